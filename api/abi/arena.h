@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The arena: the one sealed memfd of an attachment.  The data plane makes it,
+ * seals its size, and decides what lies where; the application learns offsets
+ * from replies.  It is sparse: only what is handed out has pages.
+ *
+ *   0                      struct one_arena (one page and more)
+ *   one_arena.doorbells    struct one_doorbells
+ *   one_arena.channels     ONE_CHANNELS x struct one_channel
+ *   ...                    completion rings, queue pairs, work rings, staging memory
+ */
+#ifndef ONE_ABI_ARENA_H
+#define ONE_ABI_ARENA_H
+
+#include "ring.h"
+
+#define ONE_ARENA_MAGIC 0x314e454eu /* "NEN1" in memory order */
+#define ONE_ARENA_SIZE (1ull << 30)
+#define ONE_CHANNELS 1024u
+
+/* A place to sleep: a futex word.  Whoever wakes adds one (atomic) and wakes; nobody but a
+ * sleeper reads it, so a hostile value harms only its own process. */
+struct one_channel {
+	_Atomic uint32_t word;
+	uint8_t pad[60];
+};
+_Static_assert(sizeof(struct one_channel) == ONE_CACHE_LINE, "one_channel");
+
+struct one_arena {
+	uint32_t magic;
+	uint32_t version; /* ONE_ABI_VERSION */
+	uint64_t size;
+	uint64_t doorbells; /* offset */
+	uint64_t channels;  /* offset */
+	uint8_t pad0[32];
+	/* written by the engine: nonzero when it sleeps and wants the eventfd written after a
+	 * doorbell.  Only ever nonzero when one_welcome.idle is ONE_IDLE_SLEEP: then the
+	 * application executes a full fence between the doorbell and this load. */
+	_Atomic uint32_t engine_asleep;
+	/* nonzero: this attachment was found faulty (enum one_fault) and serves nothing more */
+	_Atomic uint32_t fault;
+	uint8_t pad1[56];
+};
+_Static_assert(sizeof(struct one_arena) == 128, "one_arena");
+
+enum one_fault {
+	ONE_FAULT_RING = 1,   /* a ring index or descriptor that no honest library writes */
+	ONE_FAULT_MEMORY,     /* a shared mapping faulted: truncated file */
+	ONE_FAULT_PROTOCOL    /* a malformed message */
+};
+
+#endif

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages of the control socket: a Unix SEQPACKET socket, one attachment a
+ * connection, identity by SO_PEERCRED.
+ *
+ * The application sends struct one_msg of exactly sizeof(struct one_msg) bytes
+ * with at most ONE_MSG_FDS descriptors; the data plane answers each with one
+ * struct one_reply, in order.  The first message is HELLO; nothing precedes it.
+ * Whatever happens without being asked for comes as an entry of a completion
+ * ring, never on the socket; end-of-file on the socket is the end of the
+ * attachment, in either direction.
+ *
+ * Ids (of PZs, CQs, QPs, ...) are per attachment, never 0, and not reused soon.
+ */
+#ifndef ONE_ABI_MESSAGE_H
+#define ONE_ABI_MESSAGE_H
+
+#include <stdint.h>
+
+#include "ring.h"
+
+#define ONE_ABI_VERSION 1u
+#define ONE_MSG_MAGIC 0x31534e4fu
+#define ONE_MSG_FDS 8u
+#define ONE_SOCKET_DEFAULT "/run/oneside/oneside.sock"
+#define ONE_SOCKET_ENV "ONESIDE_SOCKET"
+#define ONE_PORT_NAME 32u
+
+enum one_msg_type {
+	ONE_MSG_HELLO = 1,
+	ONE_MSG_PZ_CREATE,
+	ONE_MSG_PZ_FREE,
+	ONE_MSG_CQ_CREATE,
+	ONE_MSG_CQ_RESIZE,
+	ONE_MSG_CQ_FREE,
+	ONE_MSG_QP_CREATE,
+	ONE_MSG_QP_MODIFY,
+	ONE_MSG_QP_CONNECT,
+	ONE_MSG_QP_DISCONNECT,
+	ONE_MSG_QP_RESET,
+	ONE_MSG_QP_FREE,
+	ONE_MSG_LISTEN,
+	ONE_MSG_UNLISTEN,
+	ONE_MSG_CR_ACCEPT,
+	ONE_MSG_CR_REJECT,
+	ONE_MSG_CR_HANDOFF,
+	ONE_MSG_REGION_ADD,
+	ONE_MSG_REGION_REMOVE,
+	ONE_MSG_MR_CREATE,
+	ONE_MSG_MR_FREE,
+	ONE_MSG_MW_CREATE,
+	ONE_MSG_MW_FREE,
+	ONE_MSG_SRQ_CREATE,
+	ONE_MSG_SRQ_FREE,
+	ONE_MSG_STAGING,
+	ONE_MSG_RSM_PUBLISH,
+	ONE_MSG_RSM_REPUBLISH,
+	ONE_MSG_RSM_UNPUBLISH,
+	ONE_MSG_RSM_CONNECT,
+	ONE_MSG_RSM_DISCONNECT,
+	ONE_MSG_MAX
+};
+
+/* Why a request was refused: the object or argument that `error` is about. */
+enum one_subject {
+	ONE_SUBJECT_NONE = 0,
+	ONE_SUBJECT_VERSION,
+	ONE_SUBJECT_PORT,
+	ONE_SUBJECT_PZ,
+	ONE_SUBJECT_CQ_SEND,
+	ONE_SUBJECT_CQ_RECV,
+	ONE_SUBJECT_CQ_CONN,
+	ONE_SUBJECT_QP,
+	ONE_SUBJECT_SRQ,
+	ONE_SUBJECT_LISTENER,
+	ONE_SUBJECT_CR,
+	ONE_SUBJECT_REGION,
+	ONE_SUBJECT_MR,
+	ONE_SUBJECT_MW,
+	ONE_SUBJECT_SEGMENT,
+	ONE_SUBJECT_ADDRESS,
+	ONE_SUBJECT_LENGTH,
+	ONE_SUBJECT_ACCESS,
+	ONE_SUBJECT_COUNT,
+	ONE_SUBJECT_QUOTA, /* -EDQUOT: a limit of the configuration; `value` is the limit */
+	ONE_SUBJECT_MEMORY
+};
+
+/* Rights of a memory region or window; the values of DAT_MEM_PRIV_*. */
+#define ONE_ACCESS_LOCAL_READ 0x01u
+#define ONE_ACCESS_REMOTE_READ 0x02u
+#define ONE_ACCESS_LOCAL_WRITE 0x10u
+#define ONE_ACCESS_REMOTE_WRITE 0x20u
+#define ONE_ACCESS_REMOTE_ATOMIC 0x40u
+#define ONE_ACCESS_ALL 0x73u
+
+enum one_kind { ONE_KIND_DAT = 1, ONE_KIND_RSM = 2 };
+enum one_idle { ONE_IDLE_SPIN = 0, ONE_IDLE_YIELD = 1, ONE_IDLE_SLEEP = 2 };
+
+struct one_hello {
+	uint32_t magic;
+	uint32_t version;
+	uint32_t kind;            /* enum one_kind */
+	char port[ONE_PORT_NAME]; /* name of the port in the configuration; "" = the first */
+	char program[32];         /* for people: shown by telemetry */
+};
+
+struct one_limits {
+	uint32_t max_pz, max_cq, max_cq_entries, max_qp, max_qp_wr, max_sge;
+	uint32_t max_listen, max_mr, max_mw, max_srq, max_srq_wr;
+	uint32_t max_rd_atomic; /* per queue pair, each direction */
+	uint32_t max_private_data;
+	uint32_t max_segments; /* RSM export segments */
+	uint64_t max_mr_bytes; /* one registration */
+	uint64_t max_mr_total; /* all of an attachment */
+	uint64_t max_message;
+};
+
+/* With two descriptors: the arena, and the eventfd to write when the engine sleeps. */
+struct one_welcome {
+	uint32_t version;
+	uint32_t idle;    /* enum one_idle */
+	uint32_t node_id; /* RSM node id, 0 if not configured */
+	uint32_t port_index;
+	char port[ONE_PORT_NAME];
+	uint16_t family;
+	uint16_t mtu; /* path MTU of the port: 256..4096 */
+	uint32_t async_cq; /* this attachment's asynchronous event ring, made by HELLO */
+	uint8_t addr[16]; /* network order; IPv4 in the first four bytes */
+	uint64_t arena_size;
+	uint64_t async_cq_offset;
+	uint32_t async_cq_log2;
+	int32_t pid; /* of the data plane: for PR_SET_PTRACER */
+	struct one_limits limits;
+};
+
+struct one_cq_create { uint32_t entries; };                 /* at least; >= 1 */
+struct one_cq_created { uint32_t cq; uint32_t log2; uint64_t offset; };
+struct one_cq_resize { uint32_t cq; uint32_t entries; };    /* reply: one_cq_created; the old ring ends with ONE_CQE_SWITCHED */
+
+struct one_qp_create {
+	uint32_t pz; /* 0: none yet (QP_MODIFY before connecting) */
+	uint32_t send_cq, recv_cq, conn_cq; /* 0: that stream is not reported */
+	uint32_t srq; /* 0: none */
+	uint32_t max_send_wr, max_recv_wr;
+	uint32_t max_send_sge, max_recv_sge;
+	uint32_t rd_atomic_in, rd_atomic_out;
+	uint32_t flags; /* ONE_QP_* */
+};
+#define ONE_QP_RECV_SOLICITED 1u /* only solicited receives count as notifications */
+struct one_qp_created {
+	uint32_t qp;
+	uint32_t qpn;
+	uint32_t doorbell; /* index for one_doorbell_ring */
+	uint32_t sq_log2, rq_log2;
+	uint32_t reserved;
+	uint64_t shm, sq, rq; /* offsets: struct one_qp_shm, struct one_wqe[] */
+};
+struct one_qp_modify { uint32_t qp; struct one_qp_create to; }; /* only in ONE_QP_IDLE; counts of entries may not change */
+
+/*
+ * Asynchronous: the outcome is one ONE_CQE_CONNECT on the QP's conn_cq.
+ * `service` is the 16-bit port for conn_quals below 65536, in the TCP port
+ * space of rdma_cm; larger ones are used as the IB service id itself.
+ */
+struct one_qp_connect {
+	uint32_t qp;
+	uint16_t family;
+	uint16_t private_len;
+	uint8_t addr[16];
+	uint64_t service;
+	uint64_t timeout_us; /* UINT64_MAX: the transport's verdict */
+	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
+};
+struct one_qp_disconnect { uint32_t qp; uint32_t graceful; };
+
+struct one_listen {
+	uint64_t service; /* 0: any free port >= 1024 */
+	uint32_t cq;      /* where ONE_CQE_REQUEST goes */
+	uint32_t flags;   /* ONE_LISTEN_ONCE: closes itself at the first request (RSP) */
+};
+#define ONE_LISTEN_ONCE 1u
+struct one_listening { uint32_t listener; uint32_t reserved; uint64_t service; };
+
+struct one_cr_accept {
+	uint32_t cr;
+	uint32_t qp;
+	uint32_t private_len;
+	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
+};
+struct one_cr_reject { uint32_t cr; };
+struct one_cr_handoff { uint32_t cr; uint32_t reserved; uint64_t service; };
+
+/*
+ * A region is shared memory that the data plane can map: one descriptor comes
+ * along.  size is in bytes, a multiple of the page size, from offset 0 of the file.
+ * ONE_REGION_SEALED: the file is a memfd with F_SEAL_SHRINK (checked).
+ */
+struct one_region_add { uint64_t size; uint32_t flags; uint32_t reserved; };
+#define ONE_REGION_SEALED 1u
+
+/*
+ * A memory region (uDAPL LMR, RSM segment or local handle) over the address
+ * range [va, va+length) of the application, which is, in order, the pieces of
+ * regions given (page-aligned offsets; the first piece begins at the page of va).
+ * num_pieces 0: not shared; the data plane uses process_vm_readv/writev on the
+ * attached process.
+ */
+#define ONE_MR_PIECES 32u
+struct one_mr_piece { uint32_t region; uint32_t reserved; uint64_t offset; uint64_t length; };
+struct one_mr_create {
+	uint32_t pz;
+	uint32_t access; /* ONE_ACCESS_* */
+	uint64_t va;
+	uint64_t length; /* >= 1 */
+	uint32_t num_pieces;
+	uint32_t reserved;
+	struct one_mr_piece piece[ONE_MR_PIECES];
+};
+struct one_mr_created { uint32_t mr; uint32_t lkey; uint32_t rkey; uint32_t reserved; }; /* rkey 0: no remote right */
+
+/*
+ * A window.  `key` has a random upper part; the application chooses the low 8
+ * bits anew for every ONE_OP_BIND.
+ */
+struct one_mw_create { uint32_t pz; };
+struct one_mw_created { uint32_t mw; uint32_t key; };
+
+struct one_srq_create { uint32_t pz, max_wr, max_sge; };
+struct one_srq_created { uint32_t srq, log2; uint64_t shm, rq; };
+
+/* Memory of the arena registered as an MR with local rights, for bounce copies. */
+struct one_staging { uint64_t size; };
+struct one_staged { uint64_t offset; uint64_t size; uint32_t lkey; uint32_t reserved; }; /* sge.addr = offset */
+
+/* ---- RSM ---- */
+#define ONE_RSM_ACL_MAX 64u
+struct one_rsm_access { uint32_t node; uint32_t permission; };
+struct one_rsm_publish { /* PUBLISH: mr, segment, list; REPUBLISH: segment, list; UNPUBLISH: segment */
+	uint32_t mr;
+	uint32_t segment; /* 0 in PUBLISH: choose one */
+	uint32_t default_permission; /* with an empty list: 0777 & ~umask of the creator */
+	uint32_t num_access;
+	struct one_rsm_access access[ONE_RSM_ACL_MAX];
+};
+struct one_rsm_published { uint32_t segment; };
+
+/*
+ * RSM_CONNECT: replies with a queue pair (one_qp_created) in ONE_QP_CONNECTING;
+ * ONE_CQE_RSM on its conn_cq brings the outcome (status = RSMERR_*, 0 with
+ * rsm_addr, rsm_size and rsm_key in one_qp_shm), and later the loss
+ * (RSMERR_CONN_ABORTED).
+ */
+struct one_rsm_connect {
+	uint32_t node;
+	uint32_t segment;
+	uint32_t permission; /* 0400, 0200, 0600 */
+	uint32_t cq;         /* for completions and the outcome */
+	uint32_t max_send_wr;
+	uint32_t flags;      /* ONE_RSM_LOOPBACK: only the own node */
+};
+#define ONE_RSM_LOOPBACK 1u
+
+struct one_id { uint32_t id; }; /* *_FREE, QP_RESET, UNLISTEN, REGION_REMOVE, ... */
+
+struct one_msg {
+	uint32_t type; /* enum one_msg_type */
+	uint32_t seq;  /* echoed */
+	union {
+		struct one_hello hello;
+		struct one_id id;
+		struct one_cq_create cq_create;
+		struct one_cq_resize cq_resize;
+		struct one_qp_create qp_create;
+		struct one_qp_modify qp_modify;
+		struct one_qp_connect qp_connect;
+		struct one_qp_disconnect qp_disconnect;
+		struct one_listen listen;
+		struct one_cr_accept cr_accept;
+		struct one_cr_reject cr_reject;
+		struct one_cr_handoff cr_handoff;
+		struct one_region_add region_add;
+		struct one_mr_create mr_create;
+		struct one_mw_create mw_create;
+		struct one_srq_create srq_create;
+		struct one_staging staging;
+		struct one_rsm_publish rsm_publish;
+		struct one_rsm_connect rsm_connect;
+		uint8_t bytes[1016];
+	};
+};
+_Static_assert(sizeof(struct one_msg) == 1024, "one_msg");
+
+struct one_reply {
+	uint32_t type;
+	uint32_t seq;
+	int32_t error;    /* 0 or -errno; RSM_*: -errno, or a positive RSMERR_* */
+	uint32_t subject; /* enum one_subject, when error */
+	uint64_t value;   /* the offending or limiting value, when error */
+	union {
+		struct one_welcome welcome;
+		struct one_id id;
+		struct one_cq_created cq;
+		struct one_qp_created qp;
+		struct one_listening listening;
+		struct one_mr_created mr;
+		struct one_mw_created mw;
+		struct one_srq_created srq;
+		struct one_staged staged;
+		struct one_rsm_published rsm;
+		uint8_t bytes[232];
+	};
+};
+_Static_assert(sizeof(struct one_reply) == 256, "one_reply");
+
+#endif

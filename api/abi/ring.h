@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Shared rings between an application and the data plane.
+ *
+ * Both kinds of ring are arrays of fixed-size slots, a power of two of them,
+ * with a *phase* byte as the last byte of each slot.  The producer fills a
+ * slot and stores its phase last (release); the consumer loads the phase of
+ * the slot it expects next (acquire).  The phase of the first lap is 1, of the
+ * second 0, and so on, so fresh (zeroed) memory is an empty ring, and one cache
+ * line carries both the news and the data.
+ *
+ *   work ring        application -> engine   64-byte slots  (struct one_wqe)
+ *   completion ring  engine -> application   32-byte slots  (struct one_cqe)
+ *
+ * Neither side ever trusts an index in shared memory to walk memory: each keeps
+ * its own index and mask privately.  The only indices in shared memory are the
+ * consumer's progress counters, which the producer checks for plausibility
+ * before it uses them.
+ */
+#ifndef ONE_ABI_RING_H
+#define ONE_ABI_RING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define ONE_CACHE_LINE 64
+#define ONE_RING_LOG2_MAX 16 /* 65536 slots in any ring */
+
+#define ONE_ALIGNED(n) __attribute__((aligned(n)))
+
+/* Phase byte of free-running slot index `index` in a ring of 2^log2 slots. */
+static inline uint8_t
+one_ring_phase(uint32_t index, uint32_t log2)
+{
+	return (uint8_t)(((index >> log2) & 1u) ^ 1u);
+}
+
+static inline uint32_t
+one_ring_slot(uint32_t index, uint32_t log2)
+{
+	return index & ((1u << log2) - 1u);
+}
+
+/* ---- work ------------------------------------------------------------- */
+
+enum one_op {
+	ONE_OP_SEND = 1,
+	ONE_OP_SEND_IMM,
+	ONE_OP_SEND_INV,
+	ONE_OP_WRITE,
+	ONE_OP_WRITE_IMM,
+	ONE_OP_READ,
+	ONE_OP_FETCH_ADD,
+	ONE_OP_CMP_SWAP,
+	ONE_OP_BIND, /* memory window bind or unbind: carried out by the control thread */
+	ONE_OP_RECV, /* only in receive rings */
+	ONE_OP_MAX
+};
+
+#define ONE_WQE_SUPPRESS 0x01u   /* no completion when it succeeds */
+#define ONE_WQE_UNSIGNALED 0x02u /* completion, but without ONE_CQE_NOTIFY */
+#define ONE_WQE_SOLICITED 0x04u  /* SE bit of the last packet */
+#define ONE_WQE_FENCE 0x08u      /* start after all earlier READs and atomics are done */
+#define ONE_WQE_INLINE 0x10u     /* payload is in the slot, sge unused (SEND*, WRITE*) */
+#define ONE_WQE_FLAGS 0x1Fu
+
+#define ONE_MAX_SGE 8u
+#define ONE_INLINE_MAX 24u
+#define ONE_MESSAGE_MAX (1u << 31) /* bytes in one message, the limit of the RoCE wire */
+
+/* One local piece.  len 0: addr and lkey are not looked at. */
+struct one_sge {
+	uint64_t addr; /* in the application's address space */
+	uint32_t len;
+	uint32_t lkey;
+};
+_Static_assert(sizeof(struct one_sge) == 16, "one_sge");
+
+/*
+ * A work request: one slot, followed by extension slots (struct one_wqe_ext,
+ * three pieces each) when num_sge > 1.  The producer stores the phases of the
+ * extension slots too, and the phase of the first slot last of all.
+ *
+ * Atomics: `add_or_swap` and, for CMP_SWAP, the value to compare with, low
+ * half in `length`, high half in `imm`; `result` receives the 8 bytes found.
+ */
+struct one_wqe {
+	uint8_t op;         /* enum one_op */
+	uint8_t flags;      /* ONE_WQE_* */
+	uint8_t num_sge;    /* 0..ONE_MAX_SGE; 0 with ONE_WQE_INLINE */
+	uint8_t inline_len; /* with ONE_WQE_INLINE: 0..ONE_INLINE_MAX */
+	uint32_t length;    /* bytes of the message: the sum of the pieces, or inline_len;
+	                     * READ: bytes to fetch, at most the sum of the pieces;
+	                     * BIND: ONE_ACCESS_REMOTE_* of the window */
+	uint64_t cookie;    /* comes back in the completion */
+	uint64_t remote_addr; /* WRITE, READ, atomics */
+	uint32_t rkey;        /* WRITE, READ, atomics; BIND: the window's new key */
+	uint32_t imm;         /* immediate (opaque, as on the wire); SEND_INV: key to invalidate */
+	union {
+		struct one_sge sge;                  /* piece 0; BIND: range of the window, len 0 unbinds */
+		uint8_t inline_data[ONE_INLINE_MAX]; /* ONE_WQE_INLINE */
+		struct {
+			struct one_sge result;
+			uint64_t add_or_swap;
+		} atomic;
+	};
+	uint8_t reserved[7]; /* 0 */
+	_Atomic uint8_t phase;
+} ONE_ALIGNED(64);
+_Static_assert(sizeof(struct one_wqe) == 64, "one_wqe");
+
+#define ONE_SGE_PER_EXT 3u
+
+struct one_wqe_ext {
+	struct one_sge sge[ONE_SGE_PER_EXT];
+	uint8_t reserved[15]; /* 0 */
+	_Atomic uint8_t phase;
+} ONE_ALIGNED(64);
+_Static_assert(sizeof(struct one_wqe_ext) == 64, "one_wqe_ext");
+
+/* Slots taken by a work request of num_sge pieces. */
+static inline uint32_t
+one_wqe_slots(uint32_t num_sge)
+{
+	return num_sge <= 1 ? 1 : 1 + (num_sge - 1 + ONE_SGE_PER_EXT - 1) / ONE_SGE_PER_EXT;
+}
+#define ONE_WQE_SLOTS_MAX (1 + (ONE_MAX_SGE - 1 + ONE_SGE_PER_EXT - 1) / ONE_SGE_PER_EXT)
+
+/* ---- completions and other events --------------------------------------- */
+
+enum one_cqe_type {
+	ONE_CQE_SEND = 1,  /* SEND*, WRITE*, READ, atomics: `op` tells which */
+	ONE_CQE_RECV,      /* a receive; ONE_CQE_IMM, ONE_CQE_INV say what `imm` is */
+	ONE_CQE_RECV_WRITE_IMM, /* a receive consumed by WRITE with immediate */
+	ONE_CQE_BIND,      /* imm: the new key */
+	ONE_CQE_CONNECT,   /* connection event: status = enum one_conn_event, object = QP */
+	ONE_CQE_REQUEST,   /* connection request: object = listener, cookie = arena offset of one_cr_shm */
+	ONE_CQE_ASYNC,     /* asynchronous error: status = enum one_async, object as it says */
+	ONE_CQE_RSM,       /* outcome of ONE_MSG_RSM_CONNECT, or loss: status = RSMERR_*, object = import */
+	ONE_CQE_SWITCHED   /* last entry of a ring that was resized: go on in the new one */
+};
+
+/* Status of ONE_CQE_SEND, RECV, RECV_WRITE_IMM, BIND. */
+enum one_status {
+	ONE_STATUS_SUCCESS = 0,
+	ONE_STATUS_FLUSHED,
+	ONE_STATUS_LOCAL_LENGTH,     /* message longer than the receive buffer; READ shorter than said */
+	ONE_STATUS_LOCAL_QP,         /* malformed descriptor */
+	ONE_STATUS_LOCAL_PROTECTION, /* local key, range, protection domain or right */
+	ONE_STATUS_BAD_RESPONSE,
+	ONE_STATUS_REMOTE_ACCESS,    /* NAK Remote Access Error */
+	ONE_STATUS_REMOTE_OPERATION, /* NAK Remote Operational Error */
+	ONE_STATUS_REMOTE_INVALID,   /* NAK Invalid Request */
+	ONE_STATUS_RETRY_EXCEEDED,
+	ONE_STATUS_RNR_EXCEEDED,
+	ONE_STATUS_BIND_FAILED
+};
+
+enum one_conn_event {
+	ONE_CONN_ESTABLISHED = 1,
+	ONE_CONN_PEER_REJECTED,
+	ONE_CONN_NON_PEER_REJECTED,
+	ONE_CONN_ACCEPT_ERROR,
+	ONE_CONN_DISCONNECTED,
+	ONE_CONN_BROKEN,
+	ONE_CONN_TIMED_OUT,
+	ONE_CONN_UNREACHABLE
+};
+
+enum one_async {
+	ONE_ASYNC_CQ_OVERFLOW = 1, /* object = CQ */
+	ONE_ASYNC_QP_ERROR,        /* object = QP: broken by its peer's bad access, nothing was outstanding */
+	ONE_ASYNC_SRQ_LIMIT        /* object = SRQ */
+};
+
+#define ONE_CQE_NOTIFY 0x01u /* counts as a notification: may wake a waiter */
+#define ONE_CQE_IMM 0x02u
+#define ONE_CQE_INV 0x04u
+
+struct one_cqe {
+	uint64_t cookie;
+	uint32_t length; /* bytes moved, when status is SUCCESS */
+	uint32_t object; /* the QP's id, or as the type says */
+	uint32_t imm;
+	uint8_t type;   /* enum one_cqe_type */
+	uint8_t status; /* by type */
+	uint8_t flags;  /* ONE_CQE_* */
+	uint8_t op;     /* enum one_op of the work request */
+	uint8_t reserved[7];
+	_Atomic uint8_t phase;
+};
+_Static_assert(sizeof(struct one_cqe) == 32, "one_cqe");
+
+/* ---- headers in shared memory; each line has one writer ------------------ */
+
+/*
+ * A completion ring: this header, then 2^log2 struct one_cqe.
+ *
+ * Waiting.  The application loads the futex word of the channel it will sleep
+ * on, stores `arm`, executes a full fence, looks for entries again, and sleeps.
+ * The engine stores entries, executes a full fence (once per loop, not per
+ * entry), and loads `arm`; when arm.seq differs from the last one it served
+ * and its tail has passed arm.index, it adds one to the channel's word and
+ * wakes it.
+ */
+struct one_cq_shm {
+	/* written by the engine */
+	_Atomic uint32_t tail; /* entries stored so far */
+	uint8_t pad0[60];
+	/* written by the application */
+	_Atomic uint32_t head; /* entries taken so far: the engine's room check */
+	uint8_t pad1[60];
+	_Atomic uint64_t arm; /* one_arm() */
+	uint8_t pad2[56];
+};
+_Static_assert(sizeof(struct one_cq_shm) == 192, "one_cq_shm");
+
+/* "Wake `channel` when an entry with NOTIFY has been stored and tail is past `index`
+ * (tail - index > 0 as a signed difference)."  seq 0 means: never armed. */
+static inline uint64_t
+one_arm(uint16_t seq, uint16_t channel, uint32_t index)
+{
+	return (uint64_t)seq << 48 | (uint64_t)channel << 32 | index;
+}
+#define ONE_ARM_SEQ(a) ((uint16_t)((a) >> 48))
+#define ONE_ARM_CHANNEL(a) ((uint16_t)((a) >> 32))
+#define ONE_ARM_INDEX(a) ((uint32_t)(a))
+
+/* Connection state of a queue pair as the application may see it. */
+enum one_qp_state {
+	ONE_QP_IDLE = 0,    /* receives may be posted */
+	ONE_QP_CONNECTING,  /* active or passive, outcome open */
+	ONE_QP_CONNECTED,
+	ONE_QP_CLOSING,     /* graceful disconnect: draining */
+	ONE_QP_ERROR        /* disconnected or broken: all work is flushed */
+};
+
+#define ONE_PRIVATE_DATA_MAX 256u
+
+/* A queue pair.  Its rings lie elsewhere in the arena (ONE_MSG_QP_CREATE's reply). */
+struct one_qp_shm {
+	/* written by the engine */
+	_Atomic uint32_t state;   /* enum one_qp_state; stored before the event that tells of it */
+	_Atomic uint32_t sq_head; /* slots of the send ring taken: their memory may be reused */
+	_Atomic uint32_t sq_done; /* send work requests finished: completed, suppressed or flushed */
+	_Atomic uint32_t rq_head;
+	_Atomic uint32_t rq_done;
+	uint8_t pad0[44];
+	/* written by the control thread before the event that tells of it */
+	uint16_t private_len; /* ESTABLISHED on the connecting side */
+	uint16_t remote_port;
+	uint16_t local_port;
+	uint16_t family; /* AF_INET or AF_INET6 */
+	uint8_t remote_addr[16];
+	uint32_t rd_atomic_in;  /* negotiated depth of READs and atomics */
+	uint32_t rd_atomic_out;
+	uint64_t rsm_addr; /* RSM import: base address of the segment at the exporter, */
+	uint64_t rsm_size; /* its size */
+	uint32_t rsm_key;  /* and its key */
+	uint32_t rsm_flags;
+	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
+	uint8_t pad1[8];
+};
+_Static_assert(sizeof(struct one_qp_shm) % ONE_CACHE_LINE == 0, "one_qp_shm");
+
+/* A connection request, filled by the control thread before ONE_CQE_REQUEST. */
+struct one_cr_shm {
+	uint32_t cr; /* id for ONE_MSG_CR_* */
+	uint16_t family;
+	uint16_t remote_port;
+	uint8_t remote_addr[16];
+	uint64_t conn_qual;
+	uint32_t rd_atomic_in;  /* READs and atomics the requester may send us at once, */
+	uint32_t rd_atomic_out; /* and those it will serve */
+	uint16_t private_len;
+	uint16_t reserved;
+	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
+	uint8_t pad[20];
+};
+_Static_assert(sizeof(struct one_cr_shm) == 320, "one_cr_shm");
+
+/* ---- doorbells ------------------------------------------------------------ */
+
+/*
+ * A byte for each queue pair and a byte for each group of 64.  After the phase
+ * of the slot the application stores 1 to the QP's byte, then 1 to its group's
+ * byte (both release).  The engine exchanges a nonzero group byte for 0
+ * (acquire), then the nonzero bytes of that group, then looks at the rings.  A
+ * post that comes later rings again, so none is lost, and neither side needs a
+ * fence.
+ */
+#define ONE_QPS_MAX 16384u /* queue pairs of one attachment */
+#define ONE_DOORBELL_GROUP 64u
+
+struct one_doorbells {
+	_Atomic uint8_t group[ONE_QPS_MAX / ONE_DOORBELL_GROUP];
+	_Atomic uint8_t qp[ONE_QPS_MAX];
+};
+_Static_assert(sizeof(struct one_doorbells) % ONE_CACHE_LINE == 0, "one_doorbells");
+
+static inline void
+one_doorbell_ring(struct one_doorbells *db, uint32_t qp_index)
+{
+	/* Both pair with the engine's atomic_exchange in doorbell scanning. */
+	atomic_store_explicit(&db->qp[qp_index], 1, memory_order_release);
+	atomic_store_explicit(&db->group[qp_index / ONE_DOORBELL_GROUP], 1, memory_order_release);
+}
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The configuration of a data plane: an rte_cfgfile INI file, overridden by
+ * options of the same names.  Read once at start; immutable afterwards.
+ *
+ *   [dataplane]  node = 1, socket = /run/oneside/oneside.sock, idle = spin|yield|sleep, ...
+ *   [port NAME]  device = net_memif0, address = 192.0.2.1/24, mtu = 4096, ...
+ *   [peer N]     address = 192.0.2.2, port = NAME
+ *   [limits]     max_qp = ..., ...
+ */
+#ifndef CONFIG_CONFIG_H
+#define CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "abi/message.h" /* struct one_limits, enum one_idle */
+
+#define CONFIG_PORTS_MAX 16u
+#define CONFIG_PEERS_MAX 64u
+#define CONFIG_PATH_MAX 108u /* sun_path */
+
+struct config_addr {
+	uint16_t family;  /* AF_INET or AF_INET6 */
+	uint8_t prefix;   /* bits */
+	uint8_t bytes[16]; /* network order; IPv4 in the first four */
+};
+
+struct config_port {
+	char name[ONE_PORT_NAME];   /* how applications name it: the IA, the RSM controller */
+	char device[64];            /* DPDK device name, or "" for the ports in order */
+	struct config_addr addr;
+	struct config_addr gateway; /* family 0: none */
+	uint16_t mtu;               /* Ethernet payload wanted; 0: what the device has */
+	uint16_t path_mtu;          /* 0: from the MTU */
+};
+
+struct config_peer {
+	uint32_t node; /* 1..63 */
+	char port[ONE_PORT_NAME];
+	struct config_addr addr;
+};
+
+struct config {
+	uint32_t node; /* RSM node id; 0: RSM between nodes is off */
+	char socket[CONFIG_PATH_MAX];
+	mode_t socket_mode;
+	enum one_idle idle;
+	struct config_port port[CONFIG_PORTS_MAX];
+	uint32_t num_ports;
+	struct config_peer peer[CONFIG_PEERS_MAX];
+	uint32_t num_peers;
+	struct one_limits limits; /* of one attachment */
+	uint32_t max_clients;
+	uint32_t max_clients_per_uid;
+	uint64_t max_bytes_per_uid; /* registered memory and arenas */
+	uint32_t keepalive_ms;      /* a silent peer of an RSM import is lost after this */
+	uint32_t work_pool;         /* work nodes per core */
+	uint32_t mbufs;             /* per core and port */
+	char rundir[CONFIG_PATH_MAX];
+};
+
+void config_defaults(struct config *config);
+
+/*
+ * Each returns 0 or -errno and leaves one sentence in `why` that names object,
+ * value and remedy ("port p0: address 10.0.0.1/40: prefix is above 32; write
+ * address = 10.0.0.1/24").
+ */
+int config_read(struct config *config, const char *path, char *why, size_t why_len);
+int config_set(struct config *config, const char *section, const char *key, const char *value, char *why,
+               size_t why_len);
+/* The options after `--`; sets *check for --check, *help for --help. */
+int config_options(struct config *config, int argc, char **argv, bool *check, bool *help, char *why,
+                   size_t why_len);
+/* Across sections: at least one port, unique names and addresses, peers reachable, limits sane. */
+int config_validate(const struct config *config, char *why, size_t why_len);
+void config_usage(void *file);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The polling cores as the control thread sees them.
+ *
+ * Every object of the data path (client, completion ring, queue pair) is made
+ * and freed by the control thread and, between ENGINE_*_ADD and the
+ * acknowledgement of ENGINE_*_REMOVE, owned by exactly one core.  All objects
+ * of one client are on one core, so each completion ring has one producer.
+ *
+ * Control thread -> core: commands, in order, each acknowledged.
+ * Core -> control thread: acknowledgements and events, in order.  After the
+ * acknowledgement of a REMOVE nothing more is heard of that object.
+ */
+#ifndef DATAPLANE_ENGINE_H
+#define DATAPLANE_ENGINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "abi/arena.h"
+#include "config/config.h"
+#include "mem.h"
+#include "rc/rc.h"
+
+struct engine_client; /* an attachment: arena, doorbells */
+struct engine_cq;
+struct engine_qp;
+
+struct engine_client_config {
+	void *owner;
+	uint8_t *arena; /* mapped, ONE_ARENA_SIZE; laid out by the control thread */
+	int wake_fd;    /* eventfd the application writes when engine_asleep is set */
+};
+
+struct engine_cq_config {
+	void *owner;
+	uint32_t id; /* the application's: object of ONE_CQE_ASYNC */
+	uint64_t offset;
+	uint32_t log2;
+};
+
+struct engine_qp_config {
+	void *owner;
+	uint32_t id;       /* the application's */
+	uint32_t qpn;
+	uint32_t doorbell;
+	uint32_t pz;       /* data-plane-wide number; 0: none yet */
+	uint64_t shm, sq, rq;
+	uint32_t sq_log2, rq_log2;
+	uint32_t max_send_wr, max_recv_wr; /* what an honest library never exceeds */
+	struct engine_cq *send_cq, *recv_cq, *conn_cq; /* NULL: not reported */
+	struct engine_cq *async_cq;
+	bool recv_solicited;
+	uint16_t port;
+};
+
+/* A negotiated connection, for ENGINE_QP_CONNECT. */
+struct engine_connection {
+	struct rc_attr rc;
+	enum rc_state state; /* RC_RTR (passive, before RTU) or RC_RTS */
+	bool local;          /* the peer queue pair is in this data plane and on the same core: direct copies */
+};
+
+enum engine_command_type {
+	ENGINE_CLIENT_ADD = 1,
+	ENGINE_CLIENT_REMOVE, /* after all its queue pairs and rings */
+	ENGINE_CQ_ADD,
+	ENGINE_CQ_RESIZE, /* ends the old ring with ONE_CQE_SWITCHED */
+	ENGINE_CQ_REMOVE,
+	ENGINE_QP_ADD,
+	ENGINE_QP_MODIFY,     /* pz, rings: only before connecting */
+	ENGINE_QP_CONNECT,    /* connection; no event */
+	ENGINE_QP_RTS,        /* RC_RTR -> RC_RTS; posts `event` if its type is nonzero */
+	ENGINE_QP_STATE,      /* stores one_qp_shm.state = `state` (e.g. CONNECTING, CLOSING) */
+	ENGINE_QP_DRAIN,      /* graceful: ENGINE_EVENT_DRAINED when all requests are done */
+	ENGINE_QP_FLUSH,      /* stop; flush all work; state = ONE_QP_ERROR; then post `event` on conn_cq */
+	ENGINE_QP_RESET,      /* back to ONE_QP_IDLE: rings emptied without completions; receives posted in
+	                       * IDLE stay */
+	ENGINE_QP_REMOVE,
+	ENGINE_QP_BIND_DONE,  /* answers ENGINE_EVENT_BIND: ok */
+	ENGINE_QP_PATH,       /* new path (the peer's MAC changed) */
+	ENGINE_CQ_POST        /* put `event` on cq */
+};
+
+struct engine_command {
+	enum engine_command_type type;
+	int status; /* set by the core before the acknowledgement: 0 or -errno */
+	void (*done)(struct engine_command *command); /* control thread, at the acknowledgement; may free it; NULL: free() */
+	void *user;
+	struct engine_client *client;
+	struct engine_cq *cq;
+	struct engine_qp *qp;
+	union {
+		struct engine_cq_config cq_config;
+		struct engine_qp_config qp_config;
+		struct engine_connection connection;
+		struct wire_path path;
+		enum one_qp_state state;
+		bool ok;
+	};
+	struct one_cqe event; /* type 0: none; phase is the ring's business */
+};
+
+enum engine_event_type {
+	ENGINE_EVENT_FAILED = 1,  /* the queue pair broke by itself and is flushed; error = enum rc_error.
+	                           * Control answers with ENGINE_CQ_POST of BROKEN and the CM's disconnect. */
+	ENGINE_EVENT_ESTABLISHED, /* first packet in RC_RTR */
+	ENGINE_EVENT_DRAINED,
+	ENGINE_EVENT_BIND,        /* work in engine_qp_bind_work(qp) */
+	ENGINE_EVENT_FAULT        /* client: enum one_fault; it is served no more */
+};
+
+struct engine_event {
+	enum engine_event_type type;
+	uint32_t value;
+	void *owner; /* of the queue pair, or of the client for FAULT */
+};
+
+struct engine_stats { /* of one core; see telemetry */
+	uint64_t loops, busy_loops, rx_packets, tx_packets, rx_bytes, tx_bytes;
+	uint64_t work, completions, local_ops, process_vm_bytes;
+	uint64_t drop[WIRE_DROP_MAX], drop_no_qp, drop_no_mbuf, handed_over;
+	uint64_t rc[32];
+};
+
+struct engine_port_info {
+	char name[ONE_PORT_NAME];
+	uint8_t mac[6];
+	uint16_t mtu;      /* Ethernet payload */
+	uint16_t path_mtu; /* 256..4096 */
+	struct wire_addr addr;
+	bool link_up;
+};
+
+/* ---- control thread ---- */
+
+/* After rte_eal_init: ports, cores, rings, tables.  One sentence in `why` on failure. */
+int engine_init(const struct config *config, char *why, size_t why_len);
+int engine_start(void); /* launches the lcores */
+void engine_stop(void);
+void engine_fini(void);
+
+uint32_t engine_num_cores(void);
+uint32_t engine_num_ports(void);
+const struct engine_port_info *engine_port(uint32_t port);
+struct mem_table *engine_mem_table(void);
+void engine_stats(uint32_t core, struct engine_stats *out);
+
+/* The core with the least work, for a new client. */
+struct engine_client *engine_client_new(const struct engine_client_config *config);
+void engine_client_free(struct engine_client *client);
+uint32_t engine_client_core(const struct engine_client *client);
+struct engine_cq *engine_cq_new(struct engine_client *client, const struct engine_cq_config *config);
+void engine_cq_free(struct engine_cq *cq);
+struct engine_qp *engine_qp_new(struct engine_client *client, const struct engine_qp_config *config);
+void engine_qp_free(struct engine_qp *qp);
+uint32_t engine_qp_core(const struct engine_qp *qp);
+const struct work *engine_qp_bind_work(const struct engine_qp *qp);
+struct engine_qp *engine_qp_find(uint32_t qpn); /* published ones only */
+/* A random 24-bit number that no live queue pair has (and none had for a while); 0: full. */
+uint32_t engine_qpn_new(void);
+
+/* Queue a command for the core of its object; takes ownership of the memory (malloc). */
+int engine_command(struct engine_command *command);
+
+/* Wakes epoll when events, acknowledgements or slow frames are there. */
+int engine_event_fd(void);
+/* Handle what is there: runs done() of acknowledged commands, `on_event`, `on_frame`.
+ * on_frame: ARP, ND, ICMP and QP1 frames; `packet` is set for RoCE frames only. */
+struct engine_handlers {
+	void (*on_event)(const struct engine_event *event);
+	void (*on_frame)(uint16_t port, uint8_t *frame, uint32_t len, const struct wire_packet *packet);
+};
+uint32_t engine_poll(const struct engine_handlers *handlers);
+/* Send a frame made by the control thread; copied. */
+int engine_send_frame(uint16_t port, const uint8_t *frame, uint32_t len);
+
+/*
+ * Grace periods: engine_grace_start() returns a token; once engine_grace_over()
+ * is true every core has passed a quiescent state since.
+ */
+uint64_t engine_grace_start(void);
+bool engine_grace_over(uint64_t token);
+
+/* Mappings that clients could make fault (truncation): the SIGBUS handler puts a zero page there
+ * and remembers; the control thread asks and detaches the owner. */
+int engine_guard_add(void *base, size_t len, void *owner);
+void engine_guard_remove(void *base);
+void *engine_guard_fault(void); /* owner of a mapping that faulted since, or NULL; clears it */
+
+#endif

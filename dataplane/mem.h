@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory keys: what a local or remote key gives access to.
+ *
+ * One table for the whole data plane.  The control thread alone writes it; the
+ * polling cores read it without locks.  An entry is immutable once published;
+ * it is replaced or removed by one atomic store, and freed by the control
+ * thread after every core has passed a quiescent state (rte_rcu_qsbr).  A core
+ * may therefore use a `struct mem_region *` until the end of its loop, never
+ * longer: a message of several packets looks its key up again for each packet.
+ *
+ *   key = tag(31:24) | slot(23:8) | variant(7:0)     all 32 bits must match
+ *
+ * tag, slot and the first variant come from a CSPRNG.  Key 0 is never valid.
+ *
+ * No DPDK here: the transport, the simulator and the fuzzers use this file.
+ */
+#ifndef DATAPLANE_MEM_H
+#define DATAPLANE_MEM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "abi/message.h" /* ONE_ACCESS_* */
+#include "abi/ring.h"    /* enum one_status, struct one_sge */
+
+/* A process whose memory is reached by process_vm_readv/writev. */
+struct mem_process {
+	pid_t pid;
+	_Atomic uint64_t bytes; /* moved that way: telemetry */
+};
+
+struct mem_region {
+	uint32_t key;
+	uint32_t pz;     /* protection zone, unique in the data plane */
+	uint32_t access; /* ONE_ACCESS_*; a window has only REMOTE bits */
+	uint32_t qpn;    /* nonzero: only this queue pair may use the key (RSM windows) */
+	uint64_t va;     /* in the application */
+	uint64_t length;
+	uint8_t *base;               /* where va is mapped here; NULL: use `process` */
+	struct mem_process *process; /* NULL when base is set */
+	void *owner;                 /* the control thread's object */
+};
+
+struct mem_table {
+	uint32_t log2; /* <= 16 */
+	_Atomic(struct mem_region *) slot[];
+};
+
+struct mem_table *mem_table_new(uint32_t log2);
+void mem_table_free(struct mem_table *table);
+
+/*
+ * Control thread only.  mem_key_new picks a free slot and a key at random
+ * (getrandom) and reserves nothing: publish before the next call.  0: table full.
+ */
+uint32_t mem_key_new(const struct mem_table *table);
+void mem_publish(struct mem_table *table, struct mem_region *region); /* replaces the slot's entry */
+void mem_remove(struct mem_table *table, uint32_t key);               /* by slot */
+
+static inline uint32_t
+mem_key_slot(const struct mem_table *table, uint32_t key)
+{
+	return (key >> 8) & ((1u << table->log2) - 1u);
+}
+
+/* Pairs with the release store in mem_publish and mem_remove. */
+static inline struct mem_region *
+mem_lookup(const struct mem_table *table, uint32_t key)
+{
+	struct mem_region *region = atomic_load_explicit(&table->slot[mem_key_slot(table, key)],
+	                                                 memory_order_acquire);
+
+	return region != NULL && region->key == key ? region : NULL;
+}
+
+/* The whole of [va, va+len) lies in the region; overflow-safe. */
+static inline bool
+mem_covers(const struct mem_region *region, uint64_t va, uint64_t len)
+{
+	return len <= region->length && va >= region->va && va - region->va <= region->length - len;
+}
+
+/*
+ * The region that `key` names, if it is in `pz`, grants every bit of `access`,
+ * may be used by `qpn`, and covers [va, va+len); else NULL.
+ */
+static inline struct mem_region *
+mem_check(const struct mem_table *table, uint32_t key, uint32_t pz, uint32_t qpn, uint32_t access,
+          uint64_t va, uint64_t len)
+{
+	struct mem_region *region = mem_lookup(table, key);
+
+	if (region == NULL || region->pz != pz || (region->access & access) != access ||
+	    (region->qpn != 0 && region->qpn != qpn) || !mem_covers(region, va, len))
+		return NULL;
+	return region;
+}
+
+/*
+ * Copy out of and into checked memory.  Return 0, or -EFAULT when the process
+ * behind a region without mapping has gone or unmapped it.
+ *
+ * mem_write places in address order and stores the last byte last, with release
+ * semantics: applications poll it.  Aligned 1, 2, 4 and 8 byte writes are single
+ * stores.
+ */
+int mem_read(const struct mem_region *region, uint64_t va, void *dst, size_t len);
+int mem_write(const struct mem_region *region, uint64_t va, const void *src, size_t len);
+int mem_copy(const struct mem_region *to, uint64_t to_va, const struct mem_region *from, uint64_t from_va,
+             size_t len);
+
+/* 64-bit atomics in host byte order on an aligned va; *found is the value before. */
+int mem_fetch_add(const struct mem_region *region, uint64_t va, uint64_t add, uint64_t *found);
+int mem_cmp_swap(const struct mem_region *region, uint64_t va, uint64_t compare, uint64_t swap,
+                 uint64_t *found);
+
+/* mem_write's placement for plain pointers: in order, last byte last. */
+void mem_place(void *dst, const void *src, size_t len);
+
+#endif

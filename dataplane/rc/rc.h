@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The Reliable Connection transport of RoCEv2, sans I/O: one struct rc_qp is one
+ * end of a connection.  It has no clock, no device, no system call and no
+ * allocation after start; time, packets and work come in as arguments, and
+ * everything it produces goes out through struct rc_env.  So the same object
+ * code runs on a polling core, in tests/sim and under a fuzzer.
+ *
+ * A caller's loop:
+ *
+ *   rc_post()     while it returns 0 and there is work
+ *   rc_input()    for each packet whose BTH names this queue pair
+ *   rc_output()   while rc_wants_output(): emits requests, READ responses, ACKs
+ *   rc_timeout()  when now >= rc_deadline()
+ *
+ * All calls for one rc_qp come from one thread.  `now` is in nanoseconds and
+ * never decreases.
+ */
+#ifndef DATAPLANE_RC_H
+#define DATAPLANE_RC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mem.h"
+#include "wire.h"
+#include "work.h"
+
+struct rc_qp;
+
+#define RC_NEVER UINT64_MAX
+
+enum rc_state {
+	RC_RESET,
+	RC_RTR,  /* responds, does not request */
+	RC_RTS,
+	RC_ERROR /* drops all packets; flushes all work */
+};
+
+/* Why a queue pair went to RC_ERROR by itself. */
+enum rc_error {
+	RC_ERROR_REQUESTER = 1, /* a send work request failed: its completion says why */
+	RC_ERROR_RESPONDER      /* the peer's request was refused with a fatal NAK */
+};
+
+struct rc_env {
+	struct mem_table *mem;
+	/* A buffer for a whole frame of `len` bytes from the Ethernet header, or NULL when
+	 * none can be had now: the queue pair stays rc_wants_output(). */
+	uint8_t *(*tx_begin)(struct rc_env *env, struct rc_qp *qp, uint32_t len);
+	/* Hand over the frame begun last.  Always called after a successful tx_begin. */
+	void (*tx_end)(struct rc_env *env, struct rc_qp *qp);
+	/* The next receive work request, taken off its ring; false when there is none. */
+	bool (*take_recv)(struct rc_env *env, struct rc_qp *qp, struct recv_work *out);
+	void (*complete)(struct rc_env *env, struct rc_qp *qp, const struct completion *c);
+	/* Entered RC_ERROR by itself; all completions have been reported before. */
+	void (*failed)(struct rc_env *env, struct rc_qp *qp, enum rc_error error);
+	/* ONE_OP_BIND reached the head: carry it out elsewhere, then rc_bind_done(). */
+	void (*bind)(struct rc_env *env, struct rc_qp *qp, const struct work *work);
+	/* SEND_WITH_INVALIDATE: make `key` useless before returning; false if it may not be
+	 * invalidated by this queue pair. */
+	bool (*invalidate)(struct rc_env *env, struct rc_qp *qp, uint32_t key);
+	/* First valid packet in RC_RTR: the peer has our REP. */
+	void (*established)(struct rc_env *env, struct rc_qp *qp);
+	/* Pool of work nodes shared by the queue pairs of one env (see rc_pool_init). */
+	struct rc_pool *pool;
+	uint64_t counter[32]; /* by enum rc_counter: retransmissions, NAKs, drops by reason */
+};
+
+/* What connection management negotiated. */
+struct rc_attr {
+	uint32_t qpn, peer_qpn;
+	uint32_t pz;          /* for local keys and for the keys peers use */
+	uint32_t access;      /* ONE_ACCESS_REMOTE_*: what this queue pair lets its peer do at all */
+	uint32_t send_psn, recv_psn;
+	uint16_t path_mtu;    /* 256..4096 */
+	uint8_t rd_atomic_in; /* READs and atomics served at once */
+	uint8_t rd_atomic_out;
+	uint8_t retry_count;  /* 0..7, 7 means seven */
+	uint8_t rnr_retry;    /* 0..7, 7 means no limit */
+	uint8_t min_rnr_timer; /* code sent in our RNR NAKs */
+	uint8_t timeout;      /* 4.096 us x 2^n, upper bound of the retransmission time; 0: none */
+	bool oneside_peer;    /* both ends announced oneside in the CM's private data */
+	struct wire_path path; /* addresses, MACs, ports: the header template is made from it */
+};
+
+/* Sizes a struct rc_qp needs; memory comes from the caller, zeroed. */
+size_t rc_qp_size(void);
+
+void rc_init(struct rc_qp *qp, struct rc_env *env, void *user);
+void *rc_user(const struct rc_qp *qp);
+void rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state); /* RESET -> RTR or RTS */
+void rc_set_rts(struct rc_qp *qp);                                                 /* RTR -> RTS */
+void rc_set_path(struct rc_qp *qp, const struct wire_path *path);                  /* new MAC of the peer */
+enum rc_state rc_state(const struct rc_qp *qp);
+
+/* -EAGAIN: as many in flight as this queue pair may have; try after a completion. */
+int rc_post(struct rc_qp *qp, const struct work *work, uint64_t now);
+void rc_bind_done(struct rc_qp *qp, bool ok, uint64_t now);
+void rc_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now);
+/* Emits at most `budget` frames; returns how many. */
+uint32_t rc_output(struct rc_qp *qp, uint32_t budget, uint64_t now);
+bool rc_wants_output(const struct rc_qp *qp);
+uint64_t rc_deadline(const struct rc_qp *qp); /* RC_NEVER: no timer */
+void rc_timeout(struct rc_qp *qp, uint64_t now);
+/* Nothing of the requester is unfinished: graceful disconnect may go on. */
+bool rc_idle(const struct rc_qp *qp);
+/* To RC_ERROR, completing all work taken so far as FLUSHED (a receive in progress too);
+ * what is still in the rings is flushed by the caller. */
+void rc_flush(struct rc_qp *qp);
+/* Back to RC_RESET, without completions; nodes return to the pool. */
+void rc_reset(struct rc_qp *qp);
+
+/* A pool of `count` work nodes in memory the caller supplies (rc_pool_size bytes). */
+size_t rc_pool_size(uint32_t count);
+struct rc_pool *rc_pool_init(void *memory, uint32_t count);
+
+#endif

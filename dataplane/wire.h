@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RoCEv2 on the wire: Ethernet, IPv4/IPv6, UDP 4791, BTH and its extension
+ * headers, ICRC.  Parsing checks what spec section 8 checks before a queue pair
+ * is known; building writes whole frames.  No state, no DPDK but rte_net_crc.
+ */
+#ifndef DATAPLANE_WIRE_H
+#define DATAPLANE_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WIRE_UDP_PORT 4791u
+#define WIRE_QKEY_GSI 0x80010000u
+#define WIRE_ETH_LEN 14u
+#define WIRE_BTH_LEN 12u
+#define WIRE_ICRC_LEN 4u
+#define WIRE_HEADERS_MAX (14u + 40u + 8u + 12u + 28u) /* before the payload */
+
+enum wire_opcode {
+	WIRE_SEND_FIRST = 0x00, WIRE_SEND_MIDDLE, WIRE_SEND_LAST, WIRE_SEND_LAST_IMM,
+	WIRE_SEND_ONLY, WIRE_SEND_ONLY_IMM,
+	WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE, WIRE_WRITE_LAST, WIRE_WRITE_LAST_IMM,
+	WIRE_WRITE_ONLY, WIRE_WRITE_ONLY_IMM,
+	WIRE_READ_REQUEST,
+	WIRE_READ_RESPONSE_FIRST, WIRE_READ_RESPONSE_MIDDLE, WIRE_READ_RESPONSE_LAST, WIRE_READ_RESPONSE_ONLY,
+	WIRE_ACKNOWLEDGE, WIRE_ATOMIC_ACKNOWLEDGE, WIRE_COMPARE_SWAP, WIRE_FETCH_ADD,
+	WIRE_SEND_LAST_INV = 0x16, WIRE_SEND_ONLY_INV = 0x17,
+	WIRE_UD_SEND_ONLY = 0x64, WIRE_UD_SEND_ONLY_IMM = 0x65,
+	WIRE_CNP = 0x81
+};
+
+/* An address as GIDs carry it: IPv6, or IPv4 as ::ffff:a.b.c.d. */
+struct wire_addr {
+	uint8_t gid[16];
+};
+bool wire_addr_is_v4(const struct wire_addr *addr);
+
+/* Everything of a connection's frames that does not change from frame to frame. */
+struct wire_path {
+	uint8_t src_mac[6], dst_mac[6];
+	struct wire_addr src, dst; /* same family */
+	uint16_t udp_src_port;
+	uint8_t tos; /* DSCP and ECN */
+	uint8_t ttl;
+	uint32_t flow_label;
+};
+
+/* Why a frame was dropped before it reached a queue pair; also indices of counters. */
+enum wire_drop {
+	WIRE_OK = 0,
+	WIRE_NOT_ROCE,     /* not an error: ARP, ICMP, ... go to the control thread */
+	WIRE_DROP_SHORT,
+	WIRE_DROP_IP,      /* options, fragments, checksum, lengths */
+	WIRE_DROP_UDP,
+	WIRE_DROP_ADDRESS, /* source multicast, broadcast or zero */
+	WIRE_DROP_OPCODE,
+	WIRE_DROP_LENGTH,  /* shorter than its headers */
+	WIRE_DROP_VERSION,
+	WIRE_DROP_PKEY,
+	WIRE_DROP_QPN,
+	WIRE_DROP_ICRC,
+	WIRE_DROP_MAX
+};
+
+/* A parsed frame.  Pointers lead into the frame. */
+struct wire_packet {
+	struct wire_addr src, dst;
+	uint8_t src_mac[6];
+	uint8_t opcode; /* enum wire_opcode */
+	bool solicited, ack_request, congestion; /* SE, A, IP ECN == 11 */
+	uint8_t pad;
+	uint32_t qpn; /* destination */
+	uint32_t psn;
+	/* extension headers, valid by opcode */
+	uint64_t remote_addr; /* RETH, AtomicETH */
+	uint32_t rkey;
+	uint32_t dma_length;
+	uint64_t swap_add, compare, atomic_ack;
+	uint32_t imm;     /* as on the wire, not swapped */
+	uint32_t inv_key; /* IETH */
+	uint8_t syndrome; /* AETH */
+	uint32_t msn;
+	uint32_t qkey, src_qpn; /* DETH */
+	const uint8_t *payload; /* without pad */
+	uint32_t payload_len;
+};
+
+/*
+ * Parse and check a frame of `len` bytes from the Ethernet header (one VLAN tag
+ * is skipped).  The frame's bytes are changed while the ICRC is computed and
+ * restored.  Destination address and queue pair are the caller's to check.
+ */
+enum wire_drop wire_parse(uint8_t *frame, uint32_t len, struct wire_packet *packet);
+
+/* Bytes of headers after BTH for an opcode; -1: unknown. */
+int wire_extension_len(uint8_t opcode);
+
+/* Fields of one frame to be built; which are used depends on the opcode. */
+struct wire_build {
+	uint8_t opcode;
+	bool solicited, ack_request;
+	uint32_t qpn, psn;
+	uint64_t remote_addr;
+	uint32_t rkey, dma_length;
+	uint64_t swap_add, compare, atomic_ack;
+	uint32_t imm, inv_key;
+	uint8_t syndrome;
+	uint32_t msn;
+	uint32_t qkey, src_qpn;
+	uint32_t payload_len;
+};
+
+/* The fixed headers of a path, made once per queue pair. */
+struct wire_template {
+	uint8_t bytes[14 + 40 + 8 + 12];
+	uint8_t len;    /* Ethernet..BTH */
+	uint8_t ip_len; /* 20 or 40 */
+};
+void wire_template_init(struct wire_template *t, const struct wire_path *path);
+
+/* Bytes of the whole frame. */
+uint32_t wire_frame_len(const struct wire_template *t, uint8_t opcode, uint32_t payload_len);
+
+/*
+ * Write headers and return where the payload (payload_len bytes) goes; after it is
+ * there, wire_finish() adds pad and ICRC.  Nothing of the frame may be read or
+ * changed by others in between.
+ */
+uint8_t *wire_build(const struct wire_template *t, const struct wire_build *b, uint8_t *frame);
+void wire_finish(const struct wire_template *t, const struct wire_build *b, uint8_t *frame);
+
+/* The rule of Linux for the UDP source port (spec 1.5). */
+uint16_t wire_udp_source_port(uint32_t flow_label, uint32_t local_qpn, uint32_t remote_qpn);
+
+/* Choose the fastest CRC of this CPU; call once before anything else. */
+void wire_init(void);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A work request as the transports see it: copied once from the application's
+ * ring, validated in form (op, flags, counts, sums), not yet in rights.
+ */
+#ifndef DATAPLANE_WORK_H
+#define DATAPLANE_WORK_H
+
+#include <stdint.h>
+
+#include "abi/ring.h"
+
+struct work {
+	uint8_t op;      /* enum one_op */
+	uint8_t flags;   /* ONE_WQE_* */
+	uint8_t num_sge;
+	uint8_t status;  /* nonzero: malformed; complete with this enum one_status instead of executing */
+	uint32_t length; /* bytes of the message */
+	uint64_t cookie;
+	uint64_t remote_addr;
+	uint32_t rkey;
+	uint32_t imm;
+	uint64_t add_or_swap; /* atomics */
+	uint64_t compare;
+	union {
+		struct one_sge sge[ONE_MAX_SGE];
+		uint8_t inline_data[ONE_INLINE_MAX]; /* ONE_WQE_INLINE */
+	};
+};
+
+/* A receive: taken from a receive ring when a message arrives. */
+struct recv_work {
+	uint64_t cookie;
+	uint32_t length; /* sum of the pieces */
+	uint8_t num_sge;
+	uint8_t flags; /* ONE_WQE_UNSIGNALED */
+	uint8_t status;
+	struct one_sge sge[ONE_MAX_SGE];
+};
+
+/* What a transport reports; becomes a struct one_cqe. */
+struct completion {
+	uint64_t cookie;
+	uint32_t length;
+	uint32_t imm;
+	uint8_t type;   /* ONE_CQE_SEND, RECV, RECV_WRITE_IMM, BIND */
+	uint8_t status; /* enum one_status */
+	uint8_t op;
+	uint8_t wqe_flags; /* of the work request: SUPPRESS and UNSIGNALED are honoured by the receiver */
+	uint8_t cqe_flags; /* ONE_CQE_IMM, ONE_CQE_INV */
+	uint8_t solicited; /* receives: the SE bit */
+};
+
+#endif
