@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The control thread: the socket that applications attach to, the objects they
+ * make, connection management, permissions, telemetry.  It runs on the EAL main
+ * lcore, sleeps in epoll, and never waits for a polling core.
+ *
+ *   engine_init, control_init, engine_start, control_run, control_fini, engine_stop, engine_fini
+ */
+#ifndef CONTROL_CONTROL_H
+#define CONTROL_CONTROL_H
+
+#include <stddef.h>
+
+#include "config/config.h"
+
+/*
+ * Opens the listening socket and everything behind it; `config` must live until
+ * control_fini().  -errno, with one sentence in `why` that names object, value
+ * and remedy.
+ */
+int control_init(const struct config *config, char *why, size_t why_len);
+
+/* Serves until control_stop().  0, or -errno when epoll fails. */
+int control_run(void);
+
+/* Makes control_run() return; may be called from a signal handler or another thread. */
+void control_stop(void);
+
+/*
+ * Closes the socket, ends every attachment (the peers of their connections are
+ * told), and waits a bounded time for the cores to let go.  Call it while the
+ * cores still run: before engine_stop().
+ */
+void control_fini(void);
+
+#endif
