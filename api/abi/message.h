@@ -57,7 +57,8 @@ enum one_msg_type {
 	ONE_MSG_RSM_REPUBLISH,
 	ONE_MSG_RSM_UNPUBLISH,
 	ONE_MSG_RSM_CONNECT,
-	ONE_MSG_RSM_DISCONNECT,
+	ONE_MSG_RSM_DISCONNECT, /* id = the queue pair's; it is freed when the reply comes */
+	ONE_MSG_RSM_TOPOLOGY,
 	ONE_MSG_MAX
 };
 
@@ -230,7 +231,7 @@ struct one_srq_create { uint32_t pz, max_wr, max_sge; };
 struct one_srq_created { uint32_t srq, log2; uint64_t shm, rq; };
 
 /* Memory of the arena registered as an MR with local rights, for bounce copies. */
-struct one_staging { uint64_t size; };
+struct one_staging { uint64_t size; uint32_t pz; uint32_t reserved; }; /* pz: of the queue pairs that use it */
 struct one_staged { uint64_t offset; uint64_t size; uint32_t lkey; uint32_t reserved; }; /* sge.addr = offset */
 
 /* ---- RSM ---- */
@@ -258,8 +259,37 @@ struct one_rsm_connect {
 	uint32_t cq;         /* for completions and the outcome */
 	uint32_t max_send_wr;
 	uint32_t flags;      /* ONE_RSM_LOOPBACK: only the own node */
+	uint32_t pz;         /* of the local keys used with this import */
+	uint32_t reserved;
 };
 #define ONE_RSM_LOOPBACK 1u
+
+/* one_qp_shm.rsm_flags: the exporter's byte order is not the importer's. */
+#define ONE_RSM_SWAP 1u
+
+/*
+ * RSM_TOPOLOGY: the local ports and, for each, the nodes reached through it.
+ * One reply tells of one port and up to ONE_RSM_PEERS of its peers, from
+ * `first` on; -ENODEV: no such port.
+ */
+#define ONE_RSM_PEERS 3u
+#define ONE_RSM_PATH_DOWN 1u
+#define ONE_RSM_PATH_UP 2u /* configured, not known to answer */
+#define ONE_RSM_PATH_ACTIVE 3u
+struct one_rsm_topology { uint32_t port; uint32_t first; };
+struct one_rsm_peer {
+	uint32_t node;
+	uint32_t state;           /* ONE_RSM_PATH_* */
+	uint64_t hwaddr;
+	char name[ONE_PORT_NAME]; /* the peer's controller */
+};
+struct one_rsm_port {
+	uint32_t num_ports; /* local ports */
+	uint32_t num_peers; /* of this port */
+	char name[ONE_PORT_NAME];
+	uint64_t hwaddr;
+	struct one_rsm_peer peer[ONE_RSM_PEERS];
+};
 
 struct one_id { uint32_t id; }; /* *_FREE, QP_RESET, UNLISTEN, REGION_REMOVE, ... */
 
@@ -286,6 +316,7 @@ struct one_msg {
 		struct one_staging staging;
 		struct one_rsm_publish rsm_publish;
 		struct one_rsm_connect rsm_connect;
+		struct one_rsm_topology rsm_topology;
 		uint8_t bytes[1016];
 	};
 };
@@ -308,6 +339,7 @@ struct one_reply {
 		struct one_srq_created srq;
 		struct one_staged staged;
 		struct one_rsm_published rsm;
+		struct one_rsm_port rsm_port;
 		uint8_t bytes[232];
 	};
 };
