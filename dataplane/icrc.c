@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "icrc.h"
+
+#include <string.h>
+
+#include <rte_net_crc.h>
+#include <rte_vect.h>
+
+#include "wire.h"
+
+#define ICRC_PREFIX 8u /* stands for the LRH that RoCEv2 does not have */
+
+void
+wire_init(void)
+{
+	/*
+	 * The CRC picks its code by the vector width that EAL allows, which is zero
+	 * where EAL never ran (simulator, tests): allow what every x86-64-v2 and
+	 * every ARMv8 has.  Where EAL ran, its setting stands.
+	 */
+	if (rte_vect_get_max_simd_bitwidth() == 0)
+		rte_vect_set_max_simd_bitwidth(RTE_VECT_SIMD_128);
+#if defined(__aarch64__)
+	rte_net_crc_set_alg(RTE_NET_CRC_NEON);
+#else
+	rte_net_crc_set_alg(RTE_NET_CRC_AVX512); /* falls back to SSE4.2, then to tables */
+#endif
+}
+
+uint32_t
+icrc_compute(uint8_t *ip, uint32_t ip_len, uint32_t len)
+{
+	uint8_t *udp_checksum = ip + ip_len + 6;
+	uint8_t *bth_resv = ip + ip_len + 8 + 4;
+	uint8_t saved_prefix[ICRC_PREFIX], saved_udp[2], saved_resv = *bth_resv;
+	uint32_t crc;
+
+	/* rte_net_crc_calc takes no seed, so the prefix has to be there in memory. */
+	memcpy(saved_prefix, ip - ICRC_PREFIX, ICRC_PREFIX);
+	memset(ip - ICRC_PREFIX, 0xff, ICRC_PREFIX);
+	memcpy(saved_udp, udp_checksum, 2);
+	memset(udp_checksum, 0xff, 2);
+	*bth_resv = 0xff;
+
+	if (ip_len == 20) {
+		uint8_t tos = ip[1], ttl = ip[8], checksum[2];
+
+		memcpy(checksum, ip + 10, 2);
+		ip[1] = 0xff;
+		ip[8] = 0xff;
+		memset(ip + 10, 0xff, 2);
+		crc = rte_net_crc_calc(ip - ICRC_PREFIX, len + ICRC_PREFIX, RTE_NET_CRC32_ETH);
+		ip[1] = tos;
+		ip[8] = ttl;
+		memcpy(ip + 10, checksum, 2);
+	} else {
+		uint8_t class_label[4], hop_limit = ip[7];
+
+		memcpy(class_label, ip, 4);
+		ip[0] |= 0x0f;
+		memset(ip + 1, 0xff, 3);
+		ip[7] = 0xff;
+		crc = rte_net_crc_calc(ip - ICRC_PREFIX, len + ICRC_PREFIX, RTE_NET_CRC32_ETH);
+		memcpy(ip, class_label, 4);
+		ip[7] = hop_limit;
+	}
+
+	memcpy(ip - ICRC_PREFIX, saved_prefix, ICRC_PREFIX);
+	memcpy(udp_checksum, saved_udp, 2);
+	*bth_resv = saved_resv;
+	return crc;
+}

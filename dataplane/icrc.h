@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The invariant CRC of RoCEv2: what routers may change is masked, the rest is covered. */
+#ifndef DATAPLANE_ICRC_H
+#define DATAPLANE_ICRC_H
+
+#include <stdint.h>
+
+/*
+ * Over `len` bytes from the IP header `ip` (ip_len 20 or 40 bytes, then UDP and
+ * BTH) up to the ICRC.  At least 8 bytes must lie in front of `ip`; they and the
+ * masked fields are overwritten while the CRC runs, and restored.
+ */
+uint32_t icrc_compute(uint8_t *ip, uint32_t ip_len, uint32_t len);
+
+#endif

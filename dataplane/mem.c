@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mem.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/uio.h>
+
+#define PLACE_CHUNK 4096u /* the bulk is placed in pieces of this size, each whole before the next */
+#define BOUNCE_LEN 16384u /* between two processes' memory */
+#define KEY_ATTEMPTS 16u  /* at random before the table is searched */
+#define ATOMIC_LOCKS 64u
+
+struct mem_table *
+mem_table_new(uint32_t log2)
+{
+	struct mem_table *table;
+
+	if (log2 > 16)
+		return NULL;
+	table = calloc(1, sizeof(*table) + sizeof(table->slot[0]) * ((size_t)1 << log2));
+	if (table != NULL)
+		table->log2 = log2;
+	return table;
+}
+
+void
+mem_table_free(struct mem_table *table)
+{
+	free(table);
+}
+
+static bool
+slot_is_free(const struct mem_table *table, uint32_t key)
+{
+	return atomic_load_explicit(&table->slot[mem_key_slot(table, key)], memory_order_relaxed) == NULL;
+}
+
+uint32_t
+mem_key_new(const struct mem_table *table)
+{
+	uint32_t random[KEY_ATTEMPTS], slots = 1u << table->log2, key = 0;
+
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return 0;
+	for (unsigned int i = 0; i < KEY_ATTEMPTS; i++) {
+		key = random[i];
+		if (key != 0 && slot_is_free(table, key))
+			return key;
+	}
+	/* Nearly full: from the last random slot on; tag and variant stay random. */
+	for (uint32_t i = 0; i < slots; i++) {
+		key = (key & 0xff0000ffu) | ((key + 0x100u) & 0x00ffff00u);
+		if (key != 0 && slot_is_free(table, key))
+			return key;
+	}
+	return 0;
+}
+
+void
+mem_publish(struct mem_table *table, struct mem_region *region)
+{
+	/* Pairs with the acquire load in mem_lookup. */
+	atomic_store_explicit(&table->slot[mem_key_slot(table, region->key)], region, memory_order_release);
+}
+
+void
+mem_remove(struct mem_table *table, uint32_t key)
+{
+	/* Pairs with the acquire load in mem_lookup. */
+	atomic_store_explicit(&table->slot[mem_key_slot(table, key)], NULL, memory_order_release);
+}
+
+/*
+ * Release stores of one word.  They pair with whatever loads the application
+ * polls the buffer with: acquire loads, or volatile ones where the CPU keeps
+ * loads in order.
+ */
+static inline bool
+place_word(void *dst, const void *src, size_t len)
+{
+	uint64_t v64;
+	uint32_t v32;
+	uint16_t v16;
+
+	if (((uintptr_t)dst & (len - 1)) != 0)
+		return false;
+	switch (len) {
+	case 1:
+		__atomic_store_n((uint8_t *)dst, *(const uint8_t *)src, __ATOMIC_RELEASE);
+		return true;
+	case 2:
+		memcpy(&v16, src, 2);
+		__atomic_store_n((uint16_t *)dst, v16, __ATOMIC_RELEASE);
+		return true;
+	case 4:
+		memcpy(&v32, src, 4);
+		__atomic_store_n((uint32_t *)dst, v32, __ATOMIC_RELEASE);
+		return true;
+	case 8:
+		memcpy(&v64, src, 8);
+		__atomic_store_n((uint64_t *)dst, v64, __ATOMIC_RELEASE);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static inline bool
+is_word(size_t len)
+{
+	return len == 1 || len == 2 || len == 4 || len == 8;
+}
+
+/* The largest aligned word that ends at `end`: it carries the last byte. */
+static inline size_t
+tail_len(const uint8_t *end, size_t len)
+{
+	size_t tail = 8;
+
+	while (tail > len || ((uintptr_t)end & (tail - 1)) != 0)
+		tail /= 2;
+	return tail;
+}
+
+void
+mem_place(void *dst, const void *src, size_t len)
+{
+	const uint8_t *from = src;
+	uint8_t *to = dst;
+	size_t tail;
+
+	if (len == 0 || (is_word(len) && place_word(dst, src, len)))
+		return;
+	/*
+	 * memcpy is free to store the end of a piece before its start, so order is
+	 * kept between pieces only, and within the last one by its own last store.
+	 * memmove, because a peer may well name overlapping ranges.
+	 */
+	while (len > PLACE_CHUNK) {
+		memmove(to, from, PLACE_CHUNK);
+		atomic_thread_fence(memory_order_release);
+		to += PLACE_CHUNK;
+		from += PLACE_CHUNK;
+		len -= PLACE_CHUNK;
+	}
+	tail = tail_len(to + len, len);
+	if (len > tail)
+		memmove(to, from, len - tail);
+	place_word(to + len - tail, from + len - tail, tail);
+}
+
+/* One process_vm call; -EFAULT also when it moved less than asked. */
+static int
+process_move(const struct mem_region *region, uint64_t va, void *buffer, size_t len, bool out)
+{
+	struct mem_process *process = region->process;
+	struct iovec here = {buffer, len};
+	struct iovec there = {(void *)(uintptr_t)va, len};
+	ssize_t done;
+
+	if (process == NULL)
+		return -EFAULT;
+	if (out)
+		done = process_vm_writev(process->pid, &here, 1, &there, 1, 0);
+	else
+		done = process_vm_readv(process->pid, &here, 1, &there, 1, 0);
+	if (done < 0 || (size_t)done != len)
+		return -EFAULT;
+	atomic_fetch_add_explicit(&process->bytes, len, memory_order_relaxed);
+	return 0;
+}
+
+static int
+process_write(const struct mem_region *region, uint64_t va, const void *src, size_t len)
+{
+	/* process_vm_writev takes its source as plain void *, though it only reads it. */
+	uint8_t *from = (uint8_t *)(uintptr_t)src;
+	size_t tail;
+	int rc;
+
+	if (is_word(len) && (va & (len - 1)) == 0)
+		return process_move(region, va, from, len, true);
+	/* The kernel promises no order within one call: the last bytes go by a second one. */
+	tail = tail_len((const uint8_t *)(uintptr_t)(va + len), len);
+	if (len > tail) {
+		rc = process_move(region, va, from, len - tail, true);
+		if (rc != 0)
+			return rc;
+	}
+	return process_move(region, va + len - tail, from + len - tail, tail, true);
+}
+
+static uint8_t *
+mapped(const struct mem_region *region, uint64_t va)
+{
+	return region->base + (va - region->va);
+}
+
+int
+mem_read(const struct mem_region *region, uint64_t va, void *dst, size_t len)
+{
+	if (len == 0)
+		return 0;
+	if (region->base == NULL)
+		return process_move(region, va, dst, len, false);
+	/* An aligned word is loaded whole: a peer that reads a counter sees no half of it. */
+	if (!(is_word(len) && ((uintptr_t)mapped(region, va) & (len - 1)) == 0)) {
+		memmove(dst, mapped(region, va), len);
+		return 0;
+	}
+	switch (len) {
+	case 1:
+		*(uint8_t *)dst = __atomic_load_n(mapped(region, va), __ATOMIC_ACQUIRE);
+		break;
+	case 2:
+		memcpy(dst, &(uint16_t){__atomic_load_n((uint16_t *)mapped(region, va), __ATOMIC_ACQUIRE)},
+		       2);
+		break;
+	case 4:
+		memcpy(dst, &(uint32_t){__atomic_load_n((uint32_t *)mapped(region, va), __ATOMIC_ACQUIRE)},
+		       4);
+		break;
+	default:
+		memcpy(dst, &(uint64_t){__atomic_load_n((uint64_t *)mapped(region, va), __ATOMIC_ACQUIRE)},
+		       8);
+		break;
+	}
+	return 0;
+}
+
+int
+mem_write(const struct mem_region *region, uint64_t va, const void *src, size_t len)
+{
+	if (len == 0)
+		return 0;
+	if (region->base == NULL)
+		return process_write(region, va, src, len);
+	mem_place(mapped(region, va), src, len);
+	return 0;
+}
+
+int
+mem_copy(const struct mem_region *to, uint64_t to_va, const struct mem_region *from, uint64_t from_va,
+	 size_t len)
+{
+	uint8_t bounce[BOUNCE_LEN];
+
+	if (len == 0)
+		return 0;
+	if (from->base != NULL)
+		return mem_write(to, to_va, mapped(from, from_va), len);
+	while (len > 0) {
+		size_t piece = len < sizeof(bounce) ? len : sizeof(bounce);
+		int rc = process_move(from, from_va, bounce, piece, false);
+
+		if (rc == 0)
+			rc = mem_write(to, to_va, bounce, piece);
+		if (rc != 0)
+			return rc;
+		to_va += piece;
+		from_va += piece;
+		len -= piece;
+	}
+	return 0;
+}
+
+/*
+ * Memory without mapping: read, change, write back under a lock, so that the
+ * atomics of all cores are atomic towards each other.  The application's own
+ * instructions are not included, as with any adapter of the HCA atomicity level.
+ */
+static atomic_flag atomic_locks[ATOMIC_LOCKS];
+
+static int
+process_atomic(const struct mem_region *region, uint64_t va, const uint64_t *compare, uint64_t operand,
+	       uint64_t *found)
+{
+	atomic_flag *lock = &atomic_locks[(va >> 3) % ATOMIC_LOCKS];
+	uint64_t value;
+	int rc;
+
+	/* Pairs with the release in atomic_flag_clear_explicit below. */
+	while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire))
+		sched_yield();
+	rc = process_move(region, va, &value, sizeof(value), false);
+	if (rc == 0 && (compare == NULL || *compare == value)) {
+		uint64_t next = compare == NULL ? value + operand : operand;
+
+		rc = process_move(region, va, &next, sizeof(next), true);
+	}
+	atomic_flag_clear_explicit(lock, memory_order_release);
+	if (rc == 0)
+		*found = value;
+	return rc;
+}
+
+int
+mem_fetch_add(const struct mem_region *region, uint64_t va, uint64_t add, uint64_t *found)
+{
+	if ((va & 7) != 0)
+		return -EFAULT;
+	if (region->base == NULL)
+		return process_atomic(region, va, NULL, add, found);
+	if (((uintptr_t)mapped(region, va) & 7) != 0)
+		return -EFAULT;
+	*found = __atomic_fetch_add((uint64_t *)mapped(region, va), add, __ATOMIC_ACQ_REL);
+	return 0;
+}
+
+int
+mem_cmp_swap(const struct mem_region *region, uint64_t va, uint64_t compare, uint64_t swap, uint64_t *found)
+{
+	if ((va & 7) != 0)
+		return -EFAULT;
+	if (region->base == NULL)
+		return process_atomic(region, va, &compare, swap, found);
+	if (((uintptr_t)mapped(region, va) & 7) != 0)
+		return -EFAULT;
+	*found = compare; /* stays, or becomes what was there instead */
+	__atomic_compare_exchange_n((uint64_t *)mapped(region, va), found, swap, false, __ATOMIC_ACQ_REL,
+				    __ATOMIC_ACQUIRE);
+	return 0;
+}

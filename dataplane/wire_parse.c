@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames to packets.  The checks go from the outside in, each before the first
+ * byte that depends on it is read; the ICRC, the only costly one, is last.
+ */
+#include "wire.h"
+
+#include <string.h>
+
+#include "bytes.h"
+#include "icrc.h"
+
+#define ETHERTYPE_IPV4 0x0800u
+#define ETHERTYPE_IPV6 0x86ddu
+#define ETHERTYPE_VLAN 0x8100u
+#define PROTO_UDP 17u
+#define IPV4_LEN 20u
+#define IPV6_LEN 40u
+#define UDP_LEN 8u
+
+static const uint8_t v4_mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+/* One above the length, so that what is not named here is unknown. */
+#define EXT(bytes) ((bytes) + 1)
+static const uint8_t extension_len[256] = {
+	[WIRE_SEND_FIRST] = EXT(0),
+	[WIRE_SEND_MIDDLE] = EXT(0),
+	[WIRE_SEND_LAST] = EXT(0),
+	[WIRE_SEND_LAST_IMM] = EXT(4),
+	[WIRE_SEND_ONLY] = EXT(0),
+	[WIRE_SEND_ONLY_IMM] = EXT(4),
+	[WIRE_WRITE_FIRST] = EXT(16),
+	[WIRE_WRITE_MIDDLE] = EXT(0),
+	[WIRE_WRITE_LAST] = EXT(0),
+	[WIRE_WRITE_LAST_IMM] = EXT(4),
+	[WIRE_WRITE_ONLY] = EXT(16),
+	[WIRE_WRITE_ONLY_IMM] = EXT(20),
+	[WIRE_READ_REQUEST] = EXT(16),
+	[WIRE_READ_RESPONSE_FIRST] = EXT(4),
+	[WIRE_READ_RESPONSE_MIDDLE] = EXT(0),
+	[WIRE_READ_RESPONSE_LAST] = EXT(4),
+	[WIRE_READ_RESPONSE_ONLY] = EXT(4),
+	[WIRE_ACKNOWLEDGE] = EXT(4),
+	[WIRE_ATOMIC_ACKNOWLEDGE] = EXT(12),
+	[WIRE_COMPARE_SWAP] = EXT(28),
+	[WIRE_FETCH_ADD] = EXT(28),
+	[WIRE_SEND_LAST_INV] = EXT(4),
+	[WIRE_SEND_ONLY_INV] = EXT(4),
+	[WIRE_UD_SEND_ONLY] = EXT(8),
+	[WIRE_UD_SEND_ONLY_IMM] = EXT(12),
+	[WIRE_CNP] = EXT(16),
+};
+
+int
+wire_extension_len(uint8_t opcode)
+{
+	return (int)extension_len[opcode] - 1;
+}
+
+bool
+wire_addr_is_v4(const struct wire_addr *addr)
+{
+	return memcmp(addr->gid, v4_mapped, sizeof(v4_mapped)) == 0;
+}
+
+static void
+addr_from_v4(struct wire_addr *addr, const uint8_t *bytes)
+{
+	memcpy(addr->gid, v4_mapped, sizeof(v4_mapped));
+	memcpy(addr->gid + 12, bytes, 4);
+}
+
+static bool
+ipv4_checksum_good(const uint8_t *ip)
+{
+	uint32_t sum = 0;
+
+	for (unsigned int i = 0; i < IPV4_LEN; i += 2)
+		sum += load_be16(ip + i);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return sum == 0xffff;
+}
+
+/* On WIRE_OK, *room is what the IP header says follows it; all of it was received. */
+static enum wire_drop
+parse_ipv4(const uint8_t *ip, uint32_t avail, struct wire_packet *packet, uint32_t *room)
+{
+	uint32_t total, source;
+
+	if (avail < IPV4_LEN)
+		return WIRE_DROP_SHORT;
+	if (ip[0] >> 4 != 4)
+		return WIRE_DROP_IP;
+	if (ip[9] != PROTO_UDP)
+		return WIRE_NOT_ROCE;
+	total = load_be16(ip + 2);
+	if ((ip[0] & 0x0f) != 5 || (load_be16(ip + 6) & 0x3fff) != 0 || total < IPV4_LEN + UDP_LEN ||
+	    total > avail || !ipv4_checksum_good(ip))
+		return WIRE_DROP_IP;
+	source = load_be32(ip + 12);
+	if (source == 0 || source == UINT32_MAX || source >> 28 == 0xe)
+		return WIRE_DROP_ADDRESS;
+	addr_from_v4(&packet->src, ip + 12);
+	addr_from_v4(&packet->dst, ip + 16);
+	packet->congestion = (ip[1] & 3) == 3;
+	*room = total - IPV4_LEN;
+	return WIRE_OK;
+}
+
+static enum wire_drop
+parse_ipv6(const uint8_t *ip, uint32_t avail, struct wire_packet *packet, uint32_t *room)
+{
+	static const uint8_t unspecified[16];
+	uint32_t length;
+
+	if (avail < IPV6_LEN)
+		return WIRE_DROP_SHORT;
+	if (ip[0] >> 4 != 6)
+		return WIRE_DROP_IP;
+	if (ip[6] != PROTO_UDP)
+		return WIRE_NOT_ROCE;
+	length = load_be16(ip + 4);
+	if (length < UDP_LEN || length > avail - IPV6_LEN)
+		return WIRE_DROP_IP;
+	memcpy(packet->src.gid, ip + 8, 16);
+	memcpy(packet->dst.gid, ip + 24, 16);
+	/* An IPv4-mapped address here would pass for the IPv4 peer of that address. */
+	if (ip[8] == 0xff || memcmp(ip + 8, unspecified, 16) == 0 || wire_addr_is_v4(&packet->src) ||
+	    wire_addr_is_v4(&packet->dst))
+		return WIRE_DROP_ADDRESS;
+	packet->congestion = (ip[1] >> 4 & 3) == 3;
+	*room = length;
+	return WIRE_OK;
+}
+
+static void
+parse_reth(const uint8_t *p, struct wire_packet *packet)
+{
+	packet->remote_addr = load_be64(p);
+	packet->rkey = load_be32(p + 8);
+	packet->dma_length = load_be32(p + 12);
+}
+
+static void
+parse_aeth(const uint8_t *p, struct wire_packet *packet)
+{
+	packet->syndrome = p[0];
+	packet->msn = load_be24(p + 1);
+}
+
+static void
+parse_imm(const uint8_t *p, struct wire_packet *packet)
+{
+	memcpy(&packet->imm, p, 4);
+}
+
+static void
+parse_extensions(const uint8_t *p, struct wire_packet *packet)
+{
+	switch (packet->opcode) {
+	case WIRE_SEND_LAST_IMM:
+	case WIRE_SEND_ONLY_IMM:
+	case WIRE_WRITE_LAST_IMM:
+		parse_imm(p, packet);
+		break;
+	case WIRE_WRITE_ONLY_IMM:
+		parse_imm(p + 16, packet);
+		parse_reth(p, packet);
+		break;
+	case WIRE_WRITE_FIRST:
+	case WIRE_WRITE_ONLY:
+	case WIRE_READ_REQUEST:
+		parse_reth(p, packet);
+		break;
+	case WIRE_ATOMIC_ACKNOWLEDGE:
+		packet->atomic_ack = load_be64(p + 4);
+		parse_aeth(p, packet);
+		break;
+	case WIRE_READ_RESPONSE_FIRST:
+	case WIRE_READ_RESPONSE_LAST:
+	case WIRE_READ_RESPONSE_ONLY:
+	case WIRE_ACKNOWLEDGE:
+		parse_aeth(p, packet);
+		break;
+	case WIRE_COMPARE_SWAP:
+	case WIRE_FETCH_ADD:
+		packet->remote_addr = load_be64(p);
+		packet->rkey = load_be32(p + 8);
+		packet->swap_add = load_be64(p + 12);
+		packet->compare = load_be64(p + 20);
+		break;
+	case WIRE_SEND_LAST_INV:
+	case WIRE_SEND_ONLY_INV:
+		packet->inv_key = load_be32(p);
+		break;
+	case WIRE_UD_SEND_ONLY_IMM:
+		parse_imm(p + 8, packet);
+		packet->qkey = load_be32(p);
+		packet->src_qpn = load_be24(p + 5);
+		break;
+	case WIRE_UD_SEND_ONLY:
+		packet->qkey = load_be32(p);
+		packet->src_qpn = load_be24(p + 5);
+		break;
+	default:
+		break;
+	}
+}
+
+/* `bth` and what follows, `len` bytes with the ICRC, a multiple of 4 and at least 16. */
+static enum wire_drop
+parse_bth(const uint8_t *bth, uint32_t len, struct wire_packet *packet)
+{
+	uint32_t extensions, headers;
+
+	packet->opcode = bth[0];
+	if (extension_len[bth[0]] == 0)
+		return WIRE_DROP_OPCODE;
+	extensions = extension_len[bth[0]] - 1u;
+	headers = WIRE_BTH_LEN + extensions;
+	packet->pad = bth[1] >> 4 & 3;
+	if (len < headers + packet->pad + WIRE_ICRC_LEN)
+		return WIRE_DROP_LENGTH;
+	if ((bth[1] & 0x0f) != 0)
+		return WIRE_DROP_VERSION;
+	/* We are a full member of the default partition: the other side need not be. */
+	if ((load_be16(bth + 2) & 0x7fff) != 0x7fff)
+		return WIRE_DROP_PKEY;
+	packet->qpn = load_be24(bth + 5);
+	if (packet->qpn == 0 || packet->qpn == 0xffffff)
+		return WIRE_DROP_QPN;
+	packet->solicited = (bth[1] & 0x80) != 0;
+	packet->ack_request = (bth[8] & 0x80) != 0;
+	packet->psn = load_be24(bth + 9);
+	parse_extensions(bth + WIRE_BTH_LEN, packet);
+	packet->payload = bth + headers;
+	packet->payload_len = len - headers - packet->pad - WIRE_ICRC_LEN;
+	return WIRE_OK;
+}
+
+enum wire_drop
+wire_parse(uint8_t *frame, uint32_t len, struct wire_packet *packet)
+{
+	uint32_t at = WIRE_ETH_LEN, ip_len, room, udp_len;
+	enum wire_drop drop;
+	uint16_t ethertype;
+	uint8_t *ip, *udp;
+
+	if (len < WIRE_ETH_LEN)
+		return WIRE_DROP_SHORT;
+	ethertype = load_be16(frame + 12);
+	if (ethertype == ETHERTYPE_VLAN) {
+		if (len < WIRE_ETH_LEN + 4)
+			return WIRE_DROP_SHORT;
+		ethertype = load_be16(frame + 16);
+		at += 4;
+	}
+	ip = frame + at;
+	if (ethertype == ETHERTYPE_IPV4) {
+		ip_len = IPV4_LEN;
+		drop = parse_ipv4(ip, len - at, packet, &room);
+	} else if (ethertype == ETHERTYPE_IPV6) {
+		ip_len = IPV6_LEN;
+		drop = parse_ipv6(ip, len - at, packet, &room);
+	} else {
+		return WIRE_NOT_ROCE;
+	}
+	if (drop != WIRE_OK)
+		return drop;
+
+	udp = ip + ip_len;
+	if (load_be16(udp + 2) != WIRE_UDP_PORT)
+		return WIRE_NOT_ROCE;
+	udp_len = load_be16(udp + 4);
+	if (udp_len != room || udp_len < UDP_LEN + WIRE_BTH_LEN + WIRE_ICRC_LEN || (udp_len & 3) != 0)
+		return WIRE_DROP_UDP;
+	memcpy(packet->src_mac, frame + 6, 6);
+	drop = parse_bth(udp + UDP_LEN, udp_len - UDP_LEN, packet);
+	if (drop != WIRE_OK)
+		return drop;
+	if (icrc_compute(ip, ip_len, ip_len + udp_len - WIRE_ICRC_LEN) !=
+	    load_le32(udp + udp_len - WIRE_ICRC_LEN))
+		return WIRE_DROP_ICRC;
+	return WIRE_OK;
+}
