@@ -74,8 +74,17 @@ int config_set(struct config *config, const char *section, const char *key, cons
 /* The options after `--`; sets *check for --check, *help for --help. */
 int config_options(struct config *config, int argc, char **argv, bool *check, bool *help, char *why,
                    size_t why_len);
-/* Across sections: at least one port, unique names and addresses, peers reachable, limits sane. */
+/* Across sections: at least one port, unique names and addresses, peers reachable. */
 int config_validate(const struct config *config, char *why, size_t why_len);
 void config_usage(void *file);
+
+/* The port that reaches `peer`: the one it names, else the one whose prefix has its address, else the
+ * first with a gateway of its family; -1: none. */
+int config_peer_port(const struct config *config, const struct config_peer *peer);
+/* True when `addr` is in the prefix of `net`. */
+bool config_on_link(const struct config_addr *net, const struct config_addr *addr);
+/* Room for an address with its prefix in text. */
+#define CONFIG_ADDR_TEXT 64u
+const char *config_addr_text(const struct config_addr *addr, bool prefix, char text[CONFIG_ADDR_TEXT]);
 
 #endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of config/ share among themselves. */
+#ifndef CONFIG_INTERNAL_H
+#define CONFIG_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config/config.h"
+
+enum config_kind { KEY_NUMBER, KEY_SIZE, KEY_MODE, KEY_IDLE, KEY_PATH };
+
+/* A key of [dataplane] or [limits] and where its value goes. */
+struct config_key {
+	const char *name; /* NULL ends a table */
+	enum config_kind kind;
+	size_t offset, size; /* in struct config */
+	uint64_t min, max;   /* of numbers and sizes */
+};
+
+extern const struct config_key config_keys[];
+extern const struct config_key config_limit_keys[];
+
+/* Writes the sentence and returns `error`. */
+int config_refuse(char *why, size_t why_len, int error, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+bool config_name_ok(const char *name, size_t room);
+int config_number(const char *text, uint64_t *value);
+/* -EINVAL: no address; -ERANGE: prefix too long. */
+int config_addr_parse(const char *text, struct config_addr *addr, bool *has_prefix);
+/* An address that a host on a link can have. */
+bool config_addr_unicast(const struct config_addr *addr);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The command line after `--`.  Each option is a key of the file and goes
+ * through config_set(); --config is read first wherever it stands, so that an
+ * option always overrides the file.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/internal.h"
+
+#define ARGUMENT_MAX 512u
+
+/* Takes "--name value" or "--name=value"; *value NULL when there is none. */
+static int
+next_option(int argc, char **argv, int *index, char name[64], const char **value, char *why, size_t why_len)
+{
+	const char *arg = argv[*index];
+
+	if (strncmp(arg, "--", 2) != 0 || arg[2] == '\0')
+		return config_refuse(
+			why, why_len, -EINVAL,
+			"argument \"%s\": this is not an option; write --NAME VALUE (see --help)", arg);
+	const char *equals = strchr(arg, '=');
+	size_t len = equals != NULL ? (size_t)(equals - arg) - 2 : strlen(arg) - 2;
+	if (len >= 64)
+		return config_refuse(why, why_len, -EINVAL,
+				     "option %.70s...: there is no such option; see --help", arg);
+	memcpy(name, arg + 2, len);
+	name[len] = '\0';
+	for (char *c = name; *c != '\0'; c++) {
+		if (*c == '-')
+			*c = '_';
+	}
+	(*index)++;
+	if (equals != NULL) {
+		*value = equals + 1;
+	} else if (strcmp(name, "check") == 0 || strcmp(name, "help") == 0) {
+		*value = NULL;
+	} else {
+		/* An option is never another's value: "--socket --check" lacks one. */
+		if (*index >= argc || strncmp(argv[*index], "--", 2) == 0)
+			return config_refuse(why, why_len, -EINVAL,
+					     "option %s: its value is missing; write %s VALUE", arg, arg);
+		*value = argv[(*index)++];
+	}
+	return 0;
+}
+
+/*
+ * "name=p0,device=net_memif0,...": the pair with `id` names the section, the
+ * others are its keys, as in the file.
+ */
+static int
+set_section(struct config *config, const char *option, const char *kind, const char *id, const char *text,
+	    char *why, size_t why_len)
+{
+	char copy[ARGUMENT_MAX], section[ARGUMENT_MAX + 8];
+	const char *name = NULL;
+	char *pair[16];
+	unsigned int pairs = 0;
+
+	if (strlen(text) >= sizeof(copy))
+		return config_refuse(why, why_len, -E2BIG,
+				     "--%s %.40s...: longer than %u bytes; use a file with "
+				     "--config",
+				     option, text, ARGUMENT_MAX - 1);
+	strcpy(copy, text);
+	for (char *save = NULL, *token = strtok_r(copy, ",", &save); token != NULL;
+	     token = strtok_r(NULL, ",", &save)) {
+		char *equals = strchr(token, '=');
+		if (equals == NULL || equals == token || pairs == sizeof(pair) / sizeof(pair[0]))
+			return config_refuse(why, why_len, -EINVAL,
+					     "--%s %s: \"%s\" is not KEY=VALUE; write as in "
+					     "--%s %s=%s,address=%s",
+					     option, text, token, option, id, kind[1] == 'o' ? "p0" : "2",
+					     kind[1] == 'o' ? "192.0.2.1/24" : "192.0.2.2");
+		*equals = '\0';
+		if (strcmp(token, id) == 0)
+			name = equals + 1;
+		else
+			pair[pairs++] = token;
+	}
+	if (name == NULL || pairs == 0)
+		return config_refuse(
+			why, why_len, -EINVAL, "--%s %s: %s is missing; write as in --%s %s=%s,address=%s",
+			option, text, name == NULL ? id : "what belongs to it", option, id,
+			kind[1] == 'o' ? "p0" : "2", kind[1] == 'o' ? "192.0.2.1/24" : "192.0.2.2");
+	snprintf(section, sizeof(section), "%s %s", kind, name);
+	for (unsigned int i = 0; i < pairs; i++) {
+		int ret = config_set(config, section, pair[i], pair[i] + strlen(pair[i]) + 1, why, why_len);
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+static int
+set_limit(struct config *config, const char *text, char *why, size_t why_len)
+{
+	char key[64];
+	const char *equals = strchr(text, '=');
+	if (equals == NULL || equals == text || (size_t)(equals - text) >= sizeof(key))
+		return config_refuse(why, why_len, -EINVAL,
+				     "--limit %.64s: this is not KEY=VALUE; write as in "
+				     "--limit max_qp=1000",
+				     text);
+	memcpy(key, text, (size_t)(equals - text));
+	key[equals - text] = '\0';
+	return config_set(config, "limits", key, equals + 1, why, why_len);
+}
+
+static int
+set_option(struct config *config, const char *name, const char *value, char *why, size_t why_len)
+{
+	if (strcmp(name, "port") == 0)
+		return set_section(config, name, "port", "name", value, why, why_len);
+	if (strcmp(name, "peer") == 0)
+		return set_section(config, name, "peer", "node", value, why, why_len);
+	if (strcmp(name, "limit") == 0)
+		return set_limit(config, value, why, why_len);
+	for (const struct config_key *key = config_keys; key->name != NULL; key++) {
+		if (strcmp(key->name, name) == 0)
+			return config_set(config, "dataplane", name, value, why, why_len);
+	}
+	return config_refuse(why, why_len, -EINVAL, "option --%s: there is no such option; see --help", name);
+}
+
+int
+config_options(struct config *config, int argc, char **argv, bool *check, bool *help, char *why,
+	       size_t why_len)
+{
+	*check = false;
+	*help = false;
+	for (int pass = 0; pass < 2; pass++) {
+		for (int i = 1; i < argc;) {
+			char name[64];
+			const char *value;
+			int ret = next_option(argc, argv, &i, name, &value, why, why_len);
+			if (ret < 0)
+				return ret;
+			bool is_config = strcmp(name, "config") == 0;
+			if (strcmp(name, "check") == 0 || strcmp(name, "help") == 0) {
+				if (value != NULL)
+					return config_refuse(why, why_len, -EINVAL,
+							     "option --%s: it takes no value; remove =%s",
+							     name, value);
+				*(name[0] == 'c' ? check : help) = true;
+			} else if (pass == 0 && is_config) {
+				ret = config_read(config, value, why, why_len);
+			} else if (pass == 1 && !is_config) {
+				ret = set_option(config, name, value, why, why_len);
+			}
+			if (ret < 0)
+				return ret;
+		}
+	}
+	return 0;
+}
+
+void
+config_usage(void *file)
+{
+	FILE *out = file;
+	fprintf(out,
+		"Usage: oneside-dataplane [EAL options] -- [options]\n"
+		"\n"
+		"EAL options choose cores (-l 0,1: the first is the control thread, the others poll), "
+		"memory\n"
+		"(hugepages, or --no-huge -m 1024) and devices (-a PCI-ADDRESS, --vdev=net_memif0,...).\n"
+		"\n"
+		"  --config FILE     read FILE first; the options below override it\n"
+		"  --port "
+		"name=NAME,address=ADDRESS/PREFIX[,device=DEVICE][,gateway=ADDRESS][,mtu=N][,path_mtu=N]\n"
+		"  --peer node=N,address=ADDRESS[,port=NAME]\n"
+		"  --node N          RSM node id, 1 to 63 (0: no RSM between nodes)\n"
+		"  --socket PATH     where applications attach (default " ONE_SOCKET_DEFAULT ")\n"
+		"  --socket-mode N   its permissions, octal (default 0666)\n"
+		"  --idle HOW        spin, yield or sleep: what a polling core without work does\n"
+		"  --keepalive-ms N  a silent peer of an RSM import is lost after this\n"
+		"  --work-pool N     requests under way per core\n"
+		"  --mbufs N         packet buffers per core and port\n"
+		"  --rundir PATH     where the data plane may keep files while it runs\n"
+		"  --limit KEY=N     any number of times; KEY is one of\n"
+		"                   ");
+	for (const struct config_key *key = config_limit_keys; key->name != NULL; key++) {
+		bool wrap = key != config_limit_keys && (key - config_limit_keys) % 5 == 0;
+		fprintf(out, "%s %s", wrap ? "\n                   " : "", key->name);
+	}
+	fprintf(out,
+		"\n"
+		"  --check           examine machine and configuration, say what is missing, and end\n"
+		"  --help            this text\n"
+		"\n"
+		"Two data planes on a virtual cable, without root:\n"
+		"  oneside-dataplane -l 0,1 --no-huge -m 512 --no-pci --iova-mode=va --file-prefix=a \\\n"
+		"    --vdev=net_memif0,role=server,socket=/tmp/cable,socket-abstract=no,bsize=4352 \\\n"
+		"    -- --socket /tmp/a.sock --port name=p0,device=net_memif0,address=192.0.2.1/24\n"
+		"and the same with b, role=client, /tmp/b.sock and 192.0.2.2/24.\n");
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What spans several keys of a configuration, and the questions others ask about its addresses. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "config/internal.h"
+
+/* IPv6, UDP, BTH, RETH and immediate, ICRC: what a full packet has around its payload. */
+#define OVERHEAD (40u + 8u + 12u + 20u + 4u)
+
+static bool
+prefix_equal(const uint8_t *a, const uint8_t *b, unsigned int bits)
+{
+	unsigned int bytes = bits / 8, rest = bits % 8;
+	if (memcmp(a, b, bytes) != 0)
+		return false;
+	return rest == 0 || ((a[bytes] ^ b[bytes]) & (uint8_t)(0xff00u >> rest)) == 0;
+}
+
+static unsigned int
+family_bits(const struct config_addr *addr)
+{
+	return addr->family == AF_INET ? 32 : 128;
+}
+
+static bool
+addr_equal(const struct config_addr *a, const struct config_addr *b)
+{
+	return a->family == b->family && memcmp(a->bytes, b->bytes, family_bits(a) / 8) == 0;
+}
+
+bool
+config_on_link(const struct config_addr *net, const struct config_addr *addr)
+{
+	return net->family == addr->family && net->family != 0 &&
+	       prefix_equal(net->bytes, addr->bytes, net->prefix);
+}
+
+bool
+config_addr_unicast(const struct config_addr *addr)
+{
+	static const uint8_t zero[16], loopback6[16] = {[15] = 1};
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (addr->family == AF_INET)
+		return addr->bytes[0] != 0 && addr->bytes[0] != 127 && addr->bytes[0] < 224;
+	return memcmp(addr->bytes, zero, 16) != 0 && memcmp(addr->bytes, loopback6, 16) != 0 &&
+	       memcmp(addr->bytes, mapped, 12) != 0 && addr->bytes[0] != 0xff;
+}
+
+/* The all-zeros or all-ones address of its own prefix: the network, or its broadcast. */
+static bool
+is_network_or_broadcast(const struct config_addr *addr)
+{
+	if (addr->family != AF_INET || addr->prefix > 30)
+		return false;
+	uint32_t ip = (uint32_t)addr->bytes[0] << 24 | (uint32_t)addr->bytes[1] << 16 |
+		      (uint32_t)addr->bytes[2] << 8 | addr->bytes[3];
+	uint32_t host = UINT32_MAX >> addr->prefix;
+	return (ip & host) == 0 || (ip & host) == host;
+}
+
+int
+config_peer_port(const struct config *config, const struct config_peer *peer)
+{
+	int best = -1, gateway = -1;
+	for (uint32_t i = 0; i < config->num_ports; i++) {
+		const struct config_port *port = &config->port[i];
+		if (peer->port[0] != '\0' && strcmp(peer->port, port->name) != 0)
+			continue;
+		if (config_on_link(&port->addr, &peer->addr) &&
+		    (best < 0 || port->addr.prefix > config->port[best].addr.prefix))
+			best = (int)i;
+		if (port->gateway.family == peer->addr.family && gateway < 0)
+			gateway = (int)i;
+	}
+	return best >= 0 ? best : gateway;
+}
+
+static int
+validate_port(const struct config *config, uint32_t index, char *why, size_t why_len)
+{
+	const struct config_port *port = &config->port[index];
+	char text[CONFIG_ADDR_TEXT], net[CONFIG_ADDR_TEXT];
+
+	if (port->addr.family == 0)
+		return config_refuse(
+			why, why_len, -EINVAL,
+			"port %s: it has no address; write address = 192.0.2.1/24 (or an IPv6 one)",
+			port->name);
+	config_addr_text(&port->addr, true, text);
+	if (is_network_or_broadcast(&port->addr))
+		return config_refuse(why, why_len, -EINVAL,
+				     "port %s: address %s is the network or its broadcast; choose a host's",
+				     port->name, text);
+	if (port->gateway.family != 0 &&
+	    (!config_on_link(&port->addr, &port->gateway) || addr_equal(&port->addr, &port->gateway)))
+		return config_refuse(
+			why, why_len, -EINVAL,
+			"port %s: gateway %s is not another host in %s; name a router on this link",
+			port->name, config_addr_text(&port->gateway, false, net), text);
+	if (port->mtu != 0 && port->path_mtu != 0 && port->path_mtu + OVERHEAD > port->mtu)
+		return config_refuse(
+			why, why_len, -EINVAL,
+			"port %s: path_mtu %u and its headers do not fit mtu %u; write mtu = %u or more, "
+			"or leave path_mtu out",
+			port->name, port->path_mtu, port->mtu, port->path_mtu + OVERHEAD);
+	for (uint32_t i = 0; i < index; i++) {
+		const struct config_port *other = &config->port[i];
+		if (strcmp(other->name, port->name) == 0)
+			return config_refuse(why, why_len, -EEXIST,
+					     "port %s: two ports have this name; rename one", port->name);
+		if (addr_equal(&other->addr, &port->addr))
+			return config_refuse(why, why_len, -EEXIST,
+					     "port %s: address %s is port %s's already; give each its own",
+					     port->name, text, other->name);
+		if ((port->device[0] == '\0') != (other->device[0] == '\0'))
+			return config_refuse(
+				why, why_len, -EINVAL,
+				"port %s: some ports name a device and this or %s does not; write device = "
+				"for all or for none",
+				port->name, other->name);
+		if (port->device[0] != '\0' && strcmp(port->device, other->device) == 0)
+			return config_refuse(why, why_len, -EEXIST,
+					     "port %s: device %s is port %s's already; give each its own",
+					     port->name, port->device, other->name);
+	}
+	return 0;
+}
+
+static int
+validate_peer(const struct config *config, uint32_t index, char *why, size_t why_len)
+{
+	const struct config_peer *peer = &config->peer[index];
+	char text[CONFIG_ADDR_TEXT];
+
+	if (config->node == 0)
+		return config_refuse(why, why_len, -EINVAL,
+				     "peer %u: this node itself has no id; write node = N (1 to 63, not %u)",
+				     peer->node, peer->node);
+	if (peer->node == config->node)
+		return config_refuse(
+			why, why_len, -EINVAL,
+			"peer %u: this is this node's own id; give the peer, or this node, another",
+			peer->node);
+	if (peer->addr.family == 0)
+		return config_refuse(why, why_len, -EINVAL,
+				     "peer %u: it has no address; write address = 192.0.2.2", peer->node);
+	config_addr_text(&peer->addr, false, text);
+	if (peer->port[0] != '\0') {
+		bool known = false;
+		for (uint32_t i = 0; i < config->num_ports; i++)
+			known |= strcmp(config->port[i].name, peer->port) == 0;
+		if (!known)
+			return config_refuse(
+				why, why_len, -EINVAL,
+				"peer %u: there is no port %s; write the NAME of a [port NAME], or leave "
+				"port out",
+				peer->node, peer->port);
+	}
+	for (uint32_t i = 0; i < config->num_ports; i++) {
+		if (addr_equal(&config->port[i].addr, &peer->addr))
+			return config_refuse(why, why_len, -EINVAL,
+					     "peer %u: address %s is our own port %s's; write the peer's",
+					     peer->node, text, config->port[i].name);
+	}
+	for (uint32_t i = 0; i < index; i++) {
+		if (addr_equal(&config->peer[i].addr, &peer->addr))
+			return config_refuse(why, why_len, -EEXIST,
+					     "peer %u: address %s is peer %u's already; give each its own",
+					     peer->node, text, config->peer[i].node);
+	}
+	if (config_peer_port(config, peer) < 0)
+		return config_refuse(
+			why, why_len, -ENETUNREACH,
+			"peer %u: no port reaches address %s; widen a port's prefix, or give a port a "
+			"gateway",
+			peer->node, text);
+	return 0;
+}
+
+int
+config_validate(const struct config *config, char *why, size_t why_len)
+{
+	int ret = 0;
+
+	if (config->num_ports == 0)
+		return config_refuse(why, why_len, -EINVAL,
+				     "there is no port; write a [port NAME] section, or "
+				     "--port name=p0,device=net_memif0,address=192.0.2.1/24");
+	for (uint32_t i = 0; i < config->num_ports && ret == 0; i++)
+		ret = validate_port(config, i, why, why_len);
+	for (uint32_t i = 0; i < config->num_peers && ret == 0; i++)
+		ret = validate_peer(config, i, why, why_len);
+	return ret;
+}
