@@ -15,6 +15,10 @@
  *
  * All calls for one rc_qp come from one thread.  `now` is in nanoseconds and
  * never decreases.
+ *
+ * Callbacks may call rc_state, rc_user, rc_wants_output and rc_post for the same
+ * queue pair; `bind` also rc_bind_done, `established` also rc_set_rts, and
+ * `failed` also rc_flush and rc_reset.
  */
 #ifndef DATAPLANE_RC_H
 #define DATAPLANE_RC_H
@@ -41,6 +45,38 @@ enum rc_state {
 enum rc_error {
 	RC_ERROR_REQUESTER = 1, /* a send work request failed: its completion says why */
 	RC_ERROR_RESPONDER      /* the peer's request was refused with a fatal NAK */
+};
+
+/* Resources for READs and atomics of the peer in one rc_qp: never agree to more. */
+#define RC_RD_ATOMIC_MAX 16u
+
+/* Indices of rc_env.counter. */
+enum rc_counter {
+	RC_COUNT_RETRANSMIT,       /* request packets sent again */
+	RC_COUNT_TIMEOUT,          /* retransmission timer expired */
+	RC_COUNT_NAK_SEQ_SENT,     /* holes seen in the peer's requests */
+	RC_COUNT_NAK_SEQ_RECEIVED,
+	RC_COUNT_NAK_IMPLIED,      /* a response was missing, as a later one told */
+	RC_COUNT_RNR_SENT,
+	RC_COUNT_RNR_RECEIVED,
+	RC_COUNT_NAK_INVALID_SENT,
+	RC_COUNT_NAK_ACCESS_SENT,
+	RC_COUNT_NAK_OPERATION_SENT,
+	RC_COUNT_NAK_FATAL_RECEIVED,
+	RC_COUNT_ACK_SENT,
+	RC_COUNT_DUPLICATE,        /* requests that were executed before */
+	RC_COUNT_OUT_OF_SEQUENCE,  /* requests dropped behind a hole */
+	RC_COUNT_RETRY_EXCEEDED,
+	RC_COUNT_RNR_EXCEEDED,
+	RC_COUNT_CNP_SENT,
+	RC_COUNT_CNP_RECEIVED,
+	RC_COUNT_DROP_STATE,       /* the queue pair does not take packets of this direction now */
+	RC_COUNT_DROP_ADDRESS,     /* not between the two addresses of the connection */
+	RC_COUNT_DROP_OPCODE,      /* not of this transport */
+	RC_COUNT_DROP_RESPONSE,    /* answers nothing that is outstanding */
+	RC_COUNT_DROP_REPLAY,      /* repeated READ or atomic that matches no resource */
+	RC_COUNT_BAD_RESPONSE,     /* answers an outstanding request, but with the wrong length */
+	RC_COUNT_MAX
 };
 
 struct rc_env {
@@ -74,12 +110,13 @@ struct rc_attr {
 	uint32_t access;      /* ONE_ACCESS_REMOTE_*: what this queue pair lets its peer do at all */
 	uint32_t send_psn, recv_psn;
 	uint16_t path_mtu;    /* 256..4096 */
-	uint8_t rd_atomic_in; /* READs and atomics served at once */
+	uint8_t rd_atomic_in; /* READs and atomics served at once; at most RC_RD_ATOMIC_MAX */
 	uint8_t rd_atomic_out;
 	uint8_t retry_count;  /* 0..7, 7 means seven */
 	uint8_t rnr_retry;    /* 0..7, 7 means no limit */
 	uint8_t min_rnr_timer; /* code sent in our RNR NAKs */
-	uint8_t timeout;      /* 4.096 us x 2^n, upper bound of the retransmission time; 0: none */
+	uint8_t timeout;      /* 4.096 us x 2^n: upper bound of the retransmission time, and how long
+	                       * without progress costs one retry; 0: never give up */
 	bool oneside_peer;    /* both ends announced oneside in the CM's private data */
 	struct wire_path path; /* addresses, MACs, ports: the header template is made from it */
 };
@@ -94,7 +131,10 @@ void rc_set_rts(struct rc_qp *qp);                                              
 void rc_set_path(struct rc_qp *qp, const struct wire_path *path);                  /* new MAC of the peer */
 enum rc_state rc_state(const struct rc_qp *qp);
 
-/* -EAGAIN: as many in flight as this queue pair may have; try after a completion. */
+/*
+ * -EAGAIN: as many in flight as this queue pair or the pool may have; try after a completion.
+ * -ENOTCONN: not in RC_RTS.
+ */
 int rc_post(struct rc_qp *qp, const struct work *work, uint64_t now);
 void rc_bind_done(struct rc_qp *qp, bool ok, uint64_t now);
 void rc_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now);
@@ -103,7 +143,7 @@ uint32_t rc_output(struct rc_qp *qp, uint32_t budget, uint64_t now);
 bool rc_wants_output(const struct rc_qp *qp);
 uint64_t rc_deadline(const struct rc_qp *qp); /* RC_NEVER: no timer */
 void rc_timeout(struct rc_qp *qp, uint64_t now);
-/* Nothing of the requester is unfinished: graceful disconnect may go on. */
+/* No work request is unfinished: graceful disconnect may go on. */
 bool rc_idle(const struct rc_qp *qp);
 /* To RC_ERROR, completing all work taken so far as FLUSHED (a receive in progress too);
  * what is still in the rings is flushed by the caller. */
