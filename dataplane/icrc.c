@@ -23,7 +23,9 @@ wire_init(void)
 #if defined(__aarch64__)
 	rte_net_crc_set_alg(RTE_NET_CRC_NEON);
 #else
-	rte_net_crc_set_alg(RTE_NET_CRC_AVX512); /* falls back to SSE4.2, then to tables */
+	/* Each falls back to the next simpler one where the CPU lacks it. */
+	rte_net_crc_set_alg(rte_vect_get_max_simd_bitwidth() >= RTE_VECT_SIMD_512 ? RTE_NET_CRC_AVX512
+										  : RTE_NET_CRC_SSE42);
 #endif
 }
 
