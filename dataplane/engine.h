@@ -28,15 +28,17 @@ struct engine_qp;
 
 struct engine_client_config {
 	void *owner;
-	uint8_t *arena; /* mapped, ONE_ARENA_SIZE; laid out by the control thread */
+	uint8_t *arena; /* mapped, ONE_ARENA_SIZE; its struct one_arena is filled in, and no application has it
+	                 * yet: offsets are read from there once */
 	int wake_fd;    /* eventfd the application writes when engine_asleep is set */
 };
 
 struct engine_cq_config {
 	void *owner;
 	uint32_t id; /* the application's: object of ONE_CQE_ASYNC */
-	uint64_t offset;
-	uint32_t log2;
+	uint64_t offset; /* of a struct one_cq_shm and its entries, zeroed */
+	uint32_t log2;   /* >= 1; one entry of 2^log2 is kept for ONE_CQE_SWITCHED */
+	struct engine_cq *async_cq; /* where ONE_ASYNC_CQ_OVERFLOW goes; NULL: nowhere (the async ring itself) */
 };
 
 struct engine_qp_config {
@@ -45,7 +47,7 @@ struct engine_qp_config {
 	uint32_t qpn;
 	uint32_t doorbell;
 	uint32_t pz;       /* data-plane-wide number; 0: none yet */
-	uint64_t shm, sq, rq;
+	uint64_t shm, sq, rq; /* offsets in the arena; 0: has none (the exporter's side of an RSM import) */
 	uint32_t sq_log2, rq_log2;
 	uint32_t max_send_wr, max_recv_wr; /* what an honest library never exceeds */
 	struct engine_cq *send_cq, *recv_cq, *conn_cq; /* NULL: not reported */
@@ -65,12 +67,13 @@ enum engine_command_type {
 	ENGINE_CLIENT_ADD = 1,
 	ENGINE_CLIENT_REMOVE, /* after all its queue pairs and rings */
 	ENGINE_CQ_ADD,
-	ENGINE_CQ_RESIZE, /* ends the old ring with ONE_CQE_SWITCHED */
+	ENGINE_CQ_RESIZE, /* cq_config: offset, log2; ends the old ring with ONE_CQE_SWITCHED */
 	ENGINE_CQ_REMOVE,
 	ENGINE_QP_ADD,
-	ENGINE_QP_MODIFY,     /* pz, rings: only before connecting */
+	ENGINE_QP_MODIFY,     /* qp_config: pz, completion rings, recv_solicited; only before connecting */
 	ENGINE_QP_CONNECT,    /* connection; no event */
-	ENGINE_QP_RTS,        /* RC_RTR -> RC_RTS; posts `event` if its type is nonzero */
+	ENGINE_QP_RTS,        /* RC_RTR -> RC_RTS (no change in RC_RTS); state = ONE_QP_CONNECTED; posts `event`
+	                       * if its type is nonzero and ENGINE_EVENT_ESTABLISHED has not posted it before */
 	ENGINE_QP_STATE,      /* stores one_qp_shm.state = `state` (e.g. CONNECTING, CLOSING) */
 	ENGINE_QP_DRAIN,      /* graceful: ENGINE_EVENT_DRAINED when all requests are done */
 	ENGINE_QP_FLUSH,      /* stop; flush all work; state = ONE_QP_ERROR; then post `event` on conn_cq */
@@ -99,12 +102,15 @@ struct engine_command {
 		bool ok;
 	};
 	struct one_cqe event; /* type 0: none; phase is the ring's business */
+	struct engine_command *next; /* the engine's */
 };
 
 enum engine_event_type {
 	ENGINE_EVENT_FAILED = 1,  /* the queue pair broke by itself and is flushed; error = enum rc_error.
 	                           * Control answers with ENGINE_CQ_POST of BROKEN and the CM's disconnect. */
-	ENGINE_EVENT_ESTABLISHED, /* first packet in RC_RTR */
+	ENGINE_EVENT_ESTABLISHED, /* first packet in RC_RTR: the queue pair went to RC_RTS by itself.  So that no
+	                           * receive completes before the application knows of its connection, the core
+	                           * has stored ONE_QP_CONNECTED and posted ONE_CONN_ESTABLISHED to conn_cq. */
 	ENGINE_EVENT_DRAINED,
 	ENGINE_EVENT_BIND,        /* work in engine_qp_bind_work(qp) */
 	ENGINE_EVENT_FAULT        /* client: enum one_fault; it is served no more */
@@ -116,11 +122,22 @@ struct engine_event {
 	void *owner; /* of the queue pair, or of the client for FAULT */
 };
 
-struct engine_stats { /* of one core; see telemetry */
-	uint64_t loops, busy_loops, rx_packets, tx_packets, rx_bytes, tx_bytes;
-	uint64_t work, completions, local_ops, process_vm_bytes;
-	uint64_t drop[WIRE_DROP_MAX], drop_no_qp, drop_no_mbuf, handed_over;
-	uint64_t rc[32];
+/* Of one core, a millisecond old at most.  Bytes moved by process_vm are counted per process (mem.h). */
+struct engine_stats {
+	uint64_t loops, busy_loops, busy_cycles, idle_cycles, sleeps;
+	uint64_t rx_packets, tx_packets, rx_bytes, tx_bytes;
+	uint64_t work, completions, wakes, local_ops, local_bytes, handed_over;
+	/* frames dropped before a queue pair saw them, by reason */
+	uint64_t drop[WIRE_DROP_MAX];
+	uint64_t drop_no_qp;      /* no such queue pair, or not connected by the wire */
+	uint64_t drop_no_mbuf;    /* no buffer for a frame to send; the queue pair tries again */
+	uint64_t drop_inbound;    /* the ring of the core that owns the queue pair was full */
+	uint64_t drop_control;    /* the control thread's ring was full */
+	uint64_t drop_segments;   /* longer than a receive buffer */
+	uint64_t drop_tx_ring;    /* the ring of the core that owns the port's queue was full */
+	uint64_t backpressure;    /* a frame had to wait for the port */
+	uint64_t cq_overflow;     /* completions lost, ring full */
+	uint64_t rc[32];          /* enum rc_counter */
 };
 
 struct engine_port_info {
@@ -148,7 +165,7 @@ void engine_stats(uint32_t core, struct engine_stats *out);
 
 /* The core with the least work, for a new client. */
 struct engine_client *engine_client_new(const struct engine_client_config *config);
-void engine_client_free(struct engine_client *client);
+void engine_client_free(struct engine_client *client); /* frees are deferred until no core can look */
 uint32_t engine_client_core(const struct engine_client *client);
 struct engine_cq *engine_cq_new(struct engine_client *client, const struct engine_cq_config *config);
 void engine_cq_free(struct engine_cq *cq);
@@ -182,8 +199,16 @@ int engine_send_frame(uint16_t port, const uint8_t *frame, uint32_t len);
 uint64_t engine_grace_start(void);
 bool engine_grace_over(uint64_t token);
 
-/* Mappings that clients could make fault (truncation): the SIGBUS handler puts a zero page there
- * and remembers; the control thread asks and detaches the owner. */
+/*
+ * A memory window may vanish under the control thread: SEND with invalidate from
+ * the peer makes the core that owns its queue pairs empty the window's slot of
+ * the table by itself (mem_invalidate), since that must happen before the
+ * receive completes.  The region struct stays the control thread's to free, the
+ * slot stays the window's, and mem_lookup() of the key tells whether it is bound.
+ */
+
+/* Mappings that clients could make fault (truncation): the SIGBUS handler puts zeroed memory there
+ * and remembers; the control thread is woken (engine_event_fd), asks and detaches the owner. */
 int engine_guard_add(void *base, size_t len, void *owner);
 void engine_guard_remove(void *base);
 void *engine_guard_fault(void); /* owner of a mapping that faulted since, or NULL; clears it */

@@ -73,6 +73,22 @@ mem_remove(struct mem_table *table, uint32_t key)
 	atomic_store_explicit(&table->slot[mem_key_slot(table, key)], NULL, memory_order_release);
 }
 
+bool
+mem_invalidate(struct mem_table *table, uint32_t key, uint32_t pz, uint32_t qpn)
+{
+	static struct mem_region invalidated = {.pz = UINT32_MAX};
+	struct mem_region *region = mem_lookup(table, key);
+
+	if (region == NULL || !region->window || region->pz != pz ||
+	    (region->qpn != 0 && region->qpn != qpn))
+		return false;
+	/* Fails when the control thread has replaced or removed the entry meanwhile, which ends it as well.
+	 * Pairs with the acquire load in mem_lookup. */
+	atomic_compare_exchange_strong_explicit(&table->slot[mem_key_slot(table, key)], &region,
+	                                        &invalidated, memory_order_release, memory_order_relaxed);
+	return true;
+}
+
 /*
  * Release stores of one word.  They pair with whatever loads the application
  * polls the buffer with: acquire loads, or volatile ones where the CPU keeps

@@ -43,6 +43,7 @@ struct mem_region {
 	uint8_t *base;               /* where va is mapped here; NULL: use `process` */
 	struct mem_process *process; /* NULL when base is set */
 	void *owner;                 /* the control thread's object */
+	bool window;                 /* a window that peers may invalidate (ONE_OP_SEND_INV) */
 };
 
 struct mem_table {
@@ -83,6 +84,14 @@ mem_covers(const struct mem_region *region, uint64_t va, uint64_t len)
 {
 	return len <= region->length && va >= region->va && va - region->va <= region->length - len;
 }
+
+/*
+ * Makes an invalidatable window useless.  This one store is a polling core's, on
+ * behalf of a peer: the core that owns all queue pairs of the window's zone, so
+ * that no access goes on meanwhile.  The slot does not become free: it holds a
+ * region that grants nothing until the control thread publishes or removes.
+ */
+bool mem_invalidate(struct mem_table *table, uint32_t key, uint32_t pz, uint32_t qpn);
 
 /*
  * The region that `key` names, if it is in `pz`, grants every bit of `access`,
