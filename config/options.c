@@ -137,7 +137,7 @@ config_options(struct config *config, int argc, char **argv, bool *check, bool *
 	for (int pass = 0; pass < 2; pass++) {
 		for (int i = 1; i < argc;) {
 			char name[64];
-			const char *value;
+			const char *value = NULL;
 			int ret = next_option(argc, argv, &i, name, &value, why, why_len);
 			if (ret < 0)
 				return ret;
