@@ -22,7 +22,11 @@
  * sleeper reads it, so a hostile value harms only its own process. */
 struct one_channel {
 	_Atomic uint32_t word;
-	uint8_t pad[60];
+	/* Written by the application: threads asleep in futex(2) on `word`.  Whoever wakes may leave the
+	 * system call out when, after adding to `word` (sequentially consistent), it loads 0 here
+	 * (sequentially consistent): then waiters are still spinning.  A lie delays only its own process. */
+	_Atomic uint32_t sleepers;
+	uint8_t pad[56];
 };
 _Static_assert(sizeof(struct one_channel) == ONE_CACHE_LINE, "one_channel");
 

@@ -58,10 +58,16 @@ struct one_cq {
 	uint32_t id;
 	uint32_t log2;
 	uint32_t head; /* next entry to take */
+	uint32_t published; /* value of shm->head */
 	struct one_cq_shm *shm;
 	struct one_cqe *ring;
 	uint16_t arm_seq;
-	/* set while a resize is under way: the ring that follows */
+	uint16_t arm_channel; /* where the last one_wait_arm sleeps */
+	/*
+	 * After a resize: the entries that were left in the old ring, as a ring in private memory that
+	 * `ring` and `shm` point into (it ends with ONE_CQE_SWITCHED), and the shared ring that follows.
+	 */
+	void *backlog;
 	struct one_cqe *next_ring;
 	struct one_cq_shm *next_shm;
 	uint32_t next_log2;
@@ -70,16 +76,17 @@ struct one_cq {
 int one_cq_create(struct one_client *client, uint32_t entries, struct one_cq *cq);
 /* The attachment's asynchronous ring, made at attach. */
 void one_cq_async(struct one_client *client, struct one_cq *cq);
+/* In use: entries and their order are kept.  Wakes whoever sleeps on this ring, to arm anew. */
 int one_cq_resize(struct one_cq *cq, uint32_t entries);
 int one_cq_free(struct one_cq *cq);
 /* Take one entry: 1, or 0 when there is none.  No system call. */
-int one_cq_poll(struct one_cq *cq, struct one_cqe *out);
+static inline int one_cq_poll(struct one_cq *cq, struct one_cqe *out);
 /* Entries that can be taken now, counted up to `limit`. */
 uint32_t one_cq_pending(const struct one_cq *cq, uint32_t limit);
 
 /* ---- waiting ---- */
 
-int one_channel_alloc(struct one_client *client, uint16_t *channel);
+int one_channel_alloc(struct one_client *client, uint16_t *channel); /* never 0; -ENOSPC */
 void one_channel_free(struct one_client *client, uint16_t channel);
 void one_channel_wake(struct one_client *client, uint16_t channel); /* all sleepers */
 
@@ -93,7 +100,10 @@ void one_channel_wake(struct one_client *client, uint16_t channel); /* all sleep
  *   error = one_wait_sleep(client, channel, ticket, deadline);
  *
  * deadline: CLOCK_MONOTONIC ns, UINT64_MAX for none.  0: woken (look again),
- * -ETIMEDOUT, -EINTR, -ECONNRESET.
+ * -ETIMEDOUT, -EINTR, -ECONNRESET, -ECHILD.
+ *
+ * one_wait_sleep spins for $ONESIDE_SPIN_US microseconds (20 if unset) before it
+ * really sleeps; the engine then wakes it without a system call.
  */
 uint32_t one_wait_begin(struct one_client *client, uint16_t channel);
 void one_wait_arm(struct one_cq *cq, uint16_t channel, uint32_t need);
@@ -121,25 +131,26 @@ struct one_qp {
 };
 
 int one_qp_create(struct one_client *client, const struct one_qp_create *args, struct one_qp *qp);
-/* Takes over a queue pair described by a reply (RSM_CONNECT). */
-void one_qp_attach(struct one_client *client, const struct one_qp_created *made, uint32_t max_send_wr,
-                   uint32_t max_recv_wr, struct one_qp *qp);
+/* Takes over a queue pair described by a reply (RSM_CONNECT).  -EPROTO: the reply makes no sense. */
+int one_qp_attach(struct one_client *client, const struct one_qp_created *made, uint32_t max_send_wr,
+                  uint32_t max_recv_wr, struct one_qp *qp);
 /* After ONE_MSG_QP_RESET: the rings start anew (receives still posted are kept; see engine). */
 int one_qp_reset(struct one_qp *qp);
 int one_qp_free(struct one_qp *qp);
 
 /*
- * Post: reserve, fill the slot (and one_post_sge), commit.  reserve returns NULL
- * when max_send_wr requests are unfinished or the ring is full (-ENOSPC for the
- * caller).  No system call unless the engine sleeps.
+ * Post: reserve, fill the slot (and one_post_sge), commit.  reserve sets num_sge and nothing else
+ * (the slot holds what an earlier request left), and returns NULL when max_send_wr requests are
+ * unfinished or the ring is full (-ENOSPC for the caller) or num_sge is over ONE_MAX_SGE.  No system
+ * call unless the engine sleeps.
  */
-struct one_wqe *one_send_reserve(struct one_qp *qp, uint32_t num_sge);
-void one_send_commit(struct one_qp *qp, struct one_wqe *wqe);
-struct one_wqe *one_recv_reserve(struct one_qp *qp, uint32_t num_sge);
-void one_recv_commit(struct one_qp *qp, struct one_wqe *wqe);
+static inline struct one_wqe *one_send_reserve(struct one_qp *qp, uint32_t num_sge);
+static inline void one_send_commit(struct one_qp *qp, struct one_wqe *wqe);
+static inline struct one_wqe *one_recv_reserve(struct one_qp *qp, uint32_t num_sge);
+static inline void one_recv_commit(struct one_qp *qp, struct one_wqe *wqe);
 /* Piece i of the request being filled; finds the extension slot. */
-void one_post_sge(struct one_qp *qp, struct one_wqe *wqe, uint32_t i, uint64_t addr, uint32_t len,
-                  uint32_t lkey);
+static inline void one_post_sge(struct one_qp *qp, struct one_wqe *wqe, uint32_t i, uint64_t addr,
+                                uint32_t len, uint32_t lkey);
 /* Outstanding requests, as far as the engine has told. */
 uint32_t one_send_outstanding(struct one_qp *qp);
 uint32_t one_recv_outstanding(struct one_qp *qp);
@@ -166,5 +177,7 @@ int one_mem_register(struct one_client *client, uint32_t pz, uint64_t va, uint64
                      struct one_mr *mr);
 /* The last deregistration of a range turns it into private anonymous memory again, contents kept. */
 int one_mem_deregister(struct one_client *client, struct one_mr *mr);
+
+#include "client/inline.h"
 
 #endif

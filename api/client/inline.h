@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The calls of client.h that run for every post and every completion.
+ * Included by client.h; not for itself.
+ */
+#ifndef CLIENT_INLINE_H
+#define CLIENT_INLINE_H
+
+#include "client/client.h"
+
+#define ONE_LIKELY(x) __builtin_expect(!!(x), 1)
+#define ONE_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* The seldom branches, out of line. */
+bool one_cq_switch(struct one_cq *cq);
+bool one_send_refresh(struct one_qp *qp, uint32_t slots);
+bool one_recv_refresh(struct one_qp *qp, uint32_t slots);
+void one_qp_wake(struct one_qp *qp);
+
+static inline void
+one_cq_publish(struct one_cq *cq)
+{
+	/* Pairs with the engine's acquire load of head in its check for room: the entries before it
+	 * have been copied. */
+	atomic_store_explicit(&cq->shm->head, cq->head, memory_order_release);
+	cq->published = cq->head;
+}
+
+/*
+ * The engine learns of taken entries in lumps, so that its cache line of `head` moves seldom: every
+ * quarter of the ring, and when the ring is found empty.  So it sees at worst a quarter less room
+ * than there is while entries are being taken, and all of it when they have been.
+ */
+static inline int
+one_cq_poll(struct one_cq *cq, struct one_cqe *out)
+{
+	for (;;) {
+		struct one_cqe *slot = &cq->ring[one_ring_slot(cq->head, cq->log2)];
+
+		/* Pairs with the engine's release store of the phase. */
+		if (atomic_load_explicit(&slot->phase, memory_order_acquire) !=
+		    one_ring_phase(cq->head, cq->log2)) {
+			if (cq->published != cq->head)
+				one_cq_publish(cq);
+			return 0;
+		}
+		if (ONE_UNLIKELY(slot->type == ONE_CQE_SWITCHED)) {
+			if (!one_cq_switch(cq))
+				return 0;
+			continue;
+		}
+		memcpy((void *)out, (const void *)slot, sizeof(*out));
+		cq->head++;
+		if (cq->head - cq->published >= (1u << cq->log2) >> 2)
+			one_cq_publish(cq);
+		return 1;
+	}
+}
+
+static inline struct one_wqe *
+one_send_reserve(struct one_qp *qp, uint32_t num_sge)
+{
+	uint32_t slots = one_wqe_slots(num_sge);
+	struct one_wqe *wqe;
+
+	if (ONE_UNLIKELY(num_sge > ONE_MAX_SGE))
+		return NULL;
+	if (ONE_UNLIKELY(qp->sq_posted - qp->sq_done_seen >= qp->max_send_wr ||
+	                 qp->sq_tail + slots - qp->sq_head_seen > 1u << qp->sq_log2) &&
+	    !one_send_refresh(qp, slots))
+		return NULL;
+	wqe = &qp->sq[one_ring_slot(qp->sq_tail, qp->sq_log2)];
+	wqe->num_sge = (uint8_t)num_sge;
+	return wqe;
+}
+
+static inline struct one_wqe *
+one_recv_reserve(struct one_qp *qp, uint32_t num_sge)
+{
+	uint32_t slots = one_wqe_slots(num_sge);
+	struct one_wqe *wqe;
+
+	if (ONE_UNLIKELY(num_sge > ONE_MAX_SGE))
+		return NULL;
+	if (ONE_UNLIKELY(qp->rq_posted - qp->rq_done_seen >= qp->max_recv_wr ||
+	                 qp->rq_tail + slots - qp->rq_head_seen > 1u << qp->rq_log2) &&
+	    !one_recv_refresh(qp, slots))
+		return NULL;
+	wqe = &qp->rq[one_ring_slot(qp->rq_tail, qp->rq_log2)];
+	wqe->num_sge = (uint8_t)num_sge;
+	return wqe;
+}
+
+/* Phases of the extension slots first, that of the request last: then the engine may take all. */
+static inline void
+one_ring_commit(struct one_wqe *ring, uint32_t log2, uint32_t tail, uint32_t slots)
+{
+	for (uint32_t i = 1; ONE_UNLIKELY(i < slots); i++) {
+		struct one_wqe *slot = &ring[one_ring_slot(tail + i, log2)];
+		struct one_wqe_ext *ext = (struct one_wqe_ext *)(void *)slot;
+
+		memset(ext->reserved, 0, sizeof(ext->reserved));
+		atomic_store_explicit(&ext->phase, one_ring_phase(tail + i, log2), memory_order_relaxed);
+	}
+	/* Pairs with the engine's acquire load of the phase: all that was filled in is seen. */
+	atomic_store_explicit(&ring[one_ring_slot(tail, log2)].phase, one_ring_phase(tail, log2),
+	                      memory_order_release);
+}
+
+static inline void
+one_send_commit(struct one_qp *qp, struct one_wqe *wqe)
+{
+	uint32_t slots = one_wqe_slots(wqe->num_sge);
+
+	one_ring_commit(qp->sq, qp->sq_log2, qp->sq_tail, slots);
+	qp->sq_tail += slots;
+	qp->sq_posted++;
+	one_doorbell_ring(qp->doorbells, qp->doorbell);
+	if (ONE_UNLIKELY(qp->may_sleep))
+		one_qp_wake(qp);
+}
+
+static inline void
+one_recv_commit(struct one_qp *qp, struct one_wqe *wqe)
+{
+	uint32_t slots = one_wqe_slots(wqe->num_sge);
+
+	one_ring_commit(qp->rq, qp->rq_log2, qp->rq_tail, slots);
+	qp->rq_tail += slots;
+	qp->rq_posted++;
+	one_doorbell_ring(qp->doorbells, qp->doorbell);
+	if (ONE_UNLIKELY(qp->may_sleep))
+		one_qp_wake(qp);
+}
+
+static inline void
+one_post_sge(struct one_qp *qp, struct one_wqe *wqe, uint32_t i, uint64_t addr, uint32_t len, uint32_t lkey)
+{
+	struct one_sge *sge = &wqe->sge;
+
+	if (i > 0) {
+		bool send = wqe >= qp->sq && wqe < qp->sq + (1u << qp->sq_log2);
+		struct one_wqe *ring = send ? qp->sq : qp->rq;
+		uint32_t log2 = send ? qp->sq_log2 : qp->rq_log2;
+		uint32_t index = (uint32_t)(wqe - ring) + 1 + (i - 1) / ONE_SGE_PER_EXT;
+		struct one_wqe *slot = &ring[one_ring_slot(index, log2)];
+
+		sge = &((struct one_wqe_ext *)(void *)slot)->sge[(i - 1) % ONE_SGE_PER_EXT];
+	}
+	sge->addr = addr;
+	sge->len = len;
+	sge->lkey = lkey;
+}
+
+#endif

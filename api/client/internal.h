@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of the client core share among themselves. */
+#ifndef CLIENT_INTERNAL_H
+#define CLIENT_INTERNAL_H
+
+#include <pthread.h>
+
+#include "client.h"
+
+struct mem_use; /* mem.c */
+
+struct one_client {
+	int sock;
+	int arena_fd;
+	int wake_fd;
+	uint8_t *arena;
+	struct one_arena *header;
+	struct one_channel *channels;
+	struct one_doorbells *doorbells;
+	struct one_welcome info;
+	pid_t peer; /* the data plane's process, as this process may name it; 0 unknown */
+
+	_Atomic bool dead;    /* set once, before all sleepers are woken */
+	_Atomic bool foreign; /* in a child after fork: this is the parent's attachment */
+
+	pthread_mutex_t call_lock; /* one request at a time on the socket */
+	uint32_t seq;
+
+	pthread_mutex_t channel_lock;
+	uint64_t channel_used[ONE_CHANNELS / 64];
+
+	void (*lost)(void *user);
+	void *user;
+
+	/* watcher.c */
+	struct one_client *next;
+	bool watched; /* still in the watcher's poll set */
+
+	/* mem.c; under its lock */
+	struct mem_use *uses;
+};
+
+/* ---- call.c ---- */
+
+/* One request and its reply, without looking at `dead`.  Takes up to *num_got descriptors that come
+ * with the reply; others are closed.  0, or -errno when there is no (sane) reply. */
+int call_exchange(int sock, struct one_msg *msg, const int *fds, uint32_t num_fds, struct one_reply *reply,
+                  int *got, uint32_t *num_got);
+/* Ends the attachment from this side: the watcher notices and does the rest. */
+void client_fail(struct one_client *client);
+/* 0, -ECHILD, -ECONNRESET. */
+int client_check(const struct one_client *client);
+
+/* ---- attach.c ---- */
+
+/* [offset, offset+size) lies in the arena and is aligned; NULL if not. */
+void *client_span(const struct one_client *client, uint64_t offset, uint64_t size);
+/* The two parts of a completion ring. */
+bool client_cq_ring(const struct one_client *client, uint64_t offset, uint32_t log2,
+                    struct one_cq_shm **shm, struct one_cqe **ring);
+/* In a child after fork: gives up the parent's descriptors and rings. */
+void client_disown(struct one_client *client);
+
+/* ---- watcher.c ---- */
+
+int watcher_add(struct one_client *client);
+/* Afterwards `lost` is not running and will not be called. */
+void watcher_remove(struct one_client *client);
+/* Around fork; see fork.c. */
+void watcher_fork_prepare(void);
+void watcher_fork_parent(void);
+void watcher_fork_child(void);
+
+/* ---- wait.c ---- */
+
+void wait_wake_all(struct one_client *client);
+
+/* ---- fork.c ---- */
+
+int fork_install(void);
+
+/* ---- mem.c ---- */
+
+/* Deregisters all that `client` has. */
+void mem_release_all(struct one_client *client);
+
+#endif
