@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What both ends of the uDAPL programs in perf/ need. */
+#ifndef PERF_DAT_COMMON_H
+#define PERF_DAT_COMMON_H
+
+#include <dat/udat.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Prints "program: what: MAJOR MINOR" and returns false when `ret` is an error. */
+bool dat_ok(DAT_RETURN ret, const char *what);
+
+struct dat_adapter {
+	DAT_IA_HANDLE ia;
+	DAT_PZ_HANDLE pz;
+	DAT_EVD_HANDLE async_evd, conn_evd, recv_evd, request_evd;
+};
+
+/* conn_evd takes connection requests and connection events. */
+bool dat_adapter_open(struct dat_adapter *adapter, const char *name, uint32_t conn_len, uint32_t dto_len);
+void dat_adapter_close(struct dat_adapter *adapter);
+
+/* An endpoint of the adapter with room for so many requests and receives. */
+bool dat_endpoint_create(struct dat_adapter *adapter, uint32_t requests, uint32_t recvs, DAT_EP_HANDLE *ep);
+
+/* Waits for an event of conn_evd; false (told) after `seconds`. */
+bool dat_conn_wait(struct dat_adapter *adapter, uint32_t seconds, DAT_EVENT *event);
+const char *dat_event_name(DAT_EVENT_NUMBER number);
+const char *dat_dto_status_name(DAT_DTO_COMPLETION_STATUS status);
+
+/* Polls with a short spin, then gives the processor away between looks: on a machine with as many
+ * busy threads as cores the data plane needs it. */
+bool dat_dequeue_spin(DAT_EVD_HANDLE evd, DAT_EVENT *event, uint32_t seconds);
+
+struct dat_memory {
+	void *base;
+	size_t size;
+	DAT_LMR_HANDLE lmr;
+	DAT_LMR_CONTEXT lmr_context;
+	DAT_RMR_CONTEXT rmr_context;
+};
+bool dat_memory_create(struct dat_adapter *adapter, size_t size, struct dat_memory *memory);
+void dat_memory_free(struct dat_memory *memory);
+
+bool dat_resolve(const char *host, struct sockaddr_storage *addr);
+
+/* Private data of the acceptor: where the client may write and read. */
+struct dat_target {
+	uint64_t address;
+	uint64_t length;
+	uint32_t rmr_context;
+	uint32_t reserved;
+};
+
+#endif

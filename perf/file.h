@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whole files in memory, for the copy programs. */
+#ifndef PERF_FILE_H
+#define PERF_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A page-aligned copy of the file, zero-filled to the page; told on stderr when it fails. */
+uint8_t *file_read(const char *path, uint64_t *size);
+bool file_write(const char *path, const uint8_t *data, uint64_t size);
+
+#endif

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RSMAPI between two applications: data by every call, rights, loss of the exporter. */
+#include <errno.h>
+#include <rsmapi.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pair.h"
+
+#define SEGMENT 0x400200u
+#define SIZE (4u << 20)
+#define NOBODY 65534u
+
+#define RSM_CHECK(pair, call, expected)                                                                                \
+	do {                                                                                                           \
+		int error_ = (call);                                                                                   \
+		CHECK(pair, error_ == (expected), "%s: %d instead of %d", #call, error_, (expected));                  \
+	} while (0)
+
+struct exporter {
+	rsmapi_controller_handle_t controller;
+	rsm_memseg_export_handle_t export;
+	rsm_memseg_id_t id;
+	uint8_t *base;
+	rsm_node_id_t node;
+};
+
+struct importer {
+	rsmapi_controller_handle_t controller;
+	rsm_memseg_import_handle_t import;
+	rsmapi_barrier_t barrier;
+	rsm_node_id_t node; /* the exporter's */
+	rsm_node_id_t own;
+};
+
+static rsm_node_id_t
+own_node(struct pair *pair)
+{
+	rsm_topology_t *topology;
+	rsm_node_id_t node;
+
+	RSM_CHECK(pair, rsm_get_interconnect_topology(&topology), RSM_SUCCESS);
+	node = topology->topology_hdr.local_nodeid;
+	rsm_free_interconnect_topology(topology);
+	CHECK(pair, node != 0, "the data plane has no node id");
+	return node;
+}
+
+/* A segment that is not published yet; the node ids are exchanged. */
+static void
+exporter_open(struct exporter *e, struct pair *pair, rsm_node_id_t *peer)
+{
+	static char name[] = "oneside0";
+
+	memset(e, 0, sizeof(*e));
+	RSM_CHECK(pair, rsm_get_controller(name, &e->controller), RSM_SUCCESS);
+	e->base = aligned_alloc(4096, SIZE);
+	memset(e->base, 0, SIZE);
+	e->node = own_node(pair);
+	pair_send(pair, &e->node, sizeof(e->node));
+	pair_recv(pair, peer, sizeof(*peer));
+	RSM_CHECK(pair, rsm_memseg_export_create(e->controller, &e->export, e->base, SIZE, 0), RSM_SUCCESS);
+	e->id = SEGMENT;
+}
+
+static void
+exporter_close(struct exporter *e, struct pair *pair)
+{
+	RSM_CHECK(pair, rsm_memseg_export_destroy(e->export), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_release_controller(e->controller), RSM_SUCCESS);
+}
+
+static void
+publish(struct exporter *e, struct pair *pair, rsm_node_id_t node, rsm_permission_t permission)
+{
+	rsmapi_access_entry_t entry = {.ae_node = node, .ae_permission = permission};
+
+	RSM_CHECK(pair, rsm_memseg_export_publish(e->export, &e->id, &entry, 1), RSM_SUCCESS);
+}
+
+static void
+importer_open(struct importer *i, struct pair *pair)
+{
+	static char name[] = "oneside0";
+
+	memset(i, 0, sizeof(*i));
+	RSM_CHECK(pair, rsm_get_controller(name, &i->controller), RSM_SUCCESS);
+	i->own = own_node(pair);
+	pair_recv(pair, &i->node, sizeof(i->node));
+	pair_send(pair, &i->own, sizeof(i->own));
+}
+
+static void
+importer_connect(struct importer *i, struct pair *pair, rsm_permission_t permission)
+{
+	RSM_CHECK(pair, rsm_memseg_import_connect(i->controller, i->node, SEGMENT, permission, &i->import),
+	          RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_init_barrier(i->import, RSM_BARRIER_SEGMENT, &i->barrier), RSM_SUCCESS);
+}
+
+static void
+importer_disconnect(struct importer *i, struct pair *pair)
+{
+	RSM_CHECK(pair, rsm_memseg_import_destroy_barrier(&i->barrier), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_disconnect(i->import), RSM_SUCCESS);
+}
+
+/* ---- data ---- */
+
+static const size_t sizes[] = {1, 2, 7, 8, 24, 25, 100, 1023, 1025, 4096, 65537, 1048576, 3000001};
+#define NUM_SIZES (sizeof(sizes) / sizeof(sizes[0]))
+
+static void
+data_server(struct pair *pair)
+{
+	struct exporter e;
+	rsm_node_id_t peer;
+
+	exporter_open(&e, pair, &peer);
+	publish(&e, pair, peer, 0666);
+	pair_barrier(pair);
+	for (size_t k = 0; k < NUM_SIZES; k++) {
+		memset(e.base, 0xEE, SIZE);
+		pair_barrier(pair);
+		pair_barrier(pair); /* put */
+		CHECK(pair, pair_pattern_check(e.base + 64 + k, sizes[k], (uint32_t)k) == sizes[k],
+		      "put of %zu bytes: wrong data", sizes[k]);
+		CHECK(pair, e.base[63 + k] == 0xEE && e.base[64 + k + sizes[k]] == 0xEE, "put of %zu bytes: went outside",
+		      sizes[k]);
+		pair_barrier(pair);
+	}
+	pair_barrier(pair); /* elements and vectors are put */
+	for (uint32_t k = 0; k < 1000; k++) {
+		CHECK(pair, ((uint64_t *)(void *)e.base)[k] == 0x1122334455667788ull + k, "put64: element %u", k);
+		CHECK(pair, ((uint32_t *)(void *)(e.base + 65536))[k] == 0x11223344u + k, "put32: element %u", k);
+		CHECK(pair, ((uint16_t *)(void *)(e.base + 131072))[k] == (uint16_t)(0x1122u + k), "put16: element %u", k);
+		CHECK(pair, e.base[196608 + k] == (uint8_t)k, "put8: element %u", k);
+	}
+	for (uint32_t k = 0; k < 16; k++)
+		CHECK(pair, pair_pattern_check(e.base + 262144 + k * 5000, 4999, 500 + k) == 4999, "putv: entry %u", k);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	exporter_close(&e, pair);
+}
+
+static void
+vectors(struct importer *i, struct pair *pair, uint8_t *buffer, rsm_localmemory_handle_t local)
+{
+	rsm_iovec_t iovec[16];
+	rsm_scat_gath_t sg = {.io_request_count = 16, .remote_handle = i->import, .iovec = iovec};
+
+	memset(iovec, 0, sizeof(iovec));
+	for (uint32_t k = 0; k < 16; k++) {
+		pair_pattern(buffer + k * 5000, 4999, 500 + k);
+		iovec[k].io_type = k % 2 == 0 ? RSM_VA_TYPE : RSM_HANDLE_TYPE;
+		if (k % 2 == 0) {
+			iovec[k].local.vaddr = (caddr_t)buffer;
+		} else {
+			iovec[k].local.handle = local;
+		}
+		iovec[k].local_offset = k * 5000;
+		iovec[k].remote_offset = 262144 + k * 5000;
+		iovec[k].transfer_length = 4999;
+	}
+	RSM_CHECK(pair, rsm_memseg_import_putv(&sg), RSM_SUCCESS);
+	CHECK(pair, sg.io_residual_count == 0, "putv: residual count %lu", sg.io_residual_count);
+	memset(buffer, 0, 16 * 5000);
+	RSM_CHECK(pair, rsm_memseg_import_getv(&sg), RSM_SUCCESS);
+	for (uint32_t k = 0; k < 16; k++)
+		CHECK(pair, pair_pattern_check(buffer + k * 5000, 4999, 500 + k) == 4999, "getv: entry %u", k);
+	/* The first entry outside the segment stops the vector: three entries are not done. */
+	iovec[13].remote_offset = SIZE - 100;
+	CHECK(pair, rsm_memseg_import_putv(&sg) != RSM_SUCCESS, "putv beyond the segment succeeded");
+	CHECK(pair, sg.io_residual_count == 3, "putv beyond the segment: residual count %lu", sg.io_residual_count);
+	sg.io_request_count = 17;
+	RSM_CHECK(pair, rsm_memseg_import_putv(&sg), RSMERR_BAD_SGIO);
+	sg.io_request_count = 0;
+	RSM_CHECK(pair, rsm_memseg_import_putv(&sg), RSMERR_BAD_SGIO);
+}
+
+static void
+data_client(struct pair *pair)
+{
+	uint8_t *buffer = aligned_alloc(4096, SIZE), *odd = malloc(SIZE + 3);
+	rsm_localmemory_handle_t local;
+	struct importer i;
+	uint64_t v64[1000];
+	uint32_t v32[1000];
+	uint16_t v16[1000];
+	uint8_t v8[1000];
+
+	importer_open(&i, pair);
+	pair_barrier(pair);
+	importer_connect(&i, pair, RSM_PERM_RDWR);
+	RSM_CHECK(pair, rsm_create_localmemory_handle(i.controller, &local, (caddr_t)buffer, SIZE), RSM_SUCCESS);
+	for (size_t k = 0; k < NUM_SIZES; k++) {
+		/* By turns from memory that has a handle and from memory that has none. */
+		uint8_t *from = k % 2 == 0 ? buffer : odd + 1;
+
+		pair_barrier(pair);
+		pair_pattern(from, sizes[k], (uint32_t)k);
+		RSM_CHECK(pair, rsm_memseg_import_put(i.import, (off_t)(64 + k), from, sizes[k]), RSM_SUCCESS);
+		memset(from, 0, sizes[k]);
+		RSM_CHECK(pair, rsm_memseg_import_get(i.import, (off_t)(64 + k), from, sizes[k]), RSM_SUCCESS);
+		CHECK(pair, pair_pattern_check(from, sizes[k], (uint32_t)k) == sizes[k], "get of %zu bytes: wrong data",
+		      sizes[k]);
+		pair_barrier(pair);
+		pair_barrier(pair);
+	}
+	for (uint32_t k = 0; k < 1000; k++) {
+		v64[k] = 0x1122334455667788ull + k;
+		v32[k] = 0x11223344u + k;
+		v16[k] = (uint16_t)(0x1122u + k);
+		v8[k] = (uint8_t)k;
+	}
+	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, v64, 1000), RSM_SUCCESS);
+	/* Explicit mode: issue, then close tells. */
+	RSM_CHECK(pair, rsm_memseg_import_set_mode(i.import, RSM_BARRIER_MODE_EXPLICIT), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_open_barrier(&i.barrier), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_put32(i.import, 65536, v32, 1000), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_order_barrier(&i.barrier), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_put16(i.import, 131072, v16, 1000), RSM_SUCCESS);
+	for (uint32_t k = 0; k < 1000; k++)
+		RSM_CHECK(pair, rsm_memseg_import_put8(i.import, (off_t)(196608 + k), &v8[k], 1), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_close_barrier(&i.barrier), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_set_mode(i.import, RSM_BARRIER_MODE_IMPLICIT), RSM_SUCCESS);
+	memset(v64, 0, sizeof(v64));
+	RSM_CHECK(pair, rsm_memseg_import_get64(i.import, 0, v64, 1000), RSM_SUCCESS);
+	for (uint32_t k = 0; k < 1000; k++)
+		CHECK(pair, v64[k] == 0x1122334455667788ull + k, "get64: element %u", k);
+	vectors(&i, pair, buffer, local);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	RSM_CHECK(pair, rsm_free_localmemory_handle(i.controller, local), RSM_SUCCESS);
+	importer_disconnect(&i, pair);
+	RSM_CHECK(pair, rsm_release_controller(i.controller), RSM_SUCCESS);
+	pair_barrier(pair);
+}
+
+/* ---- wrong arguments ---- */
+
+static void
+wrong_server(struct pair *pair)
+{
+	struct exporter e;
+	rsm_node_id_t peer;
+
+	exporter_open(&e, pair, &peer);
+	publish(&e, pair, peer, 0666);
+	RSM_CHECK(pair, rsm_memseg_export_publish(e.export, &e.id, NULL, 0), RSMERR_SEG_ALREADY_PUBLISHED);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSMERR_SEG_NOT_PUBLISHED);
+	e.id = 0x3fffff;
+	RSM_CHECK(pair, rsm_memseg_export_publish(e.export, &e.id, NULL, 0), RSMERR_RESERVED_SEGID);
+	e.id = 0x80000000;
+	RSM_CHECK(pair, rsm_memseg_export_publish(e.export, &e.id, NULL, 0), RSMERR_RESERVED_SEGID);
+	e.id = 0;
+	RSM_CHECK(pair, rsm_memseg_export_publish(e.export, &e.id, NULL, 0), RSM_SUCCESS);
+	CHECK(pair, e.id >= 0x80000000u, "an automatic segment id of 0x%x", e.id);
+	exporter_close(&e, pair);
+}
+
+static void
+wrong_client(struct pair *pair)
+{
+	rsm_memseg_import_handle_t import;
+	uint64_t v[4] = {0};
+	struct importer i;
+
+	importer_open(&i, pair);
+	pair_barrier(pair);
+	RSM_CHECK(pair, rsm_memseg_import_connect(i.controller, i.node, SEGMENT + 1, RSM_PERM_RDWR, &import),
+	          RSMERR_SEG_NOT_PUBLISHED);
+	RSM_CHECK(pair, rsm_memseg_import_connect(i.controller, 55, SEGMENT, RSM_PERM_RDWR, &import),
+	          RSMERR_REMOTE_NODE_UNREACHABLE);
+	RSM_CHECK(pair, rsm_memseg_import_connect(i.controller, i.node, SEGMENT, 0700, &import), RSMERR_PERM_DENIED);
+	RSM_CHECK(pair, rsm_memseg_import_connect(NULL, i.node, SEGMENT, RSM_PERM_RDWR, &import), RSMERR_BAD_CTLR_HNDL);
+	RSM_CHECK(pair, rsm_memseg_import_connect(i.controller, i.node, SEGMENT, RSM_PERM_RDWR, &i.import), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, v, 1), RSMERR_BARRIER_UNINITIALIZED);
+	RSM_CHECK(pair, rsm_memseg_import_init_barrier(i.import, RSM_BARRIER_SEGMENT, &i.barrier), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 4, v, 1), RSMERR_BAD_MEM_ALIGNMENT);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, (uint64_t *)(void *)((uint8_t *)v + 4), 1),
+	          RSMERR_BAD_MEM_ALIGNMENT);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, NULL, 1), RSMERR_BAD_ADDR);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, SIZE - 8, v, 1), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, SIZE - 8, v, 2), RSMERR_BAD_LENGTH);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, SIZE, v, 1), RSMERR_BAD_LENGTH);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, v, ~0ul / 8), RSMERR_BAD_LENGTH);
+	RSM_CHECK(pair, rsm_memseg_import_put(i.import, 0, v, ~(size_t)0), RSMERR_BAD_LENGTH);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, v, 0), RSM_SUCCESS);
+	importer_disconnect(&i, pair);
+	RSM_CHECK(pair, rsm_memseg_import_disconnect(i.import), RSMERR_BAD_SEG_HNDL);
+	RSM_CHECK(pair, rsm_release_controller(i.controller), RSM_SUCCESS);
+	pair_barrier(pair);
+}
+
+/* ---- who may connect ---- */
+
+static void
+access_server(struct pair *pair)
+{
+	static const rsm_permission_t modes[] = {0600, 0666, 0604, 0602, 0000};
+	struct exporter e;
+	rsm_node_id_t peer;
+
+	exporter_open(&e, pair, &peer);
+	for (size_t k = 0; k < 5; k++) {
+		publish(&e, pair, peer, modes[k]);
+		pair_barrier(pair);
+		pair_barrier(pair);
+		RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSM_SUCCESS);
+	}
+	/* A list without the importer's node. */
+	publish(&e, pair, peer == 60 ? 61 : 60, 0666);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	/* Rights are fixed at connect: a narrower list holds for later ones only. */
+	RSM_CHECK(pair,
+	          rsm_memseg_export_republish(e.export, &(rsmapi_access_entry_t){.ae_node = peer, .ae_permission = 0666},
+	                                      1),
+	          RSM_SUCCESS);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	RSM_CHECK(pair,
+	          rsm_memseg_export_republish(e.export, &(rsmapi_access_entry_t){.ae_node = peer, .ae_permission = 0444},
+	                                      1),
+	          RSM_SUCCESS);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	exporter_close(&e, pair);
+}
+
+static void
+try(struct importer *i, struct pair *pair, rsm_permission_t permission, int expected)
+{
+	rsm_memseg_import_handle_t import;
+
+	RSM_CHECK(pair, rsm_memseg_import_connect(i->controller, i->node, SEGMENT, permission, &import), expected);
+	if (expected == RSM_SUCCESS)
+		RSM_CHECK(pair, rsm_memseg_import_disconnect(import), RSM_SUCCESS);
+}
+
+static void
+access_client(struct pair *pair)
+{
+	/* for modes 0600, 0666, 0604, 0602, 0: what another user gets, reading and writing */
+	static const int reading[] = {RSMERR_PERM_DENIED, RSM_SUCCESS, RSM_SUCCESS, RSMERR_PERM_DENIED,
+	                              RSMERR_PERM_DENIED};
+	static const int writing[] = {RSMERR_PERM_DENIED, RSM_SUCCESS, RSMERR_PERM_DENIED, RSM_SUCCESS,
+	                              RSMERR_PERM_DENIED};
+	struct importer i;
+	uint64_t v = 7;
+
+	/* As root this process becomes somebody else before it attaches; otherwise it stays the exporter's
+	 * user, for whom the owner's digit counts. */
+	bool other = geteuid() == 0;
+
+	if (other)
+		CHECK(pair, setresgid(NOBODY, NOBODY, NOBODY) == 0 && setresuid(NOBODY, NOBODY, NOBODY) == 0,
+		      "setresuid: %s", strerror(errno));
+	importer_open(&i, pair);
+	for (size_t k = 0; k < 5; k++) {
+		int r = other || k == 4 ? reading[k] : RSM_SUCCESS, w = other || k == 4 ? writing[k] : RSM_SUCCESS;
+
+		pair_barrier(pair);
+		try(&i, pair, RSM_PERM_READ, r);
+		try(&i, pair, RSM_PERM_WRITE, w);
+		try(&i, pair, RSM_PERM_RDWR, r == RSM_SUCCESS && w == RSM_SUCCESS ? RSM_SUCCESS : RSMERR_PERM_DENIED);
+		pair_barrier(pair);
+	}
+	pair_barrier(pair);
+	try(&i, pair, RSM_PERM_READ, RSMERR_SEG_NOT_PUBLISHED_TO_NODE);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	/* Only what was asked for at connect is allowed. */
+	importer_connect(&i, pair, RSM_PERM_READ);
+	RSM_CHECK(pair, rsm_memseg_import_get64(i.import, 0, &v, 1), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, &v, 1), RSMERR_PERM_DENIED);
+	importer_disconnect(&i, pair);
+	importer_connect(&i, pair, RSM_PERM_WRITE);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, &v, 1), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_get64(i.import, 0, &v, 1), RSMERR_PERM_DENIED);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, &v, 1), RSM_SUCCESS);
+	if (other)
+		try(&i, pair, RSM_PERM_WRITE, RSMERR_PERM_DENIED);
+	try(&i, pair, RSM_PERM_READ, RSM_SUCCESS);
+	importer_disconnect(&i, pair);
+	pair_barrier(pair);
+}
+
+/* ---- the exporter withdraws the segment ---- */
+
+static void
+withdraw_server(struct pair *pair)
+{
+	struct exporter e;
+	rsm_node_id_t peer;
+
+	exporter_open(&e, pair, &peer);
+	publish(&e, pair, peer, 0666);
+	pair_barrier(pair);
+	pair_barrier(pair); /* in use */
+	RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSM_SUCCESS);
+	memset(e.base, 0x5A, SIZE);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	for (size_t k = 0; k < SIZE; k++)
+		CHECK(pair, e.base[k] == 0x5A, "byte %zu was put after unpublish", k);
+	publish(&e, pair, peer, 0666);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	exporter_close(&e, pair);
+}
+
+static void
+withdraw_client(struct pair *pair)
+{
+	struct importer i;
+	uint64_t v = 1;
+
+	importer_open(&i, pair);
+	pair_barrier(pair);
+	importer_connect(&i, pair, RSM_PERM_RDWR);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, &v, 1), RSM_SUCCESS);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, &v, 1), RSMERR_CONN_ABORTED);
+	RSM_CHECK(pair, rsm_memseg_import_get64(i.import, 0, &v, 1), RSMERR_CONN_ABORTED);
+	importer_disconnect(&i, pair);
+	try(&i, pair, RSM_PERM_RDWR, RSMERR_SEG_NOT_PUBLISHED);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	importer_connect(&i, pair, RSM_PERM_RDWR);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, &v, 1), RSM_SUCCESS);
+	importer_disconnect(&i, pair);
+	pair_barrier(pair);
+}
+
+/* ---- the exporter is killed ---- */
+
+static void
+killed_server(struct pair *pair)
+{
+	struct exporter e;
+	rsm_node_id_t peer;
+
+	exporter_open(&e, pair, &peer);
+	publish(&e, pair, peer, 0666);
+	pair_barrier(pair);
+	for (;;)
+		pause();
+}
+
+static void
+killed_client(struct pair *pair)
+{
+	uint8_t *buffer = malloc(1 << 20);
+	struct importer i;
+	uint64_t start, killed_at = 0;
+	int error;
+
+	memset(buffer, 3, 1 << 20);
+	importer_open(&i, pair);
+	pair_barrier(pair);
+	importer_connect(&i, pair, RSM_PERM_RDWR);
+	start = pair_now_ms();
+	do {
+		error = rsm_memseg_import_put(i.import, 100, buffer, 1 << 20);
+		if (killed_at == 0 && pair_now_ms() - start > 300) {
+			CHECK(pair, kill(pair->peer, SIGKILL) == 0, "kill");
+			killed_at = pair_now_ms();
+		}
+		CHECK(pair, killed_at == 0 || pair_now_ms() - killed_at < 10000, "puts still succeed 10 s after the kill");
+	} while (error == RSM_SUCCESS);
+	CHECK(pair, error == RSMERR_CONN_ABORTED, "put after the exporter's death: %d", error);
+	importer_disconnect(&i, pair);
+	start = pair_now_ms();
+	do {
+		error = rsm_memseg_import_connect(i.controller, i.node, SEGMENT, RSM_PERM_RDWR, &i.import);
+	} while (error == RSM_SUCCESS && pair_now_ms() - start < 2000);
+	CHECK(pair, error == RSMERR_SEG_NOT_PUBLISHED, "connect after the exporter's death: %d", error);
+	RSM_CHECK(pair, rsm_release_controller(i.controller), RSM_SUCCESS);
+}
+
+static const struct pair_case cases[] = {
+	{"data", data_server, data_client, false},
+	{"wrong", wrong_server, wrong_client, false},
+	{"access", access_server, access_client, false},
+	{"withdraw", withdraw_server, withdraw_client, false},
+	{"killed", killed_server, killed_client, true},
+};
+
+int
+main(int argc, char **argv)
+{
+	return pair_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
