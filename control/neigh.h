@@ -26,7 +26,7 @@ struct neigh;
 struct neigh_port {
 	uint8_t mac[6];
 	struct wire_addr addr;
-	uint8_t prefix;            /* bits of the address's own family: 0..32 or 0..128 */
+	uint8_t prefix; /* bits of the address's own family: 0..32 or 0..128 */
 	bool has_gateway;
 	struct wire_addr gateway;
 };
@@ -35,7 +35,8 @@ struct neigh_env {
 	/* The frame is the callee's only during the call.  Must not call back into neigh. */
 	void (*send)(struct neigh_env *env, uint16_t port, const uint8_t *frame, uint32_t len);
 	/* A known neighbour answers from another MAC now: paths to `addr` should be renewed.  May be NULL. */
-	void (*changed)(struct neigh_env *env, uint16_t port, const struct wire_addr *addr, const uint8_t mac[6]);
+	void (*changed)(struct neigh_env *env, uint16_t port, const struct wire_addr *addr,
+			const uint8_t mac[6]);
 };
 
 /* status 0 and the next hop's MAC, or -EHOSTUNREACH (nobody answered). */
@@ -58,7 +59,7 @@ void neigh_announce(struct neigh *neigh, uint64_t now);
  * `done` may call neigh_resolve and neigh_cancel.
  */
 int neigh_resolve(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, uint64_t now,
-                  uint8_t mac[6], neigh_done *done, void *user);
+		  uint8_t mac[6], neigh_done *done, void *user);
 /* `done` of no resolution with this user will be called any more. */
 void neigh_cancel(struct neigh *neigh, const void *user);
 
@@ -81,6 +82,7 @@ bool neigh_get(const struct neigh *neigh, uint32_t index, uint64_t now, struct n
 
 struct neigh_stats {
 	uint64_t arp_in, nd_in, echo_in, malformed, ignored, replies, queries, rate_limited, learnt, failed;
+	uint64_t conflicts; /* another station says it has our address */
 };
 const struct neigh_stats *neigh_stats(const struct neigh *neigh);
 
