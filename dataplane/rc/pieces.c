@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Local scatter/gather lists: keys are looked up for every packet, never kept. */
+#include "rc_internal.h"
+
+static RC_COLD enum one_status
+resolve_list(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge, uint32_t offset,
+	     uint32_t len, uint32_t access, struct rc_pieces *out)
+{
+	out->num = 0;
+	out->bounce = false;
+	for (uint32_t i = 0; i < num_sge && len > 0; i++) {
+		struct rc_piece *piece;
+		uint32_t take;
+
+		if (offset >= sge[i].len) {
+			offset -= sge[i].len;
+			continue;
+		}
+		take = sge[i].len - offset < len ? sge[i].len - offset : len;
+		piece = &out->piece[out->num];
+		piece->region = mem_check(qp->env->mem, sge[i].lkey, qp->pz, qp->qpn, access, sge[i].addr,
+					  sge[i].len);
+		if (piece->region == NULL)
+			return ONE_STATUS_LOCAL_PROTECTION;
+		out->bounce |= piece->region->base == NULL;
+		piece->va = sge[i].addr + offset;
+		piece->len = take;
+		out->num++;
+		len -= take;
+		offset = 0;
+	}
+	return len == 0 ? ONE_STATUS_SUCCESS : ONE_STATUS_LOCAL_LENGTH;
+}
+
+enum one_status
+rc_resolve(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge, uint32_t offset, uint32_t len,
+	   uint32_t access, struct rc_pieces *out)
+{
+	struct rc_piece *piece = &out->piece[0];
+
+	if (unlikely(num_sge != 1 || len == 0))
+		return resolve_list(qp, sge, num_sge, offset, len, access, out);
+	if (unlikely((uint64_t)offset + len > sge->len))
+		return ONE_STATUS_LOCAL_LENGTH;
+	piece->region = mem_check(qp->env->mem, sge->lkey, qp->pz, qp->qpn, access, sge->addr, sge->len);
+	if (unlikely(piece->region == NULL))
+		return ONE_STATUS_LOCAL_PROTECTION;
+	piece->va = sge->addr + offset;
+	piece->len = len;
+	out->num = 1;
+	out->bounce = piece->region->base == NULL;
+	return ONE_STATUS_SUCCESS;
+}
+
+int
+rc_gather(const struct rc_pieces *pieces, uint8_t *dst)
+{
+	for (uint32_t i = 0; i < pieces->num; i++) {
+		const struct rc_piece *piece = &pieces->piece[i];
+		int rc = mem_read(piece->region, piece->va, dst, piece->len);
+
+		if (unlikely(rc != 0))
+			return rc;
+		dst += piece->len;
+	}
+	return 0;
+}
+
+int
+rc_scatter(const struct rc_pieces *pieces, const uint8_t *src)
+{
+	for (uint32_t i = 0; i < pieces->num; i++) {
+		const struct rc_piece *piece = &pieces->piece[i];
+		int rc = mem_write(piece->region, piece->va, src, piece->len);
+
+		if (unlikely(rc != 0))
+			return rc;
+		src += piece->len;
+	}
+	return 0;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Life of a queue pair, the pool of work nodes, and the way of packets in and out. */
+#include "rc_internal.h"
+
+#include <string.h>
+
+#define NODE_ALIGN 64u
+
+size_t
+rc_pool_size(uint32_t count)
+{
+	return NODE_ALIGN + (1 + (size_t)count) * sizeof(struct rc_node);
+}
+
+struct rc_pool *
+rc_pool_init(void *memory, uint32_t count)
+{
+	uintptr_t start = ((uintptr_t)memory + NODE_ALIGN - 1) & ~(uintptr_t)(NODE_ALIGN - 1);
+	struct rc_pool *pool = (struct rc_pool *)start;
+	struct rc_node *node = (struct rc_node *)(start + sizeof(struct rc_node));
+
+	pool->free = NULL;
+	for (uint32_t i = count; i-- > 0;)
+		rc_node_put(pool, &node[i]);
+	return pool;
+}
+
+size_t
+rc_qp_size(void)
+{
+	return sizeof(struct rc_qp);
+}
+
+void
+rc_init(struct rc_qp *qp, struct rc_env *env, void *user)
+{
+	memset(qp, 0, sizeof(*qp));
+	qp->env = env;
+	qp->user = user;
+	qp->state = RC_RESET;
+	qp->req.timer = RC_NEVER;
+	qp->req.rnr_until = RC_NEVER;
+}
+
+void *
+rc_user(const struct rc_qp *qp)
+{
+	return qp->user;
+}
+
+enum rc_state
+rc_state(const struct rc_qp *qp)
+{
+	return qp->state;
+}
+
+static uint8_t
+shift_of(uint16_t mtu)
+{
+	uint8_t shift = 8;
+
+	while (shift < 12 && (2u << shift) <= mtu)
+		shift++;
+	return shift;
+}
+
+void
+rc_set_path(struct rc_qp *qp, const struct wire_path *path)
+{
+	qp->local = path->src;
+	qp->remote = path->dst;
+	wire_template_init(&qp->template, path);
+}
+
+void
+rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state)
+{
+	struct rc_requester *rq = &qp->req;
+	struct rc_responder *rs = &qp->rsp;
+
+	rc_reset(qp);
+	qp->qpn = attr->qpn;
+	qp->peer_qpn = attr->peer_qpn;
+	qp->pz = attr->pz;
+	qp->access = attr->access;
+	qp->shift = shift_of(attr->path_mtu);
+	qp->mtu = (uint16_t)(1u << qp->shift);
+	qp->oneside_peer = attr->oneside_peer;
+	rc_set_path(qp, &attr->path);
+
+	rq->una = attr->send_psn & RC_PSN_MASK;
+	rq->snd = rq->una;
+	rq->max = rq->una;
+	rq->post = rq->una;
+	rq->rd_max = attr->rd_atomic_out;
+	rq->retry_count = attr->retry_count & 7;
+	rq->rnr_retry = attr->rnr_retry & 7;
+	rq->window_max = attr->oneside_peer ? RC_WINDOW_MAX : RC_WINDOW_OTHER;
+	rq->window = rq->window_max < RC_WINDOW_START ? rq->window_max : RC_WINDOW_START;
+	rq->threshold = rq->window;
+	rq->forever = (attr->timeout & 31) == 0;
+	rq->limit = rq->forever ? RC_RTO_UNBOUNDED : 4096ull << (attr->timeout & 31);
+
+	rs->epsn = attr->recv_psn & RC_PSN_MASK;
+	rs->rd_max = attr->rd_atomic_in < RC_RD_ATOMIC_MAX ? attr->rd_atomic_in : RC_RD_ATOMIC_MAX;
+	rs->resources = 1;
+	/* Some peers round what they were granted up to a power of two. */
+	while (rs->resources < rs->rd_max)
+		rs->resources = (uint8_t)(rs->resources * 2);
+	rs->min_rnr_timer = attr->min_rnr_timer & 31;
+	qp->state = (uint8_t)state;
+}
+
+void
+rc_set_rts(struct rc_qp *qp)
+{
+	if (qp->state == RC_RTR)
+		qp->state = RC_RTS;
+}
+
+bool
+rc_idle(const struct rc_qp *qp)
+{
+	return qp->req.head == NULL;
+}
+
+static inline bool
+same_addr(const struct wire_addr *a, const struct wire_addr *b)
+{
+	uint64_t x[2], y[2];
+
+	memcpy(x, a, sizeof(x));
+	memcpy(y, b, sizeof(y));
+	return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
+}
+
+static RC_COLD void
+other_input(struct rc_qp *qp, const struct wire_packet *packet)
+{
+	if (packet->opcode == WIRE_CNP)
+		rc_cnp_input(qp);
+	else
+		rc_count(qp, RC_COUNT_DROP_OPCODE);
+}
+
+void
+rc_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	if (unlikely(qp->state != RC_RTS && qp->state != RC_RTR)) {
+		rc_count(qp, RC_COUNT_DROP_STATE);
+		return;
+	}
+	if (unlikely(!same_addr(&packet->src, &qp->remote) || !same_addr(&packet->dst, &qp->local))) {
+		rc_count(qp, RC_COUNT_DROP_ADDRESS);
+		return;
+	}
+	if (unlikely(packet->opcode >= 32)) {
+		other_input(qp, packet);
+		return;
+	}
+	if (unlikely(packet->congestion))
+		rc_cnp_note(qp, now);
+	if (rc_request_kind[packet->opcode] != 0)
+		rc_request_input(qp, packet, now);
+	else if (packet->opcode >= WIRE_READ_RESPONSE_FIRST && packet->opcode <= WIRE_ATOMIC_ACKNOWLEDGE)
+		rc_response_input(qp, packet, now);
+	else
+		rc_count(qp, RC_COUNT_DROP_OPCODE);
+}
+
+uint32_t
+rc_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
+{
+	uint32_t n = 0;
+
+	if (unlikely(qp->state != RC_RTS && qp->state != RC_RTR))
+		return 0;
+	if ((qp->rsp.pending | qp->rsp.reply | (uint32_t)qp->rsp.cnp_due) != 0)
+		n = rc_reply_output(qp, budget, now);
+	if (qp->state == RC_RTS && qp->req.ready)
+		n += rc_request_output(qp, budget - n, now);
+	return n;
+}
+
+bool
+rc_wants_output(const struct rc_qp *qp)
+{
+	return (qp->rsp.pending | qp->rsp.reply | (uint32_t)qp->rsp.cnp_due | (uint32_t)qp->req.ready) != 0;
+}
+
+/* Nothing is wanted or waited for any more; the work stays in the list. */
+static void
+stop(struct rc_qp *qp)
+{
+	struct rc_requester *rq = &qp->req;
+	struct rc_responder *rs = &qp->rsp;
+
+	rq->cur = NULL;
+	rq->ready = false;
+	rq->bind_started = false;
+	rq->timer = RC_NEVER;
+	rq->rnr_until = RC_NEVER;
+	rs->pending = 0;
+	rs->reply = RC_REPLY_NONE;
+	rs->cnp_due = false;
+}
+
+/* All work, in order: `node` with `status`, the rest as flushed. */
+static void
+flush(struct rc_qp *qp, const struct rc_node *node, enum one_status status)
+{
+	struct rc_responder *rs = &qp->rsp;
+
+	qp->state = RC_ERROR;
+	stop(qp);
+	while (qp->req.head != NULL)
+		rc_retire(qp, qp->req.head == node ? status : ONE_STATUS_FLUSHED);
+	if (rs->recv_held) {
+		struct completion c = {
+			.cookie = rs->recv.cookie,
+			.type = ONE_CQE_RECV,
+			.status = rs->fatal ? rs->recv_status : ONE_STATUS_FLUSHED,
+			.op = ONE_OP_RECV,
+			.wqe_flags = rs->recv.flags,
+		};
+
+		rc_recv_complete(qp, &c);
+	}
+}
+
+RC_COLD void
+rc_fail(struct rc_qp *qp, struct rc_node *node, enum one_status status, enum rc_error error)
+{
+	flush(qp, node, status);
+	qp->env->failed(qp->env, qp, error);
+}
+
+void
+rc_flush(struct rc_qp *qp)
+{
+	flush(qp, NULL, ONE_STATUS_FLUSHED);
+}
+
+void
+rc_reset(struct rc_qp *qp)
+{
+	struct rc_requester *rq = &qp->req;
+	struct rc_node *node;
+
+	while ((node = rq->head) != NULL) {
+		rq->head = node->next;
+		rc_node_put(qp->env->pool, node);
+	}
+	rc_init(qp, qp->env, qp->user);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside the RC transport.
+ *
+ *   qp.c         life of a queue pair, the pool, dispatch of packets
+ *   requester.c  work requests to request packets
+ *   response.c   response packets to completions; go-back-N
+ *   responder.c  request packets: checks, execution, duplicates
+ *   reply.c      READ responses, acknowledgements and NAKs to packets
+ *   timer.c      retransmission time, window, retries
+ *   pieces.c     local scatter/gather lists
+ *
+ * PSNs.  The responder keeps the 24 bits of the wire.  The requester counts in
+ * 32 bits, of which the low 24 go on the wire, so that work which is posted but
+ * not sent compares correctly however long its messages are; what a response
+ * names is found by its distance from `una`, which is below 2^23 for all that
+ * can be outstanding.
+ */
+#ifndef DATAPLANE_RC_INTERNAL_H
+#define DATAPLANE_RC_INTERNAL_H
+
+#include "rc.h"
+
+#define RC_PSN_MASK 0xFFFFFFu
+#define RC_POSTED_MAX 1024u /* work requests taken from one send ring and not yet completed */
+#define RC_POSTED_PSNS (1u << 30)
+#define RC_CHUNK                                                                                     \
+	128u                 /* packets asked for by one READ request: longer READs are cut, so that \
+			      * what may be in flight is bounded by the window; a power of two */
+#define RC_WINDOW_MAX 1024u  /* packets: 100 Gb/s x 80 us at 1024 bytes, 50 us at 640 */
+#define RC_WINDOW_OTHER 128u /* towards peers that did not announce oneside: what Soft-RoCE allows itself */
+#define RC_WINDOW_START 256u
+#define RC_WINDOW_MIN 16u    /* after a NAK */
+#define RC_WINDOW_TIMEOUT 4u /* after a timeout: it is a probe */
+#define RC_WINDOW_CNP 64u
+#define RC_ACK_EVERY 64u      /* the A bit inside long messages */
+#define RC_RTO_FLOOR 2000000u /* ns: peers share processors with others, and then answer late */
+#define RC_RTO_START 10000000u
+#define RC_RTO_UNBOUNDED 1000000000ull /* when the CM gave no bound */
+#define RC_BACKOFF_MAX 10u
+#define RC_CNP_INTERVAL 50000u /* ns between two CNPs of ours */
+#define RC_MESSAGE_MAX 0x80000000u
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define RC_COLD __attribute__((noinline, cold))
+
+/* A work request on its way. */
+struct rc_node {
+	struct rc_node *next;
+	uint32_t first, end; /* PSNs [first, end); none for BIND and malformed work */
+	struct work work;
+};
+_Static_assert(sizeof(struct rc_node) == 192, "rc_node: three cache lines, the header in the first");
+
+struct rc_pool {
+	struct rc_node *free;
+};
+
+struct rc_requester {
+	struct rc_node *head; /* oldest not completed; owns `una` */
+	struct rc_node *cur;  /* owns `snd`; NULL: all is sent */
+	struct rc_node *tail;
+	uint32_t una;  /* oldest PSN not acknowledged; of a READ: the next response missing */
+	uint32_t snd;  /* next to send; falls back to `una` to send again */
+	uint32_t max;  /* one past the newest ever sent */
+	uint32_t post; /* next to assign */
+	uint16_t posted;
+	uint16_t window, threshold; /* packets that may be outstanding; end of slow start */
+	uint16_t acked;             /* towards the next step of the window */
+	uint16_t window_max;
+	uint8_t rd_out, rd_max; /* READ requests and atomics sent and not answered */
+	uint8_t retries, retry_count;
+	uint8_t rnr_tries, rnr_retry;
+	uint8_t backoff;
+	bool ready;        /* rc_request_output may find something to do */
+	bool bind_started; /* head is a BIND that is being carried out */
+	bool recovering;   /* went back, and nothing was acknowledged since */
+	bool rtt_pending;
+	bool cut; /* window was cut, and cut_psn is not yet acknowledged */
+	uint32_t rtt_psn, cut_psn;
+	uint32_t srtt, rttvar; /* ns; srtt 0: no sample yet */
+	uint64_t rtt_time;
+	uint64_t timer;       /* RC_NEVER: nothing outstanding */
+	uint64_t rnr_until;   /* RC_NEVER: not waiting */
+	uint64_t progress_at; /* last progress, or last retry charged */
+	uint64_t recover_at;
+	uint64_t limit; /* ns: upper bound of the retransmission time */
+	bool forever;   /* the CM's timeout was 0 */
+};
+
+enum rc_resource_kind { RC_RESOURCE_NONE, RC_RESOURCE_READ, RC_RESOURCE_ATOMIC };
+
+/* A READ or atomic of the peer: kept after it is answered, for its duplicates. */
+struct rc_resource {
+	uint32_t first;            /* wire PSN */
+	uint32_t count;            /* PSNs */
+	uint32_t start, next, end; /* the reply under way, relative to `first` */
+	uint32_t rkey;
+	uint32_t length;
+	uint8_t kind;
+	uint8_t opcode;
+	union {
+		uint64_t va;
+		uint64_t found; /* atomics: the value before */
+	};
+};
+
+enum rc_reply { RC_REPLY_NONE, RC_REPLY_ACK, RC_REPLY_NAK_SEQ, RC_REPLY_RNR, RC_REPLY_FATAL };
+
+struct rc_responder {
+	uint32_t epsn;
+	uint32_t msn;
+	uint32_t reply_psn;
+	uint8_t reply; /* enum rc_reply: what goes out after the READ responses under way */
+	uint8_t syndrome;
+	uint8_t context;     /* RC_REQ_SEND or RC_REQ_WRITE: inside a message; 0: between */
+	bool nak_sent;       /* this hole was reported */
+	bool fatal;          /* takes nothing more; RC_ERROR when the NAK is out */
+	bool recv_held;      /* `recv` is taken and not completed */
+	uint8_t recv_status; /* of the held receive when this queue pair fails */
+	bool established;
+	bool cnp_due;
+	uint8_t resources, resource_next; /* a power of two; where the next one goes */
+	uint8_t rd_max;
+	uint8_t min_rnr_timer;
+	uint16_t pending, fresh; /* bits of resources: a reply is under way; it is the first one */
+	uint32_t rkey;           /* WRITE in progress */
+	uint32_t left, total;    /* bytes to come, and placed, of the message */
+	uint64_t va;
+	uint64_t cnp_at;
+	struct rc_resource resource[RC_RD_ATOMIC_MAX];
+	struct recv_work recv;
+};
+
+struct rc_qp {
+	struct rc_env *env;
+	void *user;
+	uint32_t qpn, peer_qpn;
+	uint32_t pz, access;
+	uint8_t state; /* enum rc_state */
+	uint8_t shift; /* log2 of mtu */
+	uint16_t mtu;
+	bool oneside_peer; /* where a negotiated selective repeat would be asked for */
+	struct wire_addr local, remote;
+	struct wire_template template;
+	struct rc_requester req;
+	struct rc_responder rsp;
+};
+_Static_assert(sizeof(struct rc_qp) <= 1536, "an idle queue pair stays small");
+
+/* What a request opcode is made of. */
+enum {
+	RC_REQ_START = 0x01,
+	RC_REQ_END = 0x02,
+	RC_REQ_SEND = 0x04,
+	RC_REQ_WRITE = 0x08,
+	RC_REQ_READ = 0x10,
+	RC_REQ_ATOMIC = 0x20,
+	RC_REQ_IMM = 0x40,
+	RC_REQ_INV = 0x80
+};
+
+static inline void
+rc_count(struct rc_qp *qp, enum rc_counter counter)
+{
+	qp->env->counter[counter]++;
+}
+
+/* a - b of two wire PSNs as a signed distance. */
+static inline int32_t
+rc_psn_diff(uint32_t a, uint32_t b)
+{
+	return (int32_t)((a - b) << 8) >> 8;
+}
+
+/* Packets of a message of `len` bytes. */
+static inline uint32_t
+rc_packets(const struct rc_qp *qp, uint32_t len)
+{
+	return len == 0 ? 1 : (uint32_t)(((uint64_t)len + qp->mtu - 1) >> qp->shift);
+}
+
+/* READs and atomics: their request occupies a resource of the peer until its response has come. */
+static inline bool
+rc_is_rd(uint8_t op)
+{
+	return op == ONE_OP_READ || op == ONE_OP_FETCH_ADD || op == ONE_OP_CMP_SWAP;
+}
+
+/* ---- pieces.c: local scatter/gather lists ---- */
+
+struct rc_piece {
+	struct mem_region *region;
+	uint64_t va;
+	uint32_t len;
+};
+
+struct rc_pieces {
+	uint32_t num;
+	bool bounce; /* a piece lies in memory without mapping: reading it may fail */
+	struct rc_piece piece[ONE_MAX_SGE];
+};
+
+/*
+ * Bytes [offset, offset+len) of a list, each piece's key checked over the whole
+ * piece.  enum one_status; LOCAL_LENGTH: the list is shorter.
+ */
+enum one_status rc_resolve(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge,
+			   uint32_t offset, uint32_t len, uint32_t access, struct rc_pieces *out);
+/* 0 or -EFAULT, which needs `bounce`. */
+int rc_gather(const struct rc_pieces *pieces, uint8_t *dst);
+int rc_scatter(const struct rc_pieces *pieces, const uint8_t *src);
+
+/* ---- timer.c ---- */
+
+uint64_t rc_rto(const struct rc_requester *rq);
+/* `una` has advanced from `before`. */
+void rc_progress(struct rc_qp *qp, uint32_t before, uint64_t now);
+/* A round is about to be repeated; false: retries are used up. */
+bool rc_charge(struct rc_requester *rq, uint64_t now);
+/* Shrink the window, once per window of loss. */
+void rc_window_cut(struct rc_requester *rq, uint16_t least);
+void rc_window_timeout(struct rc_requester *rq);
+
+/* ---- requester.c, response.c ---- */
+
+uint32_t rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now);
+void rc_response_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now);
+/* Send again from `una`. */
+void rc_go_back(struct rc_qp *qp, uint64_t now);
+/* Take the head off and report it. */
+void rc_retire(struct rc_qp *qp, enum one_status status);
+void rc_cnp_input(struct rc_qp *qp);
+
+/* ---- responder.c, reply.c ---- */
+
+extern const uint8_t rc_request_kind[32];
+void rc_request_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now);
+uint32_t rc_reply_output(struct rc_qp *qp, uint32_t budget, uint64_t now);
+/* Refuse for good: NAK with `syndrome` for `psn` goes out after the replies before it. */
+void rc_refuse(struct rc_qp *qp, uint8_t syndrome, uint32_t psn, enum one_status recv_status);
+void rc_cnp_note(struct rc_qp *qp, uint64_t now);
+void rc_recv_complete(struct rc_qp *qp, const struct completion *c);
+
+/* ---- qp.c ---- */
+
+/* To RC_ERROR: `node` completes with `status`, all other work as FLUSHED; then env->failed. */
+void rc_fail(struct rc_qp *qp, struct rc_node *node, enum one_status status, enum rc_error error);
+
+static inline struct rc_node *
+rc_node_get(struct rc_pool *pool)
+{
+	struct rc_node *node = pool->free;
+
+	if (likely(node != NULL))
+		pool->free = node->next;
+	return node;
+}
+
+static inline void
+rc_node_put(struct rc_pool *pool, struct rc_node *node)
+{
+	node->next = pool->free;
+	pool->free = node;
+}
+
+#define RC_NAK_INVALID 0x61u
+#define RC_NAK_ACCESS 0x62u
+#define RC_NAK_OPERATION 0x63u
+
+#endif

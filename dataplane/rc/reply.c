@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the responder sends: the responses of READs and atomics in the order of
+ * the requests, and after them at most one ACK or NAK, which stands for all that
+ * came in since the last one.
+ */
+#include "rc_internal.h"
+
+#include <string.h>
+
+#define SYNDROME_ACK 0x1Fu /* no credit limit */
+#define SYNDROME_RNR 0x20u
+#define SYNDROME_NAK_SEQ 0x60u
+
+/* Only the fields of an AETH packet. */
+static bool
+emit_aeth(struct rc_qp *qp, uint8_t opcode, uint32_t psn, uint8_t syndrome, uint64_t atomic_ack)
+{
+	struct rc_env *env = qp->env;
+	struct wire_build b;
+	uint8_t *frame;
+
+	frame = env->tx_begin(env, qp, wire_frame_len(&qp->template, opcode, 0));
+	if (unlikely(frame == NULL))
+		return false;
+	b.opcode = opcode;
+	b.solicited = false;
+	b.ack_request = false;
+	b.qpn = qp->peer_qpn;
+	b.psn = psn & RC_PSN_MASK;
+	b.syndrome = syndrome;
+	b.msn = qp->rsp.msn;
+	b.atomic_ack = atomic_ack;
+	b.payload_len = 0;
+	wire_build(&qp->template, &b, frame);
+	wire_finish(&qp->template, &b, frame);
+	env->tx_end(env, qp);
+	return true;
+}
+
+/* From `flat`, or from the region. */
+static bool
+emit_read_response(struct rc_qp *qp, const struct rc_resource *resource, const struct mem_region *region,
+		   uint64_t va, uint32_t len, const uint8_t *flat)
+{
+	struct rc_env *env = qp->env;
+	bool first = resource->next == resource->start, last = resource->next + 1 == resource->end;
+	struct wire_build b;
+	uint8_t *frame, *payload;
+
+	b.opcode = first  ? (last ? WIRE_READ_RESPONSE_ONLY : WIRE_READ_RESPONSE_FIRST)
+		   : last ? WIRE_READ_RESPONSE_LAST
+			  : WIRE_READ_RESPONSE_MIDDLE;
+	frame = env->tx_begin(env, qp, wire_frame_len(&qp->template, b.opcode, len));
+	if (unlikely(frame == NULL))
+		return false;
+	b.solicited = false;
+	b.ack_request = false;
+	b.qpn = qp->peer_qpn;
+	b.psn = (resource->first + resource->next) & RC_PSN_MASK;
+	b.syndrome = SYNDROME_ACK;
+	b.msn = qp->rsp.msn;
+	b.payload_len = len;
+	payload = wire_build(&qp->template, &b, frame);
+	if (flat != NULL)
+		memcpy(payload, flat, len);
+	else if (len != 0)
+		mem_read(region, va, payload, len);
+	wire_finish(&qp->template, &b, frame);
+	env->tx_end(env, qp);
+	return true;
+}
+
+/* Response `next` of a READ cannot be given: the end of the connection, or of a mere repetition. */
+static RC_COLD void
+abandon_read(struct rc_qp *qp, const struct rc_resource *resource, uint16_t bit, uint8_t syndrome)
+{
+	struct rc_responder *rs = &qp->rsp;
+
+	if (rs->fresh & bit) {
+		rc_refuse(qp, syndrome, resource->first + resource->next, ONE_STATUS_FLUSHED);
+		rs->pending = 0;
+	} else {
+		rc_count(qp, RC_COUNT_DROP_REPLAY);
+		rs->pending &= (uint16_t)~bit;
+	}
+}
+
+/* Memory without mapping: read it before a frame is begun, since that may fail. */
+static RC_COLD bool
+respond_bounced(struct rc_qp *qp, const struct rc_resource *resource, const struct mem_region *region,
+		uint64_t va, uint32_t len, uint16_t bit)
+{
+	uint8_t bounce[4096];
+
+	if (mem_read(region, va, bounce, len) != 0) {
+		abandon_read(qp, resource, bit, RC_NAK_OPERATION);
+		return false;
+	}
+	return emit_read_response(qp, resource, region, va, len, bounce);
+}
+
+/* One response of a READ; false: no frame, or it was abandoned. */
+static bool
+respond_read(struct rc_qp *qp, const struct rc_resource *resource, uint16_t bit)
+{
+	uint32_t offset = resource->next << qp->shift, len = resource->length - offset;
+	uint64_t va = resource->va + offset;
+	struct mem_region *region = NULL;
+
+	if (len > qp->mtu)
+		len = qp->mtu;
+	if (likely(len != 0)) {
+		region = mem_check(qp->env->mem, resource->rkey, qp->pz, qp->qpn, ONE_ACCESS_REMOTE_READ, va,
+				   len);
+		if (unlikely(region == NULL)) {
+			abandon_read(qp, resource, bit, RC_NAK_ACCESS);
+			return false;
+		}
+		if (unlikely(region->base == NULL))
+			return respond_bounced(qp, resource, region, va, len, bit);
+	}
+	return emit_read_response(qp, resource, region, va, len, NULL);
+}
+
+/* The oldest resource that owes a response: the ring begins where the next one will go. */
+static uint32_t
+oldest_pending(const struct rc_responder *rs)
+{
+	uint32_t from = rs->pending & ~((1u << rs->resource_next) - 1u);
+
+	return (uint32_t)__builtin_ctz(from != 0 ? from : rs->pending);
+}
+
+static uint32_t
+respond(struct rc_qp *qp, uint32_t budget)
+{
+	struct rc_responder *rs = &qp->rsp;
+	uint32_t n = 0;
+
+	while (rs->pending != 0 && n < budget) {
+		uint32_t i = oldest_pending(rs);
+		struct rc_resource *resource = &rs->resource[i];
+		uint16_t bit = (uint16_t)(1u << i);
+
+		if (resource->kind == RC_RESOURCE_ATOMIC) {
+			if (!emit_aeth(qp, WIRE_ATOMIC_ACKNOWLEDGE, resource->first, SYNDROME_ACK,
+				       resource->found))
+				return n;
+		} else if (!respond_read(qp, resource, bit)) {
+			if (rs->pending & bit)
+				return n;
+			continue;
+		}
+		n++;
+		if (++resource->next == resource->end) {
+			rs->pending &= (uint16_t)~bit;
+			rs->fresh &= (uint16_t)~bit;
+		}
+	}
+	return n;
+}
+
+static RC_COLD void
+count_nak(struct rc_qp *qp, uint8_t syndrome)
+{
+	rc_count(qp, syndrome == RC_NAK_INVALID  ? RC_COUNT_NAK_INVALID_SENT
+		     : syndrome == RC_NAK_ACCESS ? RC_COUNT_NAK_ACCESS_SENT
+						 : RC_COUNT_NAK_OPERATION_SENT);
+}
+
+/* The ACK or NAK; false: no frame. */
+static bool
+acknowledge(struct rc_qp *qp)
+{
+	struct rc_responder *rs = &qp->rsp;
+	uint8_t reply = rs->reply, syndrome = SYNDROME_ACK;
+
+	if (unlikely(reply != RC_REPLY_ACK))
+		syndrome = reply == RC_REPLY_NAK_SEQ ? SYNDROME_NAK_SEQ
+			   : reply == RC_REPLY_RNR   ? SYNDROME_RNR | rs->min_rnr_timer
+						     : rs->syndrome;
+	if (!emit_aeth(qp, WIRE_ACKNOWLEDGE, rs->reply_psn, syndrome, 0))
+		return false;
+	rs->reply = RC_REPLY_NONE;
+	switch (reply) {
+	case RC_REPLY_ACK:
+		rc_count(qp, RC_COUNT_ACK_SENT);
+		break;
+	case RC_REPLY_NAK_SEQ:
+		rc_count(qp, RC_COUNT_NAK_SEQ_SENT);
+		break;
+	case RC_REPLY_RNR:
+		rc_count(qp, RC_COUNT_RNR_SENT);
+		break;
+	default:
+		count_nak(qp, syndrome);
+		rc_fail(qp, NULL, ONE_STATUS_FLUSHED, RC_ERROR_RESPONDER);
+		break;
+	}
+	return true;
+}
+
+static RC_COLD uint32_t
+emit_cnp(struct rc_qp *qp)
+{
+	struct wire_build b = {.opcode = WIRE_CNP, .qpn = qp->peer_qpn};
+	struct rc_env *env = qp->env;
+	uint8_t *frame = env->tx_begin(env, qp, wire_frame_len(&qp->template, b.opcode, 0));
+
+	if (frame == NULL)
+		return 0;
+	wire_build(&qp->template, &b, frame);
+	wire_finish(&qp->template, &b, frame);
+	env->tx_end(env, qp);
+	qp->rsp.cnp_due = false;
+	rc_count(qp, RC_COUNT_CNP_SENT);
+	return 1;
+}
+
+uint32_t
+rc_reply_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
+{
+	struct rc_responder *rs = &qp->rsp;
+	uint32_t n = 0;
+
+	if (unlikely(rs->cnp_due) && budget > 0)
+		n = emit_cnp(qp);
+	if (rs->pending != 0) {
+		/* A long READ leaves half of the frames to our own requests. */
+		uint32_t share = qp->req.ready ? (budget + 1) / 2 : budget;
+
+		n += respond(qp, share > n ? share - n : 0);
+	}
+	if (rs->pending == 0 && rs->reply != RC_REPLY_NONE && n < budget && acknowledge(qp))
+		n++;
+	return n;
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Work requests to request packets.
+ *
+ * All work posted and not completed is one list, oldest first; `cur` and `snd`
+ * say where in it the sending is.  Nothing else is remembered about a packet:
+ * its place in the message follows from its PSN, so going back is setting the
+ * two.  What cannot go on (window, fence, READ limit, RNR wait) clears `ready`;
+ * whatever may change that sets it again.
+ */
+#include "rc_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { PLACE_ONLY, PLACE_FIRST, PLACE_MIDDLE, PLACE_LAST };
+
+static const uint8_t data_opcode[ONE_OP_MAX][4] = {
+	[ONE_OP_SEND] = {WIRE_SEND_ONLY, WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST},
+	[ONE_OP_SEND_IMM] = {WIRE_SEND_ONLY_IMM, WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST_IMM},
+	[ONE_OP_SEND_INV] = {WIRE_SEND_ONLY_INV, WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST_INV},
+	[ONE_OP_WRITE] = {WIRE_WRITE_ONLY, WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE, WIRE_WRITE_LAST},
+	[ONE_OP_WRITE_IMM] = {WIRE_WRITE_ONLY_IMM, WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE, WIRE_WRITE_LAST_IMM},
+};
+
+/* What is wrong with the work request itself. */
+static enum one_status
+examine(const struct rc_qp *qp, const struct work *work)
+{
+	if (work->status != ONE_STATUS_SUCCESS)
+		return work->status;
+	if (work->op < ONE_OP_SEND || work->op > ONE_OP_BIND || work->num_sge > ONE_MAX_SGE)
+		return ONE_STATUS_LOCAL_QP;
+	if ((work->flags & ONE_WQE_INLINE) != 0 &&
+	    (work->op > ONE_OP_WRITE_IMM || work->length > ONE_INLINE_MAX))
+		return ONE_STATUS_LOCAL_QP;
+	if (rc_is_rd(work->op) && qp->req.rd_max == 0)
+		return ONE_STATUS_LOCAL_QP;
+	if (work->op <= ONE_OP_READ && work->length > ONE_MESSAGE_MAX)
+		return ONE_STATUS_LOCAL_LENGTH;
+	return ONE_STATUS_SUCCESS;
+}
+
+static void
+copy_work(struct work *to, const struct work *from)
+{
+	memcpy(to, from, offsetof(struct work, sge));
+	if (from->flags & ONE_WQE_INLINE)
+		memcpy(to->inline_data, from->inline_data, sizeof(to->inline_data));
+	else if (likely(from->num_sge <= 1))
+		to->sge[0] = from->sge[0];
+	else
+		memcpy(to->sge, from->sge, sizeof(to->sge));
+}
+
+int
+rc_post(struct rc_qp *qp, const struct work *work, uint64_t now)
+{
+	struct rc_requester *rq = &qp->req;
+	enum one_status status;
+	struct rc_node *node;
+	uint32_t psns;
+
+	if (unlikely(qp->state != RC_RTS))
+		return -ENOTCONN;
+	if (unlikely(rq->posted >= RC_POSTED_MAX))
+		return -EAGAIN;
+	status = examine(qp, work);
+	if (unlikely(status != ONE_STATUS_SUCCESS || work->op == ONE_OP_BIND))
+		psns = 0;
+	else if (work->op >= ONE_OP_FETCH_ADD)
+		psns = 1;
+	else
+		psns = likely(work->length <= qp->mtu) ? 1 : rc_packets(qp, work->length);
+	if (unlikely(rq->post - rq->una > RC_POSTED_PSNS - psns))
+		return -EAGAIN;
+	node = rc_node_get(qp->env->pool);
+	if (unlikely(node == NULL))
+		return -EAGAIN;
+
+	copy_work(&node->work, work);
+	node->work.status = (uint8_t)status;
+	node->next = NULL;
+	node->first = rq->post;
+	node->end = rq->post + psns;
+	rq->post = node->end;
+	if (rq->head == NULL) {
+		rq->head = node;
+		rq->progress_at = now;
+	} else {
+		rq->tail->next = node;
+	}
+	rq->tail = node;
+	rq->posted++;
+	if (rq->cur == NULL) {
+		rq->cur = node;
+		rq->ready = rq->rnr_until == RC_NEVER;
+	}
+	return 0;
+}
+
+/* A work request whose turn it is fails here: after all before it have completed. */
+static RC_COLD void
+fail_in_turn(struct rc_qp *qp, struct rc_node *node)
+{
+	if (node == qp->req.head)
+		rc_fail(qp, node, node->work.status, RC_ERROR_REQUESTER);
+	else
+		qp->req.ready = false;
+}
+
+static RC_COLD bool
+local_error(struct rc_qp *qp, struct rc_node *node, enum one_status status)
+{
+	node->work.status = (uint8_t)status;
+	fail_in_turn(qp, node);
+	return false;
+}
+
+/* True: carried out at once, go on. */
+static RC_COLD bool
+start_bind(struct rc_qp *qp, struct rc_node *node)
+{
+	struct rc_requester *rq = &qp->req;
+
+	if (node != rq->head || rq->bind_started) {
+		rq->ready = false;
+		return false;
+	}
+	rq->bind_started = true;
+	rq->ready = false;
+	qp->env->bind(qp->env, qp, &node->work);
+	return qp->state == RC_RTS && !rq->bind_started;
+}
+
+void
+rc_bind_done(struct rc_qp *qp, bool ok, uint64_t now)
+{
+	struct rc_requester *rq = &qp->req;
+
+	if (qp->state != RC_RTS || !rq->bind_started)
+		return;
+	rq->bind_started = false;
+	if (!ok) {
+		rc_fail(qp, rq->head, ONE_STATUS_BIND_FAILED, RC_ERROR_REQUESTER);
+		return;
+	}
+	rq->progress_at = now;
+	rc_retire(qp, ONE_STATUS_SUCCESS);
+	if (qp->state == RC_RTS)
+		rq->ready = rq->cur != NULL;
+}
+
+/* The packet(s) `snd`..`snd`+psns-1 have been handed over. */
+static inline void
+sent(struct rc_qp *qp, struct rc_node *node, uint32_t psns, uint64_t now)
+{
+	struct rc_requester *rq = &qp->req;
+
+	if (likely(rq->snd == rq->max)) {
+		if (!rq->rtt_pending) {
+			rq->rtt_pending = true;
+			rq->rtt_psn = rq->snd;
+			rq->rtt_time = now;
+		}
+	} else {
+		rc_count(qp, RC_COUNT_RETRANSMIT);
+	}
+	if (rq->timer == RC_NEVER) {
+		rq->timer = now + rc_rto(rq);
+		if (rq->una == rq->max)
+			rq->progress_at = now;
+	}
+	rq->snd += psns;
+	if ((int32_t)(rq->snd - rq->max) > 0)
+		rq->max = rq->snd;
+	if (rq->snd == node->end)
+		rq->cur = node->next;
+}
+
+/* A list of several pieces in a message of several packets: nothing is sent unless all may be read. */
+static RC_COLD enum one_status
+check_whole_list(const struct rc_qp *qp, const struct work *work)
+{
+	struct rc_pieces pieces;
+
+	return rc_resolve(qp, work->sge, work->num_sge, 0, work->length, ONE_ACCESS_LOCAL_READ, &pieces);
+}
+
+/* Packet `snd` with `len` bytes from `flat`, or from `pieces` when that is NULL; false: no frame. */
+static inline bool
+emit_data(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, const uint8_t *flat,
+	  const struct rc_pieces *pieces, uint64_t now)
+{
+	const struct work *work = &node->work;
+	struct rc_requester *rq = &qp->req;
+	struct rc_env *env = qp->env;
+	struct wire_build b;
+	uint8_t *frame, *payload;
+
+	b.opcode = data_opcode[work->op][place];
+	b.payload_len = len;
+	frame = env->tx_begin(env, qp, wire_frame_len(&qp->template, b.opcode, len));
+	if (unlikely(frame == NULL))
+		return false;
+	b.solicited = false;
+	b.ack_request = true;
+	if (place == PLACE_ONLY || place == PLACE_LAST)
+		b.solicited = (work->flags & ONE_WQE_SOLICITED) != 0 && work->op != ONE_OP_WRITE;
+	else
+		b.ack_request = (rq->snd & (RC_ACK_EVERY - 1)) == RC_ACK_EVERY - 1 ||
+				rq->snd + 1 - rq->una >= rq->window;
+	b.qpn = qp->peer_qpn;
+	b.psn = rq->snd & RC_PSN_MASK;
+	b.remote_addr = work->remote_addr;
+	b.rkey = work->rkey;
+	b.dma_length = work->length;
+	b.imm = work->imm;
+	b.inv_key = work->imm;
+	payload = wire_build(&qp->template, &b, frame);
+	if (flat != NULL)
+		memcpy(payload, flat, len);
+	else
+		rc_gather(pieces, payload);
+	wire_finish(&qp->template, &b, frame);
+	env->tx_end(env, qp);
+	sent(qp, node, 1, now);
+	return true;
+}
+
+/* Memory without mapping: read it before a frame is begun, since that may fail. */
+static RC_COLD bool
+send_bounced(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len,
+	     const struct rc_pieces *pieces, uint64_t now)
+{
+	uint8_t bounce[4096];
+
+	if (rc_gather(pieces, bounce) != 0)
+		return local_error(qp, node, ONE_STATUS_LOCAL_PROTECTION);
+	return emit_data(qp, node, place, len, bounce, NULL, now);
+}
+
+/* One packet of a SEND or WRITE; false: no frame to be had, or failed. */
+static bool
+send_data(struct rc_qp *qp, struct rc_node *node, uint64_t now)
+{
+	const struct work *work = &node->work;
+	uint32_t offset = (qp->req.snd - node->first) << qp->shift, len = work->length - offset;
+	uint32_t place = PLACE_ONLY;
+	struct rc_pieces pieces;
+	enum one_status status;
+
+	if (len > qp->mtu) {
+		place = offset == 0 ? PLACE_FIRST : PLACE_MIDDLE;
+		len = qp->mtu;
+	} else if (offset != 0) {
+		place = PLACE_LAST;
+	}
+	if (work->flags & ONE_WQE_INLINE)
+		return emit_data(qp, node, place, len, work->inline_data, NULL, now);
+	status = rc_resolve(qp, work->sge, work->num_sge, offset, len, ONE_ACCESS_LOCAL_READ, &pieces);
+	if (unlikely(place == PLACE_FIRST && work->num_sge > 1 && status == ONE_STATUS_SUCCESS))
+		status = check_whole_list(qp, work);
+	if (unlikely(status != ONE_STATUS_SUCCESS)) /* LOCAL_LENGTH: `length` is not the sum of the list */
+		return local_error(qp, node,
+				   status == ONE_STATUS_LOCAL_LENGTH ? ONE_STATUS_LOCAL_QP : status);
+	if (unlikely(pieces.bounce))
+		return send_bounced(qp, node, place, len, &pieces, now);
+	return emit_data(qp, node, place, len, NULL, &pieces, now);
+}
+
+/* The request for the rest of one chunk of a READ, or for an atomic. */
+static bool
+send_rd(struct rc_qp *qp, struct rc_node *node, uint64_t now)
+{
+	const struct work *work = &node->work;
+	struct rc_requester *rq = &qp->req;
+	struct rc_env *env = qp->env;
+	uint32_t index = rq->snd - node->first, psns = 1, offset = 0, len = 8;
+	enum one_status status;
+	struct rc_pieces pieces;
+	struct wire_build b;
+	uint8_t *frame;
+
+	if (rq->rd_out >= rq->rd_max) {
+		rq->ready = false;
+		return false;
+	}
+	if (work->op == ONE_OP_READ) {
+		uint32_t end = (index | (RC_CHUNK - 1)) + 1;
+
+		offset = index << qp->shift;
+		if (end < node->end - node->first) {
+			len = (end - index) << qp->shift;
+		} else {
+			end = node->end - node->first;
+			len = work->length - offset;
+		}
+		psns = end - index;
+		b.opcode = WIRE_READ_REQUEST;
+		b.dma_length = len;
+		status = rc_resolve(qp, work->sge, work->num_sge, 0, work->length, ONE_ACCESS_LOCAL_WRITE,
+				    &pieces);
+	} else {
+		b.opcode = work->op == ONE_OP_FETCH_ADD ? WIRE_FETCH_ADD : WIRE_COMPARE_SWAP;
+		b.swap_add = work->add_or_swap;
+		b.compare = work->op == ONE_OP_FETCH_ADD ? 0 : work->compare;
+		status = rc_resolve(qp, work->sge, work->num_sge, 0, len, ONE_ACCESS_LOCAL_WRITE, &pieces);
+	}
+	if (unlikely(status != ONE_STATUS_SUCCESS))
+		return local_error(qp, node, status);
+
+	frame = env->tx_begin(env, qp, wire_frame_len(&qp->template, b.opcode, 0));
+	if (unlikely(frame == NULL))
+		return false;
+	b.payload_len = 0;
+	b.solicited = false;
+	b.ack_request = true;
+	b.qpn = qp->peer_qpn;
+	b.psn = rq->snd & RC_PSN_MASK;
+	b.remote_addr = work->remote_addr + offset;
+	b.rkey = work->rkey;
+	wire_build(&qp->template, &b, frame);
+	wire_finish(&qp->template, &b, frame);
+	env->tx_end(env, qp);
+	rq->rd_out++;
+	sent(qp, node, psns, now);
+	return true;
+}
+
+uint32_t
+rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
+{
+	struct rc_requester *rq = &qp->req;
+	uint32_t n = 0;
+
+	if (unlikely(rq->rnr_until != RC_NEVER)) {
+		rq->ready = false;
+		return 0;
+	}
+	while (n < budget) {
+		struct rc_node *node = rq->cur;
+
+		if (node == NULL) {
+			rq->ready = false;
+			break;
+		}
+		if (unlikely(node->work.status != ONE_STATUS_SUCCESS)) {
+			fail_in_turn(qp, node);
+			break;
+		}
+		if (unlikely(node->work.op == ONE_OP_BIND)) {
+			if (!start_bind(qp, node))
+				break;
+			continue;
+		}
+		if (rq->snd - rq->una >= rq->window || (unlikely(node->work.flags & ONE_WQE_FENCE) &&
+							rq->snd == node->first && rq->rd_out > 0)) {
+			rq->ready = false;
+			break;
+		}
+		if (rc_is_rd(node->work.op) ? !send_rd(qp, node, now) : !send_data(qp, node, now))
+			break;
+		n++;
+	}
+	return n;
+}

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Request packets at the responder: the checks of the standard in its order,
+ * then execution.  Nothing changes before the checks that a stranger could
+ * fail: only a packet with the expected PSN can break the connection.
+ *
+ * Keys are looked up again for every packet of a message.
+ */
+#include "rc_internal.h"
+
+#include <string.h>
+
+const uint8_t rc_request_kind[32] = {
+	[WIRE_SEND_FIRST] = RC_REQ_SEND | RC_REQ_START,
+	[WIRE_SEND_MIDDLE] = RC_REQ_SEND,
+	[WIRE_SEND_LAST] = RC_REQ_SEND | RC_REQ_END,
+	[WIRE_SEND_LAST_IMM] = RC_REQ_SEND | RC_REQ_END | RC_REQ_IMM,
+	[WIRE_SEND_ONLY] = RC_REQ_SEND | RC_REQ_START | RC_REQ_END,
+	[WIRE_SEND_ONLY_IMM] = RC_REQ_SEND | RC_REQ_START | RC_REQ_END | RC_REQ_IMM,
+	[WIRE_WRITE_FIRST] = RC_REQ_WRITE | RC_REQ_START,
+	[WIRE_WRITE_MIDDLE] = RC_REQ_WRITE,
+	[WIRE_WRITE_LAST] = RC_REQ_WRITE | RC_REQ_END,
+	[WIRE_WRITE_LAST_IMM] = RC_REQ_WRITE | RC_REQ_END | RC_REQ_IMM,
+	[WIRE_WRITE_ONLY] = RC_REQ_WRITE | RC_REQ_START | RC_REQ_END,
+	[WIRE_WRITE_ONLY_IMM] = RC_REQ_WRITE | RC_REQ_START | RC_REQ_END | RC_REQ_IMM,
+	[WIRE_READ_REQUEST] = RC_REQ_READ | RC_REQ_START | RC_REQ_END,
+	[WIRE_COMPARE_SWAP] = RC_REQ_ATOMIC | RC_REQ_START | RC_REQ_END,
+	[WIRE_FETCH_ADD] = RC_REQ_ATOMIC | RC_REQ_START | RC_REQ_END,
+	[WIRE_SEND_LAST_INV] = RC_REQ_SEND | RC_REQ_END | RC_REQ_INV,
+	[WIRE_SEND_ONLY_INV] = RC_REQ_SEND | RC_REQ_START | RC_REQ_END | RC_REQ_INV,
+};
+
+RC_COLD void
+rc_refuse(struct rc_qp *qp, uint8_t syndrome, uint32_t psn, enum one_status recv_status)
+{
+	struct rc_responder *rs = &qp->rsp;
+
+	rs->fatal = true;
+	rs->reply = RC_REPLY_FATAL;
+	rs->syndrome = syndrome;
+	rs->reply_psn = psn;
+	rs->recv_status = (uint8_t)recv_status;
+}
+
+/* The expected packet is wrong in form. */
+static RC_COLD void
+invalid(struct rc_qp *qp)
+{
+	rc_refuse(qp, RC_NAK_INVALID, qp->rsp.epsn, ONE_STATUS_LOCAL_QP);
+}
+
+static RC_COLD void
+denied(struct rc_qp *qp)
+{
+	rc_refuse(qp, RC_NAK_ACCESS, qp->rsp.epsn, ONE_STATUS_FLUSHED);
+}
+
+static RC_COLD void
+not_ready(struct rc_qp *qp)
+{
+	struct rc_responder *rs = &qp->rsp;
+
+	rs->reply = RC_REPLY_RNR;
+	rs->reply_psn = rs->epsn;
+	/* What comes behind is not a hole. */
+	rs->nak_sent = true;
+}
+
+/* A receive for the message that begins (SEND) or ends (WRITE with immediate); false: refused. */
+static bool
+take_recv(struct rc_qp *qp)
+{
+	struct rc_responder *rs = &qp->rsp;
+
+	if (unlikely(!qp->env->take_recv(qp->env, qp, &rs->recv))) {
+		not_ready(qp);
+		return false;
+	}
+	rs->recv_held = true;
+	if (unlikely(rs->recv.status != ONE_STATUS_SUCCESS || rs->recv.num_sge > ONE_MAX_SGE)) {
+		rc_refuse(qp, RC_NAK_OPERATION, rs->epsn,
+			  rs->recv.status != ONE_STATUS_SUCCESS ? rs->recv.status : ONE_STATUS_LOCAL_QP);
+		return false;
+	}
+	return true;
+}
+
+void
+rc_recv_complete(struct rc_qp *qp, const struct completion *c)
+{
+	qp->rsp.recv_held = false;
+	qp->env->complete(qp->env, qp, c);
+}
+
+static void
+deliver(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, uint8_t type)
+{
+	struct rc_responder *rs = &qp->rsp;
+	struct completion c = {
+		.cookie = rs->recv.cookie,
+		.length = rs->total,
+		.type = type,
+		.op = ONE_OP_RECV,
+		.wqe_flags = rs->recv.flags,
+		.solicited = packet->solicited,
+	};
+
+	if (kind & RC_REQ_IMM) {
+		c.cqe_flags = ONE_CQE_IMM;
+		c.imm = packet->imm;
+	} else if (kind & RC_REQ_INV) {
+		c.cqe_flags = ONE_CQE_INV;
+		c.imm = packet->inv_key;
+	}
+	rc_recv_complete(qp, &c);
+}
+
+/* The expected packet is executed. */
+static inline void
+executed(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
+{
+	struct rc_responder *rs = &qp->rsp;
+
+	if (packet->ack_request || rs->reply != RC_REPLY_NONE) {
+		rs->reply = RC_REPLY_ACK;
+		rs->reply_psn = rs->epsn;
+	}
+	rs->epsn = (rs->epsn + 1) & RC_PSN_MASK;
+	rs->nak_sent = false;
+	rs->context = kind & RC_REQ_END ? 0 : kind & (RC_REQ_SEND | RC_REQ_WRITE);
+}
+
+static inline bool
+length_fits(const struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
+{
+	uint32_t len = packet->payload_len;
+
+	if (!(kind & RC_REQ_END))
+		return len == qp->mtu && packet->pad == 0;
+	return len <= qp->mtu && (len != 0 || (kind & RC_REQ_START)) && packet->pad == (-len & 3u);
+}
+
+static void
+write_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
+{
+	struct rc_responder *rs = &qp->rsp;
+	uint32_t len = packet->payload_len;
+	struct mem_region *region;
+
+	if (unlikely(kind & RC_REQ_IMM) && !take_recv(qp))
+		return;
+	if (unlikely(!length_fits(qp, packet, kind))) {
+		invalid(qp);
+		return;
+	}
+	if (kind & RC_REQ_START) {
+		rs->va = packet->remote_addr;
+		rs->rkey = packet->rkey;
+		rs->left = packet->dma_length;
+		rs->total = 0;
+	}
+	if (unlikely(kind & RC_REQ_END ? rs->left != len : rs->left <= len || rs->left > RC_MESSAGE_MAX)) {
+		invalid(qp);
+		return;
+	}
+	if (likely(len != 0)) {
+		region = mem_check(qp->env->mem, rs->rkey, qp->pz, qp->qpn, ONE_ACCESS_REMOTE_WRITE, rs->va,
+				   rs->left);
+		if (unlikely(region == NULL)) {
+			denied(qp);
+			return;
+		}
+		if (unlikely(mem_write(region, rs->va, packet->payload, len) != 0)) {
+			rc_refuse(qp, RC_NAK_OPERATION, rs->epsn, ONE_STATUS_FLUSHED);
+			return;
+		}
+	}
+	rs->va += len;
+	rs->left -= len;
+	rs->total += len;
+	executed(qp, packet, kind);
+	if (kind & RC_REQ_END) {
+		rs->msn = (rs->msn + 1) & RC_PSN_MASK;
+		if (unlikely(kind & RC_REQ_IMM))
+			deliver(qp, packet, kind, ONE_CQE_RECV_WRITE_IMM);
+	}
+}
+
+static void
+send_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
+{
+	struct rc_responder *rs = &qp->rsp;
+	uint32_t len = packet->payload_len;
+	struct rc_pieces pieces;
+	enum one_status status;
+
+	if (kind & RC_REQ_START) {
+		if (!take_recv(qp))
+			return;
+		rs->total = 0;
+	}
+	if (unlikely(!length_fits(qp, packet, kind))) {
+		invalid(qp);
+		return;
+	}
+	if (unlikely((uint64_t)rs->total + len > rs->recv.length)) {
+		rc_refuse(qp, RC_NAK_INVALID, rs->epsn, ONE_STATUS_LOCAL_LENGTH);
+		return;
+	}
+	status = rc_resolve(qp, rs->recv.sge, rs->recv.num_sge, rs->total, len, ONE_ACCESS_LOCAL_WRITE,
+			    &pieces);
+	if (likely(status == ONE_STATUS_SUCCESS) && unlikely(rc_scatter(&pieces, packet->payload) != 0))
+		status = ONE_STATUS_LOCAL_PROTECTION;
+	if (unlikely(status != ONE_STATUS_SUCCESS)) {
+		rc_refuse(qp, RC_NAK_OPERATION, rs->epsn, status);
+		return;
+	}
+	rs->total += len;
+	if (unlikely(kind & RC_REQ_INV) && !qp->env->invalidate(qp->env, qp, packet->inv_key)) {
+		/* The standard has no code for this; better than letting the peer time out. */
+		rc_refuse(qp, RC_NAK_OPERATION, rs->epsn, ONE_STATUS_LOCAL_PROTECTION);
+		return;
+	}
+	executed(qp, packet, kind);
+	if (kind & RC_REQ_END) {
+		rs->msn = (rs->msn + 1) & RC_PSN_MASK;
+		deliver(qp, packet, kind, ONE_CQE_RECV);
+	}
+}
+
+/* The next resource, its oldest user forgotten; NULL: that one is not answered yet. */
+static struct rc_resource *
+resource_new(struct rc_qp *qp, const struct wire_packet *packet, enum rc_resource_kind kind, uint32_t count)
+{
+	struct rc_responder *rs = &qp->rsp;
+	uint16_t bit = (uint16_t)(1u << rs->resource_next);
+	struct rc_resource *resource = &rs->resource[rs->resource_next];
+
+	rs->resource_next = (uint8_t)((rs->resource_next + 1) & (rs->resources - 1));
+	rs->pending |= bit;
+	rs->fresh |= bit;
+	resource->kind = (uint8_t)kind;
+	resource->opcode = packet->opcode;
+	resource->first = rs->epsn;
+	resource->count = count;
+	resource->start = 0;
+	resource->next = 0;
+	resource->end = count;
+	resource->rkey = packet->rkey;
+	/* Its response acknowledges all before it. */
+	rs->reply = RC_REPLY_NONE;
+	rs->nak_sent = false;
+	rs->epsn = (rs->epsn + count) & RC_PSN_MASK;
+	rs->msn = (rs->msn + 1) & RC_PSN_MASK;
+	return resource;
+}
+
+/* Room for one more that is not answered: the peer keeps no more than rd_max of them. */
+static bool
+resource_free(const struct rc_responder *rs)
+{
+	return rs->rd_max != 0 && !(rs->pending & rs->fresh & (1u << rs->resource_next));
+}
+
+static void
+read_input(struct rc_qp *qp, const struct wire_packet *packet)
+{
+	struct rc_resource *resource;
+
+	if (unlikely(!resource_free(&qp->rsp) || packet->payload_len != 0 || packet->pad != 0 ||
+		     packet->dma_length > RC_MESSAGE_MAX)) {
+		invalid(qp);
+		return;
+	}
+	if (packet->dma_length != 0 &&
+	    unlikely(mem_check(qp->env->mem, packet->rkey, qp->pz, qp->qpn, ONE_ACCESS_REMOTE_READ,
+			       packet->remote_addr, packet->dma_length) == NULL)) {
+		denied(qp);
+		return;
+	}
+	resource = resource_new(qp, packet, RC_RESOURCE_READ, rc_packets(qp, packet->dma_length));
+	resource->va = packet->remote_addr;
+	resource->length = packet->dma_length;
+}
+
+static void
+atomic_input(struct rc_qp *qp, const struct wire_packet *packet)
+{
+	struct mem_region *region;
+	uint64_t found;
+	int rc;
+
+	if (unlikely(!resource_free(&qp->rsp) || packet->payload_len != 0 || packet->pad != 0)) {
+		invalid(qp);
+		return;
+	}
+	region = mem_check(qp->env->mem, packet->rkey, qp->pz, qp->qpn, ONE_ACCESS_REMOTE_ATOMIC,
+			   packet->remote_addr, 8);
+	if (unlikely(region == NULL)) {
+		denied(qp);
+		return;
+	}
+	if (unlikely((packet->remote_addr & 7) != 0)) {
+		invalid(qp);
+		return;
+	}
+	if (packet->opcode == WIRE_FETCH_ADD)
+		rc = mem_fetch_add(region, packet->remote_addr, packet->swap_add, &found);
+	else
+		rc = mem_cmp_swap(region, packet->remote_addr, packet->compare, packet->swap_add, &found);
+	if (unlikely(rc != 0)) {
+		rc_refuse(qp, RC_NAK_OPERATION, qp->rsp.epsn, ONE_STATUS_FLUSHED);
+		return;
+	}
+	resource_new(qp, packet, RC_RESOURCE_ATOMIC, 1)->found = found;
+}
+
+/* Answer a repeated READ or atomic again, from where it asks. */
+static void
+replay(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
+{
+	struct rc_responder *rs = &qp->rsp;
+	struct rc_resource *resource = NULL;
+	uint32_t index = 0, offset, i;
+
+	for (i = 0; i < rs->resources; i++) {
+		resource = &rs->resource[i];
+		index = (packet->psn - resource->first) & RC_PSN_MASK;
+		if (resource->kind != RC_RESOURCE_NONE && index < resource->count)
+			break;
+	}
+	if (i == rs->resources || packet->payload_len != 0 || packet->rkey != resource->rkey)
+		goto drop;
+	if (kind & RC_REQ_ATOMIC) {
+		if (resource->kind != RC_RESOURCE_ATOMIC || resource->opcode != packet->opcode)
+			goto drop;
+		resource->next = 0;
+	} else {
+		offset = index << qp->shift;
+		if (resource->kind != RC_RESOURCE_READ || packet->remote_addr != resource->va + offset ||
+		    packet->dma_length > resource->length - offset ||
+		    (packet->dma_length == 0) != (resource->length == 0))
+			goto drop;
+		if (packet->dma_length != 0 &&
+		    mem_check(qp->env->mem, packet->rkey, qp->pz, qp->qpn, ONE_ACCESS_REMOTE_READ,
+			      packet->remote_addr, packet->dma_length) == NULL)
+			goto drop;
+		resource->start = index;
+		resource->next = index;
+		resource->end = index + rc_packets(qp, packet->dma_length);
+	}
+	rs->pending |= (uint16_t)(1u << i);
+	return;
+drop:
+	rc_count(qp, RC_COUNT_DROP_REPLAY);
+}
+
+/*
+ * A repeated SEND or WRITE is acknowledged as far as executed, but not beyond
+ * the next READ or atomic: the response of that may be what was lost.
+ */
+static void
+acknowledge_again(struct rc_qp *qp, const struct wire_packet *packet)
+{
+	struct rc_responder *rs = &qp->rsp;
+	uint32_t end = rs->epsn;
+
+	if (rs->reply != RC_REPLY_NONE)
+		return;
+	for (uint32_t i = 0; i < rs->resources; i++) {
+		const struct rc_resource *resource = &rs->resource[i];
+
+		if (resource->kind != RC_RESOURCE_NONE && rc_psn_diff(resource->first, packet->psn) > 0 &&
+		    rc_psn_diff(resource->first, end) < 0)
+			end = resource->first;
+	}
+	rs->reply = RC_REPLY_ACK;
+	rs->reply_psn = (end - 1) & RC_PSN_MASK;
+}
+
+static RC_COLD void
+unexpected(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, int32_t distance)
+{
+	struct rc_responder *rs = &qp->rsp;
+
+	if (distance < 0) {
+		rc_count(qp, RC_COUNT_DUPLICATE);
+		if (kind & (RC_REQ_READ | RC_REQ_ATOMIC))
+			replay(qp, packet, kind);
+		else
+			acknowledge_again(qp, packet);
+		return;
+	}
+	rc_count(qp, RC_COUNT_OUT_OF_SEQUENCE);
+	if (!rs->nak_sent) {
+		rs->nak_sent = true;
+		rs->reply = RC_REPLY_NAK_SEQ;
+		rs->reply_psn = rs->epsn;
+	}
+}
+
+void
+rc_request_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	struct rc_responder *rs = &qp->rsp;
+	uint8_t kind = rc_request_kind[packet->opcode];
+	int32_t distance = rc_psn_diff(packet->psn, rs->epsn);
+	uint32_t needed;
+
+	if (unlikely(rs->fatal)) {
+		rc_count(qp, RC_COUNT_DROP_STATE);
+		return;
+	}
+	if (unlikely(distance != 0)) {
+		unexpected(qp, packet, kind, distance);
+		return;
+	}
+	if (unlikely(!rs->established)) {
+		rs->established = true;
+		if (qp->state == RC_RTR)
+			qp->env->established(qp->env, qp);
+	}
+	if (unlikely(rs->context == 0 ? !(kind & RC_REQ_START)
+				      : (kind & RC_REQ_START) != 0 || !(kind & rs->context))) {
+		invalid(qp);
+		return;
+	}
+	if (kind & RC_REQ_SEND) {
+		send_input(qp, packet, kind);
+		return;
+	}
+	needed = kind & RC_REQ_WRITE  ? ONE_ACCESS_REMOTE_WRITE
+		 : kind & RC_REQ_READ ? ONE_ACCESS_REMOTE_READ
+				      : ONE_ACCESS_REMOTE_ATOMIC;
+	if (unlikely((qp->access & needed) == 0))
+		invalid(qp);
+	else if (kind & RC_REQ_WRITE)
+		write_input(qp, packet, kind);
+	else if (kind & RC_REQ_READ)
+		read_input(qp, packet);
+	else
+		atomic_input(qp, packet);
+}
+
+void
+rc_cnp_note(struct rc_qp *qp, uint64_t now)
+{
+	struct rc_responder *rs = &qp->rsp;
+
+	if (now >= rs->cnp_at) {
+		rs->cnp_at = now + RC_CNP_INTERVAL;
+		rs->cnp_due = true;
+	}
+}

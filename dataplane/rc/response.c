@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Response packets at the requester.
+ *
+ * A response is looked at only when its PSN is outstanding.  Whatever it is, it
+ * first acknowledges all before its PSN, save READs and atomics, which only
+ * their own responses complete; when one of those stands in the way, its
+ * response was lost, and we go back to it.
+ *
+ * A READ's responses are placed by PSN, not by opcode: some peers continue a
+ * restarted READ with MIDDLE, others begin again with FIRST.
+ */
+#include "rc_internal.h"
+
+#include <string.h>
+
+/* 3.7: what an RNR NAK's code means, in ns. */
+static const uint32_t rnr_time[32] = {
+	655360000, 10000,    20000,    30000,     40000,     60000,     80000,     120000,
+	160000,    240000,   320000,   480000,    640000,    960000,    1280000,   1920000,
+	2560000,   3840000,  5120000,  7680000,   10240000,  15360000,  20480000,  30720000,
+	40960000,  61440000, 81920000, 122880000, 163840000, 245760000, 327680000, 491520000,
+};
+
+void
+rc_retire(struct rc_qp *qp, enum one_status status)
+{
+	struct rc_requester *rq = &qp->req;
+	struct rc_node *node = rq->head;
+	struct completion c;
+
+	rq->head = node->next;
+	if (rq->cur == node)
+		rq->cur = node->next;
+	rq->posted--;
+	c.cookie = node->work.cookie;
+	c.length = node->work.length;
+	c.imm = 0;
+	c.type = ONE_CQE_SEND;
+	c.status = (uint8_t)status;
+	c.op = node->work.op;
+	c.wqe_flags = node->work.flags;
+	c.cqe_flags = 0;
+	c.solicited = 0;
+	if (unlikely(c.op >= ONE_OP_FETCH_ADD)) {
+		c.length = 8;
+		if (c.op == ONE_OP_BIND) {
+			c.type = ONE_CQE_BIND;
+			c.imm = node->work.rkey;
+			c.length = 0;
+		}
+	}
+	if (status != ONE_STATUS_SUCCESS)
+		c.length = 0;
+	rc_node_put(qp->env->pool, node);
+	qp->env->complete(qp->env, qp, &c);
+}
+
+void
+rc_go_back(struct rc_qp *qp, uint64_t now)
+{
+	struct rc_requester *rq = &qp->req;
+
+	rq->snd = rq->una;
+	rq->cur = rq->head;
+	/* We never go back past a READ or atomic that lacks its response: none of those
+	 * before `snd` is outstanding. */
+	rq->rd_out = 0;
+	rq->rtt_pending = false;
+	rq->recovering = true;
+	rq->recover_at = now;
+	rq->timer = now + rc_rto(rq);
+	rq->ready = rq->rnr_until == RC_NEVER;
+}
+
+/*
+ * All requests before `psn` have been executed.  True when that acknowledges
+ * everything before `psn`; false when a READ or atomic lacks its response.
+ */
+static inline bool
+advance(struct rc_qp *qp, uint32_t psn, uint64_t now)
+{
+	struct rc_requester *rq = &qp->req;
+	uint32_t before = rq->una;
+	struct rc_node *node;
+
+	while ((node = rq->head) != NULL && rq->una != psn) {
+		if (rc_is_rd(node->work.op) || node->first == node->end)
+			break;
+		if ((int32_t)(psn - node->end) < 0) {
+			rq->una = psn;
+			break;
+		}
+		rq->una = node->end;
+		rc_retire(qp, ONE_STATUS_SUCCESS);
+	}
+	if (rq->una != before)
+		rc_progress(qp, before, now);
+	return rq->una == psn;
+}
+
+/* Repeat from `una`, unless what we see may still be the echo of the last time we did. */
+static RC_COLD void
+repeat(struct rc_qp *qp, uint64_t now)
+{
+	struct rc_requester *rq = &qp->req;
+	uint64_t echo = rq->srtt != 0 ? rq->srtt : RC_RTO_FLOOR;
+
+	if (rq->rnr_until != RC_NEVER || (rq->recovering && now - rq->recover_at < echo))
+		return;
+	if (!rc_charge(rq, now)) {
+		rc_count(qp, RC_COUNT_RETRY_EXCEEDED);
+		rc_fail(qp, rq->head, ONE_STATUS_RETRY_EXCEEDED, RC_ERROR_REQUESTER);
+		return;
+	}
+	rc_window_cut(rq, RC_WINDOW_MIN);
+	rc_go_back(qp, now);
+}
+
+static RC_COLD void
+implied_nak(struct rc_qp *qp, uint64_t now)
+{
+	rc_count(qp, RC_COUNT_NAK_IMPLIED);
+	repeat(qp, now);
+}
+
+static RC_COLD void
+receiver_not_ready(struct rc_qp *qp, uint8_t code, uint64_t now)
+{
+	struct rc_requester *rq = &qp->req;
+
+	if (rq->rnr_until != RC_NEVER)
+		return;
+	rc_count(qp, RC_COUNT_RNR_RECEIVED);
+	if (rq->rnr_retry != 7 && rq->rnr_tries >= rq->rnr_retry) {
+		rc_count(qp, RC_COUNT_RNR_EXCEEDED);
+		rc_fail(qp, rq->head, ONE_STATUS_RNR_EXCEEDED, RC_ERROR_REQUESTER);
+		return;
+	}
+	if (rq->rnr_tries < 7)
+		rq->rnr_tries++;
+	rc_go_back(qp, now);
+	/* The peer is alive, and it is its turn to make us wait: no timer, no retry. */
+	rq->recovering = false;
+	rq->backoff = 0;
+	rq->retries = 0;
+	rq->progress_at = now;
+	rq->timer = RC_NEVER;
+	rq->rnr_until = now + rnr_time[code];
+	rq->ready = false;
+}
+
+/* The work request that owns `psn` has failed at the peer. */
+static RC_COLD void
+refused(struct rc_qp *qp, uint32_t psn, enum one_status status)
+{
+	struct rc_node *node = qp->req.head;
+
+	while (node != NULL && (int32_t)(psn - node->end) >= 0)
+		node = node->next;
+	rc_count(qp, RC_COUNT_NAK_FATAL_RECEIVED);
+	rc_fail(qp, node, status, RC_ERROR_REQUESTER);
+}
+
+static RC_COLD void
+nak(struct rc_qp *qp, uint8_t code, uint32_t psn, uint64_t now)
+{
+	if (code > 3)
+		return;
+	advance(qp, psn, now);
+	if (qp->state != RC_RTS)
+		return;
+	switch (code) {
+	case 0:
+		rc_count(qp, RC_COUNT_NAK_SEQ_RECEIVED);
+		repeat(qp, now);
+		return;
+	case 1:
+		refused(qp, psn, ONE_STATUS_REMOTE_INVALID);
+		return;
+	case 2:
+		refused(qp, psn, ONE_STATUS_REMOTE_ACCESS);
+		return;
+	default:
+		refused(qp, psn, ONE_STATUS_REMOTE_OPERATION);
+		return;
+	}
+}
+
+static void
+acknowledge(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now)
+{
+	switch (packet->syndrome >> 5) {
+	case 0: /* ACK; credits are a hint that we do not need */
+		if (!advance(qp, psn + 1, now) && qp->state == RC_RTS)
+			implied_nak(qp, now);
+		break;
+	case 1:
+		if (!advance(qp, psn, now)) {
+			if (qp->state == RC_RTS)
+				implied_nak(qp, now);
+		} else if (qp->state == RC_RTS) {
+			receiver_not_ready(qp, packet->syndrome & 31, now);
+		}
+		break;
+	case 3:
+		nak(qp, packet->syndrome & 31, psn, now);
+		break;
+	default: /* reserved */
+		break;
+	}
+}
+
+/* The head, if `psn` is the next response that it lacks and it is of this kind. */
+static struct rc_node *
+expected(struct rc_qp *qp, uint32_t psn, bool read, uint64_t now)
+{
+	struct rc_node *node;
+
+	if (!advance(qp, psn, now)) {
+		if (qp->state == RC_RTS)
+			implied_nak(qp, now);
+		return NULL;
+	}
+	node = qp->req.head;
+	if (qp->state != RC_RTS || node == NULL || node->first == node->end || !rc_is_rd(node->work.op) ||
+	    (node->work.op == ONE_OP_READ) != read) {
+		rc_count(qp, RC_COUNT_DROP_RESPONSE);
+		return NULL;
+	}
+	return node;
+}
+
+/* The response for `una` is in place. */
+static void
+responded(struct rc_qp *qp, struct rc_node *node, bool end_of_request, uint64_t now)
+{
+	struct rc_requester *rq = &qp->req;
+	uint32_t before = rq->una++;
+
+	/* What we went back over and have not asked for again is not counted. */
+	if (end_of_request && (int32_t)(rq->snd - rq->una) >= 0 && rq->rd_out > 0)
+		rq->rd_out--;
+	if (rq->una == node->end)
+		rc_retire(qp, ONE_STATUS_SUCCESS);
+	if (qp->state == RC_RTS)
+		rc_progress(qp, before, now);
+}
+
+static RC_COLD void
+bad_response(struct rc_qp *qp, struct rc_node *node)
+{
+	rc_count(qp, RC_COUNT_BAD_RESPONSE);
+	rc_fail(qp, node, ONE_STATUS_BAD_RESPONSE, RC_ERROR_REQUESTER);
+}
+
+static void
+read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now)
+{
+	struct rc_node *node = expected(qp, psn, true, now);
+	uint32_t index, offset, len;
+	struct rc_pieces pieces;
+	enum one_status status;
+	bool last;
+
+	if (node == NULL)
+		return;
+	index = psn - node->first;
+	offset = index << qp->shift;
+	last = psn + 1 == node->end || (index & (RC_CHUNK - 1)) == RC_CHUNK - 1;
+	len = psn + 1 == node->end ? node->work.length - offset : qp->mtu;
+	if (unlikely(packet->payload_len != len || last != (packet->opcode == WIRE_READ_RESPONSE_LAST ||
+							    packet->opcode == WIRE_READ_RESPONSE_ONLY))) {
+		bad_response(qp, node);
+		return;
+	}
+	status = rc_resolve(qp, node->work.sge, node->work.num_sge, offset, len, ONE_ACCESS_LOCAL_WRITE,
+			    &pieces);
+	if (likely(status == ONE_STATUS_SUCCESS) && unlikely(rc_scatter(&pieces, packet->payload) != 0))
+		status = ONE_STATUS_LOCAL_PROTECTION;
+	if (unlikely(status != ONE_STATUS_SUCCESS)) {
+		rc_fail(qp, node, status, RC_ERROR_REQUESTER);
+		return;
+	}
+	responded(qp, node, last, now);
+}
+
+static void
+atomic_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now)
+{
+	struct rc_node *node = expected(qp, psn, false, now);
+	struct rc_pieces pieces;
+	enum one_status status;
+
+	if (node == NULL)
+		return;
+	if (unlikely(packet->payload_len != 0)) {
+		bad_response(qp, node);
+		return;
+	}
+	status = rc_resolve(qp, node->work.sge, node->work.num_sge, 0, 8, ONE_ACCESS_LOCAL_WRITE, &pieces);
+	if (likely(status == ONE_STATUS_SUCCESS) &&
+	    unlikely(rc_scatter(&pieces, (const uint8_t *)&packet->atomic_ack) != 0))
+		status = ONE_STATUS_LOCAL_PROTECTION;
+	if (unlikely(status != ONE_STATUS_SUCCESS)) {
+		rc_fail(qp, node, status, RC_ERROR_REQUESTER);
+		return;
+	}
+	responded(qp, node, true, now);
+}
+
+void
+rc_response_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	struct rc_requester *rq = &qp->req;
+	uint32_t distance = (packet->psn - rq->una) & RC_PSN_MASK, psn = rq->una + distance;
+
+	if (unlikely(qp->state != RC_RTS)) {
+		rc_count(qp, RC_COUNT_DROP_STATE);
+		return;
+	}
+	if (unlikely(distance >= rq->max - rq->una)) {
+		rc_count(qp, RC_COUNT_DROP_RESPONSE);
+		return;
+	}
+	switch (packet->opcode) {
+	case WIRE_ACKNOWLEDGE:
+		acknowledge(qp, packet, psn, now);
+		break;
+	case WIRE_ATOMIC_ACKNOWLEDGE:
+		atomic_response(qp, packet, psn, now);
+		break;
+	default:
+		read_response(qp, packet, psn, now);
+		break;
+	}
+}
+
+void
+rc_cnp_input(struct rc_qp *qp)
+{
+	rc_count(qp, RC_COUNT_CNP_RECEIVED);
+	if (qp->state == RC_RTS && qp->req.una != qp->req.max && qp->req.window > RC_WINDOW_CNP)
+		rc_window_cut(&qp->req, RC_WINDOW_CNP);
+}
