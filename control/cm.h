@@ -80,8 +80,8 @@ enum cm_event_type {
 	CM_REJECTED,        /* active: `reason`; passive after accept: the peer gave up */
 	CM_UNREACHABLE,     /* active: no answer to REQ, or the path could not be resolved */
 	CM_TIMED_OUT,       /* active: the caller's timeout passed first */
-	CM_ACCEPT_FAILED,   /* passive: no RTU in time, or the requester withdrew */
-	CM_DISCONNECTED,    /* the peer disconnected, or our DREQ was answered or given up */
+	CM_ACCEPT_FAILED,   /* passive: no RTU in time, or the requester withdrew before cm_accept */
+	CM_DISCONNECTED,    /* the peer disconnected, or our cm_disconnect was answered or given up */
 	CM_GONE             /* TIMEWAIT over: the conn is freed after this call, its QPN may be reused */
 };
 
@@ -94,6 +94,12 @@ struct cm_event {
 	const uint8_t *reject_data;     /* CM_REJECTED: CM_PRIVATE_REJ bytes */
 };
 
+/*
+ * Events come from within cm_input, cm_timeout and cm_communication_established
+ * only; every function below may be called from within one.  A conn lives until
+ * CM_GONE, which is the last event of each that was not abandoned, however it
+ * ended: at once where nothing of it can still be on the wire, else after TIMEWAIT.
+ */
 struct cm_env {
 	void (*send)(struct cm_env *env, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN]);
 	void (*event)(struct cm_env *env, const struct cm_event *event);
@@ -103,7 +109,7 @@ struct cm_env {
 	uint32_t response_timeout; /* code, 4.096 us x 2^n: how long a peer may take; 20 */
 	uint32_t max_retries;      /* of our REQ, REP, DREQ */
 	uint64_t retry_interval;   /* ns between retransmissions towards oneside or unknown peers */
-	uint32_t max_half_open;    /* requests not yet accepted: more are not answered */
+	uint32_t max_half_open;    /* requests not yet established: more are not answered */
 };
 
 struct cm *cm_new(struct cm_env *env);
@@ -141,7 +147,10 @@ void *cm_user(const struct cm_conn *conn);
 void cm_set_user(struct cm_conn *conn, void *user);
 const struct cm_path *cm_conn_path(const struct cm_conn *conn);
 
-/* A MAD that came in a frame to QP1: src and dst are the frame's. */
+/*
+ * A MAD that came in a frame to QP1.  reply_path is the way back: src is ours (the
+ * frame's destination), dst the peer's (the frame's source).
+ */
 void cm_input(struct cm *cm, const struct cm_path *reply_path, const uint8_t *mad, uint32_t len, uint64_t now);
 uint64_t cm_deadline(const struct cm *cm);
 void cm_timeout(struct cm *cm, uint64_t now);
