@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Export segments: memory of this process, registered with local rights; the
+ * data plane makes a window with just the granted rights for every import.
+ */
+#include "rsm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NODE_MAX 64u
+
+/* The file-creation mask, read without changing it: other threads may be making files. */
+static uint32_t
+creation_mode(void)
+{
+	FILE *status = fopen("/proc/self/status", "re");
+	unsigned mask = 022;
+	char line[256];
+
+	while (status != NULL && fgets(line, sizeof(line), status) != NULL) {
+		if (sscanf(line, "Umask: %o", &mask) == 1)
+			break;
+	}
+	if (status != NULL)
+		fclose(status);
+	return 0777u & ~mask;
+}
+
+/* Registration of the segment's memory with its attachment. */
+static int
+bind(struct rsm_export *export, struct rsm_link *link)
+{
+	int error = one_mem_register(link->client, link->pz, export->va, export->size,
+				     ONE_ACCESS_LOCAL_READ | ONE_ACCESS_LOCAL_WRITE, &export->mr);
+
+	if (error != 0)
+		return error == -EDQUOT ? RSMERR_INSUFFICIENT_MEM : rsm_error(error);
+	error = rsm_range_add(link, &export->mr);
+	if (error != 0) {
+		one_mem_deregister(link->client, &export->mr);
+		return RSMERR_INSUFFICIENT_MEM;
+	}
+	export->link = link;
+	return RSM_SUCCESS;
+}
+
+static void
+unbind(struct rsm_export *export)
+{
+	if (export->link == NULL)
+		return;
+	rsm_range_remove(export->link, &export->mr);
+	one_mem_deregister(export->link->client, &export->mr);
+	rsm_link_put(export->link);
+	export->link = NULL;
+	export->published = false;
+}
+
+/* A publication ends with the attachment that it was made by. */
+static bool
+is_published(const struct rsm_export *export)
+{
+	return export->published && !rsm_link_lost(export->link);
+}
+
+int
+rsm_memseg_export_create(rsmapi_controller_handle_t controller, rsm_memseg_export_handle_t *memseg,
+			 void *vaddr, size_t size, uint_t flags)
+{
+	rsmapi_controller_attr_t attr;
+	struct rsm_export *export;
+	struct rsm_link *link;
+	size_t page = rsm_page_size();
+	int result;
+
+	if (rsm_get_controller_attr(controller, &attr) != RSM_SUCCESS)
+		return RSMERR_BAD_CTLR_HNDL;
+	if (memseg == NULL)
+		return RSMERR_BAD_SEG_HNDL;
+	*memseg = NULL;
+	if (vaddr == NULL)
+		return RSMERR_BAD_ADDR;
+	if (size == 0)
+		return RSMERR_BAD_LENGTH;
+	if ((uintptr_t)vaddr % page != 0 || size % page != 0)
+		return RSMERR_BAD_MEM_ALIGNMENT;
+	if (attr.attr_max_export_segment_size != 0 && size > attr.attr_max_export_segment_size)
+		return RSMERR_BAD_LENGTH;
+	export = rsm_slot_new(&rsm_exports);
+	if (export == NULL)
+		return RSMERR_INSUFFICIENT_RESOURCES;
+	export->controller = controller;
+	export->va = (uintptr_t)vaddr;
+	export->size = size;
+	export->flags = flags;
+	export->mode = creation_mode();
+	result = rsm_memory_check(export->va, size);
+	if (result == RSM_SUCCESS)
+		result = rsm_controller_link(controller, &link);
+	if (result == RSM_SUCCESS) {
+		result = bind(export, link);
+		if (result != RSM_SUCCESS)
+			rsm_link_put(link);
+	}
+	if (result != RSM_SUCCESS) {
+		rsm_slot_drop(&rsm_exports, export);
+		return result;
+	}
+	*memseg = rsm_slot_publish(&rsm_exports, export);
+	return RSM_SUCCESS;
+}
+
+/* The access list as the data plane wants it: 0, RSMERR_BAD_ACL, RSMERR_BAD_ADDR. */
+static int
+copy_list(const struct rsm_export *export, const rsmapi_access_entry_t *list, uint32_t count,
+	  struct one_rsm_publish *publish)
+{
+	rsmapi_access_entry_t copy[ONE_RSM_ACL_MAX];
+
+	if (count > ONE_RSM_ACL_MAX)
+		return RSMERR_BAD_ACL;
+	if (rsm_copy_in(copy, list, count * sizeof(copy[0])) != 0)
+		return RSMERR_BAD_ADDR;
+	if (export->link->loopback &&
+	    (count > 1 || (count == 1 && copy[0].ae_node != one_client_info(export->link->client)->node_id)))
+		return RSMERR_BAD_ACL;
+	for (uint32_t i = 0; i < count; i++) {
+		if (copy[i].ae_node > NODE_MAX || copy[i].ae_permission > 0666)
+			return RSMERR_BAD_ACL;
+		publish->access[i].node = copy[i].ae_node;
+		publish->access[i].permission = copy[i].ae_permission;
+	}
+	publish->num_access = count;
+	publish->default_permission = export->mode;
+	return RSM_SUCCESS;
+}
+
+static bool
+is_reserved(rsm_memseg_id_t id)
+{
+	return id != 0 && (id <= RSM_DLPI_ID_END || id >= RSM_USER_APP_ID_BASE);
+}
+
+/* The memory again, for the attachment that came after the one it was registered with. */
+static int
+renew(struct rsm_export *export)
+{
+	struct rsm_link *link;
+	int result;
+
+	if (export->link != NULL && !rsm_link_lost(export->link))
+		return RSM_SUCCESS;
+	result = rsm_controller_link(export->controller, &link);
+	if (result != RSM_SUCCESS)
+		return RSMERR_CTLR_NOT_PRESENT;
+	unbind(export);
+	result = bind(export, link);
+	if (result != RSM_SUCCESS)
+		rsm_link_put(link);
+	return result;
+}
+
+static int
+publish(struct rsm_export *export, rsm_memseg_id_t *segment_id, const rsmapi_access_entry_t *list,
+	uint32_t count)
+{
+	struct one_msg msg = {.type = ONE_MSG_RSM_PUBLISH};
+	struct one_reply reply;
+	int result = renew(export);
+
+	if (result == RSM_SUCCESS)
+		result = copy_list(export, list, count, &msg.rsm_publish);
+	if (result != RSM_SUCCESS)
+		return result;
+	msg.rsm_publish.mr = export->mr.id;
+	msg.rsm_publish.segment = *segment_id;
+	result = rsm_error(one_call(export->link->client, &msg, NULL, 0, &reply));
+	if (result != RSM_SUCCESS)
+		return result;
+	export->published = true;
+	export->segment = reply.rsm.segment;
+	if (*segment_id == 0)
+		*segment_id = reply.rsm.segment;
+	return RSM_SUCCESS;
+}
+
+int
+rsm_memseg_export_publish(rsm_memseg_export_handle_t memseg, rsm_memseg_id_t *segment_id,
+			  rsmapi_access_entry_t access_list[], uint_t access_list_length)
+{
+	struct rsm_export *export;
+	enum rsm_found found;
+	int result;
+
+	if (segment_id == NULL)
+		return RSMERR_BAD_SEGID;
+	found = rsm_slot_lock(&rsm_exports, memseg, (void **)&export);
+	if (found == RSM_NONE)
+		return RSMERR_BAD_SEG_HNDL;
+	if (access_list == NULL && access_list_length > 0)
+		result = RSMERR_BAD_ACL;
+	else if (found == RSM_FOREIGN ? export->published : is_published(export))
+		result = RSMERR_SEG_ALREADY_PUBLISHED;
+	else if (is_reserved(*segment_id))
+		result = RSMERR_RESERVED_SEGID;
+	else if (found == RSM_FOREIGN)
+		result = RSMERR_NOT_CREATOR;
+	else
+		result = publish(export, segment_id, access_list, access_list_length);
+	if (found == RSM_LIVE)
+		rsm_slot_unlock(export);
+	return result;
+}
+
+static int
+republish(struct rsm_export *export, const rsmapi_access_entry_t *list, uint32_t count)
+{
+	struct one_msg msg = {.type = ONE_MSG_RSM_REPUBLISH};
+	struct one_reply reply;
+	int result = copy_list(export, list, count, &msg.rsm_publish);
+
+	if (result != RSM_SUCCESS)
+		return result;
+	msg.rsm_publish.mr = export->mr.id;
+	msg.rsm_publish.segment = export->segment;
+	return rsm_error(one_call(export->link->client, &msg, NULL, 0, &reply));
+}
+
+int
+rsm_memseg_export_republish(rsm_memseg_export_handle_t memseg, rsmapi_access_entry_t access_list[],
+			    uint_t access_list_length)
+{
+	struct rsm_export *export;
+	enum rsm_found found = rsm_slot_lock(&rsm_exports, memseg, (void **)&export);
+	int result;
+
+	if (found == RSM_NONE)
+		return RSMERR_BAD_SEG_HNDL;
+	if (found == RSM_FOREIGN ? !export->published : !is_published(export))
+		result = RSMERR_SEG_NOT_PUBLISHED;
+	else if (access_list == NULL && access_list_length > 0)
+		result = RSMERR_BAD_ACL;
+	else if (found == RSM_FOREIGN)
+		result = RSMERR_NOT_CREATOR;
+	else
+		result = republish(export, access_list, access_list_length);
+	if (found == RSM_LIVE)
+		rsm_slot_unlock(export);
+	return result;
+}
+
+/* The data plane disconnects the importers before it answers. */
+static int
+unpublish(struct rsm_export *export)
+{
+	struct one_msg msg = {.type = ONE_MSG_RSM_UNPUBLISH};
+	struct one_reply reply;
+	int error;
+
+	if (!is_published(export))
+		return RSMERR_SEG_NOT_PUBLISHED;
+	msg.rsm_publish.segment = export->segment;
+	error = one_call(export->link->client, &msg, NULL, 0, &reply);
+	if (error == 0 || rsm_link_lost(export->link)) {
+		export->published = false;
+		return RSM_SUCCESS;
+	}
+	return rsm_error(error);
+}
+
+int
+rsm_memseg_export_unpublish(rsm_memseg_export_handle_t memseg)
+{
+	struct rsm_export *export;
+	enum rsm_found found = rsm_slot_lock(&rsm_exports, memseg, (void **)&export);
+	int result;
+
+	if (found == RSM_NONE)
+		return RSMERR_BAD_SEG_HNDL;
+	if (found == RSM_FOREIGN)
+		return export->published ? RSMERR_NOT_CREATOR : RSMERR_SEG_NOT_PUBLISHED;
+	result = unpublish(export);
+	rsm_slot_unlock(export);
+	return result;
+}
+
+int
+rsm_memseg_export_destroy(rsm_memseg_export_handle_t memseg)
+{
+	struct rsm_export *export;
+	enum rsm_found found = rsm_slot_lock(&rsm_exports, memseg, (void **)&export);
+
+	if (found == RSM_NONE)
+		return RSMERR_BAD_SEG_HNDL;
+	if (found == RSM_LIVE) {
+		unpublish(export);
+		unbind(export);
+	}
+	rsm_slot_retire(&rsm_exports, export, found == RSM_LIVE);
+	return RSM_SUCCESS;
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Transfers of one import segment: put is an RDMA write, get an RDMA read.
+ *
+ * They are numbered in order of issue and complete in that order, so one number
+ * tells how far things are.  A completion carries its number and stands for all
+ * before it; of many transfers in a row only some ask for one.
+ *
+ * Data goes inline when it is small, straight from or to memory that is
+ * registered, and else through a ring of staging memory, in chunks, so that
+ * copying overlaps with the wire.  The space of a chunk is free again when its
+ * transfer is done; data that was read is copied out then.
+ *
+ * A failed transfer breaks the queue pair.  What is outstanding then is flushed,
+ * and nothing is posted any more.
+ */
+#include "rsm.h"
+
+#include <sched.h>
+#include <string.h>
+
+#define CHUNK (32u * 1024u)
+#define DIRECT_MAX (1u << 30) /* bytes in one transfer without staging */
+#define SIGNAL_EVERY 8u
+#define STAGE_ALIGN 64u
+
+/* How a waiter passes the time: polling, then giving the core away between looks, then asleep. */
+#define SPINS 64u
+#define YIELD_NS 20000u
+/* A sleep with a deadline is not resumed after a signal handler, SA_RESTART or not. */
+#define SLEEP_NS 3600000000000ull
+
+static inline void
+cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+void
+rsm_abort(struct rsm_import *import, int code)
+{
+	if (import->aborted)
+		return;
+	import->aborted = true;
+	import->error = code;
+}
+
+int
+rsm_tell(struct rsm_import *import)
+{
+	int error = import->error;
+
+	if (error == RSMERR_BARRIER_FAILURE)
+		import->error = RSMERR_CONN_ABORTED;
+	return error;
+}
+
+/* A fault of this side's makes BARRIER_FAILURE; a peer that refuses or is silent is a lost connection. */
+static int
+failure_code(uint8_t status)
+{
+	switch (status) {
+	case ONE_STATUS_LOCAL_LENGTH:
+	case ONE_STATUS_LOCAL_QP:
+	case ONE_STATUS_LOCAL_PROTECTION:
+		return RSMERR_BARRIER_FAILURE;
+	default:
+		return RSMERR_CONN_ABORTED;
+	}
+}
+
+static void
+copy_swapped(uint8_t *dst, const uint8_t *src, uint64_t len, uint32_t element)
+{
+	if (element <= 1) {
+		memcpy(dst, src, len);
+		return;
+	}
+	for (uint64_t i = 0; i < len; i += element)
+		for (uint32_t b = 0; b < element; b++)
+			dst[i + b] = src[i + element - 1 - b];
+}
+
+/* Transfers up to `number` are done; the last of them failed when !ok. */
+static void
+finish_ops(struct rsm_import *import, uint64_t number, bool ok)
+{
+	while (import->done < number) {
+		const struct rsm_op *op = &import->ops[++import->done % import->depth];
+
+		if (op->dst != NULL && (ok || import->done < number))
+			copy_swapped(op->dst, op->src, op->len, op->element);
+		import->stage_tail = op->stage_end;
+	}
+}
+
+static void
+take(struct rsm_import *import, const struct one_cqe *cqe)
+{
+	bool ok = cqe->status == ONE_STATUS_SUCCESS;
+
+	switch (cqe->type) {
+	case ONE_CQE_SEND:
+		if (cqe->cookie <= import->done || cqe->cookie > import->posted)
+			break;
+		/* What was flushed neither arrived nor may be copied out: only the first failure tells of
+		 * those before it. */
+		if (!import->aborted)
+			finish_ops(import, cqe->cookie, ok);
+		if (!ok)
+			rsm_abort(import, failure_code(cqe->status));
+		break;
+	case ONE_CQE_RSM:
+		if (!import->answered) {
+			import->answered = true;
+			import->outcome = cqe->status;
+			if (cqe->status == RSM_SUCCESS)
+				break;
+		}
+		rsm_abort(import, cqe->status == RSMERR_REMOTE_NODE_UNREACHABLE
+					  ? RSMERR_REMOTE_NODE_UNREACHABLE
+					  : RSMERR_CONN_ABORTED);
+		break;
+	default:
+		break;
+	}
+}
+
+void
+rsm_drain(struct rsm_import *import)
+{
+	struct one_cqe cqe;
+
+	while (one_cq_poll(&import->cq, &cqe) == 1)
+		take(import, &cqe);
+}
+
+/* ---- waiting ---- */
+
+struct pause {
+	uint32_t spins;
+	uint64_t until;
+};
+
+/*
+ * One step of waiting.  `may_sleep`: an entry of the ring will come.  0, -EINTR (a
+ * signal came, while asleep), -ECONNRESET.
+ */
+static int
+pause_step(struct rsm_import *import, struct pause *pause, bool may_sleep)
+{
+	struct one_client *client = import->link->client;
+	uint16_t channel = import->link->channel;
+	uint32_t ticket;
+	int error;
+
+	if (pause->spins++ < SPINS) {
+		cpu_relax();
+		return 0;
+	}
+	if (one_client_dead(client))
+		return -ECONNRESET;
+	if (pause->until == 0)
+		pause->until = one_now_ns() + YIELD_NS;
+	if (!may_sleep || one_now_ns() < pause->until) {
+		sched_yield(); /* the engine may want this very core */
+		return 0;
+	}
+	ticket = one_wait_begin(client, channel);
+	one_wait_arm(&import->cq, channel, 1);
+	if (one_cq_pending(&import->cq, 1) > 0)
+		return 0;
+	error = one_wait_sleep(client, channel, ticket, one_now_ns() + SLEEP_NS);
+	return error == -ETIMEDOUT ? 0 : error;
+}
+
+int
+rsm_wait_answer(struct rsm_import *import)
+{
+	struct pause pause = {0};
+
+	for (;;) {
+		int error;
+
+		rsm_drain(import);
+		if (import->answered)
+			return 0;
+		error = pause_step(import, &pause, true);
+		if (error != 0)
+			return error;
+	}
+}
+
+/* ---- posting ---- */
+
+/* An empty slot for one more transfer, or NULL when the connection is lost. */
+static struct one_wqe *
+reserve(struct rsm_import *import)
+{
+	struct pause pause = {0};
+
+	for (;;) {
+		struct one_wqe *wqe = NULL;
+
+		if (import->posted - import->done < import->depth)
+			wqe = one_send_reserve(&import->qp, 1);
+		if (wqe != NULL) {
+			memset((void *)wqe, 0, offsetof(struct one_wqe, phase));
+			return wqe;
+		}
+		rsm_drain(import);
+		if (import->aborted)
+			return NULL;
+		/* The engine publishes room a moment after the completion. */
+		if (pause_step(import, &pause, import->signaled > import->done) == -ECONNRESET) {
+			rsm_abort(import, RSMERR_CONN_ABORTED);
+			return NULL;
+		}
+	}
+}
+
+/*
+ * Number the transfer and hand it to the engine; `op` tells what is to be done
+ * after it.  It asks for a completion when it must, when the queue or the staging
+ * ring could fill up without one, and when nothing is in flight.
+ */
+static void
+post(struct rsm_import *import, struct one_wqe *wqe, const struct rsm_op *op, bool must)
+{
+	uint64_t number = ++import->posted;
+	bool signal = must || number - import->signaled >= SIGNAL_EVERY ||
+		      number - import->signaled >= import->depth / 2 || number - import->done == 1 ||
+		      (import->stage != NULL &&
+		       import->stage_head - import->stage_signaled >= import->stage->size / 4);
+
+	import->ops[number % import->depth] = *op;
+	import->ops[number % import->depth].stage_end = import->stage_head;
+	wqe->cookie = number;
+	if (signal) {
+		import->signaled = number;
+		import->stage_signaled = import->stage_head;
+	} else {
+		wqe->flags |= ONE_WQE_SUPPRESS;
+	}
+	one_send_commit(&import->qp, wqe);
+}
+
+/* A transfer of nothing, to have a completion for all that went before. */
+static void
+post_marker(struct rsm_import *import)
+{
+	struct one_wqe *wqe = reserve(import);
+	struct rsm_op op = {0};
+
+	if (wqe == NULL)
+		return;
+	wqe->op = (import->permission & RSM_PERM_WRITE) != 0 ? ONE_OP_WRITE : ONE_OP_READ;
+	wqe->remote_addr = import->base;
+	wqe->rkey = import->key;
+	post(import, wqe, &op, true);
+}
+
+void
+rsm_wait_done(struct rsm_import *import, uint64_t target)
+{
+	struct pause pause = {0};
+
+	rsm_drain(import);
+	if (target > import->signaled && import->done < target && !import->aborted)
+		post_marker(import);
+	while (import->done < target && !import->aborted) {
+		uint64_t before = import->done;
+
+		if (pause_step(import, &pause, true) == -ECONNRESET)
+			rsm_abort(import, RSMERR_CONN_ABORTED);
+		rsm_drain(import);
+		if (import->done != before)
+			pause = (struct pause){0};
+	}
+}
+
+/* `len` contiguous bytes of the staging ring: 0, or RSMERR_*; NULL in *out when the connection is lost. */
+static int
+stage(struct rsm_import *import, uint32_t len, uint8_t **out)
+{
+	struct pause pause = {0};
+	uint64_t size, at;
+
+	*out = NULL;
+	if (import->stage == NULL) {
+		import->stage = rsm_stage_get(import->link);
+		if (import->stage == NULL && rsm_link_lost(import->link)) {
+			rsm_abort(import, RSMERR_CONN_ABORTED);
+			return RSM_SUCCESS;
+		}
+		if (import->stage == NULL)
+			return RSMERR_INSUFFICIENT_RESOURCES;
+	}
+	size = import->stage->size;
+	len = (len + STAGE_ALIGN - 1) / STAGE_ALIGN * STAGE_ALIGN;
+	at = import->stage_head % size;
+	if (size - at < len)
+		import->stage_head += size - at; /* no room before the end */
+	while (import->stage_head + len - import->stage_tail > size) {
+		rsm_drain(import);
+		if (import->done == import->posted)
+			import->stage_tail = import->stage_head;
+		else if (import->done >= import->signaled)
+			post_marker(import);
+		if (import->aborted)
+			return RSM_SUCCESS;
+		if (import->stage_head + len - import->stage_tail <= size)
+			break;
+		if (pause_step(import, &pause, true) == -ECONNRESET) {
+			rsm_abort(import, RSMERR_CONN_ABORTED);
+			return RSM_SUCCESS;
+		}
+	}
+	*out = import->stage->memory + import->stage_head % size;
+	import->stage_head += len;
+	return RSM_SUCCESS;
+}
+
+static uint64_t
+stage_address(const struct rsm_import *import, const uint8_t *memory)
+{
+	return import->stage->offset + (uint64_t)(memory - import->stage->memory);
+}
+
+/* One write or read of `len` bytes at segment offset `offset`. */
+static void
+fill(struct rsm_import *import, struct one_wqe *wqe, enum one_op op, uint64_t offset, uint64_t local,
+     uint32_t len, uint32_t lkey)
+{
+	wqe->op = (uint8_t)op;
+	wqe->num_sge = 1;
+	wqe->length = len;
+	wqe->remote_addr = import->base + offset;
+	wqe->rkey = import->key;
+	one_post_sge(&import->qp, wqe, 0, local, len, lkey);
+}
+
+static void
+put_inline(struct rsm_import *import, uint64_t offset, const uint8_t *src, uint32_t len, uint32_t element)
+{
+	struct one_wqe *wqe = reserve(import);
+	struct rsm_op op = {0};
+
+	if (wqe == NULL)
+		return;
+	wqe->op = ONE_OP_WRITE;
+	wqe->flags = ONE_WQE_INLINE;
+	wqe->inline_len = (uint8_t)len;
+	wqe->length = len;
+	wqe->remote_addr = import->base + offset;
+	wqe->rkey = import->key;
+	copy_swapped(wqe->inline_data, src, len, element);
+	post(import, wqe, &op, !import->explicit_mode);
+}
+
+int
+rsm_issue_put(struct rsm_import *import, uint64_t offset, const void *src, uint64_t len, uint32_t lkey,
+	      uint32_t element)
+{
+	const uint8_t *from = src;
+
+	if (len <= ONE_INLINE_MAX) {
+		put_inline(import, offset, from, (uint32_t)len, element);
+		return RSM_SUCCESS;
+	}
+	while (len > 0 && !import->aborted) {
+		uint32_t max = lkey != 0 ? DIRECT_MAX : CHUNK;
+		uint32_t n = len < max ? (uint32_t)len : max;
+		uint64_t local = (uintptr_t)from;
+		uint32_t key = lkey;
+		struct rsm_op op = {0};
+		struct one_wqe *wqe;
+
+		if (lkey == 0) {
+			uint8_t *memory;
+			int result = stage(import, n, &memory);
+
+			if (memory == NULL)
+				return result;
+			copy_swapped(memory, from, n, element);
+			local = stage_address(import, memory);
+			key = import->stage->lkey;
+		}
+		wqe = reserve(import);
+		if (wqe == NULL)
+			break;
+		fill(import, wqe, ONE_OP_WRITE, offset, local, n, key);
+		post(import, wqe, &op, n == len && !import->explicit_mode);
+		if (lkey != 0)
+			import->pinned = import->posted;
+		from += n;
+		offset += n;
+		len -= n;
+	}
+	return RSM_SUCCESS;
+}
+
+int
+rsm_issue_get(struct rsm_import *import, uint64_t offset, void *dst, uint64_t len, uint32_t lkey,
+	      uint32_t element)
+{
+	uint8_t *to = dst;
+
+	while (len > 0 && !import->aborted) {
+		uint32_t max = lkey != 0 ? DIRECT_MAX : CHUNK;
+		uint32_t n = len < max ? (uint32_t)len : max;
+		uint64_t local = (uintptr_t)to;
+		uint32_t key = lkey;
+		struct rsm_op op = {0};
+		struct one_wqe *wqe;
+
+		if (lkey == 0) {
+			uint8_t *memory;
+			int result = stage(import, n, &memory);
+
+			if (memory == NULL)
+				return result;
+			op = (struct rsm_op){.dst = to, .src = memory, .len = n, .element = element};
+			local = stage_address(import, memory);
+			key = import->stage->lkey;
+		}
+		wqe = reserve(import);
+		if (wqe == NULL)
+			break;
+		fill(import, wqe, ONE_OP_READ, offset, local, n, key);
+		post(import, wqe, &op, n == len && !import->explicit_mode);
+		if (lkey != 0)
+			import->pinned = import->posted;
+		to += n;
+		offset += n;
+		len -= n;
+	}
+	return RSM_SUCCESS;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * putv and getv.  The pieces are issued one after the other and complete in that
+ * order, so waiting once, at the end, tells how many were done.
+ */
+#include "rsm.h"
+
+/* Where a piece's local memory is, and the key for it, or 0 to copy. */
+static int
+locate(struct rsm_import *import, enum rsm_direction direction, const rsm_iovec_t *piece, void **local,
+       uint32_t *lkey)
+{
+	switch (piece->io_type) {
+	case RSM_HANDLE_TYPE:
+		return rsm_localmem_find(piece->local.handle, import->link, piece->local_offset,
+					 piece->transfer_length, local, lkey);
+	case RSM_VA_TYPE:
+		if (piece->local.vaddr == NULL)
+			return RSMERR_BAD_ADDR;
+		*local = piece->local.vaddr + piece->local_offset;
+		*lkey = rsm_direct_key(import, direction, *local, piece->transfer_length);
+		return RSM_SUCCESS;
+	default:
+		return RSMERR_BAD_SGIO;
+	}
+}
+
+static int
+issue_piece(struct rsm_import *import, enum rsm_direction direction, const rsm_iovec_t *piece)
+{
+	void *local;
+	uint32_t lkey;
+	bool silent;
+	int result = locate(import, direction, piece, &local, &lkey);
+
+	if (result == RSM_SUCCESS)
+		result = rsm_check(import, direction, piece->remote_offset, piece->transfer_length, &silent);
+	if (result != RSM_SUCCESS || silent || piece->transfer_length == 0)
+		return result;
+	if (direction == RSM_PUT)
+		return rsm_issue_put(import, piece->remote_offset, local, piece->transfer_length, lkey, 0);
+	return rsm_issue_get(import, piece->remote_offset, local, piece->transfer_length, lkey, 0);
+}
+
+static int
+transfer(struct rsm_import *import, enum rsm_direction direction, const rsm_iovec_t *iovec, uint32_t count,
+	 uint32_t *completed)
+{
+	uint64_t end[RSM_MAX_SGIOREQS];
+	uint32_t issued = 0;
+	int result = RSM_SUCCESS, wait;
+
+	while (issued < count && result == RSM_SUCCESS) {
+		rsm_iovec_t piece = iovec[issued]; /* once: another thread may change it */
+
+		result = issue_piece(import, direction, &piece);
+		if (result == RSM_SUCCESS)
+			end[issued++] = import->posted;
+	}
+	/* Of a piece that stopped halfway, chunks may be under way: they are waited for as well. */
+	wait = rsm_finish(import, direction);
+	*completed = 0;
+	if (wait == RSM_SUCCESS) {
+		*completed = issued;
+		return result;
+	}
+	while (*completed < issued && end[*completed] <= import->done)
+		++*completed;
+	return *completed < issued ? wait : result;
+}
+
+static int
+vector(rsm_scat_gath_t *sg_io, enum rsm_direction direction)
+{
+	struct rsm_import *import;
+	uint32_t count, completed;
+	int result;
+
+	if (sg_io == NULL)
+		return RSMERR_BAD_SGIO;
+	if (sg_io->remote_handle == NULL)
+		return RSMERR_BAD_SEG_HNDL;
+	if (sg_io->io_request_count == 0 || sg_io->io_request_count > RSM_MAX_SGIOREQS ||
+	    sg_io->iovec == NULL)
+		return RSMERR_BAD_SGIO;
+	count = (uint32_t)sg_io->io_request_count;
+	sg_io->io_residual_count = count;
+	if ((sg_io->flags & RSM_IMPLICIT_SIGPOST) != 0)
+		return RSMERR_UNSUPPORTED_OPERATION; /* rather than to move the data and lose the signal */
+	switch (rsm_slot_lock(&rsm_imports, sg_io->remote_handle, (void **)&import)) {
+	case RSM_NONE:
+		return RSMERR_BAD_SEG_HNDL;
+	case RSM_FOREIGN:
+		return RSMERR_CONN_ABORTED;
+	case RSM_LIVE:
+		break;
+	}
+	result = transfer(import, direction, sg_io->iovec, count, &completed);
+	rsm_slot_unlock(import);
+	sg_io->io_residual_count = count - completed;
+	return result;
+}
+
+int
+rsm_memseg_import_putv(rsm_scat_gath_t *sg_io)
+{
+	return vector(sg_io, RSM_PUT);
+}
+
+int
+rsm_memseg_import_getv(rsm_scat_gath_t *sg_io)
+{
+	return vector(sg_io, RSM_GET);
+}
