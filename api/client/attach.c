@@ -25,7 +25,7 @@ client_span(const struct one_client *client, uint64_t offset, uint64_t size)
 
 bool
 client_cq_ring(const struct one_client *client, uint64_t offset, uint32_t log2, struct one_cq_shm **shm,
-               struct one_cqe **ring)
+	       struct one_cqe **ring)
 {
 	uint8_t *base;
 
@@ -134,7 +134,7 @@ map_arena(struct one_client *client)
 		return -EPROTO;
 	client->doorbells = client_span(client, client->header->doorbells, sizeof(struct one_doorbells));
 	client->channels =
-	        client_span(client, client->header->channels, ONE_CHANNELS * sizeof(struct one_channel));
+		client_span(client, client->header->channels, ONE_CHANNELS * sizeof(struct one_channel));
 	if (client->doorbells == NULL || client->channels == NULL)
 		return -EPROTO;
 	if (!client_cq_ring(client, client->info.async_cq_offset, client->info.async_cq_log2, &shm, &ring))
@@ -221,7 +221,7 @@ client_disown(struct one_client *client)
 	/* Stores of this child to the rings go to private pages from now on; descriptors are closed, so
 	 * that the data plane sees the parent's death even while children live. */
 	if (mmap(client->arena, client->info.arena_size, PROT_READ | PROT_WRITE,
-	         MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, client->arena_fd, 0) == MAP_FAILED)
+		 MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, client->arena_fd, 0) == MAP_FAILED)
 		munmap(client->arena, client->info.arena_size);
 	close(client->arena_fd);
 	close(client->wake_fd);

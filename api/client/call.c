@@ -76,7 +76,7 @@ take_fds(struct msghdr *hdr, int *got, uint32_t room)
 
 int
 call_exchange(int sock, struct one_msg *msg, const int *fds, uint32_t num_fds, struct one_reply *reply,
-              int *got, uint32_t *num_got)
+	      int *got, uint32_t *num_got)
 {
 	union {
 		char bytes[CMSG_SPACE(ONE_MSG_FDS * sizeof(int))];
@@ -84,9 +84,9 @@ call_exchange(int sock, struct one_msg *msg, const int *fds, uint32_t num_fds, s
 	} control;
 	struct iovec iov = {.iov_base = reply, .iov_len = sizeof(*reply)};
 	struct msghdr hdr = {.msg_iov = &iov,
-	                     .msg_iovlen = 1,
-	                     .msg_control = control.bytes,
-	                     .msg_controllen = sizeof(control.bytes)};
+			     .msg_iovlen = 1,
+			     .msg_control = control.bytes,
+			     .msg_controllen = sizeof(control.bytes)};
 	uint32_t taken;
 	ssize_t n;
 	int error = send_request(sock, msg, fds, num_fds);
@@ -102,7 +102,7 @@ call_exchange(int sock, struct one_msg *msg, const int *fds, uint32_t num_fds, s
 	if (n == 0)
 		error = -ECONNRESET;
 	else if (n != (ssize_t)sizeof(*reply) || (hdr.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
-	         reply->type != msg->type || reply->seq != msg->seq)
+		 reply->type != msg->type || reply->seq != msg->seq)
 		error = -EPROTO;
 	if (error != 0) {
 		while (taken > 0)
@@ -115,7 +115,7 @@ call_exchange(int sock, struct one_msg *msg, const int *fds, uint32_t num_fds, s
 
 int
 one_call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t num_fds,
-         struct one_reply *reply)
+	 struct one_reply *reply)
 {
 	struct one_reply scrap;
 	int error;

@@ -47,7 +47,7 @@ bool one_client_dead(const struct one_client *client);
 
 /* One request and its reply; blocks until it comes.  Returns reply->error (<= 0, or RSMERR_* > 0). */
 int one_call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t num_fds,
-             struct one_reply *reply);
+	     struct one_reply *reply);
 
 uint8_t *one_client_arena(const struct one_client *client);
 
@@ -57,7 +57,7 @@ struct one_cq {
 	struct one_client *client;
 	uint32_t id;
 	uint32_t log2;
-	uint32_t head; /* next entry to take */
+	uint32_t head;      /* next entry to take */
 	uint32_t published; /* value of shm->head */
 	struct one_cq_shm *shm;
 	struct one_cqe *ring;
@@ -122,8 +122,8 @@ struct one_qp {
 	struct one_wqe *sq, *rq;
 	struct one_doorbells *doorbells;
 	struct one_arena *arena;
-	int wake_fd;      /* eventfd; used only when `may_sleep` */
-	bool may_sleep;   /* idle mode sleep: fence and look after each doorbell */
+	int wake_fd;    /* eventfd; used only when `may_sleep` */
+	bool may_sleep; /* idle mode sleep: fence and look after each doorbell */
 	uint32_t max_send_wr, max_recv_wr;
 	/* each direction is guarded by its caller */
 	uint32_t sq_tail, sq_posted, sq_head_seen, sq_done_seen;
@@ -133,7 +133,7 @@ struct one_qp {
 int one_qp_create(struct one_client *client, const struct one_qp_create *args, struct one_qp *qp);
 /* Takes over a queue pair described by a reply (RSM_CONNECT).  -EPROTO: the reply makes no sense. */
 int one_qp_attach(struct one_client *client, const struct one_qp_created *made, uint32_t max_send_wr,
-                  uint32_t max_recv_wr, struct one_qp *qp);
+		  uint32_t max_recv_wr, struct one_qp *qp);
 /* After ONE_MSG_QP_RESET: the rings start anew (receives still posted are kept; see engine). */
 int one_qp_reset(struct one_qp *qp);
 int one_qp_free(struct one_qp *qp);
@@ -150,7 +150,7 @@ static inline struct one_wqe *one_recv_reserve(struct one_qp *qp, uint32_t num_s
 static inline void one_recv_commit(struct one_qp *qp, struct one_wqe *wqe);
 /* Piece i of the request being filled; finds the extension slot. */
 static inline void one_post_sge(struct one_qp *qp, struct one_wqe *wqe, uint32_t i, uint64_t addr,
-                                uint32_t len, uint32_t lkey);
+				uint32_t len, uint32_t lkey);
 /* Outstanding requests, as far as the engine has told. */
 uint32_t one_send_outstanding(struct one_qp *qp);
 uint32_t one_recv_outstanding(struct one_qp *qp);
@@ -174,7 +174,7 @@ struct one_mr {
  * -EDQUOT, -ENOMEM, -EINVAL (length 0, wraps).
  */
 int one_mem_register(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access,
-                     struct one_mr *mr);
+		     struct one_mr *mr);
 /* The last deregistration of a range turns it into private anonymous memory again, contents kept. */
 int one_mem_deregister(struct one_client *client, struct one_mr *mr);
 

@@ -39,8 +39,8 @@ void
 one_cq_async(struct one_client *client, struct one_cq *cq)
 {
 	const struct one_cq_created made = {.cq = client->info.async_cq,
-	                                    .log2 = client->info.async_cq_log2,
-	                                    .offset = client->info.async_cq_offset};
+					    .log2 = client->info.async_cq_log2,
+					    .offset = client->info.async_cq_offset};
 
 	take_over(client, &made, cq); /* checked at attach */
 }
@@ -91,7 +91,7 @@ count_entries(const struct one_cqe *ring, uint32_t log2, uint32_t head, uint32_t
 
 		/* Pairs with the engine's release store of the phase. */
 		if (atomic_load_explicit(&slot->phase, memory_order_acquire) !=
-		            one_ring_phase(head + n, log2) ||
+			    one_ring_phase(head + n, log2) ||
 		    slot->type == ONE_CQE_SWITCHED)
 			break;
 		n++;
@@ -129,7 +129,7 @@ backlog_put(struct backlog *log, uint32_t log2, const struct one_cqe *cqe)
 /* Takes all entries up to the switch entry; false: it does not come. */
 static bool
 drain_to_switch(struct one_cq *cq, struct backlog *log, uint32_t log2, const struct one_cqe *ring,
-                uint32_t ring_log2, uint32_t head)
+		uint32_t ring_log2, uint32_t head)
 {
 	uint64_t give_up = one_now_ns() + SWITCH_TIMEOUT_NS;
 
@@ -190,8 +190,7 @@ one_cq_resize(struct one_cq *cq, uint32_t entries)
 		return error;
 	}
 	drained = drain_to_switch(cq, log, log2, cq->ring, cq->log2, cq->head) &&
-	          (cq->next_ring == NULL ||
-	           drain_to_switch(cq, log, log2, cq->next_ring, cq->next_log2, 0));
+		  (cq->next_ring == NULL || drain_to_switch(cq, log, log2, cq->next_ring, cq->next_log2, 0));
 	backlog_put(log, log2, &last);
 	free(cq->backlog);
 	cq->backlog = log;

@@ -66,7 +66,7 @@ one_send_reserve(struct one_qp *qp, uint32_t num_sge)
 	if (ONE_UNLIKELY(num_sge > ONE_MAX_SGE))
 		return NULL;
 	if (ONE_UNLIKELY(qp->sq_posted - qp->sq_done_seen >= qp->max_send_wr ||
-	                 qp->sq_tail + slots - qp->sq_head_seen > 1u << qp->sq_log2) &&
+			 qp->sq_tail + slots - qp->sq_head_seen > 1u << qp->sq_log2) &&
 	    !one_send_refresh(qp, slots))
 		return NULL;
 	wqe = &qp->sq[one_ring_slot(qp->sq_tail, qp->sq_log2)];
@@ -83,7 +83,7 @@ one_recv_reserve(struct one_qp *qp, uint32_t num_sge)
 	if (ONE_UNLIKELY(num_sge > ONE_MAX_SGE))
 		return NULL;
 	if (ONE_UNLIKELY(qp->rq_posted - qp->rq_done_seen >= qp->max_recv_wr ||
-	                 qp->rq_tail + slots - qp->rq_head_seen > 1u << qp->rq_log2) &&
+			 qp->rq_tail + slots - qp->rq_head_seen > 1u << qp->rq_log2) &&
 	    !one_recv_refresh(qp, slots))
 		return NULL;
 	wqe = &qp->rq[one_ring_slot(qp->rq_tail, qp->rq_log2)];
@@ -104,7 +104,7 @@ one_ring_commit(struct one_wqe *ring, uint32_t log2, uint32_t tail, uint32_t slo
 	}
 	/* Pairs with the engine's acquire load of the phase: all that was filled in is seen. */
 	atomic_store_explicit(&ring[one_ring_slot(tail, log2)].phase, one_ring_phase(tail, log2),
-	                      memory_order_release);
+			      memory_order_release);
 }
 
 static inline void

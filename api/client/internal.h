@@ -45,7 +45,7 @@ struct one_client {
 /* One request and its reply, without looking at `dead`.  Takes up to *num_got descriptors that come
  * with the reply; others are closed.  0, or -errno when there is no (sane) reply. */
 int call_exchange(int sock, struct one_msg *msg, const int *fds, uint32_t num_fds, struct one_reply *reply,
-                  int *got, uint32_t *num_got);
+		  int *got, uint32_t *num_got);
 /* Ends the attachment from this side: the watcher notices and does the rest. */
 void client_fail(struct one_client *client);
 /* 0, -ECHILD, -ECONNRESET. */
@@ -56,8 +56,8 @@ int client_check(const struct one_client *client);
 /* [offset, offset+size) lies in the arena and is aligned; NULL if not. */
 void *client_span(const struct one_client *client, uint64_t offset, uint64_t size);
 /* The two parts of a completion ring. */
-bool client_cq_ring(const struct one_client *client, uint64_t offset, uint32_t log2,
-                    struct one_cq_shm **shm, struct one_cqe **ring);
+bool client_cq_ring(const struct one_client *client, uint64_t offset, uint32_t log2, struct one_cq_shm **shm,
+		    struct one_cqe **ring);
 /* In a child after fork: gives up the parent's descriptors and rings. */
 void client_disown(struct one_client *client);
 

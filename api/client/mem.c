@@ -13,7 +13,7 @@ one_mem_deregister(struct one_client *client, struct one_mr *mr)
 
 int
 one_mem_register(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access,
-                 struct one_mr *mr)
+		 struct one_mr *mr)
 {
 	struct one_msg msg = {.type = ONE_MSG_MR_CREATE};
 	struct one_reply reply;
@@ -28,8 +28,8 @@ one_mem_register(struct one_client *client, uint32_t pz, uint64_t va, uint64_t l
 	error = one_call(client, &msg, NULL, 0, &reply);
 	if (error != 0)
 		return error;
-	*mr = (struct one_mr){.id = reply.mr.mr, .lkey = reply.mr.lkey, .rkey = reply.mr.rkey,
-	                      .va = va, .length = length};
+	*mr = (struct one_mr){
+		.id = reply.mr.mr, .lkey = reply.mr.lkey, .rkey = reply.mr.rkey, .va = va, .length = length};
 	return 0;
 }
 

@@ -10,7 +10,7 @@
  */
 static void
 refresh(uint32_t tail, uint32_t posted, _Atomic uint32_t *shm_head, _Atomic uint32_t *shm_done,
-        uint32_t *head_seen, uint32_t *done_seen)
+	uint32_t *head_seen, uint32_t *done_seen)
 {
 	/* Acquire pairs with the engine's release stores: it reads those slots no more. */
 	uint32_t done = atomic_load_explicit(shm_done, memory_order_acquire);
@@ -26,14 +26,14 @@ static void
 refresh_send(struct one_qp *qp)
 {
 	refresh(qp->sq_tail, qp->sq_posted, &qp->shm->sq_head, &qp->shm->sq_done, &qp->sq_head_seen,
-	        &qp->sq_done_seen);
+		&qp->sq_done_seen);
 }
 
 static void
 refresh_recv(struct one_qp *qp)
 {
 	refresh(qp->rq_tail, qp->rq_posted, &qp->shm->rq_head, &qp->shm->rq_done, &qp->rq_head_seen,
-	        &qp->rq_done_seen);
+		&qp->rq_done_seen);
 }
 
 bool
@@ -82,7 +82,7 @@ one_qp_wake(struct one_qp *qp)
 
 int
 one_qp_attach(struct one_client *client, const struct one_qp_created *made, uint32_t max_send_wr,
-              uint32_t max_recv_wr, struct one_qp *qp)
+	      uint32_t max_recv_wr, struct one_qp *qp)
 {
 	memset(qp, 0, sizeof(*qp));
 	if (made->sq_log2 > ONE_RING_LOG2_MAX || made->rq_log2 > ONE_RING_LOG2_MAX ||
@@ -137,10 +137,8 @@ one_qp_reset(struct one_qp *qp)
 		return error;
 	/* The engine has emptied the send ring: what it has taken and done is all there is.  Receives
 	 * that it kept are still between the counters of the receive ring. */
-	qp->sq_head_seen = qp->sq_tail =
-	        atomic_load_explicit(&qp->shm->sq_head, memory_order_acquire);
-	qp->sq_done_seen = qp->sq_posted =
-	        atomic_load_explicit(&qp->shm->sq_done, memory_order_acquire);
+	qp->sq_head_seen = qp->sq_tail = atomic_load_explicit(&qp->shm->sq_head, memory_order_acquire);
+	qp->sq_done_seen = qp->sq_posted = atomic_load_explicit(&qp->shm->sq_done, memory_order_acquire);
 	refresh_recv(qp);
 	return 0;
 }

@@ -64,10 +64,10 @@ static long
 futex_wait(struct one_channel *channel, uint32_t ticket, uint64_t deadline)
 {
 	struct timespec until = {.tv_sec = (time_t)(deadline / 1000000000u),
-	                         .tv_nsec = (long)(deadline % 1000000000u)};
+				 .tv_nsec = (long)(deadline % 1000000000u)};
 
 	return syscall(SYS_futex, &channel->word, FUTEX_WAIT_BITSET, ticket,
-	               deadline == UINT64_MAX ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
+		       deadline == UINT64_MAX ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
 static void
@@ -154,7 +154,7 @@ one_wait_arm(struct one_cq *cq, uint16_t channel, uint32_t need)
 		cq->arm_seq = 1;
 	cq->arm_channel = channel;
 	atomic_store_explicit(&shm->arm, one_arm(cq->arm_seq, channel, index + (need > 0 ? need - 1 : 0)),
-	                      memory_order_relaxed);
+			      memory_order_relaxed);
 	/* Pairs with the engine's fence between storing entries and loading `arm`: the engine sees the
 	 * arm, or the caller's next look sees the entries. */
 	atomic_thread_fence(memory_order_seq_cst);

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What mock.c and engine.c share. */
+#ifndef TESTS_UNIT_MOCK_INTERNAL_H
+#define TESTS_UNIT_MOCK_INTERNAL_H
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "mock.h"
+
+#define MOCK_CLIENTS 256
+
+struct mock_client {
+	struct mock_client *next;
+	int sock, arena_fd, wake_fd;
+	bool greeted;
+	uint8_t *arena;
+	uint64_t used;
+	struct one_arena *header;
+	struct one_doorbells *doorbells;
+	struct one_channel *channels;
+	uint32_t async_cq;
+	uint32_t next_doorbell;
+};
+
+struct mock_ring {
+	struct one_wqe *ring;
+	uint32_t log2;
+	uint32_t head;  /* slots taken */
+	uint32_t taken; /* requests taken */
+	uint32_t done;  /* requests finished */
+};
+
+struct mock_cq {
+	struct one_cq_shm *shm;
+	struct one_cqe *ring;
+	uint32_t log2;
+	uint32_t tail;
+	uint32_t notified; /* tail after the last entry with NOTIFY */
+	uint16_t served;   /* arm sequence answered */
+};
+
+struct mock_qp {
+	struct one_qp_create args;
+	struct one_qp_shm *shm;
+	struct mock_ring sq, rq;
+	uint32_t doorbell;
+};
+
+struct mock_mr {
+	struct one_mr_create args;
+	uint8_t *base;
+	uint64_t size;
+	uint32_t lkey, rkey;
+};
+
+struct mock_object {
+	struct mock_object *next;
+	struct mock_client *client;
+	uint32_t id;
+	enum one_msg_type type; /* of the request that made it; imports: ONE_MSG_QP_CREATE */
+	union {
+		struct mock_cq cq;
+		struct mock_qp qp;
+		struct mock_mr mr;
+		struct {
+			uint8_t *base;
+			uint64_t size;
+		} region;
+		struct {
+			uint32_t cq;
+		} listener;
+	};
+};
+
+struct mock {
+	pthread_mutex_t lock;
+	pthread_t thread;
+	char dir[32];
+	char path[64];
+	int listener;
+	int bell;
+	bool stop;
+	bool no_fds;
+	struct one_welcome welcome;
+	struct mock_client *clients; /* newest first */
+	uint32_t num_clients;
+	struct mock_object *objects;
+	uint32_t last_id;
+	uint32_t seen[ONE_MSG_MAX];
+	uint32_t newest[ONE_MSG_MAX];
+	struct one_msg last[ONE_MSG_MAX];
+	struct {
+		mock_handler call;
+		void *user;
+	} handler[ONE_MSG_MAX];
+	struct {
+		int error;
+		enum one_subject subject;
+		uint64_t value;
+		uint32_t times;
+	} refusal[ONE_MSG_MAX];
+};
+
+static inline void
+mock_check(bool good, const char *what)
+{
+	if (!good) {
+		fprintf(stderr, "mock data plane: %s\n", what);
+		abort();
+	}
+}
+
+uint64_t mock_arena_alloc(struct mock_client *client, uint64_t size);
+struct mock_object *mock_object_new(struct mock *mock, struct mock_client *client, enum one_msg_type type);
+struct mock_object *mock_object(struct mock *mock, uint32_t id, enum one_msg_type type);
+bool mock_cq_store(struct mock_object *cq, const struct one_cqe *cqe);
+bool mock_ring_take(struct mock_ring *ring, struct one_wqe *wqe, struct one_sge *sge);
+void mock_qp_store(struct mock_qp *qp);
+
+#endif

@@ -1,0 +1,709 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The thread, the attachments, and requests. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+static void
+put_new_cq(struct mock *mock, struct mock_client *client, uint32_t entries, struct one_cq_created *out,
+	   struct mock_object *cq)
+{
+	uint32_t log2 = 0;
+
+	/* one more than asked for, so that there is room for ONE_CQE_SWITCHED */
+	while (1u << log2 < entries + 1)
+		log2++;
+	mock_check(log2 <= ONE_RING_LOG2_MAX, "CQ too large");
+	out->cq = cq->id;
+	out->log2 = log2;
+	out->offset = mock_arena_alloc(client, sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << log2));
+	cq->cq.log2 = log2;
+	cq->cq.shm = (void *)(client->arena + out->offset);
+	cq->cq.ring = (void *)(client->arena + out->offset + sizeof(struct one_cq_shm));
+	cq->cq.tail = 0;
+	cq->cq.notified = 0;
+}
+
+uint64_t
+mock_arena_alloc(struct mock_client *client, uint64_t size)
+{
+	uint64_t at = client->used;
+
+	client->used += (size + 63) / 64 * 64;
+	mock_check(client->used <= ONE_ARENA_SIZE, "arena full");
+	return at;
+}
+
+struct mock_object *
+mock_object_new(struct mock *mock, struct mock_client *client, enum one_msg_type type)
+{
+	struct mock_object *o = calloc(1, sizeof(*o));
+
+	mock_check(o != NULL, "memory");
+	o->id = ++mock->last_id;
+	o->type = type;
+	o->client = client;
+	o->next = mock->objects;
+	mock->objects = o;
+	mock->newest[type] = o->id;
+	return o;
+}
+
+struct mock_object *
+mock_object(struct mock *mock, uint32_t id, enum one_msg_type type)
+{
+	for (struct mock_object *o = mock->objects; o != NULL; o = o->next) {
+		if (o->id == id && o->type == type)
+			return o;
+	}
+	return NULL;
+}
+
+static void
+object_release(struct mock_object *o)
+{
+	if (o->type == ONE_MSG_REGION_ADD && o->region.base != NULL)
+		munmap(o->region.base, o->region.size);
+	if (o->type == ONE_MSG_MR_CREATE && o->mr.base != NULL)
+		munmap(o->mr.base, o->mr.size);
+	free(o);
+}
+
+static bool
+object_free(struct mock *mock, uint32_t id, enum one_msg_type type)
+{
+	for (struct mock_object **at = &mock->objects; *at != NULL; at = &(*at)->next) {
+		struct mock_object *o = *at;
+
+		if (o->id == id && o->type == type) {
+			*at = o->next;
+			object_release(o);
+			return true;
+		}
+	}
+	return false;
+}
+
+static struct mock_client *
+client_new(struct mock *mock, int sock)
+{
+	struct mock_client *client = calloc(1, sizeof(*client));
+	struct one_arena *header;
+
+	mock_check(client != NULL, "memory");
+	client->sock = sock;
+	client->arena_fd = memfd_create("mock-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	mock_check(client->arena_fd >= 0 && client->wake_fd >= 0 &&
+			   ftruncate(client->arena_fd, (off_t)ONE_ARENA_SIZE) == 0 &&
+			   fcntl(client->arena_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0,
+		   "arena");
+	client->arena = mmap(NULL, ONE_ARENA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+			     client->arena_fd, 0);
+	mock_check(client->arena != MAP_FAILED, "mmap of the arena");
+	client->used = 4096;
+	header = (void *)client->arena;
+	header->magic = ONE_ARENA_MAGIC;
+	header->version = ONE_ABI_VERSION;
+	header->size = ONE_ARENA_SIZE;
+	header->doorbells = mock_arena_alloc(client, sizeof(struct one_doorbells));
+	header->channels = mock_arena_alloc(client, ONE_CHANNELS * sizeof(struct one_channel));
+	client->header = header;
+	client->doorbells = (void *)(client->arena + header->doorbells);
+	client->channels = (void *)(client->arena + header->channels);
+	client->next = mock->clients;
+	mock->clients = client;
+	mock->num_clients++;
+	return client;
+}
+
+static void
+client_free(struct mock *mock, struct mock_client *client)
+{
+	struct mock_client **at = &mock->clients;
+	struct mock_object **o = &mock->objects;
+
+	while (*at != client)
+		at = &(*at)->next;
+	*at = client->next;
+	mock->num_clients--;
+	while (*o != NULL) {
+		struct mock_object *gone = *o;
+
+		if (gone->client == client) {
+			*o = gone->next;
+			object_release(gone);
+		} else {
+			o = &gone->next;
+		}
+	}
+	munmap(client->arena, ONE_ARENA_SIZE);
+	close(client->arena_fd);
+	close(client->wake_fd);
+	close(client->sock);
+	free(client);
+}
+
+static void
+handle_hello(struct mock *mock, struct mock_client *client, const struct one_msg *msg,
+	     struct one_reply *reply)
+{
+	struct mock_object *cq;
+	struct one_cq_created made;
+
+	if (msg->hello.magic != ONE_MSG_MAGIC || msg->hello.version != ONE_ABI_VERSION) {
+		reply->error = -EPROTO;
+		reply->subject = ONE_SUBJECT_VERSION;
+		return;
+	}
+	if (msg->hello.port[0] != '\0' &&
+	    strncmp(msg->hello.port, mock->welcome.port, sizeof(msg->hello.port)) != 0) {
+		reply->error = -ENODEV;
+		reply->subject = ONE_SUBJECT_PORT;
+		return;
+	}
+	cq = mock_object_new(mock, client, ONE_MSG_CQ_CREATE);
+	put_new_cq(mock, client, 255, &made, cq);
+	client->async_cq = cq->id;
+	reply->welcome = mock->welcome;
+	reply->welcome.async_cq = made.cq;
+	reply->welcome.async_cq_log2 = made.log2;
+	reply->welcome.async_cq_offset = made.offset;
+	client->greeted = true;
+}
+
+static uint32_t
+ring_log2(uint32_t wr, uint32_t sge)
+{
+	uint32_t log2 = 0;
+
+	while (1u << log2 < wr * one_wqe_slots(sge))
+		log2++;
+	mock_check(log2 <= ONE_RING_LOG2_MAX, "work ring too large");
+	return log2;
+}
+
+static void
+handle_qp_create(struct mock *mock, struct mock_client *client, enum one_msg_type type,
+		 const struct one_qp_create *args, struct one_qp_created *out)
+{
+	struct mock_object *o = mock_object_new(mock, client, type);
+	struct mock_qp *qp = &o->qp;
+
+	o->type = ONE_MSG_QP_CREATE;
+	qp->args = *args;
+	out->qp = o->id;
+	out->qpn = 0x100 + o->id;
+	out->doorbell = client->next_doorbell++;
+	mock_check(out->doorbell < ONE_QPS_MAX, "too many queue pairs");
+	out->sq_log2 = ring_log2(args->max_send_wr, args->max_send_sge);
+	out->rq_log2 = ring_log2(args->max_recv_wr, args->max_recv_sge);
+	out->shm = mock_arena_alloc(client, sizeof(struct one_qp_shm));
+	out->sq = mock_arena_alloc(client, sizeof(struct one_wqe) << out->sq_log2);
+	out->rq = mock_arena_alloc(client, sizeof(struct one_wqe) << out->rq_log2);
+	qp->doorbell = out->doorbell;
+	qp->shm = (void *)(client->arena + out->shm);
+	qp->sq = (struct mock_ring){.ring = (void *)(client->arena + out->sq), .log2 = out->sq_log2};
+	qp->rq = (struct mock_ring){.ring = (void *)(client->arena + out->rq), .log2 = out->rq_log2};
+}
+
+/* As the real one: a region is mapped once; an MR of several pieces gets a contiguous mapping. */
+static void
+handle_region(struct mock *mock, struct mock_client *client, const struct one_region_add *add, const int *fds,
+	      uint32_t num_fds, struct one_reply *reply)
+{
+	struct mock_object *o;
+	struct stat st;
+	void *base;
+
+	if (num_fds != 1 || add->size == 0 || add->size % 4096 != 0 || fstat(fds[0], &st) != 0 ||
+	    add->size > ((uint64_t)st.st_size + 4095) / 4096 * 4096 ||
+	    ((add->flags & ONE_REGION_SEALED) != 0 && (fcntl(fds[0], F_GET_SEALS) & F_SEAL_SHRINK) == 0)) {
+		reply->error = -EINVAL;
+		reply->subject = ONE_SUBJECT_REGION;
+		return;
+	}
+	base = mmap(NULL, add->size, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+	if (base == MAP_FAILED) {
+		reply->error = -errno;
+		reply->subject = ONE_SUBJECT_MEMORY;
+		return;
+	}
+	o = mock_object_new(mock, client, ONE_MSG_REGION_ADD);
+	o->region.base = base;
+	o->region.size = add->size;
+	reply->id.id = o->id;
+}
+
+static int
+map_pieces(struct mock *mock, struct mock_client *client, const struct one_mr_create *args,
+	   struct mock_mr *mr)
+{
+	uint64_t total = 0, at = 0;
+
+	for (uint32_t i = 0; i < args->num_pieces; i++) {
+		const struct one_mr_piece *piece = &args->piece[i];
+		struct mock_object *region = mock_object(mock, piece->region, ONE_MSG_REGION_ADD);
+
+		if (region == NULL || region->client != client || piece->length == 0 ||
+		    piece->offset % 4096 != 0 || piece->length % 4096 != 0 ||
+		    piece->offset > region->region.size ||
+		    piece->length > region->region.size - piece->offset)
+			return -EINVAL;
+		total += piece->length;
+	}
+	if (total != (args->va % 4096 + args->length + 4095) / 4096 * 4096)
+		return -EINVAL;
+	mr->base = mmap(NULL, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	mock_check(mr->base != MAP_FAILED, "mmap of an MR");
+	mr->size = total;
+	for (uint32_t i = 0; i < args->num_pieces; i++) {
+		const struct one_mr_piece *piece = &args->piece[i];
+		struct mock_object *region = mock_object(mock, piece->region, ONE_MSG_REGION_ADD);
+		/* old size 0: a second mapping of the same shared pages */
+		void *p = mremap(region->region.base + piece->offset, 0, piece->length,
+				 MREMAP_MAYMOVE | MREMAP_FIXED, mr->base + at);
+
+		mock_check(p == mr->base + at, "mremap of a piece");
+		at += piece->length;
+	}
+	return 0;
+}
+
+static void
+handle_mr(struct mock *mock, struct mock_client *client, const struct one_mr_create *args,
+	  struct one_reply *reply)
+{
+	struct mock_mr mr = {.args = *args};
+	struct mock_object *o;
+
+	if (args->num_pieces > ONE_MR_PIECES || args->length == 0)
+		reply->error = -EINVAL;
+	else if (args->num_pieces > 0)
+		reply->error = map_pieces(mock, client, args, &mr);
+	if (reply->error != 0) {
+		reply->subject = ONE_SUBJECT_MR;
+		return;
+	}
+	o = mock_object_new(mock, client, ONE_MSG_MR_CREATE);
+	o->mr = mr;
+	o->mr.lkey = o->id << 8 | 0x11;
+	o->mr.rkey = (args->access & ~(ONE_ACCESS_LOCAL_READ | ONE_ACCESS_LOCAL_WRITE)) != 0 ? o->mr.lkey : 0;
+	reply->mr.mr = o->id;
+	reply->mr.lkey = o->mr.lkey;
+	reply->mr.rkey = o->mr.rkey;
+}
+
+static void
+handle_resize(struct mock *mock, struct mock_client *client, const struct one_cq_resize *args,
+	      struct one_reply *reply)
+{
+	struct mock_object *cq = mock_object(mock, args->cq, ONE_MSG_CQ_CREATE);
+	struct one_cqe last = {.type = ONE_CQE_SWITCHED};
+
+	if (cq == NULL) {
+		reply->error = -EINVAL;
+		reply->subject = ONE_SUBJECT_CQ_RECV;
+		return;
+	}
+	mock_cq_store(cq, &last);
+	put_new_cq(mock, client, args->entries, &reply->cq, cq);
+}
+
+static void
+handle_reset(struct mock *mock, uint32_t id, struct one_reply *reply)
+{
+	struct mock_object *o = mock_object(mock, id, ONE_MSG_QP_CREATE);
+	struct one_wqe wqe;
+
+	if (o == NULL) {
+		reply->error = -EINVAL;
+		reply->subject = ONE_SUBJECT_QP;
+		return;
+	}
+	while (mock_ring_take(&o->qp.sq, &wqe, NULL))
+		;
+	o->qp.sq.done = o->qp.sq.taken;
+	mock_qp_store(&o->qp);
+	atomic_store(&o->qp.shm->state, ONE_QP_IDLE);
+}
+
+static void
+handle_free(struct mock *mock, uint32_t id, enum one_msg_type type, enum one_subject subject,
+	    struct one_reply *reply)
+{
+	if (!object_free(mock, id, type)) {
+		reply->error = -EINVAL;
+		reply->subject = subject;
+	}
+}
+
+static void
+handle_default(struct mock *mock, struct mock_client *client, const struct one_msg *msg, const int *fds,
+	       uint32_t num_fds, struct one_reply *reply)
+{
+	struct one_qp_create import;
+	struct mock_object *o;
+
+	switch ((enum one_msg_type)msg->type) {
+	case ONE_MSG_HELLO:
+		handle_hello(mock, client, msg, reply);
+		break;
+	case ONE_MSG_PZ_CREATE:
+		reply->id.id = mock_object_new(mock, client, ONE_MSG_PZ_CREATE)->id;
+		break;
+	case ONE_MSG_PZ_FREE:
+		handle_free(mock, msg->id.id, ONE_MSG_PZ_CREATE, ONE_SUBJECT_PZ, reply);
+		break;
+	case ONE_MSG_CQ_CREATE:
+		o = mock_object_new(mock, client, ONE_MSG_CQ_CREATE);
+		put_new_cq(mock, client, msg->cq_create.entries, &reply->cq, o);
+		break;
+	case ONE_MSG_CQ_RESIZE:
+		handle_resize(mock, client, &msg->cq_resize, reply);
+		break;
+	case ONE_MSG_CQ_FREE:
+		handle_free(mock, msg->id.id, ONE_MSG_CQ_CREATE, ONE_SUBJECT_CQ_RECV, reply);
+		break;
+	case ONE_MSG_QP_CREATE:
+		handle_qp_create(mock, client, ONE_MSG_QP_CREATE, &msg->qp_create, &reply->qp);
+		break;
+	case ONE_MSG_QP_MODIFY:
+		o = mock_object(mock, msg->qp_modify.qp, ONE_MSG_QP_CREATE);
+		if (o != NULL)
+			o->qp.args = msg->qp_modify.to;
+		break;
+	case ONE_MSG_QP_RESET:
+		handle_reset(mock, msg->id.id, reply);
+		break;
+	case ONE_MSG_QP_FREE:
+		handle_free(mock, msg->id.id, ONE_MSG_QP_CREATE, ONE_SUBJECT_QP, reply);
+		break;
+	case ONE_MSG_LISTEN:
+		o = mock_object_new(mock, client, ONE_MSG_LISTEN);
+		o->listener.cq = msg->listen.cq;
+		reply->listening.listener = o->id;
+		reply->listening.service = msg->listen.service != 0 ? msg->listen.service : 1024 + o->id;
+		break;
+	case ONE_MSG_UNLISTEN:
+		handle_free(mock, msg->id.id, ONE_MSG_LISTEN, ONE_SUBJECT_LISTENER, reply);
+		break;
+	case ONE_MSG_REGION_ADD:
+		handle_region(mock, client, &msg->region_add, fds, num_fds, reply);
+		break;
+	case ONE_MSG_REGION_REMOVE:
+		handle_free(mock, msg->id.id, ONE_MSG_REGION_ADD, ONE_SUBJECT_REGION, reply);
+		break;
+	case ONE_MSG_MR_CREATE:
+		handle_mr(mock, client, &msg->mr_create, reply);
+		break;
+	case ONE_MSG_MR_FREE:
+		handle_free(mock, msg->id.id, ONE_MSG_MR_CREATE, ONE_SUBJECT_MR, reply);
+		break;
+	case ONE_MSG_MW_CREATE:
+		o = mock_object_new(mock, client, ONE_MSG_MW_CREATE);
+		reply->mw.mw = o->id;
+		reply->mw.key = 0xa0000000u | o->id << 8;
+		break;
+	case ONE_MSG_MW_FREE:
+		handle_free(mock, msg->id.id, ONE_MSG_MW_CREATE, ONE_SUBJECT_MW, reply);
+		break;
+	case ONE_MSG_SRQ_CREATE:
+		o = mock_object_new(mock, client, ONE_MSG_SRQ_CREATE);
+		reply->srq.srq = o->id;
+		reply->srq.log2 = ring_log2(msg->srq_create.max_wr, msg->srq_create.max_sge);
+		reply->srq.shm = mock_arena_alloc(client, sizeof(struct one_qp_shm));
+		reply->srq.rq = mock_arena_alloc(client, sizeof(struct one_wqe) << reply->srq.log2);
+		break;
+	case ONE_MSG_SRQ_FREE:
+		handle_free(mock, msg->id.id, ONE_MSG_SRQ_CREATE, ONE_SUBJECT_SRQ, reply);
+		break;
+	case ONE_MSG_STAGING:
+		o = mock_object_new(mock, client, ONE_MSG_STAGING);
+		reply->staged.size = (msg->staging.size + 4095) / 4096 * 4096;
+		reply->staged.offset = mock_arena_alloc(client, reply->staged.size);
+		reply->staged.lkey = o->id << 8 | 0x22;
+		break;
+	case ONE_MSG_RSM_PUBLISH:
+		o = mock_object_new(mock, client, ONE_MSG_RSM_PUBLISH);
+		reply->rsm.segment = msg->rsm_publish.segment != 0 ? msg->rsm_publish.segment : o->id;
+		mock->newest[ONE_MSG_RSM_PUBLISH] = reply->rsm.segment;
+		break;
+	case ONE_MSG_RSM_CONNECT:
+		memset(&import, 0, sizeof(import));
+		import.send_cq = import.recv_cq = import.conn_cq = msg->rsm_connect.cq;
+		import.max_send_wr = msg->rsm_connect.max_send_wr;
+		import.max_send_sge = ONE_MAX_SGE;
+		handle_qp_create(mock, client, ONE_MSG_RSM_CONNECT, &import, &reply->qp);
+		o = mock_object(mock, reply->qp.qp, ONE_MSG_QP_CREATE);
+		atomic_store(&o->qp.shm->state, ONE_QP_CONNECTING);
+		break;
+	case ONE_MSG_QP_CONNECT:
+		o = mock_object(mock, msg->qp_connect.qp, ONE_MSG_QP_CREATE);
+		if (o != NULL)
+			atomic_store(&o->qp.shm->state, ONE_QP_CONNECTING);
+		break;
+	case ONE_MSG_RSM_DISCONNECT:
+		handle_free(mock, msg->id.id, ONE_MSG_QP_CREATE, ONE_SUBJECT_QP, reply);
+		break;
+	default:
+		break;
+	}
+}
+
+/* One request; false: hang up. */
+static bool
+serve(struct mock *mock, struct mock_client *client)
+{
+	union {
+		char bytes[CMSG_SPACE(ONE_MSG_FDS * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct one_msg msg;
+	struct one_reply reply;
+	struct iovec iov = {.iov_base = &msg, .iov_len = sizeof(msg)};
+	struct msghdr hdr = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.bytes,
+			     .msg_controllen = sizeof(control.bytes)};
+	int fds[ONE_MSG_FDS];
+	uint32_t num_fds = 0;
+	mock_handler handler;
+	void *user;
+	bool done = false;
+	struct cmsghdr *cmsg;
+
+	if (recvmsg(client->sock, &hdr, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != (ssize_t)sizeof(msg))
+		return false;
+	cmsg = CMSG_FIRSTHDR(&hdr);
+	if (cmsg != NULL && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS) {
+		num_fds = (uint32_t)((cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		memcpy(fds, CMSG_DATA(cmsg), num_fds * sizeof(int));
+	}
+	mock_check(msg.type > 0 && msg.type < ONE_MSG_MAX, "request of unknown type");
+	mock_check(client->greeted || msg.type == ONE_MSG_HELLO, "request before HELLO");
+	memset(&reply, 0, sizeof(reply));
+	reply.type = msg.type;
+	reply.seq = msg.seq;
+
+	mock->seen[msg.type]++;
+	mock->last[msg.type] = msg;
+	if (mock->refusal[msg.type].times > 0) {
+		mock->refusal[msg.type].times--;
+		reply.error = mock->refusal[msg.type].error;
+		reply.subject = mock->refusal[msg.type].subject;
+		reply.value = mock->refusal[msg.type].value;
+		done = true;
+	}
+	handler = mock->handler[msg.type].call;
+	user = mock->handler[msg.type].user;
+	if (!done && handler != NULL)
+		done = handler(mock, &msg, fds, num_fds, &reply, user);
+	if (!done)
+		handle_default(mock, client, &msg, fds, num_fds, &reply);
+	for (uint32_t i = 0; i < num_fds; i++)
+		close(fds[i]);
+
+	memset(&hdr, 0, sizeof(hdr));
+	hdr.msg_iov = &iov;
+	hdr.msg_iovlen = 1;
+	iov.iov_base = &reply;
+	iov.iov_len = sizeof(reply);
+	if (msg.type == ONE_MSG_HELLO && reply.error == 0 && !mock->no_fds) {
+		memset(&control, 0, sizeof(control));
+		hdr.msg_control = control.bytes;
+		hdr.msg_controllen = CMSG_SPACE(2 * sizeof(int));
+		cmsg = &control.align;
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(2 * sizeof(int));
+		memcpy(CMSG_DATA(cmsg), (int[]){client->arena_fd, client->wake_fd}, 2 * sizeof(int));
+	}
+	return sendmsg(client->sock, &hdr, MSG_NOSIGNAL) == (ssize_t)sizeof(reply);
+}
+
+static void *
+run(void *arg)
+{
+	struct mock *mock = arg;
+	struct pollfd set[2 + MOCK_CLIENTS];
+
+	pthread_mutex_lock(&mock->lock);
+	while (!mock->stop) {
+		uint32_t n = 0;
+
+		set[n++] = (struct pollfd){.fd = mock->bell, .events = POLLIN};
+		set[n++] = (struct pollfd){.fd = mock->listener, .events = POLLIN};
+		for (struct mock_client *c = mock->clients; c != NULL && n < 2 + MOCK_CLIENTS; c = c->next)
+			set[n++] = (struct pollfd){.fd = c->sock, .events = POLLIN};
+		pthread_mutex_unlock(&mock->lock);
+		poll(set, n, -1);
+		pthread_mutex_lock(&mock->lock);
+		if (set[0].revents != 0) {
+			uint64_t value;
+
+			mock_check(read(mock->bell, &value, sizeof(value)) == sizeof(value), "bell");
+			continue;
+		}
+		for (uint32_t i = 2; i < n; i++) {
+			struct mock_client *client = mock->clients;
+
+			while (client != NULL && client->sock != set[i].fd)
+				client = client->next;
+			if (set[i].revents != 0 && client != NULL && !serve(mock, client))
+				client_free(mock, client);
+		}
+		if (set[1].revents != 0 && mock->listener >= 0) {
+			int sock = accept4(mock->listener, NULL, NULL, SOCK_CLOEXEC);
+
+			if (sock >= 0)
+				client_new(mock, sock);
+		}
+	}
+	pthread_mutex_unlock(&mock->lock);
+	return NULL;
+}
+
+static void
+ring_bell(struct mock *mock)
+{
+	uint64_t one = 1;
+
+	mock_check(write(mock->bell, &one, sizeof(one)) == sizeof(one), "bell");
+}
+
+static void
+hang_up(struct mock *mock)
+{
+	while (mock->clients != NULL)
+		client_free(mock, mock->clients);
+	ring_bell(mock);
+}
+
+void
+mock_revive(struct mock *mock)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	memcpy(addr.sun_path, mock->path, sizeof(mock->path));
+	unlink(mock->path);
+	mock_check(sock >= 0 && bind(sock, (struct sockaddr *)&addr, sizeof(addr)) == 0 &&
+			   listen(sock, 16) == 0,
+		   "socket");
+	pthread_mutex_lock(&mock->lock);
+	mock->listener = sock;
+	ring_bell(mock);
+	pthread_mutex_unlock(&mock->lock);
+}
+
+struct mock *
+mock_start(void)
+{
+	struct mock *mock = calloc(1, sizeof(*mock));
+	struct one_limits limits = {
+		.max_pz = 256,
+		.max_cq = 1024,
+		.max_cq_entries = 32768,
+		.max_qp = 1024,
+		.max_qp_wr = 4096,
+		.max_sge = ONE_MAX_SGE,
+		.max_listen = 256,
+		.max_mr = 65535,
+		.max_mw = 4096,
+		.max_srq = 256,
+		.max_srq_wr = 4096,
+		.max_rd_atomic = 16,
+		.max_private_data = 64,
+		.max_segments = 256,
+		.max_mr_bytes = 1ull << 36,
+		.max_mr_total = 1ull << 38,
+		.max_message = ONE_MESSAGE_MAX,
+	};
+	pthread_mutexattr_t recursive;
+
+	mock_check(mock != NULL, "memory");
+	snprintf(mock->dir, sizeof(mock->dir), "/tmp/oneside-mock-XXXXXX");
+	mock_check(mkdtemp(mock->dir) != NULL, "directory");
+	chmod(mock->dir, 0755);
+	snprintf(mock->path, sizeof(mock->path), "%s/socket", mock->dir);
+	setenv(ONE_SOCKET_ENV, mock->path, 1);
+	/* handlers may call back */
+	pthread_mutexattr_init(&recursive);
+	pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&mock->lock, &recursive);
+	mock->bell = eventfd(0, EFD_CLOEXEC);
+	mock->welcome = (struct one_welcome){
+		.version = ONE_ABI_VERSION,
+		.idle = ONE_IDLE_SPIN,
+		.node_id = 1,
+		.port = "mock0",
+		.family = AF_INET,
+		.mtu = 1024,
+		.addr = {10, 0, 0, 1},
+		.arena_size = ONE_ARENA_SIZE,
+		.pid = getpid(),
+		.limits = limits,
+	};
+	mock_revive(mock);
+	chmod(mock->path, 0777);
+	mock_check(pthread_create(&mock->thread, NULL, run, mock) == 0, "thread");
+	return mock;
+}
+
+void
+mock_kill(struct mock *mock)
+{
+	pthread_mutex_lock(&mock->lock);
+	if (mock->listener >= 0)
+		close(mock->listener);
+	mock->listener = -1;
+	unlink(mock->path);
+	hang_up(mock);
+	pthread_mutex_unlock(&mock->lock);
+}
+
+void
+mock_fault(struct mock *mock, uint32_t fault)
+{
+	pthread_mutex_lock(&mock->lock);
+	for (struct mock_client *c = mock->clients; c != NULL; c = c->next)
+		atomic_store(&c->header->fault, fault);
+	hang_up(mock);
+	pthread_mutex_unlock(&mock->lock);
+}
+
+void
+mock_stop(struct mock *mock)
+{
+	mock_kill(mock);
+	pthread_mutex_lock(&mock->lock);
+	mock->stop = true;
+	ring_bell(mock);
+	pthread_mutex_unlock(&mock->lock);
+	pthread_join(mock->thread, NULL);
+	while (mock->objects != NULL) {
+		struct mock_object *o = mock->objects;
+
+		mock->objects = o->next;
+		object_release(o);
+	}
+	close(mock->bell);
+	rmdir(mock->dir);
+	unsetenv(ONE_SOCKET_ENV);
+	pthread_mutex_destroy(&mock->lock);
+	free(mock);
+}

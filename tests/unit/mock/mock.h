@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A stand-in for the data plane, for tests of the libraries.
+ *
+ * A thread of the test's own process listens on a socket in a fresh directory
+ * (ONESIDE_SOCKET is set to it), speaks api/abi/message.h, and hands out rings of
+ * a real arena.  It moves no data by itself: the test plays the engine, with the
+ * calls below, and may answer any request in its own way (mock_on, mock_refuse).
+ *
+ *   struct mock *mock = mock_start();
+ *   ... dat_ia_open, dat_ep_create, dat_ep_post_rdma_write ...
+ *   qp = mock_newest(mock, ONE_MSG_QP_CREATE);
+ *   mock_take(mock, qp, false, &wqe, sge);              the descriptor as posted
+ *   mock_complete(mock, qp, &wqe, ONE_STATUS_SUCCESS);  its completion
+ *   mock_stop(mock);
+ *
+ * What a request does by default: objects get an id (unique in the mock), CQs,
+ * QPs and staging get memory of the arena, regions and MRs are mapped, all else
+ * succeeds without effect.  Nothing is checked that the real control thread
+ * checks (protection, quotas, order of freeing): use mock_refuse for those.
+ *
+ * All calls are safe from all threads and abort the test on misuse.
+ */
+#ifndef TESTS_UNIT_MOCK_H
+#define TESTS_UNIT_MOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "abi/arena.h"
+#include "abi/message.h"
+#include "abi/ring.h"
+
+struct mock;
+
+struct mock *mock_start(void);
+/* Hangs up on all clients and frees everything. */
+void mock_stop(struct mock *mock);
+const char *mock_socket(const struct mock *mock);
+/* What HELLO is answered with; change it before attaching (idle, limits, addr, mtu, node_id ...). */
+struct one_welcome *mock_welcome(struct mock *mock);
+/* From now on WELCOME comes without its descriptors. */
+void mock_withhold_fds(struct mock *mock, bool withhold);
+/* Like kill -9 of the data plane: all connections end, nothing listens any more. */
+void mock_kill(struct mock *mock);
+/* Listens again after mock_kill. */
+void mock_revive(struct mock *mock);
+/* Declares all attachments faulty (enum one_fault) and hangs up, but goes on listening. */
+void mock_fault(struct mock *mock, uint32_t fault);
+/* Attachments that live now. */
+uint32_t mock_attached(struct mock *mock);
+
+/* ---- requests ---- */
+
+/*
+ * Called by the mock's thread for each request of `type` before anything else is
+ * done.  Return true when `reply` (type and seq are set, the rest is zero) is the
+ * answer; false for the default.  Set reply->seq or type wrong to send nonsense.
+ * Descriptors are closed by the mock.  Other mock_ calls may be made from within.
+ */
+typedef bool (*mock_handler)(struct mock *mock, const struct one_msg *msg, const int *fds, uint32_t num_fds,
+			     struct one_reply *reply, void *user);
+void mock_on(struct mock *mock, enum one_msg_type type, mock_handler handler, void *user);
+/* The next `times` requests of `type` fail. */
+void mock_refuse(struct mock *mock, enum one_msg_type type, int error, enum one_subject subject,
+		 uint64_t value, uint32_t times);
+/* Requests of that type seen so far, and the last of them. */
+uint32_t mock_count(struct mock *mock, enum one_msg_type type);
+bool mock_last(struct mock *mock, enum one_msg_type type, struct one_msg *out);
+/* Id of the newest object that such a request made (PZ, CQ, QP, LISTEN, REGION_ADD, MR, MW, SRQ,
+ * RSM_PUBLISH: the segment, RSM_CONNECT: the queue pair); 0: none. */
+uint32_t mock_newest(struct mock *mock, enum one_msg_type type);
+
+/* ---- the engine's side of rings ---- */
+
+/* Stores an entry and wakes who is armed; false: the ring is full.  `phase` is filled in. */
+bool mock_cqe(struct mock *mock, uint32_t cq, const struct one_cqe *cqe);
+/* The attachment's asynchronous ring (of the newest attachment). */
+uint32_t mock_async_cq(struct mock *mock);
+/* Takes the next posted request: true with it (and its pieces, up to ONE_MAX_SGE); its slots are free. */
+bool mock_take(struct mock *mock, uint32_t qp, bool recv, struct one_wqe *wqe, struct one_sge *sge);
+/* Counts a request as finished, without a completion. */
+void mock_done(struct mock *mock, uint32_t qp, bool recv);
+/* mock_done, and a completion with NOTIFY of its cookie, op and length on the right CQ, if there is one.
+ * (For a receive: wqe->op ONE_OP_RECV.)  With success, ONE_WQE_SUPPRESS and UNSIGNALED are heeded. */
+void mock_complete(struct mock *mock, uint32_t qp, const struct one_wqe *wqe, enum one_status status);
+/* Whether the application has rung the doorbell of `qp` since the last call. */
+bool mock_doorbell(struct mock *mock, uint32_t qp);
+/* Requests posted and not taken, seen by their phases. */
+uint32_t mock_posted(struct mock *mock, uint32_t qp, bool recv);
+/* Sets arena.engine_asleep, for idle mode sleep, and reads (and clears) the eventfd. */
+void mock_sleep(struct mock *mock, bool asleep);
+uint64_t mock_woken(struct mock *mock);
+
+/* ---- connections ---- */
+
+struct one_qp_shm *mock_qp_shm(struct mock *mock, uint32_t qp);
+void mock_qp_state(struct mock *mock, uint32_t qp, enum one_qp_state state);
+/* State, private data, and ONE_CQE_CONNECT on the QP's conn_cq. */
+void mock_connected(struct mock *mock, uint32_t qp, const void *private_data, uint16_t len);
+/* ONE_CQE_CONNECT with another outcome; state becomes ERROR. */
+void mock_conn_event(struct mock *mock, uint32_t qp, enum one_conn_event event);
+/* A connection request for `listener`; returns the CR's id. */
+uint32_t mock_request(struct mock *mock, uint32_t listener, uint64_t conn_qual, const void *private_data,
+		      uint16_t len);
+
+/* ---- memory ---- */
+
+/* The creating request of `mr`; false: no such MR (any more). */
+bool mock_mr(struct mock *mock, uint32_t mr, struct one_mr_create *out);
+/* Where the data plane has mapped [va, va+len) of `mr`; NULL when it would use process_vm_*. */
+uint8_t *mock_mr_ptr(struct mock *mock, uint32_t mr, uint64_t va, uint64_t len);
+/* The MR of an lkey or rkey; 0: none. */
+uint32_t mock_mr_of_key(struct mock *mock, uint32_t key);
+/* Regions that are held now. */
+uint32_t mock_regions(struct mock *mock);
+/* Start of the newest attachment's arena, in the mock's own mapping. */
+uint8_t *mock_arena(struct mock *mock);
+
+#endif
