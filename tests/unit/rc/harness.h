@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two queue pairs back to back in memory; the test moves the frames and the time. */
+#ifndef TESTS_UNIT_RC_HARNESS_H
+#define TESTS_UNIT_RC_HARNESS_H
+
+#include <setjmp.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "dataplane/rc/rc.h"
+
+#define AREA (1u << 20)
+#define FRAMES 4096u
+#define RECORDS 4096u
+#define POOL 1200u
+
+#define MS 1000000ull
+#define US 1000ull
+
+struct frame {
+	uint32_t len;
+	uint8_t *bytes;
+	struct wire_packet packet; /* parsed from `bytes` when sent */
+};
+
+struct end {
+	struct rc_env env; /* first: callbacks get the end from it */
+	struct rc_qp *qp;
+	void *pool_memory;
+	struct rc_attr attr;
+	struct end *peer;
+	struct frame out[FRAMES]; /* sent and not yet moved */
+	uint32_t num_out;
+	uint32_t frames; /* begun so far */
+	bool starve;     /* tx_begin gives nothing */
+	uint8_t *begun;
+	uint32_t begun_len;
+	struct recv_work recv[64];
+	uint32_t recv_head, recv_tail;
+	struct completion done[RECORDS];
+	uint32_t num_done;
+	struct work bound;
+	uint32_t binds;
+	bool bind_at_once, bind_result;
+	uint32_t invalidated, invalidations;
+	bool refuse_invalidate;
+	uint32_t failures, established;
+	enum rc_error error;
+	uint8_t *area; /* registered: local rights with lkey, all remote ones with rkey */
+	struct mem_region local, remote;
+};
+
+struct pair {
+	struct end a, b;
+	struct mem_table *mem;
+	uint64_t now;
+	uint32_t last_moved; /* frames that pump() delivered */
+	bool (*lose)(struct pair *pair, struct end *from, const struct frame *frame); /* NULL: none */
+	uint32_t counter;                                                             /* for lose() */
+};
+
+struct pair_options {
+	uint16_t mtu;
+	uint8_t rd_atomic, retry_count, rnr_retry, timeout;
+	uint32_t psn;
+	bool other_peer; /* not oneside */
+	enum rc_state b_state;
+};
+
+struct pair *pair_new(const struct pair_options *options); /* NULL: defaults */
+void pair_free(struct pair *pair);
+
+/* Let each end send what it wants, without delivering. */
+void flush_output(struct pair *pair, struct end *end);
+/* Deliver the first frame that `from` has sent; false: none. */
+bool deliver_one(struct pair *pair, struct end *from);
+/* Forget the first frame. */
+void drop_one(struct end *from);
+/* Send and deliver until nothing moves. */
+void pump(struct pair *pair);
+/* To the next timer of either end, at most `limit` from now; false: there is none. */
+bool run_timer(struct pair *pair);
+
+struct work make_work(struct end *end, uint8_t op, uint64_t cookie, uint64_t offset, uint32_t len,
+		      uint64_t remote_offset);
+void post(struct pair *pair, struct end *end, const struct work *work);
+void post_simple(struct pair *pair, struct end *end, uint8_t op, uint64_t cookie, uint64_t offset,
+		 uint32_t len, uint64_t remote_offset);
+struct recv_work *post_recv(struct end *end, uint64_t cookie, uint64_t offset, uint32_t len);
+
+/* A packet from `from`'s address, built, framed, parsed, and given to its peer. */
+void inject(struct pair *pair, struct end *from, const struct wire_build *build, const void *payload);
+
+void fill(uint8_t *area, uint32_t len, uint32_t seed);
+void expect_done(struct end *end, uint32_t index, uint64_t cookie, uint8_t type, uint8_t status,
+		 uint32_t length);
+/* The newest frame sent is an AETH packet with this syndrome and PSN. */
+void expect_reply(struct end *end, uint8_t syndrome, uint32_t psn);
+
+#endif
