@@ -536,6 +536,42 @@ read_section(struct config *config, struct rte_cfgfile *file, int index, const c
 	return ret;
 }
 
+/* rte_cfgfile passes over lines that it does not understand; a typing error shall not be silent. */
+static int
+check_lines(const char *path, char *why, size_t why_len)
+{
+	FILE *file = fopen(path, "re");
+	char line[CFG_NAME_LEN + CFG_VALUE_LEN];
+	int ret = 0;
+
+	for (unsigned int number = 1; file != NULL && ret == 0 && fgets(line, sizeof(line), file) != NULL;
+	     number++) {
+		size_t len = strlen(line);
+		if (len == sizeof(line) - 1 && line[len - 1] != '\n') {
+			ret = config_refuse(why, why_len, -E2BIG,
+					    "file %s: line %u is too long; write at most %u bytes", path,
+					    number, CFG_VALUE_LEN - 1);
+			break;
+		}
+		line[strcspn(line, "#\n")] = '\0';
+		const char *start = line + strspn(line, " \t\r");
+		if (*start != '\0' && *start != '[' && strchr(start, '=') == NULL)
+			ret = config_refuse(
+				why, why_len, -EINVAL,
+				"file %s: line %u, \"%.40s\": this is neither [section] nor key = value; "
+				"correct it, or put # before it",
+				path, number, start);
+	}
+	if (file == NULL || (ret == 0 && ferror(file))) {
+		int error = errno;
+		ret = config_refuse(why, why_len, -error, "file %s: %s; name a readable file with --config",
+				    path, strerror(error));
+	}
+	if (file != NULL)
+		fclose(file);
+	return ret;
+}
+
 int
 config_read(struct config *config, const char *path, char *why, size_t why_len)
 {
@@ -544,11 +580,9 @@ config_read(struct config *config, const char *path, char *why, size_t why_len)
 	char *names[FILE_SECTIONS_MAX];
 	char text[FILE_SECTIONS_MAX][CFG_NAME_LEN];
 
-	if (access(path, R_OK) != 0) {
-		int error = errno;
-		return config_refuse(why, why_len, -error, "file %s: %s; name a readable file with --config",
-				     path, strerror(error));
-	}
+	int ret = check_lines(path, why, why_len);
+	if (ret < 0)
+		return ret;
 	struct rte_cfgfile *file = rte_cfgfile_load_with_params(path, CFG_FLAG_EMPTY_VALUES, &params);
 	if (file == NULL)
 		return config_refuse(
@@ -558,7 +592,6 @@ config_read(struct config *config, const char *path, char *why, size_t why_len)
 			path);
 
 	int sections = rte_cfgfile_num_sections(file, NULL, 0);
-	int ret = 0;
 	if (sections > (int)FILE_SECTIONS_MAX)
 		ret = config_refuse(why, why_len, -ENOSPC,
 				    "file %s: %d sections are more than %u; remove some", path, sections,
