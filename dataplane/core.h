@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The inside of the engine: what one polling core owns.  Fields are the owning
+ * core's alone unless a comment says otherwise.
+ */
+#ifndef DATAPLANE_CORE_H
+#define DATAPLANE_CORE_H
+
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_rcu_qsbr.h>
+#include <rte_ring.h>
+
+#include "engine.h"
+
+/* ---- limits ---- */
+enum {
+	CORE_BURST = 32,         /* frames of one rx or tx burst */
+	CORE_COMMANDS = 32,      /* commands handled in one loop */
+	CORE_HOT_LOOKS = 256,    /* queue pairs looked at in one loop */
+	CORE_WORK_BUDGET = 64,   /* work requests of one queue pair in one loop */
+	CORE_EMPTY_LOOKS = 64,   /* after so many a queue pair has to ring its doorbell again */
+	CORE_SCAN_INTERVAL = 16, /* loops between looks at the doorbells while some queue pair is hot */
+	CORE_RUN_LOOKS = 128,    /* queue pairs that may emit in one loop, */
+	CORE_RUN_BUDGET = 16,    /* and frames that each may */
+	CORE_TIMEOUTS = 64,      /* timers served in one loop */
+	CORE_COMMAND_RING = 4096,
+	CORE_MAX = 64,
+	CORE_UP_RESERVE = 8, /* places in the ring up that one command may need */
+	CORE_UP_RING = 8192,
+	CORE_INBOUND_RING = 4096,
+	CONTROL_FRAME_RING = 1024,
+	CONTROL_MBUFS = 1023,
+	PORT_TX_RING = 1024,
+	TX_BUFFER = 512, /* frames a core holds for a port that takes no more */
+	TX_HIGH = 256,   /* more than these behind: queue pairs wait */
+	INBOUND_HIGH = 3072,
+	LOCAL_CHUNK = 65536, /* bytes of one message that the local transport copies in one loop */
+	TIMER_SLOTS = 4096,
+	TIMER_SHIFT = 12, /* a slot is 4.1 us */
+	QPN_LOG2 = 18
+};
+#define LOCAL_LOST_NS \
+	500000000ull /* silence of a vanished peer before work fails, if control is not faster */
+
+struct core;
+
+/* Something that reports events to the control thread when the ring up was full. */
+struct event_node {
+	STAILQ_ENTRY(event_node) link;
+	bool queued;
+	uint8_t pending; /* bit per enum engine_event_type */
+	uint32_t value;  /* of FAILED and FAULT */
+	void *owner;
+};
+
+/* Element of the ring from a core to the control thread. */
+struct up {
+	void *pointer; /* the command acknowledged (type 0), or the event's owner */
+	uint32_t type; /* enum engine_event_type; 0: acknowledgement */
+	uint32_t value;
+};
+
+/* Freed by the control thread when every core has passed a quiescent state. */
+struct reap {
+	struct reap *next;
+	uint64_t token;
+	void *memory[2];
+};
+
+struct engine_client {
+	struct core *core;
+	void *owner;
+	uint8_t *arena;
+	struct one_arena *header;
+	struct one_doorbells *doorbells;
+	struct one_channel *channels;
+	uint32_t groups; /* doorbell groups that have queue pairs, counted from the first */
+	bool faulty;     /* served no more */
+	int wake_fd;
+	struct engine_qp **qps; /* by doorbell */
+	struct event_node node;
+	TAILQ_ENTRY(engine_client) link;
+	/* control thread */
+	struct reap reap;
+};
+
+struct engine_cq {
+	struct one_cqe *ring;
+	struct one_cq_shm *shm;
+	uint32_t tail, limit; /* limit: entries that fit */
+	uint32_t head_seen;   /* the application's progress, checked */
+	uint32_t log2;
+	uint32_t notify_tail; /* index after the newest entry with ONE_CQE_NOTIFY */
+	uint16_t arm_served;
+	bool dirty, overflowed;
+	SLIST_ENTRY(engine_cq) dirty_link;
+	struct engine_client *client;
+	struct engine_cq *async_cq;
+	uint32_t id;
+	void *owner;
+	struct reap reap; /* control thread */
+};
+
+enum qp_phase {
+	QP_OFF, /* not connected: the send ring is left alone */
+	QP_RTR, /* serves the peer; the send ring is left alone */
+	QP_RTS,
+	QP_BROKEN /* whatever is posted is flushed */
+};
+
+struct engine_qp {
+	/* looked at for every burst of work */
+	struct one_wqe *sq;         /* NULL: none */
+	uint32_t sq_head;           /* next slot */
+	uint32_t sq_taken, sq_done; /* work requests; taken - done are unfinished */
+	uint32_t max_send_wr;
+	uint8_t sq_log2, rq_log2;
+	uint8_t phase; /* enum qp_phase */
+	bool local;
+	bool pending; /* `work` waits for its turn */
+	bool waiting; /* local transport: for the peer; off the hot list until a timer or the peer's doorbell
+		       */
+	bool hot, running;
+	uint8_t empty_looks;
+	bool faulty;
+	uint16_t port;
+	struct one_qp_shm *shm; /* NULL: none */
+	TAILQ_ENTRY(engine_qp) hot_link;
+	struct engine_client *client;
+	struct core *core;
+	struct engine_cq *send_cq, *recv_cq;
+	struct rc_qp *rc;
+
+	struct one_wqe *rq;
+	uint32_t rq_head, rq_taken, rq_done;
+	uint32_t qpn, id, pz;
+	struct rc_attr attr;
+
+	struct work work;
+
+	/* local transport: the message in `work` */
+	uint32_t moved;      /* bytes copied */
+	uint64_t wait_since; /* 0: not waiting */
+	uint8_t wait_status; /* what the work fails by if it waits too long: why it waits */
+	uint64_t wait_step;
+	uint64_t wait_until;
+	struct recv_work recv; /* taken for the peer's message in progress, if recv_taken */
+	bool recv_taken;
+
+	bool bind_pending, draining, established, recv_solicited, loop, make_rts;
+	struct work bind_work;
+	TAILQ_ENTRY(engine_qp) run_link;
+	TAILQ_ENTRY(engine_qp) timer_link;
+	uint64_t timer_at; /* deadline queued; RC_NEVER: not in the wheel */
+	uint32_t timer_slot;
+	struct engine_cq *conn_cq, *async_cq;
+	struct event_node node;
+	uint32_t doorbell;
+	void *owner;
+	struct reap reap; /* control thread */
+} __rte_cache_aligned;
+
+TAILQ_HEAD(qp_list, engine_qp);
+
+/* In the private area of every mbuf: what the core that received a frame has found out. */
+struct frame_info {
+	struct wire_packet packet;
+	uint16_t port;
+	bool parsed; /* packet is valid */
+};
+
+struct tx_queue {
+	uint16_t first, count;
+	struct rte_mbuf *frame[TX_BUFFER];
+};
+
+struct rx_queue {
+	uint16_t port, device, queue;
+	bool interrupt;
+};
+
+struct port {
+	struct engine_port_info info;
+	uint16_t device; /* DPDK's number */
+	uint16_t rx_queues, tx_queues;
+	bool interrupts;
+	bool started;
+	/* Frames of the control thread, and of cores without a queue of their own, to the core
+	 * that has queue 0. */
+	struct rte_ring *tx_ring;
+};
+
+struct core {
+	struct rc_env env; /* first: the transport hands it back */
+	uint64_t now;      /* ns, of this loop */
+	struct engine_stats stats;
+	uint32_t loop;
+	uint32_t hot_count;
+	struct qp_list hot, run;
+	SLIST_HEAD(, engine_cq) dirty;
+	TAILQ_HEAD(, engine_client) clients;
+	STAILQ_HEAD(, event_node) backlog;
+	bool tell_control; /* entries for the control thread were queued in this loop */
+
+	struct rte_mbuf *tx_frame; /* between tx_begin and tx_end */
+	uint32_t tx_spares;
+	struct rte_mbuf *tx_spare[CORE_BURST];
+	struct tx_queue tx[CONFIG_PORTS_MAX];
+	uint64_t wake_mask; /* cores that were handed something in this loop */
+
+	struct rx_queue rx[CONFIG_PORTS_MAX];
+	uint32_t num_rx;
+
+	uint64_t timer_tick; /* slots before this one are done */
+	uint64_t timers;
+	struct qp_list wheel[TIMER_SLOTS];
+
+	uint64_t last_tsc, published_at;
+	uint32_t idle_loops;
+	uint32_t index, lcore;
+	struct rte_mempool *pool;
+	void *rc_memory;
+	int epoll, rx_epoll;
+
+	/* shared with the control thread and other cores */
+	struct rte_ring *commands __rte_cache_aligned;
+	struct rte_ring *up;
+	struct rte_ring *inbound;
+	int wake_fd;
+	_Atomic bool asleep;
+	_Atomic bool stop;
+	_Atomic uint64_t published[sizeof(struct engine_stats) / sizeof(uint64_t)];
+	/* control thread */
+	uint32_t clients_held, qps_held;
+	struct engine_command *unsent, **unsent_tail;
+} __rte_cache_aligned;
+
+struct engine {
+	const struct config *config;
+	struct port port[CONFIG_PORTS_MAX];
+	uint32_t num_ports;
+	struct core *core[CORE_MAX];
+	uint32_t num_cores;
+	struct mem_table *mem;
+	struct rte_rcu_qsbr *rcu;
+	uint16_t data_room;              /* of the cores' mbufs, without headroom */
+	struct rte_ring *control_frames; /* frames for the control thread */
+	struct rte_mempool *control_pool;
+	int event_fd;
+	uint64_t tsc_mult; /* ns = tsc * mult >> 32 */
+	bool running;
+	struct reap *reap;
+};
+extern struct engine engine;
+
+static inline uint64_t
+engine_now(uint64_t tsc)
+{
+	return (uint64_t)(((unsigned __int128)tsc * engine.tsc_mult) >> 32);
+}
+
+static inline struct frame_info *
+frame_info(struct rte_mbuf *m)
+{
+	return rte_mbuf_to_priv(m);
+}
+
+/* ---- loop.c ---- */
+bool core_iterate(struct core *core); /* one loop; false: nothing was done */
+int core_main(void *core);
+
+/* ---- command.c ---- */
+uint32_t core_commands(struct core *core);
+
+/* ---- event.c ---- */
+void event_raise(struct core *core, struct event_node *node, enum engine_event_type type, uint32_t value);
+bool event_drain(struct core *core); /* true: nothing is left behind */
+void event_acknowledge(struct core *core, struct engine_command *command);
+/* A client that no honest library would be: served no more, the control thread is told once. */
+void client_fault(struct engine_client *client, enum one_fault fault);
+
+/* ---- cq.c ---- */
+int cq_attach(struct engine_cq *cq, uint64_t offset, uint32_t log2);
+int cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log2);
+void cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry);
+void cq_publish(struct core *core); /* tails, fence, arms: once per loop */
+void cq_forget(struct core *core, struct engine_cq *cq);
+
+/* ---- qp.c ---- */
+/* Take the next work request into qp->work: 1, 0 (none), -1 (the client is faulty). */
+int qp_pull(struct core *core, struct engine_qp *qp);
+bool qp_take_recv(struct core *core, struct engine_qp *qp, struct recv_work *out);
+bool qp_recv_ready(const struct engine_qp *qp);
+void qp_complete(struct core *core, struct engine_qp *qp, const struct completion *c);
+void qp_store_state(struct engine_qp *qp, enum one_qp_state state);
+void qp_publish(struct engine_qp *qp); /* how far the rings have been taken */
+void qp_flush_rings(struct core *core, struct engine_qp *qp);
+/* Breaks by itself: flushes what is not flushed yet and tells the control thread. */
+void qp_break(struct core *core, struct engine_qp *qp, enum rc_error error);
+/* The control thread's flush: no event. */
+void qp_flush(struct core *core, struct engine_qp *qp);
+void qp_reset(struct core *core, struct engine_qp *qp);
+void qp_established(struct core *core, struct engine_qp *qp);
+void qp_poll(struct core *core, struct engine_qp *qp);
+void qp_check_drained(struct core *core, struct engine_qp *qp);
+void qp_timeout(struct core *core, struct engine_qp *qp);
+void qp_forget(struct core *core, struct engine_qp *qp);
+
+static inline void
+qp_make_hot(struct core *core, struct engine_qp *qp)
+{
+	qp->empty_looks = 0;
+	if (!qp->hot && !qp->faulty) {
+		qp->hot = true;
+		core->hot_count++;
+		TAILQ_INSERT_TAIL(&core->hot, qp, hot_link);
+	}
+}
+
+static inline void
+qp_make_cold(struct core *core, struct engine_qp *qp)
+{
+	if (qp->hot) {
+		qp->hot = false;
+		core->hot_count--;
+		TAILQ_REMOVE(&core->hot, qp, hot_link);
+	}
+}
+
+/* ---- wqe.c ---- */
+/* Check the form of a slot copied from a ring; `ext` are its extension slots. */
+void wqe_to_work(const struct one_wqe *wqe, const struct one_wqe_ext *ext, struct work *work);
+void wqe_to_recv(const struct one_wqe *wqe, const struct one_wqe_ext *ext, struct recv_work *recv);
+
+/* ---- doorbell.c ---- */
+uint32_t doorbell_scan(struct core *core);
+
+/* ---- local.c ---- */
+void local_poll(struct core *core, struct engine_qp *qp);
+void local_bind_done(struct core *core, struct engine_qp *qp, bool ok);
+void local_kick(struct core *core, struct engine_qp *qp); /* something changed for who waits for qp */
+
+/* ---- rcio.c ---- */
+void rcio_init(struct core *core);
+void rcio_after(struct core *core, struct engine_qp *qp); /* after any call of the transport */
+void rcio_poll(struct core *core, struct engine_qp *qp);  /* new work */
+uint32_t rcio_run(struct core *core);
+uint32_t rcio_receive(struct core *core);
+uint32_t rcio_inbound(struct core *core);
+
+/* ---- tx.c ---- */
+struct rte_mbuf *tx_alloc(struct core *core);
+bool tx_has_room(struct core *core, uint32_t port);
+void tx_append(struct core *core, uint32_t port, struct rte_mbuf *m);
+uint32_t tx_flush(struct core *core);
+void tx_free(struct core *core);
+
+/* ---- timer.c ---- */
+void timer_init(struct core *core);
+void timer_set(struct core *core, struct engine_qp *qp, uint64_t deadline); /* earlier than the one queued */
+void timer_cancel(struct core *core, struct engine_qp *qp);
+void timer_run(struct core *core);
+uint64_t timer_next(const struct core *core); /* ns; RC_NEVER: none */
+
+/* ---- qpn.c ---- */
+void qpn_publish(struct engine_qp *qp);
+void qpn_withdraw(struct engine_qp *qp);
+int qpn_reserve(uint32_t qpn);
+void qpn_release(uint32_t qpn);
+int qpn_init(void);
+void qpn_fini(void);
+
+/* ---- port.c ---- */
+int ports_configure(char *why, size_t why_len); /* before the cores' buffers: says how large they are */
+int ports_start(char *why, size_t why_len);
+void ports_fini(void);
+const struct port *port_by_addr(const struct wire_addr *addr);
+
+/* ---- idle.c ---- */
+void idle(struct core *core, bool busy); /* after each loop */
+void idle_wake(struct core *core);       /* from another thread, after something was queued for the core */
+void idle_wake_peers(struct core *core); /* those of wake_mask */
+int idle_init(struct core *core);
+void idle_begin(void); /* on the core's own thread */
+void idle_fini(struct core *core);
+void idle_watch(struct core *core, struct engine_client *client);
+void idle_forget(struct core *core, struct engine_client *client);
+
+/* ---- stats.c ---- */
+void stats_publish(struct core *core);
+void stats_register(void);
+
+#endif

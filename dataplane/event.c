@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From a core to the control thread: acknowledgements and events, in one ring,
+ * in order.  Nothing is lost when the ring is full: events then wait in their
+ * objects, and no command is taken until all of them are through, so that the
+ * order holds and the acknowledgement of a removal is the last of its object.
+ */
+#include <rte_debug.h>
+
+#include "core.h"
+
+static bool
+up_push(struct core *core, const struct up *up)
+{
+	if (rte_ring_sp_enqueue_elem(core->up, (void *)(uintptr_t)up, sizeof(*up)) != 0)
+		return false;
+	core->tell_control = true;
+	return true;
+}
+
+void
+event_raise(struct core *core, struct event_node *node, enum engine_event_type type, uint32_t value)
+{
+	struct up up = {.pointer = node->owner, .type = type, .value = value};
+
+	if (STAILQ_EMPTY(&core->backlog) && up_push(core, &up))
+		return;
+	node->pending |= (uint8_t)(1u << type);
+	if (type == ENGINE_EVENT_FAILED || type == ENGINE_EVENT_FAULT)
+		node->value = value;
+	if (!node->queued) {
+		node->queued = true;
+		STAILQ_INSERT_TAIL(&core->backlog, node, link);
+	}
+}
+
+bool
+event_drain(struct core *core)
+{
+	struct event_node *node;
+
+	while ((node = STAILQ_FIRST(&core->backlog)) != NULL) {
+		while (node->pending != 0) {
+			/* What happens first in a connection's life has the lower place here. */
+			static const uint8_t order[] = {ENGINE_EVENT_ESTABLISHED, ENGINE_EVENT_BIND,
+							ENGINE_EVENT_DRAINED, ENGINE_EVENT_FAILED,
+							ENGINE_EVENT_FAULT};
+			struct up up = {.pointer = node->owner, .value = node->value};
+
+			for (size_t i = 0; i < RTE_DIM(order) && up.type == 0; i++)
+				if (node->pending & 1u << order[i])
+					up.type = order[i];
+			if (!up_push(core, &up))
+				return false;
+			node->pending &= (uint8_t) ~(1u << up.type);
+		}
+		STAILQ_REMOVE_HEAD(&core->backlog, link);
+		node->queued = false;
+	}
+	return true;
+}
+
+void
+event_acknowledge(struct core *core, struct engine_command *command)
+{
+	struct up up = {.pointer = command};
+
+	/* Room was made sure of; only this core enqueues. */
+	if (!up_push(core, &up))
+		rte_panic("no room for an acknowledgement\n");
+}
+
+void
+client_fault(struct engine_client *client, enum one_fault fault)
+{
+	if (client->faulty)
+		return;
+	client->faulty = true;
+	/* Pairs with the library's acquire load when it asks whether it is alive. */
+	atomic_store_explicit(&client->header->fault, fault, memory_order_release);
+	event_raise(client->core, &client->node, ENGINE_EVENT_FAULT, fault);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The loop of a polling core.  Its cost depends on what is busy, not on what is
+ * attached: doorbells are a few cache lines, and only queue pairs that rang, have
+ * something to emit, or have a timer due are touched.
+ */
+#include <sys/eventfd.h>
+
+#include "core.h"
+
+static uint32_t
+poll_hot(struct core *core)
+{
+	uint32_t looks = RTE_MIN(core->hot_count, (uint32_t)CORE_HOT_LOOKS);
+	uint64_t before = core->stats.work + core->stats.local_bytes + core->stats.completions;
+
+	for (uint32_t i = 0; i < looks; i++) {
+		struct engine_qp *qp = TAILQ_FIRST(&core->hot), *next;
+
+		if (qp == NULL)
+			break;
+		next = TAILQ_NEXT(qp, hot_link);
+		if (next != NULL) {
+			rte_prefetch0(next);
+			/* Round robin, also when there are more than are looked at in one loop. */
+			TAILQ_REMOVE(&core->hot, qp, hot_link);
+			TAILQ_INSERT_TAIL(&core->hot, qp, hot_link);
+		}
+		qp_poll(core, qp);
+	}
+	return core->stats.work + core->stats.local_bytes + core->stats.completions != before;
+}
+
+bool
+core_iterate(struct core *core)
+{
+	uint64_t tsc = rte_rdtsc();
+	uint32_t done;
+
+	core->now = engine_now(tsc);
+	done = core_commands(core);
+	done += rcio_receive(core);
+	done += rcio_inbound(core);
+	if (core->hot_count == 0 || core->loop % CORE_SCAN_INTERVAL == 0)
+		done += doorbell_scan(core);
+	if (core->hot_count > 0)
+		done += poll_hot(core);
+	if (!TAILQ_EMPTY(&core->run))
+		done += rcio_run(core);
+	timer_run(core);
+	cq_publish(core);
+	done += tx_flush(core);
+	core->loop++;
+	core->stats.loops++;
+	if (core->tell_control) {
+		core->tell_control = false;
+		eventfd_write(engine.event_fd, 1);
+	}
+	idle_wake_peers(core);
+	if (core->now - core->published_at >= 1000000)
+		stats_publish(core);
+	return done > 0;
+}
+
+int
+core_main(void *argument)
+{
+	struct core *core = argument;
+
+	idle_begin();
+	rte_rcu_qsbr_thread_register(engine.rcu, core->lcore);
+	rte_rcu_qsbr_thread_online(engine.rcu, core->lcore);
+	core->last_tsc = rte_rdtsc();
+	/* Pairs with the store in engine_stop. */
+	while (!atomic_load_explicit(&core->stop, memory_order_acquire)) {
+		bool busy = core_iterate(core);
+
+		rte_rcu_qsbr_quiescent(engine.rcu, core->lcore);
+		idle(core, busy);
+	}
+	stats_publish(core);
+	rte_rcu_qsbr_thread_offline(engine.rcu, core->lcore);
+	rte_rcu_qsbr_thread_unregister(engine.rcu, core->lcore);
+	return 0;
+}

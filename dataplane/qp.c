@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Queue pairs: work off the shared rings, completions, and the end of a
+ * connection.  The transports (rcio.c, local.c) sit on this.
+ */
+#include "core.h"
+
+/*
+ * Copy the request at free-running index `head` out of a ring, extension slots
+ * included.  0: none there.  Otherwise the slots it takes; `ext` is filled for
+ * as many pieces as the slot claims, if it claims no more than allowed and the
+ * extension slots were stored before it, else the claim is made impossible.
+ */
+static inline uint32_t
+ring_take(const struct one_wqe *ring, uint32_t head, uint32_t log2, struct one_wqe *wqe,
+	  struct one_wqe_ext ext[ONE_WQE_SLOTS_MAX - 1])
+{
+	const struct one_wqe *slot = &ring[one_ring_slot(head, log2)];
+	uint32_t slots;
+
+	/* Pairs with the application's release store of the phase. */
+	if (atomic_load_explicit(&slot->phase, memory_order_acquire) != one_ring_phase(head, log2))
+		return 0;
+	memcpy(wqe, slot, sizeof(*wqe)); /* the only read of the slot: it may change at any time */
+	if (likely(wqe->num_sge <= 1) || wqe->num_sge > ONE_MAX_SGE)
+		return 1;
+	slots = one_wqe_slots(wqe->num_sge);
+	for (uint32_t i = 1; i < slots; i++) {
+		const struct one_wqe *more = &ring[one_ring_slot(head + i, log2)];
+
+		/* The first slot's phase was stored last: these are there, in an honest ring. */
+		if (slots > 1u << log2 || atomic_load_explicit(&more->phase, memory_order_relaxed) !=
+						  one_ring_phase(head + i, log2)) {
+			wqe->num_sge = UINT8_MAX;
+			return 1;
+		}
+		memcpy(&ext[i - 1], more, sizeof(ext[i - 1]));
+	}
+	return slots;
+}
+
+int
+qp_pull(struct core *core, struct engine_qp *qp)
+{
+	struct one_wqe wqe;
+	struct one_wqe_ext ext[ONE_WQE_SLOTS_MAX - 1];
+	uint32_t slots;
+
+	if (qp->sq == NULL)
+		return 0;
+	slots = ring_take(qp->sq, qp->sq_head, qp->sq_log2, &wqe, ext);
+	if (slots == 0)
+		return 0;
+	/* The library counts too, and has not been told of room. */
+	if (unlikely(qp->sq_taken - qp->sq_done >= qp->max_send_wr)) {
+		client_fault(qp->client, ONE_FAULT_RING);
+		return -1;
+	}
+	wqe_to_work(&wqe, ext, &qp->work);
+	qp->sq_head += slots;
+	qp->sq_taken++;
+	core->stats.work++;
+	return 1;
+}
+
+bool
+qp_recv_ready(const struct engine_qp *qp)
+{
+	return qp->rq != NULL &&
+	       /* Only a look; qp_take_recv does the acquire. */
+	       atomic_load_explicit(&qp->rq[one_ring_slot(qp->rq_head, qp->rq_log2)].phase,
+				    memory_order_relaxed) == one_ring_phase(qp->rq_head, qp->rq_log2);
+}
+
+bool
+qp_take_recv(struct core *core, struct engine_qp *qp, struct recv_work *out)
+{
+	struct one_wqe wqe;
+	struct one_wqe_ext ext[ONE_WQE_SLOTS_MAX - 1];
+	uint32_t slots;
+
+	if (qp->rq == NULL || qp->client->faulty)
+		return false;
+	slots = ring_take(qp->rq, qp->rq_head, qp->rq_log2, &wqe, ext);
+	if (slots == 0)
+		return false;
+	wqe_to_recv(&wqe, ext, out);
+	qp->rq_head += slots;
+	qp->rq_taken++;
+	return true;
+}
+
+void
+qp_publish(struct engine_qp *qp)
+{
+	if (qp->shm == NULL)
+		return;
+	/* Pair with the library's acquire loads before it fills a slot again. */
+	atomic_store_explicit(&qp->shm->sq_head, qp->sq_head, memory_order_release);
+	atomic_store_explicit(&qp->shm->sq_done, qp->sq_done, memory_order_release);
+	atomic_store_explicit(&qp->shm->rq_head, qp->rq_head, memory_order_release);
+	atomic_store_explicit(&qp->shm->rq_done, qp->rq_done, memory_order_release);
+}
+
+void
+qp_store_state(struct engine_qp *qp, enum one_qp_state state)
+{
+	if (qp->shm != NULL)
+		/* Pairs with the library's acquire load. */
+		atomic_store_explicit(&qp->shm->state, state, memory_order_release);
+}
+
+static void
+complete_send(struct core *core, struct engine_qp *qp, const struct completion *c)
+{
+	struct one_cqe entry = {.cookie = c->cookie,
+				.length = c->length,
+				.object = qp->id,
+				.imm = c->imm,
+				.type = c->type,
+				.status = c->status,
+				.flags = c->cqe_flags,
+				.op = c->op};
+
+	qp->sq_done++;
+	if (qp->shm != NULL) {
+		/* Before the entry: who has seen the completion finds room at once.  Pair with the
+		 * library's acquire loads. */
+		atomic_store_explicit(&qp->shm->sq_head, qp->sq_head, memory_order_release);
+		atomic_store_explicit(&qp->shm->sq_done, qp->sq_done, memory_order_release);
+	}
+	if (qp->send_cq == NULL || (c->status == ONE_STATUS_SUCCESS && c->wqe_flags & ONE_WQE_SUPPRESS))
+		return;
+	if (c->status != ONE_STATUS_SUCCESS || !(c->wqe_flags & ONE_WQE_UNSIGNALED))
+		entry.flags |= ONE_CQE_NOTIFY;
+	cq_push(core, qp->send_cq, &entry);
+}
+
+static void
+complete_recv(struct core *core, struct engine_qp *qp, const struct completion *c)
+{
+	struct one_cqe entry = {.cookie = c->cookie,
+				.length = c->length,
+				.object = qp->id,
+				.imm = c->imm,
+				.type = c->type,
+				.status = c->status,
+				.flags = c->cqe_flags,
+				.op = ONE_OP_RECV};
+
+	qp->rq_done++;
+	if (qp->shm != NULL) {
+		atomic_store_explicit(&qp->shm->rq_head, qp->rq_head, memory_order_release); /* as above */
+		atomic_store_explicit(&qp->shm->rq_done, qp->rq_done, memory_order_release);
+	}
+	if (qp->recv_cq == NULL)
+		return;
+	/* An error always notifies. */
+	if (c->status != ONE_STATUS_SUCCESS ||
+	    (qp->recv_solicited ? c->solicited : !(c->wqe_flags & ONE_WQE_UNSIGNALED)))
+		entry.flags |= ONE_CQE_NOTIFY;
+	cq_push(core, qp->recv_cq, &entry);
+}
+
+void
+qp_complete(struct core *core, struct engine_qp *qp, const struct completion *c)
+{
+	if (c->type == ONE_CQE_RECV || c->type == ONE_CQE_RECV_WRITE_IMM)
+		complete_recv(core, qp, c);
+	else
+		complete_send(core, qp, c);
+}
+
+static void
+flush_send(struct core *core, struct engine_qp *qp)
+{
+	struct completion c = {.cookie = qp->work.cookie,
+			       .type = qp->work.op == ONE_OP_BIND ? ONE_CQE_BIND : ONE_CQE_SEND,
+			       .status = ONE_STATUS_FLUSHED,
+			       .op = qp->work.op,
+			       .wqe_flags = qp->work.flags};
+
+	complete_send(core, qp, &c);
+}
+
+static void
+flush_recv(struct core *core, struct engine_qp *qp, const struct recv_work *recv)
+{
+	struct completion c = {.cookie = recv->cookie, .type = ONE_CQE_RECV, .status = ONE_STATUS_FLUSHED};
+
+	complete_recv(core, qp, &c);
+}
+
+/* Bounded by the slots there are, whatever an application does meanwhile. */
+void
+qp_flush_rings(struct core *core, struct engine_qp *qp)
+{
+	struct recv_work recv;
+
+	if (qp->pending) {
+		qp->pending = false;
+		flush_send(core, qp);
+	}
+	for (uint32_t i = 0; qp->sq != NULL && i < 1u << qp->sq_log2 && qp_pull(core, qp) > 0; i++)
+		flush_send(core, qp);
+	if (qp->recv_taken) {
+		qp->recv_taken = false;
+		flush_recv(core, qp, &qp->recv);
+	}
+	for (uint32_t i = 0; qp->rq != NULL && i < 1u << qp->rq_log2 && qp_take_recv(core, qp, &recv); i++)
+		flush_recv(core, qp, &recv);
+}
+
+/* The end of the connection: no more timers, nothing more goes out. */
+static void
+qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase)
+{
+	timer_cancel(core, qp);
+	if (qp->running) {
+		qp->running = false;
+		TAILQ_REMOVE(&core->run, qp, run_link);
+	}
+	qp->phase = phase;
+	qp->waiting = false;
+	qp->wait_since = 0;
+	qp->bind_pending = false;
+	qp->draining = false;
+	qp->moved = 0;
+	qp->make_rts = false;
+}
+
+void
+qp_break(struct core *core, struct engine_qp *qp, enum rc_error error)
+{
+	uint32_t done = qp->sq_done + qp->rq_done;
+
+	if (qp->phase == QP_BROKEN)
+		return;
+	qp_leave(core, qp, QP_BROKEN);
+	qp_store_state(qp, ONE_QP_ERROR);
+	qp_flush_rings(core, qp);
+	if (error == RC_ERROR_RESPONDER && qp->sq_done + qp->rq_done == done && qp->async_cq != NULL) {
+		struct one_cqe entry = {.object = qp->id,
+					.type = ONE_CQE_ASYNC,
+					.status = ONE_ASYNC_QP_ERROR,
+					.flags = ONE_CQE_NOTIFY};
+
+		cq_push(core, qp->async_cq, &entry);
+	}
+	event_raise(core, &qp->node, ENGINE_EVENT_FAILED, error);
+}
+
+void
+qp_flush(struct core *core, struct engine_qp *qp)
+{
+	if (qp->phase != QP_BROKEN) {
+		if (!qp->local && qp->phase != QP_OFF)
+			rc_flush(qp->rc);
+		qp_leave(core, qp, QP_BROKEN);
+		qp_store_state(qp, ONE_QP_ERROR);
+	}
+	qp_flush_rings(core, qp);
+}
+
+/* Sends are forgotten, and a receive that a message had taken; receives in the ring stay. */
+void
+qp_reset(struct core *core, struct engine_qp *qp)
+{
+	qp_leave(core, qp, QP_OFF);
+	rc_reset(qp->rc);
+	qp->sq_done = qp->sq_taken;
+	for (uint32_t i = 0; qp->sq != NULL && i < 1u << qp->sq_log2 && qp_pull(core, qp) > 0; i++)
+		qp->sq_done = qp->sq_taken;
+	qp->pending = false;
+	qp->recv_taken = false;
+	qp->rq_done = qp->rq_taken;
+	qp->local = false;
+	qp->established = false;
+	qp->loop = false;
+	qp_publish(qp);
+	qp_make_cold(core, qp);
+	qp_store_state(qp, ONE_QP_IDLE);
+}
+
+void
+qp_established(struct core *core, struct engine_qp *qp)
+{
+	struct one_cqe entry = {.object = qp->id,
+				.type = ONE_CQE_CONNECT,
+				.status = ONE_CONN_ESTABLISHED,
+				.flags = ONE_CQE_NOTIFY};
+
+	if (qp->established)
+		return;
+	qp->established = true;
+	qp_store_state(qp, ONE_QP_CONNECTED);
+	if (qp->conn_cq != NULL)
+		cq_push(core, qp->conn_cq, &entry);
+	event_raise(core, &qp->node, ENGINE_EVENT_ESTABLISHED, 0);
+}
+
+void
+qp_check_drained(struct core *core, struct engine_qp *qp)
+{
+	bool empty = qp->sq == NULL ||
+		     atomic_load_explicit(&qp->sq[one_ring_slot(qp->sq_head, qp->sq_log2)].phase,
+					  memory_order_relaxed) != one_ring_phase(qp->sq_head, qp->sq_log2);
+
+	if (!qp->draining || qp->pending || !empty || qp->bind_pending ||
+	    (!qp->local && qp->phase == QP_RTS && !rc_idle(qp->rc)))
+		return;
+	qp->draining = false;
+	event_raise(core, &qp->node, ENGINE_EVENT_DRAINED, 0);
+}
+
+void
+qp_poll(struct core *core, struct engine_qp *qp)
+{
+	uint32_t before = qp->sq_taken;
+
+	if (qp->client->faulty) {
+		qp->faulty = true;
+		qp_make_cold(core, qp);
+		return;
+	}
+	switch (qp->phase) {
+	case QP_RTS:
+		if (qp->local)
+			local_poll(core, qp);
+		else
+			rcio_poll(core, qp);
+		break;
+	case QP_BROKEN:
+		qp_flush_rings(core, qp);
+		break;
+	default:
+		qp_make_cold(core, qp);
+		return;
+	}
+	if (qp->draining)
+		qp_check_drained(core, qp);
+	if (qp->sq_taken != before) {
+		qp->empty_looks = 0;
+		qp_publish(qp);
+	} else if (qp->waiting || (!qp->pending && ++qp->empty_looks >= CORE_EMPTY_LOOKS)) {
+		qp_make_cold(core, qp);
+	}
+}
+
+void
+qp_timeout(struct core *core, struct engine_qp *qp)
+{
+	if (qp->client->faulty)
+		return;
+	if (qp->local) {
+		qp->waiting = false;
+		qp_make_hot(core, qp);
+		return;
+	}
+	rc_timeout(qp->rc, core->now);
+	rcio_after(core, qp);
+}
+
+void
+qp_forget(struct core *core, struct engine_qp *qp)
+{
+	qp_leave(core, qp, QP_OFF);
+	rc_reset(qp->rc);
+	qp_make_cold(core, qp);
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The RC transport on a core: its struct rc_env over mbufs, and frames on their
+ * way in.  A frame for a queue pair of another core, whether it came from a port
+ * or from a queue pair of this data plane, goes to that core's inbound ring.
+ */
+#include <stdlib.h>
+
+#include "core.h"
+
+static inline struct core *
+core_of(struct rc_env *env)
+{
+	return (struct core *)(void *)env; /* its first member */
+}
+
+/* ---- what the transport asks for ---- */
+
+static uint8_t *
+env_tx_begin(struct rc_env *env, struct rc_qp *rc, uint32_t len)
+{
+	struct core *core = core_of(env);
+	struct engine_qp *qp = rc_user(rc);
+	struct rte_mbuf *m = core->tx_frame;
+
+	if (unlikely(qp->loop)) {
+		struct engine_qp *peer = engine_qp_find(qp->attr.peer_qpn);
+
+		if (peer != NULL && rte_ring_count(peer->core->inbound) > INBOUND_HIGH) {
+			core->stats.backpressure++;
+			return NULL;
+		}
+	} else if (!tx_has_room(core, qp->port)) {
+		return NULL;
+	}
+	if (m == NULL)
+		m = tx_alloc(core);
+	if (unlikely(m == NULL || len > engine.data_room)) {
+		core->stats.drop_no_mbuf++;
+		return NULL;
+	}
+	m->data_len = (uint16_t)len;
+	m->pkt_len = len;
+	core->tx_frame = m;
+	return rte_pktmbuf_mtod(m, uint8_t *);
+}
+
+/* Counts and frees the frame if the ring is full. */
+static void
+hand_over(struct core *core, struct core *to, struct rte_mbuf *m)
+{
+	if (rte_ring_mp_enqueue(to->inbound, m) != 0) {
+		core->stats.drop_inbound++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	core->stats.handed_over++;
+	if (to != core)
+		core->wake_mask |= 1ull << to->index;
+}
+
+static void
+env_tx_end(struct rc_env *env, struct rc_qp *rc)
+{
+	struct core *core = core_of(env);
+	struct engine_qp *qp = rc_user(rc);
+	struct rte_mbuf *m = core->tx_frame;
+	struct engine_qp *peer;
+
+	core->tx_frame = NULL;
+	if (likely(!qp->loop)) {
+		tx_append(core, qp->port, m);
+		return;
+	}
+	peer = engine_qp_find(qp->attr.peer_qpn);
+	if (peer == NULL) {
+		core->stats.drop_no_qp++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	frame_info(m)->parsed = false;
+	frame_info(m)->port = qp->port;
+	hand_over(core, peer->core, m);
+}
+
+static bool
+env_take_recv(struct rc_env *env, struct rc_qp *rc, struct recv_work *out)
+{
+	return qp_take_recv(core_of(env), rc_user(rc), out);
+}
+
+static void
+env_complete(struct rc_env *env, struct rc_qp *rc, const struct completion *c)
+{
+	qp_complete(core_of(env), rc_user(rc), c);
+}
+
+static void
+env_failed(struct rc_env *env, struct rc_qp *rc, enum rc_error error)
+{
+	qp_break(core_of(env), rc_user(rc), error);
+}
+
+static void
+env_bind(struct rc_env *env, struct rc_qp *rc, const struct work *work)
+{
+	struct engine_qp *qp = rc_user(rc);
+
+	qp->bind_work = *work;
+	qp->bind_pending = true;
+	event_raise(core_of(env), &qp->node, ENGINE_EVENT_BIND, 0);
+}
+
+static bool
+env_invalidate(struct rc_env *env, struct rc_qp *rc, uint32_t key)
+{
+	const struct engine_qp *qp = rc_user(rc);
+
+	return mem_invalidate(env->mem, key, qp->pz, qp->qpn);
+}
+
+static void
+env_established(struct rc_env *env, struct rc_qp *rc)
+{
+	struct engine_qp *qp = rc_user(rc);
+
+	qp->make_rts = true;
+	qp_established(core_of(env), qp);
+}
+
+void
+rcio_init(struct core *core)
+{
+	core->env.tx_begin = env_tx_begin;
+	core->env.tx_end = env_tx_end;
+	core->env.take_recv = env_take_recv;
+	core->env.complete = env_complete;
+	core->env.failed = env_failed;
+	core->env.bind = env_bind;
+	core->env.invalidate = env_invalidate;
+	core->env.established = env_established;
+}
+
+/* ---- calling it ---- */
+
+void
+rcio_after(struct core *core, struct engine_qp *qp)
+{
+	uint64_t deadline;
+
+	if (unlikely(qp->make_rts)) {
+		qp->make_rts = false;
+		qp->phase = QP_RTS;
+		rc_set_rts(qp->rc);
+		qp_make_hot(core, qp);
+	}
+	if (unlikely(qp->phase == QP_BROKEN))
+		/* The refusal that ended it may still have to go out. */
+		deadline = RC_NEVER;
+	else
+		deadline = rc_deadline(qp->rc);
+	if (!qp->running && rc_wants_output(qp->rc)) {
+		qp->running = true;
+		TAILQ_INSERT_TAIL(&core->run, qp, run_link);
+	}
+	if (deadline < qp->timer_at)
+		timer_set(core, qp, deadline);
+	if (unlikely(qp->draining))
+		qp_check_drained(core, qp);
+}
+
+void
+rcio_poll(struct core *core, struct engine_qp *qp)
+{
+	for (uint32_t i = 0; i < CORE_WORK_BUDGET && qp->phase == QP_RTS; i++) {
+		if (!qp->pending) {
+			if (qp_pull(core, qp) <= 0)
+				break;
+			qp->pending = true;
+		}
+		/* Taken from here before the call, which may complete and break. */
+		qp->pending = false;
+		if (rc_post(qp->rc, &qp->work, core->now) != 0) {
+			qp->pending = true;
+			if (qp->phase != QP_RTS)
+				qp_flush_rings(core, qp);
+			break;
+		}
+	}
+	rcio_after(core, qp);
+}
+
+uint32_t
+rcio_run(struct core *core)
+{
+	struct engine_qp *qp, *last = TAILQ_LAST(&core->run, qp_list);
+	uint32_t frames = 0;
+
+	for (uint32_t i = 0; i < CORE_RUN_LOOKS && (qp = TAILQ_FIRST(&core->run)) != NULL; i++) {
+		TAILQ_REMOVE(&core->run, qp, run_link);
+		qp->running = false;
+		if (!qp->client->faulty) {
+			frames += rc_output(qp->rc, CORE_RUN_BUDGET, core->now);
+			rcio_after(core, qp); /* to the end of the list if there is more */
+		}
+		if (qp == last)
+			break;
+	}
+	return frames;
+}
+
+/* ---- frames in ---- */
+
+static void
+to_control(struct core *core, struct rte_mbuf *m)
+{
+	if (rte_ring_mp_enqueue(engine.control_frames, m) != 0) {
+		core->stats.drop_control++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	core->tell_control = true;
+}
+
+static inline void
+deliver(struct core *core, struct engine_qp *qp, const struct wire_packet *packet)
+{
+	if (unlikely(qp->local || qp->phase == QP_OFF || qp->client->faulty)) {
+		core->stats.drop_no_qp++;
+		return;
+	}
+	if (unlikely(qp->phase == QP_BROKEN))
+		return;
+	rc_input(qp->rc, packet, core->now);
+	rcio_after(core, qp);
+}
+
+/* The frame is consumed, unless true is returned: then the caller frees it. */
+static bool
+route(struct core *core, struct rte_mbuf *m, uint16_t port, const struct wire_packet *packet)
+{
+	struct engine_qp *qp;
+
+	if (unlikely(memcmp(&packet->dst, &engine.port[port].info.addr, sizeof(packet->dst)) != 0)) {
+		core->stats.drop[WIRE_DROP_ADDRESS]++;
+		return true;
+	}
+	if (unlikely(packet->qpn == 1)) {
+		frame_info(m)->packet = *packet;
+		frame_info(m)->port = port;
+		frame_info(m)->parsed = true;
+		to_control(core, m);
+		return false;
+	}
+	qp = engine_qp_find(packet->qpn);
+	if (unlikely(qp == NULL)) {
+		core->stats.drop_no_qp++;
+		return true;
+	}
+	if (likely(qp->core == core)) {
+		deliver(core, qp, packet);
+		return true;
+	}
+	frame_info(m)->packet = *packet;
+	frame_info(m)->port = port;
+	frame_info(m)->parsed = true;
+	hand_over(core, qp->core, m);
+	return false;
+}
+
+/* As route(). */
+static bool
+input(struct core *core, struct rte_mbuf *m, uint16_t port)
+{
+	struct wire_packet packet;
+	enum wire_drop drop;
+
+	core->stats.rx_bytes += m->pkt_len;
+	if (unlikely(m->nb_segs > 1) && rte_pktmbuf_linearize(m) != 0) {
+		core->stats.drop_segments++;
+		return true;
+	}
+	drop = wire_parse(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, &packet);
+	if (likely(drop == WIRE_OK))
+		return route(core, m, port, &packet);
+	if (drop != WIRE_NOT_ROCE) {
+		core->stats.drop[drop]++;
+		return true;
+	}
+	frame_info(m)->port = port;
+	frame_info(m)->parsed = false;
+	to_control(core, m);
+	return false;
+}
+
+uint32_t
+rcio_receive(struct core *core)
+{
+	uint32_t received = 0;
+
+	for (uint32_t i = 0; i < core->num_rx; i++) {
+		const struct rx_queue *queue = &core->rx[i];
+		struct rte_mbuf *frames[CORE_BURST], *done[CORE_BURST];
+		uint16_t n = rte_eth_rx_burst(queue->device, queue->queue, frames, CORE_BURST), num_done = 0;
+
+		for (uint16_t j = 0; j < n && j < 2; j++)
+			rte_prefetch0(rte_pktmbuf_mtod(frames[j], void *));
+		for (uint16_t j = 0; j < n; j++) {
+			if (j + 2 < n)
+				rte_prefetch0(rte_pktmbuf_mtod(frames[j + 2], void *));
+			if (input(core, frames[j], queue->port))
+				done[num_done++] = frames[j];
+		}
+		rte_pktmbuf_free_bulk(done, num_done);
+		core->stats.rx_packets += n;
+		received += n;
+	}
+	return received;
+}
+
+uint32_t
+rcio_inbound(struct core *core)
+{
+	struct rte_mbuf *frames[CORE_BURST];
+	uint32_t n;
+
+	if (rte_ring_empty(core->inbound))
+		return 0;
+	n = rte_ring_sc_dequeue_burst(core->inbound, (void **)frames, CORE_BURST, NULL);
+	for (uint32_t i = 0; i < n; i++) {
+		struct frame_info *info = frame_info(frames[i]);
+		struct engine_qp *qp;
+
+		if (!info->parsed) {
+			enum wire_drop drop = wire_parse(rte_pktmbuf_mtod(frames[i], uint8_t *),
+							 frames[i]->data_len, &info->packet);
+
+			if (drop != WIRE_OK) {
+				core->stats.drop[drop]++;
+				continue;
+			}
+		}
+		qp = engine_qp_find(info->packet.qpn);
+		/* It may have gone, or its number to another core, since it was handed over. */
+		if (qp != NULL && qp->core == core)
+			deliver(core, qp, &info->packet);
+		else
+			core->stats.drop_no_qp++;
+	}
+	rte_pktmbuf_free_bulk(frames, n);
+	return n;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Counters of the cores.  A core counts in memory of its own, without atomics,
+ * and copies that to where others read it every millisecond.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <rte_telemetry.h>
+
+#include "core.h"
+
+#define WORDS (sizeof(struct engine_stats) / sizeof(uint64_t))
+_Static_assert(sizeof(struct engine_stats) % sizeof(uint64_t) == 0, "only 64-bit counters");
+
+void
+stats_publish(struct core *core)
+{
+	uint64_t words[WORDS];
+
+	memcpy(core->stats.rc, core->env.counter, sizeof(core->stats.rc));
+	memcpy(words, &core->stats, sizeof(words));
+	for (size_t i = 0; i < WORDS; i++)
+		atomic_store_explicit(&core->published[i], words[i], memory_order_relaxed);
+	core->published_at = core->now;
+}
+
+void
+engine_stats(uint32_t core, struct engine_stats *out)
+{
+	uint64_t words[WORDS] = {0};
+
+	if (core < engine.num_cores)
+		for (size_t i = 0; i < WORDS; i++)
+			words[i] =
+				atomic_load_explicit(&engine.core[core]->published[i], memory_order_relaxed);
+	memcpy(out, words, sizeof(*out));
+}
+
+static void
+add(struct rte_tel_data *d, const char *name, uint64_t value)
+{
+	rte_tel_data_add_dict_u64(d, name, value);
+}
+
+/* A dictionary per core, by its lcore's number. */
+static int
+for_each_core(struct rte_tel_data *d,
+	      void (*fill)(struct rte_tel_data *, const struct core *, const struct engine_stats *))
+{
+	rte_tel_data_start_dict(d);
+	for (uint32_t i = 0; i < engine.num_cores; i++) {
+		struct rte_tel_data *one = rte_tel_data_alloc();
+		struct engine_stats stats;
+		char name[16];
+
+		if (one == NULL)
+			return -1;
+		engine_stats(i, &stats);
+		rte_tel_data_start_dict(one);
+		fill(one, engine.core[i], &stats);
+		snprintf(name, sizeof(name), "%" PRIu32, engine.core[i]->lcore);
+		rte_tel_data_add_dict_container(d, name, one, 0);
+	}
+	return 0;
+}
+
+static void
+fill_core(struct rte_tel_data *d, const struct core *core, const struct engine_stats *stats)
+{
+	uint64_t cycles = stats->busy_cycles + stats->idle_cycles;
+
+	add(d, "loops", stats->loops);
+	add(d, "busy_loops", stats->busy_loops);
+	add(d, "busy_percent", cycles == 0 ? 0 : stats->busy_cycles / (cycles / 100 + 1));
+	add(d, "sleeps", stats->sleeps);
+	add(d, "work", stats->work);
+	add(d, "completions", stats->completions);
+	add(d, "wakes", stats->wakes);
+	add(d, "local_ops", stats->local_ops);
+	add(d, "local_bytes", stats->local_bytes);
+	add(d, "rx_packets", stats->rx_packets);
+	add(d, "rx_bytes", stats->rx_bytes);
+	add(d, "tx_packets", stats->tx_packets);
+	add(d, "tx_bytes", stats->tx_bytes);
+	add(d, "handed_over", stats->handed_over);
+	add(d, "backpressure", stats->backpressure);
+}
+
+static void
+fill_drops(struct rte_tel_data *d, const struct core *core, const struct engine_stats *stats)
+{
+	static const char *const names[WIRE_DROP_MAX] = {
+		[WIRE_DROP_SHORT] = "short",     [WIRE_DROP_IP] = "ip",         [WIRE_DROP_UDP] = "udp",
+		[WIRE_DROP_ADDRESS] = "address", [WIRE_DROP_OPCODE] = "opcode", [WIRE_DROP_LENGTH] = "length",
+		[WIRE_DROP_VERSION] = "version", [WIRE_DROP_PKEY] = "pkey",     [WIRE_DROP_QPN] = "qpn",
+		[WIRE_DROP_ICRC] = "icrc",
+	};
+
+	for (uint32_t i = 0; i < WIRE_DROP_MAX; i++)
+		if (names[i] != NULL)
+			add(d, names[i], stats->drop[i]);
+	add(d, "no_queue_pair", stats->drop_no_qp);
+	add(d, "no_buffer", stats->drop_no_mbuf);
+	add(d, "inbound_ring_full", stats->drop_inbound);
+	add(d, "control_ring_full", stats->drop_control);
+	add(d, "longer_than_buffer", stats->drop_segments);
+	add(d, "transmit_ring_full", stats->drop_tx_ring);
+	add(d, "completion_ring_full", stats->cq_overflow);
+}
+
+static int
+on_cores(const char *command, const char *params, struct rte_tel_data *d)
+{
+	return for_each_core(d, fill_core);
+}
+
+static int
+on_drops(const char *command, const char *params, struct rte_tel_data *d)
+{
+	return for_each_core(d, fill_drops);
+}
+
+static int
+on_ports(const char *command, const char *params, struct rte_tel_data *d)
+{
+	rte_tel_data_start_dict(d);
+	for (uint32_t i = 0; i < engine.num_ports; i++) {
+		const struct port *port = &engine.port[i];
+		struct rte_tel_data *one = rte_tel_data_alloc();
+		struct rte_eth_stats stats;
+		char mac[RTE_ETHER_ADDR_FMT_SIZE];
+
+		if (one == NULL)
+			return -1;
+		rte_tel_data_start_dict(one);
+		rte_ether_format_addr(mac, sizeof(mac), (const struct rte_ether_addr *)port->info.mac);
+		rte_tel_data_add_dict_string(one, "mac", mac);
+		add(one, "device", port->device);
+		add(one, "mtu", port->info.mtu);
+		add(one, "path_mtu", port->info.path_mtu);
+		add(one, "rx_queues", port->rx_queues);
+		add(one, "tx_queues", port->tx_queues);
+		if (rte_eth_stats_get(port->device, &stats) == 0) {
+			add(one, "rx_packets", stats.ipackets);
+			add(one, "tx_packets", stats.opackets);
+			add(one, "rx_missed", stats.imissed);
+			add(one, "rx_errors", stats.ierrors);
+			add(one, "tx_errors", stats.oerrors);
+			add(one, "rx_no_buffer", stats.rx_nombuf);
+		}
+		rte_tel_data_add_dict_container(d, port->info.name, one, 0);
+	}
+	return 0;
+}
+
+void
+stats_register(void)
+{
+	rte_telemetry_register_cmd("/oneside/cores", on_cores,
+				   "Counters of each polling core. No parameters");
+	rte_telemetry_register_cmd(
+		"/oneside/drops", on_drops,
+		"Frames and completions lost on each polling core, by reason. No parameters");
+	rte_telemetry_register_cmd("/oneside/ports", on_ports, "Ports and their counters. No parameters");
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames to the ports.  A core keeps what a port does not take and tries again
+ * every loop; nothing is dropped here but what no ring can hold, and that is
+ * counted.  A core without a transmit queue of its own hands its frames to the
+ * core that has queue 0.
+ */
+#include "core.h"
+
+struct rte_mbuf *
+tx_alloc(struct core *core)
+{
+	if (unlikely(core->tx_spares == 0)) {
+		if (rte_pktmbuf_alloc_bulk(core->pool, core->tx_spare, CORE_BURST) == 0)
+			core->tx_spares = CORE_BURST;
+		else
+			return NULL;
+	}
+	return core->tx_spare[--core->tx_spares];
+}
+
+static inline bool
+has_queue(const struct core *core, const struct port *port)
+{
+	return core->index < port->tx_queues;
+}
+
+static void
+flush_port(struct core *core, uint32_t index)
+{
+	struct tx_queue *queue = &core->tx[index];
+	struct port *port = &engine.port[index];
+	uint16_t sent, burst = RTE_MIN(queue->count, (uint16_t)CORE_BURST);
+
+	while (burst > 0) {
+		struct rte_mbuf **frames = &queue->frame[queue->first];
+		uint32_t len[CORE_BURST];
+
+		/* Once sent, a frame is no longer ours to look at. */
+		for (uint16_t i = 0; i < burst; i++)
+			len[i] = frames[i]->pkt_len;
+		if (likely(has_queue(core, port))) {
+			sent = rte_eth_tx_burst(port->device, (uint16_t)core->index, frames, burst);
+			for (uint16_t i = 0; i < sent; i++)
+				core->stats.tx_bytes += len[i];
+			core->stats.tx_packets += sent;
+		} else {
+			sent = (uint16_t)rte_ring_mp_enqueue_burst(port->tx_ring, (void **)frames, burst,
+								   NULL);
+			core->wake_mask |= 1; /* core 0 */
+		}
+		queue->first += sent;
+		queue->count -= sent;
+		if (sent < burst)
+			break;
+		burst = RTE_MIN(queue->count, (uint16_t)CORE_BURST);
+	}
+	if (queue->count == 0)
+		queue->first = 0;
+}
+
+bool
+tx_has_room(struct core *core, uint32_t port)
+{
+	if (likely(core->tx[port].count < TX_HIGH))
+		return true;
+	flush_port(core, port);
+	if (core->tx[port].count < TX_HIGH)
+		return true;
+	core->stats.backpressure++;
+	return false;
+}
+
+void
+tx_append(struct core *core, uint32_t port, struct rte_mbuf *m)
+{
+	struct tx_queue *queue = &core->tx[port];
+
+	if (unlikely(queue->first + queue->count == TX_BUFFER)) {
+		memmove(queue->frame, &queue->frame[queue->first], queue->count * sizeof(queue->frame[0]));
+		queue->first = 0;
+	}
+	/* Only the control thread's frames come without a question for room before. */
+	if (unlikely(queue->count == TX_BUFFER)) {
+		core->stats.drop_tx_ring++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	queue->frame[queue->first + queue->count++] = m;
+	if (queue->count >= CORE_BURST && queue->count % CORE_BURST == 0)
+		flush_port(core, port);
+}
+
+uint32_t
+tx_flush(struct core *core)
+{
+	uint32_t taken = 0;
+
+	for (uint32_t i = 0; i < engine.num_ports; i++) {
+		struct port *port = &engine.port[i];
+
+		if (core->index == 0 && rte_ring_count(port->tx_ring) > 0 && core->tx[i].count < TX_HIGH) {
+			struct rte_mbuf *frames[CORE_BURST];
+			uint32_t n =
+				rte_ring_sc_dequeue_burst(port->tx_ring, (void **)frames, CORE_BURST, NULL);
+
+			for (uint32_t j = 0; j < n; j++)
+				tx_append(core, i, frames[j]);
+			taken += n;
+		}
+		if (core->tx[i].count > 0) {
+			taken++;
+			flush_port(core, i);
+		}
+	}
+	return taken;
+}
+
+void
+tx_free(struct core *core)
+{
+	if (core->tx_frame != NULL)
+		rte_pktmbuf_free(core->tx_frame);
+	core->tx_frame = NULL;
+	rte_pktmbuf_free_bulk(core->tx_spare, core->tx_spares);
+	core->tx_spares = 0;
+	for (uint32_t i = 0; i < engine.num_ports; i++) {
+		rte_pktmbuf_free_bulk(&core->tx[i].frame[core->tx[i].first], core->tx[i].count);
+		core->tx[i].count = 0;
+	}
+}
