@@ -4,12 +4,10 @@
  * main lcore is the control thread and whose other lcores poll.
  */
 #include <errno.h>
-#include <libgen.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <rte_eal.h>
 #include <rte_lcore.h>
@@ -59,15 +57,6 @@ release_signals(const sigset_t *before)
 	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
-/* The directory of the socket may be gone since the last boot (/run). */
-static void
-make_socket_directory(const char *path)
-{
-	char copy[CONFIG_PATH_MAX];
-	snprintf(copy, sizeof(copy), "%s", path);
-	mkdir(dirname(copy), 0755); /* control_init reports what is wrong with it */
-}
-
 static void
 print_ports(void)
 {
@@ -97,7 +86,6 @@ serve(void)
 	if (engine_init(&config, why, sizeof(why)) < 0)
 		return refuse(why);
 	hold_signals(&before);
-	make_socket_directory(config.socket);
 	if (control_init(&config, why, sizeof(why)) < 0) {
 		engine_fini();
 		return refuse(why);

@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# --check: nothing missing on a good configuration, and for each thing missing one line that names
+# it and the command that mends it.
+. "$(dirname "$0")/lib.sh"
+net_init
+
+PREFIX=$(basename "$WORK")
+EAL="--lcores=0,1@0 --no-pci --iova-mode=va --file-prefix=$PREFIX"
+SMALL="$EAL --no-huge -m 256"
+CABLE="--vdev=net_memif0,role=server,socket=$WORK/cable,socket-abstract=no,bsize=4352"
+PORT="--port name=p0,device=net_memif0,address=192.0.2.1/24,mtu=4200"
+SOCKET="--socket $WORK/s"
+
+# checks STATUS TEXT ARGUMENTS...
+checks() {
+	local want=$1 text=$2 status
+	shift 2
+	# shellcheck disable=SC2086
+	timeout 60 "$DATAPLANE" $* --check >"$WORK/out" 2>"$WORK/err" </dev/null
+	status=$?
+	[ "$status" = "$want" ] || {
+		cat "$WORK/out" "$WORK/err" >&2
+		fail "$*: status $status, not $want"
+	}
+	expect "$text" "$WORK/out"
+	! grep -v '^missing: \|^advice: \|^Nothing essential\|^[0-9]* essential thing' "$WORK/out" |
+		grep -v '^EAL\|^TELEMETRY' | grep -q . || fail "$*: a line is neither advice nor missing"
+	[ ! -e "$WORK/s" ] || fail "$*: --check leaves a socket"
+	say "$(grep -F -- "$text" "$WORK/out" | head -n 1)"
+}
+
+checks 0 'Nothing essential is missing.' $SMALL $CABLE -- $SOCKET $PORT
+checks 0 'advice: hugepages: --no-huge works' $SMALL $CABLE -- $SOCKET $PORT
+checks 1 'missing: there is no port' $SMALL $CABLE -- $SOCKET
+checks 1 'no port reaches address 10.9.9.9' $SMALL $CABLE -- $SOCKET $PORT --node 1 --peer node=2,address=10.9.9.9
+checks 1 "missing: socket /nonexistent/dir/s: no file can be made in /nonexistent/dir" \
+	$SMALL $CABLE -- --socket /nonexistent/dir/s $PORT
+checks 1 'DPDK has no device net_memif7' $SMALL $CABLE -- $SOCKET \
+	--port name=p0,device=net_memif7,address=192.0.2.1/24
+checks 1 'there is no PCI device 0000:fe:1f.7' $SMALL $CABLE -- $SOCKET \
+	--port name=p0,device=0000:fe:1f.7,address=192.0.2.1/24
+checks 1 'the socket /nonexistent/cable cannot be made' $SMALL \
+	--vdev=net_memif0,socket=/nonexistent/cable,socket-abstract=no -- $SOCKET $PORT
+checks 1 'device net_af_packet0,iface=nothere: there is no interface nothere' $SMALL \
+	--vdev=net_af_packet0,iface=nothere -- $SOCKET --port name=p0,address=192.0.2.1/24
+checks 1 'leave no port' $SMALL -- $SOCKET --port name=p0,address=192.0.2.1/24
+checks 1 'give the EAL option -l 0,1' -l 0 --no-pci --file-prefix="$PREFIX" --no-huge -m 256 $CABLE -- $SOCKET $PORT
+
+# Only where no hugepage is free can their lack be seen.
+if ! cat /sys/kernel/mm/hugepages/*/free_hugepages | grep -qv '^0$'; then
+	checks 1 'hugeadm --pool-pages-min 2MB:' $EAL $CABLE -- $SOCKET $PORT
+fi
+# One processor is too few.
+first=$(allowed_cpus | head -n 1)
+DATAPLANE_REAL=$DATAPLANE
+printf '#!/bin/sh\nexec taskset -c %s %s "$@"\n' "$first" "$DATAPLANE_REAL" >"$WORK/pinned"
+chmod +x "$WORK/pinned"
+DATAPLANE=$WORK/pinned
+checks 1 'missing: processors: this process may use 1' $SMALL $CABLE -- $SOCKET $PORT
+DATAPLANE=$DATAPLANE_REAL
+
+# Beside a data plane that runs.
+start_memif_plane a
+# shellcheck disable=SC2086
+timeout 60 "$DATAPLANE" $SMALL $CABLE -- --socket "$(plane_socket a)" $PORT --check >"$WORK/out" 2>&1 ||
+	fail "beside a running data plane: status $?"
+expect 'advice: socket' "$WORK/out"
+stop_plane a

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+#
+# Data planes from shell: starting them in pairs over a virtual cable, stopping
+# them by process id, and cleaning up on every way out.  Sourced by the scripts
+# of tests/net and by quickstart; BUILD names the build directory.
+#
+#   net_init                       a directory of ours ($WORK), and the clean-up
+#   start_plane NAME EAL... -- OPTIONS...
+#   start_memif_pair [OPTIONS...]  planes a (192.0.2.1, node 1) and b (192.0.2.2, node 2)
+#   start_veth_pair [OPTIONS...]   the same in two namespaces over af_packet; root only
+#   plane_socket NAME, plane_pid NAME, plane_log NAME
+#   stop_plane NAME                SIGTERM; fails unless it ends cleanly
+#   kill_plane NAME                SIGKILL
+#   start_capture NAME NAMESPACE INTERFACE; stop_capture NAME     $WORK/NAME.pcap
+#   say, fail, skip, expect
+#
+# PLANE_MEMORY (EAL options; default --no-huge) and PLANE_IDLE choose how planes run.
+
+set -u -o pipefail
+: "${BUILD:?BUILD must name the build directory}"
+DATAPLANE=${DATAPLANE:-$BUILD/control/oneside-dataplane}
+PLANE_MEMORY=${PLANE_MEMORY:---no-huge -m 512}
+CABLE_MTU=4200 # a path MTU of 4096 and its headers
+CABLE_BUFFER=4352
+
+declare -A PLANE_PID=() CAPTURE_PID=()
+declare -a NAMESPACES=()
+WORK=
+
+say() {
+	printf '%s\n' "$*"
+}
+
+fail() {
+	printf 'FAILED: %s\n' "$*" >&2
+	local name
+	for name in "${!PLANE_PID[@]}"; do
+		printf -- '---- the last lines of data plane %s\n' "$name" >&2
+		tail -n 15 "$WORK/$name.log" >&2
+	done
+	exit 1
+}
+
+skip() {
+	printf 'SKIPPED: %s\n' "$*"
+	exit 77
+}
+
+# expect TEXT FILE: a line of FILE has TEXT.
+expect() {
+	grep -qF -- "$1" "$2" || {
+		cat "$2" >&2
+		fail "no line says \"$1\""
+	}
+}
+
+net_init() {
+	WORK=$(mktemp -d /tmp/oneside.XXXXXX) || exit 1
+	chmod 755 "$WORK"
+	trap net_cleanup EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+}
+
+# Ends what we started, by process id, and removes what we made; keeps the exit status.
+net_cleanup() {
+	local status=$? pid name
+	trap '' INT TERM HUP
+	for pid in "${CAPTURE_PID[@]}"; do
+		kill "$pid" 2>/dev/null
+	done
+	for name in "${!PLANE_PID[@]}"; do
+		end_process "${PLANE_PID[$name]}" 5 >/dev/null
+		unset "PLANE_PID[$name]"
+	done
+	for name in "${NAMESPACES[@]}"; do
+		ip netns del "$name" 2>/dev/null
+	done
+	declare -F net_at_exit >/dev/null && net_at_exit
+	[ -n "$WORK" ] && rm -rf "$WORK"
+	exit "$status"
+}
+
+# end_process PID SECONDS: SIGTERM, then SIGKILL; its exit status.
+end_process() {
+	local pid=$1 tenths=$(($2 * 10))
+	kill "$pid" 2>/dev/null
+	while kill -0 "$pid" 2>/dev/null && [ "$tenths" -gt 0 ]; do
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+	kill -9 "$pid" 2>/dev/null
+	wait "$pid" 2>/dev/null
+}
+
+plane_socket() { printf '%s/%s.sock' "$WORK" "$1"; }
+plane_log() { printf '%s/%s.log' "$WORK" "$1"; }
+plane_pid() { printf '%s' "${PLANE_PID[$1]}"; }
+
+# The processor that the polling core of plane number $1 (0 or 1) has for itself: counted from the
+# last, so that applications find the first ones free.
+polling_cpu() {
+	local -a cpus
+	mapfile -t cpus < <(allowed_cpus)
+	printf '%s' "${cpus[$((${#cpus[@]} - 1 - $1 % ${#cpus[@]}))]}"
+}
+
+allowed_cpus() {
+	local range
+	for range in $(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status | tr ',' ' '); do
+		seq "${range%-*}" "${range#*-}"
+	done
+}
+
+# "-l 0,1" for a pair of planes on one host: lcore 0, the control thread, goes where there is room;
+# lcore 1 polls on a processor of its own.
+plane_cores() {
+	local all
+	all=$(allowed_cpus | tr '\n' ',')
+	printf -- "--lcores=0@(%s),1@%s" "${all%,}" "$(polling_cpu "$1")"
+}
+
+# With spare processors polling cores spin; with fewer they let applications run.
+plane_idle() {
+	if [ -n "${PLANE_IDLE:-}" ]; then
+		printf '%s' "$PLANE_IDLE"
+	elif [ "$(allowed_cpus | wc -l)" -ge 4 ]; then
+		printf spin
+	else
+		printf yield
+	fi
+}
+
+# start_plane NAME EAL... -- OPTIONS...: in the background, in the network namespace PLANE_NETNS if
+# that is set; returns when it serves.
+start_plane() {
+	local name=$1 log tenths=200
+	local -a prefix=()
+	shift
+	log=$(plane_log "$name")
+	[ -n "${PLANE_NETNS:-}" ] && prefix=(ip netns exec "$PLANE_NETNS")
+	# "ip netns exec" becomes the data plane: the process id is the data plane's.
+	"${prefix[@]}" "$DATAPLANE" "$@" --socket "$(plane_socket "$name")" >"$log" 2>&1 </dev/null &
+	PLANE_PID[$name]=$!
+	until grep -q 'serving on' "$log"; do
+		kill -0 "${PLANE_PID[$name]}" 2>/dev/null || fail "data plane $name does not start"
+		[ "$tenths" -gt 0 ] || fail "data plane $name does not serve within 20 seconds"
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+}
+
+# The EAL options that planes on one host need beside cores and devices.
+eal_options() { # NAME
+	printf -- '%s --no-pci --iova-mode=va --file-prefix=%s-%s --log-level=lib.eal:warning' \
+		"$PLANE_MEMORY" "$(basename "$WORK")" "$1"
+}
+
+memif_device() { # ROLE
+	printf -- '--vdev=net_memif0,role=%s,id=0,socket=%s/cable,socket-abstract=no,bsize=%s,rsize=11' \
+		"$1" "$WORK" "$CABLE_BUFFER"
+}
+
+start_memif_plane() { # a|b OPTIONS...
+	local name=$1 role=server own=1 peer=2
+	shift
+	[ "$name" = b ] && role=client own=2 peer=1
+	# shellcheck disable=SC2046 # words are wanted
+	start_plane "$name" $(plane_cores "$own") $(eal_options "$name") "$(memif_device "$role")" -- \
+		--node "$own" --idle "$(plane_idle)" \
+		--port "name=p0,device=net_memif0,address=192.0.2.$own/24,mtu=$CABLE_MTU" \
+		--peer "node=$peer,address=192.0.2.$peer" "$@"
+}
+
+start_memif_pair() {
+	start_memif_plane a "$@"
+	start_memif_plane b "$@"
+}
+
+need_root() {
+	[ "$(id -u)" = 0 ] || skip "network namespaces need root"
+	local probe
+	probe=oneside-probe-$$
+	ip netns add "$probe" 2>/dev/null || skip "network namespaces cannot be made here"
+	ip netns del "$probe"
+}
+
+# make_namespace NAME: the full name is in $NETNS.
+make_namespace() {
+	NETNS=oneside-$$-$1
+	ip netns add "$NETNS" || fail "no namespace $NETNS"
+	NAMESPACES+=("$NETNS")
+	ip -n "$NETNS" link set lo up
+}
+
+# make_veth NS_A NS_B: veth0 in each, joined.
+make_veth() {
+	ip link add veth0 netns "$1" mtu "$CABLE_MTU" type veth peer name veth0 netns "$2" mtu "$CABLE_MTU" ||
+		fail "no veth pair"
+	local ns
+	for ns in "$1" "$2"; do
+		# Whole frames with whole checksums, as a cable has them; no kernel chatter.
+		ip netns exec "$ns" ethtool -K veth0 tx off rx off gso off gro off tso off >/dev/null 2>&1
+		ip netns exec "$ns" sysctl -qw net.ipv6.conf.veth0.disable_ipv6=1
+		ip -n "$ns" link set veth0 up
+	done
+}
+
+start_af_packet_plane() { # a|b OPTIONS...
+	local name=$1 own=1 peer=2 network=${PLANE_NETWORK:-192.0.2.} bits=24
+	shift
+	[ "$name" = b ] && own=2 peer=1
+	[ "$network" != "${network%:}" ] && bits=64
+	# shellcheck disable=SC2046
+	PLANE_NETNS=oneside-$$-$name start_plane "$name" $(plane_cores "$own") $(eal_options "$name") \
+		--vdev=net_af_packet0,iface=veth0,framesz=8192,blocksz=65536,framecnt=1024 -- \
+		--node "$own" --idle "$(plane_idle)" \
+		--port "name=p0,device=net_af_packet0,address=$network$own/$bits,mtu=$CABLE_MTU" \
+		--peer "node=$peer,address=$network$peer" "$@"
+}
+
+start_veth_pair() {
+	need_root
+	make_namespace a
+	make_namespace b
+	make_veth "oneside-$$-a" "oneside-$$-b"
+	start_af_packet_plane a "$@"
+	start_af_packet_plane b "$@"
+}
+
+stop_plane() {
+	local pid=${PLANE_PID[$1]} status
+	end_process "$pid" 10
+	status=$?
+	unset "PLANE_PID[$1]"
+	[ "$status" = 0 ] || fail "data plane $1 ended with status $status: $(tail -n 5 "$(plane_log "$1")")"
+	[ ! -e "$(plane_socket "$1")" ] || fail "data plane $1 left its socket behind"
+}
+
+kill_plane() {
+	local pid=${PLANE_PID[$1]}
+	kill -9 "$pid"
+	wait "$pid" 2>/dev/null
+	unset "PLANE_PID[$1]"
+}
+
+start_capture() {
+	local tenths=100
+	ip netns exec "$2" dumpcap -q -i "$3" -w "$WORK/$1.pcap" >"$WORK/$1.capture" 2>&1 &
+	CAPTURE_PID[$1]=$!
+	until grep -q '^File:' "$WORK/$1.capture"; do
+		kill -0 "${CAPTURE_PID[$1]}" 2>/dev/null && [ "$tenths" -gt 0 ] || fail "dumpcap does not start"
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+}
+
+stop_capture() {
+	sleep 0.5 # dumpcap takes packets in batches
+	kill -INT "${CAPTURE_PID[$1]}"
+	wait "${CAPTURE_PID[$1]}" 2>/dev/null
+	unset "CAPTURE_PID[$1]"
+}
