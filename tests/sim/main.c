@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim.h"
+
+#include <getopt.h>
+
+static void
+usage(void)
+{
+	fprintf(stderr, "usage: sim [--seed N] [--count N] [--loss P] [-v]\n"
+			"  --seed N   first seed (1)\n"
+			"  --count N  how many seeds from there (100)\n"
+			"  --loss P   highest rate of loss in the runs, 0..0.5 (0.3)\n"
+			"  -v         tell every frame and completion\n");
+	exit(2);
+}
+
+static void
+summarize(const struct totals *t)
+{
+	static const char *const names[] = {
+		[RC_COUNT_RETRANSMIT] = "sent again",
+		[RC_COUNT_TIMEOUT] = "timeouts",
+		[RC_COUNT_NAK_SEQ_SENT] = "sequence NAKs",
+		[RC_COUNT_NAK_IMPLIED] = "implied NAKs",
+		[RC_COUNT_RNR_SENT] = "RNR NAKs",
+		[RC_COUNT_DUPLICATE] = "duplicates",
+		[RC_COUNT_RETRY_EXCEEDED] = "retries exceeded",
+	};
+
+	printf("%llu runs, %llu work requests, %llu frames (%llu lost, %llu duplicated, %llu corrupted, %llu "
+	       "of "
+	       "them caught), %llu s of virtual time\n",
+	       (unsigned long long)t->runs, (unsigned long long)t->work, (unsigned long long)t->frames,
+	       (unsigned long long)t->lost, (unsigned long long)t->duplicated,
+	       (unsigned long long)t->corrupted, (unsigned long long)t->caught,
+	       (unsigned long long)t->virtual_ms / 1000);
+	printf("%llu runs with a broken connection, %llu gave up on a dead peer, %llu on a living one;",
+	       (unsigned long long)t->failures, (unsigned long long)(t->gave_up - t->unprovoked),
+	       (unsigned long long)t->unprovoked);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i] != NULL)
+			printf(" %s %llu", names[i], (unsigned long long)t->counter[i]);
+	putchar('\n');
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{"seed", required_argument, NULL, 's'},
+		{"count", required_argument, NULL, 'c'},
+		{"loss", required_argument, NULL, 'l'},
+		{NULL, 0, NULL, 0},
+	};
+	struct options options = {.loss = 0.3};
+	struct totals totals = {0};
+	uint64_t seed = 1, count = 100;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "v", longs, NULL)) != -1) {
+		switch (option) {
+		case 's':
+			seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'c':
+			count = strtoull(optarg, NULL, 0);
+			break;
+		case 'l':
+			options.loss = strtod(optarg, NULL);
+			break;
+		case 'v':
+			options.verbose = true;
+			break;
+		default:
+			usage();
+		}
+	}
+	if (optind != argc || !(options.loss >= 0 && options.loss <= 0.5))
+		usage();
+	wire_init();
+	for (uint64_t i = 0; i < count; i++)
+		sim_run(seed + i, &options, &totals);
+	summarize(&totals);
+	/* Giving up on a living peer is allowed where much is lost, but must stay rare. */
+	if (totals.unprovoked * 20 > totals.runs + 20) {
+		fprintf(stderr, "sim: too many connections were given up\n");
+		return 1;
+	}
+	return 0;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Deterministic simulator of dataplane/rc in virtual time.
+ *
+ *   sim.c       one run: hosts, time, the order of events
+ *   network.c   frames in flight: loss, duplication, delay, corruption
+ *   workload.c  the work of each side, and the model of what must come of it
+ *   main.c      arguments, many seeds
+ *
+ * The model.  Each direction of a connection has a target area at the far side
+ * that nothing else writes, so its contents after each work request are known
+ * in advance, and so are the values that atomics find.  A READ may also see what
+ * later unfenced work wrote.  Messages arrive in order at receives taken in
+ * order.  When a connection fails, work done before it is exact, and what came
+ * after may or may not have been executed.
+ */
+#ifndef TESTS_SIM_SIM_H
+#define TESTS_SIM_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataplane/rc/rc.h"
+
+#define MAX_HOSTS 3u
+#define MAX_CONNS 4u
+#define MAX_SIDES (2u * MAX_CONNS)
+#define MAX_OPS 200u
+#define POOL_NODES 256u
+#define NEVER UINT64_MAX
+#define US 1000ull
+#define MS 1000000ull
+
+struct sim;
+
+enum poison {
+	POISON_NONE,
+	POISON_RKEY,  /* no such key */
+	POISON_RANGE, /* beyond the region */
+	POISON_RIGHT, /* key without the right */
+	POISON_LKEY,  /* no such local key */
+	POISON_MALFORMED,
+	POISON_LONG,       /* message longer than the receive */
+	POISON_RECV_LKEY,  /* receive with a bad key */
+	POISON_ALIGN,      /* atomic on an odd address */
+	POISON_INVALIDATE, /* key that may not be invalidated */
+	POISON_BIND,
+	POISON_REVOKE, /* the peer removes its key at some time */
+	POISON_FLUSH,  /* this side is stopped at some time */
+	POISON_MAX
+};
+
+struct op {
+	struct work work;
+	uint32_t target; /* where in the far target area */
+	uint8_t *effect; /* bytes stored there: work.length, or 8 for atomics; NULL: none */
+	uint8_t *expect; /* READ, atomics: bytes found */
+	bool message;    /* consumes a receive at the peer */
+};
+
+struct piece {
+	uint32_t offset, len;
+};
+
+struct recv_plan {
+	struct recv_work recv;
+	const struct op *op; /* the message it is for */
+};
+
+/* An area of memory with a frame of canaries around it. */
+struct area {
+	uint8_t *block, *base;
+	uint8_t *model; /* what it must contain */
+	uint32_t len;
+	struct mem_region region;
+};
+
+struct host {
+	struct rc_env env; /* first: callbacks get the host from it */
+	struct sim *sim;
+	struct wire_addr v4, v6;
+	void *pool_memory;
+	struct frame *inbox, **inbox_end;
+	uint64_t poll_at;
+	uint8_t *begun;
+	uint32_t begun_len;
+};
+
+struct side {
+	struct sim *sim;
+	struct host *host;
+	struct side *peer;
+	struct rc_qp *qp;
+	struct rc_attr attr;
+	uint32_t index;
+	struct area source, landing, receive, target;
+	struct mem_region readable; /* the target, without the right to write */
+	uint8_t *target_start;      /* its contents before all work */
+	struct op op[MAX_OPS];
+	uint32_t ops, posted, done, succeeded, depth;
+	struct recv_plan recv[MAX_OPS];
+	uint32_t recvs, recv_posted, recv_taken, recv_done, recv_slack;
+	uint32_t poison_op;
+	enum poison poison;
+	uint8_t failed_status; /* of the first work request that did not succeed */
+	uint8_t recv_status;
+	bool failed, stopped, revoked;
+	uint64_t next_post, next_recv, bind_at, stop_at, revoke_at, rtu_at;
+};
+
+struct options {
+	double loss;
+	bool verbose;
+};
+
+/* What one run's network does, drawn from the seed. */
+struct weather {
+	double loss, duplicate, corrupt, reorder, spike, starve;
+	uint64_t delay, jitter, spike_delay, poll_jitter;
+};
+
+struct frame {
+	struct frame *next;
+	struct host *to;
+	uint64_t at, order;
+	uint32_t len;
+	bool corrupted;
+	uint8_t *bytes;
+	uint8_t *original; /* of a corrupted frame */
+	uint32_t original_len;
+};
+
+struct totals {
+	uint64_t runs, frames, lost, corrupted, caught, duplicated, work, failures, gave_up, unprovoked;
+	uint64_t virtual_ms;
+	uint64_t counter[RC_COUNT_MAX];
+};
+
+struct sim {
+	uint64_t seed, random, now, order;
+	const struct options *options;
+	struct weather weather;
+	struct host host[MAX_HOSTS];
+	struct side *side[MAX_SIDES];
+	uint32_t hosts, sides;
+	struct mem_table *mem;
+	struct frame **heap;
+	uint32_t heap_len, heap_cap;
+	struct totals *totals;
+};
+
+void sim_run(uint64_t seed, const struct options *options, struct totals *totals);
+_Noreturn void sim_fail(const struct sim *sim, const struct side *side, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void sim_log(const struct sim *sim, const struct side *side, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+uint64_t sim_random(struct sim *sim);
+uint32_t sim_below(struct sim *sim, uint32_t n); /* 0..n-1 */
+bool sim_chance(struct sim *sim, double p);
+
+/* network.c */
+void weather_draw(struct sim *sim);
+void network_send(struct sim *sim, struct host *to, uint8_t *bytes, uint32_t len); /* takes the bytes */
+struct frame *network_next(const struct sim *sim);
+struct frame *network_take(struct sim *sim);
+void frame_free(struct frame *frame);
+/* Parse as a data plane would, after checking that corruption does not get through. */
+bool frame_parse(struct sim *sim, struct frame *frame, struct wire_packet *packet);
+
+/* workload.c */
+void workload_plan(struct sim *sim, struct side *side);
+void workload_free(struct side *side);
+void area_new(struct sim *sim, struct area *area, uint32_t len, uint32_t pz, uint32_t access);
+void area_free(struct area *area);
+void workload_send_done(struct sim *sim, struct side *side, const struct completion *c);
+void workload_recv_done(struct sim *sim, struct side *side, const struct completion *c);
+void workload_check_end(struct sim *sim, struct side *side);
+
+#endif
