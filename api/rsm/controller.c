@@ -77,7 +77,7 @@ find_port(const char *name, char port[ONE_PORT_NAME])
 		memcpy(port, reply.rsm_port.name, ONE_PORT_NAME);
 		port[ONE_PORT_NAME - 1] = '\0';
 		error = -ENODEV;
-		if (rsm_name_equal(name, port)) {
+		if (port[0] != '\0' && rsm_name_equal(name, port)) {
 			error = 0;
 			break;
 		}

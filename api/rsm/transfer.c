@@ -85,14 +85,14 @@ copy_swapped(uint8_t *dst, const uint8_t *src, uint64_t len, uint32_t element)
 			dst[i + b] = src[i + element - 1 - b];
 }
 
-/* Transfers up to `number` are done; the last of them failed when !ok. */
+/* Transfers up to `number` succeeded. */
 static void
-finish_ops(struct rsm_import *import, uint64_t number, bool ok)
+finish_ops(struct rsm_import *import, uint64_t number)
 {
 	while (import->done < number) {
 		const struct rsm_op *op = &import->ops[++import->done % import->depth];
 
-		if (op->dst != NULL && (ok || import->done < number))
+		if (op->dst != NULL)
 			copy_swapped(op->dst, op->src, op->len, op->element);
 		import->stage_tail = op->stage_end;
 	}
@@ -107,10 +107,9 @@ take(struct rsm_import *import, const struct one_cqe *cqe)
 	case ONE_CQE_SEND:
 		if (cqe->cookie <= import->done || cqe->cookie > import->posted)
 			break;
-		/* What was flushed neither arrived nor may be copied out: only the first failure tells of
-		 * those before it. */
+		/* Failures are never suppressed, so what came before the first one succeeded. */
 		if (!import->aborted)
-			finish_ops(import, cqe->cookie, ok);
+			finish_ops(import, ok ? cqe->cookie : cqe->cookie - 1);
 		if (!ok)
 			rsm_abort(import, failure_code(cqe->status));
 		break;
