@@ -50,6 +50,19 @@ pages(size_t count)
 	return memory;
 }
 
+/* Far from where the system puts mappings by itself: a hole made in it stays one. */
+static uint8_t *
+lonely_pages(size_t count)
+{
+	uint8_t *near = pages(1);
+	uint8_t *memory = mmap(near - (64ull << 30), count * PAGE, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	assert_true(memory != MAP_FAILED);
+	munmap(near, PAGE);
+	return memory;
+}
+
 #define GARBAGE(type) ((type)(uintptr_t)0x1234567)
 
 /* ---- controllers ---- */
@@ -261,7 +274,7 @@ static void
 test_create_memory(void **state)
 {
 	rsm_memseg_export_handle_t seg;
-	uint8_t *memory = pages(4), *map;
+	uint8_t *memory = lonely_pages(4), *map;
 	char path[] = "rsm-objects-XXXXXX";
 	int fd;
 
@@ -467,7 +480,7 @@ test_localmem(void **state)
 {
 	rsm_localmemory_handle_t handle;
 	rsmapi_controller_handle_t loopback;
-	caddr_t memory = (caddr_t)pages(3);
+	caddr_t memory = (caddr_t)lonely_pages(3);
 	struct one_mr_create mr;
 
 	assert_int_equal(rsm_create_localmemory_handle(NULL, NULL, memory + 8, 0), RSMERR_BAD_ADDR);
