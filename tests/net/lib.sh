@@ -24,8 +24,10 @@ PLANE_MEMORY=${PLANE_MEMORY:---no-huge -m 512}
 CABLE_MTU=4200 # a path MTU of 4096 and its headers
 CABLE_BUFFER=4352
 
-declare -A PLANE_PID=() CAPTURE_PID=()
-declare -a NAMESPACES=()
+PATH=$PATH:/usr/sbin:/sbin
+
+declare -gA PLANE_PID=() CAPTURE_PID=()
+declare -ga NAMESPACES=() APPLICATIONS=() # APPLICATIONS: process ids that callers start, ended too
 WORK=
 
 say() {
@@ -67,7 +69,7 @@ net_init() {
 net_cleanup() {
 	local status=$? pid name
 	trap '' INT TERM HUP
-	for pid in "${CAPTURE_PID[@]}"; do
+	for pid in "${CAPTURE_PID[@]}" "${APPLICATIONS[@]}"; do
 		kill "$pid" 2>/dev/null
 	done
 	for name in "${!PLANE_PID[@]}"; do
