@@ -140,7 +140,7 @@ pools_init(char *why, size_t why_len)
 				      engine.config->mbufs, count, room);
 	}
 	engine.control_pool = rte_pktmbuf_pool_create("oneside_control", CONTROL_MBUFS, 0, priv,
-						      RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+						      room, SOCKET_ID_ANY); /* replies to jumbo echoes */
 	engine.control_frames =
 		rte_ring_create("oneside_control", CONTROL_FRAME_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
 	if (engine.control_pool == NULL || engine.control_frames == NULL)

@@ -247,6 +247,23 @@ configure(uint32_t index, char *why, size_t why_len)
 	return 0;
 }
 
+/*
+ * What a packet buffer must hold.  af_packet wants room for a whole slot of its
+ * ring with the kernel's header, and those slots are powers of two in practice.
+ */
+static uint32_t
+buffer_room(const struct port *port)
+{
+	enum { SLOT_HEADER = 96 };
+	struct rte_eth_dev_info info;
+	uint32_t room = port->info.mtu + FRAME_OVERHEAD;
+
+	if (rte_eth_dev_info_get(port->device, &info) == 0 && info.driver_name != NULL &&
+	    strcmp(info.driver_name, "net_af_packet") == 0)
+		room = rte_align32pow2(room + SLOT_HEADER);
+	return room;
+}
+
 int
 ports_configure(char *why, size_t why_len)
 {
@@ -266,7 +283,7 @@ ports_configure(char *why, size_t why_len)
 			return refuse(why, why_len, -ENOMEM,
 				      "port %s: no memory for its rings; give EAL more (-m)",
 				      engine.port[i].info.name);
-		room = RTE_MAX(room, (uint32_t)engine.port[i].info.mtu + FRAME_OVERHEAD);
+		room = RTE_MAX(room, buffer_room(&engine.port[i]));
 		engine.num_ports = i + 1;
 	}
 	if (room > UINT16_MAX - RTE_PKTMBUF_HEADROOM)
