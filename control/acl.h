@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who may import an RSM segment, and with which rights: decided on the
+ * exporter's node, at connect time only.
+ */
+#ifndef CONTROL_ACL_H
+#define CONTROL_ACL_H
+
+#include <stdint.h>
+
+#include "abi/message.h"
+
+/* The codes of rsmapi.h that the control thread gives. */
+enum rsm_error {
+	RSM_OK = 0,
+	RSM_CTLR_NOT_PRESENT = 4,
+	RSM_BAD_SEG_HNDL = 5,
+	RSM_SEG_ALREADY_PUBLISHED = 6,
+	RSM_SEG_NOT_PUBLISHED = 7,
+	RSM_SEG_NOT_PUBLISHED_TO_NODE = 8,
+	RSM_BAD_ACL = 21,
+	RSM_RESERVED_SEGID = 23,
+	RSM_SEGID_IN_USE = 24,
+	RSM_PERM_DENIED = 27,
+	RSM_INSUFFICIENT_RESOURCES = 31,
+	RSM_INSUFFICIENT_MEM = 32,
+	RSM_REMOTE_NODE_UNREACHABLE = 39,
+	RSM_CONN_ABORTED = 40,
+	RSM_INTERRUPTED = 41,
+	RSM_INTERNAL_ERROR = 100,
+	RSM_BAD_DRIVER_VERSION = 101
+};
+
+#define ACL_NODE_MAX 64u /* a node id above this makes a list malformed */
+#define ACL_READ 0400u
+#define ACL_WRITE 0200u
+#define ACL_GROUPS 8u
+
+struct acl {
+	uint32_t uid, gid;           /* of the exporter */
+	uint32_t default_permission; /* when the list is empty */
+	uint32_t num;
+	struct one_rsm_access entry[ONE_RSM_ACL_MAX];
+};
+
+/* The importer. */
+struct acl_who {
+	uint32_t node;
+	uint32_t uid, gid;
+	uint32_t num_groups;
+	uint32_t group[ACL_GROUPS];
+};
+
+/* RSM_OK or RSM_BAD_ACL. */
+enum rsm_error acl_valid(const struct one_rsm_access *entry, uint32_t num);
+/* May `who` have the rights `permission` (0400 read, 0200 write)? */
+enum rsm_error acl_check(const struct acl *acl, const struct acl_who *who, uint32_t permission);
+/* Ids that a publisher may ask for. */
+enum rsm_error acl_segment_id(uint32_t segment);
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Keep-alive between data planes that have RSM connections: one question to each
+ * such host from time to time, whatever the number of connections.  The answer
+ * carries a random number of the answering process, so one that was restarted is
+ * not taken for the one that had the connections.
+ *
+ * The question is a vendor datagram on QP1; it is answered whether or not the
+ * asker is known, with one of the same size.
+ *
+ *   0 base version 1 | class 0x4f | class version 1 | method 1 (ask), 0x81 (answer)
+ *   8 transaction id   16 attribute 1   37 OUI   40 magic "ALIV"   44 incarnation (big-endian)
+ *
+ * A host is lost when it has left a number of questions unanswered, not when the
+ * clock says so alone: it may be this process that has slept.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/internal.h"
+
+#define CLASS_VENDOR 0x4f
+#define METHOD_ASK 0x01
+#define METHOD_ANSWER 0x81
+#define ASKS 4u /* without an answer, spread over the keep-alive time */
+
+struct host {
+	LIST_ENTRY(host) link;
+	struct port *port;
+	struct wire_addr addr;
+	uint64_t ask_at;
+	uint32_t unanswered;
+	LIST_HEAD(, conn) conns;
+};
+
+static LIST_HEAD(, host) hosts = LIST_HEAD_INITIALIZER(hosts);
+static const uint8_t mark[7] = {0x02, 0x4f, 0x4e, 'A', 'L', 'I', 'V'};
+
+static uint64_t
+lifetime(void)
+{
+	return (uint64_t)control.config->keepalive_ms * NS_PER_MS;
+}
+
+static uint64_t
+interval(void)
+{
+	return lifetime() / (ASKS + 1);
+}
+
+static struct host *
+host_find(const struct port *port, const struct wire_addr *addr)
+{
+	struct host *host;
+
+	LIST_FOREACH(host, &hosts, link)
+		if (host->port == port && memcmp(&host->addr, addr, sizeof(*addr)) == 0)
+			return host;
+	return NULL;
+}
+
+int
+host_watch(struct conn *conn, uint64_t incarnation)
+{
+	struct host *host;
+
+	if (path_own(&conn->path.dst) != NULL || lifetime() == 0)
+		return 0;
+	host = host_find(conn->port, &conn->path.dst);
+	if (host == NULL) {
+		host = calloc(1, sizeof(*host));
+		if (host == NULL)
+			return -ENOMEM;
+		host->port = conn->port;
+		host->addr = conn->path.dst;
+		host->ask_at = control.now + interval();
+		LIST_INIT(&host->conns);
+		LIST_INSERT_HEAD(&hosts, host, link);
+	}
+	conn->host = host;
+	conn->incarnation = incarnation;
+	LIST_INSERT_HEAD(&host->conns, conn, host_link);
+	return 0;
+}
+
+void
+host_unwatch(struct conn *conn)
+{
+	struct host *host = conn->host;
+
+	if (host == NULL)
+		return;
+	conn->host = NULL;
+	LIST_REMOVE(conn, host_link);
+	/* An empty host is freed by hosts_poll(): callers may be walking its list. */
+	if (LIST_EMPTY(&host->conns))
+		host->ask_at = 0;
+}
+
+static void
+build(uint8_t mad[CM_MAD_LEN], uint8_t method, const uint8_t transaction[8])
+{
+	uint64_t incarnation = htobe64(control.incarnation);
+
+	memset(mad, 0, CM_MAD_LEN);
+	mad[0] = 1;
+	mad[1] = CLASS_VENDOR;
+	mad[2] = 1;
+	mad[3] = method;
+	memcpy(&mad[8], transaction, 8);
+	mad[17] = 1;
+	memcpy(&mad[37], mark, sizeof(mark));
+	memcpy(&mad[44], &incarnation, sizeof(incarnation));
+}
+
+static void
+ask(struct host *host)
+{
+	struct cm_path path = {.port = host->port->index,
+	                       .src = host->port->info->addr,
+	                       .dst = host->addr,
+	                       .hop_limit = 64};
+	uint64_t transaction = control_random();
+	uint8_t mad[CM_MAD_LEN];
+
+	build(mad, METHOD_ASK, (const uint8_t *)&transaction);
+	path_send_mad(host->port, &path, mad);
+	host->unanswered++;
+	host->ask_at = control.now + interval();
+}
+
+static void
+lose(struct host *host, uint64_t but)
+{
+	struct conn *conn, *next;
+
+	for (conn = LIST_FIRST(&host->conns); conn != NULL; conn = next) {
+		next = LIST_NEXT(conn, host_link);
+		if (but == 0 || conn->incarnation != but)
+			conn_end(conn, ONE_CONN_BROKEN, RSM_CONN_ABORTED, true);
+	}
+}
+
+bool
+host_mad(struct port *port, const struct cm_path *reply_path, const uint8_t *mad)
+{
+	uint8_t answer[CM_MAD_LEN];
+	struct host *host;
+	uint64_t incarnation;
+
+	if (mad[0] != 1 || mad[1] != CLASS_VENDOR || memcmp(&mad[37], mark, sizeof(mark)) != 0)
+		return false;
+	if (mad[3] == METHOD_ASK) {
+		build(answer, METHOD_ANSWER, &mad[8]);
+		path_send_mad(port, reply_path, answer);
+		return true;
+	}
+	host = mad[3] == METHOD_ANSWER ? host_find(port, &reply_path->dst) : NULL;
+	if (host == NULL)
+		return true;
+	memcpy(&incarnation, &mad[44], sizeof(incarnation));
+	incarnation = be64toh(incarnation);
+	host->unanswered = 0;
+	if (incarnation != 0)
+		lose(host, incarnation);
+	return true;
+}
+
+void
+hosts_poll(void)
+{
+	struct host *host, *next;
+
+	for (host = LIST_FIRST(&hosts); host != NULL; host = next) {
+		bool due = control.now >= host->ask_at;
+
+		next = LIST_NEXT(host, link);
+		if (due && !LIST_EMPTY(&host->conns) && host->unanswered >= ASKS) {
+			log_notice("%s has not answered for %u ms: its imports and exports are lost\n",
+			           addr_text(&host->addr), control.config->keepalive_ms);
+			lose(host, 0);
+		}
+		if (LIST_EMPTY(&host->conns)) {
+			LIST_REMOVE(host, link);
+			free(host);
+		} else if (due) {
+			ask(host);
+		}
+	}
+}
+
+uint64_t
+hosts_deadline(void)
+{
+	uint64_t deadline = NEVER;
+	struct host *host;
+
+	LIST_FOREACH(host, &hosts, link)
+		if (host->ask_at < deadline)
+			deadline = host->ask_at;
+	return deadline;
+}

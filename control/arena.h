@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The memory file shared with one attachment, and who has which part of it.
+ *
+ * The allocator's bookkeeping is private; nothing in the shared memory is read
+ * to decide anything.  The application can write to all of the file at any
+ * time, so a part is emptied (hole punched) when it is handed out, not only when
+ * it comes back.
+ */
+#ifndef CONTROL_ARENA_H
+#define CONTROL_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena_extent {
+	uint64_t offset, size;
+};
+
+struct arena {
+	uint8_t *base;
+	uint64_t size;
+	uint64_t used; /* bytes handed out */
+	uint32_t parts; /* in how many parts */
+	struct arena_extent *free; /* by offset; neighbours are merged */
+	uint32_t num_free, cap_free;
+};
+
+/* Makes the file, seals its size, maps it, and hands out its first `reserved` bytes.
+ * Returns a descriptor for the application (the caller closes it), or -errno. */
+int arena_open(struct arena *arena, uint64_t size, uint64_t reserved);
+void arena_close(struct arena *arena);
+
+/* Page-aligned, zeroed, with pages: a polling core will not fault on it.  0, -ENOSPC, -ENOMEM. */
+int arena_alloc(struct arena *arena, uint64_t size, uint64_t *offset);
+/* `size` as it was asked for. */
+void arena_free(struct arena *arena, uint64_t offset, uint64_t size);
+/* What arena_alloc takes for `size` bytes. */
+uint64_t arena_rounded(uint64_t size);
+
+/* Give every page of [base, base+len) of a shared mapping a page table entry for writing. */
+int memory_populate(void *base, size_t len);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory windows.
+ *
+ * A window owns a slot of the key table from its creation: while it is not
+ * bound, an entry that grants nothing is there.  Binding publishes an entry with
+ * the key that the application chose, which replaces whatever the window granted
+ * before in one store.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "control/internal.h"
+
+#define REMOTE (ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)
+#define VARIANT 0xffu /* the bits of a key that the application chooses */
+
+static struct mw *mw_of_slot[1u << 16];
+
+static struct mem_region *
+entry_new(struct mw *mw, uint32_t key)
+{
+	struct mem_region *entry = calloc(1, sizeof(*entry));
+
+	if (entry != NULL)
+		*entry = (struct mem_region){.key = key, .pz = mw->pz->number, .owner = mw};
+	return entry;
+}
+
+static void
+replace(struct mw *mw, struct mem_region *entry)
+{
+	struct mem_region *old = mw->entry;
+
+	mw->entry = entry;
+	mem_publish(engine_mem_table(), entry);
+	entry_retire(mw->object.client, old);
+}
+
+static void
+let_go(struct mw *mw)
+{
+	if (mw->mr != NULL)
+		LIST_REMOVE(mw, mr_link);
+	mw->mr = NULL;
+}
+
+int
+mw_create(struct client *client, const struct one_mw_create *args)
+{
+	struct pz *pz = object_get(client, OBJECT_PZ, args->pz);
+	struct mem_table *table = engine_mem_table();
+	struct mw *mw;
+	uint32_t key;
+
+	if (pz == NULL)
+		return refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
+	mw = object_new(client, OBJECT_MW, sizeof(*mw));
+	if (mw == NULL)
+		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_MW].max);
+	mw->pz = pz;
+	key = mem_key_new(table);
+	mw->entry = key == 0 ? NULL : entry_new(mw, key);
+	if (mw->entry == NULL) {
+		object_free(mw);
+		return refuse(client, key == 0 ? -EDQUOT : -ENOMEM, ONE_SUBJECT_QUOTA, 1u << table->log2);
+	}
+	mem_publish(table, mw->entry);
+	mw_of_slot[mem_key_slot(table, key)] = mw;
+	pz->object.users++;
+	mw->object.busy = false;
+	client->reply.mw = (struct one_mw_created){.mw = mw->object.id, .key = key};
+	return 0;
+}
+
+void
+mw_withdraw(struct mw *mw)
+{
+	struct mem_table *table = engine_mem_table();
+	struct mem_region *entry = mw->entry;
+
+	if (entry == NULL)
+		return;
+	mw->entry = NULL;
+	mw_of_slot[mem_key_slot(table, entry->key)] = NULL;
+	mem_remove(table, entry->key);
+	entry_retire(mw->object.client, entry);
+	let_go(mw);
+}
+
+static void
+mw_quiesced(struct client *client, void *object)
+{
+	struct mw *mw = object;
+
+	mw->pz->object.users--;
+	object_free(mw);
+	client_reply(client, 0);
+}
+
+int
+mw_free(struct client *client, uint32_t id)
+{
+	struct mw *mw = object_get(client, OBJECT_MW, id);
+
+	if (mw == NULL)
+		return refuse(client, -EINVAL, ONE_SUBJECT_MW, id);
+	mw->object.busy = true;
+	mw_withdraw(mw);
+	grace_defer(client, mw_quiesced, mw);
+	return REQUEST_LATER;
+}
+
+void
+mw_unbind_lost(struct mr *mr)
+{
+	struct mem_table *table = engine_mem_table();
+	struct mw *mw, *next;
+
+	for (mw = LIST_FIRST(&mr->windows); mw != NULL; mw = next) {
+		next = LIST_NEXT(mw, mr_link);
+		if (mem_lookup(table, mw->entry->key) != mw->entry)
+			let_go(mw);
+	}
+}
+
+/* ---- the operation ---- */
+
+/* The region that a bind names, if the window may lie in it. */
+static struct mr *
+find_range(const struct qp *qp, const struct mw *mw, const struct one_sge *range, uint32_t access)
+{
+	const struct mem_region *entry = mem_lookup(engine_mem_table(), range->lkey);
+	const struct object *object = entry == NULL ? NULL : entry->owner;
+	struct mr *mr;
+
+	if (object == NULL || object->kind != OBJECT_MR || object->client != qp->object.client || object->busy)
+		return NULL;
+	mr = entry->owner;
+	if (mr->pz != mw->pz || !mem_covers(entry, range->addr, range->len))
+		return NULL;
+	if ((access & ONE_ACCESS_REMOTE_READ) != 0 && (mr->access & ONE_ACCESS_LOCAL_READ) == 0)
+		return NULL;
+	if ((access & (ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)) != 0 &&
+	    (mr->access & ONE_ACCESS_LOCAL_WRITE) == 0)
+		return NULL;
+	return mr;
+}
+
+static bool
+carry_out(const struct qp *qp, const struct work *work)
+{
+	struct mem_table *table = engine_mem_table();
+	struct mw *mw = mw_of_slot[mem_key_slot(table, work->rkey)];
+	const struct one_sge *range = &work->sge[0];
+	uint32_t access = work->length & REMOTE;
+	struct mem_region *entry;
+	struct mr *mr = NULL;
+
+	if (mw == NULL || mw->object.client != qp->object.client || mw->object.busy ||
+	    ((mw->entry->key ^ work->rkey) & ~VARIANT) != 0 || work->rkey == 0 || mw->pz != qp->pz)
+		return false;
+	if (range->len != 0) {
+		mr = find_range(qp, mw, range, access);
+		if (mr == NULL)
+			return false;
+	}
+	entry = entry_new(mw, work->rkey);
+	if (entry == NULL)
+		return false;
+	let_go(mw);
+	if (mr != NULL) {
+		entry->access = access;
+		entry->va = range->addr;
+		entry->length = range->len;
+		entry->base = mr->entry->base == NULL ? NULL : mr->entry->base + (range->addr - mr->va);
+		entry->process = mr->entry->process;
+		entry->window = true;
+		mw->mr = mr;
+		LIST_INSERT_HEAD(&mr->windows, mw, mr_link);
+	}
+	replace(mw, entry);
+	return true;
+}
+
+void
+bind_event(struct qp *qp)
+{
+	struct engine_command *command = qp_command(qp, ENGINE_QP_BIND_DONE, NULL, NULL);
+
+	command->ok = client_alive(qp->object.client) && carry_out(qp, engine_qp_bind_work(qp->engine));
+	command_send(command);
+}

@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An attachment: its socket, its one request under way, and its end.
+ *
+ * The end is one sequence, whatever the reason and whatever was under way:
+ *
+ *   LEAVING    socket closed; listeners, segments and connections unhooked, so that peers are
+ *              told and nothing new comes in; commands and jobs under way are waited for
+ *   REMOVING   the core lets go of queue pairs, rings and the client; waited for
+ *   QUIESCING  memory keys are removed; a grace period is waited for
+ *   GONE       mappings, arena, quotas: all freed
+ *
+ * Handlers and callbacks ask client_alive() before they begin something new.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "control/internal.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+#define CONTAINER(pointer, type, field) ((type *)(void *)((char *)(pointer) - offsetof(type, field)))
+
+/* ---- requests ---- */
+
+int
+refuse(struct client *client, int error, enum one_subject subject, uint64_t value)
+{
+	client->reply.subject = subject;
+	client->reply.value = value;
+	return error;
+}
+
+int
+client_take_fd(struct client *client, uint32_t i)
+{
+	int fd;
+
+	if (i >= client->num_fds)
+		return -1;
+	fd = client->fds[i];
+	client->fds[i] = -1;
+	return fd;
+}
+
+static void
+discard_fds(struct client *client)
+{
+	for (uint32_t i = 0; i < client->num_fds; i++)
+		fd_discard(client->fds[i]);
+	client->num_fds = 0;
+}
+
+void
+client_reply(struct client *client, int error)
+{
+	struct one_reply *reply = &client->reply;
+	union {
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		struct cmsghdr align;
+	} ancillary;
+	struct iovec iov = {reply, sizeof(*reply)};
+	struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	client->busy = false;
+	discard_fds(client);
+	if (client->state > CLIENT_ATTACHED)
+		return;
+	reply->type = client->msg.type;
+	reply->seq = client->msg.seq;
+	reply->error = error;
+	if (error != 0) {
+		memset(reply->bytes, 0, sizeof(reply->bytes));
+	} else {
+		reply->subject = ONE_SUBJECT_NONE;
+		reply->value = 0;
+	}
+	if (client->arena_fd >= 0 && error == 0) { /* HELLO's */
+		int fds[2] = {client->arena_fd, client->wake_fd};
+		struct cmsghdr *cmsg;
+
+		memset(&ancillary, 0, sizeof(ancillary));
+		header.msg_control = &ancillary;
+		header.msg_controllen = sizeof(ancillary.bytes);
+		cmsg = CMSG_FIRSTHDR(&header);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(fds));
+		memcpy(CMSG_DATA(cmsg), fds, sizeof(fds));
+	}
+	/* There is one reply on its way at most, so there is room for it. */
+	if (sendmsg(client->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof(*reply))
+		client_kill(client, 0, "it does not take its reply");
+	if (client->arena_fd >= 0) {
+		close(client->arena_fd);
+		client->arena_fd = -1;
+	}
+}
+
+static int
+dispatch(struct client *client)
+{
+	const struct one_msg *msg = &client->msg;
+
+	switch ((enum one_msg_type)msg->type) {
+	case ONE_MSG_PZ_CREATE:
+		return pz_create(client);
+	case ONE_MSG_PZ_FREE:
+		return pz_free(client, msg->id.id);
+	case ONE_MSG_CQ_CREATE:
+		return cq_create(client, msg->cq_create.entries);
+	case ONE_MSG_CQ_RESIZE:
+		return cq_resize_request(client, &msg->cq_resize);
+	case ONE_MSG_CQ_FREE:
+		return cq_free(client, msg->id.id);
+	case ONE_MSG_QP_CREATE:
+		return qp_create(client, &msg->qp_create);
+	case ONE_MSG_QP_MODIFY:
+		return qp_modify(client, &msg->qp_modify);
+	case ONE_MSG_QP_CONNECT:
+		return qp_connect(client, &msg->qp_connect);
+	case ONE_MSG_QP_DISCONNECT:
+		return qp_disconnect(client, &msg->qp_disconnect);
+	case ONE_MSG_QP_RESET:
+		return qp_reset_request(client, msg->id.id);
+	case ONE_MSG_QP_FREE:
+		return qp_free(client, msg->id.id);
+	case ONE_MSG_LISTEN:
+		return listen_create(client, &msg->listen);
+	case ONE_MSG_UNLISTEN:
+		return listen_free(client, msg->id.id);
+	case ONE_MSG_CR_ACCEPT:
+		return cr_accept(client, &msg->cr_accept);
+	case ONE_MSG_CR_REJECT:
+		return cr_reject(client, &msg->cr_reject);
+	case ONE_MSG_CR_HANDOFF:
+		return cr_handoff(client, &msg->cr_handoff);
+	case ONE_MSG_REGION_ADD:
+		return region_add(client, &msg->region_add);
+	case ONE_MSG_REGION_REMOVE:
+		return region_remove(client, msg->id.id);
+	case ONE_MSG_MR_CREATE:
+		return mr_create(client, &msg->mr_create);
+	case ONE_MSG_MR_FREE:
+		return mr_free(client, msg->id.id);
+	case ONE_MSG_MW_CREATE:
+		return mw_create(client, &msg->mw_create);
+	case ONE_MSG_MW_FREE:
+		return mw_free(client, msg->id.id);
+	case ONE_MSG_SRQ_CREATE:
+	case ONE_MSG_SRQ_FREE:
+		return refuse(client, -EOPNOTSUPP, ONE_SUBJECT_SRQ, 0); /* one_limits.max_srq is 0 */
+	case ONE_MSG_STAGING:
+		return staging_create(client, &msg->staging);
+	case ONE_MSG_RSM_PUBLISH:
+		return rsm_publish(client, &msg->rsm_publish);
+	case ONE_MSG_RSM_REPUBLISH:
+		return rsm_republish(client, &msg->rsm_publish);
+	case ONE_MSG_RSM_UNPUBLISH:
+		return rsm_unpublish(client, &msg->rsm_publish);
+	case ONE_MSG_RSM_CONNECT:
+		return rsm_connect(client, &msg->rsm_connect);
+	case ONE_MSG_RSM_DISCONNECT:
+		return rsm_disconnect(client, msg->id.id);
+	case ONE_MSG_RSM_TOPOLOGY:
+		return rsm_topology(client, &msg->rsm_topology);
+	case ONE_MSG_HELLO:
+	case ONE_MSG_MAX:
+		break;
+	}
+	client_kill(client, ONE_FAULT_PROTOCOL, "it sent a message of an unknown type");
+	return REQUEST_LATER;
+}
+
+/* Takes the descriptors of a message into client->fds; false: more than are allowed. */
+static bool
+take_fds(struct client *client, struct msghdr *header)
+{
+	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(header); cmsg != NULL; cmsg = CMSG_NXTHDR(header, cmsg)) {
+		size_t n;
+
+		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
+			continue;
+		n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof(int), sizeof(fd));
+			if (client->num_fds < ONE_MSG_FDS)
+				client->fds[client->num_fds++] = fd;
+			else
+				fd_discard(fd);
+		}
+	}
+	return (header->msg_flags & MSG_CTRUNC) == 0;
+}
+
+static void
+client_ready(struct watch *watch, uint32_t events)
+{
+	struct client *client = CONTAINER(watch, struct client, fd_watch);
+	union {
+		char bytes[CMSG_SPACE(ONE_MSG_FDS * sizeof(int))];
+		struct cmsghdr align;
+	} ancillary;
+	struct one_msg extra; /* when a request is under way, that one's stays as it is */
+	struct iovec iov = {client->busy ? &extra : &client->msg, sizeof(struct one_msg)};
+	struct msghdr header = {.msg_iov = &iov,
+	                        .msg_iovlen = 1,
+	                        .msg_control = &ancillary,
+	                        .msg_controllen = sizeof(ancillary.bytes)};
+	ssize_t n;
+	int error;
+
+	if (client->state > CLIENT_ATTACHED)
+		return;
+	n = recvmsg(client->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			client_kill(client, 0, strerror(errno));
+		return;
+	}
+	if (!take_fds(client, &header)) {
+		client_kill(client, ONE_FAULT_PROTOCOL, "it sent more descriptors than a message may have");
+	} else if (n == 0) {
+		client_kill(client, 0, NULL);
+	} else if (n != (ssize_t)sizeof(struct one_msg) || (header.msg_flags & MSG_TRUNC) != 0) {
+		client_kill(client, ONE_FAULT_PROTOCOL, "it sent a message of the wrong size");
+	} else if (client->busy) {
+		client_kill(client, ONE_FAULT_PROTOCOL, "it did not wait for its reply");
+	} else if ((client->msg.type == ONE_MSG_HELLO) != (client->state == CLIENT_CONNECTED)) {
+		client_kill(client, ONE_FAULT_PROTOCOL, "its messages begin otherwise than with one HELLO");
+	} else {
+		client->busy = true;
+		client->requests++;
+		memset(&client->reply, 0, sizeof(client->reply));
+		error = client->state == CLIENT_CONNECTED ? hello_request(client, &client->msg.hello)
+		                                          : dispatch(client);
+		if (error != REQUEST_LATER)
+			client_reply(client, error);
+		return;
+	}
+}
+
+/* ---- beginning ---- */
+
+/* The process that connected has ended, whoever else may still hold the socket. */
+static void
+process_ready(struct watch *watch, uint32_t events)
+{
+	client_kill(CONTAINER(watch, struct client, pid_watch), 0, NULL);
+}
+
+/*
+ * A descriptor of the process, so that its death is seen even while a child of
+ * its holds the socket, and so that its pid means nobody else.
+ */
+static int
+open_process(struct client *client)
+{
+	socklen_t len = sizeof(client->pidfd);
+	char path[32];
+	struct stat st;
+
+	if (getsockopt(client->fd, SOL_SOCKET, SO_PEERPIDFD, &client->pidfd, &len) == 0)
+		return 0;
+	client->pidfd = (int)syscall(SYS_pidfd_open, client->pid, 0);
+	if (client->pidfd < 0)
+		return -errno;
+	/* The pid might have been given to another process since it connected. */
+	snprintf(path, sizeof(path), "/proc/%d", (int)client->pid);
+	if (stat(path, &st) != 0 || (st.st_uid != client->uid && st.st_uid != 0))
+		return -ESRCH;
+	return 0;
+}
+
+static int
+identify(struct client *client)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
+		return -errno;
+	client->pid = client->process.pid = cred.pid;
+	client->uid = cred.uid;
+	client->gid = cred.gid;
+	len = sizeof(client->group);
+	if (getsockopt(client->fd, SOL_SOCKET, SO_PEERGROUPS, client->group, &len) == 0)
+		client->num_groups = len / sizeof(client->group[0]);
+	return open_process(client);
+}
+
+void
+client_accept(int fd)
+{
+	struct client *client = calloc(1, sizeof(*client));
+
+	if (client == NULL) {
+		close(fd);
+		return;
+	}
+	client->fd = fd;
+	client->pidfd = client->arena_fd = client->wake_fd = -1;
+	client->fd_watch.ready = client_ready;
+	client->pid_watch.ready = process_ready;
+	client->hello_deadline = control.now + CLIENT_HELLO_MS * NS_PER_MS;
+	LIST_INIT(&client->unused);
+	for (int i = 0; i < OBJECT_KINDS; i++)
+		table_init(&client->table[i], 0);
+	if (identify(client) == 0)
+		client->account = quota_connect(&control.quota, client->uid);
+	if (client->account == NULL || control_watch(client->pidfd, &client->pid_watch, EPOLLIN) != 0 ||
+	    control_watch(fd, &client->fd_watch, EPOLLIN) != 0) {
+		if (client->account != NULL)
+			quota_disconnect(&control.quota, client->account);
+		else
+			log_warning("pid %d of uid %u was turned away: too many connections, or it is not of "
+			            "this pid namespace\n",
+			            (int)client->pid, client->uid);
+		if (client->pidfd >= 0)
+			close(client->pidfd);
+		close(fd);
+		free(client);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&control.clients, client, link);
+}
+
+/* ---- memory ---- */
+
+int
+client_alloc(struct client *client, uint64_t size, uint64_t *offset)
+{
+	uint64_t limit, rounded = arena_rounded(size);
+	int error = quota_charge(&control.quota, client->account, &client->arena_charged, ONE_ARENA_SIZE, rounded,
+	                         &limit);
+
+	if (error != 0)
+		return error;
+	error = arena_alloc(&client->arena, size, offset);
+	if (error != 0)
+		quota_release(client->account, &client->arena_charged, rounded);
+	return error;
+}
+
+void
+client_free(struct client *client, uint64_t offset, uint64_t size)
+{
+	arena_free(&client->arena, offset, size);
+	quota_release(client->account, &client->arena_charged, arena_rounded(size));
+}
+
+/* ---- the end ---- */
+
+#define FOR_EACH(client, kind, object)                                                                   \
+	for (uint32_t index_ = 0; index_ < (client)->table[kind].size; index_++)                         \
+		if (((object) = table_at(&(client)->table[kind], index_)) != NULL)
+
+/* Nothing of this client is found by anybody any more; peers are told. */
+static void
+unhook(struct client *client)
+{
+	struct segment *segment, *next;
+	struct listener *listener;
+	struct cr *cr;
+	struct qp *qp;
+
+	for (segment = LIST_FIRST(&control.segments); segment != NULL; segment = next) {
+		next = LIST_NEXT(segment, link);
+		if (segment->client == client) {
+			segment_withdraw(segment);
+			segment_destroy(segment);
+		}
+	}
+	FOR_EACH(client, OBJECT_LISTENER, listener)
+		listener_close(listener);
+	FOR_EACH(client, OBJECT_CR, cr)
+		cr_destroy(cr);
+	FOR_EACH(client, OBJECT_QP, qp)
+		conn_detach(qp);
+}
+
+void
+client_kill(struct client *client, uint32_t fault, const char *reason)
+{
+	if (client->state > CLIENT_ATTACHED)
+		return;
+	if (reason != NULL)
+		log_notice("attachment of pid %d (%s, uid %u) ends: %s\n", (int)client->pid, client->program,
+		           client->uid, reason);
+	else
+		log_info("attachment of pid %d (%s, uid %u) ends\n", (int)client->pid, client->program,
+		         client->uid);
+	/* Pairs with the library's acquire load when it asks whether it is alive. */
+	if (fault != 0 && client->arena.base != NULL)
+		atomic_store_explicit(&((struct one_arena *)client->arena.base)->fault, fault,
+		                      memory_order_release);
+	client->state = CLIENT_LEAVING;
+	discard_fds(client);
+	/* A copy of the socket in another process would keep it in the epoll set. */
+	epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->fd, NULL);
+	epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->pidfd, NULL);
+	shutdown(client->fd, SHUT_RDWR);
+	close(client->fd);
+	close(client->pidfd);
+	if (client->arena_fd >= 0)
+		close(client->arena_fd);
+	client->fd = client->pidfd = client->arena_fd = -1;
+	unhook(client);
+}
+
+/* Everything on the core: in order, so one wait is enough for all. */
+static void
+remove_from_core(struct client *client)
+{
+	struct engine_command *command;
+	struct qp *qp;
+	struct cq *cq;
+
+	FOR_EACH(client, OBJECT_QP, qp) {
+		if (qp->added && !qp->removing)
+			command_send(qp_command(qp, ENGINE_QP_REMOVE, NULL, NULL));
+		qp->removing = true;
+	}
+	FOR_EACH(client, OBJECT_CQ, cq)
+		cq_remove(cq);
+	if (client->added) {
+		command = command_new(client, ENGINE_CLIENT_REMOVE, NULL, NULL);
+		command_send(command);
+	}
+}
+
+static void
+withdraw_keys(struct client *client)
+{
+	struct mr *mr;
+	struct mw *mw;
+
+	FOR_EACH(client, OBJECT_MW, mw)
+		mw_withdraw(mw);
+	FOR_EACH(client, OBJECT_MR, mr)
+		mr_withdraw(mr);
+}
+
+static void
+quiesced(struct client *client, void *object)
+{
+}
+
+static void
+release(struct client *client)
+{
+	struct object *object;
+
+	FOR_EACH(client, OBJECT_QP, object)
+		qp_destroy((struct qp *)object);
+	FOR_EACH(client, OBJECT_CQ, object)
+		cq_destroy((struct cq *)object);
+	FOR_EACH(client, OBJECT_MR, object)
+		mr_destroy((struct mr *)object);
+	FOR_EACH(client, OBJECT_REGION, object)
+		region_destroy((struct region *)object);
+	FOR_EACH(client, OBJECT_PZ, object)
+		pz_number_free(((struct pz *)object)->number);
+	for (int kind = 0; kind < OBJECT_KINDS; kind++) {
+		FOR_EACH(client, kind, object)
+			free(object);
+		table_fini(&client->table[kind]);
+	}
+	if (client->engine != NULL)
+		engine_client_free(client->engine);
+	if (client->arena.base != NULL) {
+		engine_guard_remove(client->arena.base);
+		arena_close(&client->arena);
+	}
+	if (client->wake_fd >= 0)
+		close(client->wake_fd);
+	client->account->bytes -= client->arena_charged;
+	if (client->attached)
+		quota_detach(&control.quota, client->account);
+	quota_disconnect(&control.quota, client->account);
+}
+
+/* One step of the end; true when the client can be freed. */
+static bool
+client_step(struct client *client)
+{
+	for (;;) {
+		if (client->commands != 0 || client->jobs != 0)
+			return false;
+		switch (client->state) {
+		case CLIENT_CONNECTED:
+		case CLIENT_ATTACHED:
+			return false;
+		case CLIENT_LEAVING:
+			client->state = CLIENT_REMOVING;
+			remove_from_core(client);
+			break;
+		case CLIENT_REMOVING:
+			client->state = CLIENT_QUIESCING;
+			withdraw_keys(client);
+			grace_defer(client, quiesced, NULL);
+			break;
+		case CLIENT_QUIESCING:
+			client->state = CLIENT_GONE;
+			return true;
+		case CLIENT_GONE:
+			return true;
+		}
+	}
+}
+
+void
+clients_poll(void)
+{
+	struct client *client, *next;
+
+	for (client = TAILQ_FIRST(&control.clients); client != NULL; client = next) {
+		next = TAILQ_NEXT(client, link);
+		if (client->state == CLIENT_CONNECTED && !client->busy && control.now >= client->hello_deadline)
+			client_kill(client, ONE_FAULT_PROTOCOL, "it did not say HELLO");
+		if (client_step(client)) {
+			TAILQ_REMOVE(&control.clients, client, link);
+			release(client);
+			free(client);
+		}
+	}
+}
+
+uint64_t
+clients_deadline(void)
+{
+	struct client *client;
+	uint64_t deadline = NEVER;
+
+	TAILQ_FOREACH(client, &control.clients, link) {
+		if (client->state == CLIENT_CONNECTED && !client->busy && client->hello_deadline < deadline)
+			deadline = client->hello_deadline;
+	}
+	return deadline;
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The loop of the control thread.
+ */
+#include "control/control.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "control/internal.h"
+
+#define EVENTS 64
+#define ENGINE_ROUNDS 16       /* of engine_poll in one loop */
+#define POLL_WORK_NS 50000ull  /* how often to look whether a grace period is over */
+#define FINI_NS (2 * NS_PER_S) /* for the cores to let go at the end */
+
+RTE_LOG_REGISTER(control_logtype, oneside.control, NOTICE);
+
+struct control control = {.epoll = -1, .stop_fd = -1, .listen_fd = -1};
+
+static bool stop_seen;
+static struct watch stop_watch, engine_watch;
+
+uint64_t
+control_clock(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t
+control_random(void)
+{
+	static uint64_t pool[32];
+	static unsigned int left;
+
+	if (left == 0) {
+		/* Up to 256 bytes are given whole, and never fail once the system has started. */
+		while (getrandom(pool, sizeof(pool), 0) != (ssize_t)sizeof(pool))
+			;
+		left = sizeof(pool) / sizeof(pool[0]);
+	}
+	return pool[--left];
+}
+
+int
+control_watch(int fd, struct watch *watch, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = watch};
+
+	return epoll_ctl(control.epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
+static void
+stop_ready(struct watch *watch, uint32_t events)
+{
+	uint64_t value;
+
+	if (read(control.stop_fd, &value, sizeof(value)) == (ssize_t)sizeof(value))
+		stop_seen = true;
+}
+
+/* Only wakes: engine_poll is called in every loop. */
+static void
+engine_ready(struct watch *watch, uint32_t events)
+{
+}
+
+static void
+on_event(const struct engine_event *event)
+{
+	if (event->type == ENGINE_EVENT_FAULT) {
+		client_kill(event->owner, event->value, "its rings are faulty");
+		return;
+	}
+	qp_engine_event(event->owner, event);
+}
+
+static const struct engine_handlers handlers = {.on_event = on_event, .on_frame = path_frame};
+
+static void
+poll_engine(void)
+{
+	struct client *faulty;
+
+	for (int i = 0; i < ENGINE_ROUNDS && engine_poll(&handlers) != 0; i++)
+		;
+	while ((faulty = engine_guard_fault()) != NULL)
+		client_kill(faulty, ONE_FAULT_MEMORY, "its memory was taken away under a mapping");
+}
+
+static uint64_t
+min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t
+next_deadline(void)
+{
+	uint64_t deadline = min64(paths_deadline(), conns_deadline());
+
+	deadline = min64(deadline, clients_deadline());
+	deadline = min64(deadline, hosts_deadline());
+	if (work_pending())
+		deadline = min64(deadline, control.now + POLL_WORK_NS);
+	if (paths_pending())
+		deadline = 0;
+	return deadline;
+}
+
+static int
+loop_once(uint64_t deadline)
+{
+	struct epoll_event events[EVENTS];
+	struct timespec wait = {0, 0}, *timeout = &wait;
+	int n;
+
+	control.now = control_clock();
+	if (deadline == NEVER) {
+		timeout = NULL;
+	} else if (deadline > control.now) {
+		wait.tv_sec = (time_t)((deadline - control.now) / NS_PER_S);
+		wait.tv_nsec = (long)((deadline - control.now) % NS_PER_S);
+	}
+	n = epoll_pwait2(control.epoll, events, EVENTS, timeout, NULL);
+	if (n < 0 && errno == ENOSYS) /* kernels before 5.11 */
+		n = epoll_wait(control.epoll, events, EVENTS,
+		               timeout == NULL ? -1
+		                               : (int)min64((uint64_t)wait.tv_sec * 1000 +
+		                                                    (uint64_t)(wait.tv_nsec + 999999) / 1000000,
+		                                            60000));
+	if (n < 0 && errno != EINTR)
+		return -errno;
+	control.now = control_clock();
+	/* First what the cores say: an application may already answer what they told it. */
+	poll_engine();
+	/* Clients are freed by clients_poll() only, so no watch of this batch vanishes under us. */
+	for (int i = 0; i < n; i++) {
+		struct watch *watch = events[i].data.ptr;
+
+		watch->ready(watch, events[i].events);
+	}
+	paths_poll();
+	work_poll();
+	hosts_poll();
+	conns_poll();
+	clients_poll();
+	return 0;
+}
+
+int
+control_init(const struct config *config, char *why, size_t why_len)
+{
+	int error;
+
+	memset(&control, 0, sizeof(control));
+	stop_seen = false;
+	control.config = config;
+	control.listen_fd = -1;
+	control.epoll = epoll_create1(EPOLL_CLOEXEC);
+	control.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	TAILQ_INIT(&control.clients);
+	TAILQ_INIT(&control.conns);
+	TAILQ_INIT(&control.waiting);
+	TAILQ_INIT(&control.dead);
+	LIST_INIT(&control.listeners);
+	LIST_INIT(&control.segments);
+	table_init(&control.pz_numbers, TABLE_MAX);
+	control.quota.max_clients = config->max_clients;
+	control.quota.max_clients_per_uid = config->max_clients_per_uid;
+	control.quota.max_bytes_per_uid = config->max_bytes_per_uid;
+	control.next_segment = 0x80000000u;
+	control.incarnation = control_random() | 1;
+	control.now = control_clock();
+	work_init();
+	stop_watch.ready = stop_ready;
+	engine_watch.ready = engine_ready;
+	if (control.epoll < 0 || control.stop_fd < 0) {
+		error = -errno;
+		snprintf(why, why_len, "epoll or eventfd: %s", strerror(errno));
+		goto fail;
+	}
+	error = control_watch(control.stop_fd, &stop_watch, EPOLLIN);
+	if (error == 0)
+		error = control_watch(engine_event_fd(), &engine_watch, EPOLLIN);
+	if (error != 0) {
+		snprintf(why, why_len, "epoll: %s", strerror(-error));
+		goto fail;
+	}
+	error = paths_init(config, why, why_len);
+	if (error != 0)
+		goto fail;
+	error = server_open(config, why, why_len);
+	if (error != 0) {
+		paths_fini();
+		goto fail;
+	}
+	error = telemetry_init();
+	if (error != 0)
+		log_warning("telemetry: %s; nothing about attachments can be asked\n", strerror(-error));
+	return 0;
+fail:
+	if (control.epoll >= 0)
+		close(control.epoll);
+	if (control.stop_fd >= 0)
+		close(control.stop_fd);
+	control.epoll = control.stop_fd = -1;
+	return error;
+}
+
+int
+control_run(void)
+{
+	int error = 0;
+
+	while (!stop_seen && error == 0)
+		error = loop_once(next_deadline());
+	return error;
+}
+
+void
+control_stop(void)
+{
+	const uint64_t one = 1;
+	int saved = errno;
+
+	/* A failed write means a stop that has not been read yet. */
+	if (write(control.stop_fd, &one, sizeof(one)) < 0)
+		errno = saved;
+}
+
+void
+control_fini(void)
+{
+	struct client *client;
+	uint64_t end = control_clock() + FINI_NS;
+
+	telemetry_fini();
+	server_close();
+	control.stopping = true;
+	TAILQ_FOREACH(client, &control.clients, link)
+		client_kill(client, 0, "the data plane ends");
+	while (!TAILQ_EMPTY(&control.clients) && control_clock() < end)
+		if (loop_once(control_clock() + NS_PER_MS) != 0)
+			break;
+	if (!TAILQ_EMPTY(&control.clients))
+		log_warning("the cores did not let go of all attachments in time\n");
+	paths_fini();
+	table_fini(&control.pz_numbers);
+	close(control.epoll);
+	close(control.stop_fd);
+	control.epoll = control.stop_fd = -1;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * HELLO: who wants what, and the arena for it.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "control/internal.h"
+
+#define DOORBELLS_AT 4096u
+#define CHANNELS_AT (DOORBELLS_AT + ((sizeof(struct one_doorbells) + 4095u) & ~4095u))
+#define ARENA_RESERVED (CHANNELS_AT + ONE_CHANNELS * sizeof(struct one_channel))
+
+static void
+lay_out(struct client *client)
+{
+	struct one_arena *header = (struct one_arena *)client->arena.base;
+
+	header->magic = ONE_ARENA_MAGIC;
+	header->version = ONE_ABI_VERSION;
+	header->size = ONE_ARENA_SIZE;
+	header->doorbells = DOORBELLS_AT;
+	header->channels = CHANNELS_AT;
+}
+
+static void
+init_tables(struct client *client)
+{
+	const struct one_limits *limits = &control.config->limits;
+
+	table_init(&client->table[OBJECT_PZ], limits->max_pz);
+	table_init(&client->table[OBJECT_CQ], limits->max_cq + 1); /* and the asynchronous one */
+	table_init(&client->table[OBJECT_QP], limits->max_qp < ONE_QPS_MAX ? limits->max_qp : ONE_QPS_MAX);
+	table_init(&client->table[OBJECT_LISTENER], limits->max_listen);
+	table_init(&client->table[OBJECT_CR], CLIENT_CRS_MAX);
+	table_init(&client->table[OBJECT_REGION], TABLE_MAX);
+	table_init(&client->table[OBJECT_MR], limits->max_mr);
+	table_init(&client->table[OBJECT_MW], limits->max_mw);
+}
+
+static void
+welcome(struct client *client)
+{
+	struct one_welcome *w = &client->reply.welcome;
+	const struct port *port = client->port;
+
+	w->version = ONE_ABI_VERSION;
+	w->idle = control.config->idle;
+	w->node_id = control.config->node;
+	w->port_index = port->index;
+	memcpy(w->port, port->info->name, sizeof(w->port));
+	w->mtu = port->info->path_mtu;
+	w->family = addr_from_wire(&port->info->addr, w->addr);
+	w->async_cq = client->async_cq->object.id;
+	w->arena_size = ONE_ARENA_SIZE;
+	w->async_cq_offset = client->async_cq->offset;
+	w->async_cq_log2 = client->async_cq->log2;
+	w->pid = getpid();
+	w->limits = control.config->limits;
+	w->limits.max_srq = 0;
+	w->limits.max_srq_wr = 0;
+}
+
+static void
+hello_done(struct engine_command *command, void *object)
+{
+	struct client *client = object;
+
+	if (command->status == 0 && client->added) {
+		client->async_cq->object.busy = false;
+		if (client->state == CLIENT_CONNECTED) {
+			client->state = CLIENT_ATTACHED;
+			control.attached_ever++;
+			welcome(client);
+			client_reply(client, 0);
+			log_info("pid %d (%s, uid %u) attached to port %s\n", (int)client->pid, client->program,
+			         client->uid, client->port->info->name);
+		}
+		return;
+	}
+	if (client->state == CLIENT_CONNECTED) {
+		client_reply(client, command->status != 0 ? command->status : -ENOMEM);
+		client_kill(client, 0, "the core did not take it");
+	}
+}
+
+static void
+client_added(struct engine_command *command, void *object)
+{
+	struct client *client = object;
+
+	client->added = command->status == 0;
+}
+
+static int
+start(struct client *client)
+{
+	struct engine_client_config config = {.owner = client};
+	int error;
+
+	client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (client->wake_fd < 0)
+		return refuse(client, -errno, ONE_SUBJECT_MEMORY, 0);
+	client->arena_fd = arena_open(&client->arena, ONE_ARENA_SIZE, ARENA_RESERVED);
+	if (client->arena_fd < 0) {
+		error = client->arena_fd;
+		client->arena_fd = -1;
+		return refuse(client, error, ONE_SUBJECT_MEMORY, ARENA_RESERVED);
+	}
+	/* Sealed, but huge pages or a memory limit may still make it fault. */
+	error = engine_guard_add(client->arena.base, ONE_ARENA_SIZE, client);
+	if (error != 0)
+		return refuse(client, error, ONE_SUBJECT_MEMORY, 0);
+	lay_out(client);
+	init_tables(client);
+	config.arena = client->arena.base;
+	config.wake_fd = client->wake_fd;
+	client->engine = engine_client_new(&config);
+	if (client->engine == NULL)
+		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+	command_send(command_new(client, ENGINE_CLIENT_ADD, client_added, client));
+	error = cq_start(client, ASYNC_CQ_LOG2, &client->async_cq, hello_done);
+	return error == 0 ? REQUEST_LATER : error;
+}
+
+/* A refused HELLO ends the attachment, since nothing else may follow. */
+int
+hello_request(struct client *client, const struct one_hello *hello)
+{
+	char name[ONE_PORT_NAME];
+	uint64_t limit;
+	int error;
+
+	memcpy(name, hello->port, sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	memcpy(client->program, hello->program, sizeof(client->program));
+	client->program[sizeof(client->program) - 1] = '\0';
+	for (char *c = client->program; *c != '\0'; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	client->kind = hello->kind;
+	client->port = name[0] == '\0' ? &control.port[0] : path_port_by_name(name);
+	if (hello->magic != ONE_MSG_MAGIC || hello->version != ONE_ABI_VERSION)
+		error = refuse(client, -EPROTO, ONE_SUBJECT_VERSION, ONE_ABI_VERSION);
+	else if (hello->kind != ONE_KIND_DAT && hello->kind != ONE_KIND_RSM)
+		error = refuse(client, -EINVAL, ONE_SUBJECT_NONE, hello->kind);
+	else if (client->port == NULL)
+		error = refuse(client, -ENODEV, ONE_SUBJECT_PORT, control.num_ports);
+	else if (quota_attach(&control.quota, client->account, &limit) != 0)
+		error = refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+	else {
+		client->attached = true;
+		error = start(client);
+	}
+	if (error == REQUEST_LATER)
+		return error;
+	client_reply(client, error);
+	client_kill(client, 0, "its HELLO was refused");
+	return REQUEST_LATER;
+}

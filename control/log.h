@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CONTROL_LOG_H
+#define CONTROL_LOG_H
+
+#include <rte_log.h>
+
+extern int control_logtype;
+
+#define log_error(...) rte_log(RTE_LOG_ERR, (uint32_t)control_logtype, "control: " __VA_ARGS__)
+#define log_warning(...) rte_log(RTE_LOG_WARNING, (uint32_t)control_logtype, "control: " __VA_ARGS__)
+#define log_notice(...) rte_log(RTE_LOG_NOTICE, (uint32_t)control_logtype, "control: " __VA_ARGS__)
+#define log_info(...) rte_log(RTE_LOG_INFO, (uint32_t)control_logtype, "control: " __VA_ARGS__)
+#define log_debug(...) rte_log(RTE_LOG_DEBUG, (uint32_t)control_logtype, "control: " __VA_ARGS__)
+
+#endif

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ids; protection zones; completion rings; staging memory.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/internal.h"
+
+static const enum one_subject subjects[OBJECT_KINDS] = {
+	[OBJECT_PZ] = ONE_SUBJECT_PZ,         [OBJECT_CQ] = ONE_SUBJECT_CQ_SEND,
+	[OBJECT_QP] = ONE_SUBJECT_QP,         [OBJECT_LISTENER] = ONE_SUBJECT_LISTENER,
+	[OBJECT_CR] = ONE_SUBJECT_CR,         [OBJECT_REGION] = ONE_SUBJECT_REGION,
+	[OBJECT_MR] = ONE_SUBJECT_MR,         [OBJECT_MW] = ONE_SUBJECT_MW,
+};
+
+/* Busy; NULL when the table is full: then the refusal is noted, as far as it concerns a request. */
+void *
+object_new(struct client *client, enum object_kind kind, size_t size)
+{
+	struct table *table = &client->table[kind];
+	struct object *object = calloc(1, size);
+
+	if (object == NULL)
+		return NULL;
+	object->id = table_add(table, object);
+	if (object->id == 0) {
+		free(object);
+		return NULL;
+	}
+	object->kind = kind;
+	object->client = client;
+	object->busy = true;
+	return object;
+}
+
+void
+object_free(void *memory)
+{
+	struct object *object = memory;
+
+	table_remove(&object->client->table[object->kind], object->id);
+	free(object);
+}
+
+void *
+object_get(struct client *client, enum object_kind kind, uint32_t id)
+{
+	struct object *object = table_get(&client->table[kind], id);
+
+	return object != NULL && !object->busy ? object : NULL;
+}
+
+static int
+refuse_new(struct client *client, enum object_kind kind)
+{
+	const struct table *table = &client->table[kind];
+
+	if (table->used >= table->max)
+		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, table->max);
+	return refuse(client, -ENOMEM, subjects[kind], 0);
+}
+
+/* ---- protection zones ---- */
+
+uint32_t
+pz_number_new(void *owner)
+{
+	return table_add(&control.pz_numbers, owner);
+}
+
+void
+pz_number_free(uint32_t number)
+{
+	table_remove(&control.pz_numbers, number);
+}
+
+int
+pz_create(struct client *client)
+{
+	struct pz *pz = object_new(client, OBJECT_PZ, sizeof(*pz));
+
+	if (pz == NULL)
+		return refuse_new(client, OBJECT_PZ);
+	pz->number = pz_number_new(pz);
+	if (pz->number == 0) {
+		object_free(pz);
+		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, TABLE_MAX);
+	}
+	pz->object.busy = false;
+	client->reply.id.id = pz->object.id;
+	return 0;
+}
+
+int
+pz_free(struct client *client, uint32_t id)
+{
+	struct pz *pz = object_get(client, OBJECT_PZ, id);
+
+	if (pz == NULL)
+		return refuse(client, -EINVAL, ONE_SUBJECT_PZ, id);
+	if (pz->object.users != 0)
+		return refuse(client, -EBUSY, ONE_SUBJECT_PZ, pz->object.users);
+	pz_number_free(pz->number);
+	object_free(pz);
+	return 0;
+}
+
+/* ---- completion rings ---- */
+
+static uint64_t
+ring_size(uint32_t log2)
+{
+	return sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << log2);
+}
+
+/* One more than the application asked for: the engine keeps an entry for ONE_CQE_SWITCHED. */
+static int
+ring_log2(struct client *client, uint32_t entries, uint32_t *log2)
+{
+	uint32_t max = control.config->limits.max_cq_entries;
+
+	if (entries == 0)
+		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT, entries);
+	if (entries > max || entries >= 1u << ONE_RING_LOG2_MAX)
+		return refuse(client, -EINVAL, ONE_SUBJECT_QUOTA, max);
+	for (*log2 = 1; 1u << *log2 < entries + 1;)
+		++*log2;
+	return 0;
+}
+
+static struct cq *
+cq_new(struct client *client, uint32_t log2)
+{
+	struct cq *cq = object_new(client, OBJECT_CQ, sizeof(*cq));
+	struct engine_cq_config config;
+
+	if (cq == NULL) {
+		refuse_new(client, OBJECT_CQ);
+		return NULL;
+	}
+	cq->log2 = log2;
+	if (client_alloc(client, ring_size(log2), &cq->offset) != 0) {
+		refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+		object_free(cq);
+		return NULL;
+	}
+	config = (struct engine_cq_config){.owner = cq,
+	                                   .id = cq->object.id,
+	                                   .offset = cq->offset,
+	                                   .log2 = log2,
+	                                   .async_cq = client->async_cq != NULL ? client->async_cq->engine
+	                                                                        : NULL};
+	cq->engine = engine_cq_new(client->engine, &config);
+	if (cq->engine == NULL) {
+		refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+		client_free(client, cq->offset, ring_size(log2));
+		object_free(cq);
+		return NULL;
+	}
+	return cq;
+}
+
+int
+cq_start(struct client *client, uint32_t log2, struct cq **out, command_done *done)
+{
+	struct cq *cq = cq_new(client, log2);
+	struct engine_command *command;
+
+	if (cq == NULL)
+		return client->reply.subject == ONE_SUBJECT_QUOTA ? -EDQUOT : -ENOMEM;
+	*out = cq;
+	/* HELLO's callback is told of the client, the others of the ring. */
+	command = command_new(client, ENGINE_CQ_ADD, done, client->async_cq == cq ? (void *)client : cq);
+	command->cq = cq->engine;
+	command->cq_config = (struct engine_cq_config){.owner = cq,
+	                                               .id = cq->object.id,
+	                                               .offset = cq->offset,
+	                                               .log2 = cq->log2,
+	                                               .async_cq = cq == client->async_cq
+	                                                                   ? NULL
+	                                                                   : client->async_cq->engine};
+	command_send(command);
+	return 0;
+}
+
+static void
+cq_reply(struct client *client, const struct cq *cq)
+{
+	client->reply.cq = (struct one_cq_created){
+		.cq = cq->object.id,
+		.log2 = cq->log2,
+		.offset = cq->offset,
+	};
+	client_reply(client, 0);
+}
+
+static void
+cq_added(struct engine_command *command, void *object)
+{
+	struct cq *cq = object;
+	struct client *client = cq->object.client;
+
+	if (command->status == 0) {
+		cq->object.busy = false;
+		cq_reply(client, cq);
+		return;
+	}
+	cq_destroy(cq);
+	client_reply(client, refuse(client, command->status, ONE_SUBJECT_MEMORY, 0));
+}
+
+int
+cq_create(struct client *client, uint32_t entries)
+{
+	struct cq *cq;
+	uint32_t log2 = 0;
+	int error = ring_log2(client, entries, &log2);
+
+	if (error == 0)
+		error = cq_start(client, log2, &cq, cq_added);
+	return error == 0 ? REQUEST_LATER : error;
+}
+
+/* Old rings that the application says it has read to the end (lying harms only itself), or all. */
+static void
+free_old_rings(struct cq *cq, bool all)
+{
+	struct client *client = cq->object.client;
+	struct old_ring **link = &cq->old, *old;
+
+	while ((old = *link) != NULL) {
+		const struct one_cq_shm *shm = (const struct one_cq_shm *)(client->arena.base + old->offset);
+
+		if (!all && atomic_load_explicit(&shm->head, memory_order_relaxed) !=
+		                    atomic_load_explicit(&shm->tail, memory_order_relaxed)) {
+			link = &old->next;
+			continue;
+		}
+		*link = old->next;
+		client_free(client, old->offset, ring_size(old->log2));
+		free(old);
+	}
+}
+
+struct resize {
+	struct cq *cq;
+	struct old_ring *old; /* what is to be replaced */
+	uint64_t offset;
+	uint32_t log2;
+};
+
+static void
+cq_resized(struct engine_command *command, void *object)
+{
+	struct resize *resize = object;
+	struct cq *cq = resize->cq;
+	struct client *client = cq->object.client;
+
+	cq->object.busy = false;
+	if (command->status != 0) {
+		client_free(client, resize->offset, ring_size(resize->log2));
+		free(resize->old);
+		client_reply(client, refuse(client, command->status, ONE_SUBJECT_MEMORY, 0));
+	} else {
+		*resize->old = (struct old_ring){cq->old, cq->offset, cq->log2};
+		cq->old = resize->old;
+		cq->offset = resize->offset;
+		cq->log2 = resize->log2;
+		cq_reply(client, cq);
+	}
+	free(resize);
+}
+
+int
+cq_resize_request(struct client *client, const struct one_cq_resize *args)
+{
+	struct cq *cq = object_get(client, OBJECT_CQ, args->cq);
+	struct engine_command *command;
+	struct resize *resize;
+	uint64_t offset;
+	uint32_t log2 = 0;
+	int error;
+
+	if (cq == NULL || cq == client->async_cq)
+		return refuse(client, -EINVAL, ONE_SUBJECT_CQ_SEND, args->cq);
+	error = ring_log2(client, args->entries, &log2);
+	if (error != 0)
+		return error;
+	free_old_rings(cq, false);
+	error = client_alloc(client, ring_size(log2), &offset);
+	if (error != 0)
+		return refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+	resize = malloc(sizeof(*resize));
+	if (resize != NULL)
+		*resize = (struct resize){cq, malloc(sizeof(struct old_ring)), offset, log2};
+	if (resize == NULL || resize->old == NULL) {
+		free(resize);
+		client_free(client, offset, ring_size(log2));
+		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+	}
+	cq->object.busy = true;
+	command = command_new(client, ENGINE_CQ_RESIZE, cq_resized, resize);
+	command->cq = cq->engine;
+	command->cq_config.offset = offset;
+	command->cq_config.log2 = log2;
+	command_send(command);
+	return REQUEST_LATER;
+}
+
+void
+cq_destroy(struct cq *cq)
+{
+	struct client *client = cq->object.client;
+
+	free_old_rings(cq, true);
+	engine_cq_free(cq->engine);
+	client_free(client, cq->offset, ring_size(cq->log2));
+	if (client->async_cq == cq)
+		client->async_cq = NULL;
+	object_free(cq);
+}
+
+static void
+cq_removed(struct engine_command *command, void *object)
+{
+	struct cq *cq = object;
+	struct client *client = cq->object.client;
+
+	cq_destroy(cq);
+	client_reply(client, 0);
+}
+
+int
+cq_free(struct client *client, uint32_t id)
+{
+	struct cq *cq = object_get(client, OBJECT_CQ, id);
+	struct engine_command *command;
+
+	if (cq == NULL || cq == client->async_cq)
+		return refuse(client, -EINVAL, ONE_SUBJECT_CQ_SEND, id);
+	if (cq->object.users != 0 || cq->posts != 0)
+		return refuse(client, -EBUSY, ONE_SUBJECT_CQ_SEND, cq->object.users);
+	cq->object.busy = true;
+	command = command_new(client, ENGINE_CQ_REMOVE, cq_removed, cq);
+	command->cq = cq->engine;
+	command_send(command);
+	return REQUEST_LATER;
+}
+
+void
+cq_remove(struct cq *cq)
+{
+	struct engine_command *command = command_new(cq->object.client, ENGINE_CQ_REMOVE, NULL, NULL);
+
+	command->cq = cq->engine;
+	command_send(command);
+}
+
+/* As far as the application has told; an honest one never takes more than there was. */
+bool
+cq_has_room(const struct cq *cq)
+{
+	const struct one_cq_shm *shm = (const struct one_cq_shm *)(cq->object.client->arena.base + cq->offset);
+	uint32_t taken = atomic_load_explicit(&shm->head, memory_order_relaxed);
+	uint32_t stored = atomic_load_explicit(&shm->tail, memory_order_relaxed);
+
+	return stored - taken + cq->posts < (1u << cq->log2) - 1;
+}
+
+static void
+cq_posted(struct engine_command *command, void *object)
+{
+	struct cq *cq = object;
+
+	cq->posts--;
+}
+
+void
+cq_post(struct cq *cq, const struct one_cqe *event)
+{
+	struct engine_command *command = command_new(cq->object.client, ENGINE_CQ_POST, cq_posted, cq);
+
+	cq->posts++;
+	command->cq = cq->engine;
+	command->event = *event;
+	command_send(command);
+}
+
+/* ---- staging ---- */
+
+int
+staging_create(struct client *client, const struct one_staging *args)
+{
+	struct pz *pz = object_get(client, OBJECT_PZ, args->pz);
+	uint64_t offset, size = arena_rounded(args->size);
+	struct mr *mr;
+	int error;
+
+	if (pz == NULL)
+		return refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
+	if (args->size == 0 || args->size > STAGING_MAX || client->staged + size > STAGING_MAX)
+		return refuse(client, -EINVAL, ONE_SUBJECT_LENGTH, STAGING_MAX);
+	error = client_alloc(client, size, &offset);
+	if (error != 0)
+		return refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+	mr = mr_staging(client, pz, offset, size);
+	if (mr == NULL) {
+		client_free(client, offset, size);
+		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_MR].max);
+	}
+	client->staged += size;
+	client->reply.staged = (struct one_staged){
+		.offset = offset,
+		.size = size,
+		.lkey = mr->entry->key,
+	};
+	return 0;
+}

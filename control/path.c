@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ports as the control thread sees them: addresses, the way to a neighbour, and
+ * management datagrams on QP1.  Datagrams to an address of our own never touch a
+ * port: they wait in a queue for the next loop.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/internal.h"
+
+#define RESPONSE_TIMEOUT 20u /* code: 4.3 s */
+#define MAX_RETRIES 15u
+#define RETRY_NS (250 * NS_PER_MS)
+#define HALF_OPEN_MAX 4096u
+#define HOPS 64u
+
+struct held_mad {
+	STAILQ_ENTRY(held_mad) link; /* looped */
+	TAILQ_ENTRY(held_mad) unresolved;
+	struct port *port;
+	struct cm_path path; /* looped: as the receiver answers it */
+	uint8_t mad[CM_MAD_LEN];
+};
+
+static STAILQ_HEAD(, held_mad) looped;
+static TAILQ_HEAD(, held_mad) unresolved;
+static uint32_t num_looped, num_unresolved;
+static struct neigh_env neigh_env;
+
+/* ---- addresses ---- */
+
+void
+addr_to_wire(uint16_t family, const uint8_t bytes[16], struct wire_addr *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (family == AF_INET6) {
+		memcpy(out->gid, bytes, 16);
+		return;
+	}
+	out->gid[10] = out->gid[11] = 0xff;
+	memcpy(&out->gid[12], bytes, 4);
+}
+
+uint16_t
+addr_from_wire(const struct wire_addr *addr, uint8_t bytes[16])
+{
+	memset(bytes, 0, 16);
+	if (!wire_addr_is_v4(addr)) {
+		memcpy(bytes, addr->gid, 16);
+		return AF_INET6;
+	}
+	memcpy(bytes, &addr->gid[12], 4);
+	return AF_INET;
+}
+
+const char *
+addr_text(const struct wire_addr *addr)
+{
+	static char text[INET6_ADDRSTRLEN];
+	uint8_t bytes[16];
+	uint16_t family = addr_from_wire(addr, bytes);
+
+	return inet_ntop(family, bytes, text, sizeof(text));
+}
+
+static bool
+same_addr(const struct wire_addr *a, const struct wire_addr *b)
+{
+	return memcmp(a->gid, b->gid, sizeof(a->gid)) == 0;
+}
+
+struct port *
+path_own(const struct wire_addr *addr)
+{
+	for (uint32_t i = 0; i < control.num_ports; i++)
+		if (same_addr(&control.port[i].info->addr, addr))
+			return &control.port[i];
+	return NULL;
+}
+
+struct port *
+path_port_by_name(const char *name)
+{
+	for (uint32_t i = 0; i < control.num_ports; i++)
+		if (strcmp(control.port[i].info->name, name) == 0)
+			return &control.port[i];
+	return NULL;
+}
+
+bool
+path_goes_by(const struct port *port, const struct wire_addr *dst, const struct wire_addr *hop)
+{
+	struct config_addr to = {0};
+	struct wire_addr gateway;
+
+	if (same_addr(dst, hop))
+		return true;
+	if (port->config->gateway.family == 0)
+		return false;
+	addr_to_wire(port->config->gateway.family, port->config->gateway.bytes, &gateway);
+	if (!same_addr(&gateway, hop))
+		return false;
+	to.family = addr_from_wire(dst, to.bytes);
+	return !config_on_link(&port->config->addr, &to);
+}
+
+/* ---- sending ---- */
+
+static void
+send_frame(struct port *port, const struct cm_path *path, const uint8_t dst_mac[6],
+           const uint8_t mad[CM_MAD_LEN])
+{
+	struct wire_path wire = {
+		.src = path->src,
+		.dst = path->dst,
+		.udp_src_port = wire_udp_source_port(path->flow_label, 1, 1),
+		.tos = path->traffic_class,
+		.ttl = path->hop_limit != 0 ? path->hop_limit : HOPS,
+		.flow_label = path->flow_label,
+	};
+	struct wire_build build = {
+		.opcode = WIRE_UD_SEND_ONLY,
+		.qpn = 1,
+		.psn = port->mad_psn,
+		.qkey = WIRE_QKEY_GSI,
+		.src_qpn = 1,
+		.payload_len = CM_MAD_LEN,
+	};
+	uint8_t frame[WIRE_HEADERS_MAX + CM_MAD_LEN + 4 + WIRE_ICRC_LEN];
+	struct wire_template template;
+	uint32_t len;
+
+	port->mad_psn = (port->mad_psn + 1) & 0xffffff;
+	memcpy(wire.src_mac, port->info->mac, sizeof(wire.src_mac));
+	memcpy(wire.dst_mac, dst_mac, sizeof(wire.dst_mac));
+	wire_template_init(&template, &wire);
+	len = wire_frame_len(&template, build.opcode, build.payload_len);
+	if (len > sizeof(frame))
+		return;
+	memcpy(wire_build(&template, &build, frame), mad, CM_MAD_LEN);
+	wire_finish(&template, &build, frame);
+	/* What is lost is sent again by who waits for an answer. */
+	if (engine_send_frame(port->index, frame, len) != 0)
+		log_debug("port %s: a management datagram could not be sent\n", port->info->name);
+}
+
+static void
+loop_mad(struct port *to, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN])
+{
+	struct held_mad *held = num_looped < LOOPED_MADS_MAX ? malloc(sizeof(*held)) : NULL;
+
+	if (held == NULL)
+		return;
+	held->port = to;
+	held->path = *path;
+	held->path.port = to->index;
+	held->path.src = path->dst;
+	held->path.dst = path->src;
+	memcpy(held->mad, mad, CM_MAD_LEN);
+	STAILQ_INSERT_TAIL(&looped, held, link);
+	num_looped++;
+}
+
+static void
+mad_resolved(void *user, int status, const uint8_t mac[6])
+{
+	struct held_mad *held = user;
+
+	TAILQ_REMOVE(&unresolved, held, unresolved);
+	num_unresolved--;
+	if (status == 0)
+		send_frame(held->port, &held->path, mac, held->mad);
+	free(held);
+}
+
+void
+path_send_mad(struct port *port, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN])
+{
+	struct port *own = path_own(&path->dst);
+	struct held_mad *held;
+	uint8_t mac[6];
+	int error;
+
+	if (own != NULL) {
+		loop_mad(own, path, mad);
+		return;
+	}
+	held = num_unresolved < UNRESOLVED_MADS_MAX ? malloc(sizeof(*held)) : NULL;
+	if (held == NULL)
+		return;
+	held->port = port;
+	held->path = *path;
+	memcpy(held->mad, mad, CM_MAD_LEN);
+	error = neigh_resolve(control.neigh, port->index, &path->dst, control.now, mac, mad_resolved, held);
+	if (error == -EINPROGRESS) {
+		TAILQ_INSERT_TAIL(&unresolved, held, unresolved);
+		num_unresolved++;
+		return;
+	}
+	if (error == 0)
+		send_frame(port, path, mac, mad);
+	free(held);
+}
+
+/* ---- receiving ---- */
+
+static void
+input_mad(struct port *port, const struct cm_path *reply_path, const uint8_t *mad, uint32_t len)
+{
+	if (len == CM_MAD_LEN && host_mad(port, reply_path, mad))
+		return;
+	cm_input(port->cm, reply_path, mad, len, control.now);
+}
+
+void
+path_frame(uint16_t index, uint8_t *frame, uint32_t len, const struct wire_packet *packet)
+{
+	struct port *port;
+	struct cm_path path;
+
+	if (index >= control.num_ports)
+		return;
+	port = &control.port[index];
+	if (packet == NULL) {
+		neigh_input(control.neigh, index, frame, len, control.now);
+		return;
+	}
+	/* What claims to come from ourselves did not come by a port. */
+	if (packet->qpn != 1 || packet->opcode != WIRE_UD_SEND_ONLY || packet->qkey != WIRE_QKEY_GSI ||
+	    !same_addr(&packet->dst, &port->info->addr) || path_own(&packet->src) != NULL)
+		return;
+	path = (struct cm_path){.port = index, .src = packet->dst, .dst = packet->src, .hop_limit = HOPS};
+	input_mad(port, &path, packet->payload, packet->payload_len);
+}
+
+void
+paths_poll(void)
+{
+	/* Those that are there now: their answers wait for the next loop. */
+	for (uint32_t n = num_looped; n > 0; n--) {
+		struct held_mad *held = STAILQ_FIRST(&looped);
+
+		STAILQ_REMOVE_HEAD(&looped, link);
+		num_looped--;
+		input_mad(held->port, &held->path, held->mad, CM_MAD_LEN);
+		free(held);
+	}
+	for (uint32_t i = 0; i < control.num_ports; i++)
+		if (cm_deadline(control.port[i].cm) <= control.now)
+			cm_timeout(control.port[i].cm, control.now);
+	if (neigh_deadline(control.neigh) <= control.now)
+		neigh_timeout(control.neigh, control.now);
+}
+
+bool
+paths_pending(void)
+{
+	return num_looped != 0;
+}
+
+uint64_t
+paths_deadline(void)
+{
+	uint64_t deadline = neigh_deadline(control.neigh);
+
+	for (uint32_t i = 0; i < control.num_ports; i++)
+		if (cm_deadline(control.port[i].cm) < deadline)
+			deadline = cm_deadline(control.port[i].cm);
+	return deadline;
+}
+
+/* ---- beginning and end ---- */
+
+static void
+env_send(struct cm_env *env, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN])
+{
+	path_send_mad((struct port *)(void *)((char *)env - offsetof(struct port, env)), path, mad);
+}
+
+static uint64_t
+env_random(struct cm_env *env)
+{
+	return control_random();
+}
+
+static void
+env_frame(struct neigh_env *env, uint16_t port, const uint8_t *frame, uint32_t len)
+{
+	if (engine_send_frame(port, frame, len) != 0)
+		log_debug("port %u: a frame could not be sent\n", port);
+}
+
+static void
+env_changed(struct neigh_env *env, uint16_t port, const struct wire_addr *addr, const uint8_t mac[6])
+{
+	if (port < control.num_ports)
+		conns_path_changed(&control.port[port], addr, mac);
+}
+
+/* Stable over restarts, since peers tell devices apart by it: the MAC as EUI-64. */
+static uint64_t
+guid_of(const uint8_t mac[6])
+{
+	const uint8_t bytes[8] = {mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
+	uint64_t guid = 0;
+
+	for (int i = 0; i < 8; i++)
+		guid = guid << 8 | bytes[i];
+	return guid;
+}
+
+static int
+port_init(struct port *port, uint16_t index, const struct config *config)
+{
+	port->index = index;
+	port->info = engine_port(index);
+	port->mad_psn = (uint32_t)control_random() & 0xffffff;
+	port->config = &config->port[index];
+	for (uint32_t i = 0; i < config->num_ports; i++)
+		if (strncmp(config->port[i].name, port->info->name, ONE_PORT_NAME) == 0)
+			port->config = &config->port[i];
+	port->env = (struct cm_env){
+		.send = env_send,
+		.event = conn_event,
+		.random = env_random,
+		.guid = guid_of(port->info->mac),
+		.response_timeout = RESPONSE_TIMEOUT,
+		.max_retries = MAX_RETRIES,
+		.retry_interval = RETRY_NS,
+		.max_half_open = HALF_OPEN_MAX,
+	};
+	port->cm = cm_new(&port->env);
+	return port->cm == NULL ? -ENOMEM : 0;
+}
+
+int
+paths_init(const struct config *config, char *why, size_t why_len)
+{
+	struct neigh_port ports[CONFIG_PORTS_MAX];
+	uint32_t n = engine_num_ports();
+	int error = 0;
+
+	STAILQ_INIT(&looped);
+	TAILQ_INIT(&unresolved);
+	num_looped = num_unresolved = 0;
+	memset(ports, 0, sizeof(ports));
+	for (uint32_t i = 0; i < n && i < CONFIG_PORTS_MAX && error == 0; i++) {
+		struct port *port = &control.port[i];
+
+		error = port_init(port, (uint16_t)i, config);
+		if (error != 0)
+			break;
+		control.num_ports++;
+		memcpy(ports[i].mac, port->info->mac, sizeof(ports[i].mac));
+		ports[i].addr = port->info->addr;
+		ports[i].prefix = port->config->addr.prefix;
+		ports[i].has_gateway = port->config->gateway.family != 0;
+		if (ports[i].has_gateway)
+			addr_to_wire(port->config->gateway.family, port->config->gateway.bytes,
+			             &ports[i].gateway);
+	}
+	neigh_env = (struct neigh_env){.send = env_frame, .changed = env_changed};
+	if (error == 0)
+		control.neigh = neigh_new(&neigh_env, ports, (uint16_t)control.num_ports);
+	if (control.neigh == NULL) {
+		snprintf(why, why_len, "no memory for the ports' connection managers; free some");
+		paths_fini();
+		return -ENOMEM;
+	}
+	neigh_announce(control.neigh, control.now);
+	return 0;
+}
+
+void
+paths_fini(void)
+{
+	struct conn_list *lists[] = {&control.conns, &control.dead};
+	struct held_mad *held;
+	struct conn *conn;
+
+	/* Without their queue pairs, only time-waits are left. */
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		while ((conn = TAILQ_FIRST(lists[i])) != NULL) {
+			TAILQ_REMOVE(lists[i], conn, link);
+			free(conn);
+		}
+	}
+	while ((held = STAILQ_FIRST(&looped)) != NULL) {
+		STAILQ_REMOVE_HEAD(&looped, link);
+		free(held);
+	}
+	while ((held = TAILQ_FIRST(&unresolved)) != NULL) {
+		TAILQ_REMOVE(&unresolved, held, unresolved);
+		free(held);
+	}
+	num_looped = num_unresolved = 0;
+	for (uint32_t i = 0; i < control.num_ports; i++)
+		cm_free(control.port[i].cm);
+	control.num_ports = 0;
+	if (control.neigh != NULL)
+		neigh_free(control.neigh);
+	control.neigh = NULL;
+}

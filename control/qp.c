@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Queue pairs: their rings, their numbers, their core.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "control/internal.h"
+
+#define QPN_BUCKETS 4096u
+#define QPN_TRIES 16
+
+static struct qp *qpn_bucket[QPN_BUCKETS];
+
+static struct qp **
+bucket_of(uint32_t qpn)
+{
+	return &qpn_bucket[(qpn ^ qpn >> 12) % QPN_BUCKETS];
+}
+
+struct qp *
+qp_by_qpn(uint32_t qpn)
+{
+	struct qp *qp = *bucket_of(qpn);
+
+	while (qp != NULL && qp->config.qpn != qpn)
+		qp = qp->qpn_next;
+	return qp;
+}
+
+static void
+qpn_unlink(struct qp *qp)
+{
+	struct qp **link = bucket_of(qp->config.qpn);
+
+	while (*link != NULL && *link != qp)
+		link = &(*link)->qpn_next;
+	if (*link != NULL)
+		*link = qp->qpn_next;
+}
+
+struct one_qp_shm *
+qp_shm(const struct qp *qp)
+{
+	return qp->config.shm == 0 ? NULL
+	                           : (struct one_qp_shm *)(qp->object.client->arena.base + qp->config.shm);
+}
+
+struct engine_command *
+qp_command(struct qp *qp, enum engine_command_type type, command_done *done, void *object)
+{
+	struct engine_command *command = command_new(qp->object.client, type, done, object);
+
+	command->qp = qp->engine;
+	return command;
+}
+
+void
+qp_set_state(struct qp *qp, enum one_qp_state state)
+{
+	struct engine_command *command = qp_command(qp, ENGINE_QP_STATE, NULL, NULL);
+
+	qp->state = state;
+	command->state = state;
+	command_send(command);
+}
+
+/* ---- what it refers to ---- */
+
+static void
+cq_hold(struct cq *cq)
+{
+	if (cq != NULL)
+		cq->object.users++;
+}
+
+static void
+cq_drop(struct cq *cq)
+{
+	if (cq != NULL)
+		cq->object.users--;
+}
+
+static void
+hold(struct qp *qp)
+{
+	cq_hold(qp->send_cq);
+	cq_hold(qp->recv_cq);
+	cq_hold(qp->conn_cq);
+	if (qp->pz != NULL)
+		qp->pz->object.users++;
+}
+
+static void
+drop(struct qp *qp)
+{
+	cq_drop(qp->send_cq);
+	cq_drop(qp->recv_cq);
+	cq_drop(qp->conn_cq);
+	if (qp->pz != NULL)
+		qp->pz->object.users--;
+	qp->send_cq = qp->recv_cq = qp->conn_cq = NULL;
+	qp->pz = NULL;
+}
+
+/* Ids in a request; `to` is filled and holds nothing yet. */
+static int
+resolve(struct client *client, const struct one_qp_create *args, struct qp *to)
+{
+	const struct {
+		uint32_t id;
+		struct cq **cq;
+		enum one_subject subject;
+	} cqs[] = {
+		{args->send_cq, &to->send_cq, ONE_SUBJECT_CQ_SEND},
+		{args->recv_cq, &to->recv_cq, ONE_SUBJECT_CQ_RECV},
+		{args->conn_cq, &to->conn_cq, ONE_SUBJECT_CQ_CONN},
+	};
+
+	if (args->pz != 0) {
+		to->pz = object_get(client, OBJECT_PZ, args->pz);
+		if (to->pz == NULL)
+			return refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
+	}
+	for (size_t i = 0; i < sizeof(cqs) / sizeof(cqs[0]); i++) {
+		if (cqs[i].id == 0)
+			continue;
+		*cqs[i].cq = object_get(client, OBJECT_CQ, cqs[i].id);
+		if (*cqs[i].cq == NULL)
+			return refuse(client, -EINVAL, cqs[i].subject, cqs[i].id);
+	}
+	if (args->srq != 0)
+		return refuse(client, -EINVAL, ONE_SUBJECT_SRQ, args->srq);
+	if ((args->flags & ~ONE_QP_RECV_SOLICITED) != 0)
+		return refuse(client, -EINVAL, ONE_SUBJECT_NONE, args->flags);
+	if (args->rd_atomic_in > control.config->limits.max_rd_atomic ||
+	    args->rd_atomic_out > control.config->limits.max_rd_atomic)
+		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT, control.config->limits.max_rd_atomic);
+	to->rd_atomic_in = args->rd_atomic_in;
+	to->rd_atomic_out = args->rd_atomic_out;
+	to->config.recv_solicited = (args->flags & ONE_QP_RECV_SOLICITED) != 0;
+	return 0;
+}
+
+static struct engine_cq *
+engine_cq_of(const struct cq *cq)
+{
+	return cq == NULL ? NULL : cq->engine;
+}
+
+static void
+fill_config(struct qp *qp)
+{
+	qp->config.send_cq = engine_cq_of(qp->send_cq);
+	qp->config.recv_cq = engine_cq_of(qp->recv_cq);
+	qp->config.conn_cq = engine_cq_of(qp->conn_cq);
+	qp->config.async_cq = engine_cq_of(qp->object.client->async_cq);
+	if (qp->role != QP_EXPORT)
+		qp->config.pz = qp->pz == NULL ? 0 : qp->pz->number;
+}
+
+/* ---- making ---- */
+
+static int
+ring_log2(struct client *client, uint32_t wrs, uint32_t sges, uint32_t *log2)
+{
+	const struct one_limits *limits = &control.config->limits;
+	uint32_t slots;
+
+	if (wrs > limits->max_qp_wr)
+		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT, limits->max_qp_wr);
+	if (sges > limits->max_sge || sges > ONE_MAX_SGE)
+		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT, limits->max_sge);
+	slots = wrs * one_wqe_slots(sges);
+	if (slots > 1u << ONE_RING_LOG2_MAX)
+		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT,
+		              (1u << ONE_RING_LOG2_MAX) / one_wqe_slots(sges));
+	for (*log2 = 0; 1u << *log2 < slots;)
+		++*log2;
+	return 0;
+}
+
+static int
+make_rings(struct qp *qp)
+{
+	uint64_t sq = sizeof(struct one_qp_shm);
+	uint64_t rq = sq + (sizeof(struct one_wqe) << qp->config.sq_log2);
+	uint64_t size = rq + (sizeof(struct one_wqe) << qp->config.rq_log2);
+	uint64_t offset;
+	int error = client_alloc(qp->object.client, size, &offset);
+
+	if (error != 0)
+		return error;
+	qp->block = offset;
+	qp->block_size = size;
+	qp->config.shm = offset;
+	qp->config.sq = offset + sq;
+	qp->config.rq = offset + rq;
+	return 0;
+}
+
+/* A number that neither a queue pair nor a connection in time-wait has. */
+static uint32_t
+qpn_new(void)
+{
+	for (int i = 0; i < QPN_TRIES; i++) {
+		uint32_t qpn = engine_qpn_new();
+
+		if (qpn == 0)
+			break;
+		if (!conn_qpn_held(qpn))
+			return qpn;
+	}
+	return 0;
+}
+
+static struct qp *
+qp_new(struct client *client, enum qp_role role)
+{
+	struct qp *qp = object_new(client, OBJECT_QP, sizeof(*qp));
+
+	if (qp == NULL)
+		return NULL;
+	qp->role = role;
+	qp->config.owner = qp;
+	qp->config.id = qp->object.id;
+	qp->config.doorbell = table_index(qp->object.id);
+	qp->config.port = client->port->index;
+	return qp;
+}
+
+/* Hands it to the core; what it refers to is held from here on.  On failure it is destroyed. */
+static int
+qp_add(struct qp *qp, command_done *done)
+{
+	struct client *client = qp->object.client;
+	struct engine_command *command;
+
+	hold(qp);
+	fill_config(qp);
+	qp->config.qpn = qpn_new();
+	if (qp->config.qpn != 0)
+		qp->engine = engine_qp_new(client->engine, &qp->config);
+	if (qp->engine == NULL) {
+		qp_destroy(qp);
+		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+	}
+	qp->qpn_next = *bucket_of(qp->config.qpn);
+	*bucket_of(qp->config.qpn) = qp;
+	command = qp_command(qp, ENGINE_QP_ADD, done, qp);
+	command->qp_config = qp->config;
+	command_send(command);
+	return 0;
+}
+
+void
+qp_created_reply(struct client *client, const struct qp *qp)
+{
+	client->reply.qp = (struct one_qp_created){
+		.qp = qp->object.id,
+		.qpn = qp->config.qpn,
+		.doorbell = qp->config.doorbell,
+		.sq_log2 = qp->config.sq_log2,
+		.rq_log2 = qp->config.rq_log2,
+		.shm = qp->config.shm,
+		.sq = qp->config.sq,
+		.rq = qp->config.rq,
+	};
+	client_reply(client, 0);
+}
+
+static void
+qp_added(struct engine_command *command, void *object)
+{
+	struct qp *qp = object;
+	struct client *client = qp->object.client;
+
+	qp->added = command->status == 0;
+	if (!qp->added) {
+		qp_destroy(qp);
+		client_reply(client, refuse(client, command->status, ONE_SUBJECT_MEMORY, 0));
+		return;
+	}
+	qp->object.busy = false;
+	qp_created_reply(client, qp);
+}
+
+static int
+refuse_full(struct client *client)
+{
+	return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_QP].max);
+}
+
+int
+qp_create(struct client *client, const struct one_qp_create *args)
+{
+	struct qp to = {0}, *qp;
+	uint32_t sq_log2 = 0, rq_log2 = 0;
+	int error = resolve(client, args, &to);
+
+	if (error == 0)
+		error = ring_log2(client, args->max_send_wr, args->max_send_sge, &sq_log2);
+	if (error == 0)
+		error = ring_log2(client, args->max_recv_wr, args->max_recv_sge, &rq_log2);
+	if (error != 0)
+		return error;
+	qp = qp_new(client, QP_DAT);
+	if (qp == NULL)
+		return refuse_full(client);
+	qp->pz = to.pz;
+	qp->send_cq = to.send_cq;
+	qp->recv_cq = to.recv_cq;
+	qp->conn_cq = to.conn_cq;
+	qp->rd_atomic_in = to.rd_atomic_in;
+	qp->rd_atomic_out = to.rd_atomic_out;
+	qp->config.recv_solicited = to.config.recv_solicited;
+	qp->config.sq_log2 = sq_log2;
+	qp->config.rq_log2 = rq_log2;
+	qp->config.max_send_wr = args->max_send_wr;
+	qp->config.max_recv_wr = args->max_recv_wr;
+	error = make_rings(qp);
+	if (error != 0) {
+		object_free(qp);
+		return refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+	}
+	error = qp_add(qp, qp_added);
+	return error == 0 ? REQUEST_LATER : error;
+}
+
+int
+qp_make_import(struct client *client, struct pz *pz, struct cq *cq, uint32_t max_send_wr, command_done *done,
+               struct qp **out)
+{
+	uint32_t sq_log2 = 0;
+	struct qp *qp;
+	int error = ring_log2(client, max_send_wr, control.config->limits.max_sge, &sq_log2);
+
+	if (error != 0)
+		return error;
+	qp = qp_new(client, QP_IMPORT);
+	if (qp == NULL)
+		return refuse_full(client);
+	qp->pz = pz;
+	qp->send_cq = qp->conn_cq = cq;
+	qp->rd_atomic_out = control.config->limits.max_rd_atomic;
+	qp->config.sq_log2 = sq_log2;
+	qp->config.max_send_wr = max_send_wr;
+	error = make_rings(qp);
+	if (error != 0) {
+		object_free(qp);
+		return refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+	}
+	error = qp_add(qp, done);
+	if (error == 0)
+		*out = qp;
+	return error;
+}
+
+static void
+export_added(struct engine_command *command, void *object)
+{
+	struct qp *qp = object;
+
+	qp->added = command->status == 0;
+	if (!qp->added)
+		log_error("queue pair %06x of segment %#x was not taken: %d\n", qp->config.qpn,
+		          qp->segment == NULL ? 0 : qp->segment->id, command->status);
+}
+
+/*
+ * The exporter's side of an import: no rings, and a protection zone with one
+ * window in it, so that whatever key the importer tries, it reaches just that.
+ */
+int
+qp_make_export(struct segment *segment, uint32_t permission, struct qp **out)
+{
+	struct client *client = segment->client;
+	struct mem_table *table = engine_mem_table();
+	const struct mr *mr = segment->mr;
+	struct mem_region *window = calloc(1, sizeof(*window));
+	struct qp *qp = window == NULL ? NULL : qp_new(client, QP_EXPORT);
+	uint32_t key = mem_key_new(table);
+	int error;
+
+	if (qp == NULL || key == 0) {
+		if (qp != NULL)
+			object_free(qp);
+		free(window);
+		return -ENOMEM;
+	}
+	qp->segment = segment;
+	qp->permission = permission;
+	qp->rd_atomic_in = control.config->limits.max_rd_atomic;
+	qp->config.pz = pz_number_new(qp);
+	if (qp->config.pz == 0) {
+		object_free(qp);
+		free(window);
+		return -ENOMEM;
+	}
+	*window = (struct mem_region){
+		.key = key,
+		.pz = qp->config.pz,
+		.access = ((permission & ACL_READ) != 0 ? ONE_ACCESS_REMOTE_READ : 0) |
+	                  ((permission & ACL_WRITE) != 0 ? ONE_ACCESS_REMOTE_WRITE : 0),
+		.va = mr->va,
+		.length = mr->length,
+		.base = mr->entry->base,
+		.process = mr->entry->process,
+		.owner = qp,
+	};
+	error = qp_add(qp, export_added);
+	if (error != 0) {
+		free(window);
+		return error;
+	}
+	window->qpn = qp->config.qpn;
+	mem_publish(table, window);
+	qp->window = window;
+	LIST_INSERT_HEAD(&segment->exports, qp, segment_link);
+	*out = qp;
+	return 0;
+}
+
+/* ---- changing ---- */
+
+struct modify {
+	struct qp *qp;
+	struct qp to; /* only what qp_modify changes */
+};
+
+static void
+take_over(struct qp *qp, const struct qp *from)
+{
+	drop(qp);
+	qp->pz = from->pz;
+	qp->send_cq = from->send_cq;
+	qp->recv_cq = from->recv_cq;
+	qp->conn_cq = from->conn_cq;
+	qp->rd_atomic_in = from->rd_atomic_in;
+	qp->rd_atomic_out = from->rd_atomic_out;
+	qp->config.recv_solicited = from->config.recv_solicited;
+	hold(qp);
+	fill_config(qp);
+}
+
+static void
+qp_modified(struct engine_command *command, void *object)
+{
+	struct modify *modify = object;
+	struct qp *qp = modify->qp;
+	struct client *client = qp->object.client;
+
+	qp->object.busy = false;
+	if (command->status == 0)
+		take_over(qp, &modify->to);
+	drop(&modify->to);
+	free(modify);
+	client_reply(client, command->status == 0
+	                             ? 0
+	                             : refuse(client, command->status, ONE_SUBJECT_QP, qp->object.id));
+}
+
+int
+qp_modify(struct client *client, const struct one_qp_modify *args)
+{
+	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
+	struct engine_command *command;
+	struct modify *modify;
+	int error;
+
+	if (qp == NULL || qp->role != QP_DAT)
+		return refuse(client, -EINVAL, ONE_SUBJECT_QP, args->qp);
+	if (qp->state != ONE_QP_IDLE)
+		return refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);
+	if (args->to.max_send_wr != qp->config.max_send_wr || args->to.max_recv_wr != qp->config.max_recv_wr)
+		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT, qp->config.max_send_wr);
+	modify = calloc(1, sizeof(*modify));
+	if (modify == NULL)
+		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+	error = resolve(client, &args->to, &modify->to);
+	if (error != 0) {
+		free(modify);
+		return error;
+	}
+	modify->qp = qp;
+	modify->to.object.client = client;
+	hold(&modify->to);
+	fill_config(&modify->to);
+	qp->object.busy = true;
+	command = qp_command(qp, ENGINE_QP_MODIFY, qp_modified, modify);
+	command->qp_config = qp->config;
+	command->qp_config.pz = modify->to.config.pz;
+	command->qp_config.send_cq = modify->to.config.send_cq;
+	command->qp_config.recv_cq = modify->to.config.recv_cq;
+	command->qp_config.conn_cq = modify->to.config.conn_cq;
+	command->qp_config.recv_solicited = modify->to.config.recv_solicited;
+	command_send(command);
+	return REQUEST_LATER;
+}
+
+static void
+qp_was_reset(struct engine_command *command, void *object)
+{
+	struct qp *qp = object;
+	struct client *client = qp->object.client;
+
+	qp->object.busy = false;
+	if (command->status == 0)
+		qp->state = ONE_QP_IDLE;
+	client_reply(client, command->status == 0
+	                             ? 0
+	                             : refuse(client, command->status, ONE_SUBJECT_QP, qp->object.id));
+}
+
+int
+qp_reset_request(struct client *client, uint32_t id)
+{
+	struct qp *qp = object_get(client, OBJECT_QP, id);
+
+	if (qp == NULL || qp->role != QP_DAT)
+		return refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
+	if (qp->state == ONE_QP_IDLE)
+		return 0;
+	if (qp->state != ONE_QP_ERROR)
+		return refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);
+	conn_detach(qp);
+	qp->object.busy = true;
+	command_send(qp_command(qp, ENGINE_QP_RESET, qp_was_reset, qp));
+	return REQUEST_LATER;
+}
+
+/* ---- freeing ---- */
+
+/* EXPORT: the importer reaches nothing any more. */
+void
+qp_drop_window(struct qp *qp)
+{
+	struct mem_region *window = qp->window;
+
+	if (window == NULL)
+		return;
+	qp->window = NULL;
+	mem_remove(engine_mem_table(), window->key);
+	entry_retire(qp->object.client, window);
+}
+
+void
+qp_destroy(struct qp *qp)
+{
+	struct client *client = qp->object.client;
+
+	if (qp->engine != NULL) {
+		qpn_unlink(qp);
+		engine_qp_free(qp->engine);
+	}
+	drop(qp);
+	if (qp->role == QP_EXPORT)
+		pz_number_free(qp->config.pz);
+	if (qp->block_size != 0)
+		client_free(client, qp->block, qp->block_size);
+	object_free(qp);
+}
+
+static void
+qp_removed(struct engine_command *command, void *object)
+{
+	qp_destroy(object);
+}
+
+static void
+qp_freed(struct engine_command *command, void *object)
+{
+	struct qp *qp = object;
+	struct client *client = qp->object.client;
+
+	qp_destroy(qp);
+	client_reply(client, 0);
+}
+
+void
+qp_remove(struct qp *qp, bool reply)
+{
+	if (qp->removing)
+		return;
+	qp->removing = true;
+	qp->object.busy = true;
+	qp_drop_window(qp);
+	if (qp->segment != NULL) {
+		LIST_REMOVE(qp, segment_link);
+		qp->segment = NULL;
+	}
+	conn_detach(qp);
+	command_send(qp_command(qp, ENGINE_QP_REMOVE, reply ? qp_freed : qp_removed, qp));
+}
+
+int
+qp_free(struct client *client, uint32_t id)
+{
+	struct qp *qp = object_get(client, OBJECT_QP, id);
+
+	if (qp == NULL || qp->role == QP_EXPORT)
+		return refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
+	qp_remove(qp, true);
+	return REQUEST_LATER;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What one user may hold, over all its attachments.  An account lives as long as
+ * an attachment of its uid.
+ */
+#ifndef CONTROL_QUOTA_H
+#define CONTROL_QUOTA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct quota_account {
+	struct quota_account *next;
+	uid_t uid;
+	uint32_t clients;     /* attachments */
+	uint32_t connections; /* of the socket, attached or not */
+	uint64_t bytes;
+};
+
+struct quota {
+	struct quota_account *accounts;
+	uint32_t clients, connections;
+	uint32_t max_clients, max_clients_per_uid;
+	uint64_t max_bytes_per_uid;
+};
+
+/* More connections of the socket than attachments: they may be waiting for each other to end. */
+#define QUOTA_SPARE_CONNECTIONS 16u
+
+/* A connection of the socket: the account, or NULL when there are too many (or no memory). */
+struct quota_account *quota_connect(struct quota *quota, uid_t uid);
+void quota_disconnect(struct quota *quota, struct quota_account *account);
+
+/* An attachment: 0, or -EDQUOT with the limit. */
+int quota_attach(struct quota *quota, struct quota_account *account, uint64_t *limit);
+void quota_detach(struct quota *quota, struct quota_account *account);
+
+/* Bytes: 0, or -EDQUOT with the limit that was met: `max` for *used (the attachment's), or the uid's. */
+int quota_charge(const struct quota *quota, struct quota_account *account, uint64_t *used, uint64_t max,
+                 uint64_t bytes, uint64_t *limit);
+void quota_release(struct quota_account *account, uint64_t *used, uint64_t bytes);
+
+#endif

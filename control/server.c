@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The listening socket, and descriptors that strangers send.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "control/internal.h"
+
+#define BACKLOG 128
+#define ACCEPTS 16 /* in one loop */
+#define LOCK_TRIES 50
+
+static struct watch listen_watch;
+static struct sockaddr_un address;
+static ino_t socket_inode;
+static int spare_fd = -1; /* given up for a moment when descriptors run out */
+
+/* ---- descriptors from clients ---- */
+
+static int reaper_pipe[2] = {-1, -1};
+static pthread_t reaper;
+
+/*
+ * close() may wait for the server behind a file (FUSE, NFS), and whoever sent
+ * the descriptor may be that server.  So a thread that nobody waits for closes
+ * what is not plain memory.
+ */
+static void *
+reaper_main(void *arg)
+{
+	int in = reaper_pipe[0], fd;
+
+	while (read(in, &fd, sizeof(fd)) == (ssize_t)sizeof(fd))
+		close(fd);
+	close(in);
+	return NULL;
+}
+
+static int
+reaper_start(void)
+{
+	pthread_attr_t attr;
+	int error;
+
+	if (pipe2(reaper_pipe, O_CLOEXEC) != 0)
+		return -errno;
+	if (fcntl(reaper_pipe[1], F_SETFL, O_NONBLOCK) != 0)
+		return -errno;
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	error = pthread_create(&reaper, &attr, reaper_main, NULL);
+	pthread_attr_destroy(&attr);
+	return -error;
+}
+
+void
+fd_discard(int fd)
+{
+	if (fd < 0)
+		return;
+	/* Only files of tmpfs and hugetlbfs have seals, and to ask for them asks no one. */
+	if (fcntl(fd, F_GET_SEALS) >= 0) {
+		close(fd);
+		return;
+	}
+	if (write(reaper_pipe[1], &fd, sizeof(fd)) != (ssize_t)sizeof(fd))
+		log_warning("descriptor %d of a detached client stays open: its file system does not answer\n",
+		            fd);
+}
+
+/* ---- accepting ---- */
+
+static void
+listen_ready(struct watch *watch, uint32_t events)
+{
+	for (int i = 0; i < ACCEPTS; i++) {
+		int fd = accept4(control.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd >= 0) {
+			client_accept(fd);
+			continue;
+		}
+		if (errno == EMFILE || errno == ENFILE) {
+			/* Refuse by closing, rather than be woken for ever. */
+			close(spare_fd);
+			fd = accept4(control.listen_fd, NULL, NULL, SOCK_CLOEXEC);
+			if (fd >= 0)
+				close(fd);
+			spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+			log_warning("out of descriptors: an attachment was turned away; raise LimitNOFILE\n");
+		}
+		return;
+	}
+}
+
+static int
+make_parent(const char *path, char *why, size_t why_len, char *parent, size_t parent_len)
+{
+	struct stat st;
+
+	snprintf(parent, parent_len, "%s", path);
+	memmove(parent, dirname(parent), strlen(dirname(parent)) + 1);
+	if (mkdir(parent, 0755) != 0 && errno != EEXIST) {
+		int error = errno;
+
+		snprintf(why, why_len,
+		         "socket %s: cannot make directory %s: %s; make it (mkdir -p %s) or choose socket = PATH",
+		         path, parent, strerror(error), parent);
+		return -error;
+	}
+	if (stat(parent, &st) != 0 || !S_ISDIR(st.st_mode)) {
+		snprintf(why, why_len, "socket %s: %s is not a directory; choose socket = PATH", path, parent);
+		return -ENOTDIR;
+	}
+	return 0;
+}
+
+/* What another data plane may have left; the directory is locked. */
+static int
+remove_stale(const char *path, char *why, size_t why_len)
+{
+	struct stat st;
+	int fd, error;
+
+	if (lstat(path, &st) != 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode)) {
+		snprintf(why, why_len, "socket %s: exists and is not a socket; remove it or choose socket = PATH",
+		         path);
+		return -EEXIST;
+	}
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	error = connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 ? 0 : errno;
+	close(fd);
+	if (error != ECONNREFUSED) {
+		snprintf(why, why_len,
+		         "socket %s: another data plane serves it; end that one or choose socket = PATH", path);
+		return -EADDRINUSE;
+	}
+	return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
+}
+
+static int
+bind_locked(const struct config *config, char *why, size_t why_len)
+{
+	char parent[CONFIG_PATH_MAX + 2];
+	int dir, error = make_parent(config->socket, why, why_len, parent, sizeof(parent));
+	struct stat st;
+
+	if (error != 0)
+		return error;
+	/* Two that start at once must not remove each other's socket.  Who holds the lock for long is
+	 * not a data plane, and is not waited for. */
+	dir = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (int i = 0; dir >= 0 && i < LOCK_TRIES && flock(dir, LOCK_EX | LOCK_NB) != 0; i++)
+		usleep(10000);
+	error = remove_stale(config->socket, why, why_len);
+	if (error == 0 && bind(control.listen_fd, (const struct sockaddr *)&address, sizeof(address)) != 0)
+		error = -errno;
+	if (error == 0 && chmod(config->socket, config->socket_mode) != 0)
+		error = -errno;
+	if (error == 0 && listen(control.listen_fd, BACKLOG) != 0)
+		error = -errno;
+	if (error == 0 && lstat(config->socket, &st) == 0)
+		socket_inode = st.st_ino;
+	if (dir >= 0)
+		close(dir);
+	if (error != 0 && why[0] == '\0')
+		snprintf(why, why_len,
+		         "socket %s: %s; choose socket = PATH where this user may write", config->socket,
+		         strerror(-error));
+	return error;
+}
+
+int
+server_open(const struct config *config, char *why, size_t why_len)
+{
+	struct rlimit limit;
+	int error;
+
+	why[0] = '\0';
+	address.sun_family = AF_UNIX;
+	if (strlen(config->socket) >= sizeof(address.sun_path)) {
+		snprintf(why, why_len, "socket %s: longer than %zu bytes; choose a shorter socket = PATH",
+		         config->socket, sizeof(address.sun_path) - 1);
+		return -ENAMETOOLONG;
+	}
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", config->socket);
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	control.listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (control.listen_fd < 0 || spare_fd < 0) {
+		error = -errno;
+		snprintf(why, why_len, "socket %s: %s", config->socket, strerror(errno));
+		goto fail;
+	}
+	error = reaper_start();
+	if (error != 0) {
+		snprintf(why, why_len, "socket %s: cannot start a thread: %s", config->socket, strerror(-error));
+		goto fail;
+	}
+	error = bind_locked(config, why, why_len);
+	if (error != 0)
+		goto fail;
+	listen_watch.ready = listen_ready;
+	error = control_watch(control.listen_fd, &listen_watch, EPOLLIN);
+	if (error == 0)
+		return 0;
+	snprintf(why, why_len, "socket %s: epoll: %s", config->socket, strerror(-error));
+	unlink(config->socket);
+fail:
+	server_close();
+	return error;
+}
+
+void
+server_close(void)
+{
+	struct stat st;
+
+	if (control.listen_fd >= 0)
+		close(control.listen_fd);
+	control.listen_fd = -1;
+	/* Not one that somebody else has put there since. */
+	if (socket_inode != 0 && lstat(address.sun_path, &st) == 0 && st.st_ino == socket_inode)
+		unlink(address.sun_path);
+	socket_inode = 0;
+	if (reaper_pipe[1] >= 0)
+		close(reaper_pipe[1]); /* the thread ends and closes the other end */
+	reaper_pipe[1] = -1;
+	if (spare_fd >= 0)
+		close(spare_fd);
+	spare_fd = -1;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the control thread has under way: commands to the cores, grace periods,
+ * and jobs too long for one loop.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "control/internal.h"
+
+struct tracked {
+	struct engine_command command; /* first: the engine hands it back */
+	struct client *client;
+	command_done *done;
+	void *object;
+};
+
+struct grace {
+	TAILQ_ENTRY(grace) link;
+	uint64_t token;
+	struct client *client;
+	grace_done *done;
+	void *object;
+};
+
+static TAILQ_HEAD(, grace) graces;
+static TAILQ_HEAD(, job) jobs;
+
+void
+work_init(void)
+{
+	TAILQ_INIT(&graces);
+	TAILQ_INIT(&jobs);
+}
+
+/* A few hundred bytes that releasing things depends on: without them nothing could be kept in order. */
+static void *
+must_alloc(size_t size)
+{
+	void *memory = calloc(1, size);
+
+	if (memory == NULL) {
+		log_error("no memory for %zu bytes; the data plane cannot go on\n", size);
+		abort();
+	}
+	return memory;
+}
+
+static void
+tracked_done(struct engine_command *command)
+{
+	struct tracked *tracked = (struct tracked *)command;
+	struct client *client = tracked->client;
+
+	if (tracked->done != NULL)
+		tracked->done(command, tracked->object);
+	client->commands--;
+	free(tracked);
+}
+
+struct engine_command *
+command_new(struct client *client, enum engine_command_type type, command_done *done, void *object)
+{
+	struct tracked *tracked = must_alloc(sizeof(*tracked));
+
+	tracked->client = client;
+	tracked->done = done;
+	tracked->object = object;
+	tracked->command.type = type;
+	tracked->command.done = tracked_done;
+	tracked->command.client = client->engine;
+	return &tracked->command;
+}
+
+void
+command_send(struct engine_command *command)
+{
+	struct tracked *tracked = (struct tracked *)command;
+	int error;
+
+	tracked->client->commands++;
+	error = engine_command(command);
+	if (error != 0) {
+		/* The engine queues without limit, so this is a command without an object: our mistake. */
+		log_error("command %d was not taken: %d\n", (int)command->type, error);
+		abort();
+	}
+}
+
+void
+grace_defer(struct client *client, grace_done *done, void *object)
+{
+	struct grace *grace = must_alloc(sizeof(*grace));
+
+	grace->token = engine_grace_start();
+	grace->client = client;
+	grace->done = done;
+	grace->object = object;
+	client->jobs++;
+	TAILQ_INSERT_TAIL(&graces, grace, link);
+}
+
+static void
+entry_free(struct client *client, void *object)
+{
+	free(object);
+}
+
+void
+entry_retire(struct client *client, struct mem_region *entry)
+{
+	if (entry != NULL)
+		grace_defer(client, entry_free, entry);
+}
+
+void
+job_start(struct job *job)
+{
+	job->client->jobs++;
+	TAILQ_INSERT_TAIL(&jobs, job, link);
+}
+
+bool
+work_pending(void)
+{
+	return !TAILQ_EMPTY(&graces) || !TAILQ_EMPTY(&jobs);
+}
+
+void
+work_poll(void)
+{
+	struct grace *grace;
+	struct job *job = TAILQ_FIRST(&jobs);
+
+	/* Tokens grow: those behind an unfinished one are not over either. */
+	while ((grace = TAILQ_FIRST(&graces)) != NULL && engine_grace_over(grace->token)) {
+		struct client *client = grace->client;
+
+		TAILQ_REMOVE(&graces, grace, link);
+		grace->done(client, grace->object);
+		client->jobs--;
+		free(grace);
+	}
+	if (job != NULL) {
+		struct client *client = job->client;
+		int result;
+
+		TAILQ_REMOVE(&jobs, job, link);
+		result = client_alive(client) ? job->step(job) : -ECANCELED;
+		if (result > 0) {
+			TAILQ_INSERT_TAIL(&jobs, job, link);
+			return;
+		}
+		job->done(job, result); /* may free it */
+		client->jobs--;
+	}
+}
