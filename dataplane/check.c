@@ -174,7 +174,7 @@ static uint64_t
 memory_needed(const struct report *report)
 {
 	const struct config *config = report->config;
-	uint64_t cores = 1, bytes = 64 * MIB;
+	uint64_t cores = 1, bytes = 192 * MIB; /* rings, tables, queue pairs */
 
 	/* Polling cores, as far as one can tell without EAL: one, unless "-l" lists more. */
 	for (int i = 1; i + 1 < report->argc; i++) {
@@ -477,6 +477,45 @@ check_devices(struct report *report)
 	check_memlock(report, pci);
 }
 
+/*
+ * A killed data plane leaves the socket of its end of a memif cable behind, and
+ * the driver does not start over it.  Nobody answers there: it can go.
+ */
+static void
+remove_stale_cable(const char *device)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	char role[16], abstract[8];
+	struct stat st;
+
+	if (strncmp(device, "net_memif", 9) != 0 || !device_argument(device, "role", role, sizeof(role)) ||
+	    (strcmp(role, "server") != 0 && strcmp(role, "master") != 0) ||
+	    !device_argument(device, "socket-abstract", abstract, sizeof(abstract)) ||
+	    strcmp(abstract, "no") != 0 ||
+	    !device_argument(device, "socket", addr.sun_path, sizeof(addr.sun_path)) ||
+	    lstat(addr.sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
+		return;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return;
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 && errno == ECONNREFUSED)
+		unlink(addr.sun_path);
+	close(fd);
+}
+
+int
+check_eal_init(int argc, char **argv)
+{
+	struct report report = {.argc = argc, .argv = argv};
+
+	for (int i = 1; i < argc; i++) {
+		const char *device = eal_value(&report, i, "--vdev");
+		if (device != NULL)
+			remove_stale_cable(device);
+	}
+	return rte_eal_init(argc, argv);
+}
+
 /* ---- by doing it ---- */
 
 int
@@ -530,7 +569,7 @@ check_start(struct report *report)
 {
 	char why[512];
 
-	if (rte_eal_init(report->argc, report->argv) < 0) {
+	if (check_eal_init(report->argc, report->argv) < 0) {
 		check_eal_failure(report->argc, report->argv, why, sizeof(why));
 		missing(report, "%s", why);
 		return;

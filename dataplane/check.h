@@ -15,6 +15,9 @@ unsigned int check_run(const struct config *config, int argc, char **argv);
 /* A data plane answers on the socket: 0 when not, else -EADDRINUSE and a sentence. */
 int check_socket_free(const struct config *config, char *why, size_t why_len);
 
+/* rte_eal_init(), after removing what a killed data plane left in the way of a device. */
+int check_eal_init(int argc, char **argv);
+
 /* Why rte_eal_init() has just failed, and the remedy, in one sentence. */
 void check_eal_failure(int argc, char **argv, char *why, size_t why_len);
 

@@ -135,7 +135,7 @@ main(int argc, char **argv)
 		return refuse(why);
 	if (check_socket_free(&config, why, sizeof(why)) < 0)
 		return refuse(why);
-	if (rte_eal_init(split, argv) < 0) {
+	if (check_eal_init(split, argv) < 0) {
 		check_eal_failure(split, argv, why, sizeof(why));
 		return refuse(why);
 	}

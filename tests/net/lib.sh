@@ -141,6 +141,7 @@ start_plane() {
 	local -a prefix=()
 	shift
 	log=$(plane_log "$name")
+	: >"$log"
 	[ -n "${PLANE_NETNS:-}" ] && prefix=(ip netns exec "$PLANE_NETNS")
 	# "ip netns exec" becomes the data plane: the process id is the data plane's.
 	"${prefix[@]}" "$DATAPLANE" "$@" --socket "$(plane_socket "$name")" >"$log" 2>&1 </dev/null &

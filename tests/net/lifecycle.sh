@@ -8,8 +8,8 @@ net_init
 # refused_on NAME: a data plane with that name's socket does not start.
 refused_on() {
 	# shellcheck disable=SC2046
-	timeout 30 "$DATAPLANE" $(plane_cores 0) $(eal_options other) --vdev=net_null0 -- \
-		--socket "$(plane_socket "$1")" --port name=p0,device=net_null0,address=192.0.2.9/24 \
+	timeout 30 "$DATAPLANE" $(plane_cores 0) $(eal_options other) --vdev=net_ring0 -- \
+		--socket "$(plane_socket "$1")" --port name=p0,device=net_ring0,address=192.0.2.9/24 \
 		>"$WORK/refused" 2>&1 && fail "a second data plane starts on one socket"
 	expect "socket $(plane_socket "$1"): a data plane runs there already" "$WORK/refused"
 }
@@ -37,13 +37,13 @@ start_memif_plane a
 kill_plane a
 [ -S "$(plane_socket a)" ] || fail "kill -9 should leave the socket"
 start_memif_plane a
-say "a stale socket is replaced"
+say "a stale socket is replaced, and so is the stale end of the cable"
 stop_plane a
 
 # Another file that is in the way is not ours to remove.
 echo precious >"$(plane_socket c)"
 # shellcheck disable=SC2046
-timeout 30 "$DATAPLANE" $(plane_cores 0) $(eal_options c) --vdev=net_null0 -- \
+timeout 30 "$DATAPLANE" $(plane_cores 0) $(eal_options c) --vdev=net_ring0 -- \
 	--socket "$(plane_socket c)" --port name=p0,address=192.0.2.9/24 >"$WORK/refused" 2>&1 &&
 	fail "a data plane starts over a file"
 [ "$(cat "$(plane_socket c)")" = precious ] || fail "a file in the socket's place was removed"
