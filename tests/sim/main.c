@@ -6,11 +6,12 @@
 static void
 usage(void)
 {
-	fprintf(stderr, "usage: sim [--seed N] [--count N] [--loss P] [-v]\n"
+	fprintf(stderr, "usage: sim [--seed N] [--count N] [--loss P] [-v] | --bench\n"
 			"  --seed N   first seed (1)\n"
 			"  --count N  how many seeds from there (100)\n"
 			"  --loss P   highest rate of loss in the runs, 0..0.5 (0.3)\n"
-			"  -v         tell every frame and completion\n");
+			"  -v         tell every frame and completion\n"
+			"  --bench    ns per small operation instead\n");
 	exit(2);
 }
 
@@ -50,6 +51,7 @@ main(int argc, char **argv)
 		{"seed", required_argument, NULL, 's'},
 		{"count", required_argument, NULL, 'c'},
 		{"loss", required_argument, NULL, 'l'},
+		{"bench", no_argument, NULL, 'b'},
 		{NULL, 0, NULL, 0},
 	};
 	struct options options = {.loss = 0.3};
@@ -68,6 +70,10 @@ main(int argc, char **argv)
 		case 'l':
 			options.loss = strtod(optarg, NULL);
 			break;
+		case 'b':
+			wire_init();
+			bench_run();
+			return 0;
 		case 'v':
 			options.verbose = true;
 			break;

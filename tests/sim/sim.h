@@ -5,6 +5,7 @@
  *   sim.c       one run: hosts, time, the order of events
  *   network.c   frames in flight: loss, duplication, delay, corruption
  *   workload.c  the work of each side, and the model of what must come of it
+ *   bench.c     the cost of small operations, in real time
  *   main.c      arguments, many seeds
  *
  * The model.  Each direction of a connection has a target area at the far side
@@ -161,6 +162,8 @@ void sim_log(const struct sim *sim, const struct side *side, const char *format,
 uint64_t sim_random(struct sim *sim);
 uint32_t sim_below(struct sim *sim, uint32_t n); /* 0..n-1 */
 bool sim_chance(struct sim *sim, double p);
+
+void bench_run(void);
 
 /* network.c */
 void weather_draw(struct sim *sim);

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Hostile peers: random packets, and frames of a real peer mutated and sealed
+ * with a good ICRC, into a queue pair with work, receives and READs in progress.
+ * Nothing may crash, hang, write outside of what keys grant, lose a work node,
+ * or complete work twice or out of order.
+ */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "dataplane/bytes.h"
+#include "dataplane/icrc.h"
+#include "dataplane/rc/rc.h"
+
+#define NODES 64u
+#define PAGE 4096u
+#define AREA (2 * PAGE)
+#define PACKETS 400u
+
+struct end {
+	struct rc_env env; /* first: callbacks get the end from it */
+	struct rc_attr attr;
+	struct rc_qp *qp;
+	void *pool_memory;
+	struct end *peer;
+	uint8_t *begun, *last; /* last frame sent, for mutation */
+	uint32_t begun_len, last_len, frames;
+	uint64_t posted, done, received, taken;
+	bool failed;
+	uint8_t *block; /* what its keys grant, between pages that nobody may touch */
+	struct mem_region local, remote, process;
+};
+
+static uint64_t state, seed;
+
+static uint32_t
+below(uint32_t n)
+{
+	uint64_t z = state += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return (uint32_t)((z ^ (z >> 31)) >> 32) % n;
+}
+
+static _Noreturn void
+die(const char *why)
+{
+	fprintf(stderr, "hostile: seed %llu: %s\nreplay: hostile --seed %llu --count 1\n",
+		(unsigned long long)seed, why, (unsigned long long)seed);
+	exit(1);
+}
+
+static uint8_t *
+tx_begin(struct rc_env *env, struct rc_qp *qp, uint32_t len)
+{
+	struct end *end = (struct end *)env;
+
+	if (below(20) == 0)
+		return NULL;
+	end->begun = malloc(len);
+	end->begun_len = len;
+	return end->begun;
+}
+
+static void
+tx_end(struct rc_env *env, struct rc_qp *qp)
+{
+	struct end *end = (struct end *)env;
+	struct wire_packet packet;
+
+	if (wire_parse(end->begun, end->begun_len, &packet) != WIRE_OK || packet.qpn != end->attr.peer_qpn)
+		die("a malformed frame was sent");
+	free(end->last);
+	end->last = end->begun;
+	end->last_len = end->begun_len;
+	end->frames++;
+}
+
+static bool
+take_recv(struct rc_env *env, struct rc_qp *qp, struct recv_work *out)
+{
+	struct end *end = (struct end *)env;
+
+	if (below(4) == 0)
+		return false;
+	memset(out, 0, sizeof(*out));
+	out->cookie = end->taken++;
+	out->num_sge = (uint8_t)below(ONE_MAX_SGE + 1);
+	for (uint32_t i = 0; i < out->num_sge; i++) {
+		out->sge[i].len = below(600);
+		out->sge[i].addr = end->local.va + below(AREA - 500);
+		out->sge[i].lkey = below(30) ? end->local.key : end->process.key;
+		out->length += out->sge[i].len;
+	}
+	return true;
+}
+
+static void
+complete(struct rc_env *env, struct rc_qp *qp, const struct completion *c)
+{
+	struct end *end = (struct end *)env;
+
+	if (end->failed)
+		die("completion after failed()");
+	if (c->type == ONE_CQE_RECV || c->type == ONE_CQE_RECV_WRITE_IMM) {
+		if (c->cookie != end->received++ || end->received > end->taken)
+			die("receives completed out of order");
+	} else if (c->cookie != end->done++ || end->done > end->posted) {
+		die("work completed out of order");
+	}
+}
+
+static void
+failed(struct rc_env *env, struct rc_qp *qp, enum rc_error error)
+{
+	struct end *end = (struct end *)env;
+
+	if (end->failed)
+		die("failed() twice");
+	end->failed = true;
+}
+
+static void
+bind(struct rc_env *env, struct rc_qp *qp, const struct work *work)
+{
+	if (below(2))
+		rc_bind_done(qp, below(10) != 0, 0);
+}
+
+static bool
+invalidate(struct rc_env *env, struct rc_qp *qp, uint32_t key)
+{
+	return below(10) != 0;
+}
+
+static void
+established(struct rc_env *env, struct rc_qp *qp)
+{
+	rc_set_rts(qp);
+}
+
+static void
+end_new(struct end *end, struct end *peer, struct mem_table *mem, struct mem_process *process, uint32_t index)
+{
+	memset(end, 0, sizeof(*end));
+	end->peer = peer;
+	end->block = mmap(NULL, AREA + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (end->block == MAP_FAILED || mprotect(end->block + PAGE, AREA, PROT_READ | PROT_WRITE) != 0)
+		die("no memory");
+	end->local = (struct mem_region){
+		.key = 0x1000 + index * 0x1000,
+		.pz = 1,
+		.access = ONE_ACCESS_LOCAL_READ | ONE_ACCESS_LOCAL_WRITE,
+		.va = 0x10000 + below(8),
+		.length = AREA,
+		.base = end->block + PAGE,
+	};
+	end->remote = end->local;
+	end->remote.key += 0x100;
+	end->remote.access = ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC;
+	end->process = end->local;
+	end->process.key += 0x200;
+	end->process.access = ONE_ACCESS_ALL;
+	end->process.base = NULL;
+	end->process.process = process;
+	mem_publish(mem, &end->local);
+	mem_publish(mem, &end->remote);
+	mem_publish(mem, &end->process);
+	end->env.mem = mem;
+	end->env.tx_begin = tx_begin;
+	end->env.tx_end = tx_end;
+	end->env.take_recv = take_recv;
+	end->env.complete = complete;
+	end->env.failed = failed;
+	end->env.bind = bind;
+	end->env.invalidate = invalidate;
+	end->env.established = established;
+	end->pool_memory = malloc(rc_pool_size(NODES));
+	end->env.pool = rc_pool_init(end->pool_memory, NODES);
+	end->qp = malloc(rc_qp_size());
+	rc_init(end->qp, &end->env, end);
+}
+
+static void
+end_connect(struct end *end, uint32_t index, uint32_t psn_a, uint32_t psn_b, uint16_t mtu)
+{
+	struct rc_attr *attr = &end->attr;
+
+	attr->qpn = 2 + index;
+	attr->peer_qpn = 3 - index;
+	attr->pz = 1;
+	attr->access = below(8) ? end->remote.access : ONE_ACCESS_REMOTE_READ;
+	attr->send_psn = index ? psn_b : psn_a;
+	attr->recv_psn = index ? psn_a : psn_b;
+	attr->path_mtu = mtu;
+	attr->rd_atomic_in = (uint8_t)below(40);
+	attr->rd_atomic_out = (uint8_t)below(20);
+	attr->retry_count = (uint8_t)below(8);
+	attr->rnr_retry = (uint8_t)below(8);
+	attr->timeout = (uint8_t)below(20);
+	attr->oneside_peer = below(2);
+	attr->path.src.gid[10] = attr->path.src.gid[11] = 0xff;
+	attr->path.src.gid[12] = 10;
+	attr->path.dst = attr->path.src;
+	attr->path.src.gid[15] = (uint8_t)(1 + index);
+	attr->path.dst.gid[15] = (uint8_t)(2 - index);
+	attr->path.ttl = 64;
+	rc_connect(end->qp, attr, below(4) ? RC_RTS : RC_RTR);
+}
+
+static void
+end_free(struct end *end)
+{
+	rc_reset(end->qp);
+	free(end->last);
+	munmap(end->block, AREA + 2 * PAGE);
+	free(end->pool_memory);
+	free(end->qp);
+}
+
+static void
+post_random(struct end *end, uint64_t now)
+{
+	struct work work;
+
+	memset(&work, 0, sizeof(work));
+	work.op = (uint8_t)(below(40) ? 1 + below(9) : below(256));
+	work.flags = (uint8_t)(below(8) << 3);
+	if (work.op > ONE_OP_WRITE_IMM)
+		work.flags &= (uint8_t)~ONE_WQE_INLINE;
+	work.cookie = end->posted;
+	work.remote_addr = end->peer->remote.va + below(AREA);
+	work.rkey = below(30) ? end->peer->remote.key : end->peer->process.key;
+	work.imm = end->peer->remote.key;
+	if (work.flags & ONE_WQE_INLINE) {
+		work.length = below(ONE_INLINE_MAX + 1);
+	} else {
+		work.num_sge = (uint8_t)below(ONE_MAX_SGE + 1);
+		for (uint32_t i = 0; i < work.num_sge; i++) {
+			work.sge[i].len = below(1500);
+			work.sge[i].addr = end->local.va + below(AREA - 1000);
+			work.sge[i].lkey = below(30) ? end->local.key : end->process.key;
+			work.length += work.sge[i].len;
+		}
+		if (below(20) == 0)
+			work.length = below(2) ? 0x80000000u - below(3) : work.length + 1;
+	}
+	if (rc_post(end->qp, &work, now) == 0)
+		end->posted++;
+}
+
+/* Near to what the victim may expect, as an insider would. */
+static uint32_t
+random_psn(const struct end *victim)
+{
+	switch (below(4)) {
+	case 0:
+		return victim->attr.send_psn + below(40);
+	case 1:
+		return victim->attr.recv_psn + below(40);
+	case 2:
+		return victim->attr.recv_psn + (1u << 23) - below(4);
+	default:
+		return below(1u << 24);
+	}
+}
+
+static void
+random_packet(struct end *victim, uint64_t now)
+{
+	static const uint32_t lens[] = {0, 1, 255, 256, 257, 1024, 4096, 4097, 9000};
+	struct wire_packet packet;
+	uint8_t *payload;
+
+	memset(&packet, 0, sizeof(packet));
+	packet.src = victim->attr.path.dst;
+	packet.dst = victim->attr.path.src;
+	packet.opcode = (uint8_t)(below(20) ? below(0x18) : below(256));
+	packet.solicited = below(2);
+	packet.ack_request = below(2);
+	packet.congestion = below(4) == 0;
+	packet.pad = (uint8_t)below(4);
+	packet.qpn = victim->attr.qpn;
+	packet.psn = random_psn(victim) & 0xffffff;
+	packet.remote_addr = below(4)   ? victim->remote.va + below(AREA + 64) - 32
+			     : below(2) ? UINT64_MAX - below(64)
+					: below(1000);
+	packet.rkey = below(8) ? victim->remote.key : below(2) ? victim->local.key : victim->process.key;
+	packet.dma_length = below(3)   ? below(3000)
+			    : below(2) ? 0x80000000u - below(2)
+				       : UINT32_MAX - below(9);
+	packet.swap_add = below(100);
+	packet.compare = below(100);
+	packet.syndrome = (uint8_t)below(256);
+	packet.msn = below(1u << 24);
+	packet.payload_len = below(3) ? lens[below(9)] : below(2000);
+	if (below(3) == 0)
+		packet.dma_length = packet.payload_len;
+	if (below(3) == 0)
+		packet.pad = (uint8_t)(-packet.payload_len & 3u);
+	payload = malloc(packet.payload_len + 1); /* an own block, so that overreading is seen */
+	memset(payload, 0x77, packet.payload_len + 1);
+	packet.payload = payload;
+	rc_input(victim->qp, &packet, now);
+	free(payload);
+}
+
+/* The peer's last frame with a few bytes changed from BTH on, and a good ICRC again. */
+static void
+mutated_frame(struct end *victim, uint64_t now)
+{
+	struct end *peer = victim->peer;
+	uint32_t len = peer->last_len, flips = below(4);
+	struct wire_packet packet;
+	uint8_t *frame;
+
+	if (peer->last == NULL)
+		return;
+	frame = malloc(len);
+	memcpy(frame, peer->last, len);
+	while (flips-- > 0) {
+		uint32_t at = WIRE_ETH_LEN + 28 + below(len - WIRE_ETH_LEN - 28 - WIRE_ICRC_LEN);
+
+		frame[at] = (uint8_t)(below(2) ? below(256) : frame[at] ^ (1u << below(8)));
+	}
+	store_le32(frame + len - 4, icrc_compute(frame + WIRE_ETH_LEN, 20, len - WIRE_ETH_LEN - 4));
+	if (wire_parse(frame, len, &packet) == WIRE_OK)
+		rc_input(victim->qp, &packet, now);
+	free(frame);
+}
+
+static void
+check_pool(struct end *end)
+{
+	struct work work = {.op = ONE_OP_SEND};
+	uint32_t n = 0;
+
+	end->failed = false;
+	rc_reset(end->qp);
+	rc_connect(end->qp, &end->attr, RC_RTS);
+	while (rc_post(end->qp, &work, 0) == 0)
+		n++;
+	if (n != NODES)
+		die("work nodes were lost");
+}
+
+static void
+settle(struct end *end, uint64_t now)
+{
+	/* Bounded: no READ is longer than AREA, but BIND may wait and the peer is silent. */
+	for (uint32_t loops = 0; rc_wants_output(end->qp); loops++) {
+		if (rc_output(end->qp, 8, now) > 8)
+			die("rc_output exceeded its budget");
+		if (loops == 10000)
+			die("output does not come to an end");
+	}
+}
+
+static void
+attack(void)
+{
+	static const uint16_t mtus[] = {256, 512, 1024, 2048, 4096};
+	struct mem_table *mem = mem_table_new(8);
+	struct mem_process process = {.pid = 0x7ffffff0}; /* nobody */
+	uint32_t psn_a = below(4) ? below(1u << 24) : 0xfffff0, psn_b = below(1u << 24);
+	uint16_t mtu = mtus[below(5)];
+	struct end *end = malloc(2 * sizeof(*end));
+	uint64_t now = 1;
+
+	for (uint32_t i = 0; i < 2; i++)
+		end_new(&end[i], &end[1 - i], mem, &process, i);
+	for (uint32_t i = 0; i < 2; i++)
+		end_connect(&end[i], i, psn_a, psn_b, mtu);
+	for (uint32_t i = 0; i < PACKETS; i++) {
+		struct end *victim = &end[below(8) == 0];
+
+		now += below(100000);
+		if (below(3) == 0)
+			post_random(victim, now);
+		if (below(3) == 0)
+			post_random(victim->peer, now);
+		if (below(2) && rc_output(victim->peer->qp, 1, now) > 1)
+			die("rc_output exceeded its budget");
+		switch (below(4)) {
+		case 0:
+			random_packet(victim, now);
+			break;
+		case 1:
+			mutated_frame(victim, now);
+			break;
+		default: /* an honest one, so that there is progress to disturb */
+			mutated_frame(victim, now);
+			if (rc_output(victim->qp, below(4), now) > 3)
+				die("rc_output exceeded its budget");
+			break;
+		}
+		if (below(10) == 0)
+			rc_bind_done(victim->qp, below(10) != 0, now);
+		if (rc_deadline(victim->qp) <= now || below(50) == 0)
+			rc_timeout(victim->qp, now);
+		if (below(300) == 0)
+			mem_remove(mem, victim->remote.key);
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		settle(&end[i], now);
+		if (below(2) && rc_state(end[i].qp) != RC_ERROR)
+			rc_flush(end[i].qp);
+		if (rc_state(end[i].qp) == RC_ERROR &&
+		    (end[i].done != end[i].posted || end[i].received != end[i].taken || !rc_idle(end[i].qp) ||
+		     rc_wants_output(end[i].qp) || rc_deadline(end[i].qp) != RC_NEVER))
+			die("not all was flushed");
+		check_pool(&end[i]);
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		end_free(&end[i]);
+	free(end);
+	mem_table_free(mem);
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{"seed", required_argument, NULL, 's'},
+		{"count", required_argument, NULL, 'c'},
+		{NULL, 0, NULL, 0},
+	};
+	uint64_t first = 1, count = 1000;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+		if (option == 's') {
+			first = strtoull(optarg, NULL, 0);
+		} else if (option == 'c') {
+			count = strtoull(optarg, NULL, 0);
+		} else {
+			fprintf(stderr, "usage: hostile [--seed N] [--count N]\n");
+			return 2;
+		}
+	}
+	wire_init();
+	for (seed = first; seed < first + count; seed++) {
+		state = seed;
+		attack();
+	}
+	printf("%llu attacks survived\n", (unsigned long long)count);
+	return 0;
+}
