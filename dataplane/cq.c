@@ -107,9 +107,11 @@ channel_wake(struct core *core, struct engine_client *client, uint16_t channel)
 		return;
 	}
 	c = &client->channels[channel];
-	/* Pairs with the sleeper's load of the word before it arms: FUTEX_WAIT compares it. */
-	atomic_fetch_add_explicit(&c->word, 1, memory_order_release);
-	syscall(SYS_futex, &c->word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	/* Pairs with a sleeper that counts itself before it looks at the word in futex(2), both in one
+	 * order: it finds the word changed, or is found here. */
+	atomic_fetch_add_explicit(&c->word, 1, memory_order_seq_cst);
+	if (atomic_load_explicit(&c->sleepers, memory_order_seq_cst) != 0)
+		syscall(SYS_futex, &c->word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 	core->stats.wakes++;
 }
 

@@ -37,7 +37,8 @@ struct engine_cq_config {
 	void *owner;
 	uint32_t id; /* the application's: object of ONE_CQE_ASYNC */
 	uint64_t offset; /* of a struct one_cq_shm and its entries, zeroed */
-	uint32_t log2;   /* >= 1; one entry of 2^log2 is kept for ONE_CQE_SWITCHED */
+	uint32_t log2;   /* >= 1; one entry of 2^log2 is kept for ONE_CQE_SWITCHED, and the library tells of
+	                  * entries taken by quarters of the ring: 3/4 of it less one always fit */
 	struct engine_cq *async_cq; /* where ONE_ASYNC_CQ_OVERFLOW goes; NULL: nowhere (the async ring itself) */
 };
 
@@ -151,7 +152,8 @@ struct engine_port_info {
 
 /* ---- control thread ---- */
 
-/* After rte_eal_init: ports, cores, rings, tables.  One sentence in `why` on failure. */
+/* After rte_eal_init: ports, cores, rings, tables.  `config` must live until engine_fini().  One sentence in
+ * `why` on failure. */
 int engine_init(const struct config *config, char *why, size_t why_len);
 int engine_start(void); /* launches the lcores */
 void engine_stop(void);

@@ -522,6 +522,8 @@ local_poll(struct core *core, struct engine_qp *qp)
 {
 	struct engine_qp *peer = find_peer(core, qp);
 
+	if (qp->waiting)
+		return; /* rang again: what it waits for is another matter */
 	for (uint32_t i = 0; i < CORE_WORK_BUDGET; i++) {
 		enum step step;
 

@@ -342,9 +342,11 @@ qp_poll(struct core *core, struct engine_qp *qp)
 	if (qp->sq_taken != before) {
 		qp->empty_looks = 0;
 		qp_publish(qp);
-	} else if (qp->waiting || (!qp->pending && ++qp->empty_looks >= CORE_EMPTY_LOOKS)) {
-		qp_make_cold(core, qp);
+	} else if (!qp->pending) {
+		qp->empty_looks++;
 	}
+	if (qp->waiting || qp->empty_looks >= CORE_EMPTY_LOOKS)
+		qp_make_cold(core, qp);
 }
 
 void

@@ -80,7 +80,7 @@ form_is_right(const struct one_wqe *wqe, const struct one_wqe_ext *ext, struct w
 		memcpy(work->inline_data, wqe->inline_data, sizeof(work->inline_data));
 		return inline_is_right(wqe);
 	}
-	if ((wqe->flags & ONE_WQE_INLINE) != 0 || wqe->inline_len != 0 || !ext_is_clean(ext, wqe->num_sge))
+	if ((wqe->flags & ONE_WQE_INLINE) != 0 || !ext_is_clean(ext, wqe->num_sge))
 		return false;
 	sum = gather_pieces(&wqe->sge, ext, wqe->num_sge, work->sge);
 	switch (shape_of[wqe->op]) {
@@ -125,8 +125,8 @@ wqe_to_recv(const struct one_wqe *wqe, const struct one_wqe_ext *ext, struct rec
 {
 	uint64_t sum = 0;
 	bool right = wqe->op == ONE_OP_RECV && (wqe->flags & ~ONE_WQE_UNSIGNALED) == 0 &&
-		     wqe->num_sge <= ONE_MAX_SGE && wqe->inline_len == 0 &&
-		     bytes_are_zero(wqe->reserved, sizeof(wqe->reserved)) && ext_is_clean(ext, wqe->num_sge);
+		     wqe->num_sge <= ONE_MAX_SGE && bytes_are_zero(wqe->reserved, sizeof(wqe->reserved)) &&
+		     ext_is_clean(ext, wqe->num_sge);
 
 	if (right) {
 		sum = gather_pieces(&wqe->sge, ext, wqe->num_sge, recv->sge);

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rte_eal.h>
+
+#include "fixture.h"
+
+struct config fixture_config;
+uint32_t frames_to_control;
+static bool eal_is_up;
+
+void
+fixture_start(uint32_t cores, enum one_idle idle)
+{
+	/* Both polling cores of the fixture may share a processor: the test turns them by hand. */
+	static char *args[] = {"engine-test",
+			       "--no-huge",
+			       "-m",
+			       "192",
+			       "--no-pci",
+			       "--no-telemetry",
+			       "--no-shconf",
+			       "--iova-mode=va",
+			       "--vdev=net_ring0",
+			       "--log-level=4",
+			       "--lcores=0@0,1@1,2@0"};
+	static char *one[] = {"engine-test",   "--no-huge",       "-m",
+			      "192",           "--no-pci",        "--no-telemetry",
+			      "--no-shconf",   "--iova-mode=va",  "--vdev=net_ring0",
+			      "--log-level=4", "--lcores=0@0,1@1"};
+	char why[256] = "";
+
+	if (!eal_is_up)
+		assert_true(rte_eal_init(RTE_DIM(args), cores == 2 ? args : one) >= 0);
+	eal_is_up = true;
+	memset(&fixture_config, 0, sizeof(fixture_config));
+	fixture_config.idle = idle;
+	fixture_config.num_ports = 1;
+	strcpy(fixture_config.port[0].name, "p0");
+	fixture_config.port[0].addr.family = AF_INET;
+	memcpy(fixture_config.port[0].addr.bytes, (uint8_t[]){192, 0, 2, 1}, 4);
+	fixture_config.work_pool = 1024;
+	fixture_config.mbufs = 2048;
+	if (engine_init(&fixture_config, why, sizeof(why)) != 0)
+		fail_msg("%s", why);
+	assert_int_equal(engine_num_cores(), cores);
+	frames_to_control = 0;
+}
+
+void
+fixture_stop(void)
+{
+	engine_stop();
+	engine_fini();
+}
+
+static void
+on_event(const struct engine_event *event)
+{
+	struct pair *pair = event->owner;
+	struct app *app = event->owner;
+
+	switch (event->type) {
+	case ENGINE_EVENT_FAILED:
+		pair->failed++;
+		pair->error = event->value;
+		break;
+	case ENGINE_EVENT_ESTABLISHED:
+		pair->established++;
+		break;
+	case ENGINE_EVENT_DRAINED:
+		pair->drained++;
+		break;
+	case ENGINE_EVENT_BIND:
+		pair->binds++;
+		break;
+	case ENGINE_EVENT_FAULT:
+		app->faults++;
+		app->fault = event->value;
+		break;
+	}
+}
+
+static void
+on_frame(uint16_t port, uint8_t *frame, uint32_t len, const struct wire_packet *packet)
+{
+	assert_true(len > 0);
+	frames_to_control++;
+}
+
+void
+turn(uint32_t loops)
+{
+	static const struct engine_handlers handlers = {.on_event = on_event, .on_frame = on_frame};
+
+	for (uint32_t i = 0; i < loops; i++) {
+		for (uint32_t j = 0; j < engine.num_cores && !engine.running; j++)
+			core_iterate(engine.core[j]);
+		engine_poll(&handlers);
+	}
+}
+
+static int acknowledged, command_status;
+
+static void
+on_done(struct engine_command *done)
+{
+	acknowledged++;
+	command_status = done->status;
+	free(done);
+}
+
+int
+command(struct engine_command fields)
+{
+	struct engine_command *one = malloc(sizeof(*one));
+	int before = acknowledged;
+
+	assert_non_null(one);
+	*one = fields;
+	one->done = on_done;
+	assert_int_equal(engine_command(one), 0);
+	TURN_UNTIL(acknowledged == before + 1);
+	return command_status;
+}
+
+uint64_t
+app_alloc(struct app *app, uint64_t size)
+{
+	uint64_t offset = app->next;
+
+	app->next += RTE_ALIGN_CEIL(size, ONE_CACHE_LINE);
+	assert_true(app->next <= ONE_ARENA_SIZE);
+	return offset;
+}
+
+void
+app_start(struct app *app)
+{
+	static uint32_t pz;
+	const struct engine_client_config config = {.owner = app, .wake_fd = -1, .arena = NULL};
+	struct engine_client_config with_arena = config;
+
+	memset(app, 0, sizeof(*app));
+	app->arena = mmap(NULL, ONE_ARENA_SIZE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	assert_true(app->arena != MAP_FAILED);
+	app->header = (struct one_arena *)app->arena;
+	app->next = 4096;
+	app->pz = ++pz;
+	app->header->doorbells = app_alloc(app, sizeof(struct one_doorbells));
+	app->header->channels = app_alloc(app, sizeof(struct one_channel) * ONE_CHANNELS);
+	app->doorbells = (struct one_doorbells *)(app->arena + app->header->doorbells);
+	app->channels = (struct one_channel *)(app->arena + app->header->channels);
+	with_arena.arena = app->arena;
+	app->client = engine_client_new(&with_arena);
+	assert_non_null(app->client);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_CLIENT_ADD, .client = app->client}),
+			 0);
+}
+
+void
+app_end(struct app *app)
+{
+	assert_int_equal(
+		command((struct engine_command){.type = ENGINE_CLIENT_REMOVE, .client = app->client}), 0);
+	engine_client_free(app->client);
+	munmap(app->arena, ONE_ARENA_SIZE);
+}
+
+void
+ring_new(struct app *app, uint32_t log2, struct ring *ring, struct engine_cq *async)
+{
+	struct engine_cq_config config = {.owner = ring, .id = 77, .log2 = log2, .async_cq = async};
+
+	config.offset = app_alloc(app, sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << log2));
+	memset(ring, 0, sizeof(*ring));
+	ring->cq = engine_cq_new(app->client, &config);
+	assert_non_null(ring->cq);
+	ring->shm = (struct one_cq_shm *)(app->arena + config.offset);
+	ring->entries = (struct one_cqe *)(ring->shm + 1);
+	ring->log2 = log2;
+	assert_int_equal(command((struct engine_command){.type = ENGINE_CQ_ADD, .cq = ring->cq}), 0);
+}
+
+void
+ring_end(struct ring *ring)
+{
+	assert_int_equal(command((struct engine_command){.type = ENGINE_CQ_REMOVE, .cq = ring->cq}), 0);
+	engine_cq_free(ring->cq);
+}
+
+bool
+ring_poll(struct ring *ring, struct one_cqe *out)
+{
+	struct one_cqe *slot = &ring->entries[one_ring_slot(ring->head, ring->log2)];
+
+	if (atomic_load_explicit(&slot->phase, memory_order_acquire) !=
+	    one_ring_phase(ring->head, ring->log2))
+		return false;
+	memcpy(out, slot, sizeof(*out));
+	ring->head++;
+	atomic_store_explicit(&ring->shm->head, ring->head, memory_order_release);
+	return true;
+}
+
+void
+pair_new(struct app *app, struct ring *send, struct ring *recv, struct ring *conn, struct ring *async,
+	 struct pair *pair)
+{
+	static uint32_t id = 1000;
+	struct engine_qp_config config = {.owner = pair,
+					  .id = ++id,
+					  .qpn = engine_qpn_new(),
+					  .doorbell = app->next_doorbell++,
+					  .pz = app->pz,
+					  .sq_log2 = RING_LOG2,
+					  .rq_log2 = RING_LOG2,
+					  .max_send_wr = MAX_WR,
+					  .max_recv_wr = MAX_WR};
+
+	memset(pair, 0, sizeof(*pair));
+	assert_true(config.qpn != 0);
+	config.shm = app_alloc(app, sizeof(struct one_qp_shm));
+	config.sq = app_alloc(app, sizeof(struct one_wqe) << RING_LOG2);
+	config.rq = app_alloc(app, sizeof(struct one_wqe) << RING_LOG2);
+	config.send_cq = send != NULL ? send->cq : NULL;
+	config.recv_cq = recv != NULL ? recv->cq : NULL;
+	config.conn_cq = conn != NULL ? conn->cq : NULL;
+	config.async_cq = async != NULL ? async->cq : NULL;
+	pair->app = app;
+	pair->shm = (struct one_qp_shm *)(app->arena + config.shm);
+	pair->sq = (struct one_wqe *)(app->arena + config.sq);
+	pair->rq = (struct one_wqe *)(app->arena + config.rq);
+	pair->doorbell = config.doorbell;
+	pair->qpn = config.qpn;
+	pair->id = config.id;
+	pair->send = send;
+	pair->recv = recv;
+	pair->conn = conn;
+	pair->qp = engine_qp_new(app->client, &config);
+	assert_non_null(pair->qp);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_ADD, .qp = pair->qp}), 0);
+}
+
+void
+pair_end(struct pair *pair)
+{
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_REMOVE, .qp = pair->qp}), 0);
+	engine_qp_free(pair->qp);
+}
+
+static struct one_wqe *
+next_slot(struct one_wqe *ring, uint32_t tail)
+{
+	struct one_wqe *wqe = &ring[one_ring_slot(tail, RING_LOG2)];
+
+	memset(wqe, 0, offsetof(struct one_wqe, phase));
+	return wqe;
+}
+
+static uint32_t
+commit(struct pair *pair, struct one_wqe *ring, uint32_t tail)
+{
+	struct one_wqe *first = &ring[one_ring_slot(tail, RING_LOG2)];
+	uint32_t slots = first->num_sge <= ONE_MAX_SGE ? one_wqe_slots(first->num_sge) : 1;
+
+	for (uint32_t i = slots; i-- > 0;)
+		atomic_store_explicit(&ring[one_ring_slot(tail + i, RING_LOG2)].phase,
+				      one_ring_phase(tail + i, RING_LOG2), memory_order_release);
+	one_doorbell_ring(pair->app->doorbells, pair->doorbell);
+	return tail + slots;
+}
+
+struct one_wqe *
+pair_send(struct pair *pair)
+{
+	return next_slot(pair->sq, pair->sq_tail);
+}
+
+struct one_wqe *
+pair_recv(struct pair *pair)
+{
+	return next_slot(pair->rq, pair->rq_tail);
+}
+
+void
+pair_commit_send(struct pair *pair)
+{
+	pair->sq_tail = commit(pair, pair->sq, pair->sq_tail);
+}
+
+void
+pair_commit_recv(struct pair *pair)
+{
+	pair->rq_tail = commit(pair, pair->rq, pair->rq_tail);
+}
+
+struct engine_connection
+connection_to(struct pair *from, struct pair *to, enum rc_state state, bool local)
+{
+	struct engine_connection c = {.state = state, .local = local};
+	const struct wire_addr addr = {.gid = {[10] = 0xff, [11] = 0xff, [12] = 192, [14] = 2, [15] = 1}};
+
+	c.rc.qpn = from->qpn;
+	c.rc.peer_qpn = to->qpn;
+	c.rc.pz = from->app->pz;
+	c.rc.access = ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC;
+	c.rc.send_psn = from->qpn ^ 0x5a5a5a;
+	c.rc.recv_psn = to->qpn ^ 0x5a5a5a;
+	c.rc.path_mtu = 1024;
+	c.rc.rd_atomic_in = c.rc.rd_atomic_out = 4;
+	c.rc.retry_count = 7;
+	c.rc.rnr_retry = 7;
+	c.rc.min_rnr_timer = 1;
+	c.rc.timeout = 14;
+	c.rc.oneside_peer = true;
+	c.rc.path.src = c.rc.path.dst = addr;
+	c.rc.path.udp_src_port = 0xc000;
+	c.rc.path.ttl = 64;
+	return c;
+}
+
+void
+pair_connect(struct pair *from, struct pair *to, enum rc_state state, bool local)
+{
+	assert_int_equal(
+		command((struct engine_command){.type = ENGINE_QP_CONNECT,
+						.qp = from->qp,
+						.connection = connection_to(from, to, state, local)}),
+		0);
+}
+
+void
+memory_new(struct app *app, uint32_t access, size_t len, struct memory *memory)
+{
+	memset(memory, 0, sizeof(*memory));
+	memory->bytes = calloc(1, len);
+	assert_non_null(memory->bytes);
+	memory->region = (struct mem_region){.key = mem_key_new(engine.mem),
+					     .pz = app->pz,
+					     .access = access,
+					     .va = (uintptr_t)memory->bytes,
+					     .length = len,
+					     .base = memory->bytes};
+	assert_true(memory->region.key != 0);
+	mem_publish(engine.mem, &memory->region);
+}
+
+void
+memory_end(struct memory *memory)
+{
+	mem_remove(engine.mem, memory->region.key);
+	free(memory->bytes);
+}
+
+void
+post_write(struct pair *pair, struct memory *from, struct memory *to, uint32_t len, uint64_t cookie)
+{
+	struct one_wqe *wqe = pair_send(pair);
+
+	wqe->op = ONE_OP_WRITE;
+	wqe->num_sge = 1;
+	wqe->length = len;
+	wqe->cookie = cookie;
+	wqe->remote_addr = to->region.va;
+	wqe->rkey = to->region.key;
+	wqe->sge = (struct one_sge){.addr = from->region.va, .len = len, .lkey = from->region.key};
+	pair_commit_send(pair);
+}
+
+void
+post_send(struct pair *pair, struct memory *from, uint32_t len, uint64_t cookie)
+{
+	struct one_wqe *wqe = pair_send(pair);
+
+	wqe->op = ONE_OP_SEND;
+	wqe->num_sge = 1;
+	wqe->length = len;
+	wqe->cookie = cookie;
+	wqe->sge = (struct one_sge){.addr = from->region.va, .len = len, .lkey = from->region.key};
+	pair_commit_send(pair);
+}
+
+void
+post_recv(struct pair *pair, struct memory *to, uint32_t len, uint64_t cookie)
+{
+	struct one_wqe *wqe = pair_recv(pair);
+
+	wqe->op = ONE_OP_RECV;
+	wqe->num_sge = 1;
+	wqe->length = len;
+	wqe->cookie = cookie;
+	wqe->sge = (struct one_sge){.addr = to->region.va, .len = len, .lkey = to->region.key};
+	pair_commit_recv(pair);
+}
+
+void
+expect(struct ring *ring, uint8_t type, uint8_t status, uint64_t cookie)
+{
+	struct one_cqe cqe;
+
+	TURN_UNTIL(ring_poll(ring, &cqe));
+	assert_int_equal(cqe.type, type);
+	assert_int_equal(cqe.status, status);
+	assert_int_equal(cqe.cookie, cookie);
+}
+
+void
+expect_none(struct ring *ring)
+{
+	struct one_cqe cqe;
+
+	turn(50);
+	assert_false(ring_poll(ring, &cqe));
+}

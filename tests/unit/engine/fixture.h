@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A data plane of one or two cores whose loops the test turns by hand, and fake
+ * applications: an arena and hand-written rings.
+ */
+#ifndef TESTS_ENGINE_FIXTURE_H
+#define TESTS_ENGINE_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core.h"
+
+#define RING_LOG2 6
+#define CQ_LOG2 8
+#define MAX_WR 32
+
+struct app {
+	uint8_t *arena;
+	struct one_arena *header;
+	struct one_doorbells *doorbells;
+	struct one_channel *channels;
+	uint64_t next; /* of the arena not handed out */
+	uint32_t next_doorbell;
+	struct engine_client *client;
+	uint32_t pz;
+	uint32_t faults;
+	uint32_t fault;
+};
+
+struct ring { /* a completion ring as its application sees it */
+	struct engine_cq *cq;
+	struct one_cq_shm *shm;
+	struct one_cqe *entries;
+	uint32_t log2, head;
+};
+
+struct pair { /* a queue pair as its application sees it */
+	struct app *app;
+	struct engine_qp *qp;
+	struct one_qp_shm *shm;
+	struct one_wqe *sq, *rq;
+	uint32_t sq_tail, rq_tail, doorbell, qpn, id;
+	struct ring *send, *recv, *conn;
+	/* events heard of it */
+	uint32_t failed, established, drained, binds;
+	uint32_t error;
+};
+
+struct memory {
+	struct mem_region region;
+	uint8_t *bytes;
+};
+
+/* Engine with `cores` polling cores and one looped port at 192.0.2.1. */
+void fixture_start(uint32_t cores, enum one_idle idle);
+void fixture_stop(void);
+extern struct config fixture_config;
+/* `loops` turns of every core, and of the control thread. */
+void turn(uint32_t loops);
+/* Turns until the condition holds; fails the test after about a second. */
+#define TURN_UNTIL(condition)                                           \
+	do {                                                            \
+		uint64_t until_ = rte_rdtsc() + rte_get_tsc_hz();       \
+		bool holds_;                                            \
+		while (!(holds_ = (condition)) && rte_rdtsc() < until_) \
+			turn(1);                                        \
+		if (!holds_)                                            \
+			fail_msg("never: %s", #condition);              \
+	} while (0)
+/* A filled-in command, carried out before this returns; its status. */
+int command(struct engine_command fields);
+extern uint32_t frames_to_control;
+
+void app_start(struct app *app);
+void app_end(struct app *app); /* everything of it has been removed */
+uint64_t app_alloc(struct app *app, uint64_t size);
+void ring_new(struct app *app, uint32_t log2, struct ring *ring, struct engine_cq *async);
+void ring_end(struct ring *ring);
+/* Takes one entry and tells the engine. */
+bool ring_poll(struct ring *ring, struct one_cqe *out);
+void pair_new(struct app *app, struct ring *send, struct ring *recv, struct ring *conn, struct ring *async,
+	      struct pair *pair);
+void pair_end(struct pair *pair);
+/* Next slot, zeroed; commit stores the phase and rings. */
+struct one_wqe *pair_send(struct pair *pair);
+struct one_wqe *pair_recv(struct pair *pair);
+void pair_commit_send(struct pair *pair);
+void pair_commit_recv(struct pair *pair);
+void pair_connect(struct pair *from, struct pair *to, enum rc_state state, bool local);
+struct engine_connection connection_to(struct pair *from, struct pair *to, enum rc_state state, bool local);
+
+/* A key for `len` fresh bytes. */
+void memory_new(struct app *app, uint32_t access, size_t len, struct memory *memory);
+void memory_end(struct memory *memory);
+
+/* Usual requests. */
+void post_write(struct pair *pair, struct memory *from, struct memory *to, uint32_t len, uint64_t cookie);
+void post_send(struct pair *pair, struct memory *from, uint32_t len, uint64_t cookie);
+void post_recv(struct pair *pair, struct memory *to, uint32_t len, uint64_t cookie);
+void expect(struct ring *ring, uint8_t type, uint8_t status, uint64_t cookie);
+void expect_none(struct ring *ring);
+
+#endif
