@@ -31,7 +31,7 @@ void
 wire_init(void)
 {
 	uint16_t allowed = rte_vect_get_max_simd_bitwidth();
-	bool wide = has_wide_crc();
+	bool wide = has_wide_crc(), raised = false;
 
 	/*
 	 * The CRC picks its code by the vector width that EAL allows.  That is zero
@@ -42,13 +42,13 @@ wire_init(void)
 	 * fails and his stands.
 	 */
 	if (wide || allowed == 0)
-		rte_vect_set_max_simd_bitwidth(wide ? RTE_VECT_SIMD_512 : RTE_VECT_SIMD_128);
+		raised = rte_vect_set_max_simd_bitwidth(wide ? RTE_VECT_SIMD_512 : RTE_VECT_SIMD_128) == 0;
 #if defined(RTE_ARCH_ARM64)
 	rte_net_crc_set_alg(RTE_NET_CRC_NEON);
 #else
 	rte_net_crc_set_alg(wide ? RTE_NET_CRC_AVX512 : RTE_NET_CRC_SSE42);
 #endif
-	if (wide)
+	if (raised && wide)
 		rte_vect_set_max_simd_bitwidth(allowed == 0 ? RTE_VECT_SIMD_128 : allowed);
 }
 
