@@ -79,13 +79,12 @@ mem_invalidate(struct mem_table *table, uint32_t key, uint32_t pz, uint32_t qpn)
 	static struct mem_region invalidated = {.pz = UINT32_MAX};
 	struct mem_region *region = mem_lookup(table, key);
 
-	if (region == NULL || !region->window || region->pz != pz ||
-	    (region->qpn != 0 && region->qpn != qpn))
+	if (region == NULL || !region->window || region->pz != pz || (region->qpn != 0 && region->qpn != qpn))
 		return false;
 	/* Fails when the control thread has replaced or removed the entry meanwhile, which ends it as well.
 	 * Pairs with the acquire load in mem_lookup. */
-	atomic_compare_exchange_strong_explicit(&table->slot[mem_key_slot(table, key)], &region,
-	                                        &invalidated, memory_order_release, memory_order_relaxed);
+	atomic_compare_exchange_strong_explicit(&table->slot[mem_key_slot(table, key)], &region, &invalidated,
+						memory_order_release, memory_order_relaxed);
 	return true;
 }
 

@@ -124,6 +124,40 @@ test_check(void **state)
 	mem_table_free(table);
 }
 
+static void
+test_invalidate(void **state)
+{
+	struct mem_table *table = mem_table_new(4);
+	struct mem_region window = {
+		.key = 0x11223344, .pz = PZ, .va = VA, .length = 8, .window = true, .qpn = 5};
+	struct mem_region memory = {.key = 0x11223444, .pz = PZ, .va = VA, .length = 8};
+	uint32_t key;
+
+	window.access = memory.access = ONE_ACCESS_REMOTE_READ;
+	mem_publish(table, &window);
+	mem_publish(table, &memory);
+	assert_false(mem_invalidate(table, window.key ^ 1, PZ, 5));
+	assert_false(mem_invalidate(table, window.key, PZ + 1, 5));
+	assert_false(mem_invalidate(table, window.key, PZ, 6));
+	assert_false(mem_invalidate(table, memory.key, PZ, 5)); /* no window */
+	assert_ptr_equal(mem_check(table, window.key, PZ, 5, ONE_ACCESS_REMOTE_READ, VA, 8), &window);
+	assert_true(mem_invalidate(table, window.key, PZ, 5));
+	assert_null(mem_lookup(table, window.key));
+	assert_null(mem_check(table, 0, PZ, 5, 0, 0, 0));
+	assert_false(mem_invalidate(table, window.key, PZ, 5)); /* once */
+	assert_false(mem_invalidate(table, 0, PZ, 5));
+	/* The slot is still taken, until the control thread frees it. */
+	for (int i = 0; i < 200; i++) {
+		key = mem_key_new(table);
+		assert_int_not_equal(mem_key_slot(table, key), mem_key_slot(table, window.key));
+	}
+	mem_remove(table, window.key);
+	window.key ^= 1;
+	mem_publish(table, &window);
+	assert_ptr_equal(mem_lookup(table, window.key), &window);
+	mem_table_free(table);
+}
+
 /* Every length and alignment, into exact allocations: nothing missing, nothing beside it touched. */
 static void
 test_place_shapes(void **state)
@@ -368,10 +402,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lookup),          cmocka_unit_test(test_table_fills),
-		cmocka_unit_test(test_keys_are_random), cmocka_unit_test(test_check),
-		cmocka_unit_test(test_place_shapes),    cmocka_unit_test(test_last_byte_is_last),
-		cmocka_unit_test(test_mapped),          cmocka_unit_test(test_process),
+		cmocka_unit_test(test_lookup),
+		cmocka_unit_test(test_table_fills),
+		cmocka_unit_test(test_keys_are_random),
+		cmocka_unit_test(test_check),
+		cmocka_unit_test(test_invalidate),
+		cmocka_unit_test(test_place_shapes),
+		cmocka_unit_test(test_last_byte_is_last),
+		cmocka_unit_test(test_mapped),
+		cmocka_unit_test(test_process),
 		cmocka_unit_test(test_atomics),
 	};
 

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Many connections at once: limits, bad weather, speed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <time.h>
+
+#include "net.h"
+
+#define PORT CM_SERVICE_TCP(5000)
+#define LONG_ENOUGH (200 * SECOND)
+
+static int
+setup(void **state)
+{
+	*state = net_new();
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	net_free(*state);
+	return 0;
+}
+
+static void
+finish(struct net *net)
+{
+	net_run(net, net->now + LONG_ENOUGH);
+	assert_true(net_is_clean(net));
+}
+
+static void
+test_half_open_limit(void **state)
+{
+	struct net *net = *state;
+	struct end *end;
+	int count = 0;
+
+	net->host[1].answer = ANSWER_LATER;
+	for (int i = 0; i < 100; i++)
+		net_connect(net, i % 2 ? 0 : 2, 1, PORT);
+	net_run(net, net->now + 100 * MS);
+	for (end = net->host[1].ends; end != NULL; end = end->next)
+		count++;
+	assert_int_equal(count, 64);
+	assert_int_equal(net->host[1].cm->half_open, 64);
+	/* Places come back: by refusal, by acceptance. */
+	for (end = net->host[1].ends; end != NULL; end = end->next) {
+		struct cm_local local = net_local(&net->host[1]);
+
+		assert_int_equal(cm_accept(end->conn, &local, NULL, 0, net->now), 0);
+	}
+	net->host[1].answer = ANSWER_ACCEPT;
+	net_run(net, net->now + 10 * SECOND);
+	count = 0;
+	for (end = net->host[1].ends; end != NULL; end = end->next)
+		count += end_told(end, CM_REQUEST, CM_ESTABLISHED, 0);
+	assert_int_equal(count, 100);
+	assert_int_equal(net->host[1].cm->half_open, 0);
+
+	/* Refusals in a flood do not pile up. */
+	net->host[1].answer = ANSWER_REJECT;
+	for (int i = 0; i < 100; i++)
+		net_connect(net, 0, 1, PORT);
+	net_run(net, net->now + 10 * MS);
+	assert_true(net->host[1].cm->half_open <= 33);
+	assert_true(net->host[1].cm->count <= 133);
+	net_run(net, net->now + 10 * SECOND);
+	assert_int_equal(net->host[1].cm->count, 100);
+}
+
+/* A quarter of everything is lost, doubled or late; whatever happens, both ends come to the same end. */
+static enum fate
+storm(struct net *net, const struct host *from, const struct cm_mad *mad, int number)
+{
+	uint64_t r = net_random(net) % 100;
+
+	return r < (uint64_t)net->fate_arg ? LOSE : r < 50 ? (enum fate)(r % 3) : r < 60 ? TWICE : SLOW;
+}
+
+static void
+check_grammar(const struct end *end)
+{
+	bool good = end->count >= 2 && end->told[end->count - 1] == CM_GONE;
+
+	for (int i = 0; good && i < end->count; i++) {
+		switch (end->told[i]) {
+		case CM_REQUEST:
+			good = i == 0 && !end->active;
+			break;
+		case CM_REPLY:
+			good = i == 0 && end->active;
+			break;
+		case CM_ESTABLISHED:
+			good = i == 1 && end->told[0] == CM_REQUEST;
+			break;
+		case CM_DISCONNECTED:
+			good = i == end->count - 2 && (end->active || end->told[i - 1] == CM_ESTABLISHED);
+			break;
+		case CM_REJECTED:
+			good = i == end->count - 2 && (end->active || end->told[i - 1] == CM_REQUEST);
+			break;
+		case CM_UNREACHABLE:
+		case CM_TIMED_OUT:
+			good = i == 0 && end->active;
+			break;
+		case CM_ACCEPT_FAILED:
+			good = i == 1 && !end->active;
+			break;
+		case CM_GONE:
+			good = i == end->count - 1;
+			break;
+		}
+	}
+	if (!good)
+		end_show(end);
+	assert_true(good);
+}
+
+static void
+test_storm(void **state)
+{
+	int established = 0;
+
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		struct net *net = net_new();
+
+		net->seed = seed * 0x9e3779b97f4a7c15ull;
+		net->fate = storm;
+		net->fate_arg = (int)(seed % 5) * 10;
+		for (int i = 0; i < 40; i++) {
+			int from = (int)(net_random(net) % 3), to = (int)(net_random(net) % 3);
+			struct cm_connect params = net_params(net, from, to, PORT);
+
+			if (net_random(net) % 4 == 0)
+				params.timeout = net_random(net) % (3 * SECOND);
+			net->host[to].answer = net_random(net) % 8 == 0 ? ANSWER_REJECT : ANSWER_ACCEPT;
+			net_connect_params(net, from, &params);
+			net_run(net, net->now + net_random(net) % (20 * MS));
+		}
+		net_run(net, net->now + 60 * SECOND);
+		for (int h = 0; h < HOSTS; h++)
+			for (struct end *end = net->host[h].ends; end != NULL; end = end->next)
+				if (end->conn != NULL && net_random(net) % 2)
+					cm_disconnect(end->conn, net->now);
+		net_run(net, net->now + 60 * SECOND);
+		/* An end that never heard of it is told by its own disconnect, lost messages or not. */
+		for (int h = 0; h < HOSTS; h++)
+			for (struct end *end = net->host[h].ends; end != NULL; end = end->next)
+				if (end->conn != NULL)
+					cm_disconnect(end->conn, net->now);
+		finish(net);
+		for (int h = 0; h < HOSTS; h++) {
+			for (struct end *end = net->host[h].ends; end != NULL; end = end->next) {
+				check_grammar(end);
+				established += end_has(end, CM_ESTABLISHED);
+			}
+		}
+		net_free(net);
+	}
+	assert_true(established > 60 * 10);
+}
+
+/* What has to be quick: ten thousand at once, from request to the end. */
+static void
+test_ten_thousand(void **state)
+{
+	struct net *net = *state;
+	struct timespec start, end;
+	int done = 0;
+
+	net->host[1].env.max_half_open = 20000;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
+	for (int i = 0; i < 10000; i++) {
+		net_connect(net, 0, 1, PORT);
+		net_run(net, net->now + 10000);
+	}
+	net_run(net, net->now + SECOND);
+	assert_int_equal(net->host[0].cm->count, 10000);
+	for (struct end *e = net->host[0].ends; e != NULL; e = e->next) {
+		cm_disconnect(e->conn, net->now);
+		net_run(net, net->now + 10000);
+	}
+	finish(net);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+	for (struct end *e = net->host[1].ends; e != NULL; e = e->next)
+		done += end_told(e, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0);
+	assert_int_equal(done, 10000);
+	/* Both ends and the network of this test, sanitizers included: far from anything quadratic. */
+	assert_true((double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9 < 5.0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_half_open_limit),
+		TEST(test_storm),
+		TEST(test_ten_thousand),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
