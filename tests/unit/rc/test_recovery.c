@@ -1,0 +1,651 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What was lost, repeated, late or refused for want of a receive. */
+#include "harness.h"
+
+#define OK ONE_STATUS_SUCCESS
+
+static void
+store64(uint8_t *p, uint64_t v)
+{
+	memcpy(p, &v, 8);
+}
+
+static uint64_t
+load64(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, 8);
+	return v;
+}
+
+/* Bring all that `from` wants to send to its peer. */
+static void
+carry(struct pair *p, struct end *from)
+{
+	p->now += US;
+	flush_output(p, from);
+	while (deliver_one(p, from))
+		;
+}
+
+static void
+test_one_nak_per_hole(void **state)
+{
+	struct pair *p = pair_new(NULL);
+
+	fill(p->a.area, AREA, 1);
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 6000, 0);
+	flush_output(p, &p->a);
+	assert_int_equal(p->a.num_out, 6);
+	deliver_one(p, &p->a);
+	drop_one(&p->a); /* the second */
+	for (int i = 0; i < 4; i++) {
+		deliver_one(p, &p->a);
+		flush_output(p, &p->b);
+	}
+	assert_int_equal(p->b.num_out, 1);
+	expect_reply(&p->b, 0x60, 0x1001);
+	deliver_one(p, &p->b);
+	/* go-back-N: from the hole on, the same PSNs */
+	flush_output(p, &p->a);
+	assert_int_equal(p->a.num_out, 5);
+	assert_int_equal(p->a.out[0].packet.psn, 0x1001);
+	assert_int_equal(p->a.out[0].packet.opcode, WIRE_WRITE_MIDDLE);
+	pump(p);
+	expect_done(&p->a, 0, 1, ONE_CQE_SEND, OK, 6000);
+	assert_memory_equal(p->b.area, p->a.area, 6000);
+	assert_int_equal(p->a.env.counter[RC_COUNT_RETRANSMIT], 5);
+	assert_int_equal(p->b.env.counter[RC_COUNT_NAK_SEQ_SENT], 1);
+	/* and the next hole gets its own */
+	post_simple(p, &p->a, ONE_OP_WRITE, 2, 0, 8, 0);
+	post_simple(p, &p->a, ONE_OP_WRITE, 3, 0, 8, 0);
+	flush_output(p, &p->a);
+	drop_one(&p->a);
+	deliver_one(p, &p->a);
+	flush_output(p, &p->b);
+	expect_reply(&p->b, 0x60, 0x1006);
+	pump(p);
+	assert_int_equal(p->a.num_done, 3);
+	pair_free(p);
+}
+
+/* The NAK is not repeated by its echoes: they come within a round trip of going back. */
+static void
+test_echoes_of_a_nak(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	struct wire_build nak = {.opcode = WIRE_ACKNOWLEDGE, .psn = 0x1000, .syndrome = 0x60};
+
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
+	post_simple(p, &p->a, ONE_OP_WRITE, 2, 0, 8, 0);
+	flush_output(p, &p->a);
+	inject(p, &p->b, &nak, NULL);
+	flush_output(p, &p->a);
+	assert_int_equal(p->a.frames, 4);
+	inject(p, &p->b, &nak, NULL);
+	inject(p, &p->b, &nak, NULL);
+	flush_output(p, &p->a);
+	assert_int_equal(p->a.frames, 4);
+	p->now += 3 * MS; /* later it tells of another loss */
+	inject(p, &p->b, &nak, NULL);
+	flush_output(p, &p->a);
+	assert_int_equal(p->a.frames, 6);
+	pump(p);
+	assert_int_equal(p->a.num_done, 2);
+	pair_free(p);
+}
+
+static void
+test_nak_acknowledges_what_is_before(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	struct wire_build nak = {.opcode = WIRE_ACKNOWLEDGE, .psn = 0x1002, .syndrome = 0x60};
+
+	for (uint32_t i = 0; i < 3; i++)
+		post_simple(p, &p->a, ONE_OP_WRITE, i, 0, 8, 0);
+	flush_output(p, &p->a);
+	inject(p, &p->b, &nak, NULL);
+	assert_int_equal(p->a.num_done, 2);
+	pair_free(p);
+}
+
+static void
+test_duplicate_write(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	struct wire_build b = {.opcode = WIRE_WRITE_ONLY, .psn = 0x1000, .dma_length = 4, .payload_len = 4};
+
+	b.remote_addr = p->b.remote.va;
+	b.rkey = p->b.remote.key;
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 4, 0);
+	post_simple(p, &p->a, ONE_OP_WRITE, 2, 0, 4, 0);
+	pump(p);
+	inject(p, &p->a, &b, "dupe");
+	assert_memory_equal(p->b.area, "\0\0\0\0", 4);
+	/* acknowledged again, as far as all is executed, whatever the A bit */
+	flush_output(p, &p->b);
+	expect_reply(&p->b, 0x1f, 0x1001);
+	assert_int_equal(p->b.env.counter[RC_COUNT_DUPLICATE], 1);
+	pair_free(p);
+}
+
+static void
+test_duplicate_send_takes_no_receive(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	struct wire_build b = {.opcode = WIRE_SEND_ONLY, .psn = 0x1000, .payload_len = 4};
+
+	post_recv(&p->b, 1, 0, 100);
+	post_recv(&p->b, 2, 100, 100);
+	post_simple(p, &p->a, ONE_OP_SEND, 1, 0, 4, 0);
+	pump(p);
+	for (int i = 0; i < 3; i++)
+		inject(p, &p->a, &b, NULL);
+	assert_int_equal(p->b.num_done, 1);
+	assert_int_equal(p->b.recv_head, 1);
+	flush_output(p, &p->b);
+	assert_int_equal(p->b.num_out, 1);
+	pair_free(p);
+}
+
+/* An ACK for a repeated WRITE must not cover a later READ, whose response may be what was lost. */
+static void
+test_duplicate_before_read(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	struct wire_build b = {.opcode = WIRE_WRITE_ONLY, .psn = 0x1000};
+
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 0, 0);
+	post_simple(p, &p->a, ONE_OP_READ, 2, 0, 8, 0);
+	post_simple(p, &p->a, ONE_OP_WRITE, 3, 0, 0, 0);
+	pump(p);
+	inject(p, &p->a, &b, NULL);
+	flush_output(p, &p->b);
+	expect_reply(&p->b, 0x1f, 0x1000);
+	pair_free(p);
+}
+
+static void
+test_duplicate_atomic(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	struct work work = make_work(&p->a, ONE_OP_FETCH_ADD, 1, 0, 8, 0);
+
+	store64(p->b.area, 40);
+	work.add_or_swap = 2;
+	post(p, &p->a, &work);
+	carry(p, &p->a);
+	flush_output(p, &p->b);
+	drop_one(&p->b); /* the response */
+	assert_true(run_timer(p));
+	pump(p);
+	expect_done(&p->a, 0, 1, ONE_CQE_SEND, OK, 8);
+	assert_true(load64(p->a.area) == 40);
+	assert_true(load64(p->b.area) == 42);
+	assert_int_equal(p->b.env.counter[RC_COUNT_DUPLICATE], 1);
+	pair_free(p);
+}
+
+static void
+test_read_restarts_where_it_stopped(void **state)
+{
+	struct pair *p = pair_new(NULL);
+
+	fill(p->b.area, AREA, 2);
+	post_simple(p, &p->a, ONE_OP_READ, 1, 0, 5000, 64);
+	carry(p, &p->a);
+	flush_output(p, &p->b);
+	assert_int_equal(p->b.num_out, 5);
+	deliver_one(p, &p->b);
+	deliver_one(p, &p->b);
+	drop_one(&p->b);
+	deliver_one(p, &p->b); /* a gap: as good as a NAK */
+	assert_int_equal(p->a.env.counter[RC_COUNT_NAK_IMPLIED], 1);
+	deliver_one(p, &p->b);
+	flush_output(p, &p->a);
+	assert_int_equal(p->a.num_out, 1);
+	assert_int_equal(p->a.out[0].packet.psn, 0x1002);
+	assert_int_equal(p->a.out[0].packet.dma_length, 5000 - 2048);
+	assert_true(p->a.out[0].packet.remote_addr == p->b.remote.va + 64 + 2048);
+	deliver_one(p, &p->a);
+	flush_output(p, &p->b);
+	assert_int_equal(p->b.num_out, 3);
+	assert_int_equal(p->b.out[0].packet.opcode, WIRE_READ_RESPONSE_FIRST);
+	assert_int_equal(p->b.out[2].packet.opcode, WIRE_READ_RESPONSE_LAST);
+	pump(p);
+	expect_done(&p->a, 0, 1, ONE_CQE_SEND, OK, 5000);
+	assert_memory_equal(p->a.area, p->b.area + 64, 5000);
+	pair_free(p);
+}
+
+/* Some peers continue a restarted READ with MIDDLE or LAST. */
+static void
+test_read_restart_with_middle(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	struct wire_build b = {.opcode = WIRE_READ_RESPONSE_MIDDLE, .psn = 0x1001, .payload_len = 1024};
+
+	post_simple(p, &p->a, ONE_OP_READ, 1, 0, 3000, 0);
+	carry(p, &p->a);
+	flush_output(p, &p->b);
+	deliver_one(p, &p->b);
+	drop_one(&p->b);
+	drop_one(&p->b);
+	assert_true(run_timer(p));
+	flush_output(p, &p->a);
+	drop_one(&p->a);
+	inject(p, &p->b, &b, NULL);
+	b.opcode = WIRE_READ_RESPONSE_LAST;
+	b.psn++;
+	b.payload_len = 3000 - 2048;
+	inject(p, &p->b, &b, NULL);
+	expect_done(&p->a, 0, 1, ONE_CQE_SEND, OK, 3000);
+	assert_int_equal(p->a.area[1024], 0x5a);
+	assert_int_equal(p->a.area[2999], 0x5a);
+	pair_free(p);
+}
+
+/* An ACK beyond a READ without its response: back to the READ; it does not complete what follows. */
+static void
+test_ack_beyond_read(void **state)
+{
+	struct pair *p = pair_new(NULL);
+
+	fill(p->b.area, 100, 3);
+	post_simple(p, &p->a, ONE_OP_WRITE, 0, 200, 8, 200);
+	post_simple(p, &p->a, ONE_OP_READ, 1, 0, 100, 0);
+	post_simple(p, &p->a, ONE_OP_WRITE, 2, 200, 8, 200);
+	carry(p, &p->a);
+	flush_output(p, &p->b);
+	assert_int_equal(p->b.num_out, 2); /* the READ response acknowledges the first WRITE */
+	drop_one(&p->b);
+	deliver_one(p, &p->b);
+	assert_int_equal(p->a.num_done, 1);
+	pump(p);
+	assert_int_equal(p->a.num_done, 3);
+	assert_memory_equal(p->a.area, p->b.area, 100);
+	assert_int_equal(p->a.env.counter[RC_COUNT_TIMEOUT], 0);
+	pair_free(p);
+}
+
+/* Responses go in the order of requests, the ACK of what follows a READ after its last one. */
+static void
+test_ack_waits_for_responses(void **state)
+{
+	struct pair *p = pair_new(NULL);
+
+	post_simple(p, &p->a, ONE_OP_READ, 1, 0, 5000, 0);
+	post_simple(p, &p->a, ONE_OP_WRITE, 2, 0, 8, 0);
+	carry(p, &p->a);
+	assert_int_equal(rc_output(p->b.qp, 2, p->now), 2);
+	assert_int_equal(rc_output(p->b.qp, 2, p->now), 2);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_not_equal(p->b.out[i].packet.opcode, WIRE_ACKNOWLEDGE);
+	flush_output(p, &p->b);
+	expect_reply(&p->b, 0x1f, 0x1005);
+	pump(p);
+	assert_int_equal(p->a.env.counter[RC_COUNT_RETRANSMIT], 0);
+	pair_free(p);
+}
+
+static void
+test_replay_is_checked(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	struct wire_build b = {.opcode = WIRE_READ_REQUEST, .psn = 0x1001, .dma_length = 976};
+
+	post_simple(p, &p->a, ONE_OP_READ, 1, 0, 2000, 0);
+	pump(p);
+	b.remote_addr = p->b.remote.va + 1024;
+	b.rkey = p->b.remote.key;
+	inject(p, &p->a, &b, NULL);
+	assert_true(rc_wants_output(p->b.qp));
+	flush_output(p, &p->b);
+	assert_int_equal(p->b.out[0].packet.opcode, WIRE_READ_RESPONSE_ONLY);
+	assert_int_equal(p->b.out[0].packet.psn, 0x1001);
+	b.dma_length = 977; /* beyond the original */
+	inject(p, &p->a, &b, NULL);
+	b.dma_length = 976;
+	b.remote_addr++;
+	inject(p, &p->a, &b, NULL);
+	b.remote_addr--;
+	b.rkey = p->b.local.key;
+	inject(p, &p->a, &b, NULL);
+	b.rkey = p->b.remote.key;
+	b.psn = 0x900; /* nothing is known of it */
+	inject(p, &p->a, &b, NULL);
+	b.psn = 0x1001;
+	b.opcode = WIRE_FETCH_ADD;
+	inject(p, &p->a, &b, NULL);
+	b.opcode = WIRE_READ_REQUEST;
+	mem_remove(p->mem, p->b.remote.key);
+	inject(p, &p->a, &b, NULL);
+	assert_false(rc_wants_output(p->b.qp));
+	assert_int_equal(p->b.env.counter[RC_COUNT_DROP_REPLAY], 6);
+	assert_int_equal(rc_state(p->b.qp), RC_RTS);
+	pair_free(p);
+}
+
+static void
+test_receiver_not_ready(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	uint64_t asked;
+
+	fill(p->a.area, AREA, 4);
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
+	post_simple(p, &p->a, ONE_OP_SEND, 2, 0, 3000, 0);
+	carry(p, &p->a);
+	flush_output(p, &p->b);
+	assert_int_equal(p->b.num_out, 1); /* and no NAK for what came behind */
+	expect_reply(&p->b, 0x20 | 12, 0x1001);
+	asked = p->now;
+	deliver_one(p, &p->b);
+	assert_int_equal(p->a.num_done, 1); /* it acknowledges what was before */
+	assert_false(rc_wants_output(p->a.qp));
+	assert_true(rc_deadline(p->a.qp) == asked + 640 * US);
+	/* a sequence NAK of the same PSN does not cut the wait short */
+	inject(p, &p->b, &(struct wire_build){.opcode = WIRE_ACKNOWLEDGE, .psn = 0x1001, .syndrome = 0x60},
+	       NULL);
+	post_simple(p, &p->a, ONE_OP_WRITE, 3, 0, 8, 0);
+	rc_timeout(p->a.qp, asked + 639 * US);
+	assert_int_equal(rc_output(p->a.qp, 9, asked + 639 * US), 0);
+	post_recv(&p->b, 9, 100, 3000);
+	assert_true(run_timer(p));
+	pump(p);
+	assert_int_equal(p->a.num_done, 3);
+	expect_done(&p->b, 0, 9, ONE_CQE_RECV, OK, 3000);
+	assert_memory_equal(p->b.area + 100, p->a.area, 3000);
+	assert_int_equal(p->a.env.counter[RC_COUNT_TIMEOUT], 0);
+	pair_free(p);
+}
+
+/* Only the LAST packet of a WRITE with immediate waits for a receive. */
+static void
+test_rnr_of_write_imm(void **state)
+{
+	struct pair *p = pair_new(NULL);
+
+	fill(p->a.area, AREA, 5);
+	post_simple(p, &p->a, ONE_OP_WRITE_IMM, 1, 0, 3000, 0);
+	pump(p);
+	assert_memory_equal(p->b.area, p->a.area, 2048);
+	assert_int_equal(p->b.area[2048], 0);
+	post_recv(&p->b, 2, 0, 0);
+	assert_true(run_timer(p));
+	flush_output(p, &p->a);
+	assert_int_equal(p->a.num_out, 1);
+	assert_int_equal(p->a.out[0].packet.opcode, WIRE_WRITE_LAST_IMM);
+	pump(p);
+	expect_done(&p->b, 0, 2, ONE_CQE_RECV_WRITE_IMM, OK, 3000);
+	assert_memory_equal(p->b.area, p->a.area, 3000);
+	pair_free(p);
+}
+
+static void
+test_rnr_exceeded(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){.rnr_retry = 2});
+
+	post_simple(p, &p->a, ONE_OP_SEND, 1, 0, 8, 0);
+	post_simple(p, &p->a, ONE_OP_WRITE, 2, 0, 8, 0);
+	pump(p);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(p->a.num_done, 0);
+		assert_true(run_timer(p));
+		pump(p);
+	}
+	expect_done(&p->a, 0, 1, ONE_CQE_SEND, ONE_STATUS_RNR_EXCEEDED, 0);
+	expect_done(&p->a, 1, 2, ONE_CQE_SEND, ONE_STATUS_FLUSHED, 0);
+	assert_int_equal(p->a.error, RC_ERROR_REQUESTER);
+	assert_int_equal(rc_state(p->b.qp), RC_RTS);
+	pair_free(p);
+}
+
+static void
+test_rnr_without_limit(void **state)
+{
+	struct pair *p = pair_new(NULL);
+
+	post_simple(p, &p->a, ONE_OP_SEND, 1, 0, 8, 0);
+	for (int i = 0; i < 1000; i++) {
+		pump(p);
+		assert_int_equal(p->a.num_done, 0);
+		assert_true(run_timer(p));
+	}
+	post_recv(&p->b, 1, 0, 8);
+	pump(p);
+	assert_int_equal(p->a.num_done, 1);
+	pair_free(p);
+}
+
+static bool
+lose_all(struct pair *p, struct end *from, const struct frame *frame)
+{
+	return true;
+}
+
+/* Early repetitions cost no retry: the peer has retry_count + 1 timeouts of the CM. */
+static void
+test_retry_exceeded(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){.timeout = 12, .retry_count = 3});
+	uint64_t start = p->now, timeout = 4096ull << 12, last = 0, gap = 0;
+
+	p->lose = lose_all;
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
+	post_simple(p, &p->a, ONE_OP_READ, 2, 0, 8, 0);
+	for (int i = 0; p->a.num_done == 0; i++) {
+		assert_true(i < 50);
+		pump(p);
+		assert_true(run_timer(p));
+		/* the time doubles up to the bound */
+		assert_true(last == 0 || p->now - last + 10 * US >= gap);
+		assert_true(last == 0 || p->now - last <= timeout + 10 * US);
+		gap = p->now - (last ? last : p->now);
+		last = p->now;
+	}
+	assert_in_range(p->now - start, 4 * timeout, 6 * timeout);
+	assert_in_range(p->a.env.counter[RC_COUNT_TIMEOUT], 5, 10);
+	expect_done(&p->a, 0, 1, ONE_CQE_SEND, ONE_STATUS_RETRY_EXCEEDED, 0);
+	expect_done(&p->a, 1, 2, ONE_CQE_SEND, ONE_STATUS_FLUSHED, 0);
+	assert_int_equal(p->a.failures, 1);
+	assert_int_equal(p->a.error, RC_ERROR_REQUESTER);
+	assert_int_equal(rc_deadline(p->a.qp), RC_NEVER);
+	pair_free(p);
+}
+
+static void
+test_no_timeout_never_gives_up(void **state)
+{
+	struct pair *p = pair_new(NULL);
+
+	p->a.attr.timeout = 0;
+	rc_connect(p->a.qp, &p->a.attr, RC_RTS);
+	p->lose = lose_all;
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
+	for (int i = 0; i < 100; i++) {
+		pump(p);
+		assert_true(run_timer(p));
+	}
+	assert_int_equal(p->a.num_done, 0);
+	p->lose = NULL;
+	pump(p);
+	assert_int_equal(p->a.num_done, 1);
+	pair_free(p);
+}
+
+/* A timeout probes with a few packets; a late ACK for the rest saves sending it twice. */
+static void
+test_late_ack(void **state)
+{
+	struct pair *p = pair_new(NULL);
+
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 100 * 1024, 0);
+	flush_output(p, &p->a);
+	assert_int_equal(p->a.num_out, 100);
+	assert_true(run_timer(p));
+	for (int i = 0; i < 10; i++)
+		rc_output(p->a.qp, 64, p->now);
+	assert_in_range(p->a.frames, 101, 108);
+	pump(p);
+	assert_int_equal(p->a.num_done, 1);
+	assert_in_range(p->a.frames, 101, 108);
+	pair_free(p);
+}
+
+/* Measured times set the timer, but not below the floor: peers share processors. */
+static void
+test_timer_follows_the_round_trip(void **state)
+{
+	struct pair *p = pair_new(NULL);
+
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
+	flush_output(p, &p->a);
+	assert_true(rc_deadline(p->a.qp) == p->now + 10 * MS); /* nothing is known yet */
+	pump(p);
+	for (int i = 0; i < 50; i++) {
+		post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
+		pump(p);
+	}
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
+	flush_output(p, &p->a);
+	assert_true(rc_deadline(p->a.qp) == p->now + 2 * MS);
+	pump(p);
+	for (int i = 0; i < 50; i++) { /* now a slow path */
+		post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
+		flush_output(p, &p->a);
+		p->now += 9 * MS;
+		pump(p);
+	}
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
+	flush_output(p, &p->a);
+	assert_in_range(rc_deadline(p->a.qp) - p->now, 8 * MS, 20 * MS);
+	pair_free(p);
+}
+
+static void
+test_stale_responses(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	struct wire_build b = {.opcode = WIRE_ACKNOWLEDGE, .syndrome = 0x1f};
+
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
+	flush_output(p, &p->a);
+	b.psn = 0xfff; /* the ghost of the last ACK */
+	inject(p, &p->b, &b, NULL);
+	b.psn = 0x1001; /* not sent yet */
+	inject(p, &p->b, &b, NULL);
+	b.syndrome = 0x61;
+	inject(p, &p->b, &b, NULL);
+	b.psn = 0x1000;
+	b.syndrome = 0x40; /* reserved type */
+	inject(p, &p->b, &b, NULL);
+	b.syndrome = 0x9f;
+	inject(p, &p->b, &b, NULL);
+	b.syndrome = 0x65; /* reserved NAK code */
+	inject(p, &p->b, &b, NULL);
+	b.opcode = WIRE_READ_RESPONSE_ONLY; /* not a READ */
+	inject(p, &p->b, &b, NULL);
+	b.opcode = WIRE_ATOMIC_ACKNOWLEDGE;
+	inject(p, &p->b, &b, NULL);
+	assert_int_equal(p->a.num_done, 0);
+	assert_int_equal(rc_state(p->a.qp), RC_RTS);
+	assert_int_equal(p->a.env.counter[RC_COUNT_DROP_RESPONSE], 5);
+	pump(p);
+	assert_int_equal(p->a.num_done, 1);
+	pair_free(p);
+}
+
+/* Losing a third of everything, in every way that a short cycle gives. */
+static bool
+lose_some(struct pair *p, struct end *from, const struct frame *frame)
+{
+	p->counter = p->counter * 1103515245u + 12345u;
+	return (p->counter >> 16) % 3 == 0;
+}
+
+static void
+test_heavy_loss(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){.mtu = 256});
+
+	fill(p->a.area, AREA, 6);
+	p->lose = lose_some;
+	for (uint32_t i = 0; i < 40; i++)
+		post_simple(p, &p->a, i % 4 == 3 ? ONE_OP_READ : ONE_OP_WRITE, i, 4000 * i, 4000, 4000 * i);
+	for (int i = 0; p->a.num_done < 40; i++) {
+		assert_true(i < 2000);
+		pump(p);
+		if (p->a.num_done < 40)
+			run_timer(p);
+	}
+	for (uint32_t i = 0; i < 40; i++) {
+		expect_done(&p->a, i, i, ONE_CQE_SEND, OK, 4000);
+		assert_memory_equal(p->a.area + 4000 * i, p->b.area + 4000 * i, 4000);
+	}
+	pair_free(p);
+}
+
+static void
+test_congestion(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){.mtu = 256});
+	struct wire_packet marked;
+
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 100000, 0);
+	flush_output(p, &p->a);
+	assert_int_equal(p->a.num_out, 256);
+	for (int i = 0; i < 3; i++) {
+		marked = p->a.out[0].packet;
+		marked.congestion = true;
+		rc_input(p->b.qp, &marked, p->now);
+		drop_one(&p->a);
+	}
+	flush_output(p, &p->b);
+	assert_int_equal(p->b.env.counter[RC_COUNT_CNP_SENT], 1); /* one in 50 us */
+	assert_int_equal(p->b.out[0].packet.opcode, WIRE_CNP);
+	deliver_one(p, &p->b);
+	assert_int_equal(p->a.env.counter[RC_COUNT_CNP_RECEIVED], 1);
+	/* A marked CNP is not answered by one. */
+	inject(p, &p->b, &(struct wire_build){.opcode = WIRE_CNP}, NULL);
+	assert_false(rc_wants_output(p->a.qp));
+	while (p->a.num_out > 0)
+		deliver_one(p, &p->a);
+	pump(p);
+	assert_int_equal(p->a.num_done, 1);
+	pair_free(p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_nak_per_hole),
+		cmocka_unit_test(test_echoes_of_a_nak),
+		cmocka_unit_test(test_nak_acknowledges_what_is_before),
+		cmocka_unit_test(test_duplicate_write),
+		cmocka_unit_test(test_duplicate_send_takes_no_receive),
+		cmocka_unit_test(test_duplicate_before_read),
+		cmocka_unit_test(test_duplicate_atomic),
+		cmocka_unit_test(test_read_restarts_where_it_stopped),
+		cmocka_unit_test(test_read_restart_with_middle),
+		cmocka_unit_test(test_ack_beyond_read),
+		cmocka_unit_test(test_ack_waits_for_responses),
+		cmocka_unit_test(test_replay_is_checked),
+		cmocka_unit_test(test_receiver_not_ready),
+		cmocka_unit_test(test_rnr_of_write_imm),
+		cmocka_unit_test(test_rnr_exceeded),
+		cmocka_unit_test(test_rnr_without_limit),
+		cmocka_unit_test(test_retry_exceeded),
+		cmocka_unit_test(test_no_timeout_never_gives_up),
+		cmocka_unit_test(test_late_ack),
+		cmocka_unit_test(test_timer_follows_the_round_trip),
+		cmocka_unit_test(test_stale_responses),
+		cmocka_unit_test(test_heavy_loss),
+		cmocka_unit_test(test_congestion),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

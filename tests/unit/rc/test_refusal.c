@@ -1,0 +1,873 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is refused, by whom, with which NAK, and how work completes then. */
+#include "harness.h"
+
+#define OK ONE_STATUS_SUCCESS
+#define INVALID 0x61
+#define ACCESS 0x62
+#define OPERATION 0x63
+
+static struct mem_process nobody = {.pid = 0x7ffffff0};
+
+/* B gets a packet of A's making and must refuse it with `syndrome`, and fail. */
+static void
+expect_refused(struct pair *p, const struct wire_build *build, uint8_t syndrome)
+{
+	struct wire_build b = *build;
+
+	inject(p, &p->a, &b, NULL);
+	assert_int_equal(rc_state(p->b.qp), RC_RTS); /* until the NAK is out */
+	flush_output(p, &p->b);
+	expect_reply(&p->b, syndrome, b.psn);
+	assert_int_equal(rc_state(p->b.qp), RC_ERROR);
+	assert_int_equal(p->b.failures, 1);
+	assert_int_equal(p->b.error, RC_ERROR_RESPONDER);
+}
+
+static struct wire_build
+request(struct pair *p, uint8_t opcode, uint32_t payload_len)
+{
+	struct wire_build b = {
+		.opcode = opcode,
+		.psn = 0x1000,
+		.ack_request = true,
+		.remote_addr = p->b.remote.va,
+		.rkey = p->b.remote.key,
+		.dma_length = payload_len,
+		.payload_len = payload_len,
+	};
+
+	return b;
+}
+
+/* Row 12: each state takes what it may. */
+static void
+test_states(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){.b_state = RC_RTR});
+	struct wire_build ack = {.opcode = WIRE_ACKNOWLEDGE, .psn = 0x500, .syndrome = 0x1f};
+	struct wire_build write = request(p, WIRE_WRITE_ONLY, 4);
+
+	inject(p, &p->a, &ack, NULL);
+	assert_int_equal(p->b.env.counter[RC_COUNT_DROP_STATE], 1);
+	rc_reset(p->b.qp);
+	inject(p, &p->a, &write, NULL);
+	assert_int_equal(p->b.env.counter[RC_COUNT_DROP_STATE], 2);
+	rc_connect(p->b.qp, &p->b.attr, RC_RTS);
+	rc_flush(p->b.qp);
+	inject(p, &p->a, &write, NULL);
+	assert_int_equal(p->b.env.counter[RC_COUNT_DROP_STATE], 3);
+	assert_int_equal(p->b.area[0], 0);
+	assert_false(rc_wants_output(p->b.qp));
+	assert_int_equal(rc_output(p->b.qp, 8, p->now), 0);
+	pair_free(p);
+}
+
+/* Row 10. */
+static void
+test_addresses(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	struct wire_build write = request(p, WIRE_WRITE_ONLY, 4);
+
+	p->a.attr.path.src.gid[15] = 99;
+	inject(p, &p->a, &write, NULL);
+	p->a.attr.path.src.gid[15] = 1;
+	p->a.attr.path.dst.gid[15] = 99;
+	inject(p, &p->a, &write, NULL);
+	assert_int_equal(p->b.env.counter[RC_COUNT_DROP_ADDRESS], 2);
+	assert_int_equal(p->b.area[0], 0);
+	p->a.attr.path.dst.gid[15] = 2;
+	inject(p, &p->a, &write, NULL);
+	assert_int_equal(p->b.area[0], 0x5a);
+	pair_free(p);
+}
+
+static void
+test_other_transports(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	struct wire_build b = {.opcode = WIRE_UD_SEND_ONLY, .psn = 0x1000, .payload_len = 8};
+
+	inject(p, &p->a, &b, NULL);
+	assert_int_equal(p->b.env.counter[RC_COUNT_DROP_OPCODE], 1);
+	assert_int_equal(rc_state(p->b.qp), RC_RTS);
+	assert_false(rc_wants_output(p->b.qp));
+	pair_free(p);
+}
+
+/* Row 15: what is too new is dropped, whatever is wrong with it besides. */
+static void
+test_only_the_expected_packet_can_break(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	struct wire_build b = request(p, WIRE_WRITE_ONLY, 4);
+
+	b.rkey = 1;
+	b.psn = 0x1001;
+	inject(p, &p->a, &b, NULL);
+	b.psn = 0x1000 + (1u << 23) - 1;
+	inject(p, &p->a, &b, NULL);
+	b.psn = 0xfff;
+	inject(p, &p->a, &b, NULL);
+	b.psn = 0x1000 + (1u << 23);
+	inject(p, &p->a, &b, NULL);
+	assert_int_equal(p->b.env.counter[RC_COUNT_OUT_OF_SEQUENCE], 2);
+	assert_int_equal(p->b.env.counter[RC_COUNT_DUPLICATE], 2);
+	assert_int_equal(rc_state(p->b.qp), RC_RTS);
+	pair_free(p);
+}
+
+/* Row 16. */
+static void
+test_opcode_sequence(void **state)
+{
+	static const uint8_t orphans[] = {WIRE_SEND_MIDDLE,   WIRE_SEND_LAST,    WIRE_SEND_LAST_IMM,
+					  WIRE_SEND_LAST_INV, WIRE_WRITE_MIDDLE, WIRE_WRITE_LAST,
+					  WIRE_WRITE_LAST_IMM};
+	static const uint8_t in_write[] = {WIRE_SEND_MIDDLE,  WIRE_SEND_LAST,   WIRE_SEND_ONLY,
+					   WIRE_SEND_FIRST,   WIRE_WRITE_FIRST, WIRE_WRITE_ONLY,
+					   WIRE_READ_REQUEST, WIRE_FETCH_ADD};
+	struct wire_build b;
+	struct pair *p;
+
+	for (size_t i = 0; i < sizeof(orphans); i++) {
+		p = pair_new(NULL);
+		b = request(p, orphans[i], 1024);
+		expect_refused(p, &b, INVALID);
+		assert_int_equal(p->b.num_done, 0);
+		pair_free(p);
+	}
+	for (size_t i = 0; i < sizeof(in_write); i++) {
+		p = pair_new(NULL);
+		b = request(p, WIRE_WRITE_FIRST, 1024);
+		b.dma_length = 4000;
+		inject(p, &p->a, &b, NULL);
+		b.opcode = in_write[i];
+		b.psn++;
+		if (b.opcode == WIRE_READ_REQUEST || b.opcode == WIRE_FETCH_ADD)
+			b.payload_len = 0;
+		expect_refused(p, &b, INVALID);
+		pair_free(p);
+	}
+	/* inside a SEND: the receive in progress fails too */
+	p = pair_new(NULL);
+	post_recv(&p->b, 7, 0, 5000);
+	b = request(p, WIRE_SEND_FIRST, 1024);
+	inject(p, &p->a, &b, NULL);
+	b.opcode = WIRE_WRITE_MIDDLE;
+	b.psn++;
+	expect_refused(p, &b, INVALID);
+	expect_done(&p->b, 0, 7, ONE_CQE_RECV, ONE_STATUS_LOCAL_QP, 0);
+	pair_free(p);
+}
+
+/* Row 17. */
+static void
+test_access_of_the_queue_pair(void **state)
+{
+	static const uint8_t opcodes[] = {WIRE_WRITE_ONLY, WIRE_READ_REQUEST, WIRE_FETCH_ADD,
+					  WIRE_COMPARE_SWAP};
+	static const uint32_t needed[] = {ONE_ACCESS_REMOTE_WRITE, ONE_ACCESS_REMOTE_READ,
+					  ONE_ACCESS_REMOTE_ATOMIC, ONE_ACCESS_REMOTE_ATOMIC};
+
+	for (int i = 0; i < 4; i++) {
+		struct pair *p = pair_new(NULL);
+		struct wire_build b = request(p, opcodes[i], 0);
+
+		p->b.attr.access &= ~needed[i];
+		rc_connect(p->b.qp, &p->b.attr, RC_RTS);
+		expect_refused(p, &b, INVALID);
+		pair_free(p);
+	}
+}
+
+/* Row 18: the peer may have only so many READs and atomics unanswered. */
+static void
+test_too_many_reads(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){.rd_atomic = 3});
+	struct wire_build b = request(p, WIRE_READ_REQUEST, 0);
+
+	for (int i = 0; i < 4; i++) { /* some peers round 3 up to 4 */
+		inject(p, &p->a, &b, NULL);
+		b.psn++;
+	}
+	inject(p, &p->a, &b, NULL);
+	flush_output(p, &p->b);
+	assert_int_equal(p->b.num_out, 5); /* what was asked before is answered before the NAK */
+	assert_int_equal(p->b.out[3].packet.opcode, WIRE_READ_RESPONSE_ONLY);
+	expect_reply(&p->b, INVALID, 0x1004);
+	assert_int_equal(rc_state(p->b.qp), RC_ERROR);
+	pair_free(p);
+
+	p = pair_new(NULL);
+	b = request(p, WIRE_FETCH_ADD, 0);
+	p->b.attr.rd_atomic_in = 0;
+	rc_connect(p->b.qp, &p->b.attr, RC_RTS);
+	expect_refused(p, &b, INVALID);
+	pair_free(p);
+}
+
+/* An answered READ that is answered once more does not count. */
+static void
+test_replays_are_not_counted(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){.rd_atomic = 1});
+	struct wire_build b = request(p, WIRE_READ_REQUEST, 0);
+
+	inject(p, &p->a, &b, NULL);
+	flush_output(p, &p->b);
+	inject(p, &p->a, &b, NULL);
+	b.psn++;
+	inject(p, &p->a, &b, NULL);
+	flush_output(p, &p->b);
+	assert_int_equal(rc_state(p->b.qp), RC_RTS);
+	assert_int_equal(p->b.out[p->b.num_out - 1].packet.psn, 0x1001);
+	pair_free(p);
+}
+
+/* Row 19. */
+static void
+test_payload_lengths(void **state)
+{
+	static const struct {
+		uint8_t opcode;
+		uint32_t len;
+	} wrong[] = {
+		{WIRE_SEND_FIRST, 1020},     {WIRE_SEND_FIRST, 1028},    {WIRE_SEND_FIRST, 0},
+		{WIRE_SEND_ONLY, 1025},      {WIRE_SEND_ONLY_IMM, 2048}, {WIRE_SEND_ONLY_INV, 1028},
+		{WIRE_WRITE_FIRST, 512},     {WIRE_WRITE_FIRST, 1025},   {WIRE_WRITE_ONLY, 1028},
+		{WIRE_READ_REQUEST, 4},      {WIRE_FETCH_ADD, 8},        {WIRE_COMPARE_SWAP, 1},
+		{WIRE_WRITE_ONLY_IMM, 1025},
+	};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct pair *p = pair_new(NULL);
+		struct wire_build b = request(p, wrong[i].opcode, wrong[i].len);
+
+		if (b.opcode == WIRE_WRITE_FIRST)
+			b.dma_length = 5000;
+		post_recv(&p->b, 1, 0, 5000);
+		expect_refused(p, &b, INVALID);
+		pair_free(p);
+	}
+	/* the end of a message of several packets is never empty, its middle always full */
+	for (uint8_t last = 0; last < 2; last++) {
+		struct pair *p = pair_new(NULL);
+		struct wire_build b = request(p, WIRE_SEND_FIRST, 1024);
+
+		post_recv(&p->b, 1, 0, 5000);
+		inject(p, &p->a, &b, NULL);
+		b.opcode = last ? WIRE_SEND_LAST : WIRE_SEND_MIDDLE;
+		b.payload_len = last ? 0 : 1020;
+		b.psn++;
+		expect_refused(p, &b, INVALID);
+		expect_done(&p->b, 0, 1, ONE_CQE_RECV, ONE_STATUS_LOCAL_QP, 0);
+		pair_free(p);
+	}
+}
+
+/* Rows 20 and 23: the length announced, the length carried. */
+static void
+test_announced_lengths(void **state)
+{
+	static const struct {
+		uint8_t first;
+		uint32_t first_len, announced;
+		uint8_t second; /* 0: none */
+		uint32_t second_len;
+	} wrong[] = {
+		{WIRE_WRITE_ONLY, 8, 9, 0, 0},
+		{WIRE_WRITE_ONLY, 8, 7, 0, 0},
+		{WIRE_WRITE_ONLY, 0, 1, 0, 0},
+		{WIRE_WRITE_FIRST, 1024, 1024, 0, 0},
+		{WIRE_WRITE_FIRST, 1024, 100, 0, 0},
+		{WIRE_WRITE_FIRST, 1024, 0x80000001u, 0, 0},
+		{WIRE_READ_REQUEST, 0, 0x80000001u, 0, 0},
+		{WIRE_WRITE_FIRST, 1024, 2000, WIRE_WRITE_LAST, 975},
+		{WIRE_WRITE_FIRST, 1024, 2000, WIRE_WRITE_LAST, 977},
+		{WIRE_WRITE_FIRST, 1024, 2000, WIRE_WRITE_MIDDLE, 1024},
+		{WIRE_WRITE_FIRST, 1024, 2048, WIRE_WRITE_MIDDLE, 1024},
+	};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct pair *p = pair_new(NULL);
+		struct wire_build b = request(p, wrong[i].first, wrong[i].first_len);
+
+		b.dma_length = wrong[i].announced;
+		if (wrong[i].second != 0) {
+			inject(p, &p->a, &b, NULL);
+			b.opcode = wrong[i].second;
+			b.payload_len = wrong[i].second_len;
+			b.psn++;
+		}
+		expect_refused(p, &b, INVALID);
+		pair_free(p);
+	}
+}
+
+/* Row 21, for each operation and each way that a key can be wrong. */
+static void
+test_remote_keys(void **state)
+{
+	static const uint8_t opcodes[] = {WIRE_WRITE_ONLY, WIRE_WRITE_FIRST, WIRE_READ_REQUEST,
+					  WIRE_FETCH_ADD};
+
+	for (int o = 0; o < 4; o++) {
+		for (int how = 0; how < 8; how++) {
+			struct pair *p = pair_new(NULL);
+			struct wire_build b = request(p, opcodes[o], o == 0 ? 16 : o == 1 ? 1024 : 0);
+
+			b.dma_length = o == 1 ? 2048 : 16;
+			switch (how) {
+			case 0:
+				b.rkey ^= 1; /* all 32 bits count */
+				break;
+			case 1:
+				b.rkey = p->b.local.key;
+				break;
+			case 2:
+				p->b.remote.pz = 8;
+				break;
+			case 3:
+				p->b.remote.qpn = 0x999;
+				break;
+			case 4:
+				b.remote_addr -= 8;
+				break;
+			case 5:
+				b.remote_addr += AREA;
+				break;
+			case 6:
+				b.remote_addr = UINT64_MAX - 7;
+				break;
+			default:
+				mem_remove(p->mem, b.rkey);
+				break;
+			}
+			expect_refused(p, &b, ACCESS);
+			assert_int_equal(p->b.area[0], 0);
+			pair_free(p);
+		}
+	}
+}
+
+/* The whole length is checked with the first packet; nothing is placed. */
+static void
+test_range_of_the_whole_message(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	struct wire_build b = request(p, WIRE_WRITE_FIRST, 1024);
+
+	b.remote_addr += AREA - 2000;
+	b.dma_length = 2001;
+	expect_refused(p, &b, ACCESS);
+	assert_int_equal(p->b.area[AREA - 2000], 0);
+	pair_free(p);
+}
+
+static void
+test_key_of_this_queue_pair(void **state)
+{
+	struct pair *p = pair_new(NULL);
+
+	p->b.remote.qpn = 0x222;
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
+	pump(p);
+	expect_done(&p->a, 0, 1, ONE_CQE_SEND, OK, 8);
+	pair_free(p);
+}
+
+/* A key that goes while a message is on its way. */
+static void
+test_key_revoked_midway(void **state)
+{
+	struct pair *p = pair_new(NULL);
+
+	fill(p->a.area, 5000, 1);
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 5000, 0);
+	flush_output(p, &p->a);
+	deliver_one(p, &p->a);
+	deliver_one(p, &p->a);
+	mem_remove(p->mem, p->b.remote.key);
+	pump(p);
+	assert_memory_equal(p->b.area, p->a.area, 2048);
+	assert_int_equal(p->b.area[2048], 0);
+	expect_done(&p->a, 0, 1, ONE_CQE_SEND, ONE_STATUS_REMOTE_ACCESS, 0);
+	assert_int_equal(p->b.error, RC_ERROR_RESPONDER);
+	pair_free(p);
+
+	/* a READ: the NAK takes the place of the response that could not be given */
+	p = pair_new(NULL);
+	post_simple(p, &p->a, ONE_OP_READ, 1, 0, 5000, 0);
+	flush_output(p, &p->a);
+	deliver_one(p, &p->a);
+	rc_output(p->b.qp, 2, p->now);
+	mem_remove(p->mem, p->b.remote.key);
+	flush_output(p, &p->b);
+	assert_int_equal(p->b.num_out, 3);
+	expect_reply(&p->b, ACCESS, 0x1002);
+	assert_int_equal(rc_state(p->b.qp), RC_ERROR);
+	pump(p);
+	expect_done(&p->a, 0, 1, ONE_CQE_SEND, ONE_STATUS_REMOTE_ACCESS, 0);
+	pair_free(p);
+}
+
+/* Row 22, after the key. */
+static void
+test_atomic_alignment(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	struct wire_build b = request(p, WIRE_COMPARE_SWAP, 0);
+
+	b.remote_addr += 4;
+	expect_refused(p, &b, INVALID);
+	pair_free(p);
+}
+
+/* Row 23: SEND against the receive. */
+static void
+test_send_longer_than_receive(void **state)
+{
+	for (uint32_t len = 1500; len <= 4000; len += 2500) {
+		struct pair *p = pair_new(NULL);
+
+		post_recv(&p->b, 5, 0, len - 1);
+		post_recv(&p->b, 6, 0, 100);
+		post_simple(p, &p->a, ONE_OP_SEND, 1, 0, len, 0);
+		post_simple(p, &p->a, ONE_OP_SEND, 2, 0, 8, 0);
+		pump(p);
+		expect_done(&p->b, 0, 5, ONE_CQE_RECV, ONE_STATUS_LOCAL_LENGTH, 0);
+		assert_int_equal(p->b.num_done, 1); /* the other is still in its ring */
+		expect_done(&p->a, 0, 1, ONE_CQE_SEND, ONE_STATUS_REMOTE_INVALID, 0);
+		expect_done(&p->a, 1, 2, ONE_CQE_SEND, ONE_STATUS_FLUSHED, 0);
+		assert_int_equal(p->b.env.counter[RC_COUNT_NAK_INVALID_SENT], 1);
+		pair_free(p);
+	}
+}
+
+static void
+test_receive_with_a_bad_key(void **state)
+{
+	struct pair *p = pair_new(NULL);
+
+	post_recv(&p->b, 5, 0, 100)->sge[0].lkey = p->b.remote.key; /* no local rights */
+	post_simple(p, &p->a, ONE_OP_SEND, 1, 0, 8, 0);
+	pump(p);
+	expect_done(&p->b, 0, 5, ONE_CQE_RECV, ONE_STATUS_LOCAL_PROTECTION, 0);
+	expect_done(&p->a, 0, 1, ONE_CQE_SEND, ONE_STATUS_REMOTE_OPERATION, 0);
+	pair_free(p);
+
+	p = pair_new(NULL); /* the piece reaches beyond its region, though the message would not */
+	post_recv(&p->b, 5, AREA - 50, 100);
+	post_simple(p, &p->a, ONE_OP_SEND, 1, 0, 8, 0);
+	pump(p);
+	expect_done(&p->b, 0, 5, ONE_CQE_RECV, ONE_STATUS_LOCAL_PROTECTION, 0);
+	pair_free(p);
+
+	p = pair_new(NULL);
+	post_recv(&p->b, 5, 0, 100)->status = ONE_STATUS_LOCAL_QP;
+	post_simple(p, &p->a, ONE_OP_SEND, 1, 0, 8, 0);
+	pump(p);
+	expect_done(&p->b, 0, 5, ONE_CQE_RECV, ONE_STATUS_LOCAL_QP, 0);
+	expect_done(&p->a, 0, 1, ONE_CQE_SEND, ONE_STATUS_REMOTE_OPERATION, 0);
+	pair_free(p);
+}
+
+/* No receive comes first, then length: as the standard orders it. */
+static void
+test_rnr_before_length_and_key(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	struct wire_build b = request(p, WIRE_WRITE_ONLY_IMM, 2000);
+
+	b.rkey = 1;
+	inject(p, &p->a, &b, NULL);
+	flush_output(p, &p->b);
+	expect_reply(&p->b, 0x20 | 12, 0x1000);
+	assert_int_equal(rc_state(p->b.qp), RC_RTS);
+	post_recv(&p->b, 1, 0, 0);
+	b.payload_len = 20;
+	b.dma_length = 20;
+	expect_refused(p, &b, ACCESS);
+	expect_done(&p->b, 0, 1, ONE_CQE_RECV, ONE_STATUS_FLUSHED, 0);
+	pair_free(p);
+}
+
+/* Row 24. */
+static void
+test_invalidate_refused(void **state)
+{
+	struct pair *p = pair_new(NULL);
+
+	p->b.refuse_invalidate = true;
+	post_recv(&p->b, 1, 0, 100);
+	post_simple(p, &p->a, ONE_OP_SEND_INV, 1, 0, 8, 0);
+	pump(p);
+	expect_done(&p->b, 0, 1, ONE_CQE_RECV, ONE_STATUS_LOCAL_PROTECTION, 0);
+	expect_done(&p->a, 0, 1, ONE_CQE_SEND, ONE_STATUS_REMOTE_OPERATION, 0);
+	pair_free(p);
+}
+
+/* ---- the requester ---- */
+
+static void
+test_local_keys(void **state)
+{
+	static const uint8_t ops[] = {ONE_OP_SEND, ONE_OP_WRITE, ONE_OP_READ, ONE_OP_FETCH_ADD};
+
+	for (int o = 0; o < 4; o++) {
+		struct pair *p = pair_new(NULL);
+		struct work bad = make_work(&p->a, ops[o], 2, 0, 8, 0);
+
+		bad.sge[0].lkey = p->a.remote.key;
+		post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
+		post(p, &p->a, &bad);
+		post_simple(p, &p->a, ONE_OP_WRITE, 3, 0, 8, 0);
+		flush_output(p, &p->a);
+		/* Nothing is sent for it or what follows, and what is before completes first. */
+		assert_int_equal(p->a.num_out, 1);
+		assert_int_equal(p->a.num_done, 0);
+		pump(p);
+		expect_done(&p->a, 0, 1, ONE_CQE_SEND, OK, 8);
+		expect_done(&p->a, 1, 2, ONE_CQE_SEND, ONE_STATUS_LOCAL_PROTECTION, 0);
+		expect_done(&p->a, 2, 3, ONE_CQE_SEND, ONE_STATUS_FLUSHED, 0);
+		assert_int_equal(p->a.error, RC_ERROR_REQUESTER);
+		assert_int_equal(p->a.frames, 1);
+		pair_free(p);
+	}
+}
+
+static void
+test_local_rights(void **state)
+{
+	struct pair *p = pair_new(NULL);
+
+	p->a.local.access = ONE_ACCESS_LOCAL_READ;
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
+	post_simple(p, &p->a, ONE_OP_READ, 2, 0, 8, 0);
+	pump(p);
+	expect_done(&p->a, 0, 1, ONE_CQE_SEND, OK, 8);
+	expect_done(&p->a, 1, 2, ONE_CQE_SEND, ONE_STATUS_LOCAL_PROTECTION, 0);
+	pair_free(p);
+
+	p = pair_new(NULL);
+	p->a.local.access = ONE_ACCESS_LOCAL_WRITE;
+	post_simple(p, &p->a, ONE_OP_READ, 1, 0, 8, 0);
+	post_simple(p, &p->a, ONE_OP_WRITE, 2, 0, 8, 0);
+	pump(p);
+	expect_done(&p->a, 0, 1, ONE_CQE_SEND, OK, 8);
+	expect_done(&p->a, 1, 2, ONE_CQE_SEND, ONE_STATUS_LOCAL_PROTECTION, 0);
+	pair_free(p);
+}
+
+/* A bad piece at the end of a long list: not even the first packet goes. */
+static void
+test_bad_last_piece(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	struct work work = make_work(&p->a, ONE_OP_WRITE, 1, 0, 5000, 0);
+
+	work.num_sge = 2;
+	work.sge[0].len = 4000;
+	work.sge[1] = work.sge[0];
+	work.sge[1].len = 1000;
+	work.sge[1].lkey = 0;
+	post(p, &p->a, &work);
+	pump(p);
+	assert_int_equal(p->a.frames, 0);
+	expect_done(&p->a, 0, 1, ONE_CQE_SEND, ONE_STATUS_LOCAL_PROTECTION, 0);
+	pair_free(p);
+}
+
+static void
+test_malformed_work(void **state)
+{
+	for (int how = 0; how < 10; how++) {
+		struct pair *p = pair_new(NULL);
+		struct work work = make_work(&p->a, ONE_OP_WRITE, 1, 0, 100, 0);
+		uint8_t status = ONE_STATUS_LOCAL_QP;
+
+		switch (how) {
+		case 0:
+			work.op = 0;
+			break;
+		case 1:
+			work.op = ONE_OP_RECV;
+			break;
+		case 2:
+			work.op = 255;
+			break;
+		case 3:
+			work.num_sge = 9;
+			break;
+		case 4:
+			work.flags = ONE_WQE_INLINE;
+			work.length = 25;
+			break;
+		case 5:
+			work.flags = ONE_WQE_INLINE;
+			work.op = ONE_OP_READ;
+			work.length = 8;
+			break;
+		case 6:
+			work.length = ONE_MESSAGE_MAX + 1;
+			status = ONE_STATUS_LOCAL_LENGTH;
+			break;
+		case 7:
+			work.status = status = ONE_STATUS_LOCAL_PROTECTION;
+			break;
+		case 8:
+			work.length = 101; /* more than the pieces */
+			break;
+		default:
+			work.op = ONE_OP_READ;
+			work.length = 101;
+			status = ONE_STATUS_LOCAL_LENGTH;
+			break;
+		}
+		post(p, &p->a, &work);
+		pump(p);
+		assert_int_equal(p->a.num_done, 1);
+		assert_int_equal(p->a.done[0].status, status);
+		assert_int_equal(p->a.frames, 0);
+		assert_int_equal(rc_state(p->a.qp), RC_ERROR);
+		assert_int_equal(rc_post(p->a.qp, &work, p->now), -ENOTCONN);
+		pair_free(p);
+	}
+}
+
+static void
+test_reads_without_depth(void **state)
+{
+	struct pair *p = pair_new(NULL);
+
+	p->a.attr.rd_atomic_out = 0;
+	rc_connect(p->a.qp, &p->a.attr, RC_RTS);
+	post_simple(p, &p->a, ONE_OP_READ, 1, 0, 8, 0);
+	pump(p);
+	expect_done(&p->a, 0, 1, ONE_CQE_SEND, ONE_STATUS_LOCAL_QP, 0);
+	pair_free(p);
+}
+
+static void
+test_nak_statuses(void **state)
+{
+	static const uint8_t syndromes[] = {INVALID, ACCESS, OPERATION};
+	static const uint8_t statuses[] = {ONE_STATUS_REMOTE_INVALID, ONE_STATUS_REMOTE_ACCESS,
+					   ONE_STATUS_REMOTE_OPERATION};
+
+	for (int i = 0; i < 3; i++) {
+		struct pair *p = pair_new(NULL);
+		struct wire_build b = {.opcode = WIRE_ACKNOWLEDGE, .psn = 0x1001, .syndrome = syndromes[i]};
+
+		for (uint32_t n = 0; n < 3; n++)
+			post_simple(p, &p->a, ONE_OP_WRITE, n, 0, 8, 0);
+		flush_output(p, &p->a);
+		inject(p, &p->b, &b, NULL);
+		expect_done(&p->a, 0, 0, ONE_CQE_SEND, OK, 8);
+		expect_done(&p->a, 1, 1, ONE_CQE_SEND, statuses[i], 0);
+		expect_done(&p->a, 2, 2, ONE_CQE_SEND, ONE_STATUS_FLUSHED, 0);
+		assert_int_equal(p->a.failures, 1);
+		pair_free(p);
+	}
+}
+
+/* The refused request completes with the reason; a READ before it, whose response was lost, did not happen.
+ */
+static void
+test_nak_behind_a_lost_read(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	struct wire_build b = {.opcode = WIRE_ACKNOWLEDGE, .psn = 0x1001, .syndrome = ACCESS};
+
+	post_simple(p, &p->a, ONE_OP_READ, 0, 0, 8, 0);
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
+	flush_output(p, &p->a);
+	inject(p, &p->b, &b, NULL);
+	expect_done(&p->a, 0, 0, ONE_CQE_SEND, ONE_STATUS_FLUSHED, 0);
+	expect_done(&p->a, 1, 1, ONE_CQE_SEND, ONE_STATUS_REMOTE_ACCESS, 0);
+	pair_free(p);
+}
+
+static void
+test_bad_responses(void **state)
+{
+	static const struct {
+		uint8_t opcode;
+		uint32_t len;
+	} wrong[] = {
+		{WIRE_READ_RESPONSE_FIRST, 1020},  {WIRE_READ_RESPONSE_FIRST, 0},
+		{WIRE_READ_RESPONSE_MIDDLE, 2048}, {WIRE_READ_RESPONSE_ONLY, 1024},
+		{WIRE_READ_RESPONSE_LAST, 1024},
+	};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct pair *p = pair_new(NULL);
+		struct wire_build b = {.opcode = wrong[i].opcode, .psn = 0x1000, .payload_len = wrong[i].len};
+
+		post_simple(p, &p->a, ONE_OP_READ, 1, 0, 3000, 0);
+		flush_output(p, &p->a);
+		inject(p, &p->b, &b, NULL);
+		expect_done(&p->a, 0, 1, ONE_CQE_SEND, ONE_STATUS_BAD_RESPONSE, 0);
+		assert_int_equal(p->a.area[0], 0);
+		pair_free(p);
+	}
+}
+
+/* ---- ends ---- */
+
+static void
+test_flush(void **state)
+{
+	struct pair *p = pair_new(NULL);
+
+	post_recv(&p->b, 9, 0, 5000);
+	for (uint32_t i = 0; i < 3; i++)
+		post_simple(p, &p->a, ONE_OP_SEND, i, 0, 3000, 0);
+	post_simple(p, &p->b, ONE_OP_WRITE, 4, 0, 8, 0);
+	flush_output(p, &p->a);
+	deliver_one(p, &p->a);
+	rc_flush(p->a.qp);
+	for (uint32_t i = 0; i < 3; i++)
+		expect_done(&p->a, i, i, ONE_CQE_SEND, ONE_STATUS_FLUSHED, 0);
+	rc_flush(p->b.qp); /* with a receive in progress */
+	assert_int_equal(p->b.num_done, 2);
+	expect_done(&p->b, 0, 4, ONE_CQE_SEND, ONE_STATUS_FLUSHED, 0);
+	expect_done(&p->b, 1, 9, ONE_CQE_RECV, ONE_STATUS_FLUSHED, 0);
+	assert_int_equal(p->a.failures + p->b.failures, 0);
+	assert_int_equal(rc_state(p->a.qp), RC_ERROR);
+	rc_flush(p->a.qp);
+	rc_timeout(p->a.qp, p->now + 1000 * MS);
+	rc_bind_done(p->a.qp, true, p->now);
+	assert_int_equal(p->a.num_done, 3);
+	pair_free(p);
+}
+
+/* A queue pair lives again after an error, with new PSNs, and knows nothing of the old packets. */
+static void
+test_reset_and_reuse(void **state)
+{
+	struct pair *p = pair_new(NULL);
+
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 5000, 0);
+	flush_output(p, &p->a);
+	rc_flush(p->a.qp);
+	rc_reset(p->a.qp);
+	rc_reset(p->b.qp);
+	p->a.attr.send_psn = p->b.attr.recv_psn = 0x700000;
+	p->b.attr.send_psn = p->a.attr.recv_psn = 0x900000;
+	rc_connect(p->a.qp, &p->a.attr, RC_RTS);
+	rc_connect(p->b.qp, &p->b.attr, RC_RTS);
+	fill(p->a.area, 5000, 3);
+	while (deliver_one(p, &p->a)) /* old ones */
+		;
+	assert_int_equal(p->b.area[0], 0);
+	post_simple(p, &p->a, ONE_OP_WRITE, 2, 0, 5000, 0);
+	pump(p);
+	expect_done(&p->a, 1, 2, ONE_CQE_SEND, OK, 5000);
+	assert_memory_equal(p->b.area, p->a.area, 5000);
+	pair_free(p);
+}
+
+/* Memory reached through a process that has gone. */
+static void
+test_dead_process(void **state)
+{
+	struct pair *p;
+
+	for (int o = 0; o < 5; o++) {
+		static const uint8_t ops[] = {ONE_OP_WRITE, ONE_OP_READ, ONE_OP_FETCH_ADD, ONE_OP_SEND};
+		bool far = o < 4;
+		uint8_t op = far ? ops[o] : ONE_OP_WRITE;
+
+		p = pair_new(NULL);
+		if (far) {
+			p->b.remote.base = p->b.local.base = NULL;
+			p->b.remote.process = p->b.local.process = &nobody;
+		} else {
+			p->a.local.base = NULL;
+			p->a.local.process = &nobody;
+		}
+		post_recv(&p->b, 1, 0, 100);
+		post_simple(p, &p->a, op, 1, 0, 8, 0);
+		pump(p);
+		expect_done(&p->a, 0, 1, ONE_CQE_SEND,
+			    far ? ONE_STATUS_REMOTE_OPERATION : ONE_STATUS_LOCAL_PROTECTION, 0);
+		if (op == ONE_OP_SEND)
+			expect_done(&p->b, 0, 1, ONE_CQE_RECV, ONE_STATUS_LOCAL_PROTECTION, 0);
+		pair_free(p);
+	}
+	p = pair_new(NULL); /* the landing of a READ */
+	p->a.local.base = NULL;
+	p->a.local.process = &nobody;
+	post_simple(p, &p->a, ONE_OP_READ, 1, 0, 8, 0);
+	pump(p);
+	expect_done(&p->a, 0, 1, ONE_CQE_SEND, ONE_STATUS_LOCAL_PROTECTION, 0);
+	pair_free(p);
+}
+
+/* Memory of a living process without mapping: our own. */
+static void
+test_process_memory(void **state)
+{
+	struct mem_process self = {.pid = getpid()};
+	struct pair *p = pair_new(NULL);
+
+	fill(p->a.area, 5000, 1);
+	for (int i = 0; i < 2; i++) {
+		struct end *end = i ? &p->b : &p->a;
+
+		end->local.va = end->remote.va = (uint64_t)(uintptr_t)end->area;
+		end->local.base = end->remote.base = NULL;
+		end->local.process = end->remote.process = &self;
+	}
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 5000, 100);
+	post_simple(p, &p->a, ONE_OP_READ, 2, 10000, 5000, 100);
+	pump(p);
+	assert_int_equal(p->a.num_done, 2);
+	assert_memory_equal(p->b.area + 100, p->a.area, 5000);
+	assert_memory_equal(p->a.area + 10000, p->a.area, 5000);
+	pair_free(p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_other_transports),
+		cmocka_unit_test(test_only_the_expected_packet_can_break),
+		cmocka_unit_test(test_opcode_sequence),
+		cmocka_unit_test(test_access_of_the_queue_pair),
+		cmocka_unit_test(test_too_many_reads),
+		cmocka_unit_test(test_replays_are_not_counted),
+		cmocka_unit_test(test_payload_lengths),
+		cmocka_unit_test(test_announced_lengths),
+		cmocka_unit_test(test_remote_keys),
+		cmocka_unit_test(test_range_of_the_whole_message),
+		cmocka_unit_test(test_key_of_this_queue_pair),
+		cmocka_unit_test(test_key_revoked_midway),
+		cmocka_unit_test(test_atomic_alignment),
+		cmocka_unit_test(test_send_longer_than_receive),
+		cmocka_unit_test(test_receive_with_a_bad_key),
+		cmocka_unit_test(test_rnr_before_length_and_key),
+		cmocka_unit_test(test_invalidate_refused),
+		cmocka_unit_test(test_local_keys),
+		cmocka_unit_test(test_local_rights),
+		cmocka_unit_test(test_bad_last_piece),
+		cmocka_unit_test(test_malformed_work),
+		cmocka_unit_test(test_reads_without_depth),
+		cmocka_unit_test(test_nak_statuses),
+		cmocka_unit_test(test_nak_behind_a_lost_read),
+		cmocka_unit_test(test_bad_responses),
+		cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_reset_and_reuse),
+		cmocka_unit_test(test_dead_process),
+		cmocka_unit_test(test_process_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
