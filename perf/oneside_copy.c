@@ -246,7 +246,7 @@ main(int argc, char **argv)
 {
 	static const char usage[] = "usage: oneside-copy [-d IA] [-p PORT] [-j] receive OUTFILE\n"
 	                            "       oneside-copy [-d IA] [-p PORT] [-j] send FILE HOST\n";
-	const char *ia = "oneside0";
+	const char *ia = "oneside";
 	DAT_CONN_QUAL port = 18516;
 	struct dat_adapter adapter;
 	bool json = false, ok = false;

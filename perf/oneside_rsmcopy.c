@@ -144,7 +144,7 @@ main(int argc, char **argv)
 	                            "       oneside-rsmcopy [-d CONTROLLER] [-g SEGMENT] [-j] send FILE NODE\n";
 	rsmapi_controller_handle_t controller;
 	rsm_memseg_id_t segment = 0x400100;
-	char name[64] = "oneside0";
+	char name[64] = "p0";
 	bool json = false, ok;
 	int c;
 

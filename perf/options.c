@@ -12,7 +12,7 @@ static const char usage[] =
 	"  -A, --api dat|rsm       which API (dat)\n"
 	"  -t, --test NAME         dat: write_bw write_lat read_bw read_lat send_bw send_lat\n"
 	"                          rsm: put_bw put_lat get_bw get_lat\n"
-	"  -d, --ib-dev NAME       IA name, or RSM controller (oneside0)\n"
+	"  -d, --ib-dev NAME       IA name (oneside), or RSM controller (p0)\n"
 	"  -p, --port N            connection qualifier (18515)\n"
 	"      --node N            RSM: node id of the exporter (1)\n"
 	"      --segment N         RSM: segment id (0x400000)\n"
@@ -63,7 +63,7 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 	uint64_t v;
 	int c;
 
-	*o = (struct perf_options){.api = PERF_API_DAT, .test = "write_bw", .ia = "oneside0", .node = 1,
+	*o = (struct perf_options){.api = PERF_API_DAT, .test = "write_bw", .node = 1,
 	                           .segment = 0x400000, .port = 18515, .size = 64, .iterations = 100000,
 	                           .depth = 128, .endpoints = 1, .signal_every = 1};
 	while ((c = getopt_long(argc, argv, "A:t:d:p:s:an:D:q:Q:h", longopts, NULL)) != -1) {
@@ -148,6 +148,8 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 	}
 	if (optind < argc)
 		o->host = argv[optind];
+	if (o->ia == NULL)
+		o->ia = o->api == PERF_API_RSM ? "p0" : "oneside";
 	if (o->signal_every > o->depth) {
 		fprintf(stderr, "oneside-perf: --cq-mod %u: is above --iodepth %u; give at most that\n",
 		        o->signal_every, o->depth);

@@ -8,7 +8,7 @@
 void
 dat_side_open(struct dat_side *s, struct pair *pair, bool server)
 {
-	static char name[] = "oneside0";
+	static char name[] = "oneside";
 	DAT_IA_ATTR attr;
 
 	memset(s, 0, sizeof(*s));

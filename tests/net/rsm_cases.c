@@ -53,7 +53,7 @@ own_node(struct pair *pair)
 static void
 exporter_open(struct exporter *e, struct pair *pair, rsm_node_id_t *peer)
 {
-	static char name[] = "oneside0";
+	static char name[] = "p0";
 
 	memset(e, 0, sizeof(*e));
 	RSM_CHECK(pair, rsm_get_controller(name, &e->controller), RSM_SUCCESS);
@@ -84,7 +84,7 @@ publish(struct exporter *e, struct pair *pair, rsm_node_id_t node, rsm_permissio
 static void
 importer_open(struct importer *i, struct pair *pair)
 {
-	static char name[] = "oneside0";
+	static char name[] = "p0";
 
 	memset(i, 0, sizeof(*i));
 	RSM_CHECK(pair, rsm_get_controller(name, &i->controller), RSM_SUCCESS);

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Applications that break every rule they can, against a running data plane:
+ * malformed messages, descriptors by the dozen, rings and arena full of rubbish,
+ * memory that is taken away.  After each, an honest application must be served.
+ *
+ *   net-hostile SOCKET [SEED]
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/client.h"
+
+static const char *socket_path;
+static uint64_t random_state;
+
+static uint64_t
+random64(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state;
+}
+
+static void
+must(bool condition, const char *what)
+{
+	if (!condition) {
+		fprintf(stderr, "  %s: %s\n", what, strerror(errno));
+		_exit(1);
+	}
+}
+
+/* ---- by hand, below the library ---- */
+
+static int
+raw_connect(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", socket_path);
+	must(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0, "connect");
+	return fd;
+}
+
+static void
+raw_send(int fd, const void *data, size_t len, const int *fds, uint32_t num_fds)
+{
+	union {
+		char bytes[CMSG_SPACE(253 * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (num_fds > 0) {
+		struct cmsghdr *cmsg;
+
+		memset(&control, 0, sizeof(control));
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = CMSG_SPACE(num_fds * sizeof(int));
+		cmsg = CMSG_FIRSTHDR(&msg);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(num_fds * sizeof(int));
+		memcpy(CMSG_DATA(cmsg), fds, num_fds * sizeof(int));
+	}
+	/* The other end may have hung up already: that is its right. */
+	(void)!sendmsg(fd, &msg, MSG_NOSIGNAL);
+}
+
+/* The data plane answers with an error or hangs up; it must not stay silent. */
+static void
+answer_or_end(int fd)
+{
+	struct timeval limit = {.tv_sec = 5};
+	uint8_t buffer[4096];
+	ssize_t n;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	n = recv(fd, buffer, sizeof(buffer), 0);
+	must(n >= 0 || errno == ECONNRESET, "no answer and no end within 5 s");
+	close(fd);
+}
+
+static struct one_msg
+hello(void)
+{
+	struct one_msg msg;
+
+	memset(&msg, 0, sizeof(msg));
+	msg.type = ONE_MSG_HELLO;
+	msg.seq = 1;
+	msg.hello.magic = ONE_MSG_MAGIC;
+	msg.hello.version = ONE_ABI_VERSION;
+	msg.hello.kind = ONE_KIND_DAT;
+	return msg;
+}
+
+static void
+wrong_sizes(void)
+{
+	static const size_t sizes[] = {1, 4, 8, 255, 1023, 1025, 4096};
+	uint8_t bytes[4096];
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct one_msg msg = hello();
+		int fd = raw_connect();
+
+		memset(bytes, 0, sizeof(bytes));
+		memcpy(bytes, &msg, sizes[i] < sizeof(msg) ? sizes[i] : sizeof(msg));
+		raw_send(fd, bytes, sizes[i], NULL, 0);
+		answer_or_end(fd);
+	}
+}
+
+static void
+wrong_hello(void)
+{
+	struct one_msg msg;
+	int fd;
+
+	for (int k = 0; k < 6; k++) {
+		msg = hello();
+		switch (k) {
+		case 0:
+			msg.hello.magic ^= 1;
+			break;
+		case 1:
+			msg.hello.version++;
+			break;
+		case 2:
+			msg.hello.kind = 77;
+			break;
+		case 3:
+			memset(msg.hello.port, 'x', sizeof(msg.hello.port)); /* no end */
+			break;
+		case 4:
+			msg.type = ONE_MSG_QP_CREATE; /* before HELLO */
+			break;
+		default:
+			msg.type = 0xffffffff;
+			break;
+		}
+		fd = raw_connect();
+		raw_send(fd, &msg, sizeof(msg), NULL, 0);
+		answer_or_end(fd);
+	}
+}
+
+/* Descriptors with messages that want none, and more than the cap. */
+static void
+descriptors(void)
+{
+	static const uint32_t counts[] = {1, 8, 9, 100, 253};
+	int fds[253], null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (uint32_t i = 0; i < 253; i++)
+		fds[i] = null;
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		for (int round = 0; round < 50; round++) {
+			struct one_msg msg = hello();
+			int fd = raw_connect();
+
+			raw_send(fd, &msg, sizeof(msg), fds, counts[i]);
+			answer_or_end(fd);
+		}
+	}
+	close(null);
+}
+
+/* Connections that never say anything, or leave in the middle. */
+static void
+silent(void)
+{
+	int fd[50];
+
+	for (int i = 0; i < 50; i++)
+		fd[i] = raw_connect();
+	for (int i = 0; i < 50; i++)
+		close(fd[i]);
+}
+
+/* After a good HELLO: every message type with random contents. */
+static void
+random_messages(void)
+{
+	for (uint32_t round = 0; round < 400; round++) {
+		struct one_msg msg = hello();
+		int fd = raw_connect(), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+		struct timeval limit = {.tv_sec = 5};
+		uint8_t reply[4096];
+
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+		raw_send(fd, &msg, sizeof(msg), NULL, 0);
+		must(recv(fd, reply, sizeof(reply), 0) > 0, "a good HELLO was not answered");
+		for (uint32_t k = 0; k < 20; k++) {
+			uint64_t *words = (uint64_t *)(void *)&msg;
+
+			for (size_t i = 0; i < sizeof(msg) / 8; i++) {
+				words[i] = random64();
+				/* Small numbers are ids and counts that may exist. */
+				if (random64() % 2 == 0)
+					words[i] &= 0x0000000700000007ull;
+			}
+			msg.type = (uint32_t)(random64() % (ONE_MSG_MAX + 2));
+			msg.seq = k;
+			raw_send(fd, &msg, sizeof(msg), &null, (uint32_t)(random64() % 2));
+			if (recv(fd, reply, sizeof(reply), 0) <= 0)
+				break;
+		}
+		close(null);
+		close(fd);
+	}
+}
+
+/* ---- through the library, then with its memory in hand ---- */
+
+struct victim {
+	struct one_client *client;
+	struct one_cq cq;
+	struct one_qp qp;
+};
+
+static void
+victim_open(struct victim *v)
+{
+	struct one_attach attach = {.socket = socket_path, .kind = ONE_KIND_DAT};
+	struct one_qp_create create = {.max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 4, .max_recv_sge = 4};
+	struct one_msg msg;
+	struct one_reply reply;
+
+	errno = -one_attach(&attach, &v->client);
+	must(errno == 0, "one_attach");
+	errno = -one_cq_create(v->client, 64, &v->cq);
+	must(errno == 0, "one_cq_create");
+	memset(&msg, 0, sizeof(msg));
+	msg.type = ONE_MSG_PZ_CREATE;
+	errno = -one_call(v->client, &msg, NULL, 0, &reply);
+	must(errno == 0, "ONE_MSG_PZ_CREATE");
+	create.pz = reply.id.id;
+	create.send_cq = create.recv_cq = create.conn_cq = v->cq.id;
+	errno = -one_qp_create(v->client, &create, &v->qp);
+	must(errno == 0, "one_qp_create");
+}
+
+/* Random bytes over the whole part of the arena that is in use, with all doorbells ringing. */
+static void
+scribble(void)
+{
+	for (uint32_t round = 0; round < 20; round++) {
+		struct victim v;
+		uint8_t *arena;
+
+		victim_open(&v);
+		arena = one_client_arena(v.client);
+		for (uint32_t i = 0; i < 20000; i++) {
+			uint64_t where = random64() % (1u << 20);
+
+			arena[where] = (uint8_t)random64();
+			if (i % 64 == 0)
+				one_doorbell_ring(v.qp.doorbells, v.qp.doorbell);
+		}
+		for (uint32_t i = 0; i < ONE_QPS_MAX; i++)
+			one_doorbell_ring(v.qp.doorbells, i);
+		for (uint32_t i = 0; i < 64u << 1; i++) {
+			uint8_t *slot = (uint8_t *)&v.qp.sq[i % (1u << v.qp.sq_log2)];
+
+			for (uint32_t k = 0; k < 64; k++)
+				slot[k] = (uint8_t)random64();
+			one_doorbell_ring(v.qp.doorbells, v.qp.doorbell);
+		}
+		usleep(2000);
+		one_detach(v.client);
+	}
+}
+
+/* The consumer's index of a completion ring, and counters, at values no library writes. */
+static void
+indices(void)
+{
+	static const uint32_t values[] = {0xffffffff, 0x80000000, 0x7fffffff, 65537, 100};
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		struct victim v;
+
+		victim_open(&v);
+		atomic_store(&v.cq.shm->head, values[i]);
+		atomic_store(&v.cq.shm->arm, ~0ull);
+		/* A malformed request makes the engine post a completion. */
+		v.qp.sq[0].op = 200;
+		atomic_store(&v.qp.sq[0].phase, 1);
+		one_doorbell_ring(v.qp.doorbells, v.qp.doorbell);
+		usleep(2000);
+		one_detach(v.client);
+	}
+}
+
+/* Holes punched into the arena while it is in use. */
+static void
+holes(void)
+{
+	for (uint32_t round = 0; round < 10; round++) {
+		struct victim v;
+
+		victim_open(&v);
+		/* MADV_REMOVE is a hole punch by address. */
+		madvise(one_client_arena(v.client), 1u << 20, MADV_REMOVE);
+		for (uint32_t i = 0; i < 1000; i++)
+			one_doorbell_ring(v.qp.doorbells, i);
+		usleep(1000);
+		one_detach(v.client);
+	}
+}
+
+/* A region whose file is not sealed, made shorter once the data plane has it. */
+static void
+truncated_region(void)
+{
+	struct victim v;
+	struct one_msg msg;
+	struct one_reply reply;
+	int fd = (int)syscall(SYS_memfd_create, "truncated", MFD_CLOEXEC), error;
+
+	must(fd >= 0 && ftruncate(fd, 1 << 20) == 0, "memfd");
+	victim_open(&v);
+	memset(&msg, 0, sizeof(msg));
+	msg.type = ONE_MSG_REGION_ADD;
+	msg.region_add.size = 1 << 20;
+	msg.region_add.flags = ONE_REGION_SEALED;
+	must(one_call(v.client, &msg, &fd, 1, &reply) < 0, "an unsealed file passed for a sealed one");
+	memset(&msg, 0, sizeof(msg));
+	msg.type = ONE_MSG_REGION_ADD;
+	msg.region_add.size = 1 << 20;
+	error = one_call(v.client, &msg, &fd, 1, &reply);
+	if (error == 0) {
+		must(ftruncate(fd, 0) == 0, "ftruncate");
+		/* Registering it makes the data plane touch it. */
+		struct one_msg mr;
+
+		memset(&mr, 0, sizeof(mr));
+		mr.type = ONE_MSG_MR_CREATE;
+		mr.mr_create.pz = 1;
+		mr.mr_create.access = ONE_ACCESS_ALL;
+		mr.mr_create.va = 4096;
+		mr.mr_create.length = 1 << 20;
+		mr.mr_create.num_pieces = 1;
+		mr.mr_create.piece[0] = (struct one_mr_piece){.region = reply.id.id, .length = 1 << 20};
+		(void)one_call(v.client, &mr, NULL, 0, &reply);
+	}
+	usleep(10000);
+	close(fd);
+	one_detach(v.client);
+}
+
+/* Applications that come and are killed. */
+static void
+killed(void)
+{
+	for (uint32_t i = 0; i < 100; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			struct victim v;
+
+			victim_open(&v);
+			for (;;)
+				one_doorbell_ring(v.qp.doorbells, v.qp.doorbell);
+		}
+		usleep((useconds_t)(random64() % 20000));
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+}
+
+/* ---- an honest application ---- */
+
+static bool
+healthy(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		struct victim v;
+
+		alarm(20);
+		/* Rings and queue pairs are answered for by their core: both threads are alive. */
+		victim_open(&v);
+		errno = -one_qp_free(&v.qp);
+		must(errno == 0, "one_qp_free");
+		errno = -one_cq_free(&v.cq);
+		must(errno == 0, "one_cq_free");
+		one_detach(v.client);
+		_exit(0);
+	}
+	return waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct { const char *name; void (*run)(void); } cases[] = {
+		{"wrong_sizes", wrong_sizes},
+		{"wrong_hello", wrong_hello},
+		{"descriptors", descriptors},
+		{"silent", silent},
+		{"random_messages", random_messages},
+		{"scribble", scribble},
+		{"indices", indices},
+		{"holes", holes},
+		{"truncated_region", truncated_region},
+		{"killed", killed},
+	};
+	uint32_t passed = 0, failed = 0;
+
+	if (argc < 2) {
+		fprintf(stderr, "usage: %s SOCKET [SEED]\n", argv[0]);
+		return 2;
+	}
+	socket_path = argv[1];
+	random_state = argc > 2 ? strtoull(argv[2], NULL, 0) : (uint64_t)time(NULL);
+	random_state |= 1;
+	printf("seed %llu\n", (unsigned long long)random_state);
+	fflush(stdout);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		pid_t pid = fork();
+		int status = 1;
+		bool ok;
+
+		if (pid == 0) {
+			alarm(60);
+			cases[i].run();
+			_exit(0);
+		}
+		waitpid(pid, &status, 0);
+		ok = status == 0 && healthy();
+		printf("%-6s %s\n", ok ? "ok" : "FAILED", cases[i].name);
+		fflush(stdout);
+		ok ? passed++ : failed++;
+	}
+	printf("%u passed, %u failed\n", passed, failed);
+	return failed == 0 ? 0 : 1;
+}

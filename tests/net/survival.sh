@@ -1,0 +1,32 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# What survives what: hostile applications, a killed data plane, and a new one on
+# its socket.
+
+. "$(dirname "$0")/lib.sh"
+net_init
+PROGRAMS=$BUILD/tests/net
+
+start_memif_pair
+say "== hostile applications on data plane a, honest ones beside them"
+"$PROGRAMS/net-dat-transfer" "$(plane_socket a)" "$(plane_socket b)" last_byte_last >"$WORK/beside" 2>&1 &
+beside=$!
+APPLICATIONS+=("$beside")
+"$PROGRAMS/net-hostile" "$(plane_socket a)" || fail "hostile applications"
+wait "$beside" || {
+	cat "$WORK/beside" >&2
+	fail "an honest application suffered from hostile ones"
+}
+kill -0 "$(plane_pid a)" || fail "data plane a did not survive"
+
+say "== data plane a is killed under an application"
+"$PROGRAMS/net-dat-death" "$(plane_socket a)" "$(plane_socket b)" "$(plane_pid a)" || fail "death of a data plane"
+wait "$(plane_pid a)" 2>/dev/null
+unset "PLANE_PID[a]"
+
+say "== a new data plane on the same socket serves"
+start_memif_plane a
+"$PROGRAMS/net-dat-transfer" "$(plane_socket a)" "$(plane_socket b)" send rdma || fail "after the restart"
+stop_plane a
+stop_plane b
