@@ -5,38 +5,32 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <rte_dev.h>
 #include <rte_eal.h>
 
 #include "fixture.h"
 
 struct config fixture_config;
 uint32_t frames_to_control;
+int fixture_wake_fd = -1;
 static bool eal_is_up;
 
 void
 fixture_start(uint32_t cores, enum one_idle idle)
 {
-	/* Both polling cores of the fixture may share a processor: the test turns them by hand. */
-	static char *args[] = {"engine-test",
-			       "--no-huge",
-			       "-m",
-			       "192",
-			       "--no-pci",
-			       "--no-telemetry",
-			       "--no-shconf",
-			       "--iova-mode=va",
-			       "--vdev=net_ring0",
-			       "--log-level=4",
-			       "--lcores=0@0,1@1,2@0"};
-	static char *one[] = {"engine-test",   "--no-huge",       "-m",
-			      "192",           "--no-pci",        "--no-telemetry",
-			      "--no-shconf",   "--iova-mode=va",  "--vdev=net_ring0",
-			      "--log-level=4", "--lcores=0@0,1@1"};
+	static char *args[] = {"engine-test",   "--no-huge",           "-m",          "192",
+			       "--no-pci",      "--no-telemetry",      "--no-shconf", "--iova-mode=va",
+			       "--log-level=4", "--lcores=0@0,1@1,2@0"}; /* the test turns the loops by hand:
+									    they may share */
+
 	char why[256] = "";
 
+	if (cores == 1)
+		args[RTE_DIM(args) - 1] = "--lcores=0@0,1@1";
 	if (!eal_is_up)
-		assert_true(rte_eal_init(RTE_DIM(args), cores == 2 ? args : one) >= 0);
+		assert_true(rte_eal_init(RTE_DIM(args), args) >= 0);
 	eal_is_up = true;
+	assert_int_equal(rte_eal_hotplug_add("vdev", "net_ring0", ""), 0);
 	memset(&fixture_config, 0, sizeof(fixture_config));
 	fixture_config.idle = idle;
 	fixture_config.num_ports = 1;
@@ -56,6 +50,7 @@ fixture_stop(void)
 {
 	engine_stop();
 	engine_fini();
+	assert_int_equal(rte_eal_hotplug_remove("vdev", "net_ring0"), 0);
 }
 
 static void
@@ -142,7 +137,7 @@ void
 app_start(struct app *app)
 {
 	static uint32_t pz;
-	const struct engine_client_config config = {.owner = app, .wake_fd = -1, .arena = NULL};
+	const struct engine_client_config config = {.owner = app, .wake_fd = fixture_wake_fd, .arena = NULL};
 	struct engine_client_config with_arena = config;
 
 	memset(app, 0, sizeof(*app));

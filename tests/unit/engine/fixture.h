@@ -60,6 +60,7 @@ struct memory {
 void fixture_start(uint32_t cores, enum one_idle idle);
 void fixture_stop(void);
 extern struct config fixture_config;
+extern int fixture_wake_fd; /* of applications started from now on */
 /* `loops` turns of every core, and of the control thread. */
 void turn(uint32_t loops);
 /* Turns until the condition holds; fails the test after about a second. */

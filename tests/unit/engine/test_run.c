@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine on its own thread, for each way to idle: work, commands and grace
+ * periods get through, also when it sleeps; it stops.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "fixture.h"
+
+static struct app app;
+static struct ring done;
+static struct pair pair, other;
+static struct memory memory;
+
+static void
+begin(enum one_idle idle)
+{
+	fixture_start(1, idle);
+	assert_int_equal(engine_start(), 0);
+	app_start(&app);
+	ring_new(&app, CQ_LOG2, &done, NULL);
+	pair_new(&app, &done, NULL, NULL, NULL, &pair);
+	pair_new(&app, &done, NULL, NULL, NULL, &other);
+	memory_new(&app, ONE_ACCESS_ALL, 4096, &memory);
+	pair_connect(&pair, &other, RC_RTS, true);
+	pair_connect(&other, &pair, RC_RTS, true);
+}
+
+static void
+end(void)
+{
+	uint64_t token = engine_grace_start();
+
+	TURN_UNTIL(engine_grace_over(token));
+	pair_end(&pair);
+	pair_end(&other);
+	ring_end(&done);
+	memory_end(&memory);
+	app_end(&app);
+	TURN_UNTIL(engine.reap == NULL);
+	fixture_stop();
+}
+
+static void
+wake_if_asleep(void)
+{
+	/* As the library does after a doorbell. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load(&app.header->engine_asleep) != 0)
+		eventfd_write(fixture_wake_fd, 1);
+}
+
+static void
+work(uint32_t count, uint32_t pause_us)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		post_write(&pair, &memory, &memory, 8, i);
+		wake_if_asleep();
+		expect(&done, ONE_CQE_SEND, ONE_STATUS_SUCCESS, i);
+		if (pause_us != 0)
+			usleep(pause_us);
+	}
+}
+
+static void
+test_spin(void **state)
+{
+	struct engine_stats stats;
+
+	begin(ONE_IDLE_SPIN);
+	work(1000, 0);
+	usleep(5000);
+	engine_stats(0, &stats);
+	assert_true(stats.work >= 1000);
+	assert_true(stats.loops > 0 && stats.busy_cycles > 0 && stats.idle_cycles > 0);
+	assert_int_equal(stats.sleeps, 0);
+	end();
+}
+
+static void
+test_yield(void **state)
+{
+	begin(ONE_IDLE_YIELD);
+	work(1000, 0);
+	end();
+}
+
+static void
+test_sleep(void **state)
+{
+	struct engine_stats stats;
+
+	fixture_wake_fd = eventfd(0, EFD_NONBLOCK);
+	begin(ONE_IDLE_SLEEP);
+	work(200, 500);
+	usleep(100000);
+	engine_stats(0, &stats);
+	assert_true(stats.sleeps > 10);
+	/* Commands get through while it sleeps. */
+	for (int i = 0; i < 50; i++) {
+		usleep(1000);
+		assert_int_equal(command((struct engine_command){
+					 .type = ENGINE_QP_STATE, .qp = pair.qp, .state = ONE_QP_CONNECTED}),
+				 0);
+	}
+	end();
+	close(fixture_wake_fd);
+	fixture_wake_fd = -1;
+}
+
+static void
+test_sleep_until_a_receive_comes(void **state)
+{
+	/* The timer of a waiting message wakes a sleeping core. */
+	begin(ONE_IDLE_SLEEP);
+	post_send(&pair, &memory, 8, 1);
+	usleep(20000);
+	post_recv(&other, &memory, 8, 2);
+	expect(&done, ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
+	end();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_spin),
+		cmocka_unit_test(test_yield),
+		cmocka_unit_test(test_sleep),
+		cmocka_unit_test(test_sleep_until_a_receive_comes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
