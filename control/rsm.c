@@ -247,7 +247,7 @@ fill_peer(const struct port *port, const struct config_peer *peer, struct one_rs
 
 	addr_to_wire(peer->addr.family, peer->addr.bytes, &addr);
 	out->node = peer->node;
-	out->state = port->info->link_up ? ONE_RSM_PATH_UP : ONE_RSM_PATH_DOWN;
+	out->state = engine_port(port->index)->link_up ? ONE_RSM_PATH_UP : ONE_RSM_PATH_DOWN;
 	memcpy(out->name, port->info->name, sizeof(out->name));
 	for (uint32_t i = 0; i < NEIGH_ENTRIES; i++) {
 		if (!neigh_get(control.neigh, i, control.now, &info) || info.port != port->index ||

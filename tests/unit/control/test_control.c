@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests.h"
+
+int
+main(void)
+{
+	return memory_tests() + rules_tests();
+}

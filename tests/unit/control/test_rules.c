@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Decisions that are pure functions: access to RSM segments, names of services,
+ * what two ends agree on, and the private data that says it.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "control/acl.h"
+#include "control/connection.h"
+#include "control/rsm_wire.h"
+#include "control/service.h"
+#include "tests.h"
+
+/* ---- access lists ---- */
+
+enum { OWNER = 1000, GROUP = 100, OTHER = 2000 };
+
+struct access_case {
+	uint32_t num, list_mode, node; /* the list has nodes 1 and 2, with list_mode */
+	uint32_t default_mode;
+	uint32_t uid, gid, extra; /* the importer's; extra: a supplementary group, 0: none */
+	uint32_t wanted;
+	enum rsm_error result;
+};
+
+/* An exporter with uid OWNER and gid GROUP; spec 5.2. */
+static const struct access_case access_cases[] = {
+	/* no list: every node, by the default permission */
+	{0, 0, 9, 0644, OWNER, 1, 0, 0600, RSM_OK},
+	{0, 0, 9, 0644, OTHER, 1, 0, 0400, RSM_OK},
+	{0, 0, 9, 0644, OTHER, 1, 0, 0200, RSM_PERM_DENIED},
+	{0, 0, 9, 0644, OTHER, 1, 0, 0600, RSM_PERM_DENIED},
+	{0, 0, 9, 0000, OWNER, 1, 0, 0000, RSM_OK}, /* no rights asked for: signals only */
+	{0, 0, 9, 0777, OTHER, 1, 0, 0600, RSM_OK},
+	/* a list: the node must be in it */
+	{2, 0666, 3, 0777, OWNER, 1, 0, 0400, RSM_SEG_NOT_PUBLISHED_TO_NODE},
+	{2, 0666, 3, 0777, OWNER, 1, 0, 0000, RSM_SEG_NOT_PUBLISHED_TO_NODE},
+	{2, 0666, 1, 0000, OTHER, 1, 0, 0600, RSM_OK},
+	{2, 0666, 2, 0000, OTHER, 1, 0, 0600, RSM_OK},
+	/* RSM_PERM_RDWR admits the owner alone, 0660 the group too */
+	{2, 0600, 1, 0777, OWNER, 1, 0, 0600, RSM_OK},
+	{2, 0600, 1, 0777, OTHER, GROUP, 0, 0400, RSM_PERM_DENIED},
+	{2, 0660, 1, 0777, OTHER, GROUP, 0, 0600, RSM_OK},
+	{2, 0660, 1, 0777, OTHER, 1, GROUP, 0600, RSM_OK},
+	{2, 0660, 1, 0777, OTHER, 1, GROUP + 1, 0400, RSM_PERM_DENIED},
+	/* 0624: each digit by itself */
+	{2, 0624, 1, 0, OWNER, GROUP, 0, 0600, RSM_OK},
+	{2, 0624, 1, 0, OTHER, GROUP, 0, 0200, RSM_OK},
+	{2, 0624, 1, 0, OTHER, GROUP, 0, 0400, RSM_PERM_DENIED},
+	{2, 0624, 1, 0, OTHER, 1, 0, 0400, RSM_OK},
+	{2, 0624, 1, 0, OTHER, 1, 0, 0200, RSM_PERM_DENIED},
+	/* only the first class that fits counts, even if another would grant more */
+	{2, 0066, 1, 0, OWNER, GROUP, 0, 0400, RSM_PERM_DENIED},
+	{2, 0606, 1, 0, OTHER, GROUP, 0, 0400, RSM_PERM_DENIED},
+	{2, 0000, 1, 0777, OWNER, 1, 0, 0400, RSM_PERM_DENIED},
+	/* execute is neither asked for nor granted */
+	{0, 0, 9, 0111, OWNER, 1, 0, 0400, RSM_PERM_DENIED},
+	{0, 0, 9, 0777, OWNER, 1, 0, 0700, RSM_PERM_DENIED},
+	{0, 0, 9, 0777, OWNER, 1, 0, 0640, RSM_PERM_DENIED},
+	{0, 0, 9, 0777, OWNER, 1, 0, 01000, RSM_PERM_DENIED},
+	/* uid 0 has no more rights than others */
+	{0, 0, 9, 0600, 0, 1, 0, 0400, RSM_PERM_DENIED},
+};
+
+static void
+test_acl_check(void **state)
+{
+	for (size_t i = 0; i < sizeof(access_cases) / sizeof(access_cases[0]); i++) {
+		const struct access_case *c = &access_cases[i];
+		struct acl acl = {.uid = OWNER,
+		                  .gid = GROUP,
+		                  .default_permission = c->default_mode,
+		                  .num = c->num,
+		                  .entry = {{1, c->list_mode}, {2, c->list_mode}}};
+		struct acl_who who = {.node = c->node, .uid = c->uid, .gid = c->gid};
+
+		if (c->extra != 0)
+			who.group[who.num_groups++] = c->extra;
+		if (acl_check(&acl, &who, c->wanted) != c->result)
+			fail_msg("case %zu: %d", i, (int)acl_check(&acl, &who, c->wanted));
+	}
+}
+
+static void
+test_acl_first_entry_counts(void **state)
+{
+	struct acl acl = {.uid = OWNER, .gid = GROUP, .num = 3, .entry = {{1, 0400}, {2, 0600}, {1, 0600}}};
+	struct acl_who who = {.node = 1, .uid = OWNER, .gid = 1};
+
+	assert_int_equal(acl_check(&acl, &who, ACL_READ), RSM_OK);
+	assert_int_equal(acl_check(&acl, &who, ACL_WRITE), RSM_PERM_DENIED);
+}
+
+static void
+test_acl_valid(void **state)
+{
+	struct one_rsm_access list[ONE_RSM_ACL_MAX] = {{1, 0666}, {ACL_NODE_MAX, 0}};
+
+	assert_int_equal(acl_valid(list, 0), RSM_OK);
+	assert_int_equal(acl_valid(list, 2), RSM_OK);
+	assert_int_equal(acl_valid(list, ONE_RSM_ACL_MAX), RSM_OK);
+	assert_int_equal(acl_valid(list, ONE_RSM_ACL_MAX + 1), RSM_BAD_ACL);
+	assert_int_equal(acl_valid(list, UINT32_MAX), RSM_BAD_ACL);
+	list[1].node = ACL_NODE_MAX + 1;
+	assert_int_equal(acl_valid(list, 2), RSM_BAD_ACL);
+	assert_int_equal(acl_valid(list, 1), RSM_OK);
+	list[0].permission = 0667;
+	assert_int_equal(acl_valid(list, 1), RSM_BAD_ACL);
+}
+
+static void
+test_segment_ids(void **state)
+{
+	static const struct {
+		uint32_t id;
+		enum rsm_error result;
+	} cases[] = {
+		{1, RSM_RESERVED_SEGID},        {0x0fffff, RSM_RESERVED_SEGID}, {0x100000, RSM_RESERVED_SEGID},
+		{0x200000, RSM_RESERVED_SEGID}, {0x3fffff, RSM_RESERVED_SEGID}, {0x400000, RSM_OK},
+		{0x4fffff, RSM_OK},             {0x500000, RSM_OK},             {0x600000, RSM_OK},
+		{0x7fffffff, RSM_OK},           {0x80000000, RSM_RESERVED_SEGID}, {UINT32_MAX, RSM_RESERVED_SEGID},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(acl_segment_id(cases[i].id), cases[i].result);
+}
+
+/* ---- services ---- */
+
+static void
+test_services(void **state)
+{
+	uint64_t service;
+
+	assert_int_equal(service_from_qual(18515, &service), 0);
+	assert_int_equal(service, 0x0000000001064853ull); /* spec 6.9 */
+	assert_int_equal(service_to_qual(service), 18515);
+	assert_true(service_is_ip(service));
+	assert_int_equal(service_port(service), 18515);
+	assert_int_equal(service_from_qual(UINT16_MAX, &service), 0);
+	assert_int_equal(service, 0x000000000106ffffull);
+	/* A larger qualifier is the service id itself, and comes back as it was. */
+	assert_int_equal(service_from_qual(0x10000, &service), 0);
+	assert_int_equal(service, 0x10000);
+	assert_int_equal(service_to_qual(service), 0x10000);
+	assert_false(service_is_ip(service));
+	assert_int_equal(service_port(service), 0);
+	assert_int_equal(service_from_qual(0x1000000000000001ull, &service), 0);
+	assert_int_equal(service_to_qual(service), 0x1000000000000001ull);
+	/* UDP port space: has the IP header, but is not a port of ours. */
+	assert_true(service_is_ip(0x0000000001114853ull));
+	assert_int_equal(service_to_qual(0x0000000001114853ull), 0x0000000001114853ull);
+	assert_false(service_is_ip(0x0000000101064853ull));
+}
+
+/* Nobody may listen as a segment, or connect to one with rights of its own making. */
+static void
+test_rsm_services_are_reserved(void **state)
+{
+	uint64_t service;
+
+	assert_int_equal(service_from_qual(CM_SERVICE_RSM(0), &service), -EACCES);
+	assert_int_equal(service_from_qual(CM_SERVICE_RSM(0x400000), &service), -EACCES);
+	assert_int_equal(service_from_qual(CM_SERVICE_RSM(UINT32_MAX), &service), -EACCES);
+	assert_int_equal(service_from_qual(CM_SERVICE_RSM(UINT32_MAX) + 1, &service), 0);
+	assert_int_equal(service_from_qual(CM_SERVICE_RSM(0) - 1, &service), 0);
+	assert_true(service_is_rsm(CM_SERVICE_RSM(7)));
+	assert_false(service_is_rsm(CM_SERVICE_TCP(7)));
+}
+
+/* ---- agreement ---- */
+
+static void
+test_negotiation(void **state)
+{
+	struct cm_local active = {.rd_atomic_in = 4, .rd_atomic_out = 16};
+	struct cm_local passive = {.rd_atomic_in = 8, .rd_atomic_out = 2};
+	struct cm_remote seen = {.rd_atomic_in = active.rd_atomic_in, .rd_atomic_out = active.rd_atomic_out};
+
+	connection_negotiate(&passive, &seen);
+	assert_int_equal(passive.rd_atomic_in, 8);
+	assert_int_equal(passive.rd_atomic_out, 2);
+	seen = (struct cm_remote){.rd_atomic_in = passive.rd_atomic_in, .rd_atomic_out = passive.rd_atomic_out};
+	connection_negotiate(&active, &seen);
+	assert_int_equal(active.rd_atomic_in, passive.rd_atomic_out);
+	assert_int_equal(active.rd_atomic_out, passive.rd_atomic_in);
+
+	passive = (struct cm_local){.rd_atomic_in = 16, .rd_atomic_out = 16};
+	seen = (struct cm_remote){0};
+	connection_negotiate(&passive, &seen);
+	assert_int_equal(passive.rd_atomic_in, 0);
+	assert_int_equal(passive.rd_atomic_out, 0);
+}
+
+static void
+test_timeouts(void **state)
+{
+	assert_int_equal(connection_timeout(true, true, 31), 14);
+	assert_int_equal(connection_timeout(true, false, 31), 14);
+	/* passive: what the REQ says; 0 would mean never, which no application could end */
+	assert_int_equal(connection_timeout(false, true, 19), 19);
+	assert_int_equal(connection_timeout(false, true, 0), 17);
+	/* active: lifetime 16 and the REP's ACK delay */
+	assert_int_equal(connection_timeout(false, false, 0), 17);
+	assert_int_equal(connection_timeout(false, false, 15), 17);
+	assert_int_equal(connection_timeout(false, false, 16), 18);
+	assert_int_equal(connection_timeout(false, false, 17), 18);
+	assert_int_equal(connection_timeout(false, false, 18), 19);
+	assert_int_equal(connection_timeout(false, false, 19), 19);
+	assert_int_equal(connection_timeout(false, false, 31), 31);
+}
+
+/* ---- RSM's private data ---- */
+
+static void
+test_rsm_req(void **state)
+{
+	struct rsm_req req = {.who = {.node = 63,
+	                              .uid = 0x01020304,
+	                              .gid = 0x05060708,
+	                              .num_groups = 3,
+	                              .group = {1, 2, 0xfffffffe}},
+	                      .segment = 0x80000001,
+	                      .permission = 0600,
+	                      .order = RSM_LITTLE,
+	                      .incarnation = 0x1122334455667788ull};
+	struct rsm_req back;
+	uint8_t data[RSM_REQ_LEN];
+
+	rsm_req_build(&req, data);
+	assert_memory_equal(data, "RSM1", 4);
+	assert_memory_equal(&data[8], "\x80\x00\x00\x01", 4);
+	assert_memory_equal(&data[16], "\x01\x02\x03\x04\x05\x06\x07\x08\x11\x22\x33\x44\x55\x66\x77\x88", 16);
+	assert_true(rsm_req_parse(data, sizeof(data), &back));
+	assert_int_equal(back.who.node, 63);
+	assert_int_equal(back.who.uid, req.who.uid);
+	assert_int_equal(back.who.gid, req.who.gid);
+	assert_int_equal(back.who.num_groups, 3);
+	assert_int_equal(back.who.group[2], 0xfffffffe);
+	assert_int_equal(back.segment, req.segment);
+	assert_int_equal(back.permission, 0600);
+	assert_int_equal(back.order, RSM_LITTLE);
+	assert_int_equal(back.incarnation, req.incarnation);
+
+	assert_false(rsm_req_parse(data, sizeof(data) - 1, &back));
+	data[6] = ACL_GROUPS + 1;
+	assert_false(rsm_req_parse(data, sizeof(data), &back));
+	data[6] = 255;
+	assert_false(rsm_req_parse(data, sizeof(data), &back));
+	data[6] = ACL_GROUPS;
+	assert_true(rsm_req_parse(data, sizeof(data), &back));
+	data[5] = 3;
+	assert_false(rsm_req_parse(data, sizeof(data), &back));
+	data[5] = RSM_BIG;
+	data[4]++;
+	assert_false(rsm_req_parse(data, sizeof(data), &back));
+	data[4]--;
+	data[0] ^= 1;
+	assert_false(rsm_req_parse(data, sizeof(data), &back));
+}
+
+static void
+test_rsm_rep(void **state)
+{
+	struct rsm_rep rep = {.size = 1ull << 40, .addr = 0x7f0012345000ull, .incarnation = 5, .key = 0xdeadbeef,
+	                      .mode = 0400, .order = RSM_BIG};
+	struct rsm_rep back;
+	uint8_t data[RSM_REP_LEN];
+
+	rsm_rep_build(&rep, data);
+	assert_true(rsm_rep_parse(data, sizeof(data), &back));
+	assert_memory_equal(&rep, &back, sizeof(rep));
+	assert_false(rsm_rep_parse(data, sizeof(data) - 1, &back));
+	data[4] = 9;
+	assert_false(rsm_rep_parse(data, sizeof(data), &back));
+}
+
+static void
+test_rsm_rej(void **state)
+{
+	uint8_t data[RSM_REJ_LEN];
+
+	rsm_rej_build(RSM_PERM_DENIED, data);
+	assert_int_equal(rsm_rej_parse(data, sizeof(data)), RSM_PERM_DENIED);
+	assert_int_equal(rsm_rej_parse(data, sizeof(data) - 1), 0);
+	data[4] = 1; /* no code of ours: must not be cut to 8 bits */
+	assert_int_equal(rsm_rej_parse(data, sizeof(data)), 0);
+	memset(data, 0, sizeof(data));
+	assert_int_equal(rsm_rej_parse(data, sizeof(data)), 0);
+}
+
+int
+rules_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_acl_check),
+		cmocka_unit_test(test_acl_first_entry_counts),
+		cmocka_unit_test(test_acl_valid),
+		cmocka_unit_test(test_segment_ids),
+		cmocka_unit_test(test_services),
+		cmocka_unit_test(test_rsm_services_are_reserved),
+		cmocka_unit_test(test_negotiation),
+		cmocka_unit_test(test_timeouts),
+		cmocka_unit_test(test_rsm_req),
+		cmocka_unit_test(test_rsm_rep),
+		cmocka_unit_test(test_rsm_rej),
+	};
+
+	return cmocka_run_group_tests_name("control: rules", tests, NULL, NULL);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TEST_CONTROL_TESTS_H
+#define TEST_CONTROL_TESTS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+int memory_tests(void); /* table, arena, quota, region */
+int rules_tests(void);  /* access list, services, private data, negotiation */
+
+#endif
