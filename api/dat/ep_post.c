@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Posting.  The form of a request is judged here: counts, flags, lengths, state.
+ * Contexts, ranges and rights are the engine's to judge when it carries the
+ * request out; only small payloads are looked up here, since they are copied
+ * into the ring and their memory is not looked at again.
+ */
+#include "provider.h"
+
+#define FLAGS_RDMA                                                                                           \
+	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG)
+#define FLAGS_SEND (FLAGS_RDMA | DAT_COMPLETION_SOLICITED_WAIT_FLAG)
+
+#define FULL DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS)
+
+/* The segments that have any length, and their sum. */
+struct pieces {
+	uint32_t count;
+	uint64_t total;
+	const DAT_LMR_TRIPLET *piece[ONE_MAX_SGE];
+};
+
+static DAT_RETURN
+gather(DAT_COUNT num_segments, const DAT_LMR_TRIPLET *iov, uint32_t max, struct pieces *out)
+{
+	out->count = 0;
+	out->total = 0;
+	if (num_segments < 0 || (uint32_t)num_segments > max)
+		return BAD_ARG(2);
+	if (num_segments > 0 && iov == NULL)
+		return BAD_ARG(3);
+	for (DAT_COUNT i = 0; i < num_segments; i++) {
+		if (iov[i].segment_length == 0)
+			continue;
+		/* No sum of a few such lengths overflows. */
+		if (iov[i].segment_length > UINT32_MAX)
+			return BAD_ARG(3);
+		out->total += iov[i].segment_length;
+		out->piece[out->count++] = &iov[i];
+	}
+	return DAT_SUCCESS;
+}
+
+static uint8_t
+wqe_flags(uint32_t flags)
+{
+	_Static_assert(DAT_COMPLETION_SUPPRESS_FLAG == ONE_WQE_SUPPRESS, "suppress");
+	_Static_assert(DAT_COMPLETION_BARRIER_FENCE_FLAG == ONE_WQE_FENCE, "fence");
+
+	return (uint8_t)((flags & (DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG)) |
+	                 ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 ? ONE_WQE_UNSIGNALED : 0u) |
+	                 ((flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0 ? ONE_WQE_SOLICITED : 0u));
+}
+
+/* Whether the engine would surely read this memory without objection. */
+static bool
+readable(const struct ep *ep, const DAT_LMR_TRIPLET *piece)
+{
+	const struct lmr *lmr = (struct lmr *)idmap_find(&ep->o.ia->lmrs, piece->lmr_context);
+
+	return lmr != NULL && lmr->pz == ep->pz && lmr_covers(lmr, piece);
+}
+
+static bool
+fits_inline(const struct ep *ep, const struct pieces *pieces)
+{
+	if (pieces->total > ONE_INLINE_MAX)
+		return false;
+	for (uint32_t i = 0; i < pieces->count; i++) {
+		if (!readable(ep, pieces->piece[i]))
+			return false;
+	}
+	return true;
+}
+
+static void
+fill_pieces(struct ep *ep, struct one_wqe *wqe, const struct pieces *pieces)
+{
+	for (uint32_t i = 0; i < pieces->count; i++)
+		one_post_sge(&ep->qp, wqe, i, pieces->piece[i]->virtual_address,
+		             (uint32_t)pieces->piece[i]->segment_length, pieces->piece[i]->lmr_context);
+}
+
+static void
+fill_inline(struct one_wqe *wqe, const struct pieces *pieces)
+{
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i < pieces->count; i++) {
+		uint32_t len = (uint32_t)pieces->piece[i]->segment_length;
+
+		memcpy(&wqe->inline_data[at], (const void *)(uintptr_t)pieces->piece[i]->virtual_address, len);
+		at += len;
+	}
+	wqe->inline_len = (uint8_t)at;
+}
+
+/* After the data plane has gone there is nobody to take the request: it is flushed here. */
+static DAT_RETURN
+post_lost(struct ep *ep, struct evd *evd, uint8_t type, uint64_t cookie, uint32_t key)
+{
+	const struct posted posted = {.cookie = cookie, .key = key};
+
+	ia_sweep(ep->o.ia);
+	ep_flush_one(ep, evd, type, &posted);
+	return DAT_SUCCESS;
+}
+
+static void
+log_send(struct ep *ep, uint64_t cookie, uint32_t key)
+{
+	ep->send_log[ep->qp.sq_posted & ep->send_mask] = (struct posted){.cookie = cookie, .key = key};
+}
+
+static DAT_RETURN
+check_request(const struct ep *ep)
+{
+	DAT_EP_STATE state = ep_state(ep);
+
+	if (__builtin_expect(state == DAT_EP_STATE_CONNECTED || state == DAT_EP_STATE_DISCONNECTED, 1))
+		return DAT_SUCCESS;
+	return ep_state_error(state);
+}
+
+struct request {
+	uint8_t op;
+	uint8_t flags;
+	bool may_inline;
+	uint32_t length;
+	uint64_t cookie;
+	uint64_t remote_addr;
+	uint32_t rkey;
+};
+
+static DAT_RETURN
+post(struct ep *ep, const struct request *request, const struct pieces *pieces)
+{
+	bool in_slot = request->may_inline && fits_inline(ep, pieces);
+	struct one_wqe *wqe;
+
+	lock_take(&ep->send_lock);
+	if (ia_lost(ep->o.ia)) {
+		lock_drop(&ep->send_lock);
+		return post_lost(ep, ep->send_evd, ONE_CQE_SEND, request->cookie, 0);
+	}
+	wqe = one_send_reserve(&ep->qp, in_slot ? 0 : pieces->count);
+	if (__builtin_expect(wqe == NULL, 0)) {
+		lock_drop(&ep->send_lock);
+		return FULL;
+	}
+	wqe->op = request->op;
+	wqe->flags = request->flags | (in_slot ? ONE_WQE_INLINE : 0);
+	wqe->inline_len = 0;
+	wqe->length = request->length;
+	wqe->cookie = request->cookie;
+	wqe->remote_addr = request->remote_addr;
+	wqe->rkey = request->rkey;
+	wqe->imm = 0;
+	memset(wqe->reserved, 0, sizeof(wqe->reserved));
+	if (in_slot)
+		fill_inline(wqe, pieces);
+	else
+		fill_pieces(ep, wqe, pieces);
+	log_send(ep, request->cookie, 0);
+	one_send_commit(&ep->qp, wqe);
+	lock_drop(&ep->send_lock);
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN
+dapl_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+                  DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags)
+{
+	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+	uint32_t flags = (uint32_t)completion_flags;
+	struct request request = {.op = ONE_OP_SEND, .may_inline = true};
+	struct pieces pieces;
+	DAT_RETURN ret;
+
+	if (ep == NULL)
+		return BAD_HANDLE(EP);
+	if ((flags & ~(uint32_t)FLAGS_SEND) != 0 ||
+	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
+		return BAD_ARG(5);
+	ret = gather(num_segments, local_iov, ep->max_send_iov, &pieces);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (pieces.total > ep->max_message)
+		return BAD_ARG(3);
+	ret = check_request(ep);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	request.flags = wqe_flags(flags);
+	request.length = (uint32_t)pieces.total;
+	request.cookie = user_cookie.as_64;
+	return post(ep, &request, &pieces);
+}
+
+static DAT_RETURN
+post_rdma(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+          DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov, DAT_COMPLETION_FLAGS completion_flags,
+          uint8_t op)
+{
+	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+	uint32_t flags = (uint32_t)completion_flags;
+	struct request request = {.op = op, .may_inline = op == ONE_OP_WRITE};
+	struct pieces pieces;
+	uint64_t length;
+	DAT_RETURN ret;
+
+	if (ep == NULL)
+		return BAD_HANDLE(EP);
+	if ((flags & ~(uint32_t)FLAGS_RDMA) != 0 ||
+	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
+		return BAD_ARG(6);
+	ret = gather(num_segments, local_iov, op == ONE_OP_READ ? ep->max_read_iov : ep->max_write_iov,
+	             &pieces);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (remote_iov == NULL)
+		return BAD_ARG(5);
+	/* A write moves what is local, a read what is remote. */
+	length = op == ONE_OP_READ ? remote_iov->segment_length : pieces.total;
+	if (length > (op == ONE_OP_READ ? pieces.total : remote_iov->segment_length) ||
+	    (remote_iov->segment_length == 0 && pieces.total > 0) || length > ep->max_rdma)
+		return DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+	ret = check_request(ep);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	request.flags = wqe_flags(flags);
+	request.length = (uint32_t)length;
+	request.cookie = user_cookie.as_64;
+	request.remote_addr = remote_iov->target_address;
+	request.rkey = remote_iov->rmr_context;
+	return post(ep, &request, &pieces);
+}
+
+DAT_RETURN
+dapl_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+                       DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov,
+                       DAT_COMPLETION_FLAGS completion_flags)
+{
+	return post_rdma(ep_handle, num_segments, local_iov, user_cookie, remote_iov, completion_flags,
+	                 ONE_OP_READ);
+}
+
+DAT_RETURN
+dapl_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+                        DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov,
+                        DAT_COMPLETION_FLAGS completion_flags)
+{
+	return post_rdma(ep_handle, num_segments, local_iov, user_cookie, remote_iov, completion_flags,
+	                 ONE_OP_WRITE);
+}
+
+/* recv_lock held; false: no room. */
+static bool
+put_recv(struct ep *ep, const struct pieces *pieces, uint64_t cookie, uint8_t flags)
+{
+	struct one_wqe *wqe = one_recv_reserve(&ep->qp, pieces->count);
+
+	if (wqe == NULL)
+		return false;
+	wqe->op = ONE_OP_RECV;
+	wqe->flags = flags;
+	wqe->inline_len = 0;
+	wqe->length = (uint32_t)pieces->total;
+	wqe->cookie = cookie;
+	wqe->remote_addr = 0;
+	wqe->rkey = 0;
+	wqe->imm = 0;
+	memset(wqe->reserved, 0, sizeof(wqe->reserved));
+	fill_pieces(ep, wqe, pieces);
+	ep->recv_log[ep->qp.rq_posted & ep->recv_mask] =
+	        (struct posted){.cookie = cookie, .slot = ep->qp.rq_tail};
+	one_recv_commit(&ep->qp, wqe);
+	return true;
+}
+
+DAT_RETURN
+dapl_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+                  DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags)
+{
+	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+	uint32_t flags = (uint32_t)completion_flags;
+	struct pieces pieces;
+	DAT_RETURN ret;
+	bool lost, done;
+
+	if (ep == NULL)
+		return BAD_HANDLE(EP);
+	if ((flags & ~(uint32_t)DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 || (flags != 0 && !ep->may_unsignal_recv))
+		return BAD_ARG(5);
+	ret = gather(num_segments, local_iov, ep->max_recv_iov, &pieces);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (pieces.total > ONE_MESSAGE_MAX)
+		return BAD_ARG(3);
+	lock_take(&ep->recv_lock);
+	lost = ia_lost(ep->o.ia) && ep_state(ep) == DAT_EP_STATE_DISCONNECTED;
+	done = lost || put_recv(ep, &pieces, user_cookie.as_64, wqe_flags(flags));
+	lock_drop(&ep->recv_lock);
+	if (lost)
+		return post_lost(ep, ep->recv_evd, ONE_CQE_RECV, user_cookie.as_64, 0);
+	return done ? DAT_SUCCESS : FULL;
+}
+
+int
+ep_move_recvs(struct ep *ep, struct one_qp *from, struct posted *log, uint32_t mask)
+{
+	uint32_t n = one_recv_outstanding(from);
+
+	for (uint32_t i = from->rq_posted - n; i != from->rq_posted; i++) {
+		const struct one_wqe *old = &from->rq[one_ring_slot(log[i & mask].slot, from->rq_log2)];
+		DAT_LMR_TRIPLET triplet[ONE_MAX_SGE];
+		struct pieces pieces = {.count = old->num_sge, .total = old->length};
+
+		for (uint32_t j = 0; j < pieces.count && j < ONE_MAX_SGE; j++) {
+			const struct one_sge *sge = &old->sge;
+
+			if (j > 0) {
+				uint32_t slot = log[i & mask].slot + 1 + (j - 1) / ONE_SGE_PER_EXT;
+				const struct one_wqe *ext = &from->rq[one_ring_slot(slot, from->rq_log2)];
+
+				sge = &((const struct one_wqe_ext *)(const void *)ext)
+				               ->sge[(j - 1) % ONE_SGE_PER_EXT];
+			}
+			triplet[j] = (DAT_LMR_TRIPLET){.lmr_context = sge->lkey,
+			                               .virtual_address = sge->addr,
+			                               .segment_length = sge->len};
+			pieces.piece[j] = &triplet[j];
+		}
+		if (!put_recv(ep, &pieces, old->cookie, old->flags))
+			return -ENOSPC;
+	}
+	return 0;
+}
+
+DAT_RETURN
+ep_post_bind(struct ep *ep, uint32_t key, const DAT_LMR_TRIPLET *triplet, uint32_t access, uint64_t cookie,
+             DAT_COMPLETION_FLAGS completion_flags)
+{
+	uint32_t flags = (uint32_t)completion_flags;
+	struct one_wqe *wqe;
+	DAT_RETURN ret;
+
+	if ((flags & ~(uint32_t)FLAGS_RDMA) != 0 ||
+	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
+		return BAD_ARG(6);
+	ret = check_request(ep);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	lock_take(&ep->send_lock);
+	if (ia_lost(ep->o.ia)) {
+		lock_drop(&ep->send_lock);
+		return post_lost(ep, ep->send_evd, ONE_CQE_SEND, cookie, key);
+	}
+	wqe = one_send_reserve(&ep->qp, 1);
+	if (wqe == NULL) {
+		lock_drop(&ep->send_lock);
+		return FULL;
+	}
+	wqe->op = ONE_OP_BIND;
+	wqe->flags = wqe_flags(flags);
+	wqe->inline_len = 0;
+	wqe->length = access;
+	wqe->cookie = cookie;
+	wqe->remote_addr = 0;
+	wqe->rkey = key;
+	wqe->imm = 0;
+	memset(wqe->reserved, 0, sizeof(wqe->reserved));
+	one_post_sge(&ep->qp, wqe, 0, triplet->virtual_address, (uint32_t)triplet->segment_length,
+	             triplet->lmr_context);
+	log_send(ep, cookie, key);
+	one_send_commit(&ep->qp, wqe);
+	lock_drop(&ep->send_lock);
+	return DAT_SUCCESS;
+}

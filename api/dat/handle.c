@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The range of handles: see handle.h. */
+#include <pthread.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+#include "handle.h"
+
+#define GROW_BYTES ((uintptr_t)64 * 1024)
+
+struct handle_range handle_range;
+
+static struct {
+	pthread_mutex_t lock;
+	uint32_t used; /* slots ever given out */
+	uint32_t num_free;
+	struct handle_slot *first_free, *last_free; /* the oldest first */
+} slots = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* With the lock held: a slot never used before, or NULL. */
+static struct handle_slot *
+fresh_slot(void)
+{
+	uintptr_t base = atomic_load_explicit(&handle_range.base, memory_order_relaxed);
+	uintptr_t limit = atomic_load_explicit(&handle_range.limit, memory_order_relaxed);
+
+	if (slots.used == HANDLE_SLOTS_MAX)
+		return NULL;
+	if (base == 0) {
+		void *range = mmap(NULL, (size_t)HANDLE_SLOTS_MAX * HANDLE_SLOT, PROT_NONE,
+		                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+		if (range == MAP_FAILED)
+			return NULL;
+		base = (uintptr_t)range;
+		atomic_store_explicit(&handle_range.base, base, memory_order_relaxed);
+	}
+	if ((uintptr_t)slots.used * HANDLE_SLOT == limit) {
+		if (mprotect((uint8_t *)base + limit, GROW_BYTES, PROT_READ | PROT_WRITE) < 0)
+			return NULL;
+		/* Release pairs with the acquire load in handle_slot. */
+		atomic_store_explicit(&handle_range.limit, limit + GROW_BYTES, memory_order_release);
+	}
+	return (struct handle_slot *)base + slots.used++;
+}
+
+DAT_HANDLE
+handle_new(const DAT_PROVIDER *provider, DAT_HANDLE_TYPE type, void *object)
+{
+	struct handle_slot *slot = NULL;
+
+	pthread_mutex_lock(&slots.lock);
+	if (slots.num_free < HANDLE_REUSE_AFTER)
+		slot = fresh_slot();
+	if (slot == NULL && slots.first_free != NULL) {
+		slot = slots.first_free;
+		slots.first_free = slot->next_free;
+		slots.num_free--;
+	}
+	pthread_mutex_unlock(&slots.lock);
+	if (slot == NULL)
+		return DAT_HANDLE_NULL;
+	slot->provider = provider;
+	slot->generation++;
+	slot->next_free = NULL;
+	atomic_store_explicit(&slot->context, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->object, object, memory_order_relaxed);
+	/* Release pairs with the acquire loads in handle_object and handle_live. */
+	atomic_store_explicit(&slot->type, (uint32_t)type + 1, memory_order_release);
+	return slot;
+}
+
+void
+handle_free(DAT_HANDLE handle)
+{
+	struct handle_slot *slot = handle;
+
+	/* The provider stays: a freed handle still finds our functions, which refuse it. */
+	atomic_store_explicit(&slot->type, 0, memory_order_release);
+	atomic_store_explicit(&slot->object, NULL, memory_order_relaxed);
+	pthread_mutex_lock(&slots.lock);
+	if (slots.first_free == NULL)
+		slots.first_free = slot;
+	else
+		slots.last_free->next_free = slot;
+	slots.last_free = slot;
+	slots.num_free++;
+	pthread_mutex_unlock(&slots.lock);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Open addressing with linear probing, at most half full. */
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "idmap.h"
+
+#define LOG2_MIN 6u
+
+struct idmap_table {
+	struct idmap_table *older;
+	uint32_t log2;
+	_Atomic(struct idmap_node *) place[];
+};
+
+static struct idmap_node removed; /* where a node was taken out: probing goes on */
+
+static uint32_t
+place_of(const struct idmap_table *table, uint32_t key)
+{
+	return (key * 2654435769u) >> (32 - table->log2);
+}
+
+/* True when it took a place that nothing had had. */
+static bool
+put(struct idmap_table *table, struct idmap_node *node, uint32_t key)
+{
+	uint32_t mask = (1u << table->log2) - 1;
+	uint32_t at = place_of(table, key);
+
+	struct idmap_node *there = atomic_load_explicit(&table->place[at], memory_order_relaxed);
+
+	while (there != NULL && there != &removed) {
+		at = (at + 1) & mask;
+		there = atomic_load_explicit(&table->place[at], memory_order_relaxed);
+	}
+	/* Release pairs with the acquire load in idmap_find: the node is complete. */
+	atomic_store_explicit(&table->place[at], node, memory_order_release);
+	return there == NULL;
+}
+
+static bool
+grow(struct idmap *map)
+{
+	struct idmap_table *old = atomic_load_explicit(&map->table, memory_order_relaxed);
+	struct idmap_table *table;
+	uint32_t log2 = LOG2_MIN;
+
+	while (1u << log2 < 4 * (map->live + 1))
+		log2++;
+	table = calloc(1, sizeof(*table) + (sizeof(table->place[0]) << log2));
+	if (table == NULL)
+		return false;
+	table->log2 = log2;
+	table->older = old;
+	for (uint32_t i = 0; old != NULL && i < 1u << old->log2; i++) {
+		struct idmap_node *node = atomic_load_explicit(&old->place[i], memory_order_relaxed);
+
+		if (node != NULL && node != &removed)
+			put(table, node, atomic_load_explicit(&node->key, memory_order_relaxed));
+	}
+	map->used = map->live;
+	/* Release pairs with the acquire load in idmap_find. */
+	atomic_store_explicit(&map->table, table, memory_order_release);
+	return true;
+}
+
+int
+idmap_insert(struct idmap *map, struct idmap_node *node, uint32_t key)
+{
+	struct idmap_table *table = atomic_load_explicit(&map->table, memory_order_relaxed);
+
+	if ((table == NULL || 2 * (map->used + 1) > 1u << table->log2) && !grow(map))
+		return -ENOMEM;
+	table = atomic_load_explicit(&map->table, memory_order_relaxed);
+	atomic_store_explicit(&node->key, key, memory_order_relaxed);
+	if (put(table, node, key))
+		map->used++;
+	map->live++;
+	return 0;
+}
+
+void
+idmap_remove(struct idmap *map, struct idmap_node *node)
+{
+	struct idmap_table *table = atomic_load_explicit(&map->table, memory_order_relaxed);
+	uint32_t key = atomic_load_explicit(&node->key, memory_order_relaxed);
+	uint32_t mask, at;
+
+	if (key == 0)
+		return;
+	mask = (1u << table->log2) - 1;
+	at = place_of(table, key);
+	while (atomic_load_explicit(&table->place[at], memory_order_relaxed) != node)
+		at = (at + 1) & mask;
+	atomic_store_explicit(&table->place[at], &removed, memory_order_relaxed);
+	atomic_store_explicit(&node->key, 0, memory_order_relaxed);
+	map->live--;
+	/* At the end of a run nothing has to be probed for beyond: such places become empty again. */
+	if (atomic_load_explicit(&table->place[(at + 1) & mask], memory_order_relaxed) != NULL)
+		return;
+	while (atomic_load_explicit(&table->place[at], memory_order_relaxed) == &removed) {
+		atomic_store_explicit(&table->place[at], NULL, memory_order_relaxed);
+		map->used--;
+		at = (at - 1) & mask;
+	}
+}
+
+struct idmap_node *
+idmap_find(const struct idmap *map, uint32_t key)
+{
+	const struct idmap_table *table = atomic_load_explicit(&map->table, memory_order_acquire);
+	uint32_t mask, at;
+
+	if (table == NULL || key == 0)
+		return NULL;
+	mask = (1u << table->log2) - 1;
+	at = place_of(table, key);
+	for (uint32_t looks = 0; looks <= mask; looks++) {
+		struct idmap_node *node = atomic_load_explicit(&table->place[at], memory_order_acquire);
+
+		if (node == NULL)
+			return NULL;
+		if (atomic_load_explicit(&node->key, memory_order_relaxed) == key)
+			return node;
+		at = (at + 1) & mask;
+	}
+	return NULL;
+}
+
+void
+idmap_fini(struct idmap *map)
+{
+	struct idmap_table *table = atomic_load_explicit(&map->table, memory_order_relaxed);
+
+	while (table != NULL) {
+		struct idmap_table *older = table->older;
+
+		free(table);
+		table = older;
+	}
+	atomic_store_explicit(&map->table, NULL, memory_order_relaxed);
+	map->used = map->live = 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * For provider libraries.  A library exports dat_provider_init and
+ * dat_provider_fini.  The registry calls init once before the first open of an
+ * IA name (provider_info is the name and version, instance_data the IA
+ * parameters of dat.conf); init registers that name with
+ * dat_registry_add_provider.  fini is called after the last close and removes it.
+ */
+#ifndef _DAT_REGISTRY_H_
+#define _DAT_REGISTRY_H_
+
+#ifndef _UDAT_H_
+#error "include <dat/udat.h> before <dat/dat_registry.h>"
+#endif
+
+#include "udat_redirection.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Offers an IA.  Errors: INVALID_PARAMETER (ARG1, ARG2); PROVIDER_ALREADY_REGISTERED;
+ * INSUFFICIENT_RESOURCES (MEMORY).
+ */
+extern DAT_RETURN dat_registry_add_provider(IN const DAT_PROVIDER *provider,
+                                            IN const DAT_PROVIDER_INFO *provider_info);
+/*
+ * Ends the offer; open IAs live on.  Errors: INVALID_PARAMETER (ARG1, ARG2: unknown); PROVIDER_IN_USE
+ * (an IA of it is open).
+ */
+extern DAT_RETURN dat_registry_remove_provider(IN const DAT_PROVIDER *provider,
+                                               IN const DAT_PROVIDER_INFO *provider_info);
+
+#define DAT_PROVIDER_INIT_FUNC_NAME dat_provider_init
+#define DAT_PROVIDER_FINI_FUNC_NAME dat_provider_fini
+#define DAT_PROVIDER_INIT_FUNC_STR "dat_provider_init"
+#define DAT_PROVIDER_FINI_FUNC_STR "dat_provider_fini"
+
+typedef void (*DAT_PROVIDER_INIT_FUNC)(IN const DAT_PROVIDER_INFO *provider_info,
+                                       IN const char *instance_data);
+typedef void (*DAT_PROVIDER_FINI_FUNC)(IN const DAT_PROVIDER_INFO *provider_info);
+
+extern void DAT_PROVIDER_INIT_FUNC_NAME(IN const DAT_PROVIDER_INFO *provider_info,
+                                        IN const char *instance_data);
+extern void DAT_PROVIDER_FINI_FUNC_NAME(IN const DAT_PROVIDER_INFO *provider_info);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

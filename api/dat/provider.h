@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The oneside provider: its objects, and what its files share.
+ *
+ * Objects live in memory that stays theirs until their IA is closed (a freed
+ * one waits in the IA's pool for the next of its kind), so a lookup without a
+ * lock may find an object that has been freed, but never foreign memory.
+ *
+ * Order of locks: ia.lock, cno.lock, evd.lock.  No lock but listen_lock and
+ * evd.lock (during a resize) is held over a message to the data plane.
+ */
+#ifndef DAT_PROVIDER_INTERNAL_H
+#define DAT_PROVIDER_INTERNAL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include <dat/udat.h>
+#include <dat/udat_redirection.h>
+
+#include "client/client.h"
+#include "handle.h"
+#include "idmap.h"
+#include "lock.h"
+
+#define DAT_ERROR(type, subtype) ((DAT_RETURN)(DAT_CLASS_ERROR | (DAT_UINT32)(type) | (DAT_UINT32)(subtype)))
+#define BAD_HANDLE(kind) DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_##kind)
+#define BAD_ARG(n) DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG##n)
+#define BAD_STATE(state) DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_##state)
+
+#define OBJECT_TYPES 11 /* DAT_HANDLE_TYPE_* */
+
+struct ia;
+
+struct object {
+	struct idmap_node node; /* by the id or key the data plane knows it by */
+	DAT_HANDLE_TYPE type;
+	struct ia *ia;
+	DAT_HANDLE handle;
+	struct object *next, **link; /* of its kind in the IA; in the pool: next only */
+};
+
+struct pz {
+	struct object o;
+	uint32_t id;
+	uint32_t refs; /* endpoints, regions, windows; ia.lock */
+};
+
+struct lmr {
+	struct object o; /* by lkey */
+	struct one_mr mr;
+	struct pz *pz;
+	DAT_MEM_TYPE mem_type;
+	DAT_MEM_PRIV_FLAGS priv;
+	DAT_REGION_DESCRIPTION desc;
+	char cookie[DAT_LMR_COOKIE_SIZE]; /* SHARED_VIRTUAL */
+	uint32_t refs;                    /* windows bound to it; ia.lock */
+	bool freeing;                     /* ia.lock */
+};
+
+static inline bool
+lmr_covers(const struct lmr *lmr, const DAT_LMR_TRIPLET *piece)
+{
+	return piece->segment_length <= lmr->mr.length && piece->virtual_address >= lmr->mr.va &&
+	       piece->virtual_address - lmr->mr.va <= lmr->mr.length - piece->segment_length;
+}
+
+struct rmr {
+	struct object o; /* by its key with the variant all ones */
+	uint32_t id;
+	DAT_RMR_CONTEXT key; /* of the last bind */
+	struct pz *pz;
+	/* ia.lock */
+	struct lmr *lmr; /* NULL: not bound */
+	DAT_LMR_TRIPLET triplet;
+	DAT_MEM_PRIV_FLAGS priv;
+};
+
+struct cno {
+	struct object o;
+	pthread_mutex_t lock;
+	pthread_cond_t agent_news; /* for the agent's thread */
+	uint16_t channel;
+	struct evd *evds; /* by evd.cno_next */
+	uint32_t waiters;
+	uint64_t releases; /* times the last EVD was freed */
+	bool closing;
+	bool has_thread, stop;
+	pthread_t thread;
+	DAT_OS_WAIT_PROXY_AGENT agent;
+};
+
+enum evd_end { EVD_LIVE = 0, EVD_FREED, EVD_ABORTED };
+
+/* Entries taken off the rings, or made by the library: see evd_queue.c. */
+struct stash {
+	struct one_cqe *entry;
+	uint32_t size; /* a power of two, or 0 */
+	uint32_t head;
+	uint32_t count;
+	uint32_t notify; /* of them, those with ONE_CQE_NOTIFY */
+};
+
+struct evd {
+	struct object o; /* by the id of its ring */
+	struct lock lock;
+	bool has_cq;
+	bool waiter;
+	bool unwaitable;
+	bool disabled;
+	enum evd_end end;
+	struct one_cq cq;
+	struct stash stash;
+	uint64_t arrived; /* notifications that came into the stash */
+	DAT_EVD_FLAGS flags;
+	uint32_t qlen;
+	uint64_t demand; /* events that the endpoints which feed it can have outstanding */
+	uint32_t unsignalled, solicited; /* streams of that kind that feed it */
+	uint16_t channel;                /* where the waiter sleeps */
+	uint32_t users;                  /* threads inside dat_evd_wait */
+	struct ia *sources;              /* asynchronous: the IAs that report here, by ia.async_next */
+	struct cno *cno;
+	struct evd *cno_next;
+	uint64_t cno_seen, agent_seen; /* value of `arrived` up to which the CNO was triggered */
+	_Atomic(struct ep *) last_ep;  /* of the last completion: spares a lookup */
+	uint32_t refs;                 /* endpoints, service points, IAs; ia.lock */
+};
+
+/* What the library knows of an endpoint; the engine's word (one_qp_shm.state) counts in ACTIVE and ACCEPTED. */
+enum ep_phase {
+	EP_UNCONNECTED = 0,
+	EP_CHANGING, /* a call that ends in another phase is under way */
+	EP_RESERVED,
+	EP_PASSIVE,
+	EP_TENTATIVE,
+	EP_ACTIVE,  /* connect was issued */
+	EP_ACCEPTED /* accept was issued */
+};
+
+/* A work request that is under way: what a flush by the library needs. */
+struct posted {
+	uint64_t cookie;
+	uint32_t key;  /* bind: the new key, else 0 */
+	uint32_t slot; /* where it begins in its ring */
+};
+
+struct ep {
+	struct object o; /* by the id of its queue pair */
+	_Atomic uint32_t phase;
+	_Atomic bool closing; /* disconnect was issued */
+	bool active;          /* the connecting side of its connection */
+	struct lock send_lock, recv_lock;
+	struct one_qp qp;
+	struct posted *send_log, *recv_log; /* rings, by qp.sq_posted and rq_posted */
+	uint32_t send_mask, recv_mask;
+	uint32_t max_send_iov, max_recv_iov, max_read_iov, max_write_iov;
+	uint64_t max_message, max_rdma;
+	bool may_unsignal_send, may_unsignal_recv;
+	DAT_EP_ATTR attr;
+	struct pz *pz;
+	struct evd *recv_evd, *send_evd, *conn_evd;
+	/* ia.lock */
+	struct sockaddr_storage remote;
+	DAT_CONN_QUAL remote_qual;
+	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
+};
+
+/* A service point, public or reserved. */
+struct sp {
+	struct object o; /* by the id of its listener */
+	DAT_CONN_QUAL qual;
+	struct evd *evd;
+	DAT_PSP_FLAGS flags; /* PSP */
+	struct ep *ep;       /* RSP, until its request comes; ia.lock */
+	DAT_EP_HANDLE ep_handle;
+};
+
+struct cr {
+	struct object o;
+	uint32_t id;
+	struct ep *ep; /* supplied by the service point */
+	bool reserved; /* by an RSP: the endpoint is the consumer's */
+	DAT_CONN_QUAL qual;
+	struct sockaddr_storage remote;
+	uint16_t remote_port;
+	uint16_t private_len;
+	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
+};
+
+struct ia {
+	struct object o;
+	struct one_client *client;
+	pthread_mutex_t lock;
+	pthread_mutex_t listen_lock; /* held from LISTEN until the listener is known by its id */
+	_Atomic bool lost;           /* the data plane has gone */
+	_Atomic bool swept;          /* ... and all objects have been told */
+	struct object *list[OBJECT_TYPES];
+	struct object *pool[OBJECT_TYPES];
+	uint32_t count[OBJECT_TYPES];
+	struct idmap eps, lmrs, rmrs, sps, evds;
+	struct evd *async_evd; /* NULL: out of scope */
+	bool async_mine;       /* made by open: not the consumer's to free */
+	struct one_cq async_cq;
+	struct ia *async_next;
+	struct sockaddr_storage addr;
+	char name[DAT_NAME_MAX_LENGTH];
+};
+
+extern const DAT_PROVIDER oneside_provider;
+
+/* ---- object.c ---- */
+
+/* A zeroed object of this kind, not yet in any list; NULL: no memory. */
+void *object_new(struct ia *ia, DAT_HANDLE_TYPE type);
+/* Gives it a handle and puts it in the IA's list; ia.lock held.  -ENOMEM. */
+int object_publish(struct object *o);
+/* The handle ends; ia.lock held.  Needs object_discard yet. */
+void object_retire(struct object *o);
+/* Back to the pool; ia.lock held. */
+void object_discard(struct object *o);
+/* The DAT code of what the data plane said: -EDQUOT and -ENOSPC become INSUFFICIENT_RESOURCES with `subtype`. */
+DAT_RETURN dat_errno(int error, DAT_RETURN_SUBTYPE subtype);
+
+/* ---- ia.c ---- */
+
+/* Opens by attachment; `params` is field 7 of dat.conf. */
+DAT_RETURN ia_open(const char *name, const char *params, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd,
+                   DAT_IA_HANDLE *ia_handle);
+DAT_RETURN ia_params(const char *params, char *socket, size_t socket_len, char *port, size_t port_len);
+
+/* ---- lost.c ---- */
+
+/* After the data plane has gone: flushes, BROKEN and CATASTROPHIC, once.  No lock held. */
+void ia_sweep(struct ia *ia);
+/* Sweeps the IAs that feed an asynchronous EVD, where needed; true when it did: look again. */
+bool ia_sweep_sources(struct evd *evd);
+void ia_mark_lost(struct ia *ia);
+/* Completes one piece of work as FLUSHED. */
+void ep_flush_one(struct ep *ep, struct evd *evd, uint8_t type, const struct posted *posted);
+static inline bool
+ia_lost(const struct ia *ia)
+{
+	/* Pairs with the release store in the callback of the client core. */
+	return __builtin_expect(atomic_load_explicit(&ia->lost, memory_order_acquire), 0);
+}
+
+/* ---- evd.c ---- */
+
+/* Takes a reference for a stream; NULL when the handle is no EVD of this IA with these flags.  ia.lock held. */
+struct evd *evd_ref(struct ia *ia, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS needed);
+void evd_unref(struct evd *evd); /* ia.lock held */
+/* An EVD not yet published; an error code in *ret. */
+struct evd *evd_make(struct ia *ia, uint32_t qlen, DAT_EVD_FLAGS flags, DAT_RETURN *ret);
+void evd_destroy(struct evd *evd); /* retired; returns it to the pool.  No lock held */
+/* Makes room for `events` more, or less; no lock held. */
+void evd_demand(struct evd *evd, int64_t events);
+DAT_RETURN evd_config_error(const struct evd *evd); /* threshold above 1: 0 or the INVALID_STATE code */
+/* Ends waits with DAT_ABORT; evd_destroy lets the threads leave. */
+void evd_abort(struct evd *evd);
+
+/* ---- evd_queue.c: evd.lock held ---- */
+
+void evd_collect(struct evd *evd);
+bool evd_push(struct evd *evd, const struct one_cqe *cqe); /* false: no memory */
+bool evd_pop(struct evd *evd, struct one_cqe *out);
+uint32_t evd_count(struct evd *evd);
+/* Takes entries of this queue pair or IA out of the stash. */
+void evd_purge(struct evd *evd, bool (*drop)(const struct one_cqe *cqe, void *arg), void *arg);
+void evd_kick(struct evd *evd); /* after a push: the waiter, or the CNO */
+void stash_fini(struct stash *stash);
+
+/* ---- evd_wait.c ---- */
+
+bool wait_restarts(void); /* after EINTR: whether the consumer wants to go on waiting */
+
+/* The same for any EVD; costs one load as long as all is well. */
+static inline bool
+ia_sweep_if_lost(struct evd *evd)
+{
+	struct ia *ia = evd->o.ia;
+
+	if (__builtin_expect((evd->flags & DAT_EVD_ASYNC_FLAG) != 0, 0))
+		return ia_sweep_sources(evd);
+	if (!ia_lost(ia) || atomic_load_explicit(&ia->swept, memory_order_acquire))
+		return false;
+	ia_sweep(ia);
+	return true;
+}
+
+/* ---- event.c: no lock held ---- */
+
+/* Entry types that only the library makes. */
+#define CQE_SOFTWARE 0xf0
+#define CQE_LOST 0xf1
+
+/* false: the entry is about something that has gone. */
+bool event_fill(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event);
+DAT_DTO_COMPLETION_STATUS event_status(uint8_t status);
+
+/* ---- cno.c ---- */
+
+/* ia.lock held.  The agent to call, with no lock held and a null EVD, if that was the last EVD and it was freed. */
+DAT_OS_WAIT_PROXY_AGENT cno_detach_evd(struct evd *evd, bool freed);
+void cno_attach_evd(struct cno *cno, struct evd *evd); /* ia.lock held */
+void cno_call_agent(DAT_OS_WAIT_PROXY_AGENT agent, DAT_EVD_HANDLE evd_handle);
+bool cno_is_agent_of(const struct ia *ia); /* called by an agent of this IA */
+void cno_destroy(struct cno *cno); /* releases waiters and the agent; no lock held */
+void cno_poke(struct cno *cno);    /* somebody should look again */
+
+/* ---- ep.c ---- */
+
+DAT_EP_STATE ep_state(const struct ep *ep);
+DAT_RETURN ep_state_error(DAT_EP_STATE state);
+struct ep *ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
+                   DAT_EVD_HANDLE connect, const DAT_EP_ATTR *attr, enum ep_phase phase, DAT_RETURN *ret);
+void ep_destroy(struct ep *ep); /* in whatever state; no lock held */
+DAT_RETURN ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr);
+void ep_apply_attr(struct ep *ep);
+void ep_fill_create(const struct ep *ep, struct one_qp_create *args);
+void ep_count_streams(struct ep *ep, int sign);
+int ep_new_logs(const DAT_EP_ATTR *attr, struct posted **send_log, uint32_t *send_mask,
+                struct posted **recv_log, uint32_t *recv_mask);
+static inline bool
+ep_move(struct ep *ep, enum ep_phase from, enum ep_phase to)
+{
+	uint32_t expected = from;
+
+	return atomic_compare_exchange_strong(&ep->phase, &expected, to);
+}
+
+/* ---- ep_conn.c ---- */
+
+DAT_RETURN ep_check_private(const struct ia *ia, DAT_COUNT size, const void *data, DAT_RETURN bad_size,
+                            DAT_RETURN bad_data);
+
+/* ---- ep_post.c ---- */
+
+/* Posts the receives outstanding on `from` again; both receive queues are the caller's. */
+int ep_move_recvs(struct ep *ep, struct one_qp *from, struct posted *log, uint32_t mask);
+DAT_RETURN ep_post_bind(struct ep *ep, uint32_t key, const DAT_LMR_TRIPLET *triplet, uint32_t access,
+                        uint64_t cookie, DAT_COMPLETION_FLAGS completion_flags);
+
+/* ---- service points and requests ---- */
+
+struct sp *sp_make(struct ia *ia, DAT_HANDLE_TYPE type, DAT_EVD_HANDLE evd_handle, DAT_RETURN *ret);
+void sp_discard(struct sp *sp);
+DAT_RETURN sp_free(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN bad_handle);
+DAT_RETURN sp_listen(struct sp *sp, uint32_t flags, DAT_CONN_QUAL qual);
+/* The event of a request; false when it was refused. */
+bool cr_arrived(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event);
+/* Refuses the request that lies at this place of the arena. */
+void cr_refuse(struct ia *ia, uint64_t offset);
+void cr_destroy(struct cr *cr, bool refuse); /* no lock held; the EP is the caller's affair */
+void sp_destroy(struct sp *sp);
+void rmr_destroy(struct rmr *rmr);
+void lmr_destroy(struct lmr *lmr);
+void pz_destroy(struct pz *pz);
+
+/* ---- the calls, in the provider table ---- */
+
+#include "calls.h"
+
+#endif
