@@ -212,12 +212,13 @@ arp_input(struct neigh *neigh, uint16_t port, const uint8_t *arp, uint32_t len, 
 	struct wire_addr sender = addr_v4(arp + 14), target = addr_v4(arp + 24);
 	bool probe = memcmp(arp + 14, unspecified.gid, 4) == 0; /* asks whether an address is in use */
 
-	if (!iface->v4 || memcmp(mac, iface->config.mac, 6) == 0) {
-		neigh->stats.ignored++;
+	/* The kernel's end of a tap has the MAC of ours: only the address tells what came back. */
+	if (iface->v4 && neigh_is_ours(iface, &sender) && memcmp(mac, iface->config.mac, 6) != 0) {
+		neigh->stats.conflicts++;
 		return;
 	}
-	if (neigh_is_ours(iface, &sender)) {
-		neigh->stats.conflicts++;
+	if (!iface->v4 || neigh_is_ours(iface, &sender)) {
+		neigh->stats.ignored++;
 		return;
 	}
 	bool known_place = neigh_is_on_link(iface, &sender);
@@ -358,15 +359,17 @@ advertisement_input(struct neigh *neigh, uint16_t port, const struct nd *nd, con
 {
 	struct neigh_iface *iface = &neigh->port[port];
 	bool solicited = (nd->flags & NA_SOLICITED) != 0 && neigh_is_ours(iface, &nd->dst);
+	/* The answer to a unicast query may leave the option out. */
+	const uint8_t *mac = nd->mac != NULL ? nd->mac : eth_src;
 
 	if (neigh_is_ours(iface, &nd->target)) {
-		neigh->stats.conflicts++;
+		if (memcmp(mac, iface->config.mac, 6) != 0)
+			neigh->stats.conflicts++;
 	} else if (!neigh_is_on_link(iface, &nd->target) ||
 		   !(solicited || neigh_addr_equal(&nd->dst, &all_nodes))) {
 		neigh->stats.ignored++;
 	} else {
-		/* The answer to a unicast query may leave the option out. */
-		neigh_answered(neigh, port, &nd->target, nd->mac != NULL ? nd->mac : eth_src, solicited, now);
+		neigh_answered(neigh, port, &nd->target, mac, solicited, now);
 	}
 }
 
@@ -404,7 +407,7 @@ ipv6_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t le
 		return;
 	}
 	uint32_t payload = get16(ip + 4);
-	if (iface->v4 || ip[6] != IPPROTO_ICMP6 || memcmp(frame + 6, iface->config.mac, 6) == 0) {
+	if (iface->v4 || ip[6] != IPPROTO_ICMP6) {
 		neigh->stats.ignored++;
 		return;
 	}

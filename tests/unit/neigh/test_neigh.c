@@ -338,6 +338,31 @@ test_conflict_is_counted(void **state)
 	assert_int_equal(neigh_stats(f->neigh)->conflicts, 1);
 }
 
+/* The kernel's end of a tap device has the MAC of ours, and is a neighbour all the same. */
+static void
+test_neighbour_with_our_mac(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t frame[128], mac[6];
+	struct wire_addr us = v6(1, 1), peer = v6(1, 2), group = group_of(us), all = {{0xff, 2, [15] = 1}};
+
+	introduce(f, 2, our_mac, SECOND);
+	assert_int_equal(f->sent, 1);
+	group_mac(group, mac);
+	uint32_t len = nd_frame(frame, mac, peer, group, 135, 0, us, 1, our_mac);
+	memcpy(frame + 6, our_mac, 6);
+	neigh_input(f->neigh, 1, frame, len, SECOND);
+	assert_int_equal(f->sent, 2);
+	assert_int_equal(known(f), 2);
+	/* our own advertisement that comes back is no conflict; another's is one */
+	len = nd_frame(frame, (uint8_t[]){0x33, 0x33, 0, 0, 0, 1}, us, all, 136, 0x20, us, 2, our_mac);
+	neigh_input(f->neigh, 1, frame, len, SECOND);
+	assert_int_equal(neigh_stats(f->neigh)->conflicts, 0);
+	len = nd_frame(frame, (uint8_t[]){0x33, 0x33, 0, 0, 0, 1}, us, all, 136, 0x20, us, 2, peer_mac);
+	neigh_input(f->neigh, 1, frame, len, SECOND);
+	assert_int_equal(neigh_stats(f->neigh)->conflicts, 1);
+}
+
 static void
 test_announcement(void **state)
 {
@@ -970,6 +995,7 @@ main(void)
 		TEST(test_arp_for_others_teaches_nothing),
 		TEST(test_arp_probe_is_answered_and_not_learnt),
 		TEST(test_conflict_is_counted),
+		TEST(test_neighbour_with_our_mac),
 		TEST(test_announcement),
 		TEST(test_resolution),
 		TEST(test_resolution_fails_in_time),
