@@ -151,10 +151,11 @@ mem_place(void *dst, const void *src, size_t len)
 		return;
 	/*
 	 * memcpy is free to store the end of a piece before its start, so order is
-	 * kept between pieces only, and within the last one by its own last store.
+	 * kept between pieces only, and within the last one by its own last store;
+	 * that one is long enough for a whole word at its end.
 	 * memmove, because a peer may well name overlapping ranges.
 	 */
-	while (len > PLACE_CHUNK) {
+	while (len > PLACE_CHUNK + sizeof(uint64_t)) {
 		memmove(to, from, PLACE_CHUNK);
 		atomic_thread_fence(memory_order_release);
 		to += PLACE_CHUNK;

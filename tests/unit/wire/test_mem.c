@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -246,6 +247,85 @@ test_last_byte_is_last(void **state)
 	free(base);
 }
 
+/*
+ * The same without chance: the pages of the destination are shut, and whenever
+ * a store opens one, what belongs before it has to be complete.
+ */
+static struct {
+	uint8_t *dst;
+	const uint8_t *src;
+	size_t len, page;
+	bool last; /* only the page of the last word is shut */
+	size_t tail;
+	int faults, wrong;
+} shut;
+
+static void
+on_shut_page(int signal_number, siginfo_t *info, void *context)
+{
+	uint8_t *at = info->si_addr;
+	size_t offset = (size_t)(at - shut.dst), before;
+
+	if (at < shut.dst || at >= shut.dst + shut.len)
+		_exit(99);
+	/* The bulk may be out of order within a piece of 4096 bytes and a word, the last word never. */
+	before = shut.last ? shut.len - shut.tail : offset < 8 ? 0 : (offset - 8) / 4096 * 4096;
+	for (size_t i = 0; i < before; i++)
+		shut.wrong += shut.dst[i] != shut.src[i];
+	shut.faults++;
+	if (mprotect((void *)((uintptr_t)at & ~(shut.page - 1)), shut.page, PROT_READ | PROT_WRITE) != 0)
+		_exit(98);
+}
+
+static void
+test_order_of_pages(void **state)
+{
+	static const size_t lens[] = {9,    16,   17,   63,   64,   65,   100,  255,  1000,
+				      2048, 4095, 4096, 4097, 4103, 4104, 4105, 9000, 65536};
+	struct sigaction action = {.sa_sigaction = on_shut_page, .sa_flags = SA_SIGINFO}, old;
+	size_t pages = 20;
+	uint8_t *base, *src;
+
+	shut.page = (size_t)sysconf(_SC_PAGESIZE);
+	base = mmap(NULL, pages * shut.page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	src = malloc(65536);
+	memset(src, 0x77, 65536);
+	shut.src = src;
+	assert_int_equal(sigaction(SIGSEGV, &action, &old), 0);
+	for (size_t k = 0; k < sizeof(lens) / sizeof(lens[0]); k++) {
+		shut.len = lens[k];
+		/* The last word alone lies in the shut page. */
+		shut.last = true;
+		for (shut.tail = 1; shut.tail <= 8; shut.tail *= 2) {
+			uint8_t *page = base + (pages - 1) * shut.page;
+
+			memset(base, 0, pages * shut.page);
+			shut.dst = page + shut.tail - shut.len;
+			shut.faults = shut.wrong = 0;
+			assert_int_equal(mprotect(page, shut.page, PROT_READ), 0);
+			mem_place(shut.dst, src, shut.len);
+			assert_int_equal(shut.faults, 1);
+			assert_int_equal(shut.wrong, 0);
+			assert_memory_equal(shut.dst, src, shut.len);
+		}
+		shut.last = false;
+		for (size_t skew = 0; skew < 9; skew += 4) {
+			memset(base, 0, pages * shut.page);
+			shut.dst = base + skew;
+			shut.faults = shut.wrong = 0;
+			assert_int_equal(mprotect(base, pages * shut.page, PROT_READ), 0);
+			mem_place(shut.dst, src, shut.len);
+			assert_int_equal(mprotect(base, pages * shut.page, PROT_READ | PROT_WRITE), 0);
+			assert_true(shut.faults >= 1);
+			assert_int_equal(shut.wrong, 0);
+			assert_memory_equal(shut.dst, src, shut.len);
+		}
+	}
+	sigaction(SIGSEGV, &old, NULL);
+	munmap(base, pages * shut.page);
+	free(src);
+}
+
 static void
 test_mapped(void **state)
 {
@@ -409,6 +489,7 @@ main(void)
 		cmocka_unit_test(test_invalidate),
 		cmocka_unit_test(test_place_shapes),
 		cmocka_unit_test(test_last_byte_is_last),
+		cmocka_unit_test(test_order_of_pages),
 		cmocka_unit_test(test_mapped),
 		cmocka_unit_test(test_process),
 		cmocka_unit_test(test_atomics),
