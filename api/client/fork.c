@@ -1,25 +1,265 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What fork does to attachments and to adopted memory. */
-#include "internal.h"
+/*
+ * What fork does to attachments and to adopted memory.
+ *
+ * Adopted pages are shared memory, so a child would share them with its parent.
+ * They are therefore marked MADV_DONTFORK: the child gets holes, and fills them
+ * with private copies in its fork handler, before it runs on, while the parent
+ * waits in its own.  What the C library does in the child before handlers run
+ * (it resets locks, some of which may lie beside a registered buffer) can fall
+ * into a hole: a SIGSEGV handler, there only during the fork, then fills it at
+ * once.  So nothing that a child does ever reaches the parent's registered pages.
+ *
+ * Attachments stay the parent's: the child closes its copies of their descriptors.
+ *
+ * The copy is taken while other threads of the parent, and the data plane, go on:
+ * of what they store in that moment the child may see part.  (A child of a process
+ * with threads may only call async-signal-safe functions before exec in any case.)
+ *
+ * The stack and the thread control block of the forking thread are needed by the
+ * child before it can do anything.  Should they be adopted (someone registered a
+ * buffer on that thread's stack), they become private for the time of the fork and
+ * are adopted again after it; what the data plane stores there meanwhile is lost.
+ *
+ * vfork and posix_spawn (and so system and popen) run no handlers and need none.
+ * Children made by clone(2) directly find holes in place of registered memory.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "maps.h"
+#include "ranges.h"
+#include "raw.h"
+#include "transplant.h"
+
+/* How long the parent waits for the child's copies: this, and a second for each GiB. */
+#define CHILD_TIMEOUT_MS 10000
+#define STACK_BELOW (64u * 1024u) /* what the way through fork may need */
+#define STACK_ABOVE (16u * 1024u)
+#define TCB_NEAR (8u * 1024u)
+
+/* An adopted mapping as it was when the fork was prepared. */
+struct hole {
+	uint64_t start, length, offset;
+	int fd;
+	int prot;
+	bool hot;    /* private for the time of the fork: the child has it already */
+	bool filled; /* in the child */
+};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int install_error;
 
+/* Valid between prepare and the handlers after it; the locks are held all the time. */
+static struct {
+	struct hole *hole; /* in pages of its own */
+	size_t count, room;
+	uint64_t bytes;
+	pid_t parent;
+	int pipe[2];
+	bool active;
+	struct sigaction old;
+} during = {.pipe = {-1, -1}};
+
+/* ---- filling holes, in the child ---- */
+
 static void
-prepare(void)
+fill(struct hole *hole)
 {
-	watcher_fork_prepare();
+	long at = raw_syscall(SYS_mmap, (long)hole->start, (long)hole->length, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1);
+	uint64_t done = 0;
+
+	hole->filled = true;
+	while (at == (long)hole->start && done < hole->length) {
+		long n = raw_syscall(SYS_pread64, hole->fd, (long)(hole->start + done),
+				     (long)(hole->length - done), (long)(hole->offset + done), 0);
+
+		if (n <= 0 && n != -EINTR)
+			break; /* no memory: zeros, in a child that is about to be killed for it */
+		done += n > 0 ? (uint64_t)n : 0;
+	}
+	if (hole->prot != (PROT_READ | PROT_WRITE))
+		raw_syscall(SYS_mprotect, (long)hole->start, (long)hole->length, hole->prot, 0, 0);
 }
 
 static void
+on_fault(int signo, siginfo_t *info, void *context)
+{
+	uint64_t address = (uint64_t)(uintptr_t)info->si_addr;
+
+	if (raw_syscall(SYS_getpid, 0, 0, 0, 0, 0) != during.parent) {
+		for (size_t i = 0; i < during.count; i++) {
+			struct hole *hole = &during.hole[i];
+
+			if (address - hole->start < hole->length && !hole->filled && !hole->hot) {
+				fill(hole);
+				return;
+			}
+		}
+	}
+	/* Not ours: as if we were not here. */
+	if ((during.old.sa_flags & SA_SIGINFO) != 0)
+		during.old.sa_sigaction(signo, info, context);
+	else if (during.old.sa_handler != SIG_DFL && during.old.sa_handler != SIG_IGN)
+		during.old.sa_handler(signo);
+	else
+		sigaction(SIGSEGV, &during.old, NULL); /* the fault comes again, and has its effect */
+}
+
+/* ---- preparing ---- */
+
+static bool
+overlaps(const struct map_entry *e, uint64_t from, uint64_t to)
+{
+	return e->start < to && e->end > from;
+}
+
+/* What this thread stands on. */
+static bool
+is_hot(const struct map_entry *e)
+{
+	uint64_t sp = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+	uint64_t tcb = (uint64_t)pthread_self();
+
+	return overlaps(e, sp - STACK_BELOW, sp + STACK_ABOVE) || overlaps(e, tcb - TCB_NEAR, tcb + TCB_NEAR);
+}
+
+static bool
+more_room(void)
+{
+	size_t room = during.room == 0 ? 128 : 2 * during.room;
+	struct hole *hole =
+		mmap(NULL, room * sizeof(*hole), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (hole == MAP_FAILED)
+		return false;
+	if (during.room > 0) {
+		memcpy(hole, during.hole, during.count * sizeof(*hole));
+		munmap(during.hole, during.room * sizeof(*hole));
+	}
+	during.hole = hole;
+	during.room = room;
+	return true;
+}
+
+static void
+collect(void)
+{
+	struct map_entry e;
+
+	during.count = 0;
+	during.bytes = 0;
+	if (maps_open(0) != 0)
+		return;
+	while (maps_next(&e)) {
+		const struct file *file = e.shared && e.ino != 0 ? ranges_find(e.dev, e.ino) : NULL;
+
+		if (file == NULL || (during.count == during.room && !more_room()))
+			continue;
+		during.hole[during.count++] = (struct hole){.start = e.start,
+							    .length = e.end - e.start,
+							    .offset = e.offset,
+							    .fd = file->fd,
+							    .prot = e.prot,
+							    .hot = is_hot(&e)};
+		during.bytes += e.end - e.start;
+	}
+	maps_close();
+}
+
+static void
+heat(bool to_private)
+{
+	for (size_t i = 0; i < during.count; i++) {
+		const struct hole *hole = &during.hole[i];
+		struct transplant t = {.start = hole->start,
+				       .length = hole->length,
+				       .prot = hole->prot,
+				       .to_fd = to_private ? -1 : hole->fd,
+				       .to_offset = hole->offset,
+				       .from_fd = to_private ? hole->fd : -1,
+				       .from_offset = hole->offset};
+
+		if (hole->hot)
+			transplant(&t);
+	}
+}
+
+static void
+prepare(void)
+{
+	struct sigaction action = {.sa_sigaction = on_fault,
+				   .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+
+	watcher_fork_prepare();
+	ranges_lock();
+	during.active = false;
+	if (!ranges_any())
+		return;
+	collect();
+	if (during.count == 0)
+		return;
+	during.active = true;
+	during.parent = getpid();
+	heat(true);
+	if (pipe2(during.pipe, O_CLOEXEC) != 0)
+		during.pipe[0] = during.pipe[1] = -1;
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGSEGV, &action, &during.old);
+}
+
+static void
+close_pipe(int end)
+{
+	if (during.pipe[end] >= 0)
+		close(during.pipe[end]);
+	during.pipe[end] = -1;
+}
+
+/* Also when the fork has failed: then nobody else holds the pipe. */
+static void
 parent(void)
 {
+	if (during.active) {
+		struct pollfd end = {.fd = during.pipe[0], .events = POLLIN};
+		uint64_t give_up = one_now_ns() + (CHILD_TIMEOUT_MS + (during.bytes >> 20)) * 1000000ull;
+		int left = 0;
+
+		sigaction(SIGSEGV, &during.old, NULL);
+		close_pipe(1);
+		while (end.fd >= 0) {
+			uint64_t now = one_now_ns();
+
+			left = now < give_up ? (int)((give_up - now) / 1000000) + 1 : 0;
+			/* the child says so, or has died: end of file */
+			if (poll(&end, 1, left) >= 0 || errno != EINTR)
+				break;
+		}
+		close_pipe(0);
+		heat(false);
+	}
+	ranges_unlock();
 	watcher_fork_parent();
 }
 
 static void
 child(void)
 {
+	if (during.active) {
+		for (size_t i = 0; i < during.count; i++) {
+			if (!during.hole[i].filled && !during.hole[i].hot)
+				fill(&during.hole[i]);
+		}
+		sigaction(SIGSEGV, &during.old, NULL);
+		close_pipe(1); /* the parent may go on */
+		close_pipe(0);
+	}
+	ranges_fork_child();
+	mem_fork_child();
 	watcher_fork_child();
 }
 

@@ -66,6 +66,7 @@ void client_disown(struct one_client *client);
 int watcher_add(struct one_client *client);
 /* Afterwards `lost` is not running and will not be called. */
 void watcher_remove(struct one_client *client);
+bool watcher_running(void);
 /* Around fork; see fork.c. */
 void watcher_fork_prepare(void);
 void watcher_fork_parent(void);
@@ -83,5 +84,6 @@ int fork_install(void);
 
 /* Deregisters all that `client` has. */
 void mem_release_all(struct one_client *client);
+void mem_fork_child(void);
 
 #endif

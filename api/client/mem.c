@@ -1,14 +1,253 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory regions of one attachment. */
-#include "internal.h"
+/*
+ * Registrations, and the regions of each attachment.
+ *
+ * A registration (struct mem_use) holds ranges, which keep its pages adopted, and
+ * regions, which keep them known to the data plane.  To undo one, the data plane
+ * lets go first: when it has answered MR_FREE nothing is stored any more, and only
+ * then are pages given back.
+ */
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
-int
-one_mem_deregister(struct one_client *client, struct one_mr *mr)
+#include "ranges.h"
+
+struct region {
+	struct region *next; /* of the file */
+	struct one_client *client;
+	uint32_t id;
+	uint32_t refs; /* pieces of registrations */
+	uint64_t size;
+};
+
+struct mem_use {
+	struct mem_use *next, **link; /* of the client */
+	uint32_t mr;
+	uint32_t num_pieces;
+	uint32_t num_ranges;
+	struct {
+		struct file *file;
+		struct region *region;
+	} piece[PIECES_MAX];
+	struct range *range[];
+};
+
+/* Over everything here, also over the calls: regions are counted across them. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- regions ---- */
+
+static void
+region_remove(struct file *file, struct region *region)
+{
+	struct one_msg msg = {.type = ONE_MSG_REGION_REMOVE};
+	struct region **at = &file->regions;
+
+	while (*at != region)
+		at = &(*at)->next;
+	*at = region->next;
+	msg.id.id = region->id;
+	one_call(region->client, &msg, NULL, 0, NULL); /* gone already if the attachment is */
+	free(region);
+}
+
+/* The file as `client` knows it, with a reference; at least `size` bytes of it. */
+static int
+region_get(struct one_client *client, struct file *file, int fd, uint64_t size, struct region **out)
+{
+	struct one_msg msg = {.type = ONE_MSG_REGION_ADD};
+	struct one_reply reply;
+	struct region *region;
+	int error;
+
+	for (region = file->regions; region != NULL; region = region->next) {
+		if (region->client == client && region->size >= size) {
+			region->refs++;
+			*out = region;
+			return 0;
+		}
+	}
+	region = malloc(sizeof(*region));
+	if (region == NULL)
+		return -ENOMEM;
+	msg.region_add.size = file->size;
+	msg.region_add.flags = file->fd >= 0 ? ONE_REGION_SEALED : 0;
+	error = one_call(client, &msg, &fd, 1, &reply);
+	if (error != 0) {
+		free(region);
+		return error < 0 ? error : -EPROTO;
+	}
+	*region = (struct region){
+		.next = file->regions, .client = client, .id = reply.id.id, .refs = 1, .size = file->size};
+	file->regions = region;
+	*out = region;
+	return 0;
+}
+
+static void
+region_put(struct file *file, struct region *region)
+{
+	/* A slab will be used again soon: it stays until the file goes. */
+	if (--region->refs == 0 && !file->slab)
+		region_remove(file, region);
+}
+
+static void
+retire(struct file *retired)
+{
+	while (retired != NULL) {
+		struct file *file = retired;
+
+		retired = file->next;
+		while (file->regions != NULL)
+			region_remove(file, file->regions);
+		file_free(file);
+	}
+}
+
+/* ---- registrations ---- */
+
+static void
+use_drop(struct mem_use *use)
+{
+	struct file *foreign[PIECES_MAX], *retired = NULL;
+	uint32_t num_foreign = 0;
+
+	for (uint32_t i = 0; i < use->num_pieces; i++) {
+		struct file *file = use->piece[i].file;
+
+		if (use->piece[i].region != NULL)
+			region_put(file, use->piece[i].region);
+		if (file->fd < 0)
+			foreign[num_foreign++] = file;
+	}
+	ranges_release(use->range, use->num_ranges, foreign, num_foreign, &retired);
+	retire(retired);
+	free(use);
+}
+
+static struct mem_use *
+use_new(const struct acquired *acquired)
+{
+	struct mem_use *use = calloc(1, sizeof(*use) + acquired->num_ranges * sizeof(use->range[0]));
+
+	if (use == NULL)
+		return NULL;
+	use->num_pieces = acquired->num_pieces;
+	use->num_ranges = acquired->num_ranges;
+	for (uint32_t i = 0; i < acquired->num_pieces; i++)
+		use->piece[i].file = acquired->piece[i].file;
+	memcpy(use->range, acquired->range, acquired->num_ranges * sizeof(use->range[0]));
+	return use;
+}
+
+static void
+acquired_drop(const struct acquired *acquired)
+{
+	struct file *foreign[PIECES_MAX], *retired = NULL;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < acquired->num_pieces; i++) {
+		if (acquired->piece[i].file->fd < 0)
+			foreign[n++] = acquired->piece[i].file;
+	}
+	ranges_release(acquired->range, acquired->num_ranges, foreign, n, &retired);
+	retire(retired);
+}
+
+/* The pieces of a registration as MR_CREATE wants them; adjoining ones of a region become one. */
+static void
+fill_pieces(struct one_mr_create *create, const struct mem_use *use, const struct acquired *acquired)
+{
+	for (uint32_t i = 0; i < use->num_pieces; i++) {
+		struct one_mr_piece *last =
+			create->num_pieces > 0 ? &create->piece[create->num_pieces - 1] : NULL;
+		const struct piece *piece = &acquired->piece[i];
+		uint32_t region = use->piece[i].region->id;
+
+		if (last != NULL && last->region == region && last->offset + last->length == piece->offset) {
+			last->length += piece->length;
+			continue;
+		}
+		create->piece[create->num_pieces++] = (struct one_mr_piece){
+			.region = region, .offset = piece->offset, .length = piece->length};
+	}
+}
+
+/*
+ * Adopts and makes regions.  *out may hold nothing: then the memory is reached by
+ * process_vm.  A region of the application's own file that the data plane does not
+ * want is no error either.
+ */
+static int
+use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, struct mem_use **out,
+	 struct one_mr_create *create)
+{
+	struct file *retired = NULL;
+	struct acquired acquired;
+	struct mem_use *use;
+	bool foreign = false;
+	int error = ranges_acquire(start, end, write, &acquired, &retired);
+
+	retire(retired);
+	if (error != 0)
+		return error;
+	use = use_new(&acquired);
+	if (use == NULL) {
+		piece_close_fds(&acquired);
+		acquired_drop(&acquired);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; error == 0 && i < acquired.num_pieces; i++) {
+		const struct piece *piece = &acquired.piece[i];
+
+		foreign = piece->file->fd < 0;
+		error = region_get(client, piece->file, piece->fd, piece->offset + piece->length,
+				   &use->piece[i].region);
+	}
+	piece_close_fds(&acquired);
+	if (error != 0) {
+		use_drop(use);
+		if (!foreign || error == -ECONNRESET || error == -ENOMEM)
+			return error;
+		acquired.num_pieces = 0;
+		acquired.num_ranges = 0;
+		use = use_new(&acquired);
+		if (use == NULL)
+			return -ENOMEM;
+	}
+	fill_pieces(create, use, &acquired);
+	*out = use;
+	return 0;
+}
+
+static int
+mr_free(struct one_client *client, uint32_t mr)
 {
 	struct one_msg msg = {.type = ONE_MSG_MR_FREE};
 
-	msg.id.id = mr->id;
+	msg.id.id = mr;
 	return one_call(client, &msg, NULL, 0, NULL);
+}
+
+static int
+mem_register(struct one_client *client, struct one_msg *msg, struct one_reply *reply, struct mem_use **out)
+{
+	uint64_t mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+	const uint32_t writes = ONE_ACCESS_LOCAL_WRITE | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC;
+	uint64_t start = msg->mr_create.va & ~mask;
+	uint64_t end = (msg->mr_create.va + msg->mr_create.length + mask) & ~mask;
+	int error = use_make(client, start, end, (msg->mr_create.access & writes) != 0, out, &msg->mr_create);
+
+	if (error != 0)
+		return error;
+	if (msg->mr_create.num_pieces == 0 && client->peer > 0)
+		prctl(PR_SET_PTRACER, (unsigned long)client->peer, 0, 0, 0); /* EINVAL without Yama */
+	error = one_call(client, msg, NULL, 0, reply);
+	if (error != 0)
+		use_drop(*out);
+	return error;
 }
 
 int
@@ -17,24 +256,100 @@ one_mem_register(struct one_client *client, uint32_t pz, uint64_t va, uint64_t l
 {
 	struct one_msg msg = {.type = ONE_MSG_MR_CREATE};
 	struct one_reply reply;
-	int error;
+	struct mem_use *use;
+	int error = client_check(client);
 
+	if (error != 0)
+		return error;
 	if (length == 0 || va + length < va)
 		return -EINVAL;
+	if (va + length > (uint64_t)INTPTR_MAX)
+		return -EFAULT;
+	if (length > client->info.limits.max_mr_bytes)
+		return -EDQUOT;
 	msg.mr_create.pz = pz;
 	msg.mr_create.access = access;
 	msg.mr_create.va = va;
 	msg.mr_create.length = length;
-	error = one_call(client, &msg, NULL, 0, &reply);
-	if (error != 0)
-		return error;
-	*mr = (struct one_mr){
-		.id = reply.mr.mr, .lkey = reply.mr.lkey, .rkey = reply.mr.rkey, .va = va, .length = length};
-	return 0;
+	pthread_mutex_lock(&lock);
+	error = mem_register(client, &msg, &reply, &use);
+	if (error == 0) {
+		use->mr = reply.mr.mr;
+		use->next = client->uses;
+		use->link = &client->uses;
+		if (use->next != NULL)
+			use->next->link = &use->next;
+		client->uses = use;
+		*mr = (struct one_mr){.id = reply.mr.mr,
+				      .lkey = reply.mr.lkey,
+				      .rkey = reply.mr.rkey,
+				      .va = va,
+				      .length = length,
+				      .adopted = use};
+	}
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+static void
+use_remove(struct mem_use *use)
+{
+	*use->link = use->next;
+	if (use->next != NULL)
+		use->next->link = use->link;
+	use_drop(use);
+}
+
+int
+one_mem_deregister(struct one_client *client, struct one_mr *mr)
+{
+	int error;
+
+	/* Before the lock, as in one_call: but memory is given back after the data plane's death too. */
+	if (atomic_load_explicit(&client->foreign, memory_order_relaxed))
+		return -ECHILD;
+	pthread_mutex_lock(&lock);
+	error = mr_free(client, mr->id);
+	if ((error == 0 || error == -ECONNRESET) && mr->adopted != NULL) {
+		use_remove(mr->adopted);
+		mr->adopted = NULL;
+	}
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+static void
+forget_regions(struct file *file, void *arg)
+{
+	struct region **at = &file->regions;
+
+	while (*at != NULL) {
+		struct region *region = *at;
+
+		if (region->client == arg) {
+			*at = region->next;
+			free(region);
+		} else {
+			at = &region->next;
+		}
+	}
 }
 
 void
 mem_release_all(struct one_client *client)
 {
-	client->uses = NULL;
+	pthread_mutex_lock(&lock);
+	while (client->uses != NULL) {
+		mr_free(client, client->uses->mr);
+		use_remove(client->uses);
+	}
+	/* Only slabs are left; the data plane drops them with the attachment. */
+	ranges_each_file(forget_regions, client);
+	pthread_mutex_unlock(&lock);
+}
+
+void
+mem_fork_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
 }

@@ -12,11 +12,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "internal.h"
 
 #define STACK_SIZE (256u * 1024u)
+#define SET_STEP 512u
 
 /* One life of the thread; it frees this when it leaves. */
 struct run {
@@ -31,6 +33,7 @@ static struct {
 	struct one_client *calling; /* whose `lost` is running now */
 	uint32_t count;
 	struct run *run; /* NULL: no thread */
+	_Atomic bool running;
 	pthread_t thread;
 } watcher = {.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
 
@@ -71,7 +74,11 @@ find_by_sock(int sock)
 	return client;
 }
 
-/* Grows the poll set to hold all; NULL keeps the old one. */
+/*
+ * Grows the poll set to hold all; with too little memory it stays as it is.  It
+ * is in pages of its own: poll(2) stores into it, which must not happen in a
+ * page of the heap while that is being adopted.
+ */
 static struct pollfd *
 grow(struct pollfd *set, uint32_t *room, uint32_t need)
 {
@@ -79,10 +86,13 @@ grow(struct pollfd *set, uint32_t *room, uint32_t need)
 
 	if (need <= *room)
 		return set;
-	more = realloc(set, 2 * need * sizeof(*set));
-	if (more == NULL)
+	need = (2 * need + SET_STEP - 1) / SET_STEP * SET_STEP;
+	more = mmap(NULL, need * sizeof(*set), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (more == MAP_FAILED)
 		return set;
-	*room = 2 * need;
+	if (set != NULL)
+		munmap(set, *room * sizeof(*set));
+	*room = need;
 	return more;
 }
 
@@ -135,7 +145,8 @@ watch(void *arg)
 	pthread_mutex_unlock(&watcher.lock);
 	close(run->bell);
 	free(run);
-	free(set);
+	if (set != NULL)
+		munmap(set, room * sizeof(*set));
 	return NULL;
 }
 
@@ -172,6 +183,7 @@ start(void)
 		return -error;
 	}
 	watcher.run = run;
+	atomic_store_explicit(&watcher.running, true, memory_order_relaxed);
 	return 0;
 }
 
@@ -222,8 +234,18 @@ watcher_remove(struct one_client *client)
 			pthread_detach(thread);
 	}
 	pthread_mutex_unlock(&watcher.lock);
-	if (join)
+	if (join) {
 		pthread_join(thread, NULL);
+		pthread_mutex_lock(&watcher.lock);
+		atomic_store_explicit(&watcher.running, watcher.run != NULL, memory_order_relaxed);
+		pthread_mutex_unlock(&watcher.lock);
+	}
+}
+
+bool
+watcher_running(void)
+{
+	return atomic_load_explicit(&watcher.running, memory_order_relaxed);
 }
 
 void
@@ -252,4 +274,5 @@ watcher_fork_child(void)
 	watcher.calling = NULL;
 	watcher.count = 0;
 	watcher.run = NULL;
+	atomic_store_explicit(&watcher.running, false, memory_order_relaxed);
 }

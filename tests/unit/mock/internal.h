@@ -65,7 +65,7 @@ struct mock_object {
 		struct mock_qp qp;
 		struct mock_mr mr;
 		struct {
-			uint8_t *base;
+			int fd;
 			uint64_t size;
 		} region;
 		struct {

@@ -1,0 +1,714 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "maps.h"
+#include "ranges.h"
+#include "shared.h"
+#include "transplant.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u /* Linux 6.3 */
+#endif
+
+/* From this size on a file is laid out so that huge pages fit, at the cost of a hole before it. */
+#define HUGE_LAYOUT (16ull << 20)
+#define HUGE (2ull << 20)
+#define BUCKETS 256u
+#define CELL 128u
+#define CELLS 64u /* made at once */
+#define MEMFD_NAME "oneside"
+#define MEMFD_MAPPED "/memfd:" MEMFD_NAME
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct file *bucket[BUCKETS];
+static uint32_t adopted_files;
+
+/* ---- memory for the structures ----
+ * Not malloc: the lock is taken while a fork is prepared, when an allocator may be locked. */
+
+union cell {
+	union cell *next;
+	struct file file;
+	struct range range;
+	uint8_t bytes[CELL];
+};
+_Static_assert(sizeof(union cell) == CELL, "a cell holds every structure");
+
+static union cell *free_cells;
+
+static void *
+cell_new(void)
+{
+	union cell *cell = free_cells;
+
+	if (cell == NULL) {
+		union cell *more = mmap(NULL, CELLS * sizeof(*more), PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (more == MAP_FAILED)
+			return NULL;
+		for (uint32_t i = 0; i < CELLS; i++) {
+			more[i].next = free_cells;
+			free_cells = &more[i];
+		}
+		cell = free_cells;
+	}
+	free_cells = cell->next;
+	memset(cell, 0, sizeof(*cell));
+	return cell;
+}
+
+static void
+cell_free(void *p)
+{
+	union cell *cell = p;
+
+	cell->next = free_cells;
+	free_cells = cell;
+}
+
+/* ---- files ---- */
+
+static uint64_t
+page_size(void)
+{
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static struct file **
+file_bucket(uint64_t ino)
+{
+	return &bucket[ino % BUCKETS];
+}
+
+static struct file *
+file_find(dev_t dev, uint64_t ino)
+{
+	struct file *file = *file_bucket(ino);
+
+	while (file != NULL && (file->dev != dev || file->ino != ino))
+		file = file->next;
+	return file;
+}
+
+static struct file *
+file_add(dev_t dev, uint64_t ino, uint64_t size, int fd)
+{
+	struct file *file = cell_new();
+
+	if (file == NULL)
+		return NULL;
+	file->dev = dev;
+	file->ino = ino;
+	file->size = size;
+	file->fd = fd;
+	file->next = *file_bucket(ino);
+	*file_bucket(ino) = file;
+	if (fd >= 0)
+		adopted_files++;
+	return file;
+}
+
+/* Out of the table; its identity may come again (inode numbers are reused once it is closed). */
+static void
+file_unlink(struct file *file)
+{
+	struct file **at = file_bucket(file->ino);
+
+	while (*at != file)
+		at = &(*at)->next;
+	*at = file->next;
+	if (file->fd >= 0)
+		adopted_files--;
+}
+
+/* Half of the descriptors that the application may have are left to it. */
+static bool
+too_many_files(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) == 0 && adopted_files >= limit.rlim_cur / 2;
+}
+
+static int
+memfd_new(uint64_t size, bool exec)
+{
+	int fd = -1;
+
+	if (!exec)
+		fd = memfd_create(MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	if (fd < 0)
+		fd = memfd_create(MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)size) != 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+		int error = errno;
+
+		close(fd);
+		return -error;
+	}
+	return fd;
+}
+
+static struct file *
+file_adopted(uint64_t size, bool exec)
+{
+	struct file *file;
+	struct stat st;
+	int fd;
+
+	if (too_many_files())
+		return NULL;
+	fd = memfd_new(size, exec);
+	if (fd < 0)
+		return NULL;
+	file = fstat(fd, &st) == 0 ? file_add(st.st_dev, st.st_ino, size, fd) : NULL;
+	if (file == NULL)
+		close(fd);
+	return file;
+}
+
+/* ---- ranges ---- */
+
+static bool
+slab_find(const struct file *file, uint32_t pages, uint32_t *first)
+{
+	uint32_t run = 0;
+
+	for (uint32_t i = 0; i < SLAB_PAGES; i++) {
+		run = (file->used[i / 64] >> i % 64 & 1) != 0 ? 0 : run + 1;
+		if (run == pages) {
+			*first = i + 1 - pages;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void
+slab_mark(struct file *file, uint32_t first, uint32_t pages, bool used)
+{
+	for (uint32_t i = first; i < first + pages; i++) {
+		uint64_t bit = 1ull << i % 64;
+
+		file->used[i / 64] = used ? file->used[i / 64] | bit : file->used[i / 64] & ~bit;
+	}
+}
+
+static struct file *
+slab_with_room(uint32_t pages, uint32_t *first)
+{
+	struct file *file;
+
+	for (uint32_t i = 0; i < BUCKETS; i++) {
+		for (file = bucket[i]; file != NULL; file = file->next) {
+			if (file->slab && slab_find(file, pages, first))
+				return file;
+		}
+	}
+	file = file_adopted(SLAB_PAGES * page_size(), false);
+	if (file != NULL) {
+		file->slab = true;
+		*first = 0;
+	}
+	return file;
+}
+
+/* Room in a file for `length` bytes that are at `start`. */
+static struct range *
+range_new(uint64_t start, uint64_t length, bool exec)
+{
+	struct range *range = cell_new();
+	uint32_t pages = (uint32_t)(length / page_size()), first = 0;
+	uint64_t skip = 0;
+	struct file *file;
+
+	if (range == NULL)
+		return NULL;
+	if (length <= SLAB_RANGE_PAGES * page_size() && !exec) {
+		file = slab_with_room(pages, &first);
+		if (file != NULL) {
+			slab_mark(file, first, pages, true);
+			skip = first * page_size();
+		}
+	} else {
+		if (length >= HUGE_LAYOUT)
+			skip = start & (HUGE - 1);
+		file = file_adopted(skip + length, exec);
+	}
+	if (file == NULL) {
+		cell_free(range);
+		return NULL;
+	}
+	range->file = file;
+	range->offset = skip;
+	range->length = length;
+	range->start = start;
+	range->next = file->ranges;
+	file->ranges = range;
+	file->users++;
+	return range;
+}
+
+static bool
+has_other_slab(const struct file *file)
+{
+	for (uint32_t i = 0; i < BUCKETS; i++) {
+		for (const struct file *f = bucket[i]; f != NULL; f = f->next) {
+			if (f != file && f->slab)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* The range's place is free again. */
+static void
+range_free(struct range *range, struct file **retired)
+{
+	struct file *file = range->file;
+	struct range **at = &file->ranges;
+
+	while (*at != range)
+		at = &(*at)->next;
+	*at = range->next;
+	if (file->slab)
+		slab_mark(file, (uint32_t)(range->offset / page_size()),
+			  (uint32_t)(range->length / page_size()), false);
+	cell_free(range);
+	/* One empty slab stays, for programs that register and deregister all the time. */
+	if (--file->users == 0 && (!file->slab || has_other_slab(file))) {
+		file_unlink(file);
+		file->next = *retired;
+		*retired = file;
+	}
+}
+
+/* The next mapping of the range that begins in [from, below), cut to the range. */
+static bool
+range_mapping(const struct range *range, uint64_t from, uint64_t below, struct map_entry *found)
+{
+	struct map_entry e;
+	bool got = false;
+
+	if (maps_open(from) != 0)
+		return false;
+	while (!got && maps_next(&e) && e.start < below) {
+		uint64_t low = range->offset, high = range->offset + range->length;
+
+		if (!e.shared || e.ino != range->file->ino || e.dev != range->file->dev)
+			continue;
+		if (e.offset >= high || e.offset + (e.end - e.start) <= low)
+			continue;
+		if (e.offset + (e.end - e.start) > high)
+			e.end = e.start + (high - e.offset);
+		if (e.offset < low) {
+			e.start += low - e.offset;
+			e.offset = low;
+		}
+		if (e.start < from || e.start >= below)
+			continue;
+		*found = e;
+		got = true;
+	}
+	maps_close();
+	return got;
+}
+
+/* What is mapped of the range in [from, below) becomes private; *bytes: how much that was. */
+static int
+range_restore_part(const struct range *range, uint64_t from, uint64_t below, uint64_t *bytes)
+{
+	struct map_entry e;
+	int error = 0;
+
+	while (error == 0 && range_mapping(range, from, below, &e)) {
+		struct transplant t = {.start = e.start,
+				       .length = e.end - e.start,
+				       .prot = e.prot,
+				       .lock = range->locked,
+				       .to_fd = -1,
+				       .from_fd = range->file->fd,
+				       .from_offset = e.offset};
+
+		error = transplant(&t);
+		*bytes += t.done;
+		from = e.end;
+	}
+	return error;
+}
+
+/*
+ * All that is mapped of the range becomes private anonymous memory.  Fails where
+ * writers cannot be held off (no userfaultfd for shared pages, before Linux 5.19, and more than
+ * one thread): then the pages stay what they are, and the range is there for the next registration.
+ */
+static int
+range_restore(const struct range *range)
+{
+	uint64_t bytes = 0;
+	int error = range_restore_part(range, range->start, range->start + range->length, &bytes);
+
+	/* Parts of it were unmapped or moved: moved where to? */
+	if (error == 0 && bytes < range->length)
+		error = range_restore_part(range, 0, UINT64_MAX, &bytes);
+	return error;
+}
+
+static struct range *
+adopt(uint64_t start, uint64_t end, int prot, struct file **retired)
+{
+	struct range *range = range_new(start, end - start, (prot & PROT_EXEC) != 0);
+	struct transplant t = {.start = start, .length = end - start, .prot = prot, .from_fd = -1};
+
+	if (range == NULL)
+		return NULL;
+	range->locked = maps_locked(start, end);
+	t.lock = range->locked;
+	t.to_fd = range->file->fd;
+	t.to_offset = range->offset;
+	if (transplant(&t) == 0)
+		return range;
+	/* what was replaced before it failed */
+	if (t.done == 0 || range_restore(range) == 0)
+		range_free(range, retired);
+	return NULL;
+}
+
+/* ---- what lies in an address range ---- */
+
+enum kind { KIND_ANON, KIND_ADOPTED, KIND_FOREIGN };
+
+struct segment {
+	enum kind kind;
+	int prot;
+	uint64_t start, end;
+	uint64_t offset;   /* in the file */
+	struct file *file; /* ADOPTED; FOREIGN if known already */
+	dev_t dev;
+	uint64_t ino, size; /* FOREIGN */
+	int fd;
+	bool opened;
+};
+
+/* False: memory that cannot be shared. */
+static bool
+segment_of(const struct map_entry *e, struct segment *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->start = e->start;
+	s->end = e->end;
+	s->offset = e->offset;
+	s->prot = e->prot;
+	s->dev = e->dev;
+	s->ino = e->ino;
+	s->fd = -1;
+	if (!e->shared) {
+		s->kind = KIND_ANON;
+		/* no file, and none of the kernel's own mappings: [stack], [vdso] ... */
+		return e->ino == 0 && (e->name[0] == '\0' || strcmp(e->name, "[heap]") == 0 ||
+				       strncmp(e->name, "[anon:", 6) == 0);
+	}
+	s->file = file_find(e->dev, e->ino);
+	if (s->file != NULL && s->file->fd >= 0) {
+		s->kind = KIND_ADOPTED;
+		return true;
+	}
+	s->kind = KIND_FOREIGN;
+	/* Adopted by another copy of this code (libdat and librsm in one process): it may take the
+	 * pages back at any time. */
+	if (e->ino == 0 || strncmp(e->name, MEMFD_MAPPED, strlen(MEMFD_MAPPED)) == 0)
+		return false;
+	s->fd = shared_find_fd(e->dev, e->ino, e->name, &s->opened, &s->size);
+	return s->fd >= 0;
+}
+
+/* One segment goes on where another ends. */
+static bool
+joins(const struct segment *a, const struct segment *b)
+{
+	if (a->kind != b->kind || a->end != b->start)
+		return false;
+	if (a->kind == KIND_ANON)
+		return a->prot == b->prot;
+	return a->dev == b->dev && a->ino == b->ino && a->offset + (a->end - a->start) == b->offset;
+}
+
+static void
+segments_close(struct segment *segment, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (segment[i].opened)
+			close(segment[i].fd);
+	}
+}
+
+/*
+ * The segments of [start, end), of which there may be PIECES_MAX; 0 when the
+ * memory cannot be shared.  -EFAULT as ranges_acquire.
+ */
+static int
+classify(uint64_t start, uint64_t end, bool write, struct segment *segment, uint32_t *count)
+{
+	int need = PROT_READ | (write ? PROT_WRITE : 0);
+	uint64_t at = start;
+	struct map_entry e;
+	bool shareable = true;
+	uint32_t n = 0;
+	int error = maps_open(start);
+
+	*count = 0;
+	if (error != 0)
+		return error;
+	while (at < end && maps_next(&e)) {
+		struct segment s;
+
+		if (e.end <= at)
+			continue;
+		if (e.start > at || (e.prot & need) != need)
+			break;
+		e.offset += at - e.start;
+		e.start = at;
+		e.end = e.end < end ? e.end : end;
+		at = e.end;
+		if (!shareable)
+			continue; /* but all of it must be there */
+		shareable = segment_of(&e, &s);
+		if (shareable && n > 0 && joins(&segment[n - 1], &s)) {
+			segment[n - 1].end = s.end;
+			if (s.opened)
+				close(s.fd);
+		} else if (shareable && n < PIECES_MAX) {
+			segment[n++] = s;
+		} else {
+			segments_close(&s, shareable && s.opened ? 1 : 0);
+			shareable = false;
+		}
+	}
+	maps_close();
+	if (at < end || !shareable) {
+		segments_close(segment, n);
+		return at < end ? -EFAULT : 0;
+	}
+	*count = n;
+	return 0;
+}
+
+/* ---- acquire and release ---- */
+
+static bool
+take_range(struct acquired *out, struct range *range)
+{
+	if (out->num_ranges == RANGES_MAX)
+		return false;
+	range->refs++;
+	out->range[out->num_ranges++] = range;
+	return true;
+}
+
+/* References on all ranges of an adopted segment; they must cover it. */
+static bool
+take_adopted(struct acquired *out, const struct segment *s)
+{
+	uint64_t low = s->offset, high = s->offset + (s->end - s->start), covered = 0;
+
+	for (struct range *r = s->file->ranges; r != NULL; r = r->next) {
+		uint64_t from = r->offset > low ? r->offset : low;
+		uint64_t to = r->offset + r->length < high ? r->offset + r->length : high;
+
+		if (from >= to)
+			continue;
+		if (!take_range(out, r))
+			return false;
+		covered += to - from;
+	}
+	return covered == high - low;
+}
+
+static bool
+take(struct acquired *out, struct segment *s, struct file **retired)
+{
+	struct piece *piece = &out->piece[out->num_pieces];
+	struct range *range;
+
+	*piece = (struct piece){
+		.file = s->file, .offset = s->offset, .length = s->end - s->start, .fd = s->fd};
+	switch (s->kind) {
+	case KIND_ANON:
+		if (out->num_ranges == RANGES_MAX)
+			return false;
+		range = adopt(s->start, s->end, s->prot, retired);
+		if (range == NULL)
+			return false;
+		take_range(out, range);
+		piece->file = range->file;
+		piece->offset = range->offset;
+		break;
+	case KIND_ADOPTED:
+		if (!take_adopted(out, s))
+			return false;
+		break;
+	case KIND_FOREIGN:
+		/* the file may have a segment before this one */
+		piece->file = file_find(s->dev, s->ino);
+		if (piece->file == NULL)
+			piece->file = file_add(s->dev, s->ino, s->size, -1);
+		if (piece->file == NULL)
+			return false;
+		piece->file->size = (s->size + page_size() - 1) / page_size() * page_size();
+		if (piece->offset + piece->length > piece->file->size) /* mapped beyond its end */
+			return false;
+		piece->file->users++;
+		piece->opened = s->opened;
+		s->opened = false;
+		break;
+	}
+	if (piece->file->fd >= 0)
+		piece->fd = piece->file->fd;
+	out->num_pieces++;
+	return true;
+}
+
+static void
+release_locked(struct range *const *range, uint32_t num_ranges, struct file *const *foreign,
+	       uint32_t num_foreign, struct file **retired)
+{
+	for (uint32_t i = 0; i < num_ranges; i++) {
+		if (--range[i]->refs == 0 && range_restore(range[i]) == 0)
+			range_free(range[i], retired);
+	}
+	for (uint32_t i = 0; i < num_foreign; i++) {
+		if (--foreign[i]->users == 0) {
+			file_unlink(foreign[i]);
+			foreign[i]->next = *retired;
+			*retired = foreign[i];
+		}
+	}
+}
+
+/* Everything back, as if nothing had been asked for. */
+static void
+give_back(struct acquired *out, struct file **retired)
+{
+	struct file *foreign[PIECES_MAX];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < out->num_pieces; i++) {
+		if (out->piece[i].file->fd < 0)
+			foreign[n++] = out->piece[i].file;
+	}
+	piece_close_fds(out);
+	release_locked(out->range, out->num_ranges, foreign, n, retired);
+	out->num_pieces = 0;
+	out->num_ranges = 0;
+}
+
+int
+ranges_acquire(uint64_t start, uint64_t end, bool write, struct acquired *out, struct file **retired)
+{
+	struct segment segment[PIECES_MAX];
+	uint32_t count;
+	int error;
+
+	out->num_pieces = 0;
+	out->num_ranges = 0;
+	ranges_lock();
+	error = classify(start, end, write, segment, &count);
+	for (uint32_t i = 0; error == 0 && i < count; i++) {
+		if (!take(out, &segment[i], retired)) {
+			give_back(out, retired);
+			break;
+		}
+	}
+	if (error == 0)
+		segments_close(segment, count);
+	ranges_unlock();
+	return error;
+}
+
+void
+piece_close_fds(struct acquired *acquired)
+{
+	for (uint32_t i = 0; i < acquired->num_pieces; i++) {
+		if (acquired->piece[i].opened)
+			close(acquired->piece[i].fd);
+		acquired->piece[i].opened = false;
+	}
+}
+
+void
+ranges_release(struct range *const *range, uint32_t num_ranges, struct file *const *foreign,
+	       uint32_t num_foreign, struct file **retired)
+{
+	ranges_lock();
+	release_locked(range, num_ranges, foreign, num_foreign, retired);
+	ranges_unlock();
+}
+
+void
+file_free(struct file *file)
+{
+	ranges_lock();
+	if (file->fd >= 0)
+		close(file->fd);
+	cell_free(file);
+	ranges_unlock();
+}
+
+void
+ranges_each_file(void (*visit)(struct file *file, void *arg), void *arg)
+{
+	for (uint32_t i = 0; i < BUCKETS; i++) {
+		for (struct file *file = bucket[i]; file != NULL; file = file->next)
+			visit(file, arg);
+	}
+}
+
+/* ---- fork ---- */
+
+void
+ranges_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void
+ranges_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+struct file *
+ranges_find(dev_t dev, uint64_t ino)
+{
+	struct file *file = file_find(dev, ino);
+
+	return file != NULL && file->fd >= 0 ? file : NULL;
+}
+
+bool
+ranges_any(void)
+{
+	return adopted_files > 0;
+}
+
+void
+ranges_fork_child(void)
+{
+	for (uint32_t i = 0; i < BUCKETS; i++) {
+		for (struct file *file = bucket[i]; file != NULL; file = file->next) {
+			if (file->fd >= 0)
+				close(file->fd);
+		}
+		bucket[i] = NULL;
+	}
+	adopted_files = 0;
+	free_cells = NULL; /* what was in use is unreachable now, and a few pages at most */
+	pthread_mutex_init(&lock, NULL);
+}

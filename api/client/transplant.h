@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Replacing pages under a running program: the addresses and contents stay,
+ * what lies beneath becomes another mapping, and no store of any thread is lost.
+ *
+ *   1. the old pages are write-protected with userfaultfd
+ *   2. their contents are copied to the new mapping, made elsewhere
+ *   3. the new mapping is moved over the old one in one system call
+ *   4. threads that have tried to store meanwhile, and sleep, are woken: their
+ *      store is done again by the processor, and reaches the new pages
+ *
+ * No thread handles the faults: step 4 is all it takes.
+ *
+ * A system call of another thread that stores into the range between 1 and 3
+ * waits as well where the process may use the full userfaultfd (root, or
+ * vm.unprivileged_userfaultfd, or access to /dev/userfaultfd).  Elsewhere, with
+ * UFFD_USER_MODE_ONLY, it fails with EFAULT.
+ *
+ * Without any userfaultfd (kernels without it, seccomp filters of containers) it
+ * is done only while the process has one thread.
+ */
+#ifndef CLIENT_TRANSPLANT_H
+#define CLIENT_TRANSPLANT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct transplant {
+	uint64_t start, length; /* whole pages */
+	int prot;               /* of the new mapping */
+	bool lock;              /* mlock it */
+	int to_fd;              /* the new pages: shared pages of this file; -1: private anonymous */
+	uint64_t to_offset;
+	int from_fd; /* the old pages are those of this file; -1: private anonymous */
+	uint64_t from_offset;
+	uint64_t done; /* out: bytes that have been replaced, from `start` on, also after an error */
+};
+
+/* Under ranges_lock (it counts threads by maps.h).  0 or -errno. */
+int transplant(struct transplant *t);
+
+#endif

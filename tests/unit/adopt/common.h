@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the programs here share: an attachment to the mock, and looks at /proc/self/maps. */
+#ifndef TESTS_UNIT_ADOPT_COMMON_H
+#define TESTS_UNIT_ADOPT_COMMON_H
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "client/client.h"
+#include "tests/unit/mock/mock.h"
+
+#define PAGE 4096u
+#define ALL \
+	(ONE_ACCESS_LOCAL_READ | ONE_ACCESS_LOCAL_WRITE | ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE)
+
+struct fixture {
+	struct mock *mock;
+	struct one_client *client;
+};
+
+static struct fixture fixture;
+
+static inline struct one_client *
+attach(void)
+{
+	const struct one_attach args = {.kind = ONE_KIND_DAT};
+	struct one_client *client;
+
+	assert_int_equal(one_attach(&args, &client), 0);
+	return client;
+}
+
+static inline int
+setup(void **state)
+{
+	fixture.mock = mock_start();
+	fixture.client = attach();
+	return 0;
+}
+
+static inline int
+teardown(void **state)
+{
+	one_detach(fixture.client);
+	mock_stop(fixture.mock);
+	return 0;
+}
+
+/* Mappings of memfds of ours, anywhere in the process. */
+static inline unsigned int
+adopted_mappings(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned int n = 0;
+	char line[512];
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps) != NULL)
+		n += strstr(line, "/memfd:oneside ") != NULL;
+	fclose(maps);
+	return n;
+}
+
+/* Whether the page at `p` is shared memory. */
+static inline bool
+is_shared(const void *p)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned long start, end;
+	bool shared = false;
+	char line[512], perms[5];
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps) != NULL) {
+		if (sscanf(line, "%lx-%lx %4s", &start, &end, perms) == 3 && (uintptr_t)p >= start &&
+		    (uintptr_t)p < end)
+			shared = perms[3] == 's';
+	}
+	fclose(maps);
+	return shared;
+}
+
+static inline struct one_mr
+reg(void *p, size_t len)
+{
+	struct one_mr mr;
+
+	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p, len, ALL, &mr), 0);
+	return mr;
+}
+
+static inline void
+dereg(struct one_mr *mr)
+{
+	assert_int_equal(one_mem_deregister(fixture.client, mr), 0);
+}
+
+static inline uint32_t
+pieces(const struct one_mr *mr)
+{
+	struct one_mr_create args;
+
+	assert_true(mock_mr(fixture.mock, mr->id, &args));
+	return args.num_pieces;
+}
+
+/* The data plane's view of all of `mr`. */
+static inline uint8_t *
+peer(const struct one_mr *mr)
+{
+	return mock_mr_ptr(fixture.mock, mr->id, mr->va, mr->length);
+}
+
+static inline void *
+pages(size_t n)
+{
+	void *p = mmap(NULL, n * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	return p;
+}
+
+static inline void
+fill(void *p, size_t len, uint32_t seed)
+{
+	uint8_t *byte = p;
+
+	for (size_t i = 0; i < len; i++)
+		byte[i] = (uint8_t)((i * 2654435761u + seed) >> 13);
+}
+
+static inline bool
+is_filled(const void *p, size_t len, uint32_t seed)
+{
+	const uint8_t *byte = p;
+
+	for (size_t i = 0; i < len; i++) {
+		if (byte[i] != (uint8_t)((i * 2654435761u + seed) >> 13))
+			return false;
+	}
+	return true;
+}
+
+/* With --nobody, what root runs is run without any privilege. */
+static inline void
+drop_privileges(int argc, char **argv)
+{
+	if (argc < 2 || strcmp(argv[1], "--nobody") != 0)
+		return;
+	if (getuid() == 0 && (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0))
+		exit(1);
+	/* else /proc/self belongs to root */
+	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+}
+
+#endif

@@ -1,0 +1,789 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which memory is adopted, what both sides see, and what is left afterwards. */
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "common.h"
+
+static void
+test_both_see_both(void **state)
+{
+	const size_t len = 100000;
+	uint8_t *p = malloc(len);
+	struct one_mr mr;
+
+	fill(p, len, 1);
+	mr = reg(p, len);
+	assert_int_equal(mr.va, (uintptr_t)p);
+	assert_int_not_equal(mr.lkey, 0);
+	assert_true(pieces(&mr) >= 1);
+	assert_true(is_filled(p, len, 1));
+	assert_true(is_filled(peer(&mr), len, 1));
+	p[0] = 0xaa;
+	p[len - 1] = 0xbb;
+	assert_int_equal(peer(&mr)[0], 0xaa);
+	assert_int_equal(peer(&mr)[len - 1], 0xbb);
+	fill(peer(&mr), len, 2);
+	assert_true(is_filled(p, len, 2));
+	dereg(&mr);
+	assert_true(is_filled(p, len, 2));
+	assert_int_equal(adopted_mappings(), 0);
+	free(p);
+}
+
+static void
+test_private_again(void **state)
+{
+	const size_t len = 64 * PAGE;
+	uint8_t *p = pages(64);
+	char path[64];
+	struct one_mr mr;
+	uint8_t seen = 0;
+	int fd = -1;
+
+	fill(p, len, 1);
+	mr = reg(p, len);
+	assert_true(is_shared(p));
+	/* a descriptor of the memfd that outlives the registration, like a data plane that does not let go */
+	for (int i = 0; i < 256 && fd < 0; i++) {
+		char name[64] = "";
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", i);
+		if (readlink(path, name, sizeof(name) - 1) > 0 && strstr(name, "/memfd:oneside ") != NULL) {
+			struct stat st;
+
+			if (fstat(i, &st) == 0 && (size_t)st.st_size == len)
+				fd = dup(i);
+		}
+	}
+	assert_true(fd >= 0);
+	p[100] = 1;
+	assert_int_equal(pread(fd, &seen, 1, 100), 1);
+	assert_int_equal(seen, 1);
+	dereg(&mr);
+	assert_false(is_shared(p));
+	p[100] = 2;
+	assert_int_equal(pread(fd, &seen, 1, 100), 1);
+	assert_int_equal(seen, 1);
+	assert_int_equal(pwrite(fd, "\x03", 1, 100), 1);
+	assert_int_equal(p[100], 2);
+	/* anonymous: the kernel gives zeros again */
+	assert_int_equal(madvise(p, PAGE, MADV_DONTNEED), 0);
+	assert_int_equal(p[100], 0);
+	close(fd);
+	munmap(p, len);
+}
+
+static void
+test_sealed_and_closed_on_exec(void **state)
+{
+	uint8_t *p = pages(300);
+	struct one_mr large = reg(p, 200 * PAGE), small = reg(p + 250 * PAGE, PAGE);
+	int seen = 0;
+
+	for (int fd = 0; fd < 256; fd++) {
+		char path[64], name[64] = "";
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		if (readlink(path, name, sizeof(name) - 1) <= 0 || strstr(name, "/memfd:oneside ") == NULL)
+			continue;
+		seen++;
+		assert_int_equal(fcntl(fd, F_GET_SEALS) & (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL),
+				 F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+		assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+		assert_int_not_equal(ftruncate(fd, 0), 0);
+	}
+	assert_int_equal(seen, 2);
+	dereg(&large);
+	dereg(&small);
+	munmap(p, 300 * PAGE);
+}
+
+static void
+test_unaligned(void **state)
+{
+	const size_t offsets[] = {0, 1, 7, 4095}, lengths[] = {1, 2, 8, 4095, 4096, 4097, 12345};
+	uint8_t *p = pages(8);
+
+	for (size_t i = 0; i < 4; i++) {
+		for (size_t j = 0; j < 7; j++) {
+			struct one_mr mr;
+
+			fill(p, 8 * PAGE, (uint32_t)(i + 100 * j));
+			mr = reg(p + offsets[i], lengths[j]);
+			assert_memory_equal(peer(&mr), p + offsets[i], lengths[j]);
+			peer(&mr)[lengths[j] - 1] ^= 0xff;
+			assert_memory_equal(peer(&mr), p + offsets[i], lengths[j]);
+			p[offsets[i] + lengths[j] - 1] ^= 0xff;
+			dereg(&mr);
+			assert_true(is_filled(p, 8 * PAGE, (uint32_t)(i + 100 * j)));
+		}
+	}
+	assert_int_equal(adopted_mappings(), 0);
+	munmap(p, 8 * PAGE);
+}
+
+static void
+test_overlapping_and_repeated(void **state)
+{
+	uint8_t *p = pages(16);
+	struct one_mr a, b, c, same;
+
+	fill(p, 16 * PAGE, 3);
+	a = reg(p + 2 * PAGE + 10, 6 * PAGE); /* pages 2..8 */
+	same = reg(p + 2 * PAGE + 10, 6 * PAGE);
+	b = reg(p + 5 * PAGE, 8 * PAGE); /* pages 5..12: 5..8 are adopted already */
+	c = reg(p, 16 * PAGE);           /* around all of it */
+	assert_memory_equal(peer(&c), p, 16 * PAGE);
+	peer(&a)[5 * PAGE] = 0x11; /* page 7, and 10 bytes */
+	assert_int_equal(peer(&b)[2 * PAGE + 10], 0x11);
+	assert_int_equal(peer(&c)[7 * PAGE + 10], 0x11);
+	assert_int_equal(peer(&same)[5 * PAGE], 0x11);
+	assert_int_equal(p[7 * PAGE + 10], 0x11);
+	dereg(&a);
+	assert_true(is_shared(p + 3 * PAGE));
+	dereg(&c);
+	assert_false(is_shared(p));
+	assert_false(is_shared(p + 14 * PAGE));
+	assert_true(is_shared(p + 3 * PAGE)); /* `same` */
+	assert_true(is_shared(p + 12 * PAGE));
+	peer(&b)[0] = 0x22;
+	assert_int_equal(p[5 * PAGE], 0x22);
+	assert_int_equal(peer(&same)[3 * PAGE - 10], 0x22);
+	dereg(&same);
+	assert_true(is_shared(p + 5 * PAGE)); /* `b` holds the whole range that it is in */
+	dereg(&b);
+	assert_int_equal(adopted_mappings(), 0);
+	assert_int_equal(p[5 * PAGE], 0x22);
+	assert_int_equal(p[7 * PAGE + 10], 0x11);
+	munmap(p, 16 * PAGE);
+}
+
+static void
+test_adjacent(void **state)
+{
+	uint8_t *p = pages(64);
+	struct one_mr mr[64], all;
+
+	/* page by page, backwards, then all of them as one */
+	fill(p, 64 * PAGE, 4);
+	for (int i = 63; i >= 0; i--)
+		mr[i] = reg(p + i * (int)PAGE, PAGE);
+	all = reg(p, 64 * PAGE);
+	assert_memory_equal(peer(&all) != NULL ? peer(&all) : p, p, 64 * PAGE);
+	for (int i = 0; i < 64; i++) {
+		peer(&mr[i])[i] = (uint8_t)i;
+		assert_int_equal(p[i * (int)PAGE + i], i);
+	}
+	dereg(&all);
+	for (int i = 0; i < 64; i += 2)
+		dereg(&mr[i]);
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(is_shared(p + i * (int)PAGE), i % 2);
+	for (int i = 1; i < 64; i += 2)
+		dereg(&mr[i]);
+	assert_int_equal(adopted_mappings(), 0);
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(p[i * (int)PAGE + i], i);
+	munmap(p, 64 * PAGE);
+}
+
+static void
+test_several_pieces(void **state)
+{
+	/* neighbours of different files: two large ranges, and small ones between */
+	uint8_t *p = pages(100);
+	struct one_mr a, b, all;
+
+	fill(p, 100 * PAGE, 5);
+	a = reg(p, 40 * PAGE);
+	b = reg(p + 50 * PAGE, 50 * PAGE);
+	all = reg(p, 100 * PAGE);
+	assert_int_equal(pieces(&all), 3);
+	assert_true(is_filled(peer(&all), 100 * PAGE, 5));
+	fill(peer(&all), 100 * PAGE, 6);
+	assert_true(is_filled(p, 100 * PAGE, 6));
+	assert_memory_equal(peer(&b), p + 50 * PAGE, 50 * PAGE);
+	dereg(&a);
+	dereg(&all);
+	dereg(&b);
+	assert_true(is_filled(p, 100 * PAGE, 6));
+	munmap(p, 100 * PAGE);
+}
+
+static void
+test_many_small(void **state)
+{
+	enum { COUNT = 2000 };
+	static struct one_mr mr[COUNT];
+	static uint8_t *p[COUNT];
+	uint64_t start = one_now_ns();
+
+	for (int i = 0; i < COUNT; i++) {
+		p[i] = malloc(5000);
+		fill(p[i], 5000, (uint32_t)i);
+		mr[i] = reg(p[i], 5000);
+	}
+	printf("%d registrations of 5000 bytes: %.0f us each\n", COUNT,
+	       (double)(one_now_ns() - start) / COUNT / 1000);
+	for (int i = 0; i < COUNT; i++) {
+		assert_non_null(peer(&mr[i])); /* none went to process_vm */
+		assert_memory_equal(peer(&mr[i]), p[i], 5000);
+		assert_true(is_filled(p[i], 5000, (uint32_t)i));
+	}
+	assert_true(mock_regions(fixture.mock) < COUNT / 10);
+	start = one_now_ns();
+	for (int i = 0; i < COUNT; i++) {
+		dereg(&mr[i]);
+		assert_true(is_filled(p[i], 5000, (uint32_t)i));
+		free(p[i]);
+	}
+	printf("deregistrations: %.0f us each\n", (double)(one_now_ns() - start) / COUNT / 1000);
+	assert_int_equal(mock_count(fixture.mock, ONE_MSG_MR_FREE), COUNT);
+}
+
+static void
+test_two_attachments(void **state)
+{
+	struct one_client *other = attach();
+	uint8_t *p = pages(40);
+	struct one_mr a, b, a2;
+
+	a = reg(p, 40 * PAGE);
+	assert_int_equal(one_mem_register(other, 0, (uintptr_t)p, 40 * PAGE, ALL, &b), 0);
+	a2 = reg(p + PAGE, PAGE);
+	assert_int_equal(mock_regions(fixture.mock), 2); /* one each */
+	peer(&a)[0] = 7;
+	assert_int_equal(peer(&b)[0], 7);
+	dereg(&a);
+	dereg(&a2);
+	assert_true(is_shared(p));
+	assert_int_equal(mock_regions(fixture.mock), 1);
+	peer(&b)[1] = 8;
+	assert_int_equal(p[1], 8);
+	/* the end of an attachment gives its memory back */
+	one_detach(other);
+	assert_int_equal(adopted_mappings(), 0);
+	assert_int_equal(p[0], 7);
+	assert_int_equal(p[1], 8);
+	munmap(p, 40 * PAGE);
+}
+
+static void
+test_freed_before_deregistered(void **state)
+{
+	uint8_t *p = pages(64), *q;
+	struct one_mr mr = reg(p, 64 * PAGE), again;
+
+	fill(p, 64 * PAGE, 1);
+	/* the middle is unmapped, and something else comes to lie there */
+	assert_int_equal(munmap(p + 20 * PAGE, 10 * PAGE), 0);
+	q = mmap(p + 22 * PAGE, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		 0);
+	assert_ptr_equal(q, p + 22 * PAGE);
+	q[0] = 0x55;
+	/* the new pages can be registered, beside the old registration */
+	again = reg(q, 4 * PAGE);
+	assert_int_equal(peer(&again)[0], 0x55);
+	dereg(&mr);
+	assert_int_equal(q[0], 0x55);
+	peer(&again)[1] = 0x66;
+	assert_int_equal(q[1], 0x66);
+	assert_true(is_filled(p, 20 * PAGE, 1));
+	dereg(&again);
+	assert_int_equal(adopted_mappings(), 0);
+	/* all of it unmapped */
+	mr = reg(p, 20 * PAGE);
+	munmap(p, 64 * PAGE);
+	dereg(&mr);
+}
+
+static void
+test_realloc_moves(void **state)
+{
+	const size_t len = 1 << 20;
+	uint8_t *p = malloc(len), *grown;
+	struct one_mr mr;
+
+	/* realloc of a large block is mremap: the adopted mapping moves with it */
+	fill(p, len, 9);
+	mr = reg(p, len);
+	grown = realloc(p, 64 << 20);
+	assert_non_null(grown);
+	assert_true(is_filled(grown, len, 9));
+	dereg(&mr);
+	assert_true(is_filled(grown, len, 9));
+	memset(grown, 1, 64 << 20);
+	mr = reg(grown, 64 << 20);
+	assert_memory_equal(peer(&mr), grown, 64 << 20);
+	dereg(&mr);
+	assert_int_equal(adopted_mappings(), 0);
+	free(grown);
+}
+
+static void
+test_malloc_around(void **state)
+{
+	/* small blocks on the pages of many others, which come and go meanwhile */
+	enum { COUNT = 200 };
+	struct one_mr mr[COUNT];
+	uint8_t *p[COUNT], *noise[COUNT];
+
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < COUNT; i++) {
+			p[i] = malloc(64 + (size_t)i);
+			noise[i] = malloc(200);
+			fill(p[i], 64 + (size_t)i, (uint32_t)i);
+			mr[i] = reg(p[i], 64 + (size_t)i);
+			assert_non_null(peer(&mr[i]));
+		}
+		for (int i = 0; i < COUNT; i++) {
+			free(noise[i]);
+			assert_memory_equal(peer(&mr[i]), p[i], 64 + (size_t)i);
+			assert_true(is_filled(p[i], 64 + (size_t)i, (uint32_t)i));
+		}
+		for (int i = 0; i < COUNT; i++) {
+			dereg(&mr[i]);
+			free(p[i]);
+		}
+		assert_int_equal(adopted_mappings(), 0);
+	}
+}
+
+static void
+test_protections(void **state)
+{
+	uint8_t *p = pages(60);
+	struct one_mr mr;
+
+	fill(p, 60 * PAGE, 2);
+	assert_int_equal(mprotect(p + 20 * PAGE, 20 * PAGE, PROT_READ), 0);
+	/* read-only pages in the middle: no right to write */
+	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p, 60 * PAGE, ALL, &mr), -EFAULT);
+	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p + 25 * PAGE, 10,
+					  ONE_ACCESS_REMOTE_WRITE, &mr),
+			 -EFAULT);
+	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p, 60 * PAGE,
+					  ONE_ACCESS_LOCAL_READ | ONE_ACCESS_REMOTE_READ, &mr),
+			 0);
+	assert_int_equal(pieces(&mr), 3);
+	assert_true(is_filled(peer(&mr), 60 * PAGE, 2));
+	p[0] = 1;
+	assert_int_equal(peer(&mr)[0], 1);
+	dereg(&mr);
+	/* protections are what they were */
+	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p + 20 * PAGE, 1, ALL, &mr), -EFAULT);
+	mr = reg(p, 20 * PAGE);
+	dereg(&mr);
+	/* changed while registered: kept by the pages that are given back */
+	mr = reg(p, 20 * PAGE);
+	assert_int_equal(mprotect(p, 20 * PAGE, PROT_NONE), 0);
+	dereg(&mr);
+	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p, 1, ONE_ACCESS_LOCAL_READ, &mr),
+			 -EFAULT);
+	assert_int_equal(mprotect(p, 20 * PAGE, PROT_READ), 0);
+	assert_int_equal(p[0], 1);
+	assert_int_equal(adopted_mappings(), 0);
+	munmap(p, 60 * PAGE);
+}
+
+static void
+test_bad_ranges(void **state)
+{
+	uint8_t *p = pages(4);
+	struct one_mr mr;
+
+	munmap(p + 2 * PAGE, PAGE);
+	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p, 4 * PAGE, ALL, &mr), -EFAULT);
+	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p, 2 * PAGE + 1, ALL, &mr), -EFAULT);
+	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p, 0, ALL, &mr), -EINVAL);
+	assert_int_equal(one_mem_register(fixture.client, 0, UINT64_MAX - 10, 100, ALL, &mr), -EINVAL);
+	assert_int_equal(one_mem_register(fixture.client, 0, 0xffff800000000000u, 100, ALL, &mr), -EFAULT);
+	assert_int_equal(one_mem_register(fixture.client, 0, 0, 100, ALL, &mr), -EFAULT);
+	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p, UINT64_MAX / 4, ALL, &mr),
+			 -EDQUOT);
+	/* nothing was adopted on the way */
+	assert_int_equal(adopted_mappings(), 0);
+	assert_int_equal(mock_count(fixture.mock, ONE_MSG_MR_CREATE), 0);
+	/* not the hole: something else may lie there by now */
+	munmap(p, 2 * PAGE);
+	munmap(p + 3 * PAGE, PAGE);
+}
+
+static void
+test_refusals_undo(void **state)
+{
+	uint8_t *p = pages(40);
+	struct one_mr mr;
+
+	fill(p, 40 * PAGE, 1);
+	mock_refuse(fixture.mock, ONE_MSG_REGION_ADD, -EDQUOT, ONE_SUBJECT_QUOTA, 0, 1);
+	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p, 40 * PAGE, ALL, &mr), -EDQUOT);
+	assert_int_equal(adopted_mappings(), 0);
+	mock_refuse(fixture.mock, ONE_MSG_MR_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 0, 1);
+	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p, 40 * PAGE, ALL, &mr), -EDQUOT);
+	assert_int_equal(adopted_mappings(), 0);
+	assert_int_equal(mock_regions(fixture.mock), 0);
+	/* still bound to a window, say: it stays registered */
+	mr = reg(p, 40 * PAGE);
+	mock_refuse(fixture.mock, ONE_MSG_MR_FREE, -EBUSY, ONE_SUBJECT_MR, 0, 1);
+	assert_int_equal(one_mem_deregister(fixture.client, &mr), -EBUSY);
+	peer(&mr)[0] = 0x77;
+	assert_int_equal(p[0], 0x77);
+	dereg(&mr);
+	assert_int_equal(adopted_mappings(), 0);
+	munmap(p, 40 * PAGE);
+}
+
+static void
+test_data_plane_dies(void **state)
+{
+	uint8_t *p = pages(40);
+	struct one_mr mr;
+
+	fill(p, 40 * PAGE, 1);
+	mr = reg(p, 40 * PAGE);
+	mock_kill(fixture.mock);
+	while (!one_client_dead(fixture.client))
+		usleep(1000);
+	/* the memory comes back all the same */
+	assert_int_equal(one_mem_deregister(fixture.client, &mr), -ECONNRESET);
+	assert_int_equal(adopted_mappings(), 0);
+	assert_true(is_filled(p, 40 * PAGE, 1));
+	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p, PAGE, ALL, &mr), -ECONNRESET);
+	munmap(p, 40 * PAGE);
+}
+
+/* ---- memory that is not adopted ---- */
+
+static void
+test_stack(void **state)
+{
+	uint8_t buffer[10000];
+	struct one_mr mr;
+
+	fill(buffer, sizeof(buffer), 1);
+	mr = reg(buffer, sizeof(buffer));
+	assert_int_equal(pieces(&mr), 0);
+	assert_null(peer(&mr));
+	assert_false(is_shared(buffer));
+	dereg(&mr);
+	assert_true(is_filled(buffer, sizeof(buffer), 1));
+}
+
+static void *
+thread_on_its_stack(void *arg)
+{
+	uint8_t buffer[10000];
+	struct one_mr mr;
+
+	/* A thread's stack is anonymous memory like any other, even while the thread stands on it. */
+	fill(buffer, sizeof(buffer), 1);
+	mr = reg(buffer, sizeof(buffer));
+	assert_non_null(peer(&mr));
+	assert_true(is_shared(buffer));
+	assert_true(is_filled(buffer, sizeof(buffer), 1));
+	fill(peer(&mr), sizeof(buffer), 2);
+	assert_true(is_filled(buffer, sizeof(buffer), 2));
+	dereg(&mr);
+	assert_false(is_shared(buffer));
+	assert_true(is_filled(buffer, sizeof(buffer), 2));
+	return NULL;
+}
+
+static void
+test_thread_stack(void **state)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, thread_on_its_stack, NULL), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(adopted_mappings(), 0);
+}
+
+static void
+test_thread_local(void **state)
+{
+	static __thread uint8_t buffer[64];
+	struct one_mr mr = reg(buffer, sizeof(buffer));
+
+	/* beside this thread's control block */
+	buffer[5] = 3;
+	errno = ENOENT;
+	if (peer(&mr) != NULL)
+		assert_int_equal(peer(&mr)[5], 3);
+	dereg(&mr);
+	assert_int_equal(buffer[5], 3);
+}
+
+static void
+test_private_file(void **state)
+{
+	FILE *file = tmpfile();
+	struct one_mr mr;
+	uint8_t *p;
+
+	assert_non_null(file);
+	assert_int_equal(ftruncate(fileno(file), 4 * PAGE), 0);
+	p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fileno(file), 0);
+	assert_ptr_not_equal(p, MAP_FAILED);
+	p[0] = 1;
+	mr = reg(p, 4 * PAGE);
+	assert_int_equal(pieces(&mr), 0);
+	assert_int_equal(p[0], 1);
+	dereg(&mr);
+	munmap(p, 4 * PAGE);
+	fclose(file);
+}
+
+static void
+test_partly_not(void **state)
+{
+	uint8_t *p = pages(30);
+	struct one_mr mr;
+	FILE *file = tmpfile();
+
+	/* one page that cannot be shared: then nothing is adopted at all */
+	assert_int_equal(ftruncate(fileno(file), PAGE), 0);
+	assert_ptr_not_equal(
+		mmap(p + 29 * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fileno(file), 0),
+		MAP_FAILED);
+	mr = reg(p, 30 * PAGE);
+	assert_int_equal(pieces(&mr), 0);
+	assert_int_equal(adopted_mappings(), 0);
+	dereg(&mr);
+	munmap(p, 30 * PAGE);
+	fclose(file);
+}
+
+/* ---- shared mappings of the application's own ---- */
+
+static void
+check_shared_file(int fd, size_t len)
+{
+	uint8_t *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	struct one_mr mr, part;
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	fill(p, len, 1);
+	mr = reg(p, len);
+	assert_int_equal(pieces(&mr), 1);
+	assert_true(is_filled(peer(&mr), len, 1));
+	part = reg(p + 3 * PAGE + 5, 100);
+	assert_int_equal(mock_regions(fixture.mock), 1);
+	peer(&part)[0] = 0x99;
+	assert_int_equal(p[3 * PAGE + 5], 0x99);
+	dereg(&mr);
+	dereg(&part);
+	assert_int_equal(mock_regions(fixture.mock), 0);
+	/* it stays what it was: shared, by the same file */
+	assert_true(is_shared(p));
+	p[0] = 0x42;
+	uint8_t seen;
+
+	assert_int_equal(pread(fd, &seen, 1, 0), 1);
+	assert_int_equal(seen, 0x42);
+	munmap(p, len);
+}
+
+static void
+test_shared_memfd(void **state)
+{
+	int fd = memfd_create("application", MFD_CLOEXEC);
+
+	assert_int_equal(ftruncate(fd, 10 * PAGE), 0);
+	check_shared_file(fd, 10 * PAGE);
+	close(fd);
+	/* a size that is not whole pages */
+	fd = memfd_create("application", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(fd, 9 * PAGE + 100), 0);
+	check_shared_file(fd, 9 * PAGE + 100);
+	close(fd);
+}
+
+static void
+test_shared_shm(void **state)
+{
+	char name[64];
+	uint8_t *p;
+	struct one_mr mr;
+	int fd;
+
+	snprintf(name, sizeof(name), "/oneside-test-%d", getpid());
+	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 8 * PAGE), 0);
+	check_shared_file(fd, 8 * PAGE);
+	/* the descriptor is closed, the name is there */
+	p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 2 * PAGE);
+	close(fd);
+	mr = reg(p, 4 * PAGE);
+	assert_int_equal(pieces(&mr), 1);
+	peer(&mr)[10] = 1;
+	assert_int_equal(p[10], 1);
+	dereg(&mr);
+	/* the name is gone, too: there is no way to hand it on */
+	shm_unlink(name);
+	mr = reg(p, 4 * PAGE);
+	assert_int_equal(pieces(&mr), 0);
+	dereg(&mr);
+	munmap(p, 4 * PAGE);
+	/* the name is gone, the descriptor is there */
+	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+	assert_int_equal(ftruncate(fd, 8 * PAGE), 0);
+	shm_unlink(name);
+	check_shared_file(fd, 8 * PAGE);
+	close(fd);
+}
+
+static void
+test_shared_not_usable(void **state)
+{
+	FILE *file = tmpfile();
+	int fd = memfd_create("application", MFD_CLOEXEC), ro;
+	char path[64];
+	struct one_mr mr;
+	uint8_t *p;
+
+	/* a file on a disk, shared with its page cache (unless /tmp is memory itself) */
+	assert_int_equal(ftruncate(fileno(file), 4 * PAGE), 0);
+	p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+	mr = reg(p, 4 * PAGE);
+	p[0] = 1;
+	if (peer(&mr) != NULL)
+		assert_int_equal(peer(&mr)[0], 1);
+	dereg(&mr);
+	munmap(p, 4 * PAGE);
+	fclose(file);
+
+	/* anonymous shared memory: no descriptor */
+	p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	mr = reg(p, 4 * PAGE);
+	assert_int_equal(pieces(&mr), 0);
+	dereg(&mr);
+	munmap(p, 4 * PAGE);
+
+	/* only a descriptor for reading */
+	assert_int_equal(ftruncate(fd, 4 * PAGE), 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	ro = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(ro >= 0);
+	p = mmap(NULL, 4 * PAGE, PROT_READ, MAP_SHARED, ro, 0);
+	close(fd);
+	assert_int_equal(
+		one_mem_register(fixture.client, 0, (uintptr_t)p, 4 * PAGE, ONE_ACCESS_LOCAL_READ, &mr), 0);
+	assert_int_equal(pieces(&mr), 0);
+	dereg(&mr);
+	munmap(p, 4 * PAGE);
+	close(ro);
+
+	/* the data plane does not want the file */
+	fd = memfd_create("application", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(fd, 4 * PAGE), 0);
+	p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	mock_refuse(fixture.mock, ONE_MSG_REGION_ADD, -EINVAL, ONE_SUBJECT_REGION, 0, 1);
+	mr = reg(p, 4 * PAGE);
+	assert_int_equal(pieces(&mr), 0);
+	dereg(&mr);
+	munmap(p, 4 * PAGE);
+	close(fd);
+}
+
+static void
+test_out_of_descriptors(void **state)
+{
+	enum { COUNT = 60 };
+	struct rlimit old, few;
+	uint8_t *p[COUNT + 1];
+	struct one_mr mr[COUNT + 1];
+
+	/* ranges with files of their own take half of the descriptors at most */
+	for (int i = 0; i < COUNT; i++) {
+		p[i] = pages(20);
+		mr[i] = reg(p[i], 20 * PAGE);
+		assert_non_null(peer(&mr[i]));
+	}
+	p[COUNT] = pages(20);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few = old;
+	few.rlim_cur = 2 * COUNT;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	mr[COUNT] = reg(p[COUNT], 20 * PAGE);
+	assert_null(peer(&mr[COUNT]));
+	dereg(&mr[COUNT]);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	mr[COUNT] = reg(p[COUNT], 20 * PAGE);
+	assert_non_null(peer(&mr[COUNT]));
+	for (int i = 0; i < COUNT + 1; i++) {
+		dereg(&mr[i]);
+		munmap(p[i], 20 * PAGE);
+	}
+	assert_int_equal(adopted_mappings(), 0);
+}
+
+static void
+test_locked_stays_locked(void **state)
+{
+	uint8_t *p = pages(20);
+	struct one_mr mr;
+	char line[256];
+	uint64_t before = 0, during = 0, after = 0, *into[] = {&before, &during, &after};
+
+	if (mlock(p, 20 * PAGE) != 0)
+		skip();
+	for (int i = 0; i < 3; i++) {
+		FILE *status = fopen("/proc/self/status", "r");
+
+		while (fgets(line, sizeof(line), status) != NULL) {
+			if (sscanf(line, "VmLck: %" SCNu64, into[i]) == 1)
+				break;
+		}
+		fclose(status);
+		if (i == 0)
+			mr = reg(p, 20 * PAGE);
+		else if (i == 1)
+			dereg(&mr);
+	}
+	assert_int_equal(before, 20 * PAGE / 1024);
+	assert_int_equal(during, before);
+	assert_int_equal(after, before);
+	munmap(p, 20 * PAGE);
+}
+
+int
+main(int argc, char **argv)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_both_see_both),
+		TEST(test_private_again),
+		TEST(test_sealed_and_closed_on_exec),
+		TEST(test_unaligned),
+		TEST(test_overlapping_and_repeated),
+		TEST(test_adjacent),
+		TEST(test_several_pieces),
+		TEST(test_many_small),
+		TEST(test_two_attachments),
+		TEST(test_freed_before_deregistered),
+		TEST(test_realloc_moves),
+		TEST(test_malloc_around),
+		TEST(test_protections),
+		TEST(test_bad_ranges),
+		TEST(test_refusals_undo),
+		TEST(test_data_plane_dies),
+		TEST(test_stack),
+		TEST(test_thread_stack),
+		TEST(test_thread_local),
+		TEST(test_private_file),
+		TEST(test_partly_not),
+		TEST(test_shared_memfd),
+		TEST(test_shared_shm),
+		TEST(test_shared_not_usable),
+		TEST(test_out_of_descriptors),
+		TEST(test_locked_stays_locked),
+	};
+
+	drop_privileges(argc, argv);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
