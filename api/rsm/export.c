@@ -74,6 +74,7 @@ rsm_memseg_export_create(rsmapi_controller_handle_t controller, rsm_memseg_expor
 	size_t page = rsm_page_size();
 	int result;
 
+	(void)flags; /* DONTWAIT: publish never waits for resources */
 	if (rsm_get_controller_attr(controller, &attr) != RSM_SUCCESS)
 		return RSMERR_BAD_CTLR_HNDL;
 	if (memseg == NULL)
@@ -93,7 +94,6 @@ rsm_memseg_export_create(rsmapi_controller_handle_t controller, rsm_memseg_expor
 	export->controller = controller;
 	export->va = (uintptr_t)vaddr;
 	export->size = size;
-	export->flags = flags;
 	export->mode = creation_mode();
 	result = rsm_memory_check(export->va, size);
 	if (result == RSM_SUCCESS)

@@ -159,7 +159,6 @@ struct rsm_export {
 	struct rsm_link *link;
 	struct one_mr mr;
 	uint64_t va, size;
-	uint32_t flags;
 	uint32_t mode; /* 0777 & ~umask at create */
 	bool published;
 	uint32_t segment;

@@ -234,7 +234,8 @@ int rsm_memseg_import_put(rsm_memseg_import_handle_t im_memseg, off_t offset, vo
  *
  * In this order: BAD_SGIO (NULL), BAD_SEG_HNDL, BAD_SGIO (count, iovec NULL);
  * then, piece by piece, BAD_SGIO (type, handle), BAD_ADDR, BAD_LENGTH (beyond
- * the handle's memory), and as for put and get.
+ * the handle's memory), and as for put and get.  UNSUPPORTED_OPERATION:
+ * RSM_IMPLICIT_SIGPOST is refused before anything is moved.
  */
 int rsm_memseg_import_putv(rsm_scat_gath_t *sg_io);
 int rsm_memseg_import_getv(rsm_scat_gath_t *sg_io);
