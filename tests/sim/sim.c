@@ -96,6 +96,7 @@ log_frame(struct sim *sim, struct side *side, const uint8_t *bytes, uint32_t len
 		return;
 	copy = malloc(len);
 	memcpy(copy, bytes, len);
+	memset(&packet, 0, sizeof(packet));
 	wire_parse(copy, len, &packet);
 	sim_log(sim, side, "  sends opcode %02x psn %06x%s len %u syndrome %02x", packet.opcode, packet.psn,
 		packet.ack_request ? " A" : "", packet.payload_len, packet.syndrome);
@@ -262,8 +263,10 @@ connect_sides(struct sim *sim, struct side *a, struct side *b)
 	static const uint16_t mtus[] = {256, 512, 1024, 2048, 4096};
 	uint16_t mtu = mtus[sim_below(sim, 5)];
 	bool v6 = sim_below(sim, 4) == 0, oneside = sim_below(sim, 2) == 0;
-	uint32_t rd[2] = {1 + sim_below(sim, 16), 1 + sim_below(sim, 16)};
+	uint32_t rd[2];
 
+	for (int i = 0; i < 2; i++)
+		rd[i] = 1 + sim_below(sim, 16);
 	a->peer = b;
 	b->peer = a;
 	for (int i = 0; i < 2; i++) {

@@ -89,7 +89,8 @@ draw_length(struct sim *sim, uint32_t mtu, uint32_t max)
 		len = 0;
 		break;
 	case 1:
-		len = mtu * (1 + sim_below(sim, 3)) + sim_below(sim, 3) - 1;
+		len = mtu * (1 + sim_below(sim, 3));
+		len += sim_below(sim, 3) - 1;
 		break;
 	case 2:
 		len = sim_below(sim, max + 1);
