@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * No store is lost while memory is adopted and given back: threads count in
+ * slots all over the range, and notice at once when a slot is not what they left.
+ */
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/time.h>
+
+#include "common.h"
+
+#define THREADS 3
+#define RUN_NS 3000000000ull
+
+struct hammer {
+	volatile uint64_t *slot; /* of this thread: one in every `stride` words */
+	size_t slots, stride;
+	uint64_t *count; /* what each slot must hold; in memory that is never registered */
+	_Atomic bool *stop;
+	uint64_t stores, lost;
+	pthread_t thread;
+};
+
+static void *
+hammer(void *arg)
+{
+	struct hammer *h = arg;
+	uint64_t x = (uintptr_t)h;
+
+	for (uint64_t n = 0; !atomic_load_explicit(h->stop, memory_order_relaxed); n++) {
+		size_t i;
+
+		x = x * 6364136223846793005u + 1442695040888963407u;
+		i = (x >> 33) % h->slots;
+		if (h->slot[i * h->stride] != h->count[i])
+			h->lost++;
+		h->slot[i * h->stride] = ++h->count[i];
+		h->stores++;
+	}
+	return NULL;
+}
+
+/* Hammers [p, p+len) with threads while `work` runs. */
+static void
+with_hammers(void *p, size_t len, void (*work)(void *p, size_t len))
+{
+	static _Atomic bool stop;
+	struct hammer h[THREADS];
+	uint64_t stores = 0;
+
+	atomic_store(&stop, false);
+	for (size_t i = 0; i < THREADS; i++) {
+		size_t words = len / sizeof(uint64_t);
+
+		h[i] = (struct hammer){.slot = (volatile uint64_t *)p + i,
+				       .stride = THREADS,
+				       .slots = words / THREADS,
+				       .stop = &stop};
+		h[i].count = mmap(NULL, h[i].slots * sizeof(uint64_t), PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		assert_ptr_not_equal(h[i].count, MAP_FAILED);
+		assert_int_equal(pthread_create(&h[i].thread, NULL, hammer, &h[i]), 0);
+	}
+	work(p, len);
+	atomic_store(&stop, true);
+	for (size_t i = 0; i < THREADS; i++) {
+		pthread_join(h[i].thread, NULL);
+		assert_int_equal(h[i].lost, 0);
+		for (size_t s = 0; s < h[i].slots; s++)
+			assert_int_equal(h[i].slot[s * THREADS], h[i].count[s]);
+		stores += h[i].stores;
+		munmap(h[i].count, h[i].slots * sizeof(uint64_t));
+	}
+	printf("%" PRIu64 " stores by %d threads, none lost\n", stores, THREADS);
+	/* the threads did run */
+	assert_true(stores > 1000);
+}
+
+static void
+adopt_and_give_back(void *p, size_t len)
+{
+	uint64_t end = one_now_ns() + RUN_NS;
+	uint32_t rounds = 0;
+
+	while (one_now_ns() < end) {
+		struct one_mr mr = reg(p, len);
+
+		assert_true(is_shared(p));
+		sched_yield();
+		dereg(&mr);
+		assert_false(is_shared(p));
+		sched_yield();
+		rounds++;
+	}
+	printf("%u times adopted and given back\n", rounds);
+	assert_true(rounds > 10);
+}
+
+static void
+test_small(void **state)
+{
+	uint8_t *p = pages(3);
+
+	with_hammers(p, 3 * PAGE, adopt_and_give_back);
+	munmap(p, 3 * PAGE);
+}
+
+static void
+test_medium(void **state)
+{
+	uint8_t *p = pages(500);
+
+	with_hammers(p, 500 * PAGE, adopt_and_give_back);
+	munmap(p, 500 * PAGE);
+}
+
+static void
+overlapping(void *p, size_t len)
+{
+	uint64_t end = one_now_ns() + RUN_NS;
+	uint32_t x = 1, rounds = 0;
+	struct one_mr mr[8];
+	bool live[8] = {false};
+
+	while (one_now_ns() < end) {
+		uint32_t i = (x >> 16) % 8;
+		size_t from = (x >> 8) % len, to = (x * 2654435761u >> 7) % len;
+
+		x = x * 1664525u + 1013904223u;
+		if (live[i]) {
+			dereg(&mr[i]);
+			live[i] = false;
+		} else if (from < to) {
+			mr[i] = reg((uint8_t *)p + from, to - from);
+			live[i] = true;
+			rounds++;
+		}
+	}
+	for (int i = 0; i < 8; i++) {
+		if (live[i])
+			dereg(&mr[i]);
+	}
+	assert_int_equal(adopted_mappings(), 0);
+	assert_true(rounds > 10);
+}
+
+static void
+test_overlapping(void **state)
+{
+	uint8_t *p = pages(100);
+
+	with_hammers(p, 100 * PAGE, overlapping);
+	munmap(p, 100 * PAGE);
+}
+
+static void
+once(void *p, size_t len)
+{
+	uint64_t start = one_now_ns(), adopted, back;
+	struct one_mr mr = reg(p, len);
+
+	adopted = one_now_ns() - start;
+	start = one_now_ns();
+	dereg(&mr);
+	back = one_now_ns() - start;
+	printf("%zu MiB under writers: adopted in %.1f ms, given back in %.1f ms\n", len >> 20,
+	       (double)adopted / 1e6, (double)back / 1e6);
+	assert_true(adopted < 10000000000ull);
+}
+
+static void
+test_large(void **state)
+{
+	const size_t len = 64 << 20;
+	uint8_t *p = malloc(len), *quiet = malloc(len);
+
+	memset(quiet, 1, len);
+	once(quiet, len); /* beside: nobody writes, but the pages are there */
+	free(quiet);
+	with_hammers((void *)(((uintptr_t)p + 63) & ~63ul), len - 128, once);
+	free(p);
+}
+
+/* The data plane writes its words, the application others, while registrations overlap. */
+static void *
+remote_writer(void *arg)
+{
+	struct hammer *h = arg;
+
+	return hammer(h);
+}
+
+static void
+test_remote_writes_survive(void **state)
+{
+	static _Atomic bool stop;
+	uint8_t *p = pages(64);
+	struct one_mr keep = reg(p, 64 * PAGE), other;
+	struct hammer h = {.stride = 3, .slots = 64 * PAGE / 24, .stop = &stop};
+	uint64_t end = one_now_ns() + RUN_NS / 2;
+
+	h.slot = (volatile uint64_t *)(void *)peer(&keep);
+	h.count = calloc(h.slots, sizeof(uint64_t));
+	atomic_store(&stop, false);
+	pthread_create(&h.thread, NULL, remote_writer, &h);
+	/* registrations come and go around a range that stays adopted */
+	while (one_now_ns() < end) {
+		other = reg(p + 1, 64 * PAGE - 2);
+		dereg(&other);
+	}
+	atomic_store(&stop, true);
+	pthread_join(h.thread, NULL);
+	assert_int_equal(h.lost, 0);
+	dereg(&keep);
+	for (size_t s = 0; s < h.slots; s++)
+		assert_int_equal(((volatile uint64_t *)(void *)p)[s * 3], h.count[s]);
+	free(h.count);
+	munmap(p, 64 * PAGE);
+}
+
+/* malloc and free in other threads while blocks between theirs are adopted and given back. */
+static void *
+allocate(void *arg)
+{
+	_Atomic bool *stop = arg;
+	enum { COUNT = 64 };
+	uint8_t *block[COUNT] = {NULL};
+	uint32_t x = 7, n = 0;
+
+	while (!atomic_load_explicit(stop, memory_order_relaxed)) {
+		uint32_t i = (x >> 16) % COUNT;
+		size_t size = 16 + (x >> 8) % 3000;
+
+		x = x * 1664525u + 1013904223u;
+		if (block[i] != NULL) {
+			size_t was = *(size_t *)(void *)block[i];
+
+			for (size_t b = sizeof(size_t); b < was; b++) {
+				if (block[i][b] != (uint8_t)i)
+					return "a block has changed";
+			}
+			free(block[i]);
+		}
+		block[i] = malloc(size);
+		*(size_t *)(void *)block[i] = size;
+		memset(block[i] + sizeof(size_t), (int)i, size - sizeof(size_t));
+		n++;
+	}
+	for (int i = 0; i < COUNT; i++)
+		free(block[i]);
+	return n > 100 ? NULL : "hardly ran";
+}
+
+struct registrar {
+	_Atomic bool *stop;
+	int rounds;
+};
+
+static void *
+register_blocks(void *arg)
+{
+	struct registrar *r = arg;
+	enum { COUNT = 16 };
+	uint8_t *block[COUNT];
+	struct one_mr mr[COUNT];
+
+	/* in this thread's malloc arena, which the allocating threads share */
+	while (!atomic_load_explicit(r->stop, memory_order_relaxed)) {
+		for (int i = 0; i < COUNT; i++) {
+			block[i] = malloc(100 + (size_t)i * 50);
+			memset(block[i], i, 100);
+			if (one_mem_register(fixture.client, 0, (uintptr_t)block[i], 100, ALL, &mr[i]) != 0)
+				return "register failed";
+		}
+		for (int i = 0; i < COUNT; i++) {
+			if (block[i][50] != i)
+				return "a registered block has changed";
+			if (one_mem_deregister(fixture.client, &mr[i]) != 0)
+				return "deregister failed";
+			free(block[i]);
+		}
+		r->rounds++;
+	}
+	return NULL;
+}
+
+static void
+test_malloc_meanwhile(void **state)
+{
+	static _Atomic bool stop;
+	struct registrar r[2] = {{&stop, 0}, {&stop, 0}};
+	pthread_t thread[4];
+	void *result;
+
+	atomic_store(&stop, false);
+	pthread_create(&thread[0], NULL, allocate, &stop);
+	pthread_create(&thread[1], NULL, allocate, &stop);
+	pthread_create(&thread[2], NULL, register_blocks, &r[0]);
+	pthread_create(&thread[3], NULL, register_blocks, &r[1]);
+	usleep(RUN_NS / 1000);
+	atomic_store(&stop, true);
+	for (int i = 0; i < 4; i++) {
+		pthread_join(thread[i], &result);
+		if (result != NULL)
+			fail_msg("%s", (const char *)result);
+	}
+	assert_true(r[0].rounds > 0 && r[1].rounds > 0);
+	assert_int_equal(adopted_mappings(), 0);
+}
+
+/* System calls of another thread that store into the range. */
+static void *
+read_into(void *arg)
+{
+	struct hammer *h = arg;
+	int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+
+	while (!atomic_load_explicit(h->stop, memory_order_relaxed)) {
+		ssize_t n = read(zero, (void *)(uintptr_t)h->slot, h->slots * sizeof(uint64_t));
+
+		if (n != (ssize_t)(h->slots * sizeof(uint64_t)))
+			h->lost++;
+		h->stores++;
+	}
+	close(zero);
+	return NULL;
+}
+
+static void
+test_system_calls(void **state)
+{
+	static _Atomic bool stop;
+	uint8_t *p = pages(100);
+	struct hammer h = {.slots = 100 * PAGE / 8, .stop = &stop};
+
+	h.slot = (volatile uint64_t *)(void *)p;
+	atomic_store(&stop, false);
+	pthread_create(&h.thread, NULL, read_into, &h);
+	adopt_and_give_back(p, 100 * PAGE);
+	atomic_store(&stop, true);
+	pthread_join(h.thread, NULL);
+	/* With all rights they wait like any store.  Without, they may fail (EFAULT, short): said so. */
+	if (getuid() == 0)
+		assert_int_equal(h.lost, 0);
+	printf("%" PRIu64 " reads into the range, %" PRIu64 " cut short\n", h.stores, h.lost);
+	munmap(p, 100 * PAGE);
+}
+
+static volatile uint64_t *signal_slot;
+static volatile uint64_t signals;
+
+static void
+on_alarm(int signo)
+{
+	signals++;
+	*signal_slot = signals;
+}
+
+static void
+test_signal_handler_stores(void **state)
+{
+	struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART}, old;
+	struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
+	uint8_t *p = pages(20);
+
+	/* on this very thread, which does the adopting */
+	signal_slot = (volatile uint64_t *)(void *)(p + 5 * PAGE);
+	signals = 0;
+	sigaction(SIGALRM, &action, &old);
+	setitimer(ITIMER_REAL, &often, NULL);
+	adopt_and_give_back(p, 20 * PAGE);
+	setitimer(ITIMER_REAL, &never, NULL);
+	sigaction(SIGALRM, &old, NULL);
+	assert_true(signals > 0);
+	assert_int_equal(*signal_slot, signals);
+	munmap(p, 20 * PAGE);
+}
+
+int
+main(int argc, char **argv)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_small),
+		TEST(test_medium),
+		TEST(test_overlapping),
+		TEST(test_large),
+		TEST(test_remote_writes_survive),
+		TEST(test_malloc_meanwhile),
+		TEST(test_system_calls),
+		TEST(test_signal_handler_stores),
+	};
+
+	drop_privileges(argc, argv);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
