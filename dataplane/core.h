@@ -23,6 +23,7 @@ enum {
 	CORE_COMMANDS = 32,      /* commands handled in one loop */
 	CORE_HOT_LOOKS = 256,    /* queue pairs looked at in one loop */
 	CORE_WORK_BUDGET = 64,   /* work requests of one queue pair in one loop */
+	CORE_STAGE = 16,         /* completions stored in one go */
 	CORE_EMPTY_LOOKS = 64,   /* after so many a queue pair has to ring its doorbell again */
 	CORE_SCAN_INTERVAL = 16, /* loops between looks at the doorbells while some queue pair is hot */
 	CORE_RUN_LOOKS = 128,    /* queue pairs that may emit in one loop, */
@@ -195,9 +196,18 @@ struct port {
 	struct rte_ring *tx_ring;
 };
 
+/* Completions of one queue pair on one ring, not stored there yet. */
+struct stage {
+	struct engine_qp *qp; /* NULL: nothing is staged */
+	struct engine_cq *cq;
+	uint32_t count;
+	struct one_cqe entry[CORE_STAGE];
+};
+
 struct core {
 	struct rc_env env; /* first: the transport hands it back */
 	uint64_t now;      /* ns, of this loop */
+	struct stage stage;
 	struct engine_stats stats;
 	uint32_t loop;
 	uint32_t hot_count;
@@ -288,6 +298,33 @@ void client_fault(struct engine_client *client, enum one_fault fault);
 int cq_attach(struct engine_cq *cq, uint64_t offset, uint32_t log2);
 int cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log2);
 void cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry);
+void cq_unstage(struct core *core); /* store what is staged */
+
+/* `qp` completes something: its progress is told when the stage is stored. */
+static inline void
+cq_stage_qp(struct core *core, struct engine_qp *qp)
+{
+	if (core->stage.qp != qp) {
+		cq_unstage(core);
+		core->stage.qp = qp;
+	}
+}
+
+/* A place for an entry of the queue pair staged, to be filled at once. */
+static inline struct one_cqe *
+cq_stage(struct core *core, struct engine_cq *cq)
+{
+	struct stage *stage = &core->stage;
+
+	if (stage->cq != cq || stage->count == CORE_STAGE) {
+		struct engine_qp *qp = stage->qp;
+
+		cq_unstage(core);
+		stage->qp = qp;
+		stage->cq = cq;
+	}
+	return &stage->entry[stage->count++];
+}
 void cq_publish(struct core *core); /* tails, fence, arms: once per loop */
 void cq_forget(struct core *core, struct engine_cq *cq);
 

@@ -5,6 +5,11 @@
  * An entry is there for the application as soon as its phase is.  The tail, the
  * fence and the look at `arm` come once per loop and ring, however many entries
  * there were.
+ *
+ * An application that polls takes the cache line away with every entry that is
+ * stored alone.  So the completions of one turn of a queue pair are staged in
+ * private memory and stored in one go; the stage holds those of one queue pair
+ * and one ring, which keeps all entries in order.
  */
 #include <errno.h>
 #include <limits.h>
@@ -53,6 +58,8 @@ cq_store(struct engine_cq *cq, const struct one_cqe *entry)
 	cq->tail++;
 }
 
+static void cq_write(struct core *core, struct engine_cq *cq, const struct one_cqe *entry);
+
 /* Looks how far the application is; false: no room. */
 static bool
 cq_make_room(struct core *core, struct engine_cq *cq)
@@ -77,14 +84,14 @@ cq_make_room(struct core *core, struct engine_cq *cq)
 					       .status = ONE_ASYNC_CQ_OVERFLOW,
 					       .flags = ONE_CQE_NOTIFY};
 
-			cq_push(core, cq->async_cq, &lost);
+			cq_write(core, cq->async_cq, &lost);
 		}
 	}
 	return false;
 }
 
-void
-cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry)
+static void
+cq_write(struct core *core, struct engine_cq *cq, const struct one_cqe *entry)
 {
 	if (unlikely(cq->client->faulty))
 		return;
@@ -95,6 +102,30 @@ cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry)
 		cq->notify_tail = cq->tail;
 	core->stats.completions++;
 	cq_mark(core, cq);
+}
+
+void
+cq_unstage(struct core *core)
+{
+	struct stage *stage = &core->stage;
+	uint32_t count = stage->count;
+
+	if (stage->qp == NULL)
+		return;
+	/* Before the entries: who has seen a completion finds room at once. */
+	qp_publish(stage->qp);
+	/* Empty before writing: that may find the client faulty, whose event comes here again. */
+	stage->qp = NULL;
+	stage->count = 0;
+	for (uint32_t i = 0; i < count; i++)
+		cq_write(core, stage->cq, &stage->entry[i]);
+}
+
+void
+cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry)
+{
+	cq_unstage(core);
+	cq_write(core, cq, entry);
 }
 
 static void
@@ -135,6 +166,7 @@ cq_publish(struct core *core)
 {
 	struct engine_cq *cq;
 
+	cq_unstage(core);
 	if (SLIST_EMPTY(&core->dirty))
 		return;
 	SLIST_FOREACH(cq, &core->dirty, dirty_link)
@@ -161,6 +193,7 @@ cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log
 
 	if (error != 0)
 		return error;
+	cq_unstage(core);
 	/* The place kept by `limit`. */
 	cq_store(cq, &last);
 	atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release); /* as in cq_publish */
@@ -184,6 +217,7 @@ cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log
 void
 cq_forget(struct core *core, struct engine_cq *cq)
 {
+	cq_unstage(core);
 	if (cq->dirty) {
 		atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release); /* as in cq_publish */
 		SLIST_REMOVE(&core->dirty, cq, engine_cq, dirty_link);

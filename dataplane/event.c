@@ -23,6 +23,7 @@ event_raise(struct core *core, struct event_node *node, enum engine_event_type t
 {
 	struct up up = {.pointer = node->owner, .type = type, .value = value};
 
+	cq_unstage(core); /* what was completed before is seen before */
 	if (STAILQ_EMPTY(&core->backlog) && up_push(core, &up))
 		return;
 	node->pending |= (uint8_t)(1u << type);
@@ -65,6 +66,7 @@ event_acknowledge(struct core *core, struct engine_command *command)
 {
 	struct up up = {.pointer = command};
 
+	cq_unstage(core); /* as above */
 	/* Room was made sure of; only this core enqueues. */
 	if (!up_push(core, &up))
 		rte_panic("no room for an acknowledgement\n");

@@ -110,56 +110,43 @@ qp_store_state(struct engine_qp *qp, enum one_qp_state state)
 		atomic_store_explicit(&qp->shm->state, state, memory_order_release);
 }
 
-static void
-complete_send(struct core *core, struct engine_qp *qp, const struct completion *c)
+static inline void
+report(struct core *core, struct engine_qp *qp, struct engine_cq *cq, const struct completion *c, uint8_t op,
+       bool notify)
 {
-	struct one_cqe entry = {.cookie = c->cookie,
-				.length = c->length,
-				.object = qp->id,
-				.imm = c->imm,
-				.type = c->type,
-				.status = c->status,
-				.flags = c->cqe_flags,
-				.op = c->op};
+	struct one_cqe *entry = cq_stage(core, cq);
 
-	qp->sq_done++;
-	if (qp->shm != NULL) {
-		/* Before the entry: who has seen the completion finds room at once.  Pair with the
-		 * library's acquire loads. */
-		atomic_store_explicit(&qp->shm->sq_head, qp->sq_head, memory_order_release);
-		atomic_store_explicit(&qp->shm->sq_done, qp->sq_done, memory_order_release);
-	}
-	if (qp->send_cq == NULL || (c->status == ONE_STATUS_SUCCESS && c->wqe_flags & ONE_WQE_SUPPRESS))
-		return;
-	if (c->status != ONE_STATUS_SUCCESS || !(c->wqe_flags & ONE_WQE_UNSIGNALED))
-		entry.flags |= ONE_CQE_NOTIFY;
-	cq_push(core, qp->send_cq, &entry);
+	entry->cookie = c->cookie;
+	entry->length = c->length;
+	entry->object = qp->id;
+	entry->imm = c->imm;
+	entry->type = c->type;
+	entry->status = c->status;
+	entry->flags = c->cqe_flags | (notify ? ONE_CQE_NOTIFY : 0);
+	entry->op = op;
 }
 
-static void
+static inline void
+complete_send(struct core *core, struct engine_qp *qp, const struct completion *c)
+{
+	bool error = c->status != ONE_STATUS_SUCCESS;
+
+	cq_stage_qp(core, qp);
+	qp->sq_done++;
+	/* An error is always told, and always notifies. */
+	if (qp->send_cq != NULL && (error || !(c->wqe_flags & ONE_WQE_SUPPRESS)))
+		report(core, qp, qp->send_cq, c, c->op, error || !(c->wqe_flags & ONE_WQE_UNSIGNALED));
+}
+
+static inline void
 complete_recv(struct core *core, struct engine_qp *qp, const struct completion *c)
 {
-	struct one_cqe entry = {.cookie = c->cookie,
-				.length = c->length,
-				.object = qp->id,
-				.imm = c->imm,
-				.type = c->type,
-				.status = c->status,
-				.flags = c->cqe_flags,
-				.op = ONE_OP_RECV};
-
+	cq_stage_qp(core, qp);
 	qp->rq_done++;
-	if (qp->shm != NULL) {
-		atomic_store_explicit(&qp->shm->rq_head, qp->rq_head, memory_order_release); /* as above */
-		atomic_store_explicit(&qp->shm->rq_done, qp->rq_done, memory_order_release);
-	}
-	if (qp->recv_cq == NULL)
-		return;
-	/* An error always notifies. */
-	if (c->status != ONE_STATUS_SUCCESS ||
-	    (qp->recv_solicited ? c->solicited : !(c->wqe_flags & ONE_WQE_UNSIGNALED)))
-		entry.flags |= ONE_CQE_NOTIFY;
-	cq_push(core, qp->recv_cq, &entry);
+	if (qp->recv_cq != NULL)
+		report(core, qp, qp->recv_cq, c, ONE_OP_RECV,
+		       c->status != ONE_STATUS_SUCCESS ||
+			       (qp->recv_solicited ? c->solicited : !(c->wqe_flags & ONE_WQE_UNSIGNALED)));
 }
 
 void
@@ -341,7 +328,8 @@ qp_poll(struct core *core, struct engine_qp *qp)
 		qp_check_drained(core, qp);
 	if (qp->sq_taken != before) {
 		qp->empty_looks = 0;
-		qp_publish(qp);
+		cq_stage_qp(core, qp); /* it may be all suppressed, or not done yet */
+		cq_unstage(core);
 	} else if (!qp->pending) {
 		qp->empty_looks++;
 	}
