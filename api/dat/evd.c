@@ -264,11 +264,10 @@ static int
 set_ring(struct evd *evd, uint64_t events)
 {
 	uint32_t entries = entries_for(evd->o.ia, events > evd->demand ? events : evd->demand);
-	int error = 0;
+	uint32_t size = ring_size(&evd->cq);
 
-	if (entries != ring_size(&evd->cq))
-		error = one_cq_resize(&evd->cq, entries);
-	return error;
+	/* A ring somewhat too large stays. */
+	return size < entries || size / 4 >= entries ? one_cq_resize(&evd->cq, entries) : 0;
 }
 
 void

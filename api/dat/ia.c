@@ -9,7 +9,7 @@
 
 #define ASYNC_ENTRIES_MIN 64u
 
-/* "socket=/path port=name", in any order, each optional; anything else is an error. */
+/* "socket=/path port=name", in any order, each optional; a word by itself is the port too. */
 DAT_RETURN
 ia_params(const char *params, char *socket, size_t socket_len, char *port, size_t port_len)
 {
@@ -20,15 +20,17 @@ ia_params(const char *params, char *socket, size_t socket_len, char *port, size_
 		const char *equals = memchr(params, '=', len);
 		size_t key_len = equals != NULL ? (size_t)(equals - params) : len;
 		size_t value_len = equals != NULL ? len - key_len - 1 : 0;
-		bool is_socket = key_len == 6 && memcmp(params, "socket", 6) == 0;
-		bool is_port = key_len == 4 && memcmp(params, "port", 4) == 0;
+		bool is_socket = equals != NULL && key_len == 6 && memcmp(params, "socket", 6) == 0;
+		bool is_port = equals == NULL || (key_len == 4 && memcmp(params, "port", 4) == 0);
+		const char *value = equals != NULL ? equals + 1 : params;
 		char *out = is_socket ? socket : port;
 
+		if (equals == NULL)
+			value_len = len;
 		if (len > 0) {
-			if (equals == NULL || (!is_socket && !is_port) ||
-			    value_len >= (is_socket ? socket_len : port_len))
+			if ((!is_socket && !is_port) || value_len >= (is_socket ? socket_len : port_len))
 				return DAT_ERROR(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
-			memcpy(out, equals + 1, value_len);
+			memcpy(out, value, value_len);
 			out[value_len] = '\0';
 		}
 		params += len;

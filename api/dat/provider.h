@@ -228,7 +228,6 @@ DAT_RETURN dat_errno(int error, DAT_RETURN_SUBTYPE subtype);
 /* Opens by attachment; `params` is field 7 of dat.conf. */
 DAT_RETURN ia_open(const char *name, const char *params, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd,
                    DAT_IA_HANDLE *ia_handle);
-DAT_RETURN ia_params(const char *params, char *socket, size_t socket_len, char *port, size_t port_len);
 
 /* ---- lost.c ---- */
 

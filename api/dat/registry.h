@@ -39,6 +39,9 @@ void conf_free(struct conf_entry *list);
 /* The library field names this library itself. */
 bool conf_is_ours(const struct conf_entry *entry);
 
+/* Field 7 of our own entries: the socket and the port named there, else "". */
+DAT_RETURN ia_params(const char *params, char *socket, size_t socket_len, char *port, size_t port_len);
+
 /* The table of a provider library's object, or NULL: no such library is in use. */
 const DAT_PROVIDER *registry_foreign(DAT_HANDLE handle);
 
