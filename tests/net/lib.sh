@@ -211,16 +211,26 @@ make_veth() {
 }
 
 start_af_packet_plane() { # a|b OPTIONS...
-	local name=$1 own=1 peer=2 network=${PLANE_NETWORK:-192.0.2.} bits=24
+	local name=$1 own=1 peer=2 network=${PLANE_NETWORK:-192.0.2.}
 	shift
 	[ "$name" = b ] && own=2 peer=1
+	start_kernel_plane "$name" "$own" af_packet "$CABLE_MTU" --node "$own" --peer "node=$peer,address=$network$peer" "$@"
+}
+
+# A plane in namespace $1 on a device that the kernel has the other side of.
+start_kernel_plane() { # NAME HOST-NUMBER af_packet|af_xdp|tap MTU OPTIONS...
+	local name=$1 own=$2 driver=$3 mtu=$4 network=${PLANE_NETWORK:-192.0.2.} bits=24 device
+	shift 4
 	[ "$network" != "${network%:}" ] && bits=64
+	case $driver in
+	af_packet) device=net_af_packet0,iface=veth0,framesz=8192,blocksz=65536,framecnt=1024 ;;
+	af_xdp) device=net_af_xdp0,iface=veth0,start_queue=0,queue_count=1 ;;
+	tap) device=net_tap0,iface=tap0 ;;
+	esac
 	# shellcheck disable=SC2046
 	PLANE_NETNS=oneside-$$-$name start_plane "$name" $(plane_cores "$own") $(eal_options "$name") \
-		--vdev=net_af_packet0,iface=veth0,framesz=8192,blocksz=65536,framecnt=1024 -- \
-		--node "$own" --idle "$(plane_idle)" \
-		--port "name=p0,device=net_af_packet0,address=$network$own/$bits,mtu=$CABLE_MTU" \
-		--peer "node=$peer,address=$network$peer" "$@"
+		"--vdev=$device" -- --idle "$(plane_idle)" \
+		--port "name=p0,device=${device%%,*},address=$network$own/$bits,mtu=$mtu" "$@"
 }
 
 start_veth_pair() {
