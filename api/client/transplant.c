@@ -207,7 +207,8 @@ replace_chunk(struct transplant *t, int uffd, uint64_t at, uint64_t len)
 	if (error == 0 && t->from_fd < 0)
 		error = populate(at, len, t->prot);
 	if (error == 0 && t->lock)
-		mlock(fresh, len); /* beyond RLIMIT_MEMLOCK it stays unlocked, and works */
+		raw_syscall(SYS_mlock, (long)fresh, (long)len, 0, 0,
+			    0); /* beyond RLIMIT_MEMLOCK it stays unlocked, and works */
 	if (error == 0) {
 		/* A signal handler on this thread that stored to the range would wait for ever. */
 		sigfillset(&all);

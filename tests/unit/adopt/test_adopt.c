@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "common.h"
 
@@ -730,7 +731,8 @@ test_locked_stays_locked(void **state)
 	char line[256];
 	uint64_t before = 0, during = 0, after = 0, *into[] = {&before, &during, &after};
 
-	if (mlock(p, 20 * PAGE) != 0)
+	/* not mlock(): sanitizers make it do nothing */
+	if (syscall(SYS_mlock, p, 20 * PAGE) != 0)
 		skip();
 	for (int i = 0; i < 3; i++) {
 		FILE *status = fopen("/proc/self/status", "r");

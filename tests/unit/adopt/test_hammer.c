@@ -50,6 +50,7 @@ with_hammers(void *p, size_t len, void (*work)(void *p, size_t len))
 	uint64_t stores = 0;
 
 	atomic_store(&stop, false);
+	memset(p, 0, len);
 	for (size_t i = 0; i < THREADS; i++) {
 		size_t words = len / sizeof(uint64_t);
 

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The wake-up protocols of api/abi, as small programs on a model of the machine,
+ * in every possible order of execution.
+ *
+ * Two processors with store buffers (as x86 has them, the weakest machine that
+ * the full fences are for): a store enters the processor's own buffer and reaches
+ * memory later, in order; loads look into the own buffer first; fences, atomic
+ * read-modify-writes and system calls wait until the buffer is empty.
+ *
+ * Each protocol is shown to lose nothing, and to lose something as soon as one of its
+ * fences is taken out: so the model can tell the difference.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum op {
+	END,
+	STORE, /* var = value */
+	LOAD,  /* reg = var */
+	ADD,   /* atomic: var += value */
+	XCHG,  /* atomic: reg = var, var = value */
+	FENCE,
+	IF_EQ, /* reg == value: jump */
+	JUMP,
+	SLEEP,  /* futex: unless var != reg */
+	WAKE,   /* who sleeps on var */
+	NOTHING /* in place of an instruction that a variant leaves out */
+};
+
+struct instruction {
+	enum op op;
+	uint8_t var, reg;
+	int8_t value;
+	uint8_t target;
+};
+
+#define VARS 6
+#define REGS 4
+#define BUFFER 4
+
+struct cpu {
+	uint8_t pc, asleep, buffered, loops;
+	int8_t reg[REGS];
+	struct {
+		uint8_t var;
+		int8_t value;
+	} buffer[BUFFER];
+};
+
+struct machine {
+	int8_t var[VARS];
+	struct cpu cpu[2];
+};
+
+/* Called where nothing can run any more; false: the protocol has failed. */
+typedef bool (*verdict)(const struct machine *m, const struct instruction *const *program);
+
+struct search {
+	const struct instruction *program[2];
+	verdict good;
+	struct machine *seen;
+	size_t count, room;
+	size_t ends, failures;
+};
+
+#define MAX_LOOPS 3 /* backward jumps of one processor: bounds the search */
+
+static bool
+known(struct search *s, const struct machine *m)
+{
+	size_t at = 14695981039346656037u;
+
+	for (size_t i = 0; i < sizeof(*m); i++)
+		at = (at ^ ((const uint8_t *)m)[i]) * 1099511628211u;
+	for (at %= s->room; s->seen[at].cpu[0].pc != 0xff; at = (at + 1) % s->room) {
+		if (memcmp(&s->seen[at], m, sizeof(*m)) == 0)
+			return true;
+	}
+	s->seen[at] = *m;
+	s->count++;
+	assert_true(s->count < s->room / 2);
+	return false;
+}
+
+static void
+drain_one(struct machine *m, struct cpu *c)
+{
+	m->var[c->buffer[0].var] = c->buffer[0].value;
+	c->buffered--;
+	memmove(&c->buffer[0], &c->buffer[1], sizeof(c->buffer) - sizeof(c->buffer[0]));
+	memset(&c->buffer[BUFFER - 1], 0, sizeof(c->buffer[0]));
+}
+
+static int8_t
+load(const struct machine *m, const struct cpu *c, uint8_t var)
+{
+	for (int i = c->buffered - 1; i >= 0; i--) {
+		if (c->buffer[i].var == var)
+			return c->buffer[i].value;
+	}
+	return m->var[var];
+}
+
+static void
+jump(struct cpu *c, uint8_t target)
+{
+	if (target <= c->pc)
+		c->loops++;
+	c->pc = target;
+}
+
+/* One instruction of processor n; false: it cannot run. */
+static bool
+step(struct machine *m, int n, const struct instruction *program)
+{
+	struct cpu *c = &m->cpu[n], *other = &m->cpu[1 - n];
+	const struct instruction *i = &program[c->pc];
+
+	if (i->op == END || c->asleep || c->loops > MAX_LOOPS)
+		return false;
+	if ((i->op == ADD || i->op == XCHG || i->op == FENCE || i->op == SLEEP || i->op == WAKE) &&
+	    c->buffered > 0)
+		return false;
+	if (i->op == STORE && c->buffered == BUFFER)
+		return false;
+	switch (i->op) {
+	case STORE:
+		c->buffer[c->buffered].var = i->var;
+		c->buffer[c->buffered].value = i->value;
+		c->buffered++;
+		break;
+	case LOAD:
+		c->reg[i->reg] = load(m, c, i->var);
+		break;
+	case ADD:
+		m->var[i->var] = (int8_t)(m->var[i->var] + i->value);
+		break;
+	case XCHG:
+		c->reg[i->reg] = m->var[i->var];
+		m->var[i->var] = i->value;
+		break;
+	case IF_EQ:
+		if (c->reg[i->reg] == i->value) {
+			jump(c, i->target);
+			return true;
+		}
+		break;
+	case JUMP:
+		jump(c, i->target);
+		return true;
+	case SLEEP:
+		if (m->var[i->var] == c->reg[i->reg])
+			c->asleep = 1;
+		break;
+	case WAKE:
+		other->asleep = 0;
+		break;
+	default:
+		break;
+	}
+	c->pc++;
+	return true;
+}
+
+static void
+explore(struct search *s, const struct machine *m)
+{
+	bool moved = false;
+
+	if (known(s, m))
+		return;
+	for (int n = 0; n < 2; n++) {
+		struct machine next = *m;
+
+		if (step(&next, n, s->program[n])) {
+			moved = true;
+			explore(s, &next);
+		}
+		if (m->cpu[n].buffered > 0) {
+			next = *m;
+			drain_one(&next, &next.cpu[n]);
+			moved = true;
+			explore(s, &next);
+		}
+	}
+	if (!moved) {
+		s->ends++;
+		s->failures += !s->good(m, s->program);
+	}
+}
+
+/* Number of final states in which the protocol has failed. */
+static size_t
+failures(const struct instruction *a, const struct instruction *b, verdict good)
+{
+	struct search s = {.program = {a, b}, .good = good, .room = 1 << 16};
+	struct machine start;
+
+	memset(&start, 0, sizeof(start));
+	s.seen = malloc(s.room * sizeof(*s.seen));
+	for (size_t i = 0; i < s.room; i++)
+		s.seen[i].cpu[0].pc = 0xff;
+	explore(&s, &start);
+	free(s.seen);
+	assert_true(s.ends > 0);
+	return s.failures;
+}
+
+static bool
+nobody_sleeps(const struct machine *m, const struct instruction *const *program)
+{
+	return !m->cpu[0].asleep && !m->cpu[1].asleep;
+}
+
+/* ---- waiting for completions: wait.c against the engine ---- */
+
+enum { WORD, ARM, ENTRY, SLEEPERS };
+
+enum { WAITER_FENCE = 2, WAITER_COUNT = 5 };
+static const struct instruction waiter[] = {
+	{LOAD, WORD, 0, 0, 0},     /* 0: one_wait_begin */
+	{STORE, ARM, 0, 1, 0},     /* 1: one_wait_arm */
+	{FENCE, 0, 0, 0, 0},       /* 2 */
+	{LOAD, ENTRY, 1, 0, 0},    /* 3: look again */
+	{IF_EQ, 0, 1, 1, 9},       /* 4 */
+	{ADD, SLEEPERS, 0, 1, 0},  /* 5: one_wait_sleep */
+	{SLEEP, WORD, 0, 0, 0},    /* 6 */
+	{ADD, SLEEPERS, 0, -1, 0}, /* 7 */
+	{JUMP, 0, 0, 0, 0},        /* 8 */
+	{END, 0, 0, 0, 0},
+};
+
+enum { ENGINE_FENCE = 1, ENGINE_ADD = 4, ENGINE_SLEEPERS = 5 };
+static const struct instruction engine[] = {
+	{STORE, ENTRY, 0, 1, 0},   /* 0: the phase of an entry */
+	{FENCE, 0, 0, 0, 0},       /* 1: once per loop */
+	{LOAD, ARM, 0, 0, 0},      /* 2 */
+	{IF_EQ, 0, 0, 0, 8},       /* 3: not armed */
+	{ADD, WORD, 0, 1, 0},      /* 4 */
+	{LOAD, SLEEPERS, 1, 0, 0}, /* 5 */
+	{IF_EQ, 0, 1, 0, 8},       /* 6: spinning: the word is enough */
+	{WAKE, WORD, 0, 0, 0},     /* 7 */
+	{END, 0, 0, 0, 0},
+};
+
+#define LENGTH(program) (sizeof(program) / sizeof((program)[0]))
+
+static size_t
+without(const struct instruction *a, size_t length, int left_out, const struct instruction *b, verdict good)
+{
+	struct instruction copy[16];
+
+	memcpy(copy, a, length * sizeof(*a));
+	copy[left_out] = (struct instruction){.op = NOTHING};
+	return failures(copy, b, good);
+}
+
+static void
+test_wait(void **state)
+{
+	struct instruction early[LENGTH(engine)];
+
+	assert_int_equal(failures(waiter, engine, nobody_sleeps), 0);
+	assert_true(without(waiter, LENGTH(waiter), WAITER_FENCE, engine, nobody_sleeps) > 0);
+	assert_true(without(waiter, LENGTH(waiter), WAITER_COUNT, engine, nobody_sleeps) > 0);
+	assert_true(without(engine, LENGTH(engine), ENGINE_FENCE, waiter, nobody_sleeps) > 0);
+	/* asking for sleepers before the word has changed */
+	memcpy(early, engine, sizeof(engine));
+	early[ENGINE_ADD] = engine[ENGINE_SLEEPERS];
+	early[ENGINE_SLEEPERS] = engine[ENGINE_ADD];
+	assert_true(failures(waiter, early, nobody_sleeps) > 0);
+}
+
+/* ---- an engine that sleeps: one_qp_wake ---- */
+
+enum { PHASE, DOORBELL, ASLEEP, EVENTFD };
+
+static const struct instruction poster[] = {
+	{STORE, PHASE, 0, 1, 0},    /* 0: one_ring_commit */
+	{STORE, DOORBELL, 0, 1, 0}, /* 1: one_doorbell_ring */
+	{FENCE, 0, 0, 0, 0},        /* 2: one_qp_wake */
+	{LOAD, ASLEEP, 0, 0, 0},    /* 3 */
+	{IF_EQ, 0, 0, 0, 7},        /* 4 */
+	{ADD, EVENTFD, 0, 1, 0},    /* 5: write(2) */
+	{WAKE, EVENTFD, 0, 0, 0},   /* 6 */
+	{END, 0, 0, 0, 0},
+};
+
+static const struct instruction sleeper[] = {
+	{STORE, ASLEEP, 0, 1, 0},  /* 0 */
+	{FENCE, 0, 0, 0, 0},       /* 1 */
+	{LOAD, DOORBELL, 0, 0, 0}, /* 2: look again */
+	{IF_EQ, 0, 0, 1, 5},       /* 3 */
+	{SLEEP, EVENTFD, 1, 0, 0}, /* 4: epoll on the eventfd, which is readable once written */
+	{END, 0, 0, 0, 0},
+};
+
+static void
+test_sleeping_engine(void **state)
+{
+	assert_int_equal(failures(poster, sleeper, nobody_sleeps), 0);
+	assert_true(without(poster, LENGTH(poster), 2, sleeper, nobody_sleeps) > 0);
+	assert_true(without(sleeper, LENGTH(sleeper), 1, poster, nobody_sleeps) > 0);
+}
+
+/* ---- doorbells: no fence on either side ---- */
+
+enum { FIRST, SECOND, BELL, GROUP };
+
+static const struct instruction posts_twice[] = {
+	{STORE, FIRST, 0, 1, 0}, {STORE, BELL, 0, 1, 0},  {STORE, GROUP, 0, 1, 0}, {STORE, SECOND, 0, 1, 0},
+	{STORE, BELL, 0, 1, 0},  {STORE, GROUP, 0, 1, 0}, {END, 0, 0, 0, 0},
+};
+
+static const struct instruction scans[] = {
+	{XCHG, GROUP, 0, 0, 0},  /* 0 */
+	{IF_EQ, 0, 0, 0, 6},     /* 1: quiet group */
+	{XCHG, BELL, 1, 0, 0},   /* 2 */
+	{IF_EQ, 0, 1, 0, 6},     /* 3 */
+	{LOAD, FIRST, 2, 0, 0},  /* 4: look at the ring */
+	{LOAD, SECOND, 3, 0, 0}, /* 5 */
+	{JUMP, 0, 0, 0, 0},      /* 6: next loop of the engine */
+	{END, 0, 0, 0, 0},
+};
+
+/* Wherever the engine stops: what it has not seen is rung for. */
+static bool
+rung_or_seen(const struct machine *m, const struct instruction *const *program)
+{
+	const struct cpu *scanner = &m->cpu[program[0] == scans ? 0 : 1];
+	bool rung = m->var[GROUP] == 1 && m->var[BELL] == 1;
+	/* between its exchanges and its loads it will still look */
+	bool looking = scanner->pc > 0 && scanner->pc < 6;
+
+	return rung || looking || (scanner->reg[2] == 1 && scanner->reg[3] == 1);
+}
+
+static void
+test_doorbells(void **state)
+{
+	struct instruction wrong[LENGTH(posts_twice)];
+
+	assert_int_equal(failures(posts_twice, scans, rung_or_seen), 0);
+	/* the group before the bell */
+	memcpy(wrong, posts_twice, sizeof(wrong));
+	wrong[4] = posts_twice[5];
+	wrong[5] = posts_twice[4];
+	assert_true(failures(wrong, scans, rung_or_seen) > 0);
+	/* the bell before the phase */
+	memcpy(wrong, posts_twice, sizeof(wrong));
+	wrong[3] = posts_twice[5];
+	wrong[5] = posts_twice[3];
+	assert_true(failures(wrong, scans, rung_or_seen) > 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_wait),
+		cmocka_unit_test(test_sleeping_engine),
+		cmocka_unit_test(test_doorbells),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
