@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dat_common.h"
 
+#include <errno.h>
 #include <netdb.h>
 #include <sched.h>
 #include <stdio.h>

@@ -158,7 +158,7 @@ doorbell_scan(struct gbench_state *state, void *user)
 	uint32_t groups = (uint32_t)(gbench_arg(state) + ONE_DOORBELL_GROUP - 1) / ONE_DOORBELL_GROUP;
 
 	while (gbench_running(state)) {
-		const uint64_t *word = (const uint64_t *)(const void *)doorbells.group;
+		const uint64_t *word = (const uint64_t *)(uintptr_t)doorbells.group;
 		uint64_t any = 0;
 
 		for (uint32_t i = 0; i * 8 < groups; i++)

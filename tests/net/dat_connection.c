@@ -61,6 +61,7 @@ private_server(struct pair *pair)
 		DAT_CHECK(&s, dat_cr_accept(cr, s.ep, (DAT_COUNT)private_sizes[i], reply));
 		dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_ESTABLISHED, 10000, &event);
 		CHECK(pair, state_of(&s, s.ep) == DAT_EP_STATE_CONNECTED, "not CONNECTED after ESTABLISHED");
+		pair_barrier(pair);
 		dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_DISCONNECTED, 10000, &event);
 		CHECK(pair, state_of(&s, s.ep) == DAT_EP_STATE_DISCONNECTED, "not DISCONNECTED after the event");
 		DAT_CHECK(&s, dat_ep_free(s.ep));
@@ -88,6 +89,7 @@ private_client(struct pair *pair)
 		CHECK(pair,
 		      pair_pattern_check(c->private_data, private_sizes[i], (uint32_t)(50 + i)) == private_sizes[i],
 		      "private data of %u bytes is wrong", private_sizes[i]);
+		pair_barrier(pair);
 		DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_ABRUPT_FLAG));
 		dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_DISCONNECTED, 10000, &event);
 		dat_side_nothing(&s, s.conn, 20);

@@ -289,7 +289,7 @@ freed_client(struct pair *pair)
 /* ---- windows ---- */
 
 static DAT_RMR_CONTEXT
-bind(struct dat_side *s, DAT_RMR_HANDLE rmr, const struct dat_buffer *b, size_t offset, size_t len,
+bind_window(struct dat_side *s, DAT_RMR_HANDLE rmr, const struct dat_buffer *b, size_t offset, size_t len,
      DAT_MEM_PRIV_FLAGS privileges, DAT_DTO_COMPLETION_STATUS status)
 {
 	DAT_LMR_TRIPLET range = {.lmr_context = b->lmr_context,
@@ -320,7 +320,7 @@ window_server(struct pair *pair)
 	dat_side_connect(&s, true);
 	DAT_CHECK(&s, dat_rmr_create(s.pz, &rmr));
 	offer = (struct dat_remote){.address = (uintptr_t)b.data + 1000, .length = 500};
-	offer.context = bind(&s, rmr, &b, 1000, 500, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, DAT_DTO_SUCCESS);
+	offer.context = bind_window(&s, rmr, &b, 1000, 500, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, DAT_DTO_SUCCESS);
 	CHECK(pair, offer.context != b.rmr_context, "a window has the context of its LMR");
 	pair_send(pair, &offer, sizeof(offer));
 	DAT_CHECK_ERROR(&s, dat_lmr_free(b.lmr), DAT_INVALID_STATE);
@@ -328,7 +328,7 @@ window_server(struct pair *pair)
 	CHECK(pair, pair_pattern_check(b.data + 1000, 500, 4) == 500, "a write through a window: wrong data");
 	/* A new binding ends the old context. */
 	offer.reserved = offer.context;
-	offer.context = bind(&s, rmr, &b, 2000, 500, DAT_MEM_PRIV_WRITE_FLAG, DAT_DTO_SUCCESS);
+	offer.context = bind_window(&s, rmr, &b, 2000, 500, DAT_MEM_PRIV_WRITE_FLAG, DAT_DTO_SUCCESS);
 	CHECK(pair, offer.context != offer.reserved, "a new binding kept the context");
 	offer.address += 1000;
 	pair_send(pair, &offer, sizeof(offer));
@@ -381,7 +381,7 @@ window_limits_server(struct pair *pair, DAT_MEM_PRIV_FLAGS privileges)
 	dat_side_connect(&s, true);
 	DAT_CHECK(&s, dat_rmr_create(s.pz, &rmr));
 	offer = (struct dat_remote){.address = (uintptr_t)b.data + 1000, .length = 500};
-	offer.context = bind(&s, rmr, &b, 1000, 500, privileges, DAT_DTO_SUCCESS);
+	offer.context = bind_window(&s, rmr, &b, 1000, 500, privileges, DAT_DTO_SUCCESS);
 	pair_send(pair, &offer, sizeof(offer));
 	dat_side_expect_end(&s);
 	for (size_t i = 0; i < SIZE; i++)
