@@ -195,14 +195,12 @@ one_attach(const struct one_attach *args, struct one_client **out)
 			client->peer = cred.pid;
 		if (client->peer <= 0)
 			client->peer = client->info.pid;
+		*out = client; /* `lost` may run before this returns */
 		error = watcher_add(client);
 	}
-	if (error != 0) {
+	if (error != 0)
 		destroy(client);
-		return error;
-	}
-	*out = client;
-	return 0;
+	return error;
 }
 
 void

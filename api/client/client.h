@@ -31,7 +31,8 @@ struct one_attach {
 	const char *socket; /* NULL: $ONESIDE_SOCKET, else ONE_SOCKET_DEFAULT */
 	const char *port;   /* NULL or "": the first */
 	enum one_kind kind;
-	/* Called once, from the watcher thread, when the attachment is lost. */
+	/* Called once, from the watcher thread, when the attachment is lost; that may be before
+	 * one_attach has returned (but *out is set). */
 	void (*lost)(void *user);
 	void *user;
 };

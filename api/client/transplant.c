@@ -29,7 +29,7 @@
 /* How near to the range stack or thread control block must be for another thread to do the work. */
 #define STACK_NEAR (64u * 1024u)
 #define TCB_NEAR (16u * 1024u)
-#define HELPER_STACK (256u * 1024u)
+#define HELPER_STACK (2048u * 1024u) /* used by the page; sanitizers want much */
 
 /* ---- protection ---- */
 

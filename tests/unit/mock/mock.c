@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -638,6 +639,7 @@ mock_start(void)
 		.max_message = ONE_MESSAGE_MAX,
 	};
 	pthread_mutexattr_t recursive;
+	sigset_t all, old;
 
 	mock_check(mock != NULL, "memory");
 	snprintf(mock->dir, sizeof(mock->dir), "/tmp/oneside-mock-XXXXXX");
@@ -664,7 +666,11 @@ mock_start(void)
 	};
 	mock_revive(mock);
 	chmod(mock->path, 0777);
+	/* signals are for the test's own threads */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
 	mock_check(pthread_create(&mock->thread, NULL, run, mock) == 0, "thread");
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return mock;
 }
 
