@@ -99,7 +99,7 @@ client_reply(struct client *client, int error)
 	}
 	/* There is one reply on its way at most, so there is room for it. */
 	if (sendmsg(client->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof(*reply))
-		client_kill(client, 0, "it does not take its reply");
+		client_kill(client, 0, errno == EPIPE || errno == ECONNRESET ? NULL : "it does not take its reply");
 	if (client->arena_fd >= 0) {
 		close(client->arena_fd);
 		client->arena_fd = -1;
@@ -225,8 +225,9 @@ client_ready(struct watch *watch, uint32_t events)
 		return;
 	n = recvmsg(client->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0) {
+		/* Reset: it died with a reply unread. */
 		if (errno != EAGAIN && errno != EINTR)
-			client_kill(client, 0, strerror(errno));
+			client_kill(client, 0, errno == ECONNRESET ? NULL : strerror(errno));
 		return;
 	}
 	if (!take_fds(client, &header)) {

@@ -64,34 +64,48 @@ welcome(struct client *client)
 }
 
 static void
-hello_done(struct engine_command *command, void *object)
+refused_by_core(struct client *client, int error)
+{
+	if (client->state != CLIENT_CONNECTED)
+		return;
+	client_reply(client, error);
+	client_kill(client, 0, "the core did not take it");
+}
+
+static void
+async_added(struct engine_command *command, void *object)
 {
 	struct client *client = object;
 
-	if (command->status == 0 && client->added) {
-		client->async_cq->object.busy = false;
-		if (client->state == CLIENT_CONNECTED) {
-			client->state = CLIENT_ATTACHED;
-			control.attached_ever++;
-			welcome(client);
-			client_reply(client, 0);
-			log_info("pid %d (%s, uid %u) attached to port %s\n", (int)client->pid, client->program,
-			         client->uid, client->port->info->name);
-		}
+	if (command->status != 0) {
+		cq_destroy(client->async_cq);
+		refused_by_core(client, command->status);
 		return;
 	}
-	if (client->state == CLIENT_CONNECTED) {
-		client_reply(client, command->status != 0 ? command->status : -ENOMEM);
-		client_kill(client, 0, "the core did not take it");
-	}
+	client->async_cq->object.busy = false;
+	if (client->state != CLIENT_CONNECTED)
+		return;
+	client->state = CLIENT_ATTACHED;
+	control.attached_ever++;
+	welcome(client);
+	client_reply(client, 0);
+	log_info("pid %d (%s, uid %u) attached to port %s\n", (int)client->pid, client->program, client->uid,
+	         client->port->info->name);
 }
 
 static void
 client_added(struct engine_command *command, void *object)
 {
 	struct client *client = object;
+	int error = command->status;
 
-	client->added = command->status == 0;
+	client->added = error == 0;
+	if (client->state != CLIENT_CONNECTED)
+		return;
+	if (error == 0)
+		error = cq_start(client, ASYNC_CQ_LOG2, &client->async_cq, async_added);
+	if (error != 0)
+		refused_by_core(client, error);
 }
 
 static int
@@ -121,8 +135,7 @@ start(struct client *client)
 	if (client->engine == NULL)
 		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	command_send(command_new(client, ENGINE_CLIENT_ADD, client_added, client));
-	error = cq_start(client, ASYNC_CQ_LOG2, &client->async_cq, hello_done);
-	return error == 0 ? REQUEST_LATER : error;
+	return REQUEST_LATER;
 }
 
 /* A refused HELLO ends the attachment, since nothing else may follow. */

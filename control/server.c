@@ -41,7 +41,7 @@ static pthread_t reaper;
 static void *
 reaper_main(void *arg)
 {
-	int in = reaper_pipe[0], fd;
+	int in = (int)(intptr_t)arg, fd;
 
 	while (read(in, &fd, sizeof(fd)) == (ssize_t)sizeof(fd))
 		close(fd);
@@ -61,7 +61,7 @@ reaper_start(void)
 		return -errno;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	error = pthread_create(&reaper, &attr, reaper_main, NULL);
+	error = pthread_create(&reaper, &attr, reaper_main, (void *)(intptr_t)reaper_pipe[0]);
 	pthread_attr_destroy(&attr);
 	return -error;
 }
