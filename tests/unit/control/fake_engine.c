@@ -1,0 +1,623 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fake_engine.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+#define GUARDS 4096
+
+struct engine_client {
+	struct engine_client_config config;
+	bool added, removed;
+	uint32_t cqs, qps; /* added and not removed */
+	LIST_ENTRY(engine_client) link;
+};
+
+struct engine_cq {
+	struct engine_client *client;
+	struct engine_cq_config config;
+	bool added, removed;
+	uint32_t qps;
+};
+
+struct engine_qp {
+	struct engine_client *client;
+	struct engine_qp_config config;
+	bool added, removed, flushed;
+	struct work work;
+	LIST_ENTRY(engine_qp) link;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static LIST_HEAD(, engine_client) clients = LIST_HEAD_INITIALIZER(clients);
+static LIST_HEAD(, engine_qp) qps = LIST_HEAD_INITIALIZER(qps);
+static struct engine_command *first, **last = &first;
+static uint32_t waiting, done[ENGINE_CQ_POST + 1], num_cqs, num_guards, num_events;
+static struct fake_event events[FAKE_EVENTS];
+static struct engine_event told[64];
+static uint32_t num_told;
+static bool hold_commands, hold_graces;
+static enum engine_command_type refused_type;
+static int refused_error, bind_result = -1, event_fd = -1;
+static struct {
+	void *base, *owner;
+} guard[GUARDS];
+static void *guard_fault;
+static char mistake[200];
+static struct engine_connection connection;
+static struct mem_table *table;
+static struct engine_port_info port = {.name = "p0",
+                                       .mac = {2, 0, 0, 0, 0, 1},
+                                       .mtu = 4200,
+                                       .path_mtu = 4096,
+                                       .addr = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1}},
+                                       .link_up = true};
+
+#define MISTAKE(...)                                                                                     \
+	do {                                                                                             \
+		if (mistake[0] == '\0')                                                                  \
+			snprintf(mistake, sizeof(mistake), __VA_ARGS__);                                 \
+	} while (0)
+
+static void
+wake(void)
+{
+	const uint64_t one = 1;
+
+	if (write(engine_event_fd(), &one, sizeof(one)) != (ssize_t)sizeof(one))
+		abort();
+}
+
+/* ---- what the tests ask ---- */
+
+void
+fake_hold(bool commands, bool graces)
+{
+	pthread_mutex_lock(&lock);
+	hold_commands = commands;
+	hold_graces = graces;
+	pthread_mutex_unlock(&lock);
+	wake();
+}
+
+void
+fake_refuse(enum engine_command_type type, int error)
+{
+	pthread_mutex_lock(&lock);
+	refused_type = type;
+	refused_error = error;
+	pthread_mutex_unlock(&lock);
+}
+
+uint32_t
+fake_waiting(void)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&lock);
+	n = waiting;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+uint32_t
+fake_done(enum engine_command_type type)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&lock);
+	n = done[type];
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+uint32_t
+fake_keys(void)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < 1u << engine_mem_table()->log2; i++)
+		n += atomic_load(&engine_mem_table()->slot[i]) != NULL;
+	return n;
+}
+
+uint32_t
+fake_objects(void)
+{
+	struct engine_client *client;
+	struct engine_qp *qp;
+	uint32_t n = fake_keys();
+
+	pthread_mutex_lock(&lock);
+	LIST_FOREACH(client, &clients, link)
+		n++;
+	LIST_FOREACH(qp, &qps, link)
+		n++;
+	n += num_cqs + num_guards;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+const char *
+fake_mistake(void)
+{
+	static char text[sizeof(mistake)];
+
+	pthread_mutex_lock(&lock);
+	memcpy(text, mistake, sizeof(text));
+	pthread_mutex_unlock(&lock);
+	return text[0] == '\0' ? NULL : text;
+}
+
+uint32_t
+fake_events(struct fake_event *out, uint32_t max)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&lock);
+	n = num_events < max ? num_events : max;
+	memcpy(out, events, n * sizeof(events[0]));
+	num_events = 0;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+static void
+tell(enum engine_event_type type, void *owner, uint32_t value)
+{
+	if (num_told < sizeof(told) / sizeof(told[0]))
+		told[num_told++] = (struct engine_event){type, value, owner};
+}
+
+void
+fake_tell(uint32_t qpn, enum engine_event_type type, uint32_t value)
+{
+	struct engine_qp *qp;
+
+	pthread_mutex_lock(&lock);
+	LIST_FOREACH(qp, &qps, link)
+		if (qp->config.qpn == qpn)
+			tell(type, qp->config.owner, value);
+	pthread_mutex_unlock(&lock);
+	wake();
+}
+
+void
+fake_fault_first_client(void)
+{
+	pthread_mutex_lock(&lock);
+	if (!LIST_EMPTY(&clients))
+		tell(ENGINE_EVENT_FAULT, LIST_FIRST(&clients)->config.owner, ONE_FAULT_RING);
+	pthread_mutex_unlock(&lock);
+	wake();
+}
+
+void
+fake_guard_first_region(void)
+{
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < GUARDS && guard_fault == NULL; i++)
+		guard_fault = guard[i].owner;
+	pthread_mutex_unlock(&lock);
+	wake();
+}
+
+void
+fake_bind(uint32_t qpn, const struct work *work)
+{
+	struct engine_qp *qp;
+
+	pthread_mutex_lock(&lock);
+	bind_result = -1;
+	LIST_FOREACH(qp, &qps, link)
+		if (qp->config.qpn == qpn)
+			qp->work = *work;
+	pthread_mutex_unlock(&lock);
+	fake_tell(qpn, ENGINE_EVENT_BIND, 0);
+}
+
+int
+fake_bind_result(void)
+{
+	int result;
+
+	pthread_mutex_lock(&lock);
+	result = bind_result;
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+struct engine_connection
+fake_connection(void)
+{
+	struct engine_connection copy;
+
+	pthread_mutex_lock(&lock);
+	copy = connection;
+	pthread_mutex_unlock(&lock);
+	return copy;
+}
+
+/* ---- objects ---- */
+
+struct engine_client *
+engine_client_new(const struct engine_client_config *config)
+{
+	struct engine_client *client = calloc(1, sizeof(*client));
+
+	if (client == NULL)
+		return NULL;
+	client->config = *config;
+	pthread_mutex_lock(&lock);
+	LIST_INSERT_HEAD(&clients, client, link);
+	pthread_mutex_unlock(&lock);
+	return client;
+}
+
+void
+engine_client_free(struct engine_client *client)
+{
+	pthread_mutex_lock(&lock);
+	if (client->added && !client->removed)
+		MISTAKE("a client was freed before the core let go");
+	LIST_REMOVE(client, link);
+	pthread_mutex_unlock(&lock);
+	free(client);
+}
+
+uint32_t
+engine_client_core(const struct engine_client *client)
+{
+	return 0;
+}
+
+struct engine_cq *
+engine_cq_new(struct engine_client *client, const struct engine_cq_config *config)
+{
+	struct engine_cq *cq = calloc(1, sizeof(*cq));
+
+	if (cq == NULL)
+		return NULL;
+	cq->client = client;
+	cq->config = *config;
+	pthread_mutex_lock(&lock);
+	num_cqs++;
+	pthread_mutex_unlock(&lock);
+	return cq;
+}
+
+void
+engine_cq_free(struct engine_cq *cq)
+{
+	pthread_mutex_lock(&lock);
+	if (cq->added && !cq->removed)
+		MISTAKE("a completion ring was freed before the core let go");
+	num_cqs--;
+	pthread_mutex_unlock(&lock);
+	free(cq);
+}
+
+struct engine_qp *
+engine_qp_new(struct engine_client *client, const struct engine_qp_config *config)
+{
+	struct engine_qp *qp = calloc(1, sizeof(*qp));
+
+	if (qp == NULL)
+		return NULL;
+	qp->client = client;
+	qp->config = *config;
+	pthread_mutex_lock(&lock);
+	LIST_INSERT_HEAD(&qps, qp, link);
+	pthread_mutex_unlock(&lock);
+	return qp;
+}
+
+void
+engine_qp_free(struct engine_qp *qp)
+{
+	pthread_mutex_lock(&lock);
+	if (qp->added && !qp->removed)
+		MISTAKE("a queue pair was freed before the core let go");
+	LIST_REMOVE(qp, link);
+	pthread_mutex_unlock(&lock);
+	free(qp);
+}
+
+uint32_t
+engine_qp_core(const struct engine_qp *qp)
+{
+	return 0;
+}
+
+const struct work *
+engine_qp_bind_work(const struct engine_qp *qp)
+{
+	return &qp->work;
+}
+
+struct engine_qp *
+engine_qp_find(uint32_t qpn)
+{
+	return NULL;
+}
+
+uint32_t
+engine_qpn_new(void)
+{
+	static uint32_t qpn = 0x123456;
+
+	return qpn++;
+}
+
+/* ---- commands ---- */
+
+static void
+post(const struct engine_cq *cq, const struct one_cqe *event)
+{
+	if (event->type == 0 || cq == NULL)
+		return;
+	if (!cq->added || cq->removed)
+		MISTAKE("an event for a completion ring that is not there");
+	if (num_events < FAKE_EVENTS)
+		events[num_events++] =
+			(struct fake_event){event->object, event->type, event->status, event->cookie};
+}
+
+static void
+count_rings(const struct engine_qp_config *config, int by)
+{
+	struct engine_cq *cqs[] = {config->send_cq, config->recv_cq, config->conn_cq};
+
+	for (int i = 0; i < 3; i++) {
+		if (cqs[i] == NULL)
+			continue;
+		if (!cqs[i]->added || cqs[i]->removed)
+			MISTAKE("a queue pair has a completion ring that is not there");
+		cqs[i]->qps += (uint32_t)by;
+	}
+}
+
+static void
+execute(struct engine_command *command)
+{
+	struct engine_client *client = command->client;
+	struct engine_cq *cq = command->cq;
+	struct engine_qp *qp = command->qp;
+
+	if (command->type >= ENGINE_QP_ADD && command->type != ENGINE_CQ_POST && command->type != ENGINE_QP_ADD &&
+	    (!qp->added || qp->removed))
+		MISTAKE("command %d for a queue pair that is not there", (int)command->type);
+	switch (command->type) {
+	case ENGINE_CLIENT_ADD:
+		client->added = true;
+		break;
+	case ENGINE_CLIENT_REMOVE:
+		if (!client->added || client->removed || client->cqs != 0 || client->qps != 0)
+			MISTAKE("a client was removed before what it has");
+		client->removed = true;
+		break;
+	case ENGINE_CQ_ADD:
+		if (!client->added)
+			MISTAKE("a completion ring before its client");
+		cq->added = true;
+		client->cqs++;
+		break;
+	case ENGINE_CQ_RESIZE:
+		cq->config.offset = command->cq_config.offset;
+		break;
+	case ENGINE_CQ_REMOVE:
+		if (!cq->added || cq->removed || cq->qps != 0)
+			MISTAKE("a completion ring was removed before its queue pairs");
+		cq->removed = true;
+		client->cqs--;
+		break;
+	case ENGINE_QP_ADD:
+		qp->added = true;
+		qp->client->qps++;
+		count_rings(&qp->config, 1);
+		break;
+	case ENGINE_QP_MODIFY:
+		count_rings(&qp->config, -1);
+		qp->config = command->qp_config;
+		count_rings(&qp->config, 1);
+		break;
+	case ENGINE_QP_CONNECT:
+		connection = command->connection;
+		break;
+	case ENGINE_QP_RTS:
+		post(qp->config.conn_cq, &command->event);
+		break;
+	case ENGINE_QP_FLUSH:
+		if (qp->flushed)
+			MISTAKE("a second end of one connection");
+		qp->flushed = true;
+		post(qp->config.conn_cq, &command->event);
+		break;
+	case ENGINE_QP_RESET:
+		qp->flushed = false;
+		break;
+	case ENGINE_QP_REMOVE:
+		qp->removed = true;
+		qp->client->qps--;
+		count_rings(&qp->config, -1);
+		break;
+	case ENGINE_QP_BIND_DONE:
+		bind_result = command->ok;
+		break;
+	case ENGINE_CQ_POST:
+		post(cq, &command->event);
+		break;
+	case ENGINE_QP_DRAIN:
+		tell(ENGINE_EVENT_DRAINED, qp->config.owner, 0);
+		break;
+	case ENGINE_QP_STATE:
+	case ENGINE_QP_PATH:
+		break;
+	}
+}
+
+int
+engine_command(struct engine_command *command)
+{
+	pthread_mutex_lock(&lock);
+	command->next = NULL;
+	*last = command;
+	last = &command->next;
+	waiting++;
+	pthread_mutex_unlock(&lock);
+	wake();
+	return 0;
+}
+
+uint32_t
+engine_poll(const struct engine_handlers *handlers)
+{
+	struct engine_command *command = NULL;
+	struct engine_event event = {0};
+	uint64_t value;
+
+	/* What is not taken here is taken in the next round; the descriptor only wakes. */
+	if (read(engine_event_fd(), &value, sizeof(value)) < 0 && errno != EAGAIN)
+		abort();
+	pthread_mutex_lock(&lock);
+	if (!hold_commands && first != NULL) {
+		command = first;
+		first = command->next;
+		if (first == NULL)
+			last = &first;
+		waiting--;
+		if (command->type == refused_type) {
+			command->status = refused_error;
+			refused_type = 0;
+		} else {
+			command->status = 0;
+			execute(command);
+		}
+		done[command->type]++;
+	} else if (num_told != 0) {
+		event = told[0];
+		memmove(told, told + 1, --num_told * sizeof(told[0]));
+	}
+	pthread_mutex_unlock(&lock);
+	if (command != NULL) {
+		command->done(command);
+		wake();
+		return 1;
+	}
+	if (event.type != 0) {
+		handlers->on_event(&event);
+		wake();
+		return 1;
+	}
+	return 0;
+}
+
+int
+engine_event_fd(void)
+{
+	if (event_fd < 0)
+		event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return event_fd;
+}
+
+/* ---- the rest ---- */
+
+uint32_t
+engine_num_cores(void)
+{
+	return 1;
+}
+
+uint32_t
+engine_num_ports(void)
+{
+	return 1;
+}
+
+const struct engine_port_info *
+engine_port(uint32_t index)
+{
+	return &port;
+}
+
+struct mem_table *
+engine_mem_table(void)
+{
+	if (table == NULL)
+		table = mem_table_new(16);
+	return table;
+}
+
+int
+engine_send_frame(uint16_t index, const uint8_t *frame, uint32_t len)
+{
+	return 0; /* nobody is there */
+}
+
+uint64_t
+engine_grace_start(void)
+{
+	static uint64_t token;
+
+	return ++token;
+}
+
+bool
+engine_grace_over(uint64_t token)
+{
+	bool over;
+
+	pthread_mutex_lock(&lock);
+	over = !hold_graces;
+	pthread_mutex_unlock(&lock);
+	return over;
+}
+
+int
+engine_guard_add(void *base, size_t len, void *owner)
+{
+	int i = 0;
+
+	pthread_mutex_lock(&lock);
+	while (i < GUARDS && guard[i].base != NULL)
+		i++;
+	if (i < GUARDS) {
+		guard[i].base = base;
+		guard[i].owner = owner;
+		num_guards++;
+	}
+	pthread_mutex_unlock(&lock);
+	return i < GUARDS ? 0 : -ENOSPC;
+}
+
+void
+engine_guard_remove(void *base)
+{
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < GUARDS; i++) {
+		if (guard[i].base == base && base != NULL) {
+			guard[i].base = guard[i].owner = NULL;
+			num_guards--;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void *
+engine_guard_fault(void)
+{
+	void *owner;
+
+	pthread_mutex_lock(&lock);
+	owner = guard_fault;
+	guard_fault = NULL;
+	pthread_mutex_unlock(&lock);
+	return owner;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An engine without cores, ports and DPDK's environment, under the real control
+ * thread: commands are acknowledged when the test lets them, and each object is
+ * checked for being added before, and removed after, what belongs to it.
+ */
+#ifndef TEST_CONTROL_FAKE_ENGINE_H
+#define TEST_CONTROL_FAKE_ENGINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dataplane/engine.h"
+
+#define FAKE_EVENTS 1024
+
+struct fake_event {
+	uint32_t object; /* of the completion entry */
+	uint8_t type, status;
+	uint64_t cookie;
+};
+
+/* Commands wait, unacknowledged, while held; grace periods do not end. */
+void fake_hold(bool commands, bool graces);
+/* The next command of `type` is refused with `error`. */
+void fake_refuse(enum engine_command_type type, int error);
+uint32_t fake_waiting(void); /* commands held */
+uint32_t fake_done(enum engine_command_type type);
+/* Objects that exist: clients, rings, queue pairs, guards and keys together. */
+uint32_t fake_objects(void);
+uint32_t fake_keys(void);
+/* Broken rules: removal in the wrong order, commands for objects that are not there, ... */
+const char *fake_mistake(void);
+/* Entries posted to completion rings since the last call; the number of them. */
+uint32_t fake_events(struct fake_event *out, uint32_t max);
+/* As a core would tell; `id` is that of a queue pair of the only client that has it. */
+void fake_tell(uint32_t qpn, enum engine_event_type type, uint32_t value);
+void fake_fault_first_client(void);
+void fake_guard_first_region(void);
+void fake_bind(uint32_t qpn, const struct work *work);
+int fake_bind_result(void); /* -1: none yet */
+/* The connection of the last ENGINE_QP_CONNECT. */
+struct engine_connection fake_connection(void);
+
+#endif
