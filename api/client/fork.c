@@ -209,7 +209,9 @@ prepare(void)
 	if (pipe2(during.pipe, O_CLOEXEC) != 0)
 		during.pipe[0] = during.pipe[1] = -1;
 	sigemptyset(&action.sa_mask);
-	sigaction(SIGSEGV, &action, &during.old);
+	/* Known before another thread can come into on_fault. */
+	sigaction(SIGSEGV, NULL, &during.old);
+	sigaction(SIGSEGV, &action, NULL);
 }
 
 static void

@@ -4,6 +4,8 @@
 #define TESTS_UNIT_ADOPT_COMMON_H
 
 #include <inttypes.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +15,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -152,10 +155,72 @@ is_filled(const void *p, size_t len, uint32_t seed)
 	return true;
 }
 
-/* With --nobody, what root runs is run without any privilege. */
+/* ---- running with less ---- */
+
+/* A system call, when bits of its argument number `arg` are as said, fails with `error`. */
+struct denial {
+	uint32_t number, arg, mask, value, error;
+};
+
 static inline void
-drop_privileges(int argc, char **argv)
+deny(const struct denial *denial, size_t count)
 {
+	struct sock_filter code[64];
+	struct sock_fprog program = {.filter = code};
+	unsigned short n = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct denial *d = &denial[i];
+		uint32_t low = (uint32_t)offsetof(struct seccomp_data, args) + 8 * d->arg;
+
+		code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+							 offsetof(struct seccomp_data, nr));
+		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, d->number, 0, 4);
+		code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low);
+		code[n++] = (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, d->mask);
+		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, d->value, 0, 1);
+		code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | d->error);
+	}
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	program.len = n;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		exit(1);
+}
+
+/* As if the kernel had not heard of what came after 5.13: other ways must do. */
+static inline void
+deny_news(void)
+{
+	const struct denial news[] = {
+		{SYS_ioctl, 1, 0xffff, 0x6611, ENOTTY}, /* PROCMAP_QUERY */
+		{SYS_madvise, 2, UINT32_MAX, MADV_POPULATE_READ, EINVAL},
+		{SYS_madvise, 2, UINT32_MAX, MADV_POPULATE_WRITE, EINVAL},
+		{SYS_memfd_create, 1, 8, 8, EINVAL}, /* MFD_NOEXEC_SEAL */
+	};
+
+	deny(news, sizeof(news) / sizeof(news[0]));
+}
+
+/* As in a container whose filter knows no userfaultfd. */
+static inline void
+deny_userfaultfd(void)
+{
+	const struct denial uffd[] = {{SYS_userfaultfd, 0, 0, 0, EPERM}};
+
+	deny(uffd, 1);
+	/* nor its device */
+	if (getuid() == 0 && (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0))
+		exit(1);
+	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+}
+
+/* --nobody: what root runs is run without any privilege.  --old: on an older kernel. */
+static inline void
+restrict_program(int argc, char **argv)
+{
+	if (argc >= 2 && strcmp(argv[1], "--old") == 0)
+		deny_news();
 	if (argc < 2 || strcmp(argv[1], "--nobody") != 0)
 		return;
 	if (getuid() == 0 && (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0))

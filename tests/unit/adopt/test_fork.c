@@ -510,6 +510,6 @@ main(int argc, char **argv)
 		TEST(test_failed_fork_does_not_wait),
 	};
 
-	drop_privileges(argc, argv);
+	restrict_program(argc, argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -384,6 +384,6 @@ main(int argc, char **argv)
 		TEST(test_signal_handler_stores),
 	};
 
-	drop_privileges(argc, argv);
+	restrict_program(argc, argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where there is no userfaultfd: adoption in processes of one thread, process_vm in others. */
+#include <sched.h>
+#include <sys/wait.h>
+
+#include "common.h"
+
+#define CHECK(condition)                           \
+	do {                                       \
+		if (!(condition))                  \
+			_exit(__LINE__ % 250 + 1); \
+	} while (0)
+
+static void *
+idle(void *arg)
+{
+	_Atomic bool *stop = arg;
+
+	while (!atomic_load(stop))
+		usleep(1000);
+	return NULL;
+}
+
+/* The child: the mock's threads are not in it. */
+static void
+run_child(void)
+{
+	static _Atomic bool stop;
+	const struct one_attach args = {.kind = ONE_KIND_DAT};
+	struct one_client *client;
+	struct one_mr mr, again;
+	pthread_t thread;
+	uint8_t *p = pages(40);
+
+	deny_userfaultfd();
+	CHECK(one_attach(&args, &client) == 0);
+	fill(p, 40 * PAGE, 1);
+	CHECK(one_mem_register(client, 0, (uintptr_t)p, 40 * PAGE, ALL, &mr) == 0);
+	CHECK(is_shared(p));
+	CHECK(is_filled(p, 40 * PAGE, 1));
+	CHECK(one_mem_deregister(client, &mr) == 0);
+	CHECK(!is_shared(p));
+	CHECK(is_filled(p, 40 * PAGE, 1));
+
+	/* with a second thread, what is private stays private */
+	CHECK(one_mem_register(client, 0, (uintptr_t)p, 20 * PAGE, ALL, &mr) == 0);
+	CHECK(pthread_create(&thread, NULL, idle, &stop) == 0);
+	CHECK(one_mem_register(client, 0, (uintptr_t)p + 20 * PAGE, 20 * PAGE, ALL, &again) == 0);
+	CHECK(is_shared(p) && !is_shared(p + 20 * PAGE));
+	CHECK(one_mem_deregister(client, &again) == 0);
+	/* and what is adopted stays adopted, also beyond its registration, and is found again */
+	CHECK(one_mem_deregister(client, &mr) == 0);
+	CHECK(is_shared(p));
+	CHECK(one_mem_register(client, 0, (uintptr_t)p + 10, PAGE, ALL, &mr) == 0);
+	fill(p, 40 * PAGE, 2);
+	CHECK(one_mem_deregister(client, &mr) == 0);
+	atomic_store(&stop, true);
+	CHECK(pthread_join(thread, NULL) == 0);
+
+	/* alone again: the next registration's end gives it back */
+	usleep(20000);
+	CHECK(one_mem_register(client, 0, (uintptr_t)p, PAGE, ALL, &mr) == 0);
+	CHECK(one_mem_deregister(client, &mr) == 0);
+	CHECK(!is_shared(p));
+	CHECK(is_filled(p, 40 * PAGE, 2));
+	one_detach(client);
+	_exit(0);
+}
+
+static void
+test_without_userfaultfd(void **state)
+{
+	struct mock *mock = mock_start();
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0)
+		run_child();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		fail_msg("child: status %#x (line %d)", (unsigned int)status, WEXITSTATUS(status) - 1);
+	mock_stop(mock);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_without_userfaultfd),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
