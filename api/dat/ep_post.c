@@ -130,6 +130,7 @@ struct request {
 	uint64_t cookie;
 	uint64_t remote_addr;
 	uint32_t rkey;
+	uint32_t imm;
 };
 
 static DAT_RETURN
@@ -155,7 +156,7 @@ post(struct ep *ep, const struct request *request, const struct pieces *pieces)
 	wqe->cookie = request->cookie;
 	wqe->remote_addr = request->remote_addr;
 	wqe->rkey = request->rkey;
-	wqe->imm = 0;
+	wqe->imm = request->imm;
 	memset(wqe->reserved, 0, sizeof(wqe->reserved));
 	if (in_slot)
 		fill_inline(wqe, pieces);
@@ -199,18 +200,18 @@ dapl_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPL
 static DAT_RETURN
 post_rdma(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
           DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov, DAT_COMPLETION_FLAGS completion_flags,
-          uint8_t op)
+          uint8_t op, uint32_t imm)
 {
 	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
 	uint32_t flags = (uint32_t)completion_flags;
-	struct request request = {.op = op, .may_inline = op == ONE_OP_WRITE};
+	struct request request = {.op = op, .may_inline = op != ONE_OP_READ, .imm = imm};
 	struct pieces pieces;
 	uint64_t length;
 	DAT_RETURN ret;
 
 	if (ep == NULL)
 		return BAD_HANDLE(EP);
-	if ((flags & ~(uint32_t)FLAGS_RDMA) != 0 ||
+	if ((flags & ~(uint32_t)(op == ONE_OP_WRITE_IMM ? FLAGS_SEND : FLAGS_RDMA)) != 0 ||
 	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
 		return BAD_ARG(6);
 	ret = gather(num_segments, local_iov, op == ONE_OP_READ ? ep->max_read_iov : ep->max_write_iov,
@@ -241,7 +242,7 @@ dapl_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_
                        DAT_COMPLETION_FLAGS completion_flags)
 {
 	return post_rdma(ep_handle, num_segments, local_iov, user_cookie, remote_iov, completion_flags,
-	                 ONE_OP_READ);
+	                 ONE_OP_READ, 0);
 }
 
 DAT_RETURN
@@ -250,7 +251,16 @@ dapl_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR
                         DAT_COMPLETION_FLAGS completion_flags)
 {
 	return post_rdma(ep_handle, num_segments, local_iov, user_cookie, remote_iov, completion_flags,
-	                 ONE_OP_WRITE);
+	                 ONE_OP_WRITE, 0);
+}
+
+DAT_RETURN
+ep_post_write_imm(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+                  DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov, uint32_t imm,
+                  DAT_COMPLETION_FLAGS completion_flags)
+{
+	return post_rdma(ep_handle, num_segments, local_iov, user_cookie, remote_iov, completion_flags,
+	                 ONE_OP_WRITE_IMM, imm);
 }
 
 /* recv_lock held; false: no room. */
@@ -334,6 +344,55 @@ ep_move_recvs(struct ep *ep, struct one_qp *from, struct posted *log, uint32_t m
 			return -ENOSPC;
 	}
 	return 0;
+}
+
+DAT_RETURN
+ep_post_atomic(DAT_EP_HANDLE ep_handle, uint8_t op, uint64_t add_or_swap, uint64_t compare,
+               const DAT_LMR_TRIPLET *result, DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov,
+               DAT_COMPLETION_FLAGS completion_flags)
+{
+	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+	uint32_t flags = (uint32_t)completion_flags;
+	struct one_wqe *wqe;
+	DAT_RETURN ret;
+
+	if (ep == NULL)
+		return BAD_HANDLE(EP);
+	if ((flags & ~(uint32_t)FLAGS_RDMA) != 0 ||
+	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
+		return BAD_ARG(6);
+	if (result == NULL || remote_iov == NULL)
+		return BAD_ARG(3);
+	if (result->segment_length != sizeof(uint64_t) || remote_iov->segment_length < sizeof(uint64_t))
+		return DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+	ret = check_request(ep);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	lock_take(&ep->send_lock);
+	if (ia_lost(ep->o.ia)) {
+		lock_drop(&ep->send_lock);
+		return post_lost(ep, ep->send_evd, ONE_CQE_SEND, user_cookie.as_64, 0);
+	}
+	wqe = one_send_reserve(&ep->qp, 1);
+	if (wqe == NULL) {
+		lock_drop(&ep->send_lock);
+		return FULL;
+	}
+	wqe->op = op;
+	wqe->flags = wqe_flags(flags);
+	wqe->inline_len = 0;
+	wqe->length = (uint32_t)compare;
+	wqe->cookie = user_cookie.as_64;
+	wqe->remote_addr = remote_iov->target_address;
+	wqe->rkey = remote_iov->rmr_context;
+	wqe->imm = (uint32_t)(compare >> 32);
+	memset(wqe->reserved, 0, sizeof(wqe->reserved));
+	one_post_sge(&ep->qp, wqe, 0, result->virtual_address, sizeof(uint64_t), result->lmr_context);
+	wqe->atomic.add_or_swap = add_or_swap;
+	log_send(ep, user_cookie.as_64, 0);
+	one_send_commit(&ep->qp, wqe);
+	lock_drop(&ep->send_lock);
+	return DAT_SUCCESS;
 }
 
 DAT_RETURN

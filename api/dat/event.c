@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From the entry of a ring to a DAT event. */
+/* From the entry of a ring to a DAT event, but for completions of transfers: event_dto.c. */
 #include <string.h>
 
 #include "provider.h"
@@ -34,8 +34,8 @@ event_status(uint8_t status)
 	}
 }
 
-static struct ep *
-find_ep(struct evd *evd, uint32_t id)
+struct ep *
+event_ep(struct evd *evd, uint32_t id)
 {
 	struct ep *ep = atomic_load_explicit(&evd->last_ep, memory_order_relaxed);
 
@@ -45,22 +45,6 @@ find_ep(struct evd *evd, uint32_t id)
 	if (ep != NULL)
 		atomic_store_explicit(&evd->last_ep, ep, memory_order_relaxed);
 	return ep;
-}
-
-static bool
-fill_dto(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
-{
-	DAT_DTO_COMPLETION_EVENT_DATA *data = &event->event_data.dto_completion_event_data;
-	struct ep *ep = find_ep(evd, cqe->object);
-
-	if (ep == NULL)
-		return false;
-	event->event_number = DAT_DTO_COMPLETION_EVENT;
-	data->ep_handle = ep->o.handle;
-	data->user_cookie.as_64 = cqe->cookie;
-	data->status = event_status(cqe->status);
-	data->transfered_length = cqe->status == ONE_STATUS_SUCCESS ? cqe->length : 0;
-	return true;
 }
 
 static bool
@@ -99,7 +83,7 @@ fill_connect(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 	        [ONE_CONN_UNREACHABLE] = DAT_CONNECTION_EVENT_UNREACHABLE,
 	};
 	DAT_CONNECTION_EVENT_DATA *data = &event->event_data.connect_event_data;
-	struct ep *ep = find_ep(evd, cqe->object);
+	struct ep *ep = event_ep(evd, cqe->object);
 
 	if (ep == NULL || cqe->status < ONE_CONN_ESTABLISHED || cqe->status > ONE_CONN_UNREACHABLE)
 		return false;
@@ -154,14 +138,10 @@ fill_async(const struct one_cqe *cqe, DAT_EVENT *event)
 }
 
 bool
-event_fill(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
+event_other(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 {
 	event->evd_handle = evd->o.handle;
 	switch (cqe->type) {
-	case ONE_CQE_SEND:
-	case ONE_CQE_RECV:
-	case ONE_CQE_RECV_WRITE_IMM:
-		return fill_dto(evd, cqe, event);
 	case ONE_CQE_BIND:
 		return fill_bind(evd, cqe, event);
 	case ONE_CQE_CONNECT:

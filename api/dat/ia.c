@@ -203,7 +203,7 @@ discard(struct ia *ia)
 }
 
 DAT_RETURN
-ia_open(const char *name, const char *params, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd,
+ia_open(const char *name, const char *params, const void *provider, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd,
         DAT_IA_HANDLE *ia_handle)
 {
 	DAT_EVD_HANDLE wanted;
@@ -221,6 +221,7 @@ ia_open(const char *name, const char *params, DAT_COUNT qlen, DAT_EVD_HANDLE *as
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	ia->o.type = DAT_HANDLE_TYPE_IA;
 	ia->o.ia = ia;
+	ia->provider = provider;
 	memcpy(ia->name, name, strnlen(name, sizeof(ia->name) - 1));
 	pthread_mutex_init(&ia->lock, NULL);
 	pthread_mutex_init(&ia->listen_lock, NULL);
@@ -232,7 +233,7 @@ ia_open(const char *name, const char *params, DAT_COUNT qlen, DAT_EVD_HANDLE *as
 	set_address(ia);
 	one_cq_async(ia->client, &ia->async_cq);
 	wanted = *async_evd;
-	ia->o.handle = handle_new(&oneside_provider, DAT_HANDLE_TYPE_IA, ia);
+	ia->o.handle = handle_new(provider, DAT_HANDLE_TYPE_IA, ia);
 	ret = ia->o.handle == DAT_HANDLE_NULL ?
 	              DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY) :
 	              set_async(ia, qlen, &wanted);
@@ -246,16 +247,6 @@ ia_open(const char *name, const char *params, DAT_COUNT qlen, DAT_EVD_HANDLE *as
 	*async_evd = wanted;
 	*ia_handle = ia->o.handle;
 	return DAT_SUCCESS;
-}
-
-/* Another library may dispatch to us by the table. */
-DAT_RETURN
-dapl_ia_open(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE *async_evd_handle,
-             DAT_IA_HANDLE *ia_handle)
-{
-	if (ia_name_ptr == NULL || strnlen(ia_name_ptr, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH)
-		return BAD_ARG(1);
-	return ia_open(ia_name_ptr, "", async_evd_min_qlen, async_evd_handle, ia_handle);
 }
 
 /* ia.lock held: everything that the consumer made. */

@@ -89,10 +89,10 @@ discard(struct lmr *lmr)
 }
 
 DAT_RETURN
-dapl_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, DAT_REGION_DESCRIPTION region_description,
-                DAT_VLEN length, DAT_PZ_HANDLE pz_handle, DAT_MEM_PRIV_FLAGS mem_privileges,
-                DAT_LMR_HANDLE *lmr_handle, DAT_LMR_CONTEXT *lmr_context, DAT_RMR_CONTEXT *rmr_context,
-                DAT_VLEN *registered_size, DAT_VADDR *registered_address)
+lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, const DAT_REGION_DESCRIPTION *description,
+           DAT_VLEN length, DAT_PZ_HANDLE pz_handle, uint32_t privileges, uint32_t allowed,
+           DAT_LMR_HANDLE *lmr_handle, DAT_LMR_CONTEXT *lmr_context, DAT_RMR_CONTEXT *rmr_context,
+           DAT_VLEN *registered_size, DAT_VADDR *registered_address)
 {
 	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
 	uint64_t va = 0, len = 0;
@@ -105,20 +105,20 @@ dapl_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, DAT_REGION_DESCR
 	if (mem_type != DAT_MEM_TYPE_VIRTUAL && mem_type != DAT_MEM_TYPE_LMR &&
 	    mem_type != DAT_MEM_TYPE_SHARED_VIRTUAL)
 		return BAD_ARG(2);
-	if (((uint32_t)mem_privileges & ~(uint32_t)DAT_MEM_PRIV_ALL_FLAG) != 0)
+	if ((privileges & ~allowed) != 0)
 		return BAD_ARG(6);
 	if (lmr_handle == NULL)
 		return BAD_ARG(7);
 	lmr = object_new(ia, DAT_HANDLE_TYPE_LMR);
 	if (lmr == NULL)
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
-	lmr->priv = mem_privileges;
+	lmr->priv = (DAT_MEM_PRIV_FLAGS)privileges;
 	lmr->pz = ref_pz(ia, pz_handle);
 	ret = lmr->pz == NULL ? BAD_HANDLE(PZ) :
-	                        describe(ia, lmr, mem_type, &region_description, length, &va, &len);
+	                        describe(ia, lmr, mem_type, description, length, &va, &len);
 	if (ret == DAT_SUCCESS) {
-		error = one_mem_register(ia->client, lmr->pz->id, va, len,
-		                         (uint32_t)mem_privileges | ONE_ACCESS_LOCAL_READ, &lmr->mr);
+		error = one_mem_register(ia->client, lmr->pz->id, va, len, privileges | ONE_ACCESS_LOCAL_READ,
+		                         &lmr->mr);
 		ret = register_errno(error);
 	}
 	pthread_mutex_lock(&ia->lock);
@@ -151,6 +151,17 @@ dapl_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, DAT_REGION_DESCR
 	if (registered_address != NULL)
 		*registered_address = va;
 	return DAT_SUCCESS;
+}
+
+DAT_RETURN
+dapl_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, DAT_REGION_DESCRIPTION region_description,
+                DAT_VLEN length, DAT_PZ_HANDLE pz_handle, DAT_MEM_PRIV_FLAGS mem_privileges,
+                DAT_LMR_HANDLE *lmr_handle, DAT_LMR_CONTEXT *lmr_context, DAT_RMR_CONTEXT *rmr_context,
+                DAT_VLEN *registered_size, DAT_VADDR *registered_address)
+{
+	return lmr_create(ia_handle, mem_type, &region_description, length, pz_handle, (uint32_t)mem_privileges,
+	                  DAT_MEM_PRIV_ALL_FLAG, lmr_handle, lmr_context, rmr_context, registered_size,
+	                  registered_address);
 }
 
 DAT_RETURN

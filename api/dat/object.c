@@ -41,7 +41,7 @@ object_publish(struct object *o)
 {
 	struct ia *ia = o->ia;
 
-	o->handle = handle_new(&oneside_provider, o->type, o);
+	o->handle = handle_new(ia->provider, o->type, o);
 	if (o->handle == DAT_HANDLE_NULL)
 		return -ENOMEM;
 	o->next = ia->list[o->type];

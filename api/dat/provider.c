@@ -75,3 +75,13 @@ const DAT_PROVIDER oneside_provider = {
 	.srq_resize_func = dapl_srq_resize,
 	.srq_set_lw_func = dapl_srq_set_lw,
 };
+
+/* Another library may dispatch to us by the table. */
+DAT_RETURN
+dapl_ia_open(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE *async_evd_handle,
+             DAT_IA_HANDLE *ia_handle)
+{
+	if (ia_name_ptr == NULL || strnlen(ia_name_ptr, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH)
+		return BAD_ARG(1);
+	return ia_open(ia_name_ptr, "", &oneside_provider, async_evd_min_qlen, async_evd_handle, ia_handle);
+}

@@ -191,6 +191,7 @@ struct cr {
 
 struct ia {
 	struct object o;
+	const void *provider; /* the table that the handles of this IA begin with */
 	struct one_client *client;
 	pthread_mutex_t lock;
 	pthread_mutex_t listen_lock; /* held from LISTEN until the listener is known by its id */
@@ -225,9 +226,9 @@ DAT_RETURN dat_errno(int error, DAT_RETURN_SUBTYPE subtype);
 
 /* ---- ia.c ---- */
 
-/* Opens by attachment; `params` is field 7 of dat.conf. */
-DAT_RETURN ia_open(const char *name, const char *params, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd,
-                   DAT_IA_HANDLE *ia_handle);
+/* Opens by attachment; `params` is field 7 of dat.conf, `provider` the table for its handles. */
+DAT_RETURN ia_open(const char *name, const char *params, const void *provider, DAT_COUNT qlen,
+                   DAT_EVD_HANDLE *async_evd, DAT_IA_HANDLE *ia_handle);
 
 /* ---- lost.c ---- */
 
@@ -288,14 +289,28 @@ ia_sweep_if_lost(struct evd *evd)
 	return true;
 }
 
+/* ---- lmr.c ---- */
+
+/* dat_lmr_create with the privileges that may be asked for. */
+DAT_RETURN lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, const DAT_REGION_DESCRIPTION *description,
+                      DAT_VLEN length, DAT_PZ_HANDLE pz_handle, uint32_t privileges, uint32_t allowed,
+                      DAT_LMR_HANDLE *lmr_handle, DAT_LMR_CONTEXT *lmr_context, DAT_RMR_CONTEXT *rmr_context,
+                      DAT_VLEN *registered_size, DAT_VADDR *registered_address);
+
 /* ---- event.c: no lock held ---- */
 
 /* Entry types that only the library makes. */
 #define CQE_SOFTWARE 0xf0
 #define CQE_LOST 0xf1
 
-/* false: the entry is about something that has gone. */
+/*
+ * From an entry to an event; false: the entry is about something that has gone.
+ * Completions of transfers look different in each version of the API, so each
+ * library has its own event_fill (event_dto.c here); event_other does the rest.
+ */
 bool event_fill(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event);
+bool event_other(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event);
+struct ep *event_ep(struct evd *evd, uint32_t id);
 DAT_DTO_COMPLETION_STATUS event_status(uint8_t status);
 
 /* ---- cno.c ---- */
@@ -338,6 +353,14 @@ DAT_RETURN ep_check_private(const struct ia *ia, DAT_COUNT size, const void *dat
 
 /* Posts the receives outstanding on `from` again; both receive queues are the caller's. */
 int ep_move_recvs(struct ep *ep, struct one_qp *from, struct posted *log, uint32_t mask);
+/* RDMA write with immediate data, as on the wire; the prototype is dat_ep_post_rdma_write's. */
+DAT_RETURN ep_post_write_imm(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+                             DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov, uint32_t imm,
+                             DAT_COMPLETION_FLAGS completion_flags);
+/* ONE_OP_FETCH_ADD with the value to add, or ONE_OP_CMP_SWAP; what was found goes to `result`. */
+DAT_RETURN ep_post_atomic(DAT_EP_HANDLE ep_handle, uint8_t op, uint64_t add_or_swap, uint64_t compare,
+                          const DAT_LMR_TRIPLET *result, DAT_DTO_COOKIE user_cookie,
+                          const DAT_RMR_TRIPLET *remote_iov, DAT_COMPLETION_FLAGS completion_flags);
 DAT_RETURN ep_post_bind(struct ep *ep, uint32_t key, const DAT_LMR_TRIPLET *triplet, uint32_t access,
                         uint64_t cookie, DAT_COMPLETION_FLAGS completion_flags);
 

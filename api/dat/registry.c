@@ -407,7 +407,7 @@ dat_ia_openv(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_E
 			continue;
 		}
 		if (conf_is_ours(e))
-			return ia_open(ia_name_ptr, e->params, async_evd_min_qlen, async_evd_handle,
+			return ia_open(ia_name_ptr, e->params, &oneside_provider, async_evd_min_qlen, async_evd_handle,
 			               ia_handle);
 		pthread_mutex_lock(&registry.load_lock);
 		a = load(e);
@@ -423,7 +423,7 @@ dat_ia_openv(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_E
 		            dat_version_major, dat_version_minor, thread_safety);
 		if (how == DAT_NO_SUBTYPE) {
 			snprintf(params, sizeof(params), "%s%s", port[0] != '\0' ? "port=" : "", port);
-			return ia_open(ia_name_ptr, params, async_evd_min_qlen, async_evd_handle, ia_handle);
+			return ia_open(ia_name_ptr, params, &oneside_provider, async_evd_min_qlen, async_evd_handle, ia_handle);
 		}
 		best = how > best ? how : best;
 	}
