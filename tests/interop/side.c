@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "side.h"
+
+#include <netdb.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEPTH 128
+
+void
+side_die(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+void
+side_must(DAT_RETURN ret, const char *what)
+{
+	const char *major = "?", *minor = "?";
+
+	if (ret == DAT_SUCCESS)
+		return;
+	dat_strerror(ret, &major, &minor);
+	side_die("%s: %s %s", what, major, minor);
+}
+
+void
+side_open(struct side *s, int reads_in, int reads_out)
+{
+	static char name[] = "oneside";
+
+	memset(s, 0, sizeof(*s));
+	MUST(dat_ia_open(name, 8, &s->async, &s->ia));
+	MUST(dat_pz_create(s->ia, &s->pz));
+	MUST(dat_evd_create(s->ia, 16, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &s->cr));
+	MUST(dat_evd_create(s->ia, 16, DAT_HANDLE_NULL, DAT_EVD_CONNECTION_FLAG, &s->conn));
+	MUST(dat_evd_create(s->ia, DEPTH * 2, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &s->recv));
+	MUST(dat_evd_create(s->ia, DEPTH * 2, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG,
+	                    &s->request));
+	side_endpoint(s, reads_in, reads_out);
+}
+
+void
+side_endpoint(struct side *s, int reads_in, int reads_out)
+{
+	DAT_EP_ATTR attr = {.service_type = DAT_SERVICE_TYPE_RC,
+	                    .max_recv_dtos = DEPTH,
+	                    .max_request_dtos = DEPTH,
+	                    .max_recv_iov = 1,
+	                    .max_request_iov = 1,
+	                    .max_rdma_read_in = reads_in,
+	                    .max_rdma_read_out = reads_out,
+	                    .max_rdma_read_iov = 1,
+	                    .max_rdma_write_iov = 1};
+
+	MUST(dat_ep_create(s->ia, s->pz, s->recv, s->request, s->conn, &attr, &s->ep));
+}
+
+void
+side_close(struct side *s)
+{
+	MUST(dat_ia_close(s->ia, DAT_CLOSE_ABRUPT_FLAG));
+}
+
+void
+side_listen(struct side *s, unsigned port)
+{
+	MUST(dat_psp_create(s->ia, port, s->cr, DAT_PSP_CONSUMER_FLAG, &s->psp));
+	printf("listening on port %u\n", port);
+	fflush(stdout);
+}
+
+void
+side_request(struct side *s)
+{
+	DAT_EVENT event;
+	DAT_COUNT more;
+
+	MUST(dat_evd_wait(s->cr, SIDE_WAIT_US, 1, &event, &more));
+	if (event.event_number != DAT_CONNECTION_REQUEST_EVENT)
+		side_die("event 0x%x instead of a connection request", event.event_number);
+	s->request_handle = event.event_data.cr_arrival_event_data.cr_handle;
+}
+
+void
+side_accept(struct side *s, void *private_data, size_t len)
+{
+	MUST(dat_cr_accept(s->request_handle, s->ep, (DAT_COUNT)len, private_data));
+}
+
+void
+side_connect(struct side *s, const char *address, unsigned port, void *private_data, size_t len)
+{
+	struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM}, *info;
+
+	if (getaddrinfo(address, NULL, &hints, &info))
+		side_die("\"%s\" is not an address", address);
+	MUST(dat_ep_connect(s->ep, (DAT_IA_ADDRESS_PTR)info->ai_addr, port, SIDE_WAIT_US, (DAT_COUNT)len,
+	                    private_data, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+	freeaddrinfo(info);
+}
+
+DAT_EVENT_NUMBER
+side_connection_event(struct side *s, DAT_EVENT *event)
+{
+	DAT_COUNT more;
+
+	MUST(dat_evd_wait(s->conn, SIDE_WAIT_US, 1, event, &more));
+	return event->event_number;
+}
+
+void
+side_established(struct side *s)
+{
+	DAT_EVENT event;
+
+	if (side_connection_event(s, &event) != DAT_CONNECTION_EVENT_ESTABLISHED)
+		side_die("connection event 0x%x instead of ESTABLISHED", event.event_number);
+}
+
+bool
+side_ended(struct side *s)
+{
+	DAT_EVENT event;
+
+	return dat_evd_dequeue(s->conn, &event) == DAT_SUCCESS;
+}
+
+void
+side_disconnect(struct side *s)
+{
+	DAT_EVENT event;
+
+	MUST(dat_ep_disconnect(s->ep, DAT_CLOSE_ABRUPT_FLAG));
+	if (side_connection_event(s, &event) != DAT_CONNECTION_EVENT_DISCONNECTED)
+		side_die("connection event 0x%x instead of DISCONNECTED", event.event_number);
+}
+
+void
+buffer_make(struct side *s, struct buffer *b, size_t size, DAT_MEM_PRIV_FLAGS rights)
+{
+	DAT_REGION_DESCRIPTION region;
+	DAT_VLEN registered;
+	DAT_VADDR address;
+
+	memset(&region, 0, sizeof(region));
+	b->size = size;
+	b->data = calloc(1, size);
+	if (!b->data)
+		side_die("no memory for %zu bytes", size);
+	region.for_va = b->data;
+	MUST(dat_lmr_create(s->ia, DAT_MEM_TYPE_VIRTUAL, region, size, s->pz, rights, &b->lmr, &b->lmr_context,
+	                    &b->rmr_context, &registered, &address));
+}
+
+static DAT_LMR_TRIPLET
+piece(const struct buffer *b, size_t offset, size_t len)
+{
+	return (DAT_LMR_TRIPLET){.lmr_context = b->lmr_context,
+	                         .virtual_address = (uintptr_t)(b->data + offset),
+	                         .segment_length = len};
+}
+
+void
+side_post_recv(struct side *s, const struct buffer *b, size_t offset, size_t len, uint64_t cookie)
+{
+	DAT_LMR_TRIPLET iov = piece(b, offset, len);
+
+	MUST(dat_ep_post_recv(s->ep, 1, &iov, (DAT_DTO_COOKIE){.as_64 = cookie}, DAT_COMPLETION_DEFAULT_FLAG));
+}
+
+void
+side_post_send(struct side *s, const struct buffer *b, size_t offset, size_t len, uint64_t cookie)
+{
+	DAT_LMR_TRIPLET iov = piece(b, offset, len);
+
+	MUST(dat_ep_post_send(s->ep, len ? 1 : 0, &iov, (DAT_DTO_COOKIE){.as_64 = cookie},
+	                      DAT_COMPLETION_DEFAULT_FLAG));
+}
+
+void
+side_post_write(struct side *s, const struct buffer *b, size_t offset, size_t len, uint64_t cookie,
+                const struct target *t, uint64_t at)
+{
+	DAT_LMR_TRIPLET iov = piece(b, offset, len);
+	DAT_RMR_TRIPLET remote = {.rmr_context = t->key, .target_address = t->address + at, .segment_length = len};
+
+	MUST(dat_ep_post_rdma_write(s->ep, len ? 1 : 0, &iov, (DAT_DTO_COOKIE){.as_64 = cookie}, &remote,
+	                            DAT_COMPLETION_DEFAULT_FLAG));
+}
+
+void
+side_post_read(struct side *s, const struct buffer *b, size_t offset, size_t len, uint64_t cookie,
+               const struct target *t, uint64_t at)
+{
+	DAT_LMR_TRIPLET iov = piece(b, offset, len);
+	DAT_RMR_TRIPLET remote = {.rmr_context = t->key, .target_address = t->address + at, .segment_length = len};
+
+	MUST(dat_ep_post_rdma_read(s->ep, len ? 1 : 0, &iov, (DAT_DTO_COOKIE){.as_64 = cookie}, &remote,
+	                           DAT_COMPLETION_DEFAULT_FLAG));
+}
+
+void
+side_completion(DAT_EVD_HANDLE evd, DAT_DTO_COMPLETION_EVENT_DATA *dto)
+{
+	DAT_EVENT event;
+	DAT_COUNT more;
+
+	MUST(dat_evd_wait(evd, SIDE_WAIT_US, 1, &event, &more));
+	if (event.event_number != DAT_DTO_COMPLETION_EVENT)
+		side_die("event 0x%x instead of a completion", event.event_number);
+	*dto = event.event_data.dto_completion_event_data;
+}
+
+void
+side_complete(DAT_EVD_HANDLE evd, uint64_t cookie)
+{
+	DAT_DTO_COMPLETION_EVENT_DATA dto;
+
+	side_completion(evd, &dto);
+	if (dto.user_cookie.as_64 != cookie || dto.status != DAT_DTO_SUCCESS)
+		side_die("completion 0x%llx with status %d instead of 0x%llx",
+		         (unsigned long long)dto.user_cookie.as_64, dto.status, (unsigned long long)cookie);
+}
+
+int64_t
+side_message(struct side *s, uint64_t *cookie)
+{
+	DAT_DTO_COMPLETION_EVENT_DATA dto;
+
+	side_completion(s->recv, &dto);
+	if (dto.status == DAT_DTO_ERR_FLUSHED)
+		return -1;
+	if (dto.status != DAT_DTO_SUCCESS)
+		side_die("a receive ended with status %d", dto.status);
+	if (cookie)
+		*cookie = dto.user_cookie.as_64;
+	return (int64_t)dto.transfered_length;
+}

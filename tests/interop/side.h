@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The uDAPL end of an interoperability run: one endpoint whose other side is a
+ * verbs program. A program of a run ends with status 0 only when all that it
+ * checked was right; what went wrong is one line on stderr.
+ */
+#ifndef TESTS_INTEROP_SIDE_H
+#define TESTS_INTEROP_SIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <dat/udat.h>
+
+/* Generous: the peer may be a guest under emulation on a busy machine. */
+#define SIDE_WAIT_US (60 * 1000 * 1000)
+
+struct side {
+	DAT_IA_HANDLE ia;
+	DAT_PZ_HANDLE pz;
+	DAT_EVD_HANDLE async, cr, conn, recv, request;
+	DAT_EP_HANDLE ep;
+	DAT_PSP_HANDLE psp;
+	DAT_CR_HANDLE request_handle; /* of side_request */
+};
+
+struct buffer {
+	uint8_t *data;
+	size_t size;
+	DAT_LMR_HANDLE lmr;
+	DAT_LMR_CONTEXT lmr_context;
+	DAT_RMR_CONTEXT rmr_context;
+};
+
+/* Memory of the peer. */
+struct target {
+	uint64_t address;
+	uint32_t key;
+};
+
+_Noreturn void side_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Dies unless `ret` is a success; `what` names the call. */
+void side_must(DAT_RETURN ret, const char *what);
+#define MUST(call) side_must((call), #call)
+
+void side_open(struct side *s, int reads_in, int reads_out);
+/* Another endpoint, when the last one is used up. */
+void side_endpoint(struct side *s, int reads_in, int reads_out);
+void side_close(struct side *s);
+
+void side_listen(struct side *s, unsigned port);
+/* Waits for a connection request; side_accept answers it. */
+void side_request(struct side *s);
+void side_accept(struct side *s, void *private_data, size_t len);
+void side_established(struct side *s);
+/* Posts the request; the answer comes as an event. */
+void side_connect(struct side *s, const char *address, unsigned port, void *private_data, size_t len);
+/* The next connection event within SIDE_WAIT_US. */
+DAT_EVENT_NUMBER side_connection_event(struct side *s, DAT_EVENT *event);
+void side_disconnect(struct side *s);
+/* True when the peer has ended the connection. */
+bool side_ended(struct side *s);
+
+void buffer_make(struct side *s, struct buffer *b, size_t size, DAT_MEM_PRIV_FLAGS rights);
+
+void side_post_recv(struct side *s, const struct buffer *b, size_t offset, size_t len, uint64_t cookie);
+void side_post_send(struct side *s, const struct buffer *b, size_t offset, size_t len, uint64_t cookie);
+void side_post_write(struct side *s, const struct buffer *b, size_t offset, size_t len, uint64_t cookie,
+                     const struct target *t, uint64_t at);
+void side_post_read(struct side *s, const struct buffer *b, size_t offset, size_t len, uint64_t cookie,
+                    const struct target *t, uint64_t at);
+
+/* The next completion of `evd`; dies when none comes. */
+void side_completion(DAT_EVD_HANDLE evd, DAT_DTO_COMPLETION_EVENT_DATA *dto);
+/* The next completion is a success with this cookie. */
+void side_complete(DAT_EVD_HANDLE evd, uint64_t cookie);
+/* A message of `len` bytes, or -1 when the peer has disconnected. */
+int64_t side_message(struct side *s, uint64_t *cookie);
+
+#endif
