@@ -18,8 +18,8 @@ listener_find(const struct port *port, uint64_t service)
 	struct listener *listener;
 
 	LIST_FOREACH(listener, &control.listeners, link)
-		if (listener->service == service && listener->object.client->port == port)
-			return listener;
+	if (listener->service == service && listener->object.client->port == port)
+		return listener;
 	return NULL;
 }
 
@@ -124,9 +124,8 @@ static bool
 deliver(struct listener *listener, struct conn *conn)
 {
 	struct client *client = listener->object.client;
-	struct one_cqe event = {.type = ONE_CQE_REQUEST,
-	                        .object = listener->object.id,
-	                        .flags = ONE_CQE_NOTIFY};
+	struct one_cqe event = {
+		.type = ONE_CQE_REQUEST, .object = listener->object.id, .flags = ONE_CQE_NOTIFY};
 	struct cr *cr;
 
 	/* The ring is the backlog: what does not fit is refused. */

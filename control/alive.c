@@ -56,8 +56,8 @@ host_find(const struct port *port, const struct wire_addr *addr)
 	struct host *host;
 
 	LIST_FOREACH(host, &hosts, link)
-		if (host->port == port && memcmp(&host->addr, addr, sizeof(*addr)) == 0)
-			return host;
+	if (host->port == port && memcmp(&host->addr, addr, sizeof(*addr)) == 0)
+		return host;
 	return NULL;
 }
 
@@ -118,10 +118,8 @@ build(uint8_t mad[CM_MAD_LEN], uint8_t method, const uint8_t transaction[8])
 static void
 ask(struct host *host)
 {
-	struct cm_path path = {.port = host->port->index,
-	                       .src = host->port->info->addr,
-	                       .dst = host->addr,
-	                       .hop_limit = 64};
+	struct cm_path path = {
+		.port = host->port->index, .src = host->port->info->addr, .dst = host->addr, .hop_limit = 64};
 	uint64_t transaction = control_random();
 	uint8_t mad[CM_MAD_LEN];
 
@@ -179,7 +177,7 @@ hosts_poll(void)
 		next = LIST_NEXT(host, link);
 		if (due && !LIST_EMPTY(&host->conns) && host->unanswered >= ASKS) {
 			log_notice("%s has not answered for %u ms: its imports and exports are lost\n",
-			           addr_text(&host->addr), control.config->keepalive_ms);
+				   addr_text(&host->addr), control.config->keepalive_ms);
 			lose(host, 0);
 		}
 		if (LIST_EMPTY(&host->conns)) {
@@ -198,7 +196,7 @@ hosts_deadline(void)
 	struct host *host;
 
 	LIST_FOREACH(host, &hosts, link)
-		if (host->ask_at < deadline)
-			deadline = host->ask_at;
+	if (host->ask_at < deadline)
+		deadline = host->ask_at;
 	return deadline;
 }

@@ -183,8 +183,7 @@ arena_free(struct arena *arena, uint64_t offset, uint64_t size)
 	madvise(arena->base + offset, size, MADV_REMOVE);
 	arena->used -= size;
 	arena->parts--;
-	joins_previous =
-		next > 0 && arena->free[next - 1].offset + arena->free[next - 1].size == offset;
+	joins_previous = next > 0 && arena->free[next - 1].offset + arena->free[next - 1].size == offset;
 	joins_next = next < arena->num_free && offset + size == arena->free[next].offset;
 	if (joins_previous && joins_next) {
 		arena->free[next - 1].size += size + arena->free[next].size;
@@ -196,7 +195,7 @@ arena_free(struct arena *arena, uint64_t offset, uint64_t size)
 		arena->free[next].size += size;
 	} else {
 		memmove(&arena->free[next + 1], &arena->free[next],
-		        (arena->num_free - next) * sizeof(*arena->free));
+			(arena->num_free - next) * sizeof(*arena->free));
 		arena->free[next] = (struct arena_extent){offset, size};
 		arena->num_free++;
 	}

@@ -20,8 +20,8 @@ struct arena_extent {
 struct arena {
 	uint8_t *base;
 	uint64_t size;
-	uint64_t used; /* bytes handed out */
-	uint32_t parts; /* in how many parts */
+	uint64_t used;             /* bytes handed out */
+	uint32_t parts;            /* in how many parts */
 	struct arena_extent *free; /* by offset; neighbours are merged */
 	uint32_t num_free, cap_free;
 };

@@ -134,7 +134,8 @@ find_range(const struct qp *qp, const struct mw *mw, const struct one_sge *range
 	const struct object *object = entry == NULL ? NULL : entry->owner;
 	struct mr *mr;
 
-	if (object == NULL || object->kind != OBJECT_MR || object->client != qp->object.client || object->busy)
+	if (object == NULL || object->kind != OBJECT_MR || object->client != qp->object.client ||
+	    object->busy)
 		return NULL;
 	mr = entry->owner;
 	if (mr->pz != mw->pz || !mem_covers(entry, range->addr, range->len))

@@ -128,13 +128,11 @@ outcome(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm)
 {
 	if (qp->role == QP_IMPORT)
 		return (struct one_cqe){.type = ONE_CQE_RSM,
-		                        .status = (uint8_t)(rsm != RSM_OK ? rsm : import_error(event)),
-		                        .object = qp->object.id,
-		                        .flags = ONE_CQE_NOTIFY};
-	return (struct one_cqe){.type = ONE_CQE_CONNECT,
-	                        .status = event,
-	                        .object = qp->object.id,
-	                        .flags = ONE_CQE_NOTIFY};
+					.status = (uint8_t)(rsm != RSM_OK ? rsm : import_error(event)),
+					.object = qp->object.id,
+					.flags = ONE_CQE_NOTIFY};
+	return (struct one_cqe){
+		.type = ONE_CQE_CONNECT, .status = event, .object = qp->object.id, .flags = ONE_CQE_NOTIFY};
 }
 
 static void
@@ -174,10 +172,11 @@ static void
 conn_broken(struct conn *conn)
 {
 	enum one_conn_event event = conn->state == CONN_UP || conn->state == CONN_STARTING
-	                                    ? ONE_CONN_BROKEN
-	                                    : ONE_CONN_ACCEPT_ERROR;
+					    ? ONE_CONN_BROKEN
+					    : ONE_CONN_ACCEPT_ERROR;
 	struct qp *qp = conn->qp;
-	struct one_cqe told = outcome(qp, qp->state == ONE_QP_CLOSING ? ONE_CONN_DISCONNECTED : event, RSM_OK);
+	struct one_cqe told =
+		outcome(qp, qp->state == ONE_QP_CLOSING ? ONE_CONN_DISCONNECTED : event, RSM_OK);
 
 	if (qp->role == QP_EXPORT) {
 		conn_end(conn, event, RSM_OK, true);
@@ -228,7 +227,8 @@ is_local(const struct conn *conn)
 	if (path_own(&conn->path.dst) == NULL)
 		return false;
 	peer = qp_by_qpn(conn->remote.qpn);
-	return peer != NULL && !peer->removing && engine_qp_core(peer->engine) == engine_qp_core(conn->qp->engine);
+	return peer != NULL && !peer->removing &&
+	       engine_qp_core(peer->engine) == engine_qp_core(conn->qp->engine);
 }
 
 static void
@@ -256,8 +256,8 @@ send_connect(struct conn *conn, command_done *done)
 	rc->peer_qpn = conn->remote.qpn;
 	rc->pz = qp->config.pz;
 	rc->access = qp->role == QP_IMPORT
-	                     ? 0
-	                     : ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC;
+			     ? 0
+			     : ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC;
 	rc->send_psn = conn->remote.psn;
 	rc->recv_psn = conn->local.psn;
 	rc->path_mtu = conn->local.path_mtu;
@@ -346,7 +346,8 @@ conn_prepared(struct engine_command *command, void *object)
 	if (conn->state == CONN_PREPARING && command->status == 0) {
 		conn->state = CONN_REPLIED;
 		qpn_hold(conn, conn->qp->config.qpn);
-		if (cm_accept(conn->cm, &conn->local, conn->private_data, conn->private_len, control.now) != 0)
+		if (cm_accept(conn->cm, &conn->local, conn->private_data, conn->private_len, control.now) !=
+		    0)
 			conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, true);
 	}
 	conn_told(command, conn);
@@ -426,7 +427,7 @@ conn_try(struct conn *conn)
 	}
 	conn->state = CONN_RESOLVING;
 	error = neigh_resolve(control.neigh, conn->port->index, &conn->path.dst, control.now, conn->mac,
-	                      on_resolved, conn);
+			      on_resolved, conn);
 	if (error == 0)
 		resolved(conn);
 	else if (error == -EINPROGRESS)
@@ -614,8 +615,9 @@ on_rejected(struct conn *conn, const struct cm_event *event)
 		if (conn->qp->role == QP_IMPORT)
 			rsm = import_rejected(event->reason, event->reject_data);
 		conn_end(conn,
-		         event->reason == CM_REJ_CONSUMER ? ONE_CONN_PEER_REJECTED : ONE_CONN_NON_PEER_REJECTED,
-		         rsm, false);
+			 event->reason == CM_REJ_CONSUMER ? ONE_CONN_PEER_REJECTED
+							  : ONE_CONN_NON_PEER_REJECTED,
+			 rsm, false);
 	} else if (conn->state == CONN_UP || conn->state == CONN_STARTING) {
 		conn_end(conn, ONE_CONN_DISCONNECTED, RSM_OK, false);
 	} else {
@@ -627,8 +629,8 @@ static void
 on_disconnected(struct conn *conn)
 {
 	enum one_conn_event event = conn->state == CONN_UP || conn->state == CONN_STARTING
-	                                    ? ONE_CONN_DISCONNECTED
-	                                    : ONE_CONN_ACCEPT_ERROR;
+					    ? ONE_CONN_DISCONNECTED
+					    : ONE_CONN_ACCEPT_ERROR;
 
 	conn_end(conn, event, RSM_OK, false);
 }
@@ -740,7 +742,8 @@ conns_deadline(void)
 	uint64_t deadline = NEVER;
 	struct conn *conn;
 
-	TAILQ_FOREACH(conn, &control.waiting, wait_link) {
+	TAILQ_FOREACH(conn, &control.waiting, wait_link)
+	{
 		if (conn->deadline < deadline)
 			deadline = conn->deadline;
 		if (conn->state == CONN_WAITING && conn->retry_at < deadline)
@@ -754,7 +757,8 @@ conns_path_changed(const struct port *port, const struct wire_addr *hop, const u
 {
 	struct conn *conn;
 
-	TAILQ_FOREACH(conn, &control.conns, link) {
+	TAILQ_FOREACH(conn, &control.conns, link)
+	{
 		struct engine_command *command;
 
 		if (conn->port != port || conn->qp == NULL || !path_goes_by(port, &conn->path.dst, hop) ||

@@ -134,10 +134,11 @@ loop_once(uint64_t deadline)
 	n = epoll_pwait2(control.epoll, events, EVENTS, timeout, NULL);
 	if (n < 0 && errno == ENOSYS) /* kernels before 5.11 */
 		n = epoll_wait(control.epoll, events, EVENTS,
-		               timeout == NULL ? -1
-		                               : (int)min64((uint64_t)wait.tv_sec * 1000 +
-		                                                    (uint64_t)(wait.tv_nsec + 999999) / 1000000,
-		                                            60000));
+			       timeout == NULL
+				       ? -1
+				       : (int)min64((uint64_t)wait.tv_sec * 1000 +
+							    (uint64_t)(wait.tv_nsec + 999999) / 1000000,
+						    60000));
 	if (n < 0 && errno != EINTR)
 		return -errno;
 	control.now = control_clock();
@@ -248,7 +249,7 @@ control_fini(void)
 	server_close();
 	control.stopping = true;
 	TAILQ_FOREACH(client, &control.clients, link)
-		client_kill(client, 0, "the data plane ends");
+	client_kill(client, 0, "the data plane ends");
 	while (!TAILQ_EMPTY(&control.clients) && control_clock() < end)
 		if (loop_once(control_clock() + NS_PER_MS) != 0)
 			break;

@@ -90,7 +90,7 @@ async_added(struct engine_command *command, void *object)
 	welcome(client);
 	client_reply(client, 0);
 	log_info("pid %d (%s, uid %u) attached to port %s\n", (int)client->pid, client->program, client->uid,
-	         client->port->info->name);
+		 client->port->info->name);
 }
 
 static void

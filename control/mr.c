@@ -114,7 +114,8 @@ map_pieces(struct mr *mr, const struct one_mr_create *args)
 
 	for (uint32_t i = 0; i < args->num_pieces; i++)
 		mr->mapping_len += (args->piece[i].length + page_mask()) & ~page_mask();
-	mr->mapping = mmap(NULL, mr->mapping_len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	mr->mapping =
+		mmap(NULL, mr->mapping_len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (mr->mapping == MAP_FAILED) {
 		mr->mapping = NULL;
 		return -ENOMEM;
@@ -123,8 +124,8 @@ map_pieces(struct mr *mr, const struct one_mr_create *args)
 		uint64_t length = (args->piece[i].length + page_mask()) & ~page_mask();
 
 		/* Old length 0: of a shared mapping, one more. */
-		if (mremap(mr->region[i]->base + args->piece[i].offset, 0, length, MREMAP_MAYMOVE | MREMAP_FIXED,
-		           mr->mapping + at) == MAP_FAILED)
+		if (mremap(mr->region[i]->base + args->piece[i].offset, 0, length,
+			   MREMAP_MAYMOVE | MREMAP_FIXED, mr->mapping + at) == MAP_FAILED)
 			error = -errno;
 		at += length;
 	}
@@ -172,16 +173,16 @@ finish(struct mr *mr, uint8_t *base)
 	if (error != 0) {
 		mr_destroy(mr);
 		return refuse(client, error, error == -EDQUOT ? ONE_SUBJECT_QUOTA : ONE_SUBJECT_MEMORY,
-		              1u << engine_mem_table()->log2);
+			      1u << engine_mem_table()->log2);
 	}
 	mr->object.busy = false;
 	client->reply.mr = (struct one_mr_created){
 		.mr = mr->object.id,
 		.lkey = mr->entry->key,
-		.rkey = (mr->access & (ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE |
-	                               ONE_ACCESS_REMOTE_ATOMIC)) != 0
-		                ? mr->entry->key
-		                : 0,
+		.rkey = (mr->access &
+			 (ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)) != 0
+				? mr->entry->key
+				: 0,
 	};
 	return 0;
 }

@@ -9,10 +9,10 @@
 #include "control/internal.h"
 
 static const enum one_subject subjects[OBJECT_KINDS] = {
-	[OBJECT_PZ] = ONE_SUBJECT_PZ,         [OBJECT_CQ] = ONE_SUBJECT_CQ_SEND,
-	[OBJECT_QP] = ONE_SUBJECT_QP,         [OBJECT_LISTENER] = ONE_SUBJECT_LISTENER,
-	[OBJECT_CR] = ONE_SUBJECT_CR,         [OBJECT_REGION] = ONE_SUBJECT_REGION,
-	[OBJECT_MR] = ONE_SUBJECT_MR,         [OBJECT_MW] = ONE_SUBJECT_MW,
+	[OBJECT_PZ] = ONE_SUBJECT_PZ, [OBJECT_CQ] = ONE_SUBJECT_CQ_SEND,
+	[OBJECT_QP] = ONE_SUBJECT_QP, [OBJECT_LISTENER] = ONE_SUBJECT_LISTENER,
+	[OBJECT_CR] = ONE_SUBJECT_CR, [OBJECT_REGION] = ONE_SUBJECT_REGION,
+	[OBJECT_MR] = ONE_SUBJECT_MR, [OBJECT_MW] = ONE_SUBJECT_MW,
 };
 
 /* Busy; NULL when the table is full: then the refusal is noted, as far as it concerns a request. */
@@ -147,11 +147,11 @@ cq_new(struct client *client, uint32_t log2)
 		return NULL;
 	}
 	config = (struct engine_cq_config){.owner = cq,
-	                                   .id = cq->object.id,
-	                                   .offset = cq->offset,
-	                                   .log2 = log2,
-	                                   .async_cq = client->async_cq != NULL ? client->async_cq->engine
-	                                                                        : NULL};
+					   .id = cq->object.id,
+					   .offset = cq->offset,
+					   .log2 = log2,
+					   .async_cq = client->async_cq != NULL ? client->async_cq->engine
+										: NULL};
 	cq->engine = engine_cq_new(client->engine, &config);
 	if (cq->engine == NULL) {
 		refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
@@ -174,13 +174,12 @@ cq_start(struct client *client, uint32_t log2, struct cq **out, command_done *do
 	/* HELLO's callback is told of the client, the others of the ring. */
 	command = command_new(client, ENGINE_CQ_ADD, done, client->async_cq == cq ? (void *)client : cq);
 	command->cq = cq->engine;
-	command->cq_config = (struct engine_cq_config){.owner = cq,
-	                                               .id = cq->object.id,
-	                                               .offset = cq->offset,
-	                                               .log2 = cq->log2,
-	                                               .async_cq = cq == client->async_cq
-	                                                                   ? NULL
-	                                                                   : client->async_cq->engine};
+	command->cq_config = (struct engine_cq_config){
+		.owner = cq,
+		.id = cq->object.id,
+		.offset = cq->offset,
+		.log2 = cq->log2,
+		.async_cq = cq == client->async_cq ? NULL : client->async_cq->engine};
 	command_send(command);
 	return 0;
 }
@@ -234,7 +233,7 @@ free_old_rings(struct cq *cq, bool all)
 		const struct one_cq_shm *shm = (const struct one_cq_shm *)(client->arena.base + old->offset);
 
 		if (!all && atomic_load_explicit(&shm->head, memory_order_relaxed) !=
-		                    atomic_load_explicit(&shm->tail, memory_order_relaxed)) {
+				    atomic_load_explicit(&shm->tail, memory_order_relaxed)) {
 			link = &old->next;
 			continue;
 		}
@@ -362,7 +361,8 @@ cq_remove(struct cq *cq)
 bool
 cq_has_room(const struct cq *cq)
 {
-	const struct one_cq_shm *shm = (const struct one_cq_shm *)(cq->object.client->arena.base + cq->offset);
+	const struct one_cq_shm *shm =
+		(const struct one_cq_shm *)(cq->object.client->arena.base + cq->offset);
 	uint32_t taken = atomic_load_explicit(&shm->head, memory_order_relaxed);
 	uint32_t stored = atomic_load_explicit(&shm->tail, memory_order_relaxed);
 

@@ -112,7 +112,7 @@ path_goes_by(const struct port *port, const struct wire_addr *dst, const struct 
 
 static void
 send_frame(struct port *port, const struct cm_path *path, const uint8_t dst_mac[6],
-           const uint8_t mad[CM_MAD_LEN])
+	   const uint8_t mad[CM_MAD_LEN])
 {
 	struct wire_path wire = {
 		.src = path->src,
@@ -361,7 +361,7 @@ paths_init(const struct config *config, char *why, size_t why_len)
 		ports[i].has_gateway = port->config->gateway.family != 0;
 		if (ports[i].has_gateway)
 			addr_to_wire(port->config->gateway.family, port->config->gateway.bytes,
-			             &ports[i].gateway);
+				     &ports[i].gateway);
 	}
 	neigh_env = (struct neigh_env){.send = env_frame, .changed = env_changed};
 	if (error == 0)

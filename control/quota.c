@@ -67,14 +67,13 @@ quota_detach(struct quota *quota, struct quota_account *account)
 
 int
 quota_charge(const struct quota *quota, struct quota_account *account, uint64_t *used, uint64_t max,
-             uint64_t bytes, uint64_t *limit)
+	     uint64_t bytes, uint64_t *limit)
 {
 	if (*used > max || bytes > max - *used) {
 		*limit = max;
 		return -EDQUOT;
 	}
-	if (account->bytes > quota->max_bytes_per_uid ||
-	    bytes > quota->max_bytes_per_uid - account->bytes) {
+	if (account->bytes > quota->max_bytes_per_uid || bytes > quota->max_bytes_per_uid - account->bytes) {
 		*limit = quota->max_bytes_per_uid;
 		return -EDQUOT;
 	}

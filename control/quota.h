@@ -38,7 +38,7 @@ void quota_detach(struct quota *quota, struct quota_account *account);
 
 /* Bytes: 0, or -EDQUOT with the limit that was met: `max` for *used (the attachment's), or the uid's. */
 int quota_charge(const struct quota *quota, struct quota_account *account, uint64_t *used, uint64_t max,
-                 uint64_t bytes, uint64_t *limit);
+		 uint64_t bytes, uint64_t *limit);
 void quota_release(struct quota_account *account, uint64_t *used, uint64_t bytes);
 
 #endif

@@ -113,10 +113,10 @@ region_add(struct client *client, const struct one_region_add *args)
 	if (error != 0) {
 		fd_discard(fd);
 		return refuse(client, error, error == -EINVAL ? ONE_SUBJECT_LENGTH : ONE_SUBJECT_REGION,
-		              args->size);
+			      args->size);
 	}
 	error = quota_charge(&control.quota, client->account, &client->mapped,
-	                     control.config->limits.max_mr_total, args->size, &limit);
+			     control.config->limits.max_mr_total, args->size, &limit);
 	if (error != 0) {
 		close(fd);
 		return refuse(client, error, ONE_SUBJECT_QUOTA, limit);

@@ -77,8 +77,9 @@ fd_discard(int fd)
 		return;
 	}
 	if (write(reaper_pipe[1], &fd, sizeof(fd)) != (ssize_t)sizeof(fd))
-		log_warning("descriptor %d of a detached client stays open: its file system does not answer\n",
-		            fd);
+		log_warning(
+			"descriptor %d of a detached client stays open: its file system does not answer\n",
+			fd);
 }
 
 /* ---- accepting ---- */
@@ -117,12 +118,14 @@ make_parent(const char *path, char *why, size_t why_len, char *parent, size_t pa
 		int error = errno;
 
 		snprintf(why, why_len,
-		         "socket %s: cannot make directory %s: %s; make it (mkdir -p %s) or choose socket = PATH",
-		         path, parent, strerror(error), parent);
+			 "socket %s: cannot make directory %s: %s; make it (mkdir -p %s) or choose socket = "
+			 "PATH",
+			 path, parent, strerror(error), parent);
 		return -error;
 	}
 	if (stat(parent, &st) != 0 || !S_ISDIR(st.st_mode)) {
-		snprintf(why, why_len, "socket %s: %s is not a directory; choose socket = PATH", path, parent);
+		snprintf(why, why_len, "socket %s: %s is not a directory; choose socket = PATH", path,
+			 parent);
 		return -ENOTDIR;
 	}
 	return 0;
@@ -138,8 +141,8 @@ remove_stale(const char *path, char *why, size_t why_len)
 	if (lstat(path, &st) != 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISSOCK(st.st_mode)) {
-		snprintf(why, why_len, "socket %s: exists and is not a socket; remove it or choose socket = PATH",
-		         path);
+		snprintf(why, why_len,
+			 "socket %s: exists and is not a socket; remove it or choose socket = PATH", path);
 		return -EEXIST;
 	}
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -149,7 +152,8 @@ remove_stale(const char *path, char *why, size_t why_len)
 	close(fd);
 	if (error != ECONNREFUSED) {
 		snprintf(why, why_len,
-		         "socket %s: another data plane serves it; end that one or choose socket = PATH", path);
+			 "socket %s: another data plane serves it; end that one or choose socket = PATH",
+			 path);
 		return -EADDRINUSE;
 	}
 	return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
@@ -181,9 +185,8 @@ bind_locked(const struct config *config, char *why, size_t why_len)
 	if (dir >= 0)
 		close(dir);
 	if (error != 0 && why[0] == '\0')
-		snprintf(why, why_len,
-		         "socket %s: %s; choose socket = PATH where this user may write", config->socket,
-		         strerror(-error));
+		snprintf(why, why_len, "socket %s: %s; choose socket = PATH where this user may write",
+			 config->socket, strerror(-error));
 	return error;
 }
 
@@ -197,7 +200,7 @@ server_open(const struct config *config, char *why, size_t why_len)
 	address.sun_family = AF_UNIX;
 	if (strlen(config->socket) >= sizeof(address.sun_path)) {
 		snprintf(why, why_len, "socket %s: longer than %zu bytes; choose a shorter socket = PATH",
-		         config->socket, sizeof(address.sun_path) - 1);
+			 config->socket, sizeof(address.sun_path) - 1);
 		return -ENAMETOOLONG;
 	}
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", config->socket);
@@ -214,7 +217,8 @@ server_open(const struct config *config, char *why, size_t why_len)
 	}
 	error = reaper_start();
 	if (error != 0) {
-		snprintf(why, why_len, "socket %s: cannot start a thread: %s", config->socket, strerror(-error));
+		snprintf(why, why_len, "socket %s: cannot start a thread: %s", config->socket,
+			 strerror(-error));
 		goto fail;
 	}
 	error = bind_locked(config, why, why_len);

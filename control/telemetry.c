@@ -36,7 +36,7 @@ static struct question {
 	struct rte_tel_data *out;
 	int result;
 	bool done;
-} *pending;
+} * pending;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t answered;
 static struct watch watch;
@@ -132,7 +132,8 @@ new_entry(void)
 static const char *
 client_state_text(enum client_state state)
 {
-	static const char *const text[] = {"connected", "attached", "leaving", "removing", "quiescing", "gone"};
+	static const char *const text[] = {"connected", "attached",  "leaving",
+					   "removing",  "quiescing", "gone"};
 
 	return text[state];
 }
@@ -143,7 +144,8 @@ clients(const char *params, struct rte_tel_data *out)
 	const struct client *client;
 
 	rte_tel_data_start_array(out, RTE_TEL_CONTAINER);
-	TAILQ_FOREACH(client, &control.clients, link) {
+	TAILQ_FOREACH(client, &control.clients, link)
+	{
 		struct rte_tel_data *d = new_entry();
 
 		if (d == NULL)
@@ -166,7 +168,7 @@ clients(const char *params, struct rte_tel_data *out)
 		add_number(d, "mapped_bytes", client->mapped);
 		add_number(d, "arena_bytes", client->arena_charged);
 		add_number(d, "process_vm_bytes",
-		           atomic_load_explicit(&client->process.bytes, memory_order_relaxed));
+			   atomic_load_explicit(&client->process.bytes, memory_order_relaxed));
 		add_number(d, "calls", client->requests);
 		if (add_entry(out, d) != 0)
 			break; /* as many as an answer holds */
@@ -187,8 +189,8 @@ find_client(const char *params, uint32_t *first)
 	pid = strtol(params, &end, 10);
 	*first = *end == ',' ? (uint32_t)strtoul(end + 1, NULL, 10) : 0;
 	TAILQ_FOREACH(client, &control.clients, link)
-		if (client->pid == pid)
-			return client;
+	if (client->pid == pid)
+		return client;
 	return NULL;
 }
 
@@ -261,14 +263,15 @@ regions(const char *params, struct rte_tel_data *out)
 		if (d == NULL)
 			return -ENOMEM;
 		LIST_FOREACH(mw, &mr->windows, mr_link)
-			windows++;
+		windows++;
 		add_number(d, "id", mr->object.id);
 		add_number(d, "address", mr->va);
 		add_number(d, "length", mr->length);
 		add_key(d, "access", mr->access);
-		add_text(d, "way", mr->entry == NULL       ? "none"
-		                   : mr->entry->base != NULL ? "mapped"
-		                                             : "process_vm");
+		add_text(d, "way",
+			 mr->entry == NULL         ? "none"
+			 : mr->entry->base != NULL ? "mapped"
+						   : "process_vm");
 		add_number(d, "windows", windows);
 		if (add_entry(out, d) != 0)
 			break;
@@ -283,7 +286,8 @@ segments(const char *params, struct rte_tel_data *out)
 	const struct segment *segment;
 
 	rte_tel_data_start_array(out, RTE_TEL_CONTAINER);
-	LIST_FOREACH(segment, &control.segments, link) {
+	LIST_FOREACH(segment, &control.segments, link)
+	{
 		struct rte_tel_data *d;
 		const struct qp *qp;
 		uint64_t imports = 0;
@@ -296,7 +300,7 @@ segments(const char *params, struct rte_tel_data *out)
 		if (d == NULL)
 			return -ENOMEM;
 		LIST_FOREACH(qp, &segment->exports, segment_link)
-			imports++;
+		imports++;
 		add_key(d, "segment", segment->id);
 		add_number(d, "pid", (uint64_t)segment->client->pid);
 		add_number(d, "uid", segment->acl.uid);
@@ -327,7 +331,7 @@ neighbours(const char *params, struct rte_tel_data *out)
 		if (d == NULL)
 			return -ENOMEM;
 		snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", info.mac[0], info.mac[1],
-		         info.mac[2], info.mac[3], info.mac[4], info.mac[5]);
+			 info.mac[2], info.mac[3], info.mac[4], info.mac[5]);
 		add_text(d, "address", addr_text(&info.addr));
 		add_text(d, "mac", mac);
 		add_text(d, "port", control.port[info.port].info->name);
@@ -338,10 +342,10 @@ neighbours(const char *params, struct rte_tel_data *out)
 	return 0;
 }
 
-#define COMMAND(name)                                                                                    \
-	static int name##_command(const char *cmd, const char *params, struct rte_tel_data *d)           \
-	{                                                                                                \
-		return ask(name, params, d);                                                             \
+#define COMMAND(name)                                                                          \
+	static int name##_command(const char *cmd, const char *params, struct rte_tel_data *d) \
+	{                                                                                      \
+		return ask(name, params, d);                                                   \
 	}
 COMMAND(clients)
 COMMAND(qps)
@@ -374,9 +378,9 @@ telemetry_init(void)
 	rte_telemetry_register_cmd("/oneside/clients", clients_command, "Attachments. No parameters.");
 	rte_telemetry_register_cmd("/oneside/qps", qps_command, "Queue pairs. Parameters: PID[,FIRST]");
 	rte_telemetry_register_cmd("/oneside/regions", regions_command,
-	                           "Memory regions. Parameters: PID[,FIRST]");
+				   "Memory regions. Parameters: PID[,FIRST]");
 	rte_telemetry_register_cmd("/oneside/segments", segments_command,
-	                           "Published RSM segments. Parameters: [FIRST]");
+				   "Published RSM segments. Parameters: [FIRST]");
 	rte_telemetry_register_cmd("/oneside/neighbours", neighbours_command, "Neighbours. No parameters.");
 	return 0;
 }
