@@ -65,9 +65,9 @@ app_receive(struct app *app)
 	} ancillary;
 	struct iovec iov = {&app->reply, sizeof(app->reply)};
 	struct msghdr header = {.msg_iov = &iov,
-	                        .msg_iovlen = 1,
-	                        .msg_control = &ancillary,
-	                        .msg_controllen = sizeof(ancillary)};
+				.msg_iovlen = 1,
+				.msg_control = &ancillary,
+				.msg_controllen = sizeof(ancillary)};
 	ssize_t n = recvmsg(app->fd, &header, MSG_CMSG_CLOEXEC);
 	struct cmsghdr *cmsg;
 
@@ -170,15 +170,15 @@ struct one_qp_created
 app_qp(struct app *app, uint32_t pz, uint32_t cq)
 {
 	app->msg.qp_create = (struct one_qp_create){.pz = pz,
-	                                            .send_cq = cq,
-	                                            .recv_cq = cq,
-	                                            .conn_cq = cq,
-	                                            .max_send_wr = 10,
-	                                            .max_recv_wr = 10,
-	                                            .max_send_sge = 4,
-	                                            .max_recv_sge = 1,
-	                                            .rd_atomic_in = 4,
-	                                            .rd_atomic_out = 8};
+						    .send_cq = cq,
+						    .recv_cq = cq,
+						    .conn_cq = cq,
+						    .max_send_wr = 10,
+						    .max_recv_wr = 10,
+						    .max_send_sge = 4,
+						    .max_recv_sge = 1,
+						    .rd_atomic_in = 4,
+						    .rd_atomic_out = 8};
 	assert_int_equal(app_call(app, ONE_MSG_QP_CREATE), 0);
 	assert_int_equal(app->reply.qp.sq_log2, 5); /* 10 x 2 slots */
 	assert_int_equal(app->reply.qp.rq_log2, 4);
@@ -201,12 +201,13 @@ app_region(struct app *app, uint64_t size)
 struct one_mr_created
 app_mr(struct app *app, uint32_t pz, uint32_t region, uint64_t va, uint64_t size)
 {
-	app->msg.mr_create = (struct one_mr_create){.pz = pz,
-	                                            .access = ONE_ACCESS_ALL,
-	                                            .va = va,
-	                                            .length = size,
-	                                            .num_pieces = 1,
-	                                            .piece = {{.region = region, .length = size + va % 4096}}};
+	app->msg.mr_create =
+		(struct one_mr_create){.pz = pz,
+				       .access = ONE_ACCESS_ALL,
+				       .va = va,
+				       .length = size,
+				       .num_pieces = 1,
+				       .piece = {{.region = region, .length = size + va % 4096}}};
 	assert_int_equal(app_call(app, ONE_MSG_MR_CREATE), 0);
 	assert_int_not_equal(app->reply.mr.lkey, 0);
 	return app->reply.mr;
@@ -216,11 +217,11 @@ int
 app_connect_qp(struct app *app, uint32_t qp, uint64_t service, uint64_t timeout_us)
 {
 	app->msg.qp_connect = (struct one_qp_connect){.qp = qp,
-	                                              .family = AF_INET,
-	                                              .addr = {192, 0, 2, 1},
-	                                              .service = service,
-	                                              .timeout_us = timeout_us,
-	                                              .private_len = 3,
-	                                              .private_data = {7, 8, 9}};
+						      .family = AF_INET,
+						      .addr = {192, 0, 2, 1},
+						      .service = service,
+						      .timeout_us = timeout_us,
+						      .private_len = 3,
+						      .private_data = {7, 8, 9}};
 	return app_call(app, ONE_MSG_QP_CONNECT);
 }

@@ -53,16 +53,16 @@ static char mistake[200];
 static struct engine_connection connection;
 static struct mem_table *table;
 static struct engine_port_info port = {.name = "p0",
-                                       .mac = {2, 0, 0, 0, 0, 1},
-                                       .mtu = 4200,
-                                       .path_mtu = 4096,
-                                       .addr = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1}},
-                                       .link_up = true};
+				       .mac = {2, 0, 0, 0, 0, 1},
+				       .mtu = 4200,
+				       .path_mtu = 4096,
+				       .addr = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1}},
+				       .link_up = true};
 
-#define MISTAKE(...)                                                                                     \
-	do {                                                                                             \
-		if (mistake[0] == '\0')                                                                  \
-			snprintf(mistake, sizeof(mistake), __VA_ARGS__);                                 \
+#define MISTAKE(...)                                                     \
+	do {                                                             \
+		if (mistake[0] == '\0')                                  \
+			snprintf(mistake, sizeof(mistake), __VA_ARGS__); \
 	} while (0)
 
 static void
@@ -136,9 +136,9 @@ fake_objects(void)
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(client, &clients, link)
-		n++;
+	n++;
 	LIST_FOREACH(qp, &qps, link)
-		n++;
+	n++;
 	n += num_cqs + num_guards;
 	pthread_mutex_unlock(&lock);
 	return n;
@@ -182,8 +182,8 @@ fake_tell(uint32_t qpn, enum engine_event_type type, uint32_t value)
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(qp, &qps, link)
-		if (qp->config.qpn == qpn)
-			tell(type, qp->config.owner, value);
+	if (qp->config.qpn == qpn)
+		tell(type, qp->config.owner, value);
 	pthread_mutex_unlock(&lock);
 	wake();
 }
@@ -216,8 +216,8 @@ fake_bind(uint32_t qpn, const struct work *work)
 	pthread_mutex_lock(&lock);
 	bind_result = -1;
 	LIST_FOREACH(qp, &qps, link)
-		if (qp->config.qpn == qpn)
-			qp->work = *work;
+	if (qp->config.qpn == qpn)
+		qp->work = *work;
 	pthread_mutex_unlock(&lock);
 	fake_tell(qpn, ENGINE_EVENT_BIND, 0);
 }
@@ -390,8 +390,8 @@ execute(struct engine_command *command)
 	struct engine_cq *cq = command->cq;
 	struct engine_qp *qp = command->qp;
 
-	if (command->type >= ENGINE_QP_ADD && command->type != ENGINE_CQ_POST && command->type != ENGINE_QP_ADD &&
-	    (!qp->added || qp->removed))
+	if (command->type >= ENGINE_QP_ADD && command->type != ENGINE_CQ_POST &&
+	    command->type != ENGINE_QP_ADD && (!qp->added || qp->removed))
 		MISTAKE("command %d for a queue pair that is not there", (int)command->type);
 	switch (command->type) {
 	case ENGINE_CLIENT_ADD:
@@ -456,8 +456,7 @@ execute(struct engine_command *command)
 	case ENGINE_QP_DRAIN:
 		tell(ENGINE_EVENT_DRAINED, qp->config.owner, 0);
 		break;
-	case ENGINE_QP_STATE:
-	case ENGINE_QP_PATH:
+	default: /* nothing to watch */
 		break;
 	}
 }

@@ -317,7 +317,8 @@ test_quota_bytes(void **state)
 static void
 test_region_check(void **state)
 {
-	int sealed = memfd_create("sealed", MFD_ALLOW_SEALING), open_fd = memfd_create("open", MFD_ALLOW_SEALING);
+	int sealed = memfd_create("sealed", MFD_ALLOW_SEALING),
+	    open_fd = memfd_create("open", MFD_ALLOW_SEALING);
 	int pipe_fd[2], sockets[2], directory, file;
 	char path[] = "/tmp/test-control.XXXXXX";
 	uint64_t page = 0;
@@ -387,18 +388,12 @@ int
 memory_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table_ids),
-		cmocka_unit_test(test_table_generations),
-		cmocka_unit_test(test_table_grows),
-		cmocka_unit_test(test_arena_is_sealed),
-		cmocka_unit_test(test_arena_alloc),
-		cmocka_unit_test(test_arena_random),
-		cmocka_unit_test(test_arena_fragments),
-		cmocka_unit_test(test_quota_clients),
-		cmocka_unit_test(test_quota_connections),
-		cmocka_unit_test(test_quota_bytes),
-		cmocka_unit_test(test_region_check),
-		cmocka_unit_test(test_populate),
+		cmocka_unit_test(test_table_ids),         cmocka_unit_test(test_table_generations),
+		cmocka_unit_test(test_table_grows),       cmocka_unit_test(test_arena_is_sealed),
+		cmocka_unit_test(test_arena_alloc),       cmocka_unit_test(test_arena_random),
+		cmocka_unit_test(test_arena_fragments),   cmocka_unit_test(test_quota_clients),
+		cmocka_unit_test(test_quota_connections), cmocka_unit_test(test_quota_bytes),
+		cmocka_unit_test(test_region_check),      cmocka_unit_test(test_populate),
 	};
 
 	return cmocka_run_group_tests_name("control: memory", tests, NULL, NULL);

@@ -69,10 +69,10 @@ test_acl_check(void **state)
 	for (size_t i = 0; i < sizeof(access_cases) / sizeof(access_cases[0]); i++) {
 		const struct access_case *c = &access_cases[i];
 		struct acl acl = {.uid = OWNER,
-		                  .gid = GROUP,
-		                  .default_permission = c->default_mode,
-		                  .num = c->num,
-		                  .entry = {{1, c->list_mode}, {2, c->list_mode}}};
+				  .gid = GROUP,
+				  .default_permission = c->default_mode,
+				  .num = c->num,
+				  .entry = {{1, c->list_mode}, {2, c->list_mode}}};
 		struct acl_who who = {.node = c->node, .uid = c->uid, .gid = c->gid};
 
 		if (c->extra != 0)
@@ -116,10 +116,18 @@ test_segment_ids(void **state)
 		uint32_t id;
 		enum rsm_error result;
 	} cases[] = {
-		{1, RSM_RESERVED_SEGID},        {0x0fffff, RSM_RESERVED_SEGID}, {0x100000, RSM_RESERVED_SEGID},
-		{0x200000, RSM_RESERVED_SEGID}, {0x3fffff, RSM_RESERVED_SEGID}, {0x400000, RSM_OK},
-		{0x4fffff, RSM_OK},             {0x500000, RSM_OK},             {0x600000, RSM_OK},
-		{0x7fffffff, RSM_OK},           {0x80000000, RSM_RESERVED_SEGID}, {UINT32_MAX, RSM_RESERVED_SEGID},
+		{1, RSM_RESERVED_SEGID},
+		{0x0fffff, RSM_RESERVED_SEGID},
+		{0x100000, RSM_RESERVED_SEGID},
+		{0x200000, RSM_RESERVED_SEGID},
+		{0x3fffff, RSM_RESERVED_SEGID},
+		{0x400000, RSM_OK},
+		{0x4fffff, RSM_OK},
+		{0x500000, RSM_OK},
+		{0x600000, RSM_OK},
+		{0x7fffffff, RSM_OK},
+		{0x80000000, RSM_RESERVED_SEGID},
+		{UINT32_MAX, RSM_RESERVED_SEGID},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -181,7 +189,8 @@ test_negotiation(void **state)
 	connection_negotiate(&passive, &seen);
 	assert_int_equal(passive.rd_atomic_in, 8);
 	assert_int_equal(passive.rd_atomic_out, 2);
-	seen = (struct cm_remote){.rd_atomic_in = passive.rd_atomic_in, .rd_atomic_out = passive.rd_atomic_out};
+	seen = (struct cm_remote){.rd_atomic_in = passive.rd_atomic_in,
+				  .rd_atomic_out = passive.rd_atomic_out};
 	connection_negotiate(&active, &seen);
 	assert_int_equal(active.rd_atomic_in, passive.rd_atomic_out);
 	assert_int_equal(active.rd_atomic_out, passive.rd_atomic_in);
@@ -217,21 +226,22 @@ static void
 test_rsm_req(void **state)
 {
 	struct rsm_req req = {.who = {.node = 63,
-	                              .uid = 0x01020304,
-	                              .gid = 0x05060708,
-	                              .num_groups = 3,
-	                              .group = {1, 2, 0xfffffffe}},
-	                      .segment = 0x80000001,
-	                      .permission = 0600,
-	                      .order = RSM_LITTLE,
-	                      .incarnation = 0x1122334455667788ull};
+				      .uid = 0x01020304,
+				      .gid = 0x05060708,
+				      .num_groups = 3,
+				      .group = {1, 2, 0xfffffffe}},
+			      .segment = 0x80000001,
+			      .permission = 0600,
+			      .order = RSM_LITTLE,
+			      .incarnation = 0x1122334455667788ull};
 	struct rsm_req back;
 	uint8_t data[RSM_REQ_LEN];
 
 	rsm_req_build(&req, data);
 	assert_memory_equal(data, "RSM1", 4);
 	assert_memory_equal(&data[8], "\x80\x00\x00\x01", 4);
-	assert_memory_equal(&data[16], "\x01\x02\x03\x04\x05\x06\x07\x08\x11\x22\x33\x44\x55\x66\x77\x88", 16);
+	assert_memory_equal(&data[16], "\x01\x02\x03\x04\x05\x06\x07\x08\x11\x22\x33\x44\x55\x66\x77\x88",
+			    16);
 	assert_true(rsm_req_parse(data, sizeof(data), &back));
 	assert_int_equal(back.who.node, 63);
 	assert_int_equal(back.who.uid, req.who.uid);
@@ -263,8 +273,12 @@ test_rsm_req(void **state)
 static void
 test_rsm_rep(void **state)
 {
-	struct rsm_rep rep = {.size = 1ull << 40, .addr = 0x7f0012345000ull, .incarnation = 5, .key = 0xdeadbeef,
-	                      .mode = 0400, .order = RSM_BIG};
+	struct rsm_rep rep = {.size = 1ull << 40,
+			      .addr = 0x7f0012345000ull,
+			      .incarnation = 5,
+			      .key = 0xdeadbeef,
+			      .mode = 0400,
+			      .order = RSM_BIG};
 	struct rsm_rep back;
 	uint8_t data[RSM_REP_LEN];
 
@@ -299,16 +313,11 @@ int
 rules_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_acl_check),
-		cmocka_unit_test(test_acl_first_entry_counts),
-		cmocka_unit_test(test_acl_valid),
-		cmocka_unit_test(test_segment_ids),
-		cmocka_unit_test(test_services),
-		cmocka_unit_test(test_rsm_services_are_reserved),
-		cmocka_unit_test(test_negotiation),
-		cmocka_unit_test(test_timeouts),
-		cmocka_unit_test(test_rsm_req),
-		cmocka_unit_test(test_rsm_rep),
+		cmocka_unit_test(test_acl_check),   cmocka_unit_test(test_acl_first_entry_counts),
+		cmocka_unit_test(test_acl_valid),   cmocka_unit_test(test_segment_ids),
+		cmocka_unit_test(test_services),    cmocka_unit_test(test_rsm_services_are_reserved),
+		cmocka_unit_test(test_negotiation), cmocka_unit_test(test_timeouts),
+		cmocka_unit_test(test_rsm_req),     cmocka_unit_test(test_rsm_rep),
 		cmocka_unit_test(test_rsm_rej),
 	};
 

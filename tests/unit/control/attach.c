@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "attach.h"
+
+#include <dirent.h>
+#include <time.h>
+
+struct config config;
+uint32_t base_fds;
+
+void
+pause_ms(unsigned int ms)
+{
+	struct timespec ts = {ms / 1000, (long)(ms % 1000) * 1000000};
+
+	nanosleep(&ts, NULL);
+}
+
+uint32_t
+count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	uint32_t n = 0;
+
+	while (readdir(dir) != NULL)
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* Everything that attachments had is gone, descriptors too. */
+void
+assert_clean(void)
+{
+	uint32_t fds = 0;
+
+	for (int i = 0; i < 5000; i++) {
+		fds = count_fds();
+		if (fake_objects() == 0 && fds == base_fds)
+			break;
+		pause_ms(1);
+	}
+	assert_int_equal(fake_objects(), 0);
+	assert_int_equal(fds, base_fds);
+	if (fake_mistake() != NULL)
+		fail_msg("%s", fake_mistake());
+}
+
+static struct fake_event seen[FAKE_EVENTS];
+static uint32_t num_seen;
+
+static void
+collect(void)
+{
+	num_seen += fake_events(&seen[num_seen], FAKE_EVENTS - num_seen);
+}
+
+/* Waits for an entry of the type (for any object when 0), and takes it. */
+struct fake_event
+await(uint8_t type, uint32_t object)
+{
+	for (int i = 0; i < 10000; i++) {
+		collect();
+		for (uint32_t n = 0; n < num_seen; n++) {
+			struct fake_event event = seen[n];
+
+			if (event.type != type || (object != 0 && event.object != object))
+				continue;
+			memmove(&seen[n], &seen[n + 1], (--num_seen - n) * sizeof(seen[0]));
+			return event;
+		}
+		pause_ms(1);
+	}
+	fail_msg("no entry of type %u for %#x", type, object);
+	return (struct fake_event){0};
+}
+
+void
+assert_no_event(void)
+{
+	pause_ms(20);
+	collect();
+	if (num_seen != 0)
+		fail_msg("an entry too many: type %u, status %u", seen[0].type, seen[0].status);
+}
+
+void
+assert_ended(struct app *app)
+{
+	assert_int_equal(app_receive(app), 0);
+	app_close(app);
+}
+
+void
+forget_events(void)
+{
+	collect();
+	num_seen = 0;
+}

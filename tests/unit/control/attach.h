@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the tests of the whole control thread share.
+ */
+#ifndef TEST_CONTROL_ATTACH_H
+#define TEST_CONTROL_ATTACH_H
+
+#include "attach_client.h"
+#include "config/config.h"
+#include "fake_engine.h"
+#include "tests.h"
+
+#define VA 0x10000000ull
+#define SIZE 65536ull
+
+extern struct config config;
+extern uint32_t base_fds; /* descriptors of this process when nobody is attached */
+
+void pause_ms(unsigned int ms);
+uint32_t count_fds(void);
+/* Everything that attachments had is gone, descriptors too. */
+void assert_clean(void);
+/* Waits for an entry of the type (for any object when 0), and takes it. */
+struct fake_event await(uint8_t type, uint32_t object);
+void assert_no_event(void);
+void forget_events(void);
+void assert_ended(struct app *app);
+
+/* Attaches and detaches; the reply's error. */
+int hello_error(uint32_t magic, uint32_t version, uint32_t kind, const char *port);
+
+int object_tests(void);
+int connection_tests(void);
+int rsm_tests(void);
+int end_tests(void);
+
+#endif

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections between two applications of one data plane: each attempt has one
+ * outcome, each connection one end.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "attach.h"
+#include "control/cm.h"
+
+struct ends {
+	struct app active, passive;
+	struct one_qp_created a, p;
+	uint32_t listener;
+	uint32_t cq_a, cq_p, pz_a, pz_p;
+};
+
+static void
+ends_open(struct ends *ends, uint64_t service)
+{
+	app_hello(&ends->active, ONE_KIND_DAT);
+	app_hello(&ends->passive, ONE_KIND_DAT);
+	ends->pz_a = app_pz(&ends->active);
+	ends->pz_p = app_pz(&ends->passive);
+	/* Ids of the two attachments must differ here: the fake tells events apart by them. */
+	app_cq(&ends->passive, 10);
+	ends->cq_a = app_cq(&ends->active, 10);
+	ends->cq_p = app_cq(&ends->passive, 10);
+	app_qp(&ends->passive, ends->pz_p, ends->cq_p);
+	ends->a = app_qp(&ends->active, ends->pz_a, ends->cq_a);
+	ends->p = app_qp(&ends->passive, ends->pz_p, ends->cq_p);
+	ends->passive.msg.listen = (struct one_listen){.service = service, .cq = ends->cq_p};
+	assert_int_equal(app_call(&ends->passive, ONE_MSG_LISTEN), 0);
+	ends->listener = ends->passive.reply.listening.listener;
+}
+
+static void
+ends_close(struct ends *ends)
+{
+	app_close(&ends->active);
+	app_close(&ends->passive);
+	assert_clean();
+	forget_events();
+}
+
+static const struct one_cr_shm *
+await_request(struct ends *ends)
+{
+	struct fake_event event = await(ONE_CQE_REQUEST, ends->listener);
+
+	assert_true(event.cookie < ONE_ARENA_SIZE - sizeof(struct one_cr_shm));
+	return (const struct one_cr_shm *)(ends->passive.arena + event.cookie);
+}
+
+static int
+accept_request(struct ends *ends, uint32_t cr)
+{
+	ends->passive.msg.cr_accept =
+		(struct one_cr_accept){.cr = cr, .qp = ends->p.qp, .private_len = 2, .private_data = {4, 5}};
+	return app_call(&ends->passive, ONE_MSG_CR_ACCEPT);
+}
+
+static void
+establish(struct ends *ends, uint64_t service)
+{
+	assert_int_equal(app_connect_qp(&ends->active, ends->a.qp, service, UINT64_MAX), 0);
+	assert_int_equal(accept_request(ends, await_request(ends)->cr), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends->a.qp).status, ONE_CONN_ESTABLISHED);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends->p.qp).status, ONE_CONN_ESTABLISHED);
+}
+
+static int
+disconnect(struct app *app, uint32_t qp, bool graceful)
+{
+	app->msg.qp_disconnect = (struct one_qp_disconnect){.qp = qp, .graceful = graceful};
+	return app_call(app, ONE_MSG_QP_DISCONNECT);
+}
+
+static void
+test_connect(void **state)
+{
+	const struct one_cr_shm *cr;
+	const struct one_qp_shm *shm;
+	struct ends ends;
+
+	ends_open(&ends, 45248);
+	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 45248, UINT64_MAX), 0);
+	cr = await_request(&ends);
+	assert_int_equal(cr->conn_qual, 45248);
+	assert_int_equal(cr->family, AF_INET);
+	assert_memory_equal(cr->remote_addr, "\xc0\x00\x02\x01", 4);
+	assert_int_equal(cr->private_len, 3);
+	assert_memory_equal(cr->private_data, "\x07\x08\x09", 3);
+	assert_int_equal(cr->rd_atomic_in, 8);
+	assert_int_equal(cr->rd_atomic_out, 4);
+	assert_int_equal(accept_request(&ends, cr->cr), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_ESTABLISHED);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_ESTABLISHED);
+	shm = (const struct one_qp_shm *)(ends.active.arena + ends.a.shm);
+	assert_int_equal(shm->private_len, 2);
+	assert_memory_equal(shm->private_data, "\x04\x05", 2);
+	assert_int_equal(shm->remote_port, 45248);
+	assert_int_equal(shm->rd_atomic_in, 4);
+	assert_int_equal(shm->rd_atomic_out, 4); /* 8 wanted, the passive side serves 4 */
+	assert_true(fake_connection().local);
+	assert_int_equal(fake_connection().rc.path_mtu, 4096);
+	assert_int_equal(fake_connection().rc.rnr_retry, 7);
+	assert_true(fake_connection().rc.oneside_peer);
+	assert_memory_equal(fake_connection().rc.path.dst_mac, fake_connection().rc.path.src_mac, 6);
+	/* It is connected: no second attempt, no change. */
+	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 45248, UINT64_MAX), -EISCONN);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), -EISCONN);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_CQ_FREE, ends.cq_a), -EBUSY);
+
+	assert_int_equal(disconnect(&ends.active, ends.a.qp, false), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_DISCONNECTED);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
+	assert_int_equal(disconnect(&ends.active, ends.a.qp, false), 0); /* nothing more to say */
+	assert_int_equal(disconnect(&ends.passive, ends.p.qp, true), 0);
+	assert_no_event();
+	/* Once more, with the same queue pairs: after time-wait. */
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
+	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_QP_RESET, ends.p.qp), 0);
+	establish(&ends, 45248);
+	/* Gracefully: drained first. */
+	assert_int_equal(disconnect(&ends.passive, ends.p.qp, true), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_DISCONNECTED);
+	assert_no_event();
+	ends_close(&ends);
+}
+
+static void
+test_refusals(void **state)
+{
+	struct ends ends;
+	uint32_t cr;
+
+	ends_open(&ends, 5000);
+	/* nobody there */
+	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5001, UINT64_MAX), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_NON_PEER_REJECTED);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
+	/* the consumer says no */
+	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5000, UINT64_MAX), 0);
+	cr = await_request(&ends)->cr;
+	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_CR_REJECT, cr), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_PEER_REJECTED);
+	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_CR_REJECT, cr), -EINVAL);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
+	/* the requester gives up; who accepts then is told */
+	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5000, 50000), 0);
+	cr = await_request(&ends)->cr;
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_TIMED_OUT);
+	pause_ms(20);
+	assert_int_equal(accept_request(&ends, cr), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_ACCEPT_ERROR);
+	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_QP_RESET, ends.p.qp), 0);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
+	/* the requester disconnects before the answer */
+	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5000, UINT64_MAX), 0);
+	cr = await_request(&ends)->cr;
+	assert_int_equal(disconnect(&ends.active, ends.a.qp, false), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_DISCONNECTED);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
+	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_CR_REJECT, cr), 0);
+	/* accepting with what cannot be: the request stays */
+	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5000, UINT64_MAX), 0);
+	cr = await_request(&ends)->cr;
+	ends.p.qp ^= 0x10000;
+	assert_int_equal(accept_request(&ends, cr), -EINVAL);
+	ends.p.qp ^= 0x10000;
+	assert_int_equal(accept_request(&ends, cr), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_ESTABLISHED);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_ESTABLISHED);
+	assert_no_event();
+	ends_close(&ends);
+}
+
+static void
+test_arguments(void **state)
+{
+	struct ends ends;
+	struct one_qp_created bare;
+
+	ends_open(&ends, 5000);
+	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5000, 0), -EINVAL);
+	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, CM_SERVICE_RSM(0x400000), 1), -EACCES);
+	ends.active.msg.qp_connect.service = 5000;
+	ends.active.msg.qp_connect.private_len = CM_USER_PRIVATE_MAX + 1;
+	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_CONNECT), -EMSGSIZE);
+	ends.active.msg.qp_connect.private_len = UINT16_MAX;
+	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_CONNECT), -EMSGSIZE);
+	ends.active.msg.qp_connect.private_len = 0;
+	ends.active.msg.qp_connect.family = AF_INET6;
+	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_CONNECT), -EAFNOSUPPORT);
+	assert_int_equal(disconnect(&ends.active, ends.a.qp, false), -ENOTCONN);
+	bare = app_qp(&ends.active, 0, ends.cq_a);
+	assert_int_equal(app_connect_qp(&ends.active, bare.qp, 5000, UINT64_MAX), -EINVAL);
+	assert_int_equal(ends.active.reply.subject, ONE_SUBJECT_PZ);
+	ends.active.msg.qp_modify = (struct one_qp_modify){
+		.qp = bare.qp,
+		.to = {.pz = ends.pz_a, .max_send_wr = 10, .max_recv_wr = 10, .rd_atomic_in = 1}};
+	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_MODIFY), 0);
+	assert_int_equal(app_connect_qp(&ends.active, bare.qp, 5000, UINT64_MAX), -EINVAL);
+	assert_int_equal(ends.active.reply.subject, ONE_SUBJECT_CQ_CONN);
+	/* in use, reserved, any */
+	ends.active.msg.listen = (struct one_listen){.service = 5000, .cq = ends.cq_a};
+	assert_int_equal(app_call(&ends.active, ONE_MSG_LISTEN), -EADDRINUSE);
+	ends.active.msg.listen.service = CM_SERVICE_RSM(0x400000);
+	assert_int_equal(app_call(&ends.active, ONE_MSG_LISTEN), -EACCES);
+	ends.active.msg.listen.service = 0;
+	assert_int_equal(app_call(&ends.active, ONE_MSG_LISTEN), 0);
+	assert_true(ends.active.reply.listening.service >= 1024);
+	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_UNLISTEN, ends.listener), 0);
+	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_UNLISTEN, ends.listener), -EINVAL);
+	ends.active.msg.listen.service = 5000;
+	ends.active.msg.listen.cq = ends.cq_a;
+	assert_int_equal(app_call(&ends.active, ONE_MSG_LISTEN), 0);
+	assert_no_event();
+	ends_close(&ends);
+}
+
+static void
+test_handoff_and_once(void **state)
+{
+	struct ends ends;
+	uint32_t second, cr;
+
+	ends_open(&ends, 5000);
+	ends.passive.msg.listen =
+		(struct one_listen){.service = 6000, .cq = ends.cq_p, .flags = ONE_LISTEN_ONCE};
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_LISTEN), 0);
+	second = ends.passive.reply.listening.listener;
+	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5000, UINT64_MAX), 0);
+	cr = await_request(&ends)->cr;
+	ends.passive.msg.cr_handoff = (struct one_cr_handoff){.cr = cr, .service = 7000};
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_CR_HANDOFF), -ENOENT);
+	ends.passive.msg.cr_handoff.service = 6000;
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_CR_HANDOFF), 0);
+	ends.listener = second;
+	cr = await_request(&ends)->cr;
+	assert_int_equal(accept_request(&ends, cr), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_ESTABLISHED);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_ESTABLISHED);
+	/* It listened once; its id is still there. */
+	disconnect(&ends.active, ends.a.qp, false);
+	await(ONE_CQE_CONNECT, ends.a.qp);
+	await(ONE_CQE_CONNECT, ends.p.qp);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
+	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 6000, UINT64_MAX), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_NON_PEER_REJECTED);
+	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_UNLISTEN, second), 0);
+	assert_no_event();
+	ends_close(&ends);
+}
+
+/* The ring is the backlog: what does not fit is refused, and not by the consumer's word. */
+static void
+test_backlog(void **state)
+{
+	struct one_qp_created first, second;
+	struct one_cq_created ring;
+	struct one_cq_shm *shm;
+	struct ends ends;
+	uint64_t offset;
+
+	ends_open(&ends, 5000);
+	ends.passive.msg.cq_create.entries = 3;
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_CQ_CREATE), 0);
+	ring = ends.passive.reply.cq;
+	assert_int_equal(ring.log2, 2);
+	offset = ring.offset;
+	shm = (struct one_cq_shm *)(ends.passive.arena + offset);
+	ends.passive.msg.listen = (struct one_listen){.service = 6000, .cq = ring.cq};
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_LISTEN), 0);
+	ends.listener = ends.passive.reply.listening.listener;
+	first = app_qp(&ends.active, ends.pz_a, ends.cq_a);
+	second = app_qp(&ends.active, ends.pz_a, ends.cq_a);
+	/* Two entries wait, as a core would have stored them: there is room for one more. */
+	atomic_store(&shm->tail, 2);
+	assert_int_equal(app_connect_qp(&ends.active, first.qp, 6000, UINT64_MAX), 0);
+	await_request(&ends);
+	atomic_store(&shm->tail, 3);
+	assert_int_equal(app_connect_qp(&ends.active, second.qp, 6000, UINT64_MAX), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, second.qp).status, ONE_CONN_NON_PEER_REJECTED);
+	/* They are taken. */
+	atomic_store(&shm->head, 3);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, second.qp), 0);
+	assert_int_equal(app_connect_qp(&ends.active, second.qp, 6000, UINT64_MAX), 0);
+	await_request(&ends);
+	assert_no_event();
+	ends_close(&ends);
+}
+
+static void
+test_broken(void **state)
+{
+	struct ends ends;
+
+	ends_open(&ends, 5000);
+	establish(&ends, 5000);
+	fake_tell(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_BROKEN);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
+	/* What the cores say too late changes nothing. */
+	fake_tell(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
+	fake_tell(ends.p.qpn, ENGINE_EVENT_FAILED, RC_ERROR_RESPONDER);
+	fake_tell(ends.p.qpn, ENGINE_EVENT_DRAINED, 0);
+	fake_tell(ends.p.qpn, ENGINE_EVENT_ESTABLISHED, 0);
+	assert_no_event();
+	/* Freed while connected: the peer is told. */
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
+	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_QP_RESET, ends.p.qp), 0);
+	establish(&ends, 5000);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_FREE, ends.a.qp), 0);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_FREE, ends.a.qp), -EINVAL);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
+	assert_no_event();
+	ends_close(&ends);
+}
+
+static void
+test_death_of_peers(void **state)
+{
+	struct ends ends;
+
+	/* of the requester, before the answer */
+	ends_open(&ends, 5000);
+	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5000, UINT64_MAX), 0);
+	const struct one_cr_shm *cr = await_request(&ends);
+	app_close(&ends.active);
+	pause_ms(20);
+	assert_int_equal(accept_request(&ends, cr->cr), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_ACCEPT_ERROR);
+	app_close(&ends.passive);
+	assert_clean();
+	/* of the acceptor, before its answer: not its consumer's word */
+	ends_open(&ends, 5000);
+	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5000, UINT64_MAX), 0);
+	await_request(&ends);
+	app_close(&ends.passive);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_NON_PEER_REJECTED);
+	app_close(&ends.active);
+	assert_clean();
+	/* of either, connected */
+	for (int i = 0; i < 2; i++) {
+		ends_open(&ends, 5000);
+		establish(&ends, 5000);
+		app_close(i == 0 ? &ends.active : &ends.passive);
+		assert_int_equal(await(ONE_CQE_CONNECT, i == 0 ? ends.p.qp : ends.a.qp).status,
+				 ONE_CONN_DISCONNECTED);
+		app_close(i == 0 ? &ends.passive : &ends.active);
+		assert_clean();
+	}
+	assert_no_event();
+}
+
+int
+connection_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_connect),        cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_arguments),      cmocka_unit_test(test_handoff_and_once),
+		cmocka_unit_test(test_backlog),        cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_death_of_peers),
+	};
+
+	return cmocka_run_group_tests_name("control: connections", tests, NULL, NULL);
+}
