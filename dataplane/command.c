@@ -197,6 +197,8 @@ execute(struct core *core, const struct engine_command *command)
 		return qp_bind_done(core, qp, command->ok);
 	case ENGINE_QP_PATH:
 		return qp_path(core, qp, &command->path);
+	case ENGINE_QP_SIGNAL:
+		return qp_signal(core, qp, command->event.imm);
 	}
 	return -EINVAL;
 }
@@ -206,12 +208,12 @@ core_commands(struct core *core)
 {
 	uint32_t done = 0;
 
-	if (rte_ring_empty(core->commands) && STAILQ_EMPTY(&core->backlog))
+	if (ring_used(core->commands) == 0 && STAILQ_EMPTY(&core->backlog))
 		return 0;
 	/* First what was not told yet; then only as long as a command, and whatever it raises, can be
 	 * told of at once: so the order of event.c holds. */
 	while (done < CORE_COMMANDS && event_drain(core) &&
-	       rte_ring_free_count(core->up) >= CORE_UP_RESERVE) {
+	       ring_used(core->up) < CORE_UP_RING - CORE_UP_RESERVE) {
 		struct engine_command *command;
 
 		if (rte_ring_sc_dequeue(core->commands, (void **)&command) != 0)

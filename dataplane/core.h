@@ -154,6 +154,9 @@ struct engine_qp {
 	bool recv_taken;
 
 	bool bind_pending, draining, established, recv_solicited, loop, make_rts;
+	bool signals;          /* what comes is counted in recv_cq */
+	bool signal_once;      /* to be sent: one that does not accumulate, */
+	uint32_t signals_owed; /* and those that do */
 	struct work bind_work;
 	TAILQ_ENTRY(engine_qp) run_link;
 	TAILQ_ENTRY(engine_qp) timer_link;
@@ -244,6 +247,7 @@ struct core {
 	int wake_fd;
 	_Atomic bool asleep;
 	_Atomic bool stop;
+	_Atomic bool stopped;
 	_Atomic uint64_t published[sizeof(struct engine_stats) / sizeof(uint64_t)];
 	/* control thread */
 	uint32_t clients_held, qps_held;
@@ -272,6 +276,14 @@ static inline uint64_t
 engine_now(uint64_t tsc)
 {
 	return (uint64_t)(((unsigned __int128)tsc * engine.tsc_mult) >> 32);
+}
+
+/* Entries of a ring that other threads use: only a look. */
+static inline uint32_t
+ring_used(const struct rte_ring *ring)
+{
+	return __atomic_load_n(&ring->prod.tail, __ATOMIC_RELAXED) -
+	       __atomic_load_n(&ring->cons.tail, __ATOMIC_RELAXED);
 }
 
 static inline struct frame_info *
@@ -325,6 +337,7 @@ cq_stage(struct core *core, struct engine_cq *cq)
 	}
 	return &stage->entry[stage->count++];
 }
+void cq_count(struct core *core, struct engine_cq *cq, uint32_t signal); /* a ring as a counter */
 void cq_publish(struct core *core); /* tails, fence, arms: once per loop */
 void cq_forget(struct core *core, struct engine_cq *cq);
 
@@ -333,6 +346,7 @@ void cq_forget(struct core *core, struct engine_cq *cq);
 int qp_pull(struct core *core, struct engine_qp *qp);
 bool qp_take_recv(struct core *core, struct engine_qp *qp, struct recv_work *out);
 bool qp_recv_ready(const struct engine_qp *qp);
+int qp_signal(struct core *core, struct engine_qp *qp, uint32_t signal);
 void qp_complete(struct core *core, struct engine_qp *qp, const struct completion *c);
 void qp_store_state(struct engine_qp *qp, enum one_qp_state state);
 void qp_publish(struct engine_qp *qp); /* how far the rings have been taken */

@@ -139,8 +139,8 @@ pools_init(char *why, size_t why_len)
 				      "-m), or write a lower mbufs",
 				      engine.config->mbufs, count, room);
 	}
-	engine.control_pool = rte_pktmbuf_pool_create("oneside_control", CONTROL_MBUFS, 0, priv,
-						      room, SOCKET_ID_ANY); /* replies to jumbo echoes */
+	engine.control_pool = rte_pktmbuf_pool_create("oneside_control", CONTROL_MBUFS, 0, priv, room,
+						      SOCKET_ID_ANY); /* replies to jumbo echoes */
 	engine.control_frames =
 		rte_ring_create("oneside_control", CONTROL_FRAME_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
 	if (engine.control_pool == NULL || engine.control_frames == NULL)
@@ -221,8 +221,11 @@ engine_stop(void)
 		atomic_store_explicit(&engine.core[i]->stop, true, memory_order_release);
 		eventfd_write(engine.core[i]->wake_fd, 1);
 	}
-	for (uint32_t i = 0; i < engine.num_cores; i++)
+	for (uint32_t i = 0; i < engine.num_cores; i++) {
 		rte_eal_wait_lcore(engine.core[i]->lcore);
+		/* True unless it was never launched.  Pairs with the release store in core_main. */
+		(void)atomic_load_explicit(&engine.core[i]->stopped, memory_order_acquire);
+	}
 	engine.running = false;
 }
 
@@ -454,7 +457,7 @@ engine_poll(const struct engine_handlers *handlers)
 		total += n;
 		more |= n == UP_BURST;
 	}
-	if (!rte_ring_empty(engine.control_frames)) {
+	if (ring_used(engine.control_frames) > 0) {
 		uint32_t n = poll_frames(handlers);
 
 		total += n;

@@ -166,11 +166,11 @@ tx_is_behind(const struct core *core)
 static bool
 look_again(struct core *core)
 {
-	if (!rte_ring_empty(core->commands) || !rte_ring_empty(core->inbound) ||
+	if (ring_used(core->commands) > 0 || ring_used(core->inbound) > 0 ||
 	    atomic_load_explicit(&core->stop, memory_order_relaxed))
 		return true;
 	for (uint32_t i = 0; core->index == 0 && i < engine.num_ports; i++)
-		if (!rte_ring_empty(engine.port[i].tx_ring))
+		if (ring_used(engine.port[i].tx_ring) > 0)
 			return true;
 	return doorbell_scan(core) > 0 || rcio_receive(core) > 0;
 }

@@ -81,5 +81,7 @@ core_main(void *argument)
 	stats_publish(core);
 	rte_rcu_qsbr_thread_offline(engine.rcu, core->lcore);
 	rte_rcu_qsbr_thread_unregister(engine.rcu, core->lcore);
+	/* Pairs with the acquire load in engine_stop: the core's memory is the control thread's now. */
+	atomic_store_explicit(&core->stopped, true, memory_order_release);
 	return 0;
 }

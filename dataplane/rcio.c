@@ -26,7 +26,7 @@ env_tx_begin(struct rc_env *env, struct rc_qp *rc, uint32_t len)
 	if (unlikely(qp->loop)) {
 		struct engine_qp *peer = engine_qp_find(qp->attr.peer_qpn);
 
-		if (peer != NULL && rte_ring_count(peer->core->inbound) > INBOUND_HIGH) {
+		if (peer != NULL && ring_used(peer->core->inbound) > INBOUND_HIGH) {
 			core->stats.backpressure++;
 			return NULL;
 		}
@@ -324,7 +324,7 @@ rcio_inbound(struct core *core)
 	struct rte_mbuf *frames[CORE_BURST];
 	uint32_t n;
 
-	if (rte_ring_empty(core->inbound))
+	if (ring_used(core->inbound) == 0)
 		return 0;
 	n = rte_ring_sc_dequeue_burst(core->inbound, (void **)frames, CORE_BURST, NULL);
 	for (uint32_t i = 0; i < n; i++) {

@@ -11,6 +11,7 @@
 #include "core.h"
 
 #define WORDS (sizeof(struct engine_stats) / sizeof(uint64_t))
+_Static_assert(RC_COUNT_MAX <= sizeof(((struct engine_stats *)0)->rc) / sizeof(uint64_t), "room for all");
 _Static_assert(sizeof(struct engine_stats) % sizeof(uint64_t) == 0, "only 64-bit counters");
 
 void
@@ -109,6 +110,47 @@ fill_drops(struct rte_tel_data *d, const struct core *core, const struct engine_
 	add(d, "completion_ring_full", stats->cq_overflow);
 }
 
+static void
+fill_transport(struct rte_tel_data *d, const struct core *core, const struct engine_stats *stats)
+{
+	static const char *const names[RC_COUNT_MAX] = {
+		[RC_COUNT_RETRANSMIT] = "retransmitted",
+		[RC_COUNT_TIMEOUT] = "timeouts",
+		[RC_COUNT_NAK_SEQ_SENT] = "nak_sequence_sent",
+		[RC_COUNT_NAK_SEQ_RECEIVED] = "nak_sequence_received",
+		[RC_COUNT_NAK_IMPLIED] = "nak_implied",
+		[RC_COUNT_RNR_SENT] = "rnr_sent",
+		[RC_COUNT_RNR_RECEIVED] = "rnr_received",
+		[RC_COUNT_NAK_INVALID_SENT] = "nak_invalid_sent",
+		[RC_COUNT_NAK_ACCESS_SENT] = "nak_access_sent",
+		[RC_COUNT_NAK_OPERATION_SENT] = "nak_operation_sent",
+		[RC_COUNT_NAK_FATAL_RECEIVED] = "nak_fatal_received",
+		[RC_COUNT_ACK_SENT] = "ack_sent",
+		[RC_COUNT_DUPLICATE] = "duplicates",
+		[RC_COUNT_OUT_OF_SEQUENCE] = "out_of_sequence",
+		[RC_COUNT_RETRY_EXCEEDED] = "retry_exceeded",
+		[RC_COUNT_RNR_EXCEEDED] = "rnr_exceeded",
+		[RC_COUNT_CNP_SENT] = "cnp_sent",
+		[RC_COUNT_CNP_RECEIVED] = "cnp_received",
+		[RC_COUNT_DROP_STATE] = "drop_state",
+		[RC_COUNT_DROP_ADDRESS] = "drop_address",
+		[RC_COUNT_DROP_OPCODE] = "drop_opcode",
+		[RC_COUNT_DROP_RESPONSE] = "drop_response",
+		[RC_COUNT_DROP_REPLAY] = "drop_replay",
+		[RC_COUNT_BAD_RESPONSE] = "bad_response",
+	};
+
+	for (uint32_t i = 0; i < RC_COUNT_MAX; i++)
+		if (names[i] != NULL)
+			add(d, names[i], stats->rc[i]);
+}
+
+static int
+on_transport(const char *command, const char *params, struct rte_tel_data *d)
+{
+	return for_each_core(d, fill_transport);
+}
+
 static int
 on_cores(const char *command, const char *params, struct rte_tel_data *d)
 {
@@ -162,5 +204,7 @@ stats_register(void)
 	rte_telemetry_register_cmd(
 		"/oneside/drops", on_drops,
 		"Frames and completions lost on each polling core, by reason. No parameters");
+	rte_telemetry_register_cmd("/oneside/transport", on_transport,
+				   "Counters of the RC transport on each polling core. No parameters");
 	rte_telemetry_register_cmd("/oneside/ports", on_ports, "Ports and their counters. No parameters");
 }

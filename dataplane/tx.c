@@ -99,7 +99,7 @@ tx_flush(struct core *core)
 	for (uint32_t i = 0; i < engine.num_ports; i++) {
 		struct port *port = &engine.port[i];
 
-		if (core->index == 0 && rte_ring_count(port->tx_ring) > 0 && core->tx[i].count < TX_HIGH) {
+		if (core->index == 0 && ring_used(port->tx_ring) > 0 && core->tx[i].count < TX_HIGH) {
 			struct rte_mbuf *frames[CORE_BURST];
 			uint32_t n =
 				rte_ring_sc_dequeue_burst(port->tx_ring, (void **)frames, CORE_BURST, NULL);
