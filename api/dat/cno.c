@@ -26,43 +26,36 @@ cno_poke(struct cno *cno)
 	one_channel_wake(cno->o.ia->client, cno->channel);
 }
 
-/* cno.lock held: the EVD that triggers now, or NULL.  Arms the rings of the others first. */
+/* cno.lock held: the EVD that triggers now, or NULL; of several the one that has waited longest.  Arms the rings. */
 static struct evd *
 scan(struct cno *cno, bool for_agent)
 {
+	struct evd *first = NULL;
+	uint64_t since = 0;
+
 	for (struct evd *evd = cno->evds; evd != NULL; evd = evd->cno_next) {
-		uint64_t *seen = for_agent ? &evd->agent_seen : &evd->cno_seen;
-		bool fresh = false;
+		uint64_t seen;
 
 		lock_take(&evd->lock);
 		if (!evd->disabled && !evd->waiter && evd->end == EVD_LIVE) {
 			if (evd->has_cq)
 				one_wait_arm(&evd->cq, cno->channel, 1);
 			evd_collect(evd);
-			fresh = evd->arrived != *seen && evd->stash.count > 0;
-			if (fresh)
-				*seen = evd->arrived;
+			seen = for_agent ? evd->agent_seen : evd->cno_seen;
+			if (evd->arrived != seen && evd->stash.count > 0 &&
+			    (first == NULL || evd->since < since)) {
+				first = evd;
+				since = evd->since;
+			}
 		}
 		lock_drop(&evd->lock);
-		if (fresh)
-			return evd;
 	}
-	return NULL;
-}
-
-/* cno.lock held: the EVD last reported goes to the end, so that each gets its turn. */
-static void
-move_to_end(struct cno *cno, struct evd *evd)
-{
-	struct evd **at = &cno->evds;
-
-	while (*at != evd)
-		at = &(*at)->cno_next;
-	*at = evd->cno_next;
-	evd->cno_next = NULL;
-	while (*at != NULL)
-		at = &(*at)->cno_next;
-	*at = evd;
+	if (first != NULL) {
+		lock_take(&first->lock);
+		*(for_agent ? &first->agent_seen : &first->cno_seen) = first->arrived;
+		lock_drop(&first->lock);
+	}
+	return first;
 }
 
 /* Takes the agent, which is called once; cno.lock held. */
@@ -289,7 +282,6 @@ wait_for_trigger(struct cno *cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handl
 		int error = -ETIMEDOUT;
 
 		if (evd != NULL) {
-			move_to_end(cno, evd);
 			*evd_handle = evd->o.handle;
 			return DAT_SUCCESS;
 		}
@@ -313,7 +305,6 @@ wait_for_trigger(struct cno *cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handl
 			continue;
 		evd = timeout != 0 ? scan(cno, false) : NULL;
 		if (evd != NULL) {
-			move_to_end(cno, evd);
 			*evd_handle = evd->o.handle;
 			return DAT_SUCCESS;
 		}

@@ -51,6 +51,8 @@ put(struct evd *evd, const struct one_cqe *cqe)
 	       sizeof(*cqe));
 	stash->count++;
 	stash->notify += notify;
+	if (notify && evd->cno != NULL && (evd->arrived == evd->cno_seen || evd->arrived == evd->agent_seen))
+		evd->since = atomic_fetch_add_explicit(&evd->o.ia->arrivals, 1, memory_order_relaxed);
 	evd->arrived += notify;
 }
 

@@ -124,6 +124,7 @@ struct evd {
 	struct cno *cno;
 	struct evd *cno_next;
 	uint64_t cno_seen, agent_seen; /* value of `arrived` up to which the CNO was triggered */
+	uint64_t since;                /* when the first one after that came, by ia.arrivals */
 	_Atomic(struct ep *) last_ep;  /* of the last completion: spares a lookup */
 	uint32_t refs;                 /* endpoints, service points, IAs; ia.lock */
 };
@@ -197,6 +198,7 @@ struct ia {
 	pthread_mutex_t listen_lock; /* held from LISTEN until the listener is known by its id */
 	_Atomic bool lost;           /* the data plane has gone */
 	_Atomic bool swept;          /* ... and all objects have been told */
+	_Atomic uint64_t arrivals;   /* orders events of different EVDs, as far as the library sees them come */
 	struct object *list[OBJECT_TYPES];
 	struct object *pool[OBJECT_TYPES];
 	uint32_t count[OBJECT_TYPES];
