@@ -28,7 +28,7 @@
 #define SO_PEERPIDFD 77
 #endif
 
-#define CONTAINER(pointer, type, field) ((type *)(void *)((char *)(pointer) - offsetof(type, field)))
+#define CONTAINER(pointer, type, field) ((type *)(void *)((char *)(pointer)-offsetof(type, field)))
 
 /* ---- requests ---- */
 
@@ -73,8 +73,12 @@ client_reply(struct client *client, int error)
 
 	client->busy = false;
 	discard_fds(client);
-	if (client->state > CLIENT_ATTACHED)
+	if (client->state > CLIENT_ATTACHED) {
+		if (client->reply_fd >= 0)
+			close(client->reply_fd);
+		client->reply_fd = -1;
 		return;
+	}
 	reply->type = client->msg.type;
 	reply->seq = client->msg.seq;
 	reply->error = error;
@@ -96,14 +100,29 @@ client_reply(struct client *client, int error)
 		cmsg->cmsg_type = SCM_RIGHTS;
 		cmsg->cmsg_len = CMSG_LEN(sizeof(fds));
 		memcpy(CMSG_DATA(cmsg), fds, sizeof(fds));
+	} else if (client->reply_fd >= 0 && error == 0) {
+		struct cmsghdr *cmsg;
+
+		memset(&ancillary, 0, sizeof(ancillary));
+		header.msg_control = &ancillary;
+		header.msg_controllen = CMSG_SPACE(sizeof(int));
+		cmsg = CMSG_FIRSTHDR(&header);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(cmsg), &client->reply_fd, sizeof(int));
 	}
 	/* There is one reply on its way at most, so there is room for it. */
 	if (sendmsg(client->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof(*reply))
-		client_kill(client, 0, errno == EPIPE || errno == ECONNRESET ? NULL : "it does not take its reply");
+		client_kill(client, 0,
+			    errno == EPIPE || errno == ECONNRESET ? NULL : "it does not take its reply");
 	if (client->arena_fd >= 0) {
 		close(client->arena_fd);
 		client->arena_fd = -1;
 	}
+	if (client->reply_fd >= 0)
+		close(client->reply_fd);
+	client->reply_fd = -1;
 }
 
 static int
@@ -173,6 +192,10 @@ dispatch(struct client *client)
 		return rsm_disconnect(client, msg->id.id);
 	case ONE_MSG_RSM_TOPOLOGY:
 		return rsm_topology(client, &msg->rsm_topology);
+	case ONE_MSG_RSM_SIGNAL:
+		return rsm_signal(client, &msg->rsm_signal);
+	case ONE_MSG_RSM_MAP:
+		return rsm_map(client, &msg->rsm_map);
 	case ONE_MSG_HELLO:
 	case ONE_MSG_MAX:
 		break;
@@ -215,9 +238,9 @@ client_ready(struct watch *watch, uint32_t events)
 	struct one_msg extra; /* when a request is under way, that one's stays as it is */
 	struct iovec iov = {client->busy ? &extra : &client->msg, sizeof(struct one_msg)};
 	struct msghdr header = {.msg_iov = &iov,
-	                        .msg_iovlen = 1,
-	                        .msg_control = &ancillary,
-	                        .msg_controllen = sizeof(ancillary.bytes)};
+				.msg_iovlen = 1,
+				.msg_control = &ancillary,
+				.msg_controllen = sizeof(ancillary.bytes)};
 	ssize_t n;
 	int error;
 
@@ -245,7 +268,7 @@ client_ready(struct watch *watch, uint32_t events)
 		client->requests++;
 		memset(&client->reply, 0, sizeof(client->reply));
 		error = client->state == CLIENT_CONNECTED ? hello_request(client, &client->msg.hello)
-		                                          : dispatch(client);
+							  : dispatch(client);
 		if (error != REQUEST_LATER)
 			client_reply(client, error);
 		return;
@@ -311,7 +334,7 @@ client_accept(int fd)
 		return;
 	}
 	client->fd = fd;
-	client->pidfd = client->arena_fd = client->wake_fd = -1;
+	client->pidfd = client->arena_fd = client->wake_fd = client->reply_fd = -1;
 	client->fd_watch.ready = client_ready;
 	client->pid_watch.ready = process_ready;
 	client->hello_deadline = control.now + CLIENT_HELLO_MS * NS_PER_MS;
@@ -326,8 +349,8 @@ client_accept(int fd)
 			quota_disconnect(&control.quota, client->account);
 		else
 			log_warning("pid %d of uid %u was turned away: too many connections, or it is not of "
-			            "this pid namespace\n",
-			            (int)client->pid, client->uid);
+				    "this pid namespace\n",
+				    (int)client->pid, client->uid);
 		if (client->pidfd >= 0)
 			close(client->pidfd);
 		close(fd);
@@ -343,8 +366,8 @@ int
 client_alloc(struct client *client, uint64_t size, uint64_t *offset)
 {
 	uint64_t limit, rounded = arena_rounded(size);
-	int error = quota_charge(&control.quota, client->account, &client->arena_charged, ONE_ARENA_SIZE, rounded,
-	                         &limit);
+	int error = quota_charge(&control.quota, client->account, &client->arena_charged, ONE_ARENA_SIZE,
+				 rounded, &limit);
 
 	if (error != 0)
 		return error;
@@ -363,8 +386,8 @@ client_free(struct client *client, uint64_t offset, uint64_t size)
 
 /* ---- the end ---- */
 
-#define FOR_EACH(client, kind, object)                                                                   \
-	for (uint32_t index_ = 0; index_ < (client)->table[kind].size; index_++)                         \
+#define FOR_EACH(client, kind, object)                                           \
+	for (uint32_t index_ = 0; index_ < (client)->table[kind].size; index_++) \
 		if (((object) = table_at(&(client)->table[kind], index_)) != NULL)
 
 /* Nothing of this client is found by anybody any more; peers are told. */
@@ -384,11 +407,11 @@ unhook(struct client *client)
 		}
 	}
 	FOR_EACH(client, OBJECT_LISTENER, listener)
-		listener_close(listener);
+	listener_close(listener);
 	FOR_EACH(client, OBJECT_CR, cr)
-		cr_destroy(cr);
+	cr_destroy(cr);
 	FOR_EACH(client, OBJECT_QP, qp)
-		conn_detach(qp);
+	conn_detach(qp);
 }
 
 void
@@ -398,14 +421,14 @@ client_kill(struct client *client, uint32_t fault, const char *reason)
 		return;
 	if (reason != NULL)
 		log_notice("attachment of pid %d (%s, uid %u) ends: %s\n", (int)client->pid, client->program,
-		           client->uid, reason);
+			   client->uid, reason);
 	else
 		log_info("attachment of pid %d (%s, uid %u) ends\n", (int)client->pid, client->program,
-		         client->uid);
+			 client->uid);
 	/* Pairs with the library's acquire load when it asks whether it is alive. */
 	if (fault != 0 && client->arena.base != NULL)
 		atomic_store_explicit(&((struct one_arena *)client->arena.base)->fault, fault,
-		                      memory_order_release);
+				      memory_order_release);
 	client->state = CLIENT_LEAVING;
 	discard_fds(client);
 	/* A copy of the socket in another process would keep it in the epoll set. */
@@ -428,13 +451,14 @@ remove_from_core(struct client *client)
 	struct qp *qp;
 	struct cq *cq;
 
-	FOR_EACH(client, OBJECT_QP, qp) {
+	FOR_EACH(client, OBJECT_QP, qp)
+	{
 		if (qp->added && !qp->removing)
 			command_send(qp_command(qp, ENGINE_QP_REMOVE, NULL, NULL));
 		qp->removing = true;
 	}
 	FOR_EACH(client, OBJECT_CQ, cq)
-		cq_remove(cq);
+	cq_remove(cq);
 	if (client->added) {
 		command = command_new(client, ENGINE_CLIENT_REMOVE, NULL, NULL);
 		command_send(command);
@@ -448,9 +472,9 @@ withdraw_keys(struct client *client)
 	struct mw *mw;
 
 	FOR_EACH(client, OBJECT_MW, mw)
-		mw_withdraw(mw);
+	mw_withdraw(mw);
 	FOR_EACH(client, OBJECT_MR, mr)
-		mr_withdraw(mr);
+	mr_withdraw(mr);
 }
 
 static void
@@ -464,18 +488,18 @@ release(struct client *client)
 	struct object *object;
 
 	FOR_EACH(client, OBJECT_QP, object)
-		qp_destroy((struct qp *)object);
+	qp_destroy((struct qp *)object);
 	FOR_EACH(client, OBJECT_CQ, object)
-		cq_destroy((struct cq *)object);
+	cq_destroy((struct cq *)object);
 	FOR_EACH(client, OBJECT_MR, object)
-		mr_destroy((struct mr *)object);
+	mr_destroy((struct mr *)object);
 	FOR_EACH(client, OBJECT_REGION, object)
-		region_destroy((struct region *)object);
+	region_destroy((struct region *)object);
 	FOR_EACH(client, OBJECT_PZ, object)
-		pz_number_free(((struct pz *)object)->number);
+	pz_number_free(((struct pz *)object)->number);
 	for (int kind = 0; kind < OBJECT_KINDS; kind++) {
 		FOR_EACH(client, kind, object)
-			free(object);
+		free(object);
 		table_fini(&client->table[kind]);
 	}
 	if (client->engine != NULL)
@@ -528,7 +552,8 @@ clients_poll(void)
 
 	for (client = TAILQ_FIRST(&control.clients); client != NULL; client = next) {
 		next = TAILQ_NEXT(client, link);
-		if (client->state == CLIENT_CONNECTED && !client->busy && control.now >= client->hello_deadline)
+		if (client->state == CLIENT_CONNECTED && !client->busy &&
+		    control.now >= client->hello_deadline)
 			client_kill(client, ONE_FAULT_PROTOCOL, "it did not say HELLO");
 		if (client_step(client)) {
 			TAILQ_REMOVE(&control.clients, client, link);
@@ -544,7 +569,8 @@ clients_deadline(void)
 	struct client *client;
 	uint64_t deadline = NEVER;
 
-	TAILQ_FOREACH(client, &control.clients, link) {
+	TAILQ_FOREACH(client, &control.clients, link)
+	{
 		if (client->state == CLIENT_CONNECTED && !client->busy && client->hello_deadline < deadline)
 			deadline = client->hello_deadline;
 	}

@@ -85,6 +85,7 @@ int
 rsm_connect(struct client *client, const struct one_rsm_connect *args)
 {
 	struct cq *cq = object_get(client, OBJECT_CQ, args->cq);
+	struct cq *signal_cq = args->signal_cq == 0 ? NULL : object_get(client, OBJECT_CQ, args->signal_cq);
 	struct pz *pz = object_get(client, OBJECT_PZ, args->pz);
 	struct wire_addr addr;
 	struct qp *qp;
@@ -92,6 +93,8 @@ rsm_connect(struct client *client, const struct one_rsm_connect *args)
 
 	if (cq == NULL)
 		return refuse(client, -EINVAL, ONE_SUBJECT_CQ_SEND, args->cq);
+	if (args->signal_cq != 0 && (signal_cq == NULL || signal_cq == cq))
+		return refuse(client, -EINVAL, ONE_SUBJECT_CQ_RECV, args->signal_cq);
 	if (pz == NULL)
 		return refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
 	if ((args->permission & ~(ACL_READ | ACL_WRITE)) != 0)
@@ -102,7 +105,7 @@ rsm_connect(struct client *client, const struct one_rsm_connect *args)
 		if (!find_node(client->port, args->node, &addr))
 			return refuse(client, RSM_REMOTE_NODE_UNREACHABLE, ONE_SUBJECT_ADDRESS, args->node);
 	}
-	error = qp_make_import(client, pz, cq, args->max_send_wr, import_added, &qp);
+	error = qp_make_import(client, pz, cq, signal_cq, args->max_send_wr, import_added, &qp);
 	return error == 0 ? REQUEST_LATER : error;
 }
 

@@ -41,15 +41,15 @@ struct conn;
 
 /* ---- limits of the control thread itself ---- */
 enum {
-	CLIENT_GROUPS_MAX = 64,   /* supplementary groups that are looked at */
-	CLIENT_CRS_MAX = 4096,    /* connection requests not yet answered, of one attachment */
-	CLIENT_HELLO_MS = 5000,   /* for the first message */
+	CLIENT_GROUPS_MAX = 64, /* supplementary groups that are looked at */
+	CLIENT_CRS_MAX = 4096,  /* connection requests not yet answered, of one attachment */
+	CLIENT_HELLO_MS = 5000, /* for the first message */
 	ASYNC_CQ_LOG2 = 8,
 	LOOPED_MADS_MAX = 65536,  /* between queue pairs of this data plane, waiting for the next loop */
 	UNRESOLVED_MADS_MAX = 512 /* waiting for a MAC */
 };
-#define STAGING_MAX (64ull << 20)      /* of one attachment */
-#define POPULATE_CHUNK (8ull << 20)    /* bytes of a mapping in one loop */
+#define STAGING_MAX (64ull << 20)   /* of one attachment */
+#define POPULATE_CHUNK (8ull << 20) /* bytes of a mapping in one loop */
 
 /* ---- objects of a client ---- */
 
@@ -66,7 +66,7 @@ enum object_kind {
 };
 
 struct object {
-	uint32_t id; /* the application's */
+	uint32_t id;    /* the application's */
 	uint32_t users; /* objects that refer to this one */
 	enum object_kind kind;
 	bool busy; /* being made or freed: unknown to the application */
@@ -98,6 +98,7 @@ struct region {
 	uint8_t *base;
 	uint64_t size, page;
 	bool guarded;
+	int fd; /* of an RSM client's file, to be passed on to importers; -1 */
 };
 
 struct mr {
@@ -110,6 +111,7 @@ struct mr {
 	uint64_t mapping_len;
 	uint32_t num_regions;
 	struct region **region;
+	uint64_t offset; /* in the file, when it is one piece */
 	LIST_HEAD(, mw) windows;
 };
 
@@ -127,7 +129,7 @@ struct qp {
 	struct object object;
 	enum qp_role role;
 	enum one_qp_state state;
-	bool added;    /* a core has it */
+	bool added; /* a core has it */
 	bool removing;
 	struct engine_qp *engine;
 	struct engine_qp_config config;
@@ -166,6 +168,8 @@ struct segment {
 	struct mr *mr;
 	struct acl acl;
 	struct cm_listener *cm;
+	struct cq *signal_cq; /* NULL: none */
+	bool mappable;
 	LIST_HEAD(, qp) exports;
 	LIST_ENTRY(segment) link; /* of all */
 };
@@ -192,7 +196,7 @@ enum conn_state {
 	CONN_PREPARING, /* passive: the core is told, then REP */
 	CONN_REPLIED,   /* passive: REP is out */
 	CONN_UP,
-	CONN_OVER       /* the queue pair has had its last event; CM's time-wait may still run */
+	CONN_OVER /* the queue pair has had its last event; CM's time-wait may still run */
 };
 
 struct conn {
@@ -202,22 +206,22 @@ struct conn {
 	struct cm_conn *cm; /* NULL: none yet, or gone */
 	struct qp *qp;      /* NULL: not accepted, or let go */
 	struct cr *cr;
-	uint32_t commands;  /* on their way with this conn as their object */
-	bool dead;          /* in the list of those to be freed */
-	bool listed;        /* in the list of those that wait */
+	uint32_t commands; /* on their way with this conn as their object */
+	bool dead;         /* in the list of those to be freed */
+	bool listed;       /* in the list of those that wait */
 	struct cm_remote remote;
 	struct cm_local local;
 	struct cm_path path;
 	uint8_t mac[6];
 	uint64_t service;
-	uint16_t ip_port;   /* the active side's */
-	uint64_t deadline;  /* of the attempt; NEVER */
-	uint64_t retry_at;  /* WAITING: not before; NEVER: when the QPN is free */
+	uint16_t ip_port;  /* the active side's */
+	uint64_t deadline; /* of the attempt; NEVER */
+	uint64_t retry_at; /* WAITING: not before; NEVER: when the QPN is free */
 	uint32_t attempts;
-	uint32_t qpn;       /* in time-wait until CM_GONE */
+	uint32_t qpn; /* in time-wait until CM_GONE */
 	uint16_t private_len;
 	uint8_t private_data[CM_PRIVATE_REP];
-	struct host *host;  /* keep-alive of an RSM connection */
+	struct host *host; /* keep-alive of an RSM connection */
 	uint64_t incarnation;
 	TAILQ_ENTRY(conn) link;
 	TAILQ_ENTRY(conn) wait_link;
@@ -261,6 +265,7 @@ struct client {
 
 	struct arena arena;
 	int arena_fd; /* until it is sent */
+	int reply_fd; /* goes with the next reply; -1 */
 	int wake_fd;
 	struct engine_client *engine;
 	bool added;
@@ -310,7 +315,7 @@ int control_watch(int fd, struct watch *watch, uint32_t events);
 typedef void command_done(struct engine_command *command, void *object);
 /* Never NULL.  `done` may be NULL.  The client is not freed before the acknowledgement. */
 struct engine_command *command_new(struct client *client, enum engine_command_type type, command_done *done,
-                                   void *object);
+				   void *object);
 void command_send(struct engine_command *command);
 /* After every core has passed a quiescent state.  The client is not freed before. */
 typedef void grace_done(struct client *client, void *object);
@@ -400,18 +405,19 @@ int qp_modify(struct client *client, const struct one_qp_modify *args);
 int qp_reset_request(struct client *client, uint32_t id);
 int qp_free(struct client *client, uint32_t id);
 /* An RSM queue pair; `done` when the core has it. */
-int qp_make_import(struct client *client, struct pz *pz, struct cq *cq, uint32_t max_send_wr, command_done *done,
-                   struct qp **out);
+int qp_make_import(struct client *client, struct pz *pz, struct cq *cq, struct cq *signal_cq, uint32_t max_send_wr,
+		   command_done *done, struct qp **out);
 int qp_make_export(struct segment *segment, uint32_t permission, struct qp **out);
 void qp_created_reply(struct client *client, const struct qp *qp);
-/* Lets go of its connection and of the core; freed when the core has let go.  `reply`: then tell the client. */
+/* Lets go of its connection and of the core; freed when the core has let go.  `reply`: then tell the client.
+ */
 void qp_remove(struct qp *qp, bool reply);
 void qp_destroy(struct qp *qp); /* never added, or no core has it any more */
 void qp_drop_window(struct qp *qp);
 struct qp *qp_by_qpn(uint32_t qpn);
 void qp_set_state(struct qp *qp, enum one_qp_state state); /* here and in the application's view */
 struct engine_command *qp_command(struct qp *qp, enum engine_command_type type, command_done *done,
-                                  void *object);
+				  void *object);
 struct one_qp_shm *qp_shm(const struct qp *qp);
 
 /* ---- conn.c ---- */
@@ -477,6 +483,14 @@ int rsm_disconnect(struct client *client, uint32_t id);
 bool import_reply(struct conn *conn);
 enum rsm_error import_error(enum one_conn_event event);
 enum rsm_error import_rejected(uint16_t reason, const uint8_t *data);
+
+/* ---- signal.c ---- */
+int rsm_signal(struct client *client, const struct one_rsm_signal *args);
+
+/* ---- share.c: segments mapped by importers of this host ---- */
+int rsm_map(struct client *client, const struct one_rsm_map *args);
+/* The importer behind this export, if it is of this host, sees from now on that the segment is gone. */
+void share_revoke(const struct qp *export);
 
 /* ---- alive.c: keep-alive between data planes ---- */
 int host_watch(struct conn *conn, uint64_t incarnation);

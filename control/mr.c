@@ -271,6 +271,8 @@ mr_create(struct client *client, const struct one_mr_create *args)
 	if (args->num_pieces == 0)
 		return finish(mr, NULL);
 	if (args->num_pieces == 1)
+		mr->offset = args->piece[0].offset;
+	if (args->num_pieces == 1)
 		return finish(mr, mr->region[0]->base + args->piece[0].offset + (args->va & page_mask()));
 	error = map_pieces(mr, args);
 	populate = error == 0 ? calloc(1, sizeof(*populate)) : NULL;

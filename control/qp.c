@@ -43,7 +43,7 @@ struct one_qp_shm *
 qp_shm(const struct qp *qp)
 {
 	return qp->config.shm == 0 ? NULL
-	                           : (struct one_qp_shm *)(qp->object.client->arena.base + qp->config.shm);
+				   : (struct one_qp_shm *)(qp->object.client->arena.base + qp->config.shm);
 }
 
 struct engine_command *
@@ -174,7 +174,7 @@ ring_log2(struct client *client, uint32_t wrs, uint32_t sges, uint32_t *log2)
 	slots = wrs * one_wqe_slots(sges);
 	if (slots > 1u << ONE_RING_LOG2_MAX)
 		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT,
-		              (1u << ONE_RING_LOG2_MAX) / one_wqe_slots(sges));
+			      (1u << ONE_RING_LOG2_MAX) / one_wqe_slots(sges));
 	for (*log2 = 0; 1u << *log2 < slots;)
 		++*log2;
 	return 0;
@@ -328,8 +328,8 @@ qp_create(struct client *client, const struct one_qp_create *args)
 }
 
 int
-qp_make_import(struct client *client, struct pz *pz, struct cq *cq, uint32_t max_send_wr, command_done *done,
-               struct qp **out)
+qp_make_import(struct client *client, struct pz *pz, struct cq *cq, struct cq *signal_cq, uint32_t max_send_wr,
+	       command_done *done, struct qp **out)
 {
 	uint32_t sq_log2 = 0;
 	struct qp *qp;
@@ -342,6 +342,8 @@ qp_make_import(struct client *client, struct pz *pz, struct cq *cq, uint32_t max
 		return refuse_full(client);
 	qp->pz = pz;
 	qp->send_cq = qp->conn_cq = cq;
+	qp->recv_cq = signal_cq;
+	qp->config.signals = true;
 	qp->rd_atomic_out = control.config->limits.max_rd_atomic;
 	qp->config.sq_log2 = sq_log2;
 	qp->config.max_send_wr = max_send_wr;
@@ -364,7 +366,7 @@ export_added(struct engine_command *command, void *object)
 	qp->added = command->status == 0;
 	if (!qp->added)
 		log_error("queue pair %06x of segment %#x was not taken: %d\n", qp->config.qpn,
-		          qp->segment == NULL ? 0 : qp->segment->id, command->status);
+			  qp->segment == NULL ? 0 : qp->segment->id, command->status);
 }
 
 /*
@@ -390,6 +392,8 @@ qp_make_export(struct segment *segment, uint32_t permission, struct qp **out)
 	}
 	qp->segment = segment;
 	qp->permission = permission;
+	qp->recv_cq = segment->signal_cq;
+	qp->config.signals = true;
 	qp->rd_atomic_in = control.config->limits.max_rd_atomic;
 	qp->config.pz = pz_number_new(qp);
 	if (qp->config.pz == 0) {
@@ -401,7 +405,7 @@ qp_make_export(struct segment *segment, uint32_t permission, struct qp **out)
 		.key = key,
 		.pz = qp->config.pz,
 		.access = ((permission & ACL_READ) != 0 ? ONE_ACCESS_REMOTE_READ : 0) |
-	                  ((permission & ACL_WRITE) != 0 ? ONE_ACCESS_REMOTE_WRITE : 0),
+			  ((permission & ACL_WRITE) != 0 ? ONE_ACCESS_REMOTE_WRITE : 0),
 		.va = mr->va,
 		.length = mr->length,
 		.base = mr->entry->base,
@@ -456,8 +460,8 @@ qp_modified(struct engine_command *command, void *object)
 	drop(&modify->to);
 	free(modify);
 	client_reply(client, command->status == 0
-	                             ? 0
-	                             : refuse(client, command->status, ONE_SUBJECT_QP, qp->object.id));
+				     ? 0
+				     : refuse(client, command->status, ONE_SUBJECT_QP, qp->object.id));
 }
 
 int
@@ -508,8 +512,8 @@ qp_was_reset(struct engine_command *command, void *object)
 	if (command->status == 0)
 		qp->state = ONE_QP_IDLE;
 	client_reply(client, command->status == 0
-	                             ? 0
-	                             : refuse(client, command->status, ONE_SUBJECT_QP, qp->object.id));
+				     ? 0
+				     : refuse(client, command->status, ONE_SUBJECT_QP, qp->object.id));
 }
 
 int

@@ -133,8 +133,12 @@ region_add(struct client *client, const struct one_region_add *args)
 	}
 	region->size = args->size;
 	region->page = page;
+	region->fd = -1;
 	error = map(client, region, fd);
-	close(fd);
+	if (client->kind == ONE_KIND_RSM && (args->flags & ONE_REGION_SEALED) != 0)
+		region->fd = fd;
+	else
+		close(fd);
 	if (error != 0) {
 		region_destroy(region);
 		free(populate);
@@ -156,6 +160,8 @@ region_destroy(struct region *region)
 		engine_guard_remove(region->base);
 	if (region->base != NULL)
 		munmap(region->base, region->size);
+	if (region->fd >= 0)
+		close(region->fd);
 	quota_release(client->account, &client->mapped, region->size);
 	object_free(region);
 }

@@ -17,8 +17,8 @@ segment_find(uint32_t id)
 	struct segment *segment;
 
 	LIST_FOREACH(segment, &control.segments, link)
-		if (segment->id == id)
-			return segment;
+	if (segment->id == id)
+		return segment;
 	return NULL;
 }
 
@@ -44,8 +44,8 @@ is_published(const struct mr *mr)
 	const struct segment *segment;
 
 	LIST_FOREACH(segment, &control.segments, link)
-		if (segment->mr == mr)
-			return true;
+	if (segment->mr == mr)
+		return true;
 	return false;
 }
 
@@ -53,11 +53,14 @@ int
 rsm_publish(struct client *client, const struct one_rsm_publish *args)
 {
 	struct mr *mr = object_get(client, OBJECT_MR, args->mr);
+	struct cq *signal_cq = args->signal_cq == 0 ? NULL : object_get(client, OBJECT_CQ, args->signal_cq);
 	struct segment *segment;
 	uint32_t id = args->segment;
 
 	if (mr == NULL)
 		return refuse(client, RSM_BAD_SEG_HNDL, ONE_SUBJECT_MR, args->mr);
+	if (args->signal_cq != 0 && signal_cq == NULL)
+		return refuse(client, -EINVAL, ONE_SUBJECT_CQ_RECV, args->signal_cq);
 	if (is_published(mr))
 		return refuse(client, RSM_SEG_ALREADY_PUBLISHED, ONE_SUBJECT_MR, args->mr);
 	if (id != 0 && acl_segment_id(id) != RSM_OK)
@@ -70,7 +73,7 @@ rsm_publish(struct client *client, const struct one_rsm_publish *args)
 		return refuse(client, RSM_SEGID_IN_USE, ONE_SUBJECT_SEGMENT, id);
 	if (client->segments >= control.config->limits.max_segments)
 		return refuse(client, RSM_INSUFFICIENT_RESOURCES, ONE_SUBJECT_QUOTA,
-		              control.config->limits.max_segments);
+			      control.config->limits.max_segments);
 	segment = calloc(1, sizeof(*segment));
 	if (segment == NULL)
 		return refuse(client, RSM_INSUFFICIENT_MEM, ONE_SUBJECT_MEMORY, 0);
@@ -84,6 +87,10 @@ rsm_publish(struct client *client, const struct one_rsm_publish *args)
 		control.next_segment++;
 	segment->client = client;
 	segment->mr = mr;
+	segment->signal_cq = signal_cq;
+	if (signal_cq != NULL)
+		signal_cq->object.users++;
+	segment->mappable = (args->flags & ONE_RSM_MAPPABLE) != 0;
 	segment->acl.uid = client->uid;
 	segment->acl.gid = client->gid;
 	set_list(&segment->acl, args);
@@ -118,8 +125,10 @@ segment_withdraw(struct segment *segment)
 	LIST_REMOVE(segment, link);
 	cm_unlisten(segment->client->port->cm, segment->cm);
 	segment->cm = NULL;
-	LIST_FOREACH(qp, &segment->exports, segment_link)
+	LIST_FOREACH(qp, &segment->exports, segment_link) {
 		qp_drop_window(qp);
+		share_revoke(qp);
+	}
 	while ((qp = LIST_FIRST(&segment->exports)) != NULL)
 		qp_remove(qp, false);
 }
@@ -128,6 +137,8 @@ void
 segment_destroy(struct segment *segment)
 {
 	segment->mr->object.users--;
+	if (segment->signal_cq != NULL)
+		segment->signal_cq->object.users--;
 	segment->client->segments--;
 	free(segment);
 }
@@ -200,9 +211,9 @@ rsm_request(struct segment *segment, struct conn *conn)
 	}
 	if (!is_node(&conn->path.dst, req.who.node)) {
 		log_warning("segment %#x: %s says it is node %u, which the configuration does not; "
-		            "write [peer %u] address = %s\n",
-		            segment->id, addr_text(&conn->path.dst), req.who.node, req.who.node,
-		            addr_text(&conn->path.dst));
+			    "write [peer %u] address = %s\n",
+			    segment->id, addr_text(&conn->path.dst), req.who.node, req.who.node,
+			    addr_text(&conn->path.dst));
 		refuse_import(conn, RSM_SEG_NOT_PUBLISHED_TO_NODE);
 		return;
 	}

@@ -128,6 +128,28 @@ cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry)
 	cq_write(core, cq, entry);
 }
 
+/* An application that lies about what it has taken only loses signals of its own. */
+void
+cq_count(struct core *core, struct engine_cq *cq, uint32_t signal)
+{
+	uint32_t count = ONE_SIGNAL_COUNT(signal), pending;
+
+	cq_unstage(core);
+	if (cq->client->faulty)
+		return;
+	/* Pairs with the taker's fence: if it has not seen the data that came before this signal, what it
+	 * took is seen here. */
+	atomic_thread_fence(memory_order_seq_cst);
+	pending = cq->tail - atomic_load_explicit(&cq->shm->head, memory_order_relaxed);
+	if (pending >= ONE_SIGNALS_MAX || (ONE_SIGNAL_ONCE(signal) && pending != 0))
+		return;
+	if (count > ONE_SIGNALS_MAX - pending)
+		count = ONE_SIGNALS_MAX - pending;
+	cq->tail += count;
+	cq->notify_tail = cq->tail;
+	cq_mark(core, cq);
+}
+
 static void
 channel_wake(struct core *core, struct engine_client *client, uint16_t channel)
 {

@@ -54,6 +54,7 @@ struct engine_qp_config {
 	struct engine_cq *send_cq, *recv_cq, *conn_cq; /* NULL: not reported */
 	struct engine_cq *async_cq;
 	bool recv_solicited;
+	bool signals; /* RSM: it has no receive ring; what comes is counted in recv_cq */
 	uint16_t port;
 };
 
@@ -83,7 +84,8 @@ enum engine_command_type {
 	ENGINE_QP_REMOVE,
 	ENGINE_QP_BIND_DONE,  /* answers ENGINE_EVENT_BIND: ok */
 	ENGINE_QP_PATH,       /* new path (the peer's MAC changed) */
-	ENGINE_CQ_POST        /* put `event` on cq */
+	ENGINE_CQ_POST,       /* put `event` on cq */
+	ENGINE_QP_SIGNAL      /* without a send ring: signal the peer, event.imm = one_signal() */
 };
 
 struct engine_command {

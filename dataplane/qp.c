@@ -39,6 +39,46 @@ ring_take(const struct one_wqe *ring, uint32_t head, uint32_t log2, struct one_w
 	return slots;
 }
 
+/* ---- signals of queue pairs that have no rings ---- */
+
+static inline bool
+signal_due(const struct engine_qp *qp)
+{
+	return (qp->signals_owed != 0 || qp->signal_once) && qp->sq_taken == qp->sq_done;
+}
+
+/* One message at a time, that stands for all that are owed. */
+static int
+signal_pull(struct core *core, struct engine_qp *qp)
+{
+	bool once = qp->signals_owed == 0;
+
+	if (!signal_due(qp))
+		return 0;
+	memset(&qp->work, 0, sizeof(qp->work));
+	qp->work.op = ONE_OP_SEND_IMM;
+	qp->work.flags = ONE_WQE_SUPPRESS;
+	qp->work.imm = rte_cpu_to_be_32(one_signal(once ? 1 : qp->signals_owed, once));
+	qp->signals_owed = 0;
+	qp->signal_once = false; /* others go before it: it would be dropped there */
+	qp->sq_taken++;
+	core->stats.work++;
+	return 1;
+}
+
+int
+qp_signal(struct core *core, struct engine_qp *qp, uint32_t signal)
+{
+	if (qp->sq != NULL || qp->phase == QP_BROKEN)
+		return -ENOTCONN;
+	if (ONE_SIGNAL_ONCE(signal))
+		qp->signal_once = true;
+	else if (qp->signals_owed < ONE_SIGNALS_MAX)
+		qp->signals_owed += ONE_SIGNAL_COUNT(signal);
+	qp_make_hot(core, qp);
+	return 0;
+}
+
 int
 qp_pull(struct core *core, struct engine_qp *qp)
 {
@@ -46,8 +86,8 @@ qp_pull(struct core *core, struct engine_qp *qp)
 	struct one_wqe_ext ext[ONE_WQE_SLOTS_MAX - 1];
 	uint32_t slots;
 
-	if (qp->sq == NULL)
-		return 0;
+	if (unlikely(qp->sq == NULL))
+		return signal_pull(core, qp);
 	slots = ring_take(qp->sq, qp->sq_head, qp->sq_log2, &wqe, ext);
 	if (slots == 0)
 		return 0;
@@ -79,6 +119,10 @@ qp_take_recv(struct core *core, struct engine_qp *qp, struct recv_work *out)
 	struct one_wqe_ext ext[ONE_WQE_SLOTS_MAX - 1];
 	uint32_t slots;
 
+	if (unlikely(qp->signals)) {
+		memset(out, 0, sizeof(*out)); /* of no length: so no message waits, and none can flood */
+		return !qp->client->faulty;
+	}
 	if (qp->rq == NULL || qp->client->faulty)
 		return false;
 	slots = ring_take(qp->rq, qp->rq_head, qp->rq_log2, &wqe, ext);
@@ -136,11 +180,18 @@ complete_send(struct core *core, struct engine_qp *qp, const struct completion *
 	/* An error is always told, and always notifies. */
 	if (qp->send_cq != NULL && (error || !(c->wqe_flags & ONE_WQE_SUPPRESS)))
 		report(core, qp, qp->send_cq, c, c->op, error || !(c->wqe_flags & ONE_WQE_UNSIGNALED));
+	if (unlikely(qp->sq == NULL) && signal_due(qp))
+		qp_make_hot(core, qp);
 }
 
 static inline void
 complete_recv(struct core *core, struct engine_qp *qp, const struct completion *c)
 {
+	if (unlikely(qp->signals)) {
+		if (c->status == ONE_STATUS_SUCCESS && (c->cqe_flags & ONE_CQE_IMM) != 0 && qp->recv_cq != NULL)
+			cq_count(core, qp->recv_cq, rte_be_to_cpu_32(c->imm));
+		return;
+	}
 	cq_stage_qp(core, qp);
 	qp->rq_done++;
 	if (qp->recv_cq != NULL)

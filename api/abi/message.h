@@ -59,6 +59,8 @@ enum one_msg_type {
 	ONE_MSG_RSM_CONNECT,
 	ONE_MSG_RSM_DISCONNECT, /* id = the queue pair's; it is freed when the reply comes */
 	ONE_MSG_RSM_TOPOLOGY,
+	ONE_MSG_RSM_SIGNAL,
+	ONE_MSG_RSM_MAP,
 	ONE_MSG_MAX
 };
 
@@ -243,7 +245,11 @@ struct one_rsm_publish { /* PUBLISH: mr, segment, list; REPUBLISH: segment, list
 	uint32_t default_permission; /* with an empty list: 0777 & ~umask of the creator */
 	uint32_t num_access;
 	struct one_rsm_access access[ONE_RSM_ACL_MAX];
+	uint32_t signal_cq; /* where importers' signals are counted (ring.h); 0: nowhere */
+	uint32_t flags;     /* ONE_RSM_MAPPABLE */
 };
+/* The segment's file holds nothing else, and it is taken away from the segment at unpublish. */
+#define ONE_RSM_MAPPABLE 1u
 struct one_rsm_published { uint32_t segment; };
 
 /*
@@ -260,12 +266,23 @@ struct one_rsm_connect {
 	uint32_t max_send_wr;
 	uint32_t flags;      /* ONE_RSM_LOOPBACK: only the own node */
 	uint32_t pz;         /* of the local keys used with this import */
-	uint32_t reserved;
+	uint32_t signal_cq;  /* where the exporter's signals are counted; 0: nowhere */
 };
 #define ONE_RSM_LOOPBACK 1u
 
 /* one_qp_shm.rsm_flags: the exporter's byte order is not the importer's. */
 #define ONE_RSM_SWAP 1u
+/* ... the exporter is of the same data plane and has withdrawn the segment: whatever is mapped is a stale copy. */
+#define ONE_RSM_GONE 2u
+
+/* RSM_SIGNAL: to all importers of an own segment.  The exporter is signalled by ONE_OP_SEND_IMM on the import. */
+struct one_rsm_signal { uint32_t segment; uint32_t flags; }; /* ONE_RSM_ONCE */
+#define ONE_RSM_ONCE 1u
+
+/* RSM_MAP: a descriptor of the segment's file comes with the reply, opened with no more than the rights asked for.
+ * RSMERR_MAP_FAILED: not on this host, or not mappable. */
+struct one_rsm_map { uint32_t qp; uint32_t permission; };
+struct one_rsm_mapped { uint64_t offset; uint64_t length; }; /* where the segment is in the file */
 
 /*
  * RSM_TOPOLOGY: the local ports and, for each, the nodes reached through it.
@@ -317,6 +334,8 @@ struct one_msg {
 		struct one_rsm_publish rsm_publish;
 		struct one_rsm_connect rsm_connect;
 		struct one_rsm_topology rsm_topology;
+		struct one_rsm_signal rsm_signal;
+		struct one_rsm_map rsm_map;
 		uint8_t bytes[1016];
 	};
 };
@@ -340,6 +359,7 @@ struct one_reply {
 		struct one_staged staged;
 		struct one_rsm_published rsm;
 		struct one_rsm_port rsm_port;
+		struct one_rsm_mapped rsm_mapped;
 		uint8_t bytes[232];
 	};
 };

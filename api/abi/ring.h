@@ -228,6 +228,24 @@ one_arm(uint16_t seq, uint16_t channel, uint32_t index)
 #define ONE_ARM_CHANNEL(a) ((uint16_t)((a) >> 32))
 #define ONE_ARM_INDEX(a) ((uint32_t)(a))
 
+/*
+ * Signals (RSM).  A ring may serve as a counter: nothing is stored in its slots,
+ * `tail` counts the signals that have come and `head` those that were taken.  The
+ * waiting is the same.  A signal is a SEND with immediate and no payload, whose
+ * immediate is one_signal(), big-endian on the wire.  One that does not accumulate
+ * is dropped when others wait to be taken; so whoever has taken one executes a full
+ * fence before it looks at the data that the signal is about.
+ */
+#define ONE_SIGNALS_MAX (1u << 30) /* not yet taken; what comes beyond is dropped */
+
+static inline uint32_t
+one_signal(uint32_t count, bool once)
+{
+	return count << 1 | once;
+}
+#define ONE_SIGNAL_COUNT(s) ((s) >> 1)
+#define ONE_SIGNAL_ONCE(s) (((s) & 1u) != 0)
+
 /* Connection state of a queue pair as the application may see it. */
 enum one_qp_state {
 	ONE_QP_IDLE = 0,    /* receives may be posted */
@@ -259,7 +277,7 @@ struct one_qp_shm {
 	uint64_t rsm_addr; /* RSM import: base address of the segment at the exporter, */
 	uint64_t rsm_size; /* its size */
 	uint32_t rsm_key;  /* and its key */
-	uint32_t rsm_flags;
+	_Atomic uint32_t rsm_flags;
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 	uint8_t pad1[8];
 };

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Segments mapped by importers of the same host: who may have the file, and the
+ * word that the segment is gone.
+ *
+ * The exporter's library moves its pages away from the file before its unpublish
+ * returns, so what an importer keeps is a copy of the past, whatever it does.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "control/internal.h"
+
+/* The queue pair at the other end, when it is one of this data plane. */
+static struct qp *
+peer_of(const struct qp *qp, enum qp_role role)
+{
+	struct qp *peer;
+
+	if (qp->conn == NULL || path_own(&qp->conn->path.dst) == NULL)
+		return NULL;
+	peer = qp_by_qpn(qp->conn->remote.qpn);
+	if (peer == NULL || peer->role != role || peer->conn == NULL || peer->removing ||
+	    peer->conn->remote.qpn != qp->config.qpn)
+		return NULL;
+	return peer;
+}
+
+void
+share_revoke(const struct qp *export)
+{
+	struct qp *import = peer_of(export, QP_IMPORT);
+
+	if (import != NULL && import->object.client->state <= CLIENT_ATTACHED)
+		/* Pairs with the importer's load before and after an access. */
+		atomic_fetch_or_explicit(&qp_shm(import)->rsm_flags, ONE_RSM_GONE, memory_order_seq_cst);
+}
+
+/*
+ * A descriptor that cannot write, and whose holder cannot open it again for
+ * writing: the library takes the right to write from the file itself when it makes
+ * it, so that only descriptors opened before have it.
+ */
+static int
+open_for_reading(int fd)
+{
+	char path[32];
+	int result;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	result = open(path, O_RDONLY | O_CLOEXEC);
+	return result < 0 ? -errno : result;
+}
+
+int
+rsm_map(struct client *client, const struct one_rsm_map *args)
+{
+	struct qp *import = object_get(client, OBJECT_QP, args->qp), *export;
+	const struct segment *segment;
+	const struct mr *mr;
+	int fd;
+
+	if (import == NULL || import->role != QP_IMPORT)
+		return refuse(client, RSM_BAD_SEG_HNDL, ONE_SUBJECT_QP, args->qp);
+	if (import->state != ONE_QP_CONNECTED)
+		return refuse(client, RSM_CONN_ABORTED, ONE_SUBJECT_QP, import->state);
+	if (path_own(&import->conn->path.dst) == NULL)
+		return refuse(client, RSM_MAP_FAILED, ONE_SUBJECT_ADDRESS, 0);
+	export = peer_of(import, QP_EXPORT);
+	if (export == NULL || export->segment == NULL)
+		return refuse(client, RSM_CONN_ABORTED, ONE_SUBJECT_QP, args->qp);
+	segment = export->segment;
+	mr = segment->mr;
+	/* What the exporter granted.  There are no pages that can be written and not read. */
+	if ((args->permission & ~export->permission) != 0 || args->permission == 0)
+		return refuse(client, RSM_BAD_PERMS, ONE_SUBJECT_ACCESS, export->permission);
+	if ((export->permission & ACL_READ) == 0 || !segment->mappable || mr->num_regions != 1 ||
+	    mr->region[0]->fd < 0)
+		return refuse(client, RSM_MAP_FAILED, ONE_SUBJECT_SEGMENT, segment->id);
+	if ((args->permission & ACL_WRITE) != 0)
+		fd = fcntl(mr->region[0]->fd, F_DUPFD_CLOEXEC, 0);
+	else
+		fd = open_for_reading(mr->region[0]->fd);
+	if (fd < 0)
+		return refuse(client, RSM_INSUFFICIENT_RESOURCES, ONE_SUBJECT_MEMORY, 0);
+	client->reply_fd = fd;
+	client->reply.rsm_mapped = (struct one_rsm_mapped){.offset = mr->offset, .length = mr->length};
+	return 0;
+}

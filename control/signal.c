@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Signals from an exporter to its importers.  (Those of importers are work
+ * requests: they never come here.)
+ */
+#include "control/internal.h"
+
+/* The core has taken the last of them, and so all: that bounds how many an application has under way. */
+static void
+signalled(struct engine_command *command, void *object)
+{
+	client_reply(object, 0);
+}
+
+int
+rsm_signal(struct client *client, const struct one_rsm_signal *args)
+{
+	struct segment *segment = segment_find(args->segment);
+	struct qp *qp, *next;
+
+	if (segment == NULL || segment->client != client)
+		return refuse(client, RSM_SEG_NOT_PUBLISHED, ONE_SUBJECT_SEGMENT, args->segment);
+	if ((args->flags & ~ONE_RSM_ONCE) != 0)
+		return refuse(client, RSM_BAD_ARGS_ERRORS, ONE_SUBJECT_NONE, args->flags);
+	qp = LIST_FIRST(&segment->exports);
+	if (qp == NULL)
+		return 0;
+	for (; qp != NULL; qp = next) {
+		struct engine_command *command;
+
+		next = LIST_NEXT(qp, segment_link);
+		command = qp_command(qp, ENGINE_QP_SIGNAL, next == NULL ? signalled : NULL, client);
+		command->event.imm = one_signal(1, (args->flags & ONE_RSM_ONCE) != 0);
+		command_send(command);
+	}
+	return REQUEST_LATER;
+}
