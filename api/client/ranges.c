@@ -328,7 +328,7 @@ range_restore_part(const struct range *range, uint64_t from, uint64_t below, uin
 	struct map_entry e;
 	int error = 0;
 
-	while (error == 0 && range_mapping(range, from, below, &e)) {
+	while (error == 0 && from < below && range_mapping(range, from, below, &e)) {
 		struct transplant t = {.start = e.start,
 				       .length = e.end - e.start,
 				       .prot = e.prot,

@@ -11,7 +11,7 @@
 #include "common.h"
 
 #define THREADS 3
-#define RUN_NS 3000000000ull
+#define RUN_NS 1500000000ull
 
 struct hammer {
 	volatile uint64_t *slot; /* of this thread: one in every `stride` words */
