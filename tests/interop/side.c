@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEPTH 128
-
 void
 side_die(const char *format, ...)
 {
@@ -32,6 +30,25 @@ side_must(DAT_RETURN ret, const char *what)
 	side_die("%s: %s %s", what, major, minor);
 }
 
+static void
+make_endpoint(struct side *s, int reads_in, int reads_out)
+{
+	DAT_EP_ATTR attr = {.service_type = DAT_SERVICE_TYPE_RC,
+	                    .max_recv_dtos = SIDE_DEPTH,
+	                    .max_request_dtos = SIDE_DEPTH,
+	                    .max_recv_iov = 1,
+	                    .max_request_iov = 1,
+	                    .max_rdma_read_in = reads_in,
+	                    .max_rdma_read_out = reads_out,
+	                    .max_rdma_read_iov = 1,
+	                    .max_rdma_write_iov = 1};
+
+	MUST(dat_evd_create(s->ia, 16, DAT_HANDLE_NULL, DAT_EVD_CONNECTION_FLAG, &s->conn));
+	MUST(dat_evd_create(s->ia, SIDE_DEPTH * 2, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &s->recv));
+	MUST(dat_evd_create(s->ia, SIDE_DEPTH * 2, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &s->request));
+	MUST(dat_ep_create(s->ia, s->pz, s->recv, s->request, s->conn, &attr, &s->ep));
+}
+
 void
 side_open(struct side *s, int reads_in, int reads_out)
 {
@@ -41,27 +58,14 @@ side_open(struct side *s, int reads_in, int reads_out)
 	MUST(dat_ia_open(name, 8, &s->async, &s->ia));
 	MUST(dat_pz_create(s->ia, &s->pz));
 	MUST(dat_evd_create(s->ia, 16, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &s->cr));
-	MUST(dat_evd_create(s->ia, 16, DAT_HANDLE_NULL, DAT_EVD_CONNECTION_FLAG, &s->conn));
-	MUST(dat_evd_create(s->ia, DEPTH * 2, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &s->recv));
-	MUST(dat_evd_create(s->ia, DEPTH * 2, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG,
-	                    &s->request));
-	side_endpoint(s, reads_in, reads_out);
+	make_endpoint(s, reads_in, reads_out);
 }
 
 void
-side_endpoint(struct side *s, int reads_in, int reads_out)
+side_open_beside(struct side *s, const struct side *first, int reads_in, int reads_out)
 {
-	DAT_EP_ATTR attr = {.service_type = DAT_SERVICE_TYPE_RC,
-	                    .max_recv_dtos = DEPTH,
-	                    .max_request_dtos = DEPTH,
-	                    .max_recv_iov = 1,
-	                    .max_request_iov = 1,
-	                    .max_rdma_read_in = reads_in,
-	                    .max_rdma_read_out = reads_out,
-	                    .max_rdma_read_iov = 1,
-	                    .max_rdma_write_iov = 1};
-
-	MUST(dat_ep_create(s->ia, s->pz, s->recv, s->request, s->conn, &attr, &s->ep));
+	*s = *first;
+	make_endpoint(s, reads_in, reads_out);
 }
 
 void

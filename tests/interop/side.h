@@ -16,6 +16,8 @@
 /* Generous: the peer may be a guest under emulation on a busy machine. */
 #define SIDE_WAIT_US (60 * 1000 * 1000)
 
+#define SIDE_DEPTH 128 /* operations of an endpoint under way, each way */
+
 struct side {
 	DAT_IA_HANDLE ia;
 	DAT_PZ_HANDLE pz;
@@ -45,8 +47,8 @@ void side_must(DAT_RETURN ret, const char *what);
 #define MUST(call) side_must((call), #call)
 
 void side_open(struct side *s, int reads_in, int reads_out);
-/* Another endpoint, when the last one is used up. */
-void side_endpoint(struct side *s, int reads_in, int reads_out);
+/* Another endpoint of the same adapter and zone, with dispatchers of its own. */
+void side_open_beside(struct side *s, const struct side *first, int reads_in, int reads_out);
 void side_close(struct side *s);
 
 void side_listen(struct side *s, unsigned port);
