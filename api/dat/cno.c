@@ -26,7 +26,8 @@ cno_poke(struct cno *cno)
 	one_channel_wake(cno->o.ia->client, cno->channel);
 }
 
-/* cno.lock held: the EVD that triggers now, or NULL; of several the one that has waited longest.  Arms the rings. */
+/* cno.lock held: the EVD that triggers now, or NULL; of several the one that has waited longest.  Arms the
+ * rings. */
 static struct evd *
 scan(struct cno *cno, bool for_agent)
 {
@@ -272,8 +273,8 @@ static DAT_RETURN
 wait_for_trigger(struct cno *cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handle)
 {
 	struct ia *ia = cno->o.ia;
-	uint64_t deadline = timeout == DAT_TIMEOUT_INFINITE ? UINT64_MAX :
-	                                                      one_now_ns() + (uint64_t)timeout * 1000;
+	uint64_t deadline =
+		timeout == DAT_TIMEOUT_INFINITE ? UINT64_MAX : one_now_ns() + (uint64_t)timeout * 1000;
 	uint64_t releases = cno->releases;
 
 	for (;;) {
@@ -308,9 +309,9 @@ wait_for_trigger(struct cno *cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handl
 			*evd_handle = evd->o.handle;
 			return DAT_SUCCESS;
 		}
-		return error == -ETIMEDOUT ? DAT_QUEUE_EMPTY :
-		       error == -EINTR     ? DAT_ERROR(DAT_INTERRUPTED_CALL, DAT_NO_SUBTYPE) :
-		                             DAT_ERROR(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+		return error == -ETIMEDOUT ? DAT_QUEUE_EMPTY
+		       : error == -EINTR   ? DAT_ERROR(DAT_INTERRUPTED_CALL, DAT_NO_SUBTYPE)
+					   : DAT_ERROR(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 	}
 }
 

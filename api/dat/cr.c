@@ -96,7 +96,7 @@ supply_ep(struct cr *cr, struct sp *sp, bool provider_flag)
 		cr->reserved = true;
 	} else if (provider_flag) {
 		cr->ep = ep_make(ia, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL, NULL,
-		                 EP_TENTATIVE, &ret);
+				 EP_TENTATIVE, &ret);
 		return cr->ep != NULL;
 	}
 	return true;
@@ -185,11 +185,11 @@ dapl_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK cr_param_mask, DAT_CR_P
 	if (cr_param == NULL)
 		return BAD_ARG(3);
 	*cr_param = (DAT_CR_PARAM){
-	        .remote_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&cr->remote,
-	        .remote_port_qual = cr->remote_port,
-	        .private_data_size = cr->private_len,
-	        .private_data = cr->private_data,
-	        .local_ep_handle = cr->ep != NULL ? cr->ep->o.handle : DAT_HANDLE_NULL,
+		.remote_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&cr->remote,
+		.remote_port_qual = cr->remote_port,
+		.private_data_size = cr->private_len,
+		.private_data = cr->private_data,
+		.local_ep_handle = cr->ep != NULL ? cr->ep->o.handle : DAT_HANDLE_NULL,
 	};
 	return DAT_SUCCESS;
 }
@@ -211,7 +211,7 @@ retire(struct cr *cr, DAT_CR_HANDLE handle)
 
 DAT_RETURN
 dapl_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle, DAT_COUNT private_data_size,
-               const DAT_PVOID private_data)
+	       const DAT_PVOID private_data)
 {
 	struct cr *cr = handle_object(cr_handle, DAT_HANDLE_TYPE_CR);
 	struct one_msg msg = {.type = ONE_MSG_CR_ACCEPT};

@@ -29,21 +29,21 @@ default_attr(const struct ia *ia, DAT_EP_ATTR *attr)
 	const struct one_limits *limits = &one_client_info(ia->client)->limits;
 
 	*attr = (DAT_EP_ATTR){
-	        .service_type = DAT_SERVICE_TYPE_RC,
-	        .max_message_size = limits->max_message,
-	        .max_rdma_size = limits->max_message,
-	        .qos = DAT_QOS_BEST_EFFORT,
-	        .recv_completion_flags = DAT_COMPLETION_EVD_THRESHOLD_FLAG,
-	        .request_completion_flags = DAT_COMPLETION_EVD_THRESHOLD_FLAG,
-	        .max_recv_dtos = least(limits->max_qp_wr, DEFAULT_DTOS),
-	        .max_request_dtos = least(limits->max_qp_wr, DEFAULT_DTOS),
-	        .max_recv_iov = least(max_iov(ia), DEFAULT_IOV),
-	        .max_request_iov = least(max_iov(ia), DEFAULT_IOV),
-	        .max_rdma_read_in = least(limits->max_rd_atomic, DEFAULT_READS),
-	        .max_rdma_read_out = least(limits->max_rd_atomic, DEFAULT_READS),
-	        .srq_soft_hw = DAT_HW_DEFAULT,
-	        .max_rdma_read_iov = least(max_iov(ia), DEFAULT_IOV),
-	        .max_rdma_write_iov = least(max_iov(ia), DEFAULT_IOV),
+		.service_type = DAT_SERVICE_TYPE_RC,
+		.max_message_size = limits->max_message,
+		.max_rdma_size = limits->max_message,
+		.qos = DAT_QOS_BEST_EFFORT,
+		.recv_completion_flags = DAT_COMPLETION_EVD_THRESHOLD_FLAG,
+		.request_completion_flags = DAT_COMPLETION_EVD_THRESHOLD_FLAG,
+		.max_recv_dtos = least(limits->max_qp_wr, DEFAULT_DTOS),
+		.max_request_dtos = least(limits->max_qp_wr, DEFAULT_DTOS),
+		.max_recv_iov = least(max_iov(ia), DEFAULT_IOV),
+		.max_request_iov = least(max_iov(ia), DEFAULT_IOV),
+		.max_rdma_read_in = least(limits->max_rd_atomic, DEFAULT_READS),
+		.max_rdma_read_out = least(limits->max_rd_atomic, DEFAULT_READS),
+		.srq_soft_hw = DAT_HW_DEFAULT,
+		.max_rdma_read_iov = least(max_iov(ia), DEFAULT_IOV),
+		.max_rdma_write_iov = least(max_iov(ia), DEFAULT_IOV),
 	};
 }
 
@@ -57,8 +57,8 @@ DAT_RETURN
 ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr)
 {
 	const struct one_limits *limits = &one_client_info(ia->client)->limits;
-	const uint32_t all_qos = DAT_QOS_HIGH_THROUGHPUT | DAT_QOS_LOW_LATENCY | DAT_QOS_ECONOMY |
-	                         DAT_QOS_PREMIUM;
+	const uint32_t all_qos =
+		DAT_QOS_HIGH_THROUGHPUT | DAT_QOS_LOW_LATENCY | DAT_QOS_ECONOMY | DAT_QOS_PREMIUM;
 	uint32_t iov = max_iov(ia);
 
 	if (attr->service_type != DAT_SERVICE_TYPE_RC || ((uint32_t)attr->qos & ~all_qos) != 0 ||
@@ -74,8 +74,8 @@ ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr)
 	    !within(attr->max_rdma_read_out, limits->max_rd_atomic) ||
 	    attr->ep_transport_specific_count != 0 || attr->ep_provider_specific_count != 0)
 		return BAD_ARG(6);
-	return attr->qos != DAT_QOS_BEST_EFFORT ? DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE) :
-	                                          DAT_SUCCESS;
+	return attr->qos != DAT_QOS_BEST_EFFORT ? DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE)
+						: DAT_SUCCESS;
 }
 
 /* Given attributes must agree with the EVDs; the defaults need not. */
@@ -96,16 +96,16 @@ ep_apply_attr(struct ep *ep)
 
 	ep->max_recv_iov = (uint32_t)attr->max_recv_iov;
 	ep->max_send_iov = (uint32_t)attr->max_request_iov;
-	ep->max_read_iov = (uint32_t)(attr->max_rdma_read_iov > 0 ? attr->max_rdma_read_iov :
-	                                                            attr->max_request_iov);
-	ep->max_write_iov = (uint32_t)(attr->max_rdma_write_iov > 0 ? attr->max_rdma_write_iov :
-	                                                              attr->max_request_iov);
+	ep->max_read_iov =
+		(uint32_t)(attr->max_rdma_read_iov > 0 ? attr->max_rdma_read_iov : attr->max_request_iov);
+	ep->max_write_iov =
+		(uint32_t)(attr->max_rdma_write_iov > 0 ? attr->max_rdma_write_iov : attr->max_request_iov);
 	ep->max_message = attr->max_message_size > 0 ? attr->max_message_size : limit;
 	ep->max_rdma = attr->max_rdma_size > 0 ? attr->max_rdma_size : limit;
 	ep->may_unsignal_send =
-	        ((uint32_t)attr->request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
+		((uint32_t)attr->request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
 	ep->may_unsignal_recv =
-	        ((uint32_t)attr->recv_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
+		((uint32_t)attr->recv_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
 }
 
 static uint32_t
@@ -125,19 +125,19 @@ ep_fill_create(const struct ep *ep, struct one_qp_create *args)
 	if (sge < ep->max_write_iov)
 		sge = ep->max_write_iov;
 	*args = (struct one_qp_create){
-	        .pz = ep->pz != NULL ? ep->pz->id : 0,
-	        .send_cq = cq_id(ep->send_evd),
-	        .recv_cq = cq_id(ep->recv_evd),
-	        .conn_cq = cq_id(ep->conn_evd),
-	        .max_send_wr = (uint32_t)attr->max_request_dtos,
-	        .max_recv_wr = (uint32_t)attr->max_recv_dtos,
-	        .max_send_sge = sge > 0 ? sge : 1,
-	        .max_recv_sge = attr->max_recv_iov > 0 ? (uint32_t)attr->max_recv_iov : 1,
-	        .rd_atomic_in = (uint32_t)attr->max_rdma_read_in,
-	        .rd_atomic_out = (uint32_t)attr->max_rdma_read_out,
-	        .flags = ((uint32_t)attr->recv_completion_flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0 ?
-	                         ONE_QP_RECV_SOLICITED :
-	                         0,
+		.pz = ep->pz != NULL ? ep->pz->id : 0,
+		.send_cq = cq_id(ep->send_evd),
+		.recv_cq = cq_id(ep->recv_evd),
+		.conn_cq = cq_id(ep->conn_evd),
+		.max_send_wr = (uint32_t)attr->max_request_dtos,
+		.max_recv_wr = (uint32_t)attr->max_recv_dtos,
+		.max_send_sge = sge > 0 ? sge : 1,
+		.max_recv_sge = attr->max_recv_iov > 0 ? (uint32_t)attr->max_recv_iov : 1,
+		.rd_atomic_in = (uint32_t)attr->max_rdma_read_in,
+		.rd_atomic_out = (uint32_t)attr->max_rdma_read_out,
+		.flags = ((uint32_t)attr->recv_completion_flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0
+				 ? ONE_QP_RECV_SOLICITED
+				 : 0,
 	};
 }
 
@@ -169,7 +169,7 @@ ep_count_streams(struct ep *ep, int sign)
 
 int
 ep_new_logs(const DAT_EP_ATTR *attr, struct posted **send_log, uint32_t *send_mask, struct posted **recv_log,
-            uint32_t *recv_mask)
+	    uint32_t *recv_mask)
 {
 	uint32_t sends = 1, recvs = 1;
 
@@ -191,7 +191,7 @@ ep_new_logs(const DAT_EP_ATTR *attr, struct posted **send_log, uint32_t *send_ma
 /* ia.lock held: looks the handles up and takes references. */
 static DAT_RETURN
 take_refs(struct ep *ep, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
-          DAT_EVD_HANDLE connect)
+	  DAT_EVD_HANDLE connect)
 {
 	struct ia *ia = ep->o.ia;
 
@@ -234,7 +234,7 @@ drop_refs(struct ep *ep)
 
 struct ep *
 ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request, DAT_EVD_HANDLE connect,
-        const DAT_EP_ATTR *attr, enum ep_phase phase, DAT_RETURN *ret)
+	const DAT_EP_ATTR *attr, enum ep_phase phase, DAT_RETURN *ret)
 {
 	struct ep *ep = object_new(ia, DAT_HANDLE_TYPE_EP);
 	struct one_qp_create args;
@@ -293,8 +293,8 @@ ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE req
 
 DAT_RETURN
 dapl_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_EVD_HANDLE recv_evd_handle,
-               DAT_EVD_HANDLE request_evd_handle, DAT_EVD_HANDLE connect_evd_handle,
-               const DAT_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle)
+	       DAT_EVD_HANDLE request_evd_handle, DAT_EVD_HANDLE connect_evd_handle,
+	       const DAT_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle)
 {
 	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
 	DAT_RETURN ret = DAT_SUCCESS;
@@ -309,7 +309,7 @@ dapl_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_EVD_HANDLE 
 	if (ret != DAT_SUCCESS)
 		return ret;
 	ep = ep_make(ia, pz_handle, recv_evd_handle, request_evd_handle, connect_evd_handle, ep_attributes,
-	             EP_UNCONNECTED, &ret);
+		     EP_UNCONNECTED, &ret);
 	if (ep != NULL)
 		*ep_handle = ep->o.handle;
 	return ret;
@@ -407,16 +407,16 @@ ep_state(const struct ep *ep)
 	case ONE_QP_ERROR:
 		return DAT_EP_STATE_DISCONNECTED;
 	case ONE_QP_CONNECTED:
-		return atomic_load_explicit(&ep->closing, memory_order_relaxed) ?
-		               DAT_EP_STATE_DISCONNECT_PENDING :
-		               DAT_EP_STATE_CONNECTED;
+		return atomic_load_explicit(&ep->closing, memory_order_relaxed)
+			       ? DAT_EP_STATE_DISCONNECT_PENDING
+			       : DAT_EP_STATE_CONNECTED;
 	case ONE_QP_CLOSING:
 		return DAT_EP_STATE_DISCONNECT_PENDING;
 	default:
 		if (atomic_load_explicit(&ep->closing, memory_order_relaxed))
 			return DAT_EP_STATE_DISCONNECT_PENDING;
-		return phase == EP_ACTIVE ? DAT_EP_STATE_ACTIVE_CONNECTION_PENDING :
-		                            DAT_EP_STATE_COMPLETION_PENDING;
+		return phase == EP_ACTIVE ? DAT_EP_STATE_ACTIVE_CONNECTION_PENDING
+					  : DAT_EP_STATE_COMPLETION_PENDING;
 	}
 }
 
@@ -459,20 +459,20 @@ dapl_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask, DAT_EP_P
 	ia = ep->o.ia;
 	pthread_mutex_lock(&ia->lock);
 	*ep_param = (DAT_EP_PARAM){
-	        .ia_handle = ia->o.handle,
-	        .ep_state = ep_state(ep),
-	        .local_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&ia->addr,
-	        .remote_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&ep->remote,
-	        .remote_port_qual = ep->remote_qual,
-	        .pz_handle = ep->pz != NULL ? ep->pz->o.handle : DAT_HANDLE_NULL,
-	        .recv_evd_handle = ep->recv_evd != NULL ? ep->recv_evd->o.handle : DAT_HANDLE_NULL,
-	        .request_evd_handle = ep->send_evd != NULL ? ep->send_evd->o.handle : DAT_HANDLE_NULL,
-	        .connect_evd_handle = ep->conn_evd != NULL ? ep->conn_evd->o.handle : DAT_HANDLE_NULL,
-	        .srq_handle = DAT_HANDLE_NULL,
-	        .ep_attr = ep->attr,
+		.ia_handle = ia->o.handle,
+		.ep_state = ep_state(ep),
+		.local_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&ia->addr,
+		.remote_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&ep->remote,
+		.remote_port_qual = ep->remote_qual,
+		.pz_handle = ep->pz != NULL ? ep->pz->o.handle : DAT_HANDLE_NULL,
+		.recv_evd_handle = ep->recv_evd != NULL ? ep->recv_evd->o.handle : DAT_HANDLE_NULL,
+		.request_evd_handle = ep->send_evd != NULL ? ep->send_evd->o.handle : DAT_HANDLE_NULL,
+		.connect_evd_handle = ep->conn_evd != NULL ? ep->conn_evd->o.handle : DAT_HANDLE_NULL,
+		.srq_handle = DAT_HANDLE_NULL,
+		.ep_attr = ep->attr,
 	};
 	connected = ep_param->ep_state == DAT_EP_STATE_CONNECTED ||
-	            ep_param->ep_state == DAT_EP_STATE_DISCONNECT_PENDING;
+		    ep_param->ep_state == DAT_EP_STATE_DISCONNECT_PENDING;
 	if (connected && ep->qp.shm->local_port != 0)
 		ep_param->local_port_qual = ep->qp.shm->local_port;
 	if (connected && ep->qp.shm->remote_port != 0)
@@ -483,7 +483,7 @@ dapl_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask, DAT_EP_P
 
 DAT_RETURN
 dapl_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE *ep_state_out, DAT_BOOLEAN *recv_idle,
-                   DAT_BOOLEAN *request_idle)
+		   DAT_BOOLEAN *request_idle)
 {
 	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
 

@@ -14,7 +14,7 @@ max_private(const struct ia *ia)
 
 DAT_RETURN
 ep_check_private(const struct ia *ia, DAT_COUNT size, const void *data, DAT_RETURN bad_size,
-                 DAT_RETURN bad_data)
+		 DAT_RETURN bad_data)
 {
 	if (size < 0 || (uint32_t)size > max_private(ia))
 		return bad_size;
@@ -24,7 +24,7 @@ ep_check_private(const struct ia *ia, DAT_COUNT size, const void *data, DAT_RETU
 /* The remote address in the form of the message; DAT_SUCCESS, or what is wrong with it. */
 static DAT_RETURN
 take_address(const struct ia *ia, DAT_IA_ADDRESS_PTR address, struct one_qp_connect *out,
-             struct sockaddr_storage *copy)
+	     struct sockaddr_storage *copy)
 {
 	sa_family_t family;
 
@@ -126,8 +126,8 @@ check_usable(const struct ep *ep, DAT_TIMEOUT timeout, DAT_RETURN bad_timeout)
 
 DAT_RETURN
 dapl_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address, DAT_CONN_QUAL remote_conn_qual,
-                DAT_TIMEOUT timeout, DAT_COUNT private_data_size, const DAT_PVOID private_data,
-                DAT_QOS quality_of_service, DAT_CONNECT_FLAGS connect_flags)
+		DAT_TIMEOUT timeout, DAT_COUNT private_data_size, const DAT_PVOID private_data,
+		DAT_QOS quality_of_service, DAT_CONNECT_FLAGS connect_flags)
 {
 	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
 	DAT_RETURN ret;
@@ -151,7 +151,7 @@ dapl_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address, D
 
 DAT_RETURN
 dapl_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_handle, DAT_TIMEOUT timeout,
-                    DAT_COUNT private_data_size, const DAT_PVOID private_data, DAT_QOS quality_of_service)
+		    DAT_COUNT private_data_size, const DAT_PVOID private_data, DAT_QOS quality_of_service)
 {
 	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
 	struct ep *dup = handle_object(ep_dup_handle, DAT_HANDLE_TYPE_EP);

@@ -10,19 +10,19 @@
 
 #define READ_ONLY                                                                                            \
 	(DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE | DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR |                \
-	 DAT_EP_FIELD_LOCAL_PORT_QUAL | DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR |                                 \
-	 DAT_EP_FIELD_REMOTE_PORT_QUAL | DAT_EP_FIELD_SRQ_HANDLE)
-#define SPECIFIC                                                                                             \
-	(DAT_EP_FIELD_EP_ATTR_NUM_TRANSPORT_ATTR | DAT_EP_FIELD_EP_ATTR_TRANSPORT_SPECIFIC_ATTR |            \
+	 DAT_EP_FIELD_LOCAL_PORT_QUAL | DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR | DAT_EP_FIELD_REMOTE_PORT_QUAL | \
+	 DAT_EP_FIELD_SRQ_HANDLE)
+#define SPECIFIC                                                                                  \
+	(DAT_EP_FIELD_EP_ATTR_NUM_TRANSPORT_ATTR | DAT_EP_FIELD_EP_ATTR_TRANSPORT_SPECIFIC_ATTR | \
 	 DAT_EP_FIELD_EP_ATTR_NUM_PROVIDER_ATTR | DAT_EP_FIELD_EP_ATTR_PROVIDER_SPECIFIC_ATTR)
 
 static void
 merge_attr(DAT_EP_ATTR *attr, DAT_EP_PARAM_MASK mask, const DAT_EP_ATTR *from)
 {
-#define TAKE(bit, field)                                                                                     \
-	do {                                                                                                 \
-		if ((mask & DAT_EP_FIELD_EP_ATTR_##bit) != 0)                                                \
-			attr->field = from->field;                                                           \
+#define TAKE(bit, field)                                      \
+	do {                                                  \
+		if ((mask & DAT_EP_FIELD_EP_ATTR_##bit) != 0) \
+			attr->field = from->field;            \
 	} while (0)
 	TAKE(SERVICE_TYPE, service_type);
 	TAKE(MAX_MESSAGE_SIZE, max_message_size);
@@ -46,7 +46,8 @@ merge_attr(DAT_EP_ATTR *attr, DAT_EP_PARAM_MASK mask, const DAT_EP_ATTR *from)
 #undef TAKE
 }
 
-/* ia.lock held: an EVD for the mask bit, referenced; *evd is the present one otherwise.  False: bad handle. */
+/* ia.lock held: an EVD for the mask bit, referenced; *evd is the present one otherwise.  False: bad handle.
+ */
 static bool
 choose_evd(struct ia *ia, bool change, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS flag, struct evd **evd)
 {
@@ -83,12 +84,12 @@ prepare(struct ep *to, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
 		return BAD_ARG(3);
 	}
 	ok = choose_evd(ia, (mask & DAT_EP_FIELD_RECV_EVD_HANDLE) != 0, param->recv_evd_handle,
-	                DAT_EVD_DTO_FLAG, &to->recv_evd);
+			DAT_EVD_DTO_FLAG, &to->recv_evd);
 	ok = choose_evd(ia, (mask & DAT_EP_FIELD_REQUEST_EVD_HANDLE) != 0, param->request_evd_handle,
-	                DAT_EVD_DTO_FLAG, &to->send_evd) &&
+			DAT_EVD_DTO_FLAG, &to->send_evd) &&
 	     ok;
 	ok = choose_evd(ia, (mask & DAT_EP_FIELD_CONNECT_EVD_HANDLE) != 0, param->connect_evd_handle,
-	                DAT_EVD_CONNECTION_FLAG, &to->conn_evd) &&
+			DAT_EVD_CONNECTION_FLAG, &to->conn_evd) &&
 	     ok;
 	if (to->pz != NULL)
 		to->pz->refs++;

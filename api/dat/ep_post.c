@@ -7,7 +7,7 @@
  */
 #include "provider.h"
 
-#define FLAGS_RDMA                                                                                           \
+#define FLAGS_RDMA \
 	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG)
 #define FLAGS_SEND (FLAGS_RDMA | DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 
@@ -48,8 +48,8 @@ wqe_flags(uint32_t flags)
 	_Static_assert(DAT_COMPLETION_BARRIER_FENCE_FLAG == ONE_WQE_FENCE, "fence");
 
 	return (uint8_t)((flags & (DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG)) |
-	                 ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 ? ONE_WQE_UNSIGNALED : 0u) |
-	                 ((flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0 ? ONE_WQE_SOLICITED : 0u));
+			 ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 ? ONE_WQE_UNSIGNALED : 0u) |
+			 ((flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0 ? ONE_WQE_SOLICITED : 0u));
 }
 
 /* Whether the engine would surely read this memory without objection. */
@@ -78,7 +78,7 @@ fill_pieces(struct ep *ep, struct one_wqe *wqe, const struct pieces *pieces)
 {
 	for (uint32_t i = 0; i < pieces->count; i++)
 		one_post_sge(&ep->qp, wqe, i, pieces->piece[i]->virtual_address,
-		             (uint32_t)pieces->piece[i]->segment_length, pieces->piece[i]->lmr_context);
+			     (uint32_t)pieces->piece[i]->segment_length, pieces->piece[i]->lmr_context);
 }
 
 static void
@@ -89,7 +89,8 @@ fill_inline(struct one_wqe *wqe, const struct pieces *pieces)
 	for (uint32_t i = 0; i < pieces->count; i++) {
 		uint32_t len = (uint32_t)pieces->piece[i]->segment_length;
 
-		memcpy(&wqe->inline_data[at], (const void *)(uintptr_t)pieces->piece[i]->virtual_address, len);
+		memcpy(&wqe->inline_data[at], (const void *)(uintptr_t)pieces->piece[i]->virtual_address,
+		       len);
 		at += len;
 	}
 	wqe->inline_len = (uint8_t)at;
@@ -170,7 +171,7 @@ post(struct ep *ep, const struct request *request, const struct pieces *pieces)
 
 DAT_RETURN
 dapl_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
-                  DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags)
+		  DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags)
 {
 	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
 	uint32_t flags = (uint32_t)completion_flags;
@@ -199,8 +200,8 @@ dapl_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPL
 
 static DAT_RETURN
 post_rdma(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
-          DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov, DAT_COMPLETION_FLAGS completion_flags,
-          uint8_t op, uint32_t imm)
+	  DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov,
+	  DAT_COMPLETION_FLAGS completion_flags, uint8_t op, uint32_t imm)
 {
 	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
 	uint32_t flags = (uint32_t)completion_flags;
@@ -215,7 +216,7 @@ post_rdma(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *loca
 	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
 		return BAD_ARG(6);
 	ret = gather(num_segments, local_iov, op == ONE_OP_READ ? ep->max_read_iov : ep->max_write_iov,
-	             &pieces);
+		     &pieces);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (remote_iov == NULL)
@@ -238,29 +239,29 @@ post_rdma(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *loca
 
 DAT_RETURN
 dapl_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
-                       DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov,
-                       DAT_COMPLETION_FLAGS completion_flags)
+		       DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov,
+		       DAT_COMPLETION_FLAGS completion_flags)
 {
 	return post_rdma(ep_handle, num_segments, local_iov, user_cookie, remote_iov, completion_flags,
-	                 ONE_OP_READ, 0);
+			 ONE_OP_READ, 0);
 }
 
 DAT_RETURN
 dapl_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
-                        DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov,
-                        DAT_COMPLETION_FLAGS completion_flags)
+			DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov,
+			DAT_COMPLETION_FLAGS completion_flags)
 {
 	return post_rdma(ep_handle, num_segments, local_iov, user_cookie, remote_iov, completion_flags,
-	                 ONE_OP_WRITE, 0);
+			 ONE_OP_WRITE, 0);
 }
 
 DAT_RETURN
 ep_post_write_imm(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
-                  DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov, uint32_t imm,
-                  DAT_COMPLETION_FLAGS completion_flags)
+		  DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov, uint32_t imm,
+		  DAT_COMPLETION_FLAGS completion_flags)
 {
 	return post_rdma(ep_handle, num_segments, local_iov, user_cookie, remote_iov, completion_flags,
-	                 ONE_OP_WRITE_IMM, imm);
+			 ONE_OP_WRITE_IMM, imm);
 }
 
 /* recv_lock held; false: no room. */
@@ -282,14 +283,14 @@ put_recv(struct ep *ep, const struct pieces *pieces, uint64_t cookie, uint8_t fl
 	memset(wqe->reserved, 0, sizeof(wqe->reserved));
 	fill_pieces(ep, wqe, pieces);
 	ep->recv_log[ep->qp.rq_posted & ep->recv_mask] =
-	        (struct posted){.cookie = cookie, .slot = ep->qp.rq_tail};
+		(struct posted){.cookie = cookie, .slot = ep->qp.rq_tail};
 	one_recv_commit(&ep->qp, wqe);
 	return true;
 }
 
 DAT_RETURN
 dapl_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
-                  DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags)
+		  DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags)
 {
 	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
 	uint32_t flags = (uint32_t)completion_flags;
@@ -299,7 +300,8 @@ dapl_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPL
 
 	if (ep == NULL)
 		return BAD_HANDLE(EP);
-	if ((flags & ~(uint32_t)DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 || (flags != 0 && !ep->may_unsignal_recv))
+	if ((flags & ~(uint32_t)DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 ||
+	    (flags != 0 && !ep->may_unsignal_recv))
 		return BAD_ARG(5);
 	ret = gather(num_segments, local_iov, ep->max_recv_iov, &pieces);
 	if (ret != DAT_SUCCESS)
@@ -333,11 +335,11 @@ ep_move_recvs(struct ep *ep, struct one_qp *from, struct posted *log, uint32_t m
 				const struct one_wqe *ext = &from->rq[one_ring_slot(slot, from->rq_log2)];
 
 				sge = &((const struct one_wqe_ext *)(const void *)ext)
-				               ->sge[(j - 1) % ONE_SGE_PER_EXT];
+					       ->sge[(j - 1) % ONE_SGE_PER_EXT];
 			}
 			triplet[j] = (DAT_LMR_TRIPLET){.lmr_context = sge->lkey,
-			                               .virtual_address = sge->addr,
-			                               .segment_length = sge->len};
+						       .virtual_address = sge->addr,
+						       .segment_length = sge->len};
 			pieces.piece[j] = &triplet[j];
 		}
 		if (!put_recv(ep, &pieces, old->cookie, old->flags))
@@ -348,8 +350,8 @@ ep_move_recvs(struct ep *ep, struct one_qp *from, struct posted *log, uint32_t m
 
 DAT_RETURN
 ep_post_atomic(DAT_EP_HANDLE ep_handle, uint8_t op, uint64_t add_or_swap, uint64_t compare,
-               const DAT_LMR_TRIPLET *result, DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov,
-               DAT_COMPLETION_FLAGS completion_flags)
+	       const DAT_LMR_TRIPLET *result, DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov,
+	       DAT_COMPLETION_FLAGS completion_flags)
 {
 	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
 	uint32_t flags = (uint32_t)completion_flags;
@@ -397,7 +399,7 @@ ep_post_atomic(DAT_EP_HANDLE ep_handle, uint8_t op, uint64_t add_or_swap, uint64
 
 DAT_RETURN
 ep_post_bind(struct ep *ep, uint32_t key, const DAT_LMR_TRIPLET *triplet, uint32_t access, uint64_t cookie,
-             DAT_COMPLETION_FLAGS completion_flags)
+	     DAT_COMPLETION_FLAGS completion_flags)
 {
 	uint32_t flags = (uint32_t)completion_flags;
 	struct one_wqe *wqe;
@@ -429,7 +431,7 @@ ep_post_bind(struct ep *ep, uint32_t key, const DAT_LMR_TRIPLET *triplet, uint32
 	wqe->imm = 0;
 	memset(wqe->reserved, 0, sizeof(wqe->reserved));
 	one_post_sge(&ep->qp, wqe, 0, triplet->virtual_address, (uint32_t)triplet->segment_length,
-	             triplet->lmr_context);
+		     triplet->lmr_context);
 	log_send(ep, cookie, key);
 	one_send_commit(&ep->qp, wqe);
 	lock_drop(&ep->send_lock);

@@ -5,8 +5,7 @@
 
 #include "provider.h"
 
-#define RING_FLAGS                                                                                           \
-	(DAT_EVD_CR_FLAG | DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG | DAT_EVD_RMR_BIND_FLAG)
+#define RING_FLAGS (DAT_EVD_CR_FLAG | DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG | DAT_EVD_RMR_BIND_FLAG)
 #define CONSUMER_FLAGS (DAT_EVD_SOFTWARE_FLAG | RING_FLAGS)
 
 #define ENTRIES_MIN 128u
@@ -144,7 +143,7 @@ evd_destroy(struct evd *evd)
 
 DAT_RETURN
 dapl_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen, DAT_CNO_HANDLE cno_handle,
-                DAT_EVD_FLAGS evd_flags, DAT_EVD_HANDLE *evd_handle)
+		DAT_EVD_FLAGS evd_flags, DAT_EVD_HANDLE *evd_handle)
 {
 	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
 	struct cno *cno = NULL;
@@ -250,9 +249,9 @@ dapl_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK evd_param_mask, DAT
 	evd_param->ia_handle = evd->o.ia->o.handle;
 	evd_param->evd_qlen = (DAT_COUNT)evd->qlen;
 	evd_param->evd_state =
-	        (DAT_EVD_STATE)((evd->disabled ? DAT_EVD_STATE_DISABLED : DAT_EVD_STATE_ENABLED) |
-	                        (evd->unwaitable ? DAT_EVD_STATE_UNWAITABLE : DAT_EVD_STATE_WAITABLE) |
-	                        config(evd));
+		(DAT_EVD_STATE)((evd->disabled ? DAT_EVD_STATE_DISABLED : DAT_EVD_STATE_ENABLED) |
+				(evd->unwaitable ? DAT_EVD_STATE_UNWAITABLE : DAT_EVD_STATE_WAITABLE) |
+				config(evd));
 	evd_param->cno_handle = evd->cno != NULL ? evd->cno->o.handle : DAT_HANDLE_NULL;
 	evd_param->evd_flags = evd->flags;
 	lock_drop(&evd->lock);
@@ -278,9 +277,8 @@ evd_demand(struct evd *evd, int64_t events)
 	lock_take(&evd->lock);
 	evd->demand += (uint64_t)events;
 	/* Without room for all the ring may overflow, which is the consumer's affair: so no error. */
-	if (events > 0 && evd->has_cq &&
-	    entries_for(evd->o.ia, evd->demand) > ring_size(&evd->cq) && set_ring(evd, evd->qlen) == 0 &&
-	    evd->qlen < ring_size(&evd->cq) / 2)
+	if (events > 0 && evd->has_cq && entries_for(evd->o.ia, evd->demand) > ring_size(&evd->cq) &&
+	    set_ring(evd, evd->qlen) == 0 && evd->qlen < ring_size(&evd->cq) / 2)
 		evd->qlen = ring_size(&evd->cq) / 2;
 	lock_drop(&evd->lock);
 }

@@ -25,8 +25,8 @@ stash_grow(struct stash *stash)
 	if (entry == NULL)
 		return false;
 	for (uint32_t i = 0; i < stash->count; i++)
-		memcpy((void *)&entry[i],
-		       (const void *)&stash->entry[(stash->head + i) & (stash->size - 1)], sizeof(*entry));
+		memcpy((void *)&entry[i], (const void *)&stash->entry[(stash->head + i) & (stash->size - 1)],
+		       sizeof(*entry));
 	free(stash->entry);
 	stash->entry = entry;
 	stash->size = size;

@@ -110,8 +110,8 @@ static DAT_RETURN
 objection(const struct evd *evd)
 {
 	if (evd->end != EVD_LIVE)
-		return evd->end == EVD_ABORTED ? DAT_ERROR(DAT_ABORT, DAT_NO_SUBTYPE) :
-		                                 BAD_HANDLE(EVD_REQUEST);
+		return evd->end == EVD_ABORTED ? DAT_ERROR(DAT_ABORT, DAT_NO_SUBTYPE)
+					       : BAD_HANDLE(EVD_REQUEST);
 	return evd->unwaitable ? BAD_STATE(EVD_UNWAITABLE) : DAT_SUCCESS;
 }
 
@@ -126,8 +126,8 @@ sleep_until_ready(struct evd *evd, uint32_t threshold, uint64_t deadline)
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (one_channel_alloc(client, &evd->channel) != 0)
-		return ia_lost(evd->o.ia) ? DAT_ERROR(DAT_ABORT, DAT_NO_SUBTYPE) :
-		                            DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+		return ia_lost(evd->o.ia) ? DAT_ERROR(DAT_ABORT, DAT_NO_SUBTYPE)
+					  : DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
 	evd->waiter = true;
 	evd->users++;
 	for (;;) {
@@ -164,9 +164,9 @@ sleep_until_ready(struct evd *evd, uint32_t threshold, uint64_t deadline)
 		evd_collect(evd);
 		ret = objection(evd);
 		if (ret == DAT_SUCCESS && !ready(evd, threshold))
-			ret = error == -ETIMEDOUT ? DAT_TIMEOUT_EXPIRED :
-			      error == -EINTR     ? DAT_ERROR(DAT_INTERRUPTED_CALL, DAT_NO_SUBTYPE) :
-			                            DAT_ERROR(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+			ret = error == -ETIMEDOUT ? DAT_TIMEOUT_EXPIRED
+			      : error == -EINTR   ? DAT_ERROR(DAT_INTERRUPTED_CALL, DAT_NO_SUBTYPE)
+						  : DAT_ERROR(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
 		break;
 	}
 	evd->waiter = false;
@@ -180,7 +180,7 @@ sleep_until_ready(struct evd *evd, uint32_t threshold, uint64_t deadline)
 
 DAT_RETURN
 dapl_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT *event,
-              DAT_COUNT *nmore)
+	      DAT_COUNT *nmore)
 {
 	struct evd *evd = handle_object(evd_handle, DAT_HANDLE_TYPE_EVD);
 	uint64_t deadline = UINT64_MAX;
@@ -212,8 +212,8 @@ dapl_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUNT threshol
 		}
 		evd_collect(evd);
 		if (!ready(evd, (uint32_t)threshold))
-			ret = timeout == 0 ? DAT_TIMEOUT_EXPIRED :
-			                     sleep_until_ready(evd, (uint32_t)threshold, deadline);
+			ret = timeout == 0 ? DAT_TIMEOUT_EXPIRED
+					   : sleep_until_ready(evd, (uint32_t)threshold, deadline);
 		if (ret == DAT_SUCCESS)
 			evd_pop(evd, &cqe);
 		*nmore = (DAT_COUNT)evd->stash.count;

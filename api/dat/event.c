@@ -73,14 +73,14 @@ static bool
 fill_connect(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 {
 	static const DAT_EVENT_NUMBER number[] = {
-	        [ONE_CONN_ESTABLISHED] = DAT_CONNECTION_EVENT_ESTABLISHED,
-	        [ONE_CONN_PEER_REJECTED] = DAT_CONNECTION_EVENT_PEER_REJECTED,
-	        [ONE_CONN_NON_PEER_REJECTED] = DAT_CONNECTION_EVENT_NON_PEER_REJECTED,
-	        [ONE_CONN_ACCEPT_ERROR] = DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR,
-	        [ONE_CONN_DISCONNECTED] = DAT_CONNECTION_EVENT_DISCONNECTED,
-	        [ONE_CONN_BROKEN] = DAT_CONNECTION_EVENT_BROKEN,
-	        [ONE_CONN_TIMED_OUT] = DAT_CONNECTION_EVENT_TIMED_OUT,
-	        [ONE_CONN_UNREACHABLE] = DAT_CONNECTION_EVENT_UNREACHABLE,
+		[ONE_CONN_ESTABLISHED] = DAT_CONNECTION_EVENT_ESTABLISHED,
+		[ONE_CONN_PEER_REJECTED] = DAT_CONNECTION_EVENT_PEER_REJECTED,
+		[ONE_CONN_NON_PEER_REJECTED] = DAT_CONNECTION_EVENT_NON_PEER_REJECTED,
+		[ONE_CONN_ACCEPT_ERROR] = DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR,
+		[ONE_CONN_DISCONNECTED] = DAT_CONNECTION_EVENT_DISCONNECTED,
+		[ONE_CONN_BROKEN] = DAT_CONNECTION_EVENT_BROKEN,
+		[ONE_CONN_TIMED_OUT] = DAT_CONNECTION_EVENT_TIMED_OUT,
+		[ONE_CONN_UNREACHABLE] = DAT_CONNECTION_EVENT_UNREACHABLE,
 	};
 	DAT_CONNECTION_EVENT_DATA *data = &event->event_data.connect_event_data;
 	struct ep *ep = event_ep(evd, cqe->object);
@@ -118,8 +118,8 @@ fill_async(const struct one_cqe *cqe, DAT_EVENT *event)
 	}
 	switch (cqe->status) {
 	case ONE_ASYNC_CQ_OVERFLOW:
-		o = cqe->object == ia->async_cq.id ? &ia->async_evd->o :
-		                                     (struct object *)idmap_find(&ia->evds, cqe->object);
+		o = cqe->object == ia->async_cq.id ? &ia->async_evd->o
+						   : (struct object *)idmap_find(&ia->evds, cqe->object);
 		event->event_number = DAT_ASYNC_ERROR_EVD_OVERFLOW;
 		data->reason = DAT_EVD_OVERFLOW_ERROR;
 		break;

@@ -28,7 +28,7 @@ fresh_slot(void)
 		return NULL;
 	if (base == 0) {
 		void *range = mmap(NULL, (size_t)HANDLE_SLOTS_MAX * HANDLE_SLOT, PROT_NONE,
-		                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 		if (range == MAP_FAILED)
 			return NULL;

@@ -43,8 +43,7 @@ handle_slot(DAT_HANDLE handle)
 {
 	/* Acquire pairs with the release store in handle_new: the base is set, the slots are mapped. */
 	uintptr_t limit = atomic_load_explicit(&handle_range.limit, memory_order_acquire);
-	uintptr_t offset =
-	        (uintptr_t)handle - atomic_load_explicit(&handle_range.base, memory_order_relaxed);
+	uintptr_t offset = (uintptr_t)handle - atomic_load_explicit(&handle_range.base, memory_order_relaxed);
 
 	return offset < limit && offset % HANDLE_SLOT == 0 ? handle : NULL;
 }
@@ -56,8 +55,7 @@ handle_object(DAT_HANDLE handle, DAT_HANDLE_TYPE type)
 	struct handle_slot *slot = handle_slot(handle);
 
 	/* Acquire pairs with the release store in handle_new: the object is complete. */
-	if (slot == NULL ||
-	    atomic_load_explicit(&slot->type, memory_order_acquire) != (uint32_t)type + 1)
+	if (slot == NULL || atomic_load_explicit(&slot->type, memory_order_acquire) != (uint32_t)type + 1)
 		return NULL;
 	return atomic_load_explicit(&slot->object, memory_order_relaxed);
 }

@@ -69,17 +69,17 @@ attach(struct ia *ia, const char *params)
 {
 	char socket[108], port[ONE_PORT_NAME];
 	struct one_attach args = {
-	        .port = port,
-	        .kind = ONE_KIND_DAT,
-	        .lost = lost,
-	        .user = ia,
+		.port = port,
+		.kind = ONE_KIND_DAT,
+		.lost = lost,
+		.user = ia,
 	};
 	DAT_RETURN ret = ia_params(params, socket, sizeof(socket), port, sizeof(port));
 	int error;
 
 	if (ret != DAT_SUCCESS) {
 		registry_complain("%s: IA parameters \"%s\" are not [socket=PATH] [port=NAME]", ia->name,
-		                  params);
+				  params);
 		return ret;
 	}
 	args.socket = socket[0] != '\0' ? socket : NULL;
@@ -87,7 +87,7 @@ attach(struct ia *ia, const char *params)
 	if (error == 0)
 		return DAT_SUCCESS;
 	registry_complain("%s: no attachment to the data plane at %s: %s", ia->name,
-	                  socket[0] != '\0' ? socket : "its default socket", strerror(-error));
+			  socket[0] != '\0' ? socket : "its default socket", strerror(-error));
 	switch (error) {
 	case -ENODEV:
 		return DAT_ERROR(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
@@ -163,7 +163,7 @@ set_async(struct ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd)
 		return DAT_SUCCESS;
 	}
 	evd = evd_make(ia, (uint32_t)qlen < ASYNC_ENTRIES_MIN ? ASYNC_ENTRIES_MIN : (uint32_t)qlen,
-	               DAT_EVD_ASYNC_FLAG, &ret);
+		       DAT_EVD_ASYNC_FLAG, &ret);
 	if (evd == NULL)
 		return ret;
 	pthread_mutex_lock(&ia->lock);
@@ -204,7 +204,7 @@ discard(struct ia *ia)
 
 DAT_RETURN
 ia_open(const char *name, const char *params, const void *provider, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd,
-        DAT_IA_HANDLE *ia_handle)
+	DAT_IA_HANDLE *ia_handle)
 {
 	DAT_EVD_HANDLE wanted;
 	struct ia *ia;
@@ -234,9 +234,8 @@ ia_open(const char *name, const char *params, const void *provider, DAT_COUNT ql
 	one_cq_async(ia->client, &ia->async_cq);
 	wanted = *async_evd;
 	ia->o.handle = handle_new(provider, DAT_HANDLE_TYPE_IA, ia);
-	ret = ia->o.handle == DAT_HANDLE_NULL ?
-	              DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY) :
-	              set_async(ia, qlen, &wanted);
+	ret = ia->o.handle == DAT_HANDLE_NULL ? DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY)
+					      : set_async(ia, qlen, &wanted);
 	if (ret != DAT_SUCCESS) {
 		if (ia->o.handle != DAT_HANDLE_NULL)
 			handle_free(ia->o.handle);

@@ -6,9 +6,9 @@
 
 #include "provider.h"
 
-#define ALL_COMPLETION_FLAGS                                                                                 \
-	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |                                 \
-	 DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG |                               \
+#define ALL_COMPLETION_FLAGS                                                   \
+	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |   \
+	 DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG | \
 	 DAT_COMPLETION_EVD_THRESHOLD_FLAG)
 
 #define HIGHEST_ADDRESS 0x00007fffffffffffull /* of user space with 48-bit addresses */
@@ -59,8 +59,8 @@ fill_provider(const struct ia *ia, DAT_PROVIDER_ATTR *attr)
 {
 	/* Asynchronous errors have EVDs of their own; all else may be mixed. */
 	static const DAT_BOOLEAN merging[6][6] = {
-	        {1, 1, 1, 1, 1, 0}, {1, 1, 1, 1, 1, 0}, {1, 1, 1, 1, 1, 0},
-	        {1, 1, 1, 1, 1, 0}, {1, 1, 1, 1, 1, 0}, {0, 0, 0, 0, 0, 0},
+		{1, 1, 1, 1, 1, 0}, {1, 1, 1, 1, 1, 0}, {1, 1, 1, 1, 1, 0},
+		{1, 1, 1, 1, 1, 0}, {1, 1, 1, 1, 1, 0}, {0, 0, 0, 0, 0, 0},
 	};
 	const struct one_limits *limits = &one_client_info(ia->client)->limits;
 
@@ -75,8 +75,9 @@ fill_provider(const struct ia *ia, DAT_PROVIDER_ATTR *attr)
 	attr->dat_qos_supported = DAT_QOS_BEST_EFFORT;
 	attr->completion_flags_supported = (DAT_COMPLETION_FLAGS)ALL_COMPLETION_FLAGS;
 	attr->is_thread_safe = DAT_TRUE;
-	attr->max_private_data_size = count(
-	        limits->max_private_data < ONE_PRIVATE_DATA_MAX ? limits->max_private_data : ONE_PRIVATE_DATA_MAX);
+	attr->max_private_data_size =
+		count(limits->max_private_data < ONE_PRIVATE_DATA_MAX ? limits->max_private_data
+								      : ONE_PRIVATE_DATA_MAX);
 	attr->ep_creator = DAT_PSP_CREATES_EP_IFASKED;
 	attr->pz_support = DAT_PZ_UNIQUE;
 	attr->optimal_buffer_alignment = 64;
@@ -85,8 +86,8 @@ fill_provider(const struct ia *ia, DAT_PROVIDER_ATTR *attr)
 
 DAT_RETURN
 dapl_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handle, DAT_IA_ATTR_MASK ia_attr_mask,
-              DAT_IA_ATTR *ia_attributes, DAT_PROVIDER_ATTR_MASK provider_attr_mask,
-              DAT_PROVIDER_ATTR *provider_attributes)
+	      DAT_IA_ATTR *ia_attributes, DAT_PROVIDER_ATTR_MASK provider_attr_mask,
+	      DAT_PROVIDER_ATTR *provider_attributes)
 {
 	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
 

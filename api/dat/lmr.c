@@ -21,8 +21,8 @@ register_errno(int error)
 
 /* The range that a description stands for.  With type LMR, the source is looked up under ia.lock. */
 static DAT_RETURN
-describe(struct ia *ia, struct lmr *lmr, DAT_MEM_TYPE type, const DAT_REGION_DESCRIPTION *desc, DAT_VLEN length,
-         uint64_t *va, uint64_t *len)
+describe(struct ia *ia, struct lmr *lmr, DAT_MEM_TYPE type, const DAT_REGION_DESCRIPTION *desc,
+	 DAT_VLEN length, uint64_t *va, uint64_t *len)
 {
 	const struct lmr *source;
 	DAT_RETURN ret = DAT_SUCCESS;
@@ -90,9 +90,9 @@ discard(struct lmr *lmr)
 
 DAT_RETURN
 lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, const DAT_REGION_DESCRIPTION *description,
-           DAT_VLEN length, DAT_PZ_HANDLE pz_handle, uint32_t privileges, uint32_t allowed,
-           DAT_LMR_HANDLE *lmr_handle, DAT_LMR_CONTEXT *lmr_context, DAT_RMR_CONTEXT *rmr_context,
-           DAT_VLEN *registered_size, DAT_VADDR *registered_address)
+	   DAT_VLEN length, DAT_PZ_HANDLE pz_handle, uint32_t privileges, uint32_t allowed,
+	   DAT_LMR_HANDLE *lmr_handle, DAT_LMR_CONTEXT *lmr_context, DAT_RMR_CONTEXT *rmr_context,
+	   DAT_VLEN *registered_size, DAT_VADDR *registered_address)
 {
 	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
 	uint64_t va = 0, len = 0;
@@ -114,11 +114,10 @@ lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, const DAT_REGION_DESC
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	lmr->priv = (DAT_MEM_PRIV_FLAGS)privileges;
 	lmr->pz = ref_pz(ia, pz_handle);
-	ret = lmr->pz == NULL ? BAD_HANDLE(PZ) :
-	                        describe(ia, lmr, mem_type, description, length, &va, &len);
+	ret = lmr->pz == NULL ? BAD_HANDLE(PZ) : describe(ia, lmr, mem_type, description, length, &va, &len);
 	if (ret == DAT_SUCCESS) {
 		error = one_mem_register(ia->client, lmr->pz->id, va, len, privileges | ONE_ACCESS_LOCAL_READ,
-		                         &lmr->mr);
+					 &lmr->mr);
 		ret = register_errno(error);
 	}
 	pthread_mutex_lock(&ia->lock);
@@ -155,13 +154,13 @@ lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, const DAT_REGION_DESC
 
 DAT_RETURN
 dapl_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, DAT_REGION_DESCRIPTION region_description,
-                DAT_VLEN length, DAT_PZ_HANDLE pz_handle, DAT_MEM_PRIV_FLAGS mem_privileges,
-                DAT_LMR_HANDLE *lmr_handle, DAT_LMR_CONTEXT *lmr_context, DAT_RMR_CONTEXT *rmr_context,
-                DAT_VLEN *registered_size, DAT_VADDR *registered_address)
+		DAT_VLEN length, DAT_PZ_HANDLE pz_handle, DAT_MEM_PRIV_FLAGS mem_privileges,
+		DAT_LMR_HANDLE *lmr_handle, DAT_LMR_CONTEXT *lmr_context, DAT_RMR_CONTEXT *rmr_context,
+		DAT_VLEN *registered_size, DAT_VADDR *registered_address)
 {
-	return lmr_create(ia_handle, mem_type, &region_description, length, pz_handle, (uint32_t)mem_privileges,
-	                  DAT_MEM_PRIV_ALL_FLAG, lmr_handle, lmr_context, rmr_context, registered_size,
-	                  registered_address);
+	return lmr_create(ia_handle, mem_type, &region_description, length, pz_handle,
+			  (uint32_t)mem_privileges, DAT_MEM_PRIV_ALL_FLAG, lmr_handle, lmr_context,
+			  rmr_context, registered_size, registered_address);
 }
 
 DAT_RETURN
@@ -174,16 +173,16 @@ dapl_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK lmr_param_mask, DAT
 	if (lmr_param == NULL)
 		return BAD_ARG(3);
 	*lmr_param = (DAT_LMR_PARAM){
-	        .ia_handle = lmr->o.ia->o.handle,
-	        .mem_type = lmr->mem_type,
-	        .region_desc = lmr->desc,
-	        .length = lmr->mr.length,
-	        .pz_handle = lmr->pz->o.handle,
-	        .mem_priv = lmr->priv,
-	        .lmr_context = lmr->mr.lkey,
-	        .rmr_context = lmr->mr.rkey,
-	        .registered_size = lmr->mr.length,
-	        .registered_address = lmr->mr.va,
+		.ia_handle = lmr->o.ia->o.handle,
+		.mem_type = lmr->mem_type,
+		.region_desc = lmr->desc,
+		.length = lmr->mr.length,
+		.pz_handle = lmr->pz->o.handle,
+		.mem_priv = lmr->priv,
+		.lmr_context = lmr->mr.lkey,
+		.rmr_context = lmr->mr.rkey,
+		.registered_size = lmr->mr.length,
+		.registered_address = lmr->mr.va,
 	};
 	return DAT_SUCCESS;
 }
@@ -267,7 +266,8 @@ dapl_lmr_sync_rdma_read(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *local_se
 }
 
 DAT_RETURN
-dapl_lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *local_segments, DAT_VLEN num_segments)
+dapl_lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *local_segments,
+			 DAT_VLEN num_segments)
 {
 	return sync_segments(ia_handle, local_segments, num_segments);
 }

@@ -16,7 +16,7 @@ lock_contend(struct lock *lock)
 
 		if (atomic_load_explicit(&lock->word, memory_order_relaxed) == 0 &&
 		    atomic_compare_exchange_strong_explicit(&lock->word, &vacant, 1, memory_order_acquire,
-		                                            memory_order_relaxed))
+							    memory_order_relaxed))
 			return;
 #if defined(__x86_64__)
 		__builtin_ia32_pause();

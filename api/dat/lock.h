@@ -23,8 +23,8 @@ lock_take(struct lock *lock)
 
 	/* Acquire pairs with the release in lock_drop. */
 	if (__builtin_expect(!atomic_compare_exchange_strong_explicit(
-	                             &lock->word, &vacant, 1, memory_order_acquire, memory_order_relaxed),
-	                     0))
+				     &lock->word, &vacant, 1, memory_order_acquire, memory_order_relaxed),
+			     0))
 		lock_contend(lock);
 }
 

@@ -28,12 +28,12 @@ void
 ep_flush_one(struct ep *ep, struct evd *evd, uint8_t type, const struct posted *posted)
 {
 	struct one_cqe cqe = {
-	        .cookie = posted->cookie,
-	        .object = ep->qp.id,
-	        .imm = posted->key,
-	        .type = posted->key != 0 ? ONE_CQE_BIND : type,
-	        .status = ONE_STATUS_FLUSHED,
-	        .flags = ONE_CQE_NOTIFY,
+		.cookie = posted->cookie,
+		.object = ep->qp.id,
+		.imm = posted->key,
+		.type = posted->key != 0 ? ONE_CQE_BIND : type,
+		.status = ONE_STATUS_FLUSHED,
+		.flags = ONE_CQE_NOTIFY,
 	};
 
 	report(evd, &cqe);
@@ -61,10 +61,10 @@ static void
 end_connection(struct ep *ep)
 {
 	struct one_cqe cqe = {
-	        .object = ep->qp.id,
-	        .type = ONE_CQE_CONNECT,
-	        .status = ONE_CONN_BROKEN,
-	        .flags = ONE_CQE_NOTIFY,
+		.object = ep->qp.id,
+		.type = ONE_CQE_CONNECT,
+		.status = ONE_CONN_BROKEN,
+		.flags = ONE_CQE_NOTIFY,
 	};
 	uint32_t phase = atomic_load(&ep->phase);
 

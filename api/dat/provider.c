@@ -79,7 +79,7 @@ const DAT_PROVIDER oneside_provider = {
 /* Another library may dispatch to us by the table. */
 DAT_RETURN
 dapl_ia_open(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE *async_evd_handle,
-             DAT_IA_HANDLE *ia_handle)
+	     DAT_IA_HANDLE *ia_handle)
 {
 	if (ia_name_ptr == NULL || strnlen(ia_name_ptr, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH)
 		return BAD_ARG(1);

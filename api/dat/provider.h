@@ -116,7 +116,7 @@ struct evd {
 	uint64_t arrived; /* notifications that came into the stash */
 	DAT_EVD_FLAGS flags;
 	uint32_t qlen;
-	uint64_t demand; /* events that the endpoints which feed it can have outstanding */
+	uint64_t demand;                 /* events that the endpoints which feed it can have outstanding */
 	uint32_t unsignalled, solicited; /* streams of that kind that feed it */
 	uint16_t channel;                /* where the waiter sleeps */
 	uint32_t users;                  /* threads inside dat_evd_wait */
@@ -129,7 +129,8 @@ struct evd {
 	uint32_t refs;                 /* endpoints, service points, IAs; ia.lock */
 };
 
-/* What the library knows of an endpoint; the engine's word (one_qp_shm.state) counts in ACTIVE and ACCEPTED. */
+/* What the library knows of an endpoint; the engine's word (one_qp_shm.state) counts in ACTIVE and ACCEPTED.
+ */
 enum ep_phase {
 	EP_UNCONNECTED = 0,
 	EP_CHANGING, /* a call that ends in another phase is under way */
@@ -198,7 +199,7 @@ struct ia {
 	pthread_mutex_t listen_lock; /* held from LISTEN until the listener is known by its id */
 	_Atomic bool lost;           /* the data plane has gone */
 	_Atomic bool swept;          /* ... and all objects have been told */
-	_Atomic uint64_t arrivals;   /* orders events of different EVDs, as far as the library sees them come */
+	_Atomic uint64_t arrivals; /* orders events of different EVDs, as far as the library sees them come */
 	struct object *list[OBJECT_TYPES];
 	struct object *pool[OBJECT_TYPES];
 	uint32_t count[OBJECT_TYPES];
@@ -223,14 +224,15 @@ int object_publish(struct object *o);
 void object_retire(struct object *o);
 /* Back to the pool; ia.lock held. */
 void object_discard(struct object *o);
-/* The DAT code of what the data plane said: -EDQUOT and -ENOSPC become INSUFFICIENT_RESOURCES with `subtype`. */
+/* The DAT code of what the data plane said: -EDQUOT and -ENOSPC become INSUFFICIENT_RESOURCES with `subtype`.
+ */
 DAT_RETURN dat_errno(int error, DAT_RETURN_SUBTYPE subtype);
 
 /* ---- ia.c ---- */
 
 /* Opens by attachment; `params` is field 7 of dat.conf, `provider` the table for its handles. */
 DAT_RETURN ia_open(const char *name, const char *params, const void *provider, DAT_COUNT qlen,
-                   DAT_EVD_HANDLE *async_evd, DAT_IA_HANDLE *ia_handle);
+		   DAT_EVD_HANDLE *async_evd, DAT_IA_HANDLE *ia_handle);
 
 /* ---- lost.c ---- */
 
@@ -250,7 +252,8 @@ ia_lost(const struct ia *ia)
 
 /* ---- evd.c ---- */
 
-/* Takes a reference for a stream; NULL when the handle is no EVD of this IA with these flags.  ia.lock held. */
+/* Takes a reference for a stream; NULL when the handle is no EVD of this IA with these flags.  ia.lock held.
+ */
 struct evd *evd_ref(struct ia *ia, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS needed);
 void evd_unref(struct evd *evd); /* ia.lock held */
 /* An EVD not yet published; an error code in *ret. */
@@ -294,10 +297,11 @@ ia_sweep_if_lost(struct evd *evd)
 /* ---- lmr.c ---- */
 
 /* dat_lmr_create with the privileges that may be asked for. */
-DAT_RETURN lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, const DAT_REGION_DESCRIPTION *description,
-                      DAT_VLEN length, DAT_PZ_HANDLE pz_handle, uint32_t privileges, uint32_t allowed,
-                      DAT_LMR_HANDLE *lmr_handle, DAT_LMR_CONTEXT *lmr_context, DAT_RMR_CONTEXT *rmr_context,
-                      DAT_VLEN *registered_size, DAT_VADDR *registered_address);
+DAT_RETURN lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
+		      const DAT_REGION_DESCRIPTION *description, DAT_VLEN length, DAT_PZ_HANDLE pz_handle,
+		      uint32_t privileges, uint32_t allowed, DAT_LMR_HANDLE *lmr_handle,
+		      DAT_LMR_CONTEXT *lmr_context, DAT_RMR_CONTEXT *rmr_context, DAT_VLEN *registered_size,
+		      DAT_VADDR *registered_address);
 
 /* ---- event.c: no lock held ---- */
 
@@ -317,27 +321,28 @@ DAT_DTO_COMPLETION_STATUS event_status(uint8_t status);
 
 /* ---- cno.c ---- */
 
-/* ia.lock held.  The agent to call, with no lock held and a null EVD, if that was the last EVD and it was freed. */
+/* ia.lock held.  The agent to call, with no lock held and a null EVD, if that was the last EVD and it was
+ * freed. */
 DAT_OS_WAIT_PROXY_AGENT cno_detach_evd(struct evd *evd, bool freed);
 void cno_attach_evd(struct cno *cno, struct evd *evd); /* ia.lock held */
 void cno_call_agent(DAT_OS_WAIT_PROXY_AGENT agent, DAT_EVD_HANDLE evd_handle);
 bool cno_is_agent_of(const struct ia *ia); /* called by an agent of this IA */
-void cno_destroy(struct cno *cno); /* releases waiters and the agent; no lock held */
-void cno_poke(struct cno *cno);    /* somebody should look again */
+void cno_destroy(struct cno *cno);         /* releases waiters and the agent; no lock held */
+void cno_poke(struct cno *cno);            /* somebody should look again */
 
 /* ---- ep.c ---- */
 
 DAT_EP_STATE ep_state(const struct ep *ep);
 DAT_RETURN ep_state_error(DAT_EP_STATE state);
 struct ep *ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
-                   DAT_EVD_HANDLE connect, const DAT_EP_ATTR *attr, enum ep_phase phase, DAT_RETURN *ret);
+		   DAT_EVD_HANDLE connect, const DAT_EP_ATTR *attr, enum ep_phase phase, DAT_RETURN *ret);
 void ep_destroy(struct ep *ep); /* in whatever state; no lock held */
 DAT_RETURN ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr);
 void ep_apply_attr(struct ep *ep);
 void ep_fill_create(const struct ep *ep, struct one_qp_create *args);
 void ep_count_streams(struct ep *ep, int sign);
 int ep_new_logs(const DAT_EP_ATTR *attr, struct posted **send_log, uint32_t *send_mask,
-                struct posted **recv_log, uint32_t *recv_mask);
+		struct posted **recv_log, uint32_t *recv_mask);
 static inline bool
 ep_move(struct ep *ep, enum ep_phase from, enum ep_phase to)
 {
@@ -349,7 +354,7 @@ ep_move(struct ep *ep, enum ep_phase from, enum ep_phase to)
 /* ---- ep_conn.c ---- */
 
 DAT_RETURN ep_check_private(const struct ia *ia, DAT_COUNT size, const void *data, DAT_RETURN bad_size,
-                            DAT_RETURN bad_data);
+			    DAT_RETURN bad_data);
 
 /* ---- ep_post.c ---- */
 
@@ -357,14 +362,14 @@ DAT_RETURN ep_check_private(const struct ia *ia, DAT_COUNT size, const void *dat
 int ep_move_recvs(struct ep *ep, struct one_qp *from, struct posted *log, uint32_t mask);
 /* RDMA write with immediate data, as on the wire; the prototype is dat_ep_post_rdma_write's. */
 DAT_RETURN ep_post_write_imm(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
-                             DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov, uint32_t imm,
-                             DAT_COMPLETION_FLAGS completion_flags);
+			     DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov, uint32_t imm,
+			     DAT_COMPLETION_FLAGS completion_flags);
 /* ONE_OP_FETCH_ADD with the value to add, or ONE_OP_CMP_SWAP; what was found goes to `result`. */
 DAT_RETURN ep_post_atomic(DAT_EP_HANDLE ep_handle, uint8_t op, uint64_t add_or_swap, uint64_t compare,
-                          const DAT_LMR_TRIPLET *result, DAT_DTO_COOKIE user_cookie,
-                          const DAT_RMR_TRIPLET *remote_iov, DAT_COMPLETION_FLAGS completion_flags);
+			  const DAT_LMR_TRIPLET *result, DAT_DTO_COOKIE user_cookie,
+			  const DAT_RMR_TRIPLET *remote_iov, DAT_COMPLETION_FLAGS completion_flags);
 DAT_RETURN ep_post_bind(struct ep *ep, uint32_t key, const DAT_LMR_TRIPLET *triplet, uint32_t access,
-                        uint64_t cookie, DAT_COMPLETION_FLAGS completion_flags);
+			uint64_t cookie, DAT_COMPLETION_FLAGS completion_flags);
 
 /* ---- service points and requests ---- */
 

@@ -35,14 +35,14 @@ create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL qual, DAT_EVD_HANDLE evd_handle, D
 
 DAT_RETURN
 dapl_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual, DAT_EVD_HANDLE evd_handle,
-                DAT_PSP_FLAGS psp_flags, DAT_PSP_HANDLE *psp_handle)
+		DAT_PSP_FLAGS psp_flags, DAT_PSP_HANDLE *psp_handle)
 {
 	return create(ia_handle, conn_qual, evd_handle, psp_flags, psp_handle, NULL);
 }
 
 DAT_RETURN
 dapl_psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL *conn_qual, DAT_EVD_HANDLE evd_handle,
-                    DAT_PSP_FLAGS psp_flags, DAT_PSP_HANDLE *psp_handle)
+		    DAT_PSP_FLAGS psp_flags, DAT_PSP_HANDLE *psp_handle)
 {
 	if (handle_object(ia_handle, DAT_HANDLE_TYPE_IA) == NULL)
 		return BAD_HANDLE(IA);
@@ -61,10 +61,10 @@ dapl_psp_query(DAT_PSP_HANDLE psp_handle, DAT_PSP_PARAM_MASK psp_param_mask, DAT
 	if (psp_param == NULL)
 		return BAD_ARG(3);
 	*psp_param = (DAT_PSP_PARAM){
-	        .ia_handle = psp->o.ia->o.handle,
-	        .conn_qual = psp->qual,
-	        .evd_handle = psp->evd->o.handle,
-	        .psp_flags = psp->flags,
+		.ia_handle = psp->o.ia->o.handle,
+		.conn_qual = psp->qual,
+		.evd_handle = psp->evd->o.handle,
+		.psp_flags = psp->flags,
 	};
 	return DAT_SUCCESS;
 }

@@ -41,9 +41,8 @@ static struct {
 	struct announced *announced;
 	struct foreign_ia *ias;
 	_Atomic uint32_t num_foreign; /* open IAs of provider libraries */
-} registry = {.once = PTHREAD_ONCE_INIT,
-              .load_lock = PTHREAD_MUTEX_INITIALIZER,
-              .lock = PTHREAD_MUTEX_INITIALIZER};
+} registry = {
+	.once = PTHREAD_ONCE_INIT, .load_lock = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 void
 registry_complain(const char *format, ...)
@@ -234,7 +233,7 @@ dat_registry_remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_IN
 
 DAT_RETURN
 dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *entries_returned,
-                            DAT_PROVIDER_INFO *(dat_provider_list[]))
+			    DAT_PROVIDER_INFO *(dat_provider_list[]))
 {
 	DAT_COUNT total, filled = 0;
 	bool own;
@@ -257,7 +256,8 @@ dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *entries_returned
 		if (dat_provider_list[i] == NULL)
 			return BAD_ARG(3);
 	}
-	for (const struct conf_entry *e = registry.entries; e != NULL && filled < max_to_return; e = e->next) {
+	for (const struct conf_entry *e = registry.entries; e != NULL && filled < max_to_return;
+	     e = e->next) {
 		DAT_PROVIDER_INFO *info = dat_provider_list[filled];
 
 		if (!listed(e))
@@ -327,7 +327,7 @@ load(struct conf_entry *entry)
 		memcpy(&init, &symbol, sizeof(init));
 		if (init == NULL) {
 			registry_complain("%s: %s has no " DAT_PROVIDER_INIT_FUNC_STR, entry->name,
-			                  entry->library);
+					  entry->library);
 			dlclose(entry->dl);
 			entry->dl = NULL;
 			return NULL;
@@ -349,7 +349,7 @@ load(struct conf_entry *entry)
 /* load_lock held. */
 static DAT_RETURN
 open_foreign(struct announced *a, struct conf_entry *entry, const DAT_NAME_PTR name, DAT_COUNT qlen,
-             DAT_EVD_HANDLE *async_evd, DAT_IA_HANDLE *ia_handle)
+	     DAT_EVD_HANDLE *async_evd, DAT_IA_HANDLE *ia_handle)
 {
 	struct foreign_ia *ia = calloc(1, sizeof(*ia));
 	DAT_RETURN ret = DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
@@ -379,8 +379,8 @@ open_foreign(struct announced *a, struct conf_entry *entry, const DAT_NAME_PTR n
 
 DAT_RETURN
 dat_ia_openv(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE *async_evd_handle,
-             DAT_IA_HANDLE *ia_handle, DAT_UINT32 dat_version_major, DAT_UINT32 dat_version_minor,
-             DAT_BOOLEAN thread_safety)
+	     DAT_IA_HANDLE *ia_handle, DAT_UINT32 dat_version_major, DAT_UINT32 dat_version_minor,
+	     DAT_BOOLEAN thread_safety)
 {
 	DAT_RETURN_SUBTYPE best = DAT_NAME_NOT_REGISTERED, how;
 	DAT_RETURN ret = DAT_ERROR(DAT_PROVIDER_NOT_FOUND, 0);
@@ -401,29 +401,30 @@ dat_ia_openv(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_E
 	for (struct conf_entry *e = registry.entries; e != NULL; e = e->next) {
 		/* What we offer is thread-safe, whatever the administrator wrote. */
 		how = match(e->name, e->major, e->minor, e->thread_safe || conf_is_ours(e), ia_name_ptr,
-		            dat_version_major, dat_version_minor, thread_safety);
+			    dat_version_major, dat_version_minor, thread_safety);
 		if (how != DAT_NO_SUBTYPE) {
 			best = how > best ? how : best;
 			continue;
 		}
 		if (conf_is_ours(e))
-			return ia_open(ia_name_ptr, e->params, &oneside_provider, async_evd_min_qlen, async_evd_handle,
-			               ia_handle);
+			return ia_open(ia_name_ptr, e->params, &oneside_provider, async_evd_min_qlen,
+				       async_evd_handle, ia_handle);
 		pthread_mutex_lock(&registry.load_lock);
 		a = load(e);
 		if (a != NULL)
 			ret = open_foreign(a, e, ia_name_ptr, async_evd_min_qlen, async_evd_handle,
-			                   ia_handle);
+					   ia_handle);
 		pthread_mutex_unlock(&registry.load_lock);
 		if (a != NULL)
 			return ret;
 	}
 	if (own_name(ia_name_ptr, &port)) {
 		how = match(ia_name_ptr, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, true, ia_name_ptr,
-		            dat_version_major, dat_version_minor, thread_safety);
+			    dat_version_major, dat_version_minor, thread_safety);
 		if (how == DAT_NO_SUBTYPE) {
 			snprintf(params, sizeof(params), "%s%s", port[0] != '\0' ? "port=" : "", port);
-			return ia_open(ia_name_ptr, params, &oneside_provider, async_evd_min_qlen, async_evd_handle, ia_handle);
+			return ia_open(ia_name_ptr, params, &oneside_provider, async_evd_min_qlen,
+				       async_evd_handle, ia_handle);
 		}
 		best = how > best ? how : best;
 	}
@@ -433,8 +434,8 @@ dat_ia_openv(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_E
 	a = find_announced(ia_name_ptr, NULL);
 	if (a != NULL) {
 		how = match(a->info.ia_name, a->info.dapl_version_major, a->info.dapl_version_minor,
-		            a->info.is_thread_safe != DAT_FALSE, ia_name_ptr, dat_version_major,
-		            dat_version_minor, thread_safety);
+			    a->info.is_thread_safe != DAT_FALSE, ia_name_ptr, dat_version_major,
+			    dat_version_minor, thread_safety);
 		if (how != DAT_NO_SUBTYPE) {
 			best = how > best ? how : best;
 			a = NULL;

@@ -69,8 +69,8 @@ dapl_rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK rmr_param_mask, DAT
 	ia = rmr->o.ia;
 	pthread_mutex_lock(&ia->lock);
 	*rmr_param = (DAT_RMR_PARAM){
-	        .ia_handle = ia->o.handle,
-	        .pz_handle = rmr->pz->o.handle,
+		.ia_handle = ia->o.handle,
+		.pz_handle = rmr->pz->o.handle,
 	};
 	if (rmr->lmr != NULL) {
 		rmr_param->lmr_triplet = rmr->triplet;
@@ -123,7 +123,7 @@ dapl_rmr_free(DAT_RMR_HANDLE rmr_handle)
 /* ia.lock held: the region to bind to; NULL with *ret when it may not be. */
 static struct lmr *
 check_target(const struct rmr *rmr, const struct ep *ep, const DAT_LMR_TRIPLET *triplet, uint32_t priv,
-             DAT_RETURN *ret)
+	     DAT_RETURN *ret)
 {
 	struct lmr *lmr = (struct lmr *)idmap_find(&rmr->o.ia->lmrs, triplet->lmr_context);
 
@@ -132,7 +132,7 @@ check_target(const struct rmr *rmr, const struct ep *ep, const DAT_LMR_TRIPLET *
 	else if (lmr->pz != rmr->pz || ep->pz != rmr->pz)
 		*ret = DAT_ERROR(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
 	else if ((priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG) != 0 &&
-	         ((uint32_t)lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG) == 0)
+		 ((uint32_t)lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG) == 0)
 		*ret = DAT_ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE);
 	else
 		return lmr;
@@ -140,9 +140,9 @@ check_target(const struct rmr *rmr, const struct ep *ep, const DAT_LMR_TRIPLET *
 }
 
 DAT_RETURN
-dapl_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_triplet, DAT_MEM_PRIV_FLAGS mem_privileges,
-              DAT_EP_HANDLE ep_handle, DAT_RMR_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags,
-              DAT_RMR_CONTEXT *rmr_context)
+dapl_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_triplet,
+	      DAT_MEM_PRIV_FLAGS mem_privileges, DAT_EP_HANDLE ep_handle, DAT_RMR_COOKIE user_cookie,
+	      DAT_COMPLETION_FLAGS completion_flags, DAT_RMR_CONTEXT *rmr_context)
 {
 	struct rmr *rmr = handle_object(rmr_handle, DAT_HANDLE_TYPE_RMR);
 	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
@@ -173,8 +173,8 @@ dapl_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_triplet, DAT
 	key = (rmr->key & ~VARIANT) | ((rmr->key + 1) & VARIANT);
 	if (ret == DAT_SUCCESS)
 		ret = ep_post_bind(ep, key, lmr != NULL ? lmr_triplet : &none,
-		                   priv & (ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE),
-		                   user_cookie.as_64, completion_flags);
+				   priv & (ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE),
+				   user_cookie.as_64, completion_flags);
 	if (ret == DAT_SUCCESS) {
 		if (rmr->lmr != NULL)
 			rmr->lmr->refs--;

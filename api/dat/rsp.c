@@ -4,7 +4,7 @@
 
 DAT_RETURN
 dapl_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual, DAT_EP_HANDLE ep_handle,
-                DAT_EVD_HANDLE evd_handle, DAT_RSP_HANDLE *rsp_handle)
+		DAT_EVD_HANDLE evd_handle, DAT_RSP_HANDLE *rsp_handle)
 {
 	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
 	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
@@ -49,10 +49,10 @@ dapl_rsp_query(DAT_RSP_HANDLE rsp_handle, DAT_RSP_PARAM_MASK rsp_param_mask, DAT
 	if (rsp_param == NULL)
 		return BAD_ARG(3);
 	*rsp_param = (DAT_RSP_PARAM){
-	        .ia_handle = rsp->o.ia->o.handle,
-	        .conn_qual = rsp->qual,
-	        .evd_handle = rsp->evd->o.handle,
-	        .ep_handle = rsp->ep_handle,
+		.ia_handle = rsp->o.ia->o.handle,
+		.conn_qual = rsp->qual,
+		.evd_handle = rsp->evd->o.handle,
+		.ep_handle = rsp->ep_handle,
 	};
 	return DAT_SUCCESS;
 }

@@ -94,8 +94,8 @@ void
 sp_destroy(struct sp *sp)
 {
 	struct ia *ia = sp->o.ia;
-	struct refused refused = {
-	        .ia = ia, .listener = atomic_load_explicit(&sp->o.node.key, memory_order_relaxed)};
+	struct refused refused = {.ia = ia,
+				  .listener = atomic_load_explicit(&sp->o.node.key, memory_order_relaxed)};
 
 	unlisten(ia, refused.listener);
 	/* Requests that the consumer has not seen are refused. */

@@ -6,15 +6,15 @@
 
 DAT_RETURN
 dapl_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_EVD_HANDLE recv_evd_handle,
-                        DAT_EVD_HANDLE request_evd_handle, DAT_EVD_HANDLE connect_evd_handle,
-                        DAT_SRQ_HANDLE srq_handle, const DAT_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle)
+			DAT_EVD_HANDLE request_evd_handle, DAT_EVD_HANDLE connect_evd_handle,
+			DAT_SRQ_HANDLE srq_handle, const DAT_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle)
 {
 	return handle_object(ia_handle, DAT_HANDLE_TYPE_IA) == NULL ? BAD_HANDLE(IA) : UNSUPPORTED;
 }
 
 DAT_RETURN
 dapl_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ_ATTR *srq_attr,
-                DAT_SRQ_HANDLE *srq_handle)
+		DAT_SRQ_HANDLE *srq_handle)
 {
 	return handle_object(ia_handle, DAT_HANDLE_TYPE_IA) == NULL ? BAD_HANDLE(IA) : UNSUPPORTED;
 }
@@ -28,7 +28,7 @@ dapl_srq_free(DAT_SRQ_HANDLE srq_handle)
 
 DAT_RETURN
 dapl_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
-                   DAT_DTO_COOKIE user_cookie)
+		   DAT_DTO_COOKIE user_cookie)
 {
 	return BAD_HANDLE(SRQ);
 }

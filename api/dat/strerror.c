@@ -2,7 +2,10 @@
 /* The names of return codes. */
 #include "provider.h"
 
-#define NAME(symbol) {symbol, #symbol}
+#define NAME(symbol)            \
+	{                       \
+		symbol, #symbol \
+	}
 
 static const struct {
 	DAT_UINT32 value;

@@ -5,8 +5,12 @@
 
 static char somewhere[256];
 
-const DAT_HANDLE not_handles[] = {NULL, (DAT_HANDLE)0x1, (DAT_HANDLE)0x40, (DAT_HANDLE)(uintptr_t)-1,
-                                  somewhere, (DAT_HANDLE)(uintptr_t)0x7fffffffff00};
+const DAT_HANDLE not_handles[] = {NULL,
+				  (DAT_HANDLE)0x1,
+				  (DAT_HANDLE)0x40,
+				  (DAT_HANDLE)(uintptr_t)-1,
+				  somewhere,
+				  (DAT_HANDLE)(uintptr_t)0x7fffffffff00};
 const size_t num_not_handles = sizeof(not_handles) / sizeof(not_handles[0]);
 
 void
@@ -19,7 +23,7 @@ check_ret(DAT_RETURN got, DAT_RETURN expected, const char *call, const char *fil
 	dat_strerror(got, &major, &minor);
 	dat_strerror(expected, &wanted, &wanted_minor);
 	print_error("%s: %#x %s %s instead of %#x %s %s\n", call, got, major, minor, expected, wanted,
-	            wanted_minor);
+		    wanted_minor);
 	_fail(file, line);
 }
 
@@ -31,10 +35,10 @@ fixture_setup(void **state)
 	assert_non_null(f);
 	f->mock = mock_start();
 	f->async = DAT_HANDLE_NULL;
-	assert_ok(dat_ia_open((char *)(uintptr_t)"oneside", 8, &f->async, &f->ia));
+	assert_ok(dat_ia_open((char *)(uintptr_t) "oneside", 8, &f->async, &f->ia));
 	assert_ok(dat_pz_create(f->ia, &f->pz));
 	assert_ok(dat_evd_create(f->ia, 10, DAT_HANDLE_NULL,
-	                         (DAT_EVD_FLAGS)(DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG), &f->dto));
+				 (DAT_EVD_FLAGS)(DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG), &f->dto));
 	assert_ok(dat_evd_create(f->ia, 10, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &f->recv));
 	assert_ok(dat_evd_create(f->ia, 10, DAT_HANDLE_NULL, DAT_EVD_CONNECTION_FLAG, &f->conn));
 	assert_ok(dat_evd_create(f->ia, 10, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &f->cr));
@@ -90,7 +94,7 @@ connect_to(DAT_EP_HANDLE ep, DAT_CONN_QUAL qual)
 
 	sin.sin_addr.s_addr = htonl(0xc0000202);
 	assert_ok(dat_ep_connect(ep, (DAT_IA_ADDRESS_PTR)&sin, qual, 1000000, 0, NULL, DAT_QOS_BEST_EFFORT,
-	                         DAT_CONNECT_DEFAULT_FLAG));
+				 DAT_CONNECT_DEFAULT_FLAG));
 }
 
 DAT_EP_HANDLE
@@ -149,12 +153,12 @@ void
 complete(struct fixture *f, uint32_t qp, uint64_t cookie, uint8_t flags)
 {
 	struct one_cqe cqe = {
-	        .type = ONE_CQE_SEND,
-	        .op = ONE_OP_SEND,
-	        .object = qp,
-	        .cookie = cookie,
-	        .length = 7,
-	        .flags = (flags & ONE_WQE_UNSIGNALED) != 0 ? 0 : ONE_CQE_NOTIFY,
+		.type = ONE_CQE_SEND,
+		.op = ONE_OP_SEND,
+		.object = qp,
+		.cookie = cookie,
+		.length = 7,
+		.flags = (flags & ONE_WQE_UNSIGNALED) != 0 ? 0 : ONE_CQE_NOTIFY,
 	};
 	struct one_msg create;
 

@@ -18,8 +18,7 @@ struct foreign_ia {
 int foreign_inits, foreign_finis, foreign_closes;
 char foreign_params[64];
 
-static DAT_RETURN
-ia_open(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE *async, DAT_IA_HANDLE *ia);
+static DAT_RETURN ia_open(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE *async, DAT_IA_HANDLE *ia);
 
 static DAT_RETURN
 ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags)

@@ -55,9 +55,10 @@ errors(void **state)
 	assert_ok(dat_cno_create(f->ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &freed));
 	assert_ok(dat_cno_free(freed));
 	for (size_t i = 0; i < num_not_handles + 3; i++) {
-		DAT_HANDLE h = i < num_not_handles ? not_handles[i] :
-		               i == num_not_handles ? f->ia :
-		               i == num_not_handles + 1 ? f->dto : freed;
+		DAT_HANDLE h = i < num_not_handles        ? not_handles[i]
+			       : i == num_not_handles     ? f->ia
+			       : i == num_not_handles + 1 ? f->dto
+							  : freed;
 
 		assert_ret(dat_cno_query(h, DAT_CNO_FIELD_ALL, &param), BAD_HANDLE(CNO));
 		assert_ret(dat_cno_modify_agent(h, DAT_OS_WAIT_PROXY_AGENT_NULL), BAD_HANDLE(CNO));
@@ -353,9 +354,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        TEST(errors),         TEST(triggers),       TEST(switches), TEST(wakes_a_waiter),
-	        TEST(direct_waiter_first), TEST(last_evd_freed), TEST(in_use), TEST(proxy_agent),
-	        TEST(closing_releases),
+		TEST(errors),
+		TEST(triggers),
+		TEST(switches),
+		TEST(wakes_a_waiter),
+		TEST(direct_waiter_first),
+		TEST(last_evd_freed),
+		TEST(in_use),
+		TEST(proxy_agent),
+		TEST(closing_releases),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,7 @@ static void
 good_lines(void **state)
 {
 	struct conf_entry *e =
-	        parse("OpenIB-cma u1.2 nonthreadsafe default libdaplcma.so.1 dapl.1.2 \"ib0 0\" \"\"", 1);
+		parse("OpenIB-cma u1.2 nonthreadsafe default libdaplcma.so.1 dapl.1.2 \"ib0 0\" \"\"", 1);
 
 	assert_string_equal(e->name, "OpenIB-cma");
 	assert_int_equal(e->major, 1);
@@ -33,8 +33,8 @@ good_lines(void **state)
 	conf_free(e);
 
 	e = parse("\t\"my ia\"  u2.0\tthreadsafe default /lib/libdat.so.1 a.b.c.10.20 "
-	          "\"a \\\"quoted\\\" \\\\ word\" \"driver_name=tavor\" # and a comment",
-	          1);
+		  "\"a \\\"quoted\\\" \\\\ word\" \"driver_name=tavor\" # and a comment",
+		  1);
 	assert_string_equal(e->name, "my ia");
 	assert_int_equal(e->major, 2);
 	assert_true(e->thread_safe);
@@ -63,26 +63,26 @@ static void
 malformed_lines(void **state)
 {
 	static const char *const lines[] = {
-	        "ib0",
-	        "ib0 u1.2 nonthreadsafe default lib.so dapl.1.2 \"\"",
-	        "ib0 u1.2 nonthreadsafe default lib.so dapl.1.2 \"\" \"\" more",
-	        "ib0 1.2 nonthreadsafe default lib.so dapl.1.2 \"\" \"\"",
-	        "ib0 u1 nonthreadsafe default lib.so dapl.1.2 \"\" \"\"",
-	        "ib0 u1.2x nonthreadsafe default lib.so dapl.1.2 \"\" \"\"",
-	        "ib0 u.2 nonthreadsafe default lib.so dapl.1.2 \"\" \"\"",
-	        "ib0 u1.99999999999 nonthreadsafe default lib.so dapl.1.2 \"\" \"\"",
-	        "ib0 u1.-2 nonthreadsafe default lib.so dapl.1.2 \"\" \"\"",
-	        "ib0 u1.2 safe default lib.so dapl.1.2 \"\" \"\"",
-	        "ib0 u1.2 threadsafe yes lib.so dapl.1.2 \"\" \"\"",
-	        "ib0 u1.2 threadsafe default \"\" dapl.1.2 \"\" \"\"",
-	        "ib0 u1.2 threadsafe default lib.so dapl \"\" \"\"",
-	        "ib0 u1.2 threadsafe default lib.so dapl.1 \"\" \"\"",
-	        "ib0 u1.2 threadsafe default lib.so .1.2 \"\" \"\"",
-	        "ib0 u1.2 threadsafe default lib.so dapl.1.x \"\" \"\"",
-	        "\"\" u1.2 threadsafe default lib.so dapl.1.2 \"\" \"\"",
-	        "ib0 u1.2 threadsafe default lib.so dapl.1.2 \"\" \"open",
-	        "ib0 u1.2 threadsafe default lib.so dapl.1.2 \"\" \"open\\\"",
-	        "ib0 u1.2 threadsafe default lib.so dapl.1.2 \"a\"b \"\"",
+		"ib0",
+		"ib0 u1.2 nonthreadsafe default lib.so dapl.1.2 \"\"",
+		"ib0 u1.2 nonthreadsafe default lib.so dapl.1.2 \"\" \"\" more",
+		"ib0 1.2 nonthreadsafe default lib.so dapl.1.2 \"\" \"\"",
+		"ib0 u1 nonthreadsafe default lib.so dapl.1.2 \"\" \"\"",
+		"ib0 u1.2x nonthreadsafe default lib.so dapl.1.2 \"\" \"\"",
+		"ib0 u.2 nonthreadsafe default lib.so dapl.1.2 \"\" \"\"",
+		"ib0 u1.99999999999 nonthreadsafe default lib.so dapl.1.2 \"\" \"\"",
+		"ib0 u1.-2 nonthreadsafe default lib.so dapl.1.2 \"\" \"\"",
+		"ib0 u1.2 safe default lib.so dapl.1.2 \"\" \"\"",
+		"ib0 u1.2 threadsafe yes lib.so dapl.1.2 \"\" \"\"",
+		"ib0 u1.2 threadsafe default \"\" dapl.1.2 \"\" \"\"",
+		"ib0 u1.2 threadsafe default lib.so dapl \"\" \"\"",
+		"ib0 u1.2 threadsafe default lib.so dapl.1 \"\" \"\"",
+		"ib0 u1.2 threadsafe default lib.so .1.2 \"\" \"\"",
+		"ib0 u1.2 threadsafe default lib.so dapl.1.x \"\" \"\"",
+		"\"\" u1.2 threadsafe default lib.so dapl.1.2 \"\" \"\"",
+		"ib0 u1.2 threadsafe default lib.so dapl.1.2 \"\" \"open",
+		"ib0 u1.2 threadsafe default lib.so dapl.1.2 \"\" \"open\\\"",
+		"ib0 u1.2 threadsafe default lib.so dapl.1.2 \"a\"b \"\"",
 	};
 	char name[400];
 
@@ -102,11 +102,11 @@ static void
 whole_file(void **state)
 {
 	char text[] = "# first\n"
-	              "a u1.2 threadsafe default liba.so x.1.2 \"\" \"\"\n"
-	              "nonsense\n"
-	              "b u2.0 nonthreadsafe default libb.so x.1.2 \"\" \"\"\n"
-	              "\n"
-	              "a u1.2 threadsafe default libc.so x.1.2 \"\" \"\"";
+		      "a u1.2 threadsafe default liba.so x.1.2 \"\" \"\"\n"
+		      "nonsense\n"
+		      "b u2.0 nonthreadsafe default libb.so x.1.2 \"\" \"\"\n"
+		      "\n"
+		      "a u1.2 threadsafe default libc.so x.1.2 \"\" \"\"";
 	FILE *file = fmemopen(text, strlen(text), "r");
 	struct conf_entry *list = NULL;
 
@@ -136,16 +136,16 @@ parameters(void **state)
 	assert_true(ia_params("speed=9", sock, sizeof(sock), port, sizeof(port)) != DAT_SUCCESS);
 	assert_true(ia_params("port=12345678", sock, sizeof(sock), port, sizeof(port)) != DAT_SUCCESS);
 	assert_true(ia_params("socket=/123456789/12345", sock, sizeof(sock), port, sizeof(port)) !=
-	            DAT_SUCCESS);
+		    DAT_SUCCESS);
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(good_lines),      cmocka_unit_test(lines_of_no_interest),
-	        cmocka_unit_test(malformed_lines), cmocka_unit_test(whole_file),
-	        cmocka_unit_test(parameters),
+		cmocka_unit_test(good_lines),      cmocka_unit_test(lines_of_no_interest),
+		cmocka_unit_test(malformed_lines), cmocka_unit_test(whole_file),
+		cmocka_unit_test(parameters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

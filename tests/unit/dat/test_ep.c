@@ -76,7 +76,7 @@ create_handles(void **state)
 	assert_ret(dat_ep_create(f->ia, f->pz, f->recv, f->dto, f->conn, NULL, NULL), BAD_ARG(7));
 	mock_refuse(f->mock, ONE_MSG_QP_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 9, 1);
 	assert_ret(dat_ep_create(f->ia, f->pz, f->recv, f->dto, f->conn, NULL, &ep),
-	           ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP));
+		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP));
 	/* failures leave no reference behind */
 	assert_ok(dat_pz_free(f->pz));
 	assert_ok(dat_evd_free(f->recv));
@@ -96,11 +96,11 @@ create_attributes(void **state)
 	assert_ok(dat_ia_query(f->ia, NULL, DAT_IA_ALL, &ia, 0, NULL));
 	default_attr(&good); /* with max_message_size 0, as dtest has it */
 	assert_ok(dat_ep_create(f->ia, f->pz, f->recv, f->dto, f->conn, &good, &ep));
-#define REFUSED(field, value)                                                                                \
-	do {                                                                                                 \
-		attr = good;                                                                                 \
-		attr.field = (value);                                                                        \
-		assert_ret(dat_ep_create(f->ia, f->pz, f->recv, f->dto, f->conn, &attr, &ep), BAD_ARG(6));   \
+#define REFUSED(field, value)                                                                              \
+	do {                                                                                               \
+		attr = good;                                                                               \
+		attr.field = (value);                                                                      \
+		assert_ret(dat_ep_create(f->ia, f->pz, f->recv, f->dto, f->conn, &attr, &ep), BAD_ARG(6)); \
 	} while (0)
 	REFUSED(service_type, (DAT_SERVICE_TYPE)1);
 	REFUSED(max_message_size, ia.max_message_size + 1);
@@ -127,7 +127,7 @@ create_attributes(void **state)
 	attr = good;
 	attr.qos = DAT_QOS_LOW_LATENCY;
 	assert_ret(dat_ep_create(f->ia, f->pz, f->recv, f->dto, f->conn, &attr, &ep),
-	           ERROR(DAT_MODEL_NOT_SUPPORTED, 0));
+		   ERROR(DAT_MODEL_NOT_SUPPORTED, 0));
 	/* depths and EVDs go together */
 	assert_ret(dat_ep_create(f->ia, f->pz, none, f->dto, f->conn, &good, &ep), BAD_ARG(6));
 	assert_ret(dat_ep_create(f->ia, f->pz, f->recv, none, f->conn, &good, &ep), BAD_ARG(6));
@@ -179,10 +179,10 @@ bad_handles(void **state)
 
 static DAT_RETURN
 connect_with(DAT_EP_HANDLE ep, const void *to, DAT_CONN_QUAL qual, DAT_TIMEOUT timeout, DAT_COUNT size,
-             const void *data, DAT_QOS qos, DAT_CONNECT_FLAGS flags)
+	     const void *data, DAT_QOS qos, DAT_CONNECT_FLAGS flags)
 {
 	return dat_ep_connect(ep, (DAT_IA_ADDRESS_PTR)(uintptr_t)to, qual, timeout, size,
-	                      (DAT_PVOID)(uintptr_t)data, qos, flags);
+			      (DAT_PVOID)(uintptr_t)data, qos, flags);
 }
 
 static void
@@ -207,17 +207,17 @@ connect_errors(void **state)
 	assert_ret(connect_with(ep, &sin, 7, 1, 0, NULL, (DAT_QOS)0x10, 0), BAD_ARG(7));
 	assert_ret(connect_with(ep, &sin, 7, 1, 0, NULL, 0, (DAT_CONNECT_FLAGS)2), BAD_ARG(8));
 	assert_ret(connect_with(ep, &sin, 7, 1, 0, NULL, DAT_QOS_PREMIUM, 0),
-	           ERROR(DAT_MODEL_NOT_SUPPORTED, 0));
+		   ERROR(DAT_MODEL_NOT_SUPPORTED, 0));
 	assert_ret(connect_with(ep, &sin, 7, 1, 0, NULL, 0, DAT_CONNECT_MULTIPATH_FLAG),
-	           ERROR(DAT_MODEL_NOT_SUPPORTED, 0));
+		   ERROR(DAT_MODEL_NOT_SUPPORTED, 0));
 	assert_ret(connect_with(ep, &sin6, 7, 1, 0, NULL, 0, 0),
-	           ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED));
+		   ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED));
 	sin.sin_addr.s_addr = INADDR_ANY;
 	assert_ret(connect_with(ep, &sin, 7, 1, 0, NULL, 0, 0),
-	           ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED));
+		   ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED));
 	sin.sin_addr.s_addr = htonl(0xe0000001);
 	assert_ret(connect_with(ep, &sin, 7, 1, 0, NULL, 0, 0),
-	           ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED));
+		   ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED));
 	sin.sin_addr.s_addr = htonl(0xc0000202);
 	/* an endpoint that lacks something */
 	assert_ok(dat_ep_create(f->ia, f->pz, none, none, none, NULL, &half));
@@ -229,7 +229,7 @@ connect_errors(void **state)
 	assert_ret(connect_with(ep, &sin, 7, 1, 0, NULL, 0, 0), BAD_ARG(3));
 	mock_refuse(f->mock, ONE_MSG_QP_CONNECT, -EHOSTUNREACH, ONE_SUBJECT_ADDRESS, 7, 1);
 	assert_ret(connect_with(ep, &sin, 7, 1, 0, NULL, 0, 0),
-	           ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE));
+		   ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE));
 	assert_int_equal(state_of(ep), DAT_EP_STATE_UNCONNECTED);
 	assert_ok(connect_with(ep, &sin, 7, 1, attr.max_private_data_size, data, 0, 0));
 	assert_ret(connect_with(ep, &sin, 7, 1, 0, NULL, 0, 0), BAD_STATE(EP_ACTCONNPENDING));
@@ -259,7 +259,7 @@ connects(void **state)
 	assert_int_equal(state_of(ep), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
 	param = query(ep);
 	assert_int_equal(((struct sockaddr_in *)param.remote_ia_address_ptr)->sin_addr.s_addr,
-	                 sin.sin_addr.s_addr);
+			 sin.sin_addr.s_addr);
 	assert_int_equal(param.remote_port_qual, 45248);
 	mock_connected(f->mock, qp, "welcome", 8);
 	event = expect_event(f->conn, DAT_CONNECTION_EVENT_ESTABLISHED);
@@ -294,13 +294,13 @@ outcomes(void **state)
 		enum one_conn_event event;
 		DAT_EVENT_NUMBER number;
 	} table[] = {
-	        {ONE_CONN_PEER_REJECTED, DAT_CONNECTION_EVENT_PEER_REJECTED},
-	        {ONE_CONN_NON_PEER_REJECTED, DAT_CONNECTION_EVENT_NON_PEER_REJECTED},
-	        {ONE_CONN_ACCEPT_ERROR, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR},
-	        {ONE_CONN_DISCONNECTED, DAT_CONNECTION_EVENT_DISCONNECTED},
-	        {ONE_CONN_BROKEN, DAT_CONNECTION_EVENT_BROKEN},
-	        {ONE_CONN_TIMED_OUT, DAT_CONNECTION_EVENT_TIMED_OUT},
-	        {ONE_CONN_UNREACHABLE, DAT_CONNECTION_EVENT_UNREACHABLE},
+		{ONE_CONN_PEER_REJECTED, DAT_CONNECTION_EVENT_PEER_REJECTED},
+		{ONE_CONN_NON_PEER_REJECTED, DAT_CONNECTION_EVENT_NON_PEER_REJECTED},
+		{ONE_CONN_ACCEPT_ERROR, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR},
+		{ONE_CONN_DISCONNECTED, DAT_CONNECTION_EVENT_DISCONNECTED},
+		{ONE_CONN_BROKEN, DAT_CONNECTION_EVENT_BROKEN},
+		{ONE_CONN_TIMED_OUT, DAT_CONNECTION_EVENT_TIMED_OUT},
+		{ONE_CONN_UNREACHABLE, DAT_CONNECTION_EVENT_UNREACHABLE},
 	};
 	struct fixture *f = *state;
 	uint32_t qp;
@@ -387,8 +387,8 @@ duplicates(void **state)
 	assert_ret(dat_ep_dup_connect(ep, dup, 1000, 1, NULL, 0), BAD_ARG(5));
 	assert_ret(dat_ep_dup_connect(ep, dup, 1000, 0, NULL, (DAT_QOS)0x20), BAD_ARG(6));
 	assert_ret(dat_ep_dup_connect(ep, dup, 1000, 0, NULL, DAT_QOS_ECONOMY),
-	           ERROR(DAT_MODEL_NOT_SUPPORTED, 0));
-	assert_ok(dat_ep_dup_connect(ep, dup, 1000, 3, (DAT_PVOID)(uintptr_t)"abc", 0));
+		   ERROR(DAT_MODEL_NOT_SUPPORTED, 0));
+	assert_ok(dat_ep_dup_connect(ep, dup, 1000, 3, (DAT_PVOID)(uintptr_t) "abc", 0));
 	assert_true(mock_last(f->mock, ONE_MSG_QP_CONNECT, &msg));
 	assert_int_equal(msg.qp_connect.qp, other);
 	assert_int_equal(msg.qp_connect.service, first.qp_connect.service);
@@ -475,11 +475,11 @@ modify_errors(void **state)
 	assert_ok(dat_ep_post_recv(ep, 0, NULL, cookie, 0));
 	param.ep_attr.recv_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 	assert_ret(dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_RECV_COMPLETION_FLAGS, &param),
-	           BAD_STATE(EP_UNCONNECTED));
+		   BAD_STATE(EP_UNCONNECTED));
 	mock_refuse(f->mock, ONE_MSG_QP_MODIFY, -ENOMEM, ONE_SUBJECT_MEMORY, 0, 1);
 	param.connect_evd_handle = DAT_HANDLE_NULL;
 	assert_ret(dat_ep_modify(ep, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param),
-	           ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY));
+		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY));
 	assert_ptr_equal(query(ep).connect_evd_handle, f->conn);
 	connect_to(ep, 7);
 	assert_ret(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE, &param), BAD_STATE(EP_ACTCONNPENDING));
@@ -516,9 +516,9 @@ modifies(void **state)
 	param.request_evd_handle = f->dto;
 	param.connect_evd_handle = f->conn;
 	assert_ok(dat_ep_modify(ep,
-	                        DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE |
-	                                DAT_EP_FIELD_REQUEST_EVD_HANDLE | DAT_EP_FIELD_CONNECT_EVD_HANDLE,
-	                        &param));
+				DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE |
+					DAT_EP_FIELD_REQUEST_EVD_HANDLE | DAT_EP_FIELD_CONNECT_EVD_HANDLE,
+				&param));
 	assert_int_equal(mock_count(f->mock, ONE_MSG_QP_CREATE), before);
 	assert_true(mock_last(f->mock, ONE_MSG_QP_MODIFY, &msg));
 	assert_int_not_equal(msg.qp_modify.to.pz, 0);
@@ -531,15 +531,15 @@ modifies(void **state)
 	for (uint64_t i = 1; i <= 3; i++) {
 		for (uint32_t j = 0; j < 4; j++)
 			iov[j] = (DAT_LMR_TRIPLET){.lmr_context = (uint32_t)(i * 16 + j),
-			                           .virtual_address = 0x1000 * i + j,
-			                           .segment_length = 10 + j};
+						   .virtual_address = 0x1000 * i + j,
+						   .segment_length = 10 + j};
 		cookie.as_64 = 0x1234567800000000u + i;
 		assert_ok(dat_ep_post_recv(ep, 4, iov, cookie, 0));
 	}
 	param.ep_attr.max_recv_dtos = 500;
 	param.ep_attr.max_request_dtos = 300;
-	assert_ok(dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS | DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS,
-	                        &param));
+	assert_ok(dat_ep_modify(
+		ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS | DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS, &param));
 	assert_int_equal(mock_count(f->mock, ONE_MSG_QP_CREATE), before + 1);
 	assert_int_equal(mock_count(f->mock, ONE_MSG_QP_FREE), 1);
 	assert_int_equal(query(ep).ep_attr.max_recv_dtos, 500);
@@ -558,7 +558,7 @@ modifies(void **state)
 	/* fewer than are posted: refused, and nothing has changed */
 	param.ep_attr.max_recv_dtos = 2;
 	assert_ret(dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param),
-	           ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP));
+		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP));
 	assert_int_equal(query(ep).ep_attr.max_recv_dtos, 500);
 	/* another zone: the first is free */
 	assert_ok(dat_pz_create(f->ia, &other));
@@ -578,10 +578,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        TEST(defaults),       TEST(create_handles), TEST(create_attributes), TEST(bad_handles),
-	        TEST(connect_errors), TEST(connects),       TEST(infinite_timeout),  TEST(outcomes),
-	        TEST(disconnects),    TEST(duplicates),     TEST(free_drops_events), TEST(status),
-	        TEST(modify_errors),  TEST(modifies),
+		TEST(defaults),       TEST(create_handles), TEST(create_attributes), TEST(bad_handles),
+		TEST(connect_errors), TEST(connects),       TEST(infinite_timeout),  TEST(outcomes),
+		TEST(disconnects),    TEST(duplicates),     TEST(free_drops_events), TEST(status),
+		TEST(modify_errors),  TEST(modifies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,10 +46,10 @@ create_errors(void **state)
 	assert_ret(dat_evd_create(f->ia, 8, none, (DAT_EVD_FLAGS)0x200, &evd), BAD_ARG(4));
 	assert_ret(dat_evd_create(f->ia, 8, none, DAT_EVD_DTO_FLAG, NULL), BAD_ARG(5));
 	assert_ret(dat_evd_create(f->ia, attr.max_evd_qlen + 1, none, DAT_EVD_DTO_FLAG, &evd),
-	           ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD));
+		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD));
 	mock_refuse(f->mock, ONE_MSG_CQ_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 3, 1);
 	assert_ret(dat_evd_create(f->ia, 8, none, DAT_EVD_DTO_FLAG, &evd),
-	           ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD));
+		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD));
 	assert_ok(dat_evd_create(f->ia, attr.max_evd_qlen, none, DAT_EVD_DTO_FLAG, &evd));
 	assert_true(query(evd).evd_qlen >= attr.max_evd_qlen);
 }
@@ -65,9 +65,10 @@ bad_handles(void **state)
 
 	assert_ok(dat_evd_free(freed));
 	for (size_t i = 0; i < num_not_handles + 3; i++) {
-		DAT_HANDLE h = i < num_not_handles ? not_handles[i] :
-		               i == num_not_handles ? f->ia :
-		               i == num_not_handles + 1 ? f->pz : freed;
+		DAT_HANDLE h = i < num_not_handles        ? not_handles[i]
+			       : i == num_not_handles     ? f->ia
+			       : i == num_not_handles + 1 ? f->pz
+							  : freed;
 
 		assert_ret(dat_evd_free(h), BAD_HANDLE(EVD_REQUEST));
 		assert_ret(dat_evd_query(h, DAT_EVD_FIELD_ALL, &param), BAD_HANDLE(EVD_REQUEST));
@@ -592,13 +593,25 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        TEST(create_errors),    TEST(bad_handles),      TEST(query_shows_all),
-	        TEST(software_events),  TEST(order),            TEST(wait_arguments),
-	        TEST(timeouts),         TEST(wake_by_ring),     TEST(wake_by_software),
-	        TEST(one_waiter),       TEST(unwaitable),       TEST(aborted_by_close),
-	        TEST(interrupted),      TEST(silent_completions), TEST(resize),
-	        TEST(grows_with_endpoints), TEST(in_use),       TEST(overflow_is_told),
-	        TEST(many_threads),
+		TEST(create_errors),
+		TEST(bad_handles),
+		TEST(query_shows_all),
+		TEST(software_events),
+		TEST(order),
+		TEST(wait_arguments),
+		TEST(timeouts),
+		TEST(wake_by_ring),
+		TEST(wake_by_software),
+		TEST(one_waiter),
+		TEST(unwaitable),
+		TEST(aborted_by_close),
+		TEST(interrupted),
+		TEST(silent_completions),
+		TEST(resize),
+		TEST(grows_with_endpoints),
+		TEST(in_use),
+		TEST(overflow_is_told),
+		TEST(many_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,7 +63,7 @@ static void
 map(void **state)
 {
 	struct thing *things = calloc(THINGS, sizeof(*things));
-	struct idmap ids = {0};
+	struct idmap ids = {.live = 0};
 
 	assert_null(idmap_find(&ids, 7));
 	for (uint32_t i = 0; i < THINGS; i++) {
@@ -93,7 +93,7 @@ static void
 map_churn(void **state)
 {
 	struct thing things[16] = {0};
-	struct idmap ids = {0};
+	struct idmap ids = {.live = 0};
 	struct idmap_table *table = NULL;
 
 	for (uint32_t i = 0; i < 100000; i++) {
@@ -140,8 +140,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(any_value), cmocka_unit_test(late_reuse),    cmocka_unit_test(map),
-	        cmocka_unit_test(map_churn), cmocka_unit_test(lock_excludes),
+		cmocka_unit_test(any_value), cmocka_unit_test(late_reuse),    cmocka_unit_test(map),
+		cmocka_unit_test(map_churn), cmocka_unit_test(lock_excludes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

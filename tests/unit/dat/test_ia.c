@@ -23,8 +23,7 @@ opens(void **state)
 	assert_ret(dat_ia_open(name, 8, &evd, &ia), BAD_HANDLE(EVD_ASYNC));
 	mock_refuse(f->mock, ONE_MSG_HELLO, -EDQUOT, ONE_SUBJECT_QUOTA, 1, 1);
 	evd = DAT_HANDLE_NULL;
-	assert_ret(dat_ia_open(name, 8, &evd, &ia),
-	           ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE));
+	assert_ret(dat_ia_open(name, 8, &evd, &ia), ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE));
 	/* several opens of one name are independent */
 	assert_ok(dat_ia_open(name, 8, &evd, &ia));
 	assert_ptr_not_equal(ia, f->ia);
@@ -49,8 +48,7 @@ nobody_there(void **state)
 	DAT_IA_HANDLE ia;
 
 	mock_kill(f->mock);
-	assert_ret(dat_ia_open(name, 8, &evd, &ia),
-	           ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE));
+	assert_ret(dat_ia_open(name, 8, &evd, &ia), ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE));
 	mock_revive(f->mock);
 	assert_ok(dat_ia_open(name, 8, &evd, &ia));
 	assert_ok(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
@@ -73,7 +71,7 @@ shared_async(void **state)
 	assert_ok(dat_ia_query(ia, &got, 0, NULL, 0, NULL));
 	assert_ptr_equal(got, f->async);
 	assert_ok(dat_ep_create(ia, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL, NULL,
-	                        &ep));
+				&ep));
 	cqe.object = mock_newest(f->mock, ONE_MSG_QP_CREATE);
 	assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &cqe));
 	event = expect_event(f->async, DAT_ASYNC_ERROR_EP_BROKEN);
@@ -108,7 +106,7 @@ attributes(void **state)
 	assert_string_equal(ia.vendor_name, "oneside");
 	assert_int_equal(ia.ia_address_ptr->sa_family, AF_INET);
 	assert_memory_equal(&((struct sockaddr_in *)ia.ia_address_ptr)->sin_addr, mock_welcome(f->mock)->addr,
-	                    4);
+			    4);
 	assert_int_equal(ia.max_eps, limits->max_qp);
 	assert_int_equal(ia.max_evds, limits->max_cq);
 	assert_int_equal(ia.max_lmrs, limits->max_mr);
@@ -156,12 +154,13 @@ closing(void **state)
 	/* one of everything */
 	desc.for_va = memory;
 	assert_ok(dat_lmr_create(f->ia, 0, desc, sizeof(memory), f->pz, DAT_MEM_PRIV_ALL_FLAG, &mine[0], NULL,
-	                         NULL, NULL, NULL));
+				 NULL, NULL, NULL));
 	assert_ok(dat_rmr_create(f->pz, &mine[1]));
 	mine[2] = make_ep(f, NULL);
 	assert_ok(dat_psp_create(f->ia, 5000, f->cr, 0, &mine[3]));
 	mock_request(f->mock, mock_newest(f->mock, ONE_MSG_LISTEN), 5000, NULL, 0);
-	mine[4] = expect_event(f->cr, DAT_CONNECTION_REQUEST_EVENT).event_data.cr_arrival_event_data.cr_handle;
+	mine[4] =
+		expect_event(f->cr, DAT_CONNECTION_REQUEST_EVENT).event_data.cr_arrival_event_data.cr_handle;
 	mine[5] = make_ep(f, NULL);
 	assert_ok(dat_rsp_create(f->ia, 5001, mine[5], f->cr, &mine[6]));
 	assert_ok(dat_cno_create(f->ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &mine[7]));
@@ -169,7 +168,8 @@ closing(void **state)
 	assert_ok(dat_ia_close(f->ia, DAT_CLOSE_ABRUPT_FLAG));
 	f->ia = DAT_HANDLE_NULL;
 	for (int i = 0; i < 8; i++)
-		assert_ret(dat_get_handle_type(mine[i], &type), ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1));
+		assert_ret(dat_get_handle_type(mine[i], &type),
+			   ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1));
 	assert_ret(dat_pz_free(f->pz), BAD_HANDLE(PZ));
 	assert_ret(dat_evd_free(f->async), BAD_HANDLE(EVD_REQUEST));
 }
@@ -197,9 +197,11 @@ contexts(void **state)
 		DAT_HANDLE handle;
 		DAT_HANDLE_TYPE type;
 	} all[] = {
-	        {f->ia, DAT_HANDLE_TYPE_IA},          {f->pz, DAT_HANDLE_TYPE_PZ},
-	        {f->dto, DAT_HANDLE_TYPE_EVD},        {f->async, DAT_HANDLE_TYPE_EVD},
-	        {make_ep(f, NULL), DAT_HANDLE_TYPE_EP},
+		{f->ia, DAT_HANDLE_TYPE_IA},
+		{f->pz, DAT_HANDLE_TYPE_PZ},
+		{f->dto, DAT_HANDLE_TYPE_EVD},
+		{f->async, DAT_HANDLE_TYPE_EVD},
+		{make_ep(f, NULL), DAT_HANDLE_TYPE_EP},
 	};
 	const size_t count = sizeof(all) / sizeof(all[0]);
 	DAT_CONTEXT context;
@@ -221,9 +223,9 @@ contexts(void **state)
 	assert_ret(dat_get_handle_type(f->ia, NULL), BAD_ARG(2));
 	for (size_t i = 0; i < num_not_handles; i++) {
 		assert_ret(dat_get_consumer_context(not_handles[i], &context),
-		           ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1));
+			   ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1));
 		assert_ret(dat_set_consumer_context(not_handles[i], context),
-		           ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1));
+			   ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1));
 	}
 	assert_ok(dat_ep_free(all[count - 1].handle));
 	assert_ok(dat_pz_free(f->pz));
@@ -245,7 +247,7 @@ shared_receive_queues(void **state)
 	assert_ret(dat_srq_create(f->ia, f->pz, &attr, &srq), ERROR(DAT_MODEL_NOT_SUPPORTED, 0));
 	assert_ret(dat_srq_create(f->pz, f->pz, &attr, &srq), BAD_HANDLE(IA));
 	assert_ret(dat_ep_create_with_srq(f->ia, f->pz, f->recv, f->dto, f->conn, f->pz, &ep_attr, &ep),
-	           ERROR(DAT_MODEL_NOT_SUPPORTED, 0));
+		   ERROR(DAT_MODEL_NOT_SUPPORTED, 0));
 	assert_ret(dat_srq_free(f->pz), BAD_HANDLE(SRQ));
 	assert_ret(dat_srq_post_recv(f->pz, 0, NULL, cookie), BAD_HANDLE(SRQ));
 	assert_ret(dat_srq_query(f->pz, DAT_SRQ_FIELD_ALL, &param), BAD_HANDLE(SRQ));
@@ -344,7 +346,7 @@ lost(void **state)
 	event = take(f->conn); /* the other one */
 	assert_int_equal(event.event_number, DAT_CONNECTION_EVENT_BROKEN);
 	assert_ptr_not_equal(event.event_data.connect_event_data.ep_handle,
-	                     conn.event.event_data.connect_event_data.ep_handle);
+			     conn.event.event_data.connect_event_data.ep_handle);
 	expect_empty(f->conn);
 	expect_empty(f->async);
 	/* what was completed, then all that was not, in order */
@@ -414,9 +416,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        TEST(opens),    TEST(nobody_there), TEST(shared_async), TEST(attributes),
-	        TEST(closing),  TEST(closing_gracefully), TEST(contexts), TEST(shared_receive_queues),
-	        TEST(lost),     TEST(lost_while_polling),
+		TEST(opens),   TEST(nobody_there),       TEST(shared_async), TEST(attributes),
+		TEST(closing), TEST(closing_gracefully), TEST(contexts),     TEST(shared_receive_queues),
+		TEST(lost),    TEST(lost_while_polling),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@ create(struct fixture *f, DAT_VLEN length, uint32_t priv, DAT_LMR_HANDLE *lmr, D
 	DAT_REGION_DESCRIPTION desc = {.for_va = memory};
 
 	return dat_lmr_create(f->ia, DAT_MEM_TYPE_VIRTUAL, desc, length, f->pz, (DAT_MEM_PRIV_FLAGS)priv, lmr,
-	                      lkey, rkey, NULL, NULL);
+			      lkey, rkey, NULL, NULL);
 }
 
 static void
@@ -31,7 +31,7 @@ zones(void **state)
 	assert_ret(dat_pz_create(f->ia, NULL), BAD_ARG(2));
 	mock_refuse(f->mock, ONE_MSG_PZ_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 4, 1);
 	assert_ret(dat_pz_create(f->ia, &pz),
-	           ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_PROTECTION_DOMAIN));
+		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_PROTECTION_DOMAIN));
 	assert_ok(dat_pz_create(f->ia, &pz));
 	assert_ok(dat_pz_query(pz, DAT_PZ_FIELD_ALL, &param));
 	assert_ptr_equal(param.ia_handle, f->ia);
@@ -65,7 +65,7 @@ regions(void **state)
 	DAT_VLEN size;
 
 	assert_ok(dat_lmr_create(f->ia, DAT_MEM_TYPE_VIRTUAL, desc, 4001, f->pz, DAT_MEM_PRIV_ALL_FLAG, &lmr,
-	                         &lkey, &rkey, &size, &address));
+				 &lkey, &rkey, &size, &address));
 	assert_int_not_equal(lkey, 0);
 	assert_int_not_equal(rkey, 0);
 	assert_int_equal(size, 4001); /* no rounding */
@@ -108,7 +108,7 @@ region_errors(void **state)
 	DAT_IA_ATTR ia;
 
 	assert_ok(dat_ia_query(f->ia, NULL, DAT_IA_ALL, &ia, 0, NULL));
-#define CREATE(ia_, type, desc_, len, pz_, priv, out)                                                        \
+#define CREATE(ia_, type, desc_, len, pz_, priv, out) \
 	dat_lmr_create(ia_, type, desc_, len, pz_, (DAT_MEM_PRIV_FLAGS)(priv), out, NULL, NULL, NULL, NULL)
 	assert_ret(CREATE(f->pz, 0, desc, SIZE, f->pz, 0x33, &lmr), BAD_HANDLE(IA));
 	assert_ret(CREATE(f->ia, (DAT_MEM_TYPE)3, desc, SIZE, f->pz, 0x33, &lmr), BAD_ARG(2));
@@ -118,16 +118,17 @@ region_errors(void **state)
 	assert_ret(CREATE(f->ia, 0, desc, 0, f->pz, 0x33, &lmr), ERROR(DAT_LENGTH_ERROR, 0));
 	assert_ret(CREATE(f->ia, 0, top, 101, f->pz, 0x33, &lmr), BAD_ARG(3));
 	assert_ret(CREATE(f->ia, 0, desc, ia.max_lmr_block_size + 1, f->pz, 0x33, &lmr),
-	           ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION));
-	assert_ret(CREATE(f->ia, 0, ((DAT_REGION_DESCRIPTION){.for_va = (DAT_PVOID)4096}), 10, f->pz, 0x33, &lmr),
-	           BAD_ARG(3));
+		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION));
+	assert_ret(CREATE(f->ia, 0, ((DAT_REGION_DESCRIPTION){.for_va = (DAT_PVOID)4096}), 10, f->pz, 0x33,
+			  &lmr),
+		   BAD_ARG(3));
 	desc.for_lmr_handle = f->pz;
 	assert_ret(CREATE(f->ia, DAT_MEM_TYPE_LMR, desc, 0, f->pz, 0x33, &lmr), BAD_HANDLE(LMR));
 	desc.for_shared_memory = (DAT_SHARED_MEMORY){.virtual_address = memory};
 	assert_ret(CREATE(f->ia, DAT_MEM_TYPE_SHARED_VIRTUAL, desc, SIZE, f->pz, 0x33, &lmr), BAD_ARG(3));
 	mock_refuse(f->mock, ONE_MSG_MR_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 7, 1);
 	assert_ret(create(f, SIZE, 0x33, &lmr, NULL, NULL),
-	           ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION));
+		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION));
 	assert_ok(dat_pz_free(f->pz)); /* no reference was leaked */
 }
 
@@ -147,8 +148,8 @@ other_types(void **state)
 	assert_ok(dat_pz_create(f->ia, &other));
 	assert_ok(create(f, 4000, DAT_MEM_PRIV_LOCAL_READ_FLAG, &lmr, NULL, NULL));
 	desc.for_lmr_handle = lmr;
-	assert_ok(dat_lmr_create(f->ia, DAT_MEM_TYPE_LMR, desc, 77, other, DAT_MEM_PRIV_ALL_FLAG, &copy, &lkey,
-	                         &rkey, NULL, NULL));
+	assert_ok(dat_lmr_create(f->ia, DAT_MEM_TYPE_LMR, desc, 77, other, DAT_MEM_PRIV_ALL_FLAG, &copy,
+				 &lkey, &rkey, NULL, NULL));
 	assert_true(mock_mr(f->mock, mock_mr_of_key(f->mock, lkey), &mr));
 	assert_int_equal(mr.va, (uintptr_t)memory);
 	assert_int_equal(mr.length, 4000); /* the length argument is ignored */
@@ -161,7 +162,7 @@ other_types(void **state)
 
 	desc.for_shared_memory = (DAT_SHARED_MEMORY){.virtual_address = memory, .shared_memory_id = &id};
 	assert_ok(dat_lmr_create(f->ia, DAT_MEM_TYPE_SHARED_VIRTUAL, desc, 100, f->pz, DAT_MEM_PRIV_ALL_FLAG,
-	                         &lmr, NULL, NULL, NULL, NULL));
+				 &lmr, NULL, NULL, NULL, NULL));
 	assert_ok(dat_lmr_query(lmr, DAT_LMR_FIELD_ALL, &param));
 	assert_ptr_equal(param.region_desc.for_shared_memory.virtual_address, memory);
 	assert_memory_equal(*param.region_desc.for_shared_memory.shared_memory_id, id, sizeof(id));
@@ -175,8 +176,9 @@ syncs(void **state)
 	DAT_LMR_TRIPLET iov[2];
 	DAT_LMR_CONTEXT lkey;
 	DAT_LMR_HANDLE lmr;
-	DAT_RETURN (*const calls[])(DAT_IA_HANDLE, const DAT_LMR_TRIPLET *, DAT_VLEN) = {
-	        dat_lmr_sync_rdma_read, dat_lmr_sync_rdma_write};
+	DAT_RETURN (*const calls[])
+	(DAT_IA_HANDLE, const DAT_LMR_TRIPLET *, DAT_VLEN) = {dat_lmr_sync_rdma_read,
+							      dat_lmr_sync_rdma_write};
 
 	assert_ok(create(f, 1000, DAT_MEM_PRIV_ALL_FLAG, &lmr, &lkey, NULL));
 	for (int i = 0; i < 2; i++) {
@@ -224,7 +226,7 @@ bind_range(struct bench *b, uint32_t priv, uint32_t flags, DAT_RMR_CONTEXT *cont
 	DAT_RMR_COOKIE cookie = {.as_64 = 0x1122334455667788u};
 
 	return dat_rmr_bind(b->rmr, &b->range, (DAT_MEM_PRIV_FLAGS)priv, b->ep, cookie,
-	                    (DAT_COMPLETION_FLAGS)flags, context);
+			    (DAT_COMPLETION_FLAGS)flags, context);
 }
 
 /* The mock's engine carries the next bind out. */
@@ -260,7 +262,7 @@ windows(void **state)
 	assert_ret(dat_rmr_create(b.f->pz, NULL), BAD_ARG(2));
 	/* unbound: all but the triplet can be asked for */
 	assert_ok(dat_rmr_query(b.rmr, (DAT_RMR_PARAM_MASK)(DAT_RMR_FIELD_ALL & ~DAT_RMR_FIELD_LMR_TRIPLET),
-	                        &param));
+				&param));
 	assert_ptr_equal(param.pz_handle, b.f->pz);
 	assert_ptr_equal(param.ia_handle, b.f->ia);
 	assert_ret(dat_rmr_query(b.rmr, DAT_RMR_FIELD_ALL, &param), BAD_ARG(2));
@@ -346,12 +348,12 @@ bind_errors(void **state)
 	assert_ok(create(b.f, SIZE, DAT_MEM_PRIV_REMOTE_READ_FLAG, &lmr, &b.range.lmr_context, NULL));
 	b.range.virtual_address = good.virtual_address;
 	assert_ret(bind_range(&b, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, 0, &key),
-	           ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE));
+		   ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE));
 	assert_ok(bind_range(&b, DAT_MEM_PRIV_REMOTE_READ_FLAG, 0, &key));
 	carry_out(&b, ONE_STATUS_SUCCESS);
 	assert_ok(dat_pz_create(b.f->ia, &pz));
-	assert_ok(dat_lmr_create(b.f->ia, 0, desc, SIZE, pz, DAT_MEM_PRIV_ALL_FLAG, &lmr, &b.range.lmr_context,
-	                         NULL, NULL, NULL));
+	assert_ok(dat_lmr_create(b.f->ia, 0, desc, SIZE, pz, DAT_MEM_PRIV_ALL_FLAG, &lmr,
+				 &b.range.lmr_context, NULL, NULL, NULL));
 	assert_ret(bind_range(&b, 0x33, 0, &key), ERROR(DAT_PROTECTION_VIOLATION, 0));
 	assert_ok(dat_rmr_create(pz, &b.rmr));
 	assert_ret(bind_range(&b, 0x33, 0, &key), ERROR(DAT_PROTECTION_VIOLATION, 0)); /* the endpoint's */
@@ -393,8 +395,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        TEST(zones), TEST(regions), TEST(region_errors), TEST(other_types), TEST(syncs),
-	        TEST(windows), TEST(bind_errors), TEST(bind_fails),
+		TEST(zones), TEST(regions), TEST(region_errors), TEST(other_types),
+		TEST(syncs), TEST(windows), TEST(bind_errors),   TEST(bind_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

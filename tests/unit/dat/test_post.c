@@ -27,7 +27,7 @@ set_up(void **state)
 		b.memory[i] = (uint8_t)(i * 7);
 	desc.for_va = b.memory;
 	assert_ok(dat_lmr_create(b.f->ia, DAT_MEM_TYPE_VIRTUAL, desc, MEMORY, b.f->pz, DAT_MEM_PRIV_ALL_FLAG,
-	                         &b.lmr, &b.key, NULL, NULL, NULL));
+				 &b.lmr, &b.key, NULL, NULL, NULL));
 	b.ep = connected_ep(b.f, &b.qp);
 	return b;
 }
@@ -43,10 +43,10 @@ static DAT_LMR_TRIPLET
 piece(const struct bench *b, uint32_t offset, uint64_t length)
 {
 	return (DAT_LMR_TRIPLET){
-	        .lmr_context = b->key,
-	        .pad = 0xdeadbeef,
-	        .virtual_address = (uintptr_t)b->memory + offset,
-	        .segment_length = length,
+		.lmr_context = b->key,
+		.pad = 0xdeadbeef,
+		.virtual_address = (uintptr_t)b->memory + offset,
+		.segment_length = length,
 	};
 }
 
@@ -109,7 +109,7 @@ doubtful_memory(void **state)
 	struct bench b = set_up(state);
 	DAT_REGION_DESCRIPTION desc = {.for_va = b.memory};
 	DAT_LMR_TRIPLET iov[5] = {piece(&b, 0, 8), piece(&b, 0, 8), piece(&b, 0, 8), piece(&b, 0, 8),
-	                          piece(&b, 0, 8)};
+				  piece(&b, 0, 8)};
 	struct one_sge sge[ONE_MAX_SGE];
 	DAT_LMR_CONTEXT key;
 	DAT_LMR_HANDLE lmr;
@@ -118,9 +118,9 @@ doubtful_memory(void **state)
 
 	assert_ok(dat_pz_create(b.f->ia, &pz));
 	assert_ok(dat_lmr_create(b.f->ia, DAT_MEM_TYPE_VIRTUAL, desc, MEMORY, pz, DAT_MEM_PRIV_ALL_FLAG, &lmr,
-	                         &key, NULL, NULL, NULL));
-	iov[0].lmr_context = key + 0x100;              /* nobody's */
-	iov[1].lmr_context = key;                      /* another zone's */
+				 &key, NULL, NULL, NULL));
+	iov[0].lmr_context = key + 0x100;                          /* nobody's */
+	iov[1].lmr_context = key;                                  /* another zone's */
 	iov[2].virtual_address = (uintptr_t)b.memory - 1;          /* before */
 	iov[3].virtual_address = (uintptr_t)b.memory + MEMORY - 7; /* beyond */
 	iov[4].virtual_address = UINT64_MAX - 3;                   /* wraps */
@@ -164,7 +164,7 @@ receives(void **state)
 	for (int i = 0; i < 128; i++)
 		assert_ok(dat_ep_post_recv(idle, 2, iov, cookie, 0));
 	assert_ret(dat_ep_post_recv(idle, 2, iov, cookie, 0),
-	           ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS));
+		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS));
 	assert_int_equal(mock_posted(b.f->mock, qp, true), 128);
 	assert_ok(dat_ep_free(idle)); /* with receives posted */
 	tear_down(&b);
@@ -174,7 +174,8 @@ static void
 rdma(void **state)
 {
 	struct bench b = set_up(state);
-	DAT_RMR_TRIPLET remote = {.rmr_context = 0x12345678, .pad = 7, .target_address = 0x7000, .segment_length = 100};
+	DAT_RMR_TRIPLET remote = {
+		.rmr_context = 0x12345678, .pad = 7, .target_address = 0x7000, .segment_length = 100};
 	DAT_LMR_TRIPLET iov[2] = {piece(&b, 0, 60), piece(&b, 100, 40)};
 	struct one_sge sge[ONE_MAX_SGE];
 	struct one_wqe wqe;
@@ -278,9 +279,9 @@ bad_arguments(void **state)
 	assert_ret(dat_ep_post_recv(b.ep, 1, iov, cookie, DAT_COMPLETION_UNSIGNALLED_FLAG), BAD_ARG(5));
 	assert_ret(dat_ep_post_recv(b.ep, 1, iov, cookie, DAT_COMPLETION_SUPPRESS_FLAG), BAD_ARG(5));
 	assert_ret(dat_ep_post_rdma_write(b.ep, 1, iov, cookie, &remote, DAT_COMPLETION_SOLICITED_WAIT_FLAG),
-	           BAD_ARG(6));
+		   BAD_ARG(6));
 	assert_ret(dat_ep_post_rdma_read(b.ep, 1, iov, cookie, &remote, DAT_COMPLETION_UNSIGNALLED_FLAG),
-	           BAD_ARG(6));
+		   BAD_ARG(6));
 	/* with the attribute UNSIGNALLED is fine */
 	default_attr(&attr);
 	attr.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
@@ -313,11 +314,11 @@ credits(void **state)
 	for (int i = 0; i < 128; i++)
 		assert_ok(dat_ep_post_send(b.ep, 0, NULL, cookie, DAT_COMPLETION_SUPPRESS_FLAG));
 	assert_ret(dat_ep_post_send(b.ep, 0, NULL, cookie, 0),
-	           ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS));
+		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS));
 	for (int i = 0; i < 1000; i++) {
 		assert_true(mock_take(b.f->mock, b.qp, false, &wqe, NULL));
 		assert_ret(dat_ep_post_send(b.ep, 0, NULL, cookie, 0),
-		           ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS));
+			   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS));
 		mock_complete(b.f->mock, b.qp, &wqe, ONE_STATUS_SUCCESS);
 		assert_ok(dat_ep_post_send(b.ep, 0, NULL, cookie, DAT_COMPLETION_SUPPRESS_FLAG));
 	}
@@ -332,17 +333,17 @@ completions(void **state)
 		enum one_status status;
 		DAT_DTO_COMPLETION_STATUS expected;
 	} table[] = {
-	        {ONE_STATUS_SUCCESS, DAT_DTO_SUCCESS},
-	        {ONE_STATUS_FLUSHED, DAT_DTO_ERR_FLUSHED},
-	        {ONE_STATUS_LOCAL_LENGTH, DAT_DTO_ERR_LOCAL_LENGTH},
-	        {ONE_STATUS_LOCAL_QP, DAT_DTO_ERR_LOCAL_EP},
-	        {ONE_STATUS_LOCAL_PROTECTION, DAT_DTO_ERR_LOCAL_PROTECTION},
-	        {ONE_STATUS_BAD_RESPONSE, DAT_DTO_ERR_BAD_RESPONSE},
-	        {ONE_STATUS_REMOTE_ACCESS, DAT_DTO_ERR_REMOTE_ACCESS},
-	        {ONE_STATUS_REMOTE_OPERATION, DAT_DTO_ERR_REMOTE_RESPONDER},
-	        {ONE_STATUS_REMOTE_INVALID, DAT_DTO_ERR_REMOTE_RESPONDER},
-	        {ONE_STATUS_RETRY_EXCEEDED, DAT_DTO_ERR_TRANSPORT},
-	        {ONE_STATUS_RNR_EXCEEDED, DAT_DTO_ERR_RECEIVER_NOT_READY},
+		{ONE_STATUS_SUCCESS, DAT_DTO_SUCCESS},
+		{ONE_STATUS_FLUSHED, DAT_DTO_ERR_FLUSHED},
+		{ONE_STATUS_LOCAL_LENGTH, DAT_DTO_ERR_LOCAL_LENGTH},
+		{ONE_STATUS_LOCAL_QP, DAT_DTO_ERR_LOCAL_EP},
+		{ONE_STATUS_LOCAL_PROTECTION, DAT_DTO_ERR_LOCAL_PROTECTION},
+		{ONE_STATUS_BAD_RESPONSE, DAT_DTO_ERR_BAD_RESPONSE},
+		{ONE_STATUS_REMOTE_ACCESS, DAT_DTO_ERR_REMOTE_ACCESS},
+		{ONE_STATUS_REMOTE_OPERATION, DAT_DTO_ERR_REMOTE_RESPONDER},
+		{ONE_STATUS_REMOTE_INVALID, DAT_DTO_ERR_REMOTE_RESPONDER},
+		{ONE_STATUS_RETRY_EXCEEDED, DAT_DTO_ERR_TRANSPORT},
+		{ONE_STATUS_RNR_EXCEEDED, DAT_DTO_ERR_RECEIVER_NOT_READY},
 	};
 	struct bench b = set_up(state);
 
@@ -416,8 +417,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        TEST(sends),   TEST(doubtful_memory), TEST(receives), TEST(rdma),    TEST(lengths),
-	        TEST(bad_arguments), TEST(credits),   TEST(completions), TEST(threads),
+		TEST(sends),         TEST(doubtful_memory), TEST(receives),    TEST(rdma),    TEST(lengths),
+		TEST(bad_arguments), TEST(credits),         TEST(completions), TEST(threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -256,9 +256,9 @@ int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest with_file[] = {
-	        cmocka_unit_test(listing),          cmocka_unit_test(not_found),
-	        cmocka_unit_test(bad_arguments),    cmocka_unit_test(foreign_provider),
-	        cmocka_unit_test(dynamic),          cmocka_unit_test(own_provider),
+		cmocka_unit_test(listing),       cmocka_unit_test(not_found),
+		cmocka_unit_test(bad_arguments), cmocka_unit_test(foreign_provider),
+		cmocka_unit_test(dynamic),       cmocka_unit_test(own_provider),
 	};
 	const struct CMUnitTest no_file[] = {cmocka_unit_test(unreadable)};
 	const struct CMUnitTest builtin[] = {cmocka_unit_test(without_file)};
@@ -278,16 +278,16 @@ main(int argc, char **argv)
 	fd = mkstemp(path);
 	file = fdopen(fd, "w");
 	fprintf(file,
-	        "# test\n"
-	        "foreign u1.2 threadsafe default %s x.1.2 \"some params\" \"\"\n"
-	        "unsafe u1.2 nonthreadsafe default %s x.1.2 \"\" \"\"\n"
-	        "malformed u1.2\n"
-	        "missing u1.2 nonthreadsafe default /nonexistent/lib.so x.1.2 \"\" \"\"\n"
-	        "next u2.0 nonthreadsafe nondefault %s x.1.2 \"\" \"\"\n"
-	        "later u2.0 nonthreadsafe default %s x.1.2 \"\" \"\"\n"
-	        "refused u1.2 nonthreadsafe default %s x.1.2 refuse \"\"\n"
-	        "OpenIB-cma u1.2 nonthreadsafe default libdat.so.1 oneside.1.0 port=p7 \"\"\n",
-	        foreign, foreign, foreign, foreign, foreign);
+		"# test\n"
+		"foreign u1.2 threadsafe default %s x.1.2 \"some params\" \"\"\n"
+		"unsafe u1.2 nonthreadsafe default %s x.1.2 \"\" \"\"\n"
+		"malformed u1.2\n"
+		"missing u1.2 nonthreadsafe default /nonexistent/lib.so x.1.2 \"\" \"\"\n"
+		"next u2.0 nonthreadsafe nondefault %s x.1.2 \"\" \"\"\n"
+		"later u2.0 nonthreadsafe default %s x.1.2 \"\" \"\"\n"
+		"refused u1.2 nonthreadsafe default %s x.1.2 refuse \"\"\n"
+		"OpenIB-cma u1.2 nonthreadsafe default libdat.so.1 oneside.1.0 port=p7 \"\"\n",
+		foreign, foreign, foreign, foreign, foreign);
 	fclose(file);
 	setenv("DAT_OVERRIDE", path, 1);
 	failed = cmocka_run_group_tests(with_file, NULL, NULL);

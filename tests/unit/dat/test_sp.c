@@ -34,7 +34,7 @@ psp_errors(void **state)
 	assert_ret(dat_psp_create(f->ia, 5000, f->cr, 0, &psp), BAD_ARG(2));
 	mock_refuse(f->mock, ONE_MSG_LISTEN, -EDQUOT, ONE_SUBJECT_QUOTA, 5, 1);
 	assert_ret(dat_psp_create(f->ia, 5000, f->cr, 0, &psp),
-	           ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY));
+		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY));
 	assert_ret(dat_psp_create_any(f->dto, &qual, f->cr, 0, &psp), BAD_HANDLE(IA));
 	assert_ret(dat_psp_create_any(f->ia, NULL, f->cr, 0, &psp), BAD_ARG(2));
 	mock_refuse(f->mock, ONE_MSG_LISTEN, -EADDRNOTAVAIL, ONE_SUBJECT_ADDRESS, 0, 1);
@@ -81,7 +81,7 @@ accepts(void **state)
 	assert_ret(dat_cr_query(cr.cr_handle, DAT_CR_FIELD_ALL, NULL), BAD_ARG(3));
 	assert_ret(dat_cr_query(psp, DAT_CR_FIELD_ALL, &param), BAD_HANDLE(CR));
 	ep = make_ep(f, &qp);
-	assert_ok(dat_cr_accept(cr.cr_handle, ep, 3, (DAT_PVOID)(uintptr_t)"yes"));
+	assert_ok(dat_cr_accept(cr.cr_handle, ep, 3, (DAT_PVOID)(uintptr_t) "yes"));
 	assert_true(mock_last(f->mock, ONE_MSG_CR_ACCEPT, &msg));
 	assert_int_equal(msg.cr_accept.qp, qp);
 	assert_int_equal(msg.cr_accept.private_len, 3);
@@ -132,7 +132,7 @@ accept_errors(void **state)
 	assert_int_equal(state_of(busy), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
 	mock_refuse(f->mock, ONE_MSG_CR_ACCEPT, -ENOMEM, ONE_SUBJECT_MEMORY, 0, 1);
 	assert_ret(dat_cr_accept(cr.cr_handle, ep, 0, NULL),
-	           ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY));
+		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY));
 	assert_int_equal(state_of(ep), DAT_EP_STATE_UNCONNECTED);
 	assert_ok(dat_cr_query(cr.cr_handle, DAT_CR_FIELD_ALL, &param));
 	assert_ok(dat_cr_accept(cr.cr_handle, ep, 0, NULL));
@@ -233,8 +233,8 @@ provider_endpoint(void **state)
 	assert_int_equal(state_of(ep), DAT_EP_STATE_COMPLETION_PENDING);
 	mock_connected(f->mock, qp, NULL, 0);
 	assert_ptr_equal(expect_event(f->conn, DAT_CONNECTION_EVENT_ESTABLISHED)
-	                         .event_data.connect_event_data.ep_handle,
-	                 ep);
+				 .event_data.connect_event_data.ep_handle,
+			 ep);
 	/* rejected: it goes back to where it came from */
 	cr = request(f, 5000, "");
 	assert_ok(dat_cr_query(cr.cr_handle, DAT_CR_FIELD_ALL, &param));
@@ -332,7 +332,7 @@ take_early(void *arg)
 
 static bool
 request_before_reply(struct mock *mock, const struct one_msg *msg, const int *fds, uint32_t num_fds,
-                     struct one_reply *reply, void *user)
+		     struct one_reply *reply, void *user)
 {
 	struct one_cqe cqe = {.type = ONE_CQE_REQUEST, .object = 0x77777, .flags = ONE_CQE_NOTIFY};
 
@@ -383,9 +383,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        TEST(psp_errors), TEST(accepts),       TEST(accept_errors),     TEST(rejects),
-	        TEST(hands_off),  TEST(any_qualifier), TEST(provider_endpoint), TEST(reserved),
-	        TEST(early_request),
+		TEST(psp_errors),        TEST(accepts),   TEST(accept_errors),
+		TEST(rejects),           TEST(hands_off), TEST(any_qualifier),
+		TEST(provider_endpoint), TEST(reserved),  TEST(early_request),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

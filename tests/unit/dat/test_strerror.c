@@ -62,9 +62,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(known_codes),
-	        cmocka_unit_test(every_code),
-	        cmocka_unit_test(wrong_arguments),
+		cmocka_unit_test(known_codes),
+		cmocka_unit_test(every_code),
+		cmocka_unit_test(wrong_arguments),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,7 @@ typedef char *DAT_NAME_PTR;
 #define DAT_NAME_MAX_LENGTH 256 /* with the terminating NUL */
 
 typedef DAT_UINT32 DAT_TIMEOUT; /* microseconds */
-#define DAT_TIMEOUT_INFINITE ((DAT_TIMEOUT) ~0)
+#define DAT_TIMEOUT_INFINITE ((DAT_TIMEOUT)~0)
 
 typedef DAT_UINT64 DAT_CONN_QUAL; /* what a service point listens on: a port number here */
 typedef DAT_UINT64 DAT_PORT_QUAL;
@@ -51,10 +51,10 @@ typedef struct dat_named_attr {
 #define DAT_LMR_COOKIE_SIZE 40
 typedef char (*DAT_LMR_COOKIE)[DAT_LMR_COOKIE_SIZE];
 
-#define DAT_WATERMARK_INFINITE ((DAT_COUNT) ~0)
+#define DAT_WATERMARK_INFINITE ((DAT_COUNT)~0)
 #define DAT_HW_DEFAULT DAT_WATERMARK_INFINITE
 #define DAT_SRQ_LW_DEFAULT 0x0
-#define DAT_VALUE_UNKNOWN (((DAT_COUNT) ~0) - 1)
+#define DAT_VALUE_UNKNOWN (((DAT_COUNT)~0) - 1)
 
 /* ---- handles ---- */
 
@@ -84,10 +84,7 @@ typedef struct dat_provider_attr DAT_PROVIDER_ATTR;
 
 typedef enum dat_service_type { DAT_SERVICE_TYPE_RC = 0 } DAT_SERVICE_TYPE;
 
-typedef enum dat_close_flags {
-	DAT_CLOSE_ABRUPT_FLAG = 0x00,
-	DAT_CLOSE_GRACEFUL_FLAG = 0x01
-} DAT_CLOSE_FLAGS;
+typedef enum dat_close_flags { DAT_CLOSE_ABRUPT_FLAG = 0x00, DAT_CLOSE_GRACEFUL_FLAG = 0x01 } DAT_CLOSE_FLAGS;
 #define DAT_CLOSE_DEFAULT DAT_CLOSE_ABRUPT_FLAG
 
 typedef enum dat_connect_flags {
@@ -214,13 +211,19 @@ typedef enum dat_event_number {
 } DAT_EVENT_NUMBER;
 
 /* DAT_ASYNCH_ERROR_EVENT_DATA.reason, by the kind of handle. */
-typedef enum ia_async_error_reason { DAT_IA_CATASTROPHIC_ERROR, DAT_IA_OTHER_ERROR } DAT_IA_ASYNC_ERROR_REASON;
+typedef enum ia_async_error_reason {
+	DAT_IA_CATASTROPHIC_ERROR,
+	DAT_IA_OTHER_ERROR
+} DAT_IA_ASYNC_ERROR_REASON;
 typedef enum ep_async_error_reason {
 	DAT_EP_TRANSFER_TO_ERROR,
 	DAT_EP_OTHER_ERROR,
 	DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT
 } DAT_EP_ASYNC_ERROR_REASON;
-typedef enum evd_async_error_reason { DAT_EVD_OVERFLOW_ERROR, DAT_EVD_OTHER_ERROR } DAT_EVD_ASYNC_ERROR_REASON;
+typedef enum evd_async_error_reason {
+	DAT_EVD_OVERFLOW_ERROR,
+	DAT_EVD_OTHER_ERROR
+} DAT_EVD_ASYNC_ERROR_REASON;
 typedef enum srq_async_error_reason {
 	DAT_SRQ_TRANSFER_TO_ERROR,
 	DAT_SRQ_OTHER_ERROR,
@@ -417,10 +420,7 @@ typedef struct dat_pz_param {
 	DAT_IA_HANDLE ia_handle;
 } DAT_PZ_PARAM;
 
-typedef enum dat_pz_param_mask {
-	DAT_PZ_FIELD_IA_HANDLE = 0x01,
-	DAT_PZ_FIELD_ALL = 0x01
-} DAT_PZ_PARAM_MASK;
+typedef enum dat_pz_param_mask { DAT_PZ_FIELD_IA_HANDLE = 0x01, DAT_PZ_FIELD_ALL = 0x01 } DAT_PZ_PARAM_MASK;
 
 typedef struct dat_psp_param {
 	DAT_IA_HANDLE ia_handle;

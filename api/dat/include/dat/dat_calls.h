@@ -29,9 +29,9 @@ extern DAT_RETURN dat_ia_close(IN DAT_IA_HANDLE ia_handle, IN DAT_CLOSE_FLAGS ia
  * Errors: INVALID_HANDLE (IA); INVALID_PARAMETER (undefined bit: ARG3; null structure: ARG4, ARG6).
  */
 extern DAT_RETURN dat_ia_query(IN DAT_IA_HANDLE ia_handle, OUT DAT_EVD_HANDLE *async_evd_handle,
-                               IN DAT_IA_ATTR_MASK ia_attr_mask, OUT DAT_IA_ATTR *ia_attributes,
-                               IN DAT_PROVIDER_ATTR_MASK provider_attr_mask,
-                               OUT DAT_PROVIDER_ATTR *provider_attributes);
+			       IN DAT_IA_ATTR_MASK ia_attr_mask, OUT DAT_IA_ATTR *ia_attributes,
+			       IN DAT_PROVIDER_ATTR_MASK provider_attr_mask,
+			       OUT DAT_PROVIDER_ATTR *provider_attributes);
 
 /* ---- consumer contexts (uDAPL: context) ---- */
 
@@ -83,16 +83,16 @@ extern DAT_RETURN dat_evd_free(IN DAT_EVD_HANDLE evd_handle);
  * INSUFFICIENT_RESOURCES (TEP).
  */
 extern DAT_RETURN dat_ep_create(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_HANDLE pz_handle,
-                                IN DAT_EVD_HANDLE recv_evd_handle, IN DAT_EVD_HANDLE request_evd_handle,
-                                IN DAT_EVD_HANDLE connect_evd_handle, IN const DAT_EP_ATTR *ep_attributes,
-                                OUT DAT_EP_HANDLE *ep_handle);
+				IN DAT_EVD_HANDLE recv_evd_handle, IN DAT_EVD_HANDLE request_evd_handle,
+				IN DAT_EVD_HANDLE connect_evd_handle, IN const DAT_EP_ATTR *ep_attributes,
+				OUT DAT_EP_HANDLE *ep_handle);
 
 /* As dat_ep_create, receives come from an SRQ.  MODEL_NOT_SUPPORTED while srq_supported is false. */
 extern DAT_RETURN dat_ep_create_with_srq(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_HANDLE pz_handle,
-                                         IN DAT_EVD_HANDLE recv_evd_handle,
-                                         IN DAT_EVD_HANDLE request_evd_handle,
-                                         IN DAT_EVD_HANDLE connect_evd_handle, IN DAT_SRQ_HANDLE srq_handle,
-                                         IN const DAT_EP_ATTR *ep_attributes, OUT DAT_EP_HANDLE *ep_handle);
+					 IN DAT_EVD_HANDLE recv_evd_handle,
+					 IN DAT_EVD_HANDLE request_evd_handle,
+					 IN DAT_EVD_HANDLE connect_evd_handle, IN DAT_SRQ_HANDLE srq_handle,
+					 IN const DAT_EP_ATTR *ep_attributes, OUT DAT_EP_HANDLE *ep_handle);
 
 /*
  * Valid in every state.  Remote address and ports mean something from the request
@@ -100,7 +100,7 @@ extern DAT_RETURN dat_ep_create_with_srq(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_H
  * Errors: INVALID_HANDLE (EP); INVALID_PARAMETER (null: ARG3).
  */
 extern DAT_RETURN dat_ep_query(IN DAT_EP_HANDLE ep_handle, IN DAT_EP_PARAM_MASK ep_param_mask,
-                               OUT DAT_EP_PARAM *ep_param);
+			       OUT DAT_EP_PARAM *ep_param);
 
 /*
  * Changes the fields in the mask: PZ while UNCONNECTED or TENTATIVE; EVDs and
@@ -110,7 +110,7 @@ extern DAT_RETURN dat_ep_query(IN DAT_EP_HANDLE ep_handle, IN DAT_EP_PARAM_MASK 
  * INVALID_STATE (by the EP's state); INSUFFICIENT_RESOURCES.
  */
 extern DAT_RETURN dat_ep_modify(IN DAT_EP_HANDLE ep_handle, IN DAT_EP_PARAM_MASK ep_param_mask,
-                                IN const DAT_EP_PARAM *ep_param);
+				IN const DAT_EP_PARAM *ep_param);
 
 /*
  * Starts connecting.  Timeout in microseconds, not 0; DAT_TIMEOUT_INFINITE waits
@@ -119,21 +119,21 @@ extern DAT_RETURN dat_ep_modify(IN DAT_EP_HANDLE ep_handle, IN DAT_EP_PARAM_MASK
  * NON_PEER_REJECTED, UNREACHABLE, TIMED_OUT, DISCONNECTED.  Private data: 0 to
  * max_private_data_size bytes.  [message]
  * Errors: INVALID_HANDLE (EP, EVD_CONN); INVALID_PARAMETER (address: ARG2; qualifier: ARG3; timeout: ARG4;
- * size: ARG5; null data: ARG6; undefined bits of QOS, flags: ARG7, ARG8); INVALID_STATE (EP_NOTREADY without a
- * PZ; else by state); INVALID_ADDRESS; MODEL_NOT_SUPPORTED (QOS, multipath).
+ * size: ARG5; null data: ARG6; undefined bits of QOS, flags: ARG7, ARG8); INVALID_STATE (EP_NOTREADY without
+ * a PZ; else by state); INVALID_ADDRESS; MODEL_NOT_SUPPORTED (QOS, multipath).
  */
 extern DAT_RETURN dat_ep_connect(IN DAT_EP_HANDLE ep_handle, IN DAT_IA_ADDRESS_PTR remote_ia_address,
-                                 IN DAT_CONN_QUAL remote_conn_qual, IN DAT_TIMEOUT timeout,
-                                 IN DAT_COUNT private_data_size, IN const DAT_PVOID private_data,
-                                 IN DAT_QOS quality_of_service, IN DAT_CONNECT_FLAGS connect_flags);
+				 IN DAT_CONN_QUAL remote_conn_qual, IN DAT_TIMEOUT timeout,
+				 IN DAT_COUNT private_data_size, IN const DAT_PVOID private_data,
+				 IN DAT_QOS quality_of_service, IN DAT_CONNECT_FLAGS connect_flags);
 
 /*
  * As dat_ep_connect, to where ep_dup_handle (CONNECTED, the connecting side) went.
  * Errors: as dat_ep_connect; INVALID_STATE when the duplicate is not connected.
  */
 extern DAT_RETURN dat_ep_dup_connect(IN DAT_EP_HANDLE ep_handle, IN DAT_EP_HANDLE ep_dup_handle,
-                                     IN DAT_TIMEOUT timeout, IN DAT_COUNT private_data_size,
-                                     IN const DAT_PVOID private_data, IN DAT_QOS quality_of_service);
+				     IN DAT_TIMEOUT timeout, IN DAT_COUNT private_data_size,
+				     IN const DAT_PVOID private_data, IN DAT_QOS quality_of_service);
 
 /*
  * Starts disconnecting; one DISCONNECTED event on each side's connect EVD follows.
@@ -154,32 +154,32 @@ extern DAT_RETURN dat_ep_disconnect(IN DAT_EP_HANDLE ep_handle, IN DAT_CLOSE_FLA
  * Contexts, ranges and rights are judged when the work is done: a fault is a
  * completion with an error status and breaks the connection.
  * Errors: INVALID_HANDLE (EP); INVALID_PARAMETER (segments: ARG2, ARG3; remote: ARG5; flags: the last);
- * INVALID_STATE (by state); INSUFFICIENT_RESOURCES (CREDITS: max_*_dtos outstanding); LENGTH_ERROR (RDMA: write
- * longer than the remote segment, read longer than the local ones; above max_rdma_size).
+ * INVALID_STATE (by state); INSUFFICIENT_RESOURCES (CREDITS: max_*_dtos outstanding); LENGTH_ERROR (RDMA:
+ * write longer than the remote segment, read longer than the local ones; above max_rdma_size).
  */
 extern DAT_RETURN dat_ep_post_send(IN DAT_EP_HANDLE ep_handle, IN DAT_COUNT num_segments,
-                                   IN DAT_LMR_TRIPLET *local_iov, IN DAT_DTO_COOKIE user_cookie,
-                                   IN DAT_COMPLETION_FLAGS completion_flags);
+				   IN DAT_LMR_TRIPLET *local_iov, IN DAT_DTO_COOKIE user_cookie,
+				   IN DAT_COMPLETION_FLAGS completion_flags);
 extern DAT_RETURN dat_ep_post_recv(IN DAT_EP_HANDLE ep_handle, IN DAT_COUNT num_segments,
-                                   IN DAT_LMR_TRIPLET *local_iov, IN DAT_DTO_COOKIE user_cookie,
-                                   IN DAT_COMPLETION_FLAGS completion_flags);
+				   IN DAT_LMR_TRIPLET *local_iov, IN DAT_DTO_COOKIE user_cookie,
+				   IN DAT_COMPLETION_FLAGS completion_flags);
 /* Fetches remote_iov->segment_length bytes. */
 extern DAT_RETURN dat_ep_post_rdma_read(IN DAT_EP_HANDLE ep_handle, IN DAT_COUNT num_segments,
-                                        IN DAT_LMR_TRIPLET *local_iov, IN DAT_DTO_COOKIE user_cookie,
-                                        IN const DAT_RMR_TRIPLET *remote_iov,
-                                        IN DAT_COMPLETION_FLAGS completion_flags);
+					IN DAT_LMR_TRIPLET *local_iov, IN DAT_DTO_COOKIE user_cookie,
+					IN const DAT_RMR_TRIPLET *remote_iov,
+					IN DAT_COMPLETION_FLAGS completion_flags);
 /* Places the local bytes from remote_iov->target_address on, in address order, the last byte last. */
 extern DAT_RETURN dat_ep_post_rdma_write(IN DAT_EP_HANDLE ep_handle, IN DAT_COUNT num_segments,
-                                         IN DAT_LMR_TRIPLET *local_iov, IN DAT_DTO_COOKIE user_cookie,
-                                         IN const DAT_RMR_TRIPLET *remote_iov,
-                                         IN DAT_COMPLETION_FLAGS completion_flags);
+					 IN DAT_LMR_TRIPLET *local_iov, IN DAT_DTO_COOKIE user_cookie,
+					 IN const DAT_RMR_TRIPLET *remote_iov,
+					 IN DAT_COMPLETION_FLAGS completion_flags);
 
 /*
  * State and whether nothing is outstanding; any pointer may be null.
  * Errors: INVALID_HANDLE (EP).
  */
 extern DAT_RETURN dat_ep_get_status(IN DAT_EP_HANDLE ep_handle, OUT DAT_EP_STATE *ep_state,
-                                    OUT DAT_BOOLEAN *recv_idle, OUT DAT_BOOLEAN *request_idle);
+				    OUT DAT_BOOLEAN *recv_idle, OUT DAT_BOOLEAN *request_idle);
 
 /*
  * Frees an endpoint; a connection is aborted and the peer sees it.  Completions not
@@ -196,9 +196,9 @@ extern DAT_RETURN dat_ep_reset(IN DAT_EP_HANDLE ep_handle);
 
 /* MODEL_NOT_SUPPORTED: ep_recv_info_supported and srq_watermarks_supported are 0. */
 extern DAT_RETURN dat_ep_recv_query(IN DAT_EP_HANDLE ep_handle, OUT DAT_COUNT *nbufs_allocated,
-                                    OUT DAT_COUNT *bufs_alloc_span);
+				    OUT DAT_COUNT *bufs_alloc_span);
 extern DAT_RETURN dat_ep_set_watermark(IN DAT_EP_HANDLE ep_handle, IN DAT_COUNT soft_high_watermark,
-                                       IN DAT_COUNT hard_high_watermark);
+				       IN DAT_COUNT hard_high_watermark);
 
 /* ---- memory (uDAPL: LMR, RMR, PZ) ---- */
 
@@ -213,12 +213,10 @@ extern DAT_RETURN dat_lmr_free(IN DAT_LMR_HANDLE lmr_handle);
  * For machines without coherent memory; here they only check their arguments.
  * Errors: INVALID_HANDLE (IA); INVALID_PARAMETER (context or range: ARG2).
  */
-extern DAT_RETURN dat_lmr_sync_rdma_read(IN DAT_IA_HANDLE ia_handle,
-                                         IN const DAT_LMR_TRIPLET *local_segments,
-                                         IN DAT_VLEN num_segments);
+extern DAT_RETURN dat_lmr_sync_rdma_read(IN DAT_IA_HANDLE ia_handle, IN const DAT_LMR_TRIPLET *local_segments,
+					 IN DAT_VLEN num_segments);
 extern DAT_RETURN dat_lmr_sync_rdma_write(IN DAT_IA_HANDLE ia_handle,
-                                          IN const DAT_LMR_TRIPLET *local_segments,
-                                          IN DAT_VLEN num_segments);
+					  IN const DAT_LMR_TRIPLET *local_segments, IN DAT_VLEN num_segments);
 
 /*
  * An unbound window.  [message]
@@ -230,7 +228,7 @@ extern DAT_RETURN dat_rmr_create(IN DAT_PZ_HANDLE pz_handle, OUT DAT_RMR_HANDLE 
  * Errors: INVALID_HANDLE (RMR); INVALID_PARAMETER (null: ARG3; the triplet asked for while unbound: ARG2).
  */
 extern DAT_RETURN dat_rmr_query(IN DAT_RMR_HANDLE rmr_handle, IN DAT_RMR_PARAM_MASK rmr_param_mask,
-                                OUT DAT_RMR_PARAM *rmr_param);
+				OUT DAT_RMR_PARAM *rmr_param);
 
 /*
  * Posts a bind of the window to a range of an LMR; segment_length 0 unbinds.  The
@@ -242,9 +240,9 @@ extern DAT_RETURN dat_rmr_query(IN DAT_RMR_HANDLE rmr_handle, IN DAT_RMR_PARAM_M
  * PROTECTION_VIOLATION (EP, LMR, RMR not of one PZ); INSUFFICIENT_RESOURCES (CREDITS).
  */
 extern DAT_RETURN dat_rmr_bind(IN DAT_RMR_HANDLE rmr_handle, IN const DAT_LMR_TRIPLET *lmr_triplet,
-                               IN DAT_MEM_PRIV_FLAGS mem_privileges, IN DAT_EP_HANDLE ep_handle,
-                               IN DAT_RMR_COOKIE user_cookie, IN DAT_COMPLETION_FLAGS completion_flags,
-                               OUT DAT_RMR_CONTEXT *rmr_context);
+			       IN DAT_MEM_PRIV_FLAGS mem_privileges, IN DAT_EP_HANDLE ep_handle,
+			       IN DAT_RMR_COOKIE user_cookie, IN DAT_COMPLETION_FLAGS completion_flags,
+			       OUT DAT_RMR_CONTEXT *rmr_context);
 
 /* Frees a window, bound or not; its context ends.  [message]  Errors: INVALID_HANDLE (RMR). */
 extern DAT_RETURN dat_rmr_free(IN DAT_RMR_HANDLE rmr_handle);
@@ -256,7 +254,7 @@ extern DAT_RETURN dat_rmr_free(IN DAT_RMR_HANDLE rmr_handle);
  */
 extern DAT_RETURN dat_pz_create(IN DAT_IA_HANDLE ia_handle, OUT DAT_PZ_HANDLE *pz_handle);
 extern DAT_RETURN dat_pz_query(IN DAT_PZ_HANDLE pz_handle, IN DAT_PZ_PARAM_MASK pz_param_mask,
-                               OUT DAT_PZ_PARAM *pz_param);
+			       OUT DAT_PZ_PARAM *pz_param);
 extern DAT_RETURN dat_pz_free(IN DAT_PZ_HANDLE pz_handle);
 
 /* ---- service points and connection requests (uDAPL: PSP, RSP, CR) ---- */
@@ -268,15 +266,15 @@ extern DAT_RETURN dat_pz_free(IN DAT_PZ_HANDLE pz_handle);
  * CONN_QUAL_IN_USE; INSUFFICIENT_RESOURCES.
  */
 extern DAT_RETURN dat_psp_create(IN DAT_IA_HANDLE ia_handle, IN DAT_CONN_QUAL conn_qual,
-                                 IN DAT_EVD_HANDLE evd_handle, IN DAT_PSP_FLAGS psp_flags,
-                                 OUT DAT_PSP_HANDLE *psp_handle);
+				 IN DAT_EVD_HANDLE evd_handle, IN DAT_PSP_FLAGS psp_flags,
+				 OUT DAT_PSP_HANDLE *psp_handle);
 /* As dat_psp_create; finds a free port of 1024 and above.  Also CONN_QUAL_UNAVAILABLE; ARG2: null. */
 extern DAT_RETURN dat_psp_create_any(IN DAT_IA_HANDLE ia_handle, OUT DAT_CONN_QUAL *conn_qual,
-                                     IN DAT_EVD_HANDLE evd_handle, IN DAT_PSP_FLAGS psp_flags,
-                                     OUT DAT_PSP_HANDLE *psp_handle);
+				     IN DAT_EVD_HANDLE evd_handle, IN DAT_PSP_FLAGS psp_flags,
+				     OUT DAT_PSP_HANDLE *psp_handle);
 /* Errors: INVALID_HANDLE (PSP); INVALID_PARAMETER (null: ARG3). */
 extern DAT_RETURN dat_psp_query(IN DAT_PSP_HANDLE psp_handle, IN DAT_PSP_PARAM_MASK psp_param_mask,
-                                OUT DAT_PSP_PARAM *psp_param);
+				OUT DAT_PSP_PARAM *psp_param);
 /* Stops listening; requests taken from the EVD stay valid, those still queued are refused.
  * [message]  Errors: INVALID_HANDLE (PSP). */
 extern DAT_RETURN dat_psp_free(IN DAT_PSP_HANDLE psp_handle);
@@ -288,18 +286,18 @@ extern DAT_RETURN dat_psp_free(IN DAT_PSP_HANDLE psp_handle);
  * (by the EP's state); CONN_QUAL_IN_USE; INSUFFICIENT_RESOURCES.
  */
 extern DAT_RETURN dat_rsp_create(IN DAT_IA_HANDLE ia_handle, IN DAT_CONN_QUAL conn_qual,
-                                 IN DAT_EP_HANDLE ep_handle, IN DAT_EVD_HANDLE evd_handle,
-                                 OUT DAT_RSP_HANDLE *rsp_handle);
+				 IN DAT_EP_HANDLE ep_handle, IN DAT_EVD_HANDLE evd_handle,
+				 OUT DAT_RSP_HANDLE *rsp_handle);
 /* Errors: INVALID_HANDLE (RSP); INVALID_PARAMETER (null: ARG3). */
 extern DAT_RETURN dat_rsp_query(IN DAT_RSP_HANDLE rsp_handle, IN DAT_RSP_PARAM_MASK rsp_param_mask,
-                                OUT DAT_RSP_PARAM *rsp_param);
+				OUT DAT_RSP_PARAM *rsp_param);
 /* An EP still RESERVED becomes UNCONNECTED; a request taken from the EVD stays valid.
  * [message]  Errors: INVALID_HANDLE (RSP). */
 extern DAT_RETURN dat_rsp_free(IN DAT_RSP_HANDLE rsp_handle);
 
 /* Errors: INVALID_HANDLE (CR); INVALID_PARAMETER (null: ARG3). */
 extern DAT_RETURN dat_cr_query(IN DAT_CR_HANDLE cr_handle, IN DAT_CR_PARAM_MASK cr_param_mask,
-                               OUT DAT_CR_PARAM *cr_param);
+			       OUT DAT_CR_PARAM *cr_param);
 /*
  * Accepts: with an EP of the consumer's (UNCONNECTED), or with null when the service
  * point supplied one.  ESTABLISHED or ACCEPT_COMPLETION_ERROR follows on the EP's
@@ -308,7 +306,7 @@ extern DAT_RETURN dat_cr_query(IN DAT_CR_HANDLE cr_handle, IN DAT_CR_PARAM_MASK 
  * (size: ARG3; null data: ARG4); INVALID_STATE (by the EP's state).
  */
 extern DAT_RETURN dat_cr_accept(IN DAT_CR_HANDLE cr_handle, IN DAT_EP_HANDLE ep_handle,
-                                IN DAT_COUNT private_data_size, IN const DAT_PVOID private_data);
+				IN DAT_COUNT private_data_size, IN const DAT_PVOID private_data);
 /* Refuses: the peer gets PEER_REJECTED.  [message]  Errors: INVALID_HANDLE (CR). */
 extern DAT_RETURN dat_cr_reject(IN DAT_CR_HANDLE cr_handle);
 /*
@@ -320,12 +318,12 @@ extern DAT_RETURN dat_cr_handoff(IN DAT_CR_HANDLE cr_handle, IN DAT_CONN_QUAL ha
 /* ---- shared receive queue (uDAPL: SRQ): MODEL_NOT_SUPPORTED while srq_supported is false ---- */
 
 extern DAT_RETURN dat_srq_create(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_HANDLE pz_handle,
-                                 IN DAT_SRQ_ATTR *srq_attr, OUT DAT_SRQ_HANDLE *srq_handle);
+				 IN DAT_SRQ_ATTR *srq_attr, OUT DAT_SRQ_HANDLE *srq_handle);
 extern DAT_RETURN dat_srq_free(IN DAT_SRQ_HANDLE srq_handle);
 extern DAT_RETURN dat_srq_post_recv(IN DAT_SRQ_HANDLE srq_handle, IN DAT_COUNT num_segments,
-                                    IN DAT_LMR_TRIPLET *local_iov, IN DAT_DTO_COOKIE user_cookie);
+				    IN DAT_LMR_TRIPLET *local_iov, IN DAT_DTO_COOKIE user_cookie);
 extern DAT_RETURN dat_srq_query(IN DAT_SRQ_HANDLE srq_handle, IN DAT_SRQ_PARAM_MASK srq_param_mask,
-                                OUT DAT_SRQ_PARAM *srq_param);
+				OUT DAT_SRQ_PARAM *srq_param);
 extern DAT_RETURN dat_srq_resize(IN DAT_SRQ_HANDLE srq_handle, IN DAT_COUNT srq_max_recv_dto);
 extern DAT_RETURN dat_srq_set_lw(IN DAT_SRQ_HANDLE srq_handle, IN DAT_COUNT low_watermark);
 
@@ -337,7 +335,7 @@ extern DAT_RETURN dat_srq_set_lw(IN DAT_SRQ_HANDLE srq_handle, IN DAT_COUNT low_
  * Errors: INVALID_PARAMETER (unknown code: ARG1; null major_message: ARG2).
  */
 extern DAT_RETURN dat_strerror(IN DAT_RETURN value, OUT const char **major_message,
-                               OUT const char **minor_message);
+			       OUT const char **minor_message);
 
 #ifdef __cplusplus
 }

@@ -20,33 +20,33 @@
 #define DAT_TYPE_MASK 0x3fff0000
 #define DAT_SUBTYPE_MASK 0x0000ffff
 
-#define DAT_IS_WARNING(status) ((DAT_UINT32)(status) & DAT_CLASS_WARNING)
-#define DAT_GET_TYPE(status) ((DAT_UINT32)(status) & DAT_TYPE_MASK)
-#define DAT_GET_SUBTYPE(status) ((DAT_UINT32)(status) & DAT_SUBTYPE_MASK)
+#define DAT_IS_WARNING(status) ((DAT_UINT32)(status)&DAT_CLASS_WARNING)
+#define DAT_GET_TYPE(status) ((DAT_UINT32)(status)&DAT_TYPE_MASK)
+#define DAT_GET_SUBTYPE(status) ((DAT_UINT32)(status)&DAT_SUBTYPE_MASK)
 
 typedef enum dat_return_type {
-	DAT_SUCCESS = 0x00000000, /* done, or successfully started for asynchronous calls */
-	DAT_ABORT = 0x00010000, /* a blocked call ended because its IA or EVD went away */
-	DAT_CONN_QUAL_IN_USE = 0x00020000, /* the connection qualifier is already listened on */
+	DAT_SUCCESS = 0x00000000,                /* done, or successfully started for asynchronous calls */
+	DAT_ABORT = 0x00010000,                  /* a blocked call ended because its IA or EVD went away */
+	DAT_CONN_QUAL_IN_USE = 0x00020000,       /* the connection qualifier is already listened on */
 	DAT_INSUFFICIENT_RESOURCES = 0x00030000, /* out of memory, queue slots, device objects */
-	DAT_INTERNAL_ERROR = 0x00040000, /* provider fault, allowed from every call */
-	DAT_INVALID_HANDLE = 0x00050000, /* bad, freed or wrong kind of handle */
-	DAT_INVALID_PARAMETER = 0x00060000, /* bad argument */
-	DAT_INVALID_STATE = 0x00070000, /* object in the wrong state, or still in use */
-	DAT_LENGTH_ERROR = 0x00080000, /* local and remote buffer sizes do not fit */
-	DAT_MODEL_NOT_SUPPORTED = 0x00090000, /* optional capability absent */
-	DAT_PROVIDER_NOT_FOUND = 0x000a0000, /* IA name unknown to the registry */
-	DAT_PRIVILEGES_VIOLATION = 0x000b0000, /* access right missing on an LMR or RMR */
-	DAT_PROTECTION_VIOLATION = 0x000c0000, /* protection-zone mismatch */
-	DAT_QUEUE_EMPTY = 0x000d0000, /* nothing to dequeue / CNO wait timed out */
-	DAT_QUEUE_FULL = 0x000e0000, /* software event could not be queued */
-	DAT_TIMEOUT_EXPIRED = 0x000f0000, /* EVD wait timed out */
+	DAT_INTERNAL_ERROR = 0x00040000,         /* provider fault, allowed from every call */
+	DAT_INVALID_HANDLE = 0x00050000,         /* bad, freed or wrong kind of handle */
+	DAT_INVALID_PARAMETER = 0x00060000,      /* bad argument */
+	DAT_INVALID_STATE = 0x00070000,          /* object in the wrong state, or still in use */
+	DAT_LENGTH_ERROR = 0x00080000,           /* local and remote buffer sizes do not fit */
+	DAT_MODEL_NOT_SUPPORTED = 0x00090000,    /* optional capability absent */
+	DAT_PROVIDER_NOT_FOUND = 0x000a0000,     /* IA name unknown to the registry */
+	DAT_PRIVILEGES_VIOLATION = 0x000b0000,   /* access right missing on an LMR or RMR */
+	DAT_PROTECTION_VIOLATION = 0x000c0000,   /* protection-zone mismatch */
+	DAT_QUEUE_EMPTY = 0x000d0000,            /* nothing to dequeue / CNO wait timed out */
+	DAT_QUEUE_FULL = 0x000e0000,             /* software event could not be queued */
+	DAT_TIMEOUT_EXPIRED = 0x000f0000,        /* EVD wait timed out */
 	DAT_PROVIDER_ALREADY_REGISTERED = 0x00100000, /* duplicate registration */
-	DAT_PROVIDER_IN_USE = 0x00110000, /* registration cannot be removed yet */
-	DAT_INVALID_ADDRESS = 0x00120000, /* remote IA address unusable */
-	DAT_INTERRUPTED_CALL = 0x00130000, /* blocking wait broken by a signal */
-	DAT_CONN_QUAL_UNAVAILABLE = 0x00140000, /* no free qualifier to allocate */
-	DAT_NOT_IMPLEMENTED = 0x0fff0000 /* the call exists but does nothing */
+	DAT_PROVIDER_IN_USE = 0x00110000,             /* registration cannot be removed yet */
+	DAT_INVALID_ADDRESS = 0x00120000,             /* remote IA address unusable */
+	DAT_INTERRUPTED_CALL = 0x00130000,            /* blocking wait broken by a signal */
+	DAT_CONN_QUAL_UNAVAILABLE = 0x00140000,       /* no free qualifier to allocate */
+	DAT_NOT_IMPLEMENTED = 0x0fff0000              /* the call exists but does nothing */
 } DAT_RETURN_TYPE;
 
 /* Older name. */

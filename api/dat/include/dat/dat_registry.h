@@ -24,13 +24,13 @@ extern "C" {
  * INSUFFICIENT_RESOURCES (MEMORY).
  */
 extern DAT_RETURN dat_registry_add_provider(IN const DAT_PROVIDER *provider,
-                                            IN const DAT_PROVIDER_INFO *provider_info);
+					    IN const DAT_PROVIDER_INFO *provider_info);
 /*
  * Ends the offer; open IAs live on.  Errors: INVALID_PARAMETER (ARG1, ARG2: unknown); PROVIDER_IN_USE
  * (an IA of it is open).
  */
 extern DAT_RETURN dat_registry_remove_provider(IN const DAT_PROVIDER *provider,
-                                               IN const DAT_PROVIDER_INFO *provider_info);
+					       IN const DAT_PROVIDER_INFO *provider_info);
 
 #define DAT_PROVIDER_INIT_FUNC_NAME dat_provider_init
 #define DAT_PROVIDER_FINI_FUNC_NAME dat_provider_fini
@@ -38,11 +38,11 @@ extern DAT_RETURN dat_registry_remove_provider(IN const DAT_PROVIDER *provider,
 #define DAT_PROVIDER_FINI_FUNC_STR "dat_provider_fini"
 
 typedef void (*DAT_PROVIDER_INIT_FUNC)(IN const DAT_PROVIDER_INFO *provider_info,
-                                       IN const char *instance_data);
+				       IN const char *instance_data);
 typedef void (*DAT_PROVIDER_FINI_FUNC)(IN const DAT_PROVIDER_INFO *provider_info);
 
 extern void DAT_PROVIDER_INIT_FUNC_NAME(IN const DAT_PROVIDER_INFO *provider_info,
-                                        IN const char *instance_data);
+					IN const char *instance_data);
 extern void DAT_PROVIDER_FINI_FUNC_NAME(IN const DAT_PROVIDER_INFO *provider_info);
 
 #ifdef __cplusplus

@@ -141,7 +141,8 @@ struct dat_lmr_param {
 	DAT_VADDR registered_address;
 };
 
-/* The order of the streams in evd_stream_merging_supported: software, CR, DTO, connection, RMR bind, async. */
+/* The order of the streams in evd_stream_merging_supported: software, CR, DTO, connection, RMR bind, async.
+ */
 struct dat_provider_attr {
 	char provider_name[DAT_NAME_MAX_LENGTH];
 	DAT_UINT32 provider_version_major;
@@ -182,7 +183,7 @@ typedef struct dat_os_wait_proxy_agent {
 #ifdef __cplusplus
 #define DAT_OS_WAIT_PROXY_AGENT_NULL (DAT_OS_WAIT_PROXY_AGENT())
 #else
-#define DAT_OS_WAIT_PROXY_AGENT_NULL ((DAT_OS_WAIT_PROXY_AGENT){ (DAT_PVOID)NULL, (DAT_AGENT_FUNC)NULL })
+#define DAT_OS_WAIT_PROXY_AGENT_NULL ((DAT_OS_WAIT_PROXY_AGENT){(DAT_PVOID)NULL, (DAT_AGENT_FUNC)NULL})
 #endif
 
 typedef enum dat_cno_param_mask {
@@ -204,16 +205,16 @@ typedef struct dat_cno_param {
  * entries for asynchronous errors, freed by dat_ia_close; an existing
  * asynchronous EVD is used as it is; DAT_EVD_ASYNC_EXISTS asks for none, and
  * DAT_EVD_OUT_OF_SCOPE comes back.  Blocks while the attachment is made.
- * Errors: INVALID_PARAMETER (name: ARG1; length: ARG2; null EVD pointer: ARG3); INVALID_HANDLE (null ia_handle:
- * IA; EVD: EVD_ASYNC); PROVIDER_NOT_FOUND (NAME_NOT_REGISTERED, MAJOR_NOT_FOUND, MINOR_NOT_FOUND,
+ * Errors: INVALID_PARAMETER (name: ARG1; length: ARG2; null EVD pointer: ARG3); INVALID_HANDLE (null
+ * ia_handle: IA; EVD: EVD_ASYNC); PROVIDER_NOT_FOUND (NAME_NOT_REGISTERED, MAJOR_NOT_FOUND, MINOR_NOT_FOUND,
  * THREAD_SAFETY_NOT_FOUND); INSUFFICIENT_RESOURCES (DEVICE: no data plane answers; else a limit);
  * INVALID_STATE (the file named by DAT_OVERRIDE cannot be read).
  */
 extern DAT_RETURN dat_ia_openv(IN const DAT_NAME_PTR ia_name_ptr, IN DAT_COUNT async_evd_min_qlen,
-                               INOUT DAT_EVD_HANDLE *async_evd_handle, OUT DAT_IA_HANDLE *ia_handle,
-                               IN DAT_UINT32 dat_version_major, IN DAT_UINT32 dat_version_minor,
-                               IN DAT_BOOLEAN thread_safety);
-#define dat_ia_open(name, qlen, async_evd, ia)                                                               \
+			       INOUT DAT_EVD_HANDLE *async_evd_handle, OUT DAT_IA_HANDLE *ia_handle,
+			       IN DAT_UINT32 dat_version_major, IN DAT_UINT32 dat_version_minor,
+			       IN DAT_BOOLEAN thread_safety);
+#define dat_ia_open(name, qlen, async_evd, ia) \
 	dat_ia_openv((name), (qlen), (async_evd), (ia), DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_THREADSAFE)
 
 /* The kind of an object.  Errors: INVALID_HANDLE; INVALID_PARAMETER (null: ARG2). */
@@ -229,11 +230,11 @@ extern DAT_RETURN dat_get_handle_type(IN DAT_HANDLE dat_handle, OUT DAT_HANDLE_T
  * INSUFFICIENT_RESOURCES (TEVD: above max_evd_qlen, or too many).
  */
 extern DAT_RETURN dat_evd_create(IN DAT_IA_HANDLE ia_handle, IN DAT_COUNT evd_min_qlen,
-                                 IN DAT_CNO_HANDLE cno_handle, IN DAT_EVD_FLAGS evd_flags,
-                                 OUT DAT_EVD_HANDLE *evd_handle);
+				 IN DAT_CNO_HANDLE cno_handle, IN DAT_EVD_FLAGS evd_flags,
+				 OUT DAT_EVD_HANDLE *evd_handle);
 /* Works on every EVD, also while somebody waits.  Errors: INVALID_HANDLE; INVALID_PARAMETER (null: ARG3). */
 extern DAT_RETURN dat_evd_query(IN DAT_EVD_HANDLE evd_handle, IN DAT_EVD_PARAM_MASK evd_param_mask,
-                                OUT DAT_EVD_PARAM *evd_param);
+				OUT DAT_EVD_PARAM *evd_param);
 /* Another CNO, or none (null).  Events queued already do not trigger the new one: poll.
  * Errors: INVALID_HANDLE (EVD, CNO). */
 extern DAT_RETURN dat_evd_modify_cno(IN DAT_EVD_HANDLE evd_handle, IN DAT_CNO_HANDLE cno_handle);
@@ -250,28 +251,28 @@ extern DAT_RETURN dat_evd_clear_unwaitable(IN DAT_EVD_HANDLE evd_handle);
  * the number left.  Events without notification (UNSIGNALLED, not solicited) do
  * not end the wait; the next one with notification does.  Returns TIMEOUT_EXPIRED
  * (exactly that value) with nothing taken, *nmore is the number queued.
- * Errors: INVALID_HANDLE; INVALID_PARAMETER (threshold <= 0 or above the length: ARG3; null event: ARG4; null nmore:
- * ARG5); INVALID_STATE (another waiter: EVD_WAITER; EVD_UNWAITABLE; threshold above 1 with UNSIGNALLED or
- * SOLICITED_WAIT endpoints: EVD_CONFIG_NOTIFY, EVD_CONFIG_SOLICITED); ABORT (the IA was closed, or its data
- * plane has gone); INTERRUPTED_CALL (a signal handler without SA_RESTART ran; *nmore is set).
+ * Errors: INVALID_HANDLE; INVALID_PARAMETER (threshold <= 0 or above the length: ARG3; null event: ARG4; null
+ * nmore: ARG5); INVALID_STATE (another waiter: EVD_WAITER; EVD_UNWAITABLE; threshold above 1 with UNSIGNALLED
+ * or SOLICITED_WAIT endpoints: EVD_CONFIG_NOTIFY, EVD_CONFIG_SOLICITED); ABORT (the IA was closed, or its
+ * data plane has gone); INTERRUPTED_CALL (a signal handler without SA_RESTART ran; *nmore is set).
  */
 extern DAT_RETURN dat_evd_wait(IN DAT_EVD_HANDLE evd_handle, IN DAT_TIMEOUT timeout, IN DAT_COUNT threshold,
-                               OUT DAT_EVENT *event, OUT DAT_COUNT *nmore);
+			       OUT DAT_EVENT *event, OUT DAT_COUNT *nmore);
 
 /* ---- consumer notification object (uDAPL: CNO) ---- */
 
 /*
  * A place to wait for many EVDs.  The agent, if it has a function, is called once,
  * at the next trigger, by a thread of the library.
- * Errors: INVALID_HANDLE (IA, CNO); INVALID_PARAMETER (instance data without a function: ARG2; null result: ARG3);
- * INSUFFICIENT_RESOURCES.
+ * Errors: INVALID_HANDLE (IA, CNO); INVALID_PARAMETER (instance data without a function: ARG2; null result:
+ * ARG3); INSUFFICIENT_RESOURCES.
  */
 extern DAT_RETURN dat_cno_create(IN DAT_IA_HANDLE ia_handle, IN DAT_OS_WAIT_PROXY_AGENT agent,
-                                 OUT DAT_CNO_HANDLE *cno_handle);
+				 OUT DAT_CNO_HANDLE *cno_handle);
 extern DAT_RETURN dat_cno_modify_agent(IN DAT_CNO_HANDLE cno_handle, IN DAT_OS_WAIT_PROXY_AGENT agent);
 /* Errors: INVALID_HANDLE (CNO); INVALID_PARAMETER (null: ARG3). */
 extern DAT_RETURN dat_cno_query(IN DAT_CNO_HANDLE cno_handle, IN DAT_CNO_PARAM_MASK cno_param_mask,
-                                OUT DAT_CNO_PARAM *cno_param);
+				OUT DAT_CNO_PARAM *cno_param);
 /* Errors: INVALID_HANDLE (CNO); INVALID_STATE (an EVD refers to it, or a thread waits: CNO_IN_USE). */
 extern DAT_RETURN dat_cno_free(IN DAT_CNO_HANDLE cno_handle);
 /*
@@ -279,11 +280,11 @@ extern DAT_RETURN dat_cno_free(IN DAT_CNO_HANDLE cno_handle);
  * or has since the last call; *evd_handle is that EVD, a hint: look at all.  Null
  * with SUCCESS: the last EVD was freed, or the IA closed.  Timeout in microseconds;
  * then null and QUEUE_EMPTY (exactly that value).
- * Errors: INVALID_HANDLE (CNO); INVALID_PARAMETER (null: ARG3); INTERRUPTED_CALL; INVALID_STATE (the data plane
- * has gone: CNO_DEAD).
+ * Errors: INVALID_HANDLE (CNO); INVALID_PARAMETER (null: ARG3); INTERRUPTED_CALL; INVALID_STATE (the data
+ * plane has gone: CNO_DEAD).
  */
 extern DAT_RETURN dat_cno_wait(IN DAT_CNO_HANDLE cno_handle, IN DAT_TIMEOUT timeout,
-                               OUT DAT_EVD_HANDLE *evd_handle);
+			       OUT DAT_EVD_HANDLE *evd_handle);
 
 /* ---- local memory region (uDAPL: LMR) ---- */
 
@@ -293,18 +294,18 @@ extern DAT_RETURN dat_cno_wait(IN DAT_CNO_HANDLE cno_handle, IN DAT_TIMEOUT time
  * that range is registered.  Local read is always granted.  rmr_context is 0 without
  * remote rights.  lmr_handle must not be null, the other results may be.  Blocks
  * while the pages are made shared.  [message]
- * Errors: INVALID_HANDLE (IA, PZ, LMR); INVALID_PARAMETER (type: ARG2; region: ARG3; rights: ARG6; null: ARG7);
- * LENGTH_ERROR (0); INSUFFICIENT_RESOURCES (MEMORY_REGION, MEMORY).
+ * Errors: INVALID_HANDLE (IA, PZ, LMR); INVALID_PARAMETER (type: ARG2; region: ARG3; rights: ARG6; null:
+ * ARG7); LENGTH_ERROR (0); INSUFFICIENT_RESOURCES (MEMORY_REGION, MEMORY).
  */
 extern DAT_RETURN dat_lmr_create(IN DAT_IA_HANDLE ia_handle, IN DAT_MEM_TYPE mem_type,
-                                 IN DAT_REGION_DESCRIPTION region_description, IN DAT_VLEN length,
-                                 IN DAT_PZ_HANDLE pz_handle, IN DAT_MEM_PRIV_FLAGS mem_privileges,
-                                 OUT DAT_LMR_HANDLE *lmr_handle, OUT DAT_LMR_CONTEXT *lmr_context,
-                                 OUT DAT_RMR_CONTEXT *rmr_context, OUT DAT_VLEN *registered_size,
-                                 OUT DAT_VADDR *registered_address);
+				 IN DAT_REGION_DESCRIPTION region_description, IN DAT_VLEN length,
+				 IN DAT_PZ_HANDLE pz_handle, IN DAT_MEM_PRIV_FLAGS mem_privileges,
+				 OUT DAT_LMR_HANDLE *lmr_handle, OUT DAT_LMR_CONTEXT *lmr_context,
+				 OUT DAT_RMR_CONTEXT *rmr_context, OUT DAT_VLEN *registered_size,
+				 OUT DAT_VADDR *registered_address);
 /* Errors: INVALID_HANDLE (LMR); INVALID_PARAMETER (null: ARG3). */
 extern DAT_RETURN dat_lmr_query(IN DAT_LMR_HANDLE lmr_handle, IN DAT_LMR_PARAM_MASK lmr_param_mask,
-                                OUT DAT_LMR_PARAM *lmr_param);
+				OUT DAT_LMR_PARAM *lmr_param);
 
 /* ---- registry ---- */
 
@@ -315,7 +316,7 @@ extern DAT_RETURN dat_lmr_query(IN DAT_LMR_HANDLE lmr_handle, IN DAT_LMR_PARAM_M
  * is then the number there are); INTERNAL_ERROR (the file named by DAT_OVERRIDE cannot be read).
  */
 extern DAT_RETURN dat_registry_list_providers(IN DAT_COUNT max_to_return, OUT DAT_COUNT *entries_returned,
-                                              OUT DAT_PROVIDER_INFO *(dat_provider_list[]));
+					      OUT DAT_PROVIDER_INFO *(dat_provider_list[]));
 
 #ifdef __cplusplus
 }
