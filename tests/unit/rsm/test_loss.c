@@ -171,7 +171,7 @@ test_get_before_failure(void **state)
 
 struct blocked {
 	pthread_t thread;
-	int result;
+	_Atomic int result;
 };
 
 static void *
