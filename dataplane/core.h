@@ -408,7 +408,7 @@ uint32_t rcio_inbound(struct core *core);
 struct rte_mbuf *tx_alloc(struct core *core);
 bool tx_has_room(struct core *core, uint32_t port);
 void tx_append(struct core *core, uint32_t port, struct rte_mbuf *m);
-uint32_t tx_flush(struct core *core);
+uint32_t tx_flush(struct core *core); /* frames moved */
 void tx_free(struct core *core);
 
 /* ---- timer.c ---- */

@@ -170,7 +170,7 @@ look_again(struct core *core)
 	    atomic_load_explicit(&core->stop, memory_order_relaxed))
 		return true;
 	for (uint32_t i = 0; core->index == 0 && i < engine.num_ports; i++)
-		if (ring_used(engine.port[i].tx_ring) > 0)
+		if (ring_used(engine.port[i].tx_ring) > 0 && core->tx[i].count < TX_HIGH)
 			return true;
 	return doorbell_scan(core) > 0 || rcio_receive(core) > 0;
 }
@@ -239,7 +239,9 @@ idle(struct core *core, bool busy)
 		sched_yield();
 		break;
 	case ONE_IDLE_SLEEP:
-		if (++core->idle_loops >= EMPTY_LOOPS && core->hot_count == 0 && TAILQ_EMPTY(&core->run))
+		/* Queue pairs that wait for a port to take frames do so asleep. */
+		if (++core->idle_loops >= EMPTY_LOOPS && core->hot_count == 0 &&
+		    (TAILQ_EMPTY(&core->run) || tx_is_behind(core)))
 			fall_asleep(core);
 		break;
 	}

@@ -25,11 +25,13 @@ has_queue(const struct core *core, const struct port *port)
 	return core->index < port->tx_queues;
 }
 
-static void
+/* Frames that have gone. */
+static uint32_t
 flush_port(struct core *core, uint32_t index)
 {
 	struct tx_queue *queue = &core->tx[index];
 	struct port *port = &engine.port[index];
+	uint32_t total = 0;
 	uint16_t sent, burst = RTE_MIN(queue->count, (uint16_t)CORE_BURST);
 
 	while (burst > 0) {
@@ -51,12 +53,14 @@ flush_port(struct core *core, uint32_t index)
 		}
 		queue->first += sent;
 		queue->count -= sent;
+		total += sent;
 		if (sent < burst)
 			break;
 		burst = RTE_MIN(queue->count, (uint16_t)CORE_BURST);
 	}
 	if (queue->count == 0)
 		queue->first = 0;
+	return total;
 }
 
 bool
@@ -94,7 +98,7 @@ tx_append(struct core *core, uint32_t port, struct rte_mbuf *m)
 uint32_t
 tx_flush(struct core *core)
 {
-	uint32_t taken = 0;
+	uint32_t done = 0;
 
 	for (uint32_t i = 0; i < engine.num_ports; i++) {
 		struct port *port = &engine.port[i];
@@ -106,14 +110,13 @@ tx_flush(struct core *core)
 
 			for (uint32_t j = 0; j < n; j++)
 				tx_append(core, i, frames[j]);
-			taken += n;
+			done += n;
 		}
-		if (core->tx[i].count > 0) {
-			taken++;
-			flush_port(core, i);
-		}
+		/* What a port that is down does not take is no reason to stay awake. */
+		if (core->tx[i].count > 0)
+			done += flush_port(core, i);
 	}
-	return taken;
+	return done;
 }
 
 void

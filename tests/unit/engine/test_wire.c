@@ -228,6 +228,32 @@ test_frames_off_the_port(void **state)
 }
 
 static void
+test_port_that_takes_no_more(void **state)
+{
+	struct core *core = engine.core[0];
+	uint64_t waits = core->stats.backpressure;
+	uint32_t sent = 0;
+
+	/* Nobody receives meanwhile: the looped ring fills up. */
+	while (tx_has_room(core, 0)) {
+		struct rte_mbuf *m = tx_alloc(core);
+
+		assert_non_null(m);
+		memset(rte_pktmbuf_append(m, 60), 0xee, 60);
+		tx_append(core, 0, m);
+		assert_true(++sent < 5000);
+	}
+	assert_true(core->stats.backpressure > waits);
+	assert_int_equal(tx_flush(core), 0);
+	assert_true(core->tx[0].count >= TX_HIGH);
+	/* Not one is lost. */
+	waits = both().rx_packets;
+	TURN_UNTIL(both().rx_packets == waits + sent);
+	assert_int_equal(core->tx[0].count, 0);
+	assert_int_equal(core->stats.drop_tx_ring, 0);
+}
+
+static void
 test_frame_for_the_other_core(void **state)
 {
 	/* Core 0 receives for all; whichever queue pair is on core 1 gets its frames handed over. */
@@ -291,6 +317,7 @@ main(void)
 		T(test_drain),
 		T(test_peer_silent),
 		T(test_frames_off_the_port),
+		T(test_port_that_takes_no_more),
 		T(test_frame_for_the_other_core),
 		T(test_frames_in_flight_when_removed),
 	};
