@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * uDAPL 2.0 as its registry, libdat2, calls a provider: what differs from 1.2.
+ *
+ * The headers of both versions use the same names, so the layouts of 2.0 have
+ * names of their own here; a test compares them with the headers of a 2.0
+ * installation.  What is not here (handles, cookies, EVD, CR, PSP, RSP, PZ and
+ * SRQ parameters, flags, event numbers, completion statuses) is alike.
+ *
+ * Functions called face_* are the members of the provider table.  Each converts
+ * its arguments and calls the provider of 1.2, which is linked in.
+ */
+#ifndef DAT2_H
+#define DAT2_H
+
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "dat/provider.h"
+
+typedef uint32_t DAT2_SEG_LENGTH;
+
+typedef struct {
+	DAT_VADDR virtual_address;
+	DAT2_SEG_LENGTH segment_length;
+	DAT_LMR_CONTEXT lmr_context;
+} DAT2_LMR_TRIPLET;
+
+typedef struct {
+	DAT_VADDR virtual_address;
+	DAT2_SEG_LENGTH segment_length;
+	DAT_RMR_CONTEXT rmr_context;
+} DAT2_RMR_TRIPLET;
+
+typedef enum { DAT2_VA_TYPE_VA = 0, DAT2_VA_TYPE_ZB } DAT2_VA_TYPE;
+typedef enum { DAT2_RMR_SCOPE_EP = 0, DAT2_RMR_SCOPE_PZ, DAT2_RMR_SCOPE_ANY } DAT2_RMR_SCOPE;
+typedef enum { DAT2_EXTENSION_NONE = 0, DAT2_EXTENSION_IB, DAT2_EXTENSION_IW } DAT2_EXTENSION;
+typedef enum { DAT2_PROXY_TYPE_NONE = 0, DAT2_PROXY_TYPE_AGENT, DAT2_PROXY_TYPE_FD } DAT2_PROXY_TYPE;
+
+typedef struct {
+	int domain;
+	int type;
+	int protocol;
+} DAT2_COMM;
+
+typedef struct {
+	char adapter_name[DAT_NAME_MAX_LENGTH];
+	char vendor_name[DAT_NAME_MAX_LENGTH];
+	DAT_UINT32 hardware_version_major;
+	DAT_UINT32 hardware_version_minor;
+	DAT_UINT32 firmware_version_major;
+	DAT_UINT32 firmware_version_minor;
+	DAT_IA_ADDRESS_PTR ia_address_ptr;
+	DAT_COUNT max_eps;
+	DAT_COUNT max_dto_per_ep;
+	DAT_COUNT max_rdma_read_per_ep_in;
+	DAT_COUNT max_rdma_read_per_ep_out;
+	DAT_COUNT max_evds;
+	DAT_COUNT max_evd_qlen;
+	DAT_COUNT max_iov_segments_per_dto;
+	DAT_COUNT max_lmrs;
+	DAT2_SEG_LENGTH max_lmr_block_size;
+	DAT_VADDR max_lmr_virtual_address;
+	DAT_COUNT max_pzs;
+	DAT2_SEG_LENGTH max_message_size;
+	DAT2_SEG_LENGTH max_rdma_size;
+	DAT_COUNT max_rmrs;
+	DAT_VADDR max_rmr_target_address;
+	DAT_COUNT max_srqs;
+	DAT_COUNT max_ep_per_srq;
+	DAT_COUNT max_recv_per_srq;
+	DAT_COUNT max_iov_segments_per_rdma_read;
+	DAT_COUNT max_iov_segments_per_rdma_write;
+	DAT_COUNT max_rdma_read_in;
+	DAT_COUNT max_rdma_read_out;
+	DAT_BOOLEAN max_rdma_read_per_ep_in_guaranteed;
+	DAT_BOOLEAN max_rdma_read_per_ep_out_guaranteed;
+	DAT_BOOLEAN zb_supported;
+	DAT2_EXTENSION extension_supported;
+	DAT_COUNT extension_version;
+	DAT_COUNT num_transport_attr;
+	DAT_NAMED_ATTR *transport_attr;
+	DAT_COUNT num_vendor_attr;
+	DAT_NAMED_ATTR *vendor_attr;
+} DAT2_IA_ATTR;
+#define DAT2_IA_FIELD_ALL UINT64_C(0x3fffffffff)
+
+typedef struct {
+	char provider_name[DAT_NAME_MAX_LENGTH];
+	DAT_UINT32 provider_version_major;
+	DAT_UINT32 provider_version_minor;
+	DAT_UINT32 dapl_version_major;
+	DAT_UINT32 dapl_version_minor;
+	DAT_MEM_TYPE lmr_mem_types_supported;
+	DAT_IOV_OWNERSHIP iov_ownership_on_return;
+	DAT_QOS dat_qos_supported;
+	DAT_COMPLETION_FLAGS completion_flags_supported;
+	DAT_BOOLEAN is_thread_safe;
+	DAT_COUNT max_private_data_size;
+	DAT_BOOLEAN supports_multipath;
+	DAT_EP_CREATOR_FOR_PSP ep_creator;
+	DAT_PZ_SUPPORT pz_support;
+	DAT_UINT32 optimal_buffer_alignment;
+	DAT_BOOLEAN evd_stream_merging_supported[6][6];
+	DAT_BOOLEAN srq_supported;
+	DAT_COUNT srq_watermarks_supported;
+	DAT_BOOLEAN srq_ep_pz_difference_supported;
+	DAT_COUNT srq_info_supported;
+	DAT_COUNT ep_recv_info_supported;
+	DAT_BOOLEAN lmr_sync_req;
+	DAT_BOOLEAN dto_async_return_guaranteed;
+	DAT_BOOLEAN rdma_write_for_rdma_read_req;
+	DAT_BOOLEAN rdma_read_lmr_rmr_context_exposure;
+	DAT2_RMR_SCOPE rmr_scope_supported;
+	DAT_BOOLEAN is_signal_safe;
+	DAT_BOOLEAN ha_supported;
+	DAT_UINT32 ha_loadbalancing;
+	DAT_COUNT num_provider_specific_attr;
+	DAT_NAMED_ATTR *provider_specific_attr;
+} DAT2_PROVIDER_ATTR;
+
+typedef struct {
+	DAT_SERVICE_TYPE service_type;
+	DAT2_SEG_LENGTH max_message_size;
+	DAT2_SEG_LENGTH max_rdma_size;
+	DAT_QOS qos;
+	DAT_COMPLETION_FLAGS recv_completion_flags;
+	DAT_COMPLETION_FLAGS request_completion_flags;
+	DAT_COUNT max_recv_dtos;
+	DAT_COUNT max_request_dtos;
+	DAT_COUNT max_recv_iov;
+	DAT_COUNT max_request_iov;
+	DAT_COUNT max_rdma_read_in;
+	DAT_COUNT max_rdma_read_out;
+	DAT_COUNT srq_soft_hw;
+	DAT_COUNT max_rdma_read_iov;
+	DAT_COUNT max_rdma_write_iov;
+	DAT_COUNT ep_transport_specific_count;
+	DAT_NAMED_ATTR *ep_transport_specific;
+	DAT_COUNT ep_provider_specific_count;
+	DAT_NAMED_ATTR *ep_provider_specific;
+} DAT2_EP_ATTR;
+
+typedef enum {
+	DAT2_EP_STATE_UNCONNECTED = 0,
+	DAT2_EP_STATE_UNCONFIGURED_UNCONNECTED,
+	DAT2_EP_STATE_RESERVED,
+	DAT2_EP_STATE_UNCONFIGURED_RESERVED,
+	DAT2_EP_STATE_PASSIVE_CONNECTION_PENDING,
+	DAT2_EP_STATE_UNCONFIGURED_PASSIVE,
+	DAT2_EP_STATE_ACTIVE_CONNECTION_PENDING,
+	DAT2_EP_STATE_TENTATIVE_CONNECTION_PENDING,
+	DAT2_EP_STATE_UNCONFIGURED_TENTATIVE,
+	DAT2_EP_STATE_CONNECTED,
+	DAT2_EP_STATE_DISCONNECT_PENDING,
+	DAT2_EP_STATE_DISCONNECTED,
+	DAT2_EP_STATE_COMPLETION_PENDING
+} DAT2_EP_STATE;
+
+typedef struct {
+	DAT_IA_HANDLE ia_handle;
+	DAT2_EP_STATE ep_state;
+	DAT2_COMM comm;
+	DAT_IA_ADDRESS_PTR local_ia_address_ptr;
+	DAT_PORT_QUAL local_port_qual;
+	DAT_IA_ADDRESS_PTR remote_ia_address_ptr;
+	DAT_PORT_QUAL remote_port_qual;
+	DAT_PZ_HANDLE pz_handle;
+	DAT_EVD_HANDLE recv_evd_handle;
+	DAT_EVD_HANDLE request_evd_handle;
+	DAT_EVD_HANDLE connect_evd_handle;
+	DAT_SRQ_HANDLE srq_handle;
+	DAT2_EP_ATTR ep_attr;
+} DAT2_EP_PARAM;
+
+typedef struct {
+	DAT_IA_HANDLE ia_handle;
+	DAT_MEM_TYPE mem_type;
+	DAT_REGION_DESCRIPTION region_desc;
+	DAT_VLEN length;
+	DAT_PZ_HANDLE pz_handle;
+	DAT_MEM_PRIV_FLAGS mem_priv;
+	DAT2_VA_TYPE va_type;
+	DAT_LMR_CONTEXT lmr_context;
+	DAT_RMR_CONTEXT rmr_context;
+	DAT_VLEN registered_size;
+	DAT_VADDR registered_address;
+} DAT2_LMR_PARAM;
+#define DAT2_MEM_PRIV_REMOTE_ATOMIC 0x40u
+
+typedef struct {
+	DAT_IA_HANDLE ia_handle;
+	DAT_PZ_HANDLE pz_handle;
+	DAT2_LMR_TRIPLET lmr_triplet;
+	DAT_MEM_PRIV_FLAGS mem_priv;
+	DAT_RMR_CONTEXT rmr_context;
+	DAT2_RMR_SCOPE rmr_scope;
+	DAT2_VA_TYPE va_type;
+} DAT2_RMR_PARAM;
+
+typedef struct {
+	DAT_IA_HANDLE ia_handle;
+	DAT2_PROXY_TYPE proxy_type;
+	union {
+		DAT_OS_WAIT_PROXY_AGENT agent;
+		int fd;
+		DAT_PVOID none;
+	} proxy;
+} DAT2_CNO_PARAM;
+
+/* ---- events ---- */
+
+typedef enum {
+	DAT2_DTO_SEND = 0,
+	DAT2_DTO_RDMA_WRITE,
+	DAT2_DTO_RDMA_READ,
+	DAT2_DTO_RECEIVE,
+	DAT2_DTO_RECEIVE_WITH_INVALIDATE,
+	DAT2_DTO_BIND_MW,
+	/* of the InfiniBand extension */
+	DAT2_IB_DTO_RDMA_WRITE_IMMED = 8,
+	DAT2_IB_DTO_RECV_IMMED,
+	DAT2_IB_DTO_FETCH_ADD,
+	DAT2_IB_DTO_CMP_SWAP,
+	DAT2_IB_DTO_RECV_MSG_IMMED
+} DAT2_DTOS;
+
+#define DAT2_IB_DTO_EVENT 0x40000u
+
+typedef enum {
+	DAT2_IB_FETCH_AND_ADD = 0,
+	DAT2_IB_CMP_AND_SWAP,
+	DAT2_IB_RDMA_WRITE_IMMED,
+	DAT2_IB_RDMA_WRITE_IMMED_DATA,
+	DAT2_IB_RECV_IMMED_DATA
+} DAT2_IB_EXT_TYPE;
+
+/* The beginning of the 64 bytes of extension data. */
+typedef struct {
+	DAT2_IB_EXT_TYPE type;
+	uint32_t status; /* 0, or DAT_IB_OP_ERR */
+	uint32_t immediate;
+} DAT2_IB_EXTENSION;
+#define DAT2_IB_OP_ERR 1u
+
+typedef struct {
+	DAT_EP_HANDLE ep_handle;
+	DAT_DTO_COOKIE user_cookie;
+	DAT_DTO_COMPLETION_STATUS status;
+	DAT2_SEG_LENGTH transfered_length;
+	DAT2_DTOS operation;
+	DAT_RMR_CONTEXT rmr_context;
+} DAT2_DTO_COMPLETION_EVENT_DATA;
+
+typedef struct {
+	DAT_SP_HANDLE sp_handle;
+	DAT_IA_ADDRESS_PTR local_ia_address_ptr;
+	DAT_CONN_QUAL conn_qual;
+	DAT_CR_HANDLE cr_handle;
+	DAT_BOOLEAN truncate_flag;
+} DAT2_CR_ARRIVAL_EVENT_DATA;
+
+/* The other kinds of event have the layout of 1.2. */
+typedef struct {
+	uint32_t event_number;
+	DAT_EVD_HANDLE evd_handle;
+	union {
+		DAT2_DTO_COMPLETION_EVENT_DATA dto_completion_event_data;
+		DAT2_CR_ARRIVAL_EVENT_DATA cr_arrival_event_data;
+		DAT_EVENT_DATA alike;
+	} event_data;
+	union {
+		DAT2_IB_EXTENSION ib;
+		DAT_UINT64 words[8];
+	} extension;
+} DAT2_EVENT;
+_Static_assert(offsetof(DAT2_EVENT, evd_handle) == offsetof(DAT_EVENT, evd_handle), "events begin alike");
+_Static_assert(offsetof(DAT2_EVENT, event_data) == offsetof(DAT_EVENT, event_data), "events begin alike");
+
+/* ---- extension operations ---- */
+
+typedef enum {
+	DAT2_IB_FETCH_AND_ADD_OP = 0,
+	DAT2_IB_CMP_AND_SWAP_OP,
+	DAT2_IB_RDMA_WRITE_IMMED_OP
+} DAT2_IB_OP;
+
+/* ---- the provider table ---- */
+
+#define FACE_CALLS(CALL)                                                                                  \
+	CALL(ia_open, (const DAT_NAME_PTR, DAT_COUNT, DAT_EVD_HANDLE *, DAT_IA_HANDLE *))                 \
+	CALL(ia_query, (DAT_IA_HANDLE, DAT_EVD_HANDLE *, DAT_IA_ATTR_MASK, DAT2_IA_ATTR *,                \
+			DAT_PROVIDER_ATTR_MASK, DAT2_PROVIDER_ATTR *))                                    \
+	CALL(ia_close, (DAT_IA_HANDLE, DAT_CLOSE_FLAGS))                                                  \
+	CALL(set_consumer_context, (DAT_HANDLE, DAT_CONTEXT))                                             \
+	CALL(get_consumer_context, (DAT_HANDLE, DAT_CONTEXT *))                                           \
+	CALL(get_handle_type, (DAT_HANDLE, DAT_HANDLE_TYPE *))                                            \
+	CALL(cno_create, (DAT_IA_HANDLE, DAT_OS_WAIT_PROXY_AGENT, DAT_CNO_HANDLE *))                      \
+	CALL(cno_modify_agent, (DAT_CNO_HANDLE, DAT_OS_WAIT_PROXY_AGENT))                                 \
+	CALL(cno_query, (DAT_CNO_HANDLE, uint32_t, DAT2_CNO_PARAM *))                                     \
+	CALL(cno_free, (DAT_CNO_HANDLE))                                                                  \
+	CALL(cno_wait, (DAT_CNO_HANDLE, DAT_TIMEOUT, DAT_EVD_HANDLE *))                                   \
+	CALL(cr_query, (DAT_CR_HANDLE, DAT_CR_PARAM_MASK, DAT_CR_PARAM *))                                \
+	CALL(cr_accept, (DAT_CR_HANDLE, DAT_EP_HANDLE, DAT_COUNT, const DAT_PVOID))                       \
+	CALL(cr_reject, (DAT_CR_HANDLE, DAT_COUNT, const DAT_PVOID))                                      \
+	CALL(cr_handoff, (DAT_CR_HANDLE, DAT_CONN_QUAL))                                                  \
+	CALL(evd_create, (DAT_IA_HANDLE, DAT_COUNT, DAT_CNO_HANDLE, uint32_t, DAT_EVD_HANDLE *))          \
+	CALL(evd_query, (DAT_EVD_HANDLE, DAT_EVD_PARAM_MASK, DAT_EVD_PARAM *))                            \
+	CALL(evd_modify_cno, (DAT_EVD_HANDLE, DAT_CNO_HANDLE))                                            \
+	CALL(evd_enable, (DAT_EVD_HANDLE))                                                                \
+	CALL(evd_disable, (DAT_EVD_HANDLE))                                                               \
+	CALL(evd_wait, (DAT_EVD_HANDLE, DAT_TIMEOUT, DAT_COUNT, DAT2_EVENT *, DAT_COUNT *))               \
+	CALL(evd_resize, (DAT_EVD_HANDLE, DAT_COUNT))                                                     \
+	CALL(evd_post_se, (DAT_EVD_HANDLE, const DAT2_EVENT *))                                           \
+	CALL(evd_dequeue, (DAT_EVD_HANDLE, DAT2_EVENT *))                                                 \
+	CALL(evd_free, (DAT_EVD_HANDLE))                                                                  \
+	CALL(ep_create, (DAT_IA_HANDLE, DAT_PZ_HANDLE, DAT_EVD_HANDLE, DAT_EVD_HANDLE, DAT_EVD_HANDLE,    \
+			 const DAT2_EP_ATTR *, DAT_EP_HANDLE *))                                          \
+	CALL(ep_query, (DAT_EP_HANDLE, DAT_EP_PARAM_MASK, DAT2_EP_PARAM *))                               \
+	CALL(ep_modify, (DAT_EP_HANDLE, DAT_EP_PARAM_MASK, const DAT2_EP_PARAM *))                        \
+	CALL(ep_connect, (DAT_EP_HANDLE, DAT_IA_ADDRESS_PTR, DAT_CONN_QUAL, DAT_TIMEOUT, DAT_COUNT,       \
+			  const DAT_PVOID, DAT_QOS, DAT_CONNECT_FLAGS))                                   \
+	CALL(ep_dup_connect,                                                                              \
+	     (DAT_EP_HANDLE, DAT_EP_HANDLE, DAT_TIMEOUT, DAT_COUNT, const DAT_PVOID, DAT_QOS))            \
+	CALL(ep_disconnect, (DAT_EP_HANDLE, DAT_CLOSE_FLAGS))                                             \
+	CALL(ep_post_send,                                                                                \
+	     (DAT_EP_HANDLE, DAT_COUNT, DAT2_LMR_TRIPLET *, DAT_DTO_COOKIE, DAT_COMPLETION_FLAGS))        \
+	CALL(ep_post_recv,                                                                                \
+	     (DAT_EP_HANDLE, DAT_COUNT, DAT2_LMR_TRIPLET *, DAT_DTO_COOKIE, DAT_COMPLETION_FLAGS))        \
+	CALL(ep_post_rdma_read, (DAT_EP_HANDLE, DAT_COUNT, DAT2_LMR_TRIPLET *, DAT_DTO_COOKIE,            \
+				 const DAT2_RMR_TRIPLET *, DAT_COMPLETION_FLAGS))                         \
+	CALL(ep_post_rdma_write, (DAT_EP_HANDLE, DAT_COUNT, DAT2_LMR_TRIPLET *, DAT_DTO_COOKIE,           \
+				  const DAT2_RMR_TRIPLET *, DAT_COMPLETION_FLAGS))                        \
+	CALL(ep_get_status, (DAT_EP_HANDLE, DAT2_EP_STATE *, DAT_BOOLEAN *, DAT_BOOLEAN *))               \
+	CALL(ep_free, (DAT_EP_HANDLE))                                                                    \
+	CALL(lmr_create, (DAT_IA_HANDLE, DAT_MEM_TYPE, DAT_REGION_DESCRIPTION, DAT_VLEN, DAT_PZ_HANDLE,   \
+			  uint32_t, DAT2_VA_TYPE, DAT_LMR_HANDLE *, DAT_LMR_CONTEXT *, DAT_RMR_CONTEXT *, \
+			  DAT_VLEN *, DAT_VADDR *))                                                       \
+	CALL(lmr_query, (DAT_LMR_HANDLE, uint32_t, DAT2_LMR_PARAM *))                                     \
+	CALL(lmr_free, (DAT_LMR_HANDLE))                                                                  \
+	CALL(rmr_create, (DAT_PZ_HANDLE, DAT_RMR_HANDLE *))                                               \
+	CALL(rmr_query, (DAT_RMR_HANDLE, uint32_t, DAT2_RMR_PARAM *))                                     \
+	CALL(rmr_bind,                                                                                    \
+	     (DAT_RMR_HANDLE, DAT_LMR_HANDLE, const DAT2_LMR_TRIPLET *, DAT_MEM_PRIV_FLAGS, DAT2_VA_TYPE, \
+	      DAT_EP_HANDLE, DAT_RMR_COOKIE, DAT_COMPLETION_FLAGS, DAT_RMR_CONTEXT *))                    \
+	CALL(rmr_free, (DAT_RMR_HANDLE))                                                                  \
+	CALL(psp_create, (DAT_IA_HANDLE, DAT_CONN_QUAL, DAT_EVD_HANDLE, DAT_PSP_FLAGS, DAT_PSP_HANDLE *)) \
+	CALL(psp_query, (DAT_PSP_HANDLE, DAT_PSP_PARAM_MASK, DAT_PSP_PARAM *))                            \
+	CALL(psp_free, (DAT_PSP_HANDLE))                                                                  \
+	CALL(rsp_create, (DAT_IA_HANDLE, DAT_CONN_QUAL, DAT_EP_HANDLE, DAT_EVD_HANDLE, DAT_RSP_HANDLE *)) \
+	CALL(rsp_query, (DAT_RSP_HANDLE, DAT_RSP_PARAM_MASK, DAT_RSP_PARAM *))                            \
+	CALL(rsp_free, (DAT_RSP_HANDLE))                                                                  \
+	CALL(pz_create, (DAT_IA_HANDLE, DAT_PZ_HANDLE *))                                                 \
+	CALL(pz_query, (DAT_PZ_HANDLE, DAT_PZ_PARAM_MASK, DAT_PZ_PARAM *))                                \
+	CALL(pz_free, (DAT_PZ_HANDLE))                                                                    \
+	CALL(psp_create_any,                                                                              \
+	     (DAT_IA_HANDLE, DAT_CONN_QUAL *, DAT_EVD_HANDLE, DAT_PSP_FLAGS, DAT_PSP_HANDLE *))           \
+	CALL(ep_reset, (DAT_EP_HANDLE))                                                                   \
+	CALL(evd_set_unwaitable, (DAT_EVD_HANDLE))                                                        \
+	CALL(evd_clear_unwaitable, (DAT_EVD_HANDLE))                                                      \
+	CALL(lmr_sync_rdma_read, (DAT_IA_HANDLE, const DAT2_LMR_TRIPLET *, DAT_VLEN))                     \
+	CALL(lmr_sync_rdma_write, (DAT_IA_HANDLE, const DAT2_LMR_TRIPLET *, DAT_VLEN))                    \
+	CALL(ep_create_with_srq, (DAT_IA_HANDLE, DAT_PZ_HANDLE, DAT_EVD_HANDLE, DAT_EVD_HANDLE,           \
+				  DAT_EVD_HANDLE, DAT_SRQ_HANDLE, const DAT2_EP_ATTR *, DAT_EP_HANDLE *)) \
+	CALL(ep_recv_query, (DAT_EP_HANDLE, DAT_COUNT *, DAT_COUNT *))                                    \
+	CALL(ep_set_watermark, (DAT_EP_HANDLE, DAT_COUNT, DAT_COUNT))                                     \
+	CALL(srq_create, (DAT_IA_HANDLE, DAT_PZ_HANDLE, DAT_SRQ_ATTR *, DAT_SRQ_HANDLE *))                \
+	CALL(srq_free, (DAT_SRQ_HANDLE))                                                                  \
+	CALL(srq_post_recv, (DAT_SRQ_HANDLE, DAT_COUNT, DAT2_LMR_TRIPLET *, DAT_DTO_COOKIE))              \
+	CALL(srq_query, (DAT_SRQ_HANDLE, DAT_SRQ_PARAM_MASK, DAT_SRQ_PARAM *))                            \
+	CALL(srq_resize, (DAT_SRQ_HANDLE, DAT_COUNT))                                                     \
+	CALL(srq_set_lw, (DAT_SRQ_HANDLE, DAT_COUNT))                                                     \
+	CALL(csp_create, (DAT_IA_HANDLE, DAT2_COMM *, DAT_IA_ADDRESS_PTR, DAT_EVD_HANDLE, DAT_HANDLE *))  \
+	CALL(csp_query, (DAT_HANDLE, uint32_t, void *))                                                   \
+	CALL(csp_free, (DAT_HANDLE))                                                                      \
+	CALL(ep_common_connect,                                                                           \
+	     (DAT_EP_HANDLE, DAT_IA_ADDRESS_PTR, DAT_TIMEOUT, DAT_COUNT, const DAT_PVOID))                \
+	CALL(rmr_create_for_ep, (DAT_PZ_HANDLE, DAT_RMR_HANDLE *))                                        \
+	CALL(ep_post_send_with_invalidate, (DAT_EP_HANDLE, DAT_COUNT, DAT2_LMR_TRIPLET *, DAT_DTO_COOKIE, \
+					    DAT_COMPLETION_FLAGS, DAT_BOOLEAN, DAT_RMR_CONTEXT))          \
+	CALL(ep_post_rdma_read_to_rmr, (DAT_EP_HANDLE, const DAT2_RMR_TRIPLET *, DAT_DTO_COOKIE,          \
+					const DAT2_RMR_TRIPLET *, DAT_COMPLETION_FLAGS))                  \
+	CALL(cno_fd_create, (DAT_IA_HANDLE, int *, DAT_CNO_HANDLE *))                                     \
+	CALL(cno_trigger, (DAT_CNO_HANDLE, DAT_EVD_HANDLE *))                                             \
+	CALL(ia_ha_related, (DAT_IA_HANDLE, const DAT_NAME_PTR, DAT_BOOLEAN *))                           \
+	CALL(handle_extendedop, (DAT_HANDLE, int, va_list))
+
+#define FACE_PROTOTYPE(name, parameters) DAT_RETURN face_##name parameters;
+FACE_CALLS(FACE_PROTOTYPE)
+
+#define FACE_MEMBER(name, parameters) DAT_RETURN(*name##_func) parameters;
+typedef struct {
+	const char *device_name; /* the name of the IA */
+	DAT_PVOID extension;
+	FACE_CALLS(FACE_MEMBER)
+} DAT2_PROVIDER;
+_Static_assert(sizeof(DAT2_PROVIDER) == 81 * sizeof(void *), "the table is an ABI");
+
+/* An IA name that the registry told us of; its table is what handles begin with. */
+struct face {
+	DAT2_PROVIDER table;
+	DAT_PROVIDER_INFO info;
+	char *params; /* field 7 of dat.conf */
+	struct face *next;
+};
+_Static_assert(offsetof(struct face, table) == 0, "a handle leads to its face");
+
+/* ---- conversions ---- */
+
+/* Error codes: 2.0 put two subtypes in between, and moved NOT_IMPLEMENTED.  Only SUCCESS has no error class.
+ */
+DAT_RETURN face_error(DAT_RETURN ret);
+
+static inline DAT_RETURN
+face_return(DAT_RETURN ret)
+{
+	return __builtin_expect(ret == DAT_SUCCESS, 1) ? DAT_SUCCESS : face_error(ret);
+}
+
+/* The INVALID_ARG of a call whose arguments stand elsewhere: `from[n]` is the place in 2.0 of 1.2's argument
+ * n + 1. */
+DAT_RETURN face_return_moved(DAT_RETURN ret, const uint8_t *from, uint32_t count);
+
+static inline DAT_RMR_TRIPLET
+face_remote(const DAT2_RMR_TRIPLET *from)
+{
+	return (DAT_RMR_TRIPLET){
+		.rmr_context = from->rmr_context,
+		.target_address = from->virtual_address,
+		.segment_length = from->segment_length,
+	};
+}
+
+static inline DAT_LMR_TRIPLET
+face_local(const DAT2_LMR_TRIPLET *from)
+{
+	return (DAT_LMR_TRIPLET){
+		.lmr_context = from->lmr_context,
+		.virtual_address = from->virtual_address,
+		.segment_length = from->segment_length,
+	};
+}
+
+#endif

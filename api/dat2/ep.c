@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Endpoints: attributes, states, parameters; connection requests. */
+#include "dat2.h"
+
+static DAT_EP_ATTR
+attr_from(const DAT2_EP_ATTR *from)
+{
+	return (DAT_EP_ATTR){
+		.service_type = from->service_type,
+		.max_message_size = from->max_message_size,
+		.max_rdma_size = from->max_rdma_size,
+		.qos = from->qos,
+		.recv_completion_flags = from->recv_completion_flags,
+		.request_completion_flags = from->request_completion_flags,
+		.max_recv_dtos = from->max_recv_dtos,
+		.max_request_dtos = from->max_request_dtos,
+		.max_recv_iov = from->max_recv_iov,
+		.max_request_iov = from->max_request_iov,
+		.max_rdma_read_in = from->max_rdma_read_in,
+		.max_rdma_read_out = from->max_rdma_read_out,
+		.srq_soft_hw = from->srq_soft_hw,
+		.max_rdma_read_iov = from->max_rdma_read_iov,
+		.max_rdma_write_iov = from->max_rdma_write_iov,
+		.ep_transport_specific_count = from->ep_transport_specific_count,
+		.ep_transport_specific = from->ep_transport_specific,
+		.ep_provider_specific_count = from->ep_provider_specific_count,
+		.ep_provider_specific = from->ep_provider_specific,
+	};
+}
+
+static DAT2_EP_ATTR
+attr_to(const DAT_EP_ATTR *from)
+{
+	return (DAT2_EP_ATTR){
+		.service_type = from->service_type,
+		.max_message_size = (DAT2_SEG_LENGTH)from->max_message_size,
+		.max_rdma_size = (DAT2_SEG_LENGTH)from->max_rdma_size,
+		.qos = from->qos,
+		.recv_completion_flags = from->recv_completion_flags,
+		.request_completion_flags = from->request_completion_flags,
+		.max_recv_dtos = from->max_recv_dtos,
+		.max_request_dtos = from->max_request_dtos,
+		.max_recv_iov = from->max_recv_iov,
+		.max_request_iov = from->max_request_iov,
+		.max_rdma_read_in = from->max_rdma_read_in,
+		.max_rdma_read_out = from->max_rdma_read_out,
+		.srq_soft_hw = from->srq_soft_hw,
+		.max_rdma_read_iov = from->max_rdma_read_iov,
+		.max_rdma_write_iov = from->max_rdma_write_iov,
+		.ep_transport_specific_count = from->ep_transport_specific_count,
+		.ep_transport_specific = from->ep_transport_specific,
+		.ep_provider_specific_count = from->ep_provider_specific_count,
+		.ep_provider_specific = from->ep_provider_specific,
+	};
+}
+_Static_assert(ONE_MESSAGE_MAX <= UINT32_MAX, "attributes of endpoints fit");
+
+static DAT2_EP_STATE
+state_to(DAT_EP_STATE state)
+{
+	switch (state) {
+	case DAT_EP_STATE_RESERVED:
+		return DAT2_EP_STATE_RESERVED;
+	case DAT_EP_STATE_PASSIVE_CONNECTION_PENDING:
+		return DAT2_EP_STATE_PASSIVE_CONNECTION_PENDING;
+	case DAT_EP_STATE_ACTIVE_CONNECTION_PENDING:
+		return DAT2_EP_STATE_ACTIVE_CONNECTION_PENDING;
+	case DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING:
+		return DAT2_EP_STATE_TENTATIVE_CONNECTION_PENDING;
+	case DAT_EP_STATE_CONNECTED:
+		return DAT2_EP_STATE_CONNECTED;
+	case DAT_EP_STATE_DISCONNECT_PENDING:
+		return DAT2_EP_STATE_DISCONNECT_PENDING;
+	case DAT_EP_STATE_DISCONNECTED:
+		return DAT2_EP_STATE_DISCONNECTED;
+	case DAT_EP_STATE_COMPLETION_PENDING:
+		return DAT2_EP_STATE_COMPLETION_PENDING;
+	default:
+		return DAT2_EP_STATE_UNCONNECTED;
+	}
+}
+
+/*
+ * Programs of 2.0 ask for some maximal size and transfer more, since the
+ * reference implementation does not look: the sizes asked for are the least that
+ * will do, and the endpoint gets what the adapter has.  A query says so.
+ */
+static void
+grant_sizes(DAT_IA_HANDLE handle, DAT_EP_ATTR *attr)
+{
+	const struct ia *ia = handle_object(handle, DAT_HANDLE_TYPE_IA);
+	uint64_t limit = ia != NULL ? one_client_info(ia->client)->limits.max_message : 0;
+
+	if (attr->max_message_size < limit)
+		attr->max_message_size = limit;
+	if (attr->max_rdma_size < limit)
+		attr->max_rdma_size = limit;
+}
+
+DAT_RETURN
+face_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
+	       DAT_EVD_HANDLE connect, const DAT2_EP_ATTR *attr, DAT_EP_HANDLE *ep)
+{
+	DAT_EP_ATTR attr1;
+
+	if (attr != NULL) {
+		attr1 = attr_from(attr);
+		grant_sizes(ia, &attr1);
+	}
+	return face_return(dapl_ep_create(ia, pz, recv, request, connect, attr != NULL ? &attr1 : NULL, ep));
+}
+
+DAT_RETURN
+face_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
+			DAT_EVD_HANDLE connect, DAT_SRQ_HANDLE srq, const DAT2_EP_ATTR *attr,
+			DAT_EP_HANDLE *ep)
+{
+	DAT_EP_ATTR attr1;
+
+	if (attr != NULL) {
+		attr1 = attr_from(attr);
+		grant_sizes(ia, &attr1);
+	}
+	return face_return(dapl_ep_create_with_srq(ia, pz, recv, request, connect, srq,
+						   attr != NULL ? &attr1 : NULL, ep));
+}
+
+DAT_RETURN
+face_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT2_EP_PARAM *param)
+{
+	DAT_EP_PARAM from;
+	DAT_RETURN ret = dapl_ep_query(ep, DAT_EP_FIELD_ALL, param != NULL ? &from : NULL);
+
+	if (ret == DAT_SUCCESS)
+		*param = (DAT2_EP_PARAM){
+			.ia_handle = from.ia_handle,
+			.ep_state = state_to(from.ep_state),
+			.local_ia_address_ptr = from.local_ia_address_ptr,
+			.local_port_qual = from.local_port_qual,
+			.remote_ia_address_ptr = from.remote_ia_address_ptr,
+			.remote_port_qual = from.remote_port_qual,
+			.pz_handle = from.pz_handle,
+			.recv_evd_handle = from.recv_evd_handle,
+			.request_evd_handle = from.request_evd_handle,
+			.connect_evd_handle = from.connect_evd_handle,
+			.srq_handle = from.srq_handle,
+			.ep_attr = attr_to(&from.ep_attr),
+		};
+	return face_return(ret);
+}
+
+/* The bit of `comm` stands in between: those after it have moved. */
+#define FIELDS_BEFORE_COMM 0x3u
+#define FIELD_COMM 0x4u
+#define FIELDS_AFTER_COMM 0xff8u
+
+DAT_RETURN
+face_ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, const DAT2_EP_PARAM *param)
+{
+	DAT_EP_PARAM_MASK mask1 = (mask & FIELDS_BEFORE_COMM) | (mask & FIELDS_AFTER_COMM) >> 1 |
+				  (mask & ~(DAT_EP_PARAM_MASK)0xfff);
+	DAT_EP_PARAM param1;
+
+	if (handle_object(ep, DAT_HANDLE_TYPE_EP) != NULL && (mask & FIELD_COMM) != 0)
+		return face_return(BAD_ARG(2));
+	if (param != NULL)
+		param1 = (DAT_EP_PARAM){
+			.pz_handle = param->pz_handle,
+			.recv_evd_handle = param->recv_evd_handle,
+			.request_evd_handle = param->request_evd_handle,
+			.connect_evd_handle = param->connect_evd_handle,
+			.ep_attr = attr_from(&param->ep_attr),
+		};
+	return face_return(dapl_ep_modify(ep, mask1, param != NULL ? &param1 : NULL));
+}
+
+DAT_RETURN
+face_ep_get_status(DAT_EP_HANDLE ep, DAT2_EP_STATE *state, DAT_BOOLEAN *recv_idle, DAT_BOOLEAN *request_idle)
+{
+	DAT_EP_STATE state1;
+	DAT_RETURN ret = dapl_ep_get_status(ep, &state1, recv_idle, request_idle);
+
+	if (ret == DAT_SUCCESS && state != NULL)
+		*state = state_to(state1);
+	return face_return(ret);
+}
+
+DAT_RETURN
+face_ep_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT timeout,
+		DAT_COUNT size, const DAT_PVOID data, DAT_QOS qos, DAT_CONNECT_FLAGS flags)
+{
+	/* Multipath required is another bit here, and is not to be had either. */
+	if (((uint32_t)flags & ~3u) == 0 && flags != DAT_CONNECT_DEFAULT_FLAG)
+		flags = DAT_CONNECT_MULTIPATH_FLAG;
+	return face_return(dapl_ep_connect(ep, address, qual, timeout, size, data, qos, flags));
+}
+
+DAT_RETURN
+face_cr_reject(DAT_CR_HANDLE cr, DAT_COUNT size, const DAT_PVOID data)
+{
+	return face_return(dapl_cr_reject(cr));
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Posting: segments are widened on the stack. */
+#include <arpa/inet.h>
+
+#include "dat2.h"
+
+/* More than any endpoint takes is refused before the list is looked at, as fewer are by the provider. */
+static DAT_LMR_TRIPLET *
+widen(DAT_COUNT count, const DAT2_LMR_TRIPLET *from, DAT_LMR_TRIPLET to[ONE_MAX_SGE])
+{
+	if (from == NULL)
+		return NULL;
+	for (DAT_COUNT i = 0; i < count && i < (DAT_COUNT)ONE_MAX_SGE; i++)
+		to[i] = face_local(&from[i]);
+	return to;
+}
+
+DAT_RETURN
+face_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
+		  DAT_COMPLETION_FLAGS flags)
+{
+	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
+
+	return face_return(dapl_ep_post_send(ep, count, widen(count, local, iov), cookie, flags));
+}
+
+DAT_RETURN
+face_ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *local,
+				  DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_BOOLEAN invalidate,
+				  DAT_RMR_CONTEXT context)
+{
+	if (handle_object(ep, DAT_HANDLE_TYPE_EP) != NULL && invalidate != DAT_FALSE)
+		return face_return(DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE));
+	return face_ep_post_send(ep, count, local, cookie, flags);
+}
+
+DAT_RETURN
+face_ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
+		  DAT_COMPLETION_FLAGS flags)
+{
+	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
+
+	return face_return(dapl_ep_post_recv(ep, count, widen(count, local, iov), cookie, flags));
+}
+
+DAT_RETURN
+face_srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT count, DAT2_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie)
+{
+	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
+
+	return face_return(dapl_srq_post_recv(srq, count, widen(count, local, iov), cookie));
+}
+
+DAT_RETURN
+face_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
+		       const DAT2_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
+{
+	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
+	DAT_RMR_TRIPLET target;
+
+	if (remote != NULL)
+		target = face_remote(remote);
+	return face_return(dapl_ep_post_rdma_read(ep, count, widen(count, local, iov), cookie,
+						  remote != NULL ? &target : NULL, flags));
+}
+
+DAT_RETURN
+face_ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TRIPLET *local, DAT_DTO_COOKIE cookie,
+			const DAT2_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
+{
+	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
+	DAT_RMR_TRIPLET target;
+
+	if (remote != NULL)
+		target = face_remote(remote);
+	return face_return(dapl_ep_post_rdma_write(ep, count, widen(count, local, iov), cookie,
+						   remote != NULL ? &target : NULL, flags));
+}
+
+/* ---- operations of the InfiniBand extension ---- */
+
+static DAT_RETURN
+write_immediate(DAT_EP_HANDLE ep, va_list args)
+{
+	DAT_COUNT count = va_arg(args, DAT_COUNT);
+	const DAT2_LMR_TRIPLET *local = va_arg(args, const DAT2_LMR_TRIPLET *);
+	DAT_DTO_COOKIE cookie = va_arg(args, DAT_DTO_COOKIE);
+	const DAT2_RMR_TRIPLET *remote = va_arg(args, const DAT2_RMR_TRIPLET *);
+	uint32_t immediate = va_arg(args, uint32_t);
+	int flags = va_arg(args, int);
+	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
+	DAT_RMR_TRIPLET target;
+
+	if (remote != NULL)
+		target = face_remote(remote);
+	return ep_post_write_imm(ep, count, widen(count, local, iov), cookie, remote != NULL ? &target : NULL,
+				 htonl(immediate), (DAT_COMPLETION_FLAGS)flags);
+}
+
+static DAT_RETURN
+atomic(DAT_EP_HANDLE ep, uint8_t op, va_list args)
+{
+	uint64_t compare = op == ONE_OP_CMP_SWAP ? va_arg(args, DAT_UINT64) : 0;
+	uint64_t add_or_swap = va_arg(args, DAT_UINT64);
+	const DAT2_LMR_TRIPLET *local = va_arg(args, const DAT2_LMR_TRIPLET *);
+	DAT_DTO_COOKIE cookie = va_arg(args, DAT_DTO_COOKIE);
+	const DAT2_RMR_TRIPLET *remote = va_arg(args, const DAT2_RMR_TRIPLET *);
+	int flags = va_arg(args, int);
+	DAT_LMR_TRIPLET result;
+	DAT_RMR_TRIPLET target;
+
+	if (local != NULL)
+		result = face_local(local);
+	if (remote != NULL)
+		target = face_remote(remote);
+	return ep_post_atomic(ep, op, add_or_swap, compare, local != NULL ? &result : NULL, cookie,
+			      remote != NULL ? &target : NULL, (DAT_COMPLETION_FLAGS)flags);
+}
+
+DAT_RETURN
+face_handle_extendedop(DAT_HANDLE handle, int op, va_list args)
+{
+	if (handle_live(handle) == NULL)
+		return face_return(DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1));
+	switch (op) {
+	case DAT2_IB_FETCH_AND_ADD_OP:
+		return face_return(atomic(handle, ONE_OP_FETCH_ADD, args));
+	case DAT2_IB_CMP_AND_SWAP_OP:
+		return face_return(atomic(handle, ONE_OP_CMP_SWAP, args));
+	case DAT2_IB_RDMA_WRITE_IMMED_OP:
+		return face_return(write_immediate(handle, args));
+	default:
+		return face_return(DAT_ERROR(DAT_NOT_IMPLEMENTED, DAT_NO_SUBTYPE));
+	}
+}

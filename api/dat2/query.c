@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Attributes and parameters in the layouts of 2.0. */
+#include "dat2.h"
+
+static DAT2_SEG_LENGTH
+clamp(DAT_VLEN length)
+{
+	return length > UINT32_MAX ? UINT32_MAX : (DAT2_SEG_LENGTH)length;
+}
+
+/* The extension as its header has it: version 2.0.9. */
+#define EXTENSION_VERSION 209
+
+static DAT_NAMED_ATTR extensions[] = {
+	{"DAT_EXTENSION_INTERFACE", "TRUE"},
+	{"DAT_IB_FETCH_AND_ADD", "TRUE"},
+	{"DAT_IB_CMP_AND_SWAP", "TRUE"},
+	{"DAT_IB_IMMED_DATA", "TRUE"},
+};
+
+static void
+convert_ia(const DAT_IA_ATTR *from, DAT2_IA_ATTR *to)
+{
+	*to = (DAT2_IA_ATTR){
+		.hardware_version_major = from->hardware_version_major,
+		.hardware_version_minor = from->hardware_version_minor,
+		.firmware_version_major = from->firmware_version_major,
+		.firmware_version_minor = from->firmware_version_minor,
+		.ia_address_ptr = from->ia_address_ptr,
+		.max_eps = from->max_eps,
+		.max_dto_per_ep = from->max_dto_per_ep,
+		.max_rdma_read_per_ep_in = from->max_rdma_read_per_ep_in,
+		.max_rdma_read_per_ep_out = from->max_rdma_read_per_ep_out,
+		.max_evds = from->max_evds,
+		.max_evd_qlen = from->max_evd_qlen,
+		.max_iov_segments_per_dto = from->max_iov_segments_per_dto,
+		.max_lmrs = from->max_lmrs,
+		.max_lmr_block_size = clamp(from->max_lmr_block_size),
+		.max_lmr_virtual_address = from->max_lmr_virtual_address,
+		.max_pzs = from->max_pzs,
+		.max_message_size = clamp(from->max_message_size),
+		.max_rdma_size = clamp(from->max_rdma_size),
+		.max_rmrs = from->max_rmrs,
+		.max_rmr_target_address = from->max_rmr_target_address,
+		.max_srqs = from->max_srqs,
+		.max_ep_per_srq = from->max_ep_per_srq,
+		.max_recv_per_srq = from->max_recv_per_srq,
+		.max_iov_segments_per_rdma_read = from->max_iov_segments_per_rdma_read,
+		.max_iov_segments_per_rdma_write = from->max_iov_segments_per_rdma_write,
+		.max_rdma_read_in = from->max_rdma_read_in,
+		.max_rdma_read_out = from->max_rdma_read_out,
+		.max_rdma_read_per_ep_in_guaranteed = from->max_rdma_read_per_ep_in_guaranteed,
+		.max_rdma_read_per_ep_out_guaranteed = from->max_rdma_read_per_ep_out_guaranteed,
+		.zb_supported = DAT_FALSE,
+		.extension_supported = DAT2_EXTENSION_IB,
+		.extension_version = EXTENSION_VERSION,
+	};
+	memcpy(to->adapter_name, from->adapter_name, sizeof(to->adapter_name));
+	memcpy(to->vendor_name, from->vendor_name, sizeof(to->vendor_name));
+}
+
+static void
+convert_provider(const struct face *face, const DAT_PROVIDER_ATTR *from, DAT2_PROVIDER_ATTR *to)
+{
+	*to = (DAT2_PROVIDER_ATTR){
+		.provider_version_major = from->provider_version_major,
+		.provider_version_minor = from->provider_version_minor,
+		/* The registry looks its entry up by these: they are what it told us. */
+		.dapl_version_major = face->info.dapl_version_major,
+		.dapl_version_minor = face->info.dapl_version_minor,
+		.is_thread_safe = face->info.is_thread_safe,
+		.lmr_mem_types_supported = from->lmr_mem_types_supported,
+		.iov_ownership_on_return = from->iov_ownership_on_return,
+		.dat_qos_supported = from->dat_qos_supported,
+		.completion_flags_supported = from->completion_flags_supported,
+		.max_private_data_size = from->max_private_data_size,
+		.supports_multipath = from->supports_multipath,
+		.ep_creator = from->ep_creator,
+		.pz_support = from->pz_support,
+		.optimal_buffer_alignment = from->optimal_buffer_alignment,
+		.srq_supported = from->srq_supported,
+		.srq_watermarks_supported = from->srq_watermarks_supported,
+		.srq_ep_pz_difference_supported = from->srq_ep_pz_difference_supported,
+		.srq_info_supported = from->srq_info_supported,
+		.ep_recv_info_supported = from->ep_recv_info_supported,
+		.lmr_sync_req = from->lmr_sync_req,
+		.dto_async_return_guaranteed = from->dto_async_return_guaranteed,
+		.rdma_write_for_rdma_read_req = from->rdma_write_for_rdma_read_req,
+		.rdma_read_lmr_rmr_context_exposure = DAT_FALSE,
+		.rmr_scope_supported = DAT2_RMR_SCOPE_PZ,
+		.is_signal_safe = DAT_FALSE,
+		.ha_supported = DAT_FALSE,
+		.num_provider_specific_attr = sizeof(extensions) / sizeof(extensions[0]),
+		.provider_specific_attr = extensions,
+	};
+	memcpy(to->provider_name, from->provider_name, sizeof(to->provider_name));
+	memcpy(to->evd_stream_merging_supported, from->evd_stream_merging_supported,
+	       sizeof(to->evd_stream_merging_supported));
+}
+
+DAT_RETURN
+face_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd, DAT_IA_ATTR_MASK ia_mask,
+	      DAT2_IA_ATTR *ia_attr, DAT_PROVIDER_ATTR_MASK provider_mask, DAT2_PROVIDER_ATTR *provider_attr)
+{
+	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
+	DAT_PROVIDER_ATTR provider1;
+	DAT_IA_ATTR ia1;
+	DAT_RETURN ret;
+
+	if (ia == NULL)
+		return face_return(BAD_HANDLE(IA));
+	if ((ia_mask & ~DAT2_IA_FIELD_ALL) != 0)
+		return face_return(BAD_ARG(3));
+	ret = dapl_ia_query(ia_handle, async_evd, ia_mask != 0 ? DAT_IA_FIELD_ALL : 0,
+			    ia_attr != NULL ? &ia1 : NULL, provider_mask != 0 ? DAT_PROVIDER_FIELD_ALL : 0,
+			    provider_attr != NULL ? &provider1 : NULL);
+	if (ret == DAT_SUCCESS && ia_mask != 0)
+		convert_ia(&ia1, ia_attr);
+	if (ret == DAT_SUCCESS && provider_mask != 0)
+		convert_provider(ia->provider, &provider1, provider_attr);
+	return face_return(ret);
+}
+
+DAT_RETURN
+face_lmr_query(DAT_LMR_HANDLE lmr, uint32_t mask, DAT2_LMR_PARAM *param)
+{
+	DAT_LMR_PARAM from;
+	DAT_RETURN ret = dapl_lmr_query(lmr, DAT_LMR_FIELD_ALL, param != NULL ? &from : NULL);
+
+	if (ret == DAT_SUCCESS)
+		*param = (DAT2_LMR_PARAM){
+			.ia_handle = from.ia_handle,
+			.mem_type = from.mem_type,
+			.region_desc = from.region_desc,
+			.length = from.length,
+			.pz_handle = from.pz_handle,
+			.mem_priv = from.mem_priv,
+			.va_type = DAT2_VA_TYPE_VA,
+			.lmr_context = from.lmr_context,
+			.rmr_context = from.rmr_context,
+			.registered_size = from.registered_size,
+			.registered_address = from.registered_address,
+		};
+	return face_return(ret);
+}
+
+DAT_RETURN
+face_rmr_query(DAT_RMR_HANDLE rmr, uint32_t mask, DAT2_RMR_PARAM *param)
+{
+	DAT_RMR_PARAM from;
+	DAT_RETURN ret = dapl_rmr_query(rmr, (DAT_RMR_PARAM_MASK)(mask & DAT_RMR_FIELD_ALL),
+					param != NULL ? &from : NULL);
+
+	if (ret == DAT_SUCCESS)
+		*param = (DAT2_RMR_PARAM){
+			.ia_handle = from.ia_handle,
+			.pz_handle = from.pz_handle,
+			.lmr_triplet = {.virtual_address = from.lmr_triplet.virtual_address,
+					.segment_length = clamp(from.lmr_triplet.segment_length),
+					.lmr_context = from.lmr_triplet.lmr_context},
+			.mem_priv = from.mem_priv,
+			.rmr_context = from.rmr_context,
+			.rmr_scope = DAT2_RMR_SCOPE_PZ,
+			.va_type = DAT2_VA_TYPE_VA,
+		};
+	return face_return(ret);
+}
+
+DAT_RETURN
+face_cno_query(DAT_CNO_HANDLE cno, uint32_t mask, DAT2_CNO_PARAM *param)
+{
+	DAT_CNO_PARAM from;
+	DAT_RETURN ret = dapl_cno_query(cno, DAT_CNO_FIELD_ALL, param != NULL ? &from : NULL);
+
+	if (ret == DAT_SUCCESS)
+		*param = (DAT2_CNO_PARAM){
+			.ia_handle = from.ia_handle,
+			.proxy_type = from.agent.proxy_agent_func != NULL ? DAT2_PROXY_TYPE_AGENT
+									  : DAT2_PROXY_TYPE_NONE,
+			.proxy.agent = from.agent,
+		};
+	return face_return(ret);
+}
