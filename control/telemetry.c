@@ -6,7 +6,7 @@
  * DPDK calls from a thread of its own; the tables are the control thread's.  So
  * the question is put where the control thread finds it, and the asker waits.
  *
- *   /oneside/clients            every attachment
+ *   /oneside/clients            every attachment; as many as an answer holds
  *   /oneside/qps,PID[,FIRST]    its queue pairs, some at a time; likewise regions
  */
 #include <errno.h>
@@ -109,11 +109,15 @@ add_key(struct rte_tel_data *d, const char *name, uint32_t number)
 	rte_tel_data_add_dict_string(d, name, text);
 }
 
+/* A dictionary of dictionaries: arrays of them are not among what the library takes. */
 static int
-add_entry(struct rte_tel_data *out, struct rte_tel_data *entry)
+add_entry(struct rte_tel_data *out, const char *kind, uint32_t number, struct rte_tel_data *entry)
 {
-	int error = rte_tel_data_add_array_container(out, entry, 0);
+	char name[32];
+	int error;
 
+	snprintf(name, sizeof(name), "%s%" PRIu32, kind, number);
+	error = rte_tel_data_add_dict_container(out, name, entry, 0);
 	if (error != 0)
 		rte_tel_data_free(entry);
 	return error;
@@ -142,8 +146,9 @@ static int
 clients(const char *params, struct rte_tel_data *out)
 {
 	const struct client *client;
+	uint32_t seen = 0;
 
-	rte_tel_data_start_array(out, RTE_TEL_CONTAINER);
+	rte_tel_data_start_dict(out);
 	TAILQ_FOREACH(client, &control.clients, link)
 	{
 		struct rte_tel_data *d = new_entry();
@@ -170,7 +175,7 @@ clients(const char *params, struct rte_tel_data *out)
 		add_number(d, "process_vm_bytes",
 			   atomic_load_explicit(&client->process.bytes, memory_order_relaxed));
 		add_number(d, "calls", client->requests);
-		if (add_entry(out, d) != 0)
+		if (add_entry(out, "client", seen++, d) != 0)
 			break; /* as many as an answer holds */
 	}
 	return 0;
@@ -208,7 +213,7 @@ qps(const char *params, struct rte_tel_data *out)
 	uint32_t first = 0, seen = 0;
 	const struct client *client = find_client(params, &first);
 
-	rte_tel_data_start_array(out, RTE_TEL_CONTAINER);
+	rte_tel_data_start_dict(out);
 	if (client == NULL)
 		return -EINVAL;
 	for (uint32_t i = 0; i < client->table[OBJECT_QP].size; i++) {
@@ -234,7 +239,7 @@ qps(const char *params, struct rte_tel_data *out)
 			add_number(d, "path_mtu", qp->conn->local.path_mtu);
 			add_text(d, "kind", qp->conn->remote.oneside ? "oneside" : "foreign");
 		}
-		if (add_entry(out, d) != 0)
+		if (add_entry(out, "qp", qp->object.id, d) != 0)
 			break;
 	}
 	return 0;
@@ -246,7 +251,7 @@ regions(const char *params, struct rte_tel_data *out)
 	uint32_t first = 0, seen = 0;
 	const struct client *client = find_client(params, &first);
 
-	rte_tel_data_start_array(out, RTE_TEL_CONTAINER);
+	rte_tel_data_start_dict(out);
 	if (client == NULL)
 		return -EINVAL;
 	for (uint32_t i = 0; i < client->table[OBJECT_MR].size; i++) {
@@ -273,7 +278,7 @@ regions(const char *params, struct rte_tel_data *out)
 			 : mr->entry->base != NULL ? "mapped"
 						   : "process_vm");
 		add_number(d, "windows", windows);
-		if (add_entry(out, d) != 0)
+		if (add_entry(out, "mr", mr->object.id, d) != 0)
 			break;
 	}
 	return 0;
@@ -285,7 +290,7 @@ segments(const char *params, struct rte_tel_data *out)
 	uint32_t first = params == NULL ? 0 : (uint32_t)strtoul(params, NULL, 10), seen = 0;
 	const struct segment *segment;
 
-	rte_tel_data_start_array(out, RTE_TEL_CONTAINER);
+	rte_tel_data_start_dict(out);
 	LIST_FOREACH(segment, &control.segments, link)
 	{
 		struct rte_tel_data *d;
@@ -308,7 +313,7 @@ segments(const char *params, struct rte_tel_data *out)
 		add_number(d, "length", segment->mr->length);
 		add_number(d, "imports", imports);
 		add_number(d, "access_entries", segment->acl.num);
-		if (add_entry(out, d) != 0)
+		if (add_entry(out, "segment", segment->id, d) != 0)
 			break;
 	}
 	return 0;
@@ -320,7 +325,7 @@ neighbours(const char *params, struct rte_tel_data *out)
 	static const char *const states[] = {"none", "incomplete", "reachable", "stale", "probe"};
 	struct neigh_info info;
 
-	rte_tel_data_start_array(out, RTE_TEL_CONTAINER);
+	rte_tel_data_start_dict(out);
 	for (uint32_t i = 0; i < NEIGH_ENTRIES; i++) {
 		struct rte_tel_data *d;
 		char mac[18];
@@ -336,7 +341,7 @@ neighbours(const char *params, struct rte_tel_data *out)
 		add_text(d, "mac", mac);
 		add_text(d, "port", control.port[info.port].info->name);
 		add_text(d, "state", states[info.state]);
-		if (add_entry(out, d) != 0)
+		if (add_entry(out, "neighbour", i, d) != 0)
 			break;
 	}
 	return 0;
