@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 void
 side_die(const char *format, ...)
@@ -31,22 +32,30 @@ side_must(DAT_RETURN ret, const char *what)
 }
 
 static void
-make_endpoint(struct side *s, int reads_in, int reads_out)
+make_endpoint(struct side *s)
 {
 	DAT_EP_ATTR attr = {.service_type = DAT_SERVICE_TYPE_RC,
 	                    .max_recv_dtos = SIDE_DEPTH,
 	                    .max_request_dtos = SIDE_DEPTH,
 	                    .max_recv_iov = 1,
 	                    .max_request_iov = 1,
-	                    .max_rdma_read_in = reads_in,
-	                    .max_rdma_read_out = reads_out,
+	                    .max_rdma_read_in = s->reads_in,
+	                    .max_rdma_read_out = s->reads_out,
 	                    .max_rdma_read_iov = 1,
 	                    .max_rdma_write_iov = 1};
 
+	MUST(dat_ep_create(s->ia, s->pz, s->recv, s->request, s->conn, &attr, &s->ep));
+}
+
+static void
+open_endpoint(struct side *s, int reads_in, int reads_out)
+{
+	s->reads_in = reads_in;
+	s->reads_out = reads_out;
 	MUST(dat_evd_create(s->ia, 16, DAT_HANDLE_NULL, DAT_EVD_CONNECTION_FLAG, &s->conn));
 	MUST(dat_evd_create(s->ia, SIDE_DEPTH * 2, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &s->recv));
 	MUST(dat_evd_create(s->ia, SIDE_DEPTH * 2, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &s->request));
-	MUST(dat_ep_create(s->ia, s->pz, s->recv, s->request, s->conn, &attr, &s->ep));
+	make_endpoint(s);
 }
 
 void
@@ -58,14 +67,14 @@ side_open(struct side *s, int reads_in, int reads_out)
 	MUST(dat_ia_open(name, 8, &s->async, &s->ia));
 	MUST(dat_pz_create(s->ia, &s->pz));
 	MUST(dat_evd_create(s->ia, 16, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &s->cr));
-	make_endpoint(s, reads_in, reads_out);
+	open_endpoint(s, reads_in, reads_out);
 }
 
 void
 side_open_beside(struct side *s, const struct side *first, int reads_in, int reads_out)
 {
 	*s = *first;
-	make_endpoint(s, reads_in, reads_out);
+	open_endpoint(s, reads_in, reads_out);
 }
 
 void
@@ -110,6 +119,32 @@ side_connect(struct side *s, const char *address, unsigned port, void *private_d
 	MUST(dat_ep_connect(s->ep, (DAT_IA_ADDRESS_PTR)info->ai_addr, port, SIDE_WAIT_US, (DAT_COUNT)len,
 	                    private_data, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
 	freeaddrinfo(info);
+}
+
+void
+side_connect_until(struct side *s, const char *address, unsigned port, void *private_data, size_t len,
+                   void (*prepare)(struct side *s, void *arg), void *arg)
+{
+	time_t until = time(NULL) + SIDE_WAIT_US / 1000000;
+	DAT_EVENT_NUMBER number;
+	DAT_EVENT event;
+
+	for (;;) {
+		if (prepare)
+			prepare(s, arg);
+		side_connect(s, address, port, private_data, len);
+		number = side_connection_event(s, &event);
+		if (number == DAT_CONNECTION_EVENT_ESTABLISHED)
+			return;
+		if (number != DAT_CONNECTION_EVENT_NON_PEER_REJECTED || time(NULL) > until)
+			side_die("connection event 0x%x instead of ESTABLISHED", number);
+		nanosleep(&(struct timespec){.tv_nsec = 200 * 1000 * 1000}, NULL);
+		/* What was posted may have come back, or not: the next try has an endpoint of its own. */
+		MUST(dat_ep_free(s->ep));
+		while (dat_evd_dequeue(s->recv, &event) == DAT_SUCCESS)
+			continue;
+		make_endpoint(s);
+	}
 }
 
 DAT_EVENT_NUMBER

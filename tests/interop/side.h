@@ -25,6 +25,7 @@ struct side {
 	DAT_EP_HANDLE ep;
 	DAT_PSP_HANDLE psp;
 	DAT_CR_HANDLE request_handle; /* of side_request */
+	int reads_in, reads_out;
 };
 
 struct buffer {
@@ -58,6 +59,9 @@ void side_accept(struct side *s, void *private_data, size_t len);
 void side_established(struct side *s);
 /* Posts the request; the answer comes as an event. */
 void side_connect(struct side *s, const char *address, unsigned port, void *private_data, size_t len);
+/* Connects, again and again while nobody listens there; `prepare` posts what each new endpoint needs. */
+void side_connect_until(struct side *s, const char *address, unsigned port, void *private_data, size_t len,
+                        void (*prepare)(struct side *s, void *arg), void *arg);
 /* The next connection event within SIDE_WAIT_US. */
 DAT_EVENT_NUMBER side_connection_event(struct side *s, DAT_EVENT *event);
 void side_disconnect(struct side *s);

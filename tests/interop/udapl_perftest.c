@@ -118,27 +118,34 @@ report(struct run *r)
 }
 
 static void
+prepare(struct side *s, void *arg)
+{
+	struct run *r = arg;
+
+	side_post_recv(s, &r->slots, 0, SLOT, 0);
+}
+
+static void
 connect_both(struct run *r)
 {
-	side_post_recv(&r->control, &r->slots, 0, SLOT, 0);
 	if (r->server) {
-		side_connect(&r->control, r->server, r->port, NULL, 0);
+		side_connect_until(&r->control, r->server, r->port, NULL, 0, prepare, r);
 	} else {
+		prepare(&r->control, r);
 		side_listen(&r->control, r->port);
 		side_request(&r->control);
 		side_accept(&r->control, NULL, 0);
+		side_established(&r->control);
 	}
-	side_established(&r->control);
 	introduce(r);
 	exchange_keys(r);
 	if (r->server) {
-		nanosleep(&(struct timespec){.tv_sec = 1}, NULL); /* perftest listens anew only now */
-		side_connect(&r->work, r->server, r->port, NULL, 0);
+		side_connect_until(&r->work, r->server, r->port, NULL, 0, NULL, NULL);
 	} else {
 		side_request(&r->work);
 		side_accept(&r->work, NULL, 0);
+		side_established(&r->work);
 	}
-	side_established(&r->work);
 	/* Once after connecting, then the keys, and two more before the work begins; two tests have a fifth. */
 	for (int i = 0; i < (r->test == SEND_BW || r->test == WRITE_LAT ? 5 : 4); i++)
 		exchange_keys(r);

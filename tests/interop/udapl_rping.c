@@ -133,6 +133,14 @@ drive(struct rping *r, unsigned long count)
 	}
 }
 
+static void
+prepare(struct side *s, void *arg)
+{
+	struct rping *r = arg;
+
+	side_post_recv(s, &r->messages, 0, sizeof(struct advert), RECV);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -176,16 +184,15 @@ main(int argc, char **argv)
 	            DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
 	buffer_make(&r.side, &r.text, r.size, DAT_MEM_PRIV_ALL_FLAG);
 	buffer_make(&r.side, &r.sink, r.size, DAT_MEM_PRIV_ALL_FLAG);
-	side_post_recv(&r.side, &r.messages, 0, sizeof(struct advert), RECV);
 	if (serving) {
+		prepare(&r.side, &r);
 		side_listen(&r.side, port);
 		side_request(&r.side);
 		side_accept(&r.side, NULL, 0);
 		side_established(&r.side);
 		serve(&r);
 	} else {
-		side_connect(&r.side, server, port, NULL, 0);
-		side_established(&r.side);
+		side_connect_until(&r.side, server, port, NULL, 0, prepare, &r);
 		drive(&r, count);
 		side_disconnect(&r.side);
 	}

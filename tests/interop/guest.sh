@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+#
+# A guest with Soft-RoCE and a data plane on one bridge, from shell; on top of tests/net/lib.sh.
+#
+#   guest_init                    what is needed is there, or the test is skipped
+#   make_bridge                   namespace switch: a bridge, tap0 for the guest; namespace a: veth0
+#   start_guest                   192.0.2.10, 2001:db8::10; returns when Soft-RoCE is there
+#   stop_guest, kill_guest        power off; vanish
+#   start_interop_plane 4|6 MTU   data plane a at 192.0.2.1 or 2001:db8::1; the guest's MTU follows
+#   guest COMMAND...              runs it in the guest; its output and status; $LIMIT seconds at most
+#   guest_begin NAME COMMAND...   the same in the background; guest_end NAME waits: the status
+#   udapl COMMAND...              a program of ours on data plane a; $LIMIT seconds at most
+#   drop_frames EXPRESSION...     the bridge drops what matches (nft); keep_frames ends that
+#
+# LIMIT is generous (the guest is emulated, and tests share the machine); a test waits for events.
+. "$(dirname "${BASH_SOURCE[0]}")/../net/lib.sh"
+
+LIMIT=90
+GUEST_BOOT=180 # seconds
+GUEST_LIFE=600
+GUEST_PID=
+GUEST_RUN= # the directory shared with the guest
+INTEROP=${INTEROP:-$BUILD/interop}
+PROGRAMS=$BUILD/tests/interop
+JOB=0
+
+interop_init() {
+	local status
+	[ "$(uname -m)" = x86_64 ] || skip "the guest is an x86-64 one"
+	need_root
+	[ -c /dev/net/tun ] || skip "this machine has no /dev/net/tun for the guest's network"
+	command -v nft >/dev/null || skip "there is no nft; install nftables"
+	bash "$(dirname "${BASH_SOURCE[0]}")/build_guest.sh" "$INTEROP"
+	status=$?
+	[ "$status" = 77 ] && exit 77
+	[ "$status" = 0 ] || fail "the guest cannot be built (status $status)"
+}
+
+make_bridge() {
+	make_namespace switch
+	SWITCH=$NETNS
+	make_namespace a
+	ip netns exec "$SWITCH" sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
+	ip -n "$SWITCH" link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0 ||
+		skip "this kernel has no bridge"
+	ip -n "$SWITCH" tuntap add tap0 mode tap || skip "this machine makes no tap devices"
+	ip -n "$SWITCH" link set tap0 mtu "$CABLE_MTU" txqueuelen 10000 master br0 up
+	ip link add veth0 netns "$NETNS" mtu "$CABLE_MTU" type veth peer name port0 netns "$SWITCH" mtu "$CABLE_MTU" ||
+		fail "no veth pair"
+	ip -n "$SWITCH" link set port0 master br0 up
+	ip -n "$SWITCH" link set br0 mtu "$CABLE_MTU" up
+	ip netns exec "$NETNS" ethtool -K veth0 tx off rx off gso off gro off tso off >/dev/null 2>&1
+	ip netns exec "$NETNS" sysctl -qw net.ipv6.conf.veth0.disable_ipv6=1
+	ip -n "$NETNS" link set veth0 up
+	ip netns exec "$SWITCH" nft -f - <<'NFT' || skip "this kernel filters no bridges (nf_tables, bridge family)"
+table bridge interop {
+	chain drops {
+		type filter hook forward priority 0; policy accept;
+	}
+}
+NFT
+}
+
+drop_frames() {
+	ip netns exec "$SWITCH" nft add rule bridge interop drops "$@" counter drop || fail "no rule: $*"
+}
+
+# Fails unless something was dropped: a loss that never happened proves nothing.
+keep_frames() {
+	local lost
+	lost=$(ip netns exec "$SWITCH" nft list chain bridge interop drops |
+		sed -n 's/.*counter packets \([0-9]*\).*/\1/p' | awk '{n += $1} END {print n + 0}')
+	ip netns exec "$SWITCH" nft flush chain bridge interop drops
+	[ "$lost" -gt 0 ] || fail "the bridge dropped nothing"
+	say "   (the bridge dropped $lost)"
+}
+
+guest_alive() {
+	[ -n "$GUEST_PID" ] && kill -0 "$GUEST_PID" 2>/dev/null
+}
+
+start_guest() {
+	local tenths=$((GUEST_BOOT * 10)) device
+	JOB=$((JOB + 1))
+	GUEST_RUN=$WORK/guest$JOB
+	mkdir -p "$GUEST_RUN/jobs"
+	# No offloads: the bridge sees what a cable would carry.
+	device=virtio-net-pci,netdev=net,mac=52:54:00:6f:6e:65,host_mtu=$CABLE_MTU,csum=off,gso=off
+	device+=,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ufo=off,host_tso4=off,host_tso6=off,host_ufo=off
+	# Emulated, since it works everywhere; without pclmulqdq, whose emulation is slower than a table.
+	timeout -k 5 "$GUEST_LIFE" ip netns exec "$SWITCH" nice qemu-system-x86_64 \
+		-nodefaults -no-user-config -display none -no-reboot -M q35 -accel tcg -cpu Haswell-noTSX,-pclmulqdq \
+		-smp 1 -m 512 -kernel "$INTEROP/vmlinux" -initrd "$INTEROP/initramfs" \
+		-append "console=ttyS0 quiet panic=-1 nokaslr mitigations=off tsc=reliable no_timer_check guest.mtu=1500 guest.ip=192.0.2.10/24 guest.ip6=2001:db8::10/64" \
+		-serial "file:$GUEST_RUN/console" \
+		-fsdev "local,id=fs,path=$GUEST_RUN,security_model=none" -device virtio-9p-pci,fsdev=fs,mount_tag=host \
+		-device virtio-rng-pci -netdev tap,id=net,ifname=tap0,script=no,downscript=no -device "$device" \
+		</dev/null >"$WORK/qemu.log" 2>&1 &
+	GUEST_PID=$!
+	APPLICATIONS+=("$GUEST_PID")
+	until [ -e "$GUEST_RUN/ready" ]; do
+		[ ! -e "$GUEST_RUN/failed" ] || {
+			tail -n 20 "$GUEST_RUN/console" >&2
+			fail "the guest has $(cat "$GUEST_RUN/failed")"
+		}
+		guest_alive || {
+			tail -n 20 "$GUEST_RUN/console" "$WORK/qemu.log" >&2
+			fail "the guest does not boot"
+		}
+		[ "$tenths" -gt 0 ] || skip "this machine is too slow: the guest does not boot within $GUEST_BOOT seconds"
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+	say "$(grep -a '^guest: ready' "$GUEST_RUN/console" | tr -d '\r'), kernel $(cat "$INTEROP/kernel")"
+}
+
+stop_guest() {
+	local tenths=100
+	: >"$GUEST_RUN/jobs/poweroff.sh"
+	while guest_alive && [ "$tenths" -gt 0 ]; do
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+	kill_guest
+}
+
+# At once and without a word.  The process id is timeout's, which hands a signal on but not SIGKILL.
+kill_guest() {
+	local qemu
+	qemu=$(pgrep -P "$GUEST_PID")
+	[ -z "$qemu" ] || kill -9 "$qemu" 2>/dev/null
+	wait "$GUEST_PID" 2>/dev/null
+	GUEST_PID=
+}
+
+guest_begin() {
+	local name=$1
+	shift
+	rm -f "$GUEST_RUN/jobs/$name".*
+	printf 'exec timeout -k 3 %s %s\n' "$LIMIT" "$*" >"$GUEST_RUN/jobs/$name.new"
+	mv "$GUEST_RUN/jobs/$name.new" "$GUEST_RUN/jobs/$name.sh"
+}
+
+guest_end() {
+	local name=$1 tenths=$(((LIMIT + 30) * 10))
+	until [ -e "$GUEST_RUN/jobs/$name.rc" ]; do
+		guest_alive || fail "the guest died"
+		[ "$tenths" -gt 0 ] || fail "the guest gives no answer to job $name"
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+	return "$(cat "$GUEST_RUN/jobs/$name.rc")"
+}
+
+guest_output() { cat "$GUEST_RUN/jobs/$1.out" 2>/dev/null; }
+
+guest() {
+	local status
+	JOB=$((JOB + 1))
+	guest_begin "job$JOB" "$@"
+	guest_end "job$JOB"
+	status=$?
+	guest_output "job$JOB"
+	return "$status"
+}
+
+udapl() {
+	ONESIDE_SOCKET=$(plane_socket a) timeout -k 3 "$LIMIT" "$@"
+}
+
+start_interop_plane() {
+	local address=192.0.2.1/24 frames
+	[ "$1" = 6 ] && address=2001:db8::1/64
+	frames=framesz=8192,blocksz=65536,framecnt=1024
+	[ "$2" -gt 1500 ] || frames=framesz=2048,blocksz=65536,framecnt=4096
+	guest ip link set eth0 mtu "$2" || fail "the guest does not take an MTU of $2"
+	# shellcheck disable=SC2046 # words are wanted
+	PLANE_NETNS=oneside-$$-a start_plane a $(plane_cores 1) $(eal_options a) \
+		"--vdev=net_af_packet0,iface=veth0,$frames" -- --idle sleep --node 1 \
+		--port "name=p0,device=net_af_packet0,address=$address,mtu=$2"
+	say "$(grep '^port ' "$(plane_log a)")"
+}
+
+# ---- two programs that talk ----
+
+# we_serve NAME OUR-COMMAND... -- GUEST-COMMAND...: ours listens, then the guest's connects.
+# we_connect NAME OUR-COMMAND... -- GUEST-COMMAND...: the guest's is started first; ours tries until it listens.
+we_serve() { converse serve "$@"; }
+we_connect() { converse connect "$@"; }
+
+converse() {
+	local role=$1 name=$2 tenths=200 ours theirs pid
+	local -a command=()
+	shift 2
+	while [ "$1" != -- ]; do
+		command+=("$1")
+		shift
+	done
+	shift
+	if [ "$role" = connect ]; then
+		guest_begin talk "$@"
+	fi
+	udapl "${command[@]}" >"$WORK/ours.log" 2>&1 &
+	pid=$!
+	APPLICATIONS+=("$pid")
+	if [ "$role" = serve ]; then
+		until grep -q '^listening' "$WORK/ours.log"; do
+			kill -0 "$pid" 2>/dev/null && [ "$tenths" -gt 0 ] || break
+			sleep 0.1
+			tenths=$((tenths - 1))
+		done
+		guest_begin talk "$@"
+	fi
+	wait "$pid"
+	ours=$?
+	[ "$ours" = 0 ] || LIMIT=20 # the other will not come to an end by itself
+	guest_end talk
+	theirs=$?
+	[ "$ours" = 0 ] && [ "$theirs" = 0 ] || {
+		printf -- '---- ours (status %s):\n' "$ours"
+		tail -n 20 "$WORK/ours.log"
+		printf -- '---- the guest (status %s):\n' "$theirs"
+		guest_output talk | tail -n 20
+		fail "$name, oneside $role"
+	} >&2
+	say "ok   $name, oneside ${role}s: $(tail -n 1 "$WORK/ours.log")"
+}
