@@ -62,8 +62,10 @@ receive(struct dat_adapter *a, DAT_CONN_QUAL port, const char *path)
 	DAT_DTO_COOKIE cookie = {.as_64 = 1};
 	bool ok = false;
 
-	if (!dat_ok(dat_psp_create(a->ia, port, a->conn_evd, DAT_PSP_CONSUMER_FLAG, &psp), "dat_psp_create") ||
-	    !expect(a, DAT_CONNECTION_REQUEST_EVENT, &event))
+	if (!dat_ok(dat_psp_create(a->ia, port, a->conn_evd, DAT_PSP_CONSUMER_FLAG, &psp), "dat_psp_create"))
+		return false;
+	fprintf(stderr, "oneside-copy: waiting for a sender\n");
+	if (!expect(a, DAT_CONNECTION_REQUEST_EVENT, &event))
 		return false;
 	cr = event.event_data.cr_arrival_event_data.cr_handle;
 	if (!dat_ok(dat_cr_query(cr, DAT_CR_FIELD_ALL, &param), "dat_cr_query"))
