@@ -13,6 +13,8 @@
  * Handlers and callbacks ask client_alive() before they begin something new.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -384,6 +386,36 @@ client_free(struct client *client, uint64_t offset, uint64_t size)
 	quota_release(client->account, &client->arena_charged, arena_rounded(size));
 }
 
+/*
+ * Opened at the first use only, since an unprivileged data plane has to be allowed
+ * to by the process first.  What is asked afterwards tells that the memory was
+ * that of a program with no more rights than the one that attached: of a
+ * program that has gained some, /proc/PID belongs to somebody else.
+ */
+int
+client_reach_memory(struct client *client)
+{
+	struct pollfd process = {.fd = client->pidfd, .events = POLLIN};
+	char path[32];
+	struct stat st;
+	int fd;
+
+	if (client->process.by_file)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)client->pid);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*strrchr(path, '/') = '\0';
+	if (stat(path, &st) != 0 || st.st_uid != client->uid || poll(&process, 1, 0) != 0) {
+		close(fd);
+		return -EPERM;
+	}
+	client->process.fd = fd;
+	client->process.by_file = true;
+	return 0;
+}
+
 /* ---- the end ---- */
 
 #define FOR_EACH(client, kind, object)                                           \
@@ -510,6 +542,8 @@ release(struct client *client)
 	}
 	if (client->wake_fd >= 0)
 		close(client->wake_fd);
+	if (client->process.by_file)
+		close(client->process.fd);
 	client->account->bytes -= client->arena_charged;
 	if (client->attached)
 		quota_detach(&control.quota, client->account);

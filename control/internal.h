@@ -356,6 +356,8 @@ uint64_t clients_deadline(void);
 /* A part of the arena, charged to the client. */
 int client_alloc(struct client *client, uint64_t size, uint64_t *offset);
 void client_free(struct client *client, uint64_t offset, uint64_t size);
+/* The process's own memory can be reached from now on; 0 or -errno. */
+int client_reach_memory(struct client *client);
 /* Descriptor `i` of the request under way; the caller owns it from now on; -1: there is none. */
 int client_take_fd(struct client *client, uint32_t i);
 

@@ -260,6 +260,8 @@ mr_create(struct client *client, const struct one_mr_create *args)
 	error = check_pieces(client, args);
 	if (error != 0)
 		return error;
+	if (args->num_pieces == 0 && (error = client_reach_memory(client)) != 0)
+		return refuse(client, error, ONE_SUBJECT_MEMORY, 0);
 	mr = mr_new(client, pz, args->va, args->length, args->access);
 	if (mr == NULL)
 		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_MR].max);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #define PLACE_CHUNK 4096u /* the bulk is placed in pieces of this size, each whole before the next */
 #define BOUNCE_LEN 16384u /* between two processes' memory */
@@ -168,7 +169,7 @@ mem_place(void *dst, const void *src, size_t len)
 	place_word(to + len - tail, from + len - tail, tail);
 }
 
-/* One process_vm call; -EFAULT also when it moved less than asked. */
+/* One system call; -EFAULT also when it moved less than asked. */
 static int
 process_move(const struct mem_region *region, uint64_t va, void *buffer, size_t len, bool out)
 {
@@ -179,7 +180,10 @@ process_move(const struct mem_region *region, uint64_t va, void *buffer, size_t 
 
 	if (process == NULL)
 		return -EFAULT;
-	if (out)
+	if (process->by_file)
+		done = out ? pwrite(process->fd, buffer, len, (off_t)va)
+			   : pread(process->fd, buffer, len, (off_t)va);
+	else if (out)
 		done = process_vm_writev(process->pid, &here, 1, &there, 1, 0);
 	else
 		done = process_vm_readv(process->pid, &here, 1, &there, 1, 0);

@@ -27,10 +27,17 @@
 #include "abi/message.h" /* ONE_ACCESS_* */
 #include "abi/ring.h"    /* enum one_status, struct one_sge */
 
-/* A process whose memory is reached by process_vm_readv/writev. */
+/*
+ * A process whose memory is reached by system calls.  By file: /proc/PID/mem, which
+ * stays with the memory that the process had when it was opened, so that a
+ * program executed later in its place (with other rights, maybe) is out of reach.
+ * Else by process_vm_readv/writev.
+ */
 struct mem_process {
 	pid_t pid;
 	_Atomic uint64_t bytes; /* moved that way: telemetry */
+	bool by_file;
+	int fd;
 };
 
 struct mem_region {

@@ -4,10 +4,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "attach.h"
@@ -295,6 +298,95 @@ test_window_rights(void **state)
 	assert_clean();
 }
 
+/*
+ * A program executed in the place of the one that attached, while somebody still
+ * holds the socket, is not what was registered.
+ */
+static void
+exec_child(int say, int hear)
+{
+	static uint8_t buffer[64] = "before";
+	struct app app;
+	uint32_t lkey;
+	char byte;
+
+	app_connect(&app);
+	app.msg.hello =
+		(struct one_hello){.magic = ONE_MSG_MAGIC, .version = ONE_ABI_VERSION, .kind = ONE_KIND_DAT};
+	app.msg.type = ONE_MSG_HELLO;
+	if (!app_send(&app, &app.msg, sizeof(app.msg), NULL, 0) || app_receive(&app) != 1)
+		_exit(1);
+	app.msg.type = ONE_MSG_PZ_CREATE;
+	if (!app_send(&app, &app.msg, sizeof(app.msg), NULL, 0) || app_receive(&app) != 1)
+		_exit(2);
+	app.msg.type = ONE_MSG_MR_CREATE;
+	app.msg.mr_create = (struct one_mr_create){.pz = app.reply.id.id,
+						   .access = ONE_ACCESS_ALL,
+						   .va = (uintptr_t)buffer,
+						   .length = sizeof(buffer)};
+	if (!app_send(&app, &app.msg, sizeof(app.msg), NULL, 0) || app_receive(&app) != 1)
+		_exit(3);
+	lkey = app.reply.mr.lkey;
+	if (write(say, &lkey, sizeof(lkey)) != (ssize_t)sizeof(lkey) || read(hear, &byte, 1) != 1 ||
+	    fcntl(app.fd, F_SETFD, 0) != 0)
+		_exit(4);
+	execl("/bin/sleep", "sleep", "60", NULL);
+	_exit(5);
+}
+
+static bool
+is_sleep(pid_t pid)
+{
+	char path[32], name[16] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	file = fopen(path, "r");
+	if (file == NULL)
+		return false;
+	if (fgets(name, sizeof(name), file) == NULL)
+		name[0] = '\0';
+	fclose(file);
+	return strcmp(name, "sleep\n") == 0;
+}
+
+static void
+test_exec_in_its_place(void **state)
+{
+	int up[2], down[2];
+	struct mem_region *entry;
+	uint32_t lkey = 0;
+	char text[7] = "";
+	pid_t pid;
+
+	assert_int_equal(pipe(up) | pipe(down), 0);
+	pid = fork();
+	if (pid == 0)
+		exec_child(up[1], down[0]);
+	assert_int_equal(read(up[0], &lkey, sizeof(lkey)), sizeof(lkey));
+	entry = mem_lookup(engine_mem_table(), lkey);
+	assert_non_null(entry);
+	assert_int_equal(mem_read(entry, entry->va, text, 6), 0);
+	assert_string_equal(text, "before");
+	assert_int_equal(mem_write(entry, entry->va, "behind", 6), 0);
+	assert_int_equal(mem_read(entry, entry->va, text, 6), 0);
+	assert_string_equal(text, "behind");
+	assert_int_equal(write(down[1], "x", 1), 1);
+	for (int i = 0; i < 5000 && !is_sleep(pid); i++)
+		pause_ms(1);
+	assert_true(is_sleep(pid));
+	assert_ptr_equal(mem_lookup(engine_mem_table(), lkey), entry); /* it holds the socket */
+	assert_int_equal(mem_read(entry, entry->va, text, 6), -EFAULT);
+	assert_int_equal(mem_write(entry, entry->va, text, 6), -EFAULT);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	for (int i = 0; i < 2; i++) {
+		close(up[i]);
+		close(down[i]);
+	}
+	assert_clean();
+}
+
 int
 object_tests(void)
 {
@@ -304,6 +396,7 @@ object_tests(void)
 		cmocka_unit_test(test_free_waits_for_grace),
 		cmocka_unit_test(test_windows),
 		cmocka_unit_test(test_window_rights),
+		cmocka_unit_test(test_exec_in_its_place),
 	};
 
 	return cmocka_run_group_tests_name("control: objects", tests, NULL, NULL);
