@@ -113,9 +113,9 @@ call_exchange(int sock, struct one_msg *msg, const int *fds, uint32_t num_fds, s
 	return error;
 }
 
-int
-one_call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t num_fds,
-	 struct one_reply *reply)
+static int
+call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t num_fds, struct one_reply *reply,
+     int *got, uint32_t *num_got)
 {
 	struct one_reply scrap;
 	int error;
@@ -132,7 +132,7 @@ one_call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_
 	error = client_check(client);
 	if (error == 0) {
 		msg->seq = ++client->seq;
-		error = call_exchange(client->sock, msg, fds, num_fds, reply, NULL, NULL);
+		error = call_exchange(client->sock, msg, fds, num_fds, reply, got, num_got);
 		/* Requests that cannot even be sent (too many descriptors in flight, no memory)
 		 * leave the socket in step; anything else does not. */
 		if (error != 0 && error != -ETOOMANYREFS && error != -ENOBUFS && error != -ENOMEM &&
@@ -143,4 +143,26 @@ one_call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_
 	}
 	pthread_mutex_unlock(&client->call_lock);
 	return error != 0 ? error : reply->error;
+}
+
+int
+one_call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t num_fds,
+	 struct one_reply *reply)
+{
+	return call(client, msg, fds, num_fds, reply, NULL, NULL);
+}
+
+int
+one_call_fd(struct one_client *client, struct one_msg *msg, struct one_reply *reply, int *fd)
+{
+	uint32_t num = 1;
+	int error;
+
+	*fd = -1;
+	error = call(client, msg, NULL, 0, reply, fd, &num);
+	if (error != 0 && *fd >= 0) {
+		close(*fd);
+		*fd = -1;
+	}
+	return error;
 }

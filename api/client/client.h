@@ -50,6 +50,9 @@ bool one_client_dead(const struct one_client *client);
 int one_call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t num_fds,
 	     struct one_reply *reply);
 
+/* The same for a request whose reply brings a descriptor: *fd, -1 when there is none. */
+int one_call_fd(struct one_client *client, struct one_msg *msg, struct one_reply *reply, int *fd);
+
 uint8_t *one_client_arena(const struct one_client *client);
 
 /* ---- completion rings ---- */
@@ -176,6 +179,23 @@ struct one_mr {
  */
 int one_mem_register(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access,
 		     struct one_mr *mr);
+/* The same, but small memory gets a file of its own as well, if it is not registered already. */
+int one_mem_register_alone(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access,
+			   struct one_mr *mr);
+/*
+ * From now on the file of this registration may be handed to others: no other
+ * registration will share it (memory registered twice is reached by process_vm
+ * then), and deregistering moves the pages away from it.  -EBUSY: it has other
+ * registrations, or holds other memory, or is not one adopted piece.
+ */
+int one_mem_claim(struct one_client *client, struct one_mr *mr);
+/*
+ * Other memory, [va, va+mr->length), takes the place of a registration's: the file
+ * and the data plane's keys stay, the contents become those of the new memory, and
+ * the old memory becomes private with what was in it.  -EBUSY as above; -EFAULT:
+ * the new memory is not private, mapped and writable.
+ */
+int one_mem_move(struct one_client *client, struct one_mr *mr, uint64_t va);
 /* The last deregistration of a range turns it into private anonymous memory again, contents kept. */
 int one_mem_deregister(struct one_client *client, struct one_mr *mr);
 

@@ -181,14 +181,17 @@ fill_pieces(struct one_mr_create *create, const struct mem_use *use, const struc
  * want is no error either.
  */
 static int
-use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, struct mem_use **out,
+use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bool alone, struct mem_use **out,
 	 struct one_mr_create *create)
 {
 	struct file *retired = NULL;
 	struct acquired acquired;
 	struct mem_use *use;
 	bool foreign = false;
-	int error = ranges_acquire(start, end, write, &acquired, &retired);
+	int error;
+
+	acquired.alone = alone;
+	error = ranges_acquire(start, end, write, &acquired, &retired);
 
 	retire(retired);
 	if (error != 0)
@@ -232,13 +235,15 @@ mr_free(struct one_client *client, uint32_t mr)
 }
 
 static int
-mem_register(struct one_client *client, struct one_msg *msg, struct one_reply *reply, struct mem_use **out)
+mem_register(struct one_client *client, struct one_msg *msg, bool alone, struct one_reply *reply,
+	     struct mem_use **out)
 {
 	uint64_t mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
 	const uint32_t writes = ONE_ACCESS_LOCAL_WRITE | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC;
 	uint64_t start = msg->mr_create.va & ~mask;
 	uint64_t end = (msg->mr_create.va + msg->mr_create.length + mask) & ~mask;
-	int error = use_make(client, start, end, (msg->mr_create.access & writes) != 0, out, &msg->mr_create);
+	int error = use_make(client, start, end, (msg->mr_create.access & writes) != 0, alone, out,
+			     &msg->mr_create);
 
 	if (error != 0)
 		return error;
@@ -250,9 +255,9 @@ mem_register(struct one_client *client, struct one_msg *msg, struct one_reply *r
 	return error;
 }
 
-int
-one_mem_register(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access,
-		 struct one_mr *mr)
+static int
+register_memory(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access, bool alone,
+		struct one_mr *mr)
 {
 	struct one_msg msg = {.type = ONE_MSG_MR_CREATE};
 	struct one_reply reply;
@@ -272,7 +277,7 @@ one_mem_register(struct one_client *client, uint32_t pz, uint64_t va, uint64_t l
 	msg.mr_create.va = va;
 	msg.mr_create.length = length;
 	pthread_mutex_lock(&lock);
-	error = mem_register(client, &msg, &reply, &use);
+	error = mem_register(client, &msg, alone, &reply, &use);
 	if (error == 0) {
 		use->mr = reply.mr.mr;
 		use->next = client->uses;
@@ -287,6 +292,58 @@ one_mem_register(struct one_client *client, uint32_t pz, uint64_t va, uint64_t l
 				      .length = length,
 				      .adopted = use};
 	}
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+int
+one_mem_register(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access,
+		 struct one_mr *mr)
+{
+	return register_memory(client, pz, va, length, access, false, mr);
+}
+
+int
+one_mem_register_alone(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access,
+		       struct one_mr *mr)
+{
+	return register_memory(client, pz, va, length, access, true, mr);
+}
+
+static bool
+is_one_piece(const struct mem_use *use)
+{
+	return use != NULL && use->num_ranges == 1 && use->num_pieces == 1;
+}
+
+int
+one_mem_claim(struct one_client *client, struct one_mr *mr)
+{
+	const struct mem_use *use = mr->adopted;
+	int error = client_check(client);
+
+	if (error != 0)
+		return error;
+	pthread_mutex_lock(&lock);
+	error = is_one_piece(use) ? ranges_claim(use->range[0], mr->va, mr->length) : -EBUSY;
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+int
+one_mem_move(struct one_client *client, struct one_mr *mr, uint64_t va)
+{
+	const struct mem_use *use = mr->adopted;
+	int error = client_check(client);
+
+	if (error != 0)
+		return error;
+	if (va + mr->length < va || va + mr->length > (uint64_t)INTPTR_MAX)
+		return -EFAULT;
+	pthread_mutex_lock(&lock);
+	error = is_one_piece(use) ? ranges_move(use->range[0], mr->va, mr->length, va) : -EBUSY;
+	if (error == 0)
+		mr->va = va;
 	pthread_mutex_unlock(&lock);
 	return error;
 }

@@ -146,7 +146,8 @@ memfd_new(uint64_t size, bool exec)
 		fd = memfd_create(MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
-	if (ftruncate(fd, (off_t)size) != 0 ||
+	/* Whoever is given a descriptor that cannot write must not be able to open another one. */
+	if (ftruncate(fd, (off_t)size) != 0 || fchmod(fd, 0444) != 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
 		int error = errno;
 
@@ -222,7 +223,7 @@ slab_with_room(uint32_t pages, uint32_t *first)
 
 /* Room in a file for `length` bytes that are at `start`. */
 static struct range *
-range_new(uint64_t start, uint64_t length, bool exec)
+range_new(uint64_t start, uint64_t length, bool exec, bool alone)
 {
 	struct range *range = cell_new();
 	uint32_t pages = (uint32_t)(length / page_size()), first = 0;
@@ -231,7 +232,7 @@ range_new(uint64_t start, uint64_t length, bool exec)
 
 	if (range == NULL)
 		return NULL;
-	if (length <= SLAB_RANGE_PAGES * page_size() && !exec) {
+	if (length <= SLAB_RANGE_PAGES * page_size() && !exec && !alone) {
 		file = slab_with_room(pages, &first);
 		if (file != NULL) {
 			slab_mark(file, first, pages, true);
@@ -362,9 +363,9 @@ range_restore(const struct range *range)
 }
 
 static struct range *
-adopt(uint64_t start, uint64_t end, int prot, struct file **retired)
+adopt(uint64_t start, uint64_t end, int prot, bool alone, struct file **retired)
 {
-	struct range *range = range_new(start, end - start, (prot & PROT_EXEC) != 0);
+	struct range *range = range_new(start, end - start, (prot & PROT_EXEC) != 0, alone);
 	struct transplant t = {.start = start, .length = end - start, .prot = prot, .from_fd = -1};
 
 	if (range == NULL)
@@ -418,7 +419,7 @@ segment_of(const struct map_entry *e, struct segment *s)
 	s->file = file_find(e->dev, e->ino);
 	if (s->file != NULL && s->file->fd >= 0) {
 		s->kind = KIND_ADOPTED;
-		return true;
+		return !s->file->claimed;
 	}
 	s->kind = KIND_FOREIGN;
 	/* Adopted by another copy of this code (libdat and librsm in one process): it may take the
@@ -543,7 +544,7 @@ take(struct acquired *out, struct segment *s, struct file **retired)
 	case KIND_ANON:
 		if (out->num_ranges == RANGES_MAX)
 			return false;
-		range = adopt(s->start, s->end, s->prot, retired);
+		range = adopt(s->start, s->end, s->prot, out->alone, retired);
 		if (range == NULL)
 			return false;
 		take_range(out, range);
@@ -628,6 +629,71 @@ ranges_acquire(uint64_t start, uint64_t end, bool write, struct acquired *out, s
 	}
 	if (error == 0)
 		segments_close(segment, count);
+	ranges_unlock();
+	return error;
+}
+
+static bool
+is_single(const struct range *range, uint64_t start, uint64_t length)
+{
+	return range->refs == 1 && !range->file->slab && range->file->users == 1 && range->start == start &&
+	       range->length == length;
+}
+
+int
+ranges_claim(struct range *range, uint64_t start, uint64_t length)
+{
+	int error = -EBUSY;
+
+	ranges_lock();
+	if (is_single(range, start, length)) {
+		range->file->claimed = true;
+		error = 0;
+	}
+	ranges_unlock();
+	return error;
+}
+
+/* Pages at `start` become the range's; those of a failed attempt private again. */
+static int
+range_fill(struct range *range, uint64_t start, int prot)
+{
+	struct transplant t = {.start = start,
+			       .length = range->length,
+			       .prot = prot,
+			       .lock = range->locked,
+			       .to_fd = range->file->fd,
+			       .to_offset = range->offset,
+			       .from_fd = -1};
+	int error = transplant(&t);
+
+	range->start = start;
+	if (error != 0 && t.done != 0)
+		range_restore(range);
+	return error;
+}
+
+int
+ranges_move(struct range *range, uint64_t start, uint64_t length, uint64_t to)
+{
+	struct segment segment[PIECES_MAX];
+	uint32_t count = 0;
+	int error = -EBUSY;
+
+	ranges_lock();
+	if (is_single(range, start, length))
+		error = range_restore(range);
+	if (error == 0) {
+		error = classify(to, to + length, true, segment, &count);
+		segments_close(segment, count);
+		if (error == 0 && (count != 1 || segment[0].kind != KIND_ANON))
+			error = -EFAULT;
+		if (error == 0)
+			error = range_fill(range, to, segment[0].prot);
+		/* Back to what it was, if that memory is still there. */
+		if (error != 0)
+			range_fill(range, start, PROT_READ | PROT_WRITE);
+	}
 	ranges_unlock();
 	return error;
 }

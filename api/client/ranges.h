@@ -35,6 +35,7 @@ struct file {
 	uint32_t users; /* adopted: ranges; foreign: pieces of registrations */
 	int fd;         /* adopted only; foreign: -1 */
 	bool slab;
+	bool claimed; /* others may have it: no second registration */
 	struct range *ranges;
 	struct region *regions;         /* under mem.c's lock */
 	uint64_t used[SLAB_PAGES / 64]; /* pages of a slab */
@@ -58,6 +59,7 @@ struct piece {
 };
 
 struct acquired {
+	bool alone;          /* in: no slab */
 	uint32_t num_pieces; /* 0: this memory cannot be shared */
 	uint32_t num_ranges;
 	struct piece piece[PIECES_MAX];
@@ -71,6 +73,10 @@ struct acquired {
  */
 int ranges_acquire(uint64_t start, uint64_t end, bool write, struct acquired *out, struct file **retired);
 void piece_close_fds(struct acquired *acquired);
+
+/* See one_mem_claim, one_mem_move.  -EBUSY also when the range is not just [start, start+length). */
+int ranges_claim(struct range *range, uint64_t start, uint64_t length);
+int ranges_move(struct range *range, uint64_t start, uint64_t length, uint64_t to);
 
 /*
  * Gives up references.  Ranges that nobody holds any more become private memory

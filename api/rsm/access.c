@@ -16,8 +16,9 @@ rsm_check(struct rsm_import *import, enum rsm_direction direction, uint64_t offs
 	*silent = false;
 	if ((import->permission & right) == 0)
 		return RSMERR_PERM_DENIED;
-	if (offset > import->size || len > import->size - offset)
-		return RSMERR_BAD_LENGTH;
+	if (import->mapped ? !rsm_map_covers(import, offset, len)
+			   : offset > import->size || len > import->size - offset)
+		return import->mapped ? RSMERR_BAD_OFFSET : RSMERR_BAD_LENGTH;
 	if (!import->explicit_mode && import->barrier == NULL)
 		return RSMERR_BARRIER_UNINITIALIZED;
 	rsm_drain(import);
@@ -69,6 +70,8 @@ transfer(struct rsm_import *import, enum rsm_direction direction, uint64_t offse
 
 	if (result != RSM_SUCCESS || silent || len == 0)
 		return result;
+	if (rsm_map_copy(import, direction, offset, local, len))
+		return rsm_map_result(import);
 	lkey = swap != 0 ? 0 : rsm_direct_key(import, direction, local, len);
 	if (direction == RSM_PUT)
 		result = rsm_issue_put(import, offset, local, len, lkey, swap);
@@ -105,6 +108,9 @@ access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, 
 	case RSM_LIVE:
 		break;
 	}
+	if (!__builtin_mul_overflow(count, element == 0 ? 1u : element, &len) &&
+	    rsm_map_quick(handle, direction, (uint64_t)offset, local, len))
+		return RSM_SUCCESS;
 	/* What overflows is longer than any segment, and a negative offset is beyond its end. */
 	if (__builtin_mul_overflow(count, element == 0 ? 1u : element, &len))
 		len = UINT64_MAX;

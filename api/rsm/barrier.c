@@ -32,6 +32,7 @@ rsm_memseg_import_init_barrier(rsm_memseg_import_handle_t im_memseg, rsm_barrier
 	barrier->gnum = CLOSED;
 	barrier->privdata = NULL;
 	import->barrier = barrier;
+	rsm_map_refresh(import);
 	rsm_slot_unlock(import);
 	return RSM_SUCCESS;
 }
@@ -84,6 +85,7 @@ settle(struct rsm_import *import, const rsmapi_barrier_t *barrier)
 {
 	uint64_t target = import->posted;
 
+	atomic_thread_fence(memory_order_seq_cst); /* stores to a mapping */
 	rsm_drain(import);
 	if (import->aborted)
 		return rsm_tell(import);
@@ -137,6 +139,7 @@ rsm_memseg_import_destroy_barrier(rsmapi_barrier_t *barrier)
 		leave_span(import, barrier);
 		if (import->barrier == barrier)
 			import->barrier = NULL;
+		rsm_map_refresh(import);
 		rsm_slot_unlock(import);
 	}
 	barrier->seg = NULL;
@@ -167,8 +170,10 @@ rsm_memseg_import_set_mode(rsm_memseg_import_handle_t im_memseg, rsm_barrier_mod
 
 	if (found == RSM_NONE)
 		return RSMERR_BAD_SEG_HNDL;
-	if (known)
+	if (known && found == RSM_LIVE) {
 		import->explicit_mode = mode == RSM_BARRIER_MODE_EXPLICIT;
+		rsm_map_refresh(import);
+	}
 	if (found == RSM_LIVE)
 		rsm_slot_unlock(import);
 	return known ? RSM_SUCCESS : RSMERR_BAD_MODE;

@@ -113,8 +113,12 @@ fill_attr(struct rsm_controller *controller)
 	const struct one_limits *limits = &one_client_info(controller->link->client)->limits;
 
 	attr->attr_page_size = rsm_page_size() >> 10; /* pages of 2^n KiB: bit n is the size in KiB itself */
-	if (controller->loopback)
+	if (controller->loopback) {
+		/* All it reaches is on this host, and can be mapped. */
+		attr->attr_direct_access_sizes = attr->attr_atomic_sizes = UNTORN;
+		attr->attr_max_import_map_size = attr->attr_tot_import_map_size = limits->max_mr_bytes;
 		return;
+	}
 	attr->attr_atomic_sizes = UNTORN;
 	attr->attr_max_export_segment_size = limits->max_mr_bytes;
 	attr->attr_tot_export_segment_size = limits->max_mr_total;

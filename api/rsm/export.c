@@ -27,12 +27,14 @@ creation_mode(void)
 	return 0777u & ~mask;
 }
 
-/* Registration of the segment's memory with its attachment. */
+/* ---- the memory ---- */
+
 static int
-bind(struct rsm_export *export, struct rsm_link *link)
+register_memory(struct rsm_export *export)
 {
-	int error = one_mem_register(link->client, link->pz, export->va, export->size,
-				     ONE_ACCESS_LOCAL_READ | ONE_ACCESS_LOCAL_WRITE, &export->mr);
+	struct rsm_link *link = export->link;
+	int error = one_mem_register_alone(link->client, link->pz, export->va, export->size,
+					   ONE_ACCESS_LOCAL_READ | ONE_ACCESS_LOCAL_WRITE, &export->mr);
 
 	if (error != 0)
 		return error == -EDQUOT ? RSMERR_INSUFFICIENT_MEM : rsm_error(error);
@@ -41,8 +43,52 @@ bind(struct rsm_export *export, struct rsm_link *link)
 		one_mem_deregister(link->client, &export->mr);
 		return RSMERR_INSUFFICIENT_MEM;
 	}
-	export->link = link;
+	export->registered = true;
 	return RSM_SUCCESS;
+}
+
+/* The pages leave the file that importers may have: they keep a copy of the past. */
+static void
+deregister_memory(struct rsm_export *export)
+{
+	if (!export->registered)
+		return;
+	export->registered = export->claimed = false;
+	rsm_range_remove(export->link, &export->mr);
+	one_mem_deregister(export->link->client, &export->mr);
+}
+
+void
+rsm_export_lost(const struct rsm_link *link)
+{
+	uint32_t used = atomic_load_explicit(&rsm_exports.used, memory_order_acquire);
+
+	for (uint32_t i = 0; i < used; i++) {
+		struct rsm_export *export = rsm_slot_at(&rsm_exports, i);
+
+		if (export == NULL)
+			continue;
+		if (export->link == link && export->claimed)
+			deregister_memory(export);
+		rsm_slot_unlock(export);
+	}
+}
+
+/* Memory and counter, with an attachment whose reference is taken over when it succeeds. */
+static int
+bind(struct rsm_export *export, struct rsm_link *link)
+{
+	int error = rsm_events_open(&export->events, link), result;
+
+	if (error != 0)
+		return rsm_error(error);
+	export->link = link;
+	result = register_memory(export);
+	if (result != RSM_SUCCESS) {
+		rsm_events_close(&export->events);
+		export->link = NULL;
+	}
+	return result;
 }
 
 static void
@@ -50,8 +96,8 @@ unbind(struct rsm_export *export)
 {
 	if (export->link == NULL)
 		return;
-	rsm_range_remove(export->link, &export->mr);
-	one_mem_deregister(export->link->client, &export->mr);
+	deregister_memory(export);
+	rsm_events_close(&export->events);
 	rsm_link_put(export->link);
 	export->link = NULL;
 	export->published = false;
@@ -74,7 +120,6 @@ rsm_memseg_export_create(rsmapi_controller_handle_t controller, rsm_memseg_expor
 	size_t page = rsm_page_size();
 	int result;
 
-	(void)flags; /* DONTWAIT: publish never waits for resources */
 	if (rsm_get_controller_attr(controller, &attr) != RSM_SUCCESS)
 		return RSMERR_BAD_CTLR_HNDL;
 	if (memseg == NULL)
@@ -95,6 +140,7 @@ rsm_memseg_export_create(rsmapi_controller_handle_t controller, rsm_memseg_expor
 	export->va = (uintptr_t)vaddr;
 	export->size = size;
 	export->mode = creation_mode();
+	export->rebind = (flags & RSM_ALLOW_REBIND) != 0; /* DONTWAIT: publish never waits for resources */
 	result = rsm_memory_check(export->va, size);
 	if (result == RSM_SUCCESS)
 		result = rsm_controller_link(controller, &link);
@@ -150,7 +196,9 @@ renew(struct rsm_export *export)
 	int result;
 
 	if (export->link != NULL && !rsm_link_lost(export->link))
-		return RSM_SUCCESS;
+		return export->registered ? RSM_SUCCESS : register_memory(export);
+	if (export->events.polled > 0)
+		return RSMERR_POLLFD_IN_USE; /* the descriptor is of the attachment that was lost */
 	result = rsm_controller_link(export->controller, &link);
 	if (result != RSM_SUCCESS)
 		return RSMERR_CTLR_NOT_PRESENT;
@@ -173,8 +221,13 @@ publish(struct rsm_export *export, rsm_memseg_id_t *segment_id, const rsmapi_acc
 		result = copy_list(export, list, count, &msg.rsm_publish);
 	if (result != RSM_SUCCESS)
 		return result;
+	/* Memory that is registered twice cannot be moved away from its importers: it is not mappable. */
+	if (!export->claimed)
+		export->claimed = one_mem_claim(export->link->client, &export->mr) == 0;
 	msg.rsm_publish.mr = export->mr.id;
 	msg.rsm_publish.segment = *segment_id;
+	msg.rsm_publish.signal_cq = export->events.counter.id;
+	msg.rsm_publish.flags = export->claimed ? ONE_RSM_MAPPABLE : 0;
 	result = rsm_error(one_call(export->link->client, &msg, NULL, 0, &reply));
 	if (result != RSM_SUCCESS)
 		return result;
@@ -262,11 +315,14 @@ unpublish(struct rsm_export *export)
 		return RSMERR_SEG_NOT_PUBLISHED;
 	msg.rsm_publish.segment = export->segment;
 	error = one_call(export->link->client, &msg, NULL, 0, &reply);
-	if (error == 0 || rsm_link_lost(export->link)) {
-		export->published = false;
-		return RSM_SUCCESS;
-	}
-	return rsm_error(error);
+	if (error != 0 && !rsm_link_lost(export->link))
+		return rsm_error(error);
+	export->published = false;
+	export->withdrawn++;
+	if (export->claimed)
+		deregister_memory(export);
+	one_channel_wake(export->link->client, export->link->channel); /* who waits for signals */
+	return RSM_SUCCESS;
 }
 
 int
@@ -290,13 +346,77 @@ rsm_memseg_export_destroy(rsm_memseg_export_handle_t memseg)
 {
 	struct rsm_export *export;
 	enum rsm_found found = rsm_slot_lock(&rsm_exports, memseg, (void **)&export);
+	struct rsm_link *link = NULL;
 
 	if (found == RSM_NONE)
 		return RSMERR_BAD_SEG_HNDL;
-	if (found == RSM_LIVE) {
+	if (found == RSM_LIVE && export->events.polled > 0) {
+		rsm_slot_unlock(export);
+		return RSMERR_POLLFD_IN_USE;
+	}
+	if (found == RSM_LIVE && export->link != NULL) {
+		link = rsm_link_get(export->link);
 		unpublish(export);
 		unbind(export);
 	}
 	rsm_slot_retire(&rsm_exports, export, found == RSM_LIVE);
+	if (link != NULL)
+		one_channel_wake(link->client, link->channel);
+	rsm_link_put(link);
 	return RSM_SUCCESS;
+}
+
+/* ---- rebind ---- */
+
+static int
+rebind(struct rsm_export *export, uint64_t va)
+{
+	int result = rsm_memory_check(va, export->size), error;
+
+	if (result != RSM_SUCCESS)
+		return result;
+	if (!is_published(export)) {
+		deregister_memory(export);
+		export->va = va; /* registered by publish */
+		return RSM_SUCCESS;
+	}
+	/* The data plane goes on to know the memory by its old address. */
+	rsm_range_remove(export->link, &export->mr);
+	error = one_mem_move(export->link->client, &export->mr, va);
+	if (error != 0) {
+		rsm_range_add(export->link, &export->mr); /* else it is copied: slower, but right */
+		return error == -EBUSY ? RSMERR_INSUFFICIENT_RESOURCES : rsm_error(error);
+	}
+	export->va = va;
+	return RSM_SUCCESS;
+}
+
+int
+rsm_memseg_export_rebind(rsm_memseg_export_handle_t memseg, void *vaddr, offset_t off, size_t size)
+{
+	struct rsm_export *export;
+	enum rsm_found found;
+	int result;
+
+	(void)off; /* has no meaning */
+	found = rsm_slot_lock(&rsm_exports, memseg, (void **)&export);
+	if (found == RSM_NONE)
+		return RSMERR_BAD_SEG_HNDL;
+	if (vaddr == NULL)
+		result = RSMERR_BAD_ADDR;
+	else if (!export->rebind)
+		result = RSMERR_REBIND_NOT_ALLOWED;
+	else if (found == RSM_FOREIGN)
+		result = RSMERR_NOT_CREATOR;
+	else if (size != export->size)
+		result = RSMERR_BAD_LENGTH;
+	else if ((uintptr_t)vaddr == export->va)
+		result = RSM_SUCCESS;
+	else if ((uintptr_t)vaddr % rsm_page_size() != 0)
+		result = RSMERR_BAD_ADDR;
+	else
+		result = rebind(export, (uintptr_t)vaddr);
+	if (found == RSM_LIVE)
+		rsm_slot_unlock(export);
+	return result;
 }

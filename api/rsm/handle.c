@@ -49,6 +49,7 @@ fork_child(void)
 	fork_parent();
 	atomic_fetch_add_explicit(&rsm_process, 1, memory_order_relaxed);
 	rsm_controller_child();
+	rsm_pollfd_child();
 }
 
 static void
@@ -111,6 +112,7 @@ rsm_slot_new(struct rsm_table *table)
 		atomic_store_explicit(&table->used, used + 1, memory_order_release);
 	}
 	if (slot != NULL) {
+		atomic_store_explicit(&slot->polled_by, NULL, memory_order_relaxed);
 		memset((uint8_t *)slot + sizeof(*slot), 0, RSM_SLOT_SIZE - sizeof(*slot));
 		if (atomic_load_explicit(&slot->process, memory_order_relaxed) != this_process()) {
 			pthread_mutex_init(&slot->lock, NULL); /* who held it is in the parent */
@@ -197,6 +199,23 @@ rsm_slot_at(struct rsm_table *table, uint32_t index)
 		return NULL;
 	}
 	return slot;
+}
+
+void *
+rsm_slot_polled(struct rsm_table *table, uint32_t index, struct rsm_link *link)
+{
+	struct rsm_slot *slot =
+		slot_of(atomic_load_explicit(&table->base, memory_order_relaxed), index);
+	void *handle = NULL;
+
+	if (atomic_load_explicit(&slot->polled_by, memory_order_relaxed) != link)
+		return NULL; /* its lock may be held for long */
+	slot = rsm_slot_at(table, index);
+	if (slot != NULL) {
+		handle = rsm_slot_handle(table, slot);
+		rsm_slot_unlock(slot);
+	}
+	return handle;
 }
 
 void

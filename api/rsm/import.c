@@ -25,6 +25,7 @@ static void
 free_parts(struct rsm_import *import)
 {
 	one_cq_free(&import->cq);
+	rsm_events_close(&import->events);
 	rsm_stage_put(import->link, import->stage);
 	rsm_link_put(import->link);
 	free(import->ops);
@@ -44,6 +45,7 @@ request(struct rsm_import *import, uint32_t node, uint32_t segment, uint32_t per
 	msg.rsm_connect.max_send_wr = import->depth;
 	msg.rsm_connect.flags = import->link->loopback ? ONE_RSM_LOOPBACK : 0;
 	msg.rsm_connect.pz = import->link->pz;
+	msg.rsm_connect.signal_cq = import->events.counter.id;
 	error = one_call(import->link->client, &msg, NULL, 0, &reply);
 	if (error != 0)
 		return rsm_error(error);
@@ -79,8 +81,15 @@ connect_segment(struct rsm_import *import, uint32_t node, uint32_t segment, uint
 		free(import->ops);
 		return rsm_error(error);
 	}
+	error = rsm_events_open(&import->events, import->link);
+	if (error != 0) {
+		one_cq_free(&import->cq);
+		free(import->ops);
+		return rsm_error(error);
+	}
 	error = request(import, node, segment, permission);
 	if (error != RSM_SUCCESS) {
+		rsm_events_close(&import->events);
 		one_cq_free(&import->cq);
 		free(import->ops);
 		return error;
@@ -138,13 +147,25 @@ rsm_memseg_import_disconnect(rsm_memseg_import_handle_t im_memseg)
 	struct rsm_import *import;
 	enum rsm_found found = rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import);
 
+	struct rsm_link *link;
+
 	if (found == RSM_NONE)
 		return RSMERR_BAD_SEG_HNDL;
+	if (found == RSM_LIVE && (import->mapped || import->events.polled > 0)) {
+		int result = import->mapped ? RSMERR_SEG_STILL_MAPPED : RSMERR_POLLFD_IN_USE;
+
+		rsm_slot_unlock(import);
+		return result;
+	}
+	link = found == RSM_LIVE ? rsm_link_get(import->link) : NULL;
 	if (found == RSM_LIVE) {
 		/* After the answer the engine touches neither staging nor registered memory for it. */
 		disconnect(import);
 		free_parts(import);
 	}
 	rsm_slot_retire(&rsm_imports, import, found == RSM_LIVE);
+	if (link != NULL)
+		one_channel_wake(link->client, link->channel); /* who waits for its signals */
+	rsm_link_put(link);
 	return RSM_SUCCESS;
 }

@@ -79,13 +79,20 @@ rsm_page_size(void)
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
+/* On the watcher's thread. */
+static void
+lost(void *user)
+{
+	rsm_export_lost(user);
+}
+
 int
 rsm_link_open(const char *port, bool loopback, struct rsm_link **out)
 {
-	struct one_attach attach = {.port = port, .kind = ONE_KIND_RSM};
+	struct rsm_link *link = calloc(1, sizeof(*link));
+	struct one_attach attach = {.port = port, .kind = ONE_KIND_RSM, .lost = lost, .user = link};
 	struct one_msg msg = {.type = ONE_MSG_PZ_CREATE};
 	struct one_reply reply;
-	struct rsm_link *link = calloc(1, sizeof(*link));
 	int error;
 
 	if (link == NULL)

@@ -5,6 +5,8 @@
  * handle.c     what the application's handles mean, and their locks
  * link.c       an attachment to the data plane, and its staging memory
  * controller.c, export.c, import.c, localmem.c   one object each
+ * event.c, pollfd.c   signals
+ * map.c        mappings, and transfers through them
  * range.c      registered memory by address
  * transfer.c   issuing, completing and waiting for the transfers of an import
  * access.c, vector.c, barrier.c                  the calls on top of it
@@ -38,6 +40,7 @@ struct rsm_slot {
 	uint32_t next_free;
 	uint16_t generation;
 	bool live;
+	_Atomic(struct rsm_link *) polled_by; /* whose pump looks after it: it has a poll descriptor */
 };
 
 #define RSM_SLOT_SIZE 1024u
@@ -67,6 +70,8 @@ enum rsm_found rsm_slot_lock(struct rsm_table *table, const void *handle, void *
 /* Object number `index`, locked, when it is live and of this process; else NULL. */
 void *rsm_slot_at(struct rsm_table *table, uint32_t index);
 void rsm_slot_unlock(void *object);
+/* The handle of object number `index`, when that is live and `link` looks after its descriptor. */
+void *rsm_slot_polled(struct rsm_table *table, uint32_t index, struct rsm_link *link);
 /* Ends an object: handles to it are stale from now on.  Locked and live, or foreign. */
 void rsm_slot_retire(struct rsm_table *table, void *object, bool locked);
 /* Gives back one that was never published. */
@@ -96,6 +101,8 @@ struct rsm_link {
 	struct rsm_stage *stages;
 	struct rsm_range *ranges; /* sorted by address */
 	uint32_t num_ranges, max_ranges;
+	uint32_t polled; /* segments with poll descriptors */
+	bool pump;       /* the thread that looks after them runs */
 };
 
 /* `port` NULL: the first.  0 or -errno of one_attach. */
@@ -151,6 +158,37 @@ uint32_t rsm_range_find(struct rsm_link *link, uint64_t va, uint64_t len);
  * RSMERR_PERM_DENIED (not readable and writable). */
 int rsm_memory_check(uint64_t va, uint64_t length);
 
+/* ---- signals ---- */
+
+/* Of an export or import; under its lock. */
+struct rsm_events {
+	struct one_cq counter; /* tail: come, head: taken */
+	uint32_t polled;       /* references to the descriptor */
+	int pipe[2];           /* -1: none; [1] -1: closed, nothing will come */
+	bool lit;              /* there is a byte in it */
+};
+
+int rsm_events_open(struct rsm_events *events, struct rsm_link *link); /* -errno */
+void rsm_events_close(struct rsm_events *events);
+uint32_t rsm_events_pending(const struct rsm_events *events);
+bool rsm_events_take(struct rsm_events *events);
+/* Brings the descriptor up to date. */
+void rsm_pollfd_sync(struct rsm_events *events, bool ended);
+void rsm_pollfd_child(void); /* after fork */
+
+/* An export or import, locked. */
+struct rsm_event_segment {
+	struct rsm_import *import;
+	struct rsm_export *export;
+	struct rsm_slot *slot;
+	struct rsm_events *events;
+	struct rsm_link *link;
+	uint32_t withdrawn; /* how often the export was unpublished */
+};
+int rsm_event_lock(const void *handle, struct rsm_event_segment *segment);
+bool rsm_event_ended(const struct rsm_event_segment *segment);
+void rsm_event_arm(const struct rsm_event_segment *segment);
+
 /* ---- export ---- */
 
 struct rsm_export {
@@ -160,10 +198,18 @@ struct rsm_export {
 	struct one_mr mr;
 	uint64_t va, size;
 	uint32_t mode; /* 0777 & ~umask at create */
+	bool rebind;     /* RSM_ALLOW_REBIND */
+	bool registered; /* mr is valid.  Not after unpublish: importers may have the file */
+	bool claimed;    /* the file may be given to importers */
 	bool published;
 	uint32_t segment;
+	uint32_t withdrawn;
+	struct rsm_events events;
 };
 _Static_assert(sizeof(struct rsm_export) <= RSM_SLOT_SIZE, "rsm_export");
+
+/* The data plane has gone: importers keep nothing but a copy of the past. */
+void rsm_export_lost(const struct rsm_link *link);
 
 /* ---- import ---- */
 
@@ -201,6 +247,15 @@ struct rsm_import {
 	struct rsm_op *ops; /* [number % depth] */
 	struct rsm_stage *stage;
 	uint64_t stage_head, stage_tail;
+	struct rsm_events events;
+	/* the mapping; the atomics are read without the lock by quick accesses */
+	bool mapped;
+	uint32_t window_rights; /* of the pages */
+	uint64_t window_size;   /* in whole pages */
+	_Atomic(uint8_t *) window;
+	_Atomic uint64_t window_offset, window_len;
+	_Atomic uint32_t quick; /* rights that need no further look, */
+	_Atomic(void *) quick_handle; /* by this handle */
 };
 _Static_assert(sizeof(struct rsm_import) <= RSM_SLOT_SIZE, "rsm_import");
 
@@ -215,6 +270,10 @@ int rsm_issue_put(struct rsm_import *import, uint64_t offset, const void *src, u
 		  uint32_t element);
 int rsm_issue_get(struct rsm_import *import, uint64_t offset, void *dst, uint64_t len, uint32_t lkey,
 		  uint32_t element);
+/* A message to the exporter, behind all transfers: its number. */
+uint64_t rsm_issue_signal(struct rsm_import *import, bool once);
+/* Posts it and waits: RSM_SUCCESS, or why not. */
+int rsm_import_signal(struct rsm_import *import, uint32_t flags);
 /* Until transfer number `target` is done or the import is aborted. */
 void rsm_wait_done(struct rsm_import *import, uint64_t target);
 /* Until the outcome of the connect is there: 0, -EINTR, -ECONNRESET. */
@@ -239,6 +298,22 @@ int rsm_finish(struct rsm_import *import, enum rsm_direction direction);
 /* The key to move `len` bytes at `va` without copying, or 0. */
 uint32_t rsm_direct_key(struct rsm_import *import, enum rsm_direction direction, const void *va,
 			uint64_t len);
+
+/* ---- map.c ---- */
+
+/* A transfer through the mapping, without a lock; false: nothing is known to be done, take the long way. */
+bool rsm_map_quick(const void *handle, enum rsm_direction direction, uint64_t offset, void *local, uint64_t len);
+/* The same with the lock, range and rights checked; false: it has to go by the data plane. */
+bool rsm_map_copy(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local,
+		  uint64_t len);
+/* What to return after it. */
+int rsm_map_result(struct rsm_import *import);
+/* [offset, offset+len) is in the window. */
+bool rsm_map_covers(const struct rsm_import *import, uint64_t offset, uint64_t len);
+/* What quick accesses may do has changed. */
+void rsm_map_refresh(struct rsm_import *import);
+/* Aborts an import whose segment is gone. */
+void rsm_map_check_gone(struct rsm_import *import);
 
 /* ---- local memory handles ---- */
 

@@ -16,6 +16,7 @@
  */
 #include "rsm.h"
 
+#include <endian.h>
 #include <sched.h>
 #include <string.h>
 
@@ -47,6 +48,7 @@ rsm_abort(struct rsm_import *import, int code)
 		return;
 	import->aborted = true;
 	import->error = code;
+	rsm_map_refresh(import);
 }
 
 int
@@ -136,6 +138,8 @@ rsm_drain(struct rsm_import *import)
 
 	while (one_cq_poll(&import->cq, &cqe) == 1)
 		take(import, &cqe);
+	if (!import->aborted)
+		rsm_map_check_gone(import);
 }
 
 /* ---- waiting ---- */
@@ -261,6 +265,20 @@ post_marker(struct rsm_import *import)
 	wqe->remote_addr = import->base;
 	wqe->rkey = import->key;
 	post(import, wqe, &op, true);
+}
+
+uint64_t
+rsm_issue_signal(struct rsm_import *import, bool once)
+{
+	struct one_wqe *wqe = reserve(import);
+	struct rsm_op op = {0};
+
+	if (wqe == NULL)
+		return UINT64_MAX; /* aborted */
+	wqe->op = ONE_OP_SEND_IMM;
+	wqe->imm = htobe32(one_signal(1, once));
+	post(import, wqe, &op, true);
+	return import->posted;
 }
 
 void

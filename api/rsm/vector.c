@@ -37,6 +37,8 @@ issue_piece(struct rsm_import *import, enum rsm_direction direction, const rsm_i
 		result = rsm_check(import, direction, piece->remote_offset, piece->transfer_length, &silent);
 	if (result != RSM_SUCCESS || silent || piece->transfer_length == 0)
 		return result;
+	if (rsm_map_copy(import, direction, piece->remote_offset, local, piece->transfer_length))
+		return rsm_map_result(import);
 	if (direction == RSM_PUT)
 		return rsm_issue_put(import, piece->remote_offset, local, piece->transfer_length, lkey, 0);
 	return rsm_issue_get(import, piece->remote_offset, local, piece->transfer_length, lkey, 0);
@@ -85,8 +87,6 @@ vector(rsm_scat_gath_t *sg_io, enum rsm_direction direction)
 		return RSMERR_BAD_SGIO;
 	count = (uint32_t)sg_io->io_request_count;
 	sg_io->io_residual_count = count;
-	if ((sg_io->flags & RSM_IMPLICIT_SIGPOST) != 0)
-		return RSMERR_UNSUPPORTED_OPERATION; /* rather than to move the data and lose the signal */
 	switch (rsm_slot_lock(&rsm_imports, sg_io->remote_handle, (void **)&import)) {
 	case RSM_NONE:
 		return RSMERR_BAD_SEG_HNDL;
@@ -96,6 +96,8 @@ vector(rsm_scat_gath_t *sg_io, enum rsm_direction direction)
 		break;
 	}
 	result = transfer(import, direction, sg_io->iovec, count, &completed);
+	if (result == RSM_SUCCESS && (sg_io->flags & RSM_IMPLICIT_SIGPOST) != 0)
+		result = rsm_import_signal(import, sg_io->flags);
 	rsm_slot_unlock(import);
 	sg_io->io_residual_count = count - completed;
 	return result;
