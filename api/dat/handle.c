@@ -87,3 +87,15 @@ handle_free(DAT_HANDLE handle)
 	slots.num_free++;
 	pthread_mutex_unlock(&slots.lock);
 }
+
+void
+handle_fork_prepare(void)
+{
+	pthread_mutex_lock(&slots.lock);
+}
+
+void
+handle_fork_done(void)
+{
+	pthread_mutex_unlock(&slots.lock);
+}

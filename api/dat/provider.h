@@ -195,6 +195,7 @@ struct ia {
 	struct object o;
 	const void *provider; /* the table that the handles of this IA begin with */
 	struct one_client *client;
+	pid_t pid; /* that opened it: a child after fork has only the memory of it */
 	pthread_mutex_t lock;
 	pthread_mutex_t listen_lock; /* held from LISTEN until the listener is known by its id */
 	_Atomic bool lost;           /* the data plane has gone */

@@ -75,10 +75,33 @@ read_file(const char *path)
 }
 
 static void
+fork_prepare(void)
+{
+	pthread_mutex_lock(&registry.lock);
+	handle_fork_prepare();
+}
+
+static void
+fork_parent(void)
+{
+	handle_fork_done();
+	pthread_mutex_unlock(&registry.lock);
+}
+
+static void
+fork_child(void)
+{
+	fork_parent();
+	/* Whoever was loading a library is not in the child. */
+	pthread_mutex_init(&registry.load_lock, NULL);
+}
+
+static void
 read_conf(void)
 {
 	const char *path = secure_getenv("DAT_OVERRIDE");
 
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
 	registry.override = path != NULL;
 	if (path != NULL) {
 		registry.unreadable = !read_file(path);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "fixture.h"
@@ -410,6 +411,61 @@ lost_while_polling(void **state)
 	assert_int_equal(event.event_number, DAT_ASYNC_ERROR_IA_CATASTROPHIC);
 }
 
+/* A child has no part in its parent's attachments, but may make its own; no call of it hangs. */
+static int
+child_calls(struct fixture *f, DAT_EP_HANDLE ep)
+{
+	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+	DAT_DTO_COOKIE cookie = {.as_64 = 2};
+	char name[] = "oneside";
+	DAT_PZ_HANDLE pz;
+	DAT_IA_HANDLE ia;
+	DAT_EVENT event;
+	DAT_COUNT nmore;
+
+	if (dat_pz_create(f->ia, &pz) == DAT_SUCCESS)
+		return 1;
+	dat_ep_post_send(ep, 0, NULL, cookie, 0); /* goes nowhere */
+	if (dat_evd_wait(f->dto, 10000, 1, &event, &nmore) == DAT_SUCCESS)
+		return 2;
+	if (dat_ia_open(name, 8, &evd, &ia) != DAT_SUCCESS)
+		return 3;
+	if (dat_pz_create(ia, &pz) != DAT_SUCCESS)
+		return 4;
+	if (dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG) != DAT_SUCCESS)
+		return 5;
+	/* a thread of the parent is waiting inside */
+	return dat_ia_close(f->ia, DAT_CLOSE_ABRUPT_FLAG) == DAT_SUCCESS ? 0 : 6;
+}
+
+static void
+forks(void **state)
+{
+	struct fixture *f = *state;
+	struct waiter w = {.evd = f->conn};
+	uint32_t qp;
+	DAT_EP_HANDLE ep = connected_ep(f, &qp);
+	int status;
+	pid_t pid;
+
+	pthread_create(&w.thread, NULL, wait_main, &w);
+	usleep(20000);
+	pid = fork();
+	if (pid == 0) {
+		alarm(20);
+		_exit(child_calls(f, ep));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	/* the parent has noticed nothing */
+	assert_int_equal(mock_posted(f->mock, qp, false), 0);
+	mock_conn_event(f->mock, qp, ONE_CONN_DISCONNECTED);
+	pthread_join(w.thread, NULL);
+	assert_ret(w.ret, DAT_SUCCESS);
+	assert_int_equal(w.event.event_number, DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int
@@ -418,7 +474,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(opens),   TEST(nobody_there),       TEST(shared_async), TEST(attributes),
 		TEST(closing), TEST(closing_gracefully), TEST(contexts),     TEST(shared_receive_queues),
-		TEST(lost),    TEST(lost_while_polling),
+		TEST(lost),    TEST(lost_while_polling), TEST(forks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

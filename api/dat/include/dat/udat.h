@@ -11,6 +11,8 @@
  *   - DAT_INTERNAL_ERROR may come from any call: the data plane has gone (an
  *     IA_CATASTROPHIC event says so) or it broke its own rules.
  *   - Masks of queries: the whole structure is filled whatever the mask says.
+ *   - After fork a child has no part in its parent's IAs: calls on them fail or do
+ *     nothing, dat_ia_close forgets them, and it may open its own.
  *   - "Blocks" means: may sleep until the condition named.  Calls marked [message]
  *     exchange one message with the data plane; the rest make no system call.
  */
