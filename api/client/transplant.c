@@ -77,23 +77,12 @@ uffd_open(bool shmem)
 
 /* ---- pages ---- */
 
-/* All pages present, and writable where that is allowed, so that protection meets a page everywhere. */
-static int
-populate(uint64_t start, uint64_t len, int prot)
+/* Kernels before Linux 5.14.  The sanitizers would take the pages around a buffer amiss. */
+__attribute__((no_sanitize("address", "thread"))) static void
+touch(uint64_t start, uint64_t len, bool write)
 {
-	bool write = (prot & PROT_WRITE) != 0;
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	long error;
 
-	if ((prot & (PROT_READ | PROT_WRITE)) == 0)
-		return 0;
-	do {
-		error = raw_syscall(SYS_madvise, (long)start, (long)len,
-				    write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ, 0, 0);
-	} while (error == -EINTR || error == -EAGAIN);
-	if (error != -EINVAL)
-		return (int)error;
-	/* before Linux 5.14 */
 	for (uint64_t at = start; at < start + len; at += page) {
 		_Atomic uint8_t *byte = (_Atomic uint8_t *)(uintptr_t)at;
 
@@ -102,7 +91,26 @@ populate(uint64_t start, uint64_t len, int prot)
 		else
 			atomic_load_explicit(byte, memory_order_relaxed);
 	}
-	return 0;
+}
+
+/* All pages present, and writable where that is allowed, so that protection meets a page everywhere. */
+static int
+populate(uint64_t start, uint64_t len, int prot)
+{
+	bool write = (prot & PROT_WRITE) != 0;
+	long error;
+
+	if ((prot & (PROT_READ | PROT_WRITE)) == 0)
+		return 0;
+	do {
+		error = raw_syscall(SYS_madvise, (long)start, (long)len,
+				    write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ, 0, 0);
+	} while (error == -EINTR || error == -EAGAIN);
+	if (error == -EINVAL) {
+		touch(start, len, write);
+		error = 0;
+	}
+	return (int)error;
 }
 
 /* The new pages, at an address with the alignment of `at`, so that huge pages can be moved whole. */
@@ -222,14 +230,10 @@ replace_chunk(struct transplant *t, int uffd, uint64_t at, uint64_t len)
 }
 
 static int
-run(struct transplant *t)
+run(struct transplant *t, int uffd)
 {
-	int uffd = uffd_open(t->from_fd >= 0);
 	int error = 0;
 
-	t->done = 0;
-	if (uffd < 0 && maps_threads() != 1u + (watcher_running() ? 1u : 0u))
-		return uffd == -ENOSYS ? -ENOSYS : -EPERM;
 	while (t->done < t->length && error == 0) {
 		uint64_t at = t->start + t->done;
 		uint64_t len = t->length - t->done;
@@ -241,8 +245,6 @@ run(struct transplant *t)
 		if (error == 0)
 			t->done += len;
 	}
-	if (uffd >= 0)
-		close(uffd);
 	return error;
 }
 
@@ -250,6 +252,7 @@ run(struct transplant *t)
 
 struct helper {
 	struct transplant *t;
+	int uffd;
 	int error;
 };
 
@@ -259,7 +262,7 @@ help(void *arg)
 	struct helper *helper = arg;
 	/* The caller's stack may be protected until `run` is through: its results are stored after. */
 	struct transplant t = *helper->t;
-	int error = run(&t);
+	int error = run(&t, helper->uffd);
 
 	helper->t->done = t.done;
 	helper->error = error;
@@ -267,9 +270,9 @@ help(void *arg)
 }
 
 static int
-run_elsewhere(struct transplant *t)
+run_elsewhere(struct transplant *t, int uffd)
 {
-	struct helper helper = {.t = t};
+	struct helper helper = {.t = t, .uffd = uffd};
 	pthread_attr_t attr;
 	pthread_t thread;
 	sigset_t all, old;
@@ -303,9 +306,20 @@ near(const struct transplant *t, uint64_t address, uint64_t margin)
 int
 transplant(struct transplant *t)
 {
+	bool on_stack = near(t, (uint64_t)(uintptr_t)__builtin_frame_address(0), STACK_NEAR);
 	/* glibc's pthread_self() is the address of the thread control block */
-	if (near(t, (uint64_t)(uintptr_t)__builtin_frame_address(0), STACK_NEAR) ||
-	    near(t, (uint64_t)pthread_self(), TCB_NEAR))
-		return run_elsewhere(t);
-	return run(t);
+	bool on_tcb = near(t, (uint64_t)pthread_self(), TCB_NEAR);
+	int uffd = uffd_open(t->from_fd >= 0);
+	int error;
+
+	t->done = 0;
+	if (uffd < 0) {
+		/* Nothing would hold back other threads, nor this one's own use of its stack. */
+		if (on_stack || maps_threads() != 1u + (watcher_running() ? 1u : 0u))
+			return uffd == -ENOSYS ? -ENOSYS : -EPERM;
+		return run(t, uffd);
+	}
+	error = on_stack || on_tcb ? run_elsewhere(t, uffd) : run(t, uffd);
+	close(uffd);
+	return error;
 }

@@ -11,7 +11,7 @@
 static uint8_t *
 pages_apart(size_t n)
 {
-	void *p = mmap((void *)0x100000000000, n * PAGE, PROT_READ | PROT_WRITE,
+	void *p = mmap((void *)0x200000000000, n * PAGE, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
 	assert_ptr_not_equal(p, MAP_FAILED);
@@ -404,7 +404,7 @@ static void
 test_bad_ranges(void **state)
 {
 	/* far from where the kernel puts mappings by itself, so that the hole stays one */
-	uint8_t *p = mmap((void *)0x100000000000, 4 * PAGE, PROT_READ | PROT_WRITE,
+	uint8_t *p = mmap((void *)0x200000000000, 4 * PAGE, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	struct one_mr mr;
 

@@ -12,6 +12,7 @@
 
 #define THREADS 3
 #define RUN_NS 1500000000ull
+#define MIN_ROUNDS 10u /* also on a machine that is busy otherwise */
 
 struct hammer {
 	volatile uint64_t *slot; /* of this thread: one in every `stride` words */
@@ -84,7 +85,7 @@ adopt_and_give_back(void *p, size_t len)
 	uint64_t end = one_now_ns() + RUN_NS;
 	uint32_t rounds = 0;
 
-	while (one_now_ns() < end) {
+	while (one_now_ns() < end || rounds < MIN_ROUNDS) {
 		struct one_mr mr = reg(p, len);
 
 		assert_true(is_shared(p));
@@ -95,7 +96,6 @@ adopt_and_give_back(void *p, size_t len)
 		rounds++;
 	}
 	printf("%u times adopted and given back\n", rounds);
-	assert_true(rounds > 10);
 }
 
 static void
@@ -124,7 +124,7 @@ overlapping(void *p, size_t len)
 	struct one_mr mr[8];
 	bool live[8] = {false};
 
-	while (one_now_ns() < end) {
+	while (one_now_ns() < end || rounds < MIN_ROUNDS) {
 		uint32_t i = (x >> 16) % 8;
 		size_t from = (x >> 8) % len, to = (x * 2654435761u >> 7) % len;
 
@@ -143,7 +143,6 @@ overlapping(void *p, size_t len)
 			dereg(&mr[i]);
 	}
 	assert_int_equal(adopted_mappings(), 0);
-	assert_true(rounds > 10);
 }
 
 static void

@@ -21,17 +21,19 @@ idle(void *arg)
 	return NULL;
 }
 
-/* The child: the mock's threads are not in it. */
+/* The mock is in the parent, and so are its threads. */
 static void
-run_child(void)
+run_child(int from_parent)
 {
 	static _Atomic bool stop;
-	const struct one_attach args = {.kind = ONE_KIND_DAT};
+	char path[128] = "";
+	const struct one_attach args = {.kind = ONE_KIND_DAT, .socket = path};
 	struct one_client *client;
 	struct one_mr mr, again;
 	pthread_t thread;
 	uint8_t *p = pages(40);
 
+	CHECK(read(from_parent, path, sizeof(path) - 1) > 0);
 	deny_userfaultfd();
 	CHECK(one_attach(&args, &client) == 0);
 	fill(p, 40 * PAGE, 1);
@@ -70,16 +72,24 @@ run_child(void)
 static void
 test_without_userfaultfd(void **state)
 {
-	struct mock *mock = mock_start();
-	pid_t pid = fork();
-	int status;
+	int to_child[2], status;
+	struct mock *mock;
+	const char *path;
+	pid_t pid;
 
+	assert_int_equal(pipe(to_child), 0);
+	pid = fork();
 	if (pid == 0)
-		run_child();
+		run_child(to_child[0]);
+	mock = mock_start();
+	path = mock_socket(mock);
+	assert_int_equal(write(to_child[1], path, strlen(path)), strlen(path));
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		fail_msg("child: status %#x (line %d)", (unsigned int)status, WEXITSTATUS(status) - 1);
 	mock_stop(mock);
+	close(to_child[0]);
+	close(to_child[1]);
 }
 
 int
