@@ -114,8 +114,8 @@ call_exchange(int sock, struct one_msg *msg, const int *fds, uint32_t num_fds, s
 }
 
 static int
-call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t num_fds, struct one_reply *reply,
-     int *got, uint32_t *num_got)
+call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t num_fds,
+     struct one_reply *reply, int *got, uint32_t *num_got)
 {
 	struct one_reply scrap;
 	int error;

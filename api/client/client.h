@@ -180,8 +180,8 @@ struct one_mr {
 int one_mem_register(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access,
 		     struct one_mr *mr);
 /* The same, but small memory gets a file of its own as well, if it is not registered already. */
-int one_mem_register_alone(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access,
-			   struct one_mr *mr);
+int one_mem_register_alone(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length,
+			   uint32_t access, struct one_mr *mr);
 /*
  * From now on the file of this registration may be handed to others: no other
  * registration will share it (memory registered twice is reached by process_vm

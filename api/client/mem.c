@@ -181,8 +181,8 @@ fill_pieces(struct one_mr_create *create, const struct mem_use *use, const struc
  * want is no error either.
  */
 static int
-use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bool alone, struct mem_use **out,
-	 struct one_mr_create *create)
+use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bool alone,
+	 struct mem_use **out, struct one_mr_create *create)
 {
 	struct file *retired = NULL;
 	struct acquired acquired;
@@ -256,8 +256,8 @@ mem_register(struct one_client *client, struct one_msg *msg, bool alone, struct 
 }
 
 static int
-register_memory(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access, bool alone,
-		struct one_mr *mr)
+register_memory(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access,
+		bool alone, struct one_mr *mr)
 {
 	struct one_msg msg = {.type = ONE_MSG_MR_CREATE};
 	struct one_reply reply;
