@@ -16,6 +16,11 @@
 	(DAT_EP_FIELD_EP_ATTR_NUM_TRANSPORT_ATTR | DAT_EP_FIELD_EP_ATTR_TRANSPORT_SPECIFIC_ATTR | \
 	 DAT_EP_FIELD_EP_ATTR_NUM_PROVIDER_ATTR | DAT_EP_FIELD_EP_ATTR_PROVIDER_SPECIFIC_ATTR)
 
+struct logs {
+	struct posted *send, *recv;
+	uint32_t send_mask, recv_mask;
+};
+
 static void
 merge_attr(DAT_EP_ATTR *attr, DAT_EP_PARAM_MASK mask, const DAT_EP_ATTR *from)
 {
@@ -119,47 +124,71 @@ drop_refs(struct ia *ia, struct pz *pz, struct evd *recv, struct evd *send, stru
 	pthread_mutex_unlock(&ia->lock);
 }
 
-/* A new queue pair with the receives of the old one.  Both posting locks are held. */
+/* Puts another queue pair in the place of the present one; that comes back in *qp, as do the logs. */
 static int
-replace(struct ep *ep, const struct one_qp_create *args, const DAT_EP_ATTR *attr)
+swap(struct ep *ep, struct one_qp *qp, struct logs *logs)
 {
-	struct posted *send_log, *recv_log, *old_send = ep->send_log, *old_recv = ep->recv_log;
-	uint32_t send_mask, recv_mask, old_recv_mask = ep->recv_mask, old_send_mask = ep->send_mask;
-	struct one_qp old = ep->qp, fresh;
+	const struct one_qp old = ep->qp;
+	const struct logs old_logs = {ep->send_log, ep->recv_log, ep->send_mask, ep->recv_mask};
+	struct one_qp from = old;
 	struct ia *ia = ep->o.ia;
 	int error;
 
-	if (one_recv_outstanding(&ep->qp) > (uint32_t)attr->max_recv_dtos)
+	pthread_mutex_lock(&ia->lock);
+	lock_take(&ep->send_lock);
+	lock_take(&ep->recv_lock);
+	ep->qp = *qp;
+	ep->send_log = logs->send;
+	ep->recv_log = logs->recv;
+	ep->send_mask = logs->send_mask;
+	ep->recv_mask = logs->recv_mask;
+	error = ep_move_recvs(ep, &from, old_logs.recv, old_logs.recv_mask);
+	if (error == 0) {
+		idmap_remove(&ia->eps, &ep->o.node);
+		error = idmap_insert(&ia->eps, &ep->o.node, ep->qp.id);
+		if (error != 0) /* the place it had is free again */
+			idmap_insert(&ia->eps, &ep->o.node, old.id);
+	}
+	if (error != 0) {
+		ep->qp = old;
+		ep->send_log = old_logs.send;
+		ep->recv_log = old_logs.recv;
+		ep->send_mask = old_logs.send_mask;
+		ep->recv_mask = old_logs.recv_mask;
+	} else {
+		*qp = old;
+		*logs = old_logs;
+	}
+	lock_drop(&ep->recv_lock);
+	lock_drop(&ep->send_lock);
+	pthread_mutex_unlock(&ia->lock);
+	return error;
+}
+
+/* A new queue pair with the receives of the old one. */
+static int
+replace(struct ep *ep, const struct one_qp_create *args, const DAT_EP_ATTR *attr)
+{
+	struct logs logs;
+	struct one_qp qp;
+	uint32_t posted;
+	int error;
+
+	lock_take(&ep->recv_lock);
+	posted = one_recv_outstanding(&ep->qp);
+	lock_drop(&ep->recv_lock);
+	if (posted > (uint32_t)attr->max_recv_dtos)
 		return -ENOSPC;
-	error = ep_new_logs(attr, &send_log, &send_mask, &recv_log, &recv_mask);
+	error = ep_new_logs(attr, &logs.send, &logs.send_mask, &logs.recv, &logs.recv_mask);
 	if (error != 0)
 		return error;
-	error = one_qp_create(ia->client, args, &fresh);
+	error = one_qp_create(ep->o.ia->client, args, &qp);
 	if (error == 0) {
-		ep->qp = fresh;
-		ep->send_log = send_log;
-		ep->send_mask = send_mask;
-		ep->recv_log = recv_log;
-		ep->recv_mask = recv_mask;
-		error = ep_move_recvs(ep, &old, old_recv, old_recv_mask);
-		pthread_mutex_lock(&ia->lock);
-		idmap_remove(&ia->eps, &ep->o.node);
-		if (error == 0)
-			error = idmap_insert(&ia->eps, &ep->o.node, fresh.id);
-		if (error != 0) {
-			/* The place it had is free again. */
-			idmap_insert(&ia->eps, &ep->o.node, old.id);
-			ep->qp = old;
-			ep->send_log = old_send;
-			ep->send_mask = old_send_mask;
-			ep->recv_log = old_recv;
-			ep->recv_mask = old_recv_mask;
-		}
-		pthread_mutex_unlock(&ia->lock);
-		one_qp_free(error == 0 ? &old : &fresh);
+		error = swap(ep, &qp, &logs);
+		one_qp_free(&qp);
 	}
-	free(error == 0 ? old_send : send_log);
-	free(error == 0 ? old_recv : recv_log);
+	free(logs.send);
+	free(logs.recv);
 	return error;
 }
 
@@ -168,24 +197,16 @@ change(struct ep *ep, const struct ep *to)
 {
 	struct one_msg msg = {.type = ONE_MSG_QP_MODIFY};
 	struct one_qp_create was;
-	int error;
 
 	ep_fill_create(ep, &was);
 	ep_fill_create(to, &msg.qp_modify.to);
-	lock_take(&ep->send_lock);
-	lock_take(&ep->recv_lock);
 	if (was.max_send_wr != msg.qp_modify.to.max_send_wr ||
 	    was.max_recv_wr != msg.qp_modify.to.max_recv_wr ||
 	    was.max_send_sge < msg.qp_modify.to.max_send_sge ||
-	    was.max_recv_sge < msg.qp_modify.to.max_recv_sge) {
-		error = replace(ep, &msg.qp_modify.to, &to->attr);
-	} else {
-		msg.qp_modify.qp = ep->qp.id;
-		error = one_call(ep->o.ia->client, &msg, NULL, 0, NULL);
-	}
-	lock_drop(&ep->recv_lock);
-	lock_drop(&ep->send_lock);
-	return error;
+	    was.max_recv_sge < msg.qp_modify.to.max_recv_sge)
+		return replace(ep, &msg.qp_modify.to, &to->attr);
+	msg.qp_modify.qp = ep->qp.id;
+	return one_call(ep->o.ia->client, &msg, NULL, 0, NULL);
 }
 
 /* Whether all that the mask names may change in this state. */

@@ -413,8 +413,12 @@ ep_post_bind(struct ep *ep, uint32_t key, const DAT_LMR_TRIPLET *triplet, uint32
 		return ret;
 	lock_take(&ep->send_lock);
 	if (ia_lost(ep->o.ia)) {
+		const struct posted posted = {.cookie = cookie, .key = key};
+
+		/* The caller holds the IA's lock, and has swept if it knew. */
 		lock_drop(&ep->send_lock);
-		return post_lost(ep, ep->send_evd, ONE_CQE_SEND, cookie, key);
+		ep_flush_one(ep, ep->send_evd, ONE_CQE_SEND, &posted);
+		return DAT_SUCCESS;
 	}
 	wqe = one_send_reserve(&ep->qp, 1);
 	if (wqe == NULL) {

@@ -6,8 +6,9 @@
  * one waits in the IA's pool for the next of its kind), so a lookup without a
  * lock may find an object that has been freed, but never foreign memory.
  *
- * Order of locks: ia.lock, cno.lock, evd.lock.  No lock but listen_lock and
- * evd.lock (during a resize) is held over a message to the data plane.
+ * Order of locks: ia.lock, ep.send_lock, ep.recv_lock, cno.lock, evd.lock.  Over a
+ * message to the data plane no lock is held but listen_lock, evd.lock (during a
+ * resize) and the posting locks (during a reset).
  */
 #ifndef DAT_PROVIDER_INTERNAL_H
 #define DAT_PROVIDER_INTERNAL_H
@@ -359,7 +360,7 @@ DAT_RETURN ep_check_private(const struct ia *ia, DAT_COUNT size, const void *dat
 
 /* ---- ep_post.c ---- */
 
-/* Posts the receives outstanding on `from` again; both receive queues are the caller's. */
+/* Posts the receives outstanding on `from` again; recv_lock held. */
 int ep_move_recvs(struct ep *ep, struct one_qp *from, struct posted *log, uint32_t mask);
 /* RDMA write with immediate data, as on the wire; the prototype is dat_ep_post_rdma_write's. */
 DAT_RETURN ep_post_write_imm(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
@@ -369,6 +370,7 @@ DAT_RETURN ep_post_write_imm(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DA
 DAT_RETURN ep_post_atomic(DAT_EP_HANDLE ep_handle, uint8_t op, uint64_t add_or_swap, uint64_t compare,
 			  const DAT_LMR_TRIPLET *result, DAT_DTO_COOKIE user_cookie,
 			  const DAT_RMR_TRIPLET *remote_iov, DAT_COMPLETION_FLAGS completion_flags);
+/* ia.lock held. */
 DAT_RETURN ep_post_bind(struct ep *ep, uint32_t key, const DAT_LMR_TRIPLET *triplet, uint32_t access,
 			uint64_t cookie, DAT_COMPLETION_FLAGS completion_flags);
 

@@ -164,6 +164,8 @@ dapl_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_triplet,
 		return BAD_ARG(3);
 	if (rmr_context == NULL && lmr_triplet->segment_length != 0)
 		return BAD_ARG(7);
+	if (ia_lost(ia))
+		ia_sweep(ia);
 	/* Windows are bound one at a time, so that keys follow each other as the binds do. */
 	pthread_mutex_lock(&ia->lock);
 	if (lmr_triplet->segment_length != 0)

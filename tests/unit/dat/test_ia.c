@@ -297,8 +297,11 @@ lost(void **state)
 	DAT_PZ_HANDLE pz;
 	uint64_t start;
 	char name[] = "oneside";
+	DAT_LMR_TRIPLET none = {0};
+	DAT_RMR_HANDLE rmr;
 	DAT_IA_HANDLE ia;
 
+	assert_ok(dat_rmr_create(f->pz, &rmr));
 	ep = connected_ep(f, &qp);
 	pending = make_ep(f, &other);
 	connect_to(pending, 7);
@@ -369,7 +372,14 @@ lost(void **state)
 	assert_int_equal(take(f->dto).event_data.dto_completion_event_data.status, DAT_DTO_ERR_FLUSHED);
 	assert_ok(dat_ep_post_recv(ep, 0, NULL, cookie, 0));
 	assert_int_equal(take(f->recv).event_data.dto_completion_event_data.user_cookie.as_64, 20);
+	none.segment_length = 0;
+	assert_ok(dat_rmr_bind(rmr, &none, 0, ep, cookie, 0, NULL));
+	event = take(f->dto);
+	assert_int_equal(event.event_number, DAT_RMR_BIND_COMPLETION_EVENT);
+	assert_ptr_equal(event.event_data.rmr_completion_event_data.rmr_handle, rmr);
+	assert_int_equal(event.event_data.rmr_completion_event_data.status, DAT_DTO_ERR_FLUSHED);
 	/* no call hangs, everything can be freed */
+	assert_ok(dat_rmr_free(rmr));
 	assert_ok(dat_ep_disconnect(ep, DAT_CLOSE_GRACEFUL_FLAG));
 	assert_ret(dat_evd_wait(quiet, DAT_TIMEOUT_INFINITE, 1, &event, &nmore), ERROR(DAT_ABORT, 0));
 	assert_ret(dat_evd_wait(quiet, 0, 1, &event, &nmore), DAT_TIMEOUT_EXPIRED);
