@@ -194,6 +194,10 @@ struct port {
 	uint16_t rx_queues, tx_queues;
 	bool interrupts;
 	bool started;
+	/* link.c: the port must be started again when its link is lost. */
+	bool reconnects;
+	_Atomic bool paused; /* cores leave the device alone */
+	uint64_t link_at, link_grace;
 	/* Frames of the control thread, and of cores without a queue of their own, to the core
 	 * that has queue 0. */
 	struct rte_ring *tx_ring;
@@ -276,6 +280,13 @@ static inline uint64_t
 engine_now(uint64_t tsc)
 {
 	return (uint64_t)(((unsigned __int128)tsc * engine.tsc_mult) >> 32);
+}
+
+/* Pairs with the stores in link.c: what the device was started with is there when it is not paused. */
+static inline bool
+port_usable(const struct port *port)
+{
+	return !atomic_load_explicit(&port->paused, memory_order_acquire);
 }
 
 /* Entries of a ring that other threads use: only a look. */

@@ -161,6 +161,10 @@ int engine_start(void); /* launches the lcores */
 void engine_stop(void);
 void engine_fini(void);
 
+/* Bring links back that need help; call when the deadline has passed (CLOCK_MONOTONIC ns). */
+uint64_t engine_links_deadline(void);
+void engine_links_poll(uint64_t now);
+
 uint32_t engine_num_cores(void);
 uint32_t engine_num_ports(void);
 const struct engine_port_info *engine_port(uint32_t port);

@@ -201,6 +201,17 @@ add_rx_queues(uint32_t index)
 	}
 }
 
+/* memif's client connects when it is started, and never again by itself. */
+static bool
+is_memif_client(const struct rte_eth_dev_info *info)
+{
+	const struct rte_devargs *devargs = info->device != NULL ? rte_dev_devargs(info->device) : NULL;
+
+	return info->driver_name != NULL && strcmp(info->driver_name, "net_memif") == 0 && devargs != NULL &&
+	       devargs->args != NULL &&
+	       (strstr(devargs->args, "role=client") != NULL || strstr(devargs->args, "role=slave") != NULL);
+}
+
 static int
 configure(uint32_t index, char *why, size_t why_len)
 {
@@ -220,6 +231,7 @@ configure(uint32_t index, char *why, size_t why_len)
 	if (error != 0)
 		return error;
 	choose_queues(port, &info);
+	port->reconnects = is_memif_client(&info);
 	conf.rxmode.mtu = mtu;
 	if (port->rx_queues > 1) {
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
@@ -313,10 +325,12 @@ start(uint32_t index, char *why, size_t why_len)
 		return refuse(why, why_len, error, "port %s: the device refuses queues of %u descriptors: %s",
 			      name, rx, strerror(-error));
 	error = rte_eth_dev_start(port->device);
-	if (error != 0)
+	if (error != 0 && !port->reconnects)
 		return refuse(why, why_len, error, "port %s: the device does not start: %s", name,
 			      strerror(-error));
-	port->started = true;
+	port->started = error == 0;
+	/* The far end of the cable may come later: link.c tries again. */
+	atomic_init(&port->paused, !port->started);
 	/* Neighbour discovery comes by multicast; devices that have no such filter deliver it anyway. */
 	rte_eth_allmulticast_enable(port->device);
 	add_rx_queues(index);

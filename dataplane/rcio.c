@@ -301,8 +301,11 @@ rcio_receive(struct core *core)
 	for (uint32_t i = 0; i < core->num_rx; i++) {
 		const struct rx_queue *queue = &core->rx[i];
 		struct rte_mbuf *frames[CORE_BURST], *done[CORE_BURST];
-		uint16_t n = rte_eth_rx_burst(queue->device, queue->queue, frames, CORE_BURST), num_done = 0;
+		uint16_t n, num_done = 0;
 
+		if (unlikely(!port_usable(&engine.port[queue->port])))
+			continue;
+		n = rte_eth_rx_burst(queue->device, queue->queue, frames, CORE_BURST);
 		for (uint16_t j = 0; j < n && j < 2; j++)
 			rte_prefetch0(rte_pktmbuf_mtod(frames[j], void *));
 		for (uint16_t j = 0; j < n; j++) {

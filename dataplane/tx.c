@@ -41,6 +41,8 @@ flush_port(struct core *core, uint32_t index)
 		/* Once sent, a frame is no longer ours to look at. */
 		for (uint16_t i = 0; i < burst; i++)
 			len[i] = frames[i]->pkt_len;
+		if (unlikely(!port_usable(port)))
+			break;
 		if (likely(has_queue(core, port))) {
 			sent = rte_eth_tx_burst(port->device, (uint16_t)core->index, frames, burst);
 			for (uint16_t i = 0; i < sent; i++)

@@ -30,3 +30,10 @@ start_memif_plane a
 "$PROGRAMS/net-dat-transfer" "$(plane_socket a)" "$(plane_socket b)" send rdma || fail "after the restart"
 stop_plane a
 stop_plane b
+
+say "== the client's end of the cable comes before the server's"
+start_memif_plane b
+start_memif_plane a
+"$PROGRAMS/net-dat-transfer" "$(plane_socket a)" "$(plane_socket b)" scatter || fail "with the cable's server late"
+stop_plane a
+stop_plane b

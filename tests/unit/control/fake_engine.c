@@ -560,6 +560,17 @@ engine_send_frame(uint16_t index, const uint8_t *frame, uint32_t len)
 }
 
 uint64_t
+engine_links_deadline(void)
+{
+	return UINT64_MAX;
+}
+
+void
+engine_links_poll(uint64_t now)
+{
+}
+
+uint64_t
 engine_grace_start(void)
 {
 	static uint64_t token;

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Links that do not come back by themselves.  DPDK's memif connects to its
+ * server once, when the port is started: when the far end was not there yet, or
+ * died and was started anew, the port has to be started again.  The control
+ * thread does that about once a second while such a link is down.  Cores leave
+ * the port alone meanwhile: it is paused, and a grace period later nobody is
+ * inside a burst any more.
+ */
+#include <rte_ethdev.h>
+
+#include "core.h"
+
+#define LINK_INTERVAL_NS 1000000000ull
+#define LINK_GRACE_NS 1000000ull
+
+static bool
+is_down(const struct port *port)
+{
+	struct rte_eth_link link;
+
+	return rte_eth_link_get_nowait(port->device, &link) != 0 || link.link_status != RTE_ETH_LINK_UP;
+}
+
+uint64_t
+engine_links_deadline(void)
+{
+	uint64_t deadline = UINT64_MAX;
+
+	for (uint32_t i = 0; i < engine.num_ports; i++)
+		if (engine.port[i].reconnects && engine.port[i].link_at < deadline)
+			deadline = engine.port[i].link_at;
+	return deadline;
+}
+
+static void
+restart(struct port *port)
+{
+	if (port->started)
+		rte_eth_dev_stop(port->device);
+	port->started = rte_eth_dev_start(port->device) == 0;
+	port->link_grace = 0;
+	/* A port that did not start stays paused: it is tried again. */
+	if (port->started)
+		/* Pairs with port_usable. */
+		atomic_store_explicit(&port->paused, false, memory_order_release);
+}
+
+void
+engine_links_poll(uint64_t now)
+{
+	for (uint32_t i = 0; i < engine.num_ports; i++) {
+		struct port *port = &engine.port[i];
+
+		if (!port->reconnects || now < port->link_at)
+			continue;
+		port->link_at = now + LINK_INTERVAL_NS;
+		if (port->link_grace != 0) {
+			if (engine_grace_over(port->link_grace))
+				restart(port);
+			else
+				port->link_at = now + LINK_GRACE_NS;
+		} else if (!port->started || is_down(port)) {
+			/* Pairs with port_usable. */
+			atomic_store_explicit(&port->paused, true, memory_order_release);
+			port->link_grace = engine_grace_start();
+			port->link_at = now + LINK_GRACE_NS;
+		}
+	}
+}
