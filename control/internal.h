@@ -183,6 +183,7 @@ struct port {
 	struct cm *cm;
 	struct cm_env env;
 	uint32_t mad_psn;
+	bool link_up; /* as last seen */
 };
 
 /* ---- connections ---- */

@@ -17,6 +17,8 @@
 #define RETRY_NS (250 * NS_PER_MS)
 #define HALF_OPEN_MAX 4096u
 #define HOPS 64u
+#define LINK_UP_NS NS_PER_S          /* how often to look at links that are up, */
+#define LINK_DOWN_NS (NS_PER_S / 10) /* and when one is down */
 
 struct held_mad {
 	STAILQ_ENTRY(held_mad) link; /* looped */
@@ -29,6 +31,7 @@ struct held_mad {
 static STAILQ_HEAD(, held_mad) looped;
 static TAILQ_HEAD(, held_mad) unresolved;
 static uint32_t num_looped, num_unresolved;
+static uint64_t links_at; /* when links are looked at again */
 static struct neigh_env neigh_env;
 
 /* ---- addresses ---- */
@@ -237,9 +240,32 @@ path_frame(uint16_t index, uint8_t *frame, uint32_t len, const struct wire_packe
 	input_mad(port, &path, packet->payload, packet->payload_len);
 }
 
+/* Who is on a link that comes up may remember another MAC of ours. */
+static void
+look_at_links(void)
+{
+	bool all_up = true;
+
+	for (uint32_t i = 0; i < control.num_ports; i++) {
+		struct port *port = &control.port[i];
+		bool up = engine_port(i)->link_up;
+
+		if (up != port->link_up) {
+			log_notice("port %s: the link is %s\n", port->info->name, up ? "up" : "down");
+			port->link_up = up;
+			if (up)
+				neigh_announce(control.neigh, control.now);
+		}
+		all_up = all_up && up;
+	}
+	links_at = control.now + (all_up ? LINK_UP_NS : LINK_DOWN_NS);
+}
+
 void
 paths_poll(void)
 {
+	if (control.now >= links_at)
+		look_at_links();
 	/* Those that are there now: their answers wait for the next loop. */
 	for (uint32_t n = num_looped; n > 0; n--) {
 		struct held_mad *held = STAILQ_FIRST(&looped);
@@ -267,6 +293,8 @@ paths_deadline(void)
 {
 	uint64_t deadline = neigh_deadline(control.neigh);
 
+	if (links_at < deadline)
+		deadline = links_at;
 	for (uint32_t i = 0; i < control.num_ports; i++)
 		if (cm_deadline(control.port[i].cm) < deadline)
 			deadline = cm_deadline(control.port[i].cm);
@@ -318,6 +346,7 @@ port_init(struct port *port, uint16_t index, const struct config *config)
 {
 	port->index = index;
 	port->info = engine_port(index);
+	port->link_up = false; /* a change to it announces us */
 	port->mad_psn = (uint32_t)control_random() & 0xffffff;
 	port->config = &config->port[index];
 	for (uint32_t i = 0; i < config->num_ports; i++)
@@ -371,7 +400,7 @@ paths_init(const struct config *config, char *why, size_t why_len)
 		paths_fini();
 		return -ENOMEM;
 	}
-	neigh_announce(control.neigh, control.now);
+	links_at = control.now;
 	return 0;
 }
 
