@@ -3,7 +3,7 @@
 #
 #   interop.sh CASE...       uDAPL programs of ours against unmodified verbs programs in a guest
 #
-# CASES: rping perftest wide6.  The test is skipped where a guest cannot run.
+# CASES: rping perftest wide6 operations.  The test is skipped where a guest cannot run.
 . "$(dirname "$0")/guest.sh"
 net_init
 interop_init
@@ -59,6 +59,18 @@ case_wide6() {
 	perftest_both write_bw -s 65536 -n 20
 	perftest_both read_bw -s 65537 -n 10
 	perftest_both send_bw -s 8193 -n 50
+	stop_plane a
+}
+
+# What the packaged programs never do, with the errors.
+case_operations() {
+	[ -x "$PROGRAMS/verbs-operations" ] || {
+		say "There is no verbs-operations (install libibverbs-dev and librdmacm-dev): case operations is left out"
+		return
+	}
+	start_interop_plane 4 1500
+	we_serve operations "$PROGRAMS/udapl-operations" serve -- verbs-operations connect 192.0.2.1
+	we_connect operations "$PROGRAMS/udapl-operations" connect 192.0.2.10 -- verbs-operations serve
 	stop_plane a
 }
 

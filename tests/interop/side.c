@@ -78,6 +78,15 @@ side_open_beside(struct side *s, const struct side *first, int reads_in, int rea
 }
 
 void
+side_close_beside(struct side *s)
+{
+	MUST(dat_ep_free(s->ep));
+	MUST(dat_evd_free(s->conn));
+	MUST(dat_evd_free(s->recv));
+	MUST(dat_evd_free(s->request));
+}
+
+void
 side_close(struct side *s)
 {
 	MUST(dat_ia_close(s->ia, DAT_CLOSE_ABRUPT_FLAG));
@@ -123,17 +132,16 @@ side_connect(struct side *s, const char *address, unsigned port, void *private_d
 
 void
 side_connect_until(struct side *s, const char *address, unsigned port, void *private_data, size_t len,
-                   void (*prepare)(struct side *s, void *arg), void *arg)
+                   void (*prepare)(struct side *s, void *arg), void *arg, DAT_EVENT *event)
 {
 	time_t until = time(NULL) + SIDE_WAIT_US / 1000000;
 	DAT_EVENT_NUMBER number;
-	DAT_EVENT event;
 
 	for (;;) {
 		if (prepare)
 			prepare(s, arg);
 		side_connect(s, address, port, private_data, len);
-		number = side_connection_event(s, &event);
+		number = side_connection_event(s, event);
 		if (number == DAT_CONNECTION_EVENT_ESTABLISHED)
 			return;
 		if (number != DAT_CONNECTION_EVENT_NON_PEER_REJECTED || time(NULL) > until)
@@ -141,7 +149,7 @@ side_connect_until(struct side *s, const char *address, unsigned port, void *pri
 		nanosleep(&(struct timespec){.tv_nsec = 200 * 1000 * 1000}, NULL);
 		/* What was posted may have come back, or not: the next try has an endpoint of its own. */
 		MUST(dat_ep_free(s->ep));
-		while (dat_evd_dequeue(s->recv, &event) == DAT_SUCCESS)
+		while (dat_evd_dequeue(s->recv, event) == DAT_SUCCESS)
 			continue;
 		make_endpoint(s);
 	}

@@ -50,6 +50,7 @@ void side_must(DAT_RETURN ret, const char *what);
 void side_open(struct side *s, int reads_in, int reads_out);
 /* Another endpoint of the same adapter and zone, with dispatchers of its own. */
 void side_open_beside(struct side *s, const struct side *first, int reads_in, int reads_out);
+void side_close_beside(struct side *s);
 void side_close(struct side *s);
 
 void side_listen(struct side *s, unsigned port);
@@ -59,9 +60,10 @@ void side_accept(struct side *s, void *private_data, size_t len);
 void side_established(struct side *s);
 /* Posts the request; the answer comes as an event. */
 void side_connect(struct side *s, const char *address, unsigned port, void *private_data, size_t len);
-/* Connects, again and again while nobody listens there; `prepare` posts what each new endpoint needs. */
+/* Connects, again and again while nobody listens there; `prepare` posts what each new endpoint needs.
+ * `event` is ESTABLISHED. */
 void side_connect_until(struct side *s, const char *address, unsigned port, void *private_data, size_t len,
-                        void (*prepare)(struct side *s, void *arg), void *arg);
+                        void (*prepare)(struct side *s, void *arg), void *arg, DAT_EVENT *event);
 /* The next connection event within SIDE_WAIT_US. */
 DAT_EVENT_NUMBER side_connection_event(struct side *s, DAT_EVENT *event);
 void side_disconnect(struct side *s);

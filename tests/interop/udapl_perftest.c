@@ -128,8 +128,10 @@ prepare(struct side *s, void *arg)
 static void
 connect_both(struct run *r)
 {
+	DAT_EVENT event;
+
 	if (r->server) {
-		side_connect_until(&r->control, r->server, r->port, NULL, 0, prepare, r);
+		side_connect_until(&r->control, r->server, r->port, NULL, 0, prepare, r, &event);
 	} else {
 		prepare(&r->control, r);
 		side_listen(&r->control, r->port);
@@ -140,7 +142,7 @@ connect_both(struct run *r)
 	introduce(r);
 	exchange_keys(r);
 	if (r->server) {
-		side_connect_until(&r->work, r->server, r->port, NULL, 0, NULL, NULL);
+		side_connect_until(&r->work, r->server, r->port, NULL, 0, NULL, NULL, &event);
 	} else {
 		side_request(&r->work);
 		side_accept(&r->work, NULL, 0);

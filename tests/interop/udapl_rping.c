@@ -145,6 +145,7 @@ int
 main(int argc, char **argv)
 {
 	struct rping r = {.size = 64};
+	DAT_EVENT event;
 	const char *server = NULL;
 	unsigned long count = 3;
 	unsigned port = 7174;
@@ -192,7 +193,7 @@ main(int argc, char **argv)
 		side_established(&r.side);
 		serve(&r);
 	} else {
-		side_connect_until(&r.side, server, port, NULL, 0, prepare, &r);
+		side_connect_until(&r.side, server, port, NULL, 0, prepare, &r, &event);
 		drive(&r, count);
 		side_disconnect(&r.side);
 	}

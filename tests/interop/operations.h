@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One operation a connection, between a uDAPL program of ours and a verbs program
+ * of ours that stands on unmodified libibverbs and librdmacm: what the packaged
+ * programs never do.  Both sides know this table; the one that starts names the
+ * operation in the private data of its request, the other answers with its memory.
+ */
+#ifndef TESTS_INTEROP_OPERATIONS_H
+#define TESTS_INTEROP_OPERATIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define OPERATIONS_PORT 7471
+#define OPERATIONS_MEMORY (256 * 1024)
+#define OPERATIONS_IMMEDIATE 0xa1b2c3d4
+#define OPERATIONS_REQUEST 56 /* all that rdma_cm leaves of a request's private data */
+#define OPERATIONS_OVER 0xff  /* instead of an operation: the responder may end */
+
+enum kind { SEND, SEND_IMM, WRITE, WRITE_IMM, READ, REJECTED, NOBODY };
+enum receives { NO_RECEIVE, RECEIVE, LATE_RECEIVE, SHORT_RECEIVE };
+enum ending { FINE, NO_ACCESS, TOO_LONG, NOT_READY };
+enum starter { ANYONE, UDAPL, VERBS };
+
+struct operation {
+	const char *name;
+	enum kind kind;
+	uint32_t len, times; /* so many at once, one behind another */
+	uint64_t offset;     /* in the memory of both */
+	enum receives receives;
+	enum ending ending;
+	enum starter starter;
+	bool read_only, wrong_key;
+};
+
+/* The responder's memory, in network byte order: in the private data of the reply. */
+struct offer {
+	uint64_t address;
+	uint32_t key, read_only_key;
+};
+
+static const struct operation operations[] = {
+	{.name = "SEND", .kind = SEND, .len = 100, .times = 1, .receives = RECEIVE},
+	{.name = "SEND of nothing", .kind = SEND, .len = 0, .times = 1, .receives = RECEIVE},
+	{.name = "SEND of 1 byte", .kind = SEND, .len = 1, .times = 3, .receives = RECEIVE},
+	{.name = "SEND of many packets", .kind = SEND, .len = 9999, .times = 3, .receives = RECEIVE},
+	{.name = "SEND of just one packet", .kind = SEND, .len = 1024, .times = 2, .receives = RECEIVE},
+	{.name = "SEND with immediate", .kind = SEND_IMM, .len = 100, .times = 2, .receives = RECEIVE, .starter = VERBS},
+	{.name = "SEND with immediate of many packets", .kind = SEND_IMM, .len = 5001, .times = 2, .receives = RECEIVE,
+	 .starter = VERBS},
+	{.name = "WRITE", .kind = WRITE, .len = 100, .times = 1},
+	{.name = "WRITE of nothing", .kind = WRITE, .len = 0, .times = 1},
+	{.name = "WRITE at an odd place", .kind = WRITE, .len = 4097, .times = 5, .offset = 3},
+	{.name = "WRITE with immediate", .kind = WRITE_IMM, .len = 100, .times = 1, .receives = RECEIVE, .starter = VERBS},
+	{.name = "WRITE with immediate of nothing", .kind = WRITE_IMM, .len = 0, .times = 1, .receives = RECEIVE,
+	 .starter = VERBS},
+	{.name = "WRITE with immediate of many packets", .kind = WRITE_IMM, .len = 7003, .times = 3, .receives = RECEIVE,
+	 .starter = VERBS},
+	{.name = "READ", .kind = READ, .len = 100, .times = 1},
+	{.name = "READ of nothing", .kind = READ, .len = 0, .times = 1},
+	{.name = "READ at an odd place", .kind = READ, .len = 4097, .times = 1, .offset = 3},
+	{.name = "READ, several outstanding", .kind = READ, .len = 3001, .times = 16, .offset = 5},
+	{.name = "SEND before the receive", .kind = SEND, .len = 3000, .times = 2, .receives = LATE_RECEIVE},
+	/* The retries that verbs have are the ones of oneside's reply, which are without end. */
+	{.name = "SEND without a receive", .kind = SEND, .len = 100, .times = 1, .ending = NOT_READY, .starter = UDAPL},
+	{.name = "SEND that is too long", .kind = SEND, .len = 100, .times = 1, .receives = SHORT_RECEIVE,
+	 .ending = TOO_LONG},
+	{.name = "WRITE without the right", .kind = WRITE, .len = 100, .times = 1, .read_only = true, .ending = NO_ACCESS},
+	{.name = "WRITE with a wrong key", .kind = WRITE, .len = 100, .times = 1, .wrong_key = true, .ending = NO_ACCESS},
+	{.name = "WRITE past the end", .kind = WRITE, .len = 100, .times = 1, .offset = OPERATIONS_MEMORY - 99,
+	 .ending = NO_ACCESS},
+	{.name = "long WRITE past the end", .kind = WRITE, .len = 5000, .times = 1, .offset = OPERATIONS_MEMORY - 4999,
+	 .ending = NO_ACCESS},
+	{.name = "READ with a wrong key", .kind = READ, .len = 100, .times = 1, .wrong_key = true, .ending = NO_ACCESS},
+	{.name = "READ past the end", .kind = READ, .len = 5000, .times = 1, .offset = OPERATIONS_MEMORY - 4999,
+	 .ending = NO_ACCESS},
+	{.name = "a request that is rejected", .kind = REJECTED},
+	{.name = "a request that nobody listens for", .kind = NOBODY},
+};
+
+#define OPERATIONS (sizeof(operations) / sizeof(operations[0]))
+
+/* The starter's memory and the responder's: never the same byte at the same place. */
+static inline uint8_t
+starter_byte(size_t i)
+{
+	return (uint8_t)(i * 7 + i / 251);
+}
+
+static inline uint8_t
+responder_byte(size_t i)
+{
+	return (uint8_t)(starter_byte(i) ^ 0x5a);
+}
+
+static inline uint8_t
+request_byte(size_t i)
+{
+	return (uint8_t)(i * 3 + 1);
+}
+
+static inline bool
+operation_writes(const struct operation *op)
+{
+	return (op->kind == WRITE || op->kind == WRITE_IMM) && op->ending == FINE;
+}
+
+/* What the responder's memory must hold at `i` when the operation is over. */
+static inline uint8_t
+expected_byte(const struct operation *op, size_t i)
+{
+	if (operation_writes(op) && i >= op->offset && i < op->offset + (uint64_t)op->len * op->times)
+		return starter_byte(i);
+	return responder_byte(i);
+}
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The uDAPL side of operations.h:   udapl-operations serve | connect ADDRESS */
+#include "operations.h"
+
+#include <endian.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "side.h"
+
+static struct buffer memory, read_only, inbox;
+
+static void
+open_buffers(struct side *s)
+{
+	side_open(s, 4, 4);
+	buffer_make(s, &memory, OPERATIONS_MEMORY, DAT_MEM_PRIV_ALL_FLAG);
+	buffer_make(s, &read_only, OPERATIONS_MEMORY,
+	            DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG);
+	buffer_make(s, &inbox, OPERATIONS_MEMORY, DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+}
+
+static void
+expect_end(struct side *s, const struct operation *op)
+{
+	DAT_EVENT event;
+	DAT_EVENT_NUMBER number = side_connection_event(s, &event);
+
+	if (number != DAT_CONNECTION_EVENT_DISCONNECTED && number != DAT_CONNECTION_EVENT_BROKEN)
+		side_die("%s: connection event 0x%x instead of an end", op->name, number);
+}
+
+/* ---- the responder ---- */
+
+static void
+post_receives(struct side *s, const struct operation *op)
+{
+	for (uint32_t i = 0; i < op->times; i++)
+		side_post_recv(s, &inbox, (size_t)i * op->len, op->receives == SHORT_RECEIVE ? op->len - 1 : op->len,
+		               i);
+}
+
+static void
+take_messages(struct side *s, const struct operation *op)
+{
+	DAT_DTO_COMPLETION_EVENT_DATA dto;
+
+	for (uint32_t i = 0; i < op->times; i++) {
+		side_completion(s->recv, &dto);
+		if (op->receives == SHORT_RECEIVE) {
+			if (dto.status != DAT_DTO_ERR_LOCAL_LENGTH)
+				side_die("%s: the receive ends with status %d", op->name, dto.status);
+			return;
+		}
+		if (dto.status != DAT_DTO_SUCCESS || dto.user_cookie.as_64 != i)
+			side_die("%s: receive %u ends with status %d", op->name, i, dto.status);
+		if (dto.transfered_length != op->len)
+			side_die("%s: %llu bytes came", op->name, (unsigned long long)dto.transfered_length);
+	}
+	if (op->kind == WRITE_IMM)
+		return;
+	for (size_t i = 0; i < (size_t)op->len * op->times; i++)
+		if (inbox.data[i] != starter_byte(op->offset + i))
+			side_die("%s: byte %zu of the messages is wrong", op->name, i);
+}
+
+static void
+respond(struct side *s, const struct operation *op)
+{
+	struct offer offer = {htobe64((uintptr_t)(op->read_only ? read_only.data : memory.data)),
+	                      htobe32(memory.rmr_context), htobe32(read_only.rmr_context)};
+
+	for (size_t i = 0; i < OPERATIONS_MEMORY; i++)
+		memory.data[i] = read_only.data[i] = responder_byte(i);
+	memset(inbox.data, 0, OPERATIONS_MEMORY);
+	if (op->receives == RECEIVE || op->receives == SHORT_RECEIVE)
+		post_receives(s, op);
+	side_accept(s, &offer, sizeof(offer));
+	side_established(s);
+	if (op->receives == LATE_RECEIVE) {
+		nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
+		post_receives(s, op);
+	}
+	if (op->receives != NO_RECEIVE)
+		take_messages(s, op);
+	expect_end(s, op);
+	for (size_t i = 0; i < OPERATIONS_MEMORY; i++)
+		if (memory.data[i] != expected_byte(op, i) || read_only.data[i] != responder_byte(i))
+			side_die("%s: byte %zu of the memory is wrong", op->name, i);
+	printf("%s\n", op->name);
+}
+
+static void
+serve(struct side *s)
+{
+	DAT_CR_PARAM request;
+	const uint8_t *data;
+	struct side work;
+
+	side_listen(s, OPERATIONS_PORT);
+	for (;;) {
+		side_request(s);
+		MUST(dat_cr_query(s->request_handle, DAT_CR_FIELD_ALL, &request));
+		data = request.private_data;
+		if (request.private_data_size < OPERATIONS_REQUEST)
+			side_die("private data of %d bytes", request.private_data_size);
+		for (size_t i = 1; i < OPERATIONS_REQUEST; i++)
+			if (data[i] != request_byte(i))
+				side_die("byte %zu of the private data is wrong", i);
+		if (data[0] == OPERATIONS_OVER) {
+			MUST(dat_cr_reject(s->request_handle));
+			return;
+		}
+		if (data[0] >= OPERATIONS)
+			side_die("operation %u", data[0]);
+		if (operations[data[0]].kind == REJECTED) {
+			MUST(dat_cr_reject(s->request_handle));
+			printf("%s\n", operations[data[0]].name);
+			continue;
+		}
+		const struct operation *op = &operations[data[0]];
+
+		side_open_beside(&work, s, 4, 4);
+		respond(&work, op);
+		side_close_beside(&work);
+	}
+}
+
+/* ---- the starter ---- */
+
+static void
+fill_request(uint8_t *request, uint8_t number)
+{
+	request[0] = number;
+	for (size_t i = 1; i < OPERATIONS_REQUEST; i++)
+		request[i] = request_byte(i);
+}
+
+static void
+expect_refusal(struct side *s, const struct operation *op, DAT_EVENT_NUMBER wanted)
+{
+	DAT_EVENT event;
+	DAT_EVENT_NUMBER number = side_connection_event(s, &event);
+
+	if (number != wanted)
+		side_die("%s: connection event 0x%x instead of 0x%x", op->name, number, wanted);
+}
+
+static DAT_DTO_COMPLETION_STATUS
+status_of(enum ending ending)
+{
+	switch (ending) {
+	case FINE:
+		return DAT_DTO_SUCCESS;
+	case NO_ACCESS:
+		return DAT_DTO_ERR_REMOTE_ACCESS;
+	case TOO_LONG:
+		return DAT_DTO_ERR_REMOTE_RESPONDER;
+	default:
+		return DAT_DTO_ERR_RECEIVER_NOT_READY;
+	}
+}
+
+static void
+drive(struct side *s, const struct operation *op, const struct offer *offer)
+{
+	uint32_t key = be32toh(op->read_only ? offer->read_only_key : offer->key) ^ (op->wrong_key ? 0x5500 : 0);
+	struct target target = {be64toh(offer->address), key};
+	DAT_DTO_COMPLETION_EVENT_DATA dto;
+	size_t local = op->ending == NO_ACCESS ? 0 : op->offset;
+
+	for (size_t i = 0; i < OPERATIONS_MEMORY; i++)
+		memory.data[i] = starter_byte(i);
+	for (uint32_t i = 0; i < op->times; i++) {
+		size_t step = (size_t)i * op->len;
+
+		if (op->kind == SEND)
+			side_post_send(s, &memory, local + step, op->len, i);
+		else if (op->kind == WRITE)
+			side_post_write(s, &memory, local + step, op->len, i, &target, op->offset + step);
+		else
+			side_post_read(s, &memory, local + step, op->len, i, &target, op->offset + step);
+	}
+	for (uint32_t i = 0; i < op->times; i++) {
+		side_completion(s->request, &dto);
+		if (dto.user_cookie.as_64 != i || dto.status != status_of(op->ending))
+			side_die("%s: completion %llu with status %d instead of %d", op->name,
+			         (unsigned long long)dto.user_cookie.as_64, dto.status, status_of(op->ending));
+	}
+	for (size_t i = 0; i < OPERATIONS_MEMORY; i++) {
+		bool read = op->kind == READ && op->ending == FINE && i >= op->offset &&
+		            i < op->offset + (uint64_t)op->len * op->times;
+
+		if (memory.data[i] != (read ? responder_byte(i) : starter_byte(i)))
+			side_die("%s: byte %zu here is wrong", op->name, i);
+	}
+	if (op->ending == FINE)
+		side_disconnect(s);
+	else
+		expect_end(s, op);
+}
+
+static void
+start(struct side *first, const char *address, uint8_t number)
+{
+	const struct operation *op = &operations[number];
+	uint8_t request[OPERATIONS_REQUEST];
+	DAT_EVENT event;
+	struct side s;
+
+	fill_request(request, number);
+	side_open_beside(&s, first, 4, 4);
+	if (op->kind == REJECTED || op->kind == NOBODY) {
+		side_connect(&s, address, OPERATIONS_PORT + (op->kind == NOBODY), request, sizeof(request));
+		expect_refusal(&s, op,
+		               op->kind == NOBODY ? DAT_CONNECTION_EVENT_NON_PEER_REJECTED
+		                                  : DAT_CONNECTION_EVENT_PEER_REJECTED);
+	} else {
+		struct offer offer;
+
+		side_connect_until(&s, address, OPERATIONS_PORT, request, sizeof(request), NULL, NULL, &event);
+		if (event.event_data.connect_event_data.private_data_size < (DAT_COUNT)sizeof(offer))
+			side_die("%s: an answer of %d bytes", op->name,
+			         event.event_data.connect_event_data.private_data_size);
+		memcpy(&offer, event.event_data.connect_event_data.private_data, sizeof(offer));
+		drive(&s, op, &offer);
+	}
+	printf("%s\n", op->name);
+	fflush(stdout);
+	side_close_beside(&s);
+}
+
+int
+main(int argc, char **argv)
+{
+	unsigned done = 0;
+	struct side s;
+
+	if (argc == 2 && !strcmp(argv[1], "serve")) {
+		open_buffers(&s);
+		serve(&s);
+		printf("all that was asked for\n");
+	} else if (argc == 3 && !strcmp(argv[1], "connect")) {
+		uint8_t request[OPERATIONS_REQUEST];
+
+		open_buffers(&s);
+		for (uint8_t i = 0; i < OPERATIONS; i++) {
+			if (operations[i].starter == VERBS)
+				continue;
+			start(&s, argv[2], i);
+			done++;
+		}
+		fill_request(request, OPERATIONS_OVER);
+		side_connect(&s, argv[2], OPERATIONS_PORT, request, sizeof(request));
+		expect_refusal(&s, &(struct operation){.name = "the end"}, DAT_CONNECTION_EVENT_PEER_REJECTED);
+		printf("%u operations\n", done);
+	} else {
+		fprintf(stderr, "usage: %s serve | connect ADDRESS\n", argv[0]);
+		return 2;
+	}
+	side_close(&s);
+	return 0;
+}

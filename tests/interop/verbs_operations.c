@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The verbs side of operations.h:   verbs-operations serve | connect ADDRESS */
+#include "operations.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <netdb.h>
+#include <rdma/rdma_cma.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define DEPTH 32
+#define WAIT_MS 60000
+
+static struct rdma_event_channel *channel;
+static uint8_t memory[OPERATIONS_MEMORY], read_only[OPERATIONS_MEMORY], inbox[OPERATIONS_MEMORY];
+
+struct end {
+	struct rdma_cm_id *id;
+	struct ibv_mr *memory, *read_only, *inbox;
+	struct ibv_cq *sends, *receives;
+};
+
+static _Noreturn void __attribute__((format(printf, 1, 2)))
+die(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+static void
+need(bool ok, const char *what)
+{
+	if (!ok)
+		die("%s: %s", what, strerror(errno));
+}
+
+static struct rdma_cm_event *
+next_event(void)
+{
+	struct rdma_cm_event *event;
+
+	need(!rdma_get_cm_event(channel, &event), "rdma_get_cm_event");
+	return event;
+}
+
+static struct rdma_cm_event *
+expect_event(enum rdma_cm_event_type type, const char *name)
+{
+	struct rdma_cm_event *event = next_event();
+
+	if (event->event != type)
+		die("%s: %s (%d) instead of %s", name, rdma_event_str(event->event), event->status, rdma_event_str(type));
+	return event;
+}
+
+static void
+open_end(struct end *e, struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = {.max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+	};
+	int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
+
+	e->id = id;
+	e->sends = attr.send_cq = ibv_create_cq(id->verbs, DEPTH, NULL, NULL, 0);
+	e->receives = attr.recv_cq = ibv_create_cq(id->verbs, DEPTH, NULL, NULL, 0);
+	need(e->sends && e->receives, "ibv_create_cq");
+	need(!rdma_create_qp(id, NULL, &attr), "rdma_create_qp");
+	e->memory = ibv_reg_mr(id->pd, memory, sizeof(memory), rights | IBV_ACCESS_REMOTE_WRITE);
+	e->read_only = ibv_reg_mr(id->pd, read_only, sizeof(read_only), rights);
+	e->inbox = ibv_reg_mr(id->pd, inbox, sizeof(inbox), IBV_ACCESS_LOCAL_WRITE);
+	need(e->memory && e->read_only && e->inbox, "ibv_reg_mr");
+}
+
+static void
+close_end(struct end *e)
+{
+	rdma_destroy_qp(e->id);
+	ibv_dereg_mr(e->memory);
+	ibv_dereg_mr(e->read_only);
+	ibv_dereg_mr(e->inbox);
+	ibv_destroy_cq(e->sends);
+	ibv_destroy_cq(e->receives);
+	rdma_destroy_id(e->id);
+}
+
+static struct ibv_wc
+completion(struct ibv_cq *cq, const char *name)
+{
+	struct ibv_wc wc;
+
+	for (int i = 0; i < WAIT_MS; i++) {
+		if (ibv_poll_cq(cq, 1, &wc) == 1)
+			return wc;
+		nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);
+	}
+	die("%s: no completion", name);
+}
+
+/* ---- the responder ---- */
+
+static void
+post_receives(struct end *e, const struct operation *op)
+{
+	for (uint32_t i = 0; i < op->times; i++) {
+		struct ibv_sge piece = {(uintptr_t)inbox + (size_t)i * op->len,
+		                        op->receives == SHORT_RECEIVE ? op->len - 1 : op->len, e->inbox->lkey};
+		struct ibv_recv_wr wr = {.wr_id = i, .sg_list = &piece, .num_sge = op->len ? 1 : 0}, *bad;
+
+		need(!ibv_post_recv(e->id->qp, &wr, &bad), "ibv_post_recv");
+	}
+}
+
+static void
+take_messages(struct end *e, const struct operation *op)
+{
+	for (uint32_t i = 0; i < op->times; i++) {
+		struct ibv_wc wc = completion(e->receives, op->name);
+
+		if (op->receives == SHORT_RECEIVE) {
+			if (wc.status == IBV_WC_SUCCESS || wc.status == IBV_WC_WR_FLUSH_ERR)
+				die("%s: the receive ends with %s", op->name, ibv_wc_status_str(wc.status));
+			return;
+		}
+		if (wc.status || wc.wr_id != i || wc.byte_len != op->len)
+			die("%s: receive %u: %s, %u bytes", op->name, i, ibv_wc_status_str(wc.status), wc.byte_len);
+	}
+	for (size_t i = 0; i < (size_t)op->len * op->times; i++)
+		if (inbox[i] != starter_byte(op->offset + i))
+			die("%s: byte %zu of the messages is wrong", op->name, i);
+}
+
+static void
+respond(struct rdma_cm_id *id, const struct operation *op)
+{
+	struct offer offer = {.address = htobe64((uintptr_t)(op->read_only ? read_only : memory))};
+	struct rdma_conn_param param = {
+		.private_data = &offer,
+		.private_data_len = sizeof(offer),
+		.responder_resources = 4,
+		.initiator_depth = 4,
+		.rnr_retry_count = op->ending == NOT_READY ? 2 : 7,
+	};
+	struct end e;
+
+	open_end(&e, id);
+	offer.key = htobe32(e.memory->rkey);
+	offer.read_only_key = htobe32(e.read_only->rkey);
+	for (size_t i = 0; i < OPERATIONS_MEMORY; i++)
+		memory[i] = read_only[i] = responder_byte(i);
+	memset(inbox, 0, sizeof(inbox));
+	if (op->receives == RECEIVE || op->receives == SHORT_RECEIVE)
+		post_receives(&e, op);
+	need(!rdma_accept(id, &param), "rdma_accept");
+	rdma_ack_cm_event(expect_event(RDMA_CM_EVENT_ESTABLISHED, op->name));
+	if (op->receives == LATE_RECEIVE) {
+		nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
+		post_receives(&e, op);
+	}
+	if (op->receives != NO_RECEIVE)
+		take_messages(&e, op);
+	rdma_ack_cm_event(expect_event(RDMA_CM_EVENT_DISCONNECTED, op->name));
+	rdma_disconnect(id);
+	for (size_t i = 0; i < OPERATIONS_MEMORY; i++)
+		if (memory[i] != expected_byte(op, i) || read_only[i] != responder_byte(i))
+			die("%s: byte %zu of the memory is wrong", op->name, i);
+	printf("%s\n", op->name);
+	fflush(stdout);
+	close_end(&e);
+}
+
+static void
+serve(void)
+{
+	struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_port = htons(OPERATIONS_PORT)};
+	struct rdma_cm_id *listener;
+
+	need(!rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP), "rdma_create_id");
+	need(!rdma_bind_addr(listener, (struct sockaddr *)&any), "rdma_bind_addr");
+	need(!rdma_listen(listener, 4), "rdma_listen");
+	for (;;) {
+		struct rdma_cm_event *event = next_event();
+		const uint8_t *data = event->param.conn.private_data;
+		struct rdma_cm_id *id = event->id;
+		uint8_t number;
+
+		if (event->event == RDMA_CM_EVENT_TIMEWAIT_EXIT) {
+			rdma_ack_cm_event(event);
+			continue;
+		}
+		if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+			die("%s instead of a request", rdma_event_str(event->event));
+		number = data[0];
+		for (size_t i = 1; i < OPERATIONS_REQUEST; i++)
+			if (data[i] != request_byte(i))
+				die("byte %zu of the private data is wrong", i);
+		rdma_ack_cm_event(event);
+		if (number == OPERATIONS_OVER || (number < OPERATIONS && operations[number].kind == REJECTED)) {
+			need(!rdma_reject(id, NULL, 0), "rdma_reject");
+			rdma_destroy_id(id);
+			if (number == OPERATIONS_OVER)
+				break;
+			continue;
+		}
+		if (number >= OPERATIONS)
+			die("operation %u", number);
+		respond(id, &operations[number]);
+	}
+	printf("all that was asked for\n");
+}
+
+/* ---- the starter ---- */
+
+static enum ibv_wc_status
+status_of(enum ending ending)
+{
+	switch (ending) {
+	case FINE:
+		return IBV_WC_SUCCESS;
+	case NO_ACCESS:
+		return IBV_WC_REM_ACCESS_ERR;
+	case TOO_LONG:
+		return IBV_WC_REM_INV_REQ_ERR;
+	default:
+		return IBV_WC_RNR_RETRY_EXC_ERR;
+	}
+}
+
+static void
+drive(struct end *e, const struct operation *op, const struct offer *offer)
+{
+	static const enum ibv_wr_opcode codes[] = {
+		[SEND] = IBV_WR_SEND,
+		[SEND_IMM] = IBV_WR_SEND_WITH_IMM,
+		[WRITE] = IBV_WR_RDMA_WRITE,
+		[WRITE_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
+		[READ] = IBV_WR_RDMA_READ,
+	};
+	uint32_t key = be32toh(op->read_only ? offer->read_only_key : offer->key) ^ (op->wrong_key ? 0x5500 : 0);
+	size_t local = op->ending == NO_ACCESS ? 0 : op->offset;
+
+	for (size_t i = 0; i < OPERATIONS_MEMORY; i++)
+		memory[i] = starter_byte(i);
+	for (uint32_t i = 0; i < op->times; i++) {
+		size_t step = (size_t)i * op->len;
+		struct ibv_sge piece = {(uintptr_t)memory + local + step, op->len, e->memory->lkey};
+		struct ibv_send_wr wr = {
+			.wr_id = i, .sg_list = &piece, .num_sge = op->len ? 1 : 0, .opcode = codes[op->kind],
+		}, *bad;
+
+		if (op->kind == WRITE || op->kind == WRITE_IMM || op->kind == READ) {
+			wr.wr.rdma.remote_addr = be64toh(offer->address) + op->offset + step;
+			wr.wr.rdma.rkey = key;
+		}
+		wr.imm_data = htobe32(OPERATIONS_IMMEDIATE);
+		need(!ibv_post_send(e->id->qp, &wr, &bad), "ibv_post_send");
+	}
+	for (uint32_t i = 0; i < op->times; i++) {
+		struct ibv_wc wc = completion(e->sends, op->name);
+
+		if (wc.wr_id != i || wc.status != status_of(op->ending))
+			die("%s: completion %u: %s instead of %s", op->name, (unsigned)wc.wr_id,
+			    ibv_wc_status_str(wc.status), ibv_wc_status_str(status_of(op->ending)));
+	}
+	for (size_t i = 0; i < OPERATIONS_MEMORY; i++) {
+		bool read = op->kind == READ && op->ending == FINE && i >= op->offset &&
+		            i < op->offset + (uint64_t)op->len * op->times;
+
+		if (memory[i] != (read ? responder_byte(i) : starter_byte(i)))
+			die("%s: byte %zu here is wrong", op->name, i);
+	}
+}
+
+/* Sends the request; the next event answers it. */
+static struct rdma_cm_id *
+ask(const char *address, unsigned port, uint8_t number, struct end *e)
+{
+	uint8_t request[OPERATIONS_REQUEST];
+	struct rdma_conn_param param = {
+		.private_data = request,
+		.private_data_len = sizeof(request),
+		.responder_resources = 4,
+		.initiator_depth = 4,
+		.retry_count = 7,
+		.rnr_retry_count = 7,
+	};
+	struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM}, *info;
+	struct rdma_cm_id *id;
+	char service[16];
+
+	request[0] = number;
+	for (size_t i = 1; i < OPERATIONS_REQUEST; i++)
+		request[i] = request_byte(i);
+	snprintf(service, sizeof(service), "%u", port);
+	need(!getaddrinfo(address, service, &hints, &info), "the address");
+	need(!rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), "rdma_create_id");
+	need(!rdma_resolve_addr(id, NULL, info->ai_addr, WAIT_MS), "rdma_resolve_addr");
+	rdma_ack_cm_event(expect_event(RDMA_CM_EVENT_ADDR_RESOLVED, address));
+	need(!rdma_resolve_route(id, WAIT_MS), "rdma_resolve_route");
+	rdma_ack_cm_event(expect_event(RDMA_CM_EVENT_ROUTE_RESOLVED, address));
+	freeaddrinfo(info);
+	open_end(e, id);
+	need(!rdma_connect(id, &param), "rdma_connect");
+	return id;
+}
+
+/* The reasons of the InfiniBand specification: 8, nobody has the service; 28, the consumer said no. */
+static void
+expect_refusal(struct end *e, const char *name, int reason)
+{
+	struct rdma_cm_event *event = expect_event(RDMA_CM_EVENT_REJECTED, name);
+
+	if (event->status != reason)
+		die("%s: reason %d instead of %d", name, event->status, reason);
+	rdma_ack_cm_event(event);
+	close_end(e);
+}
+
+static void
+start(const char *address, uint8_t number)
+{
+	const struct operation *op = &operations[number];
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+	struct offer offer;
+	struct end e;
+
+	id = ask(address, OPERATIONS_PORT + (op->kind == NOBODY), number, &e);
+	if (op->kind == NOBODY || op->kind == REJECTED) {
+		expect_refusal(&e, op->name, op->kind == NOBODY ? 8 : 28);
+	} else {
+		event = expect_event(RDMA_CM_EVENT_ESTABLISHED, op->name);
+		memcpy(&offer, event->param.conn.private_data, sizeof(offer));
+		rdma_ack_cm_event(event);
+		drive(&e, op, &offer);
+		rdma_disconnect(id);
+		rdma_ack_cm_event(expect_event(RDMA_CM_EVENT_DISCONNECTED, op->name));
+		close_end(&e);
+	}
+	printf("%s\n", op->name);
+	fflush(stdout);
+}
+
+int
+main(int argc, char **argv)
+{
+	unsigned done = 0;
+	struct end e;
+
+	channel = rdma_create_event_channel();
+	need(channel != NULL, "rdma_create_event_channel");
+	if (argc == 2 && !strcmp(argv[1], "serve")) {
+		serve();
+	} else if (argc == 3 && !strcmp(argv[1], "connect")) {
+		for (uint8_t i = 0; i < OPERATIONS; i++) {
+			if (operations[i].starter == UDAPL)
+				continue;
+			start(argv[2], i);
+			done++;
+		}
+		ask(argv[2], OPERATIONS_PORT, OPERATIONS_OVER, &e);
+		expect_refusal(&e, "the end", 28);
+		printf("%u operations\n", done);
+	} else {
+		fprintf(stderr, "usage: %s serve | connect ADDRESS\n", argv[0]);
+		return 2;
+	}
+	return 0;
+}
