@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RSMAPI between two applications: mappings, their end, and rebinding. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "rsm_pair.h"
+
+#define PAGE 4096u
+#define MAGIC 0x1122334455667788ull
+
+static sigjmp_buf fault;
+
+static void
+on_fault(int number)
+{
+	(void)number;
+	siglongjmp(fault, 1);
+}
+
+/* Does a store to that address fault? */
+static bool
+store_faults(volatile uint8_t *at)
+{
+	struct sigaction action = {.sa_handler = on_fault, .sa_flags = SA_NODEFER}, old;
+	bool faulted;
+
+	sigaction(SIGSEGV, &action, &old);
+	faulted = sigsetjmp(fault, 1) != 0;
+	if (!faulted)
+		*at = 1;
+	sigaction(SIGSEGV, &old, NULL);
+	return faulted;
+}
+
+/* ---- maps ---- */
+
+static void
+map_server(struct pair *pair)
+{
+	struct exporter e;
+	rsm_node_id_t peer;
+
+	exporter_open(&e, pair, &peer);
+	publish(&e, pair, peer, 0666);
+	for (uint32_t k = 0; k < SIZE; k++)
+		e.base[k] = (uint8_t)(k * 7);
+	pair_barrier(pair);
+	pair_barrier(pair); /* the importer has stored */
+	if (pair->local) {
+		CHECK(pair, e.base[0] == 0x5A && e.base[SIZE - 1] == 0xA5, "stores through the mapping are not seen");
+		CHECK(pair, *(uint64_t *)(void *)(e.base + PAGE) == MAGIC, "put64 through the mapping is not seen");
+		CHECK(pair, pair_pattern_check(e.base + 2 * PAGE + 3, 100001, 5) == 100001, "put through the mapping");
+		e.base[PAGE + 100] = 0x77; /* is seen there */
+	}
+	pair_barrier(pair);
+	pair_barrier(pair);
+	exporter_close(&e, pair);
+}
+
+static void
+refused_across_hosts(struct importer *i, struct pair *pair)
+{
+	rsmapi_controller_attr_t attr;
+	void *address = NULL;
+
+	RSM_CHECK(pair, rsm_get_controller_attr(i->controller, &attr), RSM_SUCCESS);
+	CHECK(pair, attr.attr_direct_access_sizes == 0 && attr.attr_max_import_map_size == 0,
+	      "the attributes say that it can be mapped");
+	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, RSM_PERM_READ, 0, PAGE),
+	          RSMERR_MAP_FAILED);
+	RSM_CHECK(pair, rsm_memseg_import_unmap(i->import), RSMERR_SEG_NOT_MAPPED);
+}
+
+static void
+wrong_maps(struct importer *i, struct pair *pair)
+{
+	void *address = NULL, *odd = (void *)0x10001000f;
+
+	RSM_CHECK(pair, rsm_memseg_import_map(NULL, &address, RSM_MAP_NONE, RSM_PERM_READ, 0, PAGE),
+	          RSMERR_BAD_SEG_HNDL);
+	RSM_CHECK(pair, rsm_memseg_import_map(i->import, NULL, RSM_MAP_NONE, RSM_PERM_READ, 0, PAGE), RSMERR_BAD_ADDR);
+	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, 0700, 0, PAGE), RSMERR_BAD_PERMS);
+	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, RSM_PERM_READ, 0, 0),
+	          RSMERR_BAD_LENGTH);
+	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, RSM_PERM_READ, PAGE, SIZE),
+	          RSMERR_BAD_LENGTH);
+	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, RSM_PERM_READ, -4096, PAGE),
+	          RSMERR_BAD_LENGTH);
+	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, RSM_PERM_READ, 8, PAGE),
+	          RSMERR_BAD_MEM_ALIGNMENT);
+	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &odd, RSM_MAP_FIXED, RSM_PERM_READ, 0, PAGE),
+	          RSMERR_BAD_MEM_ALIGNMENT);
+	RSM_CHECK(pair, rsm_memseg_import_unmap(NULL), RSMERR_BAD_SEG_HNDL);
+	RSM_CHECK(pair, rsm_memseg_import_unmap(i->import), RSMERR_SEG_NOT_MAPPED);
+}
+
+static void
+whole(struct importer *i, struct pair *pair)
+{
+	uint8_t *buffer = malloc(200000), *map;
+	uint64_t magic = MAGIC, v = 0;
+	void *address = NULL;
+
+	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0, SIZE), RSM_SUCCESS);
+	map = address;
+	for (uint32_t k = 0; k < SIZE; k++)
+		CHECK(pair, map[k] == (uint8_t)(k * 7), "byte %u of the mapping", k);
+	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0, SIZE),
+	          RSMERR_SEG_ALREADY_MAPPED);
+	RSM_CHECK(pair, rsm_memseg_import_disconnect(i->import), RSMERR_SEG_STILL_MAPPED);
+	map[0] = 0x5A;
+	map[SIZE - 1] = 0xA5;
+	RSM_CHECK(pair, rsm_memseg_import_put64(i->import, PAGE, &magic, 1), RSM_SUCCESS);
+	CHECK(pair, *(uint64_t *)(void *)(map + PAGE) == MAGIC, "put64 is not in the mapping");
+	RSM_CHECK(pair, rsm_memseg_import_get64(i->import, PAGE, &v, 1), RSM_SUCCESS);
+	CHECK(pair, v == MAGIC, "get64: %#lx", v);
+	pair_pattern(buffer, 100001, 5);
+	RSM_CHECK(pair, rsm_memseg_import_put(i->import, 2 * PAGE + 3, buffer, 100001), RSM_SUCCESS);
+	memset(buffer, 0, 100001);
+	RSM_CHECK(pair, rsm_memseg_import_get(i->import, 2 * PAGE + 3, buffer, 100001), RSM_SUCCESS);
+	CHECK(pair, pair_pattern_check(buffer, 100001, 5) == 100001, "get through the mapping");
+	/* The same checks as without a mapping. */
+	RSM_CHECK(pair, rsm_memseg_import_put64(i->import, SIZE - 4, &v, 1), RSMERR_BAD_MEM_ALIGNMENT);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i->import, SIZE, &v, 1), RSMERR_BAD_OFFSET);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i->import, 0, &v, ~0ul / 8 + 2), RSMERR_BAD_OFFSET);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i->import, 0, NULL, 1), RSMERR_BAD_ADDR);
+	RSM_CHECK(pair, rsm_memseg_import_destroy_barrier(&i->barrier), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i->import, 0, &v, 1), RSMERR_BARRIER_UNINITIALIZED);
+	RSM_CHECK(pair, rsm_memseg_import_init_barrier(i->import, RSM_BARRIER_SEGMENT, &i->barrier), RSM_SUCCESS);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	CHECK(pair, map[PAGE + 100] == 0x77, "the exporter's store is not seen");
+	RSM_CHECK(pair, rsm_memseg_import_unmap(i->import), RSM_SUCCESS);
+	free(buffer);
+}
+
+static void
+part(struct importer *i, struct pair *pair)
+{
+	uint64_t v = 3;
+	void *at = mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *address;
+	uint8_t *before = at;
+
+	/* Pages 3 and 4, at an address of our own; the length is no multiple of the page. */
+	memset(at, 0xEE, 8 * PAGE);
+	address = before + 2 * PAGE;
+	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_FIXED, RSM_PERM_RDWR, 3 * PAGE, PAGE + 100),
+	          RSM_SUCCESS);
+	CHECK(pair, address == before + 2 * PAGE, "mapped elsewhere");
+	CHECK(pair, before[2 * PAGE - 1] == 0xEE && before[4 * PAGE] == 0xEE, "more was replaced");
+	CHECK(pair, pair_pattern_check(before + 2 * PAGE, 64, 99) != 64, "no data");
+	RSM_CHECK(pair, rsm_memseg_import_put64(i->import, 3 * PAGE, &v, 1), RSM_SUCCESS);
+	CHECK(pair, *(uint64_t *)(void *)(before + 2 * PAGE) == 3, "put is not in the window");
+	RSM_CHECK(pair, rsm_memseg_import_put64(i->import, 2 * PAGE, &v, 1), RSMERR_BAD_OFFSET);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i->import, 4 * PAGE + 96, &v, 1), RSMERR_BAD_OFFSET);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i->import, 4 * PAGE + 88, &v, 1), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_unmap(i->import), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i->import, 2 * PAGE, &v, 1), RSM_SUCCESS);
+	munmap(at, 2 * PAGE);
+	munmap(before + 4 * PAGE, 4 * PAGE);
+}
+
+static void
+read_only(struct importer *i, struct pair *pair)
+{
+	rsm_memseg_import_handle_t reader;
+	void *address = NULL;
+	uint64_t v = 0;
+
+	RSM_CHECK(pair, rsm_memseg_import_connect(i->controller, i->node, SEGMENT, RSM_PERM_READ, &reader), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_map(reader, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0, PAGE), RSMERR_BAD_PERMS);
+	RSM_CHECK(pair, rsm_memseg_import_map(reader, &address, RSM_MAP_NONE, RSM_PERM_READ, 0, PAGE), RSM_SUCCESS);
+	CHECK(pair, store_faults(address), "a store to a read-only mapping did not fault");
+	CHECK(pair, mprotect(address, PAGE, PROT_READ | PROT_WRITE) != 0 && errno == EACCES,
+	      "a read-only mapping could be made writable");
+	RSM_CHECK(pair, rsm_memseg_import_set_mode(reader, RSM_BARRIER_MODE_EXPLICIT), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_get64(reader, 8, &v, 1), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_put64(reader, 8, &v, 1), RSMERR_PERM_DENIED);
+	RSM_CHECK(pair, rsm_memseg_import_unmap(reader), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_disconnect(reader), RSM_SUCCESS);
+	/* Pages that can be written can be read: who may only write does not get them. */
+	RSM_CHECK(pair, rsm_memseg_import_connect(i->controller, i->node, SEGMENT, RSM_PERM_WRITE, &reader), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_map(reader, &address, RSM_MAP_NONE, RSM_PERM_WRITE, 0, PAGE), RSMERR_MAP_FAILED);
+	RSM_CHECK(pair, rsm_memseg_import_disconnect(reader), RSM_SUCCESS);
+	/* Fewer rights than the connection has. */
+	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, RSM_PERM_READ, 0, PAGE), RSM_SUCCESS);
+	CHECK(pair, store_faults(address), "a store to a mapping for reading did not fault");
+	v = 9;
+	RSM_CHECK(pair, rsm_memseg_import_put64(i->import, 16, &v, 1), RSM_SUCCESS);
+	CHECK(pair, ((volatile uint64_t *)address)[2] == 9, "put beside a mapping for reading");
+	RSM_CHECK(pair, rsm_memseg_import_unmap(i->import), RSM_SUCCESS);
+}
+
+static void
+map_client(struct pair *pair)
+{
+	struct importer i;
+
+	importer_open(&i, pair);
+	pair_barrier(pair);
+	importer_connect(&i, pair, RSM_PERM_RDWR);
+	wrong_maps(&i, pair);
+	if (pair->local) {
+		whole(&i, pair);
+		part(&i, pair);
+		read_only(&i, pair);
+	} else {
+		refused_across_hosts(&i, pair);
+		pair_barrier(pair);
+		pair_barrier(pair);
+	}
+	pair_barrier(pair);
+	importer_disconnect(&i, pair);
+}
+
+/* ---- the end of a mapping ---- */
+
+static void
+revoke_server(struct pair *pair)
+{
+	struct exporter e;
+	rsm_node_id_t peer;
+
+	exporter_open(&e, pair, &peer);
+	for (int round = 0; round < 3; round++) {
+		publish(&e, pair, peer, 0666);
+		memset(e.base, 0x10 + round, SIZE);
+		pair_barrier(pair);
+		pair_barrier(pair); /* mapped */
+		RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSM_SUCCESS);
+		CHECK(pair, e.base[0] == 0x10 + round && e.base[SIZE - 1] == 0x10 + round, "contents were lost");
+		memset(e.base, 0xEE, SIZE);
+		pair_barrier(pair);
+		pair_barrier(pair); /* the importer has looked and stored */
+		for (uint32_t k = 0; k < SIZE; k++)
+			CHECK(pair, e.base[k] == 0xEE, "byte %u was changed after unpublish", k);
+	}
+	publish(&e, pair, peer, 0666);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	RSM_CHECK(pair, rsm_memseg_export_destroy(e.export), RSM_SUCCESS);
+	memset(e.base, 0xDD, SIZE);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	CHECK(pair, e.base[100] == 0xDD, "changed after destroy");
+	pair_barrier(pair);
+}
+
+/* What an importer that breaks the rules still has: a copy of the past. */
+static void
+look_and_store(struct importer *i, struct pair *pair, volatile uint8_t *map, int expected)
+{
+	uint64_t v = 1;
+
+	RSM_CHECK(pair, rsm_memseg_import_put64(i->import, 0, &v, 1), RSMERR_CONN_ABORTED);
+	RSM_CHECK(pair, rsm_memseg_import_get64(i->import, 0, &v, 1), RSMERR_CONN_ABORTED);
+	for (uint32_t k = 0; k < SIZE; k += 61)
+		CHECK(pair, map[k] == expected, "byte %u of the withdrawn segment is %#x", k, map[k]);
+	for (uint32_t k = 0; k < SIZE; k += 61)
+		map[k] = 0xCC; /* no fault */
+}
+
+static void
+revoke_client(struct pair *pair)
+{
+	struct importer i;
+	void *address;
+
+	importer_open(&i, pair);
+	for (int round = 0; round < 4; round++) {
+		pair_barrier(pair);
+		importer_connect(&i, pair, RSM_PERM_RDWR);
+		address = NULL;
+		if (pair->local)
+			RSM_CHECK(pair, rsm_memseg_import_map(i.import, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0, SIZE),
+			          RSM_SUCCESS);
+		pair_barrier(pair);
+		pair_barrier(pair); /* withdrawn */
+		if (pair->local) {
+			look_and_store(&i, pair, address, round < 3 ? 0x10 + round : 0xEE);
+			RSM_CHECK(pair, rsm_memseg_import_unmap(i.import), RSM_SUCCESS);
+			RSM_CHECK(pair, rsm_memseg_import_map(i.import, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0, SIZE),
+			          RSMERR_CONN_ABORTED);
+		}
+		importer_disconnect(&i, pair);
+		pair_barrier(pair);
+	}
+	pair_barrier(pair);
+}
+
+/* ---- the exporter dies while its segment is mapped ---- */
+
+static void
+died_server(struct pair *pair)
+{
+	struct exporter e;
+	rsm_node_id_t peer;
+
+	exporter_open(&e, pair, &peer);
+	publish(&e, pair, peer, 0666);
+	memset(e.base, 0x42, SIZE);
+	pair_barrier(pair);
+	for (;;)
+		pause();
+}
+
+static void
+died_client(struct pair *pair)
+{
+	void *address = NULL;
+	struct importer i;
+	uint64_t v = 2, start;
+	int error;
+
+	importer_open(&i, pair);
+	pair_barrier(pair);
+	importer_connect(&i, pair, RSM_PERM_RDWR);
+	if (pair->local)
+		RSM_CHECK(pair, rsm_memseg_import_map(i.import, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0, SIZE), RSM_SUCCESS);
+	CHECK(pair, kill(pair->peer, SIGKILL) == 0, "kill");
+	start = pair_now_ms();
+	do {
+		error = rsm_memseg_import_put64(i.import, 64, &v, 1);
+		CHECK(pair, pair_now_ms() - start < 5000, "puts still succeed 5 s after the exporter's death");
+	} while (error == RSM_SUCCESS);
+	CHECK(pair, error == RSMERR_CONN_ABORTED, "put: %d", error);
+	if (pair->local) {
+		for (uint32_t k = 100; k < SIZE; k += PAGE)
+			CHECK(pair, ((volatile uint8_t *)address)[k] == 0x42, "byte %u", k);
+		RSM_CHECK(pair, rsm_memseg_import_unmap(i.import), RSM_SUCCESS);
+	}
+	importer_disconnect(&i, pair);
+}
+
+/* ---- rebind ---- */
+
+static void
+rebind_server(struct pair *pair)
+{
+	uint8_t *other = aligned_alloc(PAGE, SIZE), *first;
+	rsm_memseg_export_handle_t fixed;
+	struct exporter e;
+	rsm_node_id_t peer;
+
+	exporter_open(&e, pair, &peer);
+	first = e.base;
+	RSM_CHECK(pair, rsm_memseg_export_rebind(e.export, other, 0, SIZE), RSMERR_REBIND_NOT_ALLOWED);
+	RSM_CHECK(pair, rsm_memseg_export_destroy(e.export), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_export_create(e.controller, &fixed, first, SIZE, RSM_ALLOW_REBIND), RSM_SUCCESS);
+	e.export = fixed;
+	memset(first, 0x11, SIZE);
+	memset(other, 0x22, SIZE);
+	RSM_CHECK(pair, rsm_memseg_export_rebind(NULL, other, 0, SIZE), RSMERR_BAD_SEG_HNDL);
+	RSM_CHECK(pair, rsm_memseg_export_rebind(e.export, NULL, 0, SIZE), RSMERR_BAD_ADDR);
+	RSM_CHECK(pair, rsm_memseg_export_rebind(e.export, other + 8, 0, SIZE), RSMERR_BAD_ADDR);
+	RSM_CHECK(pair, rsm_memseg_export_rebind(e.export, other, 0, SIZE / 2), RSMERR_BAD_LENGTH);
+	RSM_CHECK(pair, rsm_memseg_export_rebind(e.export, first, 0, SIZE), RSM_SUCCESS);
+	publish(&e, pair, peer, 0666);
+	pair_barrier(pair);
+	pair_barrier(pair); /* the importer has seen the first memory */
+	RSM_CHECK(pair, rsm_memseg_export_rebind(e.export, other, 0, SIZE), RSM_SUCCESS);
+	CHECK(pair, first[0] == 0x11 && first[SIZE - 1] == 0x11, "the old memory lost its contents");
+	CHECK(pair, other[1] == 0x22 && other[SIZE - 1] == 0x22, "the new memory lost its contents");
+	memset(first, 0x33, SIZE);
+	pair_barrier(pair);
+	pair_barrier(pair); /* it has seen the second, and put */
+	CHECK(pair, *(uint64_t *)(void *)(other + 8) == MAGIC, "a put after rebind is not in the new memory");
+	CHECK(pair, *(uint64_t *)(void *)(first + 8) == 0x3333333333333333ull, "a put went to the old memory");
+	RSM_CHECK(pair, rsm_memseg_export_rebind(e.export, first, 0, SIZE), RSM_SUCCESS); /* and back */
+	pair_barrier(pair);
+	pair_barrier(pair);
+	RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_export_rebind(e.export, other, 0, SIZE), RSM_SUCCESS); /* while not published */
+	publish(&e, pair, peer, 0666);
+	other[77] = 0x55;
+	pair_barrier(pair);
+	pair_barrier(pair);
+	exporter_close(&e, pair);
+	CHECK(pair, other[77] == 0x55 && first[77] == 0x33, "contents");
+	free(other);
+	free(first);
+}
+
+static void
+expect_byte(struct importer *i, struct pair *pair, const volatile uint8_t *map, off_t at, uint8_t expected)
+{
+	uint8_t v = 0;
+
+	RSM_CHECK(pair, rsm_memseg_import_get8(i->import, at, &v, 1), RSM_SUCCESS);
+	CHECK(pair, v == expected, "byte %ld is %#x instead of %#x", (long)at, v, expected);
+	if (map != NULL)
+		CHECK(pair, map[at] == expected, "byte %ld of the mapping is %#x instead of %#x", (long)at, map[at], expected);
+}
+
+static void
+rebind_client(struct pair *pair)
+{
+	rsm_memseg_import_handle_t unmapped;
+	uint64_t magic = MAGIC, v = 0;
+	void *address = NULL;
+	struct importer i;
+	rsmapi_barrier_t barrier;
+
+	importer_open(&i, pair);
+	pair_barrier(pair);
+	importer_connect(&i, pair, RSM_PERM_RDWR);
+	RSM_CHECK(pair, rsm_memseg_import_connect(i.controller, i.node, SEGMENT, RSM_PERM_RDWR, &unmapped), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_init_barrier(unmapped, RSM_BARRIER_SEGMENT, &barrier), RSM_SUCCESS);
+	if (pair->local)
+		RSM_CHECK(pair, rsm_memseg_import_map(i.import, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0, SIZE), RSM_SUCCESS);
+	expect_byte(&i, pair, address, 0, 0x11);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	expect_byte(&i, pair, address, 0, 0x22);
+	expect_byte(&i, pair, address, SIZE - 1, 0x22);
+	RSM_CHECK(pair, rsm_memseg_import_put64(unmapped, 8, &magic, 1), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_get64(i.import, 8, &v, 1), RSM_SUCCESS);
+	CHECK(pair, v == MAGIC, "get64 after rebind: %#lx", v);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	expect_byte(&i, pair, address, 100, 0x33);
+	if (address != NULL)
+		RSM_CHECK(pair, rsm_memseg_import_unmap(i.import), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_destroy_barrier(&barrier), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_disconnect(unmapped), RSM_SUCCESS);
+	importer_disconnect(&i, pair);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	importer_connect(&i, pair, RSM_PERM_RDWR);
+	expect_byte(&i, pair, NULL, 77, 0x55);
+	importer_disconnect(&i, pair);
+	pair_barrier(pair);
+}
+
+static const struct pair_case cases[] = {
+	{"map", map_server, map_client, false},
+	{"revoke", revoke_server, revoke_client, false},
+	{"died", died_server, died_client, true},
+	{"rebind", rebind_server, rebind_client, false},
+};
+
+int
+main(int argc, char **argv)
+{
+	return pair_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
