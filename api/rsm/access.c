@@ -100,6 +100,9 @@ access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, 
 		return RSMERR_BAD_ADDR;
 	if (element > 1 && ((uintptr_t)local % element != 0 || (uint64_t)offset % element != 0))
 		return RSMERR_BAD_MEM_ALIGNMENT;
+	if (!__builtin_mul_overflow(count, element == 0 ? 1u : element, &len) &&
+	    rsm_map_quick(handle, direction, (uint64_t)offset, local, len))
+		return RSM_SUCCESS;
 	switch (rsm_slot_lock(&rsm_imports, handle, (void **)&import)) {
 	case RSM_NONE:
 		return RSMERR_BAD_SEG_HNDL;
@@ -108,9 +111,6 @@ access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, 
 	case RSM_LIVE:
 		break;
 	}
-	if (!__builtin_mul_overflow(count, element == 0 ? 1u : element, &len) &&
-	    rsm_map_quick(handle, direction, (uint64_t)offset, local, len))
-		return RSM_SUCCESS;
 	/* What overflows is longer than any segment, and a negative offset is beyond its end. */
 	if (__builtin_mul_overflow(count, element == 0 ? 1u : element, &len))
 		len = UINT64_MAX;
