@@ -37,7 +37,7 @@ veth | veth6)
 	;;
 esac
 
-for program in net-dat-transfer net-dat-protection net-dat-connection net-rsm; do
+for program in net-dat-transfer net-dat-protection net-dat-connection net-rsm net-rsm-events net-rsm-map; do
 	say "== $program over $cable"
 	"$PROGRAMS/$program" "${sockets[@]}" || fail "$program over $cable"
 done
