@@ -85,24 +85,13 @@ transfer(struct rsm_import *import, enum rsm_direction direction, uint64_t offse
 	return rsm_finish(import, direction);
 }
 
-/* `element` 1, 2, 4, 8: aligned elements; 0: bytes. */
-static int
-access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, off_t offset, void *local,
-	       uint64_t count, uint32_t element)
+static __attribute__((noinline)) int
+access_locked(rsm_memseg_import_handle_t handle, enum rsm_direction direction, uint64_t offset, void *local,
+	      uint64_t len, uint32_t element)
 {
 	struct rsm_import *import;
-	uint64_t len;
 	int result;
 
-	if (handle == NULL)
-		return RSMERR_BAD_SEG_HNDL;
-	if (local == NULL)
-		return RSMERR_BAD_ADDR;
-	if (element > 1 && ((uintptr_t)local % element != 0 || (uint64_t)offset % element != 0))
-		return RSMERR_BAD_MEM_ALIGNMENT;
-	if (!__builtin_mul_overflow(count, element == 0 ? 1u : element, &len) &&
-	    rsm_map_quick(handle, direction, (uint64_t)offset, local, len))
-		return RSM_SUCCESS;
 	switch (rsm_slot_lock(&rsm_imports, handle, (void **)&import)) {
 	case RSM_NONE:
 		return RSMERR_BAD_SEG_HNDL;
@@ -111,12 +100,30 @@ access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, 
 	case RSM_LIVE:
 		break;
 	}
+	result = transfer(import, direction, offset, local, len, element);
+	rsm_slot_unlock(import);
+	return result;
+}
+
+/* `element` 1, 2, 4, 8: aligned elements; 0: bytes. */
+static inline int
+access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, off_t offset, void *local,
+	       uint64_t count, uint32_t element)
+{
+	uint64_t len;
+
+	if (handle == NULL)
+		return RSMERR_BAD_SEG_HNDL;
+	if (local == NULL)
+		return RSMERR_BAD_ADDR;
+	if (element > 1 && ((uintptr_t)local % element != 0 || (uint64_t)offset % element != 0))
+		return RSMERR_BAD_MEM_ALIGNMENT;
 	/* What overflows is longer than any segment, and a negative offset is beyond its end. */
 	if (__builtin_mul_overflow(count, element == 0 ? 1u : element, &len))
 		len = UINT64_MAX;
-	result = transfer(import, direction, (uint64_t)offset, local, len, element);
-	rsm_slot_unlock(import);
-	return result;
+	if (rsm_map_quick(handle, direction, (uint64_t)offset, local, len))
+		return RSM_SUCCESS;
+	return access_locked(handle, direction, (uint64_t)offset, local, len, element);
 }
 
 int

@@ -4,9 +4,9 @@
  * through them, which are ordinary copies in the caller.
  *
  * The exporter withdraws a segment by moving its pages away from the file: what is
- * mapped stays mapped, as a copy of the past.  So an access looks before and after
- * whether the segment is gone; one that comes before the exporter's unpublish is
- * seen by it, and one that comes after fails.
+ * mapped stays mapped, as a copy of the past.  So an access looks afterwards whether
+ * the segment is gone: what it did before the exporter's unpublish is seen there, and
+ * what it did later is an access to the copy, and fails.
  *
  * Quick accesses take no lock.  What they rely on is published in the import by
  * rsm_map_refresh() under its lock, and `quick_handle` last; an application that
@@ -33,20 +33,33 @@ rsm_map_refresh(struct rsm_import *import)
 }
 
 /* The last bytes are stored last: whoever polls them finds the others. */
-static inline void
-place(uint8_t *to, const uint8_t *from, uint64_t len)
+static void
+place_long(uint8_t *to, const uint8_t *from, uint64_t len)
 {
 	uint64_t last = len % 8 == 0 && (uintptr_t)to % 8 == 0 ? 8 : 1, word;
 
 	if (len == 0)
 		return;
-	if (len > last)
-		memcpy(to, from, len - last);
+	memcpy(to, from, len - last);
 	if (last == 8) {
 		memcpy(&word, from + len - 8, 8);
 		__atomic_store_n((uint64_t *)(void *)(to + len - 8), word, __ATOMIC_RELEASE);
 	} else {
 		__atomic_store_n(to + len - 1, from[len - 1], __ATOMIC_RELEASE);
+	}
+}
+
+/* One element is one store or load, as the CPU does it. */
+static inline void
+place(uint8_t *to, const uint8_t *from, uint64_t len)
+{
+	uint64_t word;
+
+	if (len == 8 && (uintptr_t)to % 8 == 0) {
+		memcpy(&word, from, 8);
+		__atomic_store_n((uint64_t *)(void *)to, word, __ATOMIC_RELEASE);
+	} else {
+		place_long(to, from, len);
 	}
 }
 
@@ -66,7 +79,8 @@ fetch(uint8_t *to, const uint8_t *from, uint64_t len)
 static inline bool
 is_gone(const struct rsm_import *import)
 {
-	/* Pairs with the data plane's store when the segment is withdrawn. */
+	/* Pairs with the data plane's store when the segment is withdrawn.  No fence: a store is out of
+	 * its processor long before the messages that end in the exporter's copy are through. */
 	return (atomic_load_explicit(&import->qp.shm->rsm_flags, memory_order_acquire) & ONE_RSM_GONE) != 0 ||
 	       one_client_dead(import->link->client);
 }
@@ -93,8 +107,7 @@ rsm_map_quick(const void *handle, enum rsm_direction direction, uint64_t offset,
 		return false;
 	window_offset = atomic_load_explicit(&import->window_offset, memory_order_relaxed);
 	window_len = atomic_load_explicit(&import->window_len, memory_order_relaxed);
-	if (offset < window_offset || len > window_len || offset - window_offset > window_len - len ||
-	    is_gone(import))
+	if (offset < window_offset || len > window_len || offset - window_offset > window_len - len)
 		return false;
 	memory = atomic_load_explicit(&import->window, memory_order_relaxed) + (offset - window_offset);
 	if (direction == RSM_PUT)
