@@ -474,6 +474,7 @@ int rsm_publish(struct client *client, const struct one_rsm_publish *args);
 int rsm_republish(struct client *client, const struct one_rsm_publish *args);
 int rsm_unpublish(struct client *client, const struct one_rsm_publish *args);
 int rsm_topology(struct client *client, const struct one_rsm_topology *args);
+void rsm_find_peers(void); /* ask for the MACs of all that are configured */
 void segment_withdraw(struct segment *segment); /* nobody finds it, and all imports end */
 void segment_destroy(struct segment *segment);
 struct segment *segment_find(uint32_t id);

@@ -253,8 +253,10 @@ look_at_links(void)
 		if (up != port->link_up) {
 			log_notice("port %s: the link is %s\n", port->info->name, up ? "up" : "down");
 			port->link_up = up;
-			if (up)
+			if (up) {
 				neigh_announce(control.neigh, control.now);
+				rsm_find_peers();
+			}
 		}
 		all_up = all_up && up;
 	}

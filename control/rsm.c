@@ -251,23 +251,75 @@ mac_number(const uint8_t mac[6])
 }
 
 static void
+peer_resolved(void *user, int status, const uint8_t mac[6])
+{
+}
+
+/* How well `addr` is known at this port; fills the MAC when it is. */
+static enum neigh_state
+peer_state(const struct port *port, const struct wire_addr *addr, struct neigh_info *info)
+{
+	for (uint32_t i = 0; i < NEIGH_ENTRIES; i++)
+		if (neigh_get(control.neigh, i, control.now, info) && info->port == port->index &&
+		    memcmp(&info->addr, addr, sizeof(*addr)) == 0)
+			return info->state;
+	return NEIGH_NONE;
+}
+
+/* Ask for a peer that nobody has asked for; what comes of it is told to who looks next. */
+static void
+peer_ask(const struct port *port, const struct wire_addr *addr)
+{
+	uint8_t mac[6];
+
+	neigh_resolve(control.neigh, port->index, addr, control.now, mac, peer_resolved, NULL);
+}
+
+static const struct port *
+peer_port(const struct config_peer *peer)
+{
+	int by = config_peer_port(control.config, peer);
+
+	for (uint32_t i = 0; by >= 0 && i < control.num_ports; i++)
+		if (&control.config->port[by] == control.port[i].config)
+			return &control.port[i];
+	return NULL;
+}
+
+void
+rsm_find_peers(void)
+{
+	for (uint32_t i = 0; i < control.config->num_peers; i++) {
+		const struct config_peer *peer = &control.config->peer[i];
+		const struct port *port = peer_port(peer);
+		struct wire_addr addr;
+
+		if (port == NULL)
+			continue;
+		addr_to_wire(peer->addr.family, peer->addr.bytes, &addr);
+		peer_ask(port, &addr);
+	}
+}
+
+static void
 fill_peer(const struct port *port, const struct config_peer *peer, struct one_rsm_peer *out)
 {
 	struct neigh_info info;
 	struct wire_addr addr;
+	enum neigh_state state;
 
 	addr_to_wire(peer->addr.family, peer->addr.bytes, &addr);
+	state = peer_state(port, &addr, &info);
 	out->node = peer->node;
 	out->state = engine_port(port->index)->link_up ? ONE_RSM_PATH_UP : ONE_RSM_PATH_DOWN;
 	memcpy(out->name, port->info->name, sizeof(out->name));
-	for (uint32_t i = 0; i < NEIGH_ENTRIES; i++) {
-		if (!neigh_get(control.neigh, i, control.now, &info) || info.port != port->index ||
-		    memcmp(&info.addr, &addr, sizeof(addr)) != 0)
-			continue;
-		out->hwaddr = mac_number(info.mac);
-		if (out->state == ONE_RSM_PATH_UP && info.state == NEIGH_REACHABLE)
-			out->state = ONE_RSM_PATH_ACTIVE;
-	}
+	if (state != NEIGH_INCOMPLETE)
+		peer_ask(port, &addr); /* also whether it is still there */
+	if (state == NEIGH_NONE || state == NEIGH_INCOMPLETE)
+		return;
+	out->hwaddr = mac_number(info.mac);
+	if (out->state == ONE_RSM_PATH_UP)
+		out->state = ONE_RSM_PATH_ACTIVE;
 }
 
 int
