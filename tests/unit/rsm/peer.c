@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "peer.h"
 
+#include <endian.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +69,12 @@ move(struct peer *peer, const struct one_wqe *wqe, const struct one_sge *sge)
 {
 	uint64_t offset = wqe->remote_addr - PEER_BASE;
 
+	if (wqe->op == ONE_OP_SEND_IMM) {
+		check(wqe->length == 0 && wqe->num_sge == 0, "a signal with data");
+		atomic_store(&peer->signal, be32toh(wqe->imm));
+		peer->signals++;
+		return;
+	}
 	check(wqe->rkey == PEER_KEY, "rkey");
 	check(offset <= peer->size && wqe->length <= peer->size - offset, "range of the segment");
 	peer->bytes += wqe->length;

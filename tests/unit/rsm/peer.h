@@ -39,7 +39,8 @@ struct peer {
 	_Atomic int fail_status;    /* enum one_status of the one that does not */
 	_Atomic uint32_t delay_us;  /* before an answer or a completion */
 	/* what came */
-	_Atomic uint64_t ops, inlined, staged, direct, suppressed, bytes;
+	_Atomic uint64_t ops, inlined, staged, direct, suppressed, bytes, signals;
+	_Atomic uint32_t signal; /* the last one */
 };
 
 struct peer *peer_start(size_t size);
