@@ -24,6 +24,8 @@ enum {
 	CORE_HOT_LOOKS = 256,    /* queue pairs looked at in one loop */
 	CORE_WORK_BUDGET = 64,   /* work requests of one queue pair in one loop */
 	CORE_STAGE = 16,         /* completions stored in one go */
+	CORE_STREAM = 8,         /* requests in one look that make a stream: see qp_budget */
+	CORE_STREAM_NS = 400,    /* how long a stream's ring is left to fill */
 	CORE_EMPTY_LOOKS = 64,   /* after so many a queue pair has to ring its doorbell again */
 	CORE_SCAN_INTERVAL = 16, /* loops between looks at the doorbells while some queue pair is hot */
 	CORE_RUN_LOOKS = 128,    /* queue pairs that may emit in one loop, */
@@ -128,6 +130,8 @@ struct engine_qp {
 		       */
 	bool hot, running;
 	uint8_t empty_looks;
+	bool streaming;       /* see qp_budget */
+	uint64_t stream_until; /* its ring may be let alone until then */
 	bool faulty;
 	uint16_t port;
 	struct one_qp_shm *shm; /* NULL: none */
@@ -403,14 +407,14 @@ void wqe_to_recv(const struct one_wqe *wqe, const struct one_wqe_ext *ext, struc
 uint32_t doorbell_scan(struct core *core);
 
 /* ---- local.c ---- */
-void local_poll(struct core *core, struct engine_qp *qp);
+void local_poll(struct core *core, struct engine_qp *qp, uint32_t budget);
 void local_bind_done(struct core *core, struct engine_qp *qp, bool ok);
 void local_kick(struct core *core, struct engine_qp *qp); /* something changed for who waits for qp */
 
 /* ---- rcio.c ---- */
 void rcio_init(struct core *core);
 void rcio_after(struct core *core, struct engine_qp *qp); /* after any call of the transport */
-void rcio_poll(struct core *core, struct engine_qp *qp);  /* new work */
+void rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget);  /* new work */
 uint32_t rcio_run(struct core *core);
 uint32_t rcio_receive(struct core *core);
 uint32_t rcio_inbound(struct core *core);

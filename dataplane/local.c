@@ -518,13 +518,13 @@ execute(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 }
 
 void
-local_poll(struct core *core, struct engine_qp *qp)
+local_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 {
 	struct engine_qp *peer = find_peer(core, qp);
 
 	if (qp->waiting)
 		return; /* rang again: what it waits for is another matter */
-	for (uint32_t i = 0; i < CORE_WORK_BUDGET; i++) {
+	for (uint32_t i = 0; i < budget; i++) {
 		enum step step;
 
 		if (!qp->pending) {

@@ -170,9 +170,9 @@ rcio_after(struct core *core, struct engine_qp *qp)
 }
 
 void
-rcio_poll(struct core *core, struct engine_qp *qp)
+rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 {
-	for (uint32_t i = 0; i < CORE_WORK_BUDGET && qp->phase == QP_RTS; i++) {
+	for (uint32_t i = 0; i < budget && qp->phase == QP_RTS; i++) {
 		if (!qp->pending) {
 			if (qp_pull(core, qp) <= 0)
 				break;
