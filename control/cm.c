@@ -54,6 +54,7 @@ cm_free(struct cm *cm)
 }
 
 #define CONN_OF(node_, member) ((struct cm_conn *)((char *)(node_)-offsetof(struct cm_conn, member)))
+#define REQ_BACKOFF 2u /* the interval between REQs doubles so often */
 
 static uint64_t
 hash_peer(const struct cm *cm, uint32_t number, uint64_t guid, const struct cm_path *path)
@@ -319,7 +320,7 @@ refuse_request(struct cm_conn *conn, uint16_t reason, const void *data, uint16_t
 	bool linger = cm->half_open <= cm->env->max_half_open / 2;
 
 	cm_conn_send_rej(conn, CM_ANSWERS_REQ, reason, data, len);
-	end_by_user(conn, linger ? 2 * cm->env->retry_interval : 0, tell, now);
+	end_by_user(conn, linger ? cm->env->retry_interval << (REQ_BACKOFF + 1) : 0, tell, now);
 	if (linger) {
 		conn->half_open = true;
 		cm->half_open++;
@@ -573,8 +574,8 @@ static void
 request_timer(struct cm_conn *conn, uint64_t now)
 {
 	struct cm *cm = conn->cm;
-	uint64_t next = now + cm->env->retry_interval;
 	bool expired = now >= conn->connect_deadline;
+	uint64_t next;
 
 	if (expired || conn->retries >= max_retries(cm)) {
 		/* So that the other side does not hold it for us. */
@@ -585,6 +586,9 @@ request_timer(struct cm_conn *conn, uint64_t now)
 	}
 	conn->state = CM_STATE_REQ_SENT;
 	resend(conn);
+	/* Quick at first, in case of loss; then patient: Linux ignores a REQ whose REP it has sent, and
+	 * repeats a REP that was lost after more than 4 seconds. */
+	next = now + (cm->env->retry_interval << (conn->retries < REQ_BACKOFF ? conn->retries : REQ_BACKOFF));
 	cm_conn_timer(conn, next < conn->connect_deadline ? next : conn->connect_deadline);
 }
 

@@ -291,8 +291,29 @@ test_retransmission_times(void **state)
 	finish(net);
 	assert_int_equal(net->host[0].sent[CM_REQ], 1 + RETRIES);
 	assert_true(end_told(active, CM_UNREACHABLE, CM_GONE, 0));
-	assert_true(active->when[0] == start + (RETRIES + 1) * INTERVAL);
+	/* 1, 2 and then 4 intervals between REQs. */
+	assert_true(active->when[0] == start + (1 + 2 + 4 * (RETRIES - 1)) * INTERVAL);
 	assert_int_equal(net->host[0].sent[CM_REJ], 1);
+}
+
+/* With a data plane's own times, a peer may be away for as long as two repetitions of a REP by Linux. */
+static void
+test_patient_request(void **state)
+{
+	struct net *net = *state;
+	uint64_t start = net->now;
+	struct end *active;
+
+	net->host[0].env.retry_interval = 250 * MS;
+	net->host[0].env.max_retries = 15;
+	net->host[1].down = true;
+	active = net_connect(net, 0, 1, PORT);
+	net_run(net, start + 10 * SECOND);
+	assert_true(end_told(active, 0));
+	net->host[1].down = false;
+	net_run(net, start + 12 * SECOND);
+	assert_true(end_told(active, CM_REPLY, 0));
+	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_ESTABLISHED, 0));
 }
 
 static void
@@ -723,6 +744,7 @@ main(void)
 		TEST(test_doubled),
 		TEST(test_overtaken),
 		TEST(test_retransmission_times),
+		TEST(test_patient_request),
 		TEST(test_connect_timeout),
 		TEST(test_no_listener),
 		TEST(test_application_rejects),
