@@ -56,14 +56,19 @@ fill(uint8_t *text, size_t size, unsigned long round)
 	text[size - 1] = 0;
 }
 
-static void
+/* False when the peer has disconnected: it may before it acknowledges our last message. */
+static bool
 send_advert(struct rping *r, const struct buffer *b)
 {
 	struct advert advert = {htobe64((uintptr_t)b->data), htobe32(b->rmr_context), htobe32((uint32_t)r->size)};
+	DAT_DTO_COMPLETION_EVENT_DATA dto;
 
 	memcpy(r->messages.data + sizeof(advert), &advert, sizeof(advert));
 	side_post_send(&r->side, &r->messages, sizeof(advert), sizeof(advert), SEND);
-	side_complete(r->side.request, SEND);
+	side_completion(r->side.request, &dto);
+	if (dto.status != DAT_DTO_SUCCESS && dto.status != DAT_DTO_ERR_FLUSHED)
+		side_die("a SEND ended with status %d", dto.status);
+	return dto.status == DAT_DTO_SUCCESS;
 }
 
 /* False when the peer has disconnected. */
@@ -102,15 +107,18 @@ serve(struct rping *r)
 			if (memcmp(expected, r->sink.data, advert.size))
 				side_die("round %lu: the READ brought another text", r->rounds);
 		}
-		send_advert(r, &r->sink); /* "go on": what it says does not matter */
-		if (!take_advert(r, &advert))
+		/* "Go on"; what it says does not matter. */
+		if (!send_advert(r, &r->sink) || !take_advert(r, &advert))
 			side_die("disconnected in the midst of round %lu", r->rounds);
 		if (advert.size > r->size)
 			side_die("%u bytes to WRITE of %zu", advert.size, r->size);
 		side_post_write(&r->side, &r->sink, 0, strnlen((char *)r->sink.data, advert.size - 1) + 1, WRITE,
 		                &(struct target){advert.address, advert.key}, 0);
 		side_complete(r->side.request, WRITE);
-		send_advert(r, &r->sink);
+		if (!send_advert(r, &r->sink)) {
+			r->rounds++;
+			break;
+		}
 	}
 }
 
@@ -122,11 +130,8 @@ drive(struct rping *r, unsigned long count)
 	for (r->rounds = 0; r->rounds < count; r->rounds++) {
 		fill(r->text.data, r->size, r->rounds);
 		memset(r->sink.data, 0, r->size);
-		send_advert(r, &r->text);
-		if (!take_advert(r, &advert))
-			side_die("disconnected in round %lu", r->rounds);
-		send_advert(r, &r->sink);
-		if (!take_advert(r, &advert))
+		if (!send_advert(r, &r->text) || !take_advert(r, &advert) || !send_advert(r, &r->sink) ||
+		    !take_advert(r, &advert))
 			side_die("disconnected in round %lu", r->rounds);
 		if (r->verify && memcmp(r->text.data, r->sink.data, r->size))
 			side_die("round %lu: another text came back", r->rounds);
