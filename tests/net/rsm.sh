@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# RSM applications under stress:
+#
+#   rsm.sh torture   processes that export, import, map and die at random; SEED and SECONDS_EACH choose
+#   rsm.sh loss      an exporter's data plane is stopped, goes on, is killed and comes back
+#   rsm.sh cable     the cable between two namespaces is cut and mended
+#   rsm.sh nodes     three nodes
+
+. "$(dirname "$0")/lib.sh"
+net_init
+PROGRAMS=$BUILD/tests/net
+OPTIONS=(--socket-mode 0666)
+SEED=${SEED:-0}
+SECONDS_EACH=${SECONDS_EACH:-15}
+
+# For the commands that a test program runs: start_plane in a shell of its own would end with that shell.
+restart_plane() { # NAME COMMAND-FILE
+	while [ ! -e "$2" ]; do
+		sleep 0.1
+	done
+	start_memif_plane "$1" "${OPTIONS[@]}"
+}
+
+case $1 in
+torture)
+	start_memif_pair "${OPTIONS[@]}"
+	say "== one node"
+	"$PROGRAMS/net-rsm-torture" "$SECONDS_EACH" "$SEED" "$(plane_socket a)" || fail "torture on one node"
+	say "== two nodes"
+	"$PROGRAMS/net-rsm-torture" "$SECONDS_EACH" "$SEED" "$(plane_socket a)" "$(plane_socket b)" ||
+		fail "torture on two nodes"
+	stop_plane a
+	stop_plane b
+	;;
+loss)
+	start_memif_pair "${OPTIONS[@]}"
+	pid=$(plane_pid b)
+	say "== data plane b stands still"
+	"$PROGRAMS/net-rsm-loss" "$(plane_socket a)" "$(plane_socket b)" "kill -STOP $pid" "kill -CONT $pid" ||
+		fail "a data plane that stands still"
+	say "== data plane b is killed, and another one comes"
+	"$PROGRAMS/net-rsm-loss" "$(plane_socket a)" "$(plane_socket b)" "kill -KILL $pid" "touch $WORK/restart" &
+	program=$!
+	APPLICATIONS+=("$program")
+	unset "PLANE_PID[b]"
+	restart_plane b "$WORK/restart"
+	wait "$program" || fail "a data plane that was killed"
+	say "== data plane a, the importer's own, is killed, and another one comes"
+	pid=$(plane_pid a)
+	"$PROGRAMS/net-rsm-loss" "$(plane_socket a)" "$(plane_socket b)" "kill -KILL $pid" "touch $WORK/again" &
+	program=$!
+	APPLICATIONS+=("$program")
+	unset "PLANE_PID[a]"
+	restart_plane a "$WORK/again"
+	wait "$program" || fail "an importer's data plane that was killed"
+	stop_plane a
+	stop_plane b
+	;;
+cable)
+	start_veth_pair "${OPTIONS[@]}"
+	"$PROGRAMS/net-rsm-loss" "$(plane_socket a)" "$(plane_socket b)" "ip -n oneside-$$-b link set veth0 down" \
+		"ip -n oneside-$$-b link set veth0 up" || fail "a cable that is cut"
+	stop_plane a
+	stop_plane b
+	;;
+nodes)
+	need_root
+	for name in a b c switch; do
+		make_namespace "$name"
+	done
+	ip -n "oneside-$$-switch" link add bridge0 type bridge || skip "no bridges here"
+	ip -n "oneside-$$-switch" link set bridge0 mtu "$CABLE_MTU" up
+	number=0
+	for name in a b c; do
+		make_veth "oneside-$$-$name" "oneside-$$-switch"
+		number=$((number + 1))
+		ip -n "oneside-$$-switch" link set veth0 name "port$number" || fail "veth0 cannot be renamed"
+		ip -n "oneside-$$-switch" link set "port$number" master bridge0 up
+	done
+	number=0
+	for name in a b c; do
+		number=$((number + 1))
+		start_kernel_plane "$name" "$number" af_packet "$CABLE_MTU" --node "$number" \
+			--peer "node=$((number % 3 + 1)),address=192.0.2.$((number % 3 + 1))" \
+			--peer "node=$(((number + 1) % 3 + 1)),address=192.0.2.$(((number + 1) % 3 + 1))" "${OPTIONS[@]}"
+	done
+	"$PROGRAMS/net-rsm-torture" "$SECONDS_EACH" "$SEED" "$(plane_socket a)" "$(plane_socket b)" \
+		"$(plane_socket c)" || fail "torture on three nodes"
+	for name in a b c; do
+		stop_plane "$name"
+	done
+	;;
+*)
+	fail "rsm.sh: \"$1\" is not a test"
+	;;
+esac
