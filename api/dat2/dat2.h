@@ -407,8 +407,7 @@ _Static_assert(offsetof(struct face, table) == 0, "a handle leads to its face");
 
 /* ---- conversions ---- */
 
-/* Error codes: 2.0 put two subtypes in between, and moved NOT_IMPLEMENTED.  Only SUCCESS has no error class.
- */
+/* Error codes: 2.0 put two subtypes in between, and moved NOT_IMPLEMENTED. */
 DAT_RETURN face_error(DAT_RETURN ret);
 
 static inline DAT_RETURN

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Error codes of 1.2 as 2.0 has them. */
+#include "dat2.h"
+
+#define TYPE_NOT_IMPLEMENTED 0x3fff0000u
+
+DAT_RETURN
+face_error(DAT_RETURN ret)
+{
+	uint32_t type = DAT_GET_TYPE(ret), subtype = DAT_GET_SUBTYPE(ret), moved = subtype;
+
+	if (subtype >= DAT_INVALID_HANDLE1) /* after INVALID_HANDLE_CSP */
+		moved++;
+	if (subtype > DAT_INVALID_STATE_SRQ_IN_USE) /* after INVALID_STATE_SRQ_SHUTDOWN */
+		moved++;
+	if (type == DAT_NOT_IMPLEMENTED)
+		type = TYPE_NOT_IMPLEMENTED;
+	/* The two outcomes that are not errors: programs compare them as they are. */
+	if (type == DAT_QUEUE_EMPTY || type == DAT_TIMEOUT_EXPIRED)
+		return ret;
+	return DAT_CLASS_ERROR | type | moved;
+}
+
+DAT_RETURN
+face_return_moved(DAT_RETURN ret, const uint8_t *from, uint32_t count)
+{
+	uint32_t n = DAT_GET_SUBTYPE(ret) - DAT_INVALID_ARG1;
+
+	if (ret != DAT_SUCCESS && DAT_GET_TYPE(ret) == DAT_INVALID_PARAMETER && n < count)
+		ret = BAD_ARG(1) + from[n] - 1;
+	return face_return(ret);
+}
