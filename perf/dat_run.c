@@ -326,10 +326,7 @@ client_test(struct client *c, bool latency, uint64_t size)
 
 	if (!(latency ? client_latency(c, size, &r) : client_bandwidth(c, size, &r)))
 		return false;
-	if (c->o->json)
-		report_json(stdout, &r);
-	else
-		report_line(stdout, &r);
+	report(&r, c->o->json, false);
 	return true;
 }
 

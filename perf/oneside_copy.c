@@ -231,12 +231,7 @@ send_file(struct dat_adapter *a, DAT_CONN_QUAL port, const char *path, const cha
 		r.size = s->size;
 	}
 	r.latency = &s->latency;
-	if (json) {
-		report_json(stdout, &r);
-	} else {
-		report_head(stdout, true);
-		report_line(stdout, &r);
-	}
+	report(&r, json, true);
 out:
 	free(s->data);
 	free(s);

@@ -125,12 +125,7 @@ send_file(rsmapi_controller_handle_t controller, rsm_memseg_id_t id, const char 
 		r.size = size;
 	}
 	r.latency = latency;
-	if (json) {
-		report_json(stdout, &r);
-	} else {
-		report_head(stdout, true);
-		report_line(stdout, &r);
-	}
+	report(&r, json, true);
 out:
 	free(data);
 	free(latency);

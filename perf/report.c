@@ -112,6 +112,18 @@ report_json(FILE *out, const struct result *r)
 	fflush(out);
 }
 
+void
+report(const struct result *r, bool json, bool head)
+{
+	if (json) {
+		report_json(stdout, r);
+		return;
+	}
+	if (head)
+		report_head(stdout, r->latency != NULL);
+	report_line(stdout, r);
+}
+
 uint64_t
 now_ns(void)
 {

@@ -37,6 +37,8 @@ void report_head(FILE *out, bool latency);
 void report_line(FILE *out, const struct result *result);
 /* One JSON object on one line. */
 void report_json(FILE *out, const struct result *result);
+/* On stdout: as JSON, or as a line, below its heading when `head`. */
+void report(const struct result *result, bool json, bool head);
 
 uint64_t now_ns(void);
 

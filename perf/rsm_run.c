@@ -131,10 +131,7 @@ run(struct client *c, uint64_t size)
 
 	if (!(c->latency ? latency(c, size, &r) : bandwidth(c, size, &r)))
 		return false;
-	if (c->o->json)
-		report_json(stdout, &r);
-	else
-		report_line(stdout, &r);
+	report(&r, c->o->json, false);
 	return true;
 }
 
