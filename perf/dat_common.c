@@ -34,13 +34,14 @@ dat_adapter_open(struct dat_adapter *a, const char *name, uint32_t conn_len, uin
 		return false;
 	return dat_ok(dat_pz_create(a->ia, &a->pz), "dat_pz_create") &&
 	       dat_ok(dat_evd_create(a->ia, (DAT_COUNT)conn_len, DAT_HANDLE_NULL,
-	                             DAT_EVD_CR_FLAG | DAT_EVD_CONNECTION_FLAG, &a->conn_evd),
-	              "dat_evd_create (connections)") &&
-	       dat_ok(dat_evd_create(a->ia, (DAT_COUNT)dto_len, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &a->recv_evd),
-	              "dat_evd_create (receives)") &&
+				     DAT_EVD_CR_FLAG | DAT_EVD_CONNECTION_FLAG, &a->conn_evd),
+		      "dat_evd_create (connections)") &&
+	       dat_ok(dat_evd_create(a->ia, (DAT_COUNT)dto_len, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG,
+				     &a->recv_evd),
+		      "dat_evd_create (receives)") &&
 	       dat_ok(dat_evd_create(a->ia, (DAT_COUNT)dto_len, DAT_HANDLE_NULL,
-	                             DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG, &a->request_evd),
-	              "dat_evd_create (requests)");
+				     DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG, &a->request_evd),
+		      "dat_evd_create (requests)");
 }
 
 void
@@ -69,7 +70,7 @@ dat_endpoint_create(struct dat_adapter *a, uint32_t requests, uint32_t recvs, DA
 	attr.max_rdma_read_iov = 1;
 	attr.max_rdma_write_iov = 1;
 	return dat_ok(dat_ep_create(a->ia, a->pz, a->recv_evd, a->request_evd, a->conn_evd, &attr, ep),
-	              "dat_ep_create");
+		      "dat_ep_create");
 }
 
 bool
@@ -78,7 +79,7 @@ dat_conn_wait(struct dat_adapter *a, uint32_t seconds, DAT_EVENT *event)
 	DAT_COUNT more;
 
 	return dat_ok(dat_evd_wait(a->conn_evd, seconds * 1000000u, 1, event, &more),
-	              "waiting for a connection event");
+		      "waiting for a connection event");
 }
 
 const char *
@@ -116,9 +117,12 @@ const char *
 dat_dto_status_name(DAT_DTO_COMPLETION_STATUS status)
 {
 	static const char *const name[] = {
-		"SUCCESS",       "FLUSHED",          "LOCAL_LENGTH", "LOCAL_EP",           "LOCAL_PROTECTION", "BAD_RESPONSE",
-		"REMOTE_ACCESS", "REMOTE_RESPONDER", "TRANSPORT",    "RECEIVER_NOT_READY", "PARTIAL_PACKET",
-		"RMR_OPERATION_FAILED",
+		"SUCCESS",          "FLUSHED",
+		"LOCAL_LENGTH",     "LOCAL_EP",
+		"LOCAL_PROTECTION", "BAD_RESPONSE",
+		"REMOTE_ACCESS",    "REMOTE_RESPONDER",
+		"TRANSPORT",        "RECEIVER_NOT_READY",
+		"PARTIAL_PACKET",   "RMR_OPERATION_FAILED",
 	};
 
 	return (size_t)status < sizeof(name) / sizeof(name[0]) ? name[status] : "unknown";
@@ -147,8 +151,8 @@ dat_dequeue_spin(DAT_EVD_HANDLE evd, DAT_EVENT *event, uint32_t seconds)
 			if (deadline == 0)
 				deadline = now + seconds * 1000000000ull;
 			if (now > deadline) {
-				fprintf(stderr, "%s: no completion in %u seconds\n", program_invocation_short_name,
-				        seconds);
+				fprintf(stderr, "%s: no completion in %u seconds\n",
+					program_invocation_short_name, seconds);
 				return false;
 			}
 		}
@@ -166,15 +170,17 @@ dat_memory_create(struct dat_adapter *a, size_t size, struct dat_memory *m)
 	m->size = size;
 	m->base = aligned_alloc(4096, (size + 4095) & ~(size_t)4095);
 	if (m->base == NULL) {
-		fprintf(stderr, "%s: no memory for a buffer of %zu bytes\n", program_invocation_short_name, size);
+		fprintf(stderr, "%s: no memory for a buffer of %zu bytes\n", program_invocation_short_name,
+			size);
 		return false;
 	}
 	memset(m->base, 0, size);
 	memset(&region, 0, sizeof(region));
 	region.for_va = m->base;
-	if (!dat_ok(dat_lmr_create(a->ia, DAT_MEM_TYPE_VIRTUAL, region, size, a->pz, DAT_MEM_PRIV_ALL_FLAG, &m->lmr,
-	                           &m->lmr_context, &m->rmr_context, &registered_size, &registered_address),
-	            "dat_lmr_create")) {
+	if (!dat_ok(dat_lmr_create(a->ia, DAT_MEM_TYPE_VIRTUAL, region, size, a->pz, DAT_MEM_PRIV_ALL_FLAG,
+				   &m->lmr, &m->lmr_context, &m->rmr_context, &registered_size,
+				   &registered_address),
+		    "dat_lmr_create")) {
 		free(m->base);
 		m->base = NULL;
 		return false;
@@ -198,7 +204,8 @@ dat_resolve(const char *host, struct sockaddr_storage *addr)
 	int error = getaddrinfo(host, NULL, NULL, &info);
 
 	if (error != 0) {
-		fprintf(stderr, "%s: host \"%s\": %s\n", program_invocation_short_name, host, gai_strerror(error));
+		fprintf(stderr, "%s: host \"%s\": %s\n", program_invocation_short_name, host,
+			gai_strerror(error));
 		return false;
 	}
 	memset(addr, 0, sizeof(*addr));

@@ -31,7 +31,7 @@ struct greeting {
 struct server {
 	struct dat_adapter adapter;
 	struct dat_memory memory;
-	uint32_t live;  /* established or being so */
+	uint32_t live; /* established or being so */
 	uint32_t seen;
 };
 
@@ -39,8 +39,8 @@ static bool
 server_post_recv(struct server *s, DAT_EP_HANDLE ep)
 {
 	DAT_LMR_TRIPLET iov = {.lmr_context = s->memory.lmr_context,
-	                       .virtual_address = (DAT_VADDR)(uintptr_t)s->memory.base,
-	                       .segment_length = s->memory.size};
+			       .virtual_address = (DAT_VADDR)(uintptr_t)s->memory.base,
+			       .segment_length = s->memory.size};
 	DAT_DTO_COOKIE cookie = {.as_ptr = ep};
 
 	return dat_ok(dat_ep_post_recv(ep, 1, &iov, cookie, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
@@ -50,8 +50,8 @@ static bool
 server_accept(struct server *s, const DAT_EVENT *event)
 {
 	struct dat_target target = {.address = (uintptr_t)s->memory.base,
-	                            .length = s->memory.size,
-	                            .rmr_context = s->memory.rmr_context};
+				    .length = s->memory.size,
+				    .rmr_context = s->memory.rmr_context};
 	DAT_CR_HANDLE cr = event->event_data.cr_arrival_event_data.cr_handle;
 	struct greeting greeting;
 	DAT_CR_PARAM param;
@@ -127,7 +127,7 @@ dat_serve(const struct perf_options *o)
 	if (!dat_adapter_open(&s.adapter, o->ia, 16384, 16384) ||
 	    !dat_memory_create(&s.adapter, o->size > BUFFER_MAX ? o->size : BUFFER_MAX, &s.memory) ||
 	    !dat_ok(dat_psp_create(s.adapter.ia, o->port, s.adapter.conn_evd, DAT_PSP_CONSUMER_FLAG, &psp),
-	            "dat_psp_create"))
+		    "dat_psp_create"))
 		goto out;
 	fprintf(stderr, "oneside-perf: serving on %s, qualifier %u\n", o->ia, o->port);
 	for (;;) {
@@ -181,14 +181,14 @@ client_connect(struct client *c, struct sockaddr_storage *addr, uint32_t kind, u
 	DAT_EP_HANDLE ep;
 
 	if (!dat_endpoint_create(&c->adapter, kind == KIND_IDLE ? 1 : c->o->depth, 1, &ep) ||
-	    !dat_ok(dat_ep_connect(ep, (DAT_IA_ADDRESS_PTR)addr, c->o->port, 10000000, sizeof(greeting), &greeting,
-	                           DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
-	            "dat_ep_connect") ||
+	    !dat_ok(dat_ep_connect(ep, (DAT_IA_ADDRESS_PTR)addr, c->o->port, 10000000, sizeof(greeting),
+				   &greeting, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+		    "dat_ep_connect") ||
 	    !dat_conn_wait(&c->adapter, EVENT_SECONDS, &event))
 		return false;
 	if (event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED) {
 		fprintf(stderr, "oneside-perf: connecting to %s, qualifier %u: %s\n", c->o->host, c->o->port,
-		        dat_event_name(event.event_number));
+			dat_event_name(event.event_number));
 		return false;
 	}
 	if (kind == KIND_IDLE)
@@ -206,20 +206,22 @@ static bool
 client_post(struct client *c, uint32_t index, uint64_t size, bool signal)
 {
 	DAT_LMR_TRIPLET local = {.lmr_context = c->memory.lmr_context,
-	                         .virtual_address = (DAT_VADDR)(uintptr_t)c->memory.base,
-	                         .segment_length = size};
+				 .virtual_address = (DAT_VADDR)(uintptr_t)c->memory.base,
+				 .segment_length = size};
 	DAT_RMR_TRIPLET remote = {.rmr_context = c->target.rmr_context,
-	                          .target_address = c->target.address,
-	                          .segment_length = size};
+				  .target_address = c->target.address,
+				  .segment_length = size};
 	DAT_COMPLETION_FLAGS flags = signal ? DAT_COMPLETION_DEFAULT_FLAG : DAT_COMPLETION_SUPPRESS_FLAG;
 	DAT_DTO_COOKIE cookie = {.as_64 = index};
 	DAT_EP_HANDLE ep = c->busy[index].ep;
 
 	switch (c->op) {
 	case OP_WRITE:
-		return dat_ok(dat_ep_post_rdma_write(ep, 1, &local, cookie, &remote, flags), "dat_ep_post_rdma_write");
+		return dat_ok(dat_ep_post_rdma_write(ep, 1, &local, cookie, &remote, flags),
+			      "dat_ep_post_rdma_write");
 	case OP_READ:
-		return dat_ok(dat_ep_post_rdma_read(ep, 1, &local, cookie, &remote, flags), "dat_ep_post_rdma_read");
+		return dat_ok(dat_ep_post_rdma_read(ep, 1, &local, cookie, &remote, flags),
+			      "dat_ep_post_rdma_read");
 	default:
 		return dat_ok(dat_ep_post_send(ep, 1, &local, cookie, flags), "dat_ep_post_send");
 	}
@@ -244,7 +246,8 @@ client_reap(struct client *c, bool must, uint64_t *done)
 			return false;
 	}
 	if (dto->status != DAT_DTO_SUCCESS) {
-		fprintf(stderr, "oneside-perf: %s failed: %s\n", c->o->test, dat_dto_status_name(dto->status));
+		fprintf(stderr, "oneside-perf: %s failed: %s\n", c->o->test,
+			dat_dto_status_name(dto->status));
 		return false;
 	}
 	c->busy[dto->user_cookie.as_64].outstanding -= c->o->signal_every;
@@ -305,7 +308,7 @@ client_latency(struct client *c, uint64_t size, struct result *r)
 			return false;
 		if (event.event_data.dto_completion_event_data.status != DAT_DTO_SUCCESS) {
 			fprintf(stderr, "oneside-perf: %s failed: %s\n", c->o->test,
-			        dat_dto_status_name(event.event_data.dto_completion_event_data.status));
+				dat_dto_status_name(event.event_data.dto_completion_event_data.status));
 			return false;
 		}
 		after = now_ns();
@@ -333,7 +336,11 @@ client_test(struct client *c, bool latency, uint64_t size)
 int
 dat_measure(const struct perf_options *o)
 {
-	static const struct { const char *name; int op; bool latency; } tests[] = {
+	static const struct {
+		const char *name;
+		int op;
+		bool latency;
+	} tests[] = {
 		{"write_bw", OP_WRITE, false}, {"write_lat", OP_WRITE, true}, {"read_bw", OP_READ, false},
 		{"read_lat", OP_READ, true},   {"send_bw", OP_SEND, false},   {"send_lat", OP_SEND, true},
 	};
@@ -367,7 +374,7 @@ dat_measure(const struct perf_options *o)
 			goto out;
 	if (c->op != OP_SEND && c->target.length < largest) {
 		fprintf(stderr, "oneside-perf: the server's buffer has %llu bytes; start it with -s %llu\n",
-		        (unsigned long long)c->target.length, (unsigned long long)largest);
+			(unsigned long long)c->target.length, (unsigned long long)largest);
 		goto out;
 	}
 	if (!o->json)

@@ -67,8 +67,12 @@ key_lookup(struct gbench_state *state, void *user)
 	uint32_t i = 0;
 
 	for (uint32_t k = 0; k < KEYS; k++) {
-		region[k] = (struct mem_region){.key = mem_key_new(table), .pz = 1, .access = ONE_ACCESS_ALL,
-		                                .va = 4096, .length = 4096, .base = &byte};
+		region[k] = (struct mem_region){.key = mem_key_new(table),
+						.pz = 1,
+						.access = ONE_ACCESS_ALL,
+						.va = 4096,
+						.length = 4096,
+						.base = &byte};
 		mem_publish(table, &region[k]);
 	}
 	while (gbench_running(state)) {
@@ -102,8 +106,11 @@ static void
 build_write(struct gbench_state *state, void *user)
 {
 	struct wire_template t = some_template();
-	struct wire_build b = {.opcode = WIRE_WRITE_ONLY, .qpn = 17, .rkey = 3,
-	                       .dma_length = (uint32_t)gbench_arg(state), .payload_len = (uint32_t)gbench_arg(state)};
+	struct wire_build b = {.opcode = WIRE_WRITE_ONLY,
+			       .qpn = 17,
+			       .rkey = 3,
+			       .dma_length = (uint32_t)gbench_arg(state),
+			       .payload_len = (uint32_t)gbench_arg(state)};
 	static uint8_t frame[8192];
 
 	while (gbench_running(state)) {
@@ -119,8 +126,11 @@ static void
 parse_write(struct gbench_state *state, void *user)
 {
 	struct wire_template t = some_template();
-	struct wire_build b = {.opcode = WIRE_WRITE_ONLY, .qpn = 17, .rkey = 3,
-	                       .dma_length = (uint32_t)gbench_arg(state), .payload_len = (uint32_t)gbench_arg(state)};
+	struct wire_build b = {.opcode = WIRE_WRITE_ONLY,
+			       .qpn = 17,
+			       .rkey = 3,
+			       .dma_length = (uint32_t)gbench_arg(state),
+			       .payload_len = (uint32_t)gbench_arg(state)};
 	static uint8_t frame[8192];
 	uint32_t len = wire_frame_len(&t, b.opcode, b.payload_len);
 	struct wire_packet packet;

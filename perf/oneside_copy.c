@@ -38,7 +38,7 @@ expect(struct dat_adapter *a, DAT_EVENT_NUMBER want, DAT_EVENT *event)
 		return false;
 	if (event->event_number != want) {
 		fprintf(stderr, "oneside-copy: expected %s, got %s\n", dat_event_name(want),
-		        dat_event_name(event->event_number));
+			dat_event_name(event->event_number));
 		return false;
 	}
 	return true;
@@ -78,15 +78,14 @@ receive(struct dat_adapter *a, DAT_CONN_QUAL port, const char *path)
 		dat_ok(dat_cr_reject(cr), "dat_cr_reject");
 		return false;
 	}
-	if (!dat_memory_create(a, offer.size > 0 ? offer.size : 1, &memory) || !dat_memory_create(a, 8, &note) ||
-	    !dat_endpoint_create(a, 4, 4, &ep))
+	if (!dat_memory_create(a, offer.size > 0 ? offer.size : 1, &memory) ||
+	    !dat_memory_create(a, 8, &note) || !dat_endpoint_create(a, 4, 4, &ep))
 		goto out;
 	iov = (DAT_LMR_TRIPLET){.lmr_context = note.lmr_context,
-	                        .virtual_address = (DAT_VADDR)(uintptr_t)note.base,
-	                        .segment_length = 8};
-	target = (struct dat_target){.address = (uintptr_t)memory.base,
-	                             .length = memory.size,
-	                             .rmr_context = memory.rmr_context};
+				.virtual_address = (DAT_VADDR)(uintptr_t)note.base,
+				.segment_length = 8};
+	target = (struct dat_target){
+		.address = (uintptr_t)memory.base, .length = memory.size, .rmr_context = memory.rmr_context};
 	if (!dat_ok(dat_ep_post_recv(ep, 1, &iov, cookie, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv") ||
 	    !dat_ok(dat_cr_accept(cr, ep, sizeof(target), &target), "dat_cr_accept") ||
 	    !expect(a, DAT_CONNECTION_EVENT_ESTABLISHED, &event) ||
@@ -94,7 +93,7 @@ receive(struct dat_adapter *a, DAT_CONN_QUAL port, const char *path)
 		goto out;
 	if (event.event_data.dto_completion_event_data.status != DAT_DTO_SUCCESS) {
 		fprintf(stderr, "oneside-copy: the sender went away: %s\n",
-		        dat_dto_status_name(event.event_data.dto_completion_event_data.status));
+			dat_dto_status_name(event.event_data.dto_completion_event_data.status));
 		goto out;
 	}
 	/* RDMA writes posted before a SEND are visible once its receive has completed. */
@@ -146,19 +145,20 @@ write_all(struct sender *s, double *seconds)
 
 	while (done < pieces) {
 		if (posted < pieces && posted - done < DEPTH) {
-			uint64_t offset = posted * PIECE, len = s->size - offset < PIECE ? s->size - offset : PIECE;
+			uint64_t offset = posted * PIECE,
+				 len = s->size - offset < PIECE ? s->size - offset : PIECE;
 			DAT_LMR_TRIPLET local = {.lmr_context = s->lmr_context,
-			                         .virtual_address = (DAT_VADDR)(uintptr_t)(s->data + offset),
-			                         .segment_length = len};
+						 .virtual_address = (DAT_VADDR)(uintptr_t)(s->data + offset),
+						 .segment_length = len};
 			DAT_RMR_TRIPLET remote = {.rmr_context = s->target.rmr_context,
-			                          .target_address = s->target.address + offset,
-			                          .segment_length = len};
+						  .target_address = s->target.address + offset,
+						  .segment_length = len};
 			DAT_DTO_COOKIE cookie = {.as_64 = posted};
 
 			s->posted_at[posted % DEPTH] = now_ns();
 			if (!dat_ok(dat_ep_post_rdma_write(s->ep, 1, &local, cookie, &remote,
-			                                   DAT_COMPLETION_DEFAULT_FLAG),
-			            "dat_ep_post_rdma_write"))
+							   DAT_COMPLETION_DEFAULT_FLAG),
+				    "dat_ep_post_rdma_write"))
 				return false;
 			posted++;
 			continue;
@@ -174,17 +174,19 @@ write_all(struct sender *s, double *seconds)
 	return true;
 }
 
-/* The message that says "all is there", and the receiver's answer: it disconnects when the file is written. */
+/* The message that says "all is there", and the receiver's answer: it disconnects when the file is written.
+ */
 static bool
 finish(struct sender *s)
 {
 	DAT_LMR_TRIPLET iov = {.lmr_context = s->lmr_context,
-	                       .virtual_address = (DAT_VADDR)(uintptr_t)s->data,
-	                       .segment_length = 8};
+			       .virtual_address = (DAT_VADDR)(uintptr_t)s->data,
+			       .segment_length = 8};
 	DAT_DTO_COOKIE cookie = {.as_64 = UINT64_MAX};
 	DAT_EVENT event;
 
-	return dat_ok(dat_ep_post_send(s->ep, 1, &iov, cookie, DAT_COMPLETION_SUPPRESS_FLAG), "dat_ep_post_send") &&
+	return dat_ok(dat_ep_post_send(s->ep, 1, &iov, cookie, DAT_COMPLETION_SUPPRESS_FLAG),
+		      "dat_ep_post_send") &&
 	       expect(s->a, DAT_CONNECTION_EVENT_DISCONNECTED, &event);
 }
 
@@ -209,12 +211,12 @@ send_file(struct dat_adapter *a, DAT_CONN_QUAL port, const char *path, const cha
 	memset(&region, 0, sizeof(region));
 	region.for_va = s->data;
 	if (!dat_ok(dat_lmr_create(a->ia, DAT_MEM_TYPE_VIRTUAL, region, s->size < 8 ? 8 : s->size, a->pz,
-	                           DAT_MEM_PRIV_LOCAL_READ_FLAG, &lmr, &s->lmr_context, NULL, NULL, NULL),
-	            "dat_lmr_create") ||
+				   DAT_MEM_PRIV_LOCAL_READ_FLAG, &lmr, &s->lmr_context, NULL, NULL, NULL),
+		    "dat_lmr_create") ||
 	    !dat_endpoint_create(a, DEPTH + 1, 1, &s->ep) ||
 	    !dat_ok(dat_ep_connect(s->ep, (DAT_IA_ADDRESS_PTR)&addr, port, 20000000, sizeof(offer), &offer,
-	                           DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
-	            "dat_ep_connect") ||
+				   DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+		    "dat_ep_connect") ||
 	    !expect(a, DAT_CONNECTION_EVENT_ESTABLISHED, &event))
 		goto out;
 	if (event.event_data.connect_event_data.private_data_size < (DAT_COUNT)sizeof(s->target)) {
@@ -242,7 +244,7 @@ int
 main(int argc, char **argv)
 {
 	static const char usage[] = "usage: oneside-copy [-d IA] [-p PORT] [-j] receive OUTFILE\n"
-	                            "       oneside-copy [-d IA] [-p PORT] [-j] send FILE HOST\n";
+				    "       oneside-copy [-d IA] [-p PORT] [-j] send FILE HOST\n";
 	const char *ia = "oneside";
 	DAT_CONN_QUAL port = 18516;
 	struct dat_adapter adapter;
@@ -272,7 +274,8 @@ main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	if (dat_adapter_open(&adapter, ia, 8, 64))
-		ok = argc == 2 ? receive(&adapter, port, argv[1]) : send_file(&adapter, port, argv[1], argv[2], json);
+		ok = argc == 2 ? receive(&adapter, port, argv[1])
+			       : send_file(&adapter, port, argv[1], argv[2], json);
 	dat_adapter_close(&adapter);
 	return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }

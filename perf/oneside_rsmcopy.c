@@ -52,7 +52,8 @@ receive(rsmapi_controller_handle_t controller, rsm_memseg_id_t id, const char *p
 	note = (struct note *)(void *)(base + length - 4096);
 	for (uint32_t i = 0; i < 63; i++)
 		everyone[i] = (rsmapi_access_entry_t){.ae_node = i + 1, .ae_permission = 0666};
-	if (!rsm_ok(rsm_memseg_export_create(controller, &export, base, length, 0), "rsm_memseg_export_create") ||
+	if (!rsm_ok(rsm_memseg_export_create(controller, &export, base, length, 0),
+		    "rsm_memseg_export_create") ||
 	    !rsm_ok(rsm_memseg_export_publish(export, &id, everyone, 63), "rsm_memseg_export_publish"))
 		return false;
 	/* Pairs with the sender's barrier: data put before it is there when the flag is. */
@@ -76,7 +77,8 @@ put_all(rsm_memseg_import_handle_t import, uint8_t *data, uint64_t size, struct 
 		uint64_t len = size - offset < PIECE ? size - offset : PIECE, before = now_ns();
 
 		/* Implicit mode: the piece is there when the call returns. */
-		if (!rsm_ok(rsm_memseg_import_put(import, (off_t)offset, data + offset, len), "rsm_memseg_import_put"))
+		if (!rsm_ok(rsm_memseg_import_put(import, (off_t)offset, data + offset, len),
+			    "rsm_memseg_import_put"))
 			return false;
 		histogram_add(latency, now_ns() - before);
 		if (tty)
@@ -88,7 +90,8 @@ put_all(rsm_memseg_import_handle_t import, uint8_t *data, uint64_t size, struct 
 }
 
 static bool
-send_file(rsmapi_controller_handle_t controller, rsm_memseg_id_t id, const char *path, uint32_t node, bool json)
+send_file(rsmapi_controller_handle_t controller, rsm_memseg_id_t id, const char *path, uint32_t node,
+	  bool json)
 {
 	struct result r = {.test = "rsm_put", .size = PIECE};
 	struct histogram *latency = malloc(sizeof(*latency));
@@ -104,10 +107,10 @@ send_file(rsmapi_controller_handle_t controller, rsm_memseg_id_t id, const char 
 	histogram_clear(latency);
 	if (data == NULL ||
 	    !rsm_ok(rsm_create_localmemory_handle(controller, &local, (caddr_t)data, pages(size + 1)),
-	            "rsm_create_localmemory_handle") ||
+		    "rsm_create_localmemory_handle") ||
 	    !rsm_connect_wait(controller, node, id, RSM_PERM_RDWR, 20, &import) ||
 	    !rsm_ok(rsm_memseg_import_init_barrier(import, RSM_BARRIER_SEGMENT, &barrier),
-	            "rsm_memseg_import_init_barrier"))
+		    "rsm_memseg_import_init_barrier"))
 		goto out;
 	start = now_ns();
 	if (!put_all(import, data, size, latency))
@@ -135,8 +138,9 @@ out:
 int
 main(int argc, char **argv)
 {
-	static const char usage[] = "usage: oneside-rsmcopy [-d CONTROLLER] [-g SEGMENT] [-j] receive OUTFILE SIZE\n"
-	                            "       oneside-rsmcopy [-d CONTROLLER] [-g SEGMENT] [-j] send FILE NODE\n";
+	static const char usage[] =
+		"usage: oneside-rsmcopy [-d CONTROLLER] [-g SEGMENT] [-j] receive OUTFILE SIZE\n"
+		"       oneside-rsmcopy [-d CONTROLLER] [-g SEGMENT] [-j] send FILE NODE\n";
 	rsmapi_controller_handle_t controller;
 	rsm_memseg_id_t segment = 0x400100;
 	char name[64] = "p0";

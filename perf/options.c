@@ -31,15 +31,24 @@ static const char usage[] =
 enum { OPT_NODE = 256, OPT_SEGMENT, OPT_DEPTH, OPT_IDLE, OPT_JSON, OPT_ONCE };
 
 static const struct option longopts[] = {
-	{"api", required_argument, NULL, 'A'},      {"test", required_argument, NULL, 't'},
-	{"ib-dev", required_argument, NULL, 'd'},   {"port", required_argument, NULL, 'p'},
-	{"node", required_argument, NULL, OPT_NODE}, {"segment", required_argument, NULL, OPT_SEGMENT},
-	{"size", required_argument, NULL, 's'},     {"all", no_argument, NULL, 'a'},
-	{"iters", required_argument, NULL, 'n'},    {"duration", required_argument, NULL, 'D'},
-	{"iodepth", required_argument, NULL, OPT_DEPTH}, {"qp", required_argument, NULL, 'q'},
-	{"idle-qp", required_argument, NULL, OPT_IDLE}, {"cq-mod", required_argument, NULL, 'Q'},
-	{"json", no_argument, NULL, OPT_JSON},      {"once", no_argument, NULL, OPT_ONCE},
-	{"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
+	{"api", required_argument, NULL, 'A'},
+	{"test", required_argument, NULL, 't'},
+	{"ib-dev", required_argument, NULL, 'd'},
+	{"port", required_argument, NULL, 'p'},
+	{"node", required_argument, NULL, OPT_NODE},
+	{"segment", required_argument, NULL, OPT_SEGMENT},
+	{"size", required_argument, NULL, 's'},
+	{"all", no_argument, NULL, 'a'},
+	{"iters", required_argument, NULL, 'n'},
+	{"duration", required_argument, NULL, 'D'},
+	{"iodepth", required_argument, NULL, OPT_DEPTH},
+	{"qp", required_argument, NULL, 'q'},
+	{"idle-qp", required_argument, NULL, OPT_IDLE},
+	{"cq-mod", required_argument, NULL, 'Q'},
+	{"json", no_argument, NULL, OPT_JSON},
+	{"once", no_argument, NULL, OPT_ONCE},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
 };
 
 static int
@@ -50,7 +59,7 @@ number(const char *what, const char *text, uint64_t min, uint64_t max, uint64_t 
 
 	if (*text == '\0' || *end != '\0' || value < min || value > max) {
 		fprintf(stderr, "oneside-perf: %s: \"%s\" is not a number from %llu to %llu\n", what, text,
-		        (unsigned long long)min, (unsigned long long)max);
+			(unsigned long long)min, (unsigned long long)max);
 		return -1;
 	}
 	*out = value;
@@ -63,14 +72,22 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 	uint64_t v;
 	int c;
 
-	*o = (struct perf_options){.api = PERF_API_DAT, .test = "write_bw", .node = 1,
-	                           .segment = 0x400000, .port = 18515, .size = 64, .iterations = 100000,
-	                           .depth = 128, .endpoints = 1, .signal_every = 1};
+	*o = (struct perf_options){.api = PERF_API_DAT,
+				   .test = "write_bw",
+				   .node = 1,
+				   .segment = 0x400000,
+				   .port = 18515,
+				   .size = 64,
+				   .iterations = 100000,
+				   .depth = 128,
+				   .endpoints = 1,
+				   .signal_every = 1};
 	while ((c = getopt_long(argc, argv, "A:t:d:p:s:an:D:q:Q:h", longopts, NULL)) != -1) {
 		switch (c) {
 		case 'A':
 			if (strcmp(optarg, "dat") != 0 && strcmp(optarg, "rsm") != 0) {
-				fprintf(stderr, "oneside-perf: --api: \"%s\" is neither dat nor rsm\n", optarg);
+				fprintf(stderr, "oneside-perf: --api: \"%s\" is neither dat nor rsm\n",
+					optarg);
 				return -1;
 			}
 			o->api = strcmp(optarg, "rsm") == 0 ? PERF_API_RSM : PERF_API_DAT;
@@ -152,7 +169,7 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 		o->ia = o->api == PERF_API_RSM ? "p0" : "oneside";
 	if (o->signal_every > o->depth) {
 		fprintf(stderr, "oneside-perf: --cq-mod %u: is above --iodepth %u; give at most that\n",
-		        o->signal_every, o->depth);
+			o->signal_every, o->depth);
 		return -1;
 	}
 	return 0;

@@ -10,22 +10,22 @@ enum perf_api { PERF_API_DAT, PERF_API_RSM };
 
 struct perf_options {
 	enum perf_api api;
-	const char *test;      /* write_bw, write_lat, read_bw, ... */
-	const char *ia;        /* IA name, or RSM controller */
-	const char *host;      /* NULL: server */
-	uint32_t node;         /* RSM: exporter's node id */
-	uint32_t segment;      /* RSM: segment id */
+	const char *test; /* write_bw, write_lat, read_bw, ... */
+	const char *ia;   /* IA name, or RSM controller */
+	const char *host; /* NULL: server */
+	uint32_t node;    /* RSM: exporter's node id */
+	uint32_t segment; /* RSM: segment id */
 	uint16_t port;
 	uint64_t size;
 	uint64_t iterations;
-	double duration;       /* seconds; 0: by iterations */
+	double duration; /* seconds; 0: by iterations */
 	bool all_sizes;
-	uint32_t depth;        /* operations in flight on an endpoint */
-	uint32_t endpoints;    /* busy ones */
+	uint32_t depth;     /* operations in flight on an endpoint */
+	uint32_t endpoints; /* busy ones */
 	uint32_t idle_endpoints;
 	uint32_t signal_every; /* completions for every n-th write; others suppressed */
 	bool json;
-	bool once;             /* server: end after the first client */
+	bool once; /* server: end after the first client */
 };
 
 /* 0 to go on, 1 after --help, -1 on a wrong option (told on stderr). */

@@ -58,7 +58,9 @@ histogram_percentile(const struct histogram *h, double percent)
 	for (uint32_t i = 0; i < HIST_BUCKETS; i++) {
 		seen += h->bucket[i];
 		if (seen > want || seen == h->count)
-			return bucket_value(i) < h->min ? h->min : bucket_value(i) > h->max ? h->max : bucket_value(i);
+			return bucket_value(i) < h->min   ? h->min
+			       : bucket_value(i) > h->max ? h->max
+							  : bucket_value(i);
 	}
 	return h->max;
 }
@@ -78,13 +80,14 @@ report_line(FILE *out, const struct result *r)
 	double seconds = r->seconds > 0 ? r->seconds : 1e-9;
 
 	fprintf(out, " %-12s %10" PRIu64 " %12" PRIu64 " %10.2f %10.4f", r->test, r->size, r->iterations,
-	        (double)r->size * (double)r->iterations / seconds / 1e6, (double)r->iterations / seconds / 1e6);
+		(double)r->size * (double)r->iterations / seconds / 1e6,
+		(double)r->iterations / seconds / 1e6);
 	if (r->latency != NULL && r->latency->count > 0)
 		fprintf(out, " %9.2f %9.2f %9.2f %9.2f %9.2f", (double)r->latency->min / 1e3,
-		        (double)histogram_percentile(r->latency, 50) / 1e3,
-		        (double)r->latency->sum / (double)r->latency->count / 1e3,
-		        (double)histogram_percentile(r->latency, 99) / 1e3,
-		        (double)histogram_percentile(r->latency, 99.9) / 1e3);
+			(double)histogram_percentile(r->latency, 50) / 1e3,
+			(double)r->latency->sum / (double)r->latency->count / 1e3,
+			(double)histogram_percentile(r->latency, 99) / 1e3,
+			(double)histogram_percentile(r->latency, 99.9) / 1e3);
 	fprintf(out, "\n");
 	fflush(out);
 }
@@ -95,17 +98,19 @@ report_json(FILE *out, const struct result *r)
 	double seconds = r->seconds > 0 ? r->seconds : 1e-9;
 
 	fprintf(out,
-	        "{\"test\":\"%s\",\"bytes\":%" PRIu64 ",\"iterations\":%" PRIu64
-	        ",\"seconds\":%.6f,\"MBps\":%.3f,\"ops\":%.1f",
-	        r->test, r->size, r->iterations, r->seconds,
-	        (double)r->size * (double)r->iterations / seconds / 1e6, (double)r->iterations / seconds);
+		"{\"test\":\"%s\",\"bytes\":%" PRIu64 ",\"iterations\":%" PRIu64
+		",\"seconds\":%.6f,\"MBps\":%.3f,\"ops\":%.1f",
+		r->test, r->size, r->iterations, r->seconds,
+		(double)r->size * (double)r->iterations / seconds / 1e6, (double)r->iterations / seconds);
 	if (r->latency != NULL && r->latency->count > 0) {
 		static const double percent[] = {50, 90, 99, 99.9, 99.99};
 
-		fprintf(out, ",\"latency_ns\":{\"min\":%" PRIu64 ",\"avg\":%.1f,\"max\":%" PRIu64, r->latency->min,
-		        (double)r->latency->sum / (double)r->latency->count, r->latency->max);
+		fprintf(out, ",\"latency_ns\":{\"min\":%" PRIu64 ",\"avg\":%.1f,\"max\":%" PRIu64,
+			r->latency->min, (double)r->latency->sum / (double)r->latency->count,
+			r->latency->max);
 		for (size_t i = 0; i < sizeof(percent) / sizeof(percent[0]); i++)
-			fprintf(out, ",\"p%g\":%" PRIu64, percent[i], histogram_percentile(r->latency, percent[i]));
+			fprintf(out, ",\"p%g\":%" PRIu64, percent[i],
+				histogram_percentile(r->latency, percent[i]));
 		fprintf(out, "}");
 	}
 	fprintf(out, "}\n");

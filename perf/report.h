@@ -27,7 +27,7 @@ uint64_t histogram_percentile(const struct histogram *h, double percent);
 /* One line of a result. */
 struct result {
 	const char *test;
-	uint64_t size;       /* bytes of one operation */
+	uint64_t size; /* bytes of one operation */
 	uint64_t iterations;
 	double seconds;
 	const struct histogram *latency; /* NULL: not measured */

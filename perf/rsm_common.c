@@ -42,13 +42,13 @@ rsm_ok(int error, const char *what)
 	if (error == RSM_SUCCESS)
 		return true;
 	fprintf(stderr, "%s: %s: RSM error %d (%s)\n", program_invocation_short_name, what, error,
-	        rsm_error_name(error));
+		rsm_error_name(error));
 	return false;
 }
 
 bool
 rsm_connect_wait(rsmapi_controller_handle_t controller, uint32_t node, uint32_t segment,
-                 rsm_permission_t permission, uint32_t seconds, rsm_memseg_import_handle_t *import)
+		 rsm_permission_t permission, uint32_t seconds, rsm_memseg_import_handle_t *import)
 {
 	for (uint32_t tries = 0;; tries++) {
 		int error = rsm_memseg_import_connect(controller, node, segment, permission, import);

@@ -11,6 +11,6 @@ bool rsm_ok(int error, const char *what);
 
 /* Connects, trying again for `seconds` while the segment is not published yet. */
 bool rsm_connect_wait(rsmapi_controller_handle_t controller, uint32_t node, uint32_t segment,
-                      rsm_permission_t permission, uint32_t seconds, rsm_memseg_import_handle_t *import);
+		      rsm_permission_t permission, uint32_t seconds, rsm_memseg_import_handle_t *import);
 
 #endif

@@ -58,7 +58,7 @@ rsm_serve(const struct perf_options *o)
 	while (!o->once || atomic_load(done) == 0)
 		usleep(10000);
 	return rsm_ok(rsm_memseg_export_destroy(export), "rsm_memseg_export_destroy") ? EXIT_SUCCESS
-	                                                                               : EXIT_FAILURE;
+										      : EXIT_FAILURE;
 }
 
 struct client {
@@ -107,7 +107,8 @@ bandwidth(struct client *c, uint64_t size, struct result *r)
 {
 	uint64_t start = now_ns(), stop = start + (uint64_t)(c->o->duration * 1e9), done = 0;
 
-	if (!rsm_ok(rsm_memseg_import_set_mode(c->import, RSM_BARRIER_MODE_EXPLICIT), "rsm_memseg_import_set_mode"))
+	if (!rsm_ok(rsm_memseg_import_set_mode(c->import, RSM_BARRIER_MODE_EXPLICIT),
+		    "rsm_memseg_import_set_mode"))
 		return false;
 	while (c->o->duration > 0 ? now_ns() < stop : done < c->o->iterations) {
 		if (!rsm_ok(rsm_memseg_import_open_barrier(&c->barrier), "rsm_memseg_import_open_barrier"))
@@ -121,7 +122,8 @@ bandwidth(struct client *c, uint64_t size, struct result *r)
 	}
 	r->seconds = (double)(now_ns() - start) / 1e9;
 	r->iterations = done;
-	return rsm_ok(rsm_memseg_import_set_mode(c->import, RSM_BARRIER_MODE_IMPLICIT), "rsm_memseg_import_set_mode");
+	return rsm_ok(rsm_memseg_import_set_mode(c->import, RSM_BARRIER_MODE_IMPLICIT),
+		      "rsm_memseg_import_set_mode");
 }
 
 static bool
@@ -145,9 +147,10 @@ rsm_measure(const struct perf_options *o)
 	bool ok = true;
 	char name[64];
 
-	if (strcmp(o->test, "put_bw") != 0 && strcmp(o->test, "put_lat") != 0 && strcmp(o->test, "get_bw") != 0 &&
-	    strcmp(o->test, "get_lat") != 0) {
-		fprintf(stderr, "oneside-perf: --test: \"%s\" is not a test of RSMAPI; see --help\n", o->test);
+	if (strcmp(o->test, "put_bw") != 0 && strcmp(o->test, "put_lat") != 0 &&
+	    strcmp(o->test, "get_bw") != 0 && strcmp(o->test, "get_lat") != 0) {
+		fprintf(stderr, "oneside-perf: --test: \"%s\" is not a test of RSMAPI; see --help\n",
+			o->test);
 		return EXIT_FAILURE;
 	}
 	c = calloc(1, sizeof(*c));
@@ -159,10 +162,10 @@ rsm_measure(const struct perf_options *o)
 	snprintf(name, sizeof(name), "%s", o->ia);
 	if (!rsm_ok(rsm_get_controller(name, &controller), "rsm_get_controller") ||
 	    !rsm_ok(rsm_create_localmemory_handle(controller, &local, (caddr_t)c->buffer, largest),
-	            "rsm_create_localmemory_handle") ||
+		    "rsm_create_localmemory_handle") ||
 	    !rsm_connect_wait(controller, o->node, o->segment, RSM_PERM_RDWR, 10, &c->import) ||
 	    !rsm_ok(rsm_memseg_import_init_barrier(c->import, RSM_BARRIER_SEGMENT, &c->barrier),
-	            "rsm_memseg_import_init_barrier")) {
+		    "rsm_memseg_import_init_barrier")) {
 		free(c->buffer);
 		free(c);
 		return EXIT_FAILURE;
@@ -176,8 +179,9 @@ rsm_measure(const struct perf_options *o)
 	}
 	if (ok)
 		ok = rsm_ok(rsm_memseg_import_put64(c->import, (off_t)(segment_size(o) - 8), &one_more, 1),
-		            "rsm_memseg_import_put64");
-	ok = rsm_ok(rsm_memseg_import_destroy_barrier(&c->barrier), "rsm_memseg_import_destroy_barrier") && ok;
+			    "rsm_memseg_import_put64");
+	ok = rsm_ok(rsm_memseg_import_destroy_barrier(&c->barrier), "rsm_memseg_import_destroy_barrier") &&
+	     ok;
 	ok = rsm_ok(rsm_memseg_import_disconnect(c->import), "rsm_memseg_import_disconnect") && ok;
 	ok = rsm_ok(rsm_free_localmemory_handle(controller, local), "rsm_free_localmemory_handle") && ok;
 	ok = rsm_ok(rsm_release_controller(controller), "rsm_release_controller") && ok;

@@ -12,10 +12,10 @@ static DAT_EVENT event;
 
 static DAT_RETURN
 connect_to(struct dat_side *s, DAT_EP_HANDLE ep, const void *address, DAT_CONN_QUAL qual, DAT_TIMEOUT timeout,
-           const void *data, size_t len)
+	   const void *data, size_t len)
 {
 	return dat_ep_connect(ep, (DAT_IA_ADDRESS_PTR)(uintptr_t)address, qual, timeout, (DAT_COUNT)len,
-	                      (DAT_PVOID)(uintptr_t)data, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
+			      (DAT_PVOID)(uintptr_t)data, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
 }
 
 static DAT_EP_STATE
@@ -47,14 +47,16 @@ private_server(struct pair *pair)
 		s.ep = dat_side_ep(&s);
 		pair_barrier(pair);
 		dat_side_expect(&s, s.cr, DAT_CONNECTION_REQUEST_EVENT, 10000, &event);
-		CHECK(pair, event.event_data.cr_arrival_event_data.sp_handle.psp_handle == s.psp, "another PSP's request");
+		CHECK(pair, event.event_data.cr_arrival_event_data.sp_handle.psp_handle == s.psp,
+		      "another PSP's request");
 		CHECK(pair, event.event_data.cr_arrival_event_data.conn_qual == s.qual, "another qualifier");
 		cr = event.event_data.cr_arrival_event_data.cr_handle;
 		DAT_CHECK(&s, dat_cr_query(cr, DAT_CR_FIELD_ALL, &param));
-		CHECK(pair, param.private_data_size == (DAT_COUNT)private_sizes[i], "private data: %d bytes, not %u",
-		      param.private_data_size, private_sizes[i]);
+		CHECK(pair, param.private_data_size == (DAT_COUNT)private_sizes[i],
+		      "private data: %d bytes, not %u", param.private_data_size, private_sizes[i]);
 		CHECK(pair,
-		      pair_pattern_check(param.private_data, private_sizes[i], (uint32_t)i) == private_sizes[i],
+		      pair_pattern_check(param.private_data, private_sizes[i], (uint32_t)i) ==
+			      private_sizes[i],
 		      "private data of %u bytes is wrong", private_sizes[i]);
 		CHECK(pair, param.local_ep_handle == DAT_HANDLE_NULL, "an endpoint that nobody made");
 		pair_pattern(reply, private_sizes[i], (uint32_t)(50 + i));
@@ -63,7 +65,8 @@ private_server(struct pair *pair)
 		CHECK(pair, state_of(&s, s.ep) == DAT_EP_STATE_CONNECTED, "not CONNECTED after ESTABLISHED");
 		pair_barrier(pair);
 		dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_DISCONNECTED, 10000, &event);
-		CHECK(pair, state_of(&s, s.ep) == DAT_EP_STATE_DISCONNECTED, "not DISCONNECTED after the event");
+		CHECK(pair, state_of(&s, s.ep) == DAT_EP_STATE_DISCONNECTED,
+		      "not DISCONNECTED after the event");
 		DAT_CHECK(&s, dat_ep_free(s.ep));
 	}
 	dat_side_close(&s);
@@ -84,10 +87,11 @@ private_client(struct pair *pair)
 		pair_pattern(data, private_sizes[i], (uint32_t)i);
 		DAT_CHECK(&s, connect_to(&s, s.ep, &s.address, s.qual, 10000000, data, private_sizes[i]));
 		dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_ESTABLISHED, 10000, &event);
-		CHECK(pair, c->private_data_size == (DAT_COUNT)private_sizes[i], "private data: %d bytes, not %u",
-		      c->private_data_size, private_sizes[i]);
+		CHECK(pair, c->private_data_size == (DAT_COUNT)private_sizes[i],
+		      "private data: %d bytes, not %u", c->private_data_size, private_sizes[i]);
 		CHECK(pair,
-		      pair_pattern_check(c->private_data, private_sizes[i], (uint32_t)(50 + i)) == private_sizes[i],
+		      pair_pattern_check(c->private_data, private_sizes[i], (uint32_t)(50 + i)) ==
+			      private_sizes[i],
 		      "private data of %u bytes is wrong", private_sizes[i]);
 		pair_barrier(pair);
 		DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_ABRUPT_FLAG));
@@ -174,8 +178,8 @@ silent_client(struct pair *pair)
 	before = pair_now_ms();
 	DAT_CHECK(&s, connect_to(&s, s.ep, &s.address, s.qual, 700000, NULL, 0));
 	dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_TIMED_OUT, 10000, &event);
-	CHECK(pair, pair_now_ms() - before >= 650 && pair_now_ms() - before < 3000, "a time-out of 0.7 s took %llu ms",
-	      (unsigned long long)(pair_now_ms() - before));
+	CHECK(pair, pair_now_ms() - before >= 650 && pair_now_ms() - before < 3000,
+	      "a time-out of 0.7 s took %llu ms", (unsigned long long)(pair_now_ms() - before));
 	pair_barrier(pair);
 	pair_barrier(pair);
 	/* An address of the same subnet that nobody has. */
@@ -296,7 +300,8 @@ many_server(struct pair *pair)
 	for (uint32_t i = 0; i < MANY; i++) {
 		ep[i] = dat_side_ep(&s);
 		dat_side_expect(&s, s.cr, DAT_CONNECTION_REQUEST_EVENT, 10000, &event);
-		DAT_CHECK(&s, dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, ep[i], 0, NULL));
+		DAT_CHECK(&s,
+			  dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, ep[i], 0, NULL));
 	}
 	for (uint32_t i = 0; i < MANY; i++)
 		dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_ESTABLISHED, 10000, &event);
@@ -380,7 +385,8 @@ killed_client(struct pair *pair)
 		}
 		if (killed_at != 0 && outstanding == 0)
 			break;
-		CHECK(pair, killed_at == 0 || pair_now_ms() - killed_at < 15000, "work still open 15 s after the kill");
+		CHECK(pair, killed_at == 0 || pair_now_ms() - killed_at < 15000,
+		      "work still open 15 s after the kill");
 	}
 	dat_side_expect_end(&s);
 	/* This application is well: a new listener of its own works. */

@@ -34,24 +34,24 @@ struct dat_remote {
 	uint32_t reserved;
 };
 
-#define DAT_CHECK(side, call)                                                                                          \
-	do {                                                                                                           \
-		DAT_RETURN ret_ = (call);                                                                              \
-		const char *major_ = "?", *minor_ = "?";                                                               \
-                                                                                                                       \
-		dat_strerror(ret_, &major_, &minor_);                                                                  \
-		CHECK((side)->pair, ret_ == DAT_SUCCESS, "%s: %s %s", #call, major_, minor_);                          \
+#define DAT_CHECK(side, call)                                                                 \
+	do {                                                                                  \
+		DAT_RETURN ret_ = (call);                                                     \
+		const char *major_ = "?", *minor_ = "?";                                      \
+                                                                                              \
+		dat_strerror(ret_, &major_, &minor_);                                         \
+		CHECK((side)->pair, ret_ == DAT_SUCCESS, "%s: %s %s", #call, major_, minor_); \
 	} while (0)
 
 /* The type of `call`'s error is exactly `type`. */
-#define DAT_CHECK_ERROR(side, call, type)                                                                              \
-	do {                                                                                                           \
-		DAT_RETURN ret_ = (call);                                                                              \
-		const char *major_ = "?", *minor_ = "?";                                                               \
-                                                                                                                       \
-		dat_strerror(ret_, &major_, &minor_);                                                                  \
-		CHECK((side)->pair, DAT_GET_TYPE(ret_) == (type), "%s: expected %s, got %s %s", #call, #type, major_,  \
-		      minor_);                                                                                         \
+#define DAT_CHECK_ERROR(side, call, type)                                                              \
+	do {                                                                                           \
+		DAT_RETURN ret_ = (call);                                                              \
+		const char *major_ = "?", *minor_ = "?";                                               \
+                                                                                                       \
+		dat_strerror(ret_, &major_, &minor_);                                                  \
+		CHECK((side)->pair, DAT_GET_TYPE(ret_) == (type), "%s: expected %s, got %s %s", #call, \
+		      #type, major_, minor_);                                                          \
 	} while (0)
 
 /* IA, PZ, EVDs; the server listens and tells the client where. */
@@ -66,26 +66,27 @@ void dat_side_connect(struct dat_side *side, bool server);
 void dat_side_event(struct dat_side *side, DAT_EVD_HANDLE evd, uint32_t ms, DAT_EVENT *event);
 /* The next event of `evd` within `ms` is `number`. */
 void dat_side_expect(struct dat_side *side, DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number, uint32_t ms,
-                     DAT_EVENT *event);
+		     DAT_EVENT *event);
 /* The connection ended: one DISCONNECTED or BROKEN, and no second one. */
 void dat_side_expect_end(struct dat_side *side);
 /* The next completion has this cookie, status and, on success, length. */
-void dat_side_complete(struct dat_side *side, DAT_EVD_HANDLE evd, uint64_t cookie, DAT_DTO_COMPLETION_STATUS status,
-                       uint64_t length);
+void dat_side_complete(struct dat_side *side, DAT_EVD_HANDLE evd, uint64_t cookie,
+		       DAT_DTO_COMPLETION_STATUS status, uint64_t length);
 void dat_side_nothing(struct dat_side *side, DAT_EVD_HANDLE evd, uint32_t ms);
 
-void dat_buffer_make(struct dat_side *side, struct dat_buffer *buffer, size_t size, DAT_MEM_PRIV_FLAGS privileges);
+void dat_buffer_make(struct dat_side *side, struct dat_buffer *buffer, size_t size,
+		     DAT_MEM_PRIV_FLAGS privileges);
 void dat_buffer_free(struct dat_side *side, struct dat_buffer *buffer);
 void dat_buffer_offer(struct dat_side *side, const struct dat_buffer *buffer);
 void dat_remote_take(struct dat_side *side, struct dat_remote *remote);
 
 /* Posts with one piece of a buffer; return what the call returned. */
 DAT_RETURN dat_send(DAT_EP_HANDLE ep, const struct dat_buffer *b, size_t offset, size_t len, uint64_t cookie,
-                    DAT_COMPLETION_FLAGS flags);
+		    DAT_COMPLETION_FLAGS flags);
 DAT_RETURN dat_recv(DAT_EP_HANDLE ep, const struct dat_buffer *b, size_t offset, size_t len, uint64_t cookie);
 DAT_RETURN dat_write(DAT_EP_HANDLE ep, const struct dat_buffer *b, size_t offset, size_t len, uint64_t cookie,
-                     const struct dat_remote *r, uint64_t at, DAT_COMPLETION_FLAGS flags);
+		     const struct dat_remote *r, uint64_t at, DAT_COMPLETION_FLAGS flags);
 DAT_RETURN dat_read(DAT_EP_HANDLE ep, const struct dat_buffer *b, size_t offset, size_t len, uint64_t cookie,
-                    const struct dat_remote *r, uint64_t at, DAT_COMPLETION_FLAGS flags);
+		    const struct dat_remote *r, uint64_t at, DAT_COMPLETION_FLAGS flags);
 
 #endif

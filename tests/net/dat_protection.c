@@ -41,13 +41,15 @@ target_all(struct pair *pair)
 static void
 target_read_only(struct pair *pair)
 {
-	target(pair, DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG);
+	target(pair,
+	       DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG);
 }
 
 static void
 target_write_only(struct pair *pair)
 {
-	target(pair, DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
+	target(pair,
+	       DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
 }
 
 struct start {
@@ -172,8 +174,9 @@ wrong_local_key_client(struct pair *pair)
 	ret = dat_write(x.s.ep, &x.b, 0, 640, 1, &x.r, 0, DAT_COMPLETION_DEFAULT_FLAG);
 	if (ret != DAT_SUCCESS) {
 		CHECK(pair,
-		      DAT_GET_TYPE(ret) == DAT_PRIVILEGES_VIOLATION || DAT_GET_TYPE(ret) == DAT_PROTECTION_VIOLATION ||
-		              DAT_GET_TYPE(ret) == DAT_INVALID_PARAMETER,
+		      DAT_GET_TYPE(ret) == DAT_PRIVILEGES_VIOLATION ||
+			      DAT_GET_TYPE(ret) == DAT_PROTECTION_VIOLATION ||
+			      DAT_GET_TYPE(ret) == DAT_INVALID_PARAMETER,
 		      "post with a wrong LMR context: 0x%x", ret);
 		DAT_CHECK(&x.s, dat_ep_disconnect(x.s.ep, DAT_CLOSE_ABRUPT_FLAG));
 	} else {
@@ -290,20 +293,21 @@ freed_client(struct pair *pair)
 
 static DAT_RMR_CONTEXT
 bind_window(struct dat_side *s, DAT_RMR_HANDLE rmr, const struct dat_buffer *b, size_t offset, size_t len,
-     DAT_MEM_PRIV_FLAGS privileges, DAT_DTO_COMPLETION_STATUS status)
+	    DAT_MEM_PRIV_FLAGS privileges, DAT_DTO_COMPLETION_STATUS status)
 {
 	DAT_LMR_TRIPLET range = {.lmr_context = b->lmr_context,
-	                         .virtual_address = (uintptr_t)b->data + offset,
-	                         .segment_length = len};
+				 .virtual_address = (uintptr_t)b->data + offset,
+				 .segment_length = len};
 	DAT_RMR_CONTEXT context = 0;
 
 	DAT_CHECK(s, dat_rmr_bind(rmr, &range, privileges, s->ep, (DAT_RMR_COOKIE){.as_64 = 77},
-	                          DAT_COMPLETION_DEFAULT_FLAG, &context));
+				  DAT_COMPLETION_DEFAULT_FLAG, &context));
 	dat_side_expect(s, s->request, DAT_RMR_BIND_COMPLETION_EVENT, 5000, &event);
 	CHECK(s->pair, event.event_data.rmr_completion_event_data.rmr_handle == rmr, "a bind of another RMR");
-	CHECK(s->pair, event.event_data.rmr_completion_event_data.user_cookie.as_64 == 77, "wrong cookie of a bind");
-	CHECK(s->pair, event.event_data.rmr_completion_event_data.status == status, "bind: status %d instead of %d",
-	      event.event_data.rmr_completion_event_data.status, status);
+	CHECK(s->pair, event.event_data.rmr_completion_event_data.user_cookie.as_64 == 77,
+	      "wrong cookie of a bind");
+	CHECK(s->pair, event.event_data.rmr_completion_event_data.status == status,
+	      "bind: status %d instead of %d", event.event_data.rmr_completion_event_data.status, status);
 	return context;
 }
 
@@ -333,7 +337,8 @@ window_server(struct pair *pair)
 	offer.address += 1000;
 	pair_send(pair, &offer, sizeof(offer));
 	pair_barrier(pair);
-	CHECK(pair, pair_pattern_check(b.data + 2000, 500, 5) == 500, "a write after a new binding: wrong data");
+	CHECK(pair, pair_pattern_check(b.data + 2000, 500, 5) == 500,
+	      "a write after a new binding: wrong data");
 	dat_side_expect_end(&s); /* the client used the old context */
 	CHECK(pair, pair_pattern_check(b.data + 1000, 500, 4) == 500, "the old context still gave access");
 	DAT_CHECK(&s, dat_rmr_free(rmr));
@@ -423,10 +428,10 @@ bind_range_server(struct pair *pair)
 	dat_side_connect(&s, true);
 	DAT_CHECK(&s, dat_rmr_create(s.pz, &rmr));
 	range = (DAT_LMR_TRIPLET){.lmr_context = b.lmr_context,
-	                          .virtual_address = (uintptr_t)b.data + 1,
-	                          .segment_length = SIZE};
+				  .virtual_address = (uintptr_t)b.data + 1,
+				  .segment_length = SIZE};
 	ret = dat_rmr_bind(rmr, &range, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, s.ep, (DAT_RMR_COOKIE){.as_64 = 1},
-	                   DAT_COMPLETION_DEFAULT_FLAG, &context);
+			   DAT_COMPLETION_DEFAULT_FLAG, &context);
 	if (ret == DAT_SUCCESS) {
 		dat_side_expect(&s, s.request, DAT_RMR_BIND_COMPLETION_EVENT, 5000, &event);
 		CHECK(pair, event.event_data.rmr_completion_event_data.status == DAT_RMR_OPERATION_FAILED,

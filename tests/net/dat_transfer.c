@@ -8,8 +8,9 @@
 #include "dat_pair.h"
 
 /* Around the path MTUs that ports have, odd ends, and several packets. */
-static const size_t sizes[] = {0,    1,    2,    3,    4,    7,     8,     24,    25,     64,     255,     1023,
-                               1024, 1025, 2047, 4095, 4096, 4097, 10001, 65536, 65537, 262143, 1048576, 1048579};
+static const size_t sizes[] = {0,    1,    2,     3,     4,     7,      8,       24,
+			       25,   64,   255,   1023,  1024,  1025,   2047,    4095,
+			       4096, 4097, 10001, 65536, 65537, 262143, 1048576, 1048579};
 #define NUM_SIZES (sizeof(sizes) / sizeof(sizes[0]))
 #define LARGEST 1048579u
 #define GUARD 64u
@@ -76,11 +77,12 @@ scatter_server(struct pair *pair)
 	s.ep = dat_side_ep(&s);
 	for (size_t i = 0; i < 4; i++) {
 		iov[i] = (DAT_LMR_TRIPLET){.lmr_context = b.lmr_context,
-		                           .virtual_address = (uintptr_t)b.data + at,
-		                           .segment_length = pieces_in[i]};
+					   .virtual_address = (uintptr_t)b.data + at,
+					   .segment_length = pieces_in[i]};
 		at += pieces_in[i] + 5;
 	}
-	DAT_CHECK(&s, dat_ep_post_recv(s.ep, 4, iov, (DAT_DTO_COOKIE){.as_64 = 1}, DAT_COMPLETION_DEFAULT_FLAG));
+	DAT_CHECK(&s,
+		  dat_ep_post_recv(s.ep, 4, iov, (DAT_DTO_COOKIE){.as_64 = 1}, DAT_COMPLETION_DEFAULT_FLAG));
 	dat_side_connect(&s, true);
 	dat_side_complete(&s, s.recv, 1, DAT_DTO_SUCCESS, 4000);
 	for (size_t i = 0; i < 4 && have < 4000; i++) {
@@ -110,13 +112,14 @@ scatter_client(struct pair *pair)
 	for (size_t i = 0; i < 4; i++) {
 		/* The context of an empty piece is not looked at. */
 		iov[i] = (DAT_LMR_TRIPLET){.lmr_context = pieces_out[i] == 0 ? 0xdead : b.lmr_context,
-		                           .virtual_address = (uintptr_t)b.data + at,
-		                           .segment_length = pieces_out[i]};
+					   .virtual_address = (uintptr_t)b.data + at,
+					   .segment_length = pieces_out[i]};
 		memcpy(b.data + at, all + have, pieces_out[i]);
 		have += pieces_out[i];
 		at += pieces_out[i] + 11;
 	}
-	DAT_CHECK(&s, dat_ep_post_send(s.ep, 4, iov, (DAT_DTO_COOKIE){.as_64 = 2}, DAT_COMPLETION_DEFAULT_FLAG));
+	DAT_CHECK(&s,
+		  dat_ep_post_send(s.ep, 4, iov, (DAT_DTO_COOKIE){.as_64 = 2}, DAT_COMPLETION_DEFAULT_FLAG));
 	dat_side_complete(&s, s.request, 2, DAT_DTO_SUCCESS, 4000);
 	pair_barrier(pair);
 	dat_side_close(&s);
@@ -143,10 +146,11 @@ rdma_server(struct pair *pair)
 		CHECK(pair, pair_pattern_check(b.data + at, sizes[i], (uint32_t)i) == sizes[i],
 		      "RDMA write of %zu bytes: wrong data", sizes[i]);
 		for (size_t k = 0; k < at; k++)
-			CHECK(pair, b.data[k] == 0xEE, "RDMA write of %zu bytes: touched %zu before it", sizes[i], at - k);
+			CHECK(pair, b.data[k] == 0xEE, "RDMA write of %zu bytes: touched %zu before it",
+			      sizes[i], at - k);
 		for (size_t k = at + sizes[i]; k < b.size; k++)
-			CHECK(pair, b.data[k] == 0xEE, "RDMA write of %zu bytes: touched byte %zu behind it", sizes[i],
-			      k - at - sizes[i]);
+			CHECK(pair, b.data[k] == 0xEE, "RDMA write of %zu bytes: touched byte %zu behind it",
+			      sizes[i], k - at - sizes[i]);
 		pair_pattern(b.data + at, sizes[i], (uint32_t)(1000 + i));
 		pair_barrier(pair); /* to be read */
 		pair_barrier(pair);
@@ -205,7 +209,8 @@ flight_server(struct pair *pair)
 	dat_buffer_offer(&s, &b);
 	pair_barrier(pair);
 	for (uint32_t i = 0; i < FLIGHT; i++)
-		CHECK(pair, pair_pattern_check(b.data + i * BLOCK, BLOCK, i) == BLOCK, "block %u is wrong", i);
+		CHECK(pair, pair_pattern_check(b.data + i * BLOCK, BLOCK, i) == BLOCK, "block %u is wrong",
+		      i);
 	dat_side_close(&s);
 }
 
@@ -223,18 +228,20 @@ flight_client(struct pair *pair)
 	dat_remote_take(&s, &r);
 	for (uint32_t i = 0; i < FLIGHT; i++) {
 		pair_pattern(out.data + i * BLOCK, BLOCK, i);
-		DAT_CHECK(&s, dat_write(s.ep, &out, i * BLOCK, BLOCK, i, &r, i * BLOCK, DAT_COMPLETION_SUPPRESS_FLAG));
+		DAT_CHECK(&s, dat_write(s.ep, &out, i * BLOCK, BLOCK, i, &r, i * BLOCK,
+					DAT_COMPLETION_SUPPRESS_FLAG));
 	}
 	for (uint32_t i = 0; i < 40; i++)
 		DAT_CHECK(&s, dat_read(s.ep, &in, i * BLOCK, BLOCK, 1000 + i, &r, i * BLOCK,
-		                       DAT_COMPLETION_DEFAULT_FLAG));
+				       DAT_COMPLETION_DEFAULT_FLAG));
 	/* Behind the fence the READs are done, so this may overwrite what they fetched from. */
 	DAT_CHECK(&s, dat_write(s.ep, &out, 0, 16, 2000, &r, 0, DAT_COMPLETION_BARRIER_FENCE_FLAG));
 	for (uint32_t i = 0; i < 40; i++)
 		dat_side_complete(&s, s.request, 1000 + i, DAT_DTO_SUCCESS, BLOCK);
 	dat_side_complete(&s, s.request, 2000, DAT_DTO_SUCCESS, 16);
 	for (uint32_t i = 0; i < 40; i++)
-		CHECK(pair, pair_pattern_check(in.data + i * BLOCK, BLOCK, i) == BLOCK, "block %u read wrong", i);
+		CHECK(pair, pair_pattern_check(in.data + i * BLOCK, BLOCK, i) == BLOCK, "block %u read wrong",
+		      i);
 	dat_side_nothing(&s, s.request, 20);
 	pair_barrier(pair);
 	dat_side_close(&s);
@@ -260,7 +267,8 @@ poll_server(struct pair *pair)
 		volatile _Atomic uint8_t *last = (volatile _Atomic uint8_t *)(b.data + POLL_LEN - 1);
 		uint64_t start = pair_now_ms();
 
-		/* Looks many times before it gives the processor away: to see a first byte that is too early. */
+		/* Looks many times before it gives the processor away: to see a first byte that is too early.
+		 */
 		for (uint32_t looks = 1; atomic_load_explicit(last, memory_order_acquire) != want; looks++) {
 			if (looks % 4096 != 0)
 				continue;
@@ -268,7 +276,8 @@ poll_server(struct pair *pair)
 			CHECK(pair, pair_now_ms() - start < 20000, "round %u never arrived", round);
 		}
 		for (uint32_t i = 0; i < POLL_LEN; i += 97)
-			CHECK(pair, b.data[i] == want, "round %u: the last byte came before byte %u", round, i);
+			CHECK(pair, b.data[i] == want, "round %u: the last byte came before byte %u", round,
+			      i);
 		pair_barrier(pair);
 	}
 	dat_side_close(&s);

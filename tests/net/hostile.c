@@ -239,7 +239,8 @@ static void
 victim_open(struct victim *v)
 {
 	struct one_attach attach = {.socket = socket_path, .kind = ONE_KIND_DAT};
-	struct one_qp_create create = {.max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 4, .max_recv_sge = 4};
+	struct one_qp_create create = {
+		.max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 4, .max_recv_sge = 4};
 	struct one_msg msg;
 	struct one_reply reply;
 
@@ -413,7 +414,10 @@ healthy(void)
 int
 main(int argc, char **argv)
 {
-	static const struct { const char *name; void (*run)(void); } cases[] = {
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} cases[] = {
 		{"wrong_sizes", wrong_sizes},
 		{"wrong_hello", wrong_hello},
 		{"descriptors", descriptors},

@@ -118,7 +118,7 @@ ended_well(pid_t pid, const char *who, bool may_be_killed)
 		if (may_be_killed && WTERMSIG(status) == SIGKILL)
 			return true;
 		fprintf(stderr, "  %s: %s\n", who,
-		        WTERMSIG(status) == SIGALRM ? "hung for a minute" : strsignal(WTERMSIG(status)));
+			WTERMSIG(status) == SIGALRM ? "hung for a minute" : strsignal(WTERMSIG(status)));
 		return false;
 	}
 	return WEXITSTATUS(status) == 0;

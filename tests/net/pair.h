@@ -41,10 +41,10 @@ void pair_barrier(struct pair *pair);
 _Noreturn void pair_fail(struct pair *pair, const char *file, int line, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
-#define CHECK(pair, condition, ...)                                                                                    \
-	do {                                                                                                           \
-		if (!(condition))                                                                                      \
-			pair_fail(pair, __FILE__, __LINE__, __VA_ARGS__);                                              \
+#define CHECK(pair, condition, ...)                                       \
+	do {                                                              \
+		if (!(condition))                                         \
+			pair_fail(pair, __FILE__, __LINE__, __VA_ARGS__); \
 	} while (0)
 
 /* A repeatable byte pattern; pair_pattern_check returns the offset of the first difference, or len. */
