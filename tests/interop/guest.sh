@@ -6,6 +6,7 @@
 #   guest_init                    what is needed is there, or the test is skipped
 #   make_bridge                   namespace switch: a bridge, tap0 for the guest; namespace a: veth0
 #   start_guest                   192.0.2.10, 2001:db8::10; returns when Soft-RoCE is there
+#   start_pci_guest NIC CPUS      instead: a network device bound to vfio-pci behind an IOMMU
 #   stop_guest, kill_guest        power off; vanish
 #   start_interop_plane 4|6 MTU   data plane a at 192.0.2.1 or 2001:db8::1; the guest's MTU follows
 #   guest COMMAND...              runs it in the guest; its output and status; $LIMIT seconds at most
@@ -85,23 +86,21 @@ guest_alive() {
 	[ -n "$GUEST_PID" ] && kill -0 "$GUEST_PID" 2>/dev/null
 }
 
-start_guest() {
-	local tenths=$((GUEST_BOOT * 10)) device
+# boot CPUS MEMORY KERNEL-WORDS QEMU-WORDS...
+boot() {
+	local tenths=$((GUEST_BOOT * 10)) cpus=$1 memory=$2 words=$3
+	shift 3
 	JOB=$((JOB + 1))
 	GUEST_RUN=$WORK/guest$JOB
 	mkdir -p "$GUEST_RUN/jobs"
-	# No offloads: the bridge sees what a cable would carry.
-	device=virtio-net-pci,netdev=net,mac=52:54:00:6f:6e:65,host_mtu=$CABLE_MTU,csum=off,gso=off
-	device+=,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ufo=off,host_tso4=off,host_tso6=off,host_ufo=off
-	# Emulated, since it works everywhere; without pclmulqdq, whose emulation is slower than a table.
+	# Emulated, since that works everywhere.
 	timeout -k 5 "$GUEST_LIFE" ip netns exec "$SWITCH" nice qemu-system-x86_64 \
-		-nodefaults -no-user-config -display none -no-reboot -M q35 -accel tcg -cpu Haswell-noTSX,-pclmulqdq \
-		-smp 1 -m 512 -kernel "$INTEROP/vmlinux" -initrd "$INTEROP/initramfs" \
-		-append "console=ttyS0 quiet panic=-1 nokaslr mitigations=off tsc=reliable no_timer_check guest.mtu=1500 guest.ip=192.0.2.10/24 guest.ip6=2001:db8::10/64" \
+		-nodefaults -no-user-config -display none -no-reboot -M q35,kernel-irqchip=split -accel tcg,thread=multi \
+		-smp "$cpus" -m "$memory" -kernel "$INTEROP/vmlinux" -initrd "$INTEROP/initramfs" \
+		-append "console=ttyS0 quiet panic=-1 nokaslr mitigations=off tsc=reliable no_timer_check $words" \
 		-serial "file:$GUEST_RUN/console" \
 		-fsdev "local,id=fs,path=$GUEST_RUN,security_model=none" -device virtio-9p-pci,fsdev=fs,mount_tag=host \
-		-device virtio-rng-pci -netdev tap,id=net,ifname=tap0,script=no,downscript=no -device "$device" \
-		</dev/null >"$WORK/qemu.log" 2>&1 &
+		-device virtio-rng-pci "$@" </dev/null >"$WORK/qemu.log" 2>&1 &
 	GUEST_PID=$!
 	APPLICATIONS+=("$GUEST_PID")
 	until [ -e "$GUEST_RUN/ready" ]; do
@@ -118,6 +117,33 @@ start_guest() {
 		tenths=$((tenths - 1))
 	done
 	say "guest: Linux $(cat "$GUEST_RUN/ready")"
+}
+
+start_guest() {
+	local device
+	# No offloads: the bridge sees what a cable would carry.
+	device=virtio-net-pci,netdev=net,mac=52:54:00:6f:6e:65,host_mtu=$CABLE_MTU,csum=off,gso=off
+	device+=,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ufo=off,host_tso4=off,host_tso6=off,host_ufo=off
+	# Without pclmulqdq, whose emulation is slower than a table.
+	boot 1 512 "guest.mtu=1500 guest.ip=192.0.2.10/24 guest.ip6=2001:db8::10/64" -cpu Haswell-noTSX,-pclmulqdq \
+		-netdev tap,id=net,ifname=tap0,script=no,downscript=no -device "$device"
+}
+
+# start_pci_guest e1000e|vmxnet3|virtio-net-pci CPUS: $PCI is the device's address.
+start_pci_guest() {
+	local id device=$1
+	case $1 in
+	e1000e) id=0x8086:0x10d3 ;;
+	vmxnet3) id=0x15ad:0x07b0 ;;
+	virtio-net-pci) id=0x1af4:0x1041 device=$1,disable-legacy=on,iommu_platform=on,ats=on ;;
+	esac
+	# vfio-pci refuses a device without interrupt remapping.
+	boot "$2" 1024 "intel_iommu=on guest.pci=$id" -cpu Haswell-noTSX \
+		-device intel-iommu,intremap=on,caching-mode=on,device-iotlb=on \
+		-fsdev local,id=root,path=/,security_model=none,readonly=on,multidevs=remap \
+		-device virtio-9p-pci,fsdev=root,mount_tag=hostroot \
+		-netdev tap,id=net,ifname=tap0,script=no,downscript=no -device "$device,netdev=net,mac=52:54:00:6f:6e:66"
+	PCI=$(cat "$GUEST_RUN/pci")
 }
 
 stop_guest() {
@@ -203,6 +229,7 @@ converse() {
 		shift
 	done
 	shift
+	: >"$WORK/ours.log" # nothing of the last conversation may be taken for this one's
 	if [ "$role" = connect ]; then
 		guest_begin talk "$@"
 	fi

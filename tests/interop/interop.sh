@@ -10,7 +10,7 @@ interop_init
 make_bridge
 start_guest
 
-ENOUGH=360 # seconds, after which no further case begins: slowness is no failure
+ENOUGH=300 # seconds, after which no further case begins: slowness is no failure
 PERFTEST=-F\ -R\ -d\ rxe0
 
 rping_both() { # NAME OUR-ADDRESS GUEST-ADDRESS OPTIONS...
@@ -30,10 +30,10 @@ perftest_both() { # TEST OPTIONS...
 case_rping() {
 	local size
 	start_interop_plane 4 1500
-	for size in 64 1000 1024 1025 4096 65535; do
+	for size in 64 1024 1025 65535; do
 		rping_both rping 192.0.2.1 192.0.2.10 -C 5 -S "$size"
 	done
-	rping_both rping 192.0.2.1 192.0.2.10 -C 200
+	rping_both rping 192.0.2.1 192.0.2.10 -C 50
 	stop_plane a
 }
 

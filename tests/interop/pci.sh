@@ -1,0 +1,79 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+#   pci.sh NIC       a data plane in a guest on an emulated PCI device, by vfio-pci and -a as on
+#                    hardware, and one outside: a short uDAPL and RSM exchange both ways
+#
+# NIC: e1000e, vmxnet3 or virtio-net-pci.
+. "$(dirname "$0")/guest.sh"
+nic=$1
+net_init
+interop_init
+make_bridge
+start_pci_guest "$nic" 2
+
+# inside PROGRAM...: in the background, as job $1.
+inside() {
+	local job=$1
+	shift
+	guest_begin "$job" chroot /hostroot /usr/bin/env ONESIDE_SOCKET=/run/b.sock "$@"
+}
+
+LIMIT=500 inside plane "$DATAPLANE" -l 0,1 -a "$PCI" --in-memory --log-level=lib.eal:warning -- --socket /run/b.sock \
+	--idle yield --node 2 --port "name=p0,address=192.0.2.2/24,mtu=1500" --peer node=1,address=192.0.2.1
+tenths=1500
+until guest_output plane | grep -q 'serving on'; do
+	[ ! -e "$GUEST_RUN/jobs/plane.rc" ] || {
+		guest_output plane >&2
+		fail "the data plane in the guest does not start"
+	}
+	[ "$tenths" -gt 0 ] || skip "this machine is too slow: the data plane in the guest does not serve within 150 seconds"
+	sleep 0.1
+	tenths=$((tenths - 1))
+done
+guest_output plane | grep '^port '
+# shellcheck disable=SC2046 # words are wanted
+PLANE_NETNS=oneside-$$-a start_plane a $(plane_cores 1) $(eal_options a) \
+	--vdev=net_af_packet0,iface=veth0,framesz=2048,blocksz=65536,framecnt=4096 -- --idle sleep --node 1 \
+	--port "name=p0,device=net_af_packet0,address=192.0.2.1/24,mtu=1500" --peer node=2,address=192.0.2.2
+
+finish() { # WHAT PID JOB
+	local status
+	wait "$2"
+	status=$?
+	guest_end "$3" && [ "$status" = 0 ] || {
+		cat "$WORK/ours.log"
+		guest_output "$3"
+		guest_output plane | tail -n 5
+		fail "$1 (ours: $status)"
+	} >&2
+	say "ok   $1: $(tail -n 1 "$WORK/ours.log")"
+}
+
+udapl "$PROGRAMS/udapl-rping" -s -V -C 20 -S 4001 >"$WORK/ours.log" 2>&1 &
+pid=$!
+APPLICATIONS+=("$pid")
+inside rping "$PROGRAMS/udapl-rping" -c 192.0.2.1 -V -C 20 -S 4001
+finish "uDAPL from $nic" "$pid" rping
+
+inside rping "$PROGRAMS/udapl-rping" -s -V -C 20 -S 4001
+udapl "$PROGRAMS/udapl-rping" -c 192.0.2.2 -V -C 20 -S 4001 >"$WORK/ours.log" 2>&1 &
+pid=$!
+APPLICATIONS+=("$pid")
+finish "uDAPL to $nic" "$pid" rping
+
+if [ -x "$BUILD/perf/oneside-rsmcopy" ]; then
+	head -c 300001 /dev/urandom >"$WORK/file"
+	udapl "$BUILD/perf/oneside-rsmcopy" -d p0 receive "$WORK/copy" 300001 >"$WORK/ours.log" 2>&1 &
+	pid=$!
+	APPLICATIONS+=("$pid")
+	sleep 2 # the segment is there; the sender does not wait for it
+	inside rsm "$BUILD/perf/oneside-rsmcopy" -d p0 send "$WORK/file" 1
+	finish "RSM from $nic" "$pid" rsm
+	cmp "$WORK/file" "$WORK/copy" || fail "the copy by RSM differs"
+	say "     the copy is the file"
+else
+	say "There is no oneside-rsmcopy (-Dperf=false): RSM is left out"
+fi
+stop_plane a
+kill_guest
