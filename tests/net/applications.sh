@@ -42,6 +42,19 @@ for program in net-dat-transfer net-dat-protection net-dat-connection net-rsm ne
 	"$PROGRAMS/$program" "${sockets[@]}" || fail "$program over $cable"
 done
 
+say "== the ring buffer of doc/examples over $cable"
+ONESIDE_SOCKET=${sockets[0]} timeout 60 "$PROGRAMS/rsm_ring" consume p0 0x400000 20000 >"$WORK/ring" &
+consumer=$!
+APPLICATIONS+=("$consumer")
+for ((tenths = 100; tenths > 0; tenths--)); do
+	grep -q node "$WORK/ring" && break
+	sleep 0.1
+done
+ONESIDE_SOCKET=${sockets[1]} timeout 60 "$PROGRAMS/rsm_ring" produce p0 "$(sed -n 's/^node //p' "$WORK/ring")" \
+	0x400000 20000 || fail "the producer of the ring buffer over $cable"
+wait "$consumer" || fail "the consumer of the ring buffer over $cable"
+expect "20000 records" "$WORK/ring"
+
 case $cable in
 veth | veth6)
 	stop_capture cable

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A ring buffer between two hosts: the consumer exports it, the producer puts into it.
+ *
+ *   rsm_ring consume CONTROLLER SEGMENT COUNT          prints its node id, then takes COUNT records
+ *   rsm_ring produce CONTROLLER NODE SEGMENT COUNT     puts them
+ *
+ * The segment holds two counters and the slots.  `tail` is written by the producer,
+ * after the records it tells of; `head` by the consumer, and read by the producer
+ * when it runs out of room.  Each side signals the other after it has moved its
+ * counter, without accumulating: a signal means "look again", however often.
+ */
+#include <rsmapi.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SLOTS 1024u
+#define BATCH 64u
+
+struct record {
+	uint64_t number;
+	uint64_t payload[7];
+};
+
+struct ring {
+	_Atomic uint64_t tail; /* records put */
+	uint8_t pad0[56];
+	_Atomic uint64_t head; /* records taken */
+	uint8_t pad1[56];
+	struct record slot[SLOTS];
+};
+
+static void
+must(int error, const char *what)
+{
+	if (error == RSM_SUCCESS)
+		return;
+	fprintf(stderr, "rsm_ring: %s: RSMERR %d\n", what, error);
+	exit(1);
+}
+
+/* ---- the consumer ---- */
+
+static uint64_t
+wait_for_records(rsm_memseg_export_handle_t segment, struct ring *ring, uint64_t head)
+{
+	uint64_t tail;
+
+	/* Acquire: the records were placed before the counter that tells of them. */
+	while ((tail = atomic_load_explicit(&ring->tail, memory_order_acquire)) == head)
+		must(rsm_intr_signal_wait(segment, -1), "wait");
+	return tail;
+}
+
+static void
+consume(char *controller_name, rsm_memseg_id_t id, uint64_t count)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (sizeof(struct ring) + page - 1) / page * page;
+	struct ring *ring = aligned_alloc(page, size);
+	rsmapi_controller_handle_t controller;
+	rsm_memseg_export_handle_t segment;
+	rsm_topology_t *topology;
+	uint64_t head = 0;
+
+	if (ring == NULL)
+		exit(1);
+	memset(ring, 0, size);
+	must(rsm_get_controller(controller_name, &controller), "get_controller");
+	must(rsm_get_interconnect_topology(&topology), "topology");
+	must(rsm_memseg_export_create(controller, &segment, ring, size, 0), "create");
+	must(rsm_memseg_export_publish(segment, &id, NULL, 0), "publish");
+	printf("node %u\n", topology->topology_hdr.local_nodeid);
+	fflush(stdout);
+	while (head < count) {
+		uint64_t tail = wait_for_records(segment, ring, head);
+
+		for (; head < tail; head++) {
+			const struct record *record = &ring->slot[head % SLOTS];
+
+			if (record->number != head || record->payload[6] != head * 7) {
+				fprintf(stderr, "rsm_ring: record %lu says it is %lu\n", head, record->number);
+				exit(1);
+			}
+		}
+		atomic_store_explicit(&ring->head, head, memory_order_release);
+		must(rsm_intr_signal_post(segment, RSM_SIGPOST_NO_ACCUMULATE), "post");
+	}
+	printf("%lu records\n", head);
+	sleep(1); /* the producer still reads the counter */
+	must(rsm_memseg_export_destroy(segment), "destroy");
+	rsm_free_interconnect_topology(topology);
+	must(rsm_release_controller(controller), "release_controller");
+	free(ring);
+}
+
+/* ---- the producer ---- */
+
+struct producer {
+	rsm_memseg_import_handle_t segment;
+	rsmapi_barrier_t barrier;
+	uint64_t tail, head; /* what we know of it */
+};
+
+static void
+wait_for_room(struct producer *producer)
+{
+	for (;;) {
+		must(rsm_memseg_import_open_barrier(&producer->barrier), "open_barrier");
+		must(rsm_memseg_import_get64(producer->segment, offsetof(struct ring, head), &producer->head, 1), "get");
+		must(rsm_memseg_import_close_barrier(&producer->barrier), "close_barrier");
+		if (producer->tail - producer->head < SLOTS)
+			return;
+		must(rsm_intr_signal_wait(producer->segment, -1), "wait");
+	}
+}
+
+/* A batch of records in one span: nothing waits but the order barrier, once. */
+static void
+put_batch(struct producer *producer, uint64_t count)
+{
+	must(rsm_memseg_import_open_barrier(&producer->barrier), "open_barrier");
+	for (uint64_t k = 0; k < count; k++) {
+		uint64_t number = producer->tail + k;
+		struct record record = {.number = number, .payload = {[6] = number * 7}};
+		off_t at = (off_t)(offsetof(struct ring, slot) + number % SLOTS * sizeof(record));
+
+		must(rsm_memseg_import_put64(producer->segment, at, &record.number, sizeof(record) / 8), "put");
+	}
+	must(rsm_memseg_import_order_barrier(&producer->barrier), "order_barrier");
+	producer->tail += count;
+	must(rsm_memseg_import_put64(producer->segment, offsetof(struct ring, tail), &producer->tail, 1), "put");
+	must(rsm_memseg_import_close_barrier(&producer->barrier), "close_barrier");
+	must(rsm_intr_signal_post(producer->segment, RSM_SIGPOST_NO_ACCUMULATE), "post");
+}
+
+static void
+produce(char *controller_name, rsm_node_id_t node, rsm_memseg_id_t id, uint64_t count)
+{
+	rsmapi_controller_handle_t controller;
+	struct producer producer = {0};
+	int error;
+
+	must(rsm_get_controller(controller_name, &controller), "get_controller");
+	/* Until the consumer has published it. */
+	while ((error = rsm_memseg_import_connect(controller, node, id, RSM_PERM_RDWR, &producer.segment)) ==
+	       RSMERR_SEG_NOT_PUBLISHED)
+		usleep(10000);
+	must(error, "connect");
+	must(rsm_memseg_import_init_barrier(producer.segment, RSM_BAR_DEFAULT, &producer.barrier), "init_barrier");
+	must(rsm_memseg_import_set_mode(producer.segment, RSM_BARRIER_MODE_EXPLICIT), "set_mode");
+	while (producer.tail < count) {
+		uint64_t room, left = count - producer.tail;
+
+		if (producer.tail - producer.head >= SLOTS)
+			wait_for_room(&producer);
+		room = SLOTS - (producer.tail - producer.head);
+		if (room > BATCH)
+			room = BATCH;
+		put_batch(&producer, left < room ? left : room);
+	}
+	must(rsm_memseg_import_destroy_barrier(&producer.barrier), "destroy_barrier");
+	must(rsm_memseg_import_disconnect(producer.segment), "disconnect");
+	must(rsm_release_controller(controller), "release_controller");
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc == 5 && strcmp(argv[1], "consume") == 0) {
+		consume(argv[2], (rsm_memseg_id_t)strtoul(argv[3], NULL, 0), strtoull(argv[4], NULL, 0));
+	} else if (argc == 6 && strcmp(argv[1], "produce") == 0) {
+		produce(argv[2], (rsm_node_id_t)strtoul(argv[3], NULL, 0), (rsm_memseg_id_t)strtoul(argv[4], NULL, 0),
+			strtoull(argv[5], NULL, 0));
+	} else {
+		fprintf(stderr, "usage: rsm_ring consume CONTROLLER SEGMENT COUNT\n"
+				"       rsm_ring produce CONTROLLER NODE SEGMENT COUNT\n");
+		return 2;
+	}
+	return 0;
+}
