@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "control/cm_mad.h"
 #include "control/internal.h"
 #include "control/service.h"
 
@@ -220,15 +221,23 @@ int
 cr_reject(struct client *client, const struct one_cr_reject *args)
 {
 	struct cr *cr = object_get(client, OBJECT_CR, args->cr);
+	uint32_t max = control.config->limits.max_private_data;
+	uint8_t data[CM_PRIVATE_REJ];
 	struct conn *conn;
 
 	if (cr == NULL)
 		return refuse(client, -EINVAL, ONE_SUBJECT_CR, args->cr);
+	if (args->private_len > max || args->private_len > ONE_PRIVATE_DATA_MAX)
+		return refuse(client, -EMSGSIZE, ONE_SUBJECT_LENGTH, max);
 	conn = cr_take(cr);
-	if (conn->state == CONN_OVER)
+	if (conn->state == CONN_OVER) {
 		conn_put(conn);
-	else
-		conn_reject(conn, CM_REJ_CONSUMER, NULL, 0);
+	} else if (conn->remote.oneside) {
+		cm_announce_rej_build(data, args->private_data, (uint16_t)args->private_len);
+		conn_reject(conn, CM_REJ_CONSUMER, data, sizeof(data));
+	} else {
+		conn_reject(conn, CM_REJ_CONSUMER, args->private_data, (uint16_t)args->private_len);
+	}
 	return 0;
 }
 

@@ -353,3 +353,25 @@ cm_announce_rep_parse(const struct cm_mad *mad, struct cm_announce *announce)
 	announce->private_len = load_be16(p + 8);
 	return true;
 }
+
+#define REJ_ANNOUNCE_AT (CM_PRIVATE_REJ - CM_ANNOUNCE_REP_LEN)
+
+void
+cm_announce_rej_build(uint8_t *area, const void *data, uint16_t len)
+{
+	memset(area, 0, CM_PRIVATE_REJ);
+	if (len > 0)
+		memcpy(area, data, len);
+	store_be32(area + REJ_ANNOUNCE_AT, ANNOUNCE_MAGIC);
+	store_be16(area + REJ_ANNOUNCE_AT + 8, len);
+}
+
+uint32_t
+cm_announce_rej_parse(const uint8_t *area)
+{
+	uint32_t len = load_be16(area + REJ_ANNOUNCE_AT + 8);
+
+	if (load_be32(area + REJ_ANNOUNCE_AT) != ANNOUNCE_MAGIC || len > REJ_ANNOUNCE_AT)
+		return CM_PRIVATE_REJ;
+	return len;
+}

@@ -97,7 +97,8 @@ int cm_ip_header_parse(const uint8_t *bytes, struct cm_ip_header *header);
 /*
  * The announcement between oneside ends.  In REQ it lies in the alternate
  * path's GIDs, which nobody looks at when the alternate LID is 0, and takes
- * what private data did not fit; in REP it is the end of the private data.
+ * what private data did not fit; in REP and REJ it is the end of the private
+ * data.  A REJ tells the length only.
  */
 #define CM_ANNOUNCE_REP_LEN 16u
 struct cm_announce {
@@ -111,6 +112,10 @@ bool cm_announce_req_parse(const struct cm_mad *mad, struct cm_announce *announc
 			   uint8_t *data);
 void cm_announce_rep_build(struct cm_mad *mad, const struct cm_announce *announce);
 bool cm_announce_rep_parse(const struct cm_mad *mad, struct cm_announce *announce);
+/* `area` has CM_PRIVATE_REJ bytes, `len` leaves room for the announcement. */
+void cm_announce_rej_build(uint8_t *area, const void *data, uint16_t len);
+/* How many bytes of the area are the user's: all of them, unless the peer tells. */
+uint32_t cm_announce_rej_parse(const uint8_t *area);
 
 /* Path MTU in bytes from and to its code; 0: no such. */
 uint16_t cm_mtu_bytes(uint8_t code);

@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 
 #include "control/connection.h"
+#include "control/cm_mad.h"
 #include "control/internal.h"
 #include "control/service.h"
 
@@ -604,6 +605,23 @@ on_reply(struct conn *conn, const struct cm_event *event)
 	conn_establish(conn, conn_started);
 }
 
+/* What the peer says with its refusal, for the application to look at when it sees the event. */
+static void
+fill_reject(const struct conn *conn, const uint8_t *data)
+{
+	struct one_qp_shm *shm = conn->qp->role == QP_DAT ? qp_shm(conn->qp) : NULL;
+	uint32_t len;
+
+	if (shm == NULL)
+		return;
+	len = data != NULL ? cm_announce_rej_parse(data) : 0;
+	if (len > ONE_PRIVATE_DATA_MAX)
+		len = ONE_PRIVATE_DATA_MAX;
+	if (len > 0)
+		memcpy(shm->private_data, data, len);
+	shm->private_len = (uint16_t)len;
+}
+
 static void
 on_rejected(struct conn *conn, const struct cm_event *event)
 {
@@ -614,6 +632,8 @@ on_rejected(struct conn *conn, const struct cm_event *event)
 			return;
 		if (conn->qp->role == QP_IMPORT)
 			rsm = import_rejected(event->reason, event->reject_data);
+		else if (event->reason == CM_REJ_CONSUMER)
+			fill_reject(conn, event->reject_data);
 		conn_end(conn,
 			 event->reason == CM_REJ_CONSUMER ? ONE_CONN_PEER_REJECTED
 							  : ONE_CONN_NON_PEER_REJECTED,

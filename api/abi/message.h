@@ -191,7 +191,12 @@ struct one_cr_accept {
 	uint32_t private_len;
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 };
-struct one_cr_reject { uint32_t cr; };
+/* The private data reaches the requester as one_qp_shm.private_data, at ONE_CONN_PEER_REJECTED. */
+struct one_cr_reject {
+	uint32_t cr;
+	uint32_t private_len;
+	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
+};
 struct one_cr_handoff { uint32_t cr; uint32_t reserved; uint64_t service; };
 
 /*
@@ -201,6 +206,7 @@ struct one_cr_handoff { uint32_t cr; uint32_t reserved; uint64_t service; };
  */
 struct one_region_add { uint64_t size; uint32_t flags; uint32_t reserved; };
 #define ONE_REGION_SEALED 1u
+#define ONE_REGION_MAPPABLE 2u /* RSM: a segment may be published of it that importers map */
 
 /*
  * A memory region (uDAPL LMR, RSM segment or local handle) over the address

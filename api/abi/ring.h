@@ -267,7 +267,7 @@ struct one_qp_shm {
 	_Atomic uint32_t rq_done;
 	uint8_t pad0[44];
 	/* written by the control thread before the event that tells of it */
-	uint16_t private_len; /* ESTABLISHED on the connecting side */
+	uint16_t private_len; /* ESTABLISHED and PEER_REJECTED on the connecting side */
 	uint16_t remote_port;
 	uint16_t local_port;
 	uint16_t family; /* AF_INET or AF_INET6 */

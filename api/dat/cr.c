@@ -16,10 +16,12 @@ request_at(struct ia *ia, uint64_t offset)
 }
 
 static void
-reject(struct ia *ia, uint32_t id)
+reject(struct ia *ia, uint32_t id, const void *data, uint32_t len)
 {
-	struct one_msg msg = {.type = ONE_MSG_CR_REJECT, .cr_reject.cr = id};
+	struct one_msg msg = {.type = ONE_MSG_CR_REJECT, .cr_reject = {.cr = id, .private_len = len}};
 
+	if (len > 0)
+		memcpy(msg.cr_reject.private_data, data, len);
 	one_call(ia->client, &msg, NULL, 0, NULL);
 }
 
@@ -29,7 +31,7 @@ cr_refuse(struct ia *ia, uint64_t offset)
 	const struct one_cr_shm *shm = request_at(ia, offset);
 
 	if (shm != NULL)
-		reject(ia, shm->cr);
+		reject(ia, shm->cr, NULL, 0);
 }
 
 /* Copied once: the place is used anew when the request is answered. */
@@ -137,7 +139,7 @@ cr_arrived(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 	if (sp != NULL)
 		cr = object_new(ia, DAT_HANDLE_TYPE_CR);
 	if (cr == NULL) {
-		reject(ia, shm->cr);
+		reject(ia, shm->cr, NULL, 0);
 		return false;
 	}
 	copy_request(cr, shm);
@@ -150,7 +152,7 @@ cr_arrived(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 	pthread_mutex_unlock(&ia->lock);
 	if (!ok) {
 		return_ep(cr);
-		reject(ia, cr->id);
+		reject(ia, cr->id, NULL, 0);
 		pthread_mutex_lock(&ia->lock);
 		object_discard(&cr->o);
 		pthread_mutex_unlock(&ia->lock);
@@ -169,7 +171,7 @@ cr_destroy(struct cr *cr, bool refuse)
 	struct ia *ia = cr->o.ia;
 
 	if (refuse)
-		reject(ia, cr->id);
+		reject(ia, cr->id, NULL, 0);
 	pthread_mutex_lock(&ia->lock);
 	object_discard(&cr->o);
 	pthread_mutex_unlock(&ia->lock);
@@ -270,15 +272,28 @@ dapl_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle, DAT_COUNT priva
 }
 
 DAT_RETURN
-dapl_cr_reject(DAT_CR_HANDLE cr_handle)
+cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size, const void *private_data)
 {
 	struct cr *cr = handle_object(cr_handle, DAT_HANDLE_TYPE_CR);
+	DAT_RETURN ret;
 
-	if (cr == NULL || !retire(cr, cr_handle))
+	if (cr == NULL)
+		return BAD_HANDLE(CR);
+	ret = ep_check_private(cr->o.ia, private_data_size, private_data, BAD_ARG(2), BAD_ARG(3));
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (!retire(cr, cr_handle))
 		return BAD_HANDLE(CR);
 	return_ep(cr);
-	cr_destroy(cr, true);
+	reject(cr->o.ia, cr->id, private_data, (uint32_t)private_data_size);
+	cr_destroy(cr, false);
 	return DAT_SUCCESS;
+}
+
+DAT_RETURN
+dapl_cr_reject(DAT_CR_HANDLE cr_handle)
+{
+	return cr_reject(cr_handle, 0, NULL);
 }
 
 DAT_RETURN

@@ -69,6 +69,18 @@ fill_bind(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 	return true;
 }
 
+void
+event_private_data(struct ep *ep, DAT_CONNECTION_EVENT_DATA *data)
+{
+	uint32_t len = ep->qp.shm->private_len;
+
+	if (len > ONE_PRIVATE_DATA_MAX)
+		len = ONE_PRIVATE_DATA_MAX;
+	memcpy(ep->private_data, ep->qp.shm->private_data, len);
+	data->private_data_size = (DAT_COUNT)len;
+	data->private_data = ep->private_data;
+}
+
 static bool
 fill_connect(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 {
@@ -91,15 +103,8 @@ fill_connect(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 	data->ep_handle = ep->o.handle;
 	data->private_data_size = 0;
 	data->private_data = NULL;
-	if (cqe->status == ONE_CONN_ESTABLISHED && ep->active) {
-		uint32_t len = ep->qp.shm->private_len;
-
-		if (len > ONE_PRIVATE_DATA_MAX)
-			len = ONE_PRIVATE_DATA_MAX;
-		memcpy(ep->private_data, ep->qp.shm->private_data, len);
-		data->private_data_size = (DAT_COUNT)len;
-		data->private_data = ep->private_data;
-	}
+	if (cqe->status == ONE_CONN_ESTABLISHED && ep->active)
+		event_private_data(ep, data);
 	return true;
 }
 

@@ -319,6 +319,8 @@ DAT_RETURN lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 bool event_fill(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event);
 bool event_other(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event);
 struct ep *event_ep(struct evd *evd, uint32_t id);
+/* What the peer sent with its answer to a connect. */
+void event_private_data(struct ep *ep, DAT_CONNECTION_EVENT_DATA *data);
 DAT_DTO_COMPLETION_STATUS event_status(uint8_t status);
 
 /* ---- cno.c ---- */
@@ -384,6 +386,8 @@ DAT_RETURN sp_listen(struct sp *sp, uint32_t flags, DAT_CONN_QUAL qual);
 bool cr_arrived(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event);
 /* Refuses the request that lies at this place of the arena. */
 void cr_refuse(struct ia *ia, uint64_t offset);
+/* dat_cr_reject, with what the requester is told. */
+DAT_RETURN cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size, const void *private_data);
 void cr_destroy(struct cr *cr, bool refuse); /* no lock held; the EP is the caller's affair */
 void sp_destroy(struct sp *sp);
 void rmr_destroy(struct rmr *rmr);

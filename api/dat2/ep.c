@@ -198,5 +198,5 @@ face_ep_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual
 DAT_RETURN
 face_cr_reject(DAT_CR_HANDLE cr, DAT_COUNT size, const DAT_PVOID data)
 {
-	return face_return(dapl_cr_reject(cr));
+	return face_return(cr_reject(cr, size, data));
 }

@@ -89,6 +89,19 @@ fill_dto(struct evd *evd, const struct one_cqe *cqe, DAT2_EVENT *event)
 	return true;
 }
 
+/* A refusal brings private data, too. */
+static bool
+fill_connect(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
+{
+	struct ep *ep = event_ep(evd, cqe->object);
+
+	if (!event_other(evd, cqe, event))
+		return false;
+	if (cqe->status == ONE_CONN_PEER_REJECTED && ep != NULL)
+		event_private_data(ep, &event->event_data.connect_event_data);
+	return true;
+}
+
 /* `out` is the DAT2_EVENT that the consumer gave to dequeue or wait. */
 bool
 event_fill(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *out)
@@ -100,6 +113,8 @@ event_fill(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *out)
 	case ONE_CQE_RECV:
 	case ONE_CQE_RECV_WRITE_IMM:
 		return fill_dto(evd, cqe, event);
+	case ONE_CQE_CONNECT:
+		return fill_connect(evd, cqe, out);
 	case ONE_CQE_REQUEST:
 		event->event_data.cr_arrival_event_data.truncate_flag = DAT_FALSE;
 		return event_other(evd, cqe, out);

@@ -95,6 +95,14 @@ pair() {
 	say "passed: $program $*"
 }
 
+if [ -x "$BUILD/tests/net/net-dat2-cases" ]; then
+	sed "s/^$IA/server/" "$WORK/dat.conf.0" >"$WORK/dat.conf"
+	sed "s/^$IA/client/" "$WORK/dat.conf.1" >>"$WORK/dat.conf"
+	DAT_OVERRIDE=$WORK/dat.conf timeout 60 "$BUILD/tests/net/net-dat2-cases" server client ||
+		fail "net-dat2-cases over $cable"
+	say "passed: refusals with private data, arguments of 2.0"
+fi
+
 say "== dtest, dtestx, dtestcm over $cable"
 pair 'DAPL Test Complete. PASSED' dtest -b 65536
 pair 'DAPL Test Complete. PASSED' dtest -c -b 65536

@@ -379,6 +379,24 @@ test_table(void **state)
 	assert_true(cm_hash(secret, 1, 2) != cm_hash(secret, 2, 1));
 }
 
+/* A refusal tells how much of its private data is the user's; of one from elsewhere all may be. */
+static void
+test_refusal_length(void **state)
+{
+	static const uint8_t data[] = {1, 2, 3, 0, 0};
+	uint8_t area[CM_PRIVATE_REJ];
+
+	cm_announce_rej_build(area, data, sizeof(data));
+	assert_memory_equal(area, data, sizeof(data));
+	assert_int_equal(cm_announce_rej_parse(area), sizeof(data));
+	cm_announce_rej_build(area, NULL, 0);
+	assert_int_equal(cm_announce_rej_parse(area), 0);
+	area[CM_PRIVATE_REJ - CM_ANNOUNCE_REP_LEN + 8] = 0xff; /* a length that does not fit */
+	assert_int_equal(cm_announce_rej_parse(area), CM_PRIVATE_REJ);
+	memset(area, 7, sizeof(area));
+	assert_int_equal(cm_announce_rej_parse(area), CM_PRIVATE_REJ);
+}
+
 static void
 test_heap(void **state)
 {
@@ -431,6 +449,7 @@ main(void)
 		cmocka_unit_test(test_random_bytes), cmocka_unit_test(test_mtu),
 		cmocka_unit_test(test_ip_header),    cmocka_unit_test(test_announcement),
 		cmocka_unit_test(test_table),        cmocka_unit_test(test_heap),
+		cmocka_unit_test(test_refusal_length),
 	};
 
 	wire_init();

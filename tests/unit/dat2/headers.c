@@ -18,8 +18,8 @@
 
 const struct layout layout_theirs[] = {
 #include "layout.inc"
-        {"NOT_IMPLEMENTED", DAT_CLASS_ERROR | DAT_NOT_IMPLEMENTED},
-        {"QUEUE_EMPTY", DAT_QUEUE_EMPTY},
-        {"TIMEOUT_EXPIRED", DAT_TIMEOUT_EXPIRED},
-        {0, 0},
+	{"NOT_IMPLEMENTED", DAT_CLASS_ERROR | DAT_NOT_IMPLEMENTED},
+	{"QUEUE_EMPTY", DAT_QUEUE_EMPTY},
+	{"TIMEOUT_EXPIRED", DAT_TIMEOUT_EXPIRED},
+	{0, 0},
 };

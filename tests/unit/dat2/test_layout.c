@@ -15,7 +15,7 @@
 
 const struct layout layout_ours[] = {
 #include "layout.inc"
-        {0, 0},
+	{0, 0},
 };
 
 #undef SIZE
@@ -31,10 +31,10 @@ const struct layout layout_ours[] = {
 
 static const struct layout errors[] = {
 #include "layout.inc"
-        {"NOT_IMPLEMENTED", DAT_ERROR(DAT_NOT_IMPLEMENTED, DAT_NO_SUBTYPE)},
-        {"QUEUE_EMPTY", DAT_QUEUE_EMPTY},
-        {"TIMEOUT_EXPIRED", DAT_TIMEOUT_EXPIRED},
-        {0, 0},
+	{"NOT_IMPLEMENTED", DAT_ERROR(DAT_NOT_IMPLEMENTED, DAT_NO_SUBTYPE)},
+	{"QUEUE_EMPTY", DAT_QUEUE_EMPTY},
+	{"TIMEOUT_EXPIRED", DAT_TIMEOUT_EXPIRED},
+	{0, 0},
 };
 
 static uint64_t
@@ -68,7 +68,7 @@ layouts_agree(void **state)
 			continue;
 		if (at->value != theirs(at->name))
 			fail_msg("%s: %llu here, %llu there", at->name, (unsigned long long)at->value,
-			         (unsigned long long)theirs(at->name));
+				 (unsigned long long)theirs(at->name));
 		compared++;
 	}
 	assert_true(compared > 200);
@@ -82,7 +82,7 @@ errors_agree(void **state)
 
 		if (converted != theirs(at->name))
 			fail_msg("%s: %#x here, %#llx there", at->name, converted,
-			         (unsigned long long)theirs(at->name));
+				 (unsigned long long)theirs(at->name));
 	}
 	assert_int_equal(face_return(DAT_SUCCESS), 0);
 }
@@ -103,9 +103,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(layouts_agree),
-	        cmocka_unit_test(errors_agree),
-	        cmocka_unit_test(moved_arguments),
+		cmocka_unit_test(layouts_agree),
+		cmocka_unit_test(errors_agree),
+		cmocka_unit_test(moved_arguments),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
