@@ -27,6 +27,16 @@ perftest_both() { # TEST OPTIONS...
 	we_connect "ib_$test $*" "$PROGRAMS/udapl-perftest" "$test" -c 192.0.2.10 "$@" -- "ib_$test" "$PERFTEST" "$@"
 }
 
+# What the packaged programs never do, with the errors.
+operations_both() { # OUR-ADDRESS GUEST-ADDRESS
+	[ -x "$PROGRAMS/verbs-operations" ] || {
+		say "There is no verbs-operations (install libibverbs-dev and librdmacm-dev): its operations are left out"
+		return
+	}
+	we_serve "operations with $2" "$PROGRAMS/udapl-operations" serve -- verbs-operations connect "$1"
+	we_connect "operations with $2" "$PROGRAMS/udapl-operations" connect "$2" -- verbs-operations serve
+}
+
 case_rping() {
 	local size
 	start_interop_plane 4 1500
@@ -54,6 +64,7 @@ case_wide6() {
 	start_interop_plane 6 "$CABLE_MTU"
 	rping_both "rping over IPv6" 2001:db8::1 2001:db8::10 -C 5 -S 64
 	rping_both "rping over IPv6" 2001:db8::1 2001:db8::10 -C 5 -S 16385
+	operations_both 2001:db8::1 2001:db8::10
 	stop_plane a
 	start_interop_plane 4 "$CABLE_MTU"
 	perftest_both write_bw -s 65536 -n 20
@@ -62,15 +73,9 @@ case_wide6() {
 	stop_plane a
 }
 
-# What the packaged programs never do, with the errors.
 case_operations() {
-	[ -x "$PROGRAMS/verbs-operations" ] || {
-		say "There is no verbs-operations (install libibverbs-dev and librdmacm-dev): case operations is left out"
-		return
-	}
 	start_interop_plane 4 1500
-	we_serve operations "$PROGRAMS/udapl-operations" serve -- verbs-operations connect 192.0.2.1
-	we_connect operations "$PROGRAMS/udapl-operations" connect 192.0.2.10 -- verbs-operations serve
+	operations_both 192.0.2.1 192.0.2.10
 	stop_plane a
 }
 

@@ -18,7 +18,7 @@
 #define OPERATIONS_REQUEST 56 /* all that rdma_cm leaves of a request's private data */
 #define OPERATIONS_OVER 0xff  /* instead of an operation: the responder may end */
 
-enum kind { SEND, SEND_IMM, WRITE, WRITE_IMM, READ, REJECTED, NOBODY };
+enum kind { SEND, SEND_IMM, SEND_INV, WRITE, WRITE_IMM, READ, REJECTED, NOBODY };
 enum receives { NO_RECEIVE, RECEIVE, LATE_RECEIVE, SHORT_RECEIVE };
 enum ending { FINE, NO_ACCESS, TOO_LONG, NOT_READY };
 enum starter { ANYONE, UDAPL, VERBS };
@@ -49,6 +49,9 @@ static const struct operation operations[] = {
 	{.name = "SEND with immediate", .kind = SEND_IMM, .len = 100, .times = 2, .receives = RECEIVE, .starter = VERBS},
 	{.name = "SEND with immediate of many packets", .kind = SEND_IMM, .len = 5001, .times = 2, .receives = RECEIVE,
 	 .starter = VERBS},
+	/* The responder binds a window and tells its key by a message; the starter WRITEs through it,
+	 * invalidates it, and may WRITE no more. */
+	{.name = "SEND with invalidate", .kind = SEND_INV, .len = 100, .times = 1, .receives = RECEIVE, .starter = VERBS},
 	{.name = "WRITE", .kind = WRITE, .len = 100, .times = 1},
 	{.name = "WRITE of nothing", .kind = WRITE, .len = 0, .times = 1},
 	{.name = "WRITE at an odd place", .kind = WRITE, .len = 4097, .times = 5, .offset = 3},
@@ -103,7 +106,7 @@ request_byte(size_t i)
 static inline bool
 operation_writes(const struct operation *op)
 {
-	return (op->kind == WRITE || op->kind == WRITE_IMM) && op->ending == FINE;
+	return (op->kind == WRITE || op->kind == WRITE_IMM || op->kind == SEND_INV) && op->ending == FINE;
 }
 
 /* What the responder's memory must hold at `i` when the operation is over. */

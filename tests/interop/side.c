@@ -54,7 +54,8 @@ open_endpoint(struct side *s, int reads_in, int reads_out)
 	s->reads_out = reads_out;
 	MUST(dat_evd_create(s->ia, 16, DAT_HANDLE_NULL, DAT_EVD_CONNECTION_FLAG, &s->conn));
 	MUST(dat_evd_create(s->ia, SIDE_DEPTH * 2, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &s->recv));
-	MUST(dat_evd_create(s->ia, SIDE_DEPTH * 2, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &s->request));
+	MUST(dat_evd_create(s->ia, SIDE_DEPTH * 2, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG,
+	                    &s->request));
 	make_endpoint(s);
 }
 

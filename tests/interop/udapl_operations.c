@@ -66,11 +66,39 @@ take_messages(struct side *s, const struct operation *op)
 			side_die("%s: byte %zu of the messages is wrong", op->name, i);
 }
 
+/* A window for the peer's WRITEs, whose key goes to it in a message. */
+static DAT_RMR_HANDLE
+offer_window(struct side *s)
+{
+	DAT_LMR_TRIPLET all = {.lmr_context = memory.lmr_context,
+	                       .virtual_address = (uintptr_t)memory.data,
+	                       .segment_length = OPERATIONS_MEMORY};
+	DAT_RMR_CONTEXT context;
+	DAT_RMR_HANDLE window;
+	uint32_t key;
+	DAT_EVENT event;
+	DAT_COUNT more;
+
+	MUST(dat_rmr_create(s->pz, &window));
+	MUST(dat_rmr_bind(window, &all, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, s->ep, (DAT_RMR_COOKIE){.as_64 = 1},
+	                  DAT_COMPLETION_DEFAULT_FLAG, &context));
+	MUST(dat_evd_wait(s->request, SIDE_WAIT_US, 1, &event, &more));
+	if (event.event_number != DAT_RMR_BIND_COMPLETION_EVENT ||
+	    event.event_data.rmr_completion_event_data.status != DAT_RMR_BIND_SUCCESS)
+		side_die("the window is not bound: event 0x%x", event.event_number);
+	key = htobe32(context);
+	memcpy(inbox.data + OPERATIONS_MEMORY - sizeof(key), &key, sizeof(key));
+	side_post_send(s, &inbox, OPERATIONS_MEMORY - sizeof(key), sizeof(key), 2);
+	side_complete(s->request, 2);
+	return window;
+}
+
 static void
 respond(struct side *s, const struct operation *op)
 {
 	struct offer offer = {htobe64((uintptr_t)(op->read_only ? read_only.data : memory.data)),
 	                      htobe32(memory.rmr_context), htobe32(read_only.rmr_context)};
+	DAT_RMR_HANDLE window = DAT_HANDLE_NULL;
 
 	for (size_t i = 0; i < OPERATIONS_MEMORY; i++)
 		memory.data[i] = read_only.data[i] = responder_byte(i);
@@ -79,6 +107,8 @@ respond(struct side *s, const struct operation *op)
 		post_receives(s, op);
 	side_accept(s, &offer, sizeof(offer));
 	side_established(s);
+	if (op->kind == SEND_INV)
+		window = offer_window(s);
 	if (op->receives == LATE_RECEIVE) {
 		nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
 		post_receives(s, op);
@@ -89,6 +119,8 @@ respond(struct side *s, const struct operation *op)
 	for (size_t i = 0; i < OPERATIONS_MEMORY; i++)
 		if (memory.data[i] != expected_byte(op, i) || read_only.data[i] != responder_byte(i))
 			side_die("%s: byte %zu of the memory is wrong", op->name, i);
+	if (window != DAT_HANDLE_NULL)
+		MUST(dat_rmr_free(window));
 	printf("%s\n", op->name);
 }
 

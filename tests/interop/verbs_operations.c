@@ -237,6 +237,45 @@ status_of(enum ending ending)
 	}
 }
 
+static enum ibv_wc_status
+post(struct end *e, struct ibv_send_wr *wr, uint32_t len, const char *name)
+{
+	struct ibv_sge piece = {(uintptr_t)memory, len, e->memory->lkey};
+	struct ibv_send_wr *bad;
+
+	wr->sg_list = &piece;
+	wr->num_sge = 1;
+	need(!ibv_post_send(e->id->qp, wr, &bad), "ibv_post_send");
+	return completion(e->sends, name).status;
+}
+
+/* Through a window, which the second operation invalidates. */
+static void
+drive_window(struct end *e, const struct operation *op, const struct offer *offer)
+{
+	struct ibv_send_wr write = {.opcode = IBV_WR_RDMA_WRITE, .wr.rdma.remote_addr = be64toh(offer->address)};
+	struct ibv_send_wr invalidate = {.opcode = IBV_WR_SEND_WITH_INV};
+	struct ibv_wc wc = completion(e->receives, op->name);
+	enum ibv_wc_status status;
+	uint32_t key;
+
+	if (wc.status || wc.byte_len != sizeof(key))
+		die("%s: the window's key: %s, %u bytes", op->name, ibv_wc_status_str(wc.status), wc.byte_len);
+	memcpy(&key, inbox, sizeof(key));
+	write.wr.rdma.rkey = invalidate.invalidate_rkey = be32toh(key);
+	for (size_t i = 0; i < OPERATIONS_MEMORY; i++)
+		memory[i] = starter_byte(i);
+	status = post(e, &write, op->len, op->name);
+	if (status)
+		die("%s: the WRITE before: %s", op->name, ibv_wc_status_str(status));
+	status = post(e, &invalidate, op->len, op->name);
+	if (status)
+		die("%s: %s", op->name, ibv_wc_status_str(status));
+	status = post(e, &write, op->len, op->name);
+	if (status != IBV_WC_REM_ACCESS_ERR)
+		die("%s: the WRITE behind: %s", op->name, ibv_wc_status_str(status));
+}
+
 static void
 drive(struct end *e, const struct operation *op, const struct offer *offer)
 {
@@ -311,6 +350,12 @@ ask(const char *address, unsigned port, uint8_t number, struct end *e)
 	rdma_ack_cm_event(expect_event(RDMA_CM_EVENT_ROUTE_RESOLVED, address));
 	freeaddrinfo(info);
 	open_end(e, id);
+	if (number < OPERATIONS && operations[number].kind == SEND_INV) {
+		struct ibv_sge piece = {(uintptr_t)inbox, sizeof(inbox), e->inbox->lkey};
+		struct ibv_recv_wr wr = {.sg_list = &piece, .num_sge = 1}, *bad;
+
+		need(!ibv_post_recv(id->qp, &wr, &bad), "ibv_post_recv");
+	}
 	need(!rdma_connect(id, &param), "rdma_connect");
 	return id;
 }
@@ -343,7 +388,10 @@ start(const char *address, uint8_t number)
 		event = expect_event(RDMA_CM_EVENT_ESTABLISHED, op->name);
 		memcpy(&offer, event->param.conn.private_data, sizeof(offer));
 		rdma_ack_cm_event(event);
-		drive(&e, op, &offer);
+		if (op->kind == SEND_INV)
+			drive_window(&e, op, &offer);
+		else
+			drive(&e, op, &offer);
 		rdma_disconnect(id);
 		rdma_ack_cm_event(expect_event(RDMA_CM_EVENT_DISCONNECTED, op->name));
 		close_end(&e);
