@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Many connections, many endpoints, and a soak in which every byte is checked:
+#
+#   load.sh local    on one data plane
+#   load.sh memif    across two
+#   load.sh lossy    across two joined by a bridge that drops one RoCEv2 frame in a hundred (the soak)
+
+. "$(dirname "$0")/lib.sh"
+net_init
+PROGRAM=$BUILD/tests/net/net-dat-load
+
+# Namespaces a and b, and between them one with a bridge that loses frames.
+start_lossy_pair() {
+	local name ns
+	need_root
+	command -v nft >/dev/null || skip "nft is missing: apt-get install nftables"
+	make_namespace a
+	make_namespace b
+	make_namespace bridge
+	ip -n "$NETNS" link add br0 type bridge
+	ip -n "$NETNS" link set br0 mtu "$CABLE_MTU" up
+	for name in a b; do
+		ns=oneside-$$-$name
+		ip link add veth0 netns "$ns" mtu "$CABLE_MTU" type veth peer name "port-$name" netns "$NETNS" mtu "$CABLE_MTU" ||
+			fail "no veth pair"
+		ip netns exec "$ns" ethtool -K veth0 tx off rx off gso off gro off tso off >/dev/null 2>&1
+		ip netns exec "$ns" sysctl -qw net.ipv6.conf.veth0.disable_ipv6=1
+		ip -n "$NETNS" link set "port-$name" master br0 up
+		ip -n "$ns" link set veth0 up
+	done
+	ip netns exec "$NETNS" nft -f - <<-RULES || fail "nft refuses the rule that drops frames"
+		table bridge lossy {
+			chain forward {
+				type filter hook forward priority 0;
+				udp dport 4791 numgen random mod 100 < 1 counter drop
+			}
+		}
+	RULES
+	start_af_packet_plane a
+	start_af_packet_plane b
+}
+
+case $1 in
+local)
+	start_memif_plane a
+	"$PROGRAM" "$(plane_socket a)" "$(plane_socket a)" || fail "load on one data plane"
+	;;
+memif)
+	start_memif_pair
+	"$PROGRAM" "$(plane_socket a)" "$(plane_socket b)" || fail "load across two data planes"
+	stop_plane b
+	;;
+lossy)
+	start_lossy_pair
+	"$PROGRAM" "$(plane_socket a)" "$(plane_socket b)" soak || fail "the soak under loss"
+	dropped=$(ip netns exec "$NETNS" nft list table bridge lossy | sed -n 's/.*packets \([0-9]*\) .*/\1/p')
+	say "$dropped frames were dropped"
+	[ "${dropped:-0}" -gt 100 ] || fail "too few frames were dropped for a test of loss"
+	stop_plane b
+	;;
+*)
+	fail "load.sh: \"$1\" is not a kind of run"
+	;;
+esac
+stop_plane a
