@@ -203,16 +203,40 @@ execute(struct core *core, const struct engine_command *command)
 	return -EINVAL;
 }
 
+/*
+ * What another core handed over before the control thread told us of its
+ * consequence is seen before that: the NAK that ended a connection before the
+ * flush that follows from it.
+ */
+static uint32_t
+inbound_before(struct core *core)
+{
+	uint32_t left, done = 0;
+
+	/* Pairs with the release that ends an enqueue to the ring of commands. */
+	atomic_thread_fence(memory_order_acquire);
+	for (left = ring_used(core->inbound); done < left;) {
+		uint32_t n = rcio_inbound(core);
+
+		if (n == 0)
+			break;
+		done += n;
+	}
+	return done;
+}
+
 uint32_t
 core_commands(struct core *core)
 {
-	uint32_t done = 0;
+	uint32_t done = 0, due = ring_used(core->commands), frames;
 
-	if (ring_used(core->commands) == 0 && STAILQ_EMPTY(&core->backlog))
+	if (due == 0 && STAILQ_EMPTY(&core->backlog))
 		return 0;
+	frames = inbound_before(core);
+	due = RTE_MIN(due, (uint32_t)CORE_COMMANDS);
 	/* First what was not told yet; then only as long as a command, and whatever it raises, can be
 	 * told of at once: so the order of event.c holds. */
-	while (done < CORE_COMMANDS && event_drain(core) &&
+	while (done < due && event_drain(core) &&
 	       ring_used(core->up) < CORE_UP_RING - CORE_UP_RESERVE) {
 		struct engine_command *command;
 
@@ -222,5 +246,5 @@ core_commands(struct core *core)
 		event_acknowledge(core, command);
 		done++;
 	}
-	return done;
+	return done + frames;
 }

@@ -113,6 +113,24 @@ test_refused_between_cores(void **state)
 	assert_int_equal(w.pair[1].error, RC_ERROR_RESPONDER);
 }
 
+/* The control thread flushes both sides of a broken connection: what the peer said before comes first. */
+static void
+test_refusal_comes_before_its_consequence(void **state)
+{
+	struct core *here = engine.core[engine_client_core(w.app[0].client)];
+	struct core *there = engine.core[engine_client_core(w.app[1].client)];
+
+	connect_both();
+	post_write(&w.pair[0], &w.memory[0], &w.memory[0], 8, 1); /* a key of the wrong side */
+	for (int i = 0; i < 1000 && ring_used(there->inbound) == 0; i++)
+		core_iterate(here);
+	for (int i = 0; i < 1000 && ring_used(here->inbound) == 0; i++)
+		core_iterate(there);
+	assert_true(ring_used(here->inbound) > 0);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.pair[0].qp}), 0);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_REMOTE_ACCESS, 1);
+}
+
 static void
 test_established_by_first_frame(void **state)
 {
@@ -312,6 +330,7 @@ main(void)
 		T(test_clients_are_spread),
 		T(test_between_cores),
 		T(test_refused_between_cores),
+		T(test_refusal_comes_before_its_consequence),
 		T(test_established_by_first_frame),
 		T(test_bind),
 		T(test_drain),
