@@ -276,6 +276,7 @@ struct client {
 	LIST_HEAD(, old_ring) unused;
 	uint64_t mapped, arena_charged, staged, requests;
 	uint32_t segments;
+	uint32_t kept_fds; /* of regions */
 
 	uint32_t commands; /* on their way to the core */
 	uint32_t jobs;     /* graces and populations under way */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -99,6 +100,25 @@ map(struct client *client, struct region *region, int fd)
 	return 0;
 }
 
+/*
+ * Half of the descriptors there are may be kept for importers, an eighth of those
+ * for one attachment; memory beyond that works, but cannot be mapped.
+ */
+static uint32_t kept_fds;
+
+static bool
+keep_fd(struct client *client)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || kept_fds >= limit.rlim_cur / 2 ||
+	    client->kept_fds >= limit.rlim_cur / 16)
+		return false;
+	client->kept_fds++;
+	kept_fds++;
+	return true;
+}
+
 int
 region_add(struct client *client, const struct one_region_add *args)
 {
@@ -135,7 +155,8 @@ region_add(struct client *client, const struct one_region_add *args)
 	region->page = page;
 	region->fd = -1;
 	error = map(client, region, fd);
-	if (client->kind == ONE_KIND_RSM && (args->flags & ONE_REGION_SEALED) != 0)
+	if (client->kind == ONE_KIND_RSM && args->flags == (ONE_REGION_SEALED | ONE_REGION_MAPPABLE) &&
+	    keep_fd(client))
 		region->fd = fd;
 	else
 		close(fd);
@@ -160,8 +181,11 @@ region_destroy(struct region *region)
 		engine_guard_remove(region->base);
 	if (region->base != NULL)
 		munmap(region->base, region->size);
-	if (region->fd >= 0)
+	if (region->fd >= 0) {
 		close(region->fd);
+		client->kept_fds--;
+		kept_fds--;
+	}
 	quota_release(client->account, &client->mapped, region->size);
 	object_free(region);
 }

@@ -73,6 +73,8 @@ region_get(struct one_client *client, struct file *file, int fd, uint64_t size, 
 		return -ENOMEM;
 	msg.region_add.size = file->size;
 	msg.region_add.flags = file->fd >= 0 ? ONE_REGION_SEALED : 0;
+	if (file->fd >= 0 && !file->slab)
+		msg.region_add.flags |= ONE_REGION_MAPPABLE;
 	error = one_call(client, &msg, &fd, 1, &reply);
 	if (error != 0) {
 		free(region);

@@ -243,6 +243,7 @@ rsm_memseg_export_publish(rsm_memseg_export_handle_t memseg, rsm_memseg_id_t *se
 			  rsmapi_access_entry_t access_list[], uint_t access_list_length)
 {
 	struct rsm_export *export;
+	struct rsm_link *held = NULL;
 	enum rsm_found found;
 	int result;
 
@@ -251,6 +252,9 @@ rsm_memseg_export_publish(rsm_memseg_export_handle_t memseg, rsm_memseg_id_t *se
 	found = rsm_slot_lock(&rsm_exports, memseg, (void **)&export);
 	if (found == RSM_NONE)
 		return RSMERR_BAD_SEG_HNDL;
+	/* An attachment that was lost must not end under the lock: its `lost` may be waiting for that. */
+	if (found == RSM_LIVE && export->link != NULL)
+		held = rsm_link_get(export->link);
 	if (access_list == NULL && access_list_length > 0)
 		result = RSMERR_BAD_ACL;
 	else if (found == RSM_FOREIGN ? export->published : is_published(export))
@@ -263,6 +267,7 @@ rsm_memseg_export_publish(rsm_memseg_export_handle_t memseg, rsm_memseg_id_t *se
 		result = publish(export, segment_id, access_list, access_list_length);
 	if (found == RSM_LIVE)
 		rsm_slot_unlock(export);
+	rsm_link_put(held);
 	return result;
 }
 

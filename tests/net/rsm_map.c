@@ -256,10 +256,10 @@ look_and_store(struct importer *i, struct pair *pair, volatile uint8_t *map, int
 {
 	uint64_t v = 1;
 
-	RSM_CHECK(pair, rsm_memseg_import_put64(i->import, 0, &v, 1), RSMERR_CONN_ABORTED);
-	RSM_CHECK(pair, rsm_memseg_import_get64(i->import, 0, &v, 1), RSMERR_CONN_ABORTED);
 	for (uint32_t k = 0; k < SIZE; k += 61)
 		CHECK(pair, map[k] == expected, "byte %u of the withdrawn segment is %#x", k, map[k]);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i->import, 0, &v, 1), RSMERR_CONN_ABORTED);
+	RSM_CHECK(pair, rsm_memseg_import_get64(i->import, 0, &v, 1), RSMERR_CONN_ABORTED);
 	for (uint32_t k = 0; k < SIZE; k += 61)
 		map[k] = 0xCC; /* no fault */
 }
