@@ -59,7 +59,6 @@ ALIKE(pz_free, (DAT_PZ_HANDLE pz), (pz))
 ALIKE(srq_create, (DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_SRQ_ATTR *attr, DAT_SRQ_HANDLE *srq),
       (ia, pz, attr, srq))
 ALIKE(srq_free, (DAT_SRQ_HANDLE srq), (srq))
-ALIKE(srq_query, (DAT_SRQ_HANDLE srq, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM *param), (srq, mask, param))
 ALIKE(srq_resize, (DAT_SRQ_HANDLE srq, DAT_COUNT dtos), (srq, dtos))
 ALIKE(srq_set_lw, (DAT_SRQ_HANDLE srq, DAT_COUNT low), (srq, low))
 

@@ -4,8 +4,8 @@
  *
  * The headers of both versions use the same names, so the layouts of 2.0 have
  * names of their own here; a test compares them with the headers of a 2.0
- * installation.  What is not here (handles, cookies, EVD, CR, PSP, RSP, PZ and
- * SRQ parameters, flags, event numbers, completion statuses) is alike.
+ * installation.  What is not here (handles, cookies, EVD, CR, PSP, RSP and PZ
+ * parameters, flags, event numbers, completion statuses) is alike.
  *
  * Functions called face_* are the members of the provider table.  Each converts
  * its arguments and calls the provider of 1.2, which is linked in.
@@ -208,6 +208,19 @@ typedef struct {
 	} proxy;
 } DAT2_CNO_PARAM;
 
+typedef enum { DAT2_SRQ_STATE_ERROR = 0, DAT2_SRQ_STATE_OPERATIONAL } DAT2_SRQ_STATE;
+
+typedef struct {
+	DAT_IA_HANDLE ia_handle;
+	DAT2_SRQ_STATE srq_state;
+	DAT_PZ_HANDLE pz_handle;
+	DAT_COUNT max_recv_dtos;
+	DAT_COUNT max_recv_iov;
+	DAT_COUNT low_watermark;
+	DAT_COUNT available_dto_count;
+	DAT_COUNT outstanding_dto_count;
+} DAT2_SRQ_PARAM;
+
 /* ---- events ---- */
 
 typedef enum {
@@ -367,7 +380,7 @@ typedef enum {
 	CALL(srq_create, (DAT_IA_HANDLE, DAT_PZ_HANDLE, DAT_SRQ_ATTR *, DAT_SRQ_HANDLE *))                \
 	CALL(srq_free, (DAT_SRQ_HANDLE))                                                                  \
 	CALL(srq_post_recv, (DAT_SRQ_HANDLE, DAT_COUNT, DAT2_LMR_TRIPLET *, DAT_DTO_COOKIE))              \
-	CALL(srq_query, (DAT_SRQ_HANDLE, DAT_SRQ_PARAM_MASK, DAT_SRQ_PARAM *))                            \
+	CALL(srq_query, (DAT_SRQ_HANDLE, DAT_SRQ_PARAM_MASK, DAT2_SRQ_PARAM *))                           \
 	CALL(srq_resize, (DAT_SRQ_HANDLE, DAT_COUNT))                                                     \
 	CALL(srq_set_lw, (DAT_SRQ_HANDLE, DAT_COUNT))                                                     \
 	CALL(csp_create, (DAT_IA_HANDLE, DAT2_COMM *, DAT_IA_ADDRESS_PTR, DAT_EVD_HANDLE, DAT_HANDLE *))  \

@@ -181,3 +181,24 @@ face_cno_query(DAT_CNO_HANDLE cno, uint32_t mask, DAT2_CNO_PARAM *param)
 		};
 	return face_return(ret);
 }
+
+DAT_RETURN
+face_srq_query(DAT_SRQ_HANDLE srq, DAT_SRQ_PARAM_MASK mask, DAT2_SRQ_PARAM *param)
+{
+	DAT_SRQ_PARAM from;
+	DAT_RETURN ret = dapl_srq_query(srq, mask, param != NULL ? &from : NULL);
+
+	if (ret == DAT_SUCCESS)
+		*param = (DAT2_SRQ_PARAM){
+			.ia_handle = from.ia_handle,
+			.srq_state = from.srq_state == DAT_SRQ_STATE_OPERATIONAL ? DAT2_SRQ_STATE_OPERATIONAL
+										 : DAT2_SRQ_STATE_ERROR,
+			.pz_handle = from.pz_handle,
+			.max_recv_dtos = from.max_recv_dtos,
+			.max_recv_iov = from.max_recv_iov,
+			.low_watermark = from.low_watermark,
+			.available_dto_count = from.available_dto_count,
+			.outstanding_dto_count = from.outstanding_dto_count,
+		};
+	return face_return(ret);
+}
