@@ -16,6 +16,8 @@
 #define OPERATIONS_MEMORY (256 * 1024)
 #define OPERATIONS_IMMEDIATE 0xa1b2c3d4
 #define OPERATIONS_REQUEST 56 /* all that rdma_cm leaves of a request's private data */
+#define OPERATIONS_REPLY 64   /* what uDAPL may put into a reply */
+#define OPERATIONS_VERBS_REPLY 196 /* and verbs */
 #define OPERATIONS_OVER 0xff  /* instead of an operation: the responder may end */
 
 enum kind { SEND, SEND_IMM, SEND_INV, WRITE, WRITE_IMM, READ, REJECTED, NOBODY };
@@ -101,6 +103,13 @@ static inline uint8_t
 request_byte(size_t i)
 {
 	return (uint8_t)(i * 3 + 1);
+}
+
+/* What follows the offer in a reply's private data. */
+static inline uint8_t
+reply_byte(size_t i)
+{
+	return (uint8_t)~request_byte(i);
 }
 
 static inline bool

@@ -99,13 +99,17 @@ respond(struct side *s, const struct operation *op)
 	struct offer offer = {htobe64((uintptr_t)(op->read_only ? read_only.data : memory.data)),
 	                      htobe32(memory.rmr_context), htobe32(read_only.rmr_context)};
 	DAT_RMR_HANDLE window = DAT_HANDLE_NULL;
+	uint8_t reply[OPERATIONS_REPLY];
 
+	memcpy(reply, &offer, sizeof(offer));
+	for (size_t i = sizeof(offer); i < sizeof(reply); i++)
+		reply[i] = reply_byte(i);
 	for (size_t i = 0; i < OPERATIONS_MEMORY; i++)
 		memory.data[i] = read_only.data[i] = responder_byte(i);
 	memset(inbox.data, 0, OPERATIONS_MEMORY);
 	if (op->receives == RECEIVE || op->receives == SHORT_RECEIVE)
 		post_receives(s, op);
-	side_accept(s, &offer, sizeof(offer));
+	side_accept(s, reply, sizeof(reply));
 	side_established(s);
 	if (op->kind == SEND_INV)
 		window = offer_window(s);
@@ -235,6 +239,18 @@ drive(struct side *s, const struct operation *op, const struct offer *offer)
 }
 
 static void
+check_reply(const struct operation *op, const DAT_CONNECTION_EVENT_DATA *data)
+{
+	const uint8_t *reply = data->private_data;
+
+	if (data->private_data_size < OPERATIONS_REPLY || data->private_data_size > OPERATIONS_VERBS_REPLY)
+		side_die("%s: a reply of %d bytes", op->name, data->private_data_size);
+	for (size_t i = sizeof(struct offer); i < (size_t)data->private_data_size; i++)
+		if (reply[i] != reply_byte(i))
+			side_die("%s: byte %zu of the reply is wrong", op->name, i);
+}
+
+static void
 start(struct side *first, const char *address, uint8_t number)
 {
 	const struct operation *op = &operations[number];
@@ -253,9 +269,7 @@ start(struct side *first, const char *address, uint8_t number)
 		struct offer offer;
 
 		side_connect_until(&s, address, OPERATIONS_PORT, request, sizeof(request), NULL, NULL, &event);
-		if (event.event_data.connect_event_data.private_data_size < (DAT_COUNT)sizeof(offer))
-			side_die("%s: an answer of %d bytes", op->name,
-			         event.event_data.connect_event_data.private_data_size);
+		check_reply(op, &event.event_data.connect_event_data);
 		memcpy(&offer, event.event_data.connect_event_data.private_data, sizeof(offer));
 		drive(&s, op, &offer);
 	}

@@ -145,9 +145,10 @@ static void
 respond(struct rdma_cm_id *id, const struct operation *op)
 {
 	struct offer offer = {.address = htobe64((uintptr_t)(op->read_only ? read_only : memory))};
+	uint8_t reply[OPERATIONS_VERBS_REPLY];
 	struct rdma_conn_param param = {
-		.private_data = &offer,
-		.private_data_len = sizeof(offer),
+		.private_data = reply,
+		.private_data_len = sizeof(reply),
 		.responder_resources = 4,
 		.initiator_depth = 4,
 		.rnr_retry_count = op->ending == NOT_READY ? 2 : 7,
@@ -157,6 +158,9 @@ respond(struct rdma_cm_id *id, const struct operation *op)
 	open_end(&e, id);
 	offer.key = htobe32(e.memory->rkey);
 	offer.read_only_key = htobe32(e.read_only->rkey);
+	memcpy(reply, &offer, sizeof(offer));
+	for (size_t i = sizeof(offer); i < sizeof(reply); i++)
+		reply[i] = reply_byte(i);
 	for (size_t i = 0; i < OPERATIONS_MEMORY; i++)
 		memory[i] = read_only[i] = responder_byte(i);
 	memset(inbox, 0, sizeof(inbox));
@@ -372,6 +376,17 @@ expect_refusal(struct end *e, const char *name, int reason)
 	close_end(e);
 }
 
+/* The whole field comes, with zeros behind what uDAPL said. */
+static void
+check_reply(const struct operation *op, const uint8_t *reply, size_t len)
+{
+	if (len != OPERATIONS_VERBS_REPLY)
+		die("%s: a reply of %zu bytes", op->name, len);
+	for (size_t i = sizeof(struct offer); i < len; i++)
+		if (reply[i] != (i < OPERATIONS_REPLY ? reply_byte(i) : 0))
+			die("%s: byte %zu of the reply is wrong", op->name, i);
+}
+
 static void
 start(const char *address, uint8_t number)
 {
@@ -386,6 +401,7 @@ start(const char *address, uint8_t number)
 		expect_refusal(&e, op->name, op->kind == NOBODY ? 8 : 28);
 	} else {
 		event = expect_event(RDMA_CM_EVENT_ESTABLISHED, op->name);
+		check_reply(op, event->param.conn.private_data, event->param.conn.private_data_len);
 		memcpy(&offer, event->param.conn.private_data, sizeof(offer));
 		rdma_ack_cm_event(event);
 		if (op->kind == SEND_INV)
