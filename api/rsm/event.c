@@ -41,8 +41,7 @@ rsm_events_pending(const struct rsm_events *events)
 {
 	const struct one_cq *counter = &events->counter;
 	/* Pairs with the engine's release store: what was placed before the signal can be read. */
-	uint32_t pending =
-		atomic_load_explicit(&counter->shm->tail, memory_order_acquire) - counter->head;
+	uint32_t pending = atomic_load_explicit(&counter->shm->tail, memory_order_acquire) - counter->head;
 
 	return pending <= ONE_SIGNALS_MAX ? pending : 0;
 }
@@ -160,7 +159,8 @@ rsm_intr_signal_post(void *memseg, uint_t flags)
 
 	if (result != RSM_SUCCESS)
 		return result;
-	result = segment.import != NULL ? post_import(segment.import, once) : post_export(segment.export, once);
+	result = segment.import != NULL ? post_import(segment.import, once)
+					: post_export(segment.export, once);
 	rsm_slot_unlock(segment.slot);
 	return result;
 }

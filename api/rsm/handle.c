@@ -204,8 +204,7 @@ rsm_slot_at(struct rsm_table *table, uint32_t index)
 void *
 rsm_slot_polled(struct rsm_table *table, uint32_t index, struct rsm_link *link)
 {
-	struct rsm_slot *slot =
-		slot_of(atomic_load_explicit(&table->base, memory_order_relaxed), index);
+	struct rsm_slot *slot = slot_of(atomic_load_explicit(&table->base, memory_order_relaxed), index);
 	void *handle = NULL;
 
 	if (atomic_load_explicit(&slot->polled_by, memory_order_relaxed) != link)

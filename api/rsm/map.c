@@ -28,7 +28,8 @@ rsm_map_refresh(struct rsm_import *import)
 		rights = import->permission & import->window_rights;
 	atomic_store_explicit(&import->quick, rights, memory_order_relaxed);
 	/* Pairs with the acquire load in rsm_map_quick. */
-	atomic_store_explicit(&import->quick_handle, rights != 0 ? rsm_slot_handle(&rsm_imports, import) : NULL,
+	atomic_store_explicit(&import->quick_handle,
+			      rights != 0 ? rsm_slot_handle(&rsm_imports, import) : NULL,
 			      memory_order_release);
 }
 
@@ -127,7 +128,8 @@ rsm_map_covers(const struct rsm_import *import, uint64_t offset, uint64_t len)
 }
 
 bool
-rsm_map_copy(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local, uint64_t len)
+rsm_map_copy(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local,
+	     uint64_t len)
 {
 	uint8_t *memory;
 
@@ -166,7 +168,8 @@ rsm_map_check_gone(struct rsm_import *import)
 /* ---- map and unmap ---- */
 
 static int
-check(struct rsm_import *import, void *const *address, bool fixed, uint32_t perm, uint64_t offset, uint64_t length)
+check(struct rsm_import *import, void *const *address, bool fixed, uint32_t perm, uint64_t offset,
+      uint64_t length)
 {
 	size_t page = rsm_page_size();
 

@@ -197,7 +197,7 @@ struct rsm_export {
 	struct rsm_link *link;
 	struct one_mr mr;
 	uint64_t va, size;
-	uint32_t mode; /* 0777 & ~umask at create */
+	uint32_t mode;   /* 0777 & ~umask at create */
 	bool rebind;     /* RSM_ALLOW_REBIND */
 	bool registered; /* mr is valid.  Not after unpublish: importers may have the file */
 	bool claimed;    /* the file may be given to importers */
@@ -254,7 +254,7 @@ struct rsm_import {
 	uint64_t window_size;   /* in whole pages */
 	_Atomic(uint8_t *) window;
 	_Atomic uint64_t window_offset, window_len;
-	_Atomic uint32_t quick; /* rights that need no further look, */
+	_Atomic uint32_t quick;       /* rights that need no further look, */
 	_Atomic(void *) quick_handle; /* by this handle */
 };
 _Static_assert(sizeof(struct rsm_import) <= RSM_SLOT_SIZE, "rsm_import");
@@ -302,7 +302,8 @@ uint32_t rsm_direct_key(struct rsm_import *import, enum rsm_direction direction,
 /* ---- map.c ---- */
 
 /* A transfer through the mapping, without a lock; false: nothing is known to be done, take the long way. */
-bool rsm_map_quick(const void *handle, enum rsm_direction direction, uint64_t offset, void *local, uint64_t len);
+bool rsm_map_quick(const void *handle, enum rsm_direction direction, uint64_t offset, void *local,
+		   uint64_t len);
 /* The same with the lock, range and rights checked; false: it has to go by the data plane. */
 bool rsm_map_copy(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local,
 		  uint64_t len);

@@ -83,7 +83,8 @@ consume(char *controller_name, rsm_memseg_id_t id, uint64_t count)
 			const struct record *record = &ring->slot[head % SLOTS];
 
 			if (record->number != head || record->payload[6] != head * 7) {
-				fprintf(stderr, "rsm_ring: record %lu says it is %lu\n", head, record->number);
+				fprintf(stderr, "rsm_ring: record %lu says it is %lu\n", head,
+					record->number);
 				exit(1);
 			}
 		}
@@ -111,7 +112,9 @@ wait_for_room(struct producer *producer)
 {
 	for (;;) {
 		must(rsm_memseg_import_open_barrier(&producer->barrier), "open_barrier");
-		must(rsm_memseg_import_get64(producer->segment, offsetof(struct ring, head), &producer->head, 1), "get");
+		must(rsm_memseg_import_get64(producer->segment, offsetof(struct ring, head), &producer->head,
+					     1),
+		     "get");
 		must(rsm_memseg_import_close_barrier(&producer->barrier), "close_barrier");
 		if (producer->tail - producer->head < SLOTS)
 			return;
@@ -129,11 +132,13 @@ put_batch(struct producer *producer, uint64_t count)
 		struct record record = {.number = number, .payload = {[6] = number * 7}};
 		off_t at = (off_t)(offsetof(struct ring, slot) + number % SLOTS * sizeof(record));
 
-		must(rsm_memseg_import_put64(producer->segment, at, &record.number, sizeof(record) / 8), "put");
+		must(rsm_memseg_import_put64(producer->segment, at, &record.number, sizeof(record) / 8),
+		     "put");
 	}
 	must(rsm_memseg_import_order_barrier(&producer->barrier), "order_barrier");
 	producer->tail += count;
-	must(rsm_memseg_import_put64(producer->segment, offsetof(struct ring, tail), &producer->tail, 1), "put");
+	must(rsm_memseg_import_put64(producer->segment, offsetof(struct ring, tail), &producer->tail, 1),
+	     "put");
 	must(rsm_memseg_import_close_barrier(&producer->barrier), "close_barrier");
 	must(rsm_intr_signal_post(producer->segment, RSM_SIGPOST_NO_ACCUMULATE), "post");
 }
@@ -151,7 +156,8 @@ produce(char *controller_name, rsm_node_id_t node, rsm_memseg_id_t id, uint64_t 
 	       RSMERR_SEG_NOT_PUBLISHED)
 		usleep(10000);
 	must(error, "connect");
-	must(rsm_memseg_import_init_barrier(producer.segment, RSM_BAR_DEFAULT, &producer.barrier), "init_barrier");
+	must(rsm_memseg_import_init_barrier(producer.segment, RSM_BAR_DEFAULT, &producer.barrier),
+	     "init_barrier");
 	must(rsm_memseg_import_set_mode(producer.segment, RSM_BARRIER_MODE_EXPLICIT), "set_mode");
 	while (producer.tail < count) {
 		uint64_t room, left = count - producer.tail;
@@ -174,8 +180,8 @@ main(int argc, char **argv)
 	if (argc == 5 && strcmp(argv[1], "consume") == 0) {
 		consume(argv[2], (rsm_memseg_id_t)strtoul(argv[3], NULL, 0), strtoull(argv[4], NULL, 0));
 	} else if (argc == 6 && strcmp(argv[1], "produce") == 0) {
-		produce(argv[2], (rsm_node_id_t)strtoul(argv[3], NULL, 0), (rsm_memseg_id_t)strtoul(argv[4], NULL, 0),
-			strtoull(argv[5], NULL, 0));
+		produce(argv[2], (rsm_node_id_t)strtoul(argv[3], NULL, 0),
+			(rsm_memseg_id_t)strtoul(argv[4], NULL, 0), strtoull(argv[5], NULL, 0));
 	} else {
 		fprintf(stderr, "usage: rsm_ring consume CONTROLLER SEGMENT COUNT\n"
 				"       rsm_ring produce CONTROLLER NODE SEGMENT COUNT\n");

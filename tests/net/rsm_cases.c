@@ -31,19 +31,23 @@ data_server(struct pair *pair)
 		pair_barrier(pair); /* put */
 		CHECK(pair, pair_pattern_check(e.base + 64 + k, sizes[k], (uint32_t)k) == sizes[k],
 		      "put of %zu bytes: wrong data", sizes[k]);
-		CHECK(pair, e.base[63 + k] == 0xEE && e.base[64 + k + sizes[k]] == 0xEE, "put of %zu bytes: went outside",
-		      sizes[k]);
+		CHECK(pair, e.base[63 + k] == 0xEE && e.base[64 + k + sizes[k]] == 0xEE,
+		      "put of %zu bytes: went outside", sizes[k]);
 		pair_barrier(pair);
 	}
 	pair_barrier(pair); /* elements and vectors are put */
 	for (uint32_t k = 0; k < 1000; k++) {
-		CHECK(pair, ((uint64_t *)(void *)e.base)[k] == 0x1122334455667788ull + k, "put64: element %u", k);
-		CHECK(pair, ((uint32_t *)(void *)(e.base + 65536))[k] == 0x11223344u + k, "put32: element %u", k);
-		CHECK(pair, ((uint16_t *)(void *)(e.base + 131072))[k] == (uint16_t)(0x1122u + k), "put16: element %u", k);
+		CHECK(pair, ((uint64_t *)(void *)e.base)[k] == 0x1122334455667788ull + k, "put64: element %u",
+		      k);
+		CHECK(pair, ((uint32_t *)(void *)(e.base + 65536))[k] == 0x11223344u + k, "put32: element %u",
+		      k);
+		CHECK(pair, ((uint16_t *)(void *)(e.base + 131072))[k] == (uint16_t)(0x1122u + k),
+		      "put16: element %u", k);
 		CHECK(pair, e.base[196608 + k] == (uint8_t)k, "put8: element %u", k);
 	}
 	for (uint32_t k = 0; k < 16; k++)
-		CHECK(pair, pair_pattern_check(e.base + 262144 + k * 5000, 4999, 500 + k) == 4999, "putv: entry %u", k);
+		CHECK(pair, pair_pattern_check(e.base + 262144 + k * 5000, 4999, 500 + k) == 4999,
+		      "putv: entry %u", k);
 	pair_barrier(pair);
 	pair_barrier(pair);
 	exporter_close(&e, pair);
@@ -73,11 +77,13 @@ vectors(struct importer *i, struct pair *pair, uint8_t *buffer, rsm_localmemory_
 	memset(buffer, 0, 16 * 5000);
 	RSM_CHECK(pair, rsm_memseg_import_getv(&sg), RSM_SUCCESS);
 	for (uint32_t k = 0; k < 16; k++)
-		CHECK(pair, pair_pattern_check(buffer + k * 5000, 4999, 500 + k) == 4999, "getv: entry %u", k);
+		CHECK(pair, pair_pattern_check(buffer + k * 5000, 4999, 500 + k) == 4999, "getv: entry %u",
+		      k);
 	/* The first entry outside the segment stops the vector: three entries are not done. */
 	iovec[13].remote_offset = SIZE - 100;
 	CHECK(pair, rsm_memseg_import_putv(&sg) != RSM_SUCCESS, "putv beyond the segment succeeded");
-	CHECK(pair, sg.io_residual_count == 3, "putv beyond the segment: residual count %lu", sg.io_residual_count);
+	CHECK(pair, sg.io_residual_count == 3, "putv beyond the segment: residual count %lu",
+	      sg.io_residual_count);
 	sg.io_request_count = 17;
 	RSM_CHECK(pair, rsm_memseg_import_putv(&sg), RSMERR_BAD_SGIO);
 	sg.io_request_count = 0;
@@ -98,18 +104,21 @@ data_client(struct pair *pair)
 	importer_open(&i, pair);
 	pair_barrier(pair);
 	importer_connect(&i, pair, RSM_PERM_RDWR);
-	RSM_CHECK(pair, rsm_create_localmemory_handle(i.controller, &local, (caddr_t)buffer, SIZE), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_create_localmemory_handle(i.controller, &local, (caddr_t)buffer, SIZE),
+		  RSM_SUCCESS);
 	for (size_t k = 0; k < NUM_SIZES; k++) {
 		/* By turns from memory that has a handle and from memory that has none. */
 		uint8_t *from = k % 2 == 0 ? buffer : odd + 1;
 
 		pair_barrier(pair);
 		pair_pattern(from, sizes[k], (uint32_t)k);
-		RSM_CHECK(pair, rsm_memseg_import_put(i.import, (off_t)(64 + k), from, sizes[k]), RSM_SUCCESS);
+		RSM_CHECK(pair, rsm_memseg_import_put(i.import, (off_t)(64 + k), from, sizes[k]),
+			  RSM_SUCCESS);
 		memset(from, 0, sizes[k]);
-		RSM_CHECK(pair, rsm_memseg_import_get(i.import, (off_t)(64 + k), from, sizes[k]), RSM_SUCCESS);
-		CHECK(pair, pair_pattern_check(from, sizes[k], (uint32_t)k) == sizes[k], "get of %zu bytes: wrong data",
-		      sizes[k]);
+		RSM_CHECK(pair, rsm_memseg_import_get(i.import, (off_t)(64 + k), from, sizes[k]),
+			  RSM_SUCCESS);
+		CHECK(pair, pair_pattern_check(from, sizes[k], (uint32_t)k) == sizes[k],
+		      "get of %zu bytes: wrong data", sizes[k]);
 		pair_barrier(pair);
 		pair_barrier(pair);
 	}
@@ -127,7 +136,8 @@ data_client(struct pair *pair)
 	RSM_CHECK(pair, rsm_memseg_import_order_barrier(&i.barrier), RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_memseg_import_put16(i.import, 131072, v16, 1000), RSM_SUCCESS);
 	for (uint32_t k = 0; k < 1000; k++)
-		RSM_CHECK(pair, rsm_memseg_import_put8(i.import, (off_t)(196608 + k), &v8[k], 1), RSM_SUCCESS);
+		RSM_CHECK(pair, rsm_memseg_import_put8(i.import, (off_t)(196608 + k), &v8[k], 1),
+			  RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_memseg_import_close_barrier(&i.barrier), RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_memseg_import_set_mode(i.import, RSM_BARRIER_MODE_IMPLICIT), RSM_SUCCESS);
 	memset(v64, 0, sizeof(v64));
@@ -178,17 +188,21 @@ wrong_client(struct pair *pair)
 	importer_open(&i, pair);
 	pair_barrier(pair);
 	RSM_CHECK(pair, rsm_memseg_import_connect(i.controller, i.node, SEGMENT + 1, RSM_PERM_RDWR, &import),
-	          RSMERR_SEG_NOT_PUBLISHED);
+		  RSMERR_SEG_NOT_PUBLISHED);
 	RSM_CHECK(pair, rsm_memseg_import_connect(i.controller, 55, SEGMENT, RSM_PERM_RDWR, &import),
-	          RSMERR_REMOTE_NODE_UNREACHABLE);
-	RSM_CHECK(pair, rsm_memseg_import_connect(i.controller, i.node, SEGMENT, 0700, &import), RSMERR_PERM_DENIED);
-	RSM_CHECK(pair, rsm_memseg_import_connect(NULL, i.node, SEGMENT, RSM_PERM_RDWR, &import), RSMERR_BAD_CTLR_HNDL);
-	RSM_CHECK(pair, rsm_memseg_import_connect(i.controller, i.node, SEGMENT, RSM_PERM_RDWR, &i.import), RSM_SUCCESS);
+		  RSMERR_REMOTE_NODE_UNREACHABLE);
+	RSM_CHECK(pair, rsm_memseg_import_connect(i.controller, i.node, SEGMENT, 0700, &import),
+		  RSMERR_PERM_DENIED);
+	RSM_CHECK(pair, rsm_memseg_import_connect(NULL, i.node, SEGMENT, RSM_PERM_RDWR, &import),
+		  RSMERR_BAD_CTLR_HNDL);
+	RSM_CHECK(pair, rsm_memseg_import_connect(i.controller, i.node, SEGMENT, RSM_PERM_RDWR, &i.import),
+		  RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, v, 1), RSMERR_BARRIER_UNINITIALIZED);
-	RSM_CHECK(pair, rsm_memseg_import_init_barrier(i.import, RSM_BARRIER_SEGMENT, &i.barrier), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_init_barrier(i.import, RSM_BARRIER_SEGMENT, &i.barrier),
+		  RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 4, v, 1), RSMERR_BAD_MEM_ALIGNMENT);
 	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, (uint64_t *)(void *)((uint8_t *)v + 4), 1),
-	          RSMERR_BAD_MEM_ALIGNMENT);
+		  RSMERR_BAD_MEM_ALIGNMENT);
 	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, NULL, 1), RSMERR_BAD_ADDR);
 	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, SIZE - 8, v, 1), RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, SIZE - 8, v, 2), RSMERR_BAD_LENGTH);
@@ -224,15 +238,15 @@ access_server(struct pair *pair)
 	pair_barrier(pair);
 	/* Rights are fixed at connect: a narrower list holds for later ones only. */
 	RSM_CHECK(pair,
-	          rsm_memseg_export_republish(e.export, &(rsmapi_access_entry_t){.ae_node = peer, .ae_permission = 0666},
-	                                      1),
-	          RSM_SUCCESS);
+		  rsm_memseg_export_republish(
+			  e.export, &(rsmapi_access_entry_t){.ae_node = peer, .ae_permission = 0666}, 1),
+		  RSM_SUCCESS);
 	pair_barrier(pair);
 	pair_barrier(pair);
 	RSM_CHECK(pair,
-	          rsm_memseg_export_republish(e.export, &(rsmapi_access_entry_t){.ae_node = peer, .ae_permission = 0444},
-	                                      1),
-	          RSM_SUCCESS);
+		  rsm_memseg_export_republish(
+			  e.export, &(rsmapi_access_entry_t){.ae_node = peer, .ae_permission = 0444}, 1),
+		  RSM_SUCCESS);
 	pair_barrier(pair);
 	pair_barrier(pair);
 	exporter_close(&e, pair);
@@ -243,7 +257,8 @@ try(struct importer *i, struct pair *pair, rsm_permission_t permission, int expe
 {
 	rsm_memseg_import_handle_t import;
 
-	RSM_CHECK(pair, rsm_memseg_import_connect(i->controller, i->node, SEGMENT, permission, &import), expected);
+	RSM_CHECK(pair, rsm_memseg_import_connect(i->controller, i->node, SEGMENT, permission, &import),
+		  expected);
 	if (expected == RSM_SUCCESS)
 		RSM_CHECK(pair, rsm_memseg_import_disconnect(import), RSM_SUCCESS);
 }
@@ -253,9 +268,9 @@ access_client(struct pair *pair)
 {
 	/* for modes 0600, 0666, 0604, 0602, 0: what another user gets, reading and writing */
 	static const int reading[] = {RSMERR_PERM_DENIED, RSM_SUCCESS, RSM_SUCCESS, RSMERR_PERM_DENIED,
-	                              RSMERR_PERM_DENIED};
+				      RSMERR_PERM_DENIED};
 	static const int writing[] = {RSMERR_PERM_DENIED, RSM_SUCCESS, RSMERR_PERM_DENIED, RSM_SUCCESS,
-	                              RSMERR_PERM_DENIED};
+				      RSMERR_PERM_DENIED};
 	struct importer i;
 	uint64_t v = 7;
 
@@ -268,12 +283,14 @@ access_client(struct pair *pair)
 		      "setresuid: %s", strerror(errno));
 	importer_open(&i, pair);
 	for (size_t k = 0; k < 5; k++) {
-		int r = other || k == 4 ? reading[k] : RSM_SUCCESS, w = other || k == 4 ? writing[k] : RSM_SUCCESS;
+		int r = other || k == 4 ? reading[k] : RSM_SUCCESS,
+		    w = other || k == 4 ? writing[k] : RSM_SUCCESS;
 
 		pair_barrier(pair);
 		try(&i, pair, RSM_PERM_READ, r);
 		try(&i, pair, RSM_PERM_WRITE, w);
-		try(&i, pair, RSM_PERM_RDWR, r == RSM_SUCCESS && w == RSM_SUCCESS ? RSM_SUCCESS : RSMERR_PERM_DENIED);
+		try(&i, pair, RSM_PERM_RDWR,
+		    r == RSM_SUCCESS && w == RSM_SUCCESS ? RSM_SUCCESS : RSMERR_PERM_DENIED);
 		pair_barrier(pair);
 	}
 	pair_barrier(pair);
@@ -380,7 +397,8 @@ killed_client(struct pair *pair)
 			CHECK(pair, kill(pair->peer, SIGKILL) == 0, "kill");
 			killed_at = pair_now_ms();
 		}
-		CHECK(pair, killed_at == 0 || pair_now_ms() - killed_at < 10000, "puts still succeed 10 s after the kill");
+		CHECK(pair, killed_at == 0 || pair_now_ms() - killed_at < 10000,
+		      "puts still succeed 10 s after the kill");
 	} while (error == RSM_SUCCESS);
 	CHECK(pair, error == RSMERR_CONN_ABORTED, "put after the exporter's death: %d", error);
 	importer_disconnect(&i, pair);

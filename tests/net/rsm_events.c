@@ -16,8 +16,8 @@ static void
 count_events(struct pair *pair, void *segment, uint32_t expected)
 {
 	for (uint32_t k = 0; k < expected; k++)
-		CHECK(pair, rsm_intr_signal_wait(segment, LONG_MS) == RSM_SUCCESS, "event %u of %u did not come", k,
-		      expected);
+		CHECK(pair, rsm_intr_signal_wait(segment, LONG_MS) == RSM_SUCCESS,
+		      "event %u of %u did not come", k, expected);
 	RSM_CHECK(pair, rsm_intr_signal_wait(segment, 0), RSMERR_TIMEOUT);
 }
 
@@ -38,7 +38,8 @@ signals_server(struct pair *pair)
 	RSM_CHECK(pair, rsm_intr_signal_wait(e.controller, 0), RSMERR_BAD_SEG_HNDL);
 	start = pair_now_ms();
 	RSM_CHECK(pair, rsm_intr_signal_wait(e.export, 100), RSMERR_TIMEOUT);
-	CHECK(pair, pair_now_ms() - start >= 99, "a wait of 100 ms took %u", (unsigned)(pair_now_ms() - start));
+	CHECK(pair, pair_now_ms() - start >= 99, "a wait of 100 ms took %u",
+	      (unsigned)(pair_now_ms() - start));
 	publish(&e, pair, peer, 0666);
 	pair_barrier(pair); /* published */
 	count_events(pair, e.export, 100);
@@ -56,7 +57,8 @@ signals_server(struct pair *pair)
 	/* Each event that is waited for comes after the data that was put before it. */
 	for (uint64_t k = 1; k <= 200; k++) {
 		RSM_CHECK(pair, rsm_intr_signal_wait(e.export, -1), RSM_SUCCESS);
-		CHECK(pair, *(volatile uint64_t *)(void *)(e.base + 8 * k) == k, "signal %lu came before its data", k);
+		CHECK(pair, *(volatile uint64_t *)(void *)(e.base + 8 * k) == k,
+		      "signal %lu came before its data", k);
 		RSM_CHECK(pair, rsm_intr_signal_post(e.export, 0), RSM_SUCCESS);
 	}
 	/* Vectors with an implicit signal. */
@@ -147,7 +149,8 @@ static void
 interrupted_client(struct pair *pair)
 {
 	/* Again and again: the first may come before the sleep. */
-	const struct itimerval timer = {.it_value = {.tv_usec = 100000}, .it_interval = {.tv_usec = 100000}}, off = {0};
+	const struct itimerval timer = {.it_value = {.tv_usec = 100000}, .it_interval = {.tv_usec = 100000}},
+			       off = {0};
 	struct sigaction restart = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
 	struct pollfd fd;
 	struct importer i;
@@ -157,7 +160,8 @@ interrupted_client(struct pair *pair)
 	pair_barrier(pair);
 	importer_connect(&i, pair, RSM_PERM_RDWR);
 	RSM_CHECK(pair, rsm_memseg_get_pollfd(i.import, &fd), RSM_SUCCESS);
-	CHECK(pair, sigaction(SIGALRM, &restart, NULL) == 0 && setitimer(ITIMER_REAL, &timer, NULL) == 0, "timer");
+	CHECK(pair, sigaction(SIGALRM, &restart, NULL) == 0 && setitimer(ITIMER_REAL, &timer, NULL) == 0,
+	      "timer");
 	RSM_CHECK(pair, rsm_intr_signal_wait(i.import, -1), RSMERR_INTERRUPTED);
 	RSM_CHECK(pair, rsm_intr_signal_wait(i.import, LONG_MS), RSMERR_INTERRUPTED);
 	RSM_CHECK(pair, rsm_intr_signal_wait_pollfd(&fd, 1, -1, &num), RSMERR_INTERRUPTED);
@@ -186,7 +190,8 @@ pollfd_server(struct pair *pair)
 	RSM_CHECK(pair, rsm_memseg_release_pollfd(e.export), RSM_SUCCESS); /* at zero: harmless */
 	RSM_CHECK(pair, rsm_memseg_get_pollfd(e.export, &fds[0]), RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_memseg_get_pollfd(e.export, &again), RSM_SUCCESS);
-	CHECK(pair, fds[0].fd == again.fd && fds[0].events == POLLRDNORM, "descriptors %d, %d", fds[0].fd, again.fd);
+	CHECK(pair, fds[0].fd == again.fd && fds[0].events == POLLRDNORM, "descriptors %d, %d", fds[0].fd,
+	      again.fd);
 	fds[1] = (struct pollfd){.fd = pipes[0], .events = POLLIN};
 	fds[2] = (struct pollfd){.fd = -1};
 	RSM_CHECK(pair, rsm_intr_signal_wait_pollfd(fds, 3, 50, &num), RSMERR_TIMEOUT);
@@ -194,7 +199,8 @@ pollfd_server(struct pair *pair)
 	RSM_CHECK(pair, rsm_intr_signal_wait_pollfd(NULL, 1, 0, &num), RSMERR_BAD_ADDR);
 	CHECK(pair, poll(fds, 1, 0) == 0, "ready before any event");
 	pair_barrier(pair); /* two events are posted */
-	CHECK(pair, poll(fds, 1, LONG_MS) == 1 && fds[0].revents == POLLRDNORM, "poll: revents %#x", fds[0].revents);
+	CHECK(pair, poll(fds, 1, LONG_MS) == 1 && fds[0].revents == POLLRDNORM, "poll: revents %#x",
+	      fds[0].revents);
 	CHECK(pair, poll(fds, 1, 0) == 1, "poll took the event");
 	pair_barrier(pair); /* both have come */
 	CHECK(pair, write(pipes[1], "x", 1) == 1, "write");
@@ -241,8 +247,8 @@ pollfd_client(struct pair *pair)
 	CHECK(pair, epoll_wait(epoll, &got, 1, 0) == 0, "epoll: ready before any event");
 	pair_barrier(pair);
 	for (int k = 0; k < 3; k++) {
-		CHECK(pair, epoll_wait(epoll, &got, 1, LONG_MS) == 1 && got.events == EPOLLRDNORM, "epoll: %#x",
-		      got.events);
+		CHECK(pair, epoll_wait(epoll, &got, 1, LONG_MS) == 1 && got.events == EPOLLRDNORM,
+		      "epoll: %#x", got.events);
 		RSM_CHECK(pair, rsm_intr_signal_wait(i.import, LONG_MS), RSM_SUCCESS);
 	}
 	RSM_CHECK(pair, rsm_intr_signal_wait(i.import, 0), RSMERR_TIMEOUT);
@@ -250,7 +256,8 @@ pollfd_client(struct pair *pair)
 	pair_barrier(pair);
 	/* The exporter withdraws the segment: who polls is told. */
 	start = pair_now_ms();
-	CHECK(pair, epoll_wait(epoll, &got, 1, LONG_MS) == 1 && (got.events & EPOLLHUP) != 0, "epoll: %#x", got.events);
+	CHECK(pair, epoll_wait(epoll, &got, 1, LONG_MS) == 1 && (got.events & EPOLLHUP) != 0, "epoll: %#x",
+	      got.events);
 	CHECK(pair, pair_now_ms() - start < 5000, "told after %u ms", (unsigned)(pair_now_ms() - start));
 	RSM_CHECK(pair, rsm_intr_signal_wait_pollfd(&fd, 1, LONG_MS, &num), RSM_SUCCESS);
 	CHECK(pair, num == 1 && fd.revents == POLLHUP, "revents %#x", fd.revents);
@@ -321,7 +328,8 @@ woken_client(struct pair *pair)
 	usleep(300000);
 	importer_disconnect(&i, pair);
 	pthread_join(thread, NULL);
-	CHECK(pair, waiter.result == RSMERR_CONN_ABORTED, "the waiter of a disconnected import: %d", waiter.result);
+	CHECK(pair, waiter.result == RSMERR_CONN_ABORTED, "the waiter of a disconnected import: %d",
+	      waiter.result);
 	importer_connect(&i, pair, RSM_PERM_RDWR);
 	pair_barrier(pair);
 	RSM_CHECK(pair, rsm_intr_signal_wait(i.import, -1), RSMERR_CONN_ABORTED); /* unpublished */
@@ -336,8 +344,10 @@ woken_client(struct pair *pair)
 	killed = pair_now_ms();
 	CHECK(pair, kill(pair->peer, SIGKILL) == 0, "kill");
 	pthread_join(thread, NULL);
-	CHECK(pair, waiter.result == RSMERR_CONN_ABORTED, "the waiter of a dead exporter's segment: %d", waiter.result);
-	CHECK(pair, waiter.ended_ms - killed < 5000, "woken after %u ms", (unsigned)(waiter.ended_ms - killed));
+	CHECK(pair, waiter.result == RSMERR_CONN_ABORTED, "the waiter of a dead exporter's segment: %d",
+	      waiter.result);
+	CHECK(pair, waiter.ended_ms - killed < 5000, "woken after %u ms",
+	      (unsigned)(waiter.ended_ms - killed));
 	importer_disconnect(&i, pair);
 }
 

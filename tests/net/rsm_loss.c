@@ -32,16 +32,16 @@ static rsm_node_id_t node; /* the exporter's */
 static pid_t exporter;
 static char port[] = "p0";
 
-#define CHECK(condition, ...)                                     \
-	do {                                                      \
-		if (!(condition)) {                               \
-			fprintf(stderr, "line %d: ", __LINE__);   \
-			fprintf(stderr, __VA_ARGS__);             \
-			fputc('\n', stderr);                      \
-			if (exporter > 0)                         \
-				kill(exporter, SIGKILL);          \
-			exit(1);                                  \
-		}                                                 \
+#define CHECK(condition, ...)                                   \
+	do {                                                    \
+		if (!(condition)) {                             \
+			fprintf(stderr, "line %d: ", __LINE__); \
+			fprintf(stderr, __VA_ARGS__);           \
+			fputc('\n', stderr);                    \
+			if (exporter > 0)                       \
+				kill(exporter, SIGKILL);        \
+			exit(1);                                \
+		}                                               \
 	} while (0)
 
 static uint64_t
@@ -60,8 +60,7 @@ is_loss(int error)
 }
 
 /* Publishes, and publishes again whenever its data plane has come back. */
-static void
-export(const char *socket, int tell)
+static void export(const char *socket, int tell)
 {
 	rsm_memseg_export_handle_t segment;
 	rsm_topology_t *topology;
@@ -119,6 +118,24 @@ wait_for_ever(void *arg)
 	return NULL;
 }
 
+/* Puts without end, at the moment of the loss too. */
+static void *
+put_for_ever(void *arg)
+{
+	struct waiter *waiter = arg;
+	static uint8_t data[SIZE];
+	rsmapi_barrier_t barrier = {0};
+
+	waiter->error = rsm_memseg_import_init_barrier(waiter->import, RSM_BARRIER_SEGMENT, &barrier);
+	while (waiter->error == RSM_SUCCESS) {
+		waiter->error = rsm_memseg_import_put(waiter->import, 0, data, sizeof(data));
+		usleep(1000);
+	}
+	waiter->at = now_ms();
+	rsm_memseg_import_destroy_barrier(&barrier);
+	return NULL;
+}
+
 static rsm_memseg_import_handle_t
 connect_segment(void)
 {
@@ -140,7 +157,7 @@ main(int argc, char **argv)
 {
 	rsm_memseg_import_handle_t idle, polled;
 	rsmapi_barrier_t barrier = {0};
-	struct waiter waiter;
+	struct waiter waiter, putter;
 	struct pollfd fd;
 	uint64_t cut, value = 5;
 	int error;
@@ -154,7 +171,9 @@ main(int argc, char **argv)
 	waiter.import = connect_segment();
 	idle = connect_segment();
 	polled = connect_segment();
-	CHECK(rsm_memseg_import_init_barrier(idle, RSM_BARRIER_SEGMENT, &barrier) == RSM_SUCCESS, "init_barrier");
+	putter.import = connect_segment();
+	CHECK(rsm_memseg_import_init_barrier(idle, RSM_BARRIER_SEGMENT, &barrier) == RSM_SUCCESS,
+	      "init_barrier");
 	CHECK(rsm_memseg_import_put64(idle, 0, &value, 1) == RSM_SUCCESS, "put");
 	CHECK(rsm_memseg_get_pollfd(polled, &fd) == RSM_SUCCESS, "get_pollfd");
 	CHECK(pthread_create(&waiter.thread, NULL, wait_for_ever, &waiter) == 0, "pthread_create");
@@ -162,27 +181,36 @@ main(int argc, char **argv)
 	CHECK(rsm_memseg_import_put64(idle, 0, &value, 1) == RSM_SUCCESS, "put after a time of idleness");
 	CHECK(poll(&fd, 1, 0) == 0, "revents %#x while all is well", fd.revents);
 
+	CHECK(pthread_create(&putter.thread, NULL, put_for_ever, &putter) == 0, "pthread_create");
+	usleep(200000);
+
 	CHECK(system(argv[3]) == 0, "%s", argv[3]);
 	cut = now_ms();
-	CHECK(poll(&fd, 1, BOUND_MS) == 1 && fd.revents == POLLHUP, "poll after %u ms: %#x", (unsigned)(now_ms() - cut),
-	      fd.revents);
+	CHECK(poll(&fd, 1, BOUND_MS) == 1 && fd.revents == POLLHUP, "poll after %u ms: %#x",
+	      (unsigned)(now_ms() - cut), fd.revents);
 	pthread_join(waiter.thread, NULL);
 	CHECK(is_loss(waiter.error), "the waiter: %d", waiter.error);
 	CHECK(waiter.at <= cut + BOUND_MS, "the waiter is told after %u ms", (unsigned)(waiter.at - cut));
+	pthread_join(putter.thread, NULL);
+	CHECK(is_loss(putter.error), "the one that puts: %d", putter.error);
+	CHECK(putter.at <= cut + BOUND_MS, "a put is blocked for %u ms", (unsigned)(putter.at - cut));
 	printf("told after %d ms\n", (int)(waiter.at - cut));
 	error = rsm_memseg_import_put64(idle, 0, &value, 1);
 	CHECK(is_loss(error), "put: %d", error);
 	error = rsm_intr_signal_post(idle, 0);
 	CHECK(is_loss(error), "post: %d", error);
 	CHECK(now_ms() - cut < 2 * BOUND_MS, "blocked for %u ms", (unsigned)(now_ms() - cut));
-	CHECK(rsm_memseg_release_pollfd(polled) == RSM_SUCCESS && rsm_memseg_import_disconnect(polled) == RSM_SUCCESS &&
-	              rsm_memseg_import_disconnect(idle) == RSM_SUCCESS &&
-	              rsm_memseg_import_disconnect(waiter.import) == RSM_SUCCESS,
+	CHECK(rsm_memseg_release_pollfd(polled) == RSM_SUCCESS &&
+		      rsm_memseg_import_disconnect(polled) == RSM_SUCCESS &&
+		      rsm_memseg_import_disconnect(idle) == RSM_SUCCESS &&
+		      rsm_memseg_import_disconnect(waiter.import) == RSM_SUCCESS &&
+		      rsm_memseg_import_disconnect(putter.import) == RSM_SUCCESS,
 	      "disconnect");
 
 	CHECK(system(argv[4]) == 0, "%s", argv[4]);
 	idle = connect_segment();
-	CHECK(rsm_memseg_import_init_barrier(idle, RSM_BARRIER_SEGMENT, &barrier) == RSM_SUCCESS, "init_barrier");
+	CHECK(rsm_memseg_import_init_barrier(idle, RSM_BARRIER_SEGMENT, &barrier) == RSM_SUCCESS,
+	      "init_barrier");
 	CHECK(rsm_memseg_import_put64(idle, 0, &value, 1) == RSM_SUCCESS, "put after it came back");
 	CHECK(rsm_memseg_import_disconnect(idle) == RSM_SUCCESS, "disconnect");
 	kill(exporter, SIGKILL);

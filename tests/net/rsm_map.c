@@ -51,9 +51,12 @@ map_server(struct pair *pair)
 	pair_barrier(pair);
 	pair_barrier(pair); /* the importer has stored */
 	if (pair->local) {
-		CHECK(pair, e.base[0] == 0x5A && e.base[SIZE - 1] == 0xA5, "stores through the mapping are not seen");
-		CHECK(pair, *(uint64_t *)(void *)(e.base + PAGE) == MAGIC, "put64 through the mapping is not seen");
-		CHECK(pair, pair_pattern_check(e.base + 2 * PAGE + 3, 100001, 5) == 100001, "put through the mapping");
+		CHECK(pair, e.base[0] == 0x5A && e.base[SIZE - 1] == 0xA5,
+		      "stores through the mapping are not seen");
+		CHECK(pair, *(uint64_t *)(void *)(e.base + PAGE) == MAGIC,
+		      "put64 through the mapping is not seen");
+		CHECK(pair, pair_pattern_check(e.base + 2 * PAGE + 3, 100001, 5) == 100001,
+		      "put through the mapping");
 		e.base[PAGE + 100] = 0x77; /* is seen there */
 	}
 	pair_barrier(pair);
@@ -71,7 +74,7 @@ refused_across_hosts(struct importer *i, struct pair *pair)
 	CHECK(pair, attr.attr_direct_access_sizes == 0 && attr.attr_max_import_map_size == 0,
 	      "the attributes say that it can be mapped");
 	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, RSM_PERM_READ, 0, PAGE),
-	          RSMERR_MAP_FAILED);
+		  RSMERR_MAP_FAILED);
 	RSM_CHECK(pair, rsm_memseg_import_unmap(i->import), RSMERR_SEG_NOT_MAPPED);
 }
 
@@ -81,19 +84,21 @@ wrong_maps(struct importer *i, struct pair *pair)
 	void *address = NULL, *odd = (void *)0x10001000f;
 
 	RSM_CHECK(pair, rsm_memseg_import_map(NULL, &address, RSM_MAP_NONE, RSM_PERM_READ, 0, PAGE),
-	          RSMERR_BAD_SEG_HNDL);
-	RSM_CHECK(pair, rsm_memseg_import_map(i->import, NULL, RSM_MAP_NONE, RSM_PERM_READ, 0, PAGE), RSMERR_BAD_ADDR);
-	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, 0700, 0, PAGE), RSMERR_BAD_PERMS);
+		  RSMERR_BAD_SEG_HNDL);
+	RSM_CHECK(pair, rsm_memseg_import_map(i->import, NULL, RSM_MAP_NONE, RSM_PERM_READ, 0, PAGE),
+		  RSMERR_BAD_ADDR);
+	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, 0700, 0, PAGE),
+		  RSMERR_BAD_PERMS);
 	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, RSM_PERM_READ, 0, 0),
-	          RSMERR_BAD_LENGTH);
+		  RSMERR_BAD_LENGTH);
 	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, RSM_PERM_READ, PAGE, SIZE),
-	          RSMERR_BAD_LENGTH);
+		  RSMERR_BAD_LENGTH);
 	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, RSM_PERM_READ, -4096, PAGE),
-	          RSMERR_BAD_LENGTH);
+		  RSMERR_BAD_LENGTH);
 	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, RSM_PERM_READ, 8, PAGE),
-	          RSMERR_BAD_MEM_ALIGNMENT);
+		  RSMERR_BAD_MEM_ALIGNMENT);
 	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &odd, RSM_MAP_FIXED, RSM_PERM_READ, 0, PAGE),
-	          RSMERR_BAD_MEM_ALIGNMENT);
+		  RSMERR_BAD_MEM_ALIGNMENT);
 	RSM_CHECK(pair, rsm_memseg_import_unmap(NULL), RSMERR_BAD_SEG_HNDL);
 	RSM_CHECK(pair, rsm_memseg_import_unmap(i->import), RSMERR_SEG_NOT_MAPPED);
 }
@@ -105,12 +110,13 @@ whole(struct importer *i, struct pair *pair)
 	uint64_t magic = MAGIC, v = 0;
 	void *address = NULL;
 
-	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0, SIZE), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0, SIZE),
+		  RSM_SUCCESS);
 	map = address;
 	for (uint32_t k = 0; k < SIZE; k++)
 		CHECK(pair, map[k] == (uint8_t)(k * 7), "byte %u of the mapping", k);
 	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0, SIZE),
-	          RSMERR_SEG_ALREADY_MAPPED);
+		  RSMERR_SEG_ALREADY_MAPPED);
 	RSM_CHECK(pair, rsm_memseg_import_disconnect(i->import), RSMERR_SEG_STILL_MAPPED);
 	map[0] = 0x5A;
 	map[SIZE - 1] = 0xA5;
@@ -130,7 +136,8 @@ whole(struct importer *i, struct pair *pair)
 	RSM_CHECK(pair, rsm_memseg_import_put64(i->import, 0, NULL, 1), RSMERR_BAD_ADDR);
 	RSM_CHECK(pair, rsm_memseg_import_destroy_barrier(&i->barrier), RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_memseg_import_put64(i->import, 0, &v, 1), RSMERR_BARRIER_UNINITIALIZED);
-	RSM_CHECK(pair, rsm_memseg_import_init_barrier(i->import, RSM_BARRIER_SEGMENT, &i->barrier), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_init_barrier(i->import, RSM_BARRIER_SEGMENT, &i->barrier),
+		  RSM_SUCCESS);
 	pair_barrier(pair);
 	pair_barrier(pair);
 	CHECK(pair, map[PAGE + 100] == 0x77, "the exporter's store is not seen");
@@ -148,8 +155,10 @@ part(struct importer *i, struct pair *pair)
 	/* Pages 3 and 4, at an address of our own; the length is no multiple of the page. */
 	memset(at, 0xEE, 8 * PAGE);
 	address = before + 2 * PAGE;
-	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_FIXED, RSM_PERM_RDWR, 3 * PAGE, PAGE + 100),
-	          RSM_SUCCESS);
+	RSM_CHECK(pair,
+		  rsm_memseg_import_map(i->import, &address, RSM_MAP_FIXED, RSM_PERM_RDWR, 3 * PAGE,
+					PAGE + 100),
+		  RSM_SUCCESS);
 	CHECK(pair, address == before + 2 * PAGE, "mapped elsewhere");
 	CHECK(pair, before[2 * PAGE - 1] == 0xEE && before[4 * PAGE] == 0xEE, "more was replaced");
 	CHECK(pair, pair_pattern_check(before + 2 * PAGE, 64, 99) != 64, "no data");
@@ -171,9 +180,12 @@ read_only(struct importer *i, struct pair *pair)
 	void *address = NULL;
 	uint64_t v = 0;
 
-	RSM_CHECK(pair, rsm_memseg_import_connect(i->controller, i->node, SEGMENT, RSM_PERM_READ, &reader), RSM_SUCCESS);
-	RSM_CHECK(pair, rsm_memseg_import_map(reader, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0, PAGE), RSMERR_BAD_PERMS);
-	RSM_CHECK(pair, rsm_memseg_import_map(reader, &address, RSM_MAP_NONE, RSM_PERM_READ, 0, PAGE), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_connect(i->controller, i->node, SEGMENT, RSM_PERM_READ, &reader),
+		  RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_map(reader, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0, PAGE),
+		  RSMERR_BAD_PERMS);
+	RSM_CHECK(pair, rsm_memseg_import_map(reader, &address, RSM_MAP_NONE, RSM_PERM_READ, 0, PAGE),
+		  RSM_SUCCESS);
 	CHECK(pair, store_faults(address), "a store to a read-only mapping did not fault");
 	CHECK(pair, mprotect(address, PAGE, PROT_READ | PROT_WRITE) != 0 && errno == EACCES,
 	      "a read-only mapping could be made writable");
@@ -183,11 +195,14 @@ read_only(struct importer *i, struct pair *pair)
 	RSM_CHECK(pair, rsm_memseg_import_unmap(reader), RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_memseg_import_disconnect(reader), RSM_SUCCESS);
 	/* Pages that can be written can be read: who may only write does not get them. */
-	RSM_CHECK(pair, rsm_memseg_import_connect(i->controller, i->node, SEGMENT, RSM_PERM_WRITE, &reader), RSM_SUCCESS);
-	RSM_CHECK(pair, rsm_memseg_import_map(reader, &address, RSM_MAP_NONE, RSM_PERM_WRITE, 0, PAGE), RSMERR_MAP_FAILED);
+	RSM_CHECK(pair, rsm_memseg_import_connect(i->controller, i->node, SEGMENT, RSM_PERM_WRITE, &reader),
+		  RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_map(reader, &address, RSM_MAP_NONE, RSM_PERM_WRITE, 0, PAGE),
+		  RSMERR_MAP_FAILED);
 	RSM_CHECK(pair, rsm_memseg_import_disconnect(reader), RSM_SUCCESS);
 	/* Fewer rights than the connection has. */
-	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, RSM_PERM_READ, 0, PAGE), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_map(i->import, &address, RSM_MAP_NONE, RSM_PERM_READ, 0, PAGE),
+		  RSM_SUCCESS);
 	CHECK(pair, store_faults(address), "a store to a mapping for reading did not fault");
 	v = 9;
 	RSM_CHECK(pair, rsm_memseg_import_put64(i->import, 16, &v, 1), RSM_SUCCESS);
@@ -232,7 +247,8 @@ revoke_server(struct pair *pair)
 		pair_barrier(pair);
 		pair_barrier(pair); /* mapped */
 		RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSM_SUCCESS);
-		CHECK(pair, e.base[0] == 0x10 + round && e.base[SIZE - 1] == 0x10 + round, "contents were lost");
+		CHECK(pair, e.base[0] == 0x10 + round && e.base[SIZE - 1] == 0x10 + round,
+		      "contents were lost");
 		memset(e.base, 0xEE, SIZE);
 		pair_barrier(pair);
 		pair_barrier(pair); /* the importer has looked and stored */
@@ -276,15 +292,19 @@ revoke_client(struct pair *pair)
 		importer_connect(&i, pair, RSM_PERM_RDWR);
 		address = NULL;
 		if (pair->local)
-			RSM_CHECK(pair, rsm_memseg_import_map(i.import, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0, SIZE),
-			          RSM_SUCCESS);
+			RSM_CHECK(pair,
+				  rsm_memseg_import_map(i.import, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0,
+							SIZE),
+				  RSM_SUCCESS);
 		pair_barrier(pair);
 		pair_barrier(pair); /* withdrawn */
 		if (pair->local) {
 			look_and_store(&i, pair, address, round < 3 ? 0x10 + round : 0xEE);
 			RSM_CHECK(pair, rsm_memseg_import_unmap(i.import), RSM_SUCCESS);
-			RSM_CHECK(pair, rsm_memseg_import_map(i.import, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0, SIZE),
-			          RSMERR_CONN_ABORTED);
+			RSM_CHECK(pair,
+				  rsm_memseg_import_map(i.import, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0,
+							SIZE),
+				  RSMERR_CONN_ABORTED);
 		}
 		importer_disconnect(&i, pair);
 		pair_barrier(pair);
@@ -320,12 +340,15 @@ died_client(struct pair *pair)
 	pair_barrier(pair);
 	importer_connect(&i, pair, RSM_PERM_RDWR);
 	if (pair->local)
-		RSM_CHECK(pair, rsm_memseg_import_map(i.import, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0, SIZE), RSM_SUCCESS);
+		RSM_CHECK(pair,
+			  rsm_memseg_import_map(i.import, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0, SIZE),
+			  RSM_SUCCESS);
 	CHECK(pair, kill(pair->peer, SIGKILL) == 0, "kill");
 	start = pair_now_ms();
 	do {
 		error = rsm_memseg_import_put64(i.import, 64, &v, 1);
-		CHECK(pair, pair_now_ms() - start < 5000, "puts still succeed 5 s after the exporter's death");
+		CHECK(pair, pair_now_ms() - start < 5000,
+		      "puts still succeed 5 s after the exporter's death");
 	} while (error == RSM_SUCCESS);
 	CHECK(pair, error == RSMERR_CONN_ABORTED, "put: %d", error);
 	if (pair->local) {
@@ -350,7 +373,8 @@ rebind_server(struct pair *pair)
 	first = e.base;
 	RSM_CHECK(pair, rsm_memseg_export_rebind(e.export, other, 0, SIZE), RSMERR_REBIND_NOT_ALLOWED);
 	RSM_CHECK(pair, rsm_memseg_export_destroy(e.export), RSM_SUCCESS);
-	RSM_CHECK(pair, rsm_memseg_export_create(e.controller, &fixed, first, SIZE, RSM_ALLOW_REBIND), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_export_create(e.controller, &fixed, first, SIZE, RSM_ALLOW_REBIND),
+		  RSM_SUCCESS);
 	e.export = fixed;
 	memset(first, 0x11, SIZE);
 	memset(other, 0x22, SIZE);
@@ -369,12 +393,14 @@ rebind_server(struct pair *pair)
 	pair_barrier(pair);
 	pair_barrier(pair); /* it has seen the second, and put */
 	CHECK(pair, *(uint64_t *)(void *)(other + 8) == MAGIC, "a put after rebind is not in the new memory");
-	CHECK(pair, *(uint64_t *)(void *)(first + 8) == 0x3333333333333333ull, "a put went to the old memory");
+	CHECK(pair, *(uint64_t *)(void *)(first + 8) == 0x3333333333333333ull,
+	      "a put went to the old memory");
 	RSM_CHECK(pair, rsm_memseg_export_rebind(e.export, first, 0, SIZE), RSM_SUCCESS); /* and back */
 	pair_barrier(pair);
 	pair_barrier(pair);
 	RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSM_SUCCESS);
-	RSM_CHECK(pair, rsm_memseg_export_rebind(e.export, other, 0, SIZE), RSM_SUCCESS); /* while not published */
+	RSM_CHECK(pair, rsm_memseg_export_rebind(e.export, other, 0, SIZE),
+		  RSM_SUCCESS); /* while not published */
 	publish(&e, pair, peer, 0666);
 	other[77] = 0x55;
 	pair_barrier(pair);
@@ -393,7 +419,8 @@ expect_byte(struct importer *i, struct pair *pair, const volatile uint8_t *map, 
 	RSM_CHECK(pair, rsm_memseg_import_get8(i->import, at, &v, 1), RSM_SUCCESS);
 	CHECK(pair, v == expected, "byte %ld is %#x instead of %#x", (long)at, v, expected);
 	if (map != NULL)
-		CHECK(pair, map[at] == expected, "byte %ld of the mapping is %#x instead of %#x", (long)at, map[at], expected);
+		CHECK(pair, map[at] == expected, "byte %ld of the mapping is %#x instead of %#x", (long)at,
+		      map[at], expected);
 }
 
 static void
@@ -408,10 +435,13 @@ rebind_client(struct pair *pair)
 	importer_open(&i, pair);
 	pair_barrier(pair);
 	importer_connect(&i, pair, RSM_PERM_RDWR);
-	RSM_CHECK(pair, rsm_memseg_import_connect(i.controller, i.node, SEGMENT, RSM_PERM_RDWR, &unmapped), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_connect(i.controller, i.node, SEGMENT, RSM_PERM_RDWR, &unmapped),
+		  RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_memseg_import_init_barrier(unmapped, RSM_BARRIER_SEGMENT, &barrier), RSM_SUCCESS);
 	if (pair->local)
-		RSM_CHECK(pair, rsm_memseg_import_map(i.import, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0, SIZE), RSM_SUCCESS);
+		RSM_CHECK(pair,
+			  rsm_memseg_import_map(i.import, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0, SIZE),
+			  RSM_SUCCESS);
 	expect_byte(&i, pair, address, 0, 0x11);
 	pair_barrier(pair);
 	pair_barrier(pair);

@@ -12,10 +12,10 @@
 #define SEGMENT 0x400200u
 #define SIZE (4u << 20)
 
-#define RSM_CHECK(pair, call, expected)                                                                                \
-	do {                                                                                                           \
-		int error_ = (call);                                                                                   \
-		CHECK(pair, error_ == (expected), "%s: %d instead of %d", #call, error_, (expected));                  \
+#define RSM_CHECK(pair, call, expected)                                                               \
+	do {                                                                                          \
+		int error_ = (call);                                                                  \
+		CHECK(pair, error_ == (expected), "%s: %d instead of %d", #call, error_, (expected)); \
 	} while (0)
 
 struct exporter {
@@ -95,8 +95,9 @@ static inline void
 importer_connect(struct importer *i, struct pair *pair, rsm_permission_t permission)
 {
 	RSM_CHECK(pair, rsm_memseg_import_connect(i->controller, i->node, SEGMENT, permission, &i->import),
-	          RSM_SUCCESS);
-	RSM_CHECK(pair, rsm_memseg_import_init_barrier(i->import, RSM_BARRIER_SEGMENT, &i->barrier), RSM_SUCCESS);
+		  RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_init_barrier(i->import, RSM_BARRIER_SEGMENT, &i->barrier),
+		  RSM_SUCCESS);
 }
 
 static inline void

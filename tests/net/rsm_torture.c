@@ -38,18 +38,18 @@ static struct board {
 	_Atomic bool failed;
 	_Atomic uint32_t node[PROCESSES];
 	_Atomic uint64_t puts, gets, maps, signals, events, aborts, withdrawals, deaths, rebinds;
-} *board;
+} * board;
 
 static uint32_t self;
 static uint64_t random_state;
 
-#define FAIL(...)                                                                \
-	do {                                                                     \
-		fprintf(stderr, "process %u, line %d: ", self, __LINE__);        \
-		fprintf(stderr, __VA_ARGS__);                                    \
-		fputc('\n', stderr);                                             \
-		atomic_store(&board->failed, true);                              \
-		_exit(1);                                                        \
+#define FAIL(...)                                                         \
+	do {                                                              \
+		fprintf(stderr, "process %u, line %d: ", self, __LINE__); \
+		fprintf(stderr, __VA_ARGS__);                             \
+		fputc('\n', stderr);                                      \
+		atomic_store(&board->failed, true);                       \
+		_exit(1);                                                 \
 	} while (0)
 
 static uint64_t
@@ -113,7 +113,8 @@ exporter_withdraw(struct exporter *e)
 	if (number(4) == 0) {
 		error = rsm_memseg_export_destroy(e->export);
 		if (error == RSM_SUCCESS)
-			error = rsm_memseg_export_create(e->controller, &e->export, e->memory, SIZE, RSM_ALLOW_REBIND);
+			error = rsm_memseg_export_create(e->controller, &e->export, e->memory, SIZE,
+							 RSM_ALLOW_REBIND);
 	} else {
 		error = rsm_memseg_export_unpublish(e->export);
 	}
@@ -198,7 +199,8 @@ is_over(struct importer *i, int error, const char *what)
 {
 	if (error == RSM_SUCCESS)
 		return false;
-	if (error != RSMERR_CONN_ABORTED && error != RSMERR_BARRIER_FAILURE && error != RSMERR_REMOTE_NODE_UNREACHABLE)
+	if (error != RSMERR_CONN_ABORTED && error != RSMERR_BARRIER_FAILURE &&
+	    error != RSMERR_REMOTE_NODE_UNREACHABLE)
 		FAIL("%s: %d", what, error);
 	if (i->map != NULL) {
 		/* A copy of the past: no fault. */
@@ -266,7 +268,7 @@ importer_move(struct importer *i)
 		block[k] = word_of(self, i->sequence, first + k);
 	memset(back, 0, sizeof(back));
 	error = number(2) ? rsm_memseg_import_put64(i->import, at, block, count)
-	                  : rsm_memseg_import_put(i->import, at, block, count * 8);
+			  : rsm_memseg_import_put(i->import, at, block, count * 8);
 	if (is_over(i, error, "put"))
 		return;
 	error = rsm_memseg_import_get(i->import, at, back, count * 8);
@@ -328,7 +330,8 @@ work(const char *socket)
 		FAIL("no controller");
 	e.memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	e.other = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (rsm_memseg_export_create(e.controller, &e.export, e.memory, SIZE, RSM_ALLOW_REBIND) != RSM_SUCCESS)
+	if (rsm_memseg_export_create(e.controller, &e.export, e.memory, SIZE, RSM_ALLOW_REBIND) !=
+	    RSM_SUCCESS)
 		FAIL("create");
 	atomic_store(&board->node[self], topology->topology_hdr.local_nodeid);
 	rsm_free_interconnect_topology(topology);
@@ -345,7 +348,8 @@ work(const char *socket)
 			importer_end(&importer[k]);
 	if (e.published)
 		exporter_withdraw(&e);
-	if (rsm_memseg_export_destroy(e.export) != RSM_SUCCESS || rsm_release_controller(e.controller) != RSM_SUCCESS)
+	if (rsm_memseg_export_destroy(e.export) != RSM_SUCCESS ||
+	    rsm_release_controller(e.controller) != RSM_SUCCESS)
 		FAIL("destroy or release");
 	_exit(0);
 }
@@ -427,10 +431,11 @@ main(int argc, char **argv)
 			}
 		}
 	}
-	printf("%lu puts, %lu compared, %lu maps, %lu signals, %lu events, %lu aborted, %lu withdrawals, %lu rebinds, "
+	printf("%lu puts, %lu compared, %lu maps, %lu signals, %lu events, %lu aborted, %lu withdrawals, %lu "
+	       "rebinds, "
 	       "%lu deaths\n",
-	       board->puts, board->gets, board->maps, board->signals, board->events, board->aborts, board->withdrawals,
-	       board->rebinds, board->deaths);
+	       board->puts, board->gets, board->maps, board->signals, board->events, board->aborts,
+	       board->withdrawals, board->rebinds, board->deaths);
 	if (board->failed || board->puts == 0 || board->withdrawals == 0)
 		return 1;
 	return 0;

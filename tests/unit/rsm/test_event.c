@@ -35,7 +35,8 @@ setup(void **state)
 	peer = peer_start(SIZE);
 	memory = aligned_alloc(PAGE, 4 * PAGE);
 	assert_int_equal(rsm_get_controller(port, &controller), RSM_SUCCESS);
-	assert_int_equal(rsm_memseg_import_connect(controller, PEER_NODE, PEER_SEGMENT, 0600, &import), RSM_SUCCESS);
+	assert_int_equal(rsm_memseg_import_connect(controller, PEER_NODE, PEER_SEGMENT, 0600, &import),
+			 RSM_SUCCESS);
 	assert_true(mock_last(peer->mock, ONE_MSG_RSM_CONNECT, &msg));
 	import_counter = msg.rsm_connect.signal_cq;
 	assert_int_not_equal(import_counter, 0);
@@ -259,8 +260,9 @@ main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_post_import), TEST(test_post_failed), TEST(test_post_export),
-		TEST(test_vector),      TEST(test_wait),        TEST(test_woken),
+		TEST(test_post_import), TEST(test_post_failed),
+		TEST(test_post_export), TEST(test_vector),
+		TEST(test_wait),        TEST(test_woken),
 		TEST(test_pollfd),      TEST(test_data_plane_dies),
 	};
 
