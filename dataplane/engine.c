@@ -202,12 +202,12 @@ engine_start(void)
 		int error = rte_eal_remote_launch(core_main, engine.core[i], engine.core[i]->lcore);
 
 		if (error != 0) {
-			engine.running = i > 0;
+			__atomic_store_n(&engine.running, i > 0, __ATOMIC_RELEASE); /* pairs with munmap() */
 			engine_stop();
 			return error;
 		}
 	}
-	engine.running = true;
+	__atomic_store_n(&engine.running, true, __ATOMIC_RELEASE); /* pairs with munmap() in link.c */
 	return 0;
 }
 
@@ -226,7 +226,7 @@ engine_stop(void)
 		/* True unless it was never launched.  Pairs with the release store in core_main. */
 		(void)atomic_load_explicit(&engine.core[i]->stopped, memory_order_acquire);
 	}
-	engine.running = false;
+	__atomic_store_n(&engine.running, false, __ATOMIC_RELEASE); /* as above */
 }
 
 static void

@@ -6,13 +6,38 @@
  * thread does that about once a second while such a link is down.  Cores leave
  * the port alone meanwhile: it is paused, and a grace period later nobody is
  * inside a burst any more.
+ *
+ * A memif that loses its far end unmaps the rings and buffers it shared, on
+ * DPDK's interrupt thread, whatever the cores are doing with them.  It marks the
+ * device as not connected first, so bursts that begin later leave them alone; for
+ * those under way our munmap() makes that thread wait.
  */
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <rte_ethdev.h>
+#include <rte_lcore.h>
 
 #include "core.h"
 
 #define LINK_INTERVAL_NS 1000000000ull
 #define LINK_GRACE_NS 1000000ull
+#define UNMAP_POLL_US 50
+
+/* Before libc's for the whole process.  The control thread and the cores are lcores: they see to such
+ * things themselves, and never wait here. */
+int
+munmap(void *addr, size_t len)
+{
+	if (rte_lcore_id() == LCORE_ID_ANY && __atomic_load_n(&engine.running, __ATOMIC_ACQUIRE)) {
+		uint64_t token = engine_grace_start();
+
+		while (__atomic_load_n(&engine.running, __ATOMIC_ACQUIRE) && !engine_grace_over(token))
+			usleep(UNMAP_POLL_US);
+	}
+	return (int)syscall(SYS_munmap, addr, len);
+}
 
 static bool
 is_down(const struct port *port)

@@ -3,9 +3,11 @@
  * The engine on its own thread, for each way to idle: work, commands and grace
  * periods get through, also when it sleeps; it stops.
  */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -124,6 +126,47 @@ test_sleep_until_a_receive_comes(void **state)
 	end();
 }
 
+static _Atomic bool unmapped;
+
+static void *
+unmap(void *page)
+{
+	assert_int_equal(munmap(page, 4096), 0);
+	atomic_store(&unmapped, true);
+	return NULL;
+}
+
+/* DPDK's interrupt thread takes a lost memif's rings away: not from under a core that is at work on them. */
+static void
+test_mappings_outlast_the_loop(void **state)
+{
+	pthread_t thread;
+	uint8_t *page;
+
+	fixture_start(1, ONE_IDLE_SPIN);
+	/* A core in the middle of a loop: this thread stands for it. */
+	rte_rcu_qsbr_thread_register(engine.rcu, 1);
+	rte_rcu_qsbr_thread_online(engine.rcu, 1);
+	engine.running = true;
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(page != MAP_FAILED);
+	atomic_store(&unmapped, false);
+	assert_int_equal(pthread_create(&thread, NULL, unmap, page), 0);
+	usleep(50000);
+	assert_false(atomic_load(&unmapped));
+	page[0] = 1;
+	rte_rcu_qsbr_quiescent(engine.rcu, 1);
+	TURN_UNTIL(atomic_load(&unmapped));
+	pthread_join(thread, NULL);
+	/* An lcore sees to such things itself. */
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_int_equal(munmap(page, 4096), 0);
+	rte_rcu_qsbr_thread_offline(engine.rcu, 1);
+	rte_rcu_qsbr_thread_unregister(engine.rcu, 1);
+	engine.running = false;
+	fixture_stop();
+}
+
 int
 main(void)
 {
@@ -132,6 +175,7 @@ main(void)
 		cmocka_unit_test(test_yield),
 		cmocka_unit_test(test_sleep),
 		cmocka_unit_test(test_sleep_until_a_receive_comes),
+		cmocka_unit_test(test_mappings_outlast_the_loop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
