@@ -15,7 +15,8 @@
 #   start_capture NAME NAMESPACE INTERFACE; stop_capture NAME     $WORK/NAME.pcap
 #   say, fail, skip, expect
 #
-# PLANE_MEMORY (EAL options; default --no-huge) and PLANE_IDLE choose how planes run.
+# PLANE_MEMORY (EAL options; default --no-huge), PLANE_IDLE and PLANE_CORES (polling cores of each plane;
+# default 1) choose how planes run.
 
 set -u -o pipefail
 : "${BUILD:?BUILD must name the build directory}"
@@ -116,11 +117,15 @@ allowed_cpus() {
 }
 
 # "-l 0,1" for a pair of planes on one host: lcore 0, the control thread, goes where there is room;
-# lcore 1 polls on a processor of its own.
+# those from lcore 1 on poll on processors of their own, as far as there are enough.
 plane_cores() {
 	local all
 	all=$(allowed_cpus | tr '\n' ',')
-	printf -- "--lcores=0@(%s),1@%s" "${all%,}" "$(polling_cpu "$1")"
+	printf -- "--lcores=0@(%s)" "${all%,}"
+	local i
+	for ((i = 1; i <= ${PLANE_CORES:-1}; i++)); do
+		printf -- ",%s@%s" "$i" "$(polling_cpu $(($1 + i - 1)))"
+	done
 }
 
 # With spare processors polling cores spin; with fewer they let applications run.
