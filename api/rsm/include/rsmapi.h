@@ -125,7 +125,8 @@ int rsm_memseg_export_create(rsmapi_controller_handle_t controller, rsm_memseg_e
 int rsm_memseg_export_destroy(rsm_memseg_export_handle_t memseg);
 
 /*
- * Puts other memory of the same size behind the segment; contents are not copied.
+ * Puts other memory of the same size behind the segment, with the contents it
+ * has; importers follow.  The old memory keeps its own.
  * BAD_SEG_HNDL, BAD_ADDR, REBIND_NOT_ALLOWED, NOT_CREATOR, BAD_LENGTH, PERM_DENIED,
  * INSUFFICIENT_MEM, INSUFFICIENT_RESOURCES, INTERRUPTED.
  */
@@ -234,14 +235,17 @@ int rsm_memseg_import_put(rsm_memseg_import_handle_t im_memseg, off_t offset, vo
  *
  * In this order: BAD_SGIO (NULL), BAD_SEG_HNDL, BAD_SGIO (count, iovec NULL);
  * then, piece by piece, BAD_SGIO (type, handle), BAD_ADDR, BAD_LENGTH (beyond
- * the handle's memory), and as for put and get.  UNSUPPORTED_OPERATION:
- * RSM_IMPLICIT_SIGPOST is refused before anything is moved.
+ * the handle's memory), and as for put and get.  With RSM_IMPLICIT_SIGPOST a
+ * vector that succeeds is followed by a signal, and what the post says is told.
  */
 int rsm_memseg_import_putv(rsm_scat_gath_t *sg_io);
 int rsm_memseg_import_getv(rsm_scat_gath_t *sg_io);
 
 /*
- * Maps a part of the segment.  BAD_SEG_HNDL, BAD_ADDR, SEG_ALREADY_MAPPED,
+ * Maps a part of a segment whose exporter is on the same host.  While it is
+ * mapped, put and get copy through the mapping and reach no further.  When the
+ * exporter withdraws the segment the mapping becomes a copy of the past.
+ * BAD_SEG_HNDL, BAD_ADDR, SEG_ALREADY_MAPPED,
  * CONN_ABORTED, BAD_PERMS, BAD_LENGTH, BAD_MEM_ALIGNMENT, MAP_FAILED,
  * INSUFFICIENT_RESOURCES.
  */
@@ -293,16 +297,17 @@ int rsm_free_localmemory_handle(rsmapi_controller_handle_t cntrl_handle, rsm_loc
 
 /*
  * `memseg` is an import or an export handle.  A post on an import counts one
- * event at the exporter, on an export one at every importer; a wait takes one.
+ * event at the exporter, on an export one at every importer; a wait takes one,
+ * or says CONN_ABORTED when none can come any more.
  * timeout: milliseconds, 0 only looks, -1 waits for ever.
  * post: BAD_SEG_HNDL, REMOTE_NODE_UNREACHABLE, CONN_ABORTED.
- * wait: BAD_SEG_HNDL, TIMEOUT, INTERRUPTED.
+ * wait: BAD_SEG_HNDL, TIMEOUT, INTERRUPTED, CONN_ABORTED.
  */
 int rsm_intr_signal_post(void *memseg, uint_t flags);
 int rsm_intr_signal_wait(void *memseg, int timeout);
 
 /*
- * A descriptor to poll for events (POLLRDNORM), counted: destroy and
+ * A descriptor to poll for events (POLLRDNORM; POLLHUP at the end), counted: destroy and
  * disconnect are refused (POLLFD_IN_USE) until it is released.
  */
 int rsm_memseg_get_pollfd(void *memseg, struct pollfd *fd);
