@@ -466,11 +466,99 @@ rebind_client(struct pair *pair)
 	pair_barrier(pair);
 }
 
+/* ---- memory that has more than one registration ---- */
+
+static void
+twice_server(struct pair *pair)
+{
+	uint8_t *other = aligned_alloc(PAGE, SIZE);
+	rsm_memseg_export_handle_t second;
+	rsm_localmemory_handle_t local;
+	rsm_memseg_id_t id = SEGMENT + 1;
+	struct exporter e;
+	rsm_node_id_t peer;
+
+	exporter_open(&e, pair, &peer);
+	RSM_CHECK(pair, rsm_memseg_export_create(e.controller, &second, e.base, SIZE, RSM_ALLOW_REBIND),
+		  RSM_SUCCESS);
+	publish(&e, pair, peer, 0666);
+	RSM_CHECK(pair, rsm_memseg_export_publish(second, &id, NULL, 0), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_export_rebind(second, other, 0, SIZE), RSMERR_INSUFFICIENT_RESOURCES);
+	pair_barrier(pair);
+	pair_barrier(pair); /* put by both */
+	CHECK(pair, *(uint64_t *)(void *)e.base == MAGIC && *(uint64_t *)(void *)(e.base + PAGE) == MAGIC,
+	      "puts");
+	/* The first is still there when the second has gone. */
+	RSM_CHECK(pair, rsm_memseg_export_destroy(second), RSM_SUCCESS);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	CHECK(pair, *(uint64_t *)(void *)(e.base + 2 * PAGE) == MAGIC, "put after the other segment's end");
+	RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSM_SUCCESS);
+	publish(&e, pair, peer, 0666); /* alone now: it can be mapped */
+	RSM_CHECK(pair, rsm_create_localmemory_handle(e.controller, &local, (caddr_t)e.base, SIZE),
+		  RSM_SUCCESS);
+	pair_barrier(pair);
+	pair_barrier(pair); /* mapped */
+	RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSM_SUCCESS);
+	memset(e.base, 0x77, SIZE);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	CHECK(pair, e.base[0] == 0x77 && e.base[SIZE - 1] == 0x77, "changed after unpublish");
+	RSM_CHECK(pair, rsm_free_localmemory_handle(e.controller, local), RSM_SUCCESS);
+	exporter_close(&e, pair);
+	free(other);
+}
+
+static void
+twice_client(struct pair *pair)
+{
+	rsm_memseg_import_handle_t second;
+	rsmapi_barrier_t barrier = {0};
+	uint64_t magic = MAGIC;
+	void *address = NULL;
+	struct importer i;
+
+	importer_open(&i, pair);
+	pair_barrier(pair);
+	importer_connect(&i, pair, RSM_PERM_RDWR);
+	RSM_CHECK(pair, rsm_memseg_import_connect(i.controller, i.node, SEGMENT + 1, RSM_PERM_RDWR, &second),
+		  RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_init_barrier(second, RSM_BARRIER_SEGMENT, &barrier), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_map(i.import, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0, SIZE),
+		  RSMERR_MAP_FAILED);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 0, &magic, 1), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_put64(second, PAGE, &magic, 1), RSM_SUCCESS);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	RSM_CHECK(pair, rsm_memseg_import_put64(i.import, 2 * PAGE, &magic, 1), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_put64(second, PAGE, &magic, 1), RSMERR_CONN_ABORTED);
+	RSM_CHECK(pair, rsm_memseg_import_disconnect(second), RSM_SUCCESS);
+	pair_barrier(pair);
+	pair_barrier(pair); /* published again */
+	importer_disconnect(&i, pair);
+	importer_connect(&i, pair, RSM_PERM_RDWR);
+	if (pair->local)
+		RSM_CHECK(pair,
+			  rsm_memseg_import_map(i.import, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0, SIZE),
+			  RSM_SUCCESS);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	if (pair->local) {
+		for (uint32_t k = 0; k < SIZE; k += PAGE) {
+			CHECK(pair, ((volatile uint8_t *)address)[k] != 0x77,
+			      "byte %u was written after unpublish", k);
+			((volatile uint8_t *)address)[k] = 0x66;
+		}
+		RSM_CHECK(pair, rsm_memseg_import_unmap(i.import), RSM_SUCCESS);
+	}
+	importer_disconnect(&i, pair);
+	pair_barrier(pair);
+}
+
 static const struct pair_case cases[] = {
-	{"map", map_server, map_client, false},
-	{"revoke", revoke_server, revoke_client, false},
-	{"died", died_server, died_client, true},
-	{"rebind", rebind_server, rebind_client, false},
+	{"map", map_server, map_client, false},       {"revoke", revoke_server, revoke_client, false},
+	{"died", died_server, died_client, true},     {"rebind", rebind_server, rebind_client, false},
+	{"twice", twice_server, twice_client, false},
 };
 
 int
