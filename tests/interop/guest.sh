@@ -4,9 +4,9 @@
 # A guest with Soft-RoCE and a data plane on one bridge, from shell; on top of tests/net/lib.sh.
 #
 #   guest_init                    what is needed is there, or the test is skipped
-#   make_bridge                   namespace switch: a bridge, tap0 for the guest; namespace a: veth0
+#   make_bridge [TAP-WORDS]       namespace switch: a bridge, tap0 for the guest; namespace a: veth0
 #   start_guest                   192.0.2.10, 2001:db8::10; returns when Soft-RoCE is there
-#   start_pci_guest NIC CPUS      instead: a network device bound to vfio-pci behind an IOMMU
+#   start_pci_guest NIC QUEUES    instead: a network device bound to vfio-pci behind an IOMMU
 #   stop_guest, kill_guest        power off; vanish
 #   start_interop_plane 4|6 MTU   data plane a at 192.0.2.1 or 2001:db8::1; the guest's MTU follows
 #   guest COMMAND...              runs it in the guest; its output and status; $LIMIT seconds at most
@@ -46,7 +46,7 @@ make_bridge() {
 	ip netns exec "$SWITCH" sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
 	ip -n "$SWITCH" link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0 ||
 		skip "this kernel has no bridge"
-	ip -n "$SWITCH" tuntap add tap0 mode tap || skip "this machine makes no tap devices"
+	ip -n "$SWITCH" tuntap add tap0 mode tap "$@" || skip "this machine makes no tap devices"
 	ip -n "$SWITCH" link set tap0 mtu "$CABLE_MTU" txqueuelen 10000 master br0 up
 	ip link add veth0 netns "$NETNS" mtu "$CABLE_MTU" type veth peer name port0 netns "$SWITCH" mtu "$CABLE_MTU" ||
 		fail "no veth pair"
@@ -129,20 +129,25 @@ start_guest() {
 		-netdev tap,id=net,ifname=tap0,script=no,downscript=no -device "$device"
 }
 
-# start_pci_guest e1000e|vmxnet3|virtio-net-pci CPUS: $PCI is the device's address.
+# start_pci_guest e1000e|vmxnet3|virtio-net-pci QUEUES: $PCI is the device's address.
+# More than one queue, and RSS, with virtio only; the bridge's tap0 must be multi_queue then.
 start_pci_guest() {
-	local id device=$1
+	local id device=$1 tap=tap,id=net,ifname=tap0,script=no,downscript=no
 	case $1 in
 	e1000e) id=0x8086:0x10d3 ;;
 	vmxnet3) id=0x15ad:0x07b0 ;;
 	virtio-net-pci) id=0x1af4:0x1041 device=$1,disable-legacy=on,iommu_platform=on,ats=on ;;
 	esac
+	if [ "$2" -gt 1 ]; then
+		device+=,mq=on,rss=on,vectors=$((2 * $2 + 2))
+		tap+=,queues=$2
+	fi
 	# vfio-pci refuses a device without interrupt remapping.
-	boot "$2" 1024 "intel_iommu=on guest.pci=$id" -cpu Haswell-noTSX \
+	boot $(($2 + 1)) 1024 "intel_iommu=on guest.pci=$id" -cpu Haswell-noTSX \
 		-device intel-iommu,intremap=on,caching-mode=on,device-iotlb=on \
 		-fsdev local,id=root,path=/,security_model=none,readonly=on,multidevs=remap \
 		-device virtio-9p-pci,fsdev=root,mount_tag=hostroot \
-		-netdev tap,id=net,ifname=tap0,script=no,downscript=no -device "$device,netdev=net,mac=52:54:00:6f:6e:66"
+		-netdev "$tap" -device "$device,netdev=net,mac=52:54:00:6f:6e:66"
 	PCI=$(cat "$GUEST_RUN/pci")
 }
 

@@ -1,16 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   pci.sh NIC       a data plane in a guest on an emulated PCI device, by vfio-pci and -a as on
+#   pci.sh NIC [QUEUES]
+#                    a data plane in a guest on an emulated PCI device, by vfio-pci and -a as on
 #                    hardware, and one outside: a short uDAPL and RSM exchange both ways
 #
-# NIC: e1000e, vmxnet3 or virtio-net-pci.
+# NIC: e1000e, vmxnet3 or virtio-net-pci; QUEUES of virtio-net-pci may be more than one, with as many
+# polling cores: RSS spreads the frames, and cores hand on what is another's.
 . "$(dirname "$0")/guest.sh"
-nic=$1
+nic=$1 queues=${2:-1} words=()
 net_init
 interop_init
-make_bridge
-start_pci_guest "$nic" 2
+[ "$queues" = 1 ] || words=(multi_queue)
+make_bridge "${words[@]}"
+start_pci_guest "$nic" "$queues"
 
 # inside PROGRAM...: in the background, as job $1.
 inside() {
@@ -19,7 +22,7 @@ inside() {
 	guest_begin "$job" chroot /hostroot /usr/bin/env ONESIDE_SOCKET=/run/b.sock "$@"
 }
 
-LIMIT=500 inside plane "$DATAPLANE" -l 0,1 -a "$PCI" --in-memory --log-level=lib.eal:warning -- --socket /run/b.sock \
+LIMIT=500 inside plane "$DATAPLANE" -l "0-$queues" -a "$PCI" --in-memory --log-level=lib.eal:warning -- --socket /run/b.sock \
 	--idle yield --node 2 --port "name=p0,address=192.0.2.2/24,mtu=1500" --peer node=1,address=192.0.2.1
 tenths=1500
 until guest_output plane | grep -q 'serving on'; do
@@ -74,6 +77,26 @@ if [ -x "$BUILD/perf/oneside-rsmcopy" ]; then
 	say "     the copy is the file"
 else
 	say "There is no oneside-rsmcopy (-Dperf=false): RSM is left out"
+fi
+# Each connection has a UDP source port of its own, by which RSS chooses the queue; its owner is chosen
+# without regard to that.  So every core receives, and some frames are handed on, by chance but soon.
+spread() {
+	guest chroot /hostroot /usr/bin/python3 "$(realpath "$(dirname "$0")")/telemetry.py" \
+		/run/dpdk/rte/dpdk_telemetry.v2 rx_packets handed_over >"$WORK/spread" || fail "no telemetry: $(cat "$WORK/spread")"
+	! grep -q '^rx_packets.* 0\b' "$WORK/spread" && grep -q '^handed_over.* [1-9]' "$WORK/spread"
+}
+if [ "$queues" -gt 1 ]; then
+	tries=30
+	until spread; do
+		[ "$tries" -gt 0 ] || fail "RSS does not spread connections: $(cat "$WORK/spread")"
+		inside rping "$PROGRAMS/udapl-rping" -s -C 5 -S 4001
+		udapl "$PROGRAMS/udapl-rping" -c 192.0.2.2 -C 5 -S 4001 >"$WORK/ours.log" 2>&1 &
+		pid=$!
+		APPLICATIONS+=("$pid")
+		finish "uDAPL to $nic" "$pid" rping
+		tries=$((tries - 1))
+	done
+	say "ok   RSS: of the polling cores, $(tr '\n' ' ' <"$WORK/spread")"
 fi
 stop_plane a
 kill_guest
