@@ -22,8 +22,9 @@ inside() {
 	guest_begin "$job" chroot /hostroot /usr/bin/env ONESIDE_SOCKET=/run/b.sock "$@"
 }
 
+# A guest may stand still for seconds on a busy machine: that is no dead peer.
 LIMIT=500 inside plane "$DATAPLANE" -l "0-$queues" -a "$PCI" --in-memory --log-level=lib.eal:warning -- --socket /run/b.sock \
-	--idle yield --node 2 --port "name=p0,address=192.0.2.2/24,mtu=1500" --peer node=1,address=192.0.2.1
+	--idle yield --node 2 --port "name=p0,address=192.0.2.2/24,mtu=1500" --peer node=1,address=192.0.2.1 --keepalive-ms 30000
 tenths=1500
 until guest_output plane | grep -q 'serving on'; do
 	[ ! -e "$GUEST_RUN/jobs/plane.rc" ] || {
@@ -38,7 +39,7 @@ guest_output plane | grep '^port '
 # shellcheck disable=SC2046 # words are wanted
 PLANE_NETNS=oneside-$$-a start_plane a $(plane_cores 1) $(eal_options a) \
 	--vdev=net_af_packet0,iface=veth0,framesz=2048,blocksz=65536,framecnt=4096 -- --idle sleep --node 1 \
-	--port "name=p0,device=net_af_packet0,address=192.0.2.1/24,mtu=1500" --peer node=2,address=192.0.2.2
+	--port "name=p0,device=net_af_packet0,address=192.0.2.1/24,mtu=1500" --peer node=2,address=192.0.2.2 --keepalive-ms 30000
 
 finish() { # WHAT PID JOB
 	local status
@@ -48,6 +49,7 @@ finish() { # WHAT PID JOB
 		cat "$WORK/ours.log"
 		guest_output "$3"
 		guest_output plane | tail -n 5
+		busy && skip "this machine is too busy (load $(cut -d' ' -f1 /proc/loadavg)) for $1"
 		fail "$1 (ours: $status)"
 	} >&2
 	say "ok   $1: $(tail -n 1 "$WORK/ours.log")"
@@ -67,14 +69,23 @@ finish "uDAPL to $nic" "$pid" rping
 
 if [ -x "$BUILD/perf/oneside-rsmcopy" ]; then
 	head -c 300001 /dev/urandom >"$WORK/file"
-	udapl "$BUILD/perf/oneside-rsmcopy" -d p0 receive "$WORK/copy" 300001 >"$WORK/ours.log" 2>&1 &
-	pid=$!
-	APPLICATIONS+=("$pid")
-	sleep 2 # the segment is there; the sender does not wait for it
-	inside rsm "$BUILD/perf/oneside-rsmcopy" -d p0 send "$WORK/file" 1
+	# The copying programs give up after a minute, which a machine that is busy with something else may take.
+	for try in 1 2 3; do
+		udapl "$BUILD/perf/oneside-rsmcopy" -d p0 receive "$WORK/copy" 300001 >"$WORK/ours.log" 2>&1 &
+		pid=$!
+		APPLICATIONS+=("$pid")
+		sleep 2 # the segment is there; the sender does not wait for it
+		inside rsm "$BUILD/perf/oneside-rsmcopy" -d p0 send "$WORK/file" 1
+		if guest_end rsm || [ "$try" = 3 ]; then
+			break
+		fi
+		say "     RSM from $nic, try $try: $(guest_output rsm | tail -n 1)"
+		kill "$pid" 2>/dev/null
+		wait "$pid" 2>/dev/null
+	done
 	finish "RSM from $nic" "$pid" rsm
 	cmp "$WORK/file" "$WORK/copy" || fail "the copy by RSM differs"
-	say "     the copy is the file"
+	say "     the copy by RSM is the file"
 else
 	say "There is no oneside-rsmcopy (-Dperf=false): RSM is left out"
 fi
