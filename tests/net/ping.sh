@@ -34,21 +34,22 @@ fi
 ip -n "$host" link set "$iface" up
 ip -n "$host" addr add "${PLANE_NETWORK}100/$bits" dev "$iface"
 
-# pings COUNT SIZE: all are answered.  With -w ping goes on until they are, so that an answer which a
-# busy machine delays is not a lost one; hardly more than COUNT may be needed.
+# pings COUNT SIZE: all are answered.  Adaptive: the next goes out when the last is answered, so that a
+# busy machine delays but does not count as loss; -w goes on until COUNT are answered.
 pings() {
 	local sent
-	timeout 30 ip netns exec "$host" ping "-$family" -n -c "$1" -i 0.02 -w 20 -M "do" -s "$2" "$target" >"$WORK/ping" ||
+	timeout 30 ip netns exec "$host" ping "-$family" -n -A -c "$1" -w 20 -M "do" -s "$2" "$target" >"$WORK/ping" ||
 		fail "ping of $2 bytes: $(cat "$WORK/ping")"
 	sent=$(sed -n 's/ packets transmitted.*//p' "$WORK/ping")
-	grep -q " $1 received" "$WORK/ping" && [ "$sent" -le $(($1 + 3)) ] ||
+	[ "$sent" -le $(($1 + 3)) ] ||
 		fail "ping of $2 bytes: $(tail -n 2 "$WORK/ping")"
 	say "ping -$family -s $2: $(tail -n 2 "$WORK/ping" | head -n 1)"
 }
 # The first may be lost while the link comes up.
 timeout 10 ip netns exec "$host" ping "-$family" -n -q -c 20 -i 0.2 -w 5 "$target" >/dev/null
 pings 3 56
-pings 50 0
+pings 2 0 # without a time stamp in it, ping waits a second in between
+pings 50 16
 pings 20 1000
 pings 20 "$big"
 mac=$(ip -n "$host" neigh show "$target" | sed -n 's/.*lladdr \([0-9a-f:]*\).*/\1/p')
