@@ -20,9 +20,17 @@ rc_pool_init(void *memory, uint32_t count)
 	struct rc_node *node = (struct rc_node *)(start + sizeof(struct rc_node));
 
 	pool->free = NULL;
+	pool->available = 0;
+	pool->count = count;
 	for (uint32_t i = count; i-- > 0;)
 		rc_node_put(pool, &node[i]);
 	return pool;
+}
+
+uint32_t
+rc_pool_available(const struct rc_pool *pool)
+{
+	return pool->available;
 }
 
 size_t

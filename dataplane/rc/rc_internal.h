@@ -24,6 +24,7 @@
 #define RC_PSN_MASK 0xFFFFFFu
 #define RC_POSTED_MAX 1024u /* work requests taken from one send ring and not yet completed */
 #define RC_POSTED_PSNS (1u << 30)
+#define RC_POOL_FEW 64u
 #define RC_CHUNK                                                                                     \
 	128u                 /* packets asked for by one READ request: longer READs are cut, so that \
 			      * what may be in flight is bounded by the window; a power of two */
@@ -55,6 +56,7 @@ _Static_assert(sizeof(struct rc_node) == 192, "rc_node: three cache lines, the h
 
 struct rc_pool {
 	struct rc_node *free;
+	uint32_t count, available;
 };
 
 struct rc_requester {
@@ -253,8 +255,10 @@ rc_node_get(struct rc_pool *pool)
 {
 	struct rc_node *node = pool->free;
 
-	if (likely(node != NULL))
+	if (likely(node != NULL)) {
 		pool->free = node->next;
+		pool->available--;
+	}
 	return node;
 }
 
@@ -263,6 +267,19 @@ rc_node_put(struct rc_pool *pool, struct rc_node *node)
 {
 	node->next = pool->free;
 	pool->free = node;
+	pool->available++;
+}
+
+/*
+ * Queue pairs whose peers do not answer must not keep all: the second half of the
+ * pool is for those that hold few, its last quarter for those that hold none.
+ */
+static inline bool
+rc_pool_denies(const struct rc_pool *pool, uint32_t held)
+{
+	if (likely(pool->available > pool->count / 2) || held == 0)
+		return false;
+	return held >= RC_POOL_FEW || pool->available <= pool->count / 4;
 }
 
 #define RC_NAK_INVALID 0x61u

@@ -63,7 +63,7 @@ rc_post(struct rc_qp *qp, const struct work *work, uint64_t now)
 
 	if (unlikely(qp->state != RC_RTS))
 		return -ENOTCONN;
-	if (unlikely(rq->posted >= RC_POSTED_MAX))
+	if (unlikely(rq->posted >= RC_POSTED_MAX || rc_pool_denies(qp->env->pool, rq->posted)))
 		return -EAGAIN;
 	status = examine(qp, work);
 	if (unlikely(status != ONE_STATUS_SUCCESS || work->op == ONE_OP_BIND))

@@ -19,7 +19,7 @@
 #define AREA (1u << 20)
 #define FRAMES 4096u
 #define RECORDS 4096u
-#define POOL 1200u
+#define POOL 2400u
 
 #define MS 1000000ull
 #define US 1000ull

@@ -588,6 +588,40 @@ test_pool(void **state)
 	pair_free(p);
 }
 
+/* Queue pairs whose peers never answer do not keep the others from working. */
+static void
+test_pool_is_never_one_sides(void **state)
+{
+	enum { SILENT = 20, NODES = 256 };
+	struct pair *p = pair_new(NULL);
+	struct work work = make_work(&p->a, ONE_OP_WRITE, 1, 0, 8, 0);
+	struct rc_qp *silent[SILENT];
+	void *memory = malloc(rc_pool_size(NODES));
+	uint32_t held = 0;
+
+	p->a.env.pool = rc_pool_init(memory, NODES);
+	for (int i = 0; i < SILENT; i++) {
+		silent[i] = calloc(1, rc_qp_size());
+		rc_init(silent[i], &p->a.env, p);
+		rc_connect(silent[i], &p->a.attr, RC_RTS);
+		while (rc_post(silent[i], &work, p->now) == 0)
+			held++;
+	}
+	assert_true(held < NODES);
+	for (int i = 0; i < 10; i++) {
+		post(p, &p->a, &work);
+		pump(p);
+	}
+	assert_int_equal(p->a.num_done, 10);
+	for (int i = 0; i < SILENT; i++) {
+		rc_reset(silent[i]);
+		free(silent[i]);
+	}
+	rc_reset(p->a.qp);
+	free(memory);
+	pair_free(p);
+}
+
 int
 main(void)
 {
@@ -615,6 +649,7 @@ main(void)
 		cmocka_unit_test(test_output_budget),
 		cmocka_unit_test(test_limits_of_posting),
 		cmocka_unit_test(test_pool),
+		cmocka_unit_test(test_pool_is_never_one_sides),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
