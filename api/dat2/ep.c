@@ -86,9 +86,8 @@ state_to(DAT_EP_STATE state)
  * will do, and the endpoint gets what the adapter has.  A query says so.
  */
 static void
-grant_sizes(DAT_IA_HANDLE handle, DAT_EP_ATTR *attr)
+grant_sizes(const struct ia *ia, DAT_EP_ATTR *attr)
 {
-	const struct ia *ia = handle_object(handle, DAT_HANDLE_TYPE_IA);
 	uint64_t limit = ia != NULL ? one_client_info(ia->client)->limits.max_message : 0;
 
 	if (attr->max_message_size < limit)
@@ -105,7 +104,7 @@ face_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_
 
 	if (attr != NULL) {
 		attr1 = attr_from(attr);
-		grant_sizes(ia, &attr1);
+		grant_sizes(handle_object(ia, DAT_HANDLE_TYPE_IA), &attr1);
 	}
 	return face_return(dapl_ep_create(ia, pz, recv, request, connect, attr != NULL ? &attr1 : NULL, ep));
 }
@@ -119,7 +118,7 @@ face_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv,
 
 	if (attr != NULL) {
 		attr1 = attr_from(attr);
-		grant_sizes(ia, &attr1);
+		grant_sizes(handle_object(ia, DAT_HANDLE_TYPE_IA), &attr1);
 	}
 	return face_return(dapl_ep_create_with_srq(ia, pz, recv, request, connect, srq,
 						   attr != NULL ? &attr1 : NULL, ep));
@@ -157,13 +156,14 @@ face_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT2_EP_PARAM *param)
 DAT_RETURN
 face_ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, const DAT2_EP_PARAM *param)
 {
+	const struct ep *o = handle_object(ep, DAT_HANDLE_TYPE_EP);
 	DAT_EP_PARAM_MASK mask1 = (mask & FIELDS_BEFORE_COMM) | (mask & FIELDS_AFTER_COMM) >> 1 |
 				  (mask & ~(DAT_EP_PARAM_MASK)0xfff);
 	DAT_EP_PARAM param1;
 
-	if (handle_object(ep, DAT_HANDLE_TYPE_EP) != NULL && (mask & FIELD_COMM) != 0)
+	if (o != NULL && (mask & FIELD_COMM) != 0)
 		return face_return(BAD_ARG(2));
-	if (param != NULL)
+	if (param != NULL) {
 		param1 = (DAT_EP_PARAM){
 			.pz_handle = param->pz_handle,
 			.recv_evd_handle = param->recv_evd_handle,
@@ -171,6 +171,8 @@ face_ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, const DAT2_EP_PARAM *pa
 			.connect_evd_handle = param->connect_evd_handle,
 			.ep_attr = attr_from(&param->ep_attr),
 		};
+		grant_sizes(o != NULL ? o->o.ia : NULL, &param1.ep_attr);
+	}
 	return face_return(dapl_ep_modify(ep, mask1, param != NULL ? &param1 : NULL));
 }
 
