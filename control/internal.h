@@ -170,6 +170,7 @@ struct segment {
 	struct cm_listener *cm;
 	struct cq *signal_cq; /* NULL: none */
 	bool mappable;
+	bool given; /* to an importer */
 	LIST_HEAD(, qp) exports;
 	LIST_ENTRY(segment) link; /* of all */
 };

@@ -146,6 +146,9 @@ segment_destroy(struct segment *segment)
 static void
 unpublished(struct client *client, void *object)
 {
+	const struct segment *segment = object;
+
+	client->reply.rsm.given = segment->given;
 	segment_destroy(object);
 	client_reply(client, 0);
 }

@@ -58,7 +58,7 @@ int
 rsm_map(struct client *client, const struct one_rsm_map *args)
 {
 	struct qp *import = object_get(client, OBJECT_QP, args->qp), *export;
-	const struct segment *segment;
+	struct segment *segment;
 	const struct mr *mr;
 	int fd;
 
@@ -86,6 +86,7 @@ rsm_map(struct client *client, const struct one_rsm_map *args)
 	if (fd < 0)
 		return refuse(client, RSM_INSUFFICIENT_RESOURCES, ONE_SUBJECT_MEMORY, 0);
 	client->reply_fd = fd;
+	segment->given = true;
 	client->reply.rsm_mapped = (struct one_rsm_mapped){.offset = mr->offset, .length = mr->length};
 	return 0;
 }

@@ -256,7 +256,7 @@ struct one_rsm_publish { /* PUBLISH: mr, segment, list; REPUBLISH: segment, list
 };
 /* The segment's file holds nothing else, and it is taken away from the segment at unpublish. */
 #define ONE_RSM_MAPPABLE 1u
-struct one_rsm_published { uint32_t segment; };
+struct one_rsm_published { uint32_t segment; uint32_t given; }; /* given: UNPUBLISH: an importer got the file */
 
 /*
  * RSM_CONNECT: replies with a queue pair (one_qp_created) in ONE_QP_CONNECTING;

@@ -324,7 +324,7 @@ unpublish(struct rsm_export *export)
 		return rsm_error(error);
 	export->published = false;
 	export->withdrawn++;
-	if (export->claimed)
+	if (export->claimed && (error != 0 || reply.rsm.given != 0))
 		deregister_memory(export);
 	one_channel_wake(export->link->client, export->link->channel); /* who waits for signals */
 	return RSM_SUCCESS;
