@@ -35,14 +35,14 @@ static void
 make_endpoint(struct side *s)
 {
 	DAT_EP_ATTR attr = {.service_type = DAT_SERVICE_TYPE_RC,
-	                    .max_recv_dtos = SIDE_DEPTH,
-	                    .max_request_dtos = SIDE_DEPTH,
-	                    .max_recv_iov = 1,
-	                    .max_request_iov = 1,
-	                    .max_rdma_read_in = s->reads_in,
-	                    .max_rdma_read_out = s->reads_out,
-	                    .max_rdma_read_iov = 1,
-	                    .max_rdma_write_iov = 1};
+			    .max_recv_dtos = SIDE_DEPTH,
+			    .max_request_dtos = SIDE_DEPTH,
+			    .max_recv_iov = 1,
+			    .max_request_iov = 1,
+			    .max_rdma_read_in = s->reads_in,
+			    .max_rdma_read_out = s->reads_out,
+			    .max_rdma_read_iov = 1,
+			    .max_rdma_write_iov = 1};
 
 	MUST(dat_ep_create(s->ia, s->pz, s->recv, s->request, s->conn, &attr, &s->ep));
 }
@@ -55,7 +55,7 @@ open_endpoint(struct side *s, int reads_in, int reads_out)
 	MUST(dat_evd_create(s->ia, 16, DAT_HANDLE_NULL, DAT_EVD_CONNECTION_FLAG, &s->conn));
 	MUST(dat_evd_create(s->ia, SIDE_DEPTH * 2, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &s->recv));
 	MUST(dat_evd_create(s->ia, SIDE_DEPTH * 2, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG,
-	                    &s->request));
+			    &s->request));
 	make_endpoint(s);
 }
 
@@ -127,13 +127,13 @@ side_connect(struct side *s, const char *address, unsigned port, void *private_d
 	if (getaddrinfo(address, NULL, &hints, &info))
 		side_die("\"%s\" is not an address", address);
 	MUST(dat_ep_connect(s->ep, (DAT_IA_ADDRESS_PTR)info->ai_addr, port, SIDE_WAIT_US, (DAT_COUNT)len,
-	                    private_data, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+			    private_data, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
 	freeaddrinfo(info);
 }
 
 void
 side_connect_until(struct side *s, const char *address, unsigned port, void *private_data, size_t len,
-                   void (*prepare)(struct side *s, void *arg), void *arg, DAT_EVENT *event)
+		   void (*prepare)(struct side *s, void *arg), void *arg, DAT_EVENT *event)
 {
 	time_t until = time(NULL) + SIDE_WAIT_US / 1000000;
 	DAT_EVENT_NUMBER number;
@@ -205,16 +205,16 @@ buffer_make(struct side *s, struct buffer *b, size_t size, DAT_MEM_PRIV_FLAGS ri
 	if (!b->data)
 		side_die("no memory for %zu bytes", size);
 	region.for_va = b->data;
-	MUST(dat_lmr_create(s->ia, DAT_MEM_TYPE_VIRTUAL, region, size, s->pz, rights, &b->lmr, &b->lmr_context,
-	                    &b->rmr_context, &registered, &address));
+	MUST(dat_lmr_create(s->ia, DAT_MEM_TYPE_VIRTUAL, region, size, s->pz, rights, &b->lmr,
+			    &b->lmr_context, &b->rmr_context, &registered, &address));
 }
 
 static DAT_LMR_TRIPLET
 piece(const struct buffer *b, size_t offset, size_t len)
 {
 	return (DAT_LMR_TRIPLET){.lmr_context = b->lmr_context,
-	                         .virtual_address = (uintptr_t)(b->data + offset),
-	                         .segment_length = len};
+				 .virtual_address = (uintptr_t)(b->data + offset),
+				 .segment_length = len};
 }
 
 void
@@ -222,7 +222,8 @@ side_post_recv(struct side *s, const struct buffer *b, size_t offset, size_t len
 {
 	DAT_LMR_TRIPLET iov = piece(b, offset, len);
 
-	MUST(dat_ep_post_recv(s->ep, 1, &iov, (DAT_DTO_COOKIE){.as_64 = cookie}, DAT_COMPLETION_DEFAULT_FLAG));
+	MUST(dat_ep_post_recv(s->ep, 1, &iov, (DAT_DTO_COOKIE){.as_64 = cookie},
+			      DAT_COMPLETION_DEFAULT_FLAG));
 }
 
 void
@@ -231,29 +232,31 @@ side_post_send(struct side *s, const struct buffer *b, size_t offset, size_t len
 	DAT_LMR_TRIPLET iov = piece(b, offset, len);
 
 	MUST(dat_ep_post_send(s->ep, len ? 1 : 0, &iov, (DAT_DTO_COOKIE){.as_64 = cookie},
-	                      DAT_COMPLETION_DEFAULT_FLAG));
+			      DAT_COMPLETION_DEFAULT_FLAG));
 }
 
 void
 side_post_write(struct side *s, const struct buffer *b, size_t offset, size_t len, uint64_t cookie,
-                const struct target *t, uint64_t at)
+		const struct target *t, uint64_t at)
 {
 	DAT_LMR_TRIPLET iov = piece(b, offset, len);
-	DAT_RMR_TRIPLET remote = {.rmr_context = t->key, .target_address = t->address + at, .segment_length = len};
+	DAT_RMR_TRIPLET remote = {
+		.rmr_context = t->key, .target_address = t->address + at, .segment_length = len};
 
 	MUST(dat_ep_post_rdma_write(s->ep, len ? 1 : 0, &iov, (DAT_DTO_COOKIE){.as_64 = cookie}, &remote,
-	                            DAT_COMPLETION_DEFAULT_FLAG));
+				    DAT_COMPLETION_DEFAULT_FLAG));
 }
 
 void
 side_post_read(struct side *s, const struct buffer *b, size_t offset, size_t len, uint64_t cookie,
-               const struct target *t, uint64_t at)
+	       const struct target *t, uint64_t at)
 {
 	DAT_LMR_TRIPLET iov = piece(b, offset, len);
-	DAT_RMR_TRIPLET remote = {.rmr_context = t->key, .target_address = t->address + at, .segment_length = len};
+	DAT_RMR_TRIPLET remote = {
+		.rmr_context = t->key, .target_address = t->address + at, .segment_length = len};
 
 	MUST(dat_ep_post_rdma_read(s->ep, len ? 1 : 0, &iov, (DAT_DTO_COOKIE){.as_64 = cookie}, &remote,
-	                           DAT_COMPLETION_DEFAULT_FLAG));
+				   DAT_COMPLETION_DEFAULT_FLAG));
 }
 
 void
@@ -276,7 +279,7 @@ side_complete(DAT_EVD_HANDLE evd, uint64_t cookie)
 	side_completion(evd, &dto);
 	if (dto.user_cookie.as_64 != cookie || dto.status != DAT_DTO_SUCCESS)
 		side_die("completion 0x%llx with status %d instead of 0x%llx",
-		         (unsigned long long)dto.user_cookie.as_64, dto.status, (unsigned long long)cookie);
+			 (unsigned long long)dto.user_cookie.as_64, dto.status, (unsigned long long)cookie);
 }
 
 int64_t

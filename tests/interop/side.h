@@ -63,7 +63,7 @@ void side_connect(struct side *s, const char *address, unsigned port, void *priv
 /* Connects, again and again while nobody listens there; `prepare` posts what each new endpoint needs.
  * `event` is ESTABLISHED. */
 void side_connect_until(struct side *s, const char *address, unsigned port, void *private_data, size_t len,
-                        void (*prepare)(struct side *s, void *arg), void *arg, DAT_EVENT *event);
+			void (*prepare)(struct side *s, void *arg), void *arg, DAT_EVENT *event);
 /* The next connection event within SIDE_WAIT_US. */
 DAT_EVENT_NUMBER side_connection_event(struct side *s, DAT_EVENT *event);
 void side_disconnect(struct side *s);
@@ -75,9 +75,9 @@ void buffer_make(struct side *s, struct buffer *b, size_t size, DAT_MEM_PRIV_FLA
 void side_post_recv(struct side *s, const struct buffer *b, size_t offset, size_t len, uint64_t cookie);
 void side_post_send(struct side *s, const struct buffer *b, size_t offset, size_t len, uint64_t cookie);
 void side_post_write(struct side *s, const struct buffer *b, size_t offset, size_t len, uint64_t cookie,
-                     const struct target *t, uint64_t at);
+		     const struct target *t, uint64_t at);
 void side_post_read(struct side *s, const struct buffer *b, size_t offset, size_t len, uint64_t cookie,
-                    const struct target *t, uint64_t at);
+		    const struct target *t, uint64_t at);
 
 /* The next completion of `evd`; dies when none comes. */
 void side_completion(DAT_EVD_HANDLE evd, DAT_DTO_COMPLETION_EVENT_DATA *dto);

@@ -18,8 +18,10 @@ open_buffers(struct side *s)
 	side_open(s, 4, 4);
 	buffer_make(s, &memory, OPERATIONS_MEMORY, DAT_MEM_PRIV_ALL_FLAG);
 	buffer_make(s, &read_only, OPERATIONS_MEMORY,
-	            DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG);
-	buffer_make(s, &inbox, OPERATIONS_MEMORY, DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+		    DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG |
+			    DAT_MEM_PRIV_REMOTE_READ_FLAG);
+	buffer_make(s, &inbox, OPERATIONS_MEMORY,
+		    DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
 }
 
 static void
@@ -38,8 +40,8 @@ static void
 post_receives(struct side *s, const struct operation *op)
 {
 	for (uint32_t i = 0; i < op->times; i++)
-		side_post_recv(s, &inbox, (size_t)i * op->len, op->receives == SHORT_RECEIVE ? op->len - 1 : op->len,
-		               i);
+		side_post_recv(s, &inbox, (size_t)i * op->len,
+			       op->receives == SHORT_RECEIVE ? op->len - 1 : op->len, i);
 }
 
 static void
@@ -71,8 +73,8 @@ static DAT_RMR_HANDLE
 offer_window(struct side *s)
 {
 	DAT_LMR_TRIPLET all = {.lmr_context = memory.lmr_context,
-	                       .virtual_address = (uintptr_t)memory.data,
-	                       .segment_length = OPERATIONS_MEMORY};
+			       .virtual_address = (uintptr_t)memory.data,
+			       .segment_length = OPERATIONS_MEMORY};
 	DAT_RMR_CONTEXT context;
 	DAT_RMR_HANDLE window;
 	uint32_t key;
@@ -81,7 +83,7 @@ offer_window(struct side *s)
 
 	MUST(dat_rmr_create(s->pz, &window));
 	MUST(dat_rmr_bind(window, &all, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, s->ep, (DAT_RMR_COOKIE){.as_64 = 1},
-	                  DAT_COMPLETION_DEFAULT_FLAG, &context));
+			  DAT_COMPLETION_DEFAULT_FLAG, &context));
 	MUST(dat_evd_wait(s->request, SIDE_WAIT_US, 1, &event, &more));
 	if (event.event_number != DAT_RMR_BIND_COMPLETION_EVENT ||
 	    event.event_data.rmr_completion_event_data.status != DAT_RMR_BIND_SUCCESS)
@@ -97,7 +99,7 @@ static void
 respond(struct side *s, const struct operation *op)
 {
 	struct offer offer = {htobe64((uintptr_t)(op->read_only ? read_only.data : memory.data)),
-	                      htobe32(memory.rmr_context), htobe32(read_only.rmr_context)};
+			      htobe32(memory.rmr_context), htobe32(read_only.rmr_context)};
 	DAT_RMR_HANDLE window = DAT_HANDLE_NULL;
 	uint8_t reply[OPERATIONS_REPLY];
 
@@ -202,7 +204,8 @@ status_of(enum ending ending)
 static void
 drive(struct side *s, const struct operation *op, const struct offer *offer)
 {
-	uint32_t key = be32toh(op->read_only ? offer->read_only_key : offer->key) ^ (op->wrong_key ? 0x5500 : 0);
+	uint32_t key =
+		be32toh(op->read_only ? offer->read_only_key : offer->key) ^ (op->wrong_key ? 0x5500 : 0);
 	struct target target = {be64toh(offer->address), key};
 	DAT_DTO_COMPLETION_EVENT_DATA dto;
 	size_t local = op->ending == NO_ACCESS ? 0 : op->offset;
@@ -223,11 +226,12 @@ drive(struct side *s, const struct operation *op, const struct offer *offer)
 		side_completion(s->request, &dto);
 		if (dto.user_cookie.as_64 != i || dto.status != status_of(op->ending))
 			side_die("%s: completion %llu with status %d instead of %d", op->name,
-			         (unsigned long long)dto.user_cookie.as_64, dto.status, status_of(op->ending));
+				 (unsigned long long)dto.user_cookie.as_64, dto.status,
+				 status_of(op->ending));
 	}
 	for (size_t i = 0; i < OPERATIONS_MEMORY; i++) {
 		bool read = op->kind == READ && op->ending == FINE && i >= op->offset &&
-		            i < op->offset + (uint64_t)op->len * op->times;
+			    i < op->offset + (uint64_t)op->len * op->times;
 
 		if (memory.data[i] != (read ? responder_byte(i) : starter_byte(i)))
 			side_die("%s: byte %zu here is wrong", op->name, i);
@@ -263,12 +267,13 @@ start(struct side *first, const char *address, uint8_t number)
 	if (op->kind == REJECTED || op->kind == NOBODY) {
 		side_connect(&s, address, OPERATIONS_PORT + (op->kind == NOBODY), request, sizeof(request));
 		expect_refusal(&s, op,
-		               op->kind == NOBODY ? DAT_CONNECTION_EVENT_NON_PEER_REJECTED
-		                                  : DAT_CONNECTION_EVENT_PEER_REJECTED);
+			       op->kind == NOBODY ? DAT_CONNECTION_EVENT_NON_PEER_REJECTED
+						  : DAT_CONNECTION_EVENT_PEER_REJECTED);
 	} else {
 		struct offer offer;
 
-		side_connect_until(&s, address, OPERATIONS_PORT, request, sizeof(request), NULL, NULL, &event);
+		side_connect_until(&s, address, OPERATIONS_PORT, request, sizeof(request), NULL, NULL,
+				   &event);
 		check_reply(op, &event.event_data.connect_event_data);
 		memcpy(&offer, event.event_data.connect_event_data.private_data, sizeof(offer));
 		drive(&s, op, &offer);
@@ -300,7 +305,8 @@ main(int argc, char **argv)
 		}
 		fill_request(request, OPERATIONS_OVER);
 		side_connect(&s, argv[2], OPERATIONS_PORT, request, sizeof(request));
-		expect_refusal(&s, &(struct operation){.name = "the end"}, DAT_CONNECTION_EVENT_PEER_REJECTED);
+		expect_refusal(&s, &(struct operation){.name = "the end"},
+			       DAT_CONNECTION_EVENT_PEER_REJECTED);
 		printf("%u operations\n", done);
 	} else {
 		fprintf(stderr, "usage: %s serve | connect ADDRESS\n", argv[0]);

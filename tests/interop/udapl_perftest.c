@@ -2,7 +2,8 @@
 /*
  * The application protocol of perftest with -R (version 6), by uDAPL:
  *
- *   udapl-perftest write_bw|read_bw|send_bw|write_lat [-c ADDRESS] [-p PORT] [-s SIZE] [-n ITERATIONS] [-o READS]
+ *   udapl-perftest write_bw|read_bw|send_bw|write_lat [-c ADDRESS] [-p PORT] [-s SIZE] [-n ITERATIONS] [-o
+ * READS]
  *
  * Without -c it is the server.  perftest makes two connections to one port: over
  * the first, both sides say who they are by small SENDs, the client first; the
@@ -83,8 +84,8 @@ static void
 exchange_keys(struct run *r)
 {
 	struct keys mine = {.key = htobe32(r->offered.rmr_context),
-	                    .out_reads = htobe32(r->reads),
-	                    .address = htobe64((uintptr_t)r->offered.data)};
+			    .out_reads = htobe32(r->reads),
+			    .address = htobe64((uintptr_t)r->offered.data)};
 	struct keys theirs;
 
 	exchange(r, &mine, &theirs, sizeof(mine));
@@ -148,7 +149,8 @@ connect_both(struct run *r)
 		side_accept(&r->work, NULL, 0);
 		side_established(&r->work);
 	}
-	/* Once after connecting, then the keys, and two more before the work begins; two tests have a fifth. */
+	/* Once after connecting, then the keys, and two more before the work begins; two tests have a fifth.
+	 */
 	for (int i = 0; i < (r->test == SEND_BW || r->test == WRITE_LAT ? 5 : 4); i++)
 		exchange_keys(r);
 }
@@ -290,9 +292,9 @@ parse(struct run *r, int argc, char **argv)
 		test++;
 	if (optind != argc - 1 || test == 4 || !r->size || !r->iterations || !r->reads) {
 		fprintf(stderr,
-		        "usage: %s write_bw|read_bw|send_bw|write_lat [-c ADDRESS] [-p PORT] [-s SIZE] "
-		        "[-n ITERATIONS] [-o READS]\n",
-		        argv[0]);
+			"usage: %s write_bw|read_bw|send_bw|write_lat [-c ADDRESS] [-p PORT] [-s SIZE] "
+			"[-n ITERATIONS] [-o READS]\n",
+			argv[0]);
 		exit(2);
 	}
 	r->test = (enum test)test;
@@ -308,8 +310,10 @@ main(int argc, char **argv)
 	offered = r.size < PAGE ? PAGE : r.size;
 	side_open(&r.control, 0, 0);
 	side_open_beside(&r.work, &r.control, (int)r.reads, (int)r.reads);
-	buffer_make(&r.control, &r.slots, 2 * SLOT, DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
-	buffer_make(&r.control, &r.mine, r.size, DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+	buffer_make(&r.control, &r.slots, 2 * SLOT,
+		    DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+	buffer_make(&r.control, &r.mine, r.size,
+		    DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
 	buffer_make(&r.control, &r.offered, offered, DAT_MEM_PRIV_ALL_FLAG);
 	memset(r.mine.data, BLANK, r.size);
 	memset(r.offered.data, BLANK, offered);

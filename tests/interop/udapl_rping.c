@@ -60,7 +60,8 @@ fill(uint8_t *text, size_t size, unsigned long round)
 static bool
 send_advert(struct rping *r, const struct buffer *b)
 {
-	struct advert advert = {htobe64((uintptr_t)b->data), htobe32(b->rmr_context), htobe32((uint32_t)r->size)};
+	struct advert advert = {htobe64((uintptr_t)b->data), htobe32(b->rmr_context),
+				htobe32((uint32_t)r->size)};
 	DAT_DTO_COMPLETION_EVENT_DATA dto;
 
 	memcpy(r->messages.data + sizeof(advert), &advert, sizeof(advert));
@@ -100,7 +101,7 @@ serve(struct rping *r)
 			side_die("%u bytes to READ into %zu", advert.size, r->size);
 		memset(r->sink.data, 0, r->size);
 		side_post_read(&r->side, &r->sink, 0, advert.size, READ,
-		               &(struct target){advert.address, advert.key}, 0);
+			       &(struct target){advert.address, advert.key}, 0);
 		side_complete(r->side.request, READ);
 		if (r->verify) {
 			fill(expected, advert.size, r->rounds);
@@ -112,8 +113,8 @@ serve(struct rping *r)
 			side_die("disconnected in the midst of round %lu", r->rounds);
 		if (advert.size > r->size)
 			side_die("%u bytes to WRITE of %zu", advert.size, r->size);
-		side_post_write(&r->side, &r->sink, 0, strnlen((char *)r->sink.data, advert.size - 1) + 1, WRITE,
-		                &(struct target){advert.address, advert.key}, 0);
+		side_post_write(&r->side, &r->sink, 0, strnlen((char *)r->sink.data, advert.size - 1) + 1,
+				WRITE, &(struct target){advert.address, advert.key}, 0);
 		side_complete(r->side.request, WRITE);
 		if (!send_advert(r, &r->sink)) {
 			r->rounds++;
@@ -187,7 +188,7 @@ main(int argc, char **argv)
 	}
 	side_open(&r.side, 1, 1);
 	buffer_make(&r.side, &r.messages, 2 * sizeof(struct advert),
-	            DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+		    DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
 	buffer_make(&r.side, &r.text, r.size, DAT_MEM_PRIV_ALL_FLAG);
 	buffer_make(&r.side, &r.sink, r.size, DAT_MEM_PRIV_ALL_FLAG);
 	if (serving) {

@@ -24,8 +24,7 @@ struct end {
 	struct ibv_cq *sends, *receives;
 };
 
-static _Noreturn void __attribute__((format(printf, 1, 2)))
-die(const char *format, ...)
+static _Noreturn void __attribute__((format(printf, 1, 2))) die(const char *format, ...)
 {
 	va_list args;
 
@@ -58,7 +57,8 @@ expect_event(enum rdma_cm_event_type type, const char *name)
 	struct rdma_cm_event *event = next_event();
 
 	if (event->event != type)
-		die("%s: %s (%d) instead of %s", name, rdma_event_str(event->event), event->status, rdma_event_str(type));
+		die("%s: %s (%d) instead of %s", name, rdma_event_str(event->event), event->status,
+		    rdma_event_str(type));
 	return event;
 }
 
@@ -115,7 +115,8 @@ post_receives(struct end *e, const struct operation *op)
 {
 	for (uint32_t i = 0; i < op->times; i++) {
 		struct ibv_sge piece = {(uintptr_t)inbox + (size_t)i * op->len,
-		                        op->receives == SHORT_RECEIVE ? op->len - 1 : op->len, e->inbox->lkey};
+					op->receives == SHORT_RECEIVE ? op->len - 1 : op->len,
+					e->inbox->lkey};
 		struct ibv_recv_wr wr = {.wr_id = i, .sg_list = &piece, .num_sge = op->len ? 1 : 0}, *bad;
 
 		need(!ibv_post_recv(e->id->qp, &wr, &bad), "ibv_post_recv");
@@ -134,7 +135,8 @@ take_messages(struct end *e, const struct operation *op)
 			return;
 		}
 		if (wc.status || wc.wr_id != i || wc.byte_len != op->len)
-			die("%s: receive %u: %s, %u bytes", op->name, i, ibv_wc_status_str(wc.status), wc.byte_len);
+			die("%s: receive %u: %s, %u bytes", op->name, i, ibv_wc_status_str(wc.status),
+			    wc.byte_len);
 	}
 	for (size_t i = 0; i < (size_t)op->len * op->times; i++)
 		if (inbox[i] != starter_byte(op->offset + i))
@@ -210,7 +212,8 @@ serve(void)
 			if (data[i] != request_byte(i))
 				die("byte %zu of the private data is wrong", i);
 		rdma_ack_cm_event(event);
-		if (number == OPERATIONS_OVER || (number < OPERATIONS && operations[number].kind == REJECTED)) {
+		if (number == OPERATIONS_OVER ||
+		    (number < OPERATIONS && operations[number].kind == REJECTED)) {
 			need(!rdma_reject(id, NULL, 0), "rdma_reject");
 			rdma_destroy_id(id);
 			if (number == OPERATIONS_OVER)
@@ -257,14 +260,16 @@ post(struct end *e, struct ibv_send_wr *wr, uint32_t len, const char *name)
 static void
 drive_window(struct end *e, const struct operation *op, const struct offer *offer)
 {
-	struct ibv_send_wr write = {.opcode = IBV_WR_RDMA_WRITE, .wr.rdma.remote_addr = be64toh(offer->address)};
+	struct ibv_send_wr write = {.opcode = IBV_WR_RDMA_WRITE,
+				    .wr.rdma.remote_addr = be64toh(offer->address)};
 	struct ibv_send_wr invalidate = {.opcode = IBV_WR_SEND_WITH_INV};
 	struct ibv_wc wc = completion(e->receives, op->name);
 	enum ibv_wc_status status;
 	uint32_t key;
 
 	if (wc.status || wc.byte_len != sizeof(key))
-		die("%s: the window's key: %s, %u bytes", op->name, ibv_wc_status_str(wc.status), wc.byte_len);
+		die("%s: the window's key: %s, %u bytes", op->name, ibv_wc_status_str(wc.status),
+		    wc.byte_len);
 	memcpy(&key, inbox, sizeof(key));
 	write.wr.rdma.rkey = invalidate.invalidate_rkey = be32toh(key);
 	for (size_t i = 0; i < OPERATIONS_MEMORY; i++)
@@ -284,13 +289,12 @@ static void
 drive(struct end *e, const struct operation *op, const struct offer *offer)
 {
 	static const enum ibv_wr_opcode codes[] = {
-		[SEND] = IBV_WR_SEND,
-		[SEND_IMM] = IBV_WR_SEND_WITH_IMM,
-		[WRITE] = IBV_WR_RDMA_WRITE,
-		[WRITE_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
+		[SEND] = IBV_WR_SEND,        [SEND_IMM] = IBV_WR_SEND_WITH_IMM,
+		[WRITE] = IBV_WR_RDMA_WRITE, [WRITE_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
 		[READ] = IBV_WR_RDMA_READ,
 	};
-	uint32_t key = be32toh(op->read_only ? offer->read_only_key : offer->key) ^ (op->wrong_key ? 0x5500 : 0);
+	uint32_t key =
+		be32toh(op->read_only ? offer->read_only_key : offer->key) ^ (op->wrong_key ? 0x5500 : 0);
 	size_t local = op->ending == NO_ACCESS ? 0 : op->offset;
 
 	for (size_t i = 0; i < OPERATIONS_MEMORY; i++)
@@ -298,9 +302,14 @@ drive(struct end *e, const struct operation *op, const struct offer *offer)
 	for (uint32_t i = 0; i < op->times; i++) {
 		size_t step = (size_t)i * op->len;
 		struct ibv_sge piece = {(uintptr_t)memory + local + step, op->len, e->memory->lkey};
-		struct ibv_send_wr wr = {
-			.wr_id = i, .sg_list = &piece, .num_sge = op->len ? 1 : 0, .opcode = codes[op->kind],
-		}, *bad;
+		struct ibv_send_wr wr =
+					   {
+						   .wr_id = i,
+						   .sg_list = &piece,
+						   .num_sge = op->len ? 1 : 0,
+						   .opcode = codes[op->kind],
+					   },
+				   *bad;
 
 		if (op->kind == WRITE || op->kind == WRITE_IMM || op->kind == READ) {
 			wr.wr.rdma.remote_addr = be64toh(offer->address) + op->offset + step;
@@ -318,7 +327,7 @@ drive(struct end *e, const struct operation *op, const struct offer *offer)
 	}
 	for (size_t i = 0; i < OPERATIONS_MEMORY; i++) {
 		bool read = op->kind == READ && op->ending == FINE && i >= op->offset &&
-		            i < op->offset + (uint64_t)op->len * op->times;
+			    i < op->offset + (uint64_t)op->len * op->times;
 
 		if (memory[i] != (read ? responder_byte(i) : starter_byte(i)))
 			die("%s: byte %zu here is wrong", op->name, i);
