@@ -200,7 +200,8 @@ struct port {
 	bool started;
 	/* link.c: the port must be started again when its link is lost. */
 	bool reconnects;
-	_Atomic bool paused; /* cores leave the device alone */
+	_Atomic bool paused;     /* cores leave the device alone */
+	_Atomic bool restarting; /* on DPDK's interrupt thread, whose `started` is meanwhile */
 	uint64_t link_at, link_grace;
 	/* Frames of the control thread, and of cores without a queue of their own, to the core
 	 * that has queue 0. */
@@ -446,6 +447,9 @@ int ports_configure(char *why, size_t why_len); /* before the cores' buffers: sa
 int ports_start(char *why, size_t why_len);
 void ports_fini(void);
 const struct port *port_by_addr(const struct wire_addr *addr);
+
+/* ---- link.c ---- */
+void links_fini(void); /* before the ports are closed */
 
 /* ---- idle.c ---- */
 void idle(struct core *core, bool busy); /* after each loop */

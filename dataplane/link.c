@@ -3,9 +3,11 @@
  * Links that do not come back by themselves.  DPDK's memif connects to its
  * server once, when the port is started: when the far end was not there yet, or
  * died and was started anew, the port has to be started again.  The control
- * thread does that about once a second while such a link is down.  Cores leave
+ * thread has that done about once a second while such a link is down.  Cores leave
  * the port alone meanwhile: it is paused, and a grace period later nobody is
- * inside a burst any more.
+ * inside a burst any more.  It is done on DPDK's interrupt thread, since that is
+ * where memif follows its socket: a handshake that is slow would otherwise have
+ * its state freed under it.
  *
  * A memif that loses its far end unmaps the rings and buffers it shared, on
  * DPDK's interrupt thread, whatever the cores are doing with them.  It marks the
@@ -16,6 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <rte_alarm.h>
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
 
@@ -59,16 +62,36 @@ engine_links_deadline(void)
 }
 
 static void
-restart(struct port *port)
+restart(void *argument)
 {
+	struct port *port = argument;
+
 	if (port->started)
 		rte_eth_dev_stop(port->device);
 	port->started = rte_eth_dev_start(port->device) == 0;
-	port->link_grace = 0;
 	/* A port that did not start stays paused: it is tried again. */
 	if (port->started)
 		/* Pairs with port_usable. */
 		atomic_store_explicit(&port->paused, false, memory_order_release);
+	/* Pairs with the load in engine_links_poll: `started` is the control thread's again. */
+	atomic_store_explicit(&port->restarting, false, memory_order_release);
+}
+
+static void
+begin_restart(struct port *port)
+{
+	port->link_grace = 0;
+	atomic_store_explicit(&port->restarting, true, memory_order_relaxed);
+	if (rte_eal_alarm_set(1, restart, port) != 0)
+		restart(port);
+}
+
+void
+links_fini(void)
+{
+	/* Waits for one that is under way. */
+	for (uint32_t i = 0; i < engine.num_ports; i++)
+		rte_eal_alarm_cancel(restart, &engine.port[i]);
 }
 
 void
@@ -80,9 +103,12 @@ engine_links_poll(uint64_t now)
 		if (!port->reconnects || now < port->link_at)
 			continue;
 		port->link_at = now + LINK_INTERVAL_NS;
-		if (port->link_grace != 0) {
+		/* Pairs with the store in restart(). */
+		if (atomic_load_explicit(&port->restarting, memory_order_acquire)) {
+			port->link_at = now + LINK_GRACE_NS;
+		} else if (port->link_grace != 0) {
 			if (engine_grace_over(port->link_grace))
-				restart(port);
+				begin_restart(port);
 			else
 				port->link_at = now + LINK_GRACE_NS;
 		} else if (!port->started || is_down(port)) {

@@ -352,6 +352,7 @@ ports_start(char *why, size_t why_len)
 void
 ports_fini(void)
 {
+	links_fini();
 	for (uint32_t i = 0; i < engine.num_ports; i++) {
 		struct port *port = &engine.port[i];
 
