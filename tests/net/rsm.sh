@@ -26,6 +26,14 @@ restart_plane() { # NAME COMMAND-FILE
 case $1 in
 torture)
 	start_memif_pair "${OPTIONS[@]}"
+	say "== the ring buffer of doc/examples"
+	ONESIDE_SOCKET=$(plane_socket a) timeout 60 "$PROGRAMS/rsm_ring" consume p0 0x400000 20000 >"$WORK/ring" &
+	consumer=$!
+	APPLICATIONS+=("$consumer")
+	ONESIDE_SOCKET=$(plane_socket b) timeout 60 "$PROGRAMS/rsm_ring" produce p0 1 0x400000 20000 ||
+		fail "the producer of the ring buffer"
+	wait "$consumer" || fail "the consumer of the ring buffer"
+	expect "20000 records" "$WORK/ring"
 	say "== one node"
 	"$PROGRAMS/net-rsm-torture" "$SECONDS_EACH" "$SEED" "$(plane_socket a)" || fail "torture on one node"
 	say "== two nodes"
