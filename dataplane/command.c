@@ -236,8 +236,7 @@ core_commands(struct core *core)
 	due = RTE_MIN(due, (uint32_t)CORE_COMMANDS);
 	/* First what was not told yet; then only as long as a command, and whatever it raises, can be
 	 * told of at once: so the order of event.c holds. */
-	while (done < due && event_drain(core) &&
-	       ring_used(core->up) < CORE_UP_RING - CORE_UP_RESERVE) {
+	while (done < due && event_drain(core) && ring_used(core->up) < CORE_UP_RING - CORE_UP_RESERVE) {
 		struct engine_command *command;
 
 		if (rte_ring_sc_dequeue(core->commands, (void **)&command) != 0)

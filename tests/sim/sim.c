@@ -528,8 +528,8 @@ check_pool(struct sim *sim, struct host *host)
 		return;
 	rc_reset(side->qp);
 	if (rc_pool_available(host->env.pool) != POOL_NODES)
-		sim_fail(sim, side, "%u of %u work nodes are in the pool",
-			 rc_pool_available(host->env.pool), POOL_NODES);
+		sim_fail(sim, side, "%u of %u work nodes are in the pool", rc_pool_available(host->env.pool),
+			 POOL_NODES);
 }
 
 /* Where nothing goes wrong, nothing may be sent twice. */
