@@ -128,7 +128,8 @@ dat_dto_status_name(DAT_DTO_COMPLETION_STATUS status)
 	return (size_t)status < sizeof(name) / sizeof(name[0]) ? name[status] : "unknown";
 }
 
-#define SPIN_LOOKS 256u
+uint32_t dat_spin_looks = 256;
+
 #define CLOCK_LOOKS 1024u
 
 bool
@@ -143,7 +144,7 @@ dat_dequeue_spin(DAT_EVD_HANDLE evd, DAT_EVENT *event, uint32_t seconds)
 			return true;
 		if (DAT_GET_TYPE(ret) != DAT_QUEUE_EMPTY)
 			return dat_ok(ret, "dat_evd_dequeue");
-		if (looks > SPIN_LOOKS)
+		if (looks > dat_spin_looks)
 			sched_yield();
 		if (looks % CLOCK_LOOKS == 0) {
 			uint64_t now = now_ns();

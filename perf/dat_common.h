@@ -29,6 +29,9 @@ bool dat_conn_wait(struct dat_adapter *adapter, uint32_t seconds, DAT_EVENT *eve
 const char *dat_event_name(DAT_EVENT_NUMBER number);
 const char *dat_dto_status_name(DAT_DTO_COMPLETION_STATUS status);
 
+/* Looks before that; 256 unless set. */
+extern uint32_t dat_spin_looks;
+
 /* Polls with a short spin, then gives the processor away between looks: on a machine with as many
  * busy threads as cores the data plane needs it. */
 bool dat_dequeue_spin(DAT_EVD_HANDLE evd, DAT_EVENT *event, uint32_t seconds);

@@ -358,6 +358,7 @@ dat_measure(const struct perf_options *o)
 		free(c);
 		return EXIT_FAILURE;
 	}
+	dat_spin_looks = o->spin;
 	c->o = o;
 	c->op = tests[i].op;
 	latency = tests[i].latency;

@@ -24,11 +24,12 @@ static const char usage[] =
 	"  -q, --qp N              endpoints in use at once (1)\n"
 	"      --idle-qp N         further endpoints, connected and idle (0)\n"
 	"  -Q, --cq-mod N          a completion for every n-th operation (1)\n"
+	"      --spin N            looks at an empty queue before the processor is given away (256)\n"
 	"      --json              one JSON object a line instead of the table\n"
 	"      --once              server: end after the first client\n"
 	"  -h, --help\n";
 
-enum { OPT_NODE = 256, OPT_SEGMENT, OPT_DEPTH, OPT_IDLE, OPT_JSON, OPT_ONCE };
+enum { OPT_NODE = 256, OPT_SEGMENT, OPT_DEPTH, OPT_IDLE, OPT_JSON, OPT_ONCE, OPT_SPIN };
 
 static const struct option longopts[] = {
 	{"api", required_argument, NULL, 'A'},
@@ -46,6 +47,7 @@ static const struct option longopts[] = {
 	{"idle-qp", required_argument, NULL, OPT_IDLE},
 	{"cq-mod", required_argument, NULL, 'Q'},
 	{"json", no_argument, NULL, OPT_JSON},
+	{"spin", required_argument, NULL, OPT_SPIN},
 	{"once", no_argument, NULL, OPT_ONCE},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
@@ -81,7 +83,8 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 				   .iterations = 100000,
 				   .depth = 128,
 				   .endpoints = 1,
-				   .signal_every = 1};
+				   .signal_every = 1,
+				   .spin = 256};
 	while ((c = getopt_long(argc, argv, "A:t:d:p:s:an:D:q:Q:h", longopts, NULL)) != -1) {
 		switch (c) {
 		case 'A':
@@ -148,6 +151,11 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 			if (number("--cq-mod", optarg, 1, 1024, &v) != 0)
 				return -1;
 			o->signal_every = (uint32_t)v;
+			break;
+		case OPT_SPIN:
+			if (number("--spin", optarg, 0, 1000000, &v) != 0)
+				return -1;
+			o->spin = (uint32_t)v;
 			break;
 		case OPT_JSON:
 			o->json = true;

@@ -24,6 +24,7 @@ struct perf_options {
 	uint32_t endpoints; /* busy ones */
 	uint32_t idle_endpoints;
 	uint32_t signal_every; /* completions for every n-th write; others suppressed */
+	uint32_t spin;         /* looks at an empty queue before the processor is given away */
 	bool json;
 	bool once; /* server: end after the first client */
 };
