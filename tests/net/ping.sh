@@ -37,11 +37,12 @@ ip -n "$host" addr add "${PLANE_NETWORK}100/$bits" dev "$iface"
 # pings COUNT SIZE: all are answered.  Adaptive: the next goes out when the last is answered, so that a
 # busy machine delays but does not count as loss; -w goes on until COUNT are answered.
 pings() {
-	local sent
+	local sent received
 	timeout 30 ip netns exec "$host" ping "-$family" -n -A -c "$1" -w 20 -M "do" -s "$2" "$target" >"$WORK/ping" ||
 		fail "ping of $2 bytes: $(cat "$WORK/ping")"
 	sent=$(sed -n 's/ packets transmitted.*//p' "$WORK/ping")
-	[ "$sent" -le $(($1 + 3)) ] ||
+	received=$(sed -n 's/.* packets transmitted, \([0-9]*\) received.*/\1/p' "$WORK/ping")
+	[ "$sent" = "$received" ] || [ "$sent" -le $(($1 + 3)) ] ||
 		fail "ping of $2 bytes: $(tail -n 2 "$WORK/ping")"
 	say "ping -$family -s $2: $(tail -n 2 "$WORK/ping" | head -n 1)"
 }
