@@ -22,7 +22,7 @@ PROGRAMS=$BUILD/tests/net
 OPTIONS=(--socket-mode 0666)
 
 run() { # CABLE
-	local cable=$1 program
+	local cable=$1 program end
 	local -a sockets
 
 	case $cable in
@@ -38,7 +38,9 @@ run() { # CABLE
 		[ "$cable" = veth6 ] && export PLANE_NETWORK=2001:db8::
 		start_veth_pair "${OPTIONS[@]}"
 		sockets=("$(plane_socket a)" "$(plane_socket b)")
-		start_capture cable "oneside-$$-a" veth0
+		# A packet socket does not see what another one of its interface sends: so both ends.
+		start_capture from-b "oneside-$$-a" veth0
+		start_capture from-a "oneside-$$-b" veth0
 		;;
 	esac
 
@@ -49,9 +51,11 @@ run() { # CABLE
 
 	case $cable in
 	veth | veth6)
-		stop_capture cable
-		say "== the capture"
-		python3 "$(dirname "$0")/check_capture.py" "$WORK/cable.pcap" || fail "the capture of $cable"
+		for end in from-a from-b; do
+			stop_capture "$end"
+			say "== what came $end"
+			python3 "$(dirname "$0")/check_capture.py" "$WORK/$end.pcap" || fail "the capture of $cable, $end"
+		done
 		;;
 	esac
 	stop_plane a
