@@ -120,6 +120,7 @@ refuse_server(struct pair *pair)
 	pair_barrier(pair);
 	pair_barrier(pair);
 	CHECK(pair, state_of(&s, s.ep) == DAT_EP_STATE_CONNECTED, "dat_psp_free ended a connection");
+	pair_barrier(pair);
 	dat_side_close(&s);
 }
 
@@ -144,6 +145,7 @@ refuse_client(struct pair *pair)
 	CHECK(pair, event.event_data.connect_event_data.ep_handle == other, "another endpoint's event");
 	DAT_CHECK(&s, dat_ep_free(other));
 	pair_barrier(pair);
+	pair_barrier(pair); /* the server has looked */
 	dat_side_close(&s);
 }
 
