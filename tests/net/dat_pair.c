@@ -15,8 +15,8 @@ dat_side_open(struct dat_side *s, struct pair *pair, bool server)
 	s->pair = pair;
 	DAT_CHECK(s, dat_ia_open(name, 8, &s->async, &s->ia));
 	DAT_CHECK(s, dat_pz_create(s->ia, &s->pz));
-	DAT_CHECK(s, dat_evd_create(s->ia, 64, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &s->cr));
-	DAT_CHECK(s, dat_evd_create(s->ia, 64, DAT_HANDLE_NULL, DAT_EVD_CONNECTION_FLAG, &s->conn));
+	DAT_CHECK(s, dat_evd_create(s->ia, 1024, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &s->cr));
+	DAT_CHECK(s, dat_evd_create(s->ia, 1024, DAT_HANDLE_NULL, DAT_EVD_CONNECTION_FLAG, &s->conn));
 	DAT_CHECK(s, dat_evd_create(s->ia, 1024, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &s->recv));
 	DAT_CHECK(s, dat_evd_create(s->ia, 1024, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG,
 				    &s->request));
