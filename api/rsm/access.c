@@ -51,20 +51,26 @@ rsm_finish(struct rsm_import *import, enum rsm_direction direction)
  * In explicit mode a put may not read the memory after it has returned; a get
  * may write until the close.
  */
-uint32_t
-rsm_direct_key(struct rsm_import *import, enum rsm_direction direction, const void *va, uint64_t len)
+int
+rsm_issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local, uint64_t len,
+	  uint32_t element)
 {
-	if (len < DIRECT_MIN || (import->explicit_mode && direction == RSM_PUT))
-		return 0;
-	return rsm_range_find(import->link, (uintptr_t)va, len);
+	bool back = direction == RSM_PUT && import->explicit_mode;
+	uint32_t lkey = 0;
+
+	if (element == 0 && len >= (back ? RSM_BACK_MIN : DIRECT_MIN))
+		lkey = rsm_range_find(import->link, (uintptr_t)local, len);
+	if (direction == RSM_GET)
+		return rsm_issue_get(import, offset, local, len, lkey, element);
+	if (back && lkey != 0)
+		return rsm_issue_put_back(import, offset, local, len, lkey);
+	return rsm_issue_put(import, offset, local, len, lkey, element);
 }
 
 static int
 transfer(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local, uint64_t len,
 	 uint32_t element)
 {
-	uint32_t swap = import->swap && element > 1 ? element : 0;
-	uint32_t lkey;
 	bool silent;
 	int result = rsm_check(import, direction, offset, len, &silent);
 
@@ -72,11 +78,7 @@ transfer(struct rsm_import *import, enum rsm_direction direction, uint64_t offse
 		return result;
 	if (rsm_map_copy(import, direction, offset, local, len))
 		return rsm_map_result(import);
-	lkey = swap != 0 ? 0 : rsm_direct_key(import, direction, local, len);
-	if (direction == RSM_PUT)
-		result = rsm_issue_put(import, offset, local, len, lkey, swap);
-	else
-		result = rsm_issue_get(import, offset, local, len, lkey, swap);
+	result = rsm_issue(import, direction, offset, local, len, import->swap && element > 1 ? element : 0);
 	if (result != RSM_SUCCESS) {
 		rsm_wait_done(import,
 			      import->posted); /* the chunks before: their data goes to the caller's memory */

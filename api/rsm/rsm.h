@@ -235,6 +235,7 @@ struct rsm_import {
 	bool explicit_mode;
 	bool answered; /* the outcome of the connect is in `outcome` */
 	bool aborted;
+	bool crowded; /* whoever waits on this core does so at the data plane's expense */
 	int outcome;
 	int error;      /* what the next call that may tell says, once aborted */
 	void *barrier;  /* the application's object that was initialised last; an identity only */
@@ -268,6 +269,10 @@ _Static_assert(sizeof(struct rsm_import) <= RSM_SLOT_SIZE, "rsm_import");
  */
 int rsm_issue_put(struct rsm_import *import, uint64_t offset, const void *src, uint64_t len, uint32_t lkey,
 		  uint32_t element);
+/* A put of RSM_BACK_MIN bytes or more from registered memory that the caller may change when it returns. */
+#define RSM_BACK_MIN (256u * 1024u)
+int rsm_issue_put_back(struct rsm_import *import, uint64_t offset, const void *src, uint64_t len,
+		       uint32_t lkey);
 int rsm_issue_get(struct rsm_import *import, uint64_t offset, void *dst, uint64_t len, uint32_t lkey,
 		  uint32_t element);
 /* A message to the exporter, behind all transfers: its number. */
@@ -295,9 +300,12 @@ int rsm_check(struct rsm_import *import, enum rsm_direction direction, uint64_t 
 	      bool *silent);
 /* The wait that the mode asks for, after the last piece. */
 int rsm_finish(struct rsm_import *import, enum rsm_direction direction);
-/* The key to move `len` bytes at `va` without copying, or 0. */
-uint32_t rsm_direct_key(struct rsm_import *import, enum rsm_direction direction, const void *va,
-			uint64_t len);
+/*
+ * Issues a transfer from or to the application's memory at `local`, without copying where that is
+ * registered and large enough.
+ */
+int rsm_issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local,
+	      uint64_t len, uint32_t element);
 
 /* ---- map.c ---- */
 

@@ -22,12 +22,18 @@
 
 #define CHUNK (32u * 1024u)
 #define DIRECT_MAX (1u << 30) /* bytes in one transfer without staging */
+#define TAIL (2 * CHUNK)      /* of a put from memory that the caller wants back: keeps the wire busy */
 #define SIGNAL_EVERY 8u
 #define STAGE_ALIGN 64u
 
-/* How a waiter passes the time: polling, then giving the core away between looks, then asleep. */
+/*
+ * How a waiter passes the time: polling, then giving the core away between looks, then asleep.
+ * Where somebody else turns out to want the core (the data plane's, if it has none to itself, whose
+ * answer is waited for), it is not polled on: giving it away took longer than a system call does.
+ */
 #define SPINS 64u
 #define YIELD_NS 20000u
+#define CROWDED_NS 1000u
 /* A sleep with a deadline is not resumed after a signal handler, SA_RESTART or not. */
 #define SLEEP_NS 3600000000000ull
 
@@ -159,18 +165,21 @@ pause_step(struct rsm_import *import, struct pause *pause, bool may_sleep)
 	struct one_client *client = import->link->client;
 	uint16_t channel = import->link->channel;
 	uint32_t ticket;
+	uint64_t now;
 	int error;
 
-	if (pause->spins++ < SPINS) {
+	if (!import->crowded && pause->spins++ < SPINS) {
 		cpu_relax();
 		return 0;
 	}
 	if (one_client_dead(client))
 		return -ECONNRESET;
+	now = one_now_ns();
 	if (pause->until == 0)
-		pause->until = one_now_ns() + YIELD_NS;
-	if (!may_sleep || one_now_ns() < pause->until) {
-		sched_yield(); /* the engine may want this very core */
+		pause->until = now + YIELD_NS;
+	if (!may_sleep || now < pause->until) {
+		sched_yield();
+		import->crowded = one_now_ns() - now > CROWDED_NS;
 		return 0;
 	}
 	ticket = one_wait_begin(client, channel);
@@ -379,9 +388,10 @@ put_inline(struct rsm_import *import, uint64_t offset, const uint8_t *src, uint3
 	post(import, wqe, &op, !import->explicit_mode);
 }
 
-int
-rsm_issue_put(struct rsm_import *import, uint64_t offset, const void *src, uint64_t len, uint32_t lkey,
-	      uint32_t element)
+/* `tell`: the last piece asks for a completion. */
+static int
+put_pieces(struct rsm_import *import, uint64_t offset, const void *src, uint64_t len, uint32_t lkey,
+	   uint32_t element, bool tell)
 {
 	const uint8_t *from = src;
 
@@ -411,7 +421,7 @@ rsm_issue_put(struct rsm_import *import, uint64_t offset, const void *src, uint6
 		if (wqe == NULL)
 			break;
 		fill(import, wqe, ONE_OP_WRITE, offset, local, n, key);
-		post(import, wqe, &op, n == len && !import->explicit_mode);
+		post(import, wqe, &op, n == len && tell);
 		if (lkey != 0)
 			import->pinned = import->posted;
 		from += n;
@@ -419,6 +429,31 @@ rsm_issue_put(struct rsm_import *import, uint64_t offset, const void *src, uint6
 		len -= n;
 	}
 	return RSM_SUCCESS;
+}
+
+int
+rsm_issue_put(struct rsm_import *import, uint64_t offset, const void *src, uint64_t len, uint32_t lkey,
+	      uint32_t element)
+{
+	return put_pieces(import, offset, src, len, lkey, element, !import->explicit_mode);
+}
+
+/*
+ * All but the tail goes straight from the caller's memory; the tail is copied, and under way while
+ * the rest is waited for, so that the next put follows without a gap.
+ */
+int
+rsm_issue_put_back(struct rsm_import *import, uint64_t offset, const void *src, uint64_t len, uint32_t lkey)
+{
+	const uint8_t *from = src;
+	uint64_t front = len - TAIL, number;
+	int result = put_pieces(import, offset, from, front, lkey, 0, true);
+
+	number = import->posted;
+	if (result == RSM_SUCCESS)
+		result = put_pieces(import, offset + front, from + front, TAIL, 0, 0, false);
+	rsm_wait_done(import, number);
+	return result;
 }
 
 int

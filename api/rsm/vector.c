@@ -5,11 +5,11 @@
  */
 #include "rsm.h"
 
-/* Where a piece's local memory is, and the key for it, or 0 to copy. */
+/* Where a piece's local memory is, and the key of its handle, or 0. */
 static int
-locate(struct rsm_import *import, enum rsm_direction direction, const rsm_iovec_t *piece, void **local,
-       uint32_t *lkey)
+locate(struct rsm_import *import, const rsm_iovec_t *piece, void **local, uint32_t *lkey)
 {
+	*lkey = 0;
 	switch (piece->io_type) {
 	case RSM_HANDLE_TYPE:
 		return rsm_localmem_find(piece->local.handle, import->link, piece->local_offset,
@@ -18,7 +18,6 @@ locate(struct rsm_import *import, enum rsm_direction direction, const rsm_iovec_
 		if (piece->local.vaddr == NULL)
 			return RSMERR_BAD_ADDR;
 		*local = piece->local.vaddr + piece->local_offset;
-		*lkey = rsm_direct_key(import, direction, *local, piece->transfer_length);
 		return RSM_SUCCESS;
 	default:
 		return RSMERR_BAD_SGIO;
@@ -28,20 +27,23 @@ locate(struct rsm_import *import, enum rsm_direction direction, const rsm_iovec_
 static int
 issue_piece(struct rsm_import *import, enum rsm_direction direction, const rsm_iovec_t *piece)
 {
+	uint64_t offset = piece->remote_offset, len = piece->transfer_length;
 	void *local;
 	uint32_t lkey;
 	bool silent;
-	int result = locate(import, direction, piece, &local, &lkey);
+	int result = locate(import, piece, &local, &lkey);
 
 	if (result == RSM_SUCCESS)
-		result = rsm_check(import, direction, piece->remote_offset, piece->transfer_length, &silent);
-	if (result != RSM_SUCCESS || silent || piece->transfer_length == 0)
+		result = rsm_check(import, direction, offset, len, &silent);
+	if (result != RSM_SUCCESS || silent || len == 0)
 		return result;
-	if (rsm_map_copy(import, direction, piece->remote_offset, local, piece->transfer_length))
+	if (rsm_map_copy(import, direction, offset, local, len))
 		return rsm_map_result(import);
+	if (lkey == 0)
+		return rsm_issue(import, direction, offset, local, len, 0);
 	if (direction == RSM_PUT)
-		return rsm_issue_put(import, piece->remote_offset, local, piece->transfer_length, lkey, 0);
-	return rsm_issue_get(import, piece->remote_offset, local, piece->transfer_length, lkey, 0);
+		return rsm_issue_put(import, offset, local, len, lkey, 0);
+	return rsm_issue_get(import, offset, local, len, lkey, 0);
 }
 
 static int

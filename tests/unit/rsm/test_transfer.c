@@ -291,6 +291,42 @@ test_direct(void **state)
 	munmap(memory, 64 * PAGE);
 }
 
+/* In explicit mode too: the memory is the caller's again when put returns, so only the tail is copied. */
+static void
+test_direct_explicit(void **state)
+{
+	const size_t size = 100 * PAGE;
+	uint8_t *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *expected = pattern(size, 9);
+	rsm_localmemory_handle_t handle;
+
+	assert_int_equal(rsm_create_localmemory_handle(controller, &handle, (caddr_t)memory, size),
+			 RSM_SUCCESS);
+	assert_int_equal(rsm_memseg_import_set_mode(import, RSM_BARRIER_MODE_EXPLICIT), RSM_SUCCESS);
+	atomic_store(&peer->delay_us, 2000);
+	assert_int_equal(rsm_memseg_import_open_barrier(&barrier), RSM_SUCCESS);
+	for (size_t i = 0; i < 4; i++) {
+		memcpy(memory, expected, size);
+		assert_int_equal(rsm_memseg_import_put(import, (off_t)(i * size), memory, size), RSM_SUCCESS);
+		memset(memory, 0xEE, size);
+	}
+	assert_int_equal(peer->direct, 4);
+	assert_int_equal(rsm_memseg_import_close_barrier(&barrier), RSM_SUCCESS);
+	assert_true(peer->staged >= 4);
+	for (size_t i = 0; i < 4; i++)
+		assert_memory_equal(peer->memory + i * size, expected, size);
+	/* a lost connection is no matter of put's */
+	atomic_store(&peer->fail_status, ONE_STATUS_RETRY_EXCEEDED);
+	atomic_store(&peer->fail_after, 0);
+	assert_int_equal(rsm_memseg_import_open_barrier(&barrier), RSM_SUCCESS);
+	assert_int_equal(rsm_memseg_import_put(import, 0, memory, size), RSM_SUCCESS);
+	assert_int_equal(rsm_memseg_import_put(import, 0, memory, size), RSM_SUCCESS);
+	assert_int_equal(rsm_memseg_import_close_barrier(&barrier), RSMERR_CONN_ABORTED);
+	assert_int_equal(rsm_free_localmemory_handle(controller, handle), RSM_SUCCESS);
+	munmap(memory, size);
+	free(expected);
+}
+
 /* ---- vectors ---- */
 
 static void
@@ -640,23 +676,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_order_of_checks),
-		TEST(test_alignment),
-		TEST(test_bounds),
-		TEST(test_rights),
-		TEST(test_sizes),
-		TEST(test_elements),
-		TEST(test_byte_order),
-		TEST(test_direct),
-		TEST(test_vector_arguments),
-		TEST(test_vector_mixed),
-		TEST(test_vector_residual),
-		TEST(test_barrier_states),
-		TEST(test_explicit_pipelines),
-		TEST(test_explicit_volume),
-		TEST(test_barrier_after_disconnect),
-		TEST(test_sleep),
-		TEST(test_no_staging),
+		TEST(test_order_of_checks), TEST(test_alignment),
+		TEST(test_bounds),          TEST(test_rights),
+		TEST(test_sizes),           TEST(test_elements),
+		TEST(test_byte_order),      TEST(test_direct),
+		TEST(test_direct_explicit), TEST(test_vector_arguments),
+		TEST(test_vector_mixed),    TEST(test_vector_residual),
+		TEST(test_barrier_states),  TEST(test_explicit_pipelines),
+		TEST(test_explicit_volume), TEST(test_barrier_after_disconnect),
+		TEST(test_sleep),           TEST(test_no_staging),
 		TEST(test_threads),
 	};
 
