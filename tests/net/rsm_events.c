@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -272,6 +273,8 @@ pollfd_client(struct pair *pair)
 /* ---- who waits is woken ---- */
 
 struct waiter {
+	pthread_t thread;
+	_Atomic pid_t tid;
 	void *segment;
 	int result;
 	uint64_t ended_ms;
@@ -282,28 +285,46 @@ wait_for_ever(void *arg)
 {
 	struct waiter *waiter = arg;
 
+	atomic_store(&waiter->tid, gettid());
 	waiter->result = rsm_intr_signal_wait(waiter->segment, -1);
 	waiter->ended_ms = pair_now_ms();
 	return NULL;
 }
 
+/* Returns when the waiter is asleep in its wait. */
+static void
+start_waiter(struct waiter *waiter, void *segment, struct pair *pair)
+{
+	char path[64], line[512], *state = NULL;
+
+	*waiter = (struct waiter){.segment = segment};
+	CHECK(pair, pthread_create(&waiter->thread, NULL, wait_for_ever, waiter) == 0, "pthread_create");
+	while (state == NULL || state[2] != 'S') {
+		FILE *stat;
+
+		usleep(1000);
+		snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)atomic_load(&waiter->tid));
+		stat = fopen(path, "r");
+		state = stat != NULL && fgets(line, sizeof(line), stat) != NULL ? strrchr(line, ')') : NULL;
+		if (stat != NULL)
+			fclose(stat);
+	}
+}
+
 static void
 woken_server(struct pair *pair)
 {
-	struct waiter waiter = {0};
+	struct waiter waiter;
 	struct exporter e;
 	rsm_node_id_t peer;
-	pthread_t thread;
 
 	exporter_open(&e, pair, &peer);
 	publish(&e, pair, peer, 0666);
 	pair_barrier(pair);
 	pair_barrier(pair); /* the importer has disconnected under its own waiter, and waits again */
-	waiter.segment = e.export;
-	CHECK(pair, pthread_create(&thread, NULL, wait_for_ever, &waiter) == 0, "pthread_create");
-	usleep(300000);
+	start_waiter(&waiter, e.export, pair);
 	RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSM_SUCCESS);
-	pthread_join(thread, NULL);
+	pthread_join(waiter.thread, NULL);
 	CHECK(pair, waiter.result == RSMERR_CONN_ABORTED, "the exporter's waiter: %d", waiter.result);
 	pair_barrier(pair);
 	publish(&e, pair, peer, 0666);
@@ -315,19 +336,16 @@ woken_server(struct pair *pair)
 static void
 woken_client(struct pair *pair)
 {
-	struct waiter waiter = {0};
+	struct waiter waiter;
 	struct importer i;
-	pthread_t thread;
 	uint64_t killed;
 
 	importer_open(&i, pair);
 	pair_barrier(pair);
 	importer_connect(&i, pair, RSM_PERM_RDWR);
-	waiter.segment = i.import;
-	CHECK(pair, pthread_create(&thread, NULL, wait_for_ever, &waiter) == 0, "pthread_create");
-	usleep(300000);
+	start_waiter(&waiter, i.import, pair);
 	importer_disconnect(&i, pair);
-	pthread_join(thread, NULL);
+	pthread_join(waiter.thread, NULL);
 	CHECK(pair, waiter.result == RSMERR_CONN_ABORTED, "the waiter of a disconnected import: %d",
 	      waiter.result);
 	importer_connect(&i, pair, RSM_PERM_RDWR);
@@ -338,12 +356,10 @@ woken_client(struct pair *pair)
 	importer_disconnect(&i, pair);
 	pair_barrier(pair);
 	importer_connect(&i, pair, RSM_PERM_RDWR);
-	waiter = (struct waiter){.segment = i.import};
-	CHECK(pair, pthread_create(&thread, NULL, wait_for_ever, &waiter) == 0, "pthread_create");
-	usleep(300000);
+	start_waiter(&waiter, i.import, pair);
 	killed = pair_now_ms();
 	CHECK(pair, kill(pair->peer, SIGKILL) == 0, "kill");
-	pthread_join(thread, NULL);
+	pthread_join(waiter.thread, NULL);
 	CHECK(pair, waiter.result == RSMERR_CONN_ABORTED, "the waiter of a dead exporter's segment: %d",
 	      waiter.result);
 	CHECK(pair, waiter.ended_ms - killed < 5000, "woken after %u ms",

@@ -554,7 +554,8 @@ test_connect_outcomes(void **state)
 			outcomes[i]);
 		assert_null(import);
 		assert_int_equal(mock_count(peer->mock, ONE_MSG_RSM_DISCONNECT), i + 1);
-		assert_int_equal(mock_count(peer->mock, ONE_MSG_CQ_FREE), 2 * (i + 1)); /* completions, signals */
+		assert_int_equal(mock_count(peer->mock, ONE_MSG_CQ_FREE),
+				 2 * (i + 1)); /* completions, signals */
 	}
 	atomic_store(&peer->outcome, RSM_SUCCESS);
 	mock_refuse(peer->mock, ONE_MSG_RSM_CONNECT, -EDQUOT, ONE_SUBJECT_QUOTA, 1, 1);
