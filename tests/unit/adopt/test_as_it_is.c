@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory that is not adopted: reached through the process, or shared mappings passed as they are. */
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "common.h"
+
+/* ---- memory that is not adopted ---- */
+
+static void
+test_stack(void **state)
+{
+	uint8_t buffer[10000];
+	struct one_mr mr;
+
+	fill(buffer, sizeof(buffer), 1);
+	mr = reg(buffer, sizeof(buffer));
+	assert_int_equal(pieces(&mr), 0);
+	assert_null(peer(&mr));
+	assert_false(is_shared(buffer));
+	dereg(&mr);
+	assert_true(is_filled(buffer, sizeof(buffer), 1));
+}
+
+static void *
+thread_on_its_stack(void *arg)
+{
+	uint8_t buffer[10000];
+	struct one_mr mr;
+
+	/* A thread's stack is anonymous memory like any other, even while the thread stands on it. */
+	fill(buffer, sizeof(buffer), 1);
+	mr = reg(buffer, sizeof(buffer));
+	assert_non_null(peer(&mr));
+	assert_true(is_shared(buffer));
+	assert_true(is_filled(buffer, sizeof(buffer), 1));
+	fill(peer(&mr), sizeof(buffer), 2);
+	assert_true(is_filled(buffer, sizeof(buffer), 2));
+	dereg(&mr);
+	assert_false(is_shared(buffer));
+	assert_true(is_filled(buffer, sizeof(buffer), 2));
+	return NULL;
+}
+
+static void
+test_thread_stack(void **state)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, thread_on_its_stack, NULL), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(adopted_mappings(), 0);
+}
+
+static void
+test_thread_local(void **state)
+{
+	static __thread uint8_t buffer[64];
+	struct one_mr mr = reg(buffer, sizeof(buffer));
+
+	/* beside this thread's control block */
+	buffer[5] = 3;
+	errno = ENOENT;
+	if (peer(&mr) != NULL)
+		assert_int_equal(peer(&mr)[5], 3);
+	dereg(&mr);
+	assert_int_equal(buffer[5], 3);
+}
+
+static void
+test_private_file(void **state)
+{
+	FILE *file = tmpfile();
+	struct one_mr mr;
+	uint8_t *p;
+
+	assert_non_null(file);
+	assert_int_equal(ftruncate(fileno(file), 4 * PAGE), 0);
+	p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fileno(file), 0);
+	assert_ptr_not_equal(p, MAP_FAILED);
+	p[0] = 1;
+	mr = reg(p, 4 * PAGE);
+	assert_int_equal(pieces(&mr), 0);
+	assert_int_equal(p[0], 1);
+	dereg(&mr);
+	munmap(p, 4 * PAGE);
+	fclose(file);
+}
+
+static void
+test_partly_not(void **state)
+{
+	uint8_t *p = pages(30);
+	struct one_mr mr;
+	FILE *file = tmpfile();
+
+	/* one page that cannot be shared: then nothing is adopted at all */
+	assert_int_equal(ftruncate(fileno(file), PAGE), 0);
+	assert_ptr_not_equal(
+		mmap(p + 29 * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fileno(file), 0),
+		MAP_FAILED);
+	mr = reg(p, 30 * PAGE);
+	assert_int_equal(pieces(&mr), 0);
+	assert_int_equal(adopted_mappings(), 0);
+	dereg(&mr);
+	munmap(p, 30 * PAGE);
+	fclose(file);
+}
+
+/* ---- shared mappings of the application's own ---- */
+
+static void
+check_shared_file(int fd, size_t len)
+{
+	uint8_t *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	struct one_mr mr, part;
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	fill(p, len, 1);
+	mr = reg(p, len);
+	assert_int_equal(pieces(&mr), 1);
+	assert_true(is_filled(peer(&mr), len, 1));
+	part = reg(p + 3 * PAGE + 5, 100);
+	assert_int_equal(mock_regions(fixture.mock), 1);
+	peer(&part)[0] = 0x99;
+	assert_int_equal(p[3 * PAGE + 5], 0x99);
+	dereg(&mr);
+	dereg(&part);
+	assert_int_equal(mock_regions(fixture.mock), 0);
+	/* it stays what it was: shared, by the same file */
+	assert_true(is_shared(p));
+	p[0] = 0x42;
+	uint8_t seen;
+
+	assert_int_equal(pread(fd, &seen, 1, 0), 1);
+	assert_int_equal(seen, 0x42);
+	munmap(p, len);
+}
+
+static void
+test_shared_memfd(void **state)
+{
+	int fd = memfd_create("application", MFD_CLOEXEC);
+
+	assert_int_equal(ftruncate(fd, 10 * PAGE), 0);
+	check_shared_file(fd, 10 * PAGE);
+	close(fd);
+	/* a size that is not whole pages */
+	fd = memfd_create("application", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(fd, 9 * PAGE + 100), 0);
+	check_shared_file(fd, 9 * PAGE + 100);
+	close(fd);
+}
+
+static void
+test_shared_shm(void **state)
+{
+	char name[64];
+	uint8_t *p;
+	struct one_mr mr;
+	int fd;
+
+	snprintf(name, sizeof(name), "/oneside-test-%d", getpid());
+	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 8 * PAGE), 0);
+	check_shared_file(fd, 8 * PAGE);
+	/* the descriptor is closed, the name is there */
+	p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 2 * PAGE);
+	close(fd);
+	mr = reg(p, 4 * PAGE);
+	assert_int_equal(pieces(&mr), 1);
+	peer(&mr)[10] = 1;
+	assert_int_equal(p[10], 1);
+	dereg(&mr);
+	/* the name is gone, too: there is no way to hand it on */
+	shm_unlink(name);
+	mr = reg(p, 4 * PAGE);
+	assert_int_equal(pieces(&mr), 0);
+	dereg(&mr);
+	munmap(p, 4 * PAGE);
+	/* the name is gone, the descriptor is there */
+	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+	assert_int_equal(ftruncate(fd, 8 * PAGE), 0);
+	shm_unlink(name);
+	check_shared_file(fd, 8 * PAGE);
+	close(fd);
+}
+
+static int
+shared_memfd(const char *name, size_t size)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	return fd;
+}
+
+static void
+test_shared_not_usable(void **state)
+{
+	FILE *file = tmpfile();
+	int fd = memfd_create("application", MFD_CLOEXEC), ro;
+	char path[64];
+	struct one_mr mr;
+	uint8_t *p;
+
+	/* a file on a disk, shared with its page cache (unless /tmp is memory itself) */
+	assert_int_equal(ftruncate(fileno(file), 4 * PAGE), 0);
+	p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+	mr = reg(p, 4 * PAGE);
+	p[0] = 1;
+	if (peer(&mr) != NULL)
+		assert_int_equal(peer(&mr)[0], 1);
+	dereg(&mr);
+	munmap(p, 4 * PAGE);
+	fclose(file);
+
+	/* anonymous shared memory: no descriptor */
+	p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	mr = reg(p, 4 * PAGE);
+	assert_int_equal(pieces(&mr), 0);
+	dereg(&mr);
+	munmap(p, 4 * PAGE);
+
+	/* adopted by another copy of the library, which may take the pages back */
+	ro = shared_memfd("oneside", PAGE);
+	p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, ro, 0);
+	mr = reg(p, PAGE);
+	assert_int_equal(pieces(&mr), 0);
+	dereg(&mr);
+	munmap(p, PAGE);
+	close(ro);
+
+	/* only a descriptor for reading */
+	assert_int_equal(ftruncate(fd, 4 * PAGE), 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	ro = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(ro >= 0);
+	p = mmap(NULL, 4 * PAGE, PROT_READ, MAP_SHARED, ro, 0);
+	close(fd);
+	assert_int_equal(
+		one_mem_register(fixture.client, 0, (uintptr_t)p, 4 * PAGE, ONE_ACCESS_LOCAL_READ, &mr), 0);
+	assert_int_equal(pieces(&mr), 0);
+	dereg(&mr);
+	munmap(p, 4 * PAGE);
+	close(ro);
+
+	/* the data plane does not want the file */
+	fd = memfd_create("application", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(fd, 4 * PAGE), 0);
+	p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	mock_refuse(fixture.mock, ONE_MSG_REGION_ADD, -EINVAL, ONE_SUBJECT_REGION, 0, 1);
+	mr = reg(p, 4 * PAGE);
+	assert_int_equal(pieces(&mr), 0);
+	dereg(&mr);
+	munmap(p, 4 * PAGE);
+	close(fd);
+}
+
+static void
+test_out_of_descriptors(void **state)
+{
+	enum { COUNT = 60 };
+	struct rlimit old, few;
+	uint8_t *p[COUNT + 1];
+	struct one_mr mr[COUNT + 1];
+
+	/* ranges with files of their own take half of the descriptors at most */
+	for (int i = 0; i < COUNT; i++) {
+		p[i] = pages(20);
+		mr[i] = reg(p[i], 20 * PAGE);
+		assert_non_null(peer(&mr[i]));
+	}
+	p[COUNT] = pages(20);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few = old;
+	few.rlim_cur = 2 * COUNT;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	mr[COUNT] = reg(p[COUNT], 20 * PAGE);
+	assert_null(peer(&mr[COUNT]));
+	dereg(&mr[COUNT]);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	mr[COUNT] = reg(p[COUNT], 20 * PAGE);
+	assert_non_null(peer(&mr[COUNT]));
+	for (int i = 0; i < COUNT + 1; i++) {
+		dereg(&mr[i]);
+		munmap(p[i], 20 * PAGE);
+	}
+	assert_int_equal(adopted_mappings(), 0);
+}
+
+static void
+test_locked_stays_locked(void **state)
+{
+	uint8_t *p = pages(20);
+	struct one_mr mr;
+	char line[256];
+	uint64_t before = 0, during = 0, after = 0, *into[] = {&before, &during, &after};
+
+	/* not mlock(): sanitizers make it do nothing */
+	if (syscall(SYS_mlock, p, 20 * PAGE) != 0)
+		skip();
+	for (int i = 0; i < 3; i++) {
+		FILE *status = fopen("/proc/self/status", "r");
+
+		while (fgets(line, sizeof(line), status) != NULL) {
+			if (sscanf(line, "VmLck: %" SCNu64, into[i]) == 1)
+				break;
+		}
+		fclose(status);
+		if (i == 0)
+			mr = reg(p, 20 * PAGE);
+		else if (i == 1)
+			dereg(&mr);
+	}
+	assert_int_equal(before, 20 * PAGE / 1024);
+	assert_int_equal(during, before);
+	assert_int_equal(after, before);
+	munmap(p, 20 * PAGE);
+}
+
+int
+main(int argc, char **argv)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_stack),
+		TEST(test_thread_stack),
+		TEST(test_thread_local),
+		TEST(test_private_file),
+		TEST(test_partly_not),
+		TEST(test_shared_memfd),
+		TEST(test_shared_shm),
+		TEST(test_shared_not_usable),
+		TEST(test_out_of_descriptors),
+		TEST(test_locked_stays_locked),
+	};
+
+	restrict_program(argc, argv);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Limits, and malformed frames of every length. */
+#include "fixture.h"
+
+/* ---- limits ---- */
+
+static void
+test_replies_are_limited(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t frame[128];
+	uint32_t len = echo4(frame, v4(192, 0, 2, 2), v4(192, 0, 2, 1), 10);
+
+	for (int i = 0; i < 5000; i++)
+		introduce(f, 2, peer_mac, SECOND);
+	assert_int_equal(f->sent, 100);
+	for (int i = 0; i < 5000; i++)
+		neigh_input(f->neigh, 0, frame, len, SECOND);
+	assert_int_equal(f->sent, 1100);
+	assert_int_equal(neigh_stats(f->neigh)->rate_limited, 4900 + 4000);
+	introduce(f, 2, peer_mac, 2 * SECOND); /* and go on later */
+	assert_int_equal(f->sent, 1101);
+}
+
+static void
+test_table_is_bounded(void **state)
+{
+	struct fixture *f = *state;
+	struct neigh_port wide = {.addr = v4(10, 0, 0, 1), .prefix = 8};
+	uint8_t mac[6], frame[64];
+	struct wire_addr friend = v4(10, 200, 0, 1);
+	uint64_t now = SECOND;
+
+	memcpy(wide.mac, our_mac, 6);
+	neigh_free(f->neigh);
+	f->neigh = neigh_new(&f->env, &wide, 1);
+	assert_non_null(f->neigh);
+
+	/* More strangers than places ask us, slowly enough to be answered: those in use stay. */
+	for (uint32_t i = 0; i < NEIGH_ENTRIES + 500; i++) {
+		struct wire_addr stranger = v4(10, 1, (uint8_t)(i >> 8), (uint8_t)i);
+		uint32_t len = arp_frame(frame, everyone, 1, peer_mac, stranger, (uint8_t[6]){0}, wide.addr);
+		now += SECOND / 1000;
+		neigh_input(f->neigh, 0, frame, len, now);
+	}
+	assert_int_equal(known(f), NEIGH_ENTRIES);
+	assert_int_equal(f->sent, NEIGH_ENTRIES + 500);
+	/* a resolution of ours takes the place of the one longest unused */
+	assert_int_equal(neigh_resolve(f->neigh, 0, &friend, now, mac, on_done, NULL), -EINPROGRESS);
+	assert_int_equal(known(f), NEIGH_ENTRIES);
+	/* waiters are bounded too, and so is what waits in the table */
+	uint32_t waiting = 1;
+	int ret = -EINPROGRESS;
+	for (uint32_t i = 0; i < NEIGH_ENTRIES + 500 && ret == -EINPROGRESS; i++) {
+		struct wire_addr next = v4(10, 2, (uint8_t)(i >> 8), (uint8_t)(i & 0xff));
+		ret = neigh_resolve(f->neigh, 0, &next, now, mac, on_done, f);
+		waiting += ret == -EINPROGRESS;
+	}
+	/* 10.2.0.0 and so on are hosts of 10/8: all could wait */
+	assert_int_equal(ret, -ENOBUFS);
+	assert_int_equal(waiting, NEIGH_WAITERS);
+	assert_true(neigh_stats(f->neigh)->queries <= 101);
+	neigh_cancel(f->neigh, f);
+	neigh_cancel(f->neigh, NULL);
+	while (neigh_deadline(f->neigh) != NEIGH_NEVER)
+		neigh_timeout(f->neigh, neigh_deadline(f->neigh));
+	assert_int_equal(known(f), 0);
+}
+
+/* ---- hostile frames ---- */
+
+/* In memory of exactly their length, so that the sanitizer sees a byte too far. */
+static void
+input_exact(struct fixture *f, uint16_t port, const uint8_t *frame, uint32_t len, uint64_t now)
+{
+	uint8_t *exact = malloc(len > 0 ? len : 1);
+	assert_non_null(exact);
+	memcpy(exact, frame, len);
+	neigh_input(f->neigh, port, exact, len, now);
+	free(exact);
+}
+
+static void
+test_every_length(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t frame[4][256], mac[6];
+	uint32_t len[4], needed[4] = {42, 14 + 28 + 56, 54 + 32, 54 + 60};
+	struct wire_addr us = v6(1, 1), peer = v6(1, 2), group = group_of(us);
+	uint8_t icmp[60] = {128};
+	uint64_t now = SECOND;
+
+	group_mac(group, mac);
+	len[0] = arp_frame(frame[0], everyone, 1, peer_mac, v4(192, 0, 2, 2), (uint8_t[6]){0},
+			   v4(192, 0, 2, 1));
+	len[1] = echo4(frame[1], v4(192, 0, 2, 2), v4(192, 0, 2, 1), 56);
+	len[2] = nd_frame(frame[2], mac, peer, group, 135, 0, us, 1, peer_mac);
+	len[3] = icmp6_frame(frame[3], our_mac, peer, us, 64, icmp, sizeof(icmp));
+	for (int kind = 0; kind < 4; kind++) {
+		for (uint32_t i = 0; i <= len[kind]; i++) {
+			uint32_t before = f->sent;
+			now += SECOND;
+			input_exact(f, kind / 2, frame[kind], i, now);
+			assert_int_equal(f->sent - before, i >= needed[kind] ? 1 : 0);
+		}
+	}
+}
+
+static void
+test_every_byte(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t frame[256], mac[6];
+	struct wire_addr us = v6(1, 1), peer = v6(1, 2), group = group_of(us);
+	uint64_t now = SECOND;
+
+	group_mac(group, mac);
+	for (int kind = 0; kind < 4; kind++) {
+		uint32_t len = 0;
+		for (uint32_t i = 0; i < 98; i++) {
+			for (uint32_t value = 0; value < 256; value += i < 60 ? 1 : 17) {
+				uint8_t icmp[60] = {128};
+				if (kind == 0)
+					len = arp_frame(frame, everyone, 1, peer_mac, v4(192, 0, 2, 2),
+							(uint8_t[6]){0}, v4(192, 0, 2, 1));
+				else if (kind == 1)
+					len = echo4(frame, v4(192, 0, 2, 2), v4(192, 0, 2, 1), 56);
+				else if (kind == 2)
+					len = nd_frame(frame, mac, peer, group, 135, 0, us, 1, peer_mac);
+				else
+					len = icmp6_frame(frame, our_mac, peer, us, 64, icmp, sizeof(icmp));
+				if (i >= len)
+					continue;
+				frame[i] = (uint8_t)value;
+				/* with right checksums, so that what is behind them is reached */
+				if (kind == 1)
+					fix_ip(frame);
+				if (kind >= 2 && (i < 54 || i > 57)) {
+					memcpy(icmp, frame + 54, len - 54);
+					struct wire_addr src, dst;
+					memcpy(src.gid, frame + 22, 16);
+					memcpy(dst.gid, frame + 38, 16);
+					uint8_t copy[256];
+					memcpy(copy, frame, 54);
+					icmp6_frame(frame, copy, src, dst, copy[21], icmp, len - 54);
+					memcpy(frame, copy, 54);
+				}
+				now += SECOND;
+				uint32_t before = f->sent;
+				input_exact(f, kind / 2, frame, len, now);
+				assert_true(f->sent - before <= 1);
+			}
+		}
+	}
+	assert_true(neigh_stats(f->neigh)->malformed > 1000);
+}
+
+static void
+test_random_frames(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t frame[160];
+	uint64_t random = 88172645463325252ull, now = SECOND;
+	static const uint16_t types[] = {0x0806, 0x0800, 0x86dd, 0x8100};
+
+	for (int i = 0; i < 200000; i++) {
+		for (size_t j = 0; j < sizeof(frame); j++) {
+			random ^= random << 13;
+			random ^= random >> 7;
+			random ^= random << 17;
+			frame[j] = (uint8_t)random;
+		}
+		memcpy(frame, our_mac, 6);
+		frame[6] &= 0xfe;
+		store16(frame + 12, types[random & 3]);
+		if ((random & 3) == 1)
+			frame[14] = 0x45;
+		now += SECOND / 100;
+		input_exact(f, (uint16_t)((random >> 8) % 3), frame,
+			    (uint32_t)((random >> 16) % sizeof(frame)), now);
+		neigh_timeout(f->neigh, now);
+	}
+	assert_int_equal(f->sent, 0);
+	assert_int_equal(known(f), 0);
+}
+
+int
+main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_replies_are_limited), TEST(test_table_is_bounded), TEST(test_every_length),
+		TEST(test_every_byte),          TEST(test_random_frames),
+	};
+
+	return cmocka_run_group_tests_name("neigh-hostile", tests, NULL, NULL);
+}
