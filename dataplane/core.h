@@ -130,7 +130,7 @@ struct engine_qp {
 		       */
 	bool hot, running;
 	uint8_t empty_looks;
-	bool streaming;       /* see qp_budget */
+	bool streaming;        /* see qp_budget */
 	uint64_t stream_until; /* its ring may be let alone until then */
 	bool faulty;
 	uint16_t port;
@@ -222,6 +222,8 @@ struct core {
 	struct stage stage;
 	struct engine_stats stats;
 	uint32_t loop;
+	bool timed;      /* this loop's stages are */
+	bool timed_idle; /* the loop before found nothing to do */
 	uint32_t hot_count;
 	struct qp_list hot, run;
 	SLIST_HEAD(, engine_cq) dirty;
@@ -243,6 +245,8 @@ struct core {
 	struct qp_list wheel[TIMER_SLOTS];
 
 	uint64_t last_tsc, published_at;
+	uint64_t stage_mark;                     /* when the stage under way began */
+	uint64_t stage_cycles[ENGINE_STAGE_MAX]; /* of this loop */
 	uint32_t idle_loops;
 	uint32_t index, lcore;
 	struct rte_mempool *pool;
@@ -276,6 +280,7 @@ struct engine {
 	struct rte_mempool *control_pool;
 	int event_fd;
 	uint64_t tsc_mult; /* ns = tsc * mult >> 32 */
+	_Atomic bool time_stages;
 	bool running;
 	struct reap *reap;
 };
@@ -415,7 +420,7 @@ void local_kick(struct core *core, struct engine_qp *qp); /* something changed f
 /* ---- rcio.c ---- */
 void rcio_init(struct core *core);
 void rcio_after(struct core *core, struct engine_qp *qp); /* after any call of the transport */
-void rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget);  /* new work */
+void rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget); /* new work */
 uint32_t rcio_run(struct core *core);
 uint32_t rcio_receive(struct core *core);
 uint32_t rcio_inbound(struct core *core);
@@ -464,5 +469,16 @@ void idle_forget(struct core *core, struct engine_client *client);
 /* ---- stats.c ---- */
 void stats_publish(struct core *core);
 void stats_register(void);
+void stages_begin(struct core *core, uint64_t tsc); /* of a loop */
+void stages_end(struct core *core, bool busy);
+void stage_charge(struct core *core, enum engine_stage stage);
+
+/* What was done since the last call belongs to `stage`. */
+static inline void
+stage_end(struct core *core, enum engine_stage stage)
+{
+	if (unlikely(core->timed))
+		stage_charge(core, stage);
+}
 
 #endif

@@ -126,6 +126,23 @@ struct engine_event {
 };
 
 /* Of one core, a millisecond old at most.  Bytes moved by process_vm are counted per process (mem.h). */
+/* What a loop of a core does, in its order.  The cycles of each are counted on demand. */
+enum engine_stage {
+	ENGINE_STAGE_COMMANDS,  /* from the control thread */
+	ENGINE_STAGE_DRIVER_RX, /* rte_eth_rx_burst */
+	ENGINE_STAGE_INPUT,     /* parse, find the queue pair, the transport's input, its copy to memory */
+	ENGINE_STAGE_INBOUND,   /* the same for frames that other cores received */
+	ENGINE_STAGE_DOORBELLS, /* the look at what was rung */
+	ENGINE_STAGE_WORK,      /* requests taken, checked, started; the whole of local transfers */
+	ENGINE_STAGE_OUTPUT,    /* the transport's output that had to wait, and acknowledgements */
+	ENGINE_STAGE_TIMERS,
+	ENGINE_STAGE_PUBLISH, /* completions told */
+	ENGINE_STAGE_TX,      /* rte_eth_tx_burst */
+	ENGINE_STAGE_OTHER,   /* counters, waking others, what lies between two busy loops */
+	ENGINE_STAGE_IDLE,    /* loops that found nothing to do, and what followed them */
+	ENGINE_STAGE_MAX
+};
+
 struct engine_stats {
 	uint64_t loops, busy_loops, busy_cycles, idle_cycles, sleeps;
 	uint64_t rx_packets, tx_packets, rx_bytes, tx_bytes;
@@ -141,6 +158,9 @@ struct engine_stats {
 	uint64_t backpressure;    /* a frame had to wait for the port */
 	uint64_t cq_overflow;     /* completions lost, ring full */
 	uint64_t rc[32];          /* enum rc_counter */
+	/* while engine_time_stages() is on */
+	uint64_t stage_loops; /* busy ones */
+	uint64_t stage_cycles[ENGINE_STAGE_MAX];
 };
 
 struct engine_port_info {
@@ -170,6 +190,8 @@ uint32_t engine_num_ports(void);
 const struct engine_port_info *engine_port(uint32_t port);
 struct mem_table *engine_mem_table(void);
 void engine_stats(uint32_t core, struct engine_stats *out);
+/* Count cycles for each stage from now on, or no longer. */
+void engine_time_stages(bool on);
 
 /* The core with the least work, for a new client. */
 struct engine_client *engine_client_new(const struct engine_client_config *config);

@@ -38,18 +38,29 @@ core_iterate(struct core *core)
 	uint32_t done;
 
 	core->now = engine_now(tsc);
+	/* Pairs with the store in engine_time_stages; a loop more or less is no matter. */
+	if (unlikely(core->timed | atomic_load_explicit(&engine.time_stages, memory_order_relaxed)))
+		stages_begin(core, tsc);
 	done = core_commands(core);
+	stage_end(core, ENGINE_STAGE_COMMANDS);
 	done += rcio_receive(core);
 	done += rcio_inbound(core);
+	stage_end(core, ENGINE_STAGE_INBOUND);
 	if (core->hot_count == 0 || core->loop % CORE_SCAN_INTERVAL == 0)
 		done += doorbell_scan(core);
+	stage_end(core, ENGINE_STAGE_DOORBELLS);
 	if (core->hot_count > 0)
 		done += poll_hot(core);
+	stage_end(core, ENGINE_STAGE_WORK);
 	if (!TAILQ_EMPTY(&core->run))
 		done += rcio_run(core);
+	stage_end(core, ENGINE_STAGE_OUTPUT);
 	timer_run(core);
+	stage_end(core, ENGINE_STAGE_TIMERS);
 	cq_publish(core);
+	stage_end(core, ENGINE_STAGE_PUBLISH);
 	done += tx_flush(core);
+	stage_end(core, ENGINE_STAGE_TX);
 	core->loop++;
 	core->stats.loops++;
 	if (core->tell_control) {
@@ -59,6 +70,8 @@ core_iterate(struct core *core)
 	idle_wake_peers(core);
 	if (core->now - core->published_at >= 1000000)
 		stats_publish(core);
+	if (unlikely(core->timed))
+		stages_end(core, done > 0);
 	return done > 0;
 }
 

@@ -306,6 +306,7 @@ rcio_receive(struct core *core)
 		if (unlikely(!port_usable(&engine.port[queue->port])))
 			continue;
 		n = rte_eth_rx_burst(queue->device, queue->queue, frames, CORE_BURST);
+		stage_end(core, ENGINE_STAGE_DRIVER_RX);
 		for (uint16_t j = 0; j < n && j < 2; j++)
 			rte_prefetch0(rte_pktmbuf_mtod(frames[j], void *));
 		for (uint16_t j = 0; j < n; j++) {
@@ -317,6 +318,7 @@ rcio_receive(struct core *core)
 		rte_pktmbuf_free_bulk(done, num_done);
 		core->stats.rx_packets += n;
 		received += n;
+		stage_end(core, ENGINE_STAGE_INPUT);
 	}
 	return received;
 }

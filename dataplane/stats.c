@@ -3,6 +3,7 @@
  * Counters of the cores.  A core counts in memory of its own, without atomics,
  * and copies that to where others read it every millisecond.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -36,6 +37,47 @@ engine_stats(uint32_t core, struct engine_stats *out)
 			words[i] =
 				atomic_load_explicit(&engine.core[core]->published[i], memory_order_relaxed);
 	memcpy(out, words, sizeof(*out));
+}
+
+/* ---- cycles of the stages ---- */
+
+void
+engine_time_stages(bool on)
+{
+	/* Pairs with the load in core_iterate. */
+	atomic_store_explicit(&engine.time_stages, on, memory_order_relaxed);
+}
+
+void
+stages_begin(struct core *core, uint64_t tsc)
+{
+	bool continues = core->timed;
+
+	core->timed = atomic_load_explicit(&engine.time_stages, memory_order_relaxed); /* as above */
+	memset(core->stage_cycles, 0, sizeof(core->stage_cycles));
+	if (continues)
+		core->stats.stage_cycles[core->timed_idle ? ENGINE_STAGE_IDLE : ENGINE_STAGE_OTHER] +=
+			tsc - core->stage_mark;
+	core->stage_mark = tsc;
+}
+
+void
+stage_charge(struct core *core, enum engine_stage stage)
+{
+	uint64_t tsc = rte_rdtsc();
+
+	core->stage_cycles[stage] += tsc - core->stage_mark;
+	core->stage_mark = tsc;
+}
+
+void
+stages_end(struct core *core, bool busy)
+{
+	stage_charge(core, ENGINE_STAGE_OTHER);
+	core->timed_idle = !busy;
+	core->stats.stage_loops += busy;
+	for (uint32_t i = 0; i < ENGINE_STAGE_IDLE; i++)
+		core->stats.stage_cycles[busy ? i : ENGINE_STAGE_IDLE] += core->stage_cycles[i];
 }
 
 static void
@@ -145,6 +187,37 @@ fill_transport(struct rte_tel_data *d, const struct core *core, const struct eng
 			add(d, names[i], stats->rc[i]);
 }
 
+static void
+fill_stages(struct rte_tel_data *d, const struct core *core, const struct engine_stats *stats)
+{
+	static const char *const names[ENGINE_STAGE_MAX] = {
+		[ENGINE_STAGE_COMMANDS] = "commands",   [ENGINE_STAGE_DRIVER_RX] = "driver_rx",
+		[ENGINE_STAGE_INPUT] = "input",         [ENGINE_STAGE_INBOUND] = "inbound",
+		[ENGINE_STAGE_DOORBELLS] = "doorbells", [ENGINE_STAGE_WORK] = "work",
+		[ENGINE_STAGE_OUTPUT] = "output",       [ENGINE_STAGE_TIMERS] = "timers",
+		[ENGINE_STAGE_PUBLISH] = "publish",     [ENGINE_STAGE_TX] = "driver_tx",
+		[ENGINE_STAGE_OTHER] = "other",         [ENGINE_STAGE_IDLE] = "idle",
+	};
+
+	add(d, "on", atomic_load_explicit(&engine.time_stages, memory_order_relaxed)); /* only told */
+	add(d, "hz", rte_get_tsc_hz());
+	add(d, "busy_loops", stats->stage_loops);
+	for (uint32_t i = 0; i < ENGINE_STAGE_MAX; i++)
+		add(d, names[i], stats->stage_cycles[i]);
+}
+
+static int
+on_stages(const char *command, const char *params, struct rte_tel_data *d)
+{
+	if (params != NULL && strcmp(params, "on") == 0)
+		engine_time_stages(true);
+	else if (params != NULL && strcmp(params, "off") == 0)
+		engine_time_stages(false);
+	else if (params != NULL && *params != '\0')
+		return -EINVAL;
+	return for_each_core(d, fill_stages);
+}
+
 static int
 on_transport(const char *command, const char *params, struct rte_tel_data *d)
 {
@@ -201,6 +274,9 @@ stats_register(void)
 {
 	rte_telemetry_register_cmd("/oneside/cores", on_cores,
 				   "Counters of each polling core. No parameters");
+	rte_telemetry_register_cmd("/oneside/stages", on_stages,
+				   "Cycles of each stage of the cores' loops, counted while that is on. "
+				   "Parameters: [on|off]");
 	rte_telemetry_register_cmd(
 		"/oneside/drops", on_drops,
 		"Frames and completions lost on each polling core, by reason. No parameters");

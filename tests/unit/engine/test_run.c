@@ -92,6 +92,49 @@ test_spin(void **state)
 	end();
 }
 
+static uint64_t
+stages(const struct engine_stats *stats)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < ENGINE_STAGE_MAX; i++)
+		sum += stats->stage_cycles[i];
+	return sum;
+}
+
+static void
+test_stages(void **state)
+{
+	struct engine_stats before, stats;
+	uint64_t start;
+
+	begin(ONE_IDLE_SPIN);
+	work(1000, 0);
+	TURN_UNTIL(published().work >= 1000);
+	stats = published();
+	assert_true(stages(&stats) == 0 && stats.stage_loops == 0);
+
+	start = rte_rdtsc();
+	engine_time_stages(true);
+	work(1000, 0);
+	TURN_UNTIL(published().work >= 2000 && published().stage_cycles[ENGINE_STAGE_IDLE] > 0);
+	stats = published();
+	assert_true(stats.stage_cycles[ENGINE_STAGE_WORK] > 0 &&
+		    stats.stage_cycles[ENGINE_STAGE_PUBLISH] > 0);
+	assert_true(stats.stage_loops > 0);
+	assert_true(stages(&stats) <= rte_rdtsc() - start);
+
+	engine_time_stages(false);
+	before = published();
+	TURN_UNTIL(published().loops > before.loops + 10);
+	before = published();
+	work(1000, 0);
+	TURN_UNTIL(published().work >= 3000);
+	stats = published();
+	assert_int_equal(stages(&stats), stages(&before));
+	end();
+}
+
 static void
 test_yield(void **state)
 {
@@ -177,6 +220,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_spin),
+		cmocka_unit_test(test_stages),
 		cmocka_unit_test(test_yield),
 		cmocka_unit_test(test_sleep),
 		cmocka_unit_test(test_sleep_until_a_receive_comes),
