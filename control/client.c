@@ -178,8 +178,11 @@ dispatch(struct client *client)
 	case ONE_MSG_MW_FREE:
 		return mw_free(client, msg->id.id);
 	case ONE_MSG_SRQ_CREATE:
+		return srq_create(client, &msg->srq_create);
+	case ONE_MSG_SRQ_LIMIT:
+		return srq_limit(client, &msg->srq_limit);
 	case ONE_MSG_SRQ_FREE:
-		return refuse(client, -EOPNOTSUPP, ONE_SUBJECT_SRQ, 0); /* one_limits.max_srq is 0 */
+		return srq_free(client, msg->id.id);
 	case ONE_MSG_STAGING:
 		return staging_create(client, &msg->staging);
 	case ONE_MSG_RSM_PUBLISH:
@@ -480,6 +483,7 @@ static void
 remove_from_core(struct client *client)
 {
 	struct engine_command *command;
+	struct srq *srq;
 	struct qp *qp;
 	struct cq *cq;
 
@@ -489,6 +493,8 @@ remove_from_core(struct client *client)
 			command_send(qp_command(qp, ENGINE_QP_REMOVE, NULL, NULL));
 		qp->removing = true;
 	}
+	FOR_EACH(client, OBJECT_SRQ, srq)
+	srq_remove(srq);
 	FOR_EACH(client, OBJECT_CQ, cq)
 	cq_remove(cq);
 	if (client->added) {
@@ -521,6 +527,8 @@ release(struct client *client)
 
 	FOR_EACH(client, OBJECT_QP, object)
 	qp_destroy((struct qp *)object);
+	FOR_EACH(client, OBJECT_SRQ, object)
+	srq_destroy((struct srq *)object);
 	FOR_EACH(client, OBJECT_CQ, object)
 	cq_destroy((struct cq *)object);
 	FOR_EACH(client, OBJECT_MR, object)

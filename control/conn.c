@@ -446,6 +446,7 @@ conn_start(struct conn *conn, struct qp *qp)
 	conn->local.qpn = qp->config.qpn;
 	conn->local.psn = (uint32_t)control_random() & 0xffffff;
 	conn->local.rnr_retry = 7;
+	conn->local.srq = qp->srq != NULL;
 	conn->local.retry_count = 7;
 	conn->local.ack_timeout = ACK_TIMEOUT;
 	conn->local.path_mtu = conn->port->info->path_mtu;

@@ -38,6 +38,7 @@ init_tables(struct client *client)
 	table_init(&client->table[OBJECT_REGION], TABLE_MAX);
 	table_init(&client->table[OBJECT_MR], limits->max_mr);
 	table_init(&client->table[OBJECT_MW], limits->max_mw);
+	table_init(&client->table[OBJECT_SRQ], limits->max_srq);
 }
 
 static void
@@ -59,8 +60,6 @@ welcome(struct client *client)
 	w->async_cq_log2 = client->async_cq->log2;
 	w->pid = getpid();
 	w->limits = control.config->limits;
-	w->limits.max_srq = 0;
-	w->limits.max_srq_wr = 0;
 }
 
 static void

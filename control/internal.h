@@ -62,6 +62,7 @@ enum object_kind {
 	OBJECT_REGION,
 	OBJECT_MR,
 	OBJECT_MW,
+	OBJECT_SRQ,
 	OBJECT_KINDS
 };
 
@@ -123,6 +124,14 @@ struct mw {
 	LIST_ENTRY(mw) mr_link;
 };
 
+struct srq {
+	struct object object; /* users: queue pairs */
+	struct engine_srq *engine;
+	struct pz *pz;
+	uint32_t max_wr;
+	uint64_t block, block_size; /* in the arena */
+};
+
 enum qp_role { QP_DAT, QP_IMPORT, QP_EXPORT };
 
 struct qp {
@@ -135,6 +144,7 @@ struct qp {
 	struct engine_qp_config config;
 	struct pz *pz; /* NULL: none yet; EXPORT: none, config.pz is its own */
 	struct cq *send_cq, *recv_cq, *conn_cq;
+	struct srq *srq; /* NULL: it has receives of its own */
 	uint32_t rd_atomic_in, rd_atomic_out;
 	uint64_t block, block_size; /* in the arena */
 	struct conn *conn;
@@ -424,6 +434,16 @@ void qp_set_state(struct qp *qp, enum one_qp_state state); /* here and in the ap
 struct engine_command *qp_command(struct qp *qp, enum engine_command_type type, command_done *done,
 				  void *object);
 struct one_qp_shm *qp_shm(const struct qp *qp);
+
+/* The ring for `wrs` requests of `sges` pieces; a refusal if it is over the limits. */
+int work_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t sges, uint32_t *log2);
+
+/* ---- srq.c ---- */
+int srq_create(struct client *client, const struct one_srq_create *args);
+int srq_limit(struct client *client, const struct one_srq_limit *args);
+int srq_free(struct client *client, uint32_t id);
+void srq_remove(struct srq *srq);  /* at the client's end */
+void srq_destroy(struct srq *srq); /* the core has let go */
 
 /* ---- conn.c ---- */
 int qp_connect(struct client *client, const struct one_qp_connect *args);

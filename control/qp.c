@@ -87,6 +87,8 @@ hold(struct qp *qp)
 	cq_hold(qp->send_cq);
 	cq_hold(qp->recv_cq);
 	cq_hold(qp->conn_cq);
+	if (qp->srq != NULL)
+		qp->srq->object.users++;
 	if (qp->pz != NULL)
 		qp->pz->object.users++;
 }
@@ -97,8 +99,11 @@ drop(struct qp *qp)
 	cq_drop(qp->send_cq);
 	cq_drop(qp->recv_cq);
 	cq_drop(qp->conn_cq);
+	if (qp->srq != NULL)
+		qp->srq->object.users--;
 	if (qp->pz != NULL)
 		qp->pz->object.users--;
+	qp->srq = NULL;
 	qp->send_cq = qp->recv_cq = qp->conn_cq = NULL;
 	qp->pz = NULL;
 }
@@ -129,8 +134,14 @@ resolve(struct client *client, const struct one_qp_create *args, struct qp *to)
 		if (*cqs[i].cq == NULL)
 			return refuse(client, -EINVAL, cqs[i].subject, cqs[i].id);
 	}
-	if (args->srq != 0)
-		return refuse(client, -EINVAL, ONE_SUBJECT_SRQ, args->srq);
+	if (args->srq != 0) {
+		to->srq = object_get(client, OBJECT_SRQ, args->srq);
+		if (to->srq == NULL)
+			return refuse(client, -EINVAL, ONE_SUBJECT_SRQ, args->srq);
+		/* Its receives are checked against the queue pair's zone. */
+		if (to->srq->pz != to->pz)
+			return refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
+	}
 	if ((args->flags & ~ONE_QP_RECV_SOLICITED) != 0)
 		return refuse(client, -EINVAL, ONE_SUBJECT_NONE, args->flags);
 	if (args->rd_atomic_in > control.config->limits.max_rd_atomic ||
@@ -155,20 +166,21 @@ fill_config(struct qp *qp)
 	qp->config.recv_cq = engine_cq_of(qp->recv_cq);
 	qp->config.conn_cq = engine_cq_of(qp->conn_cq);
 	qp->config.async_cq = engine_cq_of(qp->object.client->async_cq);
+	qp->config.srq = qp->srq == NULL ? NULL : qp->srq->engine;
 	if (qp->role != QP_EXPORT)
 		qp->config.pz = qp->pz == NULL ? 0 : qp->pz->number;
 }
 
 /* ---- making ---- */
 
-static int
-ring_log2(struct client *client, uint32_t wrs, uint32_t sges, uint32_t *log2)
+int
+work_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t sges, uint32_t *log2)
 {
 	const struct one_limits *limits = &control.config->limits;
 	uint32_t slots;
 
-	if (wrs > limits->max_qp_wr)
-		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT, limits->max_qp_wr);
+	if (wrs > max_wrs)
+		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT, max_wrs);
 	if (sges > limits->max_sge || sges > ONE_MAX_SGE)
 		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT, limits->max_sge);
 	slots = wrs * one_wqe_slots(sges);
@@ -178,6 +190,12 @@ ring_log2(struct client *client, uint32_t wrs, uint32_t sges, uint32_t *log2)
 	for (*log2 = 0; 1u << *log2 < slots;)
 		++*log2;
 	return 0;
+}
+
+static int
+ring_log2(struct client *client, uint32_t wrs, uint32_t sges, uint32_t *log2)
+{
+	return work_ring_log2(client, control.config->limits.max_qp_wr, wrs, sges, log2);
 }
 
 static int
@@ -311,6 +329,7 @@ qp_create(struct client *client, const struct one_qp_create *args)
 	qp->send_cq = to.send_cq;
 	qp->recv_cq = to.recv_cq;
 	qp->conn_cq = to.conn_cq;
+	qp->srq = to.srq;
 	qp->rd_atomic_in = to.rd_atomic_in;
 	qp->rd_atomic_out = to.rd_atomic_out;
 	qp->config.recv_solicited = to.config.recv_solicited;
@@ -440,6 +459,7 @@ take_over(struct qp *qp, const struct qp *from)
 	qp->send_cq = from->send_cq;
 	qp->recv_cq = from->recv_cq;
 	qp->conn_cq = from->conn_cq;
+	qp->srq = from->srq;
 	qp->rd_atomic_in = from->rd_atomic_in;
 	qp->rd_atomic_out = from->rd_atomic_out;
 	qp->config.recv_solicited = from->config.recv_solicited;
@@ -482,6 +502,8 @@ qp_modify(struct client *client, const struct one_qp_modify *args)
 	if (modify == NULL)
 		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	error = resolve(client, &args->to, &modify->to);
+	if (error == 0 && modify->to.srq != qp->srq)
+		error = refuse(client, -EINVAL, ONE_SUBJECT_SRQ, args->to.srq);
 	if (error != 0) {
 		free(modify);
 		return error;

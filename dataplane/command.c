@@ -199,6 +199,12 @@ execute(struct core *core, const struct engine_command *command)
 		return qp_path(core, qp, &command->path);
 	case ENGINE_QP_SIGNAL:
 		return qp_signal(core, qp, command->event.imm);
+	case ENGINE_SRQ_ADD:
+	case ENGINE_SRQ_REMOVE:
+		return 0; /* only its queue pairs lead to it */
+	case ENGINE_SRQ_LIMIT:
+		srq_set_limit(core, command->srq, command->limit);
+		return 0;
 	}
 	return -EINVAL;
 }

@@ -109,6 +109,21 @@ struct engine_cq {
 	struct reap reap; /* control thread */
 };
 
+/* A receive ring of which the client's queue pairs take. */
+struct engine_srq {
+	struct one_wqe *rq;
+	struct one_srq_shm *shm;
+	uint32_t head; /* next slot */
+	uint32_t log2;
+	uint32_t taken, done; /* receives */
+	uint32_t limit;       /* tell when fewer are left; 0: not armed */
+	uint32_t id;
+	struct engine_cq *async_cq;
+	struct engine_client *client;
+	void *owner;
+	struct reap reap; /* control thread */
+};
+
 enum qp_phase {
 	QP_OFF, /* not connected: the send ring is left alone */
 	QP_RTR, /* serves the peer; the send ring is left alone */
@@ -141,7 +156,8 @@ struct engine_qp {
 	struct engine_cq *send_cq, *recv_cq;
 	struct rc_qp *rc;
 
-	struct one_wqe *rq;
+	struct one_wqe *rq;     /* NULL: none, or `srq` */
+	struct engine_srq *srq; /* then rq_head is rq_taken */
 	uint32_t rq_head, rq_taken, rq_done;
 	uint32_t qpn, id, pz;
 	struct rc_attr attr;
@@ -403,6 +419,11 @@ qp_make_cold(struct core *core, struct engine_qp *qp)
 		TAILQ_REMOVE(&core->hot, qp, hot_link);
 	}
 }
+
+/* ---- srq.c ---- */
+void srq_took(struct core *core, struct engine_srq *srq, uint32_t slots); /* a receive of so many slots */
+void srq_set_limit(struct core *core, struct engine_srq *srq, uint32_t limit);
+void srq_publish(struct engine_srq *srq); /* how many are done */
 
 /* ---- wqe.c ---- */
 /* Check the form of a slot copied from a ring; `ext` are its extension slots. */

@@ -25,6 +25,7 @@
 struct engine_client; /* an attachment: arena, doorbells */
 struct engine_cq;
 struct engine_qp;
+struct engine_srq;
 
 struct engine_client_config {
 	void *owner;
@@ -42,6 +43,14 @@ struct engine_cq_config {
 	struct engine_cq *async_cq; /* where ONE_ASYNC_CQ_OVERFLOW goes; NULL: nowhere (the async ring itself) */
 };
 
+struct engine_srq_config {
+	void *owner;
+	uint32_t id;      /* the application's: object of ONE_ASYNC_SRQ_LIMIT */
+	uint64_t shm, rq; /* offsets in the arena */
+	uint32_t log2;
+	struct engine_cq *async_cq; /* NULL: nobody is told */
+};
+
 struct engine_qp_config {
 	void *owner;
 	uint32_t id;       /* the application's */
@@ -56,6 +65,7 @@ struct engine_qp_config {
 	bool recv_solicited;
 	bool signals; /* RSM: it has no receive ring; what comes is counted in recv_cq */
 	uint16_t port;
+	struct engine_srq *srq; /* where receives come from; NULL: from rq */
 };
 
 /* A negotiated connection, for ENGINE_QP_CONNECT. */
@@ -85,7 +95,10 @@ enum engine_command_type {
 	ENGINE_QP_BIND_DONE,  /* answers ENGINE_EVENT_BIND: ok */
 	ENGINE_QP_PATH,       /* new path (the peer's MAC changed) */
 	ENGINE_CQ_POST,       /* put `event` on cq */
-	ENGINE_QP_SIGNAL      /* without a send ring: signal the peer, event.imm = one_signal() */
+	ENGINE_QP_SIGNAL,     /* without a send ring: signal the peer, event.imm = one_signal() */
+	ENGINE_SRQ_ADD,       /* before the queue pairs that use it */
+	ENGINE_SRQ_LIMIT,     /* `limit`: ONE_ASYNC_SRQ_LIMIT, once, when fewer receives are left; 0: never */
+	ENGINE_SRQ_REMOVE     /* after the queue pairs that use it */
 };
 
 struct engine_command {
@@ -96,6 +109,7 @@ struct engine_command {
 	struct engine_client *client;
 	struct engine_cq *cq;
 	struct engine_qp *qp;
+	struct engine_srq *srq;
 	union {
 		struct engine_cq_config cq_config;
 		struct engine_qp_config qp_config;
@@ -103,6 +117,7 @@ struct engine_command {
 		struct wire_path path;
 		enum one_qp_state state;
 		bool ok;
+		uint32_t limit;
 	};
 	struct one_cqe event; /* type 0: none; phase is the ring's business */
 	struct engine_command *next; /* the engine's */
@@ -201,6 +216,8 @@ struct engine_cq *engine_cq_new(struct engine_client *client, const struct engin
 void engine_cq_free(struct engine_cq *cq);
 struct engine_qp *engine_qp_new(struct engine_client *client, const struct engine_qp_config *config);
 void engine_qp_free(struct engine_qp *qp);
+struct engine_srq *engine_srq_new(struct engine_client *client, const struct engine_srq_config *config);
+void engine_srq_free(struct engine_srq *srq);
 uint32_t engine_qp_core(const struct engine_qp *qp);
 const struct work *engine_qp_bind_work(const struct engine_qp *qp);
 struct engine_qp *engine_qp_find(uint32_t qpn); /* published ones only */

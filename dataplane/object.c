@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Clients, completion rings and queue pairs: made and freed by the control
+ * Clients, completion rings, receive queues and queue pairs: made and freed by the control
  * thread, owned by a core in between.  What is made here is complete before the
  * core hears of it; freeing waits for a grace period, since other cores find
  * queue pairs by number.
@@ -126,6 +126,34 @@ ring_fits(uint64_t offset, uint32_t log2)
 	return offset == 0 || (log2 <= ONE_RING_LOG2_MAX && in_arena(offset, sizeof(struct one_wqe) << log2));
 }
 
+struct engine_srq *
+engine_srq_new(struct engine_client *client, const struct engine_srq_config *config)
+{
+	struct engine_srq *srq;
+
+	if (config->rq == 0 || !ring_fits(config->rq, config->log2) ||
+	    !in_arena(config->shm, sizeof(struct one_srq_shm)))
+		return NULL;
+	srq = object_new(sizeof(*srq));
+	if (srq == NULL)
+		return NULL;
+	srq->client = client;
+	srq->owner = config->owner;
+	srq->id = config->id;
+	srq->async_cq = config->async_cq;
+	srq->shm = (struct one_srq_shm *)(client->arena + config->shm);
+	srq->rq = (struct one_wqe *)(client->arena + config->rq);
+	srq->log2 = config->log2;
+	return srq;
+}
+
+void
+engine_srq_free(struct engine_srq *srq)
+{
+	if (srq != NULL)
+		object_free(&srq->reap, srq, NULL);
+}
+
 struct engine_qp *
 engine_qp_new(struct engine_client *client, const struct engine_qp_config *config)
 {
@@ -134,6 +162,7 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 
 	if (config->doorbell >= ONE_QPS_MAX || config->port >= engine.num_ports ||
 	    !ring_fits(config->sq, config->sq_log2) || !ring_fits(config->rq, config->rq_log2) ||
+	    (config->srq != NULL && config->srq->client != client) ||
 	    (config->shm != 0 && !in_arena(config->shm, sizeof(struct one_qp_shm))))
 		return NULL;
 	qp = object_new(size + rc_qp_size());
@@ -155,7 +184,8 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	qp->pz = config->pz;
 	qp->shm = config->shm != 0 ? (struct one_qp_shm *)(client->arena + config->shm) : NULL;
 	qp->sq = config->sq != 0 ? (struct one_wqe *)(client->arena + config->sq) : NULL;
-	qp->rq = config->rq != 0 ? (struct one_wqe *)(client->arena + config->rq) : NULL;
+	qp->srq = config->srq;
+	qp->rq = config->rq != 0 && config->srq == NULL ? (struct one_wqe *)(client->arena + config->rq) : NULL;
 	qp->sq_log2 = (uint8_t)config->sq_log2;
 	qp->rq_log2 = (uint8_t)config->rq_log2;
 	qp->max_send_wr = config->max_send_wr;

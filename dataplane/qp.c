@@ -112,6 +112,29 @@ qp_recv_ready(const struct engine_qp *qp)
 				    memory_order_relaxed) == one_ring_phase(qp->rq_head, qp->rq_log2);
 }
 
+/* From the shared queue.  What is taken is this queue pair's, to complete or to flush. */
+static bool
+take_shared(struct core *core, struct engine_qp *qp, struct recv_work *out)
+{
+	struct engine_srq *srq = qp->srq;
+	struct one_wqe wqe;
+	struct one_wqe_ext ext[ONE_WQE_SLOTS_MAX - 1];
+	uint32_t slots;
+
+	if (qp->client->faulty)
+		return false;
+	slots = ring_take(srq->rq, srq->head, srq->log2, &wqe, ext);
+	if (slots == 0)
+		return false;
+	wqe_to_recv(&wqe, ext, out);
+	out->flags = 0; /* who posts does not know whose it will be: all completions notify */
+	qp->rq_head = ++qp->rq_taken;
+	if (qp->shm != NULL)
+		atomic_store_explicit(&qp->shm->rq_head, qp->rq_head, memory_order_relaxed);
+	srq_took(core, srq, slots);
+	return true;
+}
+
 bool
 qp_take_recv(struct core *core, struct engine_qp *qp, struct recv_work *out)
 {
@@ -123,6 +146,8 @@ qp_take_recv(struct core *core, struct engine_qp *qp, struct recv_work *out)
 		memset(out, 0, sizeof(*out)); /* of no length: so no message waits, and none can flood */
 		return !qp->client->faulty;
 	}
+	if (qp->srq != NULL)
+		return take_shared(core, qp, out);
 	if (qp->rq == NULL || qp->client->faulty)
 		return false;
 	slots = ring_take(qp->rq, qp->rq_head, qp->rq_log2, &wqe, ext);
@@ -137,6 +162,8 @@ qp_take_recv(struct core *core, struct engine_qp *qp, struct recv_work *out)
 void
 qp_publish(struct engine_qp *qp)
 {
+	if (qp->srq != NULL)
+		srq_publish(qp->srq);
 	if (qp->shm == NULL)
 		return;
 	/* Pair with the library's acquire loads before it fills a slot again. */
@@ -194,6 +221,8 @@ complete_recv(struct core *core, struct engine_qp *qp, const struct completion *
 	}
 	cq_stage_qp(core, qp);
 	qp->rq_done++;
+	if (qp->srq != NULL)
+		qp->srq->done++;
 	if (qp->recv_cq != NULL)
 		report(core, qp, qp->recv_cq, c, ONE_OP_RECV,
 		       c->status != ONE_STATUS_SUCCESS ||
@@ -300,6 +329,16 @@ qp_flush(struct core *core, struct engine_qp *qp)
 	qp_flush_rings(core, qp);
 }
 
+/* A receive that a message had taken is forgotten. */
+static void
+forget_recv(struct engine_qp *qp)
+{
+	qp->recv_taken = false;
+	if (qp->srq != NULL)
+		qp->srq->done += qp->rq_taken - qp->rq_done;
+	qp->rq_done = qp->rq_taken;
+}
+
 /* Sends are forgotten, and a receive that a message had taken; receives in the ring stay. */
 void
 qp_reset(struct core *core, struct engine_qp *qp)
@@ -310,8 +349,7 @@ qp_reset(struct core *core, struct engine_qp *qp)
 	for (uint32_t i = 0; qp->sq != NULL && i < 1u << qp->sq_log2 && qp_pull(core, qp) > 0; i++)
 		qp->sq_done = qp->sq_taken;
 	qp->pending = false;
-	qp->recv_taken = false;
-	qp->rq_done = qp->rq_taken;
+	forget_recv(qp);
 	qp->local = false;
 	qp->established = false;
 	qp->loop = false;
@@ -443,5 +481,9 @@ qp_forget(struct core *core, struct engine_qp *qp)
 {
 	qp_leave(core, qp, QP_OFF);
 	rc_reset(qp->rc);
+	if (qp->srq != NULL) {
+		forget_recv(qp);
+		srq_publish(qp->srq);
+	}
 	qp_make_cold(core, qp);
 }

@@ -61,6 +61,7 @@ enum one_msg_type {
 	ONE_MSG_RSM_TOPOLOGY,
 	ONE_MSG_RSM_SIGNAL,
 	ONE_MSG_RSM_MAP,
+	ONE_MSG_SRQ_LIMIT,
 	ONE_MSG_MAX
 };
 
@@ -144,7 +145,7 @@ struct one_cq_resize { uint32_t cq; uint32_t entries; };    /* reply: one_cq_cre
 struct one_qp_create {
 	uint32_t pz; /* 0: none yet (QP_MODIFY before connecting) */
 	uint32_t send_cq, recv_cq, conn_cq; /* 0: that stream is not reported */
-	uint32_t srq; /* 0: none */
+	uint32_t srq; /* 0: none; else of the same pz, and for as long as the queue pair lives */
 	uint32_t max_send_wr, max_recv_wr;
 	uint32_t max_send_sge, max_recv_sge;
 	uint32_t rd_atomic_in, rd_atomic_out;
@@ -236,7 +237,9 @@ struct one_mw_create { uint32_t pz; };
 struct one_mw_created { uint32_t mw; uint32_t key; };
 
 struct one_srq_create { uint32_t pz, max_wr, max_sge; };
-struct one_srq_created { uint32_t srq, log2; uint64_t shm, rq; };
+struct one_srq_created { uint32_t srq, log2; uint64_t shm, rq; }; /* offsets: struct one_srq_shm, struct one_wqe[] */
+/* ONE_ASYNC_SRQ_LIMIT, once, as soon as fewer than `limit` receives are left; 0: never. */
+struct one_srq_limit { uint32_t srq, limit; };
 
 /* Memory of the arena registered as an MR with local rights, for bounce copies. */
 struct one_staging { uint64_t size; uint32_t pz; uint32_t reserved; }; /* pz: of the queue pairs that use it */
@@ -342,6 +345,7 @@ struct one_msg {
 		struct one_rsm_topology rsm_topology;
 		struct one_rsm_signal rsm_signal;
 		struct one_rsm_map rsm_map;
+		struct one_srq_limit srq_limit;
 		uint8_t bytes[1016];
 	};
 };

@@ -172,7 +172,7 @@ enum one_conn_event {
 enum one_async {
 	ONE_ASYNC_CQ_OVERFLOW = 1, /* object = CQ */
 	ONE_ASYNC_QP_ERROR,        /* object = QP: broken by its peer's bad access, nothing was outstanding */
-	ONE_ASYNC_SRQ_LIMIT        /* object = SRQ */
+	ONE_ASYNC_SRQ_LIMIT        /* object = SRQ: fewer receives are left than ONE_MSG_SRQ_LIMIT said; once */
 };
 
 #define ONE_CQE_NOTIFY 0x01u /* counts as a notification: may wake a waiter */
@@ -282,6 +282,23 @@ struct one_qp_shm {
 	uint8_t pad1[8];
 };
 _Static_assert(sizeof(struct one_qp_shm) % ONE_CACHE_LINE == 0, "one_qp_shm");
+
+/*
+ * A shared receive queue: its ring lies elsewhere in the arena (ONE_MSG_SRQ_CREATE's reply).  A
+ * queue pair that uses it has no receives of its own; in its one_qp_shm rq_head counts the receives
+ * that it has taken and rq_done those of them that are completed.
+ */
+struct one_srq_shm {
+	/* written by the engine */
+	_Atomic uint32_t head;  /* slots of the ring taken: their memory may be reused */
+	_Atomic uint32_t taken; /* receives taken by queue pairs */
+	_Atomic uint32_t done;  /* of them, completed or flushed */
+	uint8_t pad0[52];
+	/* written by the application */
+	_Atomic uint32_t posted; /* receives; stored before the phase of the newest */
+	uint8_t pad1[60];
+};
+_Static_assert(sizeof(struct one_srq_shm) == 128, "one_srq_shm");
 
 /* A connection request, filled by the control thread before ONE_CQE_REQUEST. */
 struct one_cr_shm {

@@ -159,6 +159,33 @@ static inline void one_post_sge(struct one_qp *qp, struct one_wqe *wqe, uint32_t
 uint32_t one_send_outstanding(struct one_qp *qp);
 uint32_t one_recv_outstanding(struct one_qp *qp);
 
+/* ---- shared receive queues ---- */
+
+struct one_srq {
+	struct one_client *client;
+	uint32_t id;
+	uint32_t log2;
+	uint32_t max_wr; /* of the ring; the owner may want less */
+	struct one_srq_shm *shm;
+	struct one_wqe *rq;
+	/* guarded by the caller */
+	uint32_t tail, posted, head_seen, done_seen;
+};
+
+int one_srq_create(struct one_client *client, uint32_t pz, uint32_t max_wr, uint32_t max_sge,
+		   struct one_srq *srq);
+int one_srq_free(struct one_srq *srq); /* -EBUSY: a queue pair uses it */
+/* ONE_ASYNC_SRQ_LIMIT, once, as soon as fewer than `limit` receives are left; 0: never. */
+int one_srq_limit(struct one_srq *srq, uint32_t limit);
+/* -ENOSPC: `max` receives are posted and not completed, or the ring is full; -EINVAL: num_sge. */
+int one_srq_post(struct one_srq *srq, uint32_t max, uint64_t cookie, const struct one_sge *sge,
+		 uint32_t num_sge);
+/* As far as the engine has told: receives that no queue pair has taken, and those not completed. */
+uint32_t one_srq_available(const struct one_srq *srq);
+uint32_t one_srq_outstanding(struct one_srq *srq);
+/* Receives that a queue pair of a shared queue has taken and not completed. */
+uint32_t one_qp_held(const struct one_qp *qp);
+
 /* ---- memory ---- */
 
 struct one_mr {

@@ -97,7 +97,8 @@ supply_ep(struct cr *cr, struct sp *sp, bool provider_flag)
 		cr->ep = ep;
 		cr->reserved = true;
 	} else if (provider_flag) {
-		cr->ep = ep_make(ia, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL, NULL,
+		cr->ep = ep_make(ia, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL,
+				 DAT_HANDLE_NULL, NULL,
 				 EP_TENTATIVE, &ret);
 		return cr->ep != NULL;
 	}

@@ -78,12 +78,14 @@ ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr)
 						: DAT_SUCCESS;
 }
 
-/* Given attributes must agree with the EVDs; the defaults need not. */
+/* Given attributes must agree with the EVDs, as far as the queues are the endpoint's own; the defaults need
+ * not. */
 static DAT_RETURN
-check_queues(const DAT_EP_ATTR *attr, bool recv, bool request)
+check_queues(const DAT_EP_ATTR *attr, bool shared, bool recv, bool request)
 {
-	if ((attr->max_recv_dtos > 0) != recv || (attr->max_request_dtos > 0) != request ||
-	    (recv && attr->max_recv_iov == 0) || (request && attr->max_request_iov == 0))
+	if ((attr->max_request_dtos > 0) != request || (request && attr->max_request_iov == 0))
+		return shared ? BAD_ARG(7) : BAD_ARG(6);
+	if (!shared && ((attr->max_recv_dtos > 0) != recv || (recv && attr->max_recv_iov == 0)))
 		return BAD_ARG(6);
 	return DAT_SUCCESS;
 }
@@ -130,7 +132,8 @@ ep_fill_create(const struct ep *ep, struct one_qp_create *args)
 		.recv_cq = cq_id(ep->recv_evd),
 		.conn_cq = cq_id(ep->conn_evd),
 		.max_send_wr = (uint32_t)attr->max_request_dtos,
-		.max_recv_wr = (uint32_t)attr->max_recv_dtos,
+		.srq = ep->srq != NULL ? ep->srq->q.id : 0,
+		.max_recv_wr = ep->srq != NULL ? 0 : (uint32_t)attr->max_recv_dtos,
 		.max_send_sge = sge > 0 ? sge : 1,
 		.max_recv_sge = attr->max_recv_iov > 0 ? (uint32_t)attr->max_recv_iov : 1,
 		.rd_atomic_in = (uint32_t)attr->max_rdma_read_in,
@@ -162,7 +165,7 @@ ep_count_streams(struct ep *ep, int sign)
 			ep->send_evd->unsignalled += (uint32_t)sign;
 		lock_drop(&ep->send_evd->lock);
 	}
-	evd_demand(ep->recv_evd, (int64_t)sign * ep->attr.max_recv_dtos);
+	evd_demand(ep->recv_evd, (int64_t)sign * (ep->srq != NULL ? ep->srq_dtos : ep->attr.max_recv_dtos));
 	evd_demand(ep->send_evd, (int64_t)sign * ep->attr.max_request_dtos);
 	evd_demand(ep->conn_evd, (int64_t)sign * CONNECT_EVENTS);
 }
@@ -191,7 +194,7 @@ ep_new_logs(const DAT_EP_ATTR *attr, struct posted **send_log, uint32_t *send_ma
 /* ia.lock held: looks the handles up and takes references. */
 static DAT_RETURN
 take_refs(struct ep *ep, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
-	  DAT_EVD_HANDLE connect)
+	  DAT_EVD_HANDLE connect, DAT_SRQ_HANDLE srq)
 {
 	struct ia *ia = ep->o.ia;
 
@@ -218,6 +221,14 @@ take_refs(struct ep *ep, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE r
 		if (ep->conn_evd == NULL)
 			return BAD_HANDLE(EVD_CONN);
 	}
+	if (srq != DAT_HANDLE_NULL) {
+		ep->srq = srq_ref(ia, srq);
+		if (ep->srq == NULL)
+			return BAD_HANDLE(SRQ);
+		if (ep->srq->pz != ep->pz)
+			return BAD_ARG(2);
+		ep->srq_dtos = ep->srq->max_recv_dtos;
+	}
 	return DAT_SUCCESS;
 }
 
@@ -230,11 +241,13 @@ drop_refs(struct ep *ep)
 	evd_unref(ep->recv_evd);
 	evd_unref(ep->send_evd);
 	evd_unref(ep->conn_evd);
+	if (ep->srq != NULL)
+		ep->srq->refs--;
 }
 
 struct ep *
 ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request, DAT_EVD_HANDLE connect,
-	const DAT_EP_ATTR *attr, enum ep_phase phase, DAT_RETURN *ret)
+	DAT_SRQ_HANDLE srq, const DAT_EP_ATTR *attr, enum ep_phase phase, DAT_RETURN *ret)
 {
 	struct ep *ep = object_new(ia, DAT_HANDLE_TYPE_EP);
 	struct one_qp_create args;
@@ -251,10 +264,10 @@ ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE req
 	ep_apply_attr(ep);
 	atomic_store(&ep->phase, phase);
 	pthread_mutex_lock(&ia->lock);
-	*ret = take_refs(ep, pz, recv, request, connect);
+	*ret = take_refs(ep, pz, recv, request, connect, srq);
 	pthread_mutex_unlock(&ia->lock);
 	if (*ret == DAT_SUCCESS && attr != NULL && phase == EP_UNCONNECTED)
-		*ret = check_queues(attr, ep->recv_evd != NULL, ep->send_evd != NULL);
+		*ret = check_queues(attr, ep->srq != NULL, ep->recv_evd != NULL, ep->send_evd != NULL);
 	if (*ret == DAT_SUCCESS) {
 		error = ep_new_logs(&ep->attr, &ep->send_log, &ep->send_mask, &ep->recv_log, &ep->recv_mask);
 		if (error == 0) {
@@ -308,7 +321,37 @@ dapl_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_EVD_HANDLE 
 		ret = ep_check_attr(ia, ep_attributes);
 	if (ret != DAT_SUCCESS)
 		return ret;
-	ep = ep_make(ia, pz_handle, recv_evd_handle, request_evd_handle, connect_evd_handle, ep_attributes,
+	ep = ep_make(ia, pz_handle, recv_evd_handle, request_evd_handle, connect_evd_handle, DAT_HANDLE_NULL,
+		     ep_attributes, EP_UNCONNECTED, &ret);
+	if (ep != NULL)
+		*ep_handle = ep->o.handle;
+	return ret;
+}
+
+DAT_RETURN
+dapl_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_EVD_HANDLE recv_evd_handle,
+			DAT_EVD_HANDLE request_evd_handle, DAT_EVD_HANDLE connect_evd_handle,
+			DAT_SRQ_HANDLE srq_handle, const DAT_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle)
+{
+	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
+	DAT_EP_ATTR attr;
+	DAT_RETURN ret;
+	struct ep *ep;
+
+	if (ia == NULL)
+		return BAD_HANDLE(IA);
+	if (srq_handle == DAT_HANDLE_NULL)
+		return BAD_HANDLE(SRQ);
+	if (ep_attributes == NULL)
+		return BAD_ARG(7);
+	if (ep_handle == NULL)
+		return BAD_ARG(8);
+	attr = *ep_attributes;
+	attr.max_recv_iov = 0; /* not looked at */
+	ret = ep_check_attr(ia, &attr);
+	if (ret != DAT_SUCCESS)
+		return DAT_GET_TYPE(ret) == DAT_INVALID_PARAMETER ? BAD_ARG(7) : ret;
+	ep = ep_make(ia, pz_handle, recv_evd_handle, request_evd_handle, connect_evd_handle, srq_handle, &attr,
 		     EP_UNCONNECTED, &ret);
 	if (ep != NULL)
 		*ep_handle = ep->o.handle;
@@ -468,7 +511,7 @@ dapl_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask, DAT_EP_P
 		.recv_evd_handle = ep->recv_evd != NULL ? ep->recv_evd->o.handle : DAT_HANDLE_NULL,
 		.request_evd_handle = ep->send_evd != NULL ? ep->send_evd->o.handle : DAT_HANDLE_NULL,
 		.connect_evd_handle = ep->conn_evd != NULL ? ep->conn_evd->o.handle : DAT_HANDLE_NULL,
-		.srq_handle = DAT_HANDLE_NULL,
+		.srq_handle = ep->srq != NULL ? ep->srq->o.handle : DAT_HANDLE_NULL,
 		.ep_attr = ep->attr,
 	};
 	connected = ep_param->ep_state == DAT_EP_STATE_CONNECTED ||
@@ -479,6 +522,50 @@ dapl_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask, DAT_EP_P
 		ep_param->remote_port_qual = ep->qp.shm->remote_port;
 	pthread_mutex_unlock(&ia->lock);
 	return DAT_SUCCESS;
+}
+
+/* recv_lock held: receives that the endpoint has and that are not completed. */
+static uint32_t
+ep_recvs(struct ep *ep)
+{
+	return ep->srq != NULL ? one_qp_held(&ep->qp) : one_recv_outstanding(&ep->qp);
+}
+
+DAT_RETURN
+dapl_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_allocated, DAT_COUNT *bufs_alloc_span)
+{
+	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_COUNT n;
+
+	if (ep == NULL)
+		return BAD_HANDLE(EP);
+	lock_take(&ep->recv_lock);
+	n = (DAT_COUNT)ep_recvs(ep);
+	lock_drop(&ep->recv_lock);
+	if (nbufs_allocated != NULL)
+		*nbufs_allocated = n;
+	/* Messages of a connection begin and complete in order, so there is no gap among them. */
+	if (bufs_alloc_span != NULL)
+		*bufs_alloc_span = n;
+	return DAT_SUCCESS;
+}
+
+/*
+ * A connection has one message under way, for which it holds one buffer: no mark
+ * above 0 could ever be exceeded.  So there are none but "infinite".
+ */
+DAT_RETURN
+dapl_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_watermark, DAT_COUNT hard_high_watermark)
+{
+	if (handle_object(ep_handle, DAT_HANDLE_TYPE_EP) == NULL)
+		return BAD_HANDLE(EP);
+	if (soft_high_watermark < 0 && soft_high_watermark != DAT_WATERMARK_INFINITE)
+		return BAD_ARG(2);
+	if (hard_high_watermark < 0 && hard_high_watermark != DAT_WATERMARK_INFINITE)
+		return BAD_ARG(3);
+	return soft_high_watermark == DAT_WATERMARK_INFINITE && hard_high_watermark == DAT_WATERMARK_INFINITE
+		       ? DAT_SUCCESS
+		       : DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 }
 
 DAT_RETURN
@@ -493,7 +580,7 @@ dapl_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE *ep_state_out, DAT_BOOL
 		*ep_state_out = ep_state(ep);
 	if (recv_idle != NULL) {
 		lock_take(&ep->recv_lock);
-		*recv_idle = one_recv_outstanding(&ep->qp) == 0 ? DAT_TRUE : DAT_FALSE;
+		*recv_idle = ep_recvs(ep) == 0 ? DAT_TRUE : DAT_FALSE;
 		lock_drop(&ep->recv_lock);
 	}
 	if (request_idle != NULL) {

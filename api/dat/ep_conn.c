@@ -258,20 +258,3 @@ dapl_ep_reset(DAT_EP_HANDLE ep_handle)
 	atomic_store(&ep->phase, error == 0 ? (uint32_t)EP_UNCONNECTED : phase);
 	return dat_errno(error, DAT_RESOURCE_TEP);
 }
-
-/* Receive-buffer accounting belongs to shared receive queues. */
-DAT_RETURN
-dapl_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_allocated, DAT_COUNT *bufs_alloc_span)
-{
-	if (handle_object(ep_handle, DAT_HANDLE_TYPE_EP) == NULL)
-		return BAD_HANDLE(EP);
-	return DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
-}
-
-DAT_RETURN
-dapl_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_watermark, DAT_COUNT hard_high_watermark)
-{
-	if (handle_object(ep_handle, DAT_HANDLE_TYPE_EP) == NULL)
-		return BAD_HANDLE(EP);
-	return DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
-}

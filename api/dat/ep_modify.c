@@ -84,7 +84,8 @@ prepare(struct ep *to, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
 			ok = to->pz != NULL && to->pz->o.ia == ia;
 		}
 	}
-	if (!ok) {
+	/* The zone of an endpoint with an SRQ is that one's. */
+	if (!ok || (to->srq != NULL && to->pz != to->srq->pz)) {
 		pthread_mutex_unlock(&ia->lock);
 		return BAD_ARG(3);
 	}

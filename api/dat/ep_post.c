@@ -303,6 +303,8 @@ dapl_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPL
 	if ((flags & ~(uint32_t)DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 ||
 	    (flags != 0 && !ep->may_unsignal_recv))
 		return BAD_ARG(5);
+	if (ep->srq != NULL) /* its receives are posted there */
+		return BAD_ARG(1);
 	ret = gather(num_segments, local_iov, ep->max_recv_iov, &pieces);
 	if (ret != DAT_SUCCESS)
 		return ret;

@@ -133,6 +133,12 @@ fill_async(const struct one_cqe *cqe, DAT_EVENT *event)
 		event->event_number = DAT_ASYNC_ERROR_EP_BROKEN;
 		data->reason = DAT_EP_TRANSFER_TO_ERROR;
 		break;
+	case ONE_ASYNC_SRQ_LIMIT:
+		/* There is no number of its own: the reason, and the handle's type, tell. */
+		o = (struct object *)idmap_find(&ia->srqs, cqe->object);
+		event->event_number = DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR;
+		data->reason = DAT_SRQ_LOW_WATERMARK_EVENT;
+		break;
 	default:
 		break;
 	}

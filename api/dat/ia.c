@@ -198,6 +198,7 @@ discard(struct ia *ia)
 	idmap_fini(&ia->rmrs);
 	idmap_fini(&ia->sps);
 	idmap_fini(&ia->evds);
+	idmap_fini(&ia->srqs);
 	pthread_mutex_destroy(&ia->lock);
 	pthread_mutex_destroy(&ia->listen_lock);
 	free(ia);
@@ -340,6 +341,8 @@ dapl_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 		sp_destroy(o);
 	while ((o = take(ia, DAT_HANDLE_TYPE_EP)) != NULL)
 		ep_destroy(o);
+	while ((o = take(ia, DAT_HANDLE_TYPE_SRQ)) != NULL)
+		srq_destroy(o);
 	while ((o = take(ia, DAT_HANDLE_TYPE_LMR)) != NULL)
 		lmr_destroy(o);
 	while ((o = take(ia, DAT_HANDLE_TYPE_PSP)) != NULL)

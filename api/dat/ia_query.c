@@ -11,6 +11,11 @@
 	 DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG | \
 	 DAT_COMPLETION_EVD_THRESHOLD_FLAG)
 
+/* Bits of srq_watermarks_supported and srq_info_supported. */
+#define SRQ_LOW_WATERMARK 0x001
+#define SRQ_AVAILABLE 0x01
+#define SRQ_OUTSTANDING 0x10
+
 #define HIGHEST_ADDRESS 0x00007fffffffffffull /* of user space with 48-bit addresses */
 
 static DAT_COUNT
@@ -48,6 +53,9 @@ fill_ia(const struct ia *ia, DAT_IA_ATTR *attr)
 	attr->max_rmr_target_address = HIGHEST_ADDRESS;
 	attr->max_iov_segments_per_rdma_read = iov;
 	attr->max_iov_segments_per_rdma_write = iov;
+	attr->max_srqs = count(limits->max_srq);
+	attr->max_ep_per_srq = limits->max_srq > 0 ? attr->max_eps : 0;
+	attr->max_recv_per_srq = count(limits->max_srq_wr);
 	attr->max_rdma_read_in = count((uint64_t)limits->max_qp * limits->max_rd_atomic);
 	attr->max_rdma_read_out = attr->max_rdma_read_in;
 	attr->max_rdma_read_per_ep_in_guaranteed = DAT_TRUE;
@@ -81,6 +89,10 @@ fill_provider(const struct ia *ia, DAT_PROVIDER_ATTR *attr)
 	attr->ep_creator = DAT_PSP_CREATES_EP_IFASKED;
 	attr->pz_support = DAT_PZ_UNIQUE;
 	attr->optimal_buffer_alignment = 64;
+	attr->srq_supported = limits->max_srq > 0 ? DAT_TRUE : DAT_FALSE;
+	attr->srq_watermarks_supported = limits->max_srq > 0 ? SRQ_LOW_WATERMARK : 0;
+	attr->srq_ep_pz_difference_supported = DAT_FALSE;
+	attr->srq_info_supported = limits->max_srq > 0 ? SRQ_AVAILABLE | SRQ_OUTSTANDING : 0;
 	memcpy((void *)(uintptr_t)attr->evd_stream_merging_supported, merging, sizeof(merging));
 }
 

@@ -10,7 +10,7 @@ static const size_t object_size[OBJECT_TYPES] = {
 	[DAT_HANDLE_TYPE_EVD] = sizeof(struct evd), [DAT_HANDLE_TYPE_LMR] = sizeof(struct lmr),
 	[DAT_HANDLE_TYPE_PSP] = sizeof(struct sp),  [DAT_HANDLE_TYPE_PZ] = sizeof(struct pz),
 	[DAT_HANDLE_TYPE_RMR] = sizeof(struct rmr), [DAT_HANDLE_TYPE_RSP] = sizeof(struct sp),
-	[DAT_HANDLE_TYPE_CNO] = sizeof(struct cno),
+	[DAT_HANDLE_TYPE_CNO] = sizeof(struct cno), [DAT_HANDLE_TYPE_SRQ] = sizeof(struct srq),
 };
 
 void *

@@ -6,7 +6,7 @@
  * one waits in the IA's pool for the next of its kind), so a lookup without a
  * lock may find an object that has been freed, but never foreign memory.
  *
- * Order of locks: ia.lock, ep.send_lock, ep.recv_lock, cno.lock, evd.lock.  Over a
+ * Order of locks: ia.lock, ep.send_lock, ep.recv_lock, srq.lock, cno.lock, evd.lock.  Over a
  * message to the data plane no lock is held but listen_lock, evd.lock (during a
  * resize) and the posting locks (during a reset).
  */
@@ -46,7 +46,7 @@ struct object {
 struct pz {
 	struct object o;
 	uint32_t id;
-	uint32_t refs; /* endpoints, regions, windows; ia.lock */
+	uint32_t refs; /* endpoints, regions, windows, shared receive queues; ia.lock */
 };
 
 struct lmr {
@@ -130,6 +130,16 @@ struct evd {
 	uint32_t refs;                 /* endpoints, service points, IAs; ia.lock */
 };
 
+struct srq {
+	struct object o; /* by its id */
+	struct lock lock; /* posting, and what follows */
+	struct one_srq q;
+	DAT_COUNT max_recv_dtos, low_watermark;
+	DAT_COUNT max_recv_iov;
+	struct pz *pz;
+	uint32_t refs; /* endpoints; ia.lock */
+};
+
 /* What the library knows of an endpoint; the engine's word (one_qp_shm.state) counts in ACTIVE and ACCEPTED.
  */
 enum ep_phase {
@@ -164,6 +174,8 @@ struct ep {
 	DAT_EP_ATTR attr;
 	struct pz *pz;
 	struct evd *recv_evd, *send_evd, *conn_evd;
+	struct srq *srq;     /* where receives come from; NULL: the endpoint has its own */
+	DAT_COUNT srq_dtos;  /* receives that may complete here before any is taken off the EVD */
 	/* ia.lock */
 	struct sockaddr_storage remote;
 	DAT_CONN_QUAL remote_qual;
@@ -205,7 +217,7 @@ struct ia {
 	struct object *list[OBJECT_TYPES];
 	struct object *pool[OBJECT_TYPES];
 	uint32_t count[OBJECT_TYPES];
-	struct idmap eps, lmrs, rmrs, sps, evds;
+	struct idmap eps, lmrs, rmrs, sps, evds, srqs;
 	struct evd *async_evd; /* NULL: out of scope */
 	bool async_mine;       /* made by open: not the consumer's to free */
 	struct one_cq async_cq;
@@ -339,7 +351,8 @@ void cno_poke(struct cno *cno);            /* somebody should look again */
 DAT_EP_STATE ep_state(const struct ep *ep);
 DAT_RETURN ep_state_error(DAT_EP_STATE state);
 struct ep *ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
-		   DAT_EVD_HANDLE connect, const DAT_EP_ATTR *attr, enum ep_phase phase, DAT_RETURN *ret);
+		   DAT_EVD_HANDLE connect, DAT_SRQ_HANDLE srq, const DAT_EP_ATTR *attr, enum ep_phase phase,
+		   DAT_RETURN *ret);
 void ep_destroy(struct ep *ep); /* in whatever state; no lock held */
 DAT_RETURN ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr);
 void ep_apply_attr(struct ep *ep);
@@ -354,6 +367,12 @@ ep_move(struct ep *ep, enum ep_phase from, enum ep_phase to)
 
 	return atomic_compare_exchange_strong(&ep->phase, &expected, to);
 }
+
+/* ---- srq.c ---- */
+
+/* ia.lock held: takes a reference; NULL when the handle is none of this IA. */
+struct srq *srq_ref(struct ia *ia, DAT_SRQ_HANDLE handle);
+void srq_destroy(struct srq *srq); /* retired; no lock held */
 
 /* ---- ep_conn.c ---- */
 

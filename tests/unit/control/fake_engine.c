@@ -26,6 +26,12 @@ struct engine_cq {
 	uint32_t qps;
 };
 
+struct engine_srq {
+	struct engine_client *client;
+	bool added, removed;
+	uint32_t qps;
+};
+
 struct engine_qp {
 	struct engine_client *client;
 	struct engine_qp_config config;
@@ -38,7 +44,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, engine_client) clients = LIST_HEAD_INITIALIZER(clients);
 static LIST_HEAD(, engine_qp) qps = LIST_HEAD_INITIALIZER(qps);
 static struct engine_command *first, **last = &first;
-static uint32_t waiting, done[ENGINE_CQ_POST + 1], num_cqs, num_guards, num_events;
+static uint32_t waiting, done[ENGINE_SRQ_REMOVE + 1], num_cqs, num_srqs, num_guards, num_events;
 static struct fake_event events[FAKE_EVENTS];
 static struct engine_event told[64];
 static uint32_t num_told;
@@ -139,7 +145,7 @@ fake_objects(void)
 	n++;
 	LIST_FOREACH(qp, &qps, link)
 	n++;
-	n += num_cqs + num_guards;
+	n += num_cqs + num_srqs + num_guards;
 	pthread_mutex_unlock(&lock);
 	return n;
 }
@@ -303,6 +309,33 @@ engine_cq_free(struct engine_cq *cq)
 	free(cq);
 }
 
+struct engine_srq *
+engine_srq_new(struct engine_client *client, const struct engine_srq_config *config)
+{
+	struct engine_srq *srq = calloc(1, sizeof(*srq));
+
+	if (srq == NULL)
+		return NULL;
+	srq->client = client;
+	pthread_mutex_lock(&lock);
+	num_srqs++;
+	pthread_mutex_unlock(&lock);
+	return srq;
+}
+
+void
+engine_srq_free(struct engine_srq *srq)
+{
+	if (srq == NULL)
+		return;
+	pthread_mutex_lock(&lock);
+	if (srq->added && !srq->removed)
+		MISTAKE("a receive queue was freed before the core let go");
+	num_srqs--;
+	pthread_mutex_unlock(&lock);
+	free(srq);
+}
+
 struct engine_qp *
 engine_qp_new(struct engine_client *client, const struct engine_qp_config *config)
 {
@@ -374,6 +407,12 @@ count_rings(const struct engine_qp_config *config, int by)
 {
 	struct engine_cq *cqs[] = {config->send_cq, config->recv_cq, config->conn_cq};
 
+	if (config->srq != NULL) {
+		if (!config->srq->added || config->srq->removed)
+			MISTAKE("a queue pair has a receive queue that is not there");
+		config->srq->qps += (uint32_t)by;
+	}
+
 	for (int i = 0; i < 3; i++) {
 		if (cqs[i] == NULL)
 			continue;
@@ -390,8 +429,7 @@ execute(struct engine_command *command)
 	struct engine_cq *cq = command->cq;
 	struct engine_qp *qp = command->qp;
 
-	if (command->type >= ENGINE_QP_ADD && command->type != ENGINE_CQ_POST &&
-	    command->type != ENGINE_QP_ADD && (!qp->added || qp->removed))
+	if (command->type > ENGINE_QP_ADD && command->type < ENGINE_SRQ_ADD && command->type != ENGINE_CQ_POST && (!qp->added || qp->removed))
 		MISTAKE("command %d for a queue pair that is not there", (int)command->type);
 	switch (command->type) {
 	case ENGINE_CLIENT_ADD:
@@ -401,6 +439,20 @@ execute(struct engine_command *command)
 		if (!client->added || client->removed || client->cqs != 0 || client->qps != 0)
 			MISTAKE("a client was removed before what it has");
 		client->removed = true;
+		break;
+	case ENGINE_SRQ_ADD:
+		if (!client->added)
+			MISTAKE("a receive queue before its client");
+		command->srq->added = true;
+		break;
+	case ENGINE_SRQ_LIMIT:
+		if (!command->srq->added || command->srq->removed)
+			MISTAKE("a limit for a receive queue that is not there");
+		break;
+	case ENGINE_SRQ_REMOVE:
+		if (!command->srq->added || command->srq->removed || command->srq->qps != 0)
+			MISTAKE("a receive queue was removed before its queue pairs");
+		command->srq->removed = true;
 		break;
 	case ENGINE_CQ_ADD:
 		if (!client->added)

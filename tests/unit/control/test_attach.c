@@ -38,7 +38,7 @@ test_welcome(void **state)
 	assert_int_equal(app.welcome.mtu, 4096);
 	assert_int_equal(app.welcome.pid, getpid());
 	assert_string_equal(app.welcome.port, "p0");
-	assert_int_equal(app.welcome.limits.max_srq, 0);
+	assert_int_equal(app.welcome.limits.max_srq, config.limits.max_srq);
 	assert_int_equal(arena->magic, ONE_ARENA_MAGIC);
 	assert_int_equal(arena->size, ONE_ARENA_SIZE);
 	assert_true(arena->doorbells >= sizeof(*arena));

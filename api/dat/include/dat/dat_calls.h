@@ -87,7 +87,7 @@ extern DAT_RETURN dat_ep_create(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_HANDLE pz_
 				IN DAT_EVD_HANDLE connect_evd_handle, IN const DAT_EP_ATTR *ep_attributes,
 				OUT DAT_EP_HANDLE *ep_handle);
 
-/* As dat_ep_create, receives come from an SRQ.  MODEL_NOT_SUPPORTED while srq_supported is false. */
+/* As dat_ep_create, receives come from an SRQ.  */
 extern DAT_RETURN dat_ep_create_with_srq(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_HANDLE pz_handle,
 					 IN DAT_EVD_HANDLE recv_evd_handle,
 					 IN DAT_EVD_HANDLE request_evd_handle,
@@ -315,7 +315,7 @@ extern DAT_RETURN dat_cr_reject(IN DAT_CR_HANDLE cr_handle);
  */
 extern DAT_RETURN dat_cr_handoff(IN DAT_CR_HANDLE cr_handle, IN DAT_CONN_QUAL handoff);
 
-/* ---- shared receive queue (uDAPL: SRQ): MODEL_NOT_SUPPORTED while srq_supported is false ---- */
+/* ---- shared receive queue (uDAPL: SRQ) ---- */
 
 extern DAT_RETURN dat_srq_create(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_HANDLE pz_handle,
 				 IN DAT_SRQ_ATTR *srq_attr, OUT DAT_SRQ_HANDLE *srq_handle);
