@@ -13,7 +13,6 @@ static const enum one_subject subjects[OBJECT_KINDS] = {
 	[OBJECT_QP] = ONE_SUBJECT_QP, [OBJECT_LISTENER] = ONE_SUBJECT_LISTENER,
 	[OBJECT_CR] = ONE_SUBJECT_CR, [OBJECT_REGION] = ONE_SUBJECT_REGION,
 	[OBJECT_MR] = ONE_SUBJECT_MR, [OBJECT_MW] = ONE_SUBJECT_MW,
-	[OBJECT_SRQ] = ONE_SUBJECT_SRQ,
 };
 
 /* Busy; NULL when the table is full: then the refusal is noted, as far as it concerns a request. */

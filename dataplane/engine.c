@@ -358,6 +358,10 @@ core_of_command(const struct engine_command *command)
 	case ENGINE_CQ_REMOVE:
 	case ENGINE_CQ_POST:
 		return command->cq != NULL ? command->cq->client->core : NULL;
+	case ENGINE_SRQ_ADD:
+	case ENGINE_SRQ_LIMIT:
+	case ENGINE_SRQ_REMOVE:
+		return command->srq != NULL ? command->srq->client->core : NULL;
 	default:
 		return command->qp != NULL ? command->qp->core : NULL;
 	}

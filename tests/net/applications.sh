@@ -44,7 +44,7 @@ run() { # CABLE
 		;;
 	esac
 
-	for program in net-dat-transfer net-dat-protection net-dat-connection net-rsm net-rsm-events net-rsm-map; do
+	for program in net-dat-transfer net-dat-protection net-dat-connection net-dat-srq net-rsm net-rsm-events net-rsm-map; do
 		say "== $program over $cable"
 		"$PROGRAMS/$program" "${sockets[@]}" || fail "$program over $cable"
 	done

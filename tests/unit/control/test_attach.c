@@ -286,6 +286,7 @@ setup(void)
 	config.socket_mode = 0600;
 	config.limits.max_pz = 20;
 	config.limits.max_cq = 30;
+	config.limits.max_srq = 20;
 	config.limits.max_mr_total = 16 << 20;
 	config.max_clients_per_uid = 3;
 	config.max_bytes_per_uid = 24 << 20;

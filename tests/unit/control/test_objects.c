@@ -55,6 +55,111 @@ test_limits(void **state)
 	assert_clean();
 }
 
+/* ---- shared receive queues ---- */
+
+static void
+test_receive_queues(void **state)
+{
+	struct app app;
+	struct one_srq_created made;
+	uint32_t pz, other, cq, qp;
+
+	app_hello(&app, ONE_KIND_DAT);
+	pz = app_pz(&app);
+	other = app_pz(&app);
+	cq = app_cq(&app, 10);
+	app.msg.srq_create = (struct one_srq_create){.pz = pz + 0x10000, .max_wr = 10, .max_sge = 4};
+	assert_int_equal(app_call(&app, ONE_MSG_SRQ_CREATE), -EINVAL);
+	assert_int_equal(app.reply.subject, ONE_SUBJECT_PZ);
+	app.msg.srq_create.pz = pz;
+	app.msg.srq_create.max_wr = 0;
+	assert_int_equal(app_call(&app, ONE_MSG_SRQ_CREATE), -EINVAL);
+	app.msg.srq_create.max_wr = config.limits.max_srq_wr + 1;
+	assert_int_equal(app_call(&app, ONE_MSG_SRQ_CREATE), -EINVAL);
+	assert_int_equal(app.reply.subject, ONE_SUBJECT_COUNT);
+	app.msg.srq_create.max_wr = 10;
+	app.msg.srq_create.max_sge = 0;
+	assert_int_equal(app_call(&app, ONE_MSG_SRQ_CREATE), -EINVAL);
+	app.msg.srq_create.max_sge = ONE_MAX_SGE + 1;
+	assert_int_equal(app_call(&app, ONE_MSG_SRQ_CREATE), -EINVAL);
+	app.msg.srq_create.max_sge = 4;
+	fake_refuse(ENGINE_SRQ_ADD, -ENOMEM);
+	assert_int_equal(app_call(&app, ONE_MSG_SRQ_CREATE), -ENOMEM);
+	assert_int_equal(app_call(&app, ONE_MSG_SRQ_CREATE), 0);
+	made = app.reply.srq;
+	assert_int_equal(made.log2, 5); /* 10 x 2 slots */
+	assert_true(made.shm != 0 && made.rq >= made.shm + sizeof(struct one_srq_shm));
+
+	app.msg.srq_limit = (struct one_srq_limit){.srq = made.srq, .limit = 10};
+	assert_int_equal(app_call(&app, ONE_MSG_SRQ_LIMIT), 0);
+	assert_int_equal(fake_done(ENGINE_SRQ_LIMIT), 1);
+	app.msg.srq_limit.limit = 11;
+	assert_int_equal(app_call(&app, ONE_MSG_SRQ_LIMIT), -EINVAL);
+	app.msg.srq_limit = (struct one_srq_limit){.srq = made.srq + 1};
+	assert_int_equal(app_call(&app, ONE_MSG_SRQ_LIMIT), -EINVAL);
+
+	/* Queue pairs of its zone only. */
+	app.msg.qp_create = (struct one_qp_create){.pz = other,
+						   .srq = made.srq,
+						   .send_cq = cq,
+						   .recv_cq = cq,
+						   .conn_cq = cq,
+						   .max_send_wr = 10,
+						   .max_send_sge = 1,
+						   .max_recv_sge = 1};
+	assert_int_equal(app_call(&app, ONE_MSG_QP_CREATE), -EINVAL);
+	assert_int_equal(app.reply.subject, ONE_SUBJECT_PZ);
+	app.msg.qp_create.pz = pz;
+	app.msg.qp_create.srq = made.srq + 1;
+	assert_int_equal(app_call(&app, ONE_MSG_QP_CREATE), -EINVAL);
+	assert_int_equal(app.reply.subject, ONE_SUBJECT_SRQ);
+	app.msg.qp_create.srq = made.srq;
+	assert_int_equal(app_call(&app, ONE_MSG_QP_CREATE), 0);
+	qp = app.reply.qp.qp;
+	{
+		struct one_qp_create to = app.msg.qp_create;
+
+		/* It keeps its queue, and with it the zone. */
+		to.srq = 0;
+		app.msg.qp_modify = (struct one_qp_modify){.qp = qp, .to = to};
+		assert_int_equal(app_call(&app, ONE_MSG_QP_MODIFY), -EINVAL);
+		assert_int_equal(app.reply.subject, ONE_SUBJECT_SRQ);
+		to.srq = made.srq;
+		to.pz = other;
+		app.msg.qp_modify = (struct one_qp_modify){.qp = qp, .to = to};
+		assert_int_equal(app_call(&app, ONE_MSG_QP_MODIFY), -EINVAL);
+		assert_int_equal(app.reply.subject, ONE_SUBJECT_PZ);
+		to.pz = pz;
+		to.recv_cq = 0;
+		app.msg.qp_modify = (struct one_qp_modify){.qp = qp, .to = to};
+		assert_int_equal(app_call(&app, ONE_MSG_QP_MODIFY), 0);
+	}
+	assert_int_equal(app_call_id(&app, ONE_MSG_SRQ_FREE, made.srq), -EBUSY);
+	assert_int_equal(app_call_id(&app, ONE_MSG_PZ_FREE, pz), -EBUSY);
+	assert_int_equal(app_call_id(&app, ONE_MSG_QP_FREE, qp), 0);
+	assert_int_equal(app_call_id(&app, ONE_MSG_PZ_FREE, pz), -EBUSY);
+	assert_int_equal(app_call_id(&app, ONE_MSG_SRQ_FREE, made.srq), 0);
+	assert_int_equal(app_call_id(&app, ONE_MSG_SRQ_FREE, made.srq), -EINVAL);
+	assert_int_equal(app_call_id(&app, ONE_MSG_PZ_FREE, pz), 0);
+
+	/* All there may be, one with a queue pair, and the end of the client. */
+	app.msg.srq_create = (struct one_srq_create){.pz = other, .max_wr = 1, .max_sge = 1};
+	for (uint32_t i = 0; i < config.limits.max_srq; i++)
+		assert_int_equal(app_call(&app, ONE_MSG_SRQ_CREATE), 0);
+	app.msg.qp_create = (struct one_qp_create){.pz = other,
+						   .srq = app.reply.srq.srq,
+						   .recv_cq = cq,
+						   .max_send_wr = 1,
+						   .max_send_sge = 1,
+						   .max_recv_sge = 1};
+	assert_int_equal(app_call(&app, ONE_MSG_QP_CREATE), 0);
+	app.msg.srq_create = (struct one_srq_create){.pz = other, .max_wr = 1, .max_sge = 1};
+	assert_int_equal(app_call(&app, ONE_MSG_SRQ_CREATE), -EDQUOT);
+	assert_int_equal(app.reply.value, config.limits.max_srq);
+	app_close(&app);
+	assert_clean();
+}
+
 /* ---- memory ---- */
 
 static void
@@ -392,6 +497,7 @@ object_tests(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_receive_queues),
 		cmocka_unit_test(test_regions),
 		cmocka_unit_test(test_free_waits_for_grace),
 		cmocka_unit_test(test_windows),

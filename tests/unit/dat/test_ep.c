@@ -172,9 +172,34 @@ bad_handles(void **state)
 		assert_ret(dat_ep_recv_query(h, &n, &n), BAD_HANDLE(EP));
 		assert_ret(dat_ep_set_watermark(h, 1, 1), BAD_HANDLE(EP));
 	}
-	freed = make_ep(f, NULL);
-	assert_ret(dat_ep_recv_query(freed, &n, &n), ERROR(DAT_MODEL_NOT_SUPPORTED, 0));
-	assert_ret(dat_ep_set_watermark(freed, 1, 1), ERROR(DAT_MODEL_NOT_SUPPORTED, 0));
+}
+
+static void
+watermarks(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t qp;
+	DAT_EP_HANDLE ep = make_ep(f, &qp);
+	DAT_DTO_COOKIE cookie = {.as_64 = 1};
+	DAT_COUNT n = 99, span = 99;
+	struct one_wqe wqe;
+
+	assert_ok(dat_ep_recv_query(ep, &n, &span));
+	assert_int_equal(n, 0);
+	assert_int_equal(span, 0);
+	for (int i = 0; i < 3; i++)
+		assert_ok(dat_ep_post_recv(ep, 0, NULL, cookie, 0));
+	assert_true(mock_take(f->mock, qp, true, &wqe, NULL));
+	mock_done(f->mock, qp, true);
+	assert_ok(dat_ep_recv_query(ep, &n, NULL));
+	assert_ok(dat_ep_recv_query(ep, NULL, &span));
+	assert_int_equal(n, 2);
+	assert_int_equal(span, 2);
+	assert_ok(dat_ep_set_watermark(ep, DAT_WATERMARK_INFINITE, DAT_WATERMARK_INFINITE));
+	assert_ret(dat_ep_set_watermark(ep, 1, DAT_WATERMARK_INFINITE), ERROR(DAT_MODEL_NOT_SUPPORTED, 0));
+	assert_ret(dat_ep_set_watermark(ep, DAT_WATERMARK_INFINITE, 1), ERROR(DAT_MODEL_NOT_SUPPORTED, 0));
+	assert_ret(dat_ep_set_watermark(ep, -2, 1), BAD_ARG(2));
+	assert_ret(dat_ep_set_watermark(ep, 1, -2), BAD_ARG(3));
 }
 
 static DAT_RETURN
@@ -578,7 +603,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(defaults),       TEST(create_handles), TEST(create_attributes), TEST(bad_handles),
+		TEST(defaults),       TEST(create_handles), TEST(create_attributes), TEST(bad_handles), TEST(watermarks),
 		TEST(connect_errors), TEST(connects),       TEST(infinite_timeout),  TEST(outcomes),
 		TEST(disconnects),    TEST(duplicates),     TEST(free_drops_events), TEST(status),
 		TEST(modify_errors),  TEST(modifies),

@@ -114,14 +114,14 @@ attributes(void **state)
 	assert_int_equal(ia.max_rmrs, limits->max_mw);
 	assert_int_equal(ia.max_pzs, limits->max_pz);
 	assert_int_equal(ia.max_lmr_block_size, limits->max_mr_bytes);
-	assert_int_equal(ia.max_srqs, 0);
+	assert_int_equal(ia.max_srqs, limits->max_srq);
 	assert_true(ia.max_iov_segments_per_dto >= 4);
 	assert_int_equal(provider.dapl_version_major, 1);
 	assert_int_equal(provider.dapl_version_minor, 2);
 	assert_int_equal(provider.is_thread_safe, DAT_TRUE);
 	assert_int_equal(provider.iov_ownership_on_return, DAT_IOV_CONSUMER);
 	assert_int_equal(provider.lmr_mem_types_supported, 3);
-	assert_int_equal(provider.srq_supported, DAT_FALSE);
+	assert_int_equal(provider.srq_supported, DAT_TRUE);
 	assert_int_equal(provider.lmr_sync_req, DAT_FALSE);
 	assert_int_equal(provider.ep_creator, DAT_PSP_CREATES_EP_IFASKED);
 	assert_int_equal(256 % provider.optimal_buffer_alignment, 0);
@@ -234,9 +234,14 @@ contexts(void **state)
 }
 
 static void
-shared_receive_queues(void **state)
+no_shared_receive_queues(void **state)
 {
+	static char name[] = "oneside";
 	struct fixture *f = *state;
+	DAT_EVD_HANDLE evd = DAT_EVD_ASYNC_EXISTS;
+	DAT_PROVIDER_ATTR provider;
+	DAT_IA_HANDLE ia;
+	DAT_PZ_HANDLE pz;
 	DAT_SRQ_ATTR attr = {8, 1, 0};
 	DAT_DTO_COOKIE cookie = {.as_64 = 1};
 	DAT_EP_ATTR ep_attr;
@@ -244,16 +249,24 @@ shared_receive_queues(void **state)
 	DAT_SRQ_HANDLE srq;
 	DAT_EP_HANDLE ep;
 
+	mock_welcome(f->mock)->limits.max_srq = 0;
+	assert_ok(dat_ia_open(name, 8, &evd, &ia));
+	assert_ok(dat_pz_create(ia, &pz));
+	assert_ok(dat_ia_query(ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL, &provider));
+	assert_int_equal(provider.srq_supported, DAT_FALSE);
+	assert_int_equal(provider.srq_watermarks_supported, 0);
+	assert_int_equal(provider.srq_info_supported, 0);
 	default_attr(&ep_attr);
-	assert_ret(dat_srq_create(f->ia, f->pz, &attr, &srq), ERROR(DAT_MODEL_NOT_SUPPORTED, 0));
+	assert_ret(dat_srq_create(ia, pz, &attr, &srq), ERROR(DAT_MODEL_NOT_SUPPORTED, 0));
 	assert_ret(dat_srq_create(f->pz, f->pz, &attr, &srq), BAD_HANDLE(IA));
 	assert_ret(dat_ep_create_with_srq(f->ia, f->pz, f->recv, f->dto, f->conn, f->pz, &ep_attr, &ep),
-		   ERROR(DAT_MODEL_NOT_SUPPORTED, 0));
+		   BAD_HANDLE(SRQ));
 	assert_ret(dat_srq_free(f->pz), BAD_HANDLE(SRQ));
 	assert_ret(dat_srq_post_recv(f->pz, 0, NULL, cookie), BAD_HANDLE(SRQ));
 	assert_ret(dat_srq_query(f->pz, DAT_SRQ_FIELD_ALL, &param), BAD_HANDLE(SRQ));
 	assert_ret(dat_srq_resize(f->pz, 8), BAD_HANDLE(SRQ));
 	assert_ret(dat_srq_set_lw(DAT_HANDLE_NULL, 8), BAD_HANDLE(SRQ));
+	assert_ok(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
 }
 
 struct waiter {
@@ -486,7 +499,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(opens),   TEST(nobody_there),       TEST(shared_async), TEST(attributes),
-		TEST(closing), TEST(closing_gracefully), TEST(contexts),     TEST(shared_receive_queues),
+		TEST(closing), TEST(closing_gracefully), TEST(contexts),     TEST(no_shared_receive_queues),
 		TEST(lost),    TEST(lost_while_polling), TEST(forks),
 	};
 

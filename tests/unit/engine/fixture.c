@@ -207,6 +207,13 @@ void
 pair_new(struct app *app, struct ring *send, struct ring *recv, struct ring *conn, struct ring *async,
 	 struct pair *pair)
 {
+	pair_new_shared(app, send, recv, conn, async, NULL, pair);
+}
+
+void
+pair_new_shared(struct app *app, struct ring *send, struct ring *recv, struct ring *conn, struct ring *async,
+		struct engine_srq *srq, struct pair *pair)
+{
 	static uint32_t id = 1000;
 	struct engine_qp_config config = {.owner = pair,
 					  .id = ++id,
@@ -223,6 +230,7 @@ pair_new(struct app *app, struct ring *send, struct ring *recv, struct ring *con
 	config.shm = app_alloc(app, sizeof(struct one_qp_shm));
 	config.sq = app_alloc(app, sizeof(struct one_wqe) << RING_LOG2);
 	config.rq = app_alloc(app, sizeof(struct one_wqe) << RING_LOG2);
+	config.srq = srq;
 	config.send_cq = send != NULL ? send->cq : NULL;
 	config.recv_cq = recv != NULL ? recv->cq : NULL;
 	config.conn_cq = conn != NULL ? conn->cq : NULL;

@@ -86,6 +86,9 @@ void ring_end(struct ring *ring);
 bool ring_poll(struct ring *ring, struct one_cqe *out);
 void pair_new(struct app *app, struct ring *send, struct ring *recv, struct ring *conn, struct ring *async,
 	      struct pair *pair);
+/* Its receives come from `srq`, if that is not NULL. */
+void pair_new_shared(struct app *app, struct ring *send, struct ring *recv, struct ring *conn,
+		     struct ring *async, struct engine_srq *srq, struct pair *pair);
 void pair_end(struct pair *pair);
 /* Next slot, zeroed; commit stores the phase and rings. */
 struct one_wqe *pair_send(struct pair *pair);

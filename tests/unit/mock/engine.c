@@ -279,6 +279,50 @@ mock_complete(struct mock *mock, uint32_t id, const struct one_wqe *wqe, enum on
 	pthread_mutex_unlock(&mock->lock);
 }
 
+static struct mock_srq *
+need_srq(struct mock *mock, uint32_t srq)
+{
+	struct mock_object *o = mock_object(mock, srq, ONE_MSG_SRQ_CREATE);
+
+	mock_check(o != NULL, "no such SRQ");
+	return &o->srq;
+}
+
+bool
+mock_srq_take(struct mock *mock, uint32_t id, uint32_t qp_id, struct one_wqe *wqe, struct one_sge *sge)
+{
+	struct mock_srq *srq;
+	struct mock_qp *qp;
+	bool taken;
+
+	pthread_mutex_lock(&mock->lock);
+	srq = need_srq(mock, id);
+	qp = &need_qp(mock, qp_id)->qp;
+	taken = mock_ring_take(&srq->rq, wqe, sge);
+	if (taken) {
+		qp->rq.head = ++qp->rq.taken;
+		mock_qp_store(qp);
+		atomic_store_explicit(&srq->shm->taken, srq->rq.taken, memory_order_release);
+		atomic_store_explicit(&srq->shm->head, srq->rq.head, memory_order_release);
+	}
+	pthread_mutex_unlock(&mock->lock);
+	return taken;
+}
+
+void
+mock_srq_complete(struct mock *mock, uint32_t id, uint32_t qp, const struct one_wqe *wqe,
+		  enum one_status status)
+{
+	struct mock_srq *srq;
+
+	pthread_mutex_lock(&mock->lock);
+	srq = need_srq(mock, id);
+	mock_check(srq->rq.done != srq->rq.taken, "more done than taken");
+	atomic_store_explicit(&srq->shm->done, ++srq->rq.done, memory_order_release);
+	mock_complete(mock, qp, wqe, status);
+	pthread_mutex_unlock(&mock->lock);
+}
+
 bool
 mock_doorbell(struct mock *mock, uint32_t id)
 {

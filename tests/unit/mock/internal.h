@@ -48,6 +48,11 @@ struct mock_qp {
 	uint32_t doorbell;
 };
 
+struct mock_srq {
+	struct one_srq_shm *shm;
+	struct mock_ring rq;
+};
+
 struct mock_mr {
 	struct one_mr_create args;
 	uint8_t *base;
@@ -63,6 +68,7 @@ struct mock_object {
 	union {
 		struct mock_cq cq;
 		struct mock_qp qp;
+		struct mock_srq srq;
 		struct mock_mr mr;
 		struct {
 			int fd;

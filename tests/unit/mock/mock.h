@@ -85,6 +85,10 @@ void mock_done(struct mock *mock, uint32_t qp, bool recv);
 /* mock_done, and a completion with NOTIFY of its cookie, op and length on the right CQ, if there is one.
  * (For a receive: wqe->op ONE_OP_RECV.)  With success, ONE_WQE_SUPPRESS and UNSIGNALED are heeded. */
 void mock_complete(struct mock *mock, uint32_t qp, const struct one_wqe *wqe, enum one_status status);
+/* For `qp`, the next receive of a shared queue; then its completion. */
+bool mock_srq_take(struct mock *mock, uint32_t srq, uint32_t qp, struct one_wqe *wqe, struct one_sge *sge);
+void mock_srq_complete(struct mock *mock, uint32_t srq, uint32_t qp, const struct one_wqe *wqe,
+		       enum one_status status);
 /* Whether the application has rung the doorbell of `qp` since the last call. */
 bool mock_doorbell(struct mock *mock, uint32_t qp);
 /* Requests posted and not taken, seen by their phases. */
