@@ -165,6 +165,7 @@ clients(const char *params, struct rte_tel_data *out)
 			add_number(d, "core", engine_client_core(client->engine));
 		add_number(d, "qps", client->table[OBJECT_QP].used);
 		add_number(d, "cqs", client->table[OBJECT_CQ].used);
+		add_number(d, "srqs", client->table[OBJECT_SRQ].used);
 		add_number(d, "listeners", client->table[OBJECT_LISTENER].used);
 		add_number(d, "requests_open", client->table[OBJECT_CR].used);
 		add_number(d, "mrs", client->table[OBJECT_MR].used);

@@ -185,7 +185,8 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	qp->shm = config->shm != 0 ? (struct one_qp_shm *)(client->arena + config->shm) : NULL;
 	qp->sq = config->sq != 0 ? (struct one_wqe *)(client->arena + config->sq) : NULL;
 	qp->srq = config->srq;
-	qp->rq = config->rq != 0 && config->srq == NULL ? (struct one_wqe *)(client->arena + config->rq) : NULL;
+	qp->rq = config->rq != 0 && config->srq == NULL ? (struct one_wqe *)(client->arena + config->rq)
+							: NULL;
 	qp->sq_log2 = (uint8_t)config->sq_log2;
 	qp->rq_log2 = (uint8_t)config->rq_log2;
 	qp->max_send_wr = config->max_send_wr;

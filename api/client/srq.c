@@ -87,7 +87,8 @@ one_srq_post(struct one_srq *srq, uint32_t max, uint64_t cookie, const struct on
 	for (uint32_t i = 0; i < num_sge; i++) {
 		struct one_wqe *slot =
 			i == 0 ? wqe
-			       : &srq->rq[one_ring_slot(srq->tail + 1 + (i - 1) / ONE_SGE_PER_EXT, srq->log2)];
+			       : &srq->rq[one_ring_slot(srq->tail + 1 + (i - 1) / ONE_SGE_PER_EXT,
+							srq->log2)];
 		struct one_wqe_ext *ext = (struct one_wqe_ext *)(void *)slot;
 
 		*(i == 0 ? &wqe->sge : &ext->sge[(i - 1) % ONE_SGE_PER_EXT]) = sge[i];

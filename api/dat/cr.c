@@ -98,8 +98,7 @@ supply_ep(struct cr *cr, struct sp *sp, bool provider_flag)
 		cr->reserved = true;
 	} else if (provider_flag) {
 		cr->ep = ep_make(ia, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL,
-				 DAT_HANDLE_NULL, NULL,
-				 EP_TENTATIVE, &ret);
+				 DAT_HANDLE_NULL, NULL, EP_TENTATIVE, &ret);
 		return cr->ep != NULL;
 	}
 	return true;

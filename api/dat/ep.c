@@ -351,8 +351,8 @@ dapl_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_EV
 	ret = ep_check_attr(ia, &attr);
 	if (ret != DAT_SUCCESS)
 		return DAT_GET_TYPE(ret) == DAT_INVALID_PARAMETER ? BAD_ARG(7) : ret;
-	ep = ep_make(ia, pz_handle, recv_evd_handle, request_evd_handle, connect_evd_handle, srq_handle, &attr,
-		     EP_UNCONNECTED, &ret);
+	ep = ep_make(ia, pz_handle, recv_evd_handle, request_evd_handle, connect_evd_handle, srq_handle,
+		     &attr, EP_UNCONNECTED, &ret);
 	if (ep != NULL)
 		*ep_handle = ep->o.handle;
 	return ret;

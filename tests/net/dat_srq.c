@@ -20,11 +20,12 @@ struct srq_side {
 static DAT_EP_HANDLE
 ep_on(struct srq_side *q)
 {
-	DAT_EP_ATTR attr = {.service_type = DAT_SERVICE_TYPE_RC, .max_request_dtos = 16, .max_request_iov = 1};
+	DAT_EP_ATTR attr = {
+		.service_type = DAT_SERVICE_TYPE_RC, .max_request_dtos = 16, .max_request_iov = 1};
 	DAT_EP_HANDLE ep;
 
-	DAT_CHECK(&q->s, dat_ep_create_with_srq(q->s.ia, q->s.pz, q->s.recv, q->s.request, q->s.conn, q->srq, &attr,
-	                                        &ep));
+	DAT_CHECK(&q->s, dat_ep_create_with_srq(q->s.ia, q->s.pz, q->s.recv, q->s.request, q->s.conn, q->srq,
+						&attr, &ep));
 	return ep;
 }
 
@@ -61,11 +62,11 @@ post(struct srq_side *q, uint32_t slot)
 {
 	/* In two pieces, so that the ring has extension slots. */
 	DAT_LMR_TRIPLET iov[2] = {{.lmr_context = q->b.lmr_context,
-	                           .virtual_address = (uintptr_t)q->b.data + slot * SLOT,
-	                           .segment_length = 1000},
-	                          {.lmr_context = q->b.lmr_context,
-	                           .virtual_address = (uintptr_t)q->b.data + slot * SLOT + 1000,
-	                           .segment_length = SLOT - 1000}};
+				   .virtual_address = (uintptr_t)q->b.data + slot * SLOT,
+				   .segment_length = 1000},
+				  {.lmr_context = q->b.lmr_context,
+				   .virtual_address = (uintptr_t)q->b.data + slot * SLOT + 1000,
+				   .segment_length = SLOT - 1000}};
 
 	DAT_CHECK(&q->s, dat_srq_post_recv(q->srq, 2, iov, (DAT_DTO_COOKIE){.as_64 = slot}));
 }
@@ -91,8 +92,8 @@ expect_counts(struct srq_side *q, DAT_COUNT available, DAT_COUNT outstanding)
 	while ((param.available_dto_count != available || param.outstanding_dto_count != outstanding) &&
 	       pair_now_ms() - start < 5000);
 	CHECK(q->s.pair, param.available_dto_count == available && param.outstanding_dto_count == outstanding,
-	      "counts are (%d, %d) instead of (%d, %d)", param.available_dto_count, param.outstanding_dto_count,
-	      available, outstanding);
+	      "counts are (%d, %d) instead of (%d, %d)", param.available_dto_count,
+	      param.outstanding_dto_count, available, outstanding);
 }
 
 static uint32_t
@@ -108,8 +109,8 @@ index_of(struct srq_side *q, DAT_EP_HANDLE ep)
 
 /* The next completion, on whichever endpoint if `ep` is null. */
 static void
-complete(struct srq_side *q, DAT_EVD_HANDLE evd, DAT_EP_HANDLE ep, uint64_t cookie, DAT_DTO_COMPLETION_STATUS status,
-         uint64_t length)
+complete(struct srq_side *q, DAT_EVD_HANDLE evd, DAT_EP_HANDLE ep, uint64_t cookie,
+	 DAT_DTO_COMPLETION_STATUS status, uint64_t length)
 {
 	DAT_EVENT event;
 	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event.event_data.dto_completion_event_data;
@@ -118,8 +119,8 @@ complete(struct srq_side *q, DAT_EVD_HANDLE evd, DAT_EP_HANDLE ep, uint64_t cook
 	index_of(q, dto->ep_handle);
 	CHECK(q->s.pair, ep == DAT_HANDLE_NULL || dto->ep_handle == ep, "a completion of another endpoint");
 	CHECK(q->s.pair, dto->user_cookie.as_64 == cookie && dto->status == status,
-	      "cookie %llu with status %d instead of %llu with %d", (unsigned long long)dto->user_cookie.as_64,
-	      dto->status, (unsigned long long)cookie, status);
+	      "cookie %llu with status %d instead of %llu with %d",
+	      (unsigned long long)dto->user_cookie.as_64, dto->status, (unsigned long long)cookie, status);
 	CHECK(q->s.pair, status != DAT_DTO_SUCCESS || dto->transfered_length == length, "length %llu",
 	      (unsigned long long)dto->transfered_length);
 }
@@ -146,11 +147,12 @@ many_server(struct pair *pair)
 		CHECK(pair, dto->status == DAT_DTO_SUCCESS, "message %u: status %d", n, dto->status);
 		i = index_of(&q, dto->ep_handle);
 		slot = (uint32_t)dto->user_cookie.as_64;
-		CHECK(pair, dto->transfered_length == 100 + next[i] * 90, "endpoint %u: message %u has %llu bytes", i,
-		      next[i], (unsigned long long)dto->transfered_length);
+		CHECK(pair, dto->transfered_length == 100 + next[i] * 90,
+		      "endpoint %u: message %u has %llu bytes", i, next[i],
+		      (unsigned long long)dto->transfered_length);
 		CHECK(pair,
 		      pair_pattern_check(q.b.data + slot * SLOT, 100 + next[i] * 90, i * 1000 + next[i]) ==
-		              100 + next[i] * 90,
+			      100 + next[i] * 90,
 		      "endpoint %u: message %u is wrong", i, next[i]);
 		next[i]++;
 		post(&q, slot);
@@ -160,8 +162,9 @@ many_server(struct pair *pair)
 	pair_barrier(pair);
 	/* In use by endpoints; connected or not does not matter. */
 	CHECK(pair,
-	      dat_srq_free(q.srq) == (DAT_RETURN)((DAT_UINT32)DAT_CLASS_ERROR | (DAT_UINT32)DAT_INVALID_STATE |
-	                                          (DAT_UINT32)DAT_INVALID_STATE_SRQ_IN_USE),
+	      dat_srq_free(q.srq) ==
+		      (DAT_RETURN)((DAT_UINT32)DAT_CLASS_ERROR | (DAT_UINT32)DAT_INVALID_STATE |
+				   (DAT_UINT32)DAT_INVALID_STATE_SRQ_IN_USE),
 	      "a queue in use was freed, or refused otherwise");
 	for (uint32_t i = 0; i < EPS; i++)
 		DAT_CHECK(&q.s, dat_ep_free(q.ep[i]));
@@ -182,14 +185,15 @@ many_client(struct pair *pair)
 		for (uint32_t i = 0; i < EPS; i++) {
 			pair_pattern(q.b.data + i * SLOT, 100 + round * 90, i * 1000 + round);
 			DAT_CHECK(&q.s, dat_send(q.ep[i], &q.b, i * SLOT, 100 + round * 90, i,
-			                         DAT_COMPLETION_DEFAULT_FLAG));
+						 DAT_COMPLETION_DEFAULT_FLAG));
 		}
 		for (uint32_t i = 0; i < EPS; i++) {
 			DAT_EVENT event;
 
 			dat_side_expect(&q.s, q.s.request, DAT_DTO_COMPLETION_EVENT, 20000, &event);
 			CHECK(pair, event.event_data.dto_completion_event_data.status == DAT_DTO_SUCCESS,
-			      "round %u: status %d", round, event.event_data.dto_completion_event_data.status);
+			      "round %u: status %d", round,
+			      event.event_data.dto_completion_event_data.status);
 		}
 	}
 	pair_barrier(pair);
@@ -385,13 +389,13 @@ length_server(struct pair *pair)
 	for (uint32_t i = 0; i < SLOTS; i++)
 		post(&q, i);
 	DAT_CHECK_ERROR(&q.s, dat_srq_post_recv(q.srq, 1, &iov, (DAT_DTO_COOKIE){.as_64 = 1}),
-	                DAT_INSUFFICIENT_RESOURCES);
+			DAT_INSUFFICIENT_RESOURCES);
 	DAT_CHECK_ERROR(&q.s, dat_srq_resize(q.srq, SLOTS - 1), DAT_INVALID_STATE);
 	DAT_CHECK(&q.s, dat_srq_resize(q.srq, ia.max_recv_per_srq));
 	for (uint32_t i = SLOTS; i < (uint32_t)ia.max_recv_per_srq; i++)
 		DAT_CHECK(&q.s, dat_srq_post_recv(q.srq, 1, &iov, (DAT_DTO_COOKIE){.as_64 = i}));
 	DAT_CHECK_ERROR(&q.s, dat_srq_post_recv(q.srq, 1, &iov, (DAT_DTO_COOKIE){.as_64 = 1}),
-	                DAT_INSUFFICIENT_RESOURCES);
+			DAT_INSUFFICIENT_RESOURCES);
 	expect_counts(&q, ia.max_recv_per_srq, ia.max_recv_per_srq);
 	pair_barrier(pair);
 	complete(&q, q.s.recv, q.ep[0], 0, DAT_DTO_SUCCESS, 10);

@@ -429,7 +429,8 @@ execute(struct engine_command *command)
 	struct engine_cq *cq = command->cq;
 	struct engine_qp *qp = command->qp;
 
-	if (command->type > ENGINE_QP_ADD && command->type < ENGINE_SRQ_ADD && command->type != ENGINE_CQ_POST && (!qp->added || qp->removed))
+	if (command->type > ENGINE_QP_ADD && command->type < ENGINE_SRQ_ADD &&
+	    command->type != ENGINE_CQ_POST && (!qp->added || qp->removed))
 		MISTAKE("command %d for a queue pair that is not there", (int)command->type);
 	switch (command->type) {
 	case ENGINE_CLIENT_ADD:

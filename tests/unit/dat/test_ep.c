@@ -603,10 +603,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(defaults),       TEST(create_handles), TEST(create_attributes), TEST(bad_handles), TEST(watermarks),
-		TEST(connect_errors), TEST(connects),       TEST(infinite_timeout),  TEST(outcomes),
-		TEST(disconnects),    TEST(duplicates),     TEST(free_drops_events), TEST(status),
-		TEST(modify_errors),  TEST(modifies),
+		TEST(defaults),   TEST(create_handles), TEST(create_attributes), TEST(bad_handles),
+		TEST(watermarks), TEST(connect_errors), TEST(connects),          TEST(infinite_timeout),
+		TEST(outcomes),   TEST(disconnects),    TEST(duplicates),        TEST(free_drops_events),
+		TEST(status),     TEST(modify_errors),  TEST(modifies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

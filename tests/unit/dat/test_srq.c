@@ -4,7 +4,8 @@
 
 #include "fixture.h"
 
-static const DAT_SRQ_ATTR usual = {.max_recv_dtos = 10, .max_recv_iov = 4, .low_watermark = DAT_SRQ_LW_DEFAULT};
+static const DAT_SRQ_ATTR usual = {
+	.max_recv_dtos = 10, .max_recv_iov = 4, .low_watermark = DAT_SRQ_LW_DEFAULT};
 
 struct bench {
 	struct fixture *f;
@@ -120,11 +121,11 @@ creation(void **state)
 	}
 	assert_ret(dat_srq_create(f->ia, f->pz, NULL, &srq), BAD_ARG(3));
 	assert_ret(dat_srq_create(f->ia, f->pz, &attr, NULL), BAD_ARG(4));
-#define REFUSED(field, value)                                                            \
-	do {                                                                             \
-		attr = usual;                                                            \
-		attr.field = (value);                                                    \
-		assert_ret(dat_srq_create(f->ia, f->pz, &attr, &srq), BAD_ARG(3));       \
+#define REFUSED(field, value)                                                      \
+	do {                                                                       \
+		attr = usual;                                                      \
+		attr.field = (value);                                              \
+		assert_ret(dat_srq_create(f->ia, f->pz, &attr, &srq), BAD_ARG(3)); \
 	} while (0)
 	REFUSED(max_recv_dtos, 0);
 	REFUSED(max_recv_dtos, -1);
@@ -323,7 +324,8 @@ endpoints(void **state)
 		   BAD_HANDLE(IA));
 	assert_ret(dat_ep_create_with_srq(f->ia, f->dto, f->recv, f->dto, f->conn, b.srq, &attr, &ep),
 		   BAD_HANDLE(PZ));
-	assert_ret(dat_ep_create_with_srq(f->ia, pz, f->recv, f->dto, f->conn, b.srq, &attr, &ep), BAD_ARG(2));
+	assert_ret(dat_ep_create_with_srq(f->ia, pz, f->recv, f->dto, f->conn, b.srq, &attr, &ep),
+		   BAD_ARG(2));
 	assert_ret(dat_ep_create_with_srq(f->ia, none, f->recv, f->dto, f->conn, b.srq, &attr, &ep),
 		   BAD_ARG(2));
 	assert_ret(dat_ep_create_with_srq(f->ia, f->pz, f->conn, f->dto, f->conn, b.srq, &attr, &ep),
@@ -429,8 +431,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(creation), TEST(bad_handles), TEST(posting), TEST(counts),
-		TEST(endpoints), TEST(watermark), TEST(lost),
+		TEST(creation),  TEST(bad_handles), TEST(posting), TEST(counts),
+		TEST(endpoints), TEST(watermark),   TEST(lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

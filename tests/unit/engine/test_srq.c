@@ -88,8 +88,8 @@ post(uint64_t cookie, uint32_t len)
 	wqe->num_sge = 1;
 	wqe->length = len;
 	wqe->cookie = cookie;
-	wqe->sge = (struct one_sge){
-		.addr = w.in.region.va + cookie * LEN, .len = len, .lkey = w.in.region.key};
+	wqe->sge =
+		(struct one_sge){.addr = w.in.region.va + cookie * LEN, .len = len, .lkey = w.in.region.key};
 	atomic_store_explicit(&w.shm->posted, ++w.posted, memory_order_relaxed);
 	atomic_store_explicit(&wqe->phase, one_ring_phase(w.tail, RING_LOG2), memory_order_release);
 	w.tail++;
