@@ -11,10 +11,12 @@
 	 DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG | \
 	 DAT_COMPLETION_EVD_THRESHOLD_FLAG)
 
-/* Bits of srq_watermarks_supported and srq_info_supported. */
+/* Bits of srq_watermarks_supported, srq_info_supported and ep_recv_info_supported. */
 #define SRQ_LOW_WATERMARK 0x001
 #define SRQ_AVAILABLE 0x01
 #define SRQ_OUTSTANDING 0x10
+#define EP_BUFFERS 0x01
+#define EP_BUFFER_SPAN 0x10
 
 #define HIGHEST_ADDRESS 0x00007fffffffffffull /* of user space with 48-bit addresses */
 
@@ -93,6 +95,7 @@ fill_provider(const struct ia *ia, DAT_PROVIDER_ATTR *attr)
 	attr->srq_watermarks_supported = limits->max_srq > 0 ? SRQ_LOW_WATERMARK : 0;
 	attr->srq_ep_pz_difference_supported = DAT_FALSE;
 	attr->srq_info_supported = limits->max_srq > 0 ? SRQ_AVAILABLE | SRQ_OUTSTANDING : 0;
+	attr->ep_recv_info_supported = EP_BUFFERS | EP_BUFFER_SPAN;
 	memcpy((void *)(uintptr_t)attr->evd_stream_merging_supported, merging, sizeof(merging));
 }
 

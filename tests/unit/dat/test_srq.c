@@ -111,6 +111,7 @@ creation(void **state)
 	assert_int_equal(provider.srq_watermarks_supported, 0x001);
 	assert_int_equal(provider.srq_ep_pz_difference_supported, DAT_FALSE);
 	assert_int_equal(provider.srq_info_supported, 0x11);
+	assert_int_equal(provider.ep_recv_info_supported, 0x11);
 	assert_int_equal(ia.max_srqs, mock_welcome(f->mock)->limits.max_srq);
 	assert_int_equal(ia.max_recv_per_srq, mock_welcome(f->mock)->limits.max_srq_wr);
 	assert_int_equal(ia.max_ep_per_srq, ia.max_eps);

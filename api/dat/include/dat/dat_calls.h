@@ -87,7 +87,11 @@ extern DAT_RETURN dat_ep_create(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_HANDLE pz_
 				IN DAT_EVD_HANDLE connect_evd_handle, IN const DAT_EP_ATTR *ep_attributes,
 				OUT DAT_EP_HANDLE *ep_handle);
 
-/* As dat_ep_create, receives come from an SRQ.  */
+/*
+ * As dat_ep_create, but receives come from an SRQ of the same zone.  [message]
+ * Errors: INVALID_HANDLE (IA, PZ, the EVDs, SRQ); INVALID_PARAMETER (the SRQ's zone: ARG2; attributes: ARG7;
+ * null result: ARG8); MODEL_NOT_SUPPORTED (QOS); INSUFFICIENT_RESOURCES.
+ */
 extern DAT_RETURN dat_ep_create_with_srq(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_HANDLE pz_handle,
 					 IN DAT_EVD_HANDLE recv_evd_handle,
 					 IN DAT_EVD_HANDLE request_evd_handle,
@@ -194,9 +198,13 @@ extern DAT_RETURN dat_ep_free(IN DAT_EP_HANDLE ep_handle);
  */
 extern DAT_RETURN dat_ep_reset(IN DAT_EP_HANDLE ep_handle);
 
-/* MODEL_NOT_SUPPORTED: ep_recv_info_supported and srq_watermarks_supported are 0. */
+/* Receives that the endpoint has and that are not completed.  Errors: INVALID_HANDLE (EP). */
 extern DAT_RETURN dat_ep_recv_query(IN DAT_EP_HANDLE ep_handle, OUT DAT_COUNT *nbufs_allocated,
 				    OUT DAT_COUNT *bufs_alloc_span);
+/*
+ * An endpoint never holds more than one receive of an SRQ: both have to be DAT_WATERMARK_INFINITE.
+ * Errors: INVALID_HANDLE (EP); INVALID_PARAMETER (negative: ARG2, ARG3); MODEL_NOT_SUPPORTED (other values).
+ */
 extern DAT_RETURN dat_ep_set_watermark(IN DAT_EP_HANDLE ep_handle, IN DAT_COUNT soft_high_watermark,
 				       IN DAT_COUNT hard_high_watermark);
 
@@ -317,14 +325,29 @@ extern DAT_RETURN dat_cr_handoff(IN DAT_CR_HANDLE cr_handle, IN DAT_CONN_QUAL ha
 
 /* ---- shared receive queue (uDAPL: SRQ) ---- */
 
+/*
+ * A queue of receives for the endpoints made with it.  [message]
+ * Errors: INVALID_HANDLE (IA, PZ); INVALID_PARAMETER (attributes: ARG3; null result: ARG4);
+ * MODEL_NOT_SUPPORTED (max_srqs is 0); INSUFFICIENT_RESOURCES.
+ */
 extern DAT_RETURN dat_srq_create(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_HANDLE pz_handle,
 				 IN DAT_SRQ_ATTR *srq_attr, OUT DAT_SRQ_HANDLE *srq_handle);
+/* [message]  Errors: INVALID_HANDLE (SRQ); INVALID_STATE (SRQ_IN_USE). */
 extern DAT_RETURN dat_srq_free(IN DAT_SRQ_HANDLE srq_handle);
+/*
+ * Errors: INVALID_HANDLE (SRQ); INVALID_PARAMETER (ARG2, ARG3); PROTECTION_VIOLATION, PRIVILEGES_VIOLATION
+ * (a segment); INSUFFICIENT_RESOURCES (full).
+ */
 extern DAT_RETURN dat_srq_post_recv(IN DAT_SRQ_HANDLE srq_handle, IN DAT_COUNT num_segments,
 				    IN DAT_LMR_TRIPLET *local_iov, IN DAT_DTO_COOKIE user_cookie);
+/* Errors: INVALID_HANDLE (SRQ); INVALID_PARAMETER (mask: ARG2; null result: ARG3). */
 extern DAT_RETURN dat_srq_query(IN DAT_SRQ_HANDLE srq_handle, IN DAT_SRQ_PARAM_MASK srq_param_mask,
 				OUT DAT_SRQ_PARAM *srq_param);
+/* Errors: INVALID_HANDLE (SRQ); INVALID_PARAMETER (ARG2); INVALID_STATE (SRQ_IN_USE); INSUFFICIENT_RESOURCES.
+ */
 extern DAT_RETURN dat_srq_resize(IN DAT_SRQ_HANDLE srq_handle, IN DAT_COUNT srq_max_recv_dto);
+/* One asynchronous event when fewer receives are left.  [message]  Errors: INVALID_HANDLE (SRQ);
+ * INVALID_PARAMETER (ARG2). */
 extern DAT_RETURN dat_srq_set_lw(IN DAT_SRQ_HANDLE srq_handle, IN DAT_COUNT low_watermark);
 
 /* ---- diagnostics ---- */
