@@ -145,7 +145,7 @@ send_frame(struct port *port, const struct cm_path *path, const uint8_t dst_mac[
 	if (len > sizeof(frame))
 		return;
 	memcpy(wire_build(&template, &build, frame), mad, CM_MAD_LEN);
-	wire_finish(&template, &build, frame);
+	wire_seal(frame, len);
 	/* What is lost is sent again by who waits for an answer. */
 	if (engine_send_frame(port->index, frame, len) != 0)
 		log_debug("port %s: a management datagram could not be sent\n", port->info->name);

@@ -248,6 +248,8 @@ struct core {
 	bool tell_control; /* entries for the control thread were queued in this loop */
 
 	struct rte_mbuf *tx_frame; /* between tx_begin and tx_end */
+	uint32_t tx_unsealed; /* frames appended whose ICRC is still to come */
+	struct rte_mbuf *tx_seal[CORE_BURST];
 	uint32_t tx_spares;
 	struct rte_mbuf *tx_spare[CORE_BURST];
 	struct tx_queue tx[CONFIG_PORTS_MAX];
@@ -450,6 +452,7 @@ uint32_t rcio_inbound(struct core *core);
 struct rte_mbuf *tx_alloc(struct core *core);
 bool tx_has_room(struct core *core, uint32_t port);
 void tx_append(struct core *core, uint32_t port, struct rte_mbuf *m);
+void tx_append_unsealed(struct core *core, uint32_t port, struct rte_mbuf *m); /* without its ICRC */
 uint32_t tx_flush(struct core *core); /* frames moved */
 void tx_free(struct core *core);
 

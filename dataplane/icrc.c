@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include <rte_cpuflags.h>
 #include <rte_net_crc.h>
 #include <rte_vect.h>
 
@@ -11,49 +10,33 @@
 
 #define ICRC_PREFIX 8u /* stands for the LRH that RoCEv2 does not have */
 
-/* What rte_net_crc asks of a CPU before it folds 64 bytes at a time. */
-static bool
-has_wide_crc(void)
-{
-#if defined(RTE_ARCH_X86_64)
-	return rte_cpu_get_flag_enabled(RTE_CPUFLAG_AVX512F) > 0 &&
-	       rte_cpu_get_flag_enabled(RTE_CPUFLAG_AVX512BW) > 0 &&
-	       rte_cpu_get_flag_enabled(RTE_CPUFLAG_AVX512DQ) > 0 &&
-	       rte_cpu_get_flag_enabled(RTE_CPUFLAG_AVX512VL) > 0 &&
-	       rte_cpu_get_flag_enabled(RTE_CPUFLAG_PCLMULQDQ) > 0 &&
-	       rte_cpu_get_flag_enabled(RTE_CPUFLAG_VPCLMULQDQ) > 0;
-#else
-	return false;
-#endif
-}
+static bool wide;
 
 void
 wire_init(void)
 {
-	uint16_t allowed = rte_vect_get_max_simd_bitwidth();
-	bool wide = has_wide_crc(), raised = false;
-
+	/* In every process once, before threads: nothing else is written later. */
+	wide = icrc_wide_supported();
+	if (wide) {
+		icrc_wide_init();
+		return;
+	}
 	/*
 	 * The CRC picks its code by the vector width that EAL allows.  That is zero
-	 * where EAL never ran (simulator, tests), and by default 256 where it did,
-	 * for CPUs that slow down with wider vectors; those with VPCLMULQDQ hardly
-	 * do, and CRCs of full packets are five times faster.  So the width is
-	 * raised for the choice alone, unless the user has forced one: then this
-	 * fails and his stands.
+	 * where EAL never ran (simulator, tests).
 	 */
-	if (wide || allowed == 0)
-		raised = rte_vect_set_max_simd_bitwidth(wide ? RTE_VECT_SIMD_512 : RTE_VECT_SIMD_128) == 0;
+	if (rte_vect_get_max_simd_bitwidth() == 0)
+		rte_vect_set_max_simd_bitwidth(RTE_VECT_SIMD_128);
 #if defined(RTE_ARCH_ARM64)
 	rte_net_crc_set_alg(RTE_NET_CRC_NEON);
 #else
-	rte_net_crc_set_alg(wide ? RTE_NET_CRC_AVX512 : RTE_NET_CRC_SSE42);
+	rte_net_crc_set_alg(RTE_NET_CRC_SSE42);
 #endif
-	if (raised && wide)
-		rte_vect_set_max_simd_bitwidth(allowed == 0 ? RTE_VECT_SIMD_128 : allowed);
 }
 
-uint32_t
-icrc_compute(uint8_t *ip, uint32_t ip_len, uint32_t len)
+/* With what DPDK has. */
+static uint32_t
+compute_in_place(uint8_t *ip, uint32_t ip_len, uint32_t len)
 {
 	uint8_t *udp_checksum = ip + ip_len + 6;
 	uint8_t *bth_resv = ip + ip_len + 8 + 4;
@@ -94,4 +77,10 @@ icrc_compute(uint8_t *ip, uint32_t ip_len, uint32_t len)
 	memcpy(udp_checksum, saved_udp, 2);
 	*bth_resv = saved_resv;
 	return crc;
+}
+
+uint32_t
+icrc_compute(uint8_t *ip, uint32_t ip_len, uint32_t len)
+{
+	return wide ? icrc_wide(ip, ip_len, len) : compute_in_place(ip, ip_len, len);
 }

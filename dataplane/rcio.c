@@ -69,7 +69,7 @@ env_tx_end(struct rc_env *env, struct rc_qp *rc)
 
 	core->tx_frame = NULL;
 	if (likely(!qp->loop)) {
-		tx_append(core, qp->port, m);
+		tx_append_unsealed(core, qp->port, m);
 		return;
 	}
 	peer = engine_qp_find(qp->attr.peer_qpn);
@@ -78,6 +78,7 @@ env_tx_end(struct rc_env *env, struct rc_qp *rc)
 		rte_pktmbuf_free(m);
 		return;
 	}
+	wire_seal(rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
 	frame_info(m)->parsed = false;
 	frame_info(m)->port = qp->port;
 	hand_over(core, peer->core, m);

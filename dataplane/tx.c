@@ -25,6 +25,15 @@ has_queue(const struct core *core, const struct port *port)
 	return core->index < port->tx_queues;
 }
 
+/* The ICRCs of many frames side by side, when their bytes have long been stored. */
+static void
+seal(struct core *core)
+{
+	for (uint32_t i = 0; i < core->tx_unsealed; i++)
+		wire_seal(rte_pktmbuf_mtod(core->tx_seal[i], uint8_t *), core->tx_seal[i]->data_len);
+	core->tx_unsealed = 0;
+}
+
 /* Frames that have gone. */
 static uint32_t
 flush_port(struct core *core, uint32_t index)
@@ -34,6 +43,7 @@ flush_port(struct core *core, uint32_t index)
 	uint32_t total = 0;
 	uint16_t sent, burst = RTE_MIN(queue->count, (uint16_t)CORE_BURST);
 
+	seal(core);
 	while (burst > 0) {
 		struct rte_mbuf **frames = &queue->frame[queue->first];
 		uint32_t len[CORE_BURST];
@@ -95,6 +105,15 @@ tx_append(struct core *core, uint32_t port, struct rte_mbuf *m)
 	queue->frame[queue->first + queue->count++] = m;
 	if (queue->count >= CORE_BURST && queue->count % CORE_BURST == 0)
 		flush_port(core, port);
+}
+
+void
+tx_append_unsealed(struct core *core, uint32_t port, struct rte_mbuf *m)
+{
+	if (core->tx_unsealed == CORE_BURST)
+		seal(core);
+	core->tx_seal[core->tx_unsealed++] = m;
+	tx_append(core, port, m);
 }
 
 uint32_t

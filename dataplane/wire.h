@@ -89,7 +89,7 @@ struct wire_packet {
 
 /*
  * Parse and check a frame of `len` bytes from the Ethernet header (one VLAN tag
- * is skipped).  The frame's bytes are changed while the ICRC is computed and
+ * is skipped).  The frame's bytes may be changed while the ICRC is computed, and
  * restored.  Destination address and queue pair are the caller's to check.
  */
 enum wire_drop wire_parse(uint8_t *frame, uint32_t len, struct wire_packet *packet);
@@ -124,12 +124,13 @@ void wire_template_init(struct wire_template *t, const struct wire_path *path);
 uint32_t wire_frame_len(const struct wire_template *t, uint8_t opcode, uint32_t payload_len);
 
 /*
- * Write headers and return where the payload (payload_len bytes) goes; after it is
- * there, wire_finish() adds pad and ICRC.  Nothing of the frame may be read or
- * changed by others in between.
+ * Write headers and pad, and return where the payload (payload_len bytes) goes.
+ * When that is there and the frame (`len` bytes in all) changes no more, wire_seal()
+ * adds the ICRC.  Better some time later: the CRC's wide loads would wait for
+ * bytes that have just been stored.
  */
 uint8_t *wire_build(const struct wire_template *t, const struct wire_build *b, uint8_t *frame);
-void wire_finish(const struct wire_template *t, const struct wire_build *b, uint8_t *frame);
+void wire_seal(uint8_t *frame, uint32_t len);
 
 /* The rule of Linux for the UDP source port (spec 1.5). */
 uint16_t wire_udp_source_port(uint32_t flow_label, uint32_t local_qpn, uint32_t remote_qpn);

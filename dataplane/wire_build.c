@@ -183,17 +183,16 @@ wire_build(const struct wire_template *t, const struct wire_build *b, uint8_t *f
 	store_be24(bth + 5, b->qpn);
 	store_be32(bth + 8, (b->ack_request ? 1u << 31 : 0u) | (b->psn & 0xffffff));
 	build_extensions(bth + WIRE_BTH_LEN, b);
+	memset(bth + WIRE_BTH_LEN + extensions + b->payload_len, 0, pad);
 	return bth + WIRE_BTH_LEN + extensions;
 }
 
 void
-wire_finish(const struct wire_template *t, const struct wire_build *b, uint8_t *frame)
+wire_seal(uint8_t *frame, uint32_t len)
 {
-	uint32_t end = wire_frame_len(t, b->opcode, b->payload_len) - WIRE_ICRC_LEN;
-	uint32_t pad = pad_len(b->payload_len);
+	uint32_t ip_len = frame[WIRE_ETH_LEN] >> 4 == 4 ? IPV4_LEN : IPV6_LEN, end = len - WIRE_ICRC_LEN;
 
-	memset(frame + end - pad, 0, pad);
-	store_le32(frame + end, icrc_compute(frame + WIRE_ETH_LEN, t->ip_len, end - WIRE_ETH_LEN));
+	store_le32(frame + end, icrc_compute(frame + WIRE_ETH_LEN, ip_len, end - WIRE_ETH_LEN));
 }
 
 uint16_t

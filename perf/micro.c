@@ -116,7 +116,7 @@ build_write(struct gbench_state *state, void *user)
 	while (gbench_running(state)) {
 		b.psn = (b.psn + 1) & 0xffffff;
 		wire_build(&t, &b, frame);
-		wire_finish(&t, &b, frame);
+		wire_seal(frame, wire_frame_len(&t, b.opcode, b.payload_len));
 		gbench_use(frame);
 	}
 	gbench_set_bytes(state, gbench_iterations(state) * b.payload_len);
@@ -136,7 +136,7 @@ parse_write(struct gbench_state *state, void *user)
 	struct wire_packet packet;
 
 	wire_build(&t, &b, frame);
-	wire_finish(&t, &b, frame);
+	wire_seal(frame, len);
 	while (gbench_running(state)) {
 		if (wire_parse(frame, len, &packet) != WIRE_OK) {
 			gbench_skip(state, "the frame just built was refused");

@@ -33,7 +33,6 @@ emit_aeth(struct rc_qp *qp, uint8_t opcode, uint32_t psn, uint8_t syndrome, uint
 	b.atomic_ack = atomic_ack;
 	b.payload_len = 0;
 	wire_build(&qp->template, &b, frame);
-	wire_finish(&qp->template, &b, frame);
 	env->tx_end(env, qp);
 	return true;
 }
@@ -66,7 +65,6 @@ emit_read_response(struct rc_qp *qp, const struct rc_resource *resource, const s
 		memcpy(payload, flat, len);
 	else if (len != 0)
 		mem_read(region, va, payload, len);
-	wire_finish(&qp->template, &b, frame);
 	env->tx_end(env, qp);
 	return true;
 }
@@ -211,7 +209,6 @@ emit_cnp(struct rc_qp *qp)
 	if (frame == NULL)
 		return 0;
 	wire_build(&qp->template, &b, frame);
-	wire_finish(&qp->template, &b, frame);
 	env->tx_end(env, qp);
 	qp->rsp.cnp_due = false;
 	rc_count(qp, RC_COUNT_CNP_SENT);

@@ -222,7 +222,6 @@ emit_data(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, 
 		memcpy(payload, flat, len);
 	else
 		rc_gather(pieces, payload);
-	wire_finish(&qp->template, &b, frame);
 	env->tx_end(env, qp);
 	sent(qp, node, 1, now);
 	return true;
@@ -321,7 +320,6 @@ send_rd(struct rc_qp *qp, struct rc_node *node, uint64_t now)
 	b.remote_addr = work->remote_addr + offset;
 	b.rkey = work->rkey;
 	wire_build(&qp->template, &b, frame);
-	wire_finish(&qp->template, &b, frame);
 	env->tx_end(env, qp);
 	rq->rd_out++;
 	sent(qp, node, psns, now);

@@ -34,7 +34,10 @@ tx_begin(struct rc_env *env, struct rc_qp *qp, uint32_t len)
 static void
 tx_end(struct rc_env *env, struct rc_qp *qp)
 {
-	((struct bench_end *)env)->tail++;
+	struct bench_end *end = (struct bench_end *)env;
+
+	wire_seal(end->slots + (size_t)(end->tail % SLOTS) * SLOT_LEN + 64, end->len[end->tail % SLOTS]);
+	end->tail++;
 }
 
 static bool

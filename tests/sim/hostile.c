@@ -74,6 +74,7 @@ tx_end(struct rc_env *env, struct rc_qp *qp)
 	struct end *end = (struct end *)env;
 	struct wire_packet packet;
 
+	wire_seal(end->begun, end->begun_len);
 	if (wire_parse(end->begun, end->begun_len, &packet) != WIRE_OK || packet.qpn != end->attr.peer_qpn)
 		die("a malformed frame was sent");
 	free(end->last);

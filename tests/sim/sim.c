@@ -109,6 +109,7 @@ tx_end(struct rc_env *env, struct rc_qp *qp)
 	struct side *side = rc_user(qp);
 	struct host *host = host_of(env);
 
+	wire_seal(host->begun, host->begun_len);
 	log_frame(host->sim, side, host->begun, host->begun_len);
 	network_send(host->sim, side->peer->host, host->begun, host->begun_len);
 	host->begun = NULL;

@@ -217,7 +217,7 @@ request(uint8_t *frame, uint8_t last_of_dst, uint32_t qpn)
 	path.dst.gid[15] = last_of_dst;
 	wire_template_init(&t, &path);
 	memset(wire_build(&t, &b, frame), 0x11, 32);
-	wire_finish(&t, &b, frame);
+	wire_seal(frame, wire_frame_len(&t, b.opcode, b.payload_len));
 	return wire_frame_len(&t, b.opcode, b.payload_len);
 }
 

@@ -39,6 +39,7 @@ tx_end(struct rc_env *env, struct rc_qp *qp)
 	frame->bytes = end->begun;
 	frame->len = end->begun_len;
 	end->begun = NULL;
+	wire_seal(frame->bytes, frame->len);
 	assert_int_equal(wire_parse(frame->bytes, frame->len, &frame->packet), WIRE_OK);
 }
 
@@ -355,7 +356,7 @@ inject(struct pair *pair, struct end *from, const struct wire_build *build, cons
 		memcpy(at, payload, b.payload_len);
 	else
 		memset(at, 0x5a, b.payload_len);
-	wire_finish(&template, &b, frame);
+	wire_seal(frame, len);
 	assert_int_equal(wire_parse(frame, len, &packet), WIRE_OK);
 	rc_input(from->peer->qp, &packet, pair->now);
 	free(frame);
