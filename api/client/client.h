@@ -212,10 +212,17 @@ int one_mem_register_alone(struct one_client *client, uint32_t pz, uint64_t va, 
 /*
  * From now on the file of this registration may be handed to others: no other
  * registration will share it (memory registered twice is reached by process_vm
- * then), and deregistering moves the pages away from it.  -EBUSY: it has other
- * registrations, or holds other memory, or is not one adopted piece.
+ * then).  `writable` false: they can map it for reading only, whatever they try.
+ * -EBUSY: it has other registrations, or holds other memory, or is not one adopted
+ * piece, or could not be taken back.
  */
-int one_mem_claim(struct one_client *client, struct one_mr *mr);
+int one_mem_claim(struct one_client *client, struct one_mr *mr, bool writable);
+/*
+ * The pages leave the file: whoever was handed it keeps a copy of the past.  The
+ * registration is of no use but to be deregistered.  -errno: for want of resources
+ * they are still there.
+ */
+int one_mem_recall(struct one_client *client, struct one_mr *mr);
 /*
  * Other memory, [va, va+mr->length), takes the place of a registration's: the file
  * and the data plane's keys stay, the contents become those of the new memory, and

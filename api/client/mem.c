@@ -319,7 +319,7 @@ is_one_piece(const struct mem_use *use)
 }
 
 int
-one_mem_claim(struct one_client *client, struct one_mr *mr)
+one_mem_claim(struct one_client *client, struct one_mr *mr, bool writable)
 {
 	const struct mem_use *use = mr->adopted;
 	int error = client_check(client);
@@ -327,7 +327,22 @@ one_mem_claim(struct one_client *client, struct one_mr *mr)
 	if (error != 0)
 		return error;
 	pthread_mutex_lock(&lock);
-	error = is_one_piece(use) ? ranges_claim(use->range[0], mr->va, mr->length) : -EBUSY;
+	error = is_one_piece(use) ? ranges_claim(use->range[0], mr->va, mr->length, writable) : -EBUSY;
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+int
+one_mem_recall(struct one_client *client, struct one_mr *mr)
+{
+	const struct mem_use *use = mr->adopted;
+	int error;
+
+	/* After the data plane's death too. */
+	if (atomic_load_explicit(&client->foreign, memory_order_relaxed))
+		return -ECHILD;
+	pthread_mutex_lock(&lock);
+	error = is_one_piece(use) ? ranges_recall(use->range[0]) : -EBUSY;
 	pthread_mutex_unlock(&lock);
 	return error;
 }

@@ -136,7 +136,7 @@ too_many_files(void)
 }
 
 static int
-memfd_new(uint64_t size, bool exec)
+memfd_new(uint64_t size, bool exec, bool alone)
 {
 	int fd = -1;
 
@@ -146,9 +146,10 @@ memfd_new(uint64_t size, bool exec)
 		fd = memfd_create(MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
-	/* Whoever is given a descriptor that cannot write must not be able to open another one. */
+	/* Whoever is given a descriptor that cannot write must not be able to open another one.  A file that
+	 * may be lent is sealed for good when it is: lend.c. */
 	if (ftruncate(fd, (off_t)size) != 0 || fchmod(fd, 0444) != 0 ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | (alone ? 0 : F_SEAL_SEAL)) != 0) {
 		int error = errno;
 
 		close(fd);
@@ -158,7 +159,7 @@ memfd_new(uint64_t size, bool exec)
 }
 
 static struct file *
-file_adopted(uint64_t size, bool exec)
+file_adopted(uint64_t size, bool exec, bool alone)
 {
 	struct file *file;
 	struct stat st;
@@ -166,7 +167,7 @@ file_adopted(uint64_t size, bool exec)
 
 	if (too_many_files())
 		return NULL;
-	fd = memfd_new(size, exec);
+	fd = memfd_new(size, exec, alone);
 	if (fd < 0)
 		return NULL;
 	file = fstat(fd, &st) == 0 ? file_add(st.st_dev, st.st_ino, size, fd) : NULL;
@@ -213,7 +214,7 @@ slab_with_room(uint32_t pages, uint32_t *first)
 				return file;
 		}
 	}
-	file = file_adopted(SLAB_PAGES * page_size(), false);
+	file = file_adopted(SLAB_PAGES * page_size(), false, false);
 	if (file != NULL) {
 		file->slab = true;
 		*first = 0;
@@ -241,7 +242,7 @@ range_new(uint64_t start, uint64_t length, bool exec, bool alone)
 	} else {
 		if (length >= HUGE_LAYOUT)
 			skip = start & (HUGE - 1);
-		file = file_adopted(skip + length, exec);
+		file = file_adopted(skip + length, exec, alone);
 	}
 	if (file == NULL) {
 		cell_free(range);
@@ -291,16 +292,17 @@ range_free(struct range *range, struct file **retired)
 	}
 }
 
-/* The next mapping of the range that begins in [from, below), cut to the range. */
-static bool
-range_mapping(const struct range *range, uint64_t from, uint64_t below, struct map_entry *found)
+/* The next mapping of the range that begins in [from, below), cut to the range; *got: there is one. */
+static int
+range_mapping(const struct range *range, uint64_t from, uint64_t below, struct map_entry *found, bool *got)
 {
 	struct map_entry e;
-	bool got = false;
+	int error = maps_open(from);
 
-	if (maps_open(from) != 0)
-		return false;
-	while (!got && maps_next(&e) && e.start < below) {
+	*got = false;
+	if (error != 0)
+		return error;
+	while (!*got && maps_next(&e) && e.start < below) {
 		uint64_t low = range->offset, high = range->offset + range->length;
 
 		if (!e.shared || e.ino != range->file->ino || e.dev != range->file->dev)
@@ -316,10 +318,10 @@ range_mapping(const struct range *range, uint64_t from, uint64_t below, struct m
 		if (e.start < from || e.start >= below)
 			continue;
 		*found = e;
-		got = true;
+		*got = true;
 	}
 	maps_close();
-	return got;
+	return 0;
 }
 
 /* What is mapped of the range in [from, below) becomes private; *bytes: how much that was. */
@@ -328,8 +330,12 @@ range_restore_part(const struct range *range, uint64_t from, uint64_t below, uin
 {
 	struct map_entry e;
 	int error = 0;
+	bool more;
 
-	while (error == 0 && from < below && range_mapping(range, from, below, &e)) {
+	while (error == 0 && from < below) {
+		error = range_mapping(range, from, below, &e, &more);
+		if (error != 0 || !more)
+			break;
 		struct transplant t = {.start = e.start,
 				       .length = e.end - e.start,
 				       .prot = e.prot,
@@ -350,7 +356,7 @@ range_restore_part(const struct range *range, uint64_t from, uint64_t below, uin
  * writers cannot be held off (no userfaultfd for shared pages, before Linux 5.19, and more than
  * one thread): then the pages stay what they are, and the range is there for the next registration.
  */
-static int
+int
 range_restore(const struct range *range)
 {
 	uint64_t bytes = 0;
@@ -501,6 +507,21 @@ classify(uint64_t start, uint64_t end, bool write, struct segment *segment, uint
 	return 0;
 }
 
+int
+ranges_private(uint64_t start, uint64_t end, int *prot)
+{
+	struct segment segment[PIECES_MAX];
+	uint32_t count;
+	int error = classify(start, end, true, segment, &count);
+
+	segments_close(segment, count);
+	if (error == 0 && (count != 1 || segment[0].kind != KIND_ANON))
+		error = -EFAULT;
+	if (error == 0)
+		*prot = segment[0].prot;
+	return error;
+}
+
 /* ---- acquire and release ---- */
 
 static bool
@@ -629,71 +650,6 @@ ranges_acquire(uint64_t start, uint64_t end, bool write, struct acquired *out, s
 	}
 	if (error == 0)
 		segments_close(segment, count);
-	ranges_unlock();
-	return error;
-}
-
-static bool
-is_single(const struct range *range, uint64_t start, uint64_t length)
-{
-	return range->refs == 1 && !range->file->slab && range->file->users == 1 && range->start == start &&
-	       range->length == length;
-}
-
-int
-ranges_claim(struct range *range, uint64_t start, uint64_t length)
-{
-	int error = -EBUSY;
-
-	ranges_lock();
-	if (is_single(range, start, length)) {
-		range->file->claimed = true;
-		error = 0;
-	}
-	ranges_unlock();
-	return error;
-}
-
-/* Pages at `start` become the range's; those of a failed attempt private again. */
-static int
-range_fill(struct range *range, uint64_t start, int prot)
-{
-	struct transplant t = {.start = start,
-			       .length = range->length,
-			       .prot = prot,
-			       .lock = range->locked,
-			       .to_fd = range->file->fd,
-			       .to_offset = range->offset,
-			       .from_fd = -1};
-	int error = transplant(&t);
-
-	range->start = start;
-	if (error != 0 && t.done != 0)
-		range_restore(range);
-	return error;
-}
-
-int
-ranges_move(struct range *range, uint64_t start, uint64_t length, uint64_t to)
-{
-	struct segment segment[PIECES_MAX];
-	uint32_t count = 0;
-	int error = -EBUSY;
-
-	ranges_lock();
-	if (is_single(range, start, length))
-		error = range_restore(range);
-	if (error == 0) {
-		error = classify(to, to + length, true, segment, &count);
-		segments_close(segment, count);
-		if (error == 0 && (count != 1 || segment[0].kind != KIND_ANON))
-			error = -EFAULT;
-		if (error == 0)
-			error = range_fill(range, to, segment[0].prot);
-		/* Back to what it was, if that memory is still there. */
-		if (error != 0)
-			range_fill(range, start, PROT_READ | PROT_WRITE);
-	}
 	ranges_unlock();
 	return error;
 }

@@ -74,8 +74,10 @@ struct acquired {
 int ranges_acquire(uint64_t start, uint64_t end, bool write, struct acquired *out, struct file **retired);
 void piece_close_fds(struct acquired *acquired);
 
-/* See one_mem_claim, one_mem_move.  -EBUSY also when the range is not just [start, start+length). */
-int ranges_claim(struct range *range, uint64_t start, uint64_t length);
+/* See one_mem_claim, one_mem_recall, one_mem_move.  -EBUSY also when the range is not just
+ * [start, start+length). */
+int ranges_claim(struct range *range, uint64_t start, uint64_t length, bool writable);
+int ranges_recall(struct range *range);
 int ranges_move(struct range *range, uint64_t start, uint64_t length, uint64_t to);
 
 /*
@@ -88,6 +90,14 @@ void ranges_release(struct range *const *range, uint32_t num_ranges, struct file
 void file_free(struct file *file);
 /* Calls `visit` for every file; under mem.c's lock, so that no file goes meanwhile. */
 void ranges_each_file(void (*visit)(struct file *file, void *arg), void *arg);
+
+/* ---- for lend.c, with the lock held ---- */
+
+/* All that is mapped of the range becomes private anonymous memory: 0, or -errno and it stays the range's. */
+int range_restore(const struct range *range);
+/* [start, end) is private anonymous memory of one kind, readable and writable: 0 and its protection; -EFAULT.
+ */
+int ranges_private(uint64_t start, uint64_t end, int *prot);
 
 /* ---- for fork.c ---- */
 

@@ -75,6 +75,16 @@ uffd_open(bool shmem)
 	return (int)error;
 }
 
+bool
+transplant_holds_shared(void)
+{
+	int fd = uffd_open(true);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 /* ---- pages ---- */
 
 /* Kernels before Linux 5.14.  The sanitizers would take the pages around a buffer amiss. */
@@ -127,7 +137,12 @@ fresh_map(const struct transplant *t, uint64_t at, uint64_t len)
 	if (reserve == MAP_FAILED)
 		return NULL;
 	skip = slack != 0 ? (at - (uint64_t)(uintptr_t)reserve) & (HUGE - 1) : 0;
-	fresh = mmap(reserve + skip, len, PROT_READ | PROT_WRITE, flags | MAP_FIXED, t->to_fd, offset);
+	if (t->to_twin != NULL) /* old size 0: another mapping of the same pages */
+		fresh = mremap((void *)(uintptr_t)(t->to_twin + (at - t->start)), 0, len,
+			       MREMAP_MAYMOVE | MREMAP_FIXED, reserve + skip);
+	else
+		fresh = mmap(reserve + skip, len, PROT_READ | PROT_WRITE, flags | MAP_FIXED, t->to_fd,
+			     offset);
 	if (fresh == MAP_FAILED) {
 		munmap(reserve, len + slack);
 		return NULL;

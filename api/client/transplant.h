@@ -31,12 +31,16 @@ struct transplant {
 	bool lock;              /* mlock it */
 	int to_fd;              /* the new pages: shared pages of this file; -1: private anonymous */
 	uint64_t to_offset;
-	int from_fd; /* the old pages are those of this file; -1: private anonymous */
+	const uint8_t *to_twin; /* another mapping of the new pages, to be doubled instead of mapping to_fd;
+				   or NULL */
+	int from_fd;            /* the old pages are those of this file; -1: private anonymous */
 	uint64_t from_offset;
 	uint64_t done; /* out: bytes that have been replaced, from `start` on, also after an error */
 };
 
 /* Under ranges_lock (it counts threads by maps.h).  0 or -errno. */
 int transplant(struct transplant *t);
+/* Whether other threads can be held off while shared pages become private. */
+bool transplant_holds_shared(void);
 
 #endif

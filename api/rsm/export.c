@@ -47,15 +47,21 @@ register_memory(struct rsm_export *export)
 	return RSM_SUCCESS;
 }
 
-/* The pages leave the file that importers may have: they keep a copy of the past. */
-static void
+/*
+ * Importers may have the file of a claimed export.  Its pages leave it first; while
+ * they cannot, for want of memory or descriptors, the export stays what it is.
+ */
+static int
 deregister_memory(struct rsm_export *export)
 {
 	if (!export->registered)
-		return;
-	export->registered = export->claimed = false;
+		return RSM_SUCCESS;
 	rsm_range_remove(export->link, &export->mr);
+	if (export->claimed && one_mem_recall(export->link->client, &export->mr) != 0)
+		return RSMERR_INSUFFICIENT_MEM;
+	export->registered = export->claimed = export->owed = false;
 	one_mem_deregister(export->link->client, &export->mr);
+	return RSM_SUCCESS;
 }
 
 void
@@ -68,8 +74,8 @@ rsm_export_lost(const struct rsm_link *link)
 
 		if (export == NULL)
 			continue;
-		if (export->link == link && export->claimed)
-			deregister_memory(export);
+		if (export->link == link && export->claimed && deregister_memory(export) != RSM_SUCCESS)
+			export->owed = true;
 		rsm_slot_unlock(export);
 	}
 }
@@ -91,16 +97,21 @@ bind(struct rsm_export *export, struct rsm_link *link)
 	return result;
 }
 
-static void
+static int
 unbind(struct rsm_export *export)
 {
+	int result;
+
 	if (export->link == NULL)
-		return;
-	deregister_memory(export);
+		return RSM_SUCCESS;
+	result = deregister_memory(export);
+	if (result != RSM_SUCCESS)
+		return result;
 	rsm_events_close(&export->events);
 	rsm_link_put(export->link);
 	export->link = NULL;
 	export->published = false;
+	return RSM_SUCCESS;
 }
 
 /* A publication ends with the attachment that it was made by. */
@@ -195,17 +206,57 @@ renew(struct rsm_export *export)
 	struct rsm_link *link;
 	int result;
 
-	if (export->link != NULL && !rsm_link_lost(export->link))
-		return export->registered ? RSM_SUCCESS : register_memory(export);
+	if (export->link != NULL && !rsm_link_lost(export->link)) {
+		result = export->owed ? deregister_memory(export) : RSM_SUCCESS;
+		return result != RSM_SUCCESS || export->registered ? result : register_memory(export);
+	}
 	if (export->events.polled > 0)
 		return RSMERR_POLLFD_IN_USE; /* the descriptor is of the attachment that was lost */
 	result = rsm_controller_link(export->controller, &link);
 	if (result != RSM_SUCCESS)
 		return RSMERR_CTLR_NOT_PRESENT;
-	unbind(export);
-	result = bind(export, link);
+	result = unbind(export);
+	if (result == RSM_SUCCESS)
+		result = bind(export, link);
 	if (result != RSM_SUCCESS)
 		rsm_link_put(link);
+	return result;
+}
+
+/* Whether anybody of this host, where segments are mapped, may write. */
+static bool
+is_writable_here(const struct rsm_export *export, const struct one_rsm_publish *publish)
+{
+	uint32_t mode = publish->num_access == 0 ? publish->default_permission : 0;
+
+	for (uint32_t i = 0; i < publish->num_access; i++) {
+		if (publish->access[i].node == one_client_info(export->link->client)->node_id) {
+			mode = publish->access[i].permission; /* the first entry counts */
+			break;
+		}
+	}
+	return (mode & 0222) != 0;
+}
+
+/*
+ * Importers may map the memory from now on; not where it cannot be moved away from
+ * them, as when it is registered twice.
+ */
+static int
+claim_memory(struct rsm_export *export, bool writable)
+{
+	int result = RSM_SUCCESS;
+
+	/* How it may be mapped was settled when it was claimed. */
+	if (export->claimed && export->writable != writable) {
+		result = deregister_memory(export);
+		if (result == RSM_SUCCESS)
+			result = register_memory(export);
+	}
+	if (result == RSM_SUCCESS && !export->claimed) {
+		export->claimed = one_mem_claim(export->link->client, &export->mr, writable) == 0;
+		export->writable = writable;
+	}
 	return result;
 }
 
@@ -219,11 +270,10 @@ publish(struct rsm_export *export, rsm_memseg_id_t *segment_id, const rsmapi_acc
 
 	if (result == RSM_SUCCESS)
 		result = copy_list(export, list, count, &msg.rsm_publish);
+	if (result == RSM_SUCCESS)
+		result = claim_memory(export, is_writable_here(export, &msg.rsm_publish));
 	if (result != RSM_SUCCESS)
 		return result;
-	/* Memory that is registered twice cannot be moved away from its importers: it is not mappable. */
-	if (!export->claimed)
-		export->claimed = one_mem_claim(export->link->client, &export->mr) == 0;
 	msg.rsm_publish.mr = export->mr.id;
 	msg.rsm_publish.segment = *segment_id;
 	msg.rsm_publish.signal_cq = export->events.counter.id;
@@ -308,7 +358,11 @@ rsm_memseg_export_republish(rsm_memseg_export_handle_t memseg, rsmapi_access_ent
 	return result;
 }
 
-/* The data plane disconnects the importers before it answers. */
+/*
+ * The data plane disconnects the importers before it answers.  What they have mapped is
+ * theirs no more when this succeeds; otherwise the segment is withdrawn, and the pages
+ * are owed: the call is made again for them.
+ */
 static int
 unpublish(struct rsm_export *export)
 {
@@ -316,18 +370,19 @@ unpublish(struct rsm_export *export)
 	struct one_reply reply;
 	int error;
 
-	if (!is_published(export))
+	if (is_published(export)) {
+		msg.rsm_publish.segment = export->segment;
+		error = one_call(export->link->client, &msg, NULL, 0, &reply);
+		if (error != 0 && !rsm_link_lost(export->link))
+			return rsm_error(error);
+		export->published = false;
+		export->withdrawn++;
+		export->owed = export->claimed && (error != 0 || reply.rsm.given != 0);
+		one_channel_wake(export->link->client, export->link->channel); /* who waits for signals */
+	} else if (!export->owed) {
 		return RSMERR_SEG_NOT_PUBLISHED;
-	msg.rsm_publish.segment = export->segment;
-	error = one_call(export->link->client, &msg, NULL, 0, &reply);
-	if (error != 0 && !rsm_link_lost(export->link))
-		return rsm_error(error);
-	export->published = false;
-	export->withdrawn++;
-	if (export->claimed && (error != 0 || reply.rsm.given != 0))
-		deregister_memory(export);
-	one_channel_wake(export->link->client, export->link->channel); /* who waits for signals */
-	return RSM_SUCCESS;
+	}
+	return export->owed ? deregister_memory(export) : RSM_SUCCESS;
 }
 
 int
@@ -360,9 +415,16 @@ rsm_memseg_export_destroy(rsm_memseg_export_handle_t memseg)
 		return RSMERR_POLLFD_IN_USE;
 	}
 	if (found == RSM_LIVE && export->link != NULL) {
+		int result;
+
 		link = rsm_link_get(export->link);
 		unpublish(export);
-		unbind(export);
+		result = unbind(export);
+		if (result != RSM_SUCCESS) {
+			rsm_slot_unlock(export);
+			rsm_link_put(link);
+			return result;
+		}
 	}
 	rsm_slot_retire(&rsm_exports, export, found == RSM_LIVE);
 	if (link != NULL)
@@ -381,9 +443,10 @@ rebind(struct rsm_export *export, uint64_t va)
 	if (result != RSM_SUCCESS)
 		return result;
 	if (!is_published(export)) {
-		deregister_memory(export);
-		export->va = va; /* registered by publish */
-		return RSM_SUCCESS;
+		result = deregister_memory(export);
+		if (result == RSM_SUCCESS)
+			export->va = va; /* registered by publish */
+		return result;
 	}
 	/* The data plane goes on to know the memory by its old address. */
 	rsm_range_remove(export->link, &export->mr);

@@ -199,8 +199,10 @@ struct rsm_export {
 	uint64_t va, size;
 	uint32_t mode;   /* 0777 & ~umask at create */
 	bool rebind;     /* RSM_ALLOW_REBIND */
-	bool registered; /* mr is valid.  Not after unpublish: importers may have the file */
-	bool claimed;    /* the file may be given to importers */
+	bool registered; /* mr is valid */
+	bool claimed;    /* the file may be given to importers, */
+	bool writable;   /* who may map it for writing */
+	bool owed;       /* withdrawn, but the pages could not be moved away from importers yet */
 	bool published;
 	uint32_t segment;
 	uint32_t withdrawn;

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "rsm_pair.h"
@@ -555,10 +556,110 @@ twice_client(struct pair *pair)
 	pair_barrier(pair);
 }
 
+/* ---- a segment that nobody may write ---- */
+
+static void
+sealed_server(struct pair *pair)
+{
+	uint8_t *other = aligned_alloc(PAGE, SIZE);
+	struct exporter e;
+	rsm_node_id_t peer;
+
+	exporter_open(&e, pair, &peer);
+	RSM_CHECK(pair, rsm_memseg_export_destroy(e.export), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_export_create(e.controller, &e.export, e.base, SIZE, RSM_ALLOW_REBIND),
+		  RSM_SUCCESS);
+	publish(&e, pair, peer, 0444);
+	memset(e.base, 0x21, SIZE);
+	pair_barrier(pair);
+	pair_barrier(pair); /* mapped, and tried */
+	for (uint32_t k = 0; k < SIZE; k++)
+		CHECK(pair, e.base[k] == 0x21, "byte %u was written by who may only read", k);
+	memset(other, 0x43, SIZE);
+	RSM_CHECK(pair, rsm_memseg_export_rebind(e.export, other, 0, SIZE), RSM_SUCCESS);
+	other[SIZE - 1] = 0x65;
+	pair_barrier(pair);
+	pair_barrier(pair);
+	/* Another list: now it may be mapped for writing, by who connects then. */
+	RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSM_SUCCESS);
+	publish(&e, pair, peer, 0666);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	CHECK(pair, !pair->local || other[5] == 0x66, "a store of who may write is not seen");
+	exporter_close(&e, pair);
+	free(other);
+}
+
+/* By the descriptor that the kernel keeps for a mapping, as whoever breaks the rules could. */
+static void
+try_to_write(struct pair *pair, const void *address)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/map_files/%lx-%lx", (unsigned long)address,
+		 (unsigned long)address + SIZE);
+	chmod(path, 0666);
+	fd = open(path, O_RDWR);
+	if (fd < 0) {
+		/* only root may follow these links */
+		CHECK(pair, geteuid() != 0, "%s cannot be opened: %s", path, strerror(errno));
+		return;
+	}
+	CHECK(pair, pwrite(fd, "x", 1, 0) < 0 && errno == EPERM, "pwrite: %s", strerror(errno));
+	CHECK(pair,
+	      mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED && errno == EPERM,
+	      "it could be mapped for writing");
+	CHECK(pair, fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, PAGE) < 0, "a hole");
+	CHECK(pair, ftruncate(fd, 0) < 0, "it could be truncated");
+	close(fd);
+}
+
+static void
+sealed_client(struct pair *pair)
+{
+	void *address = NULL;
+	struct importer i;
+
+	importer_open(&i, pair);
+	pair_barrier(pair);
+	RSM_CHECK(pair, rsm_memseg_import_connect(i.controller, i.node, SEGMENT, RSM_PERM_RDWR, &i.import),
+		  RSMERR_PERM_DENIED);
+	importer_connect(&i, pair, RSM_PERM_READ);
+	if (pair->local) {
+		RSM_CHECK(pair,
+			  rsm_memseg_import_map(i.import, &address, RSM_MAP_NONE, RSM_PERM_READ, 0, SIZE),
+			  RSM_SUCCESS);
+		CHECK(pair, store_faults(address), "a store to a read-only mapping did not fault");
+		try_to_write(pair, address);
+	}
+	expect_byte(&i, pair, address, 1, 0x21);
+	pair_barrier(pair);
+	pair_barrier(pair); /* other memory */
+	expect_byte(&i, pair, address, 1, 0x43);
+	expect_byte(&i, pair, address, SIZE - 1, 0x65);
+	pair_barrier(pair);
+	pair_barrier(pair); /* another list */
+	if (address != NULL)
+		RSM_CHECK(pair, rsm_memseg_import_unmap(i.import), RSM_SUCCESS);
+	importer_disconnect(&i, pair);
+	importer_connect(&i, pair, RSM_PERM_RDWR);
+	if (pair->local) {
+		address = NULL;
+		RSM_CHECK(pair,
+			  rsm_memseg_import_map(i.import, &address, RSM_MAP_NONE, RSM_PERM_RDWR, 0, SIZE),
+			  RSM_SUCCESS);
+		((uint8_t *)address)[5] = 0x66;
+		RSM_CHECK(pair, rsm_memseg_import_unmap(i.import), RSM_SUCCESS);
+	}
+	pair_barrier(pair);
+	importer_disconnect(&i, pair);
+}
+
 static const struct pair_case cases[] = {
 	{"map", map_server, map_client, false},       {"revoke", revoke_server, revoke_client, false},
 	{"died", died_server, died_client, true},     {"rebind", rebind_server, rebind_client, false},
-	{"twice", twice_server, twice_client, false},
+	{"twice", twice_server, twice_client, false}, {"sealed", sealed_server, sealed_client, false},
 };
 
 int
