@@ -22,6 +22,14 @@ mock_welcome(struct mock *mock)
 }
 
 void
+mock_give_fd(struct mock *mock, enum one_msg_type type, int fd)
+{
+	pthread_mutex_lock(&mock->lock);
+	mock->given_fd[type] = fd + 1;
+	pthread_mutex_unlock(&mock->lock);
+}
+
+void
 mock_withhold_fds(struct mock *mock, bool withhold)
 {
 	pthread_mutex_lock(&mock->lock);

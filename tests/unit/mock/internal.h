@@ -89,6 +89,7 @@ struct mock {
 	int bell;
 	bool stop;
 	bool no_fds;
+	int given_fd[ONE_MSG_MAX]; /* + 1; 0: none */
 	struct one_welcome welcome;
 	struct mock_client *clients; /* newest first */
 	uint32_t num_clients;

@@ -530,15 +530,22 @@ serve(struct mock *mock, struct mock_client *client)
 	hdr.msg_iovlen = 1;
 	iov.iov_base = &reply;
 	iov.iov_len = sizeof(reply);
+	num_fds = 0;
 	if (msg.type == ONE_MSG_HELLO && reply.error == 0 && !mock->no_fds) {
+		fds[num_fds++] = client->arena_fd;
+		fds[num_fds++] = client->wake_fd;
+	} else if (mock->given_fd[msg.type] > 0 && reply.error == 0) {
+		fds[num_fds++] = mock->given_fd[msg.type] - 1;
+	}
+	if (num_fds > 0) {
 		memset(&control, 0, sizeof(control));
 		hdr.msg_control = control.bytes;
-		hdr.msg_controllen = CMSG_SPACE(2 * sizeof(int));
+		hdr.msg_controllen = CMSG_SPACE(num_fds * sizeof(int));
 		cmsg = &control.align;
 		cmsg->cmsg_level = SOL_SOCKET;
 		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(2 * sizeof(int));
-		memcpy(CMSG_DATA(cmsg), (int[]){client->arena_fd, client->wake_fd}, 2 * sizeof(int));
+		cmsg->cmsg_len = CMSG_LEN(num_fds * sizeof(int));
+		memcpy(CMSG_DATA(cmsg), fds, num_fds * sizeof(int));
 	}
 	return sendmsg(client->sock, &hdr, MSG_NOSIGNAL) == (ssize_t)sizeof(reply);
 }

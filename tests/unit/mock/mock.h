@@ -65,6 +65,8 @@ void mock_on(struct mock *mock, enum one_msg_type type, mock_handler handler, vo
 /* The next `times` requests of `type` fail. */
 void mock_refuse(struct mock *mock, enum one_msg_type type, int error, enum one_subject subject,
 		 uint64_t value, uint32_t times);
+/* Answers to `type` that tell no error carry a copy of `fd`; -1: no more. */
+void mock_give_fd(struct mock *mock, enum one_msg_type type, int fd);
 /* Requests of that type seen so far, and the last of them. */
 uint32_t mock_count(struct mock *mock, enum one_msg_type type);
 bool mock_last(struct mock *mock, enum one_msg_type type, struct one_msg *out);

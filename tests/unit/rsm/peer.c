@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static void
@@ -157,8 +158,11 @@ peer_start(size_t size)
 	struct peer *peer = calloc(1, sizeof(*peer));
 
 	check(peer != NULL, "memory");
-	peer->memory = calloc(1, size);
 	peer->size = size;
+	peer->fd = memfd_create("segment", MFD_CLOEXEC);
+	check(peer->fd >= 0 && ftruncate(peer->fd, (off_t)size) == 0, "memfd");
+	peer->memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, peer->fd, 0);
+	check(peer->memory != MAP_FAILED, "memory of the segment");
 	peer->mock = mock_start();
 	atomic_store(&peer->fail_after, -1);
 	atomic_store(&peer->fail_status, ONE_STATUS_REMOTE_ACCESS);
@@ -183,7 +187,8 @@ peer_stop(struct peer *peer)
 	pthread_join(peer->thread, NULL);
 	mock_stop(peer->mock);
 	pthread_mutex_destroy(&peer->lock);
-	free(peer->memory);
+	munmap(peer->memory, peer->size);
+	close(peer->fd);
 	free(peer);
 }
 
@@ -198,6 +203,14 @@ peer_abort(struct peer *peer, int code)
 		tell(peer, i, code);
 	}
 	pthread_mutex_unlock(&peer->lock);
+}
+
+void
+peer_withdraw(struct peer *peer)
+{
+	struct one_qp_shm *shm = mock_qp_shm(peer->mock, mock_newest(peer->mock, ONE_MSG_RSM_CONNECT));
+
+	atomic_fetch_or(&shm->rsm_flags, ONE_RSM_GONE);
 }
 
 static uint32_t

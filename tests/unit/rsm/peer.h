@@ -22,8 +22,9 @@
 
 struct peer {
 	struct mock *mock;
-	uint8_t *memory;
+	uint8_t *memory; /* a mapping of `fd` */
 	size_t size;
+	int fd;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	uint32_t qp[PEER_QPS], cq[PEER_QPS], num_qps;
@@ -51,6 +52,8 @@ void peer_forget(struct peer *peer);
 void peer_abort(struct peer *peer, int code);
 /* Returns when as many threads of the newest attachment are asleep. */
 void peer_wait_asleep(struct peer *peer, uint32_t threads);
+/* The segment of the import that was connected last is withdrawn, as its mapping tells. */
+void peer_withdraw(struct peer *peer);
 void peer_reset_counts(struct peer *peer);
 
 #endif
