@@ -233,7 +233,7 @@ send_file(struct dat_adapter *a, DAT_CONN_QUAL port, const char *path, const cha
 		r.size = s->size;
 	}
 	r.latency = &s->latency;
-	report(&r, json, true);
+	report(&r, json);
 out:
 	free(s->data);
 	free(s);

@@ -128,7 +128,7 @@ send_file(rsmapi_controller_handle_t controller, rsm_memseg_id_t id, const char 
 		r.size = size;
 	}
 	r.latency = latency;
-	report(&r, json, true);
+	report(&r, json);
 out:
 	free(data);
 	free(latency);

@@ -6,30 +6,74 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define PERF_SIZE_FIRST 2ull        /* --all: from here */
+#define PERF_SIZE_LAST (8ull << 20) /* to here, as perftest does */
+
 enum perf_api { PERF_API_DAT, PERF_API_RSM };
+
+enum perf_op {
+	PERF_WRITE,
+	PERF_READ,
+	PERF_SEND,
+	PERF_PUT,
+	PERF_GET,
+	PERF_PUTV,
+	PERF_GETV,
+	PERF_BARRIER, /* a span with one put, opened and closed */
+	PERF_SIGNAL
+};
+
+enum perf_kind {
+	PERF_BANDWIDTH,
+	PERF_LATENCY, /* until the operation's completion */
+	PERF_PINGPONG /* half of a round trip, as ib_write_lat and ib_send_lat have it */
+};
+
+struct perf_test {
+	const char *name, *title;
+	enum perf_api api;
+	enum perf_op op;
+	enum perf_kind kind;
+	bool mapped; /* RSM: through a mapping */
+};
 
 struct perf_options {
 	enum perf_api api;
-	const char *test; /* write_bw, write_lat, read_bw, ... */
-	const char *ia;   /* IA name, or RSM controller */
-	const char *host; /* NULL: server */
-	uint32_t node;    /* RSM: exporter's node id */
-	uint32_t segment; /* RSM: segment id */
+	const struct perf_test *test; /* never NULL */
+	const char *ia;               /* IA name, or RSM controller */
+	const char *host;             /* NULL: server */
+	const char *json_file;        /* NULL: none */
+	uint32_t node;                /* RSM: exporter's node id */
+	uint32_t segment;             /* RSM: segment id */
 	uint16_t port;
 	uint64_t size;
 	uint64_t iterations;
 	double duration; /* seconds; 0: by iterations */
 	bool all_sizes;
 	uint32_t depth;     /* operations in flight on an endpoint */
-	uint32_t endpoints; /* busy ones */
+	uint32_t rx_depth;  /* receives posted on an endpoint */
+	uint32_t endpoints; /* busy ones; RSM: imports */
 	uint32_t idle_endpoints;
 	uint32_t signal_every; /* completions for every n-th write; others suppressed */
+	uint32_t pieces;       /* RSM: of a vector */
 	uint32_t spin;         /* looks at an empty queue before the processor is given away */
+	bool bidirectional;
+	bool warm_up;
+	bool peak;
+	bool gbits;
+	bool histogram;
 	bool json;
 	bool once; /* server: end after the first client */
 };
 
 /* 0 to go on, 1 after --help, -1 on a wrong option (told on stderr). */
 int perf_options_parse(struct perf_options *options, int argc, char **argv);
+
+/* The largest size of one operation that will be measured. */
+static inline uint64_t
+perf_largest(const struct perf_options *o)
+{
+	return o->all_sizes ? PERF_SIZE_LAST : o->size;
+}
 
 #endif

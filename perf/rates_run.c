@@ -418,8 +418,9 @@ rates_measure(const struct rates_options *o)
 	if (dat_resolve(o->host, &c->addr) && dat_adapter_open(&c->adapter, o->ia, EVENTS_MAX, EVENTS_MAX) &&
 	    dat_memory_create(&c->adapter, MEMORY, &c->memory))
 		ok = tests[i].measure(c, &r);
+	r.latency_test = r.latency != NULL;
 	if (ok && r.test != NULL)
-		report(&r, o->json, true);
+		report(&r, o->json);
 	dat_adapter_close(&c->adapter);
 	free(c->pool.ep);
 	free(c->ep);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Latency histograms, perftest's columns, JSON. */
+/* Latency histograms, perftest's columns, JSON, a progress line. */
 #ifndef PERF_REPORT_H
 #define PERF_REPORT_H
 
@@ -8,21 +8,25 @@
 #include <stdio.h>
 
 /*
- * A histogram of nanoseconds with 32 buckets for each power of two: values are
- * kept to about 3 per cent, in constant space, without allocation.
+ * A histogram of nanoseconds with 128 buckets for each power of two: values are
+ * kept to 0.4 per cent, in constant space, without allocation.
  */
-#define HIST_SUB_LOG2 5
+#define HIST_SUB_LOG2 7
 #define HIST_BUCKETS ((64 - HIST_SUB_LOG2 + 1) << HIST_SUB_LOG2)
 
 struct histogram {
 	uint64_t count, sum, min, max;
+	double squares; /* sum of */
 	uint64_t bucket[HIST_BUCKETS];
 };
 
 void histogram_clear(struct histogram *h);
 void histogram_add(struct histogram *h, uint64_t ns);
-/* The value below which `percent` of the samples lie, in ns; 0 when empty. */
+/* The value that `percent` of the samples do not exceed, in ns; 0 when empty. */
 uint64_t histogram_percentile(const struct histogram *h, double percent);
+double histogram_deviation(const struct histogram *h); /* standard, ns */
+/* Percentiles to 99.99, and a line for each value that there is: usec, how many, per cent so far. */
+void histogram_print(FILE *out, const struct histogram *h);
 
 /* One line of a result. */
 struct result {
@@ -30,15 +34,30 @@ struct result {
 	uint64_t size; /* bytes of one operation */
 	uint64_t iterations;
 	double seconds;
+	double peak;                     /* operations a second; 0: not measured */
+	uint32_t endpoints, depth;       /* 0: of no meaning */
+	bool latency_test;               /* perftest's columns of latency; else those of bandwidth */
 	const struct histogram *latency; /* NULL: not measured */
 };
 
-void report_head(FILE *out, bool latency);
-void report_line(FILE *out, const struct result *result);
+/* perftest's columns, of a bandwidth or a latency test. */
+void report_head(FILE *out, bool latency_test, bool gbits);
+void report_line(FILE *out, const struct result *result, bool gbits);
 /* One JSON object on one line. */
 void report_json(FILE *out, const struct result *result);
-/* On stdout: as JSON, or as a line, below its heading when `head`. */
-void report(const struct result *result, bool json, bool head);
+/* On stdout: as JSON, or as a line below its heading. */
+void report(const struct result *result, bool json);
+
+/* "how far" on a terminal, several times a second; nothing elsewhere. */
+struct progress {
+	bool on, shown;
+	uint64_t begun, next; /* ns */
+};
+
+void progress_begin(struct progress *p, bool wanted);
+/* `part`: 0 to 1; `done` operations of `size` bytes. */
+void progress_show(struct progress *p, uint64_t now, double part, uint64_t done, uint64_t size);
+void progress_end(struct progress *p);
 
 uint64_t now_ns(void);
 

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "traffic.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#define WINDOW_NS 10000000u /* the peak is that of the best such time */
+#define DRAIN 64u
+
+/* ---- receives ---- */
+
+bool
+traffic_post_recv(struct traffic *t, DAT_EP_HANDLE ep)
+{
+	DAT_LMR_TRIPLET iov = {.lmr_context = t->memory.lmr_context,
+			       .virtual_address = (DAT_VADDR)(uintptr_t)traffic_landing(t),
+			       .segment_length = t->memory.size / 2};
+	DAT_DTO_COOKIE cookie = {.as_ptr = ep};
+
+	return dat_ok(dat_ep_post_recv(ep, 1, &iov, cookie, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
+}
+
+bool
+traffic_drain(struct traffic *t, bool *busy)
+{
+	DAT_EVENT event;
+
+	*busy = false;
+	for (uint32_t i = 0; i < DRAIN; i++) {
+		const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event.event_data.dto_completion_event_data;
+		DAT_RETURN ret = dat_evd_dequeue(t->adapter->recv_evd, &event);
+
+		if (DAT_GET_TYPE(ret) == DAT_QUEUE_EMPTY)
+			return true;
+		if (!dat_ok(ret, "dat_evd_dequeue"))
+			return false;
+		*busy = true;
+		if (dto->status != DAT_DTO_SUCCESS)
+			continue; /* flushed: its endpoint ends */
+		if (dto->user_cookie.as_64 == NOTE_COOKIE)
+			t->noted = true;
+		else if (!traffic_post_recv(t, dto->ep_handle))
+			return false;
+	}
+	return true;
+}
+
+/* ---- requests ---- */
+
+static inline bool
+post(const struct traffic *t, uint32_t index, uint64_t size, bool signal)
+{
+	DAT_LMR_TRIPLET local = {.lmr_context = t->memory.lmr_context,
+				 .virtual_address = (DAT_VADDR)(uintptr_t)t->memory.base,
+				 .segment_length = size};
+	DAT_RMR_TRIPLET remote = {.rmr_context = t->target.rmr_context,
+				  .target_address = t->target.address,
+				  .segment_length = size};
+	DAT_COMPLETION_FLAGS flags = signal ? DAT_COMPLETION_DEFAULT_FLAG : DAT_COMPLETION_SUPPRESS_FLAG;
+	DAT_DTO_COOKIE cookie = {.as_64 = index};
+	DAT_EP_HANDLE ep = t->busy[index].ep;
+
+	switch (t->op) {
+	case PERF_WRITE:
+		return dat_ok(dat_ep_post_rdma_write(ep, 1, &local, cookie, &remote, flags),
+			      "dat_ep_post_rdma_write");
+	case PERF_READ:
+		return dat_ok(dat_ep_post_rdma_read(ep, 1, &local, cookie, &remote, flags),
+			      "dat_ep_post_rdma_read");
+	default:
+		return dat_ok(dat_ep_post_send(ep, 1, &local, cookie, flags), "dat_ep_post_send");
+	}
+}
+
+/* Takes one completion if there is one (or must be); the endpoint's window opens. */
+static inline bool
+reap(struct traffic *t, bool must, uint64_t *done)
+{
+	DAT_EVENT event;
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event.event_data.dto_completion_event_data;
+
+	if (must) {
+		if (!dat_dequeue_spin(t->adapter->request_evd, &event, EVENT_SECONDS))
+			return false;
+	} else {
+		DAT_RETURN ret = dat_evd_dequeue(t->adapter->request_evd, &event);
+
+		if (DAT_GET_TYPE(ret) == DAT_QUEUE_EMPTY)
+			return true;
+		if (!dat_ok(ret, "dat_evd_dequeue"))
+			return false;
+	}
+	if (dto->status != DAT_DTO_SUCCESS) {
+		fprintf(stderr, "oneside-perf: %s failed: %s\n", t->name, dat_dto_status_name(dto->status));
+		return false;
+	}
+	t->busy[dto->user_cookie.as_64].outstanding -= t->every;
+	*done += t->every;
+	return true;
+}
+
+/* ---- bandwidth ---- */
+
+struct clockwork {
+	uint64_t start, stop; /* stop: 0 when it goes by iterations */
+	uint64_t next;        /* completions, when the clock is looked at again */
+	uint64_t step;
+	uint64_t window_at, window_done;
+	struct progress progress;
+};
+
+static void
+clockwork_begin(struct clockwork *c, const struct traffic *t, const struct stint *stint)
+{
+	progress_begin(&c->progress, t->tty);
+	c->start = c->window_at = now_ns();
+	c->stop = stint->seconds > 0 ? c->start + (uint64_t)(stint->seconds * 1e9) : 0;
+	c->window_done = 0;
+	c->step = stint->size >= 65536 ? 16 : 1024;
+	c->next = c->step;
+}
+
+/* Looks at the clock: the peak, the progress line, the end of the time (true). */
+static bool
+clockwork_look(struct clockwork *c, const struct traffic *t, const struct stint *stint, uint64_t done,
+	       struct result *r)
+{
+	uint64_t now = now_ns();
+	double part = c->stop != 0 ? (double)(now - c->start) / (double)(c->stop - c->start)
+				   : (double)done / (double)stint->iterations;
+
+	c->next = done + c->step;
+	if (now - c->window_at >= WINDOW_NS) {
+		double rate = (double)(done - c->window_done) * 1e9 / (double)(now - c->window_at);
+
+		if (t->peak && rate > r->peak)
+			r->peak = rate;
+		c->window_at = now;
+		c->window_done = done;
+	}
+	progress_show(&c->progress, now, part, done, stint->size);
+	return c->stop != 0 && now >= c->stop;
+}
+
+bool
+traffic_bandwidth(struct traffic *t, const struct stint *stint, struct result *r)
+{
+	uint64_t posted = 0, done = 0, want = stint->iterations;
+	uint32_t every = t->every;
+	struct clockwork clock;
+	bool busy;
+
+	want = (want + every - 1) / every * every;
+	if (stint->seconds > 0)
+		want = UINT64_MAX;
+	r->peak = 0;
+	clockwork_begin(&clock, t, stint);
+	while (done < want) {
+		bool full = true;
+
+		for (uint32_t i = 0; i < t->endpoints && posted < want; i++) {
+			struct endpoint *e = &t->busy[i];
+
+			/* A run of `every` at a time, of which the last has a completion. */
+			if (e->outstanding + every > t->depth)
+				continue;
+			full = false;
+			for (uint32_t k = 1; k <= every; k++)
+				if (!post(t, i, stint->size, k == every))
+					return false;
+			e->outstanding += every;
+			posted += every;
+		}
+		if (t->receives && !traffic_drain(t, &busy))
+			return false;
+		if (!reap(t, !t->receives && (full || posted == want), &done))
+			return false;
+		if (done >= clock.next && clockwork_look(&clock, t, stint, done, r) && want == UINT64_MAX)
+			want = posted;
+	}
+	r->seconds = (double)(now_ns() - clock.start) / 1e9;
+	r->iterations = done;
+	progress_end(&clock.progress);
+	if (t->peak && r->peak < (double)done / r->seconds)
+		r->peak = (double)done / r->seconds;
+	return true;
+}
+
+/* ---- latency ---- */
+
+bool
+traffic_latency(struct traffic *t, const struct stint *stint, struct result *r)
+{
+	struct progress progress;
+	uint64_t start, stop, before, done = 0;
+
+	progress_begin(&progress, t->tty);
+	histogram_clear(t->latency);
+	start = before = now_ns();
+	stop = start + (uint64_t)(stint->seconds * 1e9);
+	while (stint->seconds > 0 ? before < stop : done < stint->iterations) {
+		uint64_t after, completed = 0;
+
+		t->busy[0].outstanding = t->every;
+		if (!post(t, 0, stint->size, true) || !reap(t, true, &completed))
+			return false;
+		after = now_ns();
+		histogram_add(t->latency, after - before);
+		before = after;
+		done++;
+		if (done % 1024 == 0) {
+			progress_show(&progress, after,
+				      stint->seconds > 0 ? (double)(after - start) / (double)(stop - start)
+							 : (double)done / (double)stint->iterations,
+				      done, stint->size);
+			before = now_ns();
+		}
+	}
+	progress_end(&progress);
+	r->seconds = (double)(before - start) / 1e9;
+	r->iterations = done;
+	r->latency = t->latency;
+	return true;
+}
+
+/* ---- ping-pong ---- */
+
+/* Waits until the last byte written here is `want`, or a message has come. */
+static bool
+await_ball(struct traffic *t, uint64_t size, uint8_t want)
+{
+	const _Atomic uint8_t *last = (const _Atomic uint8_t *)(traffic_landing(t) + size - 1);
+	uint64_t deadline = 0;
+	DAT_EVENT event;
+
+	if (t->op == PERF_SEND) {
+		if (!dat_dequeue_spin(t->adapter->recv_evd, &event, EVENT_SECONDS))
+			return false;
+		if (event.event_data.dto_completion_event_data.status != DAT_DTO_SUCCESS) {
+			fprintf(stderr, "oneside-perf: the peer has gone\n");
+			return false;
+		}
+		return traffic_post_recv(t, event.event_data.dto_completion_event_data.ep_handle);
+	}
+	/* Pairs with the data plane's release store of the last byte of a write. */
+	for (uint32_t looks = 1; atomic_load_explicit(last, memory_order_acquire) != want; looks++) {
+		if (looks > dat_spin_looks)
+			sched_yield();
+		if (looks % 1024 != 0)
+			continue;
+		if (deadline == 0)
+			deadline = now_ns() + EVENT_SECONDS * 1000000000ull;
+		if (now_ns() > deadline) {
+			fprintf(stderr, "oneside-perf: nothing was written in %u seconds\n", EVENT_SECONDS);
+			return false;
+		}
+	}
+	return true;
+}
+
+bool
+traffic_pingpong(struct traffic *t, const struct stint *stint, bool leads, struct result *r)
+{
+	uint64_t start = now_ns(), before = start, completed = 0;
+	uint8_t *last = (uint8_t *)t->memory.base + stint->size - 1;
+	struct progress progress;
+
+	progress_begin(&progress, t->tty && leads);
+	histogram_clear(t->latency);
+	t->busy[0].outstanding = 0;
+	for (uint64_t k = 1; k <= stint->iterations; k++) {
+		uint64_t after;
+
+		if (!leads && !await_ball(t, stint->size, (uint8_t)k))
+			return false;
+		*last = (uint8_t)k;
+		t->busy[0].outstanding += t->every;
+		if (!post(t, 0, stint->size, true))
+			return false;
+		if (leads && !await_ball(t, stint->size, (uint8_t)k))
+			return false;
+		after = now_ns();
+		histogram_add(t->latency, (after - before) / 2);
+		before = after;
+		/* What was sent is not needed any more: the answer is here.  It seldom has to be waited for.
+		 */
+		if (!reap(t, t->busy[0].outstanding / t->every >= t->depth / 2 + 1, &completed))
+			return false;
+		if (k % 1024 == 0)
+			progress_show(&progress, after, (double)k / (double)stint->iterations, k,
+				      stint->size);
+	}
+	while (t->busy[0].outstanding > 0)
+		if (!reap(t, true, &completed))
+			return false;
+	progress_end(&progress);
+	r->seconds = (double)(before - start) / 1e9;
+	r->iterations = stint->iterations;
+	r->latency = t->latency;
+	return true;
+}

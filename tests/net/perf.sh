@@ -1,0 +1,142 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# perf.sh local|memif: each test of oneside-perf runs, briefly, and says what it should; no rate is asked for.
+set -u -o pipefail
+. "$(dirname "$0")/lib.sh"
+PERF=${PERF:-$BUILD/perf/oneside-perf}
+
+# serve PLANE OPTIONS...: a server in the background, ready when this returns; its pid is in $SERVER.
+serve() {
+	local plane=$1 tenths=100
+	shift
+	: >"$WORK/server"
+	ONESIDE_SOCKET=$(plane_socket "$plane") timeout 100 "$PERF" --once "$@" 2>"$WORK/server" &
+	SERVER=$!
+	APPLICATIONS+=("$SERVER")
+	until grep -qE 'serving on|published on' "$WORK/server"; do
+		kill -0 "$SERVER" 2>/dev/null && [ "$tenths" -gt 0 ] || {
+			cat "$WORK/server" >&2
+			fail "no server of $*"
+		}
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+}
+
+# measure OPTIONS...: with a server of the same options; the client's output is in $WORK/out.
+measure() {
+	say "oneside-perf $*"
+	serve "$SERVER_PLANE" "$@"
+	ONESIDE_SOCKET=$(plane_socket a) timeout 100 "$PERF" "$@" --node "$NODE" "$HOST" >"$WORK/out" 2>"$WORK/err" || {
+		cat "$WORK/err" "$WORK/server" >&2
+		fail "oneside-perf $*"
+	}
+	wait "$SERVER" || {
+		cat "$WORK/server" >&2
+		fail "the server of oneside-perf $*"
+	}
+	APPLICATIONS=()
+	[ ! -s "$WORK/err" ] || {
+		cat "$WORK/err" >&2
+		fail "oneside-perf $* wrote to standard error, which is not a terminal"
+	}
+}
+
+# lines COUNT: so many lines of figures, each with as many as its heading has, all of them numbers.
+lines() {
+	awk -v want="$1" '
+		/^ #bytes/ { for (i = 1; i <= NF; i++) if ($i ~ /^#|\[/) fields++ }
+		/^ [0-9]/ {
+			seen++
+			if (NF != fields) { print "a line of " NF " fields below a heading of " fields; bad = 1 }
+			for (i = 1; i <= NF; i++) if ($i !~ /^[0-9]+(\.[0-9]+)?$/) { print $i " is no number"; bad = 1 }
+			if ($NF <= 0) { print "a rate or a time of " $NF; bad = 1 }
+		}
+		END { if (seen != want) { print seen " lines instead of " want; bad = 1 } exit bad }' "$WORK/out" || {
+		cat "$WORK/out" >&2
+		fail "what it printed"
+	}
+}
+
+# json EXPRESSION: true of each line, r.
+json() {
+	python3 - "$WORK/out" "$1" <<'PYTHON' || fail "JSON: $(cat "$WORK/out")"
+import json, sys
+results = [json.loads(line) for line in open(sys.argv[1])]
+sys.exit(not (results and all(eval(f"({sys.argv[2]})") for r in results)))
+PYTHON
+}
+
+net_init
+case ${1:-} in
+local)
+	start_memif_plane a
+	SERVER_PLANE=a NODE=1 HOST=192.0.2.1
+	;;
+memif)
+	start_memif_pair
+	SERVER_PLANE=b NODE=2 HOST=192.0.2.2
+	;;
+*) fail "usage: perf.sh local|memif" ;;
+esac
+
+for test in write_bw read_bw send_bw; do
+	measure -t $test -s 4096 -n 1000
+	lines 1
+	measure -t $test -s 64 -n 2000 -q 4 -Q 8 -t 32 --perform_warm_up --json
+	json 'r["test"] == "'$test'" and r["bytes"] == 64 and r["iterations"] == 2000 and r["endpoints"] == 4 and
+		r["depth"] == 32 and r["ops"] > 0 and r["peak_ops"] > 0 and "latency_ns" not in r'
+	measure -t $test -s 1000 -n 1000 -b -q 2 -N --json
+	json 'r["iterations"] == 2000 and r["ops"] > 0 and "peak_ops" not in r'
+done
+for test in write_lat read_lat send_lat write_pp send_pp; do
+	measure -t $test -s 8 -n 500
+	lines 1
+	measure -t $test -s 5000 -n 200 --json
+	json 'r["latency_ns"]["min"] > 0 and r["latency_ns"]["min"] <= r["latency_ns"]["p50"] <=
+		r["latency_ns"]["p99"] <= r["latency_ns"]["p99.99"] <= r["latency_ns"]["max"]'
+done
+measure -t write_bw -a -n 20
+lines 23
+measure -t write_bw -D 0.2 --idle-qp 40 --json
+json 'r["seconds"] >= 0.2 and r["iterations"] > 0'
+measure -t write_lat -n 300 -H
+expect '99.99% percentile[usec]' "$WORK/out"
+
+for test in put get putv getv; do
+	measure -t ${test}_bw -s 4096 -n 1000 -t 16 -q 2 --report_gbits
+	expect 'BW average[Gb/sec]' "$WORK/out"
+	lines 1
+	measure -t ${test}_lat -s 64 -n 200
+	lines 1
+done
+measure -A rsm -n 200 -t 8 --json
+json 'r["test"] == "put_bw"'
+measure -t put_bw -a -n 16 -t 4
+lines 23
+measure -t barrier_lat -s 64 -n 200
+lines 1
+measure -t signal_pp -n 200
+lines 1
+if [ "$1" = local ]; then
+	for test in map_put map_get; do
+		measure -t ${test}_bw -s 8 -n 100000 --json
+		json 'r["ops"] > 0'
+		measure -t ${test}_lat -s 4096 -n 1000
+		lines 1
+	done
+else
+	serve b -t map_put_bw
+	ONESIDE_SOCKET=$(plane_socket a) "$PERF" -t map_put_bw --node 2 server >"$WORK/out" 2>"$WORK/err" &&
+		fail "a segment of another host was mapped"
+	expect 'mappings are for segments of the same host' "$WORK/err"
+	kill "$SERVER"
+	wait "$SERVER"
+	APPLICATIONS=()
+fi
+
+for plane in a b; do
+	[ -z "${PLANE_PID[$plane]:-}" ] || stop_plane $plane
+done
+say "done"
