@@ -232,11 +232,13 @@ cr_reject(struct client *client, const struct one_cr_reject *args)
 	conn = cr_take(cr);
 	if (conn->state == CONN_OVER) {
 		conn_put(conn);
+	} else if (args->unanswered != 0) {
+		conn_reject(conn, CM_REJ_INVALID_SERVICE_ID, NULL, 0);
 	} else if (conn->remote.oneside) {
-		cm_announce_rej_build(data, args->private_data, (uint16_t)args->private_len);
+		cm_announce_rej_build(data, args->private_data, args->private_len);
 		conn_reject(conn, CM_REJ_CONSUMER, data, sizeof(data));
 	} else {
-		conn_reject(conn, CM_REJ_CONSUMER, args->private_data, (uint16_t)args->private_len);
+		conn_reject(conn, CM_REJ_CONSUMER, args->private_data, args->private_len);
 	}
 	return 0;
 }

@@ -195,7 +195,8 @@ struct one_cr_accept {
 /* The private data reaches the requester as one_qp_shm.private_data, at ONE_CONN_PEER_REJECTED. */
 struct one_cr_reject {
 	uint32_t cr;
-	uint32_t private_len;
+	uint16_t private_len;
+	uint16_t unanswered; /* 1: not the consumer's word; for the requester as if nobody listened */
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 };
 struct one_cr_handoff { uint32_t cr; uint32_t reserved; uint64_t service; };

@@ -15,13 +15,12 @@ request_at(struct ia *ia, uint64_t offset)
 	return (struct one_cr_shm *)(void *)(one_client_arena(ia->client) + offset);
 }
 
+/* Not by the consumer: the peer is told what it would be told if nobody listened. */
 static void
-reject(struct ia *ia, uint32_t id, const void *data, uint32_t len)
+refuse(struct ia *ia, uint32_t id)
 {
-	struct one_msg msg = {.type = ONE_MSG_CR_REJECT, .cr_reject = {.cr = id, .private_len = len}};
+	struct one_msg msg = {.type = ONE_MSG_CR_REJECT, .cr_reject = {.cr = id, .unanswered = 1}};
 
-	if (len > 0)
-		memcpy(msg.cr_reject.private_data, data, len);
 	one_call(ia->client, &msg, NULL, 0, NULL);
 }
 
@@ -31,7 +30,7 @@ cr_refuse(struct ia *ia, uint64_t offset)
 	const struct one_cr_shm *shm = request_at(ia, offset);
 
 	if (shm != NULL)
-		reject(ia, shm->cr, NULL, 0);
+		refuse(ia, shm->cr);
 }
 
 /* Copied once: the place is used anew when the request is answered. */
@@ -139,7 +138,7 @@ cr_arrived(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 	if (sp != NULL)
 		cr = object_new(ia, DAT_HANDLE_TYPE_CR);
 	if (cr == NULL) {
-		reject(ia, shm->cr, NULL, 0);
+		refuse(ia, shm->cr);
 		return false;
 	}
 	copy_request(cr, shm);
@@ -152,7 +151,7 @@ cr_arrived(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 	pthread_mutex_unlock(&ia->lock);
 	if (!ok) {
 		return_ep(cr);
-		reject(ia, cr->id, NULL, 0);
+		refuse(ia, cr->id);
 		pthread_mutex_lock(&ia->lock);
 		object_discard(&cr->o);
 		pthread_mutex_unlock(&ia->lock);
@@ -166,12 +165,12 @@ cr_arrived(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 }
 
 void
-cr_destroy(struct cr *cr, bool refuse)
+cr_destroy(struct cr *cr, bool unanswered)
 {
 	struct ia *ia = cr->o.ia;
 
-	if (refuse)
-		reject(ia, cr->id, NULL, 0);
+	if (unanswered)
+		refuse(ia, cr->id);
 	pthread_mutex_lock(&ia->lock);
 	object_discard(&cr->o);
 	pthread_mutex_unlock(&ia->lock);
@@ -275,6 +274,7 @@ DAT_RETURN
 cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size, const void *private_data)
 {
 	struct cr *cr = handle_object(cr_handle, DAT_HANDLE_TYPE_CR);
+	struct one_msg msg = {.type = ONE_MSG_CR_REJECT};
 	DAT_RETURN ret;
 
 	if (cr == NULL)
@@ -285,7 +285,11 @@ cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size, const void *priv
 	if (!retire(cr, cr_handle))
 		return BAD_HANDLE(CR);
 	return_ep(cr);
-	reject(cr->o.ia, cr->id, private_data, (uint32_t)private_data_size);
+	msg.cr_reject.cr = cr->id;
+	msg.cr_reject.private_len = (uint16_t)private_data_size;
+	if (private_data_size > 0)
+		memcpy(msg.cr_reject.private_data, private_data, (size_t)private_data_size);
+	one_call(cr->o.ia->client, &msg, NULL, 0, NULL);
 	cr_destroy(cr, false);
 	return DAT_SUCCESS;
 }

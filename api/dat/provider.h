@@ -407,7 +407,8 @@ bool cr_arrived(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event);
 void cr_refuse(struct ia *ia, uint64_t offset);
 /* dat_cr_reject, with what the requester is told. */
 DAT_RETURN cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size, const void *private_data);
-void cr_destroy(struct cr *cr, bool refuse); /* no lock held; the EP is the caller's affair */
+/* No lock held; the EP is the caller's affair.  Unanswered: the requester is refused. */
+void cr_destroy(struct cr *cr, bool unanswered);
 void sp_destroy(struct sp *sp);
 void rmr_destroy(struct rmr *rmr);
 void lmr_destroy(struct lmr *lmr);

@@ -150,6 +150,13 @@ test_refusals(void **state)
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_PEER_REJECTED);
 	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_CR_REJECT, cr), -EINVAL);
 	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
+	/* it goes without looking */
+	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5000, UINT64_MAX), 0);
+	memset(ends.passive.msg.bytes, 0, sizeof(ends.passive.msg.bytes));
+	ends.passive.msg.cr_reject = (struct one_cr_reject){.cr = await_request(&ends)->cr, .unanswered = 1};
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_CR_REJECT), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_NON_PEER_REJECTED);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
 	/* the requester gives up; who accepts then is told */
 	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5000, 50000), 0);
 	cr = await_request(&ends)->cr;

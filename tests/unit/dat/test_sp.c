@@ -154,13 +154,16 @@ rejects(void **state)
 	assert_ok(dat_cr_reject(cr.cr_handle));
 	assert_true(mock_last(f->mock, ONE_MSG_CR_REJECT, &msg));
 	assert_int_equal(msg.cr_reject.cr, id);
+	assert_int_equal(msg.cr_reject.unanswered, 0);
 	assert_ret(dat_cr_reject(cr.cr_handle), BAD_HANDLE(CR));
 	assert_ret(dat_cr_reject(DAT_HANDLE_NULL), BAD_HANDLE(CR));
-	/* those that nobody has seen when the service point goes */
+	/* those that nobody has seen when the service point goes: refused, but not by the consumer */
 	for (int i = 0; i < 100; i++)
 		mock_request(f->mock, mock_newest(f->mock, ONE_MSG_LISTEN), 5000, NULL, 0);
 	assert_ok(dat_psp_free(psp));
 	assert_int_equal(mock_count(f->mock, ONE_MSG_CR_REJECT), 101);
+	assert_true(mock_last(f->mock, ONE_MSG_CR_REJECT, &msg));
+	assert_int_equal(msg.cr_reject.unanswered, 1);
 	expect_empty(f->cr);
 	assert_ok(dat_evd_free(f->cr));
 }
