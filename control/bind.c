@@ -128,7 +128,8 @@ mw_unbind_lost(struct mr *mr)
 
 /* The region that a bind names, if the window may lie in it. */
 static struct mr *
-find_range(const struct qp *qp, const struct mw *mw, const struct one_sge *range, uint32_t access)
+find_range(const struct qp *qp, const struct mw *mw, const struct one_sge *range, uint64_t length,
+	   uint32_t access)
 {
 	const struct mem_region *entry = mem_lookup(engine_mem_table(), range->lkey);
 	const struct object *object = entry == NULL ? NULL : entry->owner;
@@ -138,7 +139,7 @@ find_range(const struct qp *qp, const struct mw *mw, const struct one_sge *range
 	    object->busy)
 		return NULL;
 	mr = entry->owner;
-	if (mr->pz != mw->pz || !mem_covers(entry, range->addr, range->len))
+	if (mr->pz != mw->pz || !mem_covers(entry, range->addr, length))
 		return NULL;
 	if ((access & ONE_ACCESS_REMOTE_READ) != 0 && (mr->access & ONE_ACCESS_LOCAL_READ) == 0)
 		return NULL;
@@ -154,6 +155,7 @@ carry_out(const struct qp *qp, const struct work *work)
 	struct mem_table *table = engine_mem_table();
 	struct mw *mw = mw_of_slot[mem_key_slot(table, work->rkey)];
 	const struct one_sge *range = &work->sge[0];
+	uint64_t length = (uint64_t)work->imm << 32 | range->len;
 	uint32_t access = work->length & REMOTE;
 	struct mem_region *entry;
 	struct mr *mr = NULL;
@@ -161,8 +163,8 @@ carry_out(const struct qp *qp, const struct work *work)
 	if (mw == NULL || mw->object.client != qp->object.client || mw->object.busy ||
 	    ((mw->entry->key ^ work->rkey) & ~VARIANT) != 0 || work->rkey == 0 || mw->pz != qp->pz)
 		return false;
-	if (range->len != 0) {
-		mr = find_range(qp, mw, range, access);
+	if (length != 0) {
+		mr = find_range(qp, mw, range, length, access);
 		if (mr == NULL)
 			return false;
 	}
@@ -173,7 +175,7 @@ carry_out(const struct qp *qp, const struct work *work)
 	if (mr != NULL) {
 		entry->access = access;
 		entry->va = range->addr;
-		entry->length = range->len;
+		entry->length = length;
 		entry->base = mr->entry->base == NULL ? NULL : mr->entry->base + (range->addr - mr->va);
 		entry->process = mr->entry->process;
 		entry->window = true;

@@ -97,9 +97,10 @@ struct one_wqe {
 	uint64_t cookie;    /* comes back in the completion */
 	uint64_t remote_addr; /* WRITE, READ, atomics */
 	uint32_t rkey;        /* WRITE, READ, atomics; BIND: the window's new key */
-	uint32_t imm;         /* immediate (opaque, as on the wire); SEND_INV: key to invalidate */
+	uint32_t imm;         /* immediate (opaque, as on the wire); SEND_INV: key to invalidate;
+	                       * BIND: upper half of the range's length */
 	union {
-		struct one_sge sge;                  /* piece 0; BIND: range of the window, len 0 unbinds */
+		struct one_sge sge;                  /* piece 0; BIND: range of the window, length 0 unbinds */
 		uint8_t inline_data[ONE_INLINE_MAX]; /* ONE_WQE_INLINE */
 		struct {
 			struct one_sge result;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Posting.  The form of a request is judged here: counts, flags, lengths, state.
- * Contexts, ranges and rights are the engine's to judge when it carries the
- * request out; only small payloads are looked up here, since they are copied
- * into the ring and their memory is not looked at again.
+ * Posting.  What can be judged here is returned: counts, flags, lengths, state,
+ * and whether local segments are the consumer's to use.  The engine judges all of
+ * it again when it carries the request out, since a region may be freed in
+ * between and the rings are the application's to write.
  */
 #include "provider.h"
 
@@ -52,25 +52,28 @@ wqe_flags(uint32_t flags)
 			 ((flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0 ? ONE_WQE_SOLICITED : 0u));
 }
 
-/* Whether the engine would surely read this memory without objection. */
-static bool
-readable(const struct ep *ep, const DAT_LMR_TRIPLET *piece)
+/*
+ * Each segment lies in a region of the endpoint's zone, with the right to write
+ * where data comes in.  The right to read is everybody's.  An endpoint that has no
+ * zone yet takes receives of any: it will have one before data comes.
+ */
+static DAT_RETURN
+check_local(const struct ep *ep, const struct pieces *pieces, bool write)
 {
-	const struct lmr *lmr = (struct lmr *)idmap_find(&ep->o.ia->lmrs, piece->lmr_context);
-
-	return lmr != NULL && lmr->pz == ep->pz && lmr_covers(lmr, piece);
-}
-
-static bool
-fits_inline(const struct ep *ep, const struct pieces *pieces)
-{
-	if (pieces->total > ONE_INLINE_MAX)
-		return false;
 	for (uint32_t i = 0; i < pieces->count; i++) {
-		if (!readable(ep, pieces->piece[i]))
-			return false;
+		const struct lmr *lmr =
+			(struct lmr *)idmap_find(&ep->o.ia->lmrs, pieces->piece[i]->lmr_context);
+
+		if (lmr == NULL || (write && ((uint32_t)lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG) == 0))
+			return DAT_ERROR(DAT_PRIVILEGES_VIOLATION,
+					 write ? DAT_PRIVILEGES_WRITE : DAT_PRIVILEGES_READ);
+		if (ep->pz != NULL && lmr->pz != ep->pz)
+			return DAT_ERROR(DAT_PROTECTION_VIOLATION,
+					 write ? DAT_PROTECTION_WRITE : DAT_PROTECTION_READ);
+		if (!lmr_covers(lmr, pieces->piece[i]))
+			return BAD_ARG(3);
 	}
-	return true;
+	return DAT_SUCCESS;
 }
 
 static void
@@ -137,7 +140,7 @@ struct request {
 static DAT_RETURN
 post(struct ep *ep, const struct request *request, const struct pieces *pieces)
 {
-	bool in_slot = request->may_inline && fits_inline(ep, pieces);
+	bool in_slot = request->may_inline && pieces->total <= ONE_INLINE_MAX;
 	struct one_wqe *wqe;
 
 	lock_take(&ep->send_lock);
@@ -190,6 +193,8 @@ dapl_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPL
 	if (pieces.total > ep->max_message)
 		return BAD_ARG(3);
 	ret = check_request(ep);
+	if (ret == DAT_SUCCESS)
+		ret = check_local(ep, &pieces, false);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	request.flags = wqe_flags(flags);
@@ -227,6 +232,8 @@ post_rdma(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *loca
 	    (remote_iov->segment_length == 0 && pieces.total > 0) || length > ep->max_rdma)
 		return DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
 	ret = check_request(ep);
+	if (ret == DAT_SUCCESS)
+		ret = check_local(ep, &pieces, op == ONE_OP_READ);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	request.flags = wqe_flags(flags);
@@ -310,6 +317,9 @@ dapl_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPL
 		return ret;
 	if (pieces.total > ONE_MESSAGE_MAX)
 		return BAD_ARG(3);
+	ret = check_local(ep, &pieces, true);
+	if (ret != DAT_SUCCESS)
+		return ret;
 	lock_take(&ep->recv_lock);
 	lost = ia_lost(ep->o.ia) && ep_state(ep) == DAT_EP_STATE_DISCONNECTED;
 	done = lost || put_recv(ep, &pieces, user_cookie.as_64, wqe_flags(flags));
@@ -370,6 +380,8 @@ ep_post_atomic(DAT_EP_HANDLE ep_handle, uint8_t op, uint64_t add_or_swap, uint64
 	if (result->segment_length != sizeof(uint64_t) || remote_iov->segment_length < sizeof(uint64_t))
 		return DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
 	ret = check_request(ep);
+	if (ret == DAT_SUCCESS)
+		ret = check_local(ep, &(struct pieces){.count = 1, .piece = {result}}, true);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	lock_take(&ep->send_lock);
@@ -434,7 +446,7 @@ ep_post_bind(struct ep *ep, uint32_t key, const DAT_LMR_TRIPLET *triplet, uint32
 	wqe->cookie = cookie;
 	wqe->remote_addr = 0;
 	wqe->rkey = key;
-	wqe->imm = 0;
+	wqe->imm = (uint32_t)(triplet->segment_length >> 32);
 	memset(wqe->reserved, 0, sizeof(wqe->reserved));
 	one_post_sge(&ep->qp, wqe, 0, triplet->virtual_address, (uint32_t)triplet->segment_length,
 		     triplet->lmr_context);

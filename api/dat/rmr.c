@@ -127,7 +127,7 @@ check_target(const struct rmr *rmr, const struct ep *ep, const DAT_LMR_TRIPLET *
 {
 	struct lmr *lmr = (struct lmr *)idmap_find(&rmr->o.ia->lmrs, triplet->lmr_context);
 
-	if (lmr == NULL || lmr->freeing || !lmr_covers(lmr, triplet) || triplet->segment_length > UINT32_MAX)
+	if (lmr == NULL || lmr->freeing || !lmr_covers(lmr, triplet))
 		*ret = BAD_ARG(2);
 	else if (lmr->pz != rmr->pz || ep->pz != rmr->pz)
 		*ret = DAT_ERROR(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);

@@ -161,9 +161,9 @@ silent_server(struct pair *pair)
 	dat_side_expect(&s, s.cr, DAT_CONNECTION_REQUEST_EVENT, 10000, &event);
 	pair_barrier(pair);
 	s.ep = dat_side_ep(&s);
-	if (DAT_GET_TYPE(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, s.ep, 0, NULL)) ==
-	    DAT_SUCCESS)
-		dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR, 20000, &event);
+	DAT_CHECK(&s, dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, s.ep, 0, NULL));
+	dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR, 20000, &event);
+	CHECK(pair, state_of(&s, s.ep) == DAT_EP_STATE_DISCONNECTED, "not DISCONNECTED");
 	pair_barrier(pair);
 	dat_side_close(&s);
 }

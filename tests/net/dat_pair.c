@@ -35,6 +35,55 @@ dat_side_open(struct dat_side *s, struct pair *pair, bool server)
 }
 
 void
+dat_check_code(struct dat_side *s, DAT_RETURN got, DAT_RETURN code, const char *call, const char *file,
+	       int line)
+{
+	const char *major = "?", *minor = "?", *wanted = "?", *wanted_minor = "?";
+
+	if (got == code)
+		return;
+	dat_strerror(code, &wanted, &wanted_minor);
+	dat_strerror(got, &major, &minor);
+	pair_fail(s->pair, file, line, "%s: 0x%x %s %s instead of 0x%x %s %s", call, got, major, minor, code,
+		  wanted, wanted_minor);
+}
+
+void
+dat_bystander(struct pair *pair)
+{
+	struct dat_side s;
+
+	dat_side_open(&s, pair, true);
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+DAT_EP_STATE
+dat_side_state(struct dat_side *s, DAT_EP_HANDLE ep)
+{
+	DAT_EP_STATE state;
+
+	DAT_CHECK(s, dat_ep_get_status(ep, &state, NULL, NULL));
+	return state;
+}
+
+void
+dat_side_request(struct dat_side *s, DAT_EP_HANDLE ep, DAT_CONN_QUAL qual)
+{
+	DAT_CHECK(s, dat_ep_connect(ep, (DAT_IA_ADDRESS_PTR)&s->address, qual, 10000000, 0, NULL,
+				    DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+}
+
+DAT_CR_HANDLE
+dat_side_cr(struct dat_side *s)
+{
+	DAT_EVENT event;
+
+	dat_side_expect(s, s->cr, DAT_CONNECTION_REQUEST_EVENT, 10000, &event);
+	return event.event_data.cr_arrival_event_data.cr_handle;
+}
+
+void
 dat_side_close(struct dat_side *s)
 {
 	DAT_CHECK(s, dat_ia_close(s->ia, DAT_CLOSE_ABRUPT_FLAG));

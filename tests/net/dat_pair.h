@@ -54,9 +54,28 @@ struct dat_remote {
 		      #type, major_, minor_);                                                          \
 	} while (0)
 
+#define DAT_CODE(type, subtype) ((DAT_RETURN)(DAT_CLASS_ERROR | (DAT_UINT32)(type) | (DAT_UINT32)(subtype)))
+#define DAT_BAD_HANDLE(kind) DAT_CODE(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_##kind)
+#define DAT_BAD_ARG(n) DAT_CODE(DAT_INVALID_PARAMETER, DAT_INVALID_ARG##n)
+#define DAT_BAD_STATE(state) DAT_CODE(DAT_INVALID_STATE, DAT_INVALID_STATE_##state)
+#define DAT_UNSUPPORTED DAT_CODE(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE)
+
+/* `call` returns exactly `code`, class, type and subtype. */
+#define DAT_CHECK_CODE(side, call, code) dat_check_code(side, call, code, #call, __FILE__, __LINE__)
+void dat_check_code(struct dat_side *side, DAT_RETURN got, DAT_RETURN code, const char *call,
+		    const char *file, int line);
+
 /* IA, PZ, EVDs; the server listens and tells the client where. */
 void dat_side_open(struct dat_side *side, struct pair *pair, bool server);
 void dat_side_close(struct dat_side *side);
+/* The server of a case that is about the client's calls alone: it listens until the client's barrier. */
+void dat_bystander(struct pair *pair);
+
+DAT_EP_STATE dat_side_state(struct dat_side *side, DAT_EP_HANDLE ep);
+/* dat_ep_connect to the server with ten seconds and no private data. */
+void dat_side_request(struct dat_side *side, DAT_EP_HANDLE ep, DAT_CONN_QUAL qual);
+/* The next request on side->cr, within ten seconds. */
+DAT_CR_HANDLE dat_side_cr(struct dat_side *side);
 
 DAT_EP_HANDLE dat_side_ep(struct dat_side *side);
 /* An endpoint in another protection zone. */

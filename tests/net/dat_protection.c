@@ -162,26 +162,20 @@ address_wraps_client(struct pair *pair)
 	finish(&x, DAT_DTO_ERR_REMOTE_ACCESS);
 }
 
-/* A local key that names nothing: either refused at once or completed with LOCAL_PROTECTION. */
+/* A local key that names nothing is refused at once; the connection stays. */
 static void
 wrong_local_key_client(struct pair *pair)
 {
 	struct start x;
-	DAT_RETURN ret;
 
 	begin(&x, pair);
 	x.b.lmr_context ^= 0x00020000;
-	ret = dat_write(x.s.ep, &x.b, 0, 640, 1, &x.r, 0, DAT_COMPLETION_DEFAULT_FLAG);
-	if (ret != DAT_SUCCESS) {
-		CHECK(pair,
-		      DAT_GET_TYPE(ret) == DAT_PRIVILEGES_VIOLATION ||
-			      DAT_GET_TYPE(ret) == DAT_PROTECTION_VIOLATION ||
-			      DAT_GET_TYPE(ret) == DAT_INVALID_PARAMETER,
-		      "post with a wrong LMR context: 0x%x", ret);
-		DAT_CHECK(&x.s, dat_ep_disconnect(x.s.ep, DAT_CLOSE_ABRUPT_FLAG));
-	} else {
-		dat_side_complete(&x.s, x.s.request, 1, DAT_DTO_ERR_LOCAL_PROTECTION, 0);
-	}
+	DAT_CHECK_CODE(&x.s, dat_write(x.s.ep, &x.b, 0, 640, 1, &x.r, 0, DAT_COMPLETION_DEFAULT_FLAG),
+		       DAT_CODE(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_READ));
+	dat_side_nothing(&x.s, x.s.request, 20);
+	CHECK(pair, dat_side_state(&x.s, x.s.ep) == DAT_EP_STATE_CONNECTED,
+	      "a refused post ended the connection");
+	DAT_CHECK(&x.s, dat_ep_disconnect(x.s.ep, DAT_CLOSE_ABRUPT_FLAG));
 	dat_side_expect_end(&x.s);
 	pair_barrier(pair);
 	dat_side_close(&x.s);
@@ -412,7 +406,7 @@ window_end_client(struct pair *pair)
 	finish(&x, DAT_DTO_ERR_REMOTE_ACCESS);
 }
 
-/* A range outside its LMR cannot be bound: refused at once, or a failed bind and a broken connection. */
+/* A range outside its LMR cannot be bound. */
 static void
 bind_range_server(struct pair *pair)
 {
@@ -421,7 +415,6 @@ bind_range_server(struct pair *pair)
 	struct dat_buffer b;
 	struct dat_side s;
 	DAT_RMR_HANDLE rmr;
-	DAT_RETURN ret;
 
 	dat_side_open(&s, pair, true);
 	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
@@ -430,16 +423,11 @@ bind_range_server(struct pair *pair)
 	range = (DAT_LMR_TRIPLET){.lmr_context = b.lmr_context,
 				  .virtual_address = (uintptr_t)b.data + 1,
 				  .segment_length = SIZE};
-	ret = dat_rmr_bind(rmr, &range, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, s.ep, (DAT_RMR_COOKIE){.as_64 = 1},
-			   DAT_COMPLETION_DEFAULT_FLAG, &context);
-	if (ret == DAT_SUCCESS) {
-		dat_side_expect(&s, s.request, DAT_RMR_BIND_COMPLETION_EVENT, 5000, &event);
-		CHECK(pair, event.event_data.rmr_completion_event_data.status == DAT_RMR_OPERATION_FAILED,
-		      "a bind outside the LMR: status %d", event.event_data.rmr_completion_event_data.status);
-	} else {
-		CHECK(pair, DAT_GET_TYPE(ret) == DAT_INVALID_PARAMETER, "a bind outside the LMR: 0x%x", ret);
-		DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_ABRUPT_FLAG));
-	}
+	DAT_CHECK_CODE(&s,
+		       dat_rmr_bind(rmr, &range, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, s.ep,
+				    (DAT_RMR_COOKIE){.as_64 = 1}, DAT_COMPLETION_DEFAULT_FLAG, &context),
+		       DAT_BAD_ARG(2));
+	DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_ABRUPT_FLAG));
 	dat_side_expect_end(&s);
 	pair_barrier(pair);
 	dat_side_close(&s);

@@ -283,9 +283,13 @@ test_free_waits_for_grace(void **state)
 }
 
 static bool
-try_bind(uint32_t qpn, uint32_t key, uint32_t lkey, uint64_t addr, uint32_t len, uint32_t access)
+try_bind(uint32_t qpn, uint32_t key, uint32_t lkey, uint64_t addr, uint64_t len, uint32_t access)
 {
-	struct work work = {.op = ONE_OP_BIND, .length = access, .rkey = key, .sge = {{addr, len, lkey}}};
+	struct work work = {.op = ONE_OP_BIND,
+			    .length = access,
+			    .rkey = key,
+			    .imm = (uint32_t)(len >> 32),
+			    .sge = {{addr, (uint32_t)len, lkey}}};
 
 	fake_bind(qpn, &work);
 	for (int i = 0; i < 5000 && fake_bind_result() < 0; i++)
@@ -341,9 +345,9 @@ test_windows(void **state)
 	assert_int_equal(app_call_id(&app, ONE_MSG_MR_FREE, mr.mr), -EBUSY);
 	assert_int_equal(app.reply.subject, ONE_SUBJECT_MW);
 	/* A failed bind leaves the window as it was; a new one makes the old key useless. */
-	assert_false(try_bind(qp.qpn, key ^ 2, mr.lkey, VA, (uint32_t)SIZE + 1, ONE_ACCESS_REMOTE_READ));
+	assert_false(try_bind(qp.qpn, key ^ 2, mr.lkey, VA, SIZE + 1, ONE_ACCESS_REMOTE_READ));
 	assert_ptr_equal(mem_lookup(engine_mem_table(), key), entry);
-	assert_true(try_bind(qp.qpn, key ^ 2, mr.lkey, VA, (uint32_t)SIZE, ONE_ACCESS_REMOTE_READ));
+	assert_true(try_bind(qp.qpn, key ^ 2, mr.lkey, VA, SIZE, ONE_ACCESS_REMOTE_READ));
 	assert_null(mem_lookup(engine_mem_table(), key));
 	/* Length 0 unbinds; so does the peer's invalidation; so does freeing. */
 	assert_true(try_bind(qp.qpn, key ^ 4, 0, 0, 0, 0));
@@ -399,6 +403,45 @@ test_window_rights(void **state)
 		assert_int_equal(try_bind(qp.qpn, app.reply.mw.key ^ 1, lkey, VA, 10, cases[i].window),
 				 cases[i].ok);
 	}
+	app_close(&app);
+	assert_clean();
+}
+
+/* Windows beyond 32 bits of length, and those that only look so. */
+static void
+test_large_window(void **state)
+{
+	const uint64_t large = 5ull << 30;
+	struct one_qp_created qp;
+	struct mem_region *entry;
+	struct app app;
+	uint32_t pz, lkey, key;
+
+	app_hello(&app, ONE_KIND_DAT);
+	pz = app_pz(&app);
+	qp = app_qp(&app, pz, app_cq(&app, 10));
+	/* reached by system calls: no memory is needed to register it */
+	app.msg.mr_create = (struct one_mr_create){.pz = pz,
+						   .access = ONE_ACCESS_LOCAL_WRITE | ONE_ACCESS_LOCAL_READ,
+						   .va = VA,
+						   .length = large};
+	assert_int_equal(app_call(&app, ONE_MSG_MR_CREATE), 0);
+	lkey = app.reply.mr.lkey;
+	app.msg.mw_create.pz = pz;
+	assert_int_equal(app_call(&app, ONE_MSG_MW_CREATE), 0);
+	key = app.reply.mw.key ^ 1;
+	assert_false(try_bind(qp.qpn, key, lkey, VA, large + 1, ONE_ACCESS_REMOTE_READ));
+	assert_false(try_bind(qp.qpn, key, lkey, VA + 1, large, ONE_ACCESS_REMOTE_READ));
+	assert_false(try_bind(qp.qpn, key, lkey, VA, UINT64_MAX - VA + 1, ONE_ACCESS_REMOTE_READ));
+	assert_true(try_bind(qp.qpn, key, lkey, VA, large, ONE_ACCESS_REMOTE_READ));
+	entry = mem_lookup(engine_mem_table(), key);
+	assert_non_null(entry);
+	assert_true(entry->length == large);
+	/* the lower half alone is 0: no unbinding */
+	assert_true(try_bind(qp.qpn, key ^ 2, lkey, VA, 1ull << 32, ONE_ACCESS_REMOTE_READ));
+	entry = mem_lookup(engine_mem_table(), key ^ 2);
+	assert_non_null(entry);
+	assert_true(entry->length == 1ull << 32);
 	app_close(&app);
 	assert_clean();
 }
@@ -502,6 +545,7 @@ object_tests(void)
 		cmocka_unit_test(test_free_waits_for_grace),
 		cmocka_unit_test(test_windows),
 		cmocka_unit_test(test_window_rights),
+		cmocka_unit_test(test_large_window),
 		cmocka_unit_test(test_exec_in_its_place),
 	};
 

@@ -524,7 +524,11 @@ modifies(void **state)
 	struct fixture *f = *state;
 	DAT_HANDLE none = DAT_HANDLE_NULL;
 	DAT_EP_PARAM param = {0};
+	static uint8_t memory[4096];
+	DAT_REGION_DESCRIPTION desc = {.for_va = memory};
 	DAT_LMR_TRIPLET iov[4];
+	DAT_LMR_CONTEXT key;
+	DAT_LMR_HANDLE lmr;
 	DAT_DTO_COOKIE cookie;
 	struct one_sge sge[ONE_MAX_SGE];
 	struct one_wqe wqe;
@@ -553,10 +557,12 @@ modifies(void **state)
 	assert_ret(dat_pz_free(f->pz), BAD_STATE(PZ_IN_USE));
 	assert_ret(dat_evd_free(f->dto), BAD_STATE(EVD_IN_USE));
 	/* depths: another queue pair, with the receives that are posted */
+	assert_ok(dat_lmr_create(f->ia, DAT_MEM_TYPE_VIRTUAL, desc, sizeof(memory), f->pz,
+				 DAT_MEM_PRIV_ALL_FLAG, &lmr, &key, NULL, NULL, NULL));
 	for (uint64_t i = 1; i <= 3; i++) {
 		for (uint32_t j = 0; j < 4; j++)
-			iov[j] = (DAT_LMR_TRIPLET){.lmr_context = (uint32_t)(i * 16 + j),
-						   .virtual_address = 0x1000 * i + j,
+			iov[j] = (DAT_LMR_TRIPLET){.lmr_context = key,
+						   .virtual_address = (uintptr_t)memory + 100 * i + j,
 						   .segment_length = 10 + j};
 		cookie.as_64 = 0x1234567800000000u + i;
 		assert_ok(dat_ep_post_recv(ep, 4, iov, cookie, 0));
@@ -574,8 +580,8 @@ modifies(void **state)
 		assert_int_equal(wqe.num_sge, 4);
 		assert_int_equal(wqe.length, 46);
 		for (uint32_t j = 0; j < 4; j++) {
-			assert_int_equal(sge[j].lkey, i * 16 + j);
-			assert_int_equal(sge[j].addr, 0x1000 * i + j);
+			assert_int_equal(sge[j].lkey, key);
+			assert_int_equal(sge[j].addr, (uintptr_t)memory + 100 * i + j);
 			assert_int_equal(sge[j].len, 10 + j);
 		}
 	}
@@ -585,6 +591,7 @@ modifies(void **state)
 	assert_ret(dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param),
 		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP));
 	assert_int_equal(query(ep).ep_attr.max_recv_dtos, 500);
+	assert_ok(dat_lmr_free(lmr));
 	/* another zone: the first is free */
 	assert_ok(dat_pz_create(f->ia, &other));
 	param.pz_handle = other;

@@ -155,9 +155,11 @@ extern DAT_RETURN dat_ep_disconnect(IN DAT_EP_HANDLE ep_handle, IN DAT_CLOSE_FLA
  * skipped; 0 segments are legal.  Flags besides DEFAULT: receives UNSIGNALLED;
  * RDMA SUPPRESS, UNSIGNALLED, BARRIER_FENCE; send those and SOLICITED_WAIT.
  * UNSIGNALLED needs the flag in the EP's matching completion-flags attribute.
- * Contexts, ranges and rights are judged when the work is done: a fault is a
- * completion with an error status and breaks the connection.
- * Errors: INVALID_HANDLE (EP); INVALID_PARAMETER (segments: ARG2, ARG3; remote: ARG5; flags: the last);
+ * Local segments are judged at the post, and again when the work is done; then a
+ * fault is a completion with an error status and breaks the connection.
+ * Errors: INVALID_HANDLE (EP); INVALID_PARAMETER (segments, also one outside its LMR: ARG2, ARG3; remote:
+ * ARG5; flags: the last); PRIVILEGES_VIOLATION (context unknown, or its LMR not writable: READ or WRITE, what
+ * is done to the segment); PROTECTION_VIOLATION (LMR of another PZ: READ, WRITE);
  * INVALID_STATE (by state); INSUFFICIENT_RESOURCES (CREDITS: max_*_dtos outstanding); LENGTH_ERROR (RDMA:
  * write longer than the remote segment, read longer than the local ones; above max_rdma_size).
  */
@@ -242,7 +244,7 @@ extern DAT_RETURN dat_rmr_query(IN DAT_RMR_HANDLE rmr_handle, IN DAT_RMR_PARAM_M
  * Posts a bind of the window to a range of an LMR; segment_length 0 unbinds.  The
  * new context is returned at once and works when the bind has completed; requests
  * posted later on the same EP wait for it.  Earlier contexts of the window end.
- * States and flags as for RDMA posts.  One binding covers less than 4 GiB.
+ * States and flags as for RDMA posts.
  * Errors: INVALID_HANDLE (RMR, EP); INVALID_PARAMETER (context, range: ARG2; rights: ARG3; flags: ARG6; null
  * result: ARG7); INVALID_STATE (by state); PRIVILEGES_VIOLATION (remote write without the LMR's local write);
  * PROTECTION_VIOLATION (EP, LMR, RMR not of one PZ); INSUFFICIENT_RESOURCES (CREDITS).
