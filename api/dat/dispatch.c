@@ -17,6 +17,8 @@
 		provider_ = registry_foreign(handle);                  \
 		if (provider_ == NULL)                                 \
 			return DAT_ERROR(DAT_INVALID_HANDLE, subtype); \
+		if (provider_->member == NULL)                         \
+			return DAT_ERROR(DAT_NOT_IMPLEMENTED, 0);      \
 		return provider_->member(__VA_ARGS__);                 \
 	} while (0)
 

@@ -88,14 +88,21 @@ handle_free(DAT_HANDLE handle)
 	pthread_mutex_unlock(&slots.lock);
 }
 
-void
-handle_fork_prepare(void)
+/* Around fork: the allocator is whole in the child. */
+static void
+fork_prepare(void)
 {
 	pthread_mutex_lock(&slots.lock);
 }
 
-void
-handle_fork_done(void)
+static void
+fork_done(void)
 {
 	pthread_mutex_unlock(&slots.lock);
+}
+
+__attribute__((constructor)) static void
+watch_forks(void)
+{
+	pthread_atfork(fork_prepare, fork_done, fork_done);
 }

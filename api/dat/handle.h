@@ -73,8 +73,4 @@ handle_live(DAT_HANDLE handle)
 DAT_HANDLE handle_new(const DAT_PROVIDER *provider, DAT_HANDLE_TYPE type, void *object);
 void handle_free(DAT_HANDLE handle);
 
-/* Around fork: the allocator is whole in the child. */
-void handle_fork_prepare(void);
-void handle_fork_done(void);
-
 #endif

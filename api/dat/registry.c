@@ -6,7 +6,6 @@
  * of that name, unless DAT_OVERRIDE names a file that says otherwise.
  */
 #include <dlfcn.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +20,10 @@ struct announced {
 	DAT_PROVIDER_INFO info;
 	const DAT_PROVIDER *provider;
 	uint32_t opens;
+	uint32_t slot; /* of registry.tables */
 };
+
+#define TABLES 1024u
 
 /* An open IA of a provider library. */
 struct foreign_ia {
@@ -41,23 +43,11 @@ static struct {
 	struct announced *announced;
 	struct foreign_ia *ias;
 	_Atomic uint32_t num_foreign; /* open IAs of provider libraries */
+	/* Tables of those announced: read by every call on a foreign handle, without a lock. */
+	_Atomic(const DAT_PROVIDER *) tables[TABLES];
+	_Atomic uint32_t num_tables; /* slots in use are below */
 } registry = {
 	.once = PTHREAD_ONCE_INIT, .load_lock = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
-
-void
-registry_complain(const char *format, ...)
-{
-	const char *wanted = secure_getenv("DAT_DBG_TYPE");
-	va_list args;
-
-	if (wanted == NULL || strtoul(wanted, NULL, 0) == 0)
-		return;
-	fputs("libdat: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-}
 
 static bool
 read_file(const char *path)
@@ -78,13 +68,11 @@ static void
 fork_prepare(void)
 {
 	pthread_mutex_lock(&registry.lock);
-	handle_fork_prepare();
 }
 
 static void
 fork_parent(void)
 {
-	handle_fork_done();
 	pthread_mutex_unlock(&registry.lock);
 }
 
@@ -175,22 +163,40 @@ find_announced(const char *name, const DAT_PROVIDER *provider)
 const DAT_PROVIDER *
 registry_foreign(DAT_HANDLE handle)
 {
-	const DAT_PROVIDER *table = NULL;
+	const DAT_PROVIDER *table;
+	uint32_t n;
 
 	/* Nothing is dereferenced as long as no provider library is in use. */
 	if (atomic_load_explicit(&registry.num_foreign, memory_order_acquire) == 0 ||
 	    (uintptr_t)handle < 4096 || (uintptr_t)handle % sizeof(void *) != 0)
 		return NULL;
 	table = *(DAT_PROVIDER *const *)handle;
-	pthread_mutex_lock(&registry.lock);
-	for (const struct announced *a = registry.announced; a != NULL; a = a->next) {
-		if (a->provider == table) {
-			pthread_mutex_unlock(&registry.lock);
+	/* Acquire pairs with the release in take_slot. */
+	n = atomic_load_explicit(&registry.num_tables, memory_order_acquire);
+	for (uint32_t i = 0; i < n; i++) {
+		if (atomic_load_explicit(&registry.tables[i], memory_order_relaxed) == table && table != NULL)
 			return table;
-		}
 	}
-	pthread_mutex_unlock(&registry.lock);
 	return NULL;
+}
+
+/* registry.lock held. */
+static bool
+take_slot(struct announced *a)
+{
+	uint32_t n = atomic_load_explicit(&registry.num_tables, memory_order_relaxed);
+
+	for (a->slot = 0; a->slot < n; a->slot++) {
+		if (atomic_load_explicit(&registry.tables[a->slot], memory_order_relaxed) == NULL)
+			break;
+	}
+	if (a->slot == TABLES)
+		return false;
+	atomic_store_explicit(&registry.tables[a->slot], a->provider, memory_order_relaxed);
+	/* Release pairs with the acquire load in registry_foreign. */
+	if (a->slot == n)
+		atomic_store_explicit(&registry.num_tables, n + 1, memory_order_release);
+	return true;
 }
 
 DAT_RETURN
@@ -219,6 +225,11 @@ dat_registry_add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO 
 			return DAT_ERROR(DAT_PROVIDER_ALREADY_REGISTERED, DAT_NO_SUBTYPE);
 		}
 	}
+	if (!take_slot(a)) {
+		pthread_mutex_unlock(&registry.lock);
+		free(a);
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	}
 	a->next = registry.announced;
 	registry.announced = a;
 	pthread_mutex_unlock(&registry.lock);
@@ -245,6 +256,7 @@ dat_registry_remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_IN
 			ret = DAT_ERROR(DAT_PROVIDER_IN_USE, DAT_NO_SUBTYPE);
 		} else {
 			*at = a->next;
+			atomic_store_explicit(&registry.tables[a->slot], NULL, memory_order_relaxed);
 			free(a);
 			ret = DAT_SUCCESS;
 		}

@@ -23,21 +23,6 @@ static struct {
 	struct face *first;
 } faces = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-void
-registry_complain(const char *format, ...)
-{
-	const char *wanted = secure_getenv("DAT_DBG_TYPE");
-	va_list args;
-
-	if (wanted == NULL || strtoul(wanted, NULL, 0) == 0)
-		return;
-	fputs("libdaplone: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-}
-
 /* faces.lock held. */
 static struct face *
 find(const char *name)

@@ -17,6 +17,11 @@
 net_init
 kind=$1
 PROGRAMS=$BUILD/tests/net
+CASES=(
+	net-dat-transfer net-dat-protection net-dat-connection net-dat-srq
+	net-dat-lmr
+	net-rsm net-rsm-events net-rsm-map
+)
 
 # The kernel's limits of an ordinary user's application: another uid is used by a case.
 OPTIONS=(--socket-mode 0666)
@@ -44,7 +49,7 @@ run() { # CABLE
 		;;
 	esac
 
-	for program in net-dat-transfer net-dat-protection net-dat-connection net-dat-srq net-rsm net-rsm-events net-rsm-map; do
+	for program in "${CASES[@]}"; do
 		say "== $program over $cable"
 		"$PROGRAMS/$program" "${sockets[@]}" || fail "$program over $cable"
 	done

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Protection zones and local regions on real data planes: every call, every documented return value. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "dat_pair.h"
+
+#define SIZE 16384u
+
+static DAT_EVENT event;
+
+static void
+zones_client(struct pair *pair)
+{
+	struct dat_buffer b;
+	struct dat_side s;
+	DAT_PZ_HANDLE pz;
+	DAT_PZ_PARAM param;
+	DAT_RMR_HANDLE rmr;
+	DAT_EP_HANDLE ep;
+
+	dat_side_open(&s, pair, false);
+	DAT_CHECK_CODE(&s, dat_pz_create(DAT_HANDLE_NULL, &pz), DAT_BAD_HANDLE(IA));
+	DAT_CHECK_CODE(&s, dat_pz_create(s.pz, &pz), DAT_BAD_HANDLE(IA));
+	DAT_CHECK_CODE(&s, dat_pz_create(s.ia, NULL), DAT_BAD_ARG(2));
+	DAT_CHECK(&s, dat_pz_create(s.ia, &pz));
+	DAT_CHECK(&s, dat_pz_query(pz, DAT_PZ_FIELD_ALL, &param));
+	CHECK(pair, param.ia_handle == s.ia, "a zone of another IA");
+	DAT_CHECK_CODE(&s, dat_pz_query(pz, DAT_PZ_FIELD_ALL, NULL), DAT_BAD_ARG(3));
+	DAT_CHECK_CODE(&s, dat_pz_query(s.recv, DAT_PZ_FIELD_ALL, &param), DAT_BAD_HANDLE(PZ));
+	DAT_CHECK(&s, dat_pz_free(pz));
+	DAT_CHECK_CODE(&s, dat_pz_free(pz), DAT_BAD_HANDLE(PZ));
+	DAT_CHECK_CODE(&s, dat_pz_query(pz, DAT_PZ_FIELD_ALL, &param), DAT_BAD_HANDLE(PZ));
+	DAT_CHECK_CODE(&s, dat_pz_free(DAT_HANDLE_NULL), DAT_BAD_HANDLE(PZ));
+	/* in use by an endpoint, a region, a window */
+	ep = dat_side_ep(&s);
+	DAT_CHECK_CODE(&s, dat_pz_free(s.pz), DAT_BAD_STATE(PZ_IN_USE));
+	DAT_CHECK(&s, dat_ep_free(ep));
+	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
+	DAT_CHECK_CODE(&s, dat_pz_free(s.pz), DAT_BAD_STATE(PZ_IN_USE));
+	dat_buffer_free(&s, &b);
+	DAT_CHECK(&s, dat_rmr_create(s.pz, &rmr));
+	DAT_CHECK_CODE(&s, dat_pz_free(s.pz), DAT_BAD_STATE(PZ_IN_USE));
+	DAT_CHECK(&s, dat_rmr_free(rmr));
+	DAT_CHECK(&s, dat_pz_free(s.pz));
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+/* ---- creating, looking at, freeing ---- */
+
+static DAT_RETURN
+create(struct dat_side *s, void *va, DAT_VLEN length, uint32_t privileges, struct dat_buffer *b)
+{
+	DAT_REGION_DESCRIPTION region;
+
+	memset(&region, 0, sizeof(region));
+	region.for_va = va;
+	b->data = va;
+	b->size = length;
+	return dat_lmr_create(s->ia, DAT_MEM_TYPE_VIRTUAL, region, length, s->pz,
+			      (DAT_MEM_PRIV_FLAGS)privileges, &b->lmr, &b->lmr_context, &b->rmr_context, NULL,
+			      NULL);
+}
+
+static void
+regions_client(struct pair *pair)
+{
+	const long page = sysconf(_SC_PAGESIZE);
+	uint8_t *hole, *memory = malloc(SIZE);
+	DAT_REGION_DESCRIPTION region;
+	struct dat_buffer b, local;
+	DAT_LMR_PARAM param;
+	struct dat_side s;
+	DAT_LMR_HANDLE lmr;
+	DAT_PZ_HANDLE gone;
+	DAT_IA_ATTR attr;
+
+	dat_side_open(&s, pair, false);
+	memset(&region, 0, sizeof(region));
+	memset(memory, 7, SIZE);
+	region.for_va = memory;
+	DAT_CHECK(&s, dat_ia_query(s.ia, NULL, DAT_IA_ALL, &attr, 0, NULL));
+	DAT_CHECK(&s, dat_pz_create(s.ia, &gone));
+	DAT_CHECK(&s, dat_pz_free(gone));
+#define CREATE(ia, type, length, pz, privileges, out)                                                       \
+	dat_lmr_create(ia, (DAT_MEM_TYPE)(type), region, length, pz, (DAT_MEM_PRIV_FLAGS)(privileges), out, \
+		       NULL, NULL, NULL, NULL)
+	DAT_CHECK_CODE(&s, CREATE(s.pz, 0, SIZE, s.pz, 0x33, &lmr), DAT_BAD_HANDLE(IA));
+	DAT_CHECK_CODE(&s, CREATE(s.ia, 3, SIZE, s.pz, 0x33, &lmr), DAT_BAD_ARG(2));
+	DAT_CHECK_CODE(&s, CREATE(s.ia, 0, SIZE, gone, 0x33, &lmr), DAT_BAD_HANDLE(PZ));
+	DAT_CHECK_CODE(&s, CREATE(s.ia, 0, SIZE, s.pz, 0x100, &lmr), DAT_BAD_ARG(6));
+	DAT_CHECK_CODE(&s, CREATE(s.ia, 0, SIZE, s.pz, 0x33, NULL), DAT_BAD_ARG(7));
+	DAT_CHECK_CODE(&s, CREATE(s.ia, 0, 0, s.pz, 0x33, &lmr), DAT_CODE(DAT_LENGTH_ERROR, 0));
+	DAT_CHECK_CODE(&s, CREATE(s.ia, 0, attr.max_lmr_block_size + 1, s.pz, 0x33, &lmr),
+		       DAT_CODE(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION));
+	region.for_lmr_handle = s.pz;
+	DAT_CHECK_CODE(&s, CREATE(s.ia, DAT_MEM_TYPE_LMR, SIZE, s.pz, 0x33, &lmr), DAT_BAD_HANDLE(LMR));
+	region.for_shared_memory = (DAT_SHARED_MEMORY){.virtual_address = memory};
+	DAT_CHECK_CODE(&s, CREATE(s.ia, DAT_MEM_TYPE_SHARED_VIRTUAL, SIZE, s.pz, 0x33, &lmr), DAT_BAD_ARG(3));
+	/* memory that is not there, and memory that may not be written */
+	hole = mmap(NULL, 3 * (size_t)page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(pair, hole != MAP_FAILED, "mmap");
+	DAT_CHECK_CODE(&s, create(&s, hole, (DAT_VLEN)page, 0x33, &b), DAT_BAD_ARG(3));
+	CHECK(pair, munmap(hole + page, (size_t)page) == 0, "munmap");
+	DAT_CHECK_CODE(&s, create(&s, hole, 3 * (DAT_VLEN)page, DAT_MEM_PRIV_LOCAL_READ_FLAG, &b),
+		       DAT_BAD_ARG(3));
+
+	DAT_CHECK(&s, create(&s, memory + 3, 4001, DAT_MEM_PRIV_ALL_FLAG, &b));
+	CHECK(pair, b.lmr_context != 0 && b.rmr_context != 0, "a context of 0");
+	DAT_CHECK(&s, dat_lmr_query(b.lmr, DAT_LMR_FIELD_ALL, &param));
+	CHECK(pair,
+	      param.ia_handle == s.ia && param.mem_type == DAT_MEM_TYPE_VIRTUAL &&
+		      param.region_desc.for_va == memory + 3 && param.length == 4001 &&
+		      param.pz_handle == s.pz && param.mem_priv == DAT_MEM_PRIV_ALL_FLAG &&
+		      param.lmr_context == b.lmr_context && param.rmr_context == b.rmr_context &&
+		      param.registered_size >= 4001 && param.registered_address <= (uintptr_t)memory + 3,
+	      "dat_lmr_query is wrong");
+	DAT_CHECK_CODE(&s, dat_lmr_query(b.lmr, DAT_LMR_FIELD_ALL, NULL), DAT_BAD_ARG(3));
+	DAT_CHECK_CODE(&s, dat_lmr_query(s.ia, DAT_LMR_FIELD_ALL, &param), DAT_BAD_HANDLE(LMR));
+	/* no remote right, no context for others */
+	DAT_CHECK(&s, create(&s, memory, SIZE, DAT_MEM_PRIV_LOCAL_WRITE_FLAG, &local));
+	CHECK(pair, local.rmr_context == 0, "a remote context without a remote right");
+	DAT_CHECK(&s, dat_lmr_free(local.lmr));
+	DAT_CHECK(&s, create(&s, memory, SIZE, DAT_MEM_PRIV_NONE_FLAG, &local));
+	DAT_CHECK(&s, dat_lmr_free(local.lmr));
+	DAT_CHECK(&s, dat_lmr_free(b.lmr));
+	DAT_CHECK_CODE(&s, dat_lmr_free(b.lmr), DAT_BAD_HANDLE(LMR));
+	DAT_CHECK_CODE(&s, dat_lmr_free(s.pz), DAT_BAD_HANDLE(LMR));
+	for (size_t i = 0; i < SIZE; i++)
+		CHECK(pair, memory[i] == 7, "registering changed byte %zu", i);
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+/* ---- an LMR of an LMR: the same memory with other rights, in another zone ---- */
+
+static void
+copies_server(struct pair *pair)
+{
+	DAT_REGION_DESCRIPTION region;
+	struct dat_buffer b, reader;
+	struct dat_remote offer;
+	struct dat_side s;
+	DAT_LMR_PARAM param;
+	DAT_LMR_HANDLE elsewhere;
+	DAT_PZ_HANDLE other;
+
+	dat_side_open(&s, pair, true);
+	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
+	memset(&region, 0, sizeof(region));
+	region.for_lmr_handle = b.lmr;
+	reader = b;
+	DAT_CHECK(&s, dat_lmr_create(s.ia, DAT_MEM_TYPE_LMR, region, 1, s.pz,
+				     DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG,
+				     &reader.lmr, &reader.lmr_context, &reader.rmr_context, NULL, NULL));
+	DAT_CHECK(&s, dat_lmr_query(reader.lmr, DAT_LMR_FIELD_ALL, &param));
+	CHECK(pair, param.mem_type == DAT_MEM_TYPE_LMR && param.length == SIZE,
+	      "the length of a region of type LMR is that of its source");
+	DAT_CHECK(&s, dat_pz_create(s.ia, &other));
+	DAT_CHECK(&s, dat_lmr_create(s.ia, DAT_MEM_TYPE_LMR, region, 0, other, DAT_MEM_PRIV_ALL_FLAG,
+				     &elsewhere, NULL, NULL, NULL, NULL));
+	/* each lives by itself */
+	offer = (struct dat_remote){.address = (uintptr_t)b.data, .length = SIZE, .context = b.rmr_context};
+	offer.reserved = reader.rmr_context;
+	dat_side_connect(&s, true);
+	pair_send(pair, &offer, sizeof(offer));
+	pair_barrier(pair); /* written through the first */
+	CHECK(pair, pair_pattern_check(b.data, 5000, 1) == 5000, "wrong data");
+	DAT_CHECK(&s, dat_lmr_free(b.lmr));
+	DAT_CHECK(&s, dat_lmr_free(elsewhere));
+	DAT_CHECK(&s, dat_pz_free(other));
+	pair_barrier(pair);
+	dat_side_expect_end(&s);
+	CHECK(pair, pair_pattern_check(b.data, 5000, 1) == 5000,
+	      "written through a region without the right");
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+static void
+copies_client(struct pair *pair)
+{
+	struct dat_buffer b;
+	struct dat_remote r;
+	struct dat_side s;
+
+	dat_side_open(&s, pair, false);
+	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
+	dat_side_connect(&s, false);
+	dat_remote_take(&s, &r);
+	pair_pattern(b.data, 5000, 1);
+	DAT_CHECK(&s, dat_write(s.ep, &b, 0, 5000, 1, &r, 0, DAT_COMPLETION_DEFAULT_FLAG));
+	dat_side_complete(&s, s.request, 1, DAT_DTO_SUCCESS, 5000);
+	pair_barrier(pair);
+	pair_barrier(pair); /* the first has been freed; the second still reads */
+	r.context = r.reserved;
+	memset(b.data, 0, SIZE);
+	DAT_CHECK(&s, dat_read(s.ep, &b, 0, 5000, 2, &r, 0, DAT_COMPLETION_DEFAULT_FLAG));
+	dat_side_complete(&s, s.request, 2, DAT_DTO_SUCCESS, 5000);
+	CHECK(pair, pair_pattern_check(b.data, 5000, 1) == 5000, "read wrong data through a copy");
+	DAT_CHECK(&s, dat_write(s.ep, &b, 5000, 64, 3, &r, 0, DAT_COMPLETION_DEFAULT_FLAG));
+	dat_side_complete(&s, s.request, 3, DAT_DTO_ERR_REMOTE_ACCESS, 0);
+	dat_side_expect_end(&s);
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+/* ---- shared memory: both processes map it and register it under one name ---- */
+
+static void
+register_shared(struct dat_side *s, const char *path, struct dat_buffer *b)
+{
+	static char id[DAT_LMR_COOKIE_SIZE] = "oneside: shared, forty bytes that all co";
+	int fd = shm_open(path, O_RDWR | O_CREAT, 0600);
+	DAT_REGION_DESCRIPTION region;
+	DAT_LMR_PARAM param;
+
+	CHECK(s->pair, fd >= 0 && ftruncate(fd, SIZE) == 0, "shm_open");
+	b->size = SIZE;
+	b->data = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CHECK(s->pair, b->data != MAP_FAILED, "mmap");
+	close(fd);
+	memset(&region, 0, sizeof(region));
+	region.for_shared_memory = (DAT_SHARED_MEMORY){.virtual_address = b->data, .shared_memory_id = &id};
+	DAT_CHECK(s, dat_lmr_create(s->ia, DAT_MEM_TYPE_SHARED_VIRTUAL, region, SIZE, s->pz,
+				    DAT_MEM_PRIV_ALL_FLAG, &b->lmr, &b->lmr_context, &b->rmr_context, NULL,
+				    NULL));
+	DAT_CHECK(s, dat_lmr_query(b->lmr, DAT_LMR_FIELD_ALL, &param));
+	CHECK(s->pair,
+	      param.mem_type == DAT_MEM_TYPE_SHARED_VIRTUAL &&
+		      param.region_desc.for_shared_memory.virtual_address == b->data &&
+		      memcmp(*param.region_desc.for_shared_memory.shared_memory_id, id, sizeof(id)) == 0,
+	      "dat_lmr_query of shared memory is wrong");
+}
+
+static void
+shared_server(struct pair *pair)
+{
+	struct dat_buffer b;
+	struct dat_side s;
+	char path[32];
+
+	dat_side_open(&s, pair, true);
+	snprintf(path, sizeof(path), "/oneside-lmr-%d", (int)getpid());
+	pair_send(pair, path, sizeof(path));
+	register_shared(&s, path, &b);
+	dat_side_connect(&s, true);
+	dat_buffer_offer(&s, &b);
+	pair_barrier(pair);
+	shm_unlink(path);
+	CHECK(pair, pair_pattern_check(b.data + 1, 9000, 3) == 9000,
+	      "a write into shared memory: wrong data");
+	pair_barrier(pair);
+	DAT_CHECK(&s, dat_lmr_free(b.lmr));
+	CHECK(pair, pair_pattern_check(b.data + 1, 9000, 3) == 9000, "freeing the region changed the memory");
+	dat_side_close(&s);
+}
+
+static void
+shared_client(struct pair *pair)
+{
+	struct dat_buffer b, out;
+	struct dat_remote r;
+	struct dat_side s;
+	char path[32];
+
+	dat_side_open(&s, pair, false);
+	pair_recv(pair, path, sizeof(path));
+	register_shared(&s, path, &b);
+	dat_buffer_make(&s, &out, SIZE, DAT_MEM_PRIV_ALL_FLAG);
+	pair_pattern(out.data, 9000, 3);
+	dat_side_connect(&s, false);
+	dat_remote_take(&s, &r);
+	DAT_CHECK(&s, dat_write(s.ep, &out, 0, 9000, 1, &r, 1, DAT_COMPLETION_DEFAULT_FLAG));
+	dat_side_complete(&s, s.request, 1, DAT_DTO_SUCCESS, 9000);
+	/* what went to the server's region is in ours: it is the same memory */
+	CHECK(pair, pair_pattern_check(b.data + 1, 9000, 3) == 9000, "shared memory is not shared");
+	memset(out.data, 0, SIZE);
+	DAT_CHECK(&s, dat_read(s.ep, &b, 10000, 2000, 2, &r, 1, DAT_COMPLETION_DEFAULT_FLAG));
+	dat_side_complete(&s, s.request, 2, DAT_DTO_SUCCESS, 2000);
+	CHECK(pair, pair_pattern_check(b.data + 10000, 2000, 3) == 2000,
+	      "a read into shared memory: wrong data");
+	pair_barrier(pair);
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+/* ---- a region is freed while a receive refers to it ---- */
+
+static void
+freed_server(struct pair *pair)
+{
+	struct dat_buffer b;
+	struct dat_side s;
+
+	dat_side_open(&s, pair, true);
+	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
+	s.ep = dat_side_ep(&s);
+	DAT_CHECK(&s, dat_recv(s.ep, &b, 0, 4096, 1));
+	DAT_CHECK(&s, dat_recv(s.ep, &b, 4096, 4096, 2));
+	dat_side_connect(&s, true);
+	DAT_CHECK(&s, dat_lmr_free(b.lmr));
+	memset(b.data, 0x5A, SIZE);
+	pair_barrier(pair);
+	dat_side_complete(&s, s.recv, 1, DAT_DTO_ERR_LOCAL_PROTECTION, 0);
+	dat_side_complete(&s, s.recv, 2, DAT_DTO_ERR_FLUSHED, 0);
+	dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_BROKEN, 10000, &event);
+	for (size_t i = 0; i < SIZE; i++)
+		CHECK(pair, b.data[i] == 0x5A, "byte %zu of a freed region was written", i);
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+static void
+freed_client(struct pair *pair)
+{
+	struct dat_buffer b;
+	struct dat_side s;
+
+	dat_side_open(&s, pair, false);
+	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
+	dat_side_connect(&s, false);
+	pair_barrier(pair);
+	DAT_CHECK(&s, dat_send(s.ep, &b, 0, 3000, 1, DAT_COMPLETION_DEFAULT_FLAG));
+	dat_side_complete(&s, s.request, 1, DAT_DTO_ERR_REMOTE_RESPONDER, 0);
+	dat_side_expect_end(&s);
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+static void
+sync_client(struct pair *pair)
+{
+	DAT_RETURN(*const calls[])
+	(DAT_IA_HANDLE, const DAT_LMR_TRIPLET *, DAT_VLEN) = {dat_lmr_sync_rdma_read,
+							      dat_lmr_sync_rdma_write};
+	DAT_LMR_TRIPLET iov[2];
+	struct dat_buffer b;
+	struct dat_side s;
+
+	dat_side_open(&s, pair, false);
+	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
+	for (int i = 0; i < 2; i++) {
+		iov[0] = (DAT_LMR_TRIPLET){b.lmr_context, 0, (uintptr_t)b.data, SIZE};
+		iov[1] = (DAT_LMR_TRIPLET){b.lmr_context ^ 0x100, 0, 1, 0};
+		DAT_CHECK(&s, calls[i](s.ia, iov, 2));
+		DAT_CHECK(&s, calls[i](s.ia, NULL, 0));
+		DAT_CHECK_CODE(&s, calls[i](s.pz, iov, 1), DAT_BAD_HANDLE(IA));
+		DAT_CHECK_CODE(&s, calls[i](s.ia, NULL, 1), DAT_BAD_ARG(2));
+		iov[1].segment_length = 1;
+		DAT_CHECK_CODE(&s, calls[i](s.ia, iov, 2), DAT_BAD_ARG(2));
+		iov[0].segment_length = SIZE + 1;
+		DAT_CHECK_CODE(&s, calls[i](s.ia, iov, 1), DAT_BAD_ARG(2));
+		iov[0].virtual_address--;
+		iov[0].segment_length = 1;
+		DAT_CHECK_CODE(&s, calls[i](s.ia, iov, 1), DAT_BAD_ARG(2));
+	}
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+static const struct pair_case cases[] = {
+	{"zones", dat_bystander, zones_client, false},
+	{"regions", dat_bystander, regions_client, false},
+	{"copies", copies_server, copies_client, false},
+	{"shared_memory", shared_server, shared_client, false},
+	{"freed_under_receive", freed_server, freed_client, false},
+	{"sync", dat_bystander, sync_client, false},
+};
+
+int
+main(int argc, char **argv)
+{
+	return pair_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
