@@ -21,22 +21,20 @@ connection_negotiate(struct cm_local *local, const struct cm_remote *remote)
 		local->rd_atomic_in = remote->rd_atomic_out;
 }
 
-#define CONNECTION_TIMEOUT_ONESIDE 14u /* 67 ms: an upper bound, the transport measures */
-#define CONNECTION_LIFETIME 16u        /* of packets, as others assume it */
+#define CONNECTION_LIFETIME 16u /* code: of packets, as others assume it */
 
 /*
- * The code of the transport's timeout.  Of a foreign peer: as passive side what
- * its REQ says; as active side packet lifetime and the ACK delay of its REP, as
- * Linux combines them.
+ * The code of the transport's timeout: for how long a peer may be silent.  As
+ * passive side what its REQ says; as active side packet lifetime and the ACK
+ * delay of its REP, as Linux combines them, but a oneside end's REP says the
+ * same as its REQ would.  It is an upper bound: the transport measures.
  */
 static inline uint8_t
 connection_timeout(bool oneside, bool passive, uint8_t peer)
 {
 	uint8_t timeout = CONNECTION_LIFETIME + 1;
 
-	if (oneside)
-		return CONNECTION_TIMEOUT_ONESIDE;
-	if (passive)
+	if (oneside || passive)
 		return peer == 0 ? timeout : peer & 31;
 	if (timeout >= peer)
 		timeout += peer >= timeout - 1;

@@ -205,8 +205,12 @@ test_negotiation(void **state)
 static void
 test_timeouts(void **state)
 {
-	assert_int_equal(connection_timeout(true, true, 31), 14);
-	assert_int_equal(connection_timeout(true, false, 31), 14);
+	/* another oneside end: what it announces, whichever side it is */
+	assert_int_equal(connection_timeout(true, true, 17), 17);
+	assert_int_equal(connection_timeout(true, false, 17), 17);
+	assert_int_equal(connection_timeout(true, true, 14), 14);
+	assert_int_equal(connection_timeout(true, false, 14), 14);
+	assert_int_equal(connection_timeout(true, false, 0), 17);
 	/* passive: what the REQ says; 0 would mean never, which no application could end */
 	assert_int_equal(connection_timeout(false, true, 19), 19);
 	assert_int_equal(connection_timeout(false, true, 0), 17);
