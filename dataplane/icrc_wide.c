@@ -124,13 +124,14 @@ reduce(__m512i block)
 	__m512i moved = fold(block, _mm512_load_si512(fold_lanes), _mm512_setzero_si512());
 	__m128i a = _mm512_castsi512_si128(moved), b = _mm512_extracti64x2_epi64(moved, 1), x, q;
 
-	x = _mm_xor_si128(_mm_xor_si128(a, b),
-			  _mm_xor_si128(_mm512_extracti64x2_epi64(moved, 2), _mm512_extracti64x2_epi64(block, 3)));
+	x = _mm_xor_si128(_mm_xor_si128(a, b), _mm_xor_si128(_mm512_extracti64x2_epi64(moved, 2),
+							     _mm512_extracti64x2_epi64(block, 3)));
 	/* 128 bits to 96, to 64, and by Barrett's method to 32. */
 	x = _mm_xor_si128(_mm_clmulepi64_si128(x, _mm_load_si128((const __m128i *)fold_64), 0x00),
 			  _mm_srli_si128(x, 8));
-	x = _mm_xor_si128(_mm_clmulepi64_si128(_mm_and_si128(x, low), _mm_load_si128((const __m128i *)fold_32), 0x00),
-			  _mm_srli_si128(x, 4));
+	x = _mm_xor_si128(
+		_mm_clmulepi64_si128(_mm_and_si128(x, low), _mm_load_si128((const __m128i *)fold_32), 0x00),
+		_mm_srli_si128(x, 4));
 	q = _mm_clmulepi64_si128(_mm_and_si128(x, low), _mm_load_si128((const __m128i *)barrett), 0x00);
 	q = _mm_clmulepi64_si128(_mm_and_si128(q, low), _mm_load_si128((const __m128i *)barrett), 0x10);
 	return ~(uint32_t)_mm_extract_epi32(_mm_xor_si128(x, q), 1);

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lock.h: one thread inside at a time, whoever owns the lock and however often that changes. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lock.h"
+
+#define OTHERS 3
+
+struct shared {
+	struct lock lock;
+	uint64_t a, b; /* equal, outside of the lock */
+	uint64_t torn;
+	uint32_t rounds, every;
+};
+
+static void
+inside(struct shared *s)
+{
+	lock_take(&s->lock);
+	/* Not atomic, and apart: two threads at once lose counts, or see them differ. */
+	s->torn += s->a != s->b;
+	s->a++;
+	atomic_signal_fence(memory_order_seq_cst);
+	s->b++;
+	lock_drop(&s->lock);
+}
+
+static void *
+other(void *argument)
+{
+	struct shared *s = argument;
+
+	for (uint32_t i = 0; i < s->rounds; i++) {
+		inside(s);
+		if (i % s->every == 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void
+run(uint32_t mine, uint32_t theirs)
+{
+	struct shared s = {.rounds = theirs, .every = 16};
+	pthread_t thread[OTHERS];
+
+	inside(&s); /* this thread owns it first */
+	for (int i = 0; i < OTHERS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, other, &s), 0);
+	for (uint32_t i = 0; i < mine; i++)
+		inside(&s);
+	for (int i = 0; i < OTHERS; i++)
+		assert_int_equal(pthread_join(thread[i], NULL), 0);
+	assert_int_equal(s.torn, 0);
+	assert_int_equal(s.a, 1 + mine + OTHERS * theirs);
+	assert_int_equal(s.b, s.a);
+}
+
+/* Many short fights: the ownership is taken away again and again, from locks that are new. */
+static void
+test_owner_changes(void **state)
+{
+	for (int i = 0; i < 300; i++)
+		run(2000, 3);
+}
+
+static void
+test_contended(void **state)
+{
+	run(100000, 100000);
+}
+
+static void
+test_one_owner(void **state)
+{
+	struct lock lock = {.word = 0};
+	uintptr_t owner;
+
+	lock_take(&lock);
+	lock_drop(&lock);
+	owner = atomic_load(&lock.owner);
+	if (owner == 0)
+		skip(); /* no membarrier here, or ThreadSanitizer: never an owner */
+	assert_int_equal(owner, lock_self());
+	lock_take(&lock);
+	assert_int_equal(atomic_load(&lock.inside), lock_self());
+	assert_int_equal(atomic_load(&lock.word), 0);
+	lock_drop(&lock);
+	assert_int_equal(atomic_load(&lock.inside), 0);
+}
+
+static void *
+takes_once(void *argument)
+{
+	struct lock *lock = argument;
+
+	lock_take(lock);
+	lock_drop(lock);
+	return NULL;
+}
+
+/* Who takes it from the owner waits until the owner is outside. */
+static void
+test_owner_is_waited_for(void **state)
+{
+	struct lock lock = {.word = 0};
+	pthread_t thread;
+
+	lock_take(&lock);
+	lock_drop(&lock);
+	lock_take(&lock);
+	assert_int_equal(pthread_create(&thread, NULL, takes_once, &lock), 0);
+	for (int i = 0; i < 100; i++)
+		sched_yield();
+	assert_int_equal(pthread_tryjoin_np(thread, NULL), EBUSY);
+	lock_drop(&lock);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	/* And the other way round: it is somebody else's now, or nobody's. */
+	lock_take(&lock);
+	lock_drop(&lock);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_owner),
+		cmocka_unit_test(test_owner_is_waited_for),
+		cmocka_unit_test(test_owner_changes),
+		cmocka_unit_test(test_contended),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
