@@ -242,10 +242,14 @@ starve(bool on)
 {
 	static struct rlimit before;
 	struct rlimit none;
+	int lowest = dup(STDERR_FILENO);
 
-	if (on)
+	if (on) {
 		assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-	none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+		assert_true(lowest > 0);
+		none = (struct rlimit){.rlim_cur = (rlim_t)lowest, .rlim_max = before.rlim_max};
+	}
+	close(lowest);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, on ? &none : &before), 0);
 }
 
