@@ -7,6 +7,7 @@
 #   rsm.sh loss      an exporter's data plane is stopped, goes on, is killed and comes back
 #   rsm.sh cable     the cable between two namespaces is cut and mended
 #   rsm.sh nodes     three nodes
+#   rsm.sh order     order barriers on a cable that loses, doubles and delays frames
 
 . "$(dirname "$0")/lib.sh"
 net_init
@@ -21,6 +22,26 @@ restart_plane() { # NAME COMMAND-FILE
 		sleep 0.1
 	done
 	start_memif_plane "$1" "${OPTIONS[@]}"
+}
+
+# Namespaces a and b, and one between them whose net-shuffle is the cable.
+start_bad_pair() { # LOST DOUBLED DELAYED, of 1000
+	local name
+	need_root
+	for name in a b cable; do
+		make_namespace "$name"
+	done
+	for name in a b; do
+		make_veth "oneside-$$-$name" "oneside-$$-cable"
+		ip -n "oneside-$$-cable" link set veth0 name "end-$name" || fail "veth0 cannot be renamed"
+	done
+	[ "$SEED" = 0 ] && SEED=$RANDOM$RANDOM
+	ip netns exec "oneside-$$-cable" "$PROGRAMS/net-shuffle" end-a end-b "$SEED" "$@" >"$WORK/cable" &
+	CABLE_PID=$!
+	APPLICATIONS+=("$CABLE_PID")
+	# A cable that is bad is not one that is cut, and a machine may be busy.
+	start_af_packet_plane a "${OPTIONS[@]}" --keepalive-ms 20000
+	start_af_packet_plane b "${OPTIONS[@]}" --keepalive-ms 20000
 }
 
 case $1 in
@@ -98,6 +119,24 @@ nodes)
 		"$(plane_socket c)" || fail "torture on three nodes"
 	for name in a b c; do
 		stop_plane "$name"
+	done
+	;;
+order)
+	start_bad_pair 10 5 100
+	say "== what is out of order is noticed"
+	ORDER_SECONDS=2 "$PROGRAMS/net-rsm-order" "$(plane_socket a)" "$(plane_socket b)" swapped ||
+		fail "the test of order itself"
+	say "== frames are lost, doubled and delayed (seed $SEED)"
+	"$PROGRAMS/net-rsm-order" "$(plane_socket a)" "$(plane_socket b)" || fail "the order of puts"
+	stop_plane a
+	stop_plane b
+	kill "$CABLE_PID"
+	wait "$CABLE_PID"
+	cat "$WORK/cable"
+	# FIGURES: passed, lost, doubled, delayed
+	mapfile -t FIGURES < <(tail -n 1 "$WORK/cable" | grep -o '[0-9]*')
+	for figure in "${FIGURES[@]}"; do
+		[ "$figure" -gt 50 ] || fail "too little went wrong on the cable for a test of order"
 	done
 	;;
 *)
