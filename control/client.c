@@ -26,6 +26,8 @@
 
 #include "control/internal.h"
 
+#define ENDING_NS (NS_PER_MS / 10) /* how often to look after attachments that end */
+
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
@@ -370,21 +372,27 @@ client_accept(int fd)
 int
 client_alloc(struct client *client, uint64_t size, uint64_t *offset)
 {
-	uint64_t limit, rounded = arena_rounded(size);
+	bool small = size <= SMALL_MAX;
+	uint64_t limit, need = small ? small_need(&client->small, size) : arena_rounded(size);
 	int error = quota_charge(&control.quota, client->account, &client->arena_charged, ONE_ARENA_SIZE,
-				 rounded, &limit);
+				 need, &limit);
 
 	if (error != 0)
 		return error;
-	error = arena_alloc(&client->arena, size, offset);
+	error = small ? small_alloc(&client->small, &client->arena, size, offset)
+		      : arena_alloc(&client->arena, size, offset);
 	if (error != 0)
-		quota_release(client->account, &client->arena_charged, rounded);
+		quota_release(client->account, &client->arena_charged, need);
 	return error;
 }
 
 void
 client_free(struct client *client, uint64_t offset, uint64_t size)
 {
+	if (size <= SMALL_MAX) {
+		small_free(&client->small, offset, size); /* stays the client's */
+		return;
+	}
 	arena_free(&client->arena, offset, size);
 	quota_release(client->account, &client->arena_charged, arena_rounded(size));
 }
@@ -547,6 +555,7 @@ release(struct client *client)
 	if (client->arena.base != NULL) {
 		engine_guard_remove(client->arena.base);
 		arena_close(&client->arena);
+		small_fini(&client->small);
 	}
 	if (client->wake_fd >= 0)
 		close(client->wake_fd);
@@ -615,6 +624,9 @@ clients_deadline(void)
 	{
 		if (client->state == CLIENT_CONNECTED && !client->busy && client->hello_deadline < deadline)
 			deadline = client->hello_deadline;
+		/* Acknowledgements that wake nobody are waited for. */
+		if (client->state > CLIENT_ATTACHED && control.now + ENDING_NS < deadline)
+			deadline = control.now + ENDING_NS;
 	}
 	return deadline;
 }

@@ -28,6 +28,7 @@
 #include "control/log.h"
 #include "control/neigh.h"
 #include "control/quota.h"
+#include "control/small.h"
 #include "control/table.h"
 #include "dataplane/engine.h"
 
@@ -276,6 +277,7 @@ struct client {
 	uint32_t num_fds;
 
 	struct arena arena;
+	struct small small;
 	int arena_fd; /* until it is sent */
 	int reply_fd; /* goes with the next reply; -1 */
 	int wake_fd;
@@ -326,7 +328,8 @@ int control_watch(int fd, struct watch *watch, uint32_t events);
 
 /* ---- work.c: commands, graces, jobs ---- */
 typedef void command_done(struct engine_command *command, void *object);
-/* Never NULL.  `done` may be NULL.  The client is not freed before the acknowledgement. */
+/* Never NULL.  `done` may be NULL: then the acknowledgement is heard of when something else is.  The client
+ * is not freed before it. */
 struct engine_command *command_new(struct client *client, enum engine_command_type type, command_done *done,
 				   void *object);
 void command_send(struct engine_command *command);
@@ -423,7 +426,7 @@ int qp_free(struct client *client, uint32_t id);
 int qp_make_import(struct client *client, struct pz *pz, struct cq *cq, struct cq *signal_cq, uint32_t max_send_wr,
 		   command_done *done, struct qp **out);
 int qp_make_export(struct segment *segment, uint32_t permission, struct qp **out);
-void qp_created_reply(struct client *client, const struct qp *qp);
+void qp_describe(struct client *client, const struct qp *qp); /* in the reply under way */
 /* Lets go of its connection and of the core; freed when the core has let go.  `reply`: then tell the client.
  */
 void qp_remove(struct qp *qp, bool reply);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "control/arena.h"
+#include "control/small.h"
 #include "control/quota.h"
 #include "control/region.h"
 #include "control/table.h"
@@ -168,6 +169,54 @@ test_arena_alloc(void **state)
 	assert_int_equal(arena_alloc(&arena, ARENA_SIZE, &d), -ENOSPC);
 	assert_int_equal(arena_alloc(&arena, UINT64_MAX, &d), -ENOSPC);
 	close(fd);
+	arena_close(&arena);
+}
+
+/* Parts of every size, in an arena that ends; what comes back is handed out again, empty. */
+static void
+test_small(void **state)
+{
+	static const uint64_t bytes[] = {1, 256, 257, 320, 1000, 2048, 2049, 4096};
+	struct arena arena;
+	struct small small = {0};
+	int fd = arena_open(&arena, 32 * PAGE, PAGE);
+	uint64_t offset, used, last[8];
+
+	assert_true(fd >= 0);
+	close(fd);
+	for (size_t i = 0; i < 8; i++) {
+		uint64_t need = small_need(&small, bytes[i]);
+
+		used = arena.used;
+		assert_int_equal(small_alloc(&small, &arena, bytes[i], &last[i]), 0);
+		assert_int_equal(arena.used, used + need);
+		assert_true(last[i] >= PAGE && last[i] % 256 == 0);
+		memset(arena.base + last[i], (int)i + 1, bytes[i]);
+		for (size_t k = 0; k < i; k++)
+			assert_true(last[k] + bytes[k] <= last[i] || last[i] + bytes[i] <= last[k]);
+	}
+	for (size_t i = 0; i < 8; i++)
+		for (size_t k = 0; k < bytes[i]; k++)
+			assert_int_equal(arena.base[last[i] + k], i + 1);
+	used = arena.used;
+	for (size_t i = 0; i < 8; i++) {
+		small_free(&small, last[i], bytes[i]);
+		/* The application still writes there, or takes the page away. */
+		memset(arena.base + last[i], 0xa5, bytes[i]);
+		if (bytes[i] == 4096)
+			assert_int_equal(madvise(arena.base + last[i], PAGE, MADV_REMOVE), 0);
+		assert_int_equal(small_need(&small, bytes[i]), 0);
+		assert_int_equal(small_alloc(&small, &arena, bytes[i], &offset), 0);
+		assert_int_equal(offset, last[i]);
+		assert_true(is_zero(arena.base + offset, bytes[i]));
+	}
+	assert_int_equal(arena.used, used);
+	while (small_alloc(&small, &arena, 4096, &offset) == 0)
+		assert_true(offset + 4096 <= 32 * PAGE);
+	assert_int_equal(small_alloc(&small, &arena, 4096, &offset), -ENOSPC);
+	small_free(&small, last[7], 4096);
+	assert_int_equal(small_alloc(&small, &arena, 4096, &offset), 0);
+	small_fini(&small);
 	arena_close(&arena);
 }
 
@@ -388,12 +437,13 @@ int
 memory_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table_ids),         cmocka_unit_test(test_table_generations),
-		cmocka_unit_test(test_table_grows),       cmocka_unit_test(test_arena_is_sealed),
-		cmocka_unit_test(test_arena_alloc),       cmocka_unit_test(test_arena_random),
-		cmocka_unit_test(test_arena_fragments),   cmocka_unit_test(test_quota_clients),
-		cmocka_unit_test(test_quota_connections), cmocka_unit_test(test_quota_bytes),
-		cmocka_unit_test(test_region_check),      cmocka_unit_test(test_populate),
+		cmocka_unit_test(test_table_ids),     cmocka_unit_test(test_table_generations),
+		cmocka_unit_test(test_table_grows),   cmocka_unit_test(test_arena_is_sealed),
+		cmocka_unit_test(test_arena_alloc),   cmocka_unit_test(test_arena_random),
+		cmocka_unit_test(test_small),         cmocka_unit_test(test_arena_fragments),
+		cmocka_unit_test(test_quota_clients), cmocka_unit_test(test_quota_connections),
+		cmocka_unit_test(test_quota_bytes),   cmocka_unit_test(test_region_check),
+		cmocka_unit_test(test_populate),
 	};
 
 	return cmocka_run_group_tests_name("control: memory", tests, NULL, NULL);

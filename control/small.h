@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Small parts of an arena, many to a page: queue pairs with short rings, and
+ * connection requests.  To take pages from the arena and give them back costs
+ * system calls, and stops every core for a moment, since all of them map it.  So
+ * what comes back is kept for the next part of its size, until the arena goes.
+ */
+#ifndef CONTROL_SMALL_H
+#define CONTROL_SMALL_H
+
+#include <stdint.h>
+
+#include "control/arena.h"
+
+#define SMALL_MIN_LOG2 8u /* sizes are powers of two from here */
+#define SMALL_MAX_LOG2 12u
+#define SMALL_MAX (1u << SMALL_MAX_LOG2)
+
+struct small_size {
+	uint32_t *free; /* parts that nobody has: offsets in units of the smallest */
+	uint32_t num_free, total;
+};
+
+struct small {
+	struct small_size size[SMALL_MAX_LOG2 - SMALL_MIN_LOG2 + 1];
+};
+
+/* size <= SMALL_MAX.  Bytes of the arena that small_alloc would take for it now. */
+uint64_t small_need(const struct small *small, uint64_t size);
+/* Aligned to 256 bytes, zeroed, with pages.  0, -ENOSPC, -ENOMEM. */
+int small_alloc(struct small *small, struct arena *arena, uint64_t size, uint64_t *offset);
+/* `size` as it was asked for. */
+void small_free(struct small *small, uint64_t offset, uint64_t size);
+void small_fini(struct small *small); /* the arena's pages go with the arena */
+
+#endif
