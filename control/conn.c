@@ -272,6 +272,7 @@ send_connect(struct conn *conn, command_done *done)
 	fill_path(conn, &rc->path);
 	command->connection.state = conn->passive ? RC_RTR : RC_RTS;
 	command->connection.local = is_local(conn);
+	command->quiet = !conn->passive; /* ESTABLISHED follows at once */
 	conn->commands++;
 	command_send(command);
 }
@@ -309,6 +310,7 @@ conn_establish(struct conn *conn, command_done *done)
 	struct engine_command *command = qp_command(qp, ENGINE_QP_RTS, done, conn);
 
 	command->event = outcome(qp, ONE_CONN_ESTABLISHED, RSM_OK);
+	command->quiet = conn->passive; /* nothing waits for it there; what goes wrong is an event */
 	qp->state = ONE_QP_CONNECTED;
 	conn->commands++;
 	command_send(command);

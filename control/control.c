@@ -5,6 +5,7 @@
 #include "control/control.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,8 +17,12 @@
 #include "control/internal.h"
 
 #define EVENTS 64
-#define ENGINE_ROUNDS 16       /* of engine_poll in one loop */
-#define POLL_WORK_NS 50000ull  /* how often to look whether a grace period is over */
+#define ENGINE_ROUNDS 16      /* of engine_poll in one loop */
+#define POLL_WORK_NS 50000ull /* how often to look whether a grace period is over */
+#define ENGINE_TURNS 4
+#define LOOK_NS 20000ull /* answers come soon: to look for them this long before sleeping */
+#define YIELD_LONG_NS 100000ull
+#define NO_LOOK_NS (20 * NS_PER_MS)
 #define FINI_NS (2 * NS_PER_S) /* for the cores to let go at the end */
 
 RTE_LOG_REGISTER(control_logtype, oneside.control, NOTICE);
@@ -25,6 +30,9 @@ RTE_LOG_REGISTER(control_logtype, oneside.control, NOTICE);
 struct control control = {.epoll = -1, .stop_fd = -1, .listen_fd = -1};
 
 static bool stop_seen;
+static uint64_t look_until;    /* before sleeping, */
+static uint64_t no_look_until; /* unless that is too dear */
+static uint32_t engine_turns;  /* loops that did not look at applications */
 static struct watch stop_watch, engine_watch;
 
 uint64_t
@@ -68,7 +76,7 @@ stop_ready(struct watch *watch, uint32_t events)
 		stop_seen = true;
 }
 
-/* Only wakes: engine_poll is called in every loop. */
+/* Only wakes: engine_poll is called in every loop.  For edges, so that nobody has to read it. */
 static void
 engine_ready(struct watch *watch, uint32_t events)
 {
@@ -86,15 +94,17 @@ on_event(const struct engine_event *event)
 
 static const struct engine_handlers handlers = {.on_event = on_event, .on_frame = path_frame};
 
-static void
+static bool
 poll_engine(void)
 {
 	struct client *faulty;
+	bool any = false;
 
 	for (int i = 0; i < ENGINE_ROUNDS && engine_poll(&handlers) != 0; i++)
-		;
+		any = true;
 	while ((faulty = engine_guard_fault()) != NULL)
 		client_kill(faulty, ONE_FAULT_MEMORY, "its memory was taken away under a mapping");
+	return any;
 }
 
 static uint64_t
@@ -119,13 +129,11 @@ next_deadline(void)
 }
 
 static int
-loop_once(uint64_t deadline)
+epoll_until(struct epoll_event *events, uint64_t deadline)
 {
-	struct epoll_event events[EVENTS];
 	struct timespec wait = {0, 0}, *timeout = &wait;
 	int n;
 
-	control.now = control_clock();
 	if (deadline == NEVER) {
 		timeout = NULL;
 	} else if (deadline > control.now) {
@@ -140,11 +148,72 @@ loop_once(uint64_t deadline)
 				       : (int)min64((uint64_t)wait.tv_sec * 1000 +
 							    (uint64_t)(wait.tv_nsec + 999999) / 1000000,
 						    60000));
-	if (n < 0 && errno != EINTR)
-		return -errno;
+	if (n >= 0)
+		return n;
+	return errno == EINTR ? 0 : -errno;
+}
+
+/*
+ * Gives the processor to who shares it.  When it does not come back soon, that is somebody who keeps it as
+ * long as the kernel lets him: then it is better to sleep, since who is woken comes first.
+ */
+static void
+yield(void)
+{
+	uint64_t before = control.now;
+
+	sched_yield();
 	control.now = control_clock();
-	/* First what the cores say: an application may already answer what they told it. */
-	poll_engine();
+	if (control.now - before > YIELD_LONG_NS)
+		no_look_until = control.now + NO_LOOK_NS;
+}
+
+/*
+ * What a core or an application is asked is often answered within microseconds: to be woken for that
+ * would cost both more than to look.
+ */
+static int
+wait_for_events(struct epoll_event *events, uint64_t deadline)
+{
+	int n;
+
+	if (deadline <= control.now)
+		return epoll_until(events, 0);
+	if (control.now < look_until && control.now >= no_look_until) {
+		if (control.config->idle != ONE_IDLE_SPIN)
+			yield();
+		return epoll_until(events, 0);
+	}
+	if (!engine_sleep_begin())
+		return epoll_until(events, 0);
+	n = epoll_until(events, deadline);
+	engine_sleep_end();
+	return n;
+}
+
+static int
+loop_once(uint64_t deadline)
+{
+	struct epoll_event events[EVENTS];
+	int n;
+
+	control.now = control_clock();
+	/* While the cores have much to say, applications and the clock are looked at now and then only. */
+	if (engine_turns < ENGINE_TURNS && poll_engine()) {
+		engine_turns++;
+		n = 0;
+	} else {
+		engine_turns = 0;
+		n = wait_for_events(events, deadline);
+		if (n < 0)
+			return n;
+		control.now = control_clock();
+		/* First what the cores say: an application may already answer what they told it. */
+		if (poll_engine())
+			engine_turns++;
+	}
+	if (engine_turns > 0 || n > 0)
+		look_until = control.now + LOOK_NS;
 	/* Clients are freed by clients_poll() only, so no watch of this batch vanishes under us. */
 	for (int i = 0; i < n; i++) {
 		struct watch *watch = events[i].data.ptr;
@@ -167,6 +236,8 @@ control_init(const struct config *config, char *why, size_t why_len)
 
 	memset(&control, 0, sizeof(control));
 	stop_seen = false;
+	look_until = no_look_until = 0;
+	engine_turns = 0;
 	control.config = config;
 	control.listen_fd = -1;
 	control.epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -194,7 +265,7 @@ control_init(const struct config *config, char *why, size_t why_len)
 	}
 	error = control_watch(control.stop_fd, &stop_watch, EPOLLIN);
 	if (error == 0)
-		error = control_watch(engine_event_fd(), &engine_watch, EPOLLIN);
+		error = control_watch(engine_event_fd(), &engine_watch, EPOLLIN | EPOLLET);
 	if (error != 0) {
 		snprintf(why, why_len, "epoll: %s", strerror(-error));
 		goto fail;

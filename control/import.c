@@ -78,7 +78,8 @@ import_added(struct engine_command *command, void *object)
 		find_node(client->port, args.node, &conn->path.dst);
 	}
 	conn_start(conn, qp);
-	qp_created_reply(client, qp);
+	qp_describe(client, qp);
+	client_reply(client, 0);
 }
 
 int

@@ -383,6 +383,7 @@ cq_post(struct cq *cq, const struct one_cqe *event)
 	struct engine_command *command = command_new(cq->object.client, ENGINE_CQ_POST, cq_posted, cq);
 
 	cq->posts++;
+	command->quiet = true; /* the count is looked at after what the core has said */
 	command->cq = cq->engine;
 	command->event = *event;
 	command_send(command);

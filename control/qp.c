@@ -272,7 +272,7 @@ qp_add(struct qp *qp, command_done *done)
 }
 
 void
-qp_created_reply(struct client *client, const struct qp *qp)
+qp_describe(struct client *client, const struct qp *qp)
 {
 	client->reply.qp = (struct one_qp_created){
 		.qp = qp->object.id,
@@ -284,23 +284,19 @@ qp_created_reply(struct client *client, const struct qp *qp)
 		.sq = qp->config.sq,
 		.rq = qp->config.rq,
 	};
-	client_reply(client, 0);
 }
 
+/* What the application asks of it comes to the core in order, so its maker has been answered already. */
 static void
 qp_added(struct engine_command *command, void *object)
 {
 	struct qp *qp = object;
-	struct client *client = qp->object.client;
 
-	qp->added = command->status == 0;
-	if (!qp->added) {
-		qp_destroy(qp);
-		client_reply(client, refuse(client, command->status, ONE_SUBJECT_MEMORY, 0));
+	if (command->status == 0)
 		return;
-	}
-	qp->object.busy = false;
-	qp_created_reply(client, qp);
+	log_error("queue pair %06x was not taken: %d\n", qp->config.qpn, command->status);
+	qp->added = false;
+	client_kill(qp->object.client, 0, "its core refuses a queue pair");
 }
 
 static int
@@ -343,12 +339,17 @@ qp_create(struct client *client, const struct one_qp_create *args)
 		return refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
 	}
 	error = qp_add(qp, qp_added);
-	return error == 0 ? REQUEST_LATER : error;
+	if (error != 0)
+		return error;
+	qp->added = true;
+	qp->object.busy = false;
+	qp_describe(client, qp);
+	return 0;
 }
 
 int
-qp_make_import(struct client *client, struct pz *pz, struct cq *cq, struct cq *signal_cq, uint32_t max_send_wr,
-	       command_done *done, struct qp **out)
+qp_make_import(struct client *client, struct pz *pz, struct cq *cq, struct cq *signal_cq,
+	       uint32_t max_send_wr, command_done *done, struct qp **out)
 {
 	uint32_t sq_log2 = 0;
 	struct qp *qp;

@@ -69,6 +69,7 @@ command_new(struct client *client, enum engine_command_type type, command_done *
 	tracked->command.type = type;
 	tracked->command.done = tracked_done;
 	tracked->command.client = client->engine;
+	tracked->command.quiet = done == NULL;
 	return &tracked->command;
 }
 

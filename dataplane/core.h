@@ -297,10 +297,11 @@ struct engine {
 	struct rte_ring *control_frames; /* frames for the control thread */
 	struct rte_mempool *control_pool;
 	int event_fd;
+	_Atomic bool control_asleep; /* and wants event_fd written; cleared by who does */
 	uint64_t tsc_mult; /* ns = tsc * mult >> 32 */
 	_Atomic bool time_stages;
 	bool running;
-	struct reap *reap;
+	struct reap *reap, **reap_tail; /* in the order of their tokens */
 };
 extern struct engine engine;
 
@@ -341,6 +342,7 @@ uint32_t core_commands(struct core *core);
 /* ---- event.c ---- */
 void event_raise(struct core *core, struct event_node *node, enum engine_event_type type, uint32_t value);
 bool event_drain(struct core *core); /* true: nothing is left behind */
+void event_tell_control(struct core *core); /* once per loop: what was queued is there */
 void event_acknowledge(struct core *core, struct engine_command *command);
 /* A client that no honest library would be: served no more, the control thread is told once. */
 void client_fault(struct engine_client *client, enum one_fault fault);

@@ -170,6 +170,7 @@ engine_init(const struct config *config, char *why, size_t why_len)
 
 	memset(&engine, 0, sizeof(engine));
 	engine.event_fd = -1;
+	engine.reap_tail = &engine.reap;
 	engine.config = config;
 	engine.tsc_mult = (uint64_t)(((unsigned __int128)1000000000 << 32) / rte_get_tsc_hz());
 	wire_init();
@@ -274,19 +275,18 @@ core_free(struct core *core)
 static void
 reap(bool all)
 {
-	struct reap **link = &engine.reap, *one;
+	struct reap *one;
 
-	while ((one = *link) != NULL) {
+	/* Tokens grow: those behind an unfinished one are not over either. */
+	while ((one = engine.reap) != NULL && (all || engine_grace_over(one->token))) {
 		void *memory[2] = {one->memory[0], one->memory[1]};
 
-		if (!all && !engine_grace_over(one->token)) {
-			link = &one->next;
-			continue;
-		}
-		*link = one->next; /* before it is freed with its object */
+		engine.reap = one->next; /* before it is freed with its object */
 		free(memory[1]);
 		free(memory[0]);
 	}
+	if (engine.reap == NULL)
+		engine.reap_tail = &engine.reap;
 }
 
 void
@@ -408,6 +408,34 @@ engine_event_fd(void)
 	return engine.event_fd;
 }
 
+/* A core that takes no more commands at the moment says nothing when it does again. */
+static bool
+nothing_to_do(void)
+{
+	for (uint32_t i = 0; i < engine.num_cores; i++)
+		if (ring_used(engine.core[i]->up) > 0 || engine.core[i]->unsent != NULL)
+			return false;
+	return ring_used(engine.control_frames) == 0;
+}
+
+bool
+engine_sleep_begin(void)
+{
+	atomic_store_explicit(&engine.control_asleep, true, memory_order_relaxed);
+	/* Pairs with the fence in event_tell_control. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (nothing_to_do())
+		return true;
+	engine_sleep_end();
+	return false;
+}
+
+void
+engine_sleep_end(void)
+{
+	atomic_store_explicit(&engine.control_asleep, false, memory_order_relaxed);
+}
+
 static uint32_t
 poll_core(struct core *core, const struct engine_handlers *handlers)
 {
@@ -449,29 +477,14 @@ poll_frames(const struct engine_handlers *handlers)
 uint32_t
 engine_poll(const struct engine_handlers *handlers)
 {
-	eventfd_t value;
 	uint32_t total = 0;
-	bool more = false;
 
-	/* First: what is queued from here on writes it again. */
-	eventfd_read(engine.event_fd, &value);
-	for (uint32_t i = 0; i < engine.num_cores; i++) {
-		uint32_t n = poll_core(engine.core[i], handlers);
-
-		total += n;
-		more |= n == UP_BURST;
-	}
-	if (ring_used(engine.control_frames) > 0) {
-		uint32_t n = poll_frames(handlers);
-
-		total += n;
-		more |= n == FRAME_BURST;
-	}
+	for (uint32_t i = 0; i < engine.num_cores; i++)
+		total += poll_core(engine.core[i], handlers);
+	if (ring_used(engine.control_frames) > 0)
+		total += poll_frames(handlers);
 	if (engine.reap != NULL)
 		reap(false);
-	/* Others of the control thread's work get their turn in between. */
-	if (more)
-		eventfd_write(engine.event_fd, 1);
 	return total;
 }
 

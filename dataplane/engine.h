@@ -120,6 +120,7 @@ struct engine_command {
 		uint32_t limit;
 	};
 	struct one_cqe event; /* type 0: none; phase is the ring's business */
+	bool quiet;           /* nobody waits for the acknowledgement: it does not wake the control thread */
 	struct engine_command *next; /* the engine's */
 };
 
@@ -227,8 +228,14 @@ uint32_t engine_qpn_new(void);
 /* Queue a command for the core of its object; takes ownership of the memory (malloc). */
 int engine_command(struct engine_command *command);
 
-/* Wakes epoll when events, acknowledgements or slow frames are there. */
+/*
+ * Wakes epoll when events, acknowledgements or slow frames are there: to be watched for edges, and never
+ * read.  It is written only while the control thread says that it sleeps; engine_sleep_begin() is false
+ * when something is there already.
+ */
 int engine_event_fd(void);
+bool engine_sleep_begin(void);
+void engine_sleep_end(void);
 /* Handle what is there: runs done() of acknowledged commands, `on_event`, `on_frame`.
  * on_frame: ARP, ND, ICMP and QP1 frames; `packet` is set for RoCE frames only. */
 struct engine_handlers {

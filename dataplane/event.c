@@ -5,6 +5,8 @@
  * objects, and no command is taken until all of them are through, so that the
  * order holds and the acknowledgement of a removal is the last of its object.
  */
+#include <sys/eventfd.h>
+
 #include <rte_debug.h>
 
 #include "core.h"
@@ -12,10 +14,19 @@
 static bool
 up_push(struct core *core, const struct up *up)
 {
-	if (rte_ring_sp_enqueue_elem(core->up, (void *)(uintptr_t)up, sizeof(*up)) != 0)
-		return false;
-	core->tell_control = true;
-	return true;
+	return rte_ring_sp_enqueue_elem(core->up, (void *)(uintptr_t)up, sizeof(*up)) == 0;
+}
+
+void
+event_tell_control(struct core *core)
+{
+	core->tell_control = false;
+	/* Pairs with the fence in engine_sleep_begin. */
+	atomic_thread_fence(memory_order_seq_cst);
+	/* Of several cores one writes. */
+	if (atomic_load_explicit(&engine.control_asleep, memory_order_relaxed) &&
+	    atomic_exchange_explicit(&engine.control_asleep, false, memory_order_relaxed))
+		eventfd_write(engine.event_fd, 1);
 }
 
 void
@@ -23,6 +34,7 @@ event_raise(struct core *core, struct event_node *node, enum engine_event_type t
 {
 	struct up up = {.pointer = node->owner, .type = type, .value = value};
 
+	core->tell_control = true;
 	cq_unstage(core); /* what was completed before is seen before */
 	if (STAILQ_EMPTY(&core->backlog) && up_push(core, &up))
 		return;
@@ -53,6 +65,7 @@ event_drain(struct core *core)
 					up.type = order[i];
 			if (!up_push(core, &up))
 				return false;
+			core->tell_control = true;
 			node->pending &= (uint8_t) ~(1u << up.type);
 		}
 		STAILQ_REMOVE_HEAD(&core->backlog, link);
@@ -66,6 +79,8 @@ event_acknowledge(struct core *core, struct engine_command *command)
 {
 	struct up up = {.pointer = command};
 
+	if (!command->quiet)
+		core->tell_control = true;
 	cq_unstage(core); /* as above */
 	/* Room was made sure of; only this core enqueues. */
 	if (!up_push(core, &up))

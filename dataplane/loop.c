@@ -4,8 +4,6 @@
  * attached: doorbells are a few cache lines, and only queue pairs that rang, have
  * something to emit, or have a timer due are touched.
  */
-#include <sys/eventfd.h>
-
 #include "core.h"
 
 static uint32_t
@@ -63,10 +61,8 @@ core_iterate(struct core *core)
 	stage_end(core, ENGINE_STAGE_TX);
 	core->loop++;
 	core->stats.loops++;
-	if (core->tell_control) {
-		core->tell_control = false;
-		eventfd_write(engine.event_fd, 1);
-	}
+	if (core->tell_control)
+		event_tell_control(core);
 	idle_wake_peers(core);
 	if (core->now - core->published_at >= 1000000)
 		stats_publish(core);

@@ -25,8 +25,9 @@ object_free(struct reap *reap, void *memory, void *more)
 	reap->memory[0] = memory;
 	reap->memory[1] = more;
 	reap->token = engine_grace_start();
-	reap->next = engine.reap;
-	engine.reap = reap;
+	reap->next = NULL;
+	*engine.reap_tail = reap;
+	engine.reap_tail = &reap->next;
 }
 
 /* [offset, offset + size) is in the arena, aligned, and not in its header. */

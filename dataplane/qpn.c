@@ -16,7 +16,10 @@
 #define SLOTS (1u << QPN_LOG2)
 #define QPN_MASK 0xffffffu
 #define ATTEMPTS 64u
-#define REST_SECONDS 60 /* a number rests, so that frames still under way do not meet a successor */
+#define RANDOMS 4u /* drawn at once */
+/* A number rests, so that frames still under way do not meet a successor: longer than any connection is
+ * in time-wait; and 10,000 new queue pairs a second leave more than half of the numbers free. */
+#define REST_SECONDS 10
 #define RESERVED UINT32_MAX
 
 static _Atomic(struct engine_qp *) *table;
@@ -51,12 +54,15 @@ seconds(void)
 uint32_t
 engine_qpn_new(void)
 {
-	uint32_t random[ATTEMPTS], now = seconds();
+	uint32_t random[RANDOMS], now = seconds();
 
-	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return 0;
 	for (uint32_t i = 0; i < ATTEMPTS; i++) {
-		uint32_t qpn = random[i] & QPN_MASK, since = free_since[qpn % SLOTS];
+		uint32_t qpn, since;
+
+		if (i % RANDOMS == 0 && getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+			return 0;
+		qpn = random[i % RANDOMS] & QPN_MASK;
+		since = free_since[qpn % SLOTS];
 
 		/* 0 and 1 are management's, all ones is multicast. */
 		if (qpn <= 1 || qpn == QPN_MASK || since == RESERVED)

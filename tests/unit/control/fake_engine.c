@@ -578,6 +578,17 @@ engine_event_fd(void)
 	return event_fd;
 }
 
+bool
+engine_sleep_begin(void)
+{
+	return true;
+}
+
+void
+engine_sleep_end(void)
+{
+}
+
 /* ---- the rest ---- */
 
 uint32_t
