@@ -302,6 +302,169 @@ test_no_staging(void **state)
 	}
 }
 
+/* ---- every call, every error ---- */
+
+#define CALL(name, type)                                                                 \
+	static int call_##name(rsm_memseg_import_handle_t handle, off_t offset, void *p) \
+	{                                                                                \
+		return rsm_memseg_import_##name(handle, offset, (type *)p, 1);           \
+	}
+#define BLOCK_SIZE 4096u
+#define BLOCK(name)                                                                      \
+	static int call_##name(rsm_memseg_import_handle_t handle, off_t offset, void *p) \
+	{                                                                                \
+		return rsm_memseg_import_##name(handle, offset, p, BLOCK_SIZE);          \
+	}
+CALL(get8, uint8_t)
+CALL(get16, uint16_t)
+CALL(get32, uint32_t)
+CALL(get64, uint64_t)
+BLOCK(get)
+CALL(put8, uint8_t)
+CALL(put16, uint16_t)
+CALL(put32, uint32_t)
+CALL(put64, uint64_t)
+BLOCK(put)
+
+static int
+call_vector(rsm_memseg_import_handle_t handle, off_t offset, void *p, int (*vector)(rsm_scat_gath_t *sg))
+{
+	rsm_iovec_t piece = {.io_type = RSM_VA_TYPE,
+			     .local.vaddr = p,
+			     .remote_offset = (size_t)offset,
+			     .transfer_length = BLOCK_SIZE};
+	rsm_scat_gath_t sg = {
+		.io_request_count = 1, .io_residual_count = 77, .remote_handle = handle, .iovec = &piece};
+	int error = vector(&sg);
+
+	/* with a handle that is good, it tells how many are not done */
+	if (sg.io_residual_count != 77)
+		assert_int_equal(sg.io_residual_count, error == RSM_SUCCESS ? 0 : 1);
+	return error;
+}
+
+static int
+call_getv(rsm_memseg_import_handle_t handle, off_t offset, void *p)
+{
+	return call_vector(handle, offset, p, rsm_memseg_import_getv);
+}
+
+static int
+call_putv(rsm_memseg_import_handle_t handle, off_t offset, void *p)
+{
+	return call_vector(handle, offset, p, rsm_memseg_import_putv);
+}
+
+static const struct call {
+	int (*call)(rsm_memseg_import_handle_t handle, off_t offset, void *p);
+	uint32_t size, align;
+	bool put;
+} calls[] = {
+	{call_get8, 1, 1, false},        {call_get16, 2, 2, false},         {call_get32, 4, 4, false},
+	{call_get64, 8, 8, false},       {call_get, BLOCK_SIZE, 1, false},  {call_put8, 1, 1, true},
+	{call_put16, 2, 2, true},        {call_put32, 4, 4, true},          {call_put64, 8, 8, true},
+	{call_put, BLOCK_SIZE, 1, true}, {call_getv, BLOCK_SIZE, 1, false}, {call_putv, BLOCK_SIZE, 1, true},
+};
+#define EACH_CALL(c) for (const struct call *c = calls; c < calls + sizeof(calls) / sizeof(calls[0]); c++)
+
+static void
+connect_again(void)
+{
+	atomic_store(&peer->fail_after, -1);
+	peer_forget(peer);
+	assert_int_equal(rsm_memseg_import_disconnect(import), RSM_SUCCESS);
+	import = connect_with(RSM_PERM_RDWR);
+	assert_int_equal(rsm_memseg_import_init_barrier(import, RSM_BAR_DEFAULT, &barrier), RSM_SUCCESS);
+}
+
+static void
+test_each_call_refused(void **state)
+{
+	rsm_memseg_import_handle_t reader = connect_with(RSM_PERM_READ),
+				   writer = connect_with(RSM_PERM_WRITE), stale = connect_with(RSM_PERM_RDWR);
+	uint8_t *bytes = aligned_alloc(64, 2 * BLOCK_SIZE);
+
+	memset(bytes, 0, 2 * BLOCK_SIZE);
+	assert_int_equal(rsm_memseg_import_disconnect(stale), RSM_SUCCESS);
+	EACH_CALL(c)
+	{
+		assert_int_equal(c->call(NULL, 0, bytes), RSMERR_BAD_SEG_HNDL);
+		assert_int_equal(c->call(stale, 0, bytes), RSMERR_BAD_SEG_HNDL);
+		assert_int_equal(c->call(GARBAGE(rsm_memseg_import_handle_t), 0, bytes), RSMERR_BAD_SEG_HNDL);
+		assert_int_equal(c->call(import, 0, NULL), RSMERR_BAD_ADDR);
+		if (c->align > 1) {
+			assert_int_equal(c->call(import, 0, bytes + c->align / 2), RSMERR_BAD_MEM_ALIGNMENT);
+			assert_int_equal(c->call(import, c->align / 2, bytes), RSMERR_BAD_MEM_ALIGNMENT);
+		} else {
+			assert_int_equal(c->call(import, 3, bytes + 1), RSM_SUCCESS);
+		}
+		assert_int_equal(c->call(c->put ? reader : writer, 0, bytes), RSMERR_PERM_DENIED);
+		assert_int_equal(c->call(c->put ? writer : reader, 0, bytes), RSMERR_BARRIER_UNINITIALIZED);
+		assert_int_equal(c->call(import, (off_t)(SIZE - c->size), bytes), RSM_SUCCESS);
+		assert_int_equal(c->call(import, (off_t)(SIZE - c->size + c->align), bytes),
+				 RSMERR_BAD_LENGTH);
+		assert_int_equal(c->call(import, -8, bytes), RSMERR_BAD_LENGTH);
+	}
+	assert_int_equal(rsm_memseg_import_disconnect(reader), RSM_SUCCESS);
+	assert_int_equal(rsm_memseg_import_disconnect(writer), RSM_SUCCESS);
+	free(bytes);
+}
+
+static void
+test_each_call_fails(void **state)
+{
+	uint8_t *bytes = aligned_alloc(64, BLOCK_SIZE);
+
+	memset(bytes, 0, BLOCK_SIZE);
+	EACH_CALL(c)
+	{
+		/* by this side's fault: told once as such */
+		atomic_store(&peer->fail_status, ONE_STATUS_LOCAL_PROTECTION);
+		atomic_store(&peer->fail_after, 0);
+		assert_int_equal(c->call(import, 0, bytes), RSMERR_BARRIER_FAILURE);
+		assert_int_equal(c->call(import, 0, bytes), RSMERR_CONN_ABORTED);
+		connect_again();
+		atomic_store(&peer->fail_status, ONE_STATUS_RETRY_EXCEEDED);
+		atomic_store(&peer->fail_after, 0);
+		assert_int_equal(c->call(import, 0, bytes), RSMERR_CONN_ABORTED);
+		connect_again();
+		peer_abort(peer, RSMERR_CONN_ABORTED);
+		assert_int_equal(c->call(import, 0, bytes), RSMERR_CONN_ABORTED);
+		connect_again();
+		peer_abort(peer, RSMERR_REMOTE_NODE_UNREACHABLE);
+		assert_int_equal(c->call(import, 0, bytes), RSMERR_REMOTE_NODE_UNREACHABLE);
+		connect_again();
+		/* inside a span nothing is told before its end */
+		assert_int_equal(rsm_memseg_import_set_mode(import, RSM_BARRIER_MODE_EXPLICIT), RSM_SUCCESS);
+		assert_int_equal(rsm_memseg_import_open_barrier(&barrier), RSM_SUCCESS);
+		atomic_store(&peer->fail_status, ONE_STATUS_LOCAL_PROTECTION);
+		atomic_store(&peer->fail_after, 0);
+		assert_int_equal(c->call(import, 0, bytes), RSM_SUCCESS);
+		assert_int_equal(c->call(import, 0, bytes), RSM_SUCCESS);
+		assert_int_equal(rsm_memseg_import_order_barrier(&barrier), RSMERR_BARRIER_FAILURE);
+		assert_int_equal(c->call(import, 0, bytes), RSM_SUCCESS);
+		assert_int_equal(rsm_memseg_import_close_barrier(&barrier), RSMERR_CONN_ABORTED);
+		connect_again();
+	}
+	free(bytes);
+}
+
+/* Without staging memory; what is small enough to travel in the request needs none. */
+static void
+test_each_call_without_staging(void **state)
+{
+	uint8_t *bytes = aligned_alloc(64, BLOCK_SIZE);
+
+	memset(bytes, 0, BLOCK_SIZE);
+	mock_refuse(peer->mock, ONE_MSG_STAGING, -EDQUOT, ONE_SUBJECT_QUOTA, 0, 1000);
+	EACH_CALL(c)
+	assert_int_equal(c->call(import, 0, bytes),
+			 c->put && c->size <= ONE_INLINE_MAX ? RSM_SUCCESS : RSMERR_INSUFFICIENT_RESOURCES);
+	free(bytes);
+}
+
+/* ---- threads ---- */
+
 static void *
 hammer(void *arg)
 {
@@ -336,9 +499,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_order_of_checks), TEST(test_alignment), TEST(test_bounds),     TEST(test_rights),
-		TEST(test_sizes),           TEST(test_elements),  TEST(test_byte_order), TEST(test_direct),
-		TEST(test_direct_explicit), TEST(test_sleep),     TEST(test_no_staging), TEST(test_threads),
+		TEST(test_order_of_checks), TEST(test_alignment),
+		TEST(test_bounds),          TEST(test_rights),
+		TEST(test_sizes),           TEST(test_elements),
+		TEST(test_byte_order),      TEST(test_direct),
+		TEST(test_direct_explicit), TEST(test_sleep),
+		TEST(test_no_staging),      TEST(test_each_call_refused),
+		TEST(test_each_call_fails), TEST(test_each_call_without_staging),
+		TEST(test_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -168,6 +168,8 @@ test_topology(void **state)
 	assert_int_equal(connections->hdr.remote_cntlr_count, 0);
 	rsm_free_interconnect_topology(topology);
 
+	mock_refuse(peer->mock, ONE_MSG_RSM_TOPOLOGY, -ENOMEM, ONE_SUBJECT_MEMORY, 0, 1);
+	assert_int_equal(rsm_get_interconnect_topology(&topology), RSMERR_INSUFFICIENT_MEM);
 	mock_kill(peer->mock);
 	assert_int_equal(rsm_get_interconnect_topology(&topology), RSMERR_CTLR_NOT_PRESENT);
 }

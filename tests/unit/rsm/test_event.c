@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -93,6 +94,13 @@ test_post_failed(void **state)
 {
 	atomic_store(&peer->fail_after, 0);
 	assert_int_equal(rsm_intr_signal_post(import, 0), RSMERR_CONN_ABORTED);
+}
+
+static void
+test_post_to_lost_node(void **state)
+{
+	peer_abort(peer, RSMERR_REMOTE_NODE_UNREACHABLE);
+	assert_int_equal(rsm_intr_signal_post(import, 0), RSMERR_REMOTE_NODE_UNREACHABLE);
 }
 
 static void
@@ -214,6 +222,25 @@ test_data_plane_dies(void **state)
 	mock_revive(peer->mock);
 }
 
+/* Without a descriptor to be had there is none, and no reference to one. */
+static void
+test_no_pollfd(void **state)
+{
+	struct rlimit before, none;
+	struct pollfd fd = {.fd = -5, .events = 77};
+	int lowest = dup(STDERR_FILENO);
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){.rlim_cur = (rlim_t)lowest, .rlim_max = before.rlim_max};
+	close(lowest);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(rsm_memseg_get_pollfd(import, &fd), RSMERR_INSUFFICIENT_RESOURCES);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(fd.fd, -5);
+	assert_int_equal(fd.events, 77);
+	assert_int_equal(rsm_memseg_import_disconnect(import), RSM_SUCCESS);
+}
+
 static void
 test_pollfd(void **state)
 {
@@ -260,10 +287,16 @@ main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_post_import), TEST(test_post_failed),
-		TEST(test_post_export), TEST(test_vector),
-		TEST(test_wait),        TEST(test_woken),
-		TEST(test_pollfd),      TEST(test_data_plane_dies),
+		TEST(test_post_import),
+		TEST(test_post_failed),
+		TEST(test_post_to_lost_node),
+		TEST(test_no_pollfd),
+		TEST(test_post_export),
+		TEST(test_vector),
+		TEST(test_wait),
+		TEST(test_woken),
+		TEST(test_pollfd),
+		TEST(test_data_plane_dies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -254,6 +254,78 @@ starve(bool on)
 }
 
 static void
+test_rebind(void **state)
+{
+	rsm_memseg_export_handle_t seg, fixed;
+	rsm_memseg_id_t id = PEER_SEGMENT;
+	uint8_t *memory = lonely_pages(8), *other = memory + 4 * PAGE;
+
+	assert_int_equal(rsm_memseg_export_create(controller, &fixed, memory, 2 * PAGE, 0), RSM_SUCCESS);
+	/* each wrong argument in the order of the checks, later ones wrong as well */
+	assert_int_equal(rsm_memseg_export_rebind(NULL, NULL, 0, 0), RSMERR_BAD_SEG_HNDL);
+	assert_int_equal(rsm_memseg_export_rebind(fixed, NULL, 0, 0), RSMERR_BAD_ADDR);
+	assert_int_equal(rsm_memseg_export_rebind(fixed, other + 8, 0, 0), RSMERR_REBIND_NOT_ALLOWED);
+	assert_int_equal(rsm_memseg_export_destroy(fixed), RSM_SUCCESS);
+	assert_int_equal(rsm_memseg_export_create(controller, &seg, memory, 2 * PAGE, RSM_ALLOW_REBIND),
+			 RSM_SUCCESS);
+	assert_int_equal(rsm_memseg_export_rebind(fixed, other, 0, 2 * PAGE), RSMERR_BAD_SEG_HNDL);
+	assert_int_equal(rsm_memseg_export_rebind(seg, other + 8, 0, PAGE), RSMERR_BAD_LENGTH);
+	assert_int_equal(rsm_memseg_export_rebind(seg, other + 8, 0, 2 * PAGE), RSMERR_BAD_ADDR);
+	assert_int_equal(rsm_memseg_export_rebind(seg, memory, 99, 2 * PAGE), RSM_SUCCESS);
+	assert_int_equal(mprotect(other, PAGE, PROT_READ), 0);
+	assert_int_equal(rsm_memseg_export_rebind(seg, other, 0, 2 * PAGE), RSMERR_PERM_DENIED);
+	assert_int_equal(munmap(other, PAGE), 0);
+	assert_int_equal(rsm_memseg_export_rebind(seg, other, 0, 2 * PAGE), RSMERR_BAD_ADDR);
+	/* bound and published, with contents */
+	other += PAGE;
+	memset(memory, 1, 2 * PAGE);
+	memset(other, 2, 2 * PAGE);
+	assert_int_equal(rsm_memseg_export_rebind(seg, other, 0, 2 * PAGE), RSM_SUCCESS);
+	assert_int_equal(rsm_memseg_export_publish(seg, &id, NULL, 0), RSM_SUCCESS);
+	assert_int_equal(rsm_memseg_export_rebind(seg, memory, 0, 2 * PAGE), RSM_SUCCESS);
+	assert_true(is_shared(memory));
+	assert_false(is_shared(other));
+	assert_int_equal(memory[0], 1);
+	assert_int_equal(other[2 * PAGE - 1], 2);
+	starve(true);
+	assert_int_equal(rsm_memseg_export_rebind(seg, other, 0, 2 * PAGE), RSMERR_INSUFFICIENT_RESOURCES);
+	starve(false);
+	assert_int_equal(rsm_memseg_export_destroy(seg), RSM_SUCCESS);
+	munmap(memory, 4 * PAGE);
+	munmap(memory + 5 * PAGE, 3 * PAGE);
+}
+
+static void
+test_republish_refused(void **state)
+{
+	rsmapi_access_entry_t list = {.ae_node = 1, .ae_permission = 0666};
+	rsm_memseg_id_t id = PEER_SEGMENT;
+	rsm_memseg_export_handle_t seg;
+	uint8_t *memory = lonely_pages(2);
+
+	assert_int_equal(rsm_memseg_export_create(controller, &seg, memory, PAGE, 0), RSM_SUCCESS);
+	munmap(memory + PAGE, PAGE);
+	assert_int_equal(rsm_memseg_export_republish(NULL, NULL, 1), RSMERR_BAD_SEG_HNDL);
+	assert_int_equal(rsm_memseg_export_republish(seg, NULL, 1), RSMERR_SEG_NOT_PUBLISHED);
+	assert_int_equal(rsm_memseg_export_publish(seg, &id, NULL, 0), RSM_SUCCESS);
+	assert_int_equal(rsm_memseg_export_republish(seg, NULL, 1), RSMERR_BAD_ACL);
+	assert_int_equal(rsm_memseg_export_republish(seg, &list, 65), RSMERR_BAD_ACL);
+	assert_int_equal(
+		rsm_memseg_export_republish(seg, (rsmapi_access_entry_t *)(void *)(memory + PAGE), 1),
+		RSMERR_BAD_ADDR);
+	list.ae_node = 65;
+	assert_int_equal(rsm_memseg_export_republish(seg, &list, 1), RSMERR_BAD_ACL);
+	list.ae_node = 1;
+	mock_refuse(peer->mock, ONE_MSG_RSM_REPUBLISH, -ENOMEM, ONE_SUBJECT_MEMORY, 0, 1);
+	assert_int_equal(rsm_memseg_export_republish(seg, &list, 1), RSMERR_INSUFFICIENT_MEM);
+	mock_refuse(peer->mock, ONE_MSG_RSM_REPUBLISH, -EDQUOT, ONE_SUBJECT_QUOTA, 0, 1);
+	assert_int_equal(rsm_memseg_export_republish(seg, &list, 1), RSMERR_INSUFFICIENT_RESOURCES);
+	assert_int_equal(rsm_memseg_export_republish(seg, &list, 1), RSM_SUCCESS);
+	assert_int_equal(rsm_memseg_export_destroy(seg), RSM_SUCCESS);
+	munmap(memory, PAGE);
+}
+
+static void
 test_pages_leave(void **state)
 {
 	rsm_memseg_id_t id = PEER_SEGMENT, other = PEER_SEGMENT + 1;
@@ -337,9 +409,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_create_arguments),  TEST(test_create_memory),  TEST(test_create_refused),
-		TEST(test_publish_arguments), TEST(test_publish_ids),    TEST(test_publish_messages),
-		TEST(test_pages_leave),       TEST(test_loopback_rules),
+		TEST(test_create_arguments),  TEST(test_create_memory), TEST(test_create_refused),
+		TEST(test_publish_arguments), TEST(test_publish_ids),   TEST(test_publish_messages),
+		TEST(test_pages_leave),       TEST(test_rebind),        TEST(test_republish_refused),
+		TEST(test_loopback_rules),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

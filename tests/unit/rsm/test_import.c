@@ -88,6 +88,8 @@ in_child(rsm_memseg_export_handle_t published, rsm_memseg_export_handle_t bound,
 	if (rsm_memseg_export_unpublish(published) != RSMERR_NOT_CREATOR ||
 	    rsm_memseg_export_unpublish(bound) != RSMERR_SEG_NOT_PUBLISHED)
 		return 3;
+	if (rsm_memseg_export_rebind(published, memory, 0, PAGE) != RSMERR_NOT_CREATOR)
+		return 8;
 	if (rsm_memseg_import_put64(import, 0, &word, 1) != RSMERR_CONN_ABORTED ||
 	    rsm_memseg_import_disconnect(import) != RSM_SUCCESS ||
 	    rsm_memseg_import_disconnect(import) != RSMERR_BAD_SEG_HNDL)
@@ -117,7 +119,8 @@ test_fork(void **state)
 	int status;
 	pid_t pid;
 
-	assert_int_equal(rsm_memseg_export_create(controller, &published, memory, PAGE, 0), RSM_SUCCESS);
+	assert_int_equal(rsm_memseg_export_create(controller, &published, memory, PAGE, RSM_ALLOW_REBIND),
+			 RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_export_create(controller, &bound, memory + PAGE, PAGE, 0), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_export_publish(published, &id, NULL, 0), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_connect(controller, PEER_NODE, PEER_SEGMENT, 0600, &import),
