@@ -338,6 +338,7 @@ woken_client(struct pair *pair)
 {
 	struct waiter waiter;
 	struct importer i;
+	struct pollfd fd;
 	uint64_t killed;
 
 	importer_open(&i, pair);
@@ -357,6 +358,7 @@ woken_client(struct pair *pair)
 	pair_barrier(pair);
 	importer_connect(&i, pair, RSM_PERM_RDWR);
 	start_waiter(&waiter, i.import, pair);
+	RSM_CHECK(pair, rsm_memseg_get_pollfd(i.import, &fd), RSM_SUCCESS);
 	killed = pair_now_ms();
 	CHECK(pair, kill(pair->peer, SIGKILL) == 0, "kill");
 	pthread_join(waiter.thread, NULL);
@@ -364,6 +366,10 @@ woken_client(struct pair *pair)
 	      waiter.result);
 	CHECK(pair, waiter.ended_ms - killed < 5000, "woken after %u ms",
 	      (unsigned)(waiter.ended_ms - killed));
+	CHECK(pair, poll(&fd, 1, LONG_MS) == 1 && fd.revents == POLLHUP, "poll: %#x", fd.revents);
+	CHECK(pair, pair_now_ms() - killed < 5000, "the descriptor tells after %u ms",
+	      (unsigned)(pair_now_ms() - killed));
+	RSM_CHECK(pair, rsm_memseg_release_pollfd(i.import), RSM_SUCCESS);
 	importer_disconnect(&i, pair);
 }
 

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <rsmapi.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@
 #define SEGMENT 0x400300u
 #define SIZE 65536u
 #define BOUND_MS 3500u /* the keep-alive time, and what a busy machine adds */
+#define CONNECT_MS 20000u
 #define BACK_MS 30000u
 
 static rsmapi_controller_handle_t controller;
@@ -101,6 +103,8 @@ start_exporter(const char *socket)
 	close(fds[0]);
 }
 
+static _Atomic bool lost; /* who waits has been told */
+
 struct waiter {
 	pthread_t thread;
 	rsm_memseg_import_handle_t import;
@@ -136,6 +140,33 @@ put_for_ever(void *arg)
 	return NULL;
 }
 
+/* In a span nothing is told of the loss until its end. */
+static void *
+put_in_span(void *arg)
+{
+	struct waiter *spanner = arg;
+	static uint8_t data[SIZE];
+	rsmapi_barrier_t barrier = {0};
+
+	spanner->error = rsm_memseg_import_init_barrier(spanner->import, RSM_BARRIER_SEGMENT, &barrier);
+	if (spanner->error == RSM_SUCCESS)
+		spanner->error = rsm_memseg_import_set_mode(spanner->import, RSM_BARRIER_MODE_EXPLICIT);
+	if (spanner->error == RSM_SUCCESS)
+		spanner->error = rsm_memseg_import_open_barrier(&barrier);
+	while (spanner->error == RSM_SUCCESS && !atomic_load(&lost)) {
+		spanner->error = rsm_memseg_import_put(spanner->import, 0, data, 1000);
+		if (spanner->error == RSM_SUCCESS)
+			spanner->error = rsm_memseg_import_get(spanner->import, 0, data, 1000);
+		usleep(1000);
+	}
+	if (spanner->error == RSM_SUCCESS) {
+		spanner->at = now_ms();
+		spanner->error = rsm_memseg_import_close_barrier(&barrier);
+	}
+	rsm_memseg_import_destroy_barrier(&barrier);
+	return NULL;
+}
+
 static rsm_memseg_import_handle_t
 connect_segment(void)
 {
@@ -157,9 +188,10 @@ main(int argc, char **argv)
 {
 	rsm_memseg_import_handle_t idle, polled;
 	rsmapi_barrier_t barrier = {0};
-	struct waiter waiter, putter;
+	struct waiter waiter, putter, spanner = {0};
+	rsm_memseg_import_handle_t none;
 	struct pollfd fd;
-	uint64_t cut, value = 5;
+	uint64_t cut, told, value = 5;
 	int error;
 
 	if (argc != 5)
@@ -172,6 +204,7 @@ main(int argc, char **argv)
 	idle = connect_segment();
 	polled = connect_segment();
 	putter.import = connect_segment();
+	spanner.import = connect_segment();
 	CHECK(rsm_memseg_import_init_barrier(idle, RSM_BARRIER_SEGMENT, &barrier) == RSM_SUCCESS,
 	      "init_barrier");
 	CHECK(rsm_memseg_import_put64(idle, 0, &value, 1) == RSM_SUCCESS, "put");
@@ -182,6 +215,7 @@ main(int argc, char **argv)
 	CHECK(poll(&fd, 1, 0) == 0, "revents %#x while all is well", fd.revents);
 
 	CHECK(pthread_create(&putter.thread, NULL, put_for_ever, &putter) == 0, "pthread_create");
+	CHECK(pthread_create(&spanner.thread, NULL, put_in_span, &spanner) == 0, "pthread_create");
 	usleep(200000);
 
 	CHECK(system(argv[3]) == 0, "%s", argv[3]);
@@ -194,17 +228,27 @@ main(int argc, char **argv)
 	pthread_join(putter.thread, NULL);
 	CHECK(is_loss(putter.error), "the one that puts: %d", putter.error);
 	CHECK(putter.at <= cut + BOUND_MS, "a put is blocked for %u ms", (unsigned)(putter.at - cut));
+	atomic_store(&lost, true);
+	pthread_join(spanner.thread, NULL);
+	CHECK(spanner.at >= cut, "the loss was told inside the span: %d", spanner.error);
+	CHECK(is_loss(spanner.error), "the end of the span: %d", spanner.error);
+	error = rsm_memseg_import_connect(controller, node, SEGMENT, RSM_PERM_RDWR, &none);
+	CHECK(error != RSM_SUCCESS, "a connection to what is not there");
+	CHECK(now_ms() - cut < CONNECT_MS, "connecting to what is not there takes %u ms",
+	      (unsigned)(now_ms() - cut));
 	printf("told after %d ms\n", (int)(waiter.at - cut));
+	told = now_ms();
 	error = rsm_memseg_import_put64(idle, 0, &value, 1);
 	CHECK(is_loss(error), "put: %d", error);
 	error = rsm_intr_signal_post(idle, 0);
 	CHECK(is_loss(error), "post: %d", error);
-	CHECK(now_ms() - cut < 2 * BOUND_MS, "blocked for %u ms", (unsigned)(now_ms() - cut));
+	CHECK(now_ms() - told < BOUND_MS, "blocked for %u ms", (unsigned)(now_ms() - told));
 	CHECK(rsm_memseg_release_pollfd(polled) == RSM_SUCCESS &&
 		      rsm_memseg_import_disconnect(polled) == RSM_SUCCESS &&
 		      rsm_memseg_import_disconnect(idle) == RSM_SUCCESS &&
 		      rsm_memseg_import_disconnect(waiter.import) == RSM_SUCCESS &&
-		      rsm_memseg_import_disconnect(putter.import) == RSM_SUCCESS,
+		      rsm_memseg_import_disconnect(putter.import) == RSM_SUCCESS &&
+		      rsm_memseg_import_disconnect(spanner.import) == RSM_SUCCESS,
 	      "disconnect");
 
 	CHECK(system(argv[4]) == 0, "%s", argv[4]);
