@@ -22,7 +22,8 @@ struct server {
 	enum perf_kind test;
 	uint32_t live; /* established or being so */
 	uint32_t seen;
-	bool failed; /* a test did */
+	bool failed;    /* a test did */
+	bool receiving; /* some endpoint has receives, which must be given back */
 };
 
 static bool
@@ -83,6 +84,7 @@ accept_one(struct server *s, const DAT_EVENT *event)
 				 &ep) ||
 	    !prepare(s, &g, ep) || !dat_ok(dat_cr_accept(cr, ep, sizeof(target), &target), "dat_cr_accept"))
 		return false;
+	s->receiving = s->receiving || g.kind == KIND_SEND || g.kind == KIND_NOTES;
 	s->live++;
 	s->seen++;
 	return true;
@@ -99,7 +101,8 @@ connection_event(struct server *s, const DAT_EVENT *event)
 	case DAT_CONNECTION_EVENT_ESTABLISHED:
 		return true;
 	default:
-		s->live--;
+		if (--s->live == 0)
+			s->receiving = false;
 		if (ep == s->notes.ep)
 			notes_close(&s->notes);
 		for (uint32_t i = 0; i < s->traffic.endpoints; i++)
@@ -163,8 +166,8 @@ serve(struct server *s)
 		return false;
 	if (s->traffic.noted && !take_part(s))
 		s->failed = true;
-	/* Asleep between events, but a server of SENDs or of notes looks after its receives. */
-	ret = dat_evd_wait(s->adapter.conn_evd, busy ? 0 : 2000, 1, &event, &more);
+	/* Asleep between events, so as to disturb nobody's latency, unless there are receives to see to. */
+	ret = dat_evd_wait(s->adapter.conn_evd, busy ? 0 : s->receiving ? 2000 : 1000000, 1, &event, &more);
 	if (DAT_GET_TYPE(ret) == DAT_TIMEOUT_EXPIRED)
 		return true;
 	return dat_ok(ret, "dat_evd_wait") && connection_event(s, &event);

@@ -9,7 +9,7 @@
 #include "rsm_common.h"
 #include "rsm_run.h"
 
-#define SIGNAL_WAIT_MS 20
+#define SIGNAL_WAIT_MS 100
 #define NODES 63u
 
 static bool

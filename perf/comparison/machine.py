@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The machine: its processors and who gets which, hugepages, packages."""
+import os
+import platform
+import shutil
+import subprocess
+import sys
+
+HUGE = "/sys/kernel/mm/hugepages/hugepages-2048kB"
+HUGE_WANTED = 800  # pages of 2 MiB, for two data planes or two testpmd
+
+# program looked for: package of Debian that has it
+RIVALS = {"ucx_perftest": "ucx-utils", "fi_pingpong": "libfabric-bin", "iperf3": "iperf3", "sockperf": "sockperf",
+          "dpdk-testpmd": "dpdk"}
+
+
+class Layout:
+    """Who runs where.  doc/performance.md, "Layout of cores", says why."""
+
+    def __init__(self):
+        cpus = sorted(os.sched_getaffinity(0))
+        if len(cpus) < 2:
+            raise SystemExit("compare: two processors are needed")
+        self.all = cpus
+        self.spare = len(cpus) >= 4
+        # The polling core of each data plane; the application of bandwidth and of latency tests.
+        self.core = {1: cpus[-1], 2: cpus[-2]} if self.spare else {1: cpus[0], 2: cpus[1]}
+        self.application = [cpus[0]]
+        self.latency_application = [cpus[0]] if self.spare else [cpus[1]]
+        self.idle = "spin" if self.spare else "yield"
+        # One data plane alone: its core and the application have a processor each.
+        self.alone_core = cpus[-1]
+        # Rivals: client and server.
+        self.client, self.server = [cpus[0]], [cpus[1]]
+
+    def control(self):
+        return "0@(" + ",".join(str(c) for c in self.all) + ")"
+
+    def describe(self):
+        if self.spare:
+            return (f"polling cores alone on processors {self.core[1]} and {self.core[2]}, applications on "
+                    f"{self.application[0]}, --idle spin")
+        return (f"polling cores on processors {self.core[1]} and {self.core[2]}, --idle yield; the application beside "
+                f"its own data plane's core (bandwidth) or beside the far one's (latency); for work on one host the "
+                f"data plane's core on {self.alone_core} and the application on {self.application[0]}")
+
+
+class Hugepages:
+    """Reserves what is missing, as root; gives it back."""
+
+    def __init__(self, wanted):
+        self.before = None
+        self.available = False
+        if not wanted or os.geteuid() != 0 or not os.path.isdir(HUGE):
+            return
+        total, free = self._read("nr_hugepages"), self._read("free_hugepages")
+        if free < HUGE_WANTED:
+            self.before = total
+            self._write(total + HUGE_WANTED - free)
+        self.available = self._read("free_hugepages") >= HUGE_WANTED
+        if not self.available:
+            self.restore()
+
+    @staticmethod
+    def _read(name):
+        with open(os.path.join(HUGE, name), encoding="ascii") as f:
+            return int(f.read())
+
+    @staticmethod
+    def _write(value):
+        with open(os.path.join(HUGE, "nr_hugepages"), "w", encoding="ascii") as f:
+            f.write(str(value))
+
+    def restore(self):
+        if self.before is not None:
+            self._write(self.before)
+            self.before = None
+
+
+def install(packages):
+    """As ./quickstart does: apt-get, by sudo when we are not root.  False when that cannot be."""
+    if shutil.which("apt-get") is None:
+        return False
+    sudo = [] if os.geteuid() == 0 else ["sudo"]
+    if sudo and shutil.which("sudo") is None:
+        return False
+    print(f"compare: installing {' '.join(packages)}", file=sys.stderr)
+    environment = ["env", "DEBIAN_FRONTEND=noninteractive"]
+    subprocess.run([*sudo, "apt-get", "update", "-q"], stdout=subprocess.DEVNULL, check=False)
+    done = subprocess.run([*sudo, *environment, "apt-get", "install", "-y", "-q", "--no-install-recommends",
+                           *packages], stdout=subprocess.DEVNULL, check=False)
+    return done.returncode == 0
+
+
+def have_plots():
+    return subprocess.run(["/usr/bin/python3", "-c", "import matplotlib"], capture_output=True,
+                          check=False).returncode == 0
+
+
+def missing_packages(plots):
+    missing = [package for program, package in RIVALS.items() if shutil.which(program) is None]
+    if plots and not have_plots():
+        missing.append("python3-matplotlib")
+    return missing
+
+
+def processor():
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as f:
+            for line in f:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.machine()
+
+
+def versions():
+    """Of the rivals that are there."""
+    out = {}
+    for program, package in RIVALS.items():
+        if shutil.which(program) is None:
+            continue
+        if shutil.which("dpkg-query") is None:
+            out[program] = "version unknown"
+            continue
+        done = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True, text=True,
+                              check=False)
+        out[program] = done.stdout.strip() or "version unknown"
+    return out

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Data planes, and the programs that measure over them."""
+import json
+import os
+import socket
+
+from .process import Background, Failed, run
+
+PERF_SECONDS = 60  # beyond the time that a test is to take
+
+
+class DataPlane(Background):
+    """One oneside-dataplane process on an end of a memif cable."""
+
+    def __init__(self, context, name, node, core, role=None, mtu=4200, idle=None):
+        self.node = node
+        self.address = f"192.0.2.{node}"
+        self.socket = os.path.join(context.directory, f"{name}.sock")
+        self.prefix = f"oneside-compare{os.getpid()}-{name}"
+        eal = [f"--lcores={context.layout.control()},1@{core}", "--no-pci", "--iova-mode=va",
+               f"--file-prefix={self.prefix}", "--log-level=lib.eal:warning"]
+        own = ["--node", str(node), "--socket", self.socket, "--idle", idle or context.layout.idle]
+        cable = os.path.join(context.directory, f"cable-{name[:-1]}")
+        eal.append(f"--vdev=net_memif0,role={role or 'server'},id=0,socket={cable},socket-abstract=no,"
+                   "bsize=4352,rsize=11")
+        own += ["--port", f"name=p0,device=net_memif0,address={self.address}/24,mtu={mtu}",
+                "--peer", f"node={3 - node},address=192.0.2.{3 - node}"]
+        eal += context.eal_memory
+        super().__init__([os.path.join(context.build, "control", "oneside-dataplane"), *eal, "--", *own],
+                         os.path.join(context.directory, f"{name}.log"))
+        try:
+            self.wait_for("serving on", 30)
+        except Failed:
+            self.stop()
+            raise
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def environment(self):
+        return {"ONESIDE_SOCKET": self.socket}
+
+    def ask(self, question):
+        """DPDK's telemetry; {} when it does not answer."""
+        runtime = "/var/run" if os.geteuid() == 0 else os.environ.get("XDG_RUNTIME_DIR", "/tmp")
+        path = os.path.join(runtime, "dpdk", self.prefix, "dpdk_telemetry.v2")
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+                s.settimeout(5)
+                s.connect(path)
+                s.recv(65536)
+                s.send(question.encode())
+                return json.loads(s.recv(1 << 20)).get(question.split(",")[0], {})
+        except (OSError, ValueError):
+            return {}
+
+
+class Bench:
+    """Data planes with the servers of oneside-perf and oneside-rates, for as long as measurements need them."""
+
+    def __init__(self, context, name, pair, **options):
+        self.context = context
+        self.pair = pair
+        self.planes = []
+        self.servers = {}
+        layout = context.layout
+        try:
+            if pair:
+                self.planes.append(DataPlane(context, name + "1", 1, layout.core[1], "server", **options))
+                self.planes.append(DataPlane(context, name + "2", 2, layout.core[2], "client", **options))
+            else:
+                self.planes.append(DataPlane(context, name + "1", 1, layout.alone_core, "server", **options))
+        except Failed:
+            self.close()
+            raise
+        self.near, self.far = self.planes[0], self.planes[-1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        for server in self.servers.values():
+            server.stop()
+        for plane in self.planes:
+            plane.stop()
+
+    def _program(self, name):
+        return os.path.join(self.context.build, "perf", name)
+
+    def _server(self, kind, command, ready):
+        """A server, started when the first client of its kind comes, and again when it has ended."""
+        server = self.servers.get(kind)
+        if server is None or server.process.poll() is not None:
+            server = Background(command, os.path.join(self.context.directory, f"server-{kind}.log"),
+                                env=self.far.environment())
+            self.servers[kind] = server
+            server.wait_for(ready, 20)
+        return server
+
+    def perf(self, arguments, cpus, size=64, seconds=None):
+        """The JSON of oneside-perf; arguments begin with the test's name."""
+        test = arguments[0]
+        rsm = test.split("_")[0] in ("put", "get", "putv", "getv", "map", "barrier", "signal")
+        api = "rsm" if rsm else "dat"
+        self._server(api, [self._program("oneside-perf"), "-A", api],
+                     "published on" if rsm else "serving on")
+        seconds = self.context.seconds if seconds is None else seconds
+        command = [self._program("oneside-perf"), "-t", *(str(a) for a in arguments), "-s", str(size), "-D",
+                   str(seconds), "--json", "--node", str(self.far.node), self.far.address]
+        out = run(command, seconds + PERF_SECONDS, self.near.environment(), cpus)
+        return json.loads(out.splitlines()[-1])
+
+    def rates(self, arguments, cpus, timeout=90, serve=True):
+        """The JSON lines of oneside-rates; arguments begin with the test's name."""
+        # Its server ends with each client: what it has grown by belongs to that one alone.
+        server = None
+        if serve:
+            extra = []
+            if "--pool" in arguments:
+                extra = ["--pool", str(arguments[arguments.index("--pool") + 1])]
+            server = Background([self._program("oneside-rates"), "--once", *extra],
+                                os.path.join(self.context.directory, "server-rates.log"),
+                                env=self.far.environment())
+        try:
+            if server is not None:
+                server.wait_for("serving", 20)
+            command = [self._program("oneside-rates"), "-t", *(str(a) for a in arguments), "--json"]
+            if serve:
+                command.append(self.far.address)
+            out = run(command, timeout, self.near.environment(), cpus)
+            return [json.loads(line) for line in out.splitlines()]
+        finally:
+            if server is not None:
+                server.stop()
+
+    # ---- where the time goes ----
+
+    def _look(self):
+        return [{key: plane.ask(f"/oneside/{key}") for key in ("stages", "cores", "drops", "transport")}
+                for plane in self.planes]
+
+    def explain(self, arguments, cpus, size):
+        """A second, shorter run of the same with the stages' cycles counted."""
+        for plane in self.planes:
+            plane.ask("/oneside/stages,on")
+        try:
+            before = self._look()
+            result = self.perf(arguments, cpus, size, max(0.5, self.context.seconds / 2))
+            after = self._look()
+        finally:
+            for plane in self.planes:
+                plane.ask("/oneside/stages,off")
+        return [core for plane, b, a in zip(self.planes, before, after)
+                for core in explain_plane(plane, b, a, result["iterations"])]
+
+
+def difference(after, before):
+    return {core: {key: value - before.get(core, {}).get(key, 0) for key, value in counters.items()}
+            for core, counters in after.items()}
+
+
+def explain_plane(plane, before, after, operations):
+    """Cycles of each stage for one operation, share of time busy, drops and stalls by reason, for each core."""
+    changed = {key: difference(after[key], before[key]) for key in after}
+    cores = []
+    for core, stages in changed["stages"].items():
+        hz = after["stages"][core]["hz"]
+        cycles = {k: v for k, v in stages.items() if k not in ("on", "hz", "busy_loops")}
+        total = sum(cycles.values()) or 1
+        busy = total - cycles.get("idle", 0)
+        counters = changed["cores"].get(core, {})
+        loops = stages.get("busy_loops", 0)
+        cores.append({
+            "node": plane.node, "core": core, "hz": hz, "busy": busy / total, "operations": operations,
+            "cycles": {k: v / operations for k, v in cycles.items() if k != "idle"},
+            "operations_per_busy_loop": operations / loops if loops else None,
+            "frames_received": counters.get("rx_packets", 0), "frames_sent": counters.get("tx_packets", 0),
+            "stalls": {"backpressure": counters.get("backpressure", 0),
+                       **{k: changed["transport"].get(core, {}).get(k, 0)
+                          for k in ("retransmitted", "timeouts", "rnr_received", "nak_sequence_received")}},
+            "drops": {k: v for k, v in changed["drops"].get(core, {}).items() if v},
+        })
+    return cores

@@ -1,0 +1,69 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""usage: plots.py compare.json: bandwidth.png, latency.png and endpoints.png beside it (python3-matplotlib)."""
+import json
+import os
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402  the backend is chosen first
+
+PLOTS = {
+    "bandwidth": ("Bandwidth by message size", "bytes of a message", "GB/s"),
+    "latency": ("Time of one operation by message size", "bytes of a message", "us"),
+    "endpoints": ("Rate of 64-byte writes by busy endpoints", "endpoints", "million a second"),
+}
+
+
+def size_name(size):
+    for unit, factor in (("Mi", 1 << 20), ("Ki", 1 << 10)):
+        if size >= factor and size % factor == 0:
+            return f"{size // factor}{unit}"
+    return str(size)
+
+
+def draw(name, lines, about, path):
+    title, x_label, y_label = PLOTS[name]
+    figure, axes = pyplot.subplots(figsize=(9, 5.5))
+    ticks = sorted({int(x) for line in lines.values() for x in line})
+    for label, line in lines.items():
+        points = sorted((int(x), y) for x, y in line.items())
+        ours = label.startswith("oneside")
+        axes.plot([p[0] for p in points], [p[1] for p in points], marker="o" if ours else "x",
+                  linewidth=2 if ours else 1, linestyle="-" if ours else "--", label=label)
+    axes.set_xscale("log", base=2)
+    if name != "endpoints":
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+    axes.set_xticks(ticks)
+    axes.set_xticklabels([size_name(t) if name != "endpoints" else str(t) for t in ticks], fontsize=8)
+    axes.minorticks_off()
+    axes.set_title(title)
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    axes.grid(True, alpha=0.3)
+    axes.legend(fontsize=8)
+    figure.text(0.99, 0.01, f"{about['date']}, {about['processor']}", ha="right", fontsize=7, alpha=0.7)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
+
+
+def main():
+    if len(sys.argv) != 2:
+        raise SystemExit(__doc__)
+    with open(sys.argv[1], encoding="utf-8") as f:
+        results = json.load(f)
+    for name in PLOTS:
+        lines = {label: line for label, line in results["series"].get(name, {}).items() if line}
+        if lines:
+            path = os.path.join(os.path.dirname(sys.argv[1]), name + ".png")
+            draw(name, lines, results["about"], path)
+            print(path)
+
+
+if __name__ == "__main__":
+    main()

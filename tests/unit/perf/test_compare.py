@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""perf/compare: rows and their judgement, what it writes, programs that fail or do not end."""
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv.pop(1))
+
+from comparison import machine, planes, process, rows, work  # noqa: E402  the path is set first
+
+ABOUT = {"date": "1 May 2026", "processor": "a processor", "processors": 2, "hugepages": True, "load": 0.1,
+         "command": "perf/compare --quick", "layout": "a layout", "rivals": {"iperf3": "3.12"}}
+
+
+def quietly(function, *arguments):
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        result = function(*arguments)
+    return result, said.getvalue()
+
+
+class TestRows(unittest.TestCase):
+    def test_judgement(self):
+        table = rows.Rows(1)
+        quietly(table.add, "g", "fast", 9.0, "M/s", 8)
+        quietly(table.add, "g", "slow", 7.0, "M/s", 8)
+        quietly(table.add, "g", "late", 4.0, "us", 3, rows.LOWER)
+        quietly(table.add, "g", "early", 2.0, "us", 3, rows.LOWER)
+        quietly(table.add, "g", "unasked", 2.0, "us")
+        self.assertEqual([r["met"] for r in table.rows], [True, False, False, True, None])
+        text = rows.markdown(table, ABOUT)
+        self.assertIn("| slow | 7.00 M/s | 8.00 M/s (missed) |", text)
+        self.assertIn("| early | 2.00 us | at most 3.00 us |", text)
+        self.assertIn("| unasked | 2.00 us |  |", text)
+        self.assertNotIn("not idle", text)
+        self.assertIn("load average 3.0", rows.markdown(table, {**ABOUT, "load": 3.0}))
+
+    def test_failure_is_a_row_that_says_so(self):
+        table = rows.Rows(2)
+
+        def fail():
+            raise process.Failed("the program is missing")
+
+        (_, said) = quietly(table.measure, "g", "work", fail, "M/s", 8)
+        self.assertIn("the program is missing", said)
+        self.assertIsNone(table.rows[0]["value"])
+        self.assertIsNone(table.rows[0]["met"])
+        quietly(table.ratio, "g", "ratio", None, 5, "of that", 0.9)
+        text = rows.markdown(table, ABOUT)
+        self.assertIn("| work | – (the program is missing) | 8.00 M/s |", text)
+        self.assertIn("| ratio | – (one of the two was not measured) |", text)
+
+    def test_unexpected_output_ends_nothing(self):
+        table = rows.Rows(1)
+        quietly(table.measure, "g", "work", lambda: {}["ops"], "M/s")
+        self.assertIn("unexpected output", table.rows[0]["reason"])
+
+    def test_median_of_the_repeats(self):
+        values = iter([3.0, 1.0, 2.0])
+        table = rows.Rows(3)
+        quietly(table.measure, "g", "work", lambda: next(values), "M/s")
+        self.assertEqual(table.rows[0]["value"], 2.0)
+
+    def test_latency_is_of_the_run_in_the_middle(self):
+        runs = iter([{"p50": 3000, "p99.9": 6000}, {"p50": 1000, "p99.9": 9000}, {"p50": 2000, "p99.9": 5000}])
+        table = rows.Rows(3)
+        quietly(work.latency, table, "g", "write", lambda: {"latency_ns": next(runs)})
+        self.assertEqual([(r["value"], r["met"]) for r in table.rows], [(2.0, True), (2.5, True)])
+
+    def test_rivals(self):
+        table = rows.Rows(1)
+        quietly(table.add, "g", "work one", 1.0, "M/s")
+        quietly(table.add, "g", "work two", 1.0, "M/s")
+        table.rival("work one", "UCX", 1234.5, "M/s")
+        table.rival("work two", "UCX", None, "M/s")
+        text = rows.markdown(table, ABOUT)
+        self.assertIn("| work one | 1.00 M/s |  | UCX 1,234 M/s |", text)
+        self.assertIn("| work two | 1.00 M/s |  | UCX: not measured |", text)
+
+    def test_files(self):
+        table = rows.Rows(1)
+        quietly(table.add, "g", "work", 1.0, "M/s")
+        table.point("bandwidth", "oneside", 8, 0.5)
+        table.point("bandwidth", "oneside", 64, None)
+        with tempfile.TemporaryDirectory() as directory:
+            text = rows.write(table, ABOUT, directory)
+            with open(os.path.join(directory, "compare.md"), encoding="utf-8") as f:
+                self.assertEqual(f.read(), text)
+            with open(os.path.join(directory, "compare.json"), encoding="utf-8") as f:
+                written = json.load(f)
+            self.assertEqual(written["series"]["bandwidth"], {"oneside": {"8": 0.5}})
+            self.assertEqual(written["rows"][0]["work"], "work")
+
+            document, plot = os.path.join(directory, "doc.md"), os.path.join(directory, "bandwidth.png")
+            with open(document, "w", encoding="utf-8") as f:
+                f.write(f"before\n{rows.BEGIN}\nold\n{rows.END}\nafter\n")
+            with open(plot, "w", encoding="utf-8") as f:
+                f.write("a picture")
+            for _ in range(2):
+                rows.into_document(text, [plot], document)
+            with open(document, encoding="utf-8") as f:
+                changed = f.read()
+            self.assertTrue(changed.startswith("before\n") and changed.endswith("\nafter\n"))
+            self.assertEqual(changed.count("| work |"), 2)  # the heading, the row
+            self.assertNotIn("old", changed)
+            self.assertIn("![bandwidth](performance-bandwidth.png)", changed)
+            self.assertTrue(os.path.exists(os.path.join(directory, "performance-bandwidth.png")))
+            with open(document, "w", encoding="utf-8") as f:
+                f.write("no marks")
+            with self.assertRaises(SystemExit):
+                rows.into_document(text, [], document)
+
+
+class TestExplanation(unittest.TestCase):
+    def test_cycles_of_an_operation(self):
+        class Plane:
+            node = 1
+
+        before = {"stages": {"1": {"on": 1, "hz": 1000, "busy_loops": 10, "work": 100, "idle": 50}},
+                  "cores": {"1": {"backpressure": 5}}, "drops": {"1": {"icrc": 1, "qpn": 0}},
+                  "transport": {"1": {"timeouts": 2}}}
+        after = {"stages": {"1": {"on": 1, "hz": 1000, "busy_loops": 30, "work": 1100, "idle": 1050}},
+                 "cores": {"1": {"backpressure": 8}}, "drops": {"1": {"icrc": 3, "qpn": 0}},
+                 "transport": {"1": {"timeouts": 2}}}
+        core = planes.explain_plane(Plane, before, after, 100)[0]
+        self.assertEqual(core["cycles"], {"work": 10.0})
+        self.assertEqual(core["busy"], 0.5)
+        self.assertEqual(core["operations_per_busy_loop"], 5)
+        self.assertEqual(core["stalls"]["backpressure"], 3)
+        self.assertEqual(core["stalls"]["timeouts"], 0)
+        self.assertEqual(core["drops"], {"icrc": 2})
+        table = rows.Rows(1)
+        table.explain("writes", lambda: [core])
+        text = rows.markdown(table, ABOUT)
+        self.assertIn("| node 1 lcore 1 | 50 % | 10.0: work 10.0 | 5.00 | backpressure 3, icrc 2 |", text)
+
+
+class TestPrograms(unittest.TestCase):
+    def test_a_program_that_does_not_end(self):
+        start = time.time()
+        with self.assertRaisesRegex(process.Failed, "not done after 1 s"):
+            process.run(["sleep", "30"], 1)
+        self.assertLess(time.time() - start, 20)
+
+    def test_a_program_that_fails_or_is_missing(self):
+        with self.assertRaisesRegex(process.Failed, "status 3: it went wrong"):
+            process.run(["sh", "-c", "echo it went wrong >&2; exit 3"], 10)
+        with self.assertRaisesRegex(process.Failed, "no-such-program"):
+            process.run(["no-such-program"], 10)
+
+    def test_a_server(self):
+        with tempfile.TemporaryDirectory() as directory:
+            log = os.path.join(directory, "log")
+            server = process.Background(["sh", "-c", "echo ready; exec sleep 60"], log)
+            try:
+                server.wait_for("ready", 10)
+                with self.assertRaisesRegex(process.Failed, "not ready after 0.1 s"):
+                    server.wait_for("never said", 0.1)
+            finally:
+                server.stop()
+            self.assertIsNotNone(server.process.returncode)
+            server = process.Background(["sh", "-c", "echo gone"], log)
+            with self.assertRaisesRegex(process.Failed, "ended: gone"):
+                server.wait_for("ready", 10)
+
+    def test_counts(self):
+        self.assertEqual(work.count_for(8, 1e6, 1e9, 2), 2000000)
+        self.assertEqual(work.count_for(1 << 20, 1e6, 1e9, 2), 1907)
+        self.assertEqual(work.count_for(1 << 30, 1e6, 1e9, 1), 100)
+
+    def test_each_rival_has_a_package(self):
+        self.assertEqual(set(machine.RIVALS.values()), {"ucx-utils", "libfabric-bin", "iperf3", "sockperf", "dpdk"})
+
+
+if __name__ == "__main__":
+    unittest.main()
