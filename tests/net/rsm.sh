@@ -115,6 +115,10 @@ nodes)
 			--peer "node=$((number % 3 + 1)),address=192.0.2.$((number % 3 + 1))" \
 			--peer "node=$(((number + 1) % 3 + 1)),address=192.0.2.$(((number + 1) % 3 + 1))" "${OPTIONS[@]}"
 	done
+	say "== a segment with importers on three nodes"
+	"$PROGRAMS/net-rsm-nodes" "$(plane_socket a)" "$(plane_socket b)" "$(plane_socket c)" ||
+		fail "three nodes"
+	say "== torture"
 	"$PROGRAMS/net-rsm-torture" "$SECONDS_EACH" "$SEED" "$(plane_socket a)" "$(plane_socket b)" \
 		"$(plane_socket c)" || fail "torture on three nodes"
 	for name in a b c; do

@@ -410,12 +410,93 @@ killed_client(struct pair *pair)
 	RSM_CHECK(pair, rsm_release_controller(i.controller), RSM_SUCCESS);
 }
 
+/* ---- loopback ---- */
+
+static void
+loopback_server(struct pair *pair)
+{
+	static char port[] = "p0", name[] = "LoopBack3";
+	rsmapi_access_entry_t list[2] = {{.ae_permission = 0666}, {.ae_node = 63, .ae_permission = 0666}};
+	rsmapi_controller_handle_t controller, by_null, interconnect;
+	rsm_memseg_export_handle_t export;
+	rsmapi_controller_attr_t attr;
+	rsm_memseg_id_t id = SEGMENT;
+	uint8_t *memory = aligned_alloc(4096, SIZE);
+	rsm_node_id_t node = own_node(pair), peer;
+
+	pair_send(pair, &node, sizeof(node));
+	pair_recv(pair, &peer, sizeof(peer));
+	memset(memory, 0x19, SIZE);
+	RSM_CHECK(pair, rsm_get_controller(name, &controller), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_get_controller(NULL, &by_null), RSM_SUCCESS);
+	CHECK(pair, by_null == controller, "there are two loopback controllers");
+	RSM_CHECK(pair, rsm_release_controller(by_null), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_get_controller(port, &interconnect), RSM_SUCCESS);
+	CHECK(pair, interconnect != controller, "loopback is the port itself");
+	RSM_CHECK(pair, rsm_get_controller_attr(controller, &attr), RSM_SUCCESS);
+	CHECK(pair, attr.attr_direct_access_sizes == 0xf && attr.attr_page_size == 4,
+	      "attributes: %#x, page size %#zx", attr.attr_direct_access_sizes, attr.attr_page_size);
+	RSM_CHECK(pair, rsm_memseg_export_create(controller, &export, memory, SIZE, 0), RSM_SUCCESS);
+	list[0].ae_node = node;
+	RSM_CHECK(pair, rsm_memseg_export_publish(export, &id, list, 2), RSMERR_BAD_ACL);
+	RSM_CHECK(pair, rsm_memseg_export_publish(export, &id, list + 1, 1), RSMERR_BAD_ACL);
+	RSM_CHECK(pair, rsm_memseg_export_publish(export, &id, list, 1), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_export_republish(export, list, 2), RSMERR_BAD_ACL);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	CHECK(pair, !pair->local || memory[8] == 0x91, "a put through loopback is not seen");
+	RSM_CHECK(pair, rsm_memseg_export_destroy(export), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_release_controller(controller), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_release_controller(controller), RSMERR_BAD_CTLR_HNDL);
+	RSM_CHECK(pair, rsm_release_controller(interconnect), RSM_SUCCESS);
+	free(memory);
+}
+
+static void
+loopback_client(struct pair *pair)
+{
+	rsmapi_controller_handle_t controller;
+	rsm_memseg_import_handle_t import;
+	rsmapi_barrier_t barrier = {0};
+	rsm_node_id_t node = own_node(pair), peer;
+	uint8_t byte = 0;
+	void *address = NULL;
+
+	pair_recv(pair, &peer, sizeof(peer));
+	pair_send(pair, &node, sizeof(node));
+	RSM_CHECK(pair, rsm_get_controller(NULL, &controller), RSM_SUCCESS);
+	pair_barrier(pair);
+	RSM_CHECK(pair, rsm_memseg_import_connect(controller, node == 1 ? 2 : 1, SEGMENT, 0600, &import),
+		  RSMERR_CTLR_NOT_PRESENT);
+	RSM_CHECK(pair, rsm_memseg_import_connect(controller, node, SEGMENT + 9, 0600, &import),
+		  RSMERR_SEG_NOT_PUBLISHED);
+	/* Segments of another node are not reached through it. */
+	RSM_CHECK(pair, rsm_memseg_import_connect(controller, peer, SEGMENT, 0600, &import),
+		  pair->local ? RSM_SUCCESS : RSMERR_CTLR_NOT_PRESENT);
+	if (pair->local) {
+		RSM_CHECK(pair, rsm_memseg_import_init_barrier(import, RSM_BAR_DEFAULT, &barrier),
+			  RSM_SUCCESS);
+		RSM_CHECK(pair, rsm_memseg_import_get8(import, 7, &byte, 1), RSM_SUCCESS);
+		CHECK(pair, byte == 0x19, "get8: %#x", byte);
+		RSM_CHECK(pair, rsm_memseg_import_map(import, &address, RSM_MAP_NONE, 0600, 0, SIZE),
+			  RSM_SUCCESS);
+		byte = 0x91;
+		RSM_CHECK(pair, rsm_memseg_import_put8(import, 8, &byte, 1), RSM_SUCCESS);
+		RSM_CHECK(pair, rsm_memseg_import_unmap(import), RSM_SUCCESS);
+	}
+	pair_barrier(pair);
+	if (pair->local)
+		RSM_CHECK(pair, rsm_memseg_import_disconnect(import), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_release_controller(controller), RSM_SUCCESS);
+}
+
 static const struct pair_case cases[] = {
 	{"data", data_server, data_client, false},
 	{"wrong", wrong_server, wrong_client, false},
 	{"access", access_server, access_client, false},
 	{"withdraw", withdraw_server, withdraw_client, false},
 	{"killed", killed_server, killed_client, true},
+	{"loopback", loopback_server, loopback_client, false},
 };
 
 int

@@ -324,6 +324,11 @@ died_server(struct pair *pair)
 	exporter_open(&e, pair, &peer);
 	publish(&e, pair, peer, 0666);
 	memset(e.base, 0x42, SIZE);
+	/* A child lives on for a while: the segment is not its own, and ends with its creator. */
+	if (fork() == 0) {
+		sleep(10);
+		_exit(0);
+	}
 	pair_barrier(pair);
 	for (;;)
 		pause();
