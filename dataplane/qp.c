@@ -215,7 +215,8 @@ static inline void
 complete_recv(struct core *core, struct engine_qp *qp, const struct completion *c)
 {
 	if (unlikely(qp->signals)) {
-		if (c->status == ONE_STATUS_SUCCESS && (c->cqe_flags & ONE_CQE_IMM) != 0 && qp->recv_cq != NULL)
+		if (c->status == ONE_STATUS_SUCCESS && (c->cqe_flags & ONE_CQE_IMM) != 0 &&
+		    qp->recv_cq != NULL)
 			cq_count(core, qp->recv_cq, rte_be_to_cpu_32(c->imm));
 		return;
 	}
@@ -247,6 +248,9 @@ flush_send(struct core *core, struct engine_qp *qp)
 			       .op = qp->work.op,
 			       .wqe_flags = qp->work.flags};
 
+	/* The application knows the window by its key. */
+	if (c.type == ONE_CQE_BIND)
+		c.imm = qp->work.rkey;
 	complete_send(core, qp, &c);
 }
 

@@ -655,6 +655,8 @@ test_bind(void **state)
 static void
 test_bind_flushed(void **state)
 {
+	struct one_cqe cqe;
+
 	post_bind(1);
 	TURN_UNTIL(w.pair[0].binds == 1);
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.pair[0].qp}), 0);
@@ -662,6 +664,12 @@ test_bind_flushed(void **state)
 	assert_true(command((struct engine_command){
 			    .type = ENGINE_QP_BIND_DONE, .qp = w.pair[0].qp, .ok = true}) < 0);
 	expect_none(&w.send[0]);
+	/* One that comes later is flushed from the ring, and tells its window all the same. */
+	post_bind(2);
+	TURN_UNTIL(ring_poll(&w.send[0], &cqe));
+	assert_int_equal(cqe.type, ONE_CQE_BIND);
+	assert_int_equal(cqe.status, ONE_STATUS_FLUSHED);
+	assert_int_equal(cqe.imm, 0x1234);
 }
 
 static void

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Posting on real data planes: every refusal, every completion flag, order, credits. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dat_pair.h"
+
+#define SIZE 65536u
+
+static DAT_EVENT event;
+
+static DAT_LMR_TRIPLET
+piece(const struct dat_buffer *b, size_t offset, uint64_t len)
+{
+	return (DAT_LMR_TRIPLET){.lmr_context = b->lmr_context,
+				 .pad = 0xdeadbeef,
+				 .virtual_address = (uintptr_t)b->data + offset,
+				 .segment_length = len};
+}
+
+static void
+until_told_server(struct pair *pair)
+{
+	struct dat_buffer b;
+	struct dat_side s;
+
+	dat_side_open(&s, pair, true);
+	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
+	dat_side_connect(&s, true);
+	dat_buffer_offer(&s, &b);
+	pair_barrier(pair);
+	CHECK(pair, dat_side_state(&s, s.ep) == DAT_EP_STATE_CONNECTED, "the connection has ended");
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+/* ---- what a post returns ---- */
+
+static void
+errors_client(struct pair *pair)
+{
+	const DAT_DTO_COOKIE cookie = {.as_64 = 1};
+	struct dat_buffer b, foreign, reader;
+	DAT_REGION_DESCRIPTION region;
+	DAT_LMR_TRIPLET iov[9];
+	DAT_RMR_TRIPLET remote;
+	struct dat_remote r;
+	struct dat_side s;
+	DAT_EP_HANDLE idle;
+	DAT_PZ_HANDLE pz;
+
+	dat_side_open(&s, pair, false);
+	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
+	dat_buffer_make(&s, &reader, SIZE, DAT_MEM_PRIV_LOCAL_READ_FLAG);
+	DAT_CHECK(&s, dat_pz_create(s.ia, &pz));
+	foreign = b;
+	memset(&region, 0, sizeof(region));
+	region.for_va = b.data;
+	DAT_CHECK(&s, dat_lmr_create(s.ia, DAT_MEM_TYPE_VIRTUAL, region, SIZE, pz, DAT_MEM_PRIV_ALL_FLAG,
+				     &foreign.lmr, &foreign.lmr_context, NULL, NULL, NULL));
+	dat_side_connect(&s, false);
+	dat_remote_take(&s, &r);
+	idle = dat_side_ep(&s);
+	remote = (DAT_RMR_TRIPLET){
+		.rmr_context = r.context, .target_address = r.address, .segment_length = 64};
+	for (int i = 0; i < 9; i++)
+		iov[i] = piece(&b, 0, 1);
+
+	DAT_CHECK_CODE(&s, dat_ep_post_send(s.pz, 1, iov, cookie, 0), DAT_BAD_HANDLE(EP));
+	DAT_CHECK_CODE(&s, dat_ep_post_recv(s.ia, 1, iov, cookie, 0), DAT_BAD_HANDLE(EP));
+	DAT_CHECK_CODE(&s, dat_ep_post_rdma_read(DAT_HANDLE_NULL, 1, iov, cookie, &remote, 0),
+		       DAT_BAD_HANDLE(EP));
+	DAT_CHECK_CODE(&s, dat_ep_post_rdma_write(s.recv, 1, iov, cookie, &remote, 0), DAT_BAD_HANDLE(EP));
+	/* counts */
+	DAT_CHECK_CODE(&s, dat_ep_post_send(s.ep, -1, iov, cookie, 0), DAT_BAD_ARG(2));
+	DAT_CHECK_CODE(&s, dat_ep_post_send(s.ep, 5, iov, cookie, 0), DAT_BAD_ARG(2));
+	DAT_CHECK_CODE(&s, dat_ep_post_recv(s.ep, 5, iov, cookie, 0), DAT_BAD_ARG(2));
+	DAT_CHECK_CODE(&s, dat_ep_post_rdma_read(s.ep, 5, iov, cookie, &remote, 0), DAT_BAD_ARG(2));
+	DAT_CHECK_CODE(&s, dat_ep_post_rdma_write(s.ep, 5, iov, cookie, &remote, 0), DAT_BAD_ARG(2));
+	DAT_CHECK_CODE(&s, dat_ep_post_send(s.ep, 1, NULL, cookie, 0), DAT_BAD_ARG(3));
+	DAT_CHECK_CODE(&s, dat_ep_post_recv(s.ep, 1, NULL, cookie, 0), DAT_BAD_ARG(3));
+	DAT_CHECK_CODE(&s, dat_ep_post_rdma_read(s.ep, 1, iov, cookie, NULL, 0), DAT_BAD_ARG(5));
+	DAT_CHECK_CODE(&s, dat_ep_post_rdma_write(s.ep, 1, iov, cookie, NULL, 0), DAT_BAD_ARG(5));
+	/* flags */
+#define BAD_FLAGS(call, flags, arg) DAT_CHECK_CODE(&s, call((DAT_COMPLETION_FLAGS)(flags)), DAT_BAD_ARG(arg))
+#define SEND(flags) dat_ep_post_send(s.ep, 1, iov, cookie, flags)
+#define RECV(flags) dat_ep_post_recv(s.ep, 1, iov, cookie, flags)
+#define READ(flags) dat_ep_post_rdma_read(s.ep, 1, iov, cookie, &remote, flags)
+#define WRITE(flags) dat_ep_post_rdma_write(s.ep, 1, iov, cookie, &remote, flags)
+	BAD_FLAGS(SEND, DAT_COMPLETION_UNSIGNALLED_FLAG, 5);
+	BAD_FLAGS(SEND, DAT_COMPLETION_EVD_THRESHOLD_FLAG, 5);
+	BAD_FLAGS(SEND, 0x20, 5);
+	BAD_FLAGS(RECV, DAT_COMPLETION_UNSIGNALLED_FLAG, 5);
+	BAD_FLAGS(RECV, DAT_COMPLETION_SUPPRESS_FLAG, 5);
+	BAD_FLAGS(RECV, DAT_COMPLETION_SOLICITED_WAIT_FLAG, 5);
+	BAD_FLAGS(RECV, DAT_COMPLETION_BARRIER_FENCE_FLAG, 5);
+	BAD_FLAGS(READ, DAT_COMPLETION_UNSIGNALLED_FLAG, 6);
+	BAD_FLAGS(READ, DAT_COMPLETION_SOLICITED_WAIT_FLAG, 6);
+	BAD_FLAGS(WRITE, DAT_COMPLETION_UNSIGNALLED_FLAG, 6);
+	BAD_FLAGS(WRITE, DAT_COMPLETION_SOLICITED_WAIT_FLAG, 6);
+	/* lengths: a write has room for 64 bytes, a read of 64 bytes needs room */
+	iov[0] = piece(&b, 0, 60);
+	iov[1] = piece(&b, 100, 5);
+	DAT_CHECK_CODE(&s, dat_ep_post_rdma_write(s.ep, 2, iov, cookie, &remote, 0),
+		       DAT_CODE(DAT_LENGTH_ERROR, 0));
+	iov[1].segment_length = 3;
+	DAT_CHECK_CODE(&s, dat_ep_post_rdma_read(s.ep, 2, iov, cookie, &remote, 0),
+		       DAT_CODE(DAT_LENGTH_ERROR, 0));
+	remote.segment_length = 0;
+	DAT_CHECK_CODE(&s, dat_ep_post_rdma_read(s.ep, 2, iov, cookie, &remote, 0),
+		       DAT_CODE(DAT_LENGTH_ERROR, 0));
+	DAT_CHECK_CODE(&s, dat_ep_post_rdma_write(s.ep, 2, iov, cookie, &remote, 0),
+		       DAT_CODE(DAT_LENGTH_ERROR, 0));
+	/* whose memory it is */
+	remote.segment_length = 64;
+	iov[0] = piece(&b, SIZE - 59, 60);
+	DAT_CHECK_CODE(&s, SEND(0), DAT_BAD_ARG(3));
+	DAT_CHECK_CODE(&s, RECV(0), DAT_BAD_ARG(3));
+	DAT_CHECK_CODE(&s, WRITE(0), DAT_BAD_ARG(3));
+	iov[0] = piece(&b, 0, 64);
+	iov[0].virtual_address--;
+	DAT_CHECK_CODE(&s, READ(0), DAT_BAD_ARG(3));
+	iov[0] = piece(&foreign, 0, 64);
+	DAT_CHECK_CODE(&s, SEND(0), DAT_CODE(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_READ));
+	DAT_CHECK_CODE(&s, WRITE(0), DAT_CODE(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_READ));
+	DAT_CHECK_CODE(&s, READ(0), DAT_CODE(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE));
+	DAT_CHECK_CODE(&s, RECV(0), DAT_CODE(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE));
+	iov[0] = piece(&reader, 0, 64);
+	DAT_CHECK_CODE(&s, READ(0), DAT_CODE(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE));
+	DAT_CHECK_CODE(&s, RECV(0), DAT_CODE(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE));
+	DAT_CHECK(&s, dat_lmr_free(reader.lmr));
+	DAT_CHECK_CODE(&s, SEND(0), DAT_CODE(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_READ));
+	DAT_CHECK_CODE(&s, WRITE(0), DAT_CODE(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_READ));
+	/* states */
+	DAT_CHECK_CODE(&s, dat_send(idle, &b, 0, 8, 1, 0), DAT_BAD_STATE(EP_UNCONNECTED));
+	DAT_CHECK(&s, dat_recv(idle, &b, 0, 8, 1));
+	/* none of these left anything behind: this one is the first to complete */
+	DAT_CHECK(&s, dat_write(s.ep, &b, 0, 64, 0xfedcba9876543210u, &r, 0, DAT_COMPLETION_DEFAULT_FLAG));
+	dat_side_complete(&s, s.request, 0xfedcba9876543210u, DAT_DTO_SUCCESS, 64);
+	dat_side_nothing(&s, s.request, 20);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+/* ---- credits: as many as the attributes say, free again when done ---- */
+
+static void
+credits_client(struct pair *pair)
+{
+	struct dat_buffer b;
+	struct dat_remote r;
+	struct dat_side s;
+	DAT_BOOLEAN recv_idle, request_idle;
+	DAT_EP_STATE state;
+	uint32_t posted = 0;
+
+	dat_side_open(&s, pair, false);
+	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
+	dat_side_connect(&s, false);
+	dat_remote_take(&s, &r);
+	/* receives: nobody sends, so exactly as many as were asked for */
+	while (dat_recv(s.ep, &b, 0, 8, 1) == DAT_SUCCESS)
+		posted++;
+	CHECK(pair, posted == 256, "%u receives instead of 256", posted);
+	DAT_CHECK_CODE(&s, dat_recv(s.ep, &b, 0, 8, 1),
+		       DAT_CODE(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS));
+	DAT_CHECK(&s, dat_ep_get_status(s.ep, &state, &recv_idle, &request_idle));
+	CHECK(pair, recv_idle == DAT_FALSE && request_idle == DAT_TRUE, "dat_ep_get_status: idle flags");
+	/* suppressed requests need no event to be recycled: many more than the queue holds */
+	for (uint32_t i = 0; i < 5000; i++) {
+		DAT_RETURN ret;
+		uint64_t start = pair_now_ms();
+
+		do {
+			ret = dat_write(s.ep, &b, 0, 64, i, &r, 0, DAT_COMPLETION_SUPPRESS_FLAG);
+			CHECK(pair,
+			      ret == DAT_SUCCESS ||
+				      ret == DAT_CODE(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS),
+			      "write: 0x%x", ret);
+			CHECK(pair, pair_now_ms() - start < 20000, "suppressed requests are not recycled");
+		} while (ret != DAT_SUCCESS);
+	}
+	DAT_CHECK(&s, dat_read(s.ep, &b, 0, 64, 7, &r, 0, DAT_COMPLETION_BARRIER_FENCE_FLAG));
+	dat_side_complete(&s, s.request, 7, DAT_DTO_SUCCESS, 64);
+	dat_side_nothing(&s, s.request, 20);
+	DAT_CHECK(&s, dat_ep_get_status(s.ep, &state, &recv_idle, &request_idle));
+	CHECK(pair, recv_idle == DAT_FALSE && request_idle == DAT_TRUE, "dat_ep_get_status: idle flags");
+	pair_barrier(pair);
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+/* ---- unsignalled, solicited wait ---- */
+
+static void
+flags_server(struct pair *pair)
+{
+	DAT_EP_ATTR attr = {.max_recv_dtos = 64,
+			    .max_request_dtos = 64,
+			    .max_recv_iov = 4,
+			    .max_request_iov = 4,
+			    .recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG};
+	struct dat_buffer b;
+	struct dat_side s;
+	DAT_EVD_PARAM param;
+	DAT_COUNT more;
+
+	dat_side_open(&s, pair, true);
+	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
+	DAT_CHECK(&s, dat_ep_create(s.ia, s.pz, s.recv, s.request, s.conn, &attr, &s.ep));
+	DAT_CHECK(&s, dat_evd_query(s.recv, DAT_EVD_FIELD_ALL, &param));
+	CHECK(pair, (param.evd_state & 0x30) == DAT_EVD_STATE_CONFIG_SOLICITED, "not CONFIG_SOLICITED");
+	DAT_CHECK_CODE(&s, dat_evd_wait(s.recv, 0, 2, &event, &more), DAT_BAD_STATE(EVD_CONFIG_SOLICITED));
+	for (uint64_t i = 0; i < 6; i++)
+		DAT_CHECK(&s, dat_recv(s.ep, &b, i * 64, 64, i));
+	dat_side_connect(&s, true);
+	pair_barrier(pair); /* three have come, none solicited */
+	CHECK(pair, dat_evd_wait(s.recv, 300000, 1, &event, &more) == DAT_TIMEOUT_EXPIRED && more == 3,
+	      "receives that nobody solicited woke a waiter (%d there)", more);
+	pair_barrier(pair);
+	/* the fourth is solicited, and the ones before it come first */
+	DAT_CHECK(&s, dat_evd_wait(s.recv, 10000000, 1, &event, &more));
+	CHECK(pair, event.event_data.dto_completion_event_data.user_cookie.as_64 == 0 && more == 3,
+	      "a solicited receive: %d more", more);
+	for (uint64_t i = 1; i < 4; i++) {
+		CHECK(pair, dat_evd_dequeue(s.recv, &event) == DAT_SUCCESS, "an event is missing");
+		CHECK(pair, event.event_data.dto_completion_event_data.user_cookie.as_64 == i, "order");
+	}
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+static void
+flags_client(struct pair *pair)
+{
+	DAT_EP_ATTR attr = {.max_recv_dtos = 64,
+			    .max_request_dtos = 64,
+			    .max_recv_iov = 4,
+			    .max_request_iov = 4,
+			    .request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG};
+	struct dat_buffer b;
+	struct dat_side s;
+	DAT_EVD_PARAM param;
+	DAT_COUNT more;
+
+	dat_side_open(&s, pair, false);
+	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
+	DAT_CHECK(&s, dat_ep_create(s.ia, s.pz, s.recv, s.request, s.conn, &attr, &s.ep));
+	DAT_CHECK(&s, dat_evd_query(s.request, DAT_EVD_FIELD_ALL, &param));
+	CHECK(pair, (param.evd_state & 0x30) == DAT_EVD_STATE_CONFIG_NOTIFY, "not CONFIG_NOTIFY");
+	DAT_CHECK_CODE(&s, dat_evd_wait(s.request, 0, 2, &event, &more), DAT_BAD_STATE(EVD_CONFIG_NOTIFY));
+	dat_side_connect(&s, false);
+	/* three that wake nobody here nor there */
+	for (uint64_t i = 0; i < 3; i++)
+		DAT_CHECK(&s, dat_send(s.ep, &b, 0, 64, i, DAT_COMPLETION_UNSIGNALLED_FLAG));
+	CHECK(pair, dat_evd_wait(s.request, 300000, 1, &event, &more) == DAT_TIMEOUT_EXPIRED && more == 3,
+	      "unsignalled completions woke a waiter (%d there)", more);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	DAT_CHECK(&s, dat_send(s.ep, &b, 0, 64, 3, DAT_COMPLETION_SOLICITED_WAIT_FLAG));
+	DAT_CHECK(&s, dat_evd_wait(s.request, 10000000, 1, &event, &more));
+	CHECK(pair, event.event_data.dto_completion_event_data.user_cookie.as_64 == 0 && more == 3,
+	      "a signalled completion: %d more", more);
+	for (uint64_t i = 1; i < 4; i++)
+		dat_side_complete(&s, s.request, i, DAT_DTO_SUCCESS, 64);
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+/* ---- suppressed requests that fail do complete; all behind them are flushed, in order ---- */
+
+static void
+broken_server(struct pair *pair)
+{
+	struct dat_buffer b;
+	struct dat_side s;
+
+	dat_side_open(&s, pair, true);
+	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_READ_FLAG);
+	dat_side_connect(&s, true);
+	dat_buffer_offer(&s, &b);
+	dat_side_expect_end(&s);
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+static void
+broken_client(struct pair *pair)
+{
+	struct dat_buffer b;
+	struct dat_remote r;
+	struct dat_side s;
+	DAT_EVENT last;
+	DAT_COUNT more;
+
+	dat_side_open(&s, pair, false);
+	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
+	dat_side_connect(&s, false);
+	dat_remote_take(&s, &r);
+	for (uint64_t i = 0; i < 5; i++)
+		DAT_CHECK(&s, dat_recv(s.ep, &b, 0, 64, 100 + i));
+	DAT_CHECK(&s, dat_read(s.ep, &b, 0, 64, 1, &r, 0, DAT_COMPLETION_SUPPRESS_FLAG));
+	DAT_CHECK(&s, dat_write(s.ep, &b, 0, 64, 2, &r, 0, DAT_COMPLETION_SUPPRESS_FLAG));
+	for (uint64_t i = 3; i < 20; i++) {
+		DAT_RETURN ret = i % 2 == 0
+					 ? dat_write(s.ep, &b, 0, 64, i, &r, 0, DAT_COMPLETION_SUPPRESS_FLAG)
+					 : dat_send(s.ep, &b, 0, 64, i, DAT_COMPLETION_DEFAULT_FLAG);
+
+		DAT_CHECK(&s, ret);
+	}
+	dat_side_complete(&s, s.request, 2, DAT_DTO_ERR_REMOTE_ACCESS, 0);
+	for (uint64_t i = 3; i < 20; i++)
+		dat_side_complete(&s, s.request, i, DAT_DTO_ERR_FLUSHED, 0);
+	/* the event of the connection comes behind all of them */
+	dat_side_event(&s, s.conn, 10000, &last);
+	CHECK(pair, last.event_number == DAT_CONNECTION_EVENT_BROKEN, "event 0x%x", last.event_number);
+	for (uint64_t i = 0; i < 5; i++) {
+		DAT_CHECK(&s, dat_evd_wait(s.recv, 0, 1, &event, &more));
+		CHECK(pair,
+		      event.event_data.dto_completion_event_data.user_cookie.as_64 == 100 + i &&
+			      event.event_data.dto_completion_event_data.status == DAT_DTO_ERR_FLUSHED,
+		      "receive %llu was not flushed before BROKEN", (unsigned long long)i);
+	}
+	/* each kind of post is flushed at once in DISCONNECTED */
+	DAT_CHECK(&s, dat_send(s.ep, &b, 0, 64, 21, DAT_COMPLETION_SUPPRESS_FLAG));
+	DAT_CHECK(&s, dat_write(s.ep, &b, 0, 64, 22, &r, 0, DAT_COMPLETION_DEFAULT_FLAG));
+	DAT_CHECK(&s, dat_read(s.ep, &b, 0, 64, 23, &r, 0, DAT_COMPLETION_DEFAULT_FLAG));
+	DAT_CHECK(&s, dat_recv(s.ep, &b, 0, 64, 24));
+	for (uint64_t i = 21; i < 24; i++)
+		dat_side_complete(&s, s.request, i, DAT_DTO_ERR_FLUSHED, 0);
+	dat_side_complete(&s, s.recv, 24, DAT_DTO_ERR_FLUSHED, 0);
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+/* ---- threads that post on one endpoint and on others at once ---- */
+
+#define THREADS 4u
+#define EACH 500u
+
+struct poster {
+	pthread_t thread;
+	struct pair *pair;
+	struct dat_buffer *b;
+	DAT_EP_HANDLE ep;
+	uint32_t number;
+};
+
+static void *
+post_main(void *arg)
+{
+	struct poster *p = arg;
+
+	for (uint32_t i = 0; i < EACH; i++) {
+		uint64_t start = pair_now_ms();
+
+		while (dat_send(p->ep, p->b, p->number * 64, 32, (uint64_t)p->number << 32 | i,
+				DAT_COMPLETION_SUPPRESS_FLAG) != DAT_SUCCESS)
+			CHECK(p->pair, pair_now_ms() - start < 20000, "a post never succeeds");
+	}
+	return NULL;
+}
+
+static void
+threads_server(struct pair *pair)
+{
+	uint32_t got[THREADS] = {0}, total = 0;
+	struct dat_buffer b;
+	struct dat_side s;
+
+	dat_side_open(&s, pair, true);
+	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
+	s.ep = dat_side_ep(&s);
+	for (uint64_t i = 0; i < 256; i++)
+		DAT_CHECK(&s, dat_recv(s.ep, &b, i * 64, 64, i));
+	dat_side_connect(&s, true);
+	while (total < THREADS * EACH) {
+		const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event.event_data.dto_completion_event_data;
+		uint64_t i;
+
+		dat_side_event(&s, s.recv, 20000, &event);
+		i = dto->user_cookie.as_64;
+		CHECK(pair, dto->status == DAT_DTO_SUCCESS && dto->transfered_length == 32,
+		      "a receive: status %d, %llu bytes", dto->status,
+		      (unsigned long long)dto->transfered_length);
+		CHECK(pair, b.data[i * 64] < THREADS, "a message of nobody");
+		for (uint32_t k = 1; k < 32; k++)
+			CHECK(pair, b.data[i * 64 + k] == b.data[i * 64], "messages were mixed");
+		got[b.data[i * 64]]++;
+		total++;
+		DAT_CHECK(&s, dat_recv(s.ep, &b, i * 64, 64, i));
+	}
+	for (uint32_t i = 0; i < THREADS; i++)
+		CHECK(pair, got[i] == EACH, "%u messages of thread %u", got[i], i);
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+static void
+threads_client(struct pair *pair)
+{
+	struct poster posters[THREADS];
+	struct dat_buffer b;
+	struct dat_side s;
+
+	dat_side_open(&s, pair, false);
+	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
+	for (uint32_t i = 0; i < THREADS; i++)
+		memset(b.data + (size_t)i * 64, (int)i, 64);
+	dat_side_connect(&s, false);
+	for (uint32_t i = 0; i < THREADS; i++) {
+		posters[i] = (struct poster){.pair = pair, .b = &b, .ep = s.ep, .number = i};
+		CHECK(pair, pthread_create(&posters[i].thread, NULL, post_main, &posters[i]) == 0,
+		      "pthread_create");
+	}
+	for (uint32_t i = 0; i < THREADS; i++)
+		pthread_join(posters[i].thread, NULL);
+	dat_side_nothing(&s, s.request, 20);
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+static const struct pair_case cases[] = {
+	{"post_errors", until_told_server, errors_client, false},
+	{"post_credits", until_told_server, credits_client, false},
+	{"post_flags", flags_server, flags_client, false},
+	{"post_broken", broken_server, broken_client, false},
+	{"post_threads", threads_server, threads_client, false},
+};
+
+int
+main(int argc, char **argv)
+{
+	return pair_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
