@@ -14,6 +14,9 @@
 
 #include "provider.h"
 
+/* Each has a channel; the others are for threads that wait on EVDs. */
+#define CNOS_MAX (ONE_CHANNELS / 2)
+
 static struct cno *
 find(DAT_CNO_HANDLE handle)
 {
@@ -184,7 +187,7 @@ dapl_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent, DAT_CNO_
 	error = set_agent(cno, agent);
 	pthread_mutex_unlock(&cno->lock);
 	if (error == 0)
-		error = object_publish(&cno->o);
+		error = ia->count[DAT_HANDLE_TYPE_CNO] < CNOS_MAX ? object_publish(&cno->o) : -ENOSPC;
 	pthread_mutex_unlock(&ia->lock);
 	if (error != 0) {
 		cno_destroy(cno);

@@ -171,6 +171,10 @@ dapl_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen, DAT_CNO_HANDLE 
 	pthread_mutex_lock(&ia->lock);
 	if (cno_handle != DAT_HANDLE_NULL && handle_object(cno_handle, DAT_HANDLE_TYPE_CNO) != cno)
 		ret = BAD_HANDLE(CNO); /* freed meanwhile */
+	/* Those without a ring count as well, that of the IA does not. */
+	else if (ia->count[DAT_HANDLE_TYPE_EVD] - ia->async_mine >=
+		 one_client_info(ia->client)->limits.max_cq)
+		ret = DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
 	if (ret == DAT_SUCCESS)
 		ret = dat_errno(object_publish(&evd->o), DAT_RESOURCE_TEVD);
 	if (ret == DAT_SUCCESS && cno != NULL)

@@ -19,6 +19,7 @@ kind=$1
 PROGRAMS=$BUILD/tests/net
 CASES=(
 	net-dat-transfer net-dat-protection net-dat-connection net-dat-srq
+	net-dat-fork net-dat-threads
 	net-dat-ia net-dat-evd net-dat-cno net-dat-lmr net-dat-rmr net-dat-ep net-dat-post net-dat-sp
 	net-rsm net-rsm-events net-rsm-map
 )

@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Data planes with small limits: what uDAPL applications are told of them, and what happens at each.
+#
+#   limits.sh local|memif
+
+. "$(dirname "$0")/lib.sh"
+net_init
+PROGRAM=$BUILD/tests/net/net-dat-limits
+
+# As in dat_limits.c.
+cat >"$WORK/limits.conf" <<-CONF
+	[limits]
+	max_pz = 5
+	max_cq = 12
+	max_cq_entries = 16
+	max_qp = 48
+	max_qp_wr = 64
+	max_sge = 3
+	max_listen = 4
+	max_mr = 7
+	max_mw = 6
+	max_srq = 3
+	max_srq_wr = 32
+	max_rd_atomic = 2
+	max_mr_bytes = 1M
+	max_mr_total = 4M
+	max_message = 64K
+	max_clients_per_uid = 6
+CONF
+OPTIONS=(--config "$WORK/limits.conf")
+
+case $1 in
+local)
+	start_memif_plane a "${OPTIONS[@]}"
+	"$PROGRAM" "$(plane_socket a)" "$(plane_socket a)" || fail "limits of one data plane"
+	;;
+memif)
+	start_memif_pair "${OPTIONS[@]}"
+	"$PROGRAM" "$(plane_socket a)" "$(plane_socket b)" || fail "limits of two data planes"
+	stop_plane b
+	;;
+*)
+	fail "limits.sh: \"$1\" is not a kind of run"
+	;;
+esac
+stop_plane a
