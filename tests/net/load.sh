@@ -5,7 +5,8 @@
 #
 #   load.sh local    on one data plane
 #   load.sh memif    across two
-#   load.sh lossy    across two joined by a bridge that drops one RoCEv2 frame in a hundred (the soak)
+#   load.sh lossy [SECONDS]    across two joined by a bridge that drops one RoCEv2 frame in a hundred
+#                              (the soak, for a minute unless told otherwise)
 
 . "$(dirname "$0")/lib.sh"
 net_init
@@ -54,10 +55,11 @@ memif)
 	;;
 lossy)
 	start_lossy_pair
+	export ONESIDE_SOAK_SECONDS=${2:-60}
 	"$PROGRAM" "$(plane_socket a)" "$(plane_socket b)" soak || fail "the soak under loss"
 	dropped=$(ip netns exec "$NETNS" nft list table bridge lossy | sed -n 's/.*packets \([0-9]*\) .*/\1/p')
 	say "$dropped frames were dropped"
-	[ "${dropped:-0}" -gt 100 ] || fail "too few frames were dropped for a test of loss"
+	[ "${dropped:-0}" -gt $((ONESIDE_SOAK_SECONDS * 10)) ] || fail "too few frames were dropped for a test of loss"
 	stop_plane b
 	;;
 *)
