@@ -27,6 +27,8 @@ class Layout:
         self.core = {1: cpus[-1], 2: cpus[-2]} if self.spare else {1: cpus[0], 2: cpus[1]}
         self.application = [cpus[0]]
         self.latency_application = [cpus[0]] if self.spare else [cpus[1]]
+        # Beside the far core, whoever waits gives the processor to that core at once.
+        self.latency_options = [] if self.spare else ["--spin", 0]
         self.idle = "spin" if self.spare else "yield"
         # One data plane alone: its core and the application have a processor each.
         self.alone_core = cpus[-1]

@@ -84,10 +84,10 @@ class Rows:
         if cores:
             self.explained.append({"work": title, "cores": cores})
 
-    def rival(self, work_starts, name, value, unit):
+    def rival(self, group, work, name, value, unit):
         """Another program's figure for a row that is there already."""
         for row in self.rows:
-            if row["work"].startswith(work_starts):
+            if row["group"] == group and row["work"] == work:
                 row["rivals"].append({"name": name, "value": value, "unit": unit})
 
 
@@ -106,12 +106,13 @@ def markdown(rows, about):
     if about["load"] > 0.5:
         out.append(f"**The machine was not idle when it began: load average {about['load']:.1f}.**")
     group = None
-    for row in rows.rows:
+    groups = list(dict.fromkeys(row["group"] for row in rows.rows))
+    for row in sorted(rows.rows, key=lambda r: groups.index(r["group"])):
         if row["group"] != group:
             group = row["group"]
             out += ["", f"### {group}", "", "| work | oneside | asked for | others, in the same run |", "|---|---|---|---|"]
         value = f"{number(row['value'])} {row['unit']}" if row["value"] is not None else f"– ({row['reason']})"
-        others = ", ".join(f"{r['name']} {number(r['value'])} {r['unit']}" if r["value"] is not None
+        others = "; ".join(f"{r['name']}: {number(r['value'])} {r['unit']}" if r["value"] is not None
                            else f"{r['name']}: not measured" for r in row["rivals"])
         out.append(f"| {row['work']} | {value} | {bar_cell(row)} | {others} |")
     return "\n".join(out) + "\n\n" + explained_markdown(rows)

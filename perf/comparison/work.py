@@ -46,7 +46,8 @@ def writes_across(context, rows, bench):
         ["send_bw", *WINDOW], near, 64)["ops"] / 1e6, "M/s")
     rows.measure(ACROSS, "RSM puts of 1 MiB in spans", lambda: bench.perf(
         ["put_bw", "--tx-depth", 16], near, LARGE)["MBps"] / 1e3, "GB/s")
-    latency(rows, ACROSS, "8 B RDMA write, post to completion", lambda: bench.perf(["write_lat"], far, 8))
+    latency(rows, ACROSS, "8 B RDMA write, post to completion", lambda: bench.perf(
+        ["write_lat", *context.layout.latency_options], far, 8))
     latency(rows, ACROSS, "RSM put of 8 B, implicit mode", lambda: bench.perf(["put_lat"], far, 8))
     rows.measure(ACROSS, "RSM signal, half a round trip to sleeping waiters", lambda: bench.perf(
         ["signal_pp"], near, 8)["latency_ns"]["p50"] / 1e3, "us", better=LOWER)
@@ -77,7 +78,8 @@ def sweep(context, rows, bench, name):
         if result:
             rows.point("bandwidth", name, size, result["MBps"] / 1e3)
         result = rows.attempt(f"{name}: {size} B", lambda s=size: bench.perf(
-            ["write_lat"], far if bench.pair else near, s, context.sweep_seconds))
+            ["write_lat", *(context.layout.latency_options if bench.pair else [])], far if bench.pair else near, s,
+            context.sweep_seconds))
         if result:
             rows.point("latency", name + ", write to completion", size, result["latency_ns"]["p50"] / 1e3)
 
@@ -128,11 +130,11 @@ def raw_frames(context, rows):
             if frames is not None:
                 rows.point("bandwidth", "testpmd, payload in frames over memif", 64, frames * 64 / 1e9)
             for endpoints in ("one endpoint", "16 endpoints"):
-                rows.rival(f"64 B RDMA writes, {endpoints}", "testpmd, frames of 138 B,", frames and frames / 1e6,
-                           "M/s")
+                rows.rival(ACROSS, f"64 B RDMA writes, {endpoints}", "testpmd, frames of 138 B",
+                           frames and frames / 1e6, "M/s")
             continue
         moved = frames and frames * frame / 1e9
-        rows.rival(f"1 MiB RDMA writes, path MTU {mtu}", f"testpmd, frames of {frame} B,", moved, "GB/s")
+        rows.rival(ACROSS, f"1 MiB RDMA writes, path MTU {mtu}", f"testpmd, frames of {frame} B", moved, "GB/s")
         rows.ratio(ACROSS, f"1 MiB RDMA writes, path MTU {mtu} / testpmd with frames of {frame} B",
                    value_of(rows, f"1 MiB RDMA writes, path MTU {mtu}"), moved, "of testpmd", bar)
         if moved:
@@ -154,14 +156,12 @@ def tcp_rivals(context, rows):
         return got[name][1] * factor if name in got else None
 
     for endpoints in ("one endpoint", "16 endpoints"):
-        rows.rival(f"64 B RDMA writes, {endpoints}", "UCX tcp", rate("rate64", 1e-6), "M/s")
+        rows.rival(ACROSS, f"64 B RDMA writes, {endpoints}", "UCX tcp", rate("rate64", 1e-6), "M/s")
     for mtu in (4096, 1024):
-        rows.rival(f"1 MiB RDMA writes, path MTU {mtu}", "UCX tcp", rate("large", LARGE / 1e9), "GB/s")
-    rows.rival("1 MiB RDMA reads, path", "UCX tcp get", rate("get", LARGE / 1e9), "GB/s")
+        rows.rival(ACROSS, f"1 MiB RDMA writes, path MTU {mtu}", "UCX tcp", rate("large", LARGE / 1e9), "GB/s")
+    rows.rival(ACROSS, "1 MiB RDMA reads, path MTU 4096", "UCX tcp get", rate("get", LARGE / 1e9), "GB/s")
     for work in ("8 B RDMA write, post to completion", "RSM put of 8 B, implicit mode"):
-        for row in [r for r in rows.rows if r["work"] == work and r["group"] == ACROSS]:
-            row["rivals"].append({"name": "UCX tcp put_lat", "value": got["lat8"][0] if "lat8" in got else None,
-                                  "unit": "us"})
+        rows.rival(ACROSS, work, "UCX tcp put_lat", got["lat8"][0] if "lat8" in got else None, "us")
     for size in context.sizes:
         rows.point("bandwidth", "UCX put, tcp on loopback", size, rate(f"bw{size}", size / 1e9))
         rows.point("latency", "UCX put_lat, tcp on loopback", size, got.get(f"lat{size}x", (None,))[0])
@@ -171,25 +171,21 @@ def tcp_rivals(context, rows):
 def kernel(context, rows):
     large = rows.attempt("iperf3", lambda: rivals.iperf(context, LARGE))
     for mtu in (4096, 1024):
-        rows.rival(f"1 MiB RDMA writes, path MTU {mtu}", "kernel TCP (iperf3)", large and large / 1e9, "GB/s")
+        rows.rival(ACROSS, f"1 MiB RDMA writes, path MTU {mtu}", "kernel TCP (iperf3)", large and large / 1e9, "GB/s")
     for size in context.kernel_sizes:
         moved = rows.attempt("iperf3", lambda s=size: rivals.iperf(context, s))
         rows.point("bandwidth", "kernel TCP on loopback (iperf3)", size, moved and moved / 1e9)
     sent = rows.attempt("sockperf", lambda: rivals.sockperf(context, "tp", 64))
-    rows.rival("64 B RDMA writes, one endpoint", "kernel TCP (sockperf)", sent and sent / 1e6, "M/s")
+    rows.rival(ACROSS, "64 B RDMA writes, one endpoint", "kernel TCP (sockperf)", sent and sent / 1e6, "M/s")
     half = rows.attempt("sockperf", lambda: rivals.sockperf(context, "pp", 14))
-    for row in rows.rows:
-        if row["group"] == ACROSS and row["work"] == "8 B RDMA write, post to completion":
-            row["rivals"].append({"name": "kernel TCP, half a round trip (sockperf)",
-                                  "value": half[50.0] if half else None, "unit": "us"})
+    rows.rival(ACROSS, "8 B RDMA write, post to completion", "kernel TCP, half a round trip (sockperf)",
+               half and half[50.0], "us")
     if half:
         rows.point("latency", "kernel TCP, half a round trip (sockperf)", 14, half[50.0])
     fabric = rows.attempt("libfabric over tcp", lambda: rivals.fabric(
         context, "tcp", context.fabric_sizes, 2000 if context.quick else 20000)) or {}
-    for row in rows.rows:
-        if row["group"] == ACROSS and row["work"] == "8 B RDMA write, post to completion":
-            row["rivals"].append({"name": "libfabric tcp, half a round trip (fi_pingpong)",
-                                  "value": fabric.get(8), "unit": "us"})
+    rows.rival(ACROSS, "8 B RDMA write, post to completion", "libfabric tcp, half a round trip (fi_pingpong)",
+               fabric.get(8), "us")
     for size, us in fabric.items():
         rows.point("latency", "libfabric tcp, half a round trip", size, us)
 
@@ -201,7 +197,7 @@ def rings(context, rows, bench):
     small = rows.measure(ALONE, "8 B RDMA writes, one endpoint", lambda: bench.perf(
         ["write_bw", *WINDOW], near, 8)["ops"] / 1e6, "M/s", 20)
     stream = rows.attempt("64-byte slots", lambda: rivals.micro(context, "ring_stream")["items_per_second"])
-    rows.rival("8 B RDMA writes, one endpoint", "slots of a ring, to the other processor and no further",
+    rows.rival(ALONE, "8 B RDMA writes, one endpoint", "slots of a ring, to the other processor and no further",
                stream and stream / 1e6, "M/s")
     rows.explain("8 B RDMA writes through the rings", lambda: bench.explain(["write_bw", *WINDOW], near, 8))
     hop = rows.attempt("the way of a cache line", lambda: rivals.micro(context, "hop")["real_time"])
@@ -216,11 +212,9 @@ def rings(context, rows, bench):
     rows.explain("1 MiB RDMA writes through the rings",
                  lambda: bench.explain(["write_bw", "--tx-depth", 8], near, LARGE))
     sweep(context, rows, bench, "oneside through the rings")
-    many = ["--tx-depth", 16, "-Q", 8]
-    one = rows.median("one endpoint", lambda: bench.perf(["write_bw", *many, "-q", 16], near, 8)["ops"] / 1e6)
-    busy = rows.median("1,000 endpoints", lambda: bench.perf(["write_bw", *many, "-q", 1000], near, 8)["ops"] / 1e6)
-    rows.ratio(CONTROL, "8 B writes on 1,000 busy endpoints / on 16, of 16 requests each", busy, one, "of the rate",
-               0.8)
+    busy = rows.median("1,000 endpoints", lambda: bench.perf(
+        ["write_bw", "--tx-depth", 32, "-Q", 16, "-q", 1000], near, 8)["ops"] / 1e6)
+    rows.ratio(CONTROL, "8 B writes on 1,000 busy endpoints / on one", busy, small, "of the rate", 0.8)
     idle = rows.attempt("10,000 idle endpoints", lambda: bench.perf(
         ["write_bw", *WINDOW, "--idle-qp", 10000], near, 8)["ops"] / 1e6)
     rows.ratio(CONTROL, "8 B writes beside 10,000 idle endpoints / alone", idle, small, "of the rate", 0.95)
@@ -272,10 +266,8 @@ def mapped(context, rows, bench):
         context, "shm", context.fabric_sizes, 2000 if context.quick else 20000)) or {}
     for size, us in shm.items():
         rows.point("latency", "libfabric shm, half a round trip", size, us)
-    for row in rows.rows:
-        if row["group"] == ALONE and row["work"] == "8 B RDMA write, post to completion":
-            row["rivals"].append({"name": "libfabric shm, half a round trip (fi_pingpong)",
-                                  "value": shm[8] * 1e3 if 8 in shm else None, "unit": "ns"})
+    rows.rival(ALONE, "8 B RDMA write, post to completion", "libfabric shm, half a round trip (fi_pingpong)",
+               shm[8] * 1e3 if 8 in shm else None, "ns")
 
 
 def alone(context, rows):

@@ -77,10 +77,16 @@ class TestRows(unittest.TestCase):
         table = rows.Rows(1)
         quietly(table.add, "g", "work one", 1.0, "M/s")
         quietly(table.add, "g", "work two", 1.0, "M/s")
-        table.rival("work one", "UCX", 1234.5, "M/s")
-        table.rival("work two", "UCX", None, "M/s")
+        quietly(table.add, "h", "work", 1.0, "M/s")
+        quietly(table.add, "g", "work three", 1.0, "M/s")
+        table.rival("g", "work one", "UCX", 1234.5, "M/s")
+        table.rival("g", "work two", "UCX", None, "M/s")
+        table.rival("h", "work one", "UCX", 99.0, "M/s")
         text = rows.markdown(table, ABOUT)
-        self.assertIn("| work one | 1.00 M/s |  | UCX 1,234 M/s |", text)
+        self.assertIn("| work one | 1.00 M/s |  | UCX: 1,234 M/s |", text)
+        self.assertNotIn("99", text)
+        # A group is together, in whatever order its rows came.
+        self.assertEqual(text.count("### g"), 1)
         self.assertIn("| work two | 1.00 M/s |  | UCX: not measured |", text)
 
     def test_files(self):
