@@ -393,6 +393,16 @@ set_path_mtu(const struct place *at, uint16_t *mtu)
 }
 
 static int
+set_rnr_retry(const struct place *at, uint8_t *retries)
+{
+	uint64_t value;
+	if (config_number(at->value, &value) < 0 || value > CONFIG_RNR_RETRY_ENDLESS)
+		return REFUSE(at, -EINVAL, "not a number of retries; write 0 to 6, or 7 for no limit");
+	*retries = (uint8_t)value;
+	return 0;
+}
+
+static int
 set_port(struct config *config, const char *name, const struct place *at)
 {
 	struct config_port *port = NULL;
@@ -416,6 +426,7 @@ set_port(struct config *config, const char *name, const struct place *at)
 		port = &config->port[config->num_ports++];
 		memset(port, 0, sizeof(*port));
 		strcpy(port->name, name);
+		port->rnr_retry = CONFIG_RNR_RETRY_ENDLESS;
 	}
 
 	int ret;
@@ -435,10 +446,12 @@ set_port(struct config *config, const char *name, const struct place *at)
 		ret = set_mtu(at, &port->mtu);
 	} else if (strcmp(at->key, "path_mtu") == 0) {
 		ret = set_path_mtu(at, &port->path_mtu);
+	} else if (strcmp(at->key, "rnr_retry") == 0) {
+		ret = set_rnr_retry(at, &port->rnr_retry);
 	} else {
 		ret = REFUSE(at, -EINVAL,
 			     "there is no such key for a port; write one of device, address, gateway, mtu, "
-			     "path_mtu");
+			     "path_mtu, rnr_retry");
 	}
 	if (ret < 0 && added)
 		config->num_ports--;

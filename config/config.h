@@ -20,6 +20,7 @@
 #define CONFIG_PORTS_MAX 16u
 #define CONFIG_PEERS_MAX 64u
 #define CONFIG_PATH_MAX 108u /* sun_path */
+#define CONFIG_RNR_RETRY_ENDLESS 7u
 
 struct config_addr {
 	uint16_t family;  /* AF_INET or AF_INET6 */
@@ -34,6 +35,7 @@ struct config_port {
 	struct config_addr gateway; /* family 0: none */
 	uint16_t mtu;               /* Ethernet payload wanted; 0: what the device has */
 	uint16_t path_mtu;          /* 0: from the MTU */
+	uint8_t rnr_retry;          /* of a uDAPL peer's SEND without a receive; CONFIG_RNR_RETRY_ENDLESS */
 };
 
 struct config_peer {

@@ -447,7 +447,7 @@ conn_start(struct conn *conn, struct qp *qp)
 	qp_set_state(qp, ONE_QP_CONNECTING);
 	conn->local.qpn = qp->config.qpn;
 	conn->local.psn = (uint32_t)control_random() & 0xffffff;
-	conn->local.rnr_retry = 7;
+	conn->local.rnr_retry = qp->role == QP_DAT ? conn->port->config->rnr_retry : CONFIG_RNR_RETRY_ENDLESS;
 	conn->local.srq = qp->srq != NULL;
 	conn->local.retry_count = 7;
 	conn->local.ack_timeout = ACK_TIMEOUT;

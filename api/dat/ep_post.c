@@ -172,13 +172,13 @@ post(struct ep *ep, const struct request *request, const struct pieces *pieces)
 	return DAT_SUCCESS;
 }
 
-DAT_RETURN
-dapl_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
-		  DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags)
+static DAT_RETURN
+post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, const DAT_LMR_TRIPLET *local_iov,
+	  DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags, uint8_t op, uint32_t imm)
 {
 	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
 	uint32_t flags = (uint32_t)completion_flags;
-	struct request request = {.op = ONE_OP_SEND, .may_inline = true};
+	struct request request = {.op = op, .imm = imm, .may_inline = true};
 	struct pieces pieces;
 	DAT_RETURN ret;
 
@@ -201,6 +201,21 @@ dapl_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPL
 	request.length = (uint32_t)pieces.total;
 	request.cookie = user_cookie.as_64;
 	return post(ep, &request, &pieces);
+}
+
+DAT_RETURN
+dapl_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+		  DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags)
+{
+	return post_send(ep_handle, num_segments, local_iov, user_cookie, completion_flags, ONE_OP_SEND, 0);
+}
+
+DAT_RETURN
+ep_post_send_inv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+		 DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags, DAT_RMR_CONTEXT context)
+{
+	return post_send(ep_handle, num_segments, local_iov, user_cookie, completion_flags, ONE_OP_SEND_INV,
+			 context);
 }
 
 static DAT_RETURN

@@ -383,6 +383,10 @@ DAT_RETURN ep_check_private(const struct ia *ia, DAT_COUNT size, const void *dat
 
 /* Posts the receives outstanding on `from` again; recv_lock held. */
 int ep_move_recvs(struct ep *ep, struct one_qp *from, struct posted *log, uint32_t mask);
+/* A send that makes the peer's window with this context useless; else dat_ep_post_send. */
+DAT_RETURN ep_post_send_inv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+			    DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags,
+			    DAT_RMR_CONTEXT context);
 /* RDMA write with immediate data, as on the wire; the prototype is dat_ep_post_rdma_write's. */
 DAT_RETURN ep_post_write_imm(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
 			     DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov, uint32_t imm,

@@ -29,9 +29,11 @@ face_ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT count, DAT2_LMR_TR
 				  DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_BOOLEAN invalidate,
 				  DAT_RMR_CONTEXT context)
 {
-	if (handle_object(ep, DAT_HANDLE_TYPE_EP) != NULL && invalidate != DAT_FALSE)
-		return face_return(DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE));
-	return face_ep_post_send(ep, count, local, cookie, flags);
+	DAT_LMR_TRIPLET iov[ONE_MAX_SGE];
+
+	if (invalidate == DAT_FALSE)
+		return face_ep_post_send(ep, count, local, cookie, flags);
+	return face_return(ep_post_send_inv(ep, count, widen(count, local, iov), cookie, flags, context));
 }
 
 DAT_RETURN

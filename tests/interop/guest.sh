@@ -6,9 +6,10 @@
 #   guest_init                    what is needed is there, or the test is skipped
 #   make_bridge [TAP-WORDS]       namespace switch: a bridge, tap0 for the guest; namespace a: veth0
 #   start_guest                   192.0.2.10, 2001:db8::10; returns when Soft-RoCE is there
-#   start_pci_guest NIC QUEUES    instead: a network device bound to vfio-pci behind an IOMMU
+#   start_pci_guest NIC CORES QUEUES  instead: a network device bound to vfio-pci behind an IOMMU
 #   stop_guest, kill_guest        power off; vanish
-#   start_interop_plane 4|6 MTU   data plane a at 192.0.2.1 or 2001:db8::1; the guest's MTU follows
+#   start_interop_plane 4|6 MTU [KEY=VALUE]  data plane a at 192.0.2.1 or 2001:db8::1, its port with that key;
+#                                 the guest's MTU follows
 #   guest COMMAND...              runs it in the guest; its output and status; $LIMIT seconds at most
 #   guest_begin NAME COMMAND...   the same in the background; guest_end NAME waits: the status
 #   udapl COMMAND...              a program of ours on data plane a; $LIMIT seconds at most
@@ -94,7 +95,7 @@ boot() {
 	GUEST_RUN=$WORK/guest$JOB
 	mkdir -p "$GUEST_RUN/jobs"
 	# Emulated, since that works everywhere.
-	timeout -k 5 "$GUEST_LIFE" ip netns exec "$SWITCH" nice qemu-system-x86_64 \
+	timeout -k 5 "$GUEST_LIFE" ip netns exec "$SWITCH" qemu-system-x86_64 \
 		-nodefaults -no-user-config -display none -no-reboot -M q35,kernel-irqchip=split -accel tcg,thread=multi \
 		-smp "$cpus" -m "$memory" -kernel "$INTEROP/vmlinux" -initrd "$INTEROP/initramfs" \
 		-append "console=ttyS0 quiet panic=-1 nokaslr mitigations=off tsc=reliable no_timer_check $words" \
@@ -129,7 +130,7 @@ start_guest() {
 		-netdev tap,id=net,ifname=tap0,script=no,downscript=no -device "$device"
 }
 
-# start_pci_guest e1000e|vmxnet3|virtio-net-pci QUEUES: $PCI is the device's address.
+# start_pci_guest e1000e|vmxnet3|virtio-net-pci CORES QUEUES: $PCI is the device's address.
 # More than one queue, and RSS, with virtio only; the bridge's tap0 must be multi_queue then.
 start_pci_guest() {
 	local id device=$1 tap=tap,id=net,ifname=tap0,script=no,downscript=no
@@ -138,9 +139,9 @@ start_pci_guest() {
 	vmxnet3) id=0x15ad:0x07b0 ;;
 	virtio-net-pci) id=0x1af4:0x1041 device=$1,disable-legacy=on,iommu_platform=on,ats=on ;;
 	esac
-	if [ "$2" -gt 1 ]; then
-		device+=,mq=on,rss=on,vectors=$((2 * $2 + 2))
-		tap+=,queues=$2
+	if [ "$3" -gt 1 ]; then
+		device+=,mq=on,rss=on,vectors=$((2 * $3 + 2))
+		tap+=,queues=$3
 	fi
 	# vfio-pci refuses a device without interrupt remapping.
 	boot $(($2 + 1)) 1024 "intel_iommu=on guest.pci=$id" -cpu Haswell-noTSX \
@@ -214,28 +215,19 @@ start_interop_plane() {
 	# shellcheck disable=SC2046 # words are wanted
 	PLANE_NETNS=oneside-$$-a start_plane a $(plane_cores 1) $(eal_options a) \
 		"--vdev=net_af_packet0,iface=veth0,$frames" -- --idle sleep --node 1 \
-		--port "name=p0,device=net_af_packet0,address=$address,mtu=$2"
+		--port "name=p0,device=net_af_packet0,address=$address,mtu=$2${3:+,$3}"
 	say "$(grep '^port ' "$(plane_log a)")"
+	# For programs of uDAPL 2.0.
+	printf 'oneside u2.0 nonthreadsafe default %s oneside.2.0 "socket=%s" ""\n' \
+		"$BUILD/api/dat2/libdaplone.so.2" "$(plane_socket a)" >"$WORK/dat2.conf"
 }
 
 # ---- two programs that talk ----
 
 # we_serve NAME OUR-COMMAND... -- GUEST-COMMAND...: ours listens, then the guest's connects.
 # we_connect NAME OUR-COMMAND... -- GUEST-COMMAND...: the guest's is started first; ours tries until it listens.
-# On a busy machine the guest may stand still for longer than a connection's retries last: then once more.
-we_serve() { converse serve "$@" || again serve "$@"; }
-we_connect() { converse connect "$@" || again connect "$@"; }
-
-# There is more than twice as much to run as there are processors.
-busy() {
-	[ "$(cut -d. -f1 /proc/loadavg)" -ge $((2 * $(nproc))) ]
-}
-
-again() {
-	busy || fail "$2, oneside ${1}s"
-	say "     again, since this machine is busy: $2, oneside ${1}s (load $(cut -d' ' -f1 /proc/loadavg))"
-	converse "$@" || fail "$2, oneside ${1}s"
-}
+we_serve() { converse serve "$@"; }
+we_connect() { converse connect "$@"; }
 
 converse() {
 	local role=$1 name=$2 tenths=200 ours pid
@@ -272,6 +264,7 @@ converse() {
 		tail -n 20 "$WORK/ours.log"
 		printf -- '---- the guest:\n'
 		guest_output talk | tail -n 20
+		printf -- '---- load: %s\n' "$(cat /proc/loadavg)"
 	} >&2
-	return 1
+	fail "$name, oneside ${role}s"
 }

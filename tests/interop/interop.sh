@@ -3,7 +3,7 @@
 #
 #   interop.sh CASE...       uDAPL programs of ours against unmodified verbs programs in a guest
 #
-# CASES: rping perftest wide6 operations loss cm disorder vanish.  The test is skipped where a guest cannot run.
+# CASES: rping perftest wide6 operations rnr loss cm disorder vanish.  The test is skipped where a guest cannot run.
 . "$(dirname "$0")/guest.sh"
 net_init
 interop_init
@@ -28,13 +28,13 @@ perftest_both() { # TEST OPTIONS...
 }
 
 # What the packaged programs never do, with the errors.
-operations_both() { # OUR-ADDRESS GUEST-ADDRESS
-	[ -x "$PROGRAMS/verbs-operations" ] || {
-		say "There is no verbs-operations (install libibverbs-dev and librdmacm-dev): its operations are left out"
-		return
-	}
-	we_serve "operations with $2" "$PROGRAMS/udapl-operations" serve -- verbs-operations connect "$1"
-	we_connect "operations with $2" "$PROGRAMS/udapl-operations" connect "$2" -- verbs-operations serve
+operations_both() { # 1.2|2.0 OUR-ADDRESS GUEST-ADDRESS [NAME...]
+	local version=$1 ours=$2 theirs=$3
+	local -a program=("$PROGRAMS/udapl-operations")
+	shift 3
+	[ "$version" = 1.2 ] || program=(env "DAT_OVERRIDE=$WORK/dat2.conf" "$PROGRAMS/udapl2-operations")
+	we_serve "uDAPL $version: ${*:-operations}" "${program[@]}" serve -- verbs-operations connect "$ours" "$version" "$@"
+	we_connect "uDAPL $version: ${*:-operations}" "${program[@]}" connect "$theirs" "$@" -- verbs-operations serve
 }
 
 case_rping() {
@@ -64,7 +64,7 @@ case_wide6() {
 	start_interop_plane 6 "$CABLE_MTU"
 	rping_both "rping over IPv6" 2001:db8::1 2001:db8::10 -C 5 -S 64
 	rping_both "rping over IPv6" 2001:db8::1 2001:db8::10 -C 5 -S 16385
-	operations_both 2001:db8::1 2001:db8::10
+	operations_both 2.0 2001:db8::1 2001:db8::10
 	stop_plane a
 	start_interop_plane 4 "$CABLE_MTU"
 	perftest_both write_bw -s 65536 -n 20
@@ -73,9 +73,20 @@ case_wide6() {
 	stop_plane a
 }
 
+# RNR retries that run out at the guest: a port says how many it grants.
+case_rnr() {
+	start_interop_plane 4 1500 rnr_retry=3
+	operations_both 1.2 192.0.2.1 192.0.2.10 SEND without a receive
+	stop_plane a
+	start_interop_plane 6 "$CABLE_MTU" rnr_retry=0
+	operations_both 2.0 2001:db8::1 2001:db8::10 SEND without a receive
+	stop_plane a
+}
+
 case_operations() {
 	start_interop_plane 4 1500
-	operations_both 192.0.2.1 192.0.2.10
+	operations_both 1.2 192.0.2.1 192.0.2.10
+	operations_both 2.0 192.0.2.1 192.0.2.10
 	stop_plane a
 }
 
@@ -177,6 +188,6 @@ for name in "$@"; do
 	start_capture "$name" "$SWITCH" port0 # the data plane's side of the cable does not show what it sends
 	"case_$name"
 	stop_capture "$name"
-	python3 "$(dirname "$0")/../net/check_capture.py" "$WORK/$name.pcap" || fail "the capture of $name"
+	python3 "$(dirname "$0")/../net/check_capture.py" "$WORK/$name.pcap" 50 || fail "the capture of $name"
 done
 stop_guest

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define OPERATIONS_PORT 7471
 #define OPERATIONS_MEMORY (256 * 1024)
@@ -18,11 +19,15 @@
 #define OPERATIONS_REQUEST 56      /* all that rdma_cm leaves of a request's private data */
 #define OPERATIONS_REPLY 64        /* what uDAPL may put into a reply */
 #define OPERATIONS_VERBS_REPLY 196 /* and verbs */
-#define OPERATIONS_OVER 0xff       /* instead of an operation: the responder may end */
+#define OPERATIONS_REFUSAL 64      /* the private data of a refusal, from uDAPL 2.0 on */
+#define OPERATIONS_VERBS_REFUSAL 148
+#define OPERATIONS_OVER 0xff /* instead of an operation: the responder may end */
+#define OPERATIONS_ADD UINT64_C(0x0203050709fffefd)
+#define OPERATIONS_SWAP UINT64_C(0x1122334455667788)
 
-enum kind { SEND, SEND_IMM, SEND_INV, WRITE, WRITE_IMM, READ, REJECTED, NOBODY };
+enum kind { SEND, SEND_IMM, SEND_INV, WRITE, WRITE_IMM, READ, FETCH_ADD, CMP_SWAP, REJECTED, NOBODY };
 enum receives { NO_RECEIVE, RECEIVE, LATE_RECEIVE, SHORT_RECEIVE };
-enum ending { FINE, NO_ACCESS, TOO_LONG, NOT_READY };
+enum ending { FINE, NO_ACCESS, INVALID, TOO_LONG, NOT_READY };
 enum starter { ANYONE, UDAPL, VERBS };
 
 struct operation {
@@ -59,48 +64,54 @@ static const struct operation operations[] = {
 	 .len = 5001,
 	 .times = 2,
 	 .receives = RECEIVE,
-	 .starter = VERBS},
+	 .starter = VERBS}, /* uDAPL 2.0 has immediate data with WRITEs only */
 	/* The responder binds a window and tells its key by a message; the starter WRITEs through it,
 	 * invalidates it, and may WRITE no more. */
-	{.name = "SEND with invalidate",
-	 .kind = SEND_INV,
-	 .len = 100,
-	 .times = 1,
-	 .receives = RECEIVE,
-	 .starter = VERBS},
+	{.name = "SEND with invalidate", .kind = SEND_INV, .len = 100, .times = 1, .receives = RECEIVE},
 	{.name = "WRITE", .kind = WRITE, .len = 100, .times = 1},
 	{.name = "WRITE of nothing", .kind = WRITE, .len = 0, .times = 1},
 	{.name = "WRITE at an odd place", .kind = WRITE, .len = 4097, .times = 5, .offset = 3},
-	{.name = "WRITE with immediate",
-	 .kind = WRITE_IMM,
-	 .len = 100,
-	 .times = 1,
-	 .receives = RECEIVE,
-	 .starter = VERBS},
+	{.name = "WRITE with immediate", .kind = WRITE_IMM, .len = 100, .times = 1, .receives = RECEIVE},
 	{.name = "WRITE with immediate of nothing",
 	 .kind = WRITE_IMM,
 	 .len = 0,
 	 .times = 1,
-	 .receives = RECEIVE,
-	 .starter = VERBS},
+	 .receives = RECEIVE},
 	{.name = "WRITE with immediate of many packets",
 	 .kind = WRITE_IMM,
 	 .len = 7003,
 	 .times = 3,
-	 .receives = RECEIVE,
-	 .starter = VERBS},
+	 .receives = RECEIVE},
 	{.name = "READ", .kind = READ, .len = 100, .times = 1},
 	{.name = "READ of nothing", .kind = READ, .len = 0, .times = 1},
 	{.name = "READ at an odd place", .kind = READ, .len = 4097, .times = 1, .offset = 3},
 	{.name = "READ, several outstanding", .kind = READ, .len = 3001, .times = 16, .offset = 5},
 	{.name = "SEND before the receive", .kind = SEND, .len = 3000, .times = 2, .receives = LATE_RECEIVE},
-	/* The retries that verbs have are the ones of oneside's reply, which are without end. */
-	{.name = "SEND without a receive",
-	 .kind = SEND,
-	 .len = 100,
+	/* The responder says how often to try: oneside's port, without end unless it is configured. */
+	{.name = "SEND without a receive", .kind = SEND, .len = 100, .times = 2, .ending = NOT_READY},
+	{.name = "FETCH-ADD", .kind = FETCH_ADD, .len = 8, .times = 1, .offset = 64},
+	{.name = "FETCH-ADD, several outstanding", .kind = FETCH_ADD, .len = 8, .times = 16, .offset = 4096},
+	{.name = "CMP-SWAP", .kind = CMP_SWAP, .len = 8, .times = 1, .offset = 64},
+	{.name = "CMP-SWAP that finds another value", .kind = CMP_SWAP, .len = 8, .times = 3, .offset = 8},
+	{.name = "FETCH-ADD at an odd place",
+	 .kind = FETCH_ADD,
+	 .len = 8,
 	 .times = 1,
-	 .ending = NOT_READY,
-	 .starter = UDAPL},
+	 .offset = 4,
+	 .ending = INVALID,
+	 .starter = UDAPL}, /* Soft-RoCE does not let a program post it */
+	{.name = "FETCH-ADD without the right",
+	 .kind = FETCH_ADD,
+	 .len = 8,
+	 .times = 1,
+	 .read_only = true,
+	 .ending = NO_ACCESS},
+	{.name = "CMP-SWAP with a wrong key",
+	 .kind = CMP_SWAP,
+	 .len = 8,
+	 .times = 2,
+	 .wrong_key = true,
+	 .ending = NO_ACCESS},
 	{.name = "SEND that is too long",
 	 .kind = SEND,
 	 .len = 100,
@@ -113,10 +124,10 @@ static const struct operation operations[] = {
 	 .times = 1,
 	 .read_only = true,
 	 .ending = NO_ACCESS},
-	{.name = "WRITE with a wrong key",
+	{.name = "WRITE with a wrong key, and more behind it",
 	 .kind = WRITE,
 	 .len = 100,
-	 .times = 1,
+	 .times = 4,
 	 .wrong_key = true,
 	 .ending = NO_ACCESS},
 	{.name = "WRITE past the end",
@@ -175,6 +186,79 @@ reply_byte(size_t i)
 	return (uint8_t)~request_byte(i);
 }
 
+/* What follows in a refusal's private data: one byte, then these. */
+static inline uint8_t
+refusal_byte(size_t i)
+{
+	return (uint8_t)(i * 5 + 9);
+}
+
+static inline bool
+operation_is_atomic(const struct operation *op)
+{
+	return op->kind == FETCH_ADD || op->kind == CMP_SWAP;
+}
+
+/*
+ * Whether an operation is one of those to be done: uDAPL 1.2 has less than 2.0. Without a name the
+ * one that needs a port with an end of RNR retries is left out.
+ */
+static inline bool
+operation_wanted(const struct operation *op, enum starter starter, bool dat2, const char *name)
+{
+	if (op->starter != ANYONE && op->starter != starter)
+		return false;
+	if (!dat2 && (operation_is_atomic(op) ||
+		      (starter == UDAPL && (op->kind == SEND_INV || op->kind == WRITE_IMM))))
+		return false;
+	if (name)
+		return !strncmp(op->name, name, strlen(name));
+	return op->ending != NOT_READY || starter == UDAPL;
+}
+
+/* The words of a name from `argv`, joined; NULL without any. */
+static inline const char *
+operation_name(char **argv)
+{
+	static char name[256];
+
+	for (; *argv; argv++) {
+		if (name[0])
+			strncat(name, " ", sizeof(name) - strlen(name) - 1);
+		strncat(name, *argv, sizeof(name) - strlen(name) - 1);
+	}
+	return name[0] ? name : NULL;
+}
+
+/* What an error of the starter does to the responder, too: it refuses in a way that ends the connection. */
+static inline bool
+operation_breaks_responder(const struct operation *op)
+{
+	return op->kind == SEND_INV || (op->ending != FINE && op->ending != NOT_READY);
+}
+
+/* The eight bytes that an atomic operation is about, before any. */
+static inline uint64_t
+first_value(const struct operation *op)
+{
+	uint8_t bytes[8];
+	uint64_t value;
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = responder_byte(op->offset + i);
+	memcpy(&value, bytes, sizeof(value));
+	return value;
+}
+
+/* What they are after `times` of them; each brings what was there before it. */
+static inline uint64_t
+value_after(const struct operation *op, uint32_t times)
+{
+	if (op->kind == FETCH_ADD)
+		return first_value(op) + times * OPERATIONS_ADD;
+	return times ? OPERATIONS_SWAP : first_value(op);
+}
+
 static inline bool
 operation_writes(const struct operation *op)
 {
@@ -185,9 +269,30 @@ operation_writes(const struct operation *op)
 static inline uint8_t
 expected_byte(const struct operation *op, size_t i)
 {
+	if (operation_is_atomic(op) && op->ending == FINE && i >= op->offset && i < op->offset + 8) {
+		uint64_t value = value_after(op, op->times);
+
+		return ((uint8_t *)&value)[i - op->offset];
+	}
 	if (operation_writes(op) && i >= op->offset && i < op->offset + (uint64_t)op->len * op->times)
 		return starter_byte(i);
 	return responder_byte(i);
+}
+
+/* And the starter's, where it takes what READs and atomic operations bring. */
+static inline uint8_t
+expected_starter_byte(const struct operation *op, size_t i)
+{
+	bool within = op->ending == FINE && i >= op->offset && i < op->offset + (uint64_t)op->len * op->times;
+
+	if (within && op->kind == READ)
+		return responder_byte(i);
+	if (within && operation_is_atomic(op)) {
+		uint64_t value = value_after(op, (uint32_t)((i - op->offset) / 8));
+
+		return ((uint8_t *)&value)[(i - op->offset) % 8];
+	}
+	return starter_byte(i);
 }
 
 #endif

@@ -120,6 +120,18 @@ side_accept(struct side *s, void *private_data, size_t len)
 }
 
 void
+side_reject(struct side *s, void *private_data, size_t len)
+{
+#ifdef SIDE_DAT2
+	MUST(dat_cr_reject(s->request_handle, (DAT_COUNT)len, private_data));
+#else
+	(void)private_data;
+	(void)len;
+	MUST(dat_cr_reject(s->request_handle));
+#endif
+}
+
+void
 side_connect(struct side *s, const char *address, unsigned port, void *private_data, size_t len)
 {
 	struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM}, *info;
@@ -174,22 +186,35 @@ side_established(struct side *s)
 		side_die("connection event 0x%x instead of ESTABLISHED", event.event_number);
 }
 
-bool
-side_ended(struct side *s)
+void
+side_expect_state(struct side *s, DAT_EP_STATE wanted, const char *name)
+{
+	DAT_BOOLEAN recv_idle, request_idle;
+	DAT_EP_STATE state;
+
+	MUST(dat_ep_get_status(s->ep, &state, &recv_idle, &request_idle));
+	if (state != wanted)
+		side_die("%s: the endpoint is in state %d instead of %d", name, state, wanted);
+}
+
+void
+side_expect_end(struct side *s, DAT_EVENT_NUMBER wanted, const char *name)
 {
 	DAT_EVENT event;
+	DAT_EVENT_NUMBER number = side_connection_event(s, &event);
 
-	return dat_evd_dequeue(s->conn, &event) == DAT_SUCCESS;
+	if (number != wanted)
+		side_die("%s: connection event 0x%x instead of 0x%x", name, number, wanted);
+	side_expect_state(s, DAT_EP_STATE_DISCONNECTED, name);
+	if (dat_evd_dequeue(s->conn, &event) == DAT_SUCCESS)
+		side_die("%s: connection event 0x%x behind 0x%x", name, event.event_number, number);
 }
 
 void
 side_disconnect(struct side *s)
 {
-	DAT_EVENT event;
-
 	MUST(dat_ep_disconnect(s->ep, DAT_CLOSE_ABRUPT_FLAG));
-	if (side_connection_event(s, &event) != DAT_CONNECTION_EVENT_DISCONNECTED)
-		side_die("connection event 0x%x instead of DISCONNECTED", event.event_number);
+	side_expect_end(s, DAT_CONNECTION_EVENT_DISCONNECTED, "disconnect");
 }
 
 void
@@ -205,8 +230,13 @@ buffer_make(struct side *s, struct buffer *b, size_t size, DAT_MEM_PRIV_FLAGS ri
 	if (!b->data)
 		side_die("no memory for %zu bytes", size);
 	region.for_va = b->data;
+#ifdef SIDE_DAT2
+	MUST(dat_lmr_create(s->ia, DAT_MEM_TYPE_VIRTUAL, region, size, s->pz, rights, DAT_VA_TYPE_VA, &b->lmr,
+			    &b->lmr_context, &b->rmr_context, &registered, &address));
+#else
 	MUST(dat_lmr_create(s->ia, DAT_MEM_TYPE_VIRTUAL, region, size, s->pz, rights, &b->lmr,
 			    &b->lmr_context, &b->rmr_context, &registered, &address));
+#endif
 }
 
 static DAT_LMR_TRIPLET
@@ -214,7 +244,44 @@ piece(const struct buffer *b, size_t offset, size_t len)
 {
 	return (DAT_LMR_TRIPLET){.lmr_context = b->lmr_context,
 				 .virtual_address = (uintptr_t)(b->data + offset),
-				 .segment_length = len};
+				 .segment_length = (uint32_t)len};
+}
+
+static DAT_RMR_TRIPLET
+place(const struct target *t, uint64_t at, size_t len)
+{
+	return (DAT_RMR_TRIPLET){
+		.rmr_context = t->key,
+#ifdef SIDE_DAT2
+		.virtual_address = t->address + at,
+#else
+		.target_address = t->address + at,
+#endif
+		.segment_length = (uint32_t)len,
+	};
+}
+
+DAT_RMR_CONTEXT
+side_bind(struct side *s, DAT_RMR_HANDLE window, const struct buffer *b)
+{
+	DAT_LMR_TRIPLET all = piece(b, 0, b->size);
+	DAT_RMR_COOKIE cookie = {.as_64 = 1};
+	DAT_RMR_CONTEXT key;
+	DAT_EVENT event;
+	DAT_COUNT more;
+
+#ifdef SIDE_DAT2
+	MUST(dat_rmr_bind(window, b->lmr, &all, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, DAT_VA_TYPE_VA, s->ep, cookie,
+			  DAT_COMPLETION_DEFAULT_FLAG, &key));
+#else
+	MUST(dat_rmr_bind(window, &all, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, s->ep, cookie,
+			  DAT_COMPLETION_DEFAULT_FLAG, &key));
+#endif
+	MUST(dat_evd_wait(s->request, SIDE_WAIT_US, 1, &event, &more));
+	if (event.event_number != DAT_RMR_BIND_COMPLETION_EVENT ||
+	    event.event_data.rmr_completion_event_data.status != DAT_RMR_BIND_SUCCESS)
+		side_die("the window is not bound: event 0x%x", event.event_number);
+	return key;
 }
 
 void
@@ -240,8 +307,7 @@ side_post_write(struct side *s, const struct buffer *b, size_t offset, size_t le
 		const struct target *t, uint64_t at)
 {
 	DAT_LMR_TRIPLET iov = piece(b, offset, len);
-	DAT_RMR_TRIPLET remote = {
-		.rmr_context = t->key, .target_address = t->address + at, .segment_length = len};
+	DAT_RMR_TRIPLET remote = place(t, at, len);
 
 	MUST(dat_ep_post_rdma_write(s->ep, len ? 1 : 0, &iov, (DAT_DTO_COOKIE){.as_64 = cookie}, &remote,
 				    DAT_COMPLETION_DEFAULT_FLAG));
@@ -252,23 +318,96 @@ side_post_read(struct side *s, const struct buffer *b, size_t offset, size_t len
 	       const struct target *t, uint64_t at)
 {
 	DAT_LMR_TRIPLET iov = piece(b, offset, len);
-	DAT_RMR_TRIPLET remote = {
-		.rmr_context = t->key, .target_address = t->address + at, .segment_length = len};
+	DAT_RMR_TRIPLET remote = place(t, at, len);
 
 	MUST(dat_ep_post_rdma_read(s->ep, len ? 1 : 0, &iov, (DAT_DTO_COOKIE){.as_64 = cookie}, &remote,
 				   DAT_COMPLETION_DEFAULT_FLAG));
 }
 
+#ifdef SIDE_DAT2
 void
-side_completion(DAT_EVD_HANDLE evd, DAT_DTO_COMPLETION_EVENT_DATA *dto)
+side_post_send_inv(struct side *s, const struct buffer *b, size_t offset, size_t len, uint64_t cookie,
+		   uint32_t key)
 {
+	DAT_LMR_TRIPLET iov = piece(b, offset, len);
+
+	DAT_DTO_COOKIE dto_cookie = {.as_64 = cookie};
+
+	/* libdat2 exports no function for it, but its headers have the call. */
+	MUST(DAT_EP_POST_SEND_WITH_INVALIDATE(s->ep, len ? 1 : 0, &iov, dto_cookie,
+					      DAT_COMPLETION_DEFAULT_FLAG, DAT_TRUE, key));
+}
+
+void
+side_post_write_imm(struct side *s, const struct buffer *b, size_t offset, size_t len, uint64_t cookie,
+		    const struct target *t, uint64_t at, uint32_t immediate)
+{
+	DAT_LMR_TRIPLET iov = piece(b, offset, len);
+	DAT_RMR_TRIPLET remote = place(t, at, len);
+	DAT_DTO_COOKIE dto_cookie = {.as_64 = cookie};
+
+	MUST(dat_ib_post_rdma_write_immed(s->ep, len ? 1 : 0, &iov, dto_cookie, &remote, immediate,
+					  DAT_COMPLETION_DEFAULT_FLAG));
+}
+
+void
+side_post_fetch_add(struct side *s, const struct buffer *b, size_t offset, uint64_t cookie,
+		    const struct target *t, uint64_t at, uint64_t add)
+{
+	DAT_LMR_TRIPLET iov = piece(b, offset, 8);
+	DAT_RMR_TRIPLET remote = place(t, at, 8);
+	DAT_DTO_COOKIE dto_cookie = {.as_64 = cookie};
+
+	MUST(dat_ib_post_fetch_and_add(s->ep, add, &iov, dto_cookie, &remote, DAT_COMPLETION_DEFAULT_FLAG));
+}
+
+void
+side_post_cmp_swap(struct side *s, const struct buffer *b, size_t offset, uint64_t cookie,
+		   const struct target *t, uint64_t at, uint64_t compare, uint64_t swap)
+{
+	DAT_LMR_TRIPLET iov = piece(b, offset, 8);
+	DAT_RMR_TRIPLET remote = place(t, at, 8);
+	DAT_DTO_COOKIE dto_cookie = {.as_64 = cookie};
+
+	MUST(dat_ib_post_cmp_and_swap(s->ep, compare, swap, &iov, dto_cookie, &remote,
+				      DAT_COMPLETION_DEFAULT_FLAG));
+}
+#endif
+
+bool
+side_completion_immediate(DAT_EVD_HANDLE evd, DAT_DTO_COMPLETION_EVENT_DATA *dto, uint32_t *immediate)
+{
+	bool brought = false;
 	DAT_EVENT event;
 	DAT_COUNT more;
 
 	MUST(dat_evd_wait(evd, SIDE_WAIT_US, 1, &event, &more));
+	*dto = event.event_data.dto_completion_event_data;
+#ifdef SIDE_DAT2
+	if (event.event_number == (DAT_EVENT_NUMBER)DAT_IB_DTO_EVENT) {
+		DAT_IB_EXTENSION_EVENT_DATA extension;
+
+		memcpy(&extension, event.event_extension_data, sizeof(extension));
+		if ((extension.status == DAT_OP_SUCCESS) != (dto->status == DAT_DTO_SUCCESS))
+			side_die("an extension's status %d with status %d", extension.status, dto->status);
+		brought = extension.type == DAT_IB_RDMA_WRITE_IMMED_DATA ||
+			  extension.type == DAT_IB_RECV_IMMED_DATA;
+		*immediate = extension.val.immed.data;
+		return brought;
+	}
+#endif
 	if (event.event_number != DAT_DTO_COMPLETION_EVENT)
 		side_die("event 0x%x instead of a completion", event.event_number);
-	*dto = event.event_data.dto_completion_event_data;
+	*immediate = 0;
+	return brought;
+}
+
+void
+side_completion(DAT_EVD_HANDLE evd, DAT_DTO_COMPLETION_EVENT_DATA *dto)
+{
+	uint32_t immediate;
+
+	(void)side_completion_immediate(evd, dto, &immediate);
 }
 
 void

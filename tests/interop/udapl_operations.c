@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The uDAPL side of operations.h:   udapl-operations serve | connect ADDRESS */
+/* The uDAPL side of operations.h:   udapl-operations serve | connect ADDRESS [NAME...] */
 #include "operations.h"
 
 #include <endian.h>
@@ -10,28 +10,24 @@
 
 #include "side.h"
 
+#ifdef SIDE_DAT2
+#define DAT2 true
+#else
+#define DAT2 false
+#endif
+
 static struct buffer memory, read_only, inbox;
 
 static void
 open_buffers(struct side *s)
 {
 	side_open(s, 4, 4);
-	buffer_make(s, &memory, OPERATIONS_MEMORY, DAT_MEM_PRIV_ALL_FLAG);
+	buffer_make(s, &memory, OPERATIONS_MEMORY, SIDE_ALL_RIGHTS);
 	buffer_make(s, &read_only, OPERATIONS_MEMORY,
 		    DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG |
 			    DAT_MEM_PRIV_REMOTE_READ_FLAG);
 	buffer_make(s, &inbox, OPERATIONS_MEMORY,
 		    DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
-}
-
-static void
-expect_end(struct side *s, const struct operation *op)
-{
-	DAT_EVENT event;
-	DAT_EVENT_NUMBER number = side_connection_event(s, &event);
-
-	if (number != DAT_CONNECTION_EVENT_DISCONNECTED && number != DAT_CONNECTION_EVENT_BROKEN)
-		side_die("%s: connection event 0x%x instead of an end", op->name, number);
 }
 
 /* ---- the responder ---- */
@@ -47,10 +43,13 @@ post_receives(struct side *s, const struct operation *op)
 static void
 take_messages(struct side *s, const struct operation *op)
 {
+	bool brings_immediate = DAT2 && (op->kind == SEND_IMM || op->kind == WRITE_IMM);
 	DAT_DTO_COMPLETION_EVENT_DATA dto;
+	uint32_t immediate;
 
 	for (uint32_t i = 0; i < op->times; i++) {
-		side_completion(s->recv, &dto);
+		bool brought = side_completion_immediate(s->recv, &dto, &immediate);
+
 		if (op->receives == SHORT_RECEIVE) {
 			if (dto.status != DAT_DTO_ERR_LOCAL_LENGTH)
 				side_die("%s: the receive ends with status %d", op->name, dto.status);
@@ -60,6 +59,9 @@ take_messages(struct side *s, const struct operation *op)
 			side_die("%s: receive %u ends with status %d", op->name, i, dto.status);
 		if (dto.transfered_length != op->len)
 			side_die("%s: %llu bytes came", op->name, (unsigned long long)dto.transfered_length);
+		if (brought != brings_immediate || (brought && immediate != OPERATIONS_IMMEDIATE))
+			side_die("%s: receive %u brings immediate data %d 0x%x", op->name, i, brought,
+				 immediate);
 	}
 	if (op->kind == WRITE_IMM)
 		return;
@@ -72,23 +74,11 @@ take_messages(struct side *s, const struct operation *op)
 static DAT_RMR_HANDLE
 offer_window(struct side *s)
 {
-	DAT_LMR_TRIPLET all = {.lmr_context = memory.lmr_context,
-			       .virtual_address = (uintptr_t)memory.data,
-			       .segment_length = OPERATIONS_MEMORY};
-	DAT_RMR_CONTEXT context;
 	DAT_RMR_HANDLE window;
 	uint32_t key;
-	DAT_EVENT event;
-	DAT_COUNT more;
 
 	MUST(dat_rmr_create(s->pz, &window));
-	MUST(dat_rmr_bind(window, &all, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, s->ep, (DAT_RMR_COOKIE){.as_64 = 1},
-			  DAT_COMPLETION_DEFAULT_FLAG, &context));
-	MUST(dat_evd_wait(s->request, SIDE_WAIT_US, 1, &event, &more));
-	if (event.event_number != DAT_RMR_BIND_COMPLETION_EVENT ||
-	    event.event_data.rmr_completion_event_data.status != DAT_RMR_BIND_SUCCESS)
-		side_die("the window is not bound: event 0x%x", event.event_number);
-	key = htobe32(context);
+	key = htobe32(side_bind(s, window, &memory));
 	memcpy(inbox.data + OPERATIONS_MEMORY - sizeof(key), &key, sizeof(key));
 	side_post_send(s, &inbox, OPERATIONS_MEMORY - sizeof(key), sizeof(key), 2);
 	side_complete(s->request, 2);
@@ -121,7 +111,10 @@ respond(struct side *s, const struct operation *op)
 	}
 	if (op->receives != NO_RECEIVE)
 		take_messages(s, op);
-	expect_end(s, op);
+	side_expect_end(s,
+			operation_breaks_responder(op) ? DAT_CONNECTION_EVENT_BROKEN
+						       : DAT_CONNECTION_EVENT_DISCONNECTED,
+			op->name);
 	for (size_t i = 0; i < OPERATIONS_MEMORY; i++)
 		if (memory.data[i] != expected_byte(op, i) || read_only.data[i] != responder_byte(i))
 			side_die("%s: byte %zu of the memory is wrong", op->name, i);
@@ -148,13 +141,17 @@ serve(struct side *s)
 			if (data[i] != request_byte(i))
 				side_die("byte %zu of the private data is wrong", i);
 		if (data[0] == OPERATIONS_OVER) {
-			MUST(dat_cr_reject(s->request_handle));
+			side_reject(s, NULL, 0);
 			return;
 		}
 		if (data[0] >= OPERATIONS)
 			side_die("operation %u", data[0]);
 		if (operations[data[0]].kind == REJECTED) {
-			MUST(dat_cr_reject(s->request_handle));
+			uint8_t refusal[OPERATIONS_REFUSAL];
+
+			for (size_t i = 0; i < sizeof(refusal); i++)
+				refusal[i] = refusal_byte(i);
+			side_reject(s, refusal, sizeof(refusal));
 			printf("%s\n", operations[data[0]].name);
 			continue;
 		}
@@ -176,14 +173,27 @@ fill_request(uint8_t *request, uint8_t number)
 		request[i] = request_byte(i);
 }
 
+/* The peer's whole refusal, with 2.0 and if it said something; and no event behind it. */
 static void
-expect_refusal(struct side *s, const struct operation *op, DAT_EVENT_NUMBER wanted)
+expect_refusal(struct side *s, const char *name, DAT_EVENT_NUMBER wanted, bool spoken)
 {
+	const DAT_CONNECTION_EVENT_DATA *data;
+	const uint8_t *refusal;
 	DAT_EVENT event;
 	DAT_EVENT_NUMBER number = side_connection_event(s, &event);
 
 	if (number != wanted)
-		side_die("%s: connection event 0x%x instead of 0x%x", op->name, number, wanted);
+		side_die("%s: connection event 0x%x instead of 0x%x", name, number, wanted);
+	data = &event.event_data.connect_event_data;
+	refusal = data->private_data;
+	if (DAT2 && spoken && data->private_data_size < OPERATIONS_REFUSAL)
+		side_die("%s: a refusal with %d bytes", name, data->private_data_size);
+	if (!DAT2 && data->private_data_size != 0)
+		side_die("%s: a refusal with %d bytes in uDAPL 1.2", name, data->private_data_size);
+	for (size_t i = 0; i < (size_t)data->private_data_size; i++)
+		if (refusal[i] != (spoken ? refusal_byte(i) : 0))
+			side_die("%s: byte %zu of the refusal is wrong", name, i);
+	side_expect_state(s, DAT_EP_STATE_DISCONNECTED, name);
 }
 
 static DAT_DTO_COMPLETION_STATUS
@@ -195,10 +205,60 @@ status_of(enum ending ending)
 	case NO_ACCESS:
 		return DAT_DTO_ERR_REMOTE_ACCESS;
 	case TOO_LONG:
+	case INVALID:
 		return DAT_DTO_ERR_REMOTE_RESPONDER;
 	default:
 		return DAT_DTO_ERR_RECEIVER_NOT_READY;
 	}
+}
+
+static void
+post(struct side *s, const struct operation *op, const struct target *target, uint32_t i)
+{
+	size_t step = (size_t)i * op->len;
+	size_t local = (op->ending == NO_ACCESS ? 0 : op->offset) + step;
+
+	switch (op->kind) {
+	case SEND:
+		side_post_send(s, &memory, local, op->len, i);
+		break;
+	case WRITE:
+		side_post_write(s, &memory, local, op->len, i, target, op->offset + step);
+		break;
+	case READ:
+		side_post_read(s, &memory, local, op->len, i, target, op->offset + step);
+		break;
+#ifdef SIDE_DAT2
+	case WRITE_IMM:
+		side_post_write_imm(s, &memory, local, op->len, i, target, op->offset + step,
+				    OPERATIONS_IMMEDIATE);
+		break;
+	case FETCH_ADD:
+		side_post_fetch_add(s, &memory, local, i, target, op->offset, OPERATIONS_ADD);
+		break;
+	case CMP_SWAP:
+		side_post_cmp_swap(s, &memory, local, i, target, op->offset, first_value(op),
+				   OPERATIONS_SWAP);
+		break;
+	case SEND_INV:
+		side_post_send_inv(s, &memory, local, op->len, i, target->key);
+		break;
+#endif
+	default:
+		side_die("%s cannot be posted", op->name);
+	}
+}
+
+static void
+expect_status(struct side *s, const struct operation *op, uint64_t cookie, DAT_DTO_COMPLETION_STATUS wanted)
+{
+	DAT_DTO_COMPLETION_EVENT_DATA dto;
+
+	side_completion(s->request, &dto);
+	if (dto.user_cookie.as_64 != cookie || dto.status != wanted)
+		side_die("%s: completion %llu with status %d instead of %llu with %d", op->name,
+			 (unsigned long long)dto.user_cookie.as_64, dto.status, (unsigned long long)cookie,
+			 wanted);
 }
 
 static void
@@ -207,39 +267,45 @@ drive(struct side *s, const struct operation *op, const struct offer *offer)
 	uint32_t key =
 		be32toh(op->read_only ? offer->read_only_key : offer->key) ^ (op->wrong_key ? 0x5500 : 0);
 	struct target target = {be64toh(offer->address), key};
-	DAT_DTO_COMPLETION_EVENT_DATA dto;
-	size_t local = op->ending == NO_ACCESS ? 0 : op->offset;
 
 	for (size_t i = 0; i < OPERATIONS_MEMORY; i++)
 		memory.data[i] = starter_byte(i);
-	for (uint32_t i = 0; i < op->times; i++) {
-		size_t step = (size_t)i * op->len;
-
-		if (op->kind == SEND)
-			side_post_send(s, &memory, local + step, op->len, i);
-		else if (op->kind == WRITE)
-			side_post_write(s, &memory, local + step, op->len, i, &target, op->offset + step);
-		else
-			side_post_read(s, &memory, local + step, op->len, i, &target, op->offset + step);
-	}
-	for (uint32_t i = 0; i < op->times; i++) {
-		side_completion(s->request, &dto);
-		if (dto.user_cookie.as_64 != i || dto.status != status_of(op->ending))
-			side_die("%s: completion %llu with status %d instead of %d", op->name,
-				 (unsigned long long)dto.user_cookie.as_64, dto.status,
-				 status_of(op->ending));
-	}
-	for (size_t i = 0; i < OPERATIONS_MEMORY; i++) {
-		bool read = op->kind == READ && op->ending == FINE && i >= op->offset &&
-			    i < op->offset + (uint64_t)op->len * op->times;
-
-		if (memory.data[i] != (read ? responder_byte(i) : starter_byte(i)))
+	for (uint32_t i = 0; i < op->times; i++)
+		post(s, op, &target, i);
+	/* What stands behind the one that fails is flushed. */
+	for (uint32_t i = 0; i < op->times; i++)
+		expect_status(s, op, i,
+			      i && op->ending != FINE ? DAT_DTO_ERR_FLUSHED : status_of(op->ending));
+	for (size_t i = 0; i < OPERATIONS_MEMORY; i++)
+		if (memory.data[i] != expected_starter_byte(op, i))
 			side_die("%s: byte %zu here is wrong", op->name, i);
-	}
 	if (op->ending == FINE)
 		side_disconnect(s);
 	else
-		expect_end(s, op);
+		side_expect_end(s, DAT_CONNECTION_EVENT_BROKEN, op->name);
+}
+
+/* Through a window, which the second operation invalidates. */
+static void
+drive_window(struct side *s, const struct operation *op, const struct offer *offer)
+{
+	const struct operation write = {.name = op->name, .kind = WRITE, .len = op->len};
+	struct target target = {.address = be64toh(offer->address)};
+	uint32_t key;
+
+	if (side_message(s, NULL) != sizeof(key))
+		side_die("%s: the window's key is not that long", op->name);
+	memcpy(&key, inbox.data, sizeof(key));
+	target.key = be32toh(key);
+	for (size_t i = 0; i < OPERATIONS_MEMORY; i++)
+		memory.data[i] = starter_byte(i);
+	post(s, &write, &target, 0);
+	side_complete(s->request, 0);
+	post(s, op, &target, 0);
+	side_complete(s->request, 0);
+	post(s, &write, &target, 0);
+	expect_status(s, op, 0, DAT_DTO_ERR_REMOTE_ACCESS);
+	side_expect_end(s, DAT_CONNECTION_EVENT_BROKEN, op->name);
 }
 
 static void
@@ -255,6 +321,13 @@ check_reply(const struct operation *op, const DAT_CONNECTION_EVENT_DATA *data)
 }
 
 static void
+post_inbox(struct side *s, void *arg)
+{
+	(void)arg;
+	side_post_recv(s, &inbox, 0, OPERATIONS_MEMORY, 0);
+}
+
+static void
 start(struct side *first, const char *address, uint8_t number)
 {
 	const struct operation *op = &operations[number];
@@ -266,17 +339,21 @@ start(struct side *first, const char *address, uint8_t number)
 	side_open_beside(&s, first, 4, 4);
 	if (op->kind == REJECTED || op->kind == NOBODY) {
 		side_connect(&s, address, OPERATIONS_PORT + (op->kind == NOBODY), request, sizeof(request));
-		expect_refusal(&s, op,
+		expect_refusal(&s, op->name,
 			       op->kind == NOBODY ? DAT_CONNECTION_EVENT_NON_PEER_REJECTED
-						  : DAT_CONNECTION_EVENT_PEER_REJECTED);
+						  : DAT_CONNECTION_EVENT_PEER_REJECTED,
+			       op->kind == REJECTED);
 	} else {
 		struct offer offer;
 
-		side_connect_until(&s, address, OPERATIONS_PORT, request, sizeof(request), NULL, NULL,
-				   &event);
+		side_connect_until(&s, address, OPERATIONS_PORT, request, sizeof(request),
+				   op->kind == SEND_INV ? post_inbox : NULL, NULL, &event);
 		check_reply(op, &event.event_data.connect_event_data);
 		memcpy(&offer, event.event_data.connect_event_data.private_data, sizeof(offer));
-		drive(&s, op, &offer);
+		if (op->kind == SEND_INV)
+			drive_window(&s, op, &offer);
+		else
+			drive(&s, op, &offer);
 	}
 	printf("%s\n", op->name);
 	fflush(stdout);
@@ -293,23 +370,25 @@ main(int argc, char **argv)
 		open_buffers(&s);
 		serve(&s);
 		printf("all that was asked for\n");
-	} else if (argc == 3 && !strcmp(argv[1], "connect")) {
+	} else if (argc >= 3 && !strcmp(argv[1], "connect")) {
+		const char *name = operation_name(argv + 3);
 		uint8_t request[OPERATIONS_REQUEST];
 
 		open_buffers(&s);
 		for (uint8_t i = 0; i < OPERATIONS; i++) {
-			if (operations[i].starter == VERBS)
+			if (!operation_wanted(&operations[i], UDAPL, DAT2, name))
 				continue;
 			start(&s, argv[2], i);
 			done++;
 		}
 		fill_request(request, OPERATIONS_OVER);
 		side_connect(&s, argv[2], OPERATIONS_PORT, request, sizeof(request));
-		expect_refusal(&s, &(struct operation){.name = "the end"},
-			       DAT_CONNECTION_EVENT_PEER_REJECTED);
+		expect_refusal(&s, "the end", DAT_CONNECTION_EVENT_PEER_REJECTED, false);
+		if (!done)
+			side_die("no operation has that name");
 		printf("%u operations\n", done);
 	} else {
-		fprintf(stderr, "usage: %s serve | connect ADDRESS\n", argv[0]);
+		fprintf(stderr, "usage: %s serve | connect ADDRESS [NAME...]\n", argv[0]);
 		return 2;
 	}
 	side_close(&s);

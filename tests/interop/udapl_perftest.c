@@ -221,6 +221,13 @@ ping_pong(struct run *r)
 	}
 }
 
+static void
+fill(struct buffer *b, bool blank)
+{
+	for (size_t i = 0; i < b->size; i++)
+		b->data[i] = blank ? BLANK : (uint8_t)i;
+}
+
 /* perftest's buffers hold random bytes: where many blank ones stand in a row, nothing arrived. */
 static void
 check_arrived(const struct run *r, const uint8_t *data)
@@ -315,8 +322,9 @@ main(int argc, char **argv)
 	buffer_make(&r.control, &r.mine, r.size,
 		    DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
 	buffer_make(&r.control, &r.offered, offered, DAT_MEM_PRIV_ALL_FLAG);
-	memset(r.mine.data, BLANK, r.size);
-	memset(r.offered.data, BLANK, offered);
+	/* What a READ brings comes from the offered one. */
+	fill(&r.mine, r.test == READ_BW);
+	fill(&r.offered, r.test != READ_BW);
 	r.offered.data[r.size - 1] = 0;
 	if (r.test == SEND_BW && !r.server)
 		for (unsigned long i = 0; i < SIDE_DEPTH && i < r.iterations; i++)

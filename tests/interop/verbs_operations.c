@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The verbs side of operations.h:   verbs-operations serve | connect ADDRESS */
+/* The verbs side of operations.h:   verbs-operations serve | connect ADDRESS 1.2|2.0 [NAME...] */
 #include "operations.h"
 
 #include <endian.h>
@@ -14,9 +14,11 @@
 
 #define DEPTH 32
 #define WAIT_MS 60000
+#define SOFT_ROCE_WITH_INV 4 /* the kernel's IB_WC_WITH_INVALIDATE, handed to programs as it is */
 
 static struct rdma_event_channel *channel;
-static uint8_t memory[OPERATIONS_MEMORY], read_only[OPERATIONS_MEMORY], inbox[OPERATIONS_MEMORY];
+static uint8_t __attribute__((aligned(64))) memory[OPERATIONS_MEMORY], read_only[OPERATIONS_MEMORY],
+	inbox[OPERATIONS_MEMORY];
 
 struct end {
 	struct rdma_cm_id *id;
@@ -77,7 +79,9 @@ open_end(struct end *e, struct rdma_cm_id *id)
 	e->receives = attr.recv_cq = ibv_create_cq(id->verbs, DEPTH, NULL, NULL, 0);
 	need(e->sends && e->receives, "ibv_create_cq");
 	need(!rdma_create_qp(id, NULL, &attr), "rdma_create_qp");
-	e->memory = ibv_reg_mr(id->pd, memory, sizeof(memory), rights | IBV_ACCESS_REMOTE_WRITE);
+	e->memory =
+		ibv_reg_mr(id->pd, memory, sizeof(memory),
+			   rights | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
 	e->read_only = ibv_reg_mr(id->pd, read_only, sizeof(read_only), rights);
 	e->inbox = ibv_reg_mr(id->pd, inbox, sizeof(inbox), IBV_ACCESS_LOCAL_WRITE);
 	need(e->memory && e->read_only && e->inbox, "ibv_reg_mr");
@@ -108,6 +112,22 @@ completion(struct ibv_cq *cq, const char *name)
 	die("%s: no completion", name);
 }
 
+/* The one of an error comes soon after its completion; rdma_disconnect would bring it anyway. */
+static void
+expect_state(struct end *e, enum ibv_qp_state wanted, const char *name)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	for (int i = 0; i < WAIT_MS; i++) {
+		need(!ibv_query_qp(e->id->qp, &attr, IBV_QP_STATE, &init), "ibv_query_qp");
+		if (attr.qp_state == wanted)
+			return;
+		nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);
+	}
+	die("%s: the queue pair is in state %d instead of %d", name, attr.qp_state, wanted);
+}
+
 /* ---- the responder ---- */
 
 static void
@@ -126,21 +146,63 @@ post_receives(struct end *e, const struct operation *op)
 static void
 take_messages(struct end *e, const struct operation *op)
 {
+	bool immediate = op->kind == SEND_IMM || op->kind == WRITE_IMM;
+
 	for (uint32_t i = 0; i < op->times; i++) {
 		struct ibv_wc wc = completion(e->receives, op->name);
 
 		if (op->receives == SHORT_RECEIVE) {
-			if (wc.status == IBV_WC_SUCCESS || wc.status == IBV_WC_WR_FLUSH_ERR)
+			/* Linux 6.1; the specification has IBV_WC_LOC_LEN_ERR. */
+			if (wc.status != IBV_WC_LOC_QP_OP_ERR)
 				die("%s: the receive ends with %s", op->name, ibv_wc_status_str(wc.status));
 			return;
 		}
 		if (wc.status || wc.wr_id != i || wc.byte_len != op->len)
 			die("%s: receive %u: %s, %u bytes", op->name, i, ibv_wc_status_str(wc.status),
 			    wc.byte_len);
+		if (!(wc.wc_flags & IBV_WC_WITH_IMM) == immediate ||
+		    (immediate && wc.imm_data != htobe32(OPERATIONS_IMMEDIATE)))
+			die("%s: receive %u: flags 0x%x, immediate 0x%x", op->name, i, wc.wc_flags,
+			    be32toh(wc.imm_data));
+		if (!(wc.wc_flags & SOFT_ROCE_WITH_INV) == (op->kind == SEND_INV))
+			die("%s: receive %u: flags 0x%x", op->name, i, wc.wc_flags);
 	}
+	if (op->kind == WRITE_IMM)
+		return;
 	for (size_t i = 0; i < (size_t)op->len * op->times; i++)
 		if (inbox[i] != starter_byte(op->offset + i))
 			die("%s: byte %zu of the messages is wrong", op->name, i);
+}
+
+/* A window for the peer's WRITEs, whose key goes to it in a message. */
+static struct ibv_mw *
+offer_window(struct end *e, const char *name)
+{
+	struct ibv_mw *window = ibv_alloc_mw(e->id->pd, IBV_MW_TYPE_2);
+	struct ibv_sge piece = {(uintptr_t)memory, sizeof(uint32_t), e->memory->lkey};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW}, *bad;
+	struct ibv_wc wc;
+	uint32_t key;
+
+	need(window != NULL, "ibv_alloc_mw");
+	wr.bind_mw.mw = window;
+	wr.bind_mw.rkey = ibv_inc_rkey(window->rkey);
+	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){.mr = e->memory,
+							 .addr = (uintptr_t)memory,
+							 .length = sizeof(memory),
+							 .mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
+	need(!ibv_post_send(e->id->qp, &wr, &bad), "binding the window");
+	wc = completion(e->sends, name);
+	if (wc.status)
+		die("%s: the bind: %s", name, ibv_wc_status_str(wc.status));
+	key = htobe32(wr.bind_mw.rkey);
+	memcpy(memory, &key, sizeof(key));
+	wr = (struct ibv_send_wr){.opcode = IBV_WR_SEND, .sg_list = &piece, .num_sge = 1};
+	need(!ibv_post_send(e->id->qp, &wr, &bad), "ibv_post_send");
+	wc = completion(e->sends, name);
+	if (wc.status)
+		die("%s: the window's key: %s", name, ibv_wc_status_str(wc.status));
+	return window;
 }
 
 static void
@@ -155,6 +217,7 @@ respond(struct rdma_cm_id *id, const struct operation *op)
 		.initiator_depth = 4,
 		.rnr_retry_count = op->ending == NOT_READY ? 2 : 7,
 	};
+	struct ibv_mw *window = NULL;
 	struct end e;
 
 	open_end(&e, id);
@@ -170,6 +233,8 @@ respond(struct rdma_cm_id *id, const struct operation *op)
 		post_receives(&e, op);
 	need(!rdma_accept(id, &param), "rdma_accept");
 	rdma_ack_cm_event(expect_event(RDMA_CM_EVENT_ESTABLISHED, op->name));
+	if (op->kind == SEND_INV)
+		window = offer_window(&e, op->name);
 	if (op->receives == LATE_RECEIVE) {
 		nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
 		post_receives(&e, op);
@@ -177,12 +242,15 @@ respond(struct rdma_cm_id *id, const struct operation *op)
 	if (op->receives != NO_RECEIVE)
 		take_messages(&e, op);
 	rdma_ack_cm_event(expect_event(RDMA_CM_EVENT_DISCONNECTED, op->name));
+	expect_state(&e, operation_breaks_responder(op) ? IBV_QPS_ERR : IBV_QPS_RTS, op->name);
 	rdma_disconnect(id);
 	for (size_t i = 0; i < OPERATIONS_MEMORY; i++)
 		if (memory[i] != expected_byte(op, i) || read_only[i] != responder_byte(i))
 			die("%s: byte %zu of the memory is wrong", op->name, i);
 	printf("%s\n", op->name);
 	fflush(stdout);
+	if (window)
+		need(!ibv_dealloc_mw(window), "ibv_dealloc_mw");
 	close_end(&e);
 }
 
@@ -214,7 +282,11 @@ serve(void)
 		rdma_ack_cm_event(event);
 		if (number == OPERATIONS_OVER ||
 		    (number < OPERATIONS && operations[number].kind == REJECTED)) {
-			need(!rdma_reject(id, NULL, 0), "rdma_reject");
+			uint8_t refusal[OPERATIONS_VERBS_REFUSAL];
+
+			for (size_t i = 0; i < sizeof(refusal); i++)
+				refusal[i] = number == OPERATIONS_OVER ? 0 : refusal_byte(i);
+			need(!rdma_reject(id, refusal, sizeof(refusal)), "rdma_reject");
 			rdma_destroy_id(id);
 			if (number == OPERATIONS_OVER)
 				break;
@@ -238,6 +310,7 @@ status_of(enum ending ending)
 	case NO_ACCESS:
 		return IBV_WC_REM_ACCESS_ERR;
 	case TOO_LONG:
+	case INVALID:
 		return IBV_WC_REM_INV_REQ_ERR;
 	default:
 		return IBV_WC_RNR_RETRY_EXC_ERR;
@@ -283,15 +356,20 @@ drive_window(struct end *e, const struct operation *op, const struct offer *offe
 	status = post(e, &write, op->len, op->name);
 	if (status != IBV_WC_REM_ACCESS_ERR)
 		die("%s: the WRITE behind: %s", op->name, ibv_wc_status_str(status));
+	expect_state(e, IBV_QPS_ERR, op->name);
 }
 
 static void
 drive(struct end *e, const struct operation *op, const struct offer *offer)
 {
 	static const enum ibv_wr_opcode codes[] = {
-		[SEND] = IBV_WR_SEND,        [SEND_IMM] = IBV_WR_SEND_WITH_IMM,
-		[WRITE] = IBV_WR_RDMA_WRITE, [WRITE_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
+		[SEND] = IBV_WR_SEND,
+		[SEND_IMM] = IBV_WR_SEND_WITH_IMM,
+		[WRITE] = IBV_WR_RDMA_WRITE,
+		[WRITE_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
 		[READ] = IBV_WR_RDMA_READ,
+		[FETCH_ADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
+		[CMP_SWAP] = IBV_WR_ATOMIC_CMP_AND_SWP,
 	};
 	uint32_t key =
 		be32toh(op->read_only ? offer->read_only_key : offer->key) ^ (op->wrong_key ? 0x5500 : 0);
@@ -314,24 +392,29 @@ drive(struct end *e, const struct operation *op, const struct offer *offer)
 		if (op->kind == WRITE || op->kind == WRITE_IMM || op->kind == READ) {
 			wr.wr.rdma.remote_addr = be64toh(offer->address) + op->offset + step;
 			wr.wr.rdma.rkey = key;
+		} else if (operation_is_atomic(op)) {
+			wr.wr.atomic.remote_addr = be64toh(offer->address) + op->offset;
+			wr.wr.atomic.rkey = key;
+			wr.wr.atomic.compare_add = op->kind == FETCH_ADD ? OPERATIONS_ADD : first_value(op);
+			wr.wr.atomic.swap = OPERATIONS_SWAP;
 		}
 		wr.imm_data = htobe32(OPERATIONS_IMMEDIATE);
 		need(!ibv_post_send(e->id->qp, &wr, &bad), "ibv_post_send");
 	}
 	for (uint32_t i = 0; i < op->times; i++) {
 		struct ibv_wc wc = completion(e->sends, op->name);
+		/* What stands behind the one that fails is flushed. */
+		enum ibv_wc_status wanted =
+			i && op->ending != FINE ? IBV_WC_WR_FLUSH_ERR : status_of(op->ending);
 
-		if (wc.wr_id != i || wc.status != status_of(op->ending))
+		if (wc.wr_id != i || wc.status != wanted)
 			die("%s: completion %u: %s instead of %s", op->name, (unsigned)wc.wr_id,
-			    ibv_wc_status_str(wc.status), ibv_wc_status_str(status_of(op->ending)));
+			    ibv_wc_status_str(wc.status), ibv_wc_status_str(wanted));
 	}
-	for (size_t i = 0; i < OPERATIONS_MEMORY; i++) {
-		bool read = op->kind == READ && op->ending == FINE && i >= op->offset &&
-			    i < op->offset + (uint64_t)op->len * op->times;
-
-		if (memory[i] != (read ? responder_byte(i) : starter_byte(i)))
+	expect_state(e, op->ending == FINE ? IBV_QPS_RTS : IBV_QPS_ERR, op->name);
+	for (size_t i = 0; i < OPERATIONS_MEMORY; i++)
+		if (memory[i] != expected_starter_byte(op, i))
 			die("%s: byte %zu here is wrong", op->name, i);
-	}
 }
 
 /* Sends the request; the next event answers it. */
@@ -373,14 +456,21 @@ ask(const char *address, unsigned port, uint8_t number, struct end *e)
 	return id;
 }
 
-/* The reasons of the InfiniBand specification: 8, nobody has the service; 28, the consumer said no. */
+/* The reasons of the InfiniBand specification: 8, nobody has the service; 28, the consumer said no. The
+ * whole field comes, with zeros behind `said` bytes. */
 static void
-expect_refusal(struct end *e, const char *name, int reason)
+expect_refusal(struct end *e, const char *name, int reason, size_t said)
 {
 	struct rdma_cm_event *event = expect_event(RDMA_CM_EVENT_REJECTED, name);
+	const uint8_t *refusal = event->param.conn.private_data;
 
 	if (event->status != reason)
 		die("%s: reason %d instead of %d", name, event->status, reason);
+	if (event->param.conn.private_data_len < said)
+		die("%s: a refusal with %d bytes", name, event->param.conn.private_data_len);
+	for (size_t i = 0; i < event->param.conn.private_data_len; i++)
+		if (refusal[i] != (i < said ? refusal_byte(i) : 0))
+			die("%s: byte %zu of the refusal is wrong", name, i);
 	rdma_ack_cm_event(event);
 	close_end(e);
 }
@@ -397,7 +487,7 @@ check_reply(const struct operation *op, const uint8_t *reply, size_t len)
 }
 
 static void
-start(const char *address, uint8_t number)
+start(const char *address, uint8_t number, bool dat2)
 {
 	const struct operation *op = &operations[number];
 	struct rdma_cm_event *event;
@@ -407,7 +497,8 @@ start(const char *address, uint8_t number)
 
 	id = ask(address, OPERATIONS_PORT + (op->kind == NOBODY), number, &e);
 	if (op->kind == NOBODY || op->kind == REJECTED) {
-		expect_refusal(&e, op->name, op->kind == NOBODY ? 8 : 28);
+		expect_refusal(&e, op->name, op->kind == NOBODY ? 8 : 28,
+			       op->kind == REJECTED && dat2 ? OPERATIONS_REFUSAL : 0);
 	} else {
 		event = expect_event(RDMA_CM_EVENT_ESTABLISHED, op->name);
 		check_reply(op, event->param.conn.private_data, event->param.conn.private_data_len);
@@ -435,18 +526,23 @@ main(int argc, char **argv)
 	need(channel != NULL, "rdma_create_event_channel");
 	if (argc == 2 && !strcmp(argv[1], "serve")) {
 		serve();
-	} else if (argc == 3 && !strcmp(argv[1], "connect")) {
+	} else if (argc >= 4 && !strcmp(argv[1], "connect")) {
+		const char *name = operation_name(argv + 4);
+		bool dat2 = !strcmp(argv[3], "2.0");
+
 		for (uint8_t i = 0; i < OPERATIONS; i++) {
-			if (operations[i].starter == UDAPL)
+			if (!operation_wanted(&operations[i], VERBS, dat2, name))
 				continue;
-			start(argv[2], i);
+			start(argv[2], i, dat2);
 			done++;
 		}
 		ask(argv[2], OPERATIONS_PORT, OPERATIONS_OVER, &e);
-		expect_refusal(&e, "the end", 28);
+		expect_refusal(&e, "the end", 28, 0);
+		if (!done)
+			die("no operation has that name");
 		printf("%u operations\n", done);
 	} else {
-		fprintf(stderr, "usage: %s serve | connect ADDRESS\n", argv[0]);
+		fprintf(stderr, "usage: %s serve | connect ADDRESS 1.2|2.0 [NAME...]\n", argv[0]);
 		return 2;
 	}
 	return 0;

@@ -106,7 +106,7 @@ test_connect(void **state)
 	assert_int_equal(shm->rd_atomic_out, 4); /* 8 wanted, the passive side serves 4 */
 	assert_true(fake_connection().local);
 	assert_int_equal(fake_connection().rc.path_mtu, 4096);
-	assert_int_equal(fake_connection().rc.rnr_retry, 7);
+	assert_int_equal(fake_connection().rc.rnr_retry, 6);
 	assert_true(fake_connection().rc.oneside_peer);
 	assert_memory_equal(fake_connection().rc.path.dst_mac, fake_connection().rc.path.src_mac, 6);
 	/* It is connected: no second attempt, no change. */
