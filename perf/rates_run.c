@@ -10,6 +10,7 @@
 #include "rates.h"
 #include "report.h"
 
+#define ONCE_US 500000 /* without any connection: the client has gone */
 #define EVENT_SECONDS 20u
 #define EVENTS_MAX 16384u
 #define MEMORY (1u << 20)
@@ -96,20 +97,23 @@ rates_serve(const struct rates_options *o)
 		goto out;
 	fprintf(stderr, "oneside-rates: serving on %s, qualifier %u\n", o->ia, o->port);
 	for (;;) {
+		/* A client may for a moment have no connection, between two of them. */
+		bool over = o->once && s.seen > 0 && s.live == 0;
 		DAT_EVENT event;
 		DAT_COUNT more;
+		DAT_RETURN ret = dat_evd_wait(s.adapter.conn_evd, over ? ONCE_US : DAT_TIMEOUT_INFINITE, 1,
+					      &event, &more);
 
-		if (!dat_ok(dat_evd_wait(s.adapter.conn_evd, DAT_TIMEOUT_INFINITE, 1, &event, &more),
-			    "dat_evd_wait"))
+		if (over && DAT_GET_TYPE(ret) == DAT_TIMEOUT_EXPIRED) {
+			status = EXIT_SUCCESS;
+			break;
+		}
+		if (!dat_ok(ret, "dat_evd_wait"))
 			break;
 		do {
 			if (!server_event(&s, &event))
 				goto out;
 		} while (dat_evd_dequeue(s.adapter.conn_evd, &event) == DAT_SUCCESS);
-		if (o->once && s.seen > 0 && s.live == 0) {
-			status = EXIT_SUCCESS;
-			break;
-		}
 	}
 out:
 	dat_adapter_close(&s.adapter);

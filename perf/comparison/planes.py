@@ -116,13 +116,13 @@ class Bench:
 
     def rates(self, arguments, cpus, timeout=90, serve=True):
         """The JSON lines of oneside-rates; arguments begin with the test's name."""
-        # Its server ends with each client: what it has grown by belongs to that one alone.
+        # A server of its own: what the data plane has grown by belongs to this client alone.
         server = None
         if serve:
             extra = []
             if "--pool" in arguments:
                 extra = ["--pool", str(arguments[arguments.index("--pool") + 1])]
-            server = Background([self._program("oneside-rates"), "--once", *extra],
+            server = Background([self._program("oneside-rates"), *extra],
                                 os.path.join(self.context.directory, "server-rates.log"),
                                 env=self.far.environment())
         try:
