@@ -271,6 +271,67 @@ importer_begin(struct importer *i, rsmapi_controller_handle_t controller)
 		is_over(i, error, "map");
 }
 
+/* Pieces of any size in a span, whose end alone tells. */
+static int
+put_span(struct importer *i, off_t at, uint64_t *block, uint32_t count)
+{
+	int error = RSM_SUCCESS, end;
+
+	if (rsm_memseg_import_set_mode(i->import, RSM_BARRIER_MODE_EXPLICIT) != RSM_SUCCESS ||
+	    rsm_memseg_import_open_barrier(&i->barrier) != RSM_SUCCESS)
+		FAIL("no span");
+	for (uint32_t from = 0, n; from < count; from += n) {
+		n = 1 + (uint32_t)number(count - from);
+		if (rsm_memseg_import_put(i->import, at + (off_t)from * 8, block + from, n * 8) !=
+		    RSM_SUCCESS)
+			FAIL("a put inside a span told of something");
+		if (error == RSM_SUCCESS && number(3) == 0)
+			error = rsm_memseg_import_order_barrier(&i->barrier);
+	}
+	end = rsm_memseg_import_close_barrier(&i->barrier);
+	if (rsm_memseg_import_set_mode(i->import, RSM_BARRIER_MODE_IMPLICIT) != RSM_SUCCESS)
+		FAIL("set_mode");
+	return error != RSM_SUCCESS ? error : end;
+}
+
+static int
+put_vector(struct importer *i, off_t at, uint64_t *block, uint32_t count)
+{
+	rsm_iovec_t pieces[RSM_MAX_SGIOREQS];
+	rsm_scat_gath_t sg = {.remote_handle = i->import, .iovec = pieces};
+	int error;
+
+	for (uint32_t from = 0, n; from < count; from += n) {
+		bool last = sg.io_request_count == RSM_MAX_SGIOREQS - 1;
+
+		n = last ? count - from : 1 + (uint32_t)number(count - from);
+		pieces[sg.io_request_count++] = (rsm_iovec_t){.io_type = RSM_VA_TYPE,
+							      .local.vaddr = (caddr_t)block,
+							      .local_offset = from * 8,
+							      .remote_offset = (size_t)at + from * 8,
+							      .transfer_length = n * 8};
+	}
+	error = rsm_memseg_import_putv(&sg);
+	if ((error == RSM_SUCCESS) != (sg.io_residual_count == 0))
+		FAIL("putv: %d, and %lu entries not done", error, sg.io_residual_count);
+	return error;
+}
+
+static int
+put_block(struct importer *i, off_t at, uint64_t *block, uint32_t count)
+{
+	switch (number(4)) {
+	case 0:
+		return rsm_memseg_import_put64(i->import, at, block, count);
+	case 1:
+		return rsm_memseg_import_put(i->import, at, block, count * 8);
+	case 2:
+		return put_vector(i, at, block, count);
+	default:
+		return put_span(i, at, block, count);
+	}
+}
+
 static void
 importer_move(struct importer *i)
 {
@@ -286,8 +347,7 @@ importer_move(struct importer *i)
 	for (uint32_t k = 0; k < count; k++)
 		block[k] = word_of(self, i->sequence, first + k);
 	memset(back, 0, sizeof(back));
-	error = number(2) ? rsm_memseg_import_put64(i->import, at, block, count)
-			  : rsm_memseg_import_put(i->import, at, block, count * 8);
+	error = put_block(i, at, block, count);
 	if (is_over(i, error, "put"))
 		return;
 	error = rsm_memseg_import_get(i->import, at, back, count * 8);
