@@ -115,7 +115,7 @@ ring_size(uint32_t log2)
 	return sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << log2);
 }
 
-/* One more than the application asked for: the engine keeps an entry for ONE_CQE_SWITCHED. */
+/* So many that those asked for always fit: see engine_cq_config.log2. */
 static int
 ring_log2(struct client *client, uint32_t entries, uint32_t *log2)
 {
@@ -123,9 +123,10 @@ ring_log2(struct client *client, uint32_t entries, uint32_t *log2)
 
 	if (entries == 0)
 		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT, entries);
-	if (entries > max || entries >= 1u << ONE_RING_LOG2_MAX)
+	if (entries > max)
 		return refuse(client, -EINVAL, ONE_SUBJECT_QUOTA, max);
-	for (*log2 = 1; 1u << *log2 < entries + 1;)
+	/* At most ONE_RING_LOG2_MAX: so the limit is checked when it is read. */
+	for (*log2 = 2; (3u << (*log2 - 2)) - 1 < entries;)
 		++*log2;
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
+#include "bell.h"
 #include "core.h"
 #include "guard.h"
 
@@ -189,10 +190,12 @@ engine_init(const struct config *config, char *why, size_t why_len)
 			refuse(why, why_len, error, "core %u: cannot wait for events: %s",
 			       engine.core[i]->lcore, strerror(-error));
 	}
-	if (error != 0)
+	if (error != 0) {
 		engine_fini();
-	else
-		stats_register();
+		return error;
+	}
+	bells_find();
+	stats_register();
 	return error;
 }
 

@@ -6,7 +6,7 @@
  * executes a full fence, looks once more, and waits for: a doorbell's eventfd,
  * its own eventfd, receive interrupts, the next timer.  Who queues something
  * stores it, executes a full fence, and writes the eventfd if the sleeper says
- * so.  Ports without interrupts are looked at by a short timed sleep.
+ * so.  Ports without interrupts have bells (bell.c), or are looked at by a short timed sleep.
  */
 #include <errno.h>
 #include <poll.h>
@@ -19,6 +19,7 @@
 #include <rte_ethdev.h>
 #include <rte_interrupts.h>
 
+#include "bell.h"
 #include "core.h"
 
 enum {
@@ -133,7 +134,7 @@ say_asleep(struct core *core, bool asleep)
 		atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* Interrupts on or off; false: some queue has none. */
+/* Interrupts, and bells, on or off; false: some queue has none. */
 static bool
 arm_interrupts(struct core *core, bool on)
 {
@@ -143,7 +144,7 @@ arm_interrupts(struct core *core, bool on)
 		struct rx_queue *queue = &core->rx[i];
 
 		if (!queue->interrupt)
-			all = false;
+			all = bell_arm(core, queue->port, on) && all;
 		else if (on && rte_eth_dev_rx_intr_enable(queue->device, queue->queue) != 0)
 			all = false;
 		else if (!on)
@@ -152,14 +153,15 @@ arm_interrupts(struct core *core, bool on)
 	return all;
 }
 
-/* Frames held back by a port must be tried again: no waking comes for that. */
+/* What must be tried again, and no waking comes for that: frames held back by a port, queue pairs that wait
+ * for room somewhere, events that found the control thread's ring full. */
 static bool
-tx_is_behind(const struct core *core)
+is_behind(const struct core *core)
 {
 	for (uint32_t i = 0; i < engine.num_ports; i++)
 		if (core->tx[i].count > 0)
 			return true;
-	return false;
+	return core->hot_count > 0 || !TAILQ_EMPTY(&core->run) || !STAILQ_EMPTY(&core->backlog);
 }
 
 /* After saying that we sleep: has something come meanwhile? */
@@ -185,7 +187,9 @@ wait_for_something(struct core *core, bool interrupts)
 	struct rte_epoll_event rx_events[FDS_DRAINED];
 	struct epoll_event events[FDS_DRAINED];
 
-	if (!interrupts || tx_is_behind(core))
+	if (interrupts)
+		limit = RTE_MIN(limit, bell_limit(core));
+	if (!interrupts || is_behind(core))
 		limit = core->idle_loops < EMPTY_LOOPS + NAPS_SHORT ? NAP_NS : NAP_MAX_NS;
 	if (next != RC_NEVER)
 		limit = next <= now ? 0 : RTE_MIN(limit, next - now);
@@ -206,8 +210,10 @@ fall_asleep(struct core *core)
 	bool interrupts;
 
 	stats_publish(core);
-	say_asleep(core, true);
 	interrupts = arm_interrupts(core, true);
+	say_asleep(core, true);
+	if (bell_limit(core) != UINT64_MAX)
+		rte_delay_us_block(1);
 	if (look_again(core)) {
 		core->idle_loops = 0;
 	} else {
@@ -239,9 +245,8 @@ idle(struct core *core, bool busy)
 		sched_yield();
 		break;
 	case ONE_IDLE_SLEEP:
-		/* Queue pairs that wait for a port to take frames do so asleep. */
-		if (++core->idle_loops >= EMPTY_LOOPS && core->hot_count == 0 &&
-		    (TAILQ_EMPTY(&core->run) || tx_is_behind(core)))
+		/* Queue pairs that can do nothing at the moment do so asleep: a post rings, hot or not. */
+		if (++core->idle_loops >= EMPTY_LOOPS)
 			fall_asleep(core);
 		break;
 	}

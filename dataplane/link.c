@@ -22,24 +22,33 @@
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
 
+#include "bell.h"
 #include "core.h"
 
 #define LINK_INTERVAL_NS 1000000000ull
 #define LINK_GRACE_NS 1000000ull
 #define UNMAP_POLL_US 50
+#define BELLS_INTERVAL_NS 500000000ull /* a link that comes up has new ones */
+
+static uint64_t bells_at;
 
 /* Before libc's for the whole process.  The control thread and the cores are lcores: they see to such
  * things themselves, and never wait here. */
 int
 munmap(void *addr, size_t len)
 {
-	if (rte_lcore_id() == LCORE_ID_ANY && __atomic_load_n(&engine.running, __ATOMIC_ACQUIRE)) {
-		uint64_t token = engine_grace_start();
+	uint64_t token;
+	int result;
 
-		while (__atomic_load_n(&engine.running, __ATOMIC_ACQUIRE) && !engine_grace_over(token))
-			usleep(UNMAP_POLL_US);
-	}
-	return (int)syscall(SYS_munmap, addr, len);
+	if (rte_lcore_id() != LCORE_ID_ANY || !__atomic_load_n(&engine.running, __ATOMIC_ACQUIRE))
+		return (int)syscall(SYS_munmap, addr, len);
+	bell_unmap_begin(addr, len);
+	token = engine_grace_start();
+	while (__atomic_load_n(&engine.running, __ATOMIC_ACQUIRE) && !engine_grace_over(token))
+		usleep(UNMAP_POLL_US);
+	result = (int)syscall(SYS_munmap, addr, len);
+	bell_unmap_end();
+	return result;
 }
 
 static bool
@@ -53,7 +62,7 @@ is_down(const struct port *port)
 uint64_t
 engine_links_deadline(void)
 {
-	uint64_t deadline = UINT64_MAX;
+	uint64_t deadline = engine.config->idle == ONE_IDLE_SLEEP ? bells_at : UINT64_MAX;
 
 	for (uint32_t i = 0; i < engine.num_ports; i++)
 		if (engine.port[i].reconnects && engine.port[i].link_at < deadline)
@@ -97,6 +106,10 @@ links_fini(void)
 void
 engine_links_poll(uint64_t now)
 {
+	if (now >= bells_at) {
+		bells_find();
+		bells_at = now + BELLS_INTERVAL_NS;
+	}
 	for (uint32_t i = 0; i < engine.num_ports; i++) {
 		struct port *port = &engine.port[i];
 

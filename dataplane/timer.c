@@ -20,7 +20,7 @@ timer_init(struct core *core)
 static uint64_t
 qp_deadline(const struct engine_qp *qp)
 {
-	if (qp->phase != QP_RTR && qp->phase != QP_RTS)
+	if ((qp->phase != QP_RTR && qp->phase != QP_RTS) || qp->client->faulty)
 		return RC_NEVER;
 	if (qp->local)
 		return qp->waiting ? qp->wait_until : RC_NEVER;

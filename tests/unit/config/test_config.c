@@ -243,7 +243,7 @@ test_bad_values(void **state)
 		{"limits", "max_qp", "0", "1 to 16384"},
 		{"limits", "max_qp", "16385", "1 to 16384"},
 		{"limits", "max_qp_wr", "20000", "1 to 16384"},
-		{"limits", "max_cq_entries", "65537", "16 to 65536"},
+		{"limits", "max_cq_entries", "49152", "16 to 49151"},
 		{"limits", "max_sge", "9", "1 to 8"},
 		{"limits", "max_private_data", "65", "0 to 64"},
 		{"limits", "max_mr_bytes", "1X", "512M"},

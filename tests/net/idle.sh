@@ -1,0 +1,61 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Data planes that sleep: they use next to no processor time, and what comes still wakes them.
+#
+#   idle.sh memif|veth
+
+. "$(dirname "$0")/lib.sh"
+net_init
+RATES=$BUILD/perf/oneside-rates
+unset LD_LIBRARY_PATH # the program knows where its library is; another registry may come first there
+[ -x "$RATES" ] || skip "oneside-rates is not built (-Dperf=true)"
+
+# One percent of a processor.  Naps instead of bells would be ten.
+quiet() { # WHEN
+	local figure
+	"$RATES" -t idle_cpu -D 3 --pid "$(plane_pid a)" --pid "$(plane_pid b)" --json >"$WORK/cpu" ||
+		fail "idle_cpu"
+	for figure in $(sed -n 's/.*"percent":\([0-9]*\)\..*/\1/p' "$WORK/cpu"); do
+		[ "$figure" -lt 1 ] || fail "$1: $(cat "$WORK/cpu")"
+	done
+	say "$1: $(sed -n 's/.*"percent":\([0-9.]*\).*/\1/p' "$WORK/cpu" | tr '\n' ' ')% of a processor"
+}
+
+# Half of the writes well before a core would have looked by itself (20 ms), however loaded the machine.
+answers() { # WHEN
+	local p50
+	: >"$WORK/server"
+	ONESIDE_SOCKET=$(plane_socket b) "$RATES" --once >"$WORK/server" 2>&1 &
+	APPLICATIONS+=($!)
+	until grep -q serving "$WORK/server"; do
+		kill -0 "${APPLICATIONS[-1]}" 2>/dev/null || fail "no server: $(cat "$WORK/server")"
+		sleep 0.1
+	done
+	ONESIDE_SOCKET=$(plane_socket a) timeout 60 "$RATES" -t wake_lat -n 60 --pause 30000 --json 192.0.2.2 >"$WORK/lat" ||
+		fail "$1: wake_lat"
+	p50=$(sed -n 's/.*"p50":\([0-9]*\).*/\1/p' "$WORK/lat")
+	[ "$p50" -lt 10000000 ] || fail "$1: $(cat "$WORK/lat")"
+	say "$1: a write between two sleepers takes $((p50 / 1000)) us"
+}
+
+PLANE_IDLE=sleep
+case $1 in
+memif) start_memif_pair ;;
+veth) start_veth_pair ;;
+*) fail "idle.sh: \"$1\" is neither memif nor veth" ;;
+esac
+sleep 2 # the cable is up, and its bells are found
+quiet "at first"
+answers "at first"
+quiet "after use"
+if [ "$1" = memif ]; then
+	# The far end comes back with other rings and other descriptors.
+	stop_plane b
+	start_memif_plane b
+	sleep 4
+	quiet "with a new far end"
+	answers "with a new far end"
+fi
+stop_plane a
+stop_plane b
