@@ -73,8 +73,12 @@ cq_make_room(struct core *core, struct engine_cq *cq)
 		return false;
 	}
 	cq->head_seen = head;
-	if (cq->tail - head < cq->limit)
+	if (cq->tail - head < cq->limit) {
+		/* The application has caught up: the next overflow is another one. */
+		if (cq->tail - head <= cq->limit / 2)
+			cq->overflowed = false;
 		return true;
+	}
 	core->stats.cq_overflow++;
 	if (!cq->overflowed) {
 		cq->overflowed = true;

@@ -52,28 +52,15 @@ wqe_flags(uint32_t flags)
 			 ((flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0 ? ONE_WQE_SOLICITED : 0u));
 }
 
-/*
- * Each segment lies in a region of the endpoint's zone, with the right to write
- * where data comes in.  The right to read is everybody's.  An endpoint that has no
- * zone yet takes receives of any: it will have one before data comes.
- */
+/* An endpoint that has no zone yet takes receives of any: it will have one before data comes. */
 static DAT_RETURN
 check_local(const struct ep *ep, const struct pieces *pieces, bool write)
 {
-	for (uint32_t i = 0; i < pieces->count; i++) {
-		const struct lmr *lmr =
-			(struct lmr *)idmap_find(&ep->o.ia->lmrs, pieces->piece[i]->lmr_context);
+	DAT_RETURN ret = DAT_SUCCESS;
 
-		if (lmr == NULL || (write && ((uint32_t)lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG) == 0))
-			return DAT_ERROR(DAT_PRIVILEGES_VIOLATION,
-					 write ? DAT_PRIVILEGES_WRITE : DAT_PRIVILEGES_READ);
-		if (ep->pz != NULL && lmr->pz != ep->pz)
-			return DAT_ERROR(DAT_PROTECTION_VIOLATION,
-					 write ? DAT_PROTECTION_WRITE : DAT_PROTECTION_READ);
-		if (!lmr_covers(lmr, pieces->piece[i]))
-			return BAD_ARG(3);
-	}
-	return DAT_SUCCESS;
+	for (uint32_t i = 0; i < pieces->count && ret == DAT_SUCCESS; i++)
+		ret = check_segment(ep->o.ia, ep->pz, pieces->piece[i], write);
+	return ret;
 }
 
 static void

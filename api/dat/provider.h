@@ -131,7 +131,7 @@ struct evd {
 };
 
 struct srq {
-	struct object o; /* by its id */
+	struct object o;  /* by its id */
 	struct lock lock; /* posting, and what follows */
 	struct one_srq q;
 	DAT_COUNT max_recv_dtos, low_watermark;
@@ -174,8 +174,8 @@ struct ep {
 	DAT_EP_ATTR attr;
 	struct pz *pz;
 	struct evd *recv_evd, *send_evd, *conn_evd;
-	struct srq *srq;     /* where receives come from; NULL: the endpoint has its own */
-	DAT_COUNT srq_dtos;  /* receives that may complete here before any is taken off the EVD */
+	struct srq *srq;    /* where receives come from; NULL: the endpoint has its own */
+	DAT_COUNT srq_dtos; /* receives that may complete here before any is taken off the EVD */
 	/* ia.lock */
 	struct sockaddr_storage remote;
 	DAT_CONN_QUAL remote_qual;
@@ -316,6 +316,25 @@ DAT_RETURN lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 		      uint32_t privileges, uint32_t allowed, DAT_LMR_HANDLE *lmr_handle,
 		      DAT_LMR_CONTEXT *lmr_context, DAT_RMR_CONTEXT *rmr_context, DAT_VLEN *registered_size,
 		      DAT_VADDR *registered_address);
+
+/*
+ * What is wrong with a local segment of some length: its region unknown, or without the right to write where
+ * data comes in (`write`; to read is everybody's right), of another zone than `pz` (NULL: of any), too short.
+ * Segments are argument 3 of every post.
+ */
+static inline DAT_RETURN
+check_segment(const struct ia *ia, const struct pz *pz, const DAT_LMR_TRIPLET *piece, bool write)
+{
+	const struct lmr *lmr = (const struct lmr *)idmap_find(&ia->lmrs, piece->lmr_context);
+
+	if (lmr == NULL || (write && ((uint32_t)lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG) == 0))
+		return DAT_ERROR(DAT_PRIVILEGES_VIOLATION,
+				 write ? DAT_PRIVILEGES_WRITE : DAT_PRIVILEGES_READ);
+	if (pz != NULL && lmr->pz != pz)
+		return DAT_ERROR(DAT_PROTECTION_VIOLATION,
+				 write ? DAT_PROTECTION_WRITE : DAT_PROTECTION_READ);
+	return lmr_covers(lmr, piece) ? DAT_SUCCESS : BAD_ARG(3);
+}
 
 /* ---- event.c: no lock held ---- */
 

@@ -140,22 +140,6 @@ dapl_srq_free(DAT_SRQ_HANDLE srq_handle)
 	return DAT_SUCCESS;
 }
 
-/*
- * A buffer that cannot be written would break whichever connection happens to
- * take it, so it is refused here.
- */
-static DAT_RETURN
-check_piece(const struct srq *srq, const DAT_LMR_TRIPLET *piece)
-{
-	const struct lmr *lmr = (struct lmr *)idmap_find(&srq->o.ia->lmrs, piece->lmr_context);
-
-	if (lmr == NULL || lmr->pz != srq->pz || !lmr_covers(lmr, piece))
-		return DAT_ERROR(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE);
-	if (((uint32_t)lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG) == 0)
-		return DAT_ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE);
-	return DAT_SUCCESS;
-}
-
 DAT_RETURN
 dapl_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
 		   DAT_DTO_COOKIE user_cookie)
@@ -181,7 +165,7 @@ dapl_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments, DAT_LMR_TR
 		/* No sum of a few such lengths overflows. */
 		if (piece->segment_length > ONE_MESSAGE_MAX)
 			return BAD_ARG(3);
-		ret = check_piece(srq, piece);
+		ret = check_segment(srq->o.ia, srq->pz, piece, true);
 		if (ret != DAT_SUCCESS)
 			return ret;
 		total += piece->segment_length;

@@ -90,6 +90,17 @@ test_overflow(void **state)
 	post(20, 0);
 	assert_true(ring_poll(&ring, &cqe));
 	assert_int_equal(cqe.cookie, 20);
+	/* When that has been put right, another one is said as well. */
+	for (uint64_t i = 0; i < 10; i++)
+		post(30 + i, 0);
+	for (uint64_t i = 0; i < 7; i++) {
+		assert_true(ring_poll(&ring, &cqe));
+		assert_int_equal(cqe.cookie, 30 + i);
+	}
+	assert_false(ring_poll(&ring, &cqe));
+	assert_true(ring_poll(&async, &cqe));
+	assert_int_equal(cqe.status, ONE_ASYNC_CQ_OVERFLOW);
+	assert_false(ring_poll(&async, &cqe));
 	assert_int_equal(app.faults, 0);
 }
 
