@@ -369,11 +369,58 @@ full_client(struct pair *pair)
 	pair_barrier(pair);
 }
 
+/* ---- a message that finds no receive, at a port that does not wait for ever ---- */
+
+static void
+receive_server(struct pair *pair)
+{
+	DAT_SOCK_ADDR6 address;
+	struct dat_side s;
+	DAT_IA_ATTR ia;
+
+	open_side(&s, pair);
+	DAT_CHECK(&s, dat_ia_query(s.ia, NULL, DAT_IA_ALL, &ia, 0, NULL));
+	memset(&address, 0, sizeof(address));
+	memcpy(&address, ia.ia_address_ptr, sizeof(DAT_SOCK_ADDR));
+	DAT_CHECK(&s, dat_psp_create_any(s.ia, &s.qual, s.cr, DAT_PSP_CONSUMER_FLAG, &s.psp));
+	pair_send(pair, &address, sizeof(address));
+	pair_send(pair, &s.qual, sizeof(s.qual));
+	DAT_CHECK(&s, make_ep(&s, &s.ep));
+	DAT_CHECK(&s, dat_cr_accept(dat_side_cr(&s), s.ep, 0, NULL));
+	dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_ESTABLISHED, 10000, &event);
+	dat_side_expect_end(&s);
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+static void
+receive_client(struct pair *pair)
+{
+	DAT_SOCK_ADDR6 address;
+	struct dat_side s;
+
+	open_side(&s, pair);
+	pair_recv(pair, &address, sizeof(address));
+	pair_recv(pair, &s.qual, sizeof(s.qual));
+	memcpy(&s.address, &address, sizeof(address));
+	DAT_CHECK(&s, make_ep(&s, &s.ep));
+	dat_side_request(&s, s.ep, s.qual);
+	dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_ESTABLISHED, 10000, &event);
+	DAT_CHECK(&s, dat_ep_post_send(s.ep, 0, NULL, (DAT_DTO_COOKIE){.as_64 = 1}, 0));
+	DAT_CHECK(&s, dat_ep_post_send(s.ep, 0, NULL, (DAT_DTO_COOKIE){.as_64 = 2}, 0));
+	dat_side_complete(&s, s.request, 1, DAT_DTO_ERR_RECEIVER_NOT_READY, 0);
+	dat_side_complete(&s, s.request, 2, DAT_DTO_ERR_FLUSHED, 0);
+	dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_BROKEN, 10000, &event);
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
 static const struct pair_case cases[] = {
 	{"limits_reported", bystander, reported, false},
 	{"limits_exhausted", bystander, exhausted, false},
 	{"limits_reserved", bystander, reserved, false},
 	{"limits_full", full_server, full_client, false},
+	{"limits_receive", receive_server, receive_client, false},
 };
 
 int

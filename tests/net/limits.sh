@@ -28,6 +28,8 @@ cat >"$WORK/limits.conf" <<-CONF
 	max_mr_total = 4M
 	max_message = 64K
 	max_clients_per_uid = 6
+	[port p0]
+	rnr_retry = 2
 CONF
 OPTIONS=(--config "$WORK/limits.conf")
 
