@@ -8,7 +8,6 @@
 . "$(dirname "$0")/lib.sh"
 net_init
 RATES=$BUILD/perf/oneside-rates
-unset LD_LIBRARY_PATH # the program knows where its library is; another registry may come first there
 [ -x "$RATES" ] || skip "oneside-rates is not built (-Dperf=true)"
 
 # One percent of a processor.  Naps instead of bells would be ten.

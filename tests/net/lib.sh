@@ -19,6 +19,8 @@
 # default 1) choose how planes run.
 
 set -u -o pipefail
+# Programs know where their libraries are; the test runner's list has another make of libdat first.
+unset LD_LIBRARY_PATH
 : "${BUILD:?BUILD must name the build directory}"
 DATAPLANE=${DATAPLANE:-$BUILD/control/oneside-dataplane}
 PLANE_MEMORY=${PLANE_MEMORY:---no-huge -m 512}
