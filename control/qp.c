@@ -142,7 +142,7 @@ resolve(struct client *client, const struct one_qp_create *args, struct qp *to)
 		if (to->srq->pz != to->pz)
 			return refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
 	}
-	if ((args->flags & ~ONE_QP_RECV_SOLICITED) != 0)
+	if ((args->flags & ~(ONE_QP_RECV_SOLICITED | ONE_QP_TELL_END)) != 0)
 		return refuse(client, -EINVAL, ONE_SUBJECT_NONE, args->flags);
 	if (args->rd_atomic_in > control.config->limits.max_rd_atomic ||
 	    args->rd_atomic_out > control.config->limits.max_rd_atomic)
@@ -150,6 +150,7 @@ resolve(struct client *client, const struct one_qp_create *args, struct qp *to)
 	to->rd_atomic_in = args->rd_atomic_in;
 	to->rd_atomic_out = args->rd_atomic_out;
 	to->config.recv_solicited = (args->flags & ONE_QP_RECV_SOLICITED) != 0;
+	to->config.tell_end = (args->flags & ONE_QP_TELL_END) != 0;
 	return 0;
 }
 
@@ -329,6 +330,7 @@ qp_create(struct client *client, const struct one_qp_create *args)
 	qp->rd_atomic_in = to.rd_atomic_in;
 	qp->rd_atomic_out = to.rd_atomic_out;
 	qp->config.recv_solicited = to.config.recv_solicited;
+	qp->config.tell_end = to.config.tell_end;
 	qp->config.sq_log2 = sq_log2;
 	qp->config.rq_log2 = rq_log2;
 	qp->config.max_send_wr = args->max_send_wr;
@@ -464,6 +466,7 @@ take_over(struct qp *qp, const struct qp *from)
 	qp->rd_atomic_in = from->rd_atomic_in;
 	qp->rd_atomic_out = from->rd_atomic_out;
 	qp->config.recv_solicited = from->config.recv_solicited;
+	qp->config.tell_end = from->config.tell_end;
 	hold(qp);
 	fill_config(qp);
 }
@@ -521,6 +524,7 @@ qp_modify(struct client *client, const struct one_qp_modify *args)
 	command->qp_config.recv_cq = modify->to.config.recv_cq;
 	command->qp_config.conn_cq = modify->to.config.conn_cq;
 	command->qp_config.recv_solicited = modify->to.config.recv_solicited;
+	command->qp_config.tell_end = modify->to.config.tell_end;
 	command_send(command);
 	return REQUEST_LATER;
 }

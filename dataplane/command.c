@@ -59,6 +59,7 @@ qp_modify(struct engine_qp *qp, const struct engine_qp_config *config)
 	qp->conn_cq = config->conn_cq;
 	qp->async_cq = config->async_cq;
 	qp->recv_solicited = config->recv_solicited;
+	qp->tell_end = config->tell_end;
 	return 0;
 }
 

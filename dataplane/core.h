@@ -173,7 +173,7 @@ struct engine_qp {
 	struct recv_work recv; /* taken for the peer's message in progress, if recv_taken */
 	bool recv_taken;
 
-	bool bind_pending, draining, established, recv_solicited, loop, make_rts;
+	bool bind_pending, draining, established, recv_solicited, tell_end, loop, make_rts;
 	bool signals;          /* what comes is counted in recv_cq */
 	bool signal_once;      /* to be sent: one that does not accumulate, */
 	uint32_t signals_owed; /* and those that do */

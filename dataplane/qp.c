@@ -300,6 +300,18 @@ qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase)
 	qp->make_rts = false;
 }
 
+static void
+tell_error(struct core *core, struct engine_qp *qp)
+{
+	struct one_cqe entry = {.object = qp->id,
+				.type = ONE_CQE_ASYNC,
+				.status = ONE_ASYNC_QP_ERROR,
+				.flags = ONE_CQE_NOTIFY};
+
+	if (qp->async_cq != NULL)
+		cq_push(core, qp->async_cq, &entry);
+}
+
 void
 qp_break(struct core *core, struct engine_qp *qp, enum rc_error error)
 {
@@ -310,20 +322,16 @@ qp_break(struct core *core, struct engine_qp *qp, enum rc_error error)
 	qp_leave(core, qp, QP_BROKEN);
 	qp_store_state(qp, ONE_QP_ERROR);
 	qp_flush_rings(core, qp);
-	if (error == RC_ERROR_RESPONDER && qp->sq_done + qp->rq_done == done && qp->async_cq != NULL) {
-		struct one_cqe entry = {.object = qp->id,
-					.type = ONE_CQE_ASYNC,
-					.status = ONE_ASYNC_QP_ERROR,
-					.flags = ONE_CQE_NOTIFY};
-
-		cq_push(core, qp->async_cq, &entry);
-	}
+	if (qp->tell_end || (error == RC_ERROR_RESPONDER && qp->sq_done + qp->rq_done == done))
+		tell_error(core, qp);
 	event_raise(core, &qp->node, ENGINE_EVENT_FAILED, error);
 }
 
 void
 qp_flush(struct core *core, struct engine_qp *qp)
 {
+	bool ends = qp->phase != QP_BROKEN && qp->phase != QP_OFF;
+
 	if (qp->phase != QP_BROKEN) {
 		if (!qp->local && qp->phase != QP_OFF)
 			rc_flush(qp->rc);
@@ -331,6 +339,8 @@ qp_flush(struct core *core, struct engine_qp *qp)
 		qp_store_state(qp, ONE_QP_ERROR);
 	}
 	qp_flush_rings(core, qp);
+	if (ends && qp->tell_end)
+		tell_error(core, qp);
 }
 
 /* A receive that a message had taken is forgotten. */

@@ -172,7 +172,8 @@ enum one_conn_event {
 
 enum one_async {
 	ONE_ASYNC_CQ_OVERFLOW = 1, /* object = CQ */
-	ONE_ASYNC_QP_ERROR,        /* object = QP: broken by its peer's bad access, nothing was outstanding */
+	ONE_ASYNC_QP_ERROR,        /* object = QP: broken by its peer's bad access, nothing was outstanding;
+				    * with ONE_QP_TELL_END: it takes no receives any more */
 	ONE_ASYNC_SRQ_LIMIT        /* object = SRQ: fewer receives are left than ONE_MSG_SRQ_LIMIT said; once */
 };
 

@@ -142,6 +142,8 @@ ep_fill_create(const struct ep *ep, struct one_qp_create *args)
 				 ? ONE_QP_RECV_SOLICITED
 				 : 0,
 	};
+	if (ep->srq != NULL && event_srq_ep_ends)
+		args->flags |= ONE_QP_TELL_END;
 }
 
 /* What the endpoint means for its EVDs: events, and streams that notify only sometimes. */

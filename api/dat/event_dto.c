@@ -2,6 +2,8 @@
 /* Completions of transfers as uDAPL 1.2 has them. */
 #include "provider.h"
 
+const bool event_srq_ep_ends = false;
+
 static bool
 fill_dto(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 {

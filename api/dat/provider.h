@@ -348,6 +348,8 @@ check_segment(const struct ia *ia, const struct pz *pz, const DAT_LMR_TRIPLET *p
  * library has its own event_fill (event_dto.c here); event_other does the rest.
  */
 bool event_fill(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event);
+/* Of each version, too: an endpoint of an SRQ tells with DAT_ASYNC_ERROR_EP_BROKEN that it takes no more. */
+extern const bool event_srq_ep_ends;
 bool event_other(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event);
 struct ep *event_ep(struct evd *evd, uint32_t id);
 /* What the peer sent with its answer to a connect. */

@@ -7,6 +7,9 @@
 
 #include "dat2.h"
 
+/* As with adapters whose queue pairs report the last receive that they took: programs wait for it. */
+const bool event_srq_ep_ends = true;
+
 DAT_RETURN
 face_evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT2_EVENT *event,
 	      DAT_COUNT *nmore)

@@ -11,12 +11,29 @@ clamp(DAT_VLEN length)
 /* The extension as its header has it: version 2.0.9. */
 #define EXTENSION_VERSION 209
 
-static DAT_NAMED_ATTR extensions[] = {
-	{"DAT_EXTENSION_INTERFACE", "TRUE"},
-	{"DAT_IB_FETCH_AND_ADD", "TRUE"},
-	{"DAT_IB_CMP_AND_SWAP", "TRUE"},
-	{"DAT_IB_IMMED_DATA", "TRUE"},
+/* One list for each path MTU. */
+#define ATTRIBUTES 5
+#define PATH_MTU(mtu)                                                                   \
+	{                                                                               \
+		{"DAT_EXTENSION_INTERFACE", "TRUE"}, {"DAT_IB_FETCH_AND_ADD", "TRUE"},  \
+			{"DAT_IB_CMP_AND_SWAP", "TRUE"}, {"DAT_IB_IMMED_DATA", "TRUE"}, \
+		{                                                                       \
+			"DAT_IB_TRANSPORT_MTU", mtu                                     \
+		}                                                                       \
+	}
+static DAT_NAMED_ATTR attributes[][ATTRIBUTES] = {
+	PATH_MTU("256"), PATH_MTU("512"), PATH_MTU("1024"), PATH_MTU("2048"), PATH_MTU("4096"),
 };
+
+static DAT_NAMED_ATTR *
+attributes_of(const struct ia *ia)
+{
+	uint32_t mtu = one_client_info(ia->client)->mtu, i = 0;
+
+	while (i < sizeof(attributes) / sizeof(attributes[0]) - 1 && (256u << i) < mtu)
+		i++;
+	return attributes[i];
+}
 
 static void
 convert_ia(const DAT_IA_ATTR *from, DAT2_IA_ATTR *to)
@@ -60,8 +77,10 @@ convert_ia(const DAT_IA_ATTR *from, DAT2_IA_ATTR *to)
 }
 
 static void
-convert_provider(const struct face *face, const DAT_PROVIDER_ATTR *from, DAT2_PROVIDER_ATTR *to)
+convert_provider(const struct ia *ia, const DAT_PROVIDER_ATTR *from, DAT2_PROVIDER_ATTR *to)
 {
+	const struct face *face = ia->provider;
+
 	*to = (DAT2_PROVIDER_ATTR){
 		.provider_version_major = from->provider_version_major,
 		.provider_version_minor = from->provider_version_minor,
@@ -90,8 +109,8 @@ convert_provider(const struct face *face, const DAT_PROVIDER_ATTR *from, DAT2_PR
 		.rmr_scope_supported = DAT2_RMR_SCOPE_PZ,
 		.is_signal_safe = DAT_FALSE,
 		.ha_supported = DAT_FALSE,
-		.num_provider_specific_attr = sizeof(extensions) / sizeof(extensions[0]),
-		.provider_specific_attr = extensions,
+		.num_provider_specific_attr = ATTRIBUTES,
+		.provider_specific_attr = attributes_of(ia),
 	};
 	memcpy(to->provider_name, from->provider_name, sizeof(to->provider_name));
 	memcpy(to->evd_stream_merging_supported, from->evd_stream_merging_supported,
@@ -117,7 +136,7 @@ face_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd, DAT_IA_ATTR_MA
 	if (ret == DAT_SUCCESS && ia_mask != 0)
 		convert_ia(&ia1, ia_attr);
 	if (ret == DAT_SUCCESS && provider_mask != 0)
-		convert_provider(ia->provider, &provider1, provider_attr);
+		convert_provider(ia, &provider1, provider_attr);
 	return face_return(ret);
 }
 

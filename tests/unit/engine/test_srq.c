@@ -280,6 +280,63 @@ test_too_short(void **state)
 }
 
 static void
+ask_for_end(int i, bool asked)
+{
+	const struct engine_qp_config config = {.pz = w.app.pz,
+						.recv_cq = w.recv[i].cq,
+						.conn_cq = w.conn.cq,
+						.async_cq = w.async.cq,
+						.tell_end = asked};
+
+	assert_int_equal(command((struct engine_command){
+				 .type = ENGINE_QP_MODIFY, .qp = w.to[i].qp, .qp_config = config}),
+			 0);
+}
+
+static void
+expect_end(int i)
+{
+	struct one_cqe cqe;
+
+	TURN_UNTIL(ring_poll(&w.async, &cqe));
+	assert_int_equal(cqe.type, ONE_CQE_ASYNC);
+	assert_int_equal(cqe.status, ONE_ASYNC_QP_ERROR);
+	assert_int_equal(cqe.object, w.to[i].id);
+	expect_none(&w.async);
+}
+
+static void
+test_tells_its_end(void **state)
+{
+	struct engine_command flush = {.type = ENGINE_QP_FLUSH};
+
+	ask_for_end(0, true);
+	ask_for_end(1, true);
+	ask_for_end(2, false);
+	/* Without a connection nothing ends. */
+	flush.qp = w.to[0].qp;
+	assert_int_equal(command(flush), 0);
+	expect_none(&w.async);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_RESET, .qp = w.to[0].qp}), 0);
+	connect_all(false);
+	flush.qp = w.to[2].qp;
+	assert_int_equal(command(flush), 0);
+	expect_none(&w.async);
+	flush.qp = w.to[0].qp;
+	assert_int_equal(command(flush), 0);
+	expect_end(0);
+	assert_int_equal(command(flush), 0);
+	expect_none(&w.async); /* once */
+	/* It breaks: the completion is there first. */
+	post(0, LEN - 1);
+	post_send(&w.from[1], &w.out, LEN, 7);
+	expect_end(1);
+	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_LOCAL_LENGTH, 0);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.to[1].qp}), 0);
+	expect_none(&w.async);
+}
+
+static void
 test_malformed(void **state)
 {
 	connect_all(true);
@@ -338,6 +395,7 @@ main(void)
 		T(test_what_is_taken_is_flushed),
 		T(test_removal_gives_the_place_back),
 		T(test_too_short),
+		T(test_tells_its_end),
 		T(test_malformed),
 		T(test_places_refused),
 	};
