@@ -360,6 +360,72 @@ states_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
+/* ---- a graceful disconnect that cannot end: DISCONNECT_PENDING ---- */
+
+static void
+draining_server(struct pair *pair)
+{
+	struct dat_buffer b;
+	struct dat_side s;
+
+	dat_side_open(&s, pair, true);
+	dat_buffer_make(&s, &b, 4096, DAT_MEM_PRIV_ALL_FLAG);
+	/* the first time nobody ever posts the receive that is waited for, the second time it comes late */
+	dat_side_connect(&s, true);
+	dat_side_expect_end(&s);
+	DAT_CHECK(&s, dat_ep_reset(s.ep));
+	dat_side_connect(&s, true);
+	pair_barrier(pair);
+	DAT_CHECK(&s, dat_recv(s.ep, &b, 0, 64, 1));
+	dat_side_complete(&s, s.recv, 1, DAT_DTO_SUCCESS, 64);
+	dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_DISCONNECTED, 10000, &event);
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+static void
+draining_client(struct pair *pair)
+{
+	struct dat_buffer b;
+	DAT_EP_PARAM param;
+	struct dat_side s;
+
+	dat_side_open(&s, pair, false);
+	dat_buffer_make(&s, &b, 4096, DAT_MEM_PRIV_ALL_FLAG);
+	s.ep = dat_side_ep(&s);
+	DAT_CHECK(&s, dat_recv(s.ep, &b, 64, 64, 2));
+	dat_side_connect(&s, false);
+	DAT_CHECK(&s, dat_send(s.ep, &b, 0, 64, 1, DAT_COMPLETION_DEFAULT_FLAG));
+	DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_GRACEFUL_FLAG));
+	CHECK(pair, dat_side_state(&s, s.ep) == DAT_EP_STATE_DISCONNECT_PENDING, "not DISCONNECT_PENDING");
+	param = query(&s, s.ep);
+	DAT_CHECK_CODE(&s, dat_send(s.ep, &b, 0, 64, 9, 0), DAT_BAD_STATE(EP_DISCPENDING));
+	DAT_CHECK_CODE(&s, request(&s, s.ep, 1000000, 0, NULL, 0, 0), DAT_BAD_STATE(EP_DISCPENDING));
+	DAT_CHECK_CODE(&s, dat_ep_modify(s.ep, PART, &param), DAT_BAD_STATE(EP_DISCPENDING));
+	DAT_CHECK_CODE(&s, dat_ep_reset(s.ep), DAT_BAD_STATE(EP_DISCPENDING));
+	DAT_CHECK(&s, dat_recv(s.ep, &b, 128, 64, 3));
+	DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_GRACEFUL_FLAG)); /* no effect */
+	dat_side_nothing(&s, s.conn, 50);
+	/* abruptly: at once, with one event in all */
+	DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_ABRUPT_FLAG));
+	dat_side_complete(&s, s.request, 1, DAT_DTO_ERR_FLUSHED, 0);
+	dat_side_complete(&s, s.recv, 2, DAT_DTO_ERR_FLUSHED, 0);
+	dat_side_complete(&s, s.recv, 3, DAT_DTO_ERR_FLUSHED, 0);
+	dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_DISCONNECTED, 10000, &event);
+	dat_side_nothing(&s, s.conn, 50);
+	DAT_CHECK(&s, dat_ep_reset(s.ep));
+	/* once more, and this time it drains */
+	dat_side_connect(&s, false);
+	DAT_CHECK(&s, dat_send(s.ep, &b, 0, 64, 4, DAT_COMPLETION_DEFAULT_FLAG));
+	DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_GRACEFUL_FLAG));
+	pair_barrier(pair);
+	dat_side_complete(&s, s.request, 4, DAT_DTO_SUCCESS, 64);
+	dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_DISCONNECTED, 10000, &event);
+	dat_side_nothing(&s, s.conn, 50);
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
 /* ---- modify: what it changes is what connecting uses ---- */
 
 static void
@@ -512,6 +578,7 @@ static const struct pair_case cases[] = {
 	{"ep_create", dat_bystander, create_client, false},
 	{"ep_connect_errors", dat_bystander, connect_errors_client, false},
 	{"ep_states", states_server, states_client, false},
+	{"ep_draining", draining_server, draining_client, false},
 	{"ep_modify", modify_server, modify_client, false},
 	{"ep_dup_connect", dup_server, dup_client, false},
 };

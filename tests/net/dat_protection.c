@@ -15,7 +15,7 @@ static DAT_EVENT event;
 
 /* Server of the cases in which the client's access must fail: offers, sees the end, checks its memory. */
 static void
-target(struct pair *pair, DAT_MEM_PRIV_FLAGS privileges)
+target(struct pair *pair, DAT_MEM_PRIV_FLAGS privileges, bool accessed)
 {
 	struct dat_buffer b;
 	struct dat_side s;
@@ -26,6 +26,13 @@ target(struct pair *pair, DAT_MEM_PRIV_FLAGS privileges)
 	dat_side_connect(&s, true);
 	dat_buffer_offer(&s, &b);
 	dat_side_expect_end(&s);
+	/* nothing was outstanding here whose completion would tell: the asynchronous EVD does */
+	if (accessed) {
+		dat_side_expect(&s, s.async, DAT_ASYNC_ERROR_EP_BROKEN, 10000, &event);
+		CHECK(pair, event.event_data.asynch_error_event_data.dat_handle == s.ep,
+		      "another endpoint is broken");
+	}
+	dat_side_nothing(&s, s.async, 1);
 	pair_barrier(pair);
 	for (size_t i = 0; i < SIZE; i++)
 		CHECK(pair, b.data[i] == 0x5A, "byte %zu was changed by an access that had to fail", i);
@@ -35,21 +42,29 @@ target(struct pair *pair, DAT_MEM_PRIV_FLAGS privileges)
 static void
 target_all(struct pair *pair)
 {
-	target(pair, DAT_MEM_PRIV_ALL_FLAG);
+	target(pair, DAT_MEM_PRIV_ALL_FLAG, true);
+}
+
+static void
+target_untouched(struct pair *pair)
+{
+	target(pair, DAT_MEM_PRIV_ALL_FLAG, false);
 }
 
 static void
 target_read_only(struct pair *pair)
 {
 	target(pair,
-	       DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG);
+	       DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG,
+	       true);
 }
 
 static void
 target_write_only(struct pair *pair)
 {
 	target(pair,
-	       DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
+	       DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG,
+	       true);
 }
 
 struct start {
@@ -453,7 +468,7 @@ static const struct pair_case cases[] = {
 	{"past_end", target_all, past_end_client, false},
 	{"before_start", target_all, before_start_client, false},
 	{"address_wraps", target_all, address_wraps_client, false},
-	{"wrong_local_key", target_all, wrong_local_key_client, false},
+	{"wrong_local_key", target_untouched, wrong_local_key_client, false},
 	{"too_long", too_long_server, too_long_client, false},
 	{"other_zone", zone_server, no_read_right_client, false},
 	{"freed", freed_server, freed_client, false},

@@ -5,6 +5,7 @@
 #
 #   registry.sh other    another libdat.so.1, in place of the one that programs were linked with
 #   registry.sh own      ours, by an entry of dat.conf
+#   registry.sh paths    ours, with the provider inside, and dat.conf at each place where it is looked for
 #
 # Programs that know nothing of it exchange data over one data plane and over two.
 
@@ -23,6 +24,27 @@ own)
 		oneside u1.2 nonthreadsafe default $PROVIDER oneside.1.0 "" ""
 	CONF
 	settings=(DAT_OVERRIDE="$WORK/dat.conf" DAT_DBG_TYPE=1)
+	;;
+paths)
+	# Sockets come from the file alone: those of the command line do not exist.
+	need_root
+	start_memif_plane a
+	for path in dat.conf dat/dat.conf; do
+		rm -rf "${WORK:?}/etc"
+		cp -a /etc "$WORK/etc"
+		rm -rf "${WORK:?}/etc/dat.conf" "${WORK:?}/etc/dat"
+		mkdir -p "$WORK/etc/dat"
+		echo "oneside u1.2 nonthreadsafe default libdat.so.1 oneside.1.0 \"socket=$(plane_socket a)\" \"\"" >"$WORK/etc/$path"
+		say "== /etc/$path"
+		# shellcheck disable=SC2016 # the inner shell expands it
+		env -u DAT_OVERRIDE unshare --mount sh -c 'mount --bind "$1/etc" /etc && exec "$2" /nowhere /nowhere send' \
+			sh "$WORK" "$BUILD/tests/net/net-dat-transfer" || fail "/etc/$path is not read"
+	done
+	say "== DAT_OVERRIDE"
+	env DAT_OVERRIDE="$WORK/etc/dat/dat.conf" "$BUILD/tests/net/net-dat-transfer" /nowhere /nowhere send ||
+		fail "DAT_OVERRIDE is not read"
+	stop_plane a
+	exit 0
 	;;
 *)
 	fail "registry.sh: \"$kind\" is not a kind of run"
