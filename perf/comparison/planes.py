@@ -9,6 +9,21 @@ from .process import Background, Failed, run
 PERF_SECONDS = 60  # beyond the time that a test is to take
 
 
+def telemetry(prefix, question):
+    """What DPDK's telemetry answers; {} when it does not."""
+    runtime = "/var/run" if os.geteuid() == 0 else os.environ.get("XDG_RUNTIME_DIR", "/tmp")
+    path = os.path.join(runtime, "dpdk", prefix, "dpdk_telemetry.v2")
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.settimeout(5)
+            s.connect(path)
+            s.recv(65536)
+            s.send(question.encode())
+            return json.loads(s.recv(1 << 20)).get(question.split(",")[0]) or {}
+    except (OSError, ValueError):
+        return {}
+
+
 class DataPlane(Background):
     """One oneside-dataplane process on an end of a memif cable."""
 
@@ -42,18 +57,7 @@ class DataPlane(Background):
         return {"ONESIDE_SOCKET": self.socket}
 
     def ask(self, question):
-        """DPDK's telemetry; {} when it does not answer."""
-        runtime = "/var/run" if os.geteuid() == 0 else os.environ.get("XDG_RUNTIME_DIR", "/tmp")
-        path = os.path.join(runtime, "dpdk", self.prefix, "dpdk_telemetry.v2")
-        try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-                s.settimeout(5)
-                s.connect(path)
-                s.recv(65536)
-                s.send(question.encode())
-                return json.loads(s.recv(1 << 20)).get(question.split(",")[0], {})
-        except (OSError, ValueError):
-            return {}
+        return telemetry(self.prefix, question)
 
 
 class Bench:

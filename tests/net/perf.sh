@@ -68,6 +68,18 @@ sys.exit(not (results and all(eval(f"({sys.argv[2]})") for r in results)))
 PYTHON
 }
 
+# stages PARAMETERS EXPRESSION: true of /oneside/stages of plane a's core, c, and of what else changed.
+stages() {
+	python3 -B - "$(dirname "$0")/../../perf" "$(basename "$WORK")-a" "/oneside/stages$1" "$2" <<'PYTHON' || fail "/oneside/stages$1"
+import sys
+sys.path.insert(0, sys.argv[1])
+from comparison.planes import telemetry
+answer = telemetry(sys.argv[2], sys.argv[3])
+c = next(iter(answer.values()), None)
+sys.exit(not eval(f"({sys.argv[4]})") and f"{answer} is not {sys.argv[4]}")
+PYTHON
+}
+
 net_init
 case ${1:-} in
 local)
@@ -103,6 +115,17 @@ measure -t write_bw -D 0.2 --idle-qp 40 --json
 json 'r["seconds"] >= 0.2 and r["iterations"] > 0'
 measure -t write_lat -n 300 -H
 expect '99.99% percentile[usec]' "$WORK/out"
+
+# Where the cycles go: nothing is counted before it is asked for, nor afterwards.
+counted='[c[k] for k in ("commands", "driver_rx", "input", "inbound", "doorbells", "work", "output", "timers",
+	"publish", "driver_tx", "other", "idle")]'
+stages '' "c['on'] == 0 and c['busy_loops'] == 0 and not any($counted)"
+stages ',on' "c['on'] == 1 and c['hz'] > 0"
+measure -t write_bw -n 5000
+sleep 0.1 # cores publish their counters every millisecond, when they have a processor
+stages ',wrong' 'c is None'
+stages ',off' "c['busy_loops'] > 0 and c['work'] > 0 and c['publish'] > 0 and c['idle'] > 0"
+stages '' "c['on'] == 0"
 
 for test in put get putv getv; do
 	measure -t ${test}_bw -s 4096 -n 1000 -t 16 -q 2 --report_gbits
