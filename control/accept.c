@@ -104,21 +104,21 @@ static void
 fill(struct one_cr_shm *shm, const struct cr *cr)
 {
 	const struct conn *conn = cr->conn;
-	uint32_t len = conn->remote.private_len;
+	uint32_t len = conn->setup->remote.private_len;
 
-	if (len > sizeof(conn->remote.private_data))
-		len = sizeof(conn->remote.private_data);
+	if (len > sizeof(conn->setup->remote.private_data))
+		len = sizeof(conn->setup->remote.private_data);
 	if (len > ONE_PRIVATE_DATA_MAX)
 		len = ONE_PRIVATE_DATA_MAX;
 	shm->cr = cr->object.id;
 	shm->family = addr_from_wire(&conn->path.dst, shm->remote_addr);
-	shm->remote_port = conn->remote.ip_port;
+	shm->remote_port = conn->setup->remote.ip_port;
 	shm->conn_qual = service_to_qual(conn->service);
 	/* What the peer may ask of us is what it said it would, and the other way round. */
-	shm->rd_atomic_in = conn->remote.rd_atomic_out;
-	shm->rd_atomic_out = conn->remote.rd_atomic_in;
+	shm->rd_atomic_in = conn->setup->remote.rd_atomic_out;
+	shm->rd_atomic_out = conn->setup->remote.rd_atomic_in;
 	shm->private_len = (uint16_t)len;
-	memcpy(shm->private_data, conn->remote.private_data, len);
+	memcpy(shm->private_data, conn->setup->remote.private_data, len);
 }
 
 static bool
@@ -211,8 +211,8 @@ cr_accept(struct client *client, const struct one_cr_accept *args)
 		conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, false);
 		return 0;
 	}
-	conn->private_len = (uint16_t)args->private_len;
-	memcpy(conn->private_data, args->private_data, args->private_len);
+	conn->setup->private_len = (uint16_t)args->private_len;
+	memcpy(conn->setup->private_data, args->private_data, args->private_len);
 	conn_start(conn, qp);
 	return 0;
 }
@@ -234,7 +234,7 @@ cr_reject(struct client *client, const struct one_cr_reject *args)
 		conn_put(conn);
 	} else if (args->unanswered != 0) {
 		conn_reject(conn, CM_REJ_INVALID_SERVICE_ID, NULL, 0);
-	} else if (conn->remote.oneside) {
+	} else if (conn->setup->remote.oneside) {
 		cm_announce_rej_build(data, args->private_data, args->private_len);
 		conn_reject(conn, CM_REJ_CONSUMER, data, sizeof(data));
 	} else {

@@ -69,12 +69,32 @@ conn_new(struct port *port, bool passive)
 
 	if (conn == NULL)
 		return NULL;
+	conn->setup = calloc(1, sizeof(*conn->setup));
+	if (conn->setup == NULL) {
+		free(conn);
+		return NULL;
+	}
 	conn->port = port;
 	conn->passive = passive;
 	conn->state = passive ? CONN_OFFERED : CONN_WAITING;
 	conn->deadline = conn->retry_at = NEVER;
 	TAILQ_INSERT_TAIL(&control.conns, conn, link);
 	return conn;
+}
+
+void
+conn_free(struct conn *conn)
+{
+	free(conn->setup);
+	free(conn);
+}
+
+static void
+take_remote(struct conn *conn, const struct cm_remote *remote)
+{
+	conn->setup->remote = *remote;
+	conn->peer_qpn = remote->qpn;
+	conn->peer_oneside = remote->oneside;
 }
 
 static void
@@ -227,7 +247,7 @@ is_local(const struct conn *conn)
 
 	if (path_own(&conn->path.dst) == NULL)
 		return false;
-	peer = qp_by_qpn(conn->remote.qpn);
+	peer = qp_by_qpn(conn->peer_qpn);
 	return peer != NULL && !peer->removing &&
 	       engine_qp_core(peer->engine) == engine_qp_core(conn->qp->engine);
 }
@@ -241,7 +261,7 @@ fill_path(const struct conn *conn, struct wire_path *path)
 	path->dst = conn->path.dst;
 	path->flow_label = conn->path.flow_label;
 	path->udp_src_port =
-		wire_udp_source_port(conn->path.flow_label, conn->qp->config.qpn, conn->remote.qpn);
+		wire_udp_source_port(conn->path.flow_label, conn->qp->config.qpn, conn->peer_qpn);
 	path->tos = conn->path.traffic_class;
 	path->ttl = conn->path.hop_limit != 0 ? conn->path.hop_limit : 64;
 }
@@ -254,21 +274,22 @@ send_connect(struct conn *conn, command_done *done)
 	struct rc_attr *rc = &command->connection.rc;
 
 	rc->qpn = qp->config.qpn;
-	rc->peer_qpn = conn->remote.qpn;
+	rc->peer_qpn = conn->setup->remote.qpn;
 	rc->pz = qp->config.pz;
 	rc->access = qp->role == QP_IMPORT
 			     ? 0
 			     : ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC;
-	rc->send_psn = conn->remote.psn;
+	rc->send_psn = conn->setup->remote.psn;
 	rc->recv_psn = conn->local.psn;
 	rc->path_mtu = conn->local.path_mtu;
 	rc->rd_atomic_in = conn->local.rd_atomic_in;
 	rc->rd_atomic_out = conn->local.rd_atomic_out;
-	rc->retry_count = conn->passive ? conn->remote.retry_count & 7 : 7;
-	rc->rnr_retry = conn->remote.rnr_retry & 7;
+	rc->retry_count = conn->passive ? conn->setup->remote.retry_count & 7 : 7;
+	rc->rnr_retry = conn->setup->remote.rnr_retry & 7;
 	rc->min_rnr_timer = 12;
-	rc->timeout = connection_timeout(conn->remote.oneside, conn->passive, conn->remote.ack_timeout);
-	rc->oneside_peer = conn->remote.oneside;
+	rc->timeout = connection_timeout(conn->setup->remote.oneside, conn->passive,
+					 conn->setup->remote.ack_timeout);
+	rc->oneside_peer = conn->setup->remote.oneside;
 	fill_path(conn, &rc->path);
 	command->connection.state = conn->passive ? RC_RTR : RC_RTS;
 	command->connection.local = is_local(conn);
@@ -282,7 +303,7 @@ static void
 fill_shm(const struct conn *conn)
 {
 	struct one_qp_shm *shm = qp_shm(conn->qp);
-	const struct cm_remote *remote = &conn->remote;
+	const struct cm_remote *remote = &conn->setup->remote;
 	uint16_t len;
 
 	if (shm == NULL)
@@ -314,6 +335,8 @@ conn_establish(struct conn *conn, command_done *done)
 	qp->state = ONE_QP_CONNECTED;
 	conn->commands++;
 	command_send(command);
+	free(conn->setup);
+	conn->setup = NULL;
 }
 
 static void
@@ -349,8 +372,8 @@ conn_prepared(struct engine_command *command, void *object)
 	if (conn->state == CONN_PREPARING && command->status == 0) {
 		conn->state = CONN_REPLIED;
 		qpn_hold(conn, conn->qp->config.qpn);
-		if (cm_accept(conn->cm, &conn->local, conn->private_data, conn->private_len, control.now) !=
-		    0)
+		if (cm_accept(conn->cm, &conn->local, conn->setup->private_data, conn->setup->private_len,
+			      control.now) != 0)
 			conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, true);
 	}
 	conn_told(command, conn);
@@ -368,10 +391,10 @@ send_request(struct conn *conn)
 		.rdma_cm = service_is_ip(conn->service),
 		.ip_port = conn->ip_port,
 		.timeout = conn->deadline == NEVER ? CM_NEVER : conn->deadline - control.now,
-		.private_len = conn->private_len,
+		.private_len = conn->setup->private_len,
 	};
 
-	memcpy(params.private_data, conn->private_data, conn->private_len);
+	memcpy(params.private_data, conn->setup->private_data, conn->setup->private_len);
 	conn->state = CONN_REQUESTED;
 	conn->cm = cm_connect(conn->port->cm, &params, conn, control.now);
 	if (conn->cm == NULL) {
@@ -455,9 +478,9 @@ conn_start(struct conn *conn, struct qp *qp)
 	conn->local.rd_atomic_in = (uint8_t)qp->rd_atomic_in;
 	conn->local.rd_atomic_out = (uint8_t)qp->rd_atomic_out;
 	if (conn->passive) {
-		connection_negotiate(&conn->local, &conn->remote);
-		if (conn->remote.path_mtu < conn->local.path_mtu)
-			conn->local.path_mtu = conn->remote.path_mtu;
+		connection_negotiate(&conn->local, &conn->setup->remote);
+		if (conn->setup->remote.path_mtu < conn->local.path_mtu)
+			conn->local.path_mtu = conn->setup->remote.path_mtu;
 	} else {
 		conn->ip_port = (uint16_t)(EPHEMERAL_FIRST + control_random() % EPHEMERAL_COUNT);
 		conn->path.flow_label = (uint32_t)control_random() & 0xfffff;
@@ -499,8 +522,8 @@ qp_connect(struct client *client, const struct one_qp_connect *args)
 	addr_to_wire(args->family, args->addr, &conn->path.dst);
 	if (args->timeout_us < (NEVER - control.now) / 1000)
 		conn->deadline = control.now + args->timeout_us * 1000;
-	conn->private_len = args->private_len;
-	memcpy(conn->private_data, args->private_data, args->private_len);
+	conn->setup->private_len = args->private_len;
+	memcpy(conn->setup->private_data, args->private_data, args->private_len);
 	conn_start(conn, qp);
 	return 0;
 }
@@ -576,7 +599,7 @@ on_request(struct port *port, const struct cm_event *event)
 	}
 	conn->cm = event->conn;
 	cm_set_user(event->conn, conn);
-	conn->remote = *event->remote;
+	take_remote(conn, event->remote);
 	conn->path = event->remote->path;
 	conn->path.port = port->index;
 	conn->service = event->remote->service_id;
@@ -596,8 +619,8 @@ on_reply(struct conn *conn, const struct cm_event *event)
 		cm_disconnect(conn->cm, control.now);
 		return;
 	}
-	conn->remote = *event->remote;
-	connection_negotiate(&conn->local, &conn->remote);
+	take_remote(conn, event->remote);
+	connection_negotiate(&conn->local, &conn->setup->remote);
 	if (conn->qp->role == QP_IMPORT && !import_reply(conn)) {
 		conn_end(conn, ONE_CONN_BROKEN, RSM_BAD_DRIVER_VERSION, true);
 		return;
@@ -755,7 +778,7 @@ conns_poll(void)
 	}
 	while ((conn = TAILQ_FIRST(&control.dead)) != NULL) {
 		TAILQ_REMOVE(&control.dead, conn, link);
-		free(conn);
+		conn_free(conn);
 	}
 }
 

@@ -39,8 +39,8 @@ build_request(struct conn *conn, const struct client *client, const struct one_r
 	for (uint32_t i = 0; i < client->num_groups && req.who.num_groups < ACL_GROUPS; i++)
 		if (client->group[i] != client->gid)
 			req.who.group[req.who.num_groups++] = client->group[i];
-	rsm_req_build(&req, conn->private_data);
-	conn->private_len = RSM_REQ_LEN;
+	rsm_req_build(&req, conn->setup->private_data);
+	conn->setup->private_len = RSM_REQ_LEN;
 }
 
 static void
@@ -127,7 +127,7 @@ import_reply(struct conn *conn)
 	struct one_qp_shm *shm = qp_shm(conn->qp);
 	struct rsm_rep rep;
 
-	if (!rsm_rep_parse(conn->remote.private_data, conn->remote.private_len, &rep))
+	if (!rsm_rep_parse(conn->setup->remote.private_data, conn->setup->remote.private_len, &rep))
 		return false;
 	shm->rsm_addr = rep.addr;
 	shm->rsm_size = rep.size;

@@ -212,6 +212,13 @@ enum conn_state {
 	CONN_OVER /* the queue pair has had its last event; CM's time-wait may still run */
 };
 
+/* What the two sides say to each other, until they are connected. */
+struct conn_setup {
+	struct cm_remote remote;
+	uint16_t private_len; /* ours */
+	uint8_t private_data[CM_PRIVATE_REP];
+};
+
 struct conn {
 	enum conn_state state;
 	bool passive;
@@ -219,10 +226,12 @@ struct conn {
 	struct cm_conn *cm; /* NULL: none yet, or gone */
 	struct qp *qp;      /* NULL: not accepted, or let go */
 	struct cr *cr;
-	uint32_t commands; /* on their way with this conn as their object */
-	bool dead;         /* in the list of those to be freed */
-	bool listed;       /* in the list of those that wait */
-	struct cm_remote remote;
+	uint32_t commands;        /* on their way with this conn as their object */
+	bool dead;                /* in the list of those to be freed */
+	bool listed;              /* in the list of those that wait */
+	struct conn_setup *setup; /* NULL once established */
+	uint32_t peer_qpn;
+	bool peer_oneside;
 	struct cm_local local;
 	struct cm_path path;
 	uint8_t mac[6];
@@ -231,9 +240,7 @@ struct conn {
 	uint64_t deadline; /* of the attempt; NEVER */
 	uint64_t retry_at; /* WAITING: not before; NEVER: when the QPN is free */
 	uint32_t attempts;
-	uint32_t qpn; /* in time-wait until CM_GONE */
-	uint16_t private_len;
-	uint8_t private_data[CM_PRIVATE_REP];
+	uint32_t qpn;      /* in time-wait until CM_GONE */
 	struct host *host; /* keep-alive of an RSM connection */
 	uint64_t incarnation;
 	TAILQ_ENTRY(conn) link;
@@ -423,8 +430,8 @@ int qp_modify(struct client *client, const struct one_qp_modify *args);
 int qp_reset_request(struct client *client, uint32_t id);
 int qp_free(struct client *client, uint32_t id);
 /* An RSM queue pair; `done` when the core has it. */
-int qp_make_import(struct client *client, struct pz *pz, struct cq *cq, struct cq *signal_cq, uint32_t max_send_wr,
-		   command_done *done, struct qp **out);
+int qp_make_import(struct client *client, struct pz *pz, struct cq *cq, struct cq *signal_cq,
+		   uint32_t max_send_wr, command_done *done, struct qp **out);
 int qp_make_export(struct segment *segment, uint32_t permission, struct qp **out);
 void qp_describe(struct client *client, const struct qp *qp); /* in the reply under way */
 /* Lets go of its connection and of the core; freed when the core has let go.  `reply`: then tell the client.
@@ -461,6 +468,7 @@ void conn_end(struct conn *conn, enum one_conn_event event, enum rsm_error rsm, 
 bool conn_qpn_held(uint32_t qpn);
 void conn_reject(struct conn *conn, enum cm_reject reason, const void *data, uint16_t len);
 void conn_put(struct conn *conn); /* frees it when nothing refers to it */
+void conn_free(struct conn *conn);
 void conn_event(struct cm_env *env, const struct cm_event *event);
 /* The next hop `hop` of `port` has another MAC now. */
 void conns_path_changed(const struct port *port, const struct wire_addr *hop, const uint8_t mac[6]);
@@ -499,7 +507,7 @@ int rsm_publish(struct client *client, const struct one_rsm_publish *args);
 int rsm_republish(struct client *client, const struct one_rsm_publish *args);
 int rsm_unpublish(struct client *client, const struct one_rsm_publish *args);
 int rsm_topology(struct client *client, const struct one_rsm_topology *args);
-void rsm_find_peers(void); /* ask for the MACs of all that are configured */
+void rsm_find_peers(void);                      /* ask for the MACs of all that are configured */
 void segment_withdraw(struct segment *segment); /* nobody finds it, and all imports end */
 void segment_destroy(struct segment *segment);
 struct segment *segment_find(uint32_t id);

@@ -417,7 +417,7 @@ paths_fini(void)
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
 		while ((conn = TAILQ_FIRST(lists[i])) != NULL) {
 			TAILQ_REMOVE(lists[i], conn, link);
-			free(conn);
+			conn_free(conn);
 		}
 	}
 	while ((held = STAILQ_FIRST(&looped)) != NULL) {

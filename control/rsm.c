@@ -125,7 +125,8 @@ segment_withdraw(struct segment *segment)
 	LIST_REMOVE(segment, link);
 	cm_unlisten(segment->client->port->cm, segment->cm);
 	segment->cm = NULL;
-	LIST_FOREACH(qp, &segment->exports, segment_link) {
+	LIST_FOREACH(qp, &segment->exports, segment_link)
+	{
 		qp_drop_window(qp);
 		share_revoke(qp);
 	}
@@ -207,7 +208,7 @@ rsm_request(struct segment *segment, struct conn *conn)
 	struct rsm_req req;
 	struct qp *qp;
 
-	if (!rsm_req_parse(conn->remote.private_data, conn->remote.private_len, &req) ||
+	if (!rsm_req_parse(conn->setup->remote.private_data, conn->setup->remote.private_len, &req) ||
 	    req.segment != segment->id) {
 		refuse_import(conn, RSM_BAD_DRIVER_VERSION);
 		return;
@@ -231,8 +232,8 @@ rsm_request(struct segment *segment, struct conn *conn)
 	}
 	rep.key = qp->window->key;
 	rep.mode = req.permission;
-	rsm_rep_build(&rep, conn->private_data);
-	conn->private_len = RSM_REP_LEN;
+	rsm_rep_build(&rep, conn->setup->private_data);
+	conn->setup->private_len = RSM_REP_LEN;
 	if (host_watch(conn, req.incarnation) != 0) {
 		qp_remove(qp, false);
 		refuse_import(conn, RSM_INSUFFICIENT_RESOURCES);

@@ -21,9 +21,9 @@ peer_of(const struct qp *qp, enum qp_role role)
 
 	if (qp->conn == NULL || path_own(&qp->conn->path.dst) == NULL)
 		return NULL;
-	peer = qp_by_qpn(qp->conn->remote.qpn);
+	peer = qp_by_qpn(qp->conn->peer_qpn);
 	if (peer == NULL || peer->role != role || peer->conn == NULL || peer->removing ||
-	    peer->conn->remote.qpn != qp->config.qpn)
+	    peer->conn->peer_qpn != qp->config.qpn)
 		return NULL;
 	return peer;
 }

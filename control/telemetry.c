@@ -235,10 +235,10 @@ qps(const char *params, struct rte_tel_data *out)
 		add_text(d, "state", qp_state_text(qp->state));
 		if (qp->conn != NULL) {
 			add_text(d, "peer", addr_text(&qp->conn->path.dst));
-			add_key(d, "peer_qpn", qp->conn->remote.qpn);
+			add_key(d, "peer_qpn", qp->conn->peer_qpn);
 			add_number(d, "service", service_to_qual(qp->conn->service));
 			add_number(d, "path_mtu", qp->conn->local.path_mtu);
-			add_text(d, "kind", qp->conn->remote.oneside ? "oneside" : "foreign");
+			add_text(d, "kind", qp->conn->peer_oneside ? "oneside" : "foreign");
 		}
 		if (add_entry(out, "qp", qp->object.id, d) != 0)
 			break;

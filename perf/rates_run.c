@@ -353,11 +353,12 @@ measure_wake_lat(struct client *c, struct result *r)
 	return true;
 }
 
-/* The first thousand endpoints warm allocators and tables up; the rest are measured. */
+/* The first ones warm up allocators, tables and the buffers of the cable; the others are measured. */
 static bool
 measure_idle_memory(struct client *c, struct result *r)
 {
-	uint32_t want = c->o->iterations > 0 ? (uint32_t)c->o->iterations : 10000, warm = want / 10;
+	uint32_t want = c->o->iterations > 0 ? (uint32_t)c->o->iterations : 10000,
+		 warm = want / 2 < 4000 ? want / 2 : 4000;
 	struct process_memory before[RATES_PIDS], after;
 
 	if (c->o->num_pids == 0) {
