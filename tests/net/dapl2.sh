@@ -6,11 +6,11 @@
 #   dapl2.sh local    both ends on one data plane
 #   dapl2.sh memif    on two, joined by memif
 #
-# They meet over TCP on the loopback interface first, always at port 15828, and then over the data
-# planes.  As root they have a loopback interface of their own.
+# dtest, dtestx and dtestcm meet over TCP on the loopback interface first, always at port 15828, and
+# then over the data planes.  As root they have a loopback interface of their own.
 
 . "$(dirname "$0")/lib.sh"
-for program in dtest dtestx dtestcm dapltest; do
+for program in dtest dtestx dtestcm dtestsrq dapltest; do
 	command -v "$program" >/dev/null || skip "$program is missing: apt-get install dapl2-utils"
 done
 LIBRARY=$BUILD/api/dat2/libdaplone.so.2
@@ -24,6 +24,9 @@ MEETING_PORT=15828
 # only a data plane that sleeps gets one at once when there is work.
 [ "$(allowed_cpus | wc -l)" -ge 4 ] || PLANE_IDLE=${PLANE_IDLE:-sleep}
 
+# As many receives, and requests of an endpoint, as dtestsrq may ask for.
+LIMITS=(--limit max_srq_wr=16384 --limit max_qp_wr=16384)
+
 INSIDE=()
 if [ "$(id -u)" = 0 ] && ip netns add "oneside-$$-meeting" 2>/dev/null; then
 	NAMESPACES+=("oneside-$$-meeting")
@@ -33,11 +36,11 @@ fi
 
 case $cable in
 local)
-	start_memif_plane a
+	start_memif_plane a "${LIMITS[@]}"
 	sockets=("$(plane_socket a)" "$(plane_socket a)")
 	;;
 memif)
-	start_memif_pair
+	start_memif_pair "${LIMITS[@]}"
 	sockets=("$(plane_socket a)" "$(plane_socket b)")
 	;;
 *)
@@ -130,13 +133,39 @@ pair 'DAPL Test Complete. PASSED' dtest
 pair 'DAPL Test Complete. PASSED' dtest -c
 pair 'DAPL Test Complete. PASSED' dtest -p -b 1000 -B 100
 pair 'DAPL Test Complete. PASSED' dtest -W -b 64
+pair 'DAPL Test Complete. PASSED' dtest -W -a -i 16384 -D -b 65536 -B 20
+pair 'DAPL Test Complete. PASSED' dtest -w -b 65536 -B 1000 -S 100
+pair 'DAPL Test Complete. PASSED' dtest -w -u -b 65536 -B 1000 -p
+pair 'DAPL Test Complete. PASSED' dtest -u -t -b 4096
+pair 'DAPL Test Complete. PASSED' dtest -d 1 -b 4096
 pair 'IB extension test - immed/atomic test PASSED' dtestx
 for text in RDMA_WRITE_WITH_IMMEDIATE_DATA CMP_SWAP FETCH_ADD; do
 	expect "$text test - PASSED" "$WORK/client.out"
 	expect "$text test - PASSED" "$WORK/server.out"
 done
+pair 'IB extension test - immed/atomic test PASSED' dtestx -p -b 4096
 pair 'ALL 1000 CONNECTED' dtestcm
 pair 'ALL 200 CONNECTED' dtestcm -w -m -b 50 -c 200
+pair 'ALL 200 CONNECTED' dtestcm -p 50000 -b 1 -c 200
+pair 'ALL 5 CONNECTED' dtestcm -v -d 1 -c 5
+
+# srq OPTIONS...: many connections that share one receive queue at each end.
+srq() {
+	start_server 'Accepting' dtestsrq -P $IA -s "$@"
+	client dtestsrq -P $IA -h $SERVER "$@"
+	wait_server dtestsrq
+	# It ends with 0 whatever happens.
+	expect 'Test Complete' "$WORK/client.out"
+	expect 'Test Complete' "$WORK/server.out"
+	say "passed: dtestsrq $*"
+}
+
+say "== dtestsrq"
+srq
+srq -c 10 -B 10 -t 10
+srq -c 100 -B 100
+srq -c 20 -b 65536
+srq -S 0 -c 10 -B 10
 
 # transfer TEST ARGUMENTS...: one client of the running dapltest server.
 transfer() {
@@ -146,20 +175,43 @@ transfer() {
 	say "passed: dapltest -T $*"
 }
 
+serve_dapltest() {
+	start_server 'Service Point Ready' dapltest -T S -D $IA
+}
+
+quit_dapltest() {
+	transfer Q
+	wait_server 'dapltest -T S'
+	expect 'Exiting' "$WORK/server.out"
+}
+
 # With -V dapltest itself goes wrong unless segments are multiples of 256 bytes.
 say "== dapltest: transaction, performance, quit"
-start_server 'Service Point Ready' dapltest -T S -D $IA
+serve_dapltest
 transfer T -i 200 client SR 4096 2 server SR 4096 2
 transfer T -i 200 -P -V client SR 256 1 server RW 40960 3 server SR 256 1
 transfer T -i 50 -V client RR 4096 1 server RR 100000 1 client SR 256 1 server SR 256 1
 transfer T -i 50 -V -t 2 -w 4 client RW 4096 1 server RW 2048 4 client SR 1024 4 server SR 4096 2 \
 	client SR 1024 3 -f server SR 2048 1 -f
+transfer T -i 50 -t 8 -w 8 client SR 256 1 server SR 256 1
+transfer T -i 50 -r -t 2 -w 4 -V client SR 256 1 server SR 256 1
+transfer T -i 100 -P -t 4 -w 2 -V client RW 4096 1 server RW 4096 1 client SR 256 1 server SR 256 1
+transfer T -i 20 -V client RR 65536 4 server RR 65536 4 client RW 65536 4 server RW 65536 4 \
+	client SR 256 1 server SR 256 1
+transfer T -i 10 -V client RW 1048576 1 server RR 1048576 1 client SR 256 1 server SR 256 1
+transfer T -i 100 client SR 100 3 server SR 77 2 client RW 1 1 server RR 3 1
+quit_dapltest
+serve_dapltest
 transfer P -i 2000 -p 16 RW 4096 2
+transfer P -i 500 -p 1 RW 4096 1
+transfer P -i 2000 RW 64 1
 transfer P -i 2000 -p 16 -m p RW 8 1
+transfer P -i 2000 -p 64 -m p RW 4096 4
+transfer P -i 2000 -p 64 -m p RR 4096 4
 transfer P -i 1000 -p 8 -m b RR 65536 1
-transfer Q
-wait_server 'dapltest -T S'
-expect 'Exiting' "$WORK/server.out"
+transfer P -i 500 -p 1 -m b RR 64 1
+transfer P -i 100 -p 16 -m b RW 1048576 1
+quit_dapltest
 
 # limit TEST TEXT MAXIMUM: counts at least ten objects, and frees them.
 limit() {
@@ -180,6 +232,15 @@ limit rsp 'RSPs created' 1000
 limit psp 'PSPs created' 1000
 limit lmr 'LMRs created' 1000
 limit rpost 'recv buffers posted per EP' 1000
+
+# The size of an LMR is probed up to 1 GiB, which exists twice for a moment.
+if [ "$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo)" -ge $((4 << 20)) ]; then
+	client dapltest -T L -D $IA limit_size_lmr
+	expect 'LMR of 0x40000000 bytes OK' "$WORK/client.out"
+	say 'passed: dapltest limit_size_lmr: 1 GiB'
+else
+	say 'left out: dapltest limit_size_lmr: less than 4 GiB of memory are available'
+fi
 
 # feature NAME CASES...: functions, each with good and bad arguments.  UNSUPP marks a case that
 # dapltest itself does not have.
