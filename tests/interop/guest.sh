@@ -8,8 +8,8 @@
 #   start_guest                   192.0.2.10, 2001:db8::10; returns when Soft-RoCE is there
 #   start_pci_guest NIC CORES QUEUES  instead: a network device bound to vfio-pci behind an IOMMU
 #   stop_guest, kill_guest        power off; vanish
-#   start_interop_plane 4|6 MTU [KEY=VALUE]  data plane a at 192.0.2.1 or 2001:db8::1, its port with that key;
-#                                 the guest's MTU follows
+#   start_interop_plane 4|6 MTU [KEY=VALUE] [DRIVER]  data plane a at 192.0.2.1 or 2001:db8::1 ($OURS; the
+#                                 guest's is $THEIRS), its port with that key; the guest's MTU follows
 #   guest COMMAND...              runs it in the guest; its output and status; $LIMIT seconds at most
 #   guest_begin NAME COMMAND...   the same in the background; guest_end NAME waits: the status
 #   udapl COMMAND...              a program of ours on data plane a; $LIMIT seconds at most
@@ -20,6 +20,9 @@
 
 LIMIT=90
 GUEST_BOOT=180 # seconds
+# A clock whose rate is known: that of the TSC would be measured while the guest boots, wrong by any factor
+# when it has to wait for a processor meanwhile, and its time-outs would be as wrong.
+CLOCK='clocksource=hpet tsc=unstable'
 GUEST_LIFE=600
 GUEST_PID=
 GUEST_RUN= # the directory shared with the guest
@@ -33,7 +36,9 @@ interop_init() {
 	need_root
 	[ -c /dev/net/tun ] || skip "this machine has no /dev/net/tun for the guest's network"
 	command -v nft >/dev/null || skip "there is no nft; install nftables"
-	GUEST_PROGRAMS=$(ls "$PROGRAMS"/verbs-operations 2>/dev/null) \
+	[ -x "$PROGRAMS/verbs-operations" ] || skip "there is no verbs-operations; install libibverbs-dev and librdmacm-dev, and build again"
+	[ -x "$PROGRAMS/udapl2-operations" ] || skip "there is no udapl2-operations; install libdapl-dev, and build again"
+	GUEST_PROGRAMS=$PROGRAMS/verbs-operations \
 		bash "$(dirname "${BASH_SOURCE[0]}")/build_guest.sh" "$INTEROP"
 	status=$?
 	[ "$status" = 77 ] && exit 77
@@ -98,7 +103,7 @@ boot() {
 	timeout -k 5 "$GUEST_LIFE" ip netns exec "$SWITCH" qemu-system-x86_64 \
 		-nodefaults -no-user-config -display none -no-reboot -M q35,kernel-irqchip=split -accel tcg,thread=multi \
 		-smp "$cpus" -m "$memory" -kernel "$INTEROP/vmlinux" -initrd "$INTEROP/initramfs" \
-		-append "console=ttyS0 quiet panic=-1 nokaslr mitigations=off tsc=reliable no_timer_check $words" \
+		-append "console=ttyS0 quiet panic=-1 nokaslr mitigations=off $CLOCK no_timer_check $words" \
 		-serial "file:$GUEST_RUN/console" \
 		-fsdev "local,id=fs,path=$GUEST_RUN,security_model=none" -device virtio-9p-pci,fsdev=fs,mount_tag=host \
 		-device virtio-rng-pci "$@" </dev/null >"$WORK/qemu.log" 2>&1 &
@@ -207,28 +212,37 @@ udapl() {
 }
 
 start_interop_plane() {
-	local address=192.0.2.1/24 frames
-	[ "$1" = 6 ] && address=2001:db8::1/64
-	frames=framesz=8192,blocksz=65536,framecnt=1024
-	[ "$2" -gt 1500 ] || frames=framesz=2048,blocksz=65536,framecnt=4096
+	local prefix=24 device end driver=${4:-af_packet}
+	OURS=192.0.2.1 THEIRS=192.0.2.10
+	[ "$1" = 4 ] || OURS=2001:db8::1 THEIRS=2001:db8::10 prefix=64
+	case $driver in
+	af_packet)
+		device=iface=veth0,framesz=8192,blocksz=65536,framecnt=1024
+		[ "$2" -gt 1500 ] || device=iface=veth0,framesz=2048,blocksz=65536,framecnt=4096
+		;;
+	af_xdp) device=iface=veth0,start_queue=0,queue_count=1 ;;
+	esac
+	# A frame of AF_XDP has to fit a page, whichever side of the cable it comes from.
+	for end in "oneside-$$-a veth0" "$SWITCH port0"; do
+		ip -n "${end% *}" link set "${end#* }" mtu "$([ "$driver" = af_xdp ] && printf %s "$2" || printf %s "$CABLE_MTU")"
+	done
 	guest ip link set eth0 mtu "$2" || fail "the guest does not take an MTU of $2"
 	# shellcheck disable=SC2046 # words are wanted
 	PLANE_NETNS=oneside-$$-a start_plane a $(plane_cores 1) $(eal_options a) \
-		"--vdev=net_af_packet0,iface=veth0,$frames" -- --idle sleep --node 1 \
-		--port "name=p0,device=net_af_packet0,address=$address,mtu=$2${3:+,$3}"
+		"--vdev=net_${driver}0,$device" -- --idle sleep --node 1 \
+		--port "name=p0,device=net_${driver}0,address=$OURS/$prefix,mtu=$2${3:+,$3}"
 	say "$(grep '^port ' "$(plane_log a)")"
 	# For programs of uDAPL 2.0.
 	printf 'oneside u2.0 nonthreadsafe default %s oneside.2.0 "socket=%s" ""\n' \
 		"$BUILD/api/dat2/libdaplone.so.2" "$(plane_socket a)" >"$WORK/dat2.conf"
 }
 
+plane_telemetry() { printf '/run/dpdk/%s-%s/dpdk_telemetry.v2' "$(basename "$WORK")" "$1"; }
+
 # ---- two programs that talk ----
 
-# we_serve NAME OUR-COMMAND... -- GUEST-COMMAND...: ours listens, then the guest's connects.
-# we_connect NAME OUR-COMMAND... -- GUEST-COMMAND...: the guest's is started first; ours tries until it listens.
-we_serve() { converse serve "$@"; }
-we_connect() { converse connect "$@"; }
-
+# converse serve NAME OUR-COMMAND... -- GUEST-COMMAND...: ours listens, then the guest's connects.
+# converse connect ...: the guest's is started first; ours tries until it listens.
 converse() {
 	local role=$1 name=$2 tenths=200 ours pid
 	local -a command=()

@@ -3,103 +3,62 @@
 #
 #   interop.sh CASE...       uDAPL programs of ours against unmodified verbs programs in a guest
 #
-# CASES: rping perftest wide6 operations rnr loss cm disorder vanish.  The test is skipped where a guest cannot run.
+# CASES: those below, case_*.  Skipped where a guest cannot run.
 . "$(dirname "$0")/guest.sh"
+HERE=$(dirname "$0")
 net_init
 interop_init
 make_bridge
 start_guest
 
-ENOUGH=300 # seconds, after which no further case begins: slowness is no failure
-PERFTEST=-F\ -R\ -d\ rxe0
-
-rping_both() { # NAME OUR-ADDRESS GUEST-ADDRESS OPTIONS...
-	local name=$1 ours=$2 theirs=$3
-	shift 3
-	we_serve "$name $*" "$PROGRAMS/udapl-rping" -s -V "$@" -- rping -c -a "$ours" -V "$@"
-	we_connect "$name $*" "$PROGRAMS/udapl-rping" -c "$theirs" -V "$@" -- rping -s -a "$theirs" -V "$@"
-}
-
-perftest_both() { # TEST OPTIONS...
-	local test=$1
-	shift
-	we_serve "ib_$test $*" "$PROGRAMS/udapl-perftest" "$test" "$@" -- "ib_$test" "$PERFTEST" "$@" 192.0.2.1
-	we_connect "ib_$test $*" "$PROGRAMS/udapl-perftest" "$test" -c 192.0.2.10 "$@" -- "ib_$test" "$PERFTEST" "$@"
-}
-
-# What the packaged programs never do, with the errors.
-operations_both() { # 1.2|2.0 OUR-ADDRESS GUEST-ADDRESS [NAME...]
-	local version=$1 ours=$2 theirs=$3
-	local -a program=("$PROGRAMS/udapl-operations")
-	shift 3
-	[ "$version" = 1.2 ] || program=(env "DAT_OVERRIDE=$WORK/dat2.conf" "$PROGRAMS/udapl2-operations")
-	we_serve "uDAPL $version: ${*:-operations}" "${program[@]}" serve -- verbs-operations connect "$ours" "$version" "$@"
-	we_connect "uDAPL $version: ${*:-operations}" "${program[@]}" connect "$theirs" "$@" -- verbs-operations serve
-}
-
-case_rping() {
-	local size
-	start_interop_plane 4 1500
-	for size in 64 1024 1025 65535; do
-		rping_both rping 192.0.2.1 192.0.2.10 -C 5 -S "$size"
-	done
-	rping_both rping 192.0.2.1 192.0.2.10 -C 50
-	stop_plane a
-}
-
-case_perftest() {
-	start_interop_plane 4 1500
-	perftest_both write_bw -s 4096 -n 200
-	perftest_both write_bw -s 65536 -n 20
-	perftest_both read_bw -s 4096 -n 100
-	perftest_both read_bw -s 10001 -n 20
-	perftest_both send_bw -s 4096 -n 200
-	perftest_both send_bw -s 1 -n 100
-	perftest_both write_lat -s 8 -n 100
-	stop_plane a
-}
-
-# Path MTU 4096, and IPv6 (of which perftest knows nothing).
-case_wide6() {
-	start_interop_plane 6 "$CABLE_MTU"
-	rping_both "rping over IPv6" 2001:db8::1 2001:db8::10 -C 5 -S 64
-	rping_both "rping over IPv6" 2001:db8::1 2001:db8::10 -C 5 -S 16385
-	operations_both 2.0 2001:db8::1 2001:db8::10
-	stop_plane a
-	start_interop_plane 4 "$CABLE_MTU"
-	perftest_both write_bw -s 65536 -n 20
-	perftest_both read_bw -s 65537 -n 10
-	perftest_both send_bw -s 8193 -n 50
-	stop_plane a
-}
-
-# RNR retries that run out at the guest: a port says how many it grants.
-case_rnr() {
-	start_interop_plane 4 1500 rnr_retry=3
-	operations_both 1.2 192.0.2.1 192.0.2.10 SEND without a receive
-	stop_plane a
-	start_interop_plane 6 "$CABLE_MTU" rnr_retry=0
-	operations_both 2.0 2001:db8::1 2001:db8::10 SEND without a receive
-	stop_plane a
-}
-
-case_operations() {
-	start_interop_plane 4 1500
-	operations_both 1.2 192.0.2.1 192.0.2.10
-	operations_both 2.0 192.0.2.1 192.0.2.10
-	stop_plane a
-}
-
-# What the bridge loses, by opcode; rping looks at every byte, and its server WRITEs and READs, so that
-# each role has each loss.
+ENOUGH=${ENOUGH:-150} # seconds, after which no further case begins: slowness is no failure
+PERFTEST='-F -R -d rxe0'
 ROLES='serve connect'
 
-lose() { # NAME OPTIONS... -- RULE...
-	local name=$1 rule role
-	local -a options=() rules=()
-	shift
+# talk NAME PROGRAM OPTIONS...: a conversation in each of ROLES, with what listens in the guest or here.
+# PROGRAM: rping; write_bw, read_bw, send_bw or write_lat of perftest; 1.2 or 2.0, that is operations.h by
+# uDAPL of that version, whose options are the name of an operation (default: all).
+talk() {
+	local name=$1 program=$2 role test
+	local -a ours
+	shift 2
+	for role in $ROLES; do
+		case $program in
+		rping)
+			# Its client and server look at every byte.
+			if [ "$role" = serve ]; then
+				converse serve "$name $*" "$PROGRAMS/udapl-rping" -s -V "$@" -- rping -c -a "$OURS" -V "$@"
+			else
+				converse connect "$name $*" "$PROGRAMS/udapl-rping" -c "$THEIRS" -V "$@" -- rping -s -a "$THEIRS" -V "$@"
+			fi
+			;;
+		1.2 | 2.0)
+			ours=("$PROGRAMS/udapl-operations")
+			[ "$program" = 1.2 ] || ours=(env "DAT_OVERRIDE=$WORK/dat2.conf" "$PROGRAMS/udapl2-operations")
+			if [ "$role" = serve ]; then
+				converse serve "$name $*" "${ours[@]}" serve -- verbs-operations connect "$OURS" "$program" "$@"
+			else
+				converse connect "$name $*" "${ours[@]}" connect "$THEIRS" "$@" -- verbs-operations serve
+			fi
+			;;
+		*)
+			test=$program
+			if [ "$role" = serve ]; then
+				converse serve "$name $*" "$PROGRAMS/udapl-perftest" "$test" "$@" -- "ib_$test" "$PERFTEST" "$@" "$OURS"
+			else
+				converse connect "$name $*" "$PROGRAMS/udapl-perftest" "$test" -c "$THEIRS" "$@" -- "ib_$test" "$PERFTEST" "$@"
+			fi
+			;;
+		esac
+	done
+}
+
+# lose NAME PROGRAM OPTIONS... -- RULE...: the same while the bridge loses frames, in each role by every rule.
+lose() {
+	local role rule
+	local -a words=() rules=()
 	while [ "$1" != -- ]; do
-		options+=("$1")
+		words+=("$1")
 		shift
 	done
 	shift
@@ -109,85 +68,198 @@ lose() { # NAME OPTIONS... -- RULE...
 			# shellcheck disable=SC2086 # words are wanted
 			drop_frames udp dport 4791 $rule
 		done
-		if [ $role = serve ]; then
-			we_serve "rping, $name" "$PROGRAMS/udapl-rping" -s -V "${options[@]}" -- rping -c -a 192.0.2.1 -V "${options[@]}"
-		else
-			we_connect "rping, $name" "$PROGRAMS/udapl-rping" -c 192.0.2.10 -V "${options[@]}" -- rping -s -a 192.0.2.10 -V "${options[@]}"
-		fi
+		ROLES=$role talk "${words[@]}"
 		keep_frames "${#rules[@]}"
 	done
 }
 
-OPCODE=@th,64,8     # of the base transport header, behind that of UDP
-ATTRIBUTE=@th,352,16 # of the management datagram behind it
+case_rping() {
+	local size
+	start_interop_plane 4 1500
+	for size in 64 1024 1025 65535; do
+		talk rping rping -C 5 -S "$size"
+	done
+	talk rping rping -C 100
+	stop_plane a
+}
+
+case_perftest() {
+	start_interop_plane 4 1500
+	talk ib_write_bw write_bw -s 4096 -n 200
+	talk ib_write_bw write_bw -s 65536 -n 20
+	talk ib_read_bw read_bw -s 4096 -n 100
+	talk ib_read_bw read_bw -s 10001 -n 20
+	talk ib_send_bw send_bw -s 4096 -n 200
+	talk ib_send_bw send_bw -s 1 -n 100
+	talk ib_write_lat write_lat -s 8 -n 100
+	stop_plane a
+}
+
+# What the packaged programs never do, with the errors.
+case_operations() {
+	start_interop_plane 4 1500
+	talk "operations of uDAPL" 1.2
+	talk "operations of uDAPL 2.0" 2.0
+	stop_plane a
+}
+
+# Path MTU 4096; over IPv6, too, of which perftest knows nothing.
+case_wide() {
+	start_interop_plane 6 "$CABLE_MTU"
+	talk "IPv6: rping" rping -C 5 -S 64
+	talk "IPv6: rping" rping -C 5 -S 16385
+	talk "IPv6: operations of uDAPL" 1.2
+	talk "IPv6: operations of uDAPL 2.0" 2.0
+	lose "IPv6: the first REQ, REP, RTU lost:" rping -C 3 -S 64 -- "$MAD $REQ $FIRST" "$MAD $REP $FIRST" "$MAD $RTU $FIRST"
+	lose "IPv6: WRITEs and READ responses lost:" rping -C 10 -S 12289 -- "$OPCODE 0x06 $FIRST" "$OPCODE 0x07 $SOME" \
+		"$OPCODE 0x08 $FIRST" "$OPCODE 0x0d $FIRST" "$OPCODE 0x0e $SOME" "$OPCODE 0x0f $FIRST"
+	lose "IPv6: SENDs lost:" 2.0 SEND of many packets -- "$OPCODE 0x00 $FIRST" "$OPCODE 0x01 $FIRST" "$OPCODE 0x02 $FIRST"
+	stop_plane a
+	start_interop_plane 4 "$CABLE_MTU"
+	talk ib_write_bw write_bw -s 65536 -n 20
+	talk ib_read_bw read_bw -s 65537 -n 10
+	talk ib_send_bw send_bw -s 8193 -n 50
+	talk ib_write_lat write_lat -s 5000 -n 50
+	stop_plane a
+}
+
+# RNR retries that run out at the guest: a port says how many it grants.
+case_rnr() {
+	start_interop_plane 4 1500 rnr_retry=3
+	talk uDAPL 1.2 SEND without a receive
+	stop_plane a
+	start_interop_plane 6 "$CABLE_MTU" rnr_retry=0
+	talk "IPv6: uDAPL" 2.0 SEND without a receive
+	stop_plane a
+}
+
+OPCODE=@th,64,8            # of the base transport header, behind that of UDP
+MAD="$OPCODE 0x64 @th,352,16" # and the attribute of the management datagram behind it
+REQ=0x10 REJ=0x12 REP=0x13 RTU=0x14 DREQ=0x15 DREP=0x16
 SOME='numgen inc mod 7 == 3'
+RARE='numgen inc mod 251 == 3' # where more are under way: what is sent again must not be lost again and again
 FIRST='numgen inc mod 10000 == 0'
 
 case_loss() {
 	start_interop_plane 4 1500
-	lose "WRITE first, middle, last lost" -C 20 -S 3000 -- "$OPCODE 0x06 $SOME" "$OPCODE 0x07 $SOME" "$OPCODE 0x08 $SOME"
-	lose "READ requests lost" -C 20 -S 3000 -- "$OPCODE 0x0c $SOME"
-	lose "READ responses lost" -C 20 -S 3000 -- "$OPCODE 0x0d $SOME" "$OPCODE 0x0e $SOME" "$OPCODE 0x0f $SOME"
-	lose "SEND lost" -C 10 -S 64 -- "$OPCODE 0x04 $SOME"
-	lose "ACK lost" -C 10 -S 64 -- "$OPCODE 0x11 $SOME"
+	lose "WRITE first, middle, last lost:" rping -C 20 -S 3000 -- "$OPCODE 0x06 $SOME" "$OPCODE 0x07 $SOME" "$OPCODE 0x08 $SOME"
+	lose "SEND first, middle, last lost:" send_bw -s 3000 -n 300 -- "$OPCODE 0x00 $RARE" "$OPCODE 0x01 $RARE" "$OPCODE 0x02 $RARE"
+	lose "READ requests lost:" rping -C 20 -S 3000 -- "$OPCODE 0x0c $SOME"
+	lose "READ responses first, middle, last lost:" rping -C 10 -S 3000 -- "$OPCODE 0x0d $SOME" "$OPCODE 0x0e $SOME" "$OPCODE 0x0f $SOME"
+	lose "WRITE, SEND, READ response of one packet lost:" rping -C 10 -S 64 -- "$OPCODE 0x0a $SOME" "$OPCODE 0x04 $SOME" "$OPCODE 0x10 $SOME"
+	lose "ACK lost:" rping -C 10 -S 64 -- "$OPCODE 0x11 $SOME"
+	lose "atomic requests and answers lost:" 2.0 FETCH-ADD, -- "$OPCODE 0x14 $SOME" "$OPCODE 0x12 $SOME"
+	lose "atomic requests and answers lost:" 2.0 CMP-SWAP that -- "$OPCODE 0x13 $FIRST" "$OPCODE 0x12 $FIRST"
 	stop_plane a
 }
 
+# rping's client ends before its DREQ could be repeated; ours and verbs-operations wait for the end.
 case_cm() {
 	start_interop_plane 4 1500
-	lose "the first REQ, REP, RTU lost" -C 3 -S 64 -- "$OPCODE 0x64 $ATTRIBUTE 0x10 $FIRST" \
-		"$OPCODE 0x64 $ATTRIBUTE 0x13 $FIRST" "$OPCODE 0x64 $ATTRIBUTE 0x14 $FIRST"
-	# Ours only: Linux does not repeat the DREQ of a program that ends.
-	ROLES=connect lose "the first DREQ lost" -C 3 -S 64 -- "$OPCODE 0x64 $ATTRIBUTE 0x15 $FIRST"
+	lose "the first REQ, REP, RTU lost:" rping -C 3 -S 64 -- "$MAD $REQ $FIRST" "$MAD $REP $FIRST" "$MAD $RTU $FIRST"
+	lose "the first DREQ lost:" 1.2 WRITE of nothing -- "$MAD $DREQ $FIRST"
+	lose "the first DREP lost:" 1.2 WRITE of nothing -- "$MAD $DREP $FIRST"
+	lose "the first REJ lost:" 2.0 a request that is rejected -- "$MAD $REJ $FIRST"
 	stop_plane a
 }
 
-# The guest's frames come twice, or overtake each other.
+# disorder NAME NETEM...: frames of the guest, then those to it, come twice or overtake each other; how
+# often they did is counted where they arrive.
+disorder() {
+	local name=$1 device
+	shift
+	for device in eth0 ifb0; do
+		guest "/usr/bin/tc qdisc replace dev $device root netem $*" || fail "the guest has no netem"
+		DISTURBED=$(disturbed $device)
+		talk "$name, $([ $device = eth0 ] && printf "the guest's" || printf ours):" rping -C 20 -S 3000
+		[ "$(disturbed $device)" -gt "$DISTURBED" ] || fail "$name: nothing came so"
+		guest "/usr/bin/tc qdisc del dev $device root" || fail "netem stays"
+	done
+}
+
+disturbed() { # eth0|ifb0: how many frames came twice or too early, so far
+	if [ "$1" = eth0 ]; then
+		python3 "$HERE/telemetry.py" "$(plane_telemetry a)" /oneside/transport duplicates out_of_sequence drop_response
+	else
+		guest cat /sys/class/infiniband/rxe0/ports/1/hw_counters/{duplicate_request,out_of_seq_request}
+	fi | tr ' ' '\n' | awk '/^[0-9]+$/ {n += $1} END {print n + 0}'
+}
+
 case_disorder() {
 	start_interop_plane 4 1500
-	guest /usr/bin/tc qdisc replace dev eth0 root netem duplicate 30% || fail "the guest has no netem"
-	rping_both "rping, frames twice:" 192.0.2.1 192.0.2.10 -C 20 -S 3000
-	guest /usr/bin/tc qdisc replace dev eth0 root netem delay 3ms reorder 70% 50% || fail "the guest has no netem"
-	rping_both "rping, frames overtake:" 192.0.2.1 192.0.2.10 -C 20 -S 3000
-	guest /usr/bin/tc qdisc del dev eth0 root || fail "netem stays"
+	guest "sh -c 'modprobe ifb numifbs=1 && /usr/bin/ip link set ifb0 up && /usr/bin/tc qdisc add dev eth0 ingress && \
+		/usr/bin/tc filter add dev eth0 parent ffff: matchall action mirred egress redirect dev ifb0'" || fail "the guest has no ifb"
+	disorder "frames twice" duplicate 30%
+	disorder "frames overtake" delay 3ms reorder 70% 50%
+	guest /usr/bin/tc qdisc del dev eth0 ingress || fail "the guest keeps ifb0"
 	stop_plane a
 }
 
-# The guest vanishes in mid-transfer, and comes back.
-case_vanish() {
-	local pid since
-	start_interop_plane 4 1500
-	guest_begin talk ib_write_bw "$PERFTEST" -s 65536 -n 1000000
-	udapl "$PROGRAMS/udapl-perftest" write_bw -c 192.0.2.10 -s 65536 -n 1000000 >"$WORK/ours.log" 2>&1 &
+# vanish NAME RULE COMMAND...: the guest vanishes when a frame has been lost by RULE, while COMMAND runs here.
+vanish() {
+	local name=$1 rule=$2 pid since
+	shift 2
+	udapl "$@" >"$WORK/ours.log" 2>&1 &
 	pid=$!
 	APPLICATIONS+=("$pid")
-	# The transfer runs when WRITEs cross the bridge.
-	drop_frames udp dport 4791 $OPCODE 0x07 numgen inc mod 1000 == 999
+	# shellcheck disable=SC2086 # words are wanted
+	drop_frames udp dport 4791 $rule
+	if declare -F begin_in_guest >/dev/null; then
+		until grep -q '^listening' "$WORK/ours.log"; do
+			kill -0 "$pid" 2>/dev/null || fail "$name: $(cat "$WORK/ours.log")"
+			sleep 0.1
+		done
+		begin_in_guest
+	fi
 	until [ "$(dropped)" -gt 0 ]; do
-		kill -0 "$pid" 2>/dev/null || fail "the transfer ended: $(cat "$WORK/ours.log")"
+		kill -0 "$pid" 2>/dev/null || fail "$name: it ended: $(cat "$WORK/ours.log")"
 		sleep 0.2
 	done
 	since=$SECONDS
 	kill_guest
-	wait "$pid" && fail "the transfer to nobody succeeded"
-	# DAT_DTO_ERR_TRANSPORT
+	wait "$pid" && fail "$name: the transfer to nobody succeeded"
+	# DAT_DTO_ERR_TRANSPORT, and DAT_CONNECTION_EVENT_BROKEN.
 	expect "with status 8" "$WORK/ours.log"
-	say "ok   the guest vanished: broken after $((SECONDS - since)) seconds"
+	expect "then connection event 0x4006" "$WORK/ours.log"
+	say "ok   $name: broken after $((SECONDS - since)) seconds"
 	keep_frames 1
 	start_guest
 	guest ip link set eth0 mtu 1500
-	rping_both "rping, the guest is back:" 192.0.2.1 192.0.2.10 -C 5 -S 3000
+	talk "the guest is back: rping" rping -C 5 -S 3000
+}
+
+case_vanish() {
+	start_interop_plane 4 1500
+	guest_begin talk ib_write_bw "$PERFTEST" -s 65536 -n 1000000
+	vanish "the guest vanishes, oneside has connected and WRITEs" "$OPCODE 0x07 numgen inc mod 1000 == 999" \
+		"$PROGRAMS/udapl-perftest" write_bw -c "$THEIRS" -s 65536 -n 1000000
+	begin_in_guest() { guest_begin talk rping -c -a "$OURS" -V -C 1000000 -S 65535; }
+	vanish "the guest vanishes, oneside has accepted and READs" "$OPCODE 0x0d" \
+		"$PROGRAMS/udapl-rping" -s -V -S 65535
+	stop_plane a
+}
+
+# On the kernel's AF_XDP sockets instead of packet sockets.
+case_xdp() {
+	python3 -c 'import socket; socket.socket(44, socket.SOCK_RAW, 0)' 2>/dev/null || {
+		say "This kernel has no AF_XDP sockets: case xdp is left out"
+		return
+	}
+	start_interop_plane 4 1500 '' af_xdp
+	talk "AF_XDP: rping" rping -C 5 -S 64
+	talk "AF_XDP: rping" rping -C 10 -S 65535
+	talk "AF_XDP: operations of uDAPL 2.0" 2.0
 	stop_plane a
 }
 
 for name in "$@"; do
-	if [ "$SECONDS" -gt "$ENOUGH" ]; then
-		say "This machine is slow: case $name is left out, and what follows it"
-		break
-	fi
+	declare -F "case_$name" >/dev/null || fail "there is no case $name"
+	[ "$SECONDS" -le "$ENOUGH" ] || skip "this machine is slow: case $name is left out, and what follows it"
+	began=$SECONDS
 	start_capture "$name" "$SWITCH" port0 # the data plane's side of the cable does not show what it sends
 	"case_$name"
 	stop_capture "$name"
-	python3 "$(dirname "$0")/../net/check_capture.py" "$WORK/$name.pcap" 50 || fail "the capture of $name"
+	/usr/bin/python3 "$HERE/../net/check_capture.py" "$WORK/$name.pcap" 50 || fail "the capture of $name"
+	say "     case $name: $((SECONDS - began)) seconds"
 done
 stop_guest

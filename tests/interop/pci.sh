@@ -85,7 +85,7 @@ fi
 spread() {
 	local idle
 	guest chroot /hostroot /usr/bin/python3 "$(realpath "$(dirname "$0")")/telemetry.py" \
-		/run/dpdk/rte/dpdk_telemetry.v2 rx_packets handed_over >"$WORK/spread" || fail "no telemetry: $(cat "$WORK/spread")"
+		/run/dpdk/rte/dpdk_telemetry.v2 /oneside/cores rx_packets handed_over >"$WORK/spread" || fail "no telemetry: $(cat "$WORK/spread")"
 	idle=$(awk '$1 == "rx_packets" {for (i = 2; i <= NF; i++) n += !$i} END {print n + 0}' "$WORK/spread")
 	[ "$idle" -le $((cores - queues)) ] && grep -q '^handed_over.* [1-9]' "$WORK/spread"
 }

@@ -411,14 +411,21 @@ side_completion(DAT_EVD_HANDLE evd, DAT_DTO_COMPLETION_EVENT_DATA *dto)
 }
 
 void
-side_complete(DAT_EVD_HANDLE evd, uint64_t cookie)
+side_complete(struct side *s, uint64_t cookie)
 {
 	DAT_DTO_COMPLETION_EVENT_DATA dto;
+	DAT_EVENT_NUMBER number = 0;
+	DAT_EVENT event;
 
-	side_completion(evd, &dto);
-	if (dto.user_cookie.as_64 != cookie || dto.status != DAT_DTO_SUCCESS)
-		side_die("completion 0x%llx with status %d instead of 0x%llx",
-			 (unsigned long long)dto.user_cookie.as_64, dto.status, (unsigned long long)cookie);
+	side_completion(s->request, &dto);
+	if (dto.user_cookie.as_64 == cookie && dto.status == DAT_DTO_SUCCESS)
+		return;
+	if (dto.status != DAT_DTO_SUCCESS) {
+		number = side_connection_event(s, &event);
+		side_expect_state(s, DAT_EP_STATE_DISCONNECTED, "a request that fails");
+	}
+	side_die("completion 0x%llx with status %d instead of 0x%llx, then connection event 0x%x",
+		 (unsigned long long)dto.user_cookie.as_64, dto.status, (unsigned long long)cookie, number);
 }
 
 int64_t

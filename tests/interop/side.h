@@ -113,8 +113,9 @@ void side_post_cmp_swap(struct side *s, const struct buffer *b, size_t offset, u
 void side_completion(DAT_EVD_HANDLE evd, DAT_DTO_COMPLETION_EVENT_DATA *dto);
 /* True when it brings immediate data, which only 2.0 tells. */
 bool side_completion_immediate(DAT_EVD_HANDLE evd, DAT_DTO_COMPLETION_EVENT_DATA *dto, uint32_t *immediate);
-/* The next completion is a success with this cookie. */
-void side_complete(DAT_EVD_HANDLE evd, uint64_t cookie);
+/* The next completion of a request is a success with this cookie; what else comes is told, with the event
+ * of a connection that broke. */
+void side_complete(struct side *s, uint64_t cookie);
 /* A message of `len` bytes, or -1 when the peer has disconnected. */
 int64_t side_message(struct side *s, uint64_t *cookie);
 

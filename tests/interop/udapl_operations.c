@@ -81,7 +81,7 @@ offer_window(struct side *s)
 	key = htobe32(side_bind(s, window, &memory));
 	memcpy(inbox.data + OPERATIONS_MEMORY - sizeof(key), &key, sizeof(key));
 	side_post_send(s, &inbox, OPERATIONS_MEMORY - sizeof(key), sizeof(key), 2);
-	side_complete(s->request, 2);
+	side_complete(s, 2);
 	return window;
 }
 
@@ -300,9 +300,9 @@ drive_window(struct side *s, const struct operation *op, const struct offer *off
 	for (size_t i = 0; i < OPERATIONS_MEMORY; i++)
 		memory.data[i] = starter_byte(i);
 	post(s, &write, &target, 0);
-	side_complete(s->request, 0);
+	side_complete(s, 0);
 	post(s, op, &target, 0);
-	side_complete(s->request, 0);
+	side_complete(s, 0);
 	post(s, &write, &target, 0);
 	expect_status(s, op, 0, DAT_DTO_ERR_REMOTE_ACCESS);
 	side_expect_end(s, DAT_CONNECTION_EVENT_BROKEN, op->name);

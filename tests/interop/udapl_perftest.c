@@ -56,7 +56,7 @@ send_control(struct run *r, const void *data, size_t len)
 {
 	memcpy(r->slots.data + SLOT, data, len);
 	side_post_send(&r->control, &r->slots, SLOT, len, 1);
-	side_complete(r->control.request, 1);
+	side_complete(&r->control, 1);
 }
 
 static void
@@ -179,7 +179,7 @@ drive(struct run *r)
 	for (unsigned long done = 0; done < r->iterations; done++) {
 		while (posted < r->iterations && posted < done + WINDOW)
 			post(r, posted++);
-		side_complete(r->work.request, done);
+		side_complete(&r->work, done);
 	}
 }
 
@@ -216,7 +216,7 @@ ping_pong(struct run *r)
 		if (sent < r->iterations) {
 			r->mine.data[r->size - 1] = (uint8_t)++sent;
 			side_post_write(&r->work, &r->mine, 0, r->size, sent, &r->target, 0);
-			side_complete(r->work.request, sent);
+			side_complete(&r->work, sent);
 		}
 	}
 }

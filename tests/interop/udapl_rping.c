@@ -102,7 +102,7 @@ serve(struct rping *r)
 		memset(r->sink.data, 0, r->size);
 		side_post_read(&r->side, &r->sink, 0, advert.size, READ,
 			       &(struct target){advert.address, advert.key}, 0);
-		side_complete(r->side.request, READ);
+		side_complete(&r->side, READ);
 		if (r->verify) {
 			fill(expected, advert.size, r->rounds);
 			if (memcmp(expected, r->sink.data, advert.size))
@@ -115,7 +115,7 @@ serve(struct rping *r)
 			side_die("%u bytes to WRITE of %zu", advert.size, r->size);
 		side_post_write(&r->side, &r->sink, 0, strnlen((char *)r->sink.data, advert.size - 1) + 1,
 				WRITE, &(struct target){advert.address, advert.key}, 0);
-		side_complete(r->side.request, WRITE);
+		side_complete(&r->side, WRITE);
 		if (!send_advert(r, &r->sink)) {
 			r->rounds++;
 			break;

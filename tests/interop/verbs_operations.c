@@ -17,6 +17,7 @@
 #define SOFT_ROCE_WITH_INV 4 /* the kernel's IB_WC_WITH_INVALIDATE, handed to programs as it is */
 
 static struct rdma_event_channel *channel;
+static struct rdma_cm_event *early; /* a request that came before the end of the connection before it */
 static uint8_t __attribute__((aligned(64))) memory[OPERATIONS_MEMORY], read_only[OPERATIONS_MEMORY],
 	inbox[OPERATIONS_MEMORY];
 
@@ -62,6 +63,18 @@ expect_event(enum rdma_cm_event_type type, const char *name)
 		die("%s: %s (%d) instead of %s", name, rdma_event_str(event->event), event->status,
 		    rdma_event_str(type));
 	return event;
+}
+
+static void
+await_disconnect(const char *name)
+{
+	struct rdma_cm_event *event;
+
+	while ((event = next_event())->event == RDMA_CM_EVENT_CONNECT_REQUEST && !early)
+		early = event;
+	if (event->event != RDMA_CM_EVENT_DISCONNECTED)
+		die("%s: %s instead of DISCONNECTED", name, rdma_event_str(event->event));
+	rdma_ack_cm_event(event);
 }
 
 static void
@@ -241,7 +254,7 @@ respond(struct rdma_cm_id *id, const struct operation *op)
 	}
 	if (op->receives != NO_RECEIVE)
 		take_messages(&e, op);
-	rdma_ack_cm_event(expect_event(RDMA_CM_EVENT_DISCONNECTED, op->name));
+	await_disconnect(op->name);
 	expect_state(&e, operation_breaks_responder(op) ? IBV_QPS_ERR : IBV_QPS_RTS, op->name);
 	rdma_disconnect(id);
 	for (size_t i = 0; i < OPERATIONS_MEMORY; i++)
@@ -264,11 +277,12 @@ serve(void)
 	need(!rdma_bind_addr(listener, (struct sockaddr *)&any), "rdma_bind_addr");
 	need(!rdma_listen(listener, 4), "rdma_listen");
 	for (;;) {
-		struct rdma_cm_event *event = next_event();
+		struct rdma_cm_event *event = early ? early : next_event();
 		const uint8_t *data = event->param.conn.private_data;
 		struct rdma_cm_id *id = event->id;
 		uint8_t number;
 
+		early = NULL;
 		if (event->event == RDMA_CM_EVENT_TIMEWAIT_EXIT) {
 			rdma_ack_cm_event(event);
 			continue;

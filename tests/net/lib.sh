@@ -267,6 +267,7 @@ kill_plane() {
 
 start_capture() {
 	local tenths=100
+	: >"$WORK/$1.capture"
 	ip netns exec "$2" dumpcap -q -i "$3" -w "$WORK/$1.pcap" >"$WORK/$1.capture" 2>&1 &
 	CAPTURE_PID[$1]=$!
 	until grep -q '^File:' "$WORK/$1.capture"; do
