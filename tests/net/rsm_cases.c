@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RSMAPI between two applications: data by every call, rights, loss of the exporter. */
 #include <errno.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -410,6 +411,65 @@ killed_client(struct pair *pair)
 	RSM_CHECK(pair, rsm_release_controller(i.controller), RSM_SUCCESS);
 }
 
+/* ---- members of the exporter's group ---- */
+
+static const struct {
+	rsm_permission_t mode;
+	int reading, writing;
+} group_modes[] = {
+	{0660, RSM_SUCCESS, RSM_SUCCESS},
+	{0640, RSM_SUCCESS, RSMERR_PERM_DENIED},
+	{0624, RSMERR_PERM_DENIED, RSM_SUCCESS}, /* one digit counts, though others may read */
+	{0606, RSMERR_PERM_DENIED, RSMERR_PERM_DENIED},
+	{0600, RSMERR_PERM_DENIED, RSMERR_PERM_DENIED},
+	{0666, RSM_SUCCESS, RSM_SUCCESS},
+};
+#define NUM_GROUP_MODES (sizeof(group_modes) / sizeof(group_modes[0]))
+
+static void
+group_server(struct pair *pair)
+{
+	struct exporter e;
+	rsm_node_id_t peer;
+
+	exporter_open(&e, pair, &peer);
+	for (size_t k = 0; k < NUM_GROUP_MODES; k++) {
+		publish(&e, pair, peer, group_modes[k].mode);
+		pair_barrier(pair);
+		pair_barrier(pair);
+		RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSM_SUCCESS);
+	}
+	exporter_close(&e, pair);
+}
+
+/* Another user, for whom the exporter's group is one of several.  (Only root can become that.) */
+static void
+group_client(struct pair *pair)
+{
+	const gid_t groups[2] = {NOBODY, getegid()};
+	bool member = geteuid() == 0;
+	struct importer i;
+
+	if (member)
+		CHECK(pair,
+		      setgroups(2, groups) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
+			      setresuid(NOBODY, NOBODY, NOBODY) == 0,
+		      "setgroups, setresgid, setresuid: %s", strerror(errno));
+	importer_open(&i, pair);
+	for (size_t k = 0; k < NUM_GROUP_MODES; k++) {
+		int r = member ? group_modes[k].reading : RSM_SUCCESS;
+		int w = member ? group_modes[k].writing : RSM_SUCCESS;
+
+		pair_barrier(pair);
+		try(&i, pair, RSM_PERM_READ, r);
+		try(&i, pair, RSM_PERM_WRITE, w);
+		try(&i, pair, RSM_PERM_RDWR,
+		    r == RSM_SUCCESS && w == RSM_SUCCESS ? RSM_SUCCESS : RSMERR_PERM_DENIED);
+		pair_barrier(pair);
+	}
+	RSM_CHECK(pair, rsm_release_controller(i.controller), RSM_SUCCESS);
+}
+
 /* ---- loopback ---- */
 
 static void
@@ -494,6 +554,7 @@ static const struct pair_case cases[] = {
 	{"data", data_server, data_client, false},
 	{"wrong", wrong_server, wrong_client, false},
 	{"access", access_server, access_client, false},
+	{"group", group_server, group_client, false},
 	{"withdraw", withdraw_server, withdraw_client, false},
 	{"killed", killed_server, killed_client, true},
 	{"loopback", loopback_server, loopback_client, false},
