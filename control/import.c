@@ -8,6 +8,8 @@
 #include "control/internal.h"
 #include "control/rsm_wire.h"
 
+#define PATIENCE 4u /* keep-alive times until connecting is given up */
+
 /* Where a node is: the address of its data plane, reached from `port`. */
 static bool
 find_node(const struct port *port, uint32_t node, struct wire_addr *out)
@@ -76,6 +78,8 @@ import_added(struct engine_command *command, void *object)
 		conn->path.dst = (segment == NULL ? client->port : segment->client->port)->info->addr;
 	} else {
 		find_node(client->port, args.node, &conn->path.dst);
+		if (control.config->keepalive_ms != 0)
+			conn->deadline = control.now + PATIENCE * control.config->keepalive_ms * NS_PER_MS;
 	}
 	conn_start(conn, qp);
 	qp_describe(client, qp);

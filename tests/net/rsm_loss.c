@@ -25,8 +25,8 @@
 
 #define SEGMENT 0x400300u
 #define SIZE 65536u
-#define BOUND_MS 3500u /* the keep-alive time, and what a busy machine adds */
-#define CONNECT_MS 20000u
+#define BOUND_MS 3500u    /* the keep-alive time, and what a busy machine adds */
+#define CONNECT_MS 13000u /* four keep-alive times after the loss was told */
 #define BACK_MS 30000u
 
 static rsmapi_controller_handle_t controller;
