@@ -10,10 +10,9 @@
 #include "lock.h"
 
 #define SPINS 100
-#define CHANGES_MAX 4   /* a lock is made by one thread and used by another: more than that is sharing */
 #define INSIDE_NS 20000 /* the owner inside has lost its processor: look again after that */
 
-_Thread_local char lock_thread;
+_Thread_local char lock_thread __attribute__((aligned(LOCK_OWNERS)));
 
 static void
 relax(void)
@@ -67,15 +66,16 @@ barriers_work(void)
 
 /* Takes the ownership from another thread, and waits until that one is outside. */
 static void
-dispossess(struct lock *lock)
+dispossess(struct lock *lock, uintptr_t owner)
 {
 	const struct timespec pause = {.tv_nsec = INSIDE_NS};
+	_Atomic uint8_t *inside = &lock->inside[owner % LOCK_OWNERS];
 
 	atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
 	/* A full fence here and on every thread: see lock_take. */
 	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 	/* Pairs with the release stores in lock_take and lock_drop. */
-	for (int i = 0; atomic_load_explicit(&lock->inside, memory_order_acquire) != 0; i++) {
+	for (int i = 0; atomic_load_explicit(inside, memory_order_acquire) != 0; i++) {
 		if (i < SPINS)
 			relax();
 		else
@@ -95,10 +95,10 @@ lock_take_word(struct lock *lock)
 		contend(lock);
 	owner = atomic_load_explicit(&lock->owner, memory_order_relaxed);
 	if (owner != 0)
-		dispossess(lock);
-	if (lock->changes < CHANGES_MAX && barriers_work()) {
-		lock->changes++;
-		atomic_store_explicit(&lock->owner, lock_self(), memory_order_relaxed);
+		dispossess(lock, owner);
+	if (lock->owners < LOCK_OWNERS && barriers_work()) {
+		atomic_store_explicit(&lock->owner, lock_self() + lock->owners, memory_order_relaxed);
+		lock->owners++;
 	}
 }
 

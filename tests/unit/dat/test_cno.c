@@ -201,13 +201,17 @@ static void
 direct_waiter_first(void **state)
 {
 	struct bench b = set_up(state);
+	DAT_EVD_PARAM param;
 	struct waiter w;
 	pthread_t direct;
 	void *ret;
 
 	start(&w, b.cno);
 	assert_int_equal(pthread_create(&direct, NULL, evd_wait_main, b.a), 0);
-	usleep(20000);
+	/* until it is in there: then a resize is refused */
+	assert_ok(dat_evd_query(b.a, DAT_EVD_FIELD_ALL, &param));
+	while (dat_evd_resize(b.a, param.evd_qlen) != BAD_STATE(EVD_WAITER))
+		usleep(1000);
 	post_software(b.a, 1);
 	pthread_join(direct, &ret);
 	assert_int_equal((uintptr_t)ret, DAT_SUCCESS);

@@ -91,10 +91,10 @@ test_one_owner(void **state)
 		skip(); /* no membarrier here, or ThreadSanitizer: never an owner */
 	assert_int_equal(owner, lock_self());
 	lock_take(&lock);
-	assert_int_equal(atomic_load(&lock.inside), lock_self());
+	assert_int_equal(atomic_load(&lock.inside[0]), 1);
 	assert_int_equal(atomic_load(&lock.word), 0);
 	lock_drop(&lock);
-	assert_int_equal(atomic_load(&lock.inside), 0);
+	assert_int_equal(atomic_load(&lock.inside[0]), 0);
 }
 
 static void *
@@ -128,13 +128,56 @@ test_owner_is_waited_for(void **state)
 	lock_drop(&lock);
 }
 
+/*
+ * An owner that was stopped on its way in, after it had seen that it is the owner,
+ * and goes on when the lock has another one who is inside: acted out by hand.
+ */
+static void *
+comes_late(void *argument)
+{
+	struct lock *lock = argument;
+
+	/* What lock_take does from there on for the first owner. */
+	atomic_store(&lock->inside[0], 1);
+	if (atomic_load(&lock->owner) == lock_self())
+		return NULL;
+	atomic_store(&lock->inside[0], 0);
+	return argument;
+}
+
+static void
+test_late_owner(void **state)
+{
+	struct lock lock = {.word = 0};
+	pthread_t thread;
+	void *turned_away;
+
+	assert_int_equal(pthread_create(&thread, NULL, takes_once, &lock), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	lock_take(&lock); /* the second owner */
+	lock_drop(&lock);
+	if (atomic_load(&lock.owner) == 0)
+		skip();
+	lock_take(&lock);
+	assert_int_equal(pthread_create(&thread, NULL, comes_late, &lock), 0);
+	assert_int_equal(pthread_join(thread, &turned_away), 0);
+	assert_non_null(turned_away);
+	/* a third still waits for the second */
+	assert_int_equal(pthread_create(&thread, NULL, takes_once, &lock), 0);
+	for (int i = 0; i < 100; i++)
+		sched_yield();
+	assert_int_equal(pthread_tryjoin_np(thread, NULL), EBUSY);
+	lock_drop(&lock);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(lock.word, 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_owner),
-		cmocka_unit_test(test_owner_is_waited_for),
-		cmocka_unit_test(test_owner_changes),
+		cmocka_unit_test(test_one_owner),  cmocka_unit_test(test_owner_is_waited_for),
+		cmocka_unit_test(test_late_owner), cmocka_unit_test(test_owner_changes),
 		cmocka_unit_test(test_contended),
 	};
 
