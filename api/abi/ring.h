@@ -262,12 +262,13 @@ enum one_qp_state {
 /* A queue pair.  Its rings lie elsewhere in the arena (ONE_MSG_QP_CREATE's reply). */
 struct one_qp_shm {
 	/* written by the engine */
-	_Atomic uint32_t state;   /* enum one_qp_state; stored before the event that tells of it */
+	_Atomic uint32_t state; /* enum one_qp_state; stored before the event that tells of it */
+	uint8_t pad0[60];       /* read for every post; what follows changes with every few */
 	_Atomic uint32_t sq_head; /* slots of the send ring taken: their memory may be reused */
 	_Atomic uint32_t sq_done; /* send work requests finished: completed, suppressed or flushed */
 	_Atomic uint32_t rq_head;
 	_Atomic uint32_t rq_done;
-	uint8_t pad0[44];
+	uint8_t pad1[48];
 	/* written by the control thread before the event that tells of it */
 	uint16_t private_len; /* ESTABLISHED and PEER_REJECTED on the connecting side */
 	uint16_t remote_port;
@@ -281,7 +282,7 @@ struct one_qp_shm {
 	uint32_t rsm_key;  /* and its key */
 	_Atomic uint32_t rsm_flags;
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
-	uint8_t pad1[8];
+	uint8_t pad2[8];
 };
 _Static_assert(sizeof(struct one_qp_shm) % ONE_CACHE_LINE == 0, "one_qp_shm");
 

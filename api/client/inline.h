@@ -6,7 +6,14 @@
 #ifndef CLIENT_INLINE_H
 #define CLIENT_INLINE_H
 
+#include <stddef.h>
+
 #include "client/client.h"
+
+_Static_assert(offsetof(struct one_wqe, length) == 4 && offsetof(struct one_wqe, rkey) == 24 &&
+		       offsetof(struct one_wqe, imm) == 28 && offsetof(struct one_wqe, sge) == 32 &&
+		       offsetof(struct one_wqe, phase) == 63 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	       "one_send_put stores a slot by words");
 
 #define ONE_LIKELY(x) __builtin_expect(!!(x), 1)
 #define ONE_UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -118,6 +125,50 @@ one_send_commit(struct one_qp *qp, struct one_wqe *wqe)
 	one_doorbell_ring(qp->doorbells, qp->doorbell);
 	if (ONE_UNLIKELY(qp->may_sleep))
 		one_qp_wake(qp);
+}
+
+/* For a request of one slot. */
+static inline bool
+one_send_has_room(struct one_qp *qp)
+{
+	return ONE_LIKELY(qp->sq_posted - qp->sq_done_seen < qp->max_send_wr &&
+			  qp->sq_tail + 1 - qp->sq_head_seen <= 1u << qp->sq_log2) ||
+	       one_send_refresh(qp, 1);
+}
+
+/*
+ * A request of one slot, for which there is room, stored with as few stores as
+ * there are words in it: each takes a place in the processor's store buffer, and
+ * behind a slot whose cache line is still with the polling core all of them wait.
+ * `data` are the words of the piece, or of the inline payload.
+ */
+static inline __attribute__((always_inline)) void
+one_send_put(struct one_qp *qp, uint32_t head, uint32_t length, uint64_t cookie, uint64_t remote_addr,
+	     uint64_t rkey_imm, const uint64_t data[ONE_INLINE_MAX / 8], uint32_t words)
+{
+	uint64_t *slot = (uint64_t *)(void *)&qp->sq[one_ring_slot(qp->sq_tail, qp->sq_log2)];
+
+	slot[0] = (uint64_t)length << 32 | head;
+	slot[1] = cookie;
+	slot[2] = remote_addr;
+	slot[3] = rkey_imm;
+	for (uint32_t i = 0; i < words; i++)
+		slot[4 + i] = data[i];
+	/* The reserved bytes and, the last of all, the phase.  Pairs with the engine's acquire load of it. */
+	__atomic_store_n(&slot[7], (uint64_t)one_ring_phase(qp->sq_tail, qp->sq_log2) << 56,
+			 __ATOMIC_RELEASE);
+	qp->sq_tail++;
+	qp->sq_posted++;
+	one_doorbell_ring(qp->doorbells, qp->doorbell);
+	if (ONE_UNLIKELY(qp->may_sleep))
+		one_qp_wake(qp);
+}
+
+/* The first word of a slot: op, flags, pieces and inline bytes. */
+static inline uint32_t
+one_send_head(uint8_t op, uint8_t flags, uint8_t num_sge, uint8_t inline_len)
+{
+	return (uint32_t)inline_len << 24 | (uint32_t)num_sge << 16 | (uint32_t)flags << 8 | op;
 }
 
 static inline void

@@ -11,6 +11,9 @@
 	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG)
 #define FLAGS_SEND (FLAGS_RDMA | DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 
+/* So that a request of one segment is made in registers. */
+#define ALWAYS __attribute__((always_inline))
+
 #define FULL DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS)
 
 /* The segments that have any length, and their sum. */
@@ -41,6 +44,13 @@ gather(DAT_COUNT num_segments, const DAT_LMR_TRIPLET *iov, uint32_t max, struct 
 	return DAT_SUCCESS;
 }
 
+/* The usual list: nothing to gather. */
+static inline bool
+is_one_piece(DAT_COUNT num_segments, const DAT_LMR_TRIPLET *iov, uint32_t max)
+{
+	return num_segments == 1 && max != 0 && iov != NULL && iov->segment_length - 1 < UINT32_MAX;
+}
+
 static uint8_t
 wqe_flags(uint32_t flags)
 {
@@ -53,7 +63,7 @@ wqe_flags(uint32_t flags)
 }
 
 /* An endpoint that has no zone yet takes receives of any: it will have one before data comes. */
-static DAT_RETURN
+static inline ALWAYS DAT_RETURN
 check_local(const struct ep *ep, const struct pieces *pieces, bool write)
 {
 	DAT_RETURN ret = DAT_SUCCESS;
@@ -71,19 +81,26 @@ fill_pieces(struct ep *ep, struct one_wqe *wqe, const struct pieces *pieces)
 			     (uint32_t)pieces->piece[i]->segment_length, pieces->piece[i]->lmr_context);
 }
 
-static void
-fill_inline(struct one_wqe *wqe, const struct pieces *pieces)
+/* Words with the bytes of at most ONE_INLINE_MAX in all; returns how many words they take. */
+static inline ALWAYS uint32_t
+fill_inline(uint64_t data[ONE_INLINE_MAX / 8], const struct pieces *pieces)
 {
 	uint32_t at = 0;
 
+	if (pieces->count == 1 && pieces->total == sizeof(uint64_t)) {
+		memcpy(data, (const void *)(uintptr_t)pieces->piece[0]->virtual_address, sizeof(uint64_t));
+		return 1;
+	}
 	for (uint32_t i = 0; i < pieces->count; i++) {
 		uint32_t len = (uint32_t)pieces->piece[i]->segment_length;
 
-		memcpy(&wqe->inline_data[at], (const void *)(uintptr_t)pieces->piece[i]->virtual_address,
-		       len);
+		/* The consumer's list may not grow under our eyes. */
+		if (len > ONE_INLINE_MAX - at)
+			len = ONE_INLINE_MAX - at;
+		memcpy((uint8_t *)data + at, (const void *)(uintptr_t)pieces->piece[i]->virtual_address, len);
 		at += len;
 	}
-	wqe->inline_len = (uint8_t)at;
+	return ONE_INLINE_MAX / 8;
 }
 
 /* After the data plane has gone there is nobody to take the request: it is flushed here. */
@@ -104,13 +121,18 @@ log_send(struct ep *ep, uint64_t cookie, uint32_t key)
 }
 
 static DAT_RETURN
-check_request(const struct ep *ep)
+check_unusual(const struct ep *ep)
 {
 	DAT_EP_STATE state = ep_state(ep);
 
-	if (__builtin_expect(state == DAT_EP_STATE_CONNECTED || state == DAT_EP_STATE_DISCONNECTED, 1))
-		return DAT_SUCCESS;
-	return ep_state_error(state);
+	return state == DAT_EP_STATE_CONNECTED || state == DAT_EP_STATE_DISCONNECTED ? DAT_SUCCESS
+										     : ep_state_error(state);
+}
+
+static inline ALWAYS DAT_RETURN
+check_request(const struct ep *ep)
+{
+	return __builtin_expect(ep_is_connected(ep), 1) ? DAT_SUCCESS : check_unusual(ep);
 }
 
 struct request {
@@ -124,24 +146,16 @@ struct request {
 	uint32_t imm;
 };
 
-static DAT_RETURN
-post(struct ep *ep, const struct request *request, const struct pieces *pieces)
+/* Of several pieces; send_lock held.  False: no room. */
+static bool
+put_pieces(struct ep *ep, const struct request *request, const struct pieces *pieces)
 {
-	bool in_slot = request->may_inline && pieces->total <= ONE_INLINE_MAX;
-	struct one_wqe *wqe;
+	struct one_wqe *wqe = one_send_reserve(&ep->qp, pieces->count);
 
-	lock_take(&ep->send_lock);
-	if (ia_lost(ep->o.ia)) {
-		lock_drop(&ep->send_lock);
-		return post_lost(ep, ep->send_evd, ONE_CQE_SEND, request->cookie, 0);
-	}
-	wqe = one_send_reserve(&ep->qp, in_slot ? 0 : pieces->count);
-	if (__builtin_expect(wqe == NULL, 0)) {
-		lock_drop(&ep->send_lock);
-		return FULL;
-	}
+	if (wqe == NULL)
+		return false;
 	wqe->op = request->op;
-	wqe->flags = request->flags | (in_slot ? ONE_WQE_INLINE : 0);
+	wqe->flags = request->flags;
 	wqe->inline_len = 0;
 	wqe->length = request->length;
 	wqe->cookie = request->cookie;
@@ -149,23 +163,83 @@ post(struct ep *ep, const struct request *request, const struct pieces *pieces)
 	wqe->rkey = request->rkey;
 	wqe->imm = request->imm;
 	memset(wqe->reserved, 0, sizeof(wqe->reserved));
-	if (in_slot)
-		fill_inline(wqe, pieces);
-	else
-		fill_pieces(ep, wqe, pieces);
+	fill_pieces(ep, wqe, pieces);
 	log_send(ep, request->cookie, 0);
 	one_send_commit(&ep->qp, wqe);
-	lock_drop(&ep->send_lock);
-	return DAT_SUCCESS;
+	return true;
 }
 
-static DAT_RETURN
+/* Of at most one piece, or inline; send_lock held. */
+static inline ALWAYS bool
+put_short(struct ep *ep, const struct request *request, const struct pieces *pieces, bool in_slot)
+{
+	uint64_t data[ONE_INLINE_MAX / 8] = {0};
+	uint64_t rkey_imm = (uint64_t)request->imm << 32 | request->rkey;
+	uint32_t head, words = 2;
+
+	if (__builtin_expect(!one_send_has_room(&ep->qp), 0))
+		return false;
+	if (in_slot) {
+		words = fill_inline(data, pieces);
+		head = one_send_head(request->op, request->flags | ONE_WQE_INLINE, 0, (uint8_t)pieces->total);
+	} else {
+		head = one_send_head(request->op, request->flags, (uint8_t)pieces->count, 0);
+		if (pieces->count != 0) {
+			data[0] = pieces->piece[0]->virtual_address;
+			data[1] = (uint64_t)pieces->piece[0]->lmr_context << 32 |
+				  (uint32_t)pieces->piece[0]->segment_length;
+		}
+	}
+	log_send(ep, request->cookie, 0);
+	one_send_put(&ep->qp, head, request->length, request->cookie, request->remote_addr, rkey_imm, data,
+		     words);
+	return true;
+}
+
+static inline ALWAYS DAT_RETURN
+post(struct ep *ep, const struct request *request, const struct pieces *pieces)
+{
+	bool in_slot = request->may_inline && pieces->total <= ONE_INLINE_MAX, done;
+
+	lock_take(&ep->send_lock);
+	if (ia_lost(ep->o.ia)) {
+		lock_drop(&ep->send_lock);
+		return post_lost(ep, ep->send_evd, ONE_CQE_SEND, request->cookie, 0);
+	}
+	if (__builtin_expect(in_slot || pieces->count <= 1, 1))
+		done = put_short(ep, request, pieces, in_slot);
+	else
+		done = put_pieces(ep, request, pieces);
+	lock_drop(&ep->send_lock);
+	return done ? DAT_SUCCESS : FULL;
+}
+
+static inline ALWAYS DAT_RETURN
+send_pieces(struct ep *ep, const struct pieces *pieces, uint64_t cookie, uint32_t flags, uint8_t op,
+	    uint32_t imm)
+{
+	struct request request = {.op = op,
+				  .imm = imm,
+				  .flags = wqe_flags(flags),
+				  .may_inline = true,
+				  .length = (uint32_t)pieces->total,
+				  .cookie = cookie};
+	DAT_RETURN ret;
+
+	if (pieces->total > ep->max_message)
+		return BAD_ARG(3);
+	ret = check_request(ep);
+	if (ret == DAT_SUCCESS)
+		ret = check_local(ep, pieces, false);
+	return ret == DAT_SUCCESS ? post(ep, &request, pieces) : ret;
+}
+
+static inline ALWAYS DAT_RETURN
 post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, const DAT_LMR_TRIPLET *local_iov,
 	  DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags, uint8_t op, uint32_t imm)
 {
 	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
 	uint32_t flags = (uint32_t)completion_flags;
-	struct request request = {.op = op, .imm = imm, .may_inline = true};
 	struct pieces pieces;
 	DAT_RETURN ret;
 
@@ -174,20 +248,14 @@ post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, const DAT_LMR_TRIPLET
 	if ((flags & ~(uint32_t)FLAGS_SEND) != 0 ||
 	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
 		return BAD_ARG(5);
+	if (is_one_piece(num_segments, local_iov, ep->max_send_iov)) {
+		const struct pieces one = {
+			.count = 1, .total = local_iov->segment_length, .piece = {local_iov}};
+
+		return send_pieces(ep, &one, user_cookie.as_64, flags, op, imm);
+	}
 	ret = gather(num_segments, local_iov, ep->max_send_iov, &pieces);
-	if (ret != DAT_SUCCESS)
-		return ret;
-	if (pieces.total > ep->max_message)
-		return BAD_ARG(3);
-	ret = check_request(ep);
-	if (ret == DAT_SUCCESS)
-		ret = check_local(ep, &pieces, false);
-	if (ret != DAT_SUCCESS)
-		return ret;
-	request.flags = wqe_flags(flags);
-	request.length = (uint32_t)pieces.total;
-	request.cookie = user_cookie.as_64;
-	return post(ep, &request, &pieces);
+	return ret == DAT_SUCCESS ? send_pieces(ep, &pieces, user_cookie.as_64, flags, op, imm) : ret;
 }
 
 DAT_RETURN
@@ -205,16 +273,44 @@ ep_post_send_inv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLE
 			 context);
 }
 
-static DAT_RETURN
+static inline ALWAYS DAT_RETURN
+rdma_pieces(struct ep *ep, const struct pieces *pieces, uint64_t cookie, const DAT_RMR_TRIPLET *remote_iov,
+	    uint32_t flags, uint8_t op, uint32_t imm)
+{
+	struct request request = {.op = op,
+				  .flags = wqe_flags(flags),
+				  .may_inline = op != ONE_OP_READ,
+				  .cookie = cookie,
+				  .imm = imm};
+	uint64_t length;
+	DAT_RETURN ret;
+
+	if (remote_iov == NULL)
+		return BAD_ARG(5);
+	/* A write moves what is local, a read what is remote. */
+	length = op == ONE_OP_READ ? remote_iov->segment_length : pieces->total;
+	if (length > (op == ONE_OP_READ ? pieces->total : remote_iov->segment_length) ||
+	    (remote_iov->segment_length == 0 && pieces->total > 0) || length > ep->max_rdma)
+		return DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+	ret = check_request(ep);
+	if (ret == DAT_SUCCESS)
+		ret = check_local(ep, pieces, op == ONE_OP_READ);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	request.length = (uint32_t)length;
+	request.remote_addr = remote_iov->target_address;
+	request.rkey = remote_iov->rmr_context;
+	return post(ep, &request, pieces);
+}
+
+static inline ALWAYS DAT_RETURN
 post_rdma(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
 	  DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov,
 	  DAT_COMPLETION_FLAGS completion_flags, uint8_t op, uint32_t imm)
 {
 	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
-	uint32_t flags = (uint32_t)completion_flags;
-	struct request request = {.op = op, .may_inline = op != ONE_OP_READ, .imm = imm};
+	uint32_t flags = (uint32_t)completion_flags, max;
 	struct pieces pieces;
-	uint64_t length;
 	DAT_RETURN ret;
 
 	if (ep == NULL)
@@ -222,28 +318,16 @@ post_rdma(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *loca
 	if ((flags & ~(uint32_t)(op == ONE_OP_WRITE_IMM ? FLAGS_SEND : FLAGS_RDMA)) != 0 ||
 	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
 		return BAD_ARG(6);
-	ret = gather(num_segments, local_iov, op == ONE_OP_READ ? ep->max_read_iov : ep->max_write_iov,
-		     &pieces);
-	if (ret != DAT_SUCCESS)
-		return ret;
-	if (remote_iov == NULL)
-		return BAD_ARG(5);
-	/* A write moves what is local, a read what is remote. */
-	length = op == ONE_OP_READ ? remote_iov->segment_length : pieces.total;
-	if (length > (op == ONE_OP_READ ? pieces.total : remote_iov->segment_length) ||
-	    (remote_iov->segment_length == 0 && pieces.total > 0) || length > ep->max_rdma)
-		return DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
-	ret = check_request(ep);
-	if (ret == DAT_SUCCESS)
-		ret = check_local(ep, &pieces, op == ONE_OP_READ);
-	if (ret != DAT_SUCCESS)
-		return ret;
-	request.flags = wqe_flags(flags);
-	request.length = (uint32_t)length;
-	request.cookie = user_cookie.as_64;
-	request.remote_addr = remote_iov->target_address;
-	request.rkey = remote_iov->rmr_context;
-	return post(ep, &request, &pieces);
+	max = op == ONE_OP_READ ? ep->max_read_iov : ep->max_write_iov;
+	if (is_one_piece(num_segments, local_iov, max)) {
+		const struct pieces one = {
+			.count = 1, .total = local_iov->segment_length, .piece = {local_iov}};
+
+		return rdma_pieces(ep, &one, user_cookie.as_64, remote_iov, flags, op, imm);
+	}
+	ret = gather(num_segments, local_iov, max, &pieces);
+	return ret == DAT_SUCCESS ? rdma_pieces(ep, &pieces, user_cookie.as_64, remote_iov, flags, op, imm)
+				  : ret;
 }
 
 DAT_RETURN

@@ -370,6 +370,17 @@ void cno_poke(struct cno *cno);            /* somebody should look again */
 /* ---- ep.c ---- */
 
 DAT_EP_STATE ep_state(const struct ep *ep);
+/* Short for the state that an endpoint is posted to in. */
+static inline bool
+ep_is_connected(const struct ep *ep)
+{
+	uint32_t phase = atomic_load_explicit(&ep->phase, memory_order_acquire);
+
+	/* Acquire pairs with the engine's store of the state, as in ep_state. */
+	return (phase == EP_ACTIVE || phase == EP_ACCEPTED) && !ia_lost(ep->o.ia) &&
+	       atomic_load_explicit(&ep->qp.shm->state, memory_order_acquire) == ONE_QP_CONNECTED &&
+	       !atomic_load_explicit(&ep->closing, memory_order_relaxed);
+}
 DAT_RETURN ep_state_error(DAT_EP_STATE state);
 struct ep *ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
 		   DAT_EVD_HANDLE connect, DAT_SRQ_HANDLE srq, const DAT_EP_ATTR *attr, enum ep_phase phase,
