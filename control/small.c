@@ -7,27 +7,27 @@
 
 #define CHUNK 16384u /* taken from the arena at once */
 
-static uint32_t
-log2_of(uint64_t size)
-{
-	uint32_t log2 = SMALL_MIN_LOG2;
+#define ODD_FROM 17u /* cache lines */
 
-	while (1u << log2 < size)
-		log2++;
-	return log2;
+static uint32_t
+lines_of(uint64_t size)
+{
+	uint32_t lines = size == 0 ? 1 : (uint32_t)((size + ONE_CACHE_LINE - 1) / ONE_CACHE_LINE);
+
+	return lines < ODD_FROM ? lines : lines | 1;
 }
 
 uint64_t
 small_need(const struct small *small, uint64_t size)
 {
-	return small->size[log2_of(size) - SMALL_MIN_LOG2].num_free > 0 ? 0 : arena_rounded(CHUNK);
+	return small->size[lines_of(size)].num_free > 0 ? 0 : arena_rounded(CHUNK);
 }
 
 /* Room to remember every part is made with the parts, so that giving one back cannot fail. */
 static int
-more(struct small_size *size, struct arena *arena, uint32_t log2)
+more(struct small_size *size, struct arena *arena, uint32_t lines)
 {
-	uint32_t count = CHUNK >> log2;
+	uint32_t count = CHUNK / ONE_CACHE_LINE / lines;
 	uint32_t *grown = realloc(size->free, (size_t)(size->total + count) * sizeof(*grown));
 	uint64_t offset;
 	int error;
@@ -39,8 +39,7 @@ more(struct small_size *size, struct arena *arena, uint32_t log2)
 	if (error != 0)
 		return error;
 	for (uint32_t i = count; i > 0; i--) /* the lowest is handed out first */
-		size->free[size->num_free++] =
-			(uint32_t)((offset + ((uint64_t)(i - 1) << log2)) >> SMALL_MIN_LOG2);
+		size->free[size->num_free++] = (uint32_t)(offset / ONE_CACHE_LINE) + (i - 1) * lines;
 	size->total += count;
 	return 0;
 }
@@ -48,30 +47,30 @@ more(struct small_size *size, struct arena *arena, uint32_t log2)
 int
 small_alloc(struct small *small, struct arena *arena, uint64_t bytes, uint64_t *offset)
 {
-	uint32_t log2 = log2_of(bytes);
-	struct small_size *size = &small->size[log2 - SMALL_MIN_LOG2];
-	int error = size->num_free > 0 ? 0 : more(size, arena, log2);
+	uint32_t lines = lines_of(bytes);
+	struct small_size *size = &small->size[lines];
+	int error = size->num_free > 0 ? 0 : more(size, arena, lines);
 
 	if (error != 0)
 		return error;
-	*offset = (uint64_t)size->free[--size->num_free] << SMALL_MIN_LOG2;
+	*offset = (uint64_t)size->free[--size->num_free] * ONE_CACHE_LINE;
 	/* The application can write to what nobody has, and take its page away: this brings one back. */
-	memset(arena->base + *offset, 0, 1u << log2);
+	memset(arena->base + *offset, 0, (size_t)lines * ONE_CACHE_LINE);
 	return 0;
 }
 
 void
 small_free(struct small *small, uint64_t offset, uint64_t bytes)
 {
-	struct small_size *size = &small->size[log2_of(bytes) - SMALL_MIN_LOG2];
+	struct small_size *size = &small->size[lines_of(bytes)];
 
-	size->free[size->num_free++] = (uint32_t)(offset >> SMALL_MIN_LOG2);
+	size->free[size->num_free++] = (uint32_t)(offset / ONE_CACHE_LINE);
 }
 
 void
 small_fini(struct small *small)
 {
-	for (uint32_t i = 0; i <= SMALL_MAX_LOG2 - SMALL_MIN_LOG2; i++)
+	for (size_t i = 0; i < sizeof(small->size) / sizeof(small->size[0]); i++)
 		free(small->size[i].free);
 	memset(small, 0, sizeof(*small));
 }

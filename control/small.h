@@ -10,24 +10,25 @@
 
 #include <stdint.h>
 
+#include "abi/ring.h"
 #include "control/arena.h"
 
-#define SMALL_MIN_LOG2 8u /* sizes are powers of two from here */
-#define SMALL_MAX_LOG2 12u
-#define SMALL_MAX (1u << SMALL_MAX_LOG2)
+#define SMALL_MAX 4096u
 
 struct small_size {
-	uint32_t *free; /* parts that nobody has: offsets in units of the smallest */
+	uint32_t *free; /* parts that nobody has: offsets in cache lines */
 	uint32_t num_free, total;
 };
 
+/* Sizes are whole cache lines; large ones an odd number of them, since parts whose beginnings are a power of
+ * two apart would all want the same few places of a cache. */
 struct small {
-	struct small_size size[SMALL_MAX_LOG2 - SMALL_MIN_LOG2 + 1];
+	struct small_size size[SMALL_MAX / ONE_CACHE_LINE + 2]; /* by lines */
 };
 
 /* size <= SMALL_MAX.  Bytes of the arena that small_alloc would take for it now. */
 uint64_t small_need(const struct small *small, uint64_t size);
-/* Aligned to 256 bytes, zeroed, with pages.  0, -ENOSPC, -ENOMEM. */
+/* Aligned to a cache line, zeroed, with pages.  0, -ENOSPC, -ENOMEM. */
 int small_alloc(struct small *small, struct arena *arena, uint64_t size, uint64_t *offset);
 /* `size` as it was asked for. */
 void small_free(struct small *small, uint64_t offset, uint64_t size);

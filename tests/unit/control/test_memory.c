@@ -190,7 +190,7 @@ test_small(void **state)
 		used = arena.used;
 		assert_int_equal(small_alloc(&small, &arena, bytes[i], &last[i]), 0);
 		assert_int_equal(arena.used, used + need);
-		assert_true(last[i] >= PAGE && last[i] % 256 == 0);
+		assert_true(last[i] >= PAGE && last[i] % ONE_CACHE_LINE == 0);
 		memset(arena.base + last[i], (int)i + 1, bytes[i]);
 		for (size_t k = 0; k < i; k++)
 			assert_true(last[k] + bytes[k] <= last[i] || last[i] + bytes[i] <= last[k]);
@@ -204,7 +204,7 @@ test_small(void **state)
 		/* The application still writes there, or takes the page away. */
 		memset(arena.base + last[i], 0xa5, bytes[i]);
 		if (bytes[i] == 4096)
-			assert_int_equal(madvise(arena.base + last[i], PAGE, MADV_REMOVE), 0);
+			assert_int_equal(madvise(arena.base + last[i] / PAGE * PAGE, PAGE, MADV_REMOVE), 0);
 		assert_int_equal(small_need(&small, bytes[i]), 0);
 		assert_int_equal(small_alloc(&small, &arena, bytes[i], &offset), 0);
 		assert_int_equal(offset, last[i]);
