@@ -35,7 +35,7 @@ const struct config_key config_keys[] = {
 	DATAPLANE("keepalive_ms", keepalive_ms, KEY_NUMBER, 100, 3600000),
 	DATAPLANE("work_pool", work_pool, KEY_NUMBER, 1024, 1u << 24),
 	DATAPLANE("mbufs", mbufs, KEY_NUMBER, 1024, 1u << 22),
-	DATAPLANE("rundir", rundir, KEY_PATH, 0, 0),
+	DATAPLANE("process_memory", process_memory, KEY_SWITCH, 0, 0),
 	{NULL, KEY_NUMBER, 0, 0, 0, 0},
 };
 
@@ -122,7 +122,7 @@ config_defaults(struct config *config)
 		.keepalive_ms = 2000,
 		.work_pool = 65536,
 		.mbufs = 8192,
-		.rundir = "/run/oneside",
+		.process_memory = true,
 	};
 }
 
@@ -284,6 +284,15 @@ set_mode(const struct place *at, mode_t *mode)
 }
 
 static int
+set_switch(const struct place *at, bool *on)
+{
+	*on = strcmp(at->value, "yes") == 0;
+	if (!*on && strcmp(at->value, "no") != 0)
+		return REFUSE(at, -EINVAL, "this is not a switch; write yes or no");
+	return 0;
+}
+
+static int
 set_idle(const struct place *at, enum one_idle *idle)
 {
 	static const char *const names[] = {
@@ -327,6 +336,8 @@ set_key(struct config *config, const struct config_key *keys, const struct place
 			return set_mode(at, field);
 		case KEY_IDLE:
 			return set_idle(at, field);
+		case KEY_SWITCH:
+			return set_switch(at, field);
 		case KEY_PATH:
 			return set_path(at, field);
 		}

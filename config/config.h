@@ -60,7 +60,7 @@ struct config {
 	uint32_t keepalive_ms;      /* a silent peer of an RSM import is lost after this */
 	uint32_t work_pool;         /* work nodes per core */
 	uint32_t mbufs;             /* per core and port */
-	char rundir[CONFIG_PATH_MAX];
+	bool process_memory;        /* memory that cannot be adopted is reached through its process */
 };
 
 void config_defaults(struct config *config);

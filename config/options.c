@@ -183,7 +183,8 @@ config_usage(void *file)
 		"  --keepalive-ms N  a silent peer of an RSM import is lost after this\n"
 		"  --work-pool N     requests under way per core\n"
 		"  --mbufs N         packet buffers per core and port\n"
-		"  --rundir PATH     where the data plane may keep files while it runs\n"
+		"  --process-memory yes|no\n"
+		"                    whether memory that cannot be adopted works, more slowly\n"
 		"  --limit KEY=N     any number of times; KEY is one of\n"
 		"                   ");
 	for (const struct config_key *key = config_limit_keys; key->name != NULL; key++) {

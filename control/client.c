@@ -8,7 +8,8 @@
  *              told and nothing new comes in; commands and jobs under way are waited for
  *   REMOVING   the core lets go of queue pairs, rings and the client; waited for
  *   QUIESCING  memory keys are removed; a grace period is waited for
- *   GONE       mappings, arena, quotas: all freed
+ *   GONE       mappings, arena, quotas: all freed; a thread that still waits for memory of the
+ *              process is waited for
  *
  * Handlers and callbacks ask client_alive() before they begin something new.
  */
@@ -322,7 +323,7 @@ identify(struct client *client)
 
 	if (getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
 		return -errno;
-	client->pid = client->process.pid = cred.pid;
+	client->pid = cred.pid;
 	client->uid = cred.uid;
 	client->gid = cred.gid;
 	len = sizeof(client->group);
@@ -395,36 +396,6 @@ client_free(struct client *client, uint64_t offset, uint64_t size)
 	}
 	arena_free(&client->arena, offset, size);
 	quota_release(client->account, &client->arena_charged, arena_rounded(size));
-}
-
-/*
- * Opened at the first use only, since an unprivileged data plane has to be allowed
- * to by the process first.  What is asked afterwards tells that the memory was
- * that of a program with no more rights than the one that attached: of a
- * program that has gained some, /proc/PID belongs to somebody else.
- */
-int
-client_reach_memory(struct client *client)
-{
-	struct pollfd process = {.fd = client->pidfd, .events = POLLIN};
-	char path[32];
-	struct stat st;
-	int fd;
-
-	if (client->process.by_file)
-		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)client->pid);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	*strrchr(path, '/') = '\0';
-	if (stat(path, &st) != 0 || st.st_uid != client->uid || poll(&process, 1, 0) != 0) {
-		close(fd);
-		return -EPERM;
-	}
-	client->process.fd = fd;
-	client->process.by_file = true;
-	return 0;
 }
 
 /* ---- the end ---- */
@@ -552,6 +523,7 @@ release(struct client *client)
 	}
 	if (client->engine != NULL)
 		engine_client_free(client->engine);
+	client->engine = NULL;
 	if (client->arena.base != NULL) {
 		engine_guard_remove(client->arena.base);
 		arena_close(&client->arena);
@@ -559,12 +531,10 @@ release(struct client *client)
 	}
 	if (client->wake_fd >= 0)
 		close(client->wake_fd);
-	if (client->process.by_file)
-		close(client->process.fd);
+	process_leave(client);
 	client->account->bytes -= client->arena_charged;
 	if (client->attached)
 		quota_detach(&control.quota, client->account);
-	quota_disconnect(&control.quota, client->account);
 }
 
 /* One step of the end; true when the client can be freed. */
@@ -589,9 +559,11 @@ client_step(struct client *client)
 			break;
 		case CLIENT_QUIESCING:
 			client->state = CLIENT_GONE;
-			return true;
+			release(client);
+			break;
 		case CLIENT_GONE:
-			return true;
+			/* It counts as a connection of its uid for as long as it holds a thread. */
+			return process_left(client);
 		}
 	}
 }
@@ -606,9 +578,10 @@ clients_poll(void)
 		if (client->state == CLIENT_CONNECTED && !client->busy &&
 		    control.now >= client->hello_deadline)
 			client_kill(client, ONE_FAULT_PROTOCOL, "it did not say HELLO");
+		process_poll(client);
 		if (client_step(client)) {
 			TAILQ_REMOVE(&control.clients, client, link);
-			release(client);
+			quota_disconnect(&control.quota, client->account);
 			free(client);
 		}
 	}
@@ -625,8 +598,11 @@ clients_deadline(void)
 		if (client->state == CLIENT_CONNECTED && !client->busy && client->hello_deadline < deadline)
 			deadline = client->hello_deadline;
 		/* Acknowledgements that wake nobody are waited for. */
-		if (client->state > CLIENT_ATTACHED && control.now + ENDING_NS < deadline)
+		if (client->state > CLIENT_ATTACHED && client->state != CLIENT_GONE &&
+		    control.now + ENDING_NS < deadline)
 			deadline = control.now + ENDING_NS;
+		if (process_deadline(client) < deadline)
+			deadline = process_deadline(client);
 	}
 	return deadline;
 }

@@ -31,6 +31,7 @@
 #include "control/small.h"
 #include "control/table.h"
 #include "dataplane/engine.h"
+#include "dataplane/reach.h"
 
 #define REQUEST_LATER INT_MAX
 #define NS_PER_S 1000000000ull
@@ -256,7 +257,7 @@ enum client_state {
 	CLIENT_LEAVING,   /* gone: what is under way comes to an end; everything is unhooked from the world */
 	CLIENT_REMOVING,  /* the core lets go of queue pairs and rings */
 	CLIENT_QUIESCING, /* keys are removed; a grace period runs */
-	CLIENT_GONE       /* nothing refers to it: freed at the end of this loop */
+	CLIENT_GONE       /* nothing refers to it, but maybe a thread that waits for its memory */
 };
 
 struct watch {
@@ -292,11 +293,14 @@ struct client {
 	bool added;
 	struct table table[OBJECT_KINDS];
 	struct cq *async_cq;
-	struct mem_process process;
+	struct mem_process *process; /* NULL: its memory is not reached that way */
 	LIST_HEAD(, old_ring) unused;
 	uint64_t mapped, arena_charged, staged, requests;
 	uint32_t segments;
 	uint32_t kept_fds; /* of regions */
+	struct mr *leaving;    /* freed by the request under way: accesses begun before */
+	uint32_t leaving_mark; /* this mark (reach_mark) are waited for */
+	uint64_t process_at;   /* when its accesses are looked at */
 
 	uint32_t commands; /* on their way to the core */
 	uint32_t jobs;     /* graces and populations under way */
@@ -379,10 +383,18 @@ uint64_t clients_deadline(void);
 /* A part of the arena, charged to the client. */
 int client_alloc(struct client *client, uint64_t size, uint64_t *offset);
 void client_free(struct client *client, uint64_t offset, uint64_t size);
-/* The process's own memory can be reached from now on; 0 or -errno. */
-int client_reach_memory(struct client *client);
 /* Descriptor `i` of the request under way; the caller owns it from now on; -1: there is none. */
 int client_take_fd(struct client *client, uint32_t i);
+
+/* ---- process.c ---- */
+/* The memory of the client's process can be reached from now on, without a mapping; 0 or -errno. */
+int process_reach(struct client *client);
+/* The registration is freed and the request answered when no access from before is under way. */
+void process_settle(struct client *client, struct mr *mr);
+void process_leave(struct client *client); /* the core has let go */
+bool process_left(struct client *client);  /* nothing of it is left */
+void process_poll(struct client *client);
+uint64_t process_deadline(const struct client *client);
 
 /* ---- hello.c ---- */
 int hello_request(struct client *client, const struct one_hello *hello);

@@ -156,7 +156,7 @@ publish(struct mr *mr, uint8_t *base)
 		.va = mr->va,
 		.length = mr->length,
 		.base = base,
-		.process = base == NULL ? &mr->object.client->process : NULL,
+		.process = base == NULL ? mr->object.client->process : NULL,
 		.owner = mr,
 	};
 	mr->entry = entry;
@@ -260,7 +260,7 @@ mr_create(struct client *client, const struct one_mr_create *args)
 	error = check_pieces(client, args);
 	if (error != 0)
 		return error;
-	if (args->num_pieces == 0 && (error = client_reach_memory(client)) != 0)
+	if (args->num_pieces == 0 && (error = process_reach(client)) != 0)
 		return refuse(client, error, ONE_SUBJECT_MEMORY, 0);
 	mr = mr_new(client, pz, args->va, args->length, args->access);
 	if (mr == NULL)
@@ -308,8 +308,7 @@ mr_staging(struct client *client, struct pz *pz, uint64_t offset, uint64_t size)
 static void
 mr_quiesced(struct client *client, void *object)
 {
-	mr_destroy(object);
-	client_reply(client, 0);
+	process_settle(client, object);
 }
 
 int

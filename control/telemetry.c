@@ -174,7 +174,9 @@ clients(const char *params, struct rte_tel_data *out)
 		add_number(d, "mapped_bytes", client->mapped);
 		add_number(d, "arena_bytes", client->arena_charged);
 		add_number(d, "process_vm_bytes",
-			   atomic_load_explicit(&client->process.bytes, memory_order_relaxed));
+			   client->process != NULL
+				   ? atomic_load_explicit(&client->process->bytes, memory_order_relaxed)
+				   : 0);
 		add_number(d, "calls", client->requests);
 		if (add_entry(out, "client", seen++, d) != 0)
 			break; /* as many as an answer holds */

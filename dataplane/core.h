@@ -16,6 +16,7 @@
 #include <rte_ring.h>
 
 #include "engine.h"
+#include "reach.h"
 
 /* ---- limits ---- */
 enum {
@@ -88,6 +89,8 @@ struct engine_client {
 	struct engine_qp **qps; /* by doorbell */
 	struct event_node node;
 	TAILQ_ENTRY(engine_client) link;
+	/* Written by the control thread before any key leads there; read by the core when the client goes. */
+	struct mem_process *process;
 	/* control thread */
 	struct reap reap;
 };
@@ -172,6 +175,8 @@ struct engine_qp {
 	uint64_t wait_until;
 	struct recv_work recv; /* taken for the peer's message in progress, if recv_taken */
 	bool recv_taken;
+	uint64_t found; /* of an atomic that has been carried out, `moved` is 8 then, and not answered */
+	struct reach_party reach;
 
 	bool bind_pending, draining, established, recv_solicited, tell_end, loop, make_rts;
 	bool signals;          /* what comes is counted in recv_cq */
@@ -243,12 +248,13 @@ struct core {
 	uint32_t hot_count;
 	struct qp_list hot, run;
 	SLIST_HEAD(, engine_cq) dirty;
+	struct reach_list reaching;
 	TAILQ_HEAD(, engine_client) clients;
 	STAILQ_HEAD(, event_node) backlog;
 	bool tell_control; /* entries for the control thread were queued in this loop */
 
 	struct rte_mbuf *tx_frame; /* between tx_begin and tx_end */
-	uint32_t tx_unsealed; /* frames appended whose ICRC is still to come */
+	uint32_t tx_unsealed;      /* frames appended whose ICRC is still to come */
 	struct rte_mbuf *tx_seal[CORE_BURST];
 	uint32_t tx_spares;
 	struct rte_mbuf *tx_spare[CORE_BURST];
@@ -298,7 +304,7 @@ struct engine {
 	struct rte_mempool *control_pool;
 	int event_fd;
 	_Atomic bool control_asleep; /* and wants event_fd written; cleared by who does */
-	uint64_t tsc_mult; /* ns = tsc * mult >> 32 */
+	uint64_t tsc_mult;           /* ns = tsc * mult >> 32 */
 	_Atomic bool time_stages;
 	bool running;
 	struct reap *reap, **reap_tail; /* in the order of their tokens */
@@ -341,7 +347,7 @@ uint32_t core_commands(struct core *core);
 
 /* ---- event.c ---- */
 void event_raise(struct core *core, struct event_node *node, enum engine_event_type type, uint32_t value);
-bool event_drain(struct core *core); /* true: nothing is left behind */
+bool event_drain(struct core *core);        /* true: nothing is left behind */
 void event_tell_control(struct core *core); /* once per loop: what was queued is there */
 void event_acknowledge(struct core *core, struct engine_command *command);
 /* A client that no honest library would be: served no more, the control thread is told once. */
@@ -402,6 +408,7 @@ void qp_poll(struct core *core, struct engine_qp *qp);
 void qp_check_drained(struct core *core, struct engine_qp *qp);
 void qp_timeout(struct core *core, struct engine_qp *qp);
 void qp_forget(struct core *core, struct engine_qp *qp);
+void qp_reached(void *core, void *qp); /* a reach_wake */
 
 static inline void
 qp_make_hot(struct core *core, struct engine_qp *qp)
@@ -441,6 +448,7 @@ uint32_t doorbell_scan(struct core *core);
 void local_poll(struct core *core, struct engine_qp *qp, uint32_t budget);
 void local_bind_done(struct core *core, struct engine_qp *qp, bool ok);
 void local_kick(struct core *core, struct engine_qp *qp); /* something changed for who waits for qp */
+void local_leave(struct engine_qp *qp); /* nothing is moved any more for it or by its peer to it */
 
 /* ---- rcio.c ---- */
 void rcio_init(struct core *core);
@@ -455,7 +463,7 @@ struct rte_mbuf *tx_alloc(struct core *core);
 bool tx_has_room(struct core *core, uint32_t port);
 void tx_append(struct core *core, uint32_t port, struct rte_mbuf *m);
 void tx_append_unsealed(struct core *core, uint32_t port, struct rte_mbuf *m); /* without its ICRC */
-uint32_t tx_flush(struct core *core); /* frames moved */
+uint32_t tx_flush(struct core *core);                                          /* frames moved */
 void tx_free(struct core *core);
 
 /* ---- timer.c ---- */

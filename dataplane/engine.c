@@ -67,6 +67,7 @@ core_new(uint32_t index, uint32_t lcore)
 	TAILQ_INIT(&core->run);
 	TAILQ_INIT(&core->clients);
 	SLIST_INIT(&core->dirty);
+	LIST_INIT(&core->reaching);
 	STAILQ_INIT(&core->backlog);
 	timer_init(core);
 	rcio_init(core);

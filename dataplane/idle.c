@@ -189,7 +189,8 @@ wait_for_something(struct core *core, bool interrupts)
 
 	if (interrupts)
 		limit = RTE_MIN(limit, bell_limit(core));
-	if (!interrupts || is_behind(core))
+	/* Nor does a waking come from the threads that reach memory for us. */
+	if (!interrupts || is_behind(core) || !LIST_EMPTY(&core->reaching))
 		limit = core->idle_loops < EMPTY_LOOPS + NAPS_SHORT ? NAP_NS : NAP_MAX_NS;
 	if (next != RC_NEVER)
 		limit = next <= now ? 0 : RTE_MIN(limit, next - now);

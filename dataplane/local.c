@@ -20,6 +20,11 @@
 #define STEP_MIN_NS 8000ull
 #define STEP_MAX_NS 1000000ull
 
+/* Slots of the initiator's accesses to memory without mapping. */
+enum { REACH_FROM, REACH_TO };
+/* No status: such an access is under way. */
+#define LATER UINT8_MAX
+
 enum step { STEP_DONE, STEP_MORE, STEP_WAIT, STEP_BROKEN };
 
 /* One end of a copy. */
@@ -68,6 +73,17 @@ local_kick(struct core *core, struct engine_qp *qp)
 	peer->waiting = false;
 	peer->wait_step = 0;
 	qp_make_hot(core, peer);
+}
+
+void
+local_leave(struct engine_qp *qp)
+{
+	struct engine_qp *peer = engine_qp_find(qp->attr.peer_qpn);
+
+	reach_leave(&qp->reach);
+	/* What the peer moves for itself it begins again. */
+	if (peer != NULL && peer->core == qp->core && peer->local && peer->attr.peer_qpn == qp->qpn)
+		reach_leave(&peer->reach);
 }
 
 static void
@@ -161,6 +177,15 @@ wait_for(struct core *core, struct engine_qp *qp, uint64_t patience, uint8_t sta
 	return STEP_WAIT;
 }
 
+/* Until qp_reached. */
+static enum step
+park(struct engine_qp *qp)
+{
+	qp->waiting = true;
+	qp->wait_until = RC_NEVER;
+	return STEP_WAIT;
+}
+
 static enum step
 wait_for_receive(struct core *core, struct engine_qp *qp, const struct engine_qp *peer)
 {
@@ -204,18 +229,48 @@ side_advance(struct side *side, uint64_t len)
 }
 
 /*
- * Copy up to `len` bytes from `moved` on between the sides.  `home` is the side
- * of the initiator, whose keys are looked at first.  0, or the status to fail by,
- * with *remote telling whose fault it is.
+ * One of the two, or both, has no mapping.  0 when *len bytes, no more than asked,
+ * have been moved; -EAGAIN: later; -EFAULT with *source telling whose.
+ */
+static int
+copy_slowly(struct engine_qp *qp, const struct mem_piece *to, const struct mem_piece *from, uint64_t *len,
+	    bool *source)
+{
+	uint32_t n = (uint32_t)RTE_MIN(*len, (uint64_t)REACH_LEN);
+	struct mem_piece dst = {to->region, to->va, n}, src = {from->region, from->va, n};
+	const uint8_t *data = NULL;
+	uint8_t bounce[REACH_LEN];
+	int error;
+
+	*len = n;
+	*source = src.region->base == NULL;
+	if (!*source) {
+		data = src.region->base + (src.va - src.region->va);
+	} else if (qp->reach.job[REACH_TO] == NULL) { /* else what was read is on its way already */
+		error = reach_gather(&qp->reach, REACH_FROM, &src, 1, bounce, qp->moved);
+		if (error != 0)
+			return error;
+		data = bounce;
+	}
+	*source = false;
+	if (dst.region->base != NULL)
+		return mem_write(dst.region, dst.va, data, n);
+	return reach_scatter(&qp->reach, REACH_TO, &dst, 1, data, qp->moved);
+}
+
+/*
+ * Copy up to `len` bytes from qp->moved on between the sides.  `home` is the side
+ * of the initiator, whose keys are looked at first.  0, LATER, or the status to
+ * fail by, with *remote telling whose fault it is.
  */
 static uint8_t
-copy_pieces(struct core *core, struct side *to, struct side *from, struct side *home, uint64_t moved,
+copy_pieces(struct core *core, struct engine_qp *qp, struct side *to, struct side *from, struct side *home,
 	    uint32_t len, bool *remote)
 {
 	struct side *away = home == to ? from : to;
 
-	side_seek(to, moved);
-	side_seek(from, moved);
+	side_seek(to, qp->moved);
+	side_seek(from, qp->moved);
 	while (len > 0) {
 		struct mem_region *here = side_region(core, home), *there;
 		struct mem_region *dst, *src;
@@ -233,37 +288,54 @@ copy_pieces(struct core *core, struct side *to, struct side *from, struct side *
 		src = home == to ? there : here;
 		n = RTE_MIN(n, to->sge[to->piece].len - to->offset);
 		n = RTE_MIN(n, from->sge[from->piece].len - from->offset);
-		if (mem_copy(dst, to->sge[to->piece].addr + to->offset, src,
-			     from->sge[from->piece].addr + from->offset, n) != 0) {
-			/* Of two processes that could have gone, the one at home is blamed. */
-			*remote = here->base != NULL;
-			return *remote ? away->faulted : home->faulted;
+		if (likely(dst->base != NULL && src->base != NULL)) {
+			mem_copy(dst, to->sge[to->piece].addr + to->offset, src,
+				 from->sge[from->piece].addr + from->offset, n);
+		} else {
+			const struct mem_piece end = {dst, to->sge[to->piece].addr + to->offset, 0},
+					       begin = {src, from->sge[from->piece].addr + from->offset, 0};
+			bool source;
+			int error = copy_slowly(qp, &end, &begin, &n, &source);
+
+			if (error != 0) {
+				*remote = source ? away == from : away == to;
+				return error == -EAGAIN ? LATER : *remote ? away->faulted : home->faulted;
+			}
 		}
 		side_advance(to, n);
 		side_advance(from, n);
 		len -= (uint32_t)n;
+		qp->moved += (uint32_t)n;
+		core->stats.local_bytes += n;
 	}
 	return 0;
 }
 
 /* An inline payload to the peer's pieces. */
 static uint8_t
-copy_inline(struct core *core, struct side *to, const struct work *work)
+copy_inline(struct core *core, struct engine_qp *qp, struct side *to)
 {
-	uint32_t done = 0;
+	const struct work *work = &qp->work;
 
-	side_seek(to, 0);
-	while (done < work->length) {
-		struct mem_region *region = side_region(core, to);
-		uint32_t n;
+	side_seek(to, qp->moved);
+	while (qp->moved < work->length) {
+		struct mem_piece piece = {side_region(core, to), to->sge[to->piece].addr + to->offset, 0};
+		int error = 0;
 
-		if (region == NULL)
+		if (piece.region == NULL)
 			return to->refused;
-		n = (uint32_t)RTE_MIN((uint64_t)(work->length - done), to->sge[to->piece].len - to->offset);
-		if (mem_write(region, to->sge[to->piece].addr + to->offset, work->inline_data + done, n) != 0)
-			return to->faulted;
-		side_advance(to, n);
-		done += n;
+		piece.len = (uint32_t)RTE_MIN((uint64_t)(work->length - qp->moved),
+					      to->sge[to->piece].len - to->offset);
+		if (likely(piece.region->base != NULL))
+			mem_write(piece.region, piece.va, work->inline_data + qp->moved, piece.len);
+		else
+			error = reach_scatter(&qp->reach, REACH_TO, &piece, 1, work->inline_data + qp->moved,
+					      qp->moved);
+		if (unlikely(error != 0))
+			return error == -EAGAIN ? LATER : to->faulted;
+		side_advance(to, piece.len);
+		qp->moved += piece.len;
+		core->stats.local_bytes += piece.len;
 	}
 	return 0;
 }
@@ -311,13 +383,13 @@ move_chunk(struct core *core, struct engine_qp *qp, struct engine_qp *peer, stru
 	if (len == 0)
 		return STEP_DONE;
 	if (from == NULL)
-		status = copy_inline(core, to, &qp->work);
+		status = copy_inline(core, qp, to);
 	else
-		status = copy_pieces(core, to, from, home, qp->moved, len, &remote);
+		status = copy_pieces(core, qp, to, from, home, len, &remote);
+	if (unlikely(status == LATER))
+		return park(qp);
 	if (unlikely(status != 0))
 		return remote ? fail_remote(core, qp, peer, status, receive) : fail_request(core, qp, status);
-	qp->moved += len;
-	core->stats.local_bytes += len;
 	return qp->moved == qp->work.length ? STEP_DONE : STEP_MORE;
 }
 
@@ -336,6 +408,17 @@ take_receive(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 	return STEP_DONE;
 }
 
+static enum step
+write_chunk(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
+{
+	const struct work *work = &qp->work;
+	const struct one_sge target = {.addr = work->remote_addr, .len = work->length, .lkey = work->rkey};
+	struct side to = remote_side(peer, &target, ONE_ACCESS_REMOTE_WRITE), from = home_side(qp, 0);
+
+	return move_chunk(core, qp, peer, &to, work->flags & ONE_WQE_INLINE ? NULL : &from, &from,
+			  ONE_STATUS_FLUSHED);
+}
+
 /* The usual WRITE: short, from one piece or the slot itself. */
 static inline enum step
 write_at_once(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
@@ -343,7 +426,6 @@ write_at_once(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 	const struct work *work = &qp->work;
 	const struct one_sge *sge = &work->sge[0];
 	struct mem_region *here = NULL, *there;
-	int error;
 
 	if (!(work->flags & ONE_WQE_INLINE)) {
 		here = mem_check(core->env.mem, sge->lkey, qp->pz, qp->qpn, 0, sge->addr, sge->len);
@@ -354,15 +436,12 @@ write_at_once(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 			  work->remote_addr, work->length);
 	if (unlikely(there == NULL))
 		return fail_remote(core, qp, peer, ONE_STATUS_REMOTE_ACCESS, ONE_STATUS_FLUSHED);
+	if (unlikely(there->base == NULL || (here != NULL && here->base == NULL)))
+		return write_chunk(core, qp, peer);
 	if (here == NULL)
-		error = mem_write(there, work->remote_addr, work->inline_data, work->length);
+		mem_write(there, work->remote_addr, work->inline_data, work->length);
 	else
-		error = mem_copy(there, work->remote_addr, here, sge->addr, work->length);
-	if (unlikely(error != 0)) {
-		if (here != NULL && here->base == NULL)
-			return fail_request(core, qp, ONE_STATUS_LOCAL_PROTECTION);
-		return fail_remote(core, qp, peer, ONE_STATUS_REMOTE_OPERATION, ONE_STATUS_FLUSHED);
-	}
+		mem_copy(there, work->remote_addr, here, sge->addr, work->length);
 	qp->moved = work->length;
 	core->stats.local_bytes += work->length;
 	return STEP_DONE;
@@ -376,15 +455,10 @@ do_write(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 
 	if (unlikely(!(peer->attr.access & ONE_ACCESS_REMOTE_WRITE)))
 		return fail_remote(core, qp, peer, ONE_STATUS_REMOTE_INVALID, ONE_STATUS_LOCAL_QP);
-	if (likely(qp->moved == 0 && work->length - 1 < LOCAL_CHUNK && work->num_sge <= 1)) {
+	if (likely(qp->moved == 0 && work->length - 1 < LOCAL_CHUNK && work->num_sge <= 1))
 		step = write_at_once(core, qp, peer);
-	} else {
-		const struct one_sge target = {
-			.addr = work->remote_addr, .len = work->length, .lkey = work->rkey};
-		struct side to = remote_side(peer, &target, ONE_ACCESS_REMOTE_WRITE), from = home_side(qp, 0);
-
-		step = move_chunk(core, qp, peer, &to, &from, &from, ONE_STATUS_FLUSHED);
-	}
+	else
+		step = write_chunk(core, qp, peer);
 	if (step != STEP_DONE || work->op != ONE_OP_WRITE_IMM)
 		return step;
 	step = take_receive(core, qp, peer);
@@ -434,14 +508,43 @@ do_read(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 	return move_chunk(core, qp, peer, &to, &from, &to, ONE_STATUS_FLUSHED);
 }
 
+/* Carried out and not written home yet: qp->moved is 8.  0, -EAGAIN or -EFAULT. */
+static int
+change_word(struct engine_qp *qp, const struct mem_region *there)
+{
+	const struct work *work = &qp->work;
+	bool add = work->op == ONE_OP_FETCH_ADD;
+	int error;
+
+	if (unlikely(there->base == NULL))
+		error = reach_atomic(&qp->reach, REACH_TO, there, work->remote_addr,
+				     add ? NULL : &work->compare, work->add_or_swap, &qp->found, 0);
+	else if (add)
+		error = mem_fetch_add(there, work->remote_addr, work->add_or_swap, &qp->found);
+	else
+		error = mem_cmp_swap(there, work->remote_addr, work->compare, work->add_or_swap, &qp->found);
+	if (error == 0)
+		qp->moved = sizeof(qp->found);
+	return error;
+}
+
+static int
+answer_word(struct engine_qp *qp, const struct mem_region *home)
+{
+	const struct mem_piece piece = {home, qp->work.sge[0].addr, sizeof(qp->found)};
+
+	if (likely(home->base != NULL))
+		return mem_write(home, piece.va, &qp->found, sizeof(qp->found));
+	return reach_scatter(&qp->reach, REACH_FROM, &piece, 1, &qp->found, 0);
+}
+
 static enum step
 do_atomic(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 {
 	const struct work *work = &qp->work;
 	const struct one_sge *result = &work->sge[0];
 	struct mem_region *home, *there;
-	uint64_t found;
-	int error;
+	int error = 0;
 
 	home = mem_check(core->env.mem, result->lkey, qp->pz, qp->qpn, ONE_ACCESS_LOCAL_WRITE, result->addr,
 			 8);
@@ -455,15 +558,15 @@ do_atomic(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 		return fail_remote(core, qp, peer, ONE_STATUS_REMOTE_ACCESS, ONE_STATUS_FLUSHED);
 	if (work->remote_addr % 8 != 0)
 		return fail_remote(core, qp, peer, ONE_STATUS_REMOTE_INVALID, ONE_STATUS_LOCAL_QP);
-	if (work->op == ONE_OP_FETCH_ADD)
-		error = mem_fetch_add(there, work->remote_addr, work->add_or_swap, &found);
-	else
-		error = mem_cmp_swap(there, work->remote_addr, work->compare, work->add_or_swap, &found);
-	if (error != 0)
+	if (qp->moved == 0)
+		error = change_word(qp, there);
+	if (error != 0 && error != -EAGAIN)
 		return fail_remote(core, qp, peer, ONE_STATUS_REMOTE_OPERATION, ONE_STATUS_FLUSHED);
-	if (mem_write(home, result->addr, &found, sizeof(found)) != 0)
-		return fail_request(core, qp, ONE_STATUS_LOCAL_PROTECTION);
-	return STEP_DONE;
+	if (error == 0)
+		error = answer_word(qp, home);
+	if (error == -EAGAIN)
+		return park(qp);
+	return error != 0 ? fail_request(core, qp, ONE_STATUS_LOCAL_PROTECTION) : STEP_DONE;
 }
 
 static enum step

@@ -47,6 +47,8 @@ core_iterate(struct core *core)
 	if (core->hot_count == 0 || core->loop % CORE_SCAN_INTERVAL == 0)
 		done += doorbell_scan(core);
 	stage_end(core, ENGINE_STAGE_DOORBELLS);
+	if (unlikely(!LIST_EMPTY(&core->reaching)))
+		done += reach_poll(&core->reaching, qp_reached, core);
 	if (core->hot_count > 0)
 		done += poll_hot(core);
 	stage_end(core, ENGINE_STAGE_WORK);

@@ -16,6 +16,7 @@
 #include "config/config.h"
 #include "control/control.h"
 #include "engine.h"
+#include "reach.h"
 
 static struct config config; /* too large for a stack, and as long-lived as the process */
 
@@ -135,6 +136,8 @@ main(int argc, char **argv)
 		return refuse(why);
 	if (check_socket_free(&config, why, sizeof(why)) < 0)
 		return refuse(why);
+	if (reach_init() < 0)
+		return refuse("no descriptor is left at the start; raise LimitNOFILE");
 	if (check_eal_init(split, argv) < 0) {
 		check_eal_failure(split, argv, why, sizeof(why));
 		return refuse(why);

@@ -2,17 +2,12 @@
 #include "mem.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #define PLACE_CHUNK 4096u /* the bulk is placed in pieces of this size, each whole before the next */
-#define BOUNCE_LEN 16384u /* between two processes' memory */
 #define KEY_ATTEMPTS 16u  /* at random before the table is searched */
-#define ATOMIC_LOCKS 64u
 
 struct mem_table *
 mem_table_new(uint32_t log2)
@@ -130,17 +125,6 @@ is_word(size_t len)
 	return len == 1 || len == 2 || len == 4 || len == 8;
 }
 
-/* The largest aligned word that ends at `end`: it carries the last byte. */
-static inline size_t
-tail_len(const uint8_t *end, size_t len)
-{
-	size_t tail = 8;
-
-	while (tail > len || ((uintptr_t)end & (tail - 1)) != 0)
-		tail /= 2;
-	return tail;
-}
-
 void
 mem_place(void *dst, const void *src, size_t len)
 {
@@ -163,54 +147,10 @@ mem_place(void *dst, const void *src, size_t len)
 		from += PLACE_CHUNK;
 		len -= PLACE_CHUNK;
 	}
-	tail = tail_len(to + len, len);
+	tail = mem_tail_len(to + len, len);
 	if (len > tail)
 		memmove(to, from, len - tail);
 	place_word(to + len - tail, from + len - tail, tail);
-}
-
-/* One system call; -EFAULT also when it moved less than asked. */
-static int
-process_move(const struct mem_region *region, uint64_t va, void *buffer, size_t len, bool out)
-{
-	struct mem_process *process = region->process;
-	struct iovec here = {buffer, len};
-	struct iovec there = {(void *)(uintptr_t)va, len};
-	ssize_t done;
-
-	if (process == NULL)
-		return -EFAULT;
-	if (process->by_file)
-		done = out ? pwrite(process->fd, buffer, len, (off_t)va)
-			   : pread(process->fd, buffer, len, (off_t)va);
-	else if (out)
-		done = process_vm_writev(process->pid, &here, 1, &there, 1, 0);
-	else
-		done = process_vm_readv(process->pid, &here, 1, &there, 1, 0);
-	if (done < 0 || (size_t)done != len)
-		return -EFAULT;
-	atomic_fetch_add_explicit(&process->bytes, len, memory_order_relaxed);
-	return 0;
-}
-
-static int
-process_write(const struct mem_region *region, uint64_t va, const void *src, size_t len)
-{
-	/* process_vm_writev takes its source as plain void *, though it only reads it. */
-	uint8_t *from = (uint8_t *)(uintptr_t)src;
-	size_t tail;
-	int rc;
-
-	if (is_word(len) && (va & (len - 1)) == 0)
-		return process_move(region, va, from, len, true);
-	/* The kernel promises no order within one call: the last bytes go by a second one. */
-	tail = tail_len((const uint8_t *)(uintptr_t)(va + len), len);
-	if (len > tail) {
-		rc = process_move(region, va, from, len - tail, true);
-		if (rc != 0)
-			return rc;
-	}
-	return process_move(region, va + len - tail, from + len - tail, tail, true);
 }
 
 static uint8_t *
@@ -225,7 +165,7 @@ mem_read(const struct mem_region *region, uint64_t va, void *dst, size_t len)
 	if (len == 0)
 		return 0;
 	if (region->base == NULL)
-		return process_move(region, va, dst, len, false);
+		return -EFAULT;
 	/* An aligned word is loaded whole: a peer that reads a counter sees no half of it. */
 	if (!(is_word(len) && ((uintptr_t)mapped(region, va) & (len - 1)) == 0)) {
 		memmove(dst, mapped(region, va), len);
@@ -257,7 +197,7 @@ mem_write(const struct mem_region *region, uint64_t va, const void *src, size_t 
 	if (len == 0)
 		return 0;
 	if (region->base == NULL)
-		return process_write(region, va, src, len);
+		return -EFAULT;
 	mem_place(mapped(region, va), src, len);
 	return 0;
 }
@@ -266,64 +206,18 @@ int
 mem_copy(const struct mem_region *to, uint64_t to_va, const struct mem_region *from, uint64_t from_va,
 	 size_t len)
 {
-	uint8_t bounce[BOUNCE_LEN];
-
 	if (len == 0)
 		return 0;
-	if (from->base != NULL)
-		return mem_write(to, to_va, mapped(from, from_va), len);
-	while (len > 0) {
-		size_t piece = len < sizeof(bounce) ? len : sizeof(bounce);
-		int rc = process_move(from, from_va, bounce, piece, false);
-
-		if (rc == 0)
-			rc = mem_write(to, to_va, bounce, piece);
-		if (rc != 0)
-			return rc;
-		to_va += piece;
-		from_va += piece;
-		len -= piece;
-	}
-	return 0;
-}
-
-/*
- * Memory without mapping: read, change, write back under a lock, so that the
- * atomics of all cores are atomic towards each other.  The application's own
- * instructions are not included, as with any adapter of the HCA atomicity level.
- */
-static atomic_flag atomic_locks[ATOMIC_LOCKS];
-
-static int
-process_atomic(const struct mem_region *region, uint64_t va, const uint64_t *compare, uint64_t operand,
-	       uint64_t *found)
-{
-	atomic_flag *lock = &atomic_locks[(va >> 3) % ATOMIC_LOCKS];
-	uint64_t value;
-	int rc;
-
-	/* Pairs with the release in atomic_flag_clear_explicit below. */
-	while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire))
-		sched_yield();
-	rc = process_move(region, va, &value, sizeof(value), false);
-	if (rc == 0 && (compare == NULL || *compare == value)) {
-		uint64_t next = compare == NULL ? value + operand : operand;
-
-		rc = process_move(region, va, &next, sizeof(next), true);
-	}
-	atomic_flag_clear_explicit(lock, memory_order_release);
-	if (rc == 0)
-		*found = value;
-	return rc;
+	if (from->base == NULL)
+		return -EFAULT;
+	return mem_write(to, to_va, mapped(from, from_va), len);
 }
 
 int
 mem_fetch_add(const struct mem_region *region, uint64_t va, uint64_t add, uint64_t *found)
 {
-	if ((va & 7) != 0)
+	if ((va & 7) != 0 || region->base == NULL)
 		return -EFAULT;
-	if (region->base == NULL)
-		return process_atomic(region, va, NULL, add, found);
 	if (((uintptr_t)mapped(region, va) & 7) != 0)
 		return -EFAULT;
 	*found = __atomic_fetch_add((uint64_t *)mapped(region, va), add, __ATOMIC_ACQ_REL);
@@ -333,10 +227,8 @@ mem_fetch_add(const struct mem_region *region, uint64_t va, uint64_t add, uint64
 int
 mem_cmp_swap(const struct mem_region *region, uint64_t va, uint64_t compare, uint64_t swap, uint64_t *found)
 {
-	if ((va & 7) != 0)
+	if ((va & 7) != 0 || region->base == NULL)
 		return -EFAULT;
-	if (region->base == NULL)
-		return process_atomic(region, va, &compare, swap, found);
 	if (((uintptr_t)mapped(region, va) & 7) != 0)
 		return -EFAULT;
 	*found = compare; /* stays, or becomes what was there instead */

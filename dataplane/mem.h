@@ -22,23 +22,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "abi/message.h" /* ONE_ACCESS_* */
 #include "abi/ring.h"    /* enum one_status, struct one_sge */
 
-/*
- * A process whose memory is reached by system calls.  By file: /proc/PID/mem, which
- * stays with the memory that the process had when it was opened, so that a
- * program executed later in its place (with other rights, maybe) is out of reach.
- * Else by process_vm_readv/writev.
- */
-struct mem_process {
-	pid_t pid;
-	_Atomic uint64_t bytes; /* moved that way: telemetry */
-	bool by_file;
-	int fd;
-};
+struct mem_process; /* reach.h */
 
 struct mem_region {
 	uint32_t key;
@@ -47,7 +35,7 @@ struct mem_region {
 	uint32_t qpn;    /* nonzero: only this queue pair may use the key (RSM windows) */
 	uint64_t va;     /* in the application */
 	uint64_t length;
-	uint8_t *base;               /* where va is mapped here; NULL: use `process` */
+	uint8_t *base;               /* where va is mapped here; NULL: reached through `process` (reach.h) */
 	struct mem_process *process; /* NULL when base is set */
 	void *owner;                 /* the control thread's object */
 	bool window;                 /* a window that peers may invalidate (ONE_OP_SEND_INV) */
@@ -117,8 +105,8 @@ mem_check(const struct mem_table *table, uint32_t key, uint32_t pz, uint32_t qpn
 }
 
 /*
- * Copy out of and into checked memory.  Return 0, or -EFAULT when the process
- * behind a region without mapping has gone or unmapped it.
+ * Copy out of and into checked memory.  Return 0, or -EFAULT when the region has
+ * no mapping: that is reach.h's.
  *
  * mem_write places in address order and stores the last byte last, with release
  * semantics: applications poll it.  Aligned 1, 2, 4 and 8 byte writes are single
@@ -136,5 +124,16 @@ int mem_cmp_swap(const struct mem_region *region, uint64_t va, uint64_t compare,
 
 /* mem_write's placement for plain pointers: in order, last byte last. */
 void mem_place(void *dst, const void *src, size_t len);
+
+/* The largest aligned word that ends at `end`, of at most 8 bytes and `len`: it carries the last byte. */
+static inline size_t
+mem_tail_len(const uint8_t *end, size_t len)
+{
+	size_t tail = 8;
+
+	while (tail > len || ((uintptr_t)end & (tail - 1)) != 0)
+		tail /= 2;
+	return tail;
+}
 
 #endif

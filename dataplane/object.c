@@ -81,6 +81,16 @@ engine_client_new(const struct engine_client_config *config)
 	return client;
 }
 
+int
+engine_client_reach(struct engine_client *client, struct mem_process *process)
+{
+	int error = reach_start(process, &client->core->reaching);
+
+	if (error == 0)
+		client->process = process;
+	return error;
+}
+
 void
 engine_client_free(struct engine_client *client)
 {
@@ -200,6 +210,7 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	qp->signals = config->signals;
 	qp->port = config->port;
 	qp->timer_at = RC_NEVER;
+	qp->reach.user = qp;
 	rc_init(qp->rc, &qp->core->env, qp);
 	return qp;
 }

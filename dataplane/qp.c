@@ -287,6 +287,8 @@ static void
 qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase)
 {
 	timer_cancel(core, qp);
+	if (qp->local)
+		local_leave(qp);
 	if (qp->running) {
 		qp->running = false;
 		TAILQ_REMOVE(&core->run, qp, run_link);
@@ -500,4 +502,22 @@ qp_forget(struct core *core, struct engine_qp *qp)
 		srq_publish(qp->srq);
 	}
 	qp_make_cold(core, qp);
+}
+
+/* Memory without mapping that it waited for has been read or written. */
+void
+qp_reached(void *context, void *user)
+{
+	struct core *core = context;
+	struct engine_qp *qp = user;
+
+	if (qp->client->faulty)
+		return;
+	if (qp->local) {
+		qp->waiting = false;
+		qp_make_hot(core, qp);
+		return;
+	}
+	rc_resume(qp->rc, core->now);
+	rcio_after(core, qp);
 }

@@ -215,8 +215,8 @@ struct one_region_add { uint64_t size; uint32_t flags; uint32_t reserved; };
  * A memory region (uDAPL LMR, RSM segment or local handle) over the address
  * range [va, va+length) of the application, which is, in order, the pieces of
  * regions given (page-aligned offsets; the first piece begins at the page of va).
- * num_pieces 0: not shared; the data plane uses process_vm_readv/writev on the
- * attached process.
+ * num_pieces 0: not shared; the data plane uses /proc/PID/mem of the attached
+ * process.
  */
 #define ONE_MR_PIECES 32u
 struct one_mr_piece { uint32_t region; uint32_t reserved; uint64_t offset; uint64_t length; };

@@ -179,7 +179,7 @@ fill_pieces(struct one_mr_create *create, const struct mem_use *use, const struc
 
 /*
  * Adopts and makes regions.  *out may hold nothing: then the memory is reached by
- * process_vm.  A region of the application's own file that the data plane does not
+ * /proc/PID/mem.  A region of the application's own file that the data plane does not
  * want is no error either.
  */
 static int

@@ -2,6 +2,8 @@
 /* Local scatter/gather lists: keys are looked up for every packet, never kept. */
 #include "rc_internal.h"
 
+#include <errno.h>
+
 static RC_COLD enum one_status
 resolve_list(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge, uint32_t offset,
 	     uint32_t len, uint32_t access, struct rc_pieces *out)
@@ -9,7 +11,7 @@ resolve_list(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge
 	out->num = 0;
 	out->bounce = false;
 	for (uint32_t i = 0; i < num_sge && len > 0; i++) {
-		struct rc_piece *piece;
+		struct mem_piece *piece;
 		uint32_t take;
 
 		if (offset >= sge[i].len) {
@@ -36,7 +38,7 @@ enum one_status
 rc_resolve(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge, uint32_t offset, uint32_t len,
 	   uint32_t access, struct rc_pieces *out)
 {
-	struct rc_piece *piece = &out->piece[0];
+	struct mem_piece *piece = &out->piece[0];
 
 	if (unlikely(num_sge != 1 || len == 0))
 		return resolve_list(qp, sge, num_sge, offset, len, access, out);
@@ -52,30 +54,36 @@ rc_resolve(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge, 
 	return ONE_STATUS_SUCCESS;
 }
 
-int
+void
 rc_gather(const struct rc_pieces *pieces, uint8_t *dst)
 {
 	for (uint32_t i = 0; i < pieces->num; i++) {
-		const struct rc_piece *piece = &pieces->piece[i];
-		int rc = mem_read(piece->region, piece->va, dst, piece->len);
+		const struct mem_piece *piece = &pieces->piece[i];
 
-		if (unlikely(rc != 0))
-			return rc;
+		mem_read(piece->region, piece->va, dst, piece->len);
 		dst += piece->len;
 	}
-	return 0;
 }
 
-int
+void
 rc_scatter(const struct rc_pieces *pieces, const uint8_t *src)
 {
 	for (uint32_t i = 0; i < pieces->num; i++) {
-		const struct rc_piece *piece = &pieces->piece[i];
-		int rc = mem_write(piece->region, piece->va, src, piece->len);
+		const struct mem_piece *piece = &pieces->piece[i];
 
-		if (unlikely(rc != 0))
-			return rc;
+		mem_write(piece->region, piece->va, src, piece->len);
 		src += piece->len;
 	}
-	return 0;
+}
+
+RC_COLD int
+rc_scatter_slowly(struct rc_qp *qp, uint32_t slot, const struct rc_pieces *pieces,
+		  const struct wire_packet *packet, const uint8_t *src, uint32_t tag, bool *kept)
+{
+	int error = reach_scatter(&qp->party, slot, pieces->piece, pieces->num, src, tag);
+
+	*kept = error == -EAGAIN && qp->party.job[slot] != NULL;
+	if (*kept)
+		rc_keep(qp, slot, packet);
+	return error;
 }

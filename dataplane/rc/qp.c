@@ -45,6 +45,7 @@ rc_init(struct rc_qp *qp, struct rc_env *env, void *user)
 	memset(qp, 0, sizeof(*qp));
 	qp->env = env;
 	qp->user = user;
+	qp->party.user = user;
 	qp->state = RC_RESET;
 	qp->req.timer = RC_NEVER;
 	qp->req.rnr_until = RC_NEVER;
@@ -193,7 +194,11 @@ rc_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 bool
 rc_wants_output(const struct rc_qp *qp)
 {
-	return (qp->rsp.pending | qp->rsp.reply | (uint32_t)qp->rsp.cnp_due | (uint32_t)qp->req.ready) != 0;
+	const struct rc_responder *rs = &qp->rsp;
+
+	if (unlikely(rs->stalled)) /* replies wait behind the one that is not there yet */
+		return (rs->cnp_due | qp->req.ready) != 0;
+	return (rs->pending | rs->reply | (uint32_t)rs->cnp_due | (uint32_t)qp->req.ready) != 0;
 }
 
 /* Nothing is wanted or waited for any more; the work stays in the list. */
@@ -211,6 +216,8 @@ stop(struct rc_qp *qp)
 	rs->pending = 0;
 	rs->reply = RC_REPLY_NONE;
 	rs->cnp_due = false;
+	rs->stalled = false;
+	reach_leave(&qp->party);
 }
 
 /* All work, in order: `node` with `status`, the rest as flushed. */
@@ -227,7 +234,7 @@ flush(struct rc_qp *qp, const struct rc_node *node, enum one_status status)
 		struct completion c = {
 			.cookie = rs->recv.cookie,
 			.type = ONE_CQE_RECV,
-			.status = rs->fatal ? rs->recv_status : ONE_STATUS_FLUSHED,
+			.status = rs->closed & RC_CLOSED_FATAL ? rs->recv_status : ONE_STATUS_FLUSHED,
 			.op = ONE_OP_RECV,
 			.wqe_flags = rs->recv.flags,
 		};
@@ -259,5 +266,6 @@ rc_reset(struct rc_qp *qp)
 		rq->head = node->next;
 		rc_node_put(qp->env->pool, node);
 	}
+	reach_leave(&qp->party);
 	rc_init(qp, qp->env, qp->user);
 }

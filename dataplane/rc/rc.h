@@ -12,6 +12,7 @@
  *   rc_input()    for each packet whose BTH names this queue pair
  *   rc_output()   while rc_wants_output(): emits requests, READ responses, ACKs
  *   rc_timeout()  when now >= rc_deadline()
+ *   rc_resume()   when reach_poll() wakes rc_user()
  *
  * All calls for one rc_qp come from one thread.  `now` is in nanoseconds and
  * never decreases.
@@ -75,6 +76,7 @@ enum rc_counter {
 	RC_COUNT_DROP_OPCODE,      /* not of this transport */
 	RC_COUNT_DROP_RESPONSE,    /* answers nothing that is outstanding */
 	RC_COUNT_DROP_REPLAY,      /* repeated READ or atomic that matches no resource */
+	RC_COUNT_DROP_PARKED,      /* came while an earlier one waited for memory without mapping */
 	RC_COUNT_BAD_RESPONSE,     /* answers an outstanding request, but with the wrong length */
 	RC_COUNT_MAX
 };
@@ -142,6 +144,8 @@ void rc_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now);
 /* Emits at most `budget` frames; returns how many. */
 uint32_t rc_output(struct rc_qp *qp, uint32_t budget, uint64_t now);
 bool rc_wants_output(const struct rc_qp *qp);
+/* The party of the queue pair, rc_user(), was woken: see reach.h. */
+void rc_resume(struct rc_qp *qp, uint64_t now);
 uint64_t rc_deadline(const struct rc_qp *qp); /* RC_NEVER: no timer */
 void rc_timeout(struct rc_qp *qp, uint64_t now);
 /* No work request is unfinished: graceful disconnect may go on. */

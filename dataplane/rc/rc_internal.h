@@ -9,6 +9,7 @@
  *   reply.c      READ responses, acknowledgements and NAKs to packets
  *   timer.c      retransmission time, window, retries
  *   pieces.c     local scatter/gather lists
+ *   resume.c     after an access to memory without mapping (reach.h)
  *
  * PSNs.  The responder keeps the 24 bits of the wire.  The requester counts in
  * 32 bits, of which the low 24 go on the wire, so that work which is posted but
@@ -20,6 +21,7 @@
 #define DATAPLANE_RC_INTERNAL_H
 
 #include "rc.h"
+#include "reach.h"
 
 #define RC_PSN_MASK 0xFFFFFFu
 #define RC_POSTED_MAX 1024u /* work requests taken from one send ring and not yet completed */
@@ -75,7 +77,9 @@ struct rc_requester {
 	uint8_t retries, retry_count;
 	uint8_t rnr_tries, rnr_retry;
 	uint8_t backoff;
-	bool ready;        /* rc_request_output may find something to do */
+	bool ready;   /* rc_request_output may find something to do */
+	bool placing; /* a response waits until its payload is in place; the ones behind it are dropped, */
+	bool missed;  /* and there were some */
 	bool bind_started; /* head is a BIND that is being carried out */
 	bool recovering;   /* went back, and nothing was acknowledged since */
 	bool rtt_pending;
@@ -118,7 +122,9 @@ struct rc_responder {
 	uint8_t syndrome;
 	uint8_t context;     /* RC_REQ_SEND or RC_REQ_WRITE: inside a message; 0: between */
 	bool nak_sent;       /* this hole was reported */
-	bool fatal;          /* takes nothing more; RC_ERROR when the NAK is out */
+	uint8_t closed;      /* RC_CLOSED_*: requests are not taken */
+	bool missed;         /* some were dropped while RC_CLOSED_PLACING */
+	bool stalled;        /* the READ response whose turn it is waits for its payload */
 	bool recv_held;      /* `recv` is taken and not completed */
 	uint8_t recv_status; /* of the held receive when this queue pair fails */
 	bool established;
@@ -148,6 +154,7 @@ struct rc_qp {
 	struct wire_template template;
 	struct rc_requester req;
 	struct rc_responder rsp;
+	struct reach_party party;
 };
 _Static_assert(sizeof(struct rc_qp) <= 1536, "an idle queue pair stays small");
 
@@ -192,16 +199,10 @@ rc_is_rd(uint8_t op)
 
 /* ---- pieces.c: local scatter/gather lists ---- */
 
-struct rc_piece {
-	struct mem_region *region;
-	uint64_t va;
-	uint32_t len;
-};
-
 struct rc_pieces {
 	uint32_t num;
-	bool bounce; /* a piece lies in memory without mapping: reading it may fail */
-	struct rc_piece piece[ONE_MAX_SGE];
+	bool bounce; /* a piece lies in memory without mapping: see rc_scatter_slowly, reach_gather */
+	struct mem_piece piece[ONE_MAX_SGE];
 };
 
 /*
@@ -210,9 +211,30 @@ struct rc_pieces {
  */
 enum one_status rc_resolve(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge,
 			   uint32_t offset, uint32_t len, uint32_t access, struct rc_pieces *out);
-/* 0 or -EFAULT, which needs `bounce`. */
-int rc_gather(const struct rc_pieces *pieces, uint8_t *dst);
-int rc_scatter(const struct rc_pieces *pieces, const uint8_t *src);
+/* Without `bounce`. */
+void rc_gather(const struct rc_pieces *pieces, uint8_t *dst);
+void rc_scatter(const struct rc_pieces *pieces, const uint8_t *src);
+/*
+ * With it: 0, -EFAULT, or -EAGAIN.  Then the packet is kept, and given to the same
+ * function again when its payload `src` is in place; false in *kept: it is lost.
+ */
+int rc_scatter_slowly(struct rc_qp *qp, uint32_t slot, const struct rc_pieces *pieces,
+		      const struct wire_packet *packet, const uint8_t *src, uint32_t tag, bool *kept);
+
+/* ---- resume.c ---- */
+
+/* What may be under way at once in memory without mapping. */
+enum { RC_REACH_SEND, RC_REACH_RESPOND, RC_REACH_REQUEST, RC_REACH_RESPONSE };
+_Static_assert(RC_REACH_RESPONSE < REACH_SLOTS, "a slot for each");
+_Static_assert(sizeof(struct wire_packet) <= REACH_NOTE, "a packet is kept as a note");
+
+/* The packet of the slot, whose access has just been started. */
+void rc_keep(struct rc_qp *qp, uint32_t slot, const struct wire_packet *packet);
+/* A request, or a response, that comes while another waits; true: it is dropped. */
+bool rc_request_missed(struct rc_qp *qp, int32_t distance);
+bool rc_response_missed(struct rc_qp *qp);
+/* The expected request waits for its memory; `kept` as above. */
+void rc_request_parked(struct rc_qp *qp, bool kept);
 
 /* ---- timer.c ---- */
 
@@ -281,6 +303,10 @@ rc_pool_denies(const struct rc_pool *pool, uint32_t held)
 		return false;
 	return held >= RC_POOL_FEW || pool->available <= pool->count / 4;
 }
+
+/* rc_responder.closed */
+#define RC_CLOSED_FATAL 1u   /* RC_ERROR when the NAK is out */
+#define RC_CLOSED_PLACING 2u /* one waits until its payload is in place */
 
 #define RC_NAK_INVALID 0x61u
 #define RC_NAK_ACCESS 0x62u

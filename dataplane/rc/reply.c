@@ -6,6 +6,7 @@
  */
 #include "rc_internal.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define SYNDROME_ACK 0x1Fu /* no credit limit */
@@ -84,21 +85,28 @@ abandon_read(struct rc_qp *qp, const struct rc_resource *resource, uint16_t bit,
 	}
 }
 
-/* Memory without mapping: read it before a frame is begun, since that may fail. */
+/* Memory without mapping: read before a frame is begun, since that takes its time and may fail. */
 static RC_COLD bool
 respond_bounced(struct rc_qp *qp, const struct rc_resource *resource, const struct mem_region *region,
 		uint64_t va, uint32_t len, uint16_t bit)
 {
+	const struct mem_piece piece = {region, va, len};
 	uint8_t bounce[4096];
+	int error = reach_gather(&qp->party, RC_REACH_RESPOND, &piece, 1, bounce,
+				 resource->first + resource->next);
 
-	if (mem_read(region, va, bounce, len) != 0) {
+	if (error == -EAGAIN) {
+		qp->rsp.stalled = true; /* until rc_resume */
+		return false;
+	}
+	if (error != 0) {
 		abandon_read(qp, resource, bit, RC_NAK_OPERATION);
 		return false;
 	}
 	return emit_read_response(qp, resource, region, va, len, bounce);
 }
 
-/* One response of a READ; false: no frame, or it was abandoned. */
+/* One response of a READ; false: no frame, its payload is not there yet, or it was abandoned. */
 static bool
 respond_read(struct rc_qp *qp, const struct rc_resource *resource, uint16_t bit)
 {

@@ -227,14 +227,19 @@ emit_data(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, 
 	return true;
 }
 
-/* Memory without mapping: read it before a frame is begun, since that may fail. */
+/* Memory without mapping: read before a frame is begun, since that takes its time and may fail. */
 static RC_COLD bool
 send_bounced(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len,
 	     const struct rc_pieces *pieces, uint64_t now)
 {
 	uint8_t bounce[4096];
+	int error = reach_gather(&qp->party, RC_REACH_SEND, pieces->piece, pieces->num, bounce, qp->req.snd);
 
-	if (rc_gather(pieces, bounce) != 0)
+	if (error == -EAGAIN) {
+		qp->req.ready = false; /* until rc_resume */
+		return false;
+	}
+	if (error != 0)
 		return local_error(qp, node, ONE_STATUS_LOCAL_PROTECTION);
 	return emit_data(qp, node, place, len, bounce, NULL, now);
 }

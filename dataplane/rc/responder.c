@@ -8,6 +8,7 @@
  */
 #include "rc_internal.h"
 
+#include <errno.h>
 #include <string.h>
 
 const uint8_t rc_request_kind[32] = {
@@ -35,7 +36,7 @@ rc_refuse(struct rc_qp *qp, uint8_t syndrome, uint32_t psn, enum one_status recv
 {
 	struct rc_responder *rs = &qp->rsp;
 
-	rs->fatal = true;
+	rs->closed |= RC_CLOSED_FATAL;
 	rs->reply = RC_REPLY_FATAL;
 	rs->syndrome = syndrome;
 	rs->reply_psn = psn;
@@ -72,6 +73,8 @@ take_recv(struct rc_qp *qp)
 {
 	struct rc_responder *rs = &qp->rsp;
 
+	if (unlikely(rs->recv_held)) /* by the same packet, before its payload was in place */
+		return true;
 	if (unlikely(!qp->env->take_recv(qp->env, qp, &rs->recv))) {
 		not_ready(qp);
 		return false;
@@ -140,6 +143,23 @@ length_fits(const struct rc_qp *qp, const struct wire_packet *packet, uint8_t ki
 	return len <= qp->mtu && (len != 0 || (kind & RC_REQ_START)) && packet->pad == (-len & 3u);
 }
 
+/* To memory without mapping; false: it is not in place yet, or never will be. */
+static RC_COLD bool
+write_slowly(struct rc_qp *qp, const struct wire_packet *packet, struct mem_region *region)
+{
+	struct rc_responder *rs = &qp->rsp;
+	const struct rc_pieces pieces = {.num = 1, .piece = {{region, rs->va, packet->payload_len}}};
+	bool kept;
+	int error =
+		rc_scatter_slowly(qp, RC_REACH_REQUEST, &pieces, packet, packet->payload, rs->epsn, &kept);
+
+	if (error == -EAGAIN)
+		rc_request_parked(qp, kept);
+	else if (error != 0)
+		rc_refuse(qp, RC_NAK_OPERATION, rs->epsn, ONE_STATUS_FLUSHED);
+	return error == 0;
+}
+
 static void
 write_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 {
@@ -170,10 +190,10 @@ write_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 			denied(qp);
 			return;
 		}
-		if (unlikely(mem_write(region, rs->va, packet->payload, len) != 0)) {
-			rc_refuse(qp, RC_NAK_OPERATION, rs->epsn, ONE_STATUS_FLUSHED);
+		if (likely(region->base != NULL))
+			mem_write(region, rs->va, packet->payload, len);
+		else if (!write_slowly(qp, packet, region))
 			return;
-		}
 	}
 	rs->va += len;
 	rs->left -= len;
@@ -184,6 +204,21 @@ write_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 		if (unlikely(kind & RC_REQ_IMM))
 			deliver(qp, packet, kind, ONE_CQE_RECV_WRITE_IMM);
 	}
+}
+
+/* As write_slowly. */
+static RC_COLD bool
+receive_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct rc_pieces *pieces)
+{
+	struct rc_responder *rs = &qp->rsp;
+	bool kept;
+	int error = rc_scatter_slowly(qp, RC_REACH_REQUEST, pieces, packet, packet->payload, rs->epsn, &kept);
+
+	if (error == -EAGAIN)
+		rc_request_parked(qp, kept);
+	else if (error != 0)
+		rc_refuse(qp, RC_NAK_OPERATION, rs->epsn, ONE_STATUS_LOCAL_PROTECTION);
+	return error == 0;
 }
 
 static void
@@ -209,12 +244,14 @@ send_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 	}
 	status = rc_resolve(qp, rs->recv.sge, rs->recv.num_sge, rs->total, len, ONE_ACCESS_LOCAL_WRITE,
 			    &pieces);
-	if (likely(status == ONE_STATUS_SUCCESS) && unlikely(rc_scatter(&pieces, packet->payload) != 0))
-		status = ONE_STATUS_LOCAL_PROTECTION;
 	if (unlikely(status != ONE_STATUS_SUCCESS)) {
 		rc_refuse(qp, RC_NAK_OPERATION, rs->epsn, status);
 		return;
 	}
+	if (likely(!pieces.bounce))
+		rc_scatter(&pieces, packet->payload);
+	else if (!receive_slowly(qp, packet, &pieces))
+		return;
 	rs->total += len;
 	if (unlikely(kind & RC_REQ_INV) && !qp->env->invalidate(qp->env, qp, packet->inv_key)) {
 		/* The standard has no code for this; better than letting the peer time out. */
@@ -283,6 +320,23 @@ read_input(struct rc_qp *qp, const struct wire_packet *packet)
 	resource->length = packet->dma_length;
 }
 
+static RC_COLD int
+atomic_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct mem_region *region,
+	      uint64_t *found)
+{
+	int error = reach_atomic(&qp->party, RC_REACH_REQUEST, region, packet->remote_addr,
+				 packet->opcode == WIRE_FETCH_ADD ? NULL : &packet->compare, packet->swap_add,
+				 found, qp->rsp.epsn);
+	bool kept = qp->party.job[RC_REACH_REQUEST] != NULL;
+
+	if (error == -EAGAIN) {
+		if (kept)
+			rc_keep(qp, RC_REACH_REQUEST, packet);
+		rc_request_parked(qp, kept);
+	}
+	return error;
+}
+
 static void
 atomic_input(struct rc_qp *qp, const struct wire_packet *packet)
 {
@@ -304,12 +358,15 @@ atomic_input(struct rc_qp *qp, const struct wire_packet *packet)
 		invalid(qp);
 		return;
 	}
-	if (packet->opcode == WIRE_FETCH_ADD)
+	if (unlikely(region->base == NULL))
+		rc = atomic_slowly(qp, packet, region, &found);
+	else if (packet->opcode == WIRE_FETCH_ADD)
 		rc = mem_fetch_add(region, packet->remote_addr, packet->swap_add, &found);
 	else
 		rc = mem_cmp_swap(region, packet->remote_addr, packet->compare, packet->swap_add, &found);
 	if (unlikely(rc != 0)) {
-		rc_refuse(qp, RC_NAK_OPERATION, qp->rsp.epsn, ONE_STATUS_FLUSHED);
+		if (rc != -EAGAIN)
+			rc_refuse(qp, RC_NAK_OPERATION, qp->rsp.epsn, ONE_STATUS_FLUSHED);
 		return;
 	}
 	resource_new(qp, packet, RC_RESOURCE_ATOMIC, 1)->found = found;
@@ -407,10 +464,8 @@ rc_request_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t no
 	int32_t distance = rc_psn_diff(packet->psn, rs->epsn);
 	uint32_t needed;
 
-	if (unlikely(rs->fatal)) {
-		rc_count(qp, RC_COUNT_DROP_STATE);
+	if (unlikely(rs->closed != 0) && rc_request_missed(qp, distance))
 		return;
-	}
 	if (unlikely(distance != 0)) {
 		unexpected(qp, packet, kind, distance);
 		return;

@@ -12,6 +12,7 @@
  */
 #include "rc_internal.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* 3.7: what an RNR NAK's code means, in ns. */
@@ -254,6 +255,33 @@ bad_response(struct rc_qp *qp, struct rc_node *node)
 	rc_fail(qp, node, ONE_STATUS_BAD_RESPONSE, RC_ERROR_REQUESTER);
 }
 
+/* No status: the response is not in place yet. */
+#define LANDS ((enum one_status)UINT8_MAX)
+
+static RC_COLD enum one_status
+land_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct rc_pieces *pieces,
+	    const uint8_t *src, uint32_t psn)
+{
+	bool kept;
+	int error = rc_scatter_slowly(qp, RC_REACH_RESPONSE, pieces, packet, src, psn, &kept);
+
+	if (error == -EAGAIN) {
+		qp->req.placing = kept;
+		return LANDS;
+	}
+	return error == 0 ? ONE_STATUS_SUCCESS : ONE_STATUS_LOCAL_PROTECTION;
+}
+
+static inline enum one_status
+land(struct rc_qp *qp, const struct wire_packet *packet, const struct rc_pieces *pieces, const uint8_t *src,
+     uint32_t psn)
+{
+	if (unlikely(pieces->bounce))
+		return land_slowly(qp, packet, pieces, src, psn);
+	rc_scatter(pieces, src);
+	return ONE_STATUS_SUCCESS;
+}
+
 static void
 read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now)
 {
@@ -276,8 +304,10 @@ read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, 
 	}
 	status = rc_resolve(qp, node->work.sge, node->work.num_sge, offset, len, ONE_ACCESS_LOCAL_WRITE,
 			    &pieces);
-	if (likely(status == ONE_STATUS_SUCCESS) && unlikely(rc_scatter(&pieces, packet->payload) != 0))
-		status = ONE_STATUS_LOCAL_PROTECTION;
+	if (likely(status == ONE_STATUS_SUCCESS))
+		status = land(qp, packet, &pieces, packet->payload, psn);
+	if (unlikely(status == LANDS))
+		return;
 	if (unlikely(status != ONE_STATUS_SUCCESS)) {
 		rc_fail(qp, node, status, RC_ERROR_REQUESTER);
 		return;
@@ -299,9 +329,10 @@ atomic_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn
 		return;
 	}
 	status = rc_resolve(qp, node->work.sge, node->work.num_sge, 0, 8, ONE_ACCESS_LOCAL_WRITE, &pieces);
-	if (likely(status == ONE_STATUS_SUCCESS) &&
-	    unlikely(rc_scatter(&pieces, (const uint8_t *)&packet->atomic_ack) != 0))
-		status = ONE_STATUS_LOCAL_PROTECTION;
+	if (likely(status == ONE_STATUS_SUCCESS))
+		status = land(qp, packet, &pieces, (const uint8_t *)&packet->atomic_ack, psn);
+	if (unlikely(status == LANDS))
+		return;
 	if (unlikely(status != ONE_STATUS_SUCCESS)) {
 		rc_fail(qp, node, status, RC_ERROR_REQUESTER);
 		return;
@@ -319,6 +350,8 @@ rc_response_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t n
 		rc_count(qp, RC_COUNT_DROP_STATE);
 		return;
 	}
+	if (unlikely(rq->placing) && rc_response_missed(qp))
+		return;
 	if (unlikely(distance >= rq->max - rq->una)) {
 		rc_count(qp, RC_COUNT_DROP_RESPONSE);
 		return;

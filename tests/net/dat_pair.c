@@ -158,8 +158,9 @@ dat_side_nothing(struct dat_side *s, DAT_EVD_HANDLE evd, uint32_t ms)
 	DAT_COUNT more;
 	DAT_RETURN ret = dat_evd_wait(evd, ms * 1000, 1, &event, &more);
 
-	CHECK(s->pair, DAT_GET_TYPE(ret) == DAT_TIMEOUT_EXPIRED, "an event (0x%x) that nobody caused",
-	      event.event_number);
+	CHECK(s->pair, DAT_GET_TYPE(ret) == DAT_TIMEOUT_EXPIRED,
+	      "an event (0x%x, of a completion status %d) that nobody caused", event.event_number,
+	      event.event_data.dto_completion_event_data.status);
 }
 
 void

@@ -20,6 +20,19 @@ wait "$beside" || {
 }
 kill -0 "$(plane_pid a)" || fail "data plane a did not survive"
 
+say "== memory that does not answer, of an application on data plane b"
+"$PROGRAMS/net-dat-unanswered" "$(plane_socket a)" "$(plane_socket b)"
+case $? in
+0 | 77) ;;
+*) fail "memory that does not answer, by the wire" ;;
+esac
+say "== the same, its peer on the same core"
+"$PROGRAMS/net-dat-unanswered" "$(plane_socket b)" "$(plane_socket b)"
+case $? in
+0 | 77) ;;
+*) fail "memory that does not answer, within a data plane" ;;
+esac
+
 say "== data plane a is killed under an application"
 "$PROGRAMS/net-dat-death" "$(plane_socket a)" "$(plane_socket b)" "$(plane_pid a)" || fail "death of a data plane"
 wait "$(plane_pid a)" 2>/dev/null

@@ -16,6 +16,7 @@
 #include "dataplane/bytes.h"
 #include "dataplane/icrc.h"
 #include "dataplane/rc/rc.h"
+#include "dataplane/reach.h"
 
 #define NODES 64u
 #define PAGE 4096u

@@ -266,6 +266,15 @@ engine_client_new(const struct engine_client_config *config)
 	return client;
 }
 
+int
+engine_client_reach(struct engine_client *client, struct mem_process *process)
+{
+	if (client->added)
+		return 0; /* nobody reaches anything here */
+	MISTAKE("a process is reached for a client that no core has");
+	return -EINVAL;
+}
+
 void
 engine_client_free(struct engine_client *client)
 {

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "dataplane/reach.h"
 #include "attach.h"
 
 /* ---- limits ---- */
@@ -502,7 +503,9 @@ static void
 test_exec_in_its_place(void **state)
 {
 	int up[2], down[2];
+	struct reach_party party = {0};
 	struct mem_region *entry;
+	struct mem_piece piece;
 	uint32_t lkey = 0;
 	char text[7] = "";
 	pid_t pid;
@@ -514,18 +517,19 @@ test_exec_in_its_place(void **state)
 	assert_int_equal(read(up[0], &lkey, sizeof(lkey)), sizeof(lkey));
 	entry = mem_lookup(engine_mem_table(), lkey);
 	assert_non_null(entry);
-	assert_int_equal(mem_read(entry, entry->va, text, 6), 0);
+	piece = (struct mem_piece){entry, entry->va, 6};
+	assert_int_equal(reach_gather(&party, 0, &piece, 1, text, 0), 0);
 	assert_string_equal(text, "before");
-	assert_int_equal(mem_write(entry, entry->va, "behind", 6), 0);
-	assert_int_equal(mem_read(entry, entry->va, text, 6), 0);
+	assert_int_equal(reach_scatter(&party, 0, &piece, 1, "behind", 0), 0);
+	assert_int_equal(reach_gather(&party, 0, &piece, 1, text, 0), 0);
 	assert_string_equal(text, "behind");
 	assert_int_equal(write(down[1], "x", 1), 1);
 	for (int i = 0; i < 5000 && !is_sleep(pid); i++)
 		pause_ms(1);
 	assert_true(is_sleep(pid));
 	assert_ptr_equal(mem_lookup(engine_mem_table(), lkey), entry); /* it holds the socket */
-	assert_int_equal(mem_read(entry, entry->va, text, 6), -EFAULT);
-	assert_int_equal(mem_write(entry, entry->va, text, 6), -EFAULT);
+	assert_int_equal(reach_gather(&party, 0, &piece, 1, text, 0), -EFAULT);
+	assert_int_equal(reach_scatter(&party, 0, &piece, 1, text, 0), -EFAULT);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	for (int i = 0; i < 2; i++) {
@@ -539,14 +543,10 @@ int
 object_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_receive_queues),
-		cmocka_unit_test(test_regions),
-		cmocka_unit_test(test_free_waits_for_grace),
-		cmocka_unit_test(test_windows),
-		cmocka_unit_test(test_window_rights),
-		cmocka_unit_test(test_large_window),
-		cmocka_unit_test(test_exec_in_its_place),
+		cmocka_unit_test(test_limits),       cmocka_unit_test(test_receive_queues),
+		cmocka_unit_test(test_regions),      cmocka_unit_test(test_free_waits_for_grace),
+		cmocka_unit_test(test_windows),      cmocka_unit_test(test_window_rights),
+		cmocka_unit_test(test_large_window), cmocka_unit_test(test_exec_in_its_place),
 	};
 
 	return cmocka_run_group_tests_name("control: objects", tests, NULL, NULL);

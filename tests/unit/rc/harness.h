@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "dataplane/rc/rc.h"
+#include "dataplane/reach.h"
 
 #define AREA (1u << 20)
 #define FRAMES 4096u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory keys, placement order and the paths into other processes' memory. */
+/* Memory keys, placement order and atomics. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -357,56 +357,6 @@ test_mapped(void **state)
 }
 
 static void
-test_process(void **state)
-{
-	struct mem_process self = {.pid = getpid()}, gone = {.pid = 0x3fffffff};
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), len = 50 * page;
-	uint8_t *memory = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uint8_t *mine = malloc(len), *out = malloc(len);
-	struct mem_region there = {.va = (uintptr_t)memory, .length = len, .process = &self};
-	struct mem_region here = {.va = VA, .length = len, .base = mine};
-	struct mem_region dead = there, neither = {.va = 0, .length = len};
-	uint64_t bytes;
-
-	dead.process = &gone;
-	for (size_t i = 0; i < len; i++)
-		mine[i] = (uint8_t)(i * 13 + i / 256);
-	for (size_t n = 1; n < 40; n++) {
-		for (size_t at = 0; at < 9; at++) {
-			memset(memory, 0, 64);
-			assert_int_equal(mem_write(&there, there.va + at, mine, n), 0);
-			assert_memory_equal(memory + at, mine, n);
-			assert_int_equal(memory[at + n], 0);
-		}
-	}
-	assert_int_equal(mem_copy(&there, there.va, &here, VA, len), 0); /* mapped to process */
-	assert_memory_equal(memory, mine, len);
-	assert_int_equal(mem_copy(&there, there.va + 3, &there, there.va + 20 * page + 1, 20 * page - 5), 0);
-	assert_memory_equal(memory + 3, mine + 20 * page + 1, 20 * page - 5);
-	memset(mine, 0, len);
-	assert_int_equal(mem_copy(&here, VA, &there, there.va, len), 0); /* process to mapped */
-	assert_memory_equal(memory, mine, len);
-	bytes = atomic_load(&self.bytes);
-	assert_int_equal(mem_read(&there, there.va, out, len), 0);
-	assert_memory_equal(out, memory, len);
-	assert_int_equal(atomic_load(&self.bytes) - bytes, len);
-
-	/* Holes: what a partial move would hide. */
-	assert_int_equal(munmap(memory + 10 * page, page), 0);
-	assert_int_equal(mem_read(&there, there.va + 9 * page, out, 3 * page), -EFAULT);
-	assert_int_equal(mem_write(&there, there.va + 9 * page, mine, page + 1), -EFAULT);
-	assert_int_equal(mem_write(&there, there.va + 10 * page, mine, 8), -EFAULT);
-	assert_int_equal(mem_copy(&here, VA, &there, there.va, len), -EFAULT);
-	assert_int_equal(mem_copy(&there, there.va, &here, VA, len), -EFAULT);
-	assert_int_equal(mem_read(&dead, there.va, out, 8), -EFAULT);
-	assert_int_equal(mem_write(&dead, there.va, out, 8), -EFAULT);
-	assert_int_equal(mem_read(&neither, 0, out, 8), -EFAULT);
-	munmap(memory, len);
-	free(mine);
-	free(out);
-}
-
-static void
 check_atomics(const struct mem_region *r, uint64_t *word)
 {
 	uint64_t found = 0;
@@ -454,28 +404,38 @@ static void
 test_atomics(void **state)
 {
 	static uint64_t words[4];
-	struct mem_process self = {.pid = getpid()};
-	struct mem_region region[2] = {
-		{.va = VA, .length = 32, .base = (uint8_t *)words},
-		{.va = (uintptr_t)words, .length = 32, .process = &self},
-	};
+	struct mem_region region = {.va = VA, .length = 32, .base = (uint8_t *)words};
 	struct mem_region skewed = {.va = VA, .length = 16, .base = (uint8_t *)words + 4};
+	struct adder adder = {&region, 20000};
+	pthread_t thread[3];
 	uint64_t found;
 
-	for (int i = 0; i < 2; i++) {
-		struct adder adder = {&region[i], i == 0 ? 20000 : 2000};
-		pthread_t thread[3];
-
-		check_atomics(&region[i], words);
-		words[0] = 0;
-		for (int k = 0; k < 3; k++)
-			assert_int_equal(pthread_create(&thread[k], NULL, add_many, &adder), 0);
-		for (int k = 0; k < 3; k++)
-			pthread_join(thread[k], NULL);
-		assert_int_equal(words[0], 3 * adder.rounds);
-	}
+	check_atomics(&region, words);
+	words[0] = 0;
+	for (int k = 0; k < 3; k++)
+		assert_int_equal(pthread_create(&thread[k], NULL, add_many, &adder), 0);
+	for (int k = 0; k < 3; k++)
+		pthread_join(thread[k], NULL);
+	assert_int_equal(words[0], 3 * adder.rounds);
 	assert_int_equal(mem_fetch_add(&skewed, VA, 1, &found), -EFAULT);
 	assert_int_equal(mem_cmp_swap(&skewed, VA, 0, 1, &found), -EFAULT);
+}
+
+/* No call of these may wait for a process: what has no mapping is none of theirs. */
+static void
+test_no_mapping(void **state)
+{
+	uint8_t bytes[16] = {0};
+	struct mem_region here = {.va = VA, .length = 16, .base = bytes};
+	struct mem_region there = {.va = (uintptr_t)bytes, .length = 16};
+	uint64_t found;
+
+	assert_int_equal(mem_read(&there, there.va, bytes, 8), -EFAULT);
+	assert_int_equal(mem_write(&there, there.va, bytes, 8), -EFAULT);
+	assert_int_equal(mem_copy(&there, there.va, &here, VA, 8), -EFAULT);
+	assert_int_equal(mem_copy(&here, VA, &there, there.va, 8), -EFAULT);
+	assert_int_equal(mem_fetch_add(&there, there.va & ~7ull, 1, &found), -EFAULT);
+	assert_int_equal(mem_cmp_swap(&there, there.va & ~7ull, 0, 1, &found), -EFAULT);
 }
 
 int
@@ -491,8 +451,8 @@ main(void)
 		cmocka_unit_test(test_last_byte_is_last),
 		cmocka_unit_test(test_order_of_pages),
 		cmocka_unit_test(test_mapped),
-		cmocka_unit_test(test_process),
 		cmocka_unit_test(test_atomics),
+		cmocka_unit_test(test_no_mapping),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Applications whose registered memory does not answer: it could not be adopted, and
+ * whoever reads or writes it waits for a page that does not come.  Whatever is done
+ * with it, others on the same core are served as ever, and what waits is right when
+ * the page comes after all; when it does not, its owner is detached.
+ *
+ * The server is the hostile one.  Beside it an honest application of its data plane
+ * measures how long its slowest request takes.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "dat_pair.h"
+#include "stuck_file.h"
+
+#define SOCKET_MAX 128u
+#define PAGES 16u
+#define LEN 9000u        /* several packets */
+#define WAIT_MS 1500u    /* without an answer */
+#define SLOWEST_MS 1000u /* of the honest: far less than WAIT_MS, even where processors are shared */
+
+/* ---- the honest application ---- */
+
+struct honest {
+	pid_t pid;
+	int fd;
+};
+
+struct report {
+	uint32_t requests, slowest_ms;
+};
+
+/* Two endpoints of one process, connected to each other. */
+static void
+honest_connect(struct dat_side *s, DAT_EP_HANDLE ep[2])
+{
+	static char name[] = "oneside";
+	DAT_CONN_QUAL qual;
+	DAT_IA_ATTR attr;
+	DAT_PSP_HANDLE psp;
+	DAT_EVENT event;
+
+	DAT_CHECK(s, dat_ia_open(name, 8, &s->async, &s->ia));
+	DAT_CHECK(s, dat_pz_create(s->ia, &s->pz));
+	DAT_CHECK(s, dat_evd_create(s->ia, 16, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &s->cr));
+	DAT_CHECK(s, dat_evd_create(s->ia, 16, DAT_HANDLE_NULL, DAT_EVD_CONNECTION_FLAG, &s->conn));
+	DAT_CHECK(s, dat_evd_create(s->ia, 64, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &s->recv));
+	DAT_CHECK(s, dat_evd_create(s->ia, 64, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &s->request));
+	DAT_CHECK(s, dat_ia_query(s->ia, NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL));
+	DAT_CHECK(s, dat_psp_create_any(s->ia, &qual, s->cr, DAT_PSP_CONSUMER_FLAG, &psp));
+	for (int i = 0; i < 2; i++)
+		DAT_CHECK(s, dat_ep_create(s->ia, s->pz, s->recv, s->request, s->conn, NULL, &ep[i]));
+	DAT_CHECK(s, dat_ep_connect(ep[0], attr.ia_address_ptr, qual, 10000000, 0, NULL, DAT_QOS_BEST_EFFORT,
+				    DAT_CONNECT_DEFAULT_FLAG));
+	dat_side_expect(s, s->cr, DAT_CONNECTION_REQUEST_EVENT, 10000, &event);
+	DAT_CHECK(s, dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, ep[1], 0, NULL));
+	for (int i = 0; i < 2; i++)
+		dat_side_expect(s, s->conn, DAT_CONNECTION_EVENT_ESTABLISHED, 10000, &event);
+	s->ep = ep[0];
+}
+
+static void
+honest_run(struct pair *pair, int fd)
+{
+	struct report report = {0};
+	struct dat_remote remote;
+	struct dat_buffer b;
+	struct dat_side s;
+	DAT_EP_HANDLE ep[2];
+	char go;
+
+	memset(&s, 0, sizeof(s));
+	s.pair = pair;
+	honest_connect(&s, ep);
+	dat_buffer_make(&s, &b, 4096, DAT_MEM_PRIV_ALL_FLAG);
+	remote = (struct dat_remote){
+		.address = (uintptr_t)b.data + 2048, .length = 2048, .context = b.rmr_context};
+	/* Ready; then until the other end is closed. */
+	CHECK(pair, write(fd, "r", 1) == 1, "nobody there");
+	while (recv(fd, &go, 1, MSG_DONTWAIT) != 0) {
+		uint64_t begin = pair_now_ms(), took;
+
+		DAT_CHECK(&s, dat_write(s.ep, &b, 0, 64, 1, &remote, 0, DAT_COMPLETION_DEFAULT_FLAG));
+		dat_side_complete(&s, s.request, 1, DAT_DTO_SUCCESS, 64);
+		took = pair_now_ms() - begin;
+		report.requests++;
+		if (took > report.slowest_ms)
+			report.slowest_ms = (uint32_t)took;
+		usleep(200);
+	}
+	CHECK(pair, write(fd, &report, sizeof(report)) == (ssize_t)sizeof(report), "nobody there");
+	dat_side_close(&s);
+}
+
+static void
+honest_start(struct pair *pair, struct honest *honest)
+{
+	int fds[2];
+	char ready;
+
+	CHECK(pair, socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0, "no socket pair");
+	honest->pid = fork();
+	if (honest->pid == 0) {
+		close(fds[0]);
+		honest_run(pair, fds[1]);
+		_exit(0);
+	}
+	close(fds[1]);
+	honest->fd = fds[0];
+	CHECK(pair, read(honest->fd, &ready, 1) == 1, "the honest application does not come up");
+}
+
+static void
+honest_stop(struct pair *pair, const struct honest *honest)
+{
+	struct report report;
+	int status;
+
+	shutdown(honest->fd, SHUT_WR);
+	CHECK(pair, recv(honest->fd, &report, sizeof(report), MSG_WAITALL) == (ssize_t)sizeof(report),
+	      "the honest application has failed");
+	CHECK(pair, waitpid(honest->pid, &status, 0) == honest->pid && status == 0,
+	      "the honest application ended badly");
+	printf("  beside it: %u requests, the slowest in %u ms\n", report.requests, report.slowest_ms);
+	CHECK(pair, report.slowest_ms < SLOWEST_MS, "one of its %u requests took %u ms", report.requests,
+	      report.slowest_ms);
+	close(honest->fd);
+}
+
+/* ---- the hostile one ---- */
+
+/* Registered while it is a private mapping of a good file, so that it can be looked at. */
+static void
+make_stuck(struct dat_side *s, struct dat_buffer *b, struct stuck_file *stuck)
+{
+	size_t size = PAGES * (size_t)sysconf(_SC_PAGESIZE);
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	DAT_REGION_DESCRIPTION region;
+	DAT_VLEN registered;
+	DAT_VADDR address;
+
+	memset(b, 0, sizeof(*b));
+	memset(&region, 0, sizeof(region));
+	b->size = size;
+	b->data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	CHECK(s->pair, fd >= 0 && (void *)b->data != MAP_FAILED, "no private mapping");
+	close(fd);
+	region.for_va = b->data;
+	DAT_CHECK(s, dat_lmr_create(s->ia, DAT_MEM_TYPE_VIRTUAL, region, size, s->pz, DAT_MEM_PRIV_ALL_FLAG,
+				    &b->lmr, &b->lmr_context, &b->rmr_context, &registered, &address));
+	CHECK(s->pair, stuck_file_open(stuck, size), "no file that does not answer");
+	CHECK(s->pair,
+	      mmap(b->data, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, stuck->fd, 0) == b->data,
+	      "no mapping of it");
+}
+
+enum what { INTO, OUT_OF, RECEIVE, SOURCE, LANDING };
+
+/* The server's memory answers late. */
+static void
+late_server(struct pair *pair, enum what what)
+{
+	struct dat_buffer b, good;
+	struct dat_remote remote;
+	struct honest honest;
+	struct stuck_file stuck;
+	struct dat_side s;
+
+	honest_start(pair, &honest);
+	dat_side_open(&s, pair, true);
+	make_stuck(&s, &b, &stuck);
+	dat_buffer_make(&s, &good, LEN, DAT_MEM_PRIV_ALL_FLAG);
+	s.ep = dat_side_ep(&s);
+	if (what == RECEIVE)
+		DAT_CHECK(&s, dat_recv(s.ep, &b, 1, LEN, 1));
+	dat_side_connect(&s, true);
+	dat_buffer_offer(&s, &b);
+	dat_remote_take(&s, &remote);
+	if (what == SOURCE)
+		DAT_CHECK(&s, dat_write(s.ep, &b, 1, LEN, 1, &remote, 0, DAT_COMPLETION_DEFAULT_FLAG));
+	if (what == LANDING)
+		DAT_CHECK(&s, dat_read(s.ep, &b, 1, LEN, 1, &remote, 0, DAT_COMPLETION_DEFAULT_FLAG));
+	dat_side_nothing(&s, what == RECEIVE ? s.recv : s.request, WAIT_MS);
+	pair_barrier(pair); /* nothing at the other side either */
+	honest_stop(pair, &honest);
+	stuck_file_answer(&stuck);
+	if (what == SOURCE || what == LANDING)
+		dat_side_complete(&s, s.request, 1, DAT_DTO_SUCCESS, LEN);
+	if (what == RECEIVE)
+		dat_side_complete(&s, s.recv, 1, DAT_DTO_SUCCESS, LEN);
+	pair_barrier(pair);
+	if (what == INTO || what == RECEIVE || what == LANDING)
+		CHECK(pair, pair_pattern_check(b.data + 1, LEN, what) == LEN, "wrong data");
+	/* Freeing waits for nothing now. */
+	DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_ABRUPT_FLAG));
+	DAT_CHECK(&s, dat_lmr_free(b.lmr));
+	pair_barrier(pair);
+	dat_side_close(&s);
+	stuck_file_close(&stuck);
+}
+
+static void
+late_client(struct pair *pair, enum what what)
+{
+	struct dat_remote remote;
+	struct dat_buffer b;
+	struct dat_side s;
+
+	dat_side_open(&s, pair, false);
+	dat_buffer_make(&s, &b, LEN, DAT_MEM_PRIV_ALL_FLAG);
+	pair_pattern(b.data, LEN, what);
+	dat_side_connect(&s, false);
+	dat_remote_take(&s, &remote);
+	dat_buffer_offer(&s, &b);
+	if (what == INTO)
+		DAT_CHECK(&s, dat_write(s.ep, &b, 0, LEN, 1, &remote, 1, DAT_COMPLETION_DEFAULT_FLAG));
+	if (what == OUT_OF)
+		DAT_CHECK(&s, dat_read(s.ep, &b, 0, LEN, 1, &remote, 1, DAT_COMPLETION_DEFAULT_FLAG));
+	if (what == RECEIVE)
+		DAT_CHECK(&s, dat_send(s.ep, &b, 0, LEN, 1, DAT_COMPLETION_DEFAULT_FLAG));
+	dat_side_nothing(&s, s.request, WAIT_MS - 500);
+	pair_barrier(pair);
+	if (what == INTO || what == OUT_OF || what == RECEIVE)
+		dat_side_complete(&s, s.request, 1, DAT_DTO_SUCCESS, LEN);
+	pair_barrier(pair);
+	/* Pages that came at last are of zeros. */
+	for (size_t i = 0; (what == OUT_OF || what == SOURCE) && i < LEN; i++)
+		CHECK(pair, b.data[i] == 0, "wrong data");
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+#define LATE(name, what)                             \
+	static void name##_server(struct pair *pair) \
+	{                                            \
+		late_server(pair, what);             \
+	}                                            \
+	static void name##_client(struct pair *pair) \
+	{                                            \
+		late_client(pair, what);             \
+	}
+LATE(into, INTO)
+LATE(out_of, OUT_OF)
+LATE(receive, RECEIVE)
+LATE(source, SOURCE)
+LATE(landing, LANDING)
+
+/*
+ * Its memory never answers: it is detached, and its peer learns of it.  What waits for
+ * the memory is in nobody's way.  (The process itself cannot change its mappings now.)
+ */
+static void
+never_server(struct pair *pair)
+{
+	char socket[SOCKET_MAX] = "";
+	struct stuck_file stuck;
+	struct honest honest;
+	struct dat_buffer b;
+	struct dat_side s;
+	DAT_EVENT event;
+
+	honest_start(pair, &honest);
+	dat_side_open(&s, pair, true);
+	make_stuck(&s, &b, &stuck);
+	dat_side_connect(&s, true);
+	dat_buffer_offer(&s, &b);
+	dat_side_expect(&s, s.async, DAT_ASYNC_ERROR_IA_CATASTROPHIC, 20000, &event);
+	honest_stop(pair, &honest);
+	snprintf(socket, sizeof(socket), "%s", pair->socket);
+	pair_send(pair, socket, sizeof(socket));
+	pair_barrier(pair);
+	stuck_file_close(&stuck);
+}
+
+static void
+never_client(struct pair *pair)
+{
+	char socket[SOCKET_MAX];
+	struct dat_remote remote;
+	struct honest honest;
+	struct dat_buffer b;
+	struct dat_side s;
+
+	dat_side_open(&s, pair, false);
+	dat_buffer_make(&s, &b, LEN, DAT_MEM_PRIV_ALL_FLAG);
+	dat_side_connect(&s, false);
+	dat_remote_take(&s, &remote);
+	DAT_CHECK(&s, dat_write(s.ep, &b, 0, LEN, 1, &remote, 1, DAT_COMPLETION_DEFAULT_FLAG));
+	dat_side_expect_end(&s);
+	dat_side_close(&s);
+	/* Others of the same user attach to that data plane as before. */
+	pair_recv(pair, socket, sizeof(socket));
+	setenv("ONESIDE_SOCKET", socket, 1);
+	honest_start(pair, &honest);
+	usleep(300000);
+	honest_stop(pair, &honest);
+	pair_barrier(pair);
+}
+
+static const struct pair_case cases[] = {
+	{"into", into_server, into_client, false},          {"out_of", out_of_server, out_of_client, false},
+	{"receive", receive_server, receive_client, false}, {"source", source_server, source_client, false},
+	{"landing", landing_server, landing_client, false}, {"never", never_server, never_client, false},
+};
+
+int
+main(int argc, char **argv)
+{
+	struct stuck_file stuck;
+
+	if (!stuck_file_open(&stuck, 4096)) {
+		printf("this user cannot mount a file system of its own: nothing is tested\n");
+		return 77;
+	}
+	stuck_file_close(&stuck);
+	return pair_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory that is reached through its process: at once, and by a thread that may have to wait. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "dataplane/reach.h"
+#include "tests/stuck.h"
+
+#define PARTIES 40u
+#define SECOND 1000000000ull
+
+struct fixture {
+	struct mem_process self;
+	struct reach_list list;
+	struct reach_party party[PARTIES];
+	uint32_t woken[PARTIES];
+	uint32_t order[PARTIES], num_order;
+};
+
+static void
+wake(void *context, void *user)
+{
+	struct fixture *f = context;
+	uint32_t *woken = user;
+
+	(*woken)++;
+	f->order[f->num_order++ % PARTIES] = (uint32_t)(woken - f->woken);
+}
+
+static int
+setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	f->self.pid = getpid();
+	LIST_INIT(&f->list);
+	for (uint32_t i = 0; i < PARTIES; i++)
+		f->party[i].user = &f->woken[i];
+	assert_int_equal(reach_start(&f->self, &f->list), 0);
+	*state = f;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t i = 0; i < PARTIES; i++)
+		reach_leave(&f->party[i]);
+	reach_detach(&f->self, wake, f);
+	assert_true(LIST_EMPTY(&f->list));
+	reach_stop(&f->self);
+	while (!reach_stopped(&f->self))
+		sched_yield();
+	reach_free(&f->self);
+	free(f);
+	return 0;
+}
+
+static uint64_t
+now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * SECOND + (uint64_t)ts.tv_nsec;
+}
+
+/* Until the party has been woken `times` more times. */
+static void
+await(struct fixture *f, uint32_t party, uint32_t times)
+{
+	uint32_t until = f->woken[party] + times;
+	uint64_t end = now() + 20 * SECOND;
+
+	while (f->woken[party] != until && now() < end) {
+		if (!LIST_EMPTY(&f->list))
+			reach_poll(&f->list, wake, f);
+		sched_yield();
+	}
+	assert_int_equal(f->woken[party], until);
+}
+
+static struct mem_region
+region_of(struct mem_process *process, void *memory, size_t len)
+{
+	return (struct mem_region){.va = (uintptr_t)memory, .length = len, .process = process};
+}
+
+static struct mem_piece
+piece_of(const struct mem_region *region, size_t offset, uint32_t len)
+{
+	return (struct mem_piece){region, region->va + offset, len};
+}
+
+/* ---- without a thread ---- */
+
+static void
+test_at_once(void **state)
+{
+	struct mem_process self = {.pid = getpid()}, gone = {.pid = 0x3fffffff};
+	struct reach_party party = {0};
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), len = 4 * page;
+	uint8_t *memory = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *mine = malloc(len), *out = malloc(len);
+	struct mem_region there = region_of(&self, memory, len), dead = region_of(&gone, memory, len);
+	struct mem_region nobody = region_of(NULL, memory, len);
+	struct mem_piece piece;
+
+	for (size_t i = 0; i < len; i++)
+		mine[i] = (uint8_t)(i * 13 + i / 256);
+	for (uint32_t n = 1; n < 40; n++) {
+		for (uint32_t at = 0; at < 9; at++) {
+			memset(memory, 0, 64);
+			piece = piece_of(&there, at, n);
+			assert_int_equal(reach_scatter(&party, 0, &piece, 1, mine, 0), 0);
+			assert_memory_equal(memory + at, mine, n);
+			assert_int_equal(memory[at + n], 0);
+		}
+	}
+	piece = piece_of(&there, 0, (uint32_t)len);
+	assert_int_equal(reach_scatter(&party, 0, &piece, 1, mine, 0), 0);
+	assert_int_equal(reach_gather(&party, 0, &piece, 1, out, 0), 0);
+	assert_memory_equal(out, mine, len);
+	assert_true(atomic_load(&self.bytes) >= 2 * len);
+
+	/* Holes: what a partial move would hide. */
+	assert_int_equal(munmap(memory + page, page), 0);
+	piece = piece_of(&there, page / 2, (uint32_t)page);
+	assert_int_equal(reach_gather(&party, 0, &piece, 1, out, 0), -EFAULT);
+	assert_int_equal(reach_scatter(&party, 0, &piece, 1, mine, 0), -EFAULT);
+	piece = piece_of(&dead, 0, 8);
+	assert_int_equal(reach_gather(&party, 0, &piece, 1, out, 0), -EFAULT);
+	assert_int_equal(reach_scatter(&party, 0, &piece, 1, out, 0), -EFAULT);
+	piece = piece_of(&nobody, 0, 8);
+	assert_int_equal(reach_gather(&party, 0, &piece, 1, out, 0), -EFAULT);
+	munmap(memory, len);
+	free(mine);
+	free(out);
+}
+
+/* ---- by the thread ---- */
+
+/* Lists with mapped pieces among them, in both directions. */
+static void
+test_pieces(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t there[3][2000], here[3000], buffer[REACH_LEN], out[REACH_LEN];
+	struct mem_region far[3], near = {.va = 0x1000, .length = sizeof(here), .base = here};
+	struct mem_piece pieces[5];
+	uint32_t len = 0;
+
+	for (uint32_t i = 0; i < sizeof(buffer); i++)
+		buffer[i] = (uint8_t)(i * 7 + i / 256 + 1);
+	for (int i = 0; i < 3; i++)
+		far[i] = region_of(&f->self, there[i], sizeof(there[i]));
+	pieces[0] = piece_of(&far[0], 3, 1001);
+	pieces[1] = piece_of(&near, 0, 17);
+	pieces[2] = piece_of(&far[1], 0, 2000);
+	pieces[3] = piece_of(&near, 100, 2000);
+	pieces[4] = piece_of(&far[2], 1, 5);
+	for (int i = 0; i < 5; i++)
+		len += pieces[i].len;
+	assert_int_equal(reach_scatter(&f->party[0], 2, pieces, 5, buffer, 1), -EAGAIN);
+	assert_int_equal(reach_scatter(&f->party[0], 2, pieces, 5, buffer, 1), -EAGAIN);
+	assert_memory_equal(reach_data(&f->party[0], 2), buffer, len);
+	await(f, 0, 1);
+	assert_true(reach_done(&f->party[0], 2));
+	assert_int_equal(reach_scatter(&f->party[0], 2, pieces, 5, buffer, 1), 0);
+	assert_false(reach_done(&f->party[0], 2));
+	assert_memory_equal(there[0] + 3, buffer, 1001);
+	assert_memory_equal(here, buffer + 1001, 17);
+	assert_memory_equal(there[1], buffer + 1018, 2000);
+	assert_memory_equal(here + 100, buffer + 3018, 2000);
+	assert_memory_equal(there[2] + 1, buffer + 5018, 5);
+	assert_int_equal(reach_gather(&f->party[0], 1, pieces, 5, out, 1), -EAGAIN);
+	await(f, 0, 1);
+	assert_int_equal(reach_gather(&f->party[0], 1, pieces, 5, out, 1), 0);
+	assert_memory_equal(out, buffer, len);
+	assert_true(LIST_EMPTY(&f->list) || reach_poll(&f->list, wake, f) == 0);
+	assert_true(LIST_EMPTY(&f->list));
+}
+
+static void
+test_faults(void **state)
+{
+	struct fixture *f = *state;
+	struct mem_process other = {.pid = getpid()};
+	uint8_t bytes[64];
+	struct mem_region nowhere = region_of(&f->self, (void *)0x10, 64),
+			  mine = region_of(&f->self, bytes, sizeof(bytes)),
+			  strange = region_of(&other, bytes, sizeof(bytes));
+	struct mem_piece piece = piece_of(&nowhere, 0, 64),
+			 two[2] = {piece_of(&mine, 0, 8), piece_of(&strange, 0, 8)},
+			 large[2] = {piece_of(&mine, 0, REACH_LEN), piece_of(&mine, 0, 1)};
+
+	assert_int_equal(reach_gather(&f->party[0], 0, &piece, 1, bytes, 1), -EAGAIN);
+	await(f, 0, 1);
+	assert_int_equal(reach_gather(&f->party[0], 0, &piece, 1, bytes, 1), -EFAULT);
+	assert_null(f->party[0].job[0]);
+	assert_int_equal(reach_gather(&f->party[0], 0, two, 2, bytes, 1), -EFAULT); /* two processes */
+	assert_int_equal(reach_gather(&f->party[0], 0, large, 2, bytes, 1), -EFAULT);
+}
+
+/* An outcome is that of its call only. */
+static void
+test_another_call(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t there[64], out[64];
+	struct mem_region region = region_of(&f->self, there, sizeof(there));
+	struct mem_piece piece = piece_of(&region, 0, 64), part = piece_of(&region, 0, 32);
+
+	memset(there, 1, sizeof(there));
+	assert_int_equal(reach_gather(&f->party[0], 0, &piece, 1, out, 1), -EAGAIN);
+	await(f, 0, 1);
+	memset(there, 2, sizeof(there));
+	assert_int_equal(reach_gather(&f->party[0], 0, &piece, 1, out, 2), -EAGAIN);
+	await(f, 0, 1);
+	assert_int_equal(reach_gather(&f->party[0], 0, &part, 1, out, 2), -EAGAIN);
+	await(f, 0, 1);
+	memset(there, 3, sizeof(there));
+	assert_int_equal(reach_scatter(&f->party[0], 0, &part, 1, out, 2), -EAGAIN);
+	await(f, 0, 1);
+	assert_int_equal(reach_gather(&f->party[0], 0, &part, 1, out, 2), -EAGAIN);
+	await(f, 0, 1);
+	assert_int_equal(reach_gather(&f->party[0], 0, &part, 1, out, 2), 0);
+	assert_int_equal(there[63], 3);
+}
+
+static uint64_t
+atomic_op(struct fixture *f, const struct mem_region *region, const uint64_t *compare, uint64_t operand)
+{
+	uint64_t found = 0;
+
+	assert_int_equal(reach_atomic(&f->party[0], 0, region, region->va, compare, operand, &found, 5),
+			 -EAGAIN);
+	await(f, 0, 1);
+	assert_int_equal(reach_atomic(&f->party[0], 0, region, region->va, compare, operand, &found, 5), 0);
+	return found;
+}
+
+static void
+test_atomics(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t word = 40, found;
+	struct mem_region region = region_of(&f->self, &word, 8);
+
+	assert_int_equal(atomic_op(f, &region, NULL, 2), 40);
+	assert_int_equal(word, 42);
+	assert_int_equal(atomic_op(f, &region, &(uint64_t){42}, 7), 42);
+	assert_int_equal(word, 7);
+	assert_int_equal(atomic_op(f, &region, &(uint64_t){42}, 9), 7);
+	assert_int_equal(word, 7);
+	assert_int_equal(reach_atomic(&f->party[0], 0, &region, region.va + 4, NULL, 1, &found, 1), -EFAULT);
+}
+
+/* Two attachments of one process, each with its thread. */
+static void
+test_atomics_of_two(void **state)
+{
+	uint64_t word = 0;
+	struct fixture *f[2];
+	void *second;
+
+	setup(&second);
+	f[0] = *state;
+	f[1] = second;
+	for (uint32_t i = 0; i < 300; i++) {
+		struct mem_region region[2] = {region_of(&f[0]->self, &word, 8),
+					       region_of(&f[1]->self, &word, 8)};
+		uint64_t found;
+
+		for (int k = 0; k < 2; k++)
+			assert_int_equal(reach_atomic(&f[k]->party[0], 0, &region[k], region[k].va, NULL, 1,
+						      &found, i),
+					 -EAGAIN);
+		for (int k = 0; k < 2; k++) {
+			await(f[k], 0, 1);
+			assert_int_equal(reach_atomic(&f[k]->party[0], 0, &region[k], region[k].va, NULL, 1,
+						      &found, i),
+					 0);
+		}
+	}
+	assert_int_equal(word, 600);
+	teardown(&second);
+}
+
+/* ---- memory that does not answer ---- */
+
+static bool
+stuck_here(struct stuck *stuck)
+{
+	if (stuck_open(stuck, NULL, 4))
+		return true;
+	print_message("this user may not have others wait: not tested\n");
+	return false;
+}
+
+static void
+await_since(const struct fixture *f, bool waits)
+{
+	uint64_t end = now() + 20 * SECOND;
+
+	while ((reach_since(&f->self) != 0) != waits && now() < end)
+		sched_yield();
+	assert_true((reach_since(&f->self) != 0) == waits);
+}
+
+/* Whoever waits for other memory is served meanwhile, and nothing here blocks. */
+static void
+test_stuck(void **state)
+{
+	struct fixture *f = *state, *other;
+	struct mem_region there, fine;
+	struct mem_piece piece;
+	struct stuck stuck;
+	uint8_t bytes[64], out[64];
+	void *second;
+	uint32_t mark;
+
+	if (!stuck_here(&stuck))
+		skip();
+	assert_int_equal(reach_since(&f->self), 0);
+	assert_true(reach_passed(&f->self, reach_mark(&f->self)));
+	there = region_of(&f->self, stuck.memory, stuck.len);
+	piece = piece_of(&there, 0, 64);
+	assert_int_equal(reach_gather(&f->party[0], 0, &piece, 1, out, 1), -EAGAIN);
+	mark = reach_mark(&f->self);
+	await_since(f, true);
+
+	setup(&second);
+	other = second;
+	fine = region_of(&other->self, bytes, sizeof(bytes));
+	memset(bytes, 9, sizeof(bytes));
+	for (uint32_t i = 0; i < 100; i++) {
+		struct mem_piece there_too = piece_of(&fine, 0, 64);
+
+		assert_int_equal(reach_gather(&other->party[1], 0, &there_too, 1, out, i), -EAGAIN);
+		await(other, 1, 1);
+		assert_int_equal(reach_gather(&other->party[1], 0, &there_too, 1, out, i), 0);
+		assert_int_equal(out[63], 9);
+	}
+	teardown(&second);
+
+	assert_int_equal(reach_poll(&f->list, wake, f), 0);
+	assert_false(reach_passed(&f->self, mark));
+	assert_int_equal(f->woken[0], 0);
+	stuck_answer(&stuck);
+	await(f, 0, 1);
+	assert_true(reach_passed(&f->self, mark));
+	assert_int_equal(reach_gather(&f->party[0], 0, &piece, 1, out, 1), 0);
+	assert_int_equal(out[63], 0);
+	stuck_close(&stuck);
+}
+
+/* What was cancelled in the queue does not happen. */
+static void
+test_cancel(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t bytes[64] = {0}, ones[64];
+	struct mem_region there, here = region_of(&f->self, bytes, sizeof(bytes));
+	struct mem_piece piece, write = piece_of(&here, 0, 64);
+	struct stuck stuck;
+
+	if (!stuck_here(&stuck))
+		skip();
+	memset(ones, 1, sizeof(ones));
+	there = region_of(&f->self, stuck.memory, stuck.len);
+	piece = piece_of(&there, 0, 64);
+	assert_int_equal(reach_gather(&f->party[0], 0, &piece, 1, bytes, 1), -EAGAIN);
+	assert_int_equal(reach_scatter(&f->party[1], 0, &write, 1, ones, 1), -EAGAIN);
+	assert_int_equal(reach_scatter(&f->party[2], 0, &write, 1, ones, 1), -EAGAIN);
+	await_since(f, true);
+	reach_cancel(&f->party[1], 0);
+	reach_leave(&f->party[2]);
+	reach_leave(&f->party[0]); /* one that is under way */
+	stuck_answer(&stuck);
+	while (!LIST_EMPTY(&f->list))
+		reach_poll(&f->list, wake, f);
+	assert_int_equal(f->num_order, 0);
+	assert_int_equal(bytes[0], 0);
+	/* All jobs are back. */
+	for (uint32_t i = 0; i < 16; i++)
+		assert_int_equal(reach_scatter(&f->party[i], 1, &write, 1, ones, 2), -EAGAIN);
+	for (uint32_t i = 0; i < 16; i++)
+		assert_non_null(f->party[i].job[1]);
+	await(f, 15, 1);
+	stuck_close(&stuck);
+}
+
+/* More parties than jobs: in turn, also when those that have one do not come for the outcome. */
+static void
+test_starved(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t bytes[64] = {0}, out[64];
+	struct mem_region here = region_of(&f->self, bytes, sizeof(bytes));
+	struct mem_piece piece = piece_of(&here, 0, 64);
+	uint64_t end = now() + 20 * SECOND;
+	uint32_t held = 0, served = 0, last;
+
+	for (uint32_t i = 0; i < PARTIES; i++)
+		assert_int_equal(reach_gather(&f->party[i], 0, &piece, 1, out, 1), -EAGAIN);
+	for (uint32_t i = 0; i < PARTIES; i++)
+		held += f->party[i].job[0] != NULL;
+	assert_int_equal(held, 16);
+	await(f, 15, 1);
+	for (uint32_t i = 0; i < 8; i++)
+		assert_int_equal(reach_gather(&f->party[i], 0, &piece, 1, out, 1), 0);
+	/* 8..15 keep theirs.  The others do as transports: ask again when they are woken. */
+	while (served < PARTIES - 16 && now() < end) {
+		reach_poll(&f->list, wake, f);
+		for (uint32_t i = 16; i < PARTIES; i++) {
+			if (f->woken[i] == 0)
+				continue;
+			f->woken[i] = 0;
+			served += reach_gather(&f->party[i], 0, &piece, 1, out, 1) == 0;
+		}
+		sched_yield();
+	}
+	assert_int_equal(served, PARTIES - 16);
+	/* The rest was enough for that; when all are kept, they are taken away in time. */
+	for (last = 16; last < PARTIES; last++) {
+		assert_int_equal(reach_gather(&f->party[last], 0, &piece, 1, out, 2), -EAGAIN);
+		if (f->party[last].job[0] == NULL)
+			break;
+	}
+	assert_in_range(last, 24, 32);
+	f->woken[last] = 0;
+	await(f, last, 1);
+	assert_int_equal(reach_gather(&f->party[last], 0, &piece, 1, out, 2), -EAGAIN);
+	assert_non_null(f->party[last].job[0]);
+}
+
+/* The end of a process that never answers: nobody waits for it any more. */
+static void
+test_detach(void **state)
+{
+	struct fixture *f;
+	struct mem_region there;
+	struct mem_piece piece;
+	struct stuck stuck;
+	uint8_t out[64];
+	void *second;
+
+	if (!stuck_here(&stuck))
+		skip();
+	setup(&second);
+	f = second;
+	there = region_of(&f->self, stuck.memory, stuck.len);
+	piece = piece_of(&there, 0, 64);
+	for (uint32_t i = 0; i < 20; i++)
+		assert_int_equal(reach_gather(&f->party[i], 0, &piece, 1, out, 1), -EAGAIN);
+	await_since(f, true);
+	reach_detach(&f->self, wake, f);
+	for (uint32_t i = 0; i < 20; i++) {
+		assert_int_equal(f->woken[i], 1);
+		assert_null(f->party[i].job[0]);
+		assert_null(f->party[i].starved);
+	}
+	assert_true(LIST_EMPTY(&f->list));
+	reach_stop(&f->self);
+	usleep(20000);
+	assert_false(reach_stopped(&f->self));
+	stuck_answer(&stuck);
+	teardown(&second);
+	stuck_close(&stuck);
+}
+
+int
+main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_at_once),
+		TEST(test_pieces),
+		TEST(test_faults),
+		TEST(test_another_call),
+		TEST(test_atomics),
+		TEST(test_atomics_of_two),
+		TEST(test_stuck),
+		TEST(test_cancel),
+		TEST(test_starved),
+		cmocka_unit_test(test_detach),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
