@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The work that is compared, and what is asked of oneside at each."""
+import os
+import re
 import time
 
 from . import rivals
 from .planes import Bench
+from .process import Background, Failed
 from .rows import LOWER
 
 WINDOW = ["--tx-depth", 256, "-Q", 16]
@@ -14,6 +17,7 @@ MAPPED = "One host, a mapped RSM segment"
 CONTROL = "Binds, connections, many endpoints"
 ACROSS = "Two data planes over memif"
 SLEEPING = "An idle data plane, --idle sleep"
+SIMULATED = "The transport in the simulator: 100 Gb/s, round trip 50 us"
 
 
 def count_for(size, rate, bytes_a_second, seconds):
@@ -301,4 +305,40 @@ def wake(context, rows, bench, work):
         "us", 100, LOWER)
 
 
-GROUPS = {"across": (across, raw_frames, tcp_rivals), "alone": (alone,), "sleep": (sleeping,)}
+# ---- the simulator ----
+
+
+def link_runs(context, what):
+    """Runs over the modelled switch, each a line: (name, way of repeating, operation, MTU, loss %, Gb/s, Jain)."""
+    program = os.path.join(context.build, "tests", "sim", "sim")
+    simulator = Background([program, "--link", what], os.path.join(context.directory, f"sim-{what}.log"))
+    try:
+        simulator.finish(300)
+    finally:
+        simulator.stop()
+    found = re.findall(r"^(\S+)\s+(\S+)\s+(\S+)\s+mtu\s+(\d+) loss\s+([\d.]+)%:\s+([\d.]+) Gb/s, Jain ([\d.]+)",
+                       simulator.said(), re.MULTILINE)
+    if not found:
+        raise Failed(f"{program} --link {what}: {simulator.said().strip()[-200:]}")
+    return [(n, how, op, int(mtu), float(loss), float(goodput), float(jain))
+            for n, how, op, mtu, loss, goodput, jain in found]
+
+
+def simulator(context, rows):
+    """Virtual time: the same figures on every machine, loaded or not."""
+    loss = rows.attempt("loss in the simulator", lambda: link_runs(context, "loss")) or []
+    for how, name in (("selective", "selective repeat"), ("go-back", "go-back-N, as with others")):
+        goodput = {run[4]: run[5] for run in loss if run[1:4] == (how, "WRITE", 4096)}
+        rows.ratio(SIMULATED, f"1 MiB writes, 1 % of the frames lost, {name} / none lost", goodput.get(1.0),
+                   goodput.get(0.0), "of the goodput", 0.9 if how == "selective" else None)
+    without = next((run[5] for run in loss if run[1:5] == ("selective", "WRITE", 4096, 0.0)), None)
+    incast = rows.attempt("incast in the simulator", lambda: link_runs(context, "incast")) or []
+    # The one with the most senders comes last.
+    most = [run for run in incast if run[3] == 4096][-1:]
+    rows.ratio(SIMULATED, "32 senders into one receiver / one sender", most[0][5] if most else None, without,
+               "of the bottleneck", 0.9)
+    rows.add(SIMULATED, "32 senders into one receiver: Jain fairness", most[0][6] if most else None, "", 0.95)
+
+
+GROUPS = {"across": (across, raw_frames, tcp_rivals), "alone": (alone,), "sleep": (sleeping,),
+          "simulator": (simulator,)}

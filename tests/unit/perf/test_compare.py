@@ -175,6 +175,35 @@ class TestPrograms(unittest.TestCase):
             with self.assertRaisesRegex(process.Failed, "ended: gone"):
                 server.wait_for("ready", 10)
 
+    def test_simulator(self):
+        line = "{:10} {:9} {:5} mtu {:4} loss {:5.3f}%: {:6.2f} Gb/s, Jain {:.3f}, least  1.00; sent again 0"
+        runs = {"loss": [("loss", "selective", "WRITE", 4096, 0, 90, 1), ("loss", "selective", "WRITE", 4096, 1, 85.5, 1),
+                         ("loss", "go-back", "WRITE", 4096, 0, 90, 1), ("loss", "go-back", "WRITE", 4096, 1, 9, 1),
+                         ("loss", "selective", "READ", 4096, 1, 60, 1), ("loss", "selective", "WRITE", 1024, 1, 1, 1)],
+                "incast": [("incast", "selective", "WRITE", 4096, 0, 50, 0.5),
+                           ("incast", "selective", "WRITE", 4096, 0, 81, 0.96),
+                           ("incast", "selective", "WRITE", 1024, 0, 1, 0.1)]}
+
+        class Context:
+            pass
+
+        with tempfile.TemporaryDirectory() as directory:
+            Context.build = Context.directory = directory
+            os.makedirs(os.path.join(directory, "tests", "sim"))
+            program = os.path.join(directory, "tests", "sim", "sim")
+            table = rows.Rows(1)
+            quietly(work.simulator, Context, table)  # it is missing
+            self.assertEqual([r["value"] for r in table.rows], [None] * 4)
+            with open(program, "w", encoding="utf-8") as f:
+                # A bar that is missed is told by the status; the figures count all the same.
+                f.write("#!/bin/sh\ncase $2 in\n" + "".join(
+                    f"{what}) printf '%s\\n' " + " ".join(f"'{line.format(*run)}'" for run in lines) + ";;\n" for what, lines in runs.items()) + "esac\nexit 1\n")
+            os.chmod(program, 0o755)
+            table = rows.Rows(1)
+            quietly(work.simulator, Context, table)
+            self.assertEqual([(round(r["value"], 3), r["met"]) for r in table.rows],
+                             [(0.95, True), (0.1, None), (0.9, True), (0.96, True)])
+
     def test_counts(self):
         self.assertEqual(work.count_for(8, 1e6, 1e9, 2), 2000000)
         self.assertEqual(work.count_for(1 << 20, 1e6, 1e9, 2), 1907)
