@@ -68,15 +68,22 @@ sys.exit(not (results and all(eval(f"({sys.argv[2]})") for r in results)))
 PYTHON
 }
 
-# stages PARAMETERS EXPRESSION: true of /oneside/stages of plane a's core, c, and of what else changed.
+# stages PARAMETERS EXPRESSION: true of /oneside/stages of plane a's core, c, as soon as the core has published
+# its counters: every millisecond, when it has a processor.
 stages() {
 	python3 -B - "$(dirname "$0")/../../perf" "$(basename "$WORK")-a" "/oneside/stages$1" "$2" <<'PYTHON' || fail "/oneside/stages$1"
-import sys
+import sys, time
 sys.path.insert(0, sys.argv[1])
 from comparison.planes import telemetry
-answer = telemetry(sys.argv[2], sys.argv[3])
-c = next(iter(answer.values()), None)
-sys.exit(not eval(f"({sys.argv[4]})") and f"{answer} is not {sys.argv[4]}")
+deadline = time.time() + 20
+while True:
+    answer = telemetry(sys.argv[2], sys.argv[3])
+    c = next(iter(answer.values()), None)
+    if eval(f"({sys.argv[4]})"):
+        break
+    if time.time() > deadline:
+        sys.exit(f"{answer} is not {sys.argv[4]}")
+    time.sleep(0.05)
 PYTHON
 }
 
@@ -122,7 +129,6 @@ counted='[c[k] for k in ("commands", "driver_rx", "input", "inbound", "doorbells
 stages '' "c['on'] == 0 and c['busy_loops'] == 0 and not any($counted)"
 stages ',on' "c['on'] == 1 and c['hz'] > 0"
 measure -t write_bw -n 5000
-sleep 0.1 # cores publish their counters every millisecond, when they have a processor
 stages ',wrong' 'c is None'
 stages ',off' "c['busy_loops'] > 0 and c['work'] > 0 and c['publish'] > 0 and c['idle'] > 0"
 stages '' "c['on'] == 0"
