@@ -128,6 +128,29 @@ if [ -x "$BUILD/tests/net/net-dat2-cases" ]; then
 	say "passed: refusals with private data, arguments of 2.0"
 fi
 
+# What only 2.0 has, with the errors; against Soft-RoCE the same program is run by tests/interop.
+if [ -x "$BUILD/tests/interop/udapl2-operations" ]; then
+	for end in 0 1; do
+		sed "s/^$IA/oneside/" "$WORK/dat.conf.$end" >"$WORK/dat.operations.$end"
+	done
+	for operation in 'SEND with invalidate' 'WRITE with' FETCH-ADD CMP-SWAP 'a request that is rejected'; do
+		DAT_OVERRIDE=$WORK/dat.operations.0 timeout 120 "$BUILD/tests/interop/udapl2-operations" serve \
+			>"$WORK/server.out" 2>&1 &
+		server=$!
+		APPLICATIONS+=("$server")
+		tenths=300
+		until grep -q '^listening' "$WORK/server.out"; do
+			kill -0 "$server" 2>/dev/null && [ "$tenths" -gt 0 ] || show "udapl2-operations does not start"
+			sleep 0.1
+			tenths=$((tenths - 1))
+		done
+		DAT_OVERRIDE=$WORK/dat.operations.1 timeout 60 "$BUILD/tests/interop/udapl2-operations" connect $SERVER \
+			"$operation" >"$WORK/client.out" 2>&1 || show "udapl2-operations: $operation"
+		wait_server udapl2-operations
+		say "passed: udapl2-operations: $operation"
+	done
+fi
+
 say "== dtest, dtestx, dtestcm over $cable"
 pair 'DAPL Test Complete. PASSED' dtest
 pair 'DAPL Test Complete. PASSED' dtest -c
