@@ -13,7 +13,8 @@
 #   guest COMMAND...              runs it in the guest; its output and status; $LIMIT seconds at most
 #   guest_begin NAME COMMAND...   the same in the background; guest_end NAME waits: the status
 #   udapl COMMAND...              a program of ours on data plane a; $LIMIT seconds at most
-#   drop_frames EXPRESSION...     the bridge drops what matches (nft); keep_frames RULES ends that
+#   drop_frames EXPRESSION...     the bridge drops what matches (nft); await_frames EXPRESSION... only counts
+#   keep_frames RULES             ends that, when so many rules have matched
 #
 # LIMIT is generous (the guest is emulated, and tests share the machine); a test waits for events.
 . "$(dirname "${BASH_SOURCE[0]}")/../net/lib.sh"
@@ -74,18 +75,26 @@ drop_frames() {
 	ip netns exec "$SWITCH" nft add rule bridge interop drops "$@" counter drop || fail "no rule: $*"
 }
 
-# How many rules dropped something.
+await_frames() {
+	ip netns exec "$SWITCH" nft add rule bridge interop drops "$@" counter || fail "no rule: $*"
+}
+
+# How many rules matched something.
 dropped() {
 	ip netns exec "$SWITCH" nft list chain bridge interop drops |
 		sed -n 's/.*counter packets \([0-9]*\).*/\1/p' | awk '$1 > 0 {n++} END {print n + 0}'
 }
 
-# keep_frames RULES: fails unless so many rules dropped something; a loss that never happened proves nothing.
+# A loss that never happened proves nothing; what is repeated after a loss may come when the programs have ended.
 keep_frames() {
-	local rules
+	local rules tenths=$((LIMIT * 10))
+	until [ "$(dropped)" -eq "$1" ] || [ "$tenths" -eq 0 ]; do
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
 	rules=$(dropped)
 	ip netns exec "$SWITCH" nft flush chain bridge interop drops
-	[ "$rules" -eq "$1" ] || fail "the bridge dropped by $rules rules of $1"
+	[ "$rules" -eq "$1" ] || fail "only $rules rules of $1 matched what crossed the bridge"
 }
 
 guest_alive() {
