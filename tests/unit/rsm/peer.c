@@ -121,6 +121,7 @@ serve(struct peer *peer, uint32_t i)
 			peer->fail_after--;
 		move(peer, &wqe, sge);
 	}
+	peer->served++;
 	mock_complete(peer->mock, peer->qp[i], &wqe, status);
 	return true;
 }

@@ -42,6 +42,8 @@ struct peer {
 	/* what came */
 	_Atomic uint64_t ops, inlined, staged, direct, suppressed, bytes, signals;
 	_Atomic uint32_t signal; /* the last one */
+	_Atomic uint64_t
+		served; /* counted before the completion: orders what is done after it, for sanitizers */
 };
 
 struct peer *peer_start(size_t size);

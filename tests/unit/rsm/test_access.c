@@ -233,11 +233,14 @@ test_direct_explicit(void **state)
 	assert_int_equal(rsm_create_localmemory_handle(controller, &handle, (caddr_t)memory, size),
 			 RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_set_mode(import, RSM_BARRIER_MODE_EXPLICIT), RSM_SUCCESS);
-	atomic_store(&peer->delay_us, 2000);
 	assert_int_equal(rsm_memseg_import_open_barrier(&barrier), RSM_SUCCESS);
 	for (size_t i = 0; i < 4; i++) {
 		memcpy(memory, expected, size);
+		/* the peer's thread loads this before it looks at the memory, */
+		atomic_store(&peer->delay_us, 2000);
 		assert_int_equal(rsm_memseg_import_put(import, (off_t)(i * size), memory, size), RSM_SUCCESS);
+		/* and counts after it: the sanitizer does not see the rings */
+		assert_true(atomic_load(&peer->served) > i);
 		memset(memory, 0xEE, size);
 	}
 	assert_int_equal(peer->direct, 4);
