@@ -200,7 +200,7 @@ start(struct blocked *b, void *(*call)(void *))
 {
 	b->result = -1;
 	assert_int_equal(pthread_create(&b->thread, NULL, call, b), 0);
-	usleep(50000); /* long enough to be asleep; if it is not yet, the outcome is the same */
+	peer_wait_asleep(peer, 1);
 }
 
 static int
@@ -315,7 +315,7 @@ test_data_plane_restarts(void **state)
 	peer_forget(peer);
 	mock_kill(peer->mock);
 	/* the loss is noticed by a thread of its own */
-	for (unsigned i = 0; i < 1000 && rsm_memseg_export_unpublish(seg) != RSMERR_SEG_NOT_PUBLISHED; i++)
+	for (unsigned i = 0; i < 10000 && rsm_memseg_export_unpublish(seg) != RSMERR_SEG_NOT_PUBLISHED; i++)
 		usleep(1000);
 
 	assert_int_equal(rsm_memseg_export_publish(seg, &id, NULL, 0), RSMERR_CTLR_NOT_PRESENT);
