@@ -27,6 +27,8 @@
 
 #include "control/internal.h"
 
+#define SCM_MAX 253u               /* descriptors in a message: the kernel's limit */
+#define UNREAD_MAX 1024            /* messages: more than sockets queue */
 #define ENDING_NS (NS_PER_MS / 10) /* how often to look after attachments that end */
 
 #ifndef SO_PEERPIDFD
@@ -212,10 +214,18 @@ dispatch(struct client *client)
 	return REQUEST_LATER;
 }
 
+/* Room for all that a message can have: those without room the kernel would close, on this thread. */
+union ancillary {
+	char bytes[CMSG_SPACE(SCM_MAX * sizeof(int))];
+	struct cmsghdr align;
+};
+
 /* Takes the descriptors of a message into client->fds; false: more than are allowed. */
 static bool
 take_fds(struct client *client, struct msghdr *header)
 {
+	bool allowed = true;
+
 	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(header); cmsg != NULL; cmsg = CMSG_NXTHDR(header, cmsg)) {
 		size_t n;
 
@@ -230,19 +240,41 @@ take_fds(struct client *client, struct msghdr *header)
 				client->fds[client->num_fds++] = fd;
 			else
 				fd_discard(fd);
+			allowed = allowed && i < ONE_MSG_FDS;
 		}
 	}
-	return (header->msg_flags & MSG_CTRUNC) == 0;
+	return allowed && (header->msg_flags & MSG_CTRUNC) == 0;
+}
+
+/*
+ * Descriptors in messages that were not read would be closed with the socket, on this
+ * thread, and closing may take as long as the sender likes.
+ */
+static void
+drain(struct client *client)
+{
+	union ancillary ancillary;
+	char byte;
+
+	for (int i = 0; i < UNREAD_MAX; i++) {
+		struct iovec iov = {&byte, sizeof(byte)};
+		struct msghdr header = {.msg_iov = &iov,
+					.msg_iovlen = 1,
+					.msg_control = &ancillary,
+					.msg_controllen = sizeof(ancillary.bytes)};
+
+		if (recvmsg(client->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0)
+			return;
+		take_fds(client, &header);
+		discard_fds(client);
+	}
 }
 
 static void
 client_ready(struct watch *watch, uint32_t events)
 {
 	struct client *client = CONTAINER(watch, struct client, fd_watch);
-	union {
-		char bytes[CMSG_SPACE(ONE_MSG_FDS * sizeof(int))];
-		struct cmsghdr align;
-	} ancillary;
+	union ancillary ancillary;
 	struct one_msg extra; /* when a request is under way, that one's stays as it is */
 	struct iovec iov = {client->busy ? &extra : &client->msg, sizeof(struct one_msg)};
 	struct msghdr header = {.msg_iov = &iov,
@@ -449,7 +481,8 @@ client_kill(struct client *client, uint32_t fault, const char *reason)
 	epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->fd, NULL);
 	epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->pidfd, NULL);
 	shutdown(client->fd, SHUT_RDWR);
-	close(client->fd);
+	drain(client);
+	fd_discard(client->fd);
 	close(client->pidfd);
 	if (client->arena_fd >= 0)
 		close(client->arena_fd);

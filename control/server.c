@@ -72,10 +72,12 @@ fd_discard(int fd)
 	if (fd < 0)
 		return;
 	/* Only files of tmpfs and hugetlbfs have seals, and to ask for them asks no one. */
-	if (fcntl(fd, F_GET_SEALS) >= 0) {
+	if (fcntl(fd, F_GET_SEALS) >= 0 || reaper_pipe[1] < 0) { /* or nobody is served any more */
 		close(fd);
 		return;
 	}
+	/* A connection with unsent data may be told to make its close() wait; others get -ENOTSOCK. */
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){0}, sizeof(struct linger));
 	if (write(reaper_pipe[1], &fd, sizeof(fd)) != (ssize_t)sizeof(fd))
 		log_warning(
 			"descriptor %d of a detached client stays open: its file system does not answer\n",

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -21,6 +22,8 @@
 #include <unistd.h>
 
 #include "client/client.h"
+
+static bool healthy(void);
 
 static const char *socket_path;
 static uint64_t random_state;
@@ -180,6 +183,55 @@ descriptors(void)
 		}
 	}
 	close(null);
+}
+
+/* A connection with data that nobody takes: closing it waits for a minute. */
+static int
+lingering(int *peer)
+{
+	static char data[1 << 16];
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct linger linger = {.l_onoff = 1, .l_linger = 60};
+	socklen_t len = sizeof(address);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	must(bind(listener, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(listener, 1) == 0 &&
+		     getsockname(listener, (struct sockaddr *)&address, &len) == 0 &&
+		     connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0,
+	     "a connection");
+	*peer = accept(listener, NULL, NULL);
+	close(listener);
+	while (send(fd, data, sizeof(data), MSG_DONTWAIT) > 0)
+		;
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+	return fd;
+}
+
+/* Descriptors that take long to close: taken, too many to be taken, and never read. */
+static void
+slow_to_close(void)
+{
+	static const uint32_t counts[] = {1, 12, 12};
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		int fds[12], peers[12], fd = raw_connect();
+		struct one_msg msg = hello();
+
+		for (uint32_t k = 0; k < counts[i]; k++)
+			fds[k] = lingering(&peers[k]);
+		if (i == 2)
+			raw_send(fd, &msg, 3, NULL, 0); /* ends the attachment before the next is read */
+		raw_send(fd, &msg, sizeof(msg), fds, counts[i]);
+		for (uint32_t k = 0; k < counts[i]; k++) {
+			/* Not the last close of it, unless the data plane has been that. */
+			close(fds[k]);
+		}
+		answer_or_end(fd);
+		must(healthy(), "the data plane waits");
+		for (uint32_t k = 0; k < counts[i]; k++)
+			close(peers[k]);
+	}
 }
 
 /* Connections that never say anything, or leave in the middle. */
@@ -421,6 +473,7 @@ main(int argc, char **argv)
 		{"wrong_sizes", wrong_sizes},
 		{"wrong_hello", wrong_hello},
 		{"descriptors", descriptors},
+		{"slow_to_close", slow_to_close},
 		{"silent", silent},
 		{"random_messages", random_messages},
 		{"scribble", scribble},
