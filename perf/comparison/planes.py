@@ -27,16 +27,18 @@ def telemetry(prefix, question):
 class DataPlane(Background):
     """One oneside-dataplane process on an end of a memif cable."""
 
-    def __init__(self, context, name, node, core, role=None, mtu=4200, idle=None):
+    def __init__(self, context, name, node, core, role, mtu=4200, idle=None, control=None):
         self.node = node
         self.address = f"192.0.2.{node}"
         self.socket = os.path.join(context.directory, f"{name}.sock")
         self.prefix = f"oneside-compare{os.getpid()}-{name}"
-        eal = [f"--lcores={context.layout.control()},1@{core}", "--no-pci", "--iova-mode=va",
+        # The control thread goes where there is room, unless it is to be somewhere.
+        where = context.layout.control() if control is None else f"0@{control}"
+        eal = [f"--lcores={where},1@{core}", "--no-pci", "--iova-mode=va",
                f"--file-prefix={self.prefix}", "--log-level=lib.eal:warning"]
         own = ["--node", str(node), "--socket", self.socket, "--idle", idle or context.layout.idle]
         cable = os.path.join(context.directory, f"cable-{name[:-1]}")
-        eal.append(f"--vdev=net_memif0,role={role or 'server'},id=0,socket={cable},socket-abstract=no,"
+        eal.append(f"--vdev=net_memif0,role={role},id=0,socket={cable},socket-abstract=no,"
                    "bsize=4352,rsize=11")
         own += ["--port", f"name=p0,device=net_memif0,address={self.address}/24,mtu={mtu}",
                 "--peer", f"node={3 - node},address=192.0.2.{3 - node}"]
@@ -63,18 +65,16 @@ class DataPlane(Background):
 class Bench:
     """Data planes with the servers of oneside-perf and oneside-rates, for as long as measurements need them."""
 
-    def __init__(self, context, name, pair, **options):
+    def __init__(self, context, name, pair, idle=(None, None), control=(None, None), mtu=4200):
         self.context = context
         self.pair = pair
         self.planes = []
         self.servers = {}
-        layout = context.layout
+        cores = [context.layout.core[1], context.layout.core[2]] if pair else [context.layout.alone_core]
         try:
-            if pair:
-                self.planes.append(DataPlane(context, name + "1", 1, layout.core[1], "server", **options))
-                self.planes.append(DataPlane(context, name + "2", 2, layout.core[2], "client", **options))
-            else:
-                self.planes.append(DataPlane(context, name + "1", 1, layout.alone_core, "server", **options))
+            for i, core in enumerate(cores):
+                self.planes.append(DataPlane(context, f"{name}{i + 1}", i + 1, core, ("server", "client")[i], mtu,
+                                             idle[i], control[i]))
         except Failed:
             self.close()
             raise
@@ -118,17 +118,17 @@ class Bench:
         out = run(command, seconds + PERF_SECONDS, self.near.environment(), cpus)
         return json.loads(out.splitlines()[-1])
 
-    def rates(self, arguments, cpus, timeout=90, serve=True):
+    def rates(self, arguments, cpus, timeout=90, serve=True, server_cpus=None):
         """The JSON lines of oneside-rates; arguments begin with the test's name."""
         # A server of its own: what the data plane has grown by belongs to this client alone.
         server = None
         if serve:
             extra = []
             if "--pool" in arguments:
-                extra = ["--pool", str(arguments[arguments.index("--pool") + 1])]
+                extra = ["--pool", str(2 * arguments[arguments.index("--pool") + 1])]
             server = Background([self._program("oneside-rates"), *extra],
                                 os.path.join(self.context.directory, "server-rates.log"),
-                                env=self.far.environment())
+                                env=self.far.environment(), cpus=server_cpus)
         try:
             if server is not None:
                 server.wait_for("serving", 20)
