@@ -94,6 +94,9 @@ struct cm_event {
 	const uint8_t *reject_data;     /* CM_REJECTED: CM_PRIVATE_REJ bytes */
 };
 
+/* What oneside ends announce to each other; what both have holds. */
+#define CM_CAPABILITY_SELECTIVE_REPEAT 0x1u /* sequence NAKs with a bitmap: doc/selective-repeat.md */
+
 /*
  * Events come from within cm_input, cm_timeout and cm_communication_established
  * only; every function below may be called from within one.  A conn lives until
@@ -105,7 +108,7 @@ struct cm_env {
 	void (*event)(struct cm_env *env, const struct cm_event *event);
 	uint64_t (*random)(struct cm_env *env);
 	uint64_t guid;         /* of this data plane: stable, nonzero */
-	uint32_t capabilities; /* announced to oneside peers */
+	uint32_t capabilities; /* CM_CAPABILITY_*, announced to oneside peers */
 	uint32_t response_timeout; /* code, 4.096 us x 2^n: how long a peer may take; 20 */
 	uint32_t max_retries;      /* of our REQ, REP, DREQ */
 	uint64_t retry_interval;   /* ns between retransmissions towards oneside or unknown peers */

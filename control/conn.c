@@ -262,7 +262,10 @@ fill_path(const struct conn *conn, struct wire_path *path)
 	path->flow_label = conn->path.flow_label;
 	path->udp_src_port =
 		wire_udp_source_port(conn->path.flow_label, conn->qp->config.qpn, conn->peer_qpn);
+	/* Another oneside end tells us of congestion, and we heed it: switches may mark (ECT(0)). */
 	path->tos = conn->path.traffic_class;
+	if (conn->peer_oneside)
+		path->tos = (uint8_t)((path->tos & ~3u) | 2u);
 	path->ttl = conn->path.hop_limit != 0 ? conn->path.hop_limit : 64;
 }
 
@@ -290,6 +293,8 @@ send_connect(struct conn *conn, command_done *done)
 	rc->timeout = connection_timeout(conn->setup->remote.oneside, conn->passive,
 					 conn->setup->remote.ack_timeout);
 	rc->oneside_peer = conn->setup->remote.oneside;
+	rc->selective = conn->setup->remote.oneside &&
+			(conn->setup->remote.capabilities & CM_CAPABILITY_SELECTIVE_REPEAT) != 0;
 	fill_path(conn, &rc->path);
 	command->connection.state = conn->passive ? RC_RTR : RC_RTS;
 	command->connection.local = is_local(conn);

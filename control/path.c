@@ -359,6 +359,7 @@ port_init(struct port *port, uint16_t index, const struct config *config)
 		.event = conn_event,
 		.random = env_random,
 		.guid = guid_of(port->info->mac),
+		.capabilities = CM_CAPABILITY_SELECTIVE_REPEAT,
 		.response_timeout = RESPONSE_TIMEOUT,
 		.max_retries = MAX_RETRIES,
 		.retry_interval = RETRY_NS,

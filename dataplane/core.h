@@ -32,6 +32,8 @@ enum {
 	CORE_RUN_LOOKS = 128,    /* queue pairs that may emit in one loop, */
 	CORE_RUN_BUDGET = 16,    /* and frames that each may */
 	CORE_TIMEOUTS = 64,      /* timers served in one loop */
+	CORE_BOARDS = 32,        /* queue pairs that recover from loss selectively at one time */
+	CORE_HOLDS = 4,          /* of its buffers, one in so many may be kept meanwhile */
 	CORE_COMMAND_RING = 4096,
 	CORE_MAX = 64,
 	CORE_UP_RESERVE = 8, /* places in the ring up that one command may need */
@@ -253,6 +255,8 @@ struct core {
 	STAILQ_HEAD(, event_node) backlog;
 	bool tell_control; /* entries for the control thread were queued in this loop */
 
+	struct rte_mbuf *rx_frame;    /* being looked at */
+	uint32_t holds, holds_max;    /* frames kept by the transport until a hole is filled */
 	struct rte_mbuf *tx_frame; /* between tx_begin and tx_end */
 	uint32_t tx_unsealed;      /* frames appended whose ICRC is still to come */
 	struct rte_mbuf *tx_seal[CORE_BURST];
@@ -274,7 +278,7 @@ struct core {
 	uint32_t idle_loops;
 	uint32_t index, lcore;
 	struct rte_mempool *pool;
-	void *rc_memory;
+	void *rc_memory, *boards_memory;
 	int epoll, rx_epoll;
 
 	/* shared with the control thread and other cores */

@@ -75,6 +75,10 @@ core_new(uint32_t index, uint32_t lcore)
 	core->rc_memory = calloc(1, rc_pool_size(engine.config->work_pool));
 	if (core->rc_memory != NULL)
 		core->env.pool = rc_pool_init(core->rc_memory, engine.config->work_pool);
+	/* Pages that are never used are never there. */
+	core->boards_memory = calloc(1, rc_boards_size(CORE_BOARDS));
+	if (core->boards_memory != NULL)
+		core->env.boards = rc_boards_init(core->boards_memory, CORE_BOARDS);
 	core->commands = core_ring("commands", index, CORE_COMMAND_RING, RING_F_SP_ENQ | RING_F_SC_DEQ);
 	core->inbound = core_ring("inbound", index, CORE_INBOUND_RING, RING_F_SC_DEQ);
 	snprintf(name, sizeof(name), "oneside_up_%u", index);
@@ -86,7 +90,7 @@ core_new(uint32_t index, uint32_t lcore)
 static bool
 core_is_whole(const struct core *core)
 {
-	return core->env.pool != NULL && core->commands != NULL && core->inbound != NULL && core->up != NULL;
+	return core->env.pool != NULL && core->env.boards != NULL && core->commands != NULL && core->inbound != NULL && core->up != NULL;
 }
 
 static int
@@ -131,6 +135,7 @@ pools_init(char *why, size_t why_len)
 		struct core *core = engine.core[i];
 		char name[RTE_MEMPOOL_NAMESIZE];
 
+		core->holds_max = count / CORE_HOLDS;
 		snprintf(name, sizeof(name), "oneside_mbufs_%u", i);
 		core->pool = rte_pktmbuf_pool_create(name, count, count >= 4096 ? 256 : 32, priv, room,
 						     (int)rte_lcore_to_socket_id(core->lcore));
@@ -274,6 +279,7 @@ core_free(struct core *core)
 	free_frames(core->inbound);
 	idle_fini(core);
 	free(core->rc_memory);
+	free(core->boards_memory);
 }
 
 static void

@@ -129,9 +129,36 @@ env_established(struct rc_env *env, struct rc_qp *rc)
 	qp_established(core_of(env), qp);
 }
 
+/* The frame being looked at gets a second owner; its private area keeps what was found in it. */
+static const struct wire_packet *
+env_hold(struct rc_env *env, const struct wire_packet *packet)
+{
+	struct core *core = core_of(env);
+	struct frame_info *info = frame_info(core->rx_frame);
+
+	if (core->holds >= core->holds_max)
+		return NULL;
+	core->holds++;
+	rte_mbuf_refcnt_update(core->rx_frame, 1);
+	if (packet != &info->packet)
+		info->packet = *packet;
+	return &info->packet;
+}
+
+static void
+env_release(struct rc_env *env, const struct wire_packet *packet)
+{
+	uintptr_t info = (uintptr_t)packet - offsetof(struct frame_info, packet);
+
+	core_of(env)->holds--;
+	rte_pktmbuf_free((struct rte_mbuf *)(info - sizeof(struct rte_mbuf)));
+}
+
 void
 rcio_init(struct core *core)
 {
+	core->env.hold = env_hold;
+	core->env.release = env_release;
 	core->env.tx_begin = env_tx_begin;
 	core->env.tx_end = env_tx_end;
 	core->env.take_recv = env_take_recv;
@@ -277,6 +304,7 @@ input(struct core *core, struct rte_mbuf *m, uint16_t port)
 	enum wire_drop drop;
 
 	core->stats.rx_bytes += m->pkt_len;
+	core->rx_frame = m;
 	if (unlikely(m->nb_segs > 1) && rte_pktmbuf_linearize(m) != 0) {
 		core->stats.drop_segments++;
 		return true;
@@ -336,6 +364,8 @@ rcio_inbound(struct core *core)
 	for (uint32_t i = 0; i < n; i++) {
 		struct frame_info *info = frame_info(frames[i]);
 		struct engine_qp *qp;
+
+		core->rx_frame = frames[i];
 
 		if (!info->parsed) {
 			enum wire_drop drop = wire_parse(rte_pktmbuf_mtod(frames[i], uint8_t *),

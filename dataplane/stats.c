@@ -180,6 +180,7 @@ fill_transport(struct rte_tel_data *d, const struct core *core, const struct eng
 		[RC_COUNT_DROP_RESPONSE] = "drop_response",
 		[RC_COUNT_DROP_REPLAY] = "drop_replay",
 		[RC_COUNT_DROP_PARKED] = "drop_parked",
+		[RC_COUNT_HELD] = "held",
 		[RC_COUNT_BAD_RESPONSE] = "bad_response",
 	};
 

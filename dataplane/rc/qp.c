@@ -94,7 +94,7 @@ rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state)
 	qp->access = attr->access;
 	qp->shift = shift_of(attr->path_mtu);
 	qp->mtu = (uint16_t)(1u << qp->shift);
-	qp->oneside_peer = attr->oneside_peer;
+	qp->selective = attr->selective && qp->env->boards != NULL;
 	rc_set_path(qp, &attr->path);
 
 	rq->una = attr->send_psn & RC_PSN_MASK;
@@ -105,8 +105,11 @@ rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state)
 	rq->retry_count = attr->retry_count & 7;
 	rq->rnr_retry = attr->rnr_retry & 7;
 	rq->window_max = attr->oneside_peer ? RC_WINDOW_MAX : RC_WINDOW_OTHER;
-	rq->window = rq->window_max < RC_WINDOW_START ? rq->window_max : RC_WINDOW_START;
-	rq->threshold = rq->window;
+	rq->window = (uint16_t)(RC_WINDOW_START >> qp->shift);
+	if (rq->window > rq->window_max)
+		rq->window = rq->window_max;
+	rq->threshold = rq->window_max;
+	rq->probe = qp->selective;
 	rq->forever = (attr->timeout & 31) == 0;
 	rq->limit = rq->forever ? RC_RTO_UNBOUNDED : 4096ull << (attr->timeout & 31);
 
@@ -146,10 +149,12 @@ same_addr(const struct wire_addr *a, const struct wire_addr *b)
 static RC_COLD void
 other_input(struct rc_qp *qp, const struct wire_packet *packet)
 {
-	if (packet->opcode == WIRE_CNP)
-		rc_cnp_input(qp);
-	else
+	if (packet->opcode == WIRE_CNP) {
+		rc_count(qp, RC_COUNT_CNP_RECEIVED);
+		rc_congestion(qp);
+	} else {
 		rc_count(qp, RC_COUNT_DROP_OPCODE);
+	}
 }
 
 void
@@ -167,8 +172,12 @@ rc_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
 		other_input(qp, packet);
 		return;
 	}
-	if (unlikely(packet->congestion))
+	if (unlikely(packet->congestion)) {
 		rc_cnp_note(qp, now);
+		/* It is the requester who says how many READ responses are under way. */
+		if (rc_request_kind[packet->opcode] == 0)
+			rc_congestion(qp);
+	}
 	if (rc_request_kind[packet->opcode] != 0)
 		rc_request_input(qp, packet, now);
 	else if (packet->opcode >= WIRE_READ_RESPONSE_FIRST && packet->opcode <= WIRE_ATOMIC_ACKNOWLEDGE)
@@ -218,6 +227,7 @@ stop(struct rc_qp *qp)
 	rs->cnp_due = false;
 	rs->stalled = false;
 	reach_leave(&qp->party);
+	rc_boards_drop(qp);
 }
 
 /* All work, in order: `node` with `status`, the rest as flushed. */
@@ -262,6 +272,7 @@ rc_reset(struct rc_qp *qp)
 	struct rc_requester *rq = &qp->req;
 	struct rc_node *node;
 
+	rc_boards_drop(qp);
 	while ((node = rq->head) != NULL) {
 		rq->head = node->next;
 		rc_node_put(qp->env->pool, node);

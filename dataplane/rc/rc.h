@@ -37,7 +37,7 @@ struct rc_qp;
 
 enum rc_state {
 	RC_RESET,
-	RC_RTR,  /* responds, does not request */
+	RC_RTR, /* responds, does not request */
 	RC_RTS,
 	RC_ERROR /* drops all packets; flushes all work */
 };
@@ -53,11 +53,11 @@ enum rc_error {
 
 /* Indices of rc_env.counter. */
 enum rc_counter {
-	RC_COUNT_RETRANSMIT,       /* request packets sent again */
-	RC_COUNT_TIMEOUT,          /* retransmission timer expired */
-	RC_COUNT_NAK_SEQ_SENT,     /* holes seen in the peer's requests */
+	RC_COUNT_RETRANSMIT,   /* request packets sent again */
+	RC_COUNT_TIMEOUT,      /* retransmission timer expired */
+	RC_COUNT_NAK_SEQ_SENT, /* holes seen in the peer's requests */
 	RC_COUNT_NAK_SEQ_RECEIVED,
-	RC_COUNT_NAK_IMPLIED,      /* a response was missing, as a later one told */
+	RC_COUNT_NAK_IMPLIED, /* a response was missing, as a later one told */
 	RC_COUNT_RNR_SENT,
 	RC_COUNT_RNR_RECEIVED,
 	RC_COUNT_NAK_INVALID_SENT,
@@ -65,8 +65,8 @@ enum rc_counter {
 	RC_COUNT_NAK_OPERATION_SENT,
 	RC_COUNT_NAK_FATAL_RECEIVED,
 	RC_COUNT_ACK_SENT,
-	RC_COUNT_DUPLICATE,        /* requests that were executed before */
-	RC_COUNT_OUT_OF_SEQUENCE,  /* requests dropped behind a hole */
+	RC_COUNT_DUPLICATE,       /* requests that were executed before */
+	RC_COUNT_OUT_OF_SEQUENCE, /* requests dropped behind a hole */
 	RC_COUNT_RETRY_EXCEEDED,
 	RC_COUNT_RNR_EXCEEDED,
 	RC_COUNT_CNP_SENT,
@@ -77,6 +77,7 @@ enum rc_counter {
 	RC_COUNT_DROP_RESPONSE,    /* answers nothing that is outstanding */
 	RC_COUNT_DROP_REPLAY,      /* repeated READ or atomic that matches no resource */
 	RC_COUNT_DROP_PARKED,      /* came while an earlier one waited for memory without mapping */
+	RC_COUNT_HELD,             /* packets kept until a hole before them was filled */
 	RC_COUNT_BAD_RESPONSE,     /* answers an outstanding request, but with the wrong length */
 	RC_COUNT_MAX
 };
@@ -101,6 +102,11 @@ struct rc_env {
 	bool (*invalidate)(struct rc_env *env, struct rc_qp *qp, uint32_t key);
 	/* First valid packet in RC_RTR: the peer has our REP. */
 	void (*established)(struct rc_env *env, struct rc_qp *qp);
+	/* Selective repeat: keep the packet that is being input, and the payload it points to, until
+	 * `release`; NULL: no more may be kept now.  Needed where `boards` is set. */
+	const struct wire_packet *(*hold)(struct rc_env *env, const struct wire_packet *packet);
+	void (*release)(struct rc_env *env, const struct wire_packet *packet);
+	struct rc_boards *boards; /* see rc_boards_init; NULL: no selective repeat */
 	/* Pool of work nodes shared by the queue pairs of one env (see rc_pool_init). */
 	struct rc_pool *pool;
 	uint64_t counter[32]; /* by enum rc_counter: retransmissions, NAKs, drops by reason */
@@ -109,18 +115,19 @@ struct rc_env {
 /* What connection management negotiated. */
 struct rc_attr {
 	uint32_t qpn, peer_qpn;
-	uint32_t pz;          /* for local keys and for the keys peers use */
-	uint32_t access;      /* ONE_ACCESS_REMOTE_*: what this queue pair lets its peer do at all */
+	uint32_t pz;     /* for local keys and for the keys peers use */
+	uint32_t access; /* ONE_ACCESS_REMOTE_*: what this queue pair lets its peer do at all */
 	uint32_t send_psn, recv_psn;
 	uint16_t path_mtu;    /* 256..4096 */
 	uint8_t rd_atomic_in; /* READs and atomics served at once; at most RC_RD_ATOMIC_MAX */
 	uint8_t rd_atomic_out;
-	uint8_t retry_count;  /* 0..7, 7 means seven */
-	uint8_t rnr_retry;    /* 0..7, 7 means no limit */
+	uint8_t retry_count;   /* 0..7, 7 means seven */
+	uint8_t rnr_retry;     /* 0..7, 7 means no limit */
 	uint8_t min_rnr_timer; /* code sent in our RNR NAKs */
-	uint8_t timeout;      /* 4.096 us x 2^n: upper bound of the retransmission time, and how long
-	                       * without progress costs one retry; 0: never give up */
-	bool oneside_peer;    /* both ends announced oneside in the CM's private data */
+	uint8_t timeout;       /* 4.096 us x 2^n: upper bound of the retransmission time, and how long
+				* without progress costs one retry; 0: never give up */
+	bool oneside_peer;     /* both ends announced oneside in the CM's private data */
+	bool selective;        /* and both that they repeat selectively */
 	struct wire_path path; /* addresses, MACs, ports: the header template is made from it */
 };
 
@@ -130,8 +137,8 @@ size_t rc_qp_size(void);
 void rc_init(struct rc_qp *qp, struct rc_env *env, void *user);
 void *rc_user(const struct rc_qp *qp);
 void rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state); /* RESET -> RTR or RTS */
-void rc_set_rts(struct rc_qp *qp);                                                 /* RTR -> RTS */
-void rc_set_path(struct rc_qp *qp, const struct wire_path *path);                  /* new MAC of the peer */
+void rc_set_rts(struct rc_qp *qp);                                                  /* RTR -> RTS */
+void rc_set_path(struct rc_qp *qp, const struct wire_path *path);                   /* new MAC of the peer */
 enum rc_state rc_state(const struct rc_qp *qp);
 
 /*
@@ -155,6 +162,13 @@ bool rc_idle(const struct rc_qp *qp);
 void rc_flush(struct rc_qp *qp);
 /* Back to RC_RESET, without completions; nodes return to the pool. */
 void rc_reset(struct rc_qp *qp);
+
+/*
+ * A pool of `count` boards for selective repeat in zeroed memory that the caller supplies (rc_boards_size
+ * bytes): a queue pair needs one per direction while it recovers from loss.
+ */
+size_t rc_boards_size(uint32_t count);
+struct rc_boards *rc_boards_init(void *memory, uint32_t count);
 
 /* A pool of `count` work nodes in memory the caller supplies (rc_pool_size bytes). */
 size_t rc_pool_size(uint32_t count);

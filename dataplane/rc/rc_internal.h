@@ -7,7 +7,9 @@
  *   response.c   response packets to completions; go-back-N
  *   responder.c  request packets: checks, execution, duplicates
  *   reply.c      READ responses, acknowledgements and NAKs to packets
- *   timer.c      retransmission time, window, retries
+ *   selective.c  what is held behind a hole, and sending only the holes again
+ *   timer.c      retransmission time, retries
+ *   congestion.c the window
  *   pieces.c     local scatter/gather lists
  *   resume.c     after an access to memory without mapping (reach.h)
  *
@@ -20,6 +22,8 @@
 #ifndef DATAPLANE_RC_INTERNAL_H
 #define DATAPLANE_RC_INTERNAL_H
 
+#include <sys/queue.h>
+
 #include "rc.h"
 #include "reach.h"
 
@@ -27,18 +31,26 @@
 #define RC_POSTED_MAX 1024u /* work requests taken from one send ring and not yet completed */
 #define RC_POSTED_PSNS (1u << 30)
 #define RC_POOL_FEW 64u
-#define RC_CHUNK                                                                                     \
-	128u                 /* packets asked for by one READ request: longer READs are cut, so that \
-			      * what may be in flight is bounded by the window; a power of two */
-#define RC_WINDOW_MAX 1024u  /* packets: 100 Gb/s x 80 us at 1024 bytes, 50 us at 640 */
-#define RC_WINDOW_OTHER 128u /* towards peers that did not announce oneside: what Soft-RoCE allows itself */
-#define RC_WINDOW_START 256u
-#define RC_WINDOW_MIN 16u    /* after a NAK */
-#define RC_WINDOW_TIMEOUT 4u /* after a timeout: it is a probe */
-#define RC_WINDOW_CNP 64u
+#define RC_CHUNK                                                                                       \
+	128u                   /* packets asked for by one READ request: longer READs are cut, so that \
+				* what may be in flight is bounded by the window; a power of two */
+#define RC_WINDOW_MAX 1024u    /* packets: 100 Gb/s x 80 us at 1024 bytes, 50 us at 640 */
+#define RC_WINDOW_OTHER 128u   /* towards peers that did not announce oneside: what Soft-RoCE allows itself */
+#define RC_WINDOW_START 65536u /* bytes: many may start at once */
+#define RC_WINDOW_MIN 16u      /* after a NAK */
+#define RC_LOSS_RANDOM 16u     /* up to 1/16 of a window lost is no sign of congestion */
+#define RC_WINDOW_TIMEOUT 4u   /* after a timeout: it is a probe */
+#define RC_WINDOW_LEAST 2u     /* while congested: many senders share little */
+#define RC_BOARD 4096u         /* PSNs from a hole on that selective repeat knows of; a power of two */
+#define RC_BOARD_IDLE 50000000u      /* ns: a board without news is given to others who need one */
+#define RC_RESCUES 3u                /* times that all holes are sent again before going back */
+#define RC_REPORT_MAX (RC_BOARD / 8) /* bytes of the bitmap in a sequence NAK */
+/* What is held at the peer is not in flight: the window is larger by that, as far as the board reaches. */
+#define RC_CREDIT_MAX (RC_BOARD - RC_WINDOW_MAX - RC_CHUNK)
 #define RC_ACK_EVERY 64u      /* the A bit inside long messages */
 #define RC_RTO_FLOOR 2000000u /* ns: peers share processors with others, and then answer late */
 #define RC_RTO_START 10000000u
+#define RC_PROBE_FLOOR 200000u         /* for one packet, between ends that repeat selectively */
 #define RC_RTO_UNBOUNDED 1000000000ull /* when the CM gave no bound */
 #define RC_BACKOFF_MAX 10u
 #define RC_CNP_INTERVAL 50000u /* ns between two CNPs of ours */
@@ -61,6 +73,36 @@ struct rc_pool {
 	uint32_t count, available;
 };
 
+/* Selective repeat: what is known of the PSNs after a hole, in one direction. */
+struct rc_board {
+	struct rc_board *next; /* free */
+	TAILQ_ENTRY(rc_board) link;
+	struct rc_qp *qp;
+	struct rc_board **place; /* where the queue pair has it */
+	uint64_t touched;
+	uint32_t holds; /* packets held */
+	/* requester */
+	uint32_t count;    /* bits of `done` */
+	uint32_t high;     /* one past the newest PSN reported */
+	uint32_t executed; /* all before this one are known to be executed, not only held, at the peer */
+	uint32_t cursor;   /* before this one no hole can be sent again */
+	uint32_t retry;    /* until something after this PSN is reported: the oldest of `sent_at` */
+	uint32_t round;    /* about a round trip: until something after this PSN is reported */
+	uint32_t lost;     /* PSNs sent again in it */
+	uint8_t rescues;   /* in a row, without progress */
+	bool news;
+	uint64_t done[RC_BOARD / 64];  /* executed or held at the peer; a response held here */
+	uint64_t again[RC_BOARD / 64]; /* sent again, */
+	uint32_t sent_at[RC_BOARD];    /* when this PSN was the next new one */
+	const struct wire_packet *held[RC_BOARD];
+};
+TAILQ_HEAD(rc_board_list, rc_board);
+
+struct rc_boards {
+	struct rc_board *free;
+	struct rc_board_list used; /* the longest without news first */
+};
+
 struct rc_requester {
 	struct rc_node *head; /* oldest not completed; owns `una` */
 	struct rc_node *cur;  /* owns `snd`; NULL: all is sent */
@@ -73,7 +115,9 @@ struct rc_requester {
 	uint16_t window, threshold; /* packets that may be outstanding; end of slow start */
 	uint16_t acked;             /* towards the next step of the window */
 	uint16_t window_max;
-	uint8_t rd_out, rd_max; /* READ requests and atomics sent and not answered */
+	uint16_t credit;                /* packets of those outstanding that are known to have arrived */
+	uint8_t window_fraction, stage; /* 1/256 packets; round trips since the last CNP */
+	uint8_t rd_out, rd_max;         /* READ requests and atomics sent and not answered */
 	uint8_t retries, retry_count;
 	uint8_t rnr_tries, rnr_retry;
 	uint8_t backoff;
@@ -81,9 +125,12 @@ struct rc_requester {
 	bool placing; /* a response waits until its payload is in place; the ones behind it are dropped, */
 	bool missed;  /* and there were some */
 	bool bind_started; /* head is a BIND that is being carried out */
+	bool probe;        /* the newest packet may be sent again early, to ask what has arrived */
 	bool recovering;   /* went back, and nothing was acknowledged since */
 	bool rtt_pending;
-	bool cut; /* window was cut, and cut_psn is not yet acknowledged */
+	bool cut;               /* window was cut, and cut_psn is not yet acknowledged */
+	bool congested;         /* CNPs govern the window: */
+	uint32_t alpha, target; /* average of round trips with a CNP, / 65536; 1/256 packets */
 	uint32_t rtt_psn, cut_psn;
 	uint32_t srtt, rttvar; /* ns; srtt 0: no sample yet */
 	uint64_t rtt_time;
@@ -91,8 +138,9 @@ struct rc_requester {
 	uint64_t rnr_until;   /* RC_NEVER: not waiting */
 	uint64_t progress_at; /* last progress, or last retry charged */
 	uint64_t recover_at;
-	uint64_t limit; /* ns: upper bound of the retransmission time */
-	bool forever;   /* the CM's timeout was 0 */
+	uint64_t limit;         /* ns: upper bound of the retransmission time */
+	bool forever;           /* the CM's timeout was 0 */
+	struct rc_board *board; /* NULL: nothing is lost */
 };
 
 enum rc_resource_kind { RC_RESOURCE_NONE, RC_RESOURCE_READ, RC_RESOURCE_ATOMIC };
@@ -138,6 +186,7 @@ struct rc_responder {
 	uint64_t va;
 	uint64_t cnp_at;
 	struct rc_resource resource[RC_RD_ATOMIC_MAX];
+	struct rc_board *board; /* NULL: nothing is held */
 	struct recv_work recv;
 };
 
@@ -149,7 +198,7 @@ struct rc_qp {
 	uint8_t state; /* enum rc_state */
 	uint8_t shift; /* log2 of mtu */
 	uint16_t mtu;
-	bool oneside_peer; /* where a negotiated selective repeat would be asked for */
+	bool selective;
 	struct wire_addr local, remote;
 	struct wire_template template;
 	struct rc_requester req;
@@ -243,24 +292,69 @@ uint64_t rc_rto(const struct rc_requester *rq);
 void rc_progress(struct rc_qp *qp, uint32_t before, uint64_t now);
 /* A round is about to be repeated; false: retries are used up. */
 bool rc_charge(struct rc_requester *rq, uint64_t now);
+
+/* ---- congestion.c ---- */
+
+/* `acked` more are acknowledged, and the window is not at its maximum. */
+void rc_window_grow(struct rc_qp *qp, uint32_t acked);
+/* The path is congested, as a CNP or a mark says. */
+void rc_congestion(struct rc_qp *qp);
 /* Shrink the window, once per window of loss. */
 void rc_window_cut(struct rc_requester *rq, uint16_t least);
 void rc_window_timeout(struct rc_requester *rq);
+
+/* `lost` packets were sent again in one round trip. */
+void rc_window_lost(struct rc_requester *rq, uint32_t lost);
+
+/* ---- selective.c ---- */
+
+void rc_boards_drop(struct rc_qp *qp);
+/* The requester knows nothing of holes any more. */
+void rc_forget_reports(struct rc_qp *qp);
+/* Keep a request that came `distance` PSNs too early. */
+void rc_hold_request(struct rc_qp *qp, const struct wire_packet *packet, uint32_t distance, uint64_t now);
+/* Execute what was held, as far as it is in order now. */
+void rc_held_requests(struct rc_qp *qp, uint64_t now);
+/* The bitmap of what is held behind the expected PSN; its length, at most RC_REPORT_MAX. */
+uint32_t rc_report(const struct rc_qp *qp, uint8_t *map);
+/* A sequence NAK for `psn` with a bitmap; false: go back. */
+bool rc_report_input(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now);
+/* All before `psn` was executed, but responses are missing; false: go back. */
+bool rc_missing(struct rc_qp *qp, uint32_t psn, uint64_t now);
+/* A response that comes too early; false: go back. */
+bool rc_hold_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now);
+/* `una` goes on over what the board has. */
+void rc_held_responses(struct rc_qp *qp, uint64_t now);
+/* `una` has advanced from `before`. */
+void rc_board_pass(struct rc_requester *rq, uint32_t before);
+/* What the timer is set to while there are holes. */
+uint64_t rc_rescue_time(const struct rc_requester *rq);
+/* The timer has expired; false: go back. */
+bool rc_probe(struct rc_qp *qp, uint64_t now);
+bool rc_rescue(struct rc_qp *qp, uint64_t now);
+uint32_t rc_repair(struct rc_qp *qp, uint32_t budget, uint64_t now);
 
 /* ---- requester.c, response.c ---- */
 
 uint32_t rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now);
 void rc_response_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now);
+/* Packet `psn` of `node` again, of a READ the responses [psn, psn + count); false: not now. */
+bool rc_send_again(struct rc_qp *qp, struct rc_node *node, uint32_t psn, uint32_t count, uint64_t now);
+/* All before `psn` is acknowledged. */
+void rc_acknowledged(struct rc_qp *qp, uint32_t psn, uint64_t now);
+/* The response for `una`. */
+void rc_response_place(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now);
 /* Send again from `una`. */
 void rc_go_back(struct rc_qp *qp, uint64_t now);
 /* Take the head off and report it. */
 void rc_retire(struct rc_qp *qp, enum one_status status);
-void rc_cnp_input(struct rc_qp *qp);
 
 /* ---- responder.c, reply.c ---- */
 
 extern const uint8_t rc_request_kind[32];
 void rc_request_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now);
+/* A request with the expected PSN. */
+void rc_request_execute(struct rc_qp *qp, const struct wire_packet *packet);
 uint32_t rc_reply_output(struct rc_qp *qp, uint32_t budget, uint64_t now);
 /* Refuse for good: NAK with `syndrome` for `psn` goes out after the replies before it. */
 void rc_refuse(struct rc_qp *qp, uint8_t syndrome, uint32_t psn, enum one_status recv_status);

@@ -175,6 +175,29 @@ count_nak(struct rc_qp *qp, uint8_t syndrome)
 						 : RC_COUNT_NAK_OPERATION_SENT);
 }
 
+/* A sequence NAK that says what is held behind the hole; false: no frame. */
+static RC_COLD bool
+emit_report(struct rc_qp *qp)
+{
+	uint8_t map[RC_REPORT_MAX];
+	struct wire_build b = {
+		.opcode = WIRE_ACKNOWLEDGE,
+		.qpn = qp->peer_qpn,
+		.psn = qp->rsp.epsn,
+		.syndrome = SYNDROME_NAK_SEQ,
+		.msn = qp->rsp.msn,
+		.payload_len = rc_report(qp, map),
+	};
+	struct rc_env *env = qp->env;
+	uint8_t *frame = env->tx_begin(env, qp, wire_frame_len(&qp->template, b.opcode, b.payload_len));
+
+	if (frame == NULL)
+		return false;
+	memcpy(wire_build(&qp->template, &b, frame), map, b.payload_len);
+	env->tx_end(env, qp);
+	return true;
+}
+
 /* The ACK or NAK; false: no frame. */
 static bool
 acknowledge(struct rc_qp *qp)
@@ -186,8 +209,12 @@ acknowledge(struct rc_qp *qp)
 		syndrome = reply == RC_REPLY_NAK_SEQ ? SYNDROME_NAK_SEQ
 			   : reply == RC_REPLY_RNR   ? SYNDROME_RNR | rs->min_rnr_timer
 						     : rs->syndrome;
-	if (!emit_aeth(qp, WIRE_ACKNOWLEDGE, rs->reply_psn, syndrome, 0))
+	if (unlikely(reply == RC_REPLY_NAK_SEQ && rs->board != NULL)) {
+		if (!emit_report(qp))
+			return false;
+	} else if (!emit_aeth(qp, WIRE_ACKNOWLEDGE, rs->reply_psn, syndrome, 0)) {
 		return false;
+	}
 	rs->reply = RC_REPLY_NONE;
 	switch (reply) {
 	case RC_REPLY_ACK:

@@ -245,7 +245,7 @@ send_bounced(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t le
 }
 
 /* One packet of a SEND or WRITE; false: no frame to be had, or failed. */
-static bool
+static inline __attribute__((always_inline)) bool
 send_data(struct rc_qp *qp, struct rc_node *node, uint64_t now)
 {
 	const struct work *work = &node->work;
@@ -273,9 +273,9 @@ send_data(struct rc_qp *qp, struct rc_node *node, uint64_t now)
 	return emit_data(qp, node, place, len, NULL, &pieces, now);
 }
 
-/* The request for the rest of one chunk of a READ, or for an atomic. */
+/* The request for the rest of one chunk of a READ, or for an atomic; `again`: for that many responses. */
 static bool
-send_rd(struct rc_qp *qp, struct rc_node *node, uint64_t now)
+send_rd(struct rc_qp *qp, struct rc_node *node, uint32_t again, uint64_t now)
 {
 	const struct work *work = &node->work;
 	struct rc_requester *rq = &qp->req;
@@ -286,12 +286,12 @@ send_rd(struct rc_qp *qp, struct rc_node *node, uint64_t now)
 	struct wire_build b;
 	uint8_t *frame;
 
-	if (rq->rd_out >= rq->rd_max) {
+	if (again == 0 && rq->rd_out >= rq->rd_max) {
 		rq->ready = false;
 		return false;
 	}
 	if (work->op == ONE_OP_READ) {
-		uint32_t end = (index | (RC_CHUNK - 1)) + 1;
+		uint32_t end = again != 0 ? index + again : (index | (RC_CHUNK - 1)) + 1;
 
 		offset = index << qp->shift;
 		if (end < node->end - node->first) {
@@ -326,9 +326,34 @@ send_rd(struct rc_qp *qp, struct rc_node *node, uint64_t now)
 	b.rkey = work->rkey;
 	wire_build(&qp->template, &b, frame);
 	env->tx_end(env, qp);
-	rq->rd_out++;
+	rq->rd_out += again == 0;
 	sent(qp, node, psns, now);
 	return true;
+}
+
+RC_COLD bool
+rc_send_again(struct rc_qp *qp, struct rc_node *node, uint32_t psn, uint32_t count, uint64_t now)
+{
+	struct rc_requester *rq = &qp->req;
+	struct rc_node *cur = rq->cur;
+	uint32_t snd = rq->snd;
+	bool done;
+
+	if (unlikely(node->work.status != ONE_STATUS_SUCCESS)) {
+		fail_in_turn(qp, node);
+		return false;
+	}
+	rq->snd = psn;
+	rq->cur = node;
+	if (rc_is_rd(node->work.op))
+		done = send_rd(qp, node, count, now);
+	else
+		done = send_data(qp, node, now);
+	if (qp->state == RC_RTS) {
+		rq->snd = snd;
+		rq->cur = cur;
+	}
+	return done;
 }
 
 uint32_t
@@ -340,6 +365,11 @@ rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 	if (unlikely(rq->rnr_until != RC_NEVER)) {
 		rq->ready = false;
 		return 0;
+	}
+	if (unlikely(rq->board != NULL)) {
+		n = rc_repair(qp, budget, now);
+		if (qp->state != RC_RTS || !rq->ready)
+			return n;
 	}
 	while (n < budget) {
 		struct rc_node *node = rq->cur;
@@ -357,12 +387,13 @@ rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 				break;
 			continue;
 		}
-		if (rq->snd - rq->una >= rq->window || (unlikely(node->work.flags & ONE_WQE_FENCE) &&
-							rq->snd == node->first && rq->rd_out > 0)) {
+		if (rq->snd - rq->una >= (uint32_t)rq->window + rq->credit ||
+		    (unlikely(node->work.flags & ONE_WQE_FENCE) && rq->snd == node->first &&
+		     rq->rd_out > 0)) {
 			rq->ready = false;
 			break;
 		}
-		if (rc_is_rd(node->work.op) ? !send_rd(qp, node, now) : !send_data(qp, node, now))
+		if (rc_is_rd(node->work.op) ? !send_rd(qp, node, 0, now) : !send_data(qp, node, now))
 			break;
 		n++;
 	}

@@ -378,7 +378,7 @@ replay(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 {
 	struct rc_responder *rs = &qp->rsp;
 	struct rc_resource *resource = NULL;
-	uint32_t index = 0, offset, i;
+	uint32_t index = 0, offset, end, i;
 
 	for (i = 0; i < rs->resources; i++) {
 		resource = &rs->resource[i];
@@ -402,9 +402,17 @@ replay(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 		    mem_check(qp->env->mem, packet->rkey, qp->pz, qp->qpn, ONE_ACCESS_REMOTE_READ,
 			      packet->remote_addr, packet->dma_length) == NULL)
 			goto drop;
+		end = index + rc_packets(qp, packet->dma_length);
+		if (qp->selective && (rs->pending & 1u << i)) {
+			/* It is being answered: whoever asks for a part wants the rest, too. */
+			if (index >= resource->next)
+				return;
+			if (end < resource->end)
+				end = resource->end;
+		}
 		resource->start = index;
 		resource->next = index;
-		resource->end = index + rc_packets(qp, packet->dma_length);
+		resource->end = end;
 	}
 	rs->pending |= (uint16_t)(1u << i);
 	return;
@@ -436,7 +444,7 @@ acknowledge_again(struct rc_qp *qp, const struct wire_packet *packet)
 }
 
 static RC_COLD void
-unexpected(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, int32_t distance)
+unexpected(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, int32_t distance, uint64_t now)
 {
 	struct rc_responder *rs = &qp->rsp;
 
@@ -448,6 +456,15 @@ unexpected(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, int
 			acknowledge_again(qp, packet);
 		return;
 	}
+	if (qp->selective) {
+		rc_hold_request(qp, packet, (uint32_t)distance, now);
+		/* While it waits for a receive, nothing is missing. */
+		if (!rs->nak_sent && rs->reply <= RC_REPLY_NAK_SEQ) {
+			rs->reply = RC_REPLY_NAK_SEQ;
+			rs->reply_psn = rs->epsn;
+		}
+		return;
+	}
 	rc_count(qp, RC_COUNT_OUT_OF_SEQUENCE);
 	if (!rs->nak_sent) {
 		rs->nak_sent = true;
@@ -456,25 +473,12 @@ unexpected(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, int
 	}
 }
 
-void
-rc_request_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
+static inline void
+execute(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 {
 	struct rc_responder *rs = &qp->rsp;
-	uint8_t kind = rc_request_kind[packet->opcode];
-	int32_t distance = rc_psn_diff(packet->psn, rs->epsn);
 	uint32_t needed;
 
-	if (unlikely(rs->closed != 0) && rc_request_missed(qp, distance))
-		return;
-	if (unlikely(distance != 0)) {
-		unexpected(qp, packet, kind, distance);
-		return;
-	}
-	if (unlikely(!rs->established)) {
-		rs->established = true;
-		if (qp->state == RC_RTR)
-			qp->env->established(qp->env, qp);
-	}
 	if (unlikely(rs->context == 0 ? !(kind & RC_REQ_START)
 				      : (kind & RC_REQ_START) != 0 || !(kind & rs->context))) {
 		invalid(qp);
@@ -495,6 +499,35 @@ rc_request_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t no
 		read_input(qp, packet);
 	else
 		atomic_input(qp, packet);
+}
+
+void
+rc_request_execute(struct rc_qp *qp, const struct wire_packet *packet)
+{
+	execute(qp, packet, rc_request_kind[packet->opcode]);
+}
+
+void
+rc_request_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
+{
+	struct rc_responder *rs = &qp->rsp;
+	uint8_t kind = rc_request_kind[packet->opcode];
+	int32_t distance = rc_psn_diff(packet->psn, rs->epsn);
+
+	if (unlikely(rs->closed != 0) && rc_request_missed(qp, distance))
+		return;
+	if (unlikely(distance != 0)) {
+		unexpected(qp, packet, kind, distance, now);
+		return;
+	}
+	if (unlikely(!rs->established)) {
+		rs->established = true;
+		if (qp->state == RC_RTR)
+			qp->env->established(qp->env, qp);
+	}
+	execute(qp, packet, kind);
+	if (unlikely(rs->board != NULL))
+		rc_held_requests(qp, now);
 }
 
 void

@@ -62,6 +62,7 @@ rc_go_back(struct rc_qp *qp, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
 
+	rc_forget_reports(qp);
 	rq->snd = rq->una;
 	rq->cur = rq->head;
 	/* We never go back past a READ or atomic that lacks its response: none of those
@@ -118,11 +119,13 @@ repeat(struct rc_qp *qp, uint64_t now)
 	rc_go_back(qp, now);
 }
 
+/* A response for `una` is missing, though all before `psn` was executed. */
 static RC_COLD void
-implied_nak(struct rc_qp *qp, uint64_t now)
+implied_nak(struct rc_qp *qp, uint32_t psn, uint64_t now)
 {
 	rc_count(qp, RC_COUNT_NAK_IMPLIED);
-	repeat(qp, now);
+	if (!rc_missing(qp, psn, now))
+		repeat(qp, now);
 }
 
 static RC_COLD void
@@ -164,8 +167,10 @@ refused(struct rc_qp *qp, uint32_t psn, enum one_status status)
 }
 
 static RC_COLD void
-nak(struct rc_qp *qp, uint8_t code, uint32_t psn, uint64_t now)
+nak(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now)
 {
+	uint8_t code = packet->syndrome & 31;
+
 	if (code > 3)
 		return;
 	advance(qp, psn, now);
@@ -174,7 +179,8 @@ nak(struct rc_qp *qp, uint8_t code, uint32_t psn, uint64_t now)
 	switch (code) {
 	case 0:
 		rc_count(qp, RC_COUNT_NAK_SEQ_RECEIVED);
-		repeat(qp, now);
+		if (!rc_report_input(qp, packet, psn, now))
+			repeat(qp, now);
 		return;
 	case 1:
 		refused(qp, psn, ONE_STATUS_REMOTE_INVALID);
@@ -194,18 +200,18 @@ acknowledge(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, ui
 	switch (packet->syndrome >> 5) {
 	case 0: /* ACK; credits are a hint that we do not need */
 		if (!advance(qp, psn + 1, now) && qp->state == RC_RTS)
-			implied_nak(qp, now);
+			implied_nak(qp, psn + 1, now);
 		break;
 	case 1:
 		if (!advance(qp, psn, now)) {
 			if (qp->state == RC_RTS)
-				implied_nak(qp, now);
+				implied_nak(qp, psn, now);
 		} else if (qp->state == RC_RTS) {
 			receiver_not_ready(qp, packet->syndrome & 31, now);
 		}
 		break;
 	case 3:
-		nak(qp, packet->syndrome & 31, psn, now);
+		nak(qp, packet, psn, now);
 		break;
 	default: /* reserved */
 		break;
@@ -214,13 +220,13 @@ acknowledge(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, ui
 
 /* The head, if `psn` is the next response that it lacks and it is of this kind. */
 static struct rc_node *
-expected(struct rc_qp *qp, uint32_t psn, bool read, uint64_t now)
+expected(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, bool read, uint64_t now)
 {
 	struct rc_node *node;
 
 	if (!advance(qp, psn, now)) {
-		if (qp->state == RC_RTS)
-			implied_nak(qp, now);
+		if (qp->state == RC_RTS && !rc_hold_response(qp, packet, psn, now))
+			implied_nak(qp, psn, now);
 		return NULL;
 	}
 	node = qp->req.head;
@@ -285,7 +291,7 @@ land(struct rc_qp *qp, const struct wire_packet *packet, const struct rc_pieces 
 static void
 read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now)
 {
-	struct rc_node *node = expected(qp, psn, true, now);
+	struct rc_node *node = expected(qp, packet, psn, true, now);
 	uint32_t index, offset, len;
 	struct rc_pieces pieces;
 	enum one_status status;
@@ -297,8 +303,10 @@ read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, 
 	offset = index << qp->shift;
 	last = psn + 1 == node->end || (index & (RC_CHUNK - 1)) == RC_CHUNK - 1;
 	len = psn + 1 == node->end ? node->work.length - offset : qp->mtu;
-	if (unlikely(packet->payload_len != len || last != (packet->opcode == WIRE_READ_RESPONSE_LAST ||
-							    packet->opcode == WIRE_READ_RESPONSE_ONLY))) {
+	/* Who repeats selectively also asks for parts of a chunk. */
+	if (unlikely(packet->payload_len != len ||
+		     (!qp->selective && last != (packet->opcode == WIRE_READ_RESPONSE_LAST ||
+						 packet->opcode == WIRE_READ_RESPONSE_ONLY)))) {
 		bad_response(qp, node);
 		return;
 	}
@@ -318,7 +326,7 @@ read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, 
 static void
 atomic_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now)
 {
-	struct rc_node *node = expected(qp, psn, false, now);
+	struct rc_node *node = expected(qp, packet, psn, false, now);
 	struct rc_pieces pieces;
 	enum one_status status;
 
@@ -341,6 +349,21 @@ atomic_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn
 }
 
 void
+rc_acknowledged(struct rc_qp *qp, uint32_t psn, uint64_t now)
+{
+	advance(qp, psn, now);
+}
+
+void
+rc_response_place(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now)
+{
+	if (packet->opcode == WIRE_ATOMIC_ACKNOWLEDGE)
+		atomic_response(qp, packet, psn, now);
+	else
+		read_response(qp, packet, psn, now);
+}
+
+void
 rc_response_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
@@ -356,23 +379,10 @@ rc_response_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t n
 		rc_count(qp, RC_COUNT_DROP_RESPONSE);
 		return;
 	}
-	switch (packet->opcode) {
-	case WIRE_ACKNOWLEDGE:
+	if (packet->opcode == WIRE_ACKNOWLEDGE)
 		acknowledge(qp, packet, psn, now);
-		break;
-	case WIRE_ATOMIC_ACKNOWLEDGE:
-		atomic_response(qp, packet, psn, now);
-		break;
-	default:
-		read_response(qp, packet, psn, now);
-		break;
-	}
-}
-
-void
-rc_cnp_input(struct rc_qp *qp)
-{
-	rc_count(qp, RC_COUNT_CNP_RECEIVED);
-	if (qp->state == RC_RTS && qp->req.una != qp->req.max && qp->req.window > RC_WINDOW_CNP)
-		rc_window_cut(&qp->req, RC_WINDOW_CNP);
+	else
+		rc_response_place(qp, packet, psn, now);
+	if (unlikely(rq->board != NULL))
+		rc_held_responses(qp, now);
 }

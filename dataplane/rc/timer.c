@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When to send again, and how much to have in flight.
+ * When to send again.
  *
  * One packet at a time is timed; what is sent again is never timed.  The
  * retransmission time is SRTT + 4 RTTVAR, at least 2 ms, doubled for each
@@ -10,11 +10,6 @@
  * up retries: a retry is charged when a round has to be repeated and the CM's
  * timeout has passed without progress since the last charge.  A peer is thus
  * given up after retry_count + 1 timeouts, as if we had waited each time.
- *
- * The window, in packets, doubles per round trip up to `threshold`, then grows
- * by an eighth; a NAK halves it, an expiry leaves a few packets to probe with
- * (the peer may just not have been scheduled: its late acknowledgement covers
- * everything, and nothing but the probe was sent twice).
  */
 #include "rc_internal.h"
 
@@ -23,8 +18,8 @@ rc_rto(const struct rc_requester *rq)
 {
 	uint64_t rto = rq->srtt == 0 ? RC_RTO_START : (uint64_t)rq->srtt + 4u * (uint64_t)rq->rttvar;
 
-	if (rto < RC_RTO_FLOOR)
-		rto = RC_RTO_FLOOR;
+	if (rto < (rq->probe ? RC_PROBE_FLOOR : RC_RTO_FLOOR))
+		rto = rq->probe ? RC_PROBE_FLOOR : RC_RTO_FLOOR;
 	rto <<= rq->backoff;
 	return rto < rq->limit ? rto : rq->limit;
 }
@@ -49,25 +44,6 @@ sample(struct rc_requester *rq, uint64_t rtt)
 		rq->srtt = 1;
 }
 
-static void
-window_grow(struct rc_requester *rq, uint32_t acked)
-{
-	uint32_t window = rq->window;
-
-	if (window < rq->threshold) {
-		window += acked;
-	} else {
-		uint32_t sum = rq->acked + acked;
-
-		if (sum >= window) {
-			sum = 0;
-			window += (window >> 3) + 1;
-		}
-		rq->acked = (uint16_t)sum;
-	}
-	rq->window = (uint16_t)(window < rq->window_max ? window : rq->window_max);
-}
-
 void
 rc_progress(struct rc_qp *qp, uint32_t before, uint64_t now)
 {
@@ -77,16 +53,21 @@ rc_progress(struct rc_qp *qp, uint32_t before, uint64_t now)
 	rq->rnr_tries = 0;
 	rq->backoff = 0;
 	rq->recovering = false;
+	rq->probe = qp->selective;
 	rq->rnr_until = RC_NEVER;
 	rq->progress_at = now;
 	if (rq->rtt_pending && (int32_t)(rq->una - rq->rtt_psn) > 0) {
 		rq->rtt_pending = false;
-		sample(rq, now - rq->rtt_time);
+		/* What had to be sent again tells nothing, nor what waited for that. */
+		if (likely(rq->board == NULL))
+			sample(rq, now - rq->rtt_time);
 	}
 	if (unlikely(rq->cut) && (int32_t)(rq->una - rq->cut_psn) >= 0)
 		rq->cut = false;
+	if (unlikely(rq->board != NULL))
+		rc_board_pass(rq, before);
 	if (rq->window < rq->window_max)
-		window_grow(rq, rq->una - before);
+		rc_window_grow(qp, rq->una - before);
 	if (unlikely((int32_t)(rq->snd - rq->una) < 0)) {
 		/* What we had gone back to send again has arrived after all. */
 		rq->snd = rq->una;
@@ -94,6 +75,10 @@ rc_progress(struct rc_qp *qp, uint32_t before, uint64_t now)
 	}
 	rq->timer = rq->una == rq->max ? RC_NEVER : now + rc_rto(rq);
 	rq->ready = rq->cur != NULL;
+	if (unlikely(rq->board != NULL) && rq->una != rq->max) {
+		rq->timer = now + rc_rescue_time(rq);
+		rq->ready = true;
+	}
 }
 
 bool
@@ -106,27 +91,6 @@ rc_charge(struct rc_requester *rq, uint64_t now)
 	rq->retries++;
 	rq->progress_at = now;
 	return true;
-}
-
-void
-rc_window_cut(struct rc_requester *rq, uint16_t least)
-{
-	if (rq->cut)
-		return;
-	rq->cut = true;
-	rq->cut_psn = rq->max;
-	rq->window = rq->window / 2 > least ? rq->window / 2 : least;
-	if (rq->window > rq->window_max)
-		rq->window = rq->window_max;
-	rq->threshold = rq->window;
-	rq->acked = 0;
-}
-
-void
-rc_window_timeout(struct rc_requester *rq)
-{
-	rc_window_cut(rq, RC_WINDOW_MIN);
-	rq->window = RC_WINDOW_TIMEOUT;
 }
 
 uint64_t
@@ -155,6 +119,8 @@ rc_timeout(struct rc_qp *qp, uint64_t now)
 		rc_fail(qp, rq->head, ONE_STATUS_RETRY_EXCEEDED, RC_ERROR_REQUESTER);
 		return;
 	}
+	if (rc_probe(qp, now) || rc_rescue(qp, now))
+		return;
 	if (rq->backoff < RC_BACKOFF_MAX)
 		rq->backoff++;
 	rc_window_timeout(rq);

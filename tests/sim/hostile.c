@@ -22,12 +22,14 @@
 #define PAGE 4096u
 #define AREA (2 * PAGE)
 #define PACKETS 400u
+#define BOARDS 1u /* one for both directions */
 
 struct end {
 	struct rc_env env; /* first: callbacks get the end from it */
 	struct rc_attr attr;
 	struct rc_qp *qp;
-	void *pool_memory;
+	void *pool_memory, *boards_memory;
+	uint32_t holds;
 	struct end *peer;
 	uint8_t *begun, *last; /* last frame sent, for mutation */
 	uint32_t begun_len, last_len, frames;
@@ -141,6 +143,41 @@ invalidate(struct rc_env *env, struct rc_qp *qp, uint32_t key)
 	return below(10) != 0;
 }
 
+static const struct wire_packet *
+hold(struct rc_env *env, const struct wire_packet *packet)
+{
+	struct end *end = (struct end *)env;
+	struct wire_packet *copy;
+	uint8_t *payload;
+
+	if (below(10) == 0)
+		return NULL;
+	copy = malloc(sizeof(*copy));
+	payload = malloc(packet->payload_len + 1);
+	*copy = *packet;
+	memcpy(payload, packet->payload, packet->payload_len);
+	copy->payload = payload;
+	end->holds++;
+	return copy;
+}
+
+static void
+release(struct rc_env *env, const struct wire_packet *packet)
+{
+	union {
+		const struct wire_packet *held;
+		struct wire_packet *mine;
+	} whole = {packet};
+	union {
+		const uint8_t *held;
+		uint8_t *mine;
+	} payload = {packet->payload};
+
+	free(payload.mine);
+	free(whole.mine);
+	((struct end *)env)->holds--;
+}
+
 static void
 established(struct rc_env *env, struct rc_qp *qp)
 {
@@ -183,6 +220,10 @@ end_new(struct end *end, struct end *peer, struct mem_table *mem, struct mem_pro
 	end->env.bind = bind;
 	end->env.invalidate = invalidate;
 	end->env.established = established;
+	end->env.hold = hold;
+	end->env.release = release;
+	end->boards_memory = calloc(1, rc_boards_size(BOARDS));
+	end->env.boards = rc_boards_init(end->boards_memory, BOARDS);
 	end->pool_memory = malloc(rc_pool_size(NODES));
 	end->env.pool = rc_pool_init(end->pool_memory, NODES);
 	end->qp = malloc(rc_qp_size());
@@ -207,6 +248,7 @@ end_connect(struct end *end, uint32_t index, uint32_t psn_a, uint32_t psn_b, uin
 	attr->rnr_retry = (uint8_t)below(8);
 	attr->timeout = (uint8_t)below(20);
 	attr->oneside_peer = below(2);
+	attr->selective = below(2);
 	attr->path.src.gid[10] = attr->path.src.gid[11] = 0xff;
 	attr->path.src.gid[12] = 10;
 	attr->path.dst = attr->path.src;
@@ -223,6 +265,7 @@ end_free(struct end *end)
 	free(end->last);
 	munmap(end->block, AREA + 2 * PAGE);
 	free(end->pool_memory);
+	free(end->boards_memory);
 	free(end->qp);
 }
 
@@ -307,7 +350,7 @@ random_packet(struct end *victim, uint64_t now)
 	if (below(3) == 0)
 		packet.pad = (uint8_t)(-packet.payload_len & 3u);
 	payload = malloc(packet.payload_len + 1); /* an own block, so that overreading is seen */
-	memset(payload, 0x77, packet.payload_len + 1);
+	memset(payload, below(2) ? 0x77 : (int)below(256), packet.payload_len + 1);
 	packet.payload = payload;
 	rc_input(victim->qp, &packet, now);
 	free(payload);
@@ -344,6 +387,8 @@ check_pool(struct end *end)
 	rc_reset(end->qp);
 	if (rc_pool_available(end->env.pool) != NODES)
 		die("work nodes were lost");
+	if (end->holds != 0)
+		die("packets are still held");
 }
 
 static void

@@ -3,15 +3,18 @@
 
 #include <getopt.h>
 
-static void
+static _Noreturn void
 usage(void)
 {
-	fprintf(stderr, "usage: sim [--seed N] [--count N] [--loss P] [-v] | --bench\n"
-			"  --seed N   first seed (1)\n"
-			"  --count N  how many seeds from there (100)\n"
-			"  --loss P   highest rate of loss in the runs, 0..0.5 (0.3)\n"
-			"  -v         tell every frame and completion\n"
-			"  --bench    ns per small operation instead\n");
+	fprintf(stderr,
+		"usage: sim [--seed N] [--count N] [--loss P] [--repeat HOW] [-v] | --link WHAT | --bench\n"
+		"  --seed N   first seed (1)\n"
+		"  --count N  how many seeds from there (100)\n"
+		"  --loss P   highest rate of loss in the runs, 0..0.5 (0.3)\n"
+		"  --repeat HOW  between oneside ends: mixed (as drawn), selective, go-back\n"
+		"  -v         tell every frame and completion\n"
+		"  --link WHAT   goodput over a modelled switch: loss, incast\n"
+		"  --bench    ns per small operation instead\n");
 	exit(2);
 }
 
@@ -25,6 +28,7 @@ summarize(const struct totals *t)
 		[RC_COUNT_NAK_IMPLIED] = "implied NAKs",
 		[RC_COUNT_RNR_SENT] = "RNR NAKs",
 		[RC_COUNT_DUPLICATE] = "duplicates",
+		[RC_COUNT_HELD] = "held",
 		[RC_COUNT_RETRY_EXCEEDED] = "retries exceeded",
 	};
 
@@ -44,6 +48,15 @@ summarize(const struct totals *t)
 	putchar('\n');
 }
 
+static enum repeat
+repeat_from(const char *name)
+{
+	for (enum repeat i = REPEAT_MIXED; i <= REPEAT_GO_BACK; i++)
+		if (strcmp(name, repeat_names[i]) == 0)
+			return i;
+	usage();
+}
+
 int
 main(int argc, char **argv)
 {
@@ -51,6 +64,8 @@ main(int argc, char **argv)
 		{"seed", required_argument, NULL, 's'},
 		{"count", required_argument, NULL, 'c'},
 		{"loss", required_argument, NULL, 'l'},
+		{"repeat", required_argument, NULL, 'r'},
+		{"link", required_argument, NULL, 'k'},
 		{"bench", no_argument, NULL, 'b'},
 		{NULL, 0, NULL, 0},
 	};
@@ -70,6 +85,16 @@ main(int argc, char **argv)
 		case 'l':
 			options.loss = strtod(optarg, NULL);
 			break;
+		case 'r':
+			options.repeat = repeat_from(optarg);
+			break;
+		case 'k':
+			wire_init();
+			if (strcmp(optarg, "loss") == 0)
+				return link_loss() ? 0 : 1;
+			if (strcmp(optarg, "incast") == 0)
+				return link_incast() ? 0 : 1;
+			usage();
 		case 'b':
 			wire_init();
 			bench_run();

@@ -32,6 +32,9 @@ sim_chance(struct sim *sim, double p)
 
 /* ---- telling ---- */
 
+const char *const repeat_names[3] = {
+	[REPEAT_MIXED] = "mixed", [REPEAT_SELECTIVE] = "selective", [REPEAT_GO_BACK] = "go-back"};
+
 void
 sim_fail(const struct sim *sim, const struct side *side, const char *format, ...)
 {
@@ -45,8 +48,8 @@ sim_fail(const struct sim *sim, const struct side *side, const char *format, ...
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
-	fprintf(stderr, "\nreplay: sim --seed %llu --count 1 --loss %g -v\n", (unsigned long long)sim->seed,
-		sim->options->loss);
+	fprintf(stderr, "\nreplay: sim --seed %llu --count 1 --loss %g --repeat %s -v\n",
+		(unsigned long long)sim->seed, sim->options->loss, repeat_names[sim->options->repeat]);
 	exit(1);
 }
 
@@ -180,6 +183,42 @@ invalidate(struct rc_env *env, struct rc_qp *qp, uint32_t key)
 	return !(side->peer->poison == POISON_INVALIDATE && op == &side->peer->op[side->peer->poison_op]);
 }
 
+/* A copy of the packet with its payload, each in a block of its own size for the address sanitizer. */
+static const struct wire_packet *
+hold(struct rc_env *env, const struct wire_packet *packet)
+{
+	struct host *host = host_of(env);
+	struct wire_packet *copy;
+	uint8_t *payload;
+
+	if (sim_chance(host->sim, host->sim->weather.starve))
+		return NULL;
+	copy = malloc(sizeof(*copy));
+	payload = malloc(packet->payload_len + 1);
+	*copy = *packet;
+	memcpy(payload, packet->payload, packet->payload_len);
+	copy->payload = payload;
+	host->holds++;
+	return copy;
+}
+
+static void
+release(struct rc_env *env, const struct wire_packet *packet)
+{
+	union {
+		const struct wire_packet *held;
+		struct wire_packet *mine;
+	} whole = {packet};
+	union {
+		const uint8_t *held;
+		uint8_t *mine;
+	} payload = {packet->payload};
+
+	free(payload.mine);
+	free(whole.mine);
+	host_of(env)->holds--;
+}
+
 static void
 established(struct rc_env *env, struct rc_qp *qp)
 {
@@ -222,6 +261,10 @@ host_new(struct sim *sim, struct host *host, uint32_t index)
 	host->env.established = established;
 	host->pool_memory = malloc(rc_pool_size(POOL_NODES));
 	host->env.pool = rc_pool_init(host->pool_memory, POOL_NODES);
+	host->env.hold = hold;
+	host->env.release = release;
+	host->boards_memory = calloc(1, rc_boards_size(BOARDS));
+	host->env.boards = rc_boards_init(host->boards_memory, BOARDS);
 }
 
 static struct side *
@@ -264,6 +307,8 @@ connect_sides(struct sim *sim, struct side *a, struct side *b)
 	static const uint16_t mtus[] = {256, 512, 1024, 2048, 4096};
 	uint16_t mtu = mtus[sim_below(sim, 5)];
 	bool v6 = sim_below(sim, 4) == 0, oneside = sim_below(sim, 2) == 0;
+	bool selective = oneside && (sim->options->repeat == REPEAT_SELECTIVE ||
+				     (sim->options->repeat == REPEAT_MIXED && sim_below(sim, 2) == 0));
 	uint32_t rd[2];
 
 	for (int i = 0; i < 2; i++)
@@ -286,6 +331,7 @@ connect_sides(struct sim *sim, struct side *a, struct side *b)
 		attr->min_rnr_timer = (uint8_t)(1 + sim_below(sim, 14));
 		attr->timeout = 14;
 		attr->oneside_peer = oneside;
+		attr->selective = selective;
 		attr->path.src = v6 ? side->host->v6 : side->host->v4;
 		attr->path.dst = v6 ? side->peer->host->v6 : side->peer->host->v4;
 		attr->path.ttl = 64;
@@ -351,7 +397,10 @@ tear_down(struct sim *sim)
 	for (uint32_t i = 0; i < sim->hosts; i++) {
 		for (uint32_t c = 0; c < RC_COUNT_MAX; c++)
 			sim->totals->counter[c] += sim->host[i].env.counter[c];
+		if (sim->host[i].holds != 0)
+			sim_fail(sim, NULL, "%u packets are still held", sim->host[i].holds);
 		free(sim->host[i].pool_memory);
+		free(sim->host[i].boards_memory);
 	}
 	free(sim->heap);
 	mem_table_free(sim->mem);

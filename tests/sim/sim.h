@@ -5,6 +5,8 @@
  *   sim.c       one run: hosts, time, the order of events
  *   network.c   frames in flight: loss, duplication, delay, corruption
  *   workload.c  the work of each side, and the model of what must come of it
+ *   link.c      goodput over a modelled switch
+ *   bars.c      what that has to reach
  *   bench.c     the cost of small operations, in real time
  *   main.c      arguments, many seeds
  *
@@ -31,6 +33,7 @@
 #define MAX_SIDES (2u * MAX_CONNS)
 #define MAX_OPS 200u
 #define POOL_NODES 256u
+#define BOARDS 3u /* fewer than connections may want */
 #define NEVER UINT64_MAX
 #define US 1000ull
 #define MS 1000000ull
@@ -83,7 +86,8 @@ struct host {
 	struct rc_env env; /* first: callbacks get the host from it */
 	struct sim *sim;
 	struct wire_addr v4, v6;
-	void *pool_memory;
+	void *pool_memory, *boards_memory;
+	uint32_t holds; /* packets held for the transport */
 	struct frame *inbox, **inbox_end;
 	uint64_t poll_at;
 	uint8_t *begun;
@@ -112,8 +116,13 @@ struct side {
 	uint64_t next_post, next_recv, bind_at, stop_at, revoke_at, rtu_at;
 };
 
+enum repeat { REPEAT_MIXED, REPEAT_SELECTIVE, REPEAT_GO_BACK };
+
+extern const char *const repeat_names[3];
+
 struct options {
 	double loss;
+	enum repeat repeat; /* how connections between two oneside ends recover from loss */
 	bool verbose;
 };
 
@@ -164,6 +173,26 @@ uint32_t sim_below(struct sim *sim, uint32_t n); /* 0..n-1 */
 bool sim_chance(struct sim *sim, double p);
 
 void bench_run(void);
+
+/* link.c: goodput over a modelled switch, in virtual time. */
+struct link_run {
+	uint32_t senders;
+	uint16_t mtu;
+	bool selective, read;
+	double loss;         /* of each frame */
+	double buffer, mark; /* bytes: of the switch's port; from where it marks */
+	uint64_t rtt, time;  /* ns */
+};
+
+struct link_result {
+	double goodput, least, jain; /* Gb/s: all, of the slowest; Jain's index of fairness */
+	uint64_t resent, timeouts, cnps, lost, dropped, marked;
+	uint64_t late; /* of those dropped, in the second half of the time */
+};
+struct link_result link_simulate(const struct link_run *run);
+/* bars.c: print what is reached; false: less than what is asked. */
+bool link_loss(void);
+bool link_incast(void);
 
 /* network.c */
 void weather_draw(struct sim *sim);

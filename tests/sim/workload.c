@@ -533,7 +533,9 @@ workload_check_end(struct sim *sim, struct side *side)
 	for (uint32_t i = 0; i < side->succeeded; i++)
 		messages += side->op[i].message;
 	if (!rc_idle(side->qp) || rc_wants_output(side->qp) || rc_deadline(side->qp) != RC_NEVER)
-		sim_fail(sim, side, "not idle at the end");
+		sim_fail(sim, side, "not idle at the end: %s%s, deadline %llu",
+			 rc_idle(side->qp) ? "" : "work, ", rc_wants_output(side->qp) ? "output" : "",
+			 (unsigned long long)rc_deadline(side->qp));
 	if (side->done != side->posted)
 		sim_fail(sim, side, "%u of %u work requests completed", side->done, side->posted);
 	if (side->peer->recv_done < messages)

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How much to have in flight: a window, in packets.
+ *
+ * Without congestion it doubles per round trip up to `threshold`, then grows by
+ * an eighth, up to a maximum where all this costs nothing.  A round of go-back-N
+ * halves it; an expiry leaves a few packets to probe with (the peer may just not
+ * have been scheduled: its late acknowledgement covers everything, and nothing
+ * but the probe was sent twice).  Selective repeat takes away what was lost, if
+ * that is more than random.
+ *
+ * A CNP, or the mark on a READ response, makes it a window that DCQCN governs,
+ * with round trips in place of its timers: cut by half of alpha, a moving
+ * average of the round trips that had a CNP; then one round trip half of the
+ * way back to where it was; then two kilobytes more each, then faster.  Reaching
+ * the maximum ends that.
+ */
+#include "rc_internal.h"
+
+#define ALPHA_ONE 65536u
+#define ALPHA_SHIFT 4  /* g = 1/16 */
+#define RECOVERY 1u    /* round trips */
+#define HYPER 30u      /* round trips without congestion until growth becomes faster */
+#define INCREASE 2048u /* bytes per round trip */
+
+/* The window in 1/256 packets. */
+static inline uint32_t
+fine(const struct rc_requester *rq)
+{
+	return (uint32_t)rq->window << 8 | rq->window_fraction;
+}
+
+static void
+set_fine(struct rc_requester *rq, uint32_t window)
+{
+	if (window < RC_WINDOW_LEAST << 8)
+		window = RC_WINDOW_LEAST << 8;
+	if (window >= (uint32_t)rq->window_max << 8) {
+		window = (uint32_t)rq->window_max << 8;
+		rq->congested = false;
+	}
+	rq->window = (uint16_t)(window >> 8);
+	rq->window_fraction = (uint8_t)window;
+}
+
+RC_COLD void
+rc_congestion(struct rc_qp *qp)
+{
+	struct rc_requester *rq = &qp->req;
+	uint32_t window = fine(rq), flight = (rq->max - rq->una) << 8;
+
+	if (qp->state != RC_RTS || rq->una == rq->max || rq->cut)
+		return;
+	rq->cut = true;
+	rq->cut_psn = rq->max;
+	if (!rq->congested) {
+		rq->congested = true;
+		rq->alpha = ALPHA_ONE;
+		/* What was allowed and not used says nothing. */
+		if (flight < window)
+			window = flight;
+	} else {
+		rq->alpha += (ALPHA_ONE - rq->alpha) >> ALPHA_SHIFT;
+	}
+	rq->target = window;
+	set_fine(rq, window - (uint32_t)((uint64_t)window * rq->alpha / (2 * ALPHA_ONE)));
+	rq->threshold = rq->window;
+	rq->stage = 0;
+	rq->acked = 0;
+}
+
+/* A round trip without congestion, after one with. */
+static RC_COLD void
+recover(struct rc_qp *qp)
+{
+	struct rc_requester *rq = &qp->req;
+	uint32_t increase = INCREASE << 8 >> qp->shift;
+
+	rq->alpha -= rq->alpha >> ALPHA_SHIFT;
+	if (rq->stage < UINT8_MAX)
+		rq->stage++;
+	if (rq->stage > HYPER)
+		rq->target += (rq->stage - HYPER) * 4 * increase;
+	else if (rq->stage > RECOVERY)
+		rq->target += increase;
+	if (rq->target < fine(rq))
+		rq->target = fine(rq);
+	set_fine(rq, (fine(rq) + rq->target + 1) / 2);
+}
+
+void
+rc_window_grow(struct rc_qp *qp, uint32_t acked)
+{
+	struct rc_requester *rq = &qp->req;
+	uint32_t window = rq->window, sum;
+
+	if (window < rq->threshold) {
+		window += acked;
+	} else {
+		sum = rq->acked + acked;
+		if (sum >= window) {
+			sum = 0;
+			if (rq->congested) {
+				rq->acked = 0;
+				if (!rq->cut)
+					recover(qp);
+				return;
+			}
+			window += (window >> 3) + 1;
+		}
+		rq->acked = (uint16_t)sum;
+	}
+	rq->window = (uint16_t)(window < rq->window_max ? window : rq->window_max);
+}
+
+void
+rc_window_cut(struct rc_requester *rq, uint16_t least)
+{
+	if (rq->cut)
+		return;
+	rq->cut = true;
+	rq->cut_psn = rq->max;
+	rq->window = rq->window / 2 > least ? rq->window / 2 : least;
+	if (rq->window > rq->window_max)
+		rq->window = rq->window_max;
+	rq->threshold = rq->window;
+	rq->acked = 0;
+}
+
+void
+rc_window_timeout(struct rc_requester *rq)
+{
+	rc_window_cut(rq, RC_WINDOW_MIN);
+	rq->window = RC_WINDOW_TIMEOUT;
+}
+
+/*
+ * Loss at random, as cables have it, says nothing of the path.  What a queue
+ * that overflows has dropped must not be offered to it again.
+ */
+void
+rc_window_lost(struct rc_requester *rq, uint32_t lost)
+{
+	if (lost <= rq->window / RC_LOSS_RANDOM + 1u)
+		return;
+	rq->window =
+		(uint16_t)(rq->window > lost + RC_WINDOW_TIMEOUT ? rq->window - lost : RC_WINDOW_TIMEOUT);
+	rq->threshold = rq->window;
+	rq->acked = 0;
+}

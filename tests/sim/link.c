@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Goodput in virtual time: senders, a switch, one receiver.
+ *
+ * Each host has a link of `rate` to the switch.  The switch's port towards the
+ * receiver has a buffer of `buffer` bytes: what does not fit is dropped, and what
+ * finds more than `mark` bytes before it is marked (ECN).  The way back is not
+ * congested.  On top of that, every frame is lost with probability `loss`.
+ *
+ * Goodput counts what the receiver has got in order, in the second half of the
+ * time: slow starts are over by then.  Nothing here depends on the machine.
+ */
+#include "sim.h"
+
+#include "dataplane/bytes.h"
+#include "dataplane/rc/rc_internal.h"
+
+#define LINK_RATE 100.0 /* Gb/s: bits per ns */
+#define LINK_MESSAGE (1u << 20)
+#define LINK_DEPTH 8u
+#define LINK_SENDERS_MAX 64u
+#define LINK_POLL 1000u      /* ns between two looks of a host at its queues */
+#define LINK_NIC_AHEAD 5000u /* ns of frames that a host's port takes */
+#define LINK_BUDGET 16u
+#define LINK_OVERHEAD 24u /* preamble, gap and FCS of each frame */
+#define LINK_NODES 4096u
+#define LINK_BOARDS 64u
+
+struct node;
+
+struct flow {
+	struct node *node, *peer;
+	struct rc_qp *qp;
+	uint32_t outstanding;
+	uint32_t seen; /* PSN up to which `bytes` counts */
+	uint64_t bytes;
+};
+
+struct node {
+	struct rc_env env; /* first: callbacks get the node from it */
+	struct network *net;
+	struct flow flow[LINK_SENDERS_MAX];
+	uint32_t flows;
+	uint64_t poll_at, port_free;
+	void *pool, *boards;
+	uint8_t *begun;
+	uint32_t begun_len;
+};
+
+struct packet {
+	struct node *to;
+	bool at_switch;
+	uint64_t at, order;
+	uint32_t len;
+	uint8_t *bytes;
+};
+
+struct network {
+	const struct link_run *run;
+	struct mem_table *mem;
+	struct mem_region region;
+	uint64_t now, random, order, egress_free, lost, dropped, marked;
+	struct node node[LINK_SENDERS_MAX + 1]; /* the receiver is the last */
+	struct packet *heap;
+	size_t heap_len, heap_cap;
+};
+
+static double
+chance(struct network *net)
+{
+	uint64_t z = net->random += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return (double)((z ^ (z >> 31)) >> 11) / 9007199254740992.0;
+}
+
+static uint64_t
+serialization(uint32_t len)
+{
+	return (uint64_t)((len + LINK_OVERHEAD) * 8 / LINK_RATE);
+}
+
+static bool
+earlier(const struct packet *a, const struct packet *b)
+{
+	return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
+
+static void
+push(struct network *net, struct packet packet)
+{
+	size_t i = net->heap_len++;
+
+	if (net->heap_len > net->heap_cap) {
+		net->heap_cap = net->heap_cap * 2 + 1024;
+		net->heap = realloc(net->heap, net->heap_cap * sizeof(*net->heap));
+	}
+	packet.order = net->order++;
+	for (; i > 0 && earlier(&packet, &net->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		net->heap[i] = net->heap[(i - 1) / 2];
+	net->heap[i] = packet;
+}
+
+static struct packet
+pop(struct network *net)
+{
+	struct packet top = net->heap[0], last = net->heap[--net->heap_len];
+	size_t i = 0, child;
+
+	while ((child = 2 * i + 1) < net->heap_len) {
+		if (child + 1 < net->heap_len && earlier(&net->heap[child + 1], &net->heap[child]))
+			child++;
+		if (!earlier(&net->heap[child], &last))
+			break;
+		net->heap[i] = net->heap[child];
+		i = child;
+	}
+	net->heap[i] = last;
+	return top;
+}
+
+static void
+poll_soon(struct node *node)
+{
+	if (node->poll_at == NEVER)
+		node->poll_at = node->net->now + LINK_POLL;
+}
+
+/* ---- callbacks of the transport ---- */
+
+static uint8_t *
+tx_begin(struct rc_env *env, struct rc_qp *qp, uint32_t len)
+{
+	struct node *node = (struct node *)env;
+
+	if (node->port_free > node->net->now + LINK_NIC_AHEAD)
+		return NULL;
+	node->begun = malloc(len);
+	node->begun_len = len;
+	return node->begun;
+}
+
+static void
+tx_end(struct rc_env *env, struct rc_qp *qp)
+{
+	struct node *node = (struct node *)env;
+	struct network *net = node->net;
+	const struct flow *flow = rc_user(qp);
+	struct packet packet = {.to = flow->peer, .len = node->begun_len, .bytes = node->begun};
+	uint64_t start = node->port_free > net->now ? node->port_free : net->now;
+
+	wire_seal(packet.bytes, packet.len);
+	node->port_free = start + serialization(packet.len);
+	packet.at_switch = flow->peer == &net->node[net->run->senders];
+	packet.at = node->port_free + (packet.at_switch ? net->run->rtt / 4 : net->run->rtt / 2);
+	if (chance(net) < net->run->loss) {
+		net->lost++;
+		free(packet.bytes);
+		return;
+	}
+	push(net, packet);
+}
+
+static bool
+take_recv(struct rc_env *env, struct rc_qp *qp, struct recv_work *out)
+{
+	return false;
+}
+
+static void
+complete(struct rc_env *env, struct rc_qp *qp, const struct completion *c)
+{
+	struct flow *flow = rc_user(qp);
+
+	if (c->status != ONE_STATUS_SUCCESS) {
+		fprintf(stderr, "sim: a work request failed with status %u\n", c->status);
+		exit(1);
+	}
+	flow->outstanding--;
+}
+
+static void
+failed(struct rc_env *env, struct rc_qp *qp, enum rc_error error)
+{
+	fprintf(stderr, "sim: a connection broke\n");
+	exit(1);
+}
+
+static const struct wire_packet *
+hold(struct rc_env *env, const struct wire_packet *packet)
+{
+	struct wire_packet *copy = malloc(sizeof(*copy) + packet->payload_len);
+
+	*copy = *packet;
+	copy->payload = (uint8_t *)(copy + 1);
+	memcpy(copy + 1, packet->payload, packet->payload_len);
+	return copy;
+}
+
+static void
+release(struct rc_env *env, const struct wire_packet *packet)
+{
+	union {
+		const struct wire_packet *held;
+		struct wire_packet *mine;
+	} whole = {packet};
+
+	free(whole.mine);
+}
+
+/* ---- hosts ---- */
+
+static void
+node_new(struct network *net, struct node *node)
+{
+	node->net = net;
+	node->poll_at = NEVER;
+	node->env.mem = net->mem;
+	node->env.tx_begin = tx_begin;
+	node->env.tx_end = tx_end;
+	node->env.take_recv = take_recv;
+	node->env.complete = complete;
+	node->env.failed = failed;
+	node->env.hold = hold;
+	node->env.release = release;
+	node->pool = malloc(rc_pool_size(LINK_NODES));
+	node->env.pool = rc_pool_init(node->pool, LINK_NODES);
+	node->boards = calloc(1, rc_boards_size(LINK_BOARDS));
+	node->env.boards = rc_boards_init(node->boards, LINK_BOARDS);
+}
+
+static void
+flow_new(struct network *net, struct node *node, struct node *peer, uint32_t index, uint32_t peer_index)
+{
+	struct flow *flow = &node->flow[node->flows++];
+	struct rc_attr attr = {
+		.pz = 1,
+		.access = ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_READ,
+		.path_mtu = net->run->mtu,
+		.rd_atomic_in = 16,
+		.rd_atomic_out = 16,
+		.retry_count = 7,
+		.rnr_retry = 7,
+		.timeout = 17,
+		.oneside_peer = true,
+		.selective = net->run->selective,
+		.path = {.ttl = 64,
+			 .tos = 2,
+			 .src.gid = {[10] = 0xff, 0xff, 10},
+			 .dst.gid = {[10] = 0xff, 0xff, 10}},
+	};
+
+	flow->node = node;
+	flow->peer = peer;
+	attr.path.src.gid[15] = (uint8_t)(1 + (node - net->node));
+	attr.path.dst.gid[15] = (uint8_t)(1 + (peer - net->node));
+	attr.qpn = 0x100 + index;
+	attr.peer_qpn = 0x100 + peer_index;
+	flow->qp = aligned_alloc(64, (rc_qp_size() + 63) / 64 * 64);
+	rc_init(flow->qp, &node->env, flow);
+	rc_connect(flow->qp, &attr, RC_RTS);
+}
+
+static void
+post(struct network *net, struct flow *flow)
+{
+	struct work work = {.op = net->run->read ? ONE_OP_READ : ONE_OP_WRITE,
+			    .length = LINK_MESSAGE,
+			    .num_sge = 1,
+			    .remote_addr = net->region.va,
+			    .rkey = net->region.key};
+
+	work.sge[0] = (struct one_sge){.addr = net->region.va, .len = LINK_MESSAGE, .lkey = net->region.key};
+	while (flow->outstanding < LINK_DEPTH && rc_post(flow->qp, &work, net->now) == 0)
+		flow->outstanding++;
+}
+
+static void
+poll_node(struct network *net, struct node *node, uint32_t senders)
+{
+	bool posts = (node == &net->node[senders]) == net->run->read;
+	bool again;
+
+	node->poll_at = NEVER;
+	for (uint32_t i = 0; posts && i < node->flows; i++)
+		post(net, &node->flow[i]);
+	do {
+		again = false;
+		for (uint32_t i = 0; i < node->flows; i++) {
+			struct flow *flow = &node->flow[i];
+
+			if (rc_wants_output(flow->qp) && rc_output(flow->qp, LINK_BUDGET, net->now) > 0)
+				again = true;
+		}
+	} while (again);
+	for (uint32_t i = 0; i < node->flows; i++)
+		if (rc_wants_output(node->flow[i].qp) || (posts && node->flow[i].outstanding < LINK_DEPTH))
+			poll_soon(node);
+}
+
+/* The port towards the receiver: false: dropped. */
+static bool
+through_switch(struct network *net, struct packet *packet)
+{
+	uint64_t start = net->egress_free > net->now ? net->egress_free : net->now;
+	double queued = (double)(start - net->now) * LINK_RATE / 8;
+	uint8_t *ip = packet->bytes + WIRE_ETH_LEN;
+
+	if (queued + packet->len > net->run->buffer) {
+		net->dropped++;
+		return false;
+	}
+	if (queued > net->run->mark && (ip[1] & 3) != 0) {
+		uint32_t sum = load_be16(ip + 10);
+
+		/* RFC 1624, for a word that has become larger. */
+		sum = (~sum & 0xffff) + (3u & ~(uint32_t)ip[1]);
+		ip[1] |= 3;
+		sum = (sum & 0xffff) + (sum >> 16);
+		store_be16(ip + 10, (uint16_t)~sum);
+		net->marked++;
+	}
+	net->egress_free = start + serialization(packet->len);
+	packet->at = net->egress_free + net->run->rtt / 4;
+	packet->at_switch = false;
+	return true;
+}
+
+static void
+arrive(struct network *net, struct packet *packet)
+{
+	struct wire_packet parsed;
+
+	memset(&parsed, 0, sizeof(parsed));
+	if (wire_parse(packet->bytes, packet->len, &parsed) != WIRE_OK) {
+		fprintf(stderr, "sim: a good frame was refused\n");
+		exit(1);
+	}
+	for (uint32_t i = 0; i < packet->to->flows; i++)
+		if (packet->to->flow[i].qp->qpn == parsed.qpn)
+			rc_input(packet->to->flow[i].qp, &parsed, net->now);
+	free(packet->bytes);
+	poll_soon(packet->to);
+}
+
+/* Bytes that the receiver has got in order. */
+static void
+count(const struct link_run *run, struct flow *receiver)
+{
+	uint32_t psn = run->read ? receiver->qp->req.una : receiver->qp->rsp.epsn;
+
+	receiver->bytes += (uint64_t)((psn - receiver->seen) & RC_PSN_MASK) * run->mtu;
+	receiver->seen = psn;
+}
+
+static void
+run_until(struct network *net, uint64_t end)
+{
+	uint32_t nodes = net->run->senders + 1;
+
+	for (;;) {
+		uint64_t time = net->heap_len > 0 ? net->heap[0].at : NEVER;
+
+		for (uint32_t i = 0; i < nodes; i++) {
+			struct node *node = &net->node[i];
+
+			time = node->poll_at < time ? node->poll_at : time;
+			for (uint32_t j = 0; j < node->flows; j++) {
+				uint64_t deadline = rc_deadline(node->flow[j].qp);
+
+				time = deadline < time ? deadline : time;
+			}
+		}
+		if (time > end)
+			break;
+		net->now = time > net->now ? time : net->now;
+		while (net->heap_len > 0 && net->heap[0].at <= net->now) {
+			struct packet packet = pop(net);
+
+			if (!packet.at_switch)
+				arrive(net, &packet);
+			else if (through_switch(net, &packet))
+				push(net, packet);
+			else
+				free(packet.bytes);
+		}
+		for (uint32_t i = 0; i < nodes; i++) {
+			struct node *node = &net->node[i];
+
+			for (uint32_t j = 0; j < node->flows; j++)
+				if (rc_deadline(node->flow[j].qp) <= net->now) {
+					rc_timeout(node->flow[j].qp, net->now);
+					poll_soon(node);
+				}
+			if (node->poll_at <= net->now)
+				poll_node(net, node, net->run->senders);
+		}
+	}
+	net->now = end;
+}
+
+static void
+net_free(struct network *net)
+{
+	for (uint32_t i = 0; i <= net->run->senders; i++) {
+		struct node *node = &net->node[i];
+
+		for (uint32_t j = 0; j < node->flows; j++) {
+			rc_reset(node->flow[j].qp);
+			free(node->flow[j].qp);
+		}
+		free(node->pool);
+		free(node->boards);
+	}
+	while (net->heap_len > 0)
+		free(pop(net).bytes);
+	free(net->heap);
+	free(net->region.base);
+	mem_table_free(net->mem);
+	free(net);
+}
+
+struct link_result
+link_simulate(const struct link_run *run)
+{
+	struct network *net = calloc(1, sizeof(*net));
+	struct node *receiver = &net->node[run->senders];
+	struct link_result result = {0};
+	uint64_t before[LINK_SENDERS_MAX] = {0}, dropped = 0;
+	double sum = 0, squares = 0;
+
+	net->run = run;
+	net->random = 1;
+	net->mem = mem_table_new(4);
+	net->region = (struct mem_region){.key = 0x12345678,
+					  .pz = 1,
+					  .access = ONE_ACCESS_ALL,
+					  .va = 1 << 20,
+					  .length = LINK_MESSAGE,
+					  .base = calloc(1, LINK_MESSAGE)};
+	mem_publish(net->mem, &net->region);
+	for (uint32_t i = 0; i <= run->senders; i++)
+		node_new(net, &net->node[i]);
+	for (uint32_t i = 0; i < run->senders; i++) {
+		flow_new(net, &net->node[i], receiver, 2 * i, 2 * i + 1);
+		flow_new(net, receiver, &net->node[i], 2 * i + 1, 2 * i);
+		poll_soon(&net->node[i]);
+	}
+	poll_soon(receiver);
+
+	/* PSNs must not come around between two looks. */
+	for (uint32_t step = 0; step < 16; step++) {
+		run_until(net, run->time / 16 * (step + 1));
+		if (step == 7)
+			dropped = net->dropped;
+		for (uint32_t i = 0; i < run->senders; i++) {
+			count(run, &receiver->flow[i]);
+			if (step == 7)
+				before[i] = receiver->flow[i].bytes;
+		}
+	}
+	for (uint32_t i = 0; i < run->senders; i++) {
+		double rate = (double)(receiver->flow[i].bytes - before[i]) * 8 / ((double)run->time / 2);
+
+		sum += rate;
+		squares += rate * rate;
+		if (i == 0 || rate < result.least)
+			result.least = rate;
+	}
+	result.goodput = sum;
+	result.jain = squares > 0 ? sum * sum / (run->senders * squares) : 0;
+	for (uint32_t i = 0; i <= run->senders; i++) {
+		result.resent += net->node[i].env.counter[RC_COUNT_RETRANSMIT];
+		result.timeouts += net->node[i].env.counter[RC_COUNT_TIMEOUT];
+		result.cnps += net->node[i].env.counter[RC_COUNT_CNP_RECEIVED];
+	}
+	result.lost = net->lost;
+	result.dropped = net->dropped;
+	result.late = net->dropped - dropped;
+	result.marked = net->marked;
+	net_free(net);
+	return result;
+}
