@@ -259,17 +259,23 @@ test_fault_by_overrun(void **state)
 {
 	struct engine_connection c = connection_to(&pair, &other, RC_RTS, false);
 
+	c.rc.timeout = 8;
+	c.rc.retry_count = 7;
 	assert_int_equal(
 		command((struct engine_command){.type = ENGINE_QP_CONNECT, .qp = pair.qp, .connection = c}),
 		0);
 	/* The peer is not connected: nothing is answered. */
-	for (uint64_t i = 0; i <= MAX_WR; i++)
+	post_write(&pair, &memory, &memory, 8, 0);
+	TURN_UNTIL(engine.core[0]->timers > 0);
+	for (uint64_t i = 1; i <= MAX_WR; i++)
 		post_write(&pair, &memory, &memory, 8, i);
 	TURN_UNTIL(app.faults == 1);
 	assert_int_equal(app.fault, ONE_FAULT_RING);
 	turn(100);
 	assert_int_equal(app.faults, 1);
 	assert_int_equal(engine.core[0]->hot_count, 0);
+	/* What was sent is not sent again, nor looked at again for that. */
+	TURN_UNTIL(engine.core[0]->timers == 0);
 	expect_none(&sends);
 }
 
