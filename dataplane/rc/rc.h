@@ -71,14 +71,14 @@ enum rc_counter {
 	RC_COUNT_RNR_EXCEEDED,
 	RC_COUNT_CNP_SENT,
 	RC_COUNT_CNP_RECEIVED,
-	RC_COUNT_DROP_STATE,       /* the queue pair does not take packets of this direction now */
-	RC_COUNT_DROP_ADDRESS,     /* not between the two addresses of the connection */
-	RC_COUNT_DROP_OPCODE,      /* not of this transport */
-	RC_COUNT_DROP_RESPONSE,    /* answers nothing that is outstanding */
-	RC_COUNT_DROP_REPLAY,      /* repeated READ or atomic that matches no resource */
-	RC_COUNT_DROP_PARKED,      /* came while an earlier one waited for memory without mapping */
-	RC_COUNT_HELD,             /* packets kept until a hole before them was filled */
-	RC_COUNT_BAD_RESPONSE,     /* answers an outstanding request, but with the wrong length */
+	RC_COUNT_DROP_STATE,    /* the queue pair does not take packets of this direction now */
+	RC_COUNT_DROP_ADDRESS,  /* not between the two addresses of the connection */
+	RC_COUNT_DROP_OPCODE,   /* not of this transport */
+	RC_COUNT_DROP_RESPONSE, /* answers nothing that is outstanding */
+	RC_COUNT_DROP_REPLAY,   /* repeated READ or atomic that matches no resource */
+	RC_COUNT_DROP_PARKED,   /* came while an earlier one waited for memory without mapping */
+	RC_COUNT_HELD,          /* packets kept until a hole before them was filled */
+	RC_COUNT_BAD_RESPONSE,  /* answers an outstanding request, but with the wrong length */
 	RC_COUNT_MAX
 };
 

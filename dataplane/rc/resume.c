@@ -115,7 +115,8 @@ rc_resume(struct rc_qp *qp, uint64_t now)
 {
 	qp->rsp.stalled = false;
 	if (qp->state == RC_RTS)
-		qp->req.ready = (qp->req.cur != NULL || qp->req.board != NULL) && qp->req.rnr_until == RC_NEVER;
+		qp->req.ready =
+			(qp->req.cur != NULL || qp->req.board != NULL) && qp->req.rnr_until == RC_NEVER;
 	if (reach_done(&qp->party, RC_REACH_REQUEST))
 		resume_request(qp, now);
 	if (reach_done(&qp->party, RC_REACH_RESPONSE))
