@@ -366,8 +366,10 @@ cq_has_room(const struct cq *cq)
 		(const struct one_cq_shm *)(cq->object.client->arena.base + cq->offset);
 	uint32_t taken = atomic_load_explicit(&shm->head, memory_order_relaxed);
 	uint32_t stored = atomic_load_explicit(&shm->tail, memory_order_relaxed);
+	/* Entries are there before the tail tells of them: the application may be ahead of it. */
+	int32_t waiting = (int32_t)(stored - taken);
 
-	return stored - taken + cq->posts < (1u << cq->log2) - 1;
+	return (waiting > 0 ? (uint32_t)waiting : 0) + cq->posts < (1u << cq->log2) - 1;
 }
 
 static void

@@ -4,7 +4,7 @@ import json
 import os
 import socket
 
-from .process import Background, Failed, run
+from .process import Background, Failed, run, tail
 
 PERF_SECONDS = 60  # beyond the time that a test is to take
 
@@ -110,12 +110,17 @@ class Bench:
         test = arguments[0]
         rsm = test.split("_")[0] in ("put", "get", "putv", "getv", "map", "barrier", "signal")
         api = "rsm" if rsm else "dat"
-        self._server(api, [self._program("oneside-perf"), "-A", api],
-                     "published on" if rsm else "serving on")
+        server = self._server(api, [self._program("oneside-perf"), "-A", api],
+                              "published on" if rsm else "serving on")
         seconds = self.context.seconds if seconds is None else seconds
         command = [self._program("oneside-perf"), "-t", *(str(a) for a in arguments), "-s", str(size), "-D",
                    str(seconds), "--json", "--node", str(self.far.node), self.far.address]
-        out = run(command, seconds + PERF_SECONDS, self.near.environment(), cpus)
+        try:
+            out = run(command, seconds + PERF_SECONDS, self.near.environment(), cpus)
+        except Failed as error:
+            if server.process.poll() is not None:
+                raise Failed(f"{error}; the server: {tail(server.said())}") from error
+            raise
         return json.loads(out.splitlines()[-1])
 
     def rates(self, arguments, cpus, timeout=90, serve=True, server_cpus=None):

@@ -226,9 +226,6 @@ def rings(context, rows, bench):
     busy = rows.median("1,000 endpoints", lambda: bench.perf(
         ["write_bw", "--tx-depth", 16, "-Q", 8, "-q", 1000], near, 8)["ops"] / 1e6)
     rows.ratio(CONTROL, "8 B writes on 1,000 busy endpoints / on one", busy, small, "of the rate", 0.8)
-    idle = rows.attempt("10,000 idle endpoints", lambda: bench.perf(
-        ["write_bw", *WINDOW, "--idle-qp", 10000], near, 8)["ops"] / 1e6)
-    rows.ratio(CONTROL, "8 B writes beside 10,000 idle endpoints / alone", idle, small, "of the rate", 0.95)
     for endpoints in context.endpoints:
         depth = ["--tx-depth", max(16, min(256, 16384 // endpoints)), "-Q", 16]
         rows.point("endpoints", "oneside through the rings", endpoints, rows.attempt(
@@ -281,12 +278,26 @@ def mapped(context, rows, bench):
                shm[8] * 1e3 if 8 in shm else None, "ns")
 
 
+def idle_endpoints(context, rows, bench):
+    """On a data plane of their own, where no connections end meanwhile."""
+    near = context.layout.application
+
+    def rate(*more):
+        return bench.perf(["write_bw", *WINDOW, *more], near, 8)["ops"] / 1e6
+
+    without = rows.median("8 B writes", rate)
+    idle = rows.attempt("10,000 idle endpoints", lambda: rate("--idle-qp", 10000))
+    rows.ratio(CONTROL, "8 B writes beside 10,000 idle endpoints / alone", idle, without, "of the rate", 0.95)
+
+
 def alone(context, rows):
     # The polling core has its processor for itself.
     with Bench(context, "alone", False, idle=("spin",), control=context.layout.application) as bench:
         rings(context, rows, bench)
         mapped(context, rows, bench)
         binds(context, rows, bench)
+    with Bench(context, "idle", False, idle=("spin",), control=context.layout.application) as bench:
+        idle_endpoints(context, rows, bench)
 
 
 # ---- asleep ----
