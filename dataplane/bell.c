@@ -39,7 +39,7 @@ static struct bell {
 	bool client; /* memif: which of the two rings we read */
 	/* memif: the ring, from its being found until it is about to be unmapped. */
 	_Atomic(struct memif_ring *) ring;
-	bool watched; /* socket: found */
+	_Atomic bool watched; /* socket: found */
 } bells[CONFIG_PORTS_MAX];
 
 /* Held while mappings are looked for, and while one goes. */
@@ -209,6 +209,10 @@ find(uint32_t port)
 	struct bell *bell = &bells[port];
 	struct rte_eth_dev_info info;
 
+	if (bell->kind == BELL_MEMIF) {
+		find_memif(port);
+		return;
+	}
 	if (rte_eth_dev_info_get(engine.port[port].device, &info) != 0 || info.driver_name == NULL)
 		return;
 	if (strcmp(info.driver_name, "net_memif") == 0) {
@@ -217,9 +221,13 @@ find(uint32_t port)
 		find_memif(port);
 	} else if (strcmp(info.driver_name, "net_af_packet") == 0 ||
 		   strcmp(info.driver_name, "net_af_xdp") == 0) {
-		bell->kind = BELL_SOCKET;
-		if (!bell->watched)
-			bell->watched = watch_descriptors(port, BELL_SOCKET, info.if_index);
+		if (bell->kind == BELL_NONE)
+			bell->kind = BELL_SOCKET;
+		/* Only this thread stores it; a core that sees it later naps meanwhile. */
+		if (!atomic_load_explicit(&bell->watched, memory_order_relaxed))
+			atomic_store_explicit(&bell->watched,
+					      watch_descriptors(port, BELL_SOCKET, info.if_index),
+					      memory_order_relaxed);
 	}
 }
 
@@ -232,6 +240,12 @@ bells_find(void)
 		find(i);
 }
 
+void
+bells_fini(void)
+{
+	memset(bells, 0, sizeof(bells));
+}
+
 /* ---- use ---- */
 
 bool
@@ -241,7 +255,7 @@ bell_arm(struct core *core, uint16_t port, bool on)
 	struct memif_ring *ring;
 
 	if (bell->kind != BELL_MEMIF)
-		return bell->watched;
+		return atomic_load_explicit(&bell->watched, memory_order_relaxed);
 	/* Pairs with the store in find_memif, and with the grace period in munmap(). */
 	ring = atomic_load_explicit(&bell->ring, memory_order_acquire);
 	if (ring == NULL)

@@ -18,6 +18,7 @@
 
 /* Before the cores run, and then on the control thread: looks for bells that are not known yet. */
 void bells_find(void);
+void bells_fini(void); /* when nothing runs any more */
 /* On the core, not offline: bells of `port` on or off; false: it has none. */
 bool bell_arm(struct core *core, uint16_t port, bool on);
 /* A ring might be missed when a core falls asleep: how long that may go unnoticed; ns. */

@@ -305,6 +305,7 @@ engine_fini(void)
 	for (uint32_t i = 0; i < engine.num_cores; i++)
 		core_free(engine.core[i]);
 	ports_fini();
+	bells_fini();
 	free_frames(engine.control_frames);
 	for (uint32_t i = 0; i < engine.num_cores; i++) {
 		rte_mempool_free(engine.core[i]->pool);
