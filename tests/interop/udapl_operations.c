@@ -378,6 +378,10 @@ main(int argc, char **argv)
 		for (uint8_t i = 0; i < OPERATIONS; i++) {
 			if (!operation_wanted(&operations[i], UDAPL, DAT2, name))
 				continue;
+			/* A refusal says nothing of a peer that does not listen yet: the first operation
+			 * waits. */
+			if (!done && (operations[i].kind == REJECTED || operations[i].kind == NOBODY))
+				start(&s, argv[2], 0);
 			start(&s, argv[2], i);
 			done++;
 		}
