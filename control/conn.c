@@ -303,32 +303,6 @@ send_connect(struct conn *conn, command_done *done)
 	command_send(command);
 }
 
-/* What the application may look at when it sees the event. */
-static void
-fill_shm(const struct conn *conn)
-{
-	struct one_qp_shm *shm = qp_shm(conn->qp);
-	const struct cm_remote *remote = &conn->setup->remote;
-	uint16_t len;
-
-	if (shm == NULL)
-		return;
-	shm->remote_port = conn->passive ? remote->ip_port : service_port(conn->service);
-	shm->local_port = conn->passive ? service_port(conn->service) : conn->ip_port;
-	shm->family = addr_from_wire(&conn->path.dst, shm->remote_addr);
-	shm->rd_atomic_in = conn->local.rd_atomic_in;
-	shm->rd_atomic_out = conn->local.rd_atomic_out;
-	if (conn->passive || conn->qp->role != QP_DAT) {
-		shm->private_len = 0;
-		return;
-	}
-	len = remote->private_len < ONE_PRIVATE_DATA_MAX ? remote->private_len : ONE_PRIVATE_DATA_MAX;
-	if (len > sizeof(remote->private_data))
-		len = sizeof(remote->private_data);
-	memcpy(shm->private_data, remote->private_data, len);
-	shm->private_len = len;
-}
-
 static void
 conn_establish(struct conn *conn, command_done *done)
 {
@@ -415,7 +389,7 @@ resolved(struct conn *conn)
 	unlist_waiting(conn);
 	if (conn->passive) {
 		conn->state = CONN_PREPARING;
-		fill_shm(conn);
+		conn_show(conn);
 		send_connect(conn, conn_prepared);
 	} else if (control.now >= conn->deadline) {
 		conn_end(conn, ONE_CONN_TIMED_OUT, RSM_OK, false);
@@ -631,26 +605,9 @@ on_reply(struct conn *conn, const struct cm_event *event)
 		return;
 	}
 	conn->state = CONN_STARTING;
-	fill_shm(conn);
+	conn_show(conn);
 	send_connect(conn, conn_told);
 	conn_establish(conn, conn_started);
-}
-
-/* What the peer says with its refusal, for the application to look at when it sees the event. */
-static void
-fill_reject(const struct conn *conn, const uint8_t *data)
-{
-	struct one_qp_shm *shm = conn->qp->role == QP_DAT ? qp_shm(conn->qp) : NULL;
-	uint32_t len;
-
-	if (shm == NULL)
-		return;
-	len = data != NULL ? cm_announce_rej_parse(data) : 0;
-	if (len > ONE_PRIVATE_DATA_MAX)
-		len = ONE_PRIVATE_DATA_MAX;
-	if (len > 0)
-		memcpy(shm->private_data, data, len);
-	shm->private_len = (uint16_t)len;
 }
 
 static void
@@ -664,7 +621,7 @@ on_rejected(struct conn *conn, const struct cm_event *event)
 		if (conn->qp->role == QP_IMPORT)
 			rsm = import_rejected(event->reason, event->reject_data);
 		else if (event->reason == CM_REJ_CONSUMER)
-			fill_reject(conn, event->reject_data);
+			conn_show_refusal(conn, event->reject_data);
 		conn_end(conn,
 			 event->reason == CM_REJ_CONSUMER ? ONE_CONN_PEER_REJECTED
 							  : ONE_CONN_NON_PEER_REJECTED,

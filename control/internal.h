@@ -481,6 +481,9 @@ bool conn_qpn_held(uint32_t qpn);
 void conn_reject(struct conn *conn, enum cm_reject reason, const void *data, uint16_t len);
 void conn_put(struct conn *conn); /* frees it when nothing refers to it */
 void conn_free(struct conn *conn);
+/* conn_show.c: before the event that tells of it. */
+void conn_show(const struct conn *conn);
+void conn_show_refusal(const struct conn *conn, const uint8_t *data);
 void conn_event(struct cm_env *env, const struct cm_event *event);
 /* The next hop `hop` of `port` has another MAC now. */
 void conns_path_changed(const struct port *port, const struct wire_addr *hop, const uint8_t mac[6]);
