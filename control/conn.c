@@ -157,17 +157,20 @@ outcome(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm)
 }
 
 static void
-qp_flush(struct qp *qp, const struct one_cqe *event)
+qp_flush(struct qp *qp, const struct one_cqe *event, uint8_t status_if_broken)
 {
 	struct engine_command *command = qp_command(qp, ENGINE_QP_FLUSH, NULL, NULL);
 
 	qp->state = ONE_QP_ERROR;
 	command->event = *event;
+	command->status_if_broken = status_if_broken;
 	command_send(command);
 }
 
-void
-conn_end(struct conn *conn, enum one_conn_event event, enum rsm_error rsm, bool tell_peer)
+/* `if_broken` is told instead when it turns out that the core has found the connection broken before. */
+static void
+conn_end_or(struct conn *conn, enum one_conn_event event, enum one_conn_event if_broken, enum rsm_error rsm,
+	    bool tell_peer)
 {
 	struct qp *qp = conn->qp;
 
@@ -179,13 +182,19 @@ conn_end(struct conn *conn, enum one_conn_event event, enum rsm_error rsm, bool 
 		qp->conn = NULL;
 		qp_remove(qp, false);
 	} else if (qp != NULL) {
-		struct one_cqe told = outcome(qp, event, rsm);
+		struct one_cqe told = outcome(qp, event, rsm), instead = outcome(qp, if_broken, rsm);
 
-		qp_flush(qp, &told);
+		qp_flush(qp, &told, instead.status);
 	}
 	if (tell_peer)
 		conn_tell_peer(conn);
 	conn_put(conn);
+}
+
+void
+conn_end(struct conn *conn, enum one_conn_event event, enum rsm_error rsm, bool tell_peer)
+{
+	conn_end_or(conn, event, event, rsm, tell_peer);
 }
 
 /* The core has found it broken, and has flushed it. */
@@ -636,11 +645,12 @@ on_rejected(struct conn *conn, const struct cm_event *event)
 static void
 on_disconnected(struct conn *conn)
 {
-	enum one_conn_event event = conn->state == CONN_UP || conn->state == CONN_STARTING
-					    ? ONE_CONN_DISCONNECTED
-					    : ONE_CONN_ACCEPT_ERROR;
-
-	conn_end(conn, event, RSM_OK, false);
+	if (conn->state == CONN_UP || conn->state == CONN_STARTING)
+		/* Why the peer disconnects may be what broke the connection at this end too; the event
+		 * of that is behind, if its core is not the peer's. */
+		conn_end_or(conn, ONE_CONN_DISCONNECTED, ONE_CONN_BROKEN, RSM_OK, false);
+	else
+		conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, false);
 }
 
 void

@@ -154,6 +154,19 @@ qp_path(struct core *core, struct engine_qp *qp, const struct wire_path *path)
 }
 
 static int
+qp_end(struct core *core, struct engine_qp *qp, const struct engine_command *command)
+{
+	struct one_cqe event = command->event;
+
+	if (qp->phase == QP_BROKEN && command->status_if_broken != 0)
+		event.status = command->status_if_broken;
+	qp_flush(core, qp);
+	if (event.type != 0 && qp->conn_cq != NULL)
+		cq_push(core, qp->conn_cq, &event);
+	return 0;
+}
+
+static int
 execute(struct core *core, const struct engine_command *command)
 {
 	struct engine_qp *qp = command->qp;
@@ -187,10 +200,7 @@ execute(struct core *core, const struct engine_command *command)
 	case ENGINE_QP_DRAIN:
 		return qp_drain(core, qp);
 	case ENGINE_QP_FLUSH:
-		qp_flush(core, qp);
-		if (command->event.type != 0 && qp->conn_cq != NULL)
-			cq_push(core, qp->conn_cq, &command->event);
-		return 0;
+		return qp_end(core, qp, command);
 	case ENGINE_QP_RESET:
 		qp_reset(core, qp);
 		return 0;

@@ -22,6 +22,7 @@
 enum {
 	CORE_BURST = 32,         /* frames of one rx or tx burst */
 	CORE_COMMANDS = 32,      /* commands handled in one loop */
+	CORE_HOT_AHEAD = 8,      /* of which so many before their turn */
 	CORE_HOT_LOOKS = 256,    /* queue pairs looked at in one loop */
 	CORE_WORK_BUDGET = 64,   /* work requests of one queue pair in one loop */
 	CORE_STAGE = 16,         /* completions stored in one go */
@@ -155,7 +156,7 @@ struct engine_qp {
 	bool faulty;
 	uint16_t port;
 	struct one_qp_shm *shm; /* NULL: none */
-	TAILQ_ENTRY(engine_qp) hot_link;
+	uint32_t hot_at;        /* place in core->hot */
 	struct engine_client *client;
 	struct core *core;
 	struct engine_cq *send_cq, *recv_cq;
@@ -245,18 +246,20 @@ struct core {
 	struct stage stage;
 	struct engine_stats stats;
 	uint32_t loop;
-	bool timed;      /* this loop's stages are */
-	bool timed_idle; /* the loop before found nothing to do */
+	bool timed;             /* this loop's stages are */
+	bool timed_idle;        /* the loop before found nothing to do */
+	struct engine_qp **hot; /* queue pairs whose rings are looked at, in no order; */
 	uint32_t hot_count;
-	struct qp_list hot, run;
+	uint32_t hot_next; /* and the place of the next one */
+	struct qp_list run;
 	SLIST_HEAD(, engine_cq) dirty;
 	struct reach_list reaching;
 	TAILQ_HEAD(, engine_client) clients;
 	STAILQ_HEAD(, event_node) backlog;
 	bool tell_control; /* entries for the control thread were queued in this loop */
 
-	struct rte_mbuf *rx_frame;    /* being looked at */
-	uint32_t holds, holds_max;    /* frames kept by the transport until a hole is filled */
+	struct rte_mbuf *rx_frame; /* being looked at */
+	uint32_t holds, holds_max; /* frames kept by the transport until a hole is filled */
 	struct rte_mbuf *tx_frame; /* between tx_begin and tx_end */
 	uint32_t tx_unsealed;      /* frames appended whose ICRC is still to come */
 	struct rte_mbuf *tx_seal[CORE_BURST];
@@ -420,8 +423,8 @@ qp_make_hot(struct core *core, struct engine_qp *qp)
 	qp->empty_looks = 0;
 	if (!qp->hot && !qp->faulty) {
 		qp->hot = true;
-		core->hot_count++;
-		TAILQ_INSERT_TAIL(&core->hot, qp, hot_link);
+		qp->hot_at = core->hot_count;
+		core->hot[core->hot_count++] = qp;
 	}
 }
 
@@ -430,8 +433,8 @@ qp_make_cold(struct core *core, struct engine_qp *qp)
 {
 	if (qp->hot) {
 		qp->hot = false;
-		core->hot_count--;
-		TAILQ_REMOVE(&core->hot, qp, hot_link);
+		core->hot[qp->hot_at] = core->hot[--core->hot_count];
+		core->hot[qp->hot_at]->hot_at = qp->hot_at;
 	}
 }
 

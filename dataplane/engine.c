@@ -63,7 +63,6 @@ core_new(uint32_t index, uint32_t lcore)
 	core->epoll = core->rx_epoll = core->wake_fd = -1;
 	core->now = engine_now(rte_rdtsc());
 	core->unsent_tail = &core->unsent;
-	TAILQ_INIT(&core->hot);
 	TAILQ_INIT(&core->run);
 	TAILQ_INIT(&core->clients);
 	SLIST_INIT(&core->dirty);
@@ -76,6 +75,7 @@ core_new(uint32_t index, uint32_t lcore)
 	if (core->rc_memory != NULL)
 		core->env.pool = rc_pool_init(core->rc_memory, engine.config->work_pool);
 	/* Pages that are never used are never there. */
+	core->hot = calloc(1u << QPN_LOG2, sizeof(core->hot[0]));
 	core->boards_memory = calloc(1, rc_boards_size(CORE_BOARDS));
 	if (core->boards_memory != NULL)
 		core->env.boards = rc_boards_init(core->boards_memory, CORE_BOARDS);
@@ -90,7 +90,8 @@ core_new(uint32_t index, uint32_t lcore)
 static bool
 core_is_whole(const struct core *core)
 {
-	return core->env.pool != NULL && core->env.boards != NULL && core->commands != NULL && core->inbound != NULL && core->up != NULL;
+	return core->hot != NULL && core->env.pool != NULL && core->env.boards != NULL &&
+	       core->commands != NULL && core->inbound != NULL && core->up != NULL;
 }
 
 static int
@@ -279,6 +280,7 @@ core_free(struct core *core)
 	free_frames(core->inbound);
 	idle_fini(core);
 	free(core->rc_memory);
+	free(core->hot);
 	free(core->boards_memory);
 }
 

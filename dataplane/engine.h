@@ -121,6 +121,8 @@ struct engine_command {
 		uint32_t limit;
 	};
 	struct one_cqe event; /* type 0: none; phase is the ring's business */
+	uint8_t status_if_broken; /* QP_FLUSH: of `event` if the queue pair has broken by itself before;
+	                           * 0: the same */
 	bool quiet;           /* nobody waits for the acknowledgement: it does not wake the control thread */
 	struct engine_command *next; /* the engine's */
 };

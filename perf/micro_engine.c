@@ -39,7 +39,6 @@ core_new(void)
 
 	memset(core, 0, sizeof(*core));
 	core->now = 1000000000;
-	TAILQ_INIT(&core->hot);
 	TAILQ_INIT(&core->clients);
 	timer_init(core);
 	return core;

@@ -157,6 +157,26 @@ test_flush_order(void **state)
 	expect(&sends, ONE_CQE_SEND, ONE_STATUS_FLUSHED, 201);
 }
 
+/* The control thread's word comes late: the queue pair had broken by itself. */
+static void
+test_flush_after_breaking(void **state)
+{
+	const struct engine_command flush = {.type = ENGINE_QP_FLUSH,
+					     .qp = pair.qp,
+					     .event = {.type = ONE_CQE_CONNECT, .status = ONE_CONN_DISCONNECTED},
+					     .status_if_broken = ONE_CONN_BROKEN};
+	struct memory bad = memory;
+	struct one_cqe cqe;
+
+	connect_both();
+	bad.region.key ^= 0x100;
+	post_write(&pair, &memory, &bad, 8, 1);
+	expect(&sends, ONE_CQE_SEND, ONE_STATUS_REMOTE_ACCESS, 1);
+	assert_int_equal(command(flush), 0);
+	assert_true(ring_poll(&conn, &cqe));
+	assert_int_equal(cqe.status, ONE_CONN_BROKEN);
+}
+
 static void
 test_flush_unconnected(void **state)
 {
@@ -432,6 +452,7 @@ main(void)
 		T(test_no_post_is_lost),
 		T(test_all_slots),
 		T(test_flush_order),
+		T(test_flush_after_breaking),
 		T(test_flush_unconnected),
 		T(test_reset),
 		T(test_solicited),
