@@ -64,21 +64,6 @@ describe(struct ia *ia, struct lmr *lmr, DAT_MEM_TYPE type, const DAT_REGION_DES
 	return ret;
 }
 
-static struct pz *
-ref_pz(struct ia *ia, DAT_PZ_HANDLE handle)
-{
-	struct pz *pz;
-
-	pthread_mutex_lock(&ia->lock);
-	pz = handle_object(handle, DAT_HANDLE_TYPE_PZ);
-	if (pz != NULL && pz->o.ia == ia)
-		pz->refs++;
-	else
-		pz = NULL;
-	pthread_mutex_unlock(&ia->lock);
-	return pz;
-}
-
 /* ia.lock held. */
 static void
 discard(struct lmr *lmr)
@@ -113,7 +98,7 @@ lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, const DAT_REGION_DESC
 	if (lmr == NULL)
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	lmr->priv = (DAT_MEM_PRIV_FLAGS)privileges;
-	lmr->pz = ref_pz(ia, pz_handle);
+	lmr->pz = pz_ref(ia, pz_handle);
 	ret = lmr->pz == NULL ? BAD_HANDLE(PZ) : describe(ia, lmr, mem_type, description, length, &va, &len);
 	if (ret == DAT_SUCCESS) {
 		error = one_mem_register(ia->client, lmr->pz->id, va, len, privileges | ONE_ACCESS_LOCAL_READ,

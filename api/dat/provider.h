@@ -48,6 +48,8 @@ struct pz {
 	uint32_t id;
 	uint32_t refs; /* endpoints, regions, windows, shared receive queues; ia.lock */
 };
+/* NULL: no zone of this IA.  The reference is given back by refs--, under the IA's lock. */
+struct pz *pz_ref(struct ia *ia, DAT_PZ_HANDLE handle);
 
 struct lmr {
 	struct object o; /* by lkey */

@@ -2,6 +2,21 @@
 /* Protection zones. */
 #include "provider.h"
 
+struct pz *
+pz_ref(struct ia *ia, DAT_PZ_HANDLE handle)
+{
+	struct pz *pz;
+
+	pthread_mutex_lock(&ia->lock);
+	pz = handle_object(handle, DAT_HANDLE_TYPE_PZ);
+	if (pz != NULL && pz->o.ia == ia)
+		pz->refs++;
+	else
+		pz = NULL;
+	pthread_mutex_unlock(&ia->lock);
+	return pz;
+}
+
 DAT_RETURN
 dapl_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE *pz_handle)
 {

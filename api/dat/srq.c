@@ -15,21 +15,6 @@ srq_ref(struct ia *ia, DAT_SRQ_HANDLE handle)
 	return srq;
 }
 
-static struct pz *
-ref_pz(struct ia *ia, DAT_PZ_HANDLE handle)
-{
-	struct pz *pz;
-
-	pthread_mutex_lock(&ia->lock);
-	pz = handle_object(handle, DAT_HANDLE_TYPE_PZ);
-	if (pz != NULL && pz->o.ia == ia)
-		pz->refs++;
-	else
-		pz = NULL;
-	pthread_mutex_unlock(&ia->lock);
-	return pz;
-}
-
 /*
  * The ring is made as long as any may be, where that is to be had: so there is
  * room for dat_srq_resize, and the queue stays where it is.
@@ -75,7 +60,7 @@ dapl_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ_ATTR *
 	srq->max_recv_dtos = srq_attr->max_recv_dtos;
 	srq->max_recv_iov = srq_attr->max_recv_iov;
 	srq->low_watermark = DAT_SRQ_LW_DEFAULT;
-	srq->pz = ref_pz(ia, pz_handle);
+	srq->pz = pz_ref(ia, pz_handle);
 	error = srq->pz == NULL ? -EINVAL : make_ring(srq);
 	made = error == 0;
 	pthread_mutex_lock(&ia->lock);
