@@ -22,7 +22,6 @@
 enum {
 	CORE_BURST = 32,         /* frames of one rx or tx burst */
 	CORE_COMMANDS = 32,      /* commands handled in one loop */
-	CORE_HOT_AHEAD = 8,      /* of which so many before their turn */
 	CORE_HOT_LOOKS = 256,    /* queue pairs looked at in one loop */
 	CORE_WORK_BUDGET = 64,   /* work requests of one queue pair in one loop */
 	CORE_STAGE = 16,         /* completions stored in one go */

@@ -9,7 +9,7 @@
 /*
  * Over `len` bytes from the IP header `ip` (ip_len 20 or 40 bytes, then UDP and
  * BTH) up to the ICRC.  At least 8 bytes must lie in front of `ip`; they and the
- * masked fields are overwritten while the CRC runs, and restored.
+ * masked fields may be overwritten while the CRC runs, and restored.
  */
 uint32_t icrc_compute(uint8_t *ip, uint32_t ip_len, uint32_t len);
 

@@ -6,31 +6,6 @@
  */
 #include "core.h"
 
-static inline struct engine_qp *
-hot_ahead(const struct core *core, uint32_t turns)
-{
-	uint32_t at = core->hot_next + turns;
-
-	return core->hot[at < core->hot_count ? at : at - core->hot_count];
-}
-
-/* With many queue pairs none is in the cache any more when its turn comes: those whose turn comes
- * soon are sent for, and the slots of those that are here already. */
-static inline void
-prefetch_hot(const struct core *core)
-{
-	const struct engine_qp *qp;
-
-	if (core->hot_count <= CORE_HOT_AHEAD)
-		return;
-	qp = hot_ahead(core, CORE_HOT_AHEAD);
-	rte_prefetch0(qp);
-	rte_prefetch0((const uint8_t *)qp + RTE_CACHE_LINE_SIZE);
-	qp = hot_ahead(core, CORE_HOT_AHEAD / 2);
-	if (qp->sq != NULL)
-		rte_prefetch0(&qp->sq[one_ring_slot(qp->sq_head, qp->sq_log2)]);
-}
-
 static uint32_t
 poll_hot(struct core *core)
 {
@@ -42,7 +17,6 @@ poll_hot(struct core *core)
 	for (uint32_t i = 0; i < looks && core->hot_count > 0; i++) {
 		if (core->hot_next >= core->hot_count)
 			core->hot_next = 0;
-		prefetch_hot(core);
 		qp_poll(core, core->hot[core->hot_next++]);
 	}
 	return core->stats.work + core->stats.local_bytes + core->stats.completions != before;
