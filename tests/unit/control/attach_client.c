@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "fake_engine.h"
 #include "tests.h"
 
 char app_socket[108];
@@ -40,6 +41,7 @@ app_send(struct app *app, const void *data, size_t len, const int *fds, uint32_t
 	struct iovec iov = {copy, len};
 	struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
 
+	fake_quiescent();
 	memcpy(copy, data, len);
 	if (num_fds != 0) {
 		struct cmsghdr *cmsg;
@@ -146,6 +148,7 @@ app_close(struct app *app)
 	if (app->arena != NULL)
 		munmap(app->arena, ONE_ARENA_SIZE);
 	app->arena = NULL;
+	fake_quiescent();
 	close(app->fd);
 	app->fd = -1;
 }

@@ -93,6 +93,13 @@ fake_hold(bool commands, bool graces)
 }
 
 void
+fake_quiescent(void)
+{
+	pthread_mutex_lock(&lock); /* with engine_grace_over */
+	pthread_mutex_unlock(&lock);
+}
+
+void
 fake_refuse(enum engine_command_type type, int error)
 {
 	pthread_mutex_lock(&lock);

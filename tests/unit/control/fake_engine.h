@@ -22,6 +22,11 @@ struct fake_event {
 
 /* Commands wait, unacknowledged, while held; grace periods do not end. */
 void fake_hold(bool commands, bool graces);
+/*
+ * The test's thread looks keys up as a core would: what it has found it no longer
+ * uses in grace periods that start after this.
+ */
+void fake_quiescent(void);
 /* The next command of `type` is refused with `error`. */
 void fake_refuse(enum engine_command_type type, int error);
 uint32_t fake_waiting(void); /* commands held */

@@ -515,8 +515,6 @@ test_exec_in_its_place(void **state)
 	if (pid == 0)
 		exec_child(up[1], down[0]);
 	assert_int_equal(read(up[0], &lkey, sizeof(lkey)), sizeof(lkey));
-	/* This thread is a core that has not passed a quiescent state. */
-	fake_hold(false, true);
 	entry = mem_lookup(engine_mem_table(), lkey);
 	assert_non_null(entry);
 	piece = (struct mem_piece){entry, entry->va, 6};
@@ -532,7 +530,7 @@ test_exec_in_its_place(void **state)
 	assert_ptr_equal(mem_lookup(engine_mem_table(), lkey), entry); /* it holds the socket */
 	assert_int_equal(reach_gather(&party, 0, &piece, 1, text, 0), -EFAULT);
 	assert_int_equal(reach_scatter(&party, 0, &piece, 1, text, 0), -EFAULT);
-	fake_hold(false, false);
+	fake_quiescent();
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	for (int i = 0; i < 2; i++) {
