@@ -370,7 +370,7 @@ client_accept(int fd)
 	struct client *client = calloc(1, sizeof(*client));
 
 	if (client == NULL) {
-		close(fd);
+		fd_discard(fd);
 		return;
 	}
 	client->fd = fd;
@@ -393,7 +393,7 @@ client_accept(int fd)
 				    (int)client->pid, client->uid);
 		if (client->pidfd >= 0)
 			close(client->pidfd);
-		close(fd);
+		fd_discard(fd); /* with what it has sent already */
 		free(client);
 		return;
 	}

@@ -100,8 +100,7 @@ listen_ready(struct watch *watch, uint32_t events)
 			/* Refuse by closing, rather than be woken for ever. */
 			close(spare_fd);
 			fd = accept4(control.listen_fd, NULL, NULL, SOCK_CLOEXEC);
-			if (fd >= 0)
-				close(fd);
+			fd_discard(fd);
 			spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 			log_warning("out of descriptors: an attachment was turned away; raise LimitNOFILE\n");
 		}

@@ -59,7 +59,7 @@ raw_connect(void)
 	return fd;
 }
 
-static void
+static bool
 raw_send(int fd, const void *data, size_t len, const int *fds, uint32_t num_fds)
 {
 	union {
@@ -82,7 +82,7 @@ raw_send(int fd, const void *data, size_t len, const int *fds, uint32_t num_fds)
 		memcpy(CMSG_DATA(cmsg), fds, num_fds * sizeof(int));
 	}
 	/* The other end may have hung up already: that is its right. */
-	(void)!sendmsg(fd, &msg, MSG_NOSIGNAL);
+	return sendmsg(fd, &msg, MSG_NOSIGNAL) >= 0;
 }
 
 /* The data plane answers with an error or hangs up; it must not stay silent. */
@@ -185,6 +185,16 @@ descriptors(void)
 	close(null);
 }
 
+static int lingering_peer[32];
+static uint32_t num_lingering;
+
+static void
+close_peers(void)
+{
+	while (num_lingering > 0)
+		close(lingering_peer[--num_lingering]);
+}
+
 /* A connection with data that nobody takes: closing it waits for a minute. */
 static int
 lingering(int *peer)
@@ -208,6 +218,24 @@ lingering(int *peer)
 	return fd;
 }
 
+/* One message with `num` descriptors that take long to close.  What did not get there is ours to close. */
+static void
+send_lingering(int fd, const struct one_msg *msg, uint32_t num)
+{
+	int fds[12], peers[12];
+	bool sent;
+
+	for (uint32_t k = 0; k < num; k++)
+		fds[k] = lingering(&peers[k]);
+	sent = raw_send(fd, msg, sizeof(*msg), fds, num);
+	for (uint32_t k = 0; k < num; k++) {
+		if (!sent)
+			setsockopt(fds[k], SOL_SOCKET, SO_LINGER, &(struct linger){0}, sizeof(struct linger));
+		close(fds[k]);
+		lingering_peer[num_lingering++] = peers[k];
+	}
+}
+
 /* Descriptors that take long to close: taken, too many to be taken, and never read. */
 static void
 slow_to_close(void)
@@ -215,23 +243,34 @@ slow_to_close(void)
 	static const uint32_t counts[] = {1, 12, 12};
 
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-		int fds[12], peers[12], fd = raw_connect();
 		struct one_msg msg = hello();
+		int fd = raw_connect();
 
-		for (uint32_t k = 0; k < counts[i]; k++)
-			fds[k] = lingering(&peers[k]);
 		if (i == 2)
 			raw_send(fd, &msg, 3, NULL, 0); /* ends the attachment before the next is read */
-		raw_send(fd, &msg, sizeof(msg), fds, counts[i]);
-		for (uint32_t k = 0; k < counts[i]; k++) {
-			/* Not the last close of it, unless the data plane has been that. */
-			close(fds[k]);
-		}
+		send_lingering(fd, &msg, counts[i]);
 		answer_or_end(fd);
 		must(healthy(), "the data plane waits");
-		for (uint32_t k = 0; k < counts[i]; k++)
-			close(peers[k]);
+		close_peers();
 	}
+}
+
+/* The same on connections that are turned away, since there are too many. */
+static void
+turned_away(void)
+{
+	struct one_msg msg = hello();
+	int fd[200];
+
+	for (uint32_t i = 0; i < 200; i++) {
+		fd[i] = raw_connect();
+		if (i >= 190)
+			send_lingering(fd[i], &msg, 2);
+	}
+	for (uint32_t i = 0; i < 200; i++)
+		close(fd[i]);
+	must(healthy(), "the data plane waits");
+	close_peers();
 }
 
 /* Connections that never say anything, or leave in the middle. */
@@ -474,6 +513,7 @@ main(int argc, char **argv)
 		{"wrong_hello", wrong_hello},
 		{"descriptors", descriptors},
 		{"slow_to_close", slow_to_close},
+		{"turned_away", turned_away},
 		{"silent", silent},
 		{"random_messages", random_messages},
 		{"scribble", scribble},
