@@ -222,7 +222,7 @@ lingering(int *peer)
 static void
 send_lingering(int fd, const struct one_msg *msg, uint32_t num)
 {
-	int fds[12], peers[12];
+	int fds[12] = {0}, peers[12];
 	bool sent;
 
 	for (uint32_t k = 0; k < num; k++)
