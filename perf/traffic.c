@@ -8,6 +8,7 @@
 
 #define WINDOW_NS 10000000u /* the peak is that of the best such time */
 #define DRAIN 64u
+#define REAP 16u /* completions taken before the next posts, as perftest has it */
 
 /* ---- receives ---- */
 
@@ -74,9 +75,10 @@ post(const struct traffic *t, uint32_t index, uint64_t size, bool signal)
 	}
 }
 
-/* Takes one completion if there is one (or must be); the endpoint's window opens. */
+/* Takes one completion if there is one (or must be); the endpoint's window opens: *opened is it, or left
+ * alone. */
 static inline bool
-reap(struct traffic *t, bool must, uint64_t *done)
+reap(struct traffic *t, bool must, uint64_t *done, struct endpoint **opened)
 {
 	DAT_EVENT event;
 	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event.event_data.dto_completion_event_data;
@@ -96,7 +98,8 @@ reap(struct traffic *t, bool must, uint64_t *done)
 		fprintf(stderr, "oneside-perf: %s failed: %s\n", t->name, dat_dto_status_name(dto->status));
 		return false;
 	}
-	t->busy[dto->user_cookie.as_64].outstanding -= t->every;
+	*opened = &t->busy[dto->user_cookie.as_64];
+	(*opened)->outstanding -= t->every;
 	*done += t->every;
 	return true;
 }
@@ -144,9 +147,62 @@ clockwork_look(struct clockwork *c, const struct traffic *t, const struct stint 
 	return c->stop != 0 && now >= c->stop;
 }
 
+STAILQ_HEAD(open_list, endpoint);
+
+/* Puts it at the end, if another run of `every` fits its window. */
+static inline void
+list_open(const struct traffic *t, struct open_list *open, struct endpoint *e)
+{
+	if (e->listed || e->outstanding + t->every > t->depth)
+		return;
+	e->listed = true;
+	STAILQ_INSERT_TAIL(open, e, link);
+}
+
+/*
+ * A run of `every` requests, of which the last has a completion, for each that was listed when this
+ * began: so all take turns, however many runs fit a window.
+ */
+static bool
+post_runs(struct traffic *t, struct open_list *open, uint64_t size, uint64_t want, uint64_t *posted)
+{
+	struct open_list turn = STAILQ_HEAD_INITIALIZER(turn);
+	struct endpoint *e;
+
+	STAILQ_CONCAT(&turn, open);
+	while ((e = STAILQ_FIRST(&turn)) != NULL && *posted < want) {
+		STAILQ_REMOVE_HEAD(&turn, link);
+		e->listed = false;
+		for (uint32_t k = 1; k <= t->every; k++)
+			if (!post(t, (uint32_t)(e - t->busy), size, k == t->every))
+				return false;
+		e->outstanding += t->every;
+		*posted += t->every;
+		list_open(t, open, e);
+	}
+	return true;
+}
+
+/* Takes up to REAP completions; waits for the first if one must come. */
+static bool
+reap_some(struct traffic *t, struct open_list *open, bool must, uint64_t *done)
+{
+	for (uint32_t i = 0; i < REAP; i++) {
+		struct endpoint *opened = NULL;
+
+		if (!reap(t, must && i == 0, done, &opened))
+			return false;
+		if (opened == NULL)
+			return true;
+		list_open(t, open, opened);
+	}
+	return true;
+}
+
 bool
 traffic_bandwidth(struct traffic *t, const struct stint *stint, struct result *r)
 {
+	struct open_list open = STAILQ_HEAD_INITIALIZER(open);
 	uint64_t posted = 0, done = 0, want = stint->iterations;
 	uint32_t every = t->every;
 	struct clockwork clock;
@@ -156,26 +212,15 @@ traffic_bandwidth(struct traffic *t, const struct stint *stint, struct result *r
 	if (stint->seconds > 0)
 		want = UINT64_MAX;
 	r->peak = 0;
+	for (uint32_t i = 0; i < t->endpoints; i++) {
+		t->busy[i].listed = false;
+		list_open(t, &open, &t->busy[i]);
+	}
 	clockwork_begin(&clock, t, stint);
 	while (done < want) {
-		bool full = true;
-
-		for (uint32_t i = 0; i < t->endpoints && posted < want; i++) {
-			struct endpoint *e = &t->busy[i];
-
-			/* A run of `every` at a time, of which the last has a completion. */
-			if (e->outstanding + every > t->depth)
-				continue;
-			full = false;
-			for (uint32_t k = 1; k <= every; k++)
-				if (!post(t, i, stint->size, k == every))
-					return false;
-			e->outstanding += every;
-			posted += every;
-		}
-		if (t->receives && !traffic_drain(t, &busy))
-			return false;
-		if (!reap(t, !t->receives && (full || posted == want), &done))
+		if (!post_runs(t, &open, stint->size, want, &posted) ||
+		    (t->receives && !traffic_drain(t, &busy)) ||
+		    !reap_some(t, &open, !t->receives && (STAILQ_EMPTY(&open) || posted == want), &done))
 			return false;
 		if (done >= clock.next && clockwork_look(&clock, t, stint, done, r) && want == UINT64_MAX)
 			want = posted;
@@ -202,9 +247,10 @@ traffic_latency(struct traffic *t, const struct stint *stint, struct result *r)
 	stop = start + (uint64_t)(stint->seconds * 1e9);
 	while (stint->seconds > 0 ? before < stop : done < stint->iterations) {
 		uint64_t after, completed = 0;
+		struct endpoint *opened;
 
 		t->busy[0].outstanding = t->every;
-		if (!post(t, 0, stint->size, true) || !reap(t, true, &completed))
+		if (!post(t, 0, stint->size, true) || !reap(t, true, &completed, &opened))
 			return false;
 		after = now_ns();
 		histogram_add(t->latency, after - before);
@@ -265,6 +311,7 @@ traffic_pingpong(struct traffic *t, const struct stint *stint, bool leads, struc
 {
 	uint64_t start = now_ns(), before = start, completed = 0;
 	uint8_t *last = (uint8_t *)t->memory.base + stint->size - 1;
+	struct endpoint *opened;
 	struct progress progress;
 
 	progress_begin(&progress, t->tty && leads);
@@ -286,14 +333,14 @@ traffic_pingpong(struct traffic *t, const struct stint *stint, bool leads, struc
 		before = after;
 		/* What was sent is not needed any more: the answer is here.  It seldom has to be waited for.
 		 */
-		if (!reap(t, t->busy[0].outstanding / t->every >= t->depth / 2 + 1, &completed))
+		if (!reap(t, t->busy[0].outstanding / t->every >= t->depth / 2 + 1, &completed, &opened))
 			return false;
 		if (k % 1024 == 0)
 			progress_show(&progress, after, (double)k / (double)stint->iterations, k,
 				      stint->size);
 	}
 	while (t->busy[0].outstanding > 0)
-		if (!reap(t, true, &completed))
+		if (!reap(t, true, &completed, &opened))
 			return false;
 	progress_end(&progress);
 	r->seconds = (double)(before - start) / 1e9;

@@ -3,6 +3,8 @@
 #ifndef PERF_TRAFFIC_H
 #define PERF_TRAFFIC_H
 
+#include <sys/queue.h>
+
 #include "dat_common.h"
 #include "options.h"
 #include "report.h"
@@ -15,6 +17,8 @@
 struct endpoint {
 	DAT_EP_HANDLE ep;
 	uint32_t outstanding;
+	bool listed; /* among those with room in their window: traffic_bandwidth */
+	STAILQ_ENTRY(endpoint) link;
 };
 
 struct traffic {
