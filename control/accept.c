@@ -187,21 +187,14 @@ cr_accept(struct client *client, const struct one_cr_accept *args)
 {
 	struct cr *cr = object_get(client, OBJECT_CR, args->cr);
 	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
-	uint32_t max = control.config->limits.max_private_data;
 	struct conn *conn;
+	int error;
 
 	if (cr == NULL)
 		return refuse(client, -EINVAL, ONE_SUBJECT_CR, args->cr);
-	if (qp == NULL || qp->role != QP_DAT)
-		return refuse(client, -EINVAL, ONE_SUBJECT_QP, args->qp);
-	if (qp->state != ONE_QP_IDLE || qp->conn != NULL)
-		return refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);
-	if (qp->pz == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_PZ, 0);
-	if (qp->conn_cq == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_CQ_CONN, 0);
-	if (args->private_len > max || args->private_len > CM_USER_PRIVATE_MAX)
-		return refuse(client, -EMSGSIZE, ONE_SUBJECT_LENGTH, max);
+	error = qp_connectable(client, args->qp, args->private_len);
+	if (error != 0)
+		return error;
 	conn = cr_take(cr);
 	if (conn->state == CONN_OVER) {
 		/* The requester has gone: told as the outcome, like any other failure. */

@@ -481,20 +481,12 @@ int
 qp_connect(struct client *client, const struct one_qp_connect *args)
 {
 	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
-	uint32_t max = control.config->limits.max_private_data;
 	uint64_t service;
 	struct conn *conn;
+	int error = qp_connectable(client, args->qp, args->private_len);
 
-	if (qp == NULL || qp->role != QP_DAT)
-		return refuse(client, -EINVAL, ONE_SUBJECT_QP, args->qp);
-	if (qp->state != ONE_QP_IDLE || qp->conn != NULL)
-		return refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);
-	if (qp->pz == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_PZ, 0);
-	if (qp->conn_cq == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_CQ_CONN, 0);
-	if (args->private_len > max || args->private_len > CM_USER_PRIVATE_MAX)
-		return refuse(client, -EMSGSIZE, ONE_SUBJECT_LENGTH, max);
+	if (error != 0)
+		return error;
 	if (args->timeout_us == 0)
 		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT, 0);
 	if (service_from_qual(args->service, &service) != 0)

@@ -440,6 +440,8 @@ void bind_event(struct qp *qp);
 int qp_create(struct client *client, const struct one_qp_create *args);
 int qp_modify(struct client *client, const struct one_qp_modify *args);
 int qp_reset_request(struct client *client, uint32_t id);
+/* 0, or the refusal: queue pair `id` can begin or accept a connection with so much private data. */
+int qp_connectable(struct client *client, uint32_t id, uint32_t private_len);
 int qp_free(struct client *client, uint32_t id);
 /* An RSM queue pair; `done` when the core has it. */
 int qp_make_import(struct client *client, struct pz *pz, struct cq *cq, struct cq *signal_cq,

@@ -625,6 +625,25 @@ qp_remove(struct qp *qp, bool reply)
 }
 
 int
+qp_connectable(struct client *client, uint32_t id, uint32_t private_len)
+{
+	const struct qp *qp = object_get(client, OBJECT_QP, id);
+	uint32_t max = control.config->limits.max_private_data;
+
+	if (qp == NULL || qp->role != QP_DAT)
+		return refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
+	if (qp->state != ONE_QP_IDLE || qp->conn != NULL)
+		return refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);
+	if (qp->pz == NULL)
+		return refuse(client, -EINVAL, ONE_SUBJECT_PZ, 0);
+	if (qp->conn_cq == NULL)
+		return refuse(client, -EINVAL, ONE_SUBJECT_CQ_CONN, 0);
+	if (private_len > max || private_len > CM_USER_PRIVATE_MAX)
+		return refuse(client, -EMSGSIZE, ONE_SUBJECT_LENGTH, max);
+	return 0;
+}
+
+int
 qp_free(struct client *client, uint32_t id)
 {
 	struct qp *qp = object_get(client, OBJECT_QP, id);

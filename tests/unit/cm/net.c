@@ -338,3 +338,24 @@ net_is_clean(const struct net *net)
 	}
 	return net->flights == NULL;
 }
+
+bool
+net_ends_clean(struct net *net)
+{
+	net_run(net, net->now + LONG_ENOUGH);
+	return net_is_clean(net);
+}
+
+int
+net_setup(void **state)
+{
+	*state = net_new();
+	return 0;
+}
+
+int
+net_teardown(void **state)
+{
+	net_free(*state);
+	return 0;
+}

@@ -11,6 +11,7 @@
 
 #define MS 1000000ull
 #define SECOND (1000 * MS)
+#define LONG_ENOUGH (300 * SECOND) /* for every retry and wait to be over */
 #define DELAY (1 * MS)
 #define INTERVAL (500 * MS)
 #define RETRIES 7u
@@ -75,6 +76,9 @@ struct net {
 
 struct net *net_new(void);
 void net_free(struct net *net);
+/* For cmocka: a net for each test, in *state. */
+int net_setup(void **state);
+int net_teardown(void **state);
 uint64_t net_random(struct net *net);
 /* Let time pass until nothing is left to happen before `until`. */
 void net_run(struct net *net, uint64_t until);
@@ -92,5 +96,7 @@ bool end_has(const struct end *end, enum cm_event_type type);
 void end_show(const struct end *end);
 /* Nothing left anywhere: conns, half-open requests, timers. */
 bool net_is_clean(const struct net *net);
+/* The same after all that is still to happen has happened. */
+bool net_ends_clean(struct net *net);
 
 #endif

@@ -11,28 +11,6 @@
 #include "net.h"
 
 #define PORT CM_SERVICE_TCP(5000)
-#define LONG_ENOUGH (200 * SECOND)
-
-static int
-setup(void **state)
-{
-	*state = net_new();
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	net_free(*state);
-	return 0;
-}
-
-static void
-finish(struct net *net)
-{
-	net_run(net, net->now + LONG_ENOUGH);
-	assert_true(net_is_clean(net));
-}
 
 /* From connect to the end, ended by `closer` (0 active, 1 passive, 2 both at once). */
 static void
@@ -49,7 +27,7 @@ whole_life(struct net *net, int from, int to, int closer)
 		cm_disconnect(active->conn, net->now);
 	if (closer != 0)
 		cm_disconnect(passive->conn, net->now);
-	finish(net);
+	assert_true(net_ends_clean(net));
 	assert_true(end_told(active, CM_REPLY, CM_DISCONNECTED, CM_GONE, 0));
 	assert_true(end_told(passive, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0));
 }
@@ -288,7 +266,7 @@ test_retransmission_times(void **state)
 	assert_int_equal(net->host[0].sent[CM_REQ], 1);
 	net_run(net, start + INTERVAL);
 	assert_int_equal(net->host[0].sent[CM_REQ], 2);
-	finish(net);
+	assert_true(net_ends_clean(net));
 	assert_int_equal(net->host[0].sent[CM_REQ], 1 + RETRIES);
 	assert_true(end_told(active, CM_UNREACHABLE, CM_GONE, 0));
 	/* 1, 2 and then 4 intervals between REQs. */
@@ -327,7 +305,7 @@ test_connect_timeout(void **state)
 	params.timeout = 1234 * MS;
 	net->host[1].answer = ANSWER_LATER;
 	active = net_connect_params(net, 0, &params);
-	finish(net);
+	assert_true(net_ends_clean(net));
 	assert_true(end_told(active, CM_TIMED_OUT, CM_GONE, 0));
 	assert_true(active->when[0] == start + 1234 * MS);
 	/* The other side was told, and lets go of it too. */
@@ -343,7 +321,7 @@ test_connect_timeout(void **state)
 	net_run(net, net->now + 3 * SECOND);
 	assert_true(end_told(net->host[1].ends, CM_REQUEST, 0));
 	assert_int_equal(cm_accept(net->host[1].ends->conn, &params.local, NULL, 0, net->now), 0);
-	finish(net);
+	assert_true(net_ends_clean(net));
 	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_REJECTED, CM_GONE, 0));
 	assert_int_equal(net->host[1].ends->reason, CM_REJ_INVALID_COMM_ID);
 	assert_true(end_told(active, CM_TIMED_OUT, CM_GONE, 0));
@@ -355,14 +333,14 @@ test_no_listener(void **state)
 	struct net *net = *state;
 	struct end *active = net_connect(net, 0, 1, CM_SERVICE_TCP(6000));
 
-	finish(net);
+	assert_true(net_ends_clean(net));
 	assert_true(end_told(active, CM_REJECTED, CM_GONE, 0));
 	assert_int_equal(active->reason, CM_REJ_INVALID_SERVICE_ID);
 	assert_null(net->host[1].ends);
 
 	cm_unlisten(net->host[1].cm, cm_find_listener(net->host[1].cm, PORT));
 	active = net_connect(net, 0, 1, PORT);
-	finish(net);
+	assert_true(net_ends_clean(net));
 	assert_int_equal(active->reason, CM_REJ_INVALID_SERVICE_ID);
 	assert_non_null(cm_listen(net->host[1].cm, PORT, &net->host[1]));
 	whole_life(net, 0, 1, 0);
@@ -382,7 +360,7 @@ test_application_rejects(void **state)
 		net->host[1].private_len = CM_PRIVATE_REJ;
 		memset(net->host[1].private_data, 0x6b, CM_PRIVATE_REJ);
 		active = net_connect(net, 0, 1, PORT);
-		finish(net);
+		assert_true(net_ends_clean(net));
 		assert_true(end_told(active, CM_REJECTED, CM_GONE, 0));
 		assert_int_equal(active->reason, CM_REJ_CONSUMER);
 		assert_memory_equal(active->reject_data, net->host[1].private_data, CM_PRIVATE_REJ);
@@ -404,7 +382,7 @@ test_reply_refused(void **state)
 	net_run(net, net->now + 100 * MS);
 	assert_true(end_told(active, CM_REPLY, 0));
 	assert_int_equal(cm_reject(active->conn, CM_REJ_INSUFFICIENT_RD_ATOMIC, "no", 2, net->now), 0);
-	finish(net);
+	assert_true(net_ends_clean(net));
 	assert_true(end_told(active, CM_REPLY, CM_GONE, 0));
 	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_REJECTED, CM_GONE, 0));
 	assert_int_equal(net->host[1].ends->reason, CM_REJ_INSUFFICIENT_RD_ATOMIC);
@@ -417,7 +395,7 @@ test_reply_refused(void **state)
 	net->fate_arg = CM_REJ;
 	net->fate_arg2 = 1;
 	assert_int_equal(cm_reject(active->conn, CM_REJ_CONSUMER, NULL, 0, net->now), 0);
-	finish(net);
+	assert_true(net_ends_clean(net));
 	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_REJECTED, CM_GONE, 0));
 }
 
@@ -525,7 +503,7 @@ test_communication_established(void **state)
 	net_run(net, net->now + LONG_ENOUGH);
 	assert_int_equal(net->host[1].sent[CM_REP], 1);
 	cm_disconnect(active->conn, net->now);
-	finish(net);
+	assert_true(net_ends_clean(net));
 	assert_true(end_told(passive, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0));
 }
 
@@ -542,7 +520,7 @@ test_dreq_before_rtu(void **state)
 	active = net_connect(net, 0, 1, PORT);
 	net_run(net, net->now + 100 * MS);
 	cm_disconnect(active->conn, net->now);
-	finish(net);
+	assert_true(net_ends_clean(net));
 	assert_true(end_told(active, CM_REPLY, CM_DISCONNECTED, CM_GONE, 0));
 	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0));
 }
@@ -585,7 +563,7 @@ ended_in_state(int stage, bool abandon, int lost)
 		assert_int_equal(cm_accept(passive->conn, &local, NULL, 0, net->now), 0);
 		assert_true(stage <= 1);
 	}
-	finish(net);
+	assert_true(net_ends_clean(net));
 	if (!abandon) {
 		assert_true(mine->count >= 2 && mine->told[mine->count - 1] == CM_GONE &&
 			    mine->told[mine->count - 2] == CM_DISCONNECTED);
@@ -618,7 +596,7 @@ test_abandoned_while_connected(void **state)
 
 	net_run(net, net->now + SECOND);
 	cm_abandon(active->conn, net->now);
-	finish(net);
+	assert_true(net_ends_clean(net));
 	assert_true(end_told(active, CM_REPLY, 0));
 	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0));
 }
@@ -641,13 +619,13 @@ test_loopback(void **state)
 			cm_disconnect(active->conn, net->now);
 		if (closer != 0)
 			cm_disconnect(passive->conn, net->now);
-		finish(net);
+		assert_true(net_ends_clean(net));
 		assert_true(end_told(active, CM_REPLY, CM_DISCONNECTED, CM_GONE, 0));
 		assert_true(end_told(passive, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0));
 	}
 	net->host[0].answer = ANSWER_REJECT;
 	net_connect(net, 0, 0, PORT);
-	finish(net);
+	assert_true(net_ends_clean(net));
 	assert_true(end_told(net->host[0].ends, CM_REQUEST, CM_GONE, 0));
 	assert_true(end_told(net->host[0].ends->next, CM_REJECTED, CM_GONE, 0));
 }
@@ -704,7 +682,7 @@ test_stale_reply(void **state)
 	restart(net, 1);
 	net->host[1].next_qpn--;
 	active = net_connect(net, 0, 1, PORT);
-	finish(net);
+	assert_true(net_ends_clean(net));
 	assert_true(end_told(active, CM_REJECTED, CM_GONE, 0));
 	assert_int_equal(active->reason, CM_REJ_STALE);
 	assert_true(end_told(old, CM_REPLY, CM_DISCONNECTED, CM_GONE, 0));
@@ -729,7 +707,7 @@ test_new_request_of_same_qp(void **state)
 	assert_true(end_told(net->host[1].ends, CM_REQUEST, 0));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, net_setup, net_teardown)
 
 int
 main(void)

@@ -12,21 +12,6 @@
 #include "net.h"
 
 #define PORT CM_SERVICE_TCP(5000)
-#define LONG_ENOUGH (300 * SECOND)
-
-static int
-setup(void **state)
-{
-	*state = net_new();
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	net_free(*state);
-	return 0;
-}
 
 /* What was sent last, by whomever. */
 static struct cm_mad last_sent;
@@ -687,7 +672,7 @@ test_fuzz(void **state)
 	}
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, net_setup, net_teardown)
 
 int
 main(void)

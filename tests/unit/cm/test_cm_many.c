@@ -10,28 +10,6 @@
 #include "net.h"
 
 #define PORT CM_SERVICE_TCP(5000)
-#define LONG_ENOUGH (200 * SECOND)
-
-static int
-setup(void **state)
-{
-	*state = net_new();
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	net_free(*state);
-	return 0;
-}
-
-static void
-finish(struct net *net)
-{
-	net_run(net, net->now + LONG_ENOUGH);
-	assert_true(net_is_clean(net));
-}
 
 static void
 test_half_open_limit(void **state)
@@ -153,7 +131,7 @@ test_storm(void **state)
 			for (struct end *end = net->host[h].ends; end != NULL; end = end->next)
 				if (end->conn != NULL)
 					cm_disconnect(end->conn, net->now);
-		finish(net);
+		assert_true(net_ends_clean(net));
 		for (int h = 0; h < HOSTS; h++) {
 			for (struct end *end = net->host[h].ends; end != NULL; end = end->next) {
 				check_grammar(end);
@@ -185,7 +163,7 @@ test_ten_thousand(void **state)
 		cm_disconnect(e->conn, net->now);
 		net_run(net, net->now + 10000);
 	}
-	finish(net);
+	assert_true(net_ends_clean(net));
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
 	for (struct end *e = net->host[1].ends; e != NULL; e = e->next)
 		done += end_told(e, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0);
@@ -194,7 +172,7 @@ test_ten_thousand(void **state)
 	assert_true((double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9 < 5.0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, net_setup, net_teardown)
 
 int
 main(void)

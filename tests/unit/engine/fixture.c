@@ -53,6 +53,27 @@ fixture_stop(void)
 	assert_int_equal(rte_eal_hotplug_remove("vdev", "net_ring0"), 0);
 }
 
+int
+group_start(void **state)
+{
+	fixture_start(1, ONE_IDLE_SPIN);
+	return 0;
+}
+
+int
+group_start_two(void **state)
+{
+	fixture_start(2, ONE_IDLE_SPIN);
+	return 0;
+}
+
+int
+group_stop(void **state)
+{
+	fixture_stop();
+	return 0;
+}
+
 static void
 on_event(const struct engine_event *event)
 {

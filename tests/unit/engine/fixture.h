@@ -59,6 +59,10 @@ struct memory {
 /* Engine with `cores` polling cores and one looped port at 192.0.2.1. */
 void fixture_start(uint32_t cores, enum one_idle idle);
 void fixture_stop(void);
+/* For cmocka_run_group_tests: an engine of one polling core, or of two, that spins. */
+int group_start(void **state);
+int group_start_two(void **state);
+int group_stop(void **state);
 extern struct config fixture_config;
 extern int fixture_wake_fd; /* of applications started from now on */
 /* `loops` turns of every core, and of the control thread. */

@@ -730,20 +730,6 @@ test_drain(void **state)
 	assert_int_equal(w.pair[0].drained, 1);
 }
 
-static int
-start(void **state)
-{
-	fixture_start(1, ONE_IDLE_SPIN);
-	return 0;
-}
-
-static int
-stop(void **state)
-{
-	fixture_stop();
-	return 0;
-}
-
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -787,5 +773,5 @@ main(void)
 		T(test_drain),
 	};
 
-	return cmocka_run_group_tests(tests, start, stop);
+	return cmocka_run_group_tests(tests, group_start, group_stop);
 }

@@ -161,10 +161,11 @@ test_flush_order(void **state)
 static void
 test_flush_after_breaking(void **state)
 {
-	const struct engine_command flush = {.type = ENGINE_QP_FLUSH,
-					     .qp = pair.qp,
-					     .event = {.type = ONE_CQE_CONNECT, .status = ONE_CONN_DISCONNECTED},
-					     .status_if_broken = ONE_CONN_BROKEN};
+	const struct engine_command flush = {
+		.type = ENGINE_QP_FLUSH,
+		.qp = pair.qp,
+		.event = {.type = ONE_CQE_CONNECT, .status = ONE_CONN_DISCONNECTED},
+		.status_if_broken = ONE_CONN_BROKEN};
 	struct memory bad = memory;
 	struct one_cqe cqe;
 
@@ -426,20 +427,6 @@ test_truncated_mapping(void **state)
 	guard_fini();
 }
 
-static int
-start(void **state)
-{
-	fixture_start(1, ONE_IDLE_SPIN);
-	return 0;
-}
-
-static int
-stop(void **state)
-{
-	fixture_stop();
-	return 0;
-}
-
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -467,5 +454,5 @@ main(void)
 		T(test_truncated_mapping),
 	};
 
-	return cmocka_run_group_tests(tests, start, stop);
+	return cmocka_run_group_tests(tests, group_start, group_stop);
 }

@@ -365,20 +365,6 @@ test_places_refused(void **state)
 	assert_null(engine_srq_new(w.app.client, &config));
 }
 
-static int
-start(void **state)
-{
-	fixture_start(1, ONE_IDLE_SPIN);
-	return 0;
-}
-
-static int
-stop(void **state)
-{
-	fixture_stop();
-	return 0;
-}
-
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -400,5 +386,5 @@ main(void)
 		T(test_places_refused),
 	};
 
-	return cmocka_run_group_tests(tests, start, stop);
+	return cmocka_run_group_tests(tests, group_start, group_stop);
 }

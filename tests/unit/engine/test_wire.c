@@ -307,20 +307,6 @@ test_frames_in_flight_when_removed(void **state)
 	pair_new(&w.app[1], &w.send[1], &w.recv[1], &w.conn[1], NULL, &w.pair[1]);
 }
 
-static int
-start(void **state)
-{
-	fixture_start(2, ONE_IDLE_SPIN);
-	return 0;
-}
-
-static int
-stop(void **state)
-{
-	fixture_stop();
-	return 0;
-}
-
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -341,5 +327,5 @@ main(void)
 		T(test_frames_in_flight_when_removed),
 	};
 
-	return cmocka_run_group_tests(tests, start, stop);
+	return cmocka_run_group_tests(tests, group_start_two, group_stop);
 }
