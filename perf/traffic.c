@@ -24,26 +24,33 @@ traffic_post_recv(struct traffic *t, DAT_EP_HANDLE ep)
 }
 
 bool
+traffic_received(struct traffic *t, const DAT_EVENT *event)
+{
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
+
+	if (dto->status != DAT_DTO_SUCCESS)
+		return true; /* flushed: its endpoint ends */
+	if (dto->user_cookie.as_64 == NOTE_COOKIE) {
+		t->noted = true;
+		return true;
+	}
+	return traffic_post_recv(t, dto->ep_handle);
+}
+
+bool
 traffic_drain(struct traffic *t, bool *busy)
 {
 	DAT_EVENT event;
 
 	*busy = false;
 	for (uint32_t i = 0; i < DRAIN; i++) {
-		const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event.event_data.dto_completion_event_data;
 		DAT_RETURN ret = dat_evd_dequeue(t->adapter->recv_evd, &event);
 
 		if (DAT_GET_TYPE(ret) == DAT_QUEUE_EMPTY)
 			return true;
-		if (!dat_ok(ret, "dat_evd_dequeue"))
+		if (!dat_ok(ret, "dat_evd_dequeue") || !traffic_received(t, &event))
 			return false;
 		*busy = true;
-		if (dto->status != DAT_DTO_SUCCESS)
-			continue; /* flushed: its endpoint ends */
-		if (dto->user_cookie.as_64 == NOTE_COOKIE)
-			t->noted = true;
-		else if (!traffic_post_recv(t, dto->ep_handle))
-			return false;
 	}
 	return true;
 }

@@ -49,6 +49,8 @@ traffic_landing(const struct traffic *t)
 }
 
 bool traffic_post_recv(struct traffic *t, DAT_EP_HANDLE ep);
+/* What a completion of a receive asks for: its receive is posted again.  False: failed, told. */
+bool traffic_received(struct traffic *t, const DAT_EVENT *event);
 /* Takes up to 64 receive completions and posts their receives again.  False: failed, told. */
 bool traffic_drain(struct traffic *t, bool *busy);
 
