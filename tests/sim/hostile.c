@@ -18,6 +18,8 @@
 #include "dataplane/rc/rc.h"
 #include "dataplane/reach.h"
 
+#include "common.h"
+
 #define NODES 64u
 #define PAGE 4096u
 #define AREA (2 * PAGE)
@@ -44,11 +46,7 @@ static uint64_t state, seed;
 static uint32_t
 below(uint32_t n)
 {
-	uint64_t z = state += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return (uint32_t)((z ^ (z >> 31)) >> 32) % n;
+	return (uint32_t)(next_random(&state) >> 32) % n;
 }
 
 static _Noreturn void
@@ -146,35 +144,16 @@ invalidate(struct rc_env *env, struct rc_qp *qp, uint32_t key)
 static const struct wire_packet *
 hold(struct rc_env *env, const struct wire_packet *packet)
 {
-	struct end *end = (struct end *)env;
-	struct wire_packet *copy;
-	uint8_t *payload;
-
 	if (below(10) == 0)
 		return NULL;
-	copy = malloc(sizeof(*copy));
-	payload = malloc(packet->payload_len + 1);
-	*copy = *packet;
-	memcpy(payload, packet->payload, packet->payload_len);
-	copy->payload = payload;
-	end->holds++;
-	return copy;
+	((struct end *)env)->holds++;
+	return packet_copy(packet);
 }
 
 static void
 release(struct rc_env *env, const struct wire_packet *packet)
 {
-	union {
-		const struct wire_packet *held;
-		struct wire_packet *mine;
-	} whole = {packet};
-	union {
-		const uint8_t *held;
-		uint8_t *mine;
-	} payload = {packet->payload};
-
-	free(payload.mine);
-	free(whole.mine);
+	packet_free(packet);
 	((struct end *)env)->holds--;
 }
 

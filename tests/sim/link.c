@@ -68,11 +68,7 @@ struct network {
 static double
 chance(struct network *net)
 {
-	uint64_t z = net->random += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return (double)((z ^ (z >> 31)) >> 11) / 9007199254740992.0;
+	return (double)(next_random(&net->random) >> 11) / 9007199254740992.0;
 }
 
 static uint64_t
@@ -190,23 +186,13 @@ failed(struct rc_env *env, struct rc_qp *qp, enum rc_error error)
 static const struct wire_packet *
 hold(struct rc_env *env, const struct wire_packet *packet)
 {
-	struct wire_packet *copy = malloc(sizeof(*copy) + packet->payload_len);
-
-	*copy = *packet;
-	copy->payload = (uint8_t *)(copy + 1);
-	memcpy(copy + 1, packet->payload, packet->payload_len);
-	return copy;
+	return packet_copy(packet);
 }
 
 static void
 release(struct rc_env *env, const struct wire_packet *packet)
 {
-	union {
-		const struct wire_packet *held;
-		struct wire_packet *mine;
-	} whole = {packet};
-
-	free(whole.mine);
+	packet_free(packet);
 }
 
 /* ---- hosts ---- */

@@ -11,11 +11,7 @@
 uint64_t
 sim_random(struct sim *sim)
 {
-	uint64_t z = sim->random += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return z ^ (z >> 31);
+	return next_random(&sim->random);
 }
 
 uint32_t
@@ -183,39 +179,21 @@ invalidate(struct rc_env *env, struct rc_qp *qp, uint32_t key)
 	return !(side->peer->poison == POISON_INVALIDATE && op == &side->peer->op[side->peer->poison_op]);
 }
 
-/* A copy of the packet with its payload, each in a block of its own size for the address sanitizer. */
 static const struct wire_packet *
 hold(struct rc_env *env, const struct wire_packet *packet)
 {
 	struct host *host = host_of(env);
-	struct wire_packet *copy;
-	uint8_t *payload;
 
 	if (sim_chance(host->sim, host->sim->weather.starve))
 		return NULL;
-	copy = malloc(sizeof(*copy));
-	payload = malloc(packet->payload_len + 1);
-	*copy = *packet;
-	memcpy(payload, packet->payload, packet->payload_len);
-	copy->payload = payload;
 	host->holds++;
-	return copy;
+	return packet_copy(packet);
 }
 
 static void
 release(struct rc_env *env, const struct wire_packet *packet)
 {
-	union {
-		const struct wire_packet *held;
-		struct wire_packet *mine;
-	} whole = {packet};
-	union {
-		const uint8_t *held;
-		uint8_t *mine;
-	} payload = {packet->payload};
-
-	free(payload.mine);
-	free(whole.mine);
+	packet_free(packet);
 	host_of(env)->holds--;
 }
 

@@ -28,6 +28,8 @@
 
 #include "dataplane/rc/rc.h"
 
+#include "common.h"
+
 #define MAX_HOSTS 3u
 #define MAX_CONNS 4u
 #define MAX_SIDES (2u * MAX_CONNS)
