@@ -80,20 +80,25 @@ struct rc_board {
 	struct rc_qp *qp;
 	struct rc_board **place; /* where the queue pair has it */
 	uint64_t touched;
-	uint32_t holds; /* packets held */
+	uint32_t holds;  /* packets held */
+	uint32_t cursor; /* of `again` at the responder; requester: before this one no hole can be sent again
+			  */
+	uint32_t count;  /* bits of `again` at the responder, of `done` at the requester */
 	/* requester */
-	uint32_t count;    /* bits of `done` */
 	uint32_t high;     /* one past the newest PSN reported */
 	uint32_t executed; /* all before this one are known to be executed, not only held, at the peer */
-	uint32_t cursor;   /* before this one no hole can be sent again */
 	uint32_t retry;    /* until something after this PSN is reported: the oldest of `sent_at` */
 	uint32_t round;    /* about a round trip: until something after this PSN is reported */
 	uint32_t lost;     /* PSNs sent again in it */
-	uint8_t rescues;   /* in a row, without progress */
+	uint32_t answered; /* the newest repeat that has been answered: PSN, */
+	uint16_t answered_order;
+	uint16_t repeats;
+	uint8_t rescues; /* in a row, without progress */
 	bool news;
 	uint64_t done[RC_BOARD / 64];  /* executed or held at the peer; a response held here */
-	uint64_t again[RC_BOARD / 64]; /* sent again, */
-	uint32_t sent_at[RC_BOARD];    /* when this PSN was the next new one */
+	uint64_t again[RC_BOARD / 64]; /* responder: READ responses to send again; requester: sent again, */
+	uint32_t sent_at[RC_BOARD];    /* when this PSN was the next new one, */
+	uint16_t order[RC_BOARD];      /* and as which repeat; 0: not repeated, but waiting at the peer */
 	const struct wire_packet *held[RC_BOARD];
 };
 TAILQ_HEAD(rc_board_list, rc_board);
@@ -180,9 +185,10 @@ struct rc_responder {
 	uint8_t resources, resource_next; /* a power of two; where the next one goes */
 	uint8_t rd_max;
 	uint8_t min_rnr_timer;
-	uint16_t pending, fresh; /* bits of resources: a reply is under way; it is the first one */
-	uint32_t rkey;           /* WRITE in progress */
-	uint32_t left, total;    /* bytes to come, and placed, of the message */
+	uint32_t pending;     /* bits of resources: a reply is under way; RC_PENDING_AGAIN */
+	uint16_t fresh;       /* and it is the first one */
+	uint32_t rkey;        /* WRITE in progress */
+	uint32_t left, total; /* bytes to come, and placed, of the message */
 	uint64_t va;
 	uint64_t cnp_at;
 	struct rc_resource resource[RC_RD_ATOMIC_MAX];
@@ -315,6 +321,11 @@ void rc_forget_reports(struct rc_qp *qp);
 void rc_hold_request(struct rc_qp *qp, const struct wire_packet *packet, uint32_t distance, uint64_t now);
 /* Execute what was held, as far as it is in order now. */
 void rc_held_requests(struct rc_qp *qp, uint64_t now);
+/* READ responses that are to be sent again, apart from those under way; false: go back. */
+bool rc_answer_again(struct rc_qp *qp, uint32_t psn, uint32_t count, uint64_t now);
+/* The next of them, while RC_PENDING_AGAIN is set; and it is settled. */
+uint32_t rc_next_again(struct rc_qp *qp);
+void rc_answered_again(struct rc_qp *qp);
 /* The bitmap of what is held behind the expected PSN; its length, at most RC_REPORT_MAX. */
 uint32_t rc_report(const struct rc_qp *qp, uint8_t *map);
 /* A sequence NAK for `psn` with a bitmap; false: go back. */
@@ -356,6 +367,8 @@ void rc_request_input(struct rc_qp *qp, const struct wire_packet *packet, uint64
 /* A request with the expected PSN. */
 void rc_request_execute(struct rc_qp *qp, const struct wire_packet *packet);
 uint32_t rc_reply_output(struct rc_qp *qp, uint32_t budget, uint64_t now);
+/* The READ or atomic that `psn` belongs to; NULL: forgotten. */
+struct rc_resource *rc_resource_of(struct rc_qp *qp, uint32_t psn);
 /* Refuse for good: NAK with `syndrome` for `psn` goes out after the replies before it. */
 void rc_refuse(struct rc_qp *qp, uint8_t syndrome, uint32_t psn, enum one_status recv_status);
 void rc_cnp_note(struct rc_qp *qp, uint64_t now);
@@ -397,6 +410,9 @@ rc_pool_denies(const struct rc_pool *pool, uint32_t held)
 		return false;
 	return held >= RC_POOL_FEW || pool->available <= pool->count / 4;
 }
+
+/* rc_responder.pending: the board has READ responses to send again */
+#define RC_PENDING_AGAIN 0x10000u
 
 /* rc_responder.closed */
 #define RC_CLOSED_FATAL 1u   /* RC_ERROR when the NAK is out */

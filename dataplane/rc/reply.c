@@ -72,7 +72,7 @@ emit_read_response(struct rc_qp *qp, const struct rc_resource *resource, const s
 
 /* Response `next` of a READ cannot be given: the end of the connection, or of a mere repetition. */
 static RC_COLD void
-abandon_read(struct rc_qp *qp, const struct rc_resource *resource, uint16_t bit, uint8_t syndrome)
+abandon_read(struct rc_qp *qp, const struct rc_resource *resource, uint32_t bit, uint8_t syndrome)
 {
 	struct rc_responder *rs = &qp->rsp;
 
@@ -81,14 +81,14 @@ abandon_read(struct rc_qp *qp, const struct rc_resource *resource, uint16_t bit,
 		rs->pending = 0;
 	} else {
 		rc_count(qp, RC_COUNT_DROP_REPLAY);
-		rs->pending &= (uint16_t)~bit;
+		rs->pending &= ~bit;
 	}
 }
 
 /* Memory without mapping: read before a frame is begun, since that takes its time and may fail. */
 static RC_COLD bool
 respond_bounced(struct rc_qp *qp, const struct rc_resource *resource, const struct mem_region *region,
-		uint64_t va, uint32_t len, uint16_t bit)
+		uint64_t va, uint32_t len, uint32_t bit)
 {
 	const struct mem_piece piece = {region, va, len};
 	uint8_t bounce[4096];
@@ -108,7 +108,7 @@ respond_bounced(struct rc_qp *qp, const struct rc_resource *resource, const stru
 
 /* One response of a READ; false: no frame, its payload is not there yet, or it was abandoned. */
 static bool
-respond_read(struct rc_qp *qp, const struct rc_resource *resource, uint16_t bit)
+respond_read(struct rc_qp *qp, const struct rc_resource *resource, uint32_t bit)
 {
 	uint32_t offset = resource->next << qp->shift, len = resource->length - offset;
 	uint64_t va = resource->va + offset;
@@ -129,6 +129,30 @@ respond_read(struct rc_qp *qp, const struct rc_resource *resource, uint16_t bit)
 	return emit_read_response(qp, resource, region, va, len, NULL);
 }
 
+/* One response of a READ again; false: no frame, or its payload is not there yet. */
+static RC_COLD bool
+respond_again(struct rc_qp *qp)
+{
+	struct rc_responder *rs = &qp->rsp;
+	uint32_t psn = rc_next_again(qp);
+	const struct rc_resource *resource = rc_resource_of(qp, psn);
+	struct rc_resource one;
+
+	if (resource == NULL || resource->kind != RC_RESOURCE_READ) {
+		rc_count(qp, RC_COUNT_DROP_REPLAY);
+	} else {
+		/* Each stands by itself, whatever it was asked for together with. */
+		one = *resource;
+		one.start = one.next = (psn - one.first) & RC_PSN_MASK;
+		one.end = one.next + 1;
+		if (!respond_read(qp, &one, RC_PENDING_AGAIN) && (rs->pending & RC_PENDING_AGAIN))
+			return false;
+	}
+	rs->pending |= RC_PENDING_AGAIN;
+	rc_answered_again(qp);
+	return true;
+}
+
 /* The oldest resource that owes a response: the ring begins where the next one will go. */
 static uint32_t
 oldest_pending(const struct rc_responder *rs)
@@ -145,10 +169,18 @@ respond(struct rc_qp *qp, uint32_t budget)
 	uint32_t n = 0;
 
 	while (rs->pending != 0 && n < budget) {
-		uint32_t i = oldest_pending(rs);
-		struct rc_resource *resource = &rs->resource[i];
-		uint16_t bit = (uint16_t)(1u << i);
+		struct rc_resource *resource;
+		uint32_t i, bit;
 
+		if (unlikely(rs->pending & RC_PENDING_AGAIN)) {
+			if (!respond_again(qp))
+				return n;
+			n++;
+			continue;
+		}
+		i = oldest_pending(rs);
+		resource = &rs->resource[i];
+		bit = 1u << i;
 		if (resource->kind == RC_RESOURCE_ATOMIC) {
 			if (!emit_aeth(qp, WIRE_ATOMIC_ACKNOWLEDGE, resource->first, SYNDROME_ACK,
 				       resource->found))
@@ -160,7 +192,7 @@ respond(struct rc_qp *qp, uint32_t budget)
 		}
 		n++;
 		if (++resource->next == resource->end) {
-			rs->pending &= (uint16_t)~bit;
+			rs->pending &= ~bit;
 			rs->fresh &= (uint16_t)~bit;
 		}
 	}

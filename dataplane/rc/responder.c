@@ -372,22 +372,47 @@ atomic_input(struct rc_qp *qp, const struct wire_packet *packet)
 	resource_new(qp, packet, RC_RESOURCE_ATOMIC, 1)->found = found;
 }
 
-/* Answer a repeated READ or atomic again, from where it asks. */
-static void
-replay(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
+struct rc_resource *
+rc_resource_of(struct rc_qp *qp, uint32_t psn)
 {
 	struct rc_responder *rs = &qp->rsp;
-	struct rc_resource *resource = NULL;
-	uint32_t index = 0, offset, end, i;
 
-	for (i = 0; i < rs->resources; i++) {
-		resource = &rs->resource[i];
-		index = (packet->psn - resource->first) & RC_PSN_MASK;
-		if (resource->kind != RC_RESOURCE_NONE && index < resource->count)
-			break;
+	for (uint32_t i = 0; i < rs->resources; i++) {
+		struct rc_resource *resource = &rs->resource[i];
+
+		if (resource->kind != RC_RESOURCE_NONE &&
+		    ((psn - resource->first) & RC_PSN_MASK) < resource->count)
+			return resource;
 	}
-	if (i == rs->resources || packet->payload_len != 0 || packet->rkey != resource->rkey)
+	return NULL;
+}
+
+/* The part [index, end) of a READ, to a peer that holds the rest; false: go back. */
+static bool
+replay_part(struct rc_qp *qp, const struct rc_resource *resource, uint16_t bit, uint32_t index, uint32_t end,
+	    uint64_t now)
+{
+	struct rc_responder *rs = &qp->rsp;
+
+	/* What has not been sent for the first time is still to come. */
+	if ((rs->pending & rs->fresh & bit) && end > resource->next)
+		end = resource->next;
+	return index >= end || rc_answer_again(qp, resource->first + index, end - index, now);
+}
+
+/* Answer a repeated READ or atomic again, from where it asks. */
+static void
+replay(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, uint64_t now)
+{
+	struct rc_responder *rs = &qp->rsp;
+	struct rc_resource *resource = rc_resource_of(qp, packet->psn);
+	uint32_t index, offset, end;
+	uint16_t bit;
+
+	if (resource == NULL || packet->payload_len != 0 || packet->rkey != resource->rkey)
 		goto drop;
+	index = (packet->psn - resource->first) & RC_PSN_MASK;
+	bit = (uint16_t)(1u << (resource - rs->resource));
 	if (kind & RC_REQ_ATOMIC) {
 		if (resource->kind != RC_RESOURCE_ATOMIC || resource->opcode != packet->opcode)
 			goto drop;
@@ -403,18 +428,20 @@ replay(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 			      packet->remote_addr, packet->dma_length) == NULL)
 			goto drop;
 		end = index + rc_packets(qp, packet->dma_length);
-		if (qp->selective && (rs->pending & 1u << i)) {
-			/* It is being answered: whoever asks for a part wants the rest, too. */
-			if (index >= resource->next)
+		if (qp->selective) {
+			if (replay_part(qp, resource, bit, index, end, now))
 				return;
-			if (end < resource->end)
+			/* It is being answered: whoever asks for a part wants the rest, too. */
+			if ((rs->pending & bit) && index > resource->next)
+				index = resource->next;
+			if ((rs->pending & bit) && end < resource->end)
 				end = resource->end;
 		}
 		resource->start = index;
 		resource->next = index;
 		resource->end = end;
 	}
-	rs->pending |= (uint16_t)(1u << i);
+	rs->pending |= bit;
 	return;
 drop:
 	rc_count(qp, RC_COUNT_DROP_REPLAY);
@@ -451,7 +478,7 @@ unexpected(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, int
 	if (distance < 0) {
 		rc_count(qp, RC_COUNT_DUPLICATE);
 		if (kind & (RC_REQ_READ | RC_REQ_ATOMIC))
-			replay(qp, packet, kind);
+			replay(qp, packet, kind, now);
 		else
 			acknowledge_again(qp, packet);
 		return;

@@ -78,6 +78,8 @@ board_put(struct rc_qp *qp, struct rc_board **place)
 	*place = NULL;
 	if (place == &qp->req.board)
 		qp->req.credit = 0;
+	else
+		qp->rsp.pending &= ~RC_PENDING_AGAIN;
 	board_empty(qp, board);
 	TAILQ_REMOVE(&boards->used, board, link);
 	board->next = boards->free;
@@ -104,6 +106,7 @@ board_get(struct rc_qp *qp, struct rc_board **place, uint64_t now)
 		boards->free = board->next;
 		board->qp = qp;
 		board->place = place;
+		board->count = 0;
 		*place = board;
 	} else {
 		TAILQ_REMOVE(&boards->used, board, link);
@@ -167,6 +170,7 @@ rc_held_requests(struct rc_qp *qp, uint64_t now)
 {
 	struct rc_responder *rs = &qp->rsp;
 	uint32_t first = rs->epsn;
+	bool held;
 
 	/* Executing may end the connection, and with it the board. */
 	while (rs->board != NULL && rs->board->holds > 0) {
@@ -184,18 +188,64 @@ rc_held_requests(struct rc_qp *qp, uint64_t now)
 		if (rs->epsn == epsn)
 			break;
 	}
-	if (rs->board == NULL || (rs->epsn == first && rs->board->holds > 0))
+	if (rs->board == NULL)
 		return;
-	if (rs->board->holds == 0) {
+	held = rs->board->holds > 0;
+	if (!held && rs->board->count == 0)
 		board_put(qp, &rs->board);
-		if (rs->epsn == first)
-			return;
-	}
+	if (rs->epsn == first)
+		return;
 	/* Tell how far it is now, whatever the last packet asked for. */
 	if (rs->reply == RC_REPLY_NONE || rs->reply == RC_REPLY_ACK || rs->reply == RC_REPLY_NAK_SEQ) {
-		rs->reply = rs->board != NULL ? RC_REPLY_NAK_SEQ : RC_REPLY_ACK;
-		rs->reply_psn = rs->board != NULL ? rs->epsn : (rs->epsn - 1) & RC_PSN_MASK;
+		rs->reply = held ? RC_REPLY_NAK_SEQ : RC_REPLY_ACK;
+		rs->reply_psn = held ? rs->epsn : (rs->epsn - 1) & RC_PSN_MASK;
 	}
+}
+
+bool
+rc_answer_again(struct rc_qp *qp, uint32_t psn, uint32_t count, uint64_t now)
+{
+	struct rc_responder *rs = &qp->rsp;
+	struct rc_board *board;
+
+	if (rc_psn_diff(rs->epsn, psn) > (int32_t)RC_BOARD)
+		return false;
+	board = board_get(qp, &rs->board, now);
+	if (board == NULL)
+		return false;
+	if (board->count == 0 || rc_psn_diff(psn, board->cursor) < 0)
+		board->cursor = psn;
+	for (uint32_t end = psn + count; psn != end; psn++) {
+		board->count += !test(board->again, psn);
+		board->again[WORD(psn)] |= BIT(psn);
+	}
+	rs->pending |= RC_PENDING_AGAIN;
+	return true;
+}
+
+uint32_t
+rc_next_again(struct rc_qp *qp)
+{
+	struct rc_board *board = qp->rsp.board;
+
+	while (!test(board->again, board->cursor))
+		board->cursor++;
+	return board->cursor & RC_PSN_MASK;
+}
+
+void
+rc_answered_again(struct rc_qp *qp)
+{
+	struct rc_responder *rs = &qp->rsp;
+	struct rc_board *board = rs->board;
+
+	board->again[WORD(board->cursor)] &= ~BIT(board->cursor);
+	board->cursor = (board->cursor + 1) & RC_PSN_MASK;
+	if (--board->count > 0)
+		return;
+	rs->pending &= ~RC_PENDING_AGAIN;
+	if (board->holds == 0)
+		board_put(qp, &rs->board);
 }
 
 uint32_t
@@ -256,10 +306,49 @@ mark_done(struct rc_requester *rq, uint32_t psn)
 }
 
 static inline void
-mark_again(struct rc_requester *rq, uint32_t psn)
+mark_again(struct rc_requester *rq, uint32_t psn, uint16_t order)
 {
 	rq->board->again[WORD(psn)] |= BIT(psn);
 	rq->board->sent_at[psn & (RC_BOARD - 1)] = rq->max;
+	rq->board->order[psn & (RC_BOARD - 1)] = order;
+}
+
+static inline uint16_t
+order_of(const struct rc_board *board, uint32_t psn)
+{
+	return test(board->again, psn) ? board->order[psn & (RC_BOARD - 1)] : 0;
+}
+
+/* A repeat of `order` would have been answered before the newest one that was. */
+static inline bool
+is_overtaken(const struct rc_board *board, uint32_t psn, uint16_t order)
+{
+	int16_t later = (int16_t)(board->answered_order - order);
+
+	return order != 0 && (later > 0 || (later == 0 && (int32_t)(board->answered - psn) > 0));
+}
+
+/*
+ * The answer of a repeat.  They come in order of the repeats: what READs ask for in
+ * turn may be much behind, so it is these that tell that one was lost.
+ */
+static void
+note_answer(struct rc_requester *rq, uint32_t psn)
+{
+	struct rc_board *board = rq->board;
+	uint16_t order = order_of(board, psn), last = board->answered_order;
+	uint32_t next = board->answered + 1;
+
+	if (order == 0 || is_overtaken(board, psn, order))
+		return;
+	board->answered = psn;
+	board->answered_order = order;
+	if (order == last ? psn == next
+			  : order == (uint16_t)(last + 1) && order_of(board, next) != last &&
+				    order_of(board, psn - 1) != order)
+		return;
+	board->cursor = rq->una;
+	board->retry = rq->max;
 }
 
 /* Sent again, and nothing that was sent later has been reported. */
@@ -268,7 +357,8 @@ is_under_way(struct rc_board *board, uint32_t psn)
 {
 	uint32_t sent_at = board->sent_at[psn & (RC_BOARD - 1)];
 
-	if (!test(board->again, psn) || (int32_t)(board->high - sent_at) > 0)
+	if (!test(board->again, psn) || (int32_t)(board->high - sent_at) > 0 ||
+	    is_overtaken(board, psn, order_of(board, psn)))
 		return false;
 	if ((int32_t)(board->retry - sent_at) > 0)
 		board->retry = sent_at;
@@ -284,11 +374,11 @@ begin(struct rc_qp *qp, uint64_t now)
 	struct rc_board *board = board_get(qp, &rq->board, now);
 
 	if (board != NULL && is_new) {
-		board->count = 0;
 		board->high = board->cursor = board->executed = rq->una;
 		board->retry = board->round = rq->max;
 		board->lost = 0;
 		board->rescues = 0;
+		board->answered_order = board->repeats;
 	}
 	return board;
 }
@@ -450,7 +540,7 @@ rc_report_input(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn
 		}
 		/* The request waits there for its turn: its responses are still to come. */
 		for (uint32_t end = chunk_end(node, at); at != end; at++)
-			mark_again(rq, at);
+			mark_again(rq, at, 0);
 		i = at - 1 - (psn + 1);
 		if ((int32_t)(at - rq->board->high) > 0)
 			rq->board->high = at;
@@ -470,6 +560,8 @@ rc_hold_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t ps
 	while ((int32_t)(psn - node->end) >= 0)
 		node = node->next;
 	mark_executed(rq, rc_is_rd(node->work.op) ? psn + 1 : psn);
+	if (psn != rq->una)
+		note_answer(rq, psn);
 	/* Placed when its turn comes; what cannot be held is asked for again. */
 	if (rc_is_rd(node->work.op) && hold(qp, rq->board, packet))
 		mark_done(rq, psn);
@@ -517,6 +609,7 @@ rc_board_pass(struct rc_requester *rq, uint32_t before)
 	struct rc_board *board = rq->board;
 
 	for (uint32_t psn = before; psn != rq->una && psn - before < RC_BOARD; psn++) {
+		note_answer(rq, psn);
 		board->count -= test(board->done, psn);
 		board->done[WORD(psn)] &= ~BIT(psn);
 		board->again[WORD(psn)] &= ~BIT(psn);
@@ -556,8 +649,10 @@ rc_repair(struct rc_qp *qp, uint32_t budget, uint64_t now)
 		if (!rc_send_again(qp, node, psn, end - psn, now))
 			return n;
 		board->lost += end - psn;
+		if (++board->repeats == 0)
+			board->repeats = 1;
 		for (; psn != end; psn++)
-			mark_again(rq, psn);
+			mark_again(rq, psn, board->repeats);
 		board->cursor = end;
 		n++;
 	}

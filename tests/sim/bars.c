@@ -66,8 +66,7 @@ link_loss(void)
 						without = r.goodput;
 					else if (selective)
 						good &= at_least("share of the goodput without loss",
-								 r.goodput / without,
-								 read && losses[i] > 0.001 ? 0.6 : 0.9);
+								 r.goodput / without, 0.9);
 				}
 			}
 		}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "harness.h"
 
+#define BOARDS 2u /* one for each direction */
 #define KEY_A_LOCAL 0x11000101u
 #define KEY_A_REMOTE 0x22000202u
 #define KEY_B_LOCAL 0x33000303u
@@ -102,6 +103,26 @@ established(struct rc_env *env, struct rc_qp *qp)
 	rc_set_rts(qp);
 }
 
+static const struct wire_packet *
+hold(struct rc_env *env, const struct wire_packet *packet)
+{
+	struct wire_packet *copy = malloc(sizeof(*copy) + packet->payload_len);
+
+	assert_non_null(copy);
+	*copy = *packet;
+	copy->payload = (uint8_t *)(copy + 1);
+	memcpy(copy + 1, packet->payload, packet->payload_len);
+	end_of(env)->holds++;
+	return copy;
+}
+
+static void
+release(struct rc_env *env, const struct wire_packet *packet)
+{
+	assert_true(end_of(env)->holds-- > 0);
+	free((void *)(uintptr_t)packet);
+}
+
 static struct wire_addr
 v4(uint8_t last)
 {
@@ -125,6 +146,10 @@ end_init(struct pair *pair, struct end *end, struct end *peer, const struct pair
 	end->env.bind = bind;
 	end->env.invalidate = invalidate;
 	end->env.established = established;
+	end->env.hold = hold;
+	end->env.release = release;
+	end->boards_memory = calloc(1, rc_boards_size(BOARDS));
+	end->env.boards = rc_boards_init(end->boards_memory, BOARDS);
 	end->pool_memory = malloc(rc_pool_size(POOL));
 	end->env.pool = rc_pool_init(end->pool_memory, POOL);
 	end->area = calloc(1, AREA);
@@ -156,6 +181,7 @@ end_init(struct pair *pair, struct end *end, struct end *peer, const struct pair
 	attr->min_rnr_timer = 12;
 	attr->timeout = o->timeout;
 	attr->oneside_peer = !o->other_peer;
+	attr->selective = o->selective;
 	attr->path.src = v4(is_a ? 1 : 2);
 	attr->path.dst = v4(is_a ? 2 : 1);
 	attr->path.ttl = 64;
@@ -207,9 +233,11 @@ static void
 end_free(struct end *end)
 {
 	rc_reset(end->qp);
+	assert_int_equal(end->holds, 0);
 	while (end->num_out > 0)
 		drop_one(end);
 	free(end->pool_memory);
+	free(end->boards_memory);
 	free(end->area);
 	free(end->qp);
 }

@@ -34,7 +34,8 @@ struct frame {
 struct end {
 	struct rc_env env; /* first: callbacks get the end from it */
 	struct rc_qp *qp;
-	void *pool_memory;
+	void *pool_memory, *boards_memory;
+	uint32_t holds; /* packets held */
 	struct rc_attr attr;
 	struct end *peer;
 	struct frame out[FRAMES]; /* sent and not yet moved */
@@ -72,6 +73,7 @@ struct pair_options {
 	uint8_t rd_atomic, retry_count, rnr_retry, timeout;
 	uint32_t psn;
 	bool other_peer; /* not oneside */
+	bool selective;
 	enum rc_state b_state;
 };
 

@@ -82,66 +82,91 @@ run_until(struct process *process, uint32_t a, uint32_t b)
 	assert_int_equal(p->a.failures + p->b.failures, 0);
 }
 
+static bool
+lose_some(struct pair *pair, struct end *from, const struct frame *frame)
+{
+	return pair->counter++ % 7 == 3;
+}
+
+/* Which ends' memory; `selective`: frames are lost, and only those are sent again. */
+static void
+everything(int which, bool selective)
+{
+	const struct pair_options options = {.selective = selective};
+	struct pair *p = pair_new(&options);
+	struct process process;
+	struct work work;
+	uint64_t word;
+
+	if (selective)
+		p->lose = lose_some;
+	process_open(&process, p);
+	fill(p->a.area, 60000, 1);
+	fill(p->b.area + 100000, 60000, 2);
+	memset(p->b.area + 300000, 0, 8);
+	if (which & 1)
+		end_unmap(&process, &p->a);
+	if (which & 2)
+		end_unmap(&process, &p->b);
+
+	post_recv(&p->b, 100, 200000, 5000);
+	post_recv(&p->b, 101, 210000, 10);
+	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 5000, 100);
+	post_simple(p, &p->a, ONE_OP_SEND, 2, 0, 5000, 0);
+	post_simple(p, &p->a, ONE_OP_READ, 3, 200000, 5000, 100000);
+	work = make_work(&p->a, ONE_OP_FETCH_ADD, 4, 300000, 8, 300000);
+	work.add_or_swap = 41;
+	post(p, &p->a, &work);
+	post(p, &p->a, &work);
+	work = make_work(&p->a, ONE_OP_CMP_SWAP, 5, 300008, 8, 300000);
+	work.compare = 82;
+	work.add_or_swap = 7;
+	post(p, &p->a, &work);
+	post_simple(p, &p->a, ONE_OP_WRITE, 6, 0, 60000, 400000);
+	work = make_work(&p->a, ONE_OP_WRITE_IMM, 7, 10, 1500, 500000);
+	post(p, &p->a, &work);
+	post_simple(p, &p->a, ONE_OP_READ, 8, 400000, 60000, 100000);
+	run_until(&process, 9, 2);
+
+	for (uint32_t i = 0; i < 9; i++) {
+		static const uint64_t cookies[] = {1, 2, 3, 4, 4, 5, 6, 7, 8};
+
+		assert_int_equal(p->a.done[i].cookie, cookies[i]);
+		assert_int_equal(p->a.done[i].status, OK);
+	}
+	expect_done(&p->b, 0, 100, ONE_CQE_RECV, OK, 5000);
+	expect_done(&p->b, 1, 101, ONE_CQE_RECV_WRITE_IMM, OK, 1500);
+	assert_memory_equal(p->b.area + 100, p->a.area, 5000);
+	assert_memory_equal(p->b.area + 200000, p->a.area, 5000);
+	assert_memory_equal(p->a.area + 200000, p->b.area + 100000, 5000);
+	memcpy(&word, p->b.area + 300000, 8);
+	assert_int_equal(word, 7);
+	memcpy(&word, p->a.area + 300000, 8);
+	assert_int_equal(word, 41);
+	memcpy(&word, p->a.area + 300008, 8);
+	assert_int_equal(word, 82);
+	assert_memory_equal(p->b.area + 400000, p->a.area, 60000);
+	assert_memory_equal(p->b.area + 500000, p->a.area + 10, 1500);
+	assert_memory_equal(p->a.area + 400000, p->b.area + 100000, 60000);
+	if (selective)
+		assert_true(p->b.env.counter[RC_COUNT_HELD] > 0);
+	pair_free(p);
+	process_close(&process);
+}
+
 static void
 test_everything(void **state)
 {
-	for (int which = 1; which < 4; which++) {
-		struct pair *p = pair_new(NULL);
-		struct process process;
-		struct work work;
-		uint64_t word;
+	for (int which = 1; which < 4; which++)
+		everything(which, false);
+}
 
-		process_open(&process, p);
-		fill(p->a.area, 60000, 1);
-		fill(p->b.area + 100000, 60000, 2);
-		memset(p->b.area + 300000, 0, 8);
-		if (which & 1)
-			end_unmap(&process, &p->a);
-		if (which & 2)
-			end_unmap(&process, &p->b);
-
-		post_recv(&p->b, 100, 200000, 5000);
-		post_recv(&p->b, 101, 210000, 10);
-		post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 5000, 100);
-		post_simple(p, &p->a, ONE_OP_SEND, 2, 0, 5000, 0);
-		post_simple(p, &p->a, ONE_OP_READ, 3, 200000, 5000, 100000);
-		work = make_work(&p->a, ONE_OP_FETCH_ADD, 4, 300000, 8, 300000);
-		work.add_or_swap = 41;
-		post(p, &p->a, &work);
-		post(p, &p->a, &work);
-		work = make_work(&p->a, ONE_OP_CMP_SWAP, 5, 300008, 8, 300000);
-		work.compare = 82;
-		work.add_or_swap = 7;
-		post(p, &p->a, &work);
-		post_simple(p, &p->a, ONE_OP_WRITE, 6, 0, 60000, 400000);
-		work = make_work(&p->a, ONE_OP_WRITE_IMM, 7, 10, 1500, 500000);
-		post(p, &p->a, &work);
-		post_simple(p, &p->a, ONE_OP_READ, 8, 400000, 60000, 100000);
-		run_until(&process, 9, 2);
-
-		for (uint32_t i = 0; i < 9; i++) {
-			static const uint64_t cookies[] = {1, 2, 3, 4, 4, 5, 6, 7, 8};
-
-			assert_int_equal(p->a.done[i].cookie, cookies[i]);
-			assert_int_equal(p->a.done[i].status, OK);
-		}
-		expect_done(&p->b, 0, 100, ONE_CQE_RECV, OK, 5000);
-		expect_done(&p->b, 1, 101, ONE_CQE_RECV_WRITE_IMM, OK, 1500);
-		assert_memory_equal(p->b.area + 100, p->a.area, 5000);
-		assert_memory_equal(p->b.area + 200000, p->a.area, 5000);
-		assert_memory_equal(p->a.area + 200000, p->b.area + 100000, 5000);
-		memcpy(&word, p->b.area + 300000, 8);
-		assert_int_equal(word, 7);
-		memcpy(&word, p->a.area + 300000, 8);
-		assert_int_equal(word, 41);
-		memcpy(&word, p->a.area + 300008, 8);
-		assert_int_equal(word, 82);
-		assert_memory_equal(p->b.area + 400000, p->a.area, 60000);
-		assert_memory_equal(p->b.area + 500000, p->a.area + 10, 1500);
-		assert_memory_equal(p->a.area + 400000, p->b.area + 100000, 60000);
-		pair_free(p);
-		process_close(&process);
-	}
+/* Requests that were held are executed, and responses that were held are placed, slowly, too. */
+static void
+test_selective_repeat(void **state)
+{
+	for (int which = 1; which < 4; which++)
+		everything(which, true);
 }
 
 /* A list with mapped and other pieces, as source and as landing. */
@@ -271,9 +296,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_everything),
-		cmocka_unit_test(test_lists),
-		cmocka_unit_test(test_stuck),
+		cmocka_unit_test(test_everything), cmocka_unit_test(test_selective_repeat),
+		cmocka_unit_test(test_lists),      cmocka_unit_test(test_stuck),
 		cmocka_unit_test(test_ends),
 	};
 
