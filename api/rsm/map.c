@@ -33,47 +33,85 @@ rsm_map_refresh(struct rsm_import *import)
 			      memory_order_release);
 }
 
-/* The last bytes are stored last: whoever polls them finds the others. */
-static void
-place_long(uint8_t *to, const uint8_t *from, uint64_t len)
+/* One element is one store or load: its bytes are not seen apart (attr_atomic_sizes). */
+static inline void
+place_word(uint8_t *to, const uint8_t *from, uint64_t len)
 {
-	uint64_t last = len % 8 == 0 && (uintptr_t)to % 8 == 0 ? 8 : 1, word;
+	uint64_t w8;
+	uint32_t w4;
+	uint16_t w2;
 
-	if (len == 0)
-		return;
-	memcpy(to, from, len - last);
-	if (last == 8) {
-		memcpy(&word, from + len - 8, 8);
-		__atomic_store_n((uint64_t *)(void *)(to + len - 8), word, __ATOMIC_RELEASE);
-	} else {
-		__atomic_store_n(to + len - 1, from[len - 1], __ATOMIC_RELEASE);
+	switch (len) {
+	case 8:
+		memcpy(&w8, from, 8);
+		__atomic_store_n((uint64_t *)(void *)to, w8, __ATOMIC_RELEASE);
+		break;
+	case 4:
+		memcpy(&w4, from, 4);
+		__atomic_store_n((uint32_t *)(void *)to, w4, __ATOMIC_RELEASE);
+		break;
+	case 2:
+		memcpy(&w2, from, 2);
+		__atomic_store_n((uint16_t *)(void *)to, w2, __ATOMIC_RELEASE);
+		break;
+	default:
+		__atomic_store_n(to, *from, __ATOMIC_RELEASE);
+		break;
 	}
 }
 
-/* One element is one store or load, as the CPU does it. */
+static inline bool
+is_word(const uint8_t *at, uint64_t len)
+{
+	return (len == 8 || len == 4 || len == 2 || len == 1) && ((uintptr_t)at & (len - 1)) == 0;
+}
+
+/* The last word is stored last: whoever polls it finds the others. */
+static void
+place_long(uint8_t *to, const uint8_t *from, uint64_t len)
+{
+	uint64_t last = 8;
+
+	if (len == 0)
+		return;
+	while (last > len || !is_word(to + len - last, last))
+		last /= 2;
+	memcpy(to, from, len - last);
+	place_word(to + len - last, from + len - last, last);
+}
+
 static inline void
 place(uint8_t *to, const uint8_t *from, uint64_t len)
 {
-	uint64_t word;
-
-	if (len == 8 && (uintptr_t)to % 8 == 0) {
-		memcpy(&word, from, 8);
-		__atomic_store_n((uint64_t *)(void *)to, word, __ATOMIC_RELEASE);
-	} else {
+	if (is_word(to, len))
+		place_word(to, from, len);
+	else
 		place_long(to, from, len);
-	}
 }
 
 static inline void
 fetch(uint8_t *to, const uint8_t *from, uint64_t len)
 {
-	uint64_t word;
+	uint64_t w8;
+	uint32_t w4;
+	uint16_t w2;
 
-	if (len == 8 && (uintptr_t)from % 8 == 0) {
-		word = __atomic_load_n((const uint64_t *)(const void *)from, __ATOMIC_ACQUIRE);
-		memcpy(to, &word, 8);
-	} else {
+	switch (is_word(from, len) ? len : 0) {
+	case 8:
+		w8 = __atomic_load_n((const uint64_t *)(const void *)from, __ATOMIC_ACQUIRE);
+		memcpy(to, &w8, 8);
+		break;
+	case 4:
+		w4 = __atomic_load_n((const uint32_t *)(const void *)from, __ATOMIC_ACQUIRE);
+		memcpy(to, &w4, 4);
+		break;
+	case 2:
+		w2 = __atomic_load_n((const uint16_t *)(const void *)from, __ATOMIC_ACQUIRE);
+		memcpy(to, &w2, 2);
+		break;
+	default:
 		memcpy(to, from, len);
+		break;
 	}
 }
 

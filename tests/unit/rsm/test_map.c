@@ -190,6 +190,73 @@ test_withdrawn(void **state)
 #define THREADS 4u
 static _Atomic bool done;
 
+#define TEARS 300000u
+
+/* Elements whose bytes are all alike, one value after the other. */
+static void *
+put_elements(void *arg)
+{
+	uint32_t size = (uint32_t)(uintptr_t)arg;
+	int result = RSM_SUCCESS;
+
+	for (uint32_t i = 0; i < TEARS && result == RSM_SUCCESS; i++) {
+		uint64_t word = 0x0101010101010101ull * (i & 0xff);
+		uint16_t w16 = (uint16_t)word;
+		uint32_t w32 = (uint32_t)word;
+
+		result = size == 2   ? rsm_memseg_import_put16(import, 0, &w16, 1)
+			 : size == 4 ? rsm_memseg_import_put32(import, 0, &w32, 1)
+				     : rsm_memseg_import_put64(import, 0, &word, 1);
+	}
+	atomic_store(&done, true);
+	return (void *)(intptr_t)result;
+}
+
+static bool
+is_whole(uint64_t word, uint32_t size)
+{
+	return word == (0x0101010101010101ull >> (64 - 8 * size)) * (word & 0xff);
+}
+
+/* attr_atomic_sizes: an element is never seen half written, by the exporter nor by a get. */
+static void
+test_elements_are_whole(void **state)
+{
+	uint8_t *window = NULL;
+
+	serve_maps();
+	assert_int_equal(map(import, RSM_PERM_RDWR, 0, SIZE, &window), RSM_SUCCESS);
+	for (uint32_t size = 2; size <= 8; size *= 2) {
+		uint32_t torn = 0;
+		pthread_t thread;
+		void *result;
+
+		memset(peer->memory, 0, 8);
+		atomic_store(&done, false);
+		assert_int_equal(pthread_create(&thread, NULL, put_elements, (void *)(uintptr_t)size), 0);
+		while (!atomic_load(&done)) {
+			uint64_t here = 0, got = 0;
+
+			if (size == 2) {
+				here = *(volatile uint16_t *)(void *)peer->memory;
+				rsm_memseg_import_get16(import, 0, (uint16_t *)(void *)&got, 1);
+			} else if (size == 4) {
+				here = *(volatile uint32_t *)(void *)peer->memory;
+				rsm_memseg_import_get32(import, 0, (uint32_t *)(void *)&got, 1);
+			} else {
+				here = *(volatile uint64_t *)(void *)peer->memory;
+				rsm_memseg_import_get64(import, 0, &got, 1);
+			}
+			torn += !is_whole(here, size) + !is_whole(got, size);
+		}
+		assert_int_equal(pthread_join(thread, &result), 0);
+		assert_int_equal((intptr_t)result, RSM_SUCCESS);
+		assert_int_equal(torn, 0);
+	}
+	assert_int_equal(peer->ops, 0);
+	assert_int_equal(rsm_memseg_import_unmap(import), RSM_SUCCESS);
+}
+
 /* Each in a part of its own, until the segment is withdrawn. */
 static void *
 hammer(void *arg)
@@ -260,7 +327,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_order_of_checks), TEST(test_refused),   TEST(test_in_the_caller),
-		TEST(test_reading_window),  TEST(test_withdrawn), TEST(test_threads),
+		TEST(test_reading_window),  TEST(test_withdrawn), TEST(test_elements_are_whole),
+		TEST(test_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
