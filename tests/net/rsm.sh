@@ -8,6 +8,7 @@
 #   rsm.sh cable     the cable between two namespaces is cut and mended
 #   rsm.sh nodes     three nodes
 #   rsm.sh order     order barriers on a cable that loses, doubles and delays frames
+#   rsm.sh foreign   two hosts that take each other for one of the other byte order
 
 . "$(dirname "$0")/lib.sh"
 net_init
@@ -25,7 +26,7 @@ restart_plane() { # NAME COMMAND-FILE
 }
 
 # Namespaces a and b, and one between them whose net-shuffle is the cable.
-start_bad_pair() { # LOST DOUBLED DELAYED, of 1000
+start_bad_pair() { # LOST DOUBLED DELAYED, of 1000 [foreign]
 	local name
 	need_root
 	for name in a b cable; do
@@ -142,6 +143,18 @@ order)
 	for figure in "${FIGURES[@]}"; do
 		[ "$figure" -gt 50 ] || fail "too little went wrong on the cable for a test of order"
 	done
+	;;
+foreign)
+	start_bad_pair 0 0 0 foreign
+	say "== elements are swapped, blocks are not"
+	"$PROGRAMS/net-rsm-foreign" "$(plane_socket a)" "$(plane_socket b)" || fail "hosts of unlike byte order"
+	say "== and the other way round"
+	"$PROGRAMS/net-rsm-foreign" "$(plane_socket b)" "$(plane_socket a)" || fail "hosts of unlike byte order"
+	stop_plane a
+	stop_plane b
+	kill "$CABLE_PID"
+	wait "$CABLE_PID"
+	expect "4 byte orders turned round" "$WORK/cable"
 	;;
 *)
 	fail "rsm.sh: \"$1\" is not a test"

@@ -3,7 +3,10 @@
  * A bad cable: passes frames between two interfaces, and loses, doubles and delays
  * some of them.  A delayed frame comes after up to HOLD later ones.
  *
- *   net-shuffle INTERFACE INTERFACE SEED LOST DOUBLED DELAYED      (of 1000 RoCEv2 frames)
+ *   net-shuffle INTERFACE INTERFACE SEED LOST DOUBLED DELAYED [foreign]     (of 1000 RoCEv2 frames)
+ *
+ * foreign: what the ends tell each other of their byte order (RSM's private data in REQ and REP) is
+ * turned round, as if the other one were a host of the other kind.
  *
  * Says what it did when it is told to end (SIGTERM).
  */
@@ -22,10 +25,19 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "control/rsm_wire.h"
+#include "dataplane/bytes.h"
+#include "dataplane/icrc.h"
+#include "dataplane/wire.h"
+
 #define FRAME_MAX 16384u
 #define HOLD 32u
 #define HOLD_MS 2 /* at most, when nothing follows */
 #define ROCE_PORT 4791u
+#define MAD_AT (ETHER_HDR_LEN + 20u + 8u + 12u + 8u) /* behind the headers of IPv4, UDP, BTH and DETH */
+#define MAD_LEN 256u
+#define REQ_DATA_AT 164u /* private data, in the datagram */
+#define REP_DATA_AT 60u
 
 struct frame {
 	uint32_t len;   /* 0: none */
@@ -42,7 +54,8 @@ struct way {
 
 static struct way ways[2];
 static uint32_t lost_of, doubled_of, delayed_of;
-static uint64_t passed, lost, doubled, delayed, random_state;
+static uint64_t passed, lost, doubled, delayed, foreign, random_state;
+static bool turns_order;
 static volatile sig_atomic_t stop;
 
 static void
@@ -129,8 +142,26 @@ hold(struct way *way, const uint8_t *data, uint32_t len)
 	return false;
 }
 
+/* An RSM importer's REQ, or an exporter's REP. */
 static void
-pass(struct way *way, const uint8_t *data, uint32_t len)
+turn_order(uint8_t *data, uint32_t len)
+{
+	uint8_t *mad = data + MAD_AT, *told;
+	uint32_t attribute;
+
+	if (len != MAD_AT + MAD_LEN + WIRE_ICRC_LEN)
+		return;
+	attribute = load_be16(mad + 16);
+	told = mad + (attribute == 0x10 ? REQ_DATA_AT : REP_DATA_AT);
+	if ((attribute != 0x10 && attribute != 0x13) || memcmp(told, "RSM1", 4) != 0)
+		return;
+	told[5] = told[5] == RSM_LITTLE ? RSM_BIG : RSM_LITTLE;
+	store_le32(mad + MAD_LEN, icrc_compute(data + ETHER_HDR_LEN, 20, MAD_AT - ETHER_HDR_LEN + MAD_LEN));
+	foreign++;
+}
+
+static void
+pass(struct way *way, uint8_t *data, uint32_t len)
 {
 	uint32_t fate = number(1000);
 	bool held = false;
@@ -139,6 +170,8 @@ pass(struct way *way, const uint8_t *data, uint32_t len)
 		deliver(way, data, len);
 		return;
 	}
+	if (turns_order)
+		turn_order(data, len);
 	if (fate < lost_of) {
 		lost++;
 	} else {
@@ -161,8 +194,10 @@ main(int argc, char **argv)
 	static uint8_t data[FRAME_MAX];
 	struct pollfd fds[2];
 
-	if (argc != 7)
+	if (argc != 7 && (argc != 8 || strcmp(argv[7], "foreign") != 0))
 		return 2;
+	turns_order = argc == 8;
+	wire_init();
 	for (int i = 0; i < 2; i++) {
 		fds[i] = (struct pollfd){.fd = open_interface(argv[1 + i]), .events = POLLIN};
 		ways[i].from = ways[1 - i].to = fds[i].fd;
@@ -194,5 +229,7 @@ main(int argc, char **argv)
 		}
 	}
 	printf("%lu frames passed, %lu lost, %lu doubled, %lu delayed\n", passed, lost, doubled, delayed);
+	if (turns_order)
+		printf("%lu byte orders turned round\n", foreign);
 	return 0;
 }
