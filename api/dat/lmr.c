@@ -14,6 +14,11 @@ register_errno(int error)
 	case -EFAULT:
 	case -EINVAL:
 		return BAD_ARG(3);
+	case -EOPNOTSUPP: /* it cannot be shared, and the data plane does not, or may not, reach it otherwise
+			   */
+	case -EPERM:
+	case -EACCES:
+		return DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	default:
 		return dat_errno(error, DAT_RESOURCE_MEMORY_REGION);
 	}

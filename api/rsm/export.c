@@ -37,7 +37,7 @@ register_memory(struct rsm_export *export)
 					   ONE_ACCESS_LOCAL_READ | ONE_ACCESS_LOCAL_WRITE, &export->mr);
 
 	if (error != 0)
-		return error == -EDQUOT ? RSMERR_INSUFFICIENT_MEM : rsm_error(error);
+		return rsm_memory_error(error);
 	error = rsm_range_add(link, &export->mr);
 	if (error != 0) {
 		one_mem_deregister(link->client, &export->mr);

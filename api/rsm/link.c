@@ -37,6 +37,7 @@ rsm_error(int error)
 	case ECHILD:
 		return RSMERR_CTLR_NOT_PRESENT;
 	case EFAULT:
+	case EOPNOTSUPP: /* memory of an unsuitable kind */
 		return RSMERR_BAD_ADDR;
 	case EACCES:
 	case EPERM:
@@ -53,6 +54,12 @@ rsm_error(int error)
 	default:
 		return RSMERR_INTERNAL_ERROR;
 	}
+}
+
+int
+rsm_memory_error(int error)
+{
+	return error == -EDQUOT ? RSMERR_INSUFFICIENT_MEM : rsm_error(error);
 }
 
 int

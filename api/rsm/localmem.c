@@ -32,7 +32,7 @@ rsm_create_localmemory_handle(rsmapi_controller_handle_t cntrl_handle, rsm_local
 	if (result == RSM_SUCCESS)
 		result = rsm_controller_link(cntrl_handle, &memory->link);
 	if (result == RSM_SUCCESS) {
-		result = rsm_error(one_mem_register(
+		result = rsm_memory_error(one_mem_register(
 			memory->link->client, memory->link->pz, (uintptr_t)local_vaddr, length,
 			ONE_ACCESS_LOCAL_READ | ONE_ACCESS_LOCAL_WRITE, &memory->mr));
 		if (result == RSM_SUCCESS && rsm_range_add(memory->link, &memory->mr) != 0) {

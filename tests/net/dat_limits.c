@@ -4,9 +4,12 @@
  * these options: each constructor is exhausted, says so in the specified way,
  * works again when one object is freed, and can be exhausted again when all are.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "dat_pair.h"
 
@@ -100,6 +103,43 @@ reported(struct pair *pair)
 	DAT_CHECK(&s, dat_lmr_create(s.ia, DAT_MEM_TYPE_VIRTUAL, region, MAX_MR_BYTES, s.pz,
 				     DAT_MEM_PRIV_ALL_FLAG, &lmr, NULL, NULL, NULL, NULL));
 	DAT_CHECK(&s, dat_lmr_free(lmr));
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
+/* ---- process_memory = no ---- */
+
+static void
+unshared(struct pair *pair)
+{
+	static const size_t size = 8192;
+	DAT_REGION_DESCRIPTION region;
+	uint8_t on_stack[4096];
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	void *private = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	DAT_LMR_HANDLE lmr;
+	struct dat_side s;
+
+	CHECK(pair, private != MAP_FAILED, "no private mapping of a file");
+	open_side(&s, pair);
+	memset(&region, 0, sizeof(region));
+	region.for_va = on_stack;
+	DAT_CHECK_CODE(&s,
+		       dat_lmr_create(s.ia, DAT_MEM_TYPE_VIRTUAL, region, sizeof(on_stack), s.pz,
+				      DAT_MEM_PRIV_ALL_FLAG, &lmr, NULL, NULL, NULL, NULL),
+		       DAT_CODE(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE));
+	region.for_va = private;
+	DAT_CHECK_CODE(&s,
+		       dat_lmr_create(s.ia, DAT_MEM_TYPE_VIRTUAL, region, size, s.pz, DAT_MEM_PRIV_ALL_FLAG,
+				      &lmr, NULL, NULL, NULL, NULL),
+		       DAT_CODE(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE));
+	/* what can be shared is not affected */
+	region.for_va = memory;
+	DAT_CHECK(&s, dat_lmr_create(s.ia, DAT_MEM_TYPE_VIRTUAL, region, size, s.pz, DAT_MEM_PRIV_ALL_FLAG,
+				     &lmr, NULL, NULL, NULL, NULL));
+	DAT_CHECK(&s, dat_lmr_free(lmr));
+	munmap(private, size);
+	close(fd);
 	pair_barrier(pair);
 	dat_side_close(&s);
 }
@@ -417,6 +457,7 @@ receive_client(struct pair *pair)
 
 static const struct pair_case cases[] = {
 	{"limits_reported", bystander, reported, false},
+	{"limits_unshared", bystander, unshared, false},
 	{"limits_exhausted", bystander, exhausted, false},
 	{"limits_reserved", bystander, reserved, false},
 	{"limits_full", full_server, full_client, false},

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Data planes with small limits: what uDAPL applications are told of them, and what happens at each.
+# Data planes with small limits, and without access to memory that is not shared: what uDAPL applications are told of them, and what happens at each.
 #
 #   limits.sh local|memif
 
@@ -11,6 +11,8 @@ PROGRAM=$BUILD/tests/net/net-dat-limits
 
 # As in dat_limits.c.
 cat >"$WORK/limits.conf" <<-CONF
+	[dataplane]
+	process_memory = no
 	[limits]
 	max_pz = 5
 	max_cq = 12

@@ -82,6 +82,10 @@ test_create_refused(void **state)
 	assert_int_equal(rsm_memseg_export_create(controller, &seg, memory, PAGE, 0),
 			 RSMERR_INSUFFICIENT_MEM);
 	assert_null(seg);
+	/* process_memory = no */
+	mock_refuse(peer->mock, ONE_MSG_MR_CREATE, -EOPNOTSUPP, ONE_SUBJECT_MEMORY, 0, 1);
+	assert_int_equal(rsm_memseg_export_create(controller, &seg, memory, PAGE, 0), RSMERR_BAD_ADDR);
+	assert_null(seg);
 	assert_int_equal(rsm_memseg_export_create(controller, &seg, memory, PAGE, 0), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_export_destroy(seg), RSM_SUCCESS);
 	munmap(memory, PAGE);

@@ -21,6 +21,11 @@ test_localmem(void **state)
 	munmap(memory + 2 * PAGE, PAGE);
 	assert_int_equal(rsm_create_localmemory_handle(controller, &handle, memory, 3 * PAGE),
 			 RSMERR_BAD_ADDR);
+	mock_refuse(peer->mock, ONE_MSG_MR_CREATE, -EOPNOTSUPP, ONE_SUBJECT_MEMORY, 0, 1);
+	assert_int_equal(rsm_create_localmemory_handle(controller, &handle, memory, PAGE), RSMERR_BAD_ADDR);
+	mock_refuse(peer->mock, ONE_MSG_MR_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 0, 1);
+	assert_int_equal(rsm_create_localmemory_handle(controller, &handle, memory, PAGE),
+			 RSMERR_INSUFFICIENT_MEM);
 	mock_refuse(peer->mock, ONE_MSG_MR_CREATE, -ENOMEM, ONE_SUBJECT_MEMORY, 0, 1);
 	assert_int_equal(rsm_create_localmemory_handle(controller, &handle, memory, PAGE),
 			 RSMERR_INSUFFICIENT_MEM);
