@@ -180,8 +180,8 @@ wait_for_events(struct epoll_event *events, uint64_t deadline)
 	if (deadline <= control.now)
 		return epoll_until(events, 0);
 	if (control.now < look_until && control.now >= no_look_until) {
-		if (control.config->idle != ONE_IDLE_SPIN)
-			yield();
+		/* Also where cores spin: this thread may share its processor with an application. */
+		yield();
 		return epoll_until(events, 0);
 	}
 	if (!engine_sleep_begin())
