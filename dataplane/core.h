@@ -45,7 +45,8 @@ enum {
 	TX_BUFFER = 512, /* frames a core holds for a port that takes no more */
 	TX_HIGH = 256,   /* more than these behind: queue pairs wait */
 	INBOUND_HIGH = 3072,
-	LOCAL_CHUNK = 65536, /* bytes of one message that the local transport copies in one loop */
+	LOCAL_CHUNK = 65536,        /* bytes of one message that the local transport copies in one loop, */
+	LOCAL_CHUNK_ALONE = 262144, /* and while no other queue pair is hot */
 	TIMER_SLOTS = 4096,
 	TIMER_SHIFT = 12, /* a slot is 4.1 us */
 	QPN_LOG2 = 18

@@ -6,8 +6,9 @@
  * (rocev2.md 3.4 and 3.13): requests execute one at a time in posting order, so
  * fences cost nothing.
  *
- * A message is cut into chunks, one per loop, so that others are served.  Keys
- * are looked up again for every chunk: they may be gone.
+ * A message is cut into chunks, one per loop, so that others are served; longer
+ * ones while there are no others.  Keys are looked up again for every chunk: they
+ * may be gone.
  *
  * Waiting.  For a receive that the peer has not posted, for a peer that is
  * gone or not ready: the queue pair leaves the hot list and looks again by a
@@ -340,11 +341,12 @@ copy_inline(struct core *core, struct engine_qp *qp, struct side *to)
 	return 0;
 }
 
-/* Bytes of this turn. */
+/* Bytes of this turn.  A loop costs as much as some KiB; a queue pair whose application waits is hot. */
 static inline uint32_t
-chunk_of(const struct engine_qp *qp)
+chunk_of(const struct core *core, const struct engine_qp *qp)
 {
-	return RTE_MIN(qp->work.length - qp->moved, (uint32_t)LOCAL_CHUNK);
+	return RTE_MIN(qp->work.length - qp->moved,
+		       (uint32_t)(core->hot_count <= 1 ? LOCAL_CHUNK_ALONE : LOCAL_CHUNK));
 }
 
 static inline struct side
@@ -376,7 +378,7 @@ static enum step
 move_chunk(struct core *core, struct engine_qp *qp, struct engine_qp *peer, struct side *to,
 	   struct side *from, struct side *home, uint8_t receive)
 {
-	uint32_t len = chunk_of(qp);
+	uint32_t len = chunk_of(core, qp);
 	bool remote = true;
 	uint8_t status;
 

@@ -9,7 +9,7 @@
 #include "fixture.h"
 
 #define REMOTE (ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)
-#define LONG (5 * LOCAL_CHUNK + 777)
+#define LONG (5 * LOCAL_CHUNK_ALONE + 777)
 
 struct world {
 	struct app app[2];

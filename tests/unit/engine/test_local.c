@@ -36,7 +36,7 @@ teardown_reached(void **state)
 static void
 test_write(void **state)
 {
-	static const uint32_t lengths[] = {1, 3, 8, 64, 4096, LOCAL_CHUNK, LOCAL_CHUNK + 1, LONG};
+	static const uint32_t lengths[] = {1, 3, 8, 64, 4096, LOCAL_CHUNK_ALONE, LOCAL_CHUNK_ALONE + 1, LONG};
 
 	for (size_t i = 0; i < RTE_DIM(lengths); i++) {
 		fill(&w.memory[0], LONG, (uint32_t)i);

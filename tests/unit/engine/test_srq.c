@@ -235,9 +235,9 @@ static void
 begin_long(void)
 {
 	connect_all(true);
-	post(0, 5 * LOCAL_CHUNK);
+	post(0, 5 * LOCAL_CHUNK_ALONE);
 	post(1, LEN);
-	post_send(&w.from[0], &w.out, 5 * LOCAL_CHUNK, 7);
+	post_send(&w.from[0], &w.out, 5 * LOCAL_CHUNK_ALONE, 7);
 	TURN_UNTIL(atomic_load(&w.shm->taken) == 1);
 	assert_int_equal(atomic_load(&w.shm->done), 0);
 	assert_int_equal(atomic_load(&w.to[0].shm->rq_head), 1);
