@@ -51,6 +51,12 @@ gbench_set_bytes(struct gbench_state *state, uint64_t bytes)
 }
 
 extern "C" void
+gbench_set_counter(struct gbench_state *state, const char *name, double value)
+{
+	state->state->counters[name] = benchmark::Counter(value);
+}
+
+extern "C" void
 gbench_skip(struct gbench_state *state, const char *why)
 {
 	state->state->SkipWithError(why);

@@ -22,6 +22,8 @@ int64_t gbench_arg(const struct gbench_state *state);
 uint64_t gbench_iterations(const struct gbench_state *state);
 void gbench_set_items(struct gbench_state *state, uint64_t items);
 void gbench_set_bytes(struct gbench_state *state, uint64_t bytes);
+/* A figure of its own in the output. */
+void gbench_set_counter(struct gbench_state *state, const char *name, double value);
 void gbench_skip(struct gbench_state *state, const char *why);
 /* Runs what was registered, with Google Benchmark's options; returns the exit status. */
 int gbench_main(int argc, char **argv);

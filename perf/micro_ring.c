@@ -5,9 +5,14 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
 
 #include "abi/ring.h"
 #include "micro.h"
+#include "report.h"
 
 enum { RING_LOG2 = 10, RING_TELL = 16 };
 
@@ -36,9 +41,25 @@ work_ring(struct gbench_state *state, void *user)
 	gbench_set_items(state, gbench_iterations(state));
 }
 
-/* The first and the last processor that this program may use; the caller's thread goes to the first. */
+static void
+tell_percentiles(struct gbench_state *state, const struct histogram *h, double ns)
+{
+	static const struct {
+		const char *name;
+		double percent;
+	} told[] = {{"p50", 50}, {"p99", 99}, {"p99.9", 99.9}};
+
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+		gbench_set_counter(state, told[i].name,
+				   ns * (double)histogram_percentile(h, told[i].percent));
+}
+
+/*
+ * The first and the last processor that this program may use; the caller's thread goes to the first, the
+ * other's to the last, or beside it.
+ */
 static bool
-two_processors(pthread_attr_t *other, cpu_set_t *before)
+two_processors(pthread_attr_t *other, cpu_set_t *before, bool beside)
 {
 	cpu_set_t one;
 	int first = -1, last = -1;
@@ -55,7 +76,7 @@ two_processors(pthread_attr_t *other, cpu_set_t *before)
 		return false;
 	pthread_attr_init(other);
 	CPU_ZERO(&one);
-	CPU_SET(last, &one);
+	CPU_SET(beside ? first : last, &one);
 	pthread_attr_setaffinity_np(other, sizeof(one), &one);
 	CPU_ZERO(&one);
 	CPU_SET(first, &one);
@@ -66,13 +87,14 @@ struct pair {
 	_Alignas(64) _Atomic uint64_t there;
 	_Alignas(64) _Atomic uint64_t back;
 	_Atomic bool stop;
+	int wake_fd;
 	_Alignas(64) struct one_wqe ring[1u << RING_LOG2];
 };
 
-/* With a partner thread on another processor, `loop` there. */
+/* With a partner thread on another processor, or on the same, `loop` there. */
 static void
-with_partner(struct gbench_state *state, void *(*loop)(void *),
-	     void (*here)(struct gbench_state *, struct pair *))
+with_thread(struct gbench_state *state, void *(*loop)(void *),
+	    void (*here)(struct gbench_state *, struct pair *), bool beside)
 {
 	struct pair *pair = aligned_alloc(64, sizeof(*pair));
 	pthread_attr_t attr;
@@ -80,21 +102,32 @@ with_partner(struct gbench_state *state, void *(*loop)(void *),
 	pthread_t thread;
 
 	memset(pair, 0, sizeof(*pair));
-	if (!two_processors(&attr, &before)) {
+	pair->wake_fd = eventfd(0, EFD_CLOEXEC);
+	if (!two_processors(&attr, &before, beside)) {
 		gbench_skip(state, "two processors are needed");
+		close(pair->wake_fd);
 		free(pair);
 		return;
 	}
 	if (pthread_create(&thread, &attr, loop, pair) == 0) {
 		here(state, pair);
 		atomic_store(&pair->stop, true);
+		eventfd_write(pair->wake_fd, 1);
 		pthread_join(thread, NULL);
 	} else {
 		gbench_skip(state, "no second thread");
 	}
 	pthread_attr_destroy(&attr);
 	sched_setaffinity(0, sizeof(before), &before);
+	close(pair->wake_fd);
 	free(pair);
+}
+
+static void
+with_partner(struct gbench_state *state, void *(*loop)(void *),
+	     void (*here)(struct gbench_state *, struct pair *))
+{
+	with_thread(state, loop, here, false);
 }
 
 /* ---- a cache line there and back ---- */
@@ -118,22 +151,140 @@ answer(void *argument)
 }
 
 static void
+round_trip(struct pair *pair, uint64_t i)
+{
+	atomic_store_explicit(&pair->there, i, memory_order_release);
+	while (atomic_load_explicit(&pair->back, memory_order_acquire) != i)
+		;
+}
+
+/* Every iteration is `trips` round trips, and timed: the tail is what the machine does to two threads that
+ * do nothing else. */
+static void
+ask_timed(struct gbench_state *state, struct pair *pair, uint64_t trips)
+{
+	static struct histogram ticks;
+	uint64_t i = 0, begun = now_ns(), start = rte_rdtsc(), before = start;
+
+	histogram_clear(&ticks);
+	while (gbench_running(state)) {
+		uint64_t after;
+
+		for (uint64_t k = 0; k < trips; k++)
+			round_trip(pair, ++i);
+		after = rte_rdtsc();
+		histogram_add(&ticks, after - before);
+		before = after;
+	}
+	tell_percentiles(state, &ticks, (double)(now_ns() - begun) / (double)(rte_rdtsc() - start));
+}
+
+static void
 ask(struct gbench_state *state, struct pair *pair)
 {
-	uint64_t i = 0;
+	ask_timed(state, pair, 1);
+}
 
-	while (gbench_running(state)) {
-		i++;
-		atomic_store_explicit(&pair->there, i, memory_order_release);
-		while (atomic_load_explicit(&pair->back, memory_order_acquire) != i)
-			;
+/* As many round trips in a row as typically take that many ns: how steady could anything be that needs both
+ * processors for so long? */
+static void
+ask_long(struct gbench_state *state, struct pair *pair)
+{
+	enum { RUNS = 101, RUN = 64 };
+	static struct histogram ns;
+	uint64_t trips, i = 0;
+
+	histogram_clear(&ns);
+	for (int run = 0; run < RUNS; run++) {
+		uint64_t before = now_ns();
+
+		for (int k = 0; k < RUN; k++)
+			round_trip(pair, UINT64_MAX - ++i);
+		histogram_add(&ns, now_ns() - before);
 	}
+	trips = (uint64_t)gbench_arg(state) * RUN / (histogram_percentile(&ns, 50) + 1);
+	ask_timed(state, pair, trips > 0 ? trips : 1);
 }
 
 static void
 hop(struct gbench_state *state, void *user)
 {
 	with_partner(state, answer, ask);
+}
+
+static void
+hop_long(struct gbench_state *state, void *user)
+{
+	with_partner(state, answer, ask_long);
+}
+
+/* ---- one processor, given to and fro ---- */
+
+static void *
+give_back(void *argument)
+{
+	struct pair *pair = argument;
+
+	while (!atomic_load_explicit(&pair->stop, memory_order_relaxed))
+		sched_yield();
+	return NULL;
+}
+
+static void
+give(struct gbench_state *state, struct pair *pair)
+{
+	while (gbench_running(state))
+		sched_yield();
+}
+
+static void
+handover(struct gbench_state *state, void *user)
+{
+	with_thread(state, give_back, give, true);
+}
+
+/* ---- a thread asleep on the other processor, woken ---- */
+
+static void *
+sleeper(void *argument)
+{
+	struct pair *pair = argument;
+	uint64_t i = 0;
+	eventfd_t value;
+
+	while (!atomic_load_explicit(&pair->stop, memory_order_relaxed)) {
+		eventfd_read(pair->wake_fd, &value);
+		/* Pairs with the load in waker. */
+		atomic_store_explicit(&pair->back, ++i, memory_order_release);
+	}
+	return NULL;
+}
+
+static void
+waker(struct gbench_state *state, struct pair *pair)
+{
+	static struct histogram ns;
+	uint64_t i = 0;
+
+	histogram_clear(&ns);
+	while (gbench_running(state)) {
+		uint64_t before;
+
+		usleep(20000);
+		before = now_ns();
+		eventfd_write(pair->wake_fd, 1);
+		i++;
+		while (atomic_load_explicit(&pair->back, memory_order_acquire) != i)
+			;
+		histogram_add(&ns, now_ns() - before);
+	}
+	tell_percentiles(state, &ns, 1);
+}
+
+static void
+wake(struct gbench_state *state, void *user)
+{
+	with_partner(state, sleeper, waker);
 }
 
 /* ---- a stream of slots ---- */
@@ -190,7 +341,12 @@ ring_stream(struct gbench_state *state, void *user)
 void
 micro_ring(void)
 {
+	static const int64_t times[] = {1000, 2000, 3000, 4000, 6000, 10000};
+
 	gbench_register("work_ring", work_ring, NULL, NULL, 0);
 	gbench_register("hop", hop, NULL, NULL, 0);
+	gbench_register("hop_long", hop_long, NULL, times, sizeof(times) / sizeof(times[0]));
+	gbench_register("handover", handover, NULL, NULL, 0);
+	gbench_register("wake", wake, NULL, NULL, 0);
 	gbench_register("ring_stream", ring_stream, NULL, NULL, 0);
 }

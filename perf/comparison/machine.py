@@ -5,6 +5,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import time
 
 HUGE = "/sys/kernel/mm/hugepages/hugepages-2048kB"
 HUGE_WANTED = 800  # pages of 2 MiB, for two data planes or two testpmd
@@ -45,6 +46,35 @@ class Layout:
         return (f"polling cores on processors {self.core[1]} and {self.core[2]}, --idle yield; the application beside "
                 f"its own data plane's core (bandwidth) or beside the far one's (latency); for work on one host the "
                 f"data plane's core on {self.alone_core} and the application on {self.application[0]}")
+
+
+class Load:
+    """What others, and the hypervisor, take of the processors."""
+
+    FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+
+    def __init__(self):
+        self.begin = self._look()
+
+    def _look(self):
+        with open("/proc/stat", encoding="ascii") as f:
+            return dict(zip(self.FIELDS, map(int, f.readline().split()[1:])))
+
+    @staticmethod
+    def busy(seconds=1):
+        """The share that is used while we do nothing."""
+        before = Load()
+        time.sleep(seconds)
+        passed = before.passed()
+        return 1 - (passed["idle"] + passed["iowait"]) / (sum(passed.values()) or 1)
+
+    def passed(self):
+        return {k: v - self.begin[k] for k, v in self._look().items()}
+
+    def stolen(self):
+        """The share since it was made."""
+        passed = self.passed()
+        return passed["steal"] / (sum(passed.values()) or 1)
 
 
 class Hugepages:

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Data planes, and the programs that measure over them."""
+import contextlib
 import json
 import os
+import signal
 import socket
+import time
 
 from .process import Background, Failed, run, tail
 
@@ -91,6 +94,35 @@ class Bench:
             server.stop()
         for plane in self.planes:
             plane.stop()
+
+    @contextlib.contextmanager
+    def paused(self):
+        """The data planes stand still, so that others have the processors: they poll all the time."""
+        for plane in self.planes:
+            plane.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for plane in self.planes:
+                plane.process.send_signal(signal.SIGCONT)
+
+    def alone(self, function):
+        """That, while the data planes stand still."""
+        def without():
+            with self.paused():
+                return function()
+        return without
+
+    def settle(self, seconds=20):
+        """Until what earlier clients had is gone: the control threads have nothing to do with it any more."""
+        deadline = time.time() + seconds
+        while time.time() < deadline:
+            left = sum(client["qps"] for plane in self.planes
+                       for client in plane.ask("/oneside/clients").values())
+            if left <= 4:
+                return
+            time.sleep(0.05)
+        raise Failed(f"endpoints of earlier measurements are there after {seconds} s")
 
     def _program(self, name):
         return os.path.join(self.context.build, "perf", name)

@@ -8,6 +8,7 @@ import signal
 import time
 
 from .machine import RIVALS
+from .planes import telemetry
 from .process import Background, Failed, run, wait_for_port
 
 SECONDS = 90
@@ -130,48 +131,77 @@ def sockperf(context, mode, size):
 
 # ---- raw DPDK ----
 
-def testpmd(context, frame):
-    """Frames of that many bytes over the same memif pair, one core at each end: frames a second."""
-    need("dpdk-testpmd")
-    layout, seconds = context.layout, max(2, round(context.seconds) + 1)
-    ends = []
-    cable = os.path.join(context.directory, f"cable-testpmd{frame}")
-    for role, mode, core in (("server", "txonly", layout.core[1]), ("client", "rxonly", layout.core[2])):
-        command = ["dpdk-testpmd", f"--lcores={layout.control()},1@{core}", "--no-pci", "--iova-mode=va",
-                   f"--file-prefix=oneside-compare{os.getpid()}-{mode}", "--no-telemetry", *context.eal_memory,
-                   f"--vdev=net_memif0,role={role},id=0,socket={cable},socket-abstract=no,bsize=4352,rsize=11", "--",
-                   f"--forward-mode={mode}", "--nb-cores=1", "--mbuf-size=4608", "--total-num-mbufs=16384",
-                   "--auto-start", "--stats-period=1"]
-        if mode == "txonly":
-            command.append(f"--txpkts={frame}")
-        ends.append(Background(command, os.path.join(context.directory, f"testpmd-{mode}.log")))
-        if mode == "txonly":
-            time.sleep(0.5)
-    try:
-        ends[1].wait_for("Rx-pps", 30)
-        deadline = time.time() + seconds + 30
-        # The first figure is from before the link was up.
-        while ends[1].said().count("Rx-pps") < seconds + 2 and time.time() < deadline:
-            time.sleep(0.1)
-        rates = [int(x) for x in re.findall(r"Rx-pps:\s+(\d+)", ends[1].said())][1:]
-    finally:
-        for end in ends:
-            if end.process.poll() is None:
-                end.process.send_signal(signal.SIGINT)
-        for end in ends:
+class TestPmd:
+    """Frames of that many bytes over the same memif pair, one core at each end; stands still but for rate()."""
+
+    def __init__(self, context, frame):
+        need("dpdk-testpmd")
+        self.context, self.frame = context, frame
+        self.ends = []
+        self.prefix = f"oneside-compare{os.getpid()}-rxonly"
+
+    def __enter__(self):
+        layout = self.context.layout
+        cable = os.path.join(self.context.directory, f"cable-testpmd{self.frame}")
+        try:
+            for role, mode, core in (("server", "txonly", layout.core[1]), ("client", "rxonly", layout.core[2])):
+                command = ["dpdk-testpmd", f"--lcores={layout.control()},1@{core}", "--no-pci", "--iova-mode=va",
+                           f"--file-prefix=oneside-compare{os.getpid()}-{mode}", *self.context.eal_memory,
+                           f"--vdev=net_memif0,role={role},id=0,socket={cable},socket-abstract=no,bsize=4352,rsize=11",
+                           "--", f"--forward-mode={mode}", "--nb-cores=1", "--mbuf-size=4608",
+                           "--total-num-mbufs=16384", "--auto-start", "--stats-period=1"]
+                if mode == "txonly":
+                    command.append(f"--txpkts={self.frame}")
+                self.ends.append(Background(command, os.path.join(self.context.directory, f"testpmd-{mode}.log")))
+                if mode == "txonly":
+                    time.sleep(0.5)
+            self.ends[1].wait_for("Rx-pps", 30)
+            deadline = time.time() + 20
+            while self._received() == 0:
+                if time.time() > deadline:
+                    raise Failed("dpdk-testpmd received nothing")
+                time.sleep(0.1)
+        except Failed:
+            self.__exit__()
+            raise
+        self._signal(signal.SIGSTOP)
+        return self
+
+    def __exit__(self, *_):
+        self._signal(signal.SIGCONT)
+        self._signal(signal.SIGINT)
+        for end in self.ends:
             end.stop()
-    rates = sorted(r for r in rates if r > 0)
-    if not rates:
-        raise Failed("dpdk-testpmd received nothing")
-    return rates[len(rates) // 2]
+
+    def _signal(self, number):
+        for end in self.ends:
+            if end.process.poll() is None:
+                end.process.send_signal(number)
+
+    def _received(self):
+        return telemetry(self.prefix, "/ethdev/stats,0").get("ipackets", 0)
+
+    def rate(self, seconds):
+        """Frames a second."""
+        self._signal(signal.SIGCONT)
+        try:
+            time.sleep(0.1)  # the queues are as full as they will be
+            before, start = self._received(), time.monotonic()
+            time.sleep(seconds)
+            moved, passed = self._received() - before, time.monotonic() - start
+        finally:
+            self._signal(signal.SIGSTOP)
+        if moved <= 0:
+            raise Failed("dpdk-testpmd received nothing")
+        return moved / passed
 
 
 # ---- the processor ----
 
-def micro(context, name, cpus=None):
+def micro(context, name, cpus=None, seconds=0.2):
     """One of oneside-micro: its JSON."""
     out = run([os.path.join(context.build, "perf", "oneside-micro"), f"--benchmark_filter=^{name}$",
-               "--benchmark_format=json", "--benchmark_min_time=0.2"], SECONDS, None, cpus)
+               "--benchmark_format=json", f"--benchmark_min_time={seconds}"], SECONDS, None, cpus)
     found = json.loads(out)["benchmarks"]
     if not found:
         raise Failed(f"oneside-micro has no {name}")
@@ -179,4 +209,31 @@ def micro(context, name, cpus=None):
 
 
 def memcpy(context, size):
-    return micro(context, f"memcpy/{size}", context.layout.client)["bytes_per_second"]
+    """Bytes a second, where the polling core of one data plane alone would be."""
+    return micro(context, f"memcpy/{size}", [context.layout.alone_core])["bytes_per_second"]
+
+
+def hop(context):
+    """ns of a cache line to the other processor and back: {"p50": ..., "p99.9": ...}."""
+    return micro(context, "hop", None, 0.05)
+
+
+HOP_LONG = (1000, 2000, 3000, 4000, 6000, 10000)
+
+
+def steadiness(context, ns):
+    """Two threads that do nothing but pass a cache line to and fro for that long: the 99.9th percentile, as a
+    multiple of the typical time.  Nothing that needs both processors can be steadier."""
+    nearest = min(HOP_LONG, key=lambda x: abs(x - ns))
+    found = micro(context, f"hop_long/{nearest}", None, 0.3)
+    return found["p99.9"] / found["p50"]
+
+
+def handover(context):
+    """ns that it takes two threads to give one processor to each other, there and back."""
+    return micro(context, "handover", None, 0.1)["real_time"]
+
+
+def wake(context):
+    """ns from a write to an eventfd to the thread on the other processor that slept 20 ms on it."""
+    return micro(context, "wake", None, 1)["p50"]

@@ -23,10 +23,47 @@ def number(value):
     return f"{value:.2f}"
 
 
+def spread(values):
+    """From the least to the most, where there is more than one and they differ."""
+    if len(values) < 2 or number(min(values)) == number(max(values)):
+        return ""
+    return f" ({number(min(values))} to {number(max(values))})"
+
+
+class Slices:
+    """Short measurements of several things, taken in turn: a round has one of each, moments apart."""
+
+    def __init__(self):
+        self.rounds = []  # {name: value}; what failed is not there
+
+    def values(self, name):
+        """None when it failed once: half a comparison is none."""
+        found = [r[name] for r in self.rounds if name in r]
+        return found if found and len(found) == len(self.rounds) else None
+
+    def of(self, name, convert):
+        values = self.values(name)
+        return None if values is None else [convert(v) for v in values]
+
+    def ratios(self, name, base, scale=1):
+        """Round by round, so that a machine that is slower in some minutes is so for both."""
+        one, other = self.values(name), self.values(base)
+        if one is None or other is None or not all(other):
+            return None
+        return [scale * a / b for a, b in zip(one, other)]
+
+
+def middle(values):
+    return statistics.median(values) if values else None
+
+
 class Rows:
-    def __init__(self, repeats):
-        self.repeats = repeats
+    def __init__(self, rounds, hop=None):
+        """hop: measures the way of a cache line from one processor to the other and back, {"p50": ns, ...}."""
+        self.repeats = rounds
+        self.hop = hop
         self.rows = []
+        self.hops = {}  # group: what was measured with it
         self.series = {"bandwidth": {}, "latency": {}, "endpoints": {}}
         self.explained = []
 
@@ -40,40 +77,46 @@ class Rows:
             self.last_reason = reason
             return None
 
-    def median(self, what, function):
-        """The median of several runs; None when one failed."""
-        values = []
+    def in_turn(self, group, functions):
+        """Each of {name: function} once, and that as many times as there are rounds; with the hop each time."""
+        slices = Slices()
         for _ in range(self.repeats):
-            value = self.attempt(what, function)
-            if value is None:
-                return None
-            values.append(value)
-        return statistics.median(values)
+            values = {}
+            if self.hop is not None:
+                hop = self.attempt("the hop", self.hop)
+                if hop is not None:
+                    values["hop"] = hop["p50"]
+                    self.hops.setdefault(group, []).append(hop)
+            for name, function in functions.items():
+                value = self.attempt(name, function)
+                if value is not None:
+                    values[name] = value
+            slices.rounds.append(values)
+        return slices
 
-    def add(self, group, work, value, unit, bar=None, better=HIGHER, rivals=(), bar_text=None):
-        """rivals: (name, value, unit); a value of None is said to be missing."""
-        met = None
+    def add(self, group, work, values, unit, bar=None, better=HIGHER, rivals=(), bar_text=None, hops=None):
+        """values: one, or those of several slices: the middle one counts.  rivals: (name, value, unit); a value
+        of None is said to be missing."""
+        values = [] if values is None else values if isinstance(values, list) else [values]
+        value, met = middle(values), None
         if value is not None and bar is not None:
             met = value >= bar if better == HIGHER else value <= bar
-        row = {"group": group, "work": work, "value": value, "unit": unit, "bar": bar, "better": better,
-               "met": met, "bar_text": bar_text,
-               "rivals": [{"name": n, "value": v, "unit": u} for n, v, u in rivals],
+        row = {"group": group, "work": work, "value": value, "unit": unit, "slices": values, "bar": bar,
+               "better": better, "met": met, "bar_text": bar_text, "hops_ns": hops,
+               "rivals": [{"name": n, "value": middle(v) if isinstance(v, list) else v, "unit": u,
+                           "slices": v if isinstance(v, list) else [] if v is None else [v]} for n, v, u in rivals],
                "reason": None if value is not None else getattr(self, "last_reason", "not measured")}
         self.rows.append(row)
-        said = f"{number(value)} {unit}" if value is not None else f"not measured ({row['reason']})"
+        said = f"{number(value)} {unit}{spread(values)}" if value is not None else f"not measured ({row['reason']})"
         print(f"  {work}: {said}" + ("" if met is None else "" if met else "  (below what was asked for)"
                                       if better == HIGHER else "  (above what was asked for)"), file=sys.stderr)
         return value
 
-    def measure(self, group, work, function, unit, bar=None, better=HIGHER, rivals=(), bar_text=None):
-        return self.add(group, work, self.median(work, function), unit, bar, better, rivals, bar_text)
-
-    def ratio(self, group, work, value, base, what, bar=None):
-        """value / base; `what` says of what."""
-        if value is None or not base:
+    def ratio(self, group, work, ratios, what, bar=None, better=HIGHER, rivals=(), hops=None):
+        """ratios: of Slices.ratios, or None; `what` says of what."""
+        if not ratios:
             self.last_reason = "one of the two was not measured"
-            return self.add(group, work, None, what, bar)
-        return self.add(group, work, value / base, what, bar)
+        return self.add(group, work, ratios or None, what, bar, better, rivals, None, hops)
 
     def point(self, plot, name, x, y):
         if y is not None:
@@ -88,7 +131,8 @@ class Rows:
         """Another program's figure for a row that is there already."""
         for row in self.rows:
             if row["group"] == group and row["work"] == work:
-                row["rivals"].append({"name": name, "value": value, "unit": unit})
+                values = value if isinstance(value, list) else [] if value is None else [value]
+                row["rivals"].append({"name": name, "value": middle(values), "unit": unit, "slices": values})
 
 
 def bar_cell(row):
@@ -98,23 +142,49 @@ def bar_cell(row):
     return text + {True: "", False: " (missed)", None: ""}[row["met"]]
 
 
-def markdown(rows, about):
+def rival_cell(rival):
+    if rival["value"] is None:
+        return f"{rival['name']}: not measured"
+    return f"{rival['name']}: {number(rival['value'])} {rival['unit']}{spread(rival['slices'])}"
+
+
+def hop_lines(hops):
+    if not hops:
+        return []
+    typical, late = [h["p50"] for h in hops], [h["p99.9"] for h in hops]
+    return [f"A cache line to the other processor and back, meanwhile: {number(middle(typical))} ns{spread(typical)}, "
+            f"99.9 %: {number(middle(late))} ns{spread(late)}.", ""]
+
+
+def head(about):
     out = [f"{about['date']}, {about['processor']}, {about['processors']} processors, "
            f"{'hugepages' if about['hugepages'] else 'ordinary pages'}, `{about['command']}`.",
            f"Layout: {about['layout']}.",
-           "Rivals: " + (", ".join(f"{k} {v}" for k, v in about["rivals"].items()) or "none installed") + "."]
-    if about["load"] > 0.5:
-        out.append(f"**The machine was not idle when it began: load average {about['load']:.1f}.**")
+           "Rivals: " + (", ".join(f"{k} {v}" for k, v in about["rivals"].items()) or "none installed") + ".",
+           f"What is divided by something was measured in turn with it, {about['rounds']} times, and each figure is the "
+           "middle one (with the least and the most)."]
+    busy = [f"{about[when] * 100:.0f} % of the processors {text}"
+            for when, text in (("busy_before", "before it began"), ("busy_after", "after it ended"))
+            if about[when] > 0.05]
+    if about["stolen"] > 0.005:
+        busy.append(f"{about['stolen'] * 100:.1f} % meanwhile (stolen by the hypervisor)")
+    if busy:
+        out.append(f"**The machine was not this program's alone: others had {', and '.join(busy)}.**")
+    return out
+
+
+def markdown(rows, about):
+    out = head(about)
     group = None
     groups = list(dict.fromkeys(row["group"] for row in rows.rows))
     for row in sorted(rows.rows, key=lambda r: groups.index(r["group"])):
         if row["group"] != group:
             group = row["group"]
-            out += ["", f"### {group}", "", "| work | oneside | asked for | others, in the same run |", "|---|---|---|---|"]
-        value = f"{number(row['value'])} {row['unit']}" if row["value"] is not None else f"– ({row['reason']})"
-        others = "; ".join(f"{r['name']}: {number(r['value'])} {r['unit']}" if r["value"] is not None
-                           else f"{r['name']}: not measured" for r in row["rivals"])
-        out.append(f"| {row['work']} | {value} | {bar_cell(row)} | {others} |")
+            out += ["", f"### {group}", "", *hop_lines(rows.hops.get(group)),
+                    "| work | oneside | asked for | others, in the same run |", "|---|---|---|---|"]
+        value = (f"{number(row['value'])} {row['unit']}{spread(row['slices'])}" if row["value"] is not None
+                 else f"– ({row['reason']})")
+        out.append(f"| {row['work']} | {value} | {bar_cell(row)} | {'; '.join(map(rival_cell, row['rivals']))} |")
     return "\n".join(out) + "\n\n" + explained_markdown(rows)
 
 
@@ -146,7 +216,8 @@ def write(rows, about, directory):
     with open(os.path.join(directory, "compare.md"), "w", encoding="utf-8") as f:
         f.write(text)
     with open(os.path.join(directory, "compare.json"), "w", encoding="utf-8") as f:
-        json.dump({"about": about, "rows": rows.rows, "series": rows.series, "stages": rows.explained}, f, indent=1)
+        json.dump({"about": about, "rows": rows.rows, "hops": rows.hops, "series": rows.series,
+                   "stages": rows.explained}, f, indent=1)
         f.write("\n")
     return text
 
@@ -160,11 +231,11 @@ def into_document(text, plots, path):
         document = f.read()
     if document.count(BEGIN) != 1 or document.count(END) != 1:
         raise SystemExit(f"compare: {path}: needs one line \"{BEGIN}\" and one line \"{END}\"")
-    head, rest = document.split(BEGIN)
+    before, rest = document.split(BEGIN)
     pictures = ""
     for plot in plots:
         name = f"performance-{os.path.basename(plot)}"
         shutil.copyfile(plot, os.path.join(os.path.dirname(path) or ".", name))
         pictures += f"![{os.path.splitext(os.path.basename(plot))[0]}]({name})\n\n"
     with open(path, "w", encoding="utf-8") as f:
-        f.write(f"{head}{BEGIN}\n\n{text}\n{pictures}{END}{rest.split(END)[1]}")
+        f.write(f"{before}{BEGIN}\n\n{text}\n{pictures}{END}{rest.split(END)[1]}")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The work that is compared, and what is asked of oneside at each."""
+import contextlib
 import os
 import re
 import time
@@ -7,7 +8,7 @@ import time
 from . import rivals
 from .planes import Bench
 from .process import Background, Failed
-from .rows import LOWER
+from .rows import LOWER, middle
 
 WINDOW = ["--tx-depth", 256, "-Q", 16]
 LARGE = 1 << 20
@@ -27,50 +28,108 @@ def count_for(size, rate, bytes_a_second, seconds):
 
 # ---- two data planes ----
 
-def writes_across(context, rows, bench):
-    near, far = context.layout.application, context.layout.latency_application
+def small_writes(context, rows, bench):
+    near = context.layout.application
 
-    def rate(endpoints, size=64):
-        return bench.perf(["write_bw", *WINDOW, "-q", endpoints], near, size)["ops"] / 1e6
+    def rate(*more):
+        return lambda: bench.perf(["write_bw", *WINDOW, *more], near, 64)["ops"] / 1e6
 
-    rows.measure(ACROSS, "64 B RDMA writes, one endpoint", lambda: rate(1), "M/s", 8)
+    works = {"64 B RDMA writes, one endpoint": ("-q", 1), "64 B RDMA writes, 16 endpoints": ("-q", 16),
+             "64 B RDMA writes, both directions, one endpoint each": ("-b",)}
+    functions = {work: rate(*more) for work, more in works.items()}
+    functions["64 B sends, one endpoint"] = lambda: bench.perf(["send_bw", *WINDOW], near, 64)["ops"] / 1e6
+    with raw(context, rows, bench, 138) as frames:
+        slices = turns(rows, bench, ACROSS, functions, {"testpmd": frames})
+    moved = slices.of("testpmd", lambda x: x / 1e6)
+    for work in functions:
+        asked = "endpoint" in work and work in works and "both" not in work
+        rows.add(ACROSS, work, slices.values(work), "M/s", 8 if asked else None, hops=slices.values("hop"),
+                 rivals=[("testpmd, frames of 138 B", moved, "M/s")] if asked else ())
+    if moved:
+        rows.point("bandwidth", "testpmd, payload in frames over memif", 64, middle(moved) * 64 / 1e3)
     rows.explain("64 B RDMA writes over memif", lambda: bench.explain(["write_bw", *WINDOW], near, 64))
-    rows.measure(ACROSS, "64 B RDMA writes, 16 endpoints", lambda: rate(16), "M/s", 8)
-    writes = rows.measure(ACROSS, "1 MiB RDMA writes, path MTU 4096", lambda: bench.perf(
-        ["write_bw", "--tx-depth", 16], near, LARGE)["MBps"] / 1e3, "GB/s", 10)
-    rows.explain("1 MiB RDMA writes over memif, path MTU 4096",
-                 lambda: bench.explain(["write_bw", "--tx-depth", 16], near, LARGE))
-    reads = rows.median("1 MiB RDMA reads", lambda: bench.perf(
-        ["read_bw", "--tx-depth", 16], near, LARGE)["MBps"] / 1e3)
-    rows.add(ACROSS, "1 MiB RDMA reads, path MTU 4096", reads, "GB/s")
-    rows.ratio(ACROSS, "1 MiB RDMA reads / writes", reads, writes, "of writes", 0.9)
-    rows.measure(ACROSS, "64 B RDMA writes, both directions, one endpoint each", lambda: bench.perf(
-        ["write_bw", *WINDOW, "-b"], near, 64)["ops"] / 1e6, "M/s")
-    rows.measure(ACROSS, "64 B sends, one endpoint", lambda: bench.perf(
-        ["send_bw", *WINDOW], near, 64)["ops"] / 1e6, "M/s")
-    rows.measure(ACROSS, "RSM puts of 1 MiB in spans", lambda: bench.perf(
-        ["put_bw", "--tx-depth", 16], near, LARGE)["MBps"] / 1e3, "GB/s")
-    latency(rows, ACROSS, "8 B RDMA write, post to completion", lambda: bench.perf(
-        ["write_lat", *context.layout.latency_options], far, 8))
-    latency(rows, ACROSS, "RSM put of 8 B, implicit mode", lambda: bench.perf(["put_lat"], far, 8))
-    rows.measure(ACROSS, "RSM signal, half a round trip to sleeping waiters", lambda: bench.perf(
-        ["signal_pp"], near, 8)["latency_ns"]["p50"] / 1e3, "us", better=LOWER)
-    for endpoints in context.endpoints:
-        depth = ["--tx-depth", max(16, min(256, 16384 // endpoints)), "-Q", 16]
-        rows.point("endpoints", "oneside over memif", endpoints, rows.attempt(
-            f"{endpoints} endpoints", lambda d=depth, n=endpoints: bench.perf(
-                ["write_bw", *d, "-q", n], near, 64, context.sweep_seconds)["ops"] / 1e6))
 
 
-def latency(rows, group, work, function, typical=3, ratio=3):
-    """The typical time, and the 99.9th percentile as a multiple of it: both of one run, the one in the middle."""
-    runs = [rows.attempt(work, function) for _ in range(rows.repeats)]
-    if None in runs:
-        rows.add(group, work, None, "us", typical, LOWER)
-        return
-    best = sorted((r["latency_ns"] for r in runs), key=lambda x: x["p50"])[len(runs) // 2]
-    rows.add(group, work, best["p50"] / 1e3, "us", typical, LOWER)
-    rows.add(group, f"{work}: 99.9 %", best["p99.9"] / best["p50"], "times typical", ratio, LOWER)
+@contextlib.contextmanager
+def raw(context, rows, bench, frame):
+    """A function that gives testpmd's rate, or fails by its reason; testpmd is there meanwhile."""
+    def missing():
+        raise Failed(f"dpdk-testpmd: {reason}")
+
+    with bench.paused():
+        testpmd = rivals.TestPmd(context, frame)
+        try:
+            testpmd.__enter__()
+        except Failed as error:
+            testpmd, reason = None, str(error)
+    try:
+        yield missing if testpmd is None else lambda: testpmd.rate(context.seconds)
+    finally:
+        if testpmd is not None:
+            testpmd.__exit__()
+
+
+def turns(rows, bench, group, ours, others):
+    """Slices of ours and of others, in turn; while the others have theirs the data planes stand still."""
+    alone = {name: bench.alone(function) for name, function in others.items()}
+    hop, rows.hop = rows.hop, rows.hop and bench.alone(rows.hop)
+    try:
+        return rows.in_turn(group, {**ours, **alone})
+    finally:
+        rows.hop = hop
+
+
+def large(context, rows, bench, mtu, bar, reads=False):
+    """1 MiB by frames of that path MTU, beside testpmd with frames as long."""
+    near, frame = context.layout.application, mtu + 58
+    work = f"1 MiB RDMA writes, path MTU {mtu}"
+
+    def bandwidth(test):
+        return lambda: bench.perf([test, "--tx-depth", 16], near, LARGE)["MBps"] / 1e3
+
+    functions = {"writes": bandwidth("write_bw")}
+    if reads:
+        functions.update({"reads": bandwidth("read_bw"), "puts": bandwidth("put_bw")})
+    with raw(context, rows, bench, frame) as frames:
+        slices = turns(rows, bench, ACROSS, functions, {"testpmd": frames})
+    moved, hops = slices.of("testpmd", lambda x: x * frame / 1e9), slices.values("hop")
+    rows.add(ACROSS, work, slices.values("writes"), "GB/s", bar, hops=hops,
+             rivals=[(f"testpmd, frames of {frame} B", moved, "GB/s")])
+    rows.ratio(ACROSS, f"{work} / testpmd with frames of {frame} B",
+               slices.ratios("writes", "testpmd", 1e9 / frame), "of testpmd", 0.5, hops=hops)
+    if reads:
+        rows.add(ACROSS, f"1 MiB RDMA reads, path MTU {mtu}", slices.values("reads"), "GB/s", hops=hops)
+        rows.ratio(ACROSS, "1 MiB RDMA reads / writes", slices.ratios("reads", "writes"), "of writes", 0.9, hops=hops)
+        rows.add(ACROSS, "RSM puts of 1 MiB in spans", slices.values("puts"), "GB/s", hops=hops)
+    if moved:
+        rows.point("bandwidth", "testpmd, payload in frames over memif", mtu, middle(moved) * mtu / frame)
+    rows.explain(f"{work}, over memif", lambda: bench.explain(["write_bw", "--tx-depth", 16], near, LARGE))
+
+
+def latencies(context, rows, bench):
+    """Beside what the machine does to two threads of no purpose, in the same rounds."""
+    near, far = context.layout.application, context.layout.latency_application
+    works = {"8 B RDMA write, post to completion": ("write_lat", *context.layout.latency_options),
+             "RSM put of 8 B, implicit mode": ("put_lat",)}
+    functions = {work: lambda t=test: bench.perf([*t], far, 8)["latency_ns"] for work, test in works.items()}
+    functions["signals"] = lambda: bench.perf(["signal_pp"], near, 8)["latency_ns"]["p50"] / 1e3
+    slices = turns(rows, bench, ACROSS, functions, {
+        "handover": lambda: rivals.handover(context) / 1e3, "steadiness": lambda: rivals.steadiness(context, 3500)})
+    for work in works:
+        latency(rows, ACROSS, work, slices)
+    rows.add(ACROSS, "RSM signal, half a round trip to sleeping waiters", slices.values("signals"), "us", better=LOWER,
+             hops=slices.values("hop"))
+
+
+def latency(rows, group, work, slices, typical=3, ratio=3):
+    """The typical time, and the 99.9th percentile as a multiple of it."""
+    hops = slices.values("hop")
+    rows.add(group, work, slices.of(work, lambda x: x["p50"] / 1e3), "us", typical, LOWER, hops=hops,
+             rivals=[("one processor from thread to thread and back, which it takes where two processors have three "
+                      "busy threads", slices.values("handover"), "us")])
+    rows.add(group, f"{work}: 99.9 %", slices.of(work, lambda x: x["p99.9"] / x["p50"]), "times typical", ratio, LOWER,
+             hops=hops, rivals=[("two bare threads that pass a cache line to and fro for as long",
+                                 slices.values("steadiness"), "times typical")])
 
 
 def sweep(context, rows, bench, name):
@@ -88,15 +147,25 @@ def sweep(context, rows, bench, name):
             rows.point("latency", name + ", write to completion", size, result["latency_ns"]["p50"] / 1e3)
 
 
+def by_endpoints(context, rows, bench, name):
+    for endpoints in context.endpoints:
+        depth = ["--tx-depth", max(16, min(256, 16384 // endpoints)), "-Q", 16]
+        rows.point("endpoints", name, endpoints, rows.attempt(
+            f"{endpoints} endpoints", lambda d=depth, n=endpoints: bench.perf(
+                ["write_bw", *d, "-q", n], context.layout.application, 64, context.sweep_seconds)["ops"] / 1e6))
+
+
 def connections(context, rows, bench):
     core, count = context.layout.core, 1000 if context.quick else 5000
 
-    def rate(pool=()):
-        return bench.rates(["conn_rate", "-n", count, *pool], [core[1]], server_cpus=[core[2]])[-1]["ops"]
+    def rate(*pool):
+        return lambda: bench.rates(["conn_rate", "-n", count, *pool], [core[1]], server_cpus=[core[2]])[-1]["ops"]
 
-    rows.measure(CONTROL, "connects with disconnects across two data planes, endpoints made and freed with each",
-                 rate, "/s", 10000)
-    rows.measure(CONTROL, "the same, endpoints made beforehand", lambda: rate(["--pool", count]), "/s")
+    slices = turns(rows, bench, CONTROL, {"each": rate(), "beforehand": rate("--pool", count)}, {})
+    rows.add(CONTROL, "connects with disconnects across two data planes, endpoints made and freed with each",
+             slices.values("each"), "/s", 10000, hops=slices.values("hop"))
+    rows.add(CONTROL, "the same, endpoints made beforehand", slices.values("beforehand"), "/s",
+             hops=slices.values("hop"))
 
 
 def memory(context, rows, bench):
@@ -113,51 +182,28 @@ def memory(context, rows, bench):
 def across(context, rows):
     with Bench(context, "pair", True) as bench:
         time.sleep(0.5)
-        writes_across(context, rows, bench)
+        small_writes(context, rows, bench)
+        large(context, rows, bench, 4096, 10, True)
+        latencies(context, rows, bench)
         sweep(context, rows, bench, "oneside over memif")
+        by_endpoints(context, rows, bench, "oneside over memif")
+    with Bench(context, "small", True, mtu=1500) as bench:
+        time.sleep(0.5)
+        large(context, rows, bench, 1024, 6)
     # Control thread and application of each side beside its polling core: doc/performance.md, "Control path".
     core = context.layout.core
     with Bench(context, "control", True, control=(core[1], core[2])) as bench:
         time.sleep(0.5)
         connections(context, rows, bench)
         memory(context, rows, bench)
-    with Bench(context, "small", True, mtu=1500) as bench:
-        time.sleep(0.5)
-        rows.measure(ACROSS, "1 MiB RDMA writes, path MTU 1024", lambda: bench.perf(
-            ["write_bw", "--tx-depth", 16], context.layout.application, LARGE)["MBps"] / 1e3, "GB/s", 6)
-        rows.explain("1 MiB RDMA writes over memif, path MTU 1024", lambda: bench.explain(
-            ["write_bw", "--tx-depth", 16], context.layout.application, LARGE))
-
-
-def value_of(rows, work):
-    return next((r["value"] for r in rows.rows if r["work"] == work), None)
-
-
-def raw_frames(context, rows):
-    """What testpmd moves in frames as long as those of RDMA writes."""
-    for mtu, frame, bar in ((4096, 4154, 0.5), (1024, 1082, 0.5), (64, 138, None)):
-        frames = rows.attempt(f"testpmd, frames of {frame} B", lambda f=frame: rivals.testpmd(context, f))
-        if mtu == 64:
-            if frames is not None:
-                rows.point("bandwidth", "testpmd, payload in frames over memif", 64, frames * 64 / 1e9)
-            for endpoints in ("one endpoint", "16 endpoints"):
-                rows.rival(ACROSS, f"64 B RDMA writes, {endpoints}", "testpmd, frames of 138 B",
-                           frames and frames / 1e6, "M/s")
-            continue
-        moved = frames and frames * frame / 1e9
-        rows.rival(ACROSS, f"1 MiB RDMA writes, path MTU {mtu}", f"testpmd, frames of {frame} B", moved, "GB/s")
-        rows.ratio(ACROSS, f"1 MiB RDMA writes, path MTU {mtu} / testpmd with frames of {frame} B",
-                   value_of(rows, f"1 MiB RDMA writes, path MTU {mtu}"), moved, "of testpmd", bar)
-        if moved:
-            rows.point("bandwidth", "testpmd, payload in frames over memif", mtu, frames * mtu / 1e9)
 
 
 def tcp_rivals(context, rows):
     seconds = context.sweep_seconds
-    tests = {"rate64": ("ucp_put_bw", 64, count_for(64, 300e3, 1e9, context.seconds)),
-             "large": ("ucp_put_bw", LARGE, count_for(LARGE, 300e3, 1e9, context.seconds)),
-             "get": ("ucp_get", LARGE, count_for(LARGE, 100e3, 0.7e9, context.seconds)),
-             "lat8": ("ucp_put_lat", 8, count_for(8, 60e3, 1e9, context.seconds))}
+    tests = {"rate64": ("ucp_put_bw", 64, count_for(64, 300e3, 1e9, context.rival_seconds)),
+             "large": ("ucp_put_bw", LARGE, count_for(LARGE, 300e3, 1e9, context.rival_seconds)),
+             "get": ("ucp_get", LARGE, count_for(LARGE, 100e3, 0.7e9, context.rival_seconds)),
+             "lat8": ("ucp_put_lat", 8, count_for(8, 60e3, 1e9, context.rival_seconds))}
     for size in context.sizes:
         tests[f"bw{size}"] = ("ucp_put_bw", size, count_for(size, 300e3, 1e9, seconds))
         tests[f"lat{size}x"] = ("ucp_put_lat", size, count_for(size, 60e3, 0.5e9, seconds))
@@ -205,40 +251,61 @@ def kernel(context, rows):
 
 def rings(context, rows, bench):
     near = context.layout.application
-    small = rows.measure(ALONE, "8 B RDMA writes, one endpoint", lambda: bench.perf(
-        ["write_bw", *WINDOW], near, 8)["ops"] / 1e6, "M/s", 20)
-    stream = rows.attempt("64-byte slots", lambda: rivals.micro(context, "ring_stream")["items_per_second"])
-    rows.rival(ALONE, "8 B RDMA writes, one endpoint", "slots of a ring, to the other processor and no further",
-               stream and stream / 1e6, "M/s")
+
+    def rate(*more):
+        def measured():
+            bench.settle()
+            return bench.perf(["write_bw", *more], near, 8)["ops"] / 1e6
+        return measured
+
+    slices = turns(rows, bench, ALONE, {
+        "rate": rate(*WINDOW),
+        "latency": lambda: bench.perf(["write_lat"], near, 8)["latency_ns"],
+        "busy": rate("--tx-depth", 16, "-Q", 8, "-q", 1000),
+    }, {"slots": lambda: rivals.micro(context, "ring_stream")["items_per_second"] / 1e6})
+    hops = slices.values("hop")
+    rows.add(ALONE, "8 B RDMA writes, one endpoint", slices.values("rate"), "M/s", 20, hops=hops,
+             rivals=[("slots of a ring, to the other processor and no further", slices.values("slots"), "M/s")])
+    rows.add(ALONE, "8 B RDMA write, post to completion", slices.of("latency", lambda x: x["p50"]), "ns", 500, LOWER,
+             [("a cache line to the other processor and back", hops, "ns")], hops=hops)
+    typical = slices.of("latency", lambda x: x["p50"])
+    rows.ratio(ALONE, "8 B RDMA write, post to completion, in ways of a cache line there and back",
+               typical and hops and [a / b for a, b in zip(typical, hops)], "times", 500 / 300, LOWER, hops=hops)
+    rows.add(ALONE, "8 B RDMA write, post to completion: 99.9 %",
+             slices.of("latency", lambda x: x["p99.9"] / x["p50"]), "times typical", better=LOWER, hops=hops)
+    rows.ratio(CONTROL, "8 B writes on 1,000 busy endpoints / on one", slices.ratios("busy", "rate"), "of the rate",
+               0.8, hops=hops)
     rows.explain("8 B RDMA writes through the rings", lambda: bench.explain(["write_bw", *WINDOW], near, 8))
-    hop = rows.attempt("the way of a cache line", lambda: rivals.micro(context, "hop")["real_time"])
-    rows.measure(ALONE, "8 B RDMA write, post to completion", lambda: bench.perf(
-        ["write_lat"], near, 8)["latency_ns"]["p50"], "ns", 500, LOWER,
-        [("a cache line to the other processor and back", hop, "ns")])
-    large = rows.median("1 MiB writes", lambda: bench.perf(
-        ["write_bw", "--tx-depth", 8], near, LARGE)["MBps"] / 1e3)
-    copied = rows.attempt("memcpy", lambda: rivals.memcpy(context, LARGE))
-    rows.add(ALONE, "1 MiB RDMA writes", large, "GB/s", rivals=[("memcpy", copied and copied / 1e9, "GB/s")])
-    rows.ratio(ALONE, "1 MiB RDMA writes / memcpy", large, copied and copied / 1e9, "of memcpy", 0.9)
+    copies(context, rows, bench)
+    sweep(context, rows, bench, "oneside through the rings")
+    by_endpoints(context, rows, bench, "oneside through the rings")
+
+
+def copies(context, rows, bench):
+    near = context.layout.application
+    slices = turns(rows, bench, ALONE, {
+        "writes": lambda: bench.perf(["write_bw", "--tx-depth", 8], near, LARGE)["MBps"] / 1e3,
+    }, {"memcpy": lambda: rivals.memcpy(context, LARGE) / 1e9})
+    hops = slices.values("hop")
+    rows.add(ALONE, "1 MiB RDMA writes", slices.values("writes"), "GB/s",
+             rivals=[("memcpy", slices.values("memcpy"), "GB/s")], hops=hops)
+    rows.ratio(ALONE, "1 MiB RDMA writes / memcpy", slices.ratios("writes", "memcpy"), "of memcpy", 0.9, hops=hops)
     rows.explain("1 MiB RDMA writes through the rings",
                  lambda: bench.explain(["write_bw", "--tx-depth", 8], near, LARGE))
-    sweep(context, rows, bench, "oneside through the rings")
-    busy = rows.median("1,000 endpoints", lambda: bench.perf(
-        ["write_bw", "--tx-depth", 16, "-Q", 8, "-q", 1000], near, 8)["ops"] / 1e6)
-    rows.ratio(CONTROL, "8 B writes on 1,000 busy endpoints / on one", busy, small, "of the rate", 0.8)
-    for endpoints in context.endpoints:
-        depth = ["--tx-depth", max(16, min(256, 16384 // endpoints)), "-Q", 16]
-        rows.point("endpoints", "oneside through the rings", endpoints, rows.attempt(
-            f"{endpoints} endpoints", lambda d=depth, n=endpoints: bench.perf(
-                ["write_bw", *d, "-q", n], near, 64, context.sweep_seconds)["ops"] / 1e6))
 
 
 def binds(context, rows, bench):
     near = context.layout.application
-    rows.measure(CONTROL, "RMR binds, 16 in flight on each of 16 endpoints", lambda: bench.rates(
-        ["bind_rate"], near)[-1]["ops"], "/s", 300000)
-    rows.measure(CONTROL, "RMR bind, post to completion", lambda: bench.rates(
-        ["bind_lat", "-n", 5000 if context.quick else 50000, *context.layout.latency_options], near)[-1]["latency_ns"]["p50"] / 1e3, "us", 5, LOWER)
+    slices = turns(rows, bench, CONTROL, {
+        "rate": lambda: bench.rates(["bind_rate"], near)[-1]["ops"],
+        "latency": lambda: bench.rates(["bind_lat", "-n", 10000 if context.quick else 50000,
+                                        *context.layout.latency_options], near)[-1]["latency_ns"]["p50"] / 1e3,
+    }, {"handover": lambda: rivals.handover(context) / 1e3})
+    hops = slices.values("hop")
+    rows.add(CONTROL, "RMR binds, 16 in flight on each of 16 endpoints", slices.values("rate"), "/s", 300000, hops=hops)
+    rows.add(CONTROL, "RMR bind, post to completion", slices.values("latency"), "us", 5, LOWER,
+             [("one processor from the application to the control thread and back, which it takes",
+               slices.values("handover"), "us")], hops=hops)
 
 
 MAPPED_TESTS = (("put of 8 B", "map_put_bw", 8, "ucp_put_bw", 100e6), ("get of 8 B", "map_get_bw", 8, "ucp_get", 60e6),
@@ -247,20 +314,27 @@ MAPPED_TESTS = (("put of 8 B", "map_put_bw", 8, "ucp_put_bw", 100e6), ("get of 8
 
 
 def mapped(context, rows, bench):
+    near = context.layout.application
+    for work, test, size, theirs, speed in MAPPED_TESTS:
+        unit, scale = ("M/s", 1e-6) if size < LARGE else ("GB/s", LARGE / 1e9)
+        count = count_for(size, speed, 55e9, context.seconds)
+        slices = turns(rows, bench, MAPPED, {
+            "ours": lambda t=test, s=size, f=scale: bench.perf([t, "--tx-depth", 1024 if s <= 4096 else 64], near,
+                                                               s)["ops"] * f,
+        }, {"UCX": lambda t=theirs, s=size, n=count, f=scale: rivals.ucx(context, "posix",
+                                                                        {"test": (t, s, n)})["test"][1] * f})
+        hops = slices.values("hop")
+        rows.add(MAPPED, work, slices.values("ours"), unit, rivals=[("UCX posix", slices.values("UCX"), unit)], hops=hops)
+        rows.ratio(MAPPED, f"{work} / UCX posix", slices.ratios("ours", "UCX"), "of UCX", 1, hops=hops)
+
+
+def mapped_sweep(context, rows, bench):
     near, seconds = context.layout.application, context.sweep_seconds
-    tests = {f"t{i}": (t[3], t[2], count_for(t[2], t[4], 55e9, context.seconds)) for i, t in enumerate(MAPPED_TESTS)}
+    tests = {}
     for size in context.sizes:
         tests[f"bw{size}"] = ("ucp_put_bw", size, count_for(size, 50e6, 30e9, seconds))
         tests[f"lat{size}"] = ("ucp_put_lat", size, count_for(size, 5e6, 10e9, seconds / 2))
-    got = rows.attempt("UCX over posix shared memory", lambda: rivals.ucx(context, "posix", tests)) or {}
-    for i, (work, test, size, _, _) in enumerate(MAPPED_TESTS):
-        theirs = got[f"t{i}"][1] if f"t{i}" in got else None
-        unit, scale = ("M/s", 1e-6) if size < LARGE else ("GB/s", LARGE / 1e9)
-        rate = rows.median(work, lambda t=test, s=size: bench.perf([t, "--tx-depth", 1024 if s <= 4096 else 64],
-                                                                  near, s)["ops"])
-        bar = theirs * scale if theirs else None
-        rows.add(MAPPED, work, rate and rate * scale, unit, bar, bar_text="as UCX posix" if bar else None,
-                 rivals=[("UCX posix", theirs and theirs * scale, unit)])
+    got = rows.attempt("UCX over posix shared memory", bench.alone(lambda: rivals.ucx(context, "posix", tests))) or {}
     for size in context.sizes:
         rows.point("bandwidth", "UCX put, posix shared memory", size,
                    got[f"bw{size}"][1] * size / 1e9 if f"bw{size}" in got else None)
@@ -268,10 +342,11 @@ def mapped(context, rows, bench):
         moved = rows.attempt("mapped put", lambda s=size: bench.perf(
             ["map_put_bw", "--tx-depth", 256 if s <= 4096 else 16], near, s, seconds)["MBps"] / 1e3)
         rows.point("bandwidth", "oneside, mapped RSM put", size, moved)
-        copied = rows.attempt("memcpy", lambda s=size: rivals.memcpy(context, s)) if size in (8, 64, 1024, 4096, 65536, LARGE) else None
-        rows.point("bandwidth", "memcpy", size, copied and copied / 1e9)
-    shm = rows.attempt("libfabric over shm", lambda: rivals.fabric(
-        context, "shm", context.fabric_sizes, 2000 if context.quick else 20000)) or {}
+        if size in (8, 64, 1024, 4096, 65536, LARGE):
+            copied = rows.attempt("memcpy", bench.alone(lambda s=size: rivals.memcpy(context, s)))
+            rows.point("bandwidth", "memcpy", size, copied and copied / 1e9)
+    shm = rows.attempt("libfabric over shm", bench.alone(lambda: rivals.fabric(
+        context, "shm", context.fabric_sizes, 2000 if context.quick else 20000))) or {}
     for size, us in shm.items():
         rows.point("latency", "libfabric shm, half a round trip", size, us)
     rows.rival(ALONE, "8 B RDMA write, post to completion", "libfabric shm, half a round trip (fi_pingpong)",
@@ -279,22 +354,25 @@ def mapped(context, rows, bench):
 
 
 def idle_endpoints(context, rows, bench):
-    """On a data plane of their own, where no connections end meanwhile."""
     near = context.layout.application
 
     def rate(*more):
-        return bench.perf(["write_bw", *WINDOW, *more], near, 8)["ops"] / 1e6
+        def measured():
+            bench.settle()
+            return bench.perf(["write_bw", *WINDOW, *more], near, 8)["ops"] / 1e6
+        return measured
 
-    without = rows.median("8 B writes", rate)
-    idle = rows.attempt("10,000 idle endpoints", lambda: rate("--idle-qp", 10000))
-    rows.ratio(CONTROL, "8 B writes beside 10,000 idle endpoints / alone", idle, without, "of the rate", 0.95)
+    slices = turns(rows, bench, CONTROL, {"alone": rate(), "idle": rate("--idle-qp", 10000)}, {})
+    rows.ratio(CONTROL, "8 B writes beside 10,000 idle endpoints / alone", slices.ratios("idle", "alone"),
+               "of the rate", 0.95, hops=slices.values("hop"))
 
 
 def alone(context, rows):
-    # The polling core has its processor for itself.
+    # The polling core has its processor for itself; application and control thread share the other.
     with Bench(context, "alone", False, idle=("spin",), control=context.layout.application) as bench:
         rings(context, rows, bench)
         mapped(context, rows, bench)
+        mapped_sweep(context, rows, bench)
         binds(context, rows, bench)
     with Bench(context, "idle", False, idle=("spin",), control=context.layout.application) as bench:
         idle_endpoints(context, rows, bench)
@@ -303,7 +381,7 @@ def alone(context, rows):
 # ---- asleep ----
 
 def sleeping(context, rows):
-    seconds = 3 if context.quick else 10
+    seconds = 2 if context.quick else 5
     with Bench(context, "asleep", True, idle=("sleep", "sleep")) as bench:
         time.sleep(2)
 
@@ -312,7 +390,8 @@ def sleeping(context, rows):
                                 serve=False)
             return max(line["percent"] for line in lines)
 
-        rows.measure(SLEEPING, "processor time of a data plane without work", processor_time, "%", 1, LOWER)
+        rows.add(SLEEPING, "processor time of a data plane without work",
+                 rows.attempt("idle_cpu", processor_time), "%", 1, LOWER)
     with Bench(context, "woken", True, idle=("yield", "sleep")) as bench:
         time.sleep(0.5)
         wake(context, rows, bench, "8 B write from an awake data plane to one asleep for 20 ms, to completion")
@@ -321,12 +400,13 @@ def sleeping(context, rows):
 
 
 def wake(context, rows, bench, work):
-    runs = [rows.attempt(work, lambda: bench.rates(["wake_lat", "-n", 100 if context.quick else 300],
-                                                   context.layout.application)[-1]["latency_ns"])
-            for _ in range(rows.repeats)]
-    middle = None if None in runs else sorted(runs, key=lambda x: x["p50"])[len(runs) // 2]
-    rows.add(SLEEPING, work, middle and middle["p50"] / 1e3, "us", 100, LOWER)
-    rows.add(SLEEPING, f"{work}: 99 %", middle and middle["p99"] / 1e3, "us")
+    slices = turns(rows, bench, SLEEPING, {work: lambda: bench.rates(
+        ["wake_lat", "-n", 20 if context.quick else 60], context.layout.application)[-1]["latency_ns"],
+    }, {"bare": lambda: rivals.wake(context) / 1e3})
+    hops = slices.values("hop")
+    rows.add(SLEEPING, work, slices.of(work, lambda x: x["p50"] / 1e3), "us", 100, LOWER,
+             [("a bare thread asleep as long, woken by an eventfd", slices.values("bare"), "us")], hops=hops)
+    rows.add(SLEEPING, f"{work}: 99 %", slices.of(work, lambda x: x["p99"] / 1e3), "us", better=LOWER, hops=hops)
 
 
 # ---- the simulator ----
@@ -348,21 +428,25 @@ def link_runs(context, what):
             for n, how, op, mtu, loss, goodput, jain in found]
 
 
+def quotient(value, base):
+    return [value / base] if value is not None and base else None
+
+
 def simulator(context, rows):
     """Virtual time: the same figures on every machine, loaded or not."""
     loss = rows.attempt("loss in the simulator", lambda: link_runs(context, "loss")) or []
     for how, name in (("selective", "selective repeat"), ("go-back", "go-back-N, as with others")):
         goodput = {run[4]: run[5] for run in loss if run[1:4] == (how, "WRITE", 4096)}
-        rows.ratio(SIMULATED, f"1 MiB writes, 1 % of the frames lost, {name} / none lost", goodput.get(1.0),
-                   goodput.get(0.0), "of the goodput", 0.9 if how == "selective" else None)
+        rows.ratio(SIMULATED, f"1 MiB writes, 1 % of the frames lost, {name} / none lost",
+                   quotient(goodput.get(1.0), goodput.get(0.0)), "of the goodput", 0.9 if how == "selective" else None)
     without = next((run[5] for run in loss if run[1:5] == ("selective", "WRITE", 4096, 0.0)), None)
     incast = rows.attempt("incast in the simulator", lambda: link_runs(context, "incast")) or []
     # The one with the most senders comes last.
     most = [run for run in incast if run[3] == 4096][-1:]
-    rows.ratio(SIMULATED, "32 senders into one receiver / one sender", most[0][5] if most else None, without,
-               "of the bottleneck", 0.9)
+    rows.ratio(SIMULATED, "32 senders into one receiver / one sender",
+               quotient(most[0][5] if most else None, without), "of the bottleneck", 0.9)
     rows.add(SIMULATED, "32 senders into one receiver: Jain fairness", most[0][6] if most else None, "", 0.95)
 
 
-GROUPS = {"across": (across, raw_frames, tcp_rivals), "alone": (alone,), "sleep": (sleeping,),
+GROUPS = {"across": (across, tcp_rivals), "alone": (alone,), "sleep": (sleeping,),
           "simulator": (simulator,)}

@@ -15,8 +15,14 @@ sys.path.insert(0, sys.argv.pop(1))
 
 from comparison import machine, planes, process, rows, work  # noqa: E402  the path is set first
 
-ABOUT = {"date": "1 May 2026", "processor": "a processor", "processors": 2, "hugepages": True, "load": 0.1,
+ABOUT = {"date": "1 May 2026", "processor": "a processor", "processors": 2, "hugepages": True, "rounds": 3,
+         "busy_before": 0.01, "busy_after": 0.02, "stolen": 0.0,
          "command": "perf/compare --quick", "layout": "a layout", "rivals": {"iperf3": "3.12"}}
+
+
+def measure(table, group, work, function, unit, bar=None):
+    slices = table.in_turn(group, {work: function})
+    table.add(group, work, slices.values(work), unit, bar, hops=slices.values("hop"))
 
 
 def quietly(function, *arguments):
@@ -38,8 +44,9 @@ class TestRows(unittest.TestCase):
         self.assertIn("| slow | 7.00 M/s | 8.00 M/s (missed) |", text)
         self.assertIn("| early | 2.00 us | at most 3.00 us |", text)
         self.assertIn("| unasked | 2.00 us |  |", text)
-        self.assertNotIn("not idle", text)
-        self.assertIn("load average 3.0", rows.markdown(table, {**ABOUT, "load": 3.0}))
+        self.assertNotIn("not this program's alone", text)
+        self.assertIn("others had 40 % of the processors before it began, and 3.0 % meanwhile (stolen",
+                      rows.markdown(table, {**ABOUT, "busy_before": 0.4, "stolen": 0.03}))
 
     def test_failure_is_a_row_that_says_so(self):
         table = rows.Rows(2)
@@ -47,31 +54,72 @@ class TestRows(unittest.TestCase):
         def fail():
             raise process.Failed("the program is missing")
 
-        (_, said) = quietly(table.measure, "g", "work", fail, "M/s", 8)
+        (_, said) = quietly(measure, table, "g", "work", fail, "M/s", 8)
         self.assertIn("the program is missing", said)
         self.assertIsNone(table.rows[0]["value"])
         self.assertIsNone(table.rows[0]["met"])
-        quietly(table.ratio, "g", "ratio", None, 5, "of that", 0.9)
+        quietly(table.ratio, "g", "ratio", None, "of that", 0.9)
         text = rows.markdown(table, ABOUT)
         self.assertIn("| work | – (the program is missing) | 8.00 M/s |", text)
         self.assertIn("| ratio | – (one of the two was not measured) |", text)
 
     def test_unexpected_output_ends_nothing(self):
         table = rows.Rows(1)
-        quietly(table.measure, "g", "work", lambda: {}["ops"], "M/s")
+        quietly(measure, table, "g", "work", lambda: {}["ops"], "M/s")
         self.assertIn("unexpected output", table.rows[0]["reason"])
 
     def test_median_of_the_repeats(self):
         values = iter([3.0, 1.0, 2.0])
         table = rows.Rows(3)
-        quietly(table.measure, "g", "work", lambda: next(values), "M/s")
+        quietly(measure, table, "g", "work", lambda: next(values), "M/s")
         self.assertEqual(table.rows[0]["value"], 2.0)
 
-    def test_latency_is_of_the_run_in_the_middle(self):
+    def test_ratios_are_of_what_was_measured_in_turn(self):
+        # The machine is four times slower in the second round and twice in the third: the ratio does not notice.
+        said, speed = [], iter([1, 1, 4, 4, 2, 2])
+
+        def measure(name, value):
+            said.append(name)
+            return value / next(speed)
+
+        table = rows.Rows(3)
+        slices = table.in_turn("g", {"reads": lambda: measure("reads", 9.0), "writes": lambda: measure("writes", 10.0)})
+        self.assertEqual(said, ["reads", "writes"] * 3)
+        quietly(table.ratio, "g", "reads / writes", slices.ratios("reads", "writes"), "of writes", 0.9)
+        quietly(table.add, "g", "reads", slices.values("reads"), "GB/s")
+        self.assertEqual((table.rows[0]["value"], table.rows[0]["met"]), (0.9, True))
+        text = rows.markdown(table, ABOUT)
+        self.assertIn("| reads / writes | 0.90 of writes | 0.90 of writes |", text)
+        self.assertIn("| reads | 4.50 GB/s (2.25 to 9.00) |  |", text)
+
+    def test_the_hop_is_told_beside(self):
+        hops = iter([{"p50": 130.0, "p99.9": 200.0}, {"p50": 430.0, "p99.9": 9000.0}, {"p50": 140.0, "p99.9": 300.0}])
+        table = rows.Rows(3, lambda: next(hops))
+        quietly(measure, table, "g", "work", lambda: 1.0, "us")
+        self.assertEqual(table.rows[0]["hops_ns"], [130.0, 430.0, 140.0])
+        self.assertIn("meanwhile: 140 ns (130 to 430), 99.9 %: 300 ns (200 to 9,000).", rows.markdown(table, ABOUT))
+
+    def test_half_a_comparison_is_none(self):
+        values = iter([1.0])
+
+        def sometimes():
+            try:
+                return next(values)
+            except StopIteration as error:
+                raise process.Failed("it ended") from error
+
+        table = rows.Rows(2)
+        (slices, _) = quietly(table.in_turn, "g", {"a": sometimes, "b": lambda: 2.0})
+        self.assertIsNone(slices.ratios("a", "b"))
+        self.assertEqual(slices.values("b"), [2.0, 2.0])
+
+    def test_latency_and_its_tail(self):
         runs = iter([{"p50": 3000, "p99.9": 6000}, {"p50": 1000, "p99.9": 9000}, {"p50": 2000, "p99.9": 5000}])
         table = rows.Rows(3)
-        quietly(work.latency, table, "g", "write", lambda: {"latency_ns": next(runs)})
+        slices = table.in_turn("g", {"write": lambda: next(runs), "handover": lambda: 2.7, "steadiness": lambda: 8.0})
+        quietly(work.latency, table, "g", "write", slices)
         self.assertEqual([(r["value"], r["met"]) for r in table.rows], [(2.0, True), (2.5, True)])
+        self.assertIn("for as long: 8.00 times typical", rows.markdown(table, ABOUT))
 
     def test_rivals(self):
         table = rows.Rows(1)
@@ -145,6 +193,36 @@ class TestExplanation(unittest.TestCase):
         table.explain("writes", lambda: [core])
         text = rows.markdown(table, ABOUT)
         self.assertIn("| node 1 lcore 1 | 50 % | 10.0: work 10.0 | 5.00 | backpressure 3, icrc 2 |", text)
+
+
+class TestPause(unittest.TestCase):
+    def test_data_planes_stand_still_while_others_are_measured(self):
+        def state(pid):
+            with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+                return f.read().rsplit(")", 1)[1].split()[0]
+
+        def await_state(pid, wanted):
+            deadline = time.time() + 10
+            while state(pid) not in wanted and time.time() < deadline:
+                time.sleep(0.01)
+            return state(pid)
+
+        with tempfile.TemporaryDirectory() as directory:
+            plane = process.Background(["sleep", "60"], os.path.join(directory, "log"))
+            bench = planes.Bench.__new__(planes.Bench)
+            bench.planes, bench.servers = [plane], {}
+            try:
+                self.assertEqual(bench.alone(lambda: await_state(plane.process.pid, "T"))(), "T")
+                self.assertEqual(await_state(plane.process.pid, "S"), "S")
+
+                def fail():
+                    raise process.Failed("no")
+
+                with self.assertRaises(process.Failed):
+                    bench.alone(fail)()
+                self.assertEqual(await_state(plane.process.pid, "S"), "S")
+            finally:
+                plane.stop()
 
 
 class TestPrograms(unittest.TestCase):
