@@ -233,7 +233,8 @@ free_old_rings(struct cq *cq, bool all)
 	while ((old = *link) != NULL) {
 		const struct one_cq_shm *shm = (const struct one_cq_shm *)(client->arena.base + old->offset);
 
-		if (!all && atomic_load_explicit(&shm->head, memory_order_relaxed) !=
+		/* Acquire pairs with the release store of whoever has read the last entry. */
+		if (!all && atomic_load_explicit(&shm->head, memory_order_acquire) !=
 				    atomic_load_explicit(&shm->tail, memory_order_relaxed)) {
 			link = &old->next;
 			continue;
@@ -283,7 +284,7 @@ cq_resize_request(struct client *client, const struct one_cq_resize *args)
 	uint32_t log2 = 0;
 	int error;
 
-	if (cq == NULL || cq == client->async_cq)
+	if (cq == NULL)
 		return refuse(client, -EINVAL, ONE_SUBJECT_CQ_SEND, args->cq);
 	error = ring_log2(client, args->entries, &log2);
 	if (error != 0)

@@ -78,8 +78,10 @@ struct one_cq {
 };
 
 int one_cq_create(struct one_client *client, uint32_t entries, struct one_cq *cq);
-/* The attachment's asynchronous ring, made at attach. */
+/* The attachment's asynchronous ring, made at attach.  It ends with that: one_cq_forget instead of
+ * one_cq_free. */
 void one_cq_async(struct one_client *client, struct one_cq *cq);
+void one_cq_forget(struct one_cq *cq);
 /* In use: entries and their order are kept.  Wakes whoever sleeps on this ring, to arm anew. */
 int one_cq_resize(struct one_cq *cq, uint32_t entries);
 int one_cq_free(struct one_cq *cq);

@@ -45,6 +45,13 @@ one_cq_async(struct one_client *client, struct one_cq *cq)
 	take_over(client, &made, cq); /* checked at attach */
 }
 
+void
+one_cq_forget(struct one_cq *cq)
+{
+	free(cq->backlog);
+	cq->backlog = NULL;
+}
+
 int
 one_cq_free(struct one_cq *cq)
 {
@@ -54,10 +61,8 @@ one_cq_free(struct one_cq *cq)
 	msg.id.id = cq->id;
 	error = one_call(cq->client, &msg, NULL, 0, NULL);
 	/* Refused (still used by a queue pair): it goes on living. */
-	if (error == 0 || error == -ECONNRESET || error == -ECHILD) {
-		free(cq->backlog);
-		cq->backlog = NULL;
-	}
+	if (error == 0 || error == -ECONNRESET || error == -ECHILD)
+		one_cq_forget(cq);
 	return error;
 }
 
@@ -73,8 +78,7 @@ one_cq_switch(struct one_cq *cq)
 	cq->published = 0;
 	cq->next_ring = NULL;
 	cq->next_shm = NULL;
-	free(cq->backlog);
-	cq->backlog = NULL;
+	one_cq_forget(cq);
 	return true;
 }
 
@@ -126,10 +130,10 @@ backlog_put(struct backlog *log, uint32_t log2, const struct one_cqe *cqe)
 	atomic_store_explicit(&log->shm.tail, tail + 1, memory_order_relaxed);
 }
 
-/* Takes all entries up to the switch entry; false: it does not come. */
+/* Takes all entries up to the switch entry and leaves the ring to the data plane; false: it does not come. */
 static bool
-drain_to_switch(struct one_cq *cq, struct backlog *log, uint32_t log2, const struct one_cqe *ring,
-		uint32_t ring_log2, uint32_t head)
+drain_to_switch(struct one_cq *cq, struct backlog *log, uint32_t log2, struct one_cq_shm *shm,
+		const struct one_cqe *ring, uint32_t ring_log2, uint32_t head)
 {
 	uint64_t give_up = one_now_ns() + SWITCH_TIMEOUT_NS;
 
@@ -144,8 +148,12 @@ drain_to_switch(struct one_cq *cq, struct backlog *log, uint32_t log2, const str
 			sched_yield();
 			continue;
 		}
-		if (slot->type == ONE_CQE_SWITCHED)
+		if (slot->type == ONE_CQE_SWITCHED) {
+			/* Nothing is left.  Pairs with the control thread's acquire load, after which it
+			 * gives the memory to others. */
+			atomic_store_explicit(&shm->head, head + 1, memory_order_release);
 			return true;
+		}
 		backlog_put(log, log2, slot);
 		head++;
 		n++;
@@ -189,8 +197,9 @@ one_cq_resize(struct one_cq *cq, uint32_t entries)
 		free(log);
 		return error;
 	}
-	drained = drain_to_switch(cq, log, log2, cq->ring, cq->log2, cq->head) &&
-		  (cq->next_ring == NULL || drain_to_switch(cq, log, log2, cq->next_ring, cq->next_log2, 0));
+	drained = drain_to_switch(cq, log, log2, cq->shm, cq->ring, cq->log2, cq->head) &&
+		  (cq->next_ring == NULL ||
+		   drain_to_switch(cq, log, log2, cq->next_shm, cq->next_ring, cq->next_log2, 0));
 	backlog_put(log, log2, &last);
 	free(cq->backlog);
 	cq->backlog = log;

@@ -125,6 +125,9 @@ arguments_client(struct pair *pair)
 	CHECK(pair, (param.evd_state & 0xf) == (DAT_EVD_STATE_ENABLED | DAT_EVD_STATE_WAITABLE), "switches");
 	DAT_CHECK(&s, dat_evd_modify_cno(evd, none));
 	DAT_CHECK(&s, dat_cno_free(cno));
+	/* what a queue had before it was resized is given back */
+	for (int i = 0; i < 1500; i++)
+		DAT_CHECK(&s, dat_evd_resize(evd, i % 2 == 0 ? 20000 : 100));
 	/* the asynchronous one is the IA's */
 	CHECK(pair, query(&s, s.async).evd_flags == DAT_EVD_ASYNC_FLAG, "the flags of the asynchronous EVD");
 	DAT_CHECK_CODE(&s, dat_evd_free(s.async), DAT_BAD_STATE(EVD_IN_USE));

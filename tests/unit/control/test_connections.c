@@ -268,7 +268,7 @@ test_handoff_and_once(void **state)
 static void
 test_backlog(void **state)
 {
-	struct one_qp_created first, second;
+	struct one_qp_created first, second, third, fourth;
 	struct one_cq_created ring;
 	struct one_cq_shm *shm;
 	struct ends ends;
@@ -286,6 +286,8 @@ test_backlog(void **state)
 	ends.listener = ends.passive.reply.listening.listener;
 	first = app_qp(&ends.active, ends.pz_a, ends.cq_a);
 	second = app_qp(&ends.active, ends.pz_a, ends.cq_a);
+	third = app_qp(&ends.active, ends.pz_a, ends.cq_a);
+	fourth = app_qp(&ends.active, ends.pz_a, ends.cq_a);
 	/* Six entries wait, as a core would have stored them: there is room for one more. */
 	atomic_store(&shm->tail, 6);
 	assert_int_equal(app_connect_qp(&ends.active, first.qp, 6000, UINT64_MAX), 0);
@@ -297,6 +299,19 @@ test_backlog(void **state)
 	atomic_store(&shm->head, 7);
 	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, second.qp), 0);
 	assert_int_equal(app_connect_qp(&ends.active, second.qp, 6000, UINT64_MAX), 0);
+	await_request(&ends);
+	/* Entries are there before the tail tells of them: who has taken them already has not made it full.
+	 */
+	atomic_store(&shm->head, 9);
+	assert_int_equal(app_connect_qp(&ends.active, third.qp, 6000, UINT64_MAX), 0);
+	await_request(&ends);
+	/* Six wait, and one is on its way to the core: that is all there is room for. */
+	atomic_store(&shm->tail, 15);
+	fake_hold(true, false);
+	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 6000, UINT64_MAX), 0);
+	assert_int_equal(app_connect_qp(&ends.active, fourth.qp, 6000, UINT64_MAX), 0);
+	fake_hold(false, false);
+	assert_int_equal(await(ONE_CQE_CONNECT, fourth.qp).status, ONE_CONN_NON_PEER_REJECTED);
 	await_request(&ends);
 	assert_no_event();
 	ends_close(&ends);

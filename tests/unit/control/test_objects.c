@@ -56,6 +56,51 @@ test_limits(void **state)
 	assert_clean();
 }
 
+/* ---- completion rings ---- */
+
+/* The ring that this one becomes; where it lies. */
+static uint64_t
+resized(struct app *app, uint32_t cq, uint32_t entries)
+{
+	app->msg.cq_resize = (struct one_cq_resize){cq, entries};
+	assert_int_equal(app_call(app, ONE_MSG_CQ_RESIZE), 0);
+	return app->reply.cq.offset;
+}
+
+/* What was read to the end is used again; what was not stays, as long as the ring is there. */
+static void
+test_resized_rings(void **state)
+{
+	uint64_t first, second;
+	struct one_cq_shm *shm;
+	struct app app;
+	uint32_t cq;
+
+	app_hello(&app, ONE_KIND_DAT);
+	cq = app_cq(&app, 100);
+	first = app.reply.cq.offset;
+	second = resized(&app, cq, 100);
+	assert_int_not_equal(second, first);
+	assert_int_equal(resized(&app, cq, 100), first);
+	assert_int_equal(resized(&app, cq, 100), second);
+	/* as a core stores entries; the last of the old ring's has not been taken */
+	shm = (struct one_cq_shm *)(app.arena + second);
+	atomic_store(&shm->tail, 5);
+	atomic_store(&shm->head, 4);
+	assert_int_equal(resized(&app, cq, 100), first);
+	assert_int_not_equal(resized(&app, cq, 100), second);
+	atomic_store(&shm->head, 5);
+	for (int i = 0; i < 3; i++)
+		resized(&app, cq, 100);
+	/* That of asynchronous errors is a ring as others are, but for its end. */
+	second = resized(&app, app.welcome.async_cq, 5000);
+	assert_int_not_equal(second, app.welcome.async_cq_offset);
+	assert_int_equal(app_call_id(&app, ONE_MSG_CQ_FREE, app.welcome.async_cq), -EINVAL);
+	assert_int_equal(app_call_id(&app, ONE_MSG_CQ_FREE, cq), 0);
+	app_close(&app);
+	assert_clean();
+}
+
 /* ---- shared receive queues ---- */
 
 static void
@@ -544,10 +589,11 @@ int
 object_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_limits),       cmocka_unit_test(test_receive_queues),
-		cmocka_unit_test(test_regions),      cmocka_unit_test(test_free_waits_for_grace),
-		cmocka_unit_test(test_windows),      cmocka_unit_test(test_window_rights),
-		cmocka_unit_test(test_large_window), cmocka_unit_test(test_exec_in_its_place),
+		cmocka_unit_test(test_limits),        cmocka_unit_test(test_receive_queues),
+		cmocka_unit_test(test_regions),       cmocka_unit_test(test_free_waits_for_grace),
+		cmocka_unit_test(test_windows),       cmocka_unit_test(test_window_rights),
+		cmocka_unit_test(test_large_window),  cmocka_unit_test(test_exec_in_its_place),
+		cmocka_unit_test(test_resized_rings),
 	};
 
 	return cmocka_run_group_tests_name("control: objects", tests, NULL, NULL);

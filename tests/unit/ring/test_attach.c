@@ -334,6 +334,7 @@ static void
 test_cq_resize_keeps_order(void **state)
 {
 	struct one_client *client = attach();
+	struct one_cq_shm *old;
 	struct one_cqe cqe;
 	struct one_cq cq;
 	uint64_t put = 0, got = 0;
@@ -352,7 +353,10 @@ test_cq_resize_keeps_order(void **state)
 			got = put;
 			assert_int_equal(one_cq_poll(&cq, &cqe), 0);
 		}
+		old = cq.next_shm != NULL ? cq.next_shm : cq.shm;
 		assert_int_equal(one_cq_resize(&cq, 16 + (uint32_t)(round * 37) % 200), 0);
+		/* the data plane learns that the old ring is not looked at any more */
+		assert_int_equal(atomic_load(&old->head), atomic_load(&old->tail));
 		assert_int_equal(one_cq_pending(&cq, 100000), put - got);
 		for (int i = 0; i < round % 13; i++)
 			push(cq.id, put++);
