@@ -182,6 +182,7 @@ one_attach(const struct one_attach *args, struct one_client **out)
 	client->wake_fd = -1;
 	client->lost = args->lost;
 	client->user = args->user;
+	client->restarts = args->restarts;
 	client->channel_used[0] = 1; /* channel 0 is never given out */
 	pthread_mutex_init(&client->call_lock, NULL);
 	pthread_mutex_init(&client->channel_lock, NULL);

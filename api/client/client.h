@@ -31,6 +31,7 @@ struct one_attach {
 	const char *socket; /* NULL: $ONESIDE_SOCKET, else ONE_SOCKET_DEFAULT */
 	const char *port;   /* NULL or "": the first */
 	enum one_kind kind;
+	bool restarts; /* one_wait_sleep goes on after signal handlers with SA_RESTART */
 	/* Called once, from the watcher thread, when the attachment is lost; that may be before
 	 * one_attach has returned (but *out is set). */
 	void (*lost)(void *user);

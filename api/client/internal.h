@@ -31,6 +31,7 @@ struct one_client {
 
 	void (*lost)(void *user);
 	void *user;
+	bool restarts; /* of one_attach */
 
 	/* watcher.c */
 	struct one_client *next;

@@ -61,13 +61,22 @@ futex_wake(struct one_channel *channel)
 }
 
 static long
-futex_wait(struct one_channel *channel, uint32_t ticket, uint64_t deadline)
+futex_wait(struct one_channel *channel, uint32_t ticket, uint64_t deadline, bool restarts)
 {
 	struct timespec until = {.tv_sec = (time_t)(deadline / 1000000000u),
 				 .tv_nsec = (long)(deadline % 1000000000u)};
+	const struct timespec *limit = deadline == UINT64_MAX ? NULL : &until;
+	const struct futex_waitv word = {
+		.val = ticket, .uaddr = (uintptr_t)&channel->word, .flags = FUTEX_32};
+	/* futex(2) with a time limit ends with EINTR after every signal handler, this only after those
+	 * without SA_RESTART. */
+	long ret = restarts ? syscall(SYS_futex_waitv, &word, 1, 0, limit, CLOCK_MONOTONIC) : -1;
 
-	return syscall(SYS_futex, &channel->word, FUTEX_WAIT_BITSET, ticket,
-		       deadline == UINT64_MAX ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
+	/* Not known before Linux 5.16, and in some sandboxes. */
+	if (restarts && (ret >= 0 || (errno != ENOSYS && errno != EPERM)))
+		return ret;
+	return syscall(SYS_futex, &channel->word, FUTEX_WAIT_BITSET, ticket, limit, NULL,
+		       FUTEX_BITSET_MATCH_ANY);
 }
 
 static void
@@ -197,7 +206,8 @@ one_wait_sleep(struct one_client *client, uint16_t number, uint32_t ticket, uint
 		/* Marking the client dead comes before adding to the words: a sleeper that missed the
 		 * addition sees the mark. */
 		error = client_check(client);
-		if (error == 0 && futex_wait(channel, ticket, deadline) < 0 && errno != EAGAIN)
+		if (error == 0 && futex_wait(channel, ticket, deadline, client->restarts) < 0 &&
+		    errno != EAGAIN)
 			error = -errno;
 		atomic_fetch_sub_explicit(&channel->sleepers, 1, memory_order_relaxed);
 		if (error != 0 && error != -ECONNRESET && error != -ECHILD)

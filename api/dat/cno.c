@@ -9,6 +9,7 @@
  * Everybody who waits sleeps on the CNO's channel, having armed the rings of its
  * EVDs.  The agent, when one is set, is called by a thread of the CNO's own.
  */
+#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -30,13 +31,14 @@ cno_poke(struct cno *cno)
 }
 
 /* cno.lock held: the EVD that triggers now, or NULL; of several the one that has waited longest.  Arms the
- * rings. */
+ * rings.  *host is an EVD that other IAs report to, or NULL. */
 static struct evd *
-scan(struct cno *cno, bool for_agent)
+scan(struct cno *cno, bool for_agent, struct evd **host)
 {
 	struct evd *first = NULL;
 	uint64_t since = 0;
 
+	*host = NULL;
 	for (struct evd *evd = cno->evds; evd != NULL; evd = evd->cno_next) {
 		uint64_t seen;
 
@@ -45,6 +47,8 @@ scan(struct cno *cno, bool for_agent)
 			if (evd->has_cq)
 				one_wait_arm(&evd->cq, cno->channel, 1);
 			evd_collect(evd);
+			if (evd->guests != NULL)
+				*host = evd;
 			seen = for_agent ? evd->agent_seen : evd->cno_seen;
 			if (evd->arrived != seen && evd->stash.count > 0 &&
 			    (first == NULL || evd->since < since)) {
@@ -60,6 +64,31 @@ scan(struct cno *cno, bool for_agent)
 		lock_drop(&first->lock);
 	}
 	return first;
+}
+
+/* Until somebody pokes the CNO, with what scan left in `host`; no lock held.  0: look again; or -errno. */
+static int
+sleep_for_news(struct cno *cno, uint32_t ticket, struct evd *host, uint64_t deadline)
+{
+	struct ia *ia = cno->o.ia;
+	uint64_t until = deadline;
+	int error;
+
+	if (ia_lost(ia)) {
+		ia_sweep(ia);
+		return 0;
+	}
+	if (host != NULL) {
+		if (ia_sweep_reporters(host))
+			return 0;
+		until = wait_with_guests(deadline);
+	}
+	error = one_wait_sleep(ia->client, cno->channel, ticket, until);
+	if (error == -ECONNRESET) {
+		ia_mark_lost(ia);
+		return 0;
+	}
+	return error == -ETIMEDOUT && until != deadline ? 0 : error;
 }
 
 /* Takes the agent, which is called once; cno.lock held. */
@@ -97,15 +126,15 @@ agent_main(void *arg)
 	own_cno = cno;
 	pthread_mutex_lock(&cno->lock);
 	while (!cno->stop) {
+		struct evd *evd, *host;
 		uint32_t ticket;
-		struct evd *evd;
 
 		if (cno->agent.proxy_agent_func == NULL) {
 			pthread_cond_wait(&cno->agent_news, &cno->lock);
 			continue;
 		}
 		ticket = one_wait_begin(ia->client, cno->channel);
-		evd = scan(cno, true);
+		evd = scan(cno, true, &host);
 		if (evd != NULL) {
 			DAT_OS_WAIT_PROXY_AGENT agent = take_agent(cno);
 			DAT_EVD_HANDLE evd_handle = evd->o.handle;
@@ -125,14 +154,26 @@ agent_main(void *arg)
 			continue;
 		}
 		pthread_mutex_unlock(&cno->lock);
-		if (ia_lost(ia))
-			ia_sweep(ia);
-		else if (one_wait_sleep(ia->client, cno->channel, ticket, UINT64_MAX) == -ECONNRESET)
-			ia_mark_lost(ia);
+		sleep_for_news(cno, ticket, host, UINT64_MAX);
 		pthread_mutex_lock(&cno->lock);
 	}
 	pthread_mutex_unlock(&cno->lock);
 	return NULL;
+}
+
+static int
+start_thread(struct cno *cno)
+{
+	sigset_t all, old;
+	int error;
+
+	/* The program's signal handlers run on threads of its own. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(&cno->thread, NULL, agent_main, cno);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	cno->has_thread = error == 0;
+	return error == 0 ? 0 : -ENOMEM;
 }
 
 /* cno.lock held.  What is queued already does not count for a new agent. */
@@ -146,9 +187,8 @@ set_agent(struct cno *cno, DAT_OS_WAIT_PROXY_AGENT agent)
 			evd->agent_seen = evd->arrived;
 			lock_drop(&evd->lock);
 		}
-		if (!cno->has_thread && pthread_create(&cno->thread, NULL, agent_main, cno) != 0)
+		if (!cno->has_thread && start_thread(cno) != 0)
 			return -ENOMEM;
-		cno->has_thread = true;
 	}
 	cno->agent = agent;
 	pthread_cond_signal(&cno->agent_news);
@@ -282,8 +322,8 @@ wait_for_trigger(struct cno *cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handl
 
 	for (;;) {
 		uint32_t ticket = one_wait_begin(ia->client, cno->channel);
-		struct evd *evd = scan(cno, false);
-		int error = -ETIMEDOUT;
+		struct evd *host, *evd = scan(cno, false, &host);
+		int error;
 
 		if (evd != NULL) {
 			*evd_handle = evd->o.handle;
@@ -294,20 +334,12 @@ wait_for_trigger(struct cno *cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handl
 		if (ia_lost(ia) && atomic_load_explicit(&ia->swept, memory_order_acquire))
 			return BAD_STATE(CNO_DEAD);
 		pthread_mutex_unlock(&cno->lock);
-		if (ia_lost(ia)) {
-			ia_sweep(ia);
-			error = 0;
-		} else if (timeout != 0) {
-			error = one_wait_sleep(ia->client, cno->channel, ticket, deadline);
-		}
-		if (error == -ECONNRESET)
-			ia_mark_lost(ia);
-		if (error == -EINTR && wait_restarts())
-			error = 0;
+		error = timeout == 0 && !ia_lost(ia) ? -ETIMEDOUT
+						     : sleep_for_news(cno, ticket, host, deadline);
 		pthread_mutex_lock(&cno->lock);
-		if (error == 0 || error == -ECONNRESET)
+		if (error == 0)
 			continue;
-		evd = timeout != 0 ? scan(cno, false) : NULL;
+		evd = timeout != 0 ? scan(cno, false, &host) : NULL;
 		if (evd != NULL) {
 			*evd_handle = evd->o.handle;
 			return DAT_SUCCESS;

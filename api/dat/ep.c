@@ -170,6 +170,9 @@ ep_count_streams(struct ep *ep, int sign)
 	evd_demand(ep->recv_evd, (int64_t)sign * (ep->srq != NULL ? ep->srq_dtos : ep->attr.max_recv_dtos));
 	evd_demand(ep->send_evd, (int64_t)sign * ep->attr.max_request_dtos);
 	evd_demand(ep->conn_evd, (int64_t)sign * CONNECT_EVENTS);
+	/* The end of a connection may be an asynchronous error. */
+	if (ep->o.ia->async_mine)
+		evd_demand(ep->o.ia->async_evd, sign);
 }
 
 int

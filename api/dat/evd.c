@@ -38,6 +38,36 @@ ring_size(const struct one_cq *cq)
 	return 1u << (cq->next_ring != NULL ? cq->next_log2 : cq->log2);
 }
 
+/* Asynchronous errors have a ring of the attachment's own. */
+static int
+make_ring(struct evd *evd, uint32_t entries)
+{
+	struct one_client *client = evd->o.ia->client;
+
+	if ((evd->flags & DAT_EVD_ASYNC_FLAG) == 0)
+		return one_cq_create(client, entries, &evd->cq);
+	one_cq_async(client, &evd->cq);
+	return ring_size(&evd->cq) < entries ? one_cq_resize(&evd->cq, entries) : 0;
+}
+
+static void
+free_ring(struct evd *evd)
+{
+	if ((evd->flags & DAT_EVD_ASYNC_FLAG) == 0)
+		one_cq_free(&evd->cq);
+	else
+		one_cq_forget(&evd->cq);
+}
+
+/* How many events fit, when there has to be room for `events`. */
+static uint32_t
+length_for(const struct evd *evd, uint32_t events)
+{
+	uint32_t length = (evd->has_cq ? ring_size(&evd->cq) : ENTRIES_MIN) / 2;
+
+	return length > events ? length : events;
+}
+
 struct evd *
 evd_make(struct ia *ia, uint32_t qlen, DAT_EVD_FLAGS flags, DAT_RETURN *ret)
 {
@@ -50,16 +80,17 @@ evd_make(struct ia *ia, uint32_t qlen, DAT_EVD_FLAGS flags, DAT_RETURN *ret)
 		return NULL;
 	}
 	evd->flags = flags;
-	evd->has_cq = (flags & RING_FLAGS) != 0;
-	evd->qlen = qlen > entries / 2 ? qlen : entries / 2;
+	evd->has_cq = (flags & (RING_FLAGS | DAT_EVD_ASYNC_FLAG)) != 0;
 	if (evd->has_cq)
-		error = one_cq_create(ia->client, entries, &evd->cq);
+		error = make_ring(evd, entries);
+	if (error == 0)
+		evd->qlen = length_for(evd, qlen);
 	pthread_mutex_lock(&ia->lock);
 	if (error == 0 && evd->has_cq) {
 		error = idmap_insert(&ia->evds, &evd->o.node, evd->cq.id);
 		if (error != 0) {
 			pthread_mutex_unlock(&ia->lock);
-			one_cq_free(&evd->cq);
+			free_ring(evd);
 			pthread_mutex_lock(&ia->lock);
 		}
 	}
@@ -130,7 +161,7 @@ evd_destroy(struct evd *evd)
 	idmap_remove(&ia->evds, &evd->o.node);
 	pthread_mutex_unlock(&ia->lock);
 	if (evd->has_cq)
-		one_cq_free(&evd->cq);
+		free_ring(evd);
 	lock_take(&evd->lock);
 	stash_fini(&evd->stash);
 	evd->has_cq = false;
@@ -282,8 +313,8 @@ evd_demand(struct evd *evd, int64_t events)
 	evd->demand += (uint64_t)events;
 	/* Without room for all the ring may overflow, which is the consumer's affair: so no error. */
 	if (events > 0 && evd->has_cq && entries_for(evd->o.ia, evd->demand) > ring_size(&evd->cq) &&
-	    set_ring(evd, evd->qlen) == 0 && evd->qlen < ring_size(&evd->cq) / 2)
-		evd->qlen = ring_size(&evd->cq) / 2;
+	    set_ring(evd, evd->qlen) == 0)
+		evd->qlen = length_for(evd, evd->qlen);
 	lock_drop(&evd->lock);
 }
 
@@ -308,7 +339,7 @@ dapl_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen)
 	else if (want != evd->qlen && evd->has_cq)
 		ret = dat_errno(set_ring(evd, want), DAT_RESOURCE_TEVD);
 	if (ret == DAT_SUCCESS)
-		evd->qlen = evd->has_cq && ring_size(&evd->cq) / 2 > want ? ring_size(&evd->cq) / 2 : want;
+		evd->qlen = length_for(evd, want);
 	lock_drop(&evd->lock);
 	return ret;
 }

@@ -78,6 +78,13 @@ stale(struct ia *ia, const struct one_cqe *cqe)
 	}
 }
 
+/* Only completions may come without notification. */
+static bool
+always_notifies(const struct one_cqe *cqe)
+{
+	return cqe->type == ONE_CQE_CONNECT || cqe->type == ONE_CQE_REQUEST || cqe->type == ONE_CQE_ASYNC;
+}
+
 void
 evd_collect(struct evd *evd)
 {
@@ -86,11 +93,11 @@ evd_collect(struct evd *evd)
 	while (evd->has_cq && room(&evd->stash) && one_cq_poll(&evd->cq, &cqe)) {
 		if (stale(evd->o.ia, &cqe))
 			continue;
-		if (cqe.type == ONE_CQE_CONNECT || cqe.type == ONE_CQE_REQUEST)
+		if (always_notifies(&cqe))
 			cqe.flags |= ONE_CQE_NOTIFY;
 		put(evd, &cqe);
 	}
-	for (struct ia *ia = evd->sources; ia != NULL; ia = ia->async_next) {
+	for (struct ia *ia = evd->guests; ia != NULL; ia = ia->async_next) {
 		while (room(&evd->stash) && one_cq_poll(&ia->async_cq, &cqe)) {
 			cqe.flags |= ONE_CQE_NOTIFY;
 			cqe.cookie = (uintptr_t)ia;
@@ -115,9 +122,9 @@ evd_pop(struct evd *evd, struct one_cqe *out)
 	struct stash *stash = &evd->stash;
 
 	if (stash->count == 0) {
-		if (evd->has_cq)
-			return one_cq_poll(&evd->cq, out);
-		if (evd->sources == NULL)
+		if (evd->has_cq && one_cq_poll(&evd->cq, out))
+			return true;
+		if (evd->guests == NULL)
 			return false;
 		evd_collect(evd);
 		if (stash->count == 0)

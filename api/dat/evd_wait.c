@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Taking events: dequeue, wait; and software events. */
-#include <signal.h>
-
 #include "provider.h"
-
-/* An EVD that another IA reports to as well cannot sleep on two attachments: it looks this often. */
-#define GUEST_LOOK_NS 20000000ull
 
 DAT_RETURN
 dapl_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
@@ -62,21 +57,16 @@ dapl_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event)
 	return ret;
 }
 
-/*
- * The kernel ends a timed sleep with EINTR after any signal handler.  When all
- * handlers were installed with SA_RESTART the consumer does not expect to be told.
- */
-bool
-wait_restarts(void)
-{
-	for (int signal = 1; signal <= SIGRTMAX; signal++) {
-		struct sigaction action;
+/* Other IAs have attachments of their own, which cannot wake who sleeps here: so this often they are looked
+ * at. */
+#define GUEST_LOOK_NS 20000000ull
 
-		if (sigaction(signal, NULL, &action) == 0 && action.sa_handler != SIG_DFL &&
-		    action.sa_handler != SIG_IGN && (action.sa_flags & SA_RESTART) == 0)
-			return false;
-	}
-	return true;
+uint64_t
+wait_with_guests(uint64_t deadline)
+{
+	uint64_t until = one_now_ns() + GUEST_LOOK_NS;
+
+	return until < deadline ? until : deadline;
 }
 
 static bool
@@ -93,16 +83,6 @@ arm(struct evd *evd, uint32_t threshold)
 
 	if (evd->has_cq)
 		one_wait_arm(&evd->cq, evd->channel, need);
-	for (struct ia *ia = evd->sources; ia != NULL; ia = ia->async_next) {
-		if (ia == evd->o.ia)
-			one_wait_arm(&ia->async_cq, evd->channel, need);
-	}
-}
-
-static bool
-has_guests(const struct evd *evd)
-{
-	return evd->sources != NULL && (evd->sources != evd->o.ia || evd->sources->async_next != NULL);
 }
 
 /* Why a wait may not begin or go on; DAT_SUCCESS if it may. */
@@ -150,14 +130,12 @@ sleep_until_ready(struct evd *evd, uint32_t threshold, uint64_t deadline)
 			ret = DAT_ERROR(DAT_ABORT, DAT_NO_SUBTYPE);
 			break;
 		}
-		if (has_guests(evd) && one_now_ns() + GUEST_LOOK_NS < until)
-			until = one_now_ns() + GUEST_LOOK_NS;
+		if (evd->guests != NULL)
+			until = wait_with_guests(deadline);
 		lock_drop(&evd->lock);
 		error = one_wait_sleep(client, evd->channel, ticket, until);
 		if (error == -ECONNRESET)
 			ia_mark_lost(evd->o.ia);
-		if (error == -EINTR && wait_restarts())
-			error = 0;
 		lock_take(&evd->lock);
 		if (error == 0 || error == -ECONNRESET || (error == -ETIMEDOUT && until != deadline))
 			continue;

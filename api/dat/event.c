@@ -109,10 +109,11 @@ fill_connect(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 }
 
 static bool
-fill_async(const struct one_cqe *cqe, DAT_EVENT *event)
+fill_async(const struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 {
 	DAT_ASYNCH_ERROR_EVENT_DATA *data = &event->event_data.asynch_error_event_data;
-	struct ia *ia = (struct ia *)(uintptr_t)cqe->cookie;
+	/* Entries of guests, and those that the library makes, tell whose they are. */
+	struct ia *ia = cqe->cookie != 0 ? (struct ia *)(uintptr_t)cqe->cookie : evd->o.ia;
 	struct object *o = NULL;
 
 	if (cqe->type == CQE_LOST) {
@@ -123,8 +124,7 @@ fill_async(const struct one_cqe *cqe, DAT_EVENT *event)
 	}
 	switch (cqe->status) {
 	case ONE_ASYNC_CQ_OVERFLOW:
-		o = cqe->object == ia->async_cq.id ? &ia->async_evd->o
-						   : (struct object *)idmap_find(&ia->evds, cqe->object);
+		o = (struct object *)idmap_find(&ia->evds, cqe->object);
 		event->event_number = DAT_ASYNC_ERROR_EVD_OVERFLOW;
 		data->reason = DAT_EVD_OVERFLOW_ERROR;
 		break;
@@ -161,7 +161,7 @@ event_other(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 		return cr_arrived(evd, cqe, event);
 	case ONE_CQE_ASYNC:
 	case CQE_LOST:
-		return fill_async(cqe, event);
+		return fill_async(evd, cqe, event);
 	case CQE_SOFTWARE:
 		event->event_number = DAT_SOFTWARE_EVENT;
 		event->event_data.software_event_data.pointer = (DAT_PVOID)(uintptr_t)cqe->cookie;

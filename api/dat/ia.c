@@ -8,8 +8,6 @@
 #include "provider.h"
 #include "registry.h"
 
-#define ASYNC_ENTRIES_MIN 64u
-
 /* "socket=/path port=name", in any order, each optional; a word by itself is the port too. */
 DAT_RETURN
 ia_params(const char *params, char *socket, size_t socket_len, char *port, size_t port_len)
@@ -72,6 +70,7 @@ attach(struct ia *ia, const char *params)
 	struct one_attach args = {
 		.port = port,
 		.kind = ONE_KIND_DAT,
+		.restarts = true,
 		.lost = lost,
 		.user = ia,
 	};
@@ -101,13 +100,14 @@ attach(struct ia *ia, const char *params)
 	}
 }
 
-/* Links the IA to the asynchronous EVD it reports to. */
+/* The IA reports to the asynchronous EVD of another. */
 static void
-feed_async(struct ia *ia, struct evd *evd)
+be_guest(struct ia *ia, struct evd *evd)
 {
+	one_cq_async(ia->client, &ia->async_cq);
 	lock_take(&evd->lock);
-	ia->async_next = evd->sources;
-	evd->sources = ia;
+	ia->async_next = evd->guests;
+	evd->guests = ia;
 	lock_drop(&evd->lock);
 	ia->async_evd = evd;
 }
@@ -118,15 +118,16 @@ entry_of_ia(const struct one_cqe *cqe, void *arg)
 	return cqe->type != CQE_SOFTWARE && cqe->cookie == (uintptr_t)arg;
 }
 
+/* It reports to nobody from now on. */
 static void
-unfeed_async(struct ia *ia)
+leave_async(struct ia *ia)
 {
 	struct evd *evd = ia->async_evd;
 
 	if (evd == NULL)
 		return;
 	lock_take(&evd->lock);
-	for (struct ia **at = &evd->sources; *at != NULL; at = &(*at)->async_next) {
+	for (struct ia **at = &evd->guests; *at != NULL; at = &(*at)->async_next) {
 		if (*at == ia) {
 			*at = ia->async_next;
 			break;
@@ -160,11 +161,12 @@ set_async(struct ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd)
 		pthread_mutex_unlock(&host->lock);
 		if (evd == NULL)
 			return BAD_HANDLE(EVD_ASYNC);
-		feed_async(ia, evd);
+		be_guest(ia, evd);
 		return DAT_SUCCESS;
 	}
-	evd = evd_make(ia, (uint32_t)qlen < ASYNC_ENTRIES_MIN ? ASYNC_ENTRIES_MIN : (uint32_t)qlen,
-		       DAT_EVD_ASYNC_FLAG, &ret);
+	if ((uint32_t)qlen > one_client_info(ia->client)->limits.max_cq_entries)
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+	evd = evd_make(ia, (uint32_t)qlen, DAT_EVD_ASYNC_FLAG, &ret);
 	if (evd == NULL)
 		return ret;
 	pthread_mutex_lock(&ia->lock);
@@ -176,7 +178,7 @@ set_async(struct ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd)
 		evd_destroy(evd);
 		return ret;
 	}
-	feed_async(ia, evd);
+	ia->async_evd = evd;
 	ia->async_mine = true;
 	*async_evd = evd->o.handle;
 	return DAT_SUCCESS;
@@ -234,7 +236,6 @@ ia_open(const char *name, const char *params, const void *provider, DAT_COUNT ql
 		return ret;
 	}
 	set_address(ia);
-	one_cq_async(ia->client, &ia->async_cq);
 	wanted = *async_evd;
 	ia->o.handle = handle_new(provider, DAT_HANDLE_TYPE_IA, ia);
 	ret = ia->o.handle == DAT_HANDLE_NULL ? DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY)
@@ -290,13 +291,11 @@ dismiss_guests(struct ia *ia)
 		struct ia *guest;
 
 		lock_take(&ia->async_evd->lock);
-		guest = ia->async_evd->sources;
-		if (guest == ia)
-			guest = ia->async_next;
+		guest = ia->async_evd->guests;
 		lock_drop(&ia->async_evd->lock);
 		if (guest == NULL)
 			return;
-		unfeed_async(guest);
+		leave_async(guest);
 	}
 }
 
@@ -354,7 +353,7 @@ dapl_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 	dismiss_guests(ia);
 	if (!ia->async_mine)
 		borrowed = ia->async_evd;
-	unfeed_async(ia);
+	leave_async(ia);
 	if (borrowed != NULL) {
 		pthread_mutex_lock(&borrowed->o.ia->lock);
 		evd_unref(borrowed);

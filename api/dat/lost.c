@@ -111,7 +111,7 @@ sweep_one(struct ia *ia)
 }
 
 bool
-ia_sweep_sources(struct evd *evd)
+ia_sweep_reporters(struct evd *evd)
 {
 	bool swept = sweep_one(evd->o.ia);
 	struct ia *guest = NULL;
@@ -119,7 +119,7 @@ ia_sweep_sources(struct evd *evd)
 	/* IAs that report here: taken one at a time, since sweeping needs this EVD's lock. */
 	do {
 		lock_take(&evd->lock);
-		for (guest = evd->sources; guest != NULL; guest = guest->async_next) {
+		for (guest = evd->guests; guest != NULL; guest = guest->async_next) {
 			if (ia_lost(guest) && !atomic_load_explicit(&guest->swept, memory_order_acquire))
 				break;
 		}

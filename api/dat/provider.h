@@ -123,7 +123,7 @@ struct evd {
 	uint32_t unsignalled, solicited; /* streams of that kind that feed it */
 	uint16_t channel;                /* where the waiter sleeps */
 	uint32_t users;                  /* threads inside dat_evd_wait */
-	struct ia *sources;              /* asynchronous: the IAs that report here, by ia.async_next */
+	struct ia *guests;               /* asynchronous: other IAs that report here, by ia.async_next */
 	struct cno *cno;
 	struct evd *cno_next;
 	uint64_t cno_seen, agent_seen; /* value of `arrived` up to which the CNO was triggered */
@@ -222,6 +222,7 @@ struct ia {
 	struct idmap eps, lmrs, rmrs, sps, evds, srqs;
 	struct evd *async_evd; /* NULL: out of scope */
 	bool async_mine;       /* made by open: not the consumer's to free */
+	/* of an IA that reports to the EVD of another */
 	struct one_cq async_cq;
 	struct ia *async_next;
 	struct sockaddr_storage addr;
@@ -254,8 +255,8 @@ DAT_RETURN ia_open(const char *name, const char *params, const void *provider, D
 
 /* After the data plane has gone: flushes, BROKEN and CATASTROPHIC, once.  No lock held. */
 void ia_sweep(struct ia *ia);
-/* Sweeps the IAs that feed an asynchronous EVD, where needed; true when it did: look again. */
-bool ia_sweep_sources(struct evd *evd);
+/* Sweeps the IAs that report to an asynchronous EVD, where needed; true when it did: look again. */
+bool ia_sweep_reporters(struct evd *evd);
 void ia_mark_lost(struct ia *ia);
 /* Completes one piece of work as FLUSHED. */
 void ep_flush_one(struct ep *ep, struct evd *evd, uint8_t type, const struct posted *posted);
@@ -294,7 +295,8 @@ void stash_fini(struct stash *stash);
 
 /* ---- evd_wait.c ---- */
 
-bool wait_restarts(void); /* after EINTR: whether the consumer wants to go on waiting */
+/* How long to sleep on an EVD that other IAs report to. */
+uint64_t wait_with_guests(uint64_t deadline);
 
 /* The same for any EVD; costs one load as long as all is well. */
 static inline bool
@@ -303,7 +305,7 @@ ia_sweep_if_lost(struct evd *evd)
 	struct ia *ia = evd->o.ia;
 
 	if (__builtin_expect((evd->flags & DAT_EVD_ASYNC_FLAG) != 0, 0))
-		return ia_sweep_sources(evd);
+		return ia_sweep_reporters(evd);
 	if (!ia_lost(ia) || atomic_load_explicit(&ia->swept, memory_order_acquire))
 		return false;
 	ia_sweep(ia);

@@ -340,7 +340,35 @@ agents_server(struct pair *pair)
 	dat_side_close(&s);
 }
 
+/* The asynchronous EVD, given a CNO: a watermark that is passed at once is told there. */
+static void
+asynchronous_client(struct pair *pair)
+{
+	struct agent a = {.lock = PTHREAD_MUTEX_INITIALIZER, .called = PTHREAD_COND_INITIALIZER};
+	const DAT_OS_WAIT_PROXY_AGENT agent = {.instance_data = &a, .proxy_agent_func = agent_call};
+	DAT_SRQ_ATTR attr = {.max_recv_dtos = 8, .max_recv_iov = 1};
+	DAT_SRQ_HANDLE srq;
+	DAT_CNO_HANDLE cno;
+	struct dat_side s;
+	struct waiter w;
+
+	dat_side_open(&s, pair, false);
+	DAT_CHECK(&s, dat_srq_create(s.ia, s.pz, &attr, &srq));
+	DAT_CHECK(&s, dat_cno_create(s.ia, agent, &cno));
+	start_waiter(&s, &w, cno);
+	DAT_CHECK(&s, dat_evd_modify_cno(s.async, cno));
+	DAT_CHECK(&s, dat_srq_set_lw(srq, 4));
+	pthread_join(w.thread, NULL);
+	CHECK(pair, w.ret == DAT_SUCCESS && w.evd == s.async, "not the asynchronous EVD");
+	expect_calls(&s, &a, 1, s.async);
+	dat_side_expect(&s, s.async, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, 1000, &event);
+	CHECK(pair, event.event_data.asynch_error_event_data.dat_handle == srq, "not the queue");
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
 static const struct pair_case cases[] = {
+	{"cno_asynchronous", dat_bystander, asynchronous_client, false},
 	{"cno_arguments", dat_bystander, arguments_client, false},
 	{"cno_trigger", trigger_server, trigger_client, false},
 	{"cno_agents", agents_server, agents_client, false},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Consumer notification objects: triggers, waiting, agents. */
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "fixture.h"
@@ -255,13 +256,17 @@ struct calls {
 	DAT_EVD_HANDLE _Atomic evd;
 	DAT_CNO_HANDLE cno;
 	DAT_RETURN _Atomic freed;
+	_Atomic int handles_signals;
 };
 
 static void
 agent(DAT_PVOID data, DAT_EVD_HANDLE evd)
 {
 	struct calls *calls = data;
+	sigset_t blocked;
 
+	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+	calls->handles_signals = sigismember(&blocked, SIGUSR1) == 0;
 	calls->evd = evd;
 	if (calls->cno != DAT_HANDLE_NULL)
 		calls->freed = dat_cno_free(calls->cno); /* from here: refused, not a deadlock */
@@ -296,6 +301,7 @@ proxy_agent(void **state)
 	calls.cno = DAT_HANDLE_NULL;
 	assert_ptr_equal(calls.evd, b.a);
 	assert_ret(calls.freed, BAD_STATE(CNO_IN_USE));
+	assert_int_equal(calls.handles_signals, 0); /* those are for the program's own threads */
 	/* once, and in addition to waking a waiter, who hears of the first arrival first */
 	expect_trigger(b.cno, 0, b.b);
 	expect_trigger(b.cno, 0, b.a);
@@ -325,6 +331,54 @@ proxy_agent(void **state)
 	assert_ok(dat_cno_modify_agent(b.cno, set));
 	assert_ok(dat_cno_free(b.cno));
 	assert_int_equal(calls.count, 3);
+}
+
+/* The EVD of dat_ia_open can be given a CNO, and other IAs may report to it. */
+static void
+asynchronous_errors(void **state)
+{
+	struct bench b = set_up(state);
+	struct one_cqe broken = {.type = ONE_CQE_ASYNC, .status = ONE_ASYNC_QP_ERROR};
+	struct calls calls = {0};
+	DAT_OS_WAIT_PROXY_AGENT set = {&calls, agent};
+	DAT_EVD_HANDLE async = b.f->async;
+	char name[] = "oneside";
+	DAT_IA_HANDLE guest;
+	DAT_EP_HANDLE ep;
+	struct waiter w;
+
+	make_ep(b.f, &broken.object);
+	start(&w, b.cno);
+	assert_ok(dat_evd_modify_cno(async, b.cno));
+	assert_true(mock_cqe(b.f->mock, mock_async_cq(b.f->mock), &broken));
+	pthread_join(w.thread, NULL);
+	assert_ret(w.ret, DAT_SUCCESS);
+	assert_ptr_equal(w.evd, async);
+	assert_int_equal(take(async).event_number, DAT_ASYNC_ERROR_EP_BROKEN);
+	assert_ok(dat_cno_modify_agent(b.cno, set));
+	assert_true(mock_cqe(b.f->mock, mock_async_cq(b.f->mock), &broken));
+	await(&calls.count, 1);
+	assert_ptr_equal(calls.evd, async);
+	take(async);
+
+	assert_ok(dat_ia_open(name, 0, &async, &guest));
+	assert_ok(dat_ep_create(guest, NULL, NULL, NULL, NULL, NULL, &ep));
+	broken.object = mock_newest(b.f->mock, ONE_MSG_QP_CREATE);
+	expect_none(b.cno, 50000);
+	start(&w, b.cno);
+	assert_ok(dat_cno_modify_agent(b.cno, set));
+	assert_true(mock_cqe(b.f->mock, mock_async_cq(b.f->mock), &broken));
+	pthread_join(w.thread, NULL);
+	assert_ptr_equal(w.evd, async);
+	await(&calls.count, 2);
+	assert_ptr_equal(calls.evd, async);
+	assert_ptr_equal(take(async).event_data.asynch_error_event_data.dat_handle, ep);
+	/* it ends: that is told as well */
+	start(&w, b.cno);
+	mock_kill(b.f->mock);
+	pthread_join(w.thread, NULL);
+	assert_ptr_equal(w.evd, async);
+	assert_ok(dat_ia_close(guest, DAT_CLOSE_ABRUPT_FLAG));
 }
 
 static void
@@ -366,6 +420,7 @@ main(void)
 		TEST(last_evd_freed),
 		TEST(in_use),
 		TEST(proxy_agent),
+		TEST(asynchronous_errors),
 		TEST(closing_releases),
 	};
 

@@ -246,13 +246,13 @@ wait_main(void *arg)
 }
 
 static void
-start_waiter(struct waiter *w, DAT_EVD_HANDLE evd, DAT_COUNT threshold)
+start_waiter(struct waiter *w, DAT_EVD_HANDLE evd, DAT_COUNT threshold, DAT_TIMEOUT timeout)
 {
 	DAT_COUNT qlen = query(evd).evd_qlen;
 
 	memset(w, 0, sizeof(*w));
 	w->evd = evd;
-	w->timeout = DAT_TIMEOUT_INFINITE;
+	w->timeout = timeout;
 	w->threshold = threshold;
 	assert_int_equal(pthread_create(&w->thread, NULL, wait_main, w), 0);
 	/* until it is in there: then a resize is refused */
@@ -277,7 +277,7 @@ wake_by_ring(void **state)
 	uint32_t qp;
 
 	make_ep(f, &qp);
-	start_waiter(&w, f->dto, 3);
+	start_waiter(&w, f->dto, 3, DAT_TIMEOUT_INFINITE);
 	complete(f, qp, 1, 0);
 	complete(f, qp, 2, 0);
 	usleep(20000);
@@ -298,7 +298,7 @@ wake_by_software(void **state)
 	DAT_EVD_HANDLE evd = make(f, 8, SOFT_DTO);
 	struct waiter w;
 
-	start_waiter(&w, evd, 2);
+	start_waiter(&w, evd, 2, DAT_TIMEOUT_INFINITE);
 	post_software(evd, 1);
 	usleep(20000);
 	assert_int_equal(w.done, 0);
@@ -316,7 +316,7 @@ one_waiter(void **state)
 	DAT_COUNT nmore;
 	struct waiter w;
 
-	start_waiter(&w, evd, 1);
+	start_waiter(&w, evd, 1, DAT_TIMEOUT_INFINITE);
 	assert_ret(dat_evd_wait(evd, 0, 1, &event, &nmore), BAD_STATE(EVD_WAITER));
 	assert_ret(dat_evd_dequeue(evd, &event), BAD_STATE(EVD_WAITER));
 	assert_ret(dat_evd_resize(evd, 100), BAD_STATE(EVD_WAITER));
@@ -336,7 +336,7 @@ unwaitable(void **state)
 	DAT_COUNT nmore;
 	struct waiter w;
 
-	start_waiter(&w, evd, 1);
+	start_waiter(&w, evd, 1, DAT_TIMEOUT_INFINITE);
 	assert_ok(dat_evd_set_unwaitable(evd));
 	assert_ret(join(&w), BAD_STATE(EVD_UNWAITABLE));
 	post_software(evd, 1);
@@ -352,8 +352,8 @@ aborted_by_close(void **state)
 	struct fixture *f = *state;
 	struct waiter w, async;
 
-	start_waiter(&w, f->dto, 1);
-	start_waiter(&async, f->async, 1);
+	start_waiter(&w, f->dto, 1, DAT_TIMEOUT_INFINITE);
+	start_waiter(&async, f->async, 1, DAT_TIMEOUT_INFINITE);
 	assert_ok(dat_ia_close(f->ia, DAT_CLOSE_ABRUPT_FLAG));
 	f->ia = DAT_HANDLE_NULL;
 	assert_ret(join(&w), ERROR(DAT_ABORT, 0));
@@ -366,38 +366,46 @@ on_signal(int signal)
 {
 }
 
+/* A signal that would be ignored, with a handler of these flags, time and again. */
 static void
-install(int flags)
+poke(struct waiter *w, int flags, int times)
 {
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = flags};
 
-	sigaction(SIGUSR1, &action, NULL);
+	for (int i = 0; i < times && w->done == 0; i++) {
+		sigaction(SIGURG, &action, NULL);
+		pthread_kill(w->thread, SIGURG);
+		usleep(5000);
+	}
 }
 
 static void
 interrupted(void **state)
 {
+	static const DAT_TIMEOUT timeouts[] = {DAT_TIMEOUT_INFINITE, 30000000};
+	struct sigaction other = {.sa_handler = on_signal};
 	struct fixture *f = *state;
 	DAT_EVD_HANDLE evd = make(f, 8, DAT_EVD_SOFTWARE_FLAG);
 	struct waiter w;
 
-	/* a handler that wants system calls to go on: so does the wait */
-	install(SA_RESTART);
-	start_waiter(&w, evd, 2);
 	post_software(evd, 1);
-	for (int i = 0; i < 5; i++) {
-		pthread_kill(w.thread, SIGUSR1);
-		usleep(5000);
+	/* not the one that comes, and so of no importance */
+	sigaction(SIGUSR2, &other, NULL);
+	for (size_t i = 0; i < 2; i++) {
+		/* a handler that wants system calls to go on: so does the wait */
+		start_waiter(&w, evd, 2, timeouts[i]);
+		poke(&w, SA_RESTART, 5);
+		assert_int_equal(w.done, 0);
+		poke(&w, 0, 100);
+		assert_ret(join(&w), ERROR(DAT_INTERRUPTED_CALL, 0));
+		assert_int_equal(w.nmore, 1);
+		/* one that is not there any more when the wait ends */
+		start_waiter(&w, evd, 2, timeouts[i]);
+		poke(&w, (int)SA_RESETHAND, 100);
+		assert_ret(join(&w), ERROR(DAT_INTERRUPTED_CALL, 0));
 	}
-	assert_int_equal(w.done, 0);
-	install(0);
-	for (int i = 0; i < 100 && w.done == 0; i++) {
-		pthread_kill(w.thread, SIGUSR1);
-		usleep(5000);
-	}
-	assert_ret(join(&w), ERROR(DAT_INTERRUPTED_CALL, 0));
-	assert_int_equal(w.nmore, 1);
-	signal(SIGUSR1, SIG_DFL);
+	signal(SIGURG, SIG_DFL);
+	signal(SIGUSR2, SIG_DFL);
 }
 
 /* Completions without notification are there for dequeue, but do not end a wait. */
@@ -421,7 +429,7 @@ silent_completions(void **state)
 	complete(f, qp, 1, ONE_WQE_UNSIGNALED);
 	assert_ret(dat_evd_wait(f->dto, 2000, 1, &event, &nmore), DAT_TIMEOUT_EXPIRED);
 	assert_int_equal(nmore, 1);
-	start_waiter(&w, f->dto, 1);
+	start_waiter(&w, f->dto, 1, DAT_TIMEOUT_INFINITE);
 	complete(f, qp, 2, ONE_WQE_UNSIGNALED);
 	usleep(20000);
 	assert_int_equal(w.done, 0);
@@ -500,6 +508,48 @@ grows_with_endpoints(void **state)
 		complete(f, qp, (uint64_t)i, 0);
 	for (int i = 0; i < 20 * 256; i++)
 		assert_int_equal(take(evd).event_data.dto_completion_event_data.user_cookie.as_64, i);
+}
+
+/* As long as was asked for, or as all endpoints need. */
+static void
+asynchronous_length(void **state)
+{
+	struct fixture *f = *state;
+	struct one_cqe broken = {.type = ONE_CQE_ASYNC, .status = ONE_ASYNC_QP_ERROR};
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+	char name[] = "oneside";
+	DAT_IA_HANDLE ia;
+	DAT_EP_HANDLE ep;
+	DAT_IA_ATTR attr;
+
+	assert_ok(dat_ia_query(f->ia, NULL, DAT_IA_ALL, &attr, 0, NULL));
+	assert_ret(dat_ia_open(name, attr.max_evd_qlen + 1, &async, &ia),
+		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD));
+	assert_ok(dat_ia_open(name, 2000, &async, &ia));
+	assert_true(query(async).evd_qlen >= 2000);
+	assert_ok(dat_ep_create(ia, NULL, NULL, NULL, NULL, NULL, &ep));
+	broken.object = mock_newest(f->mock, ONE_MSG_QP_CREATE);
+	for (int i = 0; i < 2000; i++)
+		assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &broken));
+	assert_ret(dat_evd_resize(async, 1999), BAD_STATE(EVD_IN_USE));
+	assert_ok(dat_evd_resize(async, 4000));
+	for (int i = 2000; i < 4000; i++)
+		assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &broken));
+	for (int i = 0; i < 4000; i++)
+		assert_int_equal(take(async).event_number, DAT_ASYNC_ERROR_EP_BROKEN);
+	expect_empty(async);
+	assert_ok(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+	/* each endpoint may end */
+	for (int i = 0; i < 400; i++) {
+		DAT_EP_ATTR little = {.max_request_dtos = 1, .max_request_iov = 1};
+
+		assert_ok(dat_ep_create(f->ia, NULL, NULL, f->dto, NULL, &little, &ep));
+	}
+	broken.object = mock_newest(f->mock, ONE_MSG_QP_CREATE);
+	for (int i = 0; i < 400; i++)
+		assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &broken));
+	for (int i = 0; i < 400; i++)
+		assert_ptr_equal(take(f->async).event_data.asynch_error_event_data.dat_handle, ep);
 }
 
 static void
@@ -609,6 +659,7 @@ main(void)
 		TEST(silent_completions),
 		TEST(resize),
 		TEST(grows_with_endpoints),
+		TEST(asynchronous_length),
 		TEST(in_use),
 		TEST(overflow_is_told),
 		TEST(many_threads),
