@@ -81,16 +81,12 @@ fill_pieces(struct ep *ep, struct one_wqe *wqe, const struct pieces *pieces)
 			     (uint32_t)pieces->piece[i]->segment_length, pieces->piece[i]->lmr_context);
 }
 
-/* Words with the bytes of at most ONE_INLINE_MAX in all; returns how many words they take. */
-static inline ALWAYS uint32_t
+/* Words with the bytes of at most ONE_INLINE_MAX in all. */
+static void
 fill_inline(uint64_t data[ONE_INLINE_MAX / 8], const struct pieces *pieces)
 {
 	uint32_t at = 0;
 
-	if (pieces->count == 1 && pieces->total == sizeof(uint64_t)) {
-		memcpy(data, (const void *)(uintptr_t)pieces->piece[0]->virtual_address, sizeof(uint64_t));
-		return 1;
-	}
 	for (uint32_t i = 0; i < pieces->count; i++) {
 		uint32_t len = (uint32_t)pieces->piece[i]->segment_length;
 
@@ -100,7 +96,6 @@ fill_inline(uint64_t data[ONE_INLINE_MAX / 8], const struct pieces *pieces)
 		memcpy((uint8_t *)data + at, (const void *)(uintptr_t)pieces->piece[i]->virtual_address, len);
 		at += len;
 	}
-	return ONE_INLINE_MAX / 8;
 }
 
 /* After the data plane has gone there is nobody to take the request: it is flushed here. */
@@ -135,6 +130,10 @@ check_request(const struct ep *ep)
 	return __builtin_expect(ep_is_connected(ep), 1) ? DAT_SUCCESS : check_unusual(ep);
 }
 
+/*
+ * Never in memory where a request is of one segment: a word that is stored in halves and loaded whole waits
+ * until all stores before it are done, those to cache lines of the polling core among them.
+ */
 struct request {
 	uint8_t op;
 	uint8_t flags;
@@ -146,7 +145,85 @@ struct request {
 	uint32_t imm;
 };
 
-/* Of several pieces; send_lock held.  False: no room. */
+static inline ALWAYS void
+put(struct ep *ep, struct request request, uint8_t flags, uint8_t num_sge, uint8_t inline_len,
+    const uint64_t data[ONE_INLINE_MAX / 8], uint32_t words)
+{
+	log_send(ep, request.cookie, 0);
+	one_send_put(&ep->qp, one_send_head(request.op, flags, num_sge, inline_len), request.length,
+		     request.cookie, request.remote_addr, (uint64_t)request.imm << 32 | request.rkey, data,
+		     words);
+}
+
+/* ---- of one segment that is not empty: nearly all ---- */
+
+/* send_lock held, and there is room. */
+static inline ALWAYS void
+put_piece(struct ep *ep, struct request request, DAT_LMR_TRIPLET piece)
+{
+	const void *bytes = (const void *)(uintptr_t)piece.virtual_address;
+	uint32_t len = (uint32_t)piece.segment_length;
+
+	if (request.may_inline && len == sizeof(uint64_t)) {
+		uint64_t word[ONE_INLINE_MAX / 8];
+
+		memcpy(word, bytes, sizeof(uint64_t));
+		put(ep, request, request.flags | ONE_WQE_INLINE, 0, sizeof(uint64_t), word, 1);
+	} else if (request.may_inline && len <= ONE_INLINE_MAX) {
+		uint64_t data[ONE_INLINE_MAX / 8] = {0};
+
+		memcpy(data, bytes, len);
+		put(ep, request, request.flags | ONE_WQE_INLINE, 0, (uint8_t)len, data, ONE_INLINE_MAX / 8);
+	} else {
+		const uint64_t data[ONE_INLINE_MAX / 8] = {piece.virtual_address,
+							   (uint64_t)piece.lmr_context << 32 | len};
+
+		put(ep, request, request.flags, 1, 0, data, 2);
+	}
+}
+
+static inline ALWAYS DAT_RETURN
+check_piece(struct ep *ep, const DAT_LMR_TRIPLET *piece, bool write)
+{
+	const struct lmr *lmr = atomic_load_explicit(&ep->last_lmr, memory_order_relaxed);
+
+	/* A region that has been freed is known by no context. */
+	if (__builtin_expect(lmr == NULL || piece->lmr_context == 0 ||
+				     atomic_load_explicit(&lmr->o.node.key, memory_order_relaxed) !=
+					     piece->lmr_context,
+			     0)) {
+		lmr = (const struct lmr *)idmap_find(&ep->o.ia->lmrs, piece->lmr_context);
+		if (lmr != NULL)
+			atomic_store_explicit(&ep->last_lmr, lmr, memory_order_relaxed);
+	}
+	return judge_segment(lmr, ep->pz, piece, write);
+}
+
+static inline ALWAYS DAT_RETURN
+post_piece(struct ep *ep, struct request request, DAT_LMR_TRIPLET piece)
+{
+	DAT_RETURN ret = check_request(ep);
+	bool room;
+
+	if (ret == DAT_SUCCESS)
+		ret = check_piece(ep, &piece, request.op == ONE_OP_READ);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	lock_take(&ep->send_lock);
+	if (ia_lost(ep->o.ia)) {
+		lock_drop(&ep->send_lock);
+		return post_lost(ep, ep->send_evd, ONE_CQE_SEND, request.cookie, 0);
+	}
+	room = __builtin_expect(one_send_has_room(&ep->qp), 1);
+	if (room)
+		put_piece(ep, request, piece);
+	lock_drop(&ep->send_lock);
+	return room ? DAT_SUCCESS : FULL;
+}
+
+/* ---- of none, or of several ---- */
+
+/* send_lock held.  False: no room. */
 static bool
 put_pieces(struct ep *ep, const struct request *request, const struct pieces *pieces)
 {
@@ -169,70 +246,42 @@ put_pieces(struct ep *ep, const struct request *request, const struct pieces *pi
 	return true;
 }
 
-/* Of at most one piece, or inline; send_lock held. */
-static inline ALWAYS bool
-put_short(struct ep *ep, const struct request *request, const struct pieces *pieces, bool in_slot)
+/* The same with the payload in the slot. */
+static bool
+put_inline(struct ep *ep, const struct request *request, const struct pieces *pieces)
 {
 	uint64_t data[ONE_INLINE_MAX / 8] = {0};
-	uint64_t rkey_imm = (uint64_t)request->imm << 32 | request->rkey;
-	uint32_t head, words = 2;
 
-	if (__builtin_expect(!one_send_has_room(&ep->qp), 0))
+	if (!one_send_has_room(&ep->qp))
 		return false;
-	if (in_slot) {
-		words = fill_inline(data, pieces);
-		head = one_send_head(request->op, request->flags | ONE_WQE_INLINE, 0, (uint8_t)pieces->total);
-	} else {
-		head = one_send_head(request->op, request->flags, (uint8_t)pieces->count, 0);
-		if (pieces->count != 0) {
-			data[0] = pieces->piece[0]->virtual_address;
-			data[1] = (uint64_t)pieces->piece[0]->lmr_context << 32 |
-				  (uint32_t)pieces->piece[0]->segment_length;
-		}
-	}
-	log_send(ep, request->cookie, 0);
-	one_send_put(&ep->qp, head, request->length, request->cookie, request->remote_addr, rkey_imm, data,
-		     words);
+	fill_inline(data, pieces);
+	put(ep, *request, request->flags | ONE_WQE_INLINE, 0, (uint8_t)pieces->total, data,
+	    ONE_INLINE_MAX / 8);
 	return true;
 }
 
-static inline ALWAYS DAT_RETURN
-post(struct ep *ep, const struct request *request, const struct pieces *pieces)
+static DAT_RETURN
+post_pieces(struct ep *ep, struct request request, const struct pieces *pieces)
 {
-	bool in_slot = request->may_inline && pieces->total <= ONE_INLINE_MAX, done;
+	DAT_RETURN ret = check_request(ep);
+	bool done;
 
+	if (ret == DAT_SUCCESS)
+		ret = check_local(ep, pieces, request.op == ONE_OP_READ);
+	if (ret != DAT_SUCCESS)
+		return ret;
 	lock_take(&ep->send_lock);
 	if (ia_lost(ep->o.ia)) {
 		lock_drop(&ep->send_lock);
-		return post_lost(ep, ep->send_evd, ONE_CQE_SEND, request->cookie, 0);
+		return post_lost(ep, ep->send_evd, ONE_CQE_SEND, request.cookie, 0);
 	}
-	if (__builtin_expect(in_slot || pieces->count <= 1, 1))
-		done = put_short(ep, request, pieces, in_slot);
-	else
-		done = put_pieces(ep, request, pieces);
+	done = request.may_inline && pieces->total <= ONE_INLINE_MAX ? put_inline(ep, &request, pieces)
+								     : put_pieces(ep, &request, pieces);
 	lock_drop(&ep->send_lock);
 	return done ? DAT_SUCCESS : FULL;
 }
 
-static inline ALWAYS DAT_RETURN
-send_pieces(struct ep *ep, const struct pieces *pieces, uint64_t cookie, uint32_t flags, uint8_t op,
-	    uint32_t imm)
-{
-	struct request request = {.op = op,
-				  .imm = imm,
-				  .flags = wqe_flags(flags),
-				  .may_inline = true,
-				  .length = (uint32_t)pieces->total,
-				  .cookie = cookie};
-	DAT_RETURN ret;
-
-	if (pieces->total > ep->max_message)
-		return BAD_ARG(3);
-	ret = check_request(ep);
-	if (ret == DAT_SUCCESS)
-		ret = check_local(ep, pieces, false);
-	return ret == DAT_SUCCESS ? post(ep, &request, pieces) : ret;
-}
+/* ---- the calls ---- */
 
 static inline ALWAYS DAT_RETURN
 post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, const DAT_LMR_TRIPLET *local_iov,
@@ -240,6 +289,11 @@ post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, const DAT_LMR_TRIPLET
 {
 	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
 	uint32_t flags = (uint32_t)completion_flags;
+	struct request request = {.op = op,
+				  .imm = imm,
+				  .flags = wqe_flags(flags),
+				  .may_inline = true,
+				  .cookie = user_cookie.as_64};
 	struct pieces pieces;
 	DAT_RETURN ret;
 
@@ -249,13 +303,20 @@ post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, const DAT_LMR_TRIPLET
 	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
 		return BAD_ARG(5);
 	if (is_one_piece(num_segments, local_iov, ep->max_send_iov)) {
-		const struct pieces one = {
-			.count = 1, .total = local_iov->segment_length, .piece = {local_iov}};
+		DAT_LMR_TRIPLET piece = *local_iov;
 
-		return send_pieces(ep, &one, user_cookie.as_64, flags, op, imm);
+		if (piece.segment_length > ep->max_message)
+			return BAD_ARG(3);
+		request.length = (uint32_t)piece.segment_length;
+		return post_piece(ep, request, piece);
 	}
 	ret = gather(num_segments, local_iov, ep->max_send_iov, &pieces);
-	return ret == DAT_SUCCESS ? send_pieces(ep, &pieces, user_cookie.as_64, flags, op, imm) : ret;
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (pieces.total > ep->max_message)
+		return BAD_ARG(3);
+	request.length = (uint32_t)pieces.total;
+	return post_pieces(ep, request, &pieces);
 }
 
 DAT_RETURN
@@ -273,34 +334,15 @@ ep_post_send_inv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLE
 			 context);
 }
 
-static inline ALWAYS DAT_RETURN
-rdma_pieces(struct ep *ep, const struct pieces *pieces, uint64_t cookie, const DAT_RMR_TRIPLET *remote_iov,
-	    uint32_t flags, uint8_t op, uint32_t imm)
+/* A write moves what is local, a read what is remote: *length; false: they do not fit. */
+static inline ALWAYS bool
+rdma_length(const struct ep *ep, uint64_t local, uint64_t remote, uint8_t op, uint32_t *length)
 {
-	struct request request = {.op = op,
-				  .flags = wqe_flags(flags),
-				  .may_inline = op != ONE_OP_READ,
-				  .cookie = cookie,
-				  .imm = imm};
-	uint64_t length;
-	DAT_RETURN ret;
+	uint64_t moved = op == ONE_OP_READ ? remote : local;
 
-	if (remote_iov == NULL)
-		return BAD_ARG(5);
-	/* A write moves what is local, a read what is remote. */
-	length = op == ONE_OP_READ ? remote_iov->segment_length : pieces->total;
-	if (length > (op == ONE_OP_READ ? pieces->total : remote_iov->segment_length) ||
-	    (remote_iov->segment_length == 0 && pieces->total > 0) || length > ep->max_rdma)
-		return DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
-	ret = check_request(ep);
-	if (ret == DAT_SUCCESS)
-		ret = check_local(ep, pieces, op == ONE_OP_READ);
-	if (ret != DAT_SUCCESS)
-		return ret;
-	request.length = (uint32_t)length;
-	request.remote_addr = remote_iov->target_address;
-	request.rkey = remote_iov->rmr_context;
-	return post(ep, &request, pieces);
+	*length = (uint32_t)moved;
+	return moved <= (op == ONE_OP_READ ? local : remote) && (remote != 0 || local == 0) &&
+	       moved <= ep->max_rdma;
 }
 
 static inline ALWAYS DAT_RETURN
@@ -310,6 +352,11 @@ post_rdma(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *loca
 {
 	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
 	uint32_t flags = (uint32_t)completion_flags, max;
+	struct request request = {.op = op,
+				  .imm = imm,
+				  .flags = wqe_flags(flags),
+				  .may_inline = op != ONE_OP_READ,
+				  .cookie = user_cookie.as_64};
 	struct pieces pieces;
 	DAT_RETURN ret;
 
@@ -319,15 +366,27 @@ post_rdma(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *loca
 	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
 		return BAD_ARG(6);
 	max = op == ONE_OP_READ ? ep->max_read_iov : ep->max_write_iov;
+	if (remote_iov != NULL) {
+		request.remote_addr = remote_iov->target_address;
+		request.rkey = remote_iov->rmr_context;
+	}
 	if (is_one_piece(num_segments, local_iov, max)) {
-		const struct pieces one = {
-			.count = 1, .total = local_iov->segment_length, .piece = {local_iov}};
+		DAT_LMR_TRIPLET piece = *local_iov;
 
-		return rdma_pieces(ep, &one, user_cookie.as_64, remote_iov, flags, op, imm);
+		if (remote_iov == NULL)
+			return BAD_ARG(5);
+		if (!rdma_length(ep, piece.segment_length, remote_iov->segment_length, op, &request.length))
+			return DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+		return post_piece(ep, request, piece);
 	}
 	ret = gather(num_segments, local_iov, max, &pieces);
-	return ret == DAT_SUCCESS ? rdma_pieces(ep, &pieces, user_cookie.as_64, remote_iov, flags, op, imm)
-				  : ret;
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (remote_iov == NULL)
+		return BAD_ARG(5);
+	if (!rdma_length(ep, pieces.total, remote_iov->segment_length, op, &request.length))
+		return DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+	return post_pieces(ep, request, &pieces);
 }
 
 DAT_RETURN

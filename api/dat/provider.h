@@ -172,9 +172,10 @@ struct ep {
 	uint32_t send_mask, recv_mask;
 	uint32_t max_send_iov, max_recv_iov, max_read_iov, max_write_iov;
 	uint64_t max_message, max_rdma;
+	struct pz *pz;
+	_Atomic(const struct lmr *) last_lmr; /* of the last request: spares a lookup */
 	bool may_unsignal_send, may_unsignal_recv;
 	DAT_EP_ATTR attr;
-	struct pz *pz;
 	struct evd *recv_evd, *send_evd, *conn_evd;
 	struct srq *srq;    /* where receives come from; NULL: the endpoint has its own */
 	DAT_COUNT srq_dtos; /* receives that may complete here before any is taken off the EVD */
@@ -322,15 +323,13 @@ DAT_RETURN lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 		      DAT_VADDR *registered_address);
 
 /*
- * What is wrong with a local segment of some length: its region unknown, or without the right to write where
- * data comes in (`write`; to read is everybody's right), of another zone than `pz` (NULL: of any), too short.
- * Segments are argument 3 of every post.
+ * What is wrong with a local segment of some length, of the region `lmr`: that is unknown (NULL), or without
+ * the right to write where data comes in (`write`; to read is everybody's right), of another zone than `pz`
+ * (NULL: of any), too short.  Segments are argument 3 of every post.
  */
 static inline DAT_RETURN
-check_segment(const struct ia *ia, const struct pz *pz, const DAT_LMR_TRIPLET *piece, bool write)
+judge_segment(const struct lmr *lmr, const struct pz *pz, const DAT_LMR_TRIPLET *piece, bool write)
 {
-	const struct lmr *lmr = (const struct lmr *)idmap_find(&ia->lmrs, piece->lmr_context);
-
 	if (lmr == NULL || (write && ((uint32_t)lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG) == 0))
 		return DAT_ERROR(DAT_PRIVILEGES_VIOLATION,
 				 write ? DAT_PRIVILEGES_WRITE : DAT_PRIVILEGES_READ);
@@ -338,6 +337,12 @@ check_segment(const struct ia *ia, const struct pz *pz, const DAT_LMR_TRIPLET *p
 		return DAT_ERROR(DAT_PROTECTION_VIOLATION,
 				 write ? DAT_PROTECTION_WRITE : DAT_PROTECTION_READ);
 	return lmr_covers(lmr, piece) ? DAT_SUCCESS : BAD_ARG(3);
+}
+
+static inline DAT_RETURN
+check_segment(const struct ia *ia, const struct pz *pz, const DAT_LMR_TRIPLET *piece, bool write)
+{
+	return judge_segment((const struct lmr *)idmap_find(&ia->lmrs, piece->lmr_context), pz, piece, write);
 }
 
 /* ---- event.c: no lock held ---- */
