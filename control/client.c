@@ -370,7 +370,7 @@ client_accept(int fd)
 	struct client *client = calloc(1, sizeof(*client));
 
 	if (client == NULL) {
-		fd_discard(fd);
+		connection_refuse(fd);
 		return;
 	}
 	client->fd = fd;
@@ -393,7 +393,7 @@ client_accept(int fd)
 				    (int)client->pid, client->uid);
 		if (client->pidfd >= 0)
 			close(client->pidfd);
-		fd_discard(fd); /* with what it has sent already */
+		connection_refuse(fd);
 		free(client);
 		return;
 	}

@@ -365,6 +365,7 @@ void work_init(void);
 int server_open(const struct config *config, char *why, size_t why_len);
 void server_close(void);
 void fd_discard(int fd); /* close a descriptor that came from a client, without trusting it */
+void connection_refuse(int fd);
 
 /* ---- client.c ---- */
 void client_accept(int fd);

@@ -86,6 +86,13 @@ fd_discard(int fd)
 
 /* ---- accepting ---- */
 
+void
+connection_refuse(int fd)
+{
+	shutdown(fd, SHUT_RDWR); /* it is told at once; what it has sent may take long to close */
+	fd_discard(fd);
+}
+
 static void
 listen_ready(struct watch *watch, uint32_t events)
 {
@@ -100,7 +107,8 @@ listen_ready(struct watch *watch, uint32_t events)
 			/* Refuse by closing, rather than be woken for ever. */
 			close(spare_fd);
 			fd = accept4(control.listen_fd, NULL, NULL, SOCK_CLOEXEC);
-			fd_discard(fd);
+			if (fd >= 0)
+				connection_refuse(fd);
 			spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 			log_warning("out of descriptors: an attachment was turned away; raise LimitNOFILE\n");
 		}

@@ -255,6 +255,24 @@ slow_to_close(void)
 	}
 }
 
+/* Answered, rather than hung up on. */
+static bool
+served(void)
+{
+	struct timeval limit = {.tv_sec = 5};
+	struct one_msg msg = hello();
+	int fd = raw_connect();
+	uint8_t reply[4096];
+	ssize_t n;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	raw_send(fd, &msg, sizeof(msg), NULL, 0);
+	n = recv(fd, reply, sizeof(reply), 0);
+	must(n >= 0 || errno == ECONNRESET, "no answer and no end within 5 s");
+	close(fd);
+	return n > 0;
+}
+
 /* The same on connections that are turned away, since there are too many. */
 static void
 turned_away(void)
@@ -269,6 +287,9 @@ turned_away(void)
 	}
 	for (uint32_t i = 0; i < 200; i++)
 		close(fd[i]);
+	/* Its places are free when the data plane has seen the others go; until then it hangs up at once. */
+	for (uint32_t i = 0; i < 2000 && !served(); i++)
+		usleep(10000);
 	must(healthy(), "the data plane waits");
 	close_peers();
 }
