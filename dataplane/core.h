@@ -48,7 +48,8 @@ enum {
 	LOCAL_CHUNK = 65536,        /* bytes of one message that the local transport copies in one loop, */
 	LOCAL_CHUNK_ALONE = 262144, /* and while no other queue pair is hot */
 	TIMER_SLOTS = 4096,
-	TIMER_SHIFT = 12, /* a slot is 4.1 us */
+	TIMER_SHIFT = 12,         /* a slot is 4.1 us */
+	TIMER_DEFER_NS = 1000000, /* how long timers wait for what is in the receive queues */
 	QPN_LOG2 = 18
 };
 #define LOCAL_LOST_NS \
@@ -272,6 +273,8 @@ struct core {
 	uint32_t num_rx;
 
 	uint64_t timer_tick; /* slots before this one are done */
+	uint64_t timer_run_at;
+	bool rx_more; /* a receive queue had as many frames as one loop takes */
 	uint64_t timers;
 	struct qp_list wheel[TIMER_SLOTS];
 

@@ -48,7 +48,11 @@ core_iterate(struct core *core)
 	if (!TAILQ_EMPTY(&core->run))
 		done += rcio_run(core);
 	stage_end(core, ENGINE_STAGE_OUTPUT);
-	timer_run(core);
+	/* What waits in a receive queue may be what a timer misses. */
+	if (likely(!core->rx_more) || core->now - core->timer_run_at >= TIMER_DEFER_NS) {
+		timer_run(core);
+		core->timer_run_at = core->now;
+	}
 	stage_end(core, ENGINE_STAGE_TIMERS);
 	cq_publish(core);
 	stage_end(core, ENGINE_STAGE_PUBLISH);

@@ -327,6 +327,7 @@ rcio_receive(struct core *core)
 {
 	uint32_t received = 0;
 
+	core->rx_more = false;
 	for (uint32_t i = 0; i < core->num_rx; i++) {
 		const struct rx_queue *queue = &core->rx[i];
 		struct rte_mbuf *frames[CORE_BURST], *done[CORE_BURST];
@@ -336,6 +337,7 @@ rcio_receive(struct core *core)
 			continue;
 		n = rte_eth_rx_burst(queue->device, queue->queue, frames, CORE_BURST);
 		stage_end(core, ENGINE_STAGE_DRIVER_RX);
+		core->rx_more |= n == CORE_BURST;
 		for (uint16_t j = 0; j < n && j < 2; j++)
 			rte_prefetch0(rte_pktmbuf_mtod(frames[j], void *));
 		for (uint16_t j = 0; j < n; j++) {

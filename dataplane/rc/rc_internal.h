@@ -51,6 +51,7 @@
 #define RC_RTO_FLOOR 2000000u /* ns: peers share processors with others, and then answer late */
 #define RC_RTO_START 10000000u
 #define RC_PROBE_FLOOR 200000u         /* for one packet, between ends that repeat selectively */
+#define RC_PATIENCE_MAX 32000000u      /* ns: the floor of both towards peers that were seen to answer late */
 #define RC_RTO_UNBOUNDED 1000000000ull /* when the CM gave no bound */
 #define RC_BACKOFF_MAX 10u
 #define RC_CNP_INTERVAL 50000u /* ns between two CNPs of ours */
@@ -132,20 +133,31 @@ struct rc_requester {
 	bool bind_started; /* head is a BIND that is being carried out */
 	bool probe;        /* the newest packet may be sent again early, to ask what has arrived */
 	bool recovering;   /* went back, and nothing was acknowledged since */
+	uint8_t doubt;     /* enum rc_doubt */
 	bool rtt_pending;
 	bool cut;               /* window was cut, and cut_psn is not yet acknowledged */
 	bool congested;         /* CNPs govern the window: */
 	uint32_t alpha, target; /* average of round trips with a CNP, / 65536; 1/256 packets */
 	uint32_t rtt_psn, cut_psn;
 	uint32_t srtt, rttvar; /* ns; srtt 0: no sample yet */
+	uint32_t patience;     /* ns: twice the time that the peer was seen to take to answer; */
+	uint32_t late;         /* as it will be if it was late and nothing lost */
 	uint64_t rtt_time;
-	uint64_t timer;       /* RC_NEVER: nothing outstanding */
-	uint64_t rnr_until;   /* RC_NEVER: not waiting */
-	uint64_t progress_at; /* last progress, or last retry charged */
-	uint64_t recover_at;
+	uint64_t timer;         /* RC_NEVER: nothing outstanding */
+	uint64_t rnr_until;     /* RC_NEVER: not waiting */
+	uint64_t progress_at;   /* last progress, or last retry charged */
+	uint64_t recover_at;    /* when we went back, or probed */
 	uint64_t limit;         /* ns: upper bound of the retransmission time */
 	bool forever;           /* the CM's timeout was 0 */
 	struct rc_board *board; /* NULL: nothing is lost */
+};
+
+/* What the timer has made us do, while it is not known whether anything was lost. */
+enum rc_doubt {
+	RC_DOUBT_NONE,
+	RC_DOUBT_PROBED,    /* sent the newest packet again; */
+	RC_DOUBT_WENT_BACK, /* or from the oldest on, */
+	RC_DOUBT_PASSED     /* and an answer was for more than that */
 };
 
 enum rc_resource_kind { RC_RESOURCE_NONE, RC_RESOURCE_READ, RC_RESOURCE_ATOMIC };
@@ -296,6 +308,8 @@ void rc_request_parked(struct rc_qp *qp, bool kept);
 uint64_t rc_rto(const struct rc_requester *rq);
 /* `una` has advanced from `before`. */
 void rc_progress(struct rc_qp *qp, uint32_t before, uint64_t now);
+/* What is in doubt was lost: this has been told. */
+void rc_lost(struct rc_requester *rq);
 /* A round is about to be repeated; false: retries are used up. */
 bool rc_charge(struct rc_requester *rq, uint64_t now);
 
@@ -336,6 +350,8 @@ bool rc_missing(struct rc_qp *qp, uint32_t psn, uint64_t now);
 bool rc_hold_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now);
 /* `una` goes on over what the board has. */
 void rc_held_responses(struct rc_qp *qp, uint64_t now);
+/* On with PSN `psn`, which is behind `snd`; what is before it counts as sent. */
+void rc_skip_to(struct rc_requester *rq, uint32_t psn);
 /* `una` has advanced from `before`. */
 void rc_board_pass(struct rc_requester *rq, uint32_t before);
 /* What the timer is set to while there are holes. */

@@ -71,6 +71,7 @@ rc_go_back(struct rc_qp *qp, uint64_t now)
 	rq->rtt_pending = false;
 	rq->recovering = true;
 	rq->recover_at = now;
+	rq->doubt = RC_DOUBT_NONE;
 	rq->timer = now + rc_rto(rq);
 	rq->ready = rq->rnr_until == RC_NEVER;
 }
@@ -110,6 +111,7 @@ repeat(struct rc_qp *qp, uint64_t now)
 
 	if (rq->rnr_until != RC_NEVER || (rq->recovering && now - rq->recover_at < echo))
 		return;
+	rc_lost(rq);
 	if (!rc_charge(rq, now)) {
 		rc_count(qp, RC_COUNT_RETRY_EXCEEDED);
 		rc_fail(qp, rq->head, ONE_STATUS_RETRY_EXCEEDED, RC_ERROR_REQUESTER);
@@ -173,6 +175,8 @@ nak(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t n
 
 	if (code > 3)
 		return;
+	if (code == 0)
+		rc_lost(&qp->req);
 	advance(qp, psn, now);
 	if (qp->state != RC_RTS)
 		return;

@@ -373,6 +373,7 @@ begin(struct rc_qp *qp, uint64_t now)
 	bool is_new = rq->board == NULL;
 	struct rc_board *board = board_get(qp, &rq->board, now);
 
+	rc_lost(rq);
 	if (board != NULL && is_new) {
 		board->high = board->cursor = board->executed = rq->una;
 		board->retry = board->round = rq->max;
@@ -384,8 +385,8 @@ begin(struct rc_qp *qp, uint64_t now)
 }
 
 /* Where sending goes on: nothing below `high` is sent in turn any more, only where it lacks. */
-static void
-skip_to(struct rc_requester *rq, uint32_t psn)
+void
+rc_skip_to(struct rc_requester *rq, uint32_t psn)
 {
 	struct rc_node *node = rq->head;
 
@@ -431,6 +432,8 @@ rc_probe(struct rc_qp *qp, uint64_t now)
 	if (!rq->probe || rq->board != NULL || rq->rnr_until != RC_NEVER || begin(qp, now) == NULL)
 		return false;
 	rq->probe = false;
+	rq->doubt = RC_DOUBT_PROBED;
+	rq->recover_at = now;
 	rq->board->high = rq->max;
 	rq->board->cursor = rq->max - 1;
 	rq->board->retry = rq->una; /* the next report tells what to send */
@@ -465,7 +468,7 @@ account(struct rc_qp *qp, uint64_t now)
 	struct rc_board *board = rq->board;
 
 	set_credit(rq);
-	skip_to(rq, board->high);
+	rc_skip_to(rq, board->high);
 	if ((int32_t)(board->high - board->retry) > 0) {
 		board->cursor = rq->una;
 		board->retry = rq->max;

@@ -6,6 +6,13 @@
  * retransmission time is SRTT + 4 RTTVAR, at least 2 ms, doubled for each
  * expiry in a row, at most the CM's timeout.
  *
+ * A peer whose processor does something else for a while answers late.  An
+ * expiry is in doubt until it is known whether something was lost.  When two
+ * answers in a row are for more than was sent again before them, nothing was (one
+ * may be for what was executed and held behind a hole, or told before and not
+ * heard).  Then what was not sent again yet is not, and the timer's floor becomes
+ * twice the time that the answer took; it halves with each expiry that was right.
+ *
  * Expiries may come much faster than that timeout, so they are not what uses
  * up retries: a retry is charged when a round has to be repeated and the CM's
  * timeout has passed without progress since the last charge.  A peer is thus
@@ -17,9 +24,12 @@ uint64_t
 rc_rto(const struct rc_requester *rq)
 {
 	uint64_t rto = rq->srtt == 0 ? RC_RTO_START : (uint64_t)rq->srtt + 4u * (uint64_t)rq->rttvar;
+	uint32_t floor = rq->probe ? RC_PROBE_FLOOR : RC_RTO_FLOOR;
 
-	if (rto < (rq->probe ? RC_PROBE_FLOOR : RC_RTO_FLOOR))
-		rto = rq->probe ? RC_PROBE_FLOOR : RC_RTO_FLOOR;
+	if (floor < rq->patience)
+		floor = rq->patience;
+	if (rto < floor)
+		rto = floor;
 	rto <<= rq->backoff;
 	return rto < rq->limit ? rto : rq->limit;
 }
@@ -45,10 +55,56 @@ sample(struct rc_requester *rq, uint64_t rtt)
 }
 
 void
+rc_lost(struct rc_requester *rq)
+{
+	if (rq->doubt == RC_DOUBT_NONE)
+		return;
+	rq->doubt = RC_DOUBT_NONE;
+	rq->patience /= 2;
+}
+
+/* An answer, and no word of loss. */
+static RC_COLD void
+settle(struct rc_qp *qp, uint64_t now)
+{
+	struct rc_requester *rq = &qp->req;
+	uint64_t waited = 2 * (now - rq->progress_at);
+	bool late;
+
+	if (rq->doubt == RC_DOUBT_PROBED) {
+		/* The probe's own answer takes a round trip, and is for the newest packet, too. */
+		late = rq->una != rq->max || now - rq->recover_at < rq->srtt / 2;
+		rc_forget_reports(qp);
+	} else {
+		late = (int32_t)(rq->una - rq->snd) > 0;
+		if (late && rq->doubt == RC_DOUBT_WENT_BACK) {
+			rq->doubt = RC_DOUBT_PASSED;
+			rq->late = waited < RC_PATIENCE_MAX ? (uint32_t)waited : RC_PATIENCE_MAX;
+			return;
+		}
+	}
+	if (!late) {
+		rc_lost(rq);
+		return;
+	}
+	if (rq->doubt == RC_DOUBT_PASSED) {
+		rc_skip_to(rq, rq->max);
+		if (rq->window < rq->threshold)
+			rq->window = rq->threshold;
+		waited = rq->late;
+	}
+	rq->doubt = RC_DOUBT_NONE;
+	if (waited > rq->patience)
+		rq->patience = waited < RC_PATIENCE_MAX ? (uint32_t)waited : RC_PATIENCE_MAX;
+}
+
+void
 rc_progress(struct rc_qp *qp, uint32_t before, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
 
+	if (unlikely(rq->doubt != RC_DOUBT_NONE))
+		settle(qp, now);
 	rq->retries = 0;
 	rq->rnr_tries = 0;
 	rq->backoff = 0;
@@ -66,7 +122,8 @@ rc_progress(struct rc_qp *qp, uint32_t before, uint64_t now)
 		rq->cut = false;
 	if (unlikely(rq->board != NULL))
 		rc_board_pass(rq, before);
-	if (rq->window < rq->window_max)
+	/* While that is in doubt, what is acknowledged may not be what was sent again. */
+	if (rq->window < rq->window_max && likely(rq->doubt == RC_DOUBT_NONE))
 		rc_window_grow(qp, rq->una - before);
 	if (unlikely((int32_t)(rq->snd - rq->una) < 0)) {
 		/* What we had gone back to send again has arrived after all. */
@@ -125,4 +182,5 @@ rc_timeout(struct rc_qp *qp, uint64_t now)
 		rq->backoff++;
 	rc_window_timeout(rq);
 	rc_go_back(qp, now);
+	rq->doubt = RC_DOUBT_WENT_BACK;
 }
