@@ -1,15 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Data planes with small limits, and without access to memory that is not shared: what uDAPL applications are told of them, and what happens at each.
+# Data planes with small limits, and without access to memory that is not shared: what applications are told of them, and what happens at each.
 #
 #   limits.sh local|memif
 
 . "$(dirname "$0")/lib.sh"
 net_init
 PROGRAM=$BUILD/tests/net/net-dat-limits
+RSM=$BUILD/tests/net/net-rsm-limits
 
-# As in dat_limits.c.
+# As in dat_limits.c and rsm_limits.c.
 cat >"$WORK/limits.conf" <<-CONF
 	[dataplane]
 	process_memory = no
@@ -30,6 +31,7 @@ cat >"$WORK/limits.conf" <<-CONF
 	max_mr_total = 4M
 	max_message = 64K
 	max_clients_per_uid = 6
+	max_segments = 2
 	[port p0]
 	rnr_retry = 2
 CONF
@@ -39,10 +41,12 @@ case $1 in
 local)
 	start_memif_plane a "${OPTIONS[@]}"
 	"$PROGRAM" "$(plane_socket a)" "$(plane_socket a)" || fail "limits of one data plane"
+	"$RSM" "$(plane_socket a)" "$(plane_socket a)" || fail "limits of RSM on one data plane"
 	;;
 memif)
 	start_memif_pair "${OPTIONS[@]}"
 	"$PROGRAM" "$(plane_socket a)" "$(plane_socket b)" || fail "limits of two data planes"
+	"$RSM" "$(plane_socket a)" "$(plane_socket b)" || fail "limits of RSM on two data planes"
 	stop_plane b
 	;;
 *)
