@@ -42,7 +42,7 @@ interop_init() {
 	GUEST_PROGRAMS=$PROGRAMS/verbs-operations \
 		bash "$(dirname "${BASH_SOURCE[0]}")/build_guest.sh" "$INTEROP"
 	status=$?
-	[ "$status" = 77 ] && exit 77
+	[ "$status" = 77 ] && skip "there is no guest"
 	[ "$status" = 0 ] || fail "the guest cannot be built (status $status)"
 }
 

@@ -246,7 +246,7 @@ case_vanish() {
 # On the kernel's AF_XDP sockets instead of packet sockets.
 case_xdp() {
 	python3 -c 'import socket; socket.socket(44, socket.SOCK_RAW, 0)' 2>/dev/null || {
-		say "This kernel has no AF_XDP sockets: case xdp is left out"
+		leave_out "this kernel has no AF_XDP sockets: case xdp"
 		return
 	}
 	start_interop_plane 4 1500 '' af_xdp

@@ -78,7 +78,7 @@ if [ -x "$BUILD/perf/oneside-rsmcopy" ]; then
 	cmp "$WORK/file" "$WORK/copy" || fail "the copy by RSM differs"
 	say "     the copy by RSM is the file"
 else
-	say "There is no oneside-rsmcopy (-Dperf=false): RSM is left out"
+	leave_out "there is no oneside-rsmcopy (-Dperf=false): RSM"
 fi
 # Each connection has a UDP source port of its own, by which RSS chooses the queue; its owner is chosen
 # without regard to that.  So every core with a queue receives, and some frames are handed on, by chance but soon.
