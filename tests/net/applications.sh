@@ -60,7 +60,7 @@ run() { # CABLE
 		for end in from-a from-b; do
 			stop_capture "$end"
 			say "== what came $end"
-			python3 "$(dirname "$0")/check_capture.py" "$WORK/$end.pcap" || fail "the capture of $cable, $end"
+			/usr/bin/python3 "$(dirname "$0")/check_capture.py" "$WORK/$end.pcap" || fail "the capture of $cable, $end"
 		done
 		;;
 	esac
