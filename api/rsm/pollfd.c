@@ -326,10 +326,12 @@ rsm_intr_signal_wait_pollfd(struct pollfd fds[], nfds_t nfds, int timeout, int *
 
 	if (numfdsp != NULL)
 		*numfdsp = 0;
-	if (fds == NULL && nfds > 0)
-		return RSMERR_BAD_ADDR;
-	refresh(fds, nfds);
-	ready = poll(fds, nfds, timeout < 0 ? -1 : timeout);
+	/* The first look tells whether there are so many of them at all. */
+	ready = poll(fds, nfds, 0);
+	if (ready >= 0) {
+		refresh(fds, nfds);
+		ready = poll(fds, nfds, timeout < 0 ? -1 : timeout);
+	}
 	if (ready < 0)
 		return poll_error(errno);
 	for (nfds_t i = 0; ready > 0 && i < nfds; i++) {

@@ -279,6 +279,17 @@ test_pollfd(void **state)
 	assert_int_equal(rsm_memseg_release_pollfd(export), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_disconnect(import), RSM_SUCCESS);
 	assert_int_equal(rsm_intr_signal_wait_pollfd(NULL, 1, 0, &num), RSMERR_BAD_ADDR);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* whose poll() reads what there is not \
+								     */
+	struct pollfd *volatile nowhere = (struct pollfd *)8;
+	struct rlimit limit;
+
+	assert_int_equal(rsm_intr_signal_wait_pollfd(nowhere, 1, -1, &num), RSMERR_BAD_ADDR);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(rsm_intr_signal_wait_pollfd(fds, limit.rlim_cur + 1, -1, &num),
+			 RSMERR_BAD_ARGS_ERRORS);
+	assert_int_equal(num, 0);
+#endif
 	assert_int_equal(rsm_intr_signal_wait_pollfd(NULL, 0, 0, NULL), RSMERR_TIMEOUT);
 }
 
