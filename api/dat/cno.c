@@ -117,6 +117,14 @@ cno_is_agent_of(const struct ia *ia)
 	return own_cno != NULL && own_cno->o.ia == ia;
 }
 
+/* Nothing comes any more but what the program itself does.  Asked before a scan: that finds all there is. */
+static bool
+is_dead(const struct ia *ia)
+{
+	/* Acquire pairs with the release in ia_sweep: the events are in the queues. */
+	return ia_lost(ia) && atomic_load_explicit(&ia->swept, memory_order_acquire);
+}
+
 static void *
 agent_main(void *arg)
 {
@@ -128,12 +136,14 @@ agent_main(void *arg)
 	while (!cno->stop) {
 		struct evd *evd, *host;
 		uint32_t ticket;
+		bool dead;
 
 		if (cno->agent.proxy_agent_func == NULL) {
 			pthread_cond_wait(&cno->agent_news, &cno->lock);
 			continue;
 		}
 		ticket = one_wait_begin(ia->client, cno->channel);
+		dead = is_dead(ia);
 		evd = scan(cno, true, &host);
 		if (evd != NULL) {
 			DAT_OS_WAIT_PROXY_AGENT agent = take_agent(cno);
@@ -144,8 +154,7 @@ agent_main(void *arg)
 			pthread_mutex_lock(&cno->lock);
 			continue;
 		}
-		if (ia_lost(ia) && atomic_load_explicit(&ia->swept, memory_order_acquire)) {
-			/* Nothing comes any more but what the program itself does. */
+		if (dead) {
 			struct timespec until;
 
 			clock_gettime(CLOCK_REALTIME, &until);
@@ -322,6 +331,7 @@ wait_for_trigger(struct cno *cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handl
 
 	for (;;) {
 		uint32_t ticket = one_wait_begin(ia->client, cno->channel);
+		bool dead = is_dead(ia);
 		struct evd *host, *evd = scan(cno, false, &host);
 		int error;
 
@@ -331,7 +341,7 @@ wait_for_trigger(struct cno *cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handl
 		}
 		if (cno->releases != releases || cno->closing)
 			return DAT_SUCCESS;
-		if (ia_lost(ia) && atomic_load_explicit(&ia->swept, memory_order_acquire))
+		if (dead)
 			return BAD_STATE(CNO_DEAD);
 		pthread_mutex_unlock(&cno->lock);
 		error = timeout == 0 && !ia_lost(ia) ? -ETIMEDOUT

@@ -29,13 +29,12 @@ dapl_get_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT *context)
 DAT_RETURN
 dapl_get_handle_type(DAT_HANDLE dat_handle, DAT_HANDLE_TYPE *handle_type)
 {
-	struct handle_slot *slot = handle_slot(dat_handle);
-	uint32_t type = slot != NULL ? atomic_load_explicit(&slot->type, memory_order_acquire) : 0;
+	uint32_t kind = handle_kind(dat_handle);
 
-	if (type == 0)
+	if (kind == 0)
 		return DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
 	if (handle_type == NULL)
 		return BAD_ARG(2);
-	*handle_type = (DAT_HANDLE_TYPE)(type - 1);
+	*handle_type = (DAT_HANDLE_TYPE)(kind - 1);
 	return DAT_SUCCESS;
 }

@@ -245,12 +245,7 @@ dapl_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle, DAT_COUNT priva
 		return BAD_HANDLE(EP);
 	if (!ep_move(ep, from, EP_CHANGING))
 		return ep_state_error(ep_state(ep));
-	pthread_mutex_lock(&ia->lock);
-	ep->active = false;
-	ep->remote = cr->remote;
-	ep->remote_qual = cr->remote_port;
-	atomic_store(&ep->closing, false);
-	pthread_mutex_unlock(&ia->lock);
+	ep_set_peer(ep, &cr->remote, cr->remote_port, false);
 	msg.cr_accept.cr = cr->id;
 	msg.cr_accept.qp = ep->qp.id;
 	msg.cr_accept.private_len = (uint32_t)private_data_size;
@@ -260,6 +255,7 @@ dapl_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle, DAT_COUNT priva
 	atomic_store(&ep->phase, EP_ACCEPTED);
 	error = one_call(ia->client, &msg, NULL, 0, &reply);
 	if (error != 0) {
+		ep_set_peer(ep, NULL, 0, false);
 		atomic_store(&ep->phase, from);
 		if (error == -EINVAL && reply.subject == ONE_SUBJECT_CR)
 			return BAD_HANDLE(CR);

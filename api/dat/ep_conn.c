@@ -73,6 +73,19 @@ connect_errno(int error)
 	}
 }
 
+void
+ep_set_peer(struct ep *ep, const struct sockaddr_storage *remote, DAT_CONN_QUAL qual, bool active)
+{
+	static const struct sockaddr_storage nobody;
+
+	pthread_mutex_lock(&ep->o.ia->lock);
+	ep->active = active;
+	ep->remote = remote != NULL ? *remote : nobody;
+	ep->remote_qual = qual;
+	atomic_store(&ep->closing, false);
+	pthread_mutex_unlock(&ep->o.ia->lock);
+}
+
 /* What connect and dup_connect have in common, from the state on. */
 static DAT_RETURN
 start(struct ep *ep, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT timeout, DAT_COUNT size,
@@ -90,12 +103,7 @@ start(struct ep *ep, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT
 		return BAD_ARG(3);
 	if (!ep_move(ep, EP_UNCONNECTED, EP_CHANGING))
 		return ep_state_error(ep_state(ep));
-	pthread_mutex_lock(&ia->lock);
-	ep->active = true;
-	ep->remote = remote;
-	ep->remote_qual = qual;
-	atomic_store(&ep->closing, false);
-	pthread_mutex_unlock(&ia->lock);
+	ep_set_peer(ep, &remote, qual, true);
 	msg.qp_connect.qp = ep->qp.id;
 	msg.qp_connect.service = qual;
 	msg.qp_connect.timeout_us = timeout == DAT_TIMEOUT_INFINITE ? UINT64_MAX : timeout;
@@ -105,8 +113,10 @@ start(struct ep *ep, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT
 	/* The event may be there before the reply: the phase goes first. */
 	atomic_store(&ep->phase, EP_ACTIVE);
 	error = one_call(ia->client, &msg, NULL, 0, NULL);
-	if (error != 0)
+	if (error != 0) {
+		ep_set_peer(ep, NULL, 0, false);
 		atomic_store(&ep->phase, EP_UNCONNECTED);
+	}
 	return connect_errno(error);
 }
 
@@ -247,14 +257,8 @@ dapl_ep_reset(DAT_EP_HANDLE ep_handle)
 	error = one_qp_reset(&ep->qp);
 	lock_drop(&ep->recv_lock);
 	lock_drop(&ep->send_lock);
-	if (error == 0) {
-		atomic_store(&ep->closing, false);
-		pthread_mutex_lock(&ep->o.ia->lock);
-		ep->active = false;
-		memset(&ep->remote, 0, sizeof(ep->remote));
-		ep->remote_qual = 0;
-		pthread_mutex_unlock(&ep->o.ia->lock);
-	}
+	if (error == 0)
+		ep_set_peer(ep, NULL, 0, false);
 	atomic_store(&ep->phase, error == 0 ? (uint32_t)EP_UNCONNECTED : phase);
 	return dat_errno(error, DAT_RESOURCE_TEP);
 }

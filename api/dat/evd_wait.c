@@ -96,23 +96,33 @@ objection(const struct evd *evd)
 }
 
 /*
- * Sleeps until the EVD is ready: DAT_SUCCESS, or why not.  evd.lock is held, and
- * dropped while asleep.
+ * The data plane has gone: what it left behind comes first.  evd.lock is held,
+ * and dropped meanwhile.
  */
 static DAT_RETURN
-sleep_until_ready(struct evd *evd, uint32_t threshold, uint64_t deadline)
+wait_lost(struct evd *evd, uint32_t threshold)
+{
+	lock_drop(&evd->lock);
+	ia_sweep_if_lost(evd);
+	lock_take(&evd->lock);
+	/* Also what another thread has swept since we looked. */
+	evd_collect(evd);
+	return ready(evd, threshold) ? DAT_SUCCESS : DAT_ERROR(DAT_ABORT, DAT_NO_SUBTYPE);
+}
+
+/*
+ * Sleeps on evd.channel until the EVD is ready: DAT_SUCCESS, or why not.  evd.lock
+ * is held, and dropped while asleep.
+ */
+static DAT_RETURN
+sleep_on_channel(struct evd *evd, uint32_t threshold, uint64_t deadline)
 {
 	struct one_client *client = evd->o.ia->client;
-	DAT_RETURN ret = DAT_SUCCESS;
 
-	if (one_channel_alloc(client, &evd->channel) != 0)
-		return ia_lost(evd->o.ia) ? DAT_ERROR(DAT_ABORT, DAT_NO_SUBTYPE)
-					  : DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
-	evd->waiter = true;
-	evd->users++;
 	for (;;) {
 		uint32_t ticket = one_wait_begin(client, evd->channel);
 		uint64_t until = deadline;
+		DAT_RETURN ret;
 		bool swept;
 		int error;
 
@@ -120,20 +130,14 @@ sleep_until_ready(struct evd *evd, uint32_t threshold, uint64_t deadline)
 		evd_collect(evd);
 		ret = objection(evd);
 		if (ret != DAT_SUCCESS || ready(evd, threshold))
-			break;
-		lock_drop(&evd->lock);
-		swept = ia_sweep_if_lost(evd);
-		lock_take(&evd->lock);
-		if (swept)
-			continue; /* there is news */
-		if (ia_lost(evd->o.ia)) {
-			ret = DAT_ERROR(DAT_ABORT, DAT_NO_SUBTYPE);
-			break;
-		}
+			return ret;
+		if (ia_lost(evd->o.ia))
+			return wait_lost(evd, threshold);
 		if (evd->guests != NULL)
 			until = wait_with_guests(deadline);
 		lock_drop(&evd->lock);
-		error = one_wait_sleep(client, evd->channel, ticket, until);
+		swept = ia_sweep_if_lost(evd); /* guests, that is */
+		error = swept ? 0 : one_wait_sleep(client, evd->channel, ticket, until);
 		if (error == -ECONNRESET)
 			ia_mark_lost(evd->o.ia);
 		lock_take(&evd->lock);
@@ -145,10 +149,31 @@ sleep_until_ready(struct evd *evd, uint32_t threshold, uint64_t deadline)
 			ret = error == -ETIMEDOUT ? DAT_TIMEOUT_EXPIRED
 			      : error == -EINTR   ? DAT_ERROR(DAT_INTERRUPTED_CALL, DAT_NO_SUBTYPE)
 						  : DAT_ERROR(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-		break;
+		return ret;
+	}
+}
+
+/* The same, with a channel to sleep on; nobody else waits meanwhile. */
+static DAT_RETURN
+sleep_until_ready(struct evd *evd, uint32_t threshold, uint64_t deadline)
+{
+	struct one_client *client = evd->o.ia->client;
+	DAT_RETURN ret;
+	int error;
+
+	evd->waiter = true;
+	evd->users++;
+	error = one_channel_alloc(client, &evd->channel);
+	if (error == 0) {
+		ret = sleep_on_channel(evd, threshold, deadline);
+		one_channel_free(client, evd->channel);
+	} else if (error == -ECONNRESET) {
+		ia_mark_lost(evd->o.ia);
+		ret = wait_lost(evd, threshold);
+	} else {
+		ret = DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
 	}
 	evd->waiter = false;
-	one_channel_free(client, evd->channel);
 	evd->users--;
 	/* Whoever waits on the CNO has not armed this ring while we waited. */
 	if (evd->cno != NULL && !evd->disabled && evd->end == EVD_LIVE)

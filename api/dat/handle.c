@@ -65,7 +65,7 @@ handle_new(const DAT_PROVIDER *provider, DAT_HANDLE_TYPE type, void *object)
 	slot->next_free = NULL;
 	atomic_store_explicit(&slot->context, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->object, object, memory_order_relaxed);
-	/* Release pairs with the acquire loads in handle_object and handle_live. */
+	/* Release pairs with the acquire loads in handle_object and handle_kind. */
 	atomic_store_explicit(&slot->type, (uint32_t)type + 1, memory_order_release);
 	return slot;
 }
@@ -88,6 +88,15 @@ handle_free(DAT_HANDLE handle)
 	pthread_mutex_unlock(&slots.lock);
 }
 
+bool
+handle_forget(DAT_HANDLE handle)
+{
+	struct handle_slot *slot = handle_slot(handle);
+	uint32_t inherited = HANDLE_INHERITED;
+
+	return slot != NULL && atomic_compare_exchange_strong(&slot->type, &inherited, 0);
+}
+
 /* Around fork: the allocator is whole in the child. */
 static void
 fork_prepare(void)
@@ -96,13 +105,31 @@ fork_prepare(void)
 }
 
 static void
-fork_done(void)
+fork_parent(void)
 {
+	pthread_mutex_unlock(&slots.lock);
+}
+
+static void
+fork_child(void)
+{
+	struct handle_slot *slot =
+		(struct handle_slot *)atomic_load_explicit(&handle_range.base, memory_order_relaxed);
+
+	for (uint32_t i = 0; i < slots.used; i++) {
+		uint32_t type = atomic_load_explicit(&slot[i].type, memory_order_relaxed);
+
+		/* Those that are free already are not written to: their pages stay shared. */
+		if (type != 0)
+			atomic_store_explicit(&slot[i].type,
+					      type == DAT_HANDLE_TYPE_IA + 1 ? HANDLE_INHERITED : 0,
+					      memory_order_relaxed);
+	}
 	pthread_mutex_unlock(&slots.lock);
 }
 
 __attribute__((constructor)) static void
 watch_forks(void)
 {
-	pthread_atfork(fork_prepare, fork_done, fork_done);
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
 }

@@ -5,6 +5,9 @@
  * by range, alignment and type without touching memory that is not ours.  The
  * first word of a slot is the provider table, as redirection demands.  A freed
  * slot is used again only after many others.
+ *
+ * In a child after fork the parent's handles are no handles any more: their
+ * objects may be locked by threads that are not there.
  */
 #ifndef DAT_HANDLE_H
 #define DAT_HANDLE_H
@@ -18,12 +21,13 @@
 
 #define HANDLE_SLOT 64u
 #define HANDLE_SLOTS_MAX (1u << 20)
+#define HANDLE_INHERITED 0x100u  /* type of an IA of the parent's, in a child after fork */
 #define HANDLE_REUSE_AFTER 4096u /* freed slots that wait before the first is used again */
 
 struct handle_slot {
 	const DAT_PROVIDER *provider;
 	_Atomic(void *) object;
-	_Atomic uint32_t type; /* DAT_HANDLE_TYPE + 1; 0: free */
+	_Atomic uint32_t type; /* DAT_HANDLE_TYPE + 1; 0: free, or HANDLE_INHERITED */
 	uint32_t generation;   /* uses of this slot so far, for people with debuggers */
 	_Atomic uint64_t context;
 	struct handle_slot *next_free;
@@ -60,17 +64,27 @@ handle_object(DAT_HANDLE handle, DAT_HANDLE_TYPE type)
 	return atomic_load_explicit(&slot->object, memory_order_relaxed);
 }
 
-/* Any live handle of ours. */
+/* DAT_HANDLE_TYPE + 1 of any live handle of ours, else 0. */
+static inline uint32_t
+handle_kind(DAT_HANDLE handle)
+{
+	struct handle_slot *slot = handle_slot(handle);
+	/* Acquire pairs with the release store in handle_new. */
+	uint32_t type = slot != NULL ? atomic_load_explicit(&slot->type, memory_order_acquire) : 0;
+
+	return type != HANDLE_INHERITED ? type : 0;
+}
+
 static inline struct handle_slot *
 handle_live(DAT_HANDLE handle)
 {
-	struct handle_slot *slot = handle_slot(handle);
-
-	return slot != NULL && atomic_load_explicit(&slot->type, memory_order_acquire) != 0 ? slot : NULL;
+	return handle_kind(handle) != 0 ? handle : NULL;
 }
 
 /* DAT_HANDLE_NULL: no memory. */
 DAT_HANDLE handle_new(const DAT_PROVIDER *provider, DAT_HANDLE_TYPE type, void *object);
 void handle_free(DAT_HANDLE handle);
+/* True if this was an IA of the parent's; it is nothing any more. */
+bool handle_forget(DAT_HANDLE handle);
 
 #endif

@@ -3,7 +3,6 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "provider.h"
 #include "registry.h"
@@ -225,7 +224,6 @@ ia_open(const char *name, const char *params, const void *provider, DAT_COUNT ql
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	ia->o.type = DAT_HANDLE_TYPE_IA;
 	ia->o.ia = ia;
-	ia->pid = getpid();
 	ia->provider = provider;
 	memcpy(ia->name, name, strnlen(name, sizeof(ia->name) - 1));
 	pthread_mutex_init(&ia->lock, NULL);
@@ -307,15 +305,9 @@ dapl_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 	void *o;
 
 	if (ia == NULL)
-		return BAD_HANDLE(IA);
+		return handle_forget(ia_handle) ? DAT_SUCCESS : BAD_HANDLE(IA);
 	if (ia_flags != DAT_CLOSE_ABRUPT_FLAG && ia_flags != DAT_CLOSE_GRACEFUL_FLAG)
 		return BAD_ARG(2);
-	if (ia->pid != getpid()) {
-		/* The threads that hold our locks and wait for us are not in this process, and the
-		 * attachment is the parent's: all there is to do is to forget. */
-		handle_free(ia_handle);
-		return DAT_SUCCESS;
-	}
 	/* An agent cannot end the thread it runs on. */
 	if (cno_is_agent_of(ia))
 		return BAD_STATE(IA_IN_USE);

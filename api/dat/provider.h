@@ -211,7 +211,6 @@ struct ia {
 	struct object o;
 	const void *provider; /* the table that the handles of this IA begin with */
 	struct one_client *client;
-	pid_t pid; /* that opened it: a child after fork has only the memory of it */
 	pthread_mutex_t lock;
 	pthread_mutex_t listen_lock; /* held from LISTEN until the listener is known by its id */
 	_Atomic bool lost;           /* the data plane has gone */
@@ -417,6 +416,9 @@ void srq_destroy(struct srq *srq); /* retired; no lock held */
 
 /* ---- ep_conn.c ---- */
 
+/* Who the endpoint is to be connected to, by its own request if `active`; NULL: nobody any more.  No lock
+ * held. */
+void ep_set_peer(struct ep *ep, const struct sockaddr_storage *remote, DAT_CONN_QUAL qual, bool active);
 DAT_RETURN ep_check_private(const struct ia *ia, DAT_COUNT size, const void *data, DAT_RETURN bad_size,
 			    DAT_RETURN bad_data);
 

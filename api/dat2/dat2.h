@@ -255,6 +255,7 @@ typedef struct {
 	uint32_t immediate;
 } DAT2_IB_EXTENSION;
 #define DAT2_IB_OP_ERR 1u
+#define DAT2_IB_SERVICE_TYPE_UD 1u
 
 typedef struct {
 	DAT_EP_HANDLE ep_handle;

@@ -96,12 +96,22 @@ grant_sizes(const struct ia *ia, DAT_EP_ATTR *attr)
 		attr->max_rdma_size = limit;
 }
 
+/* Unreliable datagrams, of the extension, are not to be had. */
+static bool
+wants_datagrams(DAT_IA_HANDLE ia, const DAT2_EP_ATTR *attr)
+{
+	return attr != NULL && (uint32_t)attr->service_type == DAT2_IB_SERVICE_TYPE_UD &&
+	       handle_object(ia, DAT_HANDLE_TYPE_IA) != NULL;
+}
+
 DAT_RETURN
 face_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
 	       DAT_EVD_HANDLE connect, const DAT2_EP_ATTR *attr, DAT_EP_HANDLE *ep)
 {
 	DAT_EP_ATTR attr1;
 
+	if (wants_datagrams(ia, attr))
+		return face_return(DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE));
 	if (attr != NULL) {
 		attr1 = attr_from(attr);
 		grant_sizes(handle_object(ia, DAT_HANDLE_TYPE_IA), &attr1);
@@ -116,6 +126,8 @@ face_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv,
 {
 	DAT_EP_ATTR attr1;
 
+	if (wants_datagrams(ia, attr))
+		return face_return(DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE));
 	if (attr != NULL) {
 		attr1 = attr_from(attr);
 		grant_sizes(handle_object(ia, DAT_HANDLE_TYPE_IA), &attr1);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <dat2/udat.h>
+#include <dat2/dat_ib_extensions.h>
 
 #define SERVICE 45249
 #define WAIT_US 20000000u
@@ -107,7 +108,14 @@ check_arguments(struct end *end)
 {
 	static char page[4096];
 	DAT_REGION_DESCRIPTION region = {.for_va = page};
+	const DAT_EP_ATTR datagrams = {.service_type = (DAT_SERVICE_TYPE)DAT_IB_SERVICE_TYPE_UD,
+				       .max_recv_dtos = 1,
+				       .max_request_dtos = 1,
+				       .max_recv_iov = 1,
+				       .max_request_iov = 1};
+	DAT_PROVIDER_ATTR provider;
 	DAT_LMR_HANDLE lmr;
+	DAT_EP_HANDLE ep;
 
 	REQUIRE(dat_lmr_create(end->ia, DAT_MEM_TYPE_VIRTUAL, region, sizeof(page), end->pz,
 			       DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_ZB, &lmr, NULL, NULL, NULL,
@@ -115,6 +123,11 @@ check_arguments(struct end *end)
 	REQUIRE(dat_lmr_create(end->ia, DAT_MEM_TYPE_VIRTUAL, region, sizeof(page), end->pz,
 			       DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, NULL, NULL, NULL, NULL,
 			       NULL) == (DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG8));
+	REQUIRE(dat_ep_create(end->ia, end->pz, end->dto, end->dto, end->conn, &datagrams, &ep) ==
+		(DAT_CLASS_ERROR | DAT_MODEL_NOT_SUPPORTED));
+	REQUIRE(dat_ia_query(end->ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL, &provider) == DAT_SUCCESS);
+	for (int i = 0; i < provider.num_provider_specific_attr; i++)
+		REQUIRE(strcmp(provider.provider_specific_attr[i].name, DAT_IB_ATTR_UD) != 0);
 	REQUIRE(dat_evd_dequeue(end->dto, NULL) ==
 		(DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG2));
 }

@@ -117,6 +117,17 @@ state_of(DAT_EP_HANDLE ep)
 	return state;
 }
 
+void
+expect_untouched(DAT_EP_HANDLE ep)
+{
+	DAT_EP_PARAM param;
+
+	assert_ok(dat_ep_query(ep, DAT_EP_FIELD_ALL, &param));
+	assert_int_equal(param.ep_state, DAT_EP_STATE_UNCONNECTED);
+	assert_int_equal(param.remote_ia_address_ptr->sa_family, 0);
+	assert_int_equal(param.remote_port_qual, 0);
+}
+
 DAT_EVENT
 take(DAT_EVD_HANDLE evd)
 {

@@ -48,6 +48,7 @@ DAT_EP_HANDLE make_ep(struct fixture *f, uint32_t *qp); /* NULL attributes, all 
 DAT_EP_HANDLE connected_ep(struct fixture *f, uint32_t *qp);
 void connect_to(DAT_EP_HANDLE ep, DAT_CONN_QUAL qual);
 DAT_EP_STATE state_of(DAT_EP_HANDLE ep);
+void expect_untouched(DAT_EP_HANDLE ep); /* unconnected, and there is no peer */
 DAT_EVENT take(DAT_EVD_HANDLE evd);
 void expect_empty(DAT_EVD_HANDLE evd);
 DAT_EVENT expect_event(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number); /* waits up to a second */

@@ -434,22 +434,58 @@ lost_while_polling(void **state)
 	assert_int_equal(event.event_number, DAT_ASYNC_ERROR_IA_CATASTROPHIC);
 }
 
-/* A child has no part in its parent's attachments, but may make its own; no call of it hangs. */
+/* Waits that begin after the end hear of it first, too. */
+static void
+lost_before_waiting(void **state)
+{
+	struct fixture *f = *state;
+	DAT_CNO_HANDLE cno;
+	DAT_EVD_HANDLE evd;
+	DAT_EVENT event;
+	DAT_COUNT nmore;
+	uint32_t qp;
+	DAT_EP_HANDLE ep = connected_ep(f, &qp);
+
+	assert_ok(dat_cno_create(f->ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
+	assert_ok(dat_evd_modify_cno(f->conn, cno));
+	mock_kill(f->mock);
+	for (int i = 0; i < 1000 && state_of(ep) == DAT_EP_STATE_CONNECTED; i++)
+		usleep(1000);
+	assert_int_equal(state_of(ep), DAT_EP_STATE_DISCONNECTED);
+	assert_ok(dat_evd_wait(f->async, DAT_TIMEOUT_INFINITE, 1, &event, &nmore));
+	assert_int_equal(event.event_number, DAT_ASYNC_ERROR_IA_CATASTROPHIC);
+	assert_ret(dat_evd_wait(f->async, DAT_TIMEOUT_INFINITE, 1, &event, &nmore), ERROR(DAT_ABORT, 0));
+	assert_ok(dat_cno_wait(cno, DAT_TIMEOUT_INFINITE, &evd));
+	assert_ptr_equal(evd, f->conn);
+	assert_ret(dat_cno_wait(cno, DAT_TIMEOUT_INFINITE, &evd), BAD_STATE(CNO_DEAD));
+	assert_ok(dat_evd_wait(f->conn, 1000000, 1, &event, &nmore));
+	assert_int_equal(event.event_number, DAT_CONNECTION_EVENT_BROKEN);
+	assert_ret(dat_evd_wait(f->conn, 1000000, 1, &event, &nmore), ERROR(DAT_ABORT, 0));
+}
+
+/* A child has no part in its parent's IAs, but may make its own; no call of it hangs. */
 static int
 child_calls(struct fixture *f, DAT_EP_HANDLE ep)
 {
 	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
 	DAT_DTO_COOKIE cookie = {.as_64 = 2};
 	char name[] = "oneside";
+	DAT_HANDLE_TYPE type;
+	DAT_CONTEXT context;
 	DAT_PZ_HANDLE pz;
 	DAT_IA_HANDLE ia;
 	DAT_EVENT event;
 	DAT_COUNT nmore;
 
-	if (dat_pz_create(f->ia, &pz) == DAT_SUCCESS)
+	if (dat_pz_create(f->ia, &pz) != BAD_HANDLE(IA) ||
+	    dat_ia_query(f->ia, &evd, 0, NULL, 0, NULL) != BAD_HANDLE(IA) ||
+	    dat_ep_post_send(ep, 0, NULL, cookie, 0) != BAD_HANDLE(EP) ||
+	    dat_evd_wait(f->dto, 10000, 1, &event, &nmore) != BAD_HANDLE(EVD_REQUEST) ||
+	    dat_evd_dequeue(f->conn, &event) != BAD_HANDLE(EVD_REQUEST) ||
+	    dat_pz_free(f->pz) != BAD_HANDLE(PZ))
 		return 1;
-	dat_ep_post_send(ep, 0, NULL, cookie, 0); /* goes nowhere */
-	if (dat_evd_wait(f->dto, 10000, 1, &event, &nmore) == DAT_SUCCESS)
+	if (dat_get_handle_type(f->ia, &type) != ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1) ||
+	    dat_get_consumer_context(f->ia, &context) != ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1))
 		return 2;
 	if (dat_ia_open(name, 8, &evd, &ia) != DAT_SUCCESS)
 		return 3;
@@ -457,8 +493,10 @@ child_calls(struct fixture *f, DAT_EP_HANDLE ep)
 		return 4;
 	if (dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG) != DAT_SUCCESS)
 		return 5;
-	/* a thread of the parent is waiting inside */
-	return dat_ia_close(f->ia, DAT_CLOSE_ABRUPT_FLAG) == DAT_SUCCESS ? 0 : 6;
+	/* forgotten, once */
+	if (dat_ia_close(f->ia, DAT_CLOSE_ABRUPT_FLAG) != DAT_SUCCESS)
+		return 6;
+	return dat_ia_close(f->ia, DAT_CLOSE_ABRUPT_FLAG) == BAD_HANDLE(IA) ? 0 : 7;
 }
 
 static void
@@ -500,7 +538,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(opens),   TEST(nobody_there),       TEST(shared_async), TEST(attributes),
 		TEST(closing), TEST(closing_gracefully), TEST(contexts),     TEST(no_shared_receive_queues),
-		TEST(lost),    TEST(lost_while_polling), TEST(forks),
+		TEST(lost),    TEST(lost_while_polling), TEST(forks),        TEST(lost_before_waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

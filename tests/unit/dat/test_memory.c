@@ -176,7 +176,7 @@ syncs(void **state)
 	DAT_LMR_TRIPLET iov[2];
 	DAT_LMR_CONTEXT lkey;
 	DAT_LMR_HANDLE lmr;
-	DAT_RETURN (*const calls[])
+	DAT_RETURN(*const calls[])
 	(DAT_IA_HANDLE, const DAT_LMR_TRIPLET *, DAT_VLEN) = {dat_lmr_sync_rdma_read,
 							      dat_lmr_sync_rdma_write};
 
@@ -363,6 +363,20 @@ bind_errors(void **state)
 	assert_int_equal(posted, 0);
 }
 
+/* As many as other requests. */
+static void
+binds_until_full(void **state)
+{
+	struct bench b = bind_bench(state);
+	DAT_RMR_CONTEXT key;
+	DAT_EP_PARAM param;
+
+	assert_ok(dat_ep_query(b.ep, DAT_EP_FIELD_ALL, &param));
+	for (DAT_COUNT i = 0; i < param.ep_attr.max_request_dtos; i++)
+		assert_ok(bind_range(&b, 0x33, 0, &key));
+	assert_ret(bind_range(&b, 0x33, 0, &key), ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS));
+}
+
 /* A bind that fails leaves the window unbound, a window that is freed lets go of its region. */
 static void
 bind_fails(void **state)
@@ -395,8 +409,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(zones), TEST(regions), TEST(region_errors), TEST(other_types),
-		TEST(syncs), TEST(windows), TEST(bind_errors),   TEST(bind_fails),
+		TEST(zones),   TEST(regions),     TEST(region_errors),    TEST(other_types), TEST(syncs),
+		TEST(windows), TEST(bind_errors), TEST(binds_until_full), TEST(bind_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

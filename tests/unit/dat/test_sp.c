@@ -133,7 +133,7 @@ accept_errors(void **state)
 	mock_refuse(f->mock, ONE_MSG_CR_ACCEPT, -ENOMEM, ONE_SUBJECT_MEMORY, 0, 1);
 	assert_ret(dat_cr_accept(cr.cr_handle, ep, 0, NULL),
 		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY));
-	assert_int_equal(state_of(ep), DAT_EP_STATE_UNCONNECTED);
+	expect_untouched(ep);
 	assert_ok(dat_cr_query(cr.cr_handle, DAT_CR_FIELD_ALL, &param));
 	assert_ok(dat_cr_accept(cr.cr_handle, ep, 0, NULL));
 	assert_ret(dat_cr_accept(cr.cr_handle, busy, 0, NULL), BAD_HANDLE(CR));
