@@ -338,7 +338,8 @@ static void
 asynchronous_errors(void **state)
 {
 	struct bench b = set_up(state);
-	struct one_cqe broken = {.type = ONE_CQE_ASYNC, .status = ONE_ASYNC_QP_ERROR};
+	struct one_cqe broken = {
+		.type = ONE_CQE_ASYNC, .status = ONE_ASYNC_QP_ERROR, .flags = ONE_CQE_NOTIFY};
 	struct calls calls = {0};
 	DAT_OS_WAIT_PROXY_AGENT set = {&calls, agent};
 	DAT_EVD_HANDLE async = b.f->async;
@@ -350,12 +351,14 @@ asynchronous_errors(void **state)
 	make_ep(b.f, &broken.object);
 	start(&w, b.cno);
 	assert_ok(dat_evd_modify_cno(async, b.cno));
+	usleep(20000); /* asleep again */
 	assert_true(mock_cqe(b.f->mock, mock_async_cq(b.f->mock), &broken));
 	pthread_join(w.thread, NULL);
 	assert_ret(w.ret, DAT_SUCCESS);
 	assert_ptr_equal(w.evd, async);
 	assert_int_equal(take(async).event_number, DAT_ASYNC_ERROR_EP_BROKEN);
 	assert_ok(dat_cno_modify_agent(b.cno, set));
+	usleep(20000);
 	assert_true(mock_cqe(b.f->mock, mock_async_cq(b.f->mock), &broken));
 	await(&calls.count, 1);
 	assert_ptr_equal(calls.evd, async);
