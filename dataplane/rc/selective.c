@@ -229,7 +229,8 @@ rc_next_again(struct rc_qp *qp)
 	struct rc_board *board = qp->rsp.board;
 
 	while (!test(board->again, board->cursor))
-		board->cursor++;
+		board->cursor =
+			board->again[WORD(board->cursor)] == 0 ? (board->cursor | 63) + 1 : board->cursor + 1;
 	return board->cursor & RC_PSN_MASK;
 }
 
