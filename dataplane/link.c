@@ -12,7 +12,7 @@
  * A memif that loses its far end unmaps the rings and buffers it shared, on
  * DPDK's interrupt thread, whatever the cores are doing with them.  It marks the
  * device as not connected first, so bursts that begin later leave them alone; for
- * those under way our munmap() makes that thread wait.
+ * those under way our munmap() makes that thread wait.  Our mmap() has them populated.
  */
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -49,6 +49,22 @@ munmap(void *addr, size_t len)
 	result = (int)syscall(SYS_munmap, addr, len);
 	bell_unmap_end();
 	return result;
+}
+
+/*
+ * As well.  DPDK's interrupt thread maps a memif's buffers, 18 MB of them, and a core would be the first to
+ * touch each when its turn comes: that costs 15 us with what a message has to wait for.  So they are there
+ * from the beginning.
+ */
+void *
+mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
+{
+	/* Stored in engine_init before ports are started; what EAL maps earlier is its own affair. */
+	bool running = __atomic_load_n(&engine.config, __ATOMIC_RELAXED) != NULL;
+
+	if (running && rte_lcore_id() == LCORE_ID_ANY && (flags & MAP_SHARED) != 0 && fd >= 0)
+		flags |= MAP_POPULATE;
+	return (void *)syscall(SYS_mmap, addr, len, prot, flags, fd, offset);
 }
 
 static bool
