@@ -401,7 +401,7 @@ def sleeping(context, rows):
 
 def wake(context, rows, bench, work):
     slices = turns(rows, bench, SLEEPING, {work: lambda: bench.rates(
-        ["wake_lat", "-n", 20 if context.quick else 60, *context.layout.latency_options],
+        ["wake_lat", "-n", 20 if context.quick else 100, *context.layout.latency_options],
         context.layout.application)[-1]["latency_ns"],
     }, {"bare": lambda: rivals.wake(context) / 1e3})
     hops = slices.values("hop")
