@@ -399,8 +399,8 @@ void cq_publish(struct core *core); /* tails, fence, arms: once per loop */
 void cq_forget(struct core *core, struct engine_cq *cq);
 
 /* ---- qp.c ---- */
-/* Take the next work request into qp->work: 1, 0 (none), -1 (the client is faulty). */
-int qp_pull(struct core *core, struct engine_qp *qp);
+/* Take the next work request: 1, 0 (none), -1 (the client is faulty). */
+int qp_pull(struct core *core, struct engine_qp *qp, struct work *work);
 bool qp_take_recv(struct core *core, struct engine_qp *qp, struct recv_work *out);
 bool qp_recv_ready(const struct engine_qp *qp);
 int qp_signal(struct core *core, struct engine_qp *qp, uint32_t signal);

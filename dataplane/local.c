@@ -633,7 +633,7 @@ local_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 		enum step step;
 
 		if (!qp->pending) {
-			if (qp_pull(core, qp) <= 0)
+			if (qp_pull(core, qp, &qp->work) <= 0)
 				return;
 			qp->pending = true;
 			qp->moved = 0;

@@ -49,16 +49,16 @@ signal_due(const struct engine_qp *qp)
 
 /* One message at a time, that stands for all that are owed. */
 static int
-signal_pull(struct core *core, struct engine_qp *qp)
+signal_pull(struct core *core, struct engine_qp *qp, struct work *work)
 {
 	bool once = qp->signals_owed == 0;
 
 	if (!signal_due(qp))
 		return 0;
-	memset(&qp->work, 0, sizeof(qp->work));
-	qp->work.op = ONE_OP_SEND_IMM;
-	qp->work.flags = ONE_WQE_SUPPRESS;
-	qp->work.imm = rte_cpu_to_be_32(one_signal(once ? 1 : qp->signals_owed, once));
+	memset(work, 0, sizeof(*work));
+	work->op = ONE_OP_SEND_IMM;
+	work->flags = ONE_WQE_SUPPRESS;
+	work->imm = rte_cpu_to_be_32(one_signal(once ? 1 : qp->signals_owed, once));
 	qp->signals_owed = 0;
 	qp->signal_once = false; /* others go before it: it would be dropped there */
 	qp->sq_taken++;
@@ -80,14 +80,14 @@ qp_signal(struct core *core, struct engine_qp *qp, uint32_t signal)
 }
 
 int
-qp_pull(struct core *core, struct engine_qp *qp)
+qp_pull(struct core *core, struct engine_qp *qp, struct work *work)
 {
 	struct one_wqe wqe;
 	struct one_wqe_ext ext[ONE_WQE_SLOTS_MAX - 1];
 	uint32_t slots;
 
 	if (unlikely(qp->sq == NULL))
-		return signal_pull(core, qp);
+		return signal_pull(core, qp, work);
 	slots = ring_take(qp->sq, qp->sq_head, qp->sq_log2, &wqe, ext);
 	if (slots == 0)
 		return 0;
@@ -96,7 +96,7 @@ qp_pull(struct core *core, struct engine_qp *qp)
 		client_fault(qp->client, ONE_FAULT_RING);
 		return -1;
 	}
-	wqe_to_work(&wqe, ext, &qp->work);
+	wqe_to_work(&wqe, ext, work);
 	qp->sq_head += slots;
 	qp->sq_taken++;
 	core->stats.work++;
@@ -272,7 +272,7 @@ qp_flush_rings(struct core *core, struct engine_qp *qp)
 		qp->pending = false;
 		flush_send(core, qp);
 	}
-	for (uint32_t i = 0; qp->sq != NULL && i < 1u << qp->sq_log2 && qp_pull(core, qp) > 0; i++)
+	for (uint32_t i = 0; qp->sq != NULL && i < 1u << qp->sq_log2 && qp_pull(core, qp, &qp->work) > 0; i++)
 		flush_send(core, qp);
 	if (qp->recv_taken) {
 		qp->recv_taken = false;
@@ -362,7 +362,7 @@ qp_reset(struct core *core, struct engine_qp *qp)
 	qp_leave(core, qp, QP_OFF);
 	rc_reset(qp->rc);
 	qp->sq_done = qp->sq_taken;
-	for (uint32_t i = 0; qp->sq != NULL && i < 1u << qp->sq_log2 && qp_pull(core, qp) > 0; i++)
+	for (uint32_t i = 0; qp->sq != NULL && i < 1u << qp->sq_log2 && qp_pull(core, qp, &qp->work) > 0; i++)
 		qp->sq_done = qp->sq_taken;
 	qp->pending = false;
 	forget_recv(qp);

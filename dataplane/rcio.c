@@ -201,14 +201,21 @@ void
 rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 {
 	for (uint32_t i = 0; i < budget && qp->phase == QP_RTS; i++) {
+		struct work *work = &qp->work;
+
 		if (!qp->pending) {
-			if (qp_pull(core, qp) <= 0)
+			struct work *next = rc_next_work(qp->rc);
+
+			if (likely(next != NULL))
+				work = next;
+			if (qp_pull(core, qp, work) <= 0)
 				break;
-			qp->pending = true;
 		}
 		/* Taken from here before the call, which may complete and break. */
 		qp->pending = false;
-		if (rc_post(qp->rc, &qp->work, core->now) != 0) {
+		if (rc_post(qp->rc, work, core->now) != 0) {
+			if (work != &qp->work)
+				qp->work = *work;
 			qp->pending = true;
 			if (qp->phase != QP_RTS)
 				qp_flush_rings(core, qp);

@@ -164,7 +164,7 @@ wire_build(const struct wire_template *t, const struct wire_build *b, uint8_t *f
 		uint32_t sum;
 
 		memcpy(frame, t->bytes, WIRE_ETH_LEN + IPV4_LEN + UDP_LEN + WIRE_BTH_LEN);
-		sum = load_be16(ip + 10) + IPV4_LEN + udp_len;
+		sum = load_be16(t->bytes + WIRE_ETH_LEN + 10) + IPV4_LEN + udp_len;
 		sum = (sum & 0xffff) + (sum >> 16);
 		store_be16(ip + 2, (uint16_t)(IPV4_LEN + udp_len));
 		store_be16(ip + 10, (uint16_t)~sum);
@@ -183,7 +183,8 @@ wire_build(const struct wire_template *t, const struct wire_build *b, uint8_t *f
 	store_be24(bth + 5, b->qpn);
 	store_be32(bth + 8, (b->ack_request ? 1u << 31 : 0u) | (b->psn & 0xffffff));
 	build_extensions(bth + WIRE_BTH_LEN, b);
-	memset(bth + WIRE_BTH_LEN + extensions + b->payload_len, 0, pad);
+	if (pad != 0)
+		memset(bth + WIRE_BTH_LEN + extensions + b->payload_len, 0, pad);
 	return bth + WIRE_BTH_LEN + extensions;
 }
 

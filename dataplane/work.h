@@ -20,11 +20,14 @@ struct work {
 	uint64_t remote_addr;
 	uint32_t rkey;
 	uint32_t imm;
-	uint64_t add_or_swap; /* atomics */
-	uint64_t compare;
 	union {
 		struct one_sge sge[ONE_MAX_SGE];
 		uint8_t inline_data[ONE_INLINE_MAX]; /* ONE_WQE_INLINE */
+		struct {
+			struct one_sge result; /* atomics: the only piece */
+			uint64_t add_or_swap;
+			uint64_t compare;
+		};
 	};
 };
 

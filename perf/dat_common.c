@@ -131,6 +131,20 @@ dat_dto_status_name(DAT_DTO_COMPLETION_STATUS status)
 uint32_t dat_spin_looks = 256;
 
 #define CLOCK_LOOKS 1024u
+#define ALONE_NS 1000u /* a system call that gave the processor to nobody takes less */
+
+void
+dat_idle(uint32_t looks)
+{
+	static bool wanted; /* others had the processor when it was given away last */
+	uint64_t before;
+
+	if (looks <= dat_spin_looks && !wanted)
+		return;
+	before = now_ns();
+	sched_yield();
+	wanted = now_ns() - before > ALONE_NS;
+}
 
 bool
 dat_dequeue_spin(DAT_EVD_HANDLE evd, DAT_EVENT *event, uint32_t seconds)
@@ -144,8 +158,7 @@ dat_dequeue_spin(DAT_EVD_HANDLE evd, DAT_EVENT *event, uint32_t seconds)
 			return true;
 		if (DAT_GET_TYPE(ret) != DAT_QUEUE_EMPTY)
 			return dat_ok(ret, "dat_evd_dequeue");
-		if (looks > dat_spin_looks)
-			sched_yield();
+		dat_idle(looks);
 		if (looks % CLOCK_LOOKS == 0) {
 			uint64_t now = now_ns();
 

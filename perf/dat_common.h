@@ -29,11 +29,13 @@ bool dat_conn_wait(struct dat_adapter *adapter, uint32_t seconds, DAT_EVENT *eve
 const char *dat_event_name(DAT_EVENT_NUMBER number);
 const char *dat_dto_status_name(DAT_DTO_COMPLETION_STATUS status);
 
-/* Looks before that; 256 unless set. */
+/* After so many looks at something in vain: gives the processor away when they were more than
+ * dat_spin_looks (256 unless set), or, from the first on, while somebody else takes it: on a machine with
+ * as many busy threads as processors that is the data plane, which is waited for.  For one thread. */
+void dat_idle(uint32_t looks);
 extern uint32_t dat_spin_looks;
 
-/* Polls with a short spin, then gives the processor away between looks: on a machine with as many
- * busy threads as cores the data plane needs it. */
+/* Polls, with that between looks. */
 bool dat_dequeue_spin(DAT_EVD_HANDLE evd, DAT_EVENT *event, uint32_t seconds);
 
 struct dat_memory {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "traffic.h"
 
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -299,8 +298,7 @@ await_ball(struct traffic *t, uint64_t size, uint8_t want)
 	}
 	/* Pairs with the data plane's release store of the last byte of a write. */
 	for (uint32_t looks = 1; atomic_load_explicit(last, memory_order_acquire) != want; looks++) {
-		if (looks > dat_spin_looks)
-			sched_yield();
+		dat_idle(looks);
 		if (looks % 1024 != 0)
 			continue;
 		if (deadline == 0)

@@ -4,9 +4,9 @@
 
 #include <errno.h>
 
-static RC_COLD enum one_status
-resolve_list(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge, uint32_t offset,
-	     uint32_t len, uint32_t access, struct rc_pieces *out)
+RC_COLD enum one_status
+rc_resolve_list(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge, uint32_t offset,
+		uint32_t len, uint32_t access, struct rc_pieces *out)
 {
 	out->num = 0;
 	out->bounce = false;
@@ -32,26 +32,6 @@ resolve_list(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge
 		offset = 0;
 	}
 	return len == 0 ? ONE_STATUS_SUCCESS : ONE_STATUS_LOCAL_LENGTH;
-}
-
-enum one_status
-rc_resolve(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge, uint32_t offset, uint32_t len,
-	   uint32_t access, struct rc_pieces *out)
-{
-	struct mem_piece *piece = &out->piece[0];
-
-	if (unlikely(num_sge != 1 || len == 0))
-		return resolve_list(qp, sge, num_sge, offset, len, access, out);
-	if (unlikely((uint64_t)offset + len > sge->len))
-		return ONE_STATUS_LOCAL_LENGTH;
-	piece->region = mem_check(qp->env->mem, sge->lkey, qp->pz, qp->qpn, access, sge->addr, sge->len);
-	if (unlikely(piece->region == NULL))
-		return ONE_STATUS_LOCAL_PROTECTION;
-	piece->va = sge->addr + offset;
-	piece->len = len;
-	out->num = 1;
-	out->bounce = piece->region->base == NULL;
-	return ONE_STATUS_SUCCESS;
 }
 
 void

@@ -146,6 +146,9 @@ enum rc_state rc_state(const struct rc_qp *qp);
  * -ENOTCONN: not in RC_RTS.
  */
 int rc_post(struct rc_qp *qp, const struct work *work, uint64_t now);
+/* Where the next request may be made, so that rc_post need not copy it; it is rc_post's with the next call of
+ * the pool's queue pairs.  NULL: rc_post would answer -EAGAIN. */
+struct work *rc_next_work(struct rc_qp *qp);
 void rc_bind_done(struct rc_qp *qp, bool ok, uint64_t now);
 void rc_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now);
 /* Emits at most `budget` frames; returns how many. */

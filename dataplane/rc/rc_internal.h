@@ -66,8 +66,8 @@ struct rc_node {
 	struct rc_node *next;
 	uint32_t first, end; /* PSNs [first, end); none for BIND and malformed work */
 	struct work work;
-};
-_Static_assert(sizeof(struct rc_node) == 192, "rc_node: three cache lines, the header in the first");
+} __attribute__((aligned(64)));
+_Static_assert(offsetof(struct rc_node, work.sge[1]) == 64, "rc_node: the usual request is one cache line");
 
 struct rc_pool {
 	struct rc_node *free;
@@ -276,8 +276,29 @@ struct rc_pieces {
  * Bytes [offset, offset+len) of a list, each piece's key checked over the whole
  * piece.  enum one_status; LOCAL_LENGTH: the list is shorter.
  */
-enum one_status rc_resolve(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge,
-			   uint32_t offset, uint32_t len, uint32_t access, struct rc_pieces *out);
+enum one_status rc_resolve_list(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge,
+				uint32_t offset, uint32_t len, uint32_t access, struct rc_pieces *out);
+
+static inline enum one_status
+rc_resolve(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge, uint32_t offset, uint32_t len,
+	   uint32_t access, struct rc_pieces *out)
+{
+	struct mem_piece *piece = &out->piece[0];
+
+	if (unlikely(num_sge != 1 || len == 0))
+		return rc_resolve_list(qp, sge, num_sge, offset, len, access, out);
+	if (unlikely((uint64_t)offset + len > sge->len))
+		return ONE_STATUS_LOCAL_LENGTH;
+	piece->region = mem_check(qp->env->mem, sge->lkey, qp->pz, qp->qpn, access, sge->addr, sge->len);
+	if (unlikely(piece->region == NULL))
+		return ONE_STATUS_LOCAL_PROTECTION;
+	piece->va = sge->addr + offset;
+	piece->len = len;
+	out->num = 1;
+	out->bounce = piece->region->base == NULL;
+	return ONE_STATUS_SUCCESS;
+}
+
 /* Without `bounce`. */
 void rc_gather(const struct rc_pieces *pieces, uint8_t *dst);
 void rc_scatter(const struct rc_pieces *pieces, const uint8_t *src);

@@ -34,7 +34,7 @@ examine(const struct rc_qp *qp, const struct work *work)
 	if ((work->flags & ONE_WQE_INLINE) != 0 &&
 	    (work->op > ONE_OP_WRITE_IMM || work->length > ONE_INLINE_MAX))
 		return ONE_STATUS_LOCAL_QP;
-	if (rc_is_rd(work->op) && qp->req.rd_max == 0)
+	if (rc_is_rd(work->op) && (qp->req.rd_max == 0 || (work->op != ONE_OP_READ && work->num_sge != 1)))
 		return ONE_STATUS_LOCAL_QP;
 	if (work->op <= ONE_OP_READ && work->length > ONE_MESSAGE_MAX)
 		return ONE_STATUS_LOCAL_LENGTH;
@@ -47,10 +47,21 @@ copy_work(struct work *to, const struct work *from)
 	memcpy(to, from, offsetof(struct work, sge));
 	if (from->flags & ONE_WQE_INLINE)
 		memcpy(to->inline_data, from->inline_data, sizeof(to->inline_data));
-	else if (likely(from->num_sge <= 1))
-		to->sge[0] = from->sge[0];
+	else if (likely(from->num_sge <= 1)) /* with an atomic's operands */
+		memcpy(to->sge, from->sge, 2 * sizeof(to->sge[0]));
 	else
 		memcpy(to->sge, from->sge, sizeof(to->sge));
+}
+
+struct work *
+rc_next_work(struct rc_qp *qp)
+{
+	struct rc_pool *pool = qp->env->pool;
+
+	if (unlikely(qp->req.posted >= RC_POSTED_MAX || rc_pool_denies(pool, qp->req.posted) ||
+		     pool->free == NULL))
+		return NULL;
+	return &pool->free->work;
 }
 
 int
@@ -78,7 +89,8 @@ rc_post(struct rc_qp *qp, const struct work *work, uint64_t now)
 	if (unlikely(node == NULL))
 		return -EAGAIN;
 
-	copy_work(&node->work, work);
+	if (work != &node->work)
+		copy_work(&node->work, work);
 	node->work.status = (uint8_t)status;
 	node->next = NULL;
 	node->first = rq->post;
@@ -187,6 +199,22 @@ check_whole_list(const struct rc_qp *qp, const struct work *work)
 	return rc_resolve(qp, work->sge, work->num_sge, 0, work->length, ONE_ACCESS_LOCAL_READ, &pieces);
 }
 
+/* One piece of 32 to 64 bytes needs no call; words are mem_read's affair. */
+static inline void
+gather_short(const struct rc_pieces *pieces, uint8_t *dst)
+{
+	const struct mem_piece *piece = &pieces->piece[0];
+	const uint8_t *src;
+
+	if (pieces->num != 1 || piece->len - 32 > 32) {
+		rc_gather(pieces, dst);
+		return;
+	}
+	src = piece->region->base + (piece->va - piece->region->va);
+	memcpy(dst, src, 32);
+	memcpy(dst + piece->len - 32, src + piece->len - 32, 32);
+}
+
 /* Packet `snd` with `len` bytes from `flat`, or from `pieces` when that is NULL; false: no frame. */
 static inline bool
 emit_data(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, const uint8_t *flat,
@@ -221,7 +249,7 @@ emit_data(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, 
 	if (flat != NULL)
 		memcpy(payload, flat, len);
 	else
-		rc_gather(pieces, payload);
+		gather_short(pieces, payload);
 	env->tx_end(env, qp);
 	sent(qp, node, 1, now);
 	return true;

@@ -38,6 +38,27 @@ test_local_keys(void **state)
 	}
 }
 
+/* What an atomic has found goes to one piece. */
+static void
+test_atomic_pieces(void **state)
+{
+	static const uint8_t ops[] = {ONE_OP_FETCH_ADD, ONE_OP_CMP_SWAP};
+
+	for (int o = 0; o < 2; o++) {
+		for (uint8_t num = 0; num <= 2; num += 2) {
+			struct pair *p = pair_new(NULL);
+			struct work bad = make_work(&p->a, ops[o], 1, 0, 8, 0);
+
+			bad.num_sge = num;
+			post(p, &p->a, &bad);
+			pump(p);
+			expect_done(&p->a, 0, 1, ONE_CQE_SEND, ONE_STATUS_LOCAL_QP, 0);
+			assert_int_equal(p->a.frames, 0);
+			pair_free(p);
+		}
+	}
+}
+
 static void
 test_local_rights(void **state)
 {
@@ -335,17 +356,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_local_keys),
-		cmocka_unit_test(test_local_rights),
-		cmocka_unit_test(test_bad_last_piece),
-		cmocka_unit_test(test_malformed_work),
-		cmocka_unit_test(test_reads_without_depth),
-		cmocka_unit_test(test_nak_statuses),
-		cmocka_unit_test(test_nak_behind_a_lost_read),
-		cmocka_unit_test(test_bad_responses),
-		cmocka_unit_test(test_flush),
-		cmocka_unit_test(test_reset_and_reuse),
-		cmocka_unit_test(test_dead_process),
+		cmocka_unit_test(test_local_keys),      cmocka_unit_test(test_atomic_pieces),
+		cmocka_unit_test(test_local_rights),    cmocka_unit_test(test_bad_last_piece),
+		cmocka_unit_test(test_malformed_work),  cmocka_unit_test(test_reads_without_depth),
+		cmocka_unit_test(test_nak_statuses),    cmocka_unit_test(test_nak_behind_a_lost_read),
+		cmocka_unit_test(test_bad_responses),   cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_reset_and_reuse), cmocka_unit_test(test_dead_process),
 		cmocka_unit_test(test_process_memory),
 	};
 
