@@ -198,7 +198,7 @@ config_usage(void *file)
 		"\n"
 		"Two data planes on a virtual cable, without root:\n"
 		"  oneside-dataplane -l 0,1 --no-huge -m 512 --no-pci --iova-mode=va --file-prefix=a \\\n"
-		"    --vdev=net_memif0,role=server,socket=/tmp/cable,socket-abstract=no,bsize=4352 \\\n"
+		"    --vdev=net_memif0,role=server,socket=/tmp/cable,socket-abstract=no \\\n"
 		"    -- --socket /tmp/a.sock --port name=p0,device=net_memif0,address=192.0.2.1/24\n"
 		"and the same with b, role=client, /tmp/b.sock and 192.0.2.2/24.\n");
 }

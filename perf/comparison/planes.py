@@ -27,6 +27,11 @@ def telemetry(prefix, question):
         return {}
 
 
+def cable_buffer(mtu):
+    """What memif's buffers should hold: much more than a frame costs speed, less costs more."""
+    return 2048 if mtu <= 1500 else 4352
+
+
 class DataPlane(Background):
     """One oneside-dataplane process on an end of a memif cable."""
 
@@ -42,7 +47,7 @@ class DataPlane(Background):
         own = ["--node", str(node), "--socket", self.socket, "--idle", idle or context.layout.idle]
         cable = os.path.join(context.directory, f"cable-{name[:-1]}")
         eal.append(f"--vdev=net_memif0,role={role},id=0,socket={cable},socket-abstract=no,"
-                   "bsize=4352,rsize=11")
+                   f"bsize={cable_buffer(mtu)},rsize=10")
         own += ["--port", f"name=p0,device=net_memif0,address={self.address}/24,mtu={mtu}",
                 "--peer", f"node={3 - node},address=192.0.2.{3 - node}"]
         eal += context.eal_memory

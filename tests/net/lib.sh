@@ -176,7 +176,7 @@ eal_options() { # NAME
 }
 
 memif_device() { # ROLE
-	printf -- '--vdev=net_memif0,role=%s,id=0,socket=%s/cable,socket-abstract=no,bsize=%s,rsize=11' \
+	printf -- '--vdev=net_memif0,role=%s,id=0,socket=%s/cable,socket-abstract=no,bsize=%s,rsize=10' \
 		"$1" "$WORK" "$CABLE_BUFFER"
 }
 
