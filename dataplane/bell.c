@@ -2,29 +2,48 @@
 #include "bell.h"
 
 #include <dirent.h>
+#include <inttypes.h>
 #include <linux/if_packet.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "memif.h"
-
 #ifndef AF_XDP
 #define AF_XDP 44
 #endif
 
+#define MEMIF_COOKIE 0x3e31f20u
+#define MEMIF_MASK_INT 1u /* flag of a ring: its reader polls */
 #define MEMIF_LIMIT_NS 20000000ull
+
+/* Of memif's protocol, version 2: a ring in the shared memory, followed by its descriptors. */
+struct memif_ring {
+	uint32_t cookie;
+	_Atomic uint16_t flags;
+	uint16_t head;
+	uint8_t pad0[56];
+	uint16_t tail;
+	uint8_t pad1[62];
+};
+_Static_assert(sizeof(struct memif_ring) == 128, "memif_ring");
+#define MEMIF_DESCRIPTOR 16u
+#define MEMIF_LOG2_MAX 14u
 
 enum kind { BELL_NONE, BELL_SOCKET, BELL_MEMIF };
 
 static struct bell {
 	enum kind kind;
-	/* memif: whose eventfds are watched; 0: of none. */
-	_Atomic uint32_t generation;
+	bool client; /* memif: which of the two rings we read */
+	/* memif: the ring, from its being found until it is about to be unmapped. */
+	_Atomic(struct memif_ring *) ring;
 	_Atomic bool watched; /* socket: found */
 } bells[CONFIG_PORTS_MAX];
+
+/* Held while mappings are looked for, and while one goes. */
+static pthread_mutex_t mappings = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- finding ---- */
 
@@ -105,17 +124,83 @@ watch_descriptors(uint32_t port, enum kind kind, uint32_t if_index)
 	return any;
 }
 
+/* Two rings, one behind the other, at the beginning of a mapping: ours is the first at the cable's server. */
+static struct memif_ring *
+ring_in(uint8_t *base, size_t len, bool client)
+{
+	if (len < sizeof(struct memif_ring) || ((struct memif_ring *)base)->cookie != MEMIF_COOKIE)
+		return NULL;
+	for (uint32_t log2 = 0; log2 <= MEMIF_LOG2_MAX; log2++) {
+		size_t size = sizeof(struct memif_ring) + ((size_t)MEMIF_DESCRIPTOR << log2);
+		struct memif_ring *second = (struct memif_ring *)(base + size);
+
+		if (len < 3 * size)
+			break;
+		if (second->cookie != MEMIF_COOKIE)
+			continue;
+		/* With more queues than we use it is not told here which is whose. */
+		if (((struct memif_ring *)(base + 2 * size))->cookie == MEMIF_COOKIE)
+			return NULL;
+		return client ? second : (struct memif_ring *)base;
+	}
+	return NULL;
+}
+
+static bool
+is_taken(const struct memif_ring *ring)
+{
+	for (uint32_t i = 0; i < engine.num_ports; i++)
+		/* Only the control thread and, under the mutex, who unmaps store it. */
+		if (atomic_load_explicit(&bells[i].ring, memory_order_relaxed) == ring)
+			return true;
+	return false;
+}
+
+/* `mappings` held.  One that no port has yet; NULL also when there are several, and none tells whose it is.
+ */
+static struct memif_ring *
+find_ring(bool client)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	struct memif_ring *found = NULL;
+	uint32_t count = 0;
+	char line[512];
+
+	while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+		uintptr_t from, to;
+		struct memif_ring *ring;
+
+		if (strstr(line, "/memfd:memif") == NULL ||
+		    sscanf(line, "%" SCNxPTR "-%" SCNxPTR " rw-s 00000000 ", &from, &to) != 2)
+			continue;
+		ring = ring_in((uint8_t *)from, to - from, client);
+		if (ring == NULL || is_taken(ring))
+			continue;
+		found = ring;
+		count++;
+	}
+	if (file != NULL)
+		fclose(file);
+	return count == 1 ? found : NULL;
+}
+
 static void
 find_memif(uint32_t port)
 {
-	uint32_t generation;
+	struct rte_eth_link link;
+	struct memif_ring *ring;
 
-	/* Only this thread stores it. */
-	if (memif_rx_ring(port, &generation) != NULL &&
-	    generation != atomic_load_explicit(&bells[port].generation, memory_order_relaxed) &&
-	    watch_descriptors(port, BELL_MEMIF, 0))
-		/* A core that sees it later naps meanwhile. */
-		atomic_store_explicit(&bells[port].generation, generation, memory_order_relaxed);
+	/* Pairs with nothing: only the control thread stores anything but NULL. */
+	if (atomic_load_explicit(&bells[port].ring, memory_order_relaxed) != NULL ||
+	    rte_eth_link_get_nowait(engine.port[port].device, &link) != 0 ||
+	    link.link_status != RTE_ETH_LINK_UP)
+		return;
+	pthread_mutex_lock(&mappings);
+	ring = find_ring(bells[port].client);
+	if (ring != NULL && watch_descriptors(port, BELL_MEMIF, 0))
+		/* Pairs with the acquire load in bell_arm. */
+		atomic_store_explicit(&bells[port].ring, ring, memory_order_release);
+	pthread_mutex_unlock(&mappings);
 }
 
 static void
@@ -132,6 +217,7 @@ find(uint32_t port)
 		return;
 	if (strcmp(info.driver_name, "net_memif") == 0) {
 		bell->kind = BELL_MEMIF;
+		bell->client = engine.port[port].reconnects;
 		find_memif(port);
 	} else if (strcmp(info.driver_name, "net_af_packet") == 0 ||
 		   strcmp(info.driver_name, "net_af_xdp") == 0) {
@@ -167,12 +253,12 @@ bell_arm(struct core *core, uint16_t port, bool on)
 {
 	struct bell *bell = &bells[port];
 	struct memif_ring *ring;
-	uint32_t generation;
 
 	if (bell->kind != BELL_MEMIF)
 		return atomic_load_explicit(&bell->watched, memory_order_relaxed);
-	ring = memif_rx_ring(port, &generation);
-	if (ring == NULL || generation != atomic_load_explicit(&bell->generation, memory_order_relaxed))
+	/* Pairs with the store in find_memif, and with the grace period in munmap(). */
+	ring = atomic_load_explicit(&bell->ring, memory_order_acquire);
+	if (ring == NULL)
 		return false;
 	atomic_store_explicit(&ring->flags, on ? 0 : MEMIF_MASK_INT, memory_order_relaxed);
 	return true;
@@ -190,4 +276,22 @@ bell_limit(const struct core *core)
 		if (bells[core->rx[i].port].kind == BELL_MEMIF)
 			return MEMIF_LIMIT_NS;
 	return UINT64_MAX;
+}
+
+void
+bell_unmap_begin(const void *address, size_t len)
+{
+	pthread_mutex_lock(&mappings);
+	for (uint32_t i = 0; i < CONFIG_PORTS_MAX; i++) {
+		uintptr_t ring = (uintptr_t)atomic_load_explicit(&bells[i].ring, memory_order_relaxed);
+
+		if (ring >= (uintptr_t)address && ring - (uintptr_t)address < len)
+			atomic_store_explicit(&bells[i].ring, NULL, memory_order_relaxed);
+	}
+}
+
+void
+bell_unmap_end(void)
+{
+	pthread_mutex_unlock(&mappings);
 }

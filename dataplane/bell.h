@@ -23,5 +23,9 @@ void bells_fini(void); /* when nothing runs any more */
 bool bell_arm(struct core *core, uint16_t port, bool on);
 /* A ring might be missed when a core falls asleep: how long that may go unnoticed; ns. */
 uint64_t bell_limit(const struct core *core);
+/* Around an munmap() of a driver's: no core uses the memory when bell_unmap_begin() and a grace period have
+ * passed, and none is found there until bell_unmap_end(). */
+void bell_unmap_begin(const void *address, size_t len);
+void bell_unmap_end(void);
 
 #endif

@@ -222,7 +222,6 @@ struct port {
 	uint16_t device; /* DPDK's number */
 	uint16_t rx_queues, tx_queues;
 	bool interrupts;
-	bool memif;
 	bool started;
 	/* link.c: the port must be started again when its link is lost. */
 	bool reconnects;

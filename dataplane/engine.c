@@ -17,7 +17,6 @@
 #include <rte_malloc.h>
 
 #include "bell.h"
-#include "memif.h"
 #include "core.h"
 #include "guard.h"
 
@@ -202,7 +201,6 @@ engine_init(const struct config *config, char *why, size_t why_len)
 		engine_fini();
 		return error;
 	}
-	memif_find();
 	bells_find();
 	stats_register();
 	return error;
@@ -310,7 +308,6 @@ engine_fini(void)
 		core_free(engine.core[i]);
 	ports_fini();
 	bells_fini();
-	memif_fini();
 	free_frames(engine.control_frames);
 	for (uint32_t i = 0; i < engine.num_cores; i++) {
 		rte_mempool_free(engine.core[i]->pool);

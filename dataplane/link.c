@@ -24,7 +24,6 @@
 
 #include "bell.h"
 #include "core.h"
-#include "memif.h"
 
 #define LINK_INTERVAL_NS 1000000000ull
 #define LINK_GRACE_NS 1000000ull
@@ -43,12 +42,12 @@ munmap(void *addr, size_t len)
 
 	if (rte_lcore_id() != LCORE_ID_ANY || !__atomic_load_n(&engine.running, __ATOMIC_ACQUIRE))
 		return (int)syscall(SYS_munmap, addr, len);
-	memif_unmap_begin(addr, len);
+	bell_unmap_begin(addr, len);
 	token = engine_grace_start();
 	while (__atomic_load_n(&engine.running, __ATOMIC_ACQUIRE) && !engine_grace_over(token))
 		usleep(UNMAP_POLL_US);
 	result = (int)syscall(SYS_munmap, addr, len);
-	memif_unmap_end();
+	bell_unmap_end();
 	return result;
 }
 
@@ -79,7 +78,7 @@ is_down(const struct port *port)
 uint64_t
 engine_links_deadline(void)
 {
-	uint64_t deadline = engine.config->idle == ONE_IDLE_SLEEP || memif_wanted() ? bells_at : UINT64_MAX;
+	uint64_t deadline = engine.config->idle == ONE_IDLE_SLEEP ? bells_at : UINT64_MAX;
 
 	for (uint32_t i = 0; i < engine.num_ports; i++)
 		if (engine.port[i].reconnects && engine.port[i].link_at < deadline)
@@ -124,7 +123,6 @@ void
 engine_links_poll(uint64_t now)
 {
 	if (now >= bells_at) {
-		memif_find();
 		bells_find();
 		bells_at = now + BELLS_INTERVAL_NS;
 	}

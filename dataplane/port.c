@@ -182,10 +182,10 @@ choose_mtu(uint32_t index, const struct rte_eth_dev_info *info, uint16_t *config
 static void
 choose_queues(struct port *port, const struct rte_eth_dev_info *info)
 {
-	port->rx_queues =
-		!port->memif && info->max_rx_queues >= engine.num_cores ? (uint16_t)engine.num_cores : 1;
-	port->tx_queues =
-		!port->memif && info->max_tx_queues >= engine.num_cores ? (uint16_t)engine.num_cores : 1;
+	bool fixed = info->driver_name != NULL && strcmp(info->driver_name, "net_memif") == 0;
+
+	port->rx_queues = !fixed && info->max_rx_queues >= engine.num_cores ? (uint16_t)engine.num_cores : 1;
+	port->tx_queues = !fixed && info->max_tx_queues >= engine.num_cores ? (uint16_t)engine.num_cores : 1;
 }
 
 static void
@@ -207,7 +207,8 @@ is_memif_client(const struct rte_eth_dev_info *info)
 {
 	const struct rte_devargs *devargs = info->device != NULL ? rte_dev_devargs(info->device) : NULL;
 
-	return devargs != NULL && devargs->args != NULL &&
+	return info->driver_name != NULL && strcmp(info->driver_name, "net_memif") == 0 && devargs != NULL &&
+	       devargs->args != NULL &&
 	       (strstr(devargs->args, "role=client") != NULL || strstr(devargs->args, "role=slave") != NULL);
 }
 
@@ -229,9 +230,8 @@ configure(uint32_t index, char *why, size_t why_len)
 	error = choose_mtu(index, &info, &mtu, why, why_len);
 	if (error != 0)
 		return error;
-	port->memif = info.driver_name != NULL && strcmp(info.driver_name, "net_memif") == 0;
-	port->reconnects = port->memif && is_memif_client(&info);
 	choose_queues(port, &info);
+	port->reconnects = is_memif_client(&info);
 	conf.rxmode.mtu = mtu;
 	if (port->rx_queues > 1) {
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;

@@ -10,7 +10,6 @@
 #include <rte_telemetry.h>
 
 #include "core.h"
-#include "memif.h"
 
 #define WORDS (sizeof(struct engine_stats) / sizeof(uint64_t))
 _Static_assert(RC_COUNT_MAX <= sizeof(((struct engine_stats *)0)->rc) / sizeof(uint64_t), "room for all");
@@ -261,8 +260,7 @@ on_ports(const char *command, const char *params, struct rte_tel_data *d)
 		add(one, "tx_queues", port->tx_queues);
 		if (rte_eth_stats_get(port->device, &stats) == 0) {
 			add(one, "rx_packets", stats.ipackets);
-			add(one, "tx_packets", stats.opackets + memif_streamed(i));
-			add(one, "tx_streamed", memif_streamed(i));
+			add(one, "tx_packets", stats.opackets);
 			add(one, "rx_missed", stats.imissed);
 			add(one, "rx_errors", stats.ierrors);
 			add(one, "tx_errors", stats.oerrors);

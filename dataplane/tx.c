@@ -6,7 +6,6 @@
  * core that has queue 0.
  */
 #include "core.h"
-#include "memif.h"
 
 struct rte_mbuf *
 tx_alloc(struct core *core)
@@ -55,9 +54,7 @@ flush_port(struct core *core, uint32_t index)
 		if (unlikely(!port_usable(port)))
 			break;
 		if (likely(has_queue(core, port))) {
-			sent = port->memif
-				       ? memif_tx(index, frames, len, burst)
-				       : rte_eth_tx_burst(port->device, (uint16_t)core->index, frames, burst);
+			sent = rte_eth_tx_burst(port->device, (uint16_t)core->index, frames, burst);
 			for (uint16_t i = 0; i < sent; i++)
 				core->stats.tx_bytes += len[i];
 			core->stats.tx_packets += sent;

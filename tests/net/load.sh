@@ -43,18 +43,6 @@ start_lossy_pair() {
 	start_af_packet_plane b
 }
 
-# Frames that plane $1 stored past the caches, some but not all.
-streamed() {
-	python3 -B - "$(dirname "$0")/../../perf" "$(basename "$WORK")-$1" <<'PYTHON' || fail "frames streamed by $1"
-import platform, sys
-sys.path.insert(0, sys.argv[1])
-from comparison.planes import telemetry
-port = telemetry(sys.argv[2], "/oneside/ports").get("p0", {})
-print(f"{port.get('tx_streamed')} of {port.get('tx_packets')} frames were streamed")
-sys.exit(platform.machine() == "x86_64" and not 0 < port.get("tx_streamed", 0) < port["tx_packets"])
-PYTHON
-}
-
 case $1 in
 local)
 	start_memif_plane a
@@ -63,9 +51,6 @@ local)
 memif)
 	start_memif_pair
 	"$PROGRAM" "$(plane_socket a)" "$(plane_socket b)" || fail "load across two data planes"
-	# Whichever way of storing long frames is the faster here, both were used (dataplane/memif.h).
-	streamed a
-	streamed b
 	stop_plane b
 	;;
 lossy)
