@@ -154,9 +154,8 @@ class TestPmd:
                 if mode == "txonly":
                     command.append(f"--txpkts={self.frame}")
                 self.ends.append(Background(command, os.path.join(self.context.directory, f"testpmd-{mode}.log")))
-                if mode == "txonly":
-                    time.sleep(0.5)
-            self.ends[1].wait_for("Rx-pps", 30)
+                # A memif connects to its server once, when it is started: that has to be there.
+                self.ends[-1].wait_for("Rx-pps", 30)
             deadline = time.time() + 20
             while self._received() == 0:
                 if time.time() > deadline:
@@ -180,7 +179,10 @@ class TestPmd:
                 end.process.send_signal(number)
 
     def _received(self):
-        return telemetry(self.prefix, "/ethdev/stats,0").get("ipackets", 0)
+        counters = telemetry(self.prefix, "/ethdev/stats,0")
+        if "ipackets" not in counters:
+            raise Failed("dpdk-testpmd does not answer at its telemetry socket")
+        return counters["ipackets"]
 
     def rate(self, seconds):
         """Frames a second."""
@@ -193,7 +195,7 @@ class TestPmd:
         finally:
             self._signal(signal.SIGSTOP)
         if moved <= 0:
-            raise Failed("dpdk-testpmd received nothing")
+            raise Failed(f"dpdk-testpmd received nothing in {passed:.1f} s")
         return moved / passed
 
 
