@@ -9,6 +9,7 @@
 #include "dat_pair.h"
 
 #define SIZE 16384u
+#define HOLE_PAGES 256u /* too many for what the kernel puts into a hole by itself */
 
 static DAT_EVENT event;
 
@@ -102,11 +103,11 @@ regions_client(struct pair *pair)
 	region.for_shared_memory = (DAT_SHARED_MEMORY){.virtual_address = memory};
 	DAT_CHECK_CODE(&s, CREATE(s.ia, DAT_MEM_TYPE_SHARED_VIRTUAL, SIZE, s.pz, 0x33, &lmr), DAT_BAD_ARG(3));
 	/* memory that is not there, and memory that may not be written */
-	hole = mmap(NULL, 3 * (size_t)page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	hole = mmap(NULL, HOLE_PAGES * (size_t)page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(pair, hole != MAP_FAILED, "mmap");
 	DAT_CHECK_CODE(&s, create(&s, hole, (DAT_VLEN)page, 0x33, &b), DAT_BAD_ARG(3));
-	CHECK(pair, munmap(hole + page, (size_t)page) == 0, "munmap");
-	DAT_CHECK_CODE(&s, create(&s, hole, 3 * (DAT_VLEN)page, DAT_MEM_PRIV_LOCAL_READ_FLAG, &b),
+	CHECK(pair, munmap(hole + page, (HOLE_PAGES - 2) * (size_t)page) == 0, "munmap");
+	DAT_CHECK_CODE(&s, create(&s, hole, HOLE_PAGES * (DAT_VLEN)page, DAT_MEM_PRIV_LOCAL_READ_FLAG, &b),
 		       DAT_BAD_ARG(3));
 
 	DAT_CHECK(&s, create(&s, memory + 3, 4001, DAT_MEM_PRIV_ALL_FLAG, &b));
