@@ -52,9 +52,9 @@ munmap(void *addr, size_t len)
 }
 
 /*
- * As well.  DPDK's interrupt thread maps a memif's buffers, 18 MB of them, and a core would be the first to
- * touch each when its turn comes: that costs 15 us with what a message has to wait for.  So they are there
- * from the beginning.
+ * As well.  DPDK's interrupt thread maps a memif's buffers, 9 MB of them as README.md has it, and a core
+ * would be the first to touch each when its turn comes: that costs 15 us with what a message has to wait for.
+ * So they are there from the beginning.
  */
 void *
 mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)

@@ -68,13 +68,16 @@ futex_wait(struct one_channel *channel, uint32_t ticket, uint64_t deadline, bool
 	const struct timespec *limit = deadline == UINT64_MAX ? NULL : &until;
 	const struct futex_waitv word = {
 		.val = ticket, .uaddr = (uintptr_t)&channel->word, .flags = FUTEX_32};
+
 	/* futex(2) with a time limit ends with EINTR after every signal handler, this only after those
 	 * without SA_RESTART. */
-	long ret = restarts ? syscall(SYS_futex_waitv, &word, 1, 0, limit, CLOCK_MONOTONIC) : -1;
+	if (restarts) {
+		long ret = syscall(SYS_futex_waitv, &word, 1, 0, limit, CLOCK_MONOTONIC);
 
-	/* Not known before Linux 5.16, and in some sandboxes. */
-	if (restarts && (ret >= 0 || (errno != ENOSYS && errno != EPERM)))
-		return ret;
+		/* Not known before Linux 5.16, and in some sandboxes. */
+		if (ret >= 0 || (errno != ENOSYS && errno != EPERM))
+			return ret;
+	}
 	return syscall(SYS_futex, &channel->word, FUTEX_WAIT_BITSET, ticket, limit, NULL,
 		       FUTEX_BITSET_MATCH_ANY);
 }

@@ -81,10 +81,11 @@ struct rc_board {
 	struct rc_qp *qp;
 	struct rc_board **place; /* where the queue pair has it */
 	uint64_t touched;
-	uint32_t holds;  /* packets held */
-	uint32_t cursor; /* of `again` at the responder; requester: before this one no hole can be sent again
-			  */
-	uint32_t count;  /* bits of `again` at the responder, of `done` at the requester */
+	uint32_t holds; /* packets held */
+	/* Responder: the next bit of `again` to answer.  Requester: before this PSN no hole can be sent
+	 * again. */
+	uint32_t cursor;
+	uint32_t count; /* bits of `again` at the responder, of `done` at the requester */
 	/* requester */
 	uint32_t high;     /* one past the newest PSN reported */
 	uint32_t executed; /* all before this one are known to be executed, not only held, at the peer */
