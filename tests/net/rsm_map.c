@@ -320,16 +320,19 @@ died_server(struct pair *pair)
 {
 	struct exporter e;
 	rsm_node_id_t peer;
+	pid_t child;
 
 	exporter_open(&e, pair, &peer);
 	publish(&e, pair, peer, 0666);
 	memset(e.base, 0x42, SIZE);
-	/* A child lives on for a while: the segment is not its own, and ends with its creator. */
-	if (fork() == 0) {
+	/* A child outlives us until the client ends it: the segment is not its own. */
+	child = fork();
+	if (child == 0) {
 		sleep(10);
 		_exit(0);
 	}
-	pair_barrier(pair);
+	CHECK(pair, child > 0, "fork");
+	pair_send(pair, &child, sizeof(child));
 	for (;;)
 		pause();
 }
@@ -340,10 +343,11 @@ died_client(struct pair *pair)
 	void *address = NULL;
 	struct importer i;
 	uint64_t v = 2, start;
+	pid_t child;
 	int error;
 
 	importer_open(&i, pair);
-	pair_barrier(pair);
+	pair_recv(pair, &child, sizeof(child));
 	importer_connect(&i, pair, RSM_PERM_RDWR);
 	if (pair->local)
 		RSM_CHECK(pair,
@@ -362,6 +366,7 @@ died_client(struct pair *pair)
 			CHECK(pair, ((volatile uint8_t *)address)[k] == 0x42, "byte %u", k);
 		RSM_CHECK(pair, rsm_memseg_import_unmap(i.import), RSM_SUCCESS);
 	}
+	CHECK(pair, kill(child, SIGKILL) == 0, "the child did not outlive the exporter");
 	importer_disconnect(&i, pair);
 }
 
