@@ -50,6 +50,7 @@ mw_create(struct client *client, const struct one_mw_create *args)
 {
 	struct pz *pz = object_get(client, OBJECT_PZ, args->pz);
 	struct mem_table *table = engine_mem_table();
+	uint64_t limit = 0;
 	struct mw *mw;
 	uint32_t key;
 
@@ -59,11 +60,16 @@ mw_create(struct client *client, const struct one_mw_create *args)
 	if (mw == NULL)
 		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_MW].max);
 	mw->pz = pz;
-	key = mem_key_new(table);
-	mw->entry = key == 0 ? NULL : entry_new(mw, key);
-	if (mw->entry == NULL) {
+	key = key_new(client, &limit);
+	if (key == 0) {
 		object_free(mw);
-		return refuse(client, key == 0 ? -EDQUOT : -ENOMEM, ONE_SUBJECT_QUOTA, 1u << table->log2);
+		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+	}
+	mw->entry = entry_new(mw, key);
+	if (mw->entry == NULL) {
+		key_free(client);
+		object_free(mw);
+		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
 	mem_publish(table, mw->entry);
 	mw_of_slot[mem_key_slot(table, key)] = mw;
@@ -84,6 +90,7 @@ mw_withdraw(struct mw *mw)
 	mw->entry = NULL;
 	mw_of_slot[mem_key_slot(table, entry->key)] = NULL;
 	mem_remove(table, entry->key);
+	key_free(mw->object.client);
 	entry_retire(mw->object.client, entry);
 	let_go(mw);
 }

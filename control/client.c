@@ -548,7 +548,7 @@ release(struct client *client)
 	FOR_EACH(client, OBJECT_REGION, object)
 	region_destroy((struct region *)object);
 	FOR_EACH(client, OBJECT_PZ, object)
-	pz_number_free(((struct pz *)object)->number);
+	pz_number_free(client, ((struct pz *)object)->number);
 	for (int kind = 0; kind < OBJECT_KINDS; kind++) {
 		FOR_EACH(client, kind, object)
 		free(object);

@@ -23,7 +23,10 @@
 #define LOOK_NS 20000ull /* answers come soon: to look for them this long before sleeping */
 #define YIELD_LONG_NS 100000ull
 #define NO_LOOK_NS (20 * NS_PER_MS)
-#define FINI_NS (2 * NS_PER_S) /* for the cores to let go at the end */
+#define FINI_NS (2 * NS_PER_S)  /* for the cores to let go at the end */
+#define MAPPINGS_DEFAULT 65530u /* the kernel's */
+#define MAPPINGS_OWN 8192u      /* not for registered memory: arenas, threads, devices, heap */
+#define MAPPINGS_LEAST 1024u
 
 RTE_LOG_REGISTER(control_logtype, oneside.control, NOTICE);
 
@@ -90,6 +93,33 @@ on_event(const struct engine_event *event)
 		return;
 	}
 	qp_engine_event(event->owner, event);
+}
+
+/*
+ * How many mappings attachments may have together.  At the kernel's limit nobody gets another one, not even
+ * the handler that puts a page under a fault; so some are left for ourselves.
+ */
+static uint32_t
+mappings_for_clients(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re"), *max = fopen("/proc/sys/vm/max_map_count", "re");
+	unsigned long limit = MAPPINGS_DEFAULT, used = 0;
+
+	if (max != NULL && fscanf(max, "%lu", &limit) != 1)
+		limit = MAPPINGS_DEFAULT;
+	for (int c; maps != NULL && (c = getc(maps)) != EOF;)
+		used += c == '\n';
+	if (maps != NULL)
+		fclose(maps);
+	if (max != NULL)
+		fclose(max);
+	limit = limit > used + MAPPINGS_OWN ? limit - used - MAPPINGS_OWN : MAPPINGS_LEAST;
+	if (limit <= MAPPINGS_LEAST)
+		log_warning("of vm.max_map_count %lu are used already: applications can register little "
+			    "memory; raise it (sysctl vm.max_map_count)\n",
+			    used);
+	/* Each has a guard, and so have the arenas. */
+	return limit < ENGINE_GUARDS_MAX - MAPPINGS_OWN ? (uint32_t)limit : ENGINE_GUARDS_MAX - MAPPINGS_OWN;
 }
 
 static const struct engine_handlers handlers = {.on_event = on_event, .on_frame = path_frame};
@@ -252,6 +282,10 @@ control_init(const struct config *config, char *why, size_t why_len)
 	control.quota.max_clients = config->max_clients;
 	control.quota.max_clients_per_uid = config->max_clients_per_uid;
 	control.quota.max_bytes_per_uid = config->max_bytes_per_uid;
+	control.quota.max_common[QUOTA_KEYS] = 1u << engine_mem_table()->log2;
+	control.quota.max_common[QUOTA_ZONES] = TABLE_MAX;
+	control.quota.max_common[QUOTA_QPNS] = ENGINE_QPNS_MAX;
+	control.quota.max_common[QUOTA_MAPPINGS] = mappings_for_clients();
 	control.next_segment = 0x80000000u;
 	control.incarnation = control_random() | 1;
 	control.now = control_clock();

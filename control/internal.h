@@ -112,6 +112,7 @@ struct mr {
 	uint32_t access;
 	uint8_t *mapping; /* of several pieces, made for this MR; else NULL */
 	uint64_t mapping_len;
+	uint32_t mappings; /* charged for it */
 	uint32_t num_regions;
 	struct region **region;
 	uint64_t offset; /* in the file, when it is one piece */
@@ -297,6 +298,7 @@ struct client {
 	LIST_HEAD(, old_ring) unused;
 	uint64_t mapped, arena_charged, staged, requests;
 	uint32_t segments;
+	uint32_t exports;  /* queue pairs that others have made here by importing */
 	uint32_t kept_fds; /* of regions */
 	struct mr *leaving;    /* freed by the request under way: accesses begun before */
 	uint32_t leaving_mark; /* this mark (reach_mark) are waited for */
@@ -416,8 +418,9 @@ void cq_destroy(struct cq *cq); /* the core has let go */
 void cq_post(struct cq *cq, const struct one_cqe *event);
 bool cq_has_room(const struct cq *cq);
 int staging_create(struct client *client, const struct one_staging *args);
-uint32_t pz_number_new(void *owner);
-void pz_number_free(uint32_t number);
+/* 0: too many of the client's user or of all; `limit` tells. */
+uint32_t pz_number_new(struct client *client, void *owner, uint64_t *limit);
+void pz_number_free(struct client *client, uint32_t number);
 
 /* ---- region.c ---- */
 int region_add(struct client *client, const struct one_region_add *args);
@@ -429,6 +432,9 @@ int mr_free(struct client *client, uint32_t id);
 void mr_withdraw(struct mr *mr); /* the key, at the client's end */
 void mr_destroy(struct mr *mr);
 struct mr *mr_staging(struct client *client, struct pz *pz, uint64_t offset, uint64_t size);
+/* A key for the client, to be published before the next is asked for; 0: too many of its user or of all. */
+uint32_t key_new(struct client *client, uint64_t *limit);
+void key_free(struct client *client); /* one that was taken out of the table */
 
 /* ---- bind.c ---- */
 int mw_create(struct client *client, const struct one_mw_create *args);

@@ -30,11 +30,39 @@ drop_regions(struct mr *mr)
 static void
 unmap_pieces(struct mr *mr)
 {
-	if (mr->mapping == NULL)
-		return;
-	engine_guard_remove(mr->mapping);
-	munmap(mr->mapping, mr->mapping_len);
-	mr->mapping = NULL;
+	struct client *client = mr->object.client;
+
+	if (mr->mapping != NULL) {
+		engine_guard_remove(mr->mapping);
+		munmap(mr->mapping, mr->mapping_len);
+		mr->mapping = NULL;
+	}
+	quota_give(&control.quota, client->account, QUOTA_MAPPINGS, mr->mappings);
+	mr->mappings = 0;
+}
+
+/* ---- keys ---- */
+
+uint32_t
+key_new(struct client *client, uint64_t *limit)
+{
+	const struct mem_table *table = engine_mem_table();
+	uint32_t key;
+
+	if (quota_take(&control.quota, client->account, QUOTA_KEYS, 1, limit) != 0)
+		return 0;
+	key = mem_key_new(table);
+	if (key == 0) {
+		*limit = 1u << table->log2;
+		key_free(client);
+	}
+	return key;
+}
+
+void
+key_free(struct client *client)
+{
+	quota_give(&control.quota, client->account, QUOTA_KEYS, 1);
 }
 
 /* No core can look at it any more. */
@@ -57,6 +85,7 @@ mr_withdraw(struct mr *mr)
 		return;
 	mr->entry = NULL;
 	mem_remove(engine_mem_table(), entry->key);
+	key_free(mr->object.client);
 	entry_retire(mr->object.client, entry);
 }
 
@@ -139,15 +168,17 @@ map_pieces(struct mr *mr, const struct one_mr_create *args)
 }
 
 static int
-publish(struct mr *mr, uint8_t *base)
+publish(struct mr *mr, uint8_t *base, uint64_t *limit)
 {
-	struct mem_table *table = engine_mem_table();
 	struct mem_region *entry = calloc(1, sizeof(*entry));
-	uint32_t key = mem_key_new(table);
+	uint32_t key;
 
-	if (entry == NULL || key == 0) {
+	if (entry == NULL)
+		return -ENOMEM;
+	key = key_new(mr->object.client, limit);
+	if (key == 0) {
 		free(entry);
-		return entry == NULL ? -ENOMEM : -EDQUOT;
+		return -EDQUOT;
 	}
 	*entry = (struct mem_region){
 		.key = key,
@@ -160,7 +191,7 @@ publish(struct mr *mr, uint8_t *base)
 		.owner = mr,
 	};
 	mr->entry = entry;
-	mem_publish(table, entry);
+	mem_publish(engine_mem_table(), entry);
 	return 0;
 }
 
@@ -168,12 +199,13 @@ static int
 finish(struct mr *mr, uint8_t *base)
 {
 	struct client *client = mr->object.client;
-	int error = publish(mr, base);
+	uint64_t limit = 0;
+	int error = publish(mr, base, &limit);
 
 	if (error != 0) {
 		mr_destroy(mr);
 		return refuse(client, error, error == -EDQUOT ? ONE_SUBJECT_QUOTA : ONE_SUBJECT_MEMORY,
-			      1u << engine_mem_table()->log2);
+			      limit);
 	}
 	mr->object.busy = false;
 	client->reply.mr = (struct one_mr_created){
@@ -247,6 +279,7 @@ mr_create(struct client *client, const struct one_mr_create *args)
 {
 	struct pz *pz = object_get(client, OBJECT_PZ, args->pz);
 	struct populate *populate;
+	uint64_t limit;
 	struct mr *mr;
 	int error;
 
@@ -276,6 +309,12 @@ mr_create(struct client *client, const struct one_mr_create *args)
 		mr->offset = args->piece[0].offset;
 	if (args->num_pieces == 1)
 		return finish(mr, mr->region[0]->base + args->piece[0].offset + (args->va & page_mask()));
+	error = quota_take(&control.quota, client->account, QUOTA_MAPPINGS, args->num_pieces, &limit);
+	if (error != 0) {
+		mr_destroy(mr);
+		return refuse(client, error, ONE_SUBJECT_QUOTA, limit);
+	}
+	mr->mappings = args->num_pieces;
 	error = map_pieces(mr, args);
 	populate = error == 0 ? calloc(1, sizeof(*populate)) : NULL;
 	if (populate == NULL) {
@@ -293,10 +332,11 @@ struct mr *
 mr_staging(struct client *client, struct pz *pz, uint64_t offset, uint64_t size)
 {
 	struct mr *mr = mr_new(client, pz, offset, size, ONE_ACCESS_LOCAL_READ | ONE_ACCESS_LOCAL_WRITE);
+	uint64_t limit;
 
 	if (mr == NULL)
 		return NULL;
-	if (publish(mr, client->arena.base + offset) != 0) {
+	if (publish(mr, client->arena.base + offset, &limit) != 0) {
 		mr_destroy(mr);
 		return NULL;
 	}

@@ -65,28 +65,37 @@ refuse_new(struct client *client, enum object_kind kind)
 /* ---- protection zones ---- */
 
 uint32_t
-pz_number_new(void *owner)
+pz_number_new(struct client *client, void *owner, uint64_t *limit)
 {
-	return table_add(&control.pz_numbers, owner);
+	uint32_t number;
+
+	if (quota_take(&control.quota, client->account, QUOTA_ZONES, 1, limit) != 0)
+		return 0;
+	number = table_add(&control.pz_numbers, owner);
+	if (number == 0)
+		quota_give(&control.quota, client->account, QUOTA_ZONES, 1);
+	return number;
 }
 
 void
-pz_number_free(uint32_t number)
+pz_number_free(struct client *client, uint32_t number)
 {
-	table_remove(&control.pz_numbers, number);
+	if (table_remove(&control.pz_numbers, number) != NULL)
+		quota_give(&control.quota, client->account, QUOTA_ZONES, 1);
 }
 
 int
 pz_create(struct client *client)
 {
 	struct pz *pz = object_new(client, OBJECT_PZ, sizeof(*pz));
+	uint64_t limit = TABLE_MAX;
 
 	if (pz == NULL)
 		return refuse_new(client, OBJECT_PZ);
-	pz->number = pz_number_new(pz);
+	pz->number = pz_number_new(client, pz, &limit);
 	if (pz->number == 0) {
 		object_free(pz);
-		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, TABLE_MAX);
+		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
 	}
 	pz->object.busy = false;
 	client->reply.id.id = pz->object.id;
@@ -102,7 +111,7 @@ pz_free(struct client *client, uint32_t id)
 		return refuse(client, -EINVAL, ONE_SUBJECT_PZ, id);
 	if (pz->object.users != 0)
 		return refuse(client, -EBUSY, ONE_SUBJECT_PZ, pz->object.users);
-	pz_number_free(pz->number);
+	pz_number_free(client, pz->number);
 	object_free(pz);
 	return 0;
 }

@@ -255,12 +255,19 @@ qp_add(struct qp *qp, command_done *done)
 	struct client *client = qp->object.client;
 	struct engine_command *command;
 
+	uint64_t limit;
+
 	hold(qp);
 	fill_config(qp);
+	if (quota_take(&control.quota, client->account, QUOTA_QPNS, 1, &limit) != 0) {
+		qp_destroy(qp);
+		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+	}
 	qp->config.qpn = qpn_new();
 	if (qp->config.qpn != 0)
 		qp->engine = engine_qp_new(client->engine, &qp->config);
 	if (qp->engine == NULL) {
+		quota_give(&control.quota, client->account, QUOTA_QPNS, 1);
 		qp_destroy(qp);
 		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
@@ -402,13 +409,14 @@ qp_make_export(struct segment *segment, uint32_t permission, struct qp **out)
 	struct mem_table *table = engine_mem_table();
 	const struct mr *mr = segment->mr;
 	struct mem_region *window = calloc(1, sizeof(*window));
-	struct qp *qp = window == NULL ? NULL : qp_new(client, QP_EXPORT);
-	uint32_t key = mem_key_new(table);
+	/* Importers do not take the last queue pairs from the exporter itself. */
+	uint32_t most = client->table[OBJECT_QP].max - client->table[OBJECT_QP].max / 4;
+	struct qp *qp = window == NULL || client->exports >= most ? NULL : qp_new(client, QP_EXPORT);
+	uint64_t limit;
+	uint32_t key;
 	int error;
 
-	if (qp == NULL || key == 0) {
-		if (qp != NULL)
-			object_free(qp);
+	if (qp == NULL) {
 		free(window);
 		return -ENOMEM;
 	}
@@ -417,11 +425,14 @@ qp_make_export(struct segment *segment, uint32_t permission, struct qp **out)
 	qp->recv_cq = segment->signal_cq;
 	qp->config.signals = true;
 	qp->rd_atomic_in = control.config->limits.max_rd_atomic;
-	qp->config.pz = pz_number_new(qp);
-	if (qp->config.pz == 0) {
+	qp->config.pz = pz_number_new(client, qp, &limit);
+	key = qp->config.pz == 0 ? 0 : key_new(client, &limit);
+	if (key == 0) {
+		if (qp->config.pz != 0)
+			pz_number_free(client, qp->config.pz);
 		object_free(qp);
 		free(window);
-		return -ENOMEM;
+		return -EDQUOT;
 	}
 	*window = (struct mem_region){
 		.key = key,
@@ -434,8 +445,10 @@ qp_make_export(struct segment *segment, uint32_t permission, struct qp **out)
 		.process = mr->entry->process,
 		.owner = qp,
 	};
+	client->exports++;
 	error = qp_add(qp, export_added);
 	if (error != 0) {
+		key_free(client);
 		free(window);
 		return error;
 	}
@@ -572,6 +585,7 @@ qp_drop_window(struct qp *qp)
 		return;
 	qp->window = NULL;
 	mem_remove(engine_mem_table(), window->key);
+	key_free(qp->object.client);
 	entry_retire(qp->object.client, window);
 }
 
@@ -583,10 +597,13 @@ qp_destroy(struct qp *qp)
 	if (qp->engine != NULL) {
 		qpn_unlink(qp);
 		engine_qp_free(qp->engine);
+		quota_give(&control.quota, client->account, QUOTA_QPNS, 1);
 	}
 	drop(qp);
-	if (qp->role == QP_EXPORT)
-		pz_number_free(qp->config.pz);
+	if (qp->role == QP_EXPORT) {
+		pz_number_free(client, qp->config.pz);
+		client->exports--;
+	}
 	if (qp->block_size != 0)
 		client_free(client, qp->block, qp->block_size);
 	object_free(qp);

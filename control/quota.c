@@ -88,3 +88,29 @@ quota_release(struct quota_account *account, uint64_t *used, uint64_t bytes)
 	*used -= bytes;
 	account->bytes -= bytes;
 }
+
+int
+quota_take(struct quota *quota, struct quota_account *account, enum quota_common what, uint32_t n,
+	   uint64_t *limit)
+{
+	uint32_t all = quota->max_common[what], own = all - all / 4;
+
+	if (account->common[what] > own || n > own - account->common[what]) {
+		*limit = own;
+		return -EDQUOT;
+	}
+	if (quota->common[what] > all || n > all - quota->common[what]) {
+		*limit = all;
+		return -EDQUOT;
+	}
+	account->common[what] += n;
+	quota->common[what] += n;
+	return 0;
+}
+
+void
+quota_give(struct quota *quota, struct quota_account *account, enum quota_common what, uint32_t n)
+{
+	account->common[what] -= n;
+	quota->common[what] -= n;
+}

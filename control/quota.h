@@ -2,6 +2,10 @@
 /*
  * What one user may hold, over all its attachments.  An account lives as long as
  * an attachment of its uid.
+ *
+ * Some things there are only so many of for all together.  The limits of an
+ * attachment do not keep a user with many from taking the last of them, so of
+ * those a uid may have three quarters at most.
  */
 #ifndef CONTROL_QUOTA_H
 #define CONTROL_QUOTA_H
@@ -10,12 +14,21 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+enum quota_common {
+	QUOTA_KEYS,     /* of memory regions and windows */
+	QUOTA_ZONES,    /* protection zones */
+	QUOTA_QPNS,     /* queue pair numbers */
+	QUOTA_MAPPINGS, /* that the kernel allows a process */
+	QUOTA_COMMON
+};
+
 struct quota_account {
 	struct quota_account *next;
 	uid_t uid;
 	uint32_t clients;     /* attachments */
 	uint32_t connections; /* of the socket, attached or not */
 	uint64_t bytes;
+	uint32_t common[QUOTA_COMMON];
 };
 
 struct quota {
@@ -23,6 +36,7 @@ struct quota {
 	uint32_t clients, connections;
 	uint32_t max_clients, max_clients_per_uid;
 	uint64_t max_bytes_per_uid;
+	uint32_t common[QUOTA_COMMON], max_common[QUOTA_COMMON];
 };
 
 /* More connections of the socket than attachments: they may be waiting for each other to end. */
@@ -40,5 +54,10 @@ void quota_detach(struct quota *quota, struct quota_account *account);
 int quota_charge(const struct quota *quota, struct quota_account *account, uint64_t *used, uint64_t max,
 		 uint64_t bytes, uint64_t *limit);
 void quota_release(struct quota_account *account, uint64_t *used, uint64_t bytes);
+
+/* `n` of what there is for all: 0, or -EDQUOT with the limit that was met, the uid's or that of all. */
+int quota_take(struct quota *quota, struct quota_account *account, enum quota_common what, uint32_t n,
+	       uint64_t *limit);
+void quota_give(struct quota *quota, struct quota_account *account, enum quota_common what, uint32_t n);
 
 #endif

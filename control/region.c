@@ -141,10 +141,17 @@ region_add(struct client *client, const struct one_region_add *args)
 		close(fd);
 		return refuse(client, error, ONE_SUBJECT_QUOTA, limit);
 	}
+	error = quota_take(&control.quota, client->account, QUOTA_MAPPINGS, 1, &limit);
+	if (error != 0) {
+		quota_release(client->account, &client->mapped, args->size);
+		close(fd);
+		return refuse(client, error, ONE_SUBJECT_QUOTA, limit);
+	}
 	region = object_new(client, OBJECT_REGION, sizeof(*region));
 	populate = calloc(1, sizeof(*populate));
 	if (region == NULL || populate == NULL) {
 		quota_release(client->account, &client->mapped, args->size);
+		quota_give(&control.quota, client->account, QUOTA_MAPPINGS, 1);
 		if (region != NULL)
 			object_free(region);
 		free(populate);
@@ -187,6 +194,7 @@ region_destroy(struct region *region)
 		kept_fds--;
 	}
 	quota_release(client->account, &client->mapped, region->size);
+	quota_give(&control.quota, client->account, QUOTA_MAPPINGS, 1);
 	object_free(region);
 }
 

@@ -228,6 +228,7 @@ uint32_t engine_qp_core(const struct engine_qp *qp);
 const struct work *engine_qp_bind_work(const struct engine_qp *qp);
 struct engine_qp *engine_qp_find(uint32_t qpn); /* published ones only */
 /* A random 24-bit number that no live queue pair has (and none had for a while); 0: full. */
+#define ENGINE_QPNS_MAX (1u << 18) /* in use or at rest */
 uint32_t engine_qpn_new(void);
 
 /* Queue a command for the core of its object; takes ownership of the memory (malloc). */
@@ -268,6 +269,7 @@ bool engine_grace_over(uint64_t token);
 
 /* Mappings that clients could make fault (truncation): the SIGBUS handler puts zeroed memory there
  * and remembers; the control thread is woken (engine_event_fd), asks and detaches the owner. */
+#define ENGINE_GUARDS_MAX (1u << 17)
 int engine_guard_add(void *base, size_t len, void *owner);
 void engine_guard_remove(void *base);
 void *engine_guard_fault(void); /* owner of a mapping that faulted since, or NULL; clears it */

@@ -16,8 +16,6 @@
 #include "core.h"
 #include "guard.h"
 
-#define GUARDS (1u << 17)
-
 struct guard {
 	_Atomic uintptr_t base; /* 0: free */
 	_Atomic size_t len;
@@ -25,10 +23,11 @@ struct guard {
 	_Atomic bool faulted;
 };
 
-static struct guard guards[GUARDS];
+static struct guard guards[ENGINE_GUARDS_MAX];
 static _Atomic uint32_t used;       /* guards before this may be in use */
 static _Atomic uint32_t num_faults; /* not yet asked for */
-static uint32_t hint;               /* control thread: free ones are from here on */
+static uint32_t hint;               /* control thread: free ones are from here on, */
+static uint32_t removed;            /* and where the last one was removed */
 static struct sigaction previous;
 
 static struct guard *
@@ -91,9 +90,9 @@ engine_guard_add(void *base, size_t len, void *owner)
 {
 	uint32_t i = hint;
 
-	while (i < GUARDS && atomic_load_explicit(&guards[i].base, memory_order_relaxed) != 0)
+	while (i < ENGINE_GUARDS_MAX && atomic_load_explicit(&guards[i].base, memory_order_relaxed) != 0)
 		i++;
-	if (i == GUARDS)
+	if (i == ENGINE_GUARDS_MAX)
 		return -ENOSPC;
 	guards[i].owner = owner;
 	atomic_store_explicit(&guards[i].faulted, false, memory_order_relaxed);
@@ -118,11 +117,15 @@ take_fault(struct guard *guard)
 void
 engine_guard_remove(void *base)
 {
-	uint32_t n = atomic_load_explicit(&used, memory_order_relaxed);
+	uint32_t n = atomic_load_explicit(&used, memory_order_relaxed), i = removed;
 
-	for (uint32_t i = 0; i < n; i++) {
+	/* What was added together goes together: tens of thousands, when a client goes. */
+	for (uint32_t looks = 0; looks < n; looks++, i++) {
+		if (i >= n)
+			i = 0;
 		if (atomic_load_explicit(&guards[i].base, memory_order_relaxed) != (uintptr_t)base)
 			continue;
+		removed = i;
 		atomic_store_explicit(&guards[i].base, 0, memory_order_relaxed);
 		take_fault(&guards[i]);
 		if (i < hint)

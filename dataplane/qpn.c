@@ -14,6 +14,7 @@
 #include "core.h"
 
 #define SLOTS (1u << QPN_LOG2)
+_Static_assert(SLOTS == ENGINE_QPNS_MAX, "what the control thread shares out");
 #define QPN_MASK 0xffffffu
 #define ATTEMPTS 64u
 #define RANDOMS 4u /* drawn at once */

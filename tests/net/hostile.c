@@ -472,6 +472,44 @@ truncated_region(void)
 	one_detach(v.client);
 }
 
+/*
+ * As many regions as are to be had.  A process has only so many mappings, and at its last one nobody could
+ * register memory, attach, or survive a fault any more.
+ */
+static void
+mappings(void)
+{
+	int fd = (int)syscall(SYS_memfd_create, "mappings", MFD_CLOEXEC), error;
+	struct one_reply reply;
+	struct one_msg msg;
+	struct victim v;
+	uint32_t n = 0;
+
+	must(fd >= 0 && ftruncate(fd, 4096) == 0, "memfd");
+	victim_open(&v);
+	do {
+		memset(&msg, 0, sizeof(msg));
+		msg.type = ONE_MSG_REGION_ADD;
+		msg.region_add.size = 4096;
+		error = one_call(v.client, &msg, &fd, 1, &reply);
+	} while (error == 0 && ++n < 1u << 17);
+	errno = -error;
+	must(error == -EDQUOT && reply.subject == ONE_SUBJECT_QUOTA && reply.value <= n, "no limit was met");
+	must(healthy(), "nobody else can attach");
+	/* What was given back can be had again. */
+	msg.type = ONE_MSG_REGION_REMOVE;
+	msg.id.id = 1u << 16; /* the first one */
+	must(one_call(v.client, &msg, NULL, 0, &reply) == 0, "ONE_MSG_REGION_REMOVE");
+	msg.type = ONE_MSG_REGION_ADD;
+	msg.region_add.size = 4096;
+	msg.region_add.flags = 0;
+	must(one_call(v.client, &msg, &fd, 1, &reply) == 0, "one more");
+	/* All of them fault when they are looked at, and all go at once. */
+	must(ftruncate(fd, 0) == 0, "ftruncate");
+	close(fd);
+	one_detach(v.client);
+}
+
 /* Applications that come and are killed. */
 static void
 killed(void)
@@ -534,6 +572,7 @@ main(int argc, char **argv)
 		{"indices", indices},
 		{"holes", holes},
 		{"truncated_region", truncated_region},
+		{"mappings", mappings},
 		{"killed", killed},
 	};
 	uint32_t passed = 0, failed = 0;

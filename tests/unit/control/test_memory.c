@@ -319,6 +319,41 @@ test_quota_clients(void **state)
 }
 
 static void
+test_quota_common(void **state)
+{
+	struct quota quota = {.max_clients = 9, .max_clients_per_uid = 3};
+	struct quota_account *a = quota_connect(&quota, 10), *b = quota_connect(&quota, 11);
+	uint64_t limit = 0;
+
+	quota.max_common[QUOTA_KEYS] = 100;
+	quota.max_common[QUOTA_ZONES] = 1;
+	/* One user has three quarters at most, all together have all. */
+	assert_int_equal(quota_take(&quota, a, QUOTA_KEYS, 74, &limit), 0);
+	assert_int_equal(quota_take(&quota, a, QUOTA_KEYS, 2, &limit), -EDQUOT);
+	assert_int_equal(limit, 75);
+	assert_int_equal(quota_take(&quota, a, QUOTA_KEYS, 1, &limit), 0);
+	assert_int_equal(quota_take(&quota, a, QUOTA_KEYS, 1, &limit), -EDQUOT);
+	assert_int_equal(quota_take(&quota, b, QUOTA_KEYS, 26, &limit), -EDQUOT);
+	assert_int_equal(limit, 100);
+	assert_int_equal(quota_take(&quota, b, QUOTA_KEYS, UINT32_MAX, &limit), -EDQUOT);
+	assert_int_equal(quota_take(&quota, b, QUOTA_KEYS, 25, &limit), 0);
+	/* What one gives back, the other may have. */
+	quota_give(&quota, a, QUOTA_KEYS, 5);
+	assert_int_equal(quota_take(&quota, b, QUOTA_KEYS, 6, &limit), -EDQUOT);
+	assert_int_equal(quota_take(&quota, b, QUOTA_KEYS, 5, &limit), 0);
+	/* That one table is full is nothing to the next. */
+	assert_int_equal(quota_take(&quota, b, QUOTA_ZONES, 1, &limit), 0);
+	assert_int_equal(quota_take(&quota, b, QUOTA_QPNS, 1, &limit), -EDQUOT);
+	assert_int_equal(limit, 0);
+	quota_give(&quota, b, QUOTA_ZONES, 1);
+	quota_give(&quota, b, QUOTA_KEYS, 30);
+	quota_give(&quota, a, QUOTA_KEYS, 70);
+	assert_int_equal(quota.common[QUOTA_KEYS], 0);
+	quota_disconnect(&quota, a);
+	quota_disconnect(&quota, b);
+}
+
+static void
 test_quota_connections(void **state)
 {
 	struct quota quota = {.max_clients = 2, .max_clients_per_uid = 1};
@@ -442,8 +477,8 @@ memory_tests(void)
 		cmocka_unit_test(test_arena_alloc),   cmocka_unit_test(test_arena_random),
 		cmocka_unit_test(test_small),         cmocka_unit_test(test_arena_fragments),
 		cmocka_unit_test(test_quota_clients), cmocka_unit_test(test_quota_connections),
-		cmocka_unit_test(test_quota_bytes),   cmocka_unit_test(test_region_check),
-		cmocka_unit_test(test_populate),
+		cmocka_unit_test(test_quota_common),  cmocka_unit_test(test_quota_bytes),
+		cmocka_unit_test(test_region_check),  cmocka_unit_test(test_populate),
 	};
 
 	return cmocka_run_group_tests_name("control: memory", tests, NULL, NULL);
