@@ -11,6 +11,10 @@
  *   0 base version 1 | class 0x4f | class version 1 | method 1 (ask), 0x81 (answer)
  *   8 transaction id   16 attribute 1   37 OUI   40 magic "ALIV"   44 incarnation (big-endian)
  *
+ * Losing a host costs every connection with it, and anybody can send a datagram in
+ * its name: so an answer counts only with the random transaction id of a question
+ * that is open, and once.
+ *
  * A host is lost when it has left a number of questions unanswered, not when the
  * clock says so alone: it may be this process that has slept.
  */
@@ -31,6 +35,8 @@ struct host {
 	struct port *port;
 	struct wire_addr addr;
 	uint64_t ask_at;
+	uint64_t open[ASKS]; /* transaction ids of the last questions; 0: answered */
+	uint32_t asked;      /* the next one's place */
 	uint32_t unanswered;
 	LIST_HEAD(, conn) conns;
 };
@@ -120,9 +126,10 @@ ask(struct host *host)
 {
 	struct cm_path path = {
 		.port = host->port->index, .src = host->port->info->addr, .dst = host->addr, .hop_limit = 64};
-	uint64_t transaction = control_random();
+	uint64_t transaction = control_random() | 1;
 	uint8_t mad[CM_MAD_LEN];
 
+	host->open[host->asked++ % ASKS] = transaction;
 	build(mad, METHOD_ASK, (const uint8_t *)&transaction);
 	path_send_mad(host->port, &path, mad);
 	host->unanswered++;
@@ -141,6 +148,21 @@ lose(struct host *host, uint64_t but)
 	}
 }
 
+/* To a question that is open; then it is so no more. */
+static bool
+is_answer(struct host *host, const uint8_t *mad)
+{
+	uint64_t transaction;
+
+	memcpy(&transaction, &mad[8], sizeof(transaction));
+	for (uint32_t i = 0; i < ASKS; i++)
+		if (host->open[i] == transaction && transaction != 0) {
+			host->open[i] = 0;
+			return true;
+		}
+	return false;
+}
+
 bool
 host_mad(struct port *port, const struct cm_path *reply_path, const uint8_t *mad)
 {
@@ -156,7 +178,7 @@ host_mad(struct port *port, const struct cm_path *reply_path, const uint8_t *mad
 		return true;
 	}
 	host = mad[3] == METHOD_ANSWER ? host_find(port, &reply_path->dst) : NULL;
-	if (host == NULL)
+	if (host == NULL || !is_answer(host, mad))
 		return true;
 	memcpy(&incarnation, &mad[44], sizeof(incarnation));
 	incarnation = be64toh(incarnation);

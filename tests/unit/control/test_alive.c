@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Keep-alive between data planes (control/alive.c), with the test as the wire:
+ * who does not know the question cannot answer it, whatever address it uses.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "control/internal.h"
+
+#define PEER_INCARNATION 0x1122334455667788ull
+#define METHOD 3
+#define TRANSACTION 8
+#define INCARNATION 44
+
+struct control control;
+int control_logtype;
+
+static struct config config = {.keepalive_ms = 1000};
+static struct engine_port_info info = {.addr = {{[10] = 0xff, 0xff, 192, 0, 2, 1}}};
+static struct port port = {.info = &info};
+static const struct wire_addr peer = {{[10] = 0xff, 0xff, 192, 0, 2, 2}};
+static struct cm_path from_peer;
+static uint8_t sent[CM_MAD_LEN];
+static uint32_t num_sent;
+static struct conn *ended[8];
+static uint32_t num_ended;
+static uint64_t next_random = 1000;
+
+/* ---- what it needs of others ---- */
+
+uint64_t
+control_random(void)
+{
+	return next_random += 2;
+}
+
+struct port *
+path_own(const struct wire_addr *addr)
+{
+	return NULL;
+}
+
+void
+path_send_mad(struct port *by, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN])
+{
+	assert_ptr_equal(by, &port);
+	assert_memory_equal(&path->dst, &peer, sizeof(peer));
+	memcpy(sent, mad, sizeof(sent));
+	num_sent++;
+}
+
+void
+conn_end(struct conn *conn, enum one_conn_event event, enum rsm_error rsm, bool tell_peer)
+{
+	ended[num_ended++] = conn;
+	host_unwatch(conn);
+}
+
+const char *
+addr_text(const struct wire_addr *addr)
+{
+	return "peer";
+}
+
+/* ---- the wire ---- */
+
+static void
+put64(uint8_t *at, uint64_t value)
+{
+	for (int i = 7; i >= 0; i--, value >>= 8)
+		at[i] = (uint8_t)value;
+}
+
+/* Time goes by until the next question is out. */
+static void
+until_asked(void)
+{
+	uint32_t before = num_sent;
+
+	while (num_sent == before && num_ended == 0) {
+		control.now = hosts_deadline();
+		hosts_poll();
+	}
+}
+
+static void
+answer(const uint8_t question[CM_MAD_LEN], uint64_t incarnation)
+{
+	uint8_t mad[CM_MAD_LEN];
+
+	memcpy(mad, question, sizeof(mad));
+	mad[METHOD] = 0x81;
+	put64(&mad[INCARNATION], incarnation);
+	assert_true(host_mad(&port, &from_peer, mad));
+}
+
+static int
+setup(void **state)
+{
+	struct conn *conn = calloc(1, sizeof(*conn));
+
+	memset(&control, 0, sizeof(control));
+	control.config = &config;
+	control.incarnation = 77;
+	control.now = NS_PER_S;
+	from_peer = (struct cm_path){.src = info.addr, .dst = peer};
+	num_sent = num_ended = 0;
+	conn->port = &port;
+	conn->path = from_peer;
+	assert_int_equal(host_watch(conn, PEER_INCARNATION), 0);
+	*state = conn;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	host_unwatch(*state);
+	hosts_poll();
+	assert_int_equal(hosts_deadline(), NEVER);
+	free(*state);
+	return 0;
+}
+
+/* ---- tests ---- */
+
+static void
+test_answered(void **state)
+{
+	for (int i = 0; i < 100; i++) {
+		until_asked();
+		assert_int_equal(num_ended, 0);
+		answer(sent, PEER_INCARNATION);
+	}
+}
+
+static void
+test_late(void **state)
+{
+	uint8_t first[CM_MAD_LEN];
+
+	/* Each answer comes when two more questions are out. */
+	until_asked();
+	for (int i = 0; i < 50; i++) {
+		memcpy(first, sent, sizeof(first));
+		until_asked();
+		until_asked();
+		answer(first, PEER_INCARNATION);
+		assert_int_equal(num_ended, 0);
+	}
+}
+
+static void
+test_silent(void **state)
+{
+	uint64_t began = control.now;
+
+	while (num_ended == 0)
+		until_asked();
+	assert_ptr_equal(ended[0], *state);
+	assert_in_range(control.now - began, NS_PER_S / 2, NS_PER_S);
+}
+
+static void
+test_restarted(void **state)
+{
+	until_asked();
+	answer(sent, PEER_INCARNATION + 1);
+	assert_int_equal(num_ended, 1);
+	assert_ptr_equal(ended[0], *state);
+}
+
+/* An answer to no question of ours says nothing: neither that the peer was restarted nor that it lives. */
+static void
+test_forged(void **state)
+{
+	uint8_t mad[CM_MAD_LEN];
+
+	until_asked();
+	memcpy(mad, sent, sizeof(mad));
+	for (uint64_t guess = 0; guess < 4; guess++) {
+		memcpy(&mad[TRANSACTION], &guess, sizeof(guess)); /* none, and others */
+		answer(mad, PEER_INCARNATION + 1);
+		assert_int_equal(num_ended, 0);
+	}
+	while (num_ended == 0) {
+		until_asked();
+		answer(mad, PEER_INCARNATION);
+	}
+	assert_int_equal(num_ended, 1);
+}
+
+/* Nor does one that has been heard already. */
+static void
+test_repeated(void **state)
+{
+	uint8_t mad[CM_MAD_LEN];
+
+	until_asked();
+	memcpy(mad, sent, sizeof(mad));
+	answer(mad, PEER_INCARNATION);
+	answer(mad, PEER_INCARNATION + 1);
+	assert_int_equal(num_ended, 0);
+	while (num_ended == 0) {
+		until_asked();
+		answer(mad, PEER_INCARNATION);
+	}
+	assert_int_equal(num_ended, 1);
+}
+
+static void
+test_asked(void **state)
+{
+	uint8_t mad[CM_MAD_LEN];
+
+	until_asked();
+	memcpy(mad, sent, sizeof(mad));
+	put64(&mad[TRANSACTION], 0x0102030405060708ull);
+	put64(&mad[INCARNATION], PEER_INCARNATION);
+	num_sent = 0;
+	assert_true(host_mad(&port, &from_peer, mad));
+	assert_int_equal(num_sent, 1);
+	assert_int_equal(sent[METHOD], 0x81);
+	assert_memory_equal(&sent[TRANSACTION], &mad[TRANSACTION], 8);
+	mad[1] ^= 1; /* another class: the connection manager's */
+	assert_false(host_mad(&port, &from_peer, mad));
+	assert_int_equal(num_sent, 1);
+}
+
+int
+main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_answered), TEST(test_late),     TEST(test_silent), TEST(test_restarted),
+		TEST(test_forged),   TEST(test_repeated), TEST(test_asked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
