@@ -46,7 +46,7 @@ enum {
 	TX_HIGH = 256,   /* more than these behind: queue pairs wait */
 	INBOUND_HIGH = 3072,
 	LOCAL_CHUNK = 65536,        /* bytes of one message that the local transport copies in one loop, */
-	LOCAL_CHUNK_ALONE = 262144, /* and while no other queue pair is hot */
+	LOCAL_CHUNK_ALONE = 524288, /* and while no other queue pair is hot */
 	TIMER_SLOTS = 4096,
 	TIMER_SHIFT = 12,         /* a slot is 4.1 us */
 	TIMER_DEFER_NS = 1000000, /* how long timers wait for what is in the receive queues */

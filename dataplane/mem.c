@@ -6,7 +6,15 @@
 #include <string.h>
 #include <sys/random.h>
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#define CPUID_7_EBX_ERMS (1u << 9)
+#endif
+
 #define PLACE_CHUNK 4096u /* the bulk is placed in pieces of this size, each whole before the next */
+#define MOVE_CHUNK 2048u  /* and moved by memmove in pieces for which no C library takes `rep movsb` */
+#define ALIAS_PAGE 4096u  /* how far ahead of its source a destination is, counted modulo this: */
+#define ALIAS_NEAR 64u    /* less than that, but not 0, makes `rep movsb` slow */
 #define KEY_ATTEMPTS 16u  /* at random before the table is searched */
 
 struct mem_table *
@@ -125,6 +133,53 @@ is_word(size_t len)
 	return len == 1 || len == 2 || len == 4 || len == 8;
 }
 
+#ifdef __x86_64__
+static bool have_string_moves;
+
+__attribute__((constructor)) static void
+find_string_moves(void)
+{
+	unsigned int a, b, c, d;
+
+	have_string_moves = __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & CPUID_7_EBX_ERMS) != 0;
+}
+
+/*
+ * One PLACE_CHUNK by `rep movsb`, which moves whole cache lines where the CPU says that it does (ERMS): as
+ * fast as the longest memcpy, or faster.  Not so where the low 12 bits of the destination are a little ahead
+ * of those of the source: Zen 4 moves 3.5 GB/s then, instead of 49, and that is what memmove itself is caught
+ * by.  The stores within are in no order, as memmove's; those before and behind are not reordered with them.
+ */
+static inline bool
+move_string(void *dst, const void *src)
+{
+	size_t count = PLACE_CHUNK, ahead = ((uintptr_t)dst - (uintptr_t)src) % ALIAS_PAGE;
+
+	if (!have_string_moves || (ahead != 0 && ahead < ALIAS_NEAR))
+		return false;
+	__asm__ volatile("rep movsb" : "+D"(dst), "+S"(src), "+c"(count) : : "memory");
+	return true;
+}
+#else
+static inline bool
+move_string(void *dst, const void *src)
+{
+	return false;
+}
+#endif
+
+/* memmove, because a peer may well name overlapping ranges. */
+static inline void
+move(uint8_t *to, const uint8_t *from, size_t len)
+{
+	for (; len > MOVE_CHUNK; len -= MOVE_CHUNK) {
+		memmove(to, from, MOVE_CHUNK);
+		to += MOVE_CHUNK;
+		from += MOVE_CHUNK;
+	}
+	memmove(to, from, len);
+}
+
 void
 mem_place(void *dst, const void *src, size_t len)
 {
@@ -135,13 +190,13 @@ mem_place(void *dst, const void *src, size_t len)
 	if (len == 0 || (is_word(len) && place_word(dst, src, len)))
 		return;
 	/*
-	 * memcpy is free to store the end of a piece before its start, so order is
+	 * What moves a piece is free to store the end of a piece before its start, so order is
 	 * kept between pieces only, and within the last one by its own last store;
 	 * that one is long enough for a whole word at its end.
-	 * memmove, because a peer may well name overlapping ranges.
 	 */
 	while (len > PLACE_CHUNK + sizeof(uint64_t)) {
-		memmove(to, from, PLACE_CHUNK);
+		if (!move_string(to, from))
+			move(to, from, PLACE_CHUNK);
 		atomic_thread_fence(memory_order_release);
 		to += PLACE_CHUNK;
 		from += PLACE_CHUNK;
@@ -149,7 +204,7 @@ mem_place(void *dst, const void *src, size_t len)
 	}
 	tail = mem_tail_len(to + len, len);
 	if (len > tail)
-		memmove(to, from, len - tail);
+		move(to, from, len - tail);
 	place_word(to + len - tail, from + len - tail, tail);
 }
 
@@ -168,7 +223,7 @@ mem_read(const struct mem_region *region, uint64_t va, void *dst, size_t len)
 		return -EFAULT;
 	/* An aligned word is loaded whole: a peer that reads a counter sees no half of it. */
 	if (!(is_word(len) && ((uintptr_t)mapped(region, va) & (len - 1)) == 0)) {
-		memmove(dst, mapped(region, va), len);
+		move(dst, mapped(region, va), len);
 		return 0;
 	}
 	switch (len) {

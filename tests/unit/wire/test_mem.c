@@ -165,21 +165,22 @@ test_place_shapes(void **state)
 {
 	static const size_t big[] = {4095, 4096, 4097, 8191, 8192, 8200, 100003, 1 << 20};
 	size_t count = 70 + sizeof(big) / sizeof(big[0]);
-	uint8_t *src = malloc((1 << 20) + 16), *dst = malloc((1 << 20) + 32);
+	uint8_t *src = malloc((1 << 20) + 16), *dst = malloc((1 << 20) + 160);
 
 	for (size_t i = 0; i < (1 << 20) + 16; i++)
 		src[i] = (uint8_t)(i * 7 + i / 251);
 	for (size_t k = 0; k < count; k++) {
 		size_t len = k < 70 ? k : big[k - 70];
 
-		for (size_t to = 0; to < 9; to++) {
+		/* Also so far ahead of the source that string moves are taken. */
+		for (size_t to = 0; to <= 120; to += to < 8 ? 1 : 112) {
 			for (size_t from = 0; from < 9; from += len < 100 ? 1 : 5) {
-				memset(dst, 0xee, len + 32);
+				memset(dst, 0xee, len + 160);
 				mem_place(dst + 8 + to, src + from, len);
 				assert_memory_equal(dst + 8 + to, src + from, len);
 				for (size_t i = 0; i < 8 + to; i++)
 					assert_int_equal(dst[i], 0xee);
-				for (size_t i = 8 + to + len; i < len + 32; i++)
+				for (size_t i = 8 + to + len; i < len + 160; i++)
 					assert_int_equal(dst[i], 0xee);
 			}
 		}
