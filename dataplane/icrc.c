@@ -16,7 +16,13 @@ void
 wire_init(void)
 {
 	/* In every process once, before threads: nothing else is written later. */
-	wide = icrc_wide_supported();
+	icrc_init(icrc_wide_supported());
+}
+
+void
+icrc_init(bool use_wide)
+{
+	wide = use_wide;
 	if (wide) {
 		icrc_wide_init();
 		return;
@@ -83,4 +89,19 @@ uint32_t
 icrc_compute(uint8_t *ip, uint32_t ip_len, uint32_t len)
 {
 	return wide ? icrc_wide(ip, ip_len, len) : compute_in_place(ip, ip_len, len);
+}
+
+bool
+icrc_copies(void)
+{
+	return wide;
+}
+
+uint32_t
+icrc_copy(uint8_t *ip, uint32_t ip_len, uint32_t len, const uint8_t *from, uint32_t from_len)
+{
+	if (wide)
+		return icrc_wide_copy(ip, ip_len, len, from, from_len);
+	memmove(ip + len - from_len, from, from_len);
+	return compute_in_place(ip, ip_len, len);
 }

@@ -18,6 +18,7 @@
 #if defined(__x86_64__)
 
 #include <immintrin.h>
+#include <string.h>
 
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,pclmul,vpclmulqdq,sse4.1")))
 #define PREFIX 4u /* what is left of the eight all-ones bytes in front of the IP header */
@@ -137,40 +138,87 @@ reduce(__m512i block)
 	return ~(uint32_t)_mm_extract_epi32(_mm_xor_si128(x, q), 1);
 }
 
-TARGET uint32_t
-icrc_wide(const uint8_t *ip, uint32_t ip_len, uint32_t len)
+/*
+ * The 64 bytes at from + at, and stored at to + at too, unless `to` is NULL.  They are loaded
+ * once: what is stored is what the CRC covers, whatever others do to `from` meanwhile.
+ */
+static inline TARGET __attribute__((always_inline)) __m512i
+take(const uint8_t *from, uint8_t *to, size_t at)
+{
+	__m512i block = _mm512_loadu_si512(from + at);
+
+	if (to != NULL) {
+		__asm__("" : "+v"(block));
+		_mm512_storeu_si512(to + at, block);
+	}
+	return block;
+}
+
+/* x, and behind it so many blocks. */
+static inline TARGET __attribute__((always_inline)) __m512i
+fold_blocks(__m512i x, const uint8_t *from, uint8_t *to, uint32_t blocks)
+{
+	__m512i by = _mm512_load_si512(fold_one);
+	size_t at = 0, end = (size_t)blocks * BLOCK;
+
+	if (blocks >= 2 * STREAMS) {
+		__m512i far = _mm512_load_si512(fold_streams), y = take(from, to, 0),
+			z = take(from, to, BLOCK), w = take(from, to, 2 * BLOCK);
+
+		for (at = 3 * BLOCK; end - at >= STREAMS * BLOCK; at += STREAMS * BLOCK) {
+			x = fold(x, far, take(from, to, at));
+			y = fold(y, far, take(from, to, at + BLOCK));
+			z = fold(z, far, take(from, to, at + 2 * BLOCK));
+			w = fold(w, far, take(from, to, at + 3 * BLOCK));
+		}
+		x = fold(fold(fold(x, by, y), by, z), by, w);
+	}
+	for (; at < end; at += BLOCK)
+		x = fold(x, by, take(from, to, at));
+	return x;
+}
+
+/* What stands for the first one or two blocks, the ones with masked fields; *done: bytes of the message. */
+static inline TARGET __attribute__((always_inline)) __m512i
+head(const uint8_t *ip, uint32_t ip_len, uint32_t len, uint32_t *done)
 {
 	const uint8_t *p = ip - PREFIX, *mask = (ip_len == 20 ? mask_ipv4 : mask_ipv6) + BLOCK;
-	uint32_t first = (len + PREFIX - 1) % BLOCK + 1, blocks = (len + PREFIX - first) / BLOCK;
+	uint32_t first = (len + PREFIX - 1) % BLOCK + 1;
 	__mmask64 last = ~0ull << (BLOCK - first);
-	__m512i by = _mm512_load_si512(fold_one), x;
+	__m512i x;
 
 	/* Bytes in front of the message are masked out, and so not touched. */
 	x = _mm512_or_si512(_mm512_maskz_loadu_epi8(last, p - (BLOCK - first)),
 			    _mm512_loadu_si512(mask - (BLOCK - first)));
-	p += first;
-	if (blocks > 0) {
-		x = fold(x, by, _mm512_or_si512(_mm512_loadu_si512(p), _mm512_loadu_si512(mask + first)));
-		p += BLOCK;
-		blocks--;
+	*done = first - PREFIX;
+	if (len + PREFIX > first) {
+		x = fold(x, _mm512_load_si512(fold_one),
+			 _mm512_or_si512(_mm512_loadu_si512(p + first), _mm512_loadu_si512(mask + first)));
+		*done += BLOCK;
 	}
-	if (blocks >= 2 * STREAMS) {
-		__m512i far = _mm512_load_si512(fold_streams), y = _mm512_loadu_si512(p),
-			z = _mm512_loadu_si512(p + BLOCK), w = _mm512_loadu_si512(p + 2 * BLOCK);
+	return x;
+}
 
-		p += (STREAMS - 1) * BLOCK;
-		blocks -= STREAMS - 1;
-		for (; blocks >= STREAMS; blocks -= STREAMS, p += STREAMS * BLOCK) {
-			x = fold(x, far, _mm512_loadu_si512(p));
-			y = fold(y, far, _mm512_loadu_si512(p + BLOCK));
-			z = fold(z, far, _mm512_loadu_si512(p + 2 * BLOCK));
-			w = fold(w, far, _mm512_loadu_si512(p + 3 * BLOCK));
-		}
-		x = fold(fold(fold(x, by, y), by, z), by, w);
-	}
-	for (; blocks > 0; blocks--, p += BLOCK)
-		x = fold(x, by, _mm512_loadu_si512(p));
-	return reduce(x);
+TARGET uint32_t
+icrc_wide(const uint8_t *ip, uint32_t ip_len, uint32_t len)
+{
+	uint32_t done;
+	__m512i x = head(ip, ip_len, len, &done);
+
+	return reduce(fold_blocks(x, ip + done, NULL, (len - done) / BLOCK));
+}
+
+TARGET uint32_t
+icrc_wide_copy(uint8_t *ip, uint32_t ip_len, uint32_t len, const uint8_t *from, uint32_t from_len)
+{
+	uint32_t lead = len - from_len / BLOCK * BLOCK, done; /* up to where whole blocks are left to copy */
+	__m512i x;
+
+	memcpy(ip + len - from_len, from, from_len % BLOCK);
+	x = head(ip, ip_len, lead, &done);
+	for (; done < lead; done += BLOCK)
+		x = fold(x, _mm512_load_si512(fold_one), _mm512_loadu_si512(ip + done));
+	return reduce(fold_blocks(x, from + from_len % BLOCK, ip + lead, from_len / BLOCK));
 }
 
 #else
@@ -192,6 +240,17 @@ icrc_wide(const uint8_t *ip, uint32_t ip_len, uint32_t len)
 	(void)ip;
 	(void)ip_len;
 	(void)len;
+	__builtin_unreachable();
+}
+
+uint32_t
+icrc_wide_copy(uint8_t *ip, uint32_t ip_len, uint32_t len, const uint8_t *from, uint32_t from_len)
+{
+	(void)ip;
+	(void)ip_len;
+	(void)len;
+	(void)from;
+	(void)from_len;
 	__builtin_unreachable();
 }
 

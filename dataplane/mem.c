@@ -208,12 +208,6 @@ mem_place(void *dst, const void *src, size_t len)
 	place_word(to + len - tail, from + len - tail, tail);
 }
 
-static uint8_t *
-mapped(const struct mem_region *region, uint64_t va)
-{
-	return region->base + (va - region->va);
-}
-
 int
 mem_read(const struct mem_region *region, uint64_t va, void *dst, size_t len)
 {
@@ -222,24 +216,24 @@ mem_read(const struct mem_region *region, uint64_t va, void *dst, size_t len)
 	if (region->base == NULL)
 		return -EFAULT;
 	/* An aligned word is loaded whole: a peer that reads a counter sees no half of it. */
-	if (!(is_word(len) && ((uintptr_t)mapped(region, va) & (len - 1)) == 0)) {
-		move(dst, mapped(region, va), len);
+	if (!(is_word(len) && ((uintptr_t)mem_at(region, va) & (len - 1)) == 0)) {
+		move(dst, mem_at(region, va), len);
 		return 0;
 	}
 	switch (len) {
 	case 1:
-		*(uint8_t *)dst = __atomic_load_n(mapped(region, va), __ATOMIC_ACQUIRE);
+		*(uint8_t *)dst = __atomic_load_n(mem_at(region, va), __ATOMIC_ACQUIRE);
 		break;
 	case 2:
-		memcpy(dst, &(uint16_t){__atomic_load_n((uint16_t *)mapped(region, va), __ATOMIC_ACQUIRE)},
+		memcpy(dst, &(uint16_t){__atomic_load_n((uint16_t *)mem_at(region, va), __ATOMIC_ACQUIRE)},
 		       2);
 		break;
 	case 4:
-		memcpy(dst, &(uint32_t){__atomic_load_n((uint32_t *)mapped(region, va), __ATOMIC_ACQUIRE)},
+		memcpy(dst, &(uint32_t){__atomic_load_n((uint32_t *)mem_at(region, va), __ATOMIC_ACQUIRE)},
 		       4);
 		break;
 	default:
-		memcpy(dst, &(uint64_t){__atomic_load_n((uint64_t *)mapped(region, va), __ATOMIC_ACQUIRE)},
+		memcpy(dst, &(uint64_t){__atomic_load_n((uint64_t *)mem_at(region, va), __ATOMIC_ACQUIRE)},
 		       8);
 		break;
 	}
@@ -253,7 +247,7 @@ mem_write(const struct mem_region *region, uint64_t va, const void *src, size_t 
 		return 0;
 	if (region->base == NULL)
 		return -EFAULT;
-	mem_place(mapped(region, va), src, len);
+	mem_place(mem_at(region, va), src, len);
 	return 0;
 }
 
@@ -265,7 +259,7 @@ mem_copy(const struct mem_region *to, uint64_t to_va, const struct mem_region *f
 		return 0;
 	if (from->base == NULL)
 		return -EFAULT;
-	return mem_write(to, to_va, mapped(from, from_va), len);
+	return mem_write(to, to_va, mem_at(from, from_va), len);
 }
 
 int
@@ -273,9 +267,9 @@ mem_fetch_add(const struct mem_region *region, uint64_t va, uint64_t add, uint64
 {
 	if ((va & 7) != 0 || region->base == NULL)
 		return -EFAULT;
-	if (((uintptr_t)mapped(region, va) & 7) != 0)
+	if (((uintptr_t)mem_at(region, va) & 7) != 0)
 		return -EFAULT;
-	*found = __atomic_fetch_add((uint64_t *)mapped(region, va), add, __ATOMIC_ACQ_REL);
+	*found = __atomic_fetch_add((uint64_t *)mem_at(region, va), add, __ATOMIC_ACQ_REL);
 	return 0;
 }
 
@@ -284,10 +278,10 @@ mem_cmp_swap(const struct mem_region *region, uint64_t va, uint64_t compare, uin
 {
 	if ((va & 7) != 0 || region->base == NULL)
 		return -EFAULT;
-	if (((uintptr_t)mapped(region, va) & 7) != 0)
+	if (((uintptr_t)mem_at(region, va) & 7) != 0)
 		return -EFAULT;
 	*found = compare; /* stays, or becomes what was there instead */
-	__atomic_compare_exchange_n((uint64_t *)mapped(region, va), found, swap, false, __ATOMIC_ACQ_REL,
+	__atomic_compare_exchange_n((uint64_t *)mem_at(region, va), found, swap, false, __ATOMIC_ACQ_REL,
 				    __ATOMIC_ACQUIRE);
 	return 0;
 }

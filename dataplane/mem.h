@@ -104,6 +104,13 @@ mem_check(const struct mem_table *table, uint32_t key, uint32_t pz, uint32_t qpn
 	return region;
 }
 
+/* Where checked memory is mapped here; not for a region without mapping. */
+static inline uint8_t *
+mem_at(const struct mem_region *region, uint64_t va)
+{
+	return region->base + (va - region->va);
+}
+
 /*
  * Copy out of and into checked memory.  Return 0, or -EFAULT when the region has
  * no mapping: that is reach.h's.

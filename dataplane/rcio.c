@@ -60,7 +60,7 @@ hand_over(struct core *core, struct core *to, struct rte_mbuf *m)
 }
 
 static void
-env_tx_end(struct rc_env *env, struct rc_qp *rc)
+env_tx_end(struct rc_env *env, struct rc_qp *rc, bool sealed)
 {
 	struct core *core = core_of(env);
 	struct engine_qp *qp = rc_user(rc);
@@ -69,7 +69,10 @@ env_tx_end(struct rc_env *env, struct rc_qp *rc)
 
 	core->tx_frame = NULL;
 	if (likely(!qp->loop)) {
-		tx_append_unsealed(core, qp->port, m);
+		if (sealed)
+			tx_append(core, qp->port, m);
+		else
+			tx_append_unsealed(core, qp->port, m);
 		return;
 	}
 	peer = engine_qp_find(qp->attr.peer_qpn);
@@ -78,7 +81,8 @@ env_tx_end(struct rc_env *env, struct rc_qp *rc)
 		rte_pktmbuf_free(m);
 		return;
 	}
-	wire_seal(rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
+	if (!sealed)
+		wire_seal(rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
 	frame_info(m)->parsed = false;
 	frame_info(m)->port = qp->port;
 	hand_over(core, peer->core, m);

@@ -132,6 +132,12 @@ uint32_t wire_frame_len(const struct wire_template *t, uint8_t opcode, uint32_t 
 uint8_t *wire_build(const struct wire_template *t, const struct wire_build *b, uint8_t *frame);
 void wire_seal(uint8_t *frame, uint32_t len);
 
+/*
+ * Copy the payload from memory that others may be changing to where wire_build() said.  True: in the same pass
+ * the frame was sealed, which is faster for long payloads; false: wire_seal() is still to come.
+ */
+bool wire_fill(const struct wire_template *t, uint8_t *frame, uint8_t *payload, const void *from, uint32_t len);
+
 /* The rule of Linux for the UDP source port (spec 1.5). */
 uint16_t wire_udp_source_port(uint32_t flow_label, uint32_t local_qpn, uint32_t remote_qpn);
 

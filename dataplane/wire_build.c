@@ -13,6 +13,7 @@
 #define BTH_SE 0x80u
 #define BTH_MIGREQ 0x40u
 #define BTH_BECN 0x40u
+#define FUSED_MIN 512u /* bytes of payload from which on copy and ICRC in one pass are faster than apart */
 #define TRANSPORT(opcode) ((opcode) >> 5)
 
 static uint32_t
@@ -194,6 +195,19 @@ wire_seal(uint8_t *frame, uint32_t len)
 	uint32_t ip_len = frame[WIRE_ETH_LEN] >> 4 == 4 ? IPV4_LEN : IPV6_LEN, end = len - WIRE_ICRC_LEN;
 
 	store_le32(frame + end, icrc_compute(frame + WIRE_ETH_LEN, ip_len, end - WIRE_ETH_LEN));
+}
+
+bool
+wire_fill(const struct wire_template *t, uint8_t *frame, uint8_t *payload, const void *from, uint32_t len)
+{
+	uint8_t *ip = frame + WIRE_ETH_LEN;
+
+	if (len < FUSED_MIN || pad_len(len) != 0 || !icrc_copies()) {
+		memmove(payload, from, len);
+		return false;
+	}
+	store_le32(payload + len, icrc_copy(ip, t->ip_len, (uint32_t)(payload + len - ip), from, len));
+	return true;
 }
 
 uint16_t

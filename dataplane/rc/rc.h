@@ -87,9 +87,9 @@ struct rc_env {
 	/* A buffer for a whole frame of `len` bytes from the Ethernet header, or NULL when
 	 * none can be had now: the queue pair stays rc_wants_output(). */
 	uint8_t *(*tx_begin)(struct rc_env *env, struct rc_qp *qp, uint32_t len);
-	/* Hand over the frame begun last, whose ICRC is still to come: wire_seal() before it goes
-	 * out.  Always called after a successful tx_begin. */
-	void (*tx_end)(struct rc_env *env, struct rc_qp *qp);
+	/* Hand over the frame begun last; unless it is sealed, its ICRC is still to come: wire_seal()
+	 * before it goes out.  Always called after a successful tx_begin. */
+	void (*tx_end)(struct rc_env *env, struct rc_qp *qp, bool sealed);
 	/* The next receive work request, taken off its ring; false when there is none. */
 	bool (*take_recv)(struct rc_env *env, struct rc_qp *qp, struct recv_work *out);
 	void (*complete)(struct rc_env *env, struct rc_qp *qp, const struct completion *c);

@@ -56,6 +56,7 @@
 #define RC_BACKOFF_MAX 10u
 #define RC_CNP_INTERVAL 50000u /* ns between two CNPs of ours */
 #define RC_MESSAGE_MAX 0x80000000u
+#define RC_SHORT 64u /* bytes: longer payloads are wire_fill's */
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)

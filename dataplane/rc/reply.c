@@ -34,7 +34,7 @@ emit_aeth(struct rc_qp *qp, uint8_t opcode, uint32_t psn, uint8_t syndrome, uint
 	b.atomic_ack = atomic_ack;
 	b.payload_len = 0;
 	wire_build(&qp->template, &b, frame);
-	env->tx_end(env, qp);
+	env->tx_end(env, qp, false);
 	return true;
 }
 
@@ -47,6 +47,7 @@ emit_read_response(struct rc_qp *qp, const struct rc_resource *resource, const s
 	bool first = resource->next == resource->start, last = resource->next + 1 == resource->end;
 	struct wire_build b;
 	uint8_t *frame, *payload;
+	bool sealed = false;
 
 	b.opcode = first  ? (last ? WIRE_READ_RESPONSE_ONLY : WIRE_READ_RESPONSE_FIRST)
 		   : last ? WIRE_READ_RESPONSE_LAST
@@ -64,9 +65,11 @@ emit_read_response(struct rc_qp *qp, const struct rc_resource *resource, const s
 	payload = wire_build(&qp->template, &b, frame);
 	if (flat != NULL)
 		memcpy(payload, flat, len);
+	else if (len > RC_SHORT)
+		sealed = wire_fill(&qp->template, frame, payload, mem_at(region, va), len);
 	else if (len != 0)
 		mem_read(region, va, payload, len);
-	env->tx_end(env, qp);
+	env->tx_end(env, qp, sealed);
 	return true;
 }
 
@@ -226,7 +229,7 @@ emit_report(struct rc_qp *qp)
 	if (frame == NULL)
 		return false;
 	memcpy(wire_build(&qp->template, &b, frame), map, b.payload_len);
-	env->tx_end(env, qp);
+	env->tx_end(env, qp, false);
 	return true;
 }
 
@@ -276,7 +279,7 @@ emit_cnp(struct rc_qp *qp)
 	if (frame == NULL)
 		return 0;
 	wire_build(&qp->template, &b, frame);
-	env->tx_end(env, qp);
+	env->tx_end(env, qp, false);
 	qp->rsp.cnp_due = false;
 	rc_count(qp, RC_COUNT_CNP_SENT);
 	return 1;

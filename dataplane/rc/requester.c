@@ -210,7 +210,7 @@ gather_short(const struct rc_pieces *pieces, uint8_t *dst)
 		rc_gather(pieces, dst);
 		return;
 	}
-	src = piece->region->base + (piece->va - piece->region->va);
+	src = mem_at(piece->region, piece->va);
 	memcpy(dst, src, 32);
 	memcpy(dst + piece->len - 32, src + piece->len - 32, 32);
 }
@@ -225,6 +225,7 @@ emit_data(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, 
 	struct rc_env *env = qp->env;
 	struct wire_build b;
 	uint8_t *frame, *payload;
+	bool sealed = false;
 
 	b.opcode = data_opcode[work->op][place];
 	b.payload_len = len;
@@ -248,9 +249,12 @@ emit_data(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, 
 	payload = wire_build(&qp->template, &b, frame);
 	if (flat != NULL)
 		memcpy(payload, flat, len);
+	else if (len > RC_SHORT && pieces->num == 1)
+		sealed = wire_fill(&qp->template, frame, payload,
+				   mem_at(pieces->piece[0].region, pieces->piece[0].va), len);
 	else
 		gather_short(pieces, payload);
-	env->tx_end(env, qp);
+	env->tx_end(env, qp, sealed);
 	sent(qp, node, 1, now);
 	return true;
 }
@@ -353,7 +357,7 @@ send_rd(struct rc_qp *qp, struct rc_node *node, uint32_t again, uint64_t now)
 	b.remote_addr = work->remote_addr + offset;
 	b.rkey = work->rkey;
 	wire_build(&qp->template, &b, frame);
-	env->tx_end(env, qp);
+	env->tx_end(env, qp, false);
 	rq->rd_out += again == 0;
 	sent(qp, node, psns, now);
 	return true;

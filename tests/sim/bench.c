@@ -32,11 +32,13 @@ tx_begin(struct rc_env *env, struct rc_qp *qp, uint32_t len)
 }
 
 static void
-tx_end(struct rc_env *env, struct rc_qp *qp)
+tx_end(struct rc_env *env, struct rc_qp *qp, bool sealed)
 {
 	struct bench_end *end = (struct bench_end *)env;
 
-	wire_seal(end->slots + (size_t)(end->tail % SLOTS) * SLOT_LEN + 64, end->len[end->tail % SLOTS]);
+	if (!sealed)
+		wire_seal(end->slots + (size_t)(end->tail % SLOTS) * SLOT_LEN + 64,
+			  end->len[end->tail % SLOTS]);
 	end->tail++;
 }
 

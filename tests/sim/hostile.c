@@ -70,12 +70,13 @@ tx_begin(struct rc_env *env, struct rc_qp *qp, uint32_t len)
 }
 
 static void
-tx_end(struct rc_env *env, struct rc_qp *qp)
+tx_end(struct rc_env *env, struct rc_qp *qp, bool sealed)
 {
 	struct end *end = (struct end *)env;
 	struct wire_packet packet;
 
-	wire_seal(end->begun, end->begun_len);
+	if (!sealed)
+		wire_seal(end->begun, end->begun_len);
 	if (wire_parse(end->begun, end->begun_len, &packet) != WIRE_OK || packet.qpn != end->attr.peer_qpn)
 		die("a malformed frame was sent");
 	free(end->last);

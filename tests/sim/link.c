@@ -138,7 +138,7 @@ tx_begin(struct rc_env *env, struct rc_qp *qp, uint32_t len)
 }
 
 static void
-tx_end(struct rc_env *env, struct rc_qp *qp)
+tx_end(struct rc_env *env, struct rc_qp *qp, bool sealed)
 {
 	struct node *node = (struct node *)env;
 	struct network *net = node->net;
@@ -146,7 +146,8 @@ tx_end(struct rc_env *env, struct rc_qp *qp)
 	struct packet packet = {.to = flow->peer, .len = node->begun_len, .bytes = node->begun};
 	uint64_t start = node->port_free > net->now ? node->port_free : net->now;
 
-	wire_seal(packet.bytes, packet.len);
+	if (!sealed)
+		wire_seal(packet.bytes, packet.len);
 	node->port_free = start + serialization(packet.len);
 	packet.at_switch = flow->peer == &net->node[net->run->senders];
 	packet.at = node->port_free + (packet.at_switch ? net->run->rtt / 4 : net->run->rtt / 2);

@@ -103,12 +103,13 @@ log_frame(struct sim *sim, struct side *side, const uint8_t *bytes, uint32_t len
 }
 
 static void
-tx_end(struct rc_env *env, struct rc_qp *qp)
+tx_end(struct rc_env *env, struct rc_qp *qp, bool sealed)
 {
 	struct side *side = rc_user(qp);
 	struct host *host = host_of(env);
 
-	wire_seal(host->begun, host->begun_len);
+	if (!sealed)
+		wire_seal(host->begun, host->begun_len);
 	log_frame(host->sim, side, host->begun, host->begun_len);
 	network_send(host->sim, side->peer->host, host->begun, host->begun_len);
 	host->begun = NULL;
