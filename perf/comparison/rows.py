@@ -7,6 +7,7 @@ import statistics
 import sys
 
 from .process import Failed
+from .turns import APART, Turns
 
 HIGHER, LOWER = "higher", "lower"
 
@@ -30,40 +31,17 @@ def spread(values):
     return f" ({number(min(values))} to {number(max(values))})"
 
 
-class Slices:
-    """Short measurements of several things, taken in turn: a round has one of each, moments apart."""
-
-    def __init__(self):
-        self.rounds = []  # {name: value}; what failed is not there
-
-    def values(self, name):
-        """None when it failed once: half a comparison is none."""
-        found = [r[name] for r in self.rounds if name in r]
-        return found if found and len(found) == len(self.rounds) else None
-
-    def of(self, name, convert):
-        values = self.values(name)
-        return None if values is None else [convert(v) for v in values]
-
-    def ratios(self, name, base, scale=1):
-        """Round by round, so that a machine that is slower in some minutes is so for both."""
-        one, other = self.values(name), self.values(base)
-        if one is None or other is None or not all(other):
-            return None
-        return [scale * a / b for a, b in zip(one, other)]
-
-
 def middle(values):
     return statistics.median(values) if values else None
 
 
 class Rows:
-    def __init__(self, rounds, hop=None):
-        """hop: measures the way of a cache line from one processor to the other and back, {"p50": ns, ...}."""
-        self.repeats = rounds
+    def __init__(self, rounds, hop=None, patience=None):
+        """hop: measures the way of a cache line from one processor to the other and back, {"p50": ns, ...}.
+        patience: how long to measure again what the machine was unlike itself for, or None: not at all."""
         self.hop = hop
+        self.turns = Turns(rounds, self.attempt, patience)
         self.rows = []
-        self.hops = {}  # group: what was measured with it
         self.series = {"bandwidth": {}, "latency": {}, "endpoints": {}}
         self.explained = []
 
@@ -78,21 +56,8 @@ class Rows:
             return None
 
     def in_turn(self, group, functions):
-        """Each of {name: function} once, and that as many times as there are rounds; with the hop each time."""
-        slices = Slices()
-        for _ in range(self.repeats):
-            values = {}
-            if self.hop is not None:
-                hop = self.attempt("the hop", self.hop)
-                if hop is not None:
-                    values["hop"] = hop["p50"]
-                    self.hops.setdefault(group, []).append(hop)
-            for name, function in functions.items():
-                value = self.attempt(name, function)
-                if value is not None:
-                    values[name] = value
-            slices.rounds.append(values)
-        return slices
+        """Each of {name: function} once, and that as many times as there are rounds; the hop before and after."""
+        return self.turns.in_turn(group, functions, self.hop)
 
     def add(self, group, work, values, unit, bar=None, better=HIGHER, rivals=(), bar_text=None, hops=None):
         """values: one, or those of several slices: the middle one counts.  rivals: (name, value, unit); a value
@@ -148,12 +113,36 @@ def rival_cell(rival):
     return f"{rival['name']}: {number(rival['value'])} {rival['unit']}{spread(rival['slices'])}"
 
 
-def hop_lines(hops):
-    if not hops:
+def counted(values):
+    """How many slices, and of what hop."""
+    return f"{len(values)} slice{'s' if len(values) > 1 else ''} (hop {number(middle(values))} ns{spread(values)})"
+
+
+def hop_lines(told):
+    """told: of Turns, for this group."""
+    if not told or not told["kept"]:
         return []
-    typical, late = [h["p50"] for h in hops], [h["p99.9"] for h in hops]
-    return [f"A cache line to the other processor and back, meanwhile: {number(middle(typical))} ns{spread(typical)}, "
-            f"99.9 %: {number(middle(late))} ns{spread(late)}.", ""]
+    typical, late = [h["p50"] for h in told["kept"]], [h["p99.9"] for h in told["kept"]]
+    out = (f"A cache line to the other processor and back, meanwhile: {number(middle(typical))} ns{spread(typical)}, "
+           f"99.9 %: {number(middle(late))} ns{spread(late)}.")
+    if told["left out"]:
+        out += f" Left out, since the processors were farther apart: {counted(told['left out'])}."
+    if told["waited"] >= 1:
+        out += f" For that and for them to come near {number(told['waited'])} s were spent."
+    if told["unlike"]:
+        out += (f" **{counted(told['unlike'])} count although the processors were farther apart than in others of "
+                "the run**: there was no more time to measure them again.")
+    return [out, ""]
+
+
+def placement_line(about):
+    if about.get("least_hop") is None:
+        return []
+    if about["patience"] is None:
+        return ["Slices count wherever the hypervisor had put the processors (`--any-placement`)."]
+    return [f"A slice before or after which a cache line takes more than {APART} times as long as the least of this run "
+            f"({number(about['least_hop'])} ns) is measured again, for at most {about['patience']} s in all; plots and "
+            "what is not called a slice are measured once, as the machine was then."]
 
 
 def head(about):
@@ -162,7 +151,7 @@ def head(about):
            f"Layout: {about['layout']}.",
            "Rivals: " + (", ".join(f"{k} {v}" for k, v in about["rivals"].items()) or "none installed") + ".",
            f"What is divided by something was measured in turn with it, {about['rounds']} times, and each figure is the "
-           "middle one (with the least and the most)."]
+           "middle one (with the least and the most).", *placement_line(about)]
     busy = [f"{about[when] * 100:.0f} % of the processors {text}"
             for when, text in (("busy_before", "before it began"), ("busy_after", "after it ended"))
             if about[when] > 0.05]
@@ -180,7 +169,7 @@ def markdown(rows, about):
     for row in sorted(rows.rows, key=lambda r: groups.index(r["group"])):
         if row["group"] != group:
             group = row["group"]
-            out += ["", f"### {group}", "", *hop_lines(rows.hops.get(group)),
+            out += ["", f"### {group}", "", *hop_lines(rows.turns.told.get(group)),
                     "| work | oneside | asked for | others, in the same run |", "|---|---|---|---|"]
         value = (f"{number(row['value'])} {row['unit']}{spread(row['slices'])}" if row["value"] is not None
                  else f"– ({row['reason']})")
@@ -216,8 +205,8 @@ def write(rows, about, directory):
     with open(os.path.join(directory, "compare.md"), "w", encoding="utf-8") as f:
         f.write(text)
     with open(os.path.join(directory, "compare.json"), "w", encoding="utf-8") as f:
-        json.dump({"about": about, "rows": rows.rows, "hops": rows.hops, "series": rows.series,
-                   "stages": rows.explained}, f, indent=1)
+        json.dump({"about": about, "rows": rows.rows, "hops": {group: told["kept"] for group, told in rows.turns.told.items()},
+                   "slices": rows.turns.all, "series": rows.series, "stages": rows.explained}, f, indent=1)
         f.write("\n")
     return text
 

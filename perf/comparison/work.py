@@ -43,7 +43,7 @@ def small_writes(context, rows, bench):
     moved = slices.of("testpmd", lambda x: x / 1e6)
     for work in functions:
         asked = "endpoint" in work and work in works and "both" not in work
-        rows.add(ACROSS, work, slices.values(work), "M/s", 8 if asked else None, hops=slices.values("hop"),
+        rows.add(ACROSS, work, slices.values(work), "M/s", 8 if asked else None, hops=slices.hops(work),
                  rivals=[("testpmd, frames of 138 B", moved, "M/s")] if asked else ())
     if moved:
         rows.point("bandwidth", "testpmd, payload in frames over memif", 64, middle(moved) * 64 / 1e3)
@@ -92,15 +92,17 @@ def large(context, rows, bench, mtu, bar, reads=False):
         functions.update({"reads": bandwidth("read_bw"), "puts": bandwidth("put_bw")})
     with raw(context, rows, bench, frame) as frames:
         slices = turns(rows, bench, ACROSS, functions, {"testpmd": frames})
-    moved, hops = slices.of("testpmd", lambda x: x * frame / 1e9), slices.values("hop")
+    moved, hops = slices.of("testpmd", lambda x: x * frame / 1e9), slices.hops("writes")
     rows.add(ACROSS, work, slices.values("writes"), "GB/s", bar, hops=hops,
              rivals=[(f"testpmd, frames of {frame} B", moved, "GB/s")])
     rows.ratio(ACROSS, f"{work} / testpmd with frames of {frame} B",
                slices.ratios("writes", "testpmd", 1e9 / frame), "of testpmd", 0.5, hops=hops)
     if reads:
-        rows.add(ACROSS, f"1 MiB RDMA reads, path MTU {mtu}", slices.values("reads"), "GB/s", hops=hops)
-        rows.ratio(ACROSS, "1 MiB RDMA reads / writes", slices.ratios("reads", "writes"), "of writes", 0.9, hops=hops)
-        rows.add(ACROSS, "RSM puts of 1 MiB in spans", slices.values("puts"), "GB/s", hops=hops)
+        rows.add(ACROSS, f"1 MiB RDMA reads, path MTU {mtu}", slices.values("reads"), "GB/s",
+                 hops=slices.hops("reads"))
+        rows.ratio(ACROSS, "1 MiB RDMA reads / writes", slices.ratios("reads", "writes"), "of writes", 0.9,
+                   hops=slices.hops("reads"))
+        rows.add(ACROSS, "RSM puts of 1 MiB in spans", slices.values("puts"), "GB/s", hops=slices.hops("puts"))
     if moved:
         rows.point("bandwidth", "testpmd, payload in frames over memif", mtu, middle(moved) * mtu / frame)
     rows.explain(f"{work}, over memif", lambda: bench.explain(["write_bw", "--tx-depth", 16], near, LARGE))
@@ -118,12 +120,12 @@ def latencies(context, rows, bench):
     for work in works:
         latency(rows, ACROSS, work, slices)
     rows.add(ACROSS, "RSM signal, half a round trip to sleeping waiters", slices.values("signals"), "us", better=LOWER,
-             hops=slices.values("hop"))
+             hops=slices.hops("signals"))
 
 
 def latency(rows, group, work, slices, typical=3, ratio=3):
     """The typical time, and the 99.9th percentile as a multiple of it."""
-    hops = slices.values("hop")
+    hops = slices.hops(work)
     rows.add(group, work, slices.of(work, lambda x: x["p50"] / 1e3), "us", typical, LOWER, hops=hops,
              rivals=[("one processor from thread to thread and back, which it takes where two processors have three "
                       "busy threads", slices.values("handover"), "us")])
@@ -163,9 +165,9 @@ def connections(context, rows, bench):
 
     slices = turns(rows, bench, CONTROL, {"each": rate(), "beforehand": rate("--pool", count)}, {})
     rows.add(CONTROL, "connects with disconnects across two data planes, endpoints made and freed with each",
-             slices.values("each"), "/s", 10000, hops=slices.values("hop"))
+             slices.values("each"), "/s", 10000, hops=slices.hops("each"))
     rows.add(CONTROL, "the same, endpoints made beforehand", slices.values("beforehand"), "/s",
-             hops=slices.values("hop"))
+             hops=slices.hops("beforehand"))
 
 
 def memory(context, rows, bench):
@@ -263,18 +265,18 @@ def rings(context, rows, bench):
         "latency": lambda: bench.perf(["write_lat"], near, 8)["latency_ns"],
         "busy": rate("--tx-depth", 16, "-Q", 8, "-q", 1000),
     }, {"slots": lambda: rivals.micro(context, "ring_stream")["items_per_second"] / 1e6})
-    hops = slices.values("hop")
+    hops = slices.hops("rate")
     rows.add(ALONE, "8 B RDMA writes, one endpoint", slices.values("rate"), "M/s", 20, hops=hops,
              rivals=[("slots of a ring, to the other processor and no further", slices.values("slots"), "M/s")])
-    rows.add(ALONE, "8 B RDMA write, post to completion", slices.of("latency", lambda x: x["p50"]), "ns", 500, LOWER,
+    typical, hops = slices.of("latency", lambda x: x["p50"]), slices.hops("latency")
+    rows.add(ALONE, "8 B RDMA write, post to completion", typical, "ns", 500, LOWER,
              [("a cache line to the other processor and back", hops, "ns")], hops=hops)
-    typical = slices.of("latency", lambda x: x["p50"])
     rows.ratio(ALONE, "8 B RDMA write, post to completion, in ways of a cache line there and back",
                typical and hops and [a / b for a, b in zip(typical, hops)], "times", None, LOWER, hops=hops)
     rows.add(ALONE, "8 B RDMA write, post to completion: 99.9 %",
              slices.of("latency", lambda x: x["p99.9"] / x["p50"]), "times typical", better=LOWER, hops=hops)
     rows.ratio(CONTROL, "8 B writes on 1,000 busy endpoints / on one", slices.ratios("busy", "rate"), "of the rate",
-               0.8, hops=hops)
+               0.8, hops=slices.hops("busy"))
     rows.explain("8 B RDMA writes through the rings", lambda: bench.explain(["write_bw", *WINDOW], near, 8))
     copies(context, rows, bench)
     sweep(context, rows, bench, "oneside through the rings")
@@ -286,7 +288,7 @@ def copies(context, rows, bench):
     slices = turns(rows, bench, ALONE, {
         "writes": lambda: bench.perf(["write_bw", "--tx-depth", 8], near, LARGE)["MBps"] / 1e3,
     }, {"memcpy": lambda: rivals.memcpy(context, LARGE) / 1e9})
-    hops = slices.values("hop")
+    hops = slices.hops("writes")
     rows.add(ALONE, "1 MiB RDMA writes", slices.values("writes"), "GB/s",
              rivals=[("memcpy", slices.values("memcpy"), "GB/s")], hops=hops)
     rows.ratio(ALONE, "1 MiB RDMA writes / memcpy", slices.ratios("writes", "memcpy"), "of memcpy", 0.9, hops=hops)
@@ -301,11 +303,11 @@ def binds(context, rows, bench):
         "latency": lambda: bench.rates(["bind_lat", "-n", 10000 if context.quick else 50000,
                                         *context.layout.latency_options], near)[-1]["latency_ns"]["p50"] / 1e3,
     }, {"handover": lambda: rivals.handover(context) / 1e3})
-    hops = slices.values("hop")
+    hops = slices.hops("rate")
     rows.add(CONTROL, "RMR binds, 16 in flight on each of 16 endpoints", slices.values("rate"), "/s", 300000, hops=hops)
     rows.add(CONTROL, "RMR bind, post to completion", slices.values("latency"), "us", 5, LOWER,
              [("one processor from the application to the control thread and back, which it takes",
-               slices.values("handover"), "us")], hops=hops)
+               slices.values("handover"), "us")], hops=slices.hops("latency"))
 
 
 MAPPED_TESTS = (("put of 8 B", "map_put_bw", 8, "ucp_put_bw", 100e6), ("get of 8 B", "map_get_bw", 8, "ucp_get", 60e6),
@@ -323,7 +325,7 @@ def mapped(context, rows, bench):
                                                                s)["ops"] * f,
         }, {"UCX": lambda t=theirs, s=size, n=count, f=scale: rivals.ucx(context, "posix",
                                                                         {"test": (t, s, n)})["test"][1] * f})
-        hops = slices.values("hop")
+        hops = slices.hops("ours")
         rows.add(MAPPED, work, slices.values("ours"), unit, rivals=[("UCX posix", slices.values("UCX"), unit)], hops=hops)
         rows.ratio(MAPPED, f"{work} / UCX posix", slices.ratios("ours", "UCX"), "of UCX", 1, hops=hops)
 
@@ -364,7 +366,7 @@ def idle_endpoints(context, rows, bench):
 
     slices = turns(rows, bench, CONTROL, {"alone": rate(), "idle": rate("--idle-qp", 10000)}, {})
     rows.ratio(CONTROL, "8 B writes beside 10,000 idle endpoints / alone", slices.ratios("idle", "alone"),
-               "of the rate", 0.95, hops=slices.values("hop"))
+               "of the rate", 0.95, hops=slices.hops("idle"))
 
 
 def alone(context, rows):
@@ -404,7 +406,7 @@ def wake(context, rows, bench, work):
         ["wake_lat", "-n", 20 if context.quick else 100, *context.layout.latency_options],
         context.layout.application)[-1]["latency_ns"],
     }, {"bare": lambda: rivals.wake(context) / 1e3})
-    hops = slices.values("hop")
+    hops = slices.hops(work)
     rows.add(SLEEPING, work, slices.of(work, lambda x: x["p50"] / 1e3), "us", 100, LOWER,
              [("a bare thread asleep as long, woken by an eventfd", slices.values("bare"), "us")], hops=hops)
     rows.add(SLEEPING, f"{work}: 99 %", slices.of(work, lambda x: x["p99"] / 1e3), "us", better=LOWER, hops=hops)

@@ -13,16 +13,16 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, sys.argv.pop(1))
 
-from comparison import machine, planes, process, rows, work  # noqa: E402  the path is set first
+from comparison import machine, planes, process, rows, turns, work  # noqa: E402  the path is set first
 
 ABOUT = {"date": "1 May 2026", "processor": "a processor", "processors": 2, "hugepages": True, "rounds": 3,
          "busy_before": 0.01, "busy_after": 0.02, "stolen": 0.0,
-         "command": "perf/compare --quick", "layout": "a layout", "rivals": {"iperf3": "3.12"}}
+         "command": "perf/compare --quick", "least_hop": 130.0, "patience": 60, "layout": "a layout", "rivals": {"iperf3": "3.12"}}
 
 
 def measure(table, group, work, function, unit, bar=None):
     slices = table.in_turn(group, {work: function})
-    table.add(group, work, slices.values(work), unit, bar, hops=slices.values("hop"))
+    table.add(group, work, slices.values(work), unit, bar, hops=slices.hops(work))
 
 
 def quietly(function, *arguments):
@@ -93,11 +93,15 @@ class TestRows(unittest.TestCase):
         self.assertIn("| reads | 4.50 GB/s (2.25 to 9.00) |  |", text)
 
     def test_the_hop_is_told_beside(self):
-        hops = iter([{"p50": 130.0, "p99.9": 200.0}, {"p50": 430.0, "p99.9": 9000.0}, {"p50": 140.0, "p99.9": 300.0}])
+        # One before, and one after each slice.
+        hops = iter([{"p50": 130.0, "p99.9": 200.0}, {"p50": 430.0, "p99.9": 9000.0}, {"p50": 140.0, "p99.9": 300.0},
+                     {"p50": 140.0, "p99.9": 300.0}])
         table = rows.Rows(3, lambda: next(hops))
         quietly(measure, table, "g", "work", lambda: 1.0, "us")
-        self.assertEqual(table.rows[0]["hops_ns"], [130.0, 430.0, 140.0])
-        self.assertIn("meanwhile: 140 ns (130 to 430), 99.9 %: 300 ns (200 to 9,000).", rows.markdown(table, ABOUT))
+        self.assertEqual(table.rows[0]["hops_ns"], [280.0, 285.0, 140.0])
+        text = rows.markdown(table, {**ABOUT, "patience": None})
+        self.assertIn("meanwhile: 140 ns (130 to 430), 99.9 %: 300 ns (200 to 9,000).", text)
+        self.assertIn("wherever the hypervisor had put the processors", text)
 
     def test_half_a_comparison_is_none(self):
         values = iter([1.0])
@@ -169,6 +173,97 @@ class TestRows(unittest.TestCase):
                 f.write("no marks")
             with self.assertRaises(SystemExit):
                 rows.into_document(text, [], document)
+
+
+class TestPlacement(unittest.TestCase):
+    """A machine whose processors are `apart` in some slices, and what is measured shows it."""
+
+    def setUp(self):
+        self.apart = False
+        self.measured = 0
+
+    def hop(self):
+        return {"p50": 500.0 if self.apart else 120.0, "p99.9": 700.0}
+
+    def work(self, moves):
+        """Measures 1 where the processors are near, 4 where not; `moves`: of which calls the processors move in."""
+        def measure():
+            self.measured += 1
+            if self.measured in moves:
+                self.apart = not self.apart
+            return 4.0 if self.apart else 1.0
+        return measure
+
+    def hop_for_a_while(self, looks):
+        """They come near each other again after so many looks."""
+        left = looks
+
+        def hop():
+            nonlocal left
+            found = self.hop()
+            if self.apart:
+                left -= 1
+                if left == 0:
+                    self.apart, left = False, looks
+            return found
+        return hop
+
+    def test_what_is_unlike_is_measured_again_and_told(self):
+        table = rows.Rows(3, self.hop_for_a_while(1), turns.Patience(60, 60))
+        quietly(measure, table, "g", "work", self.work((2, 3)), "us")
+        self.assertEqual(table.rows[0]["slices"], [1.0] * 3)
+        self.assertEqual(self.measured, 5)  # the second and the third were left out
+        text = rows.markdown(table, ABOUT)
+        self.assertIn("meanwhile: 120 ns, 99.9 %: 700 ns. Left out, since the processors were farther apart: 2 slices "
+                      "(hop 500 ns).", text)
+        self.assertIn("more than 3 times as long as the least of this run (130 ns) is measured again, for at most 60 s",
+                      text)
+        self.assertEqual([(one["value"], one["kept"]) for one in table.turns.all],
+                         [(1.0, True), (4.0, False), (4.0, False), (1.0, True), (1.0, True)])
+
+    def test_waits_for_them_to_come_near(self):
+        table = rows.Rows(2, self.hop_for_a_while(5), turns.Patience(60, 60))
+        (slices, _) = quietly(table.in_turn, "g", {"a": self.work((2,)), "b": lambda: 5.0})
+        self.assertEqual(slices.values("a"), [1.0, 1.0])
+        self.assertEqual(slices.values("b"), [5.0, 5.0])
+        self.assertEqual(slices.hops("a"), [120.0, 120.0])
+        self.assertEqual(self.measured, 3)
+
+    def test_comes_near_at_last_and_the_early_rounds_are_measured_again(self):
+        self.apart = True
+        table = rows.Rows(3, self.hop, turns.Patience(60, 60))
+        quietly(measure, table, "g", "work", self.work((3,)), "us")
+        self.assertEqual(table.rows[0]["slices"], [1.0] * 3)
+        self.assertEqual(self.measured, 6)
+
+    def test_patience_ends(self):
+        table = rows.Rows(3, self.hop, turns.Patience(0.2, 0.1))
+        start = time.time()
+        quietly(measure, table, "g", "work", self.work((2,)), "us")
+        quietly(measure, table, "h", "work", lambda: 1.0, "us")
+        quietly(measure, table, "i", "work", lambda: 1.0, "us")
+        self.assertLess(time.time() - start, 10)
+        self.assertEqual(table.rows[0]["slices"], [1.0, 4.0, 4.0])
+        text = rows.markdown(table, ABOUT)
+        self.assertIn("**2 slices (hop 500 ns) count although the processors were farther apart", text)
+        self.assertIn("**3 slices (hop 500 ns) count although", text)
+
+    def test_every_placement_when_asked_for(self):
+        table = rows.Rows(3, self.hop)
+        quietly(measure, table, "g", "work", self.work((2,)), "us")
+        self.assertEqual(table.rows[0]["slices"], [1.0, 4.0, 4.0])
+        self.assertEqual(self.measured, 3)
+        self.assertNotIn("Left out", rows.markdown(table, ABOUT))
+
+    def test_a_failure_is_not_tried_again(self):
+        def fail():
+            self.measured += 1
+            self.apart = True
+            raise process.Failed("no")
+
+        table = rows.Rows(2, self.hop, turns.Patience(0.05, 0.05))
+        quietly(measure, table, "g", "work", fail, "us")
+        self.assertEqual(self.measured, 2)
 
 
 class TestExplanation(unittest.TestCase):
