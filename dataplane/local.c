@@ -341,12 +341,14 @@ copy_inline(struct core *core, struct engine_qp *qp, struct side *to)
 	return 0;
 }
 
-/* Bytes of this turn.  A loop costs as much as some KiB; a queue pair whose application waits is hot. */
+/*
+ * Bytes of one turn, in one message or several.  A loop costs as much as some KiB; a
+ * queue pair whose application waits is hot.
+ */
 static inline uint32_t
-chunk_of(const struct core *core, const struct engine_qp *qp)
+turn_bytes(const struct core *core)
 {
-	return RTE_MIN(qp->work.length - qp->moved,
-		       (uint32_t)(core->hot_count <= 1 ? LOCAL_CHUNK_ALONE : LOCAL_CHUNK));
+	return core->hot_count <= 1 ? LOCAL_CHUNK_ALONE : LOCAL_CHUNK;
 }
 
 static inline struct side
@@ -378,7 +380,7 @@ static enum step
 move_chunk(struct core *core, struct engine_qp *qp, struct engine_qp *peer, struct side *to,
 	   struct side *from, struct side *home, uint8_t receive)
 {
-	uint32_t len = chunk_of(core, qp);
+	uint32_t len = RTE_MIN(qp->work.length - qp->moved, turn_bytes(core));
 	bool remote = true;
 	uint8_t status;
 
@@ -626,10 +628,11 @@ void
 local_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 {
 	struct engine_qp *peer = find_peer(core, qp);
+	uint64_t enough = core->stats.local_bytes + turn_bytes(core);
 
 	if (qp->waiting)
 		return; /* rang again: what it waits for is another matter */
-	for (uint32_t i = 0; i < budget; i++) {
+	for (uint32_t i = 0; i < budget && core->stats.local_bytes < enough; i++) {
 		enum step step;
 
 		if (!qp->pending) {
