@@ -50,8 +50,11 @@ enum {
 	TIMER_SLOTS = 4096,
 	TIMER_SHIFT = 12,         /* a slot is 4.1 us */
 	TIMER_DEFER_NS = 1000000, /* how long timers wait for what is in the receive queues */
-	QPN_LOG2 = 18
+	QPN_LOG2 = 18,
+	FLOW_RULES = 128, /* of one port */
+	FLOW_STRAYS = 64  /* frames that other cores had to hand over before a rule is asked for */
 };
+#define FLOW_INTERVAL_NS 10000000000ull /* between two times that one queue pair asks */
 #define LOCAL_LOST_NS \
 	500000000ull /* silence of a vanished peer before work fails, if control is not faster */
 
@@ -69,9 +72,10 @@ struct event_node {
 /* Element of the ring from a core to the control thread. */
 struct up {
 	void *pointer; /* the command acknowledged (type 0), or the event's owner */
-	uint32_t type; /* enum engine_event_type; 0: acknowledgement */
+	uint32_t type; /* enum engine_event_type; 0: acknowledgement; UP_STRAYS: for flow.c */
 	uint32_t value;
 };
+#define UP_STRAYS UINT32_MAX
 
 /* Freed by the control thread when every core has passed a quiescent state. */
 struct reap {
@@ -194,8 +198,13 @@ struct engine_qp {
 	struct engine_cq *conn_cq, *async_cq;
 	struct event_node node;
 	uint32_t doorbell;
+	uint32_t strays;  /* frames that other cores received for it */
+	uint64_t flow_at; /* no rule is asked for before */
 	void *owner;
-	struct reap reap; /* control thread */
+	/* control thread */
+	struct wire_addr flow_peer; /* all zero: no connection that has frames on a port */
+	struct flow_rule *flow;
+	struct reap reap;
 } __rte_cache_aligned;
 
 TAILQ_HEAD(qp_list, engine_qp);
@@ -217,11 +226,29 @@ struct rx_queue {
 	bool interrupt;
 };
 
+/* See flow.c. */
+struct flow_rule {
+	struct rte_flow *handle; /* NULL: the place is free */
+	struct wire_addr src;
+	uint16_t udp_src_port;
+	uint16_t queue;
+	uint32_t users; /* queue pairs */
+};
+
+struct flow_table {
+	struct flow_rule rule[FLOW_RULES];
+	/* What cores ask and telemetry tells. */
+	_Atomic bool open; /* the port takes rules, and more of them */
+	_Atomic uint32_t count;
+	_Atomic uint64_t refused;
+};
+
 struct port {
 	struct engine_port_info info;
 	uint16_t device; /* DPDK's number */
 	uint16_t rx_queues, tx_queues;
 	bool interrupts;
+	bool checks_ipv4; /* checksums of headers received */
 	bool started;
 	/* link.c: the port must be started again when its link is lost. */
 	bool reconnects;
@@ -231,6 +258,7 @@ struct port {
 	/* Frames of the control thread, and of cores without a queue of their own, to the core
 	 * that has queue 0. */
 	struct rte_ring *tx_ring;
+	struct flow_table flows; /* control thread */
 };
 
 /* Completions of one queue pair on one ring, not stored there yet. */
@@ -359,6 +387,8 @@ uint32_t core_commands(struct core *core);
 void event_raise(struct core *core, struct event_node *node, enum engine_event_type type, uint32_t value);
 bool event_drain(struct core *core);        /* true: nothing is left behind */
 void event_tell_control(struct core *core); /* once per loop: what was queued is there */
+/* Advice to flow.c; false: not now. */
+bool event_strays(struct core *core, struct engine_qp *qp, uint16_t udp_src_port);
 void event_acknowledge(struct core *core, struct engine_command *command);
 /* A client that no honest library would be: served no more, the control thread is told once. */
 void client_fault(struct engine_client *client, enum one_fault fault);
@@ -496,6 +526,21 @@ int ports_configure(char *why, size_t why_len); /* before the cores' buffers: sa
 int ports_start(char *why, size_t why_len);
 void ports_fini(void);
 const struct port *port_by_addr(const struct wire_addr *addr);
+
+/* ---- flow.c ---- */
+void flows_init(struct port *port); /* when it is started */
+void flows_fini(struct port *port);
+void flow_command(const struct engine_command *command); /* before the core gets it */
+void flow_learn(struct engine_qp *qp, uint16_t udp_src_port);
+void flow_ask(struct core *core, struct engine_qp *qp, const struct frame_info *info);
+
+/* Another core received a frame for the queue pair. */
+static inline void
+flow_strayed(struct core *core, struct engine_qp *qp, const struct frame_info *info)
+{
+	if (unlikely(++qp->strays % FLOW_STRAYS == 0))
+		flow_ask(core, qp, info);
+}
 
 /* ---- link.c ---- */
 void links_fini(void); /* before the ports are closed */

@@ -405,6 +405,7 @@ engine_command(struct engine_command *command)
 	if (core == NULL)
 		return -EINVAL;
 	command->status = 0;
+	flow_command(command);
 	/* `next` is written before the core can have it: afterwards the memory is the core's. */
 	command->next = NULL;
 	*core->unsent_tail = command;
@@ -460,7 +461,9 @@ poll_core(struct core *core, const struct engine_handlers *handlers)
 		struct engine_event event = {
 			.type = ups[i].type, .value = ups[i].value, .owner = ups[i].pointer};
 
-		if (ups[i].type != 0)
+		if (ups[i].type == UP_STRAYS)
+			flow_learn(ups[i].pointer, (uint16_t)ups[i].value);
+		else if (ups[i].type != 0)
 			handlers->on_event(&event);
 		else if (command->done != NULL)
 			command->done(command);

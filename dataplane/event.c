@@ -74,6 +74,17 @@ event_drain(struct core *core)
 	return true;
 }
 
+bool
+event_strays(struct core *core, struct engine_qp *qp, uint16_t udp_src_port)
+{
+	struct up up = {.pointer = qp, .type = UP_STRAYS, .value = udp_src_port};
+
+	if (!STAILQ_EMPTY(&core->backlog) || !up_push(core, &up))
+		return false;
+	core->tell_control = true;
+	return true;
+}
+
 void
 event_acknowledge(struct core *core, struct engine_command *command)
 {

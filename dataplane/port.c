@@ -212,6 +212,13 @@ is_memif_client(const struct rte_eth_dev_info *info)
 	       (strstr(devargs->args, "role=client") != NULL || strstr(devargs->args, "role=slave") != NULL);
 }
 
+/* DPDK's tap driver computes what its device cannot, and the sums of payloads with it: ours is faster. */
+static bool
+sums_in_software(const struct rte_eth_dev_info *info)
+{
+	return info->driver_name != NULL && strcmp(info->driver_name, "net_tap") == 0;
+}
+
 static int
 configure(uint32_t index, char *why, size_t why_len)
 {
@@ -233,6 +240,10 @@ configure(uint32_t index, char *why, size_t why_len)
 	choose_queues(port, &info);
 	port->reconnects = is_memif_client(&info);
 	conf.rxmode.mtu = mtu;
+	port->checks_ipv4 =
+		(info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0 && !sums_in_software(&info);
+	if (port->checks_ipv4)
+		conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
 	if (port->rx_queues > 1) {
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 		conf.rx_adv_conf.rss_conf.rss_hf =
@@ -334,6 +345,8 @@ start(uint32_t index, char *why, size_t why_len)
 	/* Neighbour discovery comes by multicast; devices that have no such filter deliver it anyway. */
 	rte_eth_allmulticast_enable(port->device);
 	add_rx_queues(index);
+	if (port->started)
+		flows_init(port);
 	return 0;
 }
 
@@ -356,6 +369,7 @@ ports_fini(void)
 	for (uint32_t i = 0; i < engine.num_ports; i++) {
 		struct port *port = &engine.port[i];
 
+		flows_fini(port);
 		if (port->started)
 			rte_eth_dev_stop(port->device);
 		rte_eth_dev_close(port->device);

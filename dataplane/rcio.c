@@ -313,6 +313,7 @@ input(struct core *core, struct rte_mbuf *m, uint16_t port)
 {
 	struct wire_packet packet;
 	enum wire_drop drop;
+	bool sum_is_good;
 
 	core->stats.rx_bytes += m->pkt_len;
 	core->rx_frame = m;
@@ -320,7 +321,10 @@ input(struct core *core, struct rte_mbuf *m, uint16_t port)
 		core->stats.drop_segments++;
 		return true;
 	}
-	drop = wire_parse(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, &packet);
+	/* What a device calls bad is looked at as what it says nothing of: some call so what they cannot
+	 * judge. */
+	sum_is_good = (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD;
+	drop = wire_parse_received(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, sum_is_good, &packet);
 	if (likely(drop == WIRE_OK))
 		return route(core, m, port, &packet);
 	if (drop != WIRE_NOT_ROCE) {
@@ -391,10 +395,13 @@ rcio_inbound(struct core *core)
 		}
 		qp = engine_qp_find(info->packet.qpn);
 		/* It may have gone, or its number to another core, since it was handed over. */
-		if (qp != NULL && qp->core == core)
+		if (qp != NULL && qp->core == core) {
+			if (info->parsed)
+				flow_strayed(core, qp, info);
 			deliver(core, qp, &info->packet);
-		else
+		} else {
 			core->stats.drop_no_qp++;
+		}
 	}
 	rte_pktmbuf_free_bulk(frames, n);
 	return n;

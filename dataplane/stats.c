@@ -258,6 +258,12 @@ on_ports(const char *command, const char *params, struct rte_tel_data *d)
 		add(one, "path_mtu", port->info.path_mtu);
 		add(one, "rx_queues", port->rx_queues);
 		add(one, "tx_queues", port->tx_queues);
+		add(one, "checks_ipv4", port->checks_ipv4);
+		/* Only told. */
+		add(one, "flow_rules", atomic_load_explicit(&port->flows.count, memory_order_relaxed));
+		add(one, "flow_rules_refused",
+		    atomic_load_explicit(&port->flows.refused, memory_order_relaxed));
+		add(one, "flow_rules_open", atomic_load_explicit(&port->flows.open, memory_order_relaxed));
 		if (rte_eth_stats_get(port->device, &stats) == 0) {
 			add(one, "rx_packets", stats.ipackets);
 			add(one, "tx_packets", stats.opackets);

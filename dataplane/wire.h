@@ -91,8 +91,16 @@ struct wire_packet {
  * Parse and check a frame of `len` bytes from the Ethernet header (one VLAN tag
  * is skipped).  The frame's bytes may be changed while the ICRC is computed, and
  * restored.  Destination address and queue pair are the caller's to check.
+ * `sum_is_good`: the device has checked an IPv4 header's checksum.
  */
-enum wire_drop wire_parse(uint8_t *frame, uint32_t len, struct wire_packet *packet);
+enum wire_drop wire_parse_received(uint8_t *frame, uint32_t len, bool sum_is_good,
+				   struct wire_packet *packet);
+
+static inline enum wire_drop
+wire_parse(uint8_t *frame, uint32_t len, struct wire_packet *packet)
+{
+	return wire_parse_received(frame, len, false, packet);
+}
 
 /* Bytes of headers after BTH for an opcode; -1: unknown. */
 int wire_extension_len(uint8_t opcode);

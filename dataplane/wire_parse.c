@@ -84,7 +84,7 @@ ipv4_checksum_good(const uint8_t *ip)
 
 /* On WIRE_OK, *room is what the IP header says follows it; all of it was received. */
 static enum wire_drop
-parse_ipv4(const uint8_t *ip, uint32_t avail, struct wire_packet *packet, uint32_t *room)
+parse_ipv4(const uint8_t *ip, uint32_t avail, bool sum_is_good, struct wire_packet *packet, uint32_t *room)
 {
 	uint32_t total, source;
 
@@ -96,7 +96,7 @@ parse_ipv4(const uint8_t *ip, uint32_t avail, struct wire_packet *packet, uint32
 		return WIRE_NOT_ROCE;
 	total = load_be16(ip + 2);
 	if ((ip[0] & 0x0f) != 5 || (load_be16(ip + 6) & 0x3fff) != 0 || total < IPV4_LEN + UDP_LEN ||
-	    total > avail || !ipv4_checksum_good(ip))
+	    total > avail || (!sum_is_good && !ipv4_checksum_good(ip)))
 		return WIRE_DROP_IP;
 	source = load_be32(ip + 12);
 	if (source == 0 || source == UINT32_MAX || source >> 28 == 0xe)
@@ -240,7 +240,7 @@ parse_bth(const uint8_t *bth, uint32_t len, struct wire_packet *packet)
 }
 
 enum wire_drop
-wire_parse(uint8_t *frame, uint32_t len, struct wire_packet *packet)
+wire_parse_received(uint8_t *frame, uint32_t len, bool sum_is_good, struct wire_packet *packet)
 {
 	uint32_t at = WIRE_ETH_LEN, ip_len, room, udp_len;
 	enum wire_drop drop;
@@ -259,7 +259,7 @@ wire_parse(uint8_t *frame, uint32_t len, struct wire_packet *packet)
 	ip = frame + at;
 	if (ethertype == ETHERTYPE_IPV4) {
 		ip_len = IPV4_LEN;
-		drop = parse_ipv4(ip, len - at, packet, &room);
+		drop = parse_ipv4(ip, len - at, sum_is_good, packet, &room);
 	} else if (ethertype == ETHERTYPE_IPV6) {
 		ip_len = IPV6_LEN;
 		drop = parse_ipv6(ip, len - at, packet, &room);
