@@ -240,7 +240,7 @@ struct flow_table {
 	/* What cores ask and telemetry tells. */
 	_Atomic bool open; /* the port takes rules, and more of them */
 	_Atomic uint32_t count;
-	_Atomic uint64_t refused;
+	_Atomic uint64_t made, refused;
 };
 
 struct port {

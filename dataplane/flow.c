@@ -137,6 +137,7 @@ make_rule(struct port *port, const struct wire_addr *src, uint16_t udp_src_port,
 		rule->users = 0;
 		/* Read by telemetry only. */
 		atomic_fetch_add_explicit(&table->count, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&table->made, 1, memory_order_relaxed);
 		return rule;
 	}
 	set_open(table, false);

@@ -317,9 +317,12 @@ input(struct core *core, struct rte_mbuf *m, uint16_t port)
 
 	core->stats.rx_bytes += m->pkt_len;
 	core->rx_frame = m;
-	if (unlikely(m->nb_segs > 1) && rte_pktmbuf_linearize(m) != 0) {
-		core->stats.drop_segments++;
-		return true;
+	if (unlikely(m->nb_segs > 1)) {
+		core->stats.rx_chained++;
+		if (rte_pktmbuf_linearize(m) != 0) {
+			core->stats.drop_segments++;
+			return true;
+		}
 	}
 	/* What a device calls bad is looked at as what it says nothing of: some call so what they cannot
 	 * judge. */

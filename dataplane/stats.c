@@ -124,6 +124,7 @@ fill_core(struct rte_tel_data *d, const struct core *core, const struct engine_s
 	add(d, "local_bytes", stats->local_bytes);
 	add(d, "rx_packets", stats->rx_packets);
 	add(d, "rx_bytes", stats->rx_bytes);
+	add(d, "rx_chained", stats->rx_chained);
 	add(d, "tx_packets", stats->tx_packets);
 	add(d, "tx_bytes", stats->tx_bytes);
 	add(d, "handed_over", stats->handed_over);
@@ -260,10 +261,11 @@ on_ports(const char *command, const char *params, struct rte_tel_data *d)
 		add(one, "tx_queues", port->tx_queues);
 		add(one, "checks_ipv4", port->checks_ipv4);
 		/* Only told. */
+		add(one, "flow_rules_open", atomic_load_explicit(&port->flows.open, memory_order_relaxed));
 		add(one, "flow_rules", atomic_load_explicit(&port->flows.count, memory_order_relaxed));
+		add(one, "flow_rules_made", atomic_load_explicit(&port->flows.made, memory_order_relaxed));
 		add(one, "flow_rules_refused",
 		    atomic_load_explicit(&port->flows.refused, memory_order_relaxed));
-		add(one, "flow_rules_open", atomic_load_explicit(&port->flows.open, memory_order_relaxed));
 		if (rte_eth_stats_get(port->device, &stats) == 0) {
 			add(one, "rx_packets", stats.ipackets);
 			add(one, "tx_packets", stats.opackets);

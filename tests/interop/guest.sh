@@ -7,6 +7,7 @@
 #   make_bridge [TAP-WORDS]       namespace switch: a bridge, tap0 for the guest; namespace a: veth0
 #   start_guest                   192.0.2.10, 2001:db8::10; returns when Soft-RoCE is there
 #   start_pci_guest NIC CORES QUEUES  instead: a network device bound to vfio-pci behind an IOMMU
+#   start_tap_guest CORES         instead: a bridge br0 with the network device
 #   stop_guest, kill_guest        power off; vanish
 #   start_interop_plane 4|6 MTU [KEY=VALUE] [DRIVER]  data plane a at 192.0.2.1 or 2001:db8::1 ($OURS; the
 #                                 guest's is $THEIRS), its port with that key; the guest's MTU follows
@@ -164,6 +165,14 @@ start_pci_guest() {
 		-device virtio-9p-pci,fsdev=root,mount_tag=hostroot \
 		-netdev "$tap" -device "$device,netdev=net,mac=52:54:00:6f:6e:66"
 	PCI=$(cat "$GUEST_RUN/pci")
+}
+
+start_tap_guest() {
+	boot $(($1 + 1)) 1024 "guest.tap guest.mtu=1500" -cpu Haswell-noTSX \
+		-fsdev local,id=root,path=/,security_model=none,readonly=on,multidevs=remap \
+		-device virtio-9p-pci,fsdev=root,mount_tag=hostroot \
+		-netdev tap,id=net,ifname=tap0,script=no,downscript=no \
+		-device virtio-net-pci,netdev=net,mac=52:54:00:6f:6e:67,csum=off,gso=off,guest_csum=off,guest_tso4=off
 }
 
 stop_guest() {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a port does for us: flow rules that lead frames to the owner's queue, on a device that is only
- * these functions of DPDK's, replaced; and checksums that it has looked at.
+ * these functions of DPDK's, replaced; checksums that it has looked at; and frames in several buffers.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -462,6 +462,49 @@ test_checksum_of_the_device(void **state)
 	assert_int_equal(stats->drop_no_qp, passed + 1);
 }
 
+/* ---- frames in several buffers ---- */
+
+static void
+receive_chained(const uint8_t *frame, uint32_t len, uint32_t segments)
+{
+	uint64_t before = received();
+	struct rte_mbuf *head = NULL;
+
+	for (uint32_t i = 0; i < segments; i++) {
+		struct rte_mbuf *m = rte_pktmbuf_alloc(engine.core[0]->pool);
+		uint32_t from = len * i / segments, to = len * (i + 1) / segments;
+
+		assert_non_null(m);
+		memcpy(rte_pktmbuf_append(m, (uint16_t)(to - from)), frame + from, to - from);
+		if (head == NULL)
+			head = m;
+		else
+			assert_int_equal(rte_pktmbuf_chain(head, m), 0);
+	}
+	assert_int_equal(rte_eth_tx_burst(engine.port[0].device, 0, &head, 1), 1);
+	TURN_UNTIL(received() > before);
+}
+
+static void
+test_chained_frames(void **state)
+{
+	const struct engine_stats *stats = &engine.core[0]->stats;
+	uint64_t passed = stats->drop_no_qp, chained = stats->rx_chained, too_long = stats->drop_segments;
+	uint32_t available = rte_mempool_avail_count(engine.core[0]->pool);
+	struct pair nobody = {.qpn = 0x123456};
+	uint8_t frame[256], longer[2 * RTE_MBUF_DEFAULT_DATAROOM] = {0};
+	uint32_t len = frame_for(frame, &nobody, peer(9), 50001);
+
+	for (uint32_t segments = 2; segments <= 8; segments++)
+		receive_chained(frame, len, segments);
+	assert_int_equal(stats->rx_chained, chained + 7);
+	assert_int_equal(stats->drop_no_qp, passed + 7); /* whole, with their ICRC */
+	assert_int_equal(engine.data_room, RTE_MBUF_DEFAULT_DATAROOM);
+	receive_chained(longer, sizeof(longer), 2);
+	assert_int_equal(stats->drop_segments, too_long + 1);
+	assert_int_equal(rte_mempool_avail_count(engine.core[0]->pool), available);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -481,6 +524,7 @@ main(void)
 		T(test_port_without_rules),
 		T(test_ipv6),
 		T(test_checksum_of_the_device),
+		T(test_chained_frames),
 	};
 
 	return cmocka_run_group_tests(tests, group_start_two, group_stop);
