@@ -6,6 +6,7 @@ int
 main(int argc, char **argv)
 {
 	micro_ring();
+	micro_relay();
 	micro_engine();
 	micro_wire();
 	micro_memory();

@@ -5,7 +5,13 @@
 
 #include "gbench.h"
 
+struct histogram;
+
+/* p50, p99 and p99.9 of what was counted, each value times `unit`, as counters. */
+void micro_tell(struct gbench_state *state, const struct histogram *h, double unit);
+
 void micro_ring(void);
+void micro_relay(void);
 void micro_engine(void);
 void micro_wire(void);
 void micro_memory(void);

@@ -41,8 +41,8 @@ work_ring(struct gbench_state *state, void *user)
 	gbench_set_items(state, gbench_iterations(state));
 }
 
-static void
-tell_percentiles(struct gbench_state *state, const struct histogram *h, double ns)
+void
+micro_tell(struct gbench_state *state, const struct histogram *h, double unit)
 {
 	static const struct {
 		const char *name;
@@ -51,7 +51,7 @@ tell_percentiles(struct gbench_state *state, const struct histogram *h, double n
 
 	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
 		gbench_set_counter(state, told[i].name,
-				   ns * (double)histogram_percentile(h, told[i].percent));
+				   unit * (double)histogram_percentile(h, told[i].percent));
 }
 
 /*
@@ -158,10 +158,8 @@ round_trip(struct pair *pair, uint64_t i)
 		;
 }
 
-/* Every iteration is `trips` round trips, and timed: the tail is what the machine does to two threads that
- * do nothing else. */
 static void
-ask_timed(struct gbench_state *state, struct pair *pair, uint64_t trips)
+ask(struct gbench_state *state, struct pair *pair)
 {
 	static struct histogram ticks;
 	uint64_t i = 0, begun = now_ns(), start = rte_rdtsc(), before = start;
@@ -170,52 +168,18 @@ ask_timed(struct gbench_state *state, struct pair *pair, uint64_t trips)
 	while (gbench_running(state)) {
 		uint64_t after;
 
-		for (uint64_t k = 0; k < trips; k++)
-			round_trip(pair, ++i);
+		round_trip(pair, ++i);
 		after = rte_rdtsc();
 		histogram_add(&ticks, after - before);
 		before = after;
 	}
-	tell_percentiles(state, &ticks, (double)(now_ns() - begun) / (double)(rte_rdtsc() - start));
-}
-
-static void
-ask(struct gbench_state *state, struct pair *pair)
-{
-	ask_timed(state, pair, 1);
-}
-
-/* As many round trips in a row as typically take that many ns: how steady could anything be that needs both
- * processors for so long? */
-static void
-ask_long(struct gbench_state *state, struct pair *pair)
-{
-	enum { RUNS = 101, RUN = 64 };
-	static struct histogram ns;
-	uint64_t trips, i = 0;
-
-	histogram_clear(&ns);
-	for (int run = 0; run < RUNS; run++) {
-		uint64_t before = now_ns();
-
-		for (int k = 0; k < RUN; k++)
-			round_trip(pair, UINT64_MAX - ++i);
-		histogram_add(&ns, now_ns() - before);
-	}
-	trips = (uint64_t)gbench_arg(state) * RUN / (histogram_percentile(&ns, 50) + 1);
-	ask_timed(state, pair, trips > 0 ? trips : 1);
+	micro_tell(state, &ticks, (double)(now_ns() - begun) / (double)(rte_rdtsc() - start));
 }
 
 static void
 hop(struct gbench_state *state, void *user)
 {
 	with_partner(state, answer, ask);
-}
-
-static void
-hop_long(struct gbench_state *state, void *user)
-{
-	with_partner(state, answer, ask_long);
 }
 
 /* ---- one processor, given to and fro ---- */
@@ -280,7 +244,7 @@ waker(struct gbench_state *state, struct pair *pair)
 			;
 		histogram_add(&ns, now_ns() - before);
 	}
-	tell_percentiles(state, &ns, 1);
+	micro_tell(state, &ns, 1);
 }
 
 static void
@@ -343,11 +307,8 @@ ring_stream(struct gbench_state *state, void *user)
 void
 micro_ring(void)
 {
-	static const int64_t times[] = {1000, 2000, 3000, 4000, 6000, 10000};
-
 	gbench_register("work_ring", work_ring, NULL, NULL, 0);
 	gbench_register("hop", hop, NULL, NULL, 0);
-	gbench_register("hop_long", hop_long, NULL, times, sizeof(times) / sizeof(times[0]));
 	gbench_register("handover", handover, NULL, NULL, 0);
 	gbench_register("wake", wake, NULL, NULL, 0);
 	gbench_register("ring_stream", ring_stream, NULL, NULL, 0);
