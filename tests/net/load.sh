@@ -6,7 +6,7 @@
 #   load.sh local    on one data plane
 #   load.sh memif    across two
 #   load.sh lossy [SECONDS]    across two joined by a bridge that drops one RoCEv2 frame in a hundred
-#                              (the soak, for a minute unless told otherwise)
+#                              (the soak, for half a minute unless told otherwise)
 
 . "$(dirname "$0")/lib.sh"
 net_init
@@ -55,7 +55,7 @@ memif)
 	;;
 lossy)
 	start_lossy_pair
-	export ONESIDE_SOAK_SECONDS=${2:-60}
+	export ONESIDE_SOAK_SECONDS=${2:-30}
 	"$PROGRAM" "$(plane_socket a)" "$(plane_socket b)" soak || fail "the soak under loss"
 	dropped=$(ip netns exec "$NETNS" nft list table bridge lossy | sed -n 's/.*packets \([0-9]*\) .*/\1/p')
 	say "$dropped frames were dropped"
