@@ -153,44 +153,15 @@ run_together(struct client *c, const struct stint *stint, struct result *r)
 }
 
 static bool
-run_once(struct client *c, const struct stint *stint, struct result *r)
+run(void *client, uint64_t size, const struct perf_options *o, struct result *r)
 {
-	if (two_sided(c->o))
-		return run_together(c, stint, r);
-	return c->o->test->kind == PERF_LATENCY ? traffic_latency(&c->traffic, stint, r)
-						: traffic_bandwidth(&c->traffic, stint, r);
-}
+	const struct stint stint = {.size = size, .iterations = o->iterations, .seconds = o->duration};
+	struct client *c = client;
 
-static bool
-measure(struct client *c, uint64_t size)
-{
-	const struct perf_options *o = c->o;
-	struct stint stint = {.size = size, .iterations = o->iterations, .seconds = o->duration};
-	struct stint warm = {.size = size, .iterations = o->iterations / 10 + 1, .seconds = o->duration / 10};
-	struct result r = {.test = o->test->name,
-			   .size = size,
-			   .endpoints = o->endpoints,
-			   .depth = o->test->kind == PERF_BANDWIDTH ? o->depth : 1,
-			   .latency_test = o->test->kind != PERF_BANDWIDTH};
-
-	if ((o->warm_up && !run_once(c, &warm, &r)) || !run_once(c, &stint, &r))
-		return false;
-	perf_tell(o, c->json, &r);
-	return true;
-}
-
-static bool
-measure_all(struct client *c)
-{
-	const struct perf_options *o = c->o;
-
-	perf_tell_head(o);
-	if (!o->all_sizes)
-		return measure(c, o->size);
-	for (uint64_t size = PERF_SIZE_FIRST; size <= PERF_SIZE_LAST; size *= 2)
-		if (!measure(c, size))
-			return false;
-	return true;
+	if (two_sided(o))
+		return run_together(c, &stint, r);
+	return o->test->kind == PERF_LATENCY ? traffic_latency(&c->traffic, &stint, r)
+					     : traffic_bandwidth(&c->traffic, &stint, r);
 }
 
 int
@@ -226,7 +197,7 @@ dat_measure(const struct perf_options *o)
 			t->target.length, perf_largest(o));
 		goto out;
 	}
-	ok = measure_all(c);
+	ok = perf_measure(o, c->json, run, c);
 out:
 	notes_close(&c->notes);
 	dat_memory_free(&t->memory);

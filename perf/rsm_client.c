@@ -182,8 +182,9 @@ bandwidth(struct client *c, uint64_t size, const struct perf_options *o, struct 
 }
 
 static bool
-stint(struct client *c, uint64_t size, const struct perf_options *o, struct result *r)
+run(void *client, uint64_t size, const struct perf_options *o, struct result *r)
 {
+	struct client *c = client;
 	bool spans = o->test->kind == PERF_BANDWIDTH || o->test->op == PERF_BARRIER, ok;
 
 	make_vector(c, size);
@@ -192,39 +193,6 @@ stint(struct client *c, uint64_t size, const struct perf_options *o, struct resu
 	     (o->test->kind == PERF_BANDWIDTH ? bandwidth(c, size, o, r) : latency(c, size, o, r));
 	progress_end(&c->progress);
 	return ok;
-}
-
-static bool
-measure(struct client *c, uint64_t size)
-{
-	const struct perf_options *o = c->o;
-	struct perf_options warm = *o;
-	struct result r = {.test = o->test->name,
-			   .size = size,
-			   .endpoints = o->endpoints,
-			   .depth = o->test->kind == PERF_BANDWIDTH ? o->depth : 1,
-			   .latency_test = o->test->kind != PERF_BANDWIDTH};
-
-	warm.iterations = o->iterations / 10 + 1;
-	warm.duration = o->duration / 10;
-	if ((o->warm_up && !stint(c, size, &warm, &r)) || !stint(c, size, o, &r))
-		return false;
-	perf_tell(o, c->json, &r);
-	return true;
-}
-
-static bool
-measure_all(struct client *c)
-{
-	const struct perf_options *o = c->o;
-
-	perf_tell_head(o);
-	if (!o->all_sizes)
-		return measure(c, o->size);
-	for (uint64_t size = PERF_SIZE_FIRST; size <= PERF_SIZE_LAST; size *= 2)
-		if (!measure(c, size))
-			return false;
-	return true;
 }
 
 /* ---- begin and end ---- */
@@ -296,7 +264,7 @@ rsm_measure(const struct perf_options *o)
 
 	c->o = o;
 	/* After a failure the end of the process gives everything back. */
-	ok = perf_json_open(o, &c->json) && prepare(c) && measure_all(c) && finish(c);
+	ok = perf_json_open(o, &c->json) && prepare(c) && perf_measure(o, c->json, run, c) && finish(c);
 	ok = perf_json_close(c->json) && ok;
 	free(c->buffer);
 	free(c->barrier);

@@ -54,3 +54,33 @@ perf_tell(const struct perf_options *o, FILE *json, const struct result *r)
 	if (o->histogram && r->latency != NULL)
 		histogram_print(stdout, r->latency);
 }
+
+static bool
+measure_size(const struct perf_options *o, FILE *json, perf_run run, void *client, uint64_t size)
+{
+	struct perf_options warm = *o;
+	struct result r = {.test = o->test->name,
+			   .size = size,
+			   .endpoints = o->endpoints,
+			   .depth = o->test->kind == PERF_BANDWIDTH ? o->depth : 1,
+			   .latency_test = o->test->kind != PERF_BANDWIDTH};
+
+	warm.iterations = o->iterations / 10 + 1;
+	warm.duration = o->duration / 10;
+	if ((o->warm_up && !run(client, size, &warm, &r)) || !run(client, size, o, &r))
+		return false;
+	perf_tell(o, json, &r);
+	return true;
+}
+
+bool
+perf_measure(const struct perf_options *o, FILE *json, perf_run run, void *client)
+{
+	perf_tell_head(o);
+	if (!o->all_sizes)
+		return measure_size(o, json, run, client, o->size);
+	for (uint64_t size = PERF_SIZE_FIRST; size <= PERF_SIZE_LAST; size *= 2)
+		if (!measure_size(o, json, run, client, size))
+			return false;
+	return true;
+}
