@@ -288,6 +288,7 @@ struct core {
 	bool tell_control; /* entries for the control thread were queued in this loop */
 
 	struct rte_mbuf *rx_frame; /* being looked at */
+	struct wire_move move;     /* payload of the frame before it */
 	uint32_t holds, holds_max; /* frames kept by the transport until a hole is filled */
 	struct rte_mbuf *tx_frame; /* between tx_begin and tx_end */
 	uint32_t tx_unsealed;      /* frames appended whose ICRC is still to come */

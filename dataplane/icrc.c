@@ -92,7 +92,7 @@ icrc_compute(uint8_t *ip, uint32_t ip_len, uint32_t len)
 }
 
 bool
-icrc_copies(void)
+icrc_is_wide(void)
 {
 	return wide;
 }

@@ -18,15 +18,18 @@ uint32_t icrc_compute(uint8_t *ip, uint32_t ip_len, uint32_t len);
 
 /*
  * The last `from_len` of those bytes are copied there from `from`, which others may be changing: the CRC is
- * of what is stored.  That is one pass where icrc_copies(), and two where not.
+ * of what is stored.  That is one pass where icrc_is_wide(), and two where not.
  */
-bool icrc_copies(void);
+bool icrc_is_wide(void);
 uint32_t icrc_copy(uint8_t *ip, uint32_t ip_len, uint32_t len, const uint8_t *from, uint32_t from_len);
 
 /* icrc_wide.c: the same where the CPU can fold 64 bytes at a time; nothing is written. */
 bool icrc_wide_supported(void);
 void icrc_wide_init(void);
 uint32_t icrc_wide(const uint8_t *ip, uint32_t ip_len, uint32_t len);
+/* Meanwhile move_len bytes, a multiple of 64, are copied in address order. */
+uint32_t icrc_wide_beside(const uint8_t *ip, uint32_t ip_len, uint32_t len, uint8_t *to, const uint8_t *from,
+			  uint32_t move_len);
 uint32_t icrc_wide_copy(uint8_t *ip, uint32_t ip_len, uint32_t len, const uint8_t *from, uint32_t from_len);
 
 #endif

@@ -327,7 +327,8 @@ input(struct core *core, struct rte_mbuf *m, uint16_t port)
 	/* What a device calls bad is looked at as what it says nothing of: some call so what they cannot
 	 * judge. */
 	sum_is_good = (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD;
-	drop = wire_parse_received(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, sum_is_good, &packet);
+	drop = wire_parse_received(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, sum_is_good, &packet,
+				   &core->move);
 	if (likely(drop == WIRE_OK))
 		return route(core, m, port, &packet);
 	if (drop != WIRE_NOT_ROCE) {
@@ -358,12 +359,15 @@ rcio_receive(struct core *core)
 		core->rx_more |= n == CORE_BURST;
 		for (uint16_t j = 0; j < n && j < 2; j++)
 			rte_prefetch0(rte_pktmbuf_mtod(frames[j], void *));
+		core->env.move = wire_moves() ? &core->move : NULL;
 		for (uint16_t j = 0; j < n; j++) {
 			if (j + 2 < n)
 				rte_prefetch0(rte_pktmbuf_mtod(frames[j + 2], void *));
 			if (input(core, frames[j], queue->port))
 				done[num_done++] = frames[j];
 		}
+		core->env.move = NULL;
+		wire_move(&core->move);
 		rte_pktmbuf_free_bulk(done, num_done);
 		core->stats.rx_packets += n;
 		received += n;

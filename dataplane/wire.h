@@ -87,19 +87,33 @@ struct wire_packet {
 	uint32_t payload_len;
 };
 
+/* Payload of a frame that was found good, to be copied to its place; len, a multiple of 64, is 0: none. */
+struct wire_move {
+	uint8_t *to;
+	const uint8_t *from;
+	uint32_t len;
+};
+#define WIRE_MOVE_UNIT 64u
+
+bool wire_moves(void);                  /* they cost little beside the ICRC of another frame */
+void wire_move(struct wire_move *move); /* alone; in address order, as always */
+
 /*
  * Parse and check a frame of `len` bytes from the Ethernet header (one VLAN tag
  * is skipped).  The frame's bytes may be changed while the ICRC is computed, and
  * restored.  Destination address and queue pair are the caller's to check.
- * `sum_is_good`: the device has checked an IPv4 header's checksum.
+ * `sum_is_good`: the device has checked an IPv4 header's checksum.  `move` is made
+ * on the way, whatever becomes of the frame; one only where wire_moves().
  */
 enum wire_drop wire_parse_received(uint8_t *frame, uint32_t len, bool sum_is_good,
-				   struct wire_packet *packet);
+				   struct wire_packet *packet, struct wire_move *move);
 
 static inline enum wire_drop
 wire_parse(uint8_t *frame, uint32_t len, struct wire_packet *packet)
 {
-	return wire_parse_received(frame, len, false, packet);
+	struct wire_move none = {.len = 0};
+
+	return wire_parse_received(frame, len, false, packet, &none);
 }
 
 /* Bytes of headers after BTH for an opcode; -1: unknown. */

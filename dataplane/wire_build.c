@@ -202,7 +202,7 @@ wire_fill(const struct wire_template *t, uint8_t *frame, uint8_t *payload, const
 {
 	uint8_t *ip = frame + WIRE_ETH_LEN;
 
-	if (len < FUSED_MIN || pad_len(len) != 0 || !icrc_copies()) {
+	if (len < FUSED_MIN || pad_len(len) != 0 || !icrc_is_wide()) {
 		memmove(payload, from, len);
 		return false;
 	}

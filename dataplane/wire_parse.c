@@ -5,6 +5,7 @@
  */
 #include "wire.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "bytes.h"
@@ -239,8 +240,36 @@ parse_bth(const uint8_t *bth, uint32_t len, struct wire_packet *packet)
 	return WIRE_OK;
 }
 
-enum wire_drop
-wire_parse_received(uint8_t *frame, uint32_t len, bool sum_is_good, struct wire_packet *packet)
+bool
+wire_moves(void)
+{
+	return icrc_is_wide();
+}
+
+void
+wire_move(struct wire_move *move)
+{
+	for (uint32_t at = 0; at < move->len; at += WIRE_MOVE_UNIT) {
+		memmove(move->to + at, move->from + at, WIRE_MOVE_UNIT);
+		atomic_thread_fence(memory_order_release);
+	}
+	move->len = 0;
+}
+
+static inline uint32_t
+icrc_beside(uint8_t *ip, uint32_t ip_len, uint32_t len, struct wire_move *move)
+{
+	uint32_t crc;
+
+	if (move->len == 0)
+		return icrc_compute(ip, ip_len, len);
+	crc = icrc_wide_beside(ip, ip_len, len, move->to, move->from, move->len);
+	move->len = 0;
+	return crc;
+}
+
+static inline enum wire_drop
+parse(uint8_t *frame, uint32_t len, bool sum_is_good, struct wire_packet *packet, struct wire_move *move)
 {
 	uint32_t at = WIRE_ETH_LEN, ip_len, room, udp_len;
 	enum wire_drop drop;
@@ -279,8 +308,19 @@ wire_parse_received(uint8_t *frame, uint32_t len, bool sum_is_good, struct wire_
 	drop = parse_bth(udp + UDP_LEN, udp_len - UDP_LEN, packet);
 	if (drop != WIRE_OK)
 		return drop;
-	if (icrc_compute(ip, ip_len, ip_len + udp_len - WIRE_ICRC_LEN) !=
+	if (icrc_beside(ip, ip_len, ip_len + udp_len - WIRE_ICRC_LEN, move) !=
 	    load_le32(udp + udp_len - WIRE_ICRC_LEN))
 		return WIRE_DROP_ICRC;
 	return WIRE_OK;
+}
+
+enum wire_drop
+wire_parse_received(uint8_t *frame, uint32_t len, bool sum_is_good, struct wire_packet *packet,
+		    struct wire_move *move)
+{
+	enum wire_drop drop = parse(frame, len, sum_is_good, packet, move);
+
+	if (move->len != 0)
+		wire_move(move);
+	return drop;
 }

@@ -55,11 +55,12 @@ parse_write(struct gbench_state *state, void *user)
 	static uint8_t frame[8192];
 	uint32_t len = wire_frame_len(&t, b.opcode, b.payload_len);
 	struct wire_packet packet;
+	struct wire_move none = {.len = 0};
 
 	wire_build(&t, &b, frame);
 	wire_seal(frame, len);
 	while (gbench_running(state)) {
-		if (wire_parse_received(frame, len, user != NULL, &packet) != WIRE_OK) {
+		if (wire_parse_received(frame, len, user != NULL, &packet, &none) != WIRE_OK) {
 			gbench_skip(state, "the frame just built was refused");
 			break;
 		}

@@ -106,6 +106,9 @@ struct rc_env {
 	 * `release`; NULL: no more may be kept now.  Needed where `boards` is set. */
 	const struct wire_packet *(*hold)(struct rc_env *env, const struct wire_packet *packet);
 	void (*release)(struct rc_env *env, const struct wire_packet *packet);
+	/* While a packet is input: where the copy of its payload may be left to the caller, unless it
+	 * completes something; NULL: nowhere. */
+	struct wire_move *move;
 	struct rc_boards *boards; /* see rc_boards_init; NULL: no selective repeat */
 	/* Pool of work nodes shared by the queue pairs of one env (see rc_pool_init). */
 	struct rc_pool *pool;

@@ -56,7 +56,8 @@
 #define RC_BACKOFF_MAX 10u
 #define RC_CNP_INTERVAL 50000u /* ns between two CNPs of ours */
 #define RC_MESSAGE_MAX 0x80000000u
-#define RC_SHORT 64u /* bytes: longer payloads are wire_fill's */
+#define RC_MOVE_MIN 512u /* bytes from which on it pays to leave a copy to env->move */
+#define RC_SHORT 64u     /* bytes: longer payloads are wire_fill's */
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -299,6 +300,22 @@ rc_resolve(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge, 
 	out->num = 1;
 	out->bounce = piece->region->base == NULL;
 	return ONE_STATUS_SUCCESS;
+}
+
+/*
+ * Payload of the packet that is being input to its place, or to env->move.  `last`: whoever waits for it is
+ * told at once.  Packets held on a board are gone when rc_input() is left.
+ */
+static inline void
+rc_place(struct rc_qp *qp, const struct mem_region *region, uint64_t va, const uint8_t *src, uint32_t len,
+	 bool last, const struct rc_board *board)
+{
+	struct wire_move *move = qp->env->move;
+
+	if (len < RC_MOVE_MIN || move == NULL || last || board != NULL || len % WIRE_MOVE_UNIT != 0)
+		mem_write(region, va, src, len);
+	else
+		*move = (struct wire_move){mem_at(region, va), src, len};
 }
 
 /* Without `bounce`. */

@@ -191,7 +191,8 @@ write_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 			return;
 		}
 		if (likely(region->base != NULL))
-			mem_write(region, rs->va, packet->payload, len);
+			rc_place(qp, region, rs->va, packet->payload, len, (kind & RC_REQ_END) != 0,
+				 rs->board);
 		else if (!write_slowly(qp, packet, region))
 			return;
 	}

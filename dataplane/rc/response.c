@@ -284,11 +284,16 @@ land_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct rc_
 
 static inline enum one_status
 land(struct rc_qp *qp, const struct wire_packet *packet, const struct rc_pieces *pieces, const uint8_t *src,
-     uint32_t psn)
+     uint32_t psn, bool last)
 {
+	const struct mem_piece *piece = &pieces->piece[0];
+
 	if (unlikely(pieces->bounce))
 		return land_slowly(qp, packet, pieces, src, psn);
-	rc_scatter(pieces, src);
+	if (likely(pieces->num == 1))
+		rc_place(qp, piece->region, piece->va, src, piece->len, last, qp->req.board);
+	else
+		rc_scatter(pieces, src);
 	return ONE_STATUS_SUCCESS;
 }
 
@@ -317,7 +322,7 @@ read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, 
 	status = rc_resolve(qp, node->work.sge, node->work.num_sge, offset, len, ONE_ACCESS_LOCAL_WRITE,
 			    &pieces);
 	if (likely(status == ONE_STATUS_SUCCESS))
-		status = land(qp, packet, &pieces, packet->payload, psn);
+		status = land(qp, packet, &pieces, packet->payload, psn, last);
 	if (unlikely(status == LANDS))
 		return;
 	if (unlikely(status != ONE_STATUS_SUCCESS)) {
@@ -342,7 +347,7 @@ atomic_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn
 	}
 	status = rc_resolve(qp, node->work.sge, node->work.num_sge, 0, 8, ONE_ACCESS_LOCAL_WRITE, &pieces);
 	if (likely(status == ONE_STATUS_SUCCESS))
-		status = land(qp, packet, &pieces, (const uint8_t *)&packet->atomic_ack, psn);
+		status = land(qp, packet, &pieces, (const uint8_t *)&packet->atomic_ack, psn, true);
 	if (unlikely(status == LANDS))
 		return;
 	if (unlikely(status != ONE_STATUS_SUCCESS)) {

@@ -794,6 +794,50 @@ test_fill(void **state)
 	wire_init();
 }
 
+/* Whatever comes of a frame, the move is made, all of it and no more. */
+static void
+test_beside(void **state)
+{
+	static const uint32_t moves[] = {0, 64, 192, 256, 512, 1024, 1088, 4032, 4096};
+	static uint8_t from[4096 + 64], to[4096 + 128], expected[4096 + 128];
+	const struct wire_path path = {.src.gid = {[0] = 0x20, [15] = 9}, .dst.gid = {[0] = 0x20, [15] = 8}};
+	uint64_t seed = 0xbe51de;
+	struct wire_template t;
+
+	wire_template_init(&t, &path);
+	for (uint32_t i = 0; i < sizeof(from); i++)
+		from[i] = (uint8_t)next_random(&seed);
+	for (uint32_t round = 0; round < 4000; round++) {
+		struct wire_build b = {.opcode = WIRE_SEND_ONLY, .qpn = 7};
+		uint32_t move_len = moves[next_random(&seed) % (sizeof(moves) / sizeof(moves[0]))], frame_len;
+		uint8_t frame[FRAME_MAX], *at = to + next_random(&seed) % 64;
+		uint8_t *src = from + next_random(&seed) % 64, *payload;
+		struct wire_move move = {.to = at, .from = src, .len = move_len};
+		struct wire_packet packet;
+		bool good = next_random(&seed) % 4 != 0;
+
+		b.payload_len = (uint32_t)(next_random(&seed) % 4097);
+		frame_len = wire_frame_len(&t, b.opcode, b.payload_len);
+		payload = wire_build(&t, &b, frame);
+		for (uint32_t k = 0; k < b.payload_len; k++)
+			payload[k] = (uint8_t)next_random(&seed);
+		wire_seal(frame, frame_len);
+		if (!good) /* found before, or by the ICRC */
+			frame[round & 1 ? 12 : frame_len - 1] ^= 0xff;
+		memset(to, 0xee, sizeof(to));
+		memset(expected, 0xee, sizeof(expected));
+		memcpy(expected + (at - to), src, move_len);
+		if (wire_moves())
+			assert_int_equal(wire_parse_received(frame, frame_len, false, &packet, &move) ==
+						 WIRE_OK,
+					 good);
+		else
+			wire_move(&move);
+		assert_int_equal(move.len, 0);
+		assert_memory_equal(to, expected, sizeof(to));
+	}
+}
+
 static void
 test_source_port(void **state)
 {
@@ -862,6 +906,7 @@ main(void)
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_icrc_copy),
 		cmocka_unit_test(test_fill),
+		cmocka_unit_test(test_beside),
 		cmocka_unit_test(test_source_port),
 		cmocka_unit_test(test_fuzz),
 	};
