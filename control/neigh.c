@@ -253,6 +253,18 @@ entry_confirm(struct neigh *neigh, struct neigh_entry *entry, const uint8_t mac[
 	fire(neigh, 0, copy);
 }
 
+/*
+ * A known neighbour's place is taken from it only when it does not answer any more: while it is asked by
+ * unicast, nobody else's answer counts.  Otherwise one frame of anybody on the link would lead its
+ * connections astray.
+ */
+static bool
+may_be_at(const struct neigh_entry *entry, const uint8_t mac[6])
+{
+	return entry->state == NEIGH_INCOMPLETE || memcmp(entry->mac, mac, 6) == 0 ||
+	       (entry->state == NEIGH_PROBE && entry->queries > PROBES_UNICAST);
+}
+
 void
 neigh_answered(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, const uint8_t mac[6],
 	       bool solicited, uint64_t now)
@@ -261,7 +273,7 @@ neigh_answered(struct neigh *neigh, uint16_t port, const struct wire_addr *addr,
 
 	if (entry == NULL) {
 		neigh->stats.ignored++;
-	} else if (is_pending(entry) && solicited) {
+	} else if (is_pending(entry) && solicited && may_be_at(entry, mac)) {
 		neigh->stats.learnt++;
 		entry_confirm(neigh, entry, mac, now);
 	} else if (entry->state == NEIGH_REACHABLE && memcmp(entry->mac, mac, 6) != 0) {
@@ -283,6 +295,10 @@ neigh_asked(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, co
 		if (entry == NULL)
 			return;
 		memcpy(entry->mac, mac, 6);
+	}
+	if (!may_be_at(entry, mac)) {
+		neigh_answered(neigh, port, addr, mac, false, now);
+		return;
 	}
 	neigh->stats.learnt++;
 	entry_confirm(neigh, entry, mac, now);

@@ -5,8 +5,9 @@
  * DPDK, no clock, no socket.  One thread.
  *
  * An entry is learnt only from the answer to a query of ours or from a request
- * addressed to us, never from what passes by: a gratuitous announcement of a
- * known neighbour only makes us ask it.  Everything is allocated by neigh_new.
+ * addressed to us, never from what passes by.  Whatever says that a known neighbour
+ * has another MAC only makes us ask it, where it was; when it is silent, everyone.
+ * Everything is allocated by neigh_new.
  */
 #ifndef CONTROL_NEIGH_H
 #define CONTROL_NEIGH_H

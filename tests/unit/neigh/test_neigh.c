@@ -268,8 +268,14 @@ test_stale_is_used_and_asked(void **state)
 	assert_memory_equal(f->out[0].bytes, peer_mac, 6); /* only it is asked */
 	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, now, mac, on_done, NULL), 0);
 	assert_int_equal(f->sent, 1);
-	/* another one answers: the change is told */
+	/* another one answers, which was not asked */
 	uint32_t len = arp_frame(frame, our_mac, 2, other_mac, peer, our_mac, v4(192, 0, 2, 1));
+	neigh_input(f->neigh, 0, frame, len, now);
+	assert_int_equal(f->changes, 0);
+	/* then everyone is, and the change is told */
+	for (int i = 0; i < 2; i++)
+		neigh_timeout(f->neigh, now = neigh_deadline(f->neigh));
+	assert_memory_equal(f->out[2].bytes, everyone, 6);
 	neigh_input(f->neigh, 0, frame, len, now);
 	assert_int_equal(f->changes, 1);
 	assert_memory_equal(f->changed_mac, other_mac, 6);
@@ -284,6 +290,43 @@ test_stale_is_used_and_asked(void **state)
 	assert_memory_equal(f->out[1].bytes, other_mac, 6);
 	assert_memory_equal(f->out[2].bytes, everyone, 6);
 	assert_int_equal(known(f), 0);
+}
+
+/* Somebody asks for us in a neighbour's name: answered, and not believed while the neighbour is there. */
+static void
+test_request_from_another_place(void **state)
+{
+	struct fixture *f = *state;
+	struct wire_addr peer = v4(192, 0, 2, 2), own = v4(192, 0, 2, 1);
+	uint8_t mac[6], forged[64], lie[64], truth[64];
+	uint32_t len = arp_frame(forged, our_mac, 1, other_mac, peer, (uint8_t[6]){0}, own);
+
+	arp_frame(lie, our_mac, 2, other_mac, peer, our_mac, own);
+	arp_frame(truth, our_mac, 2, peer_mac, peer, our_mac, own);
+	introduce(f, 2, peer_mac, SECOND);
+	f->sent = 0;
+	neigh_input(f->neigh, 0, forged, len, SECOND);
+	assert_int_equal(f->sent, 2);
+	assert_memory_equal(f->out[0].bytes, other_mac, 6); /* the answer */
+	assert_memory_equal(f->out[1].bytes, peer_mac, 6);  /* the question */
+	for (int i = 0; i < 10; i++) {
+		neigh_input(f->neigh, 0, forged, len, SECOND);
+		neigh_input(f->neigh, 0, lie, len, SECOND);
+	}
+	assert_int_equal(f->changes, 0);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, on_done, NULL), 0);
+	assert_memory_equal(mac, peer_mac, 6);
+	neigh_input(f->neigh, 0, truth, len, SECOND);
+	neigh_timeout(f->neigh, 2 * SECOND);
+	assert_int_equal(neigh_deadline(f->neigh), NEIGH_NEVER);
+	assert_int_equal(f->changes, 0);
+	/* It has gone: whoever has its address now is believed, soon. */
+	neigh_input(f->neigh, 0, forged, len, 3 * SECOND);
+	neigh_timeout(f->neigh, 3 * SECOND + SECOND / 5);
+	neigh_timeout(f->neigh, 3 * SECOND + SECOND * 7 / 10);
+	neigh_input(f->neigh, 0, forged, len, 4 * SECOND);
+	assert_int_equal(f->changes, 1);
+	assert_memory_equal(f->changed_mac, other_mac, 6);
 }
 
 static void
@@ -321,6 +364,7 @@ main(void)
 		TEST(test_cancel),
 		TEST(test_next_hops),
 		TEST(test_stale_is_used_and_asked),
+		TEST(test_request_from_another_place),
 		TEST(test_gratuitous_makes_us_ask),
 	};
 
