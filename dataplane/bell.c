@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bell.h"
+#include "guard.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -156,6 +157,23 @@ is_taken(const struct memif_ring *ring)
 	return false;
 }
 
+/*
+ * The next line of a list of mappings, without the end of one that is too long.  Names of files are in it,
+ * and applications choose those of theirs: a continuation is not taken for a line.
+ */
+static bool
+next_line(FILE *file, char *line, int room)
+{
+	int c;
+
+	if (fgets(line, room, file) == NULL)
+		return false;
+	if (strchr(line, '\n') == NULL)
+		while ((c = getc(file)) != EOF && c != '\n')
+			;
+	return true;
+}
+
 /* `mappings` held.  One that no port has yet; NULL also when there are several, and none tells whose it is.
  */
 static struct memif_ring *
@@ -166,12 +184,14 @@ find_ring(bool client)
 	uint32_t count = 0;
 	char line[512];
 
-	while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+	while (file != NULL && next_line(file, line, sizeof(line))) {
 		uintptr_t from, to;
 		struct memif_ring *ring;
 
 		if (strstr(line, "/memfd:memif") == NULL ||
 		    sscanf(line, "%" SCNxPTR "-%" SCNxPTR " rw-s 00000000 ", &from, &to) != 2)
+			continue;
+		if (guard_has((void *)from)) /* an application's, whatever it is called */
 			continue;
 		ring = ring_in((uint8_t *)from, to - from, client);
 		if (ring == NULL || is_taken(ring))

@@ -51,8 +51,12 @@ quiet "after use"
 if [ "$1" = memif ]; then
 	# The far end comes back with other rings and other descriptors.
 	stop_plane b
+	# Meanwhile an application has mappings that are called as its rings are.
+	"$BUILD/tests/net/net-hostile" "$(plane_socket a)" 1 names >"$WORK/names" &
+	APPLICATIONS+=($!)
 	start_memif_plane b
 	sleep 4
+	wait "${APPLICATIONS[-1]}" || fail "names of mappings: $(cat "$WORK/names")"
 	quiet "with a new far end"
 	answers "with a new far end"
 fi
