@@ -388,9 +388,10 @@ client_accept(int fd)
 		if (client->account != NULL)
 			quota_disconnect(&control.quota, client->account);
 		else
-			log_warning("pid %d of uid %u was turned away: too many connections, or it is not of "
-				    "this pid namespace\n",
-				    (int)client->pid, client->uid);
+			log_of_others(warning,
+				      "pid %d of uid %u was turned away: too many connections, or it is not "
+				      "of this pid namespace\n",
+				      (int)client->pid, client->uid);
 		if (client->pidfd >= 0)
 			close(client->pidfd);
 		connection_refuse(fd);
@@ -466,8 +467,8 @@ client_kill(struct client *client, uint32_t fault, const char *reason)
 	if (client->state > CLIENT_ATTACHED)
 		return;
 	if (reason != NULL)
-		log_notice("attachment of pid %d (%s, uid %u) ends: %s\n", (int)client->pid, client->program,
-			   client->uid, reason);
+		log_of_others(notice, "attachment of pid %d (%s, uid %u) ends: %s\n", (int)client->pid,
+			      client->program, client->uid, reason);
 	else
 		log_info("attachment of pid %d (%s, uid %u) ends\n", (int)client->pid, client->program,
 			 client->uid);

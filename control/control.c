@@ -20,6 +20,7 @@
 #define ENGINE_ROUNDS 16      /* of engine_poll in one loop */
 #define POLL_WORK_NS 50000ull /* how often to look whether a grace period is over */
 #define ENGINE_TURNS 4
+#define LOG_LINES 50u    /* a second, that others bring about */
 #define LOOK_NS 20000ull /* answers come soon: to look for them this long before sleeping */
 #define YIELD_LONG_NS 100000ull
 #define NO_LOOK_NS (20 * NS_PER_MS)
@@ -60,6 +61,21 @@ control_random(void)
 		left = sizeof(pool) / sizeof(pool[0]);
 	}
 	return pool[--left];
+}
+
+bool
+log_allowed(void)
+{
+	static uint64_t since;
+	static uint32_t lines;
+
+	if (control.now - since >= NS_PER_S) {
+		if (lines > LOG_LINES)
+			log_notice("%u more lines like the last ones were left out\n", lines - LOG_LINES);
+		since = control.now;
+		lines = 0;
+	}
+	return lines++ < LOG_LINES;
 }
 
 int

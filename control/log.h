@@ -2,6 +2,8 @@
 #ifndef CONTROL_LOG_H
 #define CONTROL_LOG_H
 
+#include <stdbool.h>
+
 #include <rte_log.h>
 
 extern int control_logtype;
@@ -11,5 +13,16 @@ extern int control_logtype;
 #define log_notice(...) rte_log(RTE_LOG_NOTICE, (uint32_t)control_logtype, "control: " __VA_ARGS__)
 #define log_info(...) rte_log(RTE_LOG_INFO, (uint32_t)control_logtype, "control: " __VA_ARGS__)
 #define log_debug(...) rte_log(RTE_LOG_DEBUG, (uint32_t)control_logtype, "control: " __VA_ARGS__)
+
+/*
+ * For what applications and other hosts can bring about as often as they like: some lines a second, so that
+ * nobody fills the disk, and how many were left out.
+ */
+bool log_allowed(void);
+#define log_of_others(level, ...)                 \
+	do {                                      \
+		if (log_allowed())                \
+			log_##level(__VA_ARGS__); \
+	} while (0)
 
 #endif

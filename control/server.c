@@ -110,7 +110,8 @@ listen_ready(struct watch *watch, uint32_t events)
 			if (fd >= 0)
 				connection_refuse(fd);
 			spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-			log_warning("out of descriptors: an attachment was turned away; raise LimitNOFILE\n");
+			log_of_others(warning, "out of descriptors: an attachment was turned away; raise "
+					       "LimitNOFILE\n");
 		}
 		return;
 	}
