@@ -27,8 +27,6 @@
 
 #include "control/internal.h"
 
-#define SCM_MAX 253u               /* descriptors in a message: the kernel's limit */
-#define UNREAD_MAX 1024            /* messages: more than sockets queue */
 #define ENDING_NS (NS_PER_MS / 10) /* how often to look after attachments that end */
 
 #ifndef SO_PEERPIDFD
@@ -63,7 +61,7 @@ static void
 discard_fds(struct client *client)
 {
 	for (uint32_t i = 0; i < client->num_fds; i++)
-		fd_discard(client->fds[i]);
+		fd_discard(client->uid, client->fds[i]);
 	client->num_fds = 0;
 }
 
@@ -214,12 +212,6 @@ dispatch(struct client *client)
 	return REQUEST_LATER;
 }
 
-/* Room for all that a message can have: those without room the kernel would close, on this thread. */
-union ancillary {
-	char bytes[CMSG_SPACE(SCM_MAX * sizeof(int))];
-	struct cmsghdr align;
-};
-
 /* Takes the descriptors of a message into client->fds; false: more than are allowed. */
 static bool
 take_fds(struct client *client, struct msghdr *header)
@@ -239,35 +231,11 @@ take_fds(struct client *client, struct msghdr *header)
 			if (client->num_fds < ONE_MSG_FDS)
 				client->fds[client->num_fds++] = fd;
 			else
-				fd_discard(fd);
+				fd_discard(client->uid, fd);
 			allowed = allowed && i < ONE_MSG_FDS;
 		}
 	}
 	return allowed && (header->msg_flags & MSG_CTRUNC) == 0;
-}
-
-/*
- * Descriptors in messages that were not read would be closed with the socket, on this
- * thread, and closing may take as long as the sender likes.
- */
-static void
-drain(struct client *client)
-{
-	union ancillary ancillary;
-	char byte;
-
-	for (int i = 0; i < UNREAD_MAX; i++) {
-		struct iovec iov = {&byte, sizeof(byte)};
-		struct msghdr header = {.msg_iov = &iov,
-					.msg_iovlen = 1,
-					.msg_control = &ancillary,
-					.msg_controllen = sizeof(ancillary.bytes)};
-
-		if (recvmsg(client->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0)
-			return;
-		take_fds(client, &header);
-		discard_fds(client);
-	}
 }
 
 static void
@@ -286,6 +254,10 @@ client_ready(struct watch *watch, uint32_t events)
 
 	if (client->state > CLIENT_ATTACHED)
 		return;
+	if (closer_stuck(client->uid)) {
+		client_kill(client, 0, "descriptors that its user has sent do not close");
+		return;
+	}
 	n = recvmsg(client->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0) {
 		/* Reset: it died with a reply unread. */
@@ -370,7 +342,7 @@ client_accept(int fd)
 	struct client *client = calloc(1, sizeof(*client));
 
 	if (client == NULL) {
-		connection_refuse(fd);
+		fd_discard(getuid(), fd);
 		return;
 	}
 	client->fd = fd;
@@ -381,7 +353,7 @@ client_accept(int fd)
 	LIST_INIT(&client->unused);
 	for (int i = 0; i < OBJECT_KINDS; i++)
 		table_init(&client->table[i], 0);
-	if (identify(client) == 0)
+	if (identify(client) == 0 && !closer_stuck(client->uid))
 		client->account = quota_connect(&control.quota, client->uid);
 	if (client->account == NULL || control_watch(client->pidfd, &client->pid_watch, EPOLLIN) != 0 ||
 	    control_watch(fd, &client->fd_watch, EPOLLIN) != 0) {
@@ -394,7 +366,7 @@ client_accept(int fd)
 				      (int)client->pid, client->uid);
 		if (client->pidfd >= 0)
 			close(client->pidfd);
-		connection_refuse(fd);
+		connection_close(client->uid, fd);
 		free(client);
 		return;
 	}
@@ -481,9 +453,7 @@ client_kill(struct client *client, uint32_t fault, const char *reason)
 	/* A copy of the socket in another process would keep it in the epoll set. */
 	epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->fd, NULL);
 	epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->pidfd, NULL);
-	shutdown(client->fd, SHUT_RDWR);
-	drain(client);
-	fd_discard(client->fd);
+	connection_close(client->uid, client->fd);
 	close(client->pidfd);
 	if (client->arena_fd >= 0)
 		close(client->arena_fd);

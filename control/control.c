@@ -167,6 +167,7 @@ next_deadline(void)
 	deadline = min64(deadline, clients_deadline());
 	deadline = min64(deadline, hosts_deadline());
 	deadline = min64(deadline, engine_links_deadline());
+	deadline = min64(deadline, closers_deadline());
 	if (work_pending())
 		deadline = min64(deadline, control.now + POLL_WORK_NS);
 	if (paths_pending())
@@ -271,6 +272,7 @@ loop_once(uint64_t deadline)
 	hosts_poll();
 	conns_poll();
 	clients_poll();
+	closers_poll();
 	engine_links_poll(control.now);
 	return 0;
 }

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include "abi/arena.h"
@@ -298,8 +299,8 @@ struct client {
 	LIST_HEAD(, old_ring) unused;
 	uint64_t mapped, arena_charged, staged, requests;
 	uint32_t segments;
-	uint32_t exports;  /* queue pairs that others have made here by importing */
-	uint32_t kept_fds; /* of regions */
+	uint32_t exports;      /* queue pairs that others have made here by importing */
+	uint32_t kept_fds;     /* of regions */
 	struct mr *leaving;    /* freed by the request under way: accesses begun before */
 	uint32_t leaving_mark; /* this mark (reach_mark) are waited for */
 	uint64_t process_at;   /* when its accesses are looked at */
@@ -366,8 +367,24 @@ void work_init(void);
 /* ---- server.c ---- */
 int server_open(const struct config *config, char *why, size_t why_len);
 void server_close(void);
-void fd_discard(int fd); /* close a descriptor that came from a client, without trusting it */
-void connection_refuse(int fd);
+
+/* ---- closer.c: descriptors that applications send ---- */
+#define SCM_MAX 253u /* descriptors in a message: the kernel's limit */
+/* Room for all that a message can have: those without room the kernel would close, on this thread. */
+union ancillary {
+	char bytes[CMSG_SPACE(SCM_MAX * sizeof(int))];
+	struct cmsghdr align;
+};
+int closers_start(void);
+void closers_stop(void);
+void closers_poll(void);
+uint64_t closers_deadline(void);
+/* Closes what came from `uid`, without waiting for it. */
+void fd_discard(uint32_t uid, int fd);
+void ancillary_discard(uint32_t uid, struct msghdr *header); /* all that came with a message */
+void connection_close(uint32_t uid, int fd);                 /* and what it has sent and nobody read */
+/* So many of its descriptors do not close that it is not to be served. */
+bool closer_stuck(uint32_t uid);
 
 /* ---- client.c ---- */
 void client_accept(int fd);

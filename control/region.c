@@ -131,7 +131,7 @@ region_add(struct client *client, const struct one_region_add *args)
 		return refuse(client, -EBADF, ONE_SUBJECT_REGION, 0);
 	error = region_check(fd, args->size, (args->flags & ONE_REGION_SEALED) != 0, &page);
 	if (error != 0) {
-		fd_discard(fd);
+		fd_discard(client->uid, fd);
 		return refuse(client, error, error == -EINVAL ? ONE_SUBJECT_LENGTH : ONE_SUBJECT_REGION,
 			      args->size);
 	}

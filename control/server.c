@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The listening socket, and descriptors that strangers send.
+ * The listening socket.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,71 +28,6 @@ static struct sockaddr_un address;
 static ino_t socket_inode;
 static int spare_fd = -1; /* given up for a moment when descriptors run out */
 
-/* ---- descriptors from clients ---- */
-
-static int reaper_pipe[2] = {-1, -1};
-static pthread_t reaper;
-
-/*
- * close() may wait for the server behind a file (FUSE, NFS), and whoever sent
- * the descriptor may be that server.  So a thread that nobody waits for closes
- * what is not plain memory.
- */
-static void *
-reaper_main(void *arg)
-{
-	int in = (int)(intptr_t)arg, fd;
-
-	while (read(in, &fd, sizeof(fd)) == (ssize_t)sizeof(fd))
-		close(fd);
-	close(in);
-	return NULL;
-}
-
-static int
-reaper_start(void)
-{
-	pthread_attr_t attr;
-	int error;
-
-	if (pipe2(reaper_pipe, O_CLOEXEC) != 0)
-		return -errno;
-	if (fcntl(reaper_pipe[1], F_SETFL, O_NONBLOCK) != 0)
-		return -errno;
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	error = pthread_create(&reaper, &attr, reaper_main, (void *)(intptr_t)reaper_pipe[0]);
-	pthread_attr_destroy(&attr);
-	return -error;
-}
-
-void
-fd_discard(int fd)
-{
-	if (fd < 0)
-		return;
-	/* Only files of tmpfs and hugetlbfs have seals, and to ask for them asks no one. */
-	if (fcntl(fd, F_GET_SEALS) >= 0 || reaper_pipe[1] < 0) { /* or nobody is served any more */
-		close(fd);
-		return;
-	}
-	/* A connection with unsent data may be told to make its close() wait; others get -ENOTSOCK. */
-	setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){0}, sizeof(struct linger));
-	if (write(reaper_pipe[1], &fd, sizeof(fd)) != (ssize_t)sizeof(fd))
-		log_warning(
-			"descriptor %d of a detached client stays open: its file system does not answer\n",
-			fd);
-}
-
-/* ---- accepting ---- */
-
-void
-connection_refuse(int fd)
-{
-	shutdown(fd, SHUT_RDWR); /* it is told at once; what it has sent may take long to close */
-	fd_discard(fd);
-}
-
 static void
 listen_ready(struct watch *watch, uint32_t events)
 {
@@ -108,7 +43,7 @@ listen_ready(struct watch *watch, uint32_t events)
 			close(spare_fd);
 			fd = accept4(control.listen_fd, NULL, NULL, SOCK_CLOEXEC);
 			if (fd >= 0)
-				connection_refuse(fd);
+				fd_discard(getuid(), fd);
 			spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 			log_of_others(warning, "out of descriptors: an attachment was turned away; raise "
 					       "LimitNOFILE\n");
@@ -225,7 +160,7 @@ server_open(const struct config *config, char *why, size_t why_len)
 		snprintf(why, why_len, "socket %s: %s", config->socket, strerror(errno));
 		goto fail;
 	}
-	error = reaper_start();
+	error = closers_start();
 	if (error != 0) {
 		snprintf(why, why_len, "socket %s: cannot start a thread: %s", config->socket,
 			 strerror(-error));
@@ -257,9 +192,7 @@ server_close(void)
 	if (socket_inode != 0 && lstat(address.sun_path, &st) == 0 && st.st_ino == socket_inode)
 		unlink(address.sun_path);
 	socket_inode = 0;
-	if (reaper_pipe[1] >= 0)
-		close(reaper_pipe[1]); /* the thread ends and closes the other end */
-	reaper_pipe[1] = -1;
+	closers_stop();
 	if (spare_fd >= 0)
 		close(spare_fd);
 	spare_fd = -1;

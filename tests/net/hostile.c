@@ -6,6 +6,7 @@
  *
  *   net-hostile SOCKET [SEED [CASE]]
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -23,6 +24,7 @@
 #include <unistd.h>
 
 #include "client/client.h"
+#include "stuck_file.h"
 
 static bool healthy(void);
 
@@ -286,6 +288,95 @@ turned_away(void)
 		usleep(10000);
 	must(healthy(), "the data plane waits");
 	close_peers();
+}
+
+/* Descriptors that the data plane has. */
+static uint32_t
+descriptors_of_plane(void)
+{
+	const struct dirent *entry;
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	char path[64];
+	uint32_t n = 0;
+	int fd = raw_connect();
+	DIR *dir;
+
+	must(getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0, "SO_PEERCRED");
+	close(fd);
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)cred.pid);
+	dir = opendir(path);
+	must(dir != NULL, path);
+	while ((entry = readdir(dir)) != NULL)
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* It does not keep what is not the stuck file's own. */
+static void
+keeps_no_more_than(uint32_t most)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < 500 && (n = descriptors_of_plane()) > most; i++)
+		usleep(10000);
+	if (n > most)
+		fprintf(stderr, "  %u descriptors instead of %u\n", n, most);
+	must(n <= most, "the data plane keeps descriptors");
+}
+
+/*
+ * A file whose close() never ends.  No children here: they could not end either.
+ */
+static void
+never_closes(void)
+{
+	struct one_msg msg = hello();
+	struct stuck_file file;
+	uint8_t reply[4096];
+	int fds[253], fd;
+	uint32_t before = descriptors_of_plane(), rounds = 0;
+
+	if (!stuck_file_open_for_good(&file)) {
+		printf("  left out: this user cannot mount\n");
+		return;
+	}
+	fd = raw_connect();
+	raw_send(fd, &msg, sizeof(msg), NULL, 0);
+	must(recv(fd, reply, sizeof(reply), 0) > 0, "a good HELLO was not answered");
+	memset(&msg, 0, sizeof(msg));
+	msg.type = ONE_MSG_REGION_ADD;
+	msg.region_add.size = 4096;
+	raw_send(fd, &msg, sizeof(msg), &file.fd, 1);
+	must(recv(fd, reply, sizeof(reply), 0) > 0, "it was not refused");
+	close(fd);
+	/* Others come and go, and leave nothing behind. */
+	for (uint32_t i = 0; i < 200; i++)
+		must(served(), "others are not served");
+	keeps_no_more_than(before + 8);
+	/* Many of them: then their user is not served any more, however often it comes, */
+	for (uint32_t i = 0; i < 253; i++)
+		fds[i] = file.fd;
+	for (; served() && rounds < 100; rounds++) {
+		fd = raw_connect();
+		msg = hello();
+		raw_send(fd, &msg, sizeof(msg), fds, 253);
+		answer_or_end(fd);
+	}
+	must(rounds < 100, "nothing bounds it");
+	before = descriptors_of_plane();
+	for (uint32_t i = 0; i < 100; i++) {
+		fd = raw_connect();
+		raw_send(fd, &msg, sizeof(msg), fds, 253);
+		close(fd);
+	}
+	keeps_no_more_than(before + 8);
+	/* until they are closed. */
+	stuck_file_close(&file);
+	for (uint32_t i = 0; i < 500 && !served(); i++)
+		usleep(10000);
+	must(served(), "its user is not served again");
 }
 
 /* Connections that never say anything, or leave in the middle. */
@@ -638,6 +729,7 @@ main(int argc, char **argv)
 		{"descriptors", descriptors},
 		{"slow_to_close", slow_to_close},
 		{"turned_away", turned_away},
+		{"never_closes", never_closes},
 		{"silent", silent},
 		{"random_messages", random_messages},
 		{"scribble", scribble},

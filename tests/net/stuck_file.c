@@ -26,7 +26,7 @@
 struct server {
 	int fuse;
 	size_t size;
-	bool answers;
+	bool answers, closes;
 	uint32_t num_waiting;
 	struct {
 		uint64_t unique;
@@ -106,6 +106,9 @@ serve(struct server *server, const struct fuse_in_header *in)
 		server->waiting[server->num_waiting++].size = read_in->size;
 		break;
 	case FUSE_FLUSH:
+		if (!server->closes)
+			break;
+		/* fall through */
 	case FUSE_RELEASE:
 		reply(server, in->unique, 0, NULL, 0);
 		break;
@@ -120,10 +123,10 @@ serve(struct server *server, const struct fuse_in_header *in)
 }
 
 static void
-server_run(int fuse, size_t size, int control)
+server_run(int fuse, size_t size, bool closes, int control)
 {
 	_Alignas(8) static uint8_t request[REQUEST_MAX];
-	struct server server = {.fuse = fuse, .size = size};
+	struct server server = {.fuse = fuse, .size = size, .closes = closes};
 	struct pollfd fds[2] = {{.fd = fuse, .events = POLLIN}, {.fd = control, .events = POLLIN}};
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -161,8 +164,8 @@ mount_here(int fuse, char *directory)
 	       mount("stuck", directory, "fuse", MS_NOSUID | MS_NODEV, options) == 0;
 }
 
-bool
-stuck_file_open(struct stuck_file *file, size_t size)
+static bool
+open_file(struct stuck_file *file, size_t size, bool closes)
 {
 	char directory[] = "/tmp/oneside.stuck.XXXXXX", path[64];
 	int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC), fds[2];
@@ -176,7 +179,7 @@ stuck_file_open(struct stuck_file *file, size_t size)
 		file->server = fork();
 		if (file->server == 0) {
 			close(fds[0]);
-			server_run(fuse, size, fds[1]);
+			server_run(fuse, size, closes, fds[1]);
 			_exit(0);
 		}
 		file->control = fds[0];
@@ -192,6 +195,18 @@ stuck_file_open(struct stuck_file *file, size_t size)
 		umount2(directory, MNT_DETACH);
 	rmdir(directory);
 	return file->fd >= 0;
+}
+
+bool
+stuck_file_open(struct stuck_file *file, size_t size)
+{
+	return open_file(file, size, true);
+}
+
+bool
+stuck_file_open_for_good(struct stuck_file *file)
+{
+	return open_file(file, 4096, false);
 }
 
 void

@@ -18,6 +18,8 @@ struct stuck_file {
 
 /* A file of `size` zeros.  False: this user cannot mount. */
 bool stuck_file_open(struct stuck_file *file, size_t size);
+/* Likewise, but it is the end of close() that nobody ever sees. */
+bool stuck_file_open_for_good(struct stuck_file *file);
 /* What is waited for comes, and all that is read later. */
 void stuck_file_answer(const struct stuck_file *file);
 /* The server ends; who still waits gets an error. */
