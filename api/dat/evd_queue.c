@@ -88,6 +88,7 @@ always_notifies(const struct one_cqe *cqe)
 void
 evd_collect(struct evd *evd)
 {
+	const uint64_t arrived = evd->arrived;
 	struct one_cqe cqe;
 
 	while (evd->has_cq && room(&evd->stash) && one_cq_poll(&evd->cq, &cqe)) {
@@ -104,6 +105,10 @@ evd_collect(struct evd *evd)
 			put(evd, &cqe);
 		}
 	}
+	/* Nobody is woken for what has left the ring before the engine looked whether somebody sleeps: who
+	 * sleeps has it from us. */
+	if (evd->arrived != arrived)
+		evd_kick(evd);
 }
 
 bool

@@ -284,7 +284,7 @@ void evd_abort(struct evd *evd);
 
 /* ---- evd_queue.c: evd.lock held ---- */
 
-void evd_collect(struct evd *evd);
+void evd_collect(struct evd *evd); /* tells who sleeps for it */
 bool evd_push(struct evd *evd, const struct one_cqe *cqe); /* false: no memory */
 bool evd_pop(struct evd *evd, struct one_cqe *out);
 uint32_t evd_count(struct evd *evd);
