@@ -201,8 +201,9 @@ rcio_after(struct core *core, struct engine_qp *qp)
 		qp_check_drained(core, qp);
 }
 
-void
-rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
+/* Takes `budget` requests; false: there are no more, or no more can be taken now. */
+static bool
+take_work(struct core *core, struct engine_qp *qp, uint32_t budget)
 {
 	for (uint32_t i = 0; i < budget && qp->phase == QP_RTS; i++) {
 		struct work *work = &qp->work;
@@ -213,7 +214,7 @@ rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 			if (likely(next != NULL))
 				work = next;
 			if (qp_pull(core, qp, work) <= 0)
-				break;
+				return false;
 		}
 		/* Taken from here before the call, which may complete and break. */
 		qp->pending = false;
@@ -223,8 +224,31 @@ rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 			qp->pending = true;
 			if (qp->phase != QP_RTS)
 				qp_flush_rings(core, qp);
-			break;
+			return false;
 		}
+	}
+	return qp->phase == QP_RTS;
+}
+
+/*
+ * What was taken goes out at once, some requests at a time, while it is in the
+ * nearest cache.  Who has more to send than that takes turns in rcio_run.
+ */
+void
+rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
+{
+	bool more = true;
+
+	while (more && budget > 0) {
+		uint32_t part = RTE_MIN(budget, (uint32_t)CORE_RUN_BUDGET);
+
+		more = take_work(core, qp, part);
+		budget -= part;
+		if (qp->running || qp->phase != QP_RTS || qp->client->faulty || !rc_wants_output(qp->rc))
+			continue;
+		rc_output(qp->rc, CORE_RUN_BUDGET, core->now);
+		if (rc_wants_output(qp->rc))
+			break;
 	}
 	rcio_after(core, qp);
 }

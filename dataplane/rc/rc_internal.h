@@ -442,6 +442,7 @@ rc_node_get(struct rc_pool *pool)
 
 	if (likely(node != NULL)) {
 		pool->free = node->next;
+		__builtin_prefetch(node->next, 1);
 		pool->available--;
 	}
 	return node;

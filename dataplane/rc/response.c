@@ -31,6 +31,7 @@ rc_retire(struct rc_qp *qp, enum one_status status)
 	struct completion c;
 
 	rq->head = node->next;
+	__builtin_prefetch(node->next);
 	if (rq->cur == node)
 		rq->cur = node->next;
 	rq->posted--;
