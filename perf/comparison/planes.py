@@ -32,10 +32,16 @@ def cable_buffer(mtu):
     return 2048 if mtu <= 1500 else 4352
 
 
+def cable_ring(frame):
+    """log2 of memif's buffers each way.  So many that the far processor's cache has let go of a small buffer
+    when its turn comes again; large ones are better few."""
+    return 12 if frame <= 256 else 10
+
+
 class DataPlane(Background):
     """One oneside-dataplane process on an end of a memif cable."""
 
-    def __init__(self, context, name, node, core, role, mtu=4200, idle=None, control=None):
+    def __init__(self, context, name, node, core, role, mtu=4200, idle=None, control=None, frame=None):
         self.node = node
         self.address = f"192.0.2.{node}"
         self.socket = os.path.join(context.directory, f"{name}.sock")
@@ -47,7 +53,7 @@ class DataPlane(Background):
         own = ["--node", str(node), "--socket", self.socket, "--idle", idle or context.layout.idle]
         cable = os.path.join(context.directory, f"cable-{name[:-1]}")
         eal.append(f"--vdev=net_memif0,role={role},id=0,socket={cable},socket-abstract=no,"
-                   f"bsize={cable_buffer(mtu)},rsize=10")
+                   f"bsize={cable_buffer(mtu)},rsize={cable_ring(frame or mtu)}")
         own += ["--port", f"name=p0,device=net_memif0,address={self.address}/24,mtu={mtu}",
                 "--peer", f"node={3 - node},address=192.0.2.{3 - node}"]
         eal += context.eal_memory
@@ -73,7 +79,7 @@ class DataPlane(Background):
 class Bench:
     """Data planes with the servers of oneside-perf and oneside-rates, for as long as measurements need them."""
 
-    def __init__(self, context, name, pair, idle=(None, None), control=(None, None), mtu=4200):
+    def __init__(self, context, name, pair, idle=(None, None), control=(None, None), mtu=4200, frame=None):
         self.context = context
         self.pair = pair
         self.planes = []
@@ -82,7 +88,7 @@ class Bench:
         try:
             for i, core in enumerate(cores):
                 self.planes.append(DataPlane(context, f"{name}{i + 1}", i + 1, core, ("server", "client")[i], mtu,
-                                             idle[i], control[i]))
+                                             idle[i], control[i], frame))
         except Failed:
             self.close()
             raise

@@ -8,7 +8,7 @@ import signal
 import time
 
 from .machine import RIVALS
-from .planes import cable_buffer, telemetry
+from .planes import cable_buffer, cable_ring, telemetry
 from .process import Background, Failed, run, wait_for_port
 
 SECONDS = 90
@@ -143,12 +143,12 @@ class TestPmd:
     def __enter__(self):
         layout = self.context.layout
         cable = os.path.join(self.context.directory, f"cable-testpmd{self.frame}")
-        buffer = cable_buffer(self.frame)
+        buffer, ring = cable_buffer(self.frame), cable_ring(self.frame)
         try:
             for role, mode, core in (("server", "txonly", layout.core[1]), ("client", "rxonly", layout.core[2])):
                 command = ["dpdk-testpmd", f"--lcores={layout.control()},1@{core}", "--no-pci", "--iova-mode=va",
                            f"--file-prefix=oneside-compare{os.getpid()}-{mode}", *self.context.eal_memory,
-                           f"--vdev=net_memif0,role={role},id=0,socket={cable},socket-abstract=no,bsize={buffer},rsize=10",
+                           f"--vdev=net_memif0,role={role},id=0,socket={cable},socket-abstract=no,bsize={buffer},rsize={ring}",
                            "--", f"--forward-mode={mode}", "--nb-cores=1", f"--mbuf-size={buffer + 128}",
                            "--total-num-mbufs=16384", "--auto-start", "--stats-period=1"]
                 if mode == "txonly":

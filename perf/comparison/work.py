@@ -28,6 +28,9 @@ def count_for(size, rate, bytes_a_second, seconds):
 
 # ---- two data planes ----
 
+SMALL_FRAME = 138  # bytes on the wire of a write of 64
+
+
 def small_writes(context, rows, bench):
     near = context.layout.application
 
@@ -38,13 +41,13 @@ def small_writes(context, rows, bench):
              "64 B RDMA writes, both directions, one endpoint each": ("-b",)}
     functions = {work: rate(*more) for work, more in works.items()}
     functions["64 B sends, one endpoint"] = lambda: bench.perf(["send_bw", *WINDOW], near, 64)["ops"] / 1e6
-    with raw(context, rows, bench, 138) as frames:
+    with raw(context, rows, bench, SMALL_FRAME) as frames:
         slices = turns(rows, bench, ACROSS, functions, {"testpmd": frames})
     moved = slices.of("testpmd", lambda x: x / 1e6)
     for work in functions:
         asked = "endpoint" in work and work in works and "both" not in work
         rows.add(ACROSS, work, slices.values(work), "M/s", 8 if asked else None, hops=slices.hops(work),
-                 rivals=[("testpmd, frames of 138 B", moved, "M/s")] if asked else ())
+                 rivals=[(f"testpmd, frames of {SMALL_FRAME} B", moved, "M/s")] if asked else ())
     if moved:
         rows.point("bandwidth", "testpmd, payload in frames over memif", 64, middle(moved) * 64 / 1e3)
     rows.explain("64 B RDMA writes over memif", lambda: bench.explain(["write_bw", *WINDOW], near, 64))
@@ -182,9 +185,11 @@ def memory(context, rows, bench):
 
 
 def across(context, rows):
-    with Bench(context, "pair", True) as bench:
+    with Bench(context, "short", True, mtu=1500, frame=SMALL_FRAME) as bench:
         time.sleep(0.5)
         small_writes(context, rows, bench)
+    with Bench(context, "pair", True) as bench:
+        time.sleep(0.5)
         large(context, rows, bench, 4096, 10, True)
         latencies(context, rows, bench)
         sweep(context, rows, bench, "oneside over memif")
