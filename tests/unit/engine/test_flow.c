@@ -296,6 +296,25 @@ test_strangers_get_none(void **state)
 }
 
 static void
+test_frames_of_another_port_count_for_none(void **state)
+{
+	struct pair *pair = &w.pair[1][0];
+	struct frame_info info = {.port = 1, .parsed = true};
+	uint8_t frame[256];
+	uint32_t len = frame_for(frame, pair, peer(9), 50001);
+
+	connect_to(pair, peer(9), false);
+	assert_int_equal(wire_parse(frame, len, &info.packet), WIRE_OK);
+	flow_ask(pair->qp->core, pair->qp, &info);
+	turn(2);
+	assert_int_equal(creations, 0);
+	info.port = 0;
+	flow_ask(pair->qp->core, pair->qp, &info);
+	turn(2);
+	assert_int_equal(creations, 1);
+}
+
+static void
 test_peers_of_this_data_plane_get_none(void **state)
 {
 	connect_to(&w.pair[1][0], peer(1), false);
@@ -516,6 +535,7 @@ main(void)
 		T(test_frames_at_the_right_core_need_none),
 		T(test_new_port_of_the_peer),
 		T(test_strangers_get_none),
+		T(test_frames_of_another_port_count_for_none),
 		T(test_peers_of_this_data_plane_get_none),
 		T(test_late_advice),
 		T(test_shared_tuple),
