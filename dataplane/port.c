@@ -21,8 +21,9 @@
 
 enum {
 	DESCRIPTORS = 1024,
-	FRAME_OVERHEAD =
-		RTE_ETHER_HDR_LEN + 4 + 4, /* a VLAN tag, and the checksum that some devices deliver */
+	/* A VLAN tag, the checksum that some devices deliver, and the header before the frame that virtio's
+	 * driver wants room for. */
+	FRAME_OVERHEAD = RTE_ETHER_HDR_LEN + 4 + 4 + 12,
 	/* What Linux leaves of an MTU for the payload of a packet (IPv6, UDP, BTH, the largest extension
 	 * headers, ICRC): both ends come to the same path MTU. */
 	PATH_OVERHEAD = 96
