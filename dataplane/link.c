@@ -128,10 +128,15 @@ engine_links_poll(uint64_t now)
 	}
 	for (uint32_t i = 0; i < engine.num_ports; i++) {
 		struct port *port = &engine.port[i];
+		bool first;
 
 		if (!port->reconnects || now < port->link_at)
 			continue;
+		/* The handshake of a port that has just been started is under way. */
+		first = port->link_at == 0 && port->started;
 		port->link_at = now + LINK_INTERVAL_NS;
+		if (first)
+			continue;
 		/* Pairs with the store in restart(). */
 		if (atomic_load_explicit(&port->restarting, memory_order_acquire)) {
 			port->link_at = now + LINK_GRACE_NS;

@@ -14,10 +14,21 @@ refused_on() {
 	expect "socket $(plane_socket "$1"): a data plane runs there already" "$WORK/refused"
 }
 
+PLANE_MEMORY="$PLANE_MEMORY --log-level=pmd.net.memif:debug"
 start_memif_pair
 say "both data planes serve"
 [ -S "$(plane_socket a)" ] && [ -S "$(plane_socket b)" ] || fail "a socket is missing"
 expect 'port p0: 192.0.2.1/24, MTU 4200, path MTU 4096' "$(plane_log a)"
+
+# The client does not hang up in the middle of its first handshake.
+tenths=100
+until grep -q 'the link is up' "$(plane_log a)" && grep -q 'the link is up' "$(plane_log b)"; do
+	[ "$tenths" -gt 0 ] || fail "the cable is not up within 10 seconds"
+	sleep 0.1
+	tenths=$((tenths - 1))
+done
+[ "$(grep -c 'Connection request accepted' "$(plane_log a)")" = 1 ] || fail "the cable was connected more than once"
+say "the cable is up at its first connection"
 
 refused_on a
 kill -0 "$(plane_pid a)" || fail "the refused one ended the first"
