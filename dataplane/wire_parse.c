@@ -216,9 +216,9 @@ parse_bth(const uint8_t *bth, uint32_t len, struct wire_packet *packet)
 	uint32_t extensions, headers;
 
 	packet->opcode = bth[0];
-	if (extension_len[bth[0]] == 0)
+	if (extension_len[packet->opcode] == 0)
 		return WIRE_DROP_OPCODE;
-	extensions = extension_len[bth[0]] - 1u;
+	extensions = extension_len[packet->opcode] - 1u;
 	headers = WIRE_BTH_LEN + extensions;
 	packet->pad = bth[1] >> 4 & 3;
 	if (len < headers + packet->pad + WIRE_ICRC_LEN)
