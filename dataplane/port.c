@@ -202,15 +202,21 @@ add_rx_queues(uint32_t index)
 	}
 }
 
-/* memif's client connects when it is started, and never again by itself. */
+/* The device is memif's, and this is among its arguments. */
 static bool
-is_memif_client(const struct rte_eth_dev_info *info)
+memif_has(const struct rte_eth_dev_info *info, const char *argument)
 {
 	const struct rte_devargs *devargs = info->device != NULL ? rte_dev_devargs(info->device) : NULL;
 
 	return info->driver_name != NULL && strcmp(info->driver_name, "net_memif") == 0 && devargs != NULL &&
-	       devargs->args != NULL &&
-	       (strstr(devargs->args, "role=client") != NULL || strstr(devargs->args, "role=slave") != NULL);
+	       devargs->args != NULL && strstr(devargs->args, argument) != NULL;
+}
+
+/* memif's client connects when it is started, and never again by itself. */
+static bool
+is_memif_client(const struct rte_eth_dev_info *info)
+{
+	return memif_has(info, "role=client") || memif_has(info, "role=slave");
 }
 
 /* DPDK's tap driver computes what its device cannot, and the sums of payloads with it: ours is faster. */
@@ -235,6 +241,13 @@ configure(uint32_t index, char *why, size_t why_len)
 	if (error != 0)
 		return refuse(why, why_len, error, "port %s: the device says nothing of itself: %s", name,
 			      strerror(-error));
+	/* Its client closes EAL's own descriptors when it connects, passes on what has their numbers by then
+	 * when it connects again, and never frees what is in its rings.  The server ignores it. */
+	if (is_memif_client(&info) && memif_has(&info, "zero-copy=yes"))
+		return refuse(why, why_len, -ENOTSUP,
+			      "port %s: zero-copy=yes: DPDK's memif cannot connect such a cable twice; "
+			      "leave it out",
+			      name);
 	error = choose_mtu(index, &info, &mtu, why, why_len);
 	if (error != 0)
 		return error;

@@ -35,6 +35,9 @@ refuses 'this node itself has no id' $BASE -- $SOCKET $PORT --peer node=2,addres
 refuses 'no port reaches address 10.0.0.1' $BASE -- $SOCKET $PORT --node 1 --peer node=2,address=10.0.0.1
 refuses 'max_qp = 0: out of range' $BASE -- $SOCKET $PORT --limit max_qp=0
 refuses 'DPDK has no device net_tap7' $BASE -- $SOCKET --port name=p0,device=net_tap7,address=192.0.2.1/24
+refuses "zero-copy=yes: DPDK's memif cannot connect such a cable twice" --single-file-segments \
+	"${BASE%--vdev=*}" "--vdev=net_memif0,role=client,socket=$WORK/cable,socket-abstract=no,zero-copy=yes" \
+	-- $SOCKET --port name=p0,address=192.0.2.1/24
 refuses 'give the EAL option -l 0,1' -l 0 "${BASE#* }" -- $SOCKET $PORT
 refuses 'EAL: it cannot start' --no-such-option ${BASE} -- $SOCKET $PORT
 
