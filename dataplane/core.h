@@ -32,6 +32,7 @@ enum {
 	CORE_RUN_LOOKS = 128,    /* queue pairs that may emit in one loop, */
 	CORE_RUN_BUDGET = 16,    /* and frames that each may */
 	CORE_TIMEOUTS = 64,      /* timers served in one loop */
+	CORE_TAKES = 128,        /* receives taken before `--idle yield` lets who posts them run */
 	CORE_BOARDS = 32,        /* queue pairs that recover from loss selectively at one time */
 	CORE_HOLDS = 4,          /* of its buffers, one in so many may be kept meanwhile */
 	CORE_COMMAND_RING = 4096,
@@ -311,6 +312,7 @@ struct core {
 	uint64_t stage_mark;                     /* when the stage under way began */
 	uint64_t stage_cycles[ENGINE_STAGE_MAX]; /* of this loop */
 	uint32_t idle_loops;
+	uint32_t takes; /* receives taken since others had the processor; CORE_TAKES: there was none to take */
 	uint32_t index, lcore;
 	struct rte_mempool *pool;
 	void *rc_memory, *boards_memory;

@@ -226,6 +226,20 @@ fall_asleep(struct core *core)
 	say_asleep(core, false);
 }
 
+/*
+ * A busy core that shares its processor with an application that receives: frames may come in without end,
+ * but receives are posted only by who gets to run, and a sender that finds none waits for long.
+ */
+static inline void
+let_receivers_run(struct core *core)
+{
+	if (likely(core->takes < CORE_TAKES))
+		return;
+	core->takes = 0;
+	if (engine.config->idle == ONE_IDLE_YIELD)
+		sched_yield();
+}
+
 void
 idle(struct core *core, bool busy)
 {
@@ -236,8 +250,10 @@ idle(struct core *core, bool busy)
 		core->stats.busy_loops++;
 		core->stats.busy_cycles += passed;
 		core->idle_loops = 0;
+		let_receivers_run(core);
 		return;
 	}
+	core->takes = 0;
 	core->stats.idle_cycles += passed;
 	switch (engine.config->idle) {
 	case ONE_IDLE_SPIN:

@@ -91,7 +91,11 @@ env_tx_end(struct rc_env *env, struct rc_qp *rc, bool sealed)
 static bool
 env_take_recv(struct rc_env *env, struct rc_qp *rc, struct recv_work *out)
 {
-	return qp_take_recv(core_of(env), rc_user(rc), out);
+	struct core *core = core_of(env);
+	bool taken = qp_take_recv(core, rc_user(rc), out);
+
+	core->takes = taken ? core->takes + 1 : CORE_TAKES;
+	return taken;
 }
 
 static void
