@@ -254,7 +254,6 @@ qp_add(struct qp *qp, command_done *done)
 {
 	struct client *client = qp->object.client;
 	struct engine_command *command;
-
 	uint64_t limit;
 
 	hold(qp);

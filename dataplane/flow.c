@@ -144,19 +144,17 @@ make_rule(struct port *port, const struct wire_addr *src, uint16_t udp_src_port,
 	return NULL;
 }
 
-static int
+static void
 end_rule(struct port *port, struct flow_rule *rule)
 {
 	struct rte_flow_error error;
-	int result = rte_flow_destroy(port->device, rule->handle, &error);
 
 	/* What the device keeps keeps its place here, for who comes with the same tuple. */
-	if (result != 0)
-		return result;
+	if (rte_flow_destroy(port->device, rule->handle, &error) != 0)
+		return;
 	rule->handle = NULL;
 	atomic_fetch_sub_explicit(&port->flows.count, 1, memory_order_relaxed); /* as above */
 	set_open(&port->flows, true);
-	return 0;
 }
 
 static void

@@ -154,9 +154,26 @@ take(const uint8_t *from, uint8_t *to, size_t at)
 	return block;
 }
 
-/* x, and behind it so many blocks. */
+/* Bytes on their way to another place. */
+struct moving {
+	uint8_t *to;
+	const uint8_t *from;
+	uint32_t left;
+};
+
+static inline TARGET __attribute__((always_inline)) void
+move_blocks(struct moving *moving, uint32_t blocks)
+{
+	for (uint32_t i = 0; i < blocks; i++)
+		_mm512_storeu_si512(moving->to + i * BLOCK, _mm512_loadu_si512(moving->from + i * BLOCK));
+	moving->to += blocks * BLOCK;
+	moving->from += blocks * BLOCK;
+	moving->left -= blocks * BLOCK;
+}
+
+/* x, and behind it so many blocks; meanwhile what is to be moved `beside`, unless that is NULL. */
 static inline TARGET __attribute__((always_inline)) __m512i
-fold_blocks(__m512i x, const uint8_t *from, uint8_t *to, uint32_t blocks)
+fold_blocks(__m512i x, const uint8_t *from, uint8_t *to, uint32_t blocks, struct moving *beside)
 {
 	__m512i by = _mm512_load_si512(fold_one);
 	size_t at = 0, end = (size_t)blocks * BLOCK;
@@ -170,6 +187,8 @@ fold_blocks(__m512i x, const uint8_t *from, uint8_t *to, uint32_t blocks)
 			y = fold(y, far, take(from, to, at + BLOCK));
 			z = fold(z, far, take(from, to, at + 2 * BLOCK));
 			w = fold(w, far, take(from, to, at + 3 * BLOCK));
+			if (beside != NULL && beside->left >= STREAMS * BLOCK)
+				move_blocks(beside, STREAMS);
 		}
 		x = fold(fold(fold(x, by, y), by, z), by, w);
 	}
@@ -205,14 +224,7 @@ icrc_wide(const uint8_t *ip, uint32_t ip_len, uint32_t len)
 	uint32_t done;
 	__m512i x = head(ip, ip_len, len, &done);
 
-	return reduce(fold_blocks(x, ip + done, NULL, (len - done) / BLOCK));
-}
-
-/* One block to its place. */
-static inline TARGET void
-move_block(uint8_t *to, const uint8_t *from)
-{
-	_mm512_storeu_si512(to, _mm512_loadu_si512(from));
+	return reduce(fold_blocks(x, ip + done, NULL, (len - done) / BLOCK, NULL));
 }
 
 /*
@@ -223,36 +235,13 @@ TARGET uint32_t
 icrc_wide_beside(const uint8_t *ip, uint32_t ip_len, uint32_t len, uint8_t *to, const uint8_t *from,
 		 uint32_t move_len)
 {
-	__m512i by = _mm512_load_si512(fold_one), x;
-	uint32_t done, left, moved = 0;
-	const uint8_t *p;
+	struct moving moving = {.to = to, .from = from, .left = move_len};
+	uint32_t done;
+	__m512i x = head(ip, ip_len, len, &done);
 
-	x = head(ip, ip_len, len, &done);
-	p = ip + done;
-	left = len - done;
-	if (left >= 2 * STREAMS * BLOCK) {
-		__m512i far = _mm512_load_si512(fold_streams), y = _mm512_loadu_si512(p),
-			z = _mm512_loadu_si512(p + BLOCK), w = _mm512_loadu_si512(p + 2 * BLOCK);
-
-		p += (STREAMS - 1) * BLOCK;
-		left -= (STREAMS - 1) * BLOCK;
-		for (; left >= STREAMS * BLOCK; left -= STREAMS * BLOCK, p += STREAMS * BLOCK) {
-			x = fold(x, far, _mm512_loadu_si512(p));
-			y = fold(y, far, _mm512_loadu_si512(p + BLOCK));
-			z = fold(z, far, _mm512_loadu_si512(p + 2 * BLOCK));
-			w = fold(w, far, _mm512_loadu_si512(p + 3 * BLOCK));
-			if (move_len - moved >= STREAMS * BLOCK) {
-				for (uint32_t i = 0; i < STREAMS; i++)
-					move_block(to + moved + i * BLOCK, from + moved + i * BLOCK);
-				moved += STREAMS * BLOCK;
-			}
-		}
-		x = fold(fold(fold(x, by, y), by, z), by, w);
-	}
-	for (; left > 0; left -= BLOCK, p += BLOCK)
-		x = fold(x, by, _mm512_loadu_si512(p));
-	for (; moved < move_len; moved += BLOCK)
-		move_block(to + moved, from + moved);
+	x = fold_blocks(x, ip + done, NULL, (len - done) / BLOCK, &moving);
+	while (moving.left > 0)
+		move_blocks(&moving, 1);
 	return reduce(x);
 }
 
@@ -266,7 +255,7 @@ icrc_wide_copy(uint8_t *ip, uint32_t ip_len, uint32_t len, const uint8_t *from, 
 	x = head(ip, ip_len, lead, &done);
 	for (; done < lead; done += BLOCK)
 		x = fold(x, _mm512_load_si512(fold_one), _mm512_loadu_si512(ip + done));
-	return reduce(fold_blocks(x, from + from_len % BLOCK, ip + lead, from_len / BLOCK));
+	return reduce(fold_blocks(x, from + from_len % BLOCK, ip + lead, from_len / BLOCK, NULL));
 }
 
 #else
