@@ -3,12 +3,33 @@
 #ifndef PERF_MICRO_H
 #define PERF_MICRO_H
 
-#include "gbench.h"
+#include <rte_cycles.h>
 
-struct histogram;
+#include "gbench.h"
+#include "report.h"
 
 /* p50, p99 and p99.9 of what was counted, each value times `unit`, as counters. */
 void micro_tell(struct gbench_state *state, const struct histogram *h, double unit);
+
+/* Trips one after the other, the i-th (from 1 on) by trip(user, i), and how long they take; inline, since
+ * they are short. */
+static inline void
+micro_trips(struct gbench_state *state, void (*trip)(void *user, uint64_t i), void *user)
+{
+	static struct histogram ticks;
+	uint64_t i = 0, begun = now_ns(), start = rte_rdtsc(), before = start;
+
+	histogram_clear(&ticks);
+	while (gbench_running(state)) {
+		uint64_t after;
+
+		trip(user, ++i);
+		after = rte_rdtsc();
+		histogram_add(&ticks, after - before);
+		before = after;
+	}
+	micro_tell(state, &ticks, (double)(now_ns() - begun) / (double)(rte_rdtsc() - start));
+}
 
 void micro_ring(void);
 void micro_relay(void);

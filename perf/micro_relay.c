@@ -19,10 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <rte_cycles.h>
-
 #include "micro.h"
-#include "report.h"
 
 enum { APPLICATION, NEAR, FAR, STATIONS };
 enum { POSTED, SENT, ANSWERED, COMPLETED, LINES };
@@ -102,24 +99,14 @@ far_core(struct relay *r)
 }
 
 static void
-application(struct gbench_state *state, struct relay *r)
+application(void *relay, uint64_t i)
 {
-	static struct histogram ticks;
-	uint64_t i = 0, begun = now_ns(), start = rte_rdtsc(), before = start;
+	struct relay *r = relay;
 
-	histogram_clear(&ticks);
-	while (gbench_running(state)) {
-		uint64_t after;
-
-		pass(r, POSTED, ++i);
-		while (arrived(r, COMPLETED) != i)
-			if (r->shared)
-				sched_yield();
-		after = rte_rdtsc();
-		histogram_add(&ticks, after - before);
-		before = after;
-	}
-	micro_tell(state, &ticks, (double)(now_ns() - begun) / (double)(rte_rdtsc() - start));
+	pass(r, POSTED, i);
+	while (arrived(r, COMPLETED) != i)
+		if (r->shared)
+			sched_yield();
 }
 
 /* ---- stations are threads, or processes as they are in earnest ---- */
@@ -202,7 +189,7 @@ relay(struct gbench_state *state, void *processes)
 		if (atomic_load(&r->lost))
 			gbench_skip(state, "a processor cannot be had");
 		else
-			application(state, r);
+			micro_trips(state, application, r);
 	} else {
 		gbench_skip(state, "no second thread");
 	}

@@ -151,8 +151,10 @@ answer(void *argument)
 }
 
 static void
-round_trip(struct pair *pair, uint64_t i)
+round_trip(void *partner, uint64_t i)
 {
+	struct pair *pair = partner;
+
 	atomic_store_explicit(&pair->there, i, memory_order_release);
 	while (atomic_load_explicit(&pair->back, memory_order_acquire) != i)
 		;
@@ -161,19 +163,7 @@ round_trip(struct pair *pair, uint64_t i)
 static void
 ask(struct gbench_state *state, struct pair *pair)
 {
-	static struct histogram ticks;
-	uint64_t i = 0, begun = now_ns(), start = rte_rdtsc(), before = start;
-
-	histogram_clear(&ticks);
-	while (gbench_running(state)) {
-		uint64_t after;
-
-		round_trip(pair, ++i);
-		after = rte_rdtsc();
-		histogram_add(&ticks, after - before);
-		before = after;
-	}
-	micro_tell(state, &ticks, (double)(now_ns() - begun) / (double)(rte_rdtsc() - start));
+	micro_trips(state, round_trip, pair);
 }
 
 static void

@@ -177,6 +177,17 @@ test_restarted(void **state)
 	assert_ptr_equal(ended[0], *state);
 }
 
+/* However often it comes. */
+static void
+not_kept_alive_by(const uint8_t *mad)
+{
+	while (num_ended == 0) {
+		until_asked();
+		answer(mad, PEER_INCARNATION);
+	}
+	assert_int_equal(num_ended, 1);
+}
+
 /* An answer to no question of ours says nothing: neither that the peer was restarted nor that it lives. */
 static void
 test_forged(void **state)
@@ -190,11 +201,7 @@ test_forged(void **state)
 		answer(mad, PEER_INCARNATION + 1);
 		assert_int_equal(num_ended, 0);
 	}
-	while (num_ended == 0) {
-		until_asked();
-		answer(mad, PEER_INCARNATION);
-	}
-	assert_int_equal(num_ended, 1);
+	not_kept_alive_by(mad);
 }
 
 /* Nor does one that has been heard already. */
@@ -208,11 +215,7 @@ test_repeated(void **state)
 	answer(mad, PEER_INCARNATION);
 	answer(mad, PEER_INCARNATION + 1);
 	assert_int_equal(num_ended, 0);
-	while (num_ended == 0) {
-		until_asked();
-		answer(mad, PEER_INCARNATION);
-	}
-	assert_int_equal(num_ended, 1);
+	not_kept_alive_by(mad);
 }
 
 static void
