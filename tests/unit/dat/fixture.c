@@ -160,10 +160,19 @@ expect_event(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number)
 	return event;
 }
 
-void
-complete(struct fixture *f, uint32_t qp, uint64_t cookie, uint8_t flags)
+static uint32_t
+send_cq(struct fixture *f)
 {
-	struct one_cqe cqe = {
+	struct one_msg create;
+
+	assert_true(mock_last(f->mock, ONE_MSG_QP_CREATE, &create));
+	return create.qp_create.send_cq;
+}
+
+static struct one_cqe
+sent(uint32_t qp, uint64_t cookie, uint8_t flags)
+{
+	return (struct one_cqe){
 		.type = ONE_CQE_SEND,
 		.op = ONE_OP_SEND,
 		.object = qp,
@@ -171,10 +180,34 @@ complete(struct fixture *f, uint32_t qp, uint64_t cookie, uint8_t flags)
 		.length = 7,
 		.flags = (flags & ONE_WQE_UNSIGNALED) != 0 ? 0 : ONE_CQE_NOTIFY,
 	};
-	struct one_msg create;
+}
 
-	assert_true(mock_last(f->mock, ONE_MSG_QP_CREATE, &create));
-	assert_true(mock_cqe(f->mock, create.qp_create.send_cq, &cqe));
+void
+complete(struct fixture *f, uint32_t qp, uint64_t cookie, uint8_t flags)
+{
+	struct one_cqe cqe = sent(qp, cookie, flags);
+
+	assert_true(mock_cqe(f->mock, send_cq(f), &cqe));
+}
+
+uint32_t
+complete_early(struct fixture *f, uint32_t qp, uint64_t cookie)
+{
+	struct one_cqe cqe = sent(qp, cookie, 0);
+	uint32_t cq = send_cq(f);
+
+	assert_true(mock_cqe_early(f->mock, cq, &cqe));
+	return cq;
+}
+
+bool
+comes_true(const _Atomic int *done)
+{
+	struct timespec moment = {.tv_nsec = 1000000};
+
+	for (int i = 0; i < 2000 && *done == 0; i++)
+		nanosleep(&moment, NULL);
+	return *done != 0;
 }
 
 void

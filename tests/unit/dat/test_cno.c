@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Consumer notification objects: triggers, waiting, agents. */
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -333,6 +334,57 @@ proxy_agent(void **state)
 	assert_int_equal(calls.count, 3);
 }
 
+struct gate {
+	_Atomic int calls;
+	sem_t open;
+};
+
+static void
+agent_at_gate(DAT_PVOID data, DAT_EVD_HANDLE evd)
+{
+	struct gate *gate = data;
+
+	gate->calls++;
+	sem_wait(&gate->open);
+}
+
+/* The agent's thread takes an entry off the ring before the engine has looked who sleeps. */
+static void
+agent_beside_a_waiter(void **state)
+{
+	struct bench b = set_up(state);
+	static struct gate gate; /* its thread ends later than this function */
+	DAT_OS_WAIT_PROXY_AGENT set = {&gate, agent_at_gate};
+	DAT_EVD_HANDLE evd;
+	DAT_EP_HANDLE ep;
+	struct waiter w;
+	uint32_t qp, cq;
+	bool woken;
+
+	sem_init(&gate.open, 0, 0);
+	assert_ok(dat_evd_create(b.f->ia, 8, b.cno, DAT_EVD_DTO_FLAG, &evd));
+	assert_ok(dat_ep_create(b.f->ia, b.f->pz, b.f->recv, evd, b.f->conn, NULL, &ep));
+	qp = mock_newest(b.f->mock, ONE_MSG_QP_CREATE);
+	/* The agent's thread is busy, and will look again. */
+	assert_ok(dat_cno_modify_agent(b.cno, set));
+	post_software(b.a, 1);
+	await(&gate.calls, 1);
+	assert_ok(dat_cno_modify_agent(b.cno, set));
+	expect_trigger(b.cno, 0, b.a);
+	start(&w, b.cno);
+	mock_wait_asleep(b.f->mock, 1);
+	cq = complete_early(b.f, qp, 1);
+	sem_post(&gate.open);
+	await(&gate.calls, 2);
+	mock_publish(b.f->mock, cq);
+	woken = comes_true(&w.done);
+	post_software(b.b, 1);
+	sem_post(&gate.open);
+	pthread_join(w.thread, NULL);
+	assert_true(woken);
+	assert_ptr_equal(w.evd, evd);
+}
+
 /* The EVD of dat_ia_open can be given a CNO, and other IAs may report to it. */
 static void
 asynchronous_errors(void **state)
@@ -423,6 +475,7 @@ main(void)
 		TEST(last_evd_freed),
 		TEST(in_use),
 		TEST(proxy_agent),
+		TEST(agent_beside_a_waiter),
 		TEST(asynchronous_errors),
 		TEST(closing_releases),
 	};

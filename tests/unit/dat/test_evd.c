@@ -307,6 +307,29 @@ wake_by_software(void **state)
 	assert_int_equal(w.nmore, 1);
 }
 
+/* The engine wakes nobody for an entry that another thread has taken off the ring by then. */
+static void
+another_thread_collects(void **state)
+{
+	struct fixture *f = *state;
+	struct waiter w;
+	DAT_EP_HANDLE ended = make_ep(f, NULL);
+	uint32_t qp, cq;
+	bool woken;
+
+	make_ep(f, &qp);
+	start_waiter(&w, f->dto, 1, DAT_TIMEOUT_INFINITE);
+	mock_wait_asleep(f->mock, 1);
+	cq = complete_early(f, qp, 1);
+	assert_ok(dat_ep_free(ended)); /* looks for what is its own */
+	mock_publish(f->mock, cq);
+	woken = comes_true(&w.done);
+	assert_ok(dat_evd_set_unwaitable(f->dto));
+	assert_ret(join(&w), DAT_SUCCESS);
+	assert_true(woken);
+	assert_int_equal(w.event.event_data.dto_completion_event_data.user_cookie.as_64, 1);
+}
+
 static void
 one_waiter(void **state)
 {
@@ -652,6 +675,7 @@ main(void)
 		TEST(timeouts),
 		TEST(wake_by_ring),
 		TEST(wake_by_software),
+		TEST(another_thread_collects),
 		TEST(one_waiter),
 		TEST(unwaitable),
 		TEST(aborted_by_close),

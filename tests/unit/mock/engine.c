@@ -115,15 +115,13 @@ wake(struct mock_client *client, uint16_t number)
 		syscall(SYS_futex, &channel->word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-bool
-mock_cq_store(struct mock_object *o, const struct one_cqe *cqe)
+static bool
+store(struct mock_cq *cq, const struct one_cqe *cqe)
 {
-	struct mock_cq *cq = &o->cq;
 	struct one_cqe *slot = &cq->ring[one_ring_slot(cq->tail, cq->log2)];
 	/* Acquire pairs with the application's release of head: it has copied those entries. */
 	uint32_t head = atomic_load_explicit(&cq->shm->head, memory_order_acquire);
 	uint32_t room = (1u << cq->log2) - (cq->tail - head);
-	uint64_t arm;
 
 	/* the last one is for ONE_CQE_SWITCHED */
 	if (room < (cqe->type == ONE_CQE_SWITCHED ? 1u : 2u))
@@ -134,30 +132,96 @@ mock_cq_store(struct mock_object *o, const struct one_cqe *cqe)
 	cq->tail++;
 	if ((cqe->flags & ONE_CQE_NOTIFY) != 0)
 		cq->notified = cq->tail;
+	return true;
+}
+
+static void
+publish(struct mock_object *o)
+{
+	struct mock_cq *cq = &o->cq;
+	uint64_t arm;
+
 	atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release);
 	/* Pairs with the fence in one_wait_arm. */
 	atomic_thread_fence(memory_order_seq_cst);
 	arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
-	if (ONE_ARM_SEQ(arm) != 0 && ONE_ARM_SEQ(arm) != cq->served && cq->notified != 0 &&
-	    (int32_t)(cq->tail - ONE_ARM_INDEX(arm)) > 0) {
+	/* Who notifies must be among those not yet taken, as with the engine. */
+	if (ONE_ARM_SEQ(arm) != cq->served && (int32_t)(cq->tail - ONE_ARM_INDEX(arm)) > 0 &&
+	    (int32_t)(cq->notified - atomic_load_explicit(&cq->shm->head, memory_order_relaxed)) > 0) {
 		cq->served = ONE_ARM_SEQ(arm);
 		wake(o->client, ONE_ARM_CHANNEL(arm));
 	}
-	return true;
+}
+
+bool
+mock_cq_store(struct mock_object *o, const struct one_cqe *cqe)
+{
+	bool stored = store(&o->cq, cqe);
+
+	if (stored)
+		publish(o);
+	return stored;
+}
+
+static struct mock_object *
+need_cq(struct mock *mock, uint32_t id)
+{
+	struct mock_object *cq = mock_object(mock, id, ONE_MSG_CQ_CREATE);
+
+	mock_check(cq != NULL, "no such CQ");
+	return cq;
 }
 
 bool
 mock_cqe(struct mock *mock, uint32_t id, const struct one_cqe *cqe)
 {
-	struct mock_object *cq;
 	bool stored;
 
 	pthread_mutex_lock(&mock->lock);
-	cq = mock_object(mock, id, ONE_MSG_CQ_CREATE);
-	mock_check(cq != NULL, "no such CQ");
-	stored = mock_cq_store(cq, cqe);
+	stored = mock_cq_store(need_cq(mock, id), cqe);
 	pthread_mutex_unlock(&mock->lock);
 	return stored;
+}
+
+bool
+mock_cqe_early(struct mock *mock, uint32_t id, const struct one_cqe *cqe)
+{
+	bool stored;
+
+	pthread_mutex_lock(&mock->lock);
+	stored = store(&need_cq(mock, id)->cq, cqe);
+	pthread_mutex_unlock(&mock->lock);
+	return stored;
+}
+
+void
+mock_publish(struct mock *mock, uint32_t id)
+{
+	pthread_mutex_lock(&mock->lock);
+	publish(need_cq(mock, id));
+	pthread_mutex_unlock(&mock->lock);
+}
+
+static uint32_t
+asleep(struct mock *mock)
+{
+	uint32_t threads = 0;
+
+	pthread_mutex_lock(&mock->lock);
+	mock_check(mock->clients != NULL, "nobody attached");
+	for (uint32_t i = 0; i < ONE_CHANNELS; i++)
+		threads += atomic_load(&mock->clients->channels[i].sleepers);
+	pthread_mutex_unlock(&mock->lock);
+	return threads;
+}
+
+void
+mock_wait_asleep(struct mock *mock, uint32_t threads)
+{
+	for (uint32_t i = 0; asleep(mock) < threads; i++) {
+		mock_check(i < 10000, "nobody goes to sleep");
+		usleep(1000);
+	}
 }
 
 uint32_t

@@ -78,6 +78,13 @@ uint32_t mock_newest(struct mock *mock, enum one_msg_type type);
 
 /* Stores an entry and wakes who is armed; false: the ring is full.  `phase` is filled in. */
 bool mock_cqe(struct mock *mock, uint32_t cq, const struct one_cqe *cqe);
+/* The same in two steps, as the engine does it: an entry is there for those who look as soon as it is stored;
+ * the look at who is armed comes later, and wakes nobody for what has left the ring by then. */
+bool mock_cqe_early(struct mock *mock, uint32_t cq, const struct one_cqe *cqe);
+void mock_publish(struct mock *mock, uint32_t cq);
+/* Until so many threads of the newest attachment sleep on its channels: they have looked for the last time.
+ */
+void mock_wait_asleep(struct mock *mock, uint32_t threads);
 /* The attachment's asynchronous ring (of the newest attachment). */
 uint32_t mock_async_cq(struct mock *mock);
 /* Takes the next posted request: true with it (and its pieces, up to ONE_MAX_SGE); its slots are free. */

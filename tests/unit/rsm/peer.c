@@ -214,28 +214,6 @@ peer_withdraw(struct peer *peer)
 	atomic_fetch_or(&shm->rsm_flags, ONE_RSM_GONE);
 }
 
-static uint32_t
-asleep(const struct peer *peer)
-{
-	const uint8_t *arena = mock_arena(peer->mock);
-	const struct one_channel *channels =
-		(const void *)(arena + ((const struct one_arena *)(const void *)arena)->channels);
-	uint32_t threads = 0;
-
-	for (uint32_t i = 0; i < ONE_CHANNELS; i++)
-		threads += atomic_load(&channels[i].sleepers);
-	return threads;
-}
-
-void
-peer_wait_asleep(struct peer *peer, uint32_t threads)
-{
-	for (uint32_t i = 0; asleep(peer) < threads; i++) {
-		check(i < 10000, "nobody goes to sleep");
-		usleep(1000);
-	}
-}
-
 void
 peer_reset_counts(struct peer *peer)
 {

@@ -52,8 +52,6 @@ void peer_stop(struct peer *peer);
 void peer_forget(struct peer *peer);
 /* All imports lose their connection: work is flushed, and they are told `code`. */
 void peer_abort(struct peer *peer, int code);
-/* Returns when as many threads of the newest attachment are asleep. */
-void peer_wait_asleep(struct peer *peer, uint32_t threads);
 /* The segment of the import that was connected last is withdrawn, as its mapping tells. */
 void peer_withdraw(struct peer *peer);
 void peer_reset_counts(struct peer *peer);

@@ -185,19 +185,19 @@ test_woken(void **state)
 	pthread_t thread;
 
 	assert_int_equal(pthread_create(&thread, NULL, wait_for, import), 0);
-	peer_wait_asleep(peer, 1);
+	mock_wait_asleep(peer->mock, 1);
 	arrive(import_counter);
 	expect_woken(thread, RSM_SUCCESS);
 	assert_int_equal(pthread_create(&thread, NULL, wait_for, import), 0);
-	peer_wait_asleep(peer, 1);
+	mock_wait_asleep(peer->mock, 1);
 	assert_int_equal(rsm_memseg_import_disconnect(import), RSM_SUCCESS);
 	expect_woken(thread, RSMERR_CONN_ABORTED);
 	assert_int_equal(pthread_create(&thread, NULL, wait_for, export), 0);
-	peer_wait_asleep(peer, 1);
+	mock_wait_asleep(peer->mock, 1);
 	assert_int_equal(rsm_memseg_export_unpublish(export), RSM_SUCCESS);
 	expect_woken(thread, RSMERR_CONN_ABORTED);
 	assert_int_equal(pthread_create(&thread, NULL, wait_for, export), 0);
-	peer_wait_asleep(peer, 1);
+	mock_wait_asleep(peer->mock, 1);
 	assert_int_equal(rsm_memseg_export_destroy(export), RSM_SUCCESS);
 	expect_woken(thread, RSMERR_CONN_ABORTED);
 }
@@ -211,7 +211,7 @@ test_data_plane_dies(void **state)
 	assert_int_equal(rsm_memseg_get_pollfd(import, &fd), RSM_SUCCESS);
 	assert_int_equal(pthread_create(&importer, NULL, wait_for, import), 0);
 	assert_int_equal(pthread_create(&exporter, NULL, wait_for, export), 0);
-	peer_wait_asleep(peer, 3); /* and the one that keeps the descriptor up to date */
+	mock_wait_asleep(peer->mock, 3); /* and the one that keeps the descriptor up to date */
 	peer_forget(peer);
 	mock_kill(peer->mock);
 	expect_woken(importer, RSMERR_CONN_ABORTED);

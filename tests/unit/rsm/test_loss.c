@@ -200,7 +200,7 @@ start(struct blocked *b, void *(*call)(void *))
 {
 	b->result = -1;
 	assert_int_equal(pthread_create(&b->thread, NULL, call, b), 0);
-	peer_wait_asleep(peer, 1);
+	mock_wait_asleep(peer->mock, 1);
 }
 
 static int
