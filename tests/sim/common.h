@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the simulator, the modelled link and the hostile peers share. */
+/* Chance for the simulator, the modelled link and the hostile peers. */
 #ifndef TESTS_SIM_COMMON_H
 #define TESTS_SIM_COMMON_H
 
-#include "dataplane/wire.h"
+#include <stdint.h>
 
 /* SplitMix64. */
 static inline uint64_t
@@ -15,9 +15,5 @@ next_random(uint64_t *state)
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
 	return z ^ (z >> 31);
 }
-
-/* A packet with its payload, each in a block of its own size for the address sanitizer. */
-const struct wire_packet *packet_copy(const struct wire_packet *packet);
-void packet_free(const struct wire_packet *copy);
 
 #endif

@@ -15,8 +15,8 @@
 
 #include "dataplane/bytes.h"
 #include "dataplane/icrc.h"
-#include "dataplane/rc/rc.h"
 #include "dataplane/reach.h"
+#include "tests/rc_env.h"
 
 #include "common.h"
 
@@ -27,14 +27,13 @@
 #define BOARDS 1u /* one for both directions */
 
 struct end {
-	struct rc_env env; /* first: callbacks get the end from it */
+	struct test_env env; /* first: callbacks get the end from it */
 	struct rc_attr attr;
 	struct rc_qp *qp;
-	void *pool_memory, *boards_memory;
-	uint32_t holds;
 	struct end *peer;
-	uint8_t *begun, *last; /* last frame sent, for mutation */
-	uint32_t begun_len, last_len, frames;
+	uint8_t *last; /* frame sent, for mutation */
+	uint32_t last_len;
+	uint8_t *input; /* the block that the payload of the last packet was in */
 	uint64_t posted, done, received, taken;
 	bool failed;
 	uint8_t *block; /* what its keys grant, between pages that nobody may touch */
@@ -60,13 +59,7 @@ die(const char *why)
 static uint8_t *
 tx_begin(struct rc_env *env, struct rc_qp *qp, uint32_t len)
 {
-	struct end *end = (struct end *)env;
-
-	if (below(20) == 0)
-		return NULL;
-	end->begun = malloc(len);
-	end->begun_len = len;
-	return end->begun;
+	return below(20) != 0 ? test_env_begin(env, qp, len) : NULL;
 }
 
 static void
@@ -75,14 +68,13 @@ tx_end(struct rc_env *env, struct rc_qp *qp, bool sealed)
 	struct end *end = (struct end *)env;
 	struct wire_packet packet;
 
-	if (!sealed)
-		wire_seal(end->begun, end->begun_len);
-	if (wire_parse(end->begun, end->begun_len, &packet) != WIRE_OK || packet.qpn != end->attr.peer_qpn)
-		die("a malformed frame was sent");
 	free(end->last);
-	end->last = end->begun;
-	end->last_len = end->begun_len;
-	end->frames++;
+	end->last = end->env.begun;
+	end->last_len = end->env.begun_len;
+	if (!sealed)
+		wire_seal(end->last, end->last_len);
+	if (wire_parse(end->last, end->last_len, &packet) != WIRE_OK || packet.qpn != end->attr.peer_qpn)
+		die("a malformed frame was sent");
 }
 
 static bool
@@ -145,23 +137,7 @@ invalidate(struct rc_env *env, struct rc_qp *qp, uint32_t key)
 static const struct wire_packet *
 hold(struct rc_env *env, const struct wire_packet *packet)
 {
-	if (below(10) == 0)
-		return NULL;
-	((struct end *)env)->holds++;
-	return packet_copy(packet);
-}
-
-static void
-release(struct rc_env *env, const struct wire_packet *packet)
-{
-	packet_free(packet);
-	((struct end *)env)->holds--;
-}
-
-static void
-established(struct rc_env *env, struct rc_qp *qp)
-{
-	rc_set_rts(qp);
+	return below(10) != 0 ? test_env_hold(env, packet) : NULL;
 }
 
 static void
@@ -191,23 +167,17 @@ end_new(struct end *end, struct end *peer, struct mem_table *mem, struct mem_pro
 	mem_publish(mem, &end->local);
 	mem_publish(mem, &end->remote);
 	mem_publish(mem, &end->process);
-	end->env.mem = mem;
-	end->env.tx_begin = tx_begin;
-	end->env.tx_end = tx_end;
-	end->env.take_recv = take_recv;
-	end->env.complete = complete;
-	end->env.failed = failed;
-	end->env.bind = bind;
-	end->env.invalidate = invalidate;
-	end->env.established = established;
-	end->env.hold = hold;
-	end->env.release = release;
-	end->boards_memory = calloc(1, rc_boards_size(BOARDS));
-	end->env.boards = rc_boards_init(end->boards_memory, BOARDS);
-	end->pool_memory = malloc(rc_pool_size(NODES));
-	end->env.pool = rc_pool_init(end->pool_memory, NODES);
+	test_env_init(&end->env, mem, NODES, BOARDS);
+	end->env.rc.tx_begin = tx_begin;
+	end->env.rc.tx_end = tx_end;
+	end->env.rc.take_recv = take_recv;
+	end->env.rc.complete = complete;
+	end->env.rc.failed = failed;
+	end->env.rc.bind = bind;
+	end->env.rc.invalidate = invalidate;
+	end->env.rc.hold = hold;
 	end->qp = malloc(rc_qp_size());
-	rc_init(end->qp, &end->env, end);
+	rc_init(end->qp, &end->env.rc, end);
 }
 
 static void
@@ -244,8 +214,7 @@ end_free(struct end *end)
 	rc_reset(end->qp);
 	free(end->last);
 	munmap(end->block, AREA + 2 * PAGE);
-	free(end->pool_memory);
-	free(end->boards_memory);
+	test_env_fini(&end->env);
 	free(end->qp);
 }
 
@@ -278,6 +247,23 @@ post_random(struct end *end, uint64_t now)
 	}
 	if (rc_post(end->qp, &work, now) == 0)
 		end->posted++;
+}
+
+/* Its payload lies in `block`, which is kept for as long as a polling core keeps a frame. */
+static void
+input(struct end *victim, const struct wire_packet *packet, uint8_t *block, uint64_t now)
+{
+	test_env_input(&victim->env, victim->qp, packet, now);
+	free(victim->input);
+	victim->input = block;
+}
+
+static void
+end_burst(struct end *victim)
+{
+	test_env_settle(&victim->env);
+	free(victim->input);
+	victim->input = NULL;
 }
 
 /* Near to what the victim may expect, as an insider would. */
@@ -332,11 +318,11 @@ random_packet(struct end *victim, uint64_t now)
 	payload = malloc(packet.payload_len + 1); /* an own block, so that overreading is seen */
 	memset(payload, below(2) ? 0x77 : (int)below(256), packet.payload_len + 1);
 	packet.payload = payload;
-	rc_input(victim->qp, &packet, now);
-	free(payload);
+	test_env_settle(&victim->env); /* as when its frame is parsed */
+	input(victim, &packet, payload, now);
 }
 
-/* The peer's last frame with a few bytes changed from BTH on, and a good ICRC again. */
+/* The peer's last frame, mostly with a few bytes changed from BTH on, and a good ICRC again. */
 static void
 mutated_frame(struct end *victim, uint64_t now)
 {
@@ -355,9 +341,10 @@ mutated_frame(struct end *victim, uint64_t now)
 		frame[at] = (uint8_t)(below(2) ? below(256) : frame[at] ^ (1u << below(8)));
 	}
 	store_le32(frame + len - 4, icrc_compute(frame + WIRE_ETH_LEN, 20, len - WIRE_ETH_LEN - 4));
-	if (wire_parse(frame, len, &packet) == WIRE_OK)
-		rc_input(victim->qp, &packet, now);
-	free(frame);
+	if (test_env_parse(&victim->env, frame, len, &packet) == WIRE_OK)
+		input(victim, &packet, frame, now);
+	else
+		free(frame);
 }
 
 static void
@@ -365,9 +352,9 @@ check_pool(struct end *end)
 {
 	end->failed = false;
 	rc_reset(end->qp);
-	if (rc_pool_available(end->env.pool) != NODES)
+	if (rc_pool_available(end->env.rc.pool) != NODES)
 		die("work nodes were lost");
-	if (end->holds != 0)
+	if (end->env.holds != 0)
 		die("packets are still held");
 }
 
@@ -393,6 +380,7 @@ attack(void)
 	uint16_t mtu = mtus[below(5)];
 	struct end *end = malloc(2 * sizeof(*end));
 	uint64_t now = 1;
+	bool random;
 
 	for (uint32_t i = 0; i < 2; i++)
 		end_new(&end[i], &end[1 - i], mem, &process, i);
@@ -408,19 +396,17 @@ attack(void)
 			post_random(victim->peer, now);
 		if (below(2) && rc_output(victim->peer->qp, 1, now) > 1)
 			die("rc_output exceeded its budget");
-		switch (below(4)) {
-		case 0:
-			random_packet(victim, now);
-			break;
-		case 1:
-			mutated_frame(victim, now);
-			break;
-		default: /* an honest one, so that there is progress to disturb */
-			mutated_frame(victim, now);
-			if (rc_output(victim->qp, below(4), now) > 3)
-				die("rc_output exceeded its budget");
-			break;
+		random = below(4) == 0;
+		for (uint32_t burst = below(4) ? 1 : 1 + below(4); burst > 0; burst--) {
+			if (random)
+				random_packet(victim, now);
+			else
+				mutated_frame(victim, now);
 		}
+		end_burst(victim);
+		/* So that there is progress to disturb. */
+		if (!random && below(3) != 0 && rc_output(victim->qp, below(4), now) > 3)
+			die("rc_output exceeded its budget");
 		if (below(10) == 0)
 			rc_bind_done(victim->qp, below(10) != 0, now);
 		if (rc_deadline(victim->qp) <= now || below(50) == 0)

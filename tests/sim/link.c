@@ -37,14 +37,11 @@ struct flow {
 };
 
 struct node {
-	struct rc_env env; /* first: callbacks get the node from it */
+	struct test_env env; /* first: callbacks get the node from it */
 	struct network *net;
 	struct flow flow[LINK_SENDERS_MAX];
 	uint32_t flows;
 	uint64_t poll_at, port_free;
-	void *pool, *boards;
-	uint8_t *begun;
-	uint32_t begun_len;
 };
 
 struct packet {
@@ -132,9 +129,7 @@ tx_begin(struct rc_env *env, struct rc_qp *qp, uint32_t len)
 
 	if (node->port_free > node->net->now + LINK_NIC_AHEAD)
 		return NULL;
-	node->begun = malloc(len);
-	node->begun_len = len;
-	return node->begun;
+	return test_env_begin(env, qp, len);
 }
 
 static void
@@ -143,7 +138,7 @@ tx_end(struct rc_env *env, struct rc_qp *qp, bool sealed)
 	struct node *node = (struct node *)env;
 	struct network *net = node->net;
 	const struct flow *flow = rc_user(qp);
-	struct packet packet = {.to = flow->peer, .len = node->begun_len, .bytes = node->begun};
+	struct packet packet = {.to = flow->peer, .len = node->env.begun_len, .bytes = node->env.begun};
 	uint64_t start = node->port_free > net->now ? node->port_free : net->now;
 
 	if (!sealed)
@@ -184,18 +179,6 @@ failed(struct rc_env *env, struct rc_qp *qp, enum rc_error error)
 	exit(1);
 }
 
-static const struct wire_packet *
-hold(struct rc_env *env, const struct wire_packet *packet)
-{
-	return packet_copy(packet);
-}
-
-static void
-release(struct rc_env *env, const struct wire_packet *packet)
-{
-	packet_free(packet);
-}
-
 /* ---- hosts ---- */
 
 static void
@@ -203,18 +186,12 @@ node_new(struct network *net, struct node *node)
 {
 	node->net = net;
 	node->poll_at = NEVER;
-	node->env.mem = net->mem;
-	node->env.tx_begin = tx_begin;
-	node->env.tx_end = tx_end;
-	node->env.take_recv = take_recv;
-	node->env.complete = complete;
-	node->env.failed = failed;
-	node->env.hold = hold;
-	node->env.release = release;
-	node->pool = malloc(rc_pool_size(LINK_NODES));
-	node->env.pool = rc_pool_init(node->pool, LINK_NODES);
-	node->boards = calloc(1, rc_boards_size(LINK_BOARDS));
-	node->env.boards = rc_boards_init(node->boards, LINK_BOARDS);
+	test_env_init(&node->env, net->mem, LINK_NODES, LINK_BOARDS);
+	node->env.rc.tx_begin = tx_begin;
+	node->env.rc.tx_end = tx_end;
+	node->env.rc.take_recv = take_recv;
+	node->env.rc.complete = complete;
+	node->env.rc.failed = failed;
 }
 
 static void
@@ -245,7 +222,7 @@ flow_new(struct network *net, struct node *node, struct node *peer, uint32_t ind
 	attr.qpn = 0x100 + index;
 	attr.peer_qpn = 0x100 + peer_index;
 	flow->qp = aligned_alloc(64, (rc_qp_size() + 63) / 64 * 64);
-	rc_init(flow->qp, &node->env, flow);
+	rc_init(flow->qp, &node->env.rc, flow);
 	rc_connect(flow->qp, &attr, RC_RTS);
 }
 
@@ -397,8 +374,7 @@ net_free(struct network *net)
 			rc_reset(node->flow[j].qp);
 			free(node->flow[j].qp);
 		}
-		free(node->pool);
-		free(node->boards);
+		test_env_fini(&node->env);
 	}
 	while (net->heap_len > 0)
 		free(pop(net).bytes);
@@ -458,9 +434,9 @@ link_simulate(const struct link_run *run)
 	result.goodput = sum;
 	result.jain = squares > 0 ? sum * sum / (run->senders * squares) : 0;
 	for (uint32_t i = 0; i <= run->senders; i++) {
-		result.resent += net->node[i].env.counter[RC_COUNT_RETRANSMIT];
-		result.timeouts += net->node[i].env.counter[RC_COUNT_TIMEOUT];
-		result.cnps += net->node[i].env.counter[RC_COUNT_CNP_RECEIVED];
+		result.resent += net->node[i].env.rc.counter[RC_COUNT_RETRANSMIT];
+		result.timeouts += net->node[i].env.rc.counter[RC_COUNT_TIMEOUT];
+		result.cnps += net->node[i].env.rc.counter[RC_COUNT_CNP_RECEIVED];
 	}
 	result.lost = net->lost;
 	result.dropped = net->dropped;

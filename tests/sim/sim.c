@@ -80,9 +80,7 @@ tx_begin(struct rc_env *env, struct rc_qp *qp, uint32_t len)
 
 	if (sim_chance(host->sim, host->sim->weather.starve))
 		return NULL;
-	host->begun = malloc(len);
-	host->begun_len = len;
-	return host->begun;
+	return test_env_begin(env, qp, len);
 }
 
 static void
@@ -109,10 +107,9 @@ tx_end(struct rc_env *env, struct rc_qp *qp, bool sealed)
 	struct host *host = host_of(env);
 
 	if (!sealed)
-		wire_seal(host->begun, host->begun_len);
-	log_frame(host->sim, side, host->begun, host->begun_len);
-	network_send(host->sim, side->peer->host, host->begun, host->begun_len);
-	host->begun = NULL;
+		wire_seal(host->env.begun, host->env.begun_len);
+	log_frame(host->sim, side, host->env.begun, host->env.begun_len);
+	network_send(host->sim, side->peer->host, host->env.begun, host->env.begun_len);
 }
 
 static bool
@@ -187,21 +184,7 @@ hold(struct rc_env *env, const struct wire_packet *packet)
 
 	if (sim_chance(host->sim, host->sim->weather.starve))
 		return NULL;
-	host->holds++;
-	return packet_copy(packet);
-}
-
-static void
-release(struct rc_env *env, const struct wire_packet *packet)
-{
-	packet_free(packet);
-	host_of(env)->holds--;
-}
-
-static void
-established(struct rc_env *env, struct rc_qp *qp)
-{
-	rc_set_rts(qp);
+	return test_env_hold(env, packet);
 }
 
 /* ---- set-up ---- */
@@ -229,21 +212,15 @@ host_new(struct sim *sim, struct host *host, uint32_t index)
 	host->v6 = address(index, true);
 	host->inbox_end = &host->inbox;
 	host->poll_at = NEVER;
-	host->env.mem = sim->mem;
-	host->env.tx_begin = tx_begin;
-	host->env.tx_end = tx_end;
-	host->env.take_recv = take_recv;
-	host->env.complete = complete;
-	host->env.failed = failed;
-	host->env.bind = bind;
-	host->env.invalidate = invalidate;
-	host->env.established = established;
-	host->pool_memory = malloc(rc_pool_size(POOL_NODES));
-	host->env.pool = rc_pool_init(host->pool_memory, POOL_NODES);
-	host->env.hold = hold;
-	host->env.release = release;
-	host->boards_memory = calloc(1, rc_boards_size(BOARDS));
-	host->env.boards = rc_boards_init(host->boards_memory, BOARDS);
+	test_env_init(&host->env, sim->mem, POOL_NODES, BOARDS);
+	host->env.rc.tx_begin = tx_begin;
+	host->env.rc.tx_end = tx_end;
+	host->env.rc.take_recv = take_recv;
+	host->env.rc.complete = complete;
+	host->env.rc.failed = failed;
+	host->env.rc.bind = bind;
+	host->env.rc.invalidate = invalidate;
+	host->env.rc.hold = hold;
 }
 
 static struct side *
@@ -256,7 +233,7 @@ side_new(struct sim *sim, struct host *host)
 	side->index = sim->sides;
 	side->stop_at = side->revoke_at = side->bind_at = side->rtu_at = NEVER;
 	side->qp = calloc(1, rc_qp_size());
-	rc_init(side->qp, &host->env, side);
+	rc_init(side->qp, &host->env.rc, side);
 	sim->side[sim->sides++] = side;
 	return side;
 }
@@ -375,11 +352,10 @@ tear_down(struct sim *sim)
 	}
 	for (uint32_t i = 0; i < sim->hosts; i++) {
 		for (uint32_t c = 0; c < RC_COUNT_MAX; c++)
-			sim->totals->counter[c] += sim->host[i].env.counter[c];
-		if (sim->host[i].holds != 0)
-			sim_fail(sim, NULL, "%u packets are still held", sim->host[i].holds);
-		free(sim->host[i].pool_memory);
-		free(sim->host[i].boards_memory);
+			sim->totals->counter[c] += sim->host[i].env.rc.counter[c];
+		if (sim->host[i].env.holds != 0)
+			sim_fail(sim, NULL, "%u packets are still held", sim->host[i].env.holds);
+		test_env_fini(&sim->host[i].env);
 	}
 	free(sim->heap);
 	mem_table_free(sim->mem);
@@ -411,7 +387,7 @@ side_by_qpn(struct sim *sim, struct host *host, uint32_t qpn)
 static void
 poll_host(struct sim *sim, struct host *host)
 {
-	struct frame *frame;
+	struct frame *frame, *before = NULL;
 
 	host->poll_at = NEVER;
 	while ((frame = host->inbox) != NULL) {
@@ -421,14 +397,17 @@ poll_host(struct sim *sim, struct host *host)
 		host->inbox = frame->next;
 		if (host->inbox == NULL)
 			host->inbox_end = &host->inbox;
-		if (frame_parse(sim, frame, &packet)) {
+		if (frame_parse(sim, host, frame, &packet)) {
 			side = side_by_qpn(sim, host, packet.qpn);
 			if (side == NULL)
 				sim_fail(sim, NULL, "a frame came to the wrong host");
-			rc_input(side->qp, &packet, sim->now);
+			test_env_input(&host->env, side->qp, &packet, sim->now);
 		}
-		frame_free(frame);
+		frame_free(before);
+		before = frame;
 	}
+	test_env_settle(&host->env);
+	frame_free(before);
 	for (uint32_t i = 0; i < sim->sides; i++) {
 		struct side *side = sim->side[i];
 		uint32_t budget = 1 + sim_below(sim, 64);
@@ -556,9 +535,9 @@ check_pool(struct sim *sim, struct host *host)
 	if (side == NULL)
 		return;
 	rc_reset(side->qp);
-	if (rc_pool_available(host->env.pool) != POOL_NODES)
-		sim_fail(sim, side, "%u of %u work nodes are in the pool", rc_pool_available(host->env.pool),
-			 POOL_NODES);
+	if (rc_pool_available(host->env.rc.pool) != POOL_NODES)
+		sim_fail(sim, side, "%u of %u work nodes are in the pool",
+			 rc_pool_available(host->env.rc.pool), POOL_NODES);
 }
 
 /* Where nothing goes wrong, nothing may be sent twice. */
@@ -569,8 +548,8 @@ check_fair(struct sim *sim)
 	uint64_t rnr = 0, again = 0;
 
 	for (uint32_t i = 0; i < sim->hosts; i++) {
-		rnr += sim->host[i].env.counter[RC_COUNT_RNR_RECEIVED];
-		again += sim->host[i].env.counter[RC_COUNT_RETRANSMIT];
+		rnr += sim->host[i].env.rc.counter[RC_COUNT_RNR_RECEIVED];
+		again += sim->host[i].env.rc.counter[RC_COUNT_RETRANSMIT];
 	}
 	for (uint32_t i = 0; i < sim->sides; i++)
 		rnr += sim->side[i]->failed || sim->side[i]->stopped;

@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataplane/rc/rc.h"
+#include "tests/rc_env.h"
 
 #include "common.h"
 
@@ -85,15 +85,11 @@ struct area {
 };
 
 struct host {
-	struct rc_env env; /* first: callbacks get the host from it */
+	struct test_env env; /* first: callbacks get the host from it */
 	struct sim *sim;
 	struct wire_addr v4, v6;
-	void *pool_memory, *boards_memory;
-	uint32_t holds; /* packets held for the transport */
 	struct frame *inbox, **inbox_end;
 	uint64_t poll_at;
-	uint8_t *begun;
-	uint32_t begun_len;
 };
 
 struct side {
@@ -203,7 +199,7 @@ struct frame *network_next(const struct sim *sim);
 struct frame *network_take(struct sim *sim);
 void frame_free(struct frame *frame);
 /* Parse as a data plane would, after checking that corruption does not get through. */
-bool frame_parse(struct sim *sim, struct frame *frame, struct wire_packet *packet);
+bool frame_parse(struct sim *sim, struct host *host, struct frame *frame, struct wire_packet *packet);
 
 /* workload.c */
 void workload_plan(struct sim *sim, struct side *side);

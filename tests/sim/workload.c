@@ -378,6 +378,20 @@ check_landing(struct sim *sim, struct side *side, uint32_t index)
 	}
 }
 
+/* What the peer has acknowledged is in place there, as far as later work has not changed it. */
+static void
+check_written(struct sim *sim, struct side *side, uint32_t index)
+{
+	const struct op *op = &side->op[index];
+	const uint8_t *target = side->peer->target.base + op->target;
+
+	for (uint32_t i = 0; i < op->work.length; i++)
+		if (target[i] != op->effect[i] &&
+		    !later_wrote(side, index + 1, false, op->target + i, target[i]))
+			sim_fail(sim, side, "work %u (op %u): byte %u at the peer is %02x, must be %02x",
+				 index, op->work.op, i, target[i], op->effect[i]);
+}
+
 /* The statuses that the first failed work request may have. */
 static bool
 failure_allowed(const struct sim *sim, const struct side *side, uint32_t index, uint8_t status)
@@ -441,6 +455,8 @@ workload_send_done(struct sim *sim, struct side *side, const struct completion *
 		side->succeeded++;
 		if (op->expect != NULL)
 			check_landing(sim, side, index);
+		if (op->effect != NULL && (op->work.op == ONE_OP_WRITE || op->work.op == ONE_OP_WRITE_IMM))
+			check_written(sim, side, index);
 		return;
 	}
 	if (side->failed_status == 0 || side->failed_status == ONE_STATUS_FLUSHED) {
@@ -508,6 +524,9 @@ workload_recv_done(struct sim *sim, struct side *side, const struct completion *
 			 c->cqe_flags);
 	if (!write)
 		check_message(sim, side, index);
+	else if (work->length > 0 &&
+		 memcmp(side->target.base + plan->op->target, plan->op->effect, work->length) != 0)
+		sim_fail(sim, side, "receive %u: what was written is not in place", index);
 }
 
 /* The target after a failure: all that succeeded, and perhaps later work. */

@@ -18,16 +18,12 @@ tx_begin(struct rc_env *env, struct rc_qp *qp, uint32_t len)
 {
 	struct end *end = end_of(env);
 
-	assert_null(end->begun);
+	assert_null(end->env.begun);
 	if (end->starve)
 		return NULL;
 	assert_true(end->num_out < FRAMES);
-	end->begun = malloc(len);
-	assert_non_null(end->begun);
-	memset(end->begun, 0xee, len);
-	end->begun_len = len;
 	end->frames++;
-	return end->begun;
+	return test_env_begin(env, qp, len);
 }
 
 static void
@@ -36,10 +32,10 @@ tx_end(struct rc_env *env, struct rc_qp *qp, bool sealed)
 	struct end *end = end_of(env);
 	struct frame *frame = &end->out[end->num_out++];
 
-	assert_non_null(end->begun);
-	frame->bytes = end->begun;
-	frame->len = end->begun_len;
-	end->begun = NULL;
+	assert_non_null(end->env.begun);
+	frame->bytes = end->env.begun;
+	frame->len = end->env.begun_len;
+	end->env.begun = NULL;
 	if (!sealed)
 		wire_seal(frame->bytes, frame->len);
 	assert_int_equal(wire_parse(frame->bytes, frame->len, &frame->packet), WIRE_OK);
@@ -104,26 +100,6 @@ established(struct rc_env *env, struct rc_qp *qp)
 	rc_set_rts(qp);
 }
 
-static const struct wire_packet *
-hold(struct rc_env *env, const struct wire_packet *packet)
-{
-	struct wire_packet *copy = malloc(sizeof(*copy) + packet->payload_len);
-
-	assert_non_null(copy);
-	*copy = *packet;
-	copy->payload = (uint8_t *)(copy + 1);
-	memcpy(copy + 1, packet->payload, packet->payload_len);
-	end_of(env)->holds++;
-	return copy;
-}
-
-static void
-release(struct rc_env *env, const struct wire_packet *packet)
-{
-	assert_true(end_of(env)->holds-- > 0);
-	free((void *)(uintptr_t)packet);
-}
-
 static struct wire_addr
 v4(uint8_t last)
 {
@@ -138,21 +114,15 @@ end_init(struct pair *pair, struct end *end, struct end *peer, const struct pair
 	struct rc_attr *attr = &end->attr;
 
 	end->peer = peer;
-	end->env.mem = pair->mem;
-	end->env.tx_begin = tx_begin;
-	end->env.tx_end = tx_end;
-	end->env.take_recv = take_recv;
-	end->env.complete = complete;
-	end->env.failed = failed;
-	end->env.bind = bind;
-	end->env.invalidate = invalidate;
-	end->env.established = established;
-	end->env.hold = hold;
-	end->env.release = release;
-	end->boards_memory = calloc(1, rc_boards_size(BOARDS));
-	end->env.boards = rc_boards_init(end->boards_memory, BOARDS);
-	end->pool_memory = malloc(rc_pool_size(POOL));
-	end->env.pool = rc_pool_init(end->pool_memory, POOL);
+	test_env_init(&end->env, pair->mem, POOL, BOARDS);
+	end->env.rc.tx_begin = tx_begin;
+	end->env.rc.tx_end = tx_end;
+	end->env.rc.take_recv = take_recv;
+	end->env.rc.complete = complete;
+	end->env.rc.failed = failed;
+	end->env.rc.bind = bind;
+	end->env.rc.invalidate = invalidate;
+	end->env.rc.established = established;
 	end->area = calloc(1, AREA);
 	end->local = (struct mem_region){
 		.key = is_a ? KEY_A_LOCAL : KEY_B_LOCAL,
@@ -189,7 +159,7 @@ end_init(struct pair *pair, struct end *end, struct end *peer, const struct pair
 	attr->path.udp_src_port = 0xc001;
 
 	end->qp = calloc(1, rc_qp_size());
-	rc_init(end->qp, &end->env, end);
+	rc_init(end->qp, &end->env.rc, end);
 	rc_connect(end->qp, attr, is_a || o->b_state == 0 ? RC_RTS : o->b_state);
 }
 
@@ -234,11 +204,10 @@ static void
 end_free(struct end *end)
 {
 	rc_reset(end->qp);
-	assert_int_equal(end->holds, 0);
+	assert_int_equal(end->env.holds, 0);
 	while (end->num_out > 0)
 		drop_one(end);
-	free(end->pool_memory);
-	free(end->boards_memory);
+	test_env_fini(&end->env);
 	free(end->area);
 	free(end->qp);
 }
@@ -264,8 +233,9 @@ flush_output(struct pair *pair, struct end *end)
 }
 
 bool
-deliver_one(struct pair *pair, struct end *from)
+deliver_in_burst(struct pair *pair, struct end *from)
 {
+	struct end *to = from->peer;
 	struct frame frame;
 
 	if (from->num_out == 0)
@@ -273,12 +243,47 @@ deliver_one(struct pair *pair, struct end *from)
 	frame = from->out[0];
 	from->num_out--;
 	memmove(from->out, from->out + 1, from->num_out * sizeof(from->out[0]));
-	if (pair->lose == NULL || !pair->lose(pair, from, &frame)) {
-		rc_input(from->peer->qp, &frame.packet, pair->now);
-		pair->last_moved++;
+	if (pair->lose != NULL && pair->lose(pair, from, &frame)) {
+		free(frame.bytes);
+		return true;
 	}
-	free(frame.bytes);
+	assert_int_equal(test_env_parse(&to->env, frame.bytes, frame.len, &frame.packet), WIRE_OK);
+	free(to->input);
+	to->input = frame.bytes;
+	test_env_input(&to->env, to->qp, &frame.packet, pair->now);
+	pair->last_moved++;
 	return true;
+}
+
+void
+end_burst(struct end *to)
+{
+	test_env_settle(&to->env);
+	free(to->input);
+	to->input = NULL;
+}
+
+bool
+deliver_one(struct pair *pair, struct end *from)
+{
+	bool delivered = deliver_in_burst(pair, from);
+
+	end_burst(from->peer);
+	return delivered;
+}
+
+/* All that `from` has to send; false: nothing. */
+static bool
+deliver_all(struct pair *pair, struct end *from)
+{
+	bool moved = false;
+
+	pair->now += US;
+	flush_output(pair, from);
+	while (deliver_in_burst(pair, from))
+		moved = true;
+	end_burst(from->peer);
+	return moved;
 }
 
 void
@@ -289,15 +294,8 @@ pump(struct pair *pair)
 	pair->last_moved = 0;
 	for (int rounds = 0; moved; rounds++) {
 		assert_true(rounds < 10000);
-		moved = false;
-		pair->now += US;
-		flush_output(pair, &pair->a);
-		while (deliver_one(pair, &pair->a))
-			moved = true;
-		pair->now += US;
-		flush_output(pair, &pair->b);
-		while (deliver_one(pair, &pair->b))
-			moved = true;
+		moved = deliver_all(pair, &pair->a);
+		moved |= deliver_all(pair, &pair->b);
 	}
 }
 

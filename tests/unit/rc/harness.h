@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "dataplane/rc/rc.h"
 #include "dataplane/reach.h"
+#include "tests/rc_env.h"
 
 #define AREA (1u << 20)
 #define FRAMES 4096u
@@ -32,18 +32,15 @@ struct frame {
 };
 
 struct end {
-	struct rc_env env; /* first: callbacks get the end from it */
+	struct test_env env; /* first: callbacks get the end from it */
 	struct rc_qp *qp;
-	void *pool_memory, *boards_memory;
-	uint32_t holds; /* packets held */
 	struct rc_attr attr;
 	struct end *peer;
 	struct frame out[FRAMES]; /* sent and not yet moved */
 	uint32_t num_out;
 	uint32_t frames; /* begun so far */
 	bool starve;     /* tx_begin gives nothing */
-	uint8_t *begun;
-	uint32_t begun_len;
+	uint8_t *input;  /* the frame delivered last, in a burst */
 	struct recv_work recv[64];
 	uint32_t recv_head, recv_tail;
 	struct completion done[RECORDS];
@@ -84,6 +81,9 @@ void pair_free(struct pair *pair);
 void flush_output(struct pair *pair, struct end *end);
 /* Deliver the first frame that `from` has sent; false: none. */
 bool deliver_one(struct pair *pair, struct end *from);
+/* The same as one of a burst: payload may be left to be moved until the next one, or the end. */
+bool deliver_in_burst(struct pair *pair, struct end *from);
+void end_burst(struct end *to);
 /* Forget the first frame. */
 void drop_one(struct end *from);
 /* Send and deliver until nothing moves. */

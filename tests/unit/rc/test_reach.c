@@ -149,7 +149,7 @@ everything(int which, bool selective)
 	assert_memory_equal(p->b.area + 500000, p->a.area + 10, 1500);
 	assert_memory_equal(p->a.area + 400000, p->b.area + 100000, 60000);
 	if (selective)
-		assert_true(p->b.env.counter[RC_COUNT_HELD] > 0);
+		assert_true(p->b.env.rc.counter[RC_COUNT_HELD] > 0);
 	pair_free(p);
 	process_close(&process);
 }

@@ -25,8 +25,9 @@ carry(struct pair *p, struct end *from)
 {
 	p->now += US;
 	flush_output(p, from);
-	while (deliver_one(p, from))
+	while (deliver_in_burst(p, from))
 		;
+	end_burst(from->peer);
 }
 
 static void
@@ -55,8 +56,8 @@ test_one_nak_per_hole(void **state)
 	pump(p);
 	expect_done(&p->a, 0, 1, ONE_CQE_SEND, OK, 6000);
 	assert_memory_equal(p->b.area, p->a.area, 6000);
-	assert_int_equal(p->a.env.counter[RC_COUNT_RETRANSMIT], 5);
-	assert_int_equal(p->b.env.counter[RC_COUNT_NAK_SEQ_SENT], 1);
+	assert_int_equal(p->a.env.rc.counter[RC_COUNT_RETRANSMIT], 5);
+	assert_int_equal(p->b.env.rc.counter[RC_COUNT_NAK_SEQ_SENT], 1);
 	/* and the next hole gets its own */
 	post_simple(p, &p->a, ONE_OP_WRITE, 2, 0, 8, 0);
 	post_simple(p, &p->a, ONE_OP_WRITE, 3, 0, 8, 0);
@@ -126,7 +127,7 @@ test_duplicate_write(void **state)
 	/* acknowledged again, as far as all is executed, whatever the A bit */
 	flush_output(p, &p->b);
 	expect_reply(&p->b, 0x1f, 0x1001);
-	assert_int_equal(p->b.env.counter[RC_COUNT_DUPLICATE], 1);
+	assert_int_equal(p->b.env.rc.counter[RC_COUNT_DUPLICATE], 1);
 	pair_free(p);
 }
 
@@ -183,7 +184,7 @@ test_duplicate_atomic(void **state)
 	expect_done(&p->a, 0, 1, ONE_CQE_SEND, OK, 8);
 	assert_true(load64(p->a.area) == 40);
 	assert_true(load64(p->b.area) == 42);
-	assert_int_equal(p->b.env.counter[RC_COUNT_DUPLICATE], 1);
+	assert_int_equal(p->b.env.rc.counter[RC_COUNT_DUPLICATE], 1);
 	pair_free(p);
 }
 
@@ -201,7 +202,7 @@ test_read_restarts_where_it_stopped(void **state)
 	deliver_one(p, &p->b);
 	drop_one(&p->b);
 	deliver_one(p, &p->b); /* a gap: as good as a NAK */
-	assert_int_equal(p->a.env.counter[RC_COUNT_NAK_IMPLIED], 1);
+	assert_int_equal(p->a.env.rc.counter[RC_COUNT_NAK_IMPLIED], 1);
 	deliver_one(p, &p->b);
 	flush_output(p, &p->a);
 	assert_int_equal(p->a.num_out, 1);
@@ -265,7 +266,7 @@ test_ack_beyond_read(void **state)
 	pump(p);
 	assert_int_equal(p->a.num_done, 3);
 	assert_memory_equal(p->a.area, p->b.area, 100);
-	assert_int_equal(p->a.env.counter[RC_COUNT_TIMEOUT], 0);
+	assert_int_equal(p->a.env.rc.counter[RC_COUNT_TIMEOUT], 0);
 	pair_free(p);
 }
 
@@ -285,7 +286,7 @@ test_ack_waits_for_responses(void **state)
 	flush_output(p, &p->b);
 	expect_reply(&p->b, 0x1f, 0x1005);
 	pump(p);
-	assert_int_equal(p->a.env.counter[RC_COUNT_RETRANSMIT], 0);
+	assert_int_equal(p->a.env.rc.counter[RC_COUNT_RETRANSMIT], 0);
 	pair_free(p);
 }
 
@@ -322,7 +323,7 @@ test_replay_is_checked(void **state)
 	mem_remove(p->mem, p->b.remote.key);
 	inject(p, &p->a, &b, NULL);
 	assert_false(rc_wants_output(p->b.qp));
-	assert_int_equal(p->b.env.counter[RC_COUNT_DROP_REPLAY], 6);
+	assert_int_equal(p->b.env.rc.counter[RC_COUNT_DROP_REPLAY], 6);
 	assert_int_equal(rc_state(p->b.qp), RC_RTS);
 	pair_free(p);
 }
@@ -357,7 +358,7 @@ test_receiver_not_ready(void **state)
 	assert_int_equal(p->a.num_done, 3);
 	expect_done(&p->b, 0, 9, ONE_CQE_RECV, OK, 3000);
 	assert_memory_equal(p->b.area + 100, p->a.area, 3000);
-	assert_int_equal(p->a.env.counter[RC_COUNT_TIMEOUT], 0);
+	assert_int_equal(p->a.env.rc.counter[RC_COUNT_TIMEOUT], 0);
 	pair_free(p);
 }
 
@@ -447,7 +448,7 @@ test_retry_exceeded(void **state)
 		last = p->now;
 	}
 	assert_in_range(p->now - start, 4 * timeout, 6 * timeout);
-	assert_in_range(p->a.env.counter[RC_COUNT_TIMEOUT], 5, 10);
+	assert_in_range(p->a.env.rc.counter[RC_COUNT_TIMEOUT], 5, 10);
 	expect_done(&p->a, 0, 1, ONE_CQE_SEND, ONE_STATUS_RETRY_EXCEEDED, 0);
 	expect_done(&p->a, 1, 2, ONE_CQE_SEND, ONE_STATUS_FLUSHED, 0);
 	assert_int_equal(p->a.failures, 1);
@@ -543,8 +544,8 @@ test_late_peer(void **state)
 			;
 		flush_output(p, &p->a);
 	}
-	assert_int_equal(p->a.env.counter[RC_COUNT_TIMEOUT], 1);
-	assert_in_range(p->a.env.counter[RC_COUNT_RETRANSMIT], 1, 8);
+	assert_int_equal(p->a.env.rc.counter[RC_COUNT_TIMEOUT], 1);
+	assert_in_range(p->a.env.rc.counter[RC_COUNT_RETRANSMIT], 1, 8);
 	assert_in_range(patience(p), 4 * MS, 4 * MS + 100 * US);
 
 	/* One that was right halves that: all was lost. */
@@ -554,7 +555,7 @@ test_late_peer(void **state)
 	p->lose = NULL;
 	assert_true(run_timer(p));
 	pump(p);
-	assert_int_equal(p->a.env.counter[RC_COUNT_TIMEOUT], 2);
+	assert_int_equal(p->a.env.rc.counter[RC_COUNT_TIMEOUT], 2);
 	assert_in_range(patience(p), 2 * MS, 2 * MS + 100 * US);
 	pair_free(p);
 }
@@ -616,7 +617,7 @@ test_stale_responses(void **state)
 	inject(p, &p->b, &b, NULL);
 	assert_int_equal(p->a.num_done, 0);
 	assert_int_equal(rc_state(p->a.qp), RC_RTS);
-	assert_int_equal(p->a.env.counter[RC_COUNT_DROP_RESPONSE], 5);
+	assert_int_equal(p->a.env.rc.counter[RC_COUNT_DROP_RESPONSE], 5);
 	pump(p);
 	assert_int_equal(p->a.num_done, 1);
 	pair_free(p);
@@ -668,10 +669,10 @@ test_congestion(void **state)
 		drop_one(&p->a);
 	}
 	flush_output(p, &p->b);
-	assert_int_equal(p->b.env.counter[RC_COUNT_CNP_SENT], 1); /* one in 50 us */
+	assert_int_equal(p->b.env.rc.counter[RC_COUNT_CNP_SENT], 1); /* one in 50 us */
 	assert_int_equal(p->b.out[0].packet.opcode, WIRE_CNP);
 	deliver_one(p, &p->b);
-	assert_int_equal(p->a.env.counter[RC_COUNT_CNP_RECEIVED], 1);
+	assert_int_equal(p->a.env.rc.counter[RC_COUNT_CNP_RECEIVED], 1);
 	/* A marked CNP is not answered by one. */
 	inject(p, &p->b, &(struct wire_build){.opcode = WIRE_CNP}, NULL);
 	assert_false(rc_wants_output(p->a.qp));

@@ -47,14 +47,14 @@ test_states(void **state)
 	struct wire_build write = request(p, WIRE_WRITE_ONLY, 4);
 
 	inject(p, &p->a, &ack, NULL);
-	assert_int_equal(p->b.env.counter[RC_COUNT_DROP_STATE], 1);
+	assert_int_equal(p->b.env.rc.counter[RC_COUNT_DROP_STATE], 1);
 	rc_reset(p->b.qp);
 	inject(p, &p->a, &write, NULL);
-	assert_int_equal(p->b.env.counter[RC_COUNT_DROP_STATE], 2);
+	assert_int_equal(p->b.env.rc.counter[RC_COUNT_DROP_STATE], 2);
 	rc_connect(p->b.qp, &p->b.attr, RC_RTS);
 	rc_flush(p->b.qp);
 	inject(p, &p->a, &write, NULL);
-	assert_int_equal(p->b.env.counter[RC_COUNT_DROP_STATE], 3);
+	assert_int_equal(p->b.env.rc.counter[RC_COUNT_DROP_STATE], 3);
 	assert_int_equal(p->b.area[0], 0);
 	assert_false(rc_wants_output(p->b.qp));
 	assert_int_equal(rc_output(p->b.qp, 8, p->now), 0);
@@ -73,7 +73,7 @@ test_addresses(void **state)
 	p->a.attr.path.src.gid[15] = 1;
 	p->a.attr.path.dst.gid[15] = 99;
 	inject(p, &p->a, &write, NULL);
-	assert_int_equal(p->b.env.counter[RC_COUNT_DROP_ADDRESS], 2);
+	assert_int_equal(p->b.env.rc.counter[RC_COUNT_DROP_ADDRESS], 2);
 	assert_int_equal(p->b.area[0], 0);
 	p->a.attr.path.dst.gid[15] = 2;
 	inject(p, &p->a, &write, NULL);
@@ -88,7 +88,7 @@ test_other_transports(void **state)
 	struct wire_build b = {.opcode = WIRE_UD_SEND_ONLY, .psn = 0x1000, .payload_len = 8};
 
 	inject(p, &p->a, &b, NULL);
-	assert_int_equal(p->b.env.counter[RC_COUNT_DROP_OPCODE], 1);
+	assert_int_equal(p->b.env.rc.counter[RC_COUNT_DROP_OPCODE], 1);
 	assert_int_equal(rc_state(p->b.qp), RC_RTS);
 	assert_false(rc_wants_output(p->b.qp));
 	pair_free(p);
@@ -110,8 +110,8 @@ test_only_the_expected_packet_can_break(void **state)
 	inject(p, &p->a, &b, NULL);
 	b.psn = 0x1000 + (1u << 23);
 	inject(p, &p->a, &b, NULL);
-	assert_int_equal(p->b.env.counter[RC_COUNT_OUT_OF_SEQUENCE], 2);
-	assert_int_equal(p->b.env.counter[RC_COUNT_DUPLICATE], 2);
+	assert_int_equal(p->b.env.rc.counter[RC_COUNT_OUT_OF_SEQUENCE], 2);
+	assert_int_equal(p->b.env.rc.counter[RC_COUNT_DUPLICATE], 2);
 	assert_int_equal(rc_state(p->b.qp), RC_RTS);
 	pair_free(p);
 }
@@ -440,7 +440,7 @@ test_send_longer_than_receive(void **state)
 		assert_int_equal(p->b.num_done, 1); /* the other is still in its ring */
 		expect_done(&p->a, 0, 1, ONE_CQE_SEND, ONE_STATUS_REMOTE_INVALID, 0);
 		expect_done(&p->a, 1, 2, ONE_CQE_SEND, ONE_STATUS_FLUSHED, 0);
-		assert_int_equal(p->b.env.counter[RC_COUNT_NAK_INVALID_SENT], 1);
+		assert_int_equal(p->b.env.rc.counter[RC_COUNT_NAK_INVALID_SENT], 1);
 		pair_free(p);
 	}
 }

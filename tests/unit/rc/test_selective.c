@@ -17,8 +17,9 @@ carry_but(struct pair *p, struct end *from, uint32_t lost)
 		if (lost >> i & 1)
 			drop_one(from);
 		else
-			deliver_one(p, from);
+			deliver_in_burst(p, from);
 	}
+	end_burst(from->peer);
 }
 
 /* B has an answer to A's READ of ten packets; those of `lost` do not arrive. */
@@ -43,8 +44,8 @@ expect_read(struct pair *p)
 	assert_int_equal(p->a.num_done, 1);
 	expect_done(&p->a, 0, 1, ONE_CQE_SEND, OK, 10 * MTU);
 	assert_memory_equal(p->a.area, p->b.area, 10 * MTU);
-	assert_int_equal(p->a.env.counter[RC_COUNT_TIMEOUT], 0);
-	assert_int_equal(p->a.holds, 0);
+	assert_int_equal(p->a.env.rc.counter[RC_COUNT_TIMEOUT], 0);
+	assert_int_equal(p->a.env.holds, 0);
 	pair_free(p);
 }
 
@@ -64,7 +65,7 @@ test_hole_of_a_write(void **state)
 	fill(p->a.area, 6 * MTU, 1);
 	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 6 * MTU, 0);
 	carry_but(p, &p->a, 1u << 1 | 1u << 3);
-	assert_int_equal(p->b.holds, 3);
+	assert_int_equal(p->b.env.holds, 3);
 	flush_output(p, &p->b);
 	expect_reply(&p->b, 0x60, 0x1001);
 	assert_int_equal(p->b.out[p->b.num_out - 1].packet.payload_len, 4);
@@ -77,7 +78,7 @@ test_hole_of_a_write(void **state)
 	pump(p);
 	expect_done(&p->a, 0, 1, ONE_CQE_SEND, OK, 6 * MTU);
 	assert_memory_equal(p->b.area, p->a.area, 6 * MTU);
-	assert_int_equal(p->b.holds, 0);
+	assert_int_equal(p->b.env.holds, 0);
 	pair_free(p);
 }
 
@@ -179,7 +180,7 @@ test_key_is_gone(void **state)
 		carry_but(p, &p->a, 0);
 		flush_output(p, &p->b);
 		assert_int_equal(p->b.num_out, 0);
-		assert_int_equal(p->b.env.counter[RC_COUNT_DROP_REPLAY], 2);
+		assert_int_equal(p->b.env.rc.counter[RC_COUNT_DROP_REPLAY], 2);
 		assert_int_equal(rc_state(p->b.qp), RC_RTS);
 		assert_int_equal(p->a.num_done, 0);
 		pair_free(p);
@@ -192,7 +193,7 @@ test_without_a_board(void **state)
 {
 	struct pair *p = pair_new(&selective);
 
-	p->b.env.boards = NULL;
+	p->b.env.rc.boards = NULL;
 	fill(p->b.area, 10 * MTU, 1);
 	post_simple(p, &p->a, ONE_OP_READ, 1, 0, 10 * MTU, 0);
 	carry_but(p, &p->a, 0);

@@ -343,7 +343,7 @@ test_window_is_bounded(void **state)
 	assert_in_range(p->a.num_out, 1000, 1024);
 	pump(p);
 	assert_int_equal(p->a.num_done, 21);
-	assert_int_equal(p->a.env.counter[RC_COUNT_RETRANSMIT], 0);
+	assert_int_equal(p->a.env.rc.counter[RC_COUNT_RETRANSMIT], 0);
 	pair_free(p);
 }
 
@@ -509,7 +509,7 @@ test_starved_of_frames(void **state)
 	p->b.starve = false;
 	pump(p);
 	assert_int_equal(p->a.num_done, 2);
-	assert_int_equal(p->a.env.counter[RC_COUNT_RETRANSMIT], 0);
+	assert_int_equal(p->a.env.rc.counter[RC_COUNT_RETRANSMIT], 0);
 	pair_free(p);
 }
 
@@ -568,7 +568,7 @@ test_pool(void **state)
 	struct work work = make_work(&p->a, ONE_OP_WRITE, 1, 0, 8, 0);
 	void *memory = malloc(rc_pool_size(3));
 
-	p->a.env.pool = rc_pool_init(memory, 3);
+	p->a.env.rc.pool = rc_pool_init(memory, 3);
 	for (int round = 0; round < 3; round++) {
 		for (int i = 0; i < 3; i++)
 			post(p, &p->a, &work);
@@ -599,10 +599,10 @@ test_pool_is_never_one_sides(void **state)
 	void *memory = malloc(rc_pool_size(NODES));
 	uint32_t held = 0;
 
-	p->a.env.pool = rc_pool_init(memory, NODES);
+	p->a.env.rc.pool = rc_pool_init(memory, NODES);
 	for (int i = 0; i < SILENT; i++) {
 		silent[i] = calloc(1, rc_qp_size());
-		rc_init(silent[i], &p->a.env, p);
+		rc_init(silent[i], &p->a.env.rc, p);
 		rc_connect(silent[i], &p->a.attr, RC_RTS);
 		while (rc_post(silent[i], &work, p->now) == 0)
 			held++;
