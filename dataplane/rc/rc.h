@@ -107,8 +107,8 @@ struct rc_env {
 	const struct wire_packet *(*hold)(struct rc_env *env, const struct wire_packet *packet);
 	void (*release)(struct rc_env *env, const struct wire_packet *packet);
 	/* While a packet is input: where the copy of its payload may be left to the caller, unless it
-	 * completes something; NULL: nowhere.  The caller makes it before the next call, whichever, and before
-	 * the packet goes: by parsing the next frame, or by wire_move(). */
+	 * completes something; NULL: nowhere.  The caller makes it before the next call, whichever, and
+	 * before the packet goes: by parsing the next frame, or by wire_move(). */
 	struct wire_move *move;
 	struct rc_boards *boards; /* see rc_boards_init; NULL: no selective repeat */
 	/* Pool of work nodes shared by the queue pairs of one env (see rc_pool_init). */
