@@ -7,7 +7,8 @@
 #   dapl2.sh memif    on two, joined by memif
 #
 # dtest, dtestx and dtestcm meet over TCP on the loopback interface first, always at port 15828, and
-# then over the data planes.  As root they have a loopback interface of their own.
+# then over the data planes.  As root they have loopback interfaces of their own; so rows of programs
+# run side by side, since some of them sleep for seconds.
 
 . "$(dirname "$0")/lib.sh"
 for program in dtest dtestx dtestcm dtestsrq dapltest; do
@@ -27,12 +28,50 @@ MEETING_PORT=15828
 # As many receives, and requests of an endpoint, as dtestsrq may ask for.
 LIMITS=(--limit max_srq_wr=16384 --limit max_qp_wr=16384)
 
-INSIDE=()
-if [ "$(id -u)" = 0 ] && ip netns add "oneside-$$-meeting" 2>/dev/null; then
-	NAMESPACES+=("oneside-$$-meeting")
-	ip -n "oneside-$$-meeting" link set lo up
-	INSIDE=(ip netns exec "oneside-$$-meeting")
-fi
+INSIDE=() # in front of a command: in the namespace where its row meets
+LOGS=$WORK # of the row
+
+# own_loopback NAME: an empty INSIDE where there is none to be had.
+own_loopback() {
+	local namespace=oneside-$$-$1
+	INSIDE=()
+	[ "$(id -u)" = 0 ] && ip netns add "$namespace" 2>/dev/null || return
+	NAMESPACES+=("$namespace")
+	ip -n "$namespace" link set lo up
+	INSIDE=(ip netns exec "$namespace")
+}
+
+# rows FUNCTION...
+rows() {
+	local row failed=0
+	local -A running=()
+	for row in "$@"; do
+		own_loopback "$row"
+		LOGS=$WORK/$row
+		mkdir "$LOGS"
+		(
+			APPLICATIONS=()
+			trap 'kill "${APPLICATIONS[@]}" 2>/dev/null' EXIT
+			trap 'exit 143' TERM
+			"$row"
+		) >"$LOGS/out" 2>&1 &
+		running[$row]=$!
+		APPLICATIONS+=($!)
+		if [ ${#INSIDE[@]} = 0 ]; then
+			wait $! || failed=1
+			unset "running[$row]"
+		fi
+	done
+	for row in "${!running[@]}"; do
+		wait "${running[$row]}" || failed=1
+	done
+	for row in "$@"; do
+		cat "$WORK/$row/out"
+	done
+	[ "$failed" = 0 ] || exit 1 # they have said why
+	INSIDE=()
+	LOGS=$WORK
+}
 
 case $cable in
 local)
@@ -56,13 +95,13 @@ for end in 0 1; do
 done
 
 show() {
-	tail -n 40 "$WORK/server.out" "$WORK/client.out" >&2
+	tail -n 40 "$LOGS/server.out" "$LOGS/client.out" >&2
 	fail "$* over $cable"
 }
 
 # client ARGUMENTS...: a program that has to succeed; what it says is in client.out.
 client() {
-	DAT_OVERRIDE=$WORK/dat.conf.1 "${INSIDE[@]}" timeout 200 "$@" >"$WORK/client.out" 2>&1
+	DAT_OVERRIDE=$WORK/dat.conf.1 "${INSIDE[@]}" timeout 200 "$@" >"$LOGS/client.out" 2>&1
 	local status=$?
 	[ "$status" = 0 ] || show "$* ends with status $status"
 }
@@ -71,10 +110,10 @@ client() {
 start_server() {
 	local text=$1 tenths=300
 	shift
-	DAT_OVERRIDE=$WORK/dat.conf.0 "${INSIDE[@]}" stdbuf -oL timeout 260 "$@" >"$WORK/server.out" 2>&1 &
+	DAT_OVERRIDE=$WORK/dat.conf.0 "${INSIDE[@]}" stdbuf -oL timeout 260 "$@" >"$LOGS/server.out" 2>&1 &
 	server=$!
 	APPLICATIONS+=("$server")
-	until grep -q "$text" "$WORK/server.out"; do
+	until grep -q "$text" "$LOGS/server.out"; do
 		kill -0 "$server" 2>/dev/null && [ "$tenths" -gt 0 ] || show "$* does not start"
 		sleep 0.1
 		tenths=$((tenths - 1))
@@ -108,15 +147,15 @@ pair() {
 	shift
 	meet "$@"
 	# The server of dtest sends the client off before it listens on its qualifier.
-	while grep -q 'CONNECTION_EVENT_NON_PEER_REJECTED' "$WORK/client.out" && [ "$tries" -gt 0 ]; do
+	while grep -q 'CONNECTION_EVENT_NON_PEER_REJECTED' "$LOGS/client.out" && [ "$tries" -gt 0 ]; do
 		kill "$server"
 		wait "$server"
 		tries=$((tries - 1))
 		meet "$@"
 	done
 	wait_server "$1"
-	expect "$text" "$WORK/client.out"
-	expect "$text" "$WORK/server.out"
+	expect "$text" "$LOGS/client.out"
+	expect "$text" "$LOGS/server.out"
 	say "passed: $*"
 }
 
@@ -135,66 +174,53 @@ if [ -x "$BUILD/tests/interop/udapl2-operations" ]; then
 	done
 	for operation in 'SEND with invalidate' 'WRITE with' FETCH-ADD CMP-SWAP 'a request that is rejected'; do
 		DAT_OVERRIDE=$WORK/dat.operations.0 timeout 120 "$BUILD/tests/interop/udapl2-operations" serve \
-			>"$WORK/server.out" 2>&1 &
+			>"$LOGS/server.out" 2>&1 &
 		server=$!
 		APPLICATIONS+=("$server")
 		tenths=300
-		until grep -q '^listening' "$WORK/server.out"; do
+		until grep -q '^listening' "$LOGS/server.out"; do
 			kill -0 "$server" 2>/dev/null && [ "$tenths" -gt 0 ] || show "udapl2-operations does not start"
 			sleep 0.1
 			tenths=$((tenths - 1))
 		done
 		DAT_OVERRIDE=$WORK/dat.operations.1 timeout 60 "$BUILD/tests/interop/udapl2-operations" connect $SERVER \
-			"$operation" >"$WORK/client.out" 2>&1 || show "udapl2-operations: $operation"
+			"$operation" >"$LOGS/client.out" 2>&1 || show "udapl2-operations: $operation"
 		wait_server udapl2-operations
 		say "passed: udapl2-operations: $operation"
 	done
 fi
 
-say "== dtest, dtestx, dtestcm over $cable"
-pair 'DAPL Test Complete. PASSED' dtest
-pair 'DAPL Test Complete. PASSED' dtest -c
-pair 'DAPL Test Complete. PASSED' dtest -p -b 1000 -B 100
-pair 'DAPL Test Complete. PASSED' dtest -W -b 64
-pair 'DAPL Test Complete. PASSED' dtest -W -a -i 16384 -D -b 65536 -B 20
-pair 'DAPL Test Complete. PASSED' dtest -w -b 65536 -B 1000 -S 100
-pair 'DAPL Test Complete. PASSED' dtest -w -u -b 65536 -B 1000 -p
-pair 'DAPL Test Complete. PASSED' dtest -u -t -b 4096
-pair 'DAPL Test Complete. PASSED' dtest -d 1 -b 4096
-pair 'IB extension test - immed/atomic test PASSED' dtestx
-for text in RDMA_WRITE_WITH_IMMEDIATE_DATA CMP_SWAP FETCH_ADD; do
-	expect "$text test - PASSED" "$WORK/client.out"
-	expect "$text test - PASSED" "$WORK/server.out"
-done
-pair 'IB extension test - immed/atomic test PASSED' dtestx -p -b 4096
-pair 'ALL 1000 CONNECTED' dtestcm
-pair 'ALL 200 CONNECTED' dtestcm -w -m -b 50 -c 200
-pair 'ALL 200 CONNECTED' dtestcm -p 50000 -b 1 -c 200
-pair 'ALL 5 CONNECTED' dtestcm -v -d 1 -c 5
-
-# srq OPTIONS...: many connections that share one receive queue at each end.
-srq() {
-	start_server 'Accepting' dtestsrq -P $IA -s "$@"
-	client dtestsrq -P $IA -h $SERVER "$@"
-	wait_server dtestsrq
-	# It ends with 0 whatever happens.
-	expect 'Test Complete' "$WORK/client.out"
-	expect 'Test Complete' "$WORK/server.out"
-	say "passed: dtestsrq $*"
+# dtest and dtestcm have the same qualifier.
+dtests() {
+	pair 'DAPL Test Complete. PASSED' dtest
+	pair 'DAPL Test Complete. PASSED' dtest -c
+	pair 'DAPL Test Complete. PASSED' dtest -p -b 1000 -B 100
+	pair 'DAPL Test Complete. PASSED' dtest -W -b 64
+	pair 'DAPL Test Complete. PASSED' dtest -W -a -i 16384 -D -b 65536 -B 20
+	pair 'DAPL Test Complete. PASSED' dtest -w -b 65536 -B 1000 -S 100
+	pair 'DAPL Test Complete. PASSED' dtest -w -u -b 65536 -B 1000 -p
+	pair 'DAPL Test Complete. PASSED' dtest -u -t -b 4096
+	pair 'DAPL Test Complete. PASSED' dtest -d 1 -b 4096
+	pair 'ALL 1000 CONNECTED' dtestcm
+	pair 'ALL 200 CONNECTED' dtestcm -w -m -b 50 -c 200
+	pair 'ALL 200 CONNECTED' dtestcm -p 50000 -b 1 -c 200
+	pair 'ALL 5 CONNECTED' dtestcm -v -d 1 -c 5
 }
 
-say "== dtestsrq"
-srq
-srq -c 10 -B 10 -t 10
-srq -c 100 -B 100
-srq -c 20 -b 65536
-srq -S 0 -c 10 -B 10
+dtestxs() {
+	pair 'IB extension test - immed/atomic test PASSED' dtestx
+	for text in RDMA_WRITE_WITH_IMMEDIATE_DATA CMP_SWAP FETCH_ADD; do
+		expect "$text test - PASSED" "$LOGS/client.out"
+		expect "$text test - PASSED" "$LOGS/server.out"
+	done
+	pair 'IB extension test - immed/atomic test PASSED' dtestx -p -b 4096
+}
 
 # transfer TEST ARGUMENTS...: one client of the running dapltest server.
 transfer() {
 	client dapltest -T "$1" -D $IA -s $SERVER "${@:2}"
-	grep -Eiq 'fail|error|mismatch|unexpected' "$WORK/client.out" "$WORK/server.out" && show "dapltest $*"
-	expect 'End of Work -- Client Exiting' "$WORK/client.out"
+	grep -Eiq 'fail|error|mismatch|unexpected' "$LOGS/client.out" "$LOGS/server.out" && show "dapltest $*"
+	expect 'End of Work -- Client Exiting' "$LOGS/client.out"
 	say "passed: dapltest -T $*"
 }
 
@@ -205,42 +231,64 @@ serve_dapltest() {
 quit_dapltest() {
 	transfer Q
 	wait_server 'dapltest -T S'
-	expect 'Exiting' "$WORK/server.out"
+	expect 'Exiting' "$LOGS/server.out"
 }
 
 # With -V dapltest itself goes wrong unless segments are multiples of 256 bytes.
-say "== dapltest: transaction, performance, quit"
-serve_dapltest
-transfer T -i 200 client SR 4096 2 server SR 4096 2
-transfer T -i 200 -P -V client SR 256 1 server RW 40960 3 server SR 256 1
-transfer T -i 50 -V client RR 4096 1 server RR 100000 1 client SR 256 1 server SR 256 1
-transfer T -i 50 -V -t 2 -w 4 client RW 4096 1 server RW 2048 4 client SR 1024 4 server SR 4096 2 \
-	client SR 1024 3 -f server SR 2048 1 -f
-transfer T -i 50 -t 8 -w 8 client SR 256 1 server SR 256 1
-transfer T -i 50 -r -t 2 -w 4 -V client SR 256 1 server SR 256 1
-transfer T -i 100 -P -t 4 -w 2 -V client RW 4096 1 server RW 4096 1 client SR 256 1 server SR 256 1
-transfer T -i 20 -V client RR 65536 4 server RR 65536 4 client RW 65536 4 server RW 65536 4 \
-	client SR 256 1 server SR 256 1
-transfer T -i 10 -V client RW 1048576 1 server RR 1048576 1 client SR 256 1 server SR 256 1
-transfer T -i 100 client SR 100 3 server SR 77 2 client RW 1 1 server RR 3 1
-quit_dapltest
-serve_dapltest
-transfer P -i 2000 -p 16 RW 4096 2
-transfer P -i 500 -p 1 RW 4096 1
-transfer P -i 2000 RW 64 1
-transfer P -i 2000 -p 16 -m p RW 8 1
-transfer P -i 2000 -p 64 -m p RW 4096 4
-transfer P -i 2000 -p 64 -m p RR 4096 4
-transfer P -i 1000 -p 8 -m b RR 65536 1
-transfer P -i 500 -p 1 -m b RR 64 1
-transfer P -i 100 -p 16 -m b RW 1048576 1
-quit_dapltest
+dapltests() {
+	serve_dapltest
+	transfer T -i 200 client SR 4096 2 server SR 4096 2
+	transfer T -i 200 -P -V client SR 256 1 server RW 40960 3 server SR 256 1
+	transfer T -i 50 -V client RR 4096 1 server RR 100000 1 client SR 256 1 server SR 256 1
+	transfer T -i 50 -V -t 2 -w 4 client RW 4096 1 server RW 2048 4 client SR 1024 4 server SR 4096 2 \
+		client SR 1024 3 -f server SR 2048 1 -f
+	transfer T -i 50 -t 8 -w 8 client SR 256 1 server SR 256 1
+	transfer T -i 50 -r -t 2 -w 4 -V client SR 256 1 server SR 256 1
+	transfer T -i 100 -P -t 4 -w 2 -V client RW 4096 1 server RW 4096 1 client SR 256 1 server SR 256 1
+	transfer T -i 20 -V client RR 65536 4 server RR 65536 4 client RW 65536 4 server RW 65536 4 \
+		client SR 256 1 server SR 256 1
+	transfer T -i 10 -V client RW 1048576 1 server RR 1048576 1 client SR 256 1 server SR 256 1
+	transfer T -i 100 client SR 100 3 server SR 77 2 client RW 1 1 server RR 3 1
+	quit_dapltest
+	serve_dapltest
+	transfer P -i 2000 -p 16 RW 4096 2
+	transfer P -i 500 -p 1 RW 4096 1
+	transfer P -i 2000 RW 64 1
+	transfer P -i 2000 -p 16 -m p RW 8 1
+	transfer P -i 2000 -p 64 -m p RW 4096 4
+	transfer P -i 2000 -p 64 -m p RR 4096 4
+	transfer P -i 1000 -p 8 -m b RR 65536 1
+	transfer P -i 500 -p 1 -m b RR 64 1
+	transfer P -i 100 -p 16 -m b RW 1048576 1
+	quit_dapltest
+}
+
+say "== dtest, dtestx, dtestcm, dapltest: transaction, performance, quit, over $cable"
+rows dtests dtestxs dapltests
+
+# srq OPTIONS...: many connections that share one receive queue at each end.
+srq() {
+	start_server 'Accepting' dtestsrq -P $IA -s "$@"
+	client dtestsrq -P $IA -h $SERVER "$@"
+	wait_server dtestsrq
+	# It ends with 0 whatever happens.
+	expect 'Test Complete' "$LOGS/client.out"
+	expect 'Test Complete' "$LOGS/server.out"
+	say "passed: dtestsrq $*"
+}
+
+say "== dtestsrq"
+srq
+srq -c 10 -B 10 -t 10
+srq -c 100 -B 100
+srq -c 20 -b 65536
+srq -S 0 -c 10 -B 10
 
 # limit TEST TEXT MAXIMUM: counts at least ten objects, and frees them.
 limit() {
 	local reached
 	client dapltest -T L -D $IA -m "$3" "limit_$1"
-	reached=$(sed -n "s/.*LimitTest: $2: *//p" "$WORK/client.out" | head -n 1)
+	reached=$(sed -n "s/.*LimitTest: $2: *//p" "$LOGS/client.out" | head -n 1)
 	[ "${reached:-0}" -ge 10 ] || show "dapltest limit_$1: \"$reached\""
 	say "passed: dapltest limit_$1: $reached"
 }
@@ -259,7 +307,7 @@ limit rpost 'recv buffers posted per EP' 1000
 # The size of an LMR is probed up to 1 GiB, which exists twice for a moment.
 if [ "$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo)" -ge $((4 << 20)) ]; then
 	client dapltest -T L -D $IA limit_size_lmr
-	expect 'LMR of 0x40000000 bytes OK' "$WORK/client.out"
+	expect 'LMR of 0x40000000 bytes OK' "$LOGS/client.out"
 	say 'passed: dapltest limit_size_lmr: 1 GiB'
 else
 	say 'left out: dapltest limit_size_lmr: less than 4 GiB of memory are available'
@@ -272,10 +320,10 @@ feature() {
 	shift
 	for number in "$@"; do
 		client dapltest -T F -D $IA -f "$name" "case$number"
-		if grep -q 'Result: UNSUPP' "$WORK/client.out"; then
+		if grep -q 'Result: UNSUPP' "$LOGS/client.out"; then
 			unsupported+=" $number"
 		else
-			expect 'Result: PASS' "$WORK/client.out"
+			expect 'Result: PASS' "$LOGS/client.out"
 		fi
 	done
 	say "passed: dapltest -T F -f $name, cases $*${unsupported:+ (not in dapltest:$unsupported)}"
