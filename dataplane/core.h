@@ -15,6 +15,7 @@
 #include <rte_rcu_qsbr.h>
 #include <rte_ring.h>
 
+#include "dma.h"
 #include "engine.h"
 #include "reach.h"
 
@@ -177,7 +178,8 @@ struct engine_qp {
 	struct work work;
 
 	/* local transport: the message in `work` */
-	uint32_t moved;      /* bytes copied */
+	uint32_t moved;      /* bytes copied, or handed to a DMA device */
+	uint32_t copying;    /* copies that the device has not ended */
 	uint64_t wait_since; /* 0: not waiting */
 	uint8_t wait_status; /* what the work fails by if it waits too long: why it waits */
 	uint64_t wait_step;
@@ -284,6 +286,7 @@ struct core {
 	struct qp_list run;
 	SLIST_HEAD(, engine_cq) dirty;
 	struct reach_list reaching;
+	struct dma_channel *dma; /* NULL: the core makes all copies */
 	TAILQ_HEAD(, engine_client) clients;
 	STAILQ_HEAD(, event_node) backlog;
 	bool tell_control; /* entries for the control thread were queued in this loop */
@@ -491,7 +494,8 @@ uint32_t doorbell_scan(struct core *core);
 void local_poll(struct core *core, struct engine_qp *qp, uint32_t budget);
 void local_bind_done(struct core *core, struct engine_qp *qp, bool ok);
 void local_kick(struct core *core, struct engine_qp *qp); /* something changed for who waits for qp */
-void local_leave(struct engine_qp *qp); /* nothing is moved any more for it or by its peer to it */
+void local_leave(struct core *core,
+		 struct engine_qp *qp); /* nothing is moved any more for it or by its peer to it */
 
 /* ---- rcio.c ---- */
 void rcio_init(struct core *core);

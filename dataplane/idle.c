@@ -262,6 +262,8 @@ idle(struct core *core, bool busy)
 		sched_yield();
 		break;
 	case ONE_IDLE_SLEEP:
+		if (core->dma != NULL && dma_busy(core->dma))
+			break; /* a device does not wake us */
 		/* Queue pairs that can do nothing at the moment do so asleep: a post rings, hot or not. */
 		if (++core->idle_loops >= EMPTY_LOOPS)
 			fall_asleep(core);

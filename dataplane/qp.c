@@ -288,7 +288,7 @@ qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase)
 {
 	timer_cancel(core, qp);
 	if (qp->local)
-		local_leave(qp);
+		local_leave(core, qp);
 	if (qp->running) {
 		qp->running = false;
 		TAILQ_REMOVE(&core->run, qp, run_link);
