@@ -19,7 +19,6 @@
 #define FAILURES 16u /* in a row, and the device is not used any more */
 #define HANG_NS 1000000000ull
 #define PAUSE_NS 1000000ull /* more between two looks is not the device's time but ours */
-#define SETTLE_US 10000u    /* what DMA_FLIGHT copies take at 1.6 GB/s */
 #define NOTHING UINT64_MAX
 
 RTE_LOG_REGISTER(dma_logtype, oneside.dma, NOTICE);
@@ -202,8 +201,8 @@ ask(struct core *core)
 	return n;
 }
 
-uint32_t
-dma_poll(struct core *core)
+static uint32_t
+look(struct core *core, uint64_t now)
 {
 	struct dma_channel *channel = core->dma;
 	uint32_t n;
@@ -224,22 +223,18 @@ dma_poll(struct core *core)
 		channel->waited = 0;
 		say_oldest(channel);
 	} else {
-		channel->waited += RTE_MIN(core->now - channel->polled_at, PAUSE_NS);
+		channel->waited += RTE_MIN(now - channel->polled_at, PAUSE_NS);
 		if (unlikely(channel->waited > HANG_NS))
 			give_up(core, STATE_HUNG);
 	}
-	channel->polled_at = core->now;
+	channel->polled_at = now;
 	return n;
 }
 
-void
-dma_settle(struct core *core, struct engine_qp *qp)
+uint32_t
+dma_poll(struct core *core)
 {
-	uint64_t end = rte_rdtsc() + rte_get_tsc_hz() / 1000000 * SETTLE_US;
-
-	while (qp->copying != 0 && state_of(core->dma->device) != STATE_HUNG && rte_rdtsc() < end)
-		if (dma_poll(core) == 0)
-			rte_pause();
+	return look(core, core->now);
 }
 
 void
@@ -247,15 +242,18 @@ dma_leave(struct core *core, struct engine_qp *qp)
 {
 	struct dma_channel *channel = core->dma;
 
-	dma_settle(core, qp);
-	for (uint32_t i = channel->head; qp->copying != 0 && i != channel->tail; i++) {
-		struct op *op = &channel->op[i % DMA_FLIGHT];
-
-		if (op->qp == qp) {
-			op->qp = NULL;
-			qp->copying--;
-		}
-	}
+	while (qp->copying != 0 && state_of(channel->device) != STATE_HUNG)
+		if (look(core, engine_now(rte_rdtsc())) == 0)
+			rte_pause();
+	if (likely(qp->copying == 0))
+		return;
+	for (uint32_t i = channel->head; i != channel->tail; i++)
+		if (channel->op[i % DMA_FLIGHT].qp == qp)
+			channel->op[i % DMA_FLIGHT].qp = NULL;
+	qp->copying = 0;
+	qp->moved = 0; /* nobody knows how much of it */
+	if (qp->waiting)
+		qp_reached(core, qp);
 }
 
 /* ---- grace periods, and what hangs ---- */

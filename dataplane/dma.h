@@ -14,12 +14,12 @@
  *
  * Queue pairs.  One that leaves its connection, or whose peer does, has its copies waited
  * for, since applications have their buffers back then: in-order devices are through with
- * them in a millisecond.
+ * them in a millisecond.  The core stands still meanwhile, for a second if the device hangs.
  *
  * A device that tells nothing for a second hangs.  It is left alone, a grace period later
- * the control thread stops it, and the cores copy what it had not told of.  One that does
- * not even stop could write at any time into memory that others have by then: the data
- * plane ends.
+ * the control thread stops it, and the cores copy what it had not told of, but for what
+ * connections that have ended wanted.  One that does not even stop could write at any time
+ * into memory that others have by then: the data plane ends.
  */
 #ifndef DATAPLANE_DMA_H
 #define DATAPLANE_DMA_H
@@ -52,9 +52,8 @@ bool dma_copy(struct core *core, struct engine_qp *qp, uint8_t *to, const uint8_
 bool dma_busy(const struct dma_channel *channel); /* some copies are under way */
 /* Wakes the queue pairs of those that have ended, and tells how many. */
 uint32_t dma_poll(struct core *core);
-/* Wait for the copies of `qp`, and if that takes too long, do no longer know it; it may be freed. */
+/* Waits for the copies of `qp`.  Those of a device that hangs are nobody's then: `qp` may be freed. */
 void dma_leave(struct core *core, struct engine_qp *qp);
-void dma_settle(struct core *core, struct engine_qp *qp); /* only wait */
 
 /* ---- the control thread ---- */
 

@@ -84,11 +84,11 @@ local_leave(struct core *core, struct engine_qp *qp)
 	reach_leave(&qp->reach);
 	if (unlikely(qp->copying != 0))
 		dma_leave(core, qp);
-	/* What the peer moves for itself it begins again, but for what a device is moving. */
+	/* What the peer moves for itself it begins again. */
 	if (peer != NULL && peer->core == core && peer->local && peer->attr.peer_qpn == qp->qpn) {
 		reach_leave(&peer->reach);
 		if (unlikely(peer->copying != 0))
-			dma_settle(core, peer);
+			dma_leave(core, peer);
 	}
 }
 

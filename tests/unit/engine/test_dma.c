@@ -18,7 +18,8 @@
 
 static struct {
 	struct rte_dma_fp_object real;
-	bool hold;                       /* it tells of nothing */
+	bool hold;                       /* it tells of nothing, */
+	uint64_t hold_until;             /* or not before then; TSC */
 	enum rte_dma_status_code status; /* of every copy; of those that fail it moves one byte */
 	uint32_t room;                   /* copies that it still takes */
 } device;
@@ -38,7 +39,8 @@ static uint16_t
 device_completed(void *dev, uint16_t channel, const uint16_t most, uint16_t *last,
 		 enum rte_dma_status_code *status)
 {
-	uint16_t n = device.hold ? 0 : device.real.completed_status(dev, channel, most, last, status);
+	bool held = device.hold || rte_rdtsc() < device.hold_until;
+	uint16_t n = held ? 0 : device.real.completed_status(dev, channel, most, last, status);
 
 	for (uint16_t i = 0; i < n; i++)
 		status[i] = device.status;
@@ -243,19 +245,24 @@ test_removal(void **state)
 	assert_both_broken();
 }
 
-/* Once a connection has ended nothing is placed any more. */
+/* Once a connection has ended nothing is placed any more, however long a device takes. */
 static void
 test_flush(void **state)
 {
 	static uint8_t seen[LONG];
 
 	for (int side = 0; side < 2; side++) {
+		uint64_t slow = rte_get_tsc_hz() / 20;
+
+		device.hold_until = rte_rdtsc() + slow;
 		post_write(&w.pair[0], &w.memory[0], &w.memory[1], LONG, 1);
 		turn(1);
 		assert_int_equal(w.pair[0].qp->copying, DMA_COPIES);
 		assert_int_equal(
 			command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.pair[side].qp}), 0);
+		assert_true(rte_rdtsc() >= device.hold_until);
 		assert_int_equal(w.pair[0].qp->copying, 0);
+		assert_false(dma_busy(engine.core[0]->dma));
 		memcpy(seen, w.memory[1].bytes, LONG);
 		usleep(5000);
 		assert_memory_equal(seen, w.memory[1].bytes, LONG);
@@ -271,6 +278,29 @@ test_flush(void **state)
 		}
 	}
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_RETRY_EXCEEDED, 1);
+	assert_int_equal(stats()->dma_failed, 0);
+}
+
+/* The device hangs, and then one end goes: what it had not copied nobody copies any more. */
+static void
+test_hang_and_flush(void **state)
+{
+	static uint8_t seen[LONG];
+	uint64_t token;
+
+	device.hold = true;
+	device.status = RTE_DMA_STATUS_ERROR_UNKNOWN; /* it has not moved anything either */
+	post_write(&w.pair[0], &w.memory[0], &w.memory[1], LONG, 1);
+	turn(10);
+	assert_int_equal(w.pair[0].qp->copying, DMA_COPIES);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.pair[1].qp}), 0);
+	token = engine_grace_start();
+	assert_int_equal(w.pair[0].qp->copying, 0);
+	memcpy(seen, w.memory[1].bytes, LONG);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_RETRY_EXCEEDED, 1);
+	TURN_UNTIL(engine_grace_over(token));
+	assert_int_equal(stats()->dma_failed, DMA_COPIES);
+	assert_memory_equal(seen, w.memory[1].bytes, LONG);
 }
 
 /* It goes, though its copies do not end. */
@@ -282,15 +312,16 @@ test_queue_pair_vanishes(void **state)
 	device.hold = true;
 	post_write(&w.pair[0], &w.memory[0], &w.memory[1], LONG, 1);
 	turn(10);
-	pair_end(&w.pair[0]);
+	assert_int_equal(w.pair[0].qp->copying, DMA_COPIES);
 	token = engine_grace_start();
-	turn(100);
+	for (int i = 0; i < 100; i++)
+		core_iterate(engine.core[0]);
 	assert_false(engine_grace_over(token));
-	assert_non_null(engine.reap); /* nor is it freed */
-	device.hold = false;
+	pair_end(&w.pair[0]); /* it hangs, and is stopped */
 	TURN_UNTIL(engine_grace_over(token));
 	turn(2);
 	assert_null(engine.reap);
+	assert_false(dma_busy(engine.core[0]->dma));
 	pair_new(&w.app[0], &w.send[0], &w.recv[0], NULL, NULL, &w.pair[0]); /* for the teardown */
 }
 
@@ -492,6 +523,7 @@ main(void)
 		D(test_several_under_way),
 		D(test_removal),
 		D(test_flush),
+		D(test_hang_and_flush),
 		D(test_queue_pair_vanishes),
 		D(test_failures),
 		D(test_page_faults),
