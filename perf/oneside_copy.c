@@ -138,11 +138,12 @@ reap(struct sender *s, uint64_t *done)
 }
 
 static bool
-write_all(struct sender *s, double *seconds)
+write_all(struct sender *s, double *seconds, struct peak *peak)
 {
 	uint64_t pieces = (s->size + PIECE - 1) / PIECE, posted = 0, done = 0, start = now_ns();
 	bool tty = isatty(STDERR_FILENO);
 
+	peak_begin(peak, start);
 	while (done < pieces) {
 		if (posted < pieces && posted - done < DEPTH) {
 			uint64_t offset = posted * PIECE,
@@ -165,6 +166,7 @@ write_all(struct sender *s, double *seconds)
 		}
 		if (!reap(s, &done))
 			return false;
+		peak_look(peak, now_ns(), posted, done);
 		if (tty && (done % 8 == 0 || done == pieces))
 			fprintf(stderr, "\r  %3" PRIu64 "%%", done * 100 / pieces);
 	}
@@ -199,6 +201,7 @@ send_file(struct dat_adapter *a, DAT_CONN_QUAL port, const char *path, const cha
 	struct sockaddr_storage addr;
 	DAT_REGION_DESCRIPTION region;
 	DAT_LMR_HANDLE lmr;
+	struct peak peak;
 	DAT_EVENT event;
 	bool ok = false;
 
@@ -224,7 +227,7 @@ send_file(struct dat_adapter *a, DAT_CONN_QUAL port, const char *path, const cha
 		goto out;
 	}
 	memcpy(&s->target, event.event_data.connect_event_data.private_data, sizeof(s->target));
-	if (!write_all(s, &r.seconds) || !finish(s))
+	if (!write_all(s, &r.seconds, &peak) || !finish(s))
 		goto out;
 	ok = dat_ok(dat_ep_free(s->ep), "dat_ep_free") && dat_ok(dat_lmr_free(lmr), "dat_lmr_free");
 	r.iterations = s->size / PIECE;
@@ -233,6 +236,7 @@ send_file(struct dat_adapter *a, DAT_CONN_QUAL port, const char *path, const cha
 		r.size = s->size;
 	}
 	r.latency = &s->latency;
+	peak_end(&peak, &r);
 	report(&r, json);
 out:
 	free(s->data);

@@ -69,18 +69,24 @@ receive(rsmapi_controller_handle_t controller, rsm_memseg_id_t id, const char *p
 }
 
 static bool
-put_all(rsm_memseg_import_handle_t import, uint8_t *data, uint64_t size, struct histogram *latency)
+put_all(rsm_memseg_import_handle_t import, uint8_t *data, uint64_t size, struct histogram *latency,
+	struct peak *peak)
 {
+	uint64_t before = now_ns(), after, done = 0;
 	bool tty = isatty(STDERR_FILENO);
 
-	for (uint64_t offset = 0; offset < size; offset += PIECE) {
-		uint64_t len = size - offset < PIECE ? size - offset : PIECE, before = now_ns();
+	peak_begin(peak, before);
+	for (uint64_t offset = 0; offset < size; offset += PIECE, before = after) {
+		uint64_t len = size - offset < PIECE ? size - offset : PIECE;
 
 		/* Implicit mode: the piece is there when the call returns. */
 		if (!rsm_ok(rsm_memseg_import_put(import, (off_t)offset, data + offset, len),
 			    "rsm_memseg_import_put"))
 			return false;
-		histogram_add(latency, now_ns() - before);
+		after = now_ns();
+		histogram_add(latency, after - before);
+		done++;
+		peak_look(peak, after, done, done);
 		if (tty)
 			fprintf(stderr, "\r  %3" PRIu64 "%%", (offset + len) * 100 / size);
 	}
@@ -99,6 +105,7 @@ send_file(rsmapi_controller_handle_t controller, rsm_memseg_id_t id, const char 
 	rsm_memseg_import_handle_t import;
 	rsmapi_barrier_t barrier;
 	uint64_t size, start, done = 1;
+	struct peak peak;
 	off_t note;
 	uint8_t *data = file_read(path, &size);
 	bool ok = false;
@@ -113,7 +120,7 @@ send_file(rsmapi_controller_handle_t controller, rsm_memseg_id_t id, const char 
 		    "rsm_memseg_import_init_barrier"))
 		goto out;
 	start = now_ns();
-	if (!put_all(import, data, size, latency))
+	if (!put_all(import, data, size, latency, &peak))
 		goto out;
 	r.seconds = (double)(now_ns() - start) / 1e9;
 	note = (off_t)pages(size);
@@ -128,6 +135,7 @@ send_file(rsmapi_controller_handle_t controller, rsm_memseg_id_t id, const char 
 		r.size = size;
 	}
 	r.latency = latency;
+	peak_end(&peak, &r);
 	report(&r, json);
 out:
 	free(data);

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #define PROGRESS_NS 200000000u
-#define MIB 1048576.0 /* perftest's MB */
+#define PEAK_NS 1000000u
+#define PEAK_TURNS 64u /* of what is under way: whose share is small then */
+#define MIB 1048576.0  /* perftest's MB */
 
 static const double percentiles[] = {50, 90, 99, 99.9, 99.99};
 #define PERCENTILES (sizeof(percentiles) / sizeof(percentiles[0]))
@@ -113,12 +115,40 @@ histogram_print(FILE *out, const struct histogram *h)
 	}
 }
 
+/* ---- peak ---- */
+
+void
+peak_begin(struct peak *p, uint64_t now)
+{
+	*p = (struct peak){.since = now};
+}
+
+void
+peak_look(struct peak *p, uint64_t now, uint64_t posted, uint64_t done)
+{
+	double rate;
+
+	if (now - p->since < PEAK_NS || done <= p->posted || done - p->posted < PEAK_TURNS * p->under_way)
+		return;
+	rate = (double)(done - p->posted) * 1e9 / (double)(now - p->since);
+	p->rate = rate > p->rate ? rate : p->rate;
+	p->since = now;
+	p->posted = posted;
+	p->under_way = posted - done;
+}
+
 /* ---- lines ---- */
 
 static double
 rate(const struct result *r)
 {
 	return (double)r->iterations / (r->seconds > 0 ? r->seconds : 1e-9);
+}
+
+void
+peak_end(const struct peak *p, struct result *r)
+{
+	r->peak = p->rate > rate(r) ? p->rate : rate(r);
 }
 
 static double

@@ -40,6 +40,20 @@ struct result {
 	const struct histogram *latency; /* NULL: not measured */
 };
 
+/*
+ * The best time of a run: operations that were posted and done in it.  So completions that come all at once,
+ * of what was posted long before, do not look like speed.
+ */
+struct peak {
+	uint64_t since, posted, under_way; /* when it began: ns, operations */
+	double rate;
+};
+
+void peak_begin(struct peak *p, uint64_t now);
+void peak_look(struct peak *p, uint64_t now, uint64_t posted, uint64_t done);
+/* With iterations and seconds there: the mean is that of the longest time. */
+void peak_end(const struct peak *p, struct result *result);
+
 /* perftest's columns, of a bandwidth or a latency test. */
 void report_head(FILE *out, bool latency_test, bool gbits);
 void report_line(FILE *out, const struct result *result, bool gbits);

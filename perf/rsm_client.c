@@ -153,22 +153,16 @@ span(struct client *c, uint64_t size)
 static bool
 bandwidth(struct client *c, uint64_t size, const struct perf_options *o, struct result *r)
 {
-	uint64_t start = now_ns(), stop = start + (uint64_t)(o->duration * 1e9), now = start, done = 0,
-		 window = start, window_done = 0;
+	uint64_t start = now_ns(), stop = start + (uint64_t)(o->duration * 1e9), now = start, done = 0;
+	struct peak peak;
 
-	r->peak = 0;
+	peak_begin(&peak, start);
 	while (o->duration > 0 ? now < stop : done < o->iterations) {
 		if (!span(c, size))
 			return false;
 		done += (uint64_t)o->depth * c->connected;
 		now = now_ns();
-		if (o->peak && now - window >= 10000000) {
-			double rate = (double)(done - window_done) * 1e9 / (double)(now - window);
-
-			r->peak = rate > r->peak ? rate : r->peak;
-			window = now;
-			window_done = done;
-		}
+		peak_look(&peak, now, done, done);
 		progress_show(&c->progress, now,
 			      o->duration > 0 ? (double)(now - start) / (double)(stop - start)
 					      : (double)done / (double)o->iterations,
@@ -176,8 +170,9 @@ bandwidth(struct client *c, uint64_t size, const struct perf_options *o, struct 
 	}
 	r->seconds = (double)(now - start) / 1e9;
 	r->iterations = done;
-	if (o->peak && r->peak < (double)done / r->seconds)
-		r->peak = (double)done / r->seconds;
+	r->peak = 0;
+	if (o->peak)
+		peak_end(&peak, r);
 	return true;
 }
 

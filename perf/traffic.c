@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WINDOW_NS 10000000u /* the peak is that of the best such time */
 #define DRAIN 64u
 #define REAP 16u /* completions taken before the next posts, as perftest has it */
 
@@ -116,7 +115,7 @@ struct clockwork {
 	uint64_t start, stop; /* stop: 0 when it goes by iterations */
 	uint64_t next;        /* completions, when the clock is looked at again */
 	uint64_t step;
-	uint64_t window_at, window_done;
+	struct peak peak;
 	struct progress progress;
 };
 
@@ -124,31 +123,23 @@ static void
 clockwork_begin(struct clockwork *c, const struct traffic *t, const struct stint *stint)
 {
 	progress_begin(&c->progress, t->tty);
-	c->start = c->window_at = now_ns();
+	c->start = now_ns();
+	peak_begin(&c->peak, c->start);
 	c->stop = stint->seconds > 0 ? c->start + (uint64_t)(stint->seconds * 1e9) : 0;
-	c->window_done = 0;
 	c->step = stint->size >= 65536 ? 16 : 1024;
 	c->next = c->step;
 }
 
 /* Looks at the clock: the peak, the progress line, the end of the time (true). */
 static bool
-clockwork_look(struct clockwork *c, const struct traffic *t, const struct stint *stint, uint64_t done,
-	       struct result *r)
+clockwork_look(struct clockwork *c, const struct stint *stint, uint64_t posted, uint64_t done)
 {
 	uint64_t now = now_ns();
 	double part = c->stop != 0 ? (double)(now - c->start) / (double)(c->stop - c->start)
 				   : (double)done / (double)stint->iterations;
 
 	c->next = done + c->step;
-	if (now - c->window_at >= WINDOW_NS) {
-		double rate = (double)(done - c->window_done) * 1e9 / (double)(now - c->window_at);
-
-		if (t->peak && rate > r->peak)
-			r->peak = rate;
-		c->window_at = now;
-		c->window_done = done;
-	}
+	peak_look(&c->peak, now, posted, done);
 	progress_show(&c->progress, now, part, done, stint->size);
 	return c->stop != 0 && now >= c->stop;
 }
@@ -217,7 +208,6 @@ traffic_bandwidth(struct traffic *t, const struct stint *stint, struct result *r
 	want = (want + every - 1) / every * every;
 	if (stint->seconds > 0)
 		want = UINT64_MAX;
-	r->peak = 0;
 	for (uint32_t i = 0; i < t->endpoints; i++) {
 		t->busy[i].listed = false;
 		list_open(t, &open, &t->busy[i]);
@@ -228,14 +218,15 @@ traffic_bandwidth(struct traffic *t, const struct stint *stint, struct result *r
 		    (t->receives && !traffic_drain(t, &busy)) ||
 		    !reap_some(t, &open, !t->receives && (STAILQ_EMPTY(&open) || posted == want), &done))
 			return false;
-		if (done >= clock.next && clockwork_look(&clock, t, stint, done, r) && want == UINT64_MAX)
+		if (done >= clock.next && clockwork_look(&clock, stint, posted, done) && want == UINT64_MAX)
 			want = posted;
 	}
 	r->seconds = (double)(now_ns() - clock.start) / 1e9;
 	r->iterations = done;
 	progress_end(&clock.progress);
-	if (t->peak && r->peak < (double)done / r->seconds)
-		r->peak = (double)done / r->seconds;
+	r->peak = 0;
+	if (t->peak)
+		peak_end(&clock.peak, r);
 	return true;
 }
 

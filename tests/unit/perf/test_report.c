@@ -131,6 +131,38 @@ histogram_lines(FILE *file)
 	histogram_print(file, &h);
 }
 
+#define MS 1000000u
+
+static void
+test_peak(void **state)
+{
+	struct peak p;
+
+	r = (struct result){.iterations = 3300, .seconds = 3};
+	/* One after the other: the second of three milliseconds is the best. */
+	peak_begin(&p, 5 * MS);
+	peak_look(&p, 6 * MS, 1000, 1000);
+	peak_look(&p, 6 * MS + 1, 1400, 1400); /* too short to tell */
+	peak_look(&p, 7 * MS, 2400, 2400);
+	peak_look(&p, 8 * MS, 3300, 3300);
+	peak_end(&p, &r);
+	assert_true(r.peak == 1400000);
+	/* Completions that were late: most of what came was posted before. */
+	r = (struct result){.iterations = 2000, .seconds = 0.002};
+	peak_begin(&p, 0);
+	peak_look(&p, MS, 1128, 1000);
+	peak_look(&p, 2 * MS, 2128, 2100);
+	peak_look(&p, 3 * MS, 9448, 9320); /* 64 times what was under way, and no more */
+	peak_end(&p, &r);
+	assert_true(r.peak > 4.095e6 && r.peak < 4.097e6);
+	/* A run that is shorter than that: all of it. */
+	r = (struct result){.iterations = 64, .seconds = 0.0005};
+	peak_begin(&p, 0);
+	peak_look(&p, MS / 2, 64, 64);
+	peak_end(&p, &r);
+	assert_true(r.peak == 128000);
+}
+
 static void
 test_bandwidth_columns(void **state)
 {
@@ -291,6 +323,7 @@ main(void)
 		cmocka_unit_test(test_a_tail_is_seen_where_it_begins),
 		cmocka_unit_test(test_one_sample_is_every_percentile),
 		cmocka_unit_test(test_extremes),
+		cmocka_unit_test(test_peak),
 		cmocka_unit_test(test_bandwidth_columns),
 		cmocka_unit_test(test_latency_columns),
 		cmocka_unit_test(test_json),
