@@ -311,11 +311,19 @@ struct core {
 	uint64_t timers;
 	struct qp_list wheel[TIMER_SLOTS];
 
-	uint64_t last_tsc, published_at;
+	uint64_t loop_at, idle_at; /* cycles: when this loop began, the one before ended */
+	uint64_t published_at;
 	uint64_t stage_mark;                     /* when the stage under way began */
 	uint64_t stage_cycles[ENGINE_STAGE_MAX]; /* of this loop */
 	uint32_t idle_loops;
-	uint32_t takes; /* receives taken since others had the processor; CORE_TAKES: there was none to take */
+	/* --idle yield; times in cycles */
+	uint64_t gave_at;    /* when the processor was given away last */
+	uint64_t give_after; /* how long it is kept while nobody wants it */
+	uint64_t least;      /* that giving it away took */
+	bool gave;           /* after the loop before this one */
+	bool shared;         /* others had it then */
+	uint32_t
+		takes; /* receives taken since others had the processor; CORE_TAKES: there was none to take */
 	uint32_t index, lcore;
 	struct rte_mempool *pool;
 	void *rc_memory, *boards_memory;
@@ -383,7 +391,7 @@ frame_info(struct rte_mbuf *m)
 }
 
 /* ---- loop.c ---- */
-bool core_iterate(struct core *core); /* one loop; false: nothing was done */
+uint32_t core_iterate(struct core *core); /* one loop; how much was done */
 int core_main(void *core);
 
 /* ---- command.c ---- */
@@ -553,7 +561,7 @@ flow_strayed(struct core *core, struct engine_qp *qp, const struct frame_info *i
 void links_fini(void); /* before the ports are closed */
 
 /* ---- idle.c ---- */
-void idle(struct core *core, bool busy); /* after each loop */
+void idle(struct core *core, uint32_t done); /* after each loop */
 void idle_wake(struct core *core);       /* from another thread, after something was queued for the core */
 void idle_wake_peers(struct core *core); /* those of wake_mask */
 int idle_init(struct core *core);

@@ -201,6 +201,7 @@ struct engine_port_info {
  * `why` on failure. */
 int engine_init(const struct config *config, char *why, size_t why_len);
 int engine_start(void); /* launches the lcores */
+void engine_leave_rseq(void); /* the calling thread: its turns on a processor that it shares take less time */
 void engine_stop(void);
 void engine_fini(void);
 

@@ -28,6 +28,9 @@ enum {
 	NAP_MAX_NS = 100000,  /* and this often after a while */
 	NAPS_SHORT = 1000,    /* naps until then */
 	SLEEP_NS = 100000000, /* nothing can be missed, but statistics should not grow old */
+	LITTLE = 4,           /* done in a loop: a frame or two, with their answers */
+	GIVE_NS = 8000,       /* how long a processor is kept that nobody else wants */
+	GIVEN_NS = 500,       /* a system call that gives it to nobody; shorter ones are learned */
 	FDS_DRAINED = 16
 };
 
@@ -88,6 +91,8 @@ idle_forget(struct core *core, struct engine_client *client)
 int
 idle_init(struct core *core)
 {
+	core->give_after = rte_get_tsc_hz() * GIVE_NS / NS_PER_S;
+	core->least = rte_get_tsc_hz() * GIVEN_NS / NS_PER_S;
 	core->epoll = epoll_create1(EPOLL_CLOEXEC);
 	core->rx_epoll = epoll_create1(EPOLL_CLOEXEC);
 	core->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -106,6 +111,7 @@ idle_init(struct core *core)
 void
 idle_begin(void)
 {
+	engine_leave_rseq();
 	if (sleeps())
 		prctl(PR_SET_TIMERSLACK, 1000);
 }
@@ -227,46 +233,67 @@ fall_asleep(struct core *core)
 }
 
 /*
- * A busy core that shares its processor with an application that receives: frames may come in without end,
- * but receives are posted only by who gets to run, and a sender that finds none waits for long.
+ * Whether others had the processor since it was given away last: then that took longer than a system call
+ * that gave it to nobody, which takes about as long as the shortest.
  */
-static inline void
-let_receivers_run(struct core *core)
+static void
+learn(struct core *core)
 {
-	if (likely(core->takes < CORE_TAKES))
-		return;
+	uint64_t took = core->loop_at - core->gave_at;
+
+	core->gave = false;
 	core->takes = 0;
-	if (engine.config->idle == ONE_IDLE_YIELD)
-		sched_yield();
+	core->shared = took > 2 * core->least;
+	if (took < core->least)
+		core->least = took;
+}
+
+/*
+ * After a loop that found something: where others want the processor, one of them probably waits for what was
+ * done just now, and nothing else is to be done.  Nor are those who post receives made to wait for long:
+ * frames may come in without end, and a sender for which none is posted stops.
+ */
+static bool
+yields_busy(const struct core *core, uint32_t done)
+{
+	return core->takes >= CORE_TAKES || (core->shared && done <= LITTLE && !is_behind(core));
+}
+
+/* After one that found nothing: at once, or, where nobody else wants it, now and then. */
+static bool
+yields_idle(const struct core *core, uint64_t tsc)
+{
+	return core->shared || tsc - core->gave_at >= core->give_after;
+}
+
+static void
+give_away(struct core *core, uint64_t tsc)
+{
+	core->gave = true;
+	core->gave_at = tsc;
+	core->timed_idle = true;
+	sched_yield();
 }
 
 void
-idle(struct core *core, bool busy)
+idle(struct core *core, uint32_t done)
 {
-	uint64_t tsc = rte_rdtsc(), passed = tsc - core->last_tsc;
+	uint64_t tsc = rte_rdtsc(), *cycles = done > 0 ? &core->stats.busy_cycles : &core->stats.idle_cycles;
+	enum one_idle how = engine.config->idle;
 
-	core->last_tsc = tsc;
-	if (busy) {
+	*cycles += tsc - core->loop_at;
+	core->stats.idle_cycles += core->loop_at - core->idle_at;
+	core->idle_at = tsc;
+	if (done > 0)
 		core->stats.busy_loops++;
-		core->stats.busy_cycles += passed;
-		core->idle_loops = 0;
-		let_receivers_run(core);
-		return;
-	}
-	core->takes = 0;
-	core->stats.idle_cycles += passed;
-	switch (engine.config->idle) {
-	case ONE_IDLE_SPIN:
-		break;
-	case ONE_IDLE_YIELD:
-		sched_yield();
-		break;
-	case ONE_IDLE_SLEEP:
-		if (core->dma != NULL && dma_busy(core->dma))
-			break; /* a device does not wake us */
-		/* Queue pairs that can do nothing at the moment do so asleep: a post rings, hot or not. */
-		if (++core->idle_loops >= EMPTY_LOOPS)
-			fall_asleep(core);
-		break;
-	}
+	core->idle_loops = done > 0 ? 0 : core->idle_loops + 1;
+	if (core->gave)
+		learn(core);
+	if (how == ONE_IDLE_YIELD && (done > 0 ? yields_busy(core, done) : yields_idle(core, tsc)))
+		give_away(core, tsc);
+	/* Queue pairs that can do nothing at the moment do so asleep: a post rings, hot or not.  A device
+	 * does not wake us. */
+	else if (how == ONE_IDLE_SLEEP && core->idle_loops >= EMPTY_LOOPS &&
+		 !(core->dma != NULL && dma_busy(core->dma)))
+		fall_asleep(core);
 }

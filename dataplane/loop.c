@@ -22,12 +22,13 @@ poll_hot(struct core *core)
 	return core->stats.work + core->stats.local_bytes + core->stats.completions != before;
 }
 
-bool
+uint32_t
 core_iterate(struct core *core)
 {
 	uint64_t tsc = rte_rdtsc();
 	uint32_t done;
 
+	core->loop_at = tsc;
 	core->now = engine_now(tsc);
 	/* Pairs with the store in engine_time_stages; a loop more or less is no matter. */
 	if (unlikely(core->timed | atomic_load_explicit(&engine.time_stages, memory_order_relaxed)))
@@ -69,7 +70,7 @@ core_iterate(struct core *core)
 		stats_publish(core);
 	if (unlikely(core->timed))
 		stages_end(core, done > 0);
-	return done > 0;
+	return done;
 }
 
 int
@@ -80,13 +81,13 @@ core_main(void *argument)
 	idle_begin();
 	rte_rcu_qsbr_thread_register(engine.rcu, core->lcore);
 	rte_rcu_qsbr_thread_online(engine.rcu, core->lcore);
-	core->last_tsc = rte_rdtsc();
+	core->idle_at = rte_rdtsc();
 	/* Pairs with the store in engine_stop. */
 	while (!atomic_load_explicit(&core->stop, memory_order_acquire)) {
-		bool busy = core_iterate(core);
+		uint32_t done = core_iterate(core);
 
 		rte_rcu_qsbr_quiescent(engine.rcu, core->lcore);
-		idle(core, busy);
+		idle(core, done);
 	}
 	stats_publish(core);
 	rte_rcu_qsbr_thread_offline(engine.rcu, core->lcore);

@@ -95,6 +95,7 @@ serve(void)
 	ret = engine_start();
 	if (ret == 0) {
 		print_ports();
+		engine_leave_rseq();
 		ret = control_run();
 		if (ret < 0)
 			fprintf(stderr, "oneside-dataplane: the control thread ended: %s\n", strerror(-ret));

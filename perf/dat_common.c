@@ -141,6 +141,10 @@ dat_idle(uint32_t looks)
 
 	if (looks <= dat_spin_looks && !wanted)
 		return;
+	if (dat_spin_looks == 0) { /* each time, whoever wants it */
+		sched_yield();
+		return;
+	}
 	before = now_ns();
 	sched_yield();
 	wanted = now_ns() - before > ALONE_NS;

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* When a core gives its processor away, and what it learns from that. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/rseq.h>
+
+#include "fixture.h"
+
+enum { FEW = 2, MANY = 20 };
+
+static struct core *core;
+
+static void
+begin(enum one_idle how)
+{
+	fixture_start(1, how);
+	core = engine.core[0];
+}
+
+/* After a loop that did `done`; nothing is learned from the time before. */
+static bool
+gives(uint32_t done)
+{
+	core->loop_at = core->idle_at = rte_rdtsc();
+	core->gave = false;
+	idle(core, done);
+	return core->gave;
+}
+
+/* It has just been given away for nothing, or comes back. */
+static void
+set(bool shared)
+{
+	core->shared = shared;
+	core->gave_at = rte_rdtsc();
+	core->give_after = rte_get_tsc_hz(); /* a second: however slow this machine is */
+	core->takes = 0;
+}
+
+static void
+test_shared(void **state)
+{
+	begin(ONE_IDLE_YIELD);
+	set(true);
+	assert_true(gives(0));
+	/* Somebody probably waits for the little that was done, */
+	assert_true(gives(1));
+	assert_true(gives(FEW));
+	/* but more will follow upon much, */
+	assert_false(gives(MANY));
+	/* or upon what could not be finished. */
+	core->hot_count = 1;
+	assert_false(gives(FEW));
+	assert_true(gives(0));
+	core->hot_count = 0;
+	core->tx[0].count = 1;
+	assert_false(gives(FEW));
+	core->tx[0].count = 0;
+	assert_true(gives(FEW));
+	fixture_stop();
+}
+
+static void
+test_alone(void **state)
+{
+	begin(ONE_IDLE_YIELD);
+	set(false);
+	assert_false(gives(0));
+	assert_false(gives(FEW));
+	core->gave_at -= core->give_after;
+	assert_false(gives(FEW));
+	assert_true(gives(0));
+	assert_false(gives(0));
+	fixture_stop();
+}
+
+static void
+test_receivers(void **state)
+{
+	begin(ONE_IDLE_YIELD);
+	for (int shared = 0; shared < 2; shared++) {
+		set(shared);
+		core->takes = CORE_TAKES - 1;
+		assert_false(gives(MANY));
+		core->takes = CORE_TAKES;
+		assert_true(gives(MANY));
+		/* They had their turn. */
+		core->loop_at = rte_rdtsc();
+		idle(core, MANY);
+		assert_false(gives(MANY));
+	}
+	fixture_stop();
+}
+
+static void
+test_others_give_nothing_away(void **state)
+{
+	begin(ONE_IDLE_SPIN);
+	set(true);
+	core->takes = CORE_TAKES;
+	core->gave_at -= core->give_after;
+	assert_false(gives(0) || gives(FEW) || gives(MANY));
+	fixture_stop();
+}
+
+/* A call of `cycles`, and the loop after it. */
+static bool
+learns(uint64_t cycles)
+{
+	core->gave = true;
+	core->loop_at = rte_rdtsc();
+	core->gave_at = core->idle_at = core->loop_at - cycles;
+	idle(core, MANY);
+	return core->shared;
+}
+
+static void
+test_learns(void **state)
+{
+	uint64_t least;
+
+	begin(ONE_IDLE_YIELD);
+	set(false);
+	least = core->least;
+	assert_true(least > 0);
+	assert_false(learns(2 * least));
+	assert_true(learns(2 * least + 1));
+	assert_true(learns(100 * least));
+	assert_int_equal(core->least, least);
+	/* A system that gives nothing away sooner. */
+	assert_false(learns(least / 4));
+	assert_int_equal(core->least, least / 4);
+	assert_true(learns(least));
+	fixture_stop();
+}
+
+/* A core's loop takes no time here: what it was away is idle time, whatever it did before and after. */
+static void
+test_times(void **state)
+{
+	uint64_t busy;
+
+	begin(ONE_IDLE_YIELD);
+	set(false);
+	busy = core->stats.busy_cycles;
+	learns(1ull << 40);
+	assert_true(core->stats.idle_cycles >= 1ull << 40);
+	assert_true(core->stats.busy_cycles - busy < 1ull << 40);
+	fixture_stop();
+}
+
+static _Atomic bool stop;
+
+static void *
+share(void *argument)
+{
+	while (!atomic_load(&stop))
+		sched_yield();
+	return NULL;
+}
+
+/* Turns until the core has it right; ten seconds, as machines are busy. */
+static bool
+finds(bool shared)
+{
+	uint64_t until = rte_rdtsc() + 10 * rte_get_tsc_hz();
+
+	while (core->shared != shared && rte_rdtsc() < until) {
+		core->loop_at = rte_rdtsc();
+		idle(core, 0);
+	}
+	return core->shared == shared;
+}
+
+static void
+test_finds_out(void **state)
+{
+	cpu_set_t before, one;
+	pthread_t thread;
+
+	begin(ONE_IDLE_YIELD);
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	atomic_store(&stop, false);
+	assert_int_equal(pthread_create(&thread, NULL, share, NULL), 0);
+	assert_true(finds(true));
+	atomic_store(&stop, true);
+	pthread_join(thread, NULL);
+	assert_true(finds(false));
+	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+	fixture_stop();
+}
+
+static void *
+leave(void *argument)
+{
+	const struct rseq *area = (struct rseq *)(void *)((char *)__builtin_thread_pointer() + __rseq_offset);
+
+	engine_leave_rseq();
+	assert_true((int32_t)area->cpu_id < 0);
+	assert_true(sched_getcpu() >= 0);
+	/* Once more does no harm. */
+	engine_leave_rseq();
+	assert_true((int32_t)area->cpu_id < 0);
+	return NULL;
+}
+
+static void
+test_leaves_rseq(void **state)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, leave, NULL), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_shared),    cmocka_unit_test(test_alone),
+		cmocka_unit_test(test_receivers), cmocka_unit_test(test_others_give_nothing_away),
+		cmocka_unit_test(test_learns),    cmocka_unit_test(test_times),
+		cmocka_unit_test(test_finds_out), cmocka_unit_test(test_leaves_rseq),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
