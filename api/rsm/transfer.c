@@ -22,7 +22,7 @@
 
 #define CHUNK (32u * 1024u)
 #define DIRECT_MAX (1u << 30) /* bytes in one transfer without staging */
-#define TAIL (2 * CHUNK)      /* of a put from memory that the caller wants back: keeps the wire busy */
+#define TAIL (4 * CHUNK) /* of a put from memory that the caller wants back: meanwhile the wire is busy */
 #define SIGNAL_EVERY 8u
 #define STAGE_ALIGN 64u
 
