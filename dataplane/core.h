@@ -292,6 +292,8 @@ struct core {
 	bool tell_control; /* entries for the control thread were queued in this loop */
 
 	struct rte_mbuf *rx_frame; /* being looked at */
+	struct engine_qp *rx_qp;   /* had the frame before it, and rcio_after is still to come */
+	struct wire_seen seen;     /* and what is found in it */
 	struct wire_move move;     /* payload of the frame before it */
 	uint32_t holds, holds_max; /* frames kept by the transport until a hole is filled */
 	struct rte_mbuf *tx_frame; /* between tx_begin and tx_end */

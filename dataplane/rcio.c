@@ -299,7 +299,20 @@ deliver(struct core *core, struct engine_qp *qp, const struct wire_packet *packe
 	if (unlikely(qp->phase == QP_BROKEN))
 		return;
 	rc_input(qp->rc, packet, core->now);
-	rcio_after(core, qp);
+	if (core->rx_qp == qp)
+		return;
+	if (core->rx_qp != NULL)
+		rcio_after(core, core->rx_qp);
+	core->rx_qp = qp;
+}
+
+/* The last frame of a burst has been delivered. */
+static inline void
+delivered(struct core *core)
+{
+	if (core->rx_qp != NULL)
+		rcio_after(core, core->rx_qp);
+	core->rx_qp = NULL;
 }
 
 /* The frame is consumed, unless true is returned: then the caller frees it. */
@@ -339,7 +352,6 @@ route(struct core *core, struct rte_mbuf *m, uint16_t port, const struct wire_pa
 static bool
 input(struct core *core, struct rte_mbuf *m, uint16_t port)
 {
-	struct wire_packet packet;
 	enum wire_drop drop;
 	bool sum_is_good;
 
@@ -355,10 +367,10 @@ input(struct core *core, struct rte_mbuf *m, uint16_t port)
 	/* What a device calls bad is looked at as what it says nothing of: some call so what they cannot
 	 * judge. */
 	sum_is_good = (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD;
-	drop = wire_parse_received(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, sum_is_good, &packet,
+	drop = wire_parse_received(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, sum_is_good, &core->seen,
 				   &core->move);
 	if (likely(drop == WIRE_OK))
-		return route(core, m, port, &packet);
+		return route(core, m, port, &core->seen.packet);
 	if (drop != WIRE_NOT_ROCE) {
 		core->stats.drop[drop]++;
 		return true;
@@ -394,6 +406,7 @@ rcio_receive(struct core *core)
 			if (input(core, frames[j], queue->port))
 				done[num_done++] = frames[j];
 		}
+		delivered(core);
 		core->env.move = NULL;
 		wire_move(&core->move);
 		rte_pktmbuf_free_bulk(done, num_done);
@@ -438,6 +451,7 @@ rcio_inbound(struct core *core)
 			core->stats.drop_no_qp++;
 		}
 	}
+	delivered(core);
 	rte_pktmbuf_free_bulk(frames, n);
 	return n;
 }

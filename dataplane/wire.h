@@ -102,19 +102,26 @@ void wire_move(struct wire_move *move); /* alone; in address order, as always */
  * Parse and check a frame of `len` bytes from the Ethernet header (one VLAN tag
  * is skipped).  The frame's bytes may be changed while the ICRC is computed, and
  * restored.  Destination address and queue pair are the caller's to check.
- * `sum_is_good`: the device has checked an IPv4 header's checksum.  `move` is made
+ */
+enum wire_drop wire_parse(uint8_t *frame, uint32_t len, struct wire_packet *packet);
+
+/*
+ * The headers of the frame before, and what was found in them: frames that come together mostly belong to one
+ * connection, and then nothing in front of the PSN differs.  All zero at first.
+ */
+struct wire_seen {
+	uint32_t len;            /* of the frame; 0: there was none */
+	uint16_t ip, udp, fixed; /* where headers begin; bytes up to the PSN with its flag */
+	uint8_t head[14 + 4 + 40 + 8 + 8];
+	struct wire_packet packet; /* changed by nobody else */
+};
+
+/*
+ * The same, into seen->packet.  `sum_is_good`: the device has checked an IPv4 header's checksum.  `move` is made
  * on the way, whatever becomes of the frame; one only where wire_moves().
  */
-enum wire_drop wire_parse_received(uint8_t *frame, uint32_t len, bool sum_is_good,
-				   struct wire_packet *packet, struct wire_move *move);
-
-static inline enum wire_drop
-wire_parse(uint8_t *frame, uint32_t len, struct wire_packet *packet)
-{
-	struct wire_move none = {.len = 0};
-
-	return wire_parse_received(frame, len, false, packet, &none);
-}
+enum wire_drop wire_parse_received(uint8_t *frame, uint32_t len, bool sum_is_good, struct wire_seen *seen,
+				   struct wire_move *move);
 
 /* Bytes of headers after BTH for an opcode; -1: unknown. */
 int wire_extension_len(uint8_t opcode);
@@ -153,6 +160,13 @@ uint32_t wire_frame_len(const struct wire_template *t, uint8_t opcode, uint32_t 
  */
 uint8_t *wire_build(const struct wire_template *t, const struct wire_build *b, uint8_t *frame);
 void wire_seal(uint8_t *frame, uint32_t len);
+
+/*
+ * The headers that wire_build() has made at `head`, in another frame of the same message: it differs in its PSN, and
+ * in whether it asks for an acknowledgement.  For opcodes without extension headers.
+ */
+void wire_build_next(const struct wire_template *t, const uint8_t *head, uint8_t *frame, uint32_t psn,
+		     bool ack_request);
 
 /*
  * Copy the payload from memory that others may be changing to where wire_build() said.  True: in the same pass

@@ -154,6 +154,12 @@ build_extensions(uint8_t *p, const struct wire_build *b)
 	}
 }
 
+static inline void
+store_psn(uint8_t *bth, uint32_t psn, bool ack_request)
+{
+	store_be32(bth + 8, (ack_request ? 1u << 31 : 0u) | (psn & 0xffffff));
+}
+
 uint8_t *
 wire_build(const struct wire_template *t, const struct wire_build *b, uint8_t *frame)
 {
@@ -182,11 +188,22 @@ wire_build(const struct wire_template *t, const struct wire_build *b, uint8_t *f
 	if (b->opcode == WIRE_CNP)
 		bth[4] = BTH_BECN;
 	store_be24(bth + 5, b->qpn);
-	store_be32(bth + 8, (b->ack_request ? 1u << 31 : 0u) | (b->psn & 0xffffff));
+	store_psn(bth, b->psn, b->ack_request);
 	build_extensions(bth + WIRE_BTH_LEN, b);
 	if (pad != 0)
 		memset(bth + WIRE_BTH_LEN + extensions + b->payload_len, 0, pad);
 	return bth + WIRE_BTH_LEN + extensions;
+}
+
+void
+wire_build_next(const struct wire_template *t, const uint8_t *head, uint8_t *frame, uint32_t psn,
+		bool ack_request)
+{
+	if (t->ip_len == IPV4_LEN)
+		memcpy(frame, head, WIRE_ETH_LEN + IPV4_LEN + UDP_LEN + WIRE_BTH_LEN);
+	else
+		memcpy(frame, head, WIRE_ETH_LEN + IPV6_LEN + UDP_LEN + WIRE_BTH_LEN);
+	store_psn(frame + t->len - WIRE_BTH_LEN, psn, ack_request);
 }
 
 void

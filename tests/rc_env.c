@@ -73,9 +73,13 @@ test_env_fini(struct test_env *env)
 enum wire_drop
 test_env_parse(struct test_env *env, uint8_t *frame, uint32_t len, struct wire_packet *packet)
 {
+	enum wire_drop drop;
+
 	if (!wire_moves())
 		wire_move(&env->move);
-	return wire_parse_received(frame, len, false, packet, &env->move);
+	drop = wire_parse_received(frame, len, false, &env->seen, &env->move);
+	*packet = env->seen.packet;
+	return drop;
 }
 
 void

@@ -15,6 +15,7 @@ struct test_env {
 	uint32_t holds; /* packets held for the transport */
 	uint8_t *begun;
 	uint32_t begun_len;
+	struct wire_seen seen;
 	struct wire_move move;
 };
 

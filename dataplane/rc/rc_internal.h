@@ -10,6 +10,7 @@
  *   selective.c  what is held behind a hole, and sending only the holes again
  *   timer.c      retransmission time, retries
  *   congestion.c the window
+ *   middle.c     runs of packets from the middle of a message
  *   pieces.c     local scatter/gather lists
  *   resume.c     after an access to memory without mapping (reach.h)
  *
@@ -400,6 +401,21 @@ uint64_t rc_rescue_time(const struct rc_requester *rq);
 bool rc_probe(struct rc_qp *qp, uint64_t now);
 bool rc_rescue(struct rc_qp *qp, uint64_t now);
 uint32_t rc_repair(struct rc_qp *qp, uint32_t budget, uint64_t now);
+
+/* ---- middle.c ---- */
+
+/*
+ * Packets from `psn` on with an opcode without extension headers, and a whole path MTU each of the memory at
+ * `from`, which is checked and mapped; how many there were frames for.
+ */
+uint32_t rc_emit_middles(struct rc_qp *qp, uint8_t opcode, uint32_t psn, uint32_t count, const uint8_t *from);
+
+/* Whether a packet that does not end a message asks for an acknowledgement. */
+static inline bool
+rc_asks_ack(const struct rc_requester *rq, uint32_t psn)
+{
+	return (psn & (RC_ACK_EVERY - 1)) == RC_ACK_EVERY - 1 || psn + 1 - rq->una >= rq->window;
+}
 
 /* ---- requester.c, response.c ---- */
 

@@ -132,6 +132,26 @@ respond_read(struct rc_qp *qp, const struct rc_resource *resource, uint32_t bit)
 	return emit_read_response(qp, resource, region, va, len, NULL);
 }
 
+/* Responses from the middle of a READ, at most so many; 0: one by one. */
+static uint32_t
+respond_middles(struct rc_qp *qp, const struct rc_resource *resource, uint32_t most)
+{
+	uint32_t offset = resource->next << qp->shift, n = resource->end - 1 - resource->next;
+	uint64_t va = resource->va + offset;
+	const struct mem_region *region;
+
+	if (n > most)
+		n = most;
+	if (resource->next == resource->start || n < 2)
+		return 0;
+	region = mem_check(qp->env->mem, resource->rkey, qp->pz, qp->qpn, ONE_ACCESS_REMOTE_READ, va,
+			   n << qp->shift);
+	if (unlikely(region == NULL || region->base == NULL))
+		return 0;
+	return rc_emit_middles(qp, WIRE_READ_RESPONSE_MIDDLE, resource->first + resource->next, n,
+			       mem_at(region, va));
+}
+
 /* One response of a READ again; false: no frame, or its payload is not there yet. */
 static RC_COLD bool
 respond_again(struct rc_qp *qp)
@@ -173,7 +193,7 @@ respond(struct rc_qp *qp, uint32_t budget)
 
 	while (rs->pending != 0 && n < budget) {
 		struct rc_resource *resource;
-		uint32_t i, bit;
+		uint32_t i, bit, middles;
 
 		if (unlikely(rs->pending & RC_PENDING_AGAIN)) {
 			if (!respond_again(qp))
@@ -184,6 +204,12 @@ respond(struct rc_qp *qp, uint32_t budget)
 		i = oldest_pending(rs);
 		resource = &rs->resource[i];
 		bit = 1u << i;
+		middles = resource->kind == RC_RESOURCE_READ ? respond_middles(qp, resource, budget - n) : 0;
+		if (middles != 0) {
+			resource->next += middles;
+			n += middles;
+			continue;
+		}
 		if (resource->kind == RC_RESOURCE_ATOMIC) {
 			if (!emit_aeth(qp, WIRE_ATOMIC_ACKNOWLEDGE, resource->first, SYNDROME_ACK,
 				       resource->found))

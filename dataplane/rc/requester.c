@@ -237,8 +237,7 @@ emit_data(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, 
 	if (place == PLACE_ONLY || place == PLACE_LAST)
 		b.solicited = (work->flags & ONE_WQE_SOLICITED) != 0 && work->op != ONE_OP_WRITE;
 	else
-		b.ack_request = (rq->snd & (RC_ACK_EVERY - 1)) == RC_ACK_EVERY - 1 ||
-				rq->snd + 1 - rq->una >= rq->window;
+		b.ack_request = rc_asks_ack(rq, rq->snd);
 	b.qpn = qp->peer_qpn;
 	b.psn = rq->snd & RC_PSN_MASK;
 	b.remote_addr = work->remote_addr;
@@ -303,6 +302,29 @@ send_data(struct rc_qp *qp, struct rc_node *node, uint64_t now)
 	if (unlikely(pieces.bounce))
 		return send_bounced(qp, node, place, len, &pieces, now);
 	return emit_data(qp, node, place, len, NULL, &pieces, now);
+}
+
+/* New packets from the middle of a message in one piece of memory, at most so many; 0: one by one. */
+static uint32_t
+send_middles(struct rc_qp *qp, struct rc_node *node, uint32_t most, uint64_t now)
+{
+	const struct work *work = &node->work;
+	struct rc_requester *rq = &qp->req;
+	uint32_t index = rq->snd - node->first, n = node->end - 1 - rq->snd;
+	struct rc_pieces pieces;
+
+	if (n > most)
+		n = most;
+	if (index == 0 || n < 2 || rq->snd != rq->max || rc_is_rd(work->op) || work->num_sge != 1 ||
+	    rc_resolve(qp, work->sge, 1, index << qp->shift, n << qp->shift, ONE_ACCESS_LOCAL_READ,
+		       &pieces) != ONE_STATUS_SUCCESS ||
+	    pieces.bounce)
+		return 0;
+	n = rc_emit_middles(qp, data_opcode[work->op][PLACE_MIDDLE], rq->snd, n,
+			    mem_at(pieces.piece[0].region, pieces.piece[0].va));
+	if (n > 0)
+		sent(qp, node, n, now);
+	return n;
 }
 
 /* The request for the rest of one chunk of a READ, or for an atomic; `again`: for that many responses. */
@@ -405,6 +427,7 @@ rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 	}
 	while (n < budget) {
 		struct rc_node *node = rq->cur;
+		uint32_t room = (uint32_t)rq->window + rq->credit, middles;
 
 		if (node == NULL) {
 			rq->ready = false;
@@ -419,11 +442,16 @@ rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 				break;
 			continue;
 		}
-		if (rq->snd - rq->una >= (uint32_t)rq->window + rq->credit ||
-		    (unlikely(node->work.flags & ONE_WQE_FENCE) && rq->snd == node->first &&
-		     rq->rd_out > 0)) {
+		if (rq->snd - rq->una >= room || (unlikely(node->work.flags & ONE_WQE_FENCE) &&
+						  rq->snd == node->first && rq->rd_out > 0)) {
 			rq->ready = false;
 			break;
+		}
+		room -= rq->snd - rq->una;
+		middles = send_middles(qp, node, room < budget - n ? room : budget - n, now);
+		if (middles != 0) {
+			n += middles;
+			continue;
 		}
 		if (rc_is_rd(node->work.op) ? !send_rd(qp, node, 0, now) : !send_data(qp, node, now))
 			break;

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Packets from the middle of a message, one after the other.  They differ in PSN and payload; what they have
+ * in common is looked up and made once for all that go out in one turn.
+ */
+#include "rc_internal.h"
+
+uint32_t
+rc_emit_middles(struct rc_qp *qp, uint8_t opcode, uint32_t psn, uint32_t count, const uint8_t *from)
+{
+	const struct rc_requester *rq = rc_request_kind[opcode] != 0 ? &qp->req : NULL;
+	struct rc_env *env = qp->env;
+	struct wire_build b = {.opcode = opcode, .qpn = qp->peer_qpn, .payload_len = qp->mtu};
+	uint32_t len = wire_frame_len(&qp->template, opcode, qp->mtu), n;
+	uint8_t head[WIRE_HEADERS_MAX];
+
+	wire_build(&qp->template, &b, head);
+	for (n = 0; n < count; n++, psn++, from += qp->mtu) {
+		uint8_t *frame = env->tx_begin(env, qp, len), *payload;
+		bool sealed;
+
+		if (unlikely(frame == NULL))
+			break;
+		payload = frame + qp->template.len;
+		wire_build_next(&qp->template, head, frame, psn, rq != NULL && rc_asks_ack(rq, psn));
+		sealed = wire_fill(&qp->template, frame, payload, from, qp->mtu);
+		env->tx_end(env, qp, sealed);
+	}
+	return n;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames that resemble the one before: built from its headers, and parsed by what was found in it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "dataplane/wire.h"
+#include "reference.h"
+
+#define FLOWS 3u
+
+/* Two by IPv4, which differ in a queue pair only, and one by IPv6. */
+static struct wire_template
+flow_template(uint32_t flow)
+{
+	struct wire_path path = {.src.gid = {[0] = 0x20, [15] = 9},
+				 .dst.gid = {[0] = 0x20, [15] = 8},
+				 .ttl = 64,
+				 .udp_src_port = 0xc123};
+	struct wire_template t;
+
+	if (flow < 2) {
+		memcpy(path.src.gid, "\0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\0\2\1", 16);
+		memcpy(path.dst.gid, "\0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\0\2\2", 16);
+	}
+	wire_template_init(&t, &path);
+	return t;
+}
+
+static void
+test_build_next(void **state)
+{
+	static const uint8_t opcodes[] = {WIRE_SEND_MIDDLE, WIRE_WRITE_MIDDLE, WIRE_READ_RESPONSE_MIDDLE};
+	uint64_t seed = 0xa11ce;
+
+	for (uint32_t round = 0; round < 3000; round++) {
+		struct wire_template t = flow_template(round % FLOWS);
+		struct wire_build b = {.opcode = opcodes[next_random(&seed) % 3],
+				       .qpn = (uint32_t)next_random(&seed) & 0xffffff,
+				       .psn = (uint32_t)next_random(&seed) & 0xffffff,
+				       .ack_request = next_random(&seed) & 1,
+				       .payload_len = 256u << next_random(&seed) % 5};
+		uint8_t head[WIRE_HEADERS_MAX], one[FRAME_MAX], other[FRAME_MAX];
+
+		wire_build(&t, &b, head);
+		b.psn = (uint32_t)next_random(&seed); /* the upper bits are not part of it */
+		b.ack_request = next_random(&seed) & 1;
+		memset(one, 0xcc, sizeof(one));
+		memset(other, 0xcc, sizeof(other));
+		wire_build(&t, &b, one);
+		wire_build_next(&t, head, other, b.psn, b.ack_request);
+		assert_memory_equal(one, other, sizeof(one));
+	}
+}
+
+static void
+assert_same_packet(const struct wire_packet *a, const struct wire_packet *b)
+{
+	assert_memory_equal(&a->src, &b->src, sizeof(a->src));
+	assert_memory_equal(&a->dst, &b->dst, sizeof(a->dst));
+	assert_memory_equal(a->src_mac, b->src_mac, sizeof(a->src_mac));
+	assert_int_equal(a->opcode, b->opcode);
+	assert_int_equal(a->solicited, b->solicited);
+	assert_int_equal(a->ack_request, b->ack_request);
+	assert_int_equal(a->congestion, b->congestion);
+	assert_int_equal(a->pad, b->pad);
+	assert_int_equal(a->qpn, b->qpn);
+	assert_int_equal(a->psn, b->psn);
+	assert_ptr_equal(a->payload, b->payload);
+	assert_int_equal(a->payload_len, b->payload_len);
+	if (a->opcode == WIRE_WRITE_FIRST) {
+		assert_int_equal(a->remote_addr, b->remote_addr);
+		assert_int_equal(a->rkey, b->rkey);
+		assert_int_equal(a->dma_length, b->dma_length);
+	} else if (a->opcode == WIRE_ACKNOWLEDGE) {
+		assert_int_equal(a->syndrome, b->syndrome);
+		assert_int_equal(a->msn, b->msn);
+	}
+}
+
+/* A tag of a VLAN behind the addresses; the ICRC does not cover it. */
+static uint32_t
+tag(uint8_t *frame, uint32_t len)
+{
+	memmove(frame + 16, frame + 12, len - 12);
+	memcpy(frame + 12, "\x81\0\0\7", 4);
+	return len + 4;
+}
+
+/* Whatever came before, a frame means what it means alone. */
+static void
+test_seen(void **state)
+{
+	static const uint8_t opcodes[] = {WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE, WIRE_ACKNOWLEDGE};
+	struct wire_seen seen = {.len = 0};
+	struct wire_move none = {.len = 0};
+	uint64_t seed = 0x5ee2;
+	uint32_t good = 0, bad = 0, flow = 0, kind = 0, payload_len = 0;
+	bool tagged = false;
+
+	for (uint32_t round = 0; round < 40000; round++) {
+		struct wire_template t;
+		struct wire_build b;
+		struct wire_packet alone;
+		uint8_t frame[FRAME_MAX + 4], copy[FRAME_MAX + 4], *payload;
+		enum wire_drop drop;
+		uint32_t len;
+
+		/* Mostly as before, in all but what changes from frame to frame. */
+		if (next_random(&seed) % 4 == 0)
+			flow = (uint32_t)(next_random(&seed) % FLOWS);
+		if (next_random(&seed) % 4 == 0)
+			kind = (uint32_t)(next_random(&seed) % 3);
+		if (next_random(&seed) % 4 == 0)
+			payload_len = (uint32_t)(next_random(&seed) % 64);
+		if (next_random(&seed) % 16 == 0)
+			tagged = !tagged;
+		t = flow_template(flow);
+		b = (struct wire_build){.opcode = opcodes[kind],
+					.solicited = next_random(&seed) % 16 == 0,
+					.ack_request = next_random(&seed) & 1,
+					.qpn = 17 + flow,
+					.psn = (uint32_t)next_random(&seed) & 0xffffff,
+					.remote_addr = next_random(&seed),
+					.rkey = (uint32_t)next_random(&seed),
+					.dma_length = (uint32_t)next_random(&seed),
+					.syndrome = (uint8_t)next_random(&seed),
+					.msn = (uint32_t)next_random(&seed) & 0xffffff,
+					.payload_len = payload_len};
+		len = wire_frame_len(&t, b.opcode, payload_len);
+		payload = wire_build(&t, &b, frame);
+		for (uint32_t i = 0; i < payload_len; i++)
+			payload[i] = (uint8_t)next_random(&seed);
+		wire_seal(frame, len);
+		if (tagged)
+			len = tag(frame, len);
+		if (next_random(&seed) % 3 == 0)
+			frame[next_random(&seed) % len] ^= (uint8_t)(1u << next_random(&seed) % 8);
+		if (next_random(&seed) % 16 == 0)
+			len = (uint32_t)(next_random(&seed) % (len + 1));
+
+		memcpy(copy, frame, sizeof(copy));
+		drop = wire_parse(frame, len, &alone);
+		assert_memory_equal(frame, copy, sizeof(copy));
+		assert_int_equal(wire_parse_received(frame, len, false, &seen, &none), drop);
+		assert_memory_equal(frame, copy, sizeof(copy));
+		if (drop == WIRE_OK)
+			assert_same_packet(&seen.packet, &alone);
+		good += drop == WIRE_OK;
+		bad += drop != WIRE_OK;
+	}
+	assert_true(good > 10000 && bad > 5000);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_build_next),
+		cmocka_unit_test(test_seen),
+	};
+
+	wire_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
