@@ -73,10 +73,14 @@ test_env_fini(struct test_env *env)
 enum wire_drop
 test_env_parse(struct test_env *env, uint8_t *frame, uint32_t len, struct wire_packet *packet)
 {
+	const size_t extensions = offsetof(struct wire_packet, remote_addr),
+		     end = offsetof(struct wire_packet, payload);
 	enum wire_drop drop;
 
 	if (!wire_moves())
 		wire_move(&env->move);
+	/* Those that this frame does not have are to be zero, not the ones of a frame before. */
+	memset((uint8_t *)&env->seen.packet + extensions, 0, end - extensions);
 	drop = wire_parse_received(frame, len, false, &env->seen, &env->move);
 	*packet = env->seen.packet;
 	return drop;
