@@ -60,11 +60,9 @@ rsm_issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offs
 
 	if (element == 0 && len >= (back ? RSM_BACK_MIN : DIRECT_MIN))
 		lkey = rsm_range_find(import->link, (uintptr_t)local, len);
-	if (direction == RSM_GET)
-		return rsm_issue_get(import, offset, local, len, lkey, element);
 	if (back && lkey != 0)
 		return rsm_issue_put_back(import, offset, local, len, lkey);
-	return rsm_issue_put(import, offset, local, len, lkey, element);
+	return rsm_issue_pieces(import, direction, offset, local, len, lkey, element);
 }
 
 static int

@@ -271,14 +271,12 @@ _Static_assert(sizeof(struct rsm_import) <= RSM_SLOT_SIZE, "rsm_import");
  * copy through staging.  `element`: size of an element to swap, else 0.  0, or
  * RSMERR_INSUFFICIENT_RESOURCES; a broken connection is not an error here.
  */
-int rsm_issue_put(struct rsm_import *import, uint64_t offset, const void *src, uint64_t len, uint32_t lkey,
-		  uint32_t element);
+enum rsm_direction { RSM_PUT, RSM_GET };
+int rsm_issue_pieces(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local,
+		     uint64_t len, uint32_t lkey, uint32_t element);
 /* A put of RSM_BACK_MIN bytes or more from registered memory that the caller may change when it returns. */
 #define RSM_BACK_MIN (256u * 1024u)
-int rsm_issue_put_back(struct rsm_import *import, uint64_t offset, const void *src, uint64_t len,
-		       uint32_t lkey);
-int rsm_issue_get(struct rsm_import *import, uint64_t offset, void *dst, uint64_t len, uint32_t lkey,
-		  uint32_t element);
+int rsm_issue_put_back(struct rsm_import *import, uint64_t offset, void *local, uint64_t len, uint32_t lkey);
 /* A message to the exporter, behind all transfers: its number. */
 uint64_t rsm_issue_signal(struct rsm_import *import, bool once);
 /* Posts it and waits: RSM_SUCCESS, or why not. */
@@ -294,7 +292,6 @@ void rsm_abort(struct rsm_import *import, int code);
 /* The code to return for an aborted import. */
 int rsm_tell(struct rsm_import *import);
 
-enum rsm_direction { RSM_PUT, RSM_GET };
 /*
  * What put, get and their vectors check before a transfer, in this order: the
  * right, the range, the barrier, the connection.  *silent: it is lost, and the

@@ -390,19 +390,17 @@ put_inline(struct rsm_import *import, uint64_t offset, const uint8_t *src, uint3
 
 /* `tell`: the last piece asks for a completion. */
 static int
-put_pieces(struct rsm_import *import, uint64_t offset, const void *src, uint64_t len, uint32_t lkey,
-	   uint32_t element, bool tell)
+issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, uint8_t *at, uint64_t len,
+      uint32_t lkey, uint32_t element, bool tell)
 {
-	const uint8_t *from = src;
-
-	if (len <= ONE_INLINE_MAX) {
-		put_inline(import, offset, from, (uint32_t)len, element);
+	if (direction == RSM_PUT && len <= ONE_INLINE_MAX) {
+		put_inline(import, offset, at, (uint32_t)len, element);
 		return RSM_SUCCESS;
 	}
 	while (len > 0 && !import->aborted) {
 		uint32_t max = lkey != 0 ? DIRECT_MAX : CHUNK;
 		uint32_t n = len < max ? (uint32_t)len : max;
-		uint64_t local = (uintptr_t)from;
+		uint64_t local = (uintptr_t)at;
 		uint32_t key = lkey;
 		struct rsm_op op = {0};
 		struct one_wqe *wqe;
@@ -413,18 +411,21 @@ put_pieces(struct rsm_import *import, uint64_t offset, const void *src, uint64_t
 
 			if (memory == NULL)
 				return result;
-			copy_swapped(memory, from, n, element);
+			if (direction == RSM_PUT)
+				copy_swapped(memory, at, n, element);
+			else
+				op = (struct rsm_op){.dst = at, .src = memory, .len = n, .element = element};
 			local = stage_address(import, memory);
 			key = import->stage->lkey;
 		}
 		wqe = reserve(import);
 		if (wqe == NULL)
 			break;
-		fill(import, wqe, ONE_OP_WRITE, offset, local, n, key);
+		fill(import, wqe, direction == RSM_PUT ? ONE_OP_WRITE : ONE_OP_READ, offset, local, n, key);
 		post(import, wqe, &op, n == len && tell);
 		if (lkey != 0)
 			import->pinned = import->posted;
-		from += n;
+		at += n;
 		offset += n;
 		len -= n;
 	}
@@ -432,10 +433,10 @@ put_pieces(struct rsm_import *import, uint64_t offset, const void *src, uint64_t
 }
 
 int
-rsm_issue_put(struct rsm_import *import, uint64_t offset, const void *src, uint64_t len, uint32_t lkey,
-	      uint32_t element)
+rsm_issue_pieces(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local,
+		 uint64_t len, uint32_t lkey, uint32_t element)
 {
-	return put_pieces(import, offset, src, len, lkey, element, !import->explicit_mode);
+	return issue(import, direction, offset, local, len, lkey, element, !import->explicit_mode);
 }
 
 /*
@@ -443,53 +444,15 @@ rsm_issue_put(struct rsm_import *import, uint64_t offset, const void *src, uint6
  * the rest is waited for, so that the next put follows without a gap.
  */
 int
-rsm_issue_put_back(struct rsm_import *import, uint64_t offset, const void *src, uint64_t len, uint32_t lkey)
+rsm_issue_put_back(struct rsm_import *import, uint64_t offset, void *local, uint64_t len, uint32_t lkey)
 {
-	const uint8_t *from = src;
+	uint8_t *from = local;
 	uint64_t front = len - TAIL, number;
-	int result = put_pieces(import, offset, from, front, lkey, 0, true);
+	int result = issue(import, RSM_PUT, offset, from, front, lkey, 0, true);
 
 	number = import->posted;
 	if (result == RSM_SUCCESS)
-		result = put_pieces(import, offset + front, from + front, TAIL, 0, 0, false);
+		result = issue(import, RSM_PUT, offset + front, from + front, TAIL, 0, 0, false);
 	rsm_wait_done(import, number);
 	return result;
-}
-
-int
-rsm_issue_get(struct rsm_import *import, uint64_t offset, void *dst, uint64_t len, uint32_t lkey,
-	      uint32_t element)
-{
-	uint8_t *to = dst;
-
-	while (len > 0 && !import->aborted) {
-		uint32_t max = lkey != 0 ? DIRECT_MAX : CHUNK;
-		uint32_t n = len < max ? (uint32_t)len : max;
-		uint64_t local = (uintptr_t)to;
-		uint32_t key = lkey;
-		struct rsm_op op = {0};
-		struct one_wqe *wqe;
-
-		if (lkey == 0) {
-			uint8_t *memory;
-			int result = stage(import, n, &memory);
-
-			if (memory == NULL)
-				return result;
-			op = (struct rsm_op){.dst = to, .src = memory, .len = n, .element = element};
-			local = stage_address(import, memory);
-			key = import->stage->lkey;
-		}
-		wqe = reserve(import);
-		if (wqe == NULL)
-			break;
-		fill(import, wqe, ONE_OP_READ, offset, local, n, key);
-		post(import, wqe, &op, n == len && !import->explicit_mode);
-		if (lkey != 0)
-			import->pinned = import->posted;
-		to += n;
-		offset += n;
-		len -= n;
-	}
-	return RSM_SUCCESS;
 }

@@ -389,6 +389,21 @@ inject(struct pair *pair, struct end *from, const struct wire_build *build, cons
 	free(frame);
 }
 
+uint64_t
+load64(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, 8);
+	return v;
+}
+
+void
+store64(uint8_t *p, uint64_t v)
+{
+	memcpy(p, &v, 8);
+}
+
 void
 fill(uint8_t *area, uint32_t len, uint32_t seed)
 {

@@ -101,6 +101,8 @@ struct recv_work *post_recv(struct end *end, uint64_t cookie, uint64_t offset, u
 /* A packet from `from`'s address, built, framed, parsed, and given to its peer. */
 void inject(struct pair *pair, struct end *from, const struct wire_build *build, const void *payload);
 
+uint64_t load64(const uint8_t *p);
+void store64(uint8_t *p, uint64_t v);
 void fill(uint8_t *area, uint32_t len, uint32_t seed);
 void expect_done(struct end *end, uint32_t index, uint64_t cookie, uint8_t type, uint8_t status,
 		 uint32_t length);

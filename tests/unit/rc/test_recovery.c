@@ -4,21 +4,6 @@
 
 #define OK ONE_STATUS_SUCCESS
 
-static void
-store64(uint8_t *p, uint64_t v)
-{
-	memcpy(p, &v, 8);
-}
-
-static uint64_t
-load64(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, 8);
-	return v;
-}
-
 /* Bring all that `from` wants to send to its peer. */
 static void
 carry(struct pair *p, struct end *from)
