@@ -24,20 +24,37 @@
 struct memif_ring {
 	uint32_t cookie;
 	_Atomic uint16_t flags;
-	uint16_t head;
+	_Atomic uint16_t head; /* the client's to store */
 	uint8_t pad0[56];
-	uint16_t tail;
+	_Atomic uint16_t tail; /* the server's */
 	uint8_t pad1[62];
 };
 _Static_assert(sizeof(struct memif_ring) == 128, "memif_ring");
+struct memif_descriptor {
+	uint16_t flags, region;
+	uint32_t length;
+	uint32_t offset; /* of its buffer in the mapping */
+	uint32_t metadata;
+};
 #define MEMIF_DESCRIPTOR 16u
+_Static_assert(sizeof(struct memif_descriptor) == MEMIF_DESCRIPTOR, "memif_descriptor");
 #define MEMIF_LOG2_MAX 14u
 
 enum kind { BELL_NONE, BELL_SOCKET, BELL_MEMIF };
 
+/* One of a memif's two, with what its far end cannot change under us. */
+struct half {
+	struct memif_ring *ring;
+	uintptr_t buffers;
+	uint32_t stride;
+};
+
 static struct bell {
 	enum kind kind;
 	bool client; /* memif: which of the two rings we read */
+	/* memif: stored before `ring` is, and again only when no core uses it any more */
+	struct half in, out;
+	uint32_t slots;
 	/* memif: the ring, from its being found until it is about to be unmapped. */
 	_Atomic(struct memif_ring *) ring;
 	_Atomic bool watched; /* socket: found */
@@ -125,13 +142,24 @@ watch_descriptors(uint32_t port, enum kind kind, uint32_t if_index)
 	return any;
 }
 
-/* Two rings, one behind the other, at the beginning of a mapping: ours is the first at the cable's server. */
-static struct memif_ring *
-ring_in(uint8_t *base, size_t len, bool client)
+/* Every driver has one buffer behind the other.  Where not, what is fetched is of no use, and that is all. */
+static struct half
+half_of(uint8_t *base, struct memif_ring *ring)
+{
+	const struct memif_descriptor *slot = (const struct memif_descriptor *)(ring + 1);
+	uint32_t first = slot[0].offset, second = slot[1].offset;
+
+	return (struct half){.ring = ring, .buffers = (uintptr_t)base + first, .stride = second - first};
+}
+
+/* Two rings, one behind the other, at the beginning of a mapping: the first is what a cable's server reads.
+ */
+static bool
+rings_in(uint8_t *base, size_t len, struct bell *bell)
 {
 	if (len < sizeof(struct memif_ring) || ((struct memif_ring *)base)->cookie != MEMIF_COOKIE)
-		return NULL;
-	for (uint32_t log2 = 0; log2 <= MEMIF_LOG2_MAX; log2++) {
+		return false;
+	for (uint32_t log2 = 1; log2 <= MEMIF_LOG2_MAX; log2++) {
 		size_t size = sizeof(struct memif_ring) + ((size_t)MEMIF_DESCRIPTOR << log2);
 		struct memif_ring *second = (struct memif_ring *)(base + size);
 
@@ -141,10 +169,13 @@ ring_in(uint8_t *base, size_t len, bool client)
 			continue;
 		/* With more queues than we use it is not told here which is whose. */
 		if (((struct memif_ring *)(base + 2 * size))->cookie == MEMIF_COOKIE)
-			return NULL;
-		return client ? second : (struct memif_ring *)base;
+			return false;
+		bell->in = half_of(base, bell->client ? second : (struct memif_ring *)base);
+		bell->out = half_of(base, bell->client ? (struct memif_ring *)base : second);
+		bell->slots = 1u << log2;
+		return true;
 	}
-	return NULL;
+	return false;
 }
 
 static bool
@@ -174,41 +205,45 @@ next_line(FILE *file, char *line, int room)
 	return true;
 }
 
-/* `mappings` held.  One that no port has yet; NULL also when there are several, and none tells whose it is.
- */
-static struct memif_ring *
-find_ring(bool client)
+/* `mappings` held.  One that no port has yet; not when there are several, and none tells whose it is. */
+static bool
+find_rings(struct bell *bell)
 {
 	FILE *file = fopen("/proc/self/maps", "re");
-	struct memif_ring *found = NULL;
+	struct bell found = {.client = bell->client};
 	uint32_t count = 0;
 	char line[512];
 
 	while (file != NULL && next_line(file, line, sizeof(line))) {
 		uintptr_t from, to;
-		struct memif_ring *ring;
 
 		if (strstr(line, "/memfd:memif") == NULL ||
 		    sscanf(line, "%" SCNxPTR "-%" SCNxPTR " rw-s 00000000 ", &from, &to) != 2)
 			continue;
 		if (guard_has((void *)from)) /* an application's, whatever it is called */
 			continue;
-		ring = ring_in((uint8_t *)from, to - from, client);
-		if (ring == NULL || is_taken(ring))
+		if (!rings_in((uint8_t *)from, to - from, &found) || is_taken(found.in.ring))
 			continue;
-		found = ring;
+		bell->in = found.in;
+		bell->out = found.out;
+		bell->slots = found.slots;
 		count++;
 	}
 	if (file != NULL)
 		fclose(file);
-	return count == 1 ? found : NULL;
+	return count == 1;
+}
+
+static bool
+bells_wake(void)
+{
+	return engine.config->idle == ONE_IDLE_SLEEP;
 }
 
 static void
 find_memif(uint32_t port)
 {
 	struct rte_eth_link link;
-	struct memif_ring *ring;
 
 	/* Pairs with nothing: only the control thread stores anything but NULL. */
 	if (atomic_load_explicit(&bells[port].ring, memory_order_relaxed) != NULL ||
@@ -216,10 +251,9 @@ find_memif(uint32_t port)
 	    link.link_status != RTE_ETH_LINK_UP)
 		return;
 	pthread_mutex_lock(&mappings);
-	ring = find_ring(bells[port].client);
-	if (ring != NULL && watch_descriptors(port, BELL_MEMIF, 0))
-		/* Pairs with the acquire load in bell_arm. */
-		atomic_store_explicit(&bells[port].ring, ring, memory_order_release);
+	if (find_rings(&bells[port]) && (!bells_wake() || watch_descriptors(port, BELL_MEMIF, 0)))
+		/* Pairs with the acquire loads in bell_arm and bell_fetch. */
+		atomic_store_explicit(&bells[port].ring, bells[port].in.ring, memory_order_release);
 	pthread_mutex_unlock(&mappings);
 }
 
@@ -239,8 +273,8 @@ find(uint32_t port)
 		bell->kind = BELL_MEMIF;
 		bell->client = engine.port[port].reconnects;
 		find_memif(port);
-	} else if (strcmp(info.driver_name, "net_af_packet") == 0 ||
-		   strcmp(info.driver_name, "net_af_xdp") == 0) {
+	} else if (bells_wake() && (strcmp(info.driver_name, "net_af_packet") == 0 ||
+				    strcmp(info.driver_name, "net_af_xdp") == 0)) {
 		if (bell->kind == BELL_NONE)
 			bell->kind = BELL_SOCKET;
 		/* Only this thread stores it; a core that sees it later naps meanwhile. */
@@ -254,7 +288,7 @@ find(uint32_t port)
 void
 bells_find(void)
 {
-	if (engine.config->idle != ONE_IDLE_SLEEP)
+	if (engine.config->idle == ONE_IDLE_SPIN)
 		return;
 	for (uint32_t i = 0; i < engine.num_ports; i++)
 		find(i);
@@ -282,6 +316,62 @@ bell_arm(struct core *core, uint16_t port, bool on)
 		return false;
 	atomic_store_explicit(&ring->flags, on ? 0 : MEMIF_MASK_INT, memory_order_relaxed);
 	return true;
+}
+
+/* To be stored to. */
+static inline void
+fetch_own(const void *line)
+{
+#if defined(__x86_64__)
+	/* Compilers make one for reading of it where not all processors of a kind know it; those do nothing.
+	 */
+	__asm__ volatile("prefetchw %0" ::"m"(*(const char *)line));
+#else
+	__builtin_prefetch(line, 1);
+#endif
+}
+
+static inline uint32_t
+position(const struct bell *bell, const struct half *half)
+{
+	/* Ours, and only a hint: nothing is read for it. */
+	uint16_t at = bell->client ? atomic_load_explicit(&half->ring->head, memory_order_relaxed)
+				   : atomic_load_explicit(&half->ring->tail, memory_order_relaxed);
+
+	return at & (bell->slots - 1);
+}
+
+static void
+fetch_memif(const struct bell *bell)
+{
+	uint32_t in = position(bell, &bell->in), out = position(bell, &bell->out);
+	const struct memif_descriptor *in_slots = (const struct memif_descriptor *)(bell->in.ring + 1);
+	const struct memif_descriptor *out_slots = (const struct memif_descriptor *)(bell->out.ring + 1);
+	size_t head = offsetof(struct memif_ring, head), tail = offsetof(struct memif_ring, tail);
+	size_t ours = bell->client ? head : tail, theirs = bell->client ? tail : head;
+	uintptr_t frame = bell->in.buffers + (uintptr_t)in * bell->in.stride;
+	uintptr_t answer = bell->out.buffers + (uintptr_t)out * bell->out.stride;
+
+	__builtin_prefetch((const uint8_t *)bell->in.ring + theirs);
+	fetch_own((const uint8_t *)bell->in.ring + ours);
+	__builtin_prefetch((const uint8_t *)bell->out.ring + theirs);
+	fetch_own(&in_slots[in]);
+	__builtin_prefetch((const void *)frame);
+	__builtin_prefetch((const void *)(frame + RTE_CACHE_LINE_SIZE));
+	fetch_own(&out_slots[out]);
+	fetch_own((const void *)answer);
+}
+
+void
+bell_fetch(struct core *core)
+{
+	for (uint32_t i = 0; i < core->num_rx; i++) {
+		const struct bell *bell = &bells[core->rx[i].port];
+
+		/* Pairs with the store in find_memif, and with the grace period in munmap(). */
+		if (atomic_load_explicit(&bell->ring, memory_order_acquire) != NULL)
+			fetch_memif(bell);
+	}
 }
 
 /*

@@ -273,6 +273,8 @@ give_away(struct core *core, uint64_t tsc)
 	core->gave_at = tsc;
 	core->timed_idle = true;
 	sched_yield();
+	if (core->shared)
+		bell_fetch(core);
 }
 
 void

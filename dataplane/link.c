@@ -78,7 +78,7 @@ is_down(const struct port *port)
 uint64_t
 engine_links_deadline(void)
 {
-	uint64_t deadline = engine.config->idle == ONE_IDLE_SLEEP ? bells_at : UINT64_MAX;
+	uint64_t deadline = engine.config->idle != ONE_IDLE_SPIN ? bells_at : UINT64_MAX;
 
 	for (uint32_t i = 0; i < engine.num_ports; i++)
 		if (engine.port[i].reconnects && engine.port[i].link_at < deadline)
