@@ -148,7 +148,7 @@ def placement_line(about):
 def head(about):
     out = [f"{about['date']}, {about['processor']}, {about['processors']} processors, "
            f"{'hugepages' if about['hugepages'] else 'ordinary pages'}, `{about['command']}`.",
-           f"Layout: {about['layout']}.",
+           f"Layout: {about['layout']}. All programs run with GLIBC_TUNABLES={about['tunables']}.",
            "Rivals: " + (", ".join(f"{k} {v}" for k, v in about["rivals"].items()) or "none installed") + ".",
            f"What is divided by something was measured in turn with it, {about['rounds']} times, and each figure is the "
            "middle one (with the least and the most).", *placement_line(about)]

@@ -17,7 +17,8 @@ from comparison import machine, planes, process, rows, turns, work  # noqa: E402
 
 ABOUT = {"date": "1 May 2026", "processor": "a processor", "processors": 2, "hugepages": True, "rounds": 3,
          "busy_before": 0.01, "busy_after": 0.02, "stolen": 0.0,
-         "command": "perf/compare --quick", "least_hop": 130.0, "patience": 60, "layout": "a layout", "rivals": {"iperf3": "3.12"}}
+         "command": "perf/compare --quick", "least_hop": 130.0, "patience": 60, "layout": "a layout", "tunables": "a=b",
+         "rivals": {"iperf3": "3.12"}}
 
 
 def measure(table, group, work, function, unit, bar=None):
