@@ -145,6 +145,15 @@ run(void *arg)
 	return NULL;
 }
 
+/* Not while it serves: it may have looked at `hold` already, and would take what is posted after this. */
+void
+peer_hold(struct peer *peer)
+{
+	pthread_mutex_lock(&peer->lock);
+	atomic_store(&peer->hold, true);
+	pthread_mutex_unlock(&peer->lock);
+}
+
 /* The mock keeps the queue pair, so that this thread may still look at it. */
 static bool
 on_disconnect(struct mock *mock, const struct one_msg *msg, const int *fds, uint32_t num_fds,

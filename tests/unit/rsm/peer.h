@@ -32,7 +32,7 @@ struct peer {
 	uint32_t last_import;
 	_Atomic bool stop;
 	/* set by the test */
-	_Atomic bool hold;          /* let posted work lie */
+	_Atomic bool hold;          /* let posted work lie; set by peer_hold() */
 	_Atomic bool silent;        /* do not answer connects */
 	_Atomic int outcome;        /* RSMERR_* that connects end with */
 	_Atomic uint32_t flags;     /* rsm_flags */
@@ -46,6 +46,7 @@ struct peer {
 		served; /* counted before the completion: orders what is done after it, for sanitizers */
 };
 
+void peer_hold(struct peer *peer);
 struct peer *peer_start(size_t size);
 void peer_stop(struct peer *peer);
 /* Stops serving the queue pairs there are (before their attachment ends). */

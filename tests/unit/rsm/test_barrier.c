@@ -76,7 +76,7 @@ test_explicit_pipelines(void **state)
 
 	assert_int_equal(rsm_memseg_import_set_mode(import, RSM_BARRIER_MODE_EXPLICIT), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_open_barrier(&barrier), RSM_SUCCESS);
-	atomic_store(&peer->hold, true);
+	peer_hold(peer);
 	memset(peer->memory, 0, 200 * 512);
 	for (unsigned i = 0; i < 100; i++) {
 		uint64_t word = i;
@@ -95,7 +95,7 @@ test_explicit_pipelines(void **state)
 	assert_true(peer->suppressed > 150); /* few completions */
 	assert_true(peer->ops >= 200);
 
-	atomic_store(&peer->hold, true);
+	peer_hold(peer);
 	for (unsigned i = 0; i < 100; i++)
 		assert_int_equal(rsm_memseg_import_get(import, i * 512, back + i * 512, 512), RSM_SUCCESS);
 	atomic_store(&peer->hold, false);

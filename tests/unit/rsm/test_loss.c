@@ -219,7 +219,7 @@ test_blocked_put_aborted(void **state)
 {
 	struct blocked b;
 
-	atomic_store(&peer->hold, true);
+	peer_hold(peer);
 	start(&b, blocked_put);
 	peer_abort(peer, RSMERR_CONN_ABORTED);
 	assert_int_equal(finish(&b), RSMERR_CONN_ABORTED);
@@ -230,7 +230,7 @@ test_blocked_put_data_plane_dies(void **state)
 {
 	struct blocked b;
 
-	atomic_store(&peer->hold, true);
+	peer_hold(peer);
 	start(&b, blocked_put);
 	peer_forget(peer);
 	mock_kill(peer->mock);
@@ -283,7 +283,7 @@ test_put_not_interrupted(void **state)
 	struct blocked b;
 
 	assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
-	atomic_store(&peer->hold, true);
+	peer_hold(peer);
 	start(&b, blocked_put);
 	for (unsigned i = 0; i < 5; i++) {
 		pthread_kill(b.thread, SIGUSR1);
@@ -384,7 +384,7 @@ test_free_waits(void **state)
 	memset(memory, 0x33, 4 * PAGE);
 	assert_int_equal(rsm_memseg_import_set_mode(import, RSM_BARRIER_MODE_EXPLICIT), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_open_barrier(&barrier), RSM_SUCCESS);
-	atomic_store(&peer->hold, true);
+	peer_hold(peer);
 	assert_int_equal(rsm_memseg_import_putv(&sg), RSM_SUCCESS);
 	barrier.privdata = &handle;
 	start(&b, blocked_free);
