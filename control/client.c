@@ -238,6 +238,28 @@ take_fds(struct client *client, struct msghdr *header)
 	return allowed && (header->msg_flags & MSG_CTRUNC) == 0;
 }
 
+/* Its end is noticed all the same, by its process. */
+static void
+hold(struct client *client)
+{
+	epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->fd, NULL);
+	client->held = true;
+}
+
+static void
+release_held(struct client *client)
+{
+	int error;
+
+	if (closer_full(client->uid) && !closer_stuck(client->uid))
+		return;
+	client->held = false;
+	client->hello_deadline = control.now + CLIENT_HELLO_MS * NS_PER_MS;
+	error = control_watch(client->fd, &client->fd_watch, EPOLLIN);
+	if (error != 0)
+		client_kill(client, 0, strerror(-error));
+}
+
 static void
 client_ready(struct watch *watch, uint32_t events)
 {
@@ -256,6 +278,10 @@ client_ready(struct watch *watch, uint32_t events)
 		return;
 	if (closer_stuck(client->uid)) {
 		client_kill(client, 0, "descriptors that its user has sent do not close");
+		return;
+	}
+	if (closer_full(client->uid)) {
+		hold(client);
 		return;
 	}
 	n = recvmsg(client->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -579,8 +605,10 @@ clients_poll(void)
 
 	for (client = TAILQ_FIRST(&control.clients); client != NULL; client = next) {
 		next = TAILQ_NEXT(client, link);
-		if (client->state == CLIENT_CONNECTED && !client->busy &&
-		    control.now >= client->hello_deadline)
+		if (client->held && client->state <= CLIENT_ATTACHED)
+			release_held(client);
+		else if (client->state == CLIENT_CONNECTED && !client->busy &&
+			 control.now >= client->hello_deadline)
 			client_kill(client, ONE_FAULT_PROTOCOL, "it did not say HELLO");
 		process_poll(client);
 		if (client_step(client)) {
@@ -599,7 +627,8 @@ clients_deadline(void)
 
 	TAILQ_FOREACH(client, &control.clients, link)
 	{
-		if (client->state == CLIENT_CONNECTED && !client->busy && client->hello_deadline < deadline)
+		if (client->state == CLIENT_CONNECTED && !client->busy && !client->held &&
+		    client->hello_deadline < deadline)
 			deadline = client->hello_deadline;
 		/* Acknowledgements that wake nobody are waited for. */
 		if (client->state > CLIENT_ATTACHED && client->state != CLIENT_GONE &&

@@ -10,7 +10,8 @@
  *   linger; all connections of applications end there, so it must not be kept
  *
  *   one for each user that has sent something else.  What waits there stays open,
- *   so a user with many of those is not served until they are closed.
+ *   so messages of a user with many of those are not read until some are closed,
+ *   and when none is closed for a second the user's connections end.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,12 +29,17 @@
 #define WAITING_PART 16u  /* whichever is less */
 #define UNREAD_MAX 1024   /* messages: more than sockets queue */
 #define LOOK_NS (20 * NS_PER_MS)
+#define LOOKS \
+	50u /* that find nothing closed; time alone would blame a thread that had no processor, as we may */
 
 struct closer {
 	LIST_ENTRY(closer) link;
 	uint32_t uid;
-	int in; /* of a pipe to the thread */
-	_Atomic uint32_t waiting;
+	int in;         /* of a pipe to the thread */
+	uint32_t given; /* free-running */
+	_Atomic uint32_t closed;
+	uint32_t seen, looks; /* of closed, and since then */
+	uint64_t looked_at;
 };
 
 struct start {
@@ -48,14 +54,15 @@ static void *
 closer_main(void *arg)
 {
 	struct start start = *(struct start *)arg;
+	uint32_t closed = 0;
 	int fd;
 
 	free(arg);
 	while (read(start.out, &fd, sizeof(fd)) == (ssize_t)sizeof(fd)) {
 		close(fd);
-		/* Pairs with the acquire load before it is freed: this is the last that is seen of it here.
+		/* Pairs with the acquire load in num_waiting: this may be the last that is seen of it here.
 		 */
-		atomic_fetch_sub_explicit(&start.closer->waiting, 1, memory_order_release);
+		atomic_store_explicit(&start.closer->closed, ++closed, memory_order_release);
 	}
 	close(start.out);
 	return NULL;
@@ -98,11 +105,24 @@ closers_start(void)
 	return closer_start(&sockets);
 }
 
-static bool
-is_idle(const struct closer *closer)
+static uint32_t
+num_waiting(const struct closer *closer)
 {
-	/* Pairs with the thread's last access. */
-	return atomic_load_explicit(&closer->waiting, memory_order_acquire) == 0;
+	/* Pairs with the release store in closer_main. */
+	return closer->given - atomic_load_explicit(&closer->closed, memory_order_acquire);
+}
+
+static void
+look(struct closer *closer)
+{
+	/* Pairs with nothing: a count. */
+	uint32_t closed = atomic_load_explicit(&closer->closed, memory_order_relaxed);
+
+	if (control.now - closer->looked_at < LOOK_NS)
+		return;
+	closer->looked_at = control.now;
+	closer->looks = closed == closer->seen ? closer->looks + 1 : 0;
+	closer->seen = closed;
 }
 
 /* The threads of users who have nothing to close end. */
@@ -113,7 +133,8 @@ closers_poll(void)
 
 	for (closer = LIST_FIRST(&users); closer != NULL; closer = next) {
 		next = LIST_NEXT(closer, link);
-		if (!is_idle(closer))
+		look(closer);
+		if (num_waiting(closer) > 0)
 			continue;
 		LIST_REMOVE(closer, link);
 		close(closer->in);
@@ -167,17 +188,23 @@ closer_of(uint32_t uid)
 }
 
 bool
-closer_stuck(uint32_t uid)
+closer_full(uint32_t uid)
 {
 	const struct closer *closer = find(uid);
 	uint64_t most = WAITING_MAX;
 	struct rlimit limit;
 
-	if (closer == NULL || is_idle(closer))
+	if (closer == NULL || num_waiting(closer) == 0)
 		return false;
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / WAITING_PART < most)
 		most = limit.rlim_cur / WAITING_PART;
-	return atomic_load_explicit(&closer->waiting, memory_order_relaxed) >= most;
+	return num_waiting(closer) >= most;
+}
+
+bool
+closer_stuck(uint32_t uid)
+{
+	return closer_full(uid) && find(uid)->looks >= LOOKS;
 }
 
 void
@@ -196,11 +223,9 @@ fd_discard(uint32_t uid, int fd)
 	/* A connection with unsent data may be told to make its close() wait. */
 	closer = setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)) == 0 ? &sockets
 										       : closer_of(uid);
-	if (closer != NULL) {
-		atomic_fetch_add_explicit(&closer->waiting, 1, memory_order_relaxed);
-		if (write(closer->in, &fd, sizeof(fd)) == (ssize_t)sizeof(fd))
-			return;
-		atomic_fetch_sub_explicit(&closer->waiting, 1, memory_order_relaxed);
+	if (closer != NULL && write(closer->in, &fd, sizeof(fd)) == (ssize_t)sizeof(fd)) {
+		closer->given++;
+		return;
 	}
 	log_of_others(warning, "a descriptor of uid %u stays open: there is no thread to close it\n", uid);
 }
@@ -234,7 +259,7 @@ connection_close(uint32_t uid, int fd)
 	char byte;
 
 	shutdown(fd, SHUT_RDWR); /* it is told at once; and nothing more comes */
-	for (int i = 0; i < UNREAD_MAX && !closer_stuck(uid); i++) {
+	for (int i = 0; i < UNREAD_MAX && !closer_full(uid); i++) {
 		struct iovec iov = {&byte, sizeof(byte)};
 		struct msghdr header = {.msg_iov = &iov,
 					.msg_iovlen = 1,

@@ -280,6 +280,7 @@ struct client {
 	struct quota_account *account;
 	bool attached; /* counts as an attachment in the quota */
 
+	bool held; /* not read until descriptors of its user have been closed */
 	bool busy; /* a request is under way: */
 	struct one_msg msg;
 	struct one_reply reply;
@@ -383,7 +384,9 @@ uint64_t closers_deadline(void);
 void fd_discard(uint32_t uid, int fd);
 void ancillary_discard(uint32_t uid, struct msghdr *header); /* all that came with a message */
 void connection_close(uint32_t uid, int fd);                 /* and what it has sent and nobody read */
-/* So many of its descriptors do not close that it is not to be served. */
+/* So many of its descriptors are still to be closed that no more should be taken; */
+bool closer_full(uint32_t uid);
+/* and they do not close, so that it is not to be served. */
 bool closer_stuck(uint32_t uid);
 
 /* ---- client.c ---- */
