@@ -305,7 +305,7 @@ send_data(struct rc_qp *qp, struct rc_node *node, uint64_t now)
 }
 
 /* New packets from the middle of a message in one piece of memory, at most so many; 0: one by one. */
-static uint32_t
+static __attribute__((noinline)) uint32_t
 send_middles(struct rc_qp *qp, struct rc_node *node, uint32_t most, uint64_t now)
 {
 	const struct work *work = &node->work;
@@ -315,7 +315,7 @@ send_middles(struct rc_qp *qp, struct rc_node *node, uint32_t most, uint64_t now
 
 	if (n > most)
 		n = most;
-	if (index == 0 || n < 2 || rq->snd != rq->max || rc_is_rd(work->op) || work->num_sge != 1 ||
+	if (n < 2 || rq->snd != rq->max || rc_is_rd(work->op) || work->num_sge != 1 ||
 	    rc_resolve(qp, work->sge, 1, index << qp->shift, n << qp->shift, ONE_ACCESS_LOCAL_READ,
 		       &pieces) != ONE_STATUS_SUCCESS ||
 	    pieces.bounce)
@@ -427,7 +427,7 @@ rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 	}
 	while (n < budget) {
 		struct rc_node *node = rq->cur;
-		uint32_t room = (uint32_t)rq->window + rq->credit, middles;
+		uint32_t room = (uint32_t)rq->window + rq->credit;
 
 		if (node == NULL) {
 			rq->ready = false;
@@ -447,11 +447,13 @@ rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 			rq->ready = false;
 			break;
 		}
-		room -= rq->snd - rq->una;
-		middles = send_middles(qp, node, room < budget - n ? room : budget - n, now);
-		if (middles != 0) {
-			n += middles;
-			continue;
+		if (rq->snd != node->first) {
+			uint32_t left = room - (rq->snd - rq->una), done;
+
+			done = send_middles(qp, node, left < budget - n ? left : budget - n, now);
+			n += done;
+			if (done != 0)
+				continue;
 		}
 		if (rc_is_rd(node->work.op) ? !send_rd(qp, node, 0, now) : !send_data(qp, node, now))
 			break;
