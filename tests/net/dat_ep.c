@@ -255,19 +255,12 @@ states_server(struct pair *pair)
 	dat_side_open(&s, pair, true);
 	dat_buffer_make(&s, &b, 4096, DAT_MEM_PRIV_ALL_FLAG);
 	DAT_CHECK(&s, dat_psp_create_any(s.ia, &quals[0], s.cr, DAT_PSP_PROVIDER_FLAG, &provider_psp));
-	quals[1] = quals[0] + 1;
+	quals[1] = dat_side_free_qual(&s);
 	/* RESERVED, PASSIVE, COMPLETION_PENDING or CONNECTED, DISCONNECTED */
 	s.ep = dat_side_ep(&s);
 	STATE(&s, s.ep, UNCONNECTED, UNCONNECTED);
 	DAT_CHECK(&s, dat_recv(s.ep, &b, 0, 64, 1));
-	for (;;) {
-		DAT_RETURN ret = dat_rsp_create(s.ia, quals[1], s.ep, s.cr, &rsp);
-
-		if (ret == DAT_SUCCESS)
-			break;
-		CHECK(pair, DAT_GET_TYPE(ret) == DAT_CONN_QUAL_IN_USE, "dat_rsp_create: 0x%x", ret);
-		quals[1]++;
-	}
+	DAT_CHECK(&s, dat_rsp_create(s.ia, quals[1], s.ep, s.cr, &rsp));
 	STATE(&s, s.ep, RESERVED, RESERVED);
 	DAT_CHECK(&s, dat_recv(s.ep, &b, 64, 64, 2));
 	pair_send(pair, quals, sizeof(quals));

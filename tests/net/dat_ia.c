@@ -162,7 +162,6 @@ make_all(struct dat_side *s, struct all *a)
 {
 	DAT_RMR_CONTEXT context;
 	DAT_LMR_TRIPLET range;
-	DAT_CONN_QUAL qual = s->qual + 1;
 
 	dat_buffer_make(s, &a->b, 4096, DAT_MEM_PRIV_ALL_FLAG);
 	a->handle[LMR] = a->b.lmr;
@@ -182,8 +181,8 @@ make_all(struct dat_side *s, struct all *a)
 				  (DAT_RMR_COOKIE){.as_64 = 0}, DAT_COMPLETION_DEFAULT_FLAG, &context));
 	dat_side_expect(s, s->request, DAT_RMR_BIND_COMPLETION_EVENT, 10000, &event);
 	a->handle[RESERVED_EP] = dat_side_ep(s);
-	while (dat_rsp_create(s->ia, qual, a->handle[RESERVED_EP], s->cr, &a->handle[RSP]) != DAT_SUCCESS)
-		qual++;
+	DAT_CHECK(s, dat_rsp_create(s->ia, dat_side_free_qual(s), a->handle[RESERVED_EP], s->cr,
+				    &a->handle[RSP]));
 	a->handle[CR] = dat_side_cr(s);
 }
 

@@ -107,6 +107,17 @@ dat_side_ep_in(struct dat_side *s, DAT_PZ_HANDLE pz)
 	return ep;
 }
 
+DAT_CONN_QUAL
+dat_side_free_qual(struct dat_side *s)
+{
+	DAT_CONN_QUAL qual;
+	DAT_PSP_HANDLE psp;
+
+	DAT_CHECK(s, dat_psp_create_any(s->ia, &qual, s->cr, DAT_PSP_CONSUMER_FLAG, &psp));
+	DAT_CHECK(s, dat_psp_free(psp));
+	return qual;
+}
+
 DAT_EP_HANDLE
 dat_side_ep(struct dat_side *s)
 {

@@ -77,6 +77,9 @@ void dat_side_request(struct dat_side *side, DAT_EP_HANDLE ep, DAT_CONN_QUAL qua
 /* The next request on side->cr, within ten seconds. */
 DAT_CR_HANDLE dat_side_cr(struct dat_side *side);
 
+/* Nobody listens on it.  Programs run side by side, so none chooses one by itself: the data plane gives them
+ * out in turn, and gives a free one to nobody else for long. */
+DAT_CONN_QUAL dat_side_free_qual(struct dat_side *side);
 DAT_EP_HANDLE dat_side_ep(struct dat_side *side);
 /* An endpoint in another protection zone. */
 DAT_EP_HANDLE dat_side_ep_in(struct dat_side *side, DAT_PZ_HANDLE pz);

@@ -22,18 +22,6 @@ expect_outcome(struct dat_side *s, DAT_EP_HANDLE ep, DAT_EVENT_NUMBER number)
 	      number);
 }
 
-/* A qualifier that is free now. */
-static DAT_CONN_QUAL
-free_qual(struct dat_side *s)
-{
-	DAT_CONN_QUAL qual;
-	DAT_PSP_HANDLE psp;
-
-	DAT_CHECK(s, dat_psp_create_any(s->ia, &qual, s->cr, DAT_PSP_CONSUMER_FLAG, &psp));
-	DAT_CHECK(s, dat_psp_free(psp));
-	return qual;
-}
-
 /* ---- arguments ---- */
 
 static void
@@ -51,7 +39,7 @@ arguments_client(struct pair *pair)
 
 	dat_side_open(&s, pair, false);
 	ep = dat_side_ep(&s);
-	qual = free_qual(&s);
+	qual = dat_side_free_qual(&s);
 	DAT_CHECK_CODE(&s, dat_psp_create(s.pz, qual, s.cr, 0, &psp), DAT_BAD_HANDLE(IA));
 	DAT_CHECK_CODE(&s, dat_psp_create(s.ia, 0, s.cr, 0, &psp), DAT_BAD_ARG(2));
 	DAT_CHECK_CODE(&s, dat_psp_create(s.ia, qual, none, 0, &psp), DAT_BAD_HANDLE(EVD_CR));
@@ -269,7 +257,7 @@ reserved_server(struct pair *pair)
 	struct dat_side s;
 
 	dat_side_open(&s, pair, true);
-	qual = free_qual(&s);
+	qual = dat_side_free_qual(&s);
 	s.ep = dat_side_ep(&s);
 	DAT_CHECK(&s, dat_rsp_create(s.ia, qual, s.ep, s.cr, &rsp));
 	pair_send(pair, &qual, sizeof(qual));
@@ -403,7 +391,7 @@ handoff_server(struct pair *pair)
 	struct dat_side s;
 
 	dat_side_open(&s, pair, true);
-	unused = free_qual(&s);
+	unused = dat_side_free_qual(&s);
 	DAT_CHECK(&s, dat_psp_create_any(s.ia, &qual, s.cr, DAT_PSP_CONSUMER_FLAG, &other));
 	a = arrival(&s);
 	CHECK(pair, a.sp_handle.psp_handle == s.psp, "not where it was sent to");

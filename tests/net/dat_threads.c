@@ -110,14 +110,10 @@ work(struct pair *pair, bool server)
 
 	dat_side_open(&s, pair, server);
 	for (uint32_t i = 0; i < THREADS; i++) {
-		DAT_PSP_HANDLE psp;
-
 		w[i] = (struct worker){
 			.s = {.pair = pair, .ia = s.ia, .address = s.address}, .number = i, .server = server};
 		if (server) {
-			DAT_CHECK(&s,
-				  dat_psp_create_any(s.ia, &w[i].qual, s.cr, DAT_PSP_CONSUMER_FLAG, &psp));
-			DAT_CHECK(&s, dat_psp_free(psp));
+			w[i].qual = dat_side_free_qual(&s);
 			pair_send(pair, &w[i].qual, sizeof(w[i].qual));
 		} else {
 			pair_recv(pair, &w[i].qual, sizeof(w[i].qual));
