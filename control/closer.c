@@ -29,8 +29,8 @@
 #define WAITING_PART 16u  /* whichever is less */
 #define UNREAD_MAX 1024   /* messages: more than sockets queue */
 #define LOOK_NS (20 * NS_PER_MS)
-#define LOOKS \
-	50u /* that find nothing closed; time alone would blame a thread that had no processor, as we may */
+/* That find nothing closed; time alone would blame a thread that had no processor. */
+#define LOOKS 50u
 
 struct closer {
 	LIST_ENTRY(closer) link;
@@ -187,10 +187,9 @@ closer_of(uint32_t uid)
 	return closer;
 }
 
-bool
-closer_full(uint32_t uid)
+static bool
+is_full(const struct closer *closer)
 {
-	const struct closer *closer = find(uid);
 	uint64_t most = WAITING_MAX;
 	struct rlimit limit;
 
@@ -202,9 +201,17 @@ closer_full(uint32_t uid)
 }
 
 bool
+closer_full(uint32_t uid)
+{
+	return is_full(find(uid));
+}
+
+bool
 closer_stuck(uint32_t uid)
 {
-	return closer_full(uid) && find(uid)->looks >= LOOKS;
+	const struct closer *closer = find(uid);
+
+	return is_full(closer) && closer->looks >= LOOKS;
 }
 
 void

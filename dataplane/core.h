@@ -324,8 +324,7 @@ struct core {
 	uint64_t least;      /* that giving it away took */
 	bool gave;           /* after the loop before this one */
 	bool shared;         /* others had it then */
-	uint32_t
-		takes; /* receives taken since others had the processor; CORE_TAKES: there was none to take */
+	uint32_t takes;      /* receives taken since then; CORE_TAKES: there was none to take */
 	uint32_t index, lcore;
 	struct rte_mempool *pool;
 	void *rc_memory, *boards_memory;
@@ -504,8 +503,8 @@ uint32_t doorbell_scan(struct core *core);
 void local_poll(struct core *core, struct engine_qp *qp, uint32_t budget);
 void local_bind_done(struct core *core, struct engine_qp *qp, bool ok);
 void local_kick(struct core *core, struct engine_qp *qp); /* something changed for who waits for qp */
-void local_leave(struct core *core,
-		 struct engine_qp *qp); /* nothing is moved any more for it or by its peer to it */
+/* Nothing is moved any more for it or by its peer to it. */
+void local_leave(struct core *core, struct engine_qp *qp);
 
 /* ---- rcio.c ---- */
 void rcio_init(struct core *core);

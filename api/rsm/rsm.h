@@ -264,6 +264,8 @@ struct rsm_import {
 };
 _Static_assert(sizeof(struct rsm_import) <= RSM_SLOT_SIZE, "rsm_import");
 
+enum rsm_direction { RSM_PUT, RSM_GET };
+
 /*
  * All with the import locked.  Bounds and rights are checked already.
  *
@@ -271,7 +273,6 @@ _Static_assert(sizeof(struct rsm_import) <= RSM_SLOT_SIZE, "rsm_import");
  * copy through staging.  `element`: size of an element to swap, else 0.  0, or
  * RSMERR_INSUFFICIENT_RESOURCES; a broken connection is not an error here.
  */
-enum rsm_direction { RSM_PUT, RSM_GET };
 int rsm_issue_pieces(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local,
 		     uint64_t len, uint32_t lkey, uint32_t element);
 /* A put of RSM_BACK_MIN bytes or more from registered memory that the caller may change when it returns. */

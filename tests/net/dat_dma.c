@@ -165,29 +165,41 @@ source_server(struct pair *pair)
 	write_on(&s, &b, &r, 0);
 }
 
+static void
+await_data(struct pair *pair, const struct dat_buffer *b)
+{
+	uint64_t start = pair_now_ms();
+
+	while (*(const volatile uint8_t *)b->data == 0) {
+		usleep(50);
+		CHECK(pair, pair_now_ms() - start < 20000, "nothing arrives");
+	}
+}
+
+static void
+expect_untouched(struct pair *pair, struct dat_buffer *b, const char *since)
+{
+	memset(b->data, 9, b->size);
+	usleep(20000);
+	for (size_t i = 0; i < b->size; i++)
+		CHECK(pair, b->data[i] == 9, "byte %zu was written after %s", i, since);
+}
+
 /* When it has been told of the end, nothing is written to its memory any more. */
 static void
 source_client(struct pair *pair)
 {
 	struct dat_buffer b;
 	struct dat_side s;
-	uint64_t start;
 
 	dat_side_open(&s, pair, false);
 	dat_buffer_make(&s, &b, DEPTH * LEN, DAT_MEM_PRIV_ALL_FLAG);
 	dat_side_connect(&s, false);
 	dat_buffer_offer(&s, &b);
-	start = pair_now_ms();
-	while (*(volatile uint8_t *)b.data == 0) {
-		usleep(50);
-		CHECK(pair, pair_now_ms() - start < 20000, "nothing arrives");
-	}
+	await_data(pair, &b);
 	CHECK(pair, kill(pair->peer, SIGKILL) == 0, "kill");
 	dat_side_expect_end(&s);
-	memset(b.data, 9, b.size);
-	usleep(20000);
-	for (size_t i = 0; i < b.size; i++)
-		CHECK(pair, b.data[i] == 9, "byte %zu was written after the end of the connection", i);
+	expect_untouched(pair, &b, "the end of the connection");
 	dat_side_close(&s);
 }
 
@@ -198,22 +210,14 @@ deregister_server(struct pair *pair)
 {
 	struct dat_buffer b;
 	struct dat_side s;
-	uint64_t start;
 
 	dat_side_open(&s, pair, true);
 	dat_buffer_make(&s, &b, DEPTH * LEN, DAT_MEM_PRIV_ALL_FLAG);
 	dat_side_connect(&s, true);
 	dat_buffer_offer(&s, &b);
-	start = pair_now_ms();
-	while (*(volatile uint8_t *)b.data == 0) {
-		usleep(50);
-		CHECK(pair, pair_now_ms() - start < 20000, "nothing arrives");
-	}
+	await_data(pair, &b);
 	DAT_CHECK(&s, dat_lmr_free(b.lmr));
-	memset(b.data, 9, b.size);
-	usleep(20000);
-	for (size_t i = 0; i < b.size; i++)
-		CHECK(pair, b.data[i] == 9, "byte %zu was written after the deregistration", i);
+	expect_untouched(pair, &b, "the deregistration");
 	dat_side_expect_end(&s);
 	free(b.data);
 	pair_barrier(pair);
