@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The machine: its processors and who gets which, hugepages, packages."""
+import contextlib
 import os
 import platform
 import shutil
@@ -13,6 +14,14 @@ HUGE_WANTED = 800  # pages of 2 MiB, for two data planes or two testpmd
 # program looked for: package of Debian that has it
 RIVALS = {"ucx_perftest": "ucx-utils", "fi_pingpong": "libfabric-bin", "iperf3": "iperf3", "sockperf": "sockperf",
           "dpdk-testpmd": "dpdk"}
+
+
+ROUND_ROBIN = ("chrt", "-r", "1")
+
+
+def may_round_robin():
+    return shutil.which("chrt") is not None and subprocess.run([*ROUND_ROBIN, "true"], stderr=subprocess.DEVNULL,
+                                                               check=False).returncode == 0
 
 
 class Layout:
@@ -31,6 +40,8 @@ class Layout:
         # Beside the far core, whoever waits gives the processor to that core at once.
         self.latency_options = [] if self.spare else ["--spin", 0]
         self.idle = "spin" if self.spare else "yield"
+        # Where it shares one, the scheduler decides how long that takes.
+        self.round_robin = not self.spare and may_round_robin()
         # One data plane alone: its core and the application have a processor each.
         self.alone_core = cpus[-1]
         # Rivals: client and server.
@@ -45,7 +56,20 @@ class Layout:
                     f"{self.application[0]}, --idle spin")
         return (f"polling cores on processors {self.core[1]} and {self.core[2]}, --idle yield; the application beside "
                 f"its own data plane's core (bandwidth) or beside the far one's (latency); for work on one host the "
-                f"data plane's core on {self.alone_core} and the application on {self.application[0]}")
+                f"data plane's core on {self.alone_core} and the application on {self.application[0]}; "
+                + (f"latencies across data planes: everything under `{' '.join(ROUND_ROBIN)}`" if self.round_robin else
+                   f"`{' '.join(ROUND_ROBIN)}` is not permitted, so latencies are those of the ordinary policy"))
+
+
+@contextlib.contextmanager
+def ahead():
+    """This program goes before those of ROUND_ROBIN, which poll and would leave it a twentieth of the time; what it
+    starts is of the default policy, as ever."""
+    os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(2))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 class Load:

@@ -41,7 +41,7 @@ def cable_ring(frame):
 class DataPlane(Background):
     """One oneside-dataplane process on an end of a memif cable."""
 
-    def __init__(self, context, name, node, core, role, mtu=4200, idle=None, control=None, frame=None):
+    def __init__(self, context, name, node, core, role, mtu=4200, idle=None, control=None, frame=None, policy=()):
         self.node = node
         self.address = f"192.0.2.{node}"
         self.socket = os.path.join(context.directory, f"{name}.sock")
@@ -58,7 +58,7 @@ class DataPlane(Background):
                 "--peer", f"node={3 - node},address=192.0.2.{3 - node}"]
         eal += context.eal_memory
         super().__init__([os.path.join(context.build, "control", "oneside-dataplane"), *eal, "--", *own],
-                         os.path.join(context.directory, f"{name}.log"))
+                         os.path.join(context.directory, f"{name}.log"), policy=policy)
         try:
             self.wait_for("serving on", 30)
         except Failed:
@@ -79,8 +79,9 @@ class DataPlane(Background):
 class Bench:
     """Data planes with the servers of oneside-perf and oneside-rates, for as long as measurements need them."""
 
-    def __init__(self, context, name, pair, idle=(None, None), control=(None, None), mtu=4200, frame=None):
+    def __init__(self, context, name, pair, idle=(None, None), control=(None, None), mtu=4200, frame=None, policy=()):
         self.context = context
+        self.policy = policy
         self.pair = pair
         self.planes = []
         self.servers = {}
@@ -88,7 +89,7 @@ class Bench:
         try:
             for i, core in enumerate(cores):
                 self.planes.append(DataPlane(context, f"{name}{i + 1}", i + 1, core, ("server", "client")[i], mtu,
-                                             idle[i], control[i], frame))
+                                             idle[i], control[i], frame, policy))
         except Failed:
             self.close()
             raise
@@ -143,7 +144,7 @@ class Bench:
         server = self.servers.get(kind)
         if server is None or server.process.poll() is not None:
             server = Background(command, os.path.join(self.context.directory, f"server-{kind}.log"),
-                                env=self.far.environment())
+                                env=self.far.environment(), policy=self.policy)
             self.servers[kind] = server
             server.wait_for(ready, 20)
         return server
@@ -159,7 +160,7 @@ class Bench:
         command = [self._program("oneside-perf"), "-t", *(str(a) for a in arguments), "-s", str(size), "-D",
                    str(seconds), "--json", "--node", str(self.far.node), self.far.address]
         try:
-            out = run(command, seconds + PERF_SECONDS, self.near.environment(), cpus)
+            out = run(command, seconds + PERF_SECONDS, self.near.environment(), cpus, self.policy)
         except Failed as error:
             if server.process.poll() is not None:
                 raise Failed(f"{error}; the server: {tail(server.said())}") from error

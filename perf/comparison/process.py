@@ -11,21 +11,20 @@ class Failed(Exception):
     """A measurement that did not come about; says why in one sentence."""
 
 
-def pinned(cpus, command):
-    """The command on these processors."""
-    if cpus is None:
-        return command
-    return ["taskset", "-c", ",".join(str(c) for c in cpus), *command]
+def placed(cpus, policy, command):
+    """The command on these processors, by that scheduling policy (the beginning of a command)."""
+    on = [] if cpus is None else ["taskset", "-c", ",".join(str(c) for c in cpus)]
+    return [*policy, *on, *command]
 
 
 def tail(text, lines=3):
     return " / ".join(text.strip().splitlines()[-lines:])
 
 
-def run(command, timeout, env=None, cpus=None):
+def run(command, timeout, env=None, cpus=None, policy=()):
     """Standard output of a command that ends well."""
     try:
-        done = subprocess.run(pinned(cpus, command), capture_output=True, text=True, timeout=timeout,
+        done = subprocess.run(placed(cpus, policy, command), capture_output=True, text=True, timeout=timeout,
                               env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired as error:
         raise Failed(f"{os.path.basename(command[0])}: not done after {timeout} s") from error
@@ -39,13 +38,14 @@ def run(command, timeout, env=None, cpus=None):
 class Background:
     """A program that runs until stop(); its output is in a file."""
 
-    def __init__(self, command, log, env=None, cpus=None):
+    def __init__(self, command, log, env=None, cpus=None, policy=()):
         self.name = os.path.basename(command[0])
         self.log = log
         with open(log, "w", encoding="utf-8") as out:
             try:
-                self.process = subprocess.Popen(pinned(cpus, command), stdout=out, stderr=subprocess.STDOUT,
-                                                stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+                self.process = subprocess.Popen(placed(cpus, policy, command), stdout=out,
+                                                stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                                env={**os.environ, **(env or {})})
             except OSError as error:
                 raise Failed(f"{command[0]}: {error.strerror}") from error
 

@@ -5,7 +5,7 @@ import os
 import re
 import time
 
-from . import rivals
+from . import machine, rivals
 from .planes import Bench
 from .process import Background, Failed
 from .rows import LOWER, middle
@@ -117,16 +117,31 @@ def large(context, rows, bench, mtu, bar, reads=False):
     rows.explain(f"{work}, over memif", lambda: bench.explain(["write_bw", *FEW], near, LARGE))
 
 
-def latencies(context, rows, bench):
+WRITE_LATENCY, PUT_LATENCY = "8 B RDMA write, post to completion", "RSM put of 8 B, implicit mode"
+ORDINARY = ", ordinary scheduling policy"
+
+
+def latencies(context, rows, bench, suffix="", asked=True):
     """Beside what the machine does to three processes of no purpose, in the same rounds."""
-    near, far = context.layout.application, context.layout.latency_application
-    works = {"8 B RDMA write, post to completion": ("write_lat", *context.layout.latency_options),
-             "RSM put of 8 B, implicit mode": ("put_lat",)}
+    far = context.layout.latency_application
+    works = {WRITE_LATENCY: ("write_lat", *context.layout.latency_options), PUT_LATENCY: ("put_lat",)}
     functions = {work: lambda t=test: bench.perf([*t], far, 8)["latency_ns"] for work, test in works.items()}
-    functions["signals"] = lambda: bench.perf(["signal_pp"], near, 8)["latency_ns"]["p50"] / 1e3
-    slices = turns(rows, bench, ACROSS, functions, {"relay": lambda: rivals.relay(context)})
+    slices = turns(rows, bench, ACROSS, functions, {"relay": lambda: rivals.relay(context, bench.policy)})
     for work in works:
-        latency(rows, ACROSS, work, slices)
+        latency(rows, ACROSS, work, suffix, slices, *((3, 3) if asked else (None, None)))
+
+
+def round_robin_latencies(context, rows):
+    """Where application and far core share a processor, what passes it from one to the other is the scheduler."""
+    with machine.ahead(), Bench(context, "swift", True, policy=machine.ROUND_ROBIN) as bench:
+        time.sleep(0.5)
+        latencies(context, rows, bench)
+
+
+def signals(context, rows, bench):
+    near = context.layout.application
+    slices = turns(rows, bench, ACROSS, {
+        "signals": lambda: bench.perf(["signal_pp"], near, 8)["latency_ns"]["p50"] / 1e3}, {})
     rows.add(ACROSS, "RSM signal, half a round trip to sleeping waiters", slices.values("signals"), "us", better=LOWER,
              hops=slices.hops("signals"))
 
@@ -134,12 +149,12 @@ def latencies(context, rows, bench):
 BARE = "three bare processes that pass a cache line the same way and do nothing else"
 
 
-def latency(rows, group, work, slices, typical=3, ratio=3):
+def latency(rows, group, work, suffix, slices, typical, ratio):
     """The typical time, and the 99.9th percentile as a multiple of it."""
     hops = slices.hops(work)
-    rows.add(group, work, slices.of(work, lambda x: x["p50"] / 1e3), "us", typical, LOWER, hops=hops,
+    rows.add(group, work + suffix, slices.of(work, lambda x: x["p50"] / 1e3), "us", typical, LOWER, hops=hops,
              rivals=[(BARE, slices.of("relay", lambda x: x["p50"] / 1e3), "us")])
-    rows.add(group, f"{work}: 99.9 %", slices.of(work, lambda x: x["p99.9"] / x["p50"]), "times typical", ratio, LOWER,
+    rows.add(group, f"{work}{suffix}: 99.9 %", slices.of(work, lambda x: x["p99.9"] / x["p50"]), "times typical", ratio, LOWER,
              hops=hops, rivals=[(BARE, slices.of("relay", lambda x: x["p99.9"] / x["p50"]), "times typical")])
 
 
@@ -197,7 +212,11 @@ def across(context, rows):
     with Bench(context, "pair", True) as bench:
         time.sleep(0.5)
         large(context, rows, bench, 4096, 10, True)
-        latencies(context, rows, bench)
+        if context.layout.round_robin:
+            with bench.paused():
+                round_robin_latencies(context, rows)
+        latencies(context, rows, bench, *((ORDINARY, False) if context.layout.round_robin else ("", True)))
+        signals(context, rows, bench)
         sweep(context, rows, bench, "oneside over memif")
         by_endpoints(context, rows, bench, "oneside over memif")
     with Bench(context, "small", True, mtu=1500) as bench:
@@ -230,7 +249,7 @@ def tcp_rivals(context, rows):
     for mtu in (4096, 1024):
         rows.rival(ACROSS, f"1 MiB RDMA writes, path MTU {mtu}", "UCX tcp", rate("large", LARGE / 1e9), "GB/s")
     rows.rival(ACROSS, "1 MiB RDMA reads, path MTU 4096", "UCX tcp get", rate("get", LARGE / 1e9), "GB/s")
-    for work in ("8 B RDMA write, post to completion", "RSM put of 8 B, implicit mode"):
+    for work in (WRITE_LATENCY, PUT_LATENCY):
         rows.rival(ACROSS, work, "UCX tcp put_lat", got["lat8"][0] if "lat8" in got else None, "us")
     for size in context.sizes:
         rows.point("bandwidth", "UCX put, tcp on loopback", size, rate(f"bw{size}", size / 1e9))
@@ -248,13 +267,13 @@ def kernel(context, rows):
     sent = rows.attempt("sockperf", lambda: rivals.sockperf(context, "tp", 64))
     rows.rival(ACROSS, "64 B RDMA writes, one endpoint", "kernel TCP (sockperf)", sent and sent / 1e6, "M/s")
     half = rows.attempt("sockperf", lambda: rivals.sockperf(context, "pp", 14))
-    rows.rival(ACROSS, "8 B RDMA write, post to completion", "kernel TCP, half a round trip (sockperf)",
+    rows.rival(ACROSS, WRITE_LATENCY, "kernel TCP, half a round trip (sockperf)",
                half and half[50.0], "us")
     if half:
         rows.point("latency", "kernel TCP, half a round trip (sockperf)", 14, half[50.0])
     fabric = rows.attempt("libfabric over tcp", lambda: rivals.fabric(
         context, "tcp", context.fabric_sizes, 2000 if context.quick else 20000)) or {}
-    rows.rival(ACROSS, "8 B RDMA write, post to completion", "libfabric tcp, half a round trip (fi_pingpong)",
+    rows.rival(ACROSS, WRITE_LATENCY, "libfabric tcp, half a round trip (fi_pingpong)",
                fabric.get(8), "us")
     for size, us in fabric.items():
         rows.point("latency", "libfabric tcp, half a round trip", size, us)
