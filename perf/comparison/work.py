@@ -128,7 +128,7 @@ def latencies(context, rows, bench, suffix="", asked=True):
     functions = {work: lambda t=test: bench.perf([*t], far, 8)["latency_ns"] for work, test in works.items()}
     slices = turns(rows, bench, ACROSS, functions, {"relay": lambda: rivals.relay(context, bench.policy)})
     for work in works:
-        latency(rows, ACROSS, work, suffix, slices, *((3, 3) if asked else (None, None)))
+        latency(rows, ACROSS, work, slices, suffix, *((3, 3) if asked else (None, None)))
 
 
 def round_robin_latencies(context, rows):
@@ -149,7 +149,7 @@ def signals(context, rows, bench):
 BARE = "three bare processes that pass a cache line the same way and do nothing else"
 
 
-def latency(rows, group, work, suffix, slices, typical, ratio):
+def latency(rows, group, work, slices, suffix="", typical=3, ratio=3):
     """The typical time, and the 99.9th percentile as a multiple of it."""
     hops = slices.hops(work)
     rows.add(group, work + suffix, slices.of(work, lambda x: x["p50"] / 1e3), "us", typical, LOWER, hops=hops,
@@ -350,14 +350,17 @@ def mapped(context, rows, bench):
     for work, test, size, theirs, speed in MAPPED_TESTS:
         unit, scale = ("M/s", 1e-6) if size < LARGE else ("GB/s", LARGE / 1e9)
         count = count_for(size, speed, 55e9, context.seconds)
+        others = {"UCX posix": lambda t=theirs, s=size, n=count, f=scale: rivals.ucx(context, "posix", {
+            "test": (t, s, n)})["test"][1] * f}
+        if size == LARGE:  # which no copy is ahead of for long
+            others["memcpy"] = lambda: rivals.memcpy(context, LARGE) / 1e9
         slices = turns(rows, bench, MAPPED, {
             "ours": lambda t=test, s=size, f=scale: bench.perf([t, "--tx-depth", 1024 if s <= 4096 else 64], near,
-                                                               s)["ops"] * f,
-        }, {"UCX": lambda t=theirs, s=size, n=count, f=scale: rivals.ucx(context, "posix",
-                                                                        {"test": (t, s, n)})["test"][1] * f})
+                                                               s)["ops"] * f}, others)
         hops = slices.hops("ours")
-        rows.add(MAPPED, work, slices.values("ours"), unit, rivals=[("UCX posix", slices.values("UCX"), unit)], hops=hops)
-        rows.ratio(MAPPED, f"{work} / UCX posix", slices.ratios("ours", "UCX"), "of UCX", 1, hops=hops)
+        rows.add(MAPPED, work, slices.values("ours"), unit, rivals=[(other, slices.values(other), unit) for other in others],
+                 hops=hops)
+        rows.ratio(MAPPED, f"{work} / UCX posix", slices.ratios("ours", "UCX posix"), "of UCX", 1, hops=hops)
 
 
 def mapped_sweep(context, rows, bench):

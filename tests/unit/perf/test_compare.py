@@ -126,6 +126,9 @@ class TestRows(unittest.TestCase):
         self.assertEqual([(r["value"], r["met"]) for r in table.rows], [(2.0, True), (2.5, True)])
         self.assertIn("nothing else: 2.80 us", rows.markdown(table, ABOUT))
         self.assertIn("nothing else: 10.0 times typical", rows.markdown(table, ABOUT))
+        quietly(work.latency, table, "g", "write", slices, ", otherwise", None, None)
+        self.assertEqual([(r["work"], r["value"], r["met"]) for r in table.rows[2:]],
+                         [("write, otherwise", 2.0, None), ("write, otherwise: 99.9 %", 2.5, None)])
 
     def test_rivals(self):
         table = rows.Rows(1)
@@ -334,6 +337,22 @@ class TestPrograms(unittest.TestCase):
             process.run(["sh", "-c", "echo it went wrong >&2; exit 3"], 10)
         with self.assertRaisesRegex(process.Failed, "no-such-program"):
             process.run(["no-such-program"], 10)
+
+    def test_place_and_policy(self):
+        cpu = min(os.sched_getaffinity(0))
+        told = process.run([sys.executable, "-c", "import os; print(os.sched_getaffinity(0), os.sched_getscheduler(0))"],
+                           10, cpus=[cpu], policy=("chrt", "-b", "0"))
+        self.assertEqual(told.split(), [f"{{{cpu}}}", str(os.SCHED_BATCH)])
+
+    def test_what_is_started_from_ahead_is_of_the_ordinary_policy(self):
+        if not machine.may_round_robin():
+            self.skipTest("round-robin scheduling is not permitted")
+        ask = [sys.executable, "-c", "import os; print(os.sched_getscheduler(0))"]
+        with machine.ahead():
+            self.assertEqual(os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK, os.SCHED_RR)
+            self.assertEqual(int(process.run(ask, 10)), os.SCHED_OTHER)
+            self.assertEqual(int(process.run(ask, 10, policy=machine.ROUND_ROBIN)), os.SCHED_RR)
+        self.assertEqual(os.sched_getscheduler(0), os.SCHED_OTHER)
 
     def test_a_server(self):
         with tempfile.TemporaryDirectory() as directory:
