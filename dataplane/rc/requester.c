@@ -422,17 +422,20 @@ rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 	}
 	if (unlikely(rq->board != NULL)) {
 		n = rc_repair(qp, budget, now);
-		if (qp->state != RC_RTS || !rq->ready)
+		if (qp->state != RC_RTS || !rq->ready || n >= budget)
 			return n;
 	}
-	while (n < budget) {
+	for (;;) {
 		struct rc_node *node = rq->cur;
 		uint32_t room = (uint32_t)rq->window + rq->credit;
 
+		/* First, so that who has sent all with the last of the budget does not ask for more. */
 		if (node == NULL) {
 			rq->ready = false;
 			break;
 		}
+		if (n >= budget)
+			break;
 		if (unlikely(node->work.status != ONE_STATUS_SUCCESS)) {
 			fail_in_turn(qp, node);
 			break;

@@ -522,6 +522,25 @@ test_output_budget(void **state)
 	pair_free(p);
 }
 
+/* Who has sent all does not ask for a turn more, though the budget is used up. */
+static void
+test_output_budget_is_just_enough(void **state)
+{
+	struct pair *p = pair_new(NULL);
+
+	for (uint32_t i = 0; i < 4; i++)
+		post_simple(p, &p->a, ONE_OP_WRITE, i, 0, 64, 0);
+	assert_int_equal(rc_output(p->a.qp, 3, p->now), 3);
+	assert_true(rc_wants_output(p->a.qp));
+	assert_int_equal(rc_output(p->a.qp, 1, p->now), 1);
+	assert_false(rc_wants_output(p->a.qp));
+	post_simple(p, &p->a, ONE_OP_WRITE, 4, 0, 64, 0);
+	assert_true(rc_wants_output(p->a.qp));
+	pump(p);
+	assert_int_equal(p->a.num_done, 5);
+	pair_free(p);
+}
+
 static void
 test_limits_of_posting(void **state)
 {
@@ -632,6 +651,7 @@ main(void)
 		cmocka_unit_test(test_established),
 		cmocka_unit_test(test_starved_of_frames),
 		cmocka_unit_test(test_output_budget),
+		cmocka_unit_test(test_output_budget_is_just_enough),
 		cmocka_unit_test(test_limits_of_posting),
 		cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_pool_is_never_one_sides),
