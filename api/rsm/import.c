@@ -73,7 +73,9 @@ connect_segment(struct rsm_import *import, uint32_t node, uint32_t segment, uint
 	if (import->depth + EXTRA_CQES > limits->max_cq_entries)
 		import->depth =
 			limits->max_cq_entries > 2 * EXTRA_CQES ? limits->max_cq_entries - EXTRA_CQES : 1;
-	import->ops = calloc(import->depth, sizeof(*import->ops));
+	while (import->ops_mask + 1 < import->depth)
+		import->ops_mask = 2 * import->ops_mask + 1;
+	import->ops = calloc(import->ops_mask + 1, sizeof(*import->ops));
 	if (import->ops == NULL)
 		return RSMERR_INSUFFICIENT_MEM;
 	error = one_cq_create(import->link->client, import->depth + EXTRA_CQES, &import->cq);

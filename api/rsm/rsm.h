@@ -249,7 +249,8 @@ struct rsm_import {
 	uint64_t pinned;         /* the last one that uses registered memory */
 	uint64_t stage_signaled; /* position of the staging ring at the last signaled one */
 	uint32_t depth;
-	struct rsm_op *ops; /* [number % depth] */
+	struct rsm_op *ops; /* of rsm_op_of */
+	uint32_t ops_mask;  /* a power of two, at least `depth`, less 1 */
 	struct rsm_stage *stage;
 	uint64_t stage_head, stage_tail;
 	struct rsm_events events;
@@ -263,6 +264,13 @@ struct rsm_import {
 	_Atomic(void *) quick_handle; /* by this handle */
 };
 _Static_assert(sizeof(struct rsm_import) <= RSM_SLOT_SIZE, "rsm_import");
+
+/* What is to be done after that transfer. */
+static inline struct rsm_op *
+rsm_op_of(const struct rsm_import *import, uint64_t number)
+{
+	return &import->ops[number & import->ops_mask];
+}
 
 enum rsm_direction { RSM_PUT, RSM_GET };
 

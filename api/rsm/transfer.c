@@ -102,7 +102,7 @@ static void
 finish_ops(struct rsm_import *import, uint64_t number)
 {
 	while (import->done < number) {
-		const struct rsm_op *op = &import->ops[++import->done % import->depth];
+		const struct rsm_op *op = rsm_op_of(import, ++import->done);
 
 		if (op->dst != NULL)
 			copy_swapped(op->dst, op->src, op->len, op->element);
@@ -217,85 +217,88 @@ rsm_wait_answer(struct rsm_import *import)
 
 /* ---- posting ---- */
 
-/* An empty slot for one more transfer, or NULL when the connection is lost. */
-static struct one_wqe *
-reserve(struct rsm_import *import)
+/* A request of one slot; made in registers, and stored by one_send_put. */
+struct request {
+	enum one_op op;
+	uint8_t flags, num_sge, inline_len;
+	uint32_t length, imm;
+	uint64_t remote_addr;
+	uint64_t data[ONE_INLINE_MAX / 8]; /* the piece, or the inline payload */
+};
+
+static inline bool
+has_room(struct rsm_import *import)
+{
+	return import->posted - import->done < import->depth && one_send_has_room(&import->qp);
+}
+
+/* Waits until there is room for one more transfer; false: the connection is lost. */
+static bool
+wait_for_room(struct rsm_import *import)
 {
 	struct pause pause = {0};
 
-	for (;;) {
-		struct one_wqe *wqe = NULL;
-
-		if (import->posted - import->done < import->depth)
-			wqe = one_send_reserve(&import->qp, 1);
-		if (wqe != NULL) {
-			memset((void *)wqe, 0, offsetof(struct one_wqe, phase));
-			return wqe;
-		}
+	do {
 		rsm_drain(import);
 		if (import->aborted)
-			return NULL;
+			return false;
 		/* The engine publishes room a moment after the completion. */
 		if (pause_step(import, &pause, import->signaled > import->done) == -ECONNRESET) {
 			rsm_abort(import, RSMERR_CONN_ABORTED);
-			return NULL;
+			return false;
 		}
-	}
+	} while (!has_room(import));
+	return true;
 }
 
 /*
  * Number the transfer and hand it to the engine; `op` tells what is to be done
  * after it.  It asks for a completion when it must, when the queue or the staging
- * ring could fill up without one, and when nothing is in flight.
+ * ring could fill up without one, and when nothing is in flight.  False: the connection is lost.
  */
-static void
-post(struct rsm_import *import, struct one_wqe *wqe, const struct rsm_op *op, bool must)
+static inline __attribute__((always_inline)) bool
+post(struct rsm_import *import, struct request r, struct rsm_op op, bool must)
 {
-	uint64_t number = ++import->posted;
-	bool signal = must || number - import->signaled >= SIGNAL_EVERY ||
-		      number - import->signaled >= import->depth / 2 || number - import->done == 1 ||
-		      (import->stage != NULL &&
-		       import->stage_head - import->stage_signaled >= import->stage->size / 4);
+	uint64_t number;
+	bool signal;
 
-	import->ops[number % import->depth] = *op;
-	import->ops[number % import->depth].stage_end = import->stage_head;
-	wqe->cookie = number;
+	if (__builtin_expect(!has_room(import), 0) && !wait_for_room(import))
+		return false;
+	number = ++import->posted;
+	signal = must || number - import->signaled >= SIGNAL_EVERY ||
+		 number - import->signaled >= import->depth / 2 || number - import->done == 1 ||
+		 (import->stage != NULL &&
+		  import->stage_head - import->stage_signaled >= import->stage->size / 4);
+
+	op.stage_end = import->stage_head;
+	*rsm_op_of(import, number) = op;
 	if (signal) {
 		import->signaled = number;
 		import->stage_signaled = import->stage_head;
 	} else {
-		wqe->flags |= ONE_WQE_SUPPRESS;
+		r.flags |= ONE_WQE_SUPPRESS;
 	}
-	one_send_commit(&import->qp, wqe);
+	one_send_put(&import->qp, one_send_head((uint8_t)r.op, r.flags, r.num_sge, r.inline_len), r.length,
+		     number, r.remote_addr, (uint64_t)r.imm << 32 | import->key, r.data, ONE_INLINE_MAX / 8);
+	return true;
 }
 
 /* A transfer of nothing, to have a completion for all that went before. */
 static void
 post_marker(struct rsm_import *import)
 {
-	struct one_wqe *wqe = reserve(import);
-	struct rsm_op op = {0};
+	bool writes = (import->permission & RSM_PERM_WRITE) != 0;
+	struct request r = {.op = writes ? ONE_OP_WRITE : ONE_OP_READ, .remote_addr = import->base};
 
-	if (wqe == NULL)
-		return;
-	wqe->op = (import->permission & RSM_PERM_WRITE) != 0 ? ONE_OP_WRITE : ONE_OP_READ;
-	wqe->remote_addr = import->base;
-	wqe->rkey = import->key;
-	post(import, wqe, &op, true);
+	post(import, r, (struct rsm_op){0}, true);
 }
 
 uint64_t
 rsm_issue_signal(struct rsm_import *import, bool once)
 {
-	struct one_wqe *wqe = reserve(import);
-	struct rsm_op op = {0};
+	struct request r = {.op = ONE_OP_SEND_IMM, .imm = htobe32(one_signal(1, once))};
 
-	if (wqe == NULL)
-		return UINT64_MAX; /* aborted */
-	wqe->op = ONE_OP_SEND_IMM;
-	wqe->imm = htobe32(one_signal(1, once));
-	post(import, wqe, &op, true);
-	return import->posted;
+	return post(import, r, (struct rsm_op){0}, true) ? import->posted : UINT64_MAX;
 }
 
 void
@@ -365,35 +368,22 @@ stage_address(const struct rsm_import *import, const uint8_t *memory)
 	return import->stage->offset + (uint64_t)(memory - import->stage->memory);
 }
 
-/* One write or read of `len` bytes at segment offset `offset`. */
-static void
-fill(struct rsm_import *import, struct one_wqe *wqe, enum one_op op, uint64_t offset, uint64_t local,
-     uint32_t len, uint32_t lkey)
-{
-	wqe->op = (uint8_t)op;
-	wqe->num_sge = 1;
-	wqe->length = len;
-	wqe->remote_addr = import->base + offset;
-	wqe->rkey = import->key;
-	one_post_sge(&import->qp, wqe, 0, local, len, lkey);
-}
-
 static void
 put_inline(struct rsm_import *import, uint64_t offset, const uint8_t *src, uint32_t len, uint32_t element)
 {
-	struct one_wqe *wqe = reserve(import);
-	struct rsm_op op = {0};
+	struct request r = {.op = ONE_OP_WRITE,
+			    .flags = ONE_WQE_INLINE,
+			    .inline_len = (uint8_t)len,
+			    .length = len,
+			    .remote_addr = import->base + offset};
 
-	if (wqe == NULL)
-		return;
-	wqe->op = ONE_OP_WRITE;
-	wqe->flags = ONE_WQE_INLINE;
-	wqe->inline_len = (uint8_t)len;
-	wqe->length = len;
-	wqe->remote_addr = import->base + offset;
-	wqe->rkey = import->key;
-	copy_swapped(wqe->inline_data, src, len, element);
-	post(import, wqe, &op, !import->explicit_mode);
+	/* In one piece where it can be: what was stored in parts is loaded only when all stores before have
+	 * left the processor. */
+	if (len == sizeof(uint64_t) && element <= 1)
+		memcpy(&r.data[0], src, sizeof(uint64_t));
+	else
+		copy_swapped((uint8_t *)r.data, src, len, element);
+	post(import, r, (struct rsm_op){0}, !import->explicit_mode);
 }
 
 /* `tell`: the last piece asks for a completion. */
@@ -411,7 +401,7 @@ issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, 
 		uint64_t local = (uintptr_t)at;
 		uint32_t key = lkey;
 		struct rsm_op op = {0};
-		struct one_wqe *wqe;
+		struct request r;
 
 		if (lkey == 0) {
 			uint8_t *memory;
@@ -426,11 +416,13 @@ issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, 
 			local = stage_address(import, memory);
 			key = import->stage->lkey;
 		}
-		wqe = reserve(import);
-		if (wqe == NULL)
+		r = (struct request){.op = direction == RSM_PUT ? ONE_OP_WRITE : ONE_OP_READ,
+				     .num_sge = 1,
+				     .length = n,
+				     .remote_addr = import->base + offset,
+				     .data = {local, (uint64_t)key << 32 | n}};
+		if (!post(import, r, op, n == len && tell))
 			break;
-		fill(import, wqe, direction == RSM_PUT ? ONE_OP_WRITE : ONE_OP_READ, offset, local, n, key);
-		post(import, wqe, &op, n == len && tell);
 		if (lkey != 0)
 			import->pinned = import->posted;
 		at += n;
