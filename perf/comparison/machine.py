@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The machine: its processors and who gets which, hugepages, packages."""
-import contextlib
 import os
 import platform
 import shutil
@@ -57,19 +56,8 @@ class Layout:
         return (f"polling cores on processors {self.core[1]} and {self.core[2]}, --idle yield; the application beside "
                 f"its own data plane's core (bandwidth) or beside the far one's (latency); for work on one host the "
                 f"data plane's core on {self.alone_core} and the application on {self.application[0]}; "
-                + (f"latencies across data planes: everything under `{' '.join(ROUND_ROBIN)}`" if self.round_robin else
-                   f"`{' '.join(ROUND_ROBIN)}` is not permitted, so latencies are those of the ordinary policy"))
-
-
-@contextlib.contextmanager
-def ahead():
-    """This program goes before those of ROUND_ROBIN, which poll and would leave it a twentieth of the time; what it
-    starts is of the default policy, as ever."""
-    os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(2))
-    try:
-        yield
-    finally:
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+                + ("latencies across data planes: those two by round-robin scheduling" if self.round_robin else
+                   "round-robin scheduling is not permitted, so latencies are those of the ordinary policy"))
 
 
 class Load:

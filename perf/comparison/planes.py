@@ -9,6 +9,7 @@ import time
 
 from .process import Background, Failed, run, tail
 
+LCORE = "rte-worker"  # as DPDK calls the threads of its lcores
 PERF_SECONDS = 60  # beyond the time that a test is to take
 
 
@@ -41,7 +42,7 @@ def cable_ring(frame):
 class DataPlane(Background):
     """One oneside-dataplane process on an end of a memif cable."""
 
-    def __init__(self, context, name, node, core, role, mtu=4200, idle=None, control=None, frame=None, policy=()):
+    def __init__(self, context, name, node, core, role, mtu=4200, idle=None, control=None, frame=None):
         self.node = node
         self.address = f"192.0.2.{node}"
         self.socket = os.path.join(context.directory, f"{name}.sock")
@@ -58,7 +59,7 @@ class DataPlane(Background):
                 "--peer", f"node={3 - node},address=192.0.2.{3 - node}"]
         eal += context.eal_memory
         super().__init__([os.path.join(context.build, "control", "oneside-dataplane"), *eal, "--", *own],
-                         os.path.join(context.directory, f"{name}.log"), policy=policy)
+                         os.path.join(context.directory, f"{name}.log"))
         try:
             self.wait_for("serving on", 30)
         except Failed:
@@ -75,13 +76,31 @@ class DataPlane(Background):
     def ask(self, question):
         return telemetry(self.prefix, question)
 
+    @contextlib.contextmanager
+    def round_robin(self):
+        """Its polling core is scheduled so: only that thread, since nobody of the ordinary policy gets much of a
+        processor from it."""
+        polling = [tid for tid in map(int, os.listdir(f"/proc/{self.pid}/task")) if self._comm(tid).startswith(LCORE)]
+        if not polling:
+            raise Failed(f"no thread of process {self.pid} is called {LCORE}...")
+        for tid in polling:
+            os.sched_setscheduler(tid, os.SCHED_RR, os.sched_param(1))
+        try:
+            yield
+        finally:
+            for tid in polling:
+                os.sched_setscheduler(tid, os.SCHED_OTHER, os.sched_param(0))
+
+    def _comm(self, tid):
+        with open(f"/proc/{self.pid}/task/{tid}/comm", encoding="utf-8") as f:
+            return f.read()
+
 
 class Bench:
     """Data planes with the servers of oneside-perf and oneside-rates, for as long as measurements need them."""
 
-    def __init__(self, context, name, pair, idle=(None, None), control=(None, None), mtu=4200, frame=None, policy=()):
+    def __init__(self, context, name, pair, idle=(None, None), control=(None, None), mtu=4200, frame=None):
         self.context = context
-        self.policy = policy
         self.pair = pair
         self.planes = []
         self.servers = {}
@@ -89,7 +108,7 @@ class Bench:
         try:
             for i, core in enumerate(cores):
                 self.planes.append(DataPlane(context, f"{name}{i + 1}", i + 1, core, ("server", "client")[i], mtu,
-                                             idle[i], control[i], frame, policy))
+                                             idle[i], control[i], frame))
         except Failed:
             self.close()
             raise
@@ -144,12 +163,12 @@ class Bench:
         server = self.servers.get(kind)
         if server is None or server.process.poll() is not None:
             server = Background(command, os.path.join(self.context.directory, f"server-{kind}.log"),
-                                env=self.far.environment(), policy=self.policy)
+                                env=self.far.environment())
             self.servers[kind] = server
             server.wait_for(ready, 20)
         return server
 
-    def perf(self, arguments, cpus, size=64, seconds=None):
+    def perf(self, arguments, cpus, size=64, seconds=None, policy=()):
         """The JSON of oneside-perf; arguments begin with the test's name."""
         test = arguments[0]
         rsm = test.split("_")[0] in ("put", "get", "putv", "getv", "map", "barrier", "signal")
@@ -160,7 +179,7 @@ class Bench:
         command = [self._program("oneside-perf"), "-t", *(str(a) for a in arguments), "-s", str(size), "-D",
                    str(seconds), "--json", "--node", str(self.far.node), self.far.address]
         try:
-            out = run(command, seconds + PERF_SECONDS, self.near.environment(), cpus, self.policy)
+            out = run(command, seconds + PERF_SECONDS, self.near.environment(), cpus, policy)
         except Failed as error:
             if server.process.poll() is not None:
                 raise Failed(f"{error}; the server: {tail(server.said())}") from error

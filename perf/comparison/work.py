@@ -117,25 +117,34 @@ def large(context, rows, bench, mtu, bar, reads=False):
     rows.explain(f"{work}, over memif", lambda: bench.explain(["write_bw", *FEW], near, LARGE))
 
 
+BARE = "three bare processes that pass a cache line the same way and do nothing else"
 WRITE_LATENCY, PUT_LATENCY = "8 B RDMA write, post to completion", "RSM put of 8 B, implicit mode"
 ORDINARY = ", ordinary scheduling policy"
 
 
-def latencies(context, rows, bench, suffix="", asked=True):
+def latencies(context, rows, bench):
     """Beside what the machine does to three processes of no purpose, in the same rounds."""
     far = context.layout.latency_application
     works = {WRITE_LATENCY: ("write_lat", *context.layout.latency_options), PUT_LATENCY: ("put_lat",)}
-    functions = {work: lambda t=test: bench.perf([*t], far, 8)["latency_ns"] for work, test in works.items()}
-    slices = turns(rows, bench, ACROSS, functions, {"relay": lambda: rivals.relay(context, bench.policy)})
-    for work in works:
-        latency(rows, ACROSS, work, slices, suffix, *((3, 3) if asked else (None, None)))
 
+    def ordinary(test):
+        return bench.perf([*test], far, 8)["latency_ns"]
 
-def round_robin_latencies(context, rows):
-    """Where application and far core share a processor, what passes it from one to the other is the scheduler."""
-    with machine.ahead(), Bench(context, "swift", True, policy=machine.ROUND_ROBIN) as bench:
-        time.sleep(0.5)
-        latencies(context, rows, bench)
+    def round_robin(test):
+        """Where application and far core share a processor, what passes it from one to the other is the scheduler."""
+        with bench.far.round_robin():
+            return bench.perf([*test], far, 8, policy=machine.ROUND_ROBIN)["latency_ns"]
+
+    ways = {"": (ordinary, ())}
+    if context.layout.round_robin:
+        ways = {"": (round_robin, machine.ROUND_ROBIN), ORDINARY: (ordinary, ())}
+    slices = turns(rows, bench, ACROSS,
+                   {work + way: lambda m=measure, t=test: m(t) for way, (measure, _) in ways.items()
+                    for work, test in works.items()},
+                   {BARE + way: lambda p=policy: rivals.relay(context, p) for way, (_, policy) in ways.items()})
+    for way in ways:
+        for work in works:
+            latency(rows, ACROSS, work + way, slices, BARE + way, *((3, 3) if way == "" else (None, None)))
 
 
 def signals(context, rows, bench):
@@ -146,16 +155,13 @@ def signals(context, rows, bench):
              hops=slices.hops("signals"))
 
 
-BARE = "three bare processes that pass a cache line the same way and do nothing else"
-
-
-def latency(rows, group, work, slices, suffix="", typical=3, ratio=3):
+def latency(rows, group, work, slices, bare, typical, ratio):
     """The typical time, and the 99.9th percentile as a multiple of it."""
     hops = slices.hops(work)
-    rows.add(group, work + suffix, slices.of(work, lambda x: x["p50"] / 1e3), "us", typical, LOWER, hops=hops,
-             rivals=[(BARE, slices.of("relay", lambda x: x["p50"] / 1e3), "us")])
-    rows.add(group, f"{work}{suffix}: 99.9 %", slices.of(work, lambda x: x["p99.9"] / x["p50"]), "times typical", ratio, LOWER,
-             hops=hops, rivals=[(BARE, slices.of("relay", lambda x: x["p99.9"] / x["p50"]), "times typical")])
+    rows.add(group, work, slices.of(work, lambda x: x["p50"] / 1e3), "us", typical, LOWER, hops=hops,
+             rivals=[(BARE, slices.of(bare, lambda x: x["p50"] / 1e3), "us")])
+    rows.add(group, f"{work}: 99.9 %", slices.of(work, lambda x: x["p99.9"] / x["p50"]), "times typical", ratio, LOWER,
+             hops=hops, rivals=[(BARE, slices.of(bare, lambda x: x["p99.9"] / x["p50"]), "times typical")])
 
 
 def sweep(context, rows, bench, name):
@@ -212,10 +218,7 @@ def across(context, rows):
     with Bench(context, "pair", True) as bench:
         time.sleep(0.5)
         large(context, rows, bench, 4096, 10, True)
-        if context.layout.round_robin:
-            with bench.paused():
-                round_robin_latencies(context, rows)
-        latencies(context, rows, bench, *((ORDINARY, False) if context.layout.round_robin else ("", True)))
+        latencies(context, rows, bench)
         signals(context, rows, bench)
         sweep(context, rows, bench, "oneside over memif")
         by_endpoints(context, rows, bench, "oneside over memif")
