@@ -7,7 +7,8 @@
  * it is replaced or removed by one atomic store, and freed by the control
  * thread after every core has passed a quiescent state (rte_rcu_qsbr).  A core
  * may therefore use a `struct mem_region *` until the end of its loop, never
- * longer: a message of several packets looks its key up again for each packet.
+ * longer: a message of several packets looks its key up again for each packet, or for
+ * each run of packets that came in one burst (rc_input_again).
  *
  *   key = tag(31:24) | slot(23:8) | variant(7:0)     all 32 bits must match
  *

@@ -369,8 +369,11 @@ input(struct core *core, struct rte_mbuf *m, uint16_t port)
 	sum_is_good = (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD;
 	drop = wire_parse_received(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, sum_is_good, &core->seen,
 				   &core->move);
+	if (!core->seen.again)
+		rc_run_end(&core->env);
 	if (likely(drop == WIRE_OK))
-		return route(core, m, port, &core->seen.packet);
+		return rc_input_again(&core->env, &core->seen.packet, core->now) ||
+		       route(core, m, port, &core->seen.packet);
 	if (drop != WIRE_NOT_ROCE) {
 		core->stats.drop[drop]++;
 		return true;
@@ -400,6 +403,7 @@ rcio_receive(struct core *core)
 		for (uint16_t j = 0; j < n && j < 2; j++)
 			rte_prefetch0(rte_pktmbuf_mtod(frames[j], void *));
 		core->env.move = wire_moves() ? &core->move : NULL;
+		rc_run_end(&core->env);
 		for (uint16_t j = 0; j < n; j++) {
 			if (j + 2 < n)
 				rte_prefetch0(rte_pktmbuf_mtod(frames[j + 2], void *));

@@ -111,6 +111,7 @@ enum wire_drop wire_parse(uint8_t *frame, uint32_t len, struct wire_packet *pack
  */
 struct wire_seen {
 	uint32_t len;            /* of the frame; 0: there was none */
+	bool again;              /* the frame parsed last is as long as the one before it, and begins as that */
 	uint16_t ip, udp, fixed; /* where headers begin; bytes up to the PSN with its flag */
 	uint8_t head[14 + 4 + 40 + 8 + 8];
 	struct wire_packet packet; /* changed by nobody else */

@@ -377,7 +377,8 @@ parse_seen(uint8_t *frame, uint32_t len, bool sum_is_good, struct wire_seen *see
 	uint8_t *ip, *udp, *bth;
 	enum wire_drop drop;
 
-	if (is_alike(seen, frame, len)) {
+	seen->again = is_alike(seen, frame, len);
+	if (seen->again) {
 		ip = frame + seen->ip;
 		udp = frame + seen->udp;
 		bth = udp + UDP_LEN;

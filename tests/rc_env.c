@@ -83,6 +83,9 @@ test_env_parse(struct test_env *env, uint8_t *frame, uint32_t len, struct wire_p
 	memset((uint8_t *)&env->seen.packet + extensions, 0, end - extensions);
 	drop = wire_parse_received(frame, len, false, &env->seen, &env->move);
 	*packet = env->seen.packet;
+	env->again = env->seen.again && drop == WIRE_OK;
+	if (!env->seen.again)
+		rc_run_end(&env->rc);
 	return drop;
 }
 
@@ -90,7 +93,11 @@ void
 test_env_input(struct test_env *env, struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
 	env->rc.move = &env->move;
-	rc_input(qp, packet, now);
+	if (env->again && rc_input_again(&env->rc, packet, now))
+		env->alike++;
+	else
+		rc_input(qp, packet, now);
+	env->again = false;
 	env->rc.move = NULL;
 }
 
@@ -98,4 +105,5 @@ void
 test_env_settle(struct test_env *env)
 {
 	wire_move(&env->move);
+	rc_run_end(&env->rc);
 }

@@ -17,6 +17,8 @@ struct test_env {
 	uint32_t begun_len;
 	struct wire_seen seen;
 	struct wire_move move;
+	bool again;     /* the packet parsed last may be one of a run, */
+	uint32_t alike; /* and so many were taken as such */
 };
 
 /* Sets all but tx_end, take_recv, complete, failed, bind and invalidate. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Packets from the middle of a message, one after the other.  They differ in PSN and payload; what they have
- * in common is looked up and made once for all that go out in one turn.
+ * in common is looked up and made once for all that go out in one turn, or come in one burst.
  */
 #include "rc_internal.h"
 
@@ -27,4 +27,37 @@ rc_emit_middles(struct rc_qp *qp, uint8_t opcode, uint32_t psn, uint32_t count, 
 		env->tx_end(env, qp, sealed);
 	}
 	return n;
+}
+
+/* The next request of the run is executed as write_input() would do it. */
+static inline void
+write_again(struct rc_qp *qp, const struct wire_packet *packet)
+{
+	struct rc_responder *rs = &qp->rsp;
+
+	rs->va += qp->mtu;
+	rs->left -= qp->mtu;
+	rs->total += qp->mtu;
+	rc_executed(qp, packet, RC_REQ_WRITE);
+}
+
+bool
+rc_input_again(struct rc_env *env, const struct wire_packet *packet, uint64_t now)
+{
+	struct rc_run *run = &env->run;
+	struct rc_qp *qp = run->qp;
+
+	if (qp == NULL || packet->psn != (run->responses ? qp->req.una & RC_PSN_MASK : qp->rsp.epsn))
+		return false;
+	rc_place_later(env, run->to, packet->payload, qp->mtu);
+	run->to += qp->mtu;
+	if (--run->left == 0)
+		rc_run_end(env);
+	if (!run->responses) {
+		write_again(qp, packet);
+	} else {
+		qp->req.una++;
+		rc_progress(qp, qp->req.una - 1, now);
+	}
+	return true;
 }

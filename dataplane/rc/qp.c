@@ -160,6 +160,7 @@ other_input(struct rc_qp *qp, const struct wire_packet *packet)
 void
 rc_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
 {
+	rc_run_end(qp->env);
 	if (unlikely(qp->state != RC_RTS && qp->state != RC_RTR)) {
 		rc_count(qp, RC_COUNT_DROP_STATE);
 		return;

@@ -9,7 +9,8 @@
  * A caller's loop:
  *
  *   rc_post()     while it returns 0 and there is work
- *   rc_input()    for each packet whose BTH names this queue pair
+ *   rc_input()    for each packet whose BTH names this queue pair; rc_input_again() first, where
+ *                 many of them come at once
  *   rc_output()   while rc_wants_output(): emits requests, READ responses, ACKs
  *   rc_timeout()  when now >= rc_deadline()
  *   rc_resume()   when reach_poll() wakes rc_user()
@@ -82,6 +83,17 @@ enum rc_counter {
 	RC_COUNT_MAX
 };
 
+/*
+ * Packets from the middle of a message that may follow the one input last: what would be looked up for each
+ * of them was found for that one, the key and the rest of the message in its memory.
+ */
+struct rc_run {
+	struct rc_qp *qp; /* NULL: none */
+	uint8_t *to;      /* for the payload of the next */
+	uint32_t left;    /* so many */
+	bool responses;   /* of a READ; else requests, of a WRITE */
+};
+
 struct rc_env {
 	struct mem_table *mem;
 	/* A buffer for a whole frame of `len` bytes from the Ethernet header, or NULL when
@@ -110,6 +122,7 @@ struct rc_env {
 	 * completes something; NULL: nowhere.  The caller makes it before the next call, whichever, and
 	 * before the packet goes: by parsing the next frame, or by wire_move(). */
 	struct wire_move *move;
+	struct rc_run run;        /* rc_input's; see rc_run_end */
 	struct rc_boards *boards; /* see rc_boards_init; NULL: no selective repeat */
 	/* Pool of work nodes shared by the queue pairs of one env (see rc_pool_init). */
 	struct rc_pool *pool;
@@ -155,6 +168,21 @@ int rc_post(struct rc_qp *qp, const struct work *work, uint64_t now);
 struct work *rc_next_work(struct rc_qp *qp);
 void rc_bind_done(struct rc_qp *qp, bool ok, uint64_t now);
 void rc_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now);
+/*
+ * A packet that differs from the one input last, by whichever of the two, in its payload, its PSN and whether
+ * it asks for an acknowledgement alone (wire_seen's `again`).  False: it is rc_input's.
+ */
+bool rc_input_again(struct rc_env *env, const struct wire_packet *packet, uint64_t now);
+/*
+ * No packet follows the one input last.  To be called before a burst, and when a frame comes that is unlike
+ * the one before: until then nobody else may call anything for a queue pair of the env, and what mem_check()
+ * has found must hold.
+ */
+static inline void
+rc_run_end(struct rc_env *env)
+{
+	env->run.qp = NULL;
+}
 /* Emits at most `budget` frames; returns how many. */
 uint32_t rc_output(struct rc_qp *qp, uint32_t budget, uint64_t now);
 bool rc_wants_output(const struct rc_qp *qp);

@@ -303,6 +303,16 @@ rc_resolve(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge, 
 	return ONE_STATUS_SUCCESS;
 }
 
+/* Whole units of a payload that completes nothing to its place, or to env->move. */
+static inline void
+rc_place_later(struct rc_env *env, uint8_t *to, const uint8_t *src, uint32_t len)
+{
+	if (len < RC_MOVE_MIN || env->move == NULL)
+		mem_place(to, src, len);
+	else
+		*env->move = (struct wire_move){to, src, len};
+}
+
 /*
  * Payload of the packet that is being input to its place, or to env->move.  `last`: whoever waits for it is
  * told at once.  Packets held on a board are gone when rc_input() is left.
@@ -311,12 +321,10 @@ static inline void
 rc_place(struct rc_qp *qp, const struct mem_region *region, uint64_t va, const uint8_t *src, uint32_t len,
 	 bool last, const struct rc_board *board)
 {
-	struct wire_move *move = qp->env->move;
-
-	if (len < RC_MOVE_MIN || move == NULL || last || board != NULL || len % WIRE_MOVE_UNIT != 0)
+	if (last || board != NULL || len % WIRE_MOVE_UNIT != 0)
 		mem_write(region, va, src, len);
 	else
-		*move = (struct wire_move){mem_at(region, va), src, len};
+		rc_place_later(qp->env, mem_at(region, va), src, len);
 }
 
 /* Without `bounce`. */
@@ -417,6 +425,15 @@ rc_asks_ack(const struct rc_requester *rq, uint32_t psn)
 	return (psn & (RC_ACK_EVERY - 1)) == RC_ACK_EVERY - 1 || psn + 1 - rq->una >= rq->window;
 }
 
+/* Of the packet that is being input, and is in place: so many may follow it, the first to `to`. */
+static inline void
+rc_run_begin(struct rc_qp *qp, const struct wire_packet *packet, uint8_t *to, uint32_t count, bool responses)
+{
+	/* Each mark of congestion counts. */
+	if (count > 0 && likely(!packet->congestion))
+		qp->env->run = (struct rc_run){qp, to, count, responses};
+}
+
 /* ---- requester.c, response.c ---- */
 
 uint32_t rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now);
@@ -435,6 +452,22 @@ void rc_retire(struct rc_qp *qp, enum one_status status);
 /* ---- responder.c, reply.c ---- */
 
 extern const uint8_t rc_request_kind[32];
+
+/* The expected packet is executed. */
+static inline void
+rc_executed(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
+{
+	struct rc_responder *rs = &qp->rsp;
+
+	if (packet->ack_request || rs->reply != RC_REPLY_NONE) {
+		rs->reply = RC_REPLY_ACK;
+		rs->reply_psn = rs->epsn;
+	}
+	rs->epsn = (rs->epsn + 1) & RC_PSN_MASK;
+	rs->nak_sent = false;
+	rs->context = kind & RC_REQ_END ? 0 : kind & (RC_REQ_SEND | RC_REQ_WRITE);
+}
+
 void rc_request_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now);
 /* A request with the expected PSN. */
 void rc_request_execute(struct rc_qp *qp, const struct wire_packet *packet);

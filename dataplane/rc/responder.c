@@ -4,7 +4,7 @@
  * then execution.  Nothing changes before the checks that a stranger could
  * fail: only a packet with the expected PSN can break the connection.
  *
- * Keys are looked up again for every packet of a message.
+ * Keys are looked up again for every packet of a message, or for a run of them (middle.c).
  */
 #include "rc_internal.h"
 
@@ -118,21 +118,6 @@ deliver(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, uint8_
 	rc_recv_complete(qp, &c);
 }
 
-/* The expected packet is executed. */
-static inline void
-executed(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
-{
-	struct rc_responder *rs = &qp->rsp;
-
-	if (packet->ack_request || rs->reply != RC_REPLY_NONE) {
-		rs->reply = RC_REPLY_ACK;
-		rs->reply_psn = rs->epsn;
-	}
-	rs->epsn = (rs->epsn + 1) & RC_PSN_MASK;
-	rs->nak_sent = false;
-	rs->context = kind & RC_REQ_END ? 0 : kind & (RC_REQ_SEND | RC_REQ_WRITE);
-}
-
 static inline bool
 length_fits(const struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 {
@@ -165,7 +150,7 @@ write_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 {
 	struct rc_responder *rs = &qp->rsp;
 	uint32_t len = packet->payload_len;
-	struct mem_region *region;
+	struct mem_region *region = NULL;
 
 	if (unlikely(kind & RC_REQ_IMM) && !take_recv(qp))
 		return;
@@ -199,7 +184,12 @@ write_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 	rs->va += len;
 	rs->left -= len;
 	rs->total += len;
-	executed(qp, packet, kind);
+	rc_executed(qp, packet, kind);
+	if (likely(!(kind & (RC_REQ_START | RC_REQ_END)))) {
+		if (likely(region->base != NULL))
+			rc_run_begin(qp, packet, mem_at(region, rs->va), (rs->left - 1) >> qp->shift, false);
+		return;
+	}
 	if (kind & RC_REQ_END) {
 		rs->msn = (rs->msn + 1) & RC_PSN_MASK;
 		if (unlikely(kind & RC_REQ_IMM))
@@ -259,7 +249,7 @@ send_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 		rc_refuse(qp, RC_NAK_OPERATION, rs->epsn, ONE_STATUS_LOCAL_PROTECTION);
 		return;
 	}
-	executed(qp, packet, kind);
+	rc_executed(qp, packet, kind);
 	if (kind & RC_REQ_END) {
 		rs->msn = (rs->msn + 1) & RC_PSN_MASK;
 		deliver(qp, packet, kind, ONE_CQE_RECV);
@@ -554,8 +544,10 @@ rc_request_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t no
 			qp->env->established(qp->env, qp);
 	}
 	execute(qp, packet, kind);
-	if (unlikely(rs->board != NULL))
+	if (unlikely(rs->board != NULL)) {
 		rc_held_requests(qp, now);
+		rc_run_end(qp->env); /* what was held may be unlike what came */
+	}
 }
 
 void

@@ -298,6 +298,22 @@ land(struct rc_qp *qp, const struct wire_packet *packet, const struct rc_pieces 
 	return ONE_STATUS_SUCCESS;
 }
 
+/* After response `index` of a READ, as far as it asked for in one request, and one piece of memory. */
+static inline void
+response_run(struct rc_qp *qp, const struct wire_packet *packet, const struct rc_node *node, uint32_t index,
+	     const struct rc_pieces *pieces)
+{
+	const struct mem_piece *piece = &pieces->piece[0];
+	uint32_t last = index | (RC_CHUNK - 1), room = node->work.sge[0].len >> qp->shift;
+
+	if (last > node->end - node->first - 1)
+		last = node->end - node->first - 1;
+	if (last > room)
+		last = room;
+	if (!pieces->bounce && last > index)
+		rc_run_begin(qp, packet, mem_at(piece->region, piece->va) + qp->mtu, last - index - 1, true);
+}
+
 static void
 read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now)
 {
@@ -331,6 +347,8 @@ read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, 
 		return;
 	}
 	responded(qp, node, last, now);
+	if (packet->opcode == WIRE_READ_RESPONSE_MIDDLE && !last && node->work.num_sge == 1)
+		response_run(qp, packet, node, index, &pieces);
 }
 
 static void
@@ -393,6 +411,8 @@ rc_response_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t n
 		acknowledge(qp, packet, psn, now);
 	else
 		rc_response_place(qp, packet, psn, now);
-	if (unlikely(rq->board != NULL))
+	if (unlikely(rq->board != NULL)) {
 		rc_held_responses(qp, now);
+		rc_run_end(qp->env);
+	}
 }

@@ -123,8 +123,12 @@ receive(struct bench_end *from, struct bench_end *to, uint64_t now)
 		if (wire_parse_received(from->slots + (size_t)slot * SLOT_LEN + 64, from->len[slot], false,
 					&to->seen, &to->move) != WIRE_OK)
 			failed(&from->env, from->qp, RC_ERROR_REQUESTER);
-		rc_input(to->qp, &to->seen.packet, now);
+		if (!to->seen.again)
+			rc_run_end(&to->env);
+		if (!rc_input_again(&to->env, &to->seen.packet, now))
+			rc_input(to->qp, &to->seen.packet, now);
 	}
+	rc_run_end(&to->env);
 	to->env.move = NULL;
 	wire_move(&to->move);
 }

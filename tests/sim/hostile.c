@@ -347,6 +347,42 @@ mutated_frame(struct end *victim, uint64_t now)
 		free(frame);
 }
 
+/* A message of the peer's as it might be, of more or fewer packets than it says, and mostly one byte changed.
+ */
+static void
+stream(struct end *victim, uint16_t mtu, uint64_t now)
+{
+	struct end *peer = victim->peer;
+	uint32_t packets = 2 + below(12), changed = below(2 * packets), len;
+	struct wire_template template;
+	struct wire_packet packet;
+
+	wire_template_init(&template, &peer->attr.path);
+	for (uint32_t k = 0; k < packets; k++) {
+		struct wire_build b = {.opcode = k == 0 ? WIRE_WRITE_FIRST : WIRE_WRITE_MIDDLE,
+				       .qpn = victim->attr.qpn,
+				       .psn = victim->attr.recv_psn + k,
+				       .remote_addr = victim->remote.va + below(64),
+				       .rkey = victim->remote.key,
+				       .dma_length = below(16u * mtu),
+				       .ack_request = below(2),
+				       .payload_len = mtu};
+		uint8_t *frame;
+
+		len = wire_frame_len(&template, b.opcode, mtu);
+		frame = malloc(len);
+		memset(wire_build(&template, &b, frame), (int)k, mtu);
+		if (k == changed)
+			frame[WIRE_ETH_LEN + 28 + below(12)] ^= (uint8_t)(1u << below(8));
+		wire_seal(frame, len);
+		if (test_env_parse(&victim->env, frame, len, &packet) == WIRE_OK)
+			input(victim, &packet, frame, now);
+		else
+			free(frame);
+	}
+	end_burst(victim);
+}
+
 static void
 check_pool(struct end *end)
 {
@@ -386,6 +422,8 @@ attack(void)
 		end_new(&end[i], &end[1 - i], mem, &process, i);
 	for (uint32_t i = 0; i < 2; i++)
 		end_connect(&end[i], i, psn_a, psn_b, mtu);
+	if (below(4) == 0)
+		stream(&end[0], mtu, now);
 	for (uint32_t i = 0; i < PACKETS; i++) {
 		struct end *victim = &end[below(8) == 0];
 

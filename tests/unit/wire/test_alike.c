@@ -81,6 +81,20 @@ assert_same_packet(const struct wire_packet *a, const struct wire_packet *b)
 	}
 }
 
+/* What need not be looked at again. */
+static void
+assert_only_next(const struct wire_packet *before, const struct wire_packet *packet)
+{
+	assert_memory_equal(&before->src, &packet->src, sizeof(packet->src));
+	assert_memory_equal(&before->dst, &packet->dst, sizeof(packet->dst));
+	assert_int_equal(before->opcode, packet->opcode);
+	assert_int_equal(before->solicited, packet->solicited);
+	assert_int_equal(before->congestion, packet->congestion);
+	assert_int_equal(before->pad, packet->pad);
+	assert_int_equal(before->qpn, packet->qpn);
+	assert_int_equal(before->payload_len, packet->payload_len);
+}
+
 /* A tag of a VLAN behind the addresses; the ICRC does not cover it. */
 static uint32_t
 tag(uint8_t *frame, uint32_t len)
@@ -98,7 +112,8 @@ test_seen(void **state)
 	struct wire_seen seen = {.len = 0};
 	struct wire_move none = {.len = 0};
 	uint64_t seed = 0x5ee2;
-	uint32_t good = 0, bad = 0, flow = 0, kind = 0, payload_len = 0;
+	struct wire_packet before = {.opcode = 0};
+	uint32_t good = 0, bad = 0, again = 0, flow = 0, kind = 0, payload_len = 0;
 	bool tagged = false;
 
 	for (uint32_t round = 0; round < 40000; round++) {
@@ -149,10 +164,14 @@ test_seen(void **state)
 		assert_memory_equal(frame, copy, sizeof(copy));
 		if (drop == WIRE_OK)
 			assert_same_packet(&seen.packet, &alone);
+		if (drop == WIRE_OK && seen.again)
+			assert_only_next(&before, &alone);
+		before = seen.packet;
+		again += seen.again;
 		good += drop == WIRE_OK;
 		bad += drop != WIRE_OK;
 	}
-	assert_true(good > 10000 && bad > 5000);
+	assert_true(good > 10000 && bad > 5000 && again > 5000);
 }
 
 int
