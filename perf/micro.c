@@ -7,6 +7,7 @@ main(int argc, char **argv)
 {
 	micro_ring();
 	micro_relay();
+	micro_gaps();
 	micro_engine();
 	micro_wire();
 	micro_memory();

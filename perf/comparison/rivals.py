@@ -229,6 +229,12 @@ def relay(context, policy=()):
     return {key: found[key] for key in ("p50", "p99.9")}
 
 
+def gaps(context, policy=()):
+    """How many times a second one of two processors does something else for 6 us or more while a bare loop on each
+    looks at the clock: rounds that need both are late as often at least."""
+    return micro(context, "gaps", None, 0.5, policy)["over_6us_per_second"]
+
+
 def handover(context):
     """ns that it takes two threads to give one processor to each other, there and back."""
     return micro(context, "handover", None, 0.1)["real_time"]

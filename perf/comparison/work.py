@@ -118,6 +118,7 @@ def large(context, rows, bench, mtu, bar, reads=False):
 
 
 BARE = "three bare processes that pass a cache line the same way and do nothing else"
+GAPS = "rounds that a bare loop on each processor finds late, being off it for 6 us or more"
 WRITE_LATENCY, PUT_LATENCY = "8 B RDMA write, post to completion", "RSM put of 8 B, implicit mode"
 ORDINARY = ", ordinary scheduling policy"
 
@@ -141,10 +142,11 @@ def latencies(context, rows, bench):
     slices = turns(rows, bench, ACROSS,
                    {work + way: lambda m=measure, t=test: m(t) for way, (measure, _) in ways.items()
                     for work, test in works.items()},
-                   {BARE + way: lambda p=policy: rivals.relay(context, p) for way, (_, policy) in ways.items()})
+                   {name + way: lambda f=function, p=policy: f(context, p) for way, (_, policy) in ways.items()
+                    for name, function in ((BARE, rivals.relay), (GAPS, rivals.gaps))})
     for way in ways:
         for work in works:
-            latency(rows, ACROSS, work + way, slices, BARE + way, *((3, 3) if way == "" else (None, None)))
+            latency(rows, ACROSS, work + way, slices, way, *((3, 3) if way == "" else (None, None)))
 
 
 def signals(context, rows, bench):
@@ -155,13 +157,14 @@ def signals(context, rows, bench):
              hops=slices.hops("signals"))
 
 
-def latency(rows, group, work, slices, bare, typical, ratio):
+def latency(rows, group, work, slices, way, typical, ratio):
     """The typical time, and the 99.9th percentile as a multiple of it."""
-    hops = slices.hops(work)
+    hops, bare, times, gaps = slices.hops(work), BARE + way, slices.values(work), slices.values(GAPS + way)
+    late = times and gaps and [100 * g * t["p50"] / 1e9 for g, t in zip(gaps, times)]
     rows.add(group, work, slices.of(work, lambda x: x["p50"] / 1e3), "us", typical, LOWER, hops=hops,
              rivals=[(BARE, slices.of(bare, lambda x: x["p50"] / 1e3), "us")])
     rows.add(group, f"{work}: 99.9 %", slices.of(work, lambda x: x["p99.9"] / x["p50"]), "times typical", ratio, LOWER,
-             hops=hops, rivals=[(BARE, slices.of(bare, lambda x: x["p99.9"] / x["p50"]), "times typical")])
+             hops=hops, rivals=[(BARE, slices.of(bare, lambda x: x["p99.9"] / x["p50"]), "times typical"), (GAPS, late, "%")])
 
 
 def sweep(context, rows, bench, name):
