@@ -31,7 +31,8 @@ enum {
 	CORE_EMPTY_LOOKS = 64,   /* after so many a queue pair has to ring its doorbell again */
 	CORE_SCAN_INTERVAL = 16, /* loops between looks at the doorbells while some queue pair is hot */
 	CORE_RUN_LOOKS = 128,    /* queue pairs that may emit in one loop, */
-	CORE_RUN_BUDGET = 16,    /* and frames that each may */
+	CORE_RUN_BUDGET = 16,    /* and frames that each may in one turn; */
+	CORE_RUN_BYTES = 65536,  /* turns go on until so much has gone out, or nothing more can */
 	CORE_TIMEOUTS = 64,      /* timers served in one loop */
 	CORE_TAKES = 128,        /* receives taken before `--idle yield` lets who posts them run */
 	CORE_BOARDS = 32,        /* queue pairs that recover from loss selectively at one time */

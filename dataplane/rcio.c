@@ -261,17 +261,24 @@ uint32_t
 rcio_run(struct core *core)
 {
 	struct engine_qp *qp, *last = TAILQ_LAST(&core->run, qp_list);
-	uint32_t frames = 0;
+	uint32_t frames = 0, before = 0, bytes = 0;
 
 	for (uint32_t i = 0; i < CORE_RUN_LOOKS && (qp = TAILQ_FIRST(&core->run)) != NULL; i++) {
 		TAILQ_REMOVE(&core->run, qp, run_link);
 		qp->running = false;
 		if (!qp->client->faulty) {
-			frames += rc_output(qp->rc, CORE_RUN_BUDGET, core->now);
+			uint32_t n = rc_output(qp->rc, CORE_RUN_BUDGET, core->now);
+
+			frames += n;
+			bytes += n * qp->attr.path_mtu;
 			rcio_after(core, qp); /* to the end of the list if there is more */
 		}
-		if (qp == last)
+		if (qp != last)
+			continue;
+		if (frames == before || bytes >= CORE_RUN_BYTES)
 			break;
+		before = frames;
+		last = TAILQ_LAST(&core->run, qp_list);
 	}
 	return frames;
 }
