@@ -191,7 +191,7 @@ def by_endpoints(context, rows, bench, name):
 
 
 def connections(context, rows, bench):
-    core, count = context.layout.core, 1000 if context.quick else 5000
+    core, count = context.layout.core, 1000 if context.quick else 3000
 
     def rate(*pool):
         return lambda: bench.rates(["conn_rate", "-n", count, *pool], [core[1]], server_cpus=[core[2]])[-1]["ops"]
@@ -442,7 +442,7 @@ def sleeping(context, rows):
 
 def wake(context, rows, bench, work):
     slices = turns(rows, bench, SLEEPING, {work: lambda: bench.rates(
-        ["wake_lat", "-n", 20 if context.quick else 100, *context.layout.latency_options],
+        ["wake_lat", "-n", 20 if context.quick else 50, *context.layout.latency_options],
         context.layout.application)[-1]["latency_ns"],
     }, {"bare": lambda: rivals.wake(context) / 1e3})
     hops = slices.hops(work)
