@@ -587,4 +587,12 @@ stage_end(struct core *core, enum engine_stage stage)
 		stage_charge(core, stage);
 }
 
+/* So many cycles of the stage under way belong to another. */
+static inline void
+stage_within(struct core *core, enum engine_stage stage, uint64_t cycles)
+{
+	core->stage_cycles[stage] += cycles;
+	core->stage_mark += cycles;
+}
+
 #endif

@@ -103,8 +103,14 @@ tx_append(struct core *core, uint32_t port, struct rte_mbuf *m)
 		return;
 	}
 	queue->frame[queue->first + queue->count++] = m;
-	if (queue->count >= CORE_BURST && queue->count % CORE_BURST == 0)
+	if (queue->count >= CORE_BURST && queue->count % CORE_BURST == 0) {
+		uint64_t start = unlikely(core->timed) ? rte_rdtsc() : 0;
+
 		flush_port(core, port);
+		/* Not of the stage in which the frame was made. */
+		if (unlikely(core->timed))
+			stage_within(core, ENGINE_STAGE_TX, rte_rdtsc() - start);
+	}
 }
 
 void
