@@ -29,18 +29,6 @@ rc_emit_middles(struct rc_qp *qp, uint8_t opcode, uint32_t psn, uint32_t count, 
 	return n;
 }
 
-/* The next request of the run is executed as write_input() would do it. */
-static inline void
-write_again(struct rc_qp *qp, const struct wire_packet *packet)
-{
-	struct rc_responder *rs = &qp->rsp;
-
-	rs->va += qp->mtu;
-	rs->left -= qp->mtu;
-	rs->total += qp->mtu;
-	rc_executed(qp, packet, RC_REQ_WRITE);
-}
-
 bool
 rc_input_again(struct rc_env *env, const struct wire_packet *packet, uint64_t now)
 {
@@ -54,7 +42,7 @@ rc_input_again(struct rc_env *env, const struct wire_packet *packet, uint64_t no
 	if (--run->left == 0)
 		rc_run_end(env);
 	if (!run->responses) {
-		write_again(qp, packet);
+		rc_written(qp, packet, RC_REQ_WRITE, qp->mtu);
 	} else {
 		qp->req.una++;
 		rc_progress(qp, qp->req.una - 1, now);

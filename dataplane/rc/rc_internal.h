@@ -468,6 +468,18 @@ rc_executed(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 	rs->context = kind & RC_REQ_END ? 0 : kind & (RC_REQ_SEND | RC_REQ_WRITE);
 }
 
+/* The expected packet of a WRITE, and its payload is in place. */
+static inline void
+rc_written(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, uint32_t len)
+{
+	struct rc_responder *rs = &qp->rsp;
+
+	rs->va += len;
+	rs->left -= len;
+	rs->total += len;
+	rc_executed(qp, packet, kind);
+}
+
 void rc_request_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now);
 /* A request with the expected PSN. */
 void rc_request_execute(struct rc_qp *qp, const struct wire_packet *packet);

@@ -181,10 +181,7 @@ write_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 		else if (!write_slowly(qp, packet, region))
 			return;
 	}
-	rs->va += len;
-	rs->left -= len;
-	rs->total += len;
-	rc_executed(qp, packet, kind);
+	rc_written(qp, packet, kind, len);
 	if (likely(!(kind & (RC_REQ_START | RC_REQ_END)))) {
 		if (likely(region->base != NULL))
 			rc_run_begin(qp, packet, mem_at(region, rs->va), (rs->left - 1) >> qp->shift, false);
