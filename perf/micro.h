@@ -3,6 +3,8 @@
 #ifndef PERF_MICRO_H
 #define PERF_MICRO_H
 
+#include <pthread.h>
+
 #include <rte_cycles.h>
 
 #include "gbench.h"
@@ -10,6 +12,12 @@
 
 /* p50, p99 and p99.9 of what was counted, each value times `unit`, as counters. */
 void micro_tell(struct gbench_state *state, const struct histogram *h, double unit);
+
+/*
+ * The first and the last processor that this program may use; the caller's thread goes to the first, the
+ * other's to the last, or beside it.  False: there are not two, or they cannot be had.
+ */
+bool micro_two_processors(pthread_attr_t *other, cpu_set_t *before, bool beside);
 
 /* Trips one after the other, the i-th (from 1 on) by trip(user, i), and how long they take; inline, since
  * they are short. */

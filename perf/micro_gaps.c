@@ -16,93 +16,58 @@
 enum { GAP_NS = 6000 }; /* with a typical round of 3 us: three times typical */
 
 struct watch {
-	pthread_t thread;
-	int processor;
-	_Atomic bool *stop;
-	_Atomic bool ready;
-	bool lost; /* it could not be where it should */
+	_Atomic bool stop;
 	uint64_t gaps;
 };
 
-static void
-take_place(struct watch *w)
-{
-	cpu_set_t one;
-
-	CPU_ZERO(&one);
-	CPU_SET(w->processor, &one);
-	w->lost = sched_setaffinity(0, sizeof(one), &one) != 0;
-	/* Pairs with the acquire load in gaps(). */
-	atomic_store_explicit(&w->ready, true, memory_order_release);
-}
-
 static inline uint64_t
-look(struct watch *w, uint64_t before)
+look(uint64_t *gaps, uint64_t before)
 {
 	uint64_t now = now_ns();
 
-	w->gaps += now - before > GAP_NS;
+	*gaps += now - before > GAP_NS;
 	return now;
 }
 
 static void *
-watch_on(void *argument)
+watch_there(void *argument)
 {
 	struct watch *w = argument;
-	uint64_t at;
+	uint64_t at = now_ns(), gaps = 0;
 
-	take_place(w);
-	at = now_ns();
 	/* Pairs with the store in gaps(); nothing else is handed over by it. */
-	while (!atomic_load_explicit(w->stop, memory_order_relaxed))
-		at = look(w, at);
+	while (!atomic_load_explicit(&w->stop, memory_order_relaxed))
+		at = look(&gaps, at);
+	w->gaps = gaps;
 	return NULL;
-}
-
-static bool
-choose_two(const cpu_set_t *allowed, struct watch *here, struct watch *there)
-{
-	int found = 0;
-
-	for (int i = 0; i < CPU_SETSIZE; i++) {
-		if (!CPU_ISSET(i, allowed))
-			continue;
-		if (found++ == 0)
-			here->processor = i;
-		there->processor = i;
-	}
-	return found >= 2;
 }
 
 static void
 gaps(struct gbench_state *state, void *user)
 {
-	_Atomic bool stop = false;
-	struct watch here = {.stop = &stop}, there = {.stop = &stop};
-	uint64_t begun, at;
+	struct watch there = {.stop = false};
+	uint64_t begun, at, here = 0;
+	pthread_attr_t attr;
+	pthread_t thread;
 	cpu_set_t before;
 
-	if (sched_getaffinity(0, sizeof(before), &before) != 0 || !choose_two(&before, &here, &there)) {
+	if (!micro_two_processors(&attr, &before, false)) {
 		gbench_skip(state, "two processors are needed");
 		return;
 	}
-	if (pthread_create(&there.thread, NULL, watch_on, &there) != 0) {
+	if (pthread_create(&thread, &attr, watch_there, &there) == 0) {
+		begun = at = now_ns();
+		while (gbench_running(state))
+			at = look(&here, at);
+		/* Pairs with the load in watch_there. */
+		atomic_store_explicit(&there.stop, true, memory_order_relaxed);
+		pthread_join(thread, NULL);
+		gbench_set_counter(state, "over_6us_per_second",
+				   (double)(here + there.gaps) * 1e9 / (double)(at - begun));
+	} else {
 		gbench_skip(state, "no second thread");
-		return;
 	}
-	take_place(&here);
-	/* Pairs with the store in take_place. */
-	while (!atomic_load_explicit(&there.ready, memory_order_acquire))
-		sched_yield();
-	begun = at = now_ns();
-	while (gbench_running(state))
-		at = look(&here, at);
-	atomic_store_explicit(&stop, true, memory_order_relaxed);
-	pthread_join(there.thread, NULL);
-	gbench_set_counter(state, "over_6us_per_second",
-			   (double)(here.gaps + there.gaps) * 1e9 / (double)(at - begun));
-	if (here.lost || there.lost)
-		gbench_skip(state, "a processor cannot be had");
+	pthread_attr_destroy(&attr);
 	sched_setaffinity(0, sizeof(before), &before);
 }
 

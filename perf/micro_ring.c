@@ -54,12 +54,8 @@ micro_tell(struct gbench_state *state, const struct histogram *h, double unit)
 				   unit * (double)histogram_percentile(h, told[i].percent));
 }
 
-/*
- * The first and the last processor that this program may use; the caller's thread goes to the first, the
- * other's to the last, or beside it.
- */
-static bool
-two_processors(pthread_attr_t *other, cpu_set_t *before, bool beside)
+bool
+micro_two_processors(pthread_attr_t *other, cpu_set_t *before, bool beside)
 {
 	cpu_set_t one;
 	int first = -1, last = -1;
@@ -103,7 +99,7 @@ with_thread(struct gbench_state *state, void *(*loop)(void *),
 
 	memset(pair, 0, sizeof(*pair));
 	pair->wake_fd = eventfd(0, EFD_CLOEXEC);
-	if (!two_processors(&attr, &before, beside)) {
+	if (!micro_two_processors(&attr, &before, beside)) {
 		gbench_skip(state, "two processors are needed");
 		close(pair->wake_fd);
 		free(pair);
