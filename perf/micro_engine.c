@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataplane/core.h"
+#include "dataplane/core/core.h"
 #include "micro.h"
 
 /* The form of a request, and its translation into the engine's own. */

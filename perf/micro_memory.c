@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "client/ranges.h"
-#include "dataplane/mem.h"
+#include "client/adopt/ranges.h"
+#include "dataplane/mem/mem.h"
 #include "micro.h"
 
 /* memcpy, or mem_place when `user` is not NULL. */

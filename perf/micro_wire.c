@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Microbenchmarks: frames of the wire. */
-#include "dataplane/icrc.h"
-#include "dataplane/wire.h"
+#include "dataplane/wire/icrc.h"
+#include "dataplane/wire/wire.h"
 #include "micro.h"
 
 static struct wire_template

@@ -22,9 +22,9 @@
 #include <dat/udat_redirection.h>
 
 #include "client/client.h"
-#include "handle.h"
-#include "idmap.h"
-#include "lock.h"
+#include "dat/base/handle.h"
+#include "dat/base/idmap.h"
+#include "dat/base/lock.h"
 
 #define DAT_ERROR(type, subtype) ((DAT_RETURN)(DAT_CLASS_ERROR | (DAT_UINT32)(type) | (DAT_UINT32)(subtype)))
 #define BAD_HANDLE(kind) DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_##kind)
@@ -463,6 +463,6 @@ void pz_destroy(struct pz *pz);
 
 /* ---- the calls, in the provider table ---- */
 
-#include "calls.h"
+#include "dat/registry/calls.h"
 
 #endif

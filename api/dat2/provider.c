@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "dat2.h"
-#include "dat/registry.h"
+#include "dat/registry/registry.h"
 
 #define FACE_ENTRY(name, parameters) .name##_func = face_##name,
 static const DAT2_PROVIDER face_table = {FACE_CALLS(FACE_ENTRY)};

@@ -28,9 +28,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "mem.h"
-#include "wire.h"
-#include "work.h"
+#include "dataplane/mem/mem.h"
+#include "dataplane/wire/wire.h"
+#include "dataplane/qp/work.h"
 
 struct rc_qp;
 

@@ -26,7 +26,7 @@
 #include <sys/queue.h>
 
 #include "rc.h"
-#include "reach.h"
+#include "dataplane/mem/reach.h"
 
 #define RC_PSN_MASK 0xFFFFFFu
 #define RC_POSTED_MAX 1024u /* work requests taken from one send ring and not yet completed */

@@ -25,10 +25,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "control/rsm_wire.h"
-#include "dataplane/bytes.h"
-#include "dataplane/icrc.h"
-#include "dataplane/wire.h"
+#include "control/rsm/rsm_wire.h"
+#include "dataplane/wire/bytes.h"
+#include "dataplane/wire/icrc.h"
+#include "dataplane/wire/wire.h"
 
 #define FRAME_MAX 16384u
 #define HOLD 32u

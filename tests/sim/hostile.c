@@ -13,9 +13,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "dataplane/bytes.h"
-#include "dataplane/icrc.h"
-#include "dataplane/reach.h"
+#include "dataplane/wire/bytes.h"
+#include "dataplane/wire/icrc.h"
+#include "dataplane/mem/reach.h"
 #include "tests/rc_env.h"
 
 #include "common.h"

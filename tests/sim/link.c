@@ -12,7 +12,7 @@
  */
 #include "sim.h"
 
-#include "dataplane/bytes.h"
+#include "dataplane/wire/bytes.h"
 #include "dataplane/rc/rc_internal.h"
 
 #define LINK_RATE 100.0 /* Gb/s: bits per ns */

@@ -7,7 +7,7 @@
 #ifndef TESTS_UNIT_CM_NET_H
 #define TESTS_UNIT_CM_NET_H
 
-#include "control/cm_internal.h"
+#include "control/cm/cm_internal.h"
 
 #define MS 1000000ull
 #define SECOND (1000 * MS)

@@ -11,9 +11,9 @@
 
 #include "../pcap.h"
 #include "../vectors.h"
-#include "control/cm_mad.h"
-#include "control/cm_table.h"
-#include "dataplane/bytes.h"
+#include "control/cm/cm_mad.h"
+#include "control/cm/cm_table.h"
+#include "dataplane/wire/bytes.h"
 
 #define FRAME_MAX 5000u
 

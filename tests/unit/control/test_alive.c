@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keep-alive between data planes (control/alive.c), with the test as the wire:
+ * Keep-alive between data planes (control/rsm/alive.c), with the test as the wire:
  * who does not know the question cannot answer it, whatever address it uses.
  */
 #include <setjmp.h>

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "attach.h"
-#include "control/control.h"
+#include "control/daemon/control.h"
 
 static pthread_t thread;
 static char directory[64];

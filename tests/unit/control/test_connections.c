@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "attach.h"
-#include "control/cm.h"
+#include "control/cm/cm.h"
 
 struct ends {
 	struct app active, passive;

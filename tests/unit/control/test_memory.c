@@ -13,11 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "control/arena.h"
-#include "control/small.h"
-#include "control/quota.h"
-#include "control/region.h"
-#include "control/table.h"
+#include "control/attach/arena.h"
+#include "control/attach/small.h"
+#include "control/attach/quota.h"
+#include "control/objects/region.h"
+#include "control/attach/table.h"
 #include "tests.h"
 
 #define PAGE 4096u

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "dataplane/reach.h"
+#include "dataplane/mem/reach.h"
 #include "attach.h"
 
 /* ---- limits ---- */

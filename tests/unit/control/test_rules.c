@@ -6,10 +6,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/acl.h"
-#include "control/connection.h"
-#include "control/rsm_wire.h"
-#include "control/service.h"
+#include "control/rsm/acl.h"
+#include "control/connect/connection.h"
+#include "control/rsm/rsm_wire.h"
+#include "control/cm/service.h"
 #include "tests.h"
 
 /* ---- access lists ---- */

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "registry.h"
+#include "dat/registry/registry.h"
 
 static struct conf_entry *
 parse(const char *line, int expected)

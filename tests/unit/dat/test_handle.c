@@ -4,9 +4,9 @@
 
 #include "fixture.h"
 
-#include "handle.h"
-#include "idmap.h"
-#include "lock.h"
+#include "dat/base/handle.h"
+#include "dat/base/idmap.h"
+#include "dat/base/lock.h"
 
 static void
 any_value(void **state)

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "lock.h"
+#include "dat/base/lock.h"
 
 #define OTHERS 3
 

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "core.h"
+#include "dataplane/core/core.h"
 
 #define RING_LOG2 6
 #define CQ_LOG2 8

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "fixture.h"
-#include "guard.h"
+#include "dataplane/engine/guard.h"
 
 #define IDLE 300
 

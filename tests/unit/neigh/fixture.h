@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "control/neigh.h"
+#include "control/neigh/neigh.h"
 
 #define SECOND 1000000000ull
 #define OUT_MAX 64

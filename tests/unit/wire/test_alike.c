@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "dataplane/wire.h"
+#include "dataplane/wire/wire.h"
 #include "reference.h"
 
 #define FLOWS 3u

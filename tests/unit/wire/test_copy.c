@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "dataplane/icrc.h"
-#include "dataplane/wire.h"
+#include "dataplane/wire/icrc.h"
+#include "dataplane/wire/wire.h"
 #include "reference.h"
 
 /* Copied and covered in one go, with every length of headers and payload, from and to anywhere. */

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "dataplane/mem.h"
+#include "dataplane/mem/mem.h"
 
 #define PZ 7u
 #define VA 0x7f0000001000ull

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "dataplane/reach.h"
+#include "dataplane/mem/reach.h"
 #include "tests/stuck.h"
 
 #define PARTIES 40u

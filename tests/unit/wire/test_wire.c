@@ -10,9 +10,9 @@
 
 #include "../pcap.h"
 #include "../vectors.h"
-#include "dataplane/bytes.h"
-#include "dataplane/icrc.h"
-#include "dataplane/wire.h"
+#include "dataplane/wire/bytes.h"
+#include "dataplane/wire/icrc.h"
+#include "dataplane/wire/wire.h"
 #include "reference.h"
 
 #define ROCE_FRAMES 2221 /* tests/data/captures/README.md */

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The memory of this process that is shared with the data plane.
+ *
+ *   file    a memfd of ours, or a file of the application's (foreign), known by
+ *           device and inode; what the data plane knows as a region
+ *   range   pages of the application that were adopted into a part of a file
+ *
+ * What really lies at an address is asked from /proc/self/maps at each
+ * registration and each release: the application may have unmapped, moved or
+ * replaced adopted pages, and new ones may lie where old ones were.  So a range is
+ * found by its file and offset, never by the address it once had.
+ *
+ * Small ranges share files ("slabs"), so that many small registrations cost
+ * neither many descriptors nor many regions.
+ */
+#ifndef CLIENT_RANGES_H
+#define CLIENT_RANGES_H
+
+#include "client/internal.h"
+
+#define PIECES_MAX ONE_MR_PIECES
+#define RANGES_MAX 256u /* of one registration */
+
+struct region; /* mem.c: a file as one attachment's data plane knows it */
+
+#define SLAB_PAGES 128u
+#define SLAB_RANGE_PAGES 16u /* larger ranges have a file of their own */
+
+struct file {
+	struct file *next; /* in its hash bucket */
+	dev_t dev;
+	uint64_t ino;
+	uint64_t size;  /* whole pages */
+	uint32_t users; /* adopted: ranges; foreign: pieces of registrations */
+	int fd;         /* adopted only; foreign: -1 */
+	bool slab;
+	bool claimed; /* others may have it: no second registration */
+	struct range *ranges;
+	struct region *regions;         /* under mem.c's lock */
+	uint64_t used[SLAB_PAGES / 64]; /* pages of a slab */
+};
+
+struct range {
+	struct range *next; /* of its file */
+	struct file *file;
+	uint64_t offset, length;
+	uint64_t start; /* where it was adopted, and most likely still is */
+	uint32_t refs;  /* registrations; 0: kept only because it could not be given back */
+	bool locked;    /* the application had mlocked it */
+};
+
+/* A part of [start, end) of a registration, all in one file. */
+struct piece {
+	struct file *file;
+	uint64_t offset, length;
+	int fd;      /* of the file, for REGION_ADD */
+	bool opened; /* fd is to be closed by piece_close_fds */
+};
+
+struct acquired {
+	bool alone;          /* in: no slab */
+	uint32_t num_pieces; /* 0: this memory cannot be shared */
+	uint32_t num_ranges;
+	struct piece piece[PIECES_MAX];
+	struct range *range[RANGES_MAX];
+};
+
+/*
+ * Adopts what is not yet adopted of [start, end) (whole pages) and takes a
+ * reference on every range and foreign file in it.  0, also when the memory cannot be shared;
+ * -EFAULT when it is not mapped or lacks the right.  *retired: as in ranges_release.
+ */
+int ranges_acquire(uint64_t start, uint64_t end, bool write, struct acquired *out, struct file **retired);
+void piece_close_fds(struct acquired *acquired);
+
+/* See one_mem_claim, one_mem_recall, one_mem_move.  -EBUSY also when the range is not just
+ * [start, start+length). */
+int ranges_claim(struct range *range, uint64_t start, uint64_t length, bool writable);
+int ranges_recall(struct range *range);
+int ranges_move(struct range *range, uint64_t start, uint64_t length, uint64_t to);
+
+/*
+ * Gives up references.  Ranges that nobody holds any more become private memory
+ * again.  Files that nobody uses any more are put on *retired (linked by next) for
+ * file_free, when their regions are gone.
+ */
+void ranges_release(struct range *const *range, uint32_t num_ranges, struct file *const *foreign,
+		    uint32_t num_foreign, struct file **retired);
+void file_free(struct file *file);
+/* Calls `visit` for every file; under mem.c's lock, so that no file goes meanwhile. */
+void ranges_each_file(void (*visit)(struct file *file, void *arg), void *arg);
+
+/* ---- for lend.c, with the lock held ---- */
+
+/* All that is mapped of the range becomes private anonymous memory: 0, or -errno and it stays the range's. */
+int range_restore(const struct range *range);
+/* [start, end) is private anonymous memory of one kind, readable and writable: 0 and its protection; -EFAULT.
+ */
+int ranges_private(uint64_t start, uint64_t end, int *prot);
+
+/* ---- for fork.c ---- */
+
+void ranges_lock(void);
+void ranges_unlock(void);
+/* With the lock held: the adopted file with that identity, or NULL. */
+struct file *ranges_find(dev_t dev, uint64_t ino);
+bool ranges_any(void);
+/* In a child: forgets everything; closes the files. */
+void ranges_fork_child(void);
+
+#endif

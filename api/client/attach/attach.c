@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Attachment: the socket, the greeting, the arena. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "client/internal.h"
+
+/* A data plane that accepts and does not answer is given up after this time. */
+#define HELLO_TIMEOUT_S 10
+
+void *
+client_span(const struct one_client *client, uint64_t offset, uint64_t size)
+{
+	if (offset % ONE_CACHE_LINE != 0 || size > client->info.arena_size ||
+	    offset > client->info.arena_size - size)
+		return NULL;
+	return client->arena + offset;
+}
+
+bool
+client_cq_ring(const struct one_client *client, uint64_t offset, uint32_t log2, struct one_cq_shm **shm,
+	       struct one_cqe **ring)
+{
+	uint8_t *base;
+
+	if (log2 > ONE_RING_LOG2_MAX)
+		return false;
+	base = client_span(client, offset, sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << log2));
+	if (base == NULL)
+		return false;
+	*shm = (struct one_cq_shm *)(void *)base;
+	*ring = (struct one_cqe *)(void *)(base + sizeof(struct one_cq_shm));
+	return true;
+}
+
+static int
+connect_socket(const char *path)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct timeval timeout = {.tv_sec = HELLO_TIMEOUT_S};
+	int sock;
+
+	if (path == NULL)
+		path = secure_getenv(ONE_SOCKET_ENV);
+	if (path == NULL || path[0] == '\0')
+		path = ONE_SOCKET_DEFAULT;
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(addr.sun_path, path, strlen(path) + 1);
+	sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (sock < 0)
+		return -errno;
+	while (connect(sock, (const struct sockaddr *)&addr, sizeof(addr)) < 0) {
+		int error = errno;
+
+		if (error == EINTR)
+			continue;
+		close(sock);
+		return -error;
+	}
+	setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	return sock;
+}
+
+static int
+greet(struct one_client *client, const struct one_attach *args)
+{
+	struct one_msg msg = {.type = ONE_MSG_HELLO, .seq = 0};
+	struct timeval forever = {0};
+	struct one_reply reply;
+	uint32_t num_fds = 2;
+	int fds[2];
+	int error;
+
+	msg.hello.magic = ONE_MSG_MAGIC;
+	msg.hello.version = ONE_ABI_VERSION;
+	msg.hello.kind = args->kind;
+	if (args->port != NULL) {
+		if (strlen(args->port) >= sizeof(msg.hello.port))
+			return -ENODEV;
+		memcpy(msg.hello.port, args->port, strlen(args->port));
+	}
+	memcpy(msg.hello.program, program_invocation_short_name,
+	       strnlen(program_invocation_short_name, sizeof(msg.hello.program) - 1));
+	error = call_exchange(client->sock, &msg, NULL, 0, &reply, fds, &num_fds);
+	if (error != 0)
+		return error;
+	if (num_fds > 0)
+		client->arena_fd = fds[0];
+	if (num_fds > 1)
+		client->wake_fd = fds[1];
+	if (reply.error != 0)
+		return reply.error < 0 ? reply.error : -EPROTO;
+	if (num_fds != 2 || reply.welcome.version != ONE_ABI_VERSION)
+		return -EPROTO;
+	client->info = reply.welcome;
+	client->info.port[ONE_PORT_NAME - 1] = '\0';
+	setsockopt(client->sock, SOL_SOCKET, SO_RCVTIMEO, &forever, sizeof(forever));
+	return 0;
+}
+
+static int
+map_arena(struct one_client *client)
+{
+	uint64_t size = client->info.arena_size;
+	struct one_cq_shm *shm;
+	struct one_cqe *ring;
+	struct stat st;
+	void *arena;
+	int seals;
+
+	if (size < sizeof(struct one_arena) || size % (uint64_t)sysconf(_SC_PAGESIZE) != 0 ||
+	    size > ONE_ARENA_SIZE)
+		return -EPROTO;
+	if (fstat(client->arena_fd, &st) < 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size < size)
+		return -EPROTO;
+	/* A file that can shrink would make our own loads fault. */
+	seals = fcntl(client->arena_fd, F_GET_SEALS);
+	if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+		return -EPROTO;
+	arena = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, client->arena_fd, 0);
+	if (arena == MAP_FAILED)
+		return -errno;
+	client->arena = arena;
+	client->header = arena;
+	if (client->header->magic != ONE_ARENA_MAGIC || client->header->version != ONE_ABI_VERSION ||
+	    client->header->size != size)
+		return -EPROTO;
+	client->doorbells = client_span(client, client->header->doorbells, sizeof(struct one_doorbells));
+	client->channels =
+		client_span(client, client->header->channels, ONE_CHANNELS * sizeof(struct one_channel));
+	if (client->doorbells == NULL || client->channels == NULL)
+		return -EPROTO;
+	if (!client_cq_ring(client, client->info.async_cq_offset, client->info.async_cq_log2, &shm, &ring))
+		return -EPROTO;
+	return 0;
+}
+
+/* Unmaps and closes; `client` itself stays. */
+static void
+release(struct one_client *client)
+{
+	if (client->arena != NULL)
+		munmap(client->arena, client->info.arena_size);
+	if (client->arena_fd >= 0)
+		close(client->arena_fd);
+	if (client->wake_fd >= 0)
+		close(client->wake_fd);
+	if (client->sock >= 0)
+		close(client->sock);
+}
+
+static void
+destroy(struct one_client *client)
+{
+	release(client);
+	pthread_mutex_destroy(&client->call_lock);
+	pthread_mutex_destroy(&client->channel_lock);
+	free(client);
+}
+
+int
+one_attach(const struct one_attach *args, struct one_client **out)
+{
+	struct ucred cred = {0};
+	socklen_t cred_len = sizeof(cred);
+	struct one_client *client;
+	int error = fork_install();
+
+	if (error != 0)
+		return error;
+	client = calloc(1, sizeof(*client));
+	if (client == NULL)
+		return -ENOMEM;
+	client->arena_fd = -1;
+	client->wake_fd = -1;
+	client->lost = args->lost;
+	client->user = args->user;
+	client->restarts = args->restarts;
+	client->channel_used[0] = 1; /* channel 0 is never given out */
+	pthread_mutex_init(&client->call_lock, NULL);
+	pthread_mutex_init(&client->channel_lock, NULL);
+
+	client->sock = connect_socket(args->socket);
+	error = client->sock < 0 ? client->sock : greet(client, args);
+	if (error == 0)
+		error = map_arena(client);
+	if (error == 0) {
+		if (getsockopt(client->sock, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) == 0)
+			client->peer = cred.pid;
+		if (client->peer <= 0)
+			client->peer = client->info.pid;
+		*out = client; /* `lost` may run before this returns */
+		error = watcher_add(client);
+	}
+	if (error != 0)
+		destroy(client);
+	return error;
+}
+
+void
+one_detach(struct one_client *client)
+{
+	if (!atomic_load_explicit(&client->foreign, memory_order_relaxed)) {
+		mem_release_all(client);
+		watcher_remove(client);
+	}
+	destroy(client);
+}
+
+void
+client_disown(struct one_client *client)
+{
+	/* Stores of this child to the rings go to private pages from now on; descriptors are closed, so
+	 * that the data plane sees the parent's death even while children live. */
+	if (mmap(client->arena, client->info.arena_size, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, client->arena_fd, 0) == MAP_FAILED)
+		munmap(client->arena, client->info.arena_size);
+	close(client->arena_fd);
+	close(client->wake_fd);
+	close(client->sock);
+	client->arena_fd = -1;
+	client->wake_fd = -1;
+	client->sock = -1;
+	client->uses = NULL;
+	atomic_store_explicit(&client->foreign, true, memory_order_relaxed);
+}
+
+const struct one_welcome *
+one_client_info(const struct one_client *client)
+{
+	return &client->info;
+}
+
+bool
+one_client_dead(const struct one_client *client)
+{
+	/* Acquire pairs with the watcher's release store: whoever sees it sees what went before. */
+	return atomic_load_explicit(&client->dead, memory_order_acquire) ||
+	       atomic_load_explicit(&client->header->fault, memory_order_relaxed) != 0;
+}
+
+uint8_t *
+one_client_arena(const struct one_client *client)
+{
+	return client->arena;
+}

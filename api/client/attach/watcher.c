@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One thread a process that notices the end of attachments.
+ *
+ * It polls the sockets of all attachments for hang-up only (events = 0), so it
+ * never takes a reply away from one_call.  For each that has ended it marks the
+ * client dead, wakes every sleeper, and calls `lost`; the order matters: whoever
+ * is woken sees `dead`.  The thread lives while there are attachments.
+ */
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client/internal.h"
+
+#define STACK_SIZE (256u * 1024u)
+#define SET_STEP 512u
+
+/* One life of the thread; it frees this when it leaves. */
+struct run {
+	int bell; /* eventfd: the list has changed, or `stop` */
+	bool stop;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t idle; /* `calling` has changed */
+	struct one_client *clients;
+	struct one_client *calling; /* whose `lost` is running now */
+	uint32_t count;
+	struct run *run; /* NULL: no thread */
+	_Atomic bool running;
+	pthread_t thread;
+} watcher = {.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
+
+static void
+ring_bell(void)
+{
+	uint64_t one = 1;
+	ssize_t n = write(watcher.run->bell, &one, sizeof(one));
+
+	(void)n; /* a full counter is as good: it is readable */
+}
+
+/* With the lock held; returns with it held. */
+static void
+bury(struct one_client *client)
+{
+	client->watched = false;
+	/* Pairs with the acquire load in one_client_dead. */
+	atomic_store_explicit(&client->dead, true, memory_order_release);
+	wait_wake_all(client);
+	if (client->lost == NULL)
+		return;
+	watcher.calling = client;
+	pthread_mutex_unlock(&watcher.lock);
+	client->lost(client->user);
+	pthread_mutex_lock(&watcher.lock);
+	watcher.calling = NULL;
+	pthread_cond_broadcast(&watcher.idle);
+}
+
+static struct one_client *
+find_by_sock(int sock)
+{
+	struct one_client *client = watcher.clients;
+
+	while (client != NULL && !(client->watched && client->sock == sock))
+		client = client->next;
+	return client;
+}
+
+/*
+ * Grows the poll set to hold all; with too little memory it stays as it is.  It
+ * is in pages of its own: poll(2) stores into it, which must not happen in a
+ * page of the heap while that is being adopted.
+ */
+static struct pollfd *
+grow(struct pollfd *set, uint32_t *room, uint32_t need)
+{
+	struct pollfd *more;
+
+	if (need <= *room)
+		return set;
+	need = (2 * need + SET_STEP - 1) / SET_STEP * SET_STEP;
+	more = mmap(NULL, need * sizeof(*set), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (more == MAP_FAILED)
+		return set;
+	if (set != NULL)
+		munmap(set, *room * sizeof(*set));
+	*room = need;
+	return more;
+}
+
+static void *
+watch(void *arg)
+{
+	struct run *run = arg;
+	struct pollfd *set = NULL;
+	uint32_t room = 0;
+
+	pthread_mutex_lock(&watcher.lock);
+	while (!run->stop) {
+		uint32_t n = 0;
+
+		set = grow(set, &room, watcher.count + 1);
+		if (room == 0) {
+			/* no memory at all: try again a little later */
+			pthread_mutex_unlock(&watcher.lock);
+			usleep(100000);
+			pthread_mutex_lock(&watcher.lock);
+			continue;
+		}
+		set[n++] = (struct pollfd){.fd = run->bell, .events = POLLIN};
+		for (struct one_client *c = watcher.clients; c != NULL && n < room; c = c->next) {
+			if (c->watched)
+				set[n++] = (struct pollfd){.fd = c->sock, .events = 0};
+		}
+		pthread_mutex_unlock(&watcher.lock);
+		/* a second at most, so that a poll set cut short by lack of memory heals */
+		poll(set, n, n < room ? -1 : 1000);
+		pthread_mutex_lock(&watcher.lock);
+		if ((set[0].revents & POLLIN) != 0) {
+			uint64_t value;
+			ssize_t got = read(run->bell, &value, sizeof(value));
+
+			(void)got;
+			/* The list has changed, and descriptors may have been reused: poll anew. */
+			continue;
+		}
+		for (uint32_t i = 1; i < n && !run->stop; i++) {
+			struct one_client *client;
+
+			if ((set[i].revents & (POLLHUP | POLLERR | POLLNVAL)) == 0)
+				continue;
+			client = find_by_sock(set[i].fd);
+			if (client != NULL)
+				bury(client);
+		}
+	}
+	pthread_mutex_unlock(&watcher.lock);
+	close(run->bell);
+	free(run);
+	if (set != NULL)
+		munmap(set, room * sizeof(*set));
+	return NULL;
+}
+
+/* With the lock held. */
+static int
+start(void)
+{
+	struct run *run = calloc(1, sizeof(*run));
+	pthread_attr_t attr;
+	sigset_t all, old;
+	int error;
+
+	if (run == NULL)
+		return -ENOMEM;
+	run->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (run->bell < 0) {
+		error = errno;
+		free(run);
+		return -error;
+	}
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_SIZE);
+	/* The application's signal handlers never run on this thread. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(&watcher.thread, &attr, watch, run);
+	if (error == EINVAL) /* large static TLS needs a larger stack */
+		error = pthread_create(&watcher.thread, NULL, watch, run);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	if (error != 0) {
+		close(run->bell);
+		free(run);
+		return -error;
+	}
+	watcher.run = run;
+	atomic_store_explicit(&watcher.running, true, memory_order_relaxed);
+	return 0;
+}
+
+int
+watcher_add(struct one_client *client)
+{
+	int error = 0;
+
+	pthread_mutex_lock(&watcher.lock);
+	if (watcher.run == NULL)
+		error = start();
+	if (error == 0) {
+		client->watched = true;
+		client->next = watcher.clients;
+		watcher.clients = client;
+		watcher.count++;
+		ring_bell();
+	}
+	pthread_mutex_unlock(&watcher.lock);
+	return error;
+}
+
+void
+watcher_remove(struct one_client *client)
+{
+	struct one_client **at = &watcher.clients;
+	bool self, join = false;
+	pthread_t thread;
+
+	pthread_mutex_lock(&watcher.lock);
+	thread = watcher.thread;
+	self = watcher.run != NULL && pthread_equal(pthread_self(), thread);
+	while (watcher.calling == client && !self)
+		pthread_cond_wait(&watcher.idle, &watcher.lock);
+	while (*at != NULL && *at != client)
+		at = &(*at)->next;
+	if (*at == client) {
+		*at = client->next;
+		watcher.count--;
+		ring_bell();
+	}
+	client->watched = false;
+	if (watcher.run != NULL && watcher.count == 0) {
+		watcher.run->stop = true;
+		watcher.run = NULL;
+		join = !self;
+		if (self) /* `lost` detaches the last one: nobody is left to join */
+			pthread_detach(thread);
+	}
+	pthread_mutex_unlock(&watcher.lock);
+	if (join) {
+		pthread_join(thread, NULL);
+		pthread_mutex_lock(&watcher.lock);
+		atomic_store_explicit(&watcher.running, watcher.run != NULL, memory_order_relaxed);
+		pthread_mutex_unlock(&watcher.lock);
+	}
+}
+
+bool
+watcher_running(void)
+{
+	return atomic_load_explicit(&watcher.running, memory_order_relaxed);
+}
+
+void
+watcher_fork_prepare(void)
+{
+	pthread_mutex_lock(&watcher.lock);
+}
+
+void
+watcher_fork_parent(void)
+{
+	pthread_mutex_unlock(&watcher.lock);
+}
+
+void
+watcher_fork_child(void)
+{
+	/* The thread is not in the child, nor are waiters on the lock. */
+	pthread_mutex_init(&watcher.lock, NULL);
+	pthread_cond_init(&watcher.idle, NULL);
+	for (struct one_client *c = watcher.clients; c != NULL; c = c->next)
+		client_disown(c);
+	if (watcher.run != NULL)
+		close(watcher.run->bell);
+	watcher.clients = NULL;
+	watcher.calling = NULL;
+	watcher.count = 0;
+	watcher.run = NULL;
+	atomic_store_explicit(&watcher.running, false, memory_order_relaxed);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Shared receive queues. */
+#include "client/internal.h"
+
+int
+one_srq_create(struct one_client *client, uint32_t pz, uint32_t max_wr, uint32_t max_sge, struct one_srq *srq)
+{
+	struct one_msg msg = {.type = ONE_MSG_SRQ_CREATE};
+	const struct one_srq_created *made;
+	struct one_reply reply;
+	int error;
+
+	memset(srq, 0, sizeof(*srq));
+	msg.srq_create = (struct one_srq_create){.pz = pz, .max_wr = max_wr, .max_sge = max_sge};
+	error = one_call(client, &msg, NULL, 0, &reply);
+	if (error != 0)
+		return error;
+	made = &reply.srq;
+	if (made->log2 <= ONE_RING_LOG2_MAX) {
+		srq->shm = client_span(client, made->shm, sizeof(struct one_srq_shm));
+		srq->rq = client_span(client, made->rq, sizeof(struct one_wqe) << made->log2);
+	}
+	if (srq->shm == NULL || srq->rq == NULL) {
+		client_fail(client);
+		return -EPROTO;
+	}
+	srq->client = client;
+	srq->id = made->srq;
+	srq->log2 = made->log2;
+	srq->max_wr = max_wr;
+	return 0;
+}
+
+int
+one_srq_free(struct one_srq *srq)
+{
+	struct one_msg msg = {.type = ONE_MSG_SRQ_FREE};
+
+	msg.id.id = srq->id;
+	return one_call(srq->client, &msg, NULL, 0, NULL);
+}
+
+int
+one_srq_limit(struct one_srq *srq, uint32_t limit)
+{
+	struct one_msg msg = {.type = ONE_MSG_SRQ_LIMIT};
+
+	msg.srq_limit = (struct one_srq_limit){.srq = srq->id, .limit = limit};
+	return one_call(srq->client, &msg, NULL, 0, NULL);
+}
+
+/* As refresh() in qp.c: only forward, and never past what was posted. */
+static void
+refresh(struct one_srq *srq)
+{
+	/* Acquire pairs with the engine's release stores: it reads those slots no more. */
+	uint32_t done = atomic_load_explicit(&srq->shm->done, memory_order_acquire);
+	uint32_t head = atomic_load_explicit(&srq->shm->head, memory_order_acquire);
+
+	if (srq->posted - done <= srq->posted - srq->done_seen)
+		srq->done_seen = done;
+	if (srq->tail - head <= srq->tail - srq->head_seen)
+		srq->head_seen = head;
+}
+
+static bool
+has_room(const struct one_srq *srq, uint32_t max, uint32_t slots)
+{
+	return srq->posted - srq->done_seen < max && srq->tail + slots - srq->head_seen <= 1u << srq->log2;
+}
+
+int
+one_srq_post(struct one_srq *srq, uint32_t max, uint64_t cookie, const struct one_sge *sge, uint32_t num_sge)
+{
+	struct one_wqe *wqe = &srq->rq[one_ring_slot(srq->tail, srq->log2)];
+	uint32_t slots = one_wqe_slots(num_sge), length = 0;
+
+	if (num_sge > ONE_MAX_SGE)
+		return -EINVAL;
+	if (!has_room(srq, max, slots)) {
+		refresh(srq);
+		if (!has_room(srq, max, slots))
+			return -ENOSPC;
+	}
+	/* The phase of the first slot is of the last lap still; all the rest is new. */
+	memset((void *)wqe, 0, offsetof(struct one_wqe, phase));
+	for (uint32_t i = 0; i < num_sge; i++) {
+		struct one_wqe *slot =
+			i == 0 ? wqe
+			       : &srq->rq[one_ring_slot(srq->tail + 1 + (i - 1) / ONE_SGE_PER_EXT,
+							srq->log2)];
+		struct one_wqe_ext *ext = (struct one_wqe_ext *)(void *)slot;
+
+		*(i == 0 ? &wqe->sge : &ext->sge[(i - 1) % ONE_SGE_PER_EXT]) = sge[i];
+		length += sge[i].len;
+	}
+	wqe->op = ONE_OP_RECV;
+	wqe->num_sge = (uint8_t)num_sge;
+	wqe->length = length;
+	wqe->cookie = cookie;
+	srq->posted++;
+	/* Before the phase, whose release store makes the engine see it. */
+	atomic_store_explicit(&srq->shm->posted, srq->posted, memory_order_relaxed);
+	one_ring_commit(srq->rq, srq->log2, srq->tail, slots);
+	srq->tail += slots;
+	return 0;
+}
+
+uint32_t
+one_srq_available(const struct one_srq *srq)
+{
+	uint32_t n = srq->posted - atomic_load_explicit(&srq->shm->taken, memory_order_acquire);
+
+	return n <= srq->max_wr ? n : 0;
+}
+
+uint32_t
+one_srq_outstanding(struct one_srq *srq)
+{
+	refresh(srq);
+	return srq->posted - srq->done_seen;
+}
+
+uint32_t
+one_qp_held(const struct one_qp *qp)
+{
+	/* Acquire: what was taken is loaded after what was completed of it. */
+	uint32_t done = atomic_load_explicit(&qp->shm->rq_done, memory_order_acquire);
+	uint32_t n = atomic_load_explicit(&qp->shm->rq_head, memory_order_relaxed) - done;
+
+	return n <= UINT16_MAX ? n : 0;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Channels, and sleeping on them. */
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/internal.h"
+
+#define SPIN_US_DEFAULT 20u
+#define SPIN_US_MAX 1000000u
+#define SPIN_LOOKS 32 /* between looks at the clock */
+
+uint64_t
+one_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Reading the environment twice at once gives the same value twice. */
+static uint64_t
+spin_ns(void)
+{
+	static _Atomic uint64_t cached = UINT64_MAX;
+	uint64_t value = atomic_load_explicit(&cached, memory_order_relaxed);
+
+	if (value == UINT64_MAX) {
+		const char *text = secure_getenv("ONESIDE_SPIN_US");
+		char *end = NULL;
+		unsigned long us = text != NULL ? strtoul(text, &end, 10) : SPIN_US_DEFAULT;
+
+		if (text != NULL && (end == text || *end != '\0' || text[0] == '-'))
+			us = SPIN_US_DEFAULT;
+		value = (us < SPIN_US_MAX ? us : SPIN_US_MAX) * 1000u;
+		atomic_store_explicit(&cached, value, memory_order_relaxed);
+	}
+	return value;
+}
+
+static void
+relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+/* The words are shared with another process: not FUTEX_PRIVATE_FLAG. */
+static long
+futex_wake(struct one_channel *channel)
+{
+	return syscall(SYS_futex, &channel->word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static long
+futex_wait(struct one_channel *channel, uint32_t ticket, uint64_t deadline, bool restarts)
+{
+	struct timespec until = {.tv_sec = (time_t)(deadline / 1000000000u),
+				 .tv_nsec = (long)(deadline % 1000000000u)};
+	const struct timespec *limit = deadline == UINT64_MAX ? NULL : &until;
+	const struct futex_waitv word = {
+		.val = ticket, .uaddr = (uintptr_t)&channel->word, .flags = FUTEX_32};
+
+	/* futex(2) with a time limit ends with EINTR after every signal handler, this only after those
+	 * without SA_RESTART. */
+	if (restarts) {
+		long ret = syscall(SYS_futex_waitv, &word, 1, 0, limit, CLOCK_MONOTONIC);
+
+		/* Not known before Linux 5.16, and in some sandboxes. */
+		if (ret >= 0 || (errno != ENOSYS && errno != EPERM))
+			return ret;
+	}
+	return syscall(SYS_futex, &channel->word, FUTEX_WAIT_BITSET, ticket, limit, NULL,
+		       FUTEX_BITSET_MATCH_ANY);
+}
+
+static void
+wake(struct one_channel *channel)
+{
+	atomic_fetch_add_explicit(&channel->word, 1, memory_order_seq_cst);
+	/* Either this load sees the sleeper, or its futex call sees the new word: both sides are
+	 * sequentially consistent.  The engine does the same. */
+	if (atomic_load_explicit(&channel->sleepers, memory_order_seq_cst) != 0)
+		futex_wake(channel);
+}
+
+void
+wait_wake_all(struct one_client *client)
+{
+	for (uint32_t i = 0; i < ONE_CHANNELS; i++)
+		wake(&client->channels[i]);
+}
+
+int
+one_channel_alloc(struct one_client *client, uint16_t *channel)
+{
+	int error = client_check(client);
+
+	if (error != 0)
+		return error;
+	error = -ENOSPC;
+	pthread_mutex_lock(&client->channel_lock);
+	for (uint32_t i = 0; i < ONE_CHANNELS / 64; i++) {
+		uint64_t vacant = ~client->channel_used[i];
+
+		if (vacant != 0) {
+			uint32_t bit = (uint32_t)__builtin_ctzll(vacant);
+
+			client->channel_used[i] |= 1ull << bit;
+			*channel = (uint16_t)(i * 64 + bit);
+			error = 0;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&client->channel_lock);
+	return error;
+}
+
+void
+one_channel_free(struct one_client *client, uint16_t channel)
+{
+	if (atomic_load_explicit(&client->foreign, memory_order_relaxed) || channel == 0 ||
+	    channel >= ONE_CHANNELS)
+		return;
+	pthread_mutex_lock(&client->channel_lock);
+	client->channel_used[channel / 64] &= ~(1ull << channel % 64);
+	pthread_mutex_unlock(&client->channel_lock);
+}
+
+void
+one_channel_wake(struct one_client *client, uint16_t channel)
+{
+	wake(&client->channels[channel % ONE_CHANNELS]);
+}
+
+uint32_t
+one_wait_begin(struct one_client *client, uint16_t channel)
+{
+	/* Acquire pairs with the add in wake() and in the engine. */
+	return atomic_load_explicit(&client->channels[channel % ONE_CHANNELS].word, memory_order_acquire);
+}
+
+void
+one_wait_arm(struct one_cq *cq, uint16_t channel, uint32_t need)
+{
+	struct one_cq_shm *shm = cq->shm;
+	uint32_t index = cq->head;
+
+	if (cq->next_ring != NULL) {
+		/* What is left in the backlog needs no wake-up: its tail counts the switch entry too. */
+		uint32_t left = atomic_load_explicit(&shm->tail, memory_order_relaxed) - cq->head - 1;
+
+		shm = cq->next_shm;
+		index = 0;
+		need = need > left ? need - left : 1;
+	}
+	if (++cq->arm_seq == 0)
+		cq->arm_seq = 1;
+	cq->arm_channel = channel;
+	atomic_store_explicit(&shm->arm, one_arm(cq->arm_seq, channel, index + (need > 0 ? need - 1 : 0)),
+			      memory_order_relaxed);
+	/* Pairs with the engine's fence between storing entries and loading `arm`: the engine sees the
+	 * arm, or the caller's next look sees the entries. */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* 1: the word has changed; 0: not within the time. */
+static int
+spin(const struct one_client *client, struct one_channel *channel, uint32_t ticket, uint64_t deadline)
+{
+	uint64_t limit = spin_ns();
+	uint64_t now = one_now_ns();
+	uint64_t until = deadline - now < limit ? deadline : now + limit;
+
+	if (limit == 0 || now >= deadline)
+		return 0;
+	do {
+		for (int i = 0; i < SPIN_LOOKS; i++) {
+			if (atomic_load_explicit(&channel->word, memory_order_acquire) != ticket)
+				return 1;
+			relax();
+		}
+		if (client_check(client) != 0)
+			return 1;
+		/* The engine may need this very core. */
+		sched_yield();
+	} while (one_now_ns() < until);
+	return 0;
+}
+
+int
+one_wait_sleep(struct one_client *client, uint16_t number, uint32_t ticket, uint64_t deadline)
+{
+	struct one_channel *channel = &client->channels[number % ONE_CHANNELS];
+	int error = client_check(client);
+
+	if (error != 0)
+		return error;
+	if (!spin(client, channel, ticket, deadline)) {
+		atomic_fetch_add_explicit(&channel->sleepers, 1, memory_order_seq_cst);
+		/* Marking the client dead comes before adding to the words: a sleeper that missed the
+		 * addition sees the mark. */
+		error = client_check(client);
+		if (error == 0 && futex_wait(channel, ticket, deadline, client->restarts) < 0 &&
+		    errno != EAGAIN)
+			error = -errno;
+		atomic_fetch_sub_explicit(&channel->sleepers, 1, memory_order_relaxed);
+		if (error != 0 && error != -ECONNRESET && error != -ECHILD)
+			return error;
+	}
+	return client_check(client);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Why something failed, for people who ask. */
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "dat/registry/registry.h"
+
+void
+registry_complain(const char *format, ...)
+{
+	const char *wanted = secure_getenv("DAT_DBG_TYPE");
+	va_list args;
+
+	if (wanted == NULL || strtoul(wanted, NULL, 0) == 0)
+		return;
+	fputs("oneside: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Lists and pools of objects. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "dat/provider.h"
+
+static const size_t object_size[OBJECT_TYPES] = {
+	[DAT_HANDLE_TYPE_CR] = sizeof(struct cr),   [DAT_HANDLE_TYPE_EP] = sizeof(struct ep),
+	[DAT_HANDLE_TYPE_EVD] = sizeof(struct evd), [DAT_HANDLE_TYPE_LMR] = sizeof(struct lmr),
+	[DAT_HANDLE_TYPE_PSP] = sizeof(struct sp),  [DAT_HANDLE_TYPE_PZ] = sizeof(struct pz),
+	[DAT_HANDLE_TYPE_RMR] = sizeof(struct rmr), [DAT_HANDLE_TYPE_RSP] = sizeof(struct sp),
+	[DAT_HANDLE_TYPE_CNO] = sizeof(struct cno), [DAT_HANDLE_TYPE_SRQ] = sizeof(struct srq),
+};
+
+void *
+object_new(struct ia *ia, DAT_HANDLE_TYPE type)
+{
+	struct object *o;
+
+	pthread_mutex_lock(&ia->lock);
+	o = ia->pool[type];
+	if (o != NULL)
+		ia->pool[type] = o->next;
+	pthread_mutex_unlock(&ia->lock);
+	if (o == NULL) {
+		o = calloc(1, object_size[type]);
+		if (o == NULL)
+			return NULL;
+	} else {
+		/* Lookups without lock may still look at the key, which is 0. */
+		memset((uint8_t *)o + sizeof(o->node), 0, object_size[type] - sizeof(o->node));
+	}
+	o->type = type;
+	o->ia = ia;
+	return o;
+}
+
+int
+object_publish(struct object *o)
+{
+	struct ia *ia = o->ia;
+
+	o->handle = handle_new(ia->provider, o->type, o);
+	if (o->handle == DAT_HANDLE_NULL)
+		return -ENOMEM;
+	o->next = ia->list[o->type];
+	o->link = &ia->list[o->type];
+	if (o->next != NULL)
+		o->next->link = &o->next;
+	ia->list[o->type] = o;
+	ia->count[o->type]++;
+	return 0;
+}
+
+void
+object_retire(struct object *o)
+{
+	struct ia *ia = o->ia;
+
+	handle_free(o->handle);
+	*o->link = o->next;
+	if (o->next != NULL)
+		o->next->link = o->link;
+	ia->count[o->type]--;
+	o->link = NULL;
+}
+
+void
+object_discard(struct object *o)
+{
+	struct ia *ia = o->ia;
+
+	o->next = ia->pool[o->type];
+	ia->pool[o->type] = o;
+}
+
+DAT_RETURN
+dat_errno(int error, DAT_RETURN_SUBTYPE subtype)
+{
+	switch (error) {
+	case 0:
+		return DAT_SUCCESS;
+	case -EDQUOT:
+	case -ENOSPC:
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, subtype);
+	case -ENOMEM:
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	default:
+		return DAT_ERROR(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	}
+}

@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Endpoints: making, looking at, freeing.  Posting is in ep_post.c, connecting in ep_conn.c. */
+#include <stdlib.h>
+
+#include "dat/provider.h"
+
+#define DEFAULT_DTOS 128
+#define DEFAULT_IOV 4
+#define DEFAULT_READS 8
+#define CONNECT_EVENTS 4 /* that one endpoint may have on its connect EVD at a time */
+
+static DAT_COUNT
+least(uint32_t limit, DAT_COUNT value)
+{
+	return (uint32_t)value < limit ? value : (DAT_COUNT)limit;
+}
+
+static uint32_t
+max_iov(const struct ia *ia)
+{
+	uint32_t max = one_client_info(ia->client)->limits.max_sge;
+
+	return max < ONE_MAX_SGE ? max : ONE_MAX_SGE;
+}
+
+static void
+default_attr(const struct ia *ia, DAT_EP_ATTR *attr)
+{
+	const struct one_limits *limits = &one_client_info(ia->client)->limits;
+
+	*attr = (DAT_EP_ATTR){
+		.service_type = DAT_SERVICE_TYPE_RC,
+		.max_message_size = limits->max_message,
+		.max_rdma_size = limits->max_message,
+		.qos = DAT_QOS_BEST_EFFORT,
+		.recv_completion_flags = DAT_COMPLETION_EVD_THRESHOLD_FLAG,
+		.request_completion_flags = DAT_COMPLETION_EVD_THRESHOLD_FLAG,
+		.max_recv_dtos = least(limits->max_qp_wr, DEFAULT_DTOS),
+		.max_request_dtos = least(limits->max_qp_wr, DEFAULT_DTOS),
+		.max_recv_iov = least(max_iov(ia), DEFAULT_IOV),
+		.max_request_iov = least(max_iov(ia), DEFAULT_IOV),
+		.max_rdma_read_in = least(limits->max_rd_atomic, DEFAULT_READS),
+		.max_rdma_read_out = least(limits->max_rd_atomic, DEFAULT_READS),
+		.srq_soft_hw = DAT_HW_DEFAULT,
+		.max_rdma_read_iov = least(max_iov(ia), DEFAULT_IOV),
+		.max_rdma_write_iov = least(max_iov(ia), DEFAULT_IOV),
+	};
+}
+
+static bool
+within(DAT_COUNT value, uint32_t limit)
+{
+	return value >= 0 && (uint32_t)value <= limit;
+}
+
+DAT_RETURN
+ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr)
+{
+	const struct one_limits *limits = &one_client_info(ia->client)->limits;
+	const uint32_t all_qos =
+		DAT_QOS_HIGH_THROUGHPUT | DAT_QOS_LOW_LATENCY | DAT_QOS_ECONOMY | DAT_QOS_PREMIUM;
+	uint32_t iov = max_iov(ia);
+
+	if (attr->service_type != DAT_SERVICE_TYPE_RC || ((uint32_t)attr->qos & ~all_qos) != 0 ||
+	    attr->max_message_size > limits->max_message || attr->max_rdma_size > limits->max_message ||
+	    ((uint32_t)attr->recv_completion_flags & ~0x1fu) != 0 ||
+	    ((uint32_t)attr->recv_completion_flags & DAT_COMPLETION_SUPPRESS_FLAG) != 0 ||
+	    ((uint32_t)attr->request_completion_flags & ~0x1fu) != 0 ||
+	    !within(attr->max_recv_dtos, limits->max_qp_wr) ||
+	    !within(attr->max_request_dtos, limits->max_qp_wr) || !within(attr->max_recv_iov, iov) ||
+	    !within(attr->max_request_iov, iov) || !within(attr->max_rdma_read_iov, iov) ||
+	    !within(attr->max_rdma_write_iov, iov) ||
+	    !within(attr->max_rdma_read_in, limits->max_rd_atomic) ||
+	    !within(attr->max_rdma_read_out, limits->max_rd_atomic) ||
+	    attr->ep_transport_specific_count != 0 || attr->ep_provider_specific_count != 0)
+		return BAD_ARG(6);
+	return attr->qos != DAT_QOS_BEST_EFFORT ? DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE)
+						: DAT_SUCCESS;
+}
+
+/* Given attributes must agree with the EVDs, as far as the queues are the endpoint's own; the defaults need
+ * not. */
+static DAT_RETURN
+check_queues(const DAT_EP_ATTR *attr, bool shared, bool recv, bool request)
+{
+	if ((attr->max_request_dtos > 0) != request || (request && attr->max_request_iov == 0))
+		return shared ? BAD_ARG(7) : BAD_ARG(6);
+	if (!shared && ((attr->max_recv_dtos > 0) != recv || (recv && attr->max_recv_iov == 0)))
+		return BAD_ARG(6);
+	return DAT_SUCCESS;
+}
+
+void
+ep_apply_attr(struct ep *ep)
+{
+	const DAT_EP_ATTR *attr = &ep->attr;
+	uint64_t limit = one_client_info(ep->o.ia->client)->limits.max_message;
+
+	ep->max_recv_iov = (uint32_t)attr->max_recv_iov;
+	ep->max_send_iov = (uint32_t)attr->max_request_iov;
+	ep->max_read_iov =
+		(uint32_t)(attr->max_rdma_read_iov > 0 ? attr->max_rdma_read_iov : attr->max_request_iov);
+	ep->max_write_iov =
+		(uint32_t)(attr->max_rdma_write_iov > 0 ? attr->max_rdma_write_iov : attr->max_request_iov);
+	ep->max_message = attr->max_message_size > 0 ? attr->max_message_size : limit;
+	ep->max_rdma = attr->max_rdma_size > 0 ? attr->max_rdma_size : limit;
+	ep->may_unsignal_send =
+		((uint32_t)attr->request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
+	ep->may_unsignal_recv =
+		((uint32_t)attr->recv_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
+}
+
+static uint32_t
+cq_id(const struct evd *evd)
+{
+	return evd != NULL ? evd->cq.id : 0;
+}
+
+void
+ep_fill_create(const struct ep *ep, struct one_qp_create *args)
+{
+	const DAT_EP_ATTR *attr = &ep->attr;
+	uint32_t sge = (uint32_t)attr->max_request_iov;
+
+	if (sge < ep->max_read_iov)
+		sge = ep->max_read_iov;
+	if (sge < ep->max_write_iov)
+		sge = ep->max_write_iov;
+	*args = (struct one_qp_create){
+		.pz = ep->pz != NULL ? ep->pz->id : 0,
+		.send_cq = cq_id(ep->send_evd),
+		.recv_cq = cq_id(ep->recv_evd),
+		.conn_cq = cq_id(ep->conn_evd),
+		.max_send_wr = (uint32_t)attr->max_request_dtos,
+		.srq = ep->srq != NULL ? ep->srq->q.id : 0,
+		.max_recv_wr = ep->srq != NULL ? 0 : (uint32_t)attr->max_recv_dtos,
+		.max_send_sge = sge > 0 ? sge : 1,
+		.max_recv_sge = attr->max_recv_iov > 0 ? (uint32_t)attr->max_recv_iov : 1,
+		.rd_atomic_in = (uint32_t)attr->max_rdma_read_in,
+		.rd_atomic_out = (uint32_t)attr->max_rdma_read_out,
+		.flags = ((uint32_t)attr->recv_completion_flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0
+				 ? ONE_QP_RECV_SOLICITED
+				 : 0,
+	};
+	if (ep->srq != NULL && event_srq_ep_ends)
+		args->flags |= ONE_QP_TELL_END;
+}
+
+/* What the endpoint means for its EVDs: events, and streams that notify only sometimes. */
+void
+ep_count_streams(struct ep *ep, int sign)
+{
+	uint32_t recv = (uint32_t)ep->attr.recv_completion_flags;
+	uint32_t request = (uint32_t)ep->attr.request_completion_flags;
+
+	if (ep->recv_evd != NULL) {
+		lock_take(&ep->recv_evd->lock);
+		if ((recv & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0)
+			ep->recv_evd->unsignalled += (uint32_t)sign;
+		if ((recv & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0)
+			ep->recv_evd->solicited += (uint32_t)sign;
+		lock_drop(&ep->recv_evd->lock);
+	}
+	if (ep->send_evd != NULL) {
+		lock_take(&ep->send_evd->lock);
+		if ((request & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0)
+			ep->send_evd->unsignalled += (uint32_t)sign;
+		lock_drop(&ep->send_evd->lock);
+	}
+	evd_demand(ep->recv_evd, (int64_t)sign * (ep->srq != NULL ? ep->srq_dtos : ep->attr.max_recv_dtos));
+	evd_demand(ep->send_evd, (int64_t)sign * ep->attr.max_request_dtos);
+	evd_demand(ep->conn_evd, (int64_t)sign * CONNECT_EVENTS);
+	/* The end of a connection may be an asynchronous error. */
+	if (ep->o.ia->async_mine)
+		evd_demand(ep->o.ia->async_evd, sign);
+}
+
+int
+ep_new_logs(const DAT_EP_ATTR *attr, struct posted **send_log, uint32_t *send_mask, struct posted **recv_log,
+	    uint32_t *recv_mask)
+{
+	uint32_t sends = 1, recvs = 1;
+
+	while (sends < (uint32_t)attr->max_request_dtos)
+		sends *= 2;
+	while (recvs < (uint32_t)attr->max_recv_dtos)
+		recvs *= 2;
+	*send_log = calloc(sends, sizeof(**send_log));
+	*recv_log = calloc(recvs, sizeof(**recv_log));
+	*send_mask = sends - 1;
+	*recv_mask = recvs - 1;
+	if (*send_log != NULL && *recv_log != NULL)
+		return 0;
+	free(*send_log);
+	free(*recv_log);
+	return -ENOMEM;
+}
+
+/* ia.lock held: looks the handles up and takes references. */
+static DAT_RETURN
+take_refs(struct ep *ep, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
+	  DAT_EVD_HANDLE connect, DAT_SRQ_HANDLE srq)
+{
+	struct ia *ia = ep->o.ia;
+
+	if (pz != DAT_HANDLE_NULL) {
+		ep->pz = handle_object(pz, DAT_HANDLE_TYPE_PZ);
+		if (ep->pz == NULL || ep->pz->o.ia != ia) {
+			ep->pz = NULL;
+			return BAD_HANDLE(PZ);
+		}
+		ep->pz->refs++;
+	}
+	if (recv != DAT_HANDLE_NULL) {
+		ep->recv_evd = evd_ref(ia, recv, DAT_EVD_DTO_FLAG);
+		if (ep->recv_evd == NULL)
+			return BAD_HANDLE(EVD_RECV);
+	}
+	if (request != DAT_HANDLE_NULL) {
+		ep->send_evd = evd_ref(ia, request, DAT_EVD_DTO_FLAG);
+		if (ep->send_evd == NULL)
+			return BAD_HANDLE(EVD_REQUEST);
+	}
+	if (connect != DAT_HANDLE_NULL) {
+		ep->conn_evd = evd_ref(ia, connect, DAT_EVD_CONNECTION_FLAG);
+		if (ep->conn_evd == NULL)
+			return BAD_HANDLE(EVD_CONN);
+	}
+	if (srq != DAT_HANDLE_NULL) {
+		ep->srq = srq_ref(ia, srq);
+		if (ep->srq == NULL)
+			return BAD_HANDLE(SRQ);
+		if (ep->srq->pz != ep->pz)
+			return BAD_ARG(2);
+		ep->srq_dtos = ep->srq->max_recv_dtos;
+	}
+	return DAT_SUCCESS;
+}
+
+/* ia.lock held. */
+static void
+drop_refs(struct ep *ep)
+{
+	if (ep->pz != NULL)
+		ep->pz->refs--;
+	evd_unref(ep->recv_evd);
+	evd_unref(ep->send_evd);
+	evd_unref(ep->conn_evd);
+	if (ep->srq != NULL)
+		ep->srq->refs--;
+}
+
+struct ep *
+ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request, DAT_EVD_HANDLE connect,
+	DAT_SRQ_HANDLE srq, const DAT_EP_ATTR *attr, enum ep_phase phase, DAT_RETURN *ret)
+{
+	struct ep *ep = object_new(ia, DAT_HANDLE_TYPE_EP);
+	struct one_qp_create args;
+	int error = -ENOMEM;
+
+	if (ep == NULL) {
+		*ret = DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+		return NULL;
+	}
+	if (attr != NULL)
+		ep->attr = *attr;
+	else
+		default_attr(ia, &ep->attr);
+	ep_apply_attr(ep);
+	atomic_store(&ep->phase, phase);
+	pthread_mutex_lock(&ia->lock);
+	*ret = take_refs(ep, pz, recv, request, connect, srq);
+	pthread_mutex_unlock(&ia->lock);
+	if (*ret == DAT_SUCCESS && attr != NULL && phase == EP_UNCONNECTED)
+		*ret = check_queues(attr, ep->srq != NULL, ep->recv_evd != NULL, ep->send_evd != NULL);
+	if (*ret == DAT_SUCCESS) {
+		error = ep_new_logs(&ep->attr, &ep->send_log, &ep->send_mask, &ep->recv_log, &ep->recv_mask);
+		if (error == 0) {
+			ep_fill_create(ep, &args);
+			error = one_qp_create(ia->client, &args, &ep->qp);
+			if (error != 0) {
+				free(ep->send_log);
+				free(ep->recv_log);
+			}
+		}
+		*ret = dat_errno(error, DAT_RESOURCE_TEP);
+	}
+	pthread_mutex_lock(&ia->lock);
+	if (*ret == DAT_SUCCESS) {
+		error = idmap_insert(&ia->eps, &ep->o.node, ep->qp.id);
+		if (error == 0)
+			error = object_publish(&ep->o);
+		if (error == 0) {
+			pthread_mutex_unlock(&ia->lock);
+			ep_count_streams(ep, 1);
+			return ep;
+		}
+		*ret = dat_errno(error, DAT_RESOURCE_TEP);
+		idmap_remove(&ia->eps, &ep->o.node);
+		pthread_mutex_unlock(&ia->lock);
+		one_qp_free(&ep->qp);
+		free(ep->send_log);
+		free(ep->recv_log);
+		pthread_mutex_lock(&ia->lock);
+	}
+	drop_refs(ep);
+	object_discard(&ep->o);
+	pthread_mutex_unlock(&ia->lock);
+	return NULL;
+}
+
+DAT_RETURN
+dapl_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_EVD_HANDLE recv_evd_handle,
+	       DAT_EVD_HANDLE request_evd_handle, DAT_EVD_HANDLE connect_evd_handle,
+	       const DAT_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle)
+{
+	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct ep *ep;
+
+	if (ia == NULL)
+		return BAD_HANDLE(IA);
+	if (ep_handle == NULL)
+		return BAD_ARG(7);
+	if (ep_attributes != NULL)
+		ret = ep_check_attr(ia, ep_attributes);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	ep = ep_make(ia, pz_handle, recv_evd_handle, request_evd_handle, connect_evd_handle, DAT_HANDLE_NULL,
+		     ep_attributes, EP_UNCONNECTED, &ret);
+	if (ep != NULL)
+		*ep_handle = ep->o.handle;
+	return ret;
+}
+
+DAT_RETURN
+dapl_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_EVD_HANDLE recv_evd_handle,
+			DAT_EVD_HANDLE request_evd_handle, DAT_EVD_HANDLE connect_evd_handle,
+			DAT_SRQ_HANDLE srq_handle, const DAT_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle)
+{
+	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
+	DAT_EP_ATTR attr;
+	DAT_RETURN ret;
+	struct ep *ep;
+
+	if (ia == NULL)
+		return BAD_HANDLE(IA);
+	if (srq_handle == DAT_HANDLE_NULL)
+		return BAD_HANDLE(SRQ);
+	if (ep_attributes == NULL)
+		return BAD_ARG(7);
+	if (ep_handle == NULL)
+		return BAD_ARG(8);
+	attr = *ep_attributes;
+	attr.max_recv_iov = 0; /* not looked at */
+	ret = ep_check_attr(ia, &attr);
+	if (ret != DAT_SUCCESS)
+		return DAT_GET_TYPE(ret) == DAT_INVALID_PARAMETER ? BAD_ARG(7) : ret;
+	ep = ep_make(ia, pz_handle, recv_evd_handle, request_evd_handle, connect_evd_handle, srq_handle,
+		     &attr, EP_UNCONNECTED, &ret);
+	if (ep != NULL)
+		*ep_handle = ep->o.handle;
+	return ret;
+}
+
+static bool
+entry_of_qp(const struct one_cqe *cqe, void *arg)
+{
+	return cqe->object == *(const uint32_t *)arg && cqe->type >= ONE_CQE_SEND &&
+	       cqe->type <= ONE_CQE_CONNECT;
+}
+
+static void
+purge(struct evd *evd, uint32_t id)
+{
+	if (evd == NULL)
+		return;
+	lock_take(&evd->lock);
+	evd_purge(evd, entry_of_qp, &id);
+	lock_drop(&evd->lock);
+}
+
+void
+ep_destroy(struct ep *ep)
+{
+	struct ia *ia = ep->o.ia;
+	uint32_t id = ep->qp.id;
+
+	one_qp_free(&ep->qp);
+	pthread_mutex_lock(&ia->lock);
+	idmap_remove(&ia->eps, &ep->o.node);
+	pthread_mutex_unlock(&ia->lock);
+	purge(ep->recv_evd, id);
+	purge(ep->send_evd, id);
+	purge(ep->conn_evd, id);
+	ep_count_streams(ep, -1);
+	free(ep->send_log);
+	free(ep->recv_log);
+	ep->send_log = ep->recv_log = NULL;
+	pthread_mutex_lock(&ia->lock);
+	drop_refs(ep);
+	object_discard(&ep->o);
+	pthread_mutex_unlock(&ia->lock);
+}
+
+DAT_RETURN
+dapl_ep_free(DAT_EP_HANDLE ep_handle)
+{
+	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_EP_STATE state;
+	struct ia *ia;
+
+	if (ep == NULL)
+		return BAD_HANDLE(EP);
+	ia = ep->o.ia;
+	pthread_mutex_lock(&ia->lock);
+	if (handle_object(ep_handle, DAT_HANDLE_TYPE_EP) != ep) {
+		pthread_mutex_unlock(&ia->lock);
+		return BAD_HANDLE(EP);
+	}
+	state = ep_state(ep);
+	if (state == DAT_EP_STATE_RESERVED || state == DAT_EP_STATE_PASSIVE_CONNECTION_PENDING ||
+	    state == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING) {
+		pthread_mutex_unlock(&ia->lock);
+		return ep_state_error(state);
+	}
+	object_retire(&ep->o);
+	pthread_mutex_unlock(&ia->lock);
+	ep_destroy(ep);
+	return DAT_SUCCESS;
+}
+
+DAT_EP_STATE
+ep_state(const struct ep *ep)
+{
+	uint32_t phase = atomic_load_explicit(&ep->phase, memory_order_acquire);
+
+	switch (phase) {
+	case EP_RESERVED:
+		return DAT_EP_STATE_RESERVED;
+	case EP_PASSIVE:
+		return DAT_EP_STATE_PASSIVE_CONNECTION_PENDING;
+	case EP_TENTATIVE:
+		return DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING;
+	case EP_ACTIVE:
+	case EP_ACCEPTED:
+		break;
+	default:
+		return DAT_EP_STATE_UNCONNECTED;
+	}
+	if (ia_lost(ep->o.ia))
+		return DAT_EP_STATE_DISCONNECTED;
+	/* Acquire pairs with the engine's store of the state, which precedes the event. */
+	switch (atomic_load_explicit(&ep->qp.shm->state, memory_order_acquire)) {
+	case ONE_QP_ERROR:
+		return DAT_EP_STATE_DISCONNECTED;
+	case ONE_QP_CONNECTED:
+		return atomic_load_explicit(&ep->closing, memory_order_relaxed)
+			       ? DAT_EP_STATE_DISCONNECT_PENDING
+			       : DAT_EP_STATE_CONNECTED;
+	case ONE_QP_CLOSING:
+		return DAT_EP_STATE_DISCONNECT_PENDING;
+	default:
+		if (atomic_load_explicit(&ep->closing, memory_order_relaxed))
+			return DAT_EP_STATE_DISCONNECT_PENDING;
+		return phase == EP_ACTIVE ? DAT_EP_STATE_ACTIVE_CONNECTION_PENDING
+					  : DAT_EP_STATE_COMPLETION_PENDING;
+	}
+}
+
+DAT_RETURN
+ep_state_error(DAT_EP_STATE state)
+{
+	switch (state) {
+	case DAT_EP_STATE_RESERVED:
+		return BAD_STATE(EP_RESERVED);
+	case DAT_EP_STATE_PASSIVE_CONNECTION_PENDING:
+		return BAD_STATE(EP_PASSCONNPENDING);
+	case DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING:
+		return BAD_STATE(EP_TENTCONNPENDING);
+	case DAT_EP_STATE_ACTIVE_CONNECTION_PENDING:
+		return BAD_STATE(EP_ACTCONNPENDING);
+	case DAT_EP_STATE_COMPLETION_PENDING:
+		return BAD_STATE(EP_COMPLPENDING);
+	case DAT_EP_STATE_CONNECTED:
+		return BAD_STATE(EP_CONNECTED);
+	case DAT_EP_STATE_DISCONNECT_PENDING:
+		return BAD_STATE(EP_DISCPENDING);
+	case DAT_EP_STATE_DISCONNECTED:
+		return BAD_STATE(EP_DISCONNECTED);
+	default:
+		return BAD_STATE(EP_UNCONNECTED);
+	}
+}
+
+DAT_RETURN
+dapl_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask, DAT_EP_PARAM *ep_param)
+{
+	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct ia *ia;
+	bool connected;
+
+	if (ep == NULL)
+		return BAD_HANDLE(EP);
+	if (ep_param == NULL)
+		return BAD_ARG(3);
+	ia = ep->o.ia;
+	pthread_mutex_lock(&ia->lock);
+	*ep_param = (DAT_EP_PARAM){
+		.ia_handle = ia->o.handle,
+		.ep_state = ep_state(ep),
+		.local_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&ia->addr,
+		.remote_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&ep->remote,
+		.remote_port_qual = ep->remote_qual,
+		.pz_handle = ep->pz != NULL ? ep->pz->o.handle : DAT_HANDLE_NULL,
+		.recv_evd_handle = ep->recv_evd != NULL ? ep->recv_evd->o.handle : DAT_HANDLE_NULL,
+		.request_evd_handle = ep->send_evd != NULL ? ep->send_evd->o.handle : DAT_HANDLE_NULL,
+		.connect_evd_handle = ep->conn_evd != NULL ? ep->conn_evd->o.handle : DAT_HANDLE_NULL,
+		.srq_handle = ep->srq != NULL ? ep->srq->o.handle : DAT_HANDLE_NULL,
+		.ep_attr = ep->attr,
+	};
+	connected = ep_param->ep_state == DAT_EP_STATE_CONNECTED ||
+		    ep_param->ep_state == DAT_EP_STATE_DISCONNECT_PENDING;
+	if (connected && ep->qp.shm->local_port != 0)
+		ep_param->local_port_qual = ep->qp.shm->local_port;
+	if (connected && ep->qp.shm->remote_port != 0)
+		ep_param->remote_port_qual = ep->qp.shm->remote_port;
+	pthread_mutex_unlock(&ia->lock);
+	return DAT_SUCCESS;
+}
+
+/* recv_lock held: receives that the endpoint has and that are not completed. */
+static uint32_t
+ep_recvs(struct ep *ep)
+{
+	return ep->srq != NULL ? one_qp_held(&ep->qp) : one_recv_outstanding(&ep->qp);
+}
+
+DAT_RETURN
+dapl_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_allocated, DAT_COUNT *bufs_alloc_span)
+{
+	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_COUNT n;
+
+	if (ep == NULL)
+		return BAD_HANDLE(EP);
+	lock_take(&ep->recv_lock);
+	n = (DAT_COUNT)ep_recvs(ep);
+	lock_drop(&ep->recv_lock);
+	if (nbufs_allocated != NULL)
+		*nbufs_allocated = n;
+	/* Messages of a connection begin and complete in order, so there is no gap among them. */
+	if (bufs_alloc_span != NULL)
+		*bufs_alloc_span = n;
+	return DAT_SUCCESS;
+}
+
+/*
+ * A connection has one message under way, for which it holds one buffer: no mark
+ * above 0 could ever be exceeded.  So there are none but "infinite".
+ */
+DAT_RETURN
+dapl_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_watermark, DAT_COUNT hard_high_watermark)
+{
+	if (handle_object(ep_handle, DAT_HANDLE_TYPE_EP) == NULL)
+		return BAD_HANDLE(EP);
+	if (soft_high_watermark < 0 && soft_high_watermark != DAT_WATERMARK_INFINITE)
+		return BAD_ARG(2);
+	if (hard_high_watermark < 0 && hard_high_watermark != DAT_WATERMARK_INFINITE)
+		return BAD_ARG(3);
+	return soft_high_watermark == DAT_WATERMARK_INFINITE && hard_high_watermark == DAT_WATERMARK_INFINITE
+		       ? DAT_SUCCESS
+		       : DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+}
+
+DAT_RETURN
+dapl_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE *ep_state_out, DAT_BOOLEAN *recv_idle,
+		   DAT_BOOLEAN *request_idle)
+{
+	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+
+	if (ep == NULL)
+		return BAD_HANDLE(EP);
+	if (ep_state_out != NULL)
+		*ep_state_out = ep_state(ep);
+	if (recv_idle != NULL) {
+		lock_take(&ep->recv_lock);
+		*recv_idle = ep_recvs(ep) == 0 ? DAT_TRUE : DAT_FALSE;
+		lock_drop(&ep->recv_lock);
+	}
+	if (request_idle != NULL) {
+		lock_take(&ep->send_lock);
+		*request_idle = one_send_outstanding(&ep->qp) == 0 ? DAT_TRUE : DAT_FALSE;
+		lock_drop(&ep->send_lock);
+	}
+	return DAT_SUCCESS;
+}

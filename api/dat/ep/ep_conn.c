@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connecting, disconnecting, starting anew. */
+#include <netinet/in.h>
+
+#include "dat/provider.h"
+
+static uint32_t
+max_private(const struct ia *ia)
+{
+	uint32_t max = one_client_info(ia->client)->limits.max_private_data;
+
+	return max < ONE_PRIVATE_DATA_MAX ? max : ONE_PRIVATE_DATA_MAX;
+}
+
+DAT_RETURN
+ep_check_private(const struct ia *ia, DAT_COUNT size, const void *data, DAT_RETURN bad_size,
+		 DAT_RETURN bad_data)
+{
+	if (size < 0 || (uint32_t)size > max_private(ia))
+		return bad_size;
+	return size > 0 && data == NULL ? bad_data : DAT_SUCCESS;
+}
+
+/* The remote address in the form of the message; DAT_SUCCESS, or what is wrong with it. */
+static DAT_RETURN
+take_address(const struct ia *ia, DAT_IA_ADDRESS_PTR address, struct one_qp_connect *out,
+	     struct sockaddr_storage *copy)
+{
+	sa_family_t family;
+
+	if (address == NULL)
+		return BAD_ARG(2);
+	memcpy(&family, &address->sa_family, sizeof(family));
+	if (family != ia->addr.ss_family || (family != AF_INET && family != AF_INET6))
+		return DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
+	memset(copy, 0, sizeof(*copy));
+	out->family = family;
+	if (family == AF_INET) {
+		struct sockaddr_in sin;
+
+		memcpy(&sin, address, sizeof(sin));
+		memcpy(out->addr, &sin.sin_addr, sizeof(sin.sin_addr));
+		memcpy(copy, &sin, sizeof(sin));
+		if (sin.sin_addr.s_addr == INADDR_ANY || sin.sin_addr.s_addr == INADDR_BROADCAST ||
+		    IN_MULTICAST(ntohl(sin.sin_addr.s_addr)))
+			return DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+	} else {
+		struct sockaddr_in6 sin6;
+
+		memcpy(&sin6, address, sizeof(sin6));
+		memcpy(out->addr, &sin6.sin6_addr, sizeof(sin6.sin6_addr));
+		memcpy(copy, &sin6, sizeof(sin6));
+		if (IN6_IS_ADDR_UNSPECIFIED(&sin6.sin6_addr) || IN6_IS_ADDR_MULTICAST(&sin6.sin6_addr))
+			return DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+	}
+	return DAT_SUCCESS;
+}
+
+static DAT_RETURN
+connect_errno(int error)
+{
+	switch (error) {
+	case -EACCES:
+		return BAD_ARG(3);
+	case -EAFNOSUPPORT:
+		return DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
+	case -EADDRNOTAVAIL:
+	case -ENETUNREACH:
+	case -EHOSTUNREACH:
+		return DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
+	default:
+		return dat_errno(error, DAT_RESOURCE_TEP);
+	}
+}
+
+void
+ep_set_peer(struct ep *ep, const struct sockaddr_storage *remote, DAT_CONN_QUAL qual, bool active)
+{
+	static const struct sockaddr_storage nobody;
+
+	pthread_mutex_lock(&ep->o.ia->lock);
+	ep->active = active;
+	ep->remote = remote != NULL ? *remote : nobody;
+	ep->remote_qual = qual;
+	atomic_store(&ep->closing, false);
+	pthread_mutex_unlock(&ep->o.ia->lock);
+}
+
+/* What connect and dup_connect have in common, from the state on. */
+static DAT_RETURN
+start(struct ep *ep, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT timeout, DAT_COUNT size,
+      const void *data)
+{
+	struct one_msg msg = {.type = ONE_MSG_QP_CONNECT};
+	struct ia *ia = ep->o.ia;
+	struct sockaddr_storage remote;
+	DAT_RETURN ret = take_address(ia, address, &msg.qp_connect, &remote);
+	int error;
+
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (qual == 0)
+		return BAD_ARG(3);
+	if (!ep_move(ep, EP_UNCONNECTED, EP_CHANGING))
+		return ep_state_error(ep_state(ep));
+	ep_set_peer(ep, &remote, qual, true);
+	msg.qp_connect.qp = ep->qp.id;
+	msg.qp_connect.service = qual;
+	msg.qp_connect.timeout_us = timeout == DAT_TIMEOUT_INFINITE ? UINT64_MAX : timeout;
+	msg.qp_connect.private_len = (uint16_t)size;
+	if (size > 0)
+		memcpy(msg.qp_connect.private_data, data, (size_t)size);
+	/* The event may be there before the reply: the phase goes first. */
+	atomic_store(&ep->phase, EP_ACTIVE);
+	error = one_call(ia->client, &msg, NULL, 0, NULL);
+	if (error != 0) {
+		ep_set_peer(ep, NULL, 0, false);
+		atomic_store(&ep->phase, EP_UNCONNECTED);
+	}
+	return connect_errno(error);
+}
+
+static DAT_RETURN
+check_usable(const struct ep *ep, DAT_TIMEOUT timeout, DAT_RETURN bad_timeout)
+{
+	if (ep->conn_evd == NULL)
+		return BAD_HANDLE(EVD_CONN);
+	if (timeout == 0)
+		return bad_timeout;
+	if (ep->pz == NULL)
+		return BAD_STATE(EP_NOTREADY);
+	if (atomic_load(&ep->phase) != EP_UNCONNECTED)
+		return ep_state_error(ep_state(ep));
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN
+dapl_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address, DAT_CONN_QUAL remote_conn_qual,
+		DAT_TIMEOUT timeout, DAT_COUNT private_data_size, const DAT_PVOID private_data,
+		DAT_QOS quality_of_service, DAT_CONNECT_FLAGS connect_flags)
+{
+	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_RETURN ret;
+
+	if (ep == NULL)
+		return BAD_HANDLE(EP);
+	ret = check_usable(ep, timeout, BAD_ARG(4));
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (((uint32_t)quality_of_service & ~0xfu) != 0)
+		return BAD_ARG(7);
+	if (((uint32_t)connect_flags & ~(uint32_t)DAT_CONNECT_MULTIPATH_FLAG) != 0)
+		return BAD_ARG(8);
+	if (quality_of_service != DAT_QOS_BEST_EFFORT || connect_flags != DAT_CONNECT_DEFAULT_FLAG)
+		return DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	ret = ep_check_private(ep->o.ia, private_data_size, private_data, BAD_ARG(5), BAD_ARG(6));
+	if (ret != DAT_SUCCESS)
+		return ret;
+	return start(ep, remote_ia_address, remote_conn_qual, timeout, private_data_size, private_data);
+}
+
+DAT_RETURN
+dapl_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_handle, DAT_TIMEOUT timeout,
+		    DAT_COUNT private_data_size, const DAT_PVOID private_data, DAT_QOS quality_of_service)
+{
+	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct ep *dup = handle_object(ep_dup_handle, DAT_HANDLE_TYPE_EP);
+	struct sockaddr_storage remote;
+	DAT_CONN_QUAL qual;
+	DAT_RETURN ret;
+
+	if (ep == NULL || dup == NULL || dup->o.ia != ep->o.ia)
+		return BAD_HANDLE(EP);
+	ret = check_usable(ep, timeout, BAD_ARG(3));
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (ep_state(dup) != DAT_EP_STATE_CONNECTED)
+		return ep_state_error(ep_state(dup));
+	if (((uint32_t)quality_of_service & ~0xfu) != 0)
+		return BAD_ARG(6);
+	if (quality_of_service != DAT_QOS_BEST_EFFORT)
+		return DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	ret = ep_check_private(ep->o.ia, private_data_size, private_data, BAD_ARG(4), BAD_ARG(5));
+	if (ret != DAT_SUCCESS)
+		return ret;
+	pthread_mutex_lock(&ep->o.ia->lock);
+	remote = dup->remote;
+	qual = dup->active ? dup->remote_qual : 0;
+	pthread_mutex_unlock(&ep->o.ia->lock);
+	/* The accepting side went nowhere. */
+	if (qual == 0)
+		return BAD_ARG(2);
+	return start(ep, (DAT_IA_ADDRESS_PTR)&remote, qual, timeout, private_data_size, private_data);
+}
+
+DAT_RETURN
+dapl_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS disconnect_flags)
+{
+	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct one_msg msg = {.type = ONE_MSG_QP_DISCONNECT};
+	bool graceful = disconnect_flags == DAT_CLOSE_GRACEFUL_FLAG;
+	DAT_EP_STATE state;
+	int error;
+
+	if (ep == NULL)
+		return BAD_HANDLE(EP);
+	if (disconnect_flags != DAT_CLOSE_ABRUPT_FLAG && !graceful)
+		return BAD_ARG(2);
+	state = ep_state(ep);
+	switch (state) {
+	case DAT_EP_STATE_DISCONNECTED:
+		return DAT_SUCCESS;
+	case DAT_EP_STATE_DISCONNECT_PENDING:
+		if (graceful)
+			return DAT_SUCCESS;
+		break;
+	case DAT_EP_STATE_ACTIVE_CONNECTION_PENDING:
+	case DAT_EP_STATE_COMPLETION_PENDING:
+		graceful = false;
+		break;
+	case DAT_EP_STATE_CONNECTED:
+		break;
+	default:
+		return ep_state_error(state);
+	}
+	/* No more requests from here on; whoever is posting one right now still gets it in. */
+	lock_take(&ep->send_lock);
+	atomic_store(&ep->closing, true);
+	lock_drop(&ep->send_lock);
+	msg.qp_disconnect.qp = ep->qp.id;
+	msg.qp_disconnect.graceful = graceful;
+	error = one_call(ep->o.ia->client, &msg, NULL, 0, NULL);
+	/* It may have ended by itself at the same time; and without a data plane it has ended. */
+	if (error == -ENOTCONN || ia_lost(ep->o.ia))
+		error = 0;
+	return dat_errno(error, DAT_NO_SUBTYPE);
+}
+
+DAT_RETURN
+dapl_ep_reset(DAT_EP_HANDLE ep_handle)
+{
+	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_EP_STATE state;
+	uint32_t phase;
+	int error;
+
+	if (ep == NULL)
+		return BAD_HANDLE(EP);
+	state = ep_state(ep);
+	if (state == DAT_EP_STATE_UNCONNECTED)
+		return DAT_SUCCESS;
+	phase = atomic_load(&ep->phase);
+	if (state != DAT_EP_STATE_DISCONNECTED || !ep_move(ep, (enum ep_phase)phase, EP_CHANGING))
+		return ep_state_error(ep_state(ep));
+	lock_take(&ep->send_lock);
+	lock_take(&ep->recv_lock);
+	error = one_qp_reset(&ep->qp);
+	lock_drop(&ep->recv_lock);
+	lock_drop(&ep->send_lock);
+	if (error == 0)
+		ep_set_peer(ep, NULL, 0, false);
+	atomic_store(&ep->phase, error == 0 ? (uint32_t)EP_UNCONNECTED : phase);
+	return dat_errno(error, DAT_RESOURCE_TEP);
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dat_ep_modify.  What the data plane can change in a queue pair is changed
+ * there; other depths need another queue pair, which takes the place of the old
+ * one with the receives that are posted.
+ */
+#include <stdlib.h>
+
+#include "dat/provider.h"
+
+#define READ_ONLY                                                                                            \
+	(DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE | DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR |                \
+	 DAT_EP_FIELD_LOCAL_PORT_QUAL | DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR | DAT_EP_FIELD_REMOTE_PORT_QUAL | \
+	 DAT_EP_FIELD_SRQ_HANDLE)
+#define SPECIFIC                                                                                  \
+	(DAT_EP_FIELD_EP_ATTR_NUM_TRANSPORT_ATTR | DAT_EP_FIELD_EP_ATTR_TRANSPORT_SPECIFIC_ATTR | \
+	 DAT_EP_FIELD_EP_ATTR_NUM_PROVIDER_ATTR | DAT_EP_FIELD_EP_ATTR_PROVIDER_SPECIFIC_ATTR)
+
+struct logs {
+	struct posted *send, *recv;
+	uint32_t send_mask, recv_mask;
+};
+
+static void
+merge_attr(DAT_EP_ATTR *attr, DAT_EP_PARAM_MASK mask, const DAT_EP_ATTR *from)
+{
+#define TAKE(bit, field)                                      \
+	do {                                                  \
+		if ((mask & DAT_EP_FIELD_EP_ATTR_##bit) != 0) \
+			attr->field = from->field;            \
+	} while (0)
+	TAKE(SERVICE_TYPE, service_type);
+	TAKE(MAX_MESSAGE_SIZE, max_message_size);
+	TAKE(MAX_RDMA_SIZE, max_rdma_size);
+	TAKE(QOS, qos);
+	TAKE(RECV_COMPLETION_FLAGS, recv_completion_flags);
+	TAKE(REQUEST_COMPLETION_FLAGS, request_completion_flags);
+	TAKE(MAX_RECV_DTOS, max_recv_dtos);
+	TAKE(MAX_REQUEST_DTOS, max_request_dtos);
+	TAKE(MAX_RECV_IOV, max_recv_iov);
+	TAKE(MAX_REQUEST_IOV, max_request_iov);
+	TAKE(MAX_RDMA_READ_IN, max_rdma_read_in);
+	TAKE(MAX_RDMA_READ_OUT, max_rdma_read_out);
+	TAKE(SRQ_SOFT_HW, srq_soft_hw);
+	TAKE(MAX_RDMA_READ_IOV, max_rdma_read_iov);
+	TAKE(MAX_RDMA_WRITE_IOV, max_rdma_write_iov);
+	TAKE(NUM_TRANSPORT_ATTR, ep_transport_specific_count);
+	TAKE(TRANSPORT_SPECIFIC_ATTR, ep_transport_specific);
+	TAKE(NUM_PROVIDER_ATTR, ep_provider_specific_count);
+	TAKE(PROVIDER_SPECIFIC_ATTR, ep_provider_specific);
+#undef TAKE
+}
+
+/* ia.lock held: an EVD for the mask bit, referenced; *evd is the present one otherwise.  False: bad handle.
+ */
+static bool
+choose_evd(struct ia *ia, bool change, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS flag, struct evd **evd)
+{
+	if (change)
+		*evd = handle != DAT_HANDLE_NULL ? evd_ref(ia, handle, flag) : NULL;
+	else if (*evd != NULL)
+		(*evd)->refs++;
+	return !change || handle == DAT_HANDLE_NULL || *evd != NULL;
+}
+
+/* Fills `to`, a copy of the endpoint, with the new references and attributes; takes references. */
+static DAT_RETURN
+prepare(struct ep *to, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
+{
+	struct ia *ia = to->o.ia;
+	struct evd *was_recv = to->recv_evd, *was_send = to->send_evd, *was_conn = to->conn_evd;
+	DAT_RETURN ret;
+	bool ok = true;
+
+	merge_attr(&to->attr, mask, &param->ep_attr);
+	ret = ep_check_attr(ia, &to->attr);
+	if (ret != DAT_SUCCESS)
+		return DAT_GET_TYPE(ret) == DAT_INVALID_PARAMETER ? BAD_ARG(3) : ret;
+	pthread_mutex_lock(&ia->lock);
+	if ((mask & DAT_EP_FIELD_PZ_HANDLE) != 0) {
+		to->pz = NULL;
+		if (param->pz_handle != DAT_HANDLE_NULL) {
+			to->pz = handle_object(param->pz_handle, DAT_HANDLE_TYPE_PZ);
+			ok = to->pz != NULL && to->pz->o.ia == ia;
+		}
+	}
+	/* The zone of an endpoint with an SRQ is that one's. */
+	if (!ok || (to->srq != NULL && to->pz != to->srq->pz)) {
+		pthread_mutex_unlock(&ia->lock);
+		return BAD_ARG(3);
+	}
+	ok = choose_evd(ia, (mask & DAT_EP_FIELD_RECV_EVD_HANDLE) != 0, param->recv_evd_handle,
+			DAT_EVD_DTO_FLAG, &to->recv_evd);
+	ok = choose_evd(ia, (mask & DAT_EP_FIELD_REQUEST_EVD_HANDLE) != 0, param->request_evd_handle,
+			DAT_EVD_DTO_FLAG, &to->send_evd) &&
+	     ok;
+	ok = choose_evd(ia, (mask & DAT_EP_FIELD_CONNECT_EVD_HANDLE) != 0, param->connect_evd_handle,
+			DAT_EVD_CONNECTION_FLAG, &to->conn_evd) &&
+	     ok;
+	if (to->pz != NULL)
+		to->pz->refs++;
+	if (!ok) {
+		evd_unref(to->recv_evd);
+		evd_unref(to->send_evd);
+		evd_unref(to->conn_evd);
+		if (to->pz != NULL)
+			to->pz->refs--;
+		to->recv_evd = was_recv;
+		to->send_evd = was_send;
+		to->conn_evd = was_conn;
+	}
+	pthread_mutex_unlock(&ia->lock);
+	return ok ? DAT_SUCCESS : BAD_ARG(3);
+}
+
+static void
+drop_refs(struct ia *ia, struct pz *pz, struct evd *recv, struct evd *send, struct evd *conn)
+{
+	pthread_mutex_lock(&ia->lock);
+	if (pz != NULL)
+		pz->refs--;
+	evd_unref(recv);
+	evd_unref(send);
+	evd_unref(conn);
+	pthread_mutex_unlock(&ia->lock);
+}
+
+/* Puts another queue pair in the place of the present one; that comes back in *qp, as do the logs. */
+static int
+swap(struct ep *ep, struct one_qp *qp, struct logs *logs)
+{
+	const struct one_qp old = ep->qp;
+	const struct logs old_logs = {ep->send_log, ep->recv_log, ep->send_mask, ep->recv_mask};
+	struct one_qp from = old;
+	struct ia *ia = ep->o.ia;
+	int error;
+
+	pthread_mutex_lock(&ia->lock);
+	lock_take(&ep->send_lock);
+	lock_take(&ep->recv_lock);
+	ep->qp = *qp;
+	ep->send_log = logs->send;
+	ep->recv_log = logs->recv;
+	ep->send_mask = logs->send_mask;
+	ep->recv_mask = logs->recv_mask;
+	error = ep_move_recvs(ep, &from, old_logs.recv, old_logs.recv_mask);
+	if (error == 0) {
+		idmap_remove(&ia->eps, &ep->o.node);
+		error = idmap_insert(&ia->eps, &ep->o.node, ep->qp.id);
+		if (error != 0) /* the place it had is free again */
+			idmap_insert(&ia->eps, &ep->o.node, old.id);
+	}
+	if (error != 0) {
+		ep->qp = old;
+		ep->send_log = old_logs.send;
+		ep->recv_log = old_logs.recv;
+		ep->send_mask = old_logs.send_mask;
+		ep->recv_mask = old_logs.recv_mask;
+	} else {
+		*qp = old;
+		*logs = old_logs;
+	}
+	lock_drop(&ep->recv_lock);
+	lock_drop(&ep->send_lock);
+	pthread_mutex_unlock(&ia->lock);
+	return error;
+}
+
+/* A new queue pair with the receives of the old one. */
+static int
+replace(struct ep *ep, const struct one_qp_create *args, const DAT_EP_ATTR *attr)
+{
+	struct logs logs;
+	struct one_qp qp;
+	uint32_t posted;
+	int error;
+
+	lock_take(&ep->recv_lock);
+	posted = one_recv_outstanding(&ep->qp);
+	lock_drop(&ep->recv_lock);
+	if (posted > (uint32_t)attr->max_recv_dtos)
+		return -ENOSPC;
+	error = ep_new_logs(attr, &logs.send, &logs.send_mask, &logs.recv, &logs.recv_mask);
+	if (error != 0)
+		return error;
+	error = one_qp_create(ep->o.ia->client, args, &qp);
+	if (error == 0) {
+		error = swap(ep, &qp, &logs);
+		one_qp_free(&qp);
+	}
+	free(logs.send);
+	free(logs.recv);
+	return error;
+}
+
+static int
+change(struct ep *ep, const struct ep *to)
+{
+	struct one_msg msg = {.type = ONE_MSG_QP_MODIFY};
+	struct one_qp_create was;
+
+	ep_fill_create(ep, &was);
+	ep_fill_create(to, &msg.qp_modify.to);
+	if (was.max_send_wr != msg.qp_modify.to.max_send_wr ||
+	    was.max_recv_wr != msg.qp_modify.to.max_recv_wr ||
+	    was.max_send_sge < msg.qp_modify.to.max_send_sge ||
+	    was.max_recv_sge < msg.qp_modify.to.max_recv_sge)
+		return replace(ep, &msg.qp_modify.to, &to->attr);
+	msg.qp_modify.qp = ep->qp.id;
+	return one_call(ep->o.ia->client, &msg, NULL, 0, NULL);
+}
+
+/* Whether all that the mask names may change in this state. */
+static bool
+state_allows(DAT_EP_STATE state, DAT_EP_PARAM_MASK mask)
+{
+	switch (state) {
+	case DAT_EP_STATE_UNCONNECTED:
+	case DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING:
+		return true;
+	case DAT_EP_STATE_RESERVED:
+	case DAT_EP_STATE_PASSIVE_CONNECTION_PENDING:
+		return (mask & (DAT_EP_FIELD_PZ_HANDLE | SPECIFIC)) == 0;
+	default:
+		return false;
+	}
+}
+
+DAT_RETURN
+dapl_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask, const DAT_EP_PARAM *ep_param)
+{
+	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_EP_STATE state;
+	uint32_t phase;
+	struct ep to;
+	DAT_RETURN ret;
+	int error;
+
+	if (ep == NULL)
+		return BAD_HANDLE(EP);
+	if ((ep_param_mask & (READ_ONLY | ~DAT_EP_FIELD_ALL)) != 0)
+		return BAD_ARG(2);
+	if (ep_param == NULL)
+		return BAD_ARG(3);
+	phase = atomic_load(&ep->phase);
+	state = ep_state(ep);
+	if (!state_allows(state, ep_param_mask))
+		return ep_state_error(state);
+	if ((ep_param_mask & DAT_EP_FIELD_EP_ATTR_RECV_COMPLETION_FLAGS) != 0) {
+		bool posted;
+
+		lock_take(&ep->recv_lock);
+		posted = one_recv_outstanding(&ep->qp) > 0;
+		lock_drop(&ep->recv_lock);
+		if (posted && ep_param->ep_attr.recv_completion_flags != ep->attr.recv_completion_flags)
+			return ep_state_error(state);
+	}
+	if (phase == EP_CHANGING || !ep_move(ep, (enum ep_phase)phase, EP_CHANGING))
+		return ep_state_error(ep_state(ep));
+	to = *ep;
+	ret = prepare(&to, ep_param_mask, ep_param);
+	if (ret == DAT_SUCCESS) {
+		ep_apply_attr(&to);
+		error = change(ep, &to);
+		ret = dat_errno(error, DAT_RESOURCE_TEP);
+		if (error == 0) {
+			struct pz *pz = ep->pz;
+			struct evd *recv = ep->recv_evd, *send = ep->send_evd, *conn = ep->conn_evd;
+
+			ep_count_streams(ep, -1);
+			pthread_mutex_lock(&ep->o.ia->lock);
+			ep->attr = to.attr;
+			ep->pz = to.pz;
+			ep->recv_evd = to.recv_evd;
+			ep->send_evd = to.send_evd;
+			ep->conn_evd = to.conn_evd;
+			ep_apply_attr(ep);
+			pthread_mutex_unlock(&ep->o.ia->lock);
+			ep_count_streams(ep, 1);
+			drop_refs(ep->o.ia, pz, recv, send, conn);
+		} else {
+			drop_refs(ep->o.ia, to.pz, to.recv_evd, to.send_evd, to.conn_evd);
+		}
+	}
+	atomic_store(&ep->phase, phase);
+	return ret;
+}

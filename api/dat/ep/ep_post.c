@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Posting.  What can be judged here is returned: counts, flags, lengths, state,
+ * and whether local segments are the consumer's to use.  The engine judges all of
+ * it again when it carries the request out, since a region may be freed in
+ * between and the rings are the application's to write.
+ */
+#include "dat/provider.h"
+
+#define FLAGS_RDMA \
+	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG)
+#define FLAGS_SEND (FLAGS_RDMA | DAT_COMPLETION_SOLICITED_WAIT_FLAG)
+
+/* So that a request of one segment is made in registers. */
+#define ALWAYS __attribute__((always_inline))
+
+#define FULL DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS)
+
+/* The segments that have any length, and their sum. */
+struct pieces {
+	uint32_t count;
+	uint64_t total;
+	const DAT_LMR_TRIPLET *piece[ONE_MAX_SGE];
+};
+
+static DAT_RETURN
+gather(DAT_COUNT num_segments, const DAT_LMR_TRIPLET *iov, uint32_t max, struct pieces *out)
+{
+	out->count = 0;
+	out->total = 0;
+	if (num_segments < 0 || (uint32_t)num_segments > max)
+		return BAD_ARG(2);
+	if (num_segments > 0 && iov == NULL)
+		return BAD_ARG(3);
+	for (DAT_COUNT i = 0; i < num_segments; i++) {
+		if (iov[i].segment_length == 0)
+			continue;
+		/* No sum of a few such lengths overflows. */
+		if (iov[i].segment_length > UINT32_MAX)
+			return BAD_ARG(3);
+		out->total += iov[i].segment_length;
+		out->piece[out->count++] = &iov[i];
+	}
+	return DAT_SUCCESS;
+}
+
+/* The usual list: nothing to gather. */
+static inline bool
+is_one_piece(DAT_COUNT num_segments, const DAT_LMR_TRIPLET *iov, uint32_t max)
+{
+	return num_segments == 1 && max != 0 && iov != NULL && iov->segment_length - 1 < UINT32_MAX;
+}
+
+static uint8_t
+wqe_flags(uint32_t flags)
+{
+	_Static_assert(DAT_COMPLETION_SUPPRESS_FLAG == ONE_WQE_SUPPRESS, "suppress");
+	_Static_assert(DAT_COMPLETION_BARRIER_FENCE_FLAG == ONE_WQE_FENCE, "fence");
+
+	return (uint8_t)((flags & (DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG)) |
+			 ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 ? ONE_WQE_UNSIGNALED : 0u) |
+			 ((flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0 ? ONE_WQE_SOLICITED : 0u));
+}
+
+/* An endpoint that has no zone yet takes receives of any: it will have one before data comes. */
+static inline ALWAYS DAT_RETURN
+check_local(const struct ep *ep, const struct pieces *pieces, bool write)
+{
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	for (uint32_t i = 0; i < pieces->count && ret == DAT_SUCCESS; i++)
+		ret = check_segment(ep->o.ia, ep->pz, pieces->piece[i], write);
+	return ret;
+}
+
+static void
+fill_pieces(struct ep *ep, struct one_wqe *wqe, const struct pieces *pieces)
+{
+	for (uint32_t i = 0; i < pieces->count; i++)
+		one_post_sge(&ep->qp, wqe, i, pieces->piece[i]->virtual_address,
+			     (uint32_t)pieces->piece[i]->segment_length, pieces->piece[i]->lmr_context);
+}
+
+/* Words with the bytes of at most ONE_INLINE_MAX in all. */
+static void
+fill_inline(uint64_t data[ONE_INLINE_MAX / 8], const struct pieces *pieces)
+{
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i < pieces->count; i++) {
+		uint32_t len = (uint32_t)pieces->piece[i]->segment_length;
+
+		/* The consumer's list may not grow under our eyes. */
+		if (len > ONE_INLINE_MAX - at)
+			len = ONE_INLINE_MAX - at;
+		memcpy((uint8_t *)data + at, (const void *)(uintptr_t)pieces->piece[i]->virtual_address, len);
+		at += len;
+	}
+}
+
+/* After the data plane has gone there is nobody to take the request: it is flushed here. */
+static DAT_RETURN
+post_lost(struct ep *ep, struct evd *evd, uint8_t type, uint64_t cookie, uint32_t key)
+{
+	const struct posted posted = {.cookie = cookie, .key = key};
+
+	ia_sweep(ep->o.ia);
+	ep_flush_one(ep, evd, type, &posted);
+	return DAT_SUCCESS;
+}
+
+static void
+log_send(struct ep *ep, uint64_t cookie, uint32_t key)
+{
+	ep->send_log[ep->qp.sq_posted & ep->send_mask] = (struct posted){.cookie = cookie, .key = key};
+}
+
+static DAT_RETURN
+check_unusual(const struct ep *ep)
+{
+	DAT_EP_STATE state = ep_state(ep);
+
+	return state == DAT_EP_STATE_CONNECTED || state == DAT_EP_STATE_DISCONNECTED ? DAT_SUCCESS
+										     : ep_state_error(state);
+}
+
+static inline ALWAYS DAT_RETURN
+check_request(const struct ep *ep)
+{
+	return __builtin_expect(ep_is_connected(ep), 1) ? DAT_SUCCESS : check_unusual(ep);
+}
+
+/*
+ * Never in memory where a request is of one segment: a word that is stored in halves and loaded whole waits
+ * until all stores before it are done, those to cache lines of the polling core among them.
+ */
+struct request {
+	uint8_t op;
+	uint8_t flags;
+	bool may_inline;
+	uint32_t length;
+	uint64_t cookie;
+	uint64_t remote_addr;
+	uint32_t rkey;
+	uint32_t imm;
+};
+
+static inline ALWAYS void
+put(struct ep *ep, struct request request, uint8_t flags, uint8_t num_sge, uint8_t inline_len,
+    const uint64_t data[ONE_INLINE_MAX / 8], uint32_t words)
+{
+	log_send(ep, request.cookie, 0);
+	one_send_put(&ep->qp, one_send_head(request.op, flags, num_sge, inline_len), request.length,
+		     request.cookie, request.remote_addr, (uint64_t)request.imm << 32 | request.rkey, data,
+		     words);
+}
+
+/* ---- of one segment that is not empty: nearly all ---- */
+
+/* send_lock held, and there is room. */
+static inline ALWAYS void
+put_piece(struct ep *ep, struct request request, DAT_LMR_TRIPLET piece)
+{
+	const void *bytes = (const void *)(uintptr_t)piece.virtual_address;
+	uint32_t len = (uint32_t)piece.segment_length;
+
+	if (request.may_inline && len == sizeof(uint64_t)) {
+		uint64_t word[ONE_INLINE_MAX / 8];
+
+		memcpy(word, bytes, sizeof(uint64_t));
+		put(ep, request, request.flags | ONE_WQE_INLINE, 0, sizeof(uint64_t), word, 1);
+	} else if (request.may_inline && len <= ONE_INLINE_MAX) {
+		uint64_t data[ONE_INLINE_MAX / 8] = {0};
+
+		memcpy(data, bytes, len);
+		put(ep, request, request.flags | ONE_WQE_INLINE, 0, (uint8_t)len, data, ONE_INLINE_MAX / 8);
+	} else {
+		const uint64_t data[ONE_INLINE_MAX / 8] = {piece.virtual_address,
+							   (uint64_t)piece.lmr_context << 32 | len};
+
+		put(ep, request, request.flags, 1, 0, data, 2);
+	}
+}
+
+static inline ALWAYS DAT_RETURN
+check_piece(struct ep *ep, const DAT_LMR_TRIPLET *piece, bool write)
+{
+	const struct lmr *lmr = atomic_load_explicit(&ep->last_lmr, memory_order_relaxed);
+
+	/* A region that has been freed is known by no context. */
+	if (__builtin_expect(lmr == NULL || piece->lmr_context == 0 ||
+				     atomic_load_explicit(&lmr->o.node.key, memory_order_relaxed) !=
+					     piece->lmr_context,
+			     0)) {
+		lmr = (const struct lmr *)idmap_find(&ep->o.ia->lmrs, piece->lmr_context);
+		if (lmr != NULL)
+			atomic_store_explicit(&ep->last_lmr, lmr, memory_order_relaxed);
+	}
+	return judge_segment(lmr, ep->pz, piece, write);
+}
+
+static inline ALWAYS DAT_RETURN
+post_piece(struct ep *ep, struct request request, DAT_LMR_TRIPLET piece)
+{
+	DAT_RETURN ret = check_request(ep);
+	bool room;
+
+	if (ret == DAT_SUCCESS)
+		ret = check_piece(ep, &piece, request.op == ONE_OP_READ);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	lock_take(&ep->send_lock);
+	if (ia_lost(ep->o.ia)) {
+		lock_drop(&ep->send_lock);
+		return post_lost(ep, ep->send_evd, ONE_CQE_SEND, request.cookie, 0);
+	}
+	room = __builtin_expect(one_send_has_room(&ep->qp), 1);
+	if (room)
+		put_piece(ep, request, piece);
+	lock_drop(&ep->send_lock);
+	return room ? DAT_SUCCESS : FULL;
+}
+
+/* ---- of none, or of several ---- */
+
+/* send_lock held.  False: no room. */
+static bool
+put_pieces(struct ep *ep, const struct request *request, const struct pieces *pieces)
+{
+	struct one_wqe *wqe = one_send_reserve(&ep->qp, pieces->count);
+
+	if (wqe == NULL)
+		return false;
+	wqe->op = request->op;
+	wqe->flags = request->flags;
+	wqe->inline_len = 0;
+	wqe->length = request->length;
+	wqe->cookie = request->cookie;
+	wqe->remote_addr = request->remote_addr;
+	wqe->rkey = request->rkey;
+	wqe->imm = request->imm;
+	memset(wqe->reserved, 0, sizeof(wqe->reserved));
+	fill_pieces(ep, wqe, pieces);
+	log_send(ep, request->cookie, 0);
+	one_send_commit(&ep->qp, wqe);
+	return true;
+}
+
+/* The same with the payload in the slot. */
+static bool
+put_inline(struct ep *ep, const struct request *request, const struct pieces *pieces)
+{
+	uint64_t data[ONE_INLINE_MAX / 8] = {0};
+
+	if (!one_send_has_room(&ep->qp))
+		return false;
+	fill_inline(data, pieces);
+	put(ep, *request, request->flags | ONE_WQE_INLINE, 0, (uint8_t)pieces->total, data,
+	    ONE_INLINE_MAX / 8);
+	return true;
+}
+
+static DAT_RETURN
+post_pieces(struct ep *ep, struct request request, const struct pieces *pieces)
+{
+	DAT_RETURN ret = check_request(ep);
+	bool done;
+
+	if (ret == DAT_SUCCESS)
+		ret = check_local(ep, pieces, request.op == ONE_OP_READ);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	lock_take(&ep->send_lock);
+	if (ia_lost(ep->o.ia)) {
+		lock_drop(&ep->send_lock);
+		return post_lost(ep, ep->send_evd, ONE_CQE_SEND, request.cookie, 0);
+	}
+	done = request.may_inline && pieces->total <= ONE_INLINE_MAX ? put_inline(ep, &request, pieces)
+								     : put_pieces(ep, &request, pieces);
+	lock_drop(&ep->send_lock);
+	return done ? DAT_SUCCESS : FULL;
+}
+
+/* ---- the calls ---- */
+
+static inline ALWAYS DAT_RETURN
+post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, const DAT_LMR_TRIPLET *local_iov,
+	  DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags, uint8_t op, uint32_t imm)
+{
+	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+	uint32_t flags = (uint32_t)completion_flags;
+	struct request request = {.op = op,
+				  .imm = imm,
+				  .flags = wqe_flags(flags),
+				  .may_inline = true,
+				  .cookie = user_cookie.as_64};
+	struct pieces pieces;
+	DAT_RETURN ret;
+
+	if (ep == NULL)
+		return BAD_HANDLE(EP);
+	if ((flags & ~(uint32_t)FLAGS_SEND) != 0 ||
+	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
+		return BAD_ARG(5);
+	if (is_one_piece(num_segments, local_iov, ep->max_send_iov)) {
+		DAT_LMR_TRIPLET piece = *local_iov;
+
+		if (piece.segment_length > ep->max_message)
+			return BAD_ARG(3);
+		request.length = (uint32_t)piece.segment_length;
+		return post_piece(ep, request, piece);
+	}
+	ret = gather(num_segments, local_iov, ep->max_send_iov, &pieces);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (pieces.total > ep->max_message)
+		return BAD_ARG(3);
+	request.length = (uint32_t)pieces.total;
+	return post_pieces(ep, request, &pieces);
+}
+
+DAT_RETURN
+dapl_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+		  DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags)
+{
+	return post_send(ep_handle, num_segments, local_iov, user_cookie, completion_flags, ONE_OP_SEND, 0);
+}
+
+DAT_RETURN
+ep_post_send_inv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+		 DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags, DAT_RMR_CONTEXT context)
+{
+	return post_send(ep_handle, num_segments, local_iov, user_cookie, completion_flags, ONE_OP_SEND_INV,
+			 context);
+}
+
+/* A write moves what is local, a read what is remote: *length; false: they do not fit. */
+static inline ALWAYS bool
+rdma_length(const struct ep *ep, uint64_t local, uint64_t remote, uint8_t op, uint32_t *length)
+{
+	uint64_t moved = op == ONE_OP_READ ? remote : local;
+
+	*length = (uint32_t)moved;
+	return moved <= (op == ONE_OP_READ ? local : remote) && (remote != 0 || local == 0) &&
+	       moved <= ep->max_rdma;
+}
+
+static inline ALWAYS DAT_RETURN
+post_rdma(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+	  DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov,
+	  DAT_COMPLETION_FLAGS completion_flags, uint8_t op, uint32_t imm)
+{
+	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+	uint32_t flags = (uint32_t)completion_flags, max;
+	struct request request = {.op = op,
+				  .imm = imm,
+				  .flags = wqe_flags(flags),
+				  .may_inline = op != ONE_OP_READ,
+				  .cookie = user_cookie.as_64};
+	struct pieces pieces;
+	DAT_RETURN ret;
+
+	if (ep == NULL)
+		return BAD_HANDLE(EP);
+	if ((flags & ~(uint32_t)(op == ONE_OP_WRITE_IMM ? FLAGS_SEND : FLAGS_RDMA)) != 0 ||
+	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
+		return BAD_ARG(6);
+	max = op == ONE_OP_READ ? ep->max_read_iov : ep->max_write_iov;
+	if (remote_iov != NULL) {
+		request.remote_addr = remote_iov->target_address;
+		request.rkey = remote_iov->rmr_context;
+	}
+	if (is_one_piece(num_segments, local_iov, max)) {
+		DAT_LMR_TRIPLET piece = *local_iov;
+
+		if (remote_iov == NULL)
+			return BAD_ARG(5);
+		if (!rdma_length(ep, piece.segment_length, remote_iov->segment_length, op, &request.length))
+			return DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+		return post_piece(ep, request, piece);
+	}
+	ret = gather(num_segments, local_iov, max, &pieces);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (remote_iov == NULL)
+		return BAD_ARG(5);
+	if (!rdma_length(ep, pieces.total, remote_iov->segment_length, op, &request.length))
+		return DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+	return post_pieces(ep, request, &pieces);
+}
+
+DAT_RETURN
+dapl_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+		       DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov,
+		       DAT_COMPLETION_FLAGS completion_flags)
+{
+	return post_rdma(ep_handle, num_segments, local_iov, user_cookie, remote_iov, completion_flags,
+			 ONE_OP_READ, 0);
+}
+
+DAT_RETURN
+dapl_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+			DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov,
+			DAT_COMPLETION_FLAGS completion_flags)
+{
+	return post_rdma(ep_handle, num_segments, local_iov, user_cookie, remote_iov, completion_flags,
+			 ONE_OP_WRITE, 0);
+}
+
+DAT_RETURN
+ep_post_write_imm(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+		  DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov, uint32_t imm,
+		  DAT_COMPLETION_FLAGS completion_flags)
+{
+	return post_rdma(ep_handle, num_segments, local_iov, user_cookie, remote_iov, completion_flags,
+			 ONE_OP_WRITE_IMM, imm);
+}
+
+/* recv_lock held; false: no room. */
+static bool
+put_recv(struct ep *ep, const struct pieces *pieces, uint64_t cookie, uint8_t flags)
+{
+	struct one_wqe *wqe = one_recv_reserve(&ep->qp, pieces->count);
+
+	if (wqe == NULL)
+		return false;
+	wqe->op = ONE_OP_RECV;
+	wqe->flags = flags;
+	wqe->inline_len = 0;
+	wqe->length = (uint32_t)pieces->total;
+	wqe->cookie = cookie;
+	wqe->remote_addr = 0;
+	wqe->rkey = 0;
+	wqe->imm = 0;
+	memset(wqe->reserved, 0, sizeof(wqe->reserved));
+	fill_pieces(ep, wqe, pieces);
+	ep->recv_log[ep->qp.rq_posted & ep->recv_mask] =
+		(struct posted){.cookie = cookie, .slot = ep->qp.rq_tail};
+	one_recv_commit(&ep->qp, wqe);
+	return true;
+}
+
+DAT_RETURN
+dapl_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+		  DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags)
+{
+	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+	uint32_t flags = (uint32_t)completion_flags;
+	struct pieces pieces;
+	DAT_RETURN ret;
+	bool lost, done;
+
+	if (ep == NULL)
+		return BAD_HANDLE(EP);
+	if ((flags & ~(uint32_t)DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 ||
+	    (flags != 0 && !ep->may_unsignal_recv))
+		return BAD_ARG(5);
+	if (ep->srq != NULL) /* its receives are posted there */
+		return BAD_ARG(1);
+	ret = gather(num_segments, local_iov, ep->max_recv_iov, &pieces);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (pieces.total > ONE_MESSAGE_MAX)
+		return BAD_ARG(3);
+	ret = check_local(ep, &pieces, true);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	lock_take(&ep->recv_lock);
+	lost = ia_lost(ep->o.ia) && ep_state(ep) == DAT_EP_STATE_DISCONNECTED;
+	done = lost || put_recv(ep, &pieces, user_cookie.as_64, wqe_flags(flags));
+	lock_drop(&ep->recv_lock);
+	if (lost)
+		return post_lost(ep, ep->recv_evd, ONE_CQE_RECV, user_cookie.as_64, 0);
+	return done ? DAT_SUCCESS : FULL;
+}
+
+int
+ep_move_recvs(struct ep *ep, struct one_qp *from, struct posted *log, uint32_t mask)
+{
+	uint32_t n = one_recv_outstanding(from);
+
+	for (uint32_t i = from->rq_posted - n; i != from->rq_posted; i++) {
+		const struct one_wqe *old = &from->rq[one_ring_slot(log[i & mask].slot, from->rq_log2)];
+		DAT_LMR_TRIPLET triplet[ONE_MAX_SGE];
+		struct pieces pieces = {.count = old->num_sge, .total = old->length};
+
+		for (uint32_t j = 0; j < pieces.count && j < ONE_MAX_SGE; j++) {
+			const struct one_sge *sge = &old->sge;
+
+			if (j > 0) {
+				uint32_t slot = log[i & mask].slot + 1 + (j - 1) / ONE_SGE_PER_EXT;
+				const struct one_wqe *ext = &from->rq[one_ring_slot(slot, from->rq_log2)];
+
+				sge = &((const struct one_wqe_ext *)(const void *)ext)
+					       ->sge[(j - 1) % ONE_SGE_PER_EXT];
+			}
+			triplet[j] = (DAT_LMR_TRIPLET){.lmr_context = sge->lkey,
+						       .virtual_address = sge->addr,
+						       .segment_length = sge->len};
+			pieces.piece[j] = &triplet[j];
+		}
+		if (!put_recv(ep, &pieces, old->cookie, old->flags))
+			return -ENOSPC;
+	}
+	return 0;
+}
+
+DAT_RETURN
+ep_post_atomic(DAT_EP_HANDLE ep_handle, uint8_t op, uint64_t add_or_swap, uint64_t compare,
+	       const DAT_LMR_TRIPLET *result, DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov,
+	       DAT_COMPLETION_FLAGS completion_flags)
+{
+	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+	uint32_t flags = (uint32_t)completion_flags;
+	struct one_wqe *wqe;
+	DAT_RETURN ret;
+
+	if (ep == NULL)
+		return BAD_HANDLE(EP);
+	if ((flags & ~(uint32_t)FLAGS_RDMA) != 0 ||
+	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
+		return BAD_ARG(6);
+	if (result == NULL || remote_iov == NULL)
+		return BAD_ARG(3);
+	if (result->segment_length != sizeof(uint64_t) || remote_iov->segment_length < sizeof(uint64_t))
+		return DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+	ret = check_request(ep);
+	if (ret == DAT_SUCCESS)
+		ret = check_local(ep, &(struct pieces){.count = 1, .piece = {result}}, true);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	lock_take(&ep->send_lock);
+	if (ia_lost(ep->o.ia)) {
+		lock_drop(&ep->send_lock);
+		return post_lost(ep, ep->send_evd, ONE_CQE_SEND, user_cookie.as_64, 0);
+	}
+	wqe = one_send_reserve(&ep->qp, 1);
+	if (wqe == NULL) {
+		lock_drop(&ep->send_lock);
+		return FULL;
+	}
+	wqe->op = op;
+	wqe->flags = wqe_flags(flags);
+	wqe->inline_len = 0;
+	wqe->length = (uint32_t)compare;
+	wqe->cookie = user_cookie.as_64;
+	wqe->remote_addr = remote_iov->target_address;
+	wqe->rkey = remote_iov->rmr_context;
+	wqe->imm = (uint32_t)(compare >> 32);
+	memset(wqe->reserved, 0, sizeof(wqe->reserved));
+	one_post_sge(&ep->qp, wqe, 0, result->virtual_address, sizeof(uint64_t), result->lmr_context);
+	wqe->atomic.add_or_swap = add_or_swap;
+	log_send(ep, user_cookie.as_64, 0);
+	one_send_commit(&ep->qp, wqe);
+	lock_drop(&ep->send_lock);
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN
+ep_post_bind(struct ep *ep, uint32_t key, const DAT_LMR_TRIPLET *triplet, uint32_t access, uint64_t cookie,
+	     DAT_COMPLETION_FLAGS completion_flags)
+{
+	uint32_t flags = (uint32_t)completion_flags;
+	struct one_wqe *wqe;
+	DAT_RETURN ret;
+
+	if ((flags & ~(uint32_t)FLAGS_RDMA) != 0 ||
+	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
+		return BAD_ARG(6);
+	ret = check_request(ep);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	lock_take(&ep->send_lock);
+	if (ia_lost(ep->o.ia)) {
+		const struct posted posted = {.cookie = cookie, .key = key};
+
+		/* The caller holds the IA's lock, and has swept if it knew. */
+		lock_drop(&ep->send_lock);
+		ep_flush_one(ep, ep->send_evd, ONE_CQE_SEND, &posted);
+		return DAT_SUCCESS;
+	}
+	wqe = one_send_reserve(&ep->qp, 1);
+	if (wqe == NULL) {
+		lock_drop(&ep->send_lock);
+		return FULL;
+	}
+	wqe->op = ONE_OP_BIND;
+	wqe->flags = wqe_flags(flags);
+	wqe->inline_len = 0;
+	wqe->length = access;
+	wqe->cookie = cookie;
+	wqe->remote_addr = 0;
+	wqe->rkey = key;
+	wqe->imm = (uint32_t)(triplet->segment_length >> 32);
+	memset(wqe->reserved, 0, sizeof(wqe->reserved));
+	one_post_sge(&ep->qp, wqe, 0, triplet->virtual_address, (uint32_t)triplet->segment_length,
+		     triplet->lmr_context);
+	log_send(ep, cookie, key);
+	one_send_commit(&ep->qp, wqe);
+	lock_drop(&ep->send_lock);
+	return DAT_SUCCESS;
+}

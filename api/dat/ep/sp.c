@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What public and reserved service points have in common. */
+#include <sched.h>
+
+#include "dat/provider.h"
+
+static DAT_RETURN
+listen_errno(int error)
+{
+	switch (error) {
+	case -EADDRINUSE:
+		return DAT_ERROR(DAT_CONN_QUAL_IN_USE, DAT_NO_SUBTYPE);
+	case -EADDRNOTAVAIL:
+		return DAT_ERROR(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE);
+	case -EACCES:
+		return BAD_ARG(2);
+	default:
+		return dat_errno(error, DAT_RESOURCE_MEMORY);
+	}
+}
+
+static void
+unlisten(struct ia *ia, uint32_t id)
+{
+	struct one_msg msg = {.type = ONE_MSG_UNLISTEN, .id.id = id};
+
+	one_call(ia->client, &msg, NULL, 0, NULL);
+}
+
+/*
+ * Listens and gives the service point its handle.  A request may be in the EVD
+ * before the reply: whoever finds one of an unknown listener waits for
+ * listen_lock and looks again.
+ */
+DAT_RETURN
+sp_listen(struct sp *sp, uint32_t flags, DAT_CONN_QUAL qual)
+{
+	struct one_msg msg = {.type = ONE_MSG_LISTEN};
+	struct ia *ia = sp->o.ia;
+	struct one_reply reply;
+	int error;
+
+	msg.listen.service = qual;
+	msg.listen.cq = sp->evd->cq.id;
+	msg.listen.flags = flags;
+	pthread_mutex_lock(&ia->listen_lock);
+	error = one_call(ia->client, &msg, NULL, 0, &reply);
+	if (error != 0) {
+		pthread_mutex_unlock(&ia->listen_lock);
+		return listen_errno(error);
+	}
+	sp->qual = reply.listening.service;
+	pthread_mutex_lock(&ia->lock);
+	error = idmap_insert(&ia->sps, &sp->o.node, reply.listening.listener);
+	if (error == 0)
+		error = object_publish(&sp->o);
+	if (error != 0)
+		idmap_remove(&ia->sps, &sp->o.node);
+	pthread_mutex_unlock(&ia->lock);
+	pthread_mutex_unlock(&ia->listen_lock);
+	if (error != 0)
+		unlisten(ia, reply.listening.listener);
+	return dat_errno(error, DAT_RESOURCE_MEMORY);
+}
+
+struct refused {
+	struct ia *ia;
+	uint32_t listener;
+	uint32_t count;
+	uint64_t offset[64]; /* of requests in the arena */
+};
+
+static bool
+request_of(const struct one_cqe *cqe, void *arg)
+{
+	struct refused *refused = arg;
+
+	if (cqe->type != ONE_CQE_REQUEST || cqe->object != refused->listener ||
+	    refused->count == sizeof(refused->offset) / sizeof(refused->offset[0]))
+		return false;
+	refused->offset[refused->count++] = cqe->cookie;
+	return true;
+}
+
+/* Another thread may be changing the endpoint's attributes: that takes a moment only. */
+static void
+ep_release_reserved(struct ep *ep)
+{
+	while (!ep_move(ep, EP_RESERVED, EP_UNCONNECTED) && atomic_load(&ep->phase) == EP_CHANGING)
+		sched_yield();
+}
+
+void
+sp_destroy(struct sp *sp)
+{
+	struct ia *ia = sp->o.ia;
+	struct refused refused = {.ia = ia,
+				  .listener = atomic_load_explicit(&sp->o.node.key, memory_order_relaxed)};
+
+	unlisten(ia, refused.listener);
+	/* Requests that the consumer has not seen are refused. */
+	do {
+		refused.count = 0;
+		lock_take(&sp->evd->lock);
+		evd_purge(sp->evd, request_of, &refused);
+		lock_drop(&sp->evd->lock);
+		for (uint32_t i = 0; i < refused.count; i++)
+			cr_refuse(ia, refused.offset[i]);
+	} while (refused.count > 0);
+	pthread_mutex_lock(&ia->lock);
+	if (sp->ep != NULL)
+		ep_release_reserved(sp->ep);
+	idmap_remove(&ia->sps, &sp->o.node);
+	evd_unref(sp->evd);
+	object_discard(&sp->o);
+	pthread_mutex_unlock(&ia->lock);
+}
+
+/* Frees the service point of this handle. */
+DAT_RETURN
+sp_free(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN bad_handle)
+{
+	struct sp *sp = handle_object(handle, type);
+	struct ia *ia;
+
+	if (sp == NULL)
+		return bad_handle;
+	ia = sp->o.ia;
+	pthread_mutex_lock(&ia->lock);
+	if (handle_object(handle, type) != sp) {
+		pthread_mutex_unlock(&ia->lock);
+		return bad_handle;
+	}
+	object_retire(&sp->o);
+	pthread_mutex_unlock(&ia->lock);
+	sp_destroy(sp);
+	return DAT_SUCCESS;
+}
+
+/* A service point that has its EVD, not yet listening; NULL with *ret. */
+struct sp *
+sp_make(struct ia *ia, DAT_HANDLE_TYPE type, DAT_EVD_HANDLE evd_handle, DAT_RETURN *ret)
+{
+	struct sp *sp = object_new(ia, type);
+
+	if (sp == NULL) {
+		*ret = DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+		return NULL;
+	}
+	pthread_mutex_lock(&ia->lock);
+	sp->evd = evd_ref(ia, evd_handle, DAT_EVD_CR_FLAG);
+	if (sp->evd == NULL) {
+		object_discard(&sp->o);
+		sp = NULL;
+		*ret = BAD_HANDLE(EVD_CR);
+	}
+	pthread_mutex_unlock(&ia->lock);
+	return sp;
+}
+
+/* One that never listened. */
+void
+sp_discard(struct sp *sp)
+{
+	struct ia *ia = sp->o.ia;
+
+	pthread_mutex_lock(&ia->lock);
+	evd_unref(sp->evd);
+	object_discard(&sp->o);
+	pthread_mutex_unlock(&ia->lock);
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Shared receive queues. */
+#include "dat/provider.h"
+
+#define ALL_FIELDS ((uint32_t)DAT_SRQ_FIELD_ALL)
+
+struct srq *
+srq_ref(struct ia *ia, DAT_SRQ_HANDLE handle)
+{
+	struct srq *srq = handle_object(handle, DAT_HANDLE_TYPE_SRQ);
+
+	if (srq == NULL || srq->o.ia != ia)
+		return NULL;
+	srq->refs++;
+	return srq;
+}
+
+/*
+ * The ring is made as long as any may be, where that is to be had: so there is
+ * room for dat_srq_resize, and the queue stays where it is.
+ */
+static int
+make_ring(struct srq *srq)
+{
+	struct one_client *client = srq->o.ia->client;
+	uint32_t limit = one_client_info(client)->limits.max_srq_wr, want = (uint32_t)srq->max_recv_dtos;
+	uint32_t sge = (uint32_t)srq->max_recv_iov, pz = srq->pz->id;
+	int error = one_srq_create(client, pz, limit, sge, &srq->q);
+
+	if ((error == -EDQUOT || error == -ENOSPC || error == -ENOMEM || error == -EINVAL) && want < limit)
+		error = one_srq_create(client, pz, want, sge, &srq->q);
+	return error;
+}
+
+DAT_RETURN
+dapl_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ_ATTR *srq_attr,
+		DAT_SRQ_HANDLE *srq_handle)
+{
+	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
+	const struct one_limits *limits;
+	struct srq *srq;
+	bool made = false;
+	int error;
+
+	if (ia == NULL)
+		return BAD_HANDLE(IA);
+	limits = &one_client_info(ia->client)->limits;
+	if (limits->max_srq == 0)
+		return DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	if (srq_attr == NULL || srq_attr->max_recv_dtos <= 0 || srq_attr->max_recv_iov <= 0 ||
+	    (uint32_t)srq_attr->max_recv_dtos > limits->max_srq_wr ||
+	    (uint32_t)srq_attr->max_recv_iov > limits->max_sge ||
+	    (uint32_t)srq_attr->max_recv_iov > ONE_MAX_SGE || srq_attr->low_watermark != DAT_SRQ_LW_DEFAULT)
+		return BAD_ARG(3);
+	if (srq_handle == NULL)
+		return BAD_ARG(4);
+	srq = object_new(ia, DAT_HANDLE_TYPE_SRQ);
+	if (srq == NULL)
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	srq->max_recv_dtos = srq_attr->max_recv_dtos;
+	srq->max_recv_iov = srq_attr->max_recv_iov;
+	srq->low_watermark = DAT_SRQ_LW_DEFAULT;
+	srq->pz = pz_ref(ia, pz_handle);
+	error = srq->pz == NULL ? -EINVAL : make_ring(srq);
+	made = error == 0;
+	pthread_mutex_lock(&ia->lock);
+	if (error == 0)
+		error = idmap_insert(&ia->srqs, &srq->o.node, srq->q.id);
+	if (error == 0) {
+		error = object_publish(&srq->o);
+		if (error != 0)
+			idmap_remove(&ia->srqs, &srq->o.node);
+	}
+	pthread_mutex_unlock(&ia->lock);
+	if (error == 0) {
+		*srq_handle = srq->o.handle;
+		return DAT_SUCCESS;
+	}
+	if (made)
+		one_srq_free(&srq->q);
+	pthread_mutex_lock(&ia->lock);
+	made = srq->pz != NULL;
+	if (made)
+		srq->pz->refs--;
+	object_discard(&srq->o);
+	pthread_mutex_unlock(&ia->lock);
+	return made ? dat_errno(error, DAT_RESOURCE_SRQ) : BAD_HANDLE(PZ);
+}
+
+void
+srq_destroy(struct srq *srq)
+{
+	struct ia *ia = srq->o.ia;
+
+	one_srq_free(&srq->q);
+	pthread_mutex_lock(&ia->lock);
+	idmap_remove(&ia->srqs, &srq->o.node);
+	srq->pz->refs--;
+	object_discard(&srq->o);
+	pthread_mutex_unlock(&ia->lock);
+}
+
+DAT_RETURN
+dapl_srq_free(DAT_SRQ_HANDLE srq_handle)
+{
+	struct srq *srq = handle_object(srq_handle, DAT_HANDLE_TYPE_SRQ);
+	struct ia *ia;
+
+	if (srq == NULL)
+		return BAD_HANDLE(SRQ);
+	ia = srq->o.ia;
+	pthread_mutex_lock(&ia->lock);
+	/* Another thread may have freed it between the look and the lock. */
+	if (handle_object(srq_handle, DAT_HANDLE_TYPE_SRQ) != srq) {
+		pthread_mutex_unlock(&ia->lock);
+		return BAD_HANDLE(SRQ);
+	}
+	if (srq->refs > 0) {
+		pthread_mutex_unlock(&ia->lock);
+		return BAD_STATE(SRQ_IN_USE);
+	}
+	object_retire(&srq->o);
+	pthread_mutex_unlock(&ia->lock);
+	srq_destroy(srq);
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN
+dapl_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+		   DAT_DTO_COOKIE user_cookie)
+{
+	struct srq *srq = handle_object(srq_handle, DAT_HANDLE_TYPE_SRQ);
+	struct one_sge sge[ONE_MAX_SGE];
+	uint64_t total = 0;
+	uint32_t count = 0;
+	int error;
+
+	if (srq == NULL)
+		return BAD_HANDLE(SRQ);
+	if (num_segments < 0 || num_segments > srq->max_recv_iov)
+		return BAD_ARG(2);
+	if (num_segments > 0 && local_iov == NULL)
+		return BAD_ARG(3);
+	for (DAT_COUNT i = 0; i < num_segments; i++) {
+		const DAT_LMR_TRIPLET *piece = &local_iov[i];
+		DAT_RETURN ret;
+
+		if (piece->segment_length == 0)
+			continue;
+		/* No sum of a few such lengths overflows. */
+		if (piece->segment_length > ONE_MESSAGE_MAX)
+			return BAD_ARG(3);
+		ret = check_segment(srq->o.ia, srq->pz, piece, true);
+		if (ret != DAT_SUCCESS)
+			return ret;
+		total += piece->segment_length;
+		sge[count++] = (struct one_sge){.addr = piece->virtual_address,
+						.len = (uint32_t)piece->segment_length,
+						.lkey = piece->lmr_context};
+	}
+	if (total > ONE_MESSAGE_MAX)
+		return BAD_ARG(3);
+	lock_take(&srq->lock);
+	error = one_srq_post(&srq->q, (uint32_t)srq->max_recv_dtos, user_cookie.as_64, sge, count);
+	lock_drop(&srq->lock);
+	return dat_errno(error, DAT_RESOURCE_CREDITS);
+}
+
+/* ia.lock held: completions of this queue's receives that the consumer has not taken. */
+static uint32_t
+not_taken(const struct srq *srq)
+{
+	struct ia *ia = srq->o.ia;
+	uint32_t n = 0;
+
+	for (struct object *o = ia->list[DAT_HANDLE_TYPE_EVD]; o != NULL; o = o->next) {
+		struct evd *evd = (struct evd *)o;
+
+		if (!evd->has_cq || (evd->flags & DAT_EVD_DTO_FLAG) == 0)
+			continue;
+		lock_take(&evd->lock);
+		evd_collect(evd);
+		for (uint32_t i = 0; i < evd->stash.count; i++) {
+			const struct one_cqe *cqe =
+				&evd->stash.entry[(evd->stash.head + i) & (evd->stash.size - 1)];
+			const struct ep *ep;
+
+			if (cqe->type != ONE_CQE_RECV && cqe->type != ONE_CQE_RECV_WRITE_IMM)
+				continue;
+			ep = (struct ep *)idmap_find(&ia->eps, cqe->object);
+			n += ep != NULL && ep->srq == srq;
+		}
+		lock_drop(&evd->lock);
+	}
+	return n;
+}
+
+/* ia.lock held. */
+static DAT_COUNT
+outstanding(struct srq *srq)
+{
+	uint32_t n;
+
+	lock_take(&srq->lock);
+	n = one_srq_outstanding(&srq->q);
+	lock_drop(&srq->lock);
+	return (DAT_COUNT)(n + not_taken(srq));
+}
+
+DAT_RETURN
+dapl_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK srq_param_mask, DAT_SRQ_PARAM *srq_param)
+{
+	struct srq *srq = handle_object(srq_handle, DAT_HANDLE_TYPE_SRQ);
+	struct ia *ia;
+
+	if (srq == NULL)
+		return BAD_HANDLE(SRQ);
+	if (((uint32_t)srq_param_mask & ~ALL_FIELDS) != 0)
+		return BAD_ARG(2);
+	if (srq_param == NULL)
+		return BAD_ARG(3);
+	ia = srq->o.ia;
+	pthread_mutex_lock(&ia->lock);
+	*srq_param = (DAT_SRQ_PARAM){
+		.ia_handle = ia->o.handle,
+		.srq_state = ia_lost(ia) ? DAT_SRQ_STATE_ERROR : DAT_SRQ_STATE_OPERATIONAL,
+		.pz_handle = srq->pz->o.handle,
+		.max_recv_iov = srq->max_recv_iov,
+	};
+	if (((uint32_t)srq_param_mask & DAT_SRQ_FIELD_OUTSTANDING_DTO_COUNT) != 0)
+		srq_param->outstanding_dto_count = outstanding(srq);
+	lock_take(&srq->lock);
+	srq_param->max_recv_dtos = srq->max_recv_dtos;
+	srq_param->low_watermark = srq->low_watermark;
+	srq_param->available_dto_count = (DAT_COUNT)one_srq_available(&srq->q);
+	lock_drop(&srq->lock);
+	pthread_mutex_unlock(&ia->lock);
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN
+dapl_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT srq_max_recv_dto)
+{
+	struct srq *srq = handle_object(srq_handle, DAT_HANDLE_TYPE_SRQ);
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct ia *ia;
+
+	if (srq == NULL)
+		return BAD_HANDLE(SRQ);
+	ia = srq->o.ia;
+	if (srq_max_recv_dto <= 0 ||
+	    (uint32_t)srq_max_recv_dto > one_client_info(ia->client)->limits.max_srq_wr)
+		return BAD_ARG(2);
+	if ((uint32_t)srq_max_recv_dto > srq->q.max_wr)
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
+	pthread_mutex_lock(&ia->lock);
+	if (srq_max_recv_dto < outstanding(srq))
+		ret = BAD_STATE(SRQ_IN_USE);
+	lock_take(&srq->lock);
+	if (srq_max_recv_dto < srq->low_watermark)
+		ret = BAD_STATE(SRQ_IN_USE);
+	if (ret == DAT_SUCCESS)
+		srq->max_recv_dtos = srq_max_recv_dto;
+	lock_drop(&srq->lock);
+	pthread_mutex_unlock(&ia->lock);
+	return ret;
+}
+
+DAT_RETURN
+dapl_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark)
+{
+	struct srq *srq = handle_object(srq_handle, DAT_HANDLE_TYPE_SRQ);
+	DAT_RETURN ret;
+
+	if (srq == NULL)
+		return BAD_HANDLE(SRQ);
+	lock_take(&srq->lock);
+	if (low_watermark < 0 || low_watermark > srq->max_recv_dtos) {
+		lock_drop(&srq->lock);
+		return BAD_ARG(2);
+	}
+	srq->low_watermark = low_watermark;
+	lock_drop(&srq->lock);
+	ret = dat_errno(one_srq_limit(&srq->q, (uint32_t)low_watermark), DAT_RESOURCE_SRQ);
+	return ret;
+}

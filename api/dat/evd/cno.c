@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Consumer notification objects.  An EVD triggers its CNO when a notification
+ * arrives while it is enabled and nobody waits on it.  Each EVD remembers up to
+ * which arrival it has triggered; a wait looks for one that has more, so a
+ * trigger with nobody waiting is not lost, and one whose events have been taken
+ * some other way is not left behind.
+ *
+ * Everybody who waits sleeps on the CNO's channel, having armed the rings of its
+ * EVDs.  The agent, when one is set, is called by a thread of the CNO's own.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "dat/provider.h"
+
+/* Each has a channel; the others are for threads that wait on EVDs. */
+#define CNOS_MAX (ONE_CHANNELS / 2)
+
+static struct cno *
+find(DAT_CNO_HANDLE handle)
+{
+	return handle_object(handle, DAT_HANDLE_TYPE_CNO);
+}
+
+void
+cno_poke(struct cno *cno)
+{
+	one_channel_wake(cno->o.ia->client, cno->channel);
+}
+
+/* cno.lock held: the EVD that triggers now, or NULL; of several the one that has waited longest.  Arms the
+ * rings.  *host is an EVD that other IAs report to, or NULL. */
+static struct evd *
+scan(struct cno *cno, bool for_agent, struct evd **host)
+{
+	struct evd *first = NULL;
+	uint64_t since = 0;
+
+	*host = NULL;
+	for (struct evd *evd = cno->evds; evd != NULL; evd = evd->cno_next) {
+		uint64_t seen;
+
+		lock_take(&evd->lock);
+		if (!evd->disabled && !evd->waiter && evd->end == EVD_LIVE) {
+			if (evd->has_cq)
+				one_wait_arm(&evd->cq, cno->channel, 1);
+			evd_collect(evd);
+			if (evd->guests != NULL)
+				*host = evd;
+			seen = for_agent ? evd->agent_seen : evd->cno_seen;
+			if (evd->arrived != seen && evd->stash.count > 0 &&
+			    (first == NULL || evd->since < since)) {
+				first = evd;
+				since = evd->since;
+			}
+		}
+		lock_drop(&evd->lock);
+	}
+	if (first != NULL) {
+		lock_take(&first->lock);
+		*(for_agent ? &first->agent_seen : &first->cno_seen) = first->arrived;
+		lock_drop(&first->lock);
+	}
+	return first;
+}
+
+/* Until somebody pokes the CNO, with what scan left in `host`; no lock held.  0: look again; or -errno. */
+static int
+sleep_for_news(struct cno *cno, uint32_t ticket, struct evd *host, uint64_t deadline)
+{
+	struct ia *ia = cno->o.ia;
+	uint64_t until = deadline;
+	int error;
+
+	if (ia_lost(ia)) {
+		ia_sweep(ia);
+		return 0;
+	}
+	if (host != NULL) {
+		if (ia_sweep_reporters(host))
+			return 0;
+		until = wait_with_guests(deadline);
+	}
+	error = one_wait_sleep(ia->client, cno->channel, ticket, until);
+	if (error == -ECONNRESET) {
+		ia_mark_lost(ia);
+		return 0;
+	}
+	return error == -ETIMEDOUT && until != deadline ? 0 : error;
+}
+
+/* Takes the agent, which is called once; cno.lock held. */
+static DAT_OS_WAIT_PROXY_AGENT
+take_agent(struct cno *cno)
+{
+	DAT_OS_WAIT_PROXY_AGENT agent = cno->agent;
+
+	cno->agent = (DAT_OS_WAIT_PROXY_AGENT){0};
+	return agent;
+}
+
+void
+cno_call_agent(DAT_OS_WAIT_PROXY_AGENT agent, DAT_EVD_HANDLE evd_handle)
+{
+	if (agent.proxy_agent_func != NULL)
+		agent.proxy_agent_func(agent.instance_data, evd_handle);
+}
+
+/* The CNO whose agent this thread is for. */
+static _Thread_local struct cno *own_cno __attribute__((tls_model("initial-exec")));
+
+bool
+cno_is_agent_of(const struct ia *ia)
+{
+	return own_cno != NULL && own_cno->o.ia == ia;
+}
+
+/* Nothing comes any more but what the program itself does.  Asked before a scan: that finds all there is. */
+static bool
+is_dead(const struct ia *ia)
+{
+	/* Acquire pairs with the release in ia_sweep: the events are in the queues. */
+	return ia_lost(ia) && atomic_load_explicit(&ia->swept, memory_order_acquire);
+}
+
+static void *
+agent_main(void *arg)
+{
+	struct cno *cno = arg;
+	struct ia *ia = cno->o.ia;
+
+	own_cno = cno;
+	pthread_mutex_lock(&cno->lock);
+	while (!cno->stop) {
+		struct evd *evd, *host;
+		uint32_t ticket;
+		bool dead;
+
+		if (cno->agent.proxy_agent_func == NULL) {
+			pthread_cond_wait(&cno->agent_news, &cno->lock);
+			continue;
+		}
+		ticket = one_wait_begin(ia->client, cno->channel);
+		dead = is_dead(ia);
+		evd = scan(cno, true, &host);
+		if (evd != NULL) {
+			DAT_OS_WAIT_PROXY_AGENT agent = take_agent(cno);
+			DAT_EVD_HANDLE evd_handle = evd->o.handle;
+
+			pthread_mutex_unlock(&cno->lock);
+			cno_call_agent(agent, evd_handle);
+			pthread_mutex_lock(&cno->lock);
+			continue;
+		}
+		if (dead) {
+			struct timespec until;
+
+			clock_gettime(CLOCK_REALTIME, &until);
+			until.tv_sec++;
+			pthread_cond_timedwait(&cno->agent_news, &cno->lock, &until);
+			continue;
+		}
+		pthread_mutex_unlock(&cno->lock);
+		sleep_for_news(cno, ticket, host, UINT64_MAX);
+		pthread_mutex_lock(&cno->lock);
+	}
+	pthread_mutex_unlock(&cno->lock);
+	return NULL;
+}
+
+static int
+start_thread(struct cno *cno)
+{
+	sigset_t all, old;
+	int error;
+
+	/* The program's signal handlers run on threads of its own. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(&cno->thread, NULL, agent_main, cno);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	cno->has_thread = error == 0;
+	return error == 0 ? 0 : -ENOMEM;
+}
+
+/* cno.lock held.  What is queued already does not count for a new agent. */
+static int
+set_agent(struct cno *cno, DAT_OS_WAIT_PROXY_AGENT agent)
+{
+	if (agent.proxy_agent_func != NULL) {
+		for (struct evd *evd = cno->evds; evd != NULL; evd = evd->cno_next) {
+			lock_take(&evd->lock);
+			evd_collect(evd);
+			evd->agent_seen = evd->arrived;
+			lock_drop(&evd->lock);
+		}
+		if (!cno->has_thread && start_thread(cno) != 0)
+			return -ENOMEM;
+	}
+	cno->agent = agent;
+	pthread_cond_signal(&cno->agent_news);
+	/* The thread may be asleep for the old agent: it looks again. */
+	cno_poke(cno);
+	return 0;
+}
+
+DAT_RETURN
+dapl_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent, DAT_CNO_HANDLE *cno_handle)
+{
+	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
+	struct cno *cno;
+	int error;
+
+	if (ia == NULL)
+		return BAD_HANDLE(IA);
+	if (agent.proxy_agent_func == NULL && agent.instance_data != NULL)
+		return BAD_ARG(2);
+	if (cno_handle == NULL)
+		return BAD_ARG(3);
+	cno = object_new(ia, DAT_HANDLE_TYPE_CNO);
+	if (cno == NULL)
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	error = one_channel_alloc(ia->client, &cno->channel);
+	if (error != 0) {
+		pthread_mutex_lock(&ia->lock);
+		object_discard(&cno->o);
+		pthread_mutex_unlock(&ia->lock);
+		return dat_errno(error, DAT_RESOURCE_MEMORY);
+	}
+	pthread_mutex_init(&cno->lock, NULL);
+	pthread_cond_init(&cno->agent_news, NULL);
+	pthread_mutex_lock(&ia->lock);
+	pthread_mutex_lock(&cno->lock);
+	error = set_agent(cno, agent);
+	pthread_mutex_unlock(&cno->lock);
+	if (error == 0)
+		error = ia->count[DAT_HANDLE_TYPE_CNO] < CNOS_MAX ? object_publish(&cno->o) : -ENOSPC;
+	pthread_mutex_unlock(&ia->lock);
+	if (error != 0) {
+		cno_destroy(cno);
+		return dat_errno(error, DAT_RESOURCE_MEMORY);
+	}
+	*cno_handle = cno->o.handle;
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN
+dapl_cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AGENT agent)
+{
+	struct cno *cno = find(cno_handle);
+	int error;
+
+	if (cno == NULL)
+		return BAD_HANDLE(CNO);
+	if (agent.proxy_agent_func == NULL && agent.instance_data != NULL)
+		return BAD_ARG(2);
+	pthread_mutex_lock(&cno->lock);
+	error = set_agent(cno, agent);
+	pthread_mutex_unlock(&cno->lock);
+	return dat_errno(error, DAT_RESOURCE_MEMORY);
+}
+
+DAT_RETURN
+dapl_cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_PARAM_MASK cno_param_mask, DAT_CNO_PARAM *cno_param)
+{
+	struct cno *cno = find(cno_handle);
+
+	if (cno == NULL)
+		return BAD_HANDLE(CNO);
+	if (cno_param == NULL)
+		return BAD_ARG(3);
+	pthread_mutex_lock(&cno->lock);
+	cno_param->ia_handle = cno->o.ia->o.handle;
+	cno_param->agent = cno->agent;
+	pthread_mutex_unlock(&cno->lock);
+	return DAT_SUCCESS;
+}
+
+void
+cno_attach_evd(struct cno *cno, struct evd *evd)
+{
+	pthread_mutex_lock(&cno->lock);
+	lock_take(&evd->lock);
+	evd_collect(evd);
+	evd->cno_seen = evd->agent_seen = evd->arrived;
+	evd->cno = cno;
+	lock_drop(&evd->lock);
+	evd->cno_next = cno->evds;
+	cno->evds = evd;
+	pthread_mutex_unlock(&cno->lock);
+	cno_poke(cno);
+}
+
+DAT_OS_WAIT_PROXY_AGENT
+cno_detach_evd(struct evd *evd, bool freed)
+{
+	DAT_OS_WAIT_PROXY_AGENT agent = {0};
+	struct cno *cno = evd->cno;
+
+	if (cno == NULL)
+		return agent;
+	pthread_mutex_lock(&cno->lock);
+	for (struct evd **at = &cno->evds; *at != NULL; at = &(*at)->cno_next) {
+		if (*at == evd) {
+			*at = evd->cno_next;
+			break;
+		}
+	}
+	lock_take(&evd->lock);
+	evd->cno = NULL;
+	lock_drop(&evd->lock);
+	if (freed && cno->evds == NULL) {
+		cno->releases++;
+		cno_poke(cno);
+		agent = take_agent(cno);
+	}
+	pthread_mutex_unlock(&cno->lock);
+	return agent;
+}
+
+/* cno.lock held and dropped while asleep; DAT_SUCCESS with *evd_handle, or why not. */
+static DAT_RETURN
+wait_for_trigger(struct cno *cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handle)
+{
+	struct ia *ia = cno->o.ia;
+	uint64_t deadline =
+		timeout == DAT_TIMEOUT_INFINITE ? UINT64_MAX : one_now_ns() + (uint64_t)timeout * 1000;
+	uint64_t releases = cno->releases;
+
+	for (;;) {
+		uint32_t ticket = one_wait_begin(ia->client, cno->channel);
+		bool dead = is_dead(ia);
+		struct evd *host, *evd = scan(cno, false, &host);
+		int error;
+
+		if (evd != NULL) {
+			*evd_handle = evd->o.handle;
+			return DAT_SUCCESS;
+		}
+		if (cno->releases != releases || cno->closing)
+			return DAT_SUCCESS;
+		if (dead)
+			return BAD_STATE(CNO_DEAD);
+		pthread_mutex_unlock(&cno->lock);
+		error = timeout == 0 && !ia_lost(ia) ? -ETIMEDOUT
+						     : sleep_for_news(cno, ticket, host, deadline);
+		pthread_mutex_lock(&cno->lock);
+		if (error == 0)
+			continue;
+		evd = timeout != 0 ? scan(cno, false, &host) : NULL;
+		if (evd != NULL) {
+			*evd_handle = evd->o.handle;
+			return DAT_SUCCESS;
+		}
+		return error == -ETIMEDOUT ? DAT_QUEUE_EMPTY
+		       : error == -EINTR   ? DAT_ERROR(DAT_INTERRUPTED_CALL, DAT_NO_SUBTYPE)
+					   : DAT_ERROR(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	}
+}
+
+DAT_RETURN
+dapl_cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handle)
+{
+	struct cno *cno = find(cno_handle);
+	DAT_RETURN ret;
+
+	if (cno == NULL)
+		return BAD_HANDLE(CNO);
+	if (evd_handle == NULL)
+		return BAD_ARG(3);
+	*evd_handle = DAT_HANDLE_NULL;
+	pthread_mutex_lock(&cno->lock);
+	cno->waiters++;
+	ret = wait_for_trigger(cno, timeout, evd_handle);
+	cno->waiters--;
+	pthread_mutex_unlock(&cno->lock);
+	return ret;
+}
+
+/* Waits until the threads inside have left. */
+static void
+empty(struct cno *cno)
+{
+	const struct timespec moment = {.tv_nsec = 50000};
+	DAT_OS_WAIT_PROXY_AGENT agent;
+
+	pthread_mutex_lock(&cno->lock);
+	cno->closing = true;
+	agent = take_agent(cno);
+	cno->stop = true;
+	pthread_cond_broadcast(&cno->agent_news);
+	while (cno->waiters > 0) {
+		cno_poke(cno);
+		pthread_mutex_unlock(&cno->lock);
+		nanosleep(&moment, NULL);
+		pthread_mutex_lock(&cno->lock);
+	}
+	cno_poke(cno);
+	pthread_mutex_unlock(&cno->lock);
+	if (cno->has_thread)
+		pthread_join(cno->thread, NULL);
+	cno_call_agent(agent, DAT_HANDLE_NULL);
+}
+
+void
+cno_destroy(struct cno *cno)
+{
+	struct ia *ia = cno->o.ia;
+
+	empty(cno);
+	one_channel_free(ia->client, cno->channel);
+	pthread_cond_destroy(&cno->agent_news);
+	pthread_mutex_destroy(&cno->lock);
+	pthread_mutex_lock(&ia->lock);
+	object_discard(&cno->o);
+	pthread_mutex_unlock(&ia->lock);
+}
+
+DAT_RETURN
+dapl_cno_free(DAT_CNO_HANDLE cno_handle)
+{
+	struct cno *cno = find(cno_handle);
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct ia *ia;
+
+	if (cno == NULL)
+		return BAD_HANDLE(CNO);
+	ia = cno->o.ia;
+	pthread_mutex_lock(&ia->lock);
+	if (find(cno_handle) != cno) {
+		pthread_mutex_unlock(&ia->lock);
+		return BAD_HANDLE(CNO);
+	}
+	pthread_mutex_lock(&cno->lock);
+	if (cno->evds != NULL || cno->waiters > 0 || own_cno == cno)
+		ret = BAD_STATE(CNO_IN_USE);
+	/* Freed by the consumer: the agent is not called. */
+	if (ret == DAT_SUCCESS)
+		cno->agent = (DAT_OS_WAIT_PROXY_AGENT){0};
+	pthread_mutex_unlock(&cno->lock);
+	if (ret == DAT_SUCCESS)
+		object_retire(&cno->o);
+	pthread_mutex_unlock(&ia->lock);
+	if (ret == DAT_SUCCESS)
+		cno_destroy(cno);
+	return ret;
+}

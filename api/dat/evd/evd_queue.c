@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The queue of an EVD: entries in the shared ring, and before them those in the
+ * stash.  The stash holds what the library made itself (software events, the
+ * end of the data plane) and what was taken off the ring to be counted.  Since
+ * the ring is always emptied into the stash before something else is put there,
+ * entries come out in the order in which they came in.
+ */
+#include <stdlib.h>
+
+#include "dat/provider.h"
+
+#define STASH_MIN 64u
+#define STASH_MAX (1u << 20)
+
+static bool
+stash_grow(struct stash *stash)
+{
+	uint32_t size = stash->size == 0 ? STASH_MIN : 2 * stash->size;
+	struct one_cqe *entry;
+
+	if (size > STASH_MAX)
+		return false;
+	entry = malloc(size * sizeof(*entry));
+	if (entry == NULL)
+		return false;
+	for (uint32_t i = 0; i < stash->count; i++)
+		memcpy((void *)&entry[i], (const void *)&stash->entry[(stash->head + i) & (stash->size - 1)],
+		       sizeof(*entry));
+	free(stash->entry);
+	stash->entry = entry;
+	stash->size = size;
+	stash->head = 0;
+	return true;
+}
+
+void
+stash_fini(struct stash *stash)
+{
+	free(stash->entry);
+	*stash = (struct stash){0};
+}
+
+static void
+put(struct evd *evd, const struct one_cqe *cqe)
+{
+	struct stash *stash = &evd->stash;
+	bool notify = (cqe->flags & ONE_CQE_NOTIFY) != 0;
+
+	memcpy((void *)&stash->entry[(stash->head + stash->count) & (stash->size - 1)], (const void *)cqe,
+	       sizeof(*cqe));
+	stash->count++;
+	stash->notify += notify;
+	if (notify && evd->cno != NULL && (evd->arrived == evd->cno_seen || evd->arrived == evd->agent_seen))
+		evd->since = atomic_fetch_add_explicit(&evd->o.ia->arrivals, 1, memory_order_relaxed);
+	evd->arrived += notify;
+}
+
+static bool
+room(struct stash *stash)
+{
+	return stash->count < stash->size || stash_grow(stash);
+}
+
+/* Entries of an endpoint that has been freed are no events any more. */
+static bool
+stale(struct ia *ia, const struct one_cqe *cqe)
+{
+	switch (cqe->type) {
+	case ONE_CQE_SEND:
+	case ONE_CQE_RECV:
+	case ONE_CQE_RECV_WRITE_IMM:
+	case ONE_CQE_BIND:
+	case ONE_CQE_CONNECT:
+		return idmap_find(&ia->eps, cqe->object) == NULL;
+	default:
+		return false;
+	}
+}
+
+/* Only completions may come without notification. */
+static bool
+always_notifies(const struct one_cqe *cqe)
+{
+	return cqe->type == ONE_CQE_CONNECT || cqe->type == ONE_CQE_REQUEST || cqe->type == ONE_CQE_ASYNC;
+}
+
+void
+evd_collect(struct evd *evd)
+{
+	const uint64_t arrived = evd->arrived;
+	struct one_cqe cqe;
+
+	while (evd->has_cq && room(&evd->stash) && one_cq_poll(&evd->cq, &cqe)) {
+		if (stale(evd->o.ia, &cqe))
+			continue;
+		if (always_notifies(&cqe))
+			cqe.flags |= ONE_CQE_NOTIFY;
+		put(evd, &cqe);
+	}
+	for (struct ia *ia = evd->guests; ia != NULL; ia = ia->async_next) {
+		while (room(&evd->stash) && one_cq_poll(&ia->async_cq, &cqe)) {
+			cqe.flags |= ONE_CQE_NOTIFY;
+			cqe.cookie = (uintptr_t)ia;
+			put(evd, &cqe);
+		}
+	}
+	/* Nobody is woken for what has left the ring before the engine looked whether somebody sleeps: who
+	 * sleeps has it from us. */
+	if (evd->arrived != arrived)
+		evd_kick(evd);
+}
+
+bool
+evd_push(struct evd *evd, const struct one_cqe *cqe)
+{
+	evd_collect(evd);
+	if (!room(&evd->stash))
+		return false;
+	put(evd, cqe);
+	return true;
+}
+
+bool
+evd_pop(struct evd *evd, struct one_cqe *out)
+{
+	struct stash *stash = &evd->stash;
+
+	if (stash->count == 0) {
+		if (evd->has_cq && one_cq_poll(&evd->cq, out))
+			return true;
+		if (evd->guests == NULL)
+			return false;
+		evd_collect(evd);
+		if (stash->count == 0)
+			return false;
+	}
+	memcpy((void *)out, (const void *)&stash->entry[stash->head], sizeof(*out));
+	stash->head = (stash->head + 1) & (stash->size - 1);
+	stash->count--;
+	stash->notify -= (out->flags & ONE_CQE_NOTIFY) != 0;
+	return true;
+}
+
+uint32_t
+evd_count(struct evd *evd)
+{
+	evd_collect(evd);
+	return evd->stash.count + (evd->has_cq ? one_cq_pending(&evd->cq, UINT32_MAX) : 0);
+}
+
+void
+evd_purge(struct evd *evd, bool (*drop)(const struct one_cqe *cqe, void *arg), void *arg)
+{
+	struct stash *stash = &evd->stash;
+	uint32_t n;
+
+	evd_collect(evd);
+	n = stash->count;
+	/* Once around: what stays goes to the end. */
+	for (uint32_t i = 0; i < n; i++) {
+		struct one_cqe cqe;
+		uint64_t arrived = evd->arrived;
+
+		evd_pop(evd, &cqe);
+		if (!drop(&cqe, arg)) {
+			put(evd, &cqe);
+			evd->arrived = arrived;
+		}
+	}
+}
+
+void
+evd_kick(struct evd *evd)
+{
+	if (evd->waiter)
+		one_channel_wake(evd->o.ia->client, evd->channel);
+	else if (evd->cno != NULL && !evd->disabled)
+		cno_poke(evd->cno);
+}

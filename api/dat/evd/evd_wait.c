@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Taking events: dequeue, wait; and software events. */
+#include "dat/provider.h"
+
+DAT_RETURN
+dapl_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
+{
+	struct evd *evd = handle_object(evd_handle, DAT_HANDLE_TYPE_EVD);
+	struct one_cqe cqe;
+	bool got;
+
+	if (evd == NULL)
+		return BAD_HANDLE(EVD_REQUEST);
+	if (event == NULL)
+		return BAD_ARG(2);
+	for (;;) {
+		lock_take(&evd->lock);
+		if (__builtin_expect(evd->waiter || evd->end != EVD_LIVE, 0)) {
+			bool waiter = evd->end == EVD_LIVE;
+
+			lock_drop(&evd->lock);
+			return waiter ? BAD_STATE(EVD_WAITER) : BAD_HANDLE(EVD_REQUEST);
+		}
+		got = evd_pop(evd, &cqe);
+		lock_drop(&evd->lock);
+		if (got) {
+			if (event_fill(evd, &cqe, event))
+				return DAT_SUCCESS;
+		} else if (!ia_sweep_if_lost(evd)) {
+			return DAT_QUEUE_EMPTY;
+		}
+	}
+}
+
+DAT_RETURN
+dapl_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event)
+{
+	struct evd *evd = handle_object(evd_handle, DAT_HANDLE_TYPE_EVD);
+	struct one_cqe cqe = {.type = CQE_SOFTWARE, .flags = ONE_CQE_NOTIFY};
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (evd == NULL)
+		return BAD_HANDLE(EVD_REQUEST);
+	if ((evd->flags & DAT_EVD_SOFTWARE_FLAG) == 0)
+		return BAD_ARG(1);
+	if (event == NULL || event->event_number != DAT_SOFTWARE_EVENT)
+		return BAD_ARG(2);
+	cqe.cookie = (uintptr_t)event->event_data.software_event_data.pointer;
+	lock_take(&evd->lock);
+	if (evd->end != EVD_LIVE)
+		ret = BAD_HANDLE(EVD_REQUEST);
+	else if (evd_count(evd) >= evd->qlen || !evd_push(evd, &cqe))
+		ret = DAT_ERROR(DAT_QUEUE_FULL, DAT_NO_SUBTYPE);
+	else
+		evd_kick(evd);
+	lock_drop(&evd->lock);
+	return ret;
+}
+
+/* Other IAs have attachments of their own, which cannot wake who sleeps here: so this often they are looked
+ * at. */
+#define GUEST_LOOK_NS 20000000ull
+
+uint64_t
+wait_with_guests(uint64_t deadline)
+{
+	uint64_t until = one_now_ns() + GUEST_LOOK_NS;
+
+	return until < deadline ? until : deadline;
+}
+
+static bool
+ready(const struct evd *evd, uint32_t threshold)
+{
+	return evd->stash.count >= threshold && evd->stash.notify > 0;
+}
+
+static void
+arm(struct evd *evd, uint32_t threshold)
+{
+	uint32_t have = evd->stash.count;
+	uint32_t need = threshold > have ? threshold - have : 1;
+
+	if (evd->has_cq)
+		one_wait_arm(&evd->cq, evd->channel, need);
+}
+
+/* Why a wait may not begin or go on; DAT_SUCCESS if it may. */
+static DAT_RETURN
+objection(const struct evd *evd)
+{
+	if (evd->end != EVD_LIVE)
+		return evd->end == EVD_ABORTED ? DAT_ERROR(DAT_ABORT, DAT_NO_SUBTYPE)
+					       : BAD_HANDLE(EVD_REQUEST);
+	return evd->unwaitable ? BAD_STATE(EVD_UNWAITABLE) : DAT_SUCCESS;
+}
+
+/*
+ * The data plane has gone: what it left behind comes first.  evd.lock is held,
+ * and dropped meanwhile.
+ */
+static DAT_RETURN
+wait_lost(struct evd *evd, uint32_t threshold)
+{
+	lock_drop(&evd->lock);
+	ia_sweep_if_lost(evd);
+	lock_take(&evd->lock);
+	/* Also what another thread has swept since we looked. */
+	evd_collect(evd);
+	return ready(evd, threshold) ? DAT_SUCCESS : DAT_ERROR(DAT_ABORT, DAT_NO_SUBTYPE);
+}
+
+/*
+ * Sleeps on evd.channel until the EVD is ready: DAT_SUCCESS, or why not.  evd.lock
+ * is held, and dropped while asleep.
+ */
+static DAT_RETURN
+sleep_on_channel(struct evd *evd, uint32_t threshold, uint64_t deadline)
+{
+	struct one_client *client = evd->o.ia->client;
+
+	for (;;) {
+		uint32_t ticket = one_wait_begin(client, evd->channel);
+		uint64_t until = deadline;
+		DAT_RETURN ret;
+		bool swept;
+		int error;
+
+		arm(evd, threshold);
+		evd_collect(evd);
+		ret = objection(evd);
+		if (ret != DAT_SUCCESS || ready(evd, threshold))
+			return ret;
+		if (ia_lost(evd->o.ia))
+			return wait_lost(evd, threshold);
+		if (evd->guests != NULL)
+			until = wait_with_guests(deadline);
+		lock_drop(&evd->lock);
+		swept = ia_sweep_if_lost(evd); /* guests, that is */
+		error = swept ? 0 : one_wait_sleep(client, evd->channel, ticket, until);
+		if (error == -ECONNRESET)
+			ia_mark_lost(evd->o.ia);
+		lock_take(&evd->lock);
+		if (error == 0 || error == -ECONNRESET || (error == -ETIMEDOUT && until != deadline))
+			continue;
+		evd_collect(evd);
+		ret = objection(evd);
+		if (ret == DAT_SUCCESS && !ready(evd, threshold))
+			ret = error == -ETIMEDOUT ? DAT_TIMEOUT_EXPIRED
+			      : error == -EINTR   ? DAT_ERROR(DAT_INTERRUPTED_CALL, DAT_NO_SUBTYPE)
+						  : DAT_ERROR(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+		return ret;
+	}
+}
+
+/* The same, with a channel to sleep on; nobody else waits meanwhile. */
+static DAT_RETURN
+sleep_until_ready(struct evd *evd, uint32_t threshold, uint64_t deadline)
+{
+	struct one_client *client = evd->o.ia->client;
+	DAT_RETURN ret;
+	int error;
+
+	evd->waiter = true;
+	evd->users++;
+	error = one_channel_alloc(client, &evd->channel);
+	if (error == 0) {
+		ret = sleep_on_channel(evd, threshold, deadline);
+		one_channel_free(client, evd->channel);
+	} else if (error == -ECONNRESET) {
+		ia_mark_lost(evd->o.ia);
+		ret = wait_lost(evd, threshold);
+	} else {
+		ret = DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+	}
+	evd->waiter = false;
+	evd->users--;
+	/* Whoever waits on the CNO has not armed this ring while we waited. */
+	if (evd->cno != NULL && !evd->disabled && evd->end == EVD_LIVE)
+		cno_poke(evd->cno);
+	return ret;
+}
+
+DAT_RETURN
+dapl_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT *event,
+	      DAT_COUNT *nmore)
+{
+	struct evd *evd = handle_object(evd_handle, DAT_HANDLE_TYPE_EVD);
+	uint64_t deadline = UINT64_MAX;
+	struct one_cqe cqe;
+	DAT_RETURN ret;
+
+	if (evd == NULL)
+		return BAD_HANDLE(EVD_REQUEST);
+	if (event == NULL)
+		return BAD_ARG(4);
+	if (nmore == NULL)
+		return BAD_ARG(5);
+	if (threshold <= 0)
+		return BAD_ARG(3);
+	if (timeout != 0 && timeout != DAT_TIMEOUT_INFINITE)
+		deadline = one_now_ns() + (uint64_t)timeout * 1000;
+	for (;;) {
+		lock_take(&evd->lock);
+		ret = objection(evd);
+		if (ret == DAT_SUCCESS && evd->waiter)
+			ret = BAD_STATE(EVD_WAITER);
+		if (ret == DAT_SUCCESS && (uint32_t)threshold > evd->qlen)
+			ret = BAD_ARG(3);
+		if (ret == DAT_SUCCESS && threshold > 1)
+			ret = evd_config_error(evd);
+		if (ret != DAT_SUCCESS) {
+			lock_drop(&evd->lock);
+			return ret;
+		}
+		evd_collect(evd);
+		if (!ready(evd, (uint32_t)threshold))
+			ret = timeout == 0 ? DAT_TIMEOUT_EXPIRED
+					   : sleep_until_ready(evd, (uint32_t)threshold, deadline);
+		if (ret == DAT_SUCCESS)
+			evd_pop(evd, &cqe);
+		*nmore = (DAT_COUNT)evd->stash.count;
+		lock_drop(&evd->lock);
+		if (ret == DAT_TIMEOUT_EXPIRED && timeout == 0 && ia_sweep_if_lost(evd))
+			continue;
+		if (ret != DAT_SUCCESS || event_fill(evd, &cqe, event))
+			return ret;
+	}
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From the entry of a ring to a DAT event, but for completions of transfers: event_dto.c. */
+#include <string.h>
+
+#include "dat/provider.h"
+
+DAT_DTO_COMPLETION_STATUS
+event_status(uint8_t status)
+{
+	switch (status) {
+	case ONE_STATUS_SUCCESS:
+		return DAT_DTO_SUCCESS;
+	case ONE_STATUS_FLUSHED:
+		return DAT_DTO_ERR_FLUSHED;
+	case ONE_STATUS_LOCAL_LENGTH:
+		return DAT_DTO_ERR_LOCAL_LENGTH;
+	case ONE_STATUS_LOCAL_PROTECTION:
+		return DAT_DTO_ERR_LOCAL_PROTECTION;
+	case ONE_STATUS_BAD_RESPONSE:
+		return DAT_DTO_ERR_BAD_RESPONSE;
+	case ONE_STATUS_REMOTE_ACCESS:
+		return DAT_DTO_ERR_REMOTE_ACCESS;
+	case ONE_STATUS_REMOTE_OPERATION:
+	case ONE_STATUS_REMOTE_INVALID:
+		return DAT_DTO_ERR_REMOTE_RESPONDER;
+	case ONE_STATUS_RETRY_EXCEEDED:
+		return DAT_DTO_ERR_TRANSPORT;
+	case ONE_STATUS_RNR_EXCEEDED:
+		return DAT_DTO_ERR_RECEIVER_NOT_READY;
+	case ONE_STATUS_BIND_FAILED:
+		return DAT_RMR_OPERATION_FAILED;
+	default: /* ONE_STATUS_LOCAL_QP */
+		return DAT_DTO_ERR_LOCAL_EP;
+	}
+}
+
+struct ep *
+event_ep(struct evd *evd, uint32_t id)
+{
+	struct ep *ep = atomic_load_explicit(&evd->last_ep, memory_order_relaxed);
+
+	if (ep != NULL && atomic_load_explicit(&ep->o.node.key, memory_order_relaxed) == id)
+		return ep;
+	ep = (struct ep *)idmap_find(&evd->o.ia->eps, id);
+	if (ep != NULL)
+		atomic_store_explicit(&evd->last_ep, ep, memory_order_relaxed);
+	return ep;
+}
+
+static bool
+fill_bind(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
+{
+	DAT_RMR_BIND_COMPLETION_EVENT_DATA *data = &event->event_data.rmr_completion_event_data;
+	struct ia *ia = evd->o.ia;
+	struct rmr *rmr;
+
+	pthread_mutex_lock(&ia->lock);
+	rmr = (struct rmr *)idmap_find(&ia->rmrs, cqe->imm | 0xff);
+	/* A window may be freed before its completion is looked at. */
+	data->rmr_handle = rmr != NULL ? rmr->o.handle : DAT_HANDLE_NULL;
+	if (rmr != NULL && cqe->status != ONE_STATUS_SUCCESS && rmr->key == cqe->imm && rmr->lmr != NULL) {
+		rmr->lmr->refs--;
+		rmr->lmr = NULL;
+	}
+	pthread_mutex_unlock(&ia->lock);
+	event->event_number = DAT_RMR_BIND_COMPLETION_EVENT;
+	data->user_cookie.as_64 = cqe->cookie;
+	data->status = event_status(cqe->status);
+	return true;
+}
+
+void
+event_private_data(struct ep *ep, DAT_CONNECTION_EVENT_DATA *data)
+{
+	uint32_t len = ep->qp.shm->private_len;
+
+	if (len > ONE_PRIVATE_DATA_MAX)
+		len = ONE_PRIVATE_DATA_MAX;
+	memcpy(ep->private_data, ep->qp.shm->private_data, len);
+	data->private_data_size = (DAT_COUNT)len;
+	data->private_data = ep->private_data;
+}
+
+static bool
+fill_connect(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
+{
+	static const DAT_EVENT_NUMBER number[] = {
+		[ONE_CONN_ESTABLISHED] = DAT_CONNECTION_EVENT_ESTABLISHED,
+		[ONE_CONN_PEER_REJECTED] = DAT_CONNECTION_EVENT_PEER_REJECTED,
+		[ONE_CONN_NON_PEER_REJECTED] = DAT_CONNECTION_EVENT_NON_PEER_REJECTED,
+		[ONE_CONN_ACCEPT_ERROR] = DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR,
+		[ONE_CONN_DISCONNECTED] = DAT_CONNECTION_EVENT_DISCONNECTED,
+		[ONE_CONN_BROKEN] = DAT_CONNECTION_EVENT_BROKEN,
+		[ONE_CONN_TIMED_OUT] = DAT_CONNECTION_EVENT_TIMED_OUT,
+		[ONE_CONN_UNREACHABLE] = DAT_CONNECTION_EVENT_UNREACHABLE,
+	};
+	DAT_CONNECTION_EVENT_DATA *data = &event->event_data.connect_event_data;
+	struct ep *ep = event_ep(evd, cqe->object);
+
+	if (ep == NULL || cqe->status < ONE_CONN_ESTABLISHED || cqe->status > ONE_CONN_UNREACHABLE)
+		return false;
+	event->event_number = number[cqe->status];
+	data->ep_handle = ep->o.handle;
+	data->private_data_size = 0;
+	data->private_data = NULL;
+	if (cqe->status == ONE_CONN_ESTABLISHED && ep->active)
+		event_private_data(ep, data);
+	return true;
+}
+
+static bool
+fill_async(const struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
+{
+	DAT_ASYNCH_ERROR_EVENT_DATA *data = &event->event_data.asynch_error_event_data;
+	/* Entries of guests, and those that the library makes, tell whose they are. */
+	struct ia *ia = cqe->cookie != 0 ? (struct ia *)(uintptr_t)cqe->cookie : evd->o.ia;
+	struct object *o = NULL;
+
+	if (cqe->type == CQE_LOST) {
+		event->event_number = DAT_ASYNC_ERROR_IA_CATASTROPHIC;
+		data->dat_handle = ia->o.handle;
+		data->reason = DAT_IA_CATASTROPHIC_ERROR;
+		return true;
+	}
+	switch (cqe->status) {
+	case ONE_ASYNC_CQ_OVERFLOW:
+		o = (struct object *)idmap_find(&ia->evds, cqe->object);
+		event->event_number = DAT_ASYNC_ERROR_EVD_OVERFLOW;
+		data->reason = DAT_EVD_OVERFLOW_ERROR;
+		break;
+	case ONE_ASYNC_QP_ERROR:
+		o = (struct object *)idmap_find(&ia->eps, cqe->object);
+		event->event_number = DAT_ASYNC_ERROR_EP_BROKEN;
+		data->reason = DAT_EP_TRANSFER_TO_ERROR;
+		break;
+	case ONE_ASYNC_SRQ_LIMIT:
+		/* There is no number of its own: the reason, and the handle's type, tell. */
+		o = (struct object *)idmap_find(&ia->srqs, cqe->object);
+		event->event_number = DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR;
+		data->reason = DAT_SRQ_LOW_WATERMARK_EVENT;
+		break;
+	default:
+		break;
+	}
+	if (o == NULL)
+		return false;
+	data->dat_handle = o->handle;
+	return true;
+}
+
+bool
+event_other(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
+{
+	event->evd_handle = evd->o.handle;
+	switch (cqe->type) {
+	case ONE_CQE_BIND:
+		return fill_bind(evd, cqe, event);
+	case ONE_CQE_CONNECT:
+		return fill_connect(evd, cqe, event);
+	case ONE_CQE_REQUEST:
+		return cr_arrived(evd, cqe, event);
+	case ONE_CQE_ASYNC:
+	case CQE_LOST:
+		return fill_async(evd, cqe, event);
+	case CQE_SOFTWARE:
+		event->event_number = DAT_SOFTWARE_EVENT;
+		event->event_data.software_event_data.pointer = (DAT_PVOID)(uintptr_t)cqe->cookie;
+		return true;
+	default:
+		return false;
+	}
+}

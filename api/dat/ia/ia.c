@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening and closing an IA: one attachment each. */
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dat/provider.h"
+#include "dat/registry/registry.h"
+
+/* "socket=/path port=name", in any order, each optional; a word by itself is the port too. */
+DAT_RETURN
+ia_params(const char *params, char *socket, size_t socket_len, char *port, size_t port_len)
+{
+	socket[0] = '\0';
+	port[0] = '\0';
+	while (*params != '\0') {
+		size_t len = strcspn(params, " \t");
+		const char *equals = memchr(params, '=', len);
+		size_t key_len = equals != NULL ? (size_t)(equals - params) : len;
+		size_t value_len = equals != NULL ? len - key_len - 1 : 0;
+		bool is_socket = equals != NULL && key_len == 6 && memcmp(params, "socket", 6) == 0;
+		bool is_port = equals == NULL || (key_len == 4 && memcmp(params, "port", 4) == 0);
+		const char *value = equals != NULL ? equals + 1 : params;
+		char *out = is_socket ? socket : port;
+
+		if (equals == NULL)
+			value_len = len;
+		if (len > 0) {
+			if ((!is_socket && !is_port) || value_len >= (is_socket ? socket_len : port_len))
+				return DAT_ERROR(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+			memcpy(out, value, value_len);
+			out[value_len] = '\0';
+		}
+		params += len;
+		params += strspn(params, " \t");
+	}
+	return DAT_SUCCESS;
+}
+
+/* From the watcher's thread: takes no lock, since calls that hold one may be waiting for a reply. */
+static void
+lost(void *user)
+{
+	ia_mark_lost(user);
+}
+
+static void
+set_address(struct ia *ia)
+{
+	const struct one_welcome *info = one_client_info(ia->client);
+
+	if (info->family == AF_INET6) {
+		struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&ia->addr;
+
+		sin6->sin6_family = AF_INET6;
+		memcpy(&sin6->sin6_addr, info->addr, sizeof(sin6->sin6_addr));
+	} else {
+		struct sockaddr_in *sin = (struct sockaddr_in *)&ia->addr;
+
+		sin->sin_family = AF_INET;
+		memcpy(&sin->sin_addr, info->addr, sizeof(sin->sin_addr));
+	}
+}
+
+static DAT_RETURN
+attach(struct ia *ia, const char *params)
+{
+	char socket[108], port[ONE_PORT_NAME];
+	struct one_attach args = {
+		.port = port,
+		.kind = ONE_KIND_DAT,
+		.restarts = true,
+		.lost = lost,
+		.user = ia,
+	};
+	DAT_RETURN ret = ia_params(params, socket, sizeof(socket), port, sizeof(port));
+	int error;
+
+	if (ret != DAT_SUCCESS) {
+		registry_complain("%s: IA parameters \"%s\" are not [socket=PATH] [port=NAME]", ia->name,
+				  params);
+		return ret;
+	}
+	args.socket = socket[0] != '\0' ? socket : NULL;
+	error = one_attach(&args, &ia->client);
+	if (error == 0)
+		return DAT_SUCCESS;
+	registry_complain("%s: no attachment to the data plane at %s: %s", ia->name,
+			  socket[0] != '\0' ? socket : "its default socket", strerror(-error));
+	switch (error) {
+	case -ENODEV:
+		return DAT_ERROR(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	case -ENOMEM:
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	case -EPROTO:
+		return DAT_ERROR(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	default:
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE);
+	}
+}
+
+/* The IA reports to the asynchronous EVD of another. */
+static void
+be_guest(struct ia *ia, struct evd *evd)
+{
+	one_cq_async(ia->client, &ia->async_cq);
+	lock_take(&evd->lock);
+	ia->async_next = evd->guests;
+	evd->guests = ia;
+	lock_drop(&evd->lock);
+	ia->async_evd = evd;
+}
+
+static bool
+entry_of_ia(const struct one_cqe *cqe, void *arg)
+{
+	return cqe->type != CQE_SOFTWARE && cqe->cookie == (uintptr_t)arg;
+}
+
+/* It reports to nobody from now on. */
+static void
+leave_async(struct ia *ia)
+{
+	struct evd *evd = ia->async_evd;
+
+	if (evd == NULL)
+		return;
+	lock_take(&evd->lock);
+	for (struct ia **at = &evd->guests; *at != NULL; at = &(*at)->async_next) {
+		if (*at == ia) {
+			*at = ia->async_next;
+			break;
+		}
+	}
+	evd_purge(evd, entry_of_ia, ia);
+	lock_drop(&evd->lock);
+	ia->async_evd = NULL;
+}
+
+/* The asynchronous EVD that dat_ia_open asks for. */
+static DAT_RETURN
+set_async(struct ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd)
+{
+	struct evd *evd;
+	DAT_RETURN ret;
+
+	if (*async_evd == DAT_EVD_ASYNC_EXISTS || *async_evd == DAT_EVD_OUT_OF_SCOPE) {
+		*async_evd = DAT_EVD_OUT_OF_SCOPE;
+		return DAT_SUCCESS;
+	}
+	if (*async_evd != DAT_HANDLE_NULL) {
+		struct ia *host;
+
+		evd = handle_object(*async_evd, DAT_HANDLE_TYPE_EVD);
+		if (evd == NULL)
+			return BAD_HANDLE(EVD_ASYNC);
+		host = evd->o.ia;
+		pthread_mutex_lock(&host->lock);
+		evd = evd_ref(host, *async_evd, DAT_EVD_ASYNC_FLAG);
+		pthread_mutex_unlock(&host->lock);
+		if (evd == NULL)
+			return BAD_HANDLE(EVD_ASYNC);
+		be_guest(ia, evd);
+		return DAT_SUCCESS;
+	}
+	if ((uint32_t)qlen > one_client_info(ia->client)->limits.max_cq_entries)
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+	evd = evd_make(ia, (uint32_t)qlen, DAT_EVD_ASYNC_FLAG, &ret);
+	if (evd == NULL)
+		return ret;
+	pthread_mutex_lock(&ia->lock);
+	ret = dat_errno(object_publish(&evd->o), DAT_RESOURCE_TEVD);
+	if (ret == DAT_SUCCESS)
+		evd->refs++;
+	pthread_mutex_unlock(&ia->lock);
+	if (ret != DAT_SUCCESS) {
+		evd_destroy(evd);
+		return ret;
+	}
+	ia->async_evd = evd;
+	ia->async_mine = true;
+	*async_evd = evd->o.handle;
+	return DAT_SUCCESS;
+}
+
+static void
+discard(struct ia *ia)
+{
+	for (uint32_t type = 0; type < OBJECT_TYPES; type++) {
+		while (ia->pool[type] != NULL) {
+			struct object *o = ia->pool[type];
+
+			ia->pool[type] = o->next;
+			free(o);
+		}
+	}
+	idmap_fini(&ia->eps);
+	idmap_fini(&ia->lmrs);
+	idmap_fini(&ia->rmrs);
+	idmap_fini(&ia->sps);
+	idmap_fini(&ia->evds);
+	idmap_fini(&ia->srqs);
+	pthread_mutex_destroy(&ia->lock);
+	pthread_mutex_destroy(&ia->listen_lock);
+	free(ia);
+}
+
+DAT_RETURN
+ia_open(const char *name, const char *params, const void *provider, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd,
+	DAT_IA_HANDLE *ia_handle)
+{
+	DAT_EVD_HANDLE wanted;
+	struct ia *ia;
+	DAT_RETURN ret;
+
+	if (async_evd == NULL)
+		return BAD_ARG(3);
+	if (ia_handle == NULL)
+		return BAD_ARG(4);
+	if (*async_evd == DAT_HANDLE_NULL && qlen <= 0)
+		return BAD_ARG(2);
+	ia = calloc(1, sizeof(*ia));
+	if (ia == NULL)
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	ia->o.type = DAT_HANDLE_TYPE_IA;
+	ia->o.ia = ia;
+	ia->provider = provider;
+	memcpy(ia->name, name, strnlen(name, sizeof(ia->name) - 1));
+	pthread_mutex_init(&ia->lock, NULL);
+	pthread_mutex_init(&ia->listen_lock, NULL);
+	ret = attach(ia, params);
+	if (ret != DAT_SUCCESS) {
+		discard(ia);
+		return ret;
+	}
+	set_address(ia);
+	wanted = *async_evd;
+	ia->o.handle = handle_new(provider, DAT_HANDLE_TYPE_IA, ia);
+	ret = ia->o.handle == DAT_HANDLE_NULL ? DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY)
+					      : set_async(ia, qlen, &wanted);
+	if (ret != DAT_SUCCESS) {
+		if (ia->o.handle != DAT_HANDLE_NULL)
+			handle_free(ia->o.handle);
+		one_detach(ia->client);
+		discard(ia);
+		return ret;
+	}
+	*async_evd = wanted;
+	*ia_handle = ia->o.handle;
+	return DAT_SUCCESS;
+}
+
+/* ia.lock held: everything that the consumer made. */
+static bool
+in_use(const struct ia *ia)
+{
+	uint32_t n = 0;
+
+	for (uint32_t type = 0; type < OBJECT_TYPES; type++) {
+		if (type != DAT_HANDLE_TYPE_CR)
+			n += ia->count[type];
+	}
+	if (ia->async_mine)
+		n -= 1;
+	return n > 0 || (ia->async_mine && ia->async_evd->refs > 1);
+}
+
+/* Takes the first object of a kind off the list; NULL when there is none. */
+static void *
+take(struct ia *ia, DAT_HANDLE_TYPE type)
+{
+	struct object *o;
+
+	pthread_mutex_lock(&ia->lock);
+	o = ia->list[type];
+	if (o != NULL)
+		object_retire(o);
+	pthread_mutex_unlock(&ia->lock);
+	return o;
+}
+
+/* Other IAs that report to our asynchronous EVD report to nobody from now on. */
+static void
+dismiss_guests(struct ia *ia)
+{
+	if (!ia->async_mine)
+		return;
+	for (;;) {
+		struct ia *guest;
+
+		lock_take(&ia->async_evd->lock);
+		guest = ia->async_evd->guests;
+		lock_drop(&ia->async_evd->lock);
+		if (guest == NULL)
+			return;
+		leave_async(guest);
+	}
+}
+
+DAT_RETURN
+dapl_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
+{
+	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
+	struct evd *borrowed = NULL;
+	void *o;
+
+	if (ia == NULL)
+		return handle_forget(ia_handle) ? DAT_SUCCESS : BAD_HANDLE(IA);
+	if (ia_flags != DAT_CLOSE_ABRUPT_FLAG && ia_flags != DAT_CLOSE_GRACEFUL_FLAG)
+		return BAD_ARG(2);
+	/* An agent cannot end the thread it runs on. */
+	if (cno_is_agent_of(ia))
+		return BAD_STATE(IA_IN_USE);
+	pthread_mutex_lock(&ia->lock);
+	if (handle_object(ia_handle, DAT_HANDLE_TYPE_IA) != ia) {
+		pthread_mutex_unlock(&ia->lock);
+		return BAD_HANDLE(IA);
+	}
+	if (ia_flags == DAT_CLOSE_GRACEFUL_FLAG && in_use(ia)) {
+		pthread_mutex_unlock(&ia->lock);
+		return BAD_STATE(IA_IN_USE);
+	}
+	handle_free(ia_handle);
+	/* Nobody waits from now on; waiters look at the objects that go next. */
+	for (struct object *e = ia->list[DAT_HANDLE_TYPE_EVD]; e != NULL; e = e->next)
+		evd_abort((struct evd *)e);
+	pthread_mutex_unlock(&ia->lock);
+
+	while ((o = take(ia, DAT_HANDLE_TYPE_RMR)) != NULL)
+		rmr_destroy(o);
+	while ((o = take(ia, DAT_HANDLE_TYPE_RSP)) != NULL)
+		sp_destroy(o);
+	while ((o = take(ia, DAT_HANDLE_TYPE_EP)) != NULL)
+		ep_destroy(o);
+	while ((o = take(ia, DAT_HANDLE_TYPE_SRQ)) != NULL)
+		srq_destroy(o);
+	while ((o = take(ia, DAT_HANDLE_TYPE_LMR)) != NULL)
+		lmr_destroy(o);
+	while ((o = take(ia, DAT_HANDLE_TYPE_PSP)) != NULL)
+		sp_destroy(o);
+	while ((o = take(ia, DAT_HANDLE_TYPE_CR)) != NULL)
+		cr_destroy(o, true);
+	while ((o = take(ia, DAT_HANDLE_TYPE_PZ)) != NULL)
+		pz_destroy(o);
+	dismiss_guests(ia);
+	if (!ia->async_mine)
+		borrowed = ia->async_evd;
+	leave_async(ia);
+	if (borrowed != NULL) {
+		pthread_mutex_lock(&borrowed->o.ia->lock);
+		evd_unref(borrowed);
+		pthread_mutex_unlock(&borrowed->o.ia->lock);
+	}
+	while ((o = take(ia, DAT_HANDLE_TYPE_EVD)) != NULL)
+		evd_destroy(o);
+	while ((o = take(ia, DAT_HANDLE_TYPE_CNO)) != NULL)
+		cno_destroy(o);
+	one_detach(ia->client);
+	discard(ia);
+	return DAT_SUCCESS;
+}

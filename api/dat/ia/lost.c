@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * After the data plane has gone.  Nobody completes work any more, so the library
+ * does what the specification promises: all work under way is flushed, each
+ * connection ends with BROKEN, and the asynchronous EVD says why.  This is done
+ * by the first thread that looks at a queue of the IA, not by the watcher.
+ */
+#include "dat/provider.h"
+
+void
+ia_mark_lost(struct ia *ia)
+{
+	/* Pairs with the acquire load in ia_lost. */
+	atomic_store_explicit(&ia->lost, true, memory_order_release);
+}
+
+static void
+report(struct evd *evd, const struct one_cqe *cqe)
+{
+	if (evd == NULL)
+		return;
+	lock_take(&evd->lock);
+	evd_push(evd, cqe);
+	lock_drop(&evd->lock);
+}
+
+void
+ep_flush_one(struct ep *ep, struct evd *evd, uint8_t type, const struct posted *posted)
+{
+	struct one_cqe cqe = {
+		.cookie = posted->cookie,
+		.object = ep->qp.id,
+		.imm = posted->key,
+		.type = posted->key != 0 ? ONE_CQE_BIND : type,
+		.status = ONE_STATUS_FLUSHED,
+		.flags = ONE_CQE_NOTIFY,
+	};
+
+	report(evd, &cqe);
+}
+
+/* Only those that the engine has not counted as done: their completions are in the rings. */
+static void
+flush(struct ep *ep)
+{
+	uint32_t n;
+
+	lock_take(&ep->send_lock);
+	n = one_send_outstanding(&ep->qp);
+	for (uint32_t i = ep->qp.sq_posted - n; i != ep->qp.sq_posted; i++)
+		ep_flush_one(ep, ep->send_evd, ONE_CQE_SEND, &ep->send_log[i & ep->send_mask]);
+	lock_drop(&ep->send_lock);
+	lock_take(&ep->recv_lock);
+	n = one_recv_outstanding(&ep->qp);
+	for (uint32_t i = ep->qp.rq_posted - n; i != ep->qp.rq_posted; i++)
+		ep_flush_one(ep, ep->recv_evd, ONE_CQE_RECV, &ep->recv_log[i & ep->recv_mask]);
+	lock_drop(&ep->recv_lock);
+}
+
+static void
+end_connection(struct ep *ep)
+{
+	struct one_cqe cqe = {
+		.object = ep->qp.id,
+		.type = ONE_CQE_CONNECT,
+		.status = ONE_CONN_BROKEN,
+		.flags = ONE_CQE_NOTIFY,
+	};
+	uint32_t phase = atomic_load(&ep->phase);
+
+	if (phase != EP_ACTIVE && phase != EP_ACCEPTED)
+		return;
+	flush(ep);
+	/* In ERROR the event that tells of it was posted. */
+	if (atomic_load_explicit(&ep->qp.shm->state, memory_order_acquire) != ONE_QP_ERROR)
+		report(ep->conn_evd, &cqe);
+}
+
+void
+ia_sweep(struct ia *ia)
+{
+	struct one_cqe cqe = {.cookie = (uintptr_t)ia, .type = CQE_LOST, .flags = ONE_CQE_NOTIFY};
+
+	pthread_mutex_lock(&ia->lock);
+	if (ia->swept) {
+		pthread_mutex_unlock(&ia->lock);
+		return;
+	}
+	for (struct object *o = ia->list[DAT_HANDLE_TYPE_EP]; o != NULL; o = o->next)
+		end_connection((struct ep *)o);
+	report(ia->async_evd, &cqe);
+	for (struct object *o = ia->list[DAT_HANDLE_TYPE_EVD]; o != NULL; o = o->next) {
+		struct evd *evd = (struct evd *)o;
+
+		lock_take(&evd->lock);
+		evd_kick(evd);
+		lock_drop(&evd->lock);
+	}
+	/* Pairs with the acquire loads in sweep_one and ia_sweep_if_lost: the events are in the queues. */
+	atomic_store_explicit(&ia->swept, true, memory_order_release);
+	pthread_mutex_unlock(&ia->lock);
+}
+
+static bool
+sweep_one(struct ia *ia)
+{
+	if (!ia_lost(ia) || atomic_load_explicit(&ia->swept, memory_order_acquire))
+		return false;
+	ia_sweep(ia);
+	return true;
+}
+
+bool
+ia_sweep_reporters(struct evd *evd)
+{
+	bool swept = sweep_one(evd->o.ia);
+	struct ia *guest = NULL;
+
+	/* IAs that report here: taken one at a time, since sweeping needs this EVD's lock. */
+	do {
+		lock_take(&evd->lock);
+		for (guest = evd->guests; guest != NULL; guest = guest->async_next) {
+			if (ia_lost(guest) && !atomic_load_explicit(&guest->swept, memory_order_acquire))
+				break;
+		}
+		lock_drop(&evd->lock);
+		if (guest != NULL)
+			swept |= sweep_one(guest);
+	} while (guest != NULL);
+	return swept;
+}

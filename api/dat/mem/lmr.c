@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Local memory regions. */
+#include "dat/provider.h"
+
+_Static_assert(DAT_MEM_PRIV_LOCAL_READ_FLAG == ONE_ACCESS_LOCAL_READ, "rights");
+_Static_assert(DAT_MEM_PRIV_REMOTE_READ_FLAG == ONE_ACCESS_REMOTE_READ, "rights");
+_Static_assert(DAT_MEM_PRIV_LOCAL_WRITE_FLAG == ONE_ACCESS_LOCAL_WRITE, "rights");
+_Static_assert(DAT_MEM_PRIV_REMOTE_WRITE_FLAG == ONE_ACCESS_REMOTE_WRITE, "rights");
+
+static DAT_RETURN
+register_errno(int error)
+{
+	switch (error) {
+	case -EFAULT:
+	case -EINVAL:
+		return BAD_ARG(3);
+	case -EOPNOTSUPP: /* it cannot be shared, and the data plane does not, or may not, reach it otherwise
+			   */
+	case -EPERM:
+	case -EACCES:
+		return DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	default:
+		return dat_errno(error, DAT_RESOURCE_MEMORY_REGION);
+	}
+}
+
+/* The range that a description stands for.  With type LMR, the source is looked up under ia.lock. */
+static DAT_RETURN
+describe(struct ia *ia, struct lmr *lmr, DAT_MEM_TYPE type, const DAT_REGION_DESCRIPTION *desc,
+	 DAT_VLEN length, uint64_t *va, uint64_t *len)
+{
+	const struct lmr *source;
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	*len = length;
+	lmr->mem_type = type;
+	lmr->desc = *desc;
+	switch (type) {
+	case DAT_MEM_TYPE_VIRTUAL:
+		*va = (uintptr_t)desc->for_va;
+		break;
+	case DAT_MEM_TYPE_SHARED_VIRTUAL:
+		if (desc->for_shared_memory.shared_memory_id == NULL)
+			return BAD_ARG(3);
+		*va = (uintptr_t)desc->for_shared_memory.virtual_address;
+		memcpy(lmr->cookie, *desc->for_shared_memory.shared_memory_id, sizeof(lmr->cookie));
+		lmr->desc.for_shared_memory.shared_memory_id = &lmr->cookie;
+		break;
+	case DAT_MEM_TYPE_LMR:
+		pthread_mutex_lock(&ia->lock);
+		source = handle_object(desc->for_lmr_handle, DAT_HANDLE_TYPE_LMR);
+		if (source == NULL || source->o.ia != ia) {
+			ret = BAD_HANDLE(LMR);
+		} else {
+			*va = source->mr.va;
+			*len = source->mr.length;
+		}
+		pthread_mutex_unlock(&ia->lock);
+		break;
+	default:
+		return BAD_ARG(2);
+	}
+	if (ret == DAT_SUCCESS && *len == 0)
+		ret = DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+	if (ret == DAT_SUCCESS && *va + *len < *va)
+		ret = BAD_ARG(3);
+	if (ret == DAT_SUCCESS && *len > one_client_info(ia->client)->limits.max_mr_bytes)
+		ret = DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
+	return ret;
+}
+
+/* ia.lock held. */
+static void
+discard(struct lmr *lmr)
+{
+	if (lmr->pz != NULL)
+		lmr->pz->refs--;
+	object_discard(&lmr->o);
+}
+
+DAT_RETURN
+lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, const DAT_REGION_DESCRIPTION *description,
+	   DAT_VLEN length, DAT_PZ_HANDLE pz_handle, uint32_t privileges, uint32_t allowed,
+	   DAT_LMR_HANDLE *lmr_handle, DAT_LMR_CONTEXT *lmr_context, DAT_RMR_CONTEXT *rmr_context,
+	   DAT_VLEN *registered_size, DAT_VADDR *registered_address)
+{
+	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
+	uint64_t va = 0, len = 0;
+	struct lmr *lmr;
+	DAT_RETURN ret;
+	int error;
+
+	if (ia == NULL)
+		return BAD_HANDLE(IA);
+	if (mem_type != DAT_MEM_TYPE_VIRTUAL && mem_type != DAT_MEM_TYPE_LMR &&
+	    mem_type != DAT_MEM_TYPE_SHARED_VIRTUAL)
+		return BAD_ARG(2);
+	if ((privileges & ~allowed) != 0)
+		return BAD_ARG(6);
+	if (lmr_handle == NULL)
+		return BAD_ARG(7);
+	lmr = object_new(ia, DAT_HANDLE_TYPE_LMR);
+	if (lmr == NULL)
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	lmr->priv = (DAT_MEM_PRIV_FLAGS)privileges;
+	lmr->pz = pz_ref(ia, pz_handle);
+	ret = lmr->pz == NULL ? BAD_HANDLE(PZ) : describe(ia, lmr, mem_type, description, length, &va, &len);
+	if (ret == DAT_SUCCESS) {
+		error = one_mem_register(ia->client, lmr->pz->id, va, len, privileges | ONE_ACCESS_LOCAL_READ,
+					 &lmr->mr);
+		ret = register_errno(error);
+	}
+	pthread_mutex_lock(&ia->lock);
+	if (ret == DAT_SUCCESS) {
+		error = idmap_insert(&ia->lmrs, &lmr->o.node, lmr->mr.lkey);
+		if (error == 0) {
+			error = object_publish(&lmr->o);
+			if (error != 0)
+				idmap_remove(&ia->lmrs, &lmr->o.node);
+		}
+		if (error != 0) {
+			pthread_mutex_unlock(&ia->lock);
+			one_mem_deregister(ia->client, &lmr->mr);
+			pthread_mutex_lock(&ia->lock);
+			ret = register_errno(error);
+		}
+	}
+	if (ret != DAT_SUCCESS)
+		discard(lmr);
+	pthread_mutex_unlock(&ia->lock);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	*lmr_handle = lmr->o.handle;
+	if (lmr_context != NULL)
+		*lmr_context = lmr->mr.lkey;
+	if (rmr_context != NULL)
+		*rmr_context = lmr->mr.rkey;
+	if (registered_size != NULL)
+		*registered_size = len;
+	if (registered_address != NULL)
+		*registered_address = va;
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN
+dapl_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, DAT_REGION_DESCRIPTION region_description,
+		DAT_VLEN length, DAT_PZ_HANDLE pz_handle, DAT_MEM_PRIV_FLAGS mem_privileges,
+		DAT_LMR_HANDLE *lmr_handle, DAT_LMR_CONTEXT *lmr_context, DAT_RMR_CONTEXT *rmr_context,
+		DAT_VLEN *registered_size, DAT_VADDR *registered_address)
+{
+	return lmr_create(ia_handle, mem_type, &region_description, length, pz_handle,
+			  (uint32_t)mem_privileges, DAT_MEM_PRIV_ALL_FLAG, lmr_handle, lmr_context,
+			  rmr_context, registered_size, registered_address);
+}
+
+DAT_RETURN
+dapl_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK lmr_param_mask, DAT_LMR_PARAM *lmr_param)
+{
+	struct lmr *lmr = handle_object(lmr_handle, DAT_HANDLE_TYPE_LMR);
+
+	if (lmr == NULL)
+		return BAD_HANDLE(LMR);
+	if (lmr_param == NULL)
+		return BAD_ARG(3);
+	*lmr_param = (DAT_LMR_PARAM){
+		.ia_handle = lmr->o.ia->o.handle,
+		.mem_type = lmr->mem_type,
+		.region_desc = lmr->desc,
+		.length = lmr->mr.length,
+		.pz_handle = lmr->pz->o.handle,
+		.mem_priv = lmr->priv,
+		.lmr_context = lmr->mr.lkey,
+		.rmr_context = lmr->mr.rkey,
+		.registered_size = lmr->mr.length,
+		.registered_address = lmr->mr.va,
+	};
+	return DAT_SUCCESS;
+}
+
+/* Retired already: deregisters, whatever the data plane says. */
+void
+lmr_destroy(struct lmr *lmr)
+{
+	struct ia *ia = lmr->o.ia;
+
+	one_mem_deregister(ia->client, &lmr->mr);
+	pthread_mutex_lock(&ia->lock);
+	idmap_remove(&ia->lmrs, &lmr->o.node);
+	discard(lmr);
+	pthread_mutex_unlock(&ia->lock);
+}
+
+DAT_RETURN
+dapl_lmr_free(DAT_LMR_HANDLE lmr_handle)
+{
+	struct lmr *lmr = handle_object(lmr_handle, DAT_HANDLE_TYPE_LMR);
+	struct ia *ia;
+	int error;
+
+	if (lmr == NULL)
+		return BAD_HANDLE(LMR);
+	ia = lmr->o.ia;
+	pthread_mutex_lock(&ia->lock);
+	if (handle_object(lmr_handle, DAT_HANDLE_TYPE_LMR) != lmr || lmr->freeing) {
+		pthread_mutex_unlock(&ia->lock);
+		return BAD_HANDLE(LMR);
+	}
+	if (lmr->refs > 0) {
+		pthread_mutex_unlock(&ia->lock);
+		return BAD_STATE(LMR_IN_USE);
+	}
+	lmr->freeing = true;
+	pthread_mutex_unlock(&ia->lock);
+	/* A window's next bind may be posted and not done: then the data plane still has it bound here. */
+	error = one_mem_deregister(ia->client, &lmr->mr);
+	pthread_mutex_lock(&ia->lock);
+	lmr->freeing = false;
+	if (error != -EBUSY) {
+		idmap_remove(&ia->lmrs, &lmr->o.node);
+		object_retire(&lmr->o);
+		discard(lmr);
+	}
+	pthread_mutex_unlock(&ia->lock);
+	return error == -EBUSY ? BAD_STATE(LMR_IN_USE) : DAT_SUCCESS;
+}
+
+/* Memory is coherent here: there is nothing to do but to look at the arguments. */
+static DAT_RETURN
+sync_segments(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *segments, DAT_VLEN num_segments)
+{
+	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (ia == NULL)
+		return BAD_HANDLE(IA);
+	if (num_segments > 0 && segments == NULL)
+		return BAD_ARG(2);
+	for (DAT_VLEN i = 0; i < num_segments && ret == DAT_SUCCESS; i++) {
+		const struct lmr *lmr;
+
+		if (segments[i].segment_length == 0)
+			continue;
+		pthread_mutex_lock(&ia->lock);
+		lmr = (const struct lmr *)idmap_find(&ia->lmrs, segments[i].lmr_context);
+		if (lmr == NULL || !lmr_covers(lmr, &segments[i]))
+			ret = BAD_ARG(2);
+		pthread_mutex_unlock(&ia->lock);
+	}
+	return ret;
+}
+
+DAT_RETURN
+dapl_lmr_sync_rdma_read(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *local_segments, DAT_VLEN num_segments)
+{
+	return sync_segments(ia_handle, local_segments, num_segments);
+}
+
+DAT_RETURN
+dapl_lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *local_segments,
+			 DAT_VLEN num_segments)
+{
+	return sync_segments(ia_handle, local_segments, num_segments);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Protection zones. */
+#include "dat/provider.h"
+
+struct pz *
+pz_ref(struct ia *ia, DAT_PZ_HANDLE handle)
+{
+	struct pz *pz;
+
+	pthread_mutex_lock(&ia->lock);
+	pz = handle_object(handle, DAT_HANDLE_TYPE_PZ);
+	if (pz != NULL && pz->o.ia == ia)
+		pz->refs++;
+	else
+		pz = NULL;
+	pthread_mutex_unlock(&ia->lock);
+	return pz;
+}
+
+DAT_RETURN
+dapl_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE *pz_handle)
+{
+	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
+	struct one_msg msg = {.type = ONE_MSG_PZ_CREATE};
+	struct one_reply reply;
+	struct pz *pz;
+	int error;
+
+	if (ia == NULL)
+		return BAD_HANDLE(IA);
+	if (pz_handle == NULL)
+		return BAD_ARG(2);
+	pz = object_new(ia, DAT_HANDLE_TYPE_PZ);
+	if (pz == NULL)
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	error = one_call(ia->client, &msg, NULL, 0, &reply);
+	pz->id = error == 0 ? reply.id.id : 0;
+	pthread_mutex_lock(&ia->lock);
+	if (error == 0)
+		error = object_publish(&pz->o);
+	if (error != 0)
+		object_discard(&pz->o);
+	pthread_mutex_unlock(&ia->lock);
+	if (error != 0) {
+		if (pz->id != 0) {
+			msg = (struct one_msg){.type = ONE_MSG_PZ_FREE, .id.id = pz->id};
+			one_call(ia->client, &msg, NULL, 0, NULL);
+		}
+		return dat_errno(error, DAT_RESOURCE_PROTECTION_DOMAIN);
+	}
+	*pz_handle = pz->o.handle;
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN
+dapl_pz_query(DAT_PZ_HANDLE pz_handle, DAT_PZ_PARAM_MASK pz_param_mask, DAT_PZ_PARAM *pz_param)
+{
+	struct pz *pz = handle_object(pz_handle, DAT_HANDLE_TYPE_PZ);
+
+	if (pz == NULL)
+		return BAD_HANDLE(PZ);
+	if (pz_param == NULL)
+		return BAD_ARG(3);
+	pz_param->ia_handle = pz->o.ia->o.handle;
+	return DAT_SUCCESS;
+}
+
+void
+pz_destroy(struct pz *pz)
+{
+	struct one_msg msg = {.type = ONE_MSG_PZ_FREE, .id.id = pz->id};
+	struct ia *ia = pz->o.ia;
+
+	one_call(ia->client, &msg, NULL, 0, NULL);
+	pthread_mutex_lock(&ia->lock);
+	object_discard(&pz->o);
+	pthread_mutex_unlock(&ia->lock);
+}
+
+DAT_RETURN
+dapl_pz_free(DAT_PZ_HANDLE pz_handle)
+{
+	struct pz *pz = handle_object(pz_handle, DAT_HANDLE_TYPE_PZ);
+	struct ia *ia;
+
+	if (pz == NULL)
+		return BAD_HANDLE(PZ);
+	ia = pz->o.ia;
+	pthread_mutex_lock(&ia->lock);
+	/* Another thread may have freed it between the look and the lock. */
+	if (handle_object(pz_handle, DAT_HANDLE_TYPE_PZ) != pz) {
+		pthread_mutex_unlock(&ia->lock);
+		return BAD_HANDLE(PZ);
+	}
+	if (pz->refs > 0) {
+		pthread_mutex_unlock(&ia->lock);
+		return BAD_STATE(PZ_IN_USE);
+	}
+	object_retire(&pz->o);
+	pthread_mutex_unlock(&ia->lock);
+	pz_destroy(pz);
+	return DAT_SUCCESS;
+}

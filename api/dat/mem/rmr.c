@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Remote memory regions: windows.  A bind takes the next of the 256 variants of
+ * the window's key, tells the consumer at once, and is carried out by the data
+ * plane in its turn on the endpoint.
+ */
+#include "dat/provider.h"
+
+#define VARIANT 0xffu
+
+DAT_RETURN
+dapl_rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE *rmr_handle)
+{
+	struct pz *pz = handle_object(pz_handle, DAT_HANDLE_TYPE_PZ);
+	struct one_msg msg = {.type = ONE_MSG_MW_CREATE};
+	struct one_reply reply;
+	struct rmr *rmr;
+	struct ia *ia;
+	int error;
+
+	if (pz == NULL)
+		return BAD_HANDLE(PZ);
+	if (rmr_handle == NULL)
+		return BAD_ARG(2);
+	ia = pz->o.ia;
+	rmr = object_new(ia, DAT_HANDLE_TYPE_RMR);
+	if (rmr == NULL)
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	pthread_mutex_lock(&ia->lock);
+	if (handle_object(pz_handle, DAT_HANDLE_TYPE_PZ) != pz) {
+		object_discard(&rmr->o);
+		pthread_mutex_unlock(&ia->lock);
+		return BAD_HANDLE(PZ);
+	}
+	pz->refs++;
+	rmr->pz = pz;
+	pthread_mutex_unlock(&ia->lock);
+	msg.mw_create.pz = pz->id;
+	error = one_call(ia->client, &msg, NULL, 0, &reply);
+	if (error == 0) {
+		rmr->id = reply.mw.mw;
+		rmr->key = reply.mw.key;
+	}
+	pthread_mutex_lock(&ia->lock);
+	if (error == 0)
+		error = idmap_insert(&ia->rmrs, &rmr->o.node, rmr->key | VARIANT);
+	if (error == 0)
+		error = object_publish(&rmr->o);
+	pthread_mutex_unlock(&ia->lock);
+	if (error != 0) {
+		rmr_destroy(rmr);
+		return dat_errno(error, DAT_RESOURCE_MEMORY_REGION);
+	}
+	*rmr_handle = rmr->o.handle;
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN
+dapl_rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK rmr_param_mask, DAT_RMR_PARAM *rmr_param)
+{
+	struct rmr *rmr = handle_object(rmr_handle, DAT_HANDLE_TYPE_RMR);
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct ia *ia;
+
+	if (rmr == NULL)
+		return BAD_HANDLE(RMR);
+	if (rmr_param == NULL)
+		return BAD_ARG(3);
+	ia = rmr->o.ia;
+	pthread_mutex_lock(&ia->lock);
+	*rmr_param = (DAT_RMR_PARAM){
+		.ia_handle = ia->o.handle,
+		.pz_handle = rmr->pz->o.handle,
+	};
+	if (rmr->lmr != NULL) {
+		rmr_param->lmr_triplet = rmr->triplet;
+		rmr_param->mem_priv = rmr->priv;
+		rmr_param->rmr_context = rmr->key;
+	} else if (((uint32_t)rmr_param_mask & DAT_RMR_FIELD_LMR_TRIPLET) != 0) {
+		ret = BAD_ARG(2);
+	}
+	pthread_mutex_unlock(&ia->lock);
+	return ret;
+}
+
+void
+rmr_destroy(struct rmr *rmr)
+{
+	struct one_msg msg = {.type = ONE_MSG_MW_FREE, .id.id = rmr->id};
+	struct ia *ia = rmr->o.ia;
+
+	if (rmr->id != 0)
+		one_call(ia->client, &msg, NULL, 0, NULL);
+	pthread_mutex_lock(&ia->lock);
+	idmap_remove(&ia->rmrs, &rmr->o.node);
+	if (rmr->lmr != NULL)
+		rmr->lmr->refs--;
+	rmr->pz->refs--;
+	object_discard(&rmr->o);
+	pthread_mutex_unlock(&ia->lock);
+}
+
+DAT_RETURN
+dapl_rmr_free(DAT_RMR_HANDLE rmr_handle)
+{
+	struct rmr *rmr = handle_object(rmr_handle, DAT_HANDLE_TYPE_RMR);
+	struct ia *ia;
+
+	if (rmr == NULL)
+		return BAD_HANDLE(RMR);
+	ia = rmr->o.ia;
+	pthread_mutex_lock(&ia->lock);
+	if (handle_object(rmr_handle, DAT_HANDLE_TYPE_RMR) != rmr) {
+		pthread_mutex_unlock(&ia->lock);
+		return BAD_HANDLE(RMR);
+	}
+	object_retire(&rmr->o);
+	pthread_mutex_unlock(&ia->lock);
+	rmr_destroy(rmr);
+	return DAT_SUCCESS;
+}
+
+/* ia.lock held: the region to bind to; NULL with *ret when it may not be. */
+static struct lmr *
+check_target(const struct rmr *rmr, const struct ep *ep, const DAT_LMR_TRIPLET *triplet, uint32_t priv,
+	     DAT_RETURN *ret)
+{
+	struct lmr *lmr = (struct lmr *)idmap_find(&rmr->o.ia->lmrs, triplet->lmr_context);
+
+	if (lmr == NULL || lmr->freeing || !lmr_covers(lmr, triplet))
+		*ret = BAD_ARG(2);
+	else if (lmr->pz != rmr->pz || ep->pz != rmr->pz)
+		*ret = DAT_ERROR(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
+	else if ((priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG) != 0 &&
+		 ((uint32_t)lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG) == 0)
+		*ret = DAT_ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE);
+	else
+		return lmr;
+	return NULL;
+}
+
+DAT_RETURN
+dapl_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_triplet,
+	      DAT_MEM_PRIV_FLAGS mem_privileges, DAT_EP_HANDLE ep_handle, DAT_RMR_COOKIE user_cookie,
+	      DAT_COMPLETION_FLAGS completion_flags, DAT_RMR_CONTEXT *rmr_context)
+{
+	struct rmr *rmr = handle_object(rmr_handle, DAT_HANDLE_TYPE_RMR);
+	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+	uint32_t priv = (uint32_t)mem_privileges;
+	struct lmr *lmr = NULL;
+	DAT_LMR_TRIPLET none = {0};
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct ia *ia;
+	uint32_t key;
+
+	if (rmr == NULL)
+		return BAD_HANDLE(RMR);
+	ia = rmr->o.ia;
+	if (ep == NULL || ep->o.ia != ia)
+		return BAD_HANDLE(EP);
+	if (lmr_triplet == NULL)
+		return BAD_ARG(2);
+	if ((priv & ~(uint32_t)DAT_MEM_PRIV_ALL_FLAG) != 0)
+		return BAD_ARG(3);
+	if (rmr_context == NULL && lmr_triplet->segment_length != 0)
+		return BAD_ARG(7);
+	if (ia_lost(ia))
+		ia_sweep(ia);
+	/* Windows are bound one at a time, so that keys follow each other as the binds do. */
+	pthread_mutex_lock(&ia->lock);
+	if (lmr_triplet->segment_length != 0)
+		lmr = check_target(rmr, ep, lmr_triplet, priv, &ret);
+	else if (ep->pz != rmr->pz)
+		ret = DAT_ERROR(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
+	key = (rmr->key & ~VARIANT) | ((rmr->key + 1) & VARIANT);
+	if (ret == DAT_SUCCESS)
+		ret = ep_post_bind(ep, key, lmr != NULL ? lmr_triplet : &none,
+				   priv & (ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE),
+				   user_cookie.as_64, completion_flags);
+	if (ret == DAT_SUCCESS) {
+		if (rmr->lmr != NULL)
+			rmr->lmr->refs--;
+		rmr->lmr = lmr;
+		if (lmr != NULL) {
+			lmr->refs++;
+			rmr->triplet = *lmr_triplet;
+			rmr->priv = mem_privileges;
+		}
+		rmr->key = key;
+		if (rmr_context != NULL)
+			*rmr_context = key;
+	}
+	pthread_mutex_unlock(&ia->lock);
+	return ret;
+}

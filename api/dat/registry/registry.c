@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Opening by name.  The entries of dat.conf are tried in file order; the first
+ * whose library loads and registers the name is used.  Our own provider needs no
+ * entry: "oneside" is the first port of the data plane, "oneside-NAME" the port
+ * of that name, unless DAT_OVERRIDE names a file that says otherwise.
+ */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dat/provider.h"
+#include "registry.h"
+
+#define OWN_NAME "oneside"
+
+/* A provider that has announced itself. */
+struct announced {
+	struct announced *next;
+	DAT_PROVIDER_INFO info;
+	const DAT_PROVIDER *provider;
+	uint32_t opens;
+	uint32_t slot; /* of registry.tables */
+};
+
+#define TABLES 1024u
+
+/* An open IA of a provider library. */
+struct foreign_ia {
+	struct foreign_ia *next;
+	DAT_IA_HANDLE handle;
+	struct announced *announced;
+	struct conf_entry *entry; /* NULL: the program loaded the library itself */
+};
+
+static struct {
+	pthread_once_t once;
+	struct conf_entry *entries;
+	bool unreadable; /* DAT_OVERRIDE names a file that cannot be read */
+	bool override;
+	pthread_mutex_t load_lock; /* around loading, init, fini; taken before `lock` */
+	pthread_mutex_t lock;      /* the lists below */
+	struct announced *announced;
+	struct foreign_ia *ias;
+	_Atomic uint32_t num_foreign; /* open IAs of provider libraries */
+	/* Tables of those announced: read by every call on a foreign handle, without a lock. */
+	_Atomic(const DAT_PROVIDER *) tables[TABLES];
+	_Atomic uint32_t num_tables; /* slots in use are below */
+} registry = {
+	.once = PTHREAD_ONCE_INIT, .load_lock = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool
+read_file(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	int skipped;
+
+	if (file == NULL)
+		return false;
+	skipped = conf_parse(file, &registry.entries);
+	if (skipped > 0)
+		registry_complain("%s: %d malformed lines skipped", path, skipped);
+	fclose(file);
+	return true;
+}
+
+static void
+fork_prepare(void)
+{
+	pthread_mutex_lock(&registry.lock);
+}
+
+static void
+fork_parent(void)
+{
+	pthread_mutex_unlock(&registry.lock);
+}
+
+static void
+fork_child(void)
+{
+	fork_parent();
+	/* Whoever was loading a library is not in the child. */
+	pthread_mutex_init(&registry.load_lock, NULL);
+}
+
+static void
+read_conf(void)
+{
+	const char *path = secure_getenv("DAT_OVERRIDE");
+
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
+	registry.override = path != NULL;
+	if (path != NULL) {
+		registry.unreadable = !read_file(path);
+		if (registry.unreadable)
+			registry_complain("DAT_OVERRIDE: cannot read %s: %s", path, strerror(errno));
+		return;
+	}
+	read_file("/etc/dat.conf");
+	read_file("/etc/dat/dat.conf");
+}
+
+/* Whether the name is ours without an entry; the port's name comes back. */
+static bool
+own_name(const char *name, const char **port)
+{
+	size_t len = strlen(OWN_NAME);
+
+	if (registry.override || strncmp(name, OWN_NAME, len) != 0)
+		return false;
+	*port = name[len] == '-' ? name + len + 1 : "";
+	return name[len] == '\0' || (name[len] == '-' && name[len + 1] != '\0');
+}
+
+static bool
+listed(const struct conf_entry *entry)
+{
+	return entry->major == DAT_VERSION_MAJOR;
+}
+
+/* The own name is in the list unless an entry has taken it. */
+static bool
+own_listed(void)
+{
+	if (registry.override)
+		return false;
+	for (const struct conf_entry *e = registry.entries; e != NULL; e = e->next) {
+		if (listed(e) && strcmp(e->name, OWN_NAME) == 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * How far an offer meets a request: DAT_SUCCESS, or the subtype that says what
+ * is missing.  A later one in the enumeration is a better match.
+ */
+static DAT_RETURN_SUBTYPE
+match(const char *name, uint32_t major, uint32_t minor, bool safe, const char *wanted, uint32_t wanted_major,
+      uint32_t wanted_minor, DAT_BOOLEAN wanted_safe)
+{
+	if (strcmp(name, wanted) != 0)
+		return DAT_NAME_NOT_REGISTERED;
+	if (major != wanted_major)
+		return DAT_MAJOR_NOT_FOUND;
+	if (minor < wanted_minor)
+		return DAT_MINOR_NOT_FOUND;
+	return wanted_safe != DAT_FALSE && !safe ? DAT_THREAD_SAFETY_NOT_FOUND : DAT_NO_SUBTYPE;
+}
+
+static struct announced *
+find_announced(const char *name, const DAT_PROVIDER *provider)
+{
+	for (struct announced *a = registry.announced; a != NULL; a = a->next) {
+		if ((name == NULL || strcmp(a->info.ia_name, name) == 0) &&
+		    (provider == NULL || a->provider == provider))
+			return a;
+	}
+	return NULL;
+}
+
+const DAT_PROVIDER *
+registry_foreign(DAT_HANDLE handle)
+{
+	const DAT_PROVIDER *table;
+	uint32_t n;
+
+	/* Nothing is dereferenced as long as no provider library is in use. */
+	if (atomic_load_explicit(&registry.num_foreign, memory_order_acquire) == 0 ||
+	    (uintptr_t)handle < 4096 || (uintptr_t)handle % sizeof(void *) != 0)
+		return NULL;
+	table = *(DAT_PROVIDER *const *)handle;
+	/* Acquire pairs with the release in take_slot. */
+	n = atomic_load_explicit(&registry.num_tables, memory_order_acquire);
+	for (uint32_t i = 0; i < n; i++) {
+		if (atomic_load_explicit(&registry.tables[i], memory_order_relaxed) == table && table != NULL)
+			return table;
+	}
+	return NULL;
+}
+
+/* registry.lock held. */
+static bool
+take_slot(struct announced *a)
+{
+	uint32_t n = atomic_load_explicit(&registry.num_tables, memory_order_relaxed);
+
+	for (a->slot = 0; a->slot < n; a->slot++) {
+		if (atomic_load_explicit(&registry.tables[a->slot], memory_order_relaxed) == NULL)
+			break;
+	}
+	if (a->slot == TABLES)
+		return false;
+	atomic_store_explicit(&registry.tables[a->slot], a->provider, memory_order_relaxed);
+	/* Release pairs with the acquire load in registry_foreign. */
+	if (a->slot == n)
+		atomic_store_explicit(&registry.num_tables, n + 1, memory_order_release);
+	return true;
+}
+
+DAT_RETURN
+dat_registry_add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *provider_info)
+{
+	struct announced *a;
+
+	if (provider == NULL)
+		return BAD_ARG(1);
+	if (provider_info == NULL || provider_info->ia_name[0] == '\0' ||
+	    memchr(provider_info->ia_name, '\0', sizeof(provider_info->ia_name)) == NULL)
+		return BAD_ARG(2);
+	a = calloc(1, sizeof(*a));
+	if (a == NULL)
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	a->info = *provider_info;
+	a->provider = provider;
+	pthread_mutex_lock(&registry.lock);
+	for (struct announced *other = registry.announced; other != NULL; other = other->next) {
+		if (strcmp(other->info.ia_name, a->info.ia_name) == 0 &&
+		    other->info.dapl_version_major == a->info.dapl_version_major &&
+		    other->info.dapl_version_minor == a->info.dapl_version_minor &&
+		    other->info.is_thread_safe == a->info.is_thread_safe) {
+			pthread_mutex_unlock(&registry.lock);
+			free(a);
+			return DAT_ERROR(DAT_PROVIDER_ALREADY_REGISTERED, DAT_NO_SUBTYPE);
+		}
+	}
+	if (!take_slot(a)) {
+		pthread_mutex_unlock(&registry.lock);
+		free(a);
+		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	}
+	a->next = registry.announced;
+	registry.announced = a;
+	pthread_mutex_unlock(&registry.lock);
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN
+dat_registry_remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *provider_info)
+{
+	DAT_RETURN ret = BAD_ARG(2);
+
+	if (provider == NULL)
+		return BAD_ARG(1);
+	if (provider_info == NULL ||
+	    memchr(provider_info->ia_name, '\0', sizeof(provider_info->ia_name)) == NULL)
+		return BAD_ARG(2);
+	pthread_mutex_lock(&registry.lock);
+	for (struct announced **at = &registry.announced; *at != NULL; at = &(*at)->next) {
+		struct announced *a = *at;
+
+		if (a->provider != provider || strcmp(a->info.ia_name, provider_info->ia_name) != 0)
+			continue;
+		if (a->opens > 0) {
+			ret = DAT_ERROR(DAT_PROVIDER_IN_USE, DAT_NO_SUBTYPE);
+		} else {
+			*at = a->next;
+			atomic_store_explicit(&registry.tables[a->slot], NULL, memory_order_relaxed);
+			free(a);
+			ret = DAT_SUCCESS;
+		}
+		break;
+	}
+	pthread_mutex_unlock(&registry.lock);
+	return ret;
+}
+
+DAT_RETURN
+dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *entries_returned,
+			    DAT_PROVIDER_INFO *(dat_provider_list[]))
+{
+	DAT_COUNT total, filled = 0;
+	bool own;
+
+	pthread_once(&registry.once, read_conf);
+	if (entries_returned == NULL)
+		return BAD_ARG(2);
+	if (registry.unreadable)
+		return DAT_ERROR(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	own = own_listed();
+	total = own;
+	for (const struct conf_entry *e = registry.entries; e != NULL; e = e->next)
+		total += listed(e);
+	*entries_returned = total;
+	if (max_to_return <= 0)
+		return BAD_ARG(1);
+	if (dat_provider_list == NULL)
+		return BAD_ARG(3);
+	for (DAT_COUNT i = 0; i < max_to_return && i < total; i++) {
+		if (dat_provider_list[i] == NULL)
+			return BAD_ARG(3);
+	}
+	for (const struct conf_entry *e = registry.entries; e != NULL && filled < max_to_return;
+	     e = e->next) {
+		DAT_PROVIDER_INFO *info = dat_provider_list[filled];
+
+		if (!listed(e))
+			continue;
+		memset(info, 0, sizeof(*info));
+		memcpy(info->ia_name, e->name, sizeof(info->ia_name));
+		info->dapl_version_major = e->major;
+		info->dapl_version_minor = e->minor;
+		info->is_thread_safe = e->thread_safe ? DAT_TRUE : DAT_FALSE;
+		filled++;
+	}
+	if (own && filled < max_to_return) {
+		DAT_PROVIDER_INFO *info = dat_provider_list[filled++];
+
+		memset(info, 0, sizeof(*info));
+		memcpy(info->ia_name, OWN_NAME, sizeof(OWN_NAME));
+		info->dapl_version_major = DAT_VERSION_MAJOR;
+		info->dapl_version_minor = DAT_VERSION_MINOR;
+		info->is_thread_safe = DAT_TRUE;
+	}
+	*entries_returned = filled;
+	return DAT_SUCCESS;
+}
+
+static void
+entry_info(const struct conf_entry *entry, DAT_PROVIDER_INFO *info)
+{
+	memset(info, 0, sizeof(*info));
+	memcpy(info->ia_name, entry->name, sizeof(info->ia_name));
+	info->dapl_version_major = entry->major;
+	info->dapl_version_minor = entry->minor;
+	info->is_thread_safe = entry->thread_safe ? DAT_TRUE : DAT_FALSE;
+}
+
+/* load_lock held.  Calls fini and unloads. */
+static void
+unload(struct conf_entry *entry)
+{
+	DAT_PROVIDER_FINI_FUNC fini;
+	DAT_PROVIDER_INFO info;
+	void *symbol = dlsym(entry->dl, DAT_PROVIDER_FINI_FUNC_STR);
+
+	entry_info(entry, &info);
+	memcpy(&fini, &symbol, sizeof(fini));
+	if (fini != NULL)
+		fini(&info);
+	dlclose(entry->dl);
+	entry->dl = NULL;
+}
+
+/* load_lock held.  The provider that the entry's library registers, or NULL. */
+static struct announced *
+load(struct conf_entry *entry)
+{
+	struct announced *found;
+	DAT_PROVIDER_INIT_FUNC init;
+	DAT_PROVIDER_INFO info;
+	void *symbol;
+
+	if (entry->dl == NULL) {
+		entry->dl = dlopen(entry->library, RTLD_NOW | RTLD_LOCAL);
+		if (entry->dl == NULL) {
+			registry_complain("%s: %s", entry->name, dlerror());
+			return NULL;
+		}
+		symbol = dlsym(entry->dl, DAT_PROVIDER_INIT_FUNC_STR);
+		memcpy(&init, &symbol, sizeof(init));
+		if (init == NULL) {
+			registry_complain("%s: %s has no " DAT_PROVIDER_INIT_FUNC_STR, entry->name,
+					  entry->library);
+			dlclose(entry->dl);
+			entry->dl = NULL;
+			return NULL;
+		}
+		entry_info(entry, &info);
+		init(&info, entry->params);
+	}
+	pthread_mutex_lock(&registry.lock);
+	found = find_announced(entry->name, NULL);
+	pthread_mutex_unlock(&registry.lock);
+	if (found == NULL) {
+		registry_complain("%s: %s did not register it", entry->name, entry->library);
+		if (entry->opens == 0)
+			unload(entry);
+	}
+	return found;
+}
+
+/* load_lock held. */
+static DAT_RETURN
+open_foreign(struct announced *a, struct conf_entry *entry, const DAT_NAME_PTR name, DAT_COUNT qlen,
+	     DAT_EVD_HANDLE *async_evd, DAT_IA_HANDLE *ia_handle)
+{
+	struct foreign_ia *ia = calloc(1, sizeof(*ia));
+	DAT_RETURN ret = DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+
+	if (ia != NULL)
+		ret = a->provider->ia_open_func(name, qlen, async_evd, ia_handle);
+	if (ret != DAT_SUCCESS) {
+		free(ia);
+		if (entry != NULL && entry->opens == 0)
+			unload(entry);
+		return ret;
+	}
+	ia->handle = *ia_handle;
+	ia->announced = a;
+	ia->entry = entry;
+	pthread_mutex_lock(&registry.lock);
+	a->opens++;
+	if (entry != NULL)
+		entry->opens++;
+	ia->next = registry.ias;
+	registry.ias = ia;
+	pthread_mutex_unlock(&registry.lock);
+	/* Release pairs with the acquire load in registry_foreign. */
+	atomic_fetch_add_explicit(&registry.num_foreign, 1, memory_order_release);
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN
+dat_ia_openv(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE *async_evd_handle,
+	     DAT_IA_HANDLE *ia_handle, DAT_UINT32 dat_version_major, DAT_UINT32 dat_version_minor,
+	     DAT_BOOLEAN thread_safety)
+{
+	DAT_RETURN_SUBTYPE best = DAT_NAME_NOT_REGISTERED, how;
+	DAT_RETURN ret = DAT_ERROR(DAT_PROVIDER_NOT_FOUND, 0);
+	struct announced *a;
+	const char *port;
+	char params[DAT_NAME_MAX_LENGTH + sizeof("port=")];
+
+	if (ia_name_ptr == NULL || strnlen(ia_name_ptr, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH)
+		return BAD_ARG(1);
+	if (async_evd_handle == NULL)
+		return BAD_ARG(3);
+	if (ia_handle == NULL)
+		return BAD_HANDLE(IA);
+	pthread_once(&registry.once, read_conf);
+	if (registry.unreadable)
+		return DAT_ERROR(DAT_INVALID_STATE, DAT_NO_SUBTYPE);
+
+	for (struct conf_entry *e = registry.entries; e != NULL; e = e->next) {
+		/* What we offer is thread-safe, whatever the administrator wrote. */
+		how = match(e->name, e->major, e->minor, e->thread_safe || conf_is_ours(e), ia_name_ptr,
+			    dat_version_major, dat_version_minor, thread_safety);
+		if (how != DAT_NO_SUBTYPE) {
+			best = how > best ? how : best;
+			continue;
+		}
+		if (conf_is_ours(e))
+			return ia_open(ia_name_ptr, e->params, &oneside_provider, async_evd_min_qlen,
+				       async_evd_handle, ia_handle);
+		pthread_mutex_lock(&registry.load_lock);
+		a = load(e);
+		if (a != NULL)
+			ret = open_foreign(a, e, ia_name_ptr, async_evd_min_qlen, async_evd_handle,
+					   ia_handle);
+		pthread_mutex_unlock(&registry.load_lock);
+		if (a != NULL)
+			return ret;
+	}
+	if (own_name(ia_name_ptr, &port)) {
+		how = match(ia_name_ptr, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, true, ia_name_ptr,
+			    dat_version_major, dat_version_minor, thread_safety);
+		if (how == DAT_NO_SUBTYPE) {
+			snprintf(params, sizeof(params), "%s%s", port[0] != '\0' ? "port=" : "", port);
+			return ia_open(ia_name_ptr, params, &oneside_provider, async_evd_min_qlen,
+				       async_evd_handle, ia_handle);
+		}
+		best = how > best ? how : best;
+	}
+	/* A library that the program has loaded by itself. */
+	pthread_mutex_lock(&registry.load_lock);
+	pthread_mutex_lock(&registry.lock);
+	a = find_announced(ia_name_ptr, NULL);
+	if (a != NULL) {
+		how = match(a->info.ia_name, a->info.dapl_version_major, a->info.dapl_version_minor,
+			    a->info.is_thread_safe != DAT_FALSE, ia_name_ptr, dat_version_major,
+			    dat_version_minor, thread_safety);
+		if (how != DAT_NO_SUBTYPE) {
+			best = how > best ? how : best;
+			a = NULL;
+		}
+	}
+	pthread_mutex_unlock(&registry.lock);
+	if (a != NULL)
+		ret = open_foreign(a, NULL, ia_name_ptr, async_evd_min_qlen, async_evd_handle, ia_handle);
+	else
+		ret = DAT_ERROR(DAT_PROVIDER_NOT_FOUND, best);
+	pthread_mutex_unlock(&registry.load_lock);
+	return ret;
+}
+
+DAT_RETURN
+dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
+{
+	struct foreign_ia *ia = NULL, **at;
+	DAT_RETURN ret;
+
+	if (handle_slot(ia_handle) != NULL)
+		return dapl_ia_close(ia_handle, ia_flags);
+	pthread_mutex_lock(&registry.load_lock);
+	pthread_mutex_lock(&registry.lock);
+	for (at = &registry.ias; *at != NULL && (*at)->handle != ia_handle; at = &(*at)->next)
+		;
+	ia = *at;
+	pthread_mutex_unlock(&registry.lock);
+	if (ia == NULL || ia_handle == DAT_HANDLE_NULL) {
+		pthread_mutex_unlock(&registry.load_lock);
+		return BAD_HANDLE(IA);
+	}
+	ret = ia->announced->provider->ia_close_func(ia_handle, ia_flags);
+	if (ret == DAT_SUCCESS) {
+		pthread_mutex_lock(&registry.lock);
+		for (at = &registry.ias; *at != ia; at = &(*at)->next)
+			;
+		*at = ia->next;
+		ia->announced->opens--;
+		pthread_mutex_unlock(&registry.lock);
+		atomic_fetch_sub_explicit(&registry.num_foreign, 1, memory_order_release);
+		if (ia->entry != NULL && --ia->entry->opens == 0)
+			unload(ia->entry);
+		free(ia);
+	}
+	pthread_mutex_unlock(&registry.load_lock);
+	return ret;
+}

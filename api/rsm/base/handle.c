@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Handles.  Each kind of object has a table of slots in one reserved stretch of
+ * address space that is never given back.  A handle is an address within its
+ * slot: slot address + generation.  So it can be checked without trusting it:
+ * the stretch tells the kind, the generation tells a stale handle, and the lock
+ * in the slot can be taken whatever became of the object.
+ *
+ * After fork, the child's copies may hold locks whose owners are gone, and belong
+ * to the parent's attachment: they are foreign, and their locks are not touched.
+ */
+#include "rsm/rsm.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define NO_SLOT UINT32_MAX
+
+_Atomic uint32_t rsm_process;
+
+struct rsm_table rsm_controllers = {.lock = PTHREAD_MUTEX_INITIALIZER, .free_first = NO_SLOT};
+struct rsm_table rsm_exports = {.lock = PTHREAD_MUTEX_INITIALIZER, .free_first = NO_SLOT};
+struct rsm_table rsm_imports = {.lock = PTHREAD_MUTEX_INITIALIZER, .free_first = NO_SLOT};
+struct rsm_table rsm_localmems = {.lock = PTHREAD_MUTEX_INITIALIZER, .free_first = NO_SLOT};
+
+static struct rsm_table *const tables[] = {&rsm_controllers, &rsm_exports, &rsm_imports, &rsm_localmems};
+#define NUM_TABLES (sizeof(tables) / sizeof(tables[0]))
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* The tables' locks are held for moments only; a fork waits for them, so the child finds whole lists. */
+static void
+fork_prepare(void)
+{
+	for (size_t i = 0; i < NUM_TABLES; i++)
+		pthread_mutex_lock(&tables[i]->lock);
+}
+
+static void
+fork_parent(void)
+{
+	for (size_t i = NUM_TABLES; i-- > 0;)
+		pthread_mutex_unlock(&tables[i]->lock);
+}
+
+static void
+fork_child(void)
+{
+	fork_parent();
+	atomic_fetch_add_explicit(&rsm_process, 1, memory_order_relaxed);
+	rsm_controller_child();
+	rsm_pollfd_child();
+}
+
+static void
+register_fork(void)
+{
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+static uint32_t
+this_process(void)
+{
+	return atomic_load_explicit(&rsm_process, memory_order_relaxed);
+}
+
+static struct rsm_slot *
+slot_of(uint8_t *base, uint32_t index)
+{
+	return (struct rsm_slot *)(base + (size_t)index * RSM_SLOT_SIZE);
+}
+
+static uint32_t
+index_of(struct rsm_table *table, const void *object)
+{
+	const uint8_t *base = atomic_load_explicit(&table->base, memory_order_relaxed);
+
+	return (uint32_t)((size_t)((const uint8_t *)object - base) / RSM_SLOT_SIZE);
+}
+
+void *
+rsm_slot_new(struct rsm_table *table)
+{
+	struct rsm_slot *slot = NULL;
+	uint8_t *base;
+	uint32_t used;
+
+	pthread_once(&once, register_fork);
+	pthread_mutex_lock(&table->lock);
+	base = atomic_load_explicit(&table->base, memory_order_relaxed);
+	if (base == NULL) {
+		void *map = mmap(NULL, (size_t)RSM_SLOTS * RSM_SLOT_SIZE, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+		if (map == MAP_FAILED) {
+			pthread_mutex_unlock(&table->lock);
+			return NULL;
+		}
+		base = map;
+		/* Pairs with the acquire load in find(). */
+		atomic_store_explicit(&table->base, base, memory_order_release);
+	}
+	used = atomic_load_explicit(&table->used, memory_order_relaxed);
+	if (table->free_first != NO_SLOT) {
+		slot = slot_of(base, table->free_first);
+		table->free_first = slot->next_free;
+	} else if (used < RSM_SLOTS) {
+		slot = slot_of(base, used);
+		pthread_mutex_init(&slot->lock, NULL);
+		atomic_store_explicit(&slot->process, this_process(), memory_order_relaxed);
+		/* Pairs with the acquire load in find(): the lock is usable. */
+		atomic_store_explicit(&table->used, used + 1, memory_order_release);
+	}
+	if (slot != NULL) {
+		atomic_store_explicit(&slot->polled_by, NULL, memory_order_relaxed);
+		memset((uint8_t *)slot + sizeof(*slot), 0, RSM_SLOT_SIZE - sizeof(*slot));
+		if (atomic_load_explicit(&slot->process, memory_order_relaxed) != this_process()) {
+			pthread_mutex_init(&slot->lock, NULL); /* who held it is in the parent */
+			atomic_store_explicit(&slot->process, this_process(), memory_order_relaxed);
+		}
+	}
+	pthread_mutex_unlock(&table->lock);
+	return slot;
+}
+
+void *
+rsm_slot_handle(struct rsm_table *table, const void *object)
+{
+	const struct rsm_slot *slot = object;
+	uint8_t *base = atomic_load_explicit(&table->base, memory_order_relaxed);
+
+	return base + (size_t)index_of(table, object) * RSM_SLOT_SIZE + slot->generation;
+}
+
+void *
+rsm_slot_publish(struct rsm_table *table, void *object)
+{
+	struct rsm_slot *slot = object;
+
+	pthread_mutex_lock(&slot->lock);
+	slot->live = true;
+	pthread_mutex_unlock(&slot->lock);
+	return rsm_slot_handle(table, object);
+}
+
+/* The slot a handle is in, and its generation; NULL when it is in none. */
+static struct rsm_slot *
+find(struct rsm_table *table, const void *handle, uint16_t *generation)
+{
+	/* Pairs with the release stores in rsm_slot_new. */
+	uint8_t *base = atomic_load_explicit(&table->base, memory_order_acquire);
+	uint32_t used = atomic_load_explicit(&table->used, memory_order_acquire);
+	uintptr_t offset = (uintptr_t)handle - (uintptr_t)base;
+
+	if (base == NULL || offset / RSM_SLOT_SIZE >= used)
+		return NULL;
+	*generation = (uint16_t)(offset % RSM_SLOT_SIZE);
+	return slot_of(base, (uint32_t)(offset / RSM_SLOT_SIZE));
+}
+
+enum rsm_found
+rsm_slot_lock(struct rsm_table *table, const void *handle, void **object)
+{
+	uint16_t generation = 0;
+	struct rsm_slot *slot = find(table, handle, &generation);
+
+	if (slot == NULL)
+		return RSM_NONE;
+	if (atomic_load_explicit(&slot->process, memory_order_relaxed) != this_process()) {
+		if (!slot->live || slot->generation != generation)
+			return RSM_NONE;
+		*object = slot;
+		return RSM_FOREIGN;
+	}
+	pthread_mutex_lock(&slot->lock);
+	if (!slot->live || slot->generation != generation) {
+		pthread_mutex_unlock(&slot->lock);
+		return RSM_NONE;
+	}
+	*object = slot;
+	return RSM_LIVE;
+}
+
+void *
+rsm_slot_at(struct rsm_table *table, uint32_t index)
+{
+	/* Pairs with the release store in rsm_slot_new. */
+	uint32_t used = atomic_load_explicit(&table->used, memory_order_acquire);
+	struct rsm_slot *slot;
+
+	if (index >= used)
+		return NULL;
+	slot = slot_of(atomic_load_explicit(&table->base, memory_order_relaxed), index);
+	if (atomic_load_explicit(&slot->process, memory_order_relaxed) != this_process())
+		return NULL;
+	pthread_mutex_lock(&slot->lock);
+	if (!slot->live) {
+		pthread_mutex_unlock(&slot->lock);
+		return NULL;
+	}
+	return slot;
+}
+
+void *
+rsm_slot_polled(struct rsm_table *table, uint32_t index, struct rsm_link *link)
+{
+	struct rsm_slot *slot = slot_of(atomic_load_explicit(&table->base, memory_order_relaxed), index);
+	void *handle = NULL;
+
+	if (atomic_load_explicit(&slot->polled_by, memory_order_relaxed) != link)
+		return NULL; /* its lock may be held for long */
+	slot = rsm_slot_at(table, index);
+	if (slot != NULL) {
+		handle = rsm_slot_handle(table, slot);
+		rsm_slot_unlock(slot);
+	}
+	return handle;
+}
+
+void
+rsm_slot_unlock(void *object)
+{
+	pthread_mutex_unlock(&((struct rsm_slot *)object)->lock);
+}
+
+/* First freed, first used again: a stale handle stays detectable for long. */
+static void
+push_free(struct rsm_table *table, struct rsm_slot *slot)
+{
+	uint8_t *base = atomic_load_explicit(&table->base, memory_order_relaxed);
+	uint32_t index = index_of(table, slot);
+
+	slot->next_free = NO_SLOT;
+	pthread_mutex_lock(&table->lock);
+	if (table->free_first == NO_SLOT)
+		table->free_first = index;
+	else
+		slot_of(base, table->free_last)->next_free = index;
+	table->free_last = index;
+	pthread_mutex_unlock(&table->lock);
+}
+
+void
+rsm_slot_retire(struct rsm_table *table, void *object, bool locked)
+{
+	struct rsm_slot *slot = object;
+
+	slot->live = false;
+	slot->generation = (uint16_t)((slot->generation + 1) % RSM_SLOT_SIZE);
+	if (locked)
+		pthread_mutex_unlock(&slot->lock);
+	push_free(table, slot);
+}
+
+void
+rsm_slot_drop(struct rsm_table *table, void *object)
+{
+	push_free(table, object);
+}

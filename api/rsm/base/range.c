@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory of this process: what kind it is, and which of it is registered, so
+ * that transfers to and from there need no copy.
+ */
+#include "rsm/rsm.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+
+#define TMPFS 0x01021994
+#define HUGETLBFS 0x958458f6
+
+/* ---- kind of memory ---- */
+
+static bool
+has_prefix(const char *text, const char *prefix)
+{
+	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* Is the file behind a shared mapping memory, rather than a file on a disk? */
+static bool
+is_memory_file(const char *path)
+{
+	struct statfs fs;
+
+	if (path[0] == '\0' || has_prefix(path, "/SYSV") || has_prefix(path, "/memfd:") ||
+	    has_prefix(path, "/dev/zero") || has_prefix(path, "/anon_hugepage") ||
+	    has_prefix(path, "/dev/shm/") || path[0] == '[')
+		return true;
+	return statfs(path, &fs) == 0 &&
+	       ((unsigned long)fs.f_type == TMPFS || (unsigned long)fs.f_type == HUGETLBFS);
+}
+
+int
+rsm_memory_check(uint64_t va, uint64_t length)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	uint64_t next = va, end = va + length;
+	char *line = NULL;
+	size_t room = 0;
+	int result = RSM_SUCCESS;
+
+	if (maps == NULL)
+		return RSM_SUCCESS; /* no procfs: the registration will tell */
+	if (end < va) {
+		fclose(maps);
+		return RSMERR_BAD_ADDR;
+	}
+	while (next < end && getline(&line, &room, maps) > 0) {
+		uint64_t from, to;
+		char perms[5];
+		int path = 0;
+
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*s %*s %*s %n", &from, &to, perms, &path) <
+			    3 ||
+		    to <= next)
+			continue;
+		if (from > next)
+			break;
+		line[strcspn(line, "\n")] = '\0';
+		if (perms[3] == 's' && !is_memory_file(line + path)) {
+			next = va; /* unfit, like a hole */
+			break;
+		}
+		if (perms[0] != 'r' || perms[1] != 'w')
+			result = RSMERR_PERM_DENIED;
+		next = to;
+	}
+	free(line);
+	fclose(maps);
+	return next < end ? RSMERR_BAD_ADDR : result;
+}
+
+/* ---- registered memory ---- */
+
+/* Ranges may overlap; as many neighbours are looked at in a search. */
+#define NEIGHBOURS 8u
+
+/* Index of the first range that begins after va. */
+static uint32_t
+upper_bound(const struct rsm_link *link, uint64_t va)
+{
+	uint32_t low = 0, high = link->num_ranges;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (link->ranges[mid].va <= va)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+int
+rsm_range_add(struct rsm_link *link, const struct one_mr *mr)
+{
+	uint32_t at;
+
+	pthread_mutex_lock(&link->lock);
+	if (link->num_ranges == link->max_ranges) {
+		uint32_t max = link->max_ranges == 0 ? 16 : link->max_ranges * 2;
+		struct rsm_range *ranges = realloc(link->ranges, max * sizeof(*ranges));
+
+		if (ranges == NULL) {
+			pthread_mutex_unlock(&link->lock);
+			return -ENOMEM;
+		}
+		link->ranges = ranges;
+		link->max_ranges = max;
+	}
+	at = upper_bound(link, mr->va);
+	memmove(&link->ranges[at + 1], &link->ranges[at], (link->num_ranges - at) * sizeof(link->ranges[0]));
+	link->ranges[at] = (struct rsm_range){.va = mr->va, .length = mr->length, .lkey = mr->lkey};
+	link->num_ranges++;
+	pthread_mutex_unlock(&link->lock);
+	return 0;
+}
+
+uint32_t
+rsm_range_find(struct rsm_link *link, uint64_t va, uint64_t len)
+{
+	uint32_t lkey = 0, at;
+
+	pthread_mutex_lock(&link->lock);
+	at = upper_bound(link, va);
+	for (uint32_t i = 0; i < NEIGHBOURS && at-- > 0; i++) {
+		const struct rsm_range *range = &link->ranges[at];
+
+		if (len <= range->length && va - range->va <= range->length - len) {
+			lkey = range->lkey;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&link->lock);
+	return lkey;
+}
+
+void
+rsm_range_remove(struct rsm_link *link, const struct one_mr *mr)
+{
+	uint32_t used = atomic_load_explicit(&rsm_imports.used, memory_order_relaxed);
+
+	pthread_mutex_lock(&link->lock);
+	for (uint32_t i = 0; i < link->num_ranges; i++) {
+		if (link->ranges[i].lkey != mr->lkey)
+			continue;
+		memmove(&link->ranges[i], &link->ranges[i + 1],
+			(link->num_ranges - i - 1) * sizeof(link->ranges[0]));
+		link->num_ranges--;
+		break;
+	}
+	pthread_mutex_unlock(&link->lock);
+
+	/* Transfers that found it before hold their import's lock, or are unfinished. */
+	for (uint32_t i = 0; i < used; i++) {
+		struct rsm_import *import = rsm_slot_at(&rsm_imports, i);
+
+		if (import == NULL)
+			continue;
+		if (import->link == link)
+			rsm_wait_done(import, import->pinned);
+		rsm_slot_unlock(import);
+	}
+}

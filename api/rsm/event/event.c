@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Signals.  What has come to a segment is counted by the data plane in a
+ * completion ring that serves as a counter (abi/ring.h); what was taken is counted
+ * here.  An import signals its exporter by a message behind its transfers; an
+ * export's signals are sent by the data plane, to every importer.
+ *
+ * Whoever waits sleeps on the attachment's channel, without the segment's lock, and
+ * finds the segment again by its handle afterwards: it may be gone by then.
+ */
+#include "rsm/rsm.h"
+
+#include <stdatomic.h>
+#include <unistd.h>
+
+/* A sleep with a deadline is not resumed after a signal handler, SA_RESTART or not. */
+#define SLEEP_NS 3600000000000ull
+
+int
+rsm_events_open(struct rsm_events *events, struct rsm_link *link)
+{
+	events->pipe[0] = events->pipe[1] = -1;
+	return one_cq_create(link->client, 1, &events->counter);
+}
+
+/* What still refers to the ring is on its way out of the data plane. */
+void
+rsm_events_close(struct rsm_events *events)
+{
+	for (int i = 0; i < 1000 && one_cq_free(&events->counter) == -EBUSY; i++)
+		usleep(1000);
+	if (events->pipe[0] >= 0)
+		close(events->pipe[0]);
+	if (events->pipe[1] >= 0)
+		close(events->pipe[1]);
+	events->pipe[0] = events->pipe[1] = -1;
+}
+
+uint32_t
+rsm_events_pending(const struct rsm_events *events)
+{
+	const struct one_cq *counter = &events->counter;
+	/* Pairs with the engine's release store: what was placed before the signal can be read. */
+	uint32_t pending = atomic_load_explicit(&counter->shm->tail, memory_order_acquire) - counter->head;
+
+	return pending <= ONE_SIGNALS_MAX ? pending : 0;
+}
+
+bool
+rsm_events_take(struct rsm_events *events)
+{
+	if (rsm_events_pending(events) == 0)
+		return false;
+	events->counter.head++;
+	one_cq_publish(&events->counter);
+	/* Before any look at the data: a signal that does not accumulate is dropped while this one
+	 * counts as not taken.  Pairs with the engine's fence. */
+	atomic_thread_fence(memory_order_seq_cst);
+	rsm_pollfd_sync(events, false);
+	return true;
+}
+
+/* ---- either kind of segment ---- */
+
+int
+rsm_event_lock(const void *handle, struct rsm_event_segment *segment)
+{
+	enum rsm_found found;
+
+	*segment = (struct rsm_event_segment){0};
+	found = rsm_slot_lock(&rsm_imports, handle, (void **)&segment->import);
+	if (found == RSM_LIVE) {
+		segment->slot = &segment->import->slot;
+		segment->events = &segment->import->events;
+		segment->link = segment->import->link;
+		return RSM_SUCCESS;
+	}
+	if (found == RSM_FOREIGN)
+		return RSMERR_CONN_ABORTED;
+	segment->import = NULL;
+	found = rsm_slot_lock(&rsm_exports, handle, (void **)&segment->export);
+	if (found == RSM_LIVE && segment->export->link == NULL) { /* lost, and no other could be had */
+		rsm_slot_unlock(segment->export);
+		return RSMERR_CONN_ABORTED;
+	}
+	if (found == RSM_LIVE) {
+		segment->slot = &segment->export->slot;
+		segment->events = &segment->export->events;
+		segment->link = segment->export->link;
+		segment->withdrawn = segment->export->withdrawn;
+		return RSM_SUCCESS;
+	}
+	return found == RSM_FOREIGN ? RSMERR_NOT_CREATOR : RSMERR_BAD_SEG_HNDL;
+}
+
+/* Nothing will come any more. */
+bool
+rsm_event_ended(const struct rsm_event_segment *segment)
+{
+	if (segment->import != NULL) {
+		rsm_drain(segment->import);
+		if (segment->import->aborted)
+			return true;
+	}
+	return rsm_link_lost(segment->link);
+}
+
+void
+rsm_event_arm(const struct rsm_event_segment *segment)
+{
+	one_wait_arm(&segment->events->counter, segment->link->channel, 1);
+	if (segment->import != NULL)
+		one_wait_arm(&segment->import->cq, segment->link->channel, 1);
+}
+
+/* ---- posting ---- */
+
+static int
+post_import(struct rsm_import *import, bool once)
+{
+	rsm_drain(import);
+	if (!import->aborted) {
+		uint64_t target = rsm_issue_signal(import, once);
+
+		rsm_wait_done(import, target);
+		if (import->done >= target)
+			return RSM_SUCCESS;
+	}
+	return rsm_tell(import);
+}
+
+static int
+post_export(struct rsm_export *export, bool once)
+{
+	struct one_msg msg = {.type = ONE_MSG_RSM_SIGNAL};
+	struct one_reply reply;
+	int error;
+
+	if (!export->published || rsm_link_lost(export->link))
+		return RSM_SUCCESS; /* there are no importers */
+	msg.rsm_signal.segment = export->segment;
+	msg.rsm_signal.flags = once ? ONE_RSM_ONCE : 0;
+	error = one_call(export->link->client, &msg, NULL, 0, &reply);
+	return error == -ECONNRESET ? RSM_SUCCESS : rsm_error(error);
+}
+
+int
+rsm_import_signal(struct rsm_import *import, uint32_t flags)
+{
+	return post_import(import, (flags & RSM_SIGPOST_NO_ACCUMULATE) != 0);
+}
+
+int
+rsm_intr_signal_post(void *memseg, uint_t flags)
+{
+	bool once = (flags & RSM_SIGPOST_NO_ACCUMULATE) != 0;
+	struct rsm_event_segment segment;
+	int result = rsm_event_lock(memseg, &segment);
+
+	if (result != RSM_SUCCESS)
+		return result;
+	result = segment.import != NULL ? post_import(segment.import, once)
+					: post_export(segment.export, once);
+	rsm_slot_unlock(segment.slot);
+	return result;
+}
+
+/* ---- waiting ---- */
+
+static uint64_t
+deadline_of(int timeout)
+{
+	return timeout < 0 ? UINT64_MAX : one_now_ns() + (uint64_t)timeout * 1000000u;
+}
+
+/* Sleeps until something may have changed.  The segment is unlocked. */
+static int
+sleep_on(struct rsm_event_segment *segment, uint32_t ticket, uint64_t deadline)
+{
+	struct rsm_link *link = rsm_link_get(segment->link);
+	uint64_t wake = one_now_ns() + SLEEP_NS;
+	int error;
+
+	rsm_slot_unlock(segment->slot);
+	error = one_wait_sleep(link->client, link->channel, ticket, deadline < wake ? deadline : wake);
+	rsm_link_put(link);
+	return error == -EINTR ? RSMERR_INTERRUPTED : RSM_SUCCESS;
+}
+
+int
+rsm_intr_signal_wait(void *memseg, int timeout)
+{
+	uint64_t deadline = deadline_of(timeout);
+	struct rsm_event_segment segment;
+	uint32_t withdrawn = 0;
+	bool first = true;
+
+	for (;;) {
+		int result = rsm_event_lock(memseg, &segment);
+		uint32_t ticket;
+
+		if (result != RSM_SUCCESS)
+			return first ? result : RSMERR_CONN_ABORTED; /* ended while we slept */
+		if (first)
+			withdrawn = segment.withdrawn;
+		first = false;
+		ticket = one_wait_begin(segment.link->client, segment.link->channel);
+		rsm_event_arm(&segment);
+		if (rsm_events_take(segment.events))
+			result = RSM_SUCCESS;
+		else if (rsm_event_ended(&segment) || segment.withdrawn != withdrawn)
+			result = RSMERR_CONN_ABORTED;
+		else if (deadline != UINT64_MAX && one_now_ns() >= deadline)
+			result = RSMERR_TIMEOUT;
+		else
+			result = -1;
+		if (result >= 0) {
+			rsm_slot_unlock(segment.slot);
+			return result;
+		}
+		if (sleep_on(&segment, ticket, deadline) != RSM_SUCCESS)
+			return RSMERR_INTERRUPTED;
+	}
+}

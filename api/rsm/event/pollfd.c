@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Poll descriptors of segments: the reading end of a pipe, which holds a byte while
+ * events are pending (so poll and epoll report POLLIN and POLLRDNORM, level
+ * triggered), and whose other end is closed when no event can come any more
+ * (POLLHUP).  A pump thread of the attachment, there while descriptors are, keeps
+ * the pipes up to date.
+ */
+#include "rsm/rsm.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PUMP_SLEEP_NS 1000000000ull
+
+/* Which segment a descriptor belongs to. */
+struct polled {
+	int fd;
+	void *handle;
+};
+
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct polled *table;
+static uint32_t table_used, table_room;
+
+void
+rsm_pollfd_child(void)
+{
+	pthread_mutex_init(&table_lock, NULL);
+	table_used = 0; /* segments of the parent */
+}
+
+static int
+table_add(int fd, void *handle)
+{
+	int error = 0;
+
+	pthread_mutex_lock(&table_lock);
+	if (table_used == table_room) {
+		uint32_t room = table_room == 0 ? 16 : 2 * table_room;
+		struct polled *more = realloc(table, room * sizeof(*more));
+
+		if (more == NULL) {
+			error = -ENOMEM;
+		} else {
+			table = more;
+			table_room = room;
+		}
+	}
+	if (error == 0)
+		table[table_used++] = (struct polled){fd, handle};
+	pthread_mutex_unlock(&table_lock);
+	return error;
+}
+
+static void
+table_remove(int fd)
+{
+	pthread_mutex_lock(&table_lock);
+	for (uint32_t i = 0; i < table_used; i++) {
+		if (table[i].fd == fd) {
+			table[i] = table[--table_used];
+			break;
+		}
+	}
+	pthread_mutex_unlock(&table_lock);
+}
+
+/* The segment behind a descriptor; NULL: it is the application's own. */
+static void *
+table_find(int fd)
+{
+	void *handle = NULL;
+
+	pthread_mutex_lock(&table_lock);
+	for (uint32_t i = 0; i < table_used && handle == NULL; i++)
+		if (table[i].fd == fd)
+			handle = table[i].handle;
+	pthread_mutex_unlock(&table_lock);
+	return handle;
+}
+
+void
+rsm_pollfd_sync(struct rsm_events *events, bool ended)
+{
+	bool pending;
+	char byte = 0;
+
+	if (events->pipe[0] < 0)
+		return;
+	pending = rsm_events_pending(events) > 0;
+	if (pending && !events->lit && events->pipe[1] >= 0)
+		events->lit = write(events->pipe[1], &byte, 1) == 1;
+	else if (!pending && events->lit)
+		events->lit = read(events->pipe[0], &byte, 1) != 1;
+	if (ended && events->pipe[1] >= 0) {
+		close(events->pipe[1]);
+		events->pipe[1] = -1;
+	}
+}
+
+/* ---- the pump ---- */
+
+static void
+pump_table(struct rsm_table *slots, struct rsm_link *link)
+{
+	/* Pairs with the release store in rsm_slot_new. */
+	uint32_t used = atomic_load_explicit(&slots->used, memory_order_acquire);
+
+	for (uint32_t i = 0; i < used; i++) {
+		struct rsm_event_segment segment;
+		void *handle = rsm_slot_polled(slots, i, link);
+
+		if (handle == NULL || rsm_event_lock(handle, &segment) != RSM_SUCCESS)
+			continue;
+		if (segment.link == link) {
+			rsm_event_arm(&segment);
+			rsm_pollfd_sync(segment.events, rsm_event_ended(&segment));
+		}
+		rsm_slot_unlock(segment.slot);
+	}
+}
+
+static void *
+pump(void *arg)
+{
+	struct rsm_link *link = arg;
+	bool stay = true;
+
+	while (stay) {
+		uint32_t ticket = one_wait_begin(link->client, link->channel);
+		bool lost = rsm_link_lost(link);
+
+		pump_table(&rsm_imports, link);
+		pump_table(&rsm_exports, link);
+		pthread_mutex_lock(&link->lock);
+		if (link->polled == 0 || lost)
+			stay = link->pump = false;
+		pthread_mutex_unlock(&link->lock);
+		if (stay)
+			one_wait_sleep(link->client, link->channel, ticket, one_now_ns() + PUMP_SLEEP_NS);
+	}
+	rsm_link_put(link);
+	return NULL;
+}
+
+/* Application signals are for the application's threads. */
+static int
+start_thread(struct rsm_link *link)
+{
+	pthread_attr_t attr;
+	sigset_t all, old;
+	pthread_t thread;
+	int error;
+
+	sigfillset(&all);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, (size_t)PTHREAD_STACK_MIN + 64 * 1024);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(&thread, &attr, pump, rsm_link_get(link));
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	if (error != 0)
+		rsm_link_put(link);
+	return error;
+}
+
+/* One more segment of this attachment has a descriptor. */
+static int
+pump_add(struct rsm_link *link)
+{
+	int error = 0;
+
+	pthread_mutex_lock(&link->lock);
+	if (!link->pump) {
+		error = start_thread(link);
+		link->pump = error == 0;
+	}
+	if (error == 0)
+		link->polled++;
+	pthread_mutex_unlock(&link->lock);
+	if (error == 0)
+		one_channel_wake(link->client, link->channel);
+	return error;
+}
+
+static void
+pump_drop(struct rsm_link *link)
+{
+	pthread_mutex_lock(&link->lock);
+	link->polled--;
+	pthread_mutex_unlock(&link->lock);
+	one_channel_wake(link->client, link->channel);
+}
+
+/* ---- the calls ---- */
+
+static int
+make(struct rsm_event_segment *segment, void *handle)
+{
+	struct rsm_events *events = segment->events;
+
+	if (pipe2(events->pipe, O_CLOEXEC | O_NONBLOCK) != 0) {
+		events->pipe[0] = events->pipe[1] = -1;
+		return RSMERR_INSUFFICIENT_RESOURCES;
+	}
+	events->lit = false;
+	if (table_add(events->pipe[0], handle) == 0) {
+		atomic_store_explicit(&segment->slot->polled_by, segment->link, memory_order_relaxed);
+		if (pump_add(segment->link) == 0)
+			return RSM_SUCCESS;
+		atomic_store_explicit(&segment->slot->polled_by, NULL, memory_order_relaxed);
+		table_remove(events->pipe[0]);
+	}
+	close(events->pipe[0]);
+	close(events->pipe[1]);
+	events->pipe[0] = events->pipe[1] = -1;
+	return RSMERR_INSUFFICIENT_MEM;
+}
+
+static void
+unmake(struct rsm_event_segment *segment)
+{
+	struct rsm_events *events = segment->events;
+
+	table_remove(events->pipe[0]);
+	close(events->pipe[0]);
+	if (events->pipe[1] >= 0)
+		close(events->pipe[1]);
+	events->pipe[0] = events->pipe[1] = -1;
+	pump_drop(atomic_exchange_explicit(&segment->slot->polled_by, NULL, memory_order_relaxed));
+}
+
+int
+rsm_memseg_get_pollfd(void *memseg, struct pollfd *fd)
+{
+	struct rsm_event_segment segment;
+	int result = rsm_event_lock(memseg, &segment);
+
+	if (result != RSM_SUCCESS)
+		return result;
+	if (fd == NULL)
+		result = RSMERR_BAD_ADDR;
+	else if (segment.events->polled == 0)
+		result = make(&segment, memseg);
+	if (result == RSM_SUCCESS) {
+		segment.events->polled++;
+		rsm_pollfd_sync(segment.events, rsm_event_ended(&segment));
+		fd->fd = segment.events->pipe[0];
+		fd->events = POLLRDNORM;
+	}
+	rsm_slot_unlock(segment.slot);
+	return result;
+}
+
+int
+rsm_memseg_release_pollfd(void *memseg)
+{
+	struct rsm_event_segment segment;
+	int result = rsm_event_lock(memseg, &segment);
+
+	if (result != RSM_SUCCESS)
+		return result;
+	if (segment.events->polled > 0 && --segment.events->polled == 0)
+		unmake(&segment);
+	rsm_slot_unlock(segment.slot);
+	return RSM_SUCCESS;
+}
+
+/* The pump may be behind: what is pending now shall count. */
+static void
+refresh(const struct pollfd *fds, nfds_t nfds)
+{
+	struct rsm_event_segment segment;
+
+	for (nfds_t i = 0; i < nfds; i++) {
+		void *handle = fds[i].fd < 0 ? NULL : table_find(fds[i].fd);
+
+		if (handle == NULL || rsm_event_lock(handle, &segment) != RSM_SUCCESS)
+			continue;
+		rsm_pollfd_sync(segment.events, rsm_event_ended(&segment));
+		rsm_slot_unlock(segment.slot);
+	}
+}
+
+/* Takes the event of a segment that looked ready: what revents is to be. */
+static short
+consume(void *handle, short revents)
+{
+	struct rsm_event_segment segment;
+	bool taken;
+
+	if (rsm_event_lock(handle, &segment) != RSM_SUCCESS)
+		return POLLNVAL;
+	taken = rsm_events_take(segment.events);
+	rsm_slot_unlock(segment.slot);
+	return taken ? POLLRDNORM : revents & (POLLHUP | POLLERR | POLLNVAL);
+}
+
+static int
+poll_error(int error)
+{
+	switch (error) {
+	case EINTR:
+		return RSMERR_INTERRUPTED;
+	case EFAULT:
+		return RSMERR_BAD_ADDR;
+	case EINVAL:
+		return RSMERR_BAD_ARGS_ERRORS;
+	case ENOMEM:
+		return RSMERR_INSUFFICIENT_MEM;
+	default:
+		return RSMERR_INSUFFICIENT_RESOURCES;
+	}
+}
+
+int
+rsm_intr_signal_wait_pollfd(struct pollfd fds[], nfds_t nfds, int timeout, int *numfdsp)
+{
+	int ready, num = 0;
+
+	if (numfdsp != NULL)
+		*numfdsp = 0;
+	/* The first look tells whether there are so many of them at all. */
+	ready = poll(fds, nfds, 0);
+	if (ready >= 0) {
+		refresh(fds, nfds);
+		ready = poll(fds, nfds, timeout < 0 ? -1 : timeout);
+	}
+	if (ready < 0)
+		return poll_error(errno);
+	for (nfds_t i = 0; ready > 0 && i < nfds; i++) {
+		void *handle = fds[i].revents == 0 ? NULL : table_find(fds[i].fd);
+
+		if (handle != NULL)
+			fds[i].revents = consume(handle, fds[i].revents);
+		if (fds[i].revents != 0)
+			num++;
+	}
+	if (num == 0)
+		return RSMERR_TIMEOUT; /* also when another thread was faster */
+	if (numfdsp != NULL)
+		*numfdsp = num;
+	return RSM_SUCCESS;
+}

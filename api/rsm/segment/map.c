@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Mappings of import segments whose exporter is on the same host, and put and get
+ * through them, which are ordinary copies in the caller.
+ *
+ * The exporter withdraws a segment by moving its pages away from the file: what is
+ * mapped stays mapped, as a copy of the past.  So an access looks afterwards whether
+ * the segment is gone: what it did before the exporter's unpublish is seen there, and
+ * what it did later is an access to the copy, and fails.
+ *
+ * Quick accesses take no lock.  What they rely on is published in the import by
+ * rsm_map_refresh() under its lock, and `quick_handle` last; an application that
+ * unmaps a window while it is used faults, as with its own loads and stores.
+ */
+#include "rsm/rsm.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void
+rsm_map_refresh(struct rsm_import *import)
+{
+	uint32_t rights = 0;
+
+	if (import->mapped && !import->aborted && !import->swap &&
+	    (import->explicit_mode || import->barrier != NULL))
+		rights = import->permission & import->window_rights;
+	atomic_store_explicit(&import->quick, rights, memory_order_relaxed);
+	/* Pairs with the acquire load in rsm_map_quick. */
+	atomic_store_explicit(&import->quick_handle,
+			      rights != 0 ? rsm_slot_handle(&rsm_imports, import) : NULL,
+			      memory_order_release);
+}
+
+/* One element is one store or load: its bytes are not seen apart (attr_atomic_sizes). */
+static inline void
+place_word(uint8_t *to, const uint8_t *from, uint64_t len)
+{
+	uint64_t w8;
+	uint32_t w4;
+	uint16_t w2;
+
+	switch (len) {
+	case 8:
+		memcpy(&w8, from, 8);
+		__atomic_store_n((uint64_t *)(void *)to, w8, __ATOMIC_RELEASE);
+		break;
+	case 4:
+		memcpy(&w4, from, 4);
+		__atomic_store_n((uint32_t *)(void *)to, w4, __ATOMIC_RELEASE);
+		break;
+	case 2:
+		memcpy(&w2, from, 2);
+		__atomic_store_n((uint16_t *)(void *)to, w2, __ATOMIC_RELEASE);
+		break;
+	default:
+		__atomic_store_n(to, *from, __ATOMIC_RELEASE);
+		break;
+	}
+}
+
+static inline bool
+is_word(const uint8_t *at, uint64_t len)
+{
+	return (len == 8 || len == 4 || len == 2 || len == 1) && ((uintptr_t)at & (len - 1)) == 0;
+}
+
+/* The last word is stored last: whoever polls it finds the others. */
+static void
+place_long(uint8_t *to, const uint8_t *from, uint64_t len)
+{
+	uint64_t last = 8;
+
+	if (len == 0)
+		return;
+	while (last > len || !is_word(to + len - last, last))
+		last /= 2;
+	memcpy(to, from, len - last);
+	place_word(to + len - last, from + len - last, last);
+}
+
+static inline void
+place(uint8_t *to, const uint8_t *from, uint64_t len)
+{
+	if (is_word(to, len))
+		place_word(to, from, len);
+	else
+		place_long(to, from, len);
+}
+
+static inline void
+fetch(uint8_t *to, const uint8_t *from, uint64_t len)
+{
+	uint64_t w8;
+	uint32_t w4;
+	uint16_t w2;
+
+	switch (is_word(from, len) ? len : 0) {
+	case 8:
+		w8 = __atomic_load_n((const uint64_t *)(const void *)from, __ATOMIC_ACQUIRE);
+		memcpy(to, &w8, 8);
+		break;
+	case 4:
+		w4 = __atomic_load_n((const uint32_t *)(const void *)from, __ATOMIC_ACQUIRE);
+		memcpy(to, &w4, 4);
+		break;
+	case 2:
+		w2 = __atomic_load_n((const uint16_t *)(const void *)from, __ATOMIC_ACQUIRE);
+		memcpy(to, &w2, 2);
+		break;
+	default:
+		memcpy(to, from, len);
+		break;
+	}
+}
+
+static inline bool
+is_gone(const struct rsm_import *import)
+{
+	/* Pairs with the data plane's store when the segment is withdrawn.  No fence: a store is out of
+	 * its processor long before the messages that end in the exporter's copy are through. */
+	return (atomic_load_explicit(&import->qp.shm->rsm_flags, memory_order_acquire) & ONE_RSM_GONE) != 0 ||
+	       one_client_dead(import->link->client);
+}
+
+bool
+rsm_map_quick(const void *handle, enum rsm_direction direction, uint64_t offset, void *local, uint64_t len)
+{
+	/* Pair with the release stores in rsm_slot_new. */
+	uint8_t *base = atomic_load_explicit(&rsm_imports.base, memory_order_acquire);
+	uint32_t used = atomic_load_explicit(&rsm_imports.used, memory_order_acquire);
+	uint64_t at = (uintptr_t)handle - (uintptr_t)base, window_offset, window_len;
+	struct rsm_import *import;
+	uint8_t *memory;
+
+	if (base == NULL || at / RSM_SLOT_SIZE >= used)
+		return false;
+	import = (struct rsm_import *)(void *)(base + at / RSM_SLOT_SIZE * RSM_SLOT_SIZE);
+	/* Pairs with the release store in rsm_map_refresh. */
+	if (atomic_load_explicit(&import->quick_handle, memory_order_acquire) != handle ||
+	    (atomic_load_explicit(&import->quick, memory_order_relaxed) &
+	     (direction == RSM_PUT ? RSM_PERM_WRITE : RSM_PERM_READ)) == 0 ||
+	    atomic_load_explicit(&import->slot.process, memory_order_relaxed) !=
+		    atomic_load_explicit(&rsm_process, memory_order_relaxed))
+		return false;
+	window_offset = atomic_load_explicit(&import->window_offset, memory_order_relaxed);
+	window_len = atomic_load_explicit(&import->window_len, memory_order_relaxed);
+	if (offset < window_offset || len > window_len || offset - window_offset > window_len - len)
+		return false;
+	memory = atomic_load_explicit(&import->window, memory_order_relaxed) + (offset - window_offset);
+	if (direction == RSM_PUT)
+		place(memory, local, len);
+	else
+		fetch(local, memory, len);
+	return !is_gone(import);
+}
+
+bool
+rsm_map_covers(const struct rsm_import *import, uint64_t offset, uint64_t len)
+{
+	uint64_t start = atomic_load_explicit(&import->window_offset, memory_order_relaxed);
+	uint64_t size = atomic_load_explicit(&import->window_len, memory_order_relaxed);
+
+	return offset >= start && len <= size && offset - start <= size - len;
+}
+
+bool
+rsm_map_copy(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local,
+	     uint64_t len)
+{
+	uint8_t *memory;
+
+	if (!import->mapped || import->swap ||
+	    (import->window_rights & (direction == RSM_PUT ? RSM_PERM_WRITE : RSM_PERM_READ)) == 0)
+		return false;
+	memory = atomic_load_explicit(&import->window, memory_order_relaxed) +
+		 (offset - atomic_load_explicit(&import->window_offset, memory_order_relaxed));
+	/* Behind what was issued before it was mapped. */
+	rsm_wait_done(import, import->posted);
+	if (!import->aborted) {
+		if (direction == RSM_PUT)
+			place(memory, local, len);
+		else
+			fetch(local, memory, len);
+	}
+	rsm_drain(import);
+	return true;
+}
+
+int
+rsm_map_result(struct rsm_import *import)
+{
+	if (!import->aborted || (import->explicit_mode && import->spans > 0))
+		return RSM_SUCCESS;
+	return rsm_tell(import);
+}
+
+void
+rsm_map_check_gone(struct rsm_import *import)
+{
+	if (import->answered && is_gone(import))
+		rsm_abort(import, RSMERR_CONN_ABORTED);
+}
+
+/* ---- map and unmap ---- */
+
+static int
+check(struct rsm_import *import, void *const *address, bool fixed, uint32_t perm, uint64_t offset,
+      uint64_t length)
+{
+	size_t page = rsm_page_size();
+
+	if (import->mapped)
+		return RSMERR_SEG_ALREADY_MAPPED;
+	rsm_drain(import);
+	if (import->aborted)
+		return rsm_tell(import);
+	if (perm == 0 || (perm & ~import->permission) != 0)
+		return RSMERR_BAD_PERMS;
+	if (length == 0 || offset > import->size || length > import->size - offset)
+		return RSMERR_BAD_LENGTH;
+	if (offset % page != 0 || (fixed && (uintptr_t)*address % page != 0))
+		return RSMERR_BAD_MEM_ALIGNMENT;
+	return RSM_SUCCESS;
+}
+
+static int
+map(struct rsm_import *import, void **address, bool fixed, uint32_t perm, uint64_t offset, uint64_t length)
+{
+	struct one_msg msg = {.type = ONE_MSG_RSM_MAP};
+	uint64_t page = rsm_page_size(), size = (length + page - 1) / page * page;
+	struct one_reply reply;
+	void *memory = MAP_FAILED;
+	int error, fd, prot;
+
+	msg.rsm_map.qp = import->qp.id;
+	msg.rsm_map.permission = perm;
+	error = one_call_fd(import->link->client, &msg, &reply, &fd);
+	if (error != 0)
+		return error == -ECONNRESET ? RSMERR_CONN_ABORTED : rsm_error(error);
+	if (fd < 0)
+		return RSMERR_MAP_FAILED;
+	/* There are no pages that can be written and not read. */
+	prot = perm == RSM_PERM_READ ? PROT_READ : PROT_READ | PROT_WRITE;
+	if (reply.rsm_mapped.length >= import->size)
+		memory = mmap(fixed ? *address : NULL, size, prot, MAP_SHARED | (fixed ? MAP_FIXED : 0), fd,
+			      (off_t)(reply.rsm_mapped.offset + offset));
+	error = errno;
+	close(fd);
+	if (memory == MAP_FAILED)
+		return error == ENOMEM ? RSMERR_INSUFFICIENT_RESOURCES : RSMERR_MAP_FAILED;
+	import->mapped = true;
+	import->window_size = size;
+	import->window_rights = perm == RSM_PERM_READ ? RSM_PERM_READ : RSM_PERM_RDWR;
+	atomic_store_explicit(&import->window, memory, memory_order_relaxed);
+	atomic_store_explicit(&import->window_offset, offset, memory_order_relaxed);
+	atomic_store_explicit(&import->window_len, length, memory_order_relaxed);
+	rsm_map_refresh(import);
+	*address = memory;
+	return RSM_SUCCESS;
+}
+
+int
+rsm_memseg_import_map(rsm_memseg_import_handle_t im_memseg, void **address, rsm_attribute_t attr,
+		      rsm_permission_t perm, off_t offset, size_t length)
+{
+	bool fixed = ((uint32_t)attr & RSM_MAP_FIXED) != 0;
+	struct rsm_import *import;
+	int result;
+
+	if (im_memseg == NULL)
+		return RSMERR_BAD_SEG_HNDL;
+	if (address == NULL)
+		return RSMERR_BAD_ADDR;
+	switch (rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import)) {
+	case RSM_NONE:
+		return RSMERR_BAD_SEG_HNDL;
+	case RSM_FOREIGN:
+		return RSMERR_CONN_ABORTED;
+	case RSM_LIVE:
+		break;
+	}
+	result = check(import, address, fixed, perm, (uint64_t)offset, length);
+	if (result == RSM_SUCCESS)
+		result = map(import, address, fixed, perm, (uint64_t)offset, length);
+	rsm_slot_unlock(import);
+	return result;
+}
+
+int
+rsm_memseg_import_unmap(rsm_memseg_import_handle_t im_memseg)
+{
+	struct rsm_import *import;
+	enum rsm_found found = rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import);
+	int result = RSMERR_SEG_NOT_MAPPED;
+
+	if (found == RSM_NONE)
+		return RSMERR_BAD_SEG_HNDL;
+	/* A child has its own copy of the mapping, and of this book. */
+	if (import->mapped) {
+		import->mapped = false;
+		rsm_map_refresh(import);
+		munmap(atomic_load_explicit(&import->window, memory_order_relaxed), import->window_size);
+		result = RSM_SUCCESS;
+	}
+	if (found == RSM_LIVE)
+		rsm_slot_unlock(import);
+	return result;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * put and get of elements and of blocks.
+ */
+#include "rsm/rsm.h"
+
+/* Below this, copying costs less than finding out that it need not be. */
+#define DIRECT_MIN 4096u
+
+int
+rsm_check(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, uint64_t len,
+	  bool *silent)
+{
+	uint32_t right = direction == RSM_PUT ? RSM_PERM_WRITE : RSM_PERM_READ;
+
+	*silent = false;
+	if ((import->permission & right) == 0)
+		return RSMERR_PERM_DENIED;
+	if (import->mapped ? !rsm_map_covers(import, offset, len)
+			   : offset > import->size || len > import->size - offset)
+		return import->mapped ? RSMERR_BAD_OFFSET : RSMERR_BAD_LENGTH;
+	if (!import->explicit_mode && import->barrier == NULL)
+		return RSMERR_BARRIER_UNINITIALIZED;
+	rsm_drain(import);
+	if (!import->aborted)
+		return RSM_SUCCESS;
+	if (import->explicit_mode && import->spans > 0) {
+		*silent = true;
+		return RSM_SUCCESS;
+	}
+	return rsm_tell(import);
+}
+
+int
+rsm_finish(struct rsm_import *import, enum rsm_direction direction)
+{
+	uint64_t target = import->posted;
+
+	if (import->explicit_mode && import->spans > 0)
+		return RSM_SUCCESS;
+	/* Data that was got must be there, since no close will wait for it. */
+	if (!import->explicit_mode || direction == RSM_GET) {
+		rsm_wait_done(import, target);
+		if (import->done >= target)
+			return RSM_SUCCESS;
+	}
+	return import->aborted ? rsm_tell(import) : RSM_SUCCESS;
+}
+
+/*
+ * In explicit mode a put may not read the memory after it has returned; a get
+ * may write until the close.
+ */
+int
+rsm_issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local, uint64_t len,
+	  uint32_t element)
+{
+	bool back = direction == RSM_PUT && import->explicit_mode;
+	uint32_t lkey = 0;
+
+	if (element == 0 && len >= (back ? RSM_BACK_MIN : DIRECT_MIN))
+		lkey = rsm_range_find(import->link, (uintptr_t)local, len);
+	if (back && lkey != 0)
+		return rsm_issue_put_back(import, offset, local, len, lkey);
+	return rsm_issue_pieces(import, direction, offset, local, len, lkey, element);
+}
+
+static int
+transfer(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local, uint64_t len,
+	 uint32_t element)
+{
+	bool silent;
+	int result = rsm_check(import, direction, offset, len, &silent);
+
+	if (result != RSM_SUCCESS || silent || len == 0)
+		return result;
+	if (rsm_map_copy(import, direction, offset, local, len))
+		return rsm_map_result(import);
+	result = rsm_issue(import, direction, offset, local, len, import->swap && element > 1 ? element : 0);
+	if (result != RSM_SUCCESS) {
+		rsm_wait_done(import,
+			      import->posted); /* the chunks before: their data goes to the caller's memory */
+		return result;
+	}
+	return rsm_finish(import, direction);
+}
+
+static __attribute__((noinline)) int
+access_locked(rsm_memseg_import_handle_t handle, enum rsm_direction direction, uint64_t offset, void *local,
+	      uint64_t len, uint32_t element)
+{
+	struct rsm_import *import;
+	int result;
+
+	switch (rsm_slot_lock(&rsm_imports, handle, (void **)&import)) {
+	case RSM_NONE:
+		return RSMERR_BAD_SEG_HNDL;
+	case RSM_FOREIGN:
+		return RSMERR_CONN_ABORTED;
+	case RSM_LIVE:
+		break;
+	}
+	result = transfer(import, direction, offset, local, len, element);
+	rsm_slot_unlock(import);
+	return result;
+}
+
+/* `element` 1, 2, 4, 8: aligned elements; 0: bytes. */
+static inline int
+access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, off_t offset, void *local,
+	       uint64_t count, uint32_t element)
+{
+	uint64_t len;
+
+	if (handle == NULL)
+		return RSMERR_BAD_SEG_HNDL;
+	if (local == NULL)
+		return RSMERR_BAD_ADDR;
+	if (element > 1 && ((uintptr_t)local % element != 0 || (uint64_t)offset % element != 0))
+		return RSMERR_BAD_MEM_ALIGNMENT;
+	/* What overflows is longer than any segment, and a negative offset is beyond its end. */
+	if (__builtin_mul_overflow(count, element == 0 ? 1u : element, &len))
+		len = UINT64_MAX;
+	if (rsm_map_quick(handle, direction, (uint64_t)offset, local, len))
+		return RSM_SUCCESS;
+	return access_locked(handle, direction, (uint64_t)offset, local, len, element);
+}
+
+int
+rsm_memseg_import_get8(rsm_memseg_import_handle_t im_memseg, off_t offset, uint8_t *datap, ulong_t rep_cnt)
+{
+	return access_segment(im_memseg, RSM_GET, offset, datap, rep_cnt, 1);
+}
+
+int
+rsm_memseg_import_get16(rsm_memseg_import_handle_t im_memseg, off_t offset, uint16_t *datap, ulong_t rep_cnt)
+{
+	return access_segment(im_memseg, RSM_GET, offset, datap, rep_cnt, 2);
+}
+
+int
+rsm_memseg_import_get32(rsm_memseg_import_handle_t im_memseg, off_t offset, uint32_t *datap, ulong_t rep_cnt)
+{
+	return access_segment(im_memseg, RSM_GET, offset, datap, rep_cnt, 4);
+}
+
+int
+rsm_memseg_import_get64(rsm_memseg_import_handle_t im_memseg, off_t offset, uint64_t *datap, ulong_t rep_cnt)
+{
+	return access_segment(im_memseg, RSM_GET, offset, datap, rep_cnt, 8);
+}
+
+int
+rsm_memseg_import_get(rsm_memseg_import_handle_t im_memseg, off_t offset, void *dst_addr, size_t length)
+{
+	return access_segment(im_memseg, RSM_GET, offset, dst_addr, length, 0);
+}
+
+int
+rsm_memseg_import_put8(rsm_memseg_import_handle_t im_memseg, off_t offset, uint8_t *datap, ulong_t rep_cnt)
+{
+	return access_segment(im_memseg, RSM_PUT, offset, datap, rep_cnt, 1);
+}
+
+int
+rsm_memseg_import_put16(rsm_memseg_import_handle_t im_memseg, off_t offset, uint16_t *datap, ulong_t rep_cnt)
+{
+	return access_segment(im_memseg, RSM_PUT, offset, datap, rep_cnt, 2);
+}
+
+int
+rsm_memseg_import_put32(rsm_memseg_import_handle_t im_memseg, off_t offset, uint32_t *datap, ulong_t rep_cnt)
+{
+	return access_segment(im_memseg, RSM_PUT, offset, datap, rep_cnt, 4);
+}
+
+int
+rsm_memseg_import_put64(rsm_memseg_import_handle_t im_memseg, off_t offset, uint64_t *datap, ulong_t rep_cnt)
+{
+	return access_segment(im_memseg, RSM_PUT, offset, datap, rep_cnt, 8);
+}
+
+int
+rsm_memseg_import_put(rsm_memseg_import_handle_t im_memseg, off_t offset, void *src_addr, size_t length)
+{
+	return access_segment(im_memseg, RSM_PUT, offset, src_addr, length, 0);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Barriers: spans of time on an import segment, at whose end is told whether
+ * everything issued in it succeeded.
+ *
+ * In the application's object, `seg` is the import's handle, NULL when not
+ * initialised, and `gnum` tells whether the span is open.
+ */
+#include "rsm/rsm.h"
+
+#define CLOSED 0u
+#define OPEN 1u
+
+int
+rsm_memseg_import_init_barrier(rsm_memseg_import_handle_t im_memseg, rsm_barrier_type_t type,
+			       rsmapi_barrier_t *barrier)
+{
+	struct rsm_import *import;
+	enum rsm_found found;
+
+	(void)type; /* all of them mean the same: a span of time, this segment */
+	if (im_memseg == NULL)
+		return RSMERR_BAD_SEG_HNDL;
+	if (barrier == NULL)
+		return RSMERR_BAD_BARRIER_PTR;
+	found = rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import);
+	if (found == RSM_NONE)
+		return RSMERR_BAD_SEG_HNDL;
+	if (found == RSM_FOREIGN)
+		return RSMERR_CONN_ABORTED;
+	barrier->seg = im_memseg;
+	barrier->gnum = CLOSED;
+	barrier->privdata = NULL;
+	import->barrier = barrier;
+	rsm_map_refresh(import);
+	rsm_slot_unlock(import);
+	return RSM_SUCCESS;
+}
+
+/* The import of an initialised barrier, locked: 0, or what to return. */
+static int
+lock_import(const rsmapi_barrier_t *barrier, struct rsm_import **import)
+{
+	if (barrier == NULL)
+		return RSMERR_BAD_BARRIER_PTR;
+	if (barrier->seg == NULL)
+		return RSMERR_BARRIER_UNINITIALIZED;
+	switch (rsm_slot_lock(&rsm_imports, barrier->seg, (void **)import)) {
+	case RSM_LIVE:
+		return RSM_SUCCESS;
+	case RSM_FOREIGN:
+		return RSMERR_CONN_ABORTED;
+	default:
+		return RSMERR_BAD_SEG_HNDL;
+	}
+}
+
+static void
+leave_span(struct rsm_import *import, rsmapi_barrier_t *barrier)
+{
+	if (barrier->gnum == OPEN && import->spans > 0)
+		import->spans--;
+	barrier->gnum = CLOSED;
+}
+
+int
+rsm_memseg_import_open_barrier(rsmapi_barrier_t *barrier)
+{
+	struct rsm_import *import;
+	int result = lock_import(barrier, &import);
+
+	if (result != RSM_SUCCESS)
+		return result;
+	/* On a lost connection too: the close will tell. */
+	if (barrier->gnum != OPEN)
+		import->spans++;
+	barrier->gnum = OPEN;
+	rsm_slot_unlock(import);
+	return RSM_SUCCESS;
+}
+
+/* Everything issued so far is complete, or has failed. */
+static int
+settle(struct rsm_import *import, const rsmapi_barrier_t *barrier)
+{
+	uint64_t target = import->posted;
+
+	atomic_thread_fence(memory_order_seq_cst); /* stores to a mapping */
+	rsm_drain(import);
+	if (import->aborted)
+		return rsm_tell(import);
+	if (barrier->gnum != OPEN)
+		return RSMERR_BARRIER_NOT_OPENED;
+	rsm_wait_done(import, target);
+	return import->aborted ? rsm_tell(import) : RSM_SUCCESS;
+}
+
+/*
+ * Writes of one queue pair are placed in order as long as no packet is lost; to
+ * wait for their acknowledgement keeps the order whatever happens, and brings
+ * the errors.
+ */
+int
+rsm_memseg_import_order_barrier(rsmapi_barrier_t *barrier)
+{
+	struct rsm_import *import;
+	int result = lock_import(barrier, &import);
+
+	if (result != RSM_SUCCESS)
+		return result;
+	result = settle(import, barrier);
+	rsm_slot_unlock(import);
+	return result;
+}
+
+int
+rsm_memseg_import_close_barrier(rsmapi_barrier_t *barrier)
+{
+	struct rsm_import *import;
+	int result = lock_import(barrier, &import);
+
+	if (result != RSM_SUCCESS)
+		return result;
+	result = settle(import, barrier);
+	leave_span(import, barrier);
+	rsm_slot_unlock(import);
+	return result;
+}
+
+int
+rsm_memseg_import_destroy_barrier(rsmapi_barrier_t *barrier)
+{
+	struct rsm_import *import;
+	int result = lock_import(barrier, &import);
+
+	if (result == RSMERR_BAD_BARRIER_PTR || result == RSMERR_BARRIER_UNINITIALIZED)
+		return result;
+	if (result == RSM_SUCCESS) {
+		leave_span(import, barrier);
+		if (import->barrier == barrier)
+			import->barrier = NULL;
+		rsm_map_refresh(import);
+		rsm_slot_unlock(import);
+	}
+	barrier->seg = NULL;
+	return result == RSMERR_CONN_ABORTED ? RSM_SUCCESS : result;
+}
+
+int
+rsm_memseg_import_get_mode(rsm_memseg_import_handle_t im_memseg, rsm_barrier_mode_t *mode)
+{
+	struct rsm_import *import;
+	enum rsm_found found = rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import);
+
+	if (found == RSM_NONE)
+		return RSMERR_BAD_SEG_HNDL;
+	if (mode != NULL)
+		*mode = import->explicit_mode ? RSM_BARRIER_MODE_EXPLICIT : RSM_BARRIER_MODE_IMPLICIT;
+	if (found == RSM_LIVE)
+		rsm_slot_unlock(import);
+	return mode != NULL ? RSM_SUCCESS : RSMERR_BAD_ADDR;
+}
+
+int
+rsm_memseg_import_set_mode(rsm_memseg_import_handle_t im_memseg, rsm_barrier_mode_t mode)
+{
+	struct rsm_import *import;
+	enum rsm_found found = rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import);
+	bool known = mode == RSM_BARRIER_MODE_EXPLICIT || mode == RSM_BARRIER_MODE_IMPLICIT;
+
+	if (found == RSM_NONE)
+		return RSMERR_BAD_SEG_HNDL;
+	if (known && found == RSM_LIVE) {
+		import->explicit_mode = mode == RSM_BARRIER_MODE_EXPLICIT;
+		rsm_map_refresh(import);
+	}
+	if (found == RSM_LIVE)
+		rsm_slot_unlock(import);
+	return known ? RSM_SUCCESS : RSMERR_BAD_MODE;
+}

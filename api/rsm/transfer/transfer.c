@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Transfers of one import segment: put is an RDMA write, get an RDMA read.
+ *
+ * They are numbered in order of issue and complete in that order, so one number
+ * tells how far things are.  A completion carries its number and stands for all
+ * before it; of many transfers in a row only some ask for one.
+ *
+ * Data goes inline when it is small, straight from or to memory that is
+ * registered, and else through a ring of staging memory, in chunks, so that
+ * copying overlaps with the wire.  The space of a chunk is free again when its
+ * transfer is done; data that was read is copied out then.
+ *
+ * A failed transfer breaks the queue pair.  What is outstanding then is flushed,
+ * and nothing is posted any more.
+ */
+#include "rsm/rsm.h"
+
+#include <endian.h>
+#include <sched.h>
+#include <string.h>
+
+#define CHUNK (32u * 1024u)
+#define DIRECT_MAX (1u << 30) /* bytes in one transfer without staging */
+#define TAIL (4 * CHUNK) /* of a put from memory that the caller wants back: meanwhile the wire is busy */
+#define SIGNAL_EVERY 8u
+#define STAGE_ALIGN 64u
+
+/*
+ * How a waiter passes the time: polling, then giving the core away between looks, then asleep.
+ * Where somebody else turns out to want the core (the data plane's, if it has none to itself, whose
+ * answer is waited for), it is not polled on: giving it away took longer than a system call does.
+ */
+#define SPINS 64u
+#define YIELD_NS 20000u
+#define CROWDED_NS 1000u
+/* Nor does a waiter look at a clock each time then: the first turns are given away unmeasured, but for one
+ * transfer in so many, as it may have the core to itself by now. */
+#define TURNS 4u
+#define MEASURED_EVERY 16u
+/* A sleep with a deadline is not resumed after a signal handler, SA_RESTART or not. */
+#define SLEEP_NS 3600000000000ull
+
+static inline void
+cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+void
+rsm_abort(struct rsm_import *import, int code)
+{
+	if (import->aborted)
+		return;
+	import->aborted = true;
+	import->error = code;
+	rsm_map_refresh(import);
+}
+
+int
+rsm_tell(struct rsm_import *import)
+{
+	int error = import->error;
+
+	if (error == RSMERR_BARRIER_FAILURE)
+		import->error = RSMERR_CONN_ABORTED;
+	return error;
+}
+
+/* A fault of this side's makes BARRIER_FAILURE; a peer that refuses or is silent is a lost connection. */
+static int
+failure_code(uint8_t status)
+{
+	switch (status) {
+	case ONE_STATUS_LOCAL_LENGTH:
+	case ONE_STATUS_LOCAL_QP:
+	case ONE_STATUS_LOCAL_PROTECTION:
+		return RSMERR_BARRIER_FAILURE;
+	default:
+		return RSMERR_CONN_ABORTED;
+	}
+}
+
+static void
+copy_swapped(uint8_t *dst, const uint8_t *src, uint64_t len, uint32_t element)
+{
+	if (element <= 1) {
+		memcpy(dst, src, len);
+		return;
+	}
+	for (uint64_t i = 0; i < len; i += element)
+		for (uint32_t b = 0; b < element; b++)
+			dst[i + b] = src[i + element - 1 - b];
+}
+
+/* Transfers up to `number` succeeded. */
+static void
+finish_ops(struct rsm_import *import, uint64_t number)
+{
+	while (import->done < number) {
+		const struct rsm_op *op = rsm_op_of(import, ++import->done);
+
+		if (op->dst != NULL)
+			copy_swapped(op->dst, op->src, op->len, op->element);
+		import->stage_tail = op->stage_end;
+	}
+}
+
+static void
+take(struct rsm_import *import, const struct one_cqe *cqe)
+{
+	bool ok = cqe->status == ONE_STATUS_SUCCESS;
+
+	switch (cqe->type) {
+	case ONE_CQE_SEND:
+		if (cqe->cookie <= import->done || cqe->cookie > import->posted)
+			break;
+		/* Failures are never suppressed, so what came before the first one succeeded. */
+		if (!import->aborted)
+			finish_ops(import, ok ? cqe->cookie : cqe->cookie - 1);
+		if (!ok)
+			rsm_abort(import, failure_code(cqe->status));
+		break;
+	case ONE_CQE_RSM:
+		if (!import->answered) {
+			import->answered = true;
+			import->outcome = cqe->status;
+			if (cqe->status == RSM_SUCCESS)
+				break;
+		}
+		rsm_abort(import, cqe->status == RSMERR_REMOTE_NODE_UNREACHABLE
+					  ? RSMERR_REMOTE_NODE_UNREACHABLE
+					  : RSMERR_CONN_ABORTED);
+		break;
+	default:
+		break;
+	}
+}
+
+void
+rsm_drain(struct rsm_import *import)
+{
+	struct one_cqe cqe;
+
+	while (one_cq_poll(&import->cq, &cqe) == 1)
+		take(import, &cqe);
+	if (!import->aborted)
+		rsm_map_check_gone(import);
+}
+
+/* ---- waiting ---- */
+
+struct pause {
+	uint32_t spins, turns;
+	uint64_t until;
+};
+
+/*
+ * One step of waiting.  `may_sleep`: an entry of the ring will come.  0, -EINTR (a
+ * signal came, while asleep), -ECONNRESET.
+ */
+static int
+pause_step(struct rsm_import *import, struct pause *pause, bool may_sleep)
+{
+	struct one_client *client = import->link->client;
+	uint16_t channel = import->link->channel;
+	uint32_t ticket;
+	uint64_t now;
+	int error;
+
+	if (!import->crowded && pause->spins++ < SPINS) {
+		cpu_relax();
+		return 0;
+	}
+	if (import->crowded && import->posted % MEASURED_EVERY != 0 && pause->turns++ < TURNS) {
+		sched_yield();
+		return 0;
+	}
+	if (one_client_dead(client))
+		return -ECONNRESET;
+	now = one_now_ns();
+	if (pause->until == 0)
+		pause->until = now + YIELD_NS;
+	if (!may_sleep || now < pause->until) {
+		sched_yield();
+		import->crowded = one_now_ns() - now > CROWDED_NS;
+		return 0;
+	}
+	ticket = one_wait_begin(client, channel);
+	one_wait_arm(&import->cq, channel, 1);
+	if (one_cq_pending(&import->cq, 1) > 0)
+		return 0;
+	error = one_wait_sleep(client, channel, ticket, one_now_ns() + SLEEP_NS);
+	return error == -ETIMEDOUT ? 0 : error;
+}
+
+int
+rsm_wait_answer(struct rsm_import *import)
+{
+	struct pause pause = {0};
+
+	for (;;) {
+		int error;
+
+		rsm_drain(import);
+		if (import->answered)
+			return 0;
+		error = pause_step(import, &pause, true);
+		if (error != 0)
+			return error;
+	}
+}
+
+/* ---- posting ---- */
+
+/* A request of one slot; made in registers, and stored by one_send_put. */
+struct request {
+	enum one_op op;
+	uint8_t flags, num_sge, inline_len;
+	uint32_t length, imm;
+	uint64_t remote_addr;
+	uint64_t data[ONE_INLINE_MAX / 8]; /* the piece, or the inline payload */
+};
+
+static inline bool
+has_room(struct rsm_import *import)
+{
+	return import->posted - import->done < import->depth && one_send_has_room(&import->qp);
+}
+
+/* Waits until there is room for one more transfer; false: the connection is lost. */
+static bool
+wait_for_room(struct rsm_import *import)
+{
+	struct pause pause = {0};
+
+	do {
+		rsm_drain(import);
+		if (import->aborted)
+			return false;
+		/* The engine publishes room a moment after the completion. */
+		if (pause_step(import, &pause, import->signaled > import->done) == -ECONNRESET) {
+			rsm_abort(import, RSMERR_CONN_ABORTED);
+			return false;
+		}
+	} while (!has_room(import));
+	return true;
+}
+
+/*
+ * Number the transfer and hand it to the engine; `op` tells what is to be done
+ * after it.  It asks for a completion when it must, when the queue or the staging
+ * ring could fill up without one, and when nothing is in flight.  False: the connection is lost.
+ */
+static inline __attribute__((always_inline)) bool
+post(struct rsm_import *import, struct request r, struct rsm_op op, bool must)
+{
+	uint64_t number;
+	bool signal;
+
+	if (__builtin_expect(!has_room(import), 0) && !wait_for_room(import))
+		return false;
+	number = ++import->posted;
+	signal = must || number - import->signaled >= SIGNAL_EVERY ||
+		 number - import->signaled >= import->depth / 2 || number - import->done == 1 ||
+		 (import->stage != NULL &&
+		  import->stage_head - import->stage_signaled >= import->stage->size / 4);
+
+	op.stage_end = import->stage_head;
+	*rsm_op_of(import, number) = op;
+	if (signal) {
+		import->signaled = number;
+		import->stage_signaled = import->stage_head;
+	} else {
+		r.flags |= ONE_WQE_SUPPRESS;
+	}
+	one_send_put(&import->qp, one_send_head((uint8_t)r.op, r.flags, r.num_sge, r.inline_len), r.length,
+		     number, r.remote_addr, (uint64_t)r.imm << 32 | import->key, r.data, ONE_INLINE_MAX / 8);
+	return true;
+}
+
+/* A transfer of nothing, to have a completion for all that went before. */
+static void
+post_marker(struct rsm_import *import)
+{
+	bool writes = (import->permission & RSM_PERM_WRITE) != 0;
+	struct request r = {.op = writes ? ONE_OP_WRITE : ONE_OP_READ, .remote_addr = import->base};
+
+	post(import, r, (struct rsm_op){0}, true);
+}
+
+uint64_t
+rsm_issue_signal(struct rsm_import *import, bool once)
+{
+	struct request r = {.op = ONE_OP_SEND_IMM, .imm = htobe32(one_signal(1, once))};
+
+	return post(import, r, (struct rsm_op){0}, true) ? import->posted : UINT64_MAX;
+}
+
+void
+rsm_wait_done(struct rsm_import *import, uint64_t target)
+{
+	struct pause pause = {0};
+
+	rsm_drain(import);
+	if (target > import->signaled && import->done < target && !import->aborted)
+		post_marker(import);
+	while (import->done < target && !import->aborted) {
+		uint64_t before = import->done;
+
+		if (pause_step(import, &pause, true) == -ECONNRESET)
+			rsm_abort(import, RSMERR_CONN_ABORTED);
+		rsm_drain(import);
+		if (import->done != before)
+			pause = (struct pause){0};
+	}
+}
+
+/* `len` contiguous bytes of the staging ring: 0, or RSMERR_*; NULL in *out when the connection is lost. */
+static int
+stage(struct rsm_import *import, uint32_t len, uint8_t **out)
+{
+	struct pause pause = {0};
+	uint64_t size, at;
+
+	*out = NULL;
+	if (import->stage == NULL) {
+		import->stage = rsm_stage_get(import->link);
+		if (import->stage == NULL && rsm_link_lost(import->link)) {
+			rsm_abort(import, RSMERR_CONN_ABORTED);
+			return RSM_SUCCESS;
+		}
+		if (import->stage == NULL)
+			return RSMERR_INSUFFICIENT_RESOURCES;
+	}
+	size = import->stage->size;
+	len = (len + STAGE_ALIGN - 1) / STAGE_ALIGN * STAGE_ALIGN;
+	at = import->stage_head % size;
+	if (size - at < len)
+		import->stage_head += size - at; /* no room before the end */
+	while (import->stage_head + len - import->stage_tail > size) {
+		rsm_drain(import);
+		if (import->done == import->posted)
+			import->stage_tail = import->stage_head;
+		else if (import->done >= import->signaled)
+			post_marker(import);
+		if (import->aborted)
+			return RSM_SUCCESS;
+		if (import->stage_head + len - import->stage_tail <= size)
+			break;
+		if (pause_step(import, &pause, true) == -ECONNRESET) {
+			rsm_abort(import, RSMERR_CONN_ABORTED);
+			return RSM_SUCCESS;
+		}
+	}
+	*out = import->stage->memory + import->stage_head % size;
+	import->stage_head += len;
+	return RSM_SUCCESS;
+}
+
+static uint64_t
+stage_address(const struct rsm_import *import, const uint8_t *memory)
+{
+	return import->stage->offset + (uint64_t)(memory - import->stage->memory);
+}
+
+static void
+put_inline(struct rsm_import *import, uint64_t offset, const uint8_t *src, uint32_t len, uint32_t element)
+{
+	struct request r = {.op = ONE_OP_WRITE,
+			    .flags = ONE_WQE_INLINE,
+			    .inline_len = (uint8_t)len,
+			    .length = len,
+			    .remote_addr = import->base + offset};
+
+	/* In one piece where it can be: what was stored in parts is loaded only when all stores before have
+	 * left the processor. */
+	if (len == sizeof(uint64_t) && element <= 1)
+		memcpy(&r.data[0], src, sizeof(uint64_t));
+	else
+		copy_swapped((uint8_t *)r.data, src, len, element);
+	post(import, r, (struct rsm_op){0}, !import->explicit_mode);
+}
+
+/* `tell`: the last piece asks for a completion. */
+static int
+issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, uint8_t *at, uint64_t len,
+      uint32_t lkey, uint32_t element, bool tell)
+{
+	if (direction == RSM_PUT && len <= ONE_INLINE_MAX) {
+		put_inline(import, offset, at, (uint32_t)len, element);
+		return RSM_SUCCESS;
+	}
+	while (len > 0 && !import->aborted) {
+		uint32_t max = lkey != 0 ? DIRECT_MAX : CHUNK;
+		uint32_t n = len < max ? (uint32_t)len : max;
+		uint64_t local = (uintptr_t)at;
+		uint32_t key = lkey;
+		struct rsm_op op = {0};
+		struct request r;
+
+		if (lkey == 0) {
+			uint8_t *memory;
+			int result = stage(import, n, &memory);
+
+			if (memory == NULL)
+				return result;
+			if (direction == RSM_PUT)
+				copy_swapped(memory, at, n, element);
+			else
+				op = (struct rsm_op){.dst = at, .src = memory, .len = n, .element = element};
+			local = stage_address(import, memory);
+			key = import->stage->lkey;
+		}
+		r = (struct request){.op = direction == RSM_PUT ? ONE_OP_WRITE : ONE_OP_READ,
+				     .num_sge = 1,
+				     .length = n,
+				     .remote_addr = import->base + offset,
+				     .data = {local, (uint64_t)key << 32 | n}};
+		if (!post(import, r, op, n == len && tell))
+			break;
+		if (lkey != 0)
+			import->pinned = import->posted;
+		at += n;
+		offset += n;
+		len -= n;
+	}
+	return RSM_SUCCESS;
+}
+
+int
+rsm_issue_pieces(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local,
+		 uint64_t len, uint32_t lkey, uint32_t element)
+{
+	return issue(import, direction, offset, local, len, lkey, element, !import->explicit_mode);
+}
+
+/*
+ * All but the tail goes straight from the caller's memory; the tail is copied, and under way while
+ * the rest is waited for, so that the next put follows without a gap.
+ */
+int
+rsm_issue_put_back(struct rsm_import *import, uint64_t offset, void *local, uint64_t len, uint32_t lkey)
+{
+	uint8_t *from = local;
+	uint64_t front = len - TAIL, number;
+	int result = issue(import, RSM_PUT, offset, from, front, lkey, 0, true);
+
+	number = import->posted;
+	if (result == RSM_SUCCESS)
+		result = issue(import, RSM_PUT, offset + front, from + front, TAIL, 0, 0, false);
+	rsm_wait_done(import, number);
+	return result;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "arena.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static uint64_t
+page_size(void)
+{
+	static uint64_t size;
+
+	if (size == 0)
+		size = (uint64_t)sysconf(_SC_PAGESIZE);
+	return size;
+}
+
+uint64_t
+arena_rounded(uint64_t size)
+{
+	uint64_t mask = page_size() - 1;
+
+	return size == 0 ? mask + 1 : (size + mask) & ~mask;
+}
+
+int
+memory_populate(void *base, size_t len)
+{
+	int error;
+
+	do
+		error = madvise(base, len, MADV_POPULATE_WRITE) == 0 ? 0 : errno;
+	while (error == EINTR || error == EAGAIN);
+	if (error == EINVAL) { /* kernels before 5.14: write without changing anything */
+		for (size_t i = 0; i < len; i += page_size())
+			__atomic_fetch_or((uint8_t *)base + i, 0, __ATOMIC_RELAXED);
+		return 0;
+	}
+	return error == EFAULT || error == EHWPOISON ? -EFAULT : -error;
+}
+
+int
+arena_open(struct arena *arena, uint64_t size, uint64_t reserved)
+{
+	int fd, error;
+
+	memset(arena, 0, sizeof(*arena));
+	reserved = arena_rounded(reserved);
+	fd = memfd_create("oneside-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)size) != 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+		goto fail;
+	arena->base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (arena->base == MAP_FAILED)
+		goto fail;
+	/* A child (none is expected) must not keep the application's memory. */
+	madvise(arena->base, size, MADV_DONTFORK);
+	madvise(arena->base, size, MADV_DONTDUMP);
+	error = memory_populate(arena->base, reserved);
+	arena->free = malloc(8 * sizeof(*arena->free));
+	if (error == 0 && arena->free == NULL)
+		error = -ENOMEM;
+	if (error != 0) {
+		munmap(arena->base, size);
+		free(arena->free);
+		close(fd);
+		return error;
+	}
+	arena->cap_free = 8;
+	arena->num_free = 1;
+	arena->free[0] = (struct arena_extent){reserved, size - reserved};
+	arena->size = size;
+	arena->used = reserved;
+	return fd;
+fail:
+	error = -errno;
+	close(fd);
+	return error;
+}
+
+void
+arena_close(struct arena *arena)
+{
+	if (arena->size != 0)
+		munmap(arena->base, arena->size);
+	free(arena->free);
+	memset(arena, 0, sizeof(*arena));
+}
+
+/* The first free extent beyond `offset`. */
+static uint32_t
+extent_after(const struct arena *arena, uint64_t offset)
+{
+	uint32_t low = 0, high = arena->num_free;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (arena->free[middle].offset > offset)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static void
+extent_delete(struct arena *arena, uint32_t i)
+{
+	arena->num_free--;
+	memmove(&arena->free[i], &arena->free[i + 1], (arena->num_free - i) * sizeof(*arena->free));
+}
+
+/* Room for extents is made when memory is handed out, so that giving it back cannot fail: n parts in
+ * use leave at most n + 1 free extents. */
+static int
+extent_reserve(struct arena *arena)
+{
+	struct arena_extent *grown;
+
+	if (arena->parts + 2 <= arena->cap_free)
+		return 0;
+	grown = realloc(arena->free, 2 * (size_t)arena->cap_free * sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	arena->free = grown;
+	arena->cap_free *= 2;
+	return 0;
+}
+
+int
+arena_alloc(struct arena *arena, uint64_t size, uint64_t *offset)
+{
+	int error;
+
+	if (size > arena->size)
+		return -ENOSPC;
+	size = arena_rounded(size);
+	error = extent_reserve(arena);
+	if (error != 0)
+		return error;
+	for (uint32_t i = 0; i < arena->num_free; i++) {
+		struct arena_extent *extent = &arena->free[i];
+
+		if (extent->size < size)
+			continue;
+		*offset = extent->offset;
+		if (madvise(arena->base + *offset, size, MADV_REMOVE) != 0)
+			return -errno;
+		error = memory_populate(arena->base + *offset, size);
+		if (error != 0) {
+			madvise(arena->base + *offset, size, MADV_REMOVE);
+			return error;
+		}
+		extent->offset += size;
+		extent->size -= size;
+		if (extent->size == 0)
+			extent_delete(arena, i);
+		arena->used += size;
+		arena->parts++;
+		return 0;
+	}
+	return -ENOSPC;
+}
+
+void
+arena_free(struct arena *arena, uint64_t offset, uint64_t size)
+{
+	uint32_t next = extent_after(arena, offset);
+	bool joins_previous, joins_next;
+
+	size = arena_rounded(size);
+	madvise(arena->base + offset, size, MADV_REMOVE);
+	arena->used -= size;
+	arena->parts--;
+	joins_previous = next > 0 && arena->free[next - 1].offset + arena->free[next - 1].size == offset;
+	joins_next = next < arena->num_free && offset + size == arena->free[next].offset;
+	if (joins_previous && joins_next) {
+		arena->free[next - 1].size += size + arena->free[next].size;
+		extent_delete(arena, next);
+	} else if (joins_previous) {
+		arena->free[next - 1].size += size;
+	} else if (joins_next) {
+		arena->free[next].offset = offset;
+		arena->free[next].size += size;
+	} else {
+		memmove(&arena->free[next + 1], &arena->free[next],
+			(arena->num_free - next) * sizeof(*arena->free));
+		arena->free[next] = (struct arena_extent){offset, size};
+		arena->num_free++;
+	}
+}

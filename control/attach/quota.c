@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "quota.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct quota_account *
+quota_connect(struct quota *quota, uid_t uid)
+{
+	struct quota_account *account = quota->accounts;
+
+	if (quota->connections >= quota->max_clients + QUOTA_SPARE_CONNECTIONS)
+		return NULL;
+	while (account != NULL && account->uid != uid)
+		account = account->next;
+	if (account == NULL) {
+		account = calloc(1, sizeof(*account));
+		if (account == NULL)
+			return NULL;
+		account->uid = uid;
+		account->next = quota->accounts;
+		quota->accounts = account;
+	} else if (account->connections >= quota->max_clients_per_uid + QUOTA_SPARE_CONNECTIONS) {
+		return NULL;
+	}
+	account->connections++;
+	quota->connections++;
+	return account;
+}
+
+void
+quota_disconnect(struct quota *quota, struct quota_account *account)
+{
+	struct quota_account **link = &quota->accounts;
+
+	quota->connections--;
+	if (--account->connections != 0)
+		return;
+	while (*link != account)
+		link = &(*link)->next;
+	*link = account->next;
+	free(account);
+}
+
+int
+quota_attach(struct quota *quota, struct quota_account *account, uint64_t *limit)
+{
+	if (quota->clients >= quota->max_clients) {
+		*limit = quota->max_clients;
+		return -EDQUOT;
+	}
+	if (account->clients >= quota->max_clients_per_uid) {
+		*limit = quota->max_clients_per_uid;
+		return -EDQUOT;
+	}
+	quota->clients++;
+	account->clients++;
+	return 0;
+}
+
+void
+quota_detach(struct quota *quota, struct quota_account *account)
+{
+	quota->clients--;
+	account->clients--;
+}
+
+int
+quota_charge(const struct quota *quota, struct quota_account *account, uint64_t *used, uint64_t max,
+	     uint64_t bytes, uint64_t *limit)
+{
+	if (*used > max || bytes > max - *used) {
+		*limit = max;
+		return -EDQUOT;
+	}
+	if (account->bytes > quota->max_bytes_per_uid || bytes > quota->max_bytes_per_uid - account->bytes) {
+		*limit = quota->max_bytes_per_uid;
+		return -EDQUOT;
+	}
+	*used += bytes;
+	account->bytes += bytes;
+	return 0;
+}
+
+void
+quota_release(struct quota_account *account, uint64_t *used, uint64_t bytes)
+{
+	*used -= bytes;
+	account->bytes -= bytes;
+}
+
+int
+quota_take(struct quota *quota, struct quota_account *account, enum quota_common what, uint32_t n,
+	   uint64_t *limit)
+{
+	uint32_t all = quota->max_common[what], own = all - all / 4;
+
+	if (account->common[what] > own || n > own - account->common[what]) {
+		*limit = own;
+		return -EDQUOT;
+	}
+	if (quota->common[what] > all || n > all - quota->common[what]) {
+		*limit = all;
+		return -EDQUOT;
+	}
+	account->common[what] += n;
+	quota->common[what] += n;
+	return 0;
+}
+
+void
+quota_give(struct quota *quota, struct quota_account *account, enum quota_common what, uint32_t n)
+{
+	account->common[what] -= n;
+	quota->common[what] -= n;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TABLE_FIRST 16u
+
+void
+table_init(struct table *table, uint32_t max)
+{
+	memset(table, 0, sizeof(*table));
+	table->max = max < TABLE_MAX ? max : TABLE_MAX;
+	table->free = TABLE_NONE;
+}
+
+void
+table_fini(struct table *table)
+{
+	free(table->slot);
+	table_init(table, table->max);
+}
+
+static int
+table_grow(struct table *table)
+{
+	uint32_t size = table->size == 0 ? TABLE_FIRST : table->size * 2;
+	struct table_slot *slot;
+
+	if (size > table->max)
+		size = table->max;
+	if (size <= table->size)
+		return -1;
+	slot = realloc(table->slot, size * sizeof(*slot));
+	if (slot == NULL)
+		return -1;
+	/* Lowest slots first. */
+	for (uint32_t i = size; i-- > table->size;) {
+		slot[i] = (struct table_slot){.next_free = table->free, .generation = 1};
+		table->free = i;
+	}
+	table->slot = slot;
+	table->size = size;
+	return 0;
+}
+
+uint32_t
+table_add(struct table *table, void *object)
+{
+	struct table_slot *slot;
+	uint32_t index;
+
+	if (table->free == TABLE_NONE && table_grow(table) != 0)
+		return 0;
+	index = table->free;
+	slot = &table->slot[index];
+	table->free = slot->next_free;
+	slot->object = object;
+	table->used++;
+	return (uint32_t)slot->generation << 16 | index;
+}
+
+void *
+table_get(const struct table *table, uint32_t id)
+{
+	uint32_t index = table_index(id);
+
+	if (index >= table->size || table->slot[index].generation != id >> 16)
+		return NULL;
+	return table->slot[index].object;
+}
+
+void *
+table_remove(struct table *table, uint32_t id)
+{
+	void *object = table_get(table, id);
+	struct table_slot *slot;
+
+	if (object == NULL)
+		return NULL;
+	slot = &table->slot[table_index(id)];
+	slot->object = NULL;
+	slot->generation = slot->generation == UINT16_MAX ? 1 : slot->generation + 1;
+	slot->next_free = table->free;
+	table->free = table_index(id);
+	table->used--;
+	return object;
+}

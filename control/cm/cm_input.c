@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * MADs that came in.  Anybody can send them: every field is checked here, a
+ * message of a connection counts only between its two addresses and with the ids
+ * (for DREQ also the queue pair number) that its peer knows, and nothing gets
+ * more than one message in answer.
+ */
+#include <string.h>
+
+#include "cm_internal.h"
+
+/* Answer to what belongs to no connection here. */
+static void
+send_stateless(struct cm *cm, const struct cm_path *path, const struct cm_mad *to, struct cm_mad *answer)
+{
+	answer->tid = to->tid;
+	answer->local_id = to->remote_id;
+	answer->remote_id = to->local_id;
+	cm_send(cm, path, answer);
+}
+
+static void
+reject_stateless(struct cm *cm, const struct cm_path *path, const struct cm_mad *to, uint16_t reason)
+{
+	struct cm_mad rej = {.attribute = CM_REJ};
+
+	rej.rej.answers = to->attribute == CM_REP ? CM_ANSWERS_REP : CM_ANSWERS_REQ;
+	rej.rej.reason = reason;
+	if (reason == CM_REJ_INVALID_GID) { /* says which one would do */
+		rej.rej.info_len = 16;
+		memcpy(rej.rej.info, path->src.gid, 16);
+	}
+	send_stateless(cm, path, to, &rej);
+}
+
+static void
+send_mra(struct cm_conn *conn, enum cm_answered answers)
+{
+	struct cm_mad mra = {.attribute = CM_MRA, .tid = conn->tid};
+
+	mra.mra.answers = (uint8_t)answers;
+	mra.mra.service_timeout = CM_SERVICE_TIMEOUT;
+	cm_conn_send(conn, &mra, false);
+}
+
+static void
+send_kept(struct cm_conn *conn)
+{
+	conn->cm->env->send(conn->cm->env, &conn->path, conn->mad);
+}
+
+static bool
+qpn_is_valid(uint32_t qpn)
+{
+	return qpn > 1 && qpn < 0xffffff;
+}
+
+/* The connection that a message with both ids means; NULL: none. */
+static struct cm_conn *
+find_pair(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad)
+{
+	struct cm_conn *conn = cm_find_local(cm, mad->remote_id, path);
+
+	return conn != NULL && mad->local_id != 0 && conn->remote_id == mad->local_id ? conn : NULL;
+}
+
+/* REQ */
+
+static void
+duplicate_req(struct cm_conn *conn, const struct cm_path *path, const struct cm_mad *mad)
+{
+	switch (conn->state) {
+	case CM_STATE_REQ_RCVD: /* the application thinks it over */
+		send_mra(conn, CM_ANSWERS_REQ);
+		break;
+	case CM_STATE_REP_SENT: /* the REP was lost, or has just crossed it */
+		send_kept(conn);
+		break;
+	case CM_STATE_TIMEWAIT:
+		if (conn->refused)
+			send_kept(conn);
+		else
+			reject_stateless(conn->cm, path, mad, CM_REJ_STALE);
+		break;
+	default:
+		break;
+	}
+}
+
+/* 0, or the reason for a REJ. */
+static uint16_t
+check_req(const struct cm_path *path, const struct cm_req *req)
+{
+	if (req->transport != 0)
+		return CM_REJ_INVALID_TRANSPORT;
+	if (!qpn_is_valid(req->qpn) || req->rdc_exists || (req->pkey & 0x7fff) != 0x7fff)
+		return CM_REJ_UNSUPPORTED;
+	if (cm_mtu_bytes(req->mtu) == 0)
+		return CM_REJ_INVALID_MTU;
+	/* Data will go to the GID in the REQ: it must not make us send to a third party. */
+	if (memcmp(req->local_gid, path->dst.gid, 16) != 0 || memcmp(req->remote_gid, path->src.gid, 16) != 0)
+		return CM_REJ_INVALID_GID;
+	return 0;
+}
+
+/*
+ * The peer uses a queue pair again that a connection here still holds: it has
+ * restarted, or given that connection up without our hearing of it.
+ */
+static bool
+stale_req(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, uint64_t now)
+{
+	struct cm_conn *old = cm_find_qpn(cm, mad->req.qpn, mad->req.guid, path);
+
+	if (old == NULL)
+		return false;
+	if (old->state == CM_STATE_REQ_RCVD) { /* nothing was answered yet: the newer request stands */
+		cm_conn_timewait(old, 0, now);
+		cm_emit(old, CM_ACCEPT_FAILED);
+		return false;
+	}
+	reject_stateless(cm, path, mad, CM_REJ_STALE);
+	cm_disconnect(old, now);
+	return true;
+}
+
+static void
+remote_from_req(const struct cm_conn *conn, const struct cm_req *req, struct cm_remote *remote)
+{
+	remote->qpn = req->qpn;
+	remote->psn = req->psn;
+	remote->rd_atomic_in = req->responder_resources;
+	remote->rd_atomic_out = req->initiator_depth;
+	remote->rnr_retry = req->rnr_retry;
+	remote->retry_count = req->retry_count;
+	remote->ack_timeout = req->ack_timeout;
+	remote->path_mtu = conn->path_mtu;
+	remote->path = conn->path;
+	remote->guid = req->guid;
+	remote->service_id = req->service_id;
+}
+
+static void
+private_from_req(const struct cm_mad *mad, uint32_t room, struct cm_remote *remote)
+{
+	struct cm_announce announce;
+
+	if (cm_announce_req_parse(mad, &announce, room, remote->private_data)) {
+		remote->oneside = true;
+		remote->capabilities = announce.capabilities;
+		remote->private_len = announce.private_len;
+	} else {
+		remote->private_len = (uint16_t)room;
+		memcpy(remote->private_data, mad->private_data + CM_PRIVATE_REQ - room, room);
+	}
+}
+
+static void
+input_req(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, uint64_t now)
+{
+	const struct cm_req *req = &mad->req;
+	struct cm_ip_header header = {0};
+	struct cm_remote remote = {0};
+	struct cm_event event = {.type = CM_REQUEST, .remote = &remote};
+	uint32_t room = CM_PRIVATE_REQ;
+	struct cm_conn *conn;
+	uint16_t reason;
+
+	if (mad->local_id == 0)
+		return;
+	conn = cm_find_remote(cm, mad->local_id, req->guid, path);
+	if (conn != NULL) {
+		duplicate_req(conn, path, mad);
+		return;
+	}
+	if (cm->half_open >= cm->env->max_half_open)
+		return;
+	reason = check_req(path, req);
+	if (reason != 0) {
+		reject_stateless(cm, path, mad, reason);
+		return;
+	}
+	if (stale_req(cm, path, mad, now))
+		return;
+	event.listener = cm_find_listener(cm, req->service_id);
+	if (event.listener == NULL) {
+		reject_stateless(cm, path, mad, CM_REJ_INVALID_SERVICE_ID);
+		return;
+	}
+	if (cm_service_is_ip(req->service_id)) {
+		if (cm_ip_header_parse(mad->private_data, &header) != 0 ||
+		    memcmp(&header.src, &path->dst, sizeof(header.src)) != 0 ||
+		    memcmp(&header.dst, &path->src, sizeof(header.dst)) != 0) {
+			reject_stateless(cm, path, mad, CM_REJ_CONSUMER);
+			return;
+		}
+		remote.rdma_cm = true;
+		remote.ip_port = header.port;
+		room -= CM_IP_HEADER_LEN;
+	}
+	conn = cm_conn_new(cm, path);
+	if (conn == NULL) {
+		reject_stateless(cm, path, mad, CM_REJ_NO_RESOURCES);
+		return;
+	}
+	conn->state = CM_STATE_REQ_RCVD;
+	conn->half_open = true;
+	cm->half_open++;
+	conn->tid = mad->tid;
+	conn->path.flow_label = req->flow_label;
+	conn->path.traffic_class = req->traffic_class;
+	conn->path_mtu = cm_mtu_bytes(req->mtu);
+	conn->interval_max = cm_code_ns(req->local_response_timeout, CM_RESPONSE_CODE_MAX);
+	conn->timewait = cm_code_ns(req->ack_timeout, CM_TIMEWAIT_CODE_MAX);
+	cm_conn_set_remote(conn, mad->local_id, req->qpn, req->guid);
+	remote_from_req(conn, req, &remote);
+	private_from_req(mad, room, &remote);
+	conn->announced = remote.oneside;
+	event.conn = conn;
+	cm->env->event(cm->env, &event);
+}
+
+/* REP */
+
+static void
+remote_from_rep(const struct cm_conn *conn, const struct cm_mad *mad, struct cm_remote *remote)
+{
+	const struct cm_rep *rep = &mad->rep;
+	struct cm_announce announce;
+
+	remote->qpn = rep->qpn;
+	remote->psn = rep->psn;
+	remote->rd_atomic_in = rep->responder_resources;
+	remote->rd_atomic_out = rep->initiator_depth;
+	remote->rnr_retry = rep->rnr_retry;
+	remote->ack_timeout = rep->ack_delay;
+	remote->path_mtu = conn->path_mtu;
+	remote->path = conn->path;
+	remote->guid = rep->guid;
+	remote->private_len = CM_PRIVATE_REP;
+	if (cm_announce_rep_parse(mad, &announce)) {
+		remote->oneside = true;
+		remote->capabilities = announce.capabilities;
+		remote->private_len = announce.private_len;
+	}
+	memcpy(remote->private_data, mad->private_data, remote->private_len);
+}
+
+static void
+duplicate_rep(struct cm_conn *conn)
+{
+	if (conn->state == CM_STATE_ESTABLISHED)
+		cm_conn_send_rtu(conn); /* the RTU was lost */
+	else if (conn->state == CM_STATE_REP_RCVD)
+		send_mra(conn, CM_ANSWERS_REP);
+	else if (conn->state == CM_STATE_TIMEWAIT && conn->refused)
+		send_kept(conn);
+}
+
+/* The answer to our REQ is unusable: tell both sides. */
+static void
+refuse_rep(struct cm_conn *conn, uint16_t reason, uint64_t now)
+{
+	struct cm_event event = {.type = CM_REJECTED, .conn = conn, .reason = reason};
+	static const uint8_t no_data[CM_PRIVATE_REJ];
+
+	event.reject_data = no_data;
+	cm_conn_send_rej(conn, CM_ANSWERS_REP, reason, NULL, 0);
+	cm_conn_timewait(conn, conn->timewait, now);
+	if (!conn->abandoned)
+		conn->cm->env->event(conn->cm->env, &event);
+}
+
+static void
+input_rep(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, uint64_t now)
+{
+	struct cm_conn *conn = cm_find_local(cm, mad->remote_id, path), *old;
+	struct cm_remote remote = {0};
+	struct cm_event event = {.type = CM_REPLY, .conn = conn, .remote = &remote};
+
+	if (mad->local_id == 0)
+		return;
+	if (conn != NULL && conn->remote_id == mad->local_id) {
+		duplicate_rep(conn);
+		return;
+	}
+	if (conn == NULL || (conn->state != CM_STATE_REQ_SENT && conn->state != CM_STATE_MRA_REQ_RCVD)) {
+		/* We have given up meanwhile, or chosen another REP: the sender need not wait for its RTU. */
+		reject_stateless(cm, path, mad, CM_REJ_INVALID_COMM_ID);
+		return;
+	}
+	if (cm_find_remote(cm, mad->local_id, mad->rep.guid, path) != NULL)
+		return;
+	old = cm_find_qpn(cm, mad->rep.qpn, mad->rep.guid, path);
+	cm_conn_set_remote(conn, mad->local_id, mad->rep.qpn, mad->rep.guid);
+	if (!qpn_is_valid(mad->rep.qpn)) {
+		refuse_rep(conn, CM_REJ_UNSUPPORTED, now);
+		return;
+	}
+	if (old != NULL) {
+		cm_disconnect(old, now);
+		refuse_rep(conn, CM_REJ_STALE, now);
+		return;
+	}
+	cm_heap_clear(&cm->timers, &conn->timer); /* from here on it waits for its user */
+	conn->state = CM_STATE_REP_RCVD;
+	remote_from_rep(conn, mad, &remote);
+	conn->announced = remote.oneside;
+	if (!conn->abandoned)
+		cm->env->event(cm->env, &event);
+}
+
+/* The rest */
+
+static void
+input_rtu(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, uint64_t now)
+{
+	struct cm_conn *conn = find_pair(cm, path, mad);
+
+	if (conn != NULL)
+		cm_communication_established(conn, now);
+}
+
+static void
+input_mra(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, uint64_t now)
+{
+	uint64_t patience =
+		cm_code_ns(mad->mra.service_timeout, CM_SERVICE_TIMEOUT) + cm->env->retry_interval;
+	uint64_t deadline = now + patience;
+	struct cm_conn *conn;
+
+	if (mad->mra.answers == CM_ANSWERS_REQ) {
+		conn = cm_find_local(cm, mad->remote_id, path);
+		if (conn == NULL ||
+		    (conn->state != CM_STATE_REQ_SENT && conn->state != CM_STATE_MRA_REQ_RCVD))
+			return;
+	} else {
+		conn = find_pair(cm, path, mad);
+		if (mad->mra.answers != CM_ANSWERS_REP || conn == NULL ||
+		    (conn->state != CM_STATE_REP_SENT && conn->state != CM_STATE_MRA_REP_RCVD))
+			return;
+	}
+	if (conn->extensions >= (conn->active ? CM_EXTENSIONS_ACTIVE : CM_EXTENSIONS_PASSIVE))
+		return;
+	conn->extensions++;
+	conn->state = mad->mra.answers == CM_ANSWERS_REQ ? CM_STATE_MRA_REQ_RCVD : CM_STATE_MRA_REP_RCVD;
+	cm_conn_timer(conn, deadline < conn->connect_deadline ? deadline : conn->connect_deadline);
+}
+
+/* A requester that gave up names itself by GUID and id, since it may not know ours. */
+static struct cm_conn *
+find_rejected(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad)
+{
+	struct cm_conn *conn;
+	uint64_t guid = 0;
+
+	if (mad->rej.reason == CM_REJ_TIMEOUT && mad->rej.info_len >= 8 && mad->local_id != 0) {
+		for (int i = 0; i < 8; i++)
+			guid = guid << 8 | mad->rej.info[i];
+		return cm_find_remote(cm, mad->local_id, guid, path);
+	}
+	if (mad->rej.answers != CM_ANSWERS_REQ)
+		return find_pair(cm, path, mad);
+	/* The rejecter may have no id to give; ours alone must then be of a request still open. */
+	conn = cm_find_local(cm, mad->remote_id, path);
+	if (conn != NULL && (conn->state == CM_STATE_REQ_SENT || conn->state == CM_STATE_MRA_REQ_RCVD))
+		return conn;
+	return NULL;
+}
+
+static void
+input_rej(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, uint64_t now)
+{
+	struct cm_conn *conn = find_rejected(cm, path, mad);
+	struct cm_event event = {.type = CM_REJECTED, .conn = conn, .reason = mad->rej.reason};
+
+	if (conn == NULL)
+		return;
+	event.reject_data = mad->private_data;
+	switch (conn->state) {
+	case CM_STATE_REQ_SENT:
+	case CM_STATE_MRA_REQ_RCVD:
+		cm_conn_timewait(conn, mad->rej.reason == CM_REJ_STALE ? conn->timewait : 0, now);
+		break;
+	case CM_STATE_REP_RCVD:
+	case CM_STATE_REP_SENT:
+	case CM_STATE_MRA_REP_RCVD:
+		cm_conn_timewait(conn, conn->timewait, now);
+		break;
+	case CM_STATE_REQ_RCVD:
+		cm_conn_timewait(conn, 0, now);
+		event.type = CM_ACCEPT_FAILED;
+		break;
+	case CM_STATE_ESTABLISHED:
+	case CM_STATE_DREQ_SENT:
+		cm_conn_timewait(conn, conn->timewait, now);
+		event.type = CM_DISCONNECTED;
+		break;
+	case CM_STATE_TIMEWAIT:
+		return;
+	}
+	if (!conn->abandoned)
+		cm->env->event(cm->env, &event);
+}
+
+static void
+send_drep(struct cm *cm, const struct cm_path *path, const struct cm_mad *dreq)
+{
+	struct cm_mad drep = {.attribute = CM_DREP};
+
+	send_stateless(cm, path, dreq, &drep);
+}
+
+static void
+input_dreq(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, uint64_t now)
+{
+	struct cm_conn *conn = find_pair(cm, path, mad);
+
+	if (conn == NULL) { /* of a connection long gone: its end must not wait in vain */
+		send_drep(cm, path, mad);
+		return;
+	}
+	switch (conn->state) {
+	case CM_STATE_REQ_RCVD:
+		send_drep(cm, path, mad);
+		cm_conn_timewait(conn, 0, now);
+		cm_emit(conn, CM_ACCEPT_FAILED);
+		return;
+	case CM_STATE_REP_SENT:
+	case CM_STATE_MRA_REP_RCVD:
+		if (mad->remote_qpn != conn->local_qpn)
+			return;
+		cm_conn_established(conn); /* it must have been, on the other side */
+		break;
+	case CM_STATE_TIMEWAIT:
+		send_drep(cm, path, mad);
+		return;
+	default:
+		break;
+	}
+	if (mad->remote_qpn != conn->local_qpn)
+		return;
+	send_drep(cm, path, mad);
+	/* The user may have answered CM_ESTABLISHED with a DREQ of his own: then these have crossed. */
+	cm_conn_timewait(conn, conn->timewait, now);
+	cm_emit(conn, CM_DISCONNECTED);
+}
+
+static void
+input_drep(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, uint64_t now)
+{
+	struct cm_conn *conn = find_pair(cm, path, mad);
+
+	if (conn == NULL || conn->state != CM_STATE_DREQ_SENT)
+		return;
+	cm_conn_timewait(conn, conn->timewait, now);
+	cm_emit(conn, CM_DISCONNECTED);
+}
+
+void
+cm_input(struct cm *cm, const struct cm_path *reply_path, const uint8_t *mad, uint32_t len, uint64_t now)
+{
+	struct cm_mad parsed;
+
+	if (cm_mad_parse(mad, len, &parsed) != 0)
+		return;
+	switch (parsed.attribute) {
+	case CM_REQ:
+		input_req(cm, reply_path, &parsed, now);
+		break;
+	case CM_MRA:
+		input_mra(cm, reply_path, &parsed, now);
+		break;
+	case CM_REJ:
+		input_rej(cm, reply_path, &parsed, now);
+		break;
+	case CM_REP:
+		input_rep(cm, reply_path, &parsed, now);
+		break;
+	case CM_RTU:
+		input_rtu(cm, reply_path, &parsed, now);
+		break;
+	case CM_DREQ:
+		input_dreq(cm, reply_path, &parsed, now);
+		break;
+	case CM_DREP:
+		input_drep(cm, reply_path, &parsed, now);
+		break;
+	default:
+		break;
+	}
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cm_mad.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "dataplane/wire/bytes.h"
+
+#define MAD_HEADER_LEN 24u
+#define MAD_BASE_VERSION 1u
+#define MAD_CLASS_CM 7u
+#define MAD_CLASS_VERSION 2u
+#define MAD_METHOD_SEND 3u
+
+#define ANNOUNCE_MAGIC 0x4f4e4531u /* "ONE1" */
+#define ANNOUNCE_AT 4u             /* in the alternate path: its local GID */
+#define ANNOUNCE_DATA_AT (ANNOUNCE_AT + 10u)
+#define ANNOUNCE_DATA_LEN 22u
+
+/* Where the private data of a message starts in the CM data, and how long it is. */
+struct layout {
+	uint8_t at, len;
+};
+static const struct layout layouts[] = {
+	[CM_REQ - CM_REQ] = {140, 92}, [CM_MRA - CM_REQ] = {10, 222}, [CM_REJ - CM_REQ] = {84, 148},
+	[CM_REP - CM_REQ] = {36, 196}, [CM_RTU - CM_REQ] = {8, 224},  [CM_DREQ - CM_REQ] = {12, 220},
+	[CM_DREP - CM_REQ] = {8, 224},
+};
+
+uint32_t
+cm_private_len(uint16_t attribute)
+{
+	return layouts[attribute - CM_REQ].len;
+}
+
+uint16_t
+cm_mtu_bytes(uint8_t code)
+{
+	return code >= 1 && code <= 5 ? (uint16_t)(128u << code) : 0;
+}
+
+uint8_t
+cm_mtu_code(uint16_t bytes)
+{
+	for (uint8_t code = 1; code <= 5; code++)
+		if (cm_mtu_bytes(code) == bytes)
+			return code;
+	return 0;
+}
+
+static void
+parse_req(const uint8_t *p, struct cm_req *req)
+{
+	req->vendor_id = load_be24(p + 5);
+	req->service_id = load_be64(p + 8);
+	req->guid = load_be64(p + 16);
+	req->qkey = load_be32(p + 28);
+	req->qpn = load_be24(p + 32);
+	req->responder_resources = p[35];
+	req->local_eecn = load_be24(p + 36);
+	req->initiator_depth = p[39];
+	req->remote_eecn = load_be24(p + 40);
+	req->remote_response_timeout = p[43] >> 3;
+	req->transport = p[43] >> 1 & 3;
+	req->flow_control = p[43] & 1;
+	req->psn = load_be24(p + 44);
+	req->local_response_timeout = p[47] >> 3;
+	req->retry_count = p[47] & 7;
+	req->pkey = load_be16(p + 48);
+	req->mtu = p[50] >> 4;
+	req->rdc_exists = p[50] >> 3 & 1;
+	req->rnr_retry = p[50] & 7;
+	req->max_cm_retries = p[51] >> 4;
+	req->srq = p[51] >> 3 & 1;
+	req->extended_transport = p[51] & 7;
+	req->local_lid = load_be16(p + 52);
+	req->remote_lid = load_be16(p + 54);
+	memcpy(req->local_gid, p + 56, 16);
+	memcpy(req->remote_gid, p + 72, 16);
+	req->flow_label = load_be32(p + 88) >> 12;
+	req->rate = p[91] & 0x3f;
+	req->traffic_class = p[92];
+	req->hop_limit = p[93];
+	req->sl = p[94] >> 4;
+	req->subnet_local = p[94] >> 3 & 1;
+	req->ack_timeout = p[95] >> 3;
+	memcpy(req->alternate, p + 96, CM_ALTERNATE_LEN);
+}
+
+static void
+build_req(const struct cm_req *req, uint8_t *p)
+{
+	store_be24(p + 5, req->vendor_id);
+	store_be64(p + 8, req->service_id);
+	store_be64(p + 16, req->guid);
+	store_be32(p + 28, req->qkey);
+	store_be24(p + 32, req->qpn);
+	p[35] = req->responder_resources;
+	store_be24(p + 36, req->local_eecn);
+	p[39] = req->initiator_depth;
+	store_be24(p + 40, req->remote_eecn);
+	p[43] = (uint8_t)(req->remote_response_timeout << 3 | (req->transport & 3) << 1 | req->flow_control);
+	store_be24(p + 44, req->psn);
+	p[47] = (uint8_t)(req->local_response_timeout << 3 | (req->retry_count & 7));
+	store_be16(p + 48, req->pkey);
+	p[50] = (uint8_t)(req->mtu << 4 | req->rdc_exists << 3 | (req->rnr_retry & 7));
+	p[51] = (uint8_t)(req->max_cm_retries << 4 | req->srq << 3 | (req->extended_transport & 7));
+	store_be16(p + 52, req->local_lid);
+	store_be16(p + 54, req->remote_lid);
+	memcpy(p + 56, req->local_gid, 16);
+	memcpy(p + 72, req->remote_gid, 16);
+	store_be32(p + 88, req->flow_label << 12 | (req->rate & 0x3f));
+	p[92] = req->traffic_class;
+	p[93] = req->hop_limit;
+	p[94] = (uint8_t)(req->sl << 4 | req->subnet_local << 3);
+	p[95] = (uint8_t)(req->ack_timeout << 3);
+	memcpy(p + 96, req->alternate, CM_ALTERNATE_LEN);
+}
+
+static void
+parse_rep(const uint8_t *p, struct cm_rep *rep)
+{
+	rep->qkey = load_be32(p + 8);
+	rep->qpn = load_be24(p + 12);
+	rep->vendor_id = (uint32_t)p[15] << 16 | (uint32_t)p[19] << 8 | p[23];
+	rep->eecn = load_be24(p + 16);
+	rep->psn = load_be24(p + 20);
+	rep->responder_resources = p[24];
+	rep->initiator_depth = p[25];
+	rep->ack_delay = p[26] >> 3;
+	rep->failover = p[26] >> 1 & 3;
+	rep->flow_control = p[26] & 1;
+	rep->rnr_retry = p[27] >> 5;
+	rep->srq = p[27] >> 4 & 1;
+	rep->guid = load_be64(p + 28);
+}
+
+static void
+build_rep(const struct cm_rep *rep, uint8_t *p)
+{
+	store_be32(p + 8, rep->qkey);
+	store_be24(p + 12, rep->qpn);
+	p[15] = (uint8_t)(rep->vendor_id >> 16);
+	store_be24(p + 16, rep->eecn);
+	p[19] = (uint8_t)(rep->vendor_id >> 8);
+	store_be24(p + 20, rep->psn);
+	p[23] = (uint8_t)rep->vendor_id;
+	p[24] = rep->responder_resources;
+	p[25] = rep->initiator_depth;
+	p[26] = (uint8_t)(rep->ack_delay << 3 | (rep->failover & 3) << 1 | rep->flow_control);
+	p[27] = (uint8_t)(rep->rnr_retry << 5 | rep->srq << 4);
+	store_be64(p + 28, rep->guid);
+}
+
+int
+cm_mad_parse(const uint8_t *bytes, uint32_t len, struct cm_mad *mad)
+{
+	const uint8_t *p = bytes + MAD_HEADER_LEN;
+	const struct layout *layout;
+
+	if (len != CM_MAD_LEN || bytes[0] != MAD_BASE_VERSION || bytes[1] != MAD_CLASS_CM ||
+	    bytes[2] != MAD_CLASS_VERSION || bytes[3] != MAD_METHOD_SEND)
+		return -EPROTO;
+	memset(mad, 0, sizeof(*mad));
+	mad->attribute = load_be16(bytes + 16);
+	if (mad->attribute < CM_REQ || mad->attribute > CM_DREP)
+		return -EPROTO;
+	mad->tid = load_be64(bytes + 8);
+	mad->modifier = load_be32(bytes + 20);
+	mad->local_id = load_be32(p);
+	if (mad->attribute != CM_REQ)
+		mad->remote_id = load_be32(p + 4);
+	switch (mad->attribute) {
+	case CM_REQ:
+		parse_req(p, &mad->req);
+		break;
+	case CM_REP:
+		parse_rep(p, &mad->rep);
+		break;
+	case CM_MRA:
+		mad->mra.answers = p[8] >> 6;
+		mad->mra.service_timeout = p[9] >> 3;
+		break;
+	case CM_REJ:
+		mad->rej.answers = p[8] >> 6;
+		mad->rej.info_len = p[9] >> 1;
+		mad->rej.reason = load_be16(p + 10);
+		memcpy(mad->rej.info, p + 12, CM_ARI_LEN);
+		if (mad->rej.info_len > CM_ARI_LEN)
+			return -EPROTO;
+		break;
+	case CM_DREQ:
+		mad->remote_qpn = load_be24(p + 8);
+		break;
+	default:
+		break;
+	}
+	layout = &layouts[mad->attribute - CM_REQ];
+	memcpy(mad->private_data, p + layout->at, layout->len);
+	return 0;
+}
+
+void
+cm_mad_build(const struct cm_mad *mad, uint8_t bytes[CM_MAD_LEN])
+{
+	const struct layout *layout = &layouts[mad->attribute - CM_REQ];
+	uint8_t *p = bytes + MAD_HEADER_LEN;
+
+	memset(bytes, 0, CM_MAD_LEN);
+	bytes[0] = MAD_BASE_VERSION;
+	bytes[1] = MAD_CLASS_CM;
+	bytes[2] = MAD_CLASS_VERSION;
+	bytes[3] = MAD_METHOD_SEND;
+	store_be64(bytes + 8, mad->tid);
+	store_be16(bytes + 16, mad->attribute);
+	store_be32(bytes + 20, mad->modifier);
+	store_be32(p, mad->local_id);
+	if (mad->attribute != CM_REQ)
+		store_be32(p + 4, mad->remote_id);
+	switch (mad->attribute) {
+	case CM_REQ:
+		build_req(&mad->req, p);
+		break;
+	case CM_REP:
+		build_rep(&mad->rep, p);
+		break;
+	case CM_MRA:
+		p[8] = (uint8_t)(mad->mra.answers << 6);
+		p[9] = (uint8_t)(mad->mra.service_timeout << 3);
+		break;
+	case CM_REJ:
+		p[8] = (uint8_t)(mad->rej.answers << 6);
+		p[9] = (uint8_t)(mad->rej.info_len << 1);
+		store_be16(p + 10, mad->rej.reason);
+		memcpy(p + 12, mad->rej.info, CM_ARI_LEN);
+		break;
+	case CM_DREQ:
+		store_be24(p + 8, mad->remote_qpn);
+		break;
+	default:
+		break;
+	}
+	memcpy(p + layout->at, mad->private_data, layout->len);
+}
+
+/* In the header an IPv4 address stands behind twelve zero bytes, not in its GID form. */
+static void
+ip_store(uint8_t *p, const struct wire_addr *addr)
+{
+	memset(p, 0, 16);
+	if (wire_addr_is_v4(addr))
+		memcpy(p + 12, addr->gid + 12, 4);
+	else
+		memcpy(p, addr->gid, 16);
+}
+
+static int
+ip_load(const uint8_t *p, uint8_t version, struct wire_addr *addr)
+{
+	static const uint8_t zero[16], loopback[16] = {[15] = 1};
+
+	if (version == 4) {
+		if (memcmp(p, zero, 12) != 0 || p[12] == 0 || p[12] == 127 || p[12] >= 224)
+			return -EPROTO;
+		memset(addr->gid, 0, 10);
+		memset(addr->gid + 10, 0xff, 2);
+		memcpy(addr->gid + 12, p + 12, 4);
+		return 0;
+	}
+	memcpy(addr->gid, p, 16);
+	if (p[0] == 0xff || memcmp(p, zero, 16) == 0 || memcmp(p, loopback, 16) == 0 || wire_addr_is_v4(addr))
+		return -EPROTO;
+	return 0;
+}
+
+void
+cm_ip_header_build(const struct cm_ip_header *header, uint8_t *bytes)
+{
+	bytes[0] = 0;
+	bytes[1] = wire_addr_is_v4(&header->dst) ? 0x40 : 0x60;
+	store_be16(bytes + 2, header->port);
+	ip_store(bytes + 4, &header->src);
+	ip_store(bytes + 20, &header->dst);
+}
+
+int
+cm_ip_header_parse(const uint8_t *bytes, struct cm_ip_header *header)
+{
+	uint8_t version = bytes[1] >> 4;
+
+	if (bytes[0] != 0 || (version != 4 && version != 6))
+		return -EPROTO;
+	header->port = load_be16(bytes + 2);
+	if (ip_load(bytes + 4, version, &header->src) != 0)
+		return -EPROTO;
+	return ip_load(bytes + 20, version, &header->dst);
+}
+
+void
+cm_announce_req_build(struct cm_mad *mad, uint32_t capabilities, const void *data, uint16_t len,
+		      uint32_t room)
+{
+	uint8_t *p = mad->req.alternate + ANNOUNCE_AT;
+	uint8_t *area = mad->private_data + cm_private_len(CM_REQ) - room;
+	uint32_t fits = len < room ? len : room;
+
+	store_be32(p, ANNOUNCE_MAGIC);
+	store_be32(p + 4, capabilities);
+	store_be16(p + 8, len);
+	if (fits > 0)
+		memcpy(area, data, fits);
+	if (len > fits)
+		memcpy(mad->req.alternate + ANNOUNCE_DATA_AT, (const uint8_t *)data + fits, len - fits);
+}
+
+bool
+cm_announce_req_parse(const struct cm_mad *mad, struct cm_announce *announce, uint32_t room, uint8_t *data)
+{
+	const uint8_t *p = mad->req.alternate + ANNOUNCE_AT;
+	const uint8_t *area = mad->private_data + cm_private_len(CM_REQ) - room;
+	uint32_t fits;
+
+	/* A nonzero alternate LID means that these really are GIDs. */
+	if (load_be16(mad->req.alternate) != 0 || load_be32(p) != ANNOUNCE_MAGIC ||
+	    load_be16(p + 8) > room + ANNOUNCE_DATA_LEN)
+		return false;
+	announce->capabilities = load_be32(p + 4);
+	announce->private_len = load_be16(p + 8);
+	fits = announce->private_len < room ? announce->private_len : room;
+	memcpy(data, area, fits);
+	memcpy(data + fits, mad->req.alternate + ANNOUNCE_DATA_AT, announce->private_len - fits);
+	return true;
+}
+
+void
+cm_announce_rep_build(struct cm_mad *mad, const struct cm_announce *announce)
+{
+	uint8_t *p = mad->private_data + CM_PRIVATE_REP - CM_ANNOUNCE_REP_LEN;
+
+	store_be32(p, ANNOUNCE_MAGIC);
+	store_be32(p + 4, announce->capabilities);
+	store_be16(p + 8, announce->private_len);
+}
+
+bool
+cm_announce_rep_parse(const struct cm_mad *mad, struct cm_announce *announce)
+{
+	const uint8_t *p = mad->private_data + CM_PRIVATE_REP - CM_ANNOUNCE_REP_LEN;
+
+	if (load_be32(p) != ANNOUNCE_MAGIC || load_be16(p + 8) > CM_PRIVATE_REP - CM_ANNOUNCE_REP_LEN)
+		return false;
+	announce->capabilities = load_be32(p + 4);
+	announce->private_len = load_be16(p + 8);
+	return true;
+}
+
+#define REJ_ANNOUNCE_AT (CM_PRIVATE_REJ - CM_ANNOUNCE_REP_LEN)
+
+void
+cm_announce_rej_build(uint8_t *area, const void *data, uint16_t len)
+{
+	memset(area, 0, CM_PRIVATE_REJ);
+	if (len > 0)
+		memcpy(area, data, len);
+	store_be32(area + REJ_ANNOUNCE_AT, ANNOUNCE_MAGIC);
+	store_be16(area + REJ_ANNOUNCE_AT + 8, len);
+}
+
+uint32_t
+cm_announce_rej_parse(const uint8_t *area)
+{
+	uint32_t len = load_be16(area + REJ_ANNOUNCE_AT + 8);
+
+	if (load_be32(area + REJ_ANNOUNCE_AT) != ANNOUNCE_MAGIC || len > REJ_ANNOUNCE_AT)
+		return CM_PRIVATE_REJ;
+	return len;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Names of services: uDAPL connection qualifiers and RSM segment ids as IB
+ * service ids.
+ */
+#ifndef CONTROL_SERVICE_H
+#define CONTROL_SERVICE_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cm.h"
+
+/* In one of rdma_cm's IP port spaces: its REQ carries the IP header. */
+static inline bool
+service_is_ip(uint64_t service)
+{
+	return service >> 24 == 0x01;
+}
+
+/* In the port space of RSM segments, where only the data plane itself listens and connects. */
+static inline bool
+service_is_rsm(uint64_t service)
+{
+	return service >> 32 == CM_SERVICE_RSM(0) >> 32;
+}
+
+/* The service id of a qualifier; -EACCES: reserved. */
+static inline int
+service_from_qual(uint64_t qual, uint64_t *service)
+{
+	*service = qual <= UINT16_MAX ? CM_SERVICE_TCP(qual) : qual;
+	return service_is_rsm(*service) ? -EACCES : 0;
+}
+
+static inline uint64_t
+service_to_qual(uint64_t service)
+{
+	return service >> 16 == CM_SERVICE_TCP(0) >> 16 ? (service & UINT16_MAX) : service;
+}
+
+/* The port number in it, as sockets have; 0 when there is none. */
+static inline uint16_t
+service_port(uint64_t service)
+{
+	return service_is_ip(service) ? (uint16_t)service : 0;
+}
+
+#endif

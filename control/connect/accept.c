@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Listeners and connection requests.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/cm/cm_mad.h"
+#include "control/internal.h"
+#include "control/cm/service.h"
+
+#define ANY_FIRST 1024u
+#define ANY_LAST 65535u
+
+static struct listener *
+listener_find(const struct port *port, uint64_t service)
+{
+	struct listener *listener;
+
+	LIST_FOREACH(listener, &control.listeners, link)
+	if (listener->service == service && listener->object.client->port == port)
+		return listener;
+	return NULL;
+}
+
+static int
+listen_any(struct listener *listener, struct port *port)
+{
+	static uint32_t next = ANY_FIRST;
+
+	for (uint32_t i = ANY_FIRST; i <= ANY_LAST && listener->cm == NULL; i++) {
+		listener->service = CM_SERVICE_TCP(next);
+		listener->cm = cm_listen(port->cm, listener->service, listener);
+		next = next == ANY_LAST ? ANY_FIRST : next + 1;
+	}
+	return listener->cm == NULL ? -EADDRNOTAVAIL : 0;
+}
+
+int
+listen_create(struct client *client, const struct one_listen *args)
+{
+	struct cq *cq = object_get(client, OBJECT_CQ, args->cq);
+	struct listener *listener;
+	uint64_t service = 0;
+	int error;
+
+	if (cq == NULL)
+		return refuse(client, -EINVAL, ONE_SUBJECT_CQ_CONN, args->cq);
+	if ((args->flags & ~ONE_LISTEN_ONCE) != 0)
+		return refuse(client, -EINVAL, ONE_SUBJECT_NONE, args->flags);
+	if (args->service != 0 && service_from_qual(args->service, &service) != 0)
+		return refuse(client, -EACCES, ONE_SUBJECT_ADDRESS, args->service);
+	listener = object_new(client, OBJECT_LISTENER, sizeof(*listener));
+	if (listener == NULL)
+		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_LISTENER].max);
+	listener->cq = cq;
+	listener->once = (args->flags & ONE_LISTEN_ONCE) != 0;
+	listener->service = service;
+	if (args->service == 0) {
+		error = listen_any(listener, client->port);
+	} else {
+		listener->cm = cm_listen(client->port->cm, service, listener);
+		error = listener->cm == NULL ? -EADDRINUSE : 0;
+	}
+	if (error != 0) {
+		object_free(listener);
+		return refuse(client, error, ONE_SUBJECT_ADDRESS, args->service);
+	}
+	cq->object.users++;
+	listener->object.busy = false;
+	LIST_INSERT_HEAD(&control.listeners, listener, link);
+	client->reply.listening = (struct one_listening){
+		.listener = listener->object.id,
+		.service = service_to_qual(listener->service),
+	};
+	return 0;
+}
+
+void
+listener_close(struct listener *listener)
+{
+	if (listener->cm != NULL)
+		cm_unlisten(listener->object.client->port->cm, listener->cm);
+	LIST_REMOVE(listener, link);
+	listener->cq->object.users--;
+	object_free(listener);
+}
+
+int
+listen_free(struct client *client, uint32_t id)
+{
+	struct listener *listener = object_get(client, OBJECT_LISTENER, id);
+
+	if (listener == NULL)
+		return refuse(client, -EINVAL, ONE_SUBJECT_LISTENER, id);
+	listener_close(listener);
+	return 0;
+}
+
+/* ---- requests ---- */
+
+static void
+fill(struct one_cr_shm *shm, const struct cr *cr)
+{
+	const struct conn *conn = cr->conn;
+	uint32_t len = conn->setup->remote.private_len;
+
+	if (len > sizeof(conn->setup->remote.private_data))
+		len = sizeof(conn->setup->remote.private_data);
+	if (len > ONE_PRIVATE_DATA_MAX)
+		len = ONE_PRIVATE_DATA_MAX;
+	shm->cr = cr->object.id;
+	shm->family = addr_from_wire(&conn->path.dst, shm->remote_addr);
+	shm->remote_port = conn->setup->remote.ip_port;
+	shm->conn_qual = service_to_qual(conn->service);
+	/* What the peer may ask of us is what it said it would, and the other way round. */
+	shm->rd_atomic_in = conn->setup->remote.rd_atomic_out;
+	shm->rd_atomic_out = conn->setup->remote.rd_atomic_in;
+	shm->private_len = (uint16_t)len;
+	memcpy(shm->private_data, conn->setup->remote.private_data, len);
+}
+
+static bool
+deliver(struct listener *listener, struct conn *conn)
+{
+	struct client *client = listener->object.client;
+	struct one_cqe event = {
+		.type = ONE_CQE_REQUEST, .object = listener->object.id, .flags = ONE_CQE_NOTIFY};
+	struct cr *cr;
+
+	/* The ring is the backlog: what does not fit is refused. */
+	if (!client_alive(client) || !cq_has_room(listener->cq))
+		return false;
+	cr = object_new(client, OBJECT_CR, sizeof(*cr));
+	if (cr == NULL)
+		return false;
+	if (client_alloc(client, sizeof(struct one_cr_shm), &cr->shm) != 0) {
+		object_free(cr);
+		return false;
+	}
+	cr->conn = conn;
+	conn->cr = cr;
+	cr->object.busy = false;
+	fill((struct one_cr_shm *)(client->arena.base + cr->shm), cr);
+	event.cookie = cr->shm;
+	cq_post(listener->cq, &event);
+	if (listener->once) {
+		cm_unlisten(client->port->cm, listener->cm);
+		listener->cm = NULL;
+	}
+	return true;
+}
+
+void
+cr_offer(struct listener *listener, struct conn *conn)
+{
+	if (!deliver(listener, conn))
+		conn_reject(conn, CM_REJ_NO_RESOURCES, NULL, 0);
+}
+
+static struct conn *
+cr_take(struct cr *cr)
+{
+	struct conn *conn = cr->conn;
+
+	conn->cr = NULL;
+	client_free(cr->object.client, cr->shm, sizeof(struct one_cr_shm));
+	object_free(cr);
+	return conn;
+}
+
+/* Its application goes without an answer. */
+void
+cr_destroy(struct cr *cr)
+{
+	struct conn *conn = cr_take(cr);
+
+	if (conn->state == CONN_OVER)
+		conn_put(conn);
+	else
+		conn_reject(conn, CM_REJ_NO_RESOURCES, NULL, 0);
+}
+
+int
+cr_accept(struct client *client, const struct one_cr_accept *args)
+{
+	struct cr *cr = object_get(client, OBJECT_CR, args->cr);
+	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
+	struct conn *conn;
+	int error;
+
+	if (cr == NULL)
+		return refuse(client, -EINVAL, ONE_SUBJECT_CR, args->cr);
+	error = qp_connectable(client, args->qp, args->private_len);
+	if (error != 0)
+		return error;
+	conn = cr_take(cr);
+	if (conn->state == CONN_OVER) {
+		/* The requester has gone: told as the outcome, like any other failure. */
+		conn->state = CONN_OFFERED;
+		conn->qp = qp;
+		qp->conn = conn;
+		conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, false);
+		return 0;
+	}
+	conn->setup->private_len = (uint16_t)args->private_len;
+	memcpy(conn->setup->private_data, args->private_data, args->private_len);
+	conn_start(conn, qp);
+	return 0;
+}
+
+int
+cr_reject(struct client *client, const struct one_cr_reject *args)
+{
+	struct cr *cr = object_get(client, OBJECT_CR, args->cr);
+	uint32_t max = control.config->limits.max_private_data;
+	uint8_t data[CM_PRIVATE_REJ];
+	struct conn *conn;
+
+	if (cr == NULL)
+		return refuse(client, -EINVAL, ONE_SUBJECT_CR, args->cr);
+	if (args->private_len > max || args->private_len > ONE_PRIVATE_DATA_MAX)
+		return refuse(client, -EMSGSIZE, ONE_SUBJECT_LENGTH, max);
+	conn = cr_take(cr);
+	if (conn->state == CONN_OVER) {
+		conn_put(conn);
+	} else if (args->unanswered != 0) {
+		conn_reject(conn, CM_REJ_INVALID_SERVICE_ID, NULL, 0);
+	} else if (conn->setup->remote.oneside) {
+		cm_announce_rej_build(data, args->private_data, args->private_len);
+		conn_reject(conn, CM_REJ_CONSUMER, data, sizeof(data));
+	} else {
+		conn_reject(conn, CM_REJ_CONSUMER, args->private_data, args->private_len);
+	}
+	return 0;
+}
+
+int
+cr_handoff(struct client *client, const struct one_cr_handoff *args)
+{
+	struct cr *cr = object_get(client, OBJECT_CR, args->cr);
+	struct listener *to;
+	struct conn *conn;
+	uint64_t service;
+
+	if (cr == NULL)
+		return refuse(client, -EINVAL, ONE_SUBJECT_CR, args->cr);
+	if (service_from_qual(args->service, &service) != 0)
+		return refuse(client, -EACCES, ONE_SUBJECT_ADDRESS, args->service);
+	to = listener_find(client->port, service);
+	if (to == NULL || to->cm == NULL)
+		return refuse(client, -ENOENT, ONE_SUBJECT_ADDRESS, args->service);
+	conn = cr_take(cr);
+	if (conn->state == CONN_OVER) {
+		conn_put(conn);
+		return 0;
+	}
+	conn->service = service;
+	cr_offer(to, conn);
+	return 0;
+}

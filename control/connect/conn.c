@@ -1,0 +1,784 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections of queue pairs: between the application's requests, the
+ * connection manager, the neighbours and the core.
+ *
+ * Each attempt has exactly one outcome, and each connection one end, as the
+ * application sees it: conn_end() and the ESTABLISHED of conn_establish() are
+ * the only places that tell it.  Both sides prepare the core first and answer
+ * the peer when the core has acknowledged, so nothing from the peer finds a
+ * queue pair that is not ready.
+ *
+ *   active    WAITING -> RESOLVING -> REQUESTED -> STARTING -> UP -> OVER
+ *   passive   OFFERED -> WAITING -> RESOLVING -> PREPARING -> REPLIED -> UP -> OVER
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "connection.h"
+#include "control/cm/cm_mad.h"
+#include "control/internal.h"
+#include "control/cm/service.h"
+
+#define RETRIES_MAX 12u
+#define STALE_DELAY_NS (100 * NS_PER_MS) /* doubled each time */
+#define ACK_TIMEOUT 17u                  /* code: 537 ms, eight of them: cores share processors */
+#define EPHEMERAL_FIRST 32768u
+#define EPHEMERAL_COUNT 28232u
+
+/* A bit for each number in use by a connection or in its time-wait. */
+static uint64_t qpn_held[(1u << 24) / 64];
+
+bool
+conn_qpn_held(uint32_t qpn)
+{
+	return (qpn_held[qpn / 64] >> qpn % 64 & 1) != 0;
+}
+
+static void
+qpn_hold(struct conn *conn, uint32_t qpn)
+{
+	conn->qpn = qpn;
+	qpn_held[qpn / 64] |= 1ull << qpn % 64;
+}
+
+static void
+qpn_let_go(struct conn *conn)
+{
+	uint32_t qpn = conn->qpn;
+	struct qp *qp;
+
+	if (qpn == 0)
+		return;
+	conn->qpn = 0;
+	qpn_held[qpn / 64] &= ~(1ull << qpn % 64);
+	/* Its queue pair may be waiting to connect anew. */
+	qp = qp_by_qpn(qpn);
+	if (qp != NULL && qp->conn != NULL && qp->conn->state == CONN_WAITING)
+		qp->conn->retry_at = control.now;
+}
+
+/* ---- lifetime ---- */
+
+struct conn *
+conn_new(struct port *port, bool passive)
+{
+	struct conn *conn = calloc(1, sizeof(*conn));
+
+	if (conn == NULL)
+		return NULL;
+	conn->setup = calloc(1, sizeof(*conn->setup));
+	if (conn->setup == NULL) {
+		free(conn);
+		return NULL;
+	}
+	conn->port = port;
+	conn->passive = passive;
+	conn->state = passive ? CONN_OFFERED : CONN_WAITING;
+	conn->deadline = conn->retry_at = NEVER;
+	TAILQ_INSERT_TAIL(&control.conns, conn, link);
+	return conn;
+}
+
+void
+conn_free(struct conn *conn)
+{
+	free(conn->setup);
+	free(conn);
+}
+
+static void
+take_remote(struct conn *conn, const struct cm_remote *remote)
+{
+	conn->setup->remote = *remote;
+	conn->peer_qpn = remote->qpn;
+	conn->peer_oneside = remote->oneside;
+}
+
+static void
+list_waiting(struct conn *conn)
+{
+	if (!conn->listed)
+		TAILQ_INSERT_TAIL(&control.waiting, conn, wait_link);
+	conn->listed = true;
+}
+
+static void
+unlist_waiting(struct conn *conn)
+{
+	if (conn->listed)
+		TAILQ_REMOVE(&control.waiting, conn, wait_link);
+	conn->listed = false;
+}
+
+void
+conn_put(struct conn *conn)
+{
+	if (conn->dead || conn->cm != NULL || conn->qp != NULL || conn->cr != NULL || conn->commands != 0)
+		return;
+	conn->dead = true;
+	unlist_waiting(conn);
+	neigh_cancel(control.neigh, conn);
+	host_unwatch(conn);
+	qpn_let_go(conn);
+	/* Freed at the end of the loop: callers up the stack may still look at it. */
+	TAILQ_REMOVE(&control.conns, conn, link);
+	TAILQ_INSERT_TAIL(&control.dead, conn, link);
+}
+
+static void
+conn_tell_peer(struct conn *conn)
+{
+	if (conn->cm != NULL)
+		cm_disconnect(conn->cm, control.now);
+}
+
+static void
+conn_over(struct conn *conn)
+{
+	conn->state = CONN_OVER;
+	unlist_waiting(conn);
+	neigh_cancel(control.neigh, conn);
+	host_unwatch(conn);
+}
+
+static struct one_cqe
+outcome(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm)
+{
+	if (qp->role == QP_IMPORT)
+		return (struct one_cqe){.type = ONE_CQE_RSM,
+					.status = (uint8_t)(rsm != RSM_OK ? rsm : import_error(event)),
+					.object = qp->object.id,
+					.flags = ONE_CQE_NOTIFY};
+	return (struct one_cqe){
+		.type = ONE_CQE_CONNECT, .status = event, .object = qp->object.id, .flags = ONE_CQE_NOTIFY};
+}
+
+static void
+qp_flush(struct qp *qp, const struct one_cqe *event, uint8_t status_if_broken)
+{
+	struct engine_command *command = qp_command(qp, ENGINE_QP_FLUSH, NULL, NULL);
+
+	qp->state = ONE_QP_ERROR;
+	command->event = *event;
+	command->status_if_broken = status_if_broken;
+	command_send(command);
+}
+
+/* `if_broken` is told instead when it turns out that the core has found the connection broken before. */
+static void
+conn_end_or(struct conn *conn, enum one_conn_event event, enum one_conn_event if_broken, enum rsm_error rsm,
+	    bool tell_peer)
+{
+	struct qp *qp = conn->qp;
+
+	if (conn->state == CONN_OVER)
+		return;
+	conn_over(conn);
+	if (qp != NULL && qp->role == QP_EXPORT) {
+		conn->qp = NULL;
+		qp->conn = NULL;
+		qp_remove(qp, false);
+	} else if (qp != NULL) {
+		struct one_cqe told = outcome(qp, event, rsm), instead = outcome(qp, if_broken, rsm);
+
+		qp_flush(qp, &told, instead.status);
+	}
+	if (tell_peer)
+		conn_tell_peer(conn);
+	conn_put(conn);
+}
+
+void
+conn_end(struct conn *conn, enum one_conn_event event, enum rsm_error rsm, bool tell_peer)
+{
+	conn_end_or(conn, event, event, rsm, tell_peer);
+}
+
+/* The core has found it broken, and has flushed it. */
+static void
+conn_broken(struct conn *conn)
+{
+	enum one_conn_event event = conn->state == CONN_UP || conn->state == CONN_STARTING
+					    ? ONE_CONN_BROKEN
+					    : ONE_CONN_ACCEPT_ERROR;
+	struct qp *qp = conn->qp;
+	struct one_cqe told =
+		outcome(qp, qp->state == ONE_QP_CLOSING ? ONE_CONN_DISCONNECTED : event, RSM_OK);
+
+	if (qp->role == QP_EXPORT) {
+		conn_end(conn, event, RSM_OK, true);
+		return;
+	}
+	conn_over(conn);
+	qp->state = ONE_QP_ERROR;
+	if (qp->conn_cq != NULL)
+		cq_post(qp->conn_cq, &told);
+	conn_tell_peer(conn);
+	conn_put(conn);
+}
+
+void
+conn_detach(struct qp *qp)
+{
+	struct conn *conn = qp->conn;
+	bool live;
+
+	if (conn == NULL)
+		return;
+	live = conn->state != CONN_OVER;
+	qp->conn = NULL;
+	conn->qp = NULL;
+	conn_over(conn);
+	if (live)
+		conn_tell_peer(conn);
+	conn_put(conn);
+}
+
+void
+conn_reject(struct conn *conn, enum cm_reject reason, const void *data, uint16_t len)
+{
+	conn_over(conn);
+	if (conn->cm != NULL)
+		cm_reject(conn->cm, reason, data, len, control.now);
+	conn_put(conn);
+}
+
+/* ---- what the core is told ---- */
+
+/* Both ends on one core: direct copies.  Each side asks the same, so both decide alike. */
+static bool
+is_local(const struct conn *conn)
+{
+	const struct qp *peer;
+
+	if (path_own(&conn->path.dst) == NULL)
+		return false;
+	peer = qp_by_qpn(conn->peer_qpn);
+	return peer != NULL && !peer->removing &&
+	       engine_qp_core(peer->engine) == engine_qp_core(conn->qp->engine);
+}
+
+static void
+fill_path(const struct conn *conn, struct wire_path *path)
+{
+	memcpy(path->src_mac, conn->port->info->mac, sizeof(path->src_mac));
+	memcpy(path->dst_mac, conn->mac, sizeof(path->dst_mac));
+	path->src = conn->path.src;
+	path->dst = conn->path.dst;
+	path->flow_label = conn->path.flow_label;
+	path->udp_src_port =
+		wire_udp_source_port(conn->path.flow_label, conn->qp->config.qpn, conn->peer_qpn);
+	/* Another oneside end tells us of congestion, and we heed it: switches may mark (ECT(0)). */
+	path->tos = conn->path.traffic_class;
+	if (conn->peer_oneside)
+		path->tos = (uint8_t)((path->tos & ~3u) | 2u);
+	path->ttl = conn->path.hop_limit != 0 ? conn->path.hop_limit : 64;
+}
+
+static void
+send_connect(struct conn *conn, command_done *done)
+{
+	struct qp *qp = conn->qp;
+	struct engine_command *command = qp_command(qp, ENGINE_QP_CONNECT, done, conn);
+	struct rc_attr *rc = &command->connection.rc;
+
+	rc->qpn = qp->config.qpn;
+	rc->peer_qpn = conn->setup->remote.qpn;
+	rc->pz = qp->config.pz;
+	rc->access = qp->role == QP_IMPORT
+			     ? 0
+			     : ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC;
+	rc->send_psn = conn->setup->remote.psn;
+	rc->recv_psn = conn->local.psn;
+	rc->path_mtu = conn->local.path_mtu;
+	rc->rd_atomic_in = conn->local.rd_atomic_in;
+	rc->rd_atomic_out = conn->local.rd_atomic_out;
+	rc->retry_count = conn->passive ? conn->setup->remote.retry_count & 7 : 7;
+	rc->rnr_retry = conn->setup->remote.rnr_retry & 7;
+	rc->min_rnr_timer = 12;
+	rc->timeout = connection_timeout(conn->setup->remote.oneside, conn->passive,
+					 conn->setup->remote.ack_timeout);
+	rc->oneside_peer = conn->setup->remote.oneside;
+	rc->selective = conn->setup->remote.oneside &&
+			(conn->setup->remote.capabilities & CM_CAPABILITY_SELECTIVE_REPEAT) != 0;
+	fill_path(conn, &rc->path);
+	command->connection.state = conn->passive ? RC_RTR : RC_RTS;
+	command->connection.local = is_local(conn);
+	command->quiet = !conn->passive; /* ESTABLISHED follows at once */
+	conn->commands++;
+	command_send(command);
+}
+
+static void
+conn_establish(struct conn *conn, command_done *done)
+{
+	struct qp *qp = conn->qp;
+	struct engine_command *command = qp_command(qp, ENGINE_QP_RTS, done, conn);
+
+	command->event = outcome(qp, ONE_CONN_ESTABLISHED, RSM_OK);
+	command->quiet = conn->passive; /* nothing waits for it there; what goes wrong is an event */
+	qp->state = ONE_QP_CONNECTED;
+	conn->commands++;
+	command_send(command);
+	free(conn->setup);
+	conn->setup = NULL;
+}
+
+static void
+conn_told(struct engine_command *command, void *object)
+{
+	struct conn *conn = object;
+
+	conn->commands--;
+	if (command->status != 0 && conn->state != CONN_OVER)
+		conn_end(conn, ONE_CONN_BROKEN, RSM_INTERNAL_ERROR, true);
+	conn_put(conn);
+}
+
+/* Active side: ESTABLISHED is in the application's ring, and the peer may send from now on. */
+static void
+conn_started(struct engine_command *command, void *object)
+{
+	struct conn *conn = object;
+
+	if (conn->state == CONN_STARTING && command->status == 0) {
+		conn->state = CONN_UP;
+		cm_confirm(conn->cm, control.now);
+	}
+	conn_told(command, conn);
+}
+
+/* Passive side: the queue pair can receive. */
+static void
+conn_prepared(struct engine_command *command, void *object)
+{
+	struct conn *conn = object;
+
+	if (conn->state == CONN_PREPARING && command->status == 0) {
+		conn->state = CONN_REPLIED;
+		qpn_hold(conn, conn->qp->config.qpn);
+		if (cm_accept(conn->cm, &conn->local, conn->setup->private_data, conn->setup->private_len,
+			      control.now) != 0)
+			conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, true);
+	}
+	conn_told(command, conn);
+}
+
+/* ---- attempts ---- */
+
+static void
+send_request(struct conn *conn)
+{
+	struct cm_connect params = {
+		.service_id = conn->service,
+		.local = conn->local,
+		.path = conn->path,
+		.rdma_cm = service_is_ip(conn->service),
+		.ip_port = conn->ip_port,
+		.timeout = conn->deadline == NEVER ? CM_NEVER : conn->deadline - control.now,
+		.private_len = conn->setup->private_len,
+	};
+
+	memcpy(params.private_data, conn->setup->private_data, conn->setup->private_len);
+	conn->state = CONN_REQUESTED;
+	conn->cm = cm_connect(conn->port->cm, &params, conn, control.now);
+	if (conn->cm == NULL) {
+		conn_end(conn, ONE_CONN_BROKEN, RSM_INSUFFICIENT_RESOURCES, false);
+		return;
+	}
+	qpn_hold(conn, conn->qp->config.qpn);
+}
+
+static void
+resolved(struct conn *conn)
+{
+	unlist_waiting(conn);
+	if (conn->passive) {
+		conn->state = CONN_PREPARING;
+		conn_show(conn);
+		send_connect(conn, conn_prepared);
+	} else if (control.now >= conn->deadline) {
+		conn_end(conn, ONE_CONN_TIMED_OUT, RSM_OK, false);
+	} else {
+		send_request(conn);
+	}
+}
+
+static void
+unreachable(struct conn *conn)
+{
+	conn_end(conn, conn->passive ? ONE_CONN_ACCEPT_ERROR : ONE_CONN_UNREACHABLE, RSM_OK, conn->passive);
+}
+
+static void
+on_resolved(void *user, int status, const uint8_t mac[6])
+{
+	struct conn *conn = user;
+
+	if (conn->state != CONN_RESOLVING)
+		return;
+	if (status != 0) {
+		unreachable(conn);
+		return;
+	}
+	memcpy(conn->mac, mac, sizeof(conn->mac));
+	resolved(conn);
+}
+
+static void
+conn_try(struct conn *conn)
+{
+	int error;
+
+	if (conn_qpn_held(conn->qp->config.qpn)) {
+		conn->state = CONN_WAITING;
+		conn->retry_at = NEVER;
+		list_waiting(conn);
+		return;
+	}
+	conn->state = CONN_RESOLVING;
+	error = neigh_resolve(control.neigh, conn->port->index, &conn->path.dst, control.now, conn->mac,
+			      on_resolved, conn);
+	if (error == 0)
+		resolved(conn);
+	else if (error == -EINPROGRESS)
+		list_waiting(conn);
+	else
+		unreachable(conn);
+}
+
+void
+conn_start(struct conn *conn, struct qp *qp)
+{
+	conn->qp = qp;
+	qp->conn = conn;
+	qp_set_state(qp, ONE_QP_CONNECTING);
+	conn->local.qpn = qp->config.qpn;
+	conn->local.psn = (uint32_t)control_random() & 0xffffff;
+	conn->local.rnr_retry = qp->role == QP_DAT ? conn->port->config->rnr_retry : CONFIG_RNR_RETRY_ENDLESS;
+	conn->local.srq = qp->srq != NULL;
+	conn->local.retry_count = 7;
+	conn->local.ack_timeout = ACK_TIMEOUT;
+	conn->local.path_mtu = conn->port->info->path_mtu;
+	conn->local.rd_atomic_in = (uint8_t)qp->rd_atomic_in;
+	conn->local.rd_atomic_out = (uint8_t)qp->rd_atomic_out;
+	if (conn->passive) {
+		connection_negotiate(&conn->local, &conn->setup->remote);
+		if (conn->setup->remote.path_mtu < conn->local.path_mtu)
+			conn->local.path_mtu = conn->setup->remote.path_mtu;
+	} else {
+		conn->ip_port = (uint16_t)(EPHEMERAL_FIRST + control_random() % EPHEMERAL_COUNT);
+		conn->path.flow_label = (uint32_t)control_random() & 0xfffff;
+		conn->path.hop_limit = 64;
+	}
+	conn_try(conn);
+}
+
+int
+qp_connect(struct client *client, const struct one_qp_connect *args)
+{
+	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
+	uint64_t service;
+	struct conn *conn;
+	int error = qp_connectable(client, args->qp, args->private_len);
+
+	if (error != 0)
+		return error;
+	if (args->timeout_us == 0)
+		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT, 0);
+	if (service_from_qual(args->service, &service) != 0)
+		return refuse(client, -EACCES, ONE_SUBJECT_ADDRESS, args->service);
+	if (args->family != (wire_addr_is_v4(&client->port->info->addr) ? AF_INET : AF_INET6))
+		return refuse(client, -EAFNOSUPPORT, ONE_SUBJECT_ADDRESS, args->family);
+	conn = conn_new(client->port, false);
+	if (conn == NULL)
+		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+	conn->service = service;
+	conn->path.port = client->port->index;
+	conn->path.src = client->port->info->addr;
+	addr_to_wire(args->family, args->addr, &conn->path.dst);
+	if (args->timeout_us < (NEVER - control.now) / 1000)
+		conn->deadline = control.now + args->timeout_us * 1000;
+	conn->setup->private_len = args->private_len;
+	memcpy(conn->setup->private_data, args->private_data, args->private_len);
+	conn_start(conn, qp);
+	return 0;
+}
+
+int
+qp_disconnect(struct client *client, const struct one_qp_disconnect *args)
+{
+	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
+	struct conn *conn;
+
+	if (qp == NULL || qp->role != QP_DAT)
+		return refuse(client, -EINVAL, ONE_SUBJECT_QP, args->qp);
+	conn = qp->conn;
+	switch (qp->state) {
+	case ONE_QP_IDLE:
+		return refuse(client, -ENOTCONN, ONE_SUBJECT_QP, args->qp);
+	case ONE_QP_ERROR:
+		return 0;
+	case ONE_QP_CLOSING:
+		if (args->graceful == 0)
+			conn_end(conn, ONE_CONN_DISCONNECTED, RSM_OK, true);
+		return 0;
+	case ONE_QP_CONNECTED:
+		if (args->graceful != 0) {
+			qp_set_state(qp, ONE_QP_CLOSING);
+			command_send(qp_command(qp, ENGINE_QP_DRAIN, NULL, NULL));
+			return 0;
+		}
+		break;
+	case ONE_QP_CONNECTING:
+		break;
+	}
+	conn_end(conn, ONE_CONN_DISCONNECTED, RSM_OK, true);
+	return 0;
+}
+
+/* ---- what the connection manager says ---- */
+
+/* Refused for a reason that another attempt may not meet: true when there will be one. */
+static bool
+try_again(struct conn *conn, uint16_t reason)
+{
+	if ((reason != CM_REJ_STALE && reason != CM_REJ_INVALID_MTU) || conn->attempts >= RETRIES_MAX)
+		return false;
+	if (reason == CM_REJ_INVALID_MTU) {
+		if (conn->local.path_mtu <= 256)
+			return false;
+		conn->local.path_mtu /= 2;
+		conn->retry_at = control.now;
+	} else if (conn->attempts < 6) {
+		conn->retry_at = control.now + (STALE_DELAY_NS << conn->attempts);
+	} else {
+		return false;
+	}
+	conn->attempts++;
+	/* That one lives on by itself; its number is ours to use again, since the peer has not taken it. */
+	cm_set_user(conn->cm, NULL);
+	conn->cm = NULL;
+	qpn_let_go(conn);
+	conn->state = CONN_WAITING;
+	list_waiting(conn);
+	return true;
+}
+
+static void
+on_request(struct port *port, const struct cm_event *event)
+{
+	struct conn *conn = control.stopping ? NULL : conn_new(port, true);
+
+	if (conn == NULL) {
+		cm_reject(event->conn, CM_REJ_NO_RESOURCES, NULL, 0, control.now);
+		return;
+	}
+	conn->cm = event->conn;
+	cm_set_user(event->conn, conn);
+	take_remote(conn, event->remote);
+	conn->path = event->remote->path;
+	conn->path.port = port->index;
+	conn->service = event->remote->service_id;
+	if (event->remote->path_mtu > port->info->path_mtu)
+		/* There is no field to ask for less; ours try again with less when told so. */
+		conn_reject(conn, CM_REJ_INVALID_MTU, NULL, 0);
+	else if (service_is_rsm(conn->service))
+		rsm_request(cm_listener_user(event->listener), conn);
+	else
+		cr_offer(cm_listener_user(event->listener), conn);
+}
+
+static void
+on_reply(struct conn *conn, const struct cm_event *event)
+{
+	if (conn->state != CONN_REQUESTED) {
+		cm_disconnect(conn->cm, control.now);
+		return;
+	}
+	take_remote(conn, event->remote);
+	connection_negotiate(&conn->local, &conn->setup->remote);
+	if (conn->qp->role == QP_IMPORT && !import_reply(conn)) {
+		conn_end(conn, ONE_CONN_BROKEN, RSM_BAD_DRIVER_VERSION, true);
+		return;
+	}
+	conn->state = CONN_STARTING;
+	conn_show(conn);
+	send_connect(conn, conn_told);
+	conn_establish(conn, conn_started);
+}
+
+static void
+on_rejected(struct conn *conn, const struct cm_event *event)
+{
+	if (conn->state == CONN_REQUESTED) {
+		enum rsm_error rsm = RSM_OK;
+
+		if (try_again(conn, event->reason))
+			return;
+		if (conn->qp->role == QP_IMPORT)
+			rsm = import_rejected(event->reason, event->reject_data);
+		else if (event->reason == CM_REJ_CONSUMER)
+			conn_show_refusal(conn, event->reject_data);
+		conn_end(conn,
+			 event->reason == CM_REJ_CONSUMER ? ONE_CONN_PEER_REJECTED
+							  : ONE_CONN_NON_PEER_REJECTED,
+			 rsm, false);
+	} else if (conn->state == CONN_UP || conn->state == CONN_STARTING) {
+		conn_end(conn, ONE_CONN_DISCONNECTED, RSM_OK, false);
+	} else {
+		conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, false);
+	}
+}
+
+static void
+on_disconnected(struct conn *conn)
+{
+	if (conn->state == CONN_UP || conn->state == CONN_STARTING)
+		/* Why the peer disconnects may be what broke the connection at this end too; the event
+		 * of that is behind, if its core is not the peer's. */
+		conn_end_or(conn, ONE_CONN_DISCONNECTED, ONE_CONN_BROKEN, RSM_OK, false);
+	else
+		conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, false);
+}
+
+void
+conn_event(struct cm_env *env, const struct cm_event *event)
+{
+	struct port *port = (struct port *)(void *)((char *)env - offsetof(struct port, env));
+	struct conn *conn = cm_user(event->conn);
+
+	if (event->type == CM_REQUEST) {
+		on_request(port, event);
+		return;
+	}
+	if (conn == NULL)
+		return;
+	switch (event->type) {
+	case CM_REQUEST:
+		break;
+	case CM_REPLY:
+		on_reply(conn, event);
+		break;
+	case CM_ESTABLISHED:
+		if (conn->state == CONN_REPLIED) {
+			conn->state = CONN_UP;
+			conn_establish(conn, conn_told);
+		}
+		break;
+	case CM_REJECTED:
+		on_rejected(conn, event);
+		break;
+	case CM_UNREACHABLE:
+		conn_end(conn, ONE_CONN_UNREACHABLE, RSM_OK, false);
+		break;
+	case CM_TIMED_OUT:
+		conn_end(conn, ONE_CONN_TIMED_OUT, RSM_OK, false);
+		break;
+	case CM_ACCEPT_FAILED:
+		conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, false);
+		break;
+	case CM_DISCONNECTED:
+		on_disconnected(conn);
+		break;
+	case CM_GONE:
+		conn->cm = NULL;
+		qpn_let_go(conn);
+		if (conn->state != CONN_OVER)
+			conn_end(conn, ONE_CONN_BROKEN, RSM_OK, false);
+		conn_put(conn);
+		break;
+	}
+}
+
+/* ---- what the core says ---- */
+
+void
+qp_engine_event(struct qp *qp, const struct engine_event *event)
+{
+	struct conn *conn = qp->conn;
+
+	if (qp->removing)
+		return;
+	switch (event->type) {
+	case ENGINE_EVENT_BIND:
+		bind_event(qp);
+		return;
+	case ENGINE_EVENT_FAILED:
+		if (conn != NULL && conn->state != CONN_OVER)
+			conn_broken(conn);
+		return;
+	case ENGINE_EVENT_ESTABLISHED:
+		if (conn != NULL && conn->state == CONN_REPLIED)
+			cm_communication_established(conn->cm, control.now);
+		return;
+	case ENGINE_EVENT_DRAINED:
+		if (conn != NULL && qp->state == ONE_QP_CLOSING)
+			conn_end(conn, ONE_CONN_DISCONNECTED, RSM_OK, true);
+		return;
+	case ENGINE_EVENT_FAULT:
+		return;
+	}
+}
+
+/* ---- time ---- */
+
+void
+conns_poll(void)
+{
+	struct conn *conn, *next;
+
+	for (conn = TAILQ_FIRST(&control.waiting); conn != NULL; conn = next) {
+		next = TAILQ_NEXT(conn, wait_link);
+		if (control.now >= conn->deadline) {
+			conn_end(conn, ONE_CONN_TIMED_OUT, RSM_OK, false);
+		} else if (conn->state == CONN_WAITING && control.now >= conn->retry_at) {
+			unlist_waiting(conn);
+			conn_try(conn);
+		}
+	}
+	while ((conn = TAILQ_FIRST(&control.dead)) != NULL) {
+		TAILQ_REMOVE(&control.dead, conn, link);
+		conn_free(conn);
+	}
+}
+
+uint64_t
+conns_deadline(void)
+{
+	uint64_t deadline = NEVER;
+	struct conn *conn;
+
+	TAILQ_FOREACH(conn, &control.waiting, wait_link)
+	{
+		if (conn->deadline < deadline)
+			deadline = conn->deadline;
+		if (conn->state == CONN_WAITING && conn->retry_at < deadline)
+			deadline = conn->retry_at;
+	}
+	return deadline;
+}
+
+void
+conns_path_changed(const struct port *port, const struct wire_addr *hop, const uint8_t mac[6])
+{
+	struct conn *conn;
+
+	TAILQ_FOREACH(conn, &control.conns, link)
+	{
+		struct engine_command *command;
+
+		if (conn->port != port || conn->qp == NULL || !path_goes_by(port, &conn->path.dst, hop) ||
+		    memcmp(conn->mac, mac, sizeof(conn->mac)) == 0)
+			continue;
+		memcpy(conn->mac, mac, sizeof(conn->mac));
+		if (conn->state < CONN_STARTING || conn->state == CONN_OFFERED || conn->state == CONN_OVER)
+			continue;
+		command = qp_command(conn->qp, ENGINE_QP_PATH, NULL, NULL);
+		fill_path(conn, &command->path);
+		command_send(command);
+	}
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What applications find in their queue pair's part of the arena when its connection has an event. */
+#include <string.h>
+
+#include "control/cm/cm_mad.h"
+#include "control/internal.h"
+#include "control/cm/service.h"
+
+/* What the application may look at when it sees the event. */
+void
+conn_show(const struct conn *conn)
+{
+	struct one_qp_shm *shm = qp_shm(conn->qp);
+	const struct cm_remote *remote = &conn->setup->remote;
+	uint16_t len;
+
+	if (shm == NULL)
+		return;
+	shm->remote_port = conn->passive ? remote->ip_port : service_port(conn->service);
+	shm->local_port = conn->passive ? service_port(conn->service) : conn->ip_port;
+	shm->family = addr_from_wire(&conn->path.dst, shm->remote_addr);
+	shm->rd_atomic_in = conn->local.rd_atomic_in;
+	shm->rd_atomic_out = conn->local.rd_atomic_out;
+	if (conn->passive || conn->qp->role != QP_DAT) {
+		shm->private_len = 0;
+		return;
+	}
+	len = remote->private_len < ONE_PRIVATE_DATA_MAX ? remote->private_len : ONE_PRIVATE_DATA_MAX;
+	if (len > sizeof(remote->private_data))
+		len = sizeof(remote->private_data);
+	memcpy(shm->private_data, remote->private_data, len);
+	shm->private_len = len;
+}
+
+/* What the peer says with its refusal, for the application to look at when it sees the event. */
+void
+conn_show_refusal(const struct conn *conn, const uint8_t *data)
+{
+	struct one_qp_shm *shm = conn->qp->role == QP_DAT ? qp_shm(conn->qp) : NULL;
+	uint32_t len;
+
+	if (shm == NULL)
+		return;
+	len = data != NULL ? cm_announce_rej_parse(data) : 0;
+	if (len > ONE_PRIVATE_DATA_MAX)
+		len = ONE_PRIVATE_DATA_MAX;
+	if (len > 0)
+		memcpy(shm->private_data, data, len);
+	shm->private_len = (uint16_t)len;
+}

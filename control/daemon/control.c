@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The loop of the control thread.
+ */
+#include "control.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "control/internal.h"
+
+#define EVENTS 64
+#define ENGINE_ROUNDS 16      /* of engine_poll in one loop */
+#define POLL_WORK_NS 50000ull /* how often to look whether a grace period is over */
+#define ENGINE_TURNS 4
+#define LOG_LINES 50u    /* a second, that others bring about */
+#define LOOK_NS 20000ull /* answers come soon: to look for them this long before sleeping */
+#define YIELD_LONG_NS 100000ull
+#define NO_LOOK_NS (20 * NS_PER_MS)
+#define FINI_NS (2 * NS_PER_S)  /* for the cores to let go at the end */
+#define MAPPINGS_DEFAULT 65530u /* the kernel's */
+#define MAPPINGS_OWN 8192u      /* not for registered memory: arenas, threads, devices, heap */
+#define MAPPINGS_LEAST 1024u
+
+RTE_LOG_REGISTER(control_logtype, oneside.control, NOTICE);
+
+struct control control = {.epoll = -1, .stop_fd = -1, .listen_fd = -1};
+
+static bool stop_seen;
+static uint64_t look_until;    /* before sleeping, */
+static uint64_t no_look_until; /* unless that is too dear */
+static uint32_t engine_turns;  /* loops that did not look at applications */
+static struct watch stop_watch, engine_watch;
+
+uint64_t
+control_clock(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t
+control_random(void)
+{
+	static uint64_t pool[32];
+	static unsigned int left;
+
+	if (left == 0) {
+		/* Up to 256 bytes are given whole, and never fail once the system has started. */
+		while (getrandom(pool, sizeof(pool), 0) != (ssize_t)sizeof(pool))
+			;
+		left = sizeof(pool) / sizeof(pool[0]);
+	}
+	return pool[--left];
+}
+
+bool
+log_allowed(void)
+{
+	static uint64_t since;
+	static uint32_t lines;
+
+	if (control.now - since >= NS_PER_S) {
+		if (lines > LOG_LINES)
+			log_notice("%u more lines like the last ones were left out\n", lines - LOG_LINES);
+		since = control.now;
+		lines = 0;
+	}
+	return lines++ < LOG_LINES;
+}
+
+int
+control_watch(int fd, struct watch *watch, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = watch};
+
+	return epoll_ctl(control.epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
+static void
+stop_ready(struct watch *watch, uint32_t events)
+{
+	uint64_t value;
+
+	if (read(control.stop_fd, &value, sizeof(value)) == (ssize_t)sizeof(value))
+		stop_seen = true;
+}
+
+/* Only wakes: engine_poll is called in every loop.  For edges, so that nobody has to read it. */
+static void
+engine_ready(struct watch *watch, uint32_t events)
+{
+}
+
+static void
+on_event(const struct engine_event *event)
+{
+	if (event->type == ENGINE_EVENT_FAULT) {
+		client_kill(event->owner, event->value, "its rings are faulty");
+		return;
+	}
+	qp_engine_event(event->owner, event);
+}
+
+/*
+ * How many mappings attachments may have together.  At the kernel's limit nobody gets another one, not even
+ * the handler that puts a page under a fault; so some are left for ourselves.
+ */
+static uint32_t
+mappings_for_clients(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re"), *max = fopen("/proc/sys/vm/max_map_count", "re");
+	unsigned long limit = MAPPINGS_DEFAULT, used = 0;
+
+	if (max != NULL && fscanf(max, "%lu", &limit) != 1)
+		limit = MAPPINGS_DEFAULT;
+	for (int c; maps != NULL && (c = getc(maps)) != EOF;)
+		used += c == '\n';
+	if (maps != NULL)
+		fclose(maps);
+	if (max != NULL)
+		fclose(max);
+	limit = limit > used + MAPPINGS_OWN ? limit - used - MAPPINGS_OWN : MAPPINGS_LEAST;
+	if (limit <= MAPPINGS_LEAST)
+		log_warning("of vm.max_map_count %lu are used already: applications can register little "
+			    "memory; raise it (sysctl vm.max_map_count)\n",
+			    used);
+	/* Each has a guard, and so have the arenas. */
+	return limit < ENGINE_GUARDS_MAX - MAPPINGS_OWN ? (uint32_t)limit : ENGINE_GUARDS_MAX - MAPPINGS_OWN;
+}
+
+static const struct engine_handlers handlers = {.on_event = on_event, .on_frame = path_frame};
+
+static bool
+poll_engine(void)
+{
+	struct client *faulty;
+	bool any = false;
+
+	for (int i = 0; i < ENGINE_ROUNDS && engine_poll(&handlers) != 0; i++)
+		any = true;
+	while ((faulty = engine_guard_fault()) != NULL)
+		client_kill(faulty, ONE_FAULT_MEMORY, "its memory was taken away under a mapping");
+	return any;
+}
+
+static uint64_t
+min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t
+next_deadline(void)
+{
+	uint64_t deadline = min64(paths_deadline(), conns_deadline());
+
+	deadline = min64(deadline, clients_deadline());
+	deadline = min64(deadline, hosts_deadline());
+	deadline = min64(deadline, engine_links_deadline());
+	deadline = min64(deadline, closers_deadline());
+	if (work_pending())
+		deadline = min64(deadline, control.now + POLL_WORK_NS);
+	if (paths_pending())
+		deadline = 0;
+	return deadline;
+}
+
+static int
+epoll_until(struct epoll_event *events, uint64_t deadline)
+{
+	struct timespec wait = {0, 0}, *timeout = &wait;
+	int n;
+
+	if (deadline == NEVER) {
+		timeout = NULL;
+	} else if (deadline > control.now) {
+		wait.tv_sec = (time_t)((deadline - control.now) / NS_PER_S);
+		wait.tv_nsec = (long)((deadline - control.now) % NS_PER_S);
+	}
+	n = epoll_pwait2(control.epoll, events, EVENTS, timeout, NULL);
+	if (n < 0 && errno == ENOSYS) /* kernels before 5.11 */
+		n = epoll_wait(control.epoll, events, EVENTS,
+			       timeout == NULL
+				       ? -1
+				       : (int)min64((uint64_t)wait.tv_sec * 1000 +
+							    (uint64_t)(wait.tv_nsec + 999999) / 1000000,
+						    60000));
+	if (n >= 0)
+		return n;
+	return errno == EINTR ? 0 : -errno;
+}
+
+/*
+ * Gives the processor to who shares it.  When it does not come back soon, that is somebody who keeps it as
+ * long as the kernel lets him: then it is better to sleep, since who is woken comes first.
+ */
+static void
+yield(void)
+{
+	uint64_t before = control.now;
+
+	sched_yield();
+	control.now = control_clock();
+	if (control.now - before > YIELD_LONG_NS)
+		no_look_until = control.now + NO_LOOK_NS;
+}
+
+/*
+ * What a core or an application is asked is often answered within microseconds: to be woken for that
+ * would cost both more than to look.
+ */
+static int
+wait_for_events(struct epoll_event *events, uint64_t deadline)
+{
+	int n;
+
+	if (deadline <= control.now)
+		return epoll_until(events, 0);
+	if (control.now < look_until && control.now >= no_look_until) {
+		/* Also where cores spin: this thread may share its processor with an application. */
+		yield();
+		return epoll_until(events, 0);
+	}
+	if (!engine_sleep_begin())
+		return epoll_until(events, 0);
+	n = epoll_until(events, deadline);
+	engine_sleep_end();
+	return n;
+}
+
+static int
+loop_once(uint64_t deadline)
+{
+	struct epoll_event events[EVENTS];
+	int n;
+
+	control.now = control_clock();
+	/* While the cores have much to say, applications and the clock are looked at now and then only. */
+	if (engine_turns < ENGINE_TURNS && poll_engine()) {
+		engine_turns++;
+		n = 0;
+	} else {
+		engine_turns = 0;
+		n = wait_for_events(events, deadline);
+		if (n < 0)
+			return n;
+		control.now = control_clock();
+		/* First what the cores say: an application may already answer what they told it. */
+		if (poll_engine())
+			engine_turns++;
+	}
+	if (engine_turns > 0 || n > 0)
+		look_until = control.now + LOOK_NS;
+	/* Clients are freed by clients_poll() only, so no watch of this batch vanishes under us. */
+	for (int i = 0; i < n; i++) {
+		struct watch *watch = events[i].data.ptr;
+
+		watch->ready(watch, events[i].events);
+	}
+	paths_poll();
+	work_poll();
+	hosts_poll();
+	conns_poll();
+	clients_poll();
+	closers_poll();
+	engine_links_poll(control.now);
+	return 0;
+}
+
+int
+control_init(const struct config *config, char *why, size_t why_len)
+{
+	int error;
+
+	memset(&control, 0, sizeof(control));
+	stop_seen = false;
+	look_until = no_look_until = 0;
+	engine_turns = 0;
+	control.config = config;
+	control.listen_fd = -1;
+	control.epoll = epoll_create1(EPOLL_CLOEXEC);
+	control.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	TAILQ_INIT(&control.clients);
+	TAILQ_INIT(&control.conns);
+	TAILQ_INIT(&control.waiting);
+	TAILQ_INIT(&control.dead);
+	LIST_INIT(&control.listeners);
+	LIST_INIT(&control.segments);
+	table_init(&control.pz_numbers, TABLE_MAX);
+	control.quota.max_clients = config->max_clients;
+	control.quota.max_clients_per_uid = config->max_clients_per_uid;
+	control.quota.max_bytes_per_uid = config->max_bytes_per_uid;
+	control.quota.max_common[QUOTA_KEYS] = 1u << engine_mem_table()->log2;
+	control.quota.max_common[QUOTA_ZONES] = TABLE_MAX;
+	control.quota.max_common[QUOTA_QPNS] = ENGINE_QPNS_MAX;
+	control.quota.max_common[QUOTA_MAPPINGS] = mappings_for_clients();
+	control.next_segment = 0x80000000u;
+	control.incarnation = control_random() | 1;
+	control.now = control_clock();
+	work_init();
+	stop_watch.ready = stop_ready;
+	engine_watch.ready = engine_ready;
+	if (control.epoll < 0 || control.stop_fd < 0) {
+		error = -errno;
+		snprintf(why, why_len, "epoll or eventfd: %s", strerror(errno));
+		goto fail;
+	}
+	error = control_watch(control.stop_fd, &stop_watch, EPOLLIN);
+	if (error == 0)
+		error = control_watch(engine_event_fd(), &engine_watch, EPOLLIN | EPOLLET);
+	if (error != 0) {
+		snprintf(why, why_len, "epoll: %s", strerror(-error));
+		goto fail;
+	}
+	error = paths_init(config, why, why_len);
+	if (error != 0)
+		goto fail;
+	error = server_open(config, why, why_len);
+	if (error != 0) {
+		paths_fini();
+		goto fail;
+	}
+	error = telemetry_init();
+	if (error != 0)
+		log_warning("telemetry: %s; nothing about attachments can be asked\n", strerror(-error));
+	return 0;
+fail:
+	if (control.epoll >= 0)
+		close(control.epoll);
+	if (control.stop_fd >= 0)
+		close(control.stop_fd);
+	control.epoll = control.stop_fd = -1;
+	return error;
+}
+
+int
+control_run(void)
+{
+	int error = 0;
+
+	while (!stop_seen && error == 0)
+		error = loop_once(next_deadline());
+	return error;
+}
+
+void
+control_stop(void)
+{
+	const uint64_t one = 1;
+	int saved = errno;
+
+	/* A failed write means a stop that has not been read yet. */
+	if (write(control.stop_fd, &one, sizeof(one)) < 0)
+		errno = saved;
+}
+
+void
+control_fini(void)
+{
+	struct client *client;
+	uint64_t end = control_clock() + FINI_NS;
+
+	telemetry_fini();
+	server_close();
+	control.stopping = true;
+	TAILQ_FOREACH(client, &control.clients, link)
+	client_kill(client, 0, "the data plane ends");
+	while (!TAILQ_EMPTY(&control.clients) && control_clock() < end)
+		if (loop_once(control_clock() + NS_PER_MS) != 0)
+			break;
+	if (!TAILQ_EMPTY(&control.clients))
+		log_warning("the cores did not let go of all attachments in time\n");
+	paths_fini();
+	table_fini(&control.pz_numbers);
+	close(control.epoll);
+	close(control.stop_fd);
+	control.epoll = control.stop_fd = -1;
+}

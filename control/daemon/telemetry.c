@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is attached, for people: /oneside/clients, qps, regions, segments,
+ * neighbours.
+ *
+ * DPDK calls from a thread of its own; the tables are the control thread's.  So
+ * the question is put where the control thread finds it, and the asker waits.
+ *
+ *   /oneside/clients            every attachment; as many as an answer holds
+ *   /oneside/qps,PID[,FIRST]    its queue pairs, some at a time; likewise regions
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_telemetry.h>
+
+#include "control/internal.h"
+#include "control/cm/service.h"
+
+#define ENTRIES 48u /* in one answer: it has 16 KiB */
+#define WAIT_NS NS_PER_S
+
+typedef int answer(const char *params, struct rte_tel_data *out);
+
+static struct question {
+	answer *answer;
+	const char *params;
+	struct rte_tel_data *out;
+	int result;
+	bool done;
+} * pending;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t answered;
+static struct watch watch;
+static int wake_fd = -1;
+
+/* ---- DPDK's thread ---- */
+
+static int
+ask(answer *fn, const char *params, struct rte_tel_data *out)
+{
+	struct question question = {.answer = fn, .params = params, .out = out, .result = -ETIMEDOUT};
+	const uint64_t one = 1;
+	struct timespec end;
+
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += WAIT_NS / NS_PER_S;
+	pthread_mutex_lock(&lock);
+	while (wake_fd >= 0 && pending != NULL)
+		if (pthread_cond_timedwait(&answered, &lock, &end) != 0)
+			break;
+	if (wake_fd >= 0 && pending == NULL) {
+		pending = &question;
+		if (write(wake_fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
+			while (!question.done && pthread_cond_timedwait(&answered, &lock, &end) == 0)
+				;
+		if (pending == &question)
+			pending = NULL;
+	}
+	pthread_mutex_unlock(&lock);
+	return question.result;
+}
+
+/* ---- the control thread ---- */
+
+static void
+question_ready(struct watch *self, uint32_t events)
+{
+	uint64_t value;
+
+	if (read(wake_fd, &value, sizeof(value)) != (ssize_t)sizeof(value))
+		return;
+	pthread_mutex_lock(&lock);
+	if (pending != NULL) {
+		pending->result = pending->answer(pending->params, pending->out);
+		pending->done = true;
+		pending = NULL;
+		pthread_cond_broadcast(&answered);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static void
+add_text(struct rte_tel_data *d, const char *name, const char *text)
+{
+	rte_tel_data_add_dict_string(d, name, text);
+}
+
+static void
+add_number(struct rte_tel_data *d, const char *name, uint64_t number)
+{
+	rte_tel_data_add_dict_u64(d, name, number);
+}
+
+static void
+add_key(struct rte_tel_data *d, const char *name, uint32_t number)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%#" PRIx32, number);
+	rte_tel_data_add_dict_string(d, name, text);
+}
+
+/* A dictionary of dictionaries: arrays of them are not among what the library takes. */
+static int
+add_entry(struct rte_tel_data *out, const char *kind, uint32_t number, struct rte_tel_data *entry)
+{
+	char name[32];
+	int error;
+
+	snprintf(name, sizeof(name), "%s%" PRIu32, kind, number);
+	error = rte_tel_data_add_dict_container(out, name, entry, 0);
+	if (error != 0)
+		rte_tel_data_free(entry);
+	return error;
+}
+
+static struct rte_tel_data *
+new_entry(void)
+{
+	struct rte_tel_data *entry = rte_tel_data_alloc();
+
+	if (entry != NULL)
+		rte_tel_data_start_dict(entry);
+	return entry;
+}
+
+static const char *
+client_state_text(enum client_state state)
+{
+	static const char *const text[] = {"connected", "attached",  "leaving",
+					   "removing",  "quiescing", "gone"};
+
+	return text[state];
+}
+
+static int
+clients(const char *params, struct rte_tel_data *out)
+{
+	const struct client *client;
+	uint32_t seen = 0;
+
+	rte_tel_data_start_dict(out);
+	TAILQ_FOREACH(client, &control.clients, link)
+	{
+		struct rte_tel_data *d = new_entry();
+
+		if (d == NULL)
+			return -ENOMEM;
+		add_number(d, "pid", (uint64_t)client->pid);
+		add_number(d, "uid", client->uid);
+		add_text(d, "program", client->program);
+		add_text(d, "state", client_state_text(client->state));
+		add_text(d, "api", client->kind == ONE_KIND_RSM ? "rsm" : "dat");
+		add_text(d, "port", client->port != NULL ? client->port->info->name : "");
+		if (client->engine != NULL)
+			add_number(d, "core", engine_client_core(client->engine));
+		add_number(d, "qps", client->table[OBJECT_QP].used);
+		add_number(d, "cqs", client->table[OBJECT_CQ].used);
+		add_number(d, "srqs", client->table[OBJECT_SRQ].used);
+		add_number(d, "listeners", client->table[OBJECT_LISTENER].used);
+		add_number(d, "requests_open", client->table[OBJECT_CR].used);
+		add_number(d, "mrs", client->table[OBJECT_MR].used);
+		add_number(d, "windows", client->table[OBJECT_MW].used);
+		add_number(d, "segments", client->segments);
+		add_number(d, "mapped_bytes", client->mapped);
+		add_number(d, "arena_bytes", client->arena_charged);
+		add_number(d, "process_vm_bytes",
+			   client->process != NULL
+				   ? atomic_load_explicit(&client->process->bytes, memory_order_relaxed)
+				   : 0);
+		add_number(d, "calls", client->requests);
+		if (add_entry(out, "client", seen++, d) != 0)
+			break; /* as many as an answer holds */
+	}
+	return 0;
+}
+
+/* "PID[,FIRST]" */
+static const struct client *
+find_client(const char *params, uint32_t *first)
+{
+	const struct client *client;
+	char *end;
+	long pid;
+
+	if (params == NULL)
+		return NULL;
+	pid = strtol(params, &end, 10);
+	*first = *end == ',' ? (uint32_t)strtoul(end + 1, NULL, 10) : 0;
+	TAILQ_FOREACH(client, &control.clients, link)
+	if (client->pid == pid)
+		return client;
+	return NULL;
+}
+
+static const char *
+qp_state_text(enum one_qp_state state)
+{
+	static const char *const text[] = {"idle", "connecting", "connected", "closing", "error"};
+
+	return text[state];
+}
+
+static int
+qps(const char *params, struct rte_tel_data *out)
+{
+	uint32_t first = 0, seen = 0;
+	const struct client *client = find_client(params, &first);
+
+	rte_tel_data_start_dict(out);
+	if (client == NULL)
+		return -EINVAL;
+	for (uint32_t i = 0; i < client->table[OBJECT_QP].size; i++) {
+		static const char *const roles[] = {"endpoint", "import", "export"};
+		const struct qp *qp = table_at(&client->table[OBJECT_QP], i);
+		struct rte_tel_data *d;
+
+		if (qp == NULL || seen++ < first)
+			continue;
+		if (seen - first > ENTRIES)
+			break;
+		d = new_entry();
+		if (d == NULL)
+			return -ENOMEM;
+		add_key(d, "qpn", qp->config.qpn);
+		add_number(d, "id", qp->object.id);
+		add_text(d, "role", roles[qp->role]);
+		add_text(d, "state", qp_state_text(qp->state));
+		if (qp->conn != NULL) {
+			add_text(d, "peer", addr_text(&qp->conn->path.dst));
+			add_key(d, "peer_qpn", qp->conn->peer_qpn);
+			add_number(d, "service", service_to_qual(qp->conn->service));
+			add_number(d, "path_mtu", qp->conn->local.path_mtu);
+			add_text(d, "kind", qp->conn->peer_oneside ? "oneside" : "foreign");
+		}
+		if (add_entry(out, "qp", qp->object.id, d) != 0)
+			break;
+	}
+	return 0;
+}
+
+static int
+regions(const char *params, struct rte_tel_data *out)
+{
+	uint32_t first = 0, seen = 0;
+	const struct client *client = find_client(params, &first);
+
+	rte_tel_data_start_dict(out);
+	if (client == NULL)
+		return -EINVAL;
+	for (uint32_t i = 0; i < client->table[OBJECT_MR].size; i++) {
+		const struct mr *mr = table_at(&client->table[OBJECT_MR], i);
+		const struct mw *mw;
+		struct rte_tel_data *d;
+		uint64_t windows = 0;
+
+		if (mr == NULL || seen++ < first)
+			continue;
+		if (seen - first > ENTRIES)
+			break;
+		d = new_entry();
+		if (d == NULL)
+			return -ENOMEM;
+		LIST_FOREACH(mw, &mr->windows, mr_link)
+		windows++;
+		add_number(d, "id", mr->object.id);
+		add_number(d, "address", mr->va);
+		add_number(d, "length", mr->length);
+		add_key(d, "access", mr->access);
+		add_text(d, "way",
+			 mr->entry == NULL         ? "none"
+			 : mr->entry->base != NULL ? "mapped"
+						   : "process_vm");
+		add_number(d, "windows", windows);
+		if (add_entry(out, "mr", mr->object.id, d) != 0)
+			break;
+	}
+	return 0;
+}
+
+static int
+segments(const char *params, struct rte_tel_data *out)
+{
+	uint32_t first = params == NULL ? 0 : (uint32_t)strtoul(params, NULL, 10), seen = 0;
+	const struct segment *segment;
+
+	rte_tel_data_start_dict(out);
+	LIST_FOREACH(segment, &control.segments, link)
+	{
+		struct rte_tel_data *d;
+		const struct qp *qp;
+		uint64_t imports = 0;
+
+		if (seen++ < first)
+			continue;
+		if (seen - first > ENTRIES)
+			break;
+		d = new_entry();
+		if (d == NULL)
+			return -ENOMEM;
+		LIST_FOREACH(qp, &segment->exports, segment_link)
+		imports++;
+		add_key(d, "segment", segment->id);
+		add_number(d, "pid", (uint64_t)segment->client->pid);
+		add_number(d, "uid", segment->acl.uid);
+		add_text(d, "port", segment->client->port->info->name);
+		add_number(d, "length", segment->mr->length);
+		add_number(d, "imports", imports);
+		add_number(d, "access_entries", segment->acl.num);
+		if (add_entry(out, "segment", segment->id, d) != 0)
+			break;
+	}
+	return 0;
+}
+
+static int
+neighbours(const char *params, struct rte_tel_data *out)
+{
+	static const char *const states[] = {"none", "incomplete", "reachable", "stale", "probe"};
+	struct neigh_info info;
+
+	rte_tel_data_start_dict(out);
+	for (uint32_t i = 0; i < NEIGH_ENTRIES; i++) {
+		struct rte_tel_data *d;
+		char mac[18];
+
+		if (!neigh_get(control.neigh, i, control.now, &info))
+			continue;
+		d = new_entry();
+		if (d == NULL)
+			return -ENOMEM;
+		snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", info.mac[0], info.mac[1],
+			 info.mac[2], info.mac[3], info.mac[4], info.mac[5]);
+		add_text(d, "address", addr_text(&info.addr));
+		add_text(d, "mac", mac);
+		add_text(d, "port", control.port[info.port].info->name);
+		add_text(d, "state", states[info.state]);
+		if (add_entry(out, "neighbour", i, d) != 0)
+			break;
+	}
+	return 0;
+}
+
+#define COMMAND(name)                                                                          \
+	static int name##_command(const char *cmd, const char *params, struct rte_tel_data *d) \
+	{                                                                                      \
+		return ask(name, params, d);                                                   \
+	}
+COMMAND(clients)
+COMMAND(qps)
+COMMAND(regions)
+COMMAND(segments)
+COMMAND(neighbours)
+
+int
+telemetry_init(void)
+{
+	static bool registered;
+	pthread_condattr_t attr;
+	int error;
+
+	if (!registered) {
+		pthread_condattr_init(&attr);
+		pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+		pthread_cond_init(&answered, &attr);
+		pthread_condattr_destroy(&attr);
+	}
+	wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (wake_fd < 0)
+		return -errno;
+	watch.ready = question_ready;
+	error = control_watch(wake_fd, &watch, EPOLLIN);
+	if (error != 0 || registered)
+		return error;
+	registered = true;
+	/* A registration that fails leaves that one command out. */
+	rte_telemetry_register_cmd("/oneside/clients", clients_command, "Attachments. No parameters.");
+	rte_telemetry_register_cmd("/oneside/qps", qps_command, "Queue pairs. Parameters: PID[,FIRST]");
+	rte_telemetry_register_cmd("/oneside/regions", regions_command,
+				   "Memory regions. Parameters: PID[,FIRST]");
+	rte_telemetry_register_cmd("/oneside/segments", segments_command,
+				   "Published RSM segments. Parameters: [FIRST]");
+	rte_telemetry_register_cmd("/oneside/neighbours", neighbours_command, "Neighbours. No parameters.");
+	return 0;
+}
+
+void
+telemetry_fini(void)
+{
+	pthread_mutex_lock(&lock);
+	if (wake_fd >= 0)
+		close(wake_fd);
+	wake_fd = -1;
+	pthread_cond_broadcast(&answered);
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The table of neighbours and the timers of its queries.
+ *
+ *   INCOMPLETE  asked, nobody has answered yet; resolutions wait here
+ *   REACHABLE   known; STALE once it has not been heard of for a while
+ *   PROBE       known and in use, but being asked again
+ *
+ * INCOMPLETE and PROBE entries are on `pending` with a time to ask again; the
+ * others on `idle`, from whose head places are taken when the table is full.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "neigh_internal.h"
+
+#define MS 1000000ull
+#define REACHABLE_NS (30000 * MS)
+#define QUERIES_PER_SECOND 1000u
+
+/* Waits after each query; the last one before giving up.  The first two queries of a PROBE go to the known
+ * MAC only. */
+static const uint64_t query_wait[] = {200 * MS, 500 * MS, 1000 * MS, 1000 * MS, 1000 * MS};
+#define QUERIES (sizeof(query_wait) / sizeof(query_wait[0]))
+#define PROBES_UNICAST 2u
+
+/* ---- addresses ---- */
+
+static bool
+gid_in_prefix(const struct wire_addr *a, const struct wire_addr *b, unsigned int bits)
+{
+	unsigned int bytes = bits / 8, rest = bits % 8;
+	if (memcmp(a->gid, b->gid, bytes) != 0)
+		return false;
+	return rest == 0 || ((a->gid[bytes] ^ b->gid[bytes]) & (uint8_t)(0xff00u >> rest)) == 0;
+}
+
+static bool
+in_prefix(const struct neigh_iface *iface, const struct wire_addr *addr)
+{
+	if (wire_addr_is_v4(addr) != iface->v4)
+		return false;
+	if (!iface->v4 && neigh_addr_link_local(addr))
+		return true;
+	return gid_in_prefix(&iface->config.addr, addr, iface->config.prefix + (iface->v4 ? 96u : 0u));
+}
+
+/* Unicast as far as the address itself shows. */
+static bool
+is_unicast(const struct wire_addr *addr)
+{
+	static const uint8_t low[15];
+	const uint8_t *ip = &addr->gid[12];
+
+	if (wire_addr_is_v4(addr))
+		return ip[0] != 0 && ip[0] != 127 && ip[0] < 224;
+	/* neither multicast, nor ::, nor ::1 */
+	return addr->gid[0] != 0xff && !(memcmp(addr->gid, low, 15) == 0 && addr->gid[15] <= 1);
+}
+
+/* The network's own or its directed broadcast address. */
+static bool
+is_network(const struct neigh_iface *iface, const struct wire_addr *addr)
+{
+	if (!iface->v4 || iface->config.prefix > 30)
+		return false;
+	const uint8_t *ip = &addr->gid[12];
+	uint32_t value = (uint32_t)ip[0] << 24 | (uint32_t)ip[1] << 16 | (uint32_t)ip[2] << 8 | ip[3];
+	uint32_t host = UINT32_MAX >> iface->config.prefix;
+	return (value & host) == 0 || (value & host) == host;
+}
+
+bool
+neigh_is_ours(const struct neigh_iface *iface, const struct wire_addr *addr)
+{
+	return neigh_addr_equal(&iface->config.addr, addr) ||
+	       (!iface->v4 && neigh_addr_equal(&iface->link_local, addr));
+}
+
+bool
+neigh_is_on_link(const struct neigh_iface *iface, const struct wire_addr *addr)
+{
+	return is_unicast(addr) && in_prefix(iface, addr) && !is_network(iface, addr) &&
+	       !neigh_is_ours(iface, addr);
+}
+
+/* A token bucket that holds a tenth of a second's frames. */
+bool
+neigh_rate_ok(struct neigh *neigh, struct neigh_rate *rate, uint32_t per_second, uint64_t now)
+{
+	uint64_t cost = 1000 * MS / per_second, full = 100 * MS;
+	uint64_t gone = now > rate->last ? now - rate->last : 0;
+
+	rate->credit = gone >= full || rate->credit + gone >= full ? full : rate->credit + gone;
+	rate->last = now;
+	if (rate->credit < cost) {
+		neigh->stats.rate_limited++;
+		return false;
+	}
+	rate->credit -= cost;
+	return true;
+}
+
+/* ---- table ---- */
+
+static struct neigh_bucket *
+bucket_of(struct neigh *neigh, uint16_t port, const struct wire_addr *addr)
+{
+	uint32_t hash = neigh->seed ^ port;
+	for (unsigned int i = 0; i < 16; i++)
+		hash = (hash ^ addr->gid[i]) * 16777619u;
+	hash ^= hash >> 15;
+	return &neigh->bucket[hash & (NEIGH_BUCKETS - 1)];
+}
+
+static struct neigh_entry *
+find(struct neigh *neigh, uint16_t port, const struct wire_addr *addr)
+{
+	struct neigh_entry *entry;
+	LIST_FOREACH(entry, bucket_of(neigh, port, addr), hash)
+	{
+		if (entry->port == port && neigh_addr_equal(&entry->addr, addr))
+			return entry;
+	}
+	return NULL;
+}
+
+static bool
+is_pending(const struct neigh_entry *entry)
+{
+	return entry->state == NEIGH_INCOMPLETE || entry->state == NEIGH_PROBE;
+}
+
+static bool
+is_stale(const struct neigh_entry *entry, uint64_t now)
+{
+	return entry->state == NEIGH_REACHABLE && now - entry->confirmed > REACHABLE_NS;
+}
+
+static void
+entry_free(struct neigh *neigh, struct neigh_entry *entry)
+{
+	TAILQ_REMOVE(is_pending(entry) ? &neigh->pending : &neigh->idle, entry, order);
+	LIST_REMOVE(entry, hash);
+	entry->state = NEIGH_NONE;
+	TAILQ_INSERT_HEAD(&neigh->free, entry, order);
+}
+
+/* A new entry on `idle`.  What others send us takes a stale entry's place at most. */
+static struct neigh_entry *
+entry_new(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, bool asked_by_us, uint64_t now)
+{
+	if (TAILQ_EMPTY(&neigh->free)) {
+		struct neigh_entry *oldest = TAILQ_FIRST(&neigh->idle);
+		if (oldest == NULL || !(asked_by_us || is_stale(oldest, now)))
+			return NULL;
+		entry_free(neigh, oldest);
+	}
+	struct neigh_entry *entry = TAILQ_FIRST(&neigh->free);
+	TAILQ_REMOVE(&neigh->free, entry, order);
+	LIST_INIT(&entry->waiters);
+	entry->addr = *addr;
+	entry->port = port;
+	entry->state = NEIGH_REACHABLE;
+	entry->confirmed = now;
+	LIST_INSERT_HEAD(bucket_of(neigh, port, addr), entry, hash);
+	TAILQ_INSERT_TAIL(&neigh->idle, entry, order);
+	return entry;
+}
+
+static void
+query(struct neigh *neigh, struct neigh_entry *entry, uint64_t now)
+{
+	bool unicast = entry->state == NEIGH_PROBE && entry->queries < PROBES_UNICAST;
+
+	/* A query that the rate forbids counts as sent and lost. */
+	if (neigh_rate_ok(neigh, &neigh->port[entry->port].queries, QUERIES_PER_SECOND, now)) {
+		neigh_send_query(neigh, entry->port, &entry->addr, unicast ? entry->mac : NULL);
+		neigh->stats.queries++;
+	}
+	entry->next = now + query_wait[entry->queries++];
+	if (entry->next < neigh->deadline)
+		neigh->deadline = entry->next;
+}
+
+static void
+entry_ask(struct neigh *neigh, struct neigh_entry *entry, enum neigh_state state, uint64_t now)
+{
+	TAILQ_REMOVE(&neigh->idle, entry, order);
+	entry->state = state;
+	entry->queries = 0;
+	TAILQ_INSERT_TAIL(&neigh->pending, entry, order);
+	query(neigh, entry, now);
+}
+
+static void
+waiter_free(struct neigh *neigh, struct neigh_waiter *waiter)
+{
+	LIST_REMOVE(waiter, link);
+	waiter->done = NULL;
+	LIST_INSERT_HEAD(&neigh->free_waiters, waiter, link);
+	neigh->num_waiters--;
+}
+
+/*
+ * Waiters are moved to `firing` before any is called: what they call may change
+ * every list.
+ */
+static void
+collect(struct neigh *neigh, struct neigh_entry *entry)
+{
+	struct neigh_waiter *waiter;
+	while ((waiter = LIST_FIRST(&entry->waiters)) != NULL) {
+		LIST_REMOVE(waiter, link);
+		LIST_INSERT_HEAD(&neigh->firing, waiter, link);
+	}
+}
+
+static void
+fire(struct neigh *neigh, int status, const uint8_t mac[6])
+{
+	struct neigh_waiter *waiter;
+	while ((waiter = LIST_FIRST(&neigh->firing)) != NULL) {
+		neigh_done *done = waiter->done;
+		void *user = waiter->user;
+		waiter_free(neigh, waiter);
+		done(user, status, mac);
+	}
+}
+
+/* ---- what came in ---- */
+
+static void
+entry_confirm(struct neigh *neigh, struct neigh_entry *entry, const uint8_t mac[6], uint64_t now)
+{
+	uint8_t copy[6];
+	bool moved = entry->state != NEIGH_INCOMPLETE && memcmp(entry->mac, mac, 6) != 0;
+
+	memcpy(copy, mac, 6); /* the entry may change while waiters run */
+	memcpy(entry->mac, mac, 6);
+	entry->confirmed = now;
+	collect(neigh, entry);
+	if (is_pending(entry)) {
+		TAILQ_REMOVE(&neigh->pending, entry, order);
+		entry->state = NEIGH_REACHABLE;
+		TAILQ_INSERT_TAIL(&neigh->idle, entry, order);
+	}
+	if (moved && neigh->env->changed != NULL) {
+		struct wire_addr addr = entry->addr;
+		neigh->env->changed(neigh->env, entry->port, &addr, copy);
+	}
+	fire(neigh, 0, copy);
+}
+
+/*
+ * A known neighbour's place is taken from it only when it does not answer any more: while it is asked by
+ * unicast, nobody else's answer counts.  Otherwise one frame of anybody on the link would lead its
+ * connections astray.
+ */
+static bool
+may_be_at(const struct neigh_entry *entry, const uint8_t mac[6])
+{
+	return entry->state == NEIGH_INCOMPLETE || memcmp(entry->mac, mac, 6) == 0 ||
+	       (entry->state == NEIGH_PROBE && entry->queries > PROBES_UNICAST);
+}
+
+void
+neigh_answered(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, const uint8_t mac[6],
+	       bool solicited, uint64_t now)
+{
+	struct neigh_entry *entry = find(neigh, port, addr);
+
+	if (entry == NULL) {
+		neigh->stats.ignored++;
+	} else if (is_pending(entry) && solicited && may_be_at(entry, mac)) {
+		neigh->stats.learnt++;
+		entry_confirm(neigh, entry, mac, now);
+	} else if (entry->state == NEIGH_REACHABLE && memcmp(entry->mac, mac, 6) != 0) {
+		/* It says that it moved: ask, and believe the answer. */
+		entry_ask(neigh, entry, NEIGH_PROBE, now);
+	} else {
+		neigh->stats.ignored++;
+	}
+}
+
+void
+neigh_asked(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, const uint8_t mac[6],
+	    uint64_t now)
+{
+	struct neigh_entry *entry = find(neigh, port, addr);
+
+	if (entry == NULL) {
+		entry = entry_new(neigh, port, addr, false, now);
+		if (entry == NULL)
+			return;
+		memcpy(entry->mac, mac, 6);
+	}
+	if (!may_be_at(entry, mac)) {
+		neigh_answered(neigh, port, addr, mac, false, now);
+		return;
+	}
+	neigh->stats.learnt++;
+	entry_confirm(neigh, entry, mac, now);
+}
+
+/* ---- for the control thread ---- */
+
+struct neigh *
+neigh_new(struct neigh_env *env, const struct neigh_port *ports, uint16_t num_ports)
+{
+	if (num_ports > NEIGH_PORTS_MAX)
+		return NULL;
+	struct neigh *neigh = calloc(1, sizeof(*neigh));
+	if (neigh == NULL)
+		return NULL;
+	/* The seed only spreads chains, which are bounded: without randomness it works too. */
+	if (getrandom(&neigh->seed, sizeof(neigh->seed), GRND_NONBLOCK) < 0)
+		neigh->seed = 2166136261u;
+	neigh->env = env;
+	neigh->num_ports = num_ports;
+	neigh->deadline = NEIGH_NEVER;
+	for (uint16_t i = 0; i < num_ports; i++) {
+		struct neigh_iface *iface = &neigh->port[i];
+		const uint8_t *mac = ports[i].mac;
+		iface->config = ports[i];
+		iface->v4 = wire_addr_is_v4(&ports[i].addr);
+		iface->link_local = (struct wire_addr){{0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 2, mac[1],
+							mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]}};
+	}
+	TAILQ_INIT(&neigh->free);
+	TAILQ_INIT(&neigh->idle);
+	TAILQ_INIT(&neigh->pending);
+	LIST_INIT(&neigh->firing);
+	LIST_INIT(&neigh->free_waiters);
+	for (uint32_t i = 0; i < NEIGH_ENTRIES; i++)
+		TAILQ_INSERT_TAIL(&neigh->free, &neigh->entry[i], order);
+	for (uint32_t i = 0; i < NEIGH_WAITERS; i++)
+		LIST_INSERT_HEAD(&neigh->free_waiters, &neigh->waiter[i], link);
+	return neigh;
+}
+
+void
+neigh_free(struct neigh *neigh)
+{
+	free(neigh);
+}
+
+void
+neigh_announce(struct neigh *neigh, uint64_t now)
+{
+	for (uint16_t i = 0; i < neigh->num_ports; i++) {
+		if (neigh_rate_ok(neigh, &neigh->port[i].queries, QUERIES_PER_SECOND, now))
+			neigh_send_announcement(neigh, i);
+	}
+}
+
+int
+neigh_resolve(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, uint64_t now, uint8_t mac[6],
+	      neigh_done *done, void *user)
+{
+	if (port >= neigh->num_ports || !is_unicast(dst))
+		return -EINVAL;
+	for (uint16_t i = 0; i < neigh->num_ports; i++) {
+		if (neigh_is_ours(&neigh->port[i], dst)) {
+			memcpy(mac, neigh->port[i].config.mac, 6);
+			return 0;
+		}
+	}
+
+	struct neigh_iface *iface = &neigh->port[port];
+	struct wire_addr hop = *dst;
+	if (!in_prefix(iface, dst)) {
+		if (!iface->config.has_gateway || wire_addr_is_v4(dst) != iface->v4)
+			return -ENETUNREACH;
+		hop = iface->config.gateway;
+	} else if (is_network(iface, dst)) {
+		return -EINVAL;
+	}
+
+	struct neigh_entry *entry = find(neigh, port, &hop);
+	if (entry != NULL && entry->state != NEIGH_INCOMPLETE) {
+		memcpy(mac, entry->mac, 6);
+		if (is_stale(entry, now)) {
+			entry_ask(neigh, entry, NEIGH_PROBE, now);
+		} else if (entry->state == NEIGH_REACHABLE) {
+			TAILQ_REMOVE(&neigh->idle, entry, order);
+			TAILQ_INSERT_TAIL(&neigh->idle, entry, order);
+		}
+		return 0;
+	}
+
+	struct neigh_waiter *waiter = LIST_FIRST(&neigh->free_waiters);
+	if (waiter == NULL)
+		return -ENOBUFS;
+	if (entry == NULL) {
+		entry = entry_new(neigh, port, &hop, true, now);
+		if (entry == NULL)
+			return -ENOBUFS;
+		entry_ask(neigh, entry, NEIGH_INCOMPLETE, now);
+	}
+	LIST_REMOVE(waiter, link);
+	waiter->done = done;
+	waiter->user = user;
+	LIST_INSERT_HEAD(&entry->waiters, waiter, link);
+	neigh->num_waiters++;
+	return -EINPROGRESS;
+}
+
+void
+neigh_cancel(struct neigh *neigh, const void *user)
+{
+	for (uint32_t i = 0; i < NEIGH_WAITERS && neigh->num_waiters > 0; i++) {
+		struct neigh_waiter *waiter = &neigh->waiter[i];
+		if (waiter->done != NULL && waiter->user == user)
+			waiter_free(neigh, waiter);
+	}
+}
+
+uint64_t
+neigh_deadline(const struct neigh *neigh)
+{
+	return neigh->deadline;
+}
+
+void
+neigh_timeout(struct neigh *neigh, uint64_t now)
+{
+	static const uint8_t nowhere[6];
+	struct neigh_entry *entry, *next;
+
+	if (now < neigh->deadline)
+		return;
+	neigh->deadline = NEIGH_NEVER;
+	for (entry = TAILQ_FIRST(&neigh->pending); entry != NULL; entry = next) {
+		next = TAILQ_NEXT(entry, order);
+		if (entry->next > now) {
+			if (entry->next < neigh->deadline)
+				neigh->deadline = entry->next;
+		} else if (entry->queries < QUERIES) {
+			query(neigh, entry, now);
+		} else {
+			neigh->stats.failed++;
+			collect(neigh, entry);
+			entry_free(neigh, entry);
+		}
+	}
+	fire(neigh, -EHOSTUNREACH, nowhere);
+}
+
+bool
+neigh_get(const struct neigh *neigh, uint32_t index, uint64_t now, struct neigh_info *out)
+{
+	if (index >= NEIGH_ENTRIES || neigh->entry[index].state == NEIGH_NONE)
+		return false;
+	const struct neigh_entry *entry = &neigh->entry[index];
+	*out = (struct neigh_info){.addr = entry->addr,
+				   .port = entry->port,
+				   .state = is_stale(entry, now) ? NEIGH_STALE : entry->state};
+	if (entry->state != NEIGH_INCOMPLETE)
+		memcpy(out->mac, entry->mac, 6);
+	return true;
+}
+
+const struct neigh_stats *
+neigh_stats(const struct neigh *neigh)
+{
+	return &neigh->stats;
+}

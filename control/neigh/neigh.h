@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Neighbours: ARP, IPv6 neighbour discovery and echo replies, sans I/O.
+ * Frames and the time (monotonic ns) come in; frames and answers go out.  No
+ * DPDK, no clock, no socket.  One thread.
+ *
+ * An entry is learnt only from the answer to a query of ours or from a request
+ * addressed to us, never from what passes by.  Whatever says that a known neighbour
+ * has another MAC only makes us ask it, where it was; when it is silent, everyone.
+ * Everything is allocated by neigh_new.
+ */
+#ifndef CONTROL_NEIGH_H
+#define CONTROL_NEIGH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dataplane/wire/wire.h" /* struct wire_addr */
+
+#define NEIGH_NEVER UINT64_MAX
+#define NEIGH_ENTRIES 4096u   /* over all ports */
+#define NEIGH_WAITERS 4096u   /* resolutions under way */
+#define NEIGH_FRAME_MAX 9234u /* longer echo requests are not answered */
+
+struct neigh;
+
+struct neigh_port {
+	uint8_t mac[6];
+	struct wire_addr addr;
+	uint8_t prefix; /* bits of the address's own family: 0..32 or 0..128 */
+	bool has_gateway;
+	struct wire_addr gateway;
+};
+
+struct neigh_env {
+	/* The frame is the callee's only during the call.  Must not call back into neigh. */
+	void (*send)(struct neigh_env *env, uint16_t port, const uint8_t *frame, uint32_t len);
+	/* A known neighbour answers from another MAC now: paths to `addr` should be renewed.  May be NULL. */
+	void (*changed)(struct neigh_env *env, uint16_t port, const struct wire_addr *addr,
+			const uint8_t mac[6]);
+};
+
+/* status 0 and the next hop's MAC, or -EHOSTUNREACH (nobody answered). */
+typedef void neigh_done(void *user, int status, const uint8_t mac[6]);
+
+struct neigh *neigh_new(struct neigh_env *env, const struct neigh_port *ports, uint16_t num_ports);
+void neigh_free(struct neigh *neigh);
+/* Announce every port's address (gratuitous ARP, unsolicited advertisement). */
+void neigh_announce(struct neigh *neigh, uint64_t now);
+
+/*
+ * The MAC to send to for reaching `dst` from `port`: its own when it is on the
+ * link, the gateway's otherwise, ours when `dst` is an address of this data
+ * plane.  Returns
+ *   0              `mac` is filled; `done` will not be called
+ *   -EINPROGRESS   `done` is called once, later, from neigh_input or neigh_timeout
+ *   -ENETUNREACH   not on the link and no gateway, or the wrong family
+ *   -EINVAL        multicast, broadcast or unspecified
+ *   -ENOBUFS       too many resolutions under way
+ * `done` may call neigh_resolve and neigh_cancel.
+ */
+int neigh_resolve(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, uint64_t now,
+		  uint8_t mac[6], neigh_done *done, void *user);
+/* `done` of no resolution with this user will be called any more. */
+void neigh_cancel(struct neigh *neigh, const void *user);
+
+/* A frame that is not RoCE, from the Ethernet header on. */
+void neigh_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t len, uint64_t now);
+
+uint64_t neigh_deadline(const struct neigh *neigh);
+void neigh_timeout(struct neigh *neigh, uint64_t now);
+
+/* For telemetry and people. */
+enum neigh_state { NEIGH_NONE = 0, NEIGH_INCOMPLETE, NEIGH_REACHABLE, NEIGH_STALE, NEIGH_PROBE };
+struct neigh_info {
+	struct wire_addr addr;
+	uint8_t mac[6];
+	uint16_t port;
+	enum neigh_state state;
+};
+/* Entry `index` (0..NEIGH_ENTRIES-1); false when that place is empty. */
+bool neigh_get(const struct neigh *neigh, uint32_t index, uint64_t now, struct neigh_info *out);
+
+struct neigh_stats {
+	uint64_t arp_in, nd_in, echo_in, malformed, ignored, replies, queries, rate_limited, learnt, failed;
+	uint64_t conflicts; /* another station says it has our address */
+};
+const struct neigh_stats *neigh_stats(const struct neigh *neigh);
+
+#endif

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ARP (RFC 826, 5227), neighbour discovery (RFC 4861) and echo replies (RFC 792,
+ * 4443) as frames.  Every length is checked against the frame before it is
+ * used; what is not exactly as we need it is dropped and counted.
+ */
+#include "neigh_internal.h"
+
+#define REPLIES_PER_SECOND 1000u
+#define ECHOES_PER_SECOND 10000u
+
+#define ETH 14u
+#define ETH_MIN 60u /* without the FCS */
+#define TYPE_ARP 0x0806u
+#define TYPE_IPV4 0x0800u
+#define TYPE_IPV6 0x86ddu
+#define ARP_LEN 28u
+#define IPV4_LEN 20u
+#define IPV6_LEN 40u
+#define ICMP_LEN 8u
+#define ND_LEN 24u /* type, code, checksum, flags, target */
+
+enum { ARP_REQUEST = 1, ARP_REPLY = 2 };
+enum { ICMP_ECHO_REPLY = 0, ICMP_ECHO = 8, IPPROTO_ICMP4 = 1, IPPROTO_ICMP6 = 58 };
+enum { ICMP6_ECHO = 128, ICMP6_ECHO_REPLY = 129, ICMP6_NS = 135, ICMP6_NA = 136 };
+enum { ND_OPTION_SOURCE = 1, ND_OPTION_TARGET = 2 };
+enum { NA_SOLICITED = 0x40, NA_OVERRIDE = 0x20 };
+
+static const uint8_t broadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+static const struct wire_addr all_nodes = {{0xff, 2, [15] = 1}};
+static const struct wire_addr unspecified;
+
+static uint16_t
+get16(const uint8_t *at)
+{
+	return (uint16_t)(at[0] << 8 | at[1]);
+}
+
+static void
+put16(uint8_t *at, uint16_t value)
+{
+	at[0] = (uint8_t)(value >> 8);
+	at[1] = (uint8_t)value;
+}
+
+static uint32_t
+sum16(const uint8_t *data, uint32_t len, uint32_t sum)
+{
+	for (uint32_t i = 0; i + 1 < len; i += 2)
+		sum += get16(data + i);
+	if (len & 1)
+		sum += (uint32_t)data[len - 1] << 8;
+	return (sum & 0xffff) + (sum >> 16);
+}
+
+static uint16_t
+fold(uint32_t sum)
+{
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)~sum;
+}
+
+/* Of an ICMPv6 message behind the IPv6 header `ip`; 0 when the one inside is right. */
+static uint16_t
+icmp6_checksum(const uint8_t *ip, const uint8_t *icmp, uint32_t len)
+{
+	return fold(sum16(icmp, len, sum16(ip + 8, 32, len + IPPROTO_ICMP6)));
+}
+
+static bool
+mac_unicast(const uint8_t mac[6])
+{
+	static const uint8_t zero[6];
+	return (mac[0] & 1) == 0 && memcmp(mac, zero, 6) != 0;
+}
+
+static struct wire_addr
+addr_v4(const uint8_t ip[4])
+{
+	return (struct wire_addr){{[10] = 0xff, 0xff, ip[0], ip[1], ip[2], ip[3]}};
+}
+
+static struct wire_addr
+addr_v6(const uint8_t ip[16])
+{
+	struct wire_addr addr;
+	memcpy(addr.gid, ip, 16);
+	return addr;
+}
+
+static struct wire_addr
+solicited_node(const struct wire_addr *addr)
+{
+	return (struct wire_addr){{0xff, 2, [11] = 1, 0xff, addr->gid[13], addr->gid[14], addr->gid[15]}};
+}
+
+/* The frame in neigh->frame, of `len` bytes, which is given the least length that Ethernet has. */
+static void
+transmit(struct neigh *neigh, uint16_t port, uint32_t len)
+{
+	if (len < ETH_MIN) {
+		memset(neigh->frame + len, 0, ETH_MIN - len);
+		len = ETH_MIN;
+	}
+	neigh->env->send(neigh->env, port, neigh->frame, len);
+}
+
+static uint8_t *
+put_ethernet(struct neigh *neigh, uint16_t port, const uint8_t dst[6], uint16_t type)
+{
+	memcpy(neigh->frame, dst, 6);
+	memcpy(neigh->frame + 6, neigh->port[port].config.mac, 6);
+	put16(neigh->frame + 12, type);
+	return neigh->frame + ETH;
+}
+
+static void
+send_arp(struct neigh *neigh, uint16_t port, uint16_t op, const uint8_t dst[6], const uint8_t target_mac[6],
+	 const uint8_t target_ip[4])
+{
+	const struct neigh_port *config = &neigh->port[port].config;
+	uint8_t *arp = put_ethernet(neigh, port, dst, TYPE_ARP);
+
+	put16(arp, 1);
+	put16(arp + 2, TYPE_IPV4);
+	arp[4] = 6;
+	arp[5] = 4;
+	put16(arp + 6, op);
+	memcpy(arp + 8, config->mac, 6);
+	memcpy(arp + 14, &config->addr.gid[12], 4);
+	memcpy(arp + 18, target_mac, 6);
+	memcpy(arp + 24, target_ip, 4);
+	transmit(neigh, port, ETH + ARP_LEN);
+}
+
+static uint8_t *
+put_ipv6(uint8_t *ip, uint32_t payload, uint8_t hops, const struct wire_addr *src,
+	 const struct wire_addr *dst)
+{
+	memset(ip, 0, IPV6_LEN);
+	ip[0] = 0x60;
+	put16(ip + 4, (uint16_t)payload);
+	ip[6] = IPPROTO_ICMP6;
+	ip[7] = hops;
+	memcpy(ip + 8, src->gid, 16);
+	memcpy(ip + 24, dst->gid, 16);
+	return ip + IPV6_LEN;
+}
+
+/* A solicitation or advertisement with our MAC as its option; `mac` NULL: the multicast address's. */
+static void
+send_nd(struct neigh *neigh, uint16_t port, uint8_t type, uint8_t flags, const uint8_t *mac,
+	const struct wire_addr *src, const struct wire_addr *dst, const struct wire_addr *target)
+{
+	const uint8_t multicast[6] = {0x33, 0x33, dst->gid[12], dst->gid[13], dst->gid[14], dst->gid[15]};
+	uint8_t *ip = put_ethernet(neigh, port, mac != NULL ? mac : multicast, TYPE_IPV6);
+	uint8_t *icmp = put_ipv6(ip, ND_LEN + 8, 255, src, dst);
+
+	memset(icmp, 0, ND_LEN);
+	icmp[0] = type;
+	icmp[4] = flags;
+	memcpy(icmp + 8, target->gid, 16);
+	icmp[24] = type == ICMP6_NS ? ND_OPTION_SOURCE : ND_OPTION_TARGET;
+	icmp[25] = 1;
+	memcpy(icmp + 26, neigh->port[port].config.mac, 6);
+	put16(icmp + 2, icmp6_checksum(ip, icmp, ND_LEN + 8));
+	transmit(neigh, port, ETH + IPV6_LEN + ND_LEN + 8);
+}
+
+void
+neigh_send_query(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, const uint8_t *mac)
+{
+	static const uint8_t unknown[6];
+	const struct neigh_iface *iface = &neigh->port[port];
+
+	if (iface->v4) {
+		send_arp(neigh, port, ARP_REQUEST, mac != NULL ? mac : broadcast, unknown, &addr->gid[12]);
+		return;
+	}
+	struct wire_addr dst = mac != NULL ? *addr : solicited_node(addr);
+	const struct wire_addr *src = neigh_addr_link_local(addr) ? &iface->link_local : &iface->config.addr;
+	send_nd(neigh, port, ICMP6_NS, 0, mac, src, &dst, addr);
+}
+
+void
+neigh_send_announcement(struct neigh *neigh, uint16_t port)
+{
+	static const uint8_t unknown[6];
+	const struct neigh_iface *iface = &neigh->port[port];
+	const struct wire_addr *addr = &iface->config.addr;
+
+	if (iface->v4)
+		send_arp(neigh, port, ARP_REQUEST, broadcast, unknown, &addr->gid[12]);
+	else
+		send_nd(neigh, port, ICMP6_NA, NA_OVERRIDE, NULL, addr, &all_nodes, addr);
+}
+
+static void
+arp_input(struct neigh *neigh, uint16_t port, const uint8_t *arp, uint32_t len, uint64_t now)
+{
+	struct neigh_iface *iface = &neigh->port[port];
+
+	neigh->stats.arp_in++;
+	if (len < ARP_LEN || get16(arp) != 1 || get16(arp + 2) != TYPE_IPV4 || arp[4] != 6 || arp[5] != 4 ||
+	    !mac_unicast(arp + 8)) {
+		neigh->stats.malformed++;
+		return;
+	}
+	const uint8_t *mac = arp + 8;
+	uint16_t op = get16(arp + 6);
+	struct wire_addr sender = addr_v4(arp + 14), target = addr_v4(arp + 24);
+	bool probe = memcmp(arp + 14, unspecified.gid, 4) == 0; /* asks whether an address is in use */
+
+	/* The kernel's end of a tap has the MAC of ours: only the address tells what came back. */
+	if (iface->v4 && neigh_is_ours(iface, &sender) && memcmp(mac, iface->config.mac, 6) != 0) {
+		neigh->stats.conflicts++;
+		return;
+	}
+	if (!iface->v4 || neigh_is_ours(iface, &sender)) {
+		neigh->stats.ignored++;
+		return;
+	}
+	bool known_place = neigh_is_on_link(iface, &sender);
+	if (op == ARP_REQUEST && neigh_is_ours(iface, &target) && (probe || known_place)) {
+		if (!neigh_rate_ok(neigh, &iface->replies, REPLIES_PER_SECOND, now))
+			return;
+		neigh->stats.replies++;
+		send_arp(neigh, port, ARP_REPLY, mac, mac, arp + 14);
+		if (!probe)
+			neigh_asked(neigh, port, &sender, mac, now);
+	} else if (known_place && op == ARP_REPLY) {
+		neigh_answered(neigh, port, &sender, mac, neigh_is_ours(iface, &target), now);
+	} else if (known_place && op == ARP_REQUEST && neigh_addr_equal(&sender, &target)) {
+		neigh_answered(neigh, port, &sender, mac, false, now);
+	} else {
+		neigh->stats.ignored++;
+	}
+}
+
+/* Copies an echo request behind an IP header of `ip_len` bytes that is already in place. */
+static void
+send_echo_reply(struct neigh *neigh, uint16_t port, uint32_t ip_len, const uint8_t *icmp, uint32_t len,
+		uint8_t type)
+{
+	uint8_t *ip = neigh->frame + ETH, *out = ip + ip_len;
+
+	memcpy(out, icmp, len);
+	out[0] = type;
+	put16(out + 2, 0);
+	put16(out + 2, ip_len == IPV6_LEN ? icmp6_checksum(ip, out, len) : fold(sum16(out, len, 0)));
+	neigh->stats.replies++;
+	transmit(neigh, port, ETH + ip_len + len);
+}
+
+static void
+ipv4_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t len, uint64_t now)
+{
+	struct neigh_iface *iface = &neigh->port[port];
+	const uint8_t *ip = frame + ETH;
+
+	if (len < ETH + IPV4_LEN || ip[0] != 0x45 || get16(ip + 2) < IPV4_LEN || get16(ip + 2) > len - ETH ||
+	    fold(sum16(ip, IPV4_LEN, 0)) != 0) {
+		neigh->stats.malformed++;
+		return;
+	}
+	uint32_t payload = get16(ip + 2) - IPV4_LEN;
+	const uint8_t *icmp = ip + IPV4_LEN;
+	struct wire_addr src = addr_v4(ip + 12), dst = addr_v4(ip + 16);
+
+	/* An echo for our address at our MAC, whole, from a possible host. */
+	if (ip[9] != IPPROTO_ICMP4 || !neigh_is_ours(iface, &dst) ||
+	    memcmp(frame, iface->config.mac, 6) != 0 || (get16(ip + 6) & 0x3fff) != 0 || ip[12] == 0 ||
+	    ip[12] == 127 || ip[12] >= 224 || neigh_is_ours(iface, &src)) {
+		neigh->stats.ignored++;
+		return;
+	}
+	if (payload < ICMP_LEN || fold(sum16(icmp, payload, 0)) != 0) {
+		neigh->stats.malformed++;
+		return;
+	}
+	if (icmp[0] != ICMP_ECHO || icmp[1] != 0 || ETH + IPV4_LEN + payload > NEIGH_FRAME_MAX) {
+		neigh->stats.ignored++;
+		return;
+	}
+	neigh->stats.echo_in++;
+	if (!neigh_rate_ok(neigh, &iface->echoes, ECHOES_PER_SECOND, now))
+		return;
+
+	uint8_t *out = put_ethernet(neigh, port, frame + 6, TYPE_IPV4);
+	memset(out, 0, IPV4_LEN);
+	out[0] = 0x45;
+	out[1] = ip[1] & 0xfc; /* DSCP, not the congestion bits */
+	put16(out + 2, (uint16_t)(IPV4_LEN + payload));
+	memcpy(out + 4, ip + 4, 2);
+	out[8] = 64;
+	out[9] = IPPROTO_ICMP4;
+	memcpy(out + 12, ip + 16, 4);
+	memcpy(out + 16, ip + 12, 4);
+	put16(out + 10, fold(sum16(out, IPV4_LEN, 0)));
+	send_echo_reply(neigh, port, IPV4_LEN, icmp, payload, ICMP_ECHO_REPLY);
+}
+
+/* The MAC in option `type`.  False when the options are malformed; *mac NULL when there is none. */
+static bool
+nd_option(const uint8_t *option, uint32_t len, uint8_t type, const uint8_t **mac)
+{
+	*mac = NULL;
+	while (len > 0) {
+		if (len < 8 || option[1] == 0 || option[1] * 8u > len)
+			return false;
+		if (option[0] == type) {
+			if (option[1] != 1 || !mac_unicast(option + 2))
+				return false;
+			*mac = option + 2;
+		}
+		len -= option[1] * 8u;
+		option += option[1] * 8u;
+	}
+	return true;
+}
+
+struct nd {
+	struct wire_addr src, dst, target;
+	const uint8_t *mac; /* of the option; NULL: none */
+	uint8_t flags;
+};
+
+static void
+solicitation_input(struct neigh *neigh, uint16_t port, const struct nd *nd, const uint8_t eth_src[6],
+		   uint64_t now)
+{
+	struct neigh_iface *iface = &neigh->port[port];
+	struct wire_addr group = solicited_node(&nd->target);
+	bool probe = neigh_addr_equal(&nd->src, &unspecified); /* asks whether an address is in use */
+
+	if (!neigh_is_ours(iface, &nd->target) ||
+	    !(neigh_addr_equal(&nd->dst, &group) || (!probe && neigh_is_ours(iface, &nd->dst))) ||
+	    !(probe || neigh_is_on_link(iface, &nd->src)) || (probe && nd->mac != NULL)) {
+		neigh->stats.ignored++;
+		return;
+	}
+	if (!neigh_rate_ok(neigh, &iface->replies, REPLIES_PER_SECOND, now))
+		return;
+	neigh->stats.replies++;
+	if (probe) {
+		send_nd(neigh, port, ICMP6_NA, NA_OVERRIDE, NULL, &nd->target, &all_nodes, &nd->target);
+		return;
+	}
+	/* A unicast solicitation may leave the option out: its sender is where the frame came from. */
+	const uint8_t *mac = nd->mac != NULL ? nd->mac : eth_src;
+	send_nd(neigh, port, ICMP6_NA, NA_SOLICITED | NA_OVERRIDE, mac, &nd->target, &nd->src, &nd->target);
+	neigh_asked(neigh, port, &nd->src, mac, now);
+}
+
+static void
+advertisement_input(struct neigh *neigh, uint16_t port, const struct nd *nd, const uint8_t eth_src[6],
+		    uint64_t now)
+{
+	struct neigh_iface *iface = &neigh->port[port];
+	bool solicited = (nd->flags & NA_SOLICITED) != 0 && neigh_is_ours(iface, &nd->dst);
+	/* The answer to a unicast query may leave the option out. */
+	const uint8_t *mac = nd->mac != NULL ? nd->mac : eth_src;
+
+	if (neigh_is_ours(iface, &nd->target)) {
+		if (memcmp(mac, iface->config.mac, 6) != 0)
+			neigh->stats.conflicts++;
+	} else if (!neigh_is_on_link(iface, &nd->target) ||
+		   !(solicited || neigh_addr_equal(&nd->dst, &all_nodes))) {
+		neigh->stats.ignored++;
+	} else {
+		neigh_answered(neigh, port, &nd->target, mac, solicited, now);
+	}
+}
+
+static void
+nd_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, const uint8_t *icmp, uint32_t len,
+	 uint64_t now)
+{
+	const uint8_t *ip = frame + ETH;
+	struct nd nd = {.src = addr_v6(ip + 8), .dst = addr_v6(ip + 24)};
+	bool asks = icmp[0] == ICMP6_NS;
+
+	neigh->stats.nd_in++;
+	/* Hop limit 255: it was on this link. */
+	if (ip[7] != 255 || icmp[1] != 0 || len < ND_LEN || icmp[8] == 0xff ||
+	    !nd_option(icmp + ND_LEN, len - ND_LEN, asks ? ND_OPTION_SOURCE : ND_OPTION_TARGET, &nd.mac)) {
+		neigh->stats.malformed++;
+		return;
+	}
+	nd.target = addr_v6(icmp + 8);
+	nd.flags = icmp[4];
+	if (asks)
+		solicitation_input(neigh, port, &nd, frame + 6, now);
+	else
+		advertisement_input(neigh, port, &nd, frame + 6, now);
+}
+
+static void
+ipv6_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t len, uint64_t now)
+{
+	struct neigh_iface *iface = &neigh->port[port];
+	const uint8_t *ip = frame + ETH, *icmp = ip + IPV6_LEN;
+
+	if (len < ETH + IPV6_LEN || ip[0] >> 4 != 6 || get16(ip + 4) > len - ETH - IPV6_LEN) {
+		neigh->stats.malformed++;
+		return;
+	}
+	uint32_t payload = get16(ip + 4);
+	if (iface->v4 || ip[6] != IPPROTO_ICMP6) {
+		neigh->stats.ignored++;
+		return;
+	}
+	if (payload < ICMP_LEN || icmp6_checksum(ip, icmp, payload) != 0) {
+		neigh->stats.malformed++;
+		return;
+	}
+	if (icmp[0] == ICMP6_NS || icmp[0] == ICMP6_NA) {
+		nd_input(neigh, port, frame, icmp, payload, now);
+		return;
+	}
+	struct wire_addr src = addr_v6(ip + 8), dst = addr_v6(ip + 24);
+	if (icmp[0] != ICMP6_ECHO || icmp[1] != 0 || !neigh_is_ours(iface, &dst) ||
+	    memcmp(frame, iface->config.mac, 6) != 0 || src.gid[0] == 0xff ||
+	    neigh_addr_equal(&src, &unspecified) || neigh_is_ours(iface, &src) ||
+	    ETH + IPV6_LEN + payload > NEIGH_FRAME_MAX) {
+		neigh->stats.ignored++;
+		return;
+	}
+	neigh->stats.echo_in++;
+	if (!neigh_rate_ok(neigh, &iface->echoes, ECHOES_PER_SECOND, now))
+		return;
+	put_ipv6(put_ethernet(neigh, port, frame + 6, TYPE_IPV6), payload, 64, &dst, &src);
+	send_echo_reply(neigh, port, IPV6_LEN, icmp, payload, ICMP6_ECHO_REPLY);
+}
+
+void
+neigh_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t len, uint64_t now)
+{
+	if (port >= neigh->num_ports || len < ETH || !mac_unicast(frame + 6) ||
+	    ((frame[0] & 1) == 0 && memcmp(frame, neigh->port[port].config.mac, 6) != 0)) {
+		neigh->stats.ignored++;
+		return;
+	}
+	switch (get16(frame + 12)) {
+	case TYPE_ARP:
+		arp_input(neigh, port, frame + ETH, len - ETH, now);
+		break;
+	case TYPE_IPV4:
+		ipv4_input(neigh, port, frame, len, now);
+		break;
+	case TYPE_IPV6:
+		ipv6_input(neigh, port, frame, len, now);
+		break;
+	default:
+		neigh->stats.ignored++;
+	}
+}

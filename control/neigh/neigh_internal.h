@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Between neigh.c (the table and its timers) and neigh_frame.c (what frames look like). */
+#ifndef CONTROL_NEIGH_INTERNAL_H
+#define CONTROL_NEIGH_INTERNAL_H
+
+#include <string.h>
+#include <sys/queue.h>
+
+#include "neigh.h"
+
+#define NEIGH_PORTS_MAX 16u
+#define NEIGH_BUCKETS 4096u /* power of two */
+
+/* Replies and queries per second, so that nobody makes us flood a link. */
+struct neigh_rate {
+	uint64_t last;   /* ns */
+	uint64_t credit; /* ns worth of frames */
+};
+
+struct neigh_waiter {
+	LIST_ENTRY(neigh_waiter) link; /* of its entry, of `firing`, or of the free ones */
+	neigh_done *done;              /* NULL: free */
+	void *user;
+};
+LIST_HEAD(neigh_waiters, neigh_waiter);
+
+struct neigh_entry {
+	LIST_ENTRY(neigh_entry) hash;
+	TAILQ_ENTRY(neigh_entry) order; /* of `free`, `idle` (least recently used first) or `pending` */
+	struct neigh_waiters waiters;   /* INCOMPLETE only */
+	struct wire_addr addr;
+	enum neigh_state state; /* STALE is never stored: REACHABLE and old */
+	uint16_t port;
+	uint8_t mac[6];
+	uint8_t queries;    /* sent since the state was entered */
+	uint64_t confirmed; /* when it last answered or asked */
+	uint64_t next;      /* pending: when to ask again or give up */
+};
+TAILQ_HEAD(neigh_entries, neigh_entry);
+LIST_HEAD(neigh_bucket, neigh_entry);
+
+struct neigh_iface {
+	struct neigh_port config;
+	bool v4;
+	struct wire_addr link_local; /* IPv6 ports */
+	struct neigh_rate replies, echoes, queries;
+};
+
+struct neigh {
+	struct neigh_env *env;
+	struct neigh_stats stats;
+	uint32_t seed;
+	uint16_t num_ports;
+	struct neigh_iface port[NEIGH_PORTS_MAX];
+	uint64_t deadline;
+	struct neigh_entries free, idle, pending;
+	struct neigh_waiters firing, free_waiters;
+	uint32_t num_waiters;
+	struct neigh_bucket bucket[NEIGH_BUCKETS];
+	struct neigh_entry entry[NEIGH_ENTRIES];
+	struct neigh_waiter waiter[NEIGH_WAITERS];
+	uint8_t frame[NEIGH_FRAME_MAX]; /* being built */
+};
+
+/* neigh.c, for what came in; addresses are on the link and unicast. */
+
+/* `addr` answered: a query of ours, or (solicited false) without having been asked. */
+void neigh_answered(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, const uint8_t mac[6],
+		    bool solicited, uint64_t now);
+/* `addr` asked for us. */
+void neigh_asked(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, const uint8_t mac[6],
+		 uint64_t now);
+bool neigh_is_ours(const struct neigh_iface *iface, const struct wire_addr *addr);
+/* A host on this port's link, other than ourselves. */
+bool neigh_is_on_link(const struct neigh_iface *iface, const struct wire_addr *addr);
+bool neigh_rate_ok(struct neigh *neigh, struct neigh_rate *rate, uint32_t per_second, uint64_t now);
+
+/* neigh_frame.c: sends; `mac` NULL asks everyone. */
+void neigh_send_query(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, const uint8_t *mac);
+void neigh_send_announcement(struct neigh *neigh, uint16_t port);
+
+static inline bool
+neigh_addr_equal(const struct wire_addr *a, const struct wire_addr *b)
+{
+	return memcmp(a->gid, b->gid, sizeof(a->gid)) == 0;
+}
+
+static inline bool
+neigh_addr_link_local(const struct wire_addr *addr)
+{
+	return addr->gid[0] == 0xfe && (addr->gid[1] & 0xc0) == 0x80;
+}
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RSM imports: the importer's side.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "control/internal.h"
+#include "rsm_wire.h"
+
+#define PATIENCE 4u /* keep-alive times until connecting is given up */
+
+/* Where a node is: the address of its data plane, reached from `port`. */
+static bool
+find_node(const struct port *port, uint32_t node, struct wire_addr *out)
+{
+	const struct config *config = control.config;
+
+	for (uint32_t i = 0; i < config->num_peers; i++) {
+		int by = config_peer_port(config, &config->peer[i]);
+
+		if (config->peer[i].node != node || by < 0 || &config->port[by] != port->config)
+			continue;
+		addr_to_wire(config->peer[i].addr.family, config->peer[i].addr.bytes, out);
+		return true;
+	}
+	return false;
+}
+
+static void
+build_request(struct conn *conn, const struct client *client, const struct one_rsm_connect *args)
+{
+	struct rsm_req req = {
+		.who = {.node = control.config->node, .uid = client->uid, .gid = client->gid},
+		.segment = args->segment,
+		.permission = args->permission,
+		.order = rsm_own_order(),
+		.incarnation = control.incarnation,
+	};
+
+	for (uint32_t i = 0; i < client->num_groups && req.who.num_groups < ACL_GROUPS; i++)
+		if (client->group[i] != client->gid)
+			req.who.group[req.who.num_groups++] = client->group[i];
+	rsm_req_build(&req, conn->setup->private_data);
+	conn->setup->private_len = RSM_REQ_LEN;
+}
+
+static void
+import_added(struct engine_command *command, void *object)
+{
+	struct qp *qp = object;
+	struct client *client = qp->object.client;
+	const struct one_rsm_connect args = client->msg.rsm_connect;
+	const struct segment *segment;
+	struct conn *conn;
+
+	qp->added = command->status == 0;
+	if (!qp->added) {
+		qp_destroy(qp);
+		client_reply(client, refuse(client, command->status, ONE_SUBJECT_MEMORY, 0));
+		return;
+	}
+	qp->object.busy = false;
+	conn = client_alive(client) ? conn_new(client->port, false) : NULL;
+	if (conn == NULL) {
+		qp_remove(qp, false);
+		client_reply(client, refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0));
+		return;
+	}
+	qp->permission = args.permission;
+	conn->service = CM_SERVICE_RSM(args.segment);
+	conn->path.port = client->port->index;
+	conn->path.src = client->port->info->addr;
+	build_request(conn, client, &args);
+	if (args.node == control.config->node) {
+		/* The exporter may be at another port of ours; nobody at all is told by the one we ask. */
+		segment = segment_find(args.segment);
+		conn->path.dst = (segment == NULL ? client->port : segment->client->port)->info->addr;
+	} else {
+		find_node(client->port, args.node, &conn->path.dst);
+		if (control.config->keepalive_ms != 0)
+			conn->deadline = control.now + PATIENCE * control.config->keepalive_ms * NS_PER_MS;
+	}
+	conn_start(conn, qp);
+	qp_describe(client, qp);
+	client_reply(client, 0);
+}
+
+int
+rsm_connect(struct client *client, const struct one_rsm_connect *args)
+{
+	struct cq *cq = object_get(client, OBJECT_CQ, args->cq);
+	struct cq *signal_cq = args->signal_cq == 0 ? NULL : object_get(client, OBJECT_CQ, args->signal_cq);
+	struct pz *pz = object_get(client, OBJECT_PZ, args->pz);
+	struct wire_addr addr;
+	struct qp *qp;
+	int error;
+
+	if (cq == NULL)
+		return refuse(client, -EINVAL, ONE_SUBJECT_CQ_SEND, args->cq);
+	if (args->signal_cq != 0 && (signal_cq == NULL || signal_cq == cq))
+		return refuse(client, -EINVAL, ONE_SUBJECT_CQ_RECV, args->signal_cq);
+	if (pz == NULL)
+		return refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
+	if ((args->permission & ~(ACL_READ | ACL_WRITE)) != 0)
+		return refuse(client, RSM_PERM_DENIED, ONE_SUBJECT_ACCESS, args->permission);
+	if (args->node != control.config->node) {
+		if ((args->flags & ONE_RSM_LOOPBACK) != 0)
+			return refuse(client, RSM_CTLR_NOT_PRESENT, ONE_SUBJECT_ADDRESS, args->node);
+		if (!find_node(client->port, args->node, &addr))
+			return refuse(client, RSM_REMOTE_NODE_UNREACHABLE, ONE_SUBJECT_ADDRESS, args->node);
+	}
+	error = qp_make_import(client, pz, cq, signal_cq, args->max_send_wr, import_added, &qp);
+	return error == 0 ? REQUEST_LATER : error;
+}
+
+int
+rsm_disconnect(struct client *client, uint32_t id)
+{
+	struct qp *qp = object_get(client, OBJECT_QP, id);
+
+	if (qp == NULL || qp->role != QP_IMPORT)
+		return refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
+	qp_remove(qp, true);
+	return REQUEST_LATER;
+}
+
+bool
+import_reply(struct conn *conn)
+{
+	struct one_qp_shm *shm = qp_shm(conn->qp);
+	struct rsm_rep rep;
+
+	if (!rsm_rep_parse(conn->setup->remote.private_data, conn->setup->remote.private_len, &rep))
+		return false;
+	shm->rsm_addr = rep.addr;
+	shm->rsm_size = rep.size;
+	shm->rsm_key = rep.key;
+	shm->rsm_flags = rep.order == rsm_own_order() ? 0 : ONE_RSM_SWAP;
+	return host_watch(conn, rep.incarnation) == 0;
+}
+
+enum rsm_error
+import_error(enum one_conn_event event)
+{
+	switch (event) {
+	case ONE_CONN_ESTABLISHED:
+		return RSM_OK;
+	case ONE_CONN_UNREACHABLE:
+	case ONE_CONN_TIMED_OUT:
+		return RSM_REMOTE_NODE_UNREACHABLE;
+	case ONE_CONN_PEER_REJECTED:
+	case ONE_CONN_NON_PEER_REJECTED:
+	case ONE_CONN_ACCEPT_ERROR:
+	case ONE_CONN_DISCONNECTED:
+	case ONE_CONN_BROKEN:
+		break;
+	}
+	return RSM_CONN_ABORTED;
+}
+
+enum rsm_error
+import_rejected(uint16_t reason, const uint8_t *data)
+{
+	uint32_t code;
+
+	switch (reason) {
+	case CM_REJ_CONSUMER:
+		code = data == NULL ? 0 : rsm_rej_parse(data, CM_PRIVATE_REJ);
+		/* Without a reason: it was published when it heard us, and then not. */
+		return code == 0 ? RSM_INTERRUPTED : (enum rsm_error)code;
+	case CM_REJ_INVALID_SERVICE_ID:
+		return RSM_SEG_NOT_PUBLISHED;
+	case CM_REJ_NO_QP:
+	case CM_REJ_NO_RESOURCES:
+		return RSM_INSUFFICIENT_RESOURCES;
+	default:
+		return RSM_CONN_ABORTED;
+	}
+}

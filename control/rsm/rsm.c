@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RSM segments: the exporter's side.  Ids are unique on the node; each published
+ * segment is a listener of its own, and the decision who may import it is made
+ * here alone, from what the importer's data plane says of its process.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/internal.h"
+#include "rsm_wire.h"
+
+struct segment *
+segment_find(uint32_t id)
+{
+	struct segment *segment;
+
+	LIST_FOREACH(segment, &control.segments, link)
+	if (segment->id == id)
+		return segment;
+	return NULL;
+}
+
+static void
+set_list(struct acl *acl, const struct one_rsm_publish *args)
+{
+	acl->default_permission = args->default_permission & 0777;
+	acl->num = args->num_access;
+	memcpy(acl->entry, args->access, args->num_access * sizeof(acl->entry[0]));
+}
+
+static struct segment *
+own_segment(struct client *client, uint32_t id)
+{
+	struct segment *segment = segment_find(id);
+
+	return segment != NULL && segment->client == client ? segment : NULL;
+}
+
+static bool
+is_published(const struct mr *mr)
+{
+	const struct segment *segment;
+
+	LIST_FOREACH(segment, &control.segments, link)
+	if (segment->mr == mr)
+		return true;
+	return false;
+}
+
+int
+rsm_publish(struct client *client, const struct one_rsm_publish *args)
+{
+	struct mr *mr = object_get(client, OBJECT_MR, args->mr);
+	struct cq *signal_cq = args->signal_cq == 0 ? NULL : object_get(client, OBJECT_CQ, args->signal_cq);
+	struct segment *segment;
+	uint32_t id = args->segment;
+
+	if (mr == NULL)
+		return refuse(client, RSM_BAD_SEG_HNDL, ONE_SUBJECT_MR, args->mr);
+	if (args->signal_cq != 0 && signal_cq == NULL)
+		return refuse(client, -EINVAL, ONE_SUBJECT_CQ_RECV, args->signal_cq);
+	if (is_published(mr))
+		return refuse(client, RSM_SEG_ALREADY_PUBLISHED, ONE_SUBJECT_MR, args->mr);
+	if (id != 0 && acl_segment_id(id) != RSM_OK)
+		return refuse(client, RSM_RESERVED_SEGID, ONE_SUBJECT_SEGMENT, id);
+	if (acl_valid(args->access, args->num_access) != RSM_OK)
+		return refuse(client, RSM_BAD_ACL, ONE_SUBJECT_ACCESS, args->num_access);
+	if (id == 0 && control.next_segment > UINT32_MAX)
+		return refuse(client, RSM_INSUFFICIENT_RESOURCES, ONE_SUBJECT_SEGMENT, UINT32_MAX);
+	if (id != 0 && segment_find(id) != NULL)
+		return refuse(client, RSM_SEGID_IN_USE, ONE_SUBJECT_SEGMENT, id);
+	if (client->segments >= control.config->limits.max_segments)
+		return refuse(client, RSM_INSUFFICIENT_RESOURCES, ONE_SUBJECT_QUOTA,
+			      control.config->limits.max_segments);
+	segment = calloc(1, sizeof(*segment));
+	if (segment == NULL)
+		return refuse(client, RSM_INSUFFICIENT_MEM, ONE_SUBJECT_MEMORY, 0);
+	segment->id = id != 0 ? id : (uint32_t)control.next_segment;
+	segment->cm = cm_listen(client->port->cm, CM_SERVICE_RSM(segment->id), segment);
+	if (segment->cm == NULL) {
+		free(segment);
+		return refuse(client, RSM_INSUFFICIENT_MEM, ONE_SUBJECT_MEMORY, 0);
+	}
+	if (id == 0)
+		control.next_segment++;
+	segment->client = client;
+	segment->mr = mr;
+	segment->signal_cq = signal_cq;
+	if (signal_cq != NULL)
+		signal_cq->object.users++;
+	segment->mappable = (args->flags & ONE_RSM_MAPPABLE) != 0;
+	segment->acl.uid = client->uid;
+	segment->acl.gid = client->gid;
+	set_list(&segment->acl, args);
+	LIST_INIT(&segment->exports);
+	LIST_INSERT_HEAD(&control.segments, segment, link);
+	mr->object.users++;
+	client->segments++;
+	client->reply.rsm.segment = segment->id;
+	return 0;
+}
+
+int
+rsm_republish(struct client *client, const struct one_rsm_publish *args)
+{
+	struct segment *segment = own_segment(client, args->segment);
+
+	if (segment == NULL)
+		return refuse(client, RSM_SEG_NOT_PUBLISHED, ONE_SUBJECT_SEGMENT, args->segment);
+	if (acl_valid(args->access, args->num_access) != RSM_OK)
+		return refuse(client, RSM_BAD_ACL, ONE_SUBJECT_ACCESS, args->num_access);
+	set_list(&segment->acl, args);
+	client->reply.rsm.segment = segment->id;
+	return 0;
+}
+
+/* First nobody can find it or reach its memory, then the importers are told. */
+void
+segment_withdraw(struct segment *segment)
+{
+	struct qp *qp;
+
+	LIST_REMOVE(segment, link);
+	cm_unlisten(segment->client->port->cm, segment->cm);
+	segment->cm = NULL;
+	LIST_FOREACH(qp, &segment->exports, segment_link)
+	{
+		qp_drop_window(qp);
+		share_revoke(qp);
+	}
+	while ((qp = LIST_FIRST(&segment->exports)) != NULL)
+		qp_remove(qp, false);
+}
+
+void
+segment_destroy(struct segment *segment)
+{
+	segment->mr->object.users--;
+	if (segment->signal_cq != NULL)
+		segment->signal_cq->object.users--;
+	segment->client->segments--;
+	free(segment);
+}
+
+static void
+unpublished(struct client *client, void *object)
+{
+	const struct segment *segment = object;
+
+	client->reply.rsm.given = segment->given;
+	segment_destroy(object);
+	client_reply(client, 0);
+}
+
+/* Answered when no core can carry out an import's access any more. */
+int
+rsm_unpublish(struct client *client, const struct one_rsm_publish *args)
+{
+	struct segment *segment = own_segment(client, args->segment);
+
+	if (segment == NULL)
+		return refuse(client, RSM_SEG_NOT_PUBLISHED, ONE_SUBJECT_SEGMENT, args->segment);
+	segment_withdraw(segment);
+	grace_defer(client, unpublished, segment);
+	return REQUEST_LATER;
+}
+
+/* ---- requests of importers ---- */
+
+static void
+refuse_import(struct conn *conn, enum rsm_error code)
+{
+	uint8_t data[RSM_REJ_LEN];
+
+	rsm_rej_build(code, data);
+	conn_reject(conn, CM_REJ_CONSUMER, data, sizeof(data));
+}
+
+/* Is `node` what the configuration knows at that address? */
+static bool
+is_node(const struct wire_addr *addr, uint32_t node)
+{
+	if (path_own(addr) != NULL)
+		return node == control.config->node;
+	for (uint32_t i = 0; i < control.config->num_peers; i++) {
+		const struct config_peer *peer = &control.config->peer[i];
+		struct wire_addr at;
+
+		addr_to_wire(peer->addr.family, peer->addr.bytes, &at);
+		if (peer->node == node && memcmp(&at, addr, sizeof(at)) == 0)
+			return true;
+	}
+	return false;
+}
+
+void
+rsm_request(struct segment *segment, struct conn *conn)
+{
+	struct rsm_rep rep = {
+		.size = segment->mr->length,
+		.addr = segment->mr->va,
+		.incarnation = control.incarnation,
+		.order = rsm_own_order(),
+	};
+	enum rsm_error error;
+	struct rsm_req req;
+	struct qp *qp;
+
+	if (!rsm_req_parse(conn->setup->remote.private_data, conn->setup->remote.private_len, &req) ||
+	    req.segment != segment->id) {
+		refuse_import(conn, RSM_BAD_DRIVER_VERSION);
+		return;
+	}
+	if (!is_node(&conn->path.dst, req.who.node)) {
+		log_of_others(warning,
+			      "segment %#x: %s says it is node %u, which the configuration does not; "
+			      "write [peer %u] address = %s\n",
+			      segment->id, addr_text(&conn->path.dst), req.who.node, req.who.node,
+			      addr_text(&conn->path.dst));
+		refuse_import(conn, RSM_SEG_NOT_PUBLISHED_TO_NODE);
+		return;
+	}
+	error = acl_check(&segment->acl, &req.who, req.permission);
+	if (error != RSM_OK) {
+		refuse_import(conn, error);
+		return;
+	}
+	if (!client_alive(segment->client) || qp_make_export(segment, req.permission, &qp) != 0) {
+		refuse_import(conn, RSM_INSUFFICIENT_RESOURCES);
+		return;
+	}
+	rep.key = qp->window->key;
+	rep.mode = req.permission;
+	rsm_rep_build(&rep, conn->setup->private_data);
+	conn->setup->private_len = RSM_REP_LEN;
+	if (host_watch(conn, req.incarnation) != 0) {
+		qp_remove(qp, false);
+		refuse_import(conn, RSM_INSUFFICIENT_RESOURCES);
+		return;
+	}
+	conn_start(conn, qp);
+}
+
+/* ---- topology ---- */
+
+static uint64_t
+mac_number(const uint8_t mac[6])
+{
+	uint64_t number = 0;
+
+	for (int i = 0; i < 6; i++)
+		number = number << 8 | mac[i];
+	return number;
+}
+
+static void
+peer_resolved(void *user, int status, const uint8_t mac[6])
+{
+}
+
+/* How well `addr` is known at this port; fills the MAC when it is. */
+static enum neigh_state
+peer_state(const struct port *port, const struct wire_addr *addr, struct neigh_info *info)
+{
+	for (uint32_t i = 0; i < NEIGH_ENTRIES; i++)
+		if (neigh_get(control.neigh, i, control.now, info) && info->port == port->index &&
+		    memcmp(&info->addr, addr, sizeof(*addr)) == 0)
+			return info->state;
+	return NEIGH_NONE;
+}
+
+/* Ask for a peer that nobody has asked for; what comes of it is told to who looks next. */
+static void
+peer_ask(const struct port *port, const struct wire_addr *addr)
+{
+	uint8_t mac[6];
+
+	neigh_resolve(control.neigh, port->index, addr, control.now, mac, peer_resolved, NULL);
+}
+
+static const struct port *
+peer_port(const struct config_peer *peer)
+{
+	int by = config_peer_port(control.config, peer);
+
+	for (uint32_t i = 0; by >= 0 && i < control.num_ports; i++)
+		if (&control.config->port[by] == control.port[i].config)
+			return &control.port[i];
+	return NULL;
+}
+
+void
+rsm_find_peers(void)
+{
+	for (uint32_t i = 0; i < control.config->num_peers; i++) {
+		const struct config_peer *peer = &control.config->peer[i];
+		const struct port *port = peer_port(peer);
+		struct wire_addr addr;
+
+		if (port == NULL)
+			continue;
+		addr_to_wire(peer->addr.family, peer->addr.bytes, &addr);
+		peer_ask(port, &addr);
+	}
+}
+
+static void
+fill_peer(const struct port *port, const struct config_peer *peer, struct one_rsm_peer *out)
+{
+	struct neigh_info info;
+	struct wire_addr addr;
+	enum neigh_state state;
+
+	addr_to_wire(peer->addr.family, peer->addr.bytes, &addr);
+	state = peer_state(port, &addr, &info);
+	out->node = peer->node;
+	out->state = engine_port(port->index)->link_up ? ONE_RSM_PATH_UP : ONE_RSM_PATH_DOWN;
+	memcpy(out->name, port->info->name, sizeof(out->name));
+	if (state != NEIGH_INCOMPLETE)
+		peer_ask(port, &addr); /* also whether it is still there */
+	if (state == NEIGH_NONE || state == NEIGH_INCOMPLETE)
+		return;
+	out->hwaddr = mac_number(info.mac);
+	if (out->state == ONE_RSM_PATH_UP)
+		out->state = ONE_RSM_PATH_ACTIVE;
+}
+
+int
+rsm_topology(struct client *client, const struct one_rsm_topology *args)
+{
+	struct one_rsm_port *out = &client->reply.rsm_port;
+	const struct config *config = control.config;
+	const struct port *port;
+
+	if (args->port >= control.num_ports)
+		return refuse(client, -ENODEV, ONE_SUBJECT_PORT, control.num_ports);
+	port = &control.port[args->port];
+	out->num_ports = control.num_ports;
+	memcpy(out->name, port->info->name, sizeof(out->name));
+	out->hwaddr = mac_number(port->info->mac);
+	for (uint32_t i = 0; i < config->num_peers; i++) {
+		int by = config_peer_port(config, &config->peer[i]);
+
+		if (by < 0 || &config->port[by] != port->config)
+			continue;
+		if (out->num_peers >= args->first && out->num_peers - args->first < ONE_RSM_PEERS)
+			fill_peer(port, &config->peer[i], &out->peer[out->num_peers - args->first]);
+		out->num_peers++;
+	}
+	return 0;
+}

@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine as the control thread uses it: start and end, commands, what comes
+ * up from the cores, grace periods.  Everything here runs on the control thread.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+
+#include "dataplane/port/bell.h"
+#include "dataplane/core/core.h"
+#include "guard.h"
+
+#define MEM_TABLE_LOG2 16
+#define UP_BURST 64u
+#define FRAME_BURST 32u
+
+struct engine engine;
+
+static int __attribute__((format(printf, 4, 5)))
+refuse(char *why, size_t why_len, int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, why_len, format, args);
+	va_end(args);
+	return error;
+}
+
+/* ---- start and end ---- */
+
+static struct rte_ring *
+core_ring(const char *what, uint32_t core, uint32_t size, uint32_t flags)
+{
+	char name[RTE_RING_NAMESIZE];
+
+	snprintf(name, sizeof(name), "oneside_%s_%u", what, core);
+	return rte_ring_create(name, size, SOCKET_ID_ANY, flags);
+}
+
+static struct core *
+core_new(uint32_t index, uint32_t lcore)
+{
+	struct core *core =
+		aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*core), RTE_CACHE_LINE_SIZE));
+	char name[RTE_RING_NAMESIZE];
+
+	if (core == NULL)
+		return NULL;
+	memset(core, 0, sizeof(*core));
+	core->index = index;
+	core->lcore = lcore;
+	core->epoll = core->rx_epoll = core->wake_fd = -1;
+	core->now = engine_now(rte_rdtsc());
+	core->unsent_tail = &core->unsent;
+	TAILQ_INIT(&core->run);
+	TAILQ_INIT(&core->clients);
+	SLIST_INIT(&core->dirty);
+	LIST_INIT(&core->reaching);
+	STAILQ_INIT(&core->backlog);
+	timer_init(core);
+	rcio_init(core);
+	core->env.mem = engine.mem;
+	core->rc_memory = calloc(1, rc_pool_size(engine.config->work_pool));
+	if (core->rc_memory != NULL)
+		core->env.pool = rc_pool_init(core->rc_memory, engine.config->work_pool);
+	/* Pages that are never used are never there. */
+	core->hot = calloc(1u << QPN_LOG2, sizeof(core->hot[0]));
+	core->boards_memory = calloc(1, rc_boards_size(CORE_BOARDS));
+	if (core->boards_memory != NULL)
+		core->env.boards = rc_boards_init(core->boards_memory, CORE_BOARDS);
+	core->commands = core_ring("commands", index, CORE_COMMAND_RING, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	core->inbound = core_ring("inbound", index, CORE_INBOUND_RING, RING_F_SC_DEQ);
+	snprintf(name, sizeof(name), "oneside_up_%u", index);
+	core->up = rte_ring_create_elem(name, sizeof(struct up), CORE_UP_RING, SOCKET_ID_ANY,
+					RING_F_SP_ENQ | RING_F_SC_DEQ);
+	return core;
+}
+
+static bool
+core_is_whole(const struct core *core)
+{
+	return core->hot != NULL && core->env.pool != NULL && core->env.boards != NULL &&
+	       core->commands != NULL && core->inbound != NULL && core->up != NULL;
+}
+
+static int
+cores_init(char *why, size_t why_len)
+{
+	uint32_t lcore;
+
+	RTE_LCORE_FOREACH_WORKER(lcore)
+	{
+		struct core *core;
+
+		if (engine.num_cores == CORE_MAX)
+			return refuse(why, why_len, -E2BIG, "more than %u polling cores; give EAL fewer (-l)",
+				      CORE_MAX);
+		core = core_new(engine.num_cores, lcore);
+		if (core != NULL)
+			engine.core[engine.num_cores++] = core;
+		if (core == NULL || !core_is_whole(core))
+			return refuse(why, why_len, -ENOMEM,
+				      "core %u: no memory for its rings and %u work nodes; give EAL more "
+				      "(-m), or write a "
+				      "lower work_pool",
+				      lcore, engine.config->work_pool);
+	}
+	if (engine.num_cores == 0)
+		return refuse(why, why_len, -EINVAL,
+			      "one lcore is not enough: the first is the control thread's, every further one "
+			      "polls; give "
+			      "EAL two or more (-l 0,1)");
+	return 0;
+}
+
+/* The control thread's frames are short; theirs is a pool of its own, so that no load starves it. */
+static int
+pools_init(char *why, size_t why_len)
+{
+	uint32_t count = engine.config->mbufs * engine.num_ports;
+	uint16_t priv = RTE_ALIGN_CEIL(sizeof(struct frame_info), RTE_MBUF_PRIV_ALIGN);
+	uint16_t room = (uint16_t)(engine.data_room + RTE_PKTMBUF_HEADROOM);
+
+	for (uint32_t i = 0; i < engine.num_cores; i++) {
+		struct core *core = engine.core[i];
+		char name[RTE_MEMPOOL_NAMESIZE];
+
+		core->holds_max = count / CORE_HOLDS;
+		snprintf(name, sizeof(name), "oneside_mbufs_%u", i);
+		core->pool = rte_pktmbuf_pool_create(name, count, count >= 4096 ? 256 : 32, priv, room,
+						     (int)rte_lcore_to_socket_id(core->lcore));
+		if (core->pool == NULL)
+			return refuse(why, why_len, -rte_errno,
+				      "mbufs %u: no memory for %u packet buffers of %u bytes; give EAL more "
+				      "(hugepages, or "
+				      "-m), or write a lower mbufs",
+				      engine.config->mbufs, count, room);
+	}
+	engine.control_pool = rte_pktmbuf_pool_create("oneside_control", CONTROL_MBUFS, 0, priv, room,
+						      SOCKET_ID_ANY); /* replies to jumbo echoes */
+	engine.control_frames =
+		rte_ring_create("oneside_control", CONTROL_FRAME_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
+	if (engine.control_pool == NULL || engine.control_frames == NULL)
+		return refuse(why, why_len, -ENOMEM,
+			      "no memory for the control thread's buffers; give EAL more (-m)");
+	return 0;
+}
+
+static int
+tables_init(char *why, size_t why_len)
+{
+	size_t size = rte_rcu_qsbr_get_memsize(RTE_MAX_LCORE);
+
+	engine.event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	engine.mem = mem_table_new(MEM_TABLE_LOG2);
+	engine.rcu = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(size, RTE_CACHE_LINE_SIZE));
+	if (engine.event_fd < 0 || engine.mem == NULL || engine.rcu == NULL || qpn_init() != 0 ||
+	    rte_rcu_qsbr_init(engine.rcu, RTE_MAX_LCORE) != 0)
+		return refuse(why, why_len, -ENOMEM, "no memory for the tables of keys and queue pairs");
+	return guard_init();
+}
+
+int
+engine_init(const struct config *config, char *why, size_t why_len)
+{
+	int error;
+
+	memset(&engine, 0, sizeof(engine));
+	engine.event_fd = -1;
+	engine.reap_tail = &engine.reap;
+	engine.config = config;
+	engine.tsc_mult = (uint64_t)(((unsigned __int128)1000000000 << 32) / rte_get_tsc_hz());
+	wire_init();
+	error = tables_init(why, why_len);
+	if (error == 0)
+		error = cores_init(why, why_len);
+	if (error == 0)
+		error = dma_init(why, why_len);
+	if (error == 0)
+		error = ports_configure(why, why_len);
+	if (error == 0)
+		error = pools_init(why, why_len);
+	if (error == 0)
+		error = ports_start(why, why_len);
+	for (uint32_t i = 0; i < engine.num_cores && error == 0; i++) {
+		error = idle_init(engine.core[i]);
+		if (error != 0)
+			refuse(why, why_len, error, "core %u: cannot wait for events: %s",
+			       engine.core[i]->lcore, strerror(-error));
+	}
+	if (error != 0) {
+		engine_fini();
+		return error;
+	}
+	bells_find();
+	stats_register();
+	return error;
+}
+
+int
+engine_start(void)
+{
+	for (uint32_t i = 0; i < engine.num_cores; i++) {
+		int error = rte_eal_remote_launch(core_main, engine.core[i], engine.core[i]->lcore);
+
+		if (error != 0) {
+			__atomic_store_n(&engine.running, i > 0, __ATOMIC_RELEASE); /* pairs with munmap() */
+			engine_stop();
+			return error;
+		}
+	}
+	__atomic_store_n(&engine.running, true, __ATOMIC_RELEASE); /* pairs with munmap() in link.c */
+	return 0;
+}
+
+void
+engine_stop(void)
+{
+	if (!engine.running)
+		return;
+	for (uint32_t i = 0; i < engine.num_cores; i++) {
+		/* Pairs with the acquire load in core_main. */
+		atomic_store_explicit(&engine.core[i]->stop, true, memory_order_release);
+		eventfd_write(engine.core[i]->wake_fd, 1);
+	}
+	for (uint32_t i = 0; i < engine.num_cores; i++) {
+		rte_eal_wait_lcore(engine.core[i]->lcore);
+		/* True unless it was never launched.  Pairs with the release store in core_main. */
+		(void)atomic_load_explicit(&engine.core[i]->stopped, memory_order_acquire);
+	}
+	__atomic_store_n(&engine.running, false, __ATOMIC_RELEASE); /* as above */
+}
+
+static void
+free_frames(struct rte_ring *ring)
+{
+	void *m;
+
+	while (ring != NULL && rte_ring_dequeue(ring, &m) == 0)
+		rte_pktmbuf_free(m);
+	rte_ring_free(ring);
+}
+
+static void
+command_drop(struct engine_command *command)
+{
+	/* With a done() the memory is its owner's to find. */
+	if (command->done == NULL)
+		free(command);
+}
+
+static void
+core_free(struct core *core)
+{
+	struct engine_command *command;
+	struct up up;
+	void *item;
+
+	tx_free(core);
+	while (core->commands != NULL && rte_ring_dequeue(core->commands, &item) == 0)
+		command_drop(item);
+	while (core->up != NULL && rte_ring_sc_dequeue_elem(core->up, &up, sizeof(up)) == 0)
+		if (up.type == 0)
+			command_drop(up.pointer);
+	while ((command = core->unsent) != NULL) {
+		core->unsent = command->next;
+		command_drop(command);
+	}
+	rte_ring_free(core->commands);
+	rte_ring_free(core->up);
+	free_frames(core->inbound);
+	idle_fini(core);
+	free(core->rc_memory);
+	free(core->hot);
+	free(core->boards_memory);
+}
+
+static void
+reap(bool all)
+{
+	struct reap *one;
+
+	/* Tokens grow: those behind an unfinished one are not over either. */
+	while ((one = engine.reap) != NULL && (all || engine_grace_over(one->token))) {
+		void *memory[2] = {one->memory[0], one->memory[1]};
+
+		engine.reap = one->next; /* before it is freed with its object */
+		free(memory[1]);
+		free(memory[0]);
+	}
+	if (engine.reap == NULL)
+		engine.reap_tail = &engine.reap;
+}
+
+void
+engine_fini(void)
+{
+	dma_fini();
+	for (uint32_t i = 0; i < engine.num_cores; i++)
+		core_free(engine.core[i]);
+	ports_fini();
+	bells_fini();
+	free_frames(engine.control_frames);
+	for (uint32_t i = 0; i < engine.num_cores; i++) {
+		rte_mempool_free(engine.core[i]->pool);
+		free(engine.core[i]);
+	}
+	rte_mempool_free(engine.control_pool);
+	reap(true);
+	guard_fini();
+	qpn_fini();
+	mem_table_free(engine.mem);
+	free(engine.rcu);
+	if (engine.event_fd >= 0)
+		close(engine.event_fd);
+	memset(&engine, 0, sizeof(engine));
+	engine.event_fd = -1;
+}
+
+/* ---- what there is ---- */
+
+uint32_t
+engine_num_cores(void)
+{
+	return engine.num_cores;
+}
+
+uint32_t
+engine_num_ports(void)
+{
+	return engine.num_ports;
+}
+
+const struct engine_port_info *
+engine_port(uint32_t port)
+{
+	struct rte_eth_link link;
+
+	if (port >= engine.num_ports)
+		return NULL;
+	engine.port[port].info.link_up = rte_eth_link_get_nowait(engine.port[port].device, &link) == 0 &&
+					 link.link_status == RTE_ETH_LINK_UP;
+	return &engine.port[port].info;
+}
+
+struct mem_table *
+engine_mem_table(void)
+{
+	return engine.mem;
+}
+
+/* ---- commands ---- */
+
+static struct core *
+core_of_command(const struct engine_command *command)
+{
+	switch (command->type) {
+	case ENGINE_CLIENT_ADD:
+	case ENGINE_CLIENT_REMOVE:
+		return command->client != NULL ? command->client->core : NULL;
+	case ENGINE_CQ_ADD:
+	case ENGINE_CQ_RESIZE:
+	case ENGINE_CQ_REMOVE:
+	case ENGINE_CQ_POST:
+		return command->cq != NULL ? command->cq->client->core : NULL;
+	case ENGINE_SRQ_ADD:
+	case ENGINE_SRQ_LIMIT:
+	case ENGINE_SRQ_REMOVE:
+		return command->srq != NULL ? command->srq->client->core : NULL;
+	default:
+		return command->qp != NULL ? command->qp->core : NULL;
+	}
+}
+
+/* As many of the commands waiting as the ring takes. */
+static void
+send_commands(struct core *core)
+{
+	struct engine_command *command;
+	bool sent = false;
+
+	while ((command = core->unsent) != NULL && rte_ring_sp_enqueue(core->commands, command) == 0) {
+		core->unsent = command->next;
+		sent = true;
+	}
+	if (core->unsent == NULL)
+		core->unsent_tail = &core->unsent;
+	if (sent)
+		idle_wake(core);
+}
+
+int
+engine_command(struct engine_command *command)
+{
+	struct core *core = core_of_command(command);
+
+	if (core == NULL)
+		return -EINVAL;
+	command->status = 0;
+	flow_command(command);
+	/* `next` is written before the core can have it: afterwards the memory is the core's. */
+	command->next = NULL;
+	*core->unsent_tail = command;
+	core->unsent_tail = &command->next;
+	send_commands(core);
+	return 0;
+}
+
+/* ---- what comes up ---- */
+
+int
+engine_event_fd(void)
+{
+	return engine.event_fd;
+}
+
+/* A core that takes no more commands at the moment says nothing when it does again. */
+static bool
+nothing_to_do(void)
+{
+	for (uint32_t i = 0; i < engine.num_cores; i++)
+		if (ring_used(engine.core[i]->up) > 0 || engine.core[i]->unsent != NULL)
+			return false;
+	return ring_used(engine.control_frames) == 0 && !dma_in_trouble();
+}
+
+bool
+engine_sleep_begin(void)
+{
+	atomic_store_explicit(&engine.control_asleep, true, memory_order_relaxed);
+	/* Pairs with the fence in event_tell_control. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (nothing_to_do())
+		return true;
+	engine_sleep_end();
+	return false;
+}
+
+void
+engine_sleep_end(void)
+{
+	atomic_store_explicit(&engine.control_asleep, false, memory_order_relaxed);
+}
+
+static uint32_t
+poll_core(struct core *core, const struct engine_handlers *handlers)
+{
+	struct up ups[UP_BURST];
+	uint32_t n = rte_ring_sc_dequeue_burst_elem(core->up, ups, sizeof(ups[0]), UP_BURST, NULL);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct engine_command *command = ups[i].pointer;
+		struct engine_event event = {
+			.type = ups[i].type, .value = ups[i].value, .owner = ups[i].pointer};
+
+		if (ups[i].type == UP_STRAYS)
+			flow_learn(ups[i].pointer, (uint16_t)ups[i].value);
+		else if (ups[i].type != 0)
+			handlers->on_event(&event);
+		else if (command->done != NULL)
+			command->done(command);
+		else
+			free(command);
+	}
+	send_commands(core);
+	return n;
+}
+
+static uint32_t
+poll_frames(const struct engine_handlers *handlers)
+{
+	struct rte_mbuf *frames[FRAME_BURST];
+	uint32_t n = rte_ring_sc_dequeue_burst(engine.control_frames, (void **)frames, FRAME_BURST, NULL);
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct frame_info *info = frame_info(frames[i]);
+
+		handlers->on_frame(info->port, rte_pktmbuf_mtod(frames[i], uint8_t *), frames[i]->data_len,
+				   info->parsed ? &info->packet : NULL);
+	}
+	rte_pktmbuf_free_bulk(frames, n);
+	return n;
+}
+
+uint32_t
+engine_poll(const struct engine_handlers *handlers)
+{
+	uint32_t total = 0;
+
+	for (uint32_t i = 0; i < engine.num_cores; i++)
+		total += poll_core(engine.core[i], handlers);
+	if (ring_used(engine.control_frames) > 0)
+		total += poll_frames(handlers);
+	if (engine.reap != NULL)
+		reap(false);
+	if (dma_in_trouble())
+		dma_recover();
+	return total;
+}
+
+int
+engine_send_frame(uint16_t port, const uint8_t *frame, uint32_t len)
+{
+	struct rte_mbuf *m;
+	char *data;
+
+	if (port >= engine.num_ports || len == 0)
+		return -EINVAL;
+	m = rte_pktmbuf_alloc(engine.control_pool);
+	if (m == NULL)
+		return -ENOBUFS;
+	data = rte_pktmbuf_append(m, (uint16_t)RTE_MIN(len, (uint32_t)UINT16_MAX));
+	if (data == NULL || len > UINT16_MAX) {
+		rte_pktmbuf_free(m);
+		return -EMSGSIZE;
+	}
+	memcpy(data, frame, len);
+	if (rte_ring_mp_enqueue(engine.port[port].tx_ring, m) != 0) {
+		rte_pktmbuf_free(m);
+		return -ENOBUFS;
+	}
+	idle_wake(engine.core[0]);
+	return 0;
+}
+
+/* ---- grace periods ---- */
+
+uint64_t
+engine_grace_start(void)
+{
+	return rte_rcu_qsbr_start(engine.rcu);
+}
+
+bool
+engine_grace_over(uint64_t token)
+{
+	/* In this order: what a core said of its copies before it was quiescent is seen. */
+	return rte_rcu_qsbr_check(engine.rcu, token, false) == 1 && dma_passed(token);
+}

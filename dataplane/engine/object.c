@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Clients, completion rings, receive queues and queue pairs: made and freed by the control
+ * thread, owned by a core in between.  What is made here is complete before the
+ * core hears of it; freeing waits for a grace period, since other cores find
+ * queue pairs by number.
+ */
+#include <stdlib.h>
+
+#include "dataplane/core/core.h"
+
+static void *
+object_new(size_t size)
+{
+	void *memory = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(size, RTE_CACHE_LINE_SIZE));
+
+	if (memory != NULL)
+		memset(memory, 0, size);
+	return memory;
+}
+
+static void
+object_free(struct reap *reap, void *memory, void *more)
+{
+	reap->memory[0] = memory;
+	reap->memory[1] = more;
+	reap->token = engine_grace_start();
+	reap->next = NULL;
+	*engine.reap_tail = reap;
+	engine.reap_tail = &reap->next;
+}
+
+/* [offset, offset + size) is in the arena, aligned, and not in its header. */
+static bool
+in_arena(uint64_t offset, uint64_t size)
+{
+	return offset >= sizeof(struct one_arena) && offset % ONE_CACHE_LINE == 0 && size <= ONE_ARENA_SIZE &&
+	       offset <= ONE_ARENA_SIZE - size;
+}
+
+static struct core *
+least_busy(void)
+{
+	struct core *best = engine.core[0];
+
+	for (uint32_t i = 1; i < engine.num_cores; i++) {
+		struct core *core = engine.core[i];
+
+		if (core->clients_held + core->qps_held < best->clients_held + best->qps_held)
+			best = core;
+	}
+	return best;
+}
+
+struct engine_client *
+engine_client_new(const struct engine_client_config *config)
+{
+	const struct one_arena *header = (const struct one_arena *)config->arena;
+	struct engine_client *client;
+
+	if (!in_arena(header->doorbells, sizeof(struct one_doorbells)) ||
+	    !in_arena(header->channels, sizeof(struct one_channel) * ONE_CHANNELS))
+		return NULL;
+	client = object_new(sizeof(*client));
+	if (client == NULL)
+		return NULL;
+	client->qps = calloc(ONE_QPS_MAX, sizeof(*client->qps));
+	if (client->qps == NULL) {
+		free(client);
+		return NULL;
+	}
+	client->core = least_busy();
+	client->core->clients_held++;
+	client->owner = config->owner;
+	client->node.owner = config->owner;
+	client->arena = config->arena;
+	client->header = (struct one_arena *)config->arena;
+	client->doorbells = (struct one_doorbells *)(config->arena + header->doorbells);
+	client->channels = (struct one_channel *)(config->arena + header->channels);
+	client->wake_fd = config->wake_fd;
+	return client;
+}
+
+int
+engine_client_reach(struct engine_client *client, struct mem_process *process)
+{
+	int error = reach_start(process, &client->core->reaching);
+
+	if (error == 0)
+		client->process = process;
+	return error;
+}
+
+void
+engine_client_free(struct engine_client *client)
+{
+	if (client == NULL)
+		return;
+	client->core->clients_held--;
+	object_free(&client->reap, client, client->qps);
+}
+
+uint32_t
+engine_client_core(const struct engine_client *client)
+{
+	return client->core->index;
+}
+
+struct engine_cq *
+engine_cq_new(struct engine_client *client, const struct engine_cq_config *config)
+{
+	struct engine_cq *cq = object_new(sizeof(*cq));
+
+	if (cq == NULL)
+		return NULL;
+	cq->client = client;
+	cq->owner = config->owner;
+	cq->id = config->id;
+	cq->async_cq = config->async_cq;
+	if (cq_attach(cq, config->offset, config->log2) != 0) {
+		free(cq);
+		return NULL;
+	}
+	return cq;
+}
+
+void
+engine_cq_free(struct engine_cq *cq)
+{
+	if (cq != NULL)
+		object_free(&cq->reap, cq, NULL);
+}
+
+static bool
+ring_fits(uint64_t offset, uint32_t log2)
+{
+	return offset == 0 || (log2 <= ONE_RING_LOG2_MAX && in_arena(offset, sizeof(struct one_wqe) << log2));
+}
+
+struct engine_srq *
+engine_srq_new(struct engine_client *client, const struct engine_srq_config *config)
+{
+	struct engine_srq *srq;
+
+	if (config->rq == 0 || !ring_fits(config->rq, config->log2) ||
+	    !in_arena(config->shm, sizeof(struct one_srq_shm)))
+		return NULL;
+	srq = object_new(sizeof(*srq));
+	if (srq == NULL)
+		return NULL;
+	srq->client = client;
+	srq->owner = config->owner;
+	srq->id = config->id;
+	srq->async_cq = config->async_cq;
+	srq->shm = (struct one_srq_shm *)(client->arena + config->shm);
+	srq->rq = (struct one_wqe *)(client->arena + config->rq);
+	srq->log2 = config->log2;
+	return srq;
+}
+
+void
+engine_srq_free(struct engine_srq *srq)
+{
+	if (srq != NULL)
+		object_free(&srq->reap, srq, NULL);
+}
+
+struct engine_qp *
+engine_qp_new(struct engine_client *client, const struct engine_qp_config *config)
+{
+	size_t size = RTE_ALIGN_CEIL(sizeof(struct engine_qp), RTE_CACHE_LINE_SIZE);
+	struct engine_qp *qp;
+
+	if (config->doorbell >= ONE_QPS_MAX || config->port >= engine.num_ports ||
+	    !ring_fits(config->sq, config->sq_log2) || !ring_fits(config->rq, config->rq_log2) ||
+	    (config->srq != NULL && config->srq->client != client) ||
+	    (config->shm != 0 && !in_arena(config->shm, sizeof(struct one_qp_shm))))
+		return NULL;
+	qp = object_new(size + rc_qp_size());
+	if (qp == NULL)
+		return NULL;
+	if (qpn_reserve(config->qpn) != 0) {
+		free(qp);
+		return NULL;
+	}
+	qp->rc = (struct rc_qp *)((uint8_t *)qp + size);
+	qp->client = client;
+	qp->core = client->core;
+	qp->core->qps_held++;
+	qp->owner = config->owner;
+	qp->node.owner = config->owner;
+	qp->id = config->id;
+	qp->qpn = config->qpn;
+	qp->doorbell = config->doorbell;
+	qp->pz = config->pz;
+	qp->shm = config->shm != 0 ? (struct one_qp_shm *)(client->arena + config->shm) : NULL;
+	qp->sq = config->sq != 0 ? (struct one_wqe *)(client->arena + config->sq) : NULL;
+	qp->srq = config->srq;
+	qp->rq = config->rq != 0 && config->srq == NULL ? (struct one_wqe *)(client->arena + config->rq)
+							: NULL;
+	qp->sq_log2 = (uint8_t)config->sq_log2;
+	qp->rq_log2 = (uint8_t)config->rq_log2;
+	qp->max_send_wr = config->max_send_wr;
+	qp->send_cq = config->send_cq;
+	qp->recv_cq = config->recv_cq;
+	qp->conn_cq = config->conn_cq;
+	qp->async_cq = config->async_cq;
+	qp->recv_solicited = config->recv_solicited;
+	qp->tell_end = config->tell_end;
+	qp->signals = config->signals;
+	qp->port = config->port;
+	qp->timer_at = RC_NEVER;
+	qp->reach.user = qp;
+	rc_init(qp->rc, &qp->core->env, qp);
+	return qp;
+}
+
+void
+engine_qp_free(struct engine_qp *qp)
+{
+	if (qp == NULL)
+		return;
+	qpn_release(qp->qpn);
+	qp->core->qps_held--;
+	object_free(&qp->reap, qp, NULL);
+}
+
+uint32_t
+engine_qp_core(const struct engine_qp *qp)
+{
+	return qp->core->index;
+}
+
+const struct work *
+engine_qp_bind_work(const struct engine_qp *qp)
+{
+	return &qp->bind_work;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Commands of the control thread, carried out on the core of their object.
+ */
+#include <errno.h>
+
+#include "dataplane/core/core.h"
+
+static int
+client_add(struct core *core, struct engine_client *client)
+{
+	TAILQ_INSERT_TAIL(&core->clients, client, link);
+	idle_watch(core, client);
+	return 0;
+}
+
+static int
+client_remove(struct core *core, struct engine_client *client)
+{
+	idle_forget(core, client);
+	if (client->process != NULL)
+		reach_detach(client->process, qp_reached, core);
+	TAILQ_REMOVE(&core->clients, client, link);
+	return 0;
+}
+
+static int
+qp_add(struct core *core, struct engine_qp *qp)
+{
+	struct engine_client *client = qp->client;
+	uint32_t group = qp->doorbell / ONE_DOORBELL_GROUP;
+
+	if (client->qps[qp->doorbell] != NULL)
+		return -EEXIST;
+	client->qps[qp->doorbell] = qp;
+	if (client->groups <= group)
+		client->groups = group + 1;
+	qp_store_state(qp, ONE_QP_IDLE);
+	qpn_publish(qp);
+	return 0;
+}
+
+static int
+qp_remove(struct core *core, struct engine_qp *qp)
+{
+	qp_forget(core, qp);
+	qpn_withdraw(qp);
+	if (qp->client->qps[qp->doorbell] == qp)
+		qp->client->qps[qp->doorbell] = NULL;
+	return 0;
+}
+
+static int
+qp_modify(struct engine_qp *qp, const struct engine_qp_config *config)
+{
+	if (qp->phase != QP_OFF)
+		return -EISCONN;
+	qp->pz = config->pz;
+	qp->send_cq = config->send_cq;
+	qp->recv_cq = config->recv_cq;
+	qp->conn_cq = config->conn_cq;
+	qp->async_cq = config->async_cq;
+	qp->recv_solicited = config->recv_solicited;
+	qp->tell_end = config->tell_end;
+	return 0;
+}
+
+static int
+qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connection *connection)
+{
+	struct engine_qp *peer;
+
+	if (qp->phase != QP_OFF)
+		return -EISCONN;
+	if (connection->state != RC_RTR && connection->state != RC_RTS)
+		return -EINVAL;
+	qp->attr = connection->rc;
+	qp->attr.qpn = qp->qpn;
+	qp->pz = connection->rc.pz;
+	qp->local = connection->local;
+	qp->loop = !connection->local && port_by_addr(&connection->rc.path.dst) != NULL;
+	qp->established = false;
+	qp->phase = connection->state == RC_RTS ? QP_RTS : QP_RTR;
+	if (!qp->local)
+		rc_connect(qp->rc, &qp->attr, connection->state);
+	qp_store_state(qp, connection->state == RC_RTS ? ONE_QP_CONNECTED : ONE_QP_CONNECTING);
+	if (qp->phase == QP_RTS)
+		qp_make_hot(core, qp);
+	/* A local peer that was faster waits. */
+	peer = qp->local ? engine_qp_find(qp->attr.peer_qpn) : NULL;
+	if (peer != NULL && peer->core == core)
+		local_kick(core, qp);
+	return 0;
+}
+
+static int
+qp_rts(struct core *core, struct engine_qp *qp, const struct one_cqe *event)
+{
+	if (qp->phase != QP_RTR && qp->phase != QP_RTS)
+		return -ENOTCONN;
+	if (qp->phase == QP_RTR) {
+		qp->phase = QP_RTS;
+		if (!qp->local)
+			rc_set_rts(qp->rc);
+	}
+	if (!qp->established) {
+		qp->established = true;
+		qp_store_state(qp, ONE_QP_CONNECTED);
+		if (event->type != 0 && qp->conn_cq != NULL)
+			cq_push(core, qp->conn_cq, event);
+	}
+	qp_make_hot(core, qp);
+	if (!qp->local)
+		rcio_after(core, qp);
+	return 0;
+}
+
+static int
+qp_drain(struct core *core, struct engine_qp *qp)
+{
+	qp->draining = true;
+	if (qp->phase == QP_RTS)
+		qp_make_hot(core, qp); /* looked at first: what is in the ring is still sent */
+	else
+		qp_check_drained(core, qp);
+	return 0;
+}
+
+static int
+qp_bind_done(struct core *core, struct engine_qp *qp, bool ok)
+{
+	if (!qp->bind_pending)
+		return -EALREADY; /* flushed meanwhile */
+	qp->bind_pending = false;
+	if (qp->local) {
+		local_bind_done(core, qp, ok);
+	} else {
+		rc_bind_done(qp->rc, ok, core->now);
+		rcio_after(core, qp);
+		if (qp->phase == QP_RTS)
+			qp_make_hot(core, qp);
+	}
+	return 0;
+}
+
+static int
+qp_path(struct core *core, struct engine_qp *qp, const struct wire_path *path)
+{
+	if (qp->phase == QP_OFF || qp->local)
+		return -ENOTCONN;
+	qp->attr.path = *path;
+	rc_set_path(qp->rc, path);
+	return 0;
+}
+
+static int
+qp_end(struct core *core, struct engine_qp *qp, const struct engine_command *command)
+{
+	struct one_cqe event = command->event;
+
+	if (qp->phase == QP_BROKEN && command->status_if_broken != 0)
+		event.status = command->status_if_broken;
+	qp_flush(core, qp);
+	if (event.type != 0 && qp->conn_cq != NULL)
+		cq_push(core, qp->conn_cq, &event);
+	return 0;
+}
+
+static int
+execute(struct core *core, const struct engine_command *command)
+{
+	struct engine_qp *qp = command->qp;
+
+	switch (command->type) {
+	case ENGINE_CLIENT_ADD:
+		return client_add(core, command->client);
+	case ENGINE_CLIENT_REMOVE:
+		return client_remove(core, command->client);
+	case ENGINE_CQ_ADD:
+		return 0;
+	case ENGINE_CQ_RESIZE:
+		return cq_resize(core, command->cq, command->cq_config.offset, command->cq_config.log2);
+	case ENGINE_CQ_REMOVE:
+		cq_forget(core, command->cq);
+		return 0;
+	case ENGINE_CQ_POST:
+		cq_push(core, command->cq, &command->event);
+		return 0;
+	case ENGINE_QP_ADD:
+		return qp_add(core, qp);
+	case ENGINE_QP_MODIFY:
+		return qp_modify(qp, &command->qp_config);
+	case ENGINE_QP_CONNECT:
+		return qp_connect(core, qp, &command->connection);
+	case ENGINE_QP_RTS:
+		return qp_rts(core, qp, &command->event);
+	case ENGINE_QP_STATE:
+		qp_store_state(qp, command->state);
+		return 0;
+	case ENGINE_QP_DRAIN:
+		return qp_drain(core, qp);
+	case ENGINE_QP_FLUSH:
+		return qp_end(core, qp, command);
+	case ENGINE_QP_RESET:
+		qp_reset(core, qp);
+		return 0;
+	case ENGINE_QP_REMOVE:
+		return qp_remove(core, qp);
+	case ENGINE_QP_BIND_DONE:
+		return qp_bind_done(core, qp, command->ok);
+	case ENGINE_QP_PATH:
+		return qp_path(core, qp, &command->path);
+	case ENGINE_QP_SIGNAL:
+		return qp_signal(core, qp, command->event.imm);
+	case ENGINE_SRQ_ADD:
+	case ENGINE_SRQ_REMOVE:
+		return 0; /* only its queue pairs lead to it */
+	case ENGINE_SRQ_LIMIT:
+		srq_set_limit(core, command->srq, command->limit);
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/*
+ * What another core handed over before the control thread told us of its
+ * consequence is seen before that: the NAK that ended a connection before the
+ * flush that follows from it.
+ */
+static uint32_t
+inbound_before(struct core *core)
+{
+	uint32_t left, done = 0;
+
+	/* Pairs with the release that ends an enqueue to the ring of commands. */
+	atomic_thread_fence(memory_order_acquire);
+	for (left = ring_used(core->inbound); done < left;) {
+		uint32_t n = rcio_inbound(core);
+
+		if (n == 0)
+			break;
+		done += n;
+	}
+	return done;
+}
+
+uint32_t
+core_commands(struct core *core)
+{
+	uint32_t done = 0, due = ring_used(core->commands), frames;
+
+	if (due == 0 && STAILQ_EMPTY(&core->backlog))
+		return 0;
+	frames = inbound_before(core);
+	due = RTE_MIN(due, (uint32_t)CORE_COMMANDS);
+	/* First what was not told yet; then only as long as a command, and whatever it raises, can be
+	 * told of at once: so the order of event.c holds. */
+	while (done < due && event_drain(core) && ring_used(core->up) < CORE_UP_RING - CORE_UP_RESERVE) {
+		struct engine_command *command;
+
+		if (rte_ring_sc_dequeue(core->commands, (void **)&command) != 0)
+			break;
+		command->status = execute(core, command);
+		event_acknowledge(core, command);
+		done++;
+	}
+	return done + frames;
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a core does when a loop has found nothing: spin, yield, or sleep.
+ *
+ * A sleeper says so (`asleep` to other threads, `engine_asleep` to applications),
+ * executes a full fence, looks once more, and waits for: a doorbell's eventfd,
+ * its own eventfd, receive interrupts, the next timer.  Who queues something
+ * stores it, executes a full fence, and writes the eventfd if the sleeper says
+ * so.  Ports without interrupts have bells (bell.c), or are looked at by a short timed sleep.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <rte_ethdev.h>
+#include <rte_interrupts.h>
+
+#include "dataplane/port/bell.h"
+#include "dataplane/core/core.h"
+
+enum {
+	EMPTY_LOOPS = 512,    /* before sleeping */
+	NAP_NS = 50000,       /* ports are looked at this often when they cannot wake us */
+	NAP_MAX_NS = 100000,  /* and this often after a while */
+	NAPS_SHORT = 1000,    /* naps until then */
+	SLEEP_NS = 100000000, /* nothing can be missed, but statistics should not grow old */
+	LITTLE = 4,           /* done in a loop: a frame or two, with their answers */
+	GIVE_NS = 8000,       /* how long a processor is kept that nobody else wants */
+	GIVEN_NS = 500,       /* a system call that gives it to nobody; shorter ones are learned */
+	FDS_DRAINED = 16
+};
+
+static bool
+sleeps(void)
+{
+	return engine.config->idle == ONE_IDLE_SLEEP;
+}
+
+void
+idle_wake(struct core *core)
+{
+	if (!sleeps())
+		return;
+	/* Pairs with the fence in fall_asleep. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&core->asleep, memory_order_relaxed))
+		eventfd_write(core->wake_fd, 1);
+}
+
+void
+idle_wake_peers(struct core *core)
+{
+	uint64_t mask = core->wake_mask & ~(1ull << core->index);
+
+	if (likely(core->wake_mask == 0))
+		return;
+	core->wake_mask = 0;
+	while (mask != 0) {
+		idle_wake(engine.core[__builtin_ctzll(mask)]);
+		mask &= mask - 1;
+	}
+}
+
+/* Edges only, and the eventfd is never read: its other holder may empty it or make it block. */
+static int
+watch(int epoll, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
+void
+idle_watch(struct core *core, struct engine_client *client)
+{
+	if (sleeps() && client->wake_fd >= 0 && watch(core->epoll, client->wake_fd) != 0)
+		client->wake_fd = -1; /* its doorbells are noticed when a sleep ends */
+}
+
+void
+idle_forget(struct core *core, struct engine_client *client)
+{
+	if (sleeps() && client->wake_fd >= 0)
+		epoll_ctl(core->epoll, EPOLL_CTL_DEL, client->wake_fd, NULL);
+}
+
+int
+idle_init(struct core *core)
+{
+	core->give_after = rte_get_tsc_hz() * GIVE_NS / NS_PER_S;
+	core->least = rte_get_tsc_hz() * GIVEN_NS / NS_PER_S;
+	core->epoll = epoll_create1(EPOLL_CLOEXEC);
+	core->rx_epoll = epoll_create1(EPOLL_CLOEXEC);
+	core->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (core->epoll < 0 || core->rx_epoll < 0 || core->wake_fd < 0)
+		return -errno;
+	if (!sleeps())
+		return 0;
+	for (uint32_t i = 0; i < core->num_rx; i++)
+		core->rx[i].interrupt =
+			engine.port[core->rx[i].port].interrupts &&
+			rte_eth_dev_rx_intr_ctl_q(core->rx[i].device, core->rx[i].queue, core->rx_epoll,
+						  RTE_INTR_EVENT_ADD, NULL) == 0;
+	return watch(core->epoll, core->wake_fd);
+}
+
+void
+idle_begin(void)
+{
+	engine_leave_rseq();
+	if (sleeps())
+		prctl(PR_SET_TIMERSLACK, 1000);
+}
+
+void
+idle_fini(struct core *core)
+{
+	const int fds[] = {core->epoll, core->rx_epoll, core->wake_fd};
+
+	for (size_t i = 0; i < RTE_DIM(fds); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+static void
+say_asleep(struct core *core, bool asleep)
+{
+	struct engine_client *client;
+
+	atomic_store_explicit(&core->asleep, asleep, memory_order_relaxed);
+	TAILQ_FOREACH(client, &core->clients, link)
+	atomic_store_explicit(&client->header->engine_asleep, asleep, memory_order_relaxed);
+	/* Pairs with the fence in idle_wake, and with the application's between its doorbell and its
+	 * look at engine_asleep. */
+	if (asleep)
+		atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* Interrupts, and bells, on or off; false: some queue has none. */
+static bool
+arm_interrupts(struct core *core, bool on)
+{
+	bool all = true;
+
+	for (uint32_t i = 0; i < core->num_rx; i++) {
+		struct rx_queue *queue = &core->rx[i];
+
+		if (!queue->interrupt)
+			all = bell_arm(core, queue->port, on) && all;
+		else if (on && rte_eth_dev_rx_intr_enable(queue->device, queue->queue) != 0)
+			all = false;
+		else if (!on)
+			rte_eth_dev_rx_intr_disable(queue->device, queue->queue);
+	}
+	return all;
+}
+
+/* What must be tried again, and no waking comes for that: frames held back by a port, queue pairs that wait
+ * for room somewhere, events that found the control thread's ring full. */
+static bool
+is_behind(const struct core *core)
+{
+	for (uint32_t i = 0; i < engine.num_ports; i++)
+		if (core->tx[i].count > 0)
+			return true;
+	return core->hot_count > 0 || !TAILQ_EMPTY(&core->run) || !STAILQ_EMPTY(&core->backlog);
+}
+
+/* After saying that we sleep: has something come meanwhile? */
+static bool
+look_again(struct core *core)
+{
+	if (ring_used(core->commands) > 0 || ring_used(core->inbound) > 0 ||
+	    atomic_load_explicit(&core->stop, memory_order_relaxed))
+		return true;
+	for (uint32_t i = 0; core->index == 0 && i < engine.num_ports; i++)
+		if (ring_used(engine.port[i].tx_ring) > 0 && core->tx[i].count < TX_HIGH)
+			return true;
+	return doorbell_scan(core) > 0 || rcio_receive(core) > 0;
+}
+
+static void
+wait_for_something(struct core *core, bool interrupts)
+{
+	struct pollfd fds[2] = {{.fd = core->epoll, .events = POLLIN},
+				{.fd = core->rx_epoll, .events = POLLIN}};
+	uint64_t limit = SLEEP_NS, next = timer_next(core), now = engine_now(rte_rdtsc());
+	struct timespec timeout;
+	struct rte_epoll_event rx_events[FDS_DRAINED];
+	struct epoll_event events[FDS_DRAINED];
+
+	if (interrupts)
+		limit = RTE_MIN(limit, bell_limit(core));
+	/* Nor does a waking come from the threads that reach memory for us. */
+	if (!interrupts || is_behind(core) || !LIST_EMPTY(&core->reaching))
+		limit = core->idle_loops < EMPTY_LOOPS + NAPS_SHORT ? NAP_NS : NAP_MAX_NS;
+	if (next != RC_NEVER)
+		limit = next <= now ? 0 : RTE_MIN(limit, next - now);
+	timeout = (struct timespec){.tv_nsec = (long)limit};
+	if (limit > 0 && ppoll(fds, 2, &timeout, NULL) > 0) {
+		if (fds[0].revents != 0)
+			epoll_wait(core->epoll, events, FDS_DRAINED, 0);
+		if (fds[1].revents != 0)
+			rte_epoll_wait(core->rx_epoll, rx_events, FDS_DRAINED, 0);
+		core->idle_loops = 0;
+	}
+	core->stats.sleeps++;
+}
+
+static void
+fall_asleep(struct core *core)
+{
+	bool interrupts;
+
+	stats_publish(core);
+	interrupts = arm_interrupts(core, true);
+	say_asleep(core, true);
+	if (bell_limit(core) != UINT64_MAX)
+		rte_delay_us_block(1);
+	if (look_again(core)) {
+		core->idle_loops = 0;
+	} else {
+		rte_rcu_qsbr_thread_offline(engine.rcu, core->lcore);
+		wait_for_something(core, interrupts);
+		rte_rcu_qsbr_thread_online(engine.rcu, core->lcore);
+	}
+	arm_interrupts(core, false);
+	say_asleep(core, false);
+}
+
+/*
+ * Whether others had the processor since it was given away last: then that took longer than a system call
+ * that gave it to nobody, which takes about as long as the shortest.
+ */
+static void
+learn(struct core *core)
+{
+	uint64_t took = core->loop_at - core->gave_at;
+
+	core->gave = false;
+	core->takes = 0;
+	core->shared = took > 2 * core->least;
+	if (took < core->least)
+		core->least = took;
+}
+
+/*
+ * After a loop that found something: where others want the processor, one of them probably waits for what was
+ * done just now, and nothing else is to be done.  Nor are those who post receives made to wait for long:
+ * frames may come in without end, and a sender for which none is posted stops.
+ */
+static bool
+yields_busy(const struct core *core, uint32_t done)
+{
+	return core->takes >= CORE_TAKES || (core->shared && done <= LITTLE && !is_behind(core));
+}
+
+/* After one that found nothing: at once, or, where nobody else wants it, now and then. */
+static bool
+yields_idle(const struct core *core, uint64_t tsc)
+{
+	return core->shared || tsc - core->gave_at >= core->give_after;
+}
+
+static void
+give_away(struct core *core, uint64_t tsc)
+{
+	core->gave = true;
+	core->gave_at = tsc;
+	core->timed_idle = true;
+	sched_yield();
+	if (core->shared)
+		bell_fetch(core);
+}
+
+void
+idle(struct core *core, uint32_t done)
+{
+	uint64_t tsc = rte_rdtsc(), *cycles = done > 0 ? &core->stats.busy_cycles : &core->stats.idle_cycles;
+	enum one_idle how = engine.config->idle;
+
+	*cycles += tsc - core->loop_at;
+	core->stats.idle_cycles += core->loop_at - core->idle_at;
+	core->idle_at = tsc;
+	if (done > 0)
+		core->stats.busy_loops++;
+	core->idle_loops = done > 0 ? 0 : core->idle_loops + 1;
+	if (core->gave)
+		learn(core);
+	if (how == ONE_IDLE_YIELD && (done > 0 ? yields_busy(core, done) : yields_idle(core, tsc)))
+		give_away(core, tsc);
+	/* Queue pairs that can do nothing at the moment do so asleep: a post rings, hot or not.  A device
+	 * does not wake us. */
+	else if (how == ONE_IDLE_SLEEP && core->idle_loops >= EMPTY_LOOPS &&
+		 !(core->dma != NULL && dma_busy(core->dma)))
+		fall_asleep(core);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The loop of a polling core.  Its cost depends on what is busy, not on what is
+ * attached: doorbells are a few cache lines, and only queue pairs that rang, have
+ * something to emit, or have a timer due are touched.
+ */
+#include "dataplane/core/core.h"
+
+static uint32_t
+poll_hot(struct core *core)
+{
+	uint32_t looks = RTE_MIN(core->hot_count, (uint32_t)CORE_HOT_LOOKS);
+	uint64_t before = core->stats.work + core->stats.local_bytes + core->stats.completions;
+
+	/* Round robin, also when there are more than are looked at in one loop.  A queue pair that
+	 * leaves the list gives its place to the last one. */
+	for (uint32_t i = 0; i < looks && core->hot_count > 0; i++) {
+		if (core->hot_next >= core->hot_count)
+			core->hot_next = 0;
+		qp_poll(core, core->hot[core->hot_next++]);
+	}
+	return core->stats.work + core->stats.local_bytes + core->stats.completions != before;
+}
+
+uint32_t
+core_iterate(struct core *core)
+{
+	uint64_t tsc = rte_rdtsc();
+	uint32_t done;
+
+	core->loop_at = tsc;
+	core->now = engine_now(tsc);
+	/* Pairs with the store in engine_time_stages; a loop more or less is no matter. */
+	if (unlikely(core->timed | atomic_load_explicit(&engine.time_stages, memory_order_relaxed)))
+		stages_begin(core, tsc);
+	done = core_commands(core);
+	stage_end(core, ENGINE_STAGE_COMMANDS);
+	done += rcio_receive(core);
+	done += rcio_inbound(core);
+	stage_end(core, ENGINE_STAGE_INBOUND);
+	if (core->hot_count == 0 || core->loop % CORE_SCAN_INTERVAL == 0)
+		done += doorbell_scan(core);
+	stage_end(core, ENGINE_STAGE_DOORBELLS);
+	if (unlikely(!LIST_EMPTY(&core->reaching)))
+		done += reach_poll(&core->reaching, qp_reached, core);
+	if (unlikely(core->dma != NULL) && dma_busy(core->dma))
+		done += dma_poll(core);
+	if (core->hot_count > 0)
+		done += poll_hot(core);
+	stage_end(core, ENGINE_STAGE_WORK);
+	if (!TAILQ_EMPTY(&core->run))
+		done += rcio_run(core);
+	stage_end(core, ENGINE_STAGE_OUTPUT);
+	/* What waits in a receive queue may be what a timer misses. */
+	if (likely(!core->rx_more) || core->now - core->timer_run_at >= TIMER_DEFER_NS) {
+		timer_run(core);
+		core->timer_run_at = core->now;
+	}
+	stage_end(core, ENGINE_STAGE_TIMERS);
+	cq_publish(core);
+	stage_end(core, ENGINE_STAGE_PUBLISH);
+	done += tx_flush(core);
+	stage_end(core, ENGINE_STAGE_TX);
+	core->loop++;
+	core->stats.loops++;
+	if (core->tell_control)
+		event_tell_control(core);
+	idle_wake_peers(core);
+	if (core->now - core->published_at >= 1000000)
+		stats_publish(core);
+	if (unlikely(core->timed))
+		stages_end(core, done > 0);
+	return done;
+}
+
+int
+core_main(void *argument)
+{
+	struct core *core = argument;
+
+	idle_begin();
+	rte_rcu_qsbr_thread_register(engine.rcu, core->lcore);
+	rte_rcu_qsbr_thread_online(engine.rcu, core->lcore);
+	core->idle_at = rte_rdtsc();
+	/* Pairs with the store in engine_stop. */
+	while (!atomic_load_explicit(&core->stop, memory_order_acquire)) {
+		uint32_t done = core_iterate(core);
+
+		rte_rcu_qsbr_quiescent(engine.rcu, core->lcore);
+		idle(core, done);
+	}
+	stats_publish(core);
+	rte_rcu_qsbr_thread_offline(engine.rcu, core->lcore);
+	rte_rcu_qsbr_thread_unregister(engine.rcu, core->lcore);
+	/* Pairs with the acquire load in engine_stop: the core's memory is the control thread's now. */
+	atomic_store_explicit(&core->stopped, true, memory_order_release);
+	return 0;
+}

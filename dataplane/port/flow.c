@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Flow rules: a connection's frames to the receive queue of the core that owns its queue pair.
+ *
+ * RSS chooses a queue without knowing of queue pairs, so a frame may come to a core that has to hand
+ * it over (rcio.c), and then all of that connection do.  When its owner has seen enough of that, it
+ * tells the control thread, and where the port takes rules (rte_flow) one for the connection's
+ * addresses and UDP ports leads its frames to the right queue.  Without a rule nothing is wrong, only
+ * slower: so a port is asked once whether it takes such rules, and when it then refuses one it
+ * is not asked again before another has been taken back.
+ *
+ * Who sends frames to us must not rule the device.  There is at most one rule for a queue pair, none
+ * without a connection, and only for the address of its peer; a queue pair asks at long intervals; a
+ * port has FLOW_RULES at most.  A forged frame can at best move a rule to a UDP port that nobody uses.
+ *
+ * What changes rules runs on the control thread.
+ */
+#include <rte_flow.h>
+
+#include "dataplane/core/core.h"
+
+#define SAMPLE_UDP_PORT 0xc000u /* of the rule that the port is asked for first */
+
+/* ---- the owner's core ---- */
+
+void
+flow_ask(struct core *core, struct engine_qp *qp, const struct frame_info *info)
+{
+	const struct wire_packet *packet = &info->packet;
+	const uint8_t *bth = packet->payload - wire_extension_len(packet->opcode) - WIRE_BTH_LEN;
+	const uint8_t *udp = bth - sizeof(struct rte_udp_hdr);
+
+	/* Pairs with the stores of the control thread; a late answer costs a question at most. */
+	if (!atomic_load_explicit(&engine.port[qp->port].flows.open, memory_order_relaxed) ||
+	    core->now < qp->flow_at || info->port != qp->port || qp->local || qp->loop ||
+	    (qp->phase != QP_RTR && qp->phase != QP_RTS) ||
+	    memcmp(&packet->src, &qp->attr.path.dst, sizeof(packet->src)) != 0)
+		return;
+	if (event_strays(core, qp, (uint16_t)(udp[0] << 8 | udp[1])))
+		qp->flow_at = core->now + FLOW_INTERVAL_NS;
+}
+
+/* ---- the control thread ---- */
+
+/* Any frame of RoCE from that address and UDP port to ours.  A `handle` of NULL: only asks whether the port
+ * would. */
+static int
+give_rule(const struct port *port, const struct wire_addr *src, uint16_t udp_src_port, uint16_t queue,
+	  struct rte_flow **handle)
+{
+	const struct rte_flow_attr attr = {.ingress = 1};
+	const struct rte_flow_item_udp udp = {.hdr.src_port = rte_cpu_to_be_16(udp_src_port),
+					      .hdr.dst_port = RTE_BE16(WIRE_UDP_PORT)};
+	const struct rte_flow_item_udp udp_mask = {.hdr.src_port = UINT16_MAX, .hdr.dst_port = UINT16_MAX};
+	const struct rte_flow_item_ipv4 v4_mask = {.hdr.src_addr = UINT32_MAX, .hdr.dst_addr = UINT32_MAX};
+	const struct rte_flow_action_queue to = {.index = queue};
+	struct rte_flow_item_ipv4 v4 = {0};
+	struct rte_flow_item_ipv6 v6 = {0}, v6_mask = {0};
+	struct rte_flow_item pattern[] = {
+		{.type = RTE_FLOW_ITEM_TYPE_ETH},
+		{.type = RTE_FLOW_ITEM_TYPE_IPV4, .spec = &v4, .mask = &v4_mask},
+		{.type = RTE_FLOW_ITEM_TYPE_UDP, .spec = &udp, .mask = &udp_mask},
+		{.type = RTE_FLOW_ITEM_TYPE_END},
+	};
+	const struct rte_flow_action actions[] = {
+		{.type = RTE_FLOW_ACTION_TYPE_QUEUE, .conf = &to},
+		{.type = RTE_FLOW_ACTION_TYPE_END},
+	};
+	struct rte_flow_error error;
+
+	if (wire_addr_is_v4(src)) {
+		memcpy(&v4.hdr.src_addr, src->gid + 12, 4);
+		memcpy(&v4.hdr.dst_addr, port->info.addr.gid + 12, 4);
+	} else {
+		memcpy(v6.hdr.src_addr, src->gid, 16);
+		memcpy(v6.hdr.dst_addr, port->info.addr.gid, 16);
+		memset(v6_mask.hdr.src_addr, 0xff, 16);
+		memset(v6_mask.hdr.dst_addr, 0xff, 16);
+		pattern[1] = (struct rte_flow_item){
+			.type = RTE_FLOW_ITEM_TYPE_IPV6, .spec = &v6, .mask = &v6_mask};
+	}
+	if (handle == NULL)
+		return rte_flow_validate(port->device, &attr, pattern, actions, &error);
+	*handle = rte_flow_create(port->device, &attr, pattern, actions, &error);
+	return *handle != NULL ? 0 : -1;
+}
+
+static void
+set_open(struct flow_table *table, bool open)
+{
+	/* Pairs with the load in flow_ask. */
+	atomic_store_explicit(&table->open, open, memory_order_relaxed);
+}
+
+static void
+refused(struct flow_table *table)
+{
+	/* Read by telemetry only. */
+	atomic_fetch_add_explicit(&table->refused, 1, memory_order_relaxed);
+}
+
+void
+flows_init(struct port *port)
+{
+	if (port->rx_queues > 1)
+		set_open(&port->flows, give_rule(port, &port->info.addr, SAMPLE_UDP_PORT, 0, NULL) == 0);
+}
+
+static struct flow_rule *
+find_rule(struct flow_table *table, const struct wire_addr *src, uint16_t udp_src_port)
+{
+	for (uint32_t i = 0; i < FLOW_RULES; i++) {
+		struct flow_rule *rule = &table->rule[i];
+
+		if (rule->handle != NULL && rule->udp_src_port == udp_src_port &&
+		    memcmp(&rule->src, src, sizeof(*src)) == 0)
+			return rule;
+	}
+	return NULL;
+}
+
+static struct flow_rule *
+make_rule(struct port *port, const struct wire_addr *src, uint16_t udp_src_port, uint16_t queue)
+{
+	struct flow_table *table = &port->flows;
+
+	for (uint32_t i = 0; i < FLOW_RULES; i++) {
+		struct flow_rule *rule = &table->rule[i];
+
+		if (rule->handle != NULL)
+			continue;
+		if (give_rule(port, src, udp_src_port, queue, &rule->handle) != 0)
+			break;
+		rule->src = *src;
+		rule->udp_src_port = udp_src_port;
+		rule->queue = queue;
+		rule->users = 0;
+		/* Read by telemetry only. */
+		atomic_fetch_add_explicit(&table->count, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&table->made, 1, memory_order_relaxed);
+		return rule;
+	}
+	set_open(table, false);
+	return NULL;
+}
+
+static void
+end_rule(struct port *port, struct flow_rule *rule)
+{
+	struct rte_flow_error error;
+
+	/* What the device keeps keeps its place here, for who comes with the same tuple. */
+	if (rte_flow_destroy(port->device, rule->handle, &error) != 0)
+		return;
+	rule->handle = NULL;
+	atomic_fetch_sub_explicit(&port->flows.count, 1, memory_order_relaxed); /* as above */
+	set_open(&port->flows, true);
+}
+
+static void
+forget(struct engine_qp *qp)
+{
+	struct flow_rule *rule = qp->flow;
+
+	qp->flow = NULL;
+	if (rule != NULL && --rule->users == 0)
+		end_rule(&engine.port[qp->port], rule);
+}
+
+void
+flow_learn(struct engine_qp *qp, uint16_t udp_src_port)
+{
+	static const struct wire_addr none;
+	struct port *port = &engine.port[qp->port];
+	struct flow_rule *rule;
+
+	/* The connection may have ended since. */
+	if (memcmp(&qp->flow_peer, &none, sizeof(none)) == 0)
+		return;
+	rule = find_rule(&port->flows, &qp->flow_peer, udp_src_port);
+	if (rule != NULL && rule == qp->flow)
+		return; /* it does not help: with frames in a VLAN some devices do not look so far */
+	forget(qp);     /* the peer has another UDP port now */
+	if (rule == NULL)
+		rule = make_rule(port, &qp->flow_peer, udp_src_port, (uint16_t)qp->core->index);
+	else if (rule->queue != qp->core->index)
+		rule = NULL; /* shared with a queue pair of another core, which came first */
+	if (rule == NULL) {
+		refused(&port->flows);
+		return;
+	}
+	rule->users++;
+	qp->flow = rule;
+}
+
+void
+flow_command(const struct engine_command *command)
+{
+	struct engine_qp *qp = command->qp;
+
+	switch (command->type) {
+	case ENGINE_QP_CONNECT:
+		if (!command->connection.local && port_by_addr(&command->connection.rc.path.dst) == NULL)
+			qp->flow_peer = command->connection.rc.path.dst;
+		break;
+	case ENGINE_QP_FLUSH:
+	case ENGINE_QP_RESET:
+	case ENGINE_QP_REMOVE:
+		memset(&qp->flow_peer, 0, sizeof(qp->flow_peer));
+		forget(qp);
+		break;
+	default:
+		break;
+	}
+}
+
+void
+flows_fini(struct port *port)
+{
+	for (uint32_t i = 0; i < FLOW_RULES; i++)
+		if (port->flows.rule[i].handle != NULL)
+			end_rule(port, &port->flows.rule[i]);
+	set_open(&port->flows, false);
+}

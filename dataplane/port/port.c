@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ports: which device, how many queues, how large a frame.
+ *
+ * Every core gets a queue pair of its own where the device has enough; else
+ * core 0 receives for all and hands over, and cores without a transmit queue
+ * hand over to core 0.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_ethdev.h>
+
+#include "dataplane/core/core.h"
+
+enum {
+	DESCRIPTORS = 1024,
+	/* A VLAN tag, the checksum that some devices deliver, and the header before the frame that virtio's
+	 * driver wants room for. */
+	FRAME_OVERHEAD = RTE_ETHER_HDR_LEN + 4 + 4 + 12,
+	/* What Linux leaves of an MTU for the payload of a packet (IPv6, UDP, BTH, the largest extension
+	 * headers, ICRC): both ends come to the same path MTU. */
+	PATH_OVERHEAD = 96
+};
+
+static int __attribute__((format(printf, 4, 5)))
+refuse(char *why, size_t why_len, int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, why_len, format, args);
+	va_end(args);
+	return error;
+}
+
+const struct port *
+port_by_addr(const struct wire_addr *addr)
+{
+	for (uint32_t i = 0; i < engine.num_ports; i++)
+		if (memcmp(&engine.port[i].info.addr, addr, sizeof(*addr)) == 0)
+			return &engine.port[i];
+	return NULL;
+}
+
+static struct wire_addr
+addr_from_config(const struct config_addr *from)
+{
+	struct wire_addr addr = {.gid = {[10] = 0xff, [11] = 0xff}};
+
+	if (from->family == AF_INET)
+		memcpy(&addr.gid[12], from->bytes, 4);
+	else
+		memcpy(addr.gid, from->bytes, 16);
+	return addr;
+}
+
+static bool
+device_taken(uint16_t device, uint32_t before)
+{
+	for (uint32_t i = 0; i < before; i++)
+		if (engine.port[i].device == device)
+			return true;
+	return false;
+}
+
+static int
+find_device(uint32_t index, char *why, size_t why_len)
+{
+	const struct config_port *config = &engine.config->port[index];
+	struct port *port = &engine.port[index];
+	uint16_t device;
+
+	if (config->device[0] != '\0') {
+		if (rte_eth_dev_get_port_by_name(config->device, &port->device) != 0)
+			return refuse(why, why_len, -ENODEV,
+				      "port %s: DPDK has no device %s; give it to EAL (--vdev=%s,... or -a "
+				      "for PCI), or "
+				      "name one of those there are",
+				      config->name, config->device, config->device);
+		if (device_taken(port->device, index))
+			return refuse(why, why_len, -EBUSY,
+				      "port %s: device %s is another port's; give each its own", config->name,
+				      config->device);
+		return 0;
+	}
+	RTE_ETH_FOREACH_DEV(device)
+	{
+		if (!device_taken(device, index)) {
+			port->device = device;
+			return 0;
+		}
+	}
+	return refuse(why, why_len, -ENODEV,
+		      "port %s: DPDK has only %u devices; give EAL one more (--vdev=... or -a for PCI)",
+		      config->name, rte_eth_dev_count_avail());
+}
+
+/*
+ * Drivers that carry longer frames than they admit: what the buffers or the
+ * kernel's interface behind them take is what counts.
+ */
+static bool
+understates_frames(const struct rte_eth_dev_info *info)
+{
+	static const char *const names[] = {"net_memif", "net_af_packet", "net_tap"};
+
+	for (size_t i = 0; i < RTE_DIM(names); i++)
+		if (info->driver_name != NULL && strcmp(info->driver_name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static uint16_t
+kernel_mtu(unsigned int if_index, char name[IF_NAMESIZE])
+{
+	struct ifreq request = {0};
+	int fd, error;
+
+	if (if_index == 0 || if_indextoname(if_index, request.ifr_name) == NULL)
+		return 0;
+	memcpy(name, request.ifr_name, IF_NAMESIZE);
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return 0;
+	error = ioctl(fd, SIOCGIFMTU, &request);
+	close(fd);
+	return error == 0 ? (uint16_t)RTE_MIN(request.ifr_mtu, UINT16_MAX) : 0;
+}
+
+/* MTU of the port, and in *configure what to tell the device. */
+static int
+choose_mtu(uint32_t index, const struct rte_eth_dev_info *info, uint16_t *configure, char *why,
+	   size_t why_len)
+{
+	const struct config_port *config = &engine.config->port[index];
+	struct engine_port_info *port = &engine.port[index].info;
+	char name[IF_NAMESIZE] = "";
+	uint16_t kernel = 0, largest = 256;
+
+	port->mtu = config->mtu != 0 ? config->mtu : RTE_ETHER_MTU;
+	if (understates_frames(info)) {
+		kernel = kernel_mtu(info->if_index, name);
+		*configure = RTE_MIN(port->mtu, RTE_ETHER_MTU);
+	} else {
+		if (config->mtu == 0 && rte_eth_dev_get_mtu(engine.port[index].device, &port->mtu) != 0)
+			port->mtu = RTE_ETHER_MTU;
+		*configure = port->mtu;
+	}
+	if (config->mtu == 0 && kernel != 0)
+		port->mtu = RTE_MIN(port->mtu, kernel);
+	if (kernel != 0 && port->mtu > kernel)
+		return refuse(why, why_len, -EMSGSIZE,
+			      "port %s: mtu %u: interface %s has only %u; write mtu = %u, or: ip link set %s "
+			      "mtu %u",
+			      config->name, port->mtu, name, kernel, kernel, name, port->mtu);
+	if (!understates_frames(info) && port->mtu > info->max_mtu)
+		return refuse(why, why_len, -EMSGSIZE,
+			      "port %s: mtu %u: the device takes at most %u; write mtu = %u", config->name,
+			      port->mtu, info->max_mtu, info->max_mtu);
+	if (port->mtu < 256 + PATH_OVERHEAD)
+		return refuse(why, why_len, -EMSGSIZE,
+			      "port %s: mtu %u: RoCE needs %u at least; write mtu = 1500 or more",
+			      config->name, port->mtu, 256 + PATH_OVERHEAD);
+	while (largest < 4096 && largest * 2 + PATH_OVERHEAD <= port->mtu)
+		largest *= 2;
+	if (config->path_mtu > largest)
+		return refuse(why, why_len, -EMSGSIZE,
+			      "port %s: path_mtu %u: an mtu of %u allows %u; write path_mtu = %u or mtu = %u",
+			      config->name, config->path_mtu, port->mtu, largest, largest,
+			      config->path_mtu + PATH_OVERHEAD);
+	port->path_mtu = config->path_mtu != 0 ? config->path_mtu : largest;
+	return 0;
+}
+
+/* Queues per core, if the device has them; memif's are what the far end offers: one is always there. */
+static void
+choose_queues(struct port *port, const struct rte_eth_dev_info *info)
+{
+	bool fixed = info->driver_name != NULL && strcmp(info->driver_name, "net_memif") == 0;
+
+	port->rx_queues = !fixed && info->max_rx_queues >= engine.num_cores ? (uint16_t)engine.num_cores : 1;
+	port->tx_queues = !fixed && info->max_tx_queues >= engine.num_cores ? (uint16_t)engine.num_cores : 1;
+}
+
+static void
+add_rx_queues(uint32_t index)
+{
+	struct port *port = &engine.port[index];
+
+	for (uint16_t i = 0; i < port->rx_queues; i++) {
+		struct core *core = engine.core[i];
+
+		core->rx[core->num_rx++] =
+			(struct rx_queue){.port = (uint16_t)index, .device = port->device, .queue = i};
+	}
+}
+
+/* The device is memif's, and this is among its arguments. */
+static bool
+memif_has(const struct rte_eth_dev_info *info, const char *argument)
+{
+	const struct rte_devargs *devargs = info->device != NULL ? rte_dev_devargs(info->device) : NULL;
+
+	return info->driver_name != NULL && strcmp(info->driver_name, "net_memif") == 0 && devargs != NULL &&
+	       devargs->args != NULL && strstr(devargs->args, argument) != NULL;
+}
+
+/* memif's client connects when it is started, and never again by itself. */
+static bool
+is_memif_client(const struct rte_eth_dev_info *info)
+{
+	return memif_has(info, "role=client") || memif_has(info, "role=slave");
+}
+
+/* DPDK's tap driver computes what its device cannot, and the sums of payloads with it: ours is faster. */
+static bool
+sums_in_software(const struct rte_eth_dev_info *info)
+{
+	return info->driver_name != NULL && strcmp(info->driver_name, "net_tap") == 0;
+}
+
+static int
+configure(uint32_t index, char *why, size_t why_len)
+{
+	struct port *port = &engine.port[index];
+	struct rte_eth_conf conf = {.intr_conf.rxq = engine.config->idle == ONE_IDLE_SLEEP};
+	struct rte_eth_dev_info info;
+	struct rte_ether_addr mac;
+	const char *name = engine.config->port[index].name;
+	uint16_t mtu;
+	int error;
+
+	error = rte_eth_dev_info_get(port->device, &info);
+	if (error != 0)
+		return refuse(why, why_len, error, "port %s: the device says nothing of itself: %s", name,
+			      strerror(-error));
+	/* Its client closes EAL's own descriptors when it connects, passes on what has their numbers by then
+	 * when it connects again, and never frees what is in its rings.  The server ignores it. */
+	if (is_memif_client(&info) && memif_has(&info, "zero-copy=yes"))
+		return refuse(why, why_len, -ENOTSUP,
+			      "port %s: zero-copy=yes: DPDK's memif cannot connect such a cable twice; "
+			      "leave it out",
+			      name);
+	error = choose_mtu(index, &info, &mtu, why, why_len);
+	if (error != 0)
+		return error;
+	choose_queues(port, &info);
+	port->reconnects = is_memif_client(&info);
+	conf.rxmode.mtu = mtu;
+	port->checks_ipv4 =
+		(info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0 && !sums_in_software(&info);
+	if (port->checks_ipv4)
+		conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
+	if (port->rx_queues > 1) {
+		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+		conf.rx_adv_conf.rss_conf.rss_hf =
+			info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
+		if (conf.rx_adv_conf.rss_conf.rss_hf == 0)
+			conf.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
+	}
+	error = rte_eth_dev_configure(port->device, port->rx_queues, port->tx_queues, &conf);
+	if (error != 0 && conf.intr_conf.rxq != 0) {
+		conf.intr_conf.rxq = 0;
+		error = rte_eth_dev_configure(port->device, port->rx_queues, port->tx_queues, &conf);
+	}
+	if (error != 0)
+		return refuse(why, why_len, error, "port %s: the device refuses %u queues of mtu %u: %s",
+			      name, port->rx_queues, mtu, strerror(-error));
+	port->interrupts = conf.intr_conf.rxq != 0;
+	error = rte_eth_macaddr_get(port->device, &mac);
+	if (error != 0)
+		return refuse(why, why_len, error, "port %s: the device has no MAC address: %s", name,
+			      strerror(-error));
+	memcpy(port->info.mac, mac.addr_bytes, sizeof(port->info.mac));
+	snprintf(port->info.name, sizeof(port->info.name), "%s", name);
+	port->info.addr = addr_from_config(&engine.config->port[index].addr);
+	return 0;
+}
+
+/*
+ * What a packet buffer must hold.  af_packet wants room for a whole slot of its
+ * ring with the kernel's header, and those slots are powers of two in practice.
+ */
+static uint32_t
+buffer_room(const struct port *port)
+{
+	enum { SLOT_HEADER = 96 };
+	struct rte_eth_dev_info info;
+	uint32_t room = port->info.mtu + FRAME_OVERHEAD;
+
+	if (rte_eth_dev_info_get(port->device, &info) == 0 && info.driver_name != NULL &&
+	    strcmp(info.driver_name, "net_af_packet") == 0)
+		room = rte_align32pow2(room + SLOT_HEADER);
+	return room;
+}
+
+int
+ports_configure(char *why, size_t why_len)
+{
+	uint32_t room = RTE_MBUF_DEFAULT_DATAROOM;
+
+	for (uint32_t i = 0; i < engine.config->num_ports; i++) {
+		char name[RTE_RING_NAMESIZE];
+		int error = find_device(i, why, why_len);
+
+		if (error == 0)
+			error = configure(i, why, why_len);
+		if (error != 0)
+			return error;
+		snprintf(name, sizeof(name), "oneside_tx_%u", i);
+		engine.port[i].tx_ring = rte_ring_create(name, PORT_TX_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
+		if (engine.port[i].tx_ring == NULL)
+			return refuse(why, why_len, -ENOMEM,
+				      "port %s: no memory for its rings; give EAL more (-m)",
+				      engine.port[i].info.name);
+		room = RTE_MAX(room, buffer_room(&engine.port[i]));
+		engine.num_ports = i + 1;
+	}
+	if (room > UINT16_MAX - RTE_PKTMBUF_HEADROOM)
+		return refuse(why, why_len, -EMSGSIZE,
+			      "mtu %u does not fit a packet buffer; write mtu = 9000 or less",
+			      room - FRAME_OVERHEAD);
+	engine.data_room = (uint16_t)RTE_ALIGN_CEIL(room, RTE_CACHE_LINE_SIZE);
+	return 0;
+}
+
+static int
+start(uint32_t index, char *why, size_t why_len)
+{
+	struct port *port = &engine.port[index];
+	/* Buffers wait in the rings of a device; most of them must stay free. */
+	uint16_t rx = (uint16_t)RTE_MIN((uint32_t)DESCRIPTORS, rte_align32prevpow2(engine.config->mbufs / 4));
+	uint16_t tx = rx;
+	const char *name = port->info.name;
+	int error = rte_eth_dev_adjust_nb_rx_tx_desc(port->device, &rx, &tx);
+
+	for (uint16_t i = 0; i < port->rx_queues && error == 0; i++)
+		error = rte_eth_rx_queue_setup(port->device, i, rx, SOCKET_ID_ANY, NULL,
+					       engine.core[i]->pool);
+	for (uint16_t i = 0; i < port->tx_queues && error == 0; i++)
+		error = rte_eth_tx_queue_setup(port->device, i, tx, SOCKET_ID_ANY, NULL);
+	if (error != 0)
+		return refuse(why, why_len, error, "port %s: the device refuses queues of %u descriptors: %s",
+			      name, rx, strerror(-error));
+	error = rte_eth_dev_start(port->device);
+	if (error != 0 && !port->reconnects)
+		return refuse(why, why_len, error, "port %s: the device does not start: %s", name,
+			      strerror(-error));
+	port->started = error == 0;
+	/* The far end of the cable may come later: link.c tries again. */
+	atomic_init(&port->paused, !port->started);
+	/* Neighbour discovery comes by multicast; devices that have no such filter deliver it anyway. */
+	rte_eth_allmulticast_enable(port->device);
+	add_rx_queues(index);
+	if (port->started)
+		flows_init(port);
+	return 0;
+}
+
+int
+ports_start(char *why, size_t why_len)
+{
+	for (uint32_t i = 0; i < engine.num_ports; i++) {
+		int error = start(i, why, why_len);
+
+		if (error != 0)
+			return error;
+	}
+	return 0;
+}
+
+void
+ports_fini(void)
+{
+	links_fini();
+	for (uint32_t i = 0; i < engine.num_ports; i++) {
+		struct port *port = &engine.port[i];
+
+		flows_fini(port);
+		if (port->started)
+			rte_eth_dev_stop(port->device);
+		rte_eth_dev_close(port->device);
+		rte_ring_free(port->tx_ring);
+	}
+}

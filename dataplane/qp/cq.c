@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Writing completion rings, and waking those who wait on them.
+ *
+ * An entry is there for the application as soon as its phase is.  The tail, the
+ * fence and the look at `arm` come once per loop and ring, however many entries
+ * there were.
+ *
+ * An application that polls takes the cache line away with every entry that is
+ * stored alone.  So the completions of one turn of a queue pair are staged in
+ * private memory and stored in one go; the stage holds those of one queue pair
+ * and one ring, which keeps all entries in order.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "dataplane/core/core.h"
+
+int
+cq_attach(struct engine_cq *cq, uint64_t offset, uint32_t log2)
+{
+	if (log2 < 1 || log2 > ONE_RING_LOG2_MAX || offset % ONE_CACHE_LINE != 0 || offset == 0 ||
+	    offset > ONE_ARENA_SIZE - sizeof(struct one_cq_shm) ||
+	    ONE_ARENA_SIZE - sizeof(struct one_cq_shm) - offset < sizeof(struct one_cqe) << log2)
+		return -EINVAL;
+	cq->shm = (struct one_cq_shm *)(cq->client->arena + offset);
+	cq->ring = (struct one_cqe *)(cq->shm + 1);
+	cq->log2 = log2;
+	cq->limit = (1u << log2) - 1;
+	cq->tail = 0;
+	cq->head_seen = 0;
+	cq->notify_tail = 0;
+	cq->arm_served = 0;
+	cq->overflowed = false;
+	return 0;
+}
+
+static inline void
+cq_mark(struct core *core, struct engine_cq *cq)
+{
+	if (!cq->dirty) {
+		cq->dirty = true;
+		SLIST_INSERT_HEAD(&core->dirty, cq, dirty_link);
+	}
+}
+
+static inline void
+cq_store(struct engine_cq *cq, const struct one_cqe *entry)
+{
+	struct one_cqe *slot = &cq->ring[one_ring_slot(cq->tail, cq->log2)];
+
+	memcpy(slot, entry, offsetof(struct one_cqe, reserved));
+	/* Pairs with the application's acquire load of the phase. */
+	atomic_store_explicit(&slot->phase, one_ring_phase(cq->tail, cq->log2), memory_order_release);
+	cq->tail++;
+}
+
+static void cq_write(struct core *core, struct engine_cq *cq, const struct one_cqe *entry);
+
+/* Looks how far the application is; false: no room. */
+static bool
+cq_make_room(struct core *core, struct engine_cq *cq)
+{
+	/* Pairs with the application's release store after it has copied entries out. */
+	uint32_t head = atomic_load_explicit(&cq->shm->head, memory_order_acquire);
+
+	/* Only forward, and not past what was stored. */
+	if (cq->tail - head > cq->tail - cq->head_seen) {
+		client_fault(cq->client, ONE_FAULT_RING);
+		return false;
+	}
+	cq->head_seen = head;
+	if (cq->tail - head < cq->limit) {
+		/* The application has caught up: the next overflow is another one. */
+		if (cq->tail - head <= cq->limit / 2)
+			cq->overflowed = false;
+		return true;
+	}
+	core->stats.cq_overflow++;
+	if (!cq->overflowed) {
+		cq->overflowed = true;
+		if (cq->async_cq != NULL) {
+			struct one_cqe lost = {.object = cq->id,
+					       .type = ONE_CQE_ASYNC,
+					       .status = ONE_ASYNC_CQ_OVERFLOW,
+					       .flags = ONE_CQE_NOTIFY};
+
+			cq_write(core, cq->async_cq, &lost);
+		}
+	}
+	return false;
+}
+
+static void
+cq_write(struct core *core, struct engine_cq *cq, const struct one_cqe *entry)
+{
+	if (unlikely(cq->client->faulty))
+		return;
+	if (unlikely(cq->tail - cq->head_seen >= cq->limit) && !cq_make_room(core, cq))
+		return;
+	cq_store(cq, entry);
+	if (entry->flags & ONE_CQE_NOTIFY)
+		cq->notify_tail = cq->tail;
+	core->stats.completions++;
+	cq_mark(core, cq);
+}
+
+void
+cq_unstage(struct core *core)
+{
+	struct stage *stage = &core->stage;
+	uint32_t count = stage->count;
+
+	if (stage->qp == NULL)
+		return;
+	/* Before the entries: who has seen a completion finds room at once. */
+	qp_publish(stage->qp);
+	/* Empty before writing: that may find the client faulty, whose event comes here again. */
+	stage->qp = NULL;
+	stage->count = 0;
+	for (uint32_t i = 0; i < count; i++)
+		cq_write(core, stage->cq, &stage->entry[i]);
+}
+
+void
+cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry)
+{
+	cq_unstage(core);
+	cq_write(core, cq, entry);
+}
+
+/* An application that lies about what it has taken only loses signals of its own. */
+void
+cq_count(struct core *core, struct engine_cq *cq, uint32_t signal)
+{
+	uint32_t count = ONE_SIGNAL_COUNT(signal), pending;
+
+	cq_unstage(core);
+	if (cq->client->faulty)
+		return;
+	/* Pairs with the taker's fence: if it has not seen the data that came before this signal, what it
+	 * took is seen here. */
+	atomic_thread_fence(memory_order_seq_cst);
+	pending = cq->tail - atomic_load_explicit(&cq->shm->head, memory_order_relaxed);
+	if (pending >= ONE_SIGNALS_MAX || (ONE_SIGNAL_ONCE(signal) && pending != 0))
+		return;
+	if (count > ONE_SIGNALS_MAX - pending)
+		count = ONE_SIGNALS_MAX - pending;
+	cq->tail += count;
+	cq->notify_tail = cq->tail;
+	cq_mark(core, cq);
+}
+
+static void
+channel_wake(struct core *core, struct engine_client *client, uint16_t channel)
+{
+	struct one_channel *c;
+
+	if (channel >= ONE_CHANNELS) {
+		client_fault(client, ONE_FAULT_RING);
+		return;
+	}
+	c = &client->channels[channel];
+	/* Pairs with a sleeper that counts itself before it looks at the word in futex(2), both in one
+	 * order: it finds the word changed, or is found here. */
+	atomic_fetch_add_explicit(&c->word, 1, memory_order_seq_cst);
+	if (atomic_load_explicit(&c->sleepers, memory_order_seq_cst) != 0)
+		syscall(SYS_futex, &c->word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	core->stats.wakes++;
+}
+
+static void
+cq_check_arm(struct core *core, struct engine_cq *cq)
+{
+	uint64_t arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
+
+	if (ONE_ARM_SEQ(arm) == cq->arm_served || (int32_t)(cq->tail - ONE_ARM_INDEX(arm)) <= 0)
+		return;
+	/* Unsignaled entries count, but one that notifies must be among those not yet taken.  The
+	 * application's word for what it has taken decides only whether it is woken itself. */
+	if ((int32_t)(cq->notify_tail - atomic_load_explicit(&cq->shm->head, memory_order_relaxed)) <= 0)
+		return;
+	cq->arm_served = ONE_ARM_SEQ(arm);
+	channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm));
+}
+
+void
+cq_publish(struct core *core)
+{
+	struct engine_cq *cq;
+
+	cq_unstage(core);
+	if (SLIST_EMPTY(&core->dirty))
+		return;
+	SLIST_FOREACH(cq, &core->dirty, dirty_link)
+	/* Pairs with the acquire load of the tail by who counts entries. */
+	atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release);
+	/* Pairs with the fence of a sleeper between its store of `arm` and its last look at the
+	 * entries: either it sees them, or `arm` is seen here. */
+	atomic_thread_fence(memory_order_seq_cst);
+	while ((cq = SLIST_FIRST(&core->dirty)) != NULL) {
+		SLIST_REMOVE_HEAD(&core->dirty, dirty_link);
+		cq->dirty = false;
+		if (!cq->client->faulty)
+			cq_check_arm(core, cq);
+	}
+}
+
+int
+cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log2)
+{
+	const struct one_cqe last = {.type = ONE_CQE_SWITCHED, .object = cq->id};
+	struct engine_cq next = *cq;
+	uint64_t arm;
+	int error = cq_attach(&next, offset, log2);
+
+	if (error != 0)
+		return error;
+	cq_unstage(core);
+	/* The place kept by `limit`. */
+	cq_store(cq, &last);
+	atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release); /* as in cq_publish */
+	atomic_thread_fence(memory_order_seq_cst);                             /* as in cq_publish */
+	arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
+	/* Whoever sleeps on the old ring must go on to the new one. */
+	if (ONE_ARM_SEQ(arm) != cq->arm_served && !cq->client->faulty)
+		channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm));
+	cq->shm = next.shm;
+	cq->ring = next.ring;
+	cq->log2 = next.log2;
+	cq->limit = next.limit;
+	cq->tail = 0;
+	cq->head_seen = 0;
+	cq->notify_tail = 0;
+	cq->arm_served = 0;
+	cq->overflowed = false;
+	return 0;
+}
+
+void
+cq_forget(struct core *core, struct engine_cq *cq)
+{
+	cq_unstage(core);
+	if (cq->dirty) {
+		atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release); /* as in cq_publish */
+		SLIST_REMOVE(&core->dirty, cq, engine_cq, dirty_link);
+		cq->dirty = false;
+	}
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Doorbells: a byte per queue pair, a byte per group of 64.  A look at 10,000
+ * silent queue pairs is a look at three cache lines.  The bytes are only read
+ * until one is set; then it is exchanged for 0 before the ring is looked at, so
+ * that a later post rings anew.
+ */
+#include "dataplane/core/core.h"
+
+#define WORD 8u
+
+/* The bytes are atomics of their own; reading eight of them at once is only a hint. */
+static inline uint64_t
+peek(const _Atomic uint8_t *bytes)
+{
+	return __atomic_load_n((const uint64_t *)(uintptr_t)bytes, __ATOMIC_RELAXED);
+}
+
+static uint32_t
+scan_group(struct core *core, struct engine_client *client, uint32_t group)
+{
+	uint32_t rung = 0;
+
+	for (uint32_t i = group * ONE_DOORBELL_GROUP; i < (group + 1) * ONE_DOORBELL_GROUP; i += WORD) {
+		if (peek(&client->doorbells->qp[i]) == 0)
+			continue;
+		for (uint32_t j = i; j < i + WORD; j++) {
+			struct engine_qp *qp = client->qps[j];
+
+			if (atomic_load_explicit(&client->doorbells->qp[j], memory_order_relaxed) == 0)
+				continue;
+			/* Pairs with the store in one_doorbell_ring. */
+			atomic_exchange_explicit(&client->doorbells->qp[j], 0, memory_order_acquire);
+			if (qp == NULL)
+				continue;
+			rung++;
+			/* A ring may be about a receive that a local peer waits for. */
+			if (qp->local)
+				local_kick(core, qp);
+			if (qp->phase == QP_RTS || qp->phase == QP_BROKEN)
+				qp_make_hot(core, qp);
+		}
+	}
+	return rung;
+}
+
+uint32_t
+doorbell_scan(struct core *core)
+{
+	struct engine_client *client;
+	uint32_t rung = 0;
+
+	TAILQ_FOREACH(client, &core->clients, link)
+	{
+		if (client->faulty)
+			continue;
+		for (uint32_t i = 0; i < client->groups; i += WORD) {
+			if (likely(peek(&client->doorbells->group[i]) == 0))
+				continue;
+			for (uint32_t j = i; j < i + WORD; j++) {
+				if (atomic_load_explicit(&client->doorbells->group[j],
+							 memory_order_relaxed) == 0)
+					continue;
+				/* Pairs with the store in one_doorbell_ring. */
+				atomic_exchange_explicit(&client->doorbells->group[j], 0,
+							 memory_order_acquire);
+				rung += scan_group(core, client, j);
+			}
+		}
+	}
+	return rung;
+}

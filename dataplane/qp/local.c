@@ -1,0 +1,703 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The local transport: both queue pairs are on this core.  The initiator's turn
+ * copies directly between the two applications' memory, and completes on both
+ * sides.  Order, checks, errors and who breaks by them are those of RC
+ * (rocev2.md 3.4 and 3.13): requests execute one at a time in posting order, so
+ * fences cost nothing.
+ *
+ * A message is cut into chunks, one per loop, so that others are served; longer
+ * ones while there are no others.  Keys are looked up again for every chunk: they
+ * may be gone.
+ *
+ * Waiting.  For a receive that the peer has not posted, for a peer that is
+ * gone or not ready: the queue pair leaves the hot list and looks again by a
+ * timer, which backs off, or at once when the peer rings its doorbell.
+ */
+#include <errno.h>
+
+#include "dataplane/core/core.h"
+
+#define STEP_MIN_NS 8000ull
+#define STEP_MAX_NS 1000000ull
+
+/* Slots of the initiator's accesses to memory without mapping. */
+enum { REACH_FROM, REACH_TO };
+/* No status: such an access is under way. */
+#define LATER UINT8_MAX
+
+enum step { STEP_DONE, STEP_MORE, STEP_WAIT, STEP_BROKEN };
+
+/* One end of a copy. */
+struct side {
+	const struct one_sge *sge;
+	uint32_t num_sge;
+	uint32_t pz, qpn, access;
+	uint8_t refused; /* enum one_status of the request when a key does not grant it, */
+	uint8_t faulted; /* and when the process behind it has gone */
+	/* Progress: piece and offset into it. */
+	uint32_t piece;
+	uint64_t offset;
+};
+
+/* ns that an RNR NAK asks to wait, by min_rnr_timer code. */
+static const uint64_t rnr_ns[32] = {
+	655360000, 10000,    20000,    30000,     40000,     60000,     80000,     120000,
+	160000,    240000,   320000,   480000,    640000,    960000,    1280000,   1920000,
+	2560000,   3840000,  5120000,  7680000,   10240000,  15360000,  20480000,  30720000,
+	40960000,  61440000, 81920000, 122880000, 163840000, 245760000, 327680000, 491520000,
+};
+
+/*
+ * The other end, if it is there and serves.  Looked up by number for every burst
+ * of work and not kept: it may go at any time.
+ */
+static struct engine_qp *
+find_peer(const struct core *core, const struct engine_qp *qp)
+{
+	struct engine_qp *peer = engine_qp_find(qp->attr.peer_qpn);
+
+	if (peer == NULL || peer->core != core || peer == qp || !peer->local ||
+	    peer->attr.peer_qpn != qp->qpn || (peer->phase != QP_RTS && peer->phase != QP_RTR) ||
+	    peer->client->faulty)
+		return NULL;
+	return peer;
+}
+
+void
+local_kick(struct core *core, struct engine_qp *qp)
+{
+	struct engine_qp *peer = find_peer(core, qp);
+
+	if (peer == NULL || !peer->waiting || peer->bind_pending)
+		return;
+	peer->waiting = false;
+	peer->wait_step = 0;
+	qp_make_hot(core, peer);
+}
+
+void
+local_leave(struct core *core, struct engine_qp *qp)
+{
+	struct engine_qp *peer = engine_qp_find(qp->attr.peer_qpn);
+
+	reach_leave(&qp->reach);
+	if (unlikely(qp->copying != 0))
+		dma_leave(core, qp);
+	/* What the peer moves for itself it begins again. */
+	if (peer != NULL && peer->core == core && peer->local && peer->attr.peer_qpn == qp->qpn) {
+		reach_leave(&peer->reach);
+		if (unlikely(peer->copying != 0))
+			dma_leave(core, peer);
+	}
+}
+
+static void
+complete_request(struct core *core, struct engine_qp *qp, uint8_t status)
+{
+	const struct work *work = &qp->work;
+	struct completion c = {.cookie = work->cookie,
+			       .length = work->length,
+			       .type = ONE_CQE_SEND,
+			       .status = status,
+			       .op = work->op,
+			       .wqe_flags = work->flags};
+
+	if (work->op == ONE_OP_BIND) {
+		c.type = ONE_CQE_BIND;
+		c.imm = work->rkey;
+		c.length = 0;
+	}
+	qp->pending = false;
+	qp->moved = 0;
+	qp->wait_since = 0;
+	core->stats.local_ops++;
+	qp_complete(core, qp, &c);
+}
+
+static void
+complete_receive(struct core *core, struct engine_qp *peer, const struct work *work, uint8_t status)
+{
+	struct completion c = {.cookie = peer->recv.cookie,
+			       .length = work->length,
+			       .type = ONE_CQE_RECV,
+			       .status = status,
+			       .wqe_flags = peer->recv.flags,
+			       .solicited = (work->flags & ONE_WQE_SOLICITED) != 0};
+
+	switch (work->op) {
+	case ONE_OP_WRITE_IMM:
+		c.type = ONE_CQE_RECV_WRITE_IMM;
+		/* fall through */
+	case ONE_OP_SEND_IMM:
+		c.cqe_flags = ONE_CQE_IMM;
+		c.imm = work->imm;
+		break;
+	case ONE_OP_SEND_INV:
+		c.cqe_flags = ONE_CQE_INV;
+		c.imm = work->imm;
+		break;
+	default:
+		break;
+	}
+	if (status != ONE_STATUS_SUCCESS)
+		c.length = 0;
+	peer->recv_taken = false;
+	qp_complete(core, peer, &c);
+}
+
+/* The request fails at home; the peer learns of it by the end of the connection. */
+static enum step
+fail_request(struct core *core, struct engine_qp *qp, uint8_t status)
+{
+	complete_request(core, qp, status);
+	qp_break(core, qp, RC_ERROR_REQUESTER);
+	return STEP_BROKEN;
+}
+
+/* The peer refuses, as by a NAK: both sides break.  `receive` is what its receive in use says. */
+static enum step
+fail_remote(struct core *core, struct engine_qp *qp, struct engine_qp *peer, uint8_t status, uint8_t receive)
+{
+	if (peer->recv_taken)
+		complete_receive(core, peer, &qp->work, receive);
+	qp_break(core, peer, RC_ERROR_RESPONDER);
+	return fail_request(core, qp, status);
+}
+
+/* Nothing can be done now.  After `patience` ns of it the request fails by `status`; 0: never. */
+static enum step
+wait_for(struct core *core, struct engine_qp *qp, uint64_t patience, uint8_t status)
+{
+	if (qp->wait_since == 0 || qp->wait_status != status) {
+		qp->wait_since = core->now;
+		qp->wait_status = status;
+		qp->wait_step = 0;
+	}
+	if (patience != 0 && core->now - qp->wait_since >= patience)
+		return fail_request(core, qp, status);
+	qp->wait_step = qp->wait_step == 0 ? STEP_MIN_NS : RTE_MIN(qp->wait_step * 2, STEP_MAX_NS);
+	qp->wait_until = core->now + qp->wait_step;
+	qp->waiting = true;
+	timer_set(core, qp, qp->wait_until);
+	return STEP_WAIT;
+}
+
+/* Until qp_reached. */
+static enum step
+park(struct engine_qp *qp)
+{
+	qp->waiting = true;
+	qp->wait_until = RC_NEVER;
+	return STEP_WAIT;
+}
+
+static enum step
+wait_for_receive(struct core *core, struct engine_qp *qp, const struct engine_qp *peer)
+{
+	uint64_t patience = 0;
+
+	if (qp->attr.rnr_retry < 7)
+		patience = rnr_ns[peer->attr.min_rnr_timer & 31] * (qp->attr.rnr_retry + 1u);
+	return wait_for(core, qp, patience, ONE_STATUS_RNR_EXCEEDED);
+}
+
+/*
+ * The region of the piece that `side` has come to, checked for the whole of the
+ * piece.  A source at home needs no right but to be of the same zone.
+ */
+static inline struct mem_region *
+side_region(const struct core *core, const struct side *side)
+{
+	const struct one_sge *sge = &side->sge[side->piece];
+
+	return mem_check(core->env.mem, sge->lkey, side->pz, side->qpn, side->access, sge->addr, sge->len);
+}
+
+static inline void
+side_seek(struct side *side, uint64_t offset)
+{
+	side->piece = 0;
+	while (side->piece + 1 < side->num_sge && offset >= side->sge[side->piece].len) {
+		offset -= side->sge[side->piece].len;
+		side->piece++;
+	}
+	side->offset = offset;
+}
+
+static inline void
+side_advance(struct side *side, uint64_t len)
+{
+	side->offset += len;
+	while (side->piece + 1 < side->num_sge && side->offset >= side->sge[side->piece].len) {
+		side->offset -= side->sge[side->piece].len;
+		side->piece++;
+	}
+}
+
+/*
+ * One of the two, or both, has no mapping.  0 when *len bytes, no more than asked,
+ * have been moved; -EAGAIN: later; -EFAULT with *source telling whose.
+ */
+static int
+copy_slowly(struct engine_qp *qp, const struct mem_piece *to, const struct mem_piece *from, uint64_t *len,
+	    bool *source)
+{
+	uint32_t n = (uint32_t)RTE_MIN(*len, (uint64_t)REACH_LEN);
+	struct mem_piece dst = {to->region, to->va, n}, src = {from->region, from->va, n};
+	const uint8_t *data = NULL;
+	uint8_t bounce[REACH_LEN];
+	int error;
+
+	*len = n;
+	*source = src.region->base == NULL;
+	if (!*source) {
+		data = src.region->base + (src.va - src.region->va);
+	} else if (qp->reach.job[REACH_TO] == NULL) { /* else what was read is on its way already */
+		error = reach_gather(&qp->reach, REACH_FROM, &src, 1, bounce, qp->moved);
+		if (error != 0)
+			return error;
+		data = bounce;
+	}
+	*source = false;
+	if (dst.region->base != NULL)
+		return mem_write(dst.region, dst.va, data, n);
+	return reach_scatter(&qp->reach, REACH_TO, &dst, 1, data, qp->moved);
+}
+
+/*
+ * Copy up to `len` bytes from qp->moved on between the sides.  `home` is the side
+ * of the initiator, whose keys are looked at first.  0, LATER, or the status to
+ * fail by, with *remote telling whose fault it is.
+ */
+static uint8_t
+copy_pieces(struct core *core, struct engine_qp *qp, struct side *to, struct side *from, struct side *home,
+	    uint32_t len, bool *remote)
+{
+	struct side *away = home == to ? from : to;
+
+	side_seek(to, qp->moved);
+	side_seek(from, qp->moved);
+	while (len > 0) {
+		struct mem_region *here = side_region(core, home), *there;
+		struct mem_region *dst, *src;
+		uint64_t n = len;
+
+		*remote = false;
+		if (here == NULL)
+			return home->refused;
+		there = side_region(core, away);
+		if (there == NULL) {
+			*remote = true;
+			return away->refused;
+		}
+		dst = home == to ? here : there;
+		src = home == to ? there : here;
+		n = RTE_MIN(n, to->sge[to->piece].len - to->offset);
+		n = RTE_MIN(n, from->sge[from->piece].len - from->offset);
+		if (likely(dst->base != NULL && src->base != NULL)) {
+			mem_copy(dst, to->sge[to->piece].addr + to->offset, src,
+				 from->sge[from->piece].addr + from->offset, n);
+		} else {
+			const struct mem_piece end = {dst, to->sge[to->piece].addr + to->offset, 0},
+					       begin = {src, from->sge[from->piece].addr + from->offset, 0};
+			bool source;
+			int error = copy_slowly(qp, &end, &begin, &n, &source);
+
+			if (error != 0) {
+				*remote = source ? away == from : away == to;
+				return error == -EAGAIN ? LATER : *remote ? away->faulted : home->faulted;
+			}
+		}
+		side_advance(to, n);
+		side_advance(from, n);
+		len -= (uint32_t)n;
+		qp->moved += (uint32_t)n;
+		core->stats.local_bytes += n;
+	}
+	return 0;
+}
+
+/* An inline payload to the peer's pieces. */
+static uint8_t
+copy_inline(struct core *core, struct engine_qp *qp, struct side *to)
+{
+	const struct work *work = &qp->work;
+
+	side_seek(to, qp->moved);
+	while (qp->moved < work->length) {
+		struct mem_piece piece = {side_region(core, to), to->sge[to->piece].addr + to->offset, 0};
+		int error = 0;
+
+		if (piece.region == NULL)
+			return to->refused;
+		piece.len = (uint32_t)RTE_MIN((uint64_t)(work->length - qp->moved),
+					      to->sge[to->piece].len - to->offset);
+		if (likely(piece.region->base != NULL))
+			mem_write(piece.region, piece.va, work->inline_data + qp->moved, piece.len);
+		else
+			error = reach_scatter(&qp->reach, REACH_TO, &piece, 1, work->inline_data + qp->moved,
+					      qp->moved);
+		if (unlikely(error != 0))
+			return error == -EAGAIN ? LATER : to->faulted;
+		side_advance(to, piece.len);
+		qp->moved += piece.len;
+		core->stats.local_bytes += piece.len;
+	}
+	return 0;
+}
+
+/*
+ * Bytes of one turn, in one message or several.  A loop costs as much as some KiB; a
+ * queue pair whose application waits is hot.
+ */
+static inline uint32_t
+turn_bytes(const struct core *core)
+{
+	return core->hot_count <= 1 ? LOCAL_CHUNK_ALONE : LOCAL_CHUNK;
+}
+
+static inline struct side
+home_side(const struct engine_qp *qp, uint32_t access)
+{
+	return (struct side){.sge = qp->work.sge,
+			     .num_sge = qp->work.num_sge,
+			     .pz = qp->pz,
+			     .qpn = qp->qpn,
+			     .access = access,
+			     .refused = ONE_STATUS_LOCAL_PROTECTION,
+			     .faulted = ONE_STATUS_LOCAL_PROTECTION};
+}
+
+/* The peer's memory that the request names: one piece. */
+static inline struct side
+remote_side(const struct engine_qp *peer, const struct one_sge *sge, uint32_t access)
+{
+	return (struct side){.sge = sge,
+			     .num_sge = 1,
+			     .pz = peer->pz,
+			     .qpn = peer->qpn,
+			     .access = access,
+			     .refused = ONE_STATUS_REMOTE_ACCESS,
+			     .faulted = ONE_STATUS_REMOTE_OPERATION};
+}
+
+/* Where a side has come to, in its mapping. */
+static inline uint8_t *
+side_at(const struct side *side, const struct mem_region *region)
+{
+	return region->base + (side->sge[side->piece].addr + side->offset - region->va);
+}
+
+/*
+ * To the DMA device what it takes of what is long enough, but not the end of the message.
+ * LATER while it copies something; else the core goes on, or the request fails.  Windows that
+ * a peer may invalidate are the core's: nothing may go on in them afterwards.
+ */
+static uint8_t
+hand_over(struct core *core, struct engine_qp *qp, struct side *to, struct side *from, struct side *home,
+	  bool *remote)
+{
+	struct side *away = home == to ? from : to;
+
+	side_seek(to, qp->moved);
+	side_seek(from, qp->moved);
+	while (qp->work.length - qp->moved >= DMA_MIN) {
+		struct mem_region *here = side_region(core, home), *there = side_region(core, away);
+		struct mem_region *dst = home == to ? here : there, *src = home == to ? there : here;
+		uint64_t n = RTE_MIN(qp->work.length - qp->moved - DMA_TAIL, DMA_CHUNK);
+
+		*remote = here != NULL;
+		if (here == NULL || there == NULL)
+			return qp->copying != 0 ? LATER : here == NULL ? home->refused : away->refused;
+		n = RTE_MIN(n, to->sge[to->piece].len - to->offset);
+		n = RTE_MIN(n, from->sge[from->piece].len - from->offset);
+		if (n < DMA_MIN - DMA_TAIL || dst->base == NULL || src->base == NULL || dst->window ||
+		    src->window || !dma_copy(core, qp, side_at(to, dst), side_at(from, src), (uint32_t)n))
+			break;
+		side_advance(to, n);
+		side_advance(from, n);
+		qp->moved += (uint32_t)n;
+		core->stats.local_bytes += n;
+	}
+	return qp->copying != 0 ? LATER : 0;
+}
+
+static enum step
+move_chunk(struct core *core, struct engine_qp *qp, struct engine_qp *peer, struct side *to,
+	   struct side *from, struct side *home, uint8_t receive)
+{
+	uint32_t len = RTE_MIN(qp->work.length - qp->moved, turn_bytes(core));
+	bool remote = true;
+	uint8_t status = 0;
+
+	if (len == 0)
+		return STEP_DONE;
+	if (unlikely(core->dma != NULL) && from != NULL) {
+		status = hand_over(core, qp, to, from, home, &remote);
+		len = RTE_MIN(len, (uint32_t)LOCAL_CHUNK); /* what comes then may be the device's */
+	}
+	if (unlikely(status != 0))
+		; /* not the core's turn */
+	else if (from == NULL)
+		status = copy_inline(core, qp, to);
+	else
+		status = copy_pieces(core, qp, to, from, home, len, &remote);
+	if (unlikely(status == LATER))
+		return park(qp);
+	if (unlikely(status != 0))
+		return remote ? fail_remote(core, qp, peer, status, receive) : fail_request(core, qp, status);
+	return qp->moved == qp->work.length ? STEP_DONE : STEP_MORE;
+}
+
+/* A receive of the peer for the request: STEP_DONE when it is in peer->recv. */
+static enum step
+take_receive(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
+{
+	if (peer->recv_taken)
+		return STEP_DONE;
+	if (!qp_take_recv(core, peer, &peer->recv))
+		return wait_for_receive(core, qp, peer);
+	peer->recv_taken = true;
+	qp->wait_since = 0;
+	if (peer->recv.status != ONE_STATUS_SUCCESS)
+		return fail_remote(core, qp, peer, ONE_STATUS_REMOTE_OPERATION, peer->recv.status);
+	return STEP_DONE;
+}
+
+static enum step
+write_chunk(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
+{
+	const struct work *work = &qp->work;
+	const struct one_sge target = {.addr = work->remote_addr, .len = work->length, .lkey = work->rkey};
+	struct side to = remote_side(peer, &target, ONE_ACCESS_REMOTE_WRITE), from = home_side(qp, 0);
+
+	return move_chunk(core, qp, peer, &to, work->flags & ONE_WQE_INLINE ? NULL : &from, &from,
+			  ONE_STATUS_FLUSHED);
+}
+
+/* The usual WRITE: short, from one piece or the slot itself. */
+static inline enum step
+write_at_once(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
+{
+	const struct work *work = &qp->work;
+	const struct one_sge *sge = &work->sge[0];
+	struct mem_region *here = NULL, *there;
+
+	if (!(work->flags & ONE_WQE_INLINE)) {
+		here = mem_check(core->env.mem, sge->lkey, qp->pz, qp->qpn, 0, sge->addr, sge->len);
+		if (unlikely(here == NULL))
+			return fail_request(core, qp, ONE_STATUS_LOCAL_PROTECTION);
+	}
+	there = mem_check(core->env.mem, work->rkey, peer->pz, peer->qpn, ONE_ACCESS_REMOTE_WRITE,
+			  work->remote_addr, work->length);
+	if (unlikely(there == NULL))
+		return fail_remote(core, qp, peer, ONE_STATUS_REMOTE_ACCESS, ONE_STATUS_FLUSHED);
+	if (unlikely(there->base == NULL || (here != NULL && here->base == NULL)))
+		return write_chunk(core, qp, peer);
+	if (here == NULL)
+		mem_write(there, work->remote_addr, work->inline_data, work->length);
+	else
+		mem_copy(there, work->remote_addr, here, sge->addr, work->length);
+	qp->moved = work->length;
+	core->stats.local_bytes += work->length;
+	return STEP_DONE;
+}
+
+static enum step
+do_write(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
+{
+	const struct work *work = &qp->work;
+	enum step step;
+
+	if (unlikely(!(peer->attr.access & ONE_ACCESS_REMOTE_WRITE)))
+		return fail_remote(core, qp, peer, ONE_STATUS_REMOTE_INVALID, ONE_STATUS_LOCAL_QP);
+	if (likely(qp->moved == 0 && work->length - 1 < LOCAL_CHUNK && work->num_sge <= 1))
+		step = write_at_once(core, qp, peer);
+	else
+		step = write_chunk(core, qp, peer);
+	if (step != STEP_DONE || work->op != ONE_OP_WRITE_IMM)
+		return step;
+	step = take_receive(core, qp, peer);
+	if (step == STEP_DONE)
+		complete_receive(core, peer, work, ONE_STATUS_SUCCESS);
+	return step;
+}
+
+static enum step
+do_send(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
+{
+	const struct work *work = &qp->work;
+	struct side to = {.sge = peer->recv.sge,
+			  .pz = peer->pz,
+			  .qpn = peer->qpn,
+			  .access = ONE_ACCESS_LOCAL_WRITE,
+			  .refused = ONE_STATUS_REMOTE_OPERATION,
+			  .faulted = ONE_STATUS_REMOTE_OPERATION};
+	struct side from = home_side(qp, 0);
+	enum step step = take_receive(core, qp, peer);
+
+	if (step != STEP_DONE)
+		return step;
+	if (unlikely(work->length > peer->recv.length))
+		return fail_remote(core, qp, peer, ONE_STATUS_REMOTE_INVALID, ONE_STATUS_LOCAL_LENGTH);
+	to.num_sge = peer->recv.num_sge;
+	step = move_chunk(core, qp, peer, &to, work->flags & ONE_WQE_INLINE ? NULL : &from, &from,
+			  ONE_STATUS_LOCAL_PROTECTION);
+	if (step != STEP_DONE)
+		return step;
+	if (work->op == ONE_OP_SEND_INV && !mem_invalidate(core->env.mem, work->imm, peer->pz, peer->qpn))
+		return fail_remote(core, qp, peer, ONE_STATUS_REMOTE_INVALID, ONE_STATUS_LOCAL_QP);
+	complete_receive(core, peer, work, ONE_STATUS_SUCCESS);
+	return STEP_DONE;
+}
+
+static enum step
+do_read(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
+{
+	const struct work *work = &qp->work;
+	const struct one_sge source = {.addr = work->remote_addr, .len = work->length, .lkey = work->rkey};
+	struct side to = home_side(qp, ONE_ACCESS_LOCAL_WRITE),
+		    from = remote_side(peer, &source, ONE_ACCESS_REMOTE_READ);
+
+	if (unlikely(!(peer->attr.access & ONE_ACCESS_REMOTE_READ) || peer->attr.rd_atomic_in == 0))
+		return fail_remote(core, qp, peer, ONE_STATUS_REMOTE_INVALID, ONE_STATUS_LOCAL_QP);
+	return move_chunk(core, qp, peer, &to, &from, &to, ONE_STATUS_FLUSHED);
+}
+
+/* Carried out and not written home yet: qp->moved is 8.  0, -EAGAIN or -EFAULT. */
+static int
+change_word(struct engine_qp *qp, const struct mem_region *there)
+{
+	const struct work *work = &qp->work;
+	bool add = work->op == ONE_OP_FETCH_ADD;
+	int error;
+
+	if (unlikely(there->base == NULL))
+		error = reach_atomic(&qp->reach, REACH_TO, there, work->remote_addr,
+				     add ? NULL : &work->compare, work->add_or_swap, &qp->found, 0);
+	else if (add)
+		error = mem_fetch_add(there, work->remote_addr, work->add_or_swap, &qp->found);
+	else
+		error = mem_cmp_swap(there, work->remote_addr, work->compare, work->add_or_swap, &qp->found);
+	if (error == 0)
+		qp->moved = sizeof(qp->found);
+	return error;
+}
+
+static int
+answer_word(struct engine_qp *qp, const struct mem_region *home)
+{
+	const struct mem_piece piece = {home, qp->work.sge[0].addr, sizeof(qp->found)};
+
+	if (likely(home->base != NULL))
+		return mem_write(home, piece.va, &qp->found, sizeof(qp->found));
+	return reach_scatter(&qp->reach, REACH_FROM, &piece, 1, &qp->found, 0);
+}
+
+static enum step
+do_atomic(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
+{
+	const struct work *work = &qp->work;
+	const struct one_sge *result = &work->sge[0];
+	struct mem_region *home, *there;
+	int error = 0;
+
+	home = mem_check(core->env.mem, result->lkey, qp->pz, qp->qpn, ONE_ACCESS_LOCAL_WRITE, result->addr,
+			 8);
+	if (home == NULL)
+		return fail_request(core, qp, ONE_STATUS_LOCAL_PROTECTION);
+	if (!(peer->attr.access & ONE_ACCESS_REMOTE_ATOMIC) || peer->attr.rd_atomic_in == 0)
+		return fail_remote(core, qp, peer, ONE_STATUS_REMOTE_INVALID, ONE_STATUS_LOCAL_QP);
+	there = mem_check(core->env.mem, work->rkey, peer->pz, peer->qpn, ONE_ACCESS_REMOTE_ATOMIC,
+			  work->remote_addr, 8);
+	if (there == NULL)
+		return fail_remote(core, qp, peer, ONE_STATUS_REMOTE_ACCESS, ONE_STATUS_FLUSHED);
+	if (work->remote_addr % 8 != 0)
+		return fail_remote(core, qp, peer, ONE_STATUS_REMOTE_INVALID, ONE_STATUS_LOCAL_QP);
+	if (qp->moved == 0)
+		error = change_word(qp, there);
+	if (error != 0 && error != -EAGAIN)
+		return fail_remote(core, qp, peer, ONE_STATUS_REMOTE_OPERATION, ONE_STATUS_FLUSHED);
+	if (error == 0)
+		error = answer_word(qp, home);
+	if (error == -EAGAIN)
+		return park(qp);
+	return error != 0 ? fail_request(core, qp, ONE_STATUS_LOCAL_PROTECTION) : STEP_DONE;
+}
+
+static enum step
+do_bind(struct core *core, struct engine_qp *qp)
+{
+	qp->bind_work = qp->work;
+	qp->bind_pending = true;
+	qp->waiting = true;
+	qp->wait_until = RC_NEVER;
+	event_raise(core, &qp->node, ENGINE_EVENT_BIND, 0);
+	return STEP_WAIT;
+}
+
+void
+local_bind_done(struct core *core, struct engine_qp *qp, bool ok)
+{
+	qp->waiting = false;
+	if (!ok) {
+		fail_request(core, qp, ONE_STATUS_BIND_FAILED);
+		return;
+	}
+	complete_request(core, qp, ONE_STATUS_SUCCESS);
+	qp_make_hot(core, qp);
+}
+
+static inline enum step
+execute(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
+{
+	if (unlikely(qp->work.status != ONE_STATUS_SUCCESS))
+		return fail_request(core, qp, qp->work.status);
+	if (qp->work.op == ONE_OP_BIND)
+		return do_bind(core, qp);
+	if (unlikely(peer == NULL)) /* its copies end before it does */
+		return qp->copying != 0 ? park(qp)
+					: wait_for(core, qp, LOCAL_LOST_NS, ONE_STATUS_RETRY_EXCEEDED);
+	if (unlikely(peer->phase == QP_RTR)) {
+		peer->phase = QP_RTS;
+		qp_established(core, peer);
+		qp_make_hot(core, peer);
+	}
+	switch (qp->work.op) {
+	case ONE_OP_WRITE:
+	case ONE_OP_WRITE_IMM:
+		return do_write(core, qp, peer);
+	case ONE_OP_READ:
+		return do_read(core, qp, peer);
+	case ONE_OP_FETCH_ADD:
+	case ONE_OP_CMP_SWAP:
+		return do_atomic(core, qp, peer);
+	default:
+		return do_send(core, qp, peer);
+	}
+}
+
+void
+local_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
+{
+	struct engine_qp *peer = find_peer(core, qp);
+	uint64_t enough = core->stats.local_bytes + turn_bytes(core);
+
+	if (qp->waiting)
+		return; /* rang again: what it waits for is another matter */
+	for (uint32_t i = 0; i < budget && core->stats.local_bytes < enough; i++) {
+		enum step step;
+
+		if (!qp->pending) {
+			if (qp_pull(core, qp, &qp->work) <= 0)
+				return;
+			qp->pending = true;
+			qp->moved = 0;
+		}
+		step = execute(core, qp, peer);
+		if (step != STEP_DONE)
+			return;
+		complete_request(core, qp, ONE_STATUS_SUCCESS);
+	}
+}

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Queue pairs: work off the shared rings, completions, and the end of a
+ * connection.  The transports (rcio.c, local.c) sit on this.
+ */
+#include "dataplane/core/core.h"
+
+/*
+ * Copy the request at free-running index `head` out of a ring, extension slots
+ * included.  0: none there.  Otherwise the slots it takes; `ext` is filled for
+ * as many pieces as the slot claims, if it claims no more than allowed and the
+ * extension slots were stored before it, else the claim is made impossible.
+ */
+static inline uint32_t
+ring_take(const struct one_wqe *ring, uint32_t head, uint32_t log2, struct one_wqe *wqe,
+	  struct one_wqe_ext ext[ONE_WQE_SLOTS_MAX - 1])
+{
+	const struct one_wqe *slot = &ring[one_ring_slot(head, log2)];
+	uint32_t slots;
+
+	/* Pairs with the application's release store of the phase. */
+	if (atomic_load_explicit(&slot->phase, memory_order_acquire) != one_ring_phase(head, log2))
+		return 0;
+	memcpy(wqe, slot, sizeof(*wqe)); /* the only read of the slot: it may change at any time */
+	if (likely(wqe->num_sge <= 1) || wqe->num_sge > ONE_MAX_SGE)
+		return 1;
+	slots = one_wqe_slots(wqe->num_sge);
+	for (uint32_t i = 1; i < slots; i++) {
+		const struct one_wqe *more = &ring[one_ring_slot(head + i, log2)];
+
+		/* The first slot's phase was stored last: these are there, in an honest ring. */
+		if (slots > 1u << log2 || atomic_load_explicit(&more->phase, memory_order_relaxed) !=
+						  one_ring_phase(head + i, log2)) {
+			wqe->num_sge = UINT8_MAX;
+			return 1;
+		}
+		memcpy(&ext[i - 1], more, sizeof(ext[i - 1]));
+	}
+	return slots;
+}
+
+/* ---- signals of queue pairs that have no rings ---- */
+
+static inline bool
+signal_due(const struct engine_qp *qp)
+{
+	return (qp->signals_owed != 0 || qp->signal_once) && qp->sq_taken == qp->sq_done;
+}
+
+/* One message at a time, that stands for all that are owed. */
+static int
+signal_pull(struct core *core, struct engine_qp *qp, struct work *work)
+{
+	bool once = qp->signals_owed == 0;
+
+	if (!signal_due(qp))
+		return 0;
+	memset(work, 0, sizeof(*work));
+	work->op = ONE_OP_SEND_IMM;
+	work->flags = ONE_WQE_SUPPRESS;
+	work->imm = rte_cpu_to_be_32(one_signal(once ? 1 : qp->signals_owed, once));
+	qp->signals_owed = 0;
+	qp->signal_once = false; /* others go before it: it would be dropped there */
+	qp->sq_taken++;
+	core->stats.work++;
+	return 1;
+}
+
+int
+qp_signal(struct core *core, struct engine_qp *qp, uint32_t signal)
+{
+	if (qp->sq != NULL || qp->phase == QP_BROKEN)
+		return -ENOTCONN;
+	if (ONE_SIGNAL_ONCE(signal))
+		qp->signal_once = true;
+	else if (qp->signals_owed < ONE_SIGNALS_MAX)
+		qp->signals_owed += ONE_SIGNAL_COUNT(signal);
+	qp_make_hot(core, qp);
+	return 0;
+}
+
+int
+qp_pull(struct core *core, struct engine_qp *qp, struct work *work)
+{
+	struct one_wqe wqe;
+	struct one_wqe_ext ext[ONE_WQE_SLOTS_MAX - 1];
+	uint32_t slots;
+
+	if (unlikely(qp->sq == NULL))
+		return signal_pull(core, qp, work);
+	slots = ring_take(qp->sq, qp->sq_head, qp->sq_log2, &wqe, ext);
+	if (slots == 0)
+		return 0;
+	/* The library counts too, and has not been told of room. */
+	if (unlikely(qp->sq_taken - qp->sq_done >= qp->max_send_wr)) {
+		client_fault(qp->client, ONE_FAULT_RING);
+		return -1;
+	}
+	wqe_to_work(&wqe, ext, work);
+	qp->sq_head += slots;
+	qp->sq_taken++;
+	core->stats.work++;
+	return 1;
+}
+
+bool
+qp_recv_ready(const struct engine_qp *qp)
+{
+	return qp->rq != NULL &&
+	       /* Only a look; qp_take_recv does the acquire. */
+	       atomic_load_explicit(&qp->rq[one_ring_slot(qp->rq_head, qp->rq_log2)].phase,
+				    memory_order_relaxed) == one_ring_phase(qp->rq_head, qp->rq_log2);
+}
+
+/* From the shared queue.  What is taken is this queue pair's, to complete or to flush. */
+static bool
+take_shared(struct core *core, struct engine_qp *qp, struct recv_work *out)
+{
+	struct engine_srq *srq = qp->srq;
+	struct one_wqe wqe;
+	struct one_wqe_ext ext[ONE_WQE_SLOTS_MAX - 1];
+	uint32_t slots;
+
+	if (qp->client->faulty)
+		return false;
+	slots = ring_take(srq->rq, srq->head, srq->log2, &wqe, ext);
+	if (slots == 0)
+		return false;
+	wqe_to_recv(&wqe, ext, out);
+	out->flags = 0; /* who posts does not know whose it will be: all completions notify */
+	qp->rq_head = ++qp->rq_taken;
+	if (qp->shm != NULL)
+		atomic_store_explicit(&qp->shm->rq_head, qp->rq_head, memory_order_relaxed);
+	srq_took(core, srq, slots);
+	return true;
+}
+
+bool
+qp_take_recv(struct core *core, struct engine_qp *qp, struct recv_work *out)
+{
+	struct one_wqe wqe;
+	struct one_wqe_ext ext[ONE_WQE_SLOTS_MAX - 1];
+	uint32_t slots;
+
+	if (unlikely(qp->signals)) {
+		memset(out, 0, sizeof(*out)); /* of no length: so no message waits, and none can flood */
+		return !qp->client->faulty;
+	}
+	if (qp->srq != NULL)
+		return take_shared(core, qp, out);
+	if (qp->rq == NULL || qp->client->faulty)
+		return false;
+	slots = ring_take(qp->rq, qp->rq_head, qp->rq_log2, &wqe, ext);
+	if (slots == 0)
+		return false;
+	wqe_to_recv(&wqe, ext, out);
+	qp->rq_head += slots;
+	qp->rq_taken++;
+	return true;
+}
+
+void
+qp_publish(struct engine_qp *qp)
+{
+	if (qp->srq != NULL)
+		srq_publish(qp->srq);
+	if (qp->shm == NULL)
+		return;
+	/* Pair with the library's acquire loads before it fills a slot again. */
+	atomic_store_explicit(&qp->shm->sq_head, qp->sq_head, memory_order_release);
+	atomic_store_explicit(&qp->shm->sq_done, qp->sq_done, memory_order_release);
+	atomic_store_explicit(&qp->shm->rq_head, qp->rq_head, memory_order_release);
+	atomic_store_explicit(&qp->shm->rq_done, qp->rq_done, memory_order_release);
+}
+
+void
+qp_store_state(struct engine_qp *qp, enum one_qp_state state)
+{
+	if (qp->shm != NULL)
+		/* Pairs with the library's acquire load. */
+		atomic_store_explicit(&qp->shm->state, state, memory_order_release);
+}
+
+static inline void
+report(struct core *core, struct engine_qp *qp, struct engine_cq *cq, const struct completion *c, uint8_t op,
+       bool notify)
+{
+	struct one_cqe *entry = cq_stage(core, cq);
+
+	entry->cookie = c->cookie;
+	entry->length = c->length;
+	entry->object = qp->id;
+	entry->imm = c->imm;
+	entry->type = c->type;
+	entry->status = c->status;
+	entry->flags = c->cqe_flags | (notify ? ONE_CQE_NOTIFY : 0);
+	entry->op = op;
+}
+
+static inline void
+complete_send(struct core *core, struct engine_qp *qp, const struct completion *c)
+{
+	bool error = c->status != ONE_STATUS_SUCCESS;
+
+	cq_stage_qp(core, qp);
+	qp->sq_done++;
+	/* An error is always told, and always notifies. */
+	if (qp->send_cq != NULL && (error || !(c->wqe_flags & ONE_WQE_SUPPRESS)))
+		report(core, qp, qp->send_cq, c, c->op, error || !(c->wqe_flags & ONE_WQE_UNSIGNALED));
+	if (unlikely(qp->sq == NULL) && signal_due(qp))
+		qp_make_hot(core, qp);
+}
+
+static inline void
+complete_recv(struct core *core, struct engine_qp *qp, const struct completion *c)
+{
+	if (unlikely(qp->signals)) {
+		if (c->status == ONE_STATUS_SUCCESS && (c->cqe_flags & ONE_CQE_IMM) != 0 &&
+		    qp->recv_cq != NULL)
+			cq_count(core, qp->recv_cq, rte_be_to_cpu_32(c->imm));
+		return;
+	}
+	cq_stage_qp(core, qp);
+	qp->rq_done++;
+	if (qp->srq != NULL)
+		qp->srq->done++;
+	if (qp->recv_cq != NULL)
+		report(core, qp, qp->recv_cq, c, ONE_OP_RECV,
+		       c->status != ONE_STATUS_SUCCESS ||
+			       (qp->recv_solicited ? c->solicited : !(c->wqe_flags & ONE_WQE_UNSIGNALED)));
+}
+
+void
+qp_complete(struct core *core, struct engine_qp *qp, const struct completion *c)
+{
+	if (c->type == ONE_CQE_RECV || c->type == ONE_CQE_RECV_WRITE_IMM)
+		complete_recv(core, qp, c);
+	else
+		complete_send(core, qp, c);
+}
+
+static void
+flush_send(struct core *core, struct engine_qp *qp)
+{
+	struct completion c = {.cookie = qp->work.cookie,
+			       .type = qp->work.op == ONE_OP_BIND ? ONE_CQE_BIND : ONE_CQE_SEND,
+			       .status = ONE_STATUS_FLUSHED,
+			       .op = qp->work.op,
+			       .wqe_flags = qp->work.flags};
+
+	/* The application knows the window by its key. */
+	if (c.type == ONE_CQE_BIND)
+		c.imm = qp->work.rkey;
+	complete_send(core, qp, &c);
+}
+
+static void
+flush_recv(struct core *core, struct engine_qp *qp, const struct recv_work *recv)
+{
+	struct completion c = {.cookie = recv->cookie, .type = ONE_CQE_RECV, .status = ONE_STATUS_FLUSHED};
+
+	complete_recv(core, qp, &c);
+}
+
+/* Bounded by the slots there are, whatever an application does meanwhile. */
+void
+qp_flush_rings(struct core *core, struct engine_qp *qp)
+{
+	struct recv_work recv;
+
+	if (qp->pending) {
+		qp->pending = false;
+		flush_send(core, qp);
+	}
+	for (uint32_t i = 0; qp->sq != NULL && i < 1u << qp->sq_log2 && qp_pull(core, qp, &qp->work) > 0; i++)
+		flush_send(core, qp);
+	if (qp->recv_taken) {
+		qp->recv_taken = false;
+		flush_recv(core, qp, &qp->recv);
+	}
+	for (uint32_t i = 0; qp->rq != NULL && i < 1u << qp->rq_log2 && qp_take_recv(core, qp, &recv); i++)
+		flush_recv(core, qp, &recv);
+}
+
+/* The end of the connection: no more timers, nothing more goes out. */
+static void
+qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase)
+{
+	timer_cancel(core, qp);
+	if (qp->local)
+		local_leave(core, qp);
+	if (qp->running) {
+		qp->running = false;
+		TAILQ_REMOVE(&core->run, qp, run_link);
+	}
+	qp->phase = phase;
+	qp->waiting = false;
+	qp->wait_since = 0;
+	qp->bind_pending = false;
+	qp->draining = false;
+	qp->moved = 0;
+	qp->make_rts = false;
+}
+
+static void
+tell_error(struct core *core, struct engine_qp *qp)
+{
+	struct one_cqe entry = {.object = qp->id,
+				.type = ONE_CQE_ASYNC,
+				.status = ONE_ASYNC_QP_ERROR,
+				.flags = ONE_CQE_NOTIFY};
+
+	if (qp->async_cq != NULL)
+		cq_push(core, qp->async_cq, &entry);
+}
+
+void
+qp_break(struct core *core, struct engine_qp *qp, enum rc_error error)
+{
+	uint32_t done = qp->sq_done + qp->rq_done;
+
+	if (qp->phase == QP_BROKEN)
+		return;
+	qp_leave(core, qp, QP_BROKEN);
+	qp_store_state(qp, ONE_QP_ERROR);
+	qp_flush_rings(core, qp);
+	if (qp->tell_end || (error == RC_ERROR_RESPONDER && qp->sq_done + qp->rq_done == done))
+		tell_error(core, qp);
+	event_raise(core, &qp->node, ENGINE_EVENT_FAILED, error);
+}
+
+void
+qp_flush(struct core *core, struct engine_qp *qp)
+{
+	bool ends = qp->phase != QP_BROKEN && qp->phase != QP_OFF;
+
+	if (qp->phase != QP_BROKEN) {
+		if (!qp->local && qp->phase != QP_OFF)
+			rc_flush(qp->rc);
+		qp_leave(core, qp, QP_BROKEN);
+		qp_store_state(qp, ONE_QP_ERROR);
+	}
+	qp_flush_rings(core, qp);
+	if (ends && qp->tell_end)
+		tell_error(core, qp);
+}
+
+/* A receive that a message had taken is forgotten. */
+static void
+forget_recv(struct engine_qp *qp)
+{
+	qp->recv_taken = false;
+	if (qp->srq != NULL)
+		qp->srq->done += qp->rq_taken - qp->rq_done;
+	qp->rq_done = qp->rq_taken;
+}
+
+/* Sends are forgotten, and a receive that a message had taken; receives in the ring stay. */
+void
+qp_reset(struct core *core, struct engine_qp *qp)
+{
+	qp_leave(core, qp, QP_OFF);
+	rc_reset(qp->rc);
+	qp->sq_done = qp->sq_taken;
+	for (uint32_t i = 0; qp->sq != NULL && i < 1u << qp->sq_log2 && qp_pull(core, qp, &qp->work) > 0; i++)
+		qp->sq_done = qp->sq_taken;
+	qp->pending = false;
+	forget_recv(qp);
+	qp->local = false;
+	qp->established = false;
+	qp->loop = false;
+	qp_publish(qp);
+	qp_make_cold(core, qp);
+	qp_store_state(qp, ONE_QP_IDLE);
+}
+
+void
+qp_established(struct core *core, struct engine_qp *qp)
+{
+	struct one_cqe entry = {.object = qp->id,
+				.type = ONE_CQE_CONNECT,
+				.status = ONE_CONN_ESTABLISHED,
+				.flags = ONE_CQE_NOTIFY};
+
+	if (qp->established)
+		return;
+	qp->established = true;
+	qp_store_state(qp, ONE_QP_CONNECTED);
+	if (qp->conn_cq != NULL)
+		cq_push(core, qp->conn_cq, &entry);
+	event_raise(core, &qp->node, ENGINE_EVENT_ESTABLISHED, 0);
+}
+
+void
+qp_check_drained(struct core *core, struct engine_qp *qp)
+{
+	bool empty = qp->sq == NULL ||
+		     atomic_load_explicit(&qp->sq[one_ring_slot(qp->sq_head, qp->sq_log2)].phase,
+					  memory_order_relaxed) != one_ring_phase(qp->sq_head, qp->sq_log2);
+
+	if (!qp->draining || qp->pending || !empty || qp->bind_pending ||
+	    (!qp->local && qp->phase == QP_RTS && !rc_idle(qp->rc)))
+		return;
+	qp->draining = false;
+	event_raise(core, &qp->node, ENGINE_EVENT_DRAINED, 0);
+}
+
+/* Slot `ahead` of the next one holds a request: only a look. */
+static bool
+sq_ready(const struct engine_qp *qp, uint32_t ahead)
+{
+	uint32_t index = qp->sq_head + ahead;
+
+	return ahead < (1u << qp->sq_log2) &&
+	       atomic_load_explicit(&qp->sq[one_ring_slot(index, qp->sq_log2)].phase, memory_order_relaxed) ==
+		       one_ring_phase(index, qp->sq_log2);
+}
+
+/*
+ * How many requests a look may take; 0: look again later.
+ *
+ * A core that follows on a producer's heels takes each slot's cache line from it
+ * while it is being written, and both wait for lines most of the time.  So when
+ * the last look took many, this one takes only what is complete well ahead, and
+ * gives the ring a moment to fill.  A single request, whose poster waits for it,
+ * is found at once: its look comes after one that took few.
+ */
+static uint32_t
+qp_budget(const struct core *core, const struct engine_qp *qp)
+{
+	if (!qp->streaming || qp->pending)
+		return CORE_WORK_BUDGET;
+	for (uint32_t n = CORE_WORK_BUDGET; n >= CORE_STREAM; n /= 2)
+		if (sq_ready(qp, n - 1))
+			return n;
+	return core->now < qp->stream_until ? 0 : CORE_STREAM;
+}
+
+void
+qp_poll(struct core *core, struct engine_qp *qp)
+{
+	uint32_t before = qp->sq_taken, budget;
+
+	if (qp->client->faulty) {
+		qp->faulty = true;
+		qp_make_cold(core, qp);
+		return;
+	}
+	switch (qp->phase) {
+	case QP_RTS:
+		budget = qp_budget(core, qp);
+		if (budget == 0)
+			return;
+		if (qp->local)
+			local_poll(core, qp, budget);
+		else
+			rcio_poll(core, qp, budget);
+		break;
+	case QP_BROKEN:
+		qp_flush_rings(core, qp);
+		break;
+	default:
+		qp_make_cold(core, qp);
+		return;
+	}
+	if (qp->draining)
+		qp_check_drained(core, qp);
+	qp->streaming = qp->sq != NULL && qp->sq_taken - before >= CORE_STREAM;
+	qp->stream_until = core->now + CORE_STREAM_NS;
+	if (qp->sq_taken != before) {
+		qp->empty_looks = 0;
+		cq_stage_qp(core, qp); /* it may be all suppressed, or not done yet */
+		cq_unstage(core);
+	} else if (!qp->pending) {
+		qp->empty_looks++;
+	}
+	if (qp->waiting || qp->empty_looks >= CORE_EMPTY_LOOKS)
+		qp_make_cold(core, qp);
+}
+
+void
+qp_timeout(struct core *core, struct engine_qp *qp)
+{
+	if (qp->client->faulty)
+		return;
+	if (qp->local) {
+		qp->waiting = false;
+		qp_make_hot(core, qp);
+		return;
+	}
+	rc_timeout(qp->rc, core->now);
+	rcio_after(core, qp);
+}
+
+void
+qp_forget(struct core *core, struct engine_qp *qp)
+{
+	qp_leave(core, qp, QP_OFF);
+	rc_reset(qp->rc);
+	if (qp->srq != NULL) {
+		forget_recv(qp);
+		srq_publish(qp->srq);
+	}
+	qp_make_cold(core, qp);
+}
+
+/* Memory without mapping that it waited for has been read or written. */
+void
+qp_reached(void *context, void *user)
+{
+	struct core *core = context;
+	struct engine_qp *qp = user;
+
+	if (qp->client->faulty)
+		return;
+	if (qp->local) {
+		qp->waiting = false;
+		qp_make_hot(core, qp);
+		return;
+	}
+	rc_resume(qp->rc, core->now);
+	rcio_after(core, qp);
+}

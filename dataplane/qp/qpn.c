@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Queue pair numbers of the whole data plane.  The low 18 of a number's 24 bits
+ * are its slot in the table, so a look-up is one load; all bits come from a
+ * CSPRNG.  The core that owns a queue pair publishes and withdraws it; other
+ * cores read the table to hand frames over, which is why a queue pair is freed
+ * only after a grace period.  Reservation is the control thread's.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "dataplane/core/core.h"
+
+#define SLOTS (1u << QPN_LOG2)
+_Static_assert(SLOTS == ENGINE_QPNS_MAX, "what the control thread shares out");
+#define QPN_MASK 0xffffffu
+#define ATTEMPTS 64u
+#define RANDOMS 4u /* drawn at once */
+/* A number rests, so that frames still under way do not meet a successor: longer than any connection is
+ * in time-wait; and 10,000 new queue pairs a second leave more than half of the numbers free. */
+#define REST_SECONDS 10
+#define RESERVED UINT32_MAX
+
+static _Atomic(struct engine_qp *) *table;
+static uint32_t *free_since; /* by slot, seconds; 0: never used; RESERVED: in use */
+
+int
+qpn_init(void)
+{
+	table = calloc(SLOTS, sizeof(*table));
+	free_since = calloc(SLOTS, sizeof(*free_since));
+	return table != NULL && free_since != NULL ? 0 : -ENOMEM;
+}
+
+void
+qpn_fini(void)
+{
+	free(table);
+	free(free_since);
+	table = NULL;
+	free_since = NULL;
+}
+
+static uint32_t
+seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint32_t)ts.tv_sec + REST_SECONDS;
+}
+
+uint32_t
+engine_qpn_new(void)
+{
+	uint32_t random[RANDOMS], now = seconds();
+
+	for (uint32_t i = 0; i < ATTEMPTS; i++) {
+		uint32_t qpn, since;
+
+		if (i % RANDOMS == 0 && getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+			return 0;
+		qpn = random[i % RANDOMS] & QPN_MASK;
+		since = free_since[qpn % SLOTS];
+
+		/* 0 and 1 are management's, all ones is multicast. */
+		if (qpn <= 1 || qpn == QPN_MASK || since == RESERVED)
+			continue;
+		if (since == 0 || now - since >= REST_SECONDS)
+			return qpn;
+	}
+	return 0;
+}
+
+int
+qpn_reserve(uint32_t qpn)
+{
+	if (qpn <= 1 || qpn >= QPN_MASK || free_since[qpn % SLOTS] == RESERVED)
+		return -EADDRINUSE;
+	free_since[qpn % SLOTS] = RESERVED;
+	return 0;
+}
+
+void
+qpn_release(uint32_t qpn)
+{
+	free_since[qpn % SLOTS] = seconds();
+}
+
+void
+qpn_publish(struct engine_qp *qp)
+{
+	/* Pairs with the acquire load in engine_qp_find. */
+	atomic_store_explicit(&table[qp->qpn % SLOTS], qp, memory_order_release);
+}
+
+void
+qpn_withdraw(struct engine_qp *qp)
+{
+	atomic_store_explicit(&table[qp->qpn % SLOTS], NULL, memory_order_release); /* as above */
+}
+
+struct engine_qp *
+engine_qp_find(uint32_t qpn)
+{
+	/* Pairs with the release stores in qpn_publish and qpn_withdraw. */
+	struct engine_qp *qp = atomic_load_explicit(&table[qpn % SLOTS], memory_order_acquire);
+
+	return qp != NULL && qp->qpn == qpn ? qp : NULL;
+}

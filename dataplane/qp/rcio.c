@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The RC transport on a core: its struct rc_env over mbufs, and frames on their
+ * way in.  A frame for a queue pair of another core, whether it came from a port
+ * or from a queue pair of this data plane, goes to that core's inbound ring.
+ */
+#include <stdlib.h>
+
+#include "dataplane/core/core.h"
+
+static inline struct core *
+core_of(struct rc_env *env)
+{
+	return (struct core *)(void *)env; /* its first member */
+}
+
+/* ---- what the transport asks for ---- */
+
+static uint8_t *
+env_tx_begin(struct rc_env *env, struct rc_qp *rc, uint32_t len)
+{
+	struct core *core = core_of(env);
+	struct engine_qp *qp = rc_user(rc);
+	struct rte_mbuf *m = core->tx_frame;
+
+	if (unlikely(qp->loop)) {
+		struct engine_qp *peer = engine_qp_find(qp->attr.peer_qpn);
+
+		if (peer != NULL && ring_used(peer->core->inbound) > INBOUND_HIGH) {
+			core->stats.backpressure++;
+			return NULL;
+		}
+	} else if (!tx_has_room(core, qp->port)) {
+		return NULL;
+	}
+	if (m == NULL)
+		m = tx_alloc(core);
+	if (unlikely(m == NULL || len > engine.data_room)) {
+		core->stats.drop_no_mbuf++;
+		return NULL;
+	}
+	m->data_len = (uint16_t)len;
+	m->pkt_len = len;
+	core->tx_frame = m;
+	return rte_pktmbuf_mtod(m, uint8_t *);
+}
+
+/* Counts and frees the frame if the ring is full. */
+static void
+hand_over(struct core *core, struct core *to, struct rte_mbuf *m)
+{
+	if (rte_ring_mp_enqueue(to->inbound, m) != 0) {
+		core->stats.drop_inbound++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	core->stats.handed_over++;
+	if (to != core)
+		core->wake_mask |= 1ull << to->index;
+}
+
+static void
+env_tx_end(struct rc_env *env, struct rc_qp *rc, bool sealed)
+{
+	struct core *core = core_of(env);
+	struct engine_qp *qp = rc_user(rc);
+	struct rte_mbuf *m = core->tx_frame;
+	struct engine_qp *peer;
+
+	core->tx_frame = NULL;
+	if (likely(!qp->loop)) {
+		if (sealed)
+			tx_append(core, qp->port, m);
+		else
+			tx_append_unsealed(core, qp->port, m);
+		return;
+	}
+	peer = engine_qp_find(qp->attr.peer_qpn);
+	if (peer == NULL) {
+		core->stats.drop_no_qp++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	if (!sealed)
+		wire_seal(rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
+	frame_info(m)->parsed = false;
+	frame_info(m)->port = qp->port;
+	hand_over(core, peer->core, m);
+}
+
+static bool
+env_take_recv(struct rc_env *env, struct rc_qp *rc, struct recv_work *out)
+{
+	struct core *core = core_of(env);
+	bool taken = qp_take_recv(core, rc_user(rc), out);
+
+	core->takes = taken ? core->takes + 1 : CORE_TAKES;
+	return taken;
+}
+
+static void
+env_complete(struct rc_env *env, struct rc_qp *rc, const struct completion *c)
+{
+	qp_complete(core_of(env), rc_user(rc), c);
+}
+
+static void
+env_failed(struct rc_env *env, struct rc_qp *rc, enum rc_error error)
+{
+	qp_break(core_of(env), rc_user(rc), error);
+}
+
+static void
+env_bind(struct rc_env *env, struct rc_qp *rc, const struct work *work)
+{
+	struct engine_qp *qp = rc_user(rc);
+
+	qp->bind_work = *work;
+	qp->bind_pending = true;
+	event_raise(core_of(env), &qp->node, ENGINE_EVENT_BIND, 0);
+}
+
+static bool
+env_invalidate(struct rc_env *env, struct rc_qp *rc, uint32_t key)
+{
+	const struct engine_qp *qp = rc_user(rc);
+
+	return mem_invalidate(env->mem, key, qp->pz, qp->qpn);
+}
+
+static void
+env_established(struct rc_env *env, struct rc_qp *rc)
+{
+	struct engine_qp *qp = rc_user(rc);
+
+	qp->make_rts = true;
+	qp_established(core_of(env), qp);
+}
+
+/* The frame being looked at gets a second owner; its private area keeps what was found in it. */
+static const struct wire_packet *
+env_hold(struct rc_env *env, const struct wire_packet *packet)
+{
+	struct core *core = core_of(env);
+	struct frame_info *info = frame_info(core->rx_frame);
+
+	if (core->holds >= core->holds_max)
+		return NULL;
+	core->holds++;
+	rte_mbuf_refcnt_update(core->rx_frame, 1);
+	if (packet != &info->packet)
+		info->packet = *packet;
+	return &info->packet;
+}
+
+static void
+env_release(struct rc_env *env, const struct wire_packet *packet)
+{
+	uintptr_t info = (uintptr_t)packet - offsetof(struct frame_info, packet);
+
+	core_of(env)->holds--;
+	rte_pktmbuf_free((struct rte_mbuf *)(info - sizeof(struct rte_mbuf)));
+}
+
+void
+rcio_init(struct core *core)
+{
+	core->env.hold = env_hold;
+	core->env.release = env_release;
+	core->env.tx_begin = env_tx_begin;
+	core->env.tx_end = env_tx_end;
+	core->env.take_recv = env_take_recv;
+	core->env.complete = env_complete;
+	core->env.failed = env_failed;
+	core->env.bind = env_bind;
+	core->env.invalidate = env_invalidate;
+	core->env.established = env_established;
+}
+
+/* ---- calling it ---- */
+
+void
+rcio_after(struct core *core, struct engine_qp *qp)
+{
+	uint64_t deadline;
+
+	if (unlikely(qp->make_rts)) {
+		qp->make_rts = false;
+		qp->phase = QP_RTS;
+		rc_set_rts(qp->rc);
+		qp_make_hot(core, qp);
+	}
+	if (unlikely(qp->phase == QP_BROKEN))
+		/* The refusal that ended it may still have to go out. */
+		deadline = RC_NEVER;
+	else
+		deadline = rc_deadline(qp->rc);
+	if (!qp->running && rc_wants_output(qp->rc)) {
+		qp->running = true;
+		TAILQ_INSERT_TAIL(&core->run, qp, run_link);
+	}
+	if (deadline < qp->timer_at)
+		timer_set(core, qp, deadline);
+	if (unlikely(qp->draining))
+		qp_check_drained(core, qp);
+}
+
+/* Takes `budget` requests; false: there are no more, or no more can be taken now. */
+static bool
+take_work(struct core *core, struct engine_qp *qp, uint32_t budget)
+{
+	for (uint32_t i = 0; i < budget && qp->phase == QP_RTS; i++) {
+		struct work *work = &qp->work;
+
+		if (!qp->pending) {
+			struct work *next = rc_next_work(qp->rc);
+
+			if (likely(next != NULL))
+				work = next;
+			if (qp_pull(core, qp, work) <= 0)
+				return false;
+		}
+		/* Taken from here before the call, which may complete and break. */
+		qp->pending = false;
+		if (rc_post(qp->rc, work, core->now) != 0) {
+			if (work != &qp->work)
+				qp->work = *work;
+			qp->pending = true;
+			if (qp->phase != QP_RTS)
+				qp_flush_rings(core, qp);
+			return false;
+		}
+	}
+	return qp->phase == QP_RTS;
+}
+
+/*
+ * What was taken goes out at once, some requests at a time, while it is in the
+ * nearest cache.  Who has more to send than that takes turns in rcio_run.
+ */
+void
+rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
+{
+	bool more = true;
+
+	while (more && budget > 0) {
+		uint32_t part = RTE_MIN(budget, (uint32_t)CORE_RUN_BUDGET);
+
+		more = take_work(core, qp, part);
+		budget -= part;
+		if (qp->running || qp->phase != QP_RTS || qp->client->faulty || !rc_wants_output(qp->rc))
+			continue;
+		rc_output(qp->rc, CORE_RUN_BUDGET, core->now);
+		if (rc_wants_output(qp->rc))
+			break;
+	}
+	rcio_after(core, qp);
+}
+
+uint32_t
+rcio_run(struct core *core)
+{
+	struct engine_qp *qp, *last = TAILQ_LAST(&core->run, qp_list);
+	uint32_t frames = 0, before = 0, bytes = 0;
+
+	for (uint32_t i = 0; i < CORE_RUN_LOOKS && (qp = TAILQ_FIRST(&core->run)) != NULL; i++) {
+		TAILQ_REMOVE(&core->run, qp, run_link);
+		qp->running = false;
+		if (!qp->client->faulty) {
+			uint32_t n = rc_output(qp->rc, CORE_RUN_BUDGET, core->now);
+
+			frames += n;
+			bytes += n * qp->attr.path_mtu;
+			rcio_after(core, qp); /* to the end of the list if there is more */
+		}
+		if (qp != last)
+			continue;
+		if (frames == before || bytes >= CORE_RUN_BYTES)
+			break;
+		before = frames;
+		last = TAILQ_LAST(&core->run, qp_list);
+	}
+	return frames;
+}
+
+/* ---- frames in ---- */
+
+static void
+to_control(struct core *core, struct rte_mbuf *m)
+{
+	if (rte_ring_mp_enqueue(engine.control_frames, m) != 0) {
+		core->stats.drop_control++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	core->tell_control = true;
+}
+
+static inline void
+deliver(struct core *core, struct engine_qp *qp, const struct wire_packet *packet)
+{
+	if (unlikely(qp->local || qp->phase == QP_OFF || qp->client->faulty)) {
+		core->stats.drop_no_qp++;
+		return;
+	}
+	if (unlikely(qp->phase == QP_BROKEN))
+		return;
+	rc_input(qp->rc, packet, core->now);
+	if (core->rx_qp == qp)
+		return;
+	if (core->rx_qp != NULL)
+		rcio_after(core, core->rx_qp);
+	core->rx_qp = qp;
+}
+
+/* The last frame of a burst has been delivered. */
+static inline void
+delivered(struct core *core)
+{
+	if (core->rx_qp != NULL)
+		rcio_after(core, core->rx_qp);
+	core->rx_qp = NULL;
+}
+
+/* The frame is consumed, unless true is returned: then the caller frees it. */
+static bool
+route(struct core *core, struct rte_mbuf *m, uint16_t port, const struct wire_packet *packet)
+{
+	struct engine_qp *qp;
+
+	if (unlikely(memcmp(&packet->dst, &engine.port[port].info.addr, sizeof(packet->dst)) != 0)) {
+		core->stats.drop[WIRE_DROP_ADDRESS]++;
+		return true;
+	}
+	if (unlikely(packet->qpn == 1)) {
+		frame_info(m)->packet = *packet;
+		frame_info(m)->port = port;
+		frame_info(m)->parsed = true;
+		to_control(core, m);
+		return false;
+	}
+	qp = engine_qp_find(packet->qpn);
+	if (unlikely(qp == NULL)) {
+		core->stats.drop_no_qp++;
+		return true;
+	}
+	if (likely(qp->core == core)) {
+		deliver(core, qp, packet);
+		return true;
+	}
+	frame_info(m)->packet = *packet;
+	frame_info(m)->port = port;
+	frame_info(m)->parsed = true;
+	hand_over(core, qp->core, m);
+	return false;
+}
+
+/* As route(). */
+static bool
+input(struct core *core, struct rte_mbuf *m, uint16_t port)
+{
+	enum wire_drop drop;
+	bool sum_is_good;
+
+	core->stats.rx_bytes += m->pkt_len;
+	core->rx_frame = m;
+	if (unlikely(m->nb_segs > 1)) {
+		core->stats.rx_chained++;
+		if (rte_pktmbuf_linearize(m) != 0) {
+			core->stats.drop_segments++;
+			return true;
+		}
+	}
+	/* What a device calls bad is looked at as what it says nothing of: some call so what they cannot
+	 * judge. */
+	sum_is_good = (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD;
+	drop = wire_parse_received(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, sum_is_good, &core->seen,
+				   &core->move);
+	if (!core->seen.again)
+		rc_run_end(&core->env);
+	if (likely(drop == WIRE_OK))
+		return rc_input_again(&core->env, &core->seen.packet, core->now) ||
+		       route(core, m, port, &core->seen.packet);
+	if (drop != WIRE_NOT_ROCE) {
+		core->stats.drop[drop]++;
+		return true;
+	}
+	frame_info(m)->port = port;
+	frame_info(m)->parsed = false;
+	to_control(core, m);
+	return false;
+}
+
+uint32_t
+rcio_receive(struct core *core)
+{
+	uint32_t received = 0;
+
+	core->rx_more = false;
+	for (uint32_t i = 0; i < core->num_rx; i++) {
+		const struct rx_queue *queue = &core->rx[i];
+		struct rte_mbuf *frames[CORE_BURST], *done[CORE_BURST];
+		uint16_t n, num_done = 0;
+
+		if (unlikely(!port_usable(&engine.port[queue->port])))
+			continue;
+		n = rte_eth_rx_burst(queue->device, queue->queue, frames, CORE_BURST);
+		stage_end(core, ENGINE_STAGE_DRIVER_RX);
+		core->rx_more |= n == CORE_BURST;
+		for (uint16_t j = 0; j < n && j < 2; j++)
+			rte_prefetch0(rte_pktmbuf_mtod(frames[j], void *));
+		core->env.move = wire_moves() ? &core->move : NULL;
+		rc_run_end(&core->env);
+		for (uint16_t j = 0; j < n; j++) {
+			if (j + 2 < n)
+				rte_prefetch0(rte_pktmbuf_mtod(frames[j + 2], void *));
+			if (input(core, frames[j], queue->port))
+				done[num_done++] = frames[j];
+		}
+		delivered(core);
+		core->env.move = NULL;
+		wire_move(&core->move);
+		rte_pktmbuf_free_bulk(done, num_done);
+		core->stats.rx_packets += n;
+		received += n;
+		stage_end(core, ENGINE_STAGE_INPUT);
+	}
+	return received;
+}
+
+uint32_t
+rcio_inbound(struct core *core)
+{
+	struct rte_mbuf *frames[CORE_BURST];
+	uint32_t n;
+
+	if (ring_used(core->inbound) == 0)
+		return 0;
+	n = rte_ring_sc_dequeue_burst(core->inbound, (void **)frames, CORE_BURST, NULL);
+	for (uint32_t i = 0; i < n; i++) {
+		struct frame_info *info = frame_info(frames[i]);
+		struct engine_qp *qp;
+
+		core->rx_frame = frames[i];
+
+		if (!info->parsed) {
+			enum wire_drop drop = wire_parse(rte_pktmbuf_mtod(frames[i], uint8_t *),
+							 frames[i]->data_len, &info->packet);
+
+			if (drop != WIRE_OK) {
+				core->stats.drop[drop]++;
+				continue;
+			}
+		}
+		qp = engine_qp_find(info->packet.qpn);
+		/* It may have gone, or its number to another core, since it was handed over. */
+		if (qp != NULL && qp->core == core) {
+			if (info->parsed)
+				flow_strayed(core, qp, info);
+			deliver(core, qp, &info->packet);
+		} else {
+			core->stats.drop_no_qp++;
+		}
+	}
+	delivered(core);
+	rte_pktmbuf_free_bulk(frames, n);
+	return n;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Shared receive queues.  A queue pair takes a receive when a message begins, as
+ * from a ring of its own (take_shared in qp.c), so there is nothing to poll here.
+ * Receives leave in the order of posting and complete in that of their messages.
+ */
+#include "dataplane/core/core.h"
+
+/* The application's word for what it has posted decides only when it is told itself. */
+static void
+check_limit(struct core *core, struct engine_srq *srq)
+{
+	struct one_cqe entry = {.object = srq->id,
+				.type = ONE_CQE_ASYNC,
+				.status = ONE_ASYNC_SRQ_LIMIT,
+				.flags = ONE_CQE_NOTIFY};
+	uint32_t posted;
+
+	if (likely(srq->limit == 0))
+		return;
+	/* At least what was taken, in an honest application: it is stored before the phase, which was
+	 * loaded with acquire. */
+	posted = atomic_load_explicit(&srq->shm->posted, memory_order_relaxed);
+	if ((int32_t)(posted - srq->taken) >= (int32_t)srq->limit)
+		return;
+	srq->limit = 0;
+	if (srq->async_cq != NULL)
+		cq_push(core, srq->async_cq, &entry);
+}
+
+void
+srq_took(struct core *core, struct engine_srq *srq, uint32_t slots)
+{
+	srq->head += slots;
+	srq->taken++;
+	/* Pair with the library's acquire loads before it fills a slot again. */
+	atomic_store_explicit(&srq->shm->taken, srq->taken, memory_order_release);
+	atomic_store_explicit(&srq->shm->head, srq->head, memory_order_release);
+	check_limit(core, srq);
+}
+
+void
+srq_set_limit(struct core *core, struct engine_srq *srq, uint32_t limit)
+{
+	srq->limit = limit;
+	check_limit(core, srq);
+}
+
+void
+srq_publish(struct engine_srq *srq)
+{
+	/* Pairs with the library's acquire load. */
+	atomic_store_explicit(&srq->shm->done, srq->done, memory_order_release);
+}
