@@ -36,7 +36,6 @@ const struct config_key config_keys[] = {
 	DATAPLANE("work_pool", work_pool, KEY_NUMBER, 1024, 1u << 24),
 	DATAPLANE("mbufs", mbufs, KEY_NUMBER, 1024, 1u << 22),
 	DATAPLANE("process_memory", process_memory, KEY_SWITCH, 0, 0),
-	DATAPLANE("dma", dma, KEY_DEVICES, 0, 0),
 	{NULL, KEY_NUMBER, 0, 0, 0, 0},
 };
 
@@ -322,41 +321,6 @@ set_path(const struct place *at, char path[CONFIG_PATH_MAX])
 	return 0;
 }
 
-/* "none", or names of devices with commas between them. */
-static int
-set_devices(const struct place *at, char names[CONFIG_DMA_NAMES])
-{
-	const char *begin = at->value;
-	unsigned int count = 0;
-	size_t len;
-
-	if (strcmp(at->value, "none") == 0) {
-		names[0] = '\0';
-		return 0;
-	}
-	if (strlen(at->value) >= CONFIG_DMA_NAMES)
-		return REFUSE(at, -ENAMETOOLONG, "this is too long; write at most %u bytes",
-			      CONFIG_DMA_NAMES - 1);
-	do {
-		len = strcspn(begin, ",");
-		if (len == 0 || memchr(begin, ' ', len) != NULL)
-			return REFUSE(
-				at, -EINVAL,
-				"this is not a list of devices; write names with commas between them, or "
-				"none");
-		for (const char *other = at->value; other < begin; other += strcspn(other, ",") + 1)
-			if (strcspn(other, ",") == len && strncmp(other, begin, len) == 0)
-				return REFUSE(at, -EEXIST, "%.*s is named twice; name it once", (int)len,
-					      begin);
-		if (++count > CONFIG_DMA_MAX)
-			return REFUSE(at, -ENOSPC, "these are more than %u devices; name fewer",
-				      CONFIG_DMA_MAX);
-		begin += len + 1;
-	} while (begin[-1] == ',');
-	strcpy(names, at->value);
-	return 0;
-}
-
 static int
 set_key(struct config *config, const struct config_key *keys, const struct place *at)
 {
@@ -376,8 +340,6 @@ set_key(struct config *config, const struct config_key *keys, const struct place
 			return set_switch(at, field);
 		case KEY_PATH:
 			return set_path(at, field);
-		case KEY_DEVICES:
-			return set_devices(at, field);
 		}
 	}
 	char known[512];

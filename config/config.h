@@ -21,8 +21,6 @@
 #define CONFIG_PEERS_MAX 64u
 #define CONFIG_PATH_MAX 108u /* sun_path */
 #define CONFIG_RNR_RETRY_ENDLESS 7u
-#define CONFIG_DMA_MAX 16u    /* devices, */
-#define CONFIG_DMA_NAMES 512u /* and their names, with commas */
 
 struct config_addr {
 	uint16_t family;  /* AF_INET or AF_INET6 */
@@ -63,7 +61,6 @@ struct config {
 	uint32_t work_pool;         /* work nodes per core */
 	uint32_t mbufs;             /* per core and port */
 	bool process_memory;        /* memory that cannot be adopted is reached through its process */
-	char dma[CONFIG_DMA_NAMES]; /* DMA devices for long local copies, "A,B"; empty: none */
 };
 
 void config_defaults(struct config *config);

@@ -9,7 +9,7 @@
 
 #include "config/config.h"
 
-enum config_kind { KEY_NUMBER, KEY_SIZE, KEY_MODE, KEY_IDLE, KEY_SWITCH, KEY_PATH, KEY_DEVICES };
+enum config_kind { KEY_NUMBER, KEY_SIZE, KEY_MODE, KEY_IDLE, KEY_SWITCH, KEY_PATH };
 
 /* A key of [dataplane] or [limits] and where its value goes. */
 struct config_key {

@@ -185,8 +185,6 @@ config_usage(void *file)
 		"  --mbufs N         packet buffers per core and port\n"
 		"  --process-memory yes|no\n"
 		"                    whether memory that cannot be adopted works, more slowly\n"
-		"  --dma DEVICE[,DEVICE...]\n"
-		"                    DMA devices that make long copies on this host (none: the cores do)\n"
 		"  --limit KEY=N     any number of times; KEY is one of\n"
 		"                   ");
 	for (const struct config_key *key = config_limit_keys; key->name != NULL; key++) {

@@ -15,7 +15,6 @@
 #include <rte_rcu_qsbr.h>
 #include <rte_ring.h>
 
-#include "dataplane/qp/dma.h"
 #include "dataplane/engine/engine.h"
 #include "dataplane/mem/reach.h"
 
@@ -179,8 +178,7 @@ struct engine_qp {
 	struct work work;
 
 	/* local transport: the message in `work` */
-	uint32_t moved;      /* bytes copied, or handed to a DMA device */
-	uint32_t copying;    /* copies that the device has not ended */
+	uint32_t moved;      /* bytes copied */
 	uint64_t wait_since; /* 0: not waiting */
 	uint8_t wait_status; /* what the work fails by if it waits too long: why it waits */
 	uint64_t wait_step;
@@ -287,7 +285,6 @@ struct core {
 	struct qp_list run;
 	SLIST_HEAD(, engine_cq) dirty;
 	struct reach_list reaching;
-	struct dma_channel *dma; /* NULL: the core makes all copies */
 	TAILQ_HEAD(, engine_client) clients;
 	STAILQ_HEAD(, event_node) backlog;
 	bool tell_control; /* entries for the control thread were queued in this loop */

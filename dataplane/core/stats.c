@@ -122,10 +122,6 @@ fill_core(struct rte_tel_data *d, const struct core *core, const struct engine_s
 	add(d, "wakes", stats->wakes);
 	add(d, "local_ops", stats->local_ops);
 	add(d, "local_bytes", stats->local_bytes);
-	add(d, "dma_copies", stats->dma_copies);
-	add(d, "dma_bytes", stats->dma_bytes);
-	add(d, "dma_failed", stats->dma_failed);
-	add(d, "dma_full", stats->dma_full);
 	add(d, "rx_packets", stats->rx_packets);
 	add(d, "rx_bytes", stats->rx_bytes);
 	add(d, "rx_chained", stats->rx_chained);

@@ -186,8 +186,6 @@ engine_init(const struct config *config, char *why, size_t why_len)
 	if (error == 0)
 		error = cores_init(why, why_len);
 	if (error == 0)
-		error = dma_init(why, why_len);
-	if (error == 0)
 		error = ports_configure(why, why_len);
 	if (error == 0)
 		error = pools_init(why, why_len);
@@ -306,7 +304,6 @@ reap(bool all)
 void
 engine_fini(void)
 {
-	dma_fini();
 	for (uint32_t i = 0; i < engine.num_cores; i++)
 		core_free(engine.core[i]);
 	ports_fini();
@@ -432,7 +429,7 @@ nothing_to_do(void)
 	for (uint32_t i = 0; i < engine.num_cores; i++)
 		if (ring_used(engine.core[i]->up) > 0 || engine.core[i]->unsent != NULL)
 			return false;
-	return ring_used(engine.control_frames) == 0 && !dma_in_trouble();
+	return ring_used(engine.control_frames) == 0;
 }
 
 bool
@@ -504,8 +501,6 @@ engine_poll(const struct engine_handlers *handlers)
 		total += poll_frames(handlers);
 	if (engine.reap != NULL)
 		reap(false);
-	if (dma_in_trouble())
-		dma_recover();
 	return total;
 }
 
@@ -545,6 +540,5 @@ engine_grace_start(void)
 bool
 engine_grace_over(uint64_t token)
 {
-	/* In this order: what a core said of its copies before it was quiescent is seen. */
-	return rte_rcu_qsbr_check(engine.rcu, token, false) == 1 && dma_passed(token);
+	return rte_rcu_qsbr_check(engine.rcu, token, false) == 1;
 }

@@ -167,9 +167,6 @@ struct engine_stats {
 	uint64_t rx_packets, tx_packets, rx_bytes, tx_bytes;
 	uint64_t rx_chained; /* came in several buffers, and were made one */
 	uint64_t work, completions, wakes, local_ops, local_bytes, handed_over;
-	/* of DMA devices: copies and bytes given to them; copies that failed, or were not taken, and were the
-	 * core's then; and those for which there was no room */
-	uint64_t dma_copies, dma_bytes, dma_failed, dma_full;
 	/* frames dropped before a queue pair saw them, by reason */
 	uint64_t drop[WIRE_DROP_MAX];
 	uint64_t drop_no_qp;      /* no such queue pair, or not connected by the wire */

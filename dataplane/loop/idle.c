@@ -293,9 +293,7 @@ idle(struct core *core, uint32_t done)
 		learn(core);
 	if (how == ONE_IDLE_YIELD && (done > 0 ? yields_busy(core, done) : yields_idle(core, tsc)))
 		give_away(core, tsc);
-	/* Queue pairs that can do nothing at the moment do so asleep: a post rings, hot or not.  A device
-	 * does not wake us. */
-	else if (how == ONE_IDLE_SLEEP && core->idle_loops >= EMPTY_LOOPS &&
-		 !(core->dma != NULL && dma_busy(core->dma)))
+	/* Queue pairs that can do nothing at the moment do so asleep: a post rings, hot or not. */
+	else if (how == ONE_IDLE_SLEEP && core->idle_loops >= EMPTY_LOOPS)
 		fall_asleep(core);
 }

@@ -43,8 +43,6 @@ core_iterate(struct core *core)
 	stage_end(core, ENGINE_STAGE_DOORBELLS);
 	if (unlikely(!LIST_EMPTY(&core->reaching)))
 		done += reach_poll(&core->reaching, qp_reached, core);
-	if (unlikely(core->dma != NULL) && dma_busy(core->dma))
-		done += dma_poll(core);
 	if (core->hot_count > 0)
 		done += poll_hot(core);
 	stage_end(core, ENGINE_STAGE_WORK);

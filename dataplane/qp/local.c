@@ -82,14 +82,9 @@ local_leave(struct core *core, struct engine_qp *qp)
 	struct engine_qp *peer = engine_qp_find(qp->attr.peer_qpn);
 
 	reach_leave(&qp->reach);
-	if (unlikely(qp->copying != 0))
-		dma_leave(core, qp);
 	/* What the peer moves for itself it begins again. */
-	if (peer != NULL && peer->core == core && peer->local && peer->attr.peer_qpn == qp->qpn) {
+	if (peer != NULL && peer->core == core && peer->local && peer->attr.peer_qpn == qp->qpn)
 		reach_leave(&peer->reach);
-		if (unlikely(peer->copying != 0))
-			dma_leave(core, peer);
-	}
 }
 
 static void
@@ -382,64 +377,17 @@ remote_side(const struct engine_qp *peer, const struct one_sge *sge, uint32_t ac
 			     .faulted = ONE_STATUS_REMOTE_OPERATION};
 }
 
-/* Where a side has come to, in its mapping. */
-static inline uint8_t *
-side_at(const struct side *side, const struct mem_region *region)
-{
-	return region->base + (side->sge[side->piece].addr + side->offset - region->va);
-}
-
-/*
- * To the DMA device what it takes of what is long enough, but not the end of the message.
- * LATER while it copies something; else the core goes on, or the request fails.  Windows that
- * a peer may invalidate are the core's: nothing may go on in them afterwards.
- */
-static uint8_t
-hand_over(struct core *core, struct engine_qp *qp, struct side *to, struct side *from, struct side *home,
-	  bool *remote)
-{
-	struct side *away = home == to ? from : to;
-
-	side_seek(to, qp->moved);
-	side_seek(from, qp->moved);
-	while (qp->work.length - qp->moved >= DMA_MIN) {
-		struct mem_region *here = side_region(core, home), *there = side_region(core, away);
-		struct mem_region *dst = home == to ? here : there, *src = home == to ? there : here;
-		uint64_t n = RTE_MIN(qp->work.length - qp->moved - DMA_TAIL, DMA_CHUNK);
-
-		*remote = here != NULL;
-		if (here == NULL || there == NULL)
-			return qp->copying != 0 ? LATER : here == NULL ? home->refused : away->refused;
-		n = RTE_MIN(n, to->sge[to->piece].len - to->offset);
-		n = RTE_MIN(n, from->sge[from->piece].len - from->offset);
-		if (n < DMA_MIN - DMA_TAIL || dst->base == NULL || src->base == NULL || dst->window ||
-		    src->window || !dma_copy(core, qp, side_at(to, dst), side_at(from, src), (uint32_t)n))
-			break;
-		side_advance(to, n);
-		side_advance(from, n);
-		qp->moved += (uint32_t)n;
-		core->stats.local_bytes += n;
-	}
-	return qp->copying != 0 ? LATER : 0;
-}
-
 static enum step
 move_chunk(struct core *core, struct engine_qp *qp, struct engine_qp *peer, struct side *to,
 	   struct side *from, struct side *home, uint8_t receive)
 {
 	uint32_t len = RTE_MIN(qp->work.length - qp->moved, turn_bytes(core));
 	bool remote = true;
-	uint8_t status = 0;
+	uint8_t status;
 
 	if (len == 0)
 		return STEP_DONE;
-	if (unlikely(core->dma != NULL) && from != NULL) {
-		status = hand_over(core, qp, to, from, home, &remote);
-		len = RTE_MIN(len, (uint32_t)LOCAL_CHUNK); /* what comes then may be the device's */
-	}
-	if (unlikely(status != 0))
-		; /* not the core's turn */
-	else if (from == NULL)
+	if (from == NULL)
 		status = copy_inline(core, qp, to);
 	else
 		status = copy_pieces(core, qp, to, from, home, len, &remote);
@@ -656,9 +604,8 @@ execute(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 		return fail_request(core, qp, qp->work.status);
 	if (qp->work.op == ONE_OP_BIND)
 		return do_bind(core, qp);
-	if (unlikely(peer == NULL)) /* its copies end before it does */
-		return qp->copying != 0 ? park(qp)
-					: wait_for(core, qp, LOCAL_LOST_NS, ONE_STATUS_RETRY_EXCEEDED);
+	if (unlikely(peer == NULL))
+		return wait_for(core, qp, LOCAL_LOST_NS, ONE_STATUS_RETRY_EXCEEDED);
 	if (unlikely(peer->phase == QP_RTR)) {
 		peer->phase = QP_RTS;
 		qp_established(core, peer);

@@ -38,11 +38,6 @@ refuses 'DPDK has no device net_tap7' $BASE -- $SOCKET --port name=p0,device=net
 refuses "zero-copy=yes: DPDK's memif cannot connect such a cable twice" --single-file-segments \
 	"${BASE%--vdev=*}" "--vdev=net_memif0,role=client,socket=$WORK/cable,socket-abstract=no,zero-copy=yes" \
 	-- $SOCKET --port name=p0,address=192.0.2.1/24
-refuses 'dma = dma_skeleton: DPDK has no DMA device' $BASE -- $SOCKET $PORT --dma dma_skeleton
-refuses 'dma = dma_skeleton,: this is not a list of devices' $BASE -- $SOCKET $PORT --dma dma_skeleton,
-refuses 'dma = other: DPDK has no such DMA device; name one of dma_skeleton' $BASE --vdev=dma_skeleton -- $SOCKET $PORT --dma other
-refuses 'dma = dma_skeleton: 1 virtual channel in all are too few for 2 polling cores' \
-	--lcores=0,1@0,2@0 "${BASE#* }" --vdev=dma_skeleton -- $SOCKET $PORT --dma dma_skeleton
 refuses 'give the EAL option -l 0,1' -l 0 "${BASE#* }" -- $SOCKET $PORT
 refuses 'EAL: it cannot start' --no-such-option ${BASE} -- $SOCKET $PORT
 

@@ -526,7 +526,7 @@ test_usage_names_every_key(void **state)
 		"--config",  "--port",           "--peer",         "--node",
 		"--socket ", "--socket-mode",    "--idle",         "--limit",
 		"--check",   "--help",           "--keepalive-ms", "--work-pool",
-		"--mbufs",   "--process-memory", "--dma",     "max_qp_wr",      "max_bytes_per_uid"};
+		"--mbufs",   "--process-memory", "max_qp_wr",      "max_bytes_per_uid"};
 	char *text = NULL;
 	size_t len;
 	FILE *file = open_memstream(&text, &len);

@@ -13,7 +13,6 @@
 struct config fixture_config;
 uint32_t frames_to_control;
 int fixture_wake_fd = -1;
-const char *fixture_dma = NULL;
 static bool eal_is_up;
 
 void
@@ -33,10 +32,6 @@ fixture_start(uint32_t cores, enum one_idle idle)
 	eal_is_up = true;
 	assert_int_equal(rte_eal_hotplug_add("vdev", "net_ring0", ""), 0);
 	memset(&fixture_config, 0, sizeof(fixture_config));
-	if (fixture_dma != NULL) {
-		assert_int_equal(rte_eal_hotplug_add("vdev", fixture_dma, ""), 0);
-		strcpy(fixture_config.dma, fixture_dma);
-	}
 	fixture_config.idle = idle;
 	fixture_config.num_ports = 1;
 	strcpy(fixture_config.port[0].name, "p0");
@@ -56,8 +51,6 @@ fixture_stop(void)
 	engine_stop();
 	engine_fini();
 	assert_int_equal(rte_eal_hotplug_remove("vdev", "net_ring0"), 0);
-	if (fixture_dma != NULL)
-		assert_int_equal(rte_eal_hotplug_remove("vdev", fixture_dma), 0);
 }
 
 int

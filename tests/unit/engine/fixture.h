@@ -65,7 +65,6 @@ int group_start_two(void **state);
 int group_stop(void **state);
 extern struct config fixture_config;
 extern int fixture_wake_fd; /* of applications started from now on */
-extern const char *fixture_dma; /* a virtual DMA device, of engines started from now on; NULL: none */
 /* `loops` turns of every core, and of the control thread. */
 void turn(uint32_t loops);
 /* Turns until the condition holds; fails the test after ten seconds: machines are busy. */
