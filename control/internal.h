@@ -31,7 +31,7 @@
 #include "control/attach/quota.h"
 #include "control/attach/small.h"
 #include "control/attach/table.h"
-#include "dataplane/engine/engine.h"
+#include "dataplane/engine.h"
 #include "dataplane/mem/reach.h"
 
 #define REQUEST_LATER INT_MAX

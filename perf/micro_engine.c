@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataplane/core/core.h"
+#include "dataplane/qp/transport.h"
 #include "micro.h"
 
 /* The form of a request, and its translation into the engine's own. */
@@ -54,13 +54,13 @@ timer(struct gbench_state *state, void *user)
 
 	memset(qp, 0, (count + 1) * sizeof(*qp));
 	for (uint32_t i = 0; i <= count; i++) {
-		qp[i].timer_at = RC_NEVER;
+		qp[i].timer.at = TIMER_NEVER;
 		if (i < count)
-			timer_set(core, &qp[i], core->now + 2000000 + i * 1000);
+			timer_set(core, &qp[i].timer, core->now + 2000000 + i * 1000);
 	}
 	while (gbench_running(state)) {
-		timer_set(core, &qp[count], core->now + 2500000);
-		timer_cancel(core, &qp[count]);
+		timer_set(core, &qp[count].timer, core->now + 2500000);
+		timer_cancel(core, &qp[count].timer);
 	}
 	gbench_set_items(state, gbench_iterations(state));
 	free(core);
@@ -75,13 +75,13 @@ timer_look(struct gbench_state *state, void *user)
 	struct core *core = core_new();
 
 	memset(qp, 0, sizeof(*qp));
-	qp->timer_at = RC_NEVER;
-	timer_set(core, qp, core->now + 16000000);
+	qp->timer.at = TIMER_NEVER;
+	timer_set(core, &qp->timer, core->now + 16000000);
 	while (gbench_running(state)) {
 		core->now += 1000;
 		if (core->timers == 0) /* its slot came, and nothing was due */
-			timer_set(core, qp, core->now + 16000000);
-		timer_run(core);
+			timer_set(core, &qp->timer, core->now + 16000000);
+		timer_run(core, &qp_timer_calls);
 	}
 	gbench_set_items(state, gbench_iterations(state));
 	free(core);

@@ -30,7 +30,7 @@
 #include <rte_lcore.h>
 
 #include "check.h"
-#include "dataplane/engine/engine.h"
+#include "dataplane/engine.h"
 
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1

@@ -15,7 +15,7 @@
 #include "check.h"
 #include "config/config.h"
 #include "control.h"
-#include "dataplane/engine/engine.h"
+#include "dataplane/engine.h"
 #include "dataplane/mem/reach.h"
 
 static struct config config; /* too large for a stack, and as long-lived as the process */

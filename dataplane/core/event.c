@@ -35,7 +35,6 @@ event_raise(struct core *core, struct event_node *node, enum engine_event_type t
 	struct up up = {.pointer = node->owner, .type = type, .value = value};
 
 	core->tell_control = true;
-	cq_unstage(core); /* what was completed before is seen before */
 	if (STAILQ_EMPTY(&core->backlog) && up_push(core, &up))
 		return;
 	node->pending |= (uint8_t)(1u << type);
@@ -92,19 +91,7 @@ event_acknowledge(struct core *core, struct engine_command *command)
 
 	if (!command->quiet)
 		core->tell_control = true;
-	cq_unstage(core); /* as above */
 	/* Room was made sure of; only this core enqueues. */
 	if (!up_push(core, &up))
 		rte_panic("no room for an acknowledgement\n");
-}
-
-void
-client_fault(struct engine_client *client, enum one_fault fault)
-{
-	if (client->faulty)
-		return;
-	client->faulty = true;
-	/* Pairs with the library's acquire load when it asks whether it is alive. */
-	atomic_store_explicit(&client->header->fault, fault, memory_order_release);
-	event_raise(client->core, &client->node, ENGINE_EVENT_FAULT, fault);
 }

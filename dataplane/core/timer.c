@@ -17,48 +17,38 @@ timer_init(struct core *core)
 	core->timer_tick = core->now >> TIMER_SHIFT;
 }
 
-static uint64_t
-qp_deadline(const struct engine_qp *qp)
-{
-	if ((qp->phase != QP_RTR && qp->phase != QP_RTS) || qp->client->faulty)
-		return RC_NEVER;
-	if (qp->local)
-		return qp->waiting ? qp->wait_until : RC_NEVER;
-	return rc_deadline(qp->rc);
-}
-
 void
-timer_cancel(struct core *core, struct engine_qp *qp)
+timer_cancel(struct core *core, struct timer *timer)
 {
-	if (qp->timer_at == RC_NEVER)
+	if (timer->at == TIMER_NEVER)
 		return;
-	TAILQ_REMOVE(&core->wheel[qp->timer_slot], qp, timer_link);
-	qp->timer_at = RC_NEVER;
+	TAILQ_REMOVE(&core->wheel[timer->slot], timer, link);
+	timer->at = TIMER_NEVER;
 	core->timers--;
 }
 
 void
-timer_set(struct core *core, struct engine_qp *qp, uint64_t deadline)
+timer_set(struct core *core, struct timer *timer, uint64_t deadline)
 {
 	uint64_t tick = deadline >> TIMER_SHIFT, first = core->now >> TIMER_SHIFT;
 
-	if (deadline >= qp->timer_at)
+	if (deadline >= timer->at)
 		return;
-	timer_cancel(core, qp);
+	timer_cancel(core, timer);
 	if (first < core->timer_tick)
 		first = core->timer_tick;
 	if (tick < first)
 		tick = first;
 	if (tick >= core->timer_tick + TIMER_SLOTS)
 		tick = core->timer_tick + TIMER_SLOTS - 1;
-	qp->timer_at = deadline;
-	qp->timer_slot = (uint32_t)(tick % TIMER_SLOTS);
-	TAILQ_INSERT_TAIL(&core->wheel[qp->timer_slot], qp, timer_link);
+	timer->at = deadline;
+	timer->slot = (uint32_t)(tick % TIMER_SLOTS);
+	TAILQ_INSERT_TAIL(&core->wheel[timer->slot], timer, link);
 	core->timers++;
 }
 
 void
-timer_run(struct core *core)
+timer_run(struct core *core, const struct timer_calls *calls)
 {
 	uint64_t now_tick = core->now >> TIMER_SHIFT;
 	uint32_t budget = CORE_TIMEOUTS;
@@ -71,21 +61,21 @@ timer_run(struct core *core)
 	if (now_tick > core->timer_tick + TIMER_SLOTS)
 		core->timer_tick = now_tick - TIMER_SLOTS;
 	while (core->timer_tick < now_tick) {
-		struct qp_list *slot = &core->wheel[core->timer_tick % TIMER_SLOTS];
-		struct engine_qp *qp;
+		struct timer_list *slot = &core->wheel[core->timer_tick % TIMER_SLOTS];
+		struct timer *timer;
 
-		while ((qp = TAILQ_FIRST(slot)) != NULL) {
+		while ((timer = TAILQ_FIRST(slot)) != NULL) {
 			uint64_t deadline;
 
 			if (budget-- == 0)
 				return;
-			timer_cancel(core, qp);
-			deadline = qp_deadline(qp);
+			timer_cancel(core, timer);
+			deadline = calls->deadline(timer);
 			if (deadline <= core->now) {
-				qp_timeout(core, qp);
-				deadline = qp_deadline(qp);
+				calls->expire(core, timer);
+				deadline = calls->deadline(timer);
 			}
-			timer_set(core, qp, deadline);
+			timer_set(core, timer, deadline);
 		}
 		core->timer_tick++;
 	}
@@ -95,9 +85,9 @@ uint64_t
 timer_next(const struct core *core)
 {
 	if (core->timers == 0)
-		return RC_NEVER;
+		return TIMER_NEVER;
 	for (uint64_t tick = core->timer_tick; tick < core->timer_tick + TIMER_SLOTS; tick++)
 		if (!TAILQ_EMPTY(&core->wheel[tick % TIMER_SLOTS]))
 			return (tick + 1) << TIMER_SHIFT;
-	return RC_NEVER;
+	return TIMER_NEVER;
 }

@@ -16,15 +16,16 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
+#include "dataplane/engine/internal.h"
+#include "dataplane/loop/loop.h"
+#include "dataplane/mem/guard.h"
 #include "dataplane/port/bell.h"
-#include "dataplane/core/core.h"
-#include "guard.h"
+#include "dataplane/port/port.h"
+#include "dataplane/qp/transport.h"
 
 #define MEM_TABLE_LOG2 16
 #define UP_BURST 64u
 #define FRAME_BURST 32u
-
-struct engine engine;
 
 static int __attribute__((format(printf, 4, 5)))
 refuse(char *why, size_t why_len, int error, const char *format, ...)
@@ -128,7 +129,7 @@ cores_init(char *why, size_t why_len)
 static int
 pools_init(char *why, size_t why_len)
 {
-	uint32_t count = engine.config->mbufs * engine.num_ports;
+	uint32_t count = engine.config->mbufs * ports_num;
 	uint16_t priv = RTE_ALIGN_CEIL(sizeof(struct frame_info), RTE_MBUF_PRIV_ALIGN);
 	uint16_t room = (uint16_t)(engine.data_room + RTE_PKTMBUF_HEADROOM);
 
@@ -168,7 +169,7 @@ tables_init(char *why, size_t why_len)
 	if (engine.event_fd < 0 || engine.mem == NULL || engine.rcu == NULL || qpn_init() != 0 ||
 	    rte_rcu_qsbr_init(engine.rcu, RTE_MAX_LCORE) != 0)
 		return refuse(why, why_len, -ENOMEM, "no memory for the tables of keys and queue pairs");
-	return guard_init();
+	return guard_init(engine.event_fd);
 }
 
 int
@@ -202,7 +203,7 @@ engine_init(const struct config *config, char *why, size_t why_len)
 		return error;
 	}
 	bells_find();
-	stats_register();
+	telemetry_register();
 	return error;
 }
 
@@ -336,7 +337,7 @@ engine_num_cores(void)
 uint32_t
 engine_num_ports(void)
 {
-	return engine.num_ports;
+	return ports_num;
 }
 
 const struct engine_port_info *
@@ -344,11 +345,11 @@ engine_port(uint32_t port)
 {
 	struct rte_eth_link link;
 
-	if (port >= engine.num_ports)
+	if (port >= ports_num)
 		return NULL;
-	engine.port[port].info.link_up = rte_eth_link_get_nowait(engine.port[port].device, &link) == 0 &&
+	ports[port].info.link_up = rte_eth_link_get_nowait(ports[port].device, &link) == 0 &&
 					 link.link_status == RTE_ETH_LINK_UP;
-	return &engine.port[port].info;
+	return &ports[port].info;
 }
 
 struct mem_table *
@@ -405,7 +406,7 @@ engine_command(struct engine_command *command)
 	if (core == NULL)
 		return -EINVAL;
 	command->status = 0;
-	flow_command(command);
+	steer_command(command);
 	/* `next` is written before the core can have it: afterwards the memory is the core's. */
 	command->next = NULL;
 	*core->unsent_tail = command;
@@ -462,7 +463,7 @@ poll_core(struct core *core, const struct engine_handlers *handlers)
 			.type = ups[i].type, .value = ups[i].value, .owner = ups[i].pointer};
 
 		if (ups[i].type == UP_STRAYS)
-			flow_learn(ups[i].pointer, (uint16_t)ups[i].value);
+			steer_learn(ups[i].pointer, (uint16_t)ups[i].value);
 		else if (ups[i].type != 0)
 			handlers->on_event(&event);
 		else if (command->done != NULL)
@@ -510,7 +511,7 @@ engine_send_frame(uint16_t port, const uint8_t *frame, uint32_t len)
 	struct rte_mbuf *m;
 	char *data;
 
-	if (port >= engine.num_ports || len == 0)
+	if (port >= ports_num || len == 0)
 		return -EINVAL;
 	m = rte_pktmbuf_alloc(engine.control_pool);
 	if (m == NULL)
@@ -521,24 +522,10 @@ engine_send_frame(uint16_t port, const uint8_t *frame, uint32_t len)
 		return -EMSGSIZE;
 	}
 	memcpy(data, frame, len);
-	if (rte_ring_mp_enqueue(engine.port[port].tx_ring, m) != 0) {
+	if (rte_ring_mp_enqueue(ports[port].tx_ring, m) != 0) {
 		rte_pktmbuf_free(m);
 		return -ENOBUFS;
 	}
 	idle_wake(engine.core[0]);
 	return 0;
-}
-
-/* ---- grace periods ---- */
-
-uint64_t
-engine_grace_start(void)
-{
-	return rte_rcu_qsbr_start(engine.rcu);
-}
-
-bool
-engine_grace_over(uint64_t token)
-{
-	return rte_rcu_qsbr_check(engine.rcu, token, false) == 1;
 }

@@ -7,7 +7,8 @@
  */
 #include <stdlib.h>
 
-#include "dataplane/core/core.h"
+#include "dataplane/port/port.h"
+#include "dataplane/qp/qp.h"
 
 static void *
 object_new(size_t size)
@@ -171,7 +172,7 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	size_t size = RTE_ALIGN_CEIL(sizeof(struct engine_qp), RTE_CACHE_LINE_SIZE);
 	struct engine_qp *qp;
 
-	if (config->doorbell >= ONE_QPS_MAX || config->port >= engine.num_ports ||
+	if (config->doorbell >= ONE_QPS_MAX || config->port >= ports_num ||
 	    !ring_fits(config->sq, config->sq_log2) || !ring_fits(config->rq, config->rq_log2) ||
 	    (config->srq != NULL && config->srq->client != client) ||
 	    (config->shm != 0 && !in_arena(config->shm, sizeof(struct one_qp_shm))))
@@ -209,7 +210,7 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	qp->tell_end = config->tell_end;
 	qp->signals = config->signals;
 	qp->port = config->port;
-	qp->timer_at = RC_NEVER;
+	qp->timer.at = TIMER_NEVER;
 	qp->reach.user = qp;
 	rc_init(qp->rc, &qp->core->env, qp);
 	return qp;

@@ -4,7 +4,9 @@
  */
 #include <errno.h>
 
-#include "dataplane/core/core.h"
+#include "dataplane/loop/loop.h"
+#include "dataplane/port/port.h"
+#include "dataplane/qp/transport.h"
 
 static int
 client_add(struct core *core, struct engine_client *client)
@@ -261,6 +263,7 @@ core_commands(struct core *core)
 		if (rte_ring_sc_dequeue(core->commands, (void **)&command) != 0)
 			break;
 		command->status = execute(core, command);
+		cq_unstage(core); /* what was completed before is seen before */
 		event_acknowledge(core, command);
 		done++;
 	}

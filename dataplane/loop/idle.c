@@ -20,7 +20,10 @@
 #include <rte_interrupts.h>
 
 #include "dataplane/port/bell.h"
-#include "dataplane/core/core.h"
+#include "dataplane/loop/loop.h"
+#include "dataplane/core/stats.h"
+#include "dataplane/port/port.h"
+#include "dataplane/qp/transport.h"
 
 enum {
 	EMPTY_LOOPS = 512,    /* before sleeping */
@@ -102,7 +105,7 @@ idle_init(struct core *core)
 		return 0;
 	for (uint32_t i = 0; i < core->num_rx; i++)
 		core->rx[i].interrupt =
-			engine.port[core->rx[i].port].interrupts &&
+			ports[core->rx[i].port].interrupts &&
 			rte_eth_dev_rx_intr_ctl_q(core->rx[i].device, core->rx[i].queue, core->rx_epoll,
 						  RTE_INTR_EVENT_ADD, NULL) == 0;
 	return watch(core->epoll, core->wake_fd);
@@ -164,7 +167,7 @@ arm_interrupts(struct core *core, bool on)
 static bool
 is_behind(const struct core *core)
 {
-	for (uint32_t i = 0; i < engine.num_ports; i++)
+	for (uint32_t i = 0; i < ports_num; i++)
 		if (core->tx[i].count > 0)
 			return true;
 	return core->hot_count > 0 || !TAILQ_EMPTY(&core->run) || !STAILQ_EMPTY(&core->backlog);
@@ -177,8 +180,8 @@ look_again(struct core *core)
 	if (ring_used(core->commands) > 0 || ring_used(core->inbound) > 0 ||
 	    atomic_load_explicit(&core->stop, memory_order_relaxed))
 		return true;
-	for (uint32_t i = 0; core->index == 0 && i < engine.num_ports; i++)
-		if (ring_used(engine.port[i].tx_ring) > 0 && core->tx[i].count < TX_HIGH)
+	for (uint32_t i = 0; core->index == 0 && i < ports_num; i++)
+		if (ring_used(ports[i].tx_ring) > 0 && core->tx[i].count < TX_HIGH)
 			return true;
 	return doorbell_scan(core) > 0 || rcio_receive(core) > 0;
 }

@@ -4,7 +4,10 @@
  * attached: doorbells are a few cache lines, and only queue pairs that rang, have
  * something to emit, or have a timer due are touched.
  */
-#include "dataplane/core/core.h"
+#include "dataplane/loop/loop.h"
+#include "dataplane/core/stats.h"
+#include "dataplane/port/port.h"
+#include "dataplane/qp/transport.h"
 
 static uint32_t
 poll_hot(struct core *core)
@@ -51,7 +54,7 @@ core_iterate(struct core *core)
 	stage_end(core, ENGINE_STAGE_OUTPUT);
 	/* What waits in a receive queue may be what a timer misses. */
 	if (likely(!core->rx_more) || core->now - core->timer_run_at >= TIMER_DEFER_NS) {
-		timer_run(core);
+		timer_run(core, &qp_timer_calls);
 		core->timer_run_at = core->now;
 	}
 	stage_end(core, ENGINE_STAGE_TIMERS);

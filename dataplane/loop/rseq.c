@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "dataplane/engine/engine.h"
+#include "dataplane/engine.h"
 
 enum { AREA_LEN = 32 }; /* what the kernel was told: the structure as it first was */
 

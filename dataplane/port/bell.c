@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bell.h"
-#include "dataplane/engine/guard.h"
+#include "dataplane/mem/guard.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -181,7 +181,7 @@ rings_in(uint8_t *base, size_t len, struct bell *bell)
 static bool
 is_taken(const struct memif_ring *ring)
 {
-	for (uint32_t i = 0; i < engine.num_ports; i++)
+	for (uint32_t i = 0; i < ports_num; i++)
 		/* Only the control thread and, under the mutex, who unmaps store it. */
 		if (atomic_load_explicit(&bells[i].ring, memory_order_relaxed) == ring)
 			return true;
@@ -247,7 +247,7 @@ find_memif(uint32_t port)
 
 	/* Pairs with nothing: only the control thread stores anything but NULL. */
 	if (atomic_load_explicit(&bells[port].ring, memory_order_relaxed) != NULL ||
-	    rte_eth_link_get_nowait(engine.port[port].device, &link) != 0 ||
+	    rte_eth_link_get_nowait(ports[port].device, &link) != 0 ||
 	    link.link_status != RTE_ETH_LINK_UP)
 		return;
 	pthread_mutex_lock(&mappings);
@@ -267,11 +267,11 @@ find(uint32_t port)
 		find_memif(port);
 		return;
 	}
-	if (rte_eth_dev_info_get(engine.port[port].device, &info) != 0 || info.driver_name == NULL)
+	if (rte_eth_dev_info_get(ports[port].device, &info) != 0 || info.driver_name == NULL)
 		return;
 	if (strcmp(info.driver_name, "net_memif") == 0) {
 		bell->kind = BELL_MEMIF;
-		bell->client = engine.port[port].reconnects;
+		bell->client = ports[port].reconnects;
 		find_memif(port);
 	} else if (bells_wake() && (strcmp(info.driver_name, "net_af_packet") == 0 ||
 				    strcmp(info.driver_name, "net_af_xdp") == 0)) {
@@ -290,7 +290,7 @@ bells_find(void)
 {
 	if (engine.config->idle == ONE_IDLE_SPIN)
 		return;
-	for (uint32_t i = 0; i < engine.num_ports; i++)
+	for (uint32_t i = 0; i < ports_num; i++)
 		find(i);
 }
 

@@ -16,7 +16,7 @@
 #ifndef DATAPLANE_BELL_H
 #define DATAPLANE_BELL_H
 
-#include "dataplane/core/core.h"
+#include "dataplane/port/port.h"
 
 /* Before the cores run, and then on the control thread: looks for bells that are not known yet. */
 void bells_find(void);

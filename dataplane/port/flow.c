@@ -17,30 +17,9 @@
  */
 #include <rte_flow.h>
 
-#include "dataplane/core/core.h"
+#include "dataplane/port/port.h"
 
 #define SAMPLE_UDP_PORT 0xc000u /* of the rule that the port is asked for first */
-
-/* ---- the owner's core ---- */
-
-void
-flow_ask(struct core *core, struct engine_qp *qp, const struct frame_info *info)
-{
-	const struct wire_packet *packet = &info->packet;
-	const uint8_t *bth = packet->payload - wire_extension_len(packet->opcode) - WIRE_BTH_LEN;
-	const uint8_t *udp = bth - sizeof(struct rte_udp_hdr);
-
-	/* Pairs with the stores of the control thread; a late answer costs a question at most. */
-	if (!atomic_load_explicit(&engine.port[qp->port].flows.open, memory_order_relaxed) ||
-	    core->now < qp->flow_at || info->port != qp->port || qp->local || qp->loop ||
-	    (qp->phase != QP_RTR && qp->phase != QP_RTS) ||
-	    memcmp(&packet->src, &qp->attr.path.dst, sizeof(packet->src)) != 0)
-		return;
-	if (event_strays(core, qp, (uint16_t)(udp[0] << 8 | udp[1])))
-		qp->flow_at = core->now + FLOW_INTERVAL_NS;
-}
-
-/* ---- the control thread ---- */
 
 /* Any frame of RoCE from that address and UDP port to ours.  A `handle` of NULL: only asks whether the port
  * would. */
@@ -88,15 +67,8 @@ give_rule(const struct port *port, const struct wire_addr *src, uint16_t udp_src
 static void
 set_open(struct flow_table *table, bool open)
 {
-	/* Pairs with the load in flow_ask. */
+	/* Pairs with the load in steer_ask. */
 	atomic_store_explicit(&table->open, open, memory_order_relaxed);
-}
-
-static void
-refused(struct flow_table *table)
-{
-	/* Read by telemetry only. */
-	atomic_fetch_add_explicit(&table->refused, 1, memory_order_relaxed);
 }
 
 void
@@ -106,9 +78,11 @@ flows_init(struct port *port)
 		set_open(&port->flows, give_rule(port, &port->info.addr, SAMPLE_UDP_PORT, 0, NULL) == 0);
 }
 
-static struct flow_rule *
-find_rule(struct flow_table *table, const struct wire_addr *src, uint16_t udp_src_port)
+struct flow_rule *
+flow_rule_find(struct port *port, const struct wire_addr *src, uint16_t udp_src_port)
 {
+	struct flow_table *table = &port->flows;
+
 	for (uint32_t i = 0; i < FLOW_RULES; i++) {
 		struct flow_rule *rule = &table->rule[i];
 
@@ -157,61 +131,29 @@ end_rule(struct port *port, struct flow_rule *rule)
 	set_open(&port->flows, true);
 }
 
-static void
-forget(struct engine_qp *qp)
+struct flow_rule *
+flow_rule_get(struct port *port, const struct wire_addr *src, uint16_t udp_src_port, uint16_t queue)
 {
-	struct flow_rule *rule = qp->flow;
+	struct flow_rule *rule = flow_rule_find(port, src, udp_src_port);
 
-	qp->flow = NULL;
-	if (rule != NULL && --rule->users == 0)
-		end_rule(&engine.port[qp->port], rule);
-}
-
-void
-flow_learn(struct engine_qp *qp, uint16_t udp_src_port)
-{
-	static const struct wire_addr none;
-	struct port *port = &engine.port[qp->port];
-	struct flow_rule *rule;
-
-	/* The connection may have ended since. */
-	if (memcmp(&qp->flow_peer, &none, sizeof(none)) == 0)
-		return;
-	rule = find_rule(&port->flows, &qp->flow_peer, udp_src_port);
-	if (rule != NULL && rule == qp->flow)
-		return; /* it does not help: with frames in a VLAN some devices do not look so far */
-	forget(qp);     /* the peer has another UDP port now */
 	if (rule == NULL)
-		rule = make_rule(port, &qp->flow_peer, udp_src_port, (uint16_t)qp->core->index);
-	else if (rule->queue != qp->core->index)
+		rule = make_rule(port, src, udp_src_port, queue);
+	else if (rule->queue != queue)
 		rule = NULL; /* shared with a queue pair of another core, which came first */
 	if (rule == NULL) {
-		refused(&port->flows);
-		return;
+		/* Read by telemetry only. */
+		atomic_fetch_add_explicit(&port->flows.refused, 1, memory_order_relaxed);
+		return NULL;
 	}
 	rule->users++;
-	qp->flow = rule;
+	return rule;
 }
 
 void
-flow_command(const struct engine_command *command)
+flow_rule_put(struct port *port, struct flow_rule *rule)
 {
-	struct engine_qp *qp = command->qp;
-
-	switch (command->type) {
-	case ENGINE_QP_CONNECT:
-		if (!command->connection.local && port_by_addr(&command->connection.rc.path.dst) == NULL)
-			qp->flow_peer = command->connection.rc.path.dst;
-		break;
-	case ENGINE_QP_FLUSH:
-	case ENGINE_QP_RESET:
-	case ENGINE_QP_REMOVE:
-		memset(&qp->flow_peer, 0, sizeof(qp->flow_peer));
-		forget(qp);
-		break;
-	default:
-		break;
-	}
+	if (rule != NULL && --rule->users == 0)
+		end_rule(port, rule);
 }
 
 void

@@ -23,7 +23,7 @@
 #include <rte_lcore.h>
 
 #include "bell.h"
-#include "dataplane/core/core.h"
+#include "dataplane/port/port.h"
 
 #define LINK_INTERVAL_NS 1000000000ull
 #define LINK_GRACE_NS 1000000ull
@@ -80,9 +80,9 @@ engine_links_deadline(void)
 {
 	uint64_t deadline = engine.config->idle != ONE_IDLE_SPIN ? bells_at : UINT64_MAX;
 
-	for (uint32_t i = 0; i < engine.num_ports; i++)
-		if (engine.port[i].reconnects && engine.port[i].link_at < deadline)
-			deadline = engine.port[i].link_at;
+	for (uint32_t i = 0; i < ports_num; i++)
+		if (ports[i].reconnects && ports[i].link_at < deadline)
+			deadline = ports[i].link_at;
 	return deadline;
 }
 
@@ -115,8 +115,8 @@ void
 links_fini(void)
 {
 	/* Waits for one that is under way. */
-	for (uint32_t i = 0; i < engine.num_ports; i++)
-		rte_eal_alarm_cancel(restart, &engine.port[i]);
+	for (uint32_t i = 0; i < ports_num; i++)
+		rte_eal_alarm_cancel(restart, &ports[i]);
 }
 
 void
@@ -126,8 +126,8 @@ engine_links_poll(uint64_t now)
 		bells_find();
 		bells_at = now + BELLS_INTERVAL_NS;
 	}
-	for (uint32_t i = 0; i < engine.num_ports; i++) {
-		struct port *port = &engine.port[i];
+	for (uint32_t i = 0; i < ports_num; i++) {
+		struct port *port = &ports[i];
 		bool first;
 
 		if (!port->reconnects || now < port->link_at)

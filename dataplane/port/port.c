@@ -17,7 +17,7 @@
 
 #include <rte_ethdev.h>
 
-#include "dataplane/core/core.h"
+#include "dataplane/port/port.h"
 
 enum {
 	DESCRIPTORS = 1024,
@@ -28,6 +28,9 @@ enum {
 	 * headers, ICRC): both ends come to the same path MTU. */
 	PATH_OVERHEAD = 96
 };
+
+struct port ports[CONFIG_PORTS_MAX];
+uint32_t ports_num;
 
 static int __attribute__((format(printf, 4, 5)))
 refuse(char *why, size_t why_len, int error, const char *format, ...)
@@ -43,9 +46,9 @@ refuse(char *why, size_t why_len, int error, const char *format, ...)
 const struct port *
 port_by_addr(const struct wire_addr *addr)
 {
-	for (uint32_t i = 0; i < engine.num_ports; i++)
-		if (memcmp(&engine.port[i].info.addr, addr, sizeof(*addr)) == 0)
-			return &engine.port[i];
+	for (uint32_t i = 0; i < ports_num; i++)
+		if (memcmp(&ports[i].info.addr, addr, sizeof(*addr)) == 0)
+			return &ports[i];
 	return NULL;
 }
 
@@ -65,7 +68,7 @@ static bool
 device_taken(uint16_t device, uint32_t before)
 {
 	for (uint32_t i = 0; i < before; i++)
-		if (engine.port[i].device == device)
+		if (ports[i].device == device)
 			return true;
 	return false;
 }
@@ -74,7 +77,7 @@ static int
 find_device(uint32_t index, char *why, size_t why_len)
 {
 	const struct config_port *config = &engine.config->port[index];
-	struct port *port = &engine.port[index];
+	struct port *port = &ports[index];
 	uint16_t device;
 
 	if (config->device[0] != '\0') {
@@ -140,7 +143,7 @@ choose_mtu(uint32_t index, const struct rte_eth_dev_info *info, uint16_t *config
 	   size_t why_len)
 {
 	const struct config_port *config = &engine.config->port[index];
-	struct engine_port_info *port = &engine.port[index].info;
+	struct engine_port_info *port = &ports[index].info;
 	char name[IF_NAMESIZE] = "";
 	uint16_t kernel = 0, largest = 256;
 
@@ -149,7 +152,7 @@ choose_mtu(uint32_t index, const struct rte_eth_dev_info *info, uint16_t *config
 		kernel = kernel_mtu(info->if_index, name);
 		*configure = RTE_MIN(port->mtu, RTE_ETHER_MTU);
 	} else {
-		if (config->mtu == 0 && rte_eth_dev_get_mtu(engine.port[index].device, &port->mtu) != 0)
+		if (config->mtu == 0 && rte_eth_dev_get_mtu(ports[index].device, &port->mtu) != 0)
 			port->mtu = RTE_ETHER_MTU;
 		*configure = port->mtu;
 	}
@@ -192,7 +195,7 @@ choose_queues(struct port *port, const struct rte_eth_dev_info *info)
 static void
 add_rx_queues(uint32_t index)
 {
-	struct port *port = &engine.port[index];
+	struct port *port = &ports[index];
 
 	for (uint16_t i = 0; i < port->rx_queues; i++) {
 		struct core *core = engine.core[i];
@@ -229,7 +232,7 @@ sums_in_software(const struct rte_eth_dev_info *info)
 static int
 configure(uint32_t index, char *why, size_t why_len)
 {
-	struct port *port = &engine.port[index];
+	struct port *port = &ports[index];
 	struct rte_eth_conf conf = {.intr_conf.rxq = engine.config->idle == ONE_IDLE_SLEEP};
 	struct rte_eth_dev_info info;
 	struct rte_ether_addr mac;
@@ -315,13 +318,13 @@ ports_configure(char *why, size_t why_len)
 		if (error != 0)
 			return error;
 		snprintf(name, sizeof(name), "oneside_tx_%u", i);
-		engine.port[i].tx_ring = rte_ring_create(name, PORT_TX_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
-		if (engine.port[i].tx_ring == NULL)
+		ports[i].tx_ring = rte_ring_create(name, PORT_TX_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
+		if (ports[i].tx_ring == NULL)
 			return refuse(why, why_len, -ENOMEM,
 				      "port %s: no memory for its rings; give EAL more (-m)",
-				      engine.port[i].info.name);
-		room = RTE_MAX(room, buffer_room(&engine.port[i]));
-		engine.num_ports = i + 1;
+				      ports[i].info.name);
+		room = RTE_MAX(room, buffer_room(&ports[i]));
+		ports_num = i + 1;
 	}
 	if (room > UINT16_MAX - RTE_PKTMBUF_HEADROOM)
 		return refuse(why, why_len, -EMSGSIZE,
@@ -334,7 +337,7 @@ ports_configure(char *why, size_t why_len)
 static int
 start(uint32_t index, char *why, size_t why_len)
 {
-	struct port *port = &engine.port[index];
+	struct port *port = &ports[index];
 	/* Buffers wait in the rings of a device; most of them must stay free. */
 	uint16_t rx = (uint16_t)RTE_MIN((uint32_t)DESCRIPTORS, rte_align32prevpow2(engine.config->mbufs / 4));
 	uint16_t tx = rx;
@@ -367,7 +370,7 @@ start(uint32_t index, char *why, size_t why_len)
 int
 ports_start(char *why, size_t why_len)
 {
-	for (uint32_t i = 0; i < engine.num_ports; i++) {
+	for (uint32_t i = 0; i < ports_num; i++) {
 		int error = start(i, why, why_len);
 
 		if (error != 0)
@@ -380,8 +383,8 @@ void
 ports_fini(void)
 {
 	links_fini();
-	for (uint32_t i = 0; i < engine.num_ports; i++) {
-		struct port *port = &engine.port[i];
+	for (uint32_t i = 0; i < ports_num; i++) {
+		struct port *port = &ports[i];
 
 		flows_fini(port);
 		if (port->started)
@@ -389,4 +392,6 @@ ports_fini(void)
 		rte_eth_dev_close(port->device);
 		rte_ring_free(port->tx_ring);
 	}
+	memset(ports, 0, sizeof(ports));
+	ports_num = 0;
 }

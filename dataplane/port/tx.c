@@ -5,7 +5,8 @@
  * counted.  A core without a transmit queue of its own hands its frames to the
  * core that has queue 0.
  */
-#include "dataplane/core/core.h"
+#include "dataplane/core/stats.h"
+#include "dataplane/port/port.h"
 
 struct rte_mbuf *
 tx_alloc(struct core *core)
@@ -39,7 +40,7 @@ static uint32_t
 flush_port(struct core *core, uint32_t index)
 {
 	struct tx_queue *queue = &core->tx[index];
-	struct port *port = &engine.port[index];
+	struct port *port = &ports[index];
 	uint32_t total = 0;
 	uint16_t sent, burst = RTE_MIN(queue->count, (uint16_t)CORE_BURST);
 
@@ -127,8 +128,8 @@ tx_flush(struct core *core)
 {
 	uint32_t done = 0;
 
-	for (uint32_t i = 0; i < engine.num_ports; i++) {
-		struct port *port = &engine.port[i];
+	for (uint32_t i = 0; i < ports_num; i++) {
+		struct port *port = &ports[i];
 
 		if (core->index == 0 && ring_used(port->tx_ring) > 0 && core->tx[i].count < TX_HIGH) {
 			struct rte_mbuf *frames[CORE_BURST];
@@ -154,7 +155,7 @@ tx_free(struct core *core)
 	core->tx_frame = NULL;
 	rte_pktmbuf_free_bulk(core->tx_spare, core->tx_spares);
 	core->tx_spares = 0;
-	for (uint32_t i = 0; i < engine.num_ports; i++) {
+	for (uint32_t i = 0; i < ports_num; i++) {
 		rte_pktmbuf_free_bulk(&core->tx[i].frame[core->tx[i].first], core->tx[i].count);
 		core->tx[i].count = 0;
 	}

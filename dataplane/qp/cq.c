@@ -17,7 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "dataplane/core/core.h"
+#include "dataplane/qp/cq.h"
+#include "dataplane/qp/qp.h"
 
 int
 cq_attach(struct engine_cq *cq, uint64_t offset, uint32_t log2)

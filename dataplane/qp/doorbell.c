@@ -5,7 +5,7 @@
  * until one is set; then it is exchanged for 0 before the ring is looked at, so
  * that a later post rings anew.
  */
-#include "dataplane/core/core.h"
+#include "dataplane/qp/transport.h"
 
 #define WORD 8u
 

@@ -16,7 +16,7 @@
  */
 #include <errno.h>
 
-#include "dataplane/core/core.h"
+#include "dataplane/qp/transport.h"
 
 #define STEP_MIN_NS 8000ull
 #define STEP_MAX_NS 1000000ull
@@ -174,7 +174,7 @@ wait_for(struct core *core, struct engine_qp *qp, uint64_t patience, uint8_t sta
 	qp->wait_step = qp->wait_step == 0 ? STEP_MIN_NS : RTE_MIN(qp->wait_step * 2, STEP_MAX_NS);
 	qp->wait_until = core->now + qp->wait_step;
 	qp->waiting = true;
-	timer_set(core, qp, qp->wait_until);
+	timer_set(core, &qp->timer, qp->wait_until);
 	return STEP_WAIT;
 }
 
@@ -581,7 +581,7 @@ do_bind(struct core *core, struct engine_qp *qp)
 	qp->bind_pending = true;
 	qp->waiting = true;
 	qp->wait_until = RC_NEVER;
-	event_raise(core, &qp->node, ENGINE_EVENT_BIND, 0);
+	qp_raise(core, qp, ENGINE_EVENT_BIND, 0);
 	return STEP_WAIT;
 }
 

@@ -3,7 +3,7 @@
  * Queue pairs: work off the shared rings, completions, and the end of a
  * connection.  The transports (rcio.c, local.c) sit on this.
  */
-#include "dataplane/core/core.h"
+#include "dataplane/qp/transport.h"
 
 /*
  * Copy the request at free-running index `head` out of a ring, extension slots
@@ -101,15 +101,6 @@ qp_pull(struct core *core, struct engine_qp *qp, struct work *work)
 	qp->sq_taken++;
 	core->stats.work++;
 	return 1;
-}
-
-bool
-qp_recv_ready(const struct engine_qp *qp)
-{
-	return qp->rq != NULL &&
-	       /* Only a look; qp_take_recv does the acquire. */
-	       atomic_load_explicit(&qp->rq[one_ring_slot(qp->rq_head, qp->rq_log2)].phase,
-				    memory_order_relaxed) == one_ring_phase(qp->rq_head, qp->rq_log2);
 }
 
 /* From the shared queue.  What is taken is this queue pair's, to complete or to flush. */
@@ -286,7 +277,7 @@ qp_flush_rings(struct core *core, struct engine_qp *qp)
 static void
 qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase)
 {
-	timer_cancel(core, qp);
+	timer_cancel(core, &qp->timer);
 	if (qp->local)
 		local_leave(core, qp);
 	if (qp->running) {
@@ -315,6 +306,13 @@ tell_error(struct core *core, struct engine_qp *qp)
 }
 
 void
+qp_raise(struct core *core, struct engine_qp *qp, enum engine_event_type type, uint32_t value)
+{
+	cq_unstage(core); /* what was completed before is seen before */
+	event_raise(core, &qp->node, type, value);
+}
+
+void
 qp_break(struct core *core, struct engine_qp *qp, enum rc_error error)
 {
 	uint32_t done = qp->sq_done + qp->rq_done;
@@ -326,7 +324,7 @@ qp_break(struct core *core, struct engine_qp *qp, enum rc_error error)
 	qp_flush_rings(core, qp);
 	if (qp->tell_end || (error == RC_ERROR_RESPONDER && qp->sq_done + qp->rq_done == done))
 		tell_error(core, qp);
-	event_raise(core, &qp->node, ENGINE_EVENT_FAILED, error);
+	qp_raise(core, qp, ENGINE_EVENT_FAILED, error);
 }
 
 void
@@ -388,7 +386,7 @@ qp_established(struct core *core, struct engine_qp *qp)
 	qp_store_state(qp, ONE_QP_CONNECTED);
 	if (qp->conn_cq != NULL)
 		cq_push(core, qp->conn_cq, &entry);
-	event_raise(core, &qp->node, ENGINE_EVENT_ESTABLISHED, 0);
+	qp_raise(core, qp, ENGINE_EVENT_ESTABLISHED, 0);
 }
 
 void
@@ -402,7 +400,7 @@ qp_check_drained(struct core *core, struct engine_qp *qp)
 	    (!qp->local && qp->phase == QP_RTS && !rc_idle(qp->rc)))
 		return;
 	qp->draining = false;
-	event_raise(core, &qp->node, ENGINE_EVENT_DRAINED, 0);
+	qp_raise(core, qp, ENGINE_EVENT_DRAINED, 0);
 }
 
 /* Slot `ahead` of the next one holds a request: only a look. */
@@ -478,9 +476,29 @@ qp_poll(struct core *core, struct engine_qp *qp)
 		qp_make_cold(core, qp);
 }
 
-void
-qp_timeout(struct core *core, struct engine_qp *qp)
+static struct engine_qp *
+qp_of_timer(const struct timer *timer)
 {
+	return (struct engine_qp *)((uintptr_t)timer - offsetof(struct engine_qp, timer));
+}
+
+static uint64_t
+qp_deadline(const struct timer *timer)
+{
+	const struct engine_qp *qp = qp_of_timer(timer);
+
+	if ((qp->phase != QP_RTR && qp->phase != QP_RTS) || qp->client->faulty)
+		return TIMER_NEVER;
+	if (qp->local)
+		return qp->waiting ? qp->wait_until : TIMER_NEVER;
+	return rc_deadline(qp->rc);
+}
+
+static void
+qp_expire(struct core *core, struct timer *timer)
+{
+	struct engine_qp *qp = qp_of_timer(timer);
+
 	if (qp->client->faulty)
 		return;
 	if (qp->local) {
@@ -491,6 +509,8 @@ qp_timeout(struct core *core, struct engine_qp *qp)
 	rc_timeout(qp->rc, core->now);
 	rcio_after(core, qp);
 }
+
+const struct timer_calls qp_timer_calls = {.deadline = qp_deadline, .expire = qp_expire};
 
 void
 qp_forget(struct core *core, struct engine_qp *qp)

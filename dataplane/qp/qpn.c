@@ -11,7 +11,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "dataplane/core/core.h"
+#include "dataplane/qp/qp.h"
 
 #define SLOTS (1u << QPN_LOG2)
 _Static_assert(SLOTS == ENGINE_QPNS_MAX, "what the control thread shares out");

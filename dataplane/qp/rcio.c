@@ -6,7 +6,9 @@
  */
 #include <stdlib.h>
 
-#include "dataplane/core/core.h"
+#include "dataplane/core/stats.h"
+#include "dataplane/port/port.h"
+#include "dataplane/qp/transport.h"
 
 static inline struct core *
 core_of(struct rc_env *env)
@@ -117,7 +119,7 @@ env_bind(struct rc_env *env, struct rc_qp *rc, const struct work *work)
 
 	qp->bind_work = *work;
 	qp->bind_pending = true;
-	event_raise(core_of(env), &qp->node, ENGINE_EVENT_BIND, 0);
+	qp_raise(core_of(env), qp, ENGINE_EVENT_BIND, 0);
 }
 
 static bool
@@ -199,8 +201,8 @@ rcio_after(struct core *core, struct engine_qp *qp)
 		qp->running = true;
 		TAILQ_INSERT_TAIL(&core->run, qp, run_link);
 	}
-	if (deadline < qp->timer_at)
-		timer_set(core, qp, deadline);
+	if (deadline < qp->timer.at)
+		timer_set(core, &qp->timer, deadline);
 	if (unlikely(qp->draining))
 		qp_check_drained(core, qp);
 }
@@ -328,7 +330,7 @@ route(struct core *core, struct rte_mbuf *m, uint16_t port, const struct wire_pa
 {
 	struct engine_qp *qp;
 
-	if (unlikely(memcmp(&packet->dst, &engine.port[port].info.addr, sizeof(packet->dst)) != 0)) {
+	if (unlikely(memcmp(&packet->dst, &ports[port].info.addr, sizeof(packet->dst)) != 0)) {
 		core->stats.drop[WIRE_DROP_ADDRESS]++;
 		return true;
 	}
@@ -402,7 +404,7 @@ rcio_receive(struct core *core)
 		struct rte_mbuf *frames[CORE_BURST], *done[CORE_BURST];
 		uint16_t n, num_done = 0;
 
-		if (unlikely(!port_usable(&engine.port[queue->port])))
+		if (unlikely(!port_usable(&ports[queue->port])))
 			continue;
 		n = rte_eth_rx_burst(queue->device, queue->queue, frames, CORE_BURST);
 		stage_end(core, ENGINE_STAGE_DRIVER_RX);
@@ -456,7 +458,7 @@ rcio_inbound(struct core *core)
 		/* It may have gone, or its number to another core, since it was handed over. */
 		if (qp != NULL && qp->core == core) {
 			if (info->parsed)
-				flow_strayed(core, qp, info);
+				steer_strayed(core, qp, info);
 			deliver(core, qp, &info->packet);
 		} else {
 			core->stats.drop_no_qp++;

@@ -4,7 +4,8 @@
  * from a ring of its own (take_shared in qp.c), so there is nothing to poll here.
  * Receives leave in the order of posting and complete in that of their messages.
  */
-#include "dataplane/core/core.h"
+#include "dataplane/qp/srq.h"
+#include "dataplane/qp/cq.h"
 
 /* The application's word for what it has posted decides only when it is told itself. */
 static void

@@ -5,7 +5,7 @@
  * request becomes a struct work that completes with ONE_STATUS_LOCAL_QP and
  * breaks its queue pair, as hardware does.
  */
-#include "dataplane/core/core.h"
+#include "dataplane/qp/qp.h"
 
 #define REMOTE_RIGHTS (ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)
 

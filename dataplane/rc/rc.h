@@ -30,7 +30,7 @@
 
 #include "dataplane/mem/mem.h"
 #include "dataplane/wire/wire.h"
-#include "dataplane/qp/work.h"
+#include "dataplane/rc/work.h"
 
 struct rc_qp;
 

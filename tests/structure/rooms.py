@@ -76,11 +76,20 @@ def symbols(root, build):
     return defined, wanted
 
 
+def c_library():
+    """What the C library defines: who calls such a name means the C library, whoever else defines it too."""
+    path = subprocess.run(["gcc", "-print-file-name=libc.so.6"], capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(["nm", "-D", "--defined-only", path.strip()], capture_output=True, text=True,
+                            check=True).stdout
+    return {line.split()[-1].split("@")[0] for line in output.splitlines()}
+
+
 def links(root, build):
     defined, wanted = symbols(root, build)
+    theirs = c_library()
     for source, names in wanted.items():
         program = next(tops for tops in PROGRAMS if source.startswith(tops))
-        for name in names:
+        for name in names - theirs:
             # The same name in two libraries: that of the nearest folder.
             near = [d for d in defined.get(name, ()) if d.startswith(program) and d != source]
             near.sort(key=lambda d: -len(os.path.commonprefix([d, source])))

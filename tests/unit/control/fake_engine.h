@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "dataplane/engine/engine.h"
+#include "dataplane/engine.h"
 
 #define FAKE_EVENTS 1024
 

@@ -13,7 +13,9 @@
 
 #include <cmocka.h>
 
-#include "dataplane/core/core.h"
+#include "dataplane/loop/loop.h"
+#include "dataplane/port/port.h"
+#include "dataplane/qp/transport.h"
 
 #define RING_LOG2 6
 #define CQ_LOG2 8

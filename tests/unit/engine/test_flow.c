@@ -54,7 +54,7 @@ understand(uint16_t device, const struct rte_flow_attr *attr, const struct rte_f
 	struct rte_flow_item_udp only_ports = {.hdr.src_port = 0xffff, .hdr.dst_port = 0xffff};
 	struct rte_flow rule = {.queue = queue->index, .src_port = rte_be_to_cpu_16(udp->hdr.src_port)};
 
-	assert_int_equal(device, engine.port[0].device);
+	assert_int_equal(device, ports[0].device);
 	assert_memory_equal(attr, &ingress, sizeof(ingress));
 	assert_int_equal(item[0].type, RTE_FLOW_ITEM_TYPE_ETH);
 	assert_null(item[0].spec);
@@ -166,7 +166,7 @@ teardown(void **state)
 static struct wire_addr
 peer(uint8_t last)
 {
-	struct wire_addr addr = engine.port[0].info.addr;
+	struct wire_addr addr = ports[0].info.addr;
 
 	addr.gid[15] = last;
 	return addr;
@@ -188,7 +188,7 @@ static uint32_t
 frame_for(uint8_t *frame, const struct pair *pair, struct wire_addr src, uint16_t port)
 {
 	struct wire_path path = {
-		.udp_src_port = port, .ttl = 64, .src = src, .dst = engine.port[0].info.addr};
+		.udp_src_port = port, .ttl = 64, .src = src, .dst = ports[0].info.addr};
 	struct wire_build b = {.opcode = WIRE_WRITE_ONLY, .qpn = pair->qpn, .psn = 5};
 	struct wire_template t;
 
@@ -229,9 +229,9 @@ later(struct pair *pair)
 static void
 test_port_is_asked_once(void **state)
 {
-	assert_int_equal(engine.port[0].rx_queues, 2);
+	assert_int_equal(ports[0].rx_queues, 2);
 	assert_int_equal(validations, 1); /* by engine_init */
-	assert_memory_equal(&asked.dst, &engine.port[0].info.addr, 16);
+	assert_memory_equal(&asked.dst, &ports[0].info.addr, 16);
 }
 
 static void
@@ -246,17 +246,17 @@ test_strays_lead_to_a_rule(void **state)
 	frames(pair, theirs, 50001, 1);
 	assert_int_equal(creations, 1);
 	assert_memory_equal(&last_made->src, &theirs, 16);
-	assert_memory_equal(&last_made->dst, &engine.port[0].info.addr, 16);
+	assert_memory_equal(&last_made->dst, &ports[0].info.addr, 16);
 	assert_int_equal(last_made->src_port, 50001);
 	assert_int_equal(last_made->queue, 1);
-	assert_int_equal(engine.port[0].flows.count, 1);
+	assert_int_equal(ports[0].flows.count, 1);
 	/* A device that does not heed it is not asked for it again. */
 	later(pair);
 	frames(pair, peer(9), 50001, STRAYS);
 	assert_int_equal(creations, 1);
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = pair->qp}), 0);
 	assert_int_equal(destructions, 1);
-	assert_int_equal(engine.port[0].flows.count, 0);
+	assert_int_equal(ports[0].flows.count, 0);
 }
 
 static void
@@ -305,11 +305,11 @@ test_frames_of_another_port_count_for_none(void **state)
 
 	connect_to(pair, peer(9), false);
 	assert_int_equal(wire_parse(frame, len, &info.packet), WIRE_OK);
-	flow_ask(pair->qp->core, pair->qp, &info);
+	steer_ask(pair->qp->core, pair->qp, &info);
 	turn(2);
 	assert_int_equal(creations, 0);
 	info.port = 0;
-	flow_ask(pair->qp->core, pair->qp, &info);
+	steer_ask(pair->qp->core, pair->qp, &info);
 	turn(2);
 	assert_int_equal(creations, 1);
 }
@@ -337,7 +337,7 @@ test_late_advice(void **state)
 	flush->type = ENGINE_QP_FLUSH;
 	flush->qp = pair->qp;
 	assert_int_equal(engine_command(flush), 0);
-	flow_learn(pair->qp, 50001);
+	steer_learn(pair->qp, 50001);
 	assert_int_equal(creations, 0);
 	turn(2);
 }
@@ -345,7 +345,7 @@ test_late_advice(void **state)
 static void
 test_shared_tuple(void **state)
 {
-	uint64_t refused = engine.port[0].flows.refused;
+	uint64_t refused = ports[0].flows.refused;
 
 	for (int i = 0; i < 2; i++)
 		connect_to(&w.pair[1][i], peer(9), false);
@@ -353,10 +353,10 @@ test_shared_tuple(void **state)
 	for (int i = 0; i < 2; i++)
 		frames(&w.pair[1][i], peer(9), 50001, STRAYS);
 	assert_int_equal(creations, 1);
-	assert_int_equal(engine.port[0].flows.refused, refused);
-	flow_learn(w.pair[0][0].qp, 50001); /* of the other core */
+	assert_int_equal(ports[0].flows.refused, refused);
+	steer_learn(w.pair[0][0].qp, 50001); /* of the other core */
 	assert_int_equal(creations, 1);
-	assert_int_equal(engine.port[0].flows.refused, refused + 1);
+	assert_int_equal(ports[0].flows.refused, refused + 1);
 	/* The last one ends it. */
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_RESET, .qp = w.pair[1][0].qp}), 0);
 	assert_int_equal(destructions, 0);
@@ -367,7 +367,7 @@ test_shared_tuple(void **state)
 static void
 test_full_device(void **state)
 {
-	uint64_t refused = engine.port[0].flows.refused;
+	uint64_t refused = ports[0].flows.refused;
 
 	device_room = 1;
 	for (int i = 0; i < QPS; i++) {
@@ -377,10 +377,10 @@ test_full_device(void **state)
 	/* The second one found out; the third did not have to. */
 	assert_int_equal(creations, 2);
 	assert_int_equal(live, 1);
-	assert_int_equal(engine.port[0].flows.refused, refused + 1);
-	assert_false(engine.port[0].flows.open);
+	assert_int_equal(ports[0].flows.refused, refused + 1);
+	assert_false(ports[0].flows.open);
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.pair[1][0].qp}), 0);
-	assert_true(engine.port[0].flows.open);
+	assert_true(ports[0].flows.open);
 	frames(&w.pair[1][2], peer(9), 50002, STRAYS);
 	assert_int_equal(creations, 3);
 	assert_int_equal(live, 1);
@@ -396,19 +396,19 @@ test_bound_of_ours(void **state)
 	connect_to(&w.pair[1][1], peer(9), false);
 	device_keeps = true; /* then every port leaves a rule behind */
 	for (uint32_t i = 0; i < FLOW_RULES + 5; i++)
-		flow_learn(pair->qp, (uint16_t)(50000 + i));
+		steer_learn(pair->qp, (uint16_t)(50000 + i));
 	assert_int_equal(live, FLOW_RULES);
 	assert_int_equal(creations, FLOW_RULES);
-	assert_false(engine.port[0].flows.open);
+	assert_false(ports[0].flows.open);
 	/* One that was left behind is there to be used. */
-	flow_learn(w.pair[1][1].qp, 50000);
+	steer_learn(w.pair[1][1].qp, 50000);
 	assert_int_equal(creations, FLOW_RULES);
 	assert_ptr_equal(w.pair[1][1].qp->flow->handle, &rules[0]);
 	device_keeps = false;
-	flows_fini(&engine.port[0]);
+	flows_fini(&ports[0]);
 	w.pair[1][1].qp->flow = NULL;
 	assert_int_equal(live, 0);
-	flows_init(&engine.port[0]);
+	flows_init(&ports[0]);
 }
 
 static void
@@ -417,29 +417,29 @@ test_port_without_rules(void **state)
 	struct pair *pair = &w.pair[1][0];
 
 	device_room = 0;
-	flows_fini(&engine.port[0]);
-	flows_init(&engine.port[0]);
+	flows_fini(&ports[0]);
+	flows_init(&ports[0]);
 	connect_to(pair, peer(9), false);
 	frames(pair, peer(9), 50001, 4 * STRAYS);
 	assert_int_equal(creations, 0);
 	assert_int_equal(pair->qp->flow_at, 0); /* the control thread was not bothered */
 	device_room = UINT32_MAX;
-	flows_init(&engine.port[0]);
+	flows_init(&ports[0]);
 }
 
 static void
 test_ipv6(void **state)
 {
-	struct wire_addr was = engine.port[0].info.addr, theirs = {.gid = {0x20, 1, 0xd, 0xb8, [15] = 9}};
+	struct wire_addr was = ports[0].info.addr, theirs = {.gid = {0x20, 1, 0xd, 0xb8, [15] = 9}};
 	struct pair *pair = &w.pair[1][0];
 
-	engine.port[0].info.addr = (struct wire_addr){.gid = {0x20, 1, 0xd, 0xb8, [15] = 1}};
+	ports[0].info.addr = (struct wire_addr){.gid = {0x20, 1, 0xd, 0xb8, [15] = 1}};
 	connect_to(pair, theirs, false);
-	flow_learn(pair->qp, 50001);
+	steer_learn(pair->qp, 50001);
 	assert_int_equal(creations, 1);
 	assert_memory_equal(&last_made->src, &theirs, 16);
-	assert_memory_equal(&last_made->dst, &engine.port[0].info.addr, 16);
-	engine.port[0].info.addr = was;
+	assert_memory_equal(&last_made->dst, &ports[0].info.addr, 16);
+	ports[0].info.addr = was;
 }
 
 /* ---- checksums ---- */
@@ -453,7 +453,7 @@ receive(uint8_t *frame, uint32_t len, uint64_t flags)
 	assert_non_null(m);
 	memcpy(rte_pktmbuf_append(m, (uint16_t)len), frame, len);
 	m->ol_flags = flags; /* the looped port hands the buffer on as it is */
-	assert_int_equal(rte_eth_tx_burst(engine.port[0].device, 0, &m, 1), 1);
+	assert_int_equal(rte_eth_tx_burst(ports[0].device, 0, &m, 1), 1);
 	TURN_UNTIL(received() > before);
 }
 
@@ -500,7 +500,7 @@ receive_chained(const uint8_t *frame, uint32_t len, uint32_t segments)
 		else
 			assert_int_equal(rte_pktmbuf_chain(head, m), 0);
 	}
-	assert_int_equal(rte_eth_tx_burst(engine.port[0].device, 0, &head, 1), 1);
+	assert_int_equal(rte_eth_tx_burst(ports[0].device, 0, &head, 1), 1);
 	TURN_UNTIL(received() > before);
 }
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "fixture.h"
-#include "dataplane/engine/guard.h"
+#include "dataplane/mem/guard.h"
 
 #define IDLE 300
 
@@ -407,7 +407,7 @@ test_truncated_mapping(void **state)
 	void *owner = &app;
 
 	/* cmocka has put handlers of its own in place for the time of a test. */
-	assert_int_equal(guard_init(), 0);
+	assert_int_equal(guard_init(engine_event_fd()), 0);
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, 65536), 0);
 	bytes = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

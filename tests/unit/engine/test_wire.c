@@ -212,7 +212,7 @@ request(uint8_t *frame, uint8_t last_of_dst, uint32_t qpn)
 	struct wire_build b = {.opcode = WIRE_SEND_ONLY, .qpn = qpn, .psn = 5, .payload_len = 32};
 	struct wire_template t;
 
-	path.src = path.dst = engine.port[0].info.addr;
+	path.src = path.dst = ports[0].info.addr;
 	path.src.gid[15] = 9;
 	path.dst.gid[15] = last_of_dst;
 	wire_template_init(&t, &path);
@@ -290,7 +290,7 @@ test_frame_for_the_other_core(void **state)
 	assert_int_equal(engine_send_frame(0, frame, request(frame, 1, w.pair[i].qpn)), 0);
 	expect(&w.recv[i], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 2);
 	assert_int_equal(w.memory[i].bytes[31], 0x11);
-	if (engine.port[0].rx_queues == 1)
+	if (ports[0].rx_queues == 1)
 		assert_true(both().handed_over > handed);
 }
 

@@ -9,11 +9,12 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 
-#include "dataplane/core/core.h"
 #include "guard.h"
 
 struct guard {
@@ -29,6 +30,7 @@ static _Atomic uint32_t num_faults; /* not yet asked for */
 static uint32_t hint;               /* control thread: free ones are from here on, */
 static uint32_t removed;            /* and where the last one was removed */
 static struct sigaction previous;
+static int told; /* eventfd, written at a fault */
 
 static struct guard *
 find(uintptr_t addr)
@@ -66,7 +68,7 @@ on_sigbus(int signal_number, siginfo_t *info, void *context)
 		/* Pairs with the exchange in engine_guard_fault. */
 		if (!atomic_exchange_explicit(&guard->faulted, true, memory_order_release)) {
 			atomic_fetch_add_explicit(&num_faults, 1, memory_order_release);
-			eventfd_write(engine.event_fd, 1);
+			eventfd_write(told, 1);
 		}
 		errno = saved;
 		return;
@@ -77,10 +79,11 @@ on_sigbus(int signal_number, siginfo_t *info, void *context)
 }
 
 int
-guard_init(void)
+guard_init(int event_fd)
 {
 	struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO};
 
+	told = event_fd;
 	sigemptyset(&action.sa_mask);
 	return sigaction(SIGBUS, &action, &previous) == 0 ? 0 : -errno;
 }

@@ -19,6 +19,7 @@
 
 #include "abi/arena.h"
 #include "config/config.h"
+#include "dataplane/mem/guard.h"
 #include "dataplane/mem/mem.h"
 #include "dataplane/rc/rc.h"
 
@@ -268,12 +269,5 @@ bool engine_grace_over(uint64_t token);
  * receive completes.  The region struct stays the control thread's to free, the
  * slot stays the window's, and mem_lookup() of the key tells whether it is bound.
  */
-
-/* Mappings that clients could make fault (truncation): the SIGBUS handler puts zeroed memory there
- * and remembers; the control thread is woken (engine_event_fd), asks and detaches the owner. */
-#define ENGINE_GUARDS_MAX (1u << 17)
-int engine_guard_add(void *base, size_t len, void *owner);
-void engine_guard_remove(void *base);
-void *engine_guard_fault(void); /* owner of a mapping that faulted since, or NULL; clears it */
 
 #endif

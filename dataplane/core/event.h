@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From a core to the control thread: acknowledgements and events.
+ */
+#ifndef DATAPLANE_CORE_EVENT_H
+#define DATAPLANE_CORE_EVENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "dataplane/engine.h"
+
+struct core;
+
+/* Something that reports events to the control thread when the ring up was full. */
+struct event_node {
+	STAILQ_ENTRY(event_node) link;
+	bool queued;
+	uint8_t pending; /* bit per enum engine_event_type */
+	uint32_t value;  /* of FAILED and FAULT */
+	void *owner;
+};
+
+/* Element of the ring from a core to the control thread. */
+struct up {
+	void *pointer; /* the command acknowledged (type 0), or the event's owner */
+	uint32_t type; /* enum engine_event_type; 0: acknowledgement; UP_STRAYS: for flow.c */
+	uint32_t value;
+};
+#define UP_STRAYS UINT32_MAX
+
+/* Completions staged before are stored first: see qp_raise() and cq_unstage(). */
+void event_raise(struct core *core, struct event_node *node, enum engine_event_type type, uint32_t value);
+bool event_drain(struct core *core);        /* true: nothing is left behind */
+void event_tell_control(struct core *core); /* once per loop: what was queued is there */
+/* Advice on a flow rule for `qp`, to the control thread; false: not now. */
+bool event_strays(struct core *core, struct engine_qp *qp, uint16_t udp_src_port);
+void event_acknowledge(struct core *core, struct engine_command *command);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Counters of a core, and the cycles of the stages of its loop.
+ */
+#ifndef DATAPLANE_CORE_STATS_H
+#define DATAPLANE_CORE_STATS_H
+
+#include "dataplane/core/core.h"
+
+void stats_publish(struct core *core);
+void stages_begin(struct core *core, uint64_t tsc); /* of a loop */
+void stages_end(struct core *core, bool busy);
+void stage_charge(struct core *core, enum engine_stage stage);
+
+/* What was done since the last call belongs to `stage`. */
+static inline void
+stage_end(struct core *core, enum engine_stage stage)
+{
+	if (unlikely(core->timed))
+		stage_charge(core, stage);
+}
+
+/* So many cycles of the stage under way belong to another. */
+static inline void
+stage_within(struct core *core, enum engine_stage stage, uint64_t cycles)
+{
+	core->stage_cycles[stage] += cycles;
+	core->stage_mark += cycles;
+}
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Timers of a core.  A timer is embedded in what it belongs to.
+ */
+#ifndef DATAPLANE_CORE_TIMER_H
+#define DATAPLANE_CORE_TIMER_H
+
+#include <stdint.h>
+#include <sys/queue.h>
+
+struct core;
+
+#define TIMER_NEVER UINT64_MAX
+
+struct timer {
+	TAILQ_ENTRY(timer) link;
+	uint64_t at; /* deadline queued, ns; TIMER_NEVER: not in the wheel */
+	uint32_t slot;
+};
+TAILQ_HEAD(timer_list, timer);
+
+void timer_init(struct core *core);
+void timer_set(struct core *core, struct timer *timer, uint64_t deadline); /* earlier than the one queued */
+void timer_cancel(struct core *core, struct timer *timer);
+
+/* What is asked of a timer whose slot has come: its deadline by now (TIMER_NEVER: none), and what is done when
+ * that has passed. */
+struct timer_calls {
+	uint64_t (*deadline)(const struct timer *timer);
+	void (*expire)(struct core *core, struct timer *timer);
+};
+void timer_run(struct core *core, const struct timer_calls *calls);
+uint64_t timer_next(const struct core *core); /* ns; TIMER_NEVER: none */
+
+#endif

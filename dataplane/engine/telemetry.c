@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Counters of cores and ports, for people and programs: /oneside/cores, stages, drops, transport, ports.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <rte_telemetry.h>
+
+#include "dataplane/engine/internal.h"
+#include "dataplane/port/port.h"
+
+static void
+add(struct rte_tel_data *d, const char *name, uint64_t value)
+{
+	rte_tel_data_add_dict_u64(d, name, value);
+}
+
+/* A dictionary per core, by its lcore's number. */
+static int
+for_each_core(struct rte_tel_data *d,
+	      void (*fill)(struct rte_tel_data *, const struct core *, const struct engine_stats *))
+{
+	rte_tel_data_start_dict(d);
+	for (uint32_t i = 0; i < engine.num_cores; i++) {
+		struct rte_tel_data *one = rte_tel_data_alloc();
+		struct engine_stats stats;
+		char name[16];
+
+		if (one == NULL)
+			return -1;
+		engine_stats(i, &stats);
+		rte_tel_data_start_dict(one);
+		fill(one, engine.core[i], &stats);
+		snprintf(name, sizeof(name), "%" PRIu32, engine.core[i]->lcore);
+		rte_tel_data_add_dict_container(d, name, one, 0);
+	}
+	return 0;
+}
+
+static void
+fill_core(struct rte_tel_data *d, const struct core *core, const struct engine_stats *stats)
+{
+	uint64_t cycles = stats->busy_cycles + stats->idle_cycles;
+
+	add(d, "loops", stats->loops);
+	add(d, "busy_loops", stats->busy_loops);
+	add(d, "busy_percent", cycles == 0 ? 0 : stats->busy_cycles / (cycles / 100 + 1));
+	add(d, "sleeps", stats->sleeps);
+	add(d, "work", stats->work);
+	add(d, "completions", stats->completions);
+	add(d, "wakes", stats->wakes);
+	add(d, "local_ops", stats->local_ops);
+	add(d, "local_bytes", stats->local_bytes);
+	add(d, "rx_packets", stats->rx_packets);
+	add(d, "rx_bytes", stats->rx_bytes);
+	add(d, "rx_chained", stats->rx_chained);
+	add(d, "tx_packets", stats->tx_packets);
+	add(d, "tx_bytes", stats->tx_bytes);
+	add(d, "handed_over", stats->handed_over);
+	add(d, "backpressure", stats->backpressure);
+}
+
+static void
+fill_drops(struct rte_tel_data *d, const struct core *core, const struct engine_stats *stats)
+{
+	static const char *const names[WIRE_DROP_MAX] = {
+		[WIRE_DROP_SHORT] = "short",     [WIRE_DROP_IP] = "ip",         [WIRE_DROP_UDP] = "udp",
+		[WIRE_DROP_ADDRESS] = "address", [WIRE_DROP_OPCODE] = "opcode", [WIRE_DROP_LENGTH] = "length",
+		[WIRE_DROP_VERSION] = "version", [WIRE_DROP_PKEY] = "pkey",     [WIRE_DROP_QPN] = "qpn",
+		[WIRE_DROP_ICRC] = "icrc",
+	};
+
+	for (uint32_t i = 0; i < WIRE_DROP_MAX; i++)
+		if (names[i] != NULL)
+			add(d, names[i], stats->drop[i]);
+	add(d, "no_queue_pair", stats->drop_no_qp);
+	add(d, "no_buffer", stats->drop_no_mbuf);
+	add(d, "inbound_ring_full", stats->drop_inbound);
+	add(d, "control_ring_full", stats->drop_control);
+	add(d, "longer_than_buffer", stats->drop_segments);
+	add(d, "transmit_ring_full", stats->drop_tx_ring);
+	add(d, "completion_ring_full", stats->cq_overflow);
+}
+
+static void
+fill_transport(struct rte_tel_data *d, const struct core *core, const struct engine_stats *stats)
+{
+	static const char *const names[RC_COUNT_MAX] = {
+		[RC_COUNT_RETRANSMIT] = "retransmitted",
+		[RC_COUNT_TIMEOUT] = "timeouts",
+		[RC_COUNT_NAK_SEQ_SENT] = "nak_sequence_sent",
+		[RC_COUNT_NAK_SEQ_RECEIVED] = "nak_sequence_received",
+		[RC_COUNT_NAK_IMPLIED] = "nak_implied",
+		[RC_COUNT_RNR_SENT] = "rnr_sent",
+		[RC_COUNT_RNR_RECEIVED] = "rnr_received",
+		[RC_COUNT_NAK_INVALID_SENT] = "nak_invalid_sent",
+		[RC_COUNT_NAK_ACCESS_SENT] = "nak_access_sent",
+		[RC_COUNT_NAK_OPERATION_SENT] = "nak_operation_sent",
+		[RC_COUNT_NAK_FATAL_RECEIVED] = "nak_fatal_received",
+		[RC_COUNT_ACK_SENT] = "ack_sent",
+		[RC_COUNT_DUPLICATE] = "duplicates",
+		[RC_COUNT_OUT_OF_SEQUENCE] = "out_of_sequence",
+		[RC_COUNT_RETRY_EXCEEDED] = "retry_exceeded",
+		[RC_COUNT_RNR_EXCEEDED] = "rnr_exceeded",
+		[RC_COUNT_CNP_SENT] = "cnp_sent",
+		[RC_COUNT_CNP_RECEIVED] = "cnp_received",
+		[RC_COUNT_DROP_STATE] = "drop_state",
+		[RC_COUNT_DROP_ADDRESS] = "drop_address",
+		[RC_COUNT_DROP_OPCODE] = "drop_opcode",
+		[RC_COUNT_DROP_RESPONSE] = "drop_response",
+		[RC_COUNT_DROP_REPLAY] = "drop_replay",
+		[RC_COUNT_DROP_PARKED] = "drop_parked",
+		[RC_COUNT_HELD] = "held",
+		[RC_COUNT_BAD_RESPONSE] = "bad_response",
+	};
+
+	for (uint32_t i = 0; i < RC_COUNT_MAX; i++)
+		if (names[i] != NULL)
+			add(d, names[i], stats->rc[i]);
+}
+
+static void
+fill_stages(struct rte_tel_data *d, const struct core *core, const struct engine_stats *stats)
+{
+	static const char *const names[ENGINE_STAGE_MAX] = {
+		[ENGINE_STAGE_COMMANDS] = "commands",   [ENGINE_STAGE_DRIVER_RX] = "driver_rx",
+		[ENGINE_STAGE_INPUT] = "input",         [ENGINE_STAGE_INBOUND] = "inbound",
+		[ENGINE_STAGE_DOORBELLS] = "doorbells", [ENGINE_STAGE_WORK] = "work",
+		[ENGINE_STAGE_OUTPUT] = "output",       [ENGINE_STAGE_TIMERS] = "timers",
+		[ENGINE_STAGE_PUBLISH] = "publish",     [ENGINE_STAGE_TX] = "driver_tx",
+		[ENGINE_STAGE_OTHER] = "other",         [ENGINE_STAGE_IDLE] = "idle",
+	};
+
+	add(d, "on", atomic_load_explicit(&engine.time_stages, memory_order_relaxed)); /* only told */
+	add(d, "hz", rte_get_tsc_hz());
+	add(d, "busy_loops", stats->stage_loops);
+	for (uint32_t i = 0; i < ENGINE_STAGE_MAX; i++)
+		add(d, names[i], stats->stage_cycles[i]);
+}
+
+static int
+on_stages(const char *command, const char *params, struct rte_tel_data *d)
+{
+	if (params != NULL && strcmp(params, "on") == 0)
+		engine_time_stages(true);
+	else if (params != NULL && strcmp(params, "off") == 0)
+		engine_time_stages(false);
+	else if (params != NULL && *params != '\0')
+		return -EINVAL;
+	return for_each_core(d, fill_stages);
+}
+
+static int
+on_transport(const char *command, const char *params, struct rte_tel_data *d)
+{
+	return for_each_core(d, fill_transport);
+}
+
+static int
+on_cores(const char *command, const char *params, struct rte_tel_data *d)
+{
+	return for_each_core(d, fill_core);
+}
+
+static int
+on_drops(const char *command, const char *params, struct rte_tel_data *d)
+{
+	return for_each_core(d, fill_drops);
+}
+
+static int
+on_ports(const char *command, const char *params, struct rte_tel_data *d)
+{
+	rte_tel_data_start_dict(d);
+	for (uint32_t i = 0; i < ports_num; i++) {
+		const struct port *port = &ports[i];
+		struct rte_tel_data *one = rte_tel_data_alloc();
+		struct rte_eth_stats stats;
+		char mac[RTE_ETHER_ADDR_FMT_SIZE];
+
+		if (one == NULL)
+			return -1;
+		rte_tel_data_start_dict(one);
+		rte_ether_format_addr(mac, sizeof(mac), (const struct rte_ether_addr *)port->info.mac);
+		rte_tel_data_add_dict_string(one, "mac", mac);
+		add(one, "device", port->device);
+		add(one, "mtu", port->info.mtu);
+		add(one, "path_mtu", port->info.path_mtu);
+		add(one, "rx_queues", port->rx_queues);
+		add(one, "tx_queues", port->tx_queues);
+		add(one, "checks_ipv4", port->checks_ipv4);
+		/* Only told. */
+		add(one, "flow_rules_open", atomic_load_explicit(&port->flows.open, memory_order_relaxed));
+		add(one, "flow_rules", atomic_load_explicit(&port->flows.count, memory_order_relaxed));
+		add(one, "flow_rules_made", atomic_load_explicit(&port->flows.made, memory_order_relaxed));
+		add(one, "flow_rules_refused",
+		    atomic_load_explicit(&port->flows.refused, memory_order_relaxed));
+		if (rte_eth_stats_get(port->device, &stats) == 0) {
+			add(one, "rx_packets", stats.ipackets);
+			add(one, "tx_packets", stats.opackets);
+			add(one, "rx_missed", stats.imissed);
+			add(one, "rx_errors", stats.ierrors);
+			add(one, "tx_errors", stats.oerrors);
+			add(one, "rx_no_buffer", stats.rx_nombuf);
+		}
+		rte_tel_data_add_dict_container(d, port->info.name, one, 0);
+	}
+	return 0;
+}
+
+void
+telemetry_register(void)
+{
+	rte_telemetry_register_cmd("/oneside/cores", on_cores,
+				   "Counters of each polling core. No parameters");
+	rte_telemetry_register_cmd("/oneside/stages", on_stages,
+				   "Cycles of each stage of the cores' loops, counted while that is on. "
+				   "Parameters: [on|off]");
+	rte_telemetry_register_cmd(
+		"/oneside/drops", on_drops,
+		"Frames and completions lost on each polling core, by reason. No parameters");
+	rte_telemetry_register_cmd("/oneside/transport", on_transport,
+				   "Counters of the RC transport on each polling core. No parameters");
+	rte_telemetry_register_cmd("/oneside/ports", on_ports, "Ports and their counters. No parameters");
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The loop of a polling core: commands, all that is polled, and what it does when there is nothing to do.
+ */
+#ifndef DATAPLANE_LOOP_LOOP_H
+#define DATAPLANE_LOOP_LOOP_H
+
+#include "dataplane/core/core.h"
+
+struct engine_client;
+
+/* ---- loop.c ---- */
+uint32_t core_iterate(struct core *core); /* one loop; how much was done */
+int core_main(void *core);
+
+/* ---- command.c ---- */
+uint32_t core_commands(struct core *core);
+
+/* ---- idle.c ---- */
+void idle(struct core *core, uint32_t done); /* after each loop */
+void idle_wake(struct core *core);       /* from another thread, after something was queued for the core */
+void idle_wake_peers(struct core *core); /* those of wake_mask */
+int idle_init(struct core *core);
+void idle_begin(void); /* on the core's own thread */
+void idle_fini(struct core *core);
+void idle_watch(struct core *core, struct engine_client *client);
+void idle_forget(struct core *core, struct engine_client *client);
+
+#endif

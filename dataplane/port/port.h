@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ports: devices, their queues, the flow rules of their receive queues, and their links.
+ */
+#ifndef DATAPLANE_PORT_PORT_H
+#define DATAPLANE_PORT_PORT_H
+
+#include "dataplane/core/core.h"
+
+struct flow_rule {
+	struct rte_flow *handle; /* NULL: the place is free */
+	struct wire_addr src;
+	uint16_t udp_src_port;
+	uint16_t queue;
+	uint32_t users; /* queue pairs */
+};
+
+struct flow_table {
+	struct flow_rule rule[FLOW_RULES];
+	/* What cores ask and telemetry tells. */
+	_Atomic bool open; /* the port takes rules, and more of them */
+	_Atomic uint32_t count;
+	_Atomic uint64_t made, refused;
+};
+
+struct port {
+	struct engine_port_info info;
+	uint16_t device; /* DPDK's number */
+	uint16_t rx_queues, tx_queues;
+	bool interrupts;
+	bool checks_ipv4; /* checksums of headers received */
+	bool started;
+	/* link.c: the port must be started again when its link is lost. */
+	bool reconnects;
+	_Atomic bool paused;     /* cores leave the device alone */
+	_Atomic bool restarting; /* on DPDK's interrupt thread, whose `started` is meanwhile */
+	uint64_t link_at, link_grace;
+	/* Frames of the control thread, and of cores without a queue of their own, to the core
+	 * that has queue 0. */
+	struct rte_ring *tx_ring;
+	struct flow_table flows; /* control thread */
+};
+extern struct port ports[CONFIG_PORTS_MAX];
+extern uint32_t ports_num;
+
+/* Pairs with the stores in link.c: what the device was started with is there when it is not paused. */
+static inline bool
+port_usable(const struct port *port)
+{
+	return !atomic_load_explicit(&port->paused, memory_order_acquire);
+}
+
+int ports_configure(char *why, size_t why_len); /* before the cores' buffers: says how large they are */
+int ports_start(char *why, size_t why_len);
+void ports_fini(void);
+const struct port *port_by_addr(const struct wire_addr *addr);
+
+/* ---- flow.c; the control thread ---- */
+void flows_init(struct port *port); /* when it is started */
+void flows_fini(struct port *port);
+/* The rule for frames from that address and UDP port, whichever queue it leads to; NULL: there is none. */
+struct flow_rule *flow_rule_find(struct port *port, const struct wire_addr *src, uint16_t udp_src_port);
+/* The same, to receive queue `queue`, and one more user of it; NULL: refused, or they go to another queue. */
+struct flow_rule *flow_rule_get(struct port *port, const struct wire_addr *src, uint16_t udp_src_port,
+				uint16_t queue);
+void flow_rule_put(struct port *port, struct flow_rule *rule); /* NULL: nothing */
+
+/* ---- link.c ---- */
+void links_fini(void); /* before the ports are closed */
+
+/* ---- tx.c ---- */
+struct rte_mbuf *tx_alloc(struct core *core);
+bool tx_has_room(struct core *core, uint32_t port);
+void tx_append(struct core *core, uint32_t port, struct rte_mbuf *m);
+void tx_append_unsealed(struct core *core, uint32_t port, struct rte_mbuf *m); /* without its ICRC */
+uint32_t tx_flush(struct core *core);                                          /* frames moved */
+void tx_free(struct core *core);
+
+#endif

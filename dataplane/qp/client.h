@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An attachment, as its core sees it.
+ */
+#ifndef DATAPLANE_QP_CLIENT_H
+#define DATAPLANE_QP_CLIENT_H
+
+#include "dataplane/core/core.h"
+
+struct engine_client {
+	struct core *core;
+	void *owner;
+	uint8_t *arena;
+	struct one_arena *header;
+	struct one_doorbells *doorbells;
+	struct one_channel *channels;
+	uint32_t groups; /* doorbell groups that have queue pairs, counted from the first */
+	bool faulty;     /* served no more */
+	int wake_fd;
+	struct engine_qp **qps; /* by doorbell */
+	struct event_node node;
+	TAILQ_ENTRY(engine_client) link;
+	/* Written by the control thread before any key leads there; read by the core when the client goes. */
+	struct mem_process *process;
+	/* control thread */
+	struct reap reap;
+};
+
+/* A client that no honest library would be: served no more, the control thread is told once. */
+void client_fault(struct engine_client *client, enum one_fault fault);
+
+#endif

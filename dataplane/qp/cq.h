@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Completion rings, as their core sees them.
+ */
+#ifndef DATAPLANE_QP_CQ_H
+#define DATAPLANE_QP_CQ_H
+
+#include "dataplane/core/core.h"
+
+struct engine_cq {
+	struct one_cqe *ring;
+	struct one_cq_shm *shm;
+	uint32_t tail, limit; /* limit: entries that fit */
+	uint32_t head_seen;   /* the application's progress, checked */
+	uint32_t log2;
+	uint32_t notify_tail; /* index after the newest entry with ONE_CQE_NOTIFY */
+	uint16_t arm_served;
+	bool dirty, overflowed;
+	SLIST_ENTRY(engine_cq) dirty_link;
+	struct engine_client *client;
+	struct engine_cq *async_cq;
+	uint32_t id;
+	void *owner;
+	struct reap reap; /* control thread */
+};
+
+int cq_attach(struct engine_cq *cq, uint64_t offset, uint32_t log2);
+int cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log2);
+void cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry);
+void cq_unstage(struct core *core); /* store what is staged */
+
+/* `qp` completes something: its progress is told when the stage is stored. */
+static inline void
+cq_stage_qp(struct core *core, struct engine_qp *qp)
+{
+	if (core->stage.qp != qp) {
+		cq_unstage(core);
+		core->stage.qp = qp;
+	}
+}
+
+/* A place for an entry of the queue pair staged, to be filled at once. */
+static inline struct one_cqe *
+cq_stage(struct core *core, struct engine_cq *cq)
+{
+	struct stage *stage = &core->stage;
+
+	if (stage->cq != cq || stage->count == CORE_STAGE) {
+		struct engine_qp *qp = stage->qp;
+
+		cq_unstage(core);
+		stage->qp = qp;
+		stage->cq = cq;
+	}
+	return &stage->entry[stage->count++];
+}
+void cq_count(struct core *core, struct engine_cq *cq, uint32_t signal); /* a ring as a counter */
+void cq_publish(struct core *core); /* tails, fence, arms: once per loop */
+void cq_forget(struct core *core, struct engine_cq *cq);
+
+#endif

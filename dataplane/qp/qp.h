@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Queue pairs, as their core sees them.
+ */
+#ifndef DATAPLANE_QP_QP_H
+#define DATAPLANE_QP_QP_H
+
+#include "dataplane/core/core.h"
+#include "dataplane/qp/client.h"
+#include "dataplane/qp/cq.h"
+#include "dataplane/qp/srq.h"
+#include "dataplane/rc/work.h"
+
+struct flow_rule;
+
+enum qp_phase {
+	QP_OFF, /* not connected: the send ring is left alone */
+	QP_RTR, /* serves the peer; the send ring is left alone */
+	QP_RTS,
+	QP_BROKEN /* whatever is posted is flushed */
+};
+
+struct engine_qp {
+	/* looked at for every burst of work */
+	struct one_wqe *sq;         /* NULL: none */
+	uint32_t sq_head;           /* next slot */
+	uint32_t sq_taken, sq_done; /* work requests; taken - done are unfinished */
+	uint32_t max_send_wr;
+	uint8_t sq_log2, rq_log2;
+	uint8_t phase; /* enum qp_phase */
+	bool local;
+	bool pending; /* `work` waits for its turn */
+	bool waiting; /* local transport: for the peer; off the hot list until a timer or the peer's doorbell
+		       */
+	bool hot, running;
+	uint8_t empty_looks;
+	bool streaming;        /* see qp_budget */
+	uint64_t stream_until; /* its ring may be let alone until then */
+	bool faulty;
+	uint16_t port;
+	struct one_qp_shm *shm; /* NULL: none */
+	uint32_t hot_at;        /* place in core->hot */
+	struct engine_client *client;
+	struct core *core;
+	struct engine_cq *send_cq, *recv_cq;
+	struct rc_qp *rc;
+
+	struct one_wqe *rq;     /* NULL: none, or `srq` */
+	struct engine_srq *srq; /* then rq_head is rq_taken */
+	uint32_t rq_head, rq_taken, rq_done;
+	uint32_t qpn, id, pz;
+	struct rc_attr attr;
+
+	struct work work;
+
+	/* local transport: the message in `work` */
+	uint32_t moved;      /* bytes copied */
+	uint64_t wait_since; /* 0: not waiting */
+	uint8_t wait_status; /* what the work fails by if it waits too long: why it waits */
+	uint64_t wait_step;
+	uint64_t wait_until;
+	struct recv_work recv; /* taken for the peer's message in progress, if recv_taken */
+	bool recv_taken;
+	uint64_t found; /* of an atomic that has been carried out, `moved` is 8 then, and not answered */
+	struct reach_party reach;
+
+	bool bind_pending, draining, established, recv_solicited, tell_end, loop, make_rts;
+	bool signals;          /* what comes is counted in recv_cq */
+	bool signal_once;      /* to be sent: one that does not accumulate, */
+	uint32_t signals_owed; /* and those that do */
+	struct work bind_work;
+	TAILQ_ENTRY(engine_qp) run_link;
+	struct timer timer;
+	struct engine_cq *conn_cq, *async_cq;
+	struct event_node node;
+	uint32_t doorbell;
+	uint32_t strays;  /* frames that other cores received for it */
+	uint64_t flow_at; /* no rule is asked for before */
+	void *owner;
+	/* control thread */
+	struct wire_addr flow_peer; /* all zero: no connection that has frames on a port */
+	struct flow_rule *flow;
+	struct reap reap;
+} __rte_cache_aligned;
+
+/* ---- qp.c ---- */
+/* Take the next work request: 1, 0 (none), -1 (the client is faulty). */
+int qp_pull(struct core *core, struct engine_qp *qp, struct work *work);
+bool qp_take_recv(struct core *core, struct engine_qp *qp, struct recv_work *out);
+int qp_signal(struct core *core, struct engine_qp *qp, uint32_t signal);
+void qp_complete(struct core *core, struct engine_qp *qp, const struct completion *c);
+void qp_store_state(struct engine_qp *qp, enum one_qp_state state);
+void qp_publish(struct engine_qp *qp); /* how far the rings have been taken */
+void qp_flush_rings(struct core *core, struct engine_qp *qp);
+/* Breaks by itself: flushes what is not flushed yet and tells the control thread. */
+void qp_break(struct core *core, struct engine_qp *qp, enum rc_error error);
+/* The control thread's flush: no event. */
+void qp_flush(struct core *core, struct engine_qp *qp);
+void qp_reset(struct core *core, struct engine_qp *qp);
+void qp_established(struct core *core, struct engine_qp *qp);
+void qp_poll(struct core *core, struct engine_qp *qp);
+void qp_check_drained(struct core *core, struct engine_qp *qp);
+void qp_forget(struct core *core, struct engine_qp *qp);
+void qp_reached(void *core, void *qp); /* a reach_wake */
+/* An event of the queue pair, after what it has completed. */
+void qp_raise(struct core *core, struct engine_qp *qp, enum engine_event_type type, uint32_t value);
+extern const struct timer_calls qp_timer_calls;
+
+static inline void
+qp_make_hot(struct core *core, struct engine_qp *qp)
+{
+	qp->empty_looks = 0;
+	if (!qp->hot && !qp->faulty) {
+		qp->hot = true;
+		qp->hot_at = core->hot_count;
+		core->hot[core->hot_count++] = qp;
+	}
+}
+
+static inline void
+qp_make_cold(struct core *core, struct engine_qp *qp)
+{
+	if (qp->hot) {
+		qp->hot = false;
+		core->hot[qp->hot_at] = core->hot[--core->hot_count];
+		core->hot[qp->hot_at]->hot_at = qp->hot_at;
+	}
+}
+
+/* ---- wqe.c ---- */
+/* Check the form of a slot copied from a ring; `ext` are its extension slots. */
+void wqe_to_work(const struct one_wqe *wqe, const struct one_wqe_ext *ext, struct work *work);
+void wqe_to_recv(const struct one_wqe *wqe, const struct one_wqe_ext *ext, struct recv_work *recv);
+
+/* ---- doorbell.c ---- */
+uint32_t doorbell_scan(struct core *core);
+
+/* ---- qpn.c ---- */
+void qpn_publish(struct engine_qp *qp);
+void qpn_withdraw(struct engine_qp *qp);
+int qpn_reserve(uint32_t qpn);
+void qpn_release(uint32_t qpn);
+int qpn_init(void);
+void qpn_fini(void);
+
+#endif

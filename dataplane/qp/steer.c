@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Flow rules: a connection's frames to the receive queue of the core that owns its queue pair.
+ *
+ * RSS chooses a queue without knowing of queue pairs, so a frame may come to a core that has to hand
+ * it over (rcio.c), and then all of that connection do.  When its owner has seen enough of that, it
+ * tells the control thread, and where the port takes rules (rte_flow) one for the connection's
+ * addresses and UDP ports leads its frames to the right queue.  Without a rule nothing is wrong, only
+ * slower: so a port is asked once whether it takes such rules, and when it then refuses one it
+ * is not asked again before another has been taken back.
+ *
+ * Who sends frames to us must not rule the device.  There is at most one rule for a queue pair, none
+ * without a connection, and only for the address of its peer; a queue pair asks at long intervals; a
+ * port has FLOW_RULES at most.  A forged frame can at best move a rule to a UDP port that nobody uses.
+ *
+ * What changes rules runs on the control thread.
+ */
+#include "dataplane/port/port.h"
+#include "dataplane/qp/transport.h"
+
+/* ---- the owner's core ---- */
+
+void
+steer_ask(struct core *core, struct engine_qp *qp, const struct frame_info *info)
+{
+	const struct wire_packet *packet = &info->packet;
+	const uint8_t *bth = packet->payload - wire_extension_len(packet->opcode) - WIRE_BTH_LEN;
+	const uint8_t *udp = bth - sizeof(struct rte_udp_hdr);
+
+	/* Pairs with the stores of the control thread; a late answer costs a question at most. */
+	if (!atomic_load_explicit(&ports[qp->port].flows.open, memory_order_relaxed) ||
+	    core->now < qp->flow_at || info->port != qp->port || qp->local || qp->loop ||
+	    (qp->phase != QP_RTR && qp->phase != QP_RTS) ||
+	    memcmp(&packet->src, &qp->attr.path.dst, sizeof(packet->src)) != 0)
+		return;
+	if (event_strays(core, qp, (uint16_t)(udp[0] << 8 | udp[1])))
+		qp->flow_at = core->now + FLOW_INTERVAL_NS;
+}
+
+/* ---- the control thread ---- */
+
+static void
+forget(struct engine_qp *qp)
+{
+	struct flow_rule *rule = qp->flow;
+
+	qp->flow = NULL;
+	flow_rule_put(&ports[qp->port], rule);
+}
+
+void
+steer_learn(struct engine_qp *qp, uint16_t udp_src_port)
+{
+	static const struct wire_addr none;
+	struct port *port = &ports[qp->port];
+	struct flow_rule *rule;
+
+	/* The connection may have ended since. */
+	if (memcmp(&qp->flow_peer, &none, sizeof(none)) == 0)
+		return;
+	rule = flow_rule_find(port, &qp->flow_peer, udp_src_port);
+	if (rule != NULL && rule == qp->flow)
+		return; /* it does not help: with frames in a VLAN some devices do not look so far */
+	forget(qp);     /* the peer has another UDP port now */
+	qp->flow = flow_rule_get(port, &qp->flow_peer, udp_src_port, (uint16_t)qp->core->index);
+}
+
+void
+steer_command(const struct engine_command *command)
+{
+	struct engine_qp *qp = command->qp;
+
+	switch (command->type) {
+	case ENGINE_QP_CONNECT:
+		if (!command->connection.local && port_by_addr(&command->connection.rc.path.dst) == NULL)
+			qp->flow_peer = command->connection.rc.path.dst;
+		break;
+	case ENGINE_QP_FLUSH:
+	case ENGINE_QP_RESET:
+	case ENGINE_QP_REMOVE:
+		memset(&qp->flow_peer, 0, sizeof(qp->flow_peer));
+		forget(qp);
+		break;
+	default:
+		break;
+	}
+}

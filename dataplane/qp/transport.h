@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The two transports of a queue pair: local copies, and RC over a port.
+ */
+#ifndef DATAPLANE_QP_TRANSPORT_H
+#define DATAPLANE_QP_TRANSPORT_H
+
+#include "dataplane/qp/qp.h"
+
+/* ---- local.c ---- */
+void local_poll(struct core *core, struct engine_qp *qp, uint32_t budget);
+void local_bind_done(struct core *core, struct engine_qp *qp, bool ok);
+void local_kick(struct core *core, struct engine_qp *qp); /* something changed for who waits for qp */
+/* Nothing is moved any more for it or by its peer to it. */
+void local_leave(struct core *core, struct engine_qp *qp);
+
+/* ---- rcio.c ---- */
+void rcio_init(struct core *core);
+void rcio_after(struct core *core, struct engine_qp *qp); /* after any call of the transport */
+void rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget); /* new work */
+uint32_t rcio_run(struct core *core);
+uint32_t rcio_receive(struct core *core);
+uint32_t rcio_inbound(struct core *core);
+
+/* ---- steer.c: flow rules for queue pairs ---- */
+/* The control thread: before the core gets the command. */
+void steer_command(const struct engine_command *command);
+void steer_learn(struct engine_qp *qp, uint16_t udp_src_port);
+/* The owner's core. */
+void steer_ask(struct core *core, struct engine_qp *qp, const struct frame_info *info);
+
+/* Another core received a frame for the queue pair. */
+static inline void
+steer_strayed(struct core *core, struct engine_qp *qp, const struct frame_info *info)
+{
+	if (unlikely(++qp->strays % FLOW_STRAYS == 0))
+		steer_ask(core, qp, info);
+}
+
+#endif
