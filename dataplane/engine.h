@@ -30,18 +30,19 @@ struct engine_srq;
 
 struct engine_client_config {
 	void *owner;
-	uint8_t *arena; /* mapped, ONE_ARENA_SIZE; its struct one_arena is filled in, and no application has it
-	                 * yet: offsets are read from there once */
+	uint8_t *arena; /* mapped, ONE_ARENA_SIZE; its struct one_arena is filled in, and no application has
+			 * it yet: offsets are read from there once */
 	int wake_fd;    /* eventfd the application writes when engine_asleep is set */
 };
 
 struct engine_cq_config {
 	void *owner;
-	uint32_t id; /* the application's: object of ONE_CQE_ASYNC */
+	uint32_t id;     /* the application's: object of ONE_CQE_ASYNC */
 	uint64_t offset; /* of a struct one_cq_shm and its entries, zeroed */
 	uint32_t log2;   /* >= 1; one entry of 2^log2 is kept for ONE_CQE_SWITCHED, and the library tells of
-	                  * entries taken by quarters of the ring: 3/4 of it less one always fit */
-	struct engine_cq *async_cq; /* where ONE_ASYNC_CQ_OVERFLOW goes; NULL: nowhere (the async ring itself) */
+			  * entries taken by quarters of the ring: 3/4 of it less one always fit */
+	struct engine_cq
+		*async_cq; /* where ONE_ASYNC_CQ_OVERFLOW goes; NULL: nowhere (the async ring itself) */
 };
 
 struct engine_srq_config {
@@ -54,18 +55,18 @@ struct engine_srq_config {
 
 struct engine_qp_config {
 	void *owner;
-	uint32_t id;       /* the application's */
+	uint32_t id; /* the application's */
 	uint32_t qpn;
 	uint32_t doorbell;
-	uint32_t pz;       /* data-plane-wide number; 0: none yet */
+	uint32_t pz;          /* data-plane-wide number; 0: none yet */
 	uint64_t shm, sq, rq; /* offsets in the arena; 0: has none (the exporter's side of an RSM import) */
 	uint32_t sq_log2, rq_log2;
-	uint32_t max_send_wr, max_recv_wr; /* what an honest library never exceeds */
+	uint32_t max_send_wr, max_recv_wr;             /* what an honest library never exceeds */
 	struct engine_cq *send_cq, *recv_cq, *conn_cq; /* NULL: not reported */
 	struct engine_cq *async_cq;
 	bool recv_solicited;
 	bool tell_end; /* ONE_ASYNC_QP_ERROR whenever its connection ends */
-	bool signals; /* RSM: it has no receive ring; what comes is counted in recv_cq */
+	bool signals;  /* RSM: it has no receive ring; what comes is counted in recv_cq */
 	uint16_t port;
 	struct engine_srq *srq; /* where receives come from; NULL: from rq */
 };
@@ -74,7 +75,7 @@ struct engine_qp_config {
 struct engine_connection {
 	struct rc_attr rc;
 	enum rc_state state; /* RC_RTR (passive, before RTU) or RC_RTS */
-	bool local;          /* the peer queue pair is in this data plane and on the same core: direct copies */
+	bool local; /* the peer queue pair is in this data plane and on the same core: direct copies */
 };
 
 enum engine_command_type {
@@ -84,29 +85,31 @@ enum engine_command_type {
 	ENGINE_CQ_RESIZE, /* cq_config: offset, log2; ends the old ring with ONE_CQE_SWITCHED */
 	ENGINE_CQ_REMOVE,
 	ENGINE_QP_ADD,
-	ENGINE_QP_MODIFY,     /* qp_config: pz, completion rings, recv_solicited, tell_end; only before connecting */
-	ENGINE_QP_CONNECT,    /* connection; no event */
-	ENGINE_QP_RTS,        /* RC_RTR -> RC_RTS (no change in RC_RTS); state = ONE_QP_CONNECTED; posts `event`
-	                       * if its type is nonzero and ENGINE_EVENT_ESTABLISHED has not posted it before */
-	ENGINE_QP_STATE,      /* stores one_qp_shm.state = `state` (e.g. CONNECTING, CLOSING) */
-	ENGINE_QP_DRAIN,      /* graceful: ENGINE_EVENT_DRAINED when all requests are done */
-	ENGINE_QP_FLUSH,      /* stop; flush all work; state = ONE_QP_ERROR; then post `event` on conn_cq */
-	ENGINE_QP_RESET,      /* back to ONE_QP_IDLE: rings emptied without completions; receives posted in
-	                       * IDLE stay */
+	ENGINE_QP_MODIFY, /* qp_config: pz, completion rings, recv_solicited, tell_end; only before connecting
+			   */
+	ENGINE_QP_CONNECT, /* connection; no event */
+	ENGINE_QP_RTS,     /* RC_RTR -> RC_RTS (no change in RC_RTS); state = ONE_QP_CONNECTED; posts `event`
+			    * if its type is nonzero and ENGINE_EVENT_ESTABLISHED has not posted it before */
+	ENGINE_QP_STATE,   /* stores one_qp_shm.state = `state` (e.g. CONNECTING, CLOSING) */
+	ENGINE_QP_DRAIN,   /* graceful: ENGINE_EVENT_DRAINED when all requests are done */
+	ENGINE_QP_FLUSH,   /* stop; flush all work; state = ONE_QP_ERROR; then post `event` on conn_cq */
+	ENGINE_QP_RESET,   /* back to ONE_QP_IDLE: rings emptied without completions; receives posted in
+			    * IDLE stay */
 	ENGINE_QP_REMOVE,
-	ENGINE_QP_BIND_DONE,  /* answers ENGINE_EVENT_BIND: ok */
-	ENGINE_QP_PATH,       /* new path (the peer's MAC changed) */
-	ENGINE_CQ_POST,       /* put `event` on cq */
-	ENGINE_QP_SIGNAL,     /* without a send ring: signal the peer, event.imm = one_signal() */
-	ENGINE_SRQ_ADD,       /* before the queue pairs that use it */
-	ENGINE_SRQ_LIMIT,     /* `limit`: ONE_ASYNC_SRQ_LIMIT, once, when fewer receives are left; 0: never */
-	ENGINE_SRQ_REMOVE     /* after the queue pairs that use it */
+	ENGINE_QP_BIND_DONE, /* answers ENGINE_EVENT_BIND: ok */
+	ENGINE_QP_PATH,      /* new path (the peer's MAC changed) */
+	ENGINE_CQ_POST,      /* put `event` on cq */
+	ENGINE_QP_SIGNAL,    /* without a send ring: signal the peer, event.imm = one_signal() */
+	ENGINE_SRQ_ADD,      /* before the queue pairs that use it */
+	ENGINE_SRQ_LIMIT,    /* `limit`: ONE_ASYNC_SRQ_LIMIT, once, when fewer receives are left; 0: never */
+	ENGINE_SRQ_REMOVE    /* after the queue pairs that use it */
 };
 
 struct engine_command {
 	enum engine_command_type type;
 	int status; /* set by the core before the acknowledgement: 0 or -errno */
-	void (*done)(struct engine_command *command); /* control thread, at the acknowledgement; may free it; NULL: free() */
+	void (*done)(struct engine_command *
+			     command); /* control thread, at the acknowledgement; may free it; NULL: free() */
 	void *user;
 	struct engine_client *client;
 	struct engine_cq *cq;
@@ -121,22 +124,23 @@ struct engine_command {
 		bool ok;
 		uint32_t limit;
 	};
-	struct one_cqe event; /* type 0: none; phase is the ring's business */
+	struct one_cqe event;     /* type 0: none; phase is the ring's business */
 	uint8_t status_if_broken; /* QP_FLUSH: of `event` if the queue pair has broken by itself before;
-	                           * 0: the same */
-	bool quiet;           /* nobody waits for the acknowledgement: it does not wake the control thread */
+				   * 0: the same */
+	bool quiet; /* nobody waits for the acknowledgement: it does not wake the control thread */
 	struct engine_command *next; /* the engine's */
 };
 
 enum engine_event_type {
 	ENGINE_EVENT_FAILED = 1,  /* the queue pair broke by itself and is flushed; error = enum rc_error.
-	                           * Control answers with ENGINE_CQ_POST of BROKEN and the CM's disconnect. */
-	ENGINE_EVENT_ESTABLISHED, /* first packet in RC_RTR: the queue pair went to RC_RTS by itself.  So that no
-	                           * receive completes before the application knows of its connection, the core
-	                           * has stored ONE_QP_CONNECTED and posted ONE_CONN_ESTABLISHED to conn_cq. */
+				   * Control answers with ENGINE_CQ_POST of BROKEN and the CM's disconnect. */
+	ENGINE_EVENT_ESTABLISHED, /* first packet in RC_RTR: the queue pair went to RC_RTS by itself.  So that
+				   * no receive completes before the application knows of its connection, the
+				   * core has stored ONE_QP_CONNECTED and posted ONE_CONN_ESTABLISHED to
+				   * conn_cq. */
 	ENGINE_EVENT_DRAINED,
-	ENGINE_EVENT_BIND,        /* work in engine_qp_bind_work(qp) */
-	ENGINE_EVENT_FAULT        /* client: enum one_fault; it is served no more */
+	ENGINE_EVENT_BIND, /* work in engine_qp_bind_work(qp) */
+	ENGINE_EVENT_FAULT /* client: enum one_fault; it is served no more */
 };
 
 struct engine_event {
@@ -145,7 +149,8 @@ struct engine_event {
 	void *owner; /* of the queue pair, or of the client for FAULT */
 };
 
-/* Of one core, a millisecond old at most.  Bytes of memory without mapping are counted per process (reach.h). */
+/* Of one core, a millisecond old at most.  Bytes of memory without mapping are counted per process (reach.h).
+ */
 /* What a loop of a core does, in its order.  The cycles of each are counted on demand. */
 enum engine_stage {
 	ENGINE_STAGE_COMMANDS,  /* from the control thread */
@@ -170,15 +175,15 @@ struct engine_stats {
 	uint64_t work, completions, wakes, local_ops, local_bytes, handed_over;
 	/* frames dropped before a queue pair saw them, by reason */
 	uint64_t drop[WIRE_DROP_MAX];
-	uint64_t drop_no_qp;      /* no such queue pair, or not connected by the wire */
-	uint64_t drop_no_mbuf;    /* no buffer for a frame to send; the queue pair tries again */
-	uint64_t drop_inbound;    /* the ring of the core that owns the queue pair was full */
-	uint64_t drop_control;    /* the control thread's ring was full */
-	uint64_t drop_segments;   /* longer than a receive buffer */
-	uint64_t drop_tx_ring;    /* the ring of the core that owns the port's queue was full */
-	uint64_t backpressure;    /* a frame had to wait for the port */
-	uint64_t cq_overflow;     /* completions lost, ring full */
-	uint64_t rc[32];          /* enum rc_counter */
+	uint64_t drop_no_qp;    /* no such queue pair, or not connected by the wire */
+	uint64_t drop_no_mbuf;  /* no buffer for a frame to send; the queue pair tries again */
+	uint64_t drop_inbound;  /* the ring of the core that owns the queue pair was full */
+	uint64_t drop_control;  /* the control thread's ring was full */
+	uint64_t drop_segments; /* longer than a receive buffer */
+	uint64_t drop_tx_ring;  /* the ring of the core that owns the port's queue was full */
+	uint64_t backpressure;  /* a frame had to wait for the port */
+	uint64_t cq_overflow;   /* completions lost, ring full */
+	uint64_t rc[32];        /* enum rc_counter */
 	/* while engine_time_stages() is on */
 	uint64_t stage_loops; /* busy ones */
 	uint64_t stage_cycles[ENGINE_STAGE_MAX];
@@ -198,7 +203,7 @@ struct engine_port_info {
 /* After rte_eal_init: ports, cores, rings, tables.  `config` must live until engine_fini().  One sentence in
  * `why` on failure. */
 int engine_init(const struct config *config, char *why, size_t why_len);
-int engine_start(void); /* launches the lcores */
+int engine_start(void);       /* launches the lcores */
 void engine_leave_rseq(void); /* the calling thread: its turns on a processor that it shares take less time */
 void engine_stop(void);
 void engine_fini(void);

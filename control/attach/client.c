@@ -25,7 +25,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "control/internal.h"
+#include "control/attach/client.h"
+#include "control/attach/closer.h"
+#include "control/attach/work.h"
 
 #define ENDING_NS (NS_PER_MS / 10) /* how often to look after attachments that end */
 
@@ -130,84 +132,16 @@ client_reply(struct client *client, int error)
 	client->reply_fd = -1;
 }
 
+const struct attach_calls *attach_calls;
+
 static int
 dispatch(struct client *client)
 {
 	const struct one_msg *msg = &client->msg;
+	request_handler *handler = msg->type < ONE_MSG_MAX ? attach_calls->request[msg->type] : NULL;
 
-	switch ((enum one_msg_type)msg->type) {
-	case ONE_MSG_PZ_CREATE:
-		return pz_create(client);
-	case ONE_MSG_PZ_FREE:
-		return pz_free(client, msg->id.id);
-	case ONE_MSG_CQ_CREATE:
-		return cq_create(client, msg->cq_create.entries);
-	case ONE_MSG_CQ_RESIZE:
-		return cq_resize_request(client, &msg->cq_resize);
-	case ONE_MSG_CQ_FREE:
-		return cq_free(client, msg->id.id);
-	case ONE_MSG_QP_CREATE:
-		return qp_create(client, &msg->qp_create);
-	case ONE_MSG_QP_MODIFY:
-		return qp_modify(client, &msg->qp_modify);
-	case ONE_MSG_QP_CONNECT:
-		return qp_connect(client, &msg->qp_connect);
-	case ONE_MSG_QP_DISCONNECT:
-		return qp_disconnect(client, &msg->qp_disconnect);
-	case ONE_MSG_QP_RESET:
-		return qp_reset_request(client, msg->id.id);
-	case ONE_MSG_QP_FREE:
-		return qp_free(client, msg->id.id);
-	case ONE_MSG_LISTEN:
-		return listen_create(client, &msg->listen);
-	case ONE_MSG_UNLISTEN:
-		return listen_free(client, msg->id.id);
-	case ONE_MSG_CR_ACCEPT:
-		return cr_accept(client, &msg->cr_accept);
-	case ONE_MSG_CR_REJECT:
-		return cr_reject(client, &msg->cr_reject);
-	case ONE_MSG_CR_HANDOFF:
-		return cr_handoff(client, &msg->cr_handoff);
-	case ONE_MSG_REGION_ADD:
-		return region_add(client, &msg->region_add);
-	case ONE_MSG_REGION_REMOVE:
-		return region_remove(client, msg->id.id);
-	case ONE_MSG_MR_CREATE:
-		return mr_create(client, &msg->mr_create);
-	case ONE_MSG_MR_FREE:
-		return mr_free(client, msg->id.id);
-	case ONE_MSG_MW_CREATE:
-		return mw_create(client, &msg->mw_create);
-	case ONE_MSG_MW_FREE:
-		return mw_free(client, msg->id.id);
-	case ONE_MSG_SRQ_CREATE:
-		return srq_create(client, &msg->srq_create);
-	case ONE_MSG_SRQ_LIMIT:
-		return srq_limit(client, &msg->srq_limit);
-	case ONE_MSG_SRQ_FREE:
-		return srq_free(client, msg->id.id);
-	case ONE_MSG_STAGING:
-		return staging_create(client, &msg->staging);
-	case ONE_MSG_RSM_PUBLISH:
-		return rsm_publish(client, &msg->rsm_publish);
-	case ONE_MSG_RSM_REPUBLISH:
-		return rsm_republish(client, &msg->rsm_publish);
-	case ONE_MSG_RSM_UNPUBLISH:
-		return rsm_unpublish(client, &msg->rsm_publish);
-	case ONE_MSG_RSM_CONNECT:
-		return rsm_connect(client, &msg->rsm_connect);
-	case ONE_MSG_RSM_DISCONNECT:
-		return rsm_disconnect(client, msg->id.id);
-	case ONE_MSG_RSM_TOPOLOGY:
-		return rsm_topology(client, &msg->rsm_topology);
-	case ONE_MSG_RSM_SIGNAL:
-		return rsm_signal(client, &msg->rsm_signal);
-	case ONE_MSG_RSM_MAP:
-		return rsm_map(client, &msg->rsm_map);
-	case ONE_MSG_HELLO:
-	case ONE_MSG_MAX:
-		break;
-	}
+	if (handler != NULL)
+		return handler(client, msg);
 	client_kill(client, ONE_FAULT_PROTOCOL, "it sent a message of an unknown type");
 	return REQUEST_LATER;
 }
@@ -305,8 +239,7 @@ client_ready(struct watch *watch, uint32_t events)
 		client->busy = true;
 		client->requests++;
 		memset(&client->reply, 0, sizeof(client->reply));
-		error = client->state == CLIENT_CONNECTED ? hello_request(client, &client->msg.hello)
-							  : dispatch(client);
+		error = dispatch(client);
 		if (error != REQUEST_LATER)
 			client_reply(client, error);
 		return;
@@ -376,7 +309,6 @@ client_accept(int fd)
 	client->fd_watch.ready = client_ready;
 	client->pid_watch.ready = process_ready;
 	client->hello_deadline = control.now + CLIENT_HELLO_MS * NS_PER_MS;
-	LIST_INIT(&client->unused);
 	for (int i = 0; i < OBJECT_KINDS; i++)
 		table_init(&client->table[i], 0);
 	if (identify(client) == 0 && !closer_stuck(client->uid))
@@ -431,32 +363,20 @@ client_free(struct client *client, uint64_t offset, uint64_t size)
 
 /* ---- the end ---- */
 
-#define FOR_EACH(client, kind, object)                                           \
-	for (uint32_t index_ = 0; index_ < (client)->table[kind].size; index_++) \
-		if (((object) = table_at(&(client)->table[kind], index_)) != NULL)
+/* `step` of the class of each object, in the order of enum object_kind. */
+#define FOR_EACH_OBJECT(client, step)                                                                   \
+	for (int kind_ = 0; kind_ < OBJECT_KINDS; kind_++)                                              \
+		for (uint32_t i_ = 0;                                                                   \
+		     attach_calls->class[kind_].step != NULL && i_ < (client)->table[kind_].size; i_++) \
+			if (table_at(&(client)->table[kind_], i_) != NULL)                              \
+	attach_calls->class[kind_].step(table_at(&(client)->table[kind_], i_))
 
 /* Nothing of this client is found by anybody any more; peers are told. */
 static void
 unhook(struct client *client)
 {
-	struct segment *segment, *next;
-	struct listener *listener;
-	struct cr *cr;
-	struct qp *qp;
-
-	for (segment = LIST_FIRST(&control.segments); segment != NULL; segment = next) {
-		next = LIST_NEXT(segment, link);
-		if (segment->client == client) {
-			segment_withdraw(segment);
-			segment_destroy(segment);
-		}
-	}
-	FOR_EACH(client, OBJECT_LISTENER, listener)
-	listener_close(listener);
-	FOR_EACH(client, OBJECT_CR, cr)
-	cr_destroy(cr);
-	FOR_EACH(client, OBJECT_QP, qp)
-	conn_detach(qp);
+	attach_calls->leave(client);
+	FOR_EACH_OBJECT(client, unhook);
 }
 
 void
@@ -492,36 +412,12 @@ static void
 remove_from_core(struct client *client)
 {
 	struct engine_command *command;
-	struct srq *srq;
-	struct qp *qp;
-	struct cq *cq;
 
-	FOR_EACH(client, OBJECT_QP, qp)
-	{
-		if (qp->added && !qp->removing)
-			command_send(qp_command(qp, ENGINE_QP_REMOVE, NULL, NULL));
-		qp->removing = true;
-	}
-	FOR_EACH(client, OBJECT_SRQ, srq)
-	srq_remove(srq);
-	FOR_EACH(client, OBJECT_CQ, cq)
-	cq_remove(cq);
+	FOR_EACH_OBJECT(client, remove);
 	if (client->added) {
 		command = command_new(client, ENGINE_CLIENT_REMOVE, NULL, NULL);
 		command_send(command);
 	}
-}
-
-static void
-withdraw_keys(struct client *client)
-{
-	struct mr *mr;
-	struct mw *mw;
-
-	FOR_EACH(client, OBJECT_MW, mw)
-	mw_withdraw(mw);
-	FOR_EACH(client, OBJECT_MR, mr)
-	mr_withdraw(mr);
 }
 
 static void
@@ -532,23 +428,10 @@ quiesced(struct client *client, void *object)
 static void
 release(struct client *client)
 {
-	struct object *object;
-
-	FOR_EACH(client, OBJECT_QP, object)
-	qp_destroy((struct qp *)object);
-	FOR_EACH(client, OBJECT_SRQ, object)
-	srq_destroy((struct srq *)object);
-	FOR_EACH(client, OBJECT_CQ, object)
-	cq_destroy((struct cq *)object);
-	FOR_EACH(client, OBJECT_MR, object)
-	mr_destroy((struct mr *)object);
-	FOR_EACH(client, OBJECT_REGION, object)
-	region_destroy((struct region *)object);
-	FOR_EACH(client, OBJECT_PZ, object)
-	pz_number_free(client, ((struct pz *)object)->number);
+	FOR_EACH_OBJECT(client, destroy);
 	for (int kind = 0; kind < OBJECT_KINDS; kind++) {
-		FOR_EACH(client, kind, object)
-		free(object);
+		for (uint32_t i = 0; i < client->table[kind].size; i++)
+			free(table_at(&client->table[kind], i));
 		table_fini(&client->table[kind]);
 	}
 	if (client->engine != NULL)
@@ -584,7 +467,7 @@ client_step(struct client *client)
 			break;
 		case CLIENT_REMOVING:
 			client->state = CLIENT_QUIESCING;
-			withdraw_keys(client);
+			FOR_EACH_OBJECT(client, withdraw);
 			grace_defer(client, quiesced, NULL);
 			break;
 		case CLIENT_QUIESCING:

@@ -23,7 +23,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "control/internal.h"
+#include "control/attach/closer.h"
+#include "control/loop/loop.h"
 
 #define WAITING_MAX 1024u /* of one user; or a part of all descriptors, */
 #define WAITING_PART 16u  /* whichever is less */

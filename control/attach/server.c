@@ -16,7 +16,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "control/internal.h"
+#include "control/attach/client.h"
+#include "control/attach/closer.h"
 
 #define BACKLOG 128
 #define ACCEPTS 16 /* in one loop */

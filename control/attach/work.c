@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "control/internal.h"
+#include "control/attach/work.h"
 
 struct tracked {
 	struct engine_command command; /* first: the engine hands it back */

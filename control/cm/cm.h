@@ -18,7 +18,7 @@
 
 #define CM_MAD_LEN 256u
 #define CM_NEVER UINT64_MAX
-#define CM_PRIVATE_REQ 92u     /* without the IP header of rdma_cm; 56 with it */
+#define CM_PRIVATE_REQ 92u /* without the IP header of rdma_cm; 56 with it */
 #define CM_PRIVATE_REP 196u
 #define CM_PRIVATE_REJ 148u
 
@@ -26,10 +26,18 @@
 #define CM_USER_PRIVATE_MAX 64u
 
 enum cm_reject {
-	CM_REJ_NO_QP = 1, CM_REJ_NO_RESOURCES = 3, CM_REJ_TIMEOUT = 4, CM_REJ_UNSUPPORTED = 5,
-	CM_REJ_INVALID_COMM_ID = 6, CM_REJ_INVALID_SERVICE_ID = 8, CM_REJ_INVALID_TRANSPORT = 9,
-	CM_REJ_STALE = 10, CM_REJ_INVALID_GID = 12, CM_REJ_INVALID_MTU = 26,
-	CM_REJ_INSUFFICIENT_RD_ATOMIC = 27, CM_REJ_CONSUMER = 28
+	CM_REJ_NO_QP = 1,
+	CM_REJ_NO_RESOURCES = 3,
+	CM_REJ_TIMEOUT = 4,
+	CM_REJ_UNSUPPORTED = 5,
+	CM_REJ_INVALID_COMM_ID = 6,
+	CM_REJ_INVALID_SERVICE_ID = 8,
+	CM_REJ_INVALID_TRANSPORT = 9,
+	CM_REJ_STALE = 10,
+	CM_REJ_INVALID_GID = 12,
+	CM_REJ_INVALID_MTU = 26,
+	CM_REJ_INSUFFICIENT_RD_ATOMIC = 27,
+	CM_REJ_CONSUMER = 28
 };
 
 struct cm;
@@ -39,14 +47,14 @@ struct cm_listener;
 /* One end's half of a connection, as it goes into REQ or REP. */
 struct cm_local {
 	uint32_t qpn;
-	uint32_t psn; /* the PSN the peer must send first */
+	uint32_t psn;          /* the PSN the peer must send first */
 	uint8_t rd_atomic_in;  /* responder resources */
 	uint8_t rd_atomic_out; /* initiator depth */
 	uint8_t rnr_retry;     /* asked of the peer */
 	uint8_t retry_count;   /* REQ */
 	uint8_t ack_timeout;   /* REQ: local ACK timeout code; REP: target ACK delay */
 	bool srq;
-	uint16_t path_mtu;     /* REQ: 256..4096 */
+	uint16_t path_mtu; /* REQ: 256..4096 */
 };
 
 struct cm_path {
@@ -65,24 +73,24 @@ struct cm_remote {
 	struct cm_path path; /* REQ: the passive side's view: src is ours */
 	uint64_t guid;
 	uint64_t service_id;
-	uint16_t ip_port;    /* rdma_cm: the active side's port */
-	bool rdma_cm;        /* REQ had the IP header */
-	bool oneside;        /* the peer announced oneside, with */
+	uint16_t ip_port; /* rdma_cm: the active side's port */
+	bool rdma_cm;     /* REQ had the IP header */
+	bool oneside;     /* the peer announced oneside, with */
 	uint32_t capabilities;
 	uint16_t private_len; /* exact between oneside ends, else the full area */
 	uint8_t private_data[CM_PRIVATE_REP];
 };
 
 enum cm_event_type {
-	CM_REQUEST = 1,     /* passive: answer with cm_accept or cm_reject, now or later */
-	CM_REPLY,           /* active: REP came; put the QP to RTS, then cm_confirm() (sends RTU) or cm_reject() */
-	CM_ESTABLISHED,     /* passive: RTU came, or cm_communication_established() was told */
-	CM_REJECTED,        /* active: `reason`; passive after accept: the peer gave up */
-	CM_UNREACHABLE,     /* active: no answer to REQ, or the path could not be resolved */
-	CM_TIMED_OUT,       /* active: the caller's timeout passed first */
-	CM_ACCEPT_FAILED,   /* passive: no RTU in time, or the requester withdrew before cm_accept */
-	CM_DISCONNECTED,    /* the peer disconnected, or our cm_disconnect was answered or given up */
-	CM_GONE             /* TIMEWAIT over: the conn is freed after this call, its QPN may be reused */
+	CM_REQUEST = 1, /* passive: answer with cm_accept or cm_reject, now or later */
+	CM_REPLY, /* active: REP came; put the QP to RTS, then cm_confirm() (sends RTU) or cm_reject() */
+	CM_ESTABLISHED,   /* passive: RTU came, or cm_communication_established() was told */
+	CM_REJECTED,      /* active: `reason`; passive after accept: the peer gave up */
+	CM_UNREACHABLE,   /* active: no answer to REQ, or the path could not be resolved */
+	CM_TIMED_OUT,     /* active: the caller's timeout passed first */
+	CM_ACCEPT_FAILED, /* passive: no RTU in time, or the requester withdrew before cm_accept */
+	CM_DISCONNECTED,  /* the peer disconnected, or our cm_disconnect was answered or given up */
+	CM_GONE           /* TIMEWAIT over: the conn is freed after this call, its QPN may be reused */
 };
 
 struct cm_event {
@@ -107,8 +115,8 @@ struct cm_env {
 	void (*send)(struct cm_env *env, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN]);
 	void (*event)(struct cm_env *env, const struct cm_event *event);
 	uint64_t (*random)(struct cm_env *env);
-	uint64_t guid;         /* of this data plane: stable, nonzero */
-	uint32_t capabilities; /* CM_CAPABILITY_*, announced to oneside peers */
+	uint64_t guid;             /* of this data plane: stable, nonzero */
+	uint32_t capabilities;     /* CM_CAPABILITY_*, announced to oneside peers */
 	uint32_t response_timeout; /* code, 4.096 us x 2^n: how long a peer may take; 20 */
 	uint32_t max_retries;      /* of our REQ, REP, DREQ */
 	uint64_t retry_interval;   /* ns between retransmissions towards oneside or unknown peers */
@@ -120,7 +128,7 @@ void cm_free(struct cm *cm);
 
 /* service_id as on the wire; rdma_cm's for TCP port p is CM_SERVICE_TCP(p). */
 #define CM_SERVICE_TCP(port) (0x0000000001060000ull | (uint16_t)(port))
-#define CM_SERVICE_RSM(segment) (0x6f6e000000000000ull | (uint32_t)(segment)) /* ours: RSM segments */
+#define CM_SERVICE_RSM(segment) (0x6f6e000000000000ull | (uint32_t)(segment))  /* ours: RSM segments */
 struct cm_listener *cm_listen(struct cm *cm, uint64_t service_id, void *user); /* NULL: in use */
 void cm_unlisten(struct cm *cm, struct cm_listener *listener);
 void *cm_listener_user(const struct cm_listener *listener);
@@ -129,16 +137,17 @@ struct cm_connect {
 	uint64_t service_id;
 	struct cm_local local;
 	struct cm_path path;
-	bool rdma_cm;      /* put the IP header first */
-	uint16_t ip_port;  /* our ephemeral port in it */
-	uint64_t timeout;  /* ns; CM_NEVER: until retries are used up */
+	bool rdma_cm;     /* put the IP header first */
+	uint16_t ip_port; /* our ephemeral port in it */
+	uint64_t timeout; /* ns; CM_NEVER: until retries are used up */
 	uint16_t private_len;
 	uint8_t private_data[CM_PRIVATE_REQ];
 };
 struct cm_conn *cm_connect(struct cm *cm, const struct cm_connect *params, void *user, uint64_t now);
 int cm_accept(struct cm_conn *conn, const struct cm_local *local, const void *private_data, uint16_t len,
-              uint64_t now);
-int cm_reject(struct cm_conn *conn, enum cm_reject reason, const void *private_data, uint16_t len, uint64_t now);
+	      uint64_t now);
+int cm_reject(struct cm_conn *conn, enum cm_reject reason, const void *private_data, uint16_t len,
+	      uint64_t now);
 int cm_confirm(struct cm_conn *conn, uint64_t now);
 void cm_communication_established(struct cm_conn *conn, uint64_t now);
 /* DREQ, or whatever ends this conn in its state; CM_DISCONNECTED then CM_GONE follow. */
@@ -154,7 +163,8 @@ const struct cm_path *cm_conn_path(const struct cm_conn *conn);
  * A MAD that came in a frame to QP1.  reply_path is the way back: src is ours (the
  * frame's destination), dst the peer's (the frame's source).
  */
-void cm_input(struct cm *cm, const struct cm_path *reply_path, const uint8_t *mad, uint32_t len, uint64_t now);
+void cm_input(struct cm *cm, const struct cm_path *reply_path, const uint8_t *mad, uint32_t len,
+	      uint64_t now);
 uint64_t cm_deadline(const struct cm *cm);
 void cm_timeout(struct cm *cm, uint64_t now);
 

@@ -7,14 +7,14 @@
 #include <string.h>
 
 #include "control/cm/cm_mad.h"
-#include "control/internal.h"
+#include "control/connect/connect.h"
 #include "control/cm/service.h"
 
 #define ANY_FIRST 1024u
 #define ANY_LAST 65535u
 
 static struct listener *
-listener_find(const struct port *port, uint64_t service)
+listener_find(const struct path_port *port, uint64_t service)
 {
 	struct listener *listener;
 
@@ -25,7 +25,7 @@ listener_find(const struct port *port, uint64_t service)
 }
 
 static int
-listen_any(struct listener *listener, struct port *port)
+listen_any(struct listener *listener, struct path_port *port)
 {
 	static uint32_t next = ANY_FIRST;
 
@@ -38,8 +38,9 @@ listen_any(struct listener *listener, struct port *port)
 }
 
 int
-listen_create(struct client *client, const struct one_listen *args)
+listen_create(struct client *client, const struct one_msg *msg)
 {
+	const struct one_listen *args = &msg->listen;
 	struct cq *cq = object_get(client, OBJECT_CQ, args->cq);
 	struct listener *listener;
 	uint64_t service = 0;
@@ -88,8 +89,9 @@ listener_close(struct listener *listener)
 }
 
 int
-listen_free(struct client *client, uint32_t id)
+listen_free(struct client *client, const struct one_msg *msg)
 {
+	uint32_t id = msg->id.id;
 	struct listener *listener = object_get(client, OBJECT_LISTENER, id);
 
 	if (listener == NULL)
@@ -183,8 +185,9 @@ cr_destroy(struct cr *cr)
 }
 
 int
-cr_accept(struct client *client, const struct one_cr_accept *args)
+cr_accept(struct client *client, const struct one_msg *msg)
 {
+	const struct one_cr_accept *args = &msg->cr_accept;
 	struct cr *cr = object_get(client, OBJECT_CR, args->cr);
 	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
 	struct conn *conn;
@@ -211,8 +214,9 @@ cr_accept(struct client *client, const struct one_cr_accept *args)
 }
 
 int
-cr_reject(struct client *client, const struct one_cr_reject *args)
+cr_reject(struct client *client, const struct one_msg *msg)
 {
+	const struct one_cr_reject *args = &msg->cr_reject;
 	struct cr *cr = object_get(client, OBJECT_CR, args->cr);
 	uint32_t max = control.config->limits.max_private_data;
 	uint8_t data[CM_PRIVATE_REJ];
@@ -237,8 +241,9 @@ cr_reject(struct client *client, const struct one_cr_reject *args)
 }
 
 int
-cr_handoff(struct client *client, const struct one_cr_handoff *args)
+cr_handoff(struct client *client, const struct one_msg *msg)
 {
+	const struct one_cr_handoff *args = &msg->cr_handoff;
 	struct cr *cr = object_get(client, OBJECT_CR, args->cr);
 	struct listener *to;
 	struct conn *conn;

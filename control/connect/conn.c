@@ -19,7 +19,7 @@
 
 #include "connection.h"
 #include "control/cm/cm_mad.h"
-#include "control/internal.h"
+#include "control/connect/connect.h"
 #include "control/cm/service.h"
 
 #define RETRIES_MAX 12u
@@ -28,24 +28,15 @@
 #define EPHEMERAL_FIRST 32768u
 #define EPHEMERAL_COUNT 28232u
 
-/* A bit for each number in use by a connection or in its time-wait. */
-static uint64_t qpn_held[(1u << 24) / 64];
-
-bool
-conn_qpn_held(uint32_t qpn)
+static void
+hold_qpn(struct conn *conn)
 {
-	return (qpn_held[qpn / 64] >> qpn % 64 & 1) != 0;
+	conn->qpn = conn->qp->config.qpn;
+	qpn_hold(conn->qpn);
 }
 
 static void
-qpn_hold(struct conn *conn, uint32_t qpn)
-{
-	conn->qpn = qpn;
-	qpn_held[qpn / 64] |= 1ull << qpn % 64;
-}
-
-static void
-qpn_let_go(struct conn *conn)
+let_go_qpn(struct conn *conn)
 {
 	uint32_t qpn = conn->qpn;
 	struct qp *qp;
@@ -53,17 +44,27 @@ qpn_let_go(struct conn *conn)
 	if (qpn == 0)
 		return;
 	conn->qpn = 0;
-	qpn_held[qpn / 64] &= ~(1ull << qpn % 64);
+	qpn_let_go(qpn);
 	/* Its queue pair may be waiting to connect anew. */
 	qp = qp_by_qpn(qpn);
 	if (qp != NULL && qp->conn != NULL && qp->conn->state == CONN_WAITING)
 		qp->conn->retry_at = control.now;
 }
 
+const struct qp_kind conn_kind = {
+	.name = "endpoint",
+	.created = true,
+	.access = ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC,
+	.detach = conn_detach,
+	.outcome = conn_outcome,
+};
+
+void (*conn_rsm_request)(struct segment *segment, struct conn *conn);
+
 /* ---- lifetime ---- */
 
 struct conn *
-conn_new(struct port *port, bool passive)
+conn_new(struct path_port *port, bool passive)
 {
 	struct conn *conn = calloc(1, sizeof(*conn));
 
@@ -121,8 +122,9 @@ conn_put(struct conn *conn)
 	conn->dead = true;
 	unlist_waiting(conn);
 	neigh_cancel(control.neigh, conn);
-	host_unwatch(conn);
-	qpn_let_go(conn);
+	if (conn->over != NULL)
+		conn->over(conn);
+	let_go_qpn(conn);
 	/* Freed at the end of the loop: callers up the stack may still look at it. */
 	TAILQ_REMOVE(&control.conns, conn, link);
 	TAILQ_INSERT_TAIL(&control.dead, conn, link);
@@ -141,17 +143,13 @@ conn_over(struct conn *conn)
 	conn->state = CONN_OVER;
 	unlist_waiting(conn);
 	neigh_cancel(control.neigh, conn);
-	host_unwatch(conn);
+	if (conn->over != NULL)
+		conn->over(conn);
 }
 
-static struct one_cqe
-outcome(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm)
+struct one_cqe
+conn_outcome(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm)
 {
-	if (qp->role == QP_IMPORT)
-		return (struct one_cqe){.type = ONE_CQE_RSM,
-					.status = (uint8_t)(rsm != RSM_OK ? rsm : import_error(event)),
-					.object = qp->object.id,
-					.flags = ONE_CQE_NOTIFY};
 	return (struct one_cqe){
 		.type = ONE_CQE_CONNECT, .status = event, .object = qp->object.id, .flags = ONE_CQE_NOTIFY};
 }
@@ -177,12 +175,13 @@ conn_end_or(struct conn *conn, enum one_conn_event event, enum one_conn_event if
 	if (conn->state == CONN_OVER)
 		return;
 	conn_over(conn);
-	if (qp != NULL && qp->role == QP_EXPORT) {
+	if (qp != NULL && qp->kind->ends_alone) {
 		conn->qp = NULL;
 		qp->conn = NULL;
 		qp_remove(qp, false);
 	} else if (qp != NULL) {
-		struct one_cqe told = outcome(qp, event, rsm), instead = outcome(qp, if_broken, rsm);
+		struct one_cqe told = qp->kind->outcome(qp, event, rsm);
+		struct one_cqe instead = qp->kind->outcome(qp, if_broken, rsm);
 
 		qp_flush(qp, &told, instead.status);
 	}
@@ -206,9 +205,9 @@ conn_broken(struct conn *conn)
 					    : ONE_CONN_ACCEPT_ERROR;
 	struct qp *qp = conn->qp;
 	struct one_cqe told =
-		outcome(qp, qp->state == ONE_QP_CLOSING ? ONE_CONN_DISCONNECTED : event, RSM_OK);
+		qp->kind->outcome(qp, qp->state == ONE_QP_CLOSING ? ONE_CONN_DISCONNECTED : event, RSM_OK);
 
-	if (qp->role == QP_EXPORT) {
+	if (qp->kind->ends_alone) {
 		conn_end(conn, event, RSM_OK, true);
 		return;
 	}
@@ -288,9 +287,7 @@ send_connect(struct conn *conn, command_done *done)
 	rc->qpn = qp->config.qpn;
 	rc->peer_qpn = conn->setup->remote.qpn;
 	rc->pz = qp->config.pz;
-	rc->access = qp->role == QP_IMPORT
-			     ? 0
-			     : ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC;
+	rc->access = qp->kind->access;
 	rc->send_psn = conn->setup->remote.psn;
 	rc->recv_psn = conn->local.psn;
 	rc->path_mtu = conn->local.path_mtu;
@@ -318,7 +315,7 @@ conn_establish(struct conn *conn, command_done *done)
 	struct qp *qp = conn->qp;
 	struct engine_command *command = qp_command(qp, ENGINE_QP_RTS, done, conn);
 
-	command->event = outcome(qp, ONE_CONN_ESTABLISHED, RSM_OK);
+	command->event = qp->kind->outcome(qp, ONE_CONN_ESTABLISHED, RSM_OK);
 	command->quiet = conn->passive; /* nothing waits for it there; what goes wrong is an event */
 	qp->state = ONE_QP_CONNECTED;
 	conn->commands++;
@@ -359,7 +356,7 @@ conn_prepared(struct engine_command *command, void *object)
 
 	if (conn->state == CONN_PREPARING && command->status == 0) {
 		conn->state = CONN_REPLIED;
-		qpn_hold(conn, conn->qp->config.qpn);
+		hold_qpn(conn);
 		if (cm_accept(conn->cm, &conn->local, conn->setup->private_data, conn->setup->private_len,
 			      control.now) != 0)
 			conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, true);
@@ -389,7 +386,7 @@ send_request(struct conn *conn)
 		conn_end(conn, ONE_CONN_BROKEN, RSM_INSUFFICIENT_RESOURCES, false);
 		return;
 	}
-	qpn_hold(conn, conn->qp->config.qpn);
+	hold_qpn(conn);
 }
 
 static void
@@ -433,7 +430,7 @@ conn_try(struct conn *conn)
 {
 	int error;
 
-	if (conn_qpn_held(conn->qp->config.qpn)) {
+	if (qpn_held(conn->qp->config.qpn)) {
 		conn->state = CONN_WAITING;
 		conn->retry_at = NEVER;
 		list_waiting(conn);
@@ -458,7 +455,8 @@ conn_start(struct conn *conn, struct qp *qp)
 	qp_set_state(qp, ONE_QP_CONNECTING);
 	conn->local.qpn = qp->config.qpn;
 	conn->local.psn = (uint32_t)control_random() & 0xffffff;
-	conn->local.rnr_retry = qp->role == QP_DAT ? conn->port->config->rnr_retry : CONFIG_RNR_RETRY_ENDLESS;
+	conn->local.rnr_retry =
+		qp->kind->endless_rnr ? CONFIG_RNR_RETRY_ENDLESS : conn->port->config->rnr_retry;
 	conn->local.srq = qp->srq != NULL;
 	conn->local.retry_count = 7;
 	conn->local.ack_timeout = ACK_TIMEOUT;
@@ -478,8 +476,9 @@ conn_start(struct conn *conn, struct qp *qp)
 }
 
 int
-qp_connect(struct client *client, const struct one_qp_connect *args)
+qp_connect(struct client *client, const struct one_msg *msg)
 {
+	const struct one_qp_connect *args = &msg->qp_connect;
 	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
 	uint64_t service;
 	struct conn *conn;
@@ -509,12 +508,13 @@ qp_connect(struct client *client, const struct one_qp_connect *args)
 }
 
 int
-qp_disconnect(struct client *client, const struct one_qp_disconnect *args)
+qp_disconnect(struct client *client, const struct one_msg *msg)
 {
+	const struct one_qp_disconnect *args = &msg->qp_disconnect;
 	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
 	struct conn *conn;
 
-	if (qp == NULL || qp->role != QP_DAT)
+	if (qp == NULL || !qp->kind->created)
 		return refuse(client, -EINVAL, ONE_SUBJECT_QP, args->qp);
 	conn = qp->conn;
 	switch (qp->state) {
@@ -562,14 +562,14 @@ try_again(struct conn *conn, uint16_t reason)
 	/* That one lives on by itself; its number is ours to use again, since the peer has not taken it. */
 	cm_set_user(conn->cm, NULL);
 	conn->cm = NULL;
-	qpn_let_go(conn);
+	let_go_qpn(conn);
 	conn->state = CONN_WAITING;
 	list_waiting(conn);
 	return true;
 }
 
 static void
-on_request(struct port *port, const struct cm_event *event)
+on_request(struct path_port *port, const struct cm_event *event)
 {
 	struct conn *conn = control.stopping ? NULL : conn_new(port, true);
 
@@ -587,7 +587,7 @@ on_request(struct port *port, const struct cm_event *event)
 		/* There is no field to ask for less; ours try again with less when told so. */
 		conn_reject(conn, CM_REJ_INVALID_MTU, NULL, 0);
 	else if (service_is_rsm(conn->service))
-		rsm_request(cm_listener_user(event->listener), conn);
+		conn_rsm_request(cm_listener_user(event->listener), conn);
 	else
 		cr_offer(cm_listener_user(event->listener), conn);
 }
@@ -601,7 +601,7 @@ on_reply(struct conn *conn, const struct cm_event *event)
 	}
 	take_remote(conn, event->remote);
 	connection_negotiate(&conn->local, &conn->setup->remote);
-	if (conn->qp->role == QP_IMPORT && !import_reply(conn)) {
+	if (conn->qp->kind->replied != NULL && !conn->qp->kind->replied(conn)) {
 		conn_end(conn, ONE_CONN_BROKEN, RSM_BAD_DRIVER_VERSION, true);
 		return;
 	}
@@ -619,8 +619,8 @@ on_rejected(struct conn *conn, const struct cm_event *event)
 
 		if (try_again(conn, event->reason))
 			return;
-		if (conn->qp->role == QP_IMPORT)
-			rsm = import_rejected(event->reason, event->reject_data);
+		if (conn->qp->kind->rejected != NULL)
+			rsm = conn->qp->kind->rejected(event->reason, event->reject_data);
 		else if (event->reason == CM_REJ_CONSUMER)
 			conn_show_refusal(conn, event->reject_data);
 		conn_end(conn,
@@ -648,7 +648,7 @@ on_disconnected(struct conn *conn)
 void
 conn_event(struct cm_env *env, const struct cm_event *event)
 {
-	struct port *port = (struct port *)(void *)((char *)env - offsetof(struct port, env));
+	struct path_port *port = (struct path_port *)(void *)((char *)env - offsetof(struct path_port, env));
 	struct conn *conn = cm_user(event->conn);
 
 	if (event->type == CM_REQUEST) {
@@ -686,7 +686,7 @@ conn_event(struct cm_env *env, const struct cm_event *event)
 		break;
 	case CM_GONE:
 		conn->cm = NULL;
-		qpn_let_go(conn);
+		let_go_qpn(conn);
 		if (conn->state != CONN_OVER)
 			conn_end(conn, ONE_CONN_BROKEN, RSM_OK, false);
 		conn_put(conn);
@@ -727,6 +727,21 @@ qp_engine_event(struct qp *qp, const struct engine_event *event)
 /* ---- time ---- */
 
 void
+conns_fini(void)
+{
+	struct conn_list *lists[] = {&control.conns, &control.dead};
+	struct conn *conn;
+
+	/* Without their queue pairs, only time-waits are left. */
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		while ((conn = TAILQ_FIRST(lists[i])) != NULL) {
+			TAILQ_REMOVE(lists[i], conn, link);
+			conn_free(conn);
+		}
+	}
+}
+
+void
 conns_poll(void)
 {
 	struct conn *conn, *next;
@@ -763,7 +778,7 @@ conns_deadline(void)
 }
 
 void
-conns_path_changed(const struct port *port, const struct wire_addr *hop, const uint8_t mac[6])
+conns_path_changed(const struct path_port *port, const struct wire_addr *hop, const uint8_t mac[6])
 {
 	struct conn *conn;
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "control/cm/cm_mad.h"
-#include "control/internal.h"
+#include "control/connect/connect.h"
 #include "control/cm/service.h"
 
 /* What the application may look at when it sees the event. */
@@ -21,7 +21,7 @@ conn_show(const struct conn *conn)
 	shm->family = addr_from_wire(&conn->path.dst, shm->remote_addr);
 	shm->rd_atomic_in = conn->local.rd_atomic_in;
 	shm->rd_atomic_out = conn->local.rd_atomic_out;
-	if (conn->passive || conn->qp->role != QP_DAT) {
+	if (conn->passive || !conn->qp->kind->created) {
 		shm->private_len = 0;
 		return;
 	}
@@ -36,7 +36,7 @@ conn_show(const struct conn *conn)
 void
 conn_show_refusal(const struct conn *conn, const uint8_t *data)
 {
-	struct one_qp_shm *shm = conn->qp->role == QP_DAT ? qp_shm(conn->qp) : NULL;
+	struct one_qp_shm *shm = conn->qp->kind->created ? qp_shm(conn->qp) : NULL;
 	uint32_t len;
 
 	if (shm == NULL)

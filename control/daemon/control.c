@@ -14,13 +14,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "control/internal.h"
+#include "control/attach/closer.h"
+#include "control/daemon/calls.h"
+#include "control/daemon/telemetry.h"
+#include "control/rsm/rsm.h"
 
 #define EVENTS 64
 #define ENGINE_ROUNDS 16      /* of engine_poll in one loop */
 #define POLL_WORK_NS 50000ull /* how often to look whether a grace period is over */
 #define ENGINE_TURNS 4
-#define LOG_LINES 50u    /* a second, that others bring about */
 #define LOOK_NS 20000ull /* answers come soon: to look for them this long before sleeping */
 #define YIELD_LONG_NS 100000ull
 #define NO_LOOK_NS (20 * NS_PER_MS)
@@ -29,62 +31,11 @@
 #define MAPPINGS_OWN 8192u      /* not for registered memory: arenas, threads, devices, heap */
 #define MAPPINGS_LEAST 1024u
 
-RTE_LOG_REGISTER(control_logtype, oneside.control, NOTICE);
-
-struct control control = {.epoll = -1, .stop_fd = -1, .listen_fd = -1};
-
 static bool stop_seen;
 static uint64_t look_until;    /* before sleeping, */
 static uint64_t no_look_until; /* unless that is too dear */
 static uint32_t engine_turns;  /* loops that did not look at applications */
 static struct watch stop_watch, engine_watch;
-
-uint64_t
-control_clock(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
-uint64_t
-control_random(void)
-{
-	static uint64_t pool[32];
-	static unsigned int left;
-
-	if (left == 0) {
-		/* Up to 256 bytes are given whole, and never fail once the system has started. */
-		while (getrandom(pool, sizeof(pool), 0) != (ssize_t)sizeof(pool))
-			;
-		left = sizeof(pool) / sizeof(pool[0]);
-	}
-	return pool[--left];
-}
-
-bool
-log_allowed(void)
-{
-	static uint64_t since;
-	static uint32_t lines;
-
-	if (control.now - since >= NS_PER_S) {
-		if (lines > LOG_LINES)
-			log_notice("%u more lines like the last ones were left out\n", lines - LOG_LINES);
-		since = control.now;
-		lines = 0;
-	}
-	return lines++ < LOG_LINES;
-}
-
-int
-control_watch(int fd, struct watch *watch, uint32_t events)
-{
-	struct epoll_event event = {.events = events, .data.ptr = watch};
-
-	return epoll_ctl(control.epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
-}
 
 static void
 stop_ready(struct watch *watch, uint32_t events)
@@ -286,6 +237,9 @@ control_init(const struct config *config, char *why, size_t why_len)
 	stop_seen = false;
 	look_until = no_look_until = 0;
 	engine_turns = 0;
+	attach_calls = &attach_table;
+	qp_created = &conn_kind;
+	conn_rsm_request = rsm_request;
 	control.config = config;
 	control.listen_fd = -1;
 	control.epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -322,7 +276,7 @@ control_init(const struct config *config, char *why, size_t why_len)
 		snprintf(why, why_len, "epoll: %s", strerror(-error));
 		goto fail;
 	}
-	error = paths_init(config, why, why_len);
+	error = paths_init(config, &path_table, why, why_len);
 	if (error != 0)
 		goto fail;
 	error = server_open(config, why, why_len);
@@ -380,6 +334,7 @@ control_fini(void)
 			break;
 	if (!TAILQ_EMPTY(&control.clients))
 		log_warning("the cores did not let go of all attachments in time\n");
+	conns_fini();
 	paths_fini();
 	table_fini(&control.pz_numbers);
 	close(control.epoll);

@@ -22,7 +22,10 @@
 
 #include <rte_telemetry.h>
 
-#include "control/internal.h"
+#include "control/cm/service.h"
+#include "control/daemon/telemetry.h"
+#include "control/rsm/rsm.h"
+#include "dataplane/mem/reach.h"
 #include "control/cm/service.h"
 
 #define ENTRIES 48u /* in one answer: it has 16 KiB */
@@ -220,7 +223,6 @@ qps(const char *params, struct rte_tel_data *out)
 	if (client == NULL)
 		return -EINVAL;
 	for (uint32_t i = 0; i < client->table[OBJECT_QP].size; i++) {
-		static const char *const roles[] = {"endpoint", "import", "export"};
 		const struct qp *qp = table_at(&client->table[OBJECT_QP], i);
 		struct rte_tel_data *d;
 
@@ -233,7 +235,7 @@ qps(const char *params, struct rte_tel_data *out)
 			return -ENOMEM;
 		add_key(d, "qpn", qp->config.qpn);
 		add_number(d, "id", qp->object.id);
-		add_text(d, "role", roles[qp->role]);
+		add_text(d, "role", qp->kind->name);
 		add_text(d, "state", qp_state_text(qp->state));
 		if (qp->conn != NULL) {
 			add_text(d, "peer", addr_text(&qp->conn->path.dst));
@@ -342,7 +344,7 @@ neighbours(const char *params, struct rte_tel_data *out)
 			 info.mac[2], info.mac[3], info.mac[4], info.mac[5]);
 		add_text(d, "address", addr_text(&info.addr));
 		add_text(d, "mac", mac);
-		add_text(d, "port", control.port[info.port].info->name);
+		add_text(d, "port", path_port[info.port].info->name);
 		add_text(d, "state", states[info.state]);
 		if (add_entry(out, "neighbour", i, d) != 0)
 			break;

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "control/internal.h"
+#include "control/objects/qp.h"
 
 #define REMOTE (ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)
 #define VARIANT 0xffu /* the bits of a key that the application chooses */
@@ -46,8 +46,9 @@ let_go(struct mw *mw)
 }
 
 int
-mw_create(struct client *client, const struct one_mw_create *args)
+mw_create(struct client *client, const struct one_msg *msg)
 {
+	const struct one_mw_create *args = &msg->mw_create;
 	struct pz *pz = object_get(client, OBJECT_PZ, args->pz);
 	struct mem_table *table = engine_mem_table();
 	uint64_t limit = 0;
@@ -106,8 +107,9 @@ mw_quiesced(struct client *client, void *object)
 }
 
 int
-mw_free(struct client *client, uint32_t id)
+mw_free(struct client *client, const struct one_msg *msg)
 {
+	uint32_t id = msg->id.id;
 	struct mw *mw = object_get(client, OBJECT_MW, id);
 
 	if (mw == NULL)

@@ -7,7 +7,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "control/internal.h"
+#include "control/attach/work.h"
+#include "control/objects/objects.h"
+#include "control/path/path.h"
 
 #define DOORBELLS_AT 4096u
 #define CHANNELS_AT (DOORBELLS_AT + ((sizeof(struct one_doorbells) + 4095u) & ~4095u))
@@ -45,7 +47,7 @@ static void
 welcome(struct client *client)
 {
 	struct one_welcome *w = &client->reply.welcome;
-	const struct port *port = client->port;
+	const struct path_port *port = client->port;
 
 	w->version = ONE_ABI_VERSION;
 	w->idle = control.config->idle;
@@ -139,8 +141,9 @@ start(struct client *client)
 
 /* A refused HELLO ends the attachment, since nothing else may follow. */
 int
-hello_request(struct client *client, const struct one_hello *hello)
+hello_request(struct client *client, const struct one_msg *msg)
 {
+	const struct one_hello *hello = &msg->hello;
 	char name[ONE_PORT_NAME];
 	uint64_t limit;
 	int error;
@@ -153,13 +156,13 @@ hello_request(struct client *client, const struct one_hello *hello)
 		if (*c < ' ' || *c > '~')
 			*c = '?';
 	client->kind = hello->kind;
-	client->port = name[0] == '\0' ? &control.port[0] : path_port_by_name(name);
+	client->port = name[0] == '\0' ? &path_port[0] : path_port_by_name(name);
 	if (hello->magic != ONE_MSG_MAGIC || hello->version != ONE_ABI_VERSION)
 		error = refuse(client, -EPROTO, ONE_SUBJECT_VERSION, ONE_ABI_VERSION);
 	else if (hello->kind != ONE_KIND_DAT && hello->kind != ONE_KIND_RSM)
 		error = refuse(client, -EINVAL, ONE_SUBJECT_NONE, hello->kind);
 	else if (client->port == NULL)
-		error = refuse(client, -ENODEV, ONE_SUBJECT_PORT, control.num_ports);
+		error = refuse(client, -ENODEV, ONE_SUBJECT_PORT, path_num_ports);
 	else if (quota_attach(&control.quota, client->account, &limit) != 0)
 		error = refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
 	else {

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "control/internal.h"
+#include "control/objects/objects.h"
 
 static uint64_t
 page_mask(void)
@@ -275,8 +275,9 @@ mr_new(struct client *client, struct pz *pz, uint64_t va, uint64_t length, uint3
 }
 
 int
-mr_create(struct client *client, const struct one_mr_create *args)
+mr_create(struct client *client, const struct one_msg *msg)
 {
+	const struct one_mr_create *args = &msg->mr_create;
 	struct pz *pz = object_get(client, OBJECT_PZ, args->pz);
 	struct populate *populate;
 	uint64_t limit;
@@ -352,8 +353,9 @@ mr_quiesced(struct client *client, void *object)
 }
 
 int
-mr_free(struct client *client, uint32_t id)
+mr_free(struct client *client, const struct one_msg *msg)
 {
+	uint32_t id = msg->id.id;
 	struct mr *mr = object_get(client, OBJECT_MR, id);
 
 	if (mr == NULL)

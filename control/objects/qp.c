@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "control/internal.h"
+#include "control/objects/qp.h"
+#include "control/path/path.h"
 
 #define QPN_BUCKETS 4096u
 #define QPN_TRIES 16
 
+const struct qp_kind *qp_created;
 static struct qp *qpn_bucket[QPN_BUCKETS];
 
 static struct qp **
@@ -168,8 +170,8 @@ fill_config(struct qp *qp)
 	qp->config.conn_cq = engine_cq_of(qp->conn_cq);
 	qp->config.async_cq = engine_cq_of(qp->object.client->async_cq);
 	qp->config.srq = qp->srq == NULL ? NULL : qp->srq->engine;
-	if (qp->role != QP_EXPORT)
-		qp->config.pz = qp->pz == NULL ? 0 : qp->pz->number;
+	if (qp->pz != NULL)
+		qp->config.pz = qp->pz->number;
 }
 
 /* ---- making ---- */
@@ -193,14 +195,14 @@ work_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t s
 	return 0;
 }
 
-static int
-ring_log2(struct client *client, uint32_t wrs, uint32_t sges, uint32_t *log2)
+int
+qp_ring_log2(struct client *client, uint32_t wrs, uint32_t sges, uint32_t *log2)
 {
 	return work_ring_log2(client, control.config->limits.max_qp_wr, wrs, sges, log2);
 }
 
-static int
-make_rings(struct qp *qp)
+int
+qp_make_rings(struct qp *qp)
 {
 	uint64_t sq = sizeof(struct one_qp_shm);
 	uint64_t rq = sq + (sizeof(struct one_wqe) << qp->config.sq_log2);
@@ -218,6 +220,27 @@ make_rings(struct qp *qp)
 	return 0;
 }
 
+/* A bit for each number in use by a connection or in its time-wait. */
+static uint64_t held[(1u << 24) / 64];
+
+void
+qpn_hold(uint32_t qpn)
+{
+	held[qpn / 64] |= 1ull << qpn % 64;
+}
+
+void
+qpn_let_go(uint32_t qpn)
+{
+	held[qpn / 64] &= ~(1ull << qpn % 64);
+}
+
+bool
+qpn_held(uint32_t qpn)
+{
+	return (held[qpn / 64] >> qpn % 64 & 1) != 0;
+}
+
 /* A number that neither a queue pair nor a connection in time-wait has. */
 static uint32_t
 qpn_new(void)
@@ -227,20 +250,20 @@ qpn_new(void)
 
 		if (qpn == 0)
 			break;
-		if (!conn_qpn_held(qpn))
+		if (!qpn_held(qpn))
 			return qpn;
 	}
 	return 0;
 }
 
-static struct qp *
-qp_new(struct client *client, enum qp_role role)
+struct qp *
+qp_new(struct client *client, const struct qp_kind *kind)
 {
 	struct qp *qp = object_new(client, OBJECT_QP, sizeof(*qp));
 
 	if (qp == NULL)
 		return NULL;
-	qp->role = role;
+	qp->kind = kind;
 	qp->config.owner = qp;
 	qp->config.id = qp->object.id;
 	qp->config.doorbell = table_index(qp->object.id);
@@ -249,7 +272,7 @@ qp_new(struct client *client, enum qp_role role)
 }
 
 /* Hands it to the core; what it refers to is held from here on.  On failure it is destroyed. */
-static int
+int
 qp_add(struct qp *qp, command_done *done)
 {
 	struct client *client = qp->object.client;
@@ -306,28 +329,29 @@ qp_added(struct engine_command *command, void *object)
 	client_kill(qp->object.client, 0, "its core refuses a queue pair");
 }
 
-static int
-refuse_full(struct client *client)
+int
+qp_refuse_full(struct client *client)
 {
 	return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_QP].max);
 }
 
 int
-qp_create(struct client *client, const struct one_qp_create *args)
+qp_create(struct client *client, const struct one_msg *msg)
 {
+	const struct one_qp_create *args = &msg->qp_create;
 	struct qp to = {0}, *qp;
 	uint32_t sq_log2 = 0, rq_log2 = 0;
 	int error = resolve(client, args, &to);
 
 	if (error == 0)
-		error = ring_log2(client, args->max_send_wr, args->max_send_sge, &sq_log2);
+		error = qp_ring_log2(client, args->max_send_wr, args->max_send_sge, &sq_log2);
 	if (error == 0)
-		error = ring_log2(client, args->max_recv_wr, args->max_recv_sge, &rq_log2);
+		error = qp_ring_log2(client, args->max_recv_wr, args->max_recv_sge, &rq_log2);
 	if (error != 0)
 		return error;
-	qp = qp_new(client, QP_DAT);
+	qp = qp_new(client, qp_created);
 	if (qp == NULL)
-		return refuse_full(client);
+		return qp_refuse_full(client);
 	qp->pz = to.pz;
 	qp->send_cq = to.send_cq;
 	qp->recv_cq = to.recv_cq;
@@ -341,7 +365,7 @@ qp_create(struct client *client, const struct one_qp_create *args)
 	qp->config.rq_log2 = rq_log2;
 	qp->config.max_send_wr = args->max_send_wr;
 	qp->config.max_recv_wr = args->max_recv_wr;
-	error = make_rings(qp);
+	error = qp_make_rings(qp);
 	if (error != 0) {
 		object_free(qp);
 		return refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
@@ -352,110 +376,6 @@ qp_create(struct client *client, const struct one_qp_create *args)
 	qp->added = true;
 	qp->object.busy = false;
 	qp_describe(client, qp);
-	return 0;
-}
-
-int
-qp_make_import(struct client *client, struct pz *pz, struct cq *cq, struct cq *signal_cq,
-	       uint32_t max_send_wr, command_done *done, struct qp **out)
-{
-	uint32_t sq_log2 = 0;
-	struct qp *qp;
-	int error = ring_log2(client, max_send_wr, control.config->limits.max_sge, &sq_log2);
-
-	if (error != 0)
-		return error;
-	qp = qp_new(client, QP_IMPORT);
-	if (qp == NULL)
-		return refuse_full(client);
-	qp->pz = pz;
-	qp->send_cq = qp->conn_cq = cq;
-	qp->recv_cq = signal_cq;
-	qp->config.signals = true;
-	qp->rd_atomic_out = control.config->limits.max_rd_atomic;
-	qp->config.sq_log2 = sq_log2;
-	qp->config.max_send_wr = max_send_wr;
-	error = make_rings(qp);
-	if (error != 0) {
-		object_free(qp);
-		return refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
-	}
-	error = qp_add(qp, done);
-	if (error == 0)
-		*out = qp;
-	return error;
-}
-
-static void
-export_added(struct engine_command *command, void *object)
-{
-	struct qp *qp = object;
-
-	qp->added = command->status == 0;
-	if (!qp->added)
-		log_error("queue pair %06x of segment %#x was not taken: %d\n", qp->config.qpn,
-			  qp->segment == NULL ? 0 : qp->segment->id, command->status);
-}
-
-/*
- * The exporter's side of an import: no rings, and a protection zone with one
- * window in it, so that whatever key the importer tries, it reaches just that.
- */
-int
-qp_make_export(struct segment *segment, uint32_t permission, struct qp **out)
-{
-	struct client *client = segment->client;
-	struct mem_table *table = engine_mem_table();
-	const struct mr *mr = segment->mr;
-	struct mem_region *window = calloc(1, sizeof(*window));
-	/* Importers do not take the last queue pairs from the exporter itself. */
-	uint32_t most = client->table[OBJECT_QP].max - client->table[OBJECT_QP].max / 4;
-	struct qp *qp = window == NULL || client->exports >= most ? NULL : qp_new(client, QP_EXPORT);
-	uint64_t limit;
-	uint32_t key;
-	int error;
-
-	if (qp == NULL) {
-		free(window);
-		return -ENOMEM;
-	}
-	qp->segment = segment;
-	qp->permission = permission;
-	qp->recv_cq = segment->signal_cq;
-	qp->config.signals = true;
-	qp->rd_atomic_in = control.config->limits.max_rd_atomic;
-	qp->config.pz = pz_number_new(client, qp, &limit);
-	key = qp->config.pz == 0 ? 0 : key_new(client, &limit);
-	if (key == 0) {
-		if (qp->config.pz != 0)
-			pz_number_free(client, qp->config.pz);
-		object_free(qp);
-		free(window);
-		return -EDQUOT;
-	}
-	*window = (struct mem_region){
-		.key = key,
-		.pz = qp->config.pz,
-		.access = ((permission & ACL_READ) != 0 ? ONE_ACCESS_REMOTE_READ : 0) |
-			  ((permission & ACL_WRITE) != 0 ? ONE_ACCESS_REMOTE_WRITE : 0),
-		.va = mr->va,
-		.length = mr->length,
-		.base = mr->entry->base,
-		.process = mr->entry->process,
-		.owner = qp,
-	};
-	client->exports++;
-	error = qp_add(qp, export_added);
-	if (error != 0) {
-		key_free(client);
-		free(window);
-		return error;
-	}
-	window->qpn = qp->config.qpn;
-	mem_publish(table, window);
-	qp->window = window;
-	LIST_INSERT_HEAD(&segment->exports, qp, segment_link);
-	*out = qp;
 	return 0;
 }
 
@@ -501,14 +421,15 @@ qp_modified(struct engine_command *command, void *object)
 }
 
 int
-qp_modify(struct client *client, const struct one_qp_modify *args)
+qp_modify(struct client *client, const struct one_msg *msg)
 {
+	const struct one_qp_modify *args = &msg->qp_modify;
 	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
 	struct engine_command *command;
 	struct modify *modify;
 	int error;
 
-	if (qp == NULL || qp->role != QP_DAT)
+	if (qp == NULL || !qp->kind->created)
 		return refuse(client, -EINVAL, ONE_SUBJECT_QP, args->qp);
 	if (qp->state != ONE_QP_IDLE)
 		return refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);
@@ -556,17 +477,18 @@ qp_was_reset(struct engine_command *command, void *object)
 }
 
 int
-qp_reset_request(struct client *client, uint32_t id)
+qp_reset_request(struct client *client, const struct one_msg *msg)
 {
+	uint32_t id = msg->id.id;
 	struct qp *qp = object_get(client, OBJECT_QP, id);
 
-	if (qp == NULL || qp->role != QP_DAT)
+	if (qp == NULL || !qp->kind->created)
 		return refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
 	if (qp->state == ONE_QP_IDLE)
 		return 0;
 	if (qp->state != ONE_QP_ERROR)
 		return refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);
-	conn_detach(qp);
+	qp->kind->detach(qp);
 	qp->object.busy = true;
 	command_send(qp_command(qp, ENGINE_QP_RESET, qp_was_reset, qp));
 	return REQUEST_LATER;
@@ -574,18 +496,12 @@ qp_reset_request(struct client *client, uint32_t id)
 
 /* ---- freeing ---- */
 
-/* EXPORT: the importer reaches nothing any more. */
 void
-qp_drop_window(struct qp *qp)
+qp_withdraw(struct qp *qp)
 {
-	struct mem_region *window = qp->window;
-
-	if (window == NULL)
-		return;
-	qp->window = NULL;
-	mem_remove(engine_mem_table(), window->key);
-	key_free(qp->object.client);
-	entry_retire(qp->object.client, window);
+	if (qp->added && !qp->removing)
+		command_send(qp_command(qp, ENGINE_QP_REMOVE, NULL, NULL));
+	qp->removing = true;
 }
 
 void
@@ -599,10 +515,8 @@ qp_destroy(struct qp *qp)
 		quota_give(&control.quota, client->account, QUOTA_QPNS, 1);
 	}
 	drop(qp);
-	if (qp->role == QP_EXPORT) {
-		pz_number_free(client, qp->config.pz);
-		client->exports--;
-	}
+	if (qp->kind->destroy != NULL)
+		qp->kind->destroy(qp);
 	if (qp->block_size != 0)
 		client_free(client, qp->block, qp->block_size);
 	object_free(qp);
@@ -631,12 +545,9 @@ qp_remove(struct qp *qp, bool reply)
 		return;
 	qp->removing = true;
 	qp->object.busy = true;
-	qp_drop_window(qp);
-	if (qp->segment != NULL) {
-		LIST_REMOVE(qp, segment_link);
-		qp->segment = NULL;
-	}
-	conn_detach(qp);
+	if (qp->kind->unhook != NULL)
+		qp->kind->unhook(qp);
+	qp->kind->detach(qp);
 	command_send(qp_command(qp, ENGINE_QP_REMOVE, reply ? qp_freed : qp_removed, qp));
 }
 
@@ -646,7 +557,7 @@ qp_connectable(struct client *client, uint32_t id, uint32_t private_len)
 	const struct qp *qp = object_get(client, OBJECT_QP, id);
 	uint32_t max = control.config->limits.max_private_data;
 
-	if (qp == NULL || qp->role != QP_DAT)
+	if (qp == NULL || !qp->kind->created)
 		return refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
 	if (qp->state != ONE_QP_IDLE || qp->conn != NULL)
 		return refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);
@@ -660,11 +571,12 @@ qp_connectable(struct client *client, uint32_t id, uint32_t private_len)
 }
 
 int
-qp_free(struct client *client, uint32_t id)
+qp_free(struct client *client, const struct one_msg *msg)
 {
+	uint32_t id = msg->id.id;
 	struct qp *qp = object_get(client, OBJECT_QP, id);
 
-	if (qp == NULL || qp->role == QP_EXPORT)
+	if (qp == NULL || qp->kind->ends_alone)
 		return refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
 	qp_remove(qp, true);
 	return REQUEST_LATER;

@@ -13,7 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "control/internal.h"
+#include "control/attach/closer.h"
+#include "control/objects/objects.h"
 
 int
 region_check(int fd, uint64_t size, bool must_be_sealed, uint64_t *page)
@@ -120,8 +121,9 @@ keep_fd(struct client *client)
 }
 
 int
-region_add(struct client *client, const struct one_region_add *args)
+region_add(struct client *client, const struct one_msg *msg)
 {
+	const struct one_region_add *args = &msg->region_add;
 	int fd = client_take_fd(client, 0), error;
 	struct populate *populate;
 	struct region *region;
@@ -199,8 +201,9 @@ region_destroy(struct region *region)
 }
 
 int
-region_remove(struct client *client, uint32_t id)
+region_remove(struct client *client, const struct one_msg *msg)
 {
+	uint32_t id = msg->id.id;
 	struct region *region = object_get(client, OBJECT_REGION, id);
 
 	if (region == NULL)

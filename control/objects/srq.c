@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "control/internal.h"
+#include "control/objects/objects.h"
 
 static void
 srq_reply(struct client *client, const struct srq *srq, uint32_t log2)
@@ -43,8 +43,9 @@ srq_command(struct srq *srq, enum engine_command_type type, command_done *done)
 }
 
 int
-srq_create(struct client *client, const struct one_srq_create *args)
+srq_create(struct client *client, const struct one_msg *msg)
 {
+	const struct one_srq_create *args = &msg->srq_create;
 	const struct one_limits *limits = &control.config->limits;
 	struct pz *pz = object_get(client, OBJECT_PZ, args->pz);
 	struct engine_srq_config config;
@@ -96,8 +97,9 @@ limit_set(struct engine_command *command, void *object)
 }
 
 int
-srq_limit(struct client *client, const struct one_srq_limit *args)
+srq_limit(struct client *client, const struct one_msg *msg)
 {
+	const struct one_srq_limit *args = &msg->srq_limit;
 	struct srq *srq = object_get(client, OBJECT_SRQ, args->srq);
 	struct engine_command *command;
 
@@ -134,8 +136,9 @@ srq_removed(struct engine_command *command, void *object)
 }
 
 int
-srq_free(struct client *client, uint32_t id)
+srq_free(struct client *client, const struct one_msg *msg)
 {
+	uint32_t id = msg->id.id;
 	struct srq *srq = object_get(client, OBJECT_SRQ, id);
 
 	if (srq == NULL)

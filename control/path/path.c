@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/internal.h"
+#include "control/path/path.h"
 
 #define RESPONSE_TIMEOUT 20u /* code: 4.3 s */
 #define MAX_RETRIES 15u
@@ -23,7 +23,7 @@
 struct held_mad {
 	STAILQ_ENTRY(held_mad) link; /* looped */
 	TAILQ_ENTRY(held_mad) unresolved;
-	struct port *port;
+	struct path_port *port;
 	struct cm_path path; /* looped: as the receiver answers it */
 	uint8_t mad[CM_MAD_LEN];
 };
@@ -33,6 +33,10 @@ static TAILQ_HEAD(, held_mad) unresolved;
 static uint32_t num_looped, num_unresolved;
 static uint64_t links_at; /* when links are looked at again */
 static struct neigh_env neigh_env;
+static const struct path_calls *path_calls;
+
+struct path_port path_port[CONFIG_PORTS_MAX];
+uint32_t path_num_ports;
 
 /* ---- addresses ---- */
 
@@ -76,26 +80,26 @@ same_addr(const struct wire_addr *a, const struct wire_addr *b)
 	return memcmp(a->gid, b->gid, sizeof(a->gid)) == 0;
 }
 
-struct port *
+struct path_port *
 path_own(const struct wire_addr *addr)
 {
-	for (uint32_t i = 0; i < control.num_ports; i++)
-		if (same_addr(&control.port[i].info->addr, addr))
-			return &control.port[i];
+	for (uint32_t i = 0; i < path_num_ports; i++)
+		if (same_addr(&path_port[i].info->addr, addr))
+			return &path_port[i];
 	return NULL;
 }
 
-struct port *
+struct path_port *
 path_port_by_name(const char *name)
 {
-	for (uint32_t i = 0; i < control.num_ports; i++)
-		if (strcmp(control.port[i].info->name, name) == 0)
-			return &control.port[i];
+	for (uint32_t i = 0; i < path_num_ports; i++)
+		if (strcmp(path_port[i].info->name, name) == 0)
+			return &path_port[i];
 	return NULL;
 }
 
 bool
-path_goes_by(const struct port *port, const struct wire_addr *dst, const struct wire_addr *hop)
+path_goes_by(const struct path_port *port, const struct wire_addr *dst, const struct wire_addr *hop)
 {
 	struct config_addr to = {0};
 	struct wire_addr gateway;
@@ -114,7 +118,7 @@ path_goes_by(const struct port *port, const struct wire_addr *dst, const struct 
 /* ---- sending ---- */
 
 static void
-send_frame(struct port *port, const struct cm_path *path, const uint8_t dst_mac[6],
+send_frame(struct path_port *port, const struct cm_path *path, const uint8_t dst_mac[6],
 	   const uint8_t mad[CM_MAD_LEN])
 {
 	struct wire_path wire = {
@@ -152,9 +156,9 @@ send_frame(struct port *port, const struct cm_path *path, const uint8_t dst_mac[
 }
 
 static void
-loop_mad(struct port *to, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN])
+loop_mad(struct path_port *to, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN])
 {
-	struct held_mad *held = num_looped < LOOPED_MADS_MAX ? malloc(sizeof(*held)) : NULL;
+	struct held_mad *held = num_looped < PATH_LOOPED_MAX ? malloc(sizeof(*held)) : NULL;
 
 	if (held == NULL)
 		return;
@@ -181,9 +185,9 @@ mad_resolved(void *user, int status, const uint8_t mac[6])
 }
 
 void
-path_send_mad(struct port *port, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN])
+path_send_mad(struct path_port *port, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN])
 {
-	struct port *own = path_own(&path->dst);
+	struct path_port *own = path_own(&path->dst);
 	struct held_mad *held;
 	uint8_t mac[6];
 	int error;
@@ -192,7 +196,7 @@ path_send_mad(struct port *port, const struct cm_path *path, const uint8_t mad[C
 		loop_mad(own, path, mad);
 		return;
 	}
-	held = num_unresolved < UNRESOLVED_MADS_MAX ? malloc(sizeof(*held)) : NULL;
+	held = num_unresolved < PATH_UNRESOLVED_MAX ? malloc(sizeof(*held)) : NULL;
 	if (held == NULL)
 		return;
 	held->port = port;
@@ -212,9 +216,9 @@ path_send_mad(struct port *port, const struct cm_path *path, const uint8_t mad[C
 /* ---- receiving ---- */
 
 static void
-input_mad(struct port *port, const struct cm_path *reply_path, const uint8_t *mad, uint32_t len)
+input_mad(struct path_port *port, const struct cm_path *reply_path, const uint8_t *mad, uint32_t len)
 {
-	if (len == CM_MAD_LEN && host_mad(port, reply_path, mad))
+	if (len == CM_MAD_LEN && path_calls->mad(port, reply_path, mad))
 		return;
 	cm_input(port->cm, reply_path, mad, len, control.now);
 }
@@ -222,12 +226,12 @@ input_mad(struct port *port, const struct cm_path *reply_path, const uint8_t *ma
 void
 path_frame(uint16_t index, uint8_t *frame, uint32_t len, const struct wire_packet *packet)
 {
-	struct port *port;
+	struct path_port *port;
 	struct cm_path path;
 
-	if (index >= control.num_ports)
+	if (index >= path_num_ports)
 		return;
-	port = &control.port[index];
+	port = &path_port[index];
 	if (packet == NULL) {
 		neigh_input(control.neigh, index, frame, len, control.now);
 		return;
@@ -246,8 +250,8 @@ look_at_links(void)
 {
 	bool all_up = true;
 
-	for (uint32_t i = 0; i < control.num_ports; i++) {
-		struct port *port = &control.port[i];
+	for (uint32_t i = 0; i < path_num_ports; i++) {
+		struct path_port *port = &path_port[i];
 		bool up = engine_port(i)->link_up;
 
 		if (up != port->link_up) {
@@ -255,7 +259,7 @@ look_at_links(void)
 			port->link_up = up;
 			if (up) {
 				neigh_announce(control.neigh, control.now);
-				rsm_find_peers();
+				path_calls->link_up();
 			}
 		}
 		all_up = all_up && up;
@@ -277,9 +281,9 @@ paths_poll(void)
 		input_mad(held->port, &held->path, held->mad, CM_MAD_LEN);
 		free(held);
 	}
-	for (uint32_t i = 0; i < control.num_ports; i++)
-		if (cm_deadline(control.port[i].cm) <= control.now)
-			cm_timeout(control.port[i].cm, control.now);
+	for (uint32_t i = 0; i < path_num_ports; i++)
+		if (cm_deadline(path_port[i].cm) <= control.now)
+			cm_timeout(path_port[i].cm, control.now);
 	if (neigh_deadline(control.neigh) <= control.now)
 		neigh_timeout(control.neigh, control.now);
 }
@@ -297,9 +301,9 @@ paths_deadline(void)
 
 	if (links_at < deadline)
 		deadline = links_at;
-	for (uint32_t i = 0; i < control.num_ports; i++)
-		if (cm_deadline(control.port[i].cm) < deadline)
-			deadline = cm_deadline(control.port[i].cm);
+	for (uint32_t i = 0; i < path_num_ports; i++)
+		if (cm_deadline(path_port[i].cm) < deadline)
+			deadline = cm_deadline(path_port[i].cm);
 	return deadline;
 }
 
@@ -308,7 +312,7 @@ paths_deadline(void)
 static void
 env_send(struct cm_env *env, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN])
 {
-	path_send_mad((struct port *)(void *)((char *)env - offsetof(struct port, env)), path, mad);
+	path_send_mad((struct path_port *)(void *)((char *)env - offsetof(struct path_port, env)), path, mad);
 }
 
 static uint64_t
@@ -327,8 +331,8 @@ env_frame(struct neigh_env *env, uint16_t port, const uint8_t *frame, uint32_t l
 static void
 env_changed(struct neigh_env *env, uint16_t port, const struct wire_addr *addr, const uint8_t mac[6])
 {
-	if (port < control.num_ports)
-		conns_path_changed(&control.port[port], addr, mac);
+	if (port < path_num_ports)
+		path_calls->moved(&path_port[port], addr, mac);
 }
 
 /* Stable over restarts, since peers tell devices apart by it: the MAC as EUI-64. */
@@ -344,7 +348,7 @@ guid_of(const uint8_t mac[6])
 }
 
 static int
-port_init(struct port *port, uint16_t index, const struct config *config)
+port_init(struct path_port *port, uint16_t index, const struct config *config)
 {
 	port->index = index;
 	port->info = engine_port(index);
@@ -356,7 +360,7 @@ port_init(struct port *port, uint16_t index, const struct config *config)
 			port->config = &config->port[i];
 	port->env = (struct cm_env){
 		.send = env_send,
-		.event = conn_event,
+		.event = path_calls->cm,
 		.random = env_random,
 		.guid = guid_of(port->info->mac),
 		.capabilities = CM_CAPABILITY_SELECTIVE_REPEAT,
@@ -370,23 +374,24 @@ port_init(struct port *port, uint16_t index, const struct config *config)
 }
 
 int
-paths_init(const struct config *config, char *why, size_t why_len)
+paths_init(const struct config *config, const struct path_calls *calls, char *why, size_t why_len)
 {
 	struct neigh_port ports[CONFIG_PORTS_MAX];
 	uint32_t n = engine_num_ports();
 	int error = 0;
 
+	path_calls = calls;
 	STAILQ_INIT(&looped);
 	TAILQ_INIT(&unresolved);
 	num_looped = num_unresolved = 0;
 	memset(ports, 0, sizeof(ports));
 	for (uint32_t i = 0; i < n && i < CONFIG_PORTS_MAX && error == 0; i++) {
-		struct port *port = &control.port[i];
+		struct path_port *port = &path_port[i];
 
 		error = port_init(port, (uint16_t)i, config);
 		if (error != 0)
 			break;
-		control.num_ports++;
+		path_num_ports++;
 		memcpy(ports[i].mac, port->info->mac, sizeof(ports[i].mac));
 		ports[i].addr = port->info->addr;
 		ports[i].prefix = port->config->addr.prefix;
@@ -397,7 +402,7 @@ paths_init(const struct config *config, char *why, size_t why_len)
 	}
 	neigh_env = (struct neigh_env){.send = env_frame, .changed = env_changed};
 	if (error == 0)
-		control.neigh = neigh_new(&neigh_env, ports, (uint16_t)control.num_ports);
+		control.neigh = neigh_new(&neigh_env, ports, (uint16_t)path_num_ports);
 	if (control.neigh == NULL) {
 		snprintf(why, why_len, "no memory for the ports' connection managers; free some");
 		paths_fini();
@@ -410,17 +415,8 @@ paths_init(const struct config *config, char *why, size_t why_len)
 void
 paths_fini(void)
 {
-	struct conn_list *lists[] = {&control.conns, &control.dead};
 	struct held_mad *held;
-	struct conn *conn;
 
-	/* Without their queue pairs, only time-waits are left. */
-	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-		while ((conn = TAILQ_FIRST(lists[i])) != NULL) {
-			TAILQ_REMOVE(lists[i], conn, link);
-			conn_free(conn);
-		}
-	}
 	while ((held = STAILQ_FIRST(&looped)) != NULL) {
 		STAILQ_REMOVE_HEAD(&looped, link);
 		free(held);
@@ -430,9 +426,9 @@ paths_fini(void)
 		free(held);
 	}
 	num_looped = num_unresolved = 0;
-	for (uint32_t i = 0; i < control.num_ports; i++)
-		cm_free(control.port[i].cm);
-	control.num_ports = 0;
+	for (uint32_t i = 0; i < path_num_ports; i++)
+		cm_free(path_port[i].cm);
+	path_num_ports = 0;
 	if (control.neigh != NULL)
 		neigh_free(control.neigh);
 	control.neigh = NULL;

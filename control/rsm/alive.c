@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/internal.h"
+#include "control/rsm/rsm.h"
 
 #define CLASS_VENDOR 0x4f
 #define METHOD_ASK 0x01
@@ -32,7 +32,7 @@
 
 struct host {
 	LIST_ENTRY(host) link;
-	struct port *port;
+	struct path_port *port;
 	struct wire_addr addr;
 	uint64_t ask_at;
 	uint64_t open[ASKS]; /* transaction ids of the last questions; 0: answered */
@@ -57,7 +57,7 @@ interval(void)
 }
 
 static struct host *
-host_find(const struct port *port, const struct wire_addr *addr)
+host_find(const struct path_port *port, const struct wire_addr *addr)
 {
 	struct host *host;
 
@@ -86,6 +86,7 @@ host_watch(struct conn *conn, uint64_t incarnation)
 		LIST_INSERT_HEAD(&hosts, host, link);
 	}
 	conn->host = host;
+	conn->over = host_unwatch;
 	conn->incarnation = incarnation;
 	LIST_INSERT_HEAD(&host->conns, conn, host_link);
 	return 0;
@@ -164,7 +165,7 @@ is_answer(struct host *host, const uint8_t *mad)
 }
 
 bool
-host_mad(struct port *port, const struct cm_path *reply_path, const uint8_t *mad)
+host_mad(struct path_port *port, const struct cm_path *reply_path, const uint8_t *mad)
 {
 	uint8_t answer[CM_MAD_LEN];
 	struct host *host;

@@ -5,14 +5,14 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/internal.h"
+#include "control/rsm/rsm.h"
 #include "rsm_wire.h"
 
 #define PATIENCE 4u /* keep-alive times until connecting is given up */
 
 /* Where a node is: the address of its data plane, reached from `port`. */
 static bool
-find_node(const struct port *port, uint32_t node, struct wire_addr *out)
+find_node(const struct path_port *port, uint32_t node, struct wire_addr *out)
 {
 	const struct config *config = control.config;
 
@@ -87,8 +87,9 @@ import_added(struct engine_command *command, void *object)
 }
 
 int
-rsm_connect(struct client *client, const struct one_rsm_connect *args)
+rsm_connect(struct client *client, const struct one_msg *msg)
 {
+	const struct one_rsm_connect *args = &msg->rsm_connect;
 	struct cq *cq = object_get(client, OBJECT_CQ, args->cq);
 	struct cq *signal_cq = args->signal_cq == 0 ? NULL : object_get(client, OBJECT_CQ, args->signal_cq);
 	struct pz *pz = object_get(client, OBJECT_PZ, args->pz);
@@ -110,16 +111,17 @@ rsm_connect(struct client *client, const struct one_rsm_connect *args)
 		if (!find_node(client->port, args->node, &addr))
 			return refuse(client, RSM_REMOTE_NODE_UNREACHABLE, ONE_SUBJECT_ADDRESS, args->node);
 	}
-	error = qp_make_import(client, pz, cq, signal_cq, args->max_send_wr, import_added, &qp);
+	error = import_qp_new(client, pz, cq, signal_cq, args->max_send_wr, import_added, &qp);
 	return error == 0 ? REQUEST_LATER : error;
 }
 
 int
-rsm_disconnect(struct client *client, uint32_t id)
+rsm_disconnect(struct client *client, const struct one_msg *msg)
 {
+	uint32_t id = msg->id.id;
 	struct qp *qp = object_get(client, OBJECT_QP, id);
 
-	if (qp == NULL || qp->role != QP_IMPORT)
+	if (qp == NULL || qp->kind != &import_kind)
 		return refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
 	qp_remove(qp, true);
 	return REQUEST_LATER;

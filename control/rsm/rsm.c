@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/internal.h"
+#include "control/rsm/rsm.h"
 #include "rsm_wire.h"
 
 struct segment *
@@ -50,8 +50,9 @@ is_published(const struct mr *mr)
 }
 
 int
-rsm_publish(struct client *client, const struct one_rsm_publish *args)
+rsm_publish(struct client *client, const struct one_msg *msg)
 {
+	const struct one_rsm_publish *args = &msg->rsm_publish;
 	struct mr *mr = object_get(client, OBJECT_MR, args->mr);
 	struct cq *signal_cq = args->signal_cq == 0 ? NULL : object_get(client, OBJECT_CQ, args->signal_cq);
 	struct segment *segment;
@@ -103,8 +104,9 @@ rsm_publish(struct client *client, const struct one_rsm_publish *args)
 }
 
 int
-rsm_republish(struct client *client, const struct one_rsm_publish *args)
+rsm_republish(struct client *client, const struct one_msg *msg)
 {
+	const struct one_rsm_publish *args = &msg->rsm_publish;
 	struct segment *segment = own_segment(client, args->segment);
 
 	if (segment == NULL)
@@ -127,7 +129,7 @@ segment_withdraw(struct segment *segment)
 	segment->cm = NULL;
 	LIST_FOREACH(qp, &segment->exports, segment_link)
 	{
-		qp_drop_window(qp);
+		export_drop_window(qp);
 		share_revoke(qp);
 	}
 	while ((qp = LIST_FIRST(&segment->exports)) != NULL)
@@ -156,8 +158,9 @@ unpublished(struct client *client, void *object)
 
 /* Answered when no core can carry out an import's access any more. */
 int
-rsm_unpublish(struct client *client, const struct one_rsm_publish *args)
+rsm_unpublish(struct client *client, const struct one_msg *msg)
 {
+	const struct one_rsm_publish *args = &msg->rsm_publish;
 	struct segment *segment = own_segment(client, args->segment);
 
 	if (segment == NULL)
@@ -227,7 +230,7 @@ rsm_request(struct segment *segment, struct conn *conn)
 		refuse_import(conn, error);
 		return;
 	}
-	if (!client_alive(segment->client) || qp_make_export(segment, req.permission, &qp) != 0) {
+	if (!client_alive(segment->client) || export_qp_new(segment, req.permission, &qp) != 0) {
 		refuse_import(conn, RSM_INSUFFICIENT_RESOURCES);
 		return;
 	}
@@ -262,7 +265,7 @@ peer_resolved(void *user, int status, const uint8_t mac[6])
 
 /* How well `addr` is known at this port; fills the MAC when it is. */
 static enum neigh_state
-peer_state(const struct port *port, const struct wire_addr *addr, struct neigh_info *info)
+peer_state(const struct path_port *port, const struct wire_addr *addr, struct neigh_info *info)
 {
 	for (uint32_t i = 0; i < NEIGH_ENTRIES; i++)
 		if (neigh_get(control.neigh, i, control.now, info) && info->port == port->index &&
@@ -273,21 +276,21 @@ peer_state(const struct port *port, const struct wire_addr *addr, struct neigh_i
 
 /* Ask for a peer that nobody has asked for; what comes of it is told to who looks next. */
 static void
-peer_ask(const struct port *port, const struct wire_addr *addr)
+peer_ask(const struct path_port *port, const struct wire_addr *addr)
 {
 	uint8_t mac[6];
 
 	neigh_resolve(control.neigh, port->index, addr, control.now, mac, peer_resolved, NULL);
 }
 
-static const struct port *
+static const struct path_port *
 peer_port(const struct config_peer *peer)
 {
 	int by = config_peer_port(control.config, peer);
 
-	for (uint32_t i = 0; by >= 0 && i < control.num_ports; i++)
-		if (&control.config->port[by] == control.port[i].config)
-			return &control.port[i];
+	for (uint32_t i = 0; by >= 0 && i < path_num_ports; i++)
+		if (&control.config->port[by] == path_port[i].config)
+			return &path_port[i];
 	return NULL;
 }
 
@@ -296,7 +299,7 @@ rsm_find_peers(void)
 {
 	for (uint32_t i = 0; i < control.config->num_peers; i++) {
 		const struct config_peer *peer = &control.config->peer[i];
-		const struct port *port = peer_port(peer);
+		const struct path_port *port = peer_port(peer);
 		struct wire_addr addr;
 
 		if (port == NULL)
@@ -307,7 +310,7 @@ rsm_find_peers(void)
 }
 
 static void
-fill_peer(const struct port *port, const struct config_peer *peer, struct one_rsm_peer *out)
+fill_peer(const struct path_port *port, const struct config_peer *peer, struct one_rsm_peer *out)
 {
 	struct neigh_info info;
 	struct wire_addr addr;
@@ -328,16 +331,17 @@ fill_peer(const struct port *port, const struct config_peer *peer, struct one_rs
 }
 
 int
-rsm_topology(struct client *client, const struct one_rsm_topology *args)
+rsm_topology(struct client *client, const struct one_msg *msg)
 {
+	const struct one_rsm_topology *args = &msg->rsm_topology;
 	struct one_rsm_port *out = &client->reply.rsm_port;
 	const struct config *config = control.config;
-	const struct port *port;
+	const struct path_port *port;
 
-	if (args->port >= control.num_ports)
-		return refuse(client, -ENODEV, ONE_SUBJECT_PORT, control.num_ports);
-	port = &control.port[args->port];
-	out->num_ports = control.num_ports;
+	if (args->port >= path_num_ports)
+		return refuse(client, -ENODEV, ONE_SUBJECT_PORT, path_num_ports);
+	port = &path_port[args->port];
+	out->num_ports = path_num_ports;
 	memcpy(out->name, port->info->name, sizeof(out->name));
 	out->hwaddr = mac_number(port->info->mac);
 	for (uint32_t i = 0; i < config->num_peers; i++) {
@@ -350,4 +354,18 @@ rsm_topology(struct client *client, const struct one_rsm_topology *args)
 		out->num_peers++;
 	}
 	return 0;
+}
+
+void
+rsm_leave(struct client *client)
+{
+	struct segment *segment, *next;
+
+	for (segment = LIST_FIRST(&control.segments); segment != NULL; segment = next) {
+		next = LIST_NEXT(segment, link);
+		if (segment->client == client) {
+			segment_withdraw(segment);
+			segment_destroy(segment);
+		}
+	}
 }

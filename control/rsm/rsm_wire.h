@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "acl.h"
+#include "control/base/acl.h"
 
 #define RSM_WIRE_VERSION 1u
 #define RSM_REQ_LEN 64u

@@ -11,18 +11,18 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "control/internal.h"
+#include "control/rsm/rsm.h"
 
 /* The queue pair at the other end, when it is one of this data plane. */
 static struct qp *
-peer_of(const struct qp *qp, enum qp_role role)
+peer_of(const struct qp *qp, const struct qp_kind *kind)
 {
 	struct qp *peer;
 
 	if (qp->conn == NULL || path_own(&qp->conn->path.dst) == NULL)
 		return NULL;
 	peer = qp_by_qpn(qp->conn->peer_qpn);
-	if (peer == NULL || peer->role != role || peer->conn == NULL || peer->removing ||
+	if (peer == NULL || peer->kind != kind || peer->conn == NULL || peer->removing ||
 	    peer->conn->peer_qpn != qp->config.qpn)
 		return NULL;
 	return peer;
@@ -31,7 +31,7 @@ peer_of(const struct qp *qp, enum qp_role role)
 void
 share_revoke(const struct qp *export)
 {
-	struct qp *import = peer_of(export, QP_IMPORT);
+	struct qp *import = peer_of(export, &import_kind);
 
 	if (import != NULL && import->object.client->state <= CLIENT_ATTACHED)
 		/* Pairs with the importer's load before and after an access. */
@@ -55,20 +55,21 @@ open_for_reading(int fd)
 }
 
 int
-rsm_map(struct client *client, const struct one_rsm_map *args)
+rsm_map(struct client *client, const struct one_msg *msg)
 {
+	const struct one_rsm_map *args = &msg->rsm_map;
 	struct qp *import = object_get(client, OBJECT_QP, args->qp), *export;
 	struct segment *segment;
 	const struct mr *mr;
 	int fd;
 
-	if (import == NULL || import->role != QP_IMPORT)
+	if (import == NULL || import->kind != &import_kind)
 		return refuse(client, RSM_BAD_SEG_HNDL, ONE_SUBJECT_QP, args->qp);
 	if (import->state != ONE_QP_CONNECTED)
 		return refuse(client, RSM_CONN_ABORTED, ONE_SUBJECT_QP, import->state);
 	if (path_own(&import->conn->path.dst) == NULL)
 		return refuse(client, RSM_MAP_FAILED, ONE_SUBJECT_ADDRESS, 0);
-	export = peer_of(import, QP_EXPORT);
+	export = peer_of(import, &export_kind);
 	if (export == NULL || export->segment == NULL)
 		return refuse(client, RSM_CONN_ABORTED, ONE_SUBJECT_QP, args->qp);
 	segment = export->segment;

@@ -3,7 +3,7 @@
  * Signals from an exporter to its importers.  (Those of importers are work
  * requests: they never come here.)
  */
-#include "control/internal.h"
+#include "control/rsm/rsm.h"
 
 /* The core has taken the last of them, and so all: that bounds how many an application has under way. */
 static void
@@ -13,8 +13,9 @@ signalled(struct engine_command *command, void *object)
 }
 
 int
-rsm_signal(struct client *client, const struct one_rsm_signal *args)
+rsm_signal(struct client *client, const struct one_msg *msg)
 {
+	const struct one_rsm_signal *args = &msg->rsm_signal;
 	struct segment *segment = segment_find(args->segment);
 	struct qp *qp, *next;
 

@@ -348,7 +348,7 @@ engine_port(uint32_t port)
 	if (port >= ports_num)
 		return NULL;
 	ports[port].info.link_up = rte_eth_link_get_nowait(ports[port].device, &link) == 0 &&
-					 link.link_status == RTE_ETH_LINK_UP;
+				   link.link_status == RTE_ETH_LINK_UP;
 	return &ports[port].info;
 }
 

@@ -68,8 +68,8 @@ mem_key_slot(const struct mem_table *table, uint32_t key)
 static inline struct mem_region *
 mem_lookup(const struct mem_table *table, uint32_t key)
 {
-	struct mem_region *region = atomic_load_explicit(&table->slot[mem_key_slot(table, key)],
-	                                                 memory_order_acquire);
+	struct mem_region *region =
+		atomic_load_explicit(&table->slot[mem_key_slot(table, key)], memory_order_acquire);
 
 	return region != NULL && region->key == key ? region : NULL;
 }
@@ -95,7 +95,7 @@ bool mem_invalidate(struct mem_table *table, uint32_t key, uint32_t pz, uint32_t
  */
 static inline struct mem_region *
 mem_check(const struct mem_table *table, uint32_t key, uint32_t pz, uint32_t qpn, uint32_t access,
-          uint64_t va, uint64_t len)
+	  uint64_t va, uint64_t len)
 {
 	struct mem_region *region = mem_lookup(table, key);
 
@@ -123,12 +123,12 @@ mem_at(const struct mem_region *region, uint64_t va)
 int mem_read(const struct mem_region *region, uint64_t va, void *dst, size_t len);
 int mem_write(const struct mem_region *region, uint64_t va, const void *src, size_t len);
 int mem_copy(const struct mem_region *to, uint64_t to_va, const struct mem_region *from, uint64_t from_va,
-             size_t len);
+	     size_t len);
 
 /* 64-bit atomics in host byte order on an aligned va; *found is the value before. */
 int mem_fetch_add(const struct mem_region *region, uint64_t va, uint64_t add, uint64_t *found);
 int mem_cmp_swap(const struct mem_region *region, uint64_t va, uint64_t compare, uint64_t swap,
-                 uint64_t *found);
+		 uint64_t *found);
 
 /* mem_write's placement for plain pointers: in order, last byte last. */
 void mem_place(void *dst, const void *src, size_t len);

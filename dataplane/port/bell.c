@@ -247,8 +247,7 @@ find_memif(uint32_t port)
 
 	/* Pairs with nothing: only the control thread stores anything but NULL. */
 	if (atomic_load_explicit(&bells[port].ring, memory_order_relaxed) != NULL ||
-	    rte_eth_link_get_nowait(ports[port].device, &link) != 0 ||
-	    link.link_status != RTE_ETH_LINK_UP)
+	    rte_eth_link_get_nowait(ports[port].device, &link) != 0 || link.link_status != RTE_ETH_LINK_UP)
 		return;
 	pthread_mutex_lock(&mappings);
 	if (find_rings(&bells[port]) && (!bells_wake() || watch_descriptors(port, BELL_MEMIF, 0)))

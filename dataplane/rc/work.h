@@ -11,8 +11,8 @@
 #include "abi/ring.h"
 
 struct work {
-	uint8_t op;      /* enum one_op */
-	uint8_t flags;   /* ONE_WQE_* */
+	uint8_t op;    /* enum one_op */
+	uint8_t flags; /* ONE_WQE_* */
 	uint8_t num_sge;
 	uint8_t status;  /* nonzero: malformed; complete with this enum one_status instead of executing */
 	uint32_t length; /* bytes of the message */

@@ -19,15 +19,31 @@
 #define WIRE_HEADERS_MAX (14u + 40u + 8u + 12u + 28u) /* before the payload */
 
 enum wire_opcode {
-	WIRE_SEND_FIRST = 0x00, WIRE_SEND_MIDDLE, WIRE_SEND_LAST, WIRE_SEND_LAST_IMM,
-	WIRE_SEND_ONLY, WIRE_SEND_ONLY_IMM,
-	WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE, WIRE_WRITE_LAST, WIRE_WRITE_LAST_IMM,
-	WIRE_WRITE_ONLY, WIRE_WRITE_ONLY_IMM,
+	WIRE_SEND_FIRST = 0x00,
+	WIRE_SEND_MIDDLE,
+	WIRE_SEND_LAST,
+	WIRE_SEND_LAST_IMM,
+	WIRE_SEND_ONLY,
+	WIRE_SEND_ONLY_IMM,
+	WIRE_WRITE_FIRST,
+	WIRE_WRITE_MIDDLE,
+	WIRE_WRITE_LAST,
+	WIRE_WRITE_LAST_IMM,
+	WIRE_WRITE_ONLY,
+	WIRE_WRITE_ONLY_IMM,
 	WIRE_READ_REQUEST,
-	WIRE_READ_RESPONSE_FIRST, WIRE_READ_RESPONSE_MIDDLE, WIRE_READ_RESPONSE_LAST, WIRE_READ_RESPONSE_ONLY,
-	WIRE_ACKNOWLEDGE, WIRE_ATOMIC_ACKNOWLEDGE, WIRE_COMPARE_SWAP, WIRE_FETCH_ADD,
-	WIRE_SEND_LAST_INV = 0x16, WIRE_SEND_ONLY_INV = 0x17,
-	WIRE_UD_SEND_ONLY = 0x64, WIRE_UD_SEND_ONLY_IMM = 0x65,
+	WIRE_READ_RESPONSE_FIRST,
+	WIRE_READ_RESPONSE_MIDDLE,
+	WIRE_READ_RESPONSE_LAST,
+	WIRE_READ_RESPONSE_ONLY,
+	WIRE_ACKNOWLEDGE,
+	WIRE_ATOMIC_ACKNOWLEDGE,
+	WIRE_COMPARE_SWAP,
+	WIRE_FETCH_ADD,
+	WIRE_SEND_LAST_INV = 0x16,
+	WIRE_SEND_ONLY_INV = 0x17,
+	WIRE_UD_SEND_ONLY = 0x64,
+	WIRE_UD_SEND_ONLY_IMM = 0x65,
 	WIRE_CNP = 0x81
 };
 
@@ -50,13 +66,13 @@ struct wire_path {
 /* Why a frame was dropped before it reached a queue pair; also indices of counters. */
 enum wire_drop {
 	WIRE_OK = 0,
-	WIRE_NOT_ROCE,     /* not an error: ARP, ICMP, ... go to the control thread */
+	WIRE_NOT_ROCE, /* not an error: ARP, ICMP, ... go to the control thread */
 	WIRE_DROP_SHORT,
-	WIRE_DROP_IP,      /* options, fragments, checksum, lengths */
+	WIRE_DROP_IP, /* options, fragments, checksum, lengths */
 	WIRE_DROP_UDP,
 	WIRE_DROP_ADDRESS, /* source multicast, broadcast or zero */
 	WIRE_DROP_OPCODE,
-	WIRE_DROP_LENGTH,  /* shorter than its headers */
+	WIRE_DROP_LENGTH, /* shorter than its headers */
 	WIRE_DROP_VERSION,
 	WIRE_DROP_PKEY,
 	WIRE_DROP_QPN,
@@ -68,7 +84,7 @@ enum wire_drop {
 struct wire_packet {
 	struct wire_addr src, dst;
 	uint8_t src_mac[6];
-	uint8_t opcode; /* enum wire_opcode */
+	uint8_t opcode;                          /* enum wire_opcode */
 	bool solicited, ack_request, congestion; /* SE, A, IP ECN == 11 */
 	uint8_t pad;
 	uint32_t qpn; /* destination */
@@ -110,16 +126,16 @@ enum wire_drop wire_parse(uint8_t *frame, uint32_t len, struct wire_packet *pack
  * connection, and then nothing in front of the PSN differs.  All zero at first.
  */
 struct wire_seen {
-	uint32_t len;            /* of the frame; 0: there was none */
-	bool again;              /* the frame parsed last is as long as the one before it, and begins as that */
+	uint32_t len; /* of the frame; 0: there was none */
+	bool again;   /* the frame parsed last is as long as the one before it, and begins as that */
 	uint16_t ip, udp, fixed; /* where headers begin; bytes up to the PSN with its flag */
 	uint8_t head[14 + 4 + 40 + 8 + 8];
 	struct wire_packet packet; /* changed by nobody else */
 };
 
 /*
- * The same, into seen->packet.  `sum_is_good`: the device has checked an IPv4 header's checksum.  `move` is made
- * on the way, whatever becomes of the frame; one only where wire_moves().
+ * The same, into seen->packet.  `sum_is_good`: the device has checked an IPv4 header's checksum.  `move` is
+ * made on the way, whatever becomes of the frame; one only where wire_moves().
  */
 enum wire_drop wire_parse_received(uint8_t *frame, uint32_t len, bool sum_is_good, struct wire_seen *seen,
 				   struct wire_move *move);
@@ -163,17 +179,18 @@ uint8_t *wire_build(const struct wire_template *t, const struct wire_build *b, u
 void wire_seal(uint8_t *frame, uint32_t len);
 
 /*
- * The headers that wire_build() has made at `head`, in another frame of the same message: it differs in its PSN, and
- * in whether it asks for an acknowledgement.  For opcodes without extension headers.
+ * The headers that wire_build() has made at `head`, in another frame of the same message: it differs in its
+ * PSN, and in whether it asks for an acknowledgement.  For opcodes without extension headers.
  */
 void wire_build_next(const struct wire_template *t, const uint8_t *head, uint8_t *frame, uint32_t psn,
 		     bool ack_request);
 
 /*
- * Copy the payload from memory that others may be changing to where wire_build() said.  True: in the same pass
- * the frame was sealed, which is faster for long payloads; false: wire_seal() is still to come.
+ * Copy the payload from memory that others may be changing to where wire_build() said.  True: in the same
+ * pass the frame was sealed, which is faster for long payloads; false: wire_seal() is still to come.
  */
-bool wire_fill(const struct wire_template *t, uint8_t *frame, uint8_t *payload, const void *from, uint32_t len);
+bool wire_fill(const struct wire_template *t, uint8_t *frame, uint8_t *payload, const void *from,
+	       uint32_t len);
 
 /* The rule of Linux for the UDP source port (spec 1.5). */
 uint16_t wire_udp_source_port(uint32_t flow_label, uint32_t local_qpn, uint32_t remote_qpn);

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "control/internal.h"
+#include "control/rsm/rsm.h"
 
 #define PEER_INCARNATION 0x1122334455667788ull
 #define METHOD 3
@@ -24,7 +24,7 @@ int control_logtype;
 
 static struct config config = {.keepalive_ms = 1000};
 static struct engine_port_info info = {.addr = {{[10] = 0xff, 0xff, 192, 0, 2, 1}}};
-static struct port port = {.info = &info};
+static struct path_port port = {.info = &info};
 static const struct wire_addr peer = {{[10] = 0xff, 0xff, 192, 0, 2, 2}};
 static struct cm_path from_peer;
 static uint8_t sent[CM_MAD_LEN];
@@ -41,14 +41,14 @@ control_random(void)
 	return next_random += 2;
 }
 
-struct port *
+struct path_port *
 path_own(const struct wire_addr *addr)
 {
 	return NULL;
 }
 
 void
-path_send_mad(struct port *by, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN])
+path_send_mad(struct path_port *by, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN])
 {
 	assert_ptr_equal(by, &port);
 	assert_memory_equal(&path->dst, &peer, sizeof(peer));

@@ -13,11 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "control/attach/arena.h"
-#include "control/attach/small.h"
-#include "control/attach/quota.h"
+#include "control/base/arena.h"
+#include "control/base/small.h"
+#include "control/base/quota.h"
 #include "control/objects/region.h"
-#include "control/attach/table.h"
+#include "control/base/table.h"
 #include "tests.h"
 
 #define PAGE 4096u

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "attach.h"
-#include "control/rsm/acl.h"
+#include "control/base/acl.h"
 
 static int
 publish(struct app *app, enum one_msg_type type, uint32_t mr, uint32_t segment, uint32_t mode, uint32_t node)

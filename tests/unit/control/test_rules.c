@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/rsm/acl.h"
+#include "control/base/acl.h"
 #include "control/connect/connection.h"
 #include "control/rsm/rsm_wire.h"
 #include "control/cm/service.h"

@@ -187,8 +187,7 @@ connect_to(struct pair *pair, struct wire_addr dst, bool local)
 static uint32_t
 frame_for(uint8_t *frame, const struct pair *pair, struct wire_addr src, uint16_t port)
 {
-	struct wire_path path = {
-		.udp_src_port = port, .ttl = 64, .src = src, .dst = ports[0].info.addr};
+	struct wire_path path = {.udp_src_port = port, .ttl = 64, .src = src, .dst = ports[0].info.addr};
 	struct wire_build b = {.opcode = WIRE_WRITE_ONLY, .qpn = pair->qpn, .psn = 5};
 	struct wire_template t;
 

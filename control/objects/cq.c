@@ -1,122 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ids; protection zones; completion rings; staging memory.
+ * Completion rings.
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "control/internal.h"
-
-static const enum one_subject subjects[OBJECT_KINDS] = {
-	[OBJECT_PZ] = ONE_SUBJECT_PZ, [OBJECT_CQ] = ONE_SUBJECT_CQ_SEND,
-	[OBJECT_QP] = ONE_SUBJECT_QP, [OBJECT_LISTENER] = ONE_SUBJECT_LISTENER,
-	[OBJECT_CR] = ONE_SUBJECT_CR, [OBJECT_REGION] = ONE_SUBJECT_REGION,
-	[OBJECT_MR] = ONE_SUBJECT_MR, [OBJECT_MW] = ONE_SUBJECT_MW,
-};
-
-/* Busy; NULL when the table is full: then the refusal is noted, as far as it concerns a request. */
-void *
-object_new(struct client *client, enum object_kind kind, size_t size)
-{
-	struct table *table = &client->table[kind];
-	struct object *object = calloc(1, size);
-
-	if (object == NULL)
-		return NULL;
-	object->id = table_add(table, object);
-	if (object->id == 0) {
-		free(object);
-		return NULL;
-	}
-	object->kind = kind;
-	object->client = client;
-	object->busy = true;
-	return object;
-}
-
-void
-object_free(void *memory)
-{
-	struct object *object = memory;
-
-	table_remove(&object->client->table[object->kind], object->id);
-	free(object);
-}
-
-void *
-object_get(struct client *client, enum object_kind kind, uint32_t id)
-{
-	struct object *object = table_get(&client->table[kind], id);
-
-	return object != NULL && !object->busy ? object : NULL;
-}
-
-static int
-refuse_new(struct client *client, enum object_kind kind)
-{
-	const struct table *table = &client->table[kind];
-
-	if (table->used >= table->max)
-		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, table->max);
-	return refuse(client, -ENOMEM, subjects[kind], 0);
-}
-
-/* ---- protection zones ---- */
-
-uint32_t
-pz_number_new(struct client *client, void *owner, uint64_t *limit)
-{
-	uint32_t number;
-
-	if (quota_take(&control.quota, client->account, QUOTA_ZONES, 1, limit) != 0)
-		return 0;
-	number = table_add(&control.pz_numbers, owner);
-	if (number == 0)
-		quota_give(&control.quota, client->account, QUOTA_ZONES, 1);
-	return number;
-}
-
-void
-pz_number_free(struct client *client, uint32_t number)
-{
-	if (table_remove(&control.pz_numbers, number) != NULL)
-		quota_give(&control.quota, client->account, QUOTA_ZONES, 1);
-}
-
-int
-pz_create(struct client *client)
-{
-	struct pz *pz = object_new(client, OBJECT_PZ, sizeof(*pz));
-	uint64_t limit = TABLE_MAX;
-
-	if (pz == NULL)
-		return refuse_new(client, OBJECT_PZ);
-	pz->number = pz_number_new(client, pz, &limit);
-	if (pz->number == 0) {
-		object_free(pz);
-		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
-	}
-	pz->object.busy = false;
-	client->reply.id.id = pz->object.id;
-	return 0;
-}
-
-int
-pz_free(struct client *client, uint32_t id)
-{
-	struct pz *pz = object_get(client, OBJECT_PZ, id);
-
-	if (pz == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_PZ, id);
-	if (pz->object.users != 0)
-		return refuse(client, -EBUSY, ONE_SUBJECT_PZ, pz->object.users);
-	pz_number_free(client, pz->number);
-	object_free(pz);
-	return 0;
-}
-
-/* ---- completion rings ---- */
+#include "control/objects/objects.h"
 
 static uint64_t
 ring_size(uint32_t log2)
@@ -147,7 +36,7 @@ cq_new(struct client *client, uint32_t log2)
 	struct engine_cq_config config;
 
 	if (cq == NULL) {
-		refuse_new(client, OBJECT_CQ);
+		object_refuse_new(client, OBJECT_CQ);
 		return NULL;
 	}
 	cq->log2 = log2;
@@ -221,8 +110,9 @@ cq_added(struct engine_command *command, void *object)
 }
 
 int
-cq_create(struct client *client, uint32_t entries)
+cq_create(struct client *client, const struct one_msg *msg)
 {
+	uint32_t entries = msg->cq_create.entries;
 	struct cq *cq;
 	uint32_t log2 = 0;
 	int error = ring_log2(client, entries, &log2);
@@ -284,8 +174,9 @@ cq_resized(struct engine_command *command, void *object)
 }
 
 int
-cq_resize_request(struct client *client, const struct one_cq_resize *args)
+cq_resize_request(struct client *client, const struct one_msg *msg)
 {
+	const struct one_cq_resize *args = &msg->cq_resize;
 	struct cq *cq = object_get(client, OBJECT_CQ, args->cq);
 	struct engine_command *command;
 	struct resize *resize;
@@ -343,8 +234,9 @@ cq_removed(struct engine_command *command, void *object)
 }
 
 int
-cq_free(struct client *client, uint32_t id)
+cq_free(struct client *client, const struct one_msg *msg)
 {
+	uint32_t id = msg->id.id;
 	struct cq *cq = object_get(client, OBJECT_CQ, id);
 	struct engine_command *command;
 
@@ -400,35 +292,4 @@ cq_post(struct cq *cq, const struct one_cqe *event)
 	command->cq = cq->engine;
 	command->event = *event;
 	command_send(command);
-}
-
-/* ---- staging ---- */
-
-int
-staging_create(struct client *client, const struct one_staging *args)
-{
-	struct pz *pz = object_get(client, OBJECT_PZ, args->pz);
-	uint64_t offset, size = arena_rounded(args->size);
-	struct mr *mr;
-	int error;
-
-	if (pz == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
-	if (args->size == 0 || args->size > STAGING_MAX || client->staged + size > STAGING_MAX)
-		return refuse(client, -EINVAL, ONE_SUBJECT_LENGTH, STAGING_MAX);
-	error = client_alloc(client, size, &offset);
-	if (error != 0)
-		return refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
-	mr = mr_staging(client, pz, offset, size);
-	if (mr == NULL) {
-		client_free(client, offset, size);
-		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_MR].max);
-	}
-	client->staged += size;
-	client->reply.staged = (struct one_staged){
-		.offset = offset,
-		.size = size,
-		.lkey = mr->entry->key,
-	};
-	return 0;
 }

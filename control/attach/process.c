@@ -13,7 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "control/internal.h"
+#include "control/attach/client.h"
+#include "dataplane/mem/reach.h"
 
 /* A page from a slow disk has come by then, and peers have not given up yet (connection.h). */
 #define PATIENCE_NS (3 * NS_PER_S)
@@ -75,7 +76,7 @@ process_reach(struct client *client)
 }
 
 void
-process_settle(struct client *client, struct mr *mr)
+process_settle(struct client *client, struct object *mr)
 {
 	if (client->process != NULL) {
 		/* A grace period has passed since the key was removed: no core begins another. */
@@ -85,7 +86,7 @@ process_settle(struct client *client, struct mr *mr)
 			return;
 		}
 	}
-	mr_destroy(mr);
+	attach_calls->class[mr->kind].destroy(mr);
 	client_reply(client, 0);
 }
 
@@ -117,14 +118,14 @@ process_left(struct client *client)
 void
 process_poll(struct client *client)
 {
-	struct mr *mr = client->leaving;
+	struct object *mr = client->leaving;
 	uint64_t since;
 
 	if (client->process == NULL)
 		return;
 	if (mr != NULL && client_alive(client) && reach_passed(client->process, client->leaving_mark)) {
 		client->leaving = NULL;
-		mr_destroy(mr);
+		attach_calls->class[mr->kind].destroy(mr);
 		client_reply(client, 0);
 	}
 	if (control.now < client->process_at)

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An attachment and its objects.
+ *
+ * Requests of clients are carried out by handlers (struct one_msg -> error).  A
+ * handler that must wait for a core or a grace period returns REQUEST_LATER and
+ * calls client_reply() when it has got what it waits for; a client has at most
+ * one request under way.
+ */
+#ifndef CONTROL_ATTACH_CLIENT_H
+#define CONTROL_ATTACH_CLIENT_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "abi/arena.h"
+#include "abi/message.h"
+#include "control/base/arena.h"
+#include "control/base/small.h"
+#include "control/loop/loop.h"
+#include "dataplane/engine.h"
+
+#define REQUEST_LATER INT_MAX
+
+enum {
+	CLIENT_GROUPS_MAX = 64, /* supplementary groups that are looked at */
+	CLIENT_CRS_MAX = 4096,  /* connection requests not yet answered, of one attachment */
+	CLIENT_HELLO_MS = 5000, /* for the first message */
+	ASYNC_CQ_LOG2 = 8,
+};
+
+struct cq;
+struct path_port;
+
+/* In the order in which an attachment lets go of them: none comes after what it refers to. */
+enum object_kind {
+	OBJECT_LISTENER,
+	OBJECT_CR,
+	OBJECT_QP,
+	OBJECT_SRQ,
+	OBJECT_CQ,
+	OBJECT_MW,
+	OBJECT_MR,
+	OBJECT_REGION,
+	OBJECT_PZ,
+	OBJECT_KINDS
+};
+
+struct object {
+	uint32_t id;    /* the application's */
+	uint32_t users; /* objects that refer to this one */
+	enum object_kind kind;
+	bool busy; /* being made or freed: unknown to the application */
+	struct client *client;
+};
+
+enum client_state {
+	CLIENT_CONNECTED, /* HELLO has not come */
+	CLIENT_ATTACHED,
+	CLIENT_LEAVING,   /* gone: what is under way comes to an end; everything is unhooked from the world */
+	CLIENT_REMOVING,  /* the core lets go of queue pairs and rings */
+	CLIENT_QUIESCING, /* keys are removed; a grace period runs */
+	CLIENT_GONE       /* nothing refers to it, but maybe a thread that waits for its memory */
+};
+
+struct client {
+	enum client_state state;
+	int fd, pidfd;
+	struct watch fd_watch, pid_watch;
+	pid_t pid;
+	uint32_t uid, gid, num_groups;
+	gid_t group[CLIENT_GROUPS_MAX];
+	uint64_t hello_deadline;
+	uint32_t kind; /* enum one_kind */
+	char program[32];
+	struct path_port *port;
+	struct quota_account *account;
+	bool attached; /* counts as an attachment in the quota */
+
+	bool held; /* not read until descriptors of its user have been closed */
+	bool busy; /* a request is under way: */
+	struct one_msg msg;
+	struct one_reply reply;
+	int fds[ONE_MSG_FDS];
+	uint32_t num_fds;
+
+	struct arena arena;
+	struct small small;
+	int arena_fd; /* until it is sent */
+	int reply_fd; /* goes with the next reply; -1 */
+	int wake_fd;
+	struct engine_client *engine;
+	bool added;
+	struct table table[OBJECT_KINDS];
+	struct cq *async_cq;
+	struct mem_process *process; /* NULL: its memory is not reached that way */
+	uint64_t mapped, arena_charged, staged, requests;
+	uint32_t segments;
+	uint32_t exports;       /* queue pairs that others have made here by importing */
+	uint32_t kept_fds;      /* of regions */
+	struct object *leaving; /* freed by the request under way: accesses begun before */
+	uint32_t leaving_mark;  /* this mark (reach_mark) are waited for */
+	uint64_t process_at;    /* when its accesses are looked at */
+
+	uint32_t commands; /* on their way to the core */
+	uint32_t jobs;     /* graces and populations under way */
+	TAILQ_ENTRY(client) link;
+};
+
+/* ---- what the rooms above fill in ---- */
+
+typedef int request_handler(struct client *client,
+			    const struct one_msg *msg); /* 0, -errno or REQUEST_LATER */
+
+/* The four steps of an attachment's end (client.c), for each object of a kind; NULL: nothing to do. */
+struct object_class {
+	enum one_subject subject;       /* what a refusal calls it */
+	void (*unhook)(void *object);   /* nobody finds it any more; peers are told */
+	void (*remove)(void *object);   /* the core lets go of it */
+	void (*withdraw)(void *object); /* its keys */
+	void (*destroy)(void *object);  /* no core looks at it any more */
+};
+
+struct attach_calls {
+	request_handler *request[ONE_MSG_MAX]; /* by enum one_msg_type */
+	struct object_class class[OBJECT_KINDS];
+	void (*leave)(struct client *client); /* it ends: before its objects are unhooked */
+};
+extern const struct attach_calls *attach_calls; /* set by control_init */
+
+/* ---- client.c ---- */
+void client_accept(int fd);
+void client_kill(struct client *client, uint32_t fault, const char *reason);
+/* The outcome of the request under way. */
+void client_reply(struct client *client, int error);
+/* For handlers: `return refuse(client, -EINVAL, ONE_SUBJECT_PZ, id)`. */
+int refuse(struct client *client, int error, enum one_subject subject, uint64_t value);
+static inline bool
+client_alive(const struct client *client)
+{
+	return client->state == CLIENT_ATTACHED;
+}
+void clients_poll(void); /* deadlines, ends */
+uint64_t clients_deadline(void);
+/* A part of the arena, charged to the client. */
+int client_alloc(struct client *client, uint64_t size, uint64_t *offset);
+void client_free(struct client *client, uint64_t offset, uint64_t size);
+/* Descriptor `i` of the request under way; the caller owns it from now on; -1: there is none. */
+int client_take_fd(struct client *client, uint32_t i);
+
+/* ---- process.c ---- */
+/* The memory of the client's process can be reached from now on, without a mapping; 0 or -errno. */
+int process_reach(struct client *client);
+/* The registration is freed and the request answered when no access from before is under way. */
+void process_settle(struct client *client, struct object *mr);
+void process_leave(struct client *client); /* the core has let go */
+bool process_left(struct client *client);  /* nothing of it is left */
+void process_poll(struct client *client);
+uint64_t process_deadline(const struct client *client);
+
+/* ---- object.c: ids ---- */
+void *object_new(struct client *client, enum object_kind kind, size_t size);
+void object_free(void *object); /* forgets the id */
+/* NULL when there is no such object, or it is busy. */
+void *object_get(struct client *client, enum object_kind kind, uint32_t id);
+int object_refuse_new(struct client *client,
+		      enum object_kind kind); /* what to say when object_new() is NULL */
+
+/* ---- server.c ---- */
+int server_open(const struct config *config, char *why, size_t why_len);
+void server_close(void);
+
+#endif

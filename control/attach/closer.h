@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Descriptors that applications send, and how they are closed.
+ */
+#ifndef CONTROL_ATTACH_CLOSER_H
+#define CONTROL_ATTACH_CLOSER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#define SCM_MAX 253u /* descriptors in a message: the kernel's limit */
+/* Room for all that a message can have: those without room the kernel would close, on this thread. */
+union ancillary {
+	char bytes[CMSG_SPACE(SCM_MAX * sizeof(int))];
+	struct cmsghdr align;
+};
+int closers_start(void);
+void closers_stop(void);
+void closers_poll(void);
+uint64_t closers_deadline(void);
+/* Closes what came from `uid`, without waiting for it. */
+void fd_discard(uint32_t uid, int fd);
+void ancillary_discard(uint32_t uid, struct msghdr *header); /* all that came with a message */
+void connection_close(uint32_t uid, int fd);                 /* and what it has sent and nobody read */
+/* So many of its descriptors are still to be closed that no more should be taken; */
+bool closer_full(uint32_t uid);
+/* and they do not close, so that it is not to be served. */
+bool closer_stuck(uint32_t uid);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Commands to the cores, grace periods, and jobs too long for one loop.
+ *
+ * Callbacks never run from within the call that registered them.
+ */
+#ifndef CONTROL_ATTACH_WORK_H
+#define CONTROL_ATTACH_WORK_H
+
+#include "control/attach/client.h"
+
+typedef void command_done(struct engine_command *command, void *object);
+/* Never NULL.  `done` may be NULL: then the acknowledgement is heard of when something else is.  The client
+ * is not freed before it. */
+struct engine_command *command_new(struct client *client, enum engine_command_type type, command_done *done,
+				   void *object);
+void command_send(struct engine_command *command);
+/* After every core has passed a quiescent state.  The client is not freed before. */
+typedef void grace_done(struct client *client, void *object);
+void grace_defer(struct client *client, grace_done *done, void *object);
+/* Free a memory key's entry when no core can look at it any more. */
+void entry_retire(struct client *client, struct mem_region *entry);
+/* A step of a job: 1 when there is more to do, else the result (0 or -errno), then given to `done`. */
+struct job {
+	int (*step)(struct job *job);
+	void (*done)(struct job *job, int error);
+	struct client *client;
+	TAILQ_ENTRY(job) link;
+};
+void job_start(struct job *job);
+bool work_pending(void);
+void work_poll(void);
+void work_init(void);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections: attempts, listeners, connection requests.
+ */
+#ifndef CONTROL_CONNECT_CONNECT_H
+#define CONTROL_CONNECT_CONNECT_H
+
+#include "control/cm/cm.h"
+#include "control/objects/qp.h"
+#include "control/path/path.h"
+
+struct host;
+
+struct listener {
+	struct object object;
+	struct cm_listener *cm; /* NULL: closed itself */
+	uint64_t service;
+	struct cq *cq;
+	bool once;
+	LIST_ENTRY(listener) link; /* of all */
+};
+
+struct cr {
+	struct object object;
+	struct conn *conn;
+	uint64_t shm; /* offset of struct one_cr_shm */
+};
+
+enum conn_state {
+	CONN_WAITING,   /* for the QPN's last connection to be forgotten, or to try again */
+	CONN_RESOLVING, /* asking for the next hop's MAC */
+	CONN_REQUESTED, /* active: REQ is out */
+	CONN_STARTING,  /* active: REP came, the core is told, then RTU */
+	CONN_OFFERED,   /* passive: the application has not answered yet */
+	CONN_PREPARING, /* passive: the core is told, then REP */
+	CONN_REPLIED,   /* passive: REP is out */
+	CONN_UP,
+	CONN_OVER /* the queue pair has had its last event; CM's time-wait may still run */
+};
+
+/* What the two sides say to each other, until they are connected. */
+struct conn_setup {
+	struct cm_remote remote;
+	uint16_t private_len; /* ours */
+	uint8_t private_data[CM_PRIVATE_REP];
+};
+
+struct conn {
+	enum conn_state state;
+	bool passive;
+	struct path_port *port;
+	struct cm_conn *cm; /* NULL: none yet, or gone */
+	struct qp *qp;      /* NULL: not accepted, or let go */
+	struct cr *cr;
+	uint32_t commands;        /* on their way with this conn as their object */
+	bool dead;                /* in the list of those to be freed */
+	bool listed;              /* in the list of those that wait */
+	struct conn_setup *setup; /* NULL once established */
+	uint32_t peer_qpn;
+	bool peer_oneside;
+	struct cm_local local;
+	struct cm_path path;
+	uint8_t mac[6];
+	uint64_t service;
+	uint16_t ip_port;  /* the active side's */
+	uint64_t deadline; /* of the attempt; NEVER */
+	uint64_t retry_at; /* WAITING: not before; NEVER: when the QPN is free */
+	uint32_t attempts;
+	uint32_t qpn;                    /* in time-wait until CM_GONE */
+	struct host *host;               /* keep-alive of an RSM connection */
+	void (*over)(struct conn *conn); /* when it is over, once or more often; NULL: nobody asked */
+	uint64_t incarnation;
+	TAILQ_ENTRY(conn) link;
+	TAILQ_ENTRY(conn) wait_link;
+	LIST_ENTRY(conn) host_link;
+};
+
+/* ---- conn.c ---- */
+int qp_connect(struct client *client, const struct one_msg *msg);
+int qp_disconnect(struct client *client, const struct one_msg *msg);
+struct conn *conn_new(struct path_port *port, bool passive);
+void conn_start(struct conn *conn, struct qp *qp); /* an attempt of `qp` begins */
+/* The queue pair goes: its connection ends by itself. */
+void conn_detach(struct qp *qp);
+/* The end of an attempt or a connection, told to the application once. */
+void conn_end(struct conn *conn, enum one_conn_event event, enum rsm_error rsm, bool tell_peer);
+void conn_reject(struct conn *conn, enum cm_reject reason, const void *data, uint16_t len);
+void conn_put(struct conn *conn); /* frees it when nothing refers to it */
+void conn_free(struct conn *conn);
+/* The event of an endpoint's connection. */
+struct one_cqe conn_outcome(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm);
+extern const struct qp_kind conn_kind; /* endpoints */
+/* A request for an RSM segment; set by control_init. */
+extern void (*conn_rsm_request)(struct segment *segment, struct conn *conn);
+/* conn_show.c: before the event that tells of it. */
+void conn_show(const struct conn *conn);
+void conn_show_refusal(const struct conn *conn, const uint8_t *data);
+void conn_event(struct cm_env *env, const struct cm_event *event);
+/* The next hop `hop` of `port` has another MAC now. */
+void conns_path_changed(const struct path_port *port, const struct wire_addr *hop, const uint8_t mac[6]);
+void conns_fini(void); /* at the end, without clients */
+void conns_poll(void); /* deadlines, retries, the dead */
+uint64_t conns_deadline(void);
+void qp_engine_event(struct qp *qp, const struct engine_event *event);
+
+/* ---- accept.c ---- */
+int listen_create(struct client *client, const struct one_msg *msg);
+int listen_free(struct client *client, const struct one_msg *msg);
+void listener_close(struct listener *listener);
+int cr_accept(struct client *client, const struct one_msg *msg);
+int cr_reject(struct client *client, const struct one_msg *msg);
+int cr_handoff(struct client *client, const struct one_msg *msg);
+void cr_offer(struct listener *listener, struct conn *conn);
+void cr_destroy(struct cr *cr);
+
+#endif

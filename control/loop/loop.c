@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The clock, random numbers and descriptors of the control thread.
+ */
+#include "control/loop/loop.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <time.h>
+
+#define LOG_LINES 50u /* a second, that others bring about */
+
+RTE_LOG_REGISTER(control_logtype, oneside.control, NOTICE);
+
+struct control control = {.epoll = -1, .stop_fd = -1, .listen_fd = -1};
+
+uint64_t
+control_clock(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t
+control_random(void)
+{
+	static uint64_t pool[32];
+	static unsigned int left;
+
+	if (left == 0) {
+		/* Up to 256 bytes are given whole, and never fail once the system has started. */
+		while (getrandom(pool, sizeof(pool), 0) != (ssize_t)sizeof(pool))
+			;
+		left = sizeof(pool) / sizeof(pool[0]);
+	}
+	return pool[--left];
+}
+
+bool
+log_allowed(void)
+{
+	static uint64_t since;
+	static uint32_t lines;
+
+	if (control.now - since >= NS_PER_S) {
+		if (lines > LOG_LINES)
+			log_notice("%u more lines like the last ones were left out\n", lines - LOG_LINES);
+		since = control.now;
+		lines = 0;
+	}
+	return lines++ < LOG_LINES;
+}
+
+int
+control_watch(int fd, struct watch *watch, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = watch};
+
+	return epoll_ctl(control.epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}

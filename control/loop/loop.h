@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What every part of the control thread has at hand: the loop, its clock, its random numbers, and the lists
+ * that more than one part walks.  Everything here belongs to that one thread.
+ */
+#ifndef CONTROL_LOOP_LOOP_H
+#define CONTROL_LOOP_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "config/config.h"
+#include "control/base/quota.h"
+#include "control/base/table.h"
+#include "control/loop/log.h"
+
+#define NS_PER_S 1000000000ull
+#define NS_PER_MS 1000000ull
+#define NEVER UINT64_MAX
+
+struct client;
+struct conn;
+struct listener;
+struct neigh;
+struct segment;
+
+TAILQ_HEAD(client_list, client);
+TAILQ_HEAD(conn_list, conn);
+
+/* A descriptor in the loop's epoll set. */
+struct watch {
+	void (*ready)(struct watch *watch, uint32_t events);
+};
+
+struct control {
+	const struct config *config;
+	int epoll, stop_fd, listen_fd;
+	uint64_t now;
+	bool stopping;
+	struct quota quota;
+	struct client_list clients;
+	struct table pz_numbers; /* every protection zone of the data plane */
+	struct neigh *neigh;
+	struct conn_list conns, waiting, dead;
+	LIST_HEAD(, listener) listeners;
+	LIST_HEAD(, segment) segments;
+	uint64_t next_segment; /* id to be given next */
+	uint64_t incarnation;  /* of this process: random */
+	uint64_t attached_ever;
+};
+extern struct control control;
+
+uint64_t control_clock(void);
+uint64_t control_random(void);
+int control_watch(int fd, struct watch *watch, uint32_t events);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Protection zones, completion rings, memory and shared receive queues of an attachment.
+ */
+#ifndef CONTROL_OBJECTS_OBJECTS_H
+#define CONTROL_OBJECTS_OBJECTS_H
+
+#include "control/attach/client.h"
+#include "control/attach/work.h"
+
+#define STAGING_MAX (64ull << 20)   /* of one attachment */
+#define POPULATE_CHUNK (8ull << 20) /* bytes of a mapping in one loop */
+
+struct qp;
+
+struct pz {
+	struct object object;
+	uint32_t number; /* unique in the data plane */
+};
+
+struct old_ring { /* of a CQ that was resized: the application may still read it */
+	struct old_ring *next;
+	uint64_t offset;
+	uint32_t log2;
+};
+
+struct cq {
+	struct object object;
+	struct engine_cq *engine;
+	uint64_t offset;
+	uint32_t log2;
+	uint32_t posts; /* entries on their way from here */
+	struct old_ring *old;
+};
+
+struct region {
+	struct object object;
+	uint8_t *base;
+	uint64_t size, page;
+	bool guarded;
+	int fd; /* of an RSM client's file, to be passed on to importers; -1 */
+};
+
+struct mr {
+	struct object object; /* users: segments and windows */
+	struct pz *pz;
+	struct mem_region *entry; /* published; NULL: not */
+	uint64_t va, length;
+	uint32_t access;
+	uint8_t *mapping; /* of several pieces, made for this MR; else NULL */
+	uint64_t mapping_len;
+	uint32_t mappings; /* charged for it */
+	uint32_t num_regions;
+	struct region **region;
+	uint64_t offset; /* in the file, when it is one piece */
+	LIST_HEAD(, mw) windows;
+};
+
+struct mw {
+	struct object object;
+	struct pz *pz;
+	struct mem_region *entry; /* what is published in the slot: the bound range, or nothing */
+	struct mr *mr;            /* NULL: unbound */
+	LIST_ENTRY(mw) mr_link;
+};
+
+struct srq {
+	struct object object; /* users: queue pairs */
+	struct engine_srq *engine;
+	struct pz *pz;
+	uint32_t max_wr;
+	uint64_t block, block_size; /* in the arena */
+};
+
+/* ---- hello.c ---- */
+int hello_request(struct client *client, const struct one_msg *msg);
+
+/* ---- pz.c, cq.c, staging.c ---- */
+int pz_create(struct client *client, const struct one_msg *msg);
+int pz_free(struct client *client, const struct one_msg *msg);
+int cq_create(struct client *client, const struct one_msg *msg);
+int cq_resize_request(struct client *client, const struct one_msg *msg);
+int cq_free(struct client *client, const struct one_msg *msg);
+int cq_start(struct client *client, uint32_t log2, struct cq **out, command_done *done);
+void cq_remove(struct cq *cq);  /* at the client's end */
+void cq_destroy(struct cq *cq); /* the core has let go */
+void cq_post(struct cq *cq, const struct one_cqe *event);
+bool cq_has_room(const struct cq *cq);
+int staging_create(struct client *client, const struct one_msg *msg);
+/* 0: too many of the client's user or of all; `limit` tells. */
+uint32_t pz_number_new(struct client *client, void *owner, uint64_t *limit);
+void pz_number_free(struct client *client, uint32_t number);
+void pz_destroy(struct pz *pz);
+
+/* ---- region.c ---- */
+int region_add(struct client *client, const struct one_msg *msg);
+int region_remove(struct client *client, const struct one_msg *msg);
+void region_destroy(struct region *region);
+/* mr.c */
+int mr_create(struct client *client, const struct one_msg *msg);
+int mr_free(struct client *client, const struct one_msg *msg);
+void mr_withdraw(struct mr *mr); /* the key, at the client's end */
+void mr_destroy(struct mr *mr);
+struct mr *mr_staging(struct client *client, struct pz *pz, uint64_t offset, uint64_t size);
+/* A key for the client, to be published before the next is asked for; 0: too many of its user or of all. */
+uint32_t key_new(struct client *client, uint64_t *limit);
+void key_free(struct client *client); /* one that was taken out of the table */
+
+/* ---- bind.c ---- */
+int mw_create(struct client *client, const struct one_msg *msg);
+int mw_free(struct client *client, const struct one_msg *msg);
+void mw_withdraw(struct mw *mw);
+void mw_unbind_lost(struct mr *mr); /* windows of `mr` that peers have invalidated */
+void bind_event(struct qp *qp);
+
+/* The ring for `wrs` requests of `sges` pieces; a refusal if it is over the limits. */
+int work_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t sges,
+		   uint32_t *log2); /* qp.c */
+
+/* ---- srq.c ---- */
+int srq_create(struct client *client, const struct one_msg *msg);
+int srq_limit(struct client *client, const struct one_msg *msg);
+int srq_free(struct client *client, const struct one_msg *msg);
+void srq_remove(struct srq *srq);  /* at the client's end */
+void srq_destroy(struct srq *srq); /* the core has let go */
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Protection zones.
+ */
+#include <errno.h>
+
+#include "control/objects/objects.h"
+
+uint32_t
+pz_number_new(struct client *client, void *owner, uint64_t *limit)
+{
+	uint32_t number;
+
+	if (quota_take(&control.quota, client->account, QUOTA_ZONES, 1, limit) != 0)
+		return 0;
+	number = table_add(&control.pz_numbers, owner);
+	if (number == 0)
+		quota_give(&control.quota, client->account, QUOTA_ZONES, 1);
+	return number;
+}
+
+void
+pz_number_free(struct client *client, uint32_t number)
+{
+	if (table_remove(&control.pz_numbers, number) != NULL)
+		quota_give(&control.quota, client->account, QUOTA_ZONES, 1);
+}
+
+int
+pz_create(struct client *client, const struct one_msg *msg)
+{
+	struct pz *pz = object_new(client, OBJECT_PZ, sizeof(*pz));
+	uint64_t limit = TABLE_MAX;
+
+	if (pz == NULL)
+		return object_refuse_new(client, OBJECT_PZ);
+	pz->number = pz_number_new(client, pz, &limit);
+	if (pz->number == 0) {
+		object_free(pz);
+		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+	}
+	pz->object.busy = false;
+	client->reply.id.id = pz->object.id;
+	return 0;
+}
+
+int
+pz_free(struct client *client, const struct one_msg *msg)
+{
+	uint32_t id = msg->id.id;
+	struct pz *pz = object_get(client, OBJECT_PZ, id);
+
+	if (pz == NULL)
+		return refuse(client, -EINVAL, ONE_SUBJECT_PZ, id);
+	if (pz->object.users != 0)
+		return refuse(client, -EBUSY, ONE_SUBJECT_PZ, pz->object.users);
+	pz_destroy(pz);
+	return 0;
+}
+
+void
+pz_destroy(struct pz *pz)
+{
+	pz_number_free(pz->object.client, pz->number);
+	object_free(pz);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Queue pairs of an attachment, and of the segments it exports.
+ */
+#ifndef CONTROL_OBJECTS_QP_H
+#define CONTROL_OBJECTS_QP_H
+
+#include "control/base/acl.h"
+#include "control/objects/objects.h"
+
+struct conn;
+struct segment;
+
+/* What makes the queue pairs of applications, of imports and of exports different. */
+struct qp_kind {
+	const char *name;
+	bool created;     /* by QP_CREATE: the application modifies, connects and frees it */
+	uint32_t access;  /* what the peer may ask for at most: ONE_ACCESS_REMOTE_* */
+	bool endless_rnr; /* a receiver that is not ready is no error, whatever the port is configured to */
+	void (*detach)(struct qp *qp);  /* its connection ends by itself */
+	void (*unhook)(struct qp *qp);  /* it is going: whoever refers to it forgets it; NULL: nobody does */
+	void (*destroy)(struct qp *qp); /* NULL: nothing to do */
+	/* What its owner finds in conn_cq. */
+	struct one_cqe (*outcome)(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm);
+	bool ends_alone; /* without an owner to tell: it is removed with its connection */
+	/* The peer's private data in a REP and a REJ; NULL: the application's, as they are. */
+	bool (*replied)(struct conn *conn);
+	enum rsm_error (*rejected)(uint16_t reason, const uint8_t *data);
+};
+
+struct qp {
+	struct object object;
+	const struct qp_kind *kind;
+	enum one_qp_state state;
+	bool added; /* a core has it */
+	bool removing;
+	struct engine_qp *engine;
+	struct engine_qp_config config;
+	struct pz *pz; /* NULL: none yet; EXPORT: none, config.pz is its own */
+	struct cq *send_cq, *recv_cq, *conn_cq;
+	struct srq *srq; /* NULL: it has receives of its own */
+	uint32_t rd_atomic_in, rd_atomic_out;
+	uint64_t block, block_size; /* in the arena */
+	struct conn *conn;
+	struct qp *qpn_next;
+	/* IMPORT */
+	uint32_t permission;
+	/* EXPORT */
+	struct segment *segment;
+	struct mem_region *window;
+	LIST_ENTRY(qp) segment_link;
+};
+
+extern const struct qp_kind *qp_created; /* the kind of those that QP_CREATE makes; set by control_init */
+
+/* ---- qp.c ---- */
+int qp_create(struct client *client, const struct one_msg *msg);
+int qp_modify(struct client *client, const struct one_msg *msg);
+int qp_reset_request(struct client *client, const struct one_msg *msg);
+/* 0, or the refusal: queue pair `id` can begin or accept a connection with so much private data. */
+int qp_connectable(struct client *client, uint32_t id, uint32_t private_len);
+int qp_free(struct client *client, const struct one_msg *msg);
+/* For other kinds: one that is busy and empty; its rings; and to the core, which `done` tells of.  What it
+ * refers to is held from qp_add() on; if that fails it is destroyed. */
+struct qp *qp_new(struct client *client, const struct qp_kind *kind);
+int qp_ring_log2(struct client *client, uint32_t wrs, uint32_t sges, uint32_t *log2);
+int qp_make_rings(struct qp *qp);
+int qp_add(struct qp *qp, command_done *done);
+int qp_refuse_full(struct client *client);                    /* what to say when qp_new() is NULL */
+void qp_describe(struct client *client, const struct qp *qp); /* in the reply under way */
+/* Lets go of its connection and of the core; freed when the core has let go.  `reply`: then tell the client.
+ */
+void qp_remove(struct qp *qp, bool reply);
+void qp_destroy(struct qp *qp);  /* never added, or no core has it any more */
+void qp_withdraw(struct qp *qp); /* from the core, at the client's end */
+struct qp *qp_by_qpn(uint32_t qpn);
+/* Numbers that connections use, or used until their time-wait is over: no queue pair gets them. */
+void qpn_hold(uint32_t qpn);
+void qpn_let_go(uint32_t qpn);
+bool qpn_held(uint32_t qpn);
+void qp_set_state(struct qp *qp, enum one_qp_state state); /* here and in the application's view */
+struct engine_command *qp_command(struct qp *qp, enum engine_command_type type, command_done *done,
+				  void *object);
+struct one_qp_shm *qp_shm(const struct qp *qp);
+
+#endif

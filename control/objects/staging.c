@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Staging memory: a part of the arena that the library copies through.
+ */
+#include <errno.h>
+
+#include "control/objects/objects.h"
+
+int
+staging_create(struct client *client, const struct one_msg *msg)
+{
+	const struct one_staging *args = &msg->staging;
+	struct pz *pz = object_get(client, OBJECT_PZ, args->pz);
+	uint64_t offset, size = arena_rounded(args->size);
+	struct mr *mr;
+	int error;
+
+	if (pz == NULL)
+		return refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
+	if (args->size == 0 || args->size > STAGING_MAX || client->staged + size > STAGING_MAX)
+		return refuse(client, -EINVAL, ONE_SUBJECT_LENGTH, STAGING_MAX);
+	error = client_alloc(client, size, &offset);
+	if (error != 0)
+		return refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+	mr = mr_staging(client, pz, offset, size);
+	if (mr == NULL) {
+		client_free(client, offset, size);
+		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_MR].max);
+	}
+	client->staged += size;
+	client->reply.staged = (struct one_staged){
+		.offset = offset,
+		.size = size,
+		.lkey = mr->entry->key,
+	};
+	return 0;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The queue pairs of RSM: an import has a send ring and no receives, an export has neither.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "control/rsm/rsm.h"
+
+/* ---- imports ---- */
+
+static struct one_cqe
+import_outcome(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm)
+{
+	return (struct one_cqe){.type = ONE_CQE_RSM,
+				.status = (uint8_t)(rsm != RSM_OK ? rsm : import_error(event)),
+				.object = qp->object.id,
+				.flags = ONE_CQE_NOTIFY};
+}
+
+const struct qp_kind import_kind = {
+	.name = "import",
+	.endless_rnr = true,
+	.detach = conn_detach,
+	.outcome = import_outcome,
+	.replied = import_reply,
+	.rejected = import_rejected,
+};
+
+int
+import_qp_new(struct client *client, struct pz *pz, struct cq *cq, struct cq *signal_cq,
+	       uint32_t max_send_wr, command_done *done, struct qp **out)
+{
+	uint32_t sq_log2 = 0;
+	struct qp *qp;
+	int error = qp_ring_log2(client, max_send_wr, control.config->limits.max_sge, &sq_log2);
+
+	if (error != 0)
+		return error;
+	qp = qp_new(client, &import_kind);
+	if (qp == NULL)
+		return qp_refuse_full(client);
+	qp->pz = pz;
+	qp->send_cq = qp->conn_cq = cq;
+	qp->recv_cq = signal_cq;
+	qp->config.signals = true;
+	qp->rd_atomic_out = control.config->limits.max_rd_atomic;
+	qp->config.sq_log2 = sq_log2;
+	qp->config.max_send_wr = max_send_wr;
+	error = qp_make_rings(qp);
+	if (error != 0) {
+		object_free(qp);
+		return refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+	}
+	error = qp_add(qp, done);
+	if (error == 0)
+		*out = qp;
+	return error;
+}
+
+/* ---- exports ---- */
+
+/* The importer reaches nothing any more. */
+void
+export_drop_window(struct qp *qp)
+{
+	struct mem_region *window = qp->window;
+
+	if (window == NULL)
+		return;
+	qp->window = NULL;
+	mem_remove(engine_mem_table(), window->key);
+	key_free(qp->object.client);
+	entry_retire(qp->object.client, window);
+}
+
+static void
+export_unhook(struct qp *qp)
+{
+	export_drop_window(qp);
+	if (qp->segment != NULL) {
+		LIST_REMOVE(qp, segment_link);
+		qp->segment = NULL;
+	}
+}
+
+static void
+export_destroy(struct qp *qp)
+{
+	pz_number_free(qp->object.client, qp->config.pz);
+	qp->object.client->exports--;
+}
+
+const struct qp_kind export_kind = {
+	.name = "export",
+	.access = ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC,
+	.endless_rnr = true,
+	.detach = conn_detach,
+	.unhook = export_unhook,
+	.destroy = export_destroy,
+	.outcome = conn_outcome,
+	.ends_alone = true,
+};
+
+static void
+export_added(struct engine_command *command, void *object)
+{
+	struct qp *qp = object;
+
+	qp->added = command->status == 0;
+	if (!qp->added)
+		log_error("queue pair %06x of segment %#x was not taken: %d\n", qp->config.qpn,
+			  qp->segment == NULL ? 0 : qp->segment->id, command->status);
+}
+
+/*
+ * The exporter's side of an import: no rings, and a protection zone with one
+ * window in it, so that whatever key the importer tries, it reaches just that.
+ */
+int
+export_qp_new(struct segment *segment, uint32_t permission, struct qp **out)
+{
+	struct client *client = segment->client;
+	struct mem_table *table = engine_mem_table();
+	const struct mr *mr = segment->mr;
+	struct mem_region *window = calloc(1, sizeof(*window));
+	/* Importers do not take the last queue pairs from the exporter itself. */
+	uint32_t most = client->table[OBJECT_QP].max - client->table[OBJECT_QP].max / 4;
+	struct qp *qp = window == NULL || client->exports >= most ? NULL : qp_new(client, &export_kind);
+	uint64_t limit;
+	uint32_t key;
+	int error;
+
+	if (qp == NULL) {
+		free(window);
+		return -ENOMEM;
+	}
+	qp->segment = segment;
+	qp->permission = permission;
+	qp->recv_cq = segment->signal_cq;
+	qp->config.signals = true;
+	qp->rd_atomic_in = control.config->limits.max_rd_atomic;
+	qp->config.pz = pz_number_new(client, qp, &limit);
+	key = qp->config.pz == 0 ? 0 : key_new(client, &limit);
+	if (key == 0) {
+		if (qp->config.pz != 0)
+			pz_number_free(client, qp->config.pz);
+		object_free(qp);
+		free(window);
+		return -EDQUOT;
+	}
+	*window = (struct mem_region){
+		.key = key,
+		.pz = qp->config.pz,
+		.access = ((permission & ACL_READ) != 0 ? ONE_ACCESS_REMOTE_READ : 0) |
+			  ((permission & ACL_WRITE) != 0 ? ONE_ACCESS_REMOTE_WRITE : 0),
+		.va = mr->va,
+		.length = mr->length,
+		.base = mr->entry->base,
+		.process = mr->entry->process,
+		.owner = qp,
+	};
+	client->exports++;
+	error = qp_add(qp, export_added);
+	if (error != 0) {
+		key_free(client);
+		free(window);
+		return error;
+	}
+	window->qpn = qp->config.qpn;
+	mem_publish(table, window);
+	qp->window = window;
+	LIST_INSERT_HEAD(&segment->exports, qp, segment_link);
+	*out = qp;
+	return 0;
+}
