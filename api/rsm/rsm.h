@@ -97,6 +97,9 @@ struct rsm_link {
 	uint16_t channel; /* where transfers sleep */
 	bool loopback;
 	_Atomic uint32_t refs;
+	/* On the watcher's thread: the data plane is gone.  Set before there is something that must hear of
+	 * it. */
+	void (*_Atomic lost)(const struct rsm_link *link);
 	pthread_mutex_t lock; /* all below */
 	struct rsm_stage *stages;
 	struct rsm_range *ranges; /* sorted by address */
@@ -141,7 +144,6 @@ int rsm_controller_link(rsmapi_controller_handle_t handle, struct rsm_link **lin
 bool rsm_controller_valid(rsmapi_controller_handle_t handle);
 bool rsm_name_is_loopback(const char *name);
 bool rsm_name_equal(const char *a, const char *b);
-void rsm_controller_child(void); /* after fork */
 
 /* ---- registered memory ---- */
 
@@ -176,7 +178,6 @@ uint32_t rsm_events_pending(const struct rsm_events *events);
 bool rsm_events_take(struct rsm_events *events);
 /* Brings the descriptor up to date. */
 void rsm_pollfd_sync(struct rsm_events *events, bool ended);
-void rsm_pollfd_child(void); /* after fork */
 
 /* An export or import, locked. */
 struct rsm_event_segment {
@@ -213,7 +214,6 @@ struct rsm_export {
 _Static_assert(sizeof(struct rsm_export) <= RSM_SLOT_SIZE, "rsm_export");
 
 /* The data plane has gone: importers keep nothing but a copy of the past. */
-void rsm_export_lost(const struct rsm_link *link);
 
 /* ---- import ---- */
 
@@ -289,7 +289,7 @@ int rsm_issue_put_back(struct rsm_import *import, uint64_t offset, void *local, 
 /* A message to the exporter, behind all transfers: its number. */
 uint64_t rsm_issue_signal(struct rsm_import *import, bool once);
 /* Posts it and waits: RSM_SUCCESS, or why not. */
-int rsm_import_signal(struct rsm_import *import, uint32_t flags);
+int rsm_import_signal(struct rsm_import *import, bool once);
 /* Until transfer number `target` is done or the import is aborted. */
 void rsm_wait_done(struct rsm_import *import, uint64_t target);
 /* Until the outcome of the connect is there: 0, -EINTR, -ECONNRESET. */

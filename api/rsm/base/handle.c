@@ -48,8 +48,6 @@ fork_child(void)
 {
 	fork_parent();
 	atomic_fetch_add_explicit(&rsm_process, 1, memory_order_relaxed);
-	rsm_controller_child();
-	rsm_pollfd_child();
 }
 
 static void

@@ -90,7 +90,12 @@ rsm_page_size(void)
 static void
 lost(void *user)
 {
-	rsm_export_lost(user);
+	struct rsm_link *link = user;
+	/* Pairs with the release store of who has something to do then. */
+	void (*hook)(const struct rsm_link *) = atomic_load_explicit(&link->lost, memory_order_acquire);
+
+	if (hook != NULL)
+		hook(link);
 }
 
 int

@@ -12,8 +12,10 @@
 /* Serialises attaching, which may take a while: one attachment a controller.  A leaf for nobody. */
 static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
 
-void
-rsm_controller_child(void)
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void
+fork_child(void)
 {
 	/* Another thread of the parent may have held it. */
 	pthread_mutex_init(&attach_lock, NULL);
@@ -188,6 +190,12 @@ open_controller(const char *name, bool loopback, rsmapi_controller_handle_t *out
 	return RSM_SUCCESS;
 }
 
+static void
+register_fork(void)
+{
+	pthread_atfork(NULL, NULL, fork_child);
+}
+
 int
 rsm_get_controller(char *name, rsmapi_controller_handle_t *out)
 {
@@ -196,6 +204,7 @@ rsm_get_controller(char *name, rsmapi_controller_handle_t *out)
 
 	if (out == NULL)
 		return RSMERR_BAD_CTLR_HNDL;
+	pthread_once(&once, register_fork);
 	pthread_mutex_lock(&attach_lock);
 	*out = find_open(name, loopback);
 	if (*out == NULL)

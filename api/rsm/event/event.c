@@ -116,20 +116,6 @@ rsm_event_arm(const struct rsm_event_segment *segment)
 /* ---- posting ---- */
 
 static int
-post_import(struct rsm_import *import, bool once)
-{
-	rsm_drain(import);
-	if (!import->aborted) {
-		uint64_t target = rsm_issue_signal(import, once);
-
-		rsm_wait_done(import, target);
-		if (import->done >= target)
-			return RSM_SUCCESS;
-	}
-	return rsm_tell(import);
-}
-
-static int
 post_export(struct rsm_export *export, bool once)
 {
 	struct one_msg msg = {.type = ONE_MSG_RSM_SIGNAL};
@@ -145,12 +131,6 @@ post_export(struct rsm_export *export, bool once)
 }
 
 int
-rsm_import_signal(struct rsm_import *import, uint32_t flags)
-{
-	return post_import(import, (flags & RSM_SIGPOST_NO_ACCUMULATE) != 0);
-}
-
-int
 rsm_intr_signal_post(void *memseg, uint_t flags)
 {
 	bool once = (flags & RSM_SIGPOST_NO_ACCUMULATE) != 0;
@@ -159,7 +139,7 @@ rsm_intr_signal_post(void *memseg, uint_t flags)
 
 	if (result != RSM_SUCCESS)
 		return result;
-	result = segment.import != NULL ? post_import(segment.import, once)
+	result = segment.import != NULL ? rsm_import_signal(segment.import, once)
 					: post_export(segment.export, once);
 	rsm_slot_unlock(segment.slot);
 	return result;

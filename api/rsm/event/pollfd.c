@@ -27,11 +27,19 @@ static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct polled *table;
 static uint32_t table_used, table_room;
 
-void
-rsm_pollfd_child(void)
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void
+fork_child(void)
 {
 	pthread_mutex_init(&table_lock, NULL);
 	table_used = 0; /* segments of the parent */
+}
+
+static void
+register_fork(void)
+{
+	pthread_atfork(NULL, NULL, fork_child);
 }
 
 static int
@@ -39,6 +47,7 @@ table_add(int fd, void *handle)
 {
 	int error = 0;
 
+	pthread_once(&once, register_fork);
 	pthread_mutex_lock(&table_lock);
 	if (table_used == table_room) {
 		uint32_t room = table_room == 0 ? 16 : 2 * table_room;

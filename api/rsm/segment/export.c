@@ -64,8 +64,8 @@ deregister_memory(struct rsm_export *export)
 	return RSM_SUCCESS;
 }
 
-void
-rsm_export_lost(const struct rsm_link *link)
+static void
+export_lost(const struct rsm_link *link)
 {
 	uint32_t used = atomic_load_explicit(&rsm_exports.used, memory_order_acquire);
 
@@ -89,6 +89,8 @@ bind(struct rsm_export *export, struct rsm_link *link)
 	if (error != 0)
 		return rsm_error(error);
 	export->link = link;
+	/* Pairs with the load on the watcher's thread. */
+	atomic_store_explicit(&link->lost, export_lost, memory_order_release);
 	result = register_memory(export);
 	if (result != RSM_SUCCESS) {
 		rsm_events_close(&export->events);

@@ -97,7 +97,7 @@ vector(rsm_scat_gath_t *sg_io, enum rsm_direction direction)
 	}
 	result = transfer(import, direction, sg_io->iovec, count, &completed);
 	if (result == RSM_SUCCESS && (sg_io->flags & RSM_IMPLICIT_SIGPOST) != 0)
-		result = rsm_import_signal(import, sg_io->flags);
+		result = rsm_import_signal(import, (sg_io->flags & RSM_SIGPOST_NO_ACCUMULATE) != 0);
 	rsm_slot_unlock(import);
 	sg_io->io_residual_count = count - completed;
 	return result;
