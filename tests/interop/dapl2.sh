@@ -30,6 +30,13 @@ there() {
 	guest_begin "$name" "env DAT_OVERRIDE=/host/dat.conf $*"
 }
 
+# said here|there TEXT: by a program of the conversation.
+said() {
+	local log=$WORK/ours.log
+	[ "$1" = here ] || log=$GUEST_RUN/jobs/talk.out
+	grep -q "$2" "$log" 2>/dev/null
+}
+
 # Until the server of a meeting listens, or has ended.
 await_meeting() { # serve|connect
 	if [ "$1" = serve ]; then
@@ -46,7 +53,7 @@ await_meeting() { # serve|connect
 # dapltest's, which says so here; the guest's writes into a file, and says it too late.
 await_dapltest() { # serve|connect
 	if [ "$1" = serve ]; then
-		until grep -q 'Service Point Ready' "$WORK/ours.log"; do
+		until said here 'Service Point Ready'; do
 			kill -0 "$HERE_PID" 2>/dev/null || return
 			sleep 0.1
 		done
@@ -76,17 +83,17 @@ meet_once() {
 		await_meeting serve
 		there talk "$program -P $IA -h $MEETING $*"
 		guest_end talk
-		! guest_output talk | grep -q $early || kill "$HERE_PID"
+		! said there $early || kill "$HERE_PID"
 		wait "$HERE_PID"
-		! guest_output talk | grep -q $early
+		! said there $early
 	else
 		there talk "$program -P $IA -s $*"
 		await_meeting connect
 		here "$program" -P $IA -h "$THEIRS" "$@"
 		wait "$HERE_PID"
-		! grep -q $early "$WORK/ours.log" || guest killall "$program"
+		! said here $early || guest killall "$program"
 		guest_end talk
-		! grep -q $early "$WORK/ours.log"
+		! said here $early
 	fi
 }
 
@@ -97,8 +104,7 @@ meet() {
 	for role in $ROLES; do
 		tries=5
 		until meet_once "$role" "$@" || [ "$tries" = 0 ]; do tries=$((tries - 1)); done
-		grep -q "$text" "$WORK/ours.log" && guest_output talk | grep -q "$text" ||
-			show_both "$*, oneside ${role}s"
+		{ said here "$text" && said there "$text"; } || show_both "$*, oneside ${role}s"
 		say "ok   $*, oneside ${role}s"
 	done
 }
@@ -124,10 +130,10 @@ transfer() {
 }
 
 case_dapl2() {
-	[ -n "$(dapl2_provider)" ] && command -v dtest dtestx dtestcm dapltest >/dev/null || {
+	if [ -z "$(dapl2_provider)" ] || [ "$(dapl2_programs | wc -w)" -lt 4 ]; then
 		leave_out "there is no uDAPL 2.0 of OFED's; install dapl2-utils: case dapl2"
 		return
-	}
+	fi
 	start_interop_plane 4 1500
 	dapl2_init
 	# By itself it takes 900 MB, which the guest has not.
