@@ -98,8 +98,13 @@ struct cno {
 enum evd_end { EVD_LIVE = 0, EVD_FREED, EVD_ABORTED };
 
 /* Entries taken off the rings, or made by the library: see evd_queue.c. */
+struct stash_entry {
+	struct one_cqe cqe;
+	uint64_t came; /* with ONE_CQE_NOTIFY, while there is a CNO: by ia.arrivals */
+};
+
 struct stash {
-	struct one_cqe *entry;
+	struct stash_entry *entry;
 	uint32_t size; /* a power of two, or 0 */
 	uint32_t head;
 	uint32_t count;
@@ -127,7 +132,6 @@ struct evd {
 	struct cno *cno;
 	struct evd *cno_next;
 	uint64_t cno_seen, agent_seen; /* value of `arrived` up to which the CNO was triggered */
-	uint64_t since;                /* when the first one after that came, by ia.arrivals */
 	_Atomic(struct ep *) last_ep;  /* of the last completion: spares a lookup */
 	uint32_t refs;                 /* endpoints, service points, IAs; ia.lock */
 };
@@ -292,6 +296,14 @@ uint32_t evd_count(struct evd *evd);
 void evd_purge(struct evd *evd, bool (*drop)(const struct one_cqe *cqe, void *arg), void *arg);
 void evd_kick(struct evd *evd); /* after a push: the waiter, or the CNO */
 void stash_fini(struct stash *stash);
+static inline struct stash_entry *
+stash_at(const struct stash *stash, uint32_t i)
+{
+	return &stash->entry[(stash->head + i) & (stash->size - 1)];
+}
+/* The first notification in the stash that has not triggered by the count `seen`, which is brought up to
+ * those that were taken without a trigger; NULL: none. */
+const struct stash_entry *evd_untold(const struct evd *evd, uint64_t *seen);
 
 /* ---- evd_wait.c ---- */
 

@@ -3,8 +3,6 @@
  * Events.  Dequeue and wait are those of 1.2: they hand the consumer's event on
  * to event_fill, which is ours in this library and fills the layout of 2.0.
  */
-#include <arpa/inet.h>
-
 #include "dat2.h"
 
 /* As with adapters whose queue pairs report the last receive that they took: programs wait for it. */
@@ -87,7 +85,7 @@ fill_dto(struct evd *evd, const struct one_cqe *cqe, DAT2_EVENT *event)
 	if (kind.extension) {
 		event->extension.ib.type = kind.type;
 		event->extension.ib.status = cqe->status == ONE_STATUS_SUCCESS ? 0 : DAT2_IB_OP_ERR;
-		event->extension.ib.immediate = (cqe->flags & ONE_CQE_IMM) != 0 ? ntohl(cqe->imm) : 0;
+		event->extension.ib.immediate = (cqe->flags & ONE_CQE_IMM) != 0 ? cqe->imm : 0;
 	}
 	return true;
 }

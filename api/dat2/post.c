@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Posting: segments are widened on the stack. */
-#include <arpa/inet.h>
-
 #include "dat2.h"
 
 /* More than any endpoint takes is refused before the list is looked at, as fewer are by the provider. */
@@ -96,7 +94,7 @@ write_immediate(DAT_EP_HANDLE ep, va_list args)
 	if (remote != NULL)
 		target = face_remote(remote);
 	return ep_post_write_imm(ep, count, widen(count, local, iov), cookie, remote != NULL ? &target : NULL,
-				 htonl(immediate), (DAT_COMPLETION_FLAGS)flags);
+				 immediate, (DAT_COMPLETION_FLAGS)flags);
 }
 
 static DAT_RETURN

@@ -12,14 +12,16 @@ clamp(DAT_VLEN length)
 #define EXTENSION_VERSION 209
 
 /* One list for each path MTU. */
-#define ATTRIBUTES 5
-#define PATH_MTU(mtu)                                                                   \
-	{                                                                               \
-		{"DAT_EXTENSION_INTERFACE", "TRUE"}, {"DAT_IB_FETCH_AND_ADD", "TRUE"},  \
-			{"DAT_IB_CMP_AND_SWAP", "TRUE"}, {"DAT_IB_IMMED_DATA", "TRUE"}, \
-		{                                                                       \
-			"DAT_IB_TRANSPORT_MTU", mtu                                     \
-		}                                                                       \
+#define ATTRIBUTES 8
+#define PATH_MTU(mtu)                                                                        \
+	{                                                                                    \
+		{"DAT_IB_PROVIDER_NAME", "oneside"}, {"DAT_IB_CONNECTIVITY_MODE", "DIRECT"}, \
+			{"DAT_IB_RDMA_READ", "TRUE"}, {"DAT_EXTENSION_INTERFACE", "TRUE"},   \
+			{"DAT_IB_FETCH_AND_ADD", "TRUE"}, {"DAT_IB_CMP_AND_SWAP", "TRUE"},   \
+			{"DAT_IB_IMMED_DATA", "TRUE"},                                       \
+		{                                                                            \
+			"DAT_IB_TRANSPORT_MTU", mtu                                          \
+		}                                                                            \
 	}
 static DAT_NAMED_ATTR attributes[][ATTRIBUTES] = {
 	PATH_MTU("256"), PATH_MTU("512"), PATH_MTU("1024"), PATH_MTU("2048"), PATH_MTU("4096"),

@@ -4,8 +4,8 @@
 #   build_guest.sh DIRECTORY     makes DIRECTORY/vmlinux and DIRECTORY/initramfs, unless they are there
 #
 # A guest of Debian's kernel with Soft-RoCE, busybox, and the verbs programs of the host's own
-# packages, unmodified.  GUEST_PROGRAMS names more programs to put in.  Ends with status 77 and one
-# sentence when something that it needs is missing.
+# packages, unmodified.  GUEST_PROGRAMS names more programs to put in, GUEST_LIBRARIES what those open by
+# name.  Ends with status 77 and one sentence when something that it needs is missing.
 set -u -o pipefail
 PATH=$PATH:/usr/sbin:/sbin
 here=$(cd "$(dirname "$0")" && pwd)
@@ -71,7 +71,7 @@ downloaded_kernel() {
 fingerprint() {
 	{
 		cat "$here/guest_init" "$here/build_guest.sh"
-		stat -L -c '%n %s %Y' "$provider" ${GUEST_PROGRAMS:-}
+		stat -L -c '%n %s %Y' "$provider" ${GUEST_PROGRAMS:-} ${GUEST_LIBRARIES:-}
 		for program in $programs; do stat -L -c '%n %s %Y' "$(command -v "$program")"; done
 	} | sha256sum | cut -d' ' -f1
 }
@@ -117,8 +117,10 @@ for program in $programs ${GUEST_PROGRAMS:-}; do
 	cp -L "$program" "$root/usr/bin/" || exit 1
 	put_libraries "$program"
 done
-put_file "$provider"
-put_libraries "$provider"
+for library in "$provider" ${GUEST_LIBRARIES:-}; do
+	put_file "$library"
+	put_libraries "$library"
+done
 cp /etc/libibverbs.d/rxe.driver "$root/etc/libibverbs.d/" || exit 1
 put_file /lib64/ld-linux-x86-64.so.2
 # glibc opens it when a thread ends

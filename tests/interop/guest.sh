@@ -32,6 +32,10 @@ INTEROP=${INTEROP:-$BUILD/interop}
 PROGRAMS=$BUILD/tests/interop
 JOB=0
 
+# OFED's uDAPL 2.0, where this machine has it: programs, and the provider on verbs and rdma_cm.
+dapl2_programs() { command -v dtest dtestx dtestcm dapltest | tr '\n' ' '; }
+dapl2_provider() { ldconfig -p | awk '/libdaplofa\.so\.2 .*x86-64/ {print $NF; exit}'; }
+
 interop_init() {
 	local status
 	[ "$(uname -m)" = x86_64 ] || skip "the guest is an x86-64 one"
@@ -40,7 +44,7 @@ interop_init() {
 	command -v nft >/dev/null || skip "there is no nft; install nftables"
 	[ -x "$PROGRAMS/verbs-operations" ] || skip "there is no verbs-operations; install libibverbs-dev and librdmacm-dev, and build again"
 	[ -x "$PROGRAMS/udapl2-operations" ] || skip "there is no udapl2-operations; install libdapl-dev, and build again"
-	GUEST_PROGRAMS=$PROGRAMS/verbs-operations \
+	GUEST_PROGRAMS="$PROGRAMS/verbs-operations $(dapl2_programs)" GUEST_LIBRARIES=$(dapl2_provider) \
 		bash "$(dirname "${BASH_SOURCE[0]}")/build_guest.sh" "$INTEROP"
 	status=$?
 	[ "$status" = 77 ] && skip "there is no guest"

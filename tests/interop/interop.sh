@@ -4,8 +4,9 @@
 #   interop.sh CASE...       uDAPL programs of ours against unmodified verbs programs in a guest
 #
 # CASES: those below, case_*.  Skipped where a guest cannot run.
-. "$(dirname "$0")/guest.sh"
 HERE=$(dirname "$0")
+. "$HERE/guest.sh"
+. "$HERE/dapl2.sh"
 net_init
 interop_init
 make_bridge

@@ -59,7 +59,7 @@ take_messages(struct side *s, const struct operation *op)
 			side_die("%s: receive %u ends with status %d", op->name, i, dto.status);
 		if (dto.transfered_length != op->len)
 			side_die("%s: %llu bytes came", op->name, (unsigned long long)dto.transfered_length);
-		if (brought != brings_immediate || (brought && immediate != OPERATIONS_IMMEDIATE))
+		if (brought != brings_immediate || (brought && be32toh(immediate) != OPERATIONS_IMMEDIATE))
 			side_die("%s: receive %u brings immediate data %d 0x%x", op->name, i, brought,
 				 immediate);
 	}
@@ -231,7 +231,7 @@ post(struct side *s, const struct operation *op, const struct target *target, ui
 #ifdef SIDE_DAT2
 	case WRITE_IMM:
 		side_post_write_imm(s, &memory, local, op->len, i, target, op->offset + step,
-				    OPERATIONS_IMMEDIATE);
+				    htobe32(OPERATIONS_IMMEDIATE));
 		break;
 	case FETCH_ADD:
 		side_post_fetch_add(s, &memory, local, i, target, op->offset, OPERATIONS_ADD);

@@ -103,9 +103,24 @@ be_refused(struct end *end, struct sockaddr *address, int expected)
 	REQUIRE(dat_ep_free(ep) == DAT_SUCCESS);
 }
 
+/* NULL: not listed. */
+static const char *
+attribute(const DAT_PROVIDER_ATTR *provider, const char *name)
+{
+	for (int i = 0; i < provider->num_provider_specific_attr; i++) {
+		if (strcmp(provider->provider_specific_attr[i].name, name) == 0)
+			return provider->provider_specific_attr[i].value;
+	}
+	return NULL;
+}
+
 static void
 check_arguments(struct end *end)
 {
+	static const DAT_NAMED_ATTR listed[] = {{"DAT_IB_RDMA_READ", "TRUE"},
+						{"DAT_IB_CONNECTIVITY_MODE", "DIRECT"},
+						{DAT_IB_ATTR_IMMED_DATA, "TRUE"},
+						{DAT_IB_ATTR_FETCH_AND_ADD, "TRUE"}};
 	static char page[4096];
 	DAT_REGION_DESCRIPTION region = {.for_va = page};
 	const DAT_EP_ATTR datagrams = {.service_type = (DAT_SERVICE_TYPE)DAT_IB_SERVICE_TYPE_UD,
@@ -126,8 +141,13 @@ check_arguments(struct end *end)
 	REQUIRE(dat_ep_create(end->ia, end->pz, end->dto, end->dto, end->conn, &datagrams, &ep) ==
 		(DAT_CLASS_ERROR | DAT_MODEL_NOT_SUPPORTED));
 	REQUIRE(dat_ia_query(end->ia, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL, &provider) == DAT_SUCCESS);
-	for (int i = 0; i < provider.num_provider_specific_attr; i++)
-		REQUIRE(strcmp(provider.provider_specific_attr[i].name, DAT_IB_ATTR_UD) != 0);
+	REQUIRE(attribute(&provider, DAT_IB_ATTR_UD) == NULL);
+	/* what programs choose by: dtest its phases */
+	for (size_t i = 0; i < sizeof(listed) / sizeof(listed[0]); i++) {
+		const char *value = attribute(&provider, listed[i].name);
+
+		REQUIRE(value != NULL && strcmp(value, listed[i].value) == 0);
+	}
 	REQUIRE(dat_evd_dequeue(end->dto, NULL) ==
 		(DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG2));
 }

@@ -21,6 +21,9 @@
  * buffer on that thread's stack), they become private for the time of the fork and
  * are adopted again after it; what the data plane stores there meanwhile is lost.
  *
+ * A process that has no descriptor left can fork all the same: those that it takes
+ * are held in reserve from the first attachment on.
+ *
  * vfork and posix_spawn (and so system and popen) run no handlers and need none.
  * Children made by clone(2) directly find holes in place of registered memory.
  */
@@ -28,6 +31,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "maps.h"
@@ -63,6 +67,57 @@ static struct {
 	bool active;
 	struct sigaction old;
 } during = {.pipe = {-1, -1}};
+
+/*
+ * Descriptors of /proc/self/maps: the first is read when no other can be opened, the others
+ * are room for the pipe, and for what moving the thread's stack takes.  Under ranges_lock.
+ */
+static struct {
+	int fd[3];
+	dev_t dev;
+	ino_t ino;
+} reserve = {.fd = {-1, -1, -1}};
+
+/* A program that closes whatever is open may have another file there. */
+static bool
+reserve_has(int i)
+{
+	struct stat st;
+
+	return reserve.fd[i] >= 0 && fstat(reserve.fd[i], &st) == 0 && st.st_dev == reserve.dev &&
+	       st.st_ino == reserve.ino;
+}
+
+static void
+reserve_drop(int i)
+{
+	if (reserve_has(i))
+		close(reserve.fd[i]);
+	reserve.fd[i] = -1;
+}
+
+static int
+reserve_fill(void)
+{
+	struct stat st;
+
+	if (!reserve_has(0)) {
+		for (int i = 0; i < 3; i++)
+			reserve_drop(i);
+		reserve.fd[0] = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+		if (reserve.fd[0] < 0 || fstat(reserve.fd[0], &st) != 0)
+			return -errno;
+		reserve.dev = st.st_dev;
+		reserve.ino = st.st_ino;
+	}
+	for (int i = 1; i < 3; i++) {
+		if (!reserve_has(i))
+			reserve.fd[i] = fcntl(reserve.fd[0], F_DUPFD_CLOEXEC, 0);
+		if (reserve.fd[i] < 0)
+			return -errno;
+	}
+	return 0;
+}
 
 /* ---- filling holes, in the child ---- */
 
@@ -153,7 +208,7 @@ collect(void)
 
 	during.count = 0;
 	during.bytes = 0;
-	if (maps_open(0) != 0)
+	if (maps_open(0) != 0 && (!reserve_has(0) || maps_open_lent(reserve.fd[0]) != 0))
 		return;
 	while (maps_next(&e)) {
 		const struct file *file = e.shared && e.ino != 0 ? ranges_find(e.dev, e.ino) : NULL;
@@ -205,6 +260,8 @@ prepare(void)
 		return;
 	during.active = true;
 	during.parent = getpid();
+	reserve_drop(1);
+	reserve_drop(2);
 	heat(true);
 	if (pipe2(during.pipe, O_CLOEXEC) != 0)
 		during.pipe[0] = during.pipe[1] = -1;
@@ -243,6 +300,7 @@ parent(void)
 		}
 		close_pipe(0);
 		heat(false);
+		reserve_fill(); /* what cannot be had now is asked for again at the next fork or attachment */
 	}
 	ranges_unlock();
 	watcher_fork_parent();
@@ -260,6 +318,9 @@ child(void)
 		close_pipe(1); /* the parent may go on */
 		close_pipe(0);
 	}
+	/* They lead to the parent's mappings. */
+	for (int i = 0; i < 3; i++)
+		reserve_drop(i);
 	ranges_fork_child();
 	mem_fork_child();
 	watcher_fork_child();
@@ -274,6 +335,13 @@ install(void)
 int
 fork_install(void)
 {
+	int error;
+
 	pthread_once(&once, install);
-	return install_error;
+	if (install_error != 0)
+		return install_error;
+	ranges_lock();
+	error = reserve_fill();
+	ranges_unlock();
+	return error;
 }

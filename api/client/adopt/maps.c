@@ -32,6 +32,7 @@ static struct {
 	size_t len, pos;
 	uint64_t from;
 	bool query; /* the kernel answers QUERY */
+	bool lent;  /* `fd` is somebody else's */
 	char buffer[16384];
 } reader;
 
@@ -44,13 +45,15 @@ reader_open(const char *path)
 		return (int)fd;
 	reader.fd = (int)fd;
 	reader.len = reader.pos = 0;
+	reader.lent = false;
 	return 0;
 }
 
 static void
 reader_close(void)
 {
-	close(reader.fd);
+	if (!reader.lent)
+		close(reader.fd);
 }
 
 static bool
@@ -170,6 +173,19 @@ maps_open(uint64_t from)
 	reader.from = from;
 	reader.query = true;
 	return error;
+}
+
+int
+maps_open_lent(int fd)
+{
+	if (lseek(fd, 0, SEEK_SET) != 0)
+		return -errno;
+	reader.fd = fd;
+	reader.len = reader.pos = 0;
+	reader.lent = true;
+	reader.from = 0;
+	reader.query = true;
+	return 0;
 }
 
 bool

@@ -23,6 +23,8 @@ struct map_entry {
 
 /* 0, or -errno.  Mappings that end at or before `from` are left out. */
 int maps_open(uint64_t from);
+/* The same from the beginning, of /proc/self/maps that is open already and stays so. */
+int maps_open_lent(int fd);
 /* In order of addresses; false: no more. */
 bool maps_next(struct map_entry *entry);
 void maps_close(void);

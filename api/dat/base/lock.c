@@ -39,8 +39,10 @@ contend(struct lock *lock)
 		syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
 }
 
-/* Whether locks may have owners: the kernel knows this barrier, and ThreadSanitizer is not watching, which
- * does not. */
+/* Whether locks may have owners: 1 yes, -1 no, 0 nobody has asked.  Once no, it stays so: see barrier(). */
+static _Atomic int barriers;
+
+/* The kernel knows this barrier, and ThreadSanitizer is not watching, which does not. */
 static bool
 barriers_work(void)
 {
@@ -52,16 +54,53 @@ barriers_work(void)
 	return false;
 #endif
 #endif
-	static _Atomic int known; /* 1: yes, -1: no; whoever asks twice gets the same answer */
-	int answer = atomic_load_explicit(&known, memory_order_relaxed);
+	int answer = atomic_load_explicit(&barriers, memory_order_relaxed);
 
 	if (answer == 0) {
-		answer = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 ? 1
-												       : -1;
-		atomic_store_explicit(&known, answer, memory_order_relaxed);
+		int registered = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0
+					 ? 1
+					 : -1;
+
+		/* On failure `answer` is what another thread has found meanwhile. */
+		if (atomic_compare_exchange_strong_explicit(&barriers, &answer, registered,
+							    memory_order_relaxed, memory_order_relaxed))
+			answer = registered;
 	}
 	return answer > 0;
 #endif
+}
+
+static uint64_t
+now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/*
+ * A full fence here and on every thread, between what was stored before and what is
+ * loaded after.  A program may have put itself behind a filter for system calls
+ * (seccomp) since its locks have owners: then there is no other fence for threads
+ * that do not know of it than time.  What a thread has stored leaves its processor
+ * within microseconds, and at the latest at the next interrupt, which a tick of the
+ * kernel brings within 10 ms.  From then on no lock gets an owner: each waits once.
+ */
+static void
+barrier(void)
+{
+	const struct timespec pause = {.tv_nsec = LOCK_SETTLE_NS};
+	uint64_t until;
+
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
+		return;
+	atomic_store_explicit(&barriers, -1, memory_order_relaxed);
+	/* With the time that passes on the owner's side a full fence between its two: see lock_take. */
+	atomic_thread_fence(memory_order_seq_cst);
+	for (until = now_ns() + LOCK_SETTLE_NS; now_ns() < until;)
+		nanosleep(&pause, NULL);
+	atomic_thread_fence(memory_order_seq_cst);
 }
 
 /* Takes the ownership from another thread, and waits until that one is outside. */
@@ -72,8 +111,7 @@ dispossess(struct lock *lock, uintptr_t owner)
 	_Atomic uint8_t *inside = &lock->inside[owner % LOCK_OWNERS];
 
 	atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
-	/* A full fence here and on every thread: see lock_take. */
-	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+	barrier();
 	/* Pairs with the release stores in lock_take and lock_drop. */
 	for (int i = 0; atomic_load_explicit(inside, memory_order_acquire) != 0; i++) {
 		if (i < SPINS)

@@ -7,8 +7,9 @@
  * The first thread that takes a lock becomes its owner and takes it the short way
  * from then on: it says that it is inside, and looks whether it still is the
  * owner.  Any other thread takes the word, as of any futex lock, and then takes
- * the ownership away: all threads of the process pass a barrier (membarrier(2)),
- * after which the owner has either seen that or is seen to be inside.  A lock
+ * the ownership away: all threads of the process pass a barrier (membarrier(2);
+ * where that is refused later, time), after which the owner has either seen that or
+ * is seen to be inside.  Where it is refused from the beginning there is no owner.  A lock
  * that changes hands often has no owner any more, and is a futex lock.
  *
  * Each of the few owners that a lock may have says in a place of its own that it
@@ -21,6 +22,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#define LOCK_SETTLE_NS 20000000 /* instead of a barrier that is refused; two ticks of the slowest kernel */
 #define LOCK_OWNERS 4u /* a lock is made by one thread and used by another: more than that is sharing */
 
 struct lock {
@@ -53,7 +55,7 @@ lock_take(struct lock *lock)
 
 	if (__builtin_expect(place < LOCK_OWNERS, 1)) {
 		atomic_store_explicit(&lock->inside[place], 1, memory_order_relaxed);
-		/* Together with the membarrier in dispossess a full fence between the two. */
+		/* Together with barrier() in dispossess a full fence between the two. */
 		atomic_signal_fence(memory_order_seq_cst);
 		if (__builtin_expect(atomic_load_explicit(&lock->owner, memory_order_relaxed) == owner, 1)) {
 			lock->place = (uint8_t)(place + 1);

@@ -181,8 +181,7 @@ not_taken(const struct srq *srq)
 		lock_take(&evd->lock);
 		evd_collect(evd);
 		for (uint32_t i = 0; i < evd->stash.count; i++) {
-			const struct one_cqe *cqe =
-				&evd->stash.entry[(evd->stash.head + i) & (evd->stash.size - 1)];
+			const struct one_cqe *cqe = &stash_at(&evd->stash, i)->cqe;
 			const struct ep *ep;
 
 			if (cqe->type != ONE_CQE_RECV && cqe->type != ONE_CQE_RECV_WRITE_IMM)

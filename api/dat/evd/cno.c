@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Consumer notification objects.  An EVD triggers its CNO when a notification
- * arrives while it is enabled and nobody waits on it.  Each EVD remembers up to
- * which arrival it has triggered; a wait looks for one that has more, so a
- * trigger with nobody waiting is not lost, and one whose events have been taken
- * some other way is not left behind.
+ * Consumer notification objects.  An EVD triggers its CNO once for each notification
+ * that arrives while it is enabled and nobody waits on it: consumers take one event
+ * for each trigger.  An EVD remembers up to which arrival it has triggered; a wait
+ * looks for one that has more, so a trigger with nobody waiting is not lost, and one
+ * whose event has been taken some other way is not left behind.
  *
  * Everybody who waits sleeps on the CNO's channel, having armed the rings of its
  * EVDs.  The agent, when one is set, is called by a thread of the CNO's own.
@@ -30,6 +30,12 @@ cno_poke(struct cno *cno)
 	one_channel_wake(cno->o.ia->client, cno->channel);
 }
 
+static uint64_t *
+seen_by(struct evd *evd, bool agent)
+{
+	return agent ? &evd->agent_seen : &evd->cno_seen;
+}
+
 /* cno.lock held: the EVD that triggers now, or NULL; of several the one that has waited longest.  Arms the
  * rings.  *host is an EVD that other IAs report to, or NULL. */
 static struct evd *
@@ -40,7 +46,7 @@ scan(struct cno *cno, bool for_agent, struct evd **host)
 
 	*host = NULL;
 	for (struct evd *evd = cno->evds; evd != NULL; evd = evd->cno_next) {
-		uint64_t seen;
+		const struct stash_entry *untold;
 
 		lock_take(&evd->lock);
 		if (!evd->disabled && !evd->waiter && evd->end == EVD_LIVE) {
@@ -49,18 +55,17 @@ scan(struct cno *cno, bool for_agent, struct evd **host)
 			evd_collect(evd);
 			if (evd->guests != NULL)
 				*host = evd;
-			seen = for_agent ? evd->agent_seen : evd->cno_seen;
-			if (evd->arrived != seen && evd->stash.count > 0 &&
-			    (first == NULL || evd->since < since)) {
+			untold = evd_untold(evd, seen_by(evd, for_agent));
+			if (untold != NULL && (first == NULL || untold->came < since)) {
 				first = evd;
-				since = evd->since;
+				since = untold->came;
 			}
 		}
 		lock_drop(&evd->lock);
 	}
 	if (first != NULL) {
 		lock_take(&first->lock);
-		*(for_agent ? &first->agent_seen : &first->cno_seen) = first->arrived;
+		*seen_by(first, for_agent) += *seen_by(first, for_agent) != first->arrived;
 		lock_drop(&first->lock);
 	}
 	return first;

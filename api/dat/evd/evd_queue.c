@@ -17,7 +17,7 @@ static bool
 stash_grow(struct stash *stash)
 {
 	uint32_t size = stash->size == 0 ? STASH_MIN : 2 * stash->size;
-	struct one_cqe *entry;
+	struct stash_entry *entry;
 
 	if (size > STASH_MAX)
 		return false;
@@ -25,8 +25,7 @@ stash_grow(struct stash *stash)
 	if (entry == NULL)
 		return false;
 	for (uint32_t i = 0; i < stash->count; i++)
-		memcpy((void *)&entry[i], (const void *)&stash->entry[(stash->head + i) & (stash->size - 1)],
-		       sizeof(*entry));
+		memcpy((void *)&entry[i], (const void *)stash_at(stash, i), sizeof(*entry));
 	free(stash->entry);
 	stash->entry = entry;
 	stash->size = size;
@@ -45,14 +44,14 @@ static void
 put(struct evd *evd, const struct one_cqe *cqe)
 {
 	struct stash *stash = &evd->stash;
+	struct stash_entry *entry = stash_at(stash, stash->count++);
 	bool notify = (cqe->flags & ONE_CQE_NOTIFY) != 0;
 
-	memcpy((void *)&stash->entry[(stash->head + stash->count) & (stash->size - 1)], (const void *)cqe,
-	       sizeof(*cqe));
-	stash->count++;
+	memcpy((void *)&entry->cqe, (const void *)cqe, sizeof(*cqe));
+	entry->came = 0;
+	if (notify && evd->cno != NULL)
+		entry->came = atomic_fetch_add_explicit(&evd->o.ia->arrivals, 1, memory_order_relaxed);
 	stash->notify += notify;
-	if (notify && evd->cno != NULL && (evd->arrived == evd->cno_seen || evd->arrived == evd->agent_seen))
-		evd->since = atomic_fetch_add_explicit(&evd->o.ia->arrivals, 1, memory_order_relaxed);
 	evd->arrived += notify;
 }
 
@@ -135,7 +134,7 @@ evd_pop(struct evd *evd, struct one_cqe *out)
 		if (stash->count == 0)
 			return false;
 	}
-	memcpy((void *)out, (const void *)&stash->entry[stash->head], sizeof(*out));
+	memcpy((void *)out, (const void *)&stash_at(stash, 0)->cqe, sizeof(*out));
 	stash->head = (stash->head + 1) & (stash->size - 1);
 	stash->count--;
 	stash->notify -= (out->flags & ONE_CQE_NOTIFY) != 0;
@@ -153,20 +152,37 @@ void
 evd_purge(struct evd *evd, bool (*drop)(const struct one_cqe *cqe, void *arg), void *arg)
 {
 	struct stash *stash = &evd->stash;
-	uint32_t n;
+	uint32_t kept = 0;
 
 	evd_collect(evd);
-	n = stash->count;
-	/* Once around: what stays goes to the end. */
-	for (uint32_t i = 0; i < n; i++) {
-		struct one_cqe cqe;
-		uint64_t arrived = evd->arrived;
+	for (uint32_t i = 0; i < stash->count; i++) {
+		const struct stash_entry *entry = stash_at(stash, i);
 
-		evd_pop(evd, &cqe);
-		if (!drop(&cqe, arg)) {
-			put(evd, &cqe);
-			evd->arrived = arrived;
-		}
+		if (drop(&entry->cqe, arg))
+			stash->notify -= (entry->cqe.flags & ONE_CQE_NOTIFY) != 0;
+		else if (kept++ != i)
+			memcpy((void *)stash_at(stash, kept - 1), (const void *)entry, sizeof(*entry));
+	}
+	stash->count = kept;
+}
+
+/* Whoever takes events takes the oldest first: those that have triggered come before the others. */
+const struct stash_entry *
+evd_untold(const struct evd *evd, uint64_t *seen)
+{
+	const struct stash *stash = &evd->stash;
+	uint64_t told;
+
+	if (evd->arrived - *seen > stash->notify)
+		*seen = evd->arrived - stash->notify;
+	if (evd->arrived == *seen)
+		return NULL;
+	told = stash->notify - (evd->arrived - *seen);
+	for (uint32_t i = 0;; i++) {
+		const struct stash_entry *entry = stash_at(stash, i);
+
+		if ((entry->cqe.flags & ONE_CQE_NOTIFY) != 0 && told-- == 0)
+			return entry;
 	}
 }
 

@@ -499,3 +499,18 @@ dat_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark)
 	DISPATCH(srq_handle, DAT_INVALID_HANDLE_SRQ, dapl_srq_set_lw, srq_set_lw_func, srq_handle,
 		 low_watermark);
 }
+
+/* In no header: OFED's library exports it beside the calls.  There an IA's handle is a number that stands for
+ * the provider's; here it is the provider's. */
+DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE *ia_handle);
+
+DAT_RETURN
+dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE *ia_handle)
+{
+	DAT_HANDLE_TYPE type;
+
+	if (dat_get_handle_type(handle, &type) != DAT_SUCCESS || type != DAT_HANDLE_TYPE_IA)
+		return BAD_HANDLE(IA);
+	*ia_handle = handle;
+	return DAT_SUCCESS;
+}

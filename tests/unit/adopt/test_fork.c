@@ -461,6 +461,106 @@ test_fork_while_others_register(void **state)
 	munmap(p, 10 * PAGE);
 }
 
+/* Takes all descriptors there are, and gives back how many. */
+static size_t
+take_descriptors(int *fd, size_t room)
+{
+	size_t n = 0;
+
+	while (n < room && (fd[n] = dup(STDERR_FILENO)) >= 0)
+		n++;
+	assert_true(n < room && errno == EMFILE);
+	return n;
+}
+
+/* A process that has no descriptor left forks like any other, again and again. */
+static void
+test_no_descriptor_left(void **state)
+{
+	uint8_t *large = pages(100), *small = malloc(100);
+	struct one_mr a, b;
+	int fd[256], go[2];
+	struct rlimit old, few;
+	size_t taken;
+
+	fill(large, 100 * PAGE, 1);
+	fill(small, 100, 2);
+	a = reg(large, 100 * PAGE);
+	b = reg(small, 100);
+	assert_int_equal(pipe(go), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few = old;
+	few.rlim_cur = 100;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	taken = take_descriptors(fd, 256);
+	for (uint8_t round = 1; round <= 3; round++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			char byte;
+
+			/* the parent has waited until this was copied */
+			CHILD_CHECK(is_filled(large, 100 * PAGE, round));
+			CHILD_CHECK(is_filled(small, 100, 2));
+			fill(large, 100 * PAGE, 0xcc);
+			CHILD_CHECK(read(go[0], &byte, 1) == 1);
+			CHILD_CHECK(is_filled(large, 100 * PAGE, 0xcc));
+			free(malloc(100000));
+			_exit(0);
+		}
+		fill(large, 100 * PAGE, round + 1);
+		assert_int_equal(write(go[1], "x", 1), 1);
+		reap(pid);
+		assert_true(is_filled(large, 100 * PAGE, round + 1));
+	}
+	for (size_t i = 0; i < taken; i++)
+		close(fd[i]);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	assert_true(is_filled(peer(&a), 100 * PAGE, 4));
+	dereg(&a);
+	dereg(&b);
+	close(go[0]);
+	close(go[1]);
+	free(small);
+	munmap(large, 100 * PAGE);
+}
+
+/* What the library holds in reserve is a program's, should it have closed all and opened others. */
+static void
+test_reserve_closed_by_the_program(void **state)
+{
+	uint8_t *p = pages(20);
+	struct one_mr mr = reg(p, 20 * PAGE);
+	char path[64], link[64];
+	int spare[64], n = 0;
+	pid_t pid;
+
+	for (int i = 3; i < 256; i++) {
+		ssize_t len;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", i);
+		len = readlink(path, link, sizeof(link) - 1);
+		if (len < 5 || memcmp(link + len - 5, "/maps", 5) != 0)
+			continue;
+		close(i);
+		assert_int_equal(open("/dev/null", O_RDONLY | O_CLOEXEC), i);
+		assert_true(n < 64);
+		spare[n++] = i;
+	}
+	assert_int_equal(n, 3);
+	fill(p, 20 * PAGE, 1);
+	pid = fork();
+	if (pid == 0) {
+		CHILD_CHECK(is_filled(p, 20 * PAGE, 1));
+		_exit(0);
+	}
+	reap(pid);
+	while (n > 0)
+		assert_int_equal(close(spare[--n]), 0);
+	dereg(&mr);
+	munmap(p, 20 * PAGE);
+}
+
 static void
 test_failed_fork_does_not_wait(void **state)
 {
@@ -507,6 +607,8 @@ main(int argc, char **argv)
 		TEST(test_fork_on_adopted_stack),
 		TEST(test_applications_own_handler),
 		TEST(test_fork_while_others_register),
+		TEST(test_no_descriptor_left),
+		TEST(test_reserve_closed_by_the_program),
 		TEST(test_failed_fork_does_not_wait),
 	};
 

@@ -83,9 +83,10 @@ triggers(void **state)
 
 	expect_none(b.cno, 0);
 	expect_none(b.cno, 3000);
-	/* with nobody waiting it is remembered, once for all that has come */
+	/* with nobody waiting it is remembered, once for each that has come */
 	post_software(b.a, 1);
 	post_software(b.a, 2);
+	expect_trigger(b.cno, 0, b.a);
 	expect_trigger(b.cno, 0, b.a);
 	expect_none(b.cno, 0);
 	post_software(b.a, 3);
@@ -101,6 +102,41 @@ triggers(void **state)
 	expect_trigger(b.cno, 0, b.a);
 	post_software(b.a, 2);
 	expect_trigger(b.cno, 0, b.b);
+	expect_trigger(b.cno, 0, b.a);
+	expect_none(b.cno, 0);
+}
+
+/* Who takes one event for each trigger gets all of them, in the order of arrival. */
+static void
+one_by_one(void **state)
+{
+	struct bench b = set_up(state);
+	const DAT_EVD_HANDLE order[] = {b.a, b.a, b.b, b.a, b.b, b.b};
+
+	for (size_t i = 0; i < 6; i++)
+		post_software(order[i], i);
+	for (size_t i = 0; i < 6; i++) {
+		expect_trigger(b.cno, 0, order[i]);
+		take(order[i]);
+	}
+	expect_none(b.cno, 0);
+	/* one that was taken without its trigger has none any more; the others keep theirs */
+	post_software(b.a, 1);
+	post_software(b.a, 2);
+	post_software(b.a, 3);
+	take(b.a);
+	expect_trigger(b.cno, 0, b.a);
+	expect_trigger(b.cno, 0, b.a);
+	expect_none(b.cno, 0);
+	take(b.a);
+	take(b.a);
+	/* one that comes when all were taken under one trigger */
+	post_software(b.a, 1);
+	post_software(b.a, 2);
+	expect_trigger(b.cno, 0, b.a);
+	take(b.a);
+	take(b.a);
+	post_software(b.a, 3);
 	expect_trigger(b.cno, 0, b.a);
 	expect_none(b.cno, 0);
 }
@@ -469,6 +505,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(errors),
 		TEST(triggers),
+		TEST(one_by_one),
 		TEST(switches),
 		TEST(wakes_a_waiter),
 		TEST(direct_waiter_first),

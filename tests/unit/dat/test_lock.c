@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lock.h: one thread inside at a time, whoever owns the lock and however often that changes. */
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -172,12 +179,116 @@ test_late_owner(void **state)
 	assert_int_equal(lock.word, 0);
 }
 
+static void
+refuse_membarrier(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = {.len = sizeof(filter) / sizeof(filter[0]), .filter = filter};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		_exit(1);
+}
+
+static uint64_t
+now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* In a process of its own, since the filter stays; its status. */
+static int
+in_child(void (*program)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		program();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static struct lock owned;
+
+static void *
+takes_and_looks(void *argument)
+{
+	uint64_t start = now_ns();
+
+	lock_take(&owned);
+	/* The owner may have been on its way in: nobody is here before what it has stored must be seen. */
+	if (now_ns() - start < LOCK_SETTLE_NS)
+		_exit(2);
+	lock_drop(&owned);
+	return NULL;
+}
+
+static void
+refused_later(void)
+{
+	struct lock lock = {.word = 0};
+	pthread_t thread;
+
+	lock_take(&owned);
+	lock_drop(&owned);
+	if (atomic_load(&owned.owner) == 0)
+		_exit(77);
+	refuse_membarrier();
+	if (pthread_create(&thread, NULL, takes_and_looks, NULL) != 0 || pthread_join(thread, NULL) != 0)
+		_exit(3);
+	/* No owner any more, neither here nor of locks to come. */
+	lock_take(&lock);
+	lock_drop(&lock);
+	if (atomic_load(&owned.owner) != 0 || atomic_load(&lock.owner) != 0)
+		_exit(4);
+	run(20000, 20000);
+}
+
+static void
+refused_at_once(void)
+{
+	struct lock lock = {.word = 0};
+
+	refuse_membarrier();
+	lock_take(&lock);
+	lock_drop(&lock);
+	if (atomic_load(&lock.owner) != 0)
+		_exit(2);
+	run(20000, 20000);
+}
+
+/* First of all tests: the answer whether there are owners is one for the whole process. */
+static void
+test_refused(void **state)
+{
+	int status = in_child(refused_later);
+
+	assert_int_equal(in_child(refused_at_once), 0);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(status, 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_owner),  cmocka_unit_test(test_owner_is_waited_for),
-		cmocka_unit_test(test_late_owner), cmocka_unit_test(test_owner_changes),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_one_owner),
+		cmocka_unit_test(test_owner_is_waited_for),
+		cmocka_unit_test(test_late_owner),
+		cmocka_unit_test(test_owner_changes),
 		cmocka_unit_test(test_contended),
 	};
 

@@ -95,6 +95,23 @@ bad_arguments(void **state)
 	assert_ret(dat_ia_close(DAT_HANDLE_NULL, DAT_CLOSE_ABRUPT_FLAG), BAD_HANDLE(IA));
 }
 
+/* The one symbol of OFED's libdat.so.1 that no header has. */
+static void
+expect_ia_handle(DAT_IA_HANDLE ia, DAT_HANDLE other)
+{
+	DAT_RETURN (*get)
+	(DAT_IA_HANDLE, DAT_IA_HANDLE *) = (DAT_RETURN(*)(DAT_IA_HANDLE, DAT_IA_HANDLE *))dlvsym(
+		RTLD_DEFAULT, "dats_get_ia_handle", "DAT_1.2");
+	DAT_IA_HANDLE got = DAT_HANDLE_NULL;
+
+	assert_non_null(get);
+	assert_ok(get(ia, &got));
+	assert_ptr_equal(got, ia);
+	got = DAT_HANDLE_NULL;
+	assert_ret(get(other, &got), BAD_HANDLE(IA));
+	assert_null(got);
+}
+
 /* Loaded at the first open, unloaded after the last close; calls go through the table. */
 static void
 foreign_provider(void **state)
@@ -121,6 +138,7 @@ foreign_provider(void **state)
 	assert_string_equal(params, "some params");
 	assert_ok(dat_get_handle_type(a, &type));
 	assert_int_equal(type, DAT_HANDLE_TYPE_IA);
+	expect_ia_handle(a, DAT_HANDLE_NULL);
 	/* not its handle, and not ours */
 	assert_ret(dat_evd_dequeue(params - (uintptr_t)params % 8, &event), BAD_HANDLE(EVD_REQUEST));
 	/* a second name of the same library is a registration of its own */
@@ -192,6 +210,7 @@ own_provider(void **state)
 	DAT_PROVIDER_ATTR attr;
 	struct one_msg hello;
 	DAT_IA_HANDLE ia;
+	DAT_PZ_HANDLE pz;
 	DAT_IA_ATTR ia_attr;
 
 	strcpy(mock_welcome(mock)->port, "p7");
@@ -200,6 +219,8 @@ own_provider(void **state)
 	assert_string_equal(hello.hello.port, "p7");
 	assert_ok(dat_ia_query(ia, NULL, DAT_IA_ALL, &ia_attr, DAT_PROVIDER_FIELD_ALL, &attr));
 	assert_string_equal(ia_attr.adapter_name, "OpenIB-cma");
+	assert_ok(dat_pz_create(ia, &pz));
+	expect_ia_handle(ia, pz);
 	assert_ok(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
 	/* nonthreadsafe in the file, but thread-safe in truth */
 	assert_ok(open_as("OpenIB-cma", 1, 2, DAT_TRUE, 8, &ia));

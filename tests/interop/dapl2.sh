@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+#
+# The programs of Debian's dapl2-utils at both ends, unmodified: on our provider here, on OFED's (libdaplofa,
+# on verbs and rdma_cm) in the guest.  A case of interop.sh.
+#
+# dtest, dtestx and dtestcm meet over TCP first: those of this side run beside the bridge, which has an
+# address of the kernel for that.  The IA has the same name at both ends, since clients ask for the one that
+# the server tells.
+MEETING=192.0.2.3
+MEETING_PORT=15828
+MEETING_HEX=3DD4 # as in /proc/net/tcp
+IA=oneside
+
+dapl2_init() {
+	ip -n "$SWITCH" addr add "$MEETING/24" dev br0 || fail "the bridge takes no address"
+	printf '%s u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "eth0 0" ""\n' $IA >"$GUEST_RUN/dat.conf"
+}
+
+# here COMMAND..., there NAME COMMAND...: in the background; the process id is $HERE_PID, the guest's job NAME.
+here() {
+	DAT_OVERRIDE=$WORK/dat2.conf timeout -k 3 "$LIMIT" ip netns exec "$SWITCH" stdbuf -oL "$@" >"$WORK/ours.log" 2>&1 &
+	HERE_PID=$!
+	APPLICATIONS+=("$HERE_PID")
+}
+
+there() {
+	local name=$1
+	shift
+	guest_begin "$name" "env DAT_OVERRIDE=/host/dat.conf $*"
+}
+
+# said here|there TEXT: by a program of the conversation.
+said() {
+	local log=$WORK/ours.log
+	[ "$1" = here ] || log=$GUEST_RUN/jobs/talk.out
+	grep -q "$2" "$log" 2>/dev/null
+}
+
+# Until the server of a meeting listens, or has ended.
+await_meeting() { # serve|connect
+	if [ "$1" = serve ]; then
+		until ip netns exec "$SWITCH" ss -ltnH "sport = :$MEETING_PORT" | grep -q .; do
+			kill -0 "$HERE_PID" 2>/dev/null || return
+			sleep 0.1
+		done
+	else
+		guest sh -c "'until grep -q :$MEETING_HEX.*:0000.0A /proc/net/tcp /proc/net/tcp6 || \
+			[ -e /host/jobs/talk.rc ]; do usleep 50000; done'"
+	fi
+}
+
+# dapltest's, which says so here; the guest's writes into a file, and says it too late.
+await_dapltest() { # serve|connect
+	if [ "$1" = serve ]; then
+		until said here 'Service Point Ready'; do
+			kill -0 "$HERE_PID" 2>/dev/null || return
+			sleep 0.1
+		done
+	else
+		guest sh -c "'until rdma resource show cm_id | grep -q LISTEN || [ -e /host/jobs/talk.rc ]; do \
+			usleep 50000; done'"
+	fi
+}
+
+show_both() {
+	{
+		printf -- '---- ours:\n'
+		tail -n 30 "$WORK/ours.log"
+		printf -- '---- the guest:\n'
+		guest_output talk | tail -n 30
+	} >&2
+	fail "$*"
+}
+
+# meet_once serve|connect PROGRAM OPTIONS...: status 0 when both ends ended, 1 when the server sent the client
+# off, as dtest's does that has told the client where it is before it listens there.
+meet_once() {
+	local role=$1 program=$2 early=CONNECTION_EVENT_NON_PEER_REJECTED
+	shift 2
+	if [ "$role" = serve ]; then
+		here "$program" -P $IA -s "$@"
+		await_meeting serve
+		there talk "$program -P $IA -h $MEETING $*"
+		guest_end talk
+		! said there $early || kill "$HERE_PID"
+		wait "$HERE_PID"
+		! said there $early
+	else
+		there talk "$program -P $IA -s $*"
+		await_meeting connect
+		here "$program" -P $IA -h "$THEIRS" "$@"
+		wait "$HERE_PID"
+		! said here $early || guest killall "$program"
+		guest_end talk
+		! said here $early
+	fi
+}
+
+# meet TEXT PROGRAM OPTIONS...: in each of ROLES; both ends have to say TEXT.
+meet() {
+	local text=$1 role tries
+	shift
+	for role in $ROLES; do
+		tries=5
+		until meet_once "$role" "$@" || [ "$tries" = 0 ]; do tries=$((tries - 1)); done
+		{ said here "$text" && said there "$text"; } || show_both "$*, oneside ${role}s"
+		say "ok   $*, oneside ${role}s"
+	done
+}
+
+# transfer ARGUMENTS...: one client of the running dapltest server, at the other end of it.
+transfer() {
+	local client=$WORK/ours.log
+	if [ "$DAPLTEST" = serve ]; then
+		there client "dapltest -T $1 -D $IA -s $OURS ${*:2}"
+		guest_end client
+		client=$GUEST_RUN/jobs/client.out
+	else
+		here dapltest -T "$1" -D $IA -s "$THEIRS" "${@:2}"
+		wait "$HERE_PID"
+	fi
+	grep -Eiq 'fail|error|mismatch|unexpected' "$client" && DAPLTEST=
+	grep -q 'End of Work -- Client Exiting' "$client" || DAPLTEST=
+	[ -n "$DAPLTEST" ] || {
+		tail -n 30 "$client" >&2
+		show_both "dapltest $*"
+	}
+	say "ok   dapltest -T $*, oneside ${DAPLTEST}s"
+}
+
+case_dapl2() {
+	if [ -z "$(dapl2_provider)" ] || [ "$(dapl2_programs | wc -w)" -lt 4 ]; then
+		leave_out "there is no uDAPL 2.0 of OFED's; install dapl2-utils: case dapl2"
+		return
+	fi
+	start_interop_plane 4 1500
+	dapl2_init
+	# By itself it takes 900 MB, which the guest has not.
+	meet 'DAPL Test Complete. PASSED' dtest -b 65536 -B 100
+	meet 'DAPL Test Complete. PASSED' dtest -w -b 65536 -B 100 -S 10
+	meet 'DAPL Test Complete. PASSED' dtest -c -b 1000 -B 50
+	meet 'IB extension test - immed/atomic test PASSED' dtestx
+	meet 'ALL 50 CONNECTED' dtestcm -c 50 -b 10
+	for DAPLTEST in $ROLES; do
+		if [ "$DAPLTEST" = serve ]; then here dapltest -T S -D $IA; else there talk "dapltest -T S -D $IA"; fi
+		SERVER_PID=$HERE_PID
+		await_dapltest "$DAPLTEST"
+		transfer T -i 20 -V client SR 4096 1 server RW 40960 3 server SR 4096 1
+		transfer T -i 20 -t 2 -w 2 -V client RR 4096 1 server RR 2048 4 client SR 1024 4 server SR 4096 2
+		transfer P -i 100 -p 16 RW 4096 2
+		transfer P -i 50 -p 1 -m b RR 4096 1
+		transfer Q
+		if [ "$DAPLTEST" = serve ]; then wait "$SERVER_PID"; else guest_end talk; fi || show_both "the server of dapltest"
+	done
+	stop_plane a
+}
