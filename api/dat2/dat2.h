@@ -16,7 +16,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "dat/provider.h"
+#include "dat/ia/ia.h"
 
 typedef uint32_t DAT2_SEG_LENGTH;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Why something failed, for people who ask. */
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "dat/registry/registry.h"
+#include "dat/base/object.h"
 
 void
 registry_complain(const char *format, ...)

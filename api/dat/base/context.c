@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Consumer contexts and the kind of a handle: they live in the slot itself. */
-#include "dat/provider.h"
+#include "dat/base/object.h"
 
 DAT_RETURN
 dapl_set_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT context)

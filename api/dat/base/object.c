@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dat/provider.h"
+#include "dat/base/ep_object.h"
 
 static const size_t object_size[OBJECT_TYPES] = {
 	[DAT_HANDLE_TYPE_CR] = sizeof(struct cr),   [DAT_HANDLE_TYPE_EP] = sizeof(struct ep),

@@ -3,7 +3,7 @@
 #include <netinet/in.h>
 #include <sched.h>
 
-#include "dat/provider.h"
+#include "dat/ep/ep.h"
 
 static struct one_cr_shm *
 request_at(struct ia *ia, uint64_t offset)

@@ -2,7 +2,7 @@
 /* Endpoints: making, looking at, freeing.  Posting is in ep_post.c, connecting in ep_conn.c. */
 #include <stdlib.h>
 
-#include "dat/provider.h"
+#include "dat/ep/ep.h"
 
 #define DEFAULT_DTOS 128
 #define DEFAULT_IOV 4

@@ -2,7 +2,7 @@
 /* Connecting, disconnecting, starting anew. */
 #include <netinet/in.h>
 
-#include "dat/provider.h"
+#include "dat/ep/ep.h"
 
 static uint32_t
 max_private(const struct ia *ia)

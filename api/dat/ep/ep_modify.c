@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "dat/provider.h"
+#include "dat/ep/ep.h"
 
 #define READ_ONLY                                                                                            \
 	(DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE | DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR |                \

@@ -5,7 +5,7 @@
  * it again when it carries the request out, since a region may be freed in
  * between and the rings are the application's to write.
  */
-#include "dat/provider.h"
+#include "dat/ep/ep.h"
 
 #define FLAGS_RDMA \
 	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Public service points. */
-#include "dat/provider.h"
+#include "dat/ep/ep.h"
 
 static DAT_RETURN
 create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL qual, DAT_EVD_HANDLE evd_handle, DAT_PSP_FLAGS psp_flags,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reserved service points: one request for one endpoint. */
-#include "dat/provider.h"
+#include "dat/ep/ep.h"
 
 DAT_RETURN
 dapl_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual, DAT_EP_HANDLE ep_handle,

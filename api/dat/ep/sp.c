@@ -2,7 +2,7 @@
 /* What public and reserved service points have in common. */
 #include <sched.h>
 
-#include "dat/provider.h"
+#include "dat/ep/ep.h"
 
 static DAT_RETURN
 listen_errno(int error)

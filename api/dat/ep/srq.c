@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared receive queues. */
-#include "dat/provider.h"
+#include "dat/ep/ep.h"
 
 #define ALL_FIELDS ((uint32_t)DAT_SRQ_FIELD_ALL)
 

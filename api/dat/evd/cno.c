@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "dat/provider.h"
+#include "dat/evd/evd.h"
 
 /* Each has a channel; the others are for threads that wait on EVDs. */
 #define CNOS_MAX (ONE_CHANNELS / 2)

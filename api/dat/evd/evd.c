@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "dat/provider.h"
+#include "dat/evd/evd.h"
 
 #define RING_FLAGS (DAT_EVD_CR_FLAG | DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG | DAT_EVD_RMR_BIND_FLAG)
 #define CONSUMER_FLAGS (DAT_EVD_SOFTWARE_FLAG | RING_FLAGS)

@@ -8,7 +8,7 @@
  */
 #include <stdlib.h>
 
-#include "dat/provider.h"
+#include "dat/evd/evd.h"
 
 #define STASH_MIN 64u
 #define STASH_MAX (1u << 20)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Taking events: dequeue, wait; and software events. */
-#include "dat/provider.h"
+#include "dat/evd/evd.h"
 
 DAT_RETURN
 dapl_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)

@@ -2,7 +2,7 @@
 /* From the entry of a ring to a DAT event, but for completions of transfers: event_dto.c. */
 #include <string.h>
 
-#include "dat/provider.h"
+#include "dat/evd/evd.h"
 
 DAT_DTO_COMPLETION_STATUS
 event_status(uint8_t status)
@@ -158,7 +158,7 @@ event_other(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 	case ONE_CQE_CONNECT:
 		return fill_connect(evd, cqe, event);
 	case ONE_CQE_REQUEST:
-		return cr_arrived(evd, cqe, event);
+		return evd->o.ia->request(evd, cqe, event);
 	case ONE_CQE_ASYNC:
 	case CQE_LOST:
 		return fill_async(evd, cqe, event);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Completions of transfers as uDAPL 1.2 has them. */
-#include "dat/provider.h"
+#include "dat/evd/evd.h"
 
 const bool event_srq_ep_ends = false;
 

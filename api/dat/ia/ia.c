@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dat/provider.h"
-#include "dat/registry/registry.h"
+#include "dat/ia/ia.h"
 
 /* "socket=/path port=name", in any order, each optional; a word by itself is the port too. */
 DAT_RETURN
@@ -82,6 +81,7 @@ attach(struct ia *ia, const char *params)
 		return ret;
 	}
 	args.socket = socket[0] != '\0' ? socket : NULL;
+	ia->request = cr_arrived;
 	error = one_attach(&args, &ia->client);
 	if (error == 0)
 		return DAT_SUCCESS;

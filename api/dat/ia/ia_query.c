@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "dat/provider.h"
+#include "dat/ia/ia.h"
 
 #define ALL_COMPLETION_FLAGS                                                   \
 	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |   \

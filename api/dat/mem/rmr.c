@@ -4,7 +4,7 @@
  * the window's key, tells the consumer at once, and is carried out by the data
  * plane in its turn on the endpoint.
  */
-#include "dat/provider.h"
+#include "dat/mem/mem.h"
 
 #define VARIANT 0xffu
 

@@ -4,8 +4,7 @@
  * their range, without a look at memory; others, when a provider library has
  * been loaded, by the table that their first word points to.
  */
-#include "dat/provider.h"
-#include "registry.h"
+#include "dat/registry/registry.h"
 
 /* Ours is called directly; a foreign one through its table. */
 #define DISPATCH(handle, subtype, call, member, ...)                   \

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dat/provider.h"
+#include "dat/registry/registry.h"
 
 #include <dat/dat_registry.h>
 

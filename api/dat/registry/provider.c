@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The provider table: what other registries, and the redirection macros, call us by. */
-#include "dat/provider.h"
+#include "dat/registry/registry.h"
 
 _Static_assert(sizeof(DAT_PROVIDER) == 70 * sizeof(void *), "the table is an ABI");
 

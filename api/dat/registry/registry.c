@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dat/provider.h"
-#include "registry.h"
+#include "dat/registry/registry.h"
 
 #define OWN_NAME "oneside"
 

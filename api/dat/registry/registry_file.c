@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "registry.h"
+#include "conf.h"
 
 #define FIELDS 8
 

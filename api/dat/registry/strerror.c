@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The names of return codes. */
-#include "dat/provider.h"
+#include "dat/registry/registry.h"
 
 #define NAME(symbol)            \
 	{                       \

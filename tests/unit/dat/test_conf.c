@@ -4,7 +4,8 @@
 
 #include <errno.h>
 
-#include "dat/registry/registry.h"
+#include "dat/ia/params.h"
+#include "dat/registry/conf.h"
 
 static struct conf_entry *
 parse(const char *line, int expected)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Protection zones. */
-#include "dat/provider.h"
+#include "dat/base/object.h"
 
 struct pz *
 pz_ref(struct ia *ia, DAT_PZ_HANDLE handle)

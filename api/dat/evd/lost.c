@@ -5,7 +5,7 @@
  * connection ends with BROKEN, and the asynchronous EVD says why.  This is done
  * by the first thread that looks at a queue of the IA, not by the watcher.
  */
-#include "dat/provider.h"
+#include "dat/evd/evd.h"
 
 void
 ia_mark_lost(struct ia *ia)

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Endpoints, shared receive queues, service points, connection requests.
+ */
+#ifndef DAT_BASE_EP_OBJECT_H_INTERNAL
+#define DAT_BASE_EP_OBJECT_H_INTERNAL
+
+#include "dat/base/evd_object.h"
+#include "dat/base/memory_object.h"
+
+struct srq {
+	struct object o;  /* by its id */
+	struct lock lock; /* posting, and what follows */
+	struct one_srq q;
+	DAT_COUNT max_recv_dtos, low_watermark;
+	DAT_COUNT max_recv_iov;
+	struct pz *pz;
+	uint32_t refs; /* endpoints; ia.lock */
+};
+
+/* What the library knows of an endpoint; the engine's word (one_qp_shm.state) counts in ACTIVE and ACCEPTED.
+ */
+enum ep_phase {
+	EP_UNCONNECTED = 0,
+	EP_CHANGING, /* a call that ends in another phase is under way */
+	EP_RESERVED,
+	EP_PASSIVE,
+	EP_TENTATIVE,
+	EP_ACTIVE,  /* connect was issued */
+	EP_ACCEPTED /* accept was issued */
+};
+
+/* A work request that is under way: what a flush by the library needs. */
+struct posted {
+	uint64_t cookie;
+	uint32_t key;  /* bind: the new key, else 0 */
+	uint32_t slot; /* where it begins in its ring */
+};
+
+struct ep {
+	struct object o; /* by the id of its queue pair */
+	_Atomic uint32_t phase;
+	_Atomic bool closing; /* disconnect was issued */
+	bool active;          /* the connecting side of its connection */
+	struct lock send_lock, recv_lock;
+	struct one_qp qp;
+	struct posted *send_log, *recv_log; /* rings, by qp.sq_posted and rq_posted */
+	uint32_t send_mask, recv_mask;
+	uint32_t max_send_iov, max_recv_iov, max_read_iov, max_write_iov;
+	uint64_t max_message, max_rdma;
+	struct pz *pz;
+	_Atomic(const struct lmr *) last_lmr; /* of the last request: spares a lookup */
+	bool may_unsignal_send, may_unsignal_recv;
+	DAT_EP_ATTR attr;
+	struct evd *recv_evd, *send_evd, *conn_evd;
+	struct srq *srq;    /* where receives come from; NULL: the endpoint has its own */
+	DAT_COUNT srq_dtos; /* receives that may complete here before any is taken off the EVD */
+	/* ia.lock */
+	struct sockaddr_storage remote;
+	DAT_CONN_QUAL remote_qual;
+	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
+};
+
+/* A service point, public or reserved. */
+struct sp {
+	struct object o; /* by the id of its listener */
+	DAT_CONN_QUAL qual;
+	struct evd *evd;
+	DAT_PSP_FLAGS flags; /* PSP */
+	struct ep *ep;       /* RSP, until its request comes; ia.lock */
+	DAT_EP_HANDLE ep_handle;
+};
+
+struct cr {
+	struct object o;
+	uint32_t id;
+	struct ep *ep; /* supplied by the service point */
+	bool reserved; /* by an RSP: the endpoint is the consumer's */
+	DAT_CONN_QUAL qual;
+	struct sockaddr_storage remote;
+	uint16_t remote_port;
+	uint16_t private_len;
+	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
+};
+
+#endif

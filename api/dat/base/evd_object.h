@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * EVDs and CNOs.
+ */
+#ifndef DAT_BASE_EVD_OBJECT_H_INTERNAL
+#define DAT_BASE_EVD_OBJECT_H_INTERNAL
+
+#include "dat/base/object.h"
+
+struct ep;
+
+struct cno {
+	struct object o;
+	pthread_mutex_t lock;
+	pthread_cond_t agent_news; /* for the agent's thread */
+	uint16_t channel;
+	struct evd *evds; /* by evd.cno_next */
+	uint32_t waiters;
+	uint64_t releases; /* times the last EVD was freed */
+	bool closing;
+	bool has_thread, stop;
+	pthread_t thread;
+	DAT_OS_WAIT_PROXY_AGENT agent;
+};
+
+enum evd_end { EVD_LIVE = 0, EVD_FREED, EVD_ABORTED };
+
+/* Entries taken off the rings, or made by the library: see evd_queue.c. */
+struct stash_entry {
+	struct one_cqe cqe;
+	uint64_t came; /* with ONE_CQE_NOTIFY, while there is a CNO: by ia.arrivals */
+};
+
+struct stash {
+	struct stash_entry *entry;
+	uint32_t size; /* a power of two, or 0 */
+	uint32_t head;
+	uint32_t count;
+	uint32_t notify; /* of them, those with ONE_CQE_NOTIFY */
+};
+
+struct evd {
+	struct object o; /* by the id of its ring */
+	struct lock lock;
+	bool has_cq;
+	bool waiter;
+	bool unwaitable;
+	bool disabled;
+	enum evd_end end;
+	struct one_cq cq;
+	struct stash stash;
+	uint64_t arrived; /* notifications that came into the stash */
+	DAT_EVD_FLAGS flags;
+	uint32_t qlen;
+	uint64_t demand;                 /* events that the endpoints which feed it can have outstanding */
+	uint32_t unsignalled, solicited; /* streams of that kind that feed it */
+	uint16_t channel;                /* where the waiter sleeps */
+	uint32_t users;                  /* threads inside dat_evd_wait */
+	struct ia *guests;               /* asynchronous: other IAs that report here, by ia.async_next */
+	struct cno *cno;
+	struct evd *cno_next;
+	uint64_t cno_seen, agent_seen; /* value of `arrived` up to which the CNO was triggered */
+	_Atomic(struct ep *) last_ep;  /* of the last completion: spares a lookup */
+	uint32_t refs;                 /* endpoints, service points, IAs; ia.lock */
+};
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Local memory regions and windows.
+ */
+#ifndef DAT_BASE_MEMORY_OBJECT_H_INTERNAL
+#define DAT_BASE_MEMORY_OBJECT_H_INTERNAL
+
+#include "dat/base/object.h"
+
+struct lmr {
+	struct object o; /* by lkey */
+	struct one_mr mr;
+	struct pz *pz;
+	DAT_MEM_TYPE mem_type;
+	DAT_MEM_PRIV_FLAGS priv;
+	DAT_REGION_DESCRIPTION desc;
+	char cookie[DAT_LMR_COOKIE_SIZE]; /* SHARED_VIRTUAL */
+	uint32_t refs;                    /* windows bound to it; ia.lock */
+	bool freeing;                     /* ia.lock */
+};
+
+static inline bool
+lmr_covers(const struct lmr *lmr, const DAT_LMR_TRIPLET *piece)
+{
+	return piece->segment_length <= lmr->mr.length && piece->virtual_address >= lmr->mr.va &&
+	       piece->virtual_address - lmr->mr.va <= lmr->mr.length - piece->segment_length;
+}
+
+struct rmr {
+	struct object o; /* by its key with the variant all ones */
+	uint32_t id;
+	DAT_RMR_CONTEXT key; /* of the last bind */
+	struct pz *pz;
+	/* ia.lock */
+	struct lmr *lmr; /* NULL: not bound */
+	DAT_LMR_TRIPLET triplet;
+	DAT_MEM_PRIV_FLAGS priv;
+};
+
+/*
+ * What is wrong with a local segment of some length, of the region `lmr`: that is unknown (NULL), or without
+ * the right to write where data comes in (`write`; to read is everybody's right), of another zone than `pz`
+ * (NULL: of any), too short.  Segments are argument 3 of every post.
+ */
+static inline DAT_RETURN
+judge_segment(const struct lmr *lmr, const struct pz *pz, const DAT_LMR_TRIPLET *piece, bool write)
+{
+	if (lmr == NULL || (write && ((uint32_t)lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG) == 0))
+		return DAT_ERROR(DAT_PRIVILEGES_VIOLATION,
+				 write ? DAT_PRIVILEGES_WRITE : DAT_PRIVILEGES_READ);
+	if (pz != NULL && lmr->pz != pz)
+		return DAT_ERROR(DAT_PROTECTION_VIOLATION,
+				 write ? DAT_PROTECTION_WRITE : DAT_PROTECTION_READ);
+	return lmr_covers(lmr, piece) ? DAT_SUCCESS : BAD_ARG(3);
+}
+
+static inline DAT_RETURN
+check_segment(const struct ia *ia, const struct pz *pz, const DAT_LMR_TRIPLET *piece, bool write)
+{
+	return judge_segment((const struct lmr *)idmap_find(&ia->lmrs, piece->lmr_context), pz, piece, write);
+}
+
+#endif

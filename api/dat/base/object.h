@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The objects of the oneside provider.
+ *
+ * Objects live in memory that stays theirs until their IA is closed (a freed
+ * one waits in the IA's pool for the next of its kind), so a lookup without a
+ * lock may find an object that has been freed, but never foreign memory.
+ *
+ * Order of locks: ia.lock, ep.send_lock, ep.recv_lock, srq.lock, cno.lock, evd.lock.  Over a
+ * message to the data plane no lock is held but listen_lock, evd.lock (during a
+ * resize) and the posting locks (during a reset).
+ */
+#ifndef DAT_BASE_OBJECT_H_INTERNAL
+#define DAT_BASE_OBJECT_H_INTERNAL
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include <dat/udat.h>
+#include <dat/udat_redirection.h>
+
+#include "client/client.h"
+#include "dat/base/calls.h"
+#include "dat/base/handle.h"
+#include "dat/base/idmap.h"
+#include "dat/base/lock.h"
+
+#define DAT_ERROR(type, subtype) ((DAT_RETURN)(DAT_CLASS_ERROR | (DAT_UINT32)(type) | (DAT_UINT32)(subtype)))
+#define BAD_HANDLE(kind) DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_##kind)
+#define BAD_ARG(n) DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG##n)
+#define BAD_STATE(state) DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_##state)
+
+#define OBJECT_TYPES 11 /* DAT_HANDLE_TYPE_* */
+
+struct evd;
+struct ia;
+
+struct object {
+	struct idmap_node node; /* by the id or key the data plane knows it by */
+	DAT_HANDLE_TYPE type;
+	struct ia *ia;
+	DAT_HANDLE handle;
+	struct object *next, **link; /* of its kind in the IA; in the pool: next only */
+};
+
+struct pz {
+	struct object o;
+	uint32_t id;
+	uint32_t refs; /* endpoints, regions, windows, shared receive queues; ia.lock */
+};
+/* NULL: no zone of this IA.  The reference is given back by refs--, under the IA's lock. */
+struct pz *pz_ref(struct ia *ia, DAT_PZ_HANDLE handle);
+void pz_destroy(struct pz *pz);
+
+struct ia {
+	struct object o;
+	const void *provider; /* the table that the handles of this IA begin with */
+	struct one_client *client;
+	pthread_mutex_t lock;
+	pthread_mutex_t listen_lock; /* held from LISTEN until the listener is known by its id */
+	_Atomic bool lost;           /* the data plane has gone */
+	_Atomic bool swept;          /* ... and all objects have been told */
+	_Atomic uint64_t arrivals; /* orders events of different EVDs, as far as the library sees them come */
+	struct object *list[OBJECT_TYPES];
+	struct object *pool[OBJECT_TYPES];
+	uint32_t count[OBJECT_TYPES];
+	struct idmap eps, lmrs, rmrs, sps, evds, srqs;
+	struct evd *async_evd; /* NULL: out of scope */
+	bool async_mine;       /* made by open: not the consumer's to free */
+	/* of an IA that reports to the EVD of another */
+	struct one_cq async_cq;
+	struct ia *async_next;
+	struct sockaddr_storage addr;
+	char name[DAT_NAME_MAX_LENGTH];
+	/* The event of a connection request; false when it was refused. */
+	bool (*request)(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event);
+};
+
+static inline bool
+ia_lost(const struct ia *ia)
+{
+	/* Pairs with the release store in the callback of the client core. */
+	return __builtin_expect(atomic_load_explicit(&ia->lost, memory_order_acquire), 0);
+}
+
+/* ---- object.c ---- */
+
+/* A zeroed object of this kind, not yet in any list; NULL: no memory. */
+void *object_new(struct ia *ia, DAT_HANDLE_TYPE type);
+/* Gives it a handle and puts it in the IA's list; ia.lock held.  -ENOMEM. */
+int object_publish(struct object *o);
+/* The handle ends; ia.lock held.  Needs object_discard yet. */
+void object_retire(struct object *o);
+/* Back to the pool; ia.lock held. */
+void object_discard(struct object *o);
+/* The DAT code of what the data plane said: -EDQUOT and -ENOSPC become INSUFFICIENT_RESOURCES with `subtype`.
+ */
+DAT_RETURN dat_errno(int error, DAT_RETURN_SUBTYPE subtype);
+
+/* ---- complain.c ---- */
+
+/* With DAT_DBG_TYPE in the environment: says on stderr why something failed. */
+void registry_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

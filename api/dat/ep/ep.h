@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Endpoints, shared receive queues, service points, connection requests.
+ */
+#ifndef DAT_EP_EP_H_INTERNAL
+#define DAT_EP_EP_H_INTERNAL
+
+#include "dat/evd/evd.h"
+
+/* ---- ep.c ---- */
+
+DAT_EP_STATE ep_state(const struct ep *ep);
+/* Short for the state that an endpoint is posted to in. */
+static inline bool
+ep_is_connected(const struct ep *ep)
+{
+	uint32_t phase = atomic_load_explicit(&ep->phase, memory_order_acquire);
+
+	/* Acquire pairs with the engine's store of the state, as in ep_state. */
+	return (phase == EP_ACTIVE || phase == EP_ACCEPTED) && !ia_lost(ep->o.ia) &&
+	       atomic_load_explicit(&ep->qp.shm->state, memory_order_acquire) == ONE_QP_CONNECTED &&
+	       !atomic_load_explicit(&ep->closing, memory_order_relaxed);
+}
+DAT_RETURN ep_state_error(DAT_EP_STATE state);
+struct ep *ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
+		   DAT_EVD_HANDLE connect, DAT_SRQ_HANDLE srq, const DAT_EP_ATTR *attr, enum ep_phase phase,
+		   DAT_RETURN *ret);
+void ep_destroy(struct ep *ep); /* in whatever state; no lock held */
+DAT_RETURN ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr);
+void ep_apply_attr(struct ep *ep);
+void ep_fill_create(const struct ep *ep, struct one_qp_create *args);
+void ep_count_streams(struct ep *ep, int sign);
+int ep_new_logs(const DAT_EP_ATTR *attr, struct posted **send_log, uint32_t *send_mask,
+		struct posted **recv_log, uint32_t *recv_mask);
+static inline bool
+ep_move(struct ep *ep, enum ep_phase from, enum ep_phase to)
+{
+	uint32_t expected = from;
+
+	return atomic_compare_exchange_strong(&ep->phase, &expected, to);
+}
+
+/* ---- srq.c ---- */
+
+/* ia.lock held: takes a reference; NULL when the handle is none of this IA. */
+struct srq *srq_ref(struct ia *ia, DAT_SRQ_HANDLE handle);
+void srq_destroy(struct srq *srq); /* retired; no lock held */
+
+/* ---- ep_conn.c ---- */
+
+/* Who the endpoint is to be connected to, by its own request if `active`; NULL: nobody any more.  No lock
+ * held. */
+void ep_set_peer(struct ep *ep, const struct sockaddr_storage *remote, DAT_CONN_QUAL qual, bool active);
+DAT_RETURN ep_check_private(const struct ia *ia, DAT_COUNT size, const void *data, DAT_RETURN bad_size,
+			    DAT_RETURN bad_data);
+
+/* ---- ep_post.c ---- */
+
+/* Posts the receives outstanding on `from` again; recv_lock held. */
+int ep_move_recvs(struct ep *ep, struct one_qp *from, struct posted *log, uint32_t mask);
+/* A send that makes the peer's window with this context useless; else dat_ep_post_send. */
+DAT_RETURN ep_post_send_inv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+			    DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags,
+			    DAT_RMR_CONTEXT context);
+/* RDMA write with immediate data, as on the wire; the prototype is dat_ep_post_rdma_write's. */
+DAT_RETURN ep_post_write_imm(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+			     DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov, uint32_t imm,
+			     DAT_COMPLETION_FLAGS completion_flags);
+/* ONE_OP_FETCH_ADD with the value to add, or ONE_OP_CMP_SWAP; what was found goes to `result`. */
+DAT_RETURN ep_post_atomic(DAT_EP_HANDLE ep_handle, uint8_t op, uint64_t add_or_swap, uint64_t compare,
+			  const DAT_LMR_TRIPLET *result, DAT_DTO_COOKIE user_cookie,
+			  const DAT_RMR_TRIPLET *remote_iov, DAT_COMPLETION_FLAGS completion_flags);
+/* ia.lock held. */
+DAT_RETURN ep_post_bind(struct ep *ep, uint32_t key, const DAT_LMR_TRIPLET *triplet, uint32_t access,
+			uint64_t cookie, DAT_COMPLETION_FLAGS completion_flags);
+
+/* ---- service points and requests ---- */
+
+struct sp *sp_make(struct ia *ia, DAT_HANDLE_TYPE type, DAT_EVD_HANDLE evd_handle, DAT_RETURN *ret);
+void sp_discard(struct sp *sp);
+DAT_RETURN sp_free(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN bad_handle);
+DAT_RETURN sp_listen(struct sp *sp, uint32_t flags, DAT_CONN_QUAL qual);
+/* The event of a request; false when it was refused. */
+bool cr_arrived(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event);
+/* Refuses the request that lies at this place of the arena. */
+void cr_refuse(struct ia *ia, uint64_t offset);
+/* dat_cr_reject, with what the requester is told. */
+DAT_RETURN cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size, const void *private_data);
+/* No lock held; the EP is the caller's affair.  Unanswered: the requester is refused. */
+void cr_destroy(struct cr *cr, bool unanswered);
+void sp_destroy(struct sp *sp);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Events: EVDs, CNOs, and what becomes of all when the data plane goes.
+ */
+#ifndef DAT_EVD_EVD_H_INTERNAL
+#define DAT_EVD_EVD_H_INTERNAL
+
+#include "dat/base/ep_object.h"
+
+/* ---- lost.c ---- */
+
+/* After the data plane has gone: flushes, BROKEN and CATASTROPHIC, once.  No lock held. */
+void ia_sweep(struct ia *ia);
+/* Sweeps the IAs that report to an asynchronous EVD, where needed; true when it did: look again. */
+bool ia_sweep_reporters(struct evd *evd);
+void ia_mark_lost(struct ia *ia);
+/* Completes one piece of work as FLUSHED. */
+void ep_flush_one(struct ep *ep, struct evd *evd, uint8_t type, const struct posted *posted);
+
+/* ---- evd.c ---- */
+
+/* Takes a reference for a stream; NULL when the handle is no EVD of this IA with these flags.  ia.lock held.
+ */
+struct evd *evd_ref(struct ia *ia, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS needed);
+void evd_unref(struct evd *evd); /* ia.lock held */
+/* An EVD not yet published; an error code in *ret. */
+struct evd *evd_make(struct ia *ia, uint32_t qlen, DAT_EVD_FLAGS flags, DAT_RETURN *ret);
+void evd_destroy(struct evd *evd); /* retired; returns it to the pool.  No lock held */
+/* Makes room for `events` more, or less; no lock held. */
+void evd_demand(struct evd *evd, int64_t events);
+DAT_RETURN evd_config_error(const struct evd *evd); /* threshold above 1: 0 or the INVALID_STATE code */
+/* Ends waits with DAT_ABORT; evd_destroy lets the threads leave. */
+void evd_abort(struct evd *evd);
+
+/* ---- evd_queue.c: evd.lock held ---- */
+
+void evd_collect(struct evd *evd);                         /* tells who sleeps for it */
+bool evd_push(struct evd *evd, const struct one_cqe *cqe); /* false: no memory */
+bool evd_pop(struct evd *evd, struct one_cqe *out);
+uint32_t evd_count(struct evd *evd);
+/* Takes entries of this queue pair or IA out of the stash. */
+void evd_purge(struct evd *evd, bool (*drop)(const struct one_cqe *cqe, void *arg), void *arg);
+void evd_kick(struct evd *evd); /* after a push: the waiter, or the CNO */
+void stash_fini(struct stash *stash);
+static inline struct stash_entry *
+stash_at(const struct stash *stash, uint32_t i)
+{
+	return &stash->entry[(stash->head + i) & (stash->size - 1)];
+}
+/* The first notification in the stash that has not triggered by the count `seen`, which is brought up to
+ * those that were taken without a trigger; NULL: none. */
+const struct stash_entry *evd_untold(const struct evd *evd, uint64_t *seen);
+
+/* ---- evd_wait.c ---- */
+
+/* How long to sleep on an EVD that other IAs report to. */
+uint64_t wait_with_guests(uint64_t deadline);
+
+/* The same for any EVD; costs one load as long as all is well. */
+static inline bool
+ia_sweep_if_lost(struct evd *evd)
+{
+	struct ia *ia = evd->o.ia;
+
+	if (__builtin_expect((evd->flags & DAT_EVD_ASYNC_FLAG) != 0, 0))
+		return ia_sweep_reporters(evd);
+	if (!ia_lost(ia) || atomic_load_explicit(&ia->swept, memory_order_acquire))
+		return false;
+	ia_sweep(ia);
+	return true;
+}
+
+/* ---- event.c: no lock held ---- */
+
+/* Entry types that only the library makes. */
+#define CQE_SOFTWARE 0xf0
+#define CQE_LOST 0xf1
+
+/*
+ * From an entry to an event; false: the entry is about something that has gone.
+ * Completions of transfers look different in each version of the API, so each
+ * library has its own event_fill (event_dto.c here); event_other does the rest.
+ */
+bool event_fill(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event);
+/* Of each version, too: an endpoint of an SRQ tells with DAT_ASYNC_ERROR_EP_BROKEN that it takes no more. */
+extern const bool event_srq_ep_ends;
+bool event_other(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event);
+struct ep *event_ep(struct evd *evd, uint32_t id);
+/* What the peer sent with its answer to a connect. */
+void event_private_data(struct ep *ep, DAT_CONNECTION_EVENT_DATA *data);
+DAT_DTO_COMPLETION_STATUS event_status(uint8_t status);
+
+/* ---- cno.c ---- */
+
+/* ia.lock held.  The agent to call, with no lock held and a null EVD, if that was the last EVD and it was
+ * freed. */
+DAT_OS_WAIT_PROXY_AGENT cno_detach_evd(struct evd *evd, bool freed);
+void cno_attach_evd(struct cno *cno, struct evd *evd); /* ia.lock held */
+void cno_call_agent(DAT_OS_WAIT_PROXY_AGENT agent, DAT_EVD_HANDLE evd_handle);
+bool cno_is_agent_of(const struct ia *ia); /* called by an agent of this IA */
+void cno_destroy(struct cno *cno);         /* releases waiters and the agent; no lock held */
+void cno_poke(struct cno *cno);            /* somebody should look again */
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Interface adapters.
+ */
+#ifndef DAT_IA_IA_H_INTERNAL
+#define DAT_IA_IA_H_INTERNAL
+
+#include "dat/ia/params.h"
+#include "dat/mem/mem.h"
+
+/* Opens by attachment; `params` is field 7 of dat.conf, `provider` the table for its handles. */
+DAT_RETURN ia_open(const char *name, const char *params, const void *provider, DAT_COUNT qlen,
+		   DAT_EVD_HANDLE *async_evd, DAT_IA_HANDLE *ia_handle);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Local memory regions and windows.
+ */
+#ifndef DAT_MEM_MEM_H_INTERNAL
+#define DAT_MEM_MEM_H_INTERNAL
+
+#include "dat/ep/ep.h"
+
+/* ---- lmr.c ---- */
+
+/* dat_lmr_create with the privileges that may be asked for. */
+DAT_RETURN lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
+		      const DAT_REGION_DESCRIPTION *description, DAT_VLEN length, DAT_PZ_HANDLE pz_handle,
+		      uint32_t privileges, uint32_t allowed, DAT_LMR_HANDLE *lmr_handle,
+		      DAT_LMR_CONTEXT *lmr_context, DAT_RMR_CONTEXT *rmr_context, DAT_VLEN *registered_size,
+		      DAT_VADDR *registered_address);
+void rmr_destroy(struct rmr *rmr);
+void lmr_destroy(struct lmr *lmr);
+
+#endif
