@@ -24,7 +24,7 @@ def may_round_robin():
 
 
 class Layout:
-    """Who runs where.  doc/performance.md, "Layout of cores", says why."""
+    """Who runs where.  doc/performance.md, "How to lay out cores", says why."""
 
     def __init__(self):
         cpus = sorted(os.sched_getaffinity(0))

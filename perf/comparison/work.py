@@ -228,7 +228,7 @@ def across(context, rows):
     with Bench(context, "small", True, mtu=1500) as bench:
         time.sleep(0.5)
         large(context, rows, bench, 1024, 6)
-    # Control thread and application of each side beside its polling core: doc/performance.md, "Control path".
+    # Control thread and application of each side beside its polling core: doc/performance.md, "How to lay out cores".
     core = context.layout.core
     with Bench(context, "control", True, control=(core[1], core[2])) as bench:
         time.sleep(0.5)
