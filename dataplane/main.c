@@ -17,6 +17,7 @@
 #include "config/config.h"
 #include "control/control.h"
 #include "engine.h"
+#include "notify.h"
 #include "reach.h"
 
 static struct config config; /* too large for a stack, and as long-lived as the process */
@@ -119,7 +120,9 @@ serve(void)
 	if (ret == 0) {
 		print_ports();
 		engine_leave_rseq();
+		notify("READY=1");
 		ret = control_run();
+		notify("STOPPING=1");
 		if (ret < 0)
 			fprintf(stderr, "oneside-dataplane: the control thread ended: %s\n", strerror(-ret));
 	} else {
