@@ -1,18 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # What is installed, where it is installed: the unit is one that systemd accepts, with a sandbox worth the name; its
-# commands work, with its capabilities only; the service manager is told; installed applications find their
-# libraries and are served at the default socket; what runs with privileges is hardened.
+# commands work, with its capabilities and system calls only, and where only /run can be written; the service manager is
+# told; installed applications find their libraries and are served at the default socket; what runs with privileges is
+# hardened.
 #
-# In a mount namespace that has the installed tree at the prefix, and a /run of its own.
+# In namespaces: of mounts, with the installed tree at the prefix and a /run of its own; of the network, with an interface.
 
 . "$(dirname "$0")/../net/lib.sh"
 
-[ "$(id -u)" = 0 ] || skip "mount namespaces need root"
+[ "$(id -u)" = 0 ] || skip "namespaces need root"
 command -v systemd-analyze >/dev/null || skip "there is no systemd-analyze (package systemd)"
 if [ -z "${ONESIDE_NAMESPACE:-}" ]; then
-	unshare --mount --propagation private true 2>/dev/null || skip "mount namespaces cannot be made here"
-	ONESIDE_NAMESPACE=1 exec unshare --mount --propagation private bash "$0" "$@"
+	unshare --mount --net --propagation private true 2>/dev/null || skip "namespaces cannot be made here"
+	ONESIDE_NAMESPACE=1 exec unshare --mount --net --propagation private bash "$0" "$@"
 fi
 
 option() { # of the build
@@ -25,7 +26,7 @@ LIBDIR=$PREFIX/$(option libdir)
 [ "$PREFIX" != /usr ] && [ -d "$PREFIX" ] || skip "nothing can be mounted over the prefix $PREFIX"
 net_init
 meson install -C "$BUILD" --no-rebuild --destdir "$WORK/root" >"$WORK/out" 2>&1 || fail "meson install: $(cat "$WORK/out")"
-mount --bind "$WORK/root$PREFIX" "$PREFIX" && mount -t tmpfs run /run || fail "cannot mount"
+mount --bind "$WORK/root$PREFIX" "$PREFIX" && mount -t tmpfs run /run && mount -t sysfs sys /sys || fail "cannot mount"
 
 # ---- files ----
 
@@ -68,7 +69,8 @@ bounds=-all
 for capability in $(of_unit CapabilityBoundingSet | tr '[:upper:]' '[:lower:]'); do
 	bounds+=,+${capability#cap_}
 done
-CONFINED=(setpriv --bounding-set "$bounds" --inh-caps=-all --no-new-privs)
+CONFINED=(setpriv --bounding-set "$bounds" --inh-caps=-all --no-new-privs
+	python3 "$(dirname "$0")/confined.py" "$UNIT")
 
 # As the service manager does: the variable is split into words, and nothing else is a shell's.
 command_line() { # KEY: in COMMAND
@@ -116,13 +118,12 @@ copies() {
 	cmp "$WORK/file" "$WORK/copy" || fail "the copy differs"
 }
 
-# The sample configuration, on a device that every machine has.
-cat >"$ENVIRONMENT" <<END
-EAL_OPTIONS="$(plane_cores 0) $PLANE_MEMORY --no-pci --iova-mode=va --vdev=net_memif0,role=server,socket=/run/cable,socket-abstract=no"
-END
-# shellcheck disable=SC1090
-. "$ENVIRONMENT"
-for address in "$WORK/notify" "@oneside-$$"; do
+# serves ADDRESS DEVICE: the sample configuration with a device, and the manager at the address.
+serves() {
+	local address=$1
+	printf 'EAL_OPTIONS="%s"\n' "$(plane_cores 0) $PLANE_MEMORY --no-pci --iova-mode=va --vdev=$2" >"$ENVIRONMENT"
+	# shellcheck disable=SC1090
+	. "$ENVIRONMENT"
 	manager "$address"
 	command_line ExecStartPre
 	NOTIFY_SOCKET=$address "${CONFINED[@]}" "${COMMAND[@]}" >"$WORK/out" 2>&1 || fail "ExecStartPre: $(cat "$WORK/out")"
@@ -137,5 +138,18 @@ for address in "$WORK/notify" "@oneside-$$"; do
 	unset "PLANE_PID[service]"
 	wait_for STOPPING=1 "$WORK/told"
 	[ "$(tr '\n' ' ' <"$WORK/told")" = "listening READY=1 STOPPING=1 " ] || fail "the manager was told: $(cat "$WORK/told")"
-	say "ExecStart serves an installed application, and tells the manager at ${address//$$/PID}"
-done
+	say "ExecStart serves an installed application on ${2%%,*}, and tells the manager at ${address//$$/PID}"
+}
+
+# As ProtectSystem=strict does, but for what this test writes.
+net_at_exit() {
+	mount -o remount,rw,bind / && umount -l "$PREFIX" "$PREFIX" "$WORK"
+}
+ip link add veth0 type veth peer name veth1 && ip link set veth0 up && ip link set veth1 up || fail "no veth pair"
+mkdir -p "$(dirname "$ENVIRONMENT")"
+mount --bind "$WORK" "$WORK" && mount --bind "$WORK/root$PREFIX" "$PREFIX" && mount -o remount,ro,bind / ||
+	fail "cannot make the file system read-only"
+! touch /oneside-written 2>/dev/null || fail "the file system can be written"
+! "${CONFINED[@]}" unshare --mount true 2>/dev/null || fail "system calls are not filtered"
+serves "$WORK/notify" net_memif0,role=server,socket=/run/cable,socket-abstract=no
+serves "@oneside-$$" net_af_packet0,iface=veth0,framesz=2048
