@@ -218,8 +218,10 @@ dat_memory_free(struct dat_memory *m)
 bool
 dat_resolve(const char *host, struct sockaddr_storage *addr)
 {
+	/* Without them, what the kernel's own interfaces have decides: 192.0.2.1 may become ::ffff:192.0.2.1. */
+	const struct addrinfo hints = {.ai_family = AF_UNSPEC};
 	struct addrinfo *info;
-	int error = getaddrinfo(host, NULL, NULL, &info);
+	int error = getaddrinfo(host, NULL, &hints, &info);
 
 	if (error != 0) {
 		fprintf(stderr, "%s: host \"%s\": %s\n", program_invocation_short_name, host,

@@ -22,6 +22,7 @@
 #define BACKLOG 128
 #define ACCEPTS 16 /* in one loop */
 #define LOCK_TRIES 50
+#define DIRECTORY_MODE 0755
 
 static struct watch listen_watch;
 static struct sockaddr_un address;
@@ -55,11 +56,14 @@ listen_ready(struct watch *watch, uint32_t events)
 static int
 make_parent(const char *path, char *why, size_t why_len, char *parent, size_t parent_len)
 {
+	char copy[CONFIG_PATH_MAX + 2]; /* which dirname() writes to */
 	struct stat st;
 
-	snprintf(parent, parent_len, "%s", path);
-	memmove(parent, dirname(parent), strlen(dirname(parent)) + 1);
-	if (mkdir(parent, 0755) != 0 && errno != EEXIST) {
+	snprintf(copy, sizeof(copy), "%s", path);
+	snprintf(parent, parent_len, "%s", dirname(copy));
+	if (mkdir(parent, DIRECTORY_MODE) == 0) {
+		chmod(parent, DIRECTORY_MODE); /* whatever the umask: the socket's mode decides who may attach */
+	} else if (errno != EEXIST) {
 		int error = errno;
 
 		snprintf(why, why_len,

@@ -287,7 +287,16 @@ check_memlock(struct report *report, bool pci)
 
 /* ---- files ---- */
 
-/* Whether a file could be made at `path`; `made` when its directory would be made too. */
+/* A directory in which we may make something. */
+static bool
+is_ours(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode) && access(path, W_OK | X_OK) == 0;
+}
+
+/* Whether a file could be made at `path`; with `make_directory` its directory is made, too. */
 static bool
 can_create(const char *path, bool make_directory, char *directory, size_t len)
 {
@@ -295,10 +304,10 @@ can_create(const char *path, bool make_directory, char *directory, size_t len)
 
 	snprintf(copy, sizeof(copy), "%s", path);
 	snprintf(directory, len, "%s", dirname(copy));
-	if (exists(directory))
-		return access(directory, W_OK | X_OK) == 0;
+	if (exists(directory) || !make_directory)
+		return is_ours(directory);
 	snprintf(copy, sizeof(copy), "%s", directory);
-	return make_directory && access(dirname(copy), W_OK | X_OK) == 0;
+	return is_ours(dirname(copy));
 }
 
 static void

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_eal.h>
 #include <rte_lcore.h>
@@ -17,6 +18,7 @@
 #include "control.h"
 #include "dataplane/engine.h"
 #include "dataplane/mem/reach.h"
+#include "notify.h"
 
 static struct config config; /* too large for a stack, and as long-lived as the process */
 
@@ -34,6 +36,31 @@ on_signal(int number)
 	control_stop();
 }
 
+static void
+on_hangup(int number)
+{
+	static const char line[] =
+		"oneside-dataplane: SIGHUP: nothing is read again while it runs; end it and start it anew\n";
+	int saved = errno;
+
+	(void)number;
+	if (write(STDERR_FILENO, line, sizeof(line) - 1) < 0)
+		errno = saved;
+}
+
+/* A terminal that goes, an administrator who expects a reload or statistics: no reason to end. */
+static void
+survive_signals(void)
+{
+	static const int ignored[] = {SIGPIPE, SIGUSR1, SIGUSR2, SIGALRM, SIGIO};
+	struct sigaction action = {.sa_handler = on_hangup, .sa_flags = SA_RESTART};
+
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGHUP, &action, NULL);
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		signal(ignored[i], SIG_IGN);
+}
+
 /* Ctrl-C and SIGTERM are blocked until the control thread can be told. */
 static void
 hold_signals(sigset_t *before)
@@ -42,9 +69,7 @@ hold_signals(sigset_t *before)
 	sigemptyset(&held);
 	sigaddset(&held, SIGINT);
 	sigaddset(&held, SIGTERM);
-	sigaddset(&held, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &held, before);
-	signal(SIGPIPE, SIG_IGN);
 }
 
 static void
@@ -54,7 +79,6 @@ release_signals(const sigset_t *before)
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
 	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
@@ -96,7 +120,9 @@ serve(void)
 	if (ret == 0) {
 		print_ports();
 		engine_leave_rseq();
+		notify("READY=1");
 		ret = control_run();
+		notify("STOPPING=1");
 		if (ret < 0)
 			fprintf(stderr, "oneside-dataplane: the control thread ended: %s\n", strerror(-ret));
 	} else {
@@ -122,6 +148,7 @@ main(int argc, char **argv)
 		return EXIT_SUCCESS;
 	}
 
+	survive_signals();
 	/* argv[split], the "--", stands where the options expect a program's name. */
 	config_defaults(&config);
 	if (config_options(&config, split < argc ? argc - split : 0, argv + split, &check, &help, why,

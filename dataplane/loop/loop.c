@@ -79,7 +79,7 @@ core_main(void *argument)
 {
 	struct core *core = argument;
 
-	idle_begin();
+	idle_begin(core);
 	rte_rcu_qsbr_thread_register(engine.rcu, core->lcore);
 	rte_rcu_qsbr_thread_online(engine.rcu, core->lcore);
 	core->idle_at = rte_rdtsc();

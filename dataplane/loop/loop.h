@@ -21,7 +21,7 @@ void idle(struct core *core, uint32_t done); /* after each loop */
 void idle_wake(struct core *core);       /* from another thread, after something was queued for the core */
 void idle_wake_peers(struct core *core); /* those of wake_mask */
 int idle_init(struct core *core);
-void idle_begin(void); /* on the core's own thread */
+void idle_begin(struct core *core); /* on the core's own thread */
 void idle_fini(struct core *core);
 void idle_watch(struct core *core, struct engine_client *client);
 void idle_forget(struct core *core, struct engine_client *client);

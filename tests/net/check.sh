@@ -36,6 +36,10 @@ checks 1 'missing: there is no port' $SMALL $CABLE -- $SOCKET
 checks 1 'no port reaches address 10.9.9.9' $SMALL $CABLE -- $SOCKET $PORT --node 1 --peer node=2,address=10.9.9.9
 checks 1 "missing: socket /nonexistent/dir/s: no file can be made in /nonexistent/dir" \
 	$SMALL $CABLE -- --socket /nonexistent/dir/s $PORT
+# A directory that the start would make.
+checks 0 'Nothing essential is missing.' $SMALL $CABLE -- --socket "$WORK/made/s" $PORT
+: >"$WORK/file"
+checks 1 "missing: socket $WORK/file/s: no file can be made in $WORK/file" $SMALL $CABLE -- --socket "$WORK/file/s" $PORT
 checks 1 'DPDK has no device net_memif7' $SMALL $CABLE -- $SOCKET \
 	--port name=p0,device=net_memif7,address=192.0.2.1/24
 checks 1 'there is no PCI device 0000:fe:1f.7' $SMALL $CABLE -- $SOCKET \

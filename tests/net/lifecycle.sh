@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Two data planes start over memif; end by SIGTERM and Ctrl-C; a second one on the same socket is
-# refused; what a killed one leaves behind does not stop the next.
+# Two data planes start over memif; end by SIGTERM and Ctrl-C, and by no other signal that people send; a
+# second one on the same socket is refused; what a killed one leaves behind does not stop the next; the
+# socket's directory is made.
 . "$(dirname "$0")/lib.sh"
 net_init
 
@@ -35,6 +36,21 @@ kill -0 "$(plane_pid a)" || fail "the refused one ended the first"
 [ -S "$(plane_socket a)" ] || fail "the refused one removed the socket"
 say "a second one on the same socket is refused"
 
+for signal in USR1 USR2 ALRM IO PIPE HUP; do
+	kill -"$signal" "$(plane_pid a)"
+done
+tenths=100
+until grep -q 'SIGHUP: nothing is read again while it runs' "$(plane_log a)"; do
+	kill -0 "$(plane_pid a)" && [ "$tenths" -gt 0 ] || fail "it does not say what SIGHUP does, or is gone"
+	sleep 0.1
+	tenths=$((tenths - 1))
+done
+"$BUILD/tests/net/net-dat-ia" "$(plane_socket a)" "$(plane_socket a)" >"$WORK/out" 2>&1 || {
+	cat "$WORK/out" >&2
+	fail "after SIGHUP applications are not served"
+}
+say "SIGHUP and those that are ignored do not end it"
+
 stop_plane a
 say "SIGTERM: status 0, socket removed"
 pid=$(plane_pid b)
@@ -60,3 +76,19 @@ timeout 30 "$DATAPLANE" $(plane_cores 0) $(eal_options c) --vdev=net_ring0 -- \
 [ "$(cat "$(plane_socket c)")" = precious ] || fail "a file in the socket's place was removed"
 expect "$(plane_socket c)" "$WORK/refused"
 say "a file in the socket's place is kept and named"
+
+# Only the socket's directory is made, for everybody whatever the umask, and locked while the socket is.
+plane_socket() { printf '%s/made/%s.sock' "$WORK" "$1"; }
+umask 077
+start_memif_plane a
+umask 022
+[ -S "$(plane_socket a)" ] || fail "no socket in a directory that was not there"
+[ "$(stat -c %a "$WORK/made")" = 755 ] || fail "the directory has mode $(stat -c %a "$WORK/made")"
+stop_plane a
+plane_socket() { printf '%s/not/there/%s.sock' "$WORK" "$1"; }
+# shellcheck disable=SC2046
+timeout 30 "$DATAPLANE" $(plane_cores 0) $(eal_options d) --vdev=net_ring0 -- \
+	--socket "$(plane_socket d)" --port name=p0,device=net_ring0,address=192.0.2.9/24 >"$WORK/refused" 2>&1 &&
+	fail "a data plane starts without a directory for its socket"
+expect "cannot make directory $WORK/not/there" "$WORK/refused"
+say "the socket's directory is made, and named where it cannot be"

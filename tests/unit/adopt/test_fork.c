@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Children have copies: they share nothing with their parent, and harm nothing of it. */
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -561,15 +562,29 @@ test_reserve_closed_by_the_program(void **state)
 	munmap(p, 20 * PAGE);
 }
 
+static int waits_in_vain;
+
+/* In the C library's place; counts the waits of seconds at whose end there was nothing. */
+int
+poll(struct pollfd *fds, nfds_t count, int timeout)
+{
+	const struct timespec limit = {.tv_sec = timeout / 1000, .tv_nsec = timeout % 1000 * 1000000};
+	int ready = ppoll(fds, count, timeout < 0 ? NULL : &limit, NULL);
+
+	if (ready == 0 && timeout > 1000)
+		waits_in_vain++;
+	return ready;
+}
+
 static void
 test_failed_fork_does_not_wait(void **state)
 {
 	struct rlimit old, none;
 	uint8_t *p = pages(20);
 	struct one_mr mr = reg(p, 20 * PAGE);
-	uint64_t start = one_now_ns();
 	pid_t pid;
 
+	waits_in_vain = 0;
 	/* a child that dies before it can say that it is done */
 	pid = fork();
 	if (pid == 0) {
@@ -585,7 +600,7 @@ test_failed_fork_does_not_wait(void **state)
 		assert_int_equal(fork(), -1);
 		assert_int_equal(setrlimit(RLIMIT_NPROC, &old), 0);
 	}
-	assert_true(one_now_ns() - start < 2000000000);
+	assert_int_equal(waits_in_vain, 0);
 	assert_true(is_shared(p));
 	peer(&mr)[0] = 1;
 	assert_int_equal(p[0], 1);

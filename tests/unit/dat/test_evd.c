@@ -203,16 +203,13 @@ timeouts(void **state)
 	DAT_EVD_HANDLE evd = make(f, 8, DAT_EVD_SOFTWARE_FLAG);
 	DAT_COUNT nmore = -1;
 	DAT_EVENT event;
-	uint64_t start = now_us(), took;
+	uint64_t start;
 
 	assert_int_equal(dat_evd_wait(evd, 0, 1, &event, &nmore), 0x000f0000);
 	assert_int_equal(nmore, 0);
-	assert_true(now_us() - start < 100000);
 	start = now_us();
 	assert_ret(dat_evd_wait(evd, 10000, 1, &event, &nmore), DAT_TIMEOUT_EXPIRED);
-	took = now_us() - start;
-	assert_true(took >= 10000);
-	assert_true(took < 500000);
+	assert_true(now_us() - start >= 10000);
 	/* a threshold not reached: nothing is taken, but counted */
 	post_software(evd, 1);
 	post_software(evd, 2);

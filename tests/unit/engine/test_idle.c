@@ -2,7 +2,7 @@
 /* When a core gives its processor away, and what it learns from that. */
 #include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/rseq.h>
 
 #include "fixture.h"
@@ -10,6 +10,35 @@
 enum { FEW = 2, MANY = 20 };
 
 static struct core *core;
+
+/* What is called in the kernel's place. */
+static struct {
+	uint32_t calls,
+		every;  /* each of these has the processor go to somebody, and takes no time; 0: none */
+	uint64_t takes; /* cycles, otherwise */
+	long switches;
+} kernel;
+
+int
+sched_yield(void)
+{
+	uint64_t until = rte_rdtsc() + kernel.takes;
+
+	kernel.calls++;
+	if (kernel.every != 0 && kernel.calls % kernel.every == 0)
+		kernel.switches++;
+	else
+		while (rte_rdtsc() < until)
+			;
+	return 0;
+}
+
+int
+getrusage(__rusage_who_t who, struct rusage *usage)
+{
+	*usage = (struct rusage){.ru_nivcsw = kernel.switches};
+	return 0;
+}
 
 static void
 begin(enum one_idle how)
@@ -150,47 +179,53 @@ test_times(void **state)
 	fixture_stop();
 }
 
-static _Atomic bool stop;
-
-static void *
-share(void *argument)
-{
-	while (!atomic_load(&stop))
-		sched_yield();
-	return NULL;
-}
-
-/* Turns until the core has it right; ten seconds, as machines are busy. */
-static bool
-finds(bool shared)
-{
-	uint64_t until = rte_rdtsc() + 10 * rte_get_tsc_hz();
-
-	while (core->shared != shared && rte_rdtsc() < until) {
-		core->loop_at = rte_rdtsc();
-		idle(core, 0);
-	}
-	return core->shared == shared;
-}
-
+/* Again and again, while somebody else comes and goes: counted are the calls, and how long each takes is
+ * said. */
 static void
 test_finds_out(void **state)
 {
-	cpu_set_t before, one;
-	pthread_t thread;
+	static const struct {
+		uint64_t leasts, give_after; /* of the call before */
+		bool gives;
+	} loops[] = {
+		{1, 0, true},             /* nobody; it is time */
+		{1, UINT64_MAX, false},   /* nobody; it is not */
+		{1, 0, true},             /* somebody has come, */
+		{100, UINT64_MAX, true},  /* has it, */
+		{3, UINT64_MAX, true},    /* has it for a moment, */
+		{1, UINT64_MAX, false},   /* is gone */
+		{100, UINT64_MAX, false}, /* nothing is learned where nothing was given away */
+	};
+	uint64_t least;
 
 	begin(ONE_IDLE_YIELD);
-	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
-	CPU_ZERO(&one);
-	CPU_SET(sched_getcpu(), &one);
-	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
-	atomic_store(&stop, false);
-	assert_int_equal(pthread_create(&thread, NULL, share, NULL), 0);
-	assert_true(finds(true));
-	atomic_store(&stop, true);
-	pthread_join(thread, NULL);
-	assert_true(finds(false));
-	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+	set(false);
+	least = core->least;
+	for (size_t i = 0; i < RTE_DIM(loops); i++) {
+		core->give_after = loops[i].give_after;
+		core->loop_at = core->gave_at + loops[i].leasts * least;
+		kernel.calls = 0;
+		idle(core, 0);
+		assert_int_equal(kernel.calls, loops[i].gives);
+	}
+	fixture_stop();
+}
+
+/* On a processor where the call takes long; those that gave it to somebody tell nothing, however short. */
+static void
+test_measures(void **state)
+{
+	begin(ONE_IDLE_YIELD);
+	kernel.takes = 20 * core->least;
+	kernel.every = 2;
+	idle_begin(core);
+	assert_true(core->least >= kernel.takes);
+	/* Nobody is ever without company: what was assumed stays. */
+	core->least = 7;
+	kernel.every = 1;
+	idle_begin(core);
+	assert_int_equal(core->least, 7);
+	kernel.takes = kernel.every = 0;
 	fixture_stop();
 }
 
@@ -221,10 +256,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shared),    cmocka_unit_test(test_alone),
-		cmocka_unit_test(test_receivers), cmocka_unit_test(test_others_give_nothing_away),
-		cmocka_unit_test(test_learns),    cmocka_unit_test(test_times),
-		cmocka_unit_test(test_finds_out), cmocka_unit_test(test_leaves_rseq),
+		cmocka_unit_test(test_shared),      cmocka_unit_test(test_alone),
+		cmocka_unit_test(test_receivers),   cmocka_unit_test(test_others_give_nothing_away),
+		cmocka_unit_test(test_learns),      cmocka_unit_test(test_times),
+		cmocka_unit_test(test_finds_out),   cmocka_unit_test(test_measures),
+		cmocka_unit_test(test_leaves_rseq),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -480,7 +480,7 @@ static void
 test_wait_timeout(void **state)
 {
 	struct one_client *client = attach();
-	uint64_t start, took, ms[] = {0, 1, 30};
+	uint64_t start, ms[] = {0, 1, 30};
 	uint16_t channel;
 
 	assert_int_equal(one_channel_alloc(client, &channel), 0);
@@ -489,9 +489,7 @@ test_wait_timeout(void **state)
 		assert_int_equal(one_wait_sleep(client, channel, one_wait_begin(client, channel),
 						start + ms[i] * 1000000),
 				 -ETIMEDOUT);
-		took = one_now_ns() - start;
-		assert_true(took >= ms[i] * 1000000);
-		assert_true(took < ms[i] * 1000000 + 500000000);
+		assert_true(one_now_ns() - start >= ms[i] * 1000000);
 	}
 	/* a deadline long gone */
 	assert_int_equal(one_wait_sleep(client, channel, one_wait_begin(client, channel), 1), -ETIMEDOUT);
@@ -529,7 +527,6 @@ test_death_wakes_all(void **state)
 {
 	struct one_client *client[2] = {attach(), attach()};
 	struct one_msg msg = {.type = ONE_MSG_PZ_CREATE};
-	uint64_t start;
 	struct sleeper s[4];
 	struct one_cq cq[4];
 	pthread_t thread[4];
@@ -538,13 +535,11 @@ test_death_wakes_all(void **state)
 		assert_int_equal(one_cq_create(client[i % 2], 64, &cq[i]), 0);
 		start_sleeper(&s[i], &thread[i], client[i % 2], &cq[i], 1);
 	}
-	start = one_now_ns();
 	mock_kill(mock);
 	for (int i = 0; i < 4; i++) {
 		pthread_join(thread[i], NULL);
 		assert_int_equal(s[i].result, -ECONNRESET);
 	}
-	assert_true(one_now_ns() - start < 1000000000);
 	EVENTUALLY(lost_calls == 2);
 	for (int i = 0; i < 2; i++) {
 		assert_true(one_client_dead(client[i]));

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ONESIDE_NOTIFY_H
+#define ONESIDE_NOTIFY_H
+
+/* Assignments as in sd_notify(3), "READY=1"; nothing where no service manager asked for them. */
+void notify(const char *state);
+
+#endif

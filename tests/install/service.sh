@@ -1,0 +1,155 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# What is installed, where it is installed: the unit is one that systemd accepts, with a sandbox worth the name; its
+# commands work, with its capabilities and system calls only, and where only /run can be written; the service manager is
+# told; installed applications find their libraries and are served at the default socket; what runs with privileges is
+# hardened.
+#
+# In namespaces: of mounts, with the installed tree at the prefix and a /run of its own; of the network, with an interface.
+
+. "$(dirname "$0")/../net/lib.sh"
+
+[ "$(id -u)" = 0 ] || skip "namespaces need root"
+command -v systemd-analyze >/dev/null || skip "there is no systemd-analyze (package systemd)"
+if [ -z "${ONESIDE_NAMESPACE:-}" ]; then
+	unshare --mount --net --propagation private true 2>/dev/null || skip "namespaces cannot be made here"
+	ONESIDE_NAMESPACE=1 exec unshare --mount --net --propagation private bash "$0" "$@"
+fi
+
+option() { # of the build
+	meson introspect --buildoptions "$BUILD" | python3 -c 'import json, sys
+print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == sys.argv[1]))' "$1"
+}
+
+PREFIX=$(option prefix)
+LIBDIR=$PREFIX/$(option libdir)
+[ "$PREFIX" != /usr ] && [ -d "$PREFIX" ] || skip "nothing can be mounted over the prefix $PREFIX"
+net_init
+meson install -C "$BUILD" --no-rebuild --destdir "$WORK/root" >"$WORK/out" 2>&1 || fail "meson install: $(cat "$WORK/out")"
+mount --bind "$WORK/root$PREFIX" "$PREFIX" && mount -t tmpfs run /run && mount -t sysfs sys /sys || fail "cannot mount"
+
+# ---- files ----
+
+for program in "$PREFIX"/*bin/oneside-*; do
+	! ldd "$program" | grep 'not found' >&2 || fail "$program does not find its libraries"
+done
+ldd "$PREFIX/bin/oneside-copy" | grep -q "libdat.so.1 => $LIBDIR/libdat.so.1 " || fail "oneside-copy has another libdat"
+say "installed programs find their libraries"
+
+hardened() { # FILE NEEDLES...
+	local file=$1 needle
+	shift
+	readelf -W --dynamic --program-headers --dyn-syms "$file" >"$WORK/elf" || fail "$file: readelf"
+	for needle in GNU_RELRO BIND_NOW __stack_chk_fail "$@"; do
+		grep -q "$needle" "$WORK/elf" || fail "$file: no $needle"
+	done
+}
+hardened "$PREFIX/sbin/oneside-dataplane" 'Flags: NOW PIE' __snprintf_chk
+for library in libdat.so.1 libdaplone.so.1 libdaplone.so.2 librsm.so.2; do
+	hardened "$LIBDIR/$library" '_chk@'
+done
+say "data plane and libraries are hardened"
+
+# ---- the unit ----
+
+UNIT=$PREFIX/lib/systemd/system/oneside.service
+systemd-analyze verify --man=no "$UNIT" >"$WORK/out" 2>&1 && ! grep -q "$UNIT" "$WORK/out" ||
+	fail "systemd-analyze verify: $(cat "$WORK/out")"
+systemd-analyze security --no-pager --offline=true --threshold=39 "$UNIT" >"$WORK/out" ||
+	fail "the sandbox is too wide: $(tail -n 1 "$WORK/out")"
+say "the unit is accepted: $(sed -n 's/^.*\(Overall.*[0-9]\.[0-9]\).*/\1/p' "$WORK/out")"
+
+of_unit() { # KEY: its value
+	sed -n "s/^$1=//p" "$UNIT"
+}
+
+ENVIRONMENT=$(of_unit EnvironmentFile)
+ENVIRONMENT=${ENVIRONMENT#-}
+bounds=-all
+for capability in $(of_unit CapabilityBoundingSet | tr '[:upper:]' '[:lower:]'); do
+	bounds+=,+${capability#cap_}
+done
+CONFINED=(setpriv --bounding-set "$bounds" --inh-caps=-all --no-new-privs
+	python3 "$(dirname "$0")/confined.py" "$UNIT")
+
+# As the service manager does: the variable is split into words, and nothing else is a shell's.
+command_line() { # KEY: in COMMAND
+	local word
+	COMMAND=()
+	set -f
+	for word in $(of_unit "$1"); do
+		# shellcheck disable=SC2206 # words are wanted
+		[ "$word" = "\$EAL_OPTIONS" ] && COMMAND+=($EAL_OPTIONS) || COMMAND+=("$word")
+	done
+	set +f
+}
+
+# What is sent to an address, a line each.
+manager() { # ADDRESS
+	python3 -u -c 'import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1].replace("@", "\0", 1) if sys.argv[1][0] == "@" else sys.argv[1])
+print("listening")
+while True:
+	print(s.recv(4096).decode())' "$1" >"$WORK/told" &
+	APPLICATIONS+=("$!")
+	wait_for listening "$WORK/told"
+}
+
+wait_for() { # TEXT FILE
+	local tenths=300
+	until grep -q "$1" "$2"; do
+		[ "$tenths" -gt 0 ] || fail "never: $1"
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+}
+
+copies() {
+	local receiver
+	unset ONESIDE_SOCKET
+	head -c 1000000 /dev/urandom >"$WORK/file"
+	"$PREFIX/bin/oneside-copy" receive "$WORK/copy" 2>"$WORK/receiver" &
+	receiver=$!
+	APPLICATIONS+=("$receiver")
+	wait_for 'waiting for a sender' "$WORK/receiver"
+	"$PREFIX/bin/oneside-copy" send "$WORK/file" 192.0.2.1 >/dev/null || fail "the sender"
+	wait "$receiver" || fail "the receiver: $(cat "$WORK/receiver")"
+	cmp "$WORK/file" "$WORK/copy" || fail "the copy differs"
+}
+
+# serves ADDRESS DEVICE: the sample configuration with a device, and the manager at the address.
+serves() {
+	local address=$1
+	printf 'EAL_OPTIONS="%s"\n' "$(plane_cores 0) $PLANE_MEMORY --no-pci --iova-mode=va --vdev=$2" >"$ENVIRONMENT"
+	# shellcheck disable=SC1090
+	. "$ENVIRONMENT"
+	manager "$address"
+	command_line ExecStartPre
+	NOTIFY_SOCKET=$address "${CONFINED[@]}" "${COMMAND[@]}" >"$WORK/out" 2>&1 || fail "ExecStartPre: $(cat "$WORK/out")"
+	command_line ExecStart
+	NOTIFY_SOCKET=$address "${CONFINED[@]}" "${COMMAND[@]}" >"$WORK/service.log" 2>&1 &
+	PLANE_PID[service]=$!
+	wait_for READY=1 "$WORK/told"
+	expect 'serving on /run/oneside/oneside.sock' "$WORK/service.log"
+	copies
+	kill "$(plane_pid service)"
+	wait "$(plane_pid service)" || fail "after SIGTERM: status $?"
+	unset "PLANE_PID[service]"
+	wait_for STOPPING=1 "$WORK/told"
+	[ "$(tr '\n' ' ' <"$WORK/told")" = "listening READY=1 STOPPING=1 " ] || fail "the manager was told: $(cat "$WORK/told")"
+	say "ExecStart serves an installed application on ${2%%,*}, and tells the manager at ${address//$$/PID}"
+}
+
+# As ProtectSystem=strict does, but for what this test writes.
+net_at_exit() {
+	mount -o remount,rw,bind / && umount -l "$PREFIX" "$PREFIX" "$WORK"
+}
+ip link add veth0 type veth peer name veth1 && ip link set veth0 up && ip link set veth1 up || fail "no veth pair"
+mkdir -p "$(dirname "$ENVIRONMENT")"
+mount --bind "$WORK" "$WORK" && mount --bind "$WORK/root$PREFIX" "$PREFIX" && mount -o remount,ro,bind / ||
+	fail "cannot make the file system read-only"
+! touch /oneside-written 2>/dev/null || fail "the file system can be written"
+! "${CONFINED[@]}" unshare --mount true 2>/dev/null || fail "system calls are not filtered"
+serves "$WORK/notify" net_memif0,role=server,socket=/run/cable,socket-abstract=no
+serves "@oneside-$$" net_af_packet0,iface=veth0,framesz=2048
