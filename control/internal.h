@@ -44,7 +44,6 @@ struct conn;
 
 /* ---- limits of the control thread itself ---- */
 enum {
-	CLIENT_GROUPS_MAX = 64, /* supplementary groups that are looked at */
 	CLIENT_CRS_MAX = 4096,  /* connection requests not yet answered, of one attachment */
 	CLIENT_HELLO_MS = 5000, /* for the first message */
 	ASYNC_CQ_LOG2 = 8,
@@ -111,7 +110,8 @@ struct mr {
 	struct mem_region *entry; /* published; NULL: not */
 	uint64_t va, length;
 	uint32_t access;
-	uint8_t *mapping; /* of several pieces, made for this MR; else NULL */
+	uint32_t uid, gid; /* of who asked for it */
+	uint8_t *mapping;  /* of several pieces, made for this MR; else NULL */
 	uint64_t mapping_len;
 	uint32_t mappings; /* charged for it */
 	uint32_t num_regions;
@@ -271,8 +271,7 @@ struct client {
 	int fd, pidfd;
 	struct watch fd_watch, pid_watch;
 	pid_t pid;
-	uint32_t uid, gid, num_groups;
-	gid_t group[CLIENT_GROUPS_MAX];
+	uint32_t uid; /* when it connected: who pays, and whose process it is */
 	uint64_t hello_deadline;
 	uint32_t kind; /* enum one_kind */
 	char program[32];
@@ -284,6 +283,7 @@ struct client {
 	bool busy; /* a request is under way: */
 	struct one_msg msg;
 	struct one_reply reply;
+	struct ucred sender; /* who sent it, which the kernel has checked: whose rights count */
 	int fds[ONE_MSG_FDS];
 	uint32_t num_fds;
 
@@ -373,7 +373,7 @@ void server_close(void);
 #define SCM_MAX 253u /* descriptors in a message: the kernel's limit */
 /* Room for all that a message can have: those without room the kernel would close, on this thread. */
 union ancillary {
-	char bytes[CMSG_SPACE(SCM_MAX * sizeof(int))];
+	char bytes[CMSG_SPACE(SCM_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 	struct cmsghdr align;
 };
 int closers_start(void);
@@ -418,6 +418,16 @@ void process_leave(struct client *client); /* the core has let go */
 bool process_left(struct client *client);  /* nothing of it is left */
 void process_poll(struct client *client);
 uint64_t process_deadline(const struct client *client);
+
+/* ---- identity.c: who sends a request ---- */
+/* The sender as the message has it; false: the message does not tell. */
+bool identity_take(struct msghdr *header, struct ucred *sender);
+/*
+ * Fills in the sender of the request under way with the groups that `fd`, a socket
+ * that it has just made, proves.  Where there are too many for a request, `segment` (NULL: of
+ * another node) tells which one matters.
+ */
+void identity_fill(struct acl_who *who, const struct ucred *sender, int fd, const struct segment *segment);
 
 /* ---- hello.c ---- */
 int hello_request(struct client *client, const struct one_hello *hello);
