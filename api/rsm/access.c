@@ -74,6 +74,9 @@ transfer(struct rsm_import *import, enum rsm_direction direction, uint64_t offse
 
 	if (result != RSM_SUCCESS || silent || len == 0)
 		return result;
+	result = rsm_local_check(local, len, direction);
+	if (result != RSM_SUCCESS)
+		return result;
 	if (rsm_map_copy(import, direction, offset, local, len))
 		return rsm_map_result(import);
 	result = rsm_issue(import, direction, offset, local, len, import->swap && element > 1 ? element : 0);

@@ -272,7 +272,7 @@ rsm_op_of(const struct rsm_import *import, uint64_t number)
 	return &import->ops[number & import->ops_mask];
 }
 
-enum rsm_direction { RSM_PUT, RSM_GET };
+enum rsm_direction { RSM_PUT = 0, RSM_GET = 1 };
 
 /*
  * All with the import locked.  Bounds and rights are checked already.
@@ -316,6 +316,31 @@ int rsm_finish(struct rsm_import *import, enum rsm_direction direction);
  */
 int rsm_issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local,
 	      uint64_t len, uint32_t element);
+
+/* ---- local.c ---- */
+
+#define RSM_KNOWN 4u
+
+/* Whole pages of the caller's that were there; [0] to be read from, [1] to be written to. */
+struct rsm_known {
+	uintptr_t from[RSM_KNOWN], to[RSM_KNOWN];
+	unsigned next; /* to be forgotten */
+};
+extern _Thread_local struct rsm_known rsm_known[2] __attribute__((tls_model("initial-exec")));
+
+static inline bool
+rsm_local_known(const void *local, uint64_t len, enum rsm_direction direction)
+{
+	const struct rsm_known *known = &rsm_known[direction];
+	uintptr_t at = (uintptr_t)local;
+
+	for (unsigned i = 0; i < RSM_KNOWN; i++)
+		if (at >= known->from[i] && at <= known->to[i] && len <= known->to[i] - at)
+			return true;
+	return false;
+}
+/* RSM_SUCCESS, or RSMERR_BAD_ADDR: a put cannot read it, a get not write it. */
+int rsm_local_check(const void *local, uint64_t len, enum rsm_direction direction);
 
 /* ---- map.c ---- */
 

@@ -242,7 +242,7 @@ int rsm_memseg_import_putv(rsm_scat_gath_t *sg_io);
 int rsm_memseg_import_getv(rsm_scat_gath_t *sg_io);
 
 /*
- * Maps a part of a segment whose exporter is on the same host.  While it is
+ * Maps a part of a segment whose exporter is on the same data plane.  While it is
  * mapped, put and get copy through the mapping and reach no further.  When the
  * exporter withdraws the segment the mapping becomes a copy of the past.
  * BAD_SEG_HNDL, BAD_ADDR, SEG_ALREADY_MAPPED,
