@@ -74,6 +74,11 @@ typedef struct rsm_topology {
 int rsm_get_interconnect_topology(rsm_topology_t **topology_data);
 void rsm_free_interconnect_topology(rsm_topology_t *topology_data);
 
+/* ---- errors ---- */
+
+/* The symbol of a result, "RSMERR_BAD_ADDR" for 16; constant, and never NULL.  The original has no such call. */
+const char *rsm_strerror(int error);
+
 /* ---- controllers ---- */
 
 /*
