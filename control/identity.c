@@ -25,12 +25,13 @@ identity_take(struct msghdr *header, struct ucred *sender)
 		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_CREDENTIALS)
 			continue;
 		memcpy(sender, CMSG_DATA(cmsg), sizeof(*sender));
-		return sender->pid > 0;
+		return true;
 	}
 	return false;
 }
 
-/* Was this socket made by the sender, as who it is now? */
+/* Was this socket made by the sender, as who it is now?  Processes of another pid namespace have no pid here,
+ * and cannot be told from each other. */
 static bool
 is_proof(int fd, const struct ucred *sender)
 {
@@ -41,8 +42,8 @@ is_proof(int fd, const struct ucred *sender)
 	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) != 0 || domain != AF_UNIX)
 		return false;
 	len = sizeof(maker);
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &maker, &len) == 0 && maker.pid == sender->pid &&
-	       maker.uid == sender->uid && maker.gid == sender->gid;
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &maker, &len) == 0 && maker.pid > 0 &&
+	       maker.pid == sender->pid && maker.uid == sender->uid && maker.gid == sender->gid;
 }
 
 /* The groups, in `few` where they fit, else allocated; NULL: they cannot be told. */
