@@ -3,9 +3,12 @@
  * The caller's memory: put and get refuse what is not mapped, instead of faulting
  * halfway through a transfer.
  *
- * The kernel is asked, a byte of each page, and each thread remembers some ranges that were
- * good, so that a buffer that is used again costs a comparison.  What is unmapped after it was
- * used is therefore not always noticed, and faults as it would in any other copy.
+ * The kernel is asked, a byte of each page.  That costs a system call, so each
+ * thread remembers some ranges that were good: for a moment, or, for transfers that
+ * take less time than reading a clock does (in explicit mode, and through a
+ * mapping), until others take their place.  What is unmapped after it was used is
+ * therefore not always noticed, and faults as it would in any other copy.
+ * Registered memory is not asked about: it stays as long as it is registered.
  */
 #include "rsm.h"
 
@@ -13,6 +16,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#define FRESH_NS 100000u  /* some dozens of transfers */
 #define BATCH 64u         /* pages in a question */
 #define POPULATE_PAGES 4u /* from here on one question is asked about all pages, where the kernel can */
 
@@ -71,35 +75,58 @@ populate(uintptr_t from, uintptr_t to, enum rsm_direction direction)
 	       madvise((void *)from, to - from, MADV_POPULATE_WRITE) == 0;
 }
 
-static void
-remember(struct rsm_known *known, uintptr_t from, uintptr_t to)
+/* Good, and asked about only a moment ago. */
+static bool
+is_fresh(const struct rsm_known *known, uintptr_t start, uint64_t len, uint64_t now)
 {
-	for (unsigned i = 0; i < RSM_KNOWN; i++) {
-		if (from > known->to[i] || to < known->from[i])
-			continue;
-		known->from[i] = from < known->from[i] ? from : known->from[i];
-		known->to[i] = to > known->to[i] ? to : known->to[i];
-		return;
+	for (unsigned i = 0; i < RSM_KNOWN; i++)
+		if (start >= known->from[i] && start <= known->to[i] && len <= known->to[i] - start)
+			return now - known->at[i] < FRESH_NS;
+	return false;
+}
+
+/* A range that it continues grows, and is as old as it was. */
+static void
+remember(struct rsm_known *known, uintptr_t from, uintptr_t to, uint64_t now)
+{
+	unsigned i = 0;
+
+	while (i < RSM_KNOWN && (from > known->to[i] || to < known->from[i]))
+		i++;
+	if (i < RSM_KNOWN && now - known->at[i] < FRESH_NS) {
+		from = from < known->from[i] ? from : known->from[i];
+		to = to > known->to[i] ? to : known->to[i];
+		now = known->at[i];
+	} else if (i == RSM_KNOWN) {
+		i = known->next;
+		known->next = (i + 1) % RSM_KNOWN;
 	}
-	known->from[known->next] = from;
-	known->to[known->next] = to;
-	known->next = (known->next + 1) % RSM_KNOWN;
+	known->from[i] = from;
+	known->to[i] = to;
+	known->at[i] = now;
 }
 
 int
-rsm_local_check(const void *local, uint64_t len, enum rsm_direction direction)
+rsm_local_check(const struct rsm_import *import, const void *local, uint64_t len,
+		enum rsm_direction direction)
 {
 	uintptr_t page = rsm_page_size(), start = (uintptr_t)local, end, from, to;
+	struct rsm_known *known = &rsm_known[direction];
+	uint64_t now;
 
-	if (rsm_local_known(local, len, direction))
+	if (import->explicit_mode && rsm_local_known(local, len, direction))
+		return RSM_SUCCESS;
+	now = one_now_ns();
+	if (is_fresh(known, start, len, now))
 		return RSM_SUCCESS;
 	if (start > UINTPTR_MAX - page || len > UINTPTR_MAX - page - start)
 		return RSMERR_BAD_ADDR;
 	end = start + len;
 	from = start / page * page;
 	to = (end + page - 1) / page * page;
-	if (!populate(from, to, direction) && !probe(start, end, direction))
+	if ((len < RSM_DIRECT_MIN || rsm_range_find(import->link, start, len) == 0) &&
+	    !populate(from, to, direction) && !probe(start, end, direction))
 		return RSMERR_BAD_ADDR;
-	remember(&rsm_known[direction], from, to);
+	remember(known, from, to, now);
 	return RSM_SUCCESS;
 }

@@ -38,7 +38,7 @@ issue_piece(struct rsm_import *import, enum rsm_direction direction, const rsm_i
 	if (result != RSM_SUCCESS || silent || len == 0)
 		return result;
 	if (lkey == 0)
-		result = rsm_local_check(local, len, direction);
+		result = rsm_local_check(import, local, len, direction);
 	if (result != RSM_SUCCESS)
 		return result;
 	if (rsm_map_copy(import, direction, offset, local, len))

@@ -453,6 +453,24 @@ test_each_call_bad_address(void **state)
 	assert_int_equal(munmap(memory, 4 * PAGE), 0);
 }
 
+/* What was good once is asked about again. */
+static void
+test_bad_address_later(void **state)
+{
+	uint8_t *memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(memory != MAP_FAILED);
+	EACH_CALL(c)
+	{
+		assert_int_equal(mprotect(memory, PAGE, PROT_READ | PROT_WRITE), 0);
+		assert_int_equal(c->call(import, 0, memory), RSM_SUCCESS);
+		assert_int_equal(mprotect(memory, PAGE, PROT_NONE), 0);
+		usleep(1000); /* ten times as long as it is remembered */
+		assert_int_equal(c->call(import, 0, memory), RSMERR_BAD_ADDR);
+	}
+	assert_int_equal(munmap(memory, PAGE), 0);
+}
+
 /* A hole in the middle, and no trace of the question in what is good. */
 static void
 test_bad_address_large(void **state)
@@ -585,6 +603,7 @@ main(void)
 		TEST(test_each_call_without_staging),
 		TEST(test_threads),
 		TEST(test_each_call_bad_address),
+		TEST(test_bad_address_later),
 		TEST(test_bad_address_large),
 	};
 
