@@ -67,6 +67,17 @@ probe(uintptr_t from, uintptr_t to, enum rsm_direction direction)
 	return true;
 }
 
+/*
+ * Where the kernel cannot store, the caller may be able to: what another thread is just
+ * registering makes stores of a process wait, but those of the kernel fail, and device memory
+ * cannot be stored to in this way at all.
+ */
+static bool
+is_usable(uintptr_t from, uintptr_t to, enum rsm_direction direction)
+{
+	return probe(from, to, direction) || (direction == RSM_GET && rsm_memory_writable(from, to));
+}
+
 /* Whole pages; the kernel makes the destination's pages writable, as the copy would do. */
 static bool
 populate(uintptr_t from, uintptr_t to, enum rsm_direction direction)
@@ -110,7 +121,7 @@ int
 rsm_local_check(const struct rsm_import *import, const void *local, uint64_t len,
 		enum rsm_direction direction)
 {
-	uintptr_t page = rsm_page_size(), start = (uintptr_t)local, end, from, to;
+	uintptr_t start = (uintptr_t)local, page, end, from, to;
 	struct rsm_known *known = &rsm_known[direction];
 	uint64_t now;
 
@@ -119,13 +130,14 @@ rsm_local_check(const struct rsm_import *import, const void *local, uint64_t len
 	now = one_now_ns();
 	if (is_fresh(known, start, len, now))
 		return RSM_SUCCESS;
+	page = rsm_page_size();
 	if (start > UINTPTR_MAX - page || len > UINTPTR_MAX - page - start)
 		return RSMERR_BAD_ADDR;
 	end = start + len;
 	from = start / page * page;
 	to = (end + page - 1) / page * page;
 	if ((len < RSM_DIRECT_MIN || rsm_range_find(import->link, start, len) == 0) &&
-	    !populate(from, to, direction) && !probe(start, end, direction))
+	    !populate(from, to, direction) && !is_usable(start, end, direction))
 		return RSMERR_BAD_ADDR;
 	remember(known, from, to, now);
 	return RSM_SUCCESS;

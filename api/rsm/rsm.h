@@ -159,6 +159,8 @@ uint32_t rsm_range_find(struct rsm_link *link, uint64_t va, uint64_t len);
 /* What a range of this process is: 0, or RSMERR_BAD_ADDR (not mapped, or a shared file),
  * RSMERR_PERM_DENIED (not readable and writable). */
 int rsm_memory_check(uint64_t va, uint64_t length);
+/* All of [va, end) has the right to write.  Slow. */
+bool rsm_memory_writable(uint64_t va, uint64_t end);
 
 /* ---- signals ---- */
 
