@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Messages of the control socket: a Unix SEQPACKET socket, one attachment a
- * connection, identity by SO_PEERCRED.
+ * connection, identity by SO_PEERCRED.  Whose rights count in RSM is told with each message
+ * (SCM_CREDENTIALS).
  *
  * The application sends struct one_msg of exactly sizeof(struct one_msg) bytes
  * with at most ONE_MSG_FDS descriptors; the data plane answers each with one
@@ -264,7 +265,8 @@ struct one_rsm_publish { /* PUBLISH: mr, segment, list; REPUBLISH: segment, list
 struct one_rsm_published { uint32_t segment; uint32_t given; }; /* given: UNPUBLISH: an importer got the file */
 
 /*
- * RSM_CONNECT: replies with a queue pair (one_qp_created) in ONE_QP_CONNECTING;
+ * RSM_CONNECT, with one end of a new pair of sockets (AF_UNIX) that tells the groups of the
+ * sender, without which none count: replies with a queue pair (one_qp_created) in ONE_QP_CONNECTING;
  * ONE_CQE_RSM on its conn_cq brings the outcome (status = RSMERR_*, 0 with
  * rsm_addr, rsm_size and rsm_key in one_qp_shm), and later the loss
  * (RSMERR_CONN_ABORTED).

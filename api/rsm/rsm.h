@@ -161,6 +161,8 @@ uint32_t rsm_range_find(struct rsm_link *link, uint64_t va, uint64_t len);
 /* What a range of this process is: 0, or RSMERR_BAD_ADDR (not mapped, or a shared file),
  * RSMERR_PERM_DENIED (not readable and writable). */
 int rsm_memory_check(uint64_t va, uint64_t length);
+/* All of [va, end) has the right to write.  Slow. */
+bool rsm_memory_writable(uint64_t va, uint64_t end);
 
 /* ---- signals ---- */
 
@@ -272,7 +274,7 @@ rsm_op_of(const struct rsm_import *import, uint64_t number)
 	return &import->ops[number & import->ops_mask];
 }
 
-enum rsm_direction { RSM_PUT, RSM_GET };
+enum rsm_direction { RSM_PUT = 0, RSM_GET = 1 };
 
 /*
  * All with the import locked.  Bounds and rights are checked already.
@@ -316,6 +318,37 @@ int rsm_finish(struct rsm_import *import, enum rsm_direction direction);
  */
 int rsm_issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local,
 	      uint64_t len, uint32_t element);
+
+/* ---- local.c ---- */
+
+/* Below this, copying costs less than finding out that it need not be. */
+#define RSM_DIRECT_MIN 4096u
+
+#define RSM_KNOWN 4u
+
+/* Whole pages of the caller's that were there; [0] to be read from, [1] to be written to. */
+struct rsm_known {
+	uintptr_t from[RSM_KNOWN], to[RSM_KNOWN];
+	uint64_t at[RSM_KNOWN]; /* when: one_now_ns() */
+	unsigned next;          /* to be forgotten */
+};
+extern _Thread_local struct rsm_known rsm_known[2] __attribute__((tls_model("initial-exec")));
+
+/* It was there, as far as this thread remembers. */
+static inline bool
+rsm_local_known(const void *local, uint64_t len, enum rsm_direction direction)
+{
+	const struct rsm_known *known = &rsm_known[direction];
+	uintptr_t at = (uintptr_t)local;
+
+	for (unsigned i = 0; i < RSM_KNOWN; i++)
+		if (at >= known->from[i] && at <= known->to[i] && len <= known->to[i] - at)
+			return true;
+	return false;
+}
+/* RSM_SUCCESS, or RSMERR_BAD_ADDR: a put cannot read it, a get not write it. */
+int rsm_local_check(const struct rsm_import *import, const void *local, uint64_t len,
+		    enum rsm_direction direction);
 
 /* ---- map.c ---- */
 

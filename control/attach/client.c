@@ -199,6 +199,7 @@ client_ready(struct watch *watch, uint32_t events)
 {
 	struct client *client = CONTAINER(watch, struct client, fd_watch);
 	union ancillary ancillary;
+	struct ucred sender;
 	struct one_msg extra; /* when a request is under way, that one's stays as it is */
 	struct iovec iov = {client->busy ? &extra : &client->msg, sizeof(struct one_msg)};
 	struct msghdr header = {.msg_iov = &iov,
@@ -229,6 +230,8 @@ client_ready(struct watch *watch, uint32_t events)
 		client_kill(client, ONE_FAULT_PROTOCOL, "it sent more descriptors than a message may have");
 	} else if (n == 0) {
 		client_kill(client, 0, NULL);
+	} else if (!identity_take(&header, &sender)) {
+		client_kill(client, ONE_FAULT_PROTOCOL, "its messages do not tell who sends them");
 	} else if (n != (ssize_t)sizeof(struct one_msg) || (header.msg_flags & MSG_TRUNC) != 0) {
 		client_kill(client, ONE_FAULT_PROTOCOL, "it sent a message of the wrong size");
 	} else if (client->busy) {
@@ -237,6 +240,7 @@ client_ready(struct watch *watch, uint32_t events)
 		client_kill(client, ONE_FAULT_PROTOCOL, "its messages begin otherwise than with one HELLO");
 	} else {
 		client->busy = true;
+		client->sender = sender;
 		client->requests++;
 		memset(&client->reply, 0, sizeof(client->reply));
 		error = dispatch(client);
@@ -288,10 +292,6 @@ identify(struct client *client)
 		return -errno;
 	client->pid = cred.pid;
 	client->uid = cred.uid;
-	client->gid = cred.gid;
-	len = sizeof(client->group);
-	if (getsockopt(client->fd, SOL_SOCKET, SO_PEERGROUPS, client->group, &len) == 0)
-		client->num_groups = len / sizeof(client->group[0]);
 	return open_process(client);
 }
 

@@ -14,10 +14,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include "abi/arena.h"
 #include "abi/message.h"
+#include "control/base/acl.h"
 #include "control/base/arena.h"
 #include "control/base/small.h"
 #include "control/loop/loop.h"
@@ -26,7 +28,6 @@
 #define REQUEST_LATER INT_MAX
 
 enum {
-	CLIENT_GROUPS_MAX = 64, /* supplementary groups that are looked at */
 	CLIENT_CRS_MAX = 4096,  /* connection requests not yet answered, of one attachment */
 	CLIENT_HELLO_MS = 5000, /* for the first message */
 	ASYNC_CQ_LOG2 = 8,
@@ -71,8 +72,7 @@ struct client {
 	int fd, pidfd;
 	struct watch fd_watch, pid_watch;
 	pid_t pid;
-	uint32_t uid, gid, num_groups;
-	gid_t group[CLIENT_GROUPS_MAX];
+	uint32_t uid; /* when it connected: who pays, and whose process it is */
 	uint64_t hello_deadline;
 	uint32_t kind; /* enum one_kind */
 	char program[32];
@@ -84,6 +84,7 @@ struct client {
 	bool busy; /* a request is under way: */
 	struct one_msg msg;
 	struct one_reply reply;
+	struct ucred sender; /* who sent it, which the kernel has checked: whose rights count */
 	int fds[ONE_MSG_FDS];
 	uint32_t num_fds;
 
@@ -160,6 +161,16 @@ void process_leave(struct client *client); /* the core has let go */
 bool process_left(struct client *client);  /* nothing of it is left */
 void process_poll(struct client *client);
 uint64_t process_deadline(const struct client *client);
+
+/* ---- identity.c: who sends a request ---- */
+/* The sender as the message has it; false: the message does not tell. */
+bool identity_take(struct msghdr *header, struct ucred *sender);
+/*
+ * Fills in the sender of the request under way with the groups that `fd`, a socket
+ * that it has just made, proves.  Where there are too many for a request, `acl` (NULL: of
+ * another node) tells which one matters.
+ */
+void identity_fill(struct acl_who *who, const struct ucred *sender, int fd, const struct acl *acl);
 
 /* ---- object.c: ids ---- */
 void *object_new(struct client *client, enum object_kind kind, size_t size);

@@ -12,7 +12,7 @@
 #define SCM_MAX 253u /* descriptors in a message: the kernel's limit */
 /* Room for all that a message can have: those without room the kernel would close, on this thread. */
 union ancillary {
-	char bytes[CMSG_SPACE(SCM_MAX * sizeof(int))];
+	char bytes[CMSG_SPACE(SCM_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 	struct cmsghdr align;
 };
 int closers_start(void);

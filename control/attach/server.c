@@ -143,7 +143,7 @@ int
 server_open(const struct config *config, char *why, size_t why_len)
 {
 	struct rlimit limit;
-	int error;
+	int error, on = 1;
 
 	why[0] = '\0';
 	address.sun_family = AF_UNIX;
@@ -159,7 +159,9 @@ server_open(const struct config *config, char *why, size_t why_len)
 	}
 	control.listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (control.listen_fd < 0 || spare_fd < 0) {
+	/* The kernel tells with every message of every connection who sent it. */
+	if (control.listen_fd < 0 || spare_fd < 0 ||
+	    setsockopt(control.listen_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0) {
 		error = -errno;
 		snprintf(why, why_len, "socket %s: %s", config->socket, strerror(errno));
 		goto fail;

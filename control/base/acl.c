@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "acl.h"
 
-#include <stdbool.h>
-
 #define SEGMENT_ID_FIRST 0x400000u
 #define SEGMENT_ID_LAST 0x7fffffffu
 
@@ -44,11 +42,14 @@ acl_check(const struct acl *acl, const struct acl_who *who, uint32_t permission)
 			return RSM_SEG_NOT_PUBLISHED_TO_NODE;
 		mode = acl->entry[i].permission;
 	}
-	/* As for files: one class only, even when another would grant more. */
+	/* As for files: one class only, even when another would grant more.  Where it cannot be told which
+	 * of two it is, only what both grant. */
 	if (who->uid == acl->uid)
 		digit = mode >> 6;
 	else if (in_group(who, acl->gid))
 		digit = mode >> 3;
+	else if (who->partial && who->not_group != acl->gid)
+		digit = mode >> 3 & mode;
 	else
 		digit = mode;
 	return (permission >> 6 & ~digit) == 0 ? RSM_OK : RSM_PERM_DENIED;

@@ -6,6 +6,7 @@
 #ifndef CONTROL_ACL_H
 #define CONTROL_ACL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "abi/message.h"
@@ -37,7 +38,8 @@ enum rsm_error {
 #define ACL_NODE_MAX 64u /* a node id above this makes a list malformed */
 #define ACL_READ 0400u
 #define ACL_WRITE 0200u
-#define ACL_GROUPS 8u
+#define ACL_GROUPS 14u          /* as many as a request has room for */
+#define ACL_NO_GROUP UINT32_MAX /* which no group has */
 
 struct acl {
 	uint32_t uid, gid;           /* of the exporter */
@@ -52,6 +54,8 @@ struct acl_who {
 	uint32_t uid, gid;
 	uint32_t num_groups;
 	uint32_t group[ACL_GROUPS];
+	bool partial;       /* there may be more, */
+	uint32_t not_group; /* but not this one */
 };
 
 /* RSM_OK or RSM_BAD_ACL. */

@@ -270,6 +270,8 @@ mr_new(struct client *client, struct pz *pz, uint64_t va, uint64_t length, uint3
 	mr->va = va;
 	mr->length = length;
 	mr->access = access;
+	mr->uid = client->sender.uid;
+	mr->gid = client->sender.gid;
 	LIST_INIT(&mr->windows);
 	return mr;
 }

@@ -47,6 +47,7 @@ struct mr {
 	struct mem_region *entry; /* published; NULL: not */
 	uint64_t va, length;
 	uint32_t access;
+	uint32_t uid, gid; /* of who asked for it */
 	uint8_t *mapping; /* of several pieces, made for this MR; else NULL */
 	uint64_t mapping_len;
 	uint32_t mappings; /* charged for it */

@@ -28,19 +28,19 @@ find_node(const struct path_port *port, uint32_t node, struct wire_addr *out)
 }
 
 static void
-build_request(struct conn *conn, const struct client *client, const struct one_rsm_connect *args)
+build_request(struct conn *conn, const struct client *client, const struct one_rsm_connect *args,
+	      const struct segment *segment)
 {
 	struct rsm_req req = {
-		.who = {.node = control.config->node, .uid = client->uid, .gid = client->gid},
+		.who.node = control.config->node,
 		.segment = args->segment,
 		.permission = args->permission,
 		.order = rsm_own_order(),
 		.incarnation = control.incarnation,
 	};
 
-	for (uint32_t i = 0; i < client->num_groups && req.who.num_groups < ACL_GROUPS; i++)
-		if (client->group[i] != client->gid)
-			req.who.group[req.who.num_groups++] = client->group[i];
+	identity_fill(&req.who, &client->sender, client->num_fds > 0 ? client->fds[0] : -1,
+		      segment == NULL ? NULL : &segment->acl);
 	rsm_req_build(&req, conn->setup->private_data);
 	conn->setup->private_len = RSM_REQ_LEN;
 }
@@ -51,7 +51,7 @@ import_added(struct engine_command *command, void *object)
 	struct qp *qp = object;
 	struct client *client = qp->object.client;
 	const struct one_rsm_connect args = client->msg.rsm_connect;
-	const struct segment *segment;
+	const struct segment *segment = NULL;
 	struct conn *conn;
 
 	qp->added = command->status == 0;
@@ -71,7 +71,6 @@ import_added(struct engine_command *command, void *object)
 	conn->service = CM_SERVICE_RSM(args.segment);
 	conn->path.port = client->port->index;
 	conn->path.src = client->port->info->addr;
-	build_request(conn, client, &args);
 	if (args.node == control.config->node) {
 		/* The exporter may be at another port of ours; nobody at all is told by the one we ask. */
 		segment = segment_find(args.segment);
@@ -81,6 +80,7 @@ import_added(struct engine_command *command, void *object)
 		if (control.config->keepalive_ms != 0)
 			conn->deadline = control.now + PATIENCE * control.config->keepalive_ms * NS_PER_MS;
 	}
+	build_request(conn, client, &args, segment);
 	conn_start(conn, qp);
 	qp_describe(client, qp);
 	client_reply(client, 0);

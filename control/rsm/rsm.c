@@ -92,8 +92,8 @@ rsm_publish(struct client *client, const struct one_msg *msg)
 	if (signal_cq != NULL)
 		signal_cq->object.users++;
 	segment->mappable = (args->flags & ONE_RSM_MAPPABLE) != 0;
-	segment->acl.uid = client->uid;
-	segment->acl.gid = client->gid;
+	segment->acl.uid = mr->uid;
+	segment->acl.gid = mr->gid;
 	set_list(&segment->acl, args);
 	LIST_INIT(&segment->exports);
 	LIST_INSERT_HEAD(&control.segments, segment, link);

@@ -43,11 +43,13 @@ rsm_req_build(const struct rsm_req *req, uint8_t out[RSM_REQ_LEN])
 	out[7] = (uint8_t)req->who.node;
 	put(&out[8], req->segment, 4);
 	put(&out[12], req->permission, 2);
+	out[14] = req->who.partial;
 	put(&out[16], req->who.uid, 4);
 	put(&out[20], req->who.gid, 4);
 	put(&out[24], req->incarnation, 8);
+	put(&out[32], req->who.not_group, 4);
 	for (uint32_t i = 0; i < groups; i++)
-		put(&out[32 + 4 * i], req->who.group[i], 4);
+		put(&out[36 + 4 * i], req->who.group[i], 4);
 }
 
 bool
@@ -55,18 +57,20 @@ rsm_req_parse(const uint8_t *data, uint32_t len, struct rsm_req *req)
 {
 	memset(req, 0, sizeof(*req));
 	if (len < RSM_REQ_LEN || memcmp(data, magic, sizeof(magic)) != 0 || data[4] != RSM_WIRE_VERSION ||
-	    (data[5] != RSM_LITTLE && data[5] != RSM_BIG) || data[6] > ACL_GROUPS)
+	    (data[5] != RSM_LITTLE && data[5] != RSM_BIG) || data[6] > ACL_GROUPS || data[14] > 1)
 		return false;
 	req->order = data[5];
 	req->who.num_groups = data[6];
 	req->who.node = data[7];
 	req->segment = (uint32_t)get(&data[8], 4);
 	req->permission = (uint32_t)get(&data[12], 2);
+	req->who.partial = data[14] != 0;
 	req->who.uid = (uint32_t)get(&data[16], 4);
 	req->who.gid = (uint32_t)get(&data[20], 4);
 	req->incarnation = get(&data[24], 8);
+	req->who.not_group = (uint32_t)get(&data[32], 4);
 	for (uint32_t i = 0; i < req->who.num_groups; i++)
-		req->who.group[i] = (uint32_t)get(&data[32 + 4 * i], 4);
+		req->who.group[i] = (uint32_t)get(&data[36 + 4 * i], 4);
 	return true;
 }
 

@@ -4,12 +4,14 @@
  * big-endian.
  *
  *   REQ   0 "RSM1"  4 version  5 byte order  6 groups (n)  7 node
- *         8 segment  12 permission (16)  16 uid  20 gid  24 incarnation (64)  32 n groups
+ *         8 segment  12 permission (16)  14 partial  16 uid  20 gid  24 incarnation (64)
+ *         32 group that the importer is not in  36 n groups
  *   REP   0 "RSM1"  4 version  5 byte order  6 mode (16)
  *         8 size (64)  16 address (64)  24 key  32 incarnation (64)
  *   REJ   0 "RSM1"  4 RSMERR code
  *
- * `incarnation` is a random number of the sending data plane's process.
+ * `partial` is 1 when the importer may be in more groups than those.  `incarnation` is a random number of the
+ * sending data plane's process.
  */
 #ifndef CONTROL_RSM_WIRE_H
 #define CONTROL_RSM_WIRE_H
@@ -19,8 +21,8 @@
 
 #include "control/base/acl.h"
 
-#define RSM_WIRE_VERSION 1u
-#define RSM_REQ_LEN 64u
+#define RSM_WIRE_VERSION 2u
+#define RSM_REQ_LEN 92u
 #define RSM_REP_LEN 40u
 #define RSM_REJ_LEN 8u
 

@@ -470,6 +470,101 @@ group_client(struct pair *pair)
 	RSM_CHECK(pair, rsm_release_controller(i.controller), RSM_SUCCESS);
 }
 
+/* ---- rights that were given up, and more groups than a request has room for ---- */
+
+#define MANY 100u
+#define LAST_GROUP 5000u /* the kernel sorts them */
+
+static void
+group_list_server(struct pair *pair, const rsm_permission_t *mode, uint32_t num)
+{
+	struct exporter e;
+	rsm_node_id_t peer;
+
+	exporter_open(&e, pair, &peer);
+	for (uint32_t k = 0; k < num; k++) {
+		publish(&e, pair, peer, mode[k]);
+		pair_barrier(pair);
+		pair_barrier(pair);
+		RSM_CHECK(pair, rsm_memseg_export_unpublish(e.export), RSM_SUCCESS);
+	}
+	exporter_close(&e, pair);
+}
+
+static const rsm_permission_t dropped_modes[] = {0600, 0606};
+
+static void
+dropped_server(struct pair *pair)
+{
+	group_list_server(pair, dropped_modes, 2);
+}
+
+static void
+dropped_client(struct pair *pair)
+{
+	bool root = geteuid() == 0;
+	struct importer i;
+
+	importer_open(&i, pair);
+	pair_barrier(pair);
+	try(&i, pair, RSM_PERM_RDWR, RSM_SUCCESS);
+	if (root)
+		CHECK(pair,
+		      setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
+			      setresuid(NOBODY, NOBODY, NOBODY) == 0,
+		      "setgroups, setresgid, setresuid: %s", strerror(errno));
+	try(&i, pair, RSM_PERM_RDWR, root ? RSMERR_PERM_DENIED : RSM_SUCCESS);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	try(&i, pair, RSM_PERM_RDWR, RSM_SUCCESS);
+	pair_barrier(pair);
+	RSM_CHECK(pair, rsm_release_controller(i.controller), RSM_SUCCESS);
+}
+
+/* In the exporter's group by the last of 100. */
+static const rsm_permission_t groups_modes[] = {0660, 0606, 0666, 0644};
+
+static void
+groups_server(struct pair *pair)
+{
+	if (geteuid() == 0)
+		CHECK(pair, setegid(LAST_GROUP) == 0, "setegid: %s", strerror(errno));
+	group_list_server(pair, groups_modes, 4);
+}
+
+static void
+groups_client(struct pair *pair)
+{
+	bool root = geteuid() == 0;
+	/* Another node cannot be told of all of them, and grants what is sure. */
+	int group = !root || pair->local ? RSM_SUCCESS : RSMERR_PERM_DENIED;
+	gid_t groups[MANY];
+	struct importer i;
+
+	for (uint32_t k = 0; k < MANY; k++)
+		groups[k] = LAST_GROUP - k;
+	if (root)
+		CHECK(pair,
+		      setgroups(MANY, groups) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
+			      setresuid(NOBODY, NOBODY, NOBODY) == 0,
+		      "setgroups, setresgid, setresuid: %s", strerror(errno));
+	importer_open(&i, pair);
+	pair_barrier(pair);
+	try(&i, pair, RSM_PERM_RDWR, group);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	try(&i, pair, RSM_PERM_READ, root ? RSMERR_PERM_DENIED : RSM_SUCCESS);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	try(&i, pair, RSM_PERM_RDWR, RSM_SUCCESS);
+	pair_barrier(pair);
+	pair_barrier(pair);
+	try(&i, pair, RSM_PERM_READ, RSM_SUCCESS);
+	try(&i, pair, RSM_PERM_RDWR, root ? RSMERR_PERM_DENIED : RSM_SUCCESS);
+	pair_barrier(pair);
+	RSM_CHECK(pair, rsm_release_controller(i.controller), RSM_SUCCESS);
+}
+
 /* ---- loopback ---- */
 
 static void
@@ -504,6 +599,10 @@ loopback_server(struct pair *pair)
 	RSM_CHECK(pair, rsm_memseg_export_republish(export, list, 2), RSMERR_BAD_ACL);
 	pair_barrier(pair);
 	pair_barrier(pair);
+	/* Without a list too: of this node alone. */
+	RSM_CHECK(pair, rsm_memseg_export_republish(export, NULL, 0), RSM_SUCCESS);
+	pair_barrier(pair);
+	pair_barrier(pair);
 	CHECK(pair, !pair->local || memory[8] == 0x91, "a put through loopback is not seen");
 	RSM_CHECK(pair, rsm_memseg_export_destroy(export), RSM_SUCCESS);
 	RSM_CHECK(pair, rsm_release_controller(controller), RSM_SUCCESS);
@@ -515,7 +614,8 @@ loopback_server(struct pair *pair)
 static void
 loopback_client(struct pair *pair)
 {
-	rsmapi_controller_handle_t controller;
+	static char port[] = "p0";
+	rsmapi_controller_handle_t controller, interconnect;
 	rsm_memseg_import_handle_t import;
 	rsmapi_barrier_t barrier = {0};
 	rsm_node_id_t node = own_node(pair), peer;
@@ -547,6 +647,14 @@ loopback_client(struct pair *pair)
 	pair_barrier(pair);
 	if (pair->local)
 		RSM_CHECK(pair, rsm_memseg_import_disconnect(import), RSM_SUCCESS);
+	pair_barrier(pair);
+	RSM_CHECK(pair, rsm_get_controller(port, &interconnect), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_memseg_import_connect(interconnect, peer, SEGMENT, RSM_PERM_READ, &import),
+		  pair->local ? RSM_SUCCESS : RSMERR_SEG_NOT_PUBLISHED_TO_NODE);
+	if (pair->local)
+		RSM_CHECK(pair, rsm_memseg_import_disconnect(import), RSM_SUCCESS);
+	RSM_CHECK(pair, rsm_release_controller(interconnect), RSM_SUCCESS);
+	pair_barrier(pair);
 	RSM_CHECK(pair, rsm_release_controller(controller), RSM_SUCCESS);
 }
 
@@ -555,6 +663,8 @@ static const struct pair_case cases[] = {
 	{"wrong", wrong_server, wrong_client, false},
 	{"access", access_server, access_client, false},
 	{"group", group_server, group_client, false},
+	{"dropped", dropped_server, dropped_client, false},
+	{"groups", groups_server, groups_client, false},
 	{"withdraw", withdraw_server, withdraw_client, false},
 	{"killed", killed_server, killed_client, true},
 	{"loopback", loopback_server, loopback_client, false},

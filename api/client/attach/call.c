@@ -23,19 +23,27 @@ static int
 send_request(int sock, struct one_msg *msg, const int *fds, uint32_t num_fds)
 {
 	union {
-		char bytes[CMSG_SPACE(ONE_MSG_FDS * sizeof(int))];
+		char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(ONE_MSG_FDS * sizeof(int))];
 		struct cmsghdr align;
 	} control;
+	/* The kernel would add the real ids, but those that count are the effective ones. */
+	const struct ucred self = {.pid = getpid(), .uid = geteuid(), .gid = getegid()};
 	struct iovec iov = {.iov_base = msg, .iov_len = sizeof(*msg)};
-	struct msghdr hdr = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct msghdr hdr = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.bytes,
+			     .msg_controllen = CMSG_SPACE(sizeof(self))};
+	struct cmsghdr *cmsg = &control.align;
 	ssize_t n;
 
+	memset(&control, 0, sizeof(control));
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_CREDENTIALS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(self));
+	memcpy(CMSG_DATA(cmsg), &self, sizeof(self));
 	if (num_fds > 0) {
-		struct cmsghdr *cmsg = &control.align;
-
-		memset(&control, 0, sizeof(control));
-		hdr.msg_control = control.bytes;
-		hdr.msg_controllen = CMSG_SPACE(num_fds * sizeof(int));
+		hdr.msg_controllen += CMSG_SPACE(num_fds * sizeof(int));
+		cmsg = CMSG_NXTHDR(&hdr, cmsg);
 		cmsg->cmsg_level = SOL_SOCKET;
 		cmsg->cmsg_type = SCM_RIGHTS;
 		cmsg->cmsg_len = CMSG_LEN(num_fds * sizeof(int));

@@ -557,19 +557,21 @@ ep_post_atomic(DAT_EP_HANDLE ep_handle, uint8_t op, uint64_t add_or_swap, uint64
 }
 
 DAT_RETURN
+ep_check_request(const struct ep *ep)
+{
+	return check_request(ep);
+}
+
+DAT_RETURN
 ep_post_bind(struct ep *ep, uint32_t key, const DAT_LMR_TRIPLET *triplet, uint32_t access, uint64_t cookie,
 	     DAT_COMPLETION_FLAGS completion_flags)
 {
 	uint32_t flags = (uint32_t)completion_flags;
 	struct one_wqe *wqe;
-	DAT_RETURN ret;
 
 	if ((flags & ~(uint32_t)FLAGS_RDMA) != 0 ||
 	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
 		return BAD_ARG(6);
-	ret = check_request(ep);
-	if (ret != DAT_SUCCESS)
-		return ret;
 	lock_take(&ep->send_lock);
 	if (ia_lost(ep->o.ia)) {
 		const struct posted posted = {.cookie = cookie, .key = key};

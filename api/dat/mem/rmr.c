@@ -149,8 +149,8 @@ dapl_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_triplet,
 	uint32_t priv = (uint32_t)mem_privileges;
 	struct lmr *lmr = NULL;
 	DAT_LMR_TRIPLET none = {0};
-	DAT_RETURN ret = DAT_SUCCESS;
 	struct ia *ia;
+	DAT_RETURN ret;
 	uint32_t key;
 
 	if (rmr == NULL)
@@ -168,6 +168,12 @@ dapl_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_triplet,
 		ia_sweep(ia);
 	/* Windows are bound one at a time, so that keys follow each other as the binds do. */
 	pthread_mutex_lock(&ia->lock);
+	/* First, since an endpoint that is not connected may have no protection zone yet. */
+	ret = ep_check_request(ep);
+	if (ret != DAT_SUCCESS) {
+		pthread_mutex_unlock(&ia->lock);
+		return ret;
+	}
 	if (lmr_triplet->segment_length != 0)
 		lmr = check_target(rmr, ep, lmr_triplet, priv, &ret);
 	else if (ep->pz != rmr->pz)

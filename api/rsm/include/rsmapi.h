@@ -74,6 +74,11 @@ typedef struct rsm_topology {
 int rsm_get_interconnect_topology(rsm_topology_t **topology_data);
 void rsm_free_interconnect_topology(rsm_topology_t *topology_data);
 
+/* ---- errors ---- */
+
+/* The symbol of a result, "RSMERR_BAD_ADDR" for 16; constant, and never NULL.  The original has no such call. */
+const char *rsm_strerror(int error);
+
 /* ---- controllers ---- */
 
 /*
@@ -136,7 +141,8 @@ int rsm_memseg_export_rebind(rsm_memseg_export_handle_t memseg, void *vaddr, off
  * Offers the segment.  *segment_id 0 asks for an id, which is stored there
  * (0x80000000 and up); ids are unique on a node.  The first entry of
  * `access_list` for a node counts; nodes without an entry are refused.  NULL
- * and 0 admit every node with 0777 & ~umask (at the time of create).
+ * and 0 admit every node, through loopback this one, with 0777 & ~umask (at the
+ * time of create).
  *
  * In this order: BAD_SEGID (NULL), BAD_SEG_HNDL, BAD_ACL (NULL list with a
  * length), SEG_ALREADY_PUBLISHED, RESERVED_SEGID, NOT_CREATOR, BAD_ACL (more
@@ -167,7 +173,7 @@ int rsm_memseg_export_republish(rsm_memseg_export_handle_t memseg, rsmapi_access
 /*
  * Connects to segment `segment_id` of node `node_id` with the rights `perm`
  * (RSM_PERM_READ, _WRITE, _RDWR, or 0 for none), each of which the exporter's
- * list must grant to the caller's user or groups.  Blocks until the exporter's
+ * list must grant to the calling thread's effective user or groups of now.  Blocks until the exporter's
  * node answers.  The new segment is in implicit barrier mode, without barrier.
  *
  * BAD_CTLR_HNDL, BAD_SEG_HNDL (NULL), PERM_DENIED, CTLR_NOT_PRESENT (gone, or
@@ -202,7 +208,8 @@ int rsm_memseg_import_disconnect(rsm_memseg_import_handle_t im_memseg);
  *
  * In this order: BAD_SEG_HNDL, BAD_ADDR (NULL), BAD_MEM_ALIGNMENT,
  * PERM_DENIED (the right was not asked for at connect), BAD_LENGTH (beyond the
- * segment), BARRIER_UNINITIALIZED (implicit mode), CONN_ABORTED,
+ * segment), BARRIER_UNINITIALIZED (implicit mode), CONN_ABORTED, BAD_ADDR
+ * (memory that is not there, or cannot be read or written),
  * INSUFFICIENT_RESOURCES, BARRIER_FAILURE.
  *
  * A transfer that fails breaks the connection under the import, since lost
@@ -242,7 +249,7 @@ int rsm_memseg_import_putv(rsm_scat_gath_t *sg_io);
 int rsm_memseg_import_getv(rsm_scat_gath_t *sg_io);
 
 /*
- * Maps a part of a segment whose exporter is on the same host.  While it is
+ * Maps a part of a segment whose exporter is on the same data plane.  While it is
  * mapped, put and get copy through the mapping and reach no further.  When the
  * exporter withdraws the segment the mapping becomes a copy of the past.
  * BAD_SEG_HNDL, BAD_ADDR, SEG_ALREADY_MAPPED,

@@ -5,7 +5,10 @@
  */
 #include "rsm/rsm.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 /* Completions beyond those of transfers: the outcome of the connect, the loss. */
 #define EXTRA_CQES 8u
@@ -36,7 +39,7 @@ request(struct rsm_import *import, uint32_t node, uint32_t segment, uint32_t per
 {
 	struct one_msg msg = {.type = ONE_MSG_RSM_CONNECT};
 	struct one_reply reply;
-	int error;
+	int error, pair[2];
 
 	msg.rsm_connect.node = node;
 	msg.rsm_connect.segment = segment;
@@ -46,7 +49,12 @@ request(struct rsm_import *import, uint32_t node, uint32_t segment, uint32_t per
 	msg.rsm_connect.flags = import->link->loopback ? ONE_RSM_LOOPBACK : 0;
 	msg.rsm_connect.pz = import->link->pz;
 	msg.rsm_connect.signal_cq = import->events.counter.id;
-	error = one_call(import->link->client, &msg, NULL, 0, &reply);
+	/* The kernel's word for the groups of this thread, of now. */
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+		return rsm_error(-errno);
+	error = one_call(import->link->client, &msg, pair, 1, &reply);
+	close(pair[0]);
+	close(pair[1]);
 	if (error != 0)
 		return rsm_error(error);
 	error = one_qp_attach(import->link->client, &reply.qp, import->depth, 0, &import->qp);

@@ -4,9 +4,6 @@
  */
 #include "rsm/rsm.h"
 
-/* Below this, copying costs less than finding out that it need not be. */
-#define DIRECT_MIN 4096u
-
 int
 rsm_check(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, uint64_t len,
 	  bool *silent)
@@ -58,7 +55,7 @@ rsm_issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offs
 	bool back = direction == RSM_PUT && import->explicit_mode;
 	uint32_t lkey = 0;
 
-	if (element == 0 && len >= (back ? RSM_BACK_MIN : DIRECT_MIN))
+	if (element == 0 && len >= (back ? RSM_BACK_MIN : RSM_DIRECT_MIN))
 		lkey = rsm_range_find(import->link, (uintptr_t)local, len);
 	if (back && lkey != 0)
 		return rsm_issue_put_back(import, offset, local, len, lkey);
@@ -73,6 +70,9 @@ transfer(struct rsm_import *import, enum rsm_direction direction, uint64_t offse
 	int result = rsm_check(import, direction, offset, len, &silent);
 
 	if (result != RSM_SUCCESS || silent || len == 0)
+		return result;
+	result = rsm_local_check(import, local, len, direction);
+	if (result != RSM_SUCCESS)
 		return result;
 	if (rsm_map_copy(import, direction, offset, local, len))
 		return rsm_map_result(import);

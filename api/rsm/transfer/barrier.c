@@ -4,18 +4,41 @@
  * everything issued in it succeeded.
  *
  * In the application's object, `seg` is the import's handle, NULL when not
- * initialised, and `gnum` tells whether the span is open.
+ * initialised, `gnum` tells whether the span is open, and `privdata` is the
+ * object itself, which tells it from a copy.
  */
 #include "rsm/rsm.h"
 
 #define CLOSED 0u
 #define OPEN 1u
 
+static void
+leave_span(struct rsm_import *import, rsmapi_barrier_t *barrier)
+{
+	if (barrier->gnum == OPEN && import->spans > 0)
+		import->spans--;
+	barrier->gnum = CLOSED;
+}
+
+/* What is initialised again ends the span that it was open for, whichever import's that is. */
+static void
+abandon(rsmapi_barrier_t before, const rsmapi_barrier_t *barrier)
+{
+	struct rsm_import *import;
+
+	if (before.privdata != barrier || before.gnum != OPEN ||
+	    rsm_slot_lock(&rsm_imports, before.seg, (void **)&import) != RSM_LIVE)
+		return;
+	leave_span(import, &before);
+	rsm_slot_unlock(import);
+}
+
 int
 rsm_memseg_import_init_barrier(rsm_memseg_import_handle_t im_memseg, rsm_barrier_type_t type,
 			       rsmapi_barrier_t *barrier)
 {
 	struct rsm_import *import;
+	rsmapi_barrier_t before;
 	enum rsm_found found;
 
 	(void)type; /* all of them mean the same: a span of time, this segment */
@@ -28,12 +51,14 @@ rsm_memseg_import_init_barrier(rsm_memseg_import_handle_t im_memseg, rsm_barrier
 		return RSMERR_BAD_SEG_HNDL;
 	if (found == RSM_FOREIGN)
 		return RSMERR_CONN_ABORTED;
+	before = *barrier;
 	barrier->seg = im_memseg;
 	barrier->gnum = CLOSED;
-	barrier->privdata = NULL;
+	barrier->privdata = barrier;
 	import->barrier = barrier;
 	rsm_map_refresh(import);
 	rsm_slot_unlock(import);
+	abandon(before, barrier);
 	return RSM_SUCCESS;
 }
 
@@ -53,14 +78,6 @@ lock_import(const rsmapi_barrier_t *barrier, struct rsm_import **import)
 	default:
 		return RSMERR_BAD_SEG_HNDL;
 	}
-}
-
-static void
-leave_span(struct rsm_import *import, rsmapi_barrier_t *barrier)
-{
-	if (barrier->gnum == OPEN && import->spans > 0)
-		import->spans--;
-	barrier->gnum = CLOSED;
 }
 
 int

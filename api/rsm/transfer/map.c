@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Mappings of import segments whose exporter is on the same host, and put and get
+ * Mappings of import segments whose exporter is on the same data plane, and put and get
  * through them, which are ordinary copies in the caller.
  *
  * The exporter withdraws a segment by moving its pages away from the file: what is
@@ -146,7 +146,8 @@ rsm_map_quick(const void *handle, enum rsm_direction direction, uint64_t offset,
 		return false;
 	window_offset = atomic_load_explicit(&import->window_offset, memory_order_relaxed);
 	window_len = atomic_load_explicit(&import->window_len, memory_order_relaxed);
-	if (offset < window_offset || len > window_len || offset - window_offset > window_len - len)
+	if (offset < window_offset || len > window_len || offset - window_offset > window_len - len ||
+	    !rsm_local_known(local, len, direction))
 		return false;
 	memory = atomic_load_explicit(&import->window, memory_order_relaxed) + (offset - window_offset);
 	if (direction == RSM_PUT)
@@ -225,6 +226,18 @@ check(struct rsm_import *import, void *const *address, bool fixed, uint32_t perm
 	return RSM_SUCCESS;
 }
 
+/* After mmap has failed: a fixed address is at fault where another one would do. */
+static int
+why_not(bool fixed, uint64_t size, int prot, int fd, off_t at)
+{
+	void *elsewhere = fixed ? mmap(NULL, size, prot, MAP_SHARED, fd, at) : MAP_FAILED;
+
+	if (elsewhere == MAP_FAILED)
+		return errno == ENOMEM ? RSMERR_INSUFFICIENT_RESOURCES : RSMERR_MAP_FAILED;
+	munmap(elsewhere, size);
+	return RSMERR_BAD_ADDR;
+}
+
 static int
 map(struct rsm_import *import, void **address, bool fixed, uint32_t perm, uint64_t offset, uint64_t length)
 {
@@ -233,6 +246,7 @@ map(struct rsm_import *import, void **address, bool fixed, uint32_t perm, uint64
 	struct one_reply reply;
 	void *memory = MAP_FAILED;
 	int error, fd, prot;
+	off_t at;
 
 	msg.rsm_map.qp = import->qp.id;
 	msg.rsm_map.permission = perm;
@@ -243,13 +257,17 @@ map(struct rsm_import *import, void **address, bool fixed, uint32_t perm, uint64
 		return RSMERR_MAP_FAILED;
 	/* There are no pages that can be written and not read. */
 	prot = perm == RSM_PERM_READ ? PROT_READ : PROT_READ | PROT_WRITE;
-	if (reply.rsm_mapped.length >= import->size)
+	at = (off_t)(reply.rsm_mapped.offset + offset);
+	error = RSMERR_MAP_FAILED;
+	if (reply.rsm_mapped.length >= import->size) {
 		memory = mmap(fixed ? *address : NULL, size, prot, MAP_SHARED | (fixed ? MAP_FIXED : 0), fd,
-			      (off_t)(reply.rsm_mapped.offset + offset));
-	error = errno;
+			      at);
+		if (memory == MAP_FAILED)
+			error = why_not(fixed, size, prot, fd, at);
+	}
 	close(fd);
 	if (memory == MAP_FAILED)
-		return error == ENOMEM ? RSMERR_INSUFFICIENT_RESOURCES : RSMERR_MAP_FAILED;
+		return error;
 	import->mapped = true;
 	import->window_size = size;
 	import->window_rights = perm == RSM_PERM_READ ? RSM_PERM_READ : RSM_PERM_RDWR;

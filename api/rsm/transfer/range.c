@@ -76,6 +76,29 @@ rsm_memory_check(uint64_t va, uint64_t length)
 	return next < end ? RSMERR_BAD_ADDR : result;
 }
 
+bool
+rsm_memory_writable(uint64_t va, uint64_t end)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char *line = NULL;
+	size_t room = 0;
+
+	while (maps != NULL && va < end && getline(&line, &room, maps) > 0) {
+		uint64_t from, to;
+		char perms[5];
+
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &from, &to, perms) != 3 || to <= va)
+			continue;
+		if (from > va || perms[1] != 'w')
+			break;
+		va = to;
+	}
+	free(line);
+	if (maps != NULL)
+		fclose(maps);
+	return va >= end;
+}
+
 /* ---- registered memory ---- */
 
 /* Ranges may overlap; as many neighbours are looked at in a search. */

@@ -37,6 +37,10 @@ issue_piece(struct rsm_import *import, enum rsm_direction direction, const rsm_i
 		result = rsm_check(import, direction, offset, len, &silent);
 	if (result != RSM_SUCCESS || silent || len == 0)
 		return result;
+	if (lkey == 0)
+		result = rsm_local_check(import, local, len, direction);
+	if (result != RSM_SUCCESS)
+		return result;
 	if (rsm_map_copy(import, direction, offset, local, len))
 		return rsm_map_result(import);
 	if (lkey == 0)

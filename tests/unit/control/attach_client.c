@@ -30,11 +30,24 @@ app_connect(struct app *app)
 	assert_int_equal(connect(app->fd, (struct sockaddr *)&address, sizeof(address)), 0);
 }
 
+static void
+add(struct msghdr *header, int type, const void *data, size_t len)
+{
+	struct cmsghdr *cmsg =
+		(struct cmsghdr *)(void *)((char *)header->msg_control + header->msg_controllen);
+
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = type;
+	cmsg->cmsg_len = CMSG_LEN(len);
+	memcpy(CMSG_DATA(cmsg), data, len);
+	header->msg_controllen += CMSG_SPACE(len);
+}
+
 bool
 app_send(struct app *app, const void *data, size_t len, const int *fds, uint32_t num_fds)
 {
 	union {
-		char bytes[CMSG_SPACE(64 * sizeof(int))];
+		char bytes[CMSG_SPACE(64 * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 		struct cmsghdr align;
 	} ancillary;
 	struct one_msg copy[2];
@@ -43,18 +56,12 @@ app_send(struct app *app, const void *data, size_t len, const int *fds, uint32_t
 
 	fake_quiescent();
 	memcpy(copy, data, len);
-	if (num_fds != 0) {
-		struct cmsghdr *cmsg;
-
-		memset(&ancillary, 0, sizeof(ancillary));
-		header.msg_control = &ancillary;
-		header.msg_controllen = CMSG_SPACE(num_fds * sizeof(int));
-		cmsg = CMSG_FIRSTHDR(&header);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(num_fds * sizeof(int));
-		memcpy(CMSG_DATA(cmsg), fds, num_fds * sizeof(int));
-	}
+	memset(&ancillary, 0, sizeof(ancillary));
+	header.msg_control = &ancillary;
+	if (num_fds != 0)
+		add(&header, SCM_RIGHTS, fds, num_fds * sizeof(int));
+	if (app->as != NULL)
+		add(&header, SCM_CREDENTIALS, app->as, sizeof(*app->as));
 	return sendmsg(app->fd, &header, MSG_NOSIGNAL) == (ssize_t)len;
 }
 

@@ -6,6 +6,7 @@
 #define TEST_CONTROL_ATTACH_CLIENT_H
 
 #include <stdbool.h>
+#include <sys/socket.h>
 
 #include "abi/arena.h"
 #include "abi/message.h"
@@ -16,6 +17,7 @@ struct app {
 	uint8_t *arena;
 	struct one_msg msg;     /* to be filled before app_call */
 	struct one_reply reply; /* of the last call */
+	struct ucred *as;       /* whom messages name as their sender; NULL: nobody */
 };
 
 extern char app_socket[108];

@@ -82,6 +82,44 @@ test_acl_check(void **state)
 	}
 }
 
+/* A list of groups that was cut: nothing that one of the two classes it may be has not. */
+static void
+test_acl_partial_groups(void **state)
+{
+	static const struct {
+		uint32_t mode, not_group, wanted;
+		enum rsm_error result;
+	} cases[] = {
+		{0606, ACL_NO_GROUP, 0400, RSM_PERM_DENIED},
+		{0660, ACL_NO_GROUP, 0400, RSM_PERM_DENIED},
+		{0664, ACL_NO_GROUP, 0400, RSM_OK},
+		{0664, ACL_NO_GROUP, 0200, RSM_PERM_DENIED},
+		{0666, ACL_NO_GROUP, 0600, RSM_OK},
+		{0606, GROUP + 1, 0400, RSM_PERM_DENIED},
+		{0606, GROUP, 0600, RSM_OK},
+		{0660, GROUP, 0400, RSM_PERM_DENIED},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct acl acl = {.uid = OWNER, .gid = GROUP, .default_permission = cases[i].mode};
+		struct acl_who who = {.uid = OTHER,
+				      .gid = 1,
+				      .num_groups = 1,
+				      .group = {GROUP + 2},
+				      .partial = true,
+				      .not_group = cases[i].not_group};
+
+		if (acl_check(&acl, &who, cases[i].wanted) != cases[i].result)
+			fail_msg("case %zu: %d", i, (int)acl_check(&acl, &who, cases[i].wanted));
+		who.uid = OWNER;
+		assert_int_equal(acl_check(&acl, &who, 0600), RSM_OK);
+		acl.default_permission = 0060;
+		who.uid = OTHER;
+		who.group[0] = GROUP;
+		assert_int_equal(acl_check(&acl, &who, 0600), RSM_OK);
+	}
+}
+
 static void
 test_acl_first_entry_counts(void **state)
 {
@@ -233,7 +271,9 @@ test_rsm_req(void **state)
 				      .uid = 0x01020304,
 				      .gid = 0x05060708,
 				      .num_groups = 3,
-				      .group = {1, 2, 0xfffffffe}},
+				      .group = {1, 2, 0xfffffffe},
+				      .partial = true,
+				      .not_group = 7},
 			      .segment = 0x80000001,
 			      .permission = 0600,
 			      .order = RSM_LITTLE,
@@ -252,6 +292,8 @@ test_rsm_req(void **state)
 	assert_int_equal(back.who.gid, req.who.gid);
 	assert_int_equal(back.who.num_groups, 3);
 	assert_int_equal(back.who.group[2], 0xfffffffe);
+	assert_true(back.who.partial);
+	assert_int_equal(back.who.not_group, 7);
 	assert_int_equal(back.segment, req.segment);
 	assert_int_equal(back.permission, 0600);
 	assert_int_equal(back.order, RSM_LITTLE);
@@ -264,6 +306,9 @@ test_rsm_req(void **state)
 	assert_false(rsm_req_parse(data, sizeof(data), &back));
 	data[6] = ACL_GROUPS;
 	assert_true(rsm_req_parse(data, sizeof(data), &back));
+	data[14] = 2;
+	assert_false(rsm_req_parse(data, sizeof(data), &back));
+	data[14] = 0;
 	data[5] = 3;
 	assert_false(rsm_req_parse(data, sizeof(data), &back));
 	data[5] = RSM_BIG;
@@ -317,11 +362,17 @@ int
 rules_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_acl_check),   cmocka_unit_test(test_acl_first_entry_counts),
-		cmocka_unit_test(test_acl_valid),   cmocka_unit_test(test_segment_ids),
-		cmocka_unit_test(test_services),    cmocka_unit_test(test_rsm_services_are_reserved),
-		cmocka_unit_test(test_negotiation), cmocka_unit_test(test_timeouts),
-		cmocka_unit_test(test_rsm_req),     cmocka_unit_test(test_rsm_rep),
+		cmocka_unit_test(test_acl_check),
+		cmocka_unit_test(test_acl_partial_groups),
+		cmocka_unit_test(test_acl_first_entry_counts),
+		cmocka_unit_test(test_acl_valid),
+		cmocka_unit_test(test_segment_ids),
+		cmocka_unit_test(test_services),
+		cmocka_unit_test(test_rsm_services_are_reserved),
+		cmocka_unit_test(test_negotiation),
+		cmocka_unit_test(test_timeouts),
+		cmocka_unit_test(test_rsm_req),
+		cmocka_unit_test(test_rsm_rep),
 		cmocka_unit_test(test_rsm_rej),
 	};
 

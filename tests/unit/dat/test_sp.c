@@ -215,6 +215,8 @@ provider_endpoint(void **state)
 	DAT_CR_ARRIVAL_EVENT_DATA cr;
 	DAT_EP_HANDLE ep, own = make_ep(f, NULL);
 	DAT_PSP_HANDLE psp;
+	DAT_LMR_TRIPLET range = {0};
+	DAT_RMR_HANDLE rmr;
 	DAT_CR_PARAM param;
 	DAT_EP_PARAM got;
 	uint32_t qp;
@@ -228,6 +230,11 @@ provider_endpoint(void **state)
 	assert_null(got.pz_handle);
 	assert_ret(dat_ep_free(ep), BAD_STATE(EP_TENTCONNPENDING));
 	assert_ret(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG), BAD_STATE(EP_TENTCONNPENDING));
+	/* Its state says no, not the zone that it has not got yet. */
+	assert_ok(dat_rmr_create(f->pz, &rmr));
+	assert_ret(dat_rmr_bind(rmr, &range, 0, ep, (DAT_RMR_COOKIE){.as_64 = 0}, 0, NULL),
+		   BAD_STATE(EP_TENTCONNPENDING));
+	assert_ok(dat_rmr_free(rmr));
 	assert_ret(dat_cr_accept(cr.cr_handle, own, 0, NULL), BAD_HANDLE(EP));
 	assert_ret(dat_cr_accept(cr.cr_handle, DAT_HANDLE_NULL, 0, NULL), BAD_HANDLE(EP)); /* no zone yet */
 	assert_ok(dat_ep_modify(ep, mask, &change));

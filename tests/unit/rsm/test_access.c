@@ -413,6 +413,91 @@ test_each_call_refused(void **state)
 	free(bytes);
 }
 
+/* What a put cannot read, and a get not write, is refused, and nothing is transferred. */
+static void
+test_each_call_bad_address(void **state)
+{
+	uint8_t *memory = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *absent = memory + PAGE, *closed = memory + 2 * PAGE, *constant = memory + 3 * PAGE;
+
+	assert_true(memory != MAP_FAILED);
+	memset(memory, 7, 4 * PAGE);
+	assert_int_equal(munmap(absent, PAGE), 0);
+	assert_int_equal(mprotect(closed, PAGE, PROT_NONE), 0);
+	assert_int_equal(mprotect(constant, PAGE, PROT_READ), 0);
+	for (int explicit = 0; explicit < 2; explicit ++) {
+		rsm_memseg_import_set_mode(import,
+					   explicit ? RSM_BARRIER_MODE_EXPLICIT : RSM_BARRIER_MODE_IMPLICIT);
+		EACH_CALL(c)
+		{
+			uint64_t ops;
+
+			/* what was issued before has come */
+			assert_int_equal(rsm_memseg_import_open_barrier(&barrier), RSM_SUCCESS);
+			assert_int_equal(rsm_memseg_import_close_barrier(&barrier), RSM_SUCCESS);
+			ops = peer->ops;
+			assert_int_equal(c->call(import, 0, (void *)64), RSMERR_BAD_ADDR);
+			assert_int_equal(c->call(import, 0, (void *)(UINTPTR_MAX - 63)), RSMERR_BAD_ADDR);
+			assert_int_equal(c->call(import, 0, absent), RSMERR_BAD_ADDR);
+			assert_int_equal(c->call(import, 0, closed + 64), RSMERR_BAD_ADDR);
+			if (c->align == 1 && c->size > 1) /* good at its beginning alone */
+				assert_int_equal(c->call(import, 0, absent - 1), RSMERR_BAD_ADDR);
+			if (!c->put)
+				assert_int_equal(c->call(import, 0, constant), RSMERR_BAD_ADDR);
+			assert_int_equal(peer->ops, ops);
+			if (c->put)
+				assert_int_equal(c->call(import, 0, constant), RSM_SUCCESS);
+			assert_int_equal(c->call(import, 0, memory), RSM_SUCCESS);
+		}
+	}
+	assert_int_equal(munmap(memory, 4 * PAGE), 0);
+}
+
+/* What was good once is asked about again. */
+static void
+test_bad_address_later(void **state)
+{
+	uint8_t *memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(memory != MAP_FAILED);
+	EACH_CALL(c)
+	{
+		assert_int_equal(mprotect(memory, PAGE, PROT_READ | PROT_WRITE), 0);
+		assert_int_equal(c->call(import, 0, memory), RSM_SUCCESS);
+		assert_int_equal(mprotect(memory, PAGE, PROT_NONE), 0);
+		usleep(1000); /* ten times as long as it is remembered */
+		assert_int_equal(c->call(import, 0, memory), RSMERR_BAD_ADDR);
+	}
+	assert_int_equal(munmap(memory, PAGE), 0);
+}
+
+/* A hole in the middle, and no trace of the question in what is good. */
+static void
+test_bad_address_large(void **state)
+{
+	size_t pages = 300;
+	uint8_t *memory =
+		mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(memory != MAP_FAILED);
+	for (size_t i = 0; i < pages * PAGE; i++)
+		memory[i] = (uint8_t)(i / PAGE + 1);
+	assert_int_equal(mprotect(memory + 150 * PAGE, PAGE, PROT_NONE), 0);
+	assert_int_equal(rsm_memseg_import_put(import, 0, memory, pages * PAGE), RSMERR_BAD_ADDR);
+	assert_int_equal(rsm_memseg_import_get(import, 0, memory, pages * PAGE), RSMERR_BAD_ADDR);
+	assert_int_equal(rsm_memseg_import_get(import, 0, memory + 148 * PAGE, 3 * PAGE), RSMERR_BAD_ADDR);
+	assert_int_equal(peer->ops, 0);
+	assert_int_equal(mprotect(memory + 150 * PAGE, PAGE, PROT_READ | PROT_WRITE), 0);
+	for (size_t i = 0; i < pages * PAGE; i++)
+		assert_int_equal(memory[i], (uint8_t)(i / PAGE + 1));
+	assert_int_equal(rsm_memseg_import_put(import, 0, memory, pages * PAGE), RSM_SUCCESS);
+	assert_memory_equal(peer->memory, memory, pages * PAGE);
+	memset(memory, 0, pages * PAGE);
+	assert_int_equal(rsm_memseg_import_get(import, 0, memory, pages * PAGE), RSM_SUCCESS);
+	assert_memory_equal(peer->memory, memory, pages * PAGE);
+	assert_int_equal(munmap(memory, pages * PAGE), 0);
+}
+
 static void
 test_each_call_fails(void **state)
 {
@@ -502,14 +587,24 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_order_of_checks), TEST(test_alignment),
-		TEST(test_bounds),          TEST(test_rights),
-		TEST(test_sizes),           TEST(test_elements),
-		TEST(test_byte_order),      TEST(test_direct),
-		TEST(test_direct_explicit), TEST(test_sleep),
-		TEST(test_no_staging),      TEST(test_each_call_refused),
-		TEST(test_each_call_fails), TEST(test_each_call_without_staging),
+		TEST(test_order_of_checks),
+		TEST(test_alignment),
+		TEST(test_bounds),
+		TEST(test_rights),
+		TEST(test_sizes),
+		TEST(test_elements),
+		TEST(test_byte_order),
+		TEST(test_direct),
+		TEST(test_direct_explicit),
+		TEST(test_sleep),
+		TEST(test_no_staging),
+		TEST(test_each_call_refused),
+		TEST(test_each_call_fails),
+		TEST(test_each_call_without_staging),
 		TEST(test_threads),
+		TEST(test_each_call_bad_address),
+		TEST(test_bad_address_later),
+		TEST(test_bad_address_large),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,6 +57,45 @@ test_barrier_states(void **state)
 	assert_int_equal(word, 77); /* with no span open there is nothing to wait for later */
 }
 
+/*
+ * A barrier that is initialised again, for the same import or another, ends the span that it
+ * was open for: with none open, a get waits for its data.
+ */
+static void
+test_initialised_again(void **state)
+{
+	rsm_memseg_import_handle_t other = connect_with(RSM_PERM_RDWR);
+	rsmapi_barrier_t b = {0}, copy;
+	uint8_t *data = pattern(4096, 3), *back = calloc(1, 4096);
+
+	memcpy(peer->memory, data, 4096);
+	assert_int_equal(rsm_memseg_import_set_mode(import, RSM_BARRIER_MODE_EXPLICIT), RSM_SUCCESS);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(rsm_memseg_import_init_barrier(import, RSM_BAR_DEFAULT, &b), RSM_SUCCESS);
+		assert_int_equal(rsm_memseg_import_open_barrier(&b), RSM_SUCCESS);
+		assert_int_equal(rsm_memseg_import_init_barrier(i == 0 ? import : other, RSM_BAR_DEFAULT, &b),
+				 RSM_SUCCESS);
+		assert_int_equal(rsm_memseg_import_close_barrier(&b), RSMERR_BARRIER_NOT_OPENED);
+		memset(back, 0, 4096);
+		atomic_store(&peer->delay_us, 20000);
+		assert_int_equal(rsm_memseg_import_get(import, 0, back, 4096), RSM_SUCCESS);
+		atomic_store(&peer->delay_us, 0);
+		assert_memory_equal(back, data, 4096);
+	}
+	/* A copy of an open one is none. */
+	assert_int_equal(rsm_memseg_import_init_barrier(import, RSM_BAR_DEFAULT, &b), RSM_SUCCESS);
+	assert_int_equal(rsm_memseg_import_open_barrier(&b), RSM_SUCCESS);
+	copy = b;
+	assert_int_equal(rsm_memseg_import_init_barrier(import, RSM_BAR_DEFAULT, &copy), RSM_SUCCESS);
+	peer_hold(peer);
+	assert_int_equal(rsm_memseg_import_get(import, 0, back, 4096), RSM_SUCCESS);
+	atomic_store(&peer->hold, false);
+	assert_int_equal(rsm_memseg_import_close_barrier(&b), RSM_SUCCESS);
+	assert_int_equal(rsm_memseg_import_disconnect(other), RSM_SUCCESS);
+	free(data);
+	free(back);
+}
+
 static void
 test_barrier_after_disconnect(void **state)
 {
@@ -140,9 +179,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_barrier_states),
-		TEST(test_barrier_after_disconnect),
-		TEST(test_explicit_pipelines),
+		TEST(test_barrier_states),           TEST(test_initialised_again),
+		TEST(test_barrier_after_disconnect), TEST(test_explicit_pipelines),
 		TEST(test_explicit_volume),
 	};
 

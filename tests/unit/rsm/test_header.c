@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 #include <rsmapi.h>
@@ -186,8 +187,26 @@ test_exports(void **state)
 {
 	assert_non_null(dlsym(RTLD_DEFAULT, "rsm_memseg_import_put"));
 	assert_non_null(dlvsym(RTLD_DEFAULT, "rsm_get_controller", "RSMAPI_2"));
+	assert_non_null(dlvsym(RTLD_DEFAULT, "rsm_strerror", "ONESIDE_1"));
 	assert_null(dlsym(RTLD_DEFAULT, "rsm_slot_lock"));
 	assert_null(dlsym(RTLD_DEFAULT, "one_client_arena"));
+}
+
+static void
+test_names(void **state)
+{
+	assert_string_equal(rsm_strerror(RSM_SUCCESS), "RSM_SUCCESS");
+	assert_string_equal(rsm_strerror(RSMERR_BAD_LIBRARY_VERSION), "RSMERR_BAD_LIBRARY_VERSION");
+	assert_string_equal(rsm_strerror(RSMERR_BAD_ADDR), "RSMERR_BAD_ADDR");
+	assert_string_equal(rsm_strerror(RSMERR_SEG_NOT_CONNECTED), "RSMERR_SEG_NOT_CONNECTED");
+	assert_string_equal(rsm_strerror(RSMERR_INTERNAL_ERROR), "RSMERR_INTERNAL_ERROR");
+	assert_string_equal(rsm_strerror(RSMERR_QUEUE_FULL), "RSMERR_QUEUE_FULL");
+	for (int error = 0; error <= RSMERR_QUEUE_FULL; error++)
+		if (error <= RSMERR_SEG_NOT_CONNECTED || error >= RSMERR_INTERNAL_ERROR)
+			assert_int_equal(strncmp(rsm_strerror(error), "RSM", 3), 0);
+	assert_string_equal(rsm_strerror(RSMERR_SEG_NOT_CONNECTED + 1), "unknown RSMERR");
+	assert_string_equal(rsm_strerror(RSMERR_QUEUE_FULL + 1), "unknown RSMERR");
+	assert_string_equal(rsm_strerror(-1), "unknown RSMERR");
 }
 
 int
@@ -196,6 +215,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_zeroed_mode_is_explicit),
 		cmocka_unit_test(test_exports),
+		cmocka_unit_test(test_names),
 	};
 
 	return rsm_get_controller(NULL, NULL) != RSMERR_BAD_CTLR_HNDL || /* links the library in */

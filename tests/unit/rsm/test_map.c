@@ -143,6 +143,28 @@ test_in_the_caller(void **state)
 	free(data);
 }
 
+/* The caller's memory and a fixed address that are no places for it. */
+static void
+test_bad_addresses(void **state)
+{
+	uint8_t *window = NULL, *hole = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *beyond = (void *)(UINTPTR_MAX - (PAGE - 1));
+
+	serve_maps();
+	assert_true(hole != MAP_FAILED);
+	assert_int_equal(rsm_memseg_import_map(import, &beyond, RSM_MAP_FIXED, RSM_PERM_RDWR, 0, PAGE),
+			 RSMERR_BAD_ADDR);
+	assert_ptr_equal(beyond, (void *)(UINTPTR_MAX - (PAGE - 1)));
+	assert_int_equal(rsm_memseg_import_unmap(import), RSMERR_SEG_NOT_MAPPED);
+	assert_int_equal(map(import, RSM_PERM_RDWR, 0, SIZE, &window), RSM_SUCCESS);
+	assert_int_equal(rsm_memseg_import_put64(import, 0, (uint64_t *)(void *)hole, 1), RSMERR_BAD_ADDR);
+	assert_int_equal(rsm_memseg_import_get64(import, 0, (uint64_t *)(void *)hole, 1), RSMERR_BAD_ADDR);
+	assert_int_equal(rsm_memseg_import_get(import, 0, hole - 1, 2), RSMERR_BAD_ADDR);
+	assert_int_equal(peer->ops, 0);
+	assert_int_equal(rsm_memseg_import_unmap(import), RSM_SUCCESS);
+	munmap(hole, PAGE);
+}
+
 /* A window for reading: what may be written goes by the data plane. */
 static void
 test_reading_window(void **state)
@@ -326,9 +348,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_order_of_checks), TEST(test_refused),   TEST(test_in_the_caller),
-		TEST(test_reading_window),  TEST(test_withdrawn), TEST(test_elements_are_whole),
-		TEST(test_threads),
+		TEST(test_order_of_checks), TEST(test_refused),       TEST(test_in_the_caller),
+		TEST(test_reading_window),  TEST(test_withdrawn),     TEST(test_elements_are_whole),
+		TEST(test_threads),         TEST(test_bad_addresses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

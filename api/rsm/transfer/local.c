@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The caller's memory: put and get refuse what is not mapped, instead of faulting
+ * halfway through a transfer.
+ *
+ * The kernel is asked, a byte of each page.  That costs a system call, so each
+ * thread remembers some ranges that were good: for a moment, or, for transfers that
+ * take less time than reading a clock does (in explicit mode, and through a
+ * mapping), until others take their place.  What is unmapped after it was used is
+ * therefore not always noticed, and faults as it would in any other copy.
+ * Registered memory is not asked about: it stays as long as it is registered.
+ */
+#include "rsm.h"
+
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define FRESH_NS 100000u  /* some dozens of transfers */
+#define BATCH 64u         /* pages in a question */
+#define POPULATE_PAGES 4u /* from here on one question is asked about all pages, where the kernel can */
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+_Thread_local struct rsm_known rsm_known[2];
+
+/* A call that a sandbox forbids says nothing about the memory. */
+static bool
+is_refusal(ssize_t n, size_t asked)
+{
+	return n >= 0 ? (size_t)n < asked : errno == EFAULT;
+}
+
+/* Bytes of the caller's, `count` of them, can be read: they are copied away. */
+static bool
+can_read(const struct iovec *byte, unsigned count)
+{
+	char away[BATCH];
+	struct iovec to = {.iov_base = away, .iov_len = count};
+
+	return !is_refusal(process_vm_writev(getpid(), byte, count, &to, 1, 0), count);
+}
+
+/* Each can be written: it is stored where it is, so that nobody sees a change. */
+static bool
+can_write(const struct iovec *byte, unsigned count)
+{
+	return !is_refusal(process_vm_readv(getpid(), byte, count, byte, count, 0), count);
+}
+
+static bool
+probe(uintptr_t from, uintptr_t to, enum rsm_direction direction)
+{
+	uintptr_t page = rsm_page_size();
+	struct iovec byte[BATCH];
+
+	while (from < to) {
+		unsigned count = 0;
+
+		for (; from < to && count < BATCH; from = (from / page + 1) * page)
+			byte[count++] = (struct iovec){.iov_base = (void *)from, .iov_len = 1};
+		if (direction == RSM_PUT ? !can_read(byte, count) : !can_write(byte, count))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Where the kernel cannot store, the caller may be able to: what another thread is just
+ * registering makes stores of a process wait, but those of the kernel fail, and device memory
+ * cannot be stored to in this way at all.
+ */
+static bool
+is_usable(uintptr_t from, uintptr_t to, enum rsm_direction direction)
+{
+	return probe(from, to, direction) || (direction == RSM_GET && rsm_memory_writable(from, to));
+}
+
+/* Whole pages; the kernel makes the destination's pages writable, as the copy would do. */
+static bool
+populate(uintptr_t from, uintptr_t to, enum rsm_direction direction)
+{
+	return direction == RSM_GET && to - from >= POPULATE_PAGES * rsm_page_size() &&
+	       madvise((void *)from, to - from, MADV_POPULATE_WRITE) == 0;
+}
+
+/* Good, and asked about only a moment ago. */
+static bool
+is_fresh(const struct rsm_known *known, uintptr_t start, uint64_t len, uint64_t now)
+{
+	for (unsigned i = 0; i < RSM_KNOWN; i++)
+		if (start >= known->from[i] && start <= known->to[i] && len <= known->to[i] - start)
+			return now - known->at[i] < FRESH_NS;
+	return false;
+}
+
+/* A range that it continues grows, and is as old as it was. */
+static void
+remember(struct rsm_known *known, uintptr_t from, uintptr_t to, uint64_t now)
+{
+	unsigned i = 0;
+
+	while (i < RSM_KNOWN && (from > known->to[i] || to < known->from[i]))
+		i++;
+	if (i < RSM_KNOWN && now - known->at[i] < FRESH_NS) {
+		from = from < known->from[i] ? from : known->from[i];
+		to = to > known->to[i] ? to : known->to[i];
+		now = known->at[i];
+	} else if (i == RSM_KNOWN) {
+		i = known->next;
+		known->next = (i + 1) % RSM_KNOWN;
+	}
+	known->from[i] = from;
+	known->to[i] = to;
+	known->at[i] = now;
+}
+
+int
+rsm_local_check(const struct rsm_import *import, const void *local, uint64_t len,
+		enum rsm_direction direction)
+{
+	uintptr_t start = (uintptr_t)local, page, end, from, to;
+	struct rsm_known *known = &rsm_known[direction];
+	uint64_t now;
+
+	if (import->explicit_mode && rsm_local_known(local, len, direction))
+		return RSM_SUCCESS;
+	now = one_now_ns();
+	if (is_fresh(known, start, len, now))
+		return RSM_SUCCESS;
+	page = rsm_page_size();
+	if (start > UINTPTR_MAX - page || len > UINTPTR_MAX - page - start)
+		return RSMERR_BAD_ADDR;
+	end = start + len;
+	from = start / page * page;
+	to = (end + page - 1) / page * page;
+	if ((len < RSM_DIRECT_MIN || rsm_range_find(import->link, start, len) == 0) &&
+	    !populate(from, to, direction) && !is_usable(start, end, direction))
+		return RSMERR_BAD_ADDR;
+	remember(known, from, to, now);
+	return RSM_SUCCESS;
+}
