@@ -46,12 +46,23 @@ refuses 'dma = dma_skeleton: 1 virtual channel in all are too few for 2 polling 
 refuses 'give the EAL option -l 0,1' -l 0 "${BASE#* }" -- $SOCKET $PORT
 refuses 'EAL: it cannot start' --no-such-option ${BASE} -- $SOCKET $PORT
 
+# Options on the wrong side of the --.
+refuses 'option --port: it stands among the EAL options; write it after a --' $BASE $PORT
+refuses 'option --idle=sleep: it stands among the EAL options' $BASE --idle=sleep -- $SOCKET $PORT
+
 # Two DPDK programs of one file prefix.
 # shellcheck disable=SC2086
 start_plane first $BASE -- $PORT
 refuses 'another DPDK program runs with the same file prefix; give this one its own' $BASE -- $SOCKET $PORT
 stop_plane first
 
+for where in '--version' '-l 0,1 -- --version' '-l 0,1 --version --'; do
+	# shellcheck disable=SC2086
+	timeout 10 "$DATAPLANE" $where >"$WORK/out" || fail "$where: status $?"
+	grep -qx 'oneside-dataplane [0-9.]*, DPDK [0-9.]*' "$WORK/out" || fail "$where says $(cat "$WORK/out")"
+done
+timeout 10 "$DATAPLANE" -l 0,1 --help >"$WORK/out" || fail "-l 0,1 --help: status $?"
+expect '--port name=NAME' "$WORK/out"
 timeout 10 "$DATAPLANE" --help >"$WORK/out" || fail "--help: status $?"
 expect '--port name=NAME' "$WORK/out"
 timeout 10 "$DATAPLANE" -l 0,1 -- --help >"$WORK/out" || fail "-- --help: status $?"
