@@ -162,7 +162,7 @@ main(int argc, char **argv)
 	if (reach_init() < 0)
 		return refuse("no descriptor is left at the start; raise LimitNOFILE");
 	if (check_eal_init(split, argv) < 0) {
-		check_eal_failure(split, argv, why, sizeof(why));
+		check_eal_failure(&config, split, argv, why, sizeof(why));
 		return refuse(why);
 	}
 

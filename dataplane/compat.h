@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What releases of DPDK from 22.11 on name or declare differently. */
+#ifndef DATAPLANE_COMPAT_H
+#define DATAPLANE_COMPAT_H
+
+#include <rte_version.h>
+
+/* The key of a bond's members among its arguments. */
+#if RTE_VERSION < RTE_VERSION_NUM(23, 11, 0, 0)
+#define COMPAT_BOND_MEMBER "slave"
+#else
+#define COMPAT_BOND_MEMBER "member"
+#endif
+
+#endif
