@@ -171,7 +171,7 @@ plane_idle() {
 # start_plane NAME EAL... -- OPTIONS...: in the background, in the network namespace PLANE_NETNS if
 # that is set; returns when it serves.
 start_plane() {
-	local name=$1 log tenths=200
+	local name=$1 log
 	local -a prefix=()
 	shift
 	log=$(plane_log "$name")
@@ -180,6 +180,12 @@ start_plane() {
 	# "ip netns exec" becomes the data plane: the process id is the data plane's.
 	"${prefix[@]}" "$DATAPLANE" "$@" --socket "$(plane_socket "$name")" >"$log" 2>&1 </dev/null &
 	PLANE_PID[$name]=$!
+	await_plane "$name"
+}
+
+await_plane() {
+	local name=$1 log tenths=200
+	log=$(plane_log "$name")
 	until grep -q 'serving on' "$log"; do
 		kill -0 "${PLANE_PID[$name]}" 2>/dev/null || fail "data plane $name does not start"
 		[ "$tenths" -gt 0 ] || fail "data plane $name does not serve within 20 seconds"
