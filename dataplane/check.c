@@ -419,19 +419,26 @@ split_device(const char *text, char name[64])
 	return text[len] == ',' ? text + len + 1 : "";
 }
 
-/* What the ports on this device had better be given. */
 static void
-advise_device(struct report *report, const char *name, const char *args)
+advise_device(void *context, const char *sentence)
 {
-	char text[200];
+	const struct device *device = context;
 
-	if (strncmp(name, "net_memif", 9) != 0)
-		return;
-	for (uint32_t i = 0; i < report->config->num_ports; i++) {
-		const struct config_port *port = &report->config->port[i];
-		if (strcmp(port->device, name) == 0 && device_advice(args, port->mtu, text, sizeof(text)))
-			advice(report, "device %s: %s", name, text);
+	advice(device->report, "device %s: %s", device->name, sentence);
+}
+
+/* For the MTU of the port that has the device, if it is named. */
+static void
+check_memif(struct device *device, const char *args)
+{
+	const struct config *config = device->report->config;
+	uint32_t mtu = 0;
+
+	for (uint32_t i = 0; i < config->num_ports; i++) {
+		if (strcmp(config->port[i].device, device->name) == 0)
+			mtu = config->port[i].mtu;
 	}
+	device_advice(args, mtu, advise_device, device);
 }
 
 static void
@@ -455,7 +462,8 @@ check_devices(struct report *report)
 			const char *args = split_device(text, name);
 			vdev = true;
 			device_faults(name, args, missing_device, &device);
-			advise_device(report, name, args);
+			if (strncmp(name, "net_memif", 9) == 0)
+				check_memif(&device, args);
 		}
 	}
 	if (!pci && !vdev && eal_has(report, "--no-pci"))

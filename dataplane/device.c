@@ -268,20 +268,26 @@ memif_conflicts(const struct report *report, const char *name, const char *args)
 		say(report, "%s is there already; remove it, or choose another socket by socket=", path);
 }
 
-bool
-device_advice(const char *args, uint32_t mtu, char *text, size_t len)
+void
+device_advice(const char *args, uint32_t mtu, device_fault *advise, void *context)
 {
 	enum { ETHERNET = 14, UNIT = 256 };
+	const struct report report = {advise, context};
 	unsigned long buffer = number(args, "bsize", 2048);
 	unsigned long wanted = (mtu + ETHERNET + UNIT - 1) / UNIT * UNIT;
+	struct sockaddr_un addr;
+	bool named;
 
-	if (buffer >= mtu + ETHERNET)
-		return false;
-	snprintf(text, len,
-		 "frames of mtu %u take several buffers of bsize=%lu each, at a third of the speed or less; "
-		 "give bsize=%lu at both ends, or a lower mtu",
-		 mtu, buffer, wanted);
-	return true;
+	if (buffer < mtu + ETHERNET)
+		say(&report,
+		    "frames of mtu %u take several buffers of bsize=%lu each, at a third of the speed or "
+		    "less; give bsize=%lu at both ends, or a lower mtu",
+		    mtu, buffer, wanted);
+	if (cable_address(args, &addr, &named) > 0 && !named && is_memif_server(args))
+		say(&report,
+		    "every process of this network namespace can connect to the abstract socket %s, and so "
+		    "make DPDK abort; give socket-abstract=no and a socket= in a directory of its own",
+		    addr.sun_path + 1);
 }
 
 /* ---- interfaces of the kernel ---- */

@@ -18,7 +18,7 @@ bool device_argument(const char *args, const char *key, char *value, size_t valu
 /* "01:00.0" or "0000:01:00.0". */
 bool device_is_pci(const char *name);
 
-/* Told once for each reason that a device cannot be opened, as "what holds; remedy". */
+/* Told each thing that is wrong with a device, as "what holds; remedy". */
 typedef void device_fault(void *context, const char *sentence);
 
 /* What machine and arguments lack: to be seen before EAL's start as well. */
@@ -30,8 +30,8 @@ void device_conflicts(const char *name, const char *args, device_fault *fault, v
 /* Bytes of a slot of af_packet's rings; 0 when framesz, blocksz and framecnt do not fit together. */
 uint32_t device_slot(const char *args);
 
-/* memif's arguments serve, but slowly, for this MTU: why, and the remedy. */
-bool device_advice(const char *args, uint32_t mtu, char *text, size_t len);
+/* Arguments of memif that serve, but slowly for this MTU, or not safely. */
+void device_advice(const char *args, uint32_t mtu, device_fault *advise, void *context);
 
 /* Removes what a killed data plane has left in the way of a device. */
 void device_remove_stale(const char *name, const char *args);

@@ -325,6 +325,14 @@ is_memif_client(const struct rte_eth_dev_info *info)
 	return memif_has(info, "role", "client") || memif_has(info, "role", "slave");
 }
 
+static void
+log_advice(void *context, const char *sentence)
+{
+	const struct port *port = context;
+
+	log_warning("%s: %s\n", engine.config->port[port - engine.port].name, sentence);
+}
+
 /*
  * What a packet buffer must hold: a frame, and for af_packet, which asks for
  * that, whatever a slot of its ring can deliver.
@@ -337,13 +345,11 @@ choose_room(uint32_t index, const struct rte_eth_dev_info *info, char *why, size
 	static const uint32_t LARGEST_SLOT = UINT16_MAX - RTE_PKTMBUF_HEADROOM - RTE_CACHE_LINE_SIZE;
 	struct port *port = &engine.port[index];
 	const char *name = engine.config->port[index].name;
-	char advice[200];
 	uint32_t slot;
 
 	port->room = port->info.mtu + FRAME_OVERHEAD;
-	if (driven_by(info, "net_memif") &&
-	    device_advice(arguments(info), port->info.mtu, advice, sizeof(advice)))
-		log_warning("%s: %s\n", name, advice);
+	if (driven_by(info, "net_memif"))
+		device_advice(arguments(info), port->info.mtu, log_advice, port);
 	if (!driven_by(info, "net_af_packet"))
 		return 0;
 	slot = device_slot(arguments(info));

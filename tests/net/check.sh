@@ -52,6 +52,9 @@ checks 1 'device net_af_packet0: framesz=3072, blocksz=8192 and framecnt=512 do 
 checks 0 'advice: device net_memif0: frames of mtu 4200 take several buffers of bsize=2048' $SMALL \
 	"${CABLE%,bsize=*}" -- $SOCKET $PORT
 
+checks 0 'advice: device net_memif0: every process of this network namespace can connect to the abstract socket' $SMALL \
+	"--vdev=net_memif0,role=server,socket=$WORK/abstract,bsize=4352" -- $SOCKET $PORT
+
 # All ways to write three polling cores ask for the same memory, and one core for less.
 needs() { # EAL-OPTIONS: how many pages
 	# shellcheck disable=SC2086
