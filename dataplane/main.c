@@ -10,7 +10,9 @@
 #include <string.h>
 
 #include <rte_eal.h>
+#include <rte_errno.h>
 #include <rte_lcore.h>
+#include <rte_pdump.h>
 #include <rte_version.h>
 
 #include "check.h"
@@ -166,7 +168,13 @@ main(int argc, char **argv)
 		return refuse(why);
 	}
 
+	/* dpdk-dumpcap shares the memory of hugepages, and asks us to copy what passes. */
+	if (rte_eal_has_hugepages() && rte_pdump_init() < 0)
+		fprintf(stderr, "oneside-dataplane: no packets can be captured: %s\n",
+			rte_strerror(rte_errno));
 	int status = serve();
+	if (rte_eal_has_hugepages())
+		rte_pdump_uninit();
 	rte_eal_cleanup();
 	return status;
 }
