@@ -22,6 +22,7 @@
 
 #include <rte_telemetry.h>
 
+#include "compat.h"
 #include "control/internal.h"
 #include "control/service.h"
 
@@ -97,7 +98,7 @@ add_text(struct rte_tel_data *d, const char *name, const char *text)
 static void
 add_number(struct rte_tel_data *d, const char *name, uint64_t number)
 {
-	rte_tel_data_add_dict_u64(d, name, number);
+	rte_tel_data_add_dict_uint(d, name, number);
 }
 
 static void

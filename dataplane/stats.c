@@ -9,6 +9,7 @@
 
 #include <rte_telemetry.h>
 
+#include "compat.h"
 #include "core.h"
 
 #define WORDS (sizeof(struct engine_stats) / sizeof(uint64_t))
@@ -83,7 +84,7 @@ stages_end(struct core *core, bool busy)
 static void
 add(struct rte_tel_data *d, const char *name, uint64_t value)
 {
-	rte_tel_data_add_dict_u64(d, name, value);
+	rte_tel_data_add_dict_uint(d, name, value);
 }
 
 /* A dictionary per core, by its lcore's number. */
