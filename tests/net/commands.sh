@@ -33,6 +33,7 @@ plane() {
 	local -a words
 	[ -z "${PLANE_PID[$1]:-}" ] || stop_plane "$1"
 	read -ra words <<<"$(as_here "$2")"
+	: >"$(plane_log "$1")"
 	"$DATAPLANE" "${words[@]}" >"$(plane_log "$1")" 2>&1 </dev/null &
 	PLANE_PID[$1]=$!
 	await_plane "$1"
