@@ -73,9 +73,14 @@ void config_defaults(struct config *config);
 int config_read(struct config *config, const char *path, char *why, size_t why_len);
 int config_set(struct config *config, const char *section, const char *key, const char *value, char *why,
                size_t why_len);
-/* The options after `--`; sets *check for --check, *help for --help. */
-int config_options(struct config *config, int argc, char **argv, bool *check, bool *help, char *why,
-                   size_t why_len);
+enum config_action { CONFIG_SERVE, CONFIG_CHECK, CONFIG_HELP, CONFIG_VERSION };
+
+/* The options after `--`; *action is the last of --check, --help and --version among them. */
+int config_options(struct config *config, int argc, char **argv, enum config_action *action, char *why,
+		   size_t why_len);
+
+/* "--port", "--port=...": whether it is an option that stands after `--`. */
+bool config_is_option(const char *arg);
 /* Across sections: at least one port, unique names and addresses, peers reachable. */
 int config_validate(const struct config *config, char *why, size_t why_len);
 void config_usage(void *file);

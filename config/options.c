@@ -13,33 +13,59 @@
 
 #define ARGUMENT_MAX 512u
 
+/* "--name" or "--name=value" as a key of the file has it, "name"; the value, or NULL, in *value. */
+static bool
+split_option(const char *arg, char name[64], const char **value)
+{
+	const char *equals = strchr(arg, '=');
+	size_t len = equals != NULL ? (size_t)(equals - arg) : strlen(arg);
+
+	if (strncmp(arg, "--", 2) != 0 || len - 2 >= 64)
+		return false;
+	memcpy(name, arg + 2, len - 2);
+	name[len - 2] = '\0';
+	for (char *c = name; *c != '\0'; c++) {
+		if (*c == '-')
+			*c = '_';
+	}
+	*value = equals != NULL ? equals + 1 : NULL;
+	return true;
+}
+
+/* Options that take no value and end the program. */
+static bool
+find_action(const char *name, enum config_action *action)
+{
+	static const struct {
+		const char *name;
+		enum config_action action;
+	} actions[] = {{"check", CONFIG_CHECK}, {"help", CONFIG_HELP}, {"version", CONFIG_VERSION}};
+
+	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
+		if (strcmp(actions[i].name, name) == 0) {
+			*action = actions[i].action;
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Takes "--name value" or "--name=value"; *value NULL when there is none. */
 static int
 next_option(int argc, char **argv, int *index, char name[64], const char **value, char *why, size_t why_len)
 {
 	const char *arg = argv[*index];
+	enum config_action action;
 
 	if (strncmp(arg, "--", 2) != 0 || arg[2] == '\0')
 		return config_refuse(
 			why, why_len, -EINVAL,
 			"argument \"%s\": this is not an option; write --NAME VALUE (see --help)", arg);
-	const char *equals = strchr(arg, '=');
-	size_t len = equals != NULL ? (size_t)(equals - arg) - 2 : strlen(arg) - 2;
-	if (len >= 64)
+	if (!split_option(arg, name, value))
 		return config_refuse(why, why_len, -EINVAL,
 				     "option %.70s...: there is no such option; see --help", arg);
-	memcpy(name, arg + 2, len);
-	name[len] = '\0';
-	for (char *c = name; *c != '\0'; c++) {
-		if (*c == '-')
-			*c = '_';
-	}
 	(*index)++;
-	if (equals != NULL) {
-		*value = equals + 1;
-	} else if (strcmp(name, "check") == 0 || strcmp(name, "help") == 0) {
-		*value = NULL;
-	} else {
+	if (*value == NULL && !find_action(name, &action)) {
 		/* An option is never another's value: "--socket --check" lacks one. */
 		if (*index >= argc || strncmp(argv[*index], "--", 2) == 0)
 			return config_refuse(why, why_len, -EINVAL,
@@ -128,12 +154,31 @@ set_option(struct config *config, const char *name, const char *value, char *why
 	return config_refuse(why, why_len, -EINVAL, "option --%s: there is no such option; see --help", name);
 }
 
+bool
+config_is_option(const char *arg)
+{
+	static const char *const others[] = {"config", "port", "peer", "limit", "check"};
+	const char *value;
+	char name[64];
+
+	if (!split_option(arg, name, &value))
+		return false;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		if (strcmp(others[i], name) == 0)
+			return true;
+	}
+	for (const struct config_key *key = config_keys; key->name != NULL; key++) {
+		if (strcmp(key->name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
 int
-config_options(struct config *config, int argc, char **argv, bool *check, bool *help, char *why,
+config_options(struct config *config, int argc, char **argv, enum config_action *action, char *why,
 	       size_t why_len)
 {
-	*check = false;
-	*help = false;
+	*action = CONFIG_SERVE;
 	for (int pass = 0; pass < 2; pass++) {
 		for (int i = 1; i < argc;) {
 			char name[64];
@@ -142,12 +187,11 @@ config_options(struct config *config, int argc, char **argv, bool *check, bool *
 			if (ret < 0)
 				return ret;
 			bool is_config = strcmp(name, "config") == 0;
-			if (strcmp(name, "check") == 0 || strcmp(name, "help") == 0) {
+			if (find_action(name, action)) {
 				if (value != NULL)
 					return config_refuse(why, why_len, -EINVAL,
 							     "option --%s: it takes no value; remove =%s",
 							     name, value);
-				*(name[0] == 'c' ? check : help) = true;
 			} else if (pass == 0 && is_config) {
 				ret = config_read(config, value, why, why_len);
 			} else if (pass == 1 && !is_config) {
@@ -195,6 +239,7 @@ config_usage(void *file)
 		"\n"
 		"  --check           examine machine and configuration, say what is missing, and end\n"
 		"  --help            this text\n"
+		"  --version         the versions of oneside and DPDK\n"
 		"\n"
 		"Two data planes on a virtual cable, without root:\n"
 		"  oneside-dataplane -l 0,1 --no-huge -m 512 --no-pci --iova-mode=va --file-prefix=a \\\n"

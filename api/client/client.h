@@ -38,6 +38,9 @@ struct one_attach {
 	void *user;
 };
 
+/* Where one_attach looks for the data plane when args->socket is `socket`. */
+const char *one_socket_path(const char *socket);
+
 /* -ENOENT/-ECONNREFUSED: no data plane at that socket; -EPROTO: another version;
  * -ENODEV: no such port; -EDQUOT: too many attachments. */
 int one_attach(const struct one_attach *args, struct one_client **out);

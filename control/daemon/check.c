@@ -31,6 +31,8 @@
 
 #include "check.h"
 #include "dataplane/engine.h"
+#include "dataplane/port/device.h"
+#include "dataplane/port/privilege.h"
 
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
@@ -87,24 +89,6 @@ exists(const char *path)
 	return access(path, F_OK) == 0;
 }
 
-static bool
-has_capability(unsigned int capability)
-{
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[2];
-
-	if (syscall(SYS_capget, &header, data) < 0)
-		return false;
-	return (data[capability / 32].effective >> (capability % 32)) & 1;
-}
-
-/* "sudo " where the command needs it. */
-static const char *
-sudo(void)
-{
-	return geteuid() == 0 ? "" : "sudo ";
-}
-
 /* The value of "--name=value" or "--name value" at argv[i], or NULL. */
 static const char *
 eal_value(const struct report *report, int i, const char *name)
@@ -125,21 +109,6 @@ eal_has(const struct report *report, const char *name)
 	for (int i = 1; i < report->argc; i++) {
 		if (strcmp(report->argv[i], name) == 0)
 			return true;
-	}
-	return false;
-}
-
-/* "key=value" in a comma-separated device argument. */
-static bool
-device_argument(const char *device, const char *key, char *value, size_t value_len)
-{
-	size_t len = strlen(key);
-	for (const char *at = strchr(device, ','); at != NULL; at = strchr(at, ',')) {
-		at++;
-		if (strncmp(at, key, len) == 0 && at[len] == '=') {
-			snprintf(value, value_len, "%.*s", (int)strcspn(at + len + 1, ","), at + len + 1);
-			return true;
-		}
 	}
 	return false;
 }
@@ -170,81 +139,170 @@ check_cpu(struct report *report)
 			CPU_COUNT(&set));
 }
 
+/* Numbers in "0-3,5": ranges, separated by commas. */
+static uint64_t
+count_numbers(const char *list, const char *end)
+{
+	uint64_t count = 0;
+
+	while (list < end) {
+		char *after;
+		unsigned long first = strtoul(list, &after, 10), last = first;
+		if (*after == '-')
+			last = strtoul(after + 1, &after, 10);
+		if (after == list || last < first || last - first >= RTE_MAX_LCORE)
+			return 0; /* EAL will refuse it */
+		count += last - first + 1;
+		list = after + strcspn(after, ",");
+		list += *list == ',';
+	}
+	return count;
+}
+
+/* The lcores of "0-3", "0@1,(1-2)@(0,1)": what stands before each @. */
+static uint64_t
+count_lcores(const char *list)
+{
+	uint64_t count = 0;
+
+	while (*list != '\0') {
+		bool group = *list == '(';
+		size_t len = strcspn(list, group ? ")" : ",@");
+		count += count_numbers(list + group, list + len);
+		list += len;
+		list += strspn(list, ")");
+		if (*list == '@')
+			list += list[1] == '(' ? strcspn(list, ")") : strcspn(list, ",");
+		list += strspn(list, "),");
+	}
+	return count;
+}
+
+/* As far as one can tell without EAL, which takes all processors when it is not told. */
+static uint64_t
+polling_cores(const struct report *report)
+{
+	uint64_t lcores = 0;
+	cpu_set_t set;
+
+	for (int i = 1; i < report->argc; i++) {
+		const char *list = eal_value(report, i, "-l");
+		if (list == NULL)
+			list = eal_value(report, i, "--lcores");
+		if (list != NULL)
+			lcores = count_lcores(list);
+	}
+	if (lcores == 0 && sched_getaffinity(0, sizeof(set), &set) == 0)
+		lcores = (uint64_t)CPU_COUNT(&set);
+	return lcores > 1 ? lcores - 1 : 1;
+}
+
+/* Of af_packet's rings, whose packet buffers are as large. */
+static uint32_t
+slot_of(const struct report *report, const char *device)
+{
+	for (int i = 1; i < report->argc; i++) {
+		const char *text = eal_value(report, i, "--vdev");
+		size_t len = strlen(device);
+		if (text != NULL && strncmp(text, "net_af_packet", 13) == 0 &&
+		    (len == 0 || (strncmp(text, device, len) == 0 && text[len] == ',')))
+			return device_slot(text + strcspn(text, ","));
+	}
+	return 0;
+}
+
 static uint64_t
 memory_needed(const struct report *report)
 {
 	const struct config *config = report->config;
-	uint64_t cores = 1, bytes = 192 * MIB; /* rings, tables, queue pairs */
+	uint64_t cores = polling_cores(report), bytes = 192 * MIB; /* rings, tables, queue pairs */
 
-	/* Polling cores, as far as one can tell without EAL: one, unless "-l" lists more. */
-	for (int i = 1; i + 1 < report->argc; i++) {
-		if (strcmp(report->argv[i], "-l") == 0) {
-			unsigned int commas = 0;
-			for (const char *c = report->argv[i + 1]; *c != '\0'; c++)
-				commas += *c == ',';
-			cores = commas > 0 ? commas : 1;
-		}
-	}
 	for (uint32_t i = 0; i < config->num_ports; i++) {
 		uint64_t mtu = config->port[i].mtu != 0 ? config->port[i].mtu : 1500;
-		bytes += cores * config->mbufs * (mtu + 700);
+		uint64_t room = RTE_MAX(mtu, slot_of(report, config->port[i].device));
+		bytes += cores * config->mbufs * (room + 700);
 	}
 	return bytes + cores * config->work_pool * 256;
 }
 
-static void
-check_hugepages(struct report *report)
+static uint64_t
+free_hugepage_bytes(void)
 {
-	uint64_t available = 0, needed = memory_needed(report);
+	DIR *dir = opendir("/sys/kernel/mm/hugepages");
 	char path[512], line[64];
+	uint64_t bytes = 0;
 	struct dirent *entry;
 
-	if (eal_has(report, "--no-huge")) {
-		advice(report,
-		       "hugepages: --no-huge works, but is slower and cannot drive PCI devices; reserve some "
-		       "with %shugeadm --pool-pages-min 2MB:%llu, and leave --no-huge out",
-		       sudo(), (unsigned long long)((needed + 2 * MIB - 1) / (2 * MIB)));
-		return;
-	}
-	DIR *dir = opendir("/sys/kernel/mm/hugepages");
 	while (dir != NULL && (entry = readdir(dir)) != NULL) {
 		unsigned long long kib;
 		if (sscanf(entry->d_name, "hugepages-%llukB", &kib) != 1)
 			continue;
 		snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/%s/free_hugepages", entry->d_name);
 		if (read_line(path, line, sizeof(line)))
-			available += strtoull(line, NULL, 10) * kib * 1024;
+			bytes += strtoull(line, NULL, 10) * kib * 1024;
 	}
 	if (dir != NULL)
 		closedir(dir);
+	return bytes;
+}
+
+static bool
+hugetlbfs_is_mounted(void)
+{
+	FILE *mounts = fopen("/proc/mounts", "re");
+	char mount[512];
+	bool found = false;
+
+	while (mounts != NULL && fgets(mount, sizeof(mount), mounts) != NULL)
+		found |= strstr(mount, " hugetlbfs ") != NULL;
+	if (mounts != NULL)
+		fclose(mounts);
+	return found;
+}
+
+/* What EAL lacks of hugepages: why and the remedy; false when there are enough. */
+static bool
+lacks_hugepages(const struct report *report, uint64_t needed, char *why, size_t why_len)
+{
+	uint64_t available = free_hugepage_bytes();
 	unsigned long long pages = (needed + 2 * MIB - 1) / (2 * MIB);
+
 	if (available == 0)
-		missing(report,
-			"hugepages: none is free; reserve them with %shugeadm --pool-pages-min 2MB:%llu "
-			"(package "
-			"libhugetlbfs-bin), or run without by the EAL options --no-huge -m %llu",
-			sudo(), pages, (unsigned long long)(needed / MIB + 1));
+		snprintf(why, why_len,
+			 "hugepages: none is free; reserve them with %shugeadm --pool-pages-min 2MB:%llu "
+			 "(package libhugetlbfs-bin), or run without by the EAL options --no-huge -m %llu "
+			 "--no-pci --iova-mode=va",
+			 sudo(), pages, (unsigned long long)(needed / MIB + 1));
+	else if (!eal_has(report, "--in-memory") && !hugetlbfs_is_mounted())
+		snprintf(why, why_len,
+			 "hugepages: no hugetlbfs is mounted; mount one with %shugeadm --create-mounts, or "
+			 "give the EAL option --in-memory",
+			 sudo());
 	else if (available < needed)
-		missing(report,
+		snprintf(
+			why, why_len,
 			"hugepages: %llu MiB are free and about %llu are needed; reserve more with %shugeadm "
 			"--pool-pages-min 2MB:%llu",
 			(unsigned long long)(available / MIB), (unsigned long long)(needed / MIB + 1), sudo(),
 			pages);
-	if (available != 0 && !eal_has(report, "--in-memory")) {
-		FILE *mounts = fopen("/proc/mounts", "re");
-		char mount[512];
-		bool found = false;
-		while (mounts != NULL && fgets(mount, sizeof(mount), mounts) != NULL)
-			found |= strstr(mount, " hugetlbfs ") != NULL;
-		if (mounts != NULL)
-			fclose(mounts);
-		if (!found)
-			missing(report,
-				"hugepages: no hugetlbfs is mounted; mount one with %shugeadm "
-				"--create-mounts, or "
-				"give the EAL option --in-memory",
-				sudo());
-	}
+	else
+		return false;
+	return true;
+}
+
+static void
+check_hugepages(struct report *report)
+{
+	uint64_t needed = memory_needed(report);
+	char why[512];
+
+	if (eal_has(report, "--no-huge"))
+		advice(report,
+		       "hugepages: --no-huge works, but is slower and cannot drive PCI devices; reserve some "
+		       "with %shugeadm --pool-pages-min 2MB:%llu, and leave --no-huge out",
+		       sudo(), (unsigned long long)((needed + 2 * MIB - 1) / (2 * MIB)));
+	else if (lacks_hugepages(report, needed, why, sizeof(why)))
+		missing(report, "%s", why);
 }
 
 /* Applications need it, not we: without it their memory is reached by copying system calls. */
@@ -347,119 +405,49 @@ check_socket_free(const struct config *config, char *why, size_t why_len)
 
 /* ---- devices ---- */
 
-static bool
-is_pci(const char *device)
+struct device {
+	struct report *report;
+	const char *name;
+};
+
+static void
+missing_device(void *context, const char *sentence)
 {
-	unsigned int domain, bus, slot, function;
-	int used = 0;
-	return (sscanf(device, "%4x:%2x:%2x.%1x%n", &domain, &bus, &slot, &function, &used) == 4 ||
-		sscanf(device, "%2x:%2x.%1x%n", &bus, &slot, &function, &used) == 3) &&
-	       device[used] == '\0';
+	const struct device *device = context;
+
+	missing(device->report, "device %s: %s", device->name, sentence);
+}
+
+/* "net_memif0,role=server,...": the name is cut off, the arguments come back. */
+static const char *
+split_device(const char *text, char name[64])
+{
+	size_t len = strcspn(text, ",");
+
+	snprintf(name, 64, "%.*s", (int)len, text);
+	return text[len] == ',' ? text + len + 1 : "";
 }
 
 static void
-check_pci(struct report *report, const struct config_port *port)
+advise_device(void *context, const char *sentence)
 {
-	static const char *const drivers[] = {"vfio-pci",  "uio_pci_generic", "igb_uio",
-					      "mlx5_core", "mlx4_core",       "mana"};
-	char path[256], link[256], device[80];
-	const char *name = port->device;
+	const struct device *device = context;
 
-	snprintf(device, sizeof(device), "%s%s", strchr(name, ':') == strrchr(name, ':') ? "0000:" : "",
-		 name);
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", device);
-	if (!exists(path)) {
-		missing(report,
-			"port %s: there is no PCI device %s; list them with dpdk-devbind.py --status-dev net",
-			port->name, device);
-		return;
-	}
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/driver", device);
-	ssize_t len = readlink(path, link, sizeof(link) - 1);
-	const char *driver = "none";
-	if (len > 0) {
-		link[len] = '\0';
-		driver = basename(link);
-	}
-	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++) {
-		if (strcmp(driver, drivers[i]) == 0)
-			return;
-	}
-	if (!exists("/sys/module/vfio_pci"))
-		missing(report,
-			"port %s: the module vfio-pci is not loaded; load it with %smodprobe vfio-pci",
-			port->name, sudo());
-	missing(report,
-		"port %s: device %s has the driver %s, which DPDK cannot use; bind it with %sdpdk-devbind.py "
-		"--bind=vfio-pci %s",
-		port->name, device, driver, sudo(), device);
-	DIR *groups = opendir("/sys/kernel/iommu_groups");
-	unsigned int entries = 0;
-	while (groups != NULL && readdir(groups) != NULL)
-		entries++;
-	if (groups != NULL)
-		closedir(groups);
-	if (entries <= 2)
-		missing(report,
-			"port %s: there is no IOMMU; boot with intel_iommu=on or amd_iommu=on, or accept the "
-			"risk "
-			"with echo 1 | %stee /sys/module/vfio/parameters/enable_unsafe_noiommu_mode",
-			port->name, sudo());
+	advice(device->report, "device %s: %s", device->name, sentence);
 }
 
+/* For the MTU of the port that has the device, if it is named. */
 static void
-check_interface(struct report *report, const char *device, const char *iface)
+check_memif(struct device *device, const char *args)
 {
-	char path[256];
+	const struct config *config = device->report->config;
+	uint32_t mtu = 0;
 
-	snprintf(path, sizeof(path), "/sys/class/net/%.64s", iface);
-	if (!exists(path))
-		missing(report,
-			"device %.40s: there is no interface %s; make a pair with %sip link add %s type veth "
-			"peer "
-			"name %.10s-peer, or list those there are with ip link",
-			device, iface, sudo(), iface, iface);
-	if (!has_capability(CAP_NET_RAW))
-		missing(report,
-			"device %.40s: raw packets need CAP_NET_RAW; run as root, or %ssetcap "
-			"cap_net_raw,cap_net_admin+ep on this program",
-			device, sudo());
-}
-
-static void
-check_vdev(struct report *report, const char *device)
-{
-	char value[256], directory[512];
-
-	if (strncmp(device, "net_memif", 9) == 0) {
-		bool abstract = !device_argument(device, "socket-abstract", value, sizeof(value)) ||
-				strcmp(value, "no") != 0;
-		if (!abstract && device_argument(device, "socket", value, sizeof(value)) &&
-		    !can_create(value, false, directory, sizeof(directory)))
-			missing(report,
-				"device %.40s: the socket %s cannot be made in %s; make that directory yours "
-				"with "
-				"%sinstall -d -o %u %s, or choose another",
-				device, value, directory, sudo(), geteuid(), directory);
-	} else if (strncmp(device, "net_af_packet", 13) == 0 || strncmp(device, "net_af_xdp", 10) == 0 ||
-		   strncmp(device, "eth_af_packet", 13) == 0) {
-		if (device_argument(device, "iface", value, sizeof(value)))
-			check_interface(report, device, value);
-		else
-			missing(report,
-				"device %.40s: it names no interface; write as in --vdev=%.20s,iface=eth0",
-				device, device);
-	} else if (strncmp(device, "net_tap", 7) == 0) {
-		if (!exists("/dev/net/tun"))
-			missing(report, "device %.40s: there is no /dev/net/tun; load it with %smodprobe tun",
-				device, sudo());
-		if (!has_capability(CAP_NET_ADMIN))
-			missing(report,
-				"device %.40s: it needs CAP_NET_ADMIN; run as root, or %ssetcap "
-				"cap_net_admin+ep on "
-				"this program",
-				device, sudo());
+	for (uint32_t i = 0; i < config->num_ports; i++) {
+		if (strcmp(config->port[i].device, device->name) == 0)
+			mtu = config->port[i].mtu;
 	}
+	device_advice(args, mtu, advise_device, device);
 }
 
 static void
@@ -468,16 +456,23 @@ check_devices(struct report *report)
 	bool pci = false, vdev = false;
 
 	for (uint32_t i = 0; i < report->config->num_ports; i++) {
-		if (is_pci(report->config->port[i].device)) {
+		const char *name = report->config->port[i].device;
+		struct device device = {report, name};
+		if (device_is_pci(name)) {
 			pci = true;
-			check_pci(report, &report->config->port[i]);
+			device_faults(name, "", missing_device, &device);
 		}
 	}
 	for (int i = 1; i < report->argc; i++) {
-		const char *device = eal_value(report, i, "--vdev");
-		if (device != NULL) {
+		const char *text = eal_value(report, i, "--vdev");
+		char name[64];
+		struct device device = {report, name};
+		if (text != NULL) {
+			const char *args = split_device(text, name);
 			vdev = true;
-			check_vdev(report, device);
+			device_faults(name, args, missing_device, &device);
+			if (strncmp(name, "net_memif", 9) == 0)
+				check_memif(&device, args);
 		}
 	}
 	if (!pci && !vdev && eal_has(report, "--no-pci"))
@@ -486,41 +481,18 @@ check_devices(struct report *report)
 	check_memlock(report, pci);
 }
 
-/*
- * A killed data plane leaves the socket of its end of a memif cable behind, and
- * the driver does not start over it.  Nobody answers there: it can go.
- */
-static void
-remove_stale_cable(const char *device)
-{
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	char role[16], abstract[8];
-	struct stat st;
-
-	if (strncmp(device, "net_memif", 9) != 0 || !device_argument(device, "role", role, sizeof(role)) ||
-	    (strcmp(role, "server") != 0 && strcmp(role, "master") != 0) ||
-	    !device_argument(device, "socket-abstract", abstract, sizeof(abstract)) ||
-	    strcmp(abstract, "no") != 0 ||
-	    !device_argument(device, "socket", addr.sun_path, sizeof(addr.sun_path)) ||
-	    lstat(addr.sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
-		return;
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return;
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 && errno == ECONNREFUSED)
-		unlink(addr.sun_path);
-	close(fd);
-}
-
 int
 check_eal_init(int argc, char **argv)
 {
 	struct report report = {.argc = argc, .argv = argv};
 
 	for (int i = 1; i < argc; i++) {
-		const char *device = eal_value(&report, i, "--vdev");
-		if (device != NULL)
-			remove_stale_cable(device);
+		const char *text = eal_value(&report, i, "--vdev");
+		char name[64];
+		if (text != NULL) {
+			const char *args = split_device(text, name);
+			device_remove_stale(name, args);
+		}
 	}
 	return rte_eal_init(argc, argv);
 }
@@ -543,34 +515,30 @@ check_lcores(char *why, size_t why_len)
 }
 
 void
-check_eal_failure(int argc, char **argv, char *why, size_t why_len)
+check_eal_failure(const struct config *config, int argc, char **argv, char *why, size_t why_len)
 {
-	struct report report = {.argc = argc, .argv = argv};
+	struct report report = {.config = config, .argc = argc, .argv = argv};
+	bool denied = rte_errno == EACCES || rte_errno == EPERM;
 	int error = rte_errno;
 
 	if (!eal_has(&report, "--in-memory") && !eal_has(&report, "--no-shconf") &&
 	    rte_eal_primary_proc_alive(NULL))
 		snprintf(why, why_len,
 			 "EAL: another DPDK program runs with the same file prefix; give this one its own by "
-			 "the EAL "
-			 "option --file-prefix=NAME (or --in-memory)");
-	else if (error == EACCES || error == EPERM)
+			 "the EAL option --file-prefix=NAME (or --in-memory)");
+	else if ((denied || error == ENOMEM) && !eal_has(&report, "--no-huge") &&
+		 lacks_hugepages(&report, memory_needed(&report), why, why_len))
+		return;
+	else if (denied)
 		snprintf(why, why_len,
 			 "EAL: permission denied (see its lines above); without root use the EAL options "
-			 "--no-huge -m 512 "
-			 "--no-pci --iova-mode=va, or run as root");
-	else if (!eal_has(&report, "--no-huge"))
-		snprintf(why, why_len,
-			 "EAL: it cannot start (%s; see its lines above); if hugepages are short, reserve "
-			 "them with "
-			 "%shugeadm --pool-pages-min 2MB:512, or do without by --no-huge -m 512; --check "
-			 "tells more",
-			 rte_strerror(error), sudo());
+			 "--no-huge -m 512 --no-pci --iova-mode=va, or run as root");
 	else
 		snprintf(why, why_len,
 			 "EAL: it cannot start (%s; see its lines above); correct the EAL options before the "
-			 "--",
-			 rte_strerror(error));
+			 "--%s",
+			 rte_strerror(error),
+			 eal_has(&report, "--no-huge") ? "" : ", or ask --check what is missing");
 }
 
 static void
@@ -579,7 +547,7 @@ check_start(struct report *report)
 	char why[512];
 
 	if (check_eal_init(report->argc, report->argv) < 0) {
-		check_eal_failure(report->argc, report->argv, why, sizeof(why));
+		check_eal_failure(report->config, report->argc, report->argv, why, sizeof(why));
 		missing(report, "%s", why);
 		return;
 	}

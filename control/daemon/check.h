@@ -19,7 +19,7 @@ int check_socket_free(const struct config *config, char *why, size_t why_len);
 int check_eal_init(int argc, char **argv);
 
 /* Why rte_eal_init() has just failed, and the remedy, in one sentence. */
-void check_eal_failure(int argc, char **argv, char *why, size_t why_len);
+void check_eal_failure(const struct config *config, int argc, char **argv, char *why, size_t why_len);
 
 /* After rte_eal_init(): a control thread and at least one polling core. */
 int check_lcores(char *why, size_t why_len);

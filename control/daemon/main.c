@@ -11,7 +11,10 @@
 #include <unistd.h>
 
 #include <rte_eal.h>
+#include <rte_errno.h>
 #include <rte_lcore.h>
+#include <rte_pdump.h>
+#include <rte_version.h>
 
 #include "check.h"
 #include "config/config.h"
@@ -134,31 +137,52 @@ serve(void)
 	return ret < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* Before the `--`: EAL would answer --help and --version for itself, and know none of our options. */
+static int
+before_split(int split, char **argv, enum config_action *action, char *why, size_t why_len)
+{
+	*action = CONFIG_SERVE;
+	for (int i = 1; i < split; i++) {
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			*action = CONFIG_HELP;
+		else if (strcmp(argv[i], "--version") == 0)
+			*action = CONFIG_VERSION;
+		else if (config_is_option(argv[i])) {
+			snprintf(why, why_len,
+				 "option %.64s: it stands among the EAL options; write it after a --, as in "
+				 "oneside-dataplane -l 0,1 -- %.64s",
+				 argv[i], argv[i]);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
 int
 main(int argc, char **argv)
 {
 	char why[1024];
-	bool check, help;
+	enum config_action action;
 	int split = 0;
 
 	while (split < argc && strcmp(argv[split], "--") != 0)
 		split++;
-	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		config_usage(stdout);
-		return EXIT_SUCCESS;
-	}
+	if (before_split(split, argv, &action, why, sizeof(why)) < 0)
+		return refuse(why);
 
 	survive_signals();
 	/* argv[split], the "--", stands where the options expect a program's name. */
 	config_defaults(&config);
-	if (config_options(&config, split < argc ? argc - split : 0, argv + split, &check, &help, why,
-			   sizeof(why)) < 0)
+	if (action == CONFIG_SERVE && config_options(&config, split < argc ? argc - split : 0, argv + split,
+						     &action, why, sizeof(why)) < 0)
 		return refuse(why);
-	if (help) {
+	if (action == CONFIG_HELP)
 		config_usage(stdout);
+	if (action == CONFIG_VERSION)
+		printf("oneside-dataplane " ONESIDE_VERSION ", %s\n", rte_version());
+	if (action == CONFIG_HELP || action == CONFIG_VERSION)
 		return EXIT_SUCCESS;
-	}
-	if (check)
+	if (action == CONFIG_CHECK)
 		return check_run(&config, split, argv) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 	if (config_validate(&config, why, sizeof(why)) < 0)
 		return refuse(why);
@@ -167,11 +191,17 @@ main(int argc, char **argv)
 	if (reach_init() < 0)
 		return refuse("no descriptor is left at the start; raise LimitNOFILE");
 	if (check_eal_init(split, argv) < 0) {
-		check_eal_failure(split, argv, why, sizeof(why));
+		check_eal_failure(&config, split, argv, why, sizeof(why));
 		return refuse(why);
 	}
 
+	/* dpdk-dumpcap shares the memory of hugepages, and asks us to copy what passes. */
+	if (rte_eal_has_hugepages() && rte_pdump_init() < 0)
+		fprintf(stderr, "oneside-dataplane: no packets can be captured: %s\n",
+			rte_strerror(rte_errno));
 	int status = serve();
+	if (rte_eal_has_hugepages())
+		rte_pdump_uninit();
 	rte_eal_cleanup();
 	return status;
 }

@@ -25,6 +25,7 @@
 #include "control/cm/service.h"
 #include "control/daemon/telemetry.h"
 #include "control/rsm/rsm.h"
+#include "dataplane/compat/compat.h"
 #include "dataplane/mem/reach.h"
 #include "control/cm/service.h"
 
@@ -100,7 +101,7 @@ add_text(struct rte_tel_data *d, const char *name, const char *text)
 static void
 add_number(struct rte_tel_data *d, const char *name, uint64_t number)
 {
-	rte_tel_data_add_dict_u64(d, name, number);
+	rte_tel_data_add_dict_uint(d, name, number);
 }
 
 static void

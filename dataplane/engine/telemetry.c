@@ -8,13 +8,14 @@
 
 #include <rte_telemetry.h>
 
+#include "dataplane/compat/compat.h"
 #include "dataplane/engine/internal.h"
 #include "dataplane/port/port.h"
 
 static void
 add(struct rte_tel_data *d, const char *name, uint64_t value)
 {
-	rte_tel_data_add_dict_u64(d, name, value);
+	rte_tel_data_add_dict_uint(d, name, value);
 }
 
 /* A dictionary per core, by its lcore's number. */

@@ -51,10 +51,10 @@ give_rule(const struct port *port, const struct wire_addr *src, uint16_t udp_src
 		memcpy(&v4.hdr.src_addr, src->gid + 12, 4);
 		memcpy(&v4.hdr.dst_addr, port->info.addr.gid + 12, 4);
 	} else {
-		memcpy(v6.hdr.src_addr, src->gid, 16);
-		memcpy(v6.hdr.dst_addr, port->info.addr.gid, 16);
-		memset(v6_mask.hdr.src_addr, 0xff, 16);
-		memset(v6_mask.hdr.dst_addr, 0xff, 16);
+		memcpy(&v6.hdr.src_addr, src->gid, 16);
+		memcpy(&v6.hdr.dst_addr, port->info.addr.gid, 16);
+		memset(&v6_mask.hdr.src_addr, 0xff, 16);
+		memset(&v6_mask.hdr.dst_addr, 0xff, 16);
 		pattern[1] = (struct rte_flow_item){
 			.type = RTE_FLOW_ITEM_TYPE_IPV6, .spec = &v6, .mask = &v6_mask};
 	}

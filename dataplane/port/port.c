@@ -17,7 +17,11 @@
 
 #include <rte_ethdev.h>
 
+#include "dataplane/port/device.h"
 #include "dataplane/port/port.h"
+
+RTE_LOG_REGISTER(port_logtype, oneside.port, NOTICE);
+#define log_warning(...) rte_log(RTE_LOG_WARNING, (uint32_t)port_logtype, "port: " __VA_ARGS__)
 
 enum {
 	DESCRIPTORS = 1024,
@@ -73,36 +77,143 @@ device_taken(uint16_t device, uint32_t before)
 	return false;
 }
 
+/* The name that DPDK gives a device: PCI addresses may be written without the domain. */
+static void
+full_name(const char *name, char full[RTE_DEV_NAME_MAX_LEN])
+{
+	bool brief = device_is_pci(name) && strchr(name, ':') == strrchr(name, ':');
+
+	snprintf(full, RTE_DEV_NAME_MAX_LEN, "%s%s", brief ? "0000:" : "", name);
+}
+
+/* The arguments of a device that EAL was given; NULL when it was not. */
+static const char *
+given(const char *name)
+{
+	const struct rte_devargs *devargs;
+
+	RTE_EAL_DEVARGS_FOREACH(NULL, devargs)
+	{
+		if (strcmp(devargs->name, name) == 0)
+			return devargs->args != NULL ? devargs->args : "";
+	}
+	return NULL;
+}
+
+/* A virtual network device that EAL was given and that did not open; NULL when there is none. */
+static const char *
+unopened(void)
+{
+	const struct rte_devargs *devargs;
+	uint16_t port;
+
+	RTE_EAL_DEVARGS_FOREACH("vdev", devargs)
+	{
+		if (strncmp(devargs->name, "net_", 4) == 0 &&
+		    rte_eth_dev_get_port_by_name(devargs->name, &port) != 0)
+			return devargs->name;
+	}
+	return NULL;
+}
+
+struct first_fault {
+	char sentence[400];
+};
+
+static void
+take_first(void *context, const char *sentence)
+{
+	struct first_fault *first = context;
+
+	if (first->sentence[0] == '\0')
+		snprintf(first->sentence, sizeof(first->sentence), "%s", sentence);
+}
+
+/* The device is given to EAL and of no use: why, as far as it can be found out. */
+static int
+fail(uint32_t index, const char *device, const char *what, int error, char *why, size_t why_len)
+{
+	const char *args = given(device), *name = engine.config->port[index].name;
+	struct first_fault first = {""};
+
+	if (args != NULL) {
+		device_faults(device, args, take_first, &first);
+		device_conflicts(device, args, take_first, &first);
+	}
+	if (first.sentence[0] != '\0')
+		return refuse(why, why_len, error, "port %s: device %s %s: %s", name, device, what,
+			      first.sentence);
+	return refuse(why, why_len, error,
+		      "port %s: device %s %s (%s; its driver's reason is in the lines above); correct its "
+		      "arguments",
+		      name, device, what, strerror(-error));
+}
+
+/* The same for a device that has opened. */
+static int
+fail_open(uint32_t index, const char *what, int error, char *why, size_t why_len)
+{
+	char device[RTE_ETH_NAME_MAX_LEN] = "";
+
+	rte_eth_dev_get_name_by_port(ports[index].device, device);
+	return fail(index, device, what, error, why, why_len);
+}
+
+static int
+find_named(uint32_t index, char *why, size_t why_len)
+{
+	const struct config_port *config = &engine.config->port[index];
+	char name[RTE_DEV_NAME_MAX_LEN];
+
+	full_name(config->device, name);
+	if (rte_eth_dev_get_port_by_name(name, &ports[index].device) != 0) {
+		if (given(name) != NULL)
+			return fail(index, name, "does not open", -ENODEV, why, why_len);
+		return refuse(
+			why, why_len, -ENODEV,
+			"port %s: DPDK has no device %s; give it to EAL (--vdev=%s,... or -a for PCI), or "
+			"name one of those there are",
+			config->name, config->device, config->device);
+	}
+	if (device_taken(ports[index].device, index))
+		return refuse(why, why_len, -EBUSY, "port %s: device %s is another port's; give each its own",
+			      config->name, config->device);
+	return 0;
+}
+
 static int
 find_device(uint32_t index, char *why, size_t why_len)
 {
-	const struct config_port *config = &engine.config->port[index];
-	struct port *port = &ports[index];
 	uint16_t device;
 
-	if (config->device[0] != '\0') {
-		if (rte_eth_dev_get_port_by_name(config->device, &port->device) != 0)
-			return refuse(why, why_len, -ENODEV,
-				      "port %s: DPDK has no device %s; give it to EAL (--vdev=%s,... or -a "
-				      "for PCI), or "
-				      "name one of those there are",
-				      config->name, config->device, config->device);
-		if (device_taken(port->device, index))
-			return refuse(why, why_len, -EBUSY,
-				      "port %s: device %s is another port's; give each its own", config->name,
-				      config->device);
-		return 0;
-	}
+	if (engine.config->port[index].device[0] != '\0')
+		return find_named(index, why, why_len);
 	RTE_ETH_FOREACH_DEV(device)
 	{
 		if (!device_taken(device, index)) {
-			port->device = device;
+			ports[index].device = device;
 			return 0;
 		}
 	}
+	if (unopened() != NULL)
+		return fail(index, unopened(), "does not open", -ENODEV, why, why_len);
 	return refuse(why, why_len, -ENODEV,
 		      "port %s: DPDK has only %u devices; give EAL one more (--vdev=... or -a for PCI)",
-		      config->name, rte_eth_dev_count_avail());
+		      engine.config->port[index].name, rte_eth_dev_count_avail());
+}
+
+static bool
+driven_by(const struct rte_eth_dev_info *info, const char *driver)
+{
+	return info->driver_name != NULL && strcmp(info->driver_name, driver) == 0;
+}
+
+static const char *
+arguments(const struct rte_eth_dev_info *info)
+{
+	const struct rte_devargs *devargs = info->device != NULL ? rte_dev_devargs(info->device) : NULL;
+
+	return devargs != NULL ? devargs->args : NULL;
 }
 
 /*
@@ -112,12 +223,7 @@ find_device(uint32_t index, char *why, size_t why_len)
 static bool
 understates_frames(const struct rte_eth_dev_info *info)
 {
-	static const char *const names[] = {"net_memif", "net_af_packet", "net_tap"};
-
-	for (size_t i = 0; i < RTE_DIM(names); i++)
-		if (info->driver_name != NULL && strcmp(info->driver_name, names[i]) == 0)
-			return true;
-	return false;
+	return driven_by(info, "net_memif") || driven_by(info, "net_af_packet") || driven_by(info, "net_tap");
 }
 
 static uint16_t
@@ -186,7 +292,7 @@ choose_mtu(uint32_t index, const struct rte_eth_dev_info *info, uint16_t *config
 static void
 choose_queues(struct port *port, const struct rte_eth_dev_info *info)
 {
-	bool fixed = info->driver_name != NULL && strcmp(info->driver_name, "net_memif") == 0;
+	bool fixed = driven_by(info, "net_memif");
 
 	port->rx_queues = !fixed && info->max_rx_queues >= engine.num_cores ? (uint16_t)engine.num_cores : 1;
 	port->tx_queues = !fixed && info->max_tx_queues >= engine.num_cores ? (uint16_t)engine.num_cores : 1;
@@ -207,26 +313,90 @@ add_rx_queues(uint32_t index)
 
 /* The device is memif's, and this is among its arguments. */
 static bool
-memif_has(const struct rte_eth_dev_info *info, const char *argument)
+memif_has(const struct rte_eth_dev_info *info, const char *key, const char *value)
 {
-	const struct rte_devargs *devargs = info->device != NULL ? rte_dev_devargs(info->device) : NULL;
+	char text[16];
 
-	return info->driver_name != NULL && strcmp(info->driver_name, "net_memif") == 0 && devargs != NULL &&
-	       devargs->args != NULL && strstr(devargs->args, argument) != NULL;
+	return driven_by(info, "net_memif") && device_argument(arguments(info), key, text, sizeof(text)) &&
+	       strcmp(text, value) == 0;
 }
 
 /* memif's client connects when it is started, and never again by itself. */
 static bool
 is_memif_client(const struct rte_eth_dev_info *info)
 {
-	return memif_has(info, "role=client") || memif_has(info, "role=slave");
+	return memif_has(info, "role", "client") || memif_has(info, "role", "slave");
+}
+
+static void
+log_advice(void *context, const char *sentence)
+{
+	const struct port *port = context;
+
+	log_warning("%s: %s\n", engine.config->port[port - ports].name, sentence);
+}
+
+/*
+ * What a packet buffer must hold: a frame, and for af_packet, which asks for
+ * that, whatever a slot of its ring can deliver.
+ */
+static int
+choose_room(uint32_t index, const struct rte_eth_dev_info *info, char *why, size_t why_len)
+{
+	/* What the kernel puts before a frame in a slot, with the frame's own header. */
+	static const uint32_t SLOT_OVERHEAD = 80;
+	static const uint32_t LARGEST_SLOT = UINT16_MAX - RTE_PKTMBUF_HEADROOM - RTE_CACHE_LINE_SIZE;
+	struct port *port = &ports[index];
+	const char *name = engine.config->port[index].name;
+	uint32_t slot;
+
+	port->room = port->info.mtu + FRAME_OVERHEAD;
+	if (driven_by(info, "net_memif"))
+		device_advice(arguments(info), port->info.mtu, log_advice, port);
+	if (!driven_by(info, "net_af_packet"))
+		return 0;
+	slot = device_slot(arguments(info));
+	if (slot == 0)
+		return fail_open(index, "cannot be used", -EINVAL, why, why_len);
+	if (slot > LARGEST_SLOT)
+		return refuse(why, why_len, -EMSGSIZE,
+			      "port %s: framesz=%u: a packet buffer holds at most %u; write framesz=8192",
+			      name, slot, LARGEST_SLOT);
+	if (port->info.mtu + SLOT_OVERHEAD > slot)
+		return refuse(
+			why, why_len, -EMSGSIZE,
+			"port %s: mtu %u: a slot of framesz=%u cuts off all above %u; write mtu = %u or "
+			"framesz=%u,blocksz=65536,framecnt=1024",
+			name, port->info.mtu, slot, slot - SLOT_OVERHEAD, slot - SLOT_OVERHEAD,
+			rte_align32pow2(port->info.mtu + SLOT_OVERHEAD));
+	port->room = RTE_MAX(port->room, slot);
+	return 0;
 }
 
 /* DPDK's tap driver computes what its device cannot, and the sums of payloads with it: ours is faster. */
 static bool
 sums_in_software(const struct rte_eth_dev_info *info)
 {
-	return info->driver_name != NULL && strcmp(info->driver_name, "net_tap") == 0;
+	return driven_by(info, "net_tap");
+}
+
+/*
+ * Before the bond is configured: one that does not start leaves an alarm of
+ * DPDK's behind, which finds it closed.
+ */
+static int
+check_members(uint32_t index, char *why, size_t why_len)
+{
+	struct first_fault first = {""};
+	char device[RTE_ETH_NAME_MAX_LEN] = "";
+	const char *args;
+
+	rte_eth_dev_get_name_by_port(ports[index].device, device);
+	args = given(device);
+	if (args == NULL)
+		return 0;
+	device_conflicts(device, args, take_first, &first);
+	return first.sentence[0] == '\0' ? 0 : fail_open(index, "cannot be used", -ENOTSUP, why, why_len);
 }
 
 static int
@@ -246,12 +416,16 @@ configure(uint32_t index, char *why, size_t why_len)
 			      strerror(-error));
 	/* Its client closes EAL's own descriptors when it connects, passes on what has their numbers by then
 	 * when it connects again, and never frees what is in its rings.  The server ignores it. */
-	if (is_memif_client(&info) && memif_has(&info, "zero-copy=yes"))
+	if (is_memif_client(&info) && memif_has(&info, "zero-copy", "yes"))
 		return refuse(why, why_len, -ENOTSUP,
 			      "port %s: zero-copy=yes: DPDK's memif cannot connect such a cable twice; "
 			      "leave it out",
 			      name);
-	error = choose_mtu(index, &info, &mtu, why, why_len);
+	error = driven_by(&info, "net_bonding") ? check_members(index, why, why_len) : 0;
+	if (error == 0)
+		error = choose_mtu(index, &info, &mtu, why, why_len);
+	if (error == 0)
+		error = choose_room(index, &info, why, why_len);
 	if (error != 0)
 		return error;
 	choose_queues(port, &info);
@@ -274,8 +448,7 @@ configure(uint32_t index, char *why, size_t why_len)
 		error = rte_eth_dev_configure(port->device, port->rx_queues, port->tx_queues, &conf);
 	}
 	if (error != 0)
-		return refuse(why, why_len, error, "port %s: the device refuses %u queues of mtu %u: %s",
-			      name, port->rx_queues, mtu, strerror(-error));
+		return fail_open(index, "refuses its configuration", error, why, why_len);
 	port->interrupts = conf.intr_conf.rxq != 0;
 	error = rte_eth_macaddr_get(port->device, &mac);
 	if (error != 0)
@@ -285,23 +458,6 @@ configure(uint32_t index, char *why, size_t why_len)
 	snprintf(port->info.name, sizeof(port->info.name), "%s", name);
 	port->info.addr = addr_from_config(&engine.config->port[index].addr);
 	return 0;
-}
-
-/*
- * What a packet buffer must hold.  af_packet wants room for a whole slot of its
- * ring with the kernel's header, and those slots are powers of two in practice.
- */
-static uint32_t
-buffer_room(const struct port *port)
-{
-	enum { SLOT_HEADER = 96 };
-	struct rte_eth_dev_info info;
-	uint32_t room = port->info.mtu + FRAME_OVERHEAD;
-
-	if (rte_eth_dev_info_get(port->device, &info) == 0 && info.driver_name != NULL &&
-	    strcmp(info.driver_name, "net_af_packet") == 0)
-		room = rte_align32pow2(room + SLOT_HEADER);
-	return room;
 }
 
 int
@@ -323,7 +479,7 @@ ports_configure(char *why, size_t why_len)
 			return refuse(why, why_len, -ENOMEM,
 				      "port %s: no memory for its rings; give EAL more (-m)",
 				      ports[i].info.name);
-		room = RTE_MAX(room, buffer_room(&ports[i]));
+		room = RTE_MAX(room, ports[i].room);
 		ports_num = i + 1;
 	}
 	if (room > UINT16_MAX - RTE_PKTMBUF_HEADROOM)
@@ -341,7 +497,6 @@ start(uint32_t index, char *why, size_t why_len)
 	/* Buffers wait in the rings of a device; most of them must stay free. */
 	uint16_t rx = (uint16_t)RTE_MIN((uint32_t)DESCRIPTORS, rte_align32prevpow2(engine.config->mbufs / 4));
 	uint16_t tx = rx;
-	const char *name = port->info.name;
 	int error = rte_eth_dev_adjust_nb_rx_tx_desc(port->device, &rx, &tx);
 
 	for (uint16_t i = 0; i < port->rx_queues && error == 0; i++)
@@ -350,12 +505,10 @@ start(uint32_t index, char *why, size_t why_len)
 	for (uint16_t i = 0; i < port->tx_queues && error == 0; i++)
 		error = rte_eth_tx_queue_setup(port->device, i, tx, SOCKET_ID_ANY, NULL);
 	if (error != 0)
-		return refuse(why, why_len, error, "port %s: the device refuses queues of %u descriptors: %s",
-			      name, rx, strerror(-error));
+		return fail_open(index, "refuses its queues", error, why, why_len);
 	error = rte_eth_dev_start(port->device);
 	if (error != 0 && !port->reconnects)
-		return refuse(why, why_len, error, "port %s: the device does not start: %s", name,
-			      strerror(-error));
+		return fail_open(index, "does not start", error, why, why_len);
 	port->started = error == 0;
 	/* The far end of the cable may come later: link.c tries again. */
 	atomic_init(&port->paused, !port->started);

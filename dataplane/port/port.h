@@ -27,6 +27,7 @@ struct port {
 	struct engine_port_info info;
 	uint16_t device; /* DPDK's number */
 	uint16_t rx_queues, tx_queues;
+	uint32_t room; /* of a packet buffer for its frames, without headroom */
 	bool interrupts;
 	bool checks_ipv4; /* checksums of headers received */
 	bool started;

@@ -3,14 +3,15 @@
 
 #include <string.h>
 
-#include <rte_net_crc.h>
 #include <rte_vect.h>
 
+#include "dataplane/compat/compat.h"
 #include "wire.h"
 
 #define ICRC_PREFIX 8u /* stands for the LRH that RoCEv2 does not have */
 
 static bool wide;
+static struct compat_crc narrow;
 
 void
 wire_init(void)
@@ -34,9 +35,9 @@ icrc_init(bool use_wide)
 	if (rte_vect_get_max_simd_bitwidth() == 0)
 		rte_vect_set_max_simd_bitwidth(RTE_VECT_SIMD_128);
 #if defined(RTE_ARCH_ARM64)
-	rte_net_crc_set_alg(RTE_NET_CRC_NEON);
+	compat_crc_init(&narrow, RTE_NET_CRC_NEON);
 #else
-	rte_net_crc_set_alg(RTE_NET_CRC_SSE42);
+	compat_crc_init(&narrow, RTE_NET_CRC_SSE42);
 #endif
 }
 
@@ -49,7 +50,7 @@ compute_in_place(uint8_t *ip, uint32_t ip_len, uint32_t len)
 	uint8_t saved_prefix[ICRC_PREFIX], saved_udp[2], saved_resv = *bth_resv;
 	uint32_t crc;
 
-	/* rte_net_crc_calc takes no seed, so the prefix has to be there in memory. */
+	/* DPDK's CRC takes no seed, so the prefix has to be there in memory. */
 	memcpy(saved_prefix, ip - ICRC_PREFIX, ICRC_PREFIX);
 	memset(ip - ICRC_PREFIX, 0xff, ICRC_PREFIX);
 	memcpy(saved_udp, udp_checksum, 2);
@@ -63,7 +64,7 @@ compute_in_place(uint8_t *ip, uint32_t ip_len, uint32_t len)
 		ip[1] = 0xff;
 		ip[8] = 0xff;
 		memset(ip + 10, 0xff, 2);
-		crc = rte_net_crc_calc(ip - ICRC_PREFIX, len + ICRC_PREFIX, RTE_NET_CRC32_ETH);
+		crc = compat_crc_calc(&narrow, ip - ICRC_PREFIX, len + ICRC_PREFIX);
 		ip[1] = tos;
 		ip[8] = ttl;
 		memcpy(ip + 10, checksum, 2);
@@ -74,7 +75,7 @@ compute_in_place(uint8_t *ip, uint32_t ip_len, uint32_t len)
 		ip[0] |= 0x0f;
 		memset(ip + 1, 0xff, 3);
 		ip[7] = 0xff;
-		crc = rte_net_crc_calc(ip - ICRC_PREFIX, len + ICRC_PREFIX, RTE_NET_CRC32_ETH);
+		crc = compat_crc_calc(&narrow, ip - ICRC_PREFIX, len + ICRC_PREFIX);
 		memcpy(ip, class_label, 4);
 		ip[7] = hop_limit;
 	}

@@ -46,10 +46,30 @@ checks 1 'there is no PCI device 0000:fe:1f.7' $SMALL $CABLE -- $SOCKET \
 	--port name=p0,device=0000:fe:1f.7,address=192.0.2.1/24
 checks 1 'the socket /nonexistent/cable cannot be made' $SMALL \
 	--vdev=net_memif0,socket=/nonexistent/cable,socket-abstract=no -- $SOCKET $PORT
-checks 1 'device net_af_packet0,iface=nothere: there is no interface nothere' $SMALL \
+checks 1 'device net_af_packet0: there is no interface nothere' $SMALL \
 	--vdev=net_af_packet0,iface=nothere -- $SOCKET --port name=p0,address=192.0.2.1/24
 checks 1 'leave no port' $SMALL -- $SOCKET --port name=p0,address=192.0.2.1/24
 checks 1 'give the EAL option -l 0,1' -l 0 --no-pci --file-prefix="$PREFIX" --no-huge -m 256 $CABLE -- $SOCKET $PORT
+
+checks 1 'device net_af_packet0: framesz=3072, blocksz=8192 and framecnt=512 do not fit together' $SMALL \
+	--vdev=net_af_packet0,iface=lo,framesz=3072,blocksz=8192 -- $SOCKET --port name=p0,address=192.0.2.1/24
+checks 0 'advice: device net_memif0: frames of mtu 4200 take several buffers of bsize=2048' $SMALL \
+	"${CABLE%,bsize=*}" -- $SOCKET $PORT
+
+checks 0 'advice: device net_memif0: every process of this network namespace can connect to the abstract socket' $SMALL \
+	"--vdev=net_memif0,role=server,socket=$WORK/abstract,bsize=4352" -- $SOCKET $PORT
+
+# All ways to write three polling cores ask for the same memory, and one core for less.
+needs() { # EAL-OPTIONS: how many pages
+	# shellcheck disable=SC2086
+	timeout 60 "$DATAPLANE" $* --no-pci --file-prefix="$PREFIX" --no-huge -m 256 $CABLE -- $SOCKET $PORT --check 2>"$WORK/err" |
+		sed -n 's/^advice: hugepages:.* 2MB:\([0-9]*\),.*/\1/p'
+}
+three=$(needs -l 0,1,2,3)
+[ -n "$three" ] && [ "$three" -gt "$(needs -l 0,1)" ] || fail "three polling cores need $three pages"
+for cores in '-l 0-3' '-l 0,1-3' '--lcores=0@0,(1-3)@(0,1)' '--lcores (0-3)@0' '--lcores 0-1,2-3@0'; do
+	[ "$(needs "$cores")" = "$three" ] || fail "$cores is not counted as three polling cores"
+done
 
 # Only where no hugepage is free can their lack be seen.
 if ! cat /sys/kernel/mm/hugepages/*/free_hugepages | grep -qv '^0$'; then

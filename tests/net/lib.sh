@@ -13,6 +13,7 @@
 #   stop_plane NAME                SIGTERM; fails unless it ends cleanly
 #   kill_plane NAME                SIGKILL
 #   start_capture NAME NAMESPACE INTERFACE; stop_capture NAME     $WORK/NAME.pcap
+#   reserve_hugepages N            so many of 2 MiB more until the end; false when they cannot be had
 #   say, fail, skip, expect
 #
 # PLANE_MEMORY (EAL options; default --no-huge), PLANE_IDLE and PLANE_CORES (polling cores of each plane;
@@ -76,6 +77,23 @@ net_init() {
 	trap 'exit 143' TERM HUP
 }
 
+HUGEPAGES=/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
+declare -g HUGEPAGES_OURS=0
+
+reserve_hugepages() {
+	local before after
+	before=$(cat "$HUGEPAGES" 2>/dev/null) && [ -w "$HUGEPAGES" ] || return 1
+	echo $((before + $1)) >"$HUGEPAGES" || return 1
+	after=$(cat "$HUGEPAGES")
+	HUGEPAGES_OURS=$((HUGEPAGES_OURS + after - before))
+	[ $((after - before)) -ge "$1" ]
+}
+
+release_hugepages() {
+	[ "$HUGEPAGES_OURS" = 0 ] || echo $(($(cat "$HUGEPAGES") - HUGEPAGES_OURS)) >"$HUGEPAGES"
+	HUGEPAGES_OURS=0
+}
+
 # Ends what we started, by process id, and removes what we made; keeps the exit status.
 net_cleanup() {
 	local status=$? pid name
@@ -91,6 +109,7 @@ net_cleanup() {
 		ip netns del "$name" 2>/dev/null
 	done
 	declare -F net_at_exit >/dev/null && net_at_exit
+	release_hugepages
 	[ -n "$WORK" ] && rm -rf "$WORK"
 	exit "$status"
 }
@@ -152,7 +171,7 @@ plane_idle() {
 # start_plane NAME EAL... -- OPTIONS...: in the background, in the network namespace PLANE_NETNS if
 # that is set; returns when it serves.
 start_plane() {
-	local name=$1 log tenths=200
+	local name=$1 log
 	local -a prefix=()
 	shift
 	log=$(plane_log "$name")
@@ -161,6 +180,12 @@ start_plane() {
 	# "ip netns exec" becomes the data plane: the process id is the data plane's.
 	"${prefix[@]}" "$DATAPLANE" "$@" --socket "$(plane_socket "$name")" >"$log" 2>&1 </dev/null &
 	PLANE_PID[$name]=$!
+	await_plane "$name"
+}
+
+await_plane() {
+	local name=$1 log tenths=200
+	log=$(plane_log "$name")
 	until grep -q 'serving on' "$log"; do
 		kill -0 "${PLANE_PID[$name]}" 2>/dev/null || fail "data plane $name does not start"
 		[ "$tenths" -gt 0 ] || fail "data plane $name does not serve within 20 seconds"

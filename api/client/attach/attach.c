@@ -39,6 +39,14 @@ client_cq_ring(const struct one_client *client, uint64_t offset, uint32_t log2, 
 	return true;
 }
 
+const char *
+one_socket_path(const char *path)
+{
+	if (path == NULL)
+		path = secure_getenv(ONE_SOCKET_ENV);
+	return path == NULL || path[0] == '\0' ? ONE_SOCKET_DEFAULT : path;
+}
+
 static int
 connect_socket(const char *path)
 {
@@ -46,10 +54,7 @@ connect_socket(const char *path)
 	struct timeval timeout = {.tv_sec = HELLO_TIMEOUT_S};
 	int sock;
 
-	if (path == NULL)
-		path = secure_getenv(ONE_SOCKET_ENV);
-	if (path == NULL || path[0] == '\0')
-		path = ONE_SOCKET_DEFAULT;
+	path = one_socket_path(path);
 	if (strlen(path) >= sizeof(addr.sun_path))
 		return -ENAMETOOLONG;
 	memcpy(addr.sun_path, path, strlen(path) + 1);

@@ -61,6 +61,16 @@ set_address(struct ia *ia)
 	}
 }
 
+static void
+complain(const char *name, const char *socket, const char *port, int error)
+{
+	if (error == -ENODEV)
+		registry_complain("%s: the data plane at %s has no port \"%s\"", name, socket, port);
+	else
+		registry_complain("%s: no attachment to the data plane at %s: %s", name, socket,
+				  error == -EPROTO ? "it is of another version" : strerror(-error));
+}
+
 static DAT_RETURN
 attach(struct ia *ia, const char *params)
 {
@@ -85,8 +95,7 @@ attach(struct ia *ia, const char *params)
 	error = one_attach(&args, &ia->client);
 	if (error == 0)
 		return DAT_SUCCESS;
-	registry_complain("%s: no attachment to the data plane at %s: %s", ia->name,
-			  socket[0] != '\0' ? socket : "its default socket", strerror(-error));
+	complain(ia->name, one_socket_path(args.socket), port, error);
 	switch (error) {
 	case -ENODEV:
 		return DAT_ERROR(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);

@@ -411,6 +411,29 @@ open_foreign(struct announced *a, struct conf_entry *entry, const DAT_NAME_PTR n
 	return DAT_SUCCESS;
 }
 
+static void
+complain_not_found(const char *name, DAT_RETURN_SUBTYPE how, uint32_t major, uint32_t minor)
+{
+	const char *where =
+		registry.override ? "the file of DAT_OVERRIDE" : "/etc/dat.conf, /etc/dat/dat.conf";
+
+	switch (how) {
+	case DAT_MAJOR_NOT_FOUND:
+	case DAT_MINOR_NOT_FOUND:
+		registry_complain("%s: it is there, but not for uDAPL %u.%u (in %s)", name, major, minor,
+				  where);
+		break;
+	case DAT_THREAD_SAFETY_NOT_FOUND:
+		registry_complain("%s: it is there, but not thread-safe, as the program asks (in %s)", name,
+				  where);
+		break;
+	default:
+		registry_complain("%s: no interface adapter has this name; those there are stand in %s%s",
+				  name, where,
+				  registry.override ? "" : ", besides " OWN_NAME " and " OWN_NAME "-PORT");
+	}
+}
+
 DAT_RETURN
 dat_ia_openv(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE *async_evd_handle,
 	     DAT_IA_HANDLE *ia_handle, DAT_UINT32 dat_version_major, DAT_UINT32 dat_version_minor,
@@ -476,10 +499,12 @@ dat_ia_openv(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_E
 		}
 	}
 	pthread_mutex_unlock(&registry.lock);
-	if (a != NULL)
+	if (a != NULL) {
 		ret = open_foreign(a, NULL, ia_name_ptr, async_evd_min_qlen, async_evd_handle, ia_handle);
-	else
+	} else {
+		complain_not_found(ia_name_ptr, best, dat_version_major, dat_version_minor);
 		ret = DAT_ERROR(DAT_PROVIDER_NOT_FOUND, best);
+	}
 	pthread_mutex_unlock(&registry.load_lock);
 	return ret;
 }

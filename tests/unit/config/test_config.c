@@ -45,14 +45,18 @@ static int
 options(bool *check, bool *help, const char *first, ...)
 {
 	char *argv[32] = {(char *)(uintptr_t) "--"};
-	int argc = 1;
+	enum config_action action;
+	int argc = 1, ret;
 	va_list args;
 
 	va_start(args, first);
 	for (const char *arg = first; arg != NULL && argc < 31; arg = va_arg(args, const char *))
 		argv[argc++] = (char *)(uintptr_t)arg;
 	va_end(args);
-	return config_options(&config, argc, argv, check, help, why, sizeof(why));
+	ret = config_options(&config, argc, argv, &action, why, sizeof(why));
+	*check = action == CONFIG_CHECK;
+	*help = action == CONFIG_HELP;
+	return ret;
 }
 
 static int
@@ -312,6 +316,8 @@ static void
 test_options(void **state)
 {
 	(void)state;
+	char *version[] = {(char *)(uintptr_t) "--", (char *)(uintptr_t) "--version"};
+	enum config_action action;
 	bool check, help;
 
 	assert_int_equal(options(&check, &help, "--node", "1", "--socket", "/tmp/s", "--port",
@@ -338,7 +344,13 @@ test_options(void **state)
 	assert_true(help);
 	assert_false(check);
 	assert_int_equal(options(&check, &help, NULL), 0);
-	assert_int_equal(config_options(&config, 0, NULL, &check, &help, why, sizeof(why)), 0);
+	assert_int_equal(config_options(&config, 0, NULL, &action, why, sizeof(why)), 0);
+	assert_int_equal(action, CONFIG_SERVE);
+	assert_int_equal(config_options(&config, 2, version, &action, why, sizeof(why)), 0);
+	assert_int_equal(action, CONFIG_VERSION);
+	assert_true(config_is_option("--port") && config_is_option("--socket-mode=0600"));
+	assert_false(config_is_option("--vdev=net_ring0") || config_is_option("-l") ||
+		     config_is_option("--file-prefix") || config_is_option("--=") || config_is_option("--"));
 }
 
 static void
@@ -523,10 +535,9 @@ test_usage_names_every_key(void **state)
 {
 	(void)state;
 	static const char *const names[] = {
-		"--config",  "--port",           "--peer",         "--node",
-		"--socket ", "--socket-mode",    "--idle",         "--limit",
-		"--check",   "--help",           "--keepalive-ms", "--work-pool",
-		"--mbufs",   "--process-memory", "max_qp_wr",      "max_bytes_per_uid"};
+		"--config", "--port",           "--peer",  "--node",    "--socket ",        "--socket-mode",
+		"--idle",   "--limit",          "--check", "--help",    "--keepalive-ms",   "--work-pool",
+		"--mbufs",  "--process-memory", "max_qp_wr", "max_bytes_per_uid"};
 	char *text = NULL;
 	size_t len;
 	FILE *file = open_memstream(&text, &len);

@@ -55,6 +55,49 @@ nobody_there(void **state)
 	assert_ok(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
 
+/* What DAT_DBG_TYPE makes a failing open say. */
+static void
+says(const char *name, const char *text)
+{
+	char file[] = "/tmp/oneside-ia-XXXXXX", said[512], own[DAT_NAME_MAX_LENGTH];
+	int out = mkstemp(file), before = dup(STDERR_FILENO);
+	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+	DAT_IA_HANDLE ia;
+	ssize_t len;
+
+	assert_true(out >= 0 && before >= 0);
+	unlink(file);
+	snprintf(own, sizeof(own), "%s", name);
+	dup2(out, STDERR_FILENO);
+	DAT_RETURN ret = dat_ia_open(own, 8, &evd, &ia);
+	dup2(before, STDERR_FILENO);
+	close(before);
+	assert_int_not_equal(ret, DAT_SUCCESS);
+	len = pread(out, said, sizeof(said) - 1, 0);
+	close(out);
+	said[len > 0 ? len : 0] = '\0';
+	if (strstr(said, text) == NULL)
+		fail_msg("\"%s\" is not in \"%s\"", text, said);
+}
+
+static void
+reasons(void **state)
+{
+	struct fixture *f = *state;
+	char text[256];
+
+	setenv("DAT_DBG_TYPE", "1", 1);
+	says("ib0", "ib0: no interface adapter has this name");
+	mock_refuse(f->mock, ONE_MSG_HELLO, -ENODEV, ONE_SUBJECT_PORT, 0, 1);
+	snprintf(text, sizeof(text), "the data plane at %s has no port \"p9\"", getenv("ONESIDE_SOCKET"));
+	says("oneside-p9", text);
+	mock_kill(f->mock);
+	snprintf(text, sizeof(text), "no attachment to the data plane at %s: ", getenv("ONESIDE_SOCKET"));
+	says("oneside", text);
+	mock_revive(f->mock);
+	unsetenv("DAT_DBG_TYPE");
+}
+
 /* One asynchronous EVD for two IAs. */
 static void
 shared_async(void **state)
@@ -536,9 +579,19 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(opens),   TEST(nobody_there),       TEST(shared_async), TEST(attributes),
-		TEST(closing), TEST(closing_gracefully), TEST(contexts),     TEST(no_shared_receive_queues),
-		TEST(lost),    TEST(lost_while_polling), TEST(forks),        TEST(lost_before_waiting),
+		TEST(opens),
+		TEST(nobody_there),
+		TEST(reasons),
+		TEST(shared_async),
+		TEST(attributes),
+		TEST(closing),
+		TEST(closing_gracefully),
+		TEST(contexts),
+		TEST(no_shared_receive_queues),
+		TEST(lost),
+		TEST(lost_while_polling),
+		TEST(forks),
+		TEST(lost_before_waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

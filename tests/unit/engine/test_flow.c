@@ -69,12 +69,12 @@ understand(uint16_t device, const struct rte_flow_attr *attr, const struct rte_f
 		const struct rte_flow_item_ipv6 *ip = item[1].spec, *mask = item[1].mask;
 
 		assert_int_equal(item[1].type, RTE_FLOW_ITEM_TYPE_IPV6);
-		assert_true(all_ones(mask->hdr.src_addr, 16) && all_ones(mask->hdr.dst_addr, 16));
+		assert_true(all_ones(&mask->hdr.src_addr, 16) && all_ones(&mask->hdr.dst_addr, 16));
 		assert_int_equal(mask->hdr.vtc_flow | mask->hdr.payload_len | mask->hdr.proto |
 					 mask->hdr.hop_limits,
 				 0);
-		rule.src = address(NULL, ip->hdr.src_addr);
-		rule.dst = address(NULL, ip->hdr.dst_addr);
+		rule.src = address(NULL, &ip->hdr.src_addr);
+		rule.dst = address(NULL, &ip->hdr.dst_addr);
 	}
 	assert_int_equal(item[2].type, RTE_FLOW_ITEM_TYPE_UDP);
 	assert_int_equal(rte_be_to_cpu_16(udp->hdr.dst_port), 4791);

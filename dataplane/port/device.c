@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <dirent.h>
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <rte_ethdev.h>
+
+#include "dataplane/compat/compat.h"
+#include "device.h"
+#include "privilege.h"
+
+struct report {
+	device_fault *fault;
+	void *context;
+};
+
+static void __attribute__((format(printf, 2, 3))) say(const struct report *report, const char *format, ...)
+{
+	char sentence[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(sentence, sizeof(sentence), format, args);
+	va_end(args);
+	report->fault(report->context, sentence);
+}
+
+static bool
+exists(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+static bool
+starts(const char *text, const char *with)
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
+
+bool
+device_argument(const char *args, const char *key, char *value, size_t value_len)
+{
+	size_t len = strlen(key);
+
+	for (const char *at = args; at != NULL; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (strncmp(at, key, len) == 0 && at[len] == '=') {
+			snprintf(value, value_len, "%.*s", (int)strcspn(at + len + 1, ","), at + len + 1);
+			return true;
+		}
+	}
+	return false;
+}
+
+static unsigned long
+number(const char *args, const char *key, unsigned long otherwise)
+{
+	char value[32];
+
+	return device_argument(args, key, value, sizeof(value)) ? strtoul(value, NULL, 10) : otherwise;
+}
+
+/* ---- PCI ---- */
+
+bool
+device_is_pci(const char *name)
+{
+	unsigned int domain, bus, slot, function;
+	int used = 0;
+
+	return (sscanf(name, "%4x:%2x:%2x.%1x%n", &domain, &bus, &slot, &function, &used) == 4 ||
+		sscanf(name, "%2x:%2x.%1x%n", &bus, &slot, &function, &used) == 3) &&
+	       name[used] == '\0';
+}
+
+static bool
+has_iommu(void)
+{
+	DIR *groups = opendir("/sys/kernel/iommu_groups");
+	unsigned int entries = 0;
+
+	while (groups != NULL && readdir(groups) != NULL)
+		entries++;
+	if (groups != NULL)
+		closedir(groups);
+	return entries > 2;
+}
+
+static void
+pci_faults(const struct report *report, const char *name)
+{
+	static const char *const drivers[] = {"vfio-pci",  "uio_pci_generic", "igb_uio",
+					      "mlx5_core", "mlx4_core",       "mana"};
+	const char *driver = "none";
+	char path[256], link[256], device[80];
+
+	snprintf(device, sizeof(device), "%s%s", strchr(name, ':') == strrchr(name, ':') ? "0000:" : "",
+		 name);
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", device);
+	if (!exists(path)) {
+		say(report, "there is no PCI device %s; list them with dpdk-devbind.py --status-dev net",
+		    device);
+		return;
+	}
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/driver", device);
+	ssize_t len = readlink(path, link, sizeof(link) - 1);
+	if (len > 0) {
+		link[len] = '\0';
+		driver = basename(link);
+	}
+	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++) {
+		if (strcmp(driver, drivers[i]) == 0)
+			return;
+	}
+	if (!exists("/sys/module/vfio_pci"))
+		say(report, "the module vfio-pci is not loaded; load it with %smodprobe vfio-pci", sudo());
+	say(report,
+	    "it has the driver %s, which DPDK cannot use; bind it with %sdpdk-devbind.py "
+	    "--bind=vfio-pci %s",
+	    driver, sudo(), device);
+	if (!has_iommu())
+		say(report,
+		    "there is no IOMMU; boot with intel_iommu=on or amd_iommu=on, or accept the risk "
+		    "with echo 1 | %stee /sys/module/vfio/parameters/enable_unsafe_noiommu_mode",
+		    sudo());
+}
+
+/* ---- memif ---- */
+
+static bool
+is_memif_server(const char *args)
+{
+	char role[16];
+
+	return device_argument(args, "role", role, sizeof(role)) &&
+	       (strcmp(role, "server") == 0 || strcmp(role, "master") == 0);
+}
+
+/* The socket of a cable, which is a file when `named`; the length of its address, 0 when it is too long. */
+static socklen_t
+cable_address(const char *args, struct sockaddr_un *addr, bool *named)
+{
+	char path[256] = "/run/memif.sock", abstract[8] = "yes";
+
+	device_argument(args, "socket", path, sizeof(path));
+	device_argument(args, "socket-abstract", abstract, sizeof(abstract));
+	*named = strcmp(abstract, "no") == 0;
+	*addr = (struct sockaddr_un){.sun_family = AF_UNIX};
+	if (strlen(path) + 2 > sizeof(addr->sun_path))
+		return 0;
+	strcpy(addr->sun_path + !*named, path);
+	return *named ? (socklen_t)sizeof(*addr)
+		      : (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(path));
+}
+
+/*
+ * Whether a socket is bound there.  Its owner must not notice: EAL's thread dies
+ * of a memif connection that comes and goes.  So a file is connected to by
+ * another type of socket, which the kernel refuses with EPROTOTYPE if the file has
+ * an owner; and an abstract name is bound, if it can be, and let go.
+ */
+static bool
+is_bound(const struct sockaddr_un *addr, socklen_t len, bool named)
+{
+	int fd = socket(AF_UNIX, (named ? SOCK_STREAM : SOCK_SEQPACKET) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool bound;
+
+	if (fd < 0)
+		return false;
+	if (named)
+		bound = connect(fd, (const struct sockaddr *)addr, len) == 0 || errno != ECONNREFUSED;
+	else
+		bound = bind(fd, (const struct sockaddr *)addr, len) < 0 && errno == EADDRINUSE;
+	close(fd);
+	return bound;
+}
+
+/* Nobody answers at the socket of a killed data plane: it can go. */
+void
+device_remove_stale(const char *name, const char *args)
+{
+	struct sockaddr_un addr;
+	struct stat st;
+	socklen_t len;
+	bool named;
+
+	if (!starts(name, "net_memif") || !is_memif_server(args))
+		return;
+	len = cable_address(args, &addr, &named);
+	if (len > 0 && named && lstat(addr.sun_path, &st) == 0 && S_ISSOCK(st.st_mode) &&
+	    !is_bound(&addr, len, named))
+		unlink(addr.sun_path);
+}
+
+static void
+memif_faults(const struct report *report, const char *args)
+{
+	struct sockaddr_un addr;
+	bool named;
+	socklen_t len = cable_address(args, &addr, &named);
+	char copy[sizeof(addr.sun_path)];
+
+	if (len == 0)
+		say(report, "its socket's path is too long; shorten it to %zu bytes by socket=",
+		    sizeof(addr.sun_path) - 2);
+	if (len == 0 || !named)
+		return;
+	strcpy(copy, addr.sun_path);
+	const char *directory = dirname(copy);
+	if (access(directory, R_OK | W_OK | X_OK) < 0)
+		say(report,
+		    "the socket %s cannot be made in %s; make that directory yours with %sinstall -d -o %u "
+		    "%s, or choose another",
+		    addr.sun_path, directory, sudo(), geteuid(), directory);
+}
+
+/* Another device of this process has the socket: nobody else does. */
+static bool
+shares_cable(const struct report *report, const char *name, const char *args, const char *path)
+{
+	const struct rte_devargs *other;
+	char theirs[256];
+
+	RTE_EAL_DEVARGS_FOREACH("vdev", other)
+	{
+		if (!starts(other->name, "net_memif") || strcmp(other->name, name) == 0 ||
+		    !is_memif_server(other->args) ||
+		    !device_argument(other->args, "socket", theirs, sizeof(theirs)) ||
+		    strcmp(theirs, path) != 0)
+			continue;
+		if (number(other->args, "id", 0) == number(args, "id", 0))
+			say(report,
+			    "device %s has its socket %s and its id; give each another id=", other->name,
+			    path);
+		return true;
+	}
+	return false;
+}
+
+static void
+memif_conflicts(const struct report *report, const char *name, const char *args)
+{
+	struct sockaddr_un addr;
+	bool named;
+	socklen_t len = cable_address(args, &addr, &named);
+	const char *path = addr.sun_path + !named;
+
+	if (len == 0 || !is_memif_server(args) || shares_cable(report, name, args, path))
+		return;
+	if (named && !exists(path))
+		return;
+	if (is_bound(&addr, len, named))
+		say(report,
+		    "the socket %s is taken: a program listens there; end it, or choose another by "
+		    "socket=",
+		    path);
+	else if (named)
+		say(report, "%s is there already; remove it, or choose another socket by socket=", path);
+}
+
+void
+device_advice(const char *args, uint32_t mtu, device_fault *advise, void *context)
+{
+	enum { ETHERNET = 14, UNIT = 256 };
+	const struct report report = {advise, context};
+	unsigned long buffer = number(args, "bsize", 2048);
+	unsigned long wanted = (mtu + ETHERNET + UNIT - 1) / UNIT * UNIT;
+	struct sockaddr_un addr;
+	bool named;
+
+	if (buffer < mtu + ETHERNET)
+		say(&report,
+		    "frames of mtu %u take several buffers of bsize=%lu each, at a third of the speed or "
+		    "less; give bsize=%lu at both ends, or a lower mtu",
+		    mtu, buffer, wanted);
+	if (cable_address(args, &addr, &named) > 0 && !named && is_memif_server(args))
+		say(&report,
+		    "every process of this network namespace can connect to the abstract socket %s, and so "
+		    "make DPDK abort; give socket-abstract=no and a socket= in a directory of its own",
+		    addr.sun_path + 1);
+}
+
+/* ---- interfaces of the kernel ---- */
+
+/* af_packet's defaults. */
+enum { SLOT = 2048, SLOTS = 512 };
+
+/*
+ * DPDK's driver takes slot after slot without looking at the ends of blocks,
+ * and the kernel wants blocks of whole pages, all of them full.
+ */
+uint32_t
+device_slot(const char *args)
+{
+	unsigned long page = (unsigned long)sysconf(_SC_PAGESIZE);
+	unsigned long slot = number(args, "framesz", SLOT), block = number(args, "blocksz", page);
+	unsigned long slots = number(args, "framecnt", SLOTS);
+
+	if (slot == 0 || slot % 16 != 0 || block > INT_MAX || block % page != 0 || block < slot ||
+	    block % slot != 0 || slots == 0 || slots % (block / slot) != 0)
+		return 0;
+	return (uint32_t)slot;
+}
+
+static void
+interface_faults(const struct report *report, const char *name, const char *args)
+{
+	char iface[64], path[128];
+	int fd;
+
+	if (!device_argument(args, "iface", iface, sizeof(iface))) {
+		say(report, "it names no interface; write as in --vdev=%.20s,iface=eth0", name);
+		return;
+	}
+	snprintf(path, sizeof(path), "/sys/class/net/%s", iface);
+	if (!exists(path))
+		say(report,
+		    "there is no interface %s; make a pair with %sip link add %s type veth peer name "
+		    "%.10s-peer, or list those there are with ip link",
+		    iface, sudo(), iface, iface);
+	/* Protocol 0: it receives nothing. */
+	fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (fd < 0 && errno == EPERM)
+		say(report,
+		    "raw packets need CAP_NET_RAW; run as root, or %ssetcap cap_net_raw,cap_net_admin+ep on "
+		    "this program",
+		    sudo());
+	if (fd >= 0)
+		close(fd);
+	if (!starts(name, "net_af_xdp") && device_slot(args) == 0)
+		say(report,
+		    "framesz=%lu, blocksz=%lu and framecnt=%lu do not fit together; let blocksz be a "
+		    "multiple "
+		    "of framesz and of %ld, and framecnt one of blocksz/framesz, as in "
+		    "framesz=8192,blocksz=65536,framecnt=1024",
+		    number(args, "framesz", SLOT),
+		    number(args, "blocksz", (unsigned long)sysconf(_SC_PAGESIZE)),
+		    number(args, "framecnt", SLOTS), sysconf(_SC_PAGESIZE));
+}
+
+static void
+tap_faults(const struct report *report)
+{
+	if (!exists("/dev/net/tun"))
+		say(report, "there is no /dev/net/tun; load it with %smodprobe tun", sudo());
+	if (!has_capability(CAP_NET_ADMIN))
+		say(report,
+		    "it needs CAP_NET_ADMIN; run as root, or %ssetcap cap_net_admin+ep on this program",
+		    sudo());
+}
+
+/* ---- bonds ---- */
+
+static void
+bond_faults(const struct report *report, const char *args)
+{
+	char value[64];
+
+	if (!device_argument(args, "mode", value, sizeof(value)))
+		say(report, "a bond needs a mode; write as in mode=1");
+	if (!device_argument(args, COMPAT_BOND_MEMBER, value, sizeof(value)))
+		say(report, "a bond needs members; name each by " COMPAT_BOND_MEMBER "=DEVICE");
+}
+
+/* The bond gives a member its own MAC address, which not every driver can set. */
+static void
+member_faults(const struct report *report, const char *member)
+{
+	struct rte_ether_addr mac;
+	uint16_t port;
+
+	if (rte_eth_dev_get_port_by_name(member, &port) != 0)
+		say(report, "its member %s is no device of DPDK; give it to EAL as well", member);
+	else if (rte_eth_macaddr_get(port, &mac) == 0 &&
+		 rte_eth_dev_default_mac_addr_set(port, &mac) == -ENOTSUP)
+		say(report,
+		    "its member %s cannot take the bond's MAC address; use devices that can, or %s without "
+		    "a bond",
+		    member, member);
+}
+
+void
+device_conflicts(const char *name, const char *args, device_fault *fault, void *context)
+{
+	const struct report report = {fault, context};
+	char member[64];
+
+	if (starts(name, "net_memif"))
+		memif_conflicts(&report, name, args);
+	if (!starts(name, "net_bonding"))
+		return;
+	for (const char *at = args; at != NULL; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (starts(at, COMPAT_BOND_MEMBER "=") &&
+		    device_argument(at, COMPAT_BOND_MEMBER, member, sizeof(member)))
+			member_faults(&report, member);
+	}
+}
+
+void
+device_faults(const char *name, const char *args, device_fault *fault, void *context)
+{
+	const struct report report = {fault, context};
+
+	if (device_is_pci(name))
+		pci_faults(&report, name);
+	else if (starts(name, "net_memif"))
+		memif_faults(&report, args);
+	else if (starts(name, "net_af_packet") || starts(name, "eth_af_packet") || starts(name, "net_af_xdp"))
+		interface_faults(&report, name, args);
+	else if (starts(name, "net_tap"))
+		tap_faults(&report);
+	else if (starts(name, "net_bonding"))
+		bond_faults(&report, args);
+}

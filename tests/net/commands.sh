@@ -1,0 +1,160 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Each command of README.md, of the man pages' examples and of --help does what it is there for.  In
+# namespaces of its own, where /run is empty and an interface is called veth0.  Those that cannot run
+# here are named below with the reason; one that is not named is a failure.
+. "$(dirname "$0")/lib.sh"
+SOURCE=$(cd "$(dirname "$0")/../.." && pwd)
+[ "$(id -u)" = 0 ] || skip "network and mount namespaces need root"
+if [ -z "${COMMANDS_INSIDE:-}" ]; then
+	unshare -m -n true 2>/dev/null || skip "namespaces cannot be made here"
+	COMMANDS_INSIDE=1 exec unshare -m -n bash "$0"
+fi
+net_init
+[ "$(allowed_cpus | head -n 2 | tr '\n' ' ')" = "0 1 " ] || skip "-l 0,1 needs processors 0 and 1"
+mount -t tmpfs tmpfs /run && mkdir /run/oneside || fail "no /run of its own" # RuntimeDirectory= of the service
+ip link set lo up
+ip link add veth0 type veth peer name veth1 && ip link set veth0 up && ip link set veth1 up || fail "no veth pair"
+ip addr add 192.0.2.100/24 dev veth1
+ethtool -K veth1 tx off gso off tso off >/dev/null || fail "README: ethtool" # as it says there
+cd "$WORK" || exit 1
+
+# as_here COMMAND: with files of this test, in turns on few processors, and patient when they are busy.
+as_here() {
+	local command=${1//\/tmp\//$WORK/}
+	command=${command//\/etc\/oneside\/oneside.conf/$SOURCE/config/oneside.conf}
+	case $command in *" --check") ;; *) command=${command/ -- / -- --idle $(plane_idle) --keepalive-ms 60000 } ;; esac
+	say "$command" >&2
+	printf '%s' "${command#* }"
+}
+
+# plane NAME COMMAND: serves
+plane() {
+	local -a words
+	[ -z "${PLANE_PID[$1]:-}" ] || stop_plane "$1"
+	read -ra words <<<"$(as_here "$2")"
+	: >"$(plane_log "$1")"
+	"$DATAPLANE" "${words[@]}" >"$(plane_log "$1")" 2>&1 </dev/null &
+	PLANE_PID[$1]=$!
+	await_plane "$1"
+}
+
+# examines COMMAND: --check says nothing but what is missing here in any case
+examines() {
+	local -a words
+	read -ra words <<<"$(as_here "$1")"
+	timeout 60 "$DATAPLANE" "${words[@]}" >"$WORK/out" 2>"$WORK/err" </dev/null
+	[ -s "$WORK/out" ] || {
+		cat "$WORK/err" >&2
+		fail "$1 says nothing"
+	}
+	grep '^missing: ' "$WORK/out" | grep -v '^missing: hugepages: \|^missing: device 0000:01:00.0: \|^missing: port p0: DPDK has only' && fail "$1"
+	return 0
+}
+
+answers() { # SIZE
+	ping -q -c 3 -w 20 -M 'do' -s "$1" 192.0.2.1 >"$WORK/ping" || {
+		cat "$WORK/ping" >&2
+		fail "192.0.2.1 does not answer pings of $1"
+	}
+}
+
+# across COMMAND PLANE COMMAND PLANE: two applications, the first of which waits for the second
+across() {
+	local first=$1 first_on=$2 second=$3 second_on=$4 pid tenths=100
+	local -a words
+	read -ra words <<<"$first"
+	say "$first; $second"
+	: >"$WORK/first"
+	ONESIDE_SOCKET=$WORK/$first_on.sock "$BUILD/perf/${words[0]}" "${words[@]:1}" >"$WORK/first" 2>&1 &
+	pid=$!
+	APPLICATIONS+=("$pid")
+	case $first in oneside-perf*)
+		until grep -qE 'serving on|published on' "$WORK/first"; do
+			kill -0 "$pid" 2>/dev/null && [ "$tenths" -gt 0 ] || fail "$first: $(cat "$WORK/first")"
+			sleep 0.1
+			tenths=$((tenths - 1))
+		done
+		;;
+	esac
+	read -ra words <<<"$second"
+	ONESIDE_SOCKET=$WORK/$second_on.sock timeout 100 "$BUILD/perf/${words[0]}" "${words[@]:1}" >"$WORK/second" 2>&1 || {
+		cat "$WORK/first" "$WORK/second" >&2
+		fail "$second"
+	}
+	case $first in oneside-perf*) kill "$pid" ;; esac
+	wait "$pid"
+}
+
+mapfile -t commands < <("$DATAPLANE" --help >"$WORK/help" && cd "$SOURCE" &&
+	python3 tests/net/commands.py README.md doc/man/oneside-{dataplane.8,copy.1,rsmcopy.1,perf.1} "$WORK/help" |
+	awk '!seen[$0]++')
+[ "${#commands[@]}" -gt 15 ] || fail "only ${#commands[@]} commands are found"
+declare -a pair=()
+help=
+for command in "${commands[@]}"; do
+	case $command in
+	./quickstart*) say "not here: $command: it installs packages" ;;
+	meson*setup* | ninja* | "meson test"*) say "not here: $command: this is a test of such a build" ;;
+	hugeadm*) say "not here: $command: it takes a gigabyte from everybody" ;;
+	dpdk-devbind*) say "not here: $command: it takes a device from the kernel" ;;
+	"oneside-dataplane [EAL options] -- [options]") ;;
+	*" --check") examines "$command" ;;
+	*" -a 0000:01:00.0 "*)
+		if [ -e /sys/bus/pci/devices/0000:01:00.0 ]; then
+			leave_out "$command: there is such a device"
+		else
+			examines "$command --check"
+		fi
+		;;
+	*net_af_packet0*)
+		plane af_packet "$command"
+		answers 56
+		answers 1472
+		stop_plane af_packet
+		;;
+	*role=server*" --node 1 "*) plane a "$command" ;;
+	*role=client*) plane b "$command" ;;
+	*role=server*) help=$command ;; # it has the socket of the one before
+	oneside-copy* | oneside-rsmcopy* | oneside-perf*) pair[${#pair[@]}]=$command ;;
+	*) fail "$command: this test does not know what to do with it" ;;
+	esac
+done
+
+if [ -x "$BUILD/perf/oneside-copy" ]; then
+	head -c 3000001 /dev/urandom >image.iso
+	for ((i = 0; i < ${#pair[@]}; i += 2)); do
+		first=${pair[i]/ 734003200/ 3000001} second=${pair[i + 1]}
+		case $first in
+		oneside-*copy*)
+			rm -f copy.iso
+			across "$first" b "$second" a
+			cmp image.iso copy.iso || fail "$second: the copy differs"
+			;;
+		*)
+			across "$first" a "${second/oneside-perf/oneside-perf -n 20}" b
+			grep -q '^ [0-9]' "$WORK/second" || fail "$second: no figures"
+			;;
+		esac
+	done
+else
+	leave_out "there is no oneside-copy (-Dperf=false): applications"
+fi
+stop_plane b
+stop_plane a
+[ -n "$help" ] || fail "--help has no example"
+plane a "$help"
+stop_plane a
+
+# The examples of configuration.
+sed -n '/^.SH EXAMPLES/,/^.SH NOTES/p' "$SOURCE/doc/man/oneside.conf.5" |
+	sed '1,/^\.nf/d; /^\.fi/,$d; s/\\&//; s/\\-/-/g' >oneside.conf
+grep -q '^\[port p0\]' oneside.conf || fail "no example in oneside.conf(5)"
+examines "oneside-dataplane -l 0,1 -- --config oneside.conf --check"
+sed -n '/^.SH EXAMPLES/,/^.SH SEE/p' "$SOURCE/doc/man/dat.conf.5" |
+	sed '1,/^\.nf/d; /^\.fi/,$d; s/\\&//; s/\\-/-/g' >dat.conf
+if [ -x "$BUILD/perf/oneside-copy" ]; then
+	DAT_OVERRIDE=$WORK/dat.conf DAT_DBG_TYPE=1 "$BUILD/perf/oneside-copy" -d lab send image.iso 192.0.2.2 >"$WORK/out" 2>&1
+	expect 'lab: no attachment to the data plane at /run/lab.sock' "$WORK/out"
+	! grep 'malformed' "$WORK/out" || fail "the example in dat.conf(5)"
+fi
