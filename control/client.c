@@ -8,8 +8,8 @@
  *              told and nothing new comes in; commands and jobs under way are waited for
  *   REMOVING   the core lets go of queue pairs, rings and the client; waited for
  *   QUIESCING  memory keys are removed; a grace period is waited for
- *   GONE       mappings, arena, quotas: all freed; a thread that still waits for memory of the
- *              process is waited for
+ *   GONE       all freed, but mappings and arena go on the thread of the user, and are waited
+ *              for; so is a thread that still waits for memory of the process
  *
  * Handlers and callbacks ask client_alive() before they begin something new.
  */
@@ -475,6 +475,7 @@ client_kill(struct client *client, uint32_t fault, const char *reason)
 		atomic_store_explicit(&((struct one_arena *)client->arena.base)->fault, fault,
 				      memory_order_release);
 	client->state = CLIENT_LEAVING;
+	lane_cancel(&client->lane);
 	discard_fds(client);
 	/* A copy of the socket in another process would keep it in the epoll set. */
 	epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->fd, NULL);
@@ -543,7 +544,7 @@ release(struct client *client)
 	FOR_EACH(client, OBJECT_MR, object)
 	mr_destroy((struct mr *)object);
 	FOR_EACH(client, OBJECT_REGION, object)
-	region_destroy((struct region *)object);
+	region_destroy((struct region *)object, NULL);
 	FOR_EACH(client, OBJECT_PZ, object)
 	pz_number_free(client, ((struct pz *)object)->number);
 	for (int kind = 0; kind < OBJECT_KINDS; kind++) {
@@ -555,14 +556,18 @@ release(struct client *client)
 		engine_client_free(client->engine);
 	client->engine = NULL;
 	if (client->arena.base != NULL) {
-		engine_guard_remove(client->arena.base);
-		arena_close(&client->arena);
+		client->arena_mapping->base = client->arena.base;
+		client->arena_mapping->len = client->arena.size;
+		client->arena_mapping->empty = client->arena.size - client->arena.end;
+		client->arena_mapping->charged_to_user = client->arena_charged;
+		arena_leave(&client->arena);
 		small_fini(&client->small);
 	}
+	if (client->arena_mapping != NULL)
+		mapping_free(client->arena_mapping, NULL, NULL);
 	if (client->wake_fd >= 0)
 		close(client->wake_fd);
 	process_leave(client);
-	client->account->bytes -= client->arena_charged;
 	if (client->attached)
 		quota_detach(&control.quota, client->account);
 }
@@ -613,6 +618,7 @@ clients_poll(void)
 		process_poll(client);
 		if (client_step(client)) {
 			TAILQ_REMOVE(&control.clients, client, link);
+			lane_close(&client->lane);
 			quota_disconnect(&control.quota, client->account);
 			free(client);
 		}

@@ -14,6 +14,7 @@
 #define CONTROL_INTERNAL_H
 
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -51,8 +52,8 @@ enum {
 	LOOPED_MADS_MAX = 65536,  /* between queue pairs of this data plane, waiting for the next loop */
 	UNRESOLVED_MADS_MAX = 512 /* waiting for a MAC */
 };
-#define STAGING_MAX (64ull << 20)   /* of one attachment */
-#define POPULATE_CHUNK (8ull << 20) /* bytes of a mapping in one loop */
+#define STAGING_MAX (64ull << 20)      /* of one attachment */
+#define POPULATE_AT_ONCE (64ull << 10) /* bytes of a registration that need no job */
 
 /* ---- objects of a client ---- */
 
@@ -99,10 +100,8 @@ struct cq {
 
 struct region {
 	struct object object;
-	uint8_t *base;
+	struct mapping *mapping;
 	uint64_t size, page;
-	bool guarded;
-	int fd; /* of an RSM client's file, to be passed on to importers; -1 */
 };
 
 struct mr {
@@ -111,9 +110,7 @@ struct mr {
 	struct mem_region *entry; /* published; NULL: not */
 	uint64_t va, length;
 	uint32_t access;
-	uint8_t *mapping; /* of several pieces, made for this MR; else NULL */
-	uint64_t mapping_len;
-	uint32_t mappings; /* charged for it */
+	struct mapping *mapping; /* of several pieces, made for this MR; else NULL */
 	uint32_t num_regions;
 	struct region **region;
 	uint64_t offset; /* in the file, when it is one piece */
@@ -266,6 +263,14 @@ struct watch {
 	void (*ready)(struct watch *watch, uint32_t events);
 };
 
+/* The jobs of one attachment, on its user's thread (worker.c). */
+struct lane {
+	struct worker *worker;
+	atomic_bool canceled;
+	STAILQ_HEAD(, job) jobs; /* the thread's */
+	TAILQ_ENTRY(lane) link;
+};
+
 struct client {
 	enum client_state state;
 	int fd, pidfd;
@@ -288,6 +293,7 @@ struct client {
 	uint32_t num_fds;
 
 	struct arena arena;
+	struct mapping *arena_mapping; /* how it goes at the end */
 	struct small small;
 	int arena_fd; /* until it is sent */
 	int reply_fd; /* goes with the next reply; -1 */
@@ -307,7 +313,8 @@ struct client {
 	uint64_t process_at;   /* when its accesses are looked at */
 
 	uint32_t commands; /* on their way to the core */
-	uint32_t jobs;     /* graces and populations under way */
+	uint32_t jobs;     /* graces and jobs under way */
+	struct lane lane;
 	TAILQ_ENTRY(client) link;
 };
 
@@ -341,7 +348,7 @@ uint64_t control_clock(void);
 uint64_t control_random(void);
 int control_watch(int fd, struct watch *watch, uint32_t events);
 
-/* ---- work.c: commands, graces, jobs ---- */
+/* ---- work.c: commands, graces ---- */
 typedef void command_done(struct engine_command *command, void *object);
 /* Never NULL.  `done` may be NULL: then the acknowledgement is heard of when something else is.  The client
  * is not freed before it. */
@@ -353,17 +360,31 @@ typedef void grace_done(struct client *client, void *object);
 void grace_defer(struct client *client, grace_done *done, void *object);
 /* Free a memory key's entry when no core can look at it any more. */
 void entry_retire(struct client *client, struct mem_region *entry);
-/* A step of a job: 1 when there is more to do, else the result (0 or -errno), then given to `done`. */
-struct job {
-	int (*step)(struct job *job);
-	void (*done)(struct job *job, int error);
-	struct client *client;
-	TAILQ_ENTRY(job) link;
-};
-void job_start(struct job *job);
 bool work_pending(void);
 void work_poll(void);
 void work_init(void);
+
+/* ---- worker.c: what takes time in proportion to memory ---- */
+struct job {
+	/* On the thread of the client's user, where it may use nothing but the job: 1 when there is more to
+	 * do, else the result (0 or -errno), then given to `done` on the control thread. */
+	int (*step)(struct job *job);
+	void (*done)(struct job *job, int result);
+	struct client *client;
+	bool cancelable; /* -ECANCELED, without a further step, when the client ends */
+	struct lane *lane;
+	int result;
+	struct job *next;       /* on its way from one thread to the other */
+	STAILQ_ENTRY(job) link; /* of the lane */
+};
+int workers_init(void);
+void workers_poll(void);
+/* Starts the user's thread if this is its first attachment; jobs cannot fail to start from now on. */
+int lane_open(struct lane *lane, uint32_t uid);
+void lane_cancel(struct lane *lane);
+void lane_close(struct lane *lane); /* no job is under way any more */
+/* The client is not freed before it is done. */
+void job_start(struct job *job);
 
 /* ---- server.c ---- */
 int server_open(const struct config *config, char *why, size_t why_len);
@@ -442,15 +463,55 @@ int staging_create(struct client *client, const struct one_staging *args);
 uint32_t pz_number_new(struct client *client, void *owner, uint64_t *limit);
 void pz_number_free(struct client *client, uint32_t number);
 
+/* ---- mapping.c: memory of applications, mapped here ---- */
+typedef void mapping_freed(struct client *client, void *object);
+struct mapping {
+	struct job job; /* first: the unmapping */
+	uint8_t *base;
+	uint64_t len;
+	uint64_t empty;           /* bytes at its end that were never used here */
+	uint64_t charged;         /* bytes, to the attachment and its user */
+	uint64_t charged_to_user; /* to the user only: page tables */
+	uint32_t count;           /* of QUOTA_MAPPINGS */
+	bool guarded;
+	int fd; /* of an RSM client's file, to be passed on to importers; -1 */
+	mapping_freed *freed;
+	void *object;
+};
+void mappings_init(void);
+void mappings_fini(void);
+/* Charges the client for `len` bytes in `count` mappings; base is still to be set.  0, or a refusal. */
+int mapping_new(struct client *client, uint64_t len, uint32_t count, struct mapping **out);
+struct mapping *mapping_of_arena(struct client *client); /* nothing is charged; NULL: no memory */
+/* What the file lacks faults from now on, and faults are the client's end; 0 or -errno. */
+int mapping_guard(struct mapping *mapping);
+/* Keeps the descriptor of its file; false: there are too many, and it is still the caller's. */
+bool mapping_keep(struct mapping *mapping, int fd);
+/* No core can use it any more.  When it is unmapped and no longer charged, `freed` (if any) is told. */
+void mapping_free(struct mapping *mapping, mapping_freed *freed, void *object);
+/* A job's step: page table entries for [base, base+len), whose pages must be there; -EFAULT: that at `done`
+ * is not. */
+struct populate {
+	struct job job; /* first */
+	uint8_t *base;
+	uint64_t len, done;
+	bool by_page;
+	void *object;
+};
+int populate_step(struct job *job);
+
 /* ---- region.c ---- */
 int region_add(struct client *client, const struct one_region_add *args);
 int region_remove(struct client *client, uint32_t id);
-void region_destroy(struct region *region);
+/* MRs are gone, and a grace period has passed since.  `freed` (if any): as in mapping_free. */
+void region_destroy(struct region *region, mapping_freed *freed);
 /* mr.c */
 int mr_create(struct client *client, const struct one_mr_create *args);
 int mr_free(struct client *client, uint32_t id);
 void mr_withdraw(struct mr *mr); /* the key, at the client's end */
 void mr_destroy(struct mr *mr);
+/* As mr_destroy, at the client's request, which is answered when it is free and no longer counts. */
+void mr_release(struct mr *mr);
 struct mr *mr_staging(struct client *client, struct pz *pz, uint64_t offset, uint64_t size);
 /* A key for the client, to be published before the next is asked for; 0: too many of its user or of all. */
 uint32_t key_new(struct client *client, uint64_t *limit);

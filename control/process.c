@@ -85,8 +85,7 @@ process_settle(struct client *client, struct mr *mr)
 			return;
 		}
 	}
-	mr_destroy(mr);
-	client_reply(client, 0);
+	mr_release(mr);
 }
 
 void
@@ -124,8 +123,7 @@ process_poll(struct client *client)
 		return;
 	if (mr != NULL && client_alive(client) && reach_passed(client->process, client->leaving_mark)) {
 		client->leaving = NULL;
-		mr_destroy(mr);
-		client_reply(client, 0);
+		mr_release(mr);
 	}
 	if (control.now < client->process_at)
 		return;

@@ -217,6 +217,10 @@ struct one_region_add { uint64_t size; uint32_t flags; uint32_t reserved; };
  * regions given (page-aligned offsets; the first piece begins at the page of va).
  * num_pieces 0: not shared; the data plane uses /proc/PID/mem of the attached
  * process.
+ *
+ * The pieces cover the pages of the range and nothing else, and the files have all of
+ * these pages: -EFAULT (ONE_SUBJECT_ADDRESS, `value`: of the first that is missing) asks
+ * the application to populate them, which nobody else pays for.
  */
 #define ONE_MR_PIECES 32u
 struct one_mr_piece { uint32_t region; uint32_t reserved; uint64_t offset; uint64_t length; };
