@@ -53,6 +53,7 @@ enum {
 	UNRESOLVED_MADS_MAX = 512 /* waiting for a MAC */
 };
 #define STAGING_MAX (64ull << 20)      /* of one attachment */
+#define STAGING_ONCE (1ull << 20)      /* of one request: the control thread populates it itself */
 #define POPULATE_AT_ONCE (64ull << 10) /* bytes of a registration that need no job */
 
 /* ---- objects of a client ---- */

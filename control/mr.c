@@ -220,7 +220,7 @@ populated(struct mr *mr, int error, uint64_t done)
 		return finish(mr, base_of(mr));
 	if (error == -EFAULT)
 		log_of_others(
-			notice,
+			info,
 			"pid %d (%s, uid %u) cannot register 0x%llx bytes at 0x%llx: its file has no page "
 			"for 0x%llx; it has to populate them (MADV_POPULATE_WRITE, fallocate)\n",
 			(int)client->pid, client->program, client->uid, (unsigned long long)mr->length,

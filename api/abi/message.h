@@ -247,7 +247,7 @@ struct one_srq_created { uint32_t srq, log2; uint64_t shm, rq; }; /* offsets: st
 /* ONE_ASYNC_SRQ_LIMIT, once, as soon as fewer than `limit` receives are left; 0: never. */
 struct one_srq_limit { uint32_t srq, limit; };
 
-/* Memory of the arena registered as an MR with local rights, for bounce copies. */
+/* Memory of the arena, up to 1 MiB, registered as an MR with local rights, for bounce copies. */
 struct one_staging { uint64_t size; uint32_t pz; uint32_t reserved; }; /* pz: of the queue pairs that use it */
 struct one_staged { uint64_t offset; uint64_t size; uint32_t lkey; uint32_t reserved; }; /* sge.addr = offset */
 

@@ -114,6 +114,27 @@ test_large_memory(void **state)
 	assert_int_equal(atomic_load(&unmapped_by_control), 0);
 }
 
+/* Of its own memory too the control thread populates little at once. */
+static void
+test_staging(void **state)
+{
+	struct app app;
+	uint32_t pz;
+
+	app_hello(&app, ONE_KIND_RSM);
+	pz = app_pz(&app);
+	forget();
+	app.msg.staging = (struct one_staging){.size = LARGE, .pz = pz};
+	assert_int_equal(app_call(&app, ONE_MSG_STAGING), -EINVAL);
+	assert_int_equal(app.reply.subject, ONE_SUBJECT_LENGTH);
+	app.msg.staging = (struct one_staging){.size = app.reply.value, .pz = pz};
+	assert_int_equal(app_call(&app, ONE_MSG_STAGING), 0);
+	assert_true(atomic_load(&populated_by_control) > AT_ONCE);
+	assert_true(atomic_load(&populated_by_control) <= 1 << 20);
+	app_close(&app);
+	assert_clean();
+}
+
 /* What is being freed is charged until it is free. */
 static void
 test_charged_until_freed(void **state)
@@ -344,13 +365,10 @@ int
 mapping_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_large_memory),
-		cmocka_unit_test(test_charged_until_freed),
-		cmocka_unit_test(test_holes),
-		cmocka_unit_test(test_holes_in_pieces),
-		cmocka_unit_test(test_punched),
-		cmocka_unit_test(test_pieces_are_charged),
-		cmocka_unit_test(test_tables_are_charged),
+		cmocka_unit_test(test_large_memory),        cmocka_unit_test(test_staging),
+		cmocka_unit_test(test_charged_until_freed), cmocka_unit_test(test_holes),
+		cmocka_unit_test(test_holes_in_pieces),     cmocka_unit_test(test_punched),
+		cmocka_unit_test(test_pieces_are_charged),  cmocka_unit_test(test_tables_are_charged),
 	};
 
 	sem_init(&waits, 0, 0);
