@@ -46,14 +46,18 @@ refuse(struct client *client, int error, enum one_subject subject, uint64_t valu
 }
 
 int
+client_fd(const struct client *client, uint32_t i)
+{
+	return i < client->num_fds ? client->fds[i] : -1;
+}
+
+int
 client_take_fd(struct client *client, uint32_t i)
 {
-	int fd;
+	int fd = client_fd(client, i);
 
-	if (i >= client->num_fds)
-		return -1;
-	fd = client->fds[i];
-	client->fds[i] = -1;
+	if (fd >= 0)
+		client->fds[i] = -1;
 	return fd;
 }
 
@@ -212,6 +216,20 @@ dispatch(struct client *client)
 	return REQUEST_LATER;
 }
 
+static void
+request(struct client *client)
+{
+	int error;
+
+	memset(&client->reply, 0, sizeof(client->reply));
+	error = client->state == CLIENT_CONNECTED ? hello_request(client, &client->msg.hello)
+						  : dispatch(client);
+	client->again = error == REQUEST_AGAIN;
+	client->left = client->account->left;
+	if (error != REQUEST_LATER && error != REQUEST_AGAIN)
+		client_reply(client, error);
+}
+
 /* Takes the descriptors of a message into client->fds; false: more than are allowed. */
 static bool
 take_fds(struct client *client, struct msghdr *header)
@@ -272,7 +290,6 @@ client_ready(struct watch *watch, uint32_t events)
 				.msg_control = &ancillary,
 				.msg_controllen = sizeof(ancillary.bytes)};
 	ssize_t n;
-	int error;
 
 	if (client->state > CLIENT_ATTACHED)
 		return;
@@ -304,12 +321,7 @@ client_ready(struct watch *watch, uint32_t events)
 	} else {
 		client->busy = true;
 		client->requests++;
-		memset(&client->reply, 0, sizeof(client->reply));
-		error = client->state == CLIENT_CONNECTED ? hello_request(client, &client->msg.hello)
-							  : dispatch(client);
-		if (error != REQUEST_LATER)
-			client_reply(client, error);
-		return;
+		request(client);
 	}
 }
 
@@ -559,7 +571,7 @@ release(struct client *client)
 		client->arena_mapping->base = client->arena.base;
 		client->arena_mapping->len = client->arena.size;
 		client->arena_mapping->empty = client->arena.size - client->arena.end;
-		client->arena_mapping->charged_to_user = client->arena_charged;
+		client->arena_mapping->charged = client->arena_charged;
 		arena_leave(&client->arena);
 		small_fini(&client->small);
 	}
@@ -615,6 +627,8 @@ clients_poll(void)
 		else if (client->state == CLIENT_CONNECTED && !client->busy &&
 			 control.now >= client->hello_deadline)
 			client_kill(client, ONE_FAULT_PROTOCOL, "it did not say HELLO");
+		if (client->again && client->left != client->account->left && client_alive(client))
+			request(client);
 		process_poll(client);
 		if (client_step(client)) {
 			TAILQ_REMOVE(&control.clients, client, link);

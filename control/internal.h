@@ -5,7 +5,8 @@
  * Requests of clients are carried out by handlers (struct one_msg -> error).  A
  * handler that must wait for a core or a grace period returns REQUEST_LATER and
  * calls client_reply() when it has got what it waits for; a client has at most
- * one request under way.
+ * one request under way.  One that returns REQUEST_AGAIN has done nothing, and is
+ * called once more when something of the user's has been freed.
  *
  * Callbacks (of commands, graces, jobs, resolutions) never run from within the
  * call that registered them.
@@ -36,6 +37,7 @@
 #include "dataplane/reach.h"
 
 #define REQUEST_LATER INT_MAX
+#define REQUEST_AGAIN (INT_MAX - 1)
 #define NS_PER_S 1000000000ull
 #define NS_PER_MS 1000000ull
 #define NEVER UINT64_MAX
@@ -286,8 +288,10 @@ struct client {
 	struct quota_account *account;
 	bool attached; /* counts as an attachment in the quota */
 
-	bool held; /* not read until descriptors of its user have been closed */
-	bool busy; /* a request is under way: */
+	bool held;     /* not read until descriptors of its user have been closed */
+	bool busy;     /* a request is under way: */
+	bool again;    /* which is tried again when this */
+	uint32_t left; /* of its account has changed */
 	struct one_msg msg;
 	struct one_reply reply;
 	int fds[ONE_MSG_FDS];
@@ -430,6 +434,8 @@ int client_alloc(struct client *client, uint64_t size, uint64_t *offset);
 void client_free(struct client *client, uint64_t offset, uint64_t size);
 /* Descriptor `i` of the request under way; the caller owns it from now on; -1: there is none. */
 int client_take_fd(struct client *client, uint32_t i);
+/* The same, and it stays the request's. */
+int client_fd(const struct client *client, uint32_t i);
 
 /* ---- process.c ---- */
 /* The memory of the client's process can be reached from now on, without a mapping; 0 or -errno. */
@@ -470,10 +476,10 @@ struct mapping {
 	struct job job; /* first: the unmapping */
 	uint8_t *base;
 	uint64_t len;
-	uint64_t empty;           /* bytes at its end that were never used here */
-	uint64_t charged;         /* bytes, to the attachment and its user */
-	uint64_t charged_to_user; /* to the user only: page tables */
-	uint32_t count;           /* of QUOTA_MAPPINGS */
+	uint64_t empty;   /* bytes at its end that were never used here */
+	uint64_t counted; /* bytes, of the attachment */
+	uint64_t charged; /* to its user, with page tables */
+	uint32_t count;   /* of QUOTA_MAPPINGS */
 	bool guarded;
 	int fd; /* of an RSM client's file, to be passed on to importers; -1 */
 	mapping_freed *freed;
@@ -481,7 +487,8 @@ struct mapping {
 };
 void mappings_init(void);
 void mappings_fini(void);
-/* Charges the client for `len` bytes in `count` mappings; base is still to be set.  0, or a refusal. */
+/* Charges the client for `len` bytes in `count` mappings; base is still to be set.  0, a refusal, or
+ * REQUEST_AGAIN: what its user has left behind still counts. */
 int mapping_new(struct client *client, uint64_t len, uint32_t count, struct mapping **out);
 struct mapping *mapping_of_arena(struct client *client); /* nothing is charged; NULL: no memory */
 /* What the file lacks faults from now on, and faults are the client's end; 0 or -errno. */

@@ -113,39 +113,41 @@ mapping_of_arena(struct client *client)
 	return mapping;
 }
 
+/* What a user's attachments have left behind counts until it is free: it is that which is waited for. */
+static int
+over(struct client *client, uint64_t limit)
+{
+	return client->account->leaving != 0 ? REQUEST_AGAIN
+					     : refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+}
+
 int
 mapping_new(struct client *client, uint64_t len, uint32_t count, struct mapping **out)
 {
+	uint64_t limit = control.config->limits.max_mr_total, all = len + tables_for(len), none = 0;
 	struct quota_account *account = client->account;
-	uint64_t limit, tables = tables_for(len), none = 0;
 	struct mapping *mapping;
-	int error;
 
-	error = quota_charge(&control.quota, account, &client->mapped, control.config->limits.max_mr_total,
-			     len, &limit);
-	if (error != 0)
-		return refuse(client, error, ONE_SUBJECT_QUOTA, limit);
-	error = quota_charge(&control.quota, account, &none, UINT64_MAX, tables, &limit);
-	if (error != 0)
-		goto no_tables;
-	error = quota_take(&control.quota, account, QUOTA_MAPPINGS, count, &limit);
-	if (error != 0)
-		goto no_mappings;
-	mapping = mapping_of_arena(client);
-	if (mapping != NULL) {
-		mapping->len = mapping->charged = len;
-		mapping->charged_to_user = tables;
-		mapping->count = count;
-		*out = mapping;
-		return 0;
+	if (len > limit || client->mapped > limit - len)
+		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+	if (quota_charge(&control.quota, account, &none, UINT64_MAX, all, &limit) != 0)
+		return over(client, limit);
+	if (quota_take(&control.quota, account, QUOTA_MAPPINGS, count, &limit) != 0) {
+		quota_release(account, &none, all);
+		return over(client, limit);
 	}
-	error = refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
-	quota_give(&control.quota, account, QUOTA_MAPPINGS, count);
-no_mappings:
-	quota_release(account, &none, tables);
-no_tables:
-	quota_release(account, &client->mapped, len);
-	return error == -EDQUOT ? refuse(client, error, ONE_SUBJECT_QUOTA, limit) : error;
+	mapping = mapping_of_arena(client);
+	if (mapping == NULL) {
+		quota_give(&control.quota, account, QUOTA_MAPPINGS, count);
+		quota_release(account, &none, all);
+		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+	}
+	mapping->len = mapping->counted = len;
+	mapping->charged = all;
+	mapping->count = count;
+	client->mapped += len;
+	*out = mapping;
+	return 0;
 }
 
 int
@@ -231,11 +233,13 @@ unmapped(struct job *job, int result)
 {
 	struct mapping *mapping = (struct mapping *)job;
 	struct client *client = job->client;
-	uint64_t none = mapping->charged_to_user;
+	struct quota_account *account = client->account;
 
-	quota_release(client->account, &client->mapped, mapping->charged);
-	quota_release(client->account, &none, mapping->charged_to_user);
-	quota_give(&control.quota, client->account, QUOTA_MAPPINGS, mapping->count);
+	client->mapped -= mapping->counted;
+	account->bytes -= mapping->charged;
+	quota_give(&control.quota, account, QUOTA_MAPPINGS, mapping->count);
+	account->leaving--;
+	account->left++;
 	if (mapping->fd >= 0) {
 		client->kept_fds--;
 		kept_fds--;
@@ -250,6 +254,7 @@ mapping_free(struct mapping *mapping, mapping_freed *freed, void *object)
 {
 	if (mapping->guarded)
 		engine_guard_remove(mapping->base);
+	mapping->job.client->account->leaving++;
 	mapping->freed = freed;
 	mapping->object = object;
 	mapping->job.step = unmap_step;

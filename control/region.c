@@ -78,7 +78,7 @@ region_new(struct client *client, uint64_t size, uint64_t page, struct region **
 int
 region_add(struct client *client, const struct one_region_add *args)
 {
-	int fd = client_take_fd(client, 0), error;
+	int fd = client_fd(client, 0), error;
 	struct region *region = NULL;
 	uint64_t page;
 
@@ -89,16 +89,14 @@ region_add(struct client *client, const struct one_region_add *args)
 		refuse(client, error, error == -EINVAL ? ONE_SUBJECT_LENGTH : ONE_SUBJECT_REGION, args->size);
 	else
 		error = region_new(client, args->size, page, &region);
-	if (error != 0) {
-		fd_discard(client->uid, fd);
+	if (error != 0)
 		return error;
-	}
 	error = map(region, fd);
 	if (error != 0) {
 		region_destroy(region, NULL);
-		fd_discard(client->uid, fd);
 		return error;
 	}
+	client_take_fd(client, 0);
 	if (client->kind != ONE_KIND_RSM || args->flags != (ONE_REGION_SEALED | ONE_REGION_MAPPABLE) ||
 	    !mapping_keep(region->mapping, fd))
 		close(fd); /* frees nothing: the file is mapped */

@@ -11,7 +11,9 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "attach.h"
@@ -135,10 +137,21 @@ test_staging(void **state)
 	assert_clean();
 }
 
-/* What is being freed is charged until it is free. */
+static void
+post_region(struct app *app, int fd)
+{
+	memset(app->msg.bytes, 0, sizeof(app->msg.bytes));
+	app->msg.region_add.size = config.limits.max_mr_total;
+	app->msg.type = ONE_MSG_REGION_ADD;
+	app->msg.seq++;
+	assert_true(app_send(app, &app->msg, sizeof(app->msg), &fd, 1));
+}
+
+/* What is being freed is charged until it is free; what it leaves no room for waits. */
 static void
 test_charged_until_freed(void **state)
 {
+	struct timeval soon = {.tv_usec = 50000}, late = {.tv_sec = 20};
 	struct app app, other;
 	uint32_t region;
 	int fd = memfd_create("more", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -152,14 +165,29 @@ test_charged_until_freed(void **state)
 	app.msg.id.id = region;
 	app_post(&app, ONE_MSG_REGION_REMOVE);
 	sem_wait(&waits);
-	other.msg.region_add = (struct one_region_add){.size = config.limits.max_mr_total};
-	assert_int_equal(app_call_fd(&other, ONE_MSG_REGION_ADD, fd), -EDQUOT);
+	post_region(&other, fd);
+	setsockopt(other.fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon));
+	assert_int_equal(recv(other.fd, &other.reply, sizeof(other.reply), MSG_PEEK), -1);
+	setsockopt(other.fd, SOL_SOCKET, SO_RCVTIMEO, &late, sizeof(late));
 	sem_post(&go_on);
 	assert_int_equal(app_receive(&app), 1);
-	other.msg.region_add = (struct one_region_add){.size = config.limits.max_mr_total};
-	assert_int_equal(app_call_fd(&other, ONE_MSG_REGION_ADD, fd), 0);
+	assert_int_equal(app_receive(&other), 1);
+	assert_int_equal(other.reply.error, 0);
+	/* Nothing is on its way out: there is nothing to wait for. */
+	app.msg.region_add = (struct one_region_add){.size = config.limits.max_mr_total};
+	assert_int_equal(app_call_fd(&app, ONE_MSG_REGION_ADD, fd), -EDQUOT);
+	assert_int_equal(app.reply.value, config.max_bytes_per_uid);
+	/* One that ends while it waits, and what it waits for. */
+	atomic_store(&blocked, true);
+	memset(other.msg.bytes, 0, sizeof(other.msg.bytes));
+	other.msg.id.id = other.reply.id.id;
+	app_post(&other, ONE_MSG_REGION_REMOVE);
+	sem_wait(&waits);
+	post_region(&app, fd);
 	close(fd);
 	app_close(&app);
+	sem_post(&go_on);
+	assert_int_equal(app_receive(&other), 1);
 	app_close(&other);
 	assert_clean();
 }
