@@ -79,18 +79,11 @@ config_refuse(char *why, size_t why_len, int error, const char *format, ...)
 	return error;
 }
 
-static uint64_t
-memory_of_machine(void)
-{
-	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 1ull << 30;
-}
-
 void
 config_defaults(struct config *config)
 {
-	/* Registered memory is populated and shared: leave the machine a quarter of itself. */
-	uint64_t bytes = memory_of_machine() / 4 * 3;
+	/* Registered memory stays where it is: leave a quarter for all else. */
+	uint64_t bytes = config_memory("") / 4 * 3;
 
 	*config = (struct config){
 		.socket = ONE_SOCKET_DEFAULT,

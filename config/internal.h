@@ -26,6 +26,9 @@ extern const struct config_key config_limit_keys[];
 int config_refuse(char *why, size_t why_len, int error, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* Bytes that the machine has, or a cgroup of this process allows, whichever is less; `root`: of the files
+ * asked. */
+uint64_t config_memory(const char *root);
 bool config_name_ok(const char *name, size_t room);
 int config_number(const char *text, uint64_t *value);
 /* -EINVAL: no address; -ERANGE: prefix too long. */

@@ -218,6 +218,10 @@ struct one_region_add { uint64_t size; uint32_t flags; uint32_t reserved; };
  * regions given (page-aligned offsets; the first piece begins at the page of va).
  * num_pieces 0: not shared; the data plane uses /proc/PID/mem of the attached
  * process.
+ *
+ * The pieces cover the pages of the range and nothing else, and the files have all of
+ * these pages: -EFAULT (ONE_SUBJECT_ADDRESS, `value`: of the first that is missing) asks
+ * the application to populate them, which nobody else pays for.
  */
 #define ONE_MR_PIECES 32u
 struct one_mr_piece { uint32_t region; uint32_t reserved; uint64_t offset; uint64_t length; };
@@ -244,7 +248,7 @@ struct one_srq_created { uint32_t srq, log2; uint64_t shm, rq; }; /* offsets: st
 /* ONE_ASYNC_SRQ_LIMIT, once, as soon as fewer than `limit` receives are left; 0: never. */
 struct one_srq_limit { uint32_t srq, limit; };
 
-/* Memory of the arena registered as an MR with local rights, for bounce copies. */
+/* Memory of the arena, up to 1 MiB, registered as an MR with local rights, for bounce copies. */
 struct one_staging { uint64_t size; uint32_t pz; uint32_t reserved; }; /* pz: of the queue pairs that use it */
 struct one_staged { uint64_t offset; uint64_t size; uint32_t lkey; uint32_t reserved; }; /* sge.addr = offset */
 

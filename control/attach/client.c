@@ -8,8 +8,8 @@
  *              told and nothing new comes in; commands and jobs under way are waited for
  *   REMOVING   the core lets go of queue pairs, rings and the client; waited for
  *   QUIESCING  memory keys are removed; a grace period is waited for
- *   GONE       mappings, arena, quotas: all freed; a thread that still waits for memory of the
- *              process is waited for
+ *   GONE       all freed, but mappings and arena go on the thread of the user, and are waited
+ *              for; so is a thread that still waits for memory of the process
  *
  * Handlers and callbacks ask client_alive() before they begin something new.
  */
@@ -27,6 +27,7 @@
 
 #include "control/attach/client.h"
 #include "control/attach/closer.h"
+#include "control/attach/mapping.h"
 #include "control/attach/work.h"
 
 #define ENDING_NS (NS_PER_MS / 10) /* how often to look after attachments that end */
@@ -48,14 +49,18 @@ refuse(struct client *client, int error, enum one_subject subject, uint64_t valu
 }
 
 int
+client_fd(const struct client *client, uint32_t i)
+{
+	return i < client->num_fds ? client->fds[i] : -1;
+}
+
+int
 client_take_fd(struct client *client, uint32_t i)
 {
-	int fd;
+	int fd = client_fd(client, i);
 
-	if (i >= client->num_fds)
-		return -1;
-	fd = client->fds[i];
-	client->fds[i] = -1;
+	if (fd >= 0)
+		client->fds[i] = -1;
 	return fd;
 }
 
@@ -146,6 +151,19 @@ dispatch(struct client *client)
 	return REQUEST_LATER;
 }
 
+static void
+request(struct client *client)
+{
+	int error;
+
+	memset(&client->reply, 0, sizeof(client->reply));
+	error = dispatch(client);
+	client->again = error == REQUEST_AGAIN;
+	client->left = client->account->left;
+	if (error != REQUEST_LATER && error != REQUEST_AGAIN)
+		client_reply(client, error);
+}
+
 /* Takes the descriptors of a message into client->fds; false: more than are allowed. */
 static bool
 take_fds(struct client *client, struct msghdr *header)
@@ -207,7 +225,6 @@ client_ready(struct watch *watch, uint32_t events)
 				.msg_control = &ancillary,
 				.msg_controllen = sizeof(ancillary.bytes)};
 	ssize_t n;
-	int error;
 
 	if (client->state > CLIENT_ATTACHED)
 		return;
@@ -242,11 +259,7 @@ client_ready(struct watch *watch, uint32_t events)
 		client->busy = true;
 		client->sender = sender;
 		client->requests++;
-		memset(&client->reply, 0, sizeof(client->reply));
-		error = dispatch(client);
-		if (error != REQUEST_LATER)
-			client_reply(client, error);
-		return;
+		request(client);
 	}
 }
 
@@ -395,6 +408,7 @@ client_kill(struct client *client, uint32_t fault, const char *reason)
 		atomic_store_explicit(&((struct one_arena *)client->arena.base)->fault, fault,
 				      memory_order_release);
 	client->state = CLIENT_LEAVING;
+	lane_cancel(&client->lane);
 	discard_fds(client);
 	/* A copy of the socket in another process would keep it in the epoll set. */
 	epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->fd, NULL);
@@ -438,14 +452,18 @@ release(struct client *client)
 		engine_client_free(client->engine);
 	client->engine = NULL;
 	if (client->arena.base != NULL) {
-		engine_guard_remove(client->arena.base);
-		arena_close(&client->arena);
+		client->arena_mapping->base = client->arena.base;
+		client->arena_mapping->len = client->arena.size;
+		client->arena_mapping->empty = client->arena.size - client->arena.end;
+		client->arena_mapping->charged = client->arena_charged;
+		arena_leave(&client->arena);
 		small_fini(&client->small);
 	}
+	if (client->arena_mapping != NULL)
+		mapping_free(client->arena_mapping, NULL, NULL);
 	if (client->wake_fd >= 0)
 		close(client->wake_fd);
 	process_leave(client);
-	client->account->bytes -= client->arena_charged;
 	if (client->attached)
 		quota_detach(&control.quota, client->account);
 }
@@ -493,9 +511,12 @@ clients_poll(void)
 		else if (client->state == CLIENT_CONNECTED && !client->busy &&
 			 control.now >= client->hello_deadline)
 			client_kill(client, ONE_FAULT_PROTOCOL, "it did not say HELLO");
+		if (client->again && client->left != client->account->left && client_alive(client))
+			request(client);
 		process_poll(client);
 		if (client_step(client)) {
 			TAILQ_REMOVE(&control.clients, client, link);
+			lane_close(&client->lane);
 			quota_disconnect(&control.quota, client->account);
 			free(client);
 		}

@@ -5,7 +5,8 @@
  * Requests of clients are carried out by handlers (struct one_msg -> error).  A
  * handler that must wait for a core or a grace period returns REQUEST_LATER and
  * calls client_reply() when it has got what it waits for; a client has at most
- * one request under way.
+ * one request under way.  One that returns REQUEST_AGAIN has done nothing, and is
+ * called once more when something of the user's has been freed.
  */
 #ifndef CONTROL_ATTACH_CLIENT_H
 #define CONTROL_ATTACH_CLIENT_H
@@ -19,6 +20,7 @@
 
 #include "abi/arena.h"
 #include "abi/message.h"
+#include "control/attach/worker.h"
 #include "control/base/acl.h"
 #include "control/base/arena.h"
 #include "control/base/small.h"
@@ -26,6 +28,7 @@
 #include "dataplane/engine.h"
 
 #define REQUEST_LATER INT_MAX
+#define REQUEST_AGAIN (INT_MAX - 1)
 
 enum {
 	CLIENT_CRS_MAX = 4096,  /* connection requests not yet answered, of one attachment */
@@ -34,6 +37,7 @@ enum {
 };
 
 struct cq;
+struct mapping;
 struct path_port;
 
 /* In the order in which an attachment lets go of them: none comes after what it refers to. */
@@ -80,8 +84,10 @@ struct client {
 	struct quota_account *account;
 	bool attached; /* counts as an attachment in the quota */
 
-	bool held; /* not read until descriptors of its user have been closed */
-	bool busy; /* a request is under way: */
+	bool held;     /* not read until descriptors of its user have been closed */
+	bool busy;     /* a request is under way: */
+	bool again;    /* which is tried again when this */
+	uint32_t left; /* of its account has changed */
 	struct one_msg msg;
 	struct one_reply reply;
 	struct ucred sender; /* who sent it, which the kernel has checked: whose rights count */
@@ -89,6 +95,7 @@ struct client {
 	uint32_t num_fds;
 
 	struct arena arena;
+	struct mapping *arena_mapping; /* how it goes at the end */
 	struct small small;
 	int arena_fd; /* until it is sent */
 	int reply_fd; /* goes with the next reply; -1 */
@@ -107,7 +114,8 @@ struct client {
 	uint64_t process_at;    /* when its accesses are looked at */
 
 	uint32_t commands; /* on their way to the core */
-	uint32_t jobs;     /* graces and populations under way */
+	uint32_t jobs;     /* graces and jobs under way */
+	struct lane lane;
 	TAILQ_ENTRY(client) link;
 };
 
@@ -123,6 +131,8 @@ struct object_class {
 	void (*remove)(void *object);   /* the core lets go of it */
 	void (*withdraw)(void *object); /* its keys */
 	void (*destroy)(void *object);  /* no core looks at it any more */
+	/* The same at the request under way, which is answered when it is free and no longer counts. */
+	void (*release)(void *object);
 };
 
 struct attach_calls {
@@ -151,6 +161,8 @@ int client_alloc(struct client *client, uint64_t size, uint64_t *offset);
 void client_free(struct client *client, uint64_t offset, uint64_t size);
 /* Descriptor `i` of the request under way; the caller owns it from now on; -1: there is none. */
 int client_take_fd(struct client *client, uint32_t i);
+/* The same, and it stays the request's. */
+int client_fd(const struct client *client, uint32_t i);
 
 /* ---- process.c ---- */
 /* The memory of the client's process can be reached from now on, without a mapping; 0 or -errno. */

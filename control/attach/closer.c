@@ -3,8 +3,9 @@
  * Descriptors that applications send, and how they are closed.
  *
  * close() may wait for the server behind a file (FUSE, NFS), and whoever sent the
- * descriptor may be that server: it waits for ever, and nothing ends that.  So what
- * is not plain memory is closed by threads that nobody waits for:
+ * descriptor may be that server: it waits for ever, and nothing ends that.  And the
+ * last close() of plain memory frees its pages, seconds for some GiB.  So all of it
+ * is closed by threads that nobody waits for:
  *
  *   one for sockets, whose close() waits for nobody once they are told not to
  *   linger; all connections of applications end there, so it must not be kept
@@ -223,8 +224,7 @@ fd_discard(uint32_t uid, int fd)
 
 	if (fd < 0)
 		return;
-	/* Only files of tmpfs and hugetlbfs have seals, and to ask for them asks no one. */
-	if (fcntl(fd, F_GET_SEALS) >= 0 || sockets.in < 0) { /* or nobody is served any more */
+	if (sockets.in < 0) { /* nobody is served any more */
 		close(fd);
 		return;
 	}

@@ -86,8 +86,7 @@ process_settle(struct client *client, struct object *mr)
 			return;
 		}
 	}
-	attach_calls->class[mr->kind].destroy(mr);
-	client_reply(client, 0);
+	attach_calls->class[mr->kind].release(mr);
 }
 
 void
@@ -125,8 +124,7 @@ process_poll(struct client *client)
 		return;
 	if (mr != NULL && client_alive(client) && reach_passed(client->process, client->leaving_mark)) {
 		client->leaving = NULL;
-		attach_calls->class[mr->kind].destroy(mr);
-		client_reply(client, 0);
+		attach_calls->class[mr->kind].release(mr);
 	}
 	if (control.now < client->process_at)
 		return;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the control thread has under way: commands to the cores, grace periods,
- * and jobs too long for one loop.
+ * What the control thread has under way: commands to the cores, and grace periods.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,13 +23,11 @@ struct grace {
 };
 
 static TAILQ_HEAD(, grace) graces;
-static TAILQ_HEAD(, job) jobs;
 
 void
 work_init(void)
 {
 	TAILQ_INIT(&graces);
-	TAILQ_INIT(&jobs);
 }
 
 /* A few hundred bytes that releasing things depends on: without them nothing could be kept in order. */
@@ -114,24 +111,16 @@ entry_retire(struct client *client, struct mem_region *entry)
 		grace_defer(client, entry_free, entry);
 }
 
-void
-job_start(struct job *job)
-{
-	job->client->jobs++;
-	TAILQ_INSERT_TAIL(&jobs, job, link);
-}
-
 bool
 work_pending(void)
 {
-	return !TAILQ_EMPTY(&graces) || !TAILQ_EMPTY(&jobs);
+	return !TAILQ_EMPTY(&graces);
 }
 
 void
 work_poll(void)
 {
 	struct grace *grace;
-	struct job *job = TAILQ_FIRST(&jobs);
 
 	/* Tokens grow: those behind an unfinished one are not over either. */
 	while ((grace = TAILQ_FIRST(&graces)) != NULL && engine_grace_over(grace->token)) {
@@ -141,18 +130,5 @@ work_poll(void)
 		grace->done(client, grace->object);
 		client->jobs--;
 		free(grace);
-	}
-	if (job != NULL) {
-		struct client *client = job->client;
-		int result;
-
-		TAILQ_REMOVE(&jobs, job, link);
-		result = client_alive(client) ? job->step(job) : -ECANCELED;
-		if (result > 0) {
-			TAILQ_INSERT_TAIL(&jobs, job, link);
-			return;
-		}
-		job->done(job, result); /* may free it */
-		client->jobs--;
 	}
 }

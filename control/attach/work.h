@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Commands to the cores, grace periods, and jobs too long for one loop.
+ * Commands to the cores, and grace periods.
  *
  * Callbacks never run from within the call that registered them.
  */
@@ -20,14 +20,6 @@ typedef void grace_done(struct client *client, void *object);
 void grace_defer(struct client *client, grace_done *done, void *object);
 /* Free a memory key's entry when no core can look at it any more. */
 void entry_retire(struct client *client, struct mem_region *entry);
-/* A step of a job: 1 when there is more to do, else the result (0 or -errno), then given to `done`. */
-struct job {
-	int (*step)(struct job *job);
-	void (*done)(struct job *job, int error);
-	struct client *client;
-	TAILQ_ENTRY(job) link;
-};
-void job_start(struct job *job);
 bool work_pending(void);
 void work_poll(void);
 void work_init(void);

@@ -80,7 +80,7 @@ arena_open(struct arena *arena, uint64_t size, uint64_t reserved)
 	arena->num_free = 1;
 	arena->free[0] = (struct arena_extent){reserved, size - reserved};
 	arena->size = size;
-	arena->used = reserved;
+	arena->used = arena->end = reserved;
 	return fd;
 fail:
 	error = -errno;
@@ -93,6 +93,12 @@ arena_close(struct arena *arena)
 {
 	if (arena->size != 0)
 		munmap(arena->base, arena->size);
+	arena_leave(arena);
+}
+
+void
+arena_leave(struct arena *arena)
+{
 	free(arena->free);
 	memset(arena, 0, sizeof(*arena));
 }
@@ -168,6 +174,8 @@ arena_alloc(struct arena *arena, uint64_t size, uint64_t *offset)
 			extent_delete(arena, i);
 		arena->used += size;
 		arena->parts++;
+		if (*offset + size > arena->end)
+			arena->end = *offset + size;
 		return 0;
 	}
 	return -ENOSPC;

@@ -21,6 +21,7 @@ struct arena {
 	uint8_t *base;
 	uint64_t size;
 	uint64_t used;             /* bytes handed out */
+	uint64_t end;              /* of all that ever were */
 	uint32_t parts;            /* in how many parts */
 	struct arena_extent *free; /* by offset; neighbours are merged */
 	uint32_t num_free, cap_free;
@@ -30,6 +31,7 @@ struct arena {
  * Returns a descriptor for the application (the caller closes it), or -errno. */
 int arena_open(struct arena *arena, uint64_t size, uint64_t reserved);
 void arena_close(struct arena *arena);
+void arena_leave(struct arena *arena); /* all but the mapping */
 
 /* Page-aligned, zeroed, with pages: a polling core will not fault on it.  0, -ENOSPC, -ENOMEM. */
 int arena_alloc(struct arena *arena, uint64_t size, uint64_t *offset);

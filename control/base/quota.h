@@ -28,6 +28,8 @@ struct quota_account {
 	uint32_t clients;     /* attachments */
 	uint32_t connections; /* of the socket, attached or not */
 	uint64_t bytes;
+	uint32_t leaving; /* mappings that are on their way out, and still count */
+	uint32_t left;    /* and those that have gone; free-running */
 	uint32_t common[QUOTA_COMMON];
 };
 

@@ -25,8 +25,14 @@ STEP(cq_end, cq, cq_destroy)
 STEP(mw_keys, mw, mw_withdraw)
 STEP(mr_keys, mr, mr_withdraw)
 STEP(mr_end, mr, mr_destroy)
-STEP(region_end, region, region_destroy)
+STEP(mr_end_on_request, mr, mr_release)
 STEP(pz_end, pz, pz_destroy)
+
+static void
+region_end(void *object)
+{
+	region_destroy(object, NULL);
+}
 
 const struct attach_calls attach_table = {
 	.request = {
@@ -76,7 +82,10 @@ const struct attach_calls attach_table = {
 		[OBJECT_SRQ] = {.subject = ONE_SUBJECT_SRQ, .remove = srq_off_core, .destroy = srq_end},
 		[OBJECT_CQ] = {.subject = ONE_SUBJECT_CQ_SEND, .remove = cq_off_core, .destroy = cq_end},
 		[OBJECT_MW] = {.subject = ONE_SUBJECT_MW, .withdraw = mw_keys},
-		[OBJECT_MR] = {.subject = ONE_SUBJECT_MR, .withdraw = mr_keys, .destroy = mr_end},
+		[OBJECT_MR] = {.subject = ONE_SUBJECT_MR,
+			       .withdraw = mr_keys,
+			       .destroy = mr_end,
+			       .release = mr_end_on_request},
 		[OBJECT_REGION] = {.subject = ONE_SUBJECT_REGION, .destroy = region_end},
 		[OBJECT_PZ] = {.subject = ONE_SUBJECT_PZ, .destroy = pz_end},
 	},

@@ -220,6 +220,7 @@ loop_once(uint64_t deadline)
 	}
 	paths_poll();
 	work_poll();
+	workers_poll();
 	hosts_poll();
 	conns_poll();
 	clients_poll();
@@ -271,6 +272,8 @@ control_init(const struct config *config, char *why, size_t why_len)
 	}
 	error = control_watch(control.stop_fd, &stop_watch, EPOLLIN);
 	if (error == 0)
+		error = workers_init();
+	if (error == 0)
 		error = control_watch(engine_event_fd(), &engine_watch, EPOLLIN | EPOLLET);
 	if (error != 0) {
 		snprintf(why, why_len, "epoll: %s", strerror(-error));
@@ -284,6 +287,7 @@ control_init(const struct config *config, char *why, size_t why_len)
 		paths_fini();
 		goto fail;
 	}
+	mappings_init();
 	error = telemetry_init();
 	if (error != 0)
 		log_warning("telemetry: %s; nothing about attachments can be asked\n", strerror(-error));
@@ -335,6 +339,7 @@ control_fini(void)
 	if (!TAILQ_EMPTY(&control.clients))
 		log_warning("the cores did not let go of all attachments in time\n");
 	conns_fini();
+	mappings_fini();
 	paths_fini();
 	table_fini(&control.pz_numbers);
 	close(control.epoll);

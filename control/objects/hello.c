@@ -118,6 +118,12 @@ start(struct client *client)
 	client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (client->wake_fd < 0)
 		return refuse(client, -errno, ONE_SUBJECT_MEMORY, 0);
+	error = lane_open(&client->lane, client->uid);
+	if (error != 0)
+		return refuse(client, error, ONE_SUBJECT_MEMORY, 0);
+	client->arena_mapping = mapping_of_arena(client);
+	if (client->arena_mapping == NULL)
+		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	client->arena_fd = arena_open(&client->arena, ONE_ARENA_SIZE, ARENA_RESERVED);
 	if (client->arena_fd < 0) {
 		error = client->arena_fd;
@@ -128,6 +134,7 @@ start(struct client *client)
 	error = engine_guard_add(client->arena.base, ONE_ARENA_SIZE, client);
 	if (error != 0)
 		return refuse(client, error, ONE_SUBJECT_MEMORY, 0);
+	client->arena_mapping->guarded = true;
 	lay_out(client);
 	init_tables(client);
 	config.arena = client->arena.base;

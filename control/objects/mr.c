@@ -27,20 +27,6 @@ drop_regions(struct mr *mr)
 	mr->region = NULL;
 }
 
-static void
-unmap_pieces(struct mr *mr)
-{
-	struct client *client = mr->object.client;
-
-	if (mr->mapping != NULL) {
-		engine_guard_remove(mr->mapping);
-		munmap(mr->mapping, mr->mapping_len);
-		mr->mapping = NULL;
-	}
-	quota_give(&control.quota, client->account, QUOTA_MAPPINGS, mr->mappings);
-	mr->mappings = 0;
-}
-
 /* ---- keys ---- */
 
 uint32_t
@@ -69,7 +55,8 @@ key_free(struct client *client)
 void
 mr_destroy(struct mr *mr)
 {
-	unmap_pieces(mr);
+	if (mr->mapping != NULL)
+		mapping_free(mr->mapping, NULL, NULL);
 	drop_regions(mr);
 	if (mr->pz != NULL)
 		mr->pz->object.users--;
@@ -95,6 +82,7 @@ static int
 check_pieces(struct client *client, const struct one_mr_create *args)
 {
 	uint64_t covered = 0, need = args->length + (args->va & page_mask());
+	uint64_t most = (need + page_mask()) & ~page_mask();
 
 	if (args->num_pieces > ONE_MR_PIECES)
 		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT, ONE_MR_PIECES);
@@ -112,7 +100,8 @@ check_pieces(struct client *client, const struct one_mr_create *args)
 			return refuse(client, -EINVAL, ONE_SUBJECT_LENGTH, piece->length);
 		covered += piece->length; /* at most 32 times a size that was mapped: no overflow */
 	}
-	if (args->num_pieces != 0 && covered < need)
+	/* No more than is needed either: each piece is mapped once more. */
+	if (args->num_pieces != 0 && (covered < need || covered > most))
 		return refuse(client, -EINVAL, ONE_SUBJECT_LENGTH, covered);
 	return 0;
 }
@@ -138,33 +127,25 @@ hold_regions(struct mr *mr, const struct one_mr_create *args)
 static int
 map_pieces(struct mr *mr, const struct one_mr_create *args)
 {
+	struct mapping *mapping = mr->mapping;
 	uint64_t at = 0;
-	int error = 0;
 
-	for (uint32_t i = 0; i < args->num_pieces; i++)
-		mr->mapping_len += (args->piece[i].length + page_mask()) & ~page_mask();
-	mr->mapping =
-		mmap(NULL, mr->mapping_len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (mr->mapping == MAP_FAILED) {
-		mr->mapping = NULL;
+	mapping->base =
+		mmap(NULL, mapping->len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (mapping->base == MAP_FAILED) {
+		mapping->len = 0;
 		return -ENOMEM;
 	}
-	for (uint32_t i = 0; i < args->num_pieces && error == 0; i++) {
+	for (uint32_t i = 0; i < args->num_pieces; i++) {
 		uint64_t length = (args->piece[i].length + page_mask()) & ~page_mask();
 
 		/* Old length 0: of a shared mapping, one more. */
-		if (mremap(mr->region[i]->base + args->piece[i].offset, 0, length,
-			   MREMAP_MAYMOVE | MREMAP_FIXED, mr->mapping + at) == MAP_FAILED)
-			error = -errno;
+		if (mremap(mr->region[i]->mapping->base + args->piece[i].offset, 0, length,
+			   MREMAP_MAYMOVE | MREMAP_FIXED, mapping->base + at) == MAP_FAILED)
+			return -errno;
 		at += length;
 	}
-	if (error == 0)
-		error = engine_guard_add(mr->mapping, mr->mapping_len, mr->object.client);
-	if (error != 0) {
-		munmap(mr->mapping, mr->mapping_len);
-		mr->mapping = NULL;
-	}
-	return error;
+	return mapping_guard(mapping);
 }
 
 static int
@@ -219,43 +200,75 @@ finish(struct mr *mr, uint8_t *base)
 	return 0;
 }
 
-struct populate {
-	struct job job; /* first */
-	struct mr *mr;
-	uint64_t done;
-};
+/* What mr->va is mapped at. */
+static uint8_t *
+base_of(const struct mr *mr)
+{
+	const uint8_t *page =
+		mr->mapping != NULL ? mr->mapping->base : mr->region[0]->mapping->base + mr->offset;
+
+	return (uint8_t *)(uintptr_t)page + (mr->va & page_mask());
+}
 
 static int
-populate_step(struct job *job)
+populated(struct mr *mr, int error, uint64_t done)
 {
-	struct populate *populate = (struct populate *)job;
-	struct mr *mr = populate->mr;
-	uint64_t chunk = mr->mapping_len - populate->done;
-	int error;
+	struct client *client = mr->object.client;
+	uint64_t hole = (mr->va & ~page_mask()) + done;
 
-	if (chunk > POPULATE_CHUNK)
-		chunk = POPULATE_CHUNK;
-	error = memory_populate(mr->mapping + populate->done, chunk);
-	if (error != 0)
-		return error;
-	populate->done += chunk;
-	return populate->done < mr->mapping_len;
+	if (error == 0)
+		return finish(mr, base_of(mr));
+	if (error == -EFAULT)
+		log_of_others(
+			info,
+			"pid %d (%s, uid %u) cannot register 0x%llx bytes at 0x%llx: its file has no page "
+			"for 0x%llx; it has to populate them (MADV_POPULATE_WRITE, fallocate)\n",
+			(int)client->pid, client->program, client->uid, (unsigned long long)mr->length,
+			(unsigned long long)mr->va, (unsigned long long)hole);
+	mr_destroy(mr);
+	return refuse(client, error, error == -EFAULT ? ONE_SUBJECT_ADDRESS : ONE_SUBJECT_MEMORY,
+		      error == -EFAULT ? hole : 0);
 }
 
 static void
 populate_done(struct job *job, int error)
 {
 	struct populate *populate = (struct populate *)job;
-	struct mr *mr = populate->mr;
-	struct client *client = mr->object.client;
+	struct client *client = job->client;
 
+	client_reply(client, populated(populate->object, error, populate->done));
 	free(populate);
-	if (error != 0) {
-		mr_destroy(mr);
-		client_reply(client, refuse(client, error, ONE_SUBJECT_MEMORY, 0));
-		return;
+}
+
+/* No core is to wait for its first look at a page; and what has none is refused. */
+static int
+mr_populate(struct mr *mr)
+{
+	uint64_t len = (mr->length + (mr->va & page_mask()) + page_mask()) & ~page_mask();
+	struct populate *populate = calloc(1, sizeof(*populate));
+	int result;
+
+	if (populate == NULL)
+		return populated(mr, -ENOMEM, 0);
+	*populate = (struct populate){
+		.job = {.step = populate_step,
+			.done = populate_done,
+			.client = mr->object.client,
+			.cancelable = true},
+		.base = (uint8_t *)((uintptr_t)base_of(mr) & ~page_mask()),
+		.len = len,
+		.object = mr,
+	};
+	if (len > POPULATE_AT_ONCE) {
+		job_start(&populate->job);
+		return REQUEST_LATER;
 	}
-	client_reply(client, finish(mr, mr->mapping + (mr->va & page_mask())));
+	do
+		result = populate_step(&populate->job);
+	while (result > 0);
+	result = populated(mr, result, populate->done);
+	free(populate);
+	return result;
 }
 
 static struct mr *
@@ -281,8 +294,7 @@ mr_create(struct client *client, const struct one_msg *msg)
 {
 	const struct one_mr_create *args = &msg->mr_create;
 	struct pz *pz = object_get(client, OBJECT_PZ, args->pz);
-	struct populate *populate;
-	uint64_t limit;
+	uint64_t len = 0;
 	struct mr *mr;
 	int error;
 
@@ -308,26 +320,23 @@ mr_create(struct client *client, const struct one_msg *msg)
 	}
 	if (args->num_pieces == 0)
 		return finish(mr, NULL);
-	if (args->num_pieces == 1)
+	if (args->num_pieces == 1) {
 		mr->offset = args->piece[0].offset;
-	if (args->num_pieces == 1)
-		return finish(mr, mr->region[0]->base + args->piece[0].offset + (args->va & page_mask()));
-	error = quota_take(&control.quota, client->account, QUOTA_MAPPINGS, args->num_pieces, &limit);
+		return mr_populate(mr);
+	}
+	for (uint32_t i = 0; i < args->num_pieces; i++)
+		len += (args->piece[i].length + page_mask()) & ~page_mask();
+	error = mapping_new(client, len, args->num_pieces, &mr->mapping);
+	if (error == 0) {
+		error = map_pieces(mr, args);
+		if (error != 0)
+			refuse(client, error, ONE_SUBJECT_MEMORY, 0);
+	}
 	if (error != 0) {
 		mr_destroy(mr);
-		return refuse(client, error, ONE_SUBJECT_QUOTA, limit);
+		return error;
 	}
-	mr->mappings = args->num_pieces;
-	error = map_pieces(mr, args);
-	populate = error == 0 ? calloc(1, sizeof(*populate)) : NULL;
-	if (populate == NULL) {
-		mr_destroy(mr);
-		return refuse(client, error != 0 ? error : -ENOMEM, ONE_SUBJECT_MEMORY, 0);
-	}
-	populate->job = (struct job){.step = populate_step, .done = populate_done, .client = client};
-	populate->mr = mr;
-	job_start(&populate->job);
-	return REQUEST_LATER;
+	return mr_populate(mr);
 }
 
 /* Addresses of staging memory are offsets in the arena.  It lives as long as the attachment. */
@@ -352,6 +361,26 @@ static void
 mr_quiesced(struct client *client, void *object)
 {
 	process_settle(client, object);
+}
+
+static void
+mr_unmapped(struct client *client, void *object)
+{
+	client_reply(client, 0);
+}
+
+void
+mr_release(struct mr *mr)
+{
+	struct client *client = mr->object.client;
+	struct mapping *mapping = mr->mapping;
+
+	mr->mapping = NULL;
+	mr_destroy(mr);
+	if (mapping != NULL)
+		mapping_free(mapping, mr_unmapped, NULL);
+	else
+		client_reply(client, 0);
 }
 
 int

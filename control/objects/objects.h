@@ -6,10 +6,12 @@
 #define CONTROL_OBJECTS_OBJECTS_H
 
 #include "control/attach/client.h"
+#include "control/attach/mapping.h"
 #include "control/attach/work.h"
 
-#define STAGING_MAX (64ull << 20)   /* of one attachment */
-#define POPULATE_CHUNK (8ull << 20) /* bytes of a mapping in one loop */
+#define STAGING_MAX (64ull << 20)      /* of one attachment */
+#define STAGING_ONCE (1ull << 20)      /* of one request: the control thread populates it itself */
+#define POPULATE_AT_ONCE (64ull << 10) /* bytes of a registration that need no job */
 
 struct qp;
 
@@ -35,10 +37,8 @@ struct cq {
 
 struct region {
 	struct object object;
-	uint8_t *base;
+	struct mapping *mapping;
 	uint64_t size, page;
-	bool guarded;
-	int fd; /* of an RSM client's file, to be passed on to importers; -1 */
 };
 
 struct mr {
@@ -48,9 +48,7 @@ struct mr {
 	uint64_t va, length;
 	uint32_t access;
 	uint32_t uid, gid; /* of who asked for it */
-	uint8_t *mapping; /* of several pieces, made for this MR; else NULL */
-	uint64_t mapping_len;
-	uint32_t mappings; /* charged for it */
+	struct mapping *mapping; /* of several pieces, made for this MR; else NULL */
 	uint32_t num_regions;
 	struct region **region;
 	uint64_t offset; /* in the file, when it is one piece */
@@ -96,12 +94,15 @@ void pz_destroy(struct pz *pz);
 /* ---- region.c ---- */
 int region_add(struct client *client, const struct one_msg *msg);
 int region_remove(struct client *client, const struct one_msg *msg);
-void region_destroy(struct region *region);
+/* MRs are gone, and a grace period has passed since.  `freed` (if any): as in mapping_free. */
+void region_destroy(struct region *region, mapping_freed *freed);
 /* mr.c */
 int mr_create(struct client *client, const struct one_msg *msg);
 int mr_free(struct client *client, const struct one_msg *msg);
 void mr_withdraw(struct mr *mr); /* the key, at the client's end */
 void mr_destroy(struct mr *mr);
+/* As mr_destroy, at the client's request, which is answered when it is free and no longer counts. */
+void mr_release(struct mr *mr);
 struct mr *mr_staging(struct client *client, struct pz *pz, uint64_t offset, uint64_t size);
 /* A key for the client, to be published before the next is asked for; 0: too many of its user or of all. */
 uint32_t key_new(struct client *client, uint64_t *limit);

@@ -6,10 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,164 +37,87 @@ region_check(int fd, uint64_t size, bool must_be_sealed, uint64_t *page)
 	return 0;
 }
 
-struct populate {
-	struct job job; /* first */
-	struct region *region;
-	uint64_t done;
-};
-
 static int
-populate_step(struct job *job)
+map(struct region *region, int fd)
 {
-	struct populate *populate = (struct populate *)job;
-	struct region *region = populate->region;
-	uint64_t chunk = region->page > POPULATE_CHUNK ? region->page : POPULATE_CHUNK;
-	int error;
-
-	if (chunk > region->size - populate->done)
-		chunk = region->size - populate->done;
-	error = memory_populate(region->base + populate->done, chunk);
-	if (error != 0)
-		return error;
-	populate->done += chunk;
-	return populate->done < region->size;
-}
-
-static void
-populate_done(struct job *job, int error)
-{
-	struct populate *populate = (struct populate *)job;
-	struct region *region = populate->region;
 	struct client *client = region->object.client;
-
-	free(populate);
-	region->object.busy = false;
-	if (error != 0) {
-		region_destroy(region);
-		client_reply(client, refuse(client, error, ONE_SUBJECT_MEMORY, 0));
-		return;
-	}
-	client->reply.id.id = region->object.id;
-	client_reply(client, 0);
-}
-
-static int
-map(struct client *client, struct region *region, int fd)
-{
+	struct mapping *mapping = region->mapping;
 	int error;
 
-	region->base = mmap(NULL, region->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (region->base == MAP_FAILED) {
+	mapping->base = mmap(NULL, mapping->len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (mapping->base == MAP_FAILED) {
 		error = errno;
-		region->base = NULL;
+		mapping->len = 0;
 		return refuse(client, -error, ONE_SUBJECT_REGION, 0);
 	}
-	madvise(region->base, region->size, MADV_DONTDUMP);
-	/* Sealed files too: a hole punched into one of huge pages may find no page later. */
-	error = engine_guard_add(region->base, region->size, client);
-	if (error != 0)
-		return refuse(client, error, ONE_SUBJECT_MEMORY, 0);
-	region->guarded = true;
-	return 0;
+	/* Sealed files too: a page may be punched out of them later. */
+	error = mapping_guard(mapping);
+	return error == 0 ? 0 : refuse(client, error, ONE_SUBJECT_MEMORY, 0);
 }
 
-/*
- * Half of the descriptors there are may be kept for importers, an eighth of those
- * for one attachment; memory beyond that works, but cannot be mapped.
- */
-static uint32_t kept_fds;
-
-static bool
-keep_fd(struct client *client)
+static int
+region_new(struct client *client, uint64_t size, uint64_t page, struct region **out)
 {
-	struct rlimit limit;
+	struct mapping *mapping;
+	struct region *region;
+	int error = mapping_new(client, size, 1, &mapping);
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || kept_fds >= limit.rlim_cur / 2 ||
-	    client->kept_fds >= limit.rlim_cur / 16)
-		return false;
-	client->kept_fds++;
-	kept_fds++;
-	return true;
+	if (error != 0)
+		return error;
+	region = object_new(client, OBJECT_REGION, sizeof(*region));
+	if (region == NULL) {
+		mapping_free(mapping, NULL, NULL);
+		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+	}
+	region->mapping = mapping;
+	region->size = size;
+	region->page = page;
+	*out = region;
+	return 0;
 }
 
 int
 region_add(struct client *client, const struct one_msg *msg)
 {
 	const struct one_region_add *args = &msg->region_add;
-	int fd = client_take_fd(client, 0), error;
-	struct populate *populate;
-	struct region *region;
-	uint64_t page, limit;
+	int fd = client_fd(client, 0), error;
+	struct region *region = NULL;
+	uint64_t page;
 
 	if (fd < 0)
 		return refuse(client, -EBADF, ONE_SUBJECT_REGION, 0);
 	error = region_check(fd, args->size, (args->flags & ONE_REGION_SEALED) != 0, &page);
-	if (error != 0) {
-		fd_discard(client->uid, fd);
-		return refuse(client, error, error == -EINVAL ? ONE_SUBJECT_LENGTH : ONE_SUBJECT_REGION,
-			      args->size);
-	}
-	error = quota_charge(&control.quota, client->account, &client->mapped,
-			     control.config->limits.max_mr_total, args->size, &limit);
-	if (error != 0) {
-		close(fd);
-		return refuse(client, error, ONE_SUBJECT_QUOTA, limit);
-	}
-	error = quota_take(&control.quota, client->account, QUOTA_MAPPINGS, 1, &limit);
-	if (error != 0) {
-		quota_release(client->account, &client->mapped, args->size);
-		close(fd);
-		return refuse(client, error, ONE_SUBJECT_QUOTA, limit);
-	}
-	region = object_new(client, OBJECT_REGION, sizeof(*region));
-	populate = calloc(1, sizeof(*populate));
-	if (region == NULL || populate == NULL) {
-		quota_release(client->account, &client->mapped, args->size);
-		quota_give(&control.quota, client->account, QUOTA_MAPPINGS, 1);
-		if (region != NULL)
-			object_free(region);
-		free(populate);
-		close(fd);
-		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
-	}
-	region->size = args->size;
-	region->page = page;
-	region->fd = -1;
-	error = map(client, region, fd);
-	if (client->kind == ONE_KIND_RSM && args->flags == (ONE_REGION_SEALED | ONE_REGION_MAPPABLE) &&
-	    keep_fd(client))
-		region->fd = fd;
+	if (error != 0)
+		refuse(client, error, error == -EINVAL ? ONE_SUBJECT_LENGTH : ONE_SUBJECT_REGION, args->size);
 	else
-		close(fd);
+		error = region_new(client, args->size, page, &region);
+	if (error != 0)
+		return error;
+	error = map(region, fd);
 	if (error != 0) {
-		region_destroy(region);
-		free(populate);
+		region_destroy(region, NULL);
 		return error;
 	}
-	populate->job = (struct job){.step = populate_step, .done = populate_done, .client = client};
-	populate->region = region;
-	job_start(&populate->job);
-	return REQUEST_LATER;
+	client_take_fd(client, 0);
+	if (client->kind != ONE_KIND_RSM || args->flags != (ONE_REGION_SEALED | ONE_REGION_MAPPABLE) ||
+	    !mapping_keep(region->mapping, fd))
+		close(fd); /* frees nothing: the file is mapped */
+	region->object.busy = false;
+	client->reply.id.id = region->object.id;
+	return 0;
 }
 
-/* MRs are gone, and a grace period has passed since. */
 void
-region_destroy(struct region *region)
+region_destroy(struct region *region, mapping_freed *freed)
 {
-	struct client *client = region->object.client;
-
-	if (region->guarded)
-		engine_guard_remove(region->base);
-	if (region->base != NULL)
-		munmap(region->base, region->size);
-	if (region->fd >= 0) {
-		close(region->fd);
-		client->kept_fds--;
-		kept_fds--;
-	}
-	quota_release(client->account, &client->mapped, region->size);
-	quota_give(&control.quota, client->account, QUOTA_MAPPINGS, 1);
+	mapping_free(region->mapping, freed, NULL);
 	object_free(region);
+}
+
+static void
+removed(struct client *client, void *object)
+{
+	client_reply(client, 0);
 }
 
 int
@@ -210,6 +130,7 @@ region_remove(struct client *client, const struct one_msg *msg)
 		return refuse(client, -EINVAL, ONE_SUBJECT_REGION, id);
 	if (region->object.users != 0)
 		return refuse(client, -EBUSY, ONE_SUBJECT_REGION, region->object.users);
-	region_destroy(region);
-	return 0;
+	/* Answered when it is free, and no longer counts. */
+	region_destroy(region, removed);
+	return REQUEST_LATER;
 }

@@ -17,8 +17,9 @@ staging_create(struct client *client, const struct one_msg *msg)
 
 	if (pz == NULL)
 		return refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
-	if (args->size == 0 || args->size > STAGING_MAX || client->staged + size > STAGING_MAX)
-		return refuse(client, -EINVAL, ONE_SUBJECT_LENGTH, STAGING_MAX);
+	if (args->size == 0 || args->size > STAGING_ONCE || client->staged + size > STAGING_MAX)
+		return refuse(client, -EINVAL, ONE_SUBJECT_LENGTH,
+			      args->size > STAGING_ONCE ? STAGING_ONCE : STAGING_MAX);
 	error = client_alloc(client, size, &offset);
 	if (error != 0)
 		return refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);

@@ -78,12 +78,12 @@ rsm_map(struct client *client, const struct one_msg *msg)
 	if ((args->permission & ~export->permission) != 0 || args->permission == 0)
 		return refuse(client, RSM_BAD_PERMS, ONE_SUBJECT_ACCESS, export->permission);
 	if ((export->permission & ACL_READ) == 0 || !segment->mappable || mr->num_regions != 1 ||
-	    mr->region[0]->fd < 0)
+	    mr->region[0]->mapping->fd < 0)
 		return refuse(client, RSM_MAP_FAILED, ONE_SUBJECT_SEGMENT, segment->id);
 	if ((args->permission & ACL_WRITE) != 0)
-		fd = fcntl(mr->region[0]->fd, F_DUPFD_CLOEXEC, 0);
+		fd = fcntl(mr->region[0]->mapping->fd, F_DUPFD_CLOEXEC, 0);
 	else
-		fd = open_for_reading(mr->region[0]->fd);
+		fd = open_for_reading(mr->region[0]->mapping->fd);
 	if (fd < 0)
 		return refuse(client, RSM_INSUFFICIENT_RESOURCES, ONE_SUBJECT_MEMORY, 0);
 	client->reply_fd = fd;

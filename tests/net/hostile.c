@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/client.h"
+#include "hostile.h"
 #include "stuck_file.h"
 
 static bool healthy(void);
@@ -40,7 +40,7 @@ random64(void)
 	return random_state;
 }
 
-static void
+void
 must(bool condition, const char *what)
 {
 	if (!condition) {
@@ -426,13 +426,7 @@ random_messages(void)
 
 /* ---- through the library, then with its memory in hand ---- */
 
-struct victim {
-	struct one_client *client;
-	struct one_cq cq;
-	struct one_qp qp;
-};
-
-static void
+void
 victim_open(struct victim *v)
 {
 	struct one_attach attach = {.socket = socket_path, .kind = ONE_KIND_DAT};
@@ -737,6 +731,8 @@ main(int argc, char **argv)
 		{"holes", holes},
 		{"truncated_region", truncated_region},
 		{"mappings", mappings},
+		{"sparse", sparse},
+		{"pieces", pieces},
 		{"names", names},
 		{"killed", killed},
 	};

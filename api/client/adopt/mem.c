@@ -6,12 +6,17 @@
  * regions, which keep them known to the data plane.  To undo one, the data plane
  * lets go first: when it has answered MR_FREE nothing is stored any more, and only
  * then are pages given back.
+ *
+ * The data plane takes no page that is not there: it would be charged for it.  Adopted
+ * pages always are; of a shared file of the application's own those that the data plane
+ * misses are populated here, under this process's limits.
  */
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "ranges.h"
+#include "transplant.h"
 
 struct region {
 	struct region *next; /* of the file */
@@ -252,6 +257,11 @@ mem_register(struct one_client *client, struct one_msg *msg, bool alone, struct 
 	if (msg->mr_create.num_pieces == 0 && client->peer > 0)
 		prctl(PR_SET_PTRACER, (unsigned long)client->peer, 0, 0, 0); /* EINVAL without Yama */
 	error = one_call(client, msg, NULL, 0, reply);
+	if (error == -EFAULT && reply->subject == ONE_SUBJECT_ADDRESS) {
+		error = transplant_populate(start, end - start);
+		if (error == 0)
+			error = one_call(client, msg, NULL, 0, reply);
+	}
 	if (error != 0)
 		use_drop(*out);
 	return error;

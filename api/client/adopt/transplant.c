@@ -124,6 +124,12 @@ populate(uint64_t start, uint64_t len, int prot)
 	return (int)error;
 }
 
+int
+transplant_populate(uint64_t start, uint64_t length)
+{
+	return populate(start, length, PROT_READ);
+}
+
 /* The new pages, at an address with the alignment of `at`, so that huge pages can be moved whole. */
 static uint8_t *
 fresh_map(const struct transplant *t, uint64_t at, uint64_t len)

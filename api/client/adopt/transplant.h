@@ -40,6 +40,9 @@ struct transplant {
 
 /* Under ranges_lock (it counts threads by maps.h).  0 or -errno. */
 int transplant(struct transplant *t);
+/* Shared pages that are only on paper so far are there afterwards, and charged to this process: 0 or -errno.
+ */
+int transplant_populate(uint64_t start, uint64_t length);
 /* Whether other threads can be held off while shared pages become private. */
 bool transplant_holds_shared(void);
 

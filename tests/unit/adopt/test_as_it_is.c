@@ -154,6 +154,39 @@ test_shared_memfd(void **state)
 	close(fd);
 }
 
+static uint64_t
+pages_in(int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	return (uint64_t)st.st_blocks * 512 / PAGE;
+}
+
+/* Pages that the data plane does not find are populated here, those of the range only; and it is asked once
+ * more. */
+static void
+test_shared_sparse(void **state)
+{
+	int fd = memfd_create("application", MFD_CLOEXEC);
+	struct one_mr mr;
+	uint8_t *p;
+
+	assert_int_equal(ftruncate(fd, 100 * PAGE), 0);
+	p = mmap(NULL, 100 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	mock_refuse(fixture.mock, ONE_MSG_MR_CREATE, -EFAULT, ONE_SUBJECT_ADDRESS, (uintptr_t)p + 10 * PAGE,
+		    1);
+	mr = reg(p + 10 * PAGE + 5, 20 * PAGE);
+	assert_int_equal(pages_in(fd), 21);
+	assert_int_equal(pieces(&mr), 1);
+	dereg(&mr);
+	/* It says so of what is there: that is the end of it. */
+	mock_refuse(fixture.mock, ONE_MSG_MR_CREATE, -EFAULT, ONE_SUBJECT_ADDRESS, (uintptr_t)p, 2);
+	assert_int_equal(one_mem_register(fixture.client, 1, (uintptr_t)p, PAGE, ALL, &mr), -EFAULT);
+	munmap(p, 100 * PAGE);
+	close(fd);
+}
+
 static void
 test_shared_shm(void **state)
 {
@@ -334,6 +367,7 @@ main(int argc, char **argv)
 		TEST(test_private_file),
 		TEST(test_partly_not),
 		TEST(test_shared_memfd),
+		TEST(test_shared_sparse),
 		TEST(test_shared_shm),
 		TEST(test_shared_not_usable),
 		TEST(test_out_of_descriptors),

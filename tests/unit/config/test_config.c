@@ -2,6 +2,7 @@
 /* The configuration: files, options, what overrides what, and the sentence of every refusal. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,11 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "config/config.h"
+#include "config/internal.h"
 
 static struct config config;
 static char why[1024];
@@ -549,6 +552,70 @@ test_usage_names_every_key(void **state)
 	free(text);
 }
 
+/* ---- how much memory there is ---- */
+
+static void
+put(const char *root, const char *path, const char *text)
+{
+	char at[256];
+
+	for (const char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+		snprintf(at, sizeof(at), "%s%.*s", root, (int)(slash - path), path);
+		assert_true(mkdir(at, 0700) == 0 || errno == EEXIST);
+	}
+	snprintf(at, sizeof(at), "%s%s", root, path);
+	FILE *file = fopen(at, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static int
+removed(const char *path, const struct stat *st, int type, struct FTW *where)
+{
+	(void)st, (void)type, (void)where;
+	return remove(path);
+}
+
+static void
+test_memory(void **state)
+{
+	(void)state;
+	char root[] = "/tmp/oneside-config-XXXXXX";
+	assert_non_null(mkdtemp(root));
+	uint64_t machine = config_memory(root);
+	assert_int_equal(machine, (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE));
+	/* Version 2: no limit of its own, one above. */
+	put(root, "/proc/self/cgroup", "0::/system.slice/one.service\n");
+	put(root, "/sys/fs/cgroup/system.slice/one.service/memory.max", "max\n");
+	assert_int_equal(config_memory(root), machine);
+	put(root, "/sys/fs/cgroup/system.slice/memory.max", "104857600\n");
+	assert_int_equal(config_memory(root), 100u << 20);
+	put(root, "/sys/fs/cgroup/system.slice/one.service/memory.max", "52428800\n");
+	assert_int_equal(config_memory(root), 50u << 20);
+	put(root, "/sys/fs/cgroup/system.slice/one.service/memory.max", "209715200\n");
+	assert_int_equal(config_memory(root), 100u << 20);
+	/* In a container the path is the host's, and the mount its own group. */
+	put(root, "/proc/self/cgroup", "0::/docker/0123\n");
+	assert_int_equal(config_memory(root), machine);
+	put(root, "/sys/fs/cgroup/memory.max", "62914560\n");
+	assert_int_equal(config_memory(root), 60u << 20);
+	/* Version 1, also beside an empty version 2, and where controllers share a hierarchy. */
+	put(root, "/proc/self/cgroup", "5:cpuset:/a\n4:cpu,memory:/a/b:c\n0::/\n");
+	put(root, "/sys/fs/cgroup/memory.max", "max\n");
+	put(root, "/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+	assert_int_equal(config_memory(root), machine);
+	put(root, "/sys/fs/cgroup/memory/a/b:c/memory.limit_in_bytes", "41943040\n");
+	assert_int_equal(config_memory(root), 40u << 20);
+	put(root, "/proc/self/cgroup", "4:memoryless:/a/b:c\nrubbish\n::\n");
+	assert_int_equal(config_memory(root), machine);
+	/* The defaults leave a quarter of it. */
+	config_defaults(&config);
+	assert_int_equal(config.max_bytes_per_uid, config_memory("") / 4 * 3);
+	assert_int_equal(config.limits.max_mr_total, config.max_bytes_per_uid);
+	assert_int_equal(nftw(root, removed, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
 int
 main(void)
 {
@@ -567,6 +634,7 @@ main(void)
 		cmocka_unit_test_setup(test_peers_find_their_port, setup),
 		cmocka_unit_test_setup(test_address_text, setup),
 		cmocka_unit_test_setup(test_usage_names_every_key, setup),
+		cmocka_unit_test_setup(test_memory, setup),
 	};
 	return cmocka_run_group_tests_name("config", tests, NULL, NULL);
 }

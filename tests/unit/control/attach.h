@@ -5,6 +5,8 @@
 #ifndef TEST_CONTROL_ATTACH_H
 #define TEST_CONTROL_ATTACH_H
 
+#include <pthread.h>
+
 #include "attach_client.h"
 #include "config/config.h"
 #include "fake_engine.h"
@@ -14,6 +16,7 @@
 #define SIZE 65536ull
 
 extern struct config config;
+extern pthread_t control_thread;
 extern uint32_t base_fds; /* descriptors of this process when nobody is attached */
 
 void pause_ms(unsigned int ms);
@@ -30,6 +33,7 @@ void assert_ended(struct app *app);
 int hello_error(uint32_t magic, uint32_t version, uint32_t kind, const char *port);
 
 int object_tests(void);
+int mapping_tests(void);
 int connection_tests(void);
 int rsm_tests(void);
 int identity_tests(void);

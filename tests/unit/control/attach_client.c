@@ -200,7 +200,7 @@ app_region(struct app *app, uint64_t size)
 {
 	int fd = memfd_create("region", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	assert_int_equal(fallocate(fd, 0, 0, (off_t)size), 0);
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 	app->msg.region_add = (struct one_region_add){.size = size, .flags = ONE_REGION_SEALED};
 	assert_int_equal(app_call_fd(app, ONE_MSG_REGION_ADD, fd), 0);

@@ -18,7 +18,7 @@
 #include "attach.h"
 #include "control/daemon/control.h"
 
-static pthread_t thread;
+pthread_t control_thread;
 static char directory[64];
 
 /* ---- messages ---- */
@@ -212,7 +212,7 @@ start(void)
 
 	if (control_init(&config, why, sizeof(why)) != 0)
 		fail_msg("%s", why);
-	assert_int_equal(pthread_create(&thread, NULL, serve, NULL), 0);
+	assert_int_equal(pthread_create(&control_thread, NULL, serve, NULL), 0);
 }
 
 static void
@@ -221,7 +221,7 @@ stop(void)
 	void *result = NULL;
 
 	control_stop();
-	pthread_join(thread, &result);
+	pthread_join(control_thread, &result);
 	assert_null(result);
 	control_fini();
 }
@@ -319,7 +319,7 @@ main(void)
 	if (setup() != 0)
 		return 1;
 	failed = cmocka_run_group_tests_name("control: messages", messages, NULL, NULL);
-	failed += object_tests() + connection_tests() + rsm_tests() + identity_tests() + end_tests();
+	failed += object_tests() + mapping_tests() + connection_tests() + rsm_tests() + identity_tests() + end_tests();
 	failed += cmocka_run_group_tests_name("control: socket", socket_tests, NULL, NULL);
 	teardown();
 	return failed;

@@ -3,6 +3,7 @@
  * Attachments that end at any moment.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,7 +23,7 @@ send_step(struct app *app, enum one_msg_type type)
 		return;
 	}
 	fd = memfd_create("region", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	assert_int_equal(ftruncate(fd, SIZE), 0);
+	assert_int_equal(fallocate(fd, 0, 0, SIZE), 0);
 	app->msg.type = type;
 	assert_true(app_send(app, &app->msg, sizeof(app->msg), &fd, 1));
 	close(fd);

@@ -267,7 +267,7 @@ test_regions(void **state)
 	app.msg.mr_create.length = UINT64_MAX - 4094;
 	assert_int_equal(app_call(&app, ONE_MSG_MR_CREATE), -EINVAL);
 	app.msg.mr_create.va = VA;
-	app.msg.mr_create.length = 10;
+	app.msg.mr_create.length = 2 * SIZE;
 	app.msg.mr_create.piece[0].offset = 1;
 	assert_int_equal(app_call(&app, ONE_MSG_MR_CREATE), -EINVAL);
 	app.msg.mr_create.piece[0].offset = SIZE;

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 int memory_tests(void); /* table, arena, quota, region */
-int rules_tests(void);  /* access list, services, private data, negotiation */
+int worker_tests(void);
+int rules_tests(void); /* access list, services, private data, negotiation */
 
 #endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How much memory this process can have: the machine's, or what a cgroup of its own or
+ * one above it allows, whichever is least.
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/internal.h"
+
+/* The number in a file; UINT64_MAX: there is none ("max"), or no file. */
+static uint64_t
+limit_in(const char *directory, const char *group, const char *name)
+{
+	unsigned long long limit;
+	char path[PATH_MAX];
+	FILE *file;
+	int n;
+
+	if (snprintf(path, sizeof(path), "%s%s/%s", directory, group, name) >= (int)sizeof(path))
+		return UINT64_MAX;
+	file = fopen(path, "re");
+	if (file == NULL)
+		return UINT64_MAX;
+	n = fscanf(file, "%llu", &limit);
+	fclose(file);
+	return n == 1 ? (uint64_t)limit : UINT64_MAX;
+}
+
+/*
+ * Of `group` and all above it.  Where the group's directory is not to be seen, in a
+ * container without a cgroup namespace, the mount itself is the container's group.
+ */
+static uint64_t
+limit_of(const char *directory, const char *group, const char *name)
+{
+	uint64_t least = UINT64_MAX;
+	char at[PATH_MAX], *slash;
+
+	snprintf(at, sizeof(at), "%s", group);
+	for (;;) {
+		uint64_t limit = limit_in(directory, at, name);
+
+		if (limit < least)
+			least = limit;
+		slash = strrchr(at, '/');
+		if (slash == NULL)
+			return least;
+		*slash = '\0';
+	}
+}
+
+/* "memory" is one of the controllers "cpu,memory". */
+static bool
+has_memory(const char *controllers)
+{
+	const char *end;
+
+	for (; *controllers != '\0'; controllers = *end == ',' ? end + 1 : end) {
+		end = strchrnul(controllers, ',');
+		if (end - controllers == 6 && memcmp(controllers, "memory", 6) == 0)
+			return true;
+	}
+	return false;
+}
+
+static uint64_t
+limit_of_groups(const char *root)
+{
+	uint64_t least = UINT64_MAX, limit;
+	char path[PATH_MAX], *line = NULL;
+	size_t room = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
+	file = fopen(path, "re");
+	while (file != NULL && getline(&line, &room, file) > 0) {
+		char *controllers = strchr(line, ':'), *group;
+
+		group = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
+		if (group == NULL)
+			continue;
+		*controllers++ = *group++ = '\0';
+		group[strcspn(group, "\n")] = '\0';
+		snprintf(path, sizeof(path), "%s/sys/fs/cgroup%s", root,
+			 *controllers == '\0' ? "" : "/memory");
+		if (*controllers == '\0') /* version 2 */
+			limit = limit_of(path, group, "memory.max");
+		else if (has_memory(controllers))
+			limit = limit_of(path, group, "memory.limit_in_bytes");
+		else
+			continue;
+		if (limit < least)
+			least = limit;
+	}
+	free(line);
+	if (file != NULL)
+		fclose(file);
+	return least;
+}
+
+uint64_t
+config_memory(const char *root)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+	uint64_t machine = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 1ull << 30;
+	uint64_t groups = limit_of_groups(root);
+
+	return groups < machine ? groups : machine;
+}

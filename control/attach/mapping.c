@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory of applications, mapped here: what it is charged, whose pages it may have,
+ * and how it goes.
+ *
+ * The pages are the application's: it populates them, and its cgroup pays for them.
+ * A mapping is registered with a userfaultfd that answers for missing pages with
+ * SIGBUS, so whatever looks at a hole of the file gets a fault instead of a new page
+ * that this process would be charged for: the kernel allocates nothing here on behalf
+ * of an application, also when a hole is punched later.  Populating then finds the
+ * hole (-EFAULT); a core that meets one has the guard's handler (dataplane/guard.c).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "control/attach/closer.h"
+#include "control/attach/mapping.h"
+
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1
+#endif
+/* Whoever maps or unmaps waits for one step of populating or unmapping. */
+#define STEP (2ull << 20)
+
+static int uffd = -1;
+static uint32_t kept_fds;
+
+static uint64_t
+page_size(void)
+{
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* ---- holes ---- */
+
+static int
+uffd_open(void)
+{
+	struct uffdio_api api = {.api = UFFD_API,
+				 .features = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_MISSING_SHMEM |
+					     UFFD_FEATURE_MISSING_HUGETLBFS};
+	/* Without privileges it answers for faults of user mode only: the others fail in any case. */
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY), error;
+
+	if (fd < 0 && errno == EINVAL) /* kernels before 5.11 */
+		fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (ioctl(fd, UFFDIO_API, &api) == 0)
+		return fd;
+	error = -errno;
+	close(fd);
+	return error;
+}
+
+void
+mappings_init(void)
+{
+	uffd = uffd_open();
+	if (uffd < 0)
+		log_warning("no userfaultfd (%s): an application can make this process allocate the pages "
+			    "that its files lack, as many as max_bytes_per_uid allows; allow the system "
+			    "call\n",
+			    strerror(-uffd));
+}
+
+void
+mappings_fini(void)
+{
+	if (uffd >= 0)
+		close(uffd);
+	uffd = -1;
+}
+
+static int
+refuse_holes(const struct mapping *mapping)
+{
+	struct uffdio_register range = {
+		.range = {.start = (uint64_t)(uintptr_t)mapping->base, .len = mapping->len},
+		.mode = UFFDIO_REGISTER_MODE_MISSING};
+
+	return uffd < 0 || ioctl(uffd, UFFDIO_REGISTER, &range) == 0 ? 0 : -errno;
+}
+
+/* ---- making ---- */
+
+/* Page tables are this process's own: a page of them for each span of addresses, however little lies in it.
+ */
+static uint64_t
+tables_for(uint64_t len)
+{
+	uint64_t page = page_size(), span = page / sizeof(uint64_t) * page;
+
+	return (len / span + (len % span != 0)) * page;
+}
+
+struct mapping *
+mapping_of_arena(struct client *client)
+{
+	struct mapping *mapping = calloc(1, sizeof(*mapping));
+
+	if (mapping == NULL)
+		return NULL;
+	mapping->job.client = client;
+	mapping->fd = -1;
+	return mapping;
+}
+
+/* What a user's attachments have left behind counts until it is free: it is that which is waited for. */
+static int
+over(struct client *client, uint64_t limit)
+{
+	return client->account->leaving != 0 ? REQUEST_AGAIN
+					     : refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+}
+
+int
+mapping_new(struct client *client, uint64_t len, uint32_t count, struct mapping **out)
+{
+	uint64_t limit = control.config->limits.max_mr_total, all = len + tables_for(len), none = 0;
+	struct quota_account *account = client->account;
+	struct mapping *mapping;
+
+	if (len > limit || client->mapped > limit - len)
+		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+	if (quota_charge(&control.quota, account, &none, UINT64_MAX, all, &limit) != 0)
+		return over(client, limit);
+	if (quota_take(&control.quota, account, QUOTA_MAPPINGS, count, &limit) != 0) {
+		quota_release(account, &none, all);
+		return over(client, limit);
+	}
+	mapping = mapping_of_arena(client);
+	if (mapping == NULL) {
+		quota_give(&control.quota, account, QUOTA_MAPPINGS, count);
+		quota_release(account, &none, all);
+		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+	}
+	mapping->len = mapping->counted = len;
+	mapping->charged = all;
+	mapping->count = count;
+	client->mapped += len;
+	*out = mapping;
+	return 0;
+}
+
+int
+mapping_guard(struct mapping *mapping)
+{
+	int error = refuse_holes(mapping);
+
+	madvise(mapping->base, mapping->len, MADV_DONTDUMP);
+	if (error == 0)
+		error = engine_guard_add(mapping->base, mapping->len, mapping->job.client);
+	mapping->guarded = error == 0;
+	return error;
+}
+
+/*
+ * Half of the descriptors there are may be kept for importers, an eighth of those
+ * for one attachment; memory beyond that works, but cannot be mapped.
+ */
+bool
+mapping_keep(struct mapping *mapping, int fd)
+{
+	struct client *client = mapping->job.client;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || kept_fds >= limit.rlim_cur / 2 ||
+	    client->kept_fds >= limit.rlim_cur / 16)
+		return false;
+	client->kept_fds++;
+	kept_fds++;
+	mapping->fd = fd;
+	return true;
+}
+
+/* ---- populating ---- */
+
+int
+populate_step(struct job *job)
+{
+	struct populate *populate = (struct populate *)job;
+	uint64_t len = populate->by_page ? page_size() : STEP;
+	int error;
+
+	if (len > populate->len - populate->done)
+		len = populate->len - populate->done;
+	error = memory_populate(populate->base + populate->done, len);
+	if (error == -EFAULT && !populate->by_page) {
+		populate->by_page = true; /* which one is it? */
+		return 1;
+	}
+	if (error != 0)
+		return error;
+	populate->done += len;
+	return populate->done < populate->len;
+}
+
+/* ---- the end ---- */
+
+static int
+unmap_step(struct job *job)
+{
+	struct mapping *mapping = (struct mapping *)job;
+	uint64_t len = mapping->len % STEP != 0 ? mapping->len % STEP : STEP;
+
+	if (mapping->empty != 0)
+		len = mapping->empty;
+	mapping->empty = 0;
+	/* From its end, so that there is never one mapping more.  Of huge pages no part can go, and needs to.
+	 */
+	if (mapping->len > 0 && munmap(mapping->base + mapping->len - len, len) == 0) {
+		mapping->len -= len;
+		if (mapping->len > 0)
+			return 1;
+	} else if (mapping->len > 0) {
+		munmap(mapping->base, mapping->len);
+	}
+	if (mapping->fd >= 0)
+		close(mapping->fd);
+	return 0;
+}
+
+static void
+unmapped(struct job *job, int result)
+{
+	struct mapping *mapping = (struct mapping *)job;
+	struct client *client = job->client;
+	struct quota_account *account = client->account;
+
+	client->mapped -= mapping->counted;
+	account->bytes -= mapping->charged;
+	quota_give(&control.quota, account, QUOTA_MAPPINGS, mapping->count);
+	account->leaving--;
+	account->left++;
+	if (mapping->fd >= 0) {
+		client->kept_fds--;
+		kept_fds--;
+	}
+	if (mapping->freed != NULL)
+		mapping->freed(client, mapping->object);
+	free(mapping);
+}
+
+void
+mapping_free(struct mapping *mapping, mapping_freed *freed, void *object)
+{
+	if (mapping->guarded)
+		engine_guard_remove(mapping->base);
+	mapping->job.client->account->leaving++;
+	mapping->freed = freed;
+	mapping->object = object;
+	mapping->job.step = unmap_step;
+	mapping->job.done = unmapped;
+	job_start(&mapping->job);
+}

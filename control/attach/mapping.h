@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory of applications, mapped here.
+ */
+#ifndef CONTROL_ATTACH_MAPPING_H
+#define CONTROL_ATTACH_MAPPING_H
+
+#include "control/attach/client.h"
+
+typedef void mapping_freed(struct client *client, void *object);
+struct mapping {
+	struct job job; /* first: the unmapping */
+	uint8_t *base;
+	uint64_t len;
+	uint64_t empty;   /* bytes at its end that were never used here */
+	uint64_t counted; /* bytes, of the attachment */
+	uint64_t charged; /* to its user, with page tables */
+	uint32_t count;   /* of QUOTA_MAPPINGS */
+	bool guarded;
+	int fd; /* of an RSM client's file, to be passed on to importers; -1 */
+	mapping_freed *freed;
+	void *object;
+};
+void mappings_init(void);
+void mappings_fini(void);
+/* Charges the client for `len` bytes in `count` mappings; base is still to be set.  0, a refusal, or
+ * REQUEST_AGAIN: what its user has left behind still counts. */
+int mapping_new(struct client *client, uint64_t len, uint32_t count, struct mapping **out);
+struct mapping *mapping_of_arena(struct client *client); /* nothing is charged; NULL: no memory */
+/* What the file lacks faults from now on, and faults are the client's end; 0 or -errno. */
+int mapping_guard(struct mapping *mapping);
+/* Keeps the descriptor of its file; false: there are too many, and it is still the caller's. */
+bool mapping_keep(struct mapping *mapping, int fd);
+/* No core can use it any more.  When it is unmapped and no longer charged, `freed` (if any) is told. */
+void mapping_free(struct mapping *mapping, mapping_freed *freed, void *object);
+/* A job's step: page table entries for [base, base+len), whose pages must be there; -EFAULT: that at `done`
+ * is not. */
+struct populate {
+	struct job job; /* first */
+	uint8_t *base;
+	uint64_t len, done;
+	bool by_page;
+	void *object;
+};
+int populate_step(struct job *job);
+
+#endif

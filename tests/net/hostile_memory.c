@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Registrations that make the data plane pay for memory which the application does not have.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "hostile.h"
+
+static uint32_t
+pz_create(struct victim *v)
+{
+	struct one_reply reply;
+	struct one_msg msg;
+
+	memset(&msg, 0, sizeof(msg));
+	msg.type = ONE_MSG_PZ_CREATE;
+	must(one_call(v->client, &msg, NULL, 0, &reply) == 0, "ONE_MSG_PZ_CREATE");
+	return reply.id.id;
+}
+
+/* Much memory that nobody has touched: the data plane must not be the first to. */
+void
+sparse(void)
+{
+	const uint64_t size = 64ull << 30;
+	int fd = (int)syscall(SYS_memfd_create, "sparse", MFD_CLOEXEC);
+	struct one_reply reply;
+	struct one_msg msg;
+	struct victim v;
+	struct stat st;
+
+	must(fd >= 0 && ftruncate(fd, (off_t)size) == 0, "memfd");
+	victim_open(&v);
+	for (uint64_t part = size; part >= 1 << 20; part /= 2) {
+		memset(&msg, 0, sizeof(msg));
+		msg.type = ONE_MSG_REGION_ADD;
+		msg.region_add.size = part;
+		if (one_call(v.client, &msg, &fd, 1, &reply) != 0)
+			continue;
+		memset(&msg, 0, sizeof(msg));
+		msg.type = ONE_MSG_MR_CREATE;
+		msg.mr_create.pz = pz_create(&v);
+		msg.mr_create.access = ONE_ACCESS_ALL;
+		msg.mr_create.length = part;
+		msg.mr_create.num_pieces = 1;
+		msg.mr_create.piece[0] = (struct one_mr_piece){.region = reply.id.id, .length = part};
+		must(one_call(v.client, &msg, NULL, 0, &reply) == -EFAULT &&
+			     reply.subject == ONE_SUBJECT_ADDRESS && reply.value == 0,
+		     "holes were registered");
+	}
+	must(fstat(fd, &st) == 0 && st.st_blocks == 0, "the data plane has allocated pages");
+	close(fd);
+	one_detach(v.client);
+}
+
+/* A range of one byte over many gigabytes of pieces. */
+void
+pieces(void)
+{
+	int fd = (int)syscall(SYS_memfd_create, "pieces", MFD_CLOEXEC);
+	struct one_reply reply;
+	struct one_msg msg;
+	struct victim v;
+
+	must(fd >= 0 && ftruncate(fd, 8 << 20) == 0, "memfd");
+	victim_open(&v);
+	memset(&msg, 0, sizeof(msg));
+	msg.type = ONE_MSG_REGION_ADD;
+	msg.region_add.size = 8 << 20;
+	must(one_call(v.client, &msg, &fd, 1, &reply) == 0, "ONE_MSG_REGION_ADD");
+	memset(&msg, 0, sizeof(msg));
+	msg.type = ONE_MSG_MR_CREATE;
+	msg.mr_create.pz = pz_create(&v);
+	msg.mr_create.length = 1;
+	msg.mr_create.num_pieces = ONE_MR_PIECES;
+	for (uint32_t i = 0; i < ONE_MR_PIECES; i++)
+		msg.mr_create.piece[i] = (struct one_mr_piece){.region = reply.id.id, .length = 8 << 20};
+	must(one_call(v.client, &msg, NULL, 0, &reply) == -EINVAL && reply.subject == ONE_SUBJECT_LENGTH,
+	     "more was mapped than the range needs");
+	close(fd);
+	one_detach(v.client);
+}
