@@ -368,7 +368,7 @@ client_accept(int fd)
 	struct client *client = calloc(1, sizeof(*client));
 
 	if (client == NULL) {
-		fd_discard(getuid(), fd);
+		connection_close(getuid(), fd);
 		return;
 	}
 	client->fd = fd;

@@ -273,6 +273,7 @@ loop_once(uint64_t deadline)
 	conns_poll();
 	clients_poll();
 	closers_poll();
+	server_poll();
 	engine_links_poll(control.now);
 	return 0;
 }
@@ -380,6 +381,7 @@ control_fini(void)
 			break;
 	if (!TAILQ_EMPTY(&control.clients))
 		log_warning("the cores did not let go of all attachments in time\n");
+	closers_stop();
 	paths_fini();
 	table_fini(&control.pz_numbers);
 	close(control.epoll);

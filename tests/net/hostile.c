@@ -313,7 +313,7 @@ descriptors_of_plane(void)
 	return n;
 }
 
-/* It does not keep what is not the stuck file's own. */
+/* It does not keep what others have closed. */
 static void
 keeps_no_more_than(uint32_t most)
 {
@@ -324,6 +324,38 @@ keeps_no_more_than(uint32_t most)
 	if (n > most)
 		fprintf(stderr, "  %u descriptors instead of %u\n", n, most);
 	must(n <= most, "the data plane keeps descriptors");
+}
+
+/* Connections from now on are another user's, where that is allowed. */
+static void
+act_as(uid_t uid)
+{
+	must(getuid() != 0 || seteuid(uid) == 0, "seteuid");
+}
+
+/* Another user's sockets with connections in their queues that linger: that delays that user alone. */
+static void
+lingers_in_a_queue(void)
+{
+	uint32_t before = descriptors_of_plane();
+
+	act_as(65534);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct one_msg msg = hello();
+		int fd = raw_connect(), pair[2];
+
+		must(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair) == 0, "socketpair");
+		send_lingering(pair[1], &msg, 1);
+		raw_send(fd, &msg, sizeof(msg), &pair[0], 1);
+		close(pair[0]);
+		close(pair[1]);
+		answer_or_end(fd);
+	}
+	act_as(0);
+	for (uint32_t i = 0; i < 200; i++)
+		must(served(), "others are not served");
+	keeps_no_more_than(before + 8);
+	close_peers();
 }
 
 /*
@@ -729,6 +761,7 @@ main(int argc, char **argv)
 		{"descriptors", descriptors},
 		{"slow_to_close", slow_to_close},
 		{"turned_away", turned_away},
+		{"lingers_in_a_queue", lingers_in_a_queue},
 		{"never_closes", never_closes},
 		{"silent", silent},
 		{"random_messages", random_messages},
