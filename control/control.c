@@ -295,7 +295,6 @@ control_init(const struct config *config, char *why, size_t why_len)
 	TAILQ_INIT(&control.conns);
 	TAILQ_INIT(&control.waiting);
 	TAILQ_INIT(&control.dead);
-	LIST_INIT(&control.listeners);
 	LIST_INIT(&control.segments);
 	table_init(&control.pz_numbers, TABLE_MAX);
 	control.quota.max_clients = config->max_clients;
@@ -304,6 +303,8 @@ control_init(const struct config *config, char *why, size_t why_len)
 	control.quota.max_common[QUOTA_KEYS] = 1u << engine_mem_table()->log2;
 	control.quota.max_common[QUOTA_ZONES] = TABLE_MAX;
 	control.quota.max_common[QUOTA_QPNS] = ENGINE_QPNS_MAX;
+	for (uint32_t i = 0; i < CONFIG_PORTS_MAX; i++)
+		control.quota.max_common[QUOTA_SERVICES + i] = PORT_SPACE;
 	control.quota.max_common[QUOTA_MAPPINGS] = mappings_for_clients();
 	control.next_segment = 0x80000000u;
 	control.incarnation = control_random() | 1;

@@ -28,6 +28,7 @@
 #include "control/cm.h"
 #include "control/log.h"
 #include "control/neigh.h"
+#include "control/port_space.h"
 #include "control/quota.h"
 #include "control/small.h"
 #include "control/table.h"
@@ -163,11 +164,10 @@ struct qp {
 
 struct listener {
 	struct object object;
-	struct cm_listener *cm; /* NULL: closed itself */
+	struct cm_listener *cm; /* NULL: it listens no more */
 	uint64_t service;
 	struct cq *cq;
 	bool once;
-	LIST_ENTRY(listener) link; /* of all */
 };
 
 struct cr {
@@ -197,6 +197,7 @@ struct port {
 	const struct config_port *config;
 	struct cm *cm;
 	struct cm_env env;
+	struct port_space tcp; /* where somebody listens */
 	uint32_t mad_psn;
 	bool link_up; /* as last seen */
 };
@@ -328,7 +329,6 @@ struct control {
 	uint32_t num_ports;
 	struct neigh *neigh;
 	struct conn_list conns, waiting, dead;
-	LIST_HEAD(, listener) listeners;
 	LIST_HEAD(, segment) segments;
 	uint64_t next_segment; /* id to be given next */
 	uint64_t incarnation;  /* of this process: random */
