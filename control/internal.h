@@ -247,6 +247,7 @@ struct conn {
 	uint32_t qpn;      /* in time-wait until CM_GONE */
 	struct host *host; /* keep-alive of an RSM connection */
 	uint64_t incarnation;
+	uint32_t heard; /* engine_qp_heard() when it was looked at last */
 	TAILQ_ENTRY(conn) link;
 	TAILQ_ENTRY(conn) wait_link;
 	LIST_ENTRY(conn) host_link;
@@ -544,6 +545,9 @@ struct port *path_own(const struct wire_addr *addr); /* the port of this data pl
 bool path_goes_by(const struct port *port, const struct wire_addr *dst, const struct wire_addr *hop);
 struct port *path_port_by_name(const char *name);
 void path_send_mad(struct port *port, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN]);
+/* The same, at once: to the MAC `mac` while the next hop's is not known better. */
+void path_send_mad_known(struct port *port, const struct cm_path *path, const uint8_t mac[6],
+			 const uint8_t mad[CM_MAD_LEN]);
 void addr_to_wire(uint16_t family, const uint8_t bytes[16], struct wire_addr *out);
 uint16_t addr_from_wire(const struct wire_addr *addr, uint8_t bytes[16]);
 const char *addr_text(const struct wire_addr *addr); /* static buffer */

@@ -209,6 +209,22 @@ path_send_mad(struct port *port, const struct cm_path *path, const uint8_t mad[C
 	free(held);
 }
 
+static void
+looked_up(void *user, int status, const uint8_t mac[6])
+{
+}
+
+void
+path_send_mad_known(struct port *port, const struct cm_path *path, const uint8_t mac[6],
+		    const uint8_t mad[CM_MAD_LEN])
+{
+	uint8_t hop[6];
+
+	if (neigh_resolve(control.neigh, port->index, &path->dst, control.now, hop, looked_up, NULL) != 0)
+		memcpy(hop, mac, sizeof(hop));
+	send_frame(port, path, hop, mad);
+}
+
 /* ---- receiving ---- */
 
 static void

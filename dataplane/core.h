@@ -198,6 +198,7 @@ struct engine_qp {
 	TAILQ_ENTRY(engine_qp) run_link;
 	TAILQ_ENTRY(engine_qp) timer_link;
 	uint64_t timer_at; /* deadline queued; RC_NEVER: not in the wheel */
+	_Atomic uint32_t heard; /* rc_heard(), for the control thread */
 	uint32_t timer_slot;
 	struct engine_cq *conn_cq, *async_cq;
 	struct event_node node;
@@ -354,7 +355,8 @@ struct engine {
 	struct mem_table *mem;
 	struct rte_rcu_qsbr *rcu;
 	uint16_t data_room;              /* of the cores' mbufs, without headroom */
-	struct rte_ring *control_frames; /* frames for the control thread */
+	struct rte_ring *control_frames; /* frames for the control thread, */
+	struct rte_ring *alive_frames;   /* and keep-alive, which those must not keep waiting */
 	struct rte_mempool *control_pool;
 	int event_fd;
 	_Atomic bool control_asleep; /* and wants event_fd written; cleared by who does */

@@ -230,6 +230,8 @@ void engine_qp_free(struct engine_qp *qp);
 struct engine_srq *engine_srq_new(struct engine_client *client, const struct engine_srq_config *config);
 void engine_srq_free(struct engine_srq *srq);
 uint32_t engine_qp_core(const struct engine_qp *qp);
+/* A mark that is another one when a packet of the peer's has been taken since. */
+uint32_t engine_qp_heard(const struct engine_qp *qp);
 const struct work *engine_qp_bind_work(const struct engine_qp *qp);
 struct engine_qp *engine_qp_find(uint32_t qpn); /* published ones only */
 /* A random 24-bit number that no live queue pair has (and none had for a while); 0: full. */
@@ -254,6 +256,9 @@ struct engine_handlers {
 	void (*on_frame)(uint16_t port, uint8_t *frame, uint32_t len, const struct wire_packet *packet);
 };
 uint32_t engine_poll(const struct engine_handlers *handlers);
+/* The class of management datagrams that come to the control thread before all others, however many those
+ * are (control/alive.c). */
+#define ENGINE_CLASS_KEEP_ALIVE 0x4f
 /* Send a frame made by the control thread; copied. */
 int engine_send_frame(uint16_t port, const uint8_t *frame, uint32_t len);
 

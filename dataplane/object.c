@@ -215,6 +215,13 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	return qp;
 }
 
+uint32_t
+engine_qp_heard(const struct engine_qp *qp)
+{
+	/* Pairs with the store in rcio.c: only a mark. */
+	return atomic_load_explicit(&qp->heard, memory_order_relaxed);
+}
+
 void
 engine_qp_free(struct engine_qp *qp)
 {

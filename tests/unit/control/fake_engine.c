@@ -379,6 +379,12 @@ engine_qp_free(struct engine_qp *qp)
 }
 
 uint32_t
+engine_qp_heard(const struct engine_qp *qp)
+{
+	return 0;
+}
+
+uint32_t
 engine_qp_core(const struct engine_qp *qp)
 {
 	return 0;
