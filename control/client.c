@@ -377,6 +377,7 @@ client_accept(int fd)
 	client->pid_watch.ready = process_ready;
 	client->hello_deadline = control.now + CLIENT_HELLO_MS * NS_PER_MS;
 	LIST_INIT(&client->unused);
+	LIST_INIT(&client->segment_list);
 	for (int i = 0; i < OBJECT_KINDS; i++)
 		table_init(&client->table[i], 0);
 	if (identify(client) == 0 && !closer_stuck(client->uid))
@@ -439,17 +440,14 @@ client_free(struct client *client, uint64_t offset, uint64_t size)
 static void
 unhook(struct client *client)
 {
-	struct segment *segment, *next;
 	struct listener *listener;
+	struct segment *segment;
 	struct cr *cr;
 	struct qp *qp;
 
-	for (segment = LIST_FIRST(&control.segments); segment != NULL; segment = next) {
-		next = LIST_NEXT(segment, link);
-		if (segment->client == client) {
-			segment_withdraw(segment);
-			segment_destroy(segment);
-		}
+	while ((segment = LIST_FIRST(&client->segment_list)) != NULL) {
+		segment_withdraw(segment);
+		segment_destroy(segment);
 	}
 	FOR_EACH(client, OBJECT_LISTENER, listener)
 	listener_close(listener);

@@ -307,6 +307,8 @@ control_init(const struct config *config, char *why, size_t why_len)
 		control.quota.max_common[QUOTA_SERVICES + i] = PORT_SPACE;
 	control.quota.max_common[QUOTA_MAPPINGS] = mappings_for_clients();
 	control.next_segment = 0x80000000u;
+	control.segment_secret[0] = control_random();
+	control.segment_secret[1] = control_random();
 	control.incarnation = control_random() | 1;
 	control.now = control_clock();
 	work_init();
@@ -324,6 +326,11 @@ control_init(const struct config *config, char *why, size_t why_len)
 		snprintf(why, why_len, "epoll: %s", strerror(-error));
 		goto fail;
 	}
+	error = cm_table_init(&control.segment_ids);
+	if (error != 0) {
+		snprintf(why, why_len, "no memory for the table of segments");
+		goto fail;
+	}
 	error = paths_init(config, why, why_len);
 	if (error != 0)
 		goto fail;
@@ -337,6 +344,7 @@ control_init(const struct config *config, char *why, size_t why_len)
 		log_warning("telemetry: %s; nothing about attachments can be asked\n", strerror(-error));
 	return 0;
 fail:
+	cm_table_fini(&control.segment_ids);
 	if (control.epoll >= 0)
 		close(control.epoll);
 	if (control.stop_fd >= 0)
@@ -385,6 +393,7 @@ control_fini(void)
 	closers_stop();
 	paths_fini();
 	table_fini(&control.pz_numbers);
+	cm_table_fini(&control.segment_ids);
 	close(control.epoll);
 	close(control.stop_fd);
 	control.epoll = control.stop_fd = -1;

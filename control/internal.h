@@ -26,6 +26,7 @@
 #include "control/acl.h"
 #include "control/arena.h"
 #include "control/cm.h"
+#include "control/cm_table.h"
 #include "control/log.h"
 #include "control/neigh.h"
 #include "control/port_space.h"
@@ -107,7 +108,8 @@ struct region {
 };
 
 struct mr {
-	struct object object; /* users: segments and windows */
+	struct object object;    /* users: segments and windows */
+	struct segment *segment; /* NULL: it is not published */
 	struct pz *pz;
 	struct mem_region *entry; /* published; NULL: not */
 	uint64_t va, length;
@@ -186,7 +188,9 @@ struct segment {
 	bool mappable;
 	bool given; /* to an importer */
 	LIST_HEAD(, qp) exports;
-	LIST_ENTRY(segment) link; /* of all */
+	struct cm_node by_id;
+	LIST_ENTRY(segment) link;        /* of all */
+	LIST_ENTRY(segment) client_link; /* of its owner's */
 };
 
 /* ---- ports ---- */
@@ -301,6 +305,7 @@ struct client {
 	struct mem_process *process; /* NULL: its memory is not reached that way */
 	LIST_HEAD(, old_ring) unused;
 	uint64_t mapped, arena_charged, staged, requests;
+	LIST_HEAD(, segment) segment_list;
 	uint32_t segments;
 	uint32_t exports;      /* queue pairs that others have made here by importing */
 	uint32_t kept_fds;     /* of regions */
@@ -331,6 +336,8 @@ struct control {
 	struct neigh *neigh;
 	struct conn_list conns, waiting, dead;
 	LIST_HEAD(, segment) segments;
+	struct cm_table segment_ids;
+	uint64_t segment_secret[2];
 	uint64_t next_segment; /* id to be given next */
 	uint64_t incarnation;  /* of this process: random */
 	uint64_t attached_ever;
