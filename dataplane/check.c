@@ -31,6 +31,7 @@
 
 #include "check.h"
 #include "engine.h"
+#include "kernel_addr.h"
 
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
@@ -516,6 +517,12 @@ check_eal_init(int argc, char **argv)
 	return rte_eal_init(argc, argv);
 }
 
+static void
+advise(void *report, const char *text)
+{
+	advice(report, "%s", text);
+}
+
 /* ---- by doing it ---- */
 
 int
@@ -597,6 +604,7 @@ check_run(const struct config *config, int argc, char **argv)
 	check_userfaultfd(&report);
 	check_socket(&report);
 	check_devices(&report);
+	kernel_addr_look(config, advise, &report);
 	if (check_socket_free(config, why, sizeof(why)) < 0)
 		advice(&report, "%s",
 		       why); /* its cores, memory and devices are in use: starting proves nothing */

@@ -16,6 +16,7 @@
 #include "config/config.h"
 #include "control/control.h"
 #include "engine.h"
+#include "kernel_addr.h"
 #include "reach.h"
 
 static struct config config; /* too large for a stack, and as long-lived as the process */
@@ -74,6 +75,12 @@ print_ports(void)
 	fflush(stdout);
 }
 
+static void
+warn(void *user, const char *text)
+{
+	fprintf(stderr, "oneside-dataplane: warning: %s\n", text);
+}
+
 /* Between the initialised EAL and its cleanup. */
 static int
 serve(void)
@@ -92,6 +99,7 @@ serve(void)
 		return refuse(why);
 	}
 	release_signals(&before);
+	kernel_addr_look(&config, warn, NULL);
 	ret = engine_start();
 	if (ret == 0) {
 		print_ports();
