@@ -365,6 +365,7 @@ identify(struct client *client)
 void
 client_accept(int fd)
 {
+	static uint32_t number;
 	struct client *client = calloc(1, sizeof(*client));
 
 	if (client == NULL) {
@@ -372,6 +373,7 @@ client_accept(int fd)
 		return;
 	}
 	client->fd = fd;
+	client->number = number++;
 	client->pidfd = client->arena_fd = client->wake_fd = client->reply_fd = -1;
 	client->fd_watch.ready = client_ready;
 	client->pid_watch.ready = process_ready;

@@ -280,7 +280,8 @@ struct client {
 	uint32_t uid, gid, num_groups;
 	gid_t group[CLIENT_GROUPS_MAX];
 	uint64_t hello_deadline;
-	uint32_t kind; /* enum one_kind */
+	uint32_t number; /* what telemetry calls it */
+	uint32_t kind;   /* enum one_kind */
 	char program[32];
 	struct port *port;
 	struct quota_account *account;

@@ -223,6 +223,7 @@ struct engine_client *engine_client_new(const struct engine_client_config *confi
 int engine_client_reach(struct engine_client *client, struct mem_process *process);
 void engine_client_free(struct engine_client *client); /* frees are deferred until no core can look */
 uint32_t engine_client_core(const struct engine_client *client);
+uint32_t engine_client_lcore(const struct engine_client *client); /* DPDK's number of it */
 struct engine_cq *engine_cq_new(struct engine_client *client, const struct engine_cq_config *config);
 void engine_cq_free(struct engine_cq *cq);
 struct engine_qp *engine_qp_new(struct engine_client *client, const struct engine_qp_config *config);

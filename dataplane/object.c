@@ -106,6 +106,12 @@ engine_client_core(const struct engine_client *client)
 	return client->core->index;
 }
 
+uint32_t
+engine_client_lcore(const struct engine_client *client)
+{
+	return client->core->lcore;
+}
+
 struct engine_cq *
 engine_cq_new(struct engine_client *client, const struct engine_cq_config *config)
 {

@@ -3,13 +3,13 @@
  * Counters of the cores.  A core counts in memory of its own, without atomics,
  * and copies that to where others read it every millisecond.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 #include <rte_telemetry.h>
 
 #include "core.h"
+#include "tel.h"
 
 #define WORDS (sizeof(struct engine_stats) / sizeof(uint64_t))
 _Static_assert(RC_COUNT_MAX <= sizeof(((struct engine_stats *)0)->rc) / sizeof(uint64_t), "room for all");
@@ -220,32 +220,34 @@ on_stages(const char *command, const char *params, struct rte_tel_data *d)
 		engine_time_stages(true);
 	else if (params != NULL && strcmp(params, "off") == 0)
 		engine_time_stages(false);
-	else if (params != NULL && *params != '\0')
-		return -EINVAL;
+	else if (tel_has(params))
+		return tel_refuse(d, "its parameter is on or off");
 	return for_each_core(d, fill_stages);
 }
 
 static int
 on_transport(const char *command, const char *params, struct rte_tel_data *d)
 {
-	return for_each_core(d, fill_transport);
+	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, fill_transport);
 }
 
 static int
 on_cores(const char *command, const char *params, struct rte_tel_data *d)
 {
-	return for_each_core(d, fill_core);
+	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, fill_core);
 }
 
 static int
 on_drops(const char *command, const char *params, struct rte_tel_data *d)
 {
-	return for_each_core(d, fill_drops);
+	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, fill_drops);
 }
 
 static int
 on_ports(const char *command, const char *params, struct rte_tel_data *d)
 {
+	if (tel_has(params))
+		return tel_refuse(d, TEL_NO_PARAMETERS);
 	rte_tel_data_start_dict(d);
 	for (uint32_t i = 0; i < engine.num_ports; i++) {
 		const struct port *port = &engine.port[i];

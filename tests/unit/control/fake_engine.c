@@ -294,6 +294,12 @@ engine_client_free(struct engine_client *client)
 }
 
 uint32_t
+engine_client_lcore(const struct engine_client *client)
+{
+	return 1;
+}
+
+uint32_t
 engine_client_core(const struct engine_client *client)
 {
 	return 0;
