@@ -192,7 +192,13 @@ path_send_mad(struct port *port, const struct cm_path *path, const uint8_t mad[C
 		loop_mad(own, path, mad);
 		return;
 	}
-	held = num_unresolved < UNRESOLVED_MADS_MAX ? malloc(sizeof(*held)) : NULL;
+	error = neigh_lookup(control.neigh, port->index, &path->dst, control.now, mac);
+	if (error == 0)
+		send_frame(port, path, mac, mad);
+	/* Those of whom nobody knows must not keep others from being answered. */
+	if (error != -ENOENT || num_unresolved >= UNRESOLVED_MADS_MAX)
+		return;
+	held = malloc(sizeof(*held));
 	if (held == NULL)
 		return;
 	held->port = port;
@@ -204,14 +210,7 @@ path_send_mad(struct port *port, const struct cm_path *path, const uint8_t mad[C
 		num_unresolved++;
 		return;
 	}
-	if (error == 0)
-		send_frame(port, path, mac, mad);
 	free(held);
-}
-
-static void
-looked_up(void *user, int status, const uint8_t mac[6])
-{
 }
 
 void
@@ -220,7 +219,7 @@ path_send_mad_known(struct port *port, const struct cm_path *path, const uint8_t
 {
 	uint8_t hop[6];
 
-	if (neigh_resolve(control.neigh, port->index, &path->dst, control.now, hop, looked_up, NULL) != 0)
+	if (neigh_resolve(control.neigh, port->index, &path->dst, control.now, hop, NULL, NULL) != 0)
 		memcpy(hop, mac, sizeof(hop));
 	send_frame(port, path, hop, mad);
 }
