@@ -197,7 +197,7 @@ struct engine_qp {
 	struct work bind_work;
 	TAILQ_ENTRY(engine_qp) run_link;
 	TAILQ_ENTRY(engine_qp) timer_link;
-	uint64_t timer_at; /* deadline queued; RC_NEVER: not in the wheel */
+	uint64_t timer_at;      /* deadline queued; RC_NEVER: not in the wheel */
 	_Atomic uint32_t heard; /* rc_heard(), for the control thread */
 	uint32_t timer_slot;
 	struct engine_cq *conn_cq, *async_cq;

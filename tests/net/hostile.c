@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -24,6 +23,7 @@
 #include <unistd.h>
 
 #include "client/client.h"
+#include "lingering.h"
 #include "stuck_file.h"
 
 static bool healthy(void);
@@ -199,29 +199,6 @@ close_peers(void)
 		close(lingering_peer[--num_lingering]);
 }
 
-/* A connection with data that nobody takes: closing it waits for a minute. */
-static int
-lingering(int *peer)
-{
-	static char data[1 << 16];
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	struct linger linger = {.l_onoff = 1, .l_linger = 60};
-	socklen_t len = sizeof(address);
-	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	must(bind(listener, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(listener, 1) == 0 &&
-		     getsockname(listener, (struct sockaddr *)&address, &len) == 0 &&
-		     connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0,
-	     "a connection");
-	*peer = accept(listener, NULL, NULL);
-	close(listener);
-	while (send(fd, data, sizeof(data), MSG_DONTWAIT) > 0)
-		;
-	setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-	return fd;
-}
-
 /* One message with `num` descriptors that take long to close.  What did not get there is ours to close. */
 static void
 send_lingering(int fd, const struct one_msg *msg, uint32_t num)
@@ -230,7 +207,7 @@ send_lingering(int fd, const struct one_msg *msg, uint32_t num)
 	bool sent;
 
 	for (uint32_t k = 0; k < num; k++)
-		fds[k] = lingering(&peers[k]);
+		must((fds[k] = lingering_open(&peers[k])) >= 0, "a connection");
 	sent = raw_send(fd, msg, sizeof(*msg), fds, num);
 	for (uint32_t k = 0; k < num; k++) {
 		if (!sent)
