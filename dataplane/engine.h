@@ -226,6 +226,7 @@ struct engine_client *engine_client_new(const struct engine_client_config *confi
 int engine_client_reach(struct engine_client *client, struct mem_process *process);
 void engine_client_free(struct engine_client *client); /* frees are deferred until no core can look */
 uint32_t engine_client_core(const struct engine_client *client);
+uint32_t engine_client_lcore(const struct engine_client *client); /* DPDK's number of it */
 struct engine_cq *engine_cq_new(struct engine_client *client, const struct engine_cq_config *config);
 void engine_cq_free(struct engine_cq *cq);
 struct engine_qp *engine_qp_new(struct engine_client *client, const struct engine_qp_config *config);
@@ -233,6 +234,8 @@ void engine_qp_free(struct engine_qp *qp);
 struct engine_srq *engine_srq_new(struct engine_client *client, const struct engine_srq_config *config);
 void engine_srq_free(struct engine_srq *srq);
 uint32_t engine_qp_core(const struct engine_qp *qp);
+/* A mark that is another one when a packet of the peer's has been taken since. */
+uint32_t engine_qp_heard(const struct engine_qp *qp);
 const struct work *engine_qp_bind_work(const struct engine_qp *qp);
 struct engine_qp *engine_qp_find(uint32_t qpn); /* published ones only */
 /* A random 24-bit number that no live queue pair has (and none had for a while); 0: full. */
@@ -257,6 +260,9 @@ struct engine_handlers {
 	void (*on_frame)(uint16_t port, uint8_t *frame, uint32_t len, const struct wire_packet *packet);
 };
 uint32_t engine_poll(const struct engine_handlers *handlers);
+/* The class of management datagrams that come to the control thread before all others, however many those
+ * are (control/alive.c). */
+#define ENGINE_CLASS_KEEP_ALIVE 0x4f
 /* Send a frame made by the control thread; copied. */
 int engine_send_frame(uint16_t port, const uint8_t *frame, uint32_t len);
 

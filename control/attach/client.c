@@ -311,17 +311,20 @@ identify(struct client *client)
 void
 client_accept(int fd)
 {
+	static uint32_t number;
 	struct client *client = calloc(1, sizeof(*client));
 
 	if (client == NULL) {
-		fd_discard(getuid(), fd);
+		connection_close(getuid(), fd);
 		return;
 	}
 	client->fd = fd;
+	client->number = number++;
 	client->pidfd = client->arena_fd = client->wake_fd = client->reply_fd = -1;
 	client->fd_watch.ready = client_ready;
 	client->pid_watch.ready = process_ready;
 	client->hello_deadline = control.now + CLIENT_HELLO_MS * NS_PER_MS;
+	LIST_INIT(&client->segment_list);
 	for (int i = 0; i < OBJECT_KINDS; i++)
 		table_init(&client->table[i], 0);
 	if (identify(client) == 0 && !closer_stuck(client->uid))

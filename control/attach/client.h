@@ -78,7 +78,8 @@ struct client {
 	pid_t pid;
 	uint32_t uid; /* when it connected: who pays, and whose process it is */
 	uint64_t hello_deadline;
-	uint32_t kind; /* enum one_kind */
+	uint32_t number; /* what telemetry calls it */
+	uint32_t kind;   /* enum one_kind */
 	char program[32];
 	struct path_port *port;
 	struct quota_account *account;
@@ -106,6 +107,7 @@ struct client {
 	struct cq *async_cq;
 	struct mem_process *process; /* NULL: its memory is not reached that way */
 	uint64_t mapped, arena_charged, staged, requests;
+	LIST_HEAD(, segment) segment_list;
 	uint32_t segments;
 	uint32_t exports;       /* queue pairs that others have made here by importing */
 	uint32_t kept_fds;      /* of regions */
@@ -195,5 +197,6 @@ int object_refuse_new(struct client *client,
 /* ---- server.c ---- */
 int server_open(const struct config *config, char *why, size_t why_len);
 void server_close(void);
+void server_poll(void); /* whether to accept again */
 
 #endif

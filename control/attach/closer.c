@@ -1,22 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Descriptors that applications send, and how they are closed.
+ * Descriptors that applications send, their connections, and how both are closed.
  *
- * close() may wait for the server behind a file (FUSE, NFS), and whoever sent the
- * descriptor may be that server: it waits for ever, and nothing ends that.  And the
- * last close() of plain memory frees its pages, seconds for some GiB.  So all of it
- * is closed by threads that nobody waits for:
+ * close() may wait for the server behind a file (FUSE, NFS), for the peer of a
+ * connection that lingers, or for those that lie unread in the queue of a Unix
+ * socket, and whoever sent the descriptor may be what it waits for.  And the last
+ * close() of plain memory frees its pages, seconds for some GiB.  So all of it is
+ * closed by threads that nobody waits for, two for each user, who delays nobody else:
  *
- *   one for sockets, whose close() waits for nobody once they are told not to
- *   linger; all connections of applications end there, so it must not be kept
+ *   one for what it has sent.  Some files never close, and nothing ends that.  What
+ *   waits there stays open, so messages of a user with many of those are not read
+ *   until some are closed, and when none is closed for a second the user's
+ *   connections end.
  *
- *   one for each user that has sent something else.  What waits there stays open,
- *   so messages of a user with many of those are not read until some are closed,
- *   and when none is closed for a second the user's connections end.
+ *   one for its connections.  What they still hold is first handed to the other
+ *   thread, unless that has too much already: files that were never received are
+ *   not waited for when they are closed, and a wait for a peer ends by a signal.
+ *
+ * Who keeps a copy of a connection can let it linger again at the last moment, so a
+ * thread that closes nothing for a while is sent that signal, too.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,54 +37,157 @@
 #define WAITING_MAX 1024u /* of one user; or a part of all descriptors, */
 #define WAITING_PART 16u  /* whichever is less */
 #define UNREAD_MAX 1024   /* messages: more than sockets queue */
-#define LOOK_NS (20 * NS_PER_MS)
+#define LATE_PART 4u /* of all descriptors: when so many connections are to be closed, none is accepted */
+#define LOOK_NS (5 * NS_PER_MS)
 /* That find nothing closed; time alone would blame a thread that had no processor. */
-#define LOOKS 50u
+#define LOOKS 200u
+#define WAKE_SIGNAL SIGURG /* nobody else's, and ignored unless it is handled */
 
-struct closer {
-	LIST_ENTRY(closer) link;
-	uint32_t uid;
-	int in;         /* of a pipe to the thread */
-	uint32_t given; /* free-running */
-	_Atomic uint32_t closed;
-	uint32_t seen, looks; /* of closed, and since then */
+struct closer;
+
+/* A thread, and the pipe that it takes descriptors from. */
+struct lane {
+	struct closer *closer;
+	int in; /* of the pipe; -1: there is no thread */
+	pthread_t thread;
+	_Atomic uint32_t given, closed; /* free-running */
+	uint32_t seen, looks;           /* of closed, and since then */
 	uint64_t looked_at;
 };
 
+struct closer { /* of one user */
+	LIST_ENTRY(closer) link;
+	uint32_t uid, most;
+	struct lane sent, connections;
+};
+
 struct start {
-	struct closer *closer;
+	struct lane *lane;
 	int out;
 };
 
-static struct closer sockets = {.in = -1};
 static LIST_HEAD(, closer) users = LIST_HEAD_INITIALIZER(users);
+static struct closer *own; /* of this process's user: there when no descriptor is left for another */
+static uint32_t late_at;
+
+/* ---- the threads ---- */
+
+static uint32_t
+num_waiting(const struct lane *lane)
+{
+	/* Pairs with the release store in lane_main, and comes first: who finds nothing waiting sees all that
+	 * the thread has handed on. */
+	uint32_t closed = atomic_load_explicit(&lane->closed, memory_order_acquire);
+
+	return atomic_load_explicit(&lane->given, memory_order_relaxed) - closed;
+}
+
+/* False: it stays the caller's. */
+static bool
+lane_give(struct lane *lane, int fd)
+{
+	/* Before the thread can count it as closed.  A thread that gives comes to its own release store,
+	 * which num_waiting pairs with, only after this. */
+	atomic_fetch_add_explicit(&lane->given, 1, memory_order_relaxed);
+	if (lane->in >= 0 && write(lane->in, &fd, sizeof(fd)) == (ssize_t)sizeof(fd))
+		return true;
+	atomic_fetch_sub_explicit(&lane->given, 1, memory_order_relaxed);
+	return false;
+}
+
+static void
+give_all(struct lane *lane, struct msghdr *header)
+{
+	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(header); cmsg != NULL; cmsg = CMSG_NXTHDR(header, cmsg)) {
+		size_t n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof(int), sizeof(fd));
+			if (!lane_give(lane, fd))
+				close(fd);
+		}
+	}
+}
+
+/* What lies unread in a Unix socket goes to the thread for what its user has sent, and nothing more comes. */
+static void
+take_unread(struct closer *closer, int fd)
+{
+	const int on = 1;
+	socklen_t len = sizeof(int);
+	int domain = AF_UNSPEC, other;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) != 0 || domain != AF_UNIX)
+		return;
+	shutdown(fd, SHUT_RDWR);
+	/* Tells a message without bytes from the end: it has credentials. */
+	setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+	for (int i = 0; i < UNREAD_MAX && num_waiting(&closer->sent) < closer->most; i++) {
+		union {
+			char bytes[CMSG_SPACE(sizeof(struct ucred)) + sizeof(union ancillary)];
+			struct cmsghdr align;
+		} ancillary;
+		char byte;
+		struct iovec iov = {&byte, sizeof(byte)};
+		struct msghdr header = {.msg_iov = &iov,
+					.msg_iovlen = 1,
+					.msg_control = &ancillary,
+					.msg_controllen = sizeof(ancillary.bytes)};
+
+		if (recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0 || header.msg_controllen == 0)
+			break;
+		give_all(&closer->sent, &header);
+	}
+	/* One that listens has connections, which have queues. */
+	while (num_waiting(&closer->sent) < closer->most &&
+	       (other = accept4(fd, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+		if (!lane_give(&closer->sent, other))
+			close(other);
+}
 
 static void *
-closer_main(void *arg)
+lane_main(void *arg)
 {
 	struct start start = *(struct start *)arg;
-	uint32_t closed = 0;
+	struct lane *lane = start.lane;
+	const struct linger at_once = {0};
+	sigset_t wake;
+	ssize_t n;
 	int fd;
 
 	free(arg);
-	while (read(start.out, &fd, sizeof(fd)) == (ssize_t)sizeof(fd)) {
+	sigemptyset(&wake);
+	sigaddset(&wake, WAKE_SIGNAL);
+	pthread_sigmask(SIG_UNBLOCK, &wake, NULL);
+	while ((n = read(start.out, &fd, sizeof(fd))) != 0) {
+		if (n < 0) /* only interrupted */
+			continue;
+		take_unread(lane->closer, fd);
+		/* May wait, too: for who has the socket locked. */
+		if (lane == &lane->closer->sent)
+			setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 		close(fd);
 		/* Pairs with the acquire load in num_waiting: this may be the last that is seen of it here.
 		 */
-		atomic_store_explicit(&start.closer->closed, ++closed, memory_order_release);
+		atomic_fetch_add_explicit(&lane->closed, 1, memory_order_release);
 	}
 	close(start.out);
 	return NULL;
 }
 
 static int
-closer_start(struct closer *closer)
+lane_start(struct lane *lane, struct closer *closer)
 {
 	struct start *start = malloc(sizeof(*start));
 	pthread_attr_t attr;
-	pthread_t thread;
 	int ends[2], error;
 
+	lane->closer = closer;
+	lane->in = -1;
 	if (start == NULL)
 		return -ENOMEM;
 	if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -85,78 +195,55 @@ closer_start(struct closer *closer)
 		free(start);
 		return -error;
 	}
-	*start = (struct start){closer, ends[0]};
-	closer->in = ends[1];
+	*start = (struct start){lane, ends[0]};
+	lane->in = ends[1];
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	error = fcntl(ends[1], F_SETFL, O_NONBLOCK) != 0 ? errno
-							 : pthread_create(&thread, &attr, closer_main, start);
+	error = fcntl(ends[1], F_SETFL, O_NONBLOCK) != 0
+			? errno
+			: pthread_create(&lane->thread, &attr, lane_main, start);
 	pthread_attr_destroy(&attr);
 	if (error != 0) {
 		close(ends[0]);
 		close(ends[1]);
-		closer->in = -1;
+		lane->in = -1;
 		free(start);
 	}
 	return -error;
 }
 
-int
-closers_start(void)
-{
-	return closer_start(&sockets);
-}
-
-static uint32_t
-num_waiting(const struct closer *closer)
-{
-	/* Pairs with the release store in closer_main. */
-	return closer->given - atomic_load_explicit(&closer->closed, memory_order_acquire);
-}
-
+/* The thread ends, and closes its end of the pipe. */
 static void
-look(struct closer *closer)
+lane_stop(struct lane *lane)
 {
-	/* Pairs with nothing: a count. */
-	uint32_t closed = atomic_load_explicit(&closer->closed, memory_order_relaxed);
-
-	if (control.now - closer->looked_at < LOOK_NS)
-		return;
-	closer->looked_at = control.now;
-	closer->looks = closed == closer->seen ? closer->looks + 1 : 0;
-	closer->seen = closed;
+	if (lane->in >= 0)
+		close(lane->in);
+	lane->in = -1;
 }
 
-/* The threads of users who have nothing to close end. */
-void
-closers_poll(void)
-{
-	struct closer *closer, *next;
+/* ---- a user's ---- */
 
-	for (closer = LIST_FIRST(&users); closer != NULL; closer = next) {
-		next = LIST_NEXT(closer, link);
-		look(closer);
-		if (num_waiting(closer) > 0)
-			continue;
-		LIST_REMOVE(closer, link);
-		close(closer->in);
-		free(closer);
+static struct closer *
+closer_new(uint32_t uid)
+{
+	struct closer *closer = calloc(1, sizeof(*closer));
+	struct rlimit limit;
+
+	if (closer == NULL)
+		return NULL;
+	closer->uid = uid;
+	closer->most = WAITING_MAX;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / WAITING_PART < closer->most)
+		closer->most = (uint32_t)(limit.rlim_cur / WAITING_PART);
+	if (lane_start(&closer->sent, closer) == 0) {
+		if (lane_start(&closer->connections, closer) == 0) {
+			LIST_INSERT_HEAD(&users, closer, link);
+			return closer;
+		}
+		lane_stop(&closer->sent);
 	}
-}
-
-uint64_t
-closers_deadline(void)
-{
-	return LIST_EMPTY(&users) ? NEVER : control.now + LOOK_NS;
-}
-
-void
-closers_stop(void)
-{
-	closers_poll();
-	if (sockets.in >= 0)
-		close(sockets.in); /* the thread ends and closes the other end */
-	sockets.in = -1;
+	free(closer);
+	return NULL;
 }
 
 static struct closer *
@@ -175,37 +262,111 @@ closer_of(uint32_t uid)
 {
 	struct closer *closer = find(uid);
 
-	if (closer != NULL)
-		return closer;
-	closer = calloc(1, sizeof(*closer));
-	if (closer == NULL)
-		return NULL;
-	closer->uid = uid;
-	if (closer_start(closer) != 0) {
-		free(closer);
-		return NULL;
-	}
-	LIST_INSERT_HEAD(&users, closer, link);
-	return closer;
+	return closer != NULL ? closer : closer_new(uid);
 }
 
+/* Idle: what a connection's thread hands on is there when it has nothing any more. */
 static bool
-is_full(const struct closer *closer)
+is_idle(const struct closer *closer)
 {
-	uint64_t most = WAITING_MAX;
+	return num_waiting(&closer->connections) == 0 && num_waiting(&closer->sent) == 0;
+}
+
+static void
+closer_end(struct closer *closer)
+{
+	LIST_REMOVE(closer, link);
+	lane_stop(&closer->connections);
+	lane_stop(&closer->sent);
+	free(closer);
+}
+
+static void
+no_action(int number)
+{
+}
+
+int
+closers_start(void)
+{
+	const struct sigaction action = {.sa_handler = no_action}; /* and calls are not restarted */
 	struct rlimit limit;
 
-	if (closer == NULL || num_waiting(closer) == 0)
-		return false;
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / WAITING_PART < most)
-		most = limit.rlim_cur / WAITING_PART;
-	return num_waiting(closer) >= most;
+	late_at = UINT32_MAX;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / LATE_PART < late_at)
+		late_at = (uint32_t)(limit.rlim_cur / LATE_PART);
+	if (sigaction(WAKE_SIGNAL, &action, NULL) != 0)
+		return -errno;
+	own = closer_of(getuid());
+	return own == NULL ? -EAGAIN : 0;
+}
+
+void
+closers_stop(void)
+{
+	own = NULL;
+	closers_poll();
+}
+
+static void
+look(struct lane *lane)
+{
+	/* Pairs with nothing: a count. */
+	uint32_t closed = atomic_load_explicit(&lane->closed, memory_order_relaxed);
+
+	if (control.now - lane->looked_at < LOOK_NS)
+		return;
+	lane->looked_at = control.now;
+	lane->looks = closed == lane->seen && num_waiting(lane) > 0 ? lane->looks + 1 : 0;
+	lane->seen = closed;
+	/* Its thread is there, since it had something to close. */
+	if (lane->looks > 0)
+		pthread_kill(lane->thread, WAKE_SIGNAL);
+}
+
+/* The threads of users who have nothing to close end. */
+void
+closers_poll(void)
+{
+	struct closer *closer, *next;
+
+	for (closer = LIST_FIRST(&users); closer != NULL; closer = next) {
+		next = LIST_NEXT(closer, link);
+		look(&closer->sent);
+		look(&closer->connections);
+		if (closer != own && is_idle(closer))
+			closer_end(closer);
+	}
+}
+
+uint64_t
+closers_deadline(void)
+{
+	struct closer *closer;
+
+	LIST_FOREACH(closer, &users, link)
+	if (closer != own || !is_idle(closer))
+		return control.now + LOOK_NS;
+	return NEVER;
+}
+
+bool
+closers_late(void)
+{
+	struct closer *closer;
+	uint32_t n = 0;
+
+	LIST_FOREACH(closer, &users, link)
+	n += num_waiting(&closer->connections);
+	return n >= late_at;
 }
 
 bool
 closer_full(uint32_t uid)
 {
-	return is_full(find(uid));
+	const struct closer *closer = find(uid);
+
+	return closer != NULL && num_waiting(&closer->sent) >= closer->most;
 }
 
 bool
@@ -213,70 +374,31 @@ closer_stuck(uint32_t uid)
 {
 	const struct closer *closer = find(uid);
 
-	return is_full(closer) && closer->looks >= LOOKS;
+	return closer_full(uid) && closer->sent.looks >= LOOKS;
 }
 
 void
 fd_discard(uint32_t uid, int fd)
 {
-	const struct linger at_once = {0};
 	struct closer *closer;
 
 	if (fd < 0)
 		return;
-	if (sockets.in < 0) { /* nobody is served any more */
-		close(fd);
-		return;
-	}
-	/* A connection with unsent data may be told to make its close() wait. */
-	closer = setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)) == 0 ? &sockets
-										       : closer_of(uid);
-	if (closer != NULL && write(closer->in, &fd, sizeof(fd)) == (ssize_t)sizeof(fd)) {
-		closer->given++;
-		return;
-	}
-	log_of_others(warning, "a descriptor of uid %u stays open: there is no thread to close it\n", uid);
+	closer = closer_of(uid);
+	if (closer == NULL || !lane_give(&closer->sent, fd))
+		log_of_others(warning, "a descriptor of uid %u stays open: there is no thread to close it\n",
+			      uid);
 }
 
-void
-ancillary_discard(uint32_t uid, struct msghdr *header)
-{
-	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(header); cmsg != NULL; cmsg = CMSG_NXTHDR(header, cmsg)) {
-		size_t n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof(int), sizeof(fd));
-			fd_discard(uid, fd);
-		}
-	}
-}
-
-/*
- * Descriptors in messages that were not read would be closed with the socket, and
- * sockets among them may linger.  Not so of a user who has too many: files are not
- * waited for when they were never received.
- */
 void
 connection_close(uint32_t uid, int fd)
 {
-	union ancillary ancillary;
-	char byte;
+	struct closer *closer = closer_of(uid);
 
-	shutdown(fd, SHUT_RDWR); /* it is told at once; and nothing more comes */
-	for (int i = 0; i < UNREAD_MAX && !closer_full(uid); i++) {
-		struct iovec iov = {&byte, sizeof(byte)};
-		struct msghdr header = {.msg_iov = &iov,
-					.msg_iovlen = 1,
-					.msg_control = &ancillary,
-					.msg_controllen = sizeof(ancillary.bytes)};
-
-		if (recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0)
-			break;
-		ancillary_discard(uid, &header);
-	}
-	fd_discard(uid, fd);
+	shutdown(fd, SHUT_RDWR); /* it is told at once */
+	if (closer == NULL)
+		closer = own;
+	if (closer == NULL || !lane_give(&closer->connections, fd))
+		log_of_others(warning, "a connection of uid %u stays open: there is no thread to close it\n",
+			      uid);
 }

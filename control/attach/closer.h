@@ -19,13 +19,14 @@ int closers_start(void);
 void closers_stop(void);
 void closers_poll(void);
 uint64_t closers_deadline(void);
-/* Closes what came from `uid`, without waiting for it. */
+/* Both close what is of `uid` without waiting for it. */
 void fd_discard(uint32_t uid, int fd);
-void ancillary_discard(uint32_t uid, struct msghdr *header); /* all that came with a message */
-void connection_close(uint32_t uid, int fd);                 /* and what it has sent and nobody read */
+void connection_close(uint32_t uid, int fd); /* with what it has sent and nobody read */
 /* So many of its descriptors are still to be closed that no more should be taken; */
 bool closer_full(uint32_t uid);
 /* and they do not close, so that it is not to be served. */
 bool closer_stuck(uint32_t uid);
+/* So many connections are still to be closed, of all users, that none should be accepted. */
+bool closers_late(void);
 
 #endif

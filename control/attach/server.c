@@ -28,10 +28,32 @@ static struct watch listen_watch;
 static struct sockaddr_un address;
 static ino_t socket_inode;
 static int spare_fd = -1; /* given up for a moment when descriptors run out */
+static bool paused;
+
+/* Who connects waits meanwhile, and nobody else's descriptors are used up. */
+static void
+pause_listening(void)
+{
+	epoll_ctl(control.epoll, EPOLL_CTL_DEL, control.listen_fd, NULL);
+	paused = true;
+	log_of_others(warning,
+		      "too many connections are still to be closed: none is accepted until some are\n");
+}
+
+void
+server_poll(void)
+{
+	if (paused && control.listen_fd >= 0 && !closers_late())
+		paused = control_watch(control.listen_fd, &listen_watch, EPOLLIN) != 0;
+}
 
 static void
 listen_ready(struct watch *watch, uint32_t events)
 {
+	if (closers_late()) {
+		pause_listening();
+		return;
+	}
 	for (int i = 0; i < ACCEPTS; i++) {
 		int fd = accept4(control.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -44,7 +66,7 @@ listen_ready(struct watch *watch, uint32_t events)
 			close(spare_fd);
 			fd = accept4(control.listen_fd, NULL, NULL, SOCK_CLOEXEC);
 			if (fd >= 0)
-				fd_discard(getuid(), fd);
+				connection_close(getuid(), fd);
 			spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 			log_of_others(warning, "out of descriptors: an attachment was turned away; raise "
 					       "LimitNOFILE\n");
@@ -146,6 +168,7 @@ server_open(const struct config *config, char *why, size_t why_len)
 	int error, on = 1;
 
 	why[0] = '\0';
+	paused = false;
 	address.sun_family = AF_UNIX;
 	if (strlen(config->socket) >= sizeof(address.sun_path)) {
 		snprintf(why, why_len, "socket %s: longer than %zu bytes; choose a shorter socket = PATH",
@@ -183,6 +206,7 @@ server_open(const struct config *config, char *why, size_t why_len)
 	unlink(config->socket);
 fail:
 	server_close();
+	closers_stop();
 	return error;
 }
 
@@ -198,7 +222,6 @@ server_close(void)
 	if (socket_inode != 0 && lstat(address.sun_path, &st) == 0 && st.st_ino == socket_inode)
 		unlink(address.sun_path);
 	socket_inode = 0;
-	closers_stop();
 	if (spare_fd >= 0)
 		close(spare_fd);
 	spare_fd = -1;

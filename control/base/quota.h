@@ -14,12 +14,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "config/config.h"
+
 enum quota_common {
 	QUOTA_KEYS,     /* of memory regions and windows */
 	QUOTA_ZONES,    /* protection zones */
 	QUOTA_QPNS,     /* queue pair numbers */
 	QUOTA_MAPPINGS, /* that the kernel allows a process */
-	QUOTA_COMMON
+	QUOTA_SERVICES, /* TCP ports to listen on, of each port of the data plane */
+	QUOTA_COMMON = QUOTA_SERVICES + CONFIG_PORTS_MAX
 };
 
 struct quota_account {

@@ -113,7 +113,6 @@ struct cm_conn *cm_find_remote(const struct cm *cm, uint32_t remote_id, uint64_t
 			       const struct cm_path *path);
 struct cm_conn *cm_find_qpn(const struct cm *cm, uint32_t remote_qpn, uint64_t guid,
 			    const struct cm_path *path);
-struct cm_listener *cm_find_listener(const struct cm *cm, uint64_t service_id);
 
 void cm_emit(struct cm_conn *conn, enum cm_event_type type);
 void cm_send(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad);

@@ -19,6 +19,12 @@ service_is_ip(uint64_t service)
 	return service >> 24 == 0x01;
 }
 
+static inline bool
+service_is_tcp(uint64_t service)
+{
+	return service >> 16 == CM_SERVICE_TCP(0) >> 16;
+}
+
 /* In the port space of RSM segments, where only the data plane itself listens and connects. */
 static inline bool
 service_is_rsm(uint64_t service)
@@ -37,7 +43,7 @@ service_from_qual(uint64_t qual, uint64_t *service)
 static inline uint64_t
 service_to_qual(uint64_t service)
 {
-	return service >> 16 == CM_SERVICE_TCP(0) >> 16 ? (service & UINT16_MAX) : service;
+	return service_is_tcp(service) ? (service & UINT16_MAX) : service;
 }
 
 /* The port number in it, as sockets have; 0 when there is none. */

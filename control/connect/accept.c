@@ -10,31 +10,70 @@
 #include "control/connect/connect.h"
 #include "control/cm/service.h"
 
-#define ANY_FIRST 1024u
-#define ANY_LAST 65535u
-
-static struct listener *
-listener_find(const struct path_port *port, uint64_t service)
+/* A TCP port of the device port that it is on: of those there are only so many. */
+static int
+take_port(struct listener *listener, uint64_t *limit)
 {
-	struct listener *listener;
+	struct client *client = listener->object.client;
+	enum quota_common what = QUOTA_SERVICES + client->port->index;
+	struct port_space *space = &client->port->tcp;
+	uint16_t number = service_port(listener->service);
 
-	LIST_FOREACH(listener, &control.listeners, link)
-	if (listener->service == service && listener->object.client->port == port)
-		return listener;
-	return NULL;
+	if (quota_take(&control.quota, client->account, what, 1, limit) != 0)
+		return -EDQUOT;
+	if (listener->service != 0) {
+		if (port_space_take(space, number))
+			return 0;
+		quota_give(&control.quota, client->account, what, 1);
+		return -EADDRINUSE;
+	}
+	number = port_space_take_any(space);
+	listener->service = CM_SERVICE_TCP(number);
+	if (number != 0)
+		return 0;
+	quota_give(&control.quota, client->account, what, 1);
+	return -EADDRNOTAVAIL;
 }
 
-static int
-listen_any(struct listener *listener, struct path_port *port)
+static void
+give_port(struct listener *listener)
 {
-	static uint32_t next = ANY_FIRST;
+	struct client *client = listener->object.client;
 
-	for (uint32_t i = ANY_FIRST; i <= ANY_LAST && listener->cm == NULL; i++) {
-		listener->service = CM_SERVICE_TCP(next);
-		listener->cm = cm_listen(port->cm, listener->service, listener);
-		next = next == ANY_LAST ? ANY_FIRST : next + 1;
-	}
-	return listener->cm == NULL ? -EADDRNOTAVAIL : 0;
+	if (!service_is_tcp(listener->service))
+		return;
+	port_space_give(&client->port->tcp, service_port(listener->service));
+	quota_give(&control.quota, client->account, QUOTA_SERVICES + client->port->index, 1);
+}
+
+/* At its service; at any when that is 0. */
+static int
+start_listening(struct listener *listener, uint64_t *limit)
+{
+	struct cm *cm = listener->object.client->port->cm;
+	int error = 0;
+
+	if (listener->service == 0 || service_is_tcp(listener->service))
+		error = take_port(listener, limit);
+	else if (cm_find_listener(cm, listener->service) != NULL)
+		error = -EADDRINUSE;
+	if (error != 0)
+		return error;
+	listener->cm = cm_listen(cm, listener->service, listener);
+	if (listener->cm != NULL)
+		return 0;
+	give_port(listener);
+	return -ENOMEM;
+}
+
+static void
+stop_listening(struct listener *listener)
+{
+	if (listener->cm == NULL)
+		return;
+	cm_unlisten(listener->object.client->port->cm, listener->cm);
+	listener->cm = NULL;
+	give_port(listener);
 }
 
 int
@@ -43,7 +82,7 @@ listen_create(struct client *client, const struct one_msg *msg)
 	const struct one_listen *args = &msg->listen;
 	struct cq *cq = object_get(client, OBJECT_CQ, args->cq);
 	struct listener *listener;
-	uint64_t service = 0;
+	uint64_t service = 0, limit = 0;
 	int error;
 
 	if (cq == NULL)
@@ -58,19 +97,14 @@ listen_create(struct client *client, const struct one_msg *msg)
 	listener->cq = cq;
 	listener->once = (args->flags & ONE_LISTEN_ONCE) != 0;
 	listener->service = service;
-	if (args->service == 0) {
-		error = listen_any(listener, client->port);
-	} else {
-		listener->cm = cm_listen(client->port->cm, service, listener);
-		error = listener->cm == NULL ? -EADDRINUSE : 0;
-	}
+	error = start_listening(listener, &limit);
 	if (error != 0) {
 		object_free(listener);
-		return refuse(client, error, ONE_SUBJECT_ADDRESS, args->service);
+		return error == -EDQUOT ? refuse(client, error, ONE_SUBJECT_QUOTA, limit)
+					: refuse(client, error, ONE_SUBJECT_ADDRESS, args->service);
 	}
 	cq->object.users++;
 	listener->object.busy = false;
-	LIST_INSERT_HEAD(&control.listeners, listener, link);
 	client->reply.listening = (struct one_listening){
 		.listener = listener->object.id,
 		.service = service_to_qual(listener->service),
@@ -81,9 +115,7 @@ listen_create(struct client *client, const struct one_msg *msg)
 void
 listener_close(struct listener *listener)
 {
-	if (listener->cm != NULL)
-		cm_unlisten(listener->object.client->port->cm, listener->cm);
-	LIST_REMOVE(listener, link);
+	stop_listening(listener);
 	listener->cq->object.users--;
 	object_free(listener);
 }
@@ -147,10 +179,8 @@ deliver(struct listener *listener, struct conn *conn)
 	fill((struct one_cr_shm *)(client->arena.base + cr->shm), cr);
 	event.cookie = cr->shm;
 	cq_post(listener->cq, &event);
-	if (listener->once) {
-		cm_unlisten(client->port->cm, listener->cm);
-		listener->cm = NULL;
-	}
+	if (listener->once)
+		stop_listening(listener);
 	return true;
 }
 
@@ -245,7 +275,7 @@ cr_handoff(struct client *client, const struct one_msg *msg)
 {
 	const struct one_cr_handoff *args = &msg->cr_handoff;
 	struct cr *cr = object_get(client, OBJECT_CR, args->cr);
-	struct listener *to;
+	struct cm_listener *to;
 	struct conn *conn;
 	uint64_t service;
 
@@ -253,8 +283,8 @@ cr_handoff(struct client *client, const struct one_msg *msg)
 		return refuse(client, -EINVAL, ONE_SUBJECT_CR, args->cr);
 	if (service_from_qual(args->service, &service) != 0)
 		return refuse(client, -EACCES, ONE_SUBJECT_ADDRESS, args->service);
-	to = listener_find(client->port, service);
-	if (to == NULL || to->cm == NULL)
+	to = cm_find_listener(client->port->cm, service);
+	if (to == NULL)
 		return refuse(client, -ENOENT, ONE_SUBJECT_ADDRESS, args->service);
 	conn = cr_take(cr);
 	if (conn->state == CONN_OVER) {
@@ -262,6 +292,6 @@ cr_handoff(struct client *client, const struct one_msg *msg)
 		return 0;
 	}
 	conn->service = service;
-	cr_offer(to, conn);
+	cr_offer(cm_listener_user(to), conn);
 	return 0;
 }

@@ -13,11 +13,10 @@ struct host;
 
 struct listener {
 	struct object object;
-	struct cm_listener *cm; /* NULL: closed itself */
+	struct cm_listener *cm; /* NULL: it listens no more */
 	uint64_t service;
 	struct cq *cq;
 	bool once;
-	LIST_ENTRY(listener) link; /* of all */
 };
 
 struct cr {
@@ -70,6 +69,7 @@ struct conn {
 	struct host *host;               /* keep-alive of an RSM connection */
 	void (*over)(struct conn *conn); /* when it is over, once or more often; NULL: nobody asked */
 	uint64_t incarnation;
+	uint32_t heard; /* engine_qp_heard() when it was looked at last */
 	TAILQ_ENTRY(conn) link;
 	TAILQ_ENTRY(conn) wait_link;
 	LIST_ENTRY(conn) host_link;

@@ -30,6 +30,7 @@
 #include <rte_lcore.h>
 
 #include "check.h"
+#include "kernel_addr.h"
 #include "dataplane/engine.h"
 #include "dataplane/port/device.h"
 #include "dataplane/port/privilege.h"
@@ -497,6 +498,12 @@ check_eal_init(int argc, char **argv)
 	return rte_eal_init(argc, argv);
 }
 
+static void
+advise(void *report, const char *text)
+{
+	advice(report, "%s", text);
+}
+
 /* ---- by doing it ---- */
 
 int
@@ -574,6 +581,7 @@ check_run(const struct config *config, int argc, char **argv)
 	check_userfaultfd(&report);
 	check_socket(&report);
 	check_devices(&report);
+	kernel_addr_look(config, advise, &report);
 	if (check_socket_free(config, why, sizeof(why)) < 0)
 		advice(&report, "%s",
 		       why); /* its cores, memory and devices are in use: starting proves nothing */

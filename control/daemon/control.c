@@ -225,6 +225,7 @@ loop_once(uint64_t deadline)
 	conns_poll();
 	clients_poll();
 	closers_poll();
+	server_poll();
 	engine_links_poll(control.now);
 	return 0;
 }
@@ -249,7 +250,6 @@ control_init(const struct config *config, char *why, size_t why_len)
 	TAILQ_INIT(&control.conns);
 	TAILQ_INIT(&control.waiting);
 	TAILQ_INIT(&control.dead);
-	LIST_INIT(&control.listeners);
 	LIST_INIT(&control.segments);
 	table_init(&control.pz_numbers, TABLE_MAX);
 	control.quota.max_clients = config->max_clients;
@@ -258,8 +258,12 @@ control_init(const struct config *config, char *why, size_t why_len)
 	control.quota.max_common[QUOTA_KEYS] = 1u << engine_mem_table()->log2;
 	control.quota.max_common[QUOTA_ZONES] = TABLE_MAX;
 	control.quota.max_common[QUOTA_QPNS] = ENGINE_QPNS_MAX;
+	for (uint32_t i = 0; i < CONFIG_PORTS_MAX; i++)
+		control.quota.max_common[QUOTA_SERVICES + i] = PORT_SPACE;
 	control.quota.max_common[QUOTA_MAPPINGS] = mappings_for_clients();
 	control.next_segment = 0x80000000u;
+	control.segment_secret[0] = control_random();
+	control.segment_secret[1] = control_random();
 	control.incarnation = control_random() | 1;
 	control.now = control_clock();
 	work_init();
@@ -279,6 +283,11 @@ control_init(const struct config *config, char *why, size_t why_len)
 		snprintf(why, why_len, "epoll: %s", strerror(-error));
 		goto fail;
 	}
+	error = cm_table_init(&control.segment_ids);
+	if (error != 0) {
+		snprintf(why, why_len, "no memory for the table of segments");
+		goto fail;
+	}
 	error = paths_init(config, &path_table, why, why_len);
 	if (error != 0)
 		goto fail;
@@ -293,6 +302,7 @@ control_init(const struct config *config, char *why, size_t why_len)
 		log_warning("telemetry: %s; nothing about attachments can be asked\n", strerror(-error));
 	return 0;
 fail:
+	cm_table_fini(&control.segment_ids);
 	if (control.epoll >= 0)
 		close(control.epoll);
 	if (control.stop_fd >= 0)
@@ -340,8 +350,10 @@ control_fini(void)
 		log_warning("the cores did not let go of all attachments in time\n");
 	conns_fini();
 	mappings_fini();
+	closers_stop();
 	paths_fini();
 	table_fini(&control.pz_numbers);
+	cm_table_fini(&control.segment_ids);
 	close(control.epoll);
 	close(control.stop_fd);
 	control.epoll = control.stop_fd = -1;

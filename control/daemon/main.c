@@ -21,6 +21,7 @@
 #include "control.h"
 #include "dataplane/engine.h"
 #include "dataplane/mem/reach.h"
+#include "kernel_addr.h"
 #include "notify.h"
 
 static struct config config; /* too large for a stack, and as long-lived as the process */
@@ -101,6 +102,12 @@ print_ports(void)
 	fflush(stdout);
 }
 
+static void
+warn(void *user, const char *text)
+{
+	fprintf(stderr, "oneside-dataplane: warning: %s\n", text);
+}
+
 /* Between the initialised EAL and its cleanup. */
 static int
 serve(void)
@@ -119,6 +126,7 @@ serve(void)
 		return refuse(why);
 	}
 	release_signals(&before);
+	kernel_addr_look(&config, warn, NULL);
 	ret = engine_start();
 	if (ret == 0) {
 		print_ports();

@@ -7,7 +7,8 @@
  * the question is put where the control thread finds it, and the asker waits.
  *
  *   /oneside/clients            every attachment; as many as an answer holds
- *   /oneside/qps,PID[,FIRST]    its queue pairs, some at a time; likewise regions
+ *   /oneside/qps,PID[,FIRST]    the queue pairs of all attachments of a process, some at a time;
+ *                               likewise regions
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -26,19 +27,21 @@
 #include "control/daemon/telemetry.h"
 #include "control/rsm/rsm.h"
 #include "dataplane/compat/compat.h"
+#include "dataplane/engine/tel.h"
 #include "dataplane/mem/reach.h"
-#include "control/cm/service.h"
 
 #define ENTRIES 48u /* in one answer: it has 16 KiB */
 #define WAIT_NS NS_PER_S
+#define NO_MEMORY "no memory for the answer"
 
-typedef int answer(const char *params, struct rte_tel_data *out);
+/* NULL, or why there is none. */
+typedef const char *answer(const char *params, struct rte_tel_data *out);
 
 static struct question {
 	answer *answer;
 	const char *params;
 	struct rte_tel_data *out;
-	int result;
+	const char *error;
 	bool done;
 } * pending;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -51,7 +54,10 @@ static int wake_fd = -1;
 static int
 ask(answer *fn, const char *params, struct rte_tel_data *out)
 {
-	struct question question = {.answer = fn, .params = params, .out = out, .result = -ETIMEDOUT};
+	struct question question = {.answer = fn,
+				    .params = params == NULL ? "" : params,
+				    .out = out,
+				    .error = "the control thread does not answer"};
 	const uint64_t one = 1;
 	struct timespec end;
 
@@ -70,7 +76,7 @@ ask(answer *fn, const char *params, struct rte_tel_data *out)
 			pending = NULL;
 	}
 	pthread_mutex_unlock(&lock);
-	return question.result;
+	return question.error == NULL ? 0 : tel_refuse(out, question.error);
 }
 
 /* ---- the control thread ---- */
@@ -84,7 +90,8 @@ question_ready(struct watch *self, uint32_t events)
 		return;
 	pthread_mutex_lock(&lock);
 	if (pending != NULL) {
-		pending->result = pending->answer(pending->params, pending->out);
+		rte_tel_data_start_dict(pending->out);
+		pending->error = pending->answer(pending->params, pending->out);
 		pending->done = true;
 		pending = NULL;
 		pthread_cond_broadcast(&answered);
@@ -146,19 +153,19 @@ client_state_text(enum client_state state)
 	return text[state];
 }
 
-static int
+static const char *
 clients(const char *params, struct rte_tel_data *out)
 {
 	const struct client *client;
-	uint32_t seen = 0;
 
-	rte_tel_data_start_dict(out);
+	if (tel_has(params))
+		return TEL_NO_PARAMETERS;
 	TAILQ_FOREACH(client, &control.clients, link)
 	{
 		struct rte_tel_data *d = new_entry();
 
 		if (d == NULL)
-			return -ENOMEM;
+			return NO_MEMORY;
 		add_number(d, "pid", (uint64_t)client->pid);
 		add_number(d, "uid", client->uid);
 		add_text(d, "program", client->program);
@@ -166,7 +173,7 @@ clients(const char *params, struct rte_tel_data *out)
 		add_text(d, "api", client->kind == ONE_KIND_RSM ? "rsm" : "dat");
 		add_text(d, "port", client->port != NULL ? client->port->info->name : "");
 		if (client->engine != NULL)
-			add_number(d, "core", engine_client_core(client->engine));
+			add_number(d, "core", engine_client_lcore(client->engine));
 		add_number(d, "qps", client->table[OBJECT_QP].used);
 		add_number(d, "cqs", client->table[OBJECT_CQ].used);
 		add_number(d, "srqs", client->table[OBJECT_SRQ].used);
@@ -182,28 +189,68 @@ clients(const char *params, struct rte_tel_data *out)
 				   ? atomic_load_explicit(&client->process->bytes, memory_order_relaxed)
 				   : 0);
 		add_number(d, "calls", client->requests);
-		if (add_entry(out, "client", seen++, d) != 0)
+		if (add_entry(out, "client", client->number, d) != 0)
 			break; /* as many as an answer holds */
 	}
-	return 0;
+	return NULL;
 }
 
-/* "PID[,FIRST]" */
-static const struct client *
-find_client(const char *params, uint32_t *first)
+/* A number and no more, or what follows it is a comma: then *next is behind that, else NULL. */
+static bool
+take_number(const char *text, uint32_t *number, const char **next)
+{
+	unsigned long value;
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (errno != 0 || value > UINT32_MAX || (*end != '\0' && *end != ','))
+		return false;
+	*number = (uint32_t)value;
+	*next = *end == ',' ? end + 1 : NULL;
+	return true;
+}
+
+/*
+ * "PID[,FIRST]": the objects of one kind that the attachments of a process have, in the order of the
+ * attachments, from number FIRST on.
+ */
+static const char *
+objects(const char *params, struct rte_tel_data *out, enum object_kind kind, const char *name,
+	void (*fill)(struct rte_tel_data *, const void *))
 {
 	const struct client *client;
-	char *end;
-	long pid;
+	uint32_t pid, first = 0, seen = 0;
+	bool found = false;
 
-	if (params == NULL)
-		return NULL;
-	pid = strtol(params, &end, 10);
-	*first = *end == ',' ? (uint32_t)strtoul(end + 1, NULL, 10) : 0;
+	if (!take_number(params, &pid, &params) ||
+	    (params != NULL && (!take_number(params, &first, &params) || params != NULL)))
+		return "its parameters are PID[,FIRST]";
 	TAILQ_FOREACH(client, &control.clients, link)
-	if (client->pid == pid)
-		return client;
-	return NULL;
+	{
+		if ((uint32_t)client->pid != pid)
+			continue;
+		found = true;
+		for (uint32_t i = 0; i < client->table[kind].size; i++) {
+			const void *object = table_at(&client->table[kind], i);
+			struct rte_tel_data *d;
+
+			if (object == NULL || seen++ < first)
+				continue;
+			if (seen - first > ENTRIES)
+				return NULL;
+			d = new_entry();
+			if (d == NULL)
+				return NO_MEMORY;
+			add_number(d, "client", client->number);
+			fill(d, object);
+			if (add_entry(out, name, seen - 1, d) != 0)
+				return NULL;
+		}
+	}
+	return found ? NULL : "no attachment is of that process";
 }
 
 static const char *
@@ -214,89 +261,61 @@ qp_state_text(enum one_qp_state state)
 	return text[state];
 }
 
-static int
+static void
+fill_qp(struct rte_tel_data *d, const void *object)
+{
+	const struct qp *qp = object;
+
+	add_key(d, "qpn", qp->config.qpn);
+	add_number(d, "id", qp->object.id);
+	add_text(d, "role", qp->kind->name);
+	add_text(d, "state", qp_state_text(qp->state));
+	if (qp->conn == NULL)
+		return;
+	add_text(d, "peer", addr_text(&qp->conn->path.dst));
+	add_key(d, "peer_qpn", qp->conn->peer_qpn);
+	add_number(d, "service", service_to_qual(qp->conn->service));
+	add_number(d, "path_mtu", qp->conn->local.path_mtu);
+	add_text(d, "kind", qp->conn->peer_oneside ? "oneside" : "foreign");
+}
+
+static const char *
 qps(const char *params, struct rte_tel_data *out)
 {
-	uint32_t first = 0, seen = 0;
-	const struct client *client = find_client(params, &first);
-
-	rte_tel_data_start_dict(out);
-	if (client == NULL)
-		return -EINVAL;
-	for (uint32_t i = 0; i < client->table[OBJECT_QP].size; i++) {
-		const struct qp *qp = table_at(&client->table[OBJECT_QP], i);
-		struct rte_tel_data *d;
-
-		if (qp == NULL || seen++ < first)
-			continue;
-		if (seen - first > ENTRIES)
-			break;
-		d = new_entry();
-		if (d == NULL)
-			return -ENOMEM;
-		add_key(d, "qpn", qp->config.qpn);
-		add_number(d, "id", qp->object.id);
-		add_text(d, "role", qp->kind->name);
-		add_text(d, "state", qp_state_text(qp->state));
-		if (qp->conn != NULL) {
-			add_text(d, "peer", addr_text(&qp->conn->path.dst));
-			add_key(d, "peer_qpn", qp->conn->peer_qpn);
-			add_number(d, "service", service_to_qual(qp->conn->service));
-			add_number(d, "path_mtu", qp->conn->local.path_mtu);
-			add_text(d, "kind", qp->conn->peer_oneside ? "oneside" : "foreign");
-		}
-		if (add_entry(out, "qp", qp->object.id, d) != 0)
-			break;
-	}
-	return 0;
+	return objects(params, out, OBJECT_QP, "qp", fill_qp);
 }
 
-static int
+static void
+fill_mr(struct rte_tel_data *d, const void *object)
+{
+	const struct mr *mr = object;
+	const struct mw *mw;
+	uint64_t windows = 0;
+
+	LIST_FOREACH(mw, &mr->windows, mr_link)
+	windows++;
+	add_number(d, "id", mr->object.id);
+	add_number(d, "address", mr->va);
+	add_number(d, "length", mr->length);
+	add_key(d, "access", mr->access);
+	add_text(d, "way", mr->entry == NULL ? "none" : mr->entry->base != NULL ? "mapped" : "process_vm");
+	add_number(d, "windows", windows);
+}
+
+static const char *
 regions(const char *params, struct rte_tel_data *out)
 {
-	uint32_t first = 0, seen = 0;
-	const struct client *client = find_client(params, &first);
-
-	rte_tel_data_start_dict(out);
-	if (client == NULL)
-		return -EINVAL;
-	for (uint32_t i = 0; i < client->table[OBJECT_MR].size; i++) {
-		const struct mr *mr = table_at(&client->table[OBJECT_MR], i);
-		const struct mw *mw;
-		struct rte_tel_data *d;
-		uint64_t windows = 0;
-
-		if (mr == NULL || seen++ < first)
-			continue;
-		if (seen - first > ENTRIES)
-			break;
-		d = new_entry();
-		if (d == NULL)
-			return -ENOMEM;
-		LIST_FOREACH(mw, &mr->windows, mr_link)
-		windows++;
-		add_number(d, "id", mr->object.id);
-		add_number(d, "address", mr->va);
-		add_number(d, "length", mr->length);
-		add_key(d, "access", mr->access);
-		add_text(d, "way",
-			 mr->entry == NULL         ? "none"
-			 : mr->entry->base != NULL ? "mapped"
-						   : "process_vm");
-		add_number(d, "windows", windows);
-		if (add_entry(out, "mr", mr->object.id, d) != 0)
-			break;
-	}
-	return 0;
+	return objects(params, out, OBJECT_MR, "mr", fill_mr);
 }
 
-static int
+static const char *
 segments(const char *params, struct rte_tel_data *out)
 {
-	uint32_t first = params == NULL ? 0 : (uint32_t)strtoul(params, NULL, 10), seen = 0;
 	const struct segment *segment;
+	uint32_t first = 0, seen = 0;
 
-	rte_tel_data_start_dict(out);
+	if (tel_has(params) && (!take_number(params, &first, &params) || params != NULL))
+		return "its parameter is [FIRST]";
 	LIST_FOREACH(segment, &control.segments, link)
 	{
 		struct rte_tel_data *d;
@@ -309,7 +328,7 @@ segments(const char *params, struct rte_tel_data *out)
 			break;
 		d = new_entry();
 		if (d == NULL)
-			return -ENOMEM;
+			return NO_MEMORY;
 		LIST_FOREACH(qp, &segment->exports, segment_link)
 		imports++;
 		add_key(d, "segment", segment->id);
@@ -322,16 +341,17 @@ segments(const char *params, struct rte_tel_data *out)
 		if (add_entry(out, "segment", segment->id, d) != 0)
 			break;
 	}
-	return 0;
+	return NULL;
 }
 
-static int
+static const char *
 neighbours(const char *params, struct rte_tel_data *out)
 {
 	static const char *const states[] = {"none", "incomplete", "reachable", "stale", "probe"};
 	struct neigh_info info;
 
-	rte_tel_data_start_dict(out);
+	if (tel_has(params))
+		return TEL_NO_PARAMETERS;
 	for (uint32_t i = 0; i < NEIGH_ENTRIES; i++) {
 		struct rte_tel_data *d;
 		char mac[18];
@@ -340,7 +360,7 @@ neighbours(const char *params, struct rte_tel_data *out)
 			continue;
 		d = new_entry();
 		if (d == NULL)
-			return -ENOMEM;
+			return NO_MEMORY;
 		snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", info.mac[0], info.mac[1],
 			 info.mac[2], info.mac[3], info.mac[4], info.mac[5]);
 		add_text(d, "address", addr_text(&info.addr));
@@ -350,7 +370,7 @@ neighbours(const char *params, struct rte_tel_data *out)
 		if (add_entry(out, "neighbour", i, d) != 0)
 			break;
 	}
-	return 0;
+	return NULL;
 }
 
 #define COMMAND(name)                                                                          \

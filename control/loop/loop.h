@@ -13,6 +13,7 @@
 #include "config/config.h"
 #include "control/base/quota.h"
 #include "control/base/table.h"
+#include "control/cm/cm_table.h"
 #include "control/loop/log.h"
 
 #define NS_PER_S 1000000000ull
@@ -21,7 +22,6 @@
 
 struct client;
 struct conn;
-struct listener;
 struct neigh;
 struct segment;
 
@@ -43,8 +43,9 @@ struct control {
 	struct table pz_numbers; /* every protection zone of the data plane */
 	struct neigh *neigh;
 	struct conn_list conns, waiting, dead;
-	LIST_HEAD(, listener) listeners;
 	LIST_HEAD(, segment) segments;
+	struct cm_table segment_ids;
+	uint64_t segment_secret[2];
 	uint64_t next_segment; /* id to be given next */
 	uint64_t incarnation;  /* of this process: random */
 	uint64_t attached_ever;

@@ -355,10 +355,28 @@ neigh_announce(struct neigh *neigh, uint64_t now)
 	}
 }
 
-int
-neigh_resolve(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, uint64_t now, uint8_t mac[6],
-	      neigh_done *done, void *user)
+/* Who has to be asked for on the way to `dst`: 0 or -errno. */
+static int
+next_hop(const struct neigh *neigh, uint16_t port, const struct wire_addr *dst, struct wire_addr *hop)
 {
+	const struct neigh_iface *iface = &neigh->port[port];
+
+	*hop = *dst;
+	if (in_prefix(iface, dst))
+		return is_network(iface, dst) ? -EINVAL : 0;
+	if (!iface->config.has_gateway || wire_addr_is_v4(dst) != iface->v4)
+		return -ENETUNREACH;
+	*hop = iface->config.gateway;
+	return 0;
+}
+
+int
+neigh_lookup(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, uint64_t now, uint8_t mac[6])
+{
+	struct neigh_entry *entry;
+	struct wire_addr hop;
+	int error;
+
 	if (port >= neigh->num_ports || !is_unicast(dst))
 		return -EINVAL;
 	for (uint16_t i = 0; i < neigh->num_ports; i++) {
@@ -367,38 +385,45 @@ neigh_resolve(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, u
 			return 0;
 		}
 	}
-
-	struct neigh_iface *iface = &neigh->port[port];
-	struct wire_addr hop = *dst;
-	if (!in_prefix(iface, dst)) {
-		if (!iface->config.has_gateway || wire_addr_is_v4(dst) != iface->v4)
-			return -ENETUNREACH;
-		hop = iface->config.gateway;
-	} else if (is_network(iface, dst)) {
-		return -EINVAL;
+	error = next_hop(neigh, port, dst, &hop);
+	if (error != 0)
+		return error;
+	entry = find(neigh, port, &hop);
+	if (entry == NULL || entry->state == NEIGH_INCOMPLETE)
+		return -ENOENT;
+	memcpy(mac, entry->mac, 6);
+	if (is_stale(entry, now)) {
+		entry_ask(neigh, entry, NEIGH_PROBE, now);
+	} else if (entry->state == NEIGH_REACHABLE) {
+		TAILQ_REMOVE(&neigh->idle, entry, order);
+		TAILQ_INSERT_TAIL(&neigh->idle, entry, order);
 	}
+	return 0;
+}
 
-	struct neigh_entry *entry = find(neigh, port, &hop);
-	if (entry != NULL && entry->state != NEIGH_INCOMPLETE) {
-		memcpy(mac, entry->mac, 6);
-		if (is_stale(entry, now)) {
-			entry_ask(neigh, entry, NEIGH_PROBE, now);
-		} else if (entry->state == NEIGH_REACHABLE) {
-			TAILQ_REMOVE(&neigh->idle, entry, order);
-			TAILQ_INSERT_TAIL(&neigh->idle, entry, order);
-		}
-		return 0;
-	}
-
+int
+neigh_resolve(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, uint64_t now, uint8_t mac[6],
+	      neigh_done *done, void *user)
+{
 	struct neigh_waiter *waiter = LIST_FIRST(&neigh->free_waiters);
-	if (waiter == NULL)
+	struct neigh_entry *entry;
+	struct wire_addr hop;
+	int error = neigh_lookup(neigh, port, dst, now, mac);
+
+	if (error != -ENOENT)
+		return error;
+	if (done != NULL && waiter == NULL)
 		return -ENOBUFS;
+	next_hop(neigh, port, dst, &hop);
+	entry = find(neigh, port, &hop);
 	if (entry == NULL) {
 		entry = entry_new(neigh, port, &hop, true, now);
 		if (entry == NULL)
 			return -ENOBUFS;
 		entry_ask(neigh, entry, NEIGH_INCOMPLETE, now);
 	}
+	if (done == NULL)
+		return -EINPROGRESS;
 	LIST_REMOVE(waiter, link);
 	waiter->done = done;
 	waiter->user = user;

@@ -57,10 +57,13 @@ void neigh_announce(struct neigh *neigh, uint64_t now);
  *   -ENETUNREACH   not on the link and no gateway, or the wrong family
  *   -EINVAL        multicast, broadcast or unspecified
  *   -ENOBUFS       too many resolutions under way
- * `done` may call neigh_resolve and neigh_cancel.
+ * `done` may call neigh_resolve and neigh_cancel; NULL: only ask, nobody is told.
  */
 int neigh_resolve(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, uint64_t now,
 		  uint8_t mac[6], neigh_done *done, void *user);
+/* What is known, without asking for what is not: 0, -ENOENT, or as above. */
+int neigh_lookup(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, uint64_t now,
+		 uint8_t mac[6]);
 /* `done` of no resolution with this user will be called any more. */
 void neigh_cancel(struct neigh *neigh, const void *user);
 

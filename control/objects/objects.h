@@ -14,6 +14,7 @@
 #define POPULATE_AT_ONCE (64ull << 10) /* bytes of a registration that need no job */
 
 struct qp;
+struct segment;
 
 struct pz {
 	struct object object;
@@ -42,7 +43,8 @@ struct region {
 };
 
 struct mr {
-	struct object object; /* users: segments and windows */
+	struct object object;    /* users: segments and windows */
+	struct segment *segment; /* NULL: it is not published */
 	struct pz *pz;
 	struct mem_region *entry; /* published; NULL: not */
 	uint64_t va, length;

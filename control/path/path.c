@@ -196,7 +196,13 @@ path_send_mad(struct path_port *port, const struct cm_path *path, const uint8_t 
 		loop_mad(own, path, mad);
 		return;
 	}
-	held = num_unresolved < PATH_UNRESOLVED_MAX ? malloc(sizeof(*held)) : NULL;
+	error = neigh_lookup(control.neigh, port->index, &path->dst, control.now, mac);
+	if (error == 0)
+		send_frame(port, path, mac, mad);
+	/* Those of whom nobody knows must not keep others from being answered. */
+	if (error != -ENOENT || num_unresolved >= PATH_UNRESOLVED_MAX)
+		return;
+	held = malloc(sizeof(*held));
 	if (held == NULL)
 		return;
 	held->port = port;
@@ -208,9 +214,18 @@ path_send_mad(struct path_port *port, const struct cm_path *path, const uint8_t 
 		num_unresolved++;
 		return;
 	}
-	if (error == 0)
-		send_frame(port, path, mac, mad);
 	free(held);
+}
+
+void
+path_send_mad_known(struct path_port *port, const struct cm_path *path, const uint8_t mac[6],
+		    const uint8_t mad[CM_MAD_LEN])
+{
+	uint8_t hop[6];
+
+	if (neigh_resolve(control.neigh, port->index, &path->dst, control.now, hop, NULL, NULL) != 0)
+		memcpy(hop, mac, sizeof(hop));
+	send_frame(port, path, hop, mad);
 }
 
 /* ---- receiving ---- */

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "control/base/port_space.h"
 #include "control/cm/cm.h"
 #include "control/loop/loop.h"
 #include "control/neigh/neigh.h"
@@ -25,6 +26,7 @@ struct path_port {
 	const struct config_port *config;
 	struct cm *cm;
 	struct cm_env env;
+	struct port_space tcp; /* where somebody listens */
 	uint32_t mad_psn;
 	bool link_up; /* as last seen */
 };
@@ -51,6 +53,9 @@ struct path_port *path_own(const struct wire_addr *addr); /* the port of this da
 bool path_goes_by(const struct path_port *port, const struct wire_addr *dst, const struct wire_addr *hop);
 struct path_port *path_port_by_name(const char *name);
 void path_send_mad(struct path_port *port, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN]);
+/* The same, at once: to the MAC `mac` while the next hop's is not known better. */
+void path_send_mad_known(struct path_port *port, const struct cm_path *path, const uint8_t mac[6],
+			 const uint8_t mad[CM_MAD_LEN]);
 void addr_to_wire(uint16_t family, const uint8_t bytes[16], struct wire_addr *out);
 uint16_t addr_from_wire(const struct wire_addr *addr, uint8_t bytes[16]);
 const char *addr_text(const struct wire_addr *addr); /* static buffer */

@@ -17,6 +17,11 @@
  *
  * A host is lost when it has left a number of questions unanswered, not when the
  * clock says so alone: it may be this process that has slept.
+ *
+ * Anybody can keep the way to a control thread busy.  So these datagrams come by a
+ * ring of their own, go out by the MAC that the connections use when the table of
+ * neighbours has lost it, and what the transport of a connection has heard from the
+ * host since is a sign of life as good as an answer.
  */
 #include <endian.h>
 #include <errno.h>
@@ -25,7 +30,6 @@
 
 #include "control/rsm/rsm.h"
 
-#define CLASS_VENDOR 0x4f
 #define METHOD_ASK 0x01
 #define METHOD_ANSWER 0x81
 #define ASKS 4u /* without an answer, spread over the keep-alive time */
@@ -113,13 +117,29 @@ build(uint8_t mad[CM_MAD_LEN], uint8_t method, const uint8_t transaction[8])
 
 	memset(mad, 0, CM_MAD_LEN);
 	mad[0] = 1;
-	mad[1] = CLASS_VENDOR;
+	mad[1] = ENGINE_CLASS_KEEP_ALIVE;
 	mad[2] = 1;
 	mad[3] = method;
 	memcpy(&mad[8], transaction, 8);
 	mad[17] = 1;
 	memcpy(&mad[37], mark, sizeof(mark));
 	memcpy(&mad[44], &incarnation, sizeof(incarnation));
+}
+
+/* `host`: NULL when it is none that is known. */
+static void
+send_to(const struct host *host, struct path_port *port, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN])
+{
+	static const uint8_t none[6];
+	const struct conn *conn;
+
+	if (host != NULL)
+		LIST_FOREACH(conn, &host->conns, host_link)
+	if (memcmp(conn->mac, none, sizeof(none)) != 0) {
+		path_send_mad_known(port, path, conn->mac, mad);
+		return;
+	}
+	path_send_mad(port, path, mad);
 }
 
 static void
@@ -132,7 +152,7 @@ ask(struct host *host)
 
 	host->open[host->asked++ % ASKS] = transaction;
 	build(mad, METHOD_ASK, (const uint8_t *)&transaction);
-	path_send_mad(host->port, &path, mad);
+	send_to(host, host->port, &path, mad);
 	host->unanswered++;
 	host->ask_at = control.now + interval();
 }
@@ -171,15 +191,15 @@ host_mad(struct path_port *port, const struct cm_path *reply_path, const uint8_t
 	struct host *host;
 	uint64_t incarnation;
 
-	if (mad[0] != 1 || mad[1] != CLASS_VENDOR || memcmp(&mad[37], mark, sizeof(mark)) != 0)
+	if (mad[0] != 1 || mad[1] != ENGINE_CLASS_KEEP_ALIVE || memcmp(&mad[37], mark, sizeof(mark)) != 0)
 		return false;
+	host = host_find(port, &reply_path->dst);
 	if (mad[3] == METHOD_ASK) {
 		build(answer, METHOD_ANSWER, &mad[8]);
-		path_send_mad(port, reply_path, answer);
+		send_to(host, port, reply_path, answer);
 		return true;
 	}
-	host = mad[3] == METHOD_ANSWER ? host_find(port, &reply_path->dst) : NULL;
-	if (host == NULL || !is_answer(host, mad))
+	if (mad[3] != METHOD_ANSWER || host == NULL || !is_answer(host, mad))
 		return true;
 	memcpy(&incarnation, &mad[44], sizeof(incarnation));
 	incarnation = be64toh(incarnation);
@@ -187,6 +207,23 @@ host_mad(struct path_port *port, const struct cm_path *reply_path, const uint8_t
 	if (incarnation != 0)
 		lose(host, incarnation);
 	return true;
+}
+
+/* Whether the transport of a connection has heard anything since the last look. */
+static bool
+heard(struct host *host)
+{
+	struct conn *conn;
+	bool any = false;
+
+	LIST_FOREACH(conn, &host->conns, host_link)
+	{
+		uint32_t psns = conn->qp != NULL ? engine_qp_heard(conn->qp->engine) : conn->heard;
+
+		any = any || psns != conn->heard;
+		conn->heard = psns;
+	}
+	return any;
 }
 
 void
@@ -198,6 +235,9 @@ hosts_poll(void)
 		bool due = control.now >= host->ask_at;
 
 		next = LIST_NEXT(host, link);
+		/* The first look only tells what the next ones are compared with. */
+		if (due && host->unanswered > 0 && heard(host))
+			host->unanswered = 1;
 		if (due && !LIST_EMPTY(&host->conns) && host->unanswered >= ASKS) {
 			log_notice("%s has not answered for %u ms: its imports and exports are lost\n",
 				   addr_text(&host->addr), control.config->keepalive_ms);

@@ -5,20 +5,31 @@
  * here alone, from what the importer's data plane says of its process.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "control/rsm/rsm.h"
 #include "rsm_wire.h"
 
+static uint64_t
+id_hash(uint32_t id)
+{
+	return cm_hash(control.segment_secret, id, 0);
+}
+
 struct segment *
 segment_find(uint32_t id)
 {
-	struct segment *segment;
+	struct cm_node *node = cm_table_first(&control.segment_ids, id_hash(id));
 
-	LIST_FOREACH(segment, &control.segments, link)
-	if (segment->id == id)
-		return segment;
+	for (; node != NULL; node = cm_table_next(node)) {
+		struct segment *segment =
+			(struct segment *)(void *)((char *)node - offsetof(struct segment, by_id));
+
+		if (segment->id == id)
+			return segment;
+	}
 	return NULL;
 }
 
@@ -38,17 +49,6 @@ own_segment(struct client *client, uint32_t id)
 	return segment != NULL && segment->client == client ? segment : NULL;
 }
 
-static bool
-is_published(const struct mr *mr)
-{
-	const struct segment *segment;
-
-	LIST_FOREACH(segment, &control.segments, link)
-	if (segment->mr == mr)
-		return true;
-	return false;
-}
-
 int
 rsm_publish(struct client *client, const struct one_msg *msg)
 {
@@ -62,7 +62,7 @@ rsm_publish(struct client *client, const struct one_msg *msg)
 		return refuse(client, RSM_BAD_SEG_HNDL, ONE_SUBJECT_MR, args->mr);
 	if (args->signal_cq != 0 && signal_cq == NULL)
 		return refuse(client, -EINVAL, ONE_SUBJECT_CQ_RECV, args->signal_cq);
-	if (is_published(mr))
+	if (mr->segment != NULL)
 		return refuse(client, RSM_SEG_ALREADY_PUBLISHED, ONE_SUBJECT_MR, args->mr);
 	if (id != 0 && acl_segment_id(id) != RSM_OK)
 		return refuse(client, RSM_RESERVED_SEGID, ONE_SUBJECT_SEGMENT, id);
@@ -97,6 +97,9 @@ rsm_publish(struct client *client, const struct one_msg *msg)
 	set_list(&segment->acl, args);
 	LIST_INIT(&segment->exports);
 	LIST_INSERT_HEAD(&control.segments, segment, link);
+	LIST_INSERT_HEAD(&client->segment_list, segment, client_link);
+	cm_table_insert(&control.segment_ids, &segment->by_id, id_hash(segment->id));
+	mr->segment = segment;
 	mr->object.users++;
 	client->segments++;
 	client->reply.rsm.segment = segment->id;
@@ -125,6 +128,9 @@ segment_withdraw(struct segment *segment)
 	struct qp *qp;
 
 	LIST_REMOVE(segment, link);
+	LIST_REMOVE(segment, client_link);
+	cm_table_remove(&control.segment_ids, &segment->by_id);
+	segment->mr->segment = NULL;
 	cm_unlisten(segment->client->port->cm, segment->cm);
 	segment->cm = NULL;
 	LIST_FOREACH(qp, &segment->exports, segment_link)
@@ -359,13 +365,10 @@ rsm_topology(struct client *client, const struct one_msg *msg)
 void
 rsm_leave(struct client *client)
 {
-	struct segment *segment, *next;
+	struct segment *segment;
 
-	for (segment = LIST_FIRST(&control.segments); segment != NULL; segment = next) {
-		next = LIST_NEXT(segment, link);
-		if (segment->client == client) {
-			segment_withdraw(segment);
-			segment_destroy(segment);
-		}
+	while ((segment = LIST_FIRST(&client->segment_list)) != NULL) {
+		segment_withdraw(segment);
+		segment_destroy(segment);
 	}
 }

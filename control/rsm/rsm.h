@@ -18,7 +18,9 @@ struct segment {
 	bool mappable;
 	bool given; /* to an importer */
 	LIST_HEAD(, qp) exports;
-	LIST_ENTRY(segment) link; /* of all */
+	struct cm_node by_id;
+	LIST_ENTRY(segment) link;        /* of all */
+	LIST_ENTRY(segment) client_link; /* of its owner's */
 };
 
 /* ---- rsm.c: exporter ---- */

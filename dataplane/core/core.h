@@ -132,7 +132,8 @@ struct engine {
 	struct mem_table *mem;
 	struct rte_rcu_qsbr *rcu;
 	uint16_t data_room;              /* of the cores' mbufs, without headroom */
-	struct rte_ring *control_frames; /* frames for the control thread */
+	struct rte_ring *control_frames; /* frames for the control thread, */
+	struct rte_ring *alive_frames;   /* and keep-alive, which those must not keep waiting */
 	struct rte_mempool *control_pool;
 	int event_fd;
 	_Atomic bool control_asleep; /* and wants event_fd written; cleared by who does */

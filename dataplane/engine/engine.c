@@ -152,7 +152,9 @@ pools_init(char *why, size_t why_len)
 						      SOCKET_ID_ANY); /* replies to jumbo echoes */
 	engine.control_frames =
 		rte_ring_create("oneside_control", CONTROL_FRAME_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
-	if (engine.control_pool == NULL || engine.control_frames == NULL)
+	engine.alive_frames =
+		rte_ring_create("oneside_alive", CONTROL_FRAME_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
+	if (engine.control_pool == NULL || engine.control_frames == NULL || engine.alive_frames == NULL)
 		return refuse(why, why_len, -ENOMEM,
 			      "no memory for the control thread's buffers; give EAL more (-m)");
 	return 0;
@@ -310,6 +312,7 @@ engine_fini(void)
 	ports_fini();
 	bells_fini();
 	free_frames(engine.control_frames);
+	free_frames(engine.alive_frames);
 	for (uint32_t i = 0; i < engine.num_cores; i++) {
 		rte_mempool_free(engine.core[i]->pool);
 		free(engine.core[i]);
@@ -430,7 +433,7 @@ nothing_to_do(void)
 	for (uint32_t i = 0; i < engine.num_cores; i++)
 		if (ring_used(engine.core[i]->up) > 0 || engine.core[i]->unsent != NULL)
 			return false;
-	return ring_used(engine.control_frames) == 0;
+	return ring_used(engine.control_frames) == 0 && ring_used(engine.alive_frames) == 0;
 }
 
 bool
@@ -476,10 +479,10 @@ poll_core(struct core *core, const struct engine_handlers *handlers)
 }
 
 static uint32_t
-poll_frames(const struct engine_handlers *handlers)
+poll_frames(struct rte_ring *ring, const struct engine_handlers *handlers)
 {
 	struct rte_mbuf *frames[FRAME_BURST];
-	uint32_t n = rte_ring_sc_dequeue_burst(engine.control_frames, (void **)frames, FRAME_BURST, NULL);
+	uint32_t n = rte_ring_sc_dequeue_burst(ring, (void **)frames, FRAME_BURST, NULL);
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct frame_info *info = frame_info(frames[i]);
@@ -498,8 +501,10 @@ engine_poll(const struct engine_handlers *handlers)
 
 	for (uint32_t i = 0; i < engine.num_cores; i++)
 		total += poll_core(engine.core[i], handlers);
+	if (ring_used(engine.alive_frames) > 0)
+		total += poll_frames(engine.alive_frames, handlers);
 	if (ring_used(engine.control_frames) > 0)
-		total += poll_frames(handlers);
+		total += poll_frames(engine.control_frames, handlers);
 	if (engine.reap != NULL)
 		reap(false);
 	return total;

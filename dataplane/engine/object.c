@@ -107,6 +107,12 @@ engine_client_core(const struct engine_client *client)
 	return client->core->index;
 }
 
+uint32_t
+engine_client_lcore(const struct engine_client *client)
+{
+	return client->core->lcore;
+}
+
 struct engine_cq *
 engine_cq_new(struct engine_client *client, const struct engine_cq_config *config)
 {
@@ -214,6 +220,13 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	qp->reach.user = qp;
 	rc_init(qp->rc, &qp->core->env, qp);
 	return qp;
+}
+
+uint32_t
+engine_qp_heard(const struct engine_qp *qp)
+{
+	/* Pairs with the store in rcio.c: only a mark. */
+	return atomic_load_explicit(&qp->heard, memory_order_relaxed);
 }
 
 void

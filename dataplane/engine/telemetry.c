@@ -2,7 +2,6 @@
 /*
  * Counters of cores and ports, for people and programs: /oneside/cores, stages, drops, transport, ports.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -10,6 +9,7 @@
 
 #include "dataplane/compat/compat.h"
 #include "dataplane/engine/internal.h"
+#include "dataplane/engine/tel.h"
 #include "dataplane/port/port.h"
 
 static void
@@ -148,32 +148,34 @@ on_stages(const char *command, const char *params, struct rte_tel_data *d)
 		engine_time_stages(true);
 	else if (params != NULL && strcmp(params, "off") == 0)
 		engine_time_stages(false);
-	else if (params != NULL && *params != '\0')
-		return -EINVAL;
+	else if (tel_has(params))
+		return tel_refuse(d, "its parameter is on or off");
 	return for_each_core(d, fill_stages);
 }
 
 static int
 on_transport(const char *command, const char *params, struct rte_tel_data *d)
 {
-	return for_each_core(d, fill_transport);
+	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, fill_transport);
 }
 
 static int
 on_cores(const char *command, const char *params, struct rte_tel_data *d)
 {
-	return for_each_core(d, fill_core);
+	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, fill_core);
 }
 
 static int
 on_drops(const char *command, const char *params, struct rte_tel_data *d)
 {
-	return for_each_core(d, fill_drops);
+	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, fill_drops);
 }
 
 static int
 on_ports(const char *command, const char *params, struct rte_tel_data *d)
 {
+	if (tel_has(params))
+		return tel_refuse(d, TEL_NO_PARAMETERS);
 	rte_tel_data_start_dict(d);
 	for (uint32_t i = 0; i < ports_num; i++) {
 		const struct port *port = &ports[i];

@@ -71,6 +71,7 @@ struct engine_qp {
 	struct work bind_work;
 	TAILQ_ENTRY(engine_qp) run_link;
 	struct timer timer;
+	_Atomic uint32_t heard; /* rc_heard(), for the control thread */
 	struct engine_cq *conn_cq, *async_cq;
 	struct event_node node;
 	uint32_t doorbell;

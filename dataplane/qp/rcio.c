@@ -288,14 +288,30 @@ rcio_run(struct core *core)
 /* ---- frames in ---- */
 
 static void
-to_control(struct core *core, struct rte_mbuf *m)
+to_control(struct core *core, struct rte_ring *ring, struct rte_mbuf *m)
 {
-	if (rte_ring_mp_enqueue(engine.control_frames, m) != 0) {
+	if (rte_ring_mp_enqueue(ring, m) != 0) {
 		core->stats.drop_control++;
 		rte_pktmbuf_free(m);
 		return;
 	}
 	core->tell_control = true;
+}
+
+static bool
+is_keep_alive(const struct wire_packet *packet)
+{
+	return packet->payload_len > 1 && packet->payload[1] == ENGINE_CLASS_KEEP_ALIVE;
+}
+
+static inline void
+after_input(struct core *core)
+{
+	struct engine_qp *qp = core->rx_qp;
+
+	rcio_after(core, qp);
+	/* Pairs with the load in engine_qp_heard: only a mark. */
+	atomic_store_explicit(&qp->heard, rc_heard(qp->rc), memory_order_relaxed);
 }
 
 static inline void
@@ -311,7 +327,7 @@ deliver(struct core *core, struct engine_qp *qp, const struct wire_packet *packe
 	if (core->rx_qp == qp)
 		return;
 	if (core->rx_qp != NULL)
-		rcio_after(core, core->rx_qp);
+		after_input(core);
 	core->rx_qp = qp;
 }
 
@@ -320,7 +336,7 @@ static inline void
 delivered(struct core *core)
 {
 	if (core->rx_qp != NULL)
-		rcio_after(core, core->rx_qp);
+		after_input(core);
 	core->rx_qp = NULL;
 }
 
@@ -338,7 +354,7 @@ route(struct core *core, struct rte_mbuf *m, uint16_t port, const struct wire_pa
 		frame_info(m)->packet = *packet;
 		frame_info(m)->port = port;
 		frame_info(m)->parsed = true;
-		to_control(core, m);
+		to_control(core, is_keep_alive(packet) ? engine.alive_frames : engine.control_frames, m);
 		return false;
 	}
 	qp = engine_qp_find(packet->qpn);
@@ -389,7 +405,7 @@ input(struct core *core, struct rte_mbuf *m, uint16_t port)
 	}
 	frame_info(m)->port = port;
 	frame_info(m)->parsed = false;
-	to_control(core, m);
+	to_control(core, engine.control_frames, m);
 	return false;
 }
 

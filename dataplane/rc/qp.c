@@ -136,6 +136,12 @@ rc_idle(const struct rc_qp *qp)
 	return qp->req.head == NULL;
 }
 
+uint32_t
+rc_heard(const struct rc_qp *qp)
+{
+	return qp->req.una + qp->rsp.epsn;
+}
+
 static inline bool
 same_addr(const struct wire_addr *a, const struct wire_addr *b)
 {

@@ -192,6 +192,8 @@ uint64_t rc_deadline(const struct rc_qp *qp); /* RC_NEVER: no timer */
 void rc_timeout(struct rc_qp *qp, uint64_t now);
 /* No work request is unfinished: graceful disconnect may go on. */
 bool rc_idle(const struct rc_qp *qp);
+/* A mark that changes with what the peer sends and is new: the next request, response or acknowledgement. */
+uint32_t rc_heard(const struct rc_qp *qp);
 /* To RC_ERROR, completing all work taken so far as FLUSHED (a receive in progress too);
  * what is still in the rings is flushed by the caller. */
 void rc_flush(struct rc_qp *qp);

@@ -9,6 +9,6 @@ s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 s.connect(sys.argv[1])
 s.recv(65536)
 s.send(sys.argv[2].encode())
-answer = json.loads(s.recv(1 << 20))[sys.argv[2]]
+answer = json.loads(s.recv(1 << 20))[sys.argv[2].split(",")[0]]
 for key in sys.argv[3:]:
     print(key, *(core[key] for _, core in sorted(answer.items())))

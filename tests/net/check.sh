@@ -91,3 +91,25 @@ timeout 60 "$DATAPLANE" $SMALL $CABLE -- --socket "$(plane_socket a)" $PORT --ch
 	fail "beside a running data plane: status $?"
 expect 'advice: socket' "$WORK/out"
 stop_plane a
+
+# Addresses of its own and of a peer that the kernel has as well.
+if [ "$(id -u)" = 0 ] && make_namespace kernel; then
+	ip -n "$NETNS" addr add 192.0.2.1/32 dev lo
+	ip -n "$NETNS" addr add 2001:db8::7/64 dev lo nodad
+	printf '#!/bin/sh\nexec ip netns exec %s %s "$@"\n' "$NETNS" "$DATAPLANE_REAL" >"$WORK/in-namespace"
+	chmod +x "$WORK/in-namespace"
+	DATAPLANE=$WORK/in-namespace
+	checks 0 'advice: port p0: the kernel has 192.0.2.1, too, on lo: ' $SMALL $CABLE -- $SOCKET $PORT
+	expect 'ip addr del 192.0.2.1/32 dev lo' "$WORK/out"
+	SIX="--port name=p0,device=net_memif0,address=2001:db8::1/64,mtu=4200 --node 1"
+	checks 0 'advice: peer 2: the kernel has 2001:db8::7, too, on lo: ' \
+		$SMALL $CABLE -- $SOCKET $SIX --peer node=2,address=2001:db8::7
+	start_memif_plane a
+	expect 'warning: port p0: the kernel has 192.0.2.1, too' "$(plane_log a)"
+	stop_plane a
+	DATAPLANE=$DATAPLANE_REAL
+	checks 0 'Nothing essential is missing.' $SMALL $CABLE -- $SOCKET $PORT
+	! grep -q 'the kernel has' "$WORK/out" || fail "--check warns of an address that the kernel has not"
+else
+	leave_out "addresses of the kernel: namespaces need root"
+fi

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -24,6 +23,8 @@
 #include <unistd.h>
 
 #include "hostile.h"
+#include "client/client.h"
+#include "lingering.h"
 #include "stuck_file.h"
 
 static bool healthy(void);
@@ -199,29 +200,6 @@ close_peers(void)
 		close(lingering_peer[--num_lingering]);
 }
 
-/* A connection with data that nobody takes: closing it waits for a minute. */
-static int
-lingering(int *peer)
-{
-	static char data[1 << 16];
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	struct linger linger = {.l_onoff = 1, .l_linger = 60};
-	socklen_t len = sizeof(address);
-	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	must(bind(listener, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(listener, 1) == 0 &&
-		     getsockname(listener, (struct sockaddr *)&address, &len) == 0 &&
-		     connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0,
-	     "a connection");
-	*peer = accept(listener, NULL, NULL);
-	close(listener);
-	while (send(fd, data, sizeof(data), MSG_DONTWAIT) > 0)
-		;
-	setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-	return fd;
-}
-
 /* One message with `num` descriptors that take long to close.  What did not get there is ours to close. */
 static void
 send_lingering(int fd, const struct one_msg *msg, uint32_t num)
@@ -230,7 +208,7 @@ send_lingering(int fd, const struct one_msg *msg, uint32_t num)
 	bool sent;
 
 	for (uint32_t k = 0; k < num; k++)
-		fds[k] = lingering(&peers[k]);
+		must((fds[k] = lingering_open(&peers[k])) >= 0, "a connection");
 	sent = raw_send(fd, msg, sizeof(*msg), fds, num);
 	for (uint32_t k = 0; k < num; k++) {
 		if (!sent)
@@ -313,7 +291,7 @@ descriptors_of_plane(void)
 	return n;
 }
 
-/* It does not keep what is not the stuck file's own. */
+/* It does not keep what others have closed. */
 static void
 keeps_no_more_than(uint32_t most)
 {
@@ -324,6 +302,38 @@ keeps_no_more_than(uint32_t most)
 	if (n > most)
 		fprintf(stderr, "  %u descriptors instead of %u\n", n, most);
 	must(n <= most, "the data plane keeps descriptors");
+}
+
+/* Connections from now on are another user's, where that is allowed. */
+static void
+act_as(uid_t uid)
+{
+	must(getuid() != 0 || seteuid(uid) == 0, "seteuid");
+}
+
+/* Another user's sockets with connections in their queues that linger: that delays that user alone. */
+static void
+lingers_in_a_queue(void)
+{
+	uint32_t before = descriptors_of_plane();
+
+	act_as(65534);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct one_msg msg = hello();
+		int fd = raw_connect(), pair[2];
+
+		must(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair) == 0, "socketpair");
+		send_lingering(pair[1], &msg, 1);
+		raw_send(fd, &msg, sizeof(msg), &pair[0], 1);
+		close(pair[0]);
+		close(pair[1]);
+		answer_or_end(fd);
+	}
+	act_as(0);
+	for (uint32_t i = 0; i < 200; i++)
+		must(served(), "others are not served");
+	keeps_no_more_than(before + 8);
+	close_peers();
 }
 
 /*
@@ -723,6 +733,7 @@ main(int argc, char **argv)
 		{"descriptors", descriptors},
 		{"slow_to_close", slow_to_close},
 		{"turned_away", turned_away},
+		{"lingers_in_a_queue", lingers_in_a_queue},
 		{"never_closes", never_closes},
 		{"silent", silent},
 		{"random_messages", random_messages},

@@ -7,6 +7,7 @@
 #   rsm.sh loss      an exporter's data plane is stopped, goes on, is killed and comes back
 #   rsm.sh cable     the cable between two namespaces is cut and mended
 #   rsm.sh nodes     three nodes
+#   rsm.sh flood     a third host sends requests for connections in many names
 #   rsm.sh order     order barriers on a cable that loses, doubles and delays frames
 #   rsm.sh foreign   two hosts that take each other for one of the other byte order
 
@@ -43,6 +44,22 @@ start_bad_pair() { # LOST DOUBLED DELAYED, of 1000 [foreign]
 	# A cable that is bad is not one that is cut, and a machine may be busy.
 	start_af_packet_plane a "${OPTIONS[@]}" --keepalive-ms 20000
 	start_af_packet_plane b "${OPTIONS[@]}" --keepalive-ms 20000
+}
+
+# Namespaces a, b, ... with veth0, on a switch in one of their own.
+make_switch() { # NAME...
+	local name
+	need_root
+	for name in "$@" switch; do
+		make_namespace "$name"
+	done
+	ip -n "oneside-$$-switch" link add bridge0 type bridge || skip "no bridges here"
+	ip -n "oneside-$$-switch" link set bridge0 mtu "$CABLE_MTU" up
+	for name in "$@"; do
+		make_veth "oneside-$$-$name" "oneside-$$-switch"
+		ip -n "oneside-$$-switch" link set veth0 name "port-$name" || fail "veth0 cannot be renamed"
+		ip -n "oneside-$$-switch" link set "port-$name" master bridge0 up
+	done
 }
 
 case $1 in
@@ -96,19 +113,7 @@ cable)
 	stop_plane b
 	;;
 nodes)
-	need_root
-	for name in a b c switch; do
-		make_namespace "$name"
-	done
-	ip -n "oneside-$$-switch" link add bridge0 type bridge || skip "no bridges here"
-	ip -n "oneside-$$-switch" link set bridge0 mtu "$CABLE_MTU" up
-	number=0
-	for name in a b c; do
-		make_veth "oneside-$$-$name" "oneside-$$-switch"
-		number=$((number + 1))
-		ip -n "oneside-$$-switch" link set veth0 name "port$number" || fail "veth0 cannot be renamed"
-		ip -n "oneside-$$-switch" link set "port$number" master bridge0 up
-	done
+	make_switch a b c
 	number=0
 	for name in a b c; do
 		number=$((number + 1))
@@ -125,6 +130,42 @@ nodes)
 	for name in a b c; do
 		stop_plane "$name"
 	done
+	;;
+flood)
+	make_switch a b
+	start_af_packet_plane a "${OPTIONS[@]}" --keepalive-ms 4000
+	start_af_packet_plane b "${OPTIONS[@]}" --keepalive-ms 4000
+	# A connection that stays, and has nothing to say.
+	ONESIDE_SOCKET=$(plane_socket a) "$PROGRAMS/rsm_ring" consume p0 0x400000 2000000000 >"$WORK/consumer" &
+	consumer=$!
+	ONESIDE_SOCKET=$(plane_socket b) "$PROGRAMS/rsm_ring" produce p0 1 0x400000 2000000000 >"$WORK/producer" &
+	producer=$!
+	APPLICATIONS+=("$consumer" "$producer")
+	connected() {
+		python3 "$(dirname "$0")/../interop/telemetry.py" \
+			"/var/run/dpdk/$(basename "$WORK")-b/dpdk_telemetry.v2" "/oneside/qps,$producer" state 2>/dev/null |
+			grep -qw connected
+	}
+	tenths=200
+	until connected; do
+		[ "$tenths" -gt 0 ] || fail "no import within 20 seconds"
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+	kill -STOP "$consumer" "$producer"
+	mac=$(ip netns exec "oneside-$$-a" cat /sys/class/net/veth0/address)
+	ip netns exec "oneside-$$-switch" "$PROGRAMS/net-flood" bridge0 "$mac" 192.0.2.1 150000 12000
+	flooded=$?
+	connected
+	kept=$?
+	kill -CONT "$consumer" "$producer"
+	kill "$consumer" "$producer" 2>/dev/null
+	wait "$consumer" "$producer" 2>/dev/null
+	[ "$flooded" = 0 ] || fail "the flood: status $flooded"
+	! grep -h "has not answered" "$(plane_log a)" "$(plane_log b)" || fail "keep-alive is starved"
+	[ "$kept" = 0 ] || fail "the import is lost"
+	stop_plane a
+	stop_plane b
 	;;
 order)
 	start_bad_pair 10 5 100

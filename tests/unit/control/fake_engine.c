@@ -294,6 +294,12 @@ engine_client_free(struct engine_client *client)
 }
 
 uint32_t
+engine_client_lcore(const struct engine_client *client)
+{
+	return 1;
+}
+
+uint32_t
 engine_client_core(const struct engine_client *client)
 {
 	return 0;
@@ -376,6 +382,12 @@ engine_qp_free(struct engine_qp *qp)
 	LIST_REMOVE(qp, link);
 	pthread_mutex_unlock(&lock);
 	free(qp);
+}
+
+uint32_t
+engine_qp_heard(const struct engine_qp *qp)
+{
+	return 0;
 }
 
 uint32_t

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "attach.h"
+#include "control/base/port_space.h"
 #include "control/cm/cm.h"
 
 struct ends {
@@ -230,6 +231,44 @@ test_arguments(void **state)
 	ends_close(&ends);
 }
 
+/* However many listeners a user may have, it leaves ports to others. */
+static void
+test_share_of_ports(void **state)
+{
+	struct app app;
+	uint32_t cq, first = 0, n = 0;
+	int error;
+
+	app_hello(&app, ONE_KIND_DAT);
+	cq = app_cq(&app, 10);
+	do {
+		app.msg.listen = (struct one_listen){.cq = cq};
+		error = app_call(&app, ONE_MSG_LISTEN);
+		if (n == 0)
+			first = app.reply.listening.listener;
+	} while (error == 0 && ++n < PORT_SPACE);
+	assert_int_equal(error, -EDQUOT);
+	assert_int_equal(app.reply.subject, ONE_SUBJECT_QUOTA);
+	assert_int_equal(app.reply.value, n);
+	assert_int_equal(n, PORT_SPACE / 4 * 3);
+	/* By number neither; what is not a port is something else. */
+	app.msg.listen = (struct one_listen){.service = UINT16_MAX, .cq = cq};
+	assert_int_equal(app_call(&app, ONE_MSG_LISTEN), -EDQUOT);
+	app.msg.listen.service = 1ull << 40;
+	assert_int_equal(app_call(&app, ONE_MSG_LISTEN), 0);
+	assert_int_equal(app_call_id(&app, ONE_MSG_UNLISTEN, first), 0);
+	app.msg.listen = (struct one_listen){.service = UINT16_MAX, .cq = cq};
+	assert_int_equal(app_call(&app, ONE_MSG_LISTEN), 0);
+	app_close(&app);
+	assert_clean();
+	/* All are there again. */
+	app_hello(&app, ONE_KIND_DAT);
+	app.msg.listen = (struct one_listen){.service = UINT16_MAX, .cq = app_cq(&app, 10)};
+	assert_int_equal(app_call(&app, ONE_MSG_LISTEN), 0);
+	app_close(&app);
+	assert_clean();
+}
+
 static void
 test_handoff_and_once(void **state)
 {
@@ -384,10 +423,10 @@ int
 connection_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connect),        cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_arguments),      cmocka_unit_test(test_handoff_and_once),
-		cmocka_unit_test(test_backlog),        cmocka_unit_test(test_broken),
-		cmocka_unit_test(test_death_of_peers),
+		cmocka_unit_test(test_connect),          cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_arguments),        cmocka_unit_test(test_share_of_ports),
+		cmocka_unit_test(test_handoff_and_once), cmocka_unit_test(test_backlog),
+		cmocka_unit_test(test_broken),           cmocka_unit_test(test_death_of_peers),
 	};
 
 	return cmocka_run_group_tests_name("control: connections", tests, NULL, NULL);

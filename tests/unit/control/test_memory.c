@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "control/base/arena.h"
+#include "control/base/port_space.h"
 #include "control/base/small.h"
 #include "control/base/quota.h"
 #include "control/objects/region.h"
@@ -353,6 +354,35 @@ test_quota_common(void **state)
 	quota_disconnect(&quota, b);
 }
 
+/* ---- TCP ports ---- */
+
+static void
+test_port_space(void **state)
+{
+	static struct port_space space;
+	uint32_t n = 0;
+
+	assert_true(port_space_take(&space, 5000));
+	assert_false(port_space_take(&space, 5000));
+	assert_true(port_space_take(&space, 0) && port_space_take(&space, UINT16_MAX));
+	/* Any: each once, those below 1024 never. */
+	assert_int_equal(port_space_take_any(&space), PORT_SPACE_ANY);
+	for (uint32_t last = PORT_SPACE_ANY, port; (port = port_space_take_any(&space)) != 0; last = port) {
+		assert_int_equal(port, last == 4999 ? 5001 : last + 1);
+		n++;
+	}
+	assert_int_equal(n, PORT_SPACE - PORT_SPACE_ANY - 3);
+	assert_false(port_space_take(&space, 40000));
+	assert_true(port_space_take(&space, 80));
+	/* What is given back is found, wherever the search begins. */
+	for (uint32_t port = UINT16_MAX; port >= PORT_SPACE_ANY; port -= 7) {
+		port_space_give(&space, (uint16_t)port);
+		assert_int_equal(port_space_take_any(&space), port);
+	}
+	port_space_give(&space, 80);
+	assert_int_equal(port_space_take_any(&space), 0);
+}
+
 static void
 test_quota_connections(void **state)
 {
@@ -472,13 +502,21 @@ int
 memory_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table_ids),     cmocka_unit_test(test_table_generations),
-		cmocka_unit_test(test_table_grows),   cmocka_unit_test(test_arena_is_sealed),
-		cmocka_unit_test(test_arena_alloc),   cmocka_unit_test(test_arena_random),
-		cmocka_unit_test(test_small),         cmocka_unit_test(test_arena_fragments),
-		cmocka_unit_test(test_quota_clients), cmocka_unit_test(test_quota_connections),
-		cmocka_unit_test(test_quota_common),  cmocka_unit_test(test_quota_bytes),
-		cmocka_unit_test(test_region_check),  cmocka_unit_test(test_populate),
+		cmocka_unit_test(test_table_ids),
+		cmocka_unit_test(test_table_generations),
+		cmocka_unit_test(test_table_grows),
+		cmocka_unit_test(test_arena_is_sealed),
+		cmocka_unit_test(test_arena_alloc),
+		cmocka_unit_test(test_arena_random),
+		cmocka_unit_test(test_small),
+		cmocka_unit_test(test_arena_fragments),
+		cmocka_unit_test(test_quota_clients),
+		cmocka_unit_test(test_port_space),
+		cmocka_unit_test(test_quota_connections),
+		cmocka_unit_test(test_quota_common),
+		cmocka_unit_test(test_quota_bytes),
+		cmocka_unit_test(test_region_check),
+		cmocka_unit_test(test_populate),
 	};
 
 	return cmocka_run_group_tests_name("control: memory", tests, NULL, NULL);

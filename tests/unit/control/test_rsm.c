@@ -7,6 +7,9 @@
 
 #include "attach.h"
 #include "control/base/acl.h"
+#include "control/rsm/rsm.h"
+
+#define MANY 4000u
 
 static int
 publish(struct app *app, enum one_msg_type type, uint32_t mr, uint32_t segment, uint32_t mode, uint32_t node)
@@ -122,6 +125,43 @@ test_rsm(void **state)
 	assert_clean();
 }
 
+/* However many there are, a segment is found by its id among few. */
+static void
+test_many(void **state)
+{
+	const struct cm_table *table = &control.segment_ids;
+	uint32_t longest = 0, pz, region, mr = 0;
+	struct app app;
+
+	app_hello(&app, ONE_KIND_RSM);
+	pz = app_pz(&app);
+	region = app_region(&app, SIZE);
+	for (uint32_t i = 0; i < MANY; i++) {
+		mr = app_mr(&app, pz, region, VA, SIZE).mr;
+		assert_int_equal(publish(&app, ONE_MSG_RSM_PUBLISH, mr, 0x500000 + i, 0600, 0), 0);
+	}
+	assert_int_equal(publish(&app, ONE_MSG_RSM_PUBLISH, mr, 0x400000, 0600, 0),
+			 RSM_SEG_ALREADY_PUBLISHED);
+	mr = app_mr(&app, pz, region, VA, SIZE).mr;
+	assert_int_equal(publish(&app, ONE_MSG_RSM_PUBLISH, mr, 0x500000, 0600, 0), RSM_SEGID_IN_USE);
+	/* The control thread has answered, and is asked nothing meanwhile. */
+	assert_int_equal(table->count, MANY);
+	for (uint32_t i = 0; i < 1u << table->log2; i++) {
+		uint32_t length = 0;
+
+		for (const struct cm_node *node = table->bucket[i]; node != NULL; node = node->next)
+			length++;
+		if (length > longest)
+			longest = length;
+	}
+	assert_in_range(longest, 1, 16);
+	assert_int_equal(publish(&app, ONE_MSG_RSM_UNPUBLISH, 0, 0x500000, 0, 0), 0);
+	assert_int_equal(publish(&app, ONE_MSG_RSM_PUBLISH, mr, 0x500000, 0600, 0), 0);
+	app_close(&app);
+	assert_clean();
+	assert_int_equal(table->count, 0);
+}
+
 static void
 test_topology(void **state)
 {
@@ -149,6 +189,7 @@ rsm_tests(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rsm),
+		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_topology),
 	};
 

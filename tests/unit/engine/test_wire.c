@@ -246,6 +246,64 @@ test_frames_off_the_port(void **state)
 	assert_true(engine_send_frame(0, frame, 60000) < 0);
 }
 
+/* A management datagram of class `class`, from another host; the control thread does not look meanwhile. */
+static void
+send_mad(uint8_t class)
+{
+	struct wire_path path = {.udp_src_port = 49152, .ttl = 64};
+	struct wire_build b = {.opcode = WIRE_UD_SEND_ONLY,
+			       .qpn = 1,
+			       .qkey = WIRE_QKEY_GSI,
+			       .src_qpn = 1,
+			       .payload_len = 256};
+	struct wire_template t;
+	struct core *core = engine.core[0];
+	struct rte_mbuf *m = tx_alloc(core);
+	uint8_t *frame, *mad;
+
+	assert_non_null(m);
+	path.src = path.dst = ports[0].info.addr;
+	path.src.gid[15] = 9;
+	wire_template_init(&t, &path);
+	frame = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)wire_frame_len(&t, b.opcode, b.payload_len));
+	mad = wire_build(&t, &b, frame);
+	memset(mad, 0, 256);
+	mad[0] = 1;
+	mad[1] = class;
+	wire_seal(frame, wire_frame_len(&t, b.opcode, b.payload_len));
+	tx_append(core, 0, m);
+	for (uint32_t i = 0; i < 2 * engine.num_cores; i++)
+		core_iterate(engine.core[i % engine.num_cores]);
+}
+
+static uint32_t mads_seen, keep_alive_at;
+
+static void
+see_mad(uint16_t port, uint8_t *frame, uint32_t len, const struct wire_packet *packet)
+{
+	mads_seen++;
+	if (packet->payload[1] == ENGINE_CLASS_KEEP_ALIVE)
+		keep_alive_at = mads_seen;
+}
+
+/* More management datagrams than the control thread can have waiting: keep-alive comes through, first. */
+static void
+test_flood(void **state)
+{
+	const struct engine_handlers handlers = {.on_frame = see_mad};
+	uint64_t dropped = engine.core[0]->stats.drop_control;
+
+	for (uint32_t i = 0; i < 2 * CONTROL_FRAME_RING; i++)
+		send_mad(0x07);
+	send_mad(ENGINE_CLASS_KEEP_ALIVE);
+	assert_true(engine.core[0]->stats.drop_control > dropped);
+	mads_seen = keep_alive_at = 0;
+	while (engine_poll(&handlers) > 0)
+		;
+	assert_int_equal(keep_alive_at, 1);
+	assert_true(mads_seen >= CONTROL_FRAME_RING / 2);
+}
+
 static void
 test_port_that_takes_no_more(void **state)
 {
@@ -279,7 +337,8 @@ test_frame_for_the_other_core(void **state)
 	struct engine_connection c;
 	uint8_t frame[256];
 	int i = engine_client_core(w.app[0].client) == 1 ? 0 : 1;
-	uint64_t handed = both().handed_over;
+	uint64_t handed = both().handed_over, received;
+	uint32_t heard;
 
 	c = connection_to(&w.pair[i], &w.pair[!i], RC_RTS, false);
 	c.rc.path.dst.gid[15] = 9;
@@ -288,8 +347,17 @@ test_frame_for_the_other_core(void **state)
 				 .type = ENGINE_QP_CONNECT, .qp = w.pair[i].qp, .connection = c}),
 			 0);
 	post_recv(&w.pair[i], &w.memory[i], 64, 2);
+	heard = engine_qp_heard(w.pair[i].qp);
 	assert_int_equal(engine_send_frame(0, frame, request(frame, 1, w.pair[i].qpn)), 0);
 	expect(&w.recv[i], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 2);
+	assert_int_not_equal(engine_qp_heard(w.pair[i].qp), heard);
+	/* Once more: it is none that is expected. */
+	heard = engine_qp_heard(w.pair[i].qp);
+	received = both().rx_packets;
+	assert_int_equal(engine_send_frame(0, frame, request(frame, 1, w.pair[i].qpn)), 0);
+	TURN_UNTIL(both().rx_packets > received);
+	turn(10);
+	assert_int_equal(engine_qp_heard(w.pair[i].qp), heard);
 	assert_int_equal(w.memory[i].bytes[31], 0x11);
 	if (ports[0].rx_queues == 1)
 		assert_true(both().handed_over > handed);
@@ -363,6 +431,7 @@ main(void)
 		T(test_drain),
 		T(test_peer_silent),
 		T(test_frames_off_the_port),
+		T(test_flood),
 		T(test_port_that_takes_no_more),
 		T(test_frame_for_the_other_core),
 		T(test_frames_in_flight_when_removed),

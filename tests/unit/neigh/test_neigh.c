@@ -217,6 +217,33 @@ test_cancel(void **state)
 	assert_int_equal(a.calls + c.calls, 1);
 }
 
+/* Who only looks asks nobody; who only asks needs no place among those who wait. */
+static void
+test_lookup(void **state)
+{
+	struct fixture *f = *state;
+	struct waiting a = {.neigh = f->neigh};
+	struct wire_addr peer = v4(192, 0, 2, 2), other = v4(192, 0, 2, 3), far6 = v6(9, 9);
+	uint8_t mac[6], frame[64];
+
+	assert_int_equal(neigh_lookup(f->neigh, 0, &peer, SECOND, mac), -ENOENT);
+	assert_int_equal(neigh_lookup(f->neigh, 0, &far6, SECOND, mac), -ENETUNREACH);
+	assert_int_equal(f->sent, 0);
+	for (uint32_t i = 0; i < NEIGH_WAITERS; i++)
+		assert_int_equal(neigh_resolve(f->neigh, 0, &other, SECOND, mac, on_done, &a), -EINPROGRESS);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, on_done, &a), -ENOBUFS);
+	assert_int_equal(f->sent, 1);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, NULL, NULL), -EINPROGRESS);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, NULL, NULL), -EINPROGRESS);
+	assert_int_equal(f->sent, 2);
+	assert_int_equal(neigh_lookup(f->neigh, 0, &peer, SECOND, mac), -ENOENT);
+	neigh_input(f->neigh, 0, frame,
+		    arp_frame(frame, our_mac, 2, peer_mac, peer, our_mac, v4(192, 0, 2, 1)), SECOND);
+	assert_int_equal(neigh_lookup(f->neigh, 0, &peer, SECOND, mac), 0);
+	assert_memory_equal(mac, peer_mac, 6);
+	assert_int_equal(a.calls, 0);
+}
+
 static void
 test_next_hops(void **state)
 {
@@ -362,6 +389,7 @@ main(void)
 		TEST(test_resolution_fails_in_time),
 		TEST(test_resolution_answered_by_a_request),
 		TEST(test_cancel),
+		TEST(test_lookup),
 		TEST(test_next_hops),
 		TEST(test_stale_is_used_and_asked),
 		TEST(test_request_from_another_place),

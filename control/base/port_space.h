@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The TCP port numbers on which somebody listens, as bitmaps of two levels: a free
+ * one is found in a number of steps that does not grow with those in use.
+ */
+#ifndef CONTROL_PORT_SPACE_H
+#define CONTROL_PORT_SPACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PORT_SPACE 65536u
+#define PORT_SPACE_ANY 1024u /* the first that is given to who asks for any */
+#define PORT_SPACE_WORDS (PORT_SPACE / 64)
+
+struct port_space {
+	uint64_t used[PORT_SPACE_WORDS];
+	uint64_t full[PORT_SPACE_WORDS / 64]; /* words of `used` without a zero */
+	uint32_t next;                        /* where the search for any begins */
+};
+
+bool port_space_take(struct port_space *space, uint16_t port); /* false: it is in use */
+uint16_t port_space_take_any(struct port_space *space);        /* 0: all are */
+void port_space_give(struct port_space *space, uint16_t port);
+
+#endif

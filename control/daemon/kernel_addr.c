@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "kernel_addr.h"
+
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+struct look {
+	void (*tell)(void *user, const char *text);
+	void *user;
+};
+
+/* The bytes of an IP address and their number; NULL: it is something else. */
+static const uint8_t *
+bytes_of(const struct sockaddr *addr, size_t *len)
+{
+	if (addr == NULL)
+		return NULL;
+	if (addr->sa_family == AF_INET) {
+		*len = 4;
+		return (const uint8_t *)&((const struct sockaddr_in *)(const void *)addr)->sin_addr;
+	}
+	*len = 16;
+	return addr->sa_family == AF_INET6
+		       ? (const uint8_t *)&((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr
+		       : NULL;
+}
+
+static unsigned int
+prefix_of(const struct sockaddr *mask)
+{
+	size_t len;
+	const uint8_t *bytes = bytes_of(mask, &len);
+	unsigned int bits = 0;
+
+	for (size_t i = 0; bytes != NULL && i < len; i++)
+		bits += (unsigned int)__builtin_popcount(bytes[i]);
+	return bits;
+}
+
+static const struct ifaddrs *
+find(const struct ifaddrs *kernel, const struct config_addr *addr)
+{
+	size_t len;
+
+	for (; kernel != NULL; kernel = kernel->ifa_next) {
+		const uint8_t *bytes = bytes_of(kernel->ifa_addr, &len);
+
+		if (bytes != NULL && kernel->ifa_addr->sa_family == addr->family &&
+		    memcmp(bytes, addr->bytes, len) == 0)
+			return kernel;
+	}
+	return NULL;
+}
+
+static void
+look_for(const struct look *look, const struct ifaddrs *kernel, const struct config_addr *addr,
+	 const char *whose)
+{
+	const struct ifaddrs *found = find(kernel, addr);
+	char ip[CONFIG_ADDR_TEXT], text[640];
+
+	if (found == NULL)
+		return;
+	config_addr_text(addr, false, ip);
+	snprintf(text, sizeof(text),
+		 "%s: the kernel has %s, too, on %s: a process without rights can send RoCE frames from it, "
+		 "and be any "
+		 "user to RSM; remove it with ip addr del %s/%u dev %s, or drop such frames with nft add "
+		 "table inet "
+		 "oneside '{ chain output { type filter hook output priority 0; udp dport 4791 drop; }; }'",
+		 whose, ip, found->ifa_name, ip, prefix_of(found->ifa_netmask), found->ifa_name);
+	look->tell(look->user, text);
+}
+
+void
+kernel_addr_look(const struct config *config, void (*tell)(void *user, const char *text), void *user)
+{
+	const struct look look = {tell, user};
+	struct ifaddrs *kernel;
+	char whose[64];
+
+	if (getifaddrs(&kernel) != 0)
+		return;
+	for (uint32_t i = 0; i < config->num_ports; i++) {
+		snprintf(whose, sizeof(whose), "port %s", config->port[i].name);
+		look_for(&look, kernel, &config->port[i].addr, whose);
+	}
+	for (uint32_t i = 0; i < config->num_peers; i++) {
+		snprintf(whose, sizeof(whose), "peer %u", config->peer[i].node);
+		look_for(&look, kernel, &config->peer[i].addr, whose);
+	}
+	freeifaddrs(kernel);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Descriptors that take long to close (control/closer.c): who sent them waits, and
+ * nobody else.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "control/attach/closer.h"
+#include "control/loop/loop.h"
+
+#define STEP_NS (10 * NS_PER_MS) /* more than the closers' look */
+
+struct control control;
+int control_logtype;
+
+static uint32_t base_fds;
+static _Atomic int stuck = -1;
+static int listener, peers[16];
+static struct sockaddr_in address = {.sin_family = AF_INET};
+static uint32_t num_peers;
+static sem_t answer;
+
+bool
+log_allowed(void)
+{
+	return false;
+}
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+
+/* One file's server does not answer, whatever signals come. */
+int
+__wrap_close(int fd)
+{
+	int file = fd;
+
+	/* Once: the number may be another's later. */
+	if (atomic_compare_exchange_strong(&stuck, &file, -1))
+		while (sem_wait(&answer) != 0)
+			;
+	return __real_close(fd);
+}
+
+static uint32_t
+count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	uint32_t n = 0;
+
+	while (readdir(dir) != NULL)
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* False only when nothing is closed for long. */
+static bool
+await_fds(uint32_t n, bool poll)
+{
+	for (int i = 0; i < 20000; i++) {
+		control.now += STEP_NS;
+		if (poll)
+			closers_poll();
+		if (count_fds() <= n)
+			return true;
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	}
+	return false;
+}
+
+/* A connection with data that nobody takes: closing it waits for an hour. */
+static int
+lingering(void)
+{
+	static char data[1 << 16];
+	const struct linger linger = {.l_onoff = 1, .l_linger = 3600};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	peers[num_peers++] = accept(listener, NULL, NULL);
+	while (send(fd, data, sizeof(data), MSG_DONTWAIT) > 0)
+		;
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+	return fd;
+}
+
+static void
+close_peers(void)
+{
+	while (num_peers > 0)
+		close(peers[--num_peers]);
+}
+
+/* A message of `len` bytes with a descriptor, which is ours no more. */
+static void
+send_fd(int to, int fd, size_t len)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} ancillary;
+	struct iovec iov = {"x", len};
+	struct msghdr header = {.msg_iov = &iov,
+				.msg_iovlen = 1,
+				.msg_control = &ancillary,
+				.msg_controllen = sizeof(ancillary)};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&header);
+
+	memset(&ancillary, 0, sizeof(ancillary));
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
+	assert_int_equal(sendmsg(to, &header, 0), len);
+	__real_close(fd);
+}
+
+/* A socket with a message in its queue that has `fd`. */
+static int
+holder(int type, int fd, size_t len)
+{
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends), 0);
+	send_fd(ends[1], fd, len);
+	close(ends[1]);
+	return ends[0];
+}
+
+/* A socket that listens, with a connection in its queue that holds `fd`. */
+static int
+listening_holder(int fd)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	socklen_t len = sizeof(name);
+	int server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(server, (struct sockaddr *)&name, sizeof(name.sun_family)), 0);
+	assert_int_equal(listen(server, 1), 0);
+	assert_int_equal(getsockname(server, (struct sockaddr *)&name, &len), 0);
+	assert_int_equal(connect(client, (struct sockaddr *)&name, len), 0);
+	send_fd(client, fd, 1);
+	close(client);
+	return server;
+}
+
+/* Nobody sends signals here: no close() waits at all. */
+static void
+test_queues(void **state)
+{
+	fd_discard(1, lingering());
+	fd_discard(1, holder(SOCK_STREAM, lingering(), 1));
+	fd_discard(1, holder(SOCK_DGRAM, holder(SOCK_SEQPACKET, lingering(), 1), 1));
+	fd_discard(1, listening_holder(lingering()));
+	connection_close(1, holder(SOCK_SEQPACKET, lingering(), 1));
+	connection_close(1, holder(SOCK_SEQPACKET, lingering(), 0)); /* with a message of no bytes */
+	/* What is left are the peers, and the ends of two pipes. */
+	assert_true(await_fds(base_fds + num_peers + 4, false));
+	close_peers();
+	assert_true(await_fds(base_fds, true));
+}
+
+/* A file that does not close keeps what its user sends behind it, and nothing else. */
+static void
+test_stuck(void **state)
+{
+	uint32_t before;
+
+	stuck = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	fd_discard(1, stuck);
+	while (!closer_full(1))
+		fd_discard(1, dup(STDIN_FILENO));
+	assert_false(closer_stuck(1));
+	before = count_fds();
+	/* Another user's, and this one's own connections, also with what would linger unread: the closer
+	 * takes no more, so that is for the kernel, and for a signal. */
+	for (int i = 0; i < 200; i++) {
+		connection_close(2, socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+		connection_close(1, socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+		fd_discard(2, dup(STDIN_FILENO));
+	}
+	connection_close(2, holder(SOCK_SEQPACKET, lingering(), 1));
+	assert_true(await_fds(before + num_peers + 4, false));
+	for (int i = 0; i < 8; i++)
+		connection_close(1, holder(SOCK_SEQPACKET, lingering(), 1));
+	assert_true(await_fds(before + num_peers, true));
+	assert_true(closer_full(1));
+	for (int i = 0; i < 1000 && !closer_stuck(1); i++) {
+		control.now += STEP_NS;
+		closers_poll();
+	}
+	assert_true(closer_stuck(1));
+	assert_false(closer_full(2));
+	sem_post(&answer);
+	close_peers();
+	assert_true(await_fds(base_fds, true));
+	assert_false(closer_full(1));
+}
+
+/* So many connections that descriptors get short: no more are accepted until some are closed. */
+static void
+test_late(void **state)
+{
+	struct rlimit limit;
+	uint32_t n = 0;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	assert_false(closers_late());
+	stuck = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	for (connection_close(1, stuck); !closers_late(); n++)
+		connection_close(1, socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+	assert_true(n < limit.rlim_cur / 2);
+	assert_true(closers_deadline() <= control.now + STEP_NS);
+	sem_post(&answer);
+	assert_true(await_fds(base_fds, true));
+	assert_false(closers_late());
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_queues),
+		cmocka_unit_test(test_stuck),
+		cmocka_unit_test(test_late),
+	};
+	struct rlimit limit;
+	socklen_t len = sizeof(address);
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max < 1024 ? limit.rlim_max : 1024;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	sem_init(&answer, 0, 0);
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (bind(listener, (struct sockaddr *)&address, sizeof(address)) != 0 || listen(listener, 16) != 0 ||
+	    getsockname(listener, (struct sockaddr *)&address, &len) != 0 || closers_start() != 0)
+		return 1;
+	base_fds = count_fds();
+	return cmocka_run_group_tests_name("control: closers", tests, NULL, NULL);
+}
