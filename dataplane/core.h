@@ -51,12 +51,14 @@ enum {
 	LOCAL_CHUNK = 65536,        /* bytes of one message that the local transport copies in one loop, */
 	LOCAL_CHUNK_ALONE = 524288, /* and while no other queue pair is hot */
 	TIMER_SLOTS = 4096,
-	TIMER_SHIFT = 12,         /* a slot is 4.1 us */
-	TIMER_DEFER_NS = 1000000, /* how long timers wait for what is in the receive queues */
+	TIMER_SHIFT = 12, /* a slot is 4.1 us */
+	/* Loops that timers wait for what is in the receive queues: as many as the longest one takes. */
+	TIMER_DEFER_LOOPS = CORE_INBOUND_RING / CORE_BURST,
 	QPN_LOG2 = 18,
 	FLOW_RULES = 128, /* of one port */
 	FLOW_STRAYS = 64  /* frames that other cores had to hand over before a rule is asked for */
 };
+#define CORE_GAP_NS 4000000ull          /* between two loops; what is more was others' on our processor */
 #define FLOW_INTERVAL_NS 10000000000ull /* between two times that one queue pair asks */
 #define LOCAL_LOST_NS \
 	500000000ull /* silence of a vanished peer before work fails, if control is not faster */
@@ -275,7 +277,9 @@ struct stage {
 
 struct core {
 	struct rc_env env; /* first: the transport hands it back */
-	uint64_t now;      /* ns, of this loop */
+	uint64_t now;      /* ns, of this loop; time off the processor is not counted: see core_clock */
+	uint64_t real_at;  /* the same of the clock that does not stop */
+	uint64_t slept;    /* ns, of its own will, since */
 	struct stage stage;
 	struct engine_stats stats;
 	uint32_t loop;
@@ -309,8 +313,8 @@ struct core {
 	uint32_t num_rx;
 
 	uint64_t timer_tick; /* slots before this one are done */
-	uint64_t timer_run_at;
-	bool rx_more; /* a receive queue had as many frames as one loop takes */
+	uint32_t timer_waits; /* loops since they were looked at */
+	bool rx_more;         /* a queue had as many frames as one loop takes */
 	uint64_t timers;
 	struct qp_list wheel[TIMER_SLOTS];
 
@@ -392,7 +396,15 @@ frame_info(struct rte_mbuf *m)
 	return rte_mbuf_to_priv(m);
 }
 
+/* What core->now will be. */
+static inline uint64_t
+core_time(const struct core *core)
+{
+	return core->now + (engine_now(rte_rdtsc()) - core->real_at);
+}
+
 /* ---- loop.c ---- */
+void core_clock(struct core *core, uint64_t tsc);
 uint32_t core_iterate(struct core *core); /* one loop; how much was done */
 int core_main(void *core);
 

@@ -243,7 +243,7 @@ dma_leave(struct core *core, struct engine_qp *qp)
 	struct dma_channel *channel = core->dma;
 
 	while (qp->copying != 0 && state_of(channel->device) != STATE_HUNG)
-		if (look(core, engine_now(rte_rdtsc())) == 0)
+		if (look(core, core_time(core)) == 0)
 			rte_pause();
 	if (likely(qp->copying == 0))
 		return;

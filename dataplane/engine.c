@@ -61,7 +61,7 @@ core_new(uint32_t index, uint32_t lcore)
 	core->index = index;
 	core->lcore = lcore;
 	core->epoll = core->rx_epoll = core->wake_fd = -1;
-	core->now = engine_now(rte_rdtsc());
+	core->now = core->real_at = engine_now(rte_rdtsc());
 	core->unsent_tail = &core->unsent;
 	TAILQ_INIT(&core->run);
 	TAILQ_INIT(&core->clients);

@@ -188,7 +188,7 @@ wait_for_something(struct core *core, bool interrupts)
 {
 	struct pollfd fds[2] = {{.fd = core->epoll, .events = POLLIN},
 				{.fd = core->rx_epoll, .events = POLLIN}};
-	uint64_t limit = SLEEP_NS, next = timer_next(core), now = engine_now(rte_rdtsc());
+	uint64_t limit = SLEEP_NS, next = timer_next(core), now = core_time(core);
 	struct timespec timeout;
 	struct rte_epoll_event rx_events[FDS_DRAINED];
 	struct epoll_event events[FDS_DRAINED];
@@ -201,6 +201,7 @@ wait_for_something(struct core *core, bool interrupts)
 	if (next != RC_NEVER)
 		limit = next <= now ? 0 : RTE_MIN(limit, next - now);
 	timeout = (struct timespec){.tv_nsec = (long)limit};
+	core->slept = limit;
 	if (limit > 0 && ppoll(fds, 2, &timeout, NULL) > 0) {
 		if (fds[0].revents != 0)
 			epoll_wait(core->epoll, events, FDS_DRAINED, 0);
