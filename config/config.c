@@ -452,6 +452,19 @@ set_rnr_retry(const struct place *at, uint8_t *retries)
 }
 
 static int
+set_ack_timeout(const struct place *at, uint8_t *code)
+{
+	uint64_t value;
+	if (config_number(at->value, &value) < 0 || value < CONFIG_ACK_TIMEOUT_MIN ||
+	    value > CONFIG_ACK_TIMEOUT_MAX)
+		return REFUSE(at, -EINVAL,
+			      "not a timeout of 4.096 us x 2^n; write n, %u (67 ms) to %u (69 s)",
+			      CONFIG_ACK_TIMEOUT_MIN, CONFIG_ACK_TIMEOUT_MAX);
+	*code = (uint8_t)value;
+	return 0;
+}
+
+static int
 set_port(struct config *config, const char *name, const struct place *at)
 {
 	struct config_port *port = NULL;
@@ -475,6 +488,7 @@ set_port(struct config *config, const char *name, const struct place *at)
 		port = &config->port[config->num_ports++];
 		memset(port, 0, sizeof(*port));
 		strcpy(port->name, name);
+		port->ack_timeout = CONFIG_ACK_TIMEOUT;
 		port->rnr_retry = CONFIG_RNR_RETRY_ENDLESS;
 	}
 
@@ -495,12 +509,14 @@ set_port(struct config *config, const char *name, const struct place *at)
 		ret = set_mtu(at, &port->mtu);
 	} else if (strcmp(at->key, "path_mtu") == 0) {
 		ret = set_path_mtu(at, &port->path_mtu);
+	} else if (strcmp(at->key, "ack_timeout") == 0) {
+		ret = set_ack_timeout(at, &port->ack_timeout);
 	} else if (strcmp(at->key, "rnr_retry") == 0) {
 		ret = set_rnr_retry(at, &port->rnr_retry);
 	} else {
 		ret = REFUSE(at, -EINVAL,
 			     "there is no such key for a port; write one of device, address, gateway, mtu, "
-			     "path_mtu, rnr_retry");
+			     "path_mtu, ack_timeout, rnr_retry");
 	}
 	if (ret < 0 && added)
 		config->num_ports--;
