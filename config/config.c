@@ -47,7 +47,8 @@ const struct config_key config_keys[] = {
 const struct config_key config_limit_keys[] = {
 	DATAPLANE("max_pz", limits.max_pz, KEY_NUMBER, 1, OBJECTS_MAX),
 	DATAPLANE("max_cq", limits.max_cq, KEY_NUMBER, 2, OBJECTS_MAX),
-	DATAPLANE("max_cq_entries", limits.max_cq_entries, KEY_NUMBER, 16, (3u << (ONE_RING_LOG2_MAX - 2)) - 1),
+	DATAPLANE("max_cq_entries", limits.max_cq_entries, KEY_NUMBER, 16,
+		  (3u << (ONE_RING_LOG2_MAX - 2)) - 1),
 	DATAPLANE("max_qp", limits.max_qp, KEY_NUMBER, 1, ONE_QPS_MAX),
 	DATAPLANE("max_qp_wr", limits.max_qp_wr, KEY_NUMBER, 1, QP_WR_MAX),
 	DATAPLANE("max_sge", limits.max_sge, KEY_NUMBER, 1, ONE_MAX_SGE),

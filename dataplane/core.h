@@ -312,7 +312,7 @@ struct core {
 	struct rx_queue rx[CONFIG_PORTS_MAX];
 	uint32_t num_rx;
 
-	uint64_t timer_tick; /* slots before this one are done */
+	uint64_t timer_tick;  /* slots before this one are done */
 	uint32_t timer_waits; /* loops since they were looked at */
 	bool rx_more;         /* a queue had as many frames as one loop takes */
 	uint64_t timers;
