@@ -294,7 +294,8 @@ struct core {
 	struct dma_channel *dma; /* NULL: the core makes all copies */
 	TAILQ_HEAD(, engine_client) clients;
 	STAILQ_HEAD(, event_node) backlog;
-	bool tell_control; /* entries for the control thread were queued in this loop */
+	bool tell_control;    /* entries for the control thread were queued in this loop */
+	uint64_t sleep_ended; /* the sleep of the control thread that was ended from here last */
 
 	struct rte_mbuf *rx_frame; /* being looked at */
 	struct engine_qp *rx_qp;   /* had the frame before it, and rcio_after is still to come */
@@ -361,7 +362,8 @@ struct engine {
 	struct rte_ring *control_frames; /* frames for the control thread */
 	struct rte_mempool *control_pool;
 	int event_fd;
-	_Atomic bool control_asleep; /* and wants event_fd written; cleared by who does */
+	_Atomic uint64_t control_sleep; /* the number of its sleep, for which event_fd is to be written; 0: awake */
+	uint64_t control_sleeps;        /* the control thread's: numbers given so far */
 	uint64_t tsc_mult;           /* ns = tsc * mult >> 32 */
 	_Atomic bool time_stages;
 	bool running;

@@ -438,7 +438,7 @@ nothing_to_do(void)
 bool
 engine_sleep_begin(void)
 {
-	atomic_store_explicit(&engine.control_asleep, true, memory_order_relaxed);
+	atomic_store_explicit(&engine.control_sleep, ++engine.control_sleeps, memory_order_relaxed);
 	/* Pairs with the fence in event_tell_control. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (nothing_to_do())
@@ -450,7 +450,7 @@ engine_sleep_begin(void)
 void
 engine_sleep_end(void)
 {
-	atomic_store_explicit(&engine.control_asleep, false, memory_order_relaxed);
+	atomic_store_explicit(&engine.control_sleep, 0, memory_order_relaxed);
 }
 
 static uint32_t
