@@ -115,7 +115,7 @@ struct engine_cq {
 	uint32_t head_seen;   /* the application's progress, checked */
 	uint32_t log2;
 	uint32_t notify_tail; /* index after the newest entry with ONE_CQE_NOTIFY */
-	uint16_t arm_served;
+	uint64_t arm_served;
 	bool dirty, overflowed;
 	SLIST_ENTRY(engine_cq) dirty_link;
 	struct engine_client *client;
@@ -362,9 +362,10 @@ struct engine {
 	struct rte_ring *control_frames; /* frames for the control thread */
 	struct rte_mempool *control_pool;
 	int event_fd;
-	_Atomic uint64_t control_sleep; /* the number of its sleep, for which event_fd is to be written; 0: awake */
-	uint64_t control_sleeps;        /* the control thread's: numbers given so far */
-	uint64_t tsc_mult;           /* ns = tsc * mult >> 32 */
+	_Atomic uint64_t
+		control_sleep;   /* the number of its sleep, for which event_fd is to be written; 0: awake */
+	uint64_t control_sleeps; /* the control thread's: numbers given so far */
+	uint64_t tsc_mult;       /* ns = tsc * mult >> 32 */
 	_Atomic bool time_stages;
 	bool running;
 	struct reap *reap, **reap_tail; /* in the order of their tokens */

@@ -26,8 +26,8 @@
  *
  * Whoever writes an eventfd ends the sleep by himself: nobody relies on another who has seen it, too,
  * and may be off his processor before he writes.  An eventfd stays ready until it is collected, and
- * it is collected before everything is looked at.  tests/unit/engine has all of this: test_sleep.c takes the
- * steps of both sides in every order, test_litmus.c what processors may make of them.
+ * it is collected before everything is looked at.  tests/unit/engine/test_sleep.c takes the steps of both
+ * sides in every order, tests/unit/ring/test_model.c shows what a machine with store buffers makes of them.
  */
 #include <errno.h>
 #include <poll.h>
