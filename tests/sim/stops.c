@@ -41,7 +41,8 @@ stops_draw(struct sim *sim)
 
 	if (sim->options->stops == STOPS_NONE)
 		return;
-	*w = (struct weather){.delay = w->delay, .jitter = w->jitter, .poll_jitter = w->poll_jitter};
+	/* Nor does anything overtake: who goes back drops what has. */
+	*w = (struct weather){.delay = w->delay, .poll_jitter = w->poll_jitter};
 	if (sim->options->stops == STOPS_VANISH) {
 		sim->vanish_at = sim_below(sim, 5 * MS);
 		for (uint32_t i = 0; i < sim->sides; i++)
