@@ -27,8 +27,8 @@ connection_negotiate(struct cm_local *local, const struct cm_remote *remote)
  * The code of the transport's timeout: for how long a peer may be silent.  As
  * passive side what its REQ says; as active side packet lifetime and the ACK
  * delay of its REP, as Linux combines them, but a oneside end's REP says the
- * same as its REQ would.  Never less than `own`, which this end asks for.  It is
- * an upper bound: the transport measures.
+ * same as its REQ would.  Never less than `own`, which the port has.  It is an
+ * upper bound: the transport measures.
  */
 static inline uint8_t
 connection_timeout(bool oneside, bool passive, uint8_t peer, uint8_t own)

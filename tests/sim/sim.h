@@ -95,7 +95,7 @@ struct host {
 	uint64_t away_from, away_until; /* off its processor */
 	uint64_t lost;                  /* of that, what its clock has not counted */
 	uint32_t long_stops, timer_waits;
-	bool in_turns; /* others use the processor, too */
+	bool in_turns, long_turns; /* others use the processor, too */
 };
 
 struct side {

@@ -17,19 +17,25 @@ patience(const struct side *side)
 	return (side->attr.retry_count + 1ull) * (4096ull << side->attr.timeout);
 }
 
-/* Where others run in turns, mostly a few loops and then a scheduler's turn; else seldom, and long. */
+/*
+ * Where others run in turns, mostly a few loops and then theirs; else seldom, and long.  Two hosts whose
+ * turns are long hear of each other much less often than the one that runs waits for the one that does not.
+ */
 static void
 stop_next(struct sim *sim, struct host *host)
 {
 	bool is_turn = host->in_turns && sim_below(sim, 20) != 0;
+	uint32_t longest;
 
 	host->away_from = host->away_until = NEVER;
 	if (!is_turn && ++host->long_stops > STOPS_LONG)
 		return;
 	host->away_from = sim->now + 1 + sim_below(sim, is_turn ? 50 * US : 20 * MS);
 	/* Less than the side's peers wait, by what a frame and its answer take. */
-	host->away_until = host->away_from + 1 +
-			   sim_below(sim, is_turn ? 60 * MS : (uint32_t)(patience(sim->side[0]) - 10 * MS));
+	longest = (uint32_t)(patience(sim->side[0]) - 10 * MS);
+	if (is_turn)
+		longest = host->long_turns ? longest * 3 / 4 : 60 * MS;
+	host->away_until = host->away_from + 1 + sim_below(sim, longest);
 	sim_log(sim, NULL, "host %u stops from %llu to %llu", (unsigned)(host - sim->host),
 		(unsigned long long)host->away_from, (unsigned long long)host->away_until);
 }
@@ -52,6 +58,7 @@ stops_draw(struct sim *sim)
 	}
 	for (uint32_t i = 0; i < sim->hosts; i++) {
 		sim->host[i].in_turns = sim_below(sim, 2) != 0;
+		sim->host[i].long_turns = sim_below(sim, 4) == 0;
 		stop_next(sim, &sim->host[i]);
 	}
 }

@@ -222,7 +222,7 @@ test_timeouts(void **state)
 	assert_int_equal(connection_timeout(false, false, 18, 14), 19);
 	assert_int_equal(connection_timeout(false, false, 19, 14), 19);
 	assert_int_equal(connection_timeout(false, false, 31, 14), 31);
-	/* the longer of what the two ends ask for */
+	/* no less than the port's own */
 	assert_int_equal(connection_timeout(true, false, 17, 20), 20);
 	assert_int_equal(connection_timeout(true, true, 20, 17), 20);
 	assert_int_equal(connection_timeout(false, true, 15, 17), 17);
