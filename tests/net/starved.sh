@@ -35,7 +35,38 @@ for plane in "a", "b":
 PYTHON
 }
 
+# watch CPU, in the background: how late the latest turn of an ordinary program was on that processor so far, ms, in $WORK/late.CPU.
+watch() {
+	exec python3 -B - "$1" "$WORK/late.$1" <<'PYTHON'
+import os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+late, before = 0, time.monotonic()
+while True:
+    time.sleep(0.02)
+    now = time.monotonic()
+    if now - before > late:
+        late = now - before
+        with open(sys.argv[2] + ".new", "w") as f:
+            f.write(f"{late * 1000:.0f}\n")
+        os.rename(sys.argv[2] + ".new", sys.argv[2])
+    before = now
+PYTHON
+}
+
+# Busy loops take turns of milliseconds.  Who keeps a processor for seconds (real-time programs, a hypervisor) keeps
+# it from all: then what failed here says nothing.
+broken() {
+	local latest
+	latest=$(cat "$WORK"/late.* | sort -n | tail -n 1)
+	[ "${latest:-0}" -lt 2000 ] || skip "other programs kept a processor for $latest ms: $*"
+	fail "$*"
+}
+
 start_memif_pair
+for cpu in $(allowed_cpus); do
+	watch "$cpu" &
+	APPLICATIONS+=($!)
+done
 for plane in a b; do
 	printf '%s u2.0 nonthreadsafe default %s oneside.2.0 "socket=%s" ""\n' \
 		$IA "$LIBRARY" "$(plane_socket $plane)" >"$WORK/dat.conf.$plane"
@@ -61,7 +92,7 @@ client() {
 		! grep -Eiq 'fail|error|mismatch|unexpected' "$WORK/client.out" "$WORK/server.out" && return
 	tail -n 30 "$WORK/server.out" "$WORK/client.out" >&2
 	counters
-	fail "dapltest $* beside $LOOPS busy loops"
+	broken "dapltest $* beside $LOOPS busy loops"
 }
 
 runs=0
@@ -70,8 +101,8 @@ while [ "$SECONDS" -lt "$seconds" ] || [ "$runs" = 0 ]; do
 	runs=$((runs + 1))
 done
 client -T Q -D $IA -s $SERVER
-wait "$server" || fail "the server of dapltest ends with status $?"
-counters || fail "connections broke beside $LOOPS busy loops"
+wait "$server" || broken "the server of dapltest ends with status $?"
+counters || broken "connections broke beside $LOOPS busy loops"
 say "$runs runs of dapltest in $SECONDS s beside $LOOPS busy loops"
 stop_plane b
 stop_plane a
