@@ -46,7 +46,8 @@ const struct config_key config_keys[] = {
 const struct config_key config_limit_keys[] = {
 	DATAPLANE("max_pz", limits.max_pz, KEY_NUMBER, 1, OBJECTS_MAX),
 	DATAPLANE("max_cq", limits.max_cq, KEY_NUMBER, 2, OBJECTS_MAX),
-	DATAPLANE("max_cq_entries", limits.max_cq_entries, KEY_NUMBER, 16, (3u << (ONE_RING_LOG2_MAX - 2)) - 1),
+	DATAPLANE("max_cq_entries", limits.max_cq_entries, KEY_NUMBER, 16,
+		  (3u << (ONE_RING_LOG2_MAX - 2)) - 1),
 	DATAPLANE("max_qp", limits.max_qp, KEY_NUMBER, 1, ONE_QPS_MAX),
 	DATAPLANE("max_qp_wr", limits.max_qp_wr, KEY_NUMBER, 1, QP_WR_MAX),
 	DATAPLANE("max_sge", limits.max_sge, KEY_NUMBER, 1, ONE_MAX_SGE),
@@ -407,6 +408,19 @@ set_rnr_retry(const struct place *at, uint8_t *retries)
 }
 
 static int
+set_ack_timeout(const struct place *at, uint8_t *code)
+{
+	uint64_t value;
+	if (config_number(at->value, &value) < 0 || value < CONFIG_ACK_TIMEOUT_MIN ||
+	    value > CONFIG_ACK_TIMEOUT_MAX)
+		return REFUSE(at, -EINVAL,
+			      "not a timeout of 4.096 us x 2^n; write n, %u (67 ms) to %u (69 s)",
+			      CONFIG_ACK_TIMEOUT_MIN, CONFIG_ACK_TIMEOUT_MAX);
+	*code = (uint8_t)value;
+	return 0;
+}
+
+static int
 set_port(struct config *config, const char *name, const struct place *at)
 {
 	struct config_port *port = NULL;
@@ -430,6 +444,7 @@ set_port(struct config *config, const char *name, const struct place *at)
 		port = &config->port[config->num_ports++];
 		memset(port, 0, sizeof(*port));
 		strcpy(port->name, name);
+		port->ack_timeout = CONFIG_ACK_TIMEOUT;
 		port->rnr_retry = CONFIG_RNR_RETRY_ENDLESS;
 	}
 
@@ -450,12 +465,14 @@ set_port(struct config *config, const char *name, const struct place *at)
 		ret = set_mtu(at, &port->mtu);
 	} else if (strcmp(at->key, "path_mtu") == 0) {
 		ret = set_path_mtu(at, &port->path_mtu);
+	} else if (strcmp(at->key, "ack_timeout") == 0) {
+		ret = set_ack_timeout(at, &port->ack_timeout);
 	} else if (strcmp(at->key, "rnr_retry") == 0) {
 		ret = set_rnr_retry(at, &port->rnr_retry);
 	} else {
 		ret = REFUSE(at, -EINVAL,
 			     "there is no such key for a port; write one of device, address, gateway, mtu, "
-			     "path_mtu, rnr_retry");
+			     "path_mtu, ack_timeout, rnr_retry");
 	}
 	if (ret < 0 && added)
 		config->num_ports--;

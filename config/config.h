@@ -21,6 +21,9 @@
 #define CONFIG_PEERS_MAX 64u
 #define CONFIG_PATH_MAX 108u /* sun_path */
 #define CONFIG_RNR_RETRY_ENDLESS 7u
+#define CONFIG_ACK_TIMEOUT 19u /* 2.1 s */
+#define CONFIG_ACK_TIMEOUT_MIN 14u
+#define CONFIG_ACK_TIMEOUT_MAX 24u
 
 struct config_addr {
 	uint16_t family;  /* AF_INET or AF_INET6 */
@@ -35,6 +38,7 @@ struct config_port {
 	struct config_addr gateway; /* family 0: none */
 	uint16_t mtu;               /* Ethernet payload wanted; 0: what the device has */
 	uint16_t path_mtu;          /* 0: from the MTU */
+	uint8_t ack_timeout;        /* code, 4.096 us x 2^n; a peer is silent for eight: CONFIG_ACK_TIMEOUT_* */
 	uint8_t rnr_retry;          /* of a uDAPL peer's SEND without a receive; CONFIG_RNR_RETRY_ENDLESS */
 };
 

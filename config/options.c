@@ -218,7 +218,7 @@ config_usage(void *file)
 		"  --config FILE     read FILE first; the options below override it\n"
 		"  --port "
 		"name=NAME,address=ADDRESS/PREFIX[,device=DEVICE][,gateway=ADDRESS][,mtu=N][,path_mtu=N]\n"
-		"         [,rnr_retry=N]\n"
+		"         [,ack_timeout=N][,rnr_retry=N]\n"
 		"  --peer node=N,address=ADDRESS[,port=NAME]\n"
 		"  --node N          RSM node id, 1 to 63 (0: no RSM between nodes)\n"
 		"  --socket PATH     where applications attach (default " ONE_SOCKET_DEFAULT ")\n"

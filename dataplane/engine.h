@@ -170,6 +170,7 @@ enum engine_stage {
 
 struct engine_stats {
 	uint64_t loops, busy_loops, busy_cycles, idle_cycles, sleeps;
+	uint64_t gaps, gaps_ns; /* times off the processor that the transport does not count */
 	uint64_t rx_packets, tx_packets, rx_bytes, tx_bytes;
 	uint64_t rx_chained; /* came in several buffers, and were made one */
 	uint64_t work, completions, wakes, local_ops, local_bytes, handed_over;

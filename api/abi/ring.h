@@ -203,7 +203,7 @@ _Static_assert(sizeof(struct one_cqe) == 32, "one_cqe");
  * Waiting.  The application loads the futex word of the channel it will sleep
  * on, stores `arm`, executes a full fence, looks for entries again, and sleeps.
  * The engine stores entries, executes a full fence (once per loop, not per
- * entry), and loads `arm`; when arm.seq differs from the last one it served
+ * entry), and loads `arm`; when it differs from the last one it served
  * and its tail has passed arm.index, it adds one to the channel's word and
  * wakes it.
  */

@@ -443,7 +443,7 @@ cm_connect(struct cm *cm, const struct cm_connect *params, void *user, uint64_t 
 	conn->tid = cm->env->random(cm->env);
 	conn->local_qpn = params->local.qpn;
 	conn->path_mtu = params->local.path_mtu;
-	conn->timewait = cm_code_ns(params->local.ack_timeout, CM_TIMEWAIT_CODE_MAX);
+	conn->timewait = cm_timewait_ns(params->local.ack_timeout);
 	if (params->timeout < CM_NEVER - now)
 		conn->connect_deadline = now + params->timeout;
 	fill_req(conn, params, &mad);
@@ -479,6 +479,8 @@ cm_accept(struct cm_conn *conn, const struct cm_local *local, const void *privat
 	if (conn->announced)
 		cm_announce_rep_build(&mad, &(struct cm_announce){cm->env->capabilities, len});
 	conn->local_qpn = local->qpn;
+	if (conn->timewait < cm_timewait_ns(local->ack_timeout))
+		conn->timewait = cm_timewait_ns(local->ack_timeout);
 	conn->state = CM_STATE_REP_SENT;
 	conn->retries = 0;
 	cm_conn_send(conn, &mad, true);

@@ -211,7 +211,7 @@ input_req(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, u
 	conn->path.traffic_class = req->traffic_class;
 	conn->path_mtu = cm_mtu_bytes(req->mtu);
 	conn->interval_max = cm_code_ns(req->local_response_timeout, CM_RESPONSE_CODE_MAX);
-	conn->timewait = cm_code_ns(req->ack_timeout, CM_TIMEWAIT_CODE_MAX);
+	conn->timewait = cm_timewait_ns(req->ack_timeout);
 	cm_conn_set_remote(conn, mad->local_id, req->qpn, req->guid);
 	remote_from_req(conn, req, &remote);
 	private_from_req(mad, room, &remote);

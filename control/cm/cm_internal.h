@@ -14,6 +14,7 @@
 #define CM_EXTENSIONS_ACTIVE 15u /* MRAs honoured: our own request may wait for long, */
 #define CM_EXTENSIONS_PASSIVE 3u /* a stranger's must not hold its place for ever */
 #define CM_SERVICE_TIMEOUT 24u   /* code asked for by our MRA, and the longest granted to others */
+#define CM_TIMEWAIT_CODE_MIN 17u /* twice a packet's lifetime, as all assume it: 0.54 s; */
 #define CM_TIMEWAIT_CODE_MAX 20u /* a peer's ACK timeout does not hold us longer: 4.3 s */
 #define CM_RESPONSE_CODE_MAX 21u /* nor does its response timeout: 8.6 s */
 
@@ -95,6 +96,20 @@ static inline uint64_t
 cm_code_ns(uint8_t code, uint8_t max)
 {
 	return 4096ull << (code < max ? code : max);
+}
+
+/*
+ * Volume 1 of IBTA, 12.9.7 and 12.10: TIMEWAIT is as long as packets of the connection, and copies of its
+ * MADs, may still be on their way, which is what the queue pair's ACK timeout says.  A REQ with the same id is
+ * stale until then.  What the peer says it is can make it longer, not shorter: a copy of a REQ must not become
+ * a request of its own.
+ */
+static inline uint64_t
+cm_timewait_ns(uint8_t ack_timeout)
+{
+	if (ack_timeout < CM_TIMEWAIT_CODE_MIN)
+		ack_timeout = CM_TIMEWAIT_CODE_MIN;
+	return cm_code_ns(ack_timeout, CM_TIMEWAIT_CODE_MAX);
 }
 
 /* In one of rdma_cm's IP port spaces: private data starts with its header. */

@@ -24,7 +24,7 @@
 
 #define RETRIES_MAX 12u
 #define STALE_DELAY_NS (100 * NS_PER_MS) /* doubled each time */
-#define ACK_TIMEOUT 17u                  /* code: 537 ms, eight of them: cores share processors */
+#define ACK_TIMEOUT_ASKED 17u            /* code, 537 ms: other makes send again after this, and not before */
 #define EPHEMERAL_FIRST 32768u
 #define EPHEMERAL_COUNT 28232u
 
@@ -297,7 +297,7 @@ send_connect(struct conn *conn, command_done *done)
 	rc->rnr_retry = conn->setup->remote.rnr_retry & 7;
 	rc->min_rnr_timer = 12;
 	rc->timeout = connection_timeout(conn->setup->remote.oneside, conn->passive,
-					 conn->setup->remote.ack_timeout);
+					 conn->setup->remote.ack_timeout, conn->port->config->ack_timeout);
 	rc->oneside_peer = conn->setup->remote.oneside;
 	rc->selective = conn->setup->remote.oneside &&
 			(conn->setup->remote.capabilities & CM_CAPABILITY_SELECTIVE_REPEAT) != 0;
@@ -459,7 +459,7 @@ conn_start(struct conn *conn, struct qp *qp)
 		qp->kind->endless_rnr ? CONFIG_RNR_RETRY_ENDLESS : conn->port->config->rnr_retry;
 	conn->local.srq = qp->srq != NULL;
 	conn->local.retry_count = 7;
-	conn->local.ack_timeout = ACK_TIMEOUT;
+	conn->local.ack_timeout = ACK_TIMEOUT_ASKED;
 	conn->local.path_mtu = conn->port->info->path_mtu;
 	conn->local.rd_atomic_in = (uint8_t)qp->rd_atomic_in;
 	conn->local.rd_atomic_out = (uint8_t)qp->rd_atomic_out;

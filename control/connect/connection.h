@@ -27,19 +27,22 @@ connection_negotiate(struct cm_local *local, const struct cm_remote *remote)
  * The code of the transport's timeout: for how long a peer may be silent.  As
  * passive side what its REQ says; as active side packet lifetime and the ACK
  * delay of its REP, as Linux combines them, but a oneside end's REP says the
- * same as its REQ would.  It is an upper bound: the transport measures.
+ * same as its REQ would.  Never less than `own`, which the port has.  It is an
+ * upper bound: the transport measures.
  */
 static inline uint8_t
-connection_timeout(bool oneside, bool passive, uint8_t peer)
+connection_timeout(bool oneside, bool passive, uint8_t peer, uint8_t own)
 {
 	uint8_t timeout = CONNECTION_LIFETIME + 1;
 
 	if (oneside || passive)
-		return peer == 0 ? timeout : peer & 31;
-	if (timeout >= peer)
+		timeout = peer == 0 ? timeout : peer & 31;
+	else if (timeout >= peer)
 		timeout += peer >= timeout - 1;
 	else
 		timeout = (uint8_t)(peer + (timeout >= peer - 1));
+	if (timeout < own)
+		timeout = own;
 	return timeout > 31 ? 31 : timeout;
 }
 

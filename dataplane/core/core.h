@@ -56,7 +56,9 @@ struct stage {
 
 struct core {
 	struct rc_env env; /* first: the transport hands it back */
-	uint64_t now;      /* ns, of this loop */
+	uint64_t now;      /* ns, of this loop; time off the processor is not counted: see core_clock */
+	uint64_t real_at;  /* the same of the clock that does not stop */
+	uint64_t slept;    /* ns, of its own will, since */
 	struct stage stage;
 	struct engine_stats stats;
 	uint32_t loop;
@@ -70,7 +72,8 @@ struct core {
 	struct reach_list reaching;
 	TAILQ_HEAD(, engine_client) clients;
 	STAILQ_HEAD(, event_node) backlog;
-	bool tell_control; /* entries for the control thread were queued in this loop */
+	bool tell_control;    /* entries for the control thread were queued in this loop */
+	uint64_t sleep_ended; /* the sleep of the control thread that was ended from here last */
 
 	struct rte_mbuf *rx_frame; /* being looked at */
 	struct engine_qp *rx_qp;   /* had the frame before it, and rcio_after is still to come */
@@ -88,9 +91,9 @@ struct core {
 	struct rx_queue rx[CONFIG_PORTS_MAX];
 	uint32_t num_rx;
 
-	uint64_t timer_tick; /* slots before this one are done */
-	uint64_t timer_run_at;
-	bool rx_more; /* a receive queue had as many frames as one loop takes */
+	uint64_t timer_tick;  /* slots before this one are done */
+	uint32_t timer_waits; /* loops since they were looked at */
+	bool rx_more;         /* a queue had as many frames as one loop takes */
 	uint64_t timers;
 	struct timer_list wheel[TIMER_SLOTS];
 
@@ -136,8 +139,9 @@ struct engine {
 	struct rte_ring *alive_frames;   /* and keep-alive, which those must not keep waiting */
 	struct rte_mempool *control_pool;
 	int event_fd;
-	_Atomic bool control_asleep; /* and wants event_fd written; cleared by who does */
-	uint64_t tsc_mult;           /* ns = tsc * mult >> 32 */
+	_Atomic uint64_t control_sleep; /* the number of its sleep, for which event_fd is to be written; 0: awake */
+	uint64_t control_sleeps;        /* the control thread's: numbers given so far */
+	uint64_t tsc_mult;              /* ns = tsc * mult >> 32 */
 	_Atomic bool time_stages;
 	bool running;
 	struct reap *reap, **reap_tail; /* in the order of their tokens */
@@ -162,6 +166,13 @@ static inline struct frame_info *
 frame_info(struct rte_mbuf *m)
 {
 	return rte_mbuf_to_priv(m);
+}
+
+/* What core->now will be. */
+static inline uint64_t
+core_time(const struct core *core)
+{
+	return core->now + (engine_now(rte_rdtsc()) - core->real_at);
 }
 
 #endif

@@ -20,13 +20,18 @@ up_push(struct core *core, const struct up *up)
 void
 event_tell_control(struct core *core)
 {
+	uint64_t sleep;
+
 	core->tell_control = false;
-	/* Pairs with the fence in engine_sleep_begin. */
+	/* Pairs with the fence in engine_sleep_begin: what was queued is seen there, or the sleep here. */
 	atomic_thread_fence(memory_order_seq_cst);
-	/* Of several cores one writes. */
-	if (atomic_load_explicit(&engine.control_asleep, memory_order_relaxed) &&
-	    atomic_exchange_explicit(&engine.control_asleep, false, memory_order_relaxed))
-		eventfd_write(engine.event_fd, 1);
+	sleep = atomic_load_explicit(&engine.control_sleep, memory_order_relaxed);
+	/* Once for a sleep, but every core for itself: one that is off its processor before it comes to write
+	 * does not keep the control thread from what others have to say. */
+	if (sleep == 0 || sleep == core->sleep_ended)
+		return;
+	core->sleep_ended = sleep;
+	eventfd_write(engine.event_fd, 1);
 }
 
 void

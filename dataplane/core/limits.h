@@ -36,12 +36,14 @@ enum {
 	LOCAL_CHUNK = 65536,        /* bytes of one message that the local transport copies in one loop, */
 	LOCAL_CHUNK_ALONE = 524288, /* and while no other queue pair is hot */
 	TIMER_SLOTS = 4096,
-	TIMER_SHIFT = 12,         /* a slot is 4.1 us */
-	TIMER_DEFER_NS = 1000000, /* how long timers wait for what is in the receive queues */
+	TIMER_SHIFT = 12, /* a slot is 4.1 us */
+	/* Loops that timers wait for what is in the receive queues: as many as the longest one takes. */
+	TIMER_DEFER_LOOPS = CORE_INBOUND_RING / CORE_BURST,
 	QPN_LOG2 = 18,
 	FLOW_RULES = 128, /* of one port */
 	FLOW_STRAYS = 64  /* frames that other cores had to hand over before a rule is asked for */
 };
+#define CORE_GAP_NS 4000000ull          /* between two loops; what is more was others' on our processor */
 #define FLOW_INTERVAL_NS 10000000000ull /* between two times that one queue pair asks */
 #define LOCAL_LOST_NS \
 	500000000ull /* silence of a vanished peer before work fails, if control is not faster */

@@ -62,7 +62,7 @@ core_new(uint32_t index, uint32_t lcore)
 	core->index = index;
 	core->lcore = lcore;
 	core->epoll = core->rx_epoll = core->wake_fd = -1;
-	core->now = engine_now(rte_rdtsc());
+	core->now = core->real_at = engine_now(rte_rdtsc());
 	core->unsent_tail = &core->unsent;
 	TAILQ_INIT(&core->run);
 	TAILQ_INIT(&core->clients);
@@ -439,7 +439,7 @@ nothing_to_do(void)
 bool
 engine_sleep_begin(void)
 {
-	atomic_store_explicit(&engine.control_asleep, true, memory_order_relaxed);
+	atomic_store_explicit(&engine.control_sleep, ++engine.control_sleeps, memory_order_relaxed);
 	/* Pairs with the fence in event_tell_control. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (nothing_to_do())
@@ -451,7 +451,7 @@ engine_sleep_begin(void)
 void
 engine_sleep_end(void)
 {
-	atomic_store_explicit(&engine.control_asleep, false, memory_order_relaxed);
+	atomic_store_explicit(&engine.control_sleep, 0, memory_order_relaxed);
 }
 
 static uint32_t

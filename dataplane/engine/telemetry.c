@@ -49,6 +49,8 @@ fill_core(struct rte_tel_data *d, const struct core *core, const struct engine_s
 	add(d, "busy_loops", stats->busy_loops);
 	add(d, "busy_percent", cycles == 0 ? 0 : stats->busy_cycles / (cycles / 100 + 1));
 	add(d, "sleeps", stats->sleeps);
+	add(d, "gaps", stats->gaps);
+	add(d, "gaps_ms", stats->gaps_ns / 1000000);
 	add(d, "work", stats->work);
 	add(d, "completions", stats->completions);
 	add(d, "wakes", stats->wakes);

@@ -7,6 +7,27 @@
  * its own eventfd, receive interrupts, the next timer.  Who queues something
  * stores it, executes a full fence, and writes the eventfd if the sleeper says
  * so.  Ports without interrupts have bells (bell.c), or are looked at by a short timed sleep.
+ *
+ * So each pair is a store-buffering litmus with fences, "SB+mbs" in herd7's names:
+ *
+ *     who has news          who sleeps
+ *     W news                W sleep
+ *     F                     F
+ *     R sleep               R news        never: both read the old value
+ *
+ *   news is                 stored by               looked for again in
+ *     a doorbell              one_doorbell_ring       look_again: doorbell_scan
+ *     a command, a frame      engine_command,         look_again: ring_used
+ *       for a core or port      hand_over, ...
+ *     up, control_frames      event_raise, ...        engine_sleep_begin: nothing_to_do
+ *     a completion            cq_store                after one_wait_arm, by its callers
+ *     a channel's word        channel_wake            futex(2), after `sleepers`
+ *     memif's head            the far end, no fence   look_again a microsecond later, bell_limit
+ *
+ * Whoever writes an eventfd ends the sleep by himself: nobody relies on another who has seen it, too,
+ * and may be off his processor before he writes.  An eventfd stays ready until it is collected, and
+ * it is collected before everything is looked at.  tests/unit/engine/test_sleep.c takes the steps of both
+ * sides in every order, tests/unit/ring/test_model.c shows what a machine with store buffers makes of them.
  */
 #include <errno.h>
 #include <poll.h>
@@ -224,7 +245,7 @@ wait_for_something(struct core *core, bool interrupts)
 {
 	struct pollfd fds[2] = {{.fd = core->epoll, .events = POLLIN},
 				{.fd = core->rx_epoll, .events = POLLIN}};
-	uint64_t limit = SLEEP_NS, next = timer_next(core), now = engine_now(rte_rdtsc());
+	uint64_t limit = SLEEP_NS, next = timer_next(core), now = core_time(core);
 	struct timespec timeout;
 	struct rte_epoll_event rx_events[FDS_DRAINED];
 	struct epoll_event events[FDS_DRAINED];
@@ -237,6 +258,7 @@ wait_for_something(struct core *core, bool interrupts)
 	if (next != RC_NEVER)
 		limit = next <= now ? 0 : RTE_MIN(limit, next - now);
 	timeout = (struct timespec){.tv_nsec = (long)limit};
+	core->slept = limit;
 	if (limit > 0 && ppoll(fds, 2, &timeout, NULL) > 0) {
 		if (fds[0].revents != 0)
 			epoll_wait(core->epoll, events, FDS_DRAINED, 0);

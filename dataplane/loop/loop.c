@@ -25,6 +25,39 @@ poll_hot(struct core *core)
 	return core->stats.work + core->stats.local_bytes + core->stats.completions != before;
 }
 
+/*
+ * The transport's time.  While others have the core's processor (a scheduler's turns, a hypervisor's, a
+ * stopped process) its peers' answers wait in queues that nobody looks at, and what it has to send does not
+ * go out: that is no silence of theirs.  So a gap between two loops counts up to a bound, and all deadlines
+ * move by the rest.  Sleeping until a deadline is waiting, and counts.
+ */
+void
+core_clock(struct core *core, uint64_t tsc)
+{
+	uint64_t real = engine_now(tsc), passed = real - core->real_at;
+
+	if (unlikely(passed > core->slept + CORE_GAP_NS)) {
+		core->stats.gaps++;
+		core->stats.gaps_ns += passed - core->slept - CORE_GAP_NS;
+		passed = core->slept + CORE_GAP_NS;
+	}
+	core->now += passed;
+	core->real_at = real;
+	core->slept = 0;
+}
+
+/* What waits in a queue may be what a timer misses; but a queue that never ends must not stop them. */
+static inline bool
+timers_wait(struct core *core)
+{
+	if (likely(!core->rx_more) || core->timer_waits >= TIMER_DEFER_LOOPS) {
+		core->timer_waits = 0;
+		return false;
+	}
+	core->timer_waits++;
+	return true;
+}
+
 uint32_t
 core_iterate(struct core *core)
 {
@@ -32,7 +65,7 @@ core_iterate(struct core *core)
 	uint32_t done;
 
 	core->loop_at = tsc;
-	core->now = engine_now(tsc);
+	core_clock(core, tsc);
 	/* Pairs with the store in engine_time_stages; a loop more or less is no matter. */
 	if (unlikely(core->timed | atomic_load_explicit(&engine.time_stages, memory_order_relaxed)))
 		stages_begin(core, tsc);
@@ -52,11 +85,8 @@ core_iterate(struct core *core)
 	if (!TAILQ_EMPTY(&core->run))
 		done += rcio_run(core);
 	stage_end(core, ENGINE_STAGE_OUTPUT);
-	/* What waits in a receive queue may be what a timer misses. */
-	if (likely(!core->rx_more) || core->now - core->timer_run_at >= TIMER_DEFER_NS) {
+	if (!timers_wait(core))
 		timer_run(core, &qp_timer_calls);
-		core->timer_run_at = core->now;
-	}
 	stage_end(core, ENGINE_STAGE_TIMERS);
 	cq_publish(core);
 	stage_end(core, ENGINE_STAGE_PUBLISH);

@@ -10,6 +10,7 @@
 struct engine_client;
 
 /* ---- loop.c ---- */
+void core_clock(struct core *core, uint64_t tsc);
 uint32_t core_iterate(struct core *core); /* one loop; how much was done */
 int core_main(void *core);
 

@@ -178,13 +178,16 @@ cq_check_arm(struct core *core, struct engine_cq *cq)
 {
 	uint64_t arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
 
-	if (ONE_ARM_SEQ(arm) == cq->arm_served || (int32_t)(cq->tail - ONE_ARM_INDEX(arm)) <= 0)
+	/* All of it: the number comes again after 65,535 arms that nothing came for, as waits with a time
+	 * limit leave them; but not with an index that was passed already, unless there is something to take.
+	 */
+	if (arm == cq->arm_served || ONE_ARM_SEQ(arm) == 0 || (int32_t)(cq->tail - ONE_ARM_INDEX(arm)) <= 0)
 		return;
 	/* Unsignaled entries count, but one that notifies must be among those not yet taken.  The
 	 * application's word for what it has taken decides only whether it is woken itself. */
 	if ((int32_t)(cq->notify_tail - atomic_load_explicit(&cq->shm->head, memory_order_relaxed)) <= 0)
 		return;
-	cq->arm_served = ONE_ARM_SEQ(arm);
+	cq->arm_served = arm;
 	channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm));
 }
 
@@ -227,7 +230,7 @@ cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log
 	atomic_thread_fence(memory_order_seq_cst);                             /* as in cq_publish */
 	arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
 	/* Whoever sleeps on the old ring must go on to the new one. */
-	if (ONE_ARM_SEQ(arm) != cq->arm_served && !cq->client->faulty)
+	if (arm != cq->arm_served && ONE_ARM_SEQ(arm) != 0 && !cq->client->faulty)
 		channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm));
 	cq->shm = next.shm;
 	cq->ring = next.ring;

@@ -6,6 +6,18 @@
 #include "dataplane/qp/transport.h"
 
 /*
+ * The only read of a slot, which may change at any time.  It is no atomic read, so a compiler might take it
+ * that slot and copy stay equal, and read the slot again for what was checked in the copy: after the fence it
+ * may not.
+ */
+static inline void
+copy_once(void *copy, const void *slot, size_t len)
+{
+	memcpy(copy, slot, len);
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+/*
  * Copy the request at free-running index `head` out of a ring, extension slots
  * included.  0: none there.  Otherwise the slots it takes; `ext` is filled for
  * as many pieces as the slot claims, if it claims no more than allowed and the
@@ -21,7 +33,7 @@ ring_take(const struct one_wqe *ring, uint32_t head, uint32_t log2, struct one_w
 	/* Pairs with the application's release store of the phase. */
 	if (atomic_load_explicit(&slot->phase, memory_order_acquire) != one_ring_phase(head, log2))
 		return 0;
-	memcpy(wqe, slot, sizeof(*wqe)); /* the only read of the slot: it may change at any time */
+	copy_once(wqe, slot, sizeof(*wqe));
 	if (likely(wqe->num_sge <= 1) || wqe->num_sge > ONE_MAX_SGE)
 		return 1;
 	slots = one_wqe_slots(wqe->num_sge);
@@ -34,7 +46,7 @@ ring_take(const struct one_wqe *ring, uint32_t head, uint32_t log2, struct one_w
 			wqe->num_sge = UINT8_MAX;
 			return 1;
 		}
-		memcpy(&ext[i - 1], more, sizeof(ext[i - 1]));
+		copy_once(&ext[i - 1], more, sizeof(ext[i - 1]));
 	}
 	return slots;
 }

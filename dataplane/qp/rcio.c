@@ -455,6 +455,7 @@ rcio_inbound(struct core *core)
 	if (ring_used(core->inbound) == 0)
 		return 0;
 	n = rte_ring_sc_dequeue_burst(core->inbound, (void **)frames, CORE_BURST, NULL);
+	core->rx_more |= n == CORE_BURST;
 	for (uint32_t i = 0; i < n; i++) {
 		struct frame_info *info = frame_info(frames[i]);
 		struct engine_qp *qp;

@@ -53,6 +53,7 @@
 #define RC_RTO_START 10000000u
 #define RC_PROBE_FLOOR 200000u         /* for one packet, between ends that repeat selectively */
 #define RC_PATIENCE_MAX 32000000u      /* ns: the floor of both towards peers that were seen to answer late */
+#define RC_RTO_MAX 536870912u          /* ns: a peer that may be silent for longer is asked this often */
 #define RC_RTO_UNBOUNDED 1000000000ull /* when the CM gave no bound */
 #define RC_BACKOFF_MAX 10u
 #define RC_CNP_INTERVAL 50000u /* ns between two CNPs of ours */

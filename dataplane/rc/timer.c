@@ -4,7 +4,7 @@
  *
  * One packet at a time is timed; what is sent again is never timed.  The
  * retransmission time is SRTT + 4 RTTVAR, at least 2 ms, doubled for each
- * expiry in a row, at most the CM's timeout.
+ * expiry in a row, at most the CM's timeout or half a second.
  *
  * A peer whose processor does something else for a while answers late.  An
  * expiry is in doubt until it is known whether something was lost.  When two
@@ -31,6 +31,8 @@ rc_rto(const struct rc_requester *rq)
 	if (rto < floor)
 		rto = floor;
 	rto <<= rq->backoff;
+	if (rto > RC_RTO_MAX)
+		rto = RC_RTO_MAX;
 	return rto < rq->limit ? rto : rq->limit;
 }
 

@@ -6,15 +6,16 @@
 static _Noreturn void
 usage(void)
 {
-	fprintf(stderr,
-		"usage: sim [--seed N] [--count N] [--loss P] [--repeat HOW] [-v] | --link WHAT | --bench\n"
-		"  --seed N   first seed (1)\n"
-		"  --count N  how many seeds from there (100)\n"
-		"  --loss P   highest rate of loss in the runs, 0..0.5 (0.3)\n"
-		"  --repeat HOW  between oneside ends: mixed (as drawn), selective, go-back\n"
-		"  -v         tell every frame and completion\n"
-		"  --link WHAT   goodput over a modelled switch: loss, incast\n"
-		"  --bench    ns per small operation instead\n");
+	fprintf(stderr, "usage: sim [--seed N] [--count N] [--loss P] [--repeat HOW] [--stops HOW] [-v] | "
+			"--link WHAT | --bench\n"
+			"  --seed N   first seed (1)\n"
+			"  --count N  how many seeds from there (100)\n"
+			"  --loss P   highest rate of loss in the runs, 0..0.5 (0.3)\n"
+			"  --repeat HOW  between oneside ends: mixed (as drawn), selective, go-back\n"
+			"  --stops HOW   hosts on a perfect network: none stops, pause, vanish\n"
+			"  -v         tell every frame and completion\n"
+			"  --link WHAT   goodput over a modelled switch: loss, incast\n"
+			"  --bench    ns per small operation instead\n");
 	exit(2);
 }
 
@@ -57,17 +58,23 @@ repeat_from(const char *name)
 	usage();
 }
 
+static enum stops
+stops_from(const char *name)
+{
+	for (enum stops i = STOPS_NONE; i <= STOPS_VANISH; i++)
+		if (strcmp(name, stops_names[i]) == 0)
+			return i;
+	usage();
+}
+
 int
 main(int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{"seed", required_argument, NULL, 's'},
-		{"count", required_argument, NULL, 'c'},
-		{"loss", required_argument, NULL, 'l'},
-		{"repeat", required_argument, NULL, 'r'},
-		{"link", required_argument, NULL, 'k'},
-		{"bench", no_argument, NULL, 'b'},
-		{NULL, 0, NULL, 0},
+		{"seed", required_argument, NULL, 's'},  {"count", required_argument, NULL, 'c'},
+		{"loss", required_argument, NULL, 'l'},  {"repeat", required_argument, NULL, 'r'},
+		{"stops", required_argument, NULL, 't'}, {"link", required_argument, NULL, 'k'},
+		{"bench", no_argument, NULL, 'b'},       {NULL, 0, NULL, 0},
 	};
 	struct options options = {.loss = 0.3};
 	struct totals totals = {0};
@@ -87,6 +94,9 @@ main(int argc, char **argv)
 			break;
 		case 'r':
 			options.repeat = repeat_from(optarg);
+			break;
+		case 't':
+			options.stops = stops_from(optarg);
 			break;
 		case 'k':
 			wire_init();

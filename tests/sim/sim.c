@@ -5,6 +5,7 @@
 
 #define MAX_EVENTS 4000000u
 #define MAX_TIME (600ull * 1000 * MS)
+#define BURST 32u /* frames that a core takes in one loop */
 
 /* ---- chance ---- */
 
@@ -31,6 +32,9 @@ sim_chance(struct sim *sim, double p)
 const char *const repeat_names[3] = {
 	[REPEAT_MIXED] = "mixed", [REPEAT_SELECTIVE] = "selective", [REPEAT_GO_BACK] = "go-back"};
 
+const char *const stops_names[3] = {
+	[STOPS_NONE] = "none", [STOPS_PAUSE] = "pause", [STOPS_VANISH] = "vanish"};
+
 void
 sim_fail(const struct sim *sim, const struct side *side, const char *format, ...)
 {
@@ -44,8 +48,9 @@ sim_fail(const struct sim *sim, const struct side *side, const char *format, ...
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
-	fprintf(stderr, "\nreplay: sim --seed %llu --count 1 --loss %g --repeat %s -v\n",
-		(unsigned long long)sim->seed, sim->options->loss, repeat_names[sim->options->repeat]);
+	fprintf(stderr, "\nreplay: sim --seed %llu --count 1 --loss %g --repeat %s --stops %s -v\n",
+		(unsigned long long)sim->seed, sim->options->loss, repeat_names[sim->options->repeat],
+		stops_names[sim->options->stops]);
 	exit(1);
 }
 
@@ -211,7 +216,7 @@ host_new(struct sim *sim, struct host *host, uint32_t index)
 	host->v4 = address(index, false);
 	host->v6 = address(index, true);
 	host->inbox_end = &host->inbox;
-	host->poll_at = NEVER;
+	host->poll_at = host->away_from = host->away_until = NEVER;
 	test_env_init(&host->env, sim->mem, POOL_NODES, BOARDS);
 	host->env.rc.tx_begin = tx_begin;
 	host->env.rc.tx_end = tx_end;
@@ -283,7 +288,9 @@ connect_sides(struct sim *sim, struct side *a, struct side *b)
 		attr->rd_atomic_in = (uint8_t)rd[i];
 		attr->rd_atomic_out = (uint8_t)rd[!i];
 		attr->retry_count = 7;
-		attr->rnr_retry = sim_below(sim, 10) == 0 ? (uint8_t)(3 + sim_below(sim, 4)) : 7;
+		attr->rnr_retry = sim_below(sim, 10) == 0 && sim->options->stops == STOPS_NONE
+					  ? (uint8_t)(3 + sim_below(sim, 4))
+					  : 7;
 		attr->min_rnr_timer = (uint8_t)(1 + sim_below(sim, 14));
 		attr->timeout = 14;
 		attr->oneside_peer = oneside;
@@ -325,6 +332,7 @@ set_up(struct sim *sim)
 		workload_plan(sim, a);
 		workload_plan(sim, b);
 	}
+	stops_draw(sim);
 	sim_log(sim, NULL,
 		"%u connections, %u hosts, loss %.3f dup %.3f corrupt %.3f reorder %.3f spike %.3f", conns,
 		sim->hosts, sim->weather.loss, sim->weather.duplicate, sim->weather.corrupt,
@@ -387,10 +395,11 @@ side_by_qpn(struct sim *sim, struct host *host, uint32_t qpn)
 static void
 poll_host(struct sim *sim, struct host *host)
 {
+	uint32_t burst = sim->options->stops == STOPS_NONE ? UINT32_MAX : BURST;
 	struct frame *frame, *before = NULL;
 
 	host->poll_at = NEVER;
-	while ((frame = host->inbox) != NULL) {
+	while (burst-- > 0 && (frame = host->inbox) != NULL) {
 		struct wire_packet packet;
 		struct side *side;
 
@@ -401,20 +410,22 @@ poll_host(struct sim *sim, struct host *host)
 			side = side_by_qpn(sim, host, packet.qpn);
 			if (side == NULL)
 				sim_fail(sim, NULL, "a frame came to the wrong host");
-			test_env_input(&host->env, side->qp, &packet, sim->now);
+			test_env_input(&host->env, side->qp, &packet, host_now(host));
 		}
 		frame_free(before);
 		before = frame;
 	}
 	test_env_settle(&host->env);
 	frame_free(before);
+	if (host->inbox != NULL)
+		poll_soon(sim, host);
 	for (uint32_t i = 0; i < sim->sides; i++) {
 		struct side *side = sim->side[i];
 		uint32_t budget = 1 + sim_below(sim, 64);
 
 		if (side->host != host)
 			continue;
-		if (rc_wants_output(side->qp) && rc_output(side->qp, budget, sim->now) > budget)
+		if (rc_wants_output(side->qp) && rc_output(side->qp, budget, host_now(host)) > budget)
 			sim_fail(sim, side, "rc_output exceeded its budget");
 		if (rc_wants_output(side->qp))
 			poll_soon(sim, host);
@@ -428,10 +439,12 @@ post_some(struct sim *sim, struct side *side)
 
 	side->next_post = sim->now + 1 + sim_below(sim, 50 * US);
 	while (burst-- > 0 && side->posted < side->ops && side->posted - side->done < side->depth) {
-		int rc = rc_post(side->qp, &side->op[side->posted].work, sim->now);
+		int rc = rc_post(side->qp, &side->op[side->posted].work, host_now(side->host));
 
 		if (rc != 0)
 			break;
+		if (side->posted == side->done)
+			side->busy_since = sim->now;
 		side->posted++;
 		sim->totals->work++;
 	}
@@ -473,7 +486,7 @@ side_timers(struct sim *sim, struct side *side)
 		bool ok = !(side->poison == POISON_BIND && side->done == side->poison_op);
 
 		side->bind_at = NEVER;
-		rc_bind_done(side->qp, ok, sim->now);
+		rc_bind_done(side->qp, ok, host_now(side->host));
 	}
 	if (side->rtu_at <= sim->now) {
 		side->rtu_at = NEVER;
@@ -484,12 +497,13 @@ side_timers(struct sim *sim, struct side *side)
 		if (rc_state(side->qp) != RC_ERROR) {
 			sim_log(sim, side, "is stopped");
 			side->stopped = true;
-			stop_later(sim, side);
+			if (sim->vanish_at == NEVER)
+				stop_later(sim, side);
 			rc_flush(side->qp);
 		}
 	}
-	if (rc_deadline(side->qp) <= sim->now)
-		rc_timeout(side->qp, sim->now);
+	if (side_deadline(side) <= sim->now && !stops_hold_timers(side->host))
+		rc_timeout(side->qp, host_now(side->host));
 	if (rc_wants_output(side->qp))
 		poll_soon(sim, side->host);
 }
@@ -508,17 +522,18 @@ next_time(struct sim *sim)
 	uint64_t time = frame != NULL ? frame->at : NEVER;
 
 	for (uint32_t i = 0; i < sim->hosts; i++)
-		earlier(&time, sim->host[i].poll_at);
+		earlier(&time, host_due(&sim->host[i], sim->host[i].poll_at));
 	for (uint32_t i = 0; i < sim->sides; i++) {
 		struct side *side = sim->side[i];
+		uint64_t own = side->next_post;
 
-		earlier(&time, side->next_post);
-		earlier(&time, side->next_recv);
-		earlier(&time, side->bind_at);
-		earlier(&time, side->rtu_at);
-		earlier(&time, side->stop_at);
-		earlier(&time, side->revoke_at);
-		earlier(&time, rc_deadline(side->qp));
+		earlier(&own, side->next_recv);
+		earlier(&own, side->bind_at);
+		earlier(&own, side->rtu_at);
+		earlier(&own, side->stop_at);
+		earlier(&own, side->revoke_at);
+		earlier(&own, side_deadline(side));
+		earlier(&time, host_due(side->host, own));
 	}
 	return time;
 }
@@ -554,7 +569,7 @@ check_fair(struct sim *sim)
 	for (uint32_t i = 0; i < sim->sides; i++)
 		rnr += sim->side[i]->failed || sim->side[i]->stopped;
 	if (w->loss + w->duplicate + w->corrupt + w->reorder + w->spike == 0 && w->jitter == 0 && rnr == 0 &&
-	    again != 0)
+	    sim->options->stops == STOPS_NONE && again != 0)
 		sim_fail(sim, NULL, "%llu packets sent again on a perfect network",
 			 (unsigned long long)again);
 }
@@ -570,6 +585,7 @@ sim_run(uint64_t seed, const struct options *options, struct totals *totals)
 	sim->random = seed;
 	sim->options = options;
 	sim->totals = totals;
+	sim->vanish_at = NEVER;
 	set_up(sim);
 	for (uint32_t events = 0; (time = next_time(sim)) != NEVER; events++) {
 		struct frame *frame;
@@ -584,16 +600,20 @@ sim_run(uint64_t seed, const struct options *options, struct totals *totals)
 			frame->to->inbox_end = &frame->next;
 			poll_soon(sim, frame->to);
 		}
+		stops_end(sim);
 		for (uint32_t i = 0; i < sim->hosts; i++)
-			if (sim->host[i].poll_at <= sim->now)
+			if (sim->host[i].poll_at <= sim->now && !host_is_away(&sim->host[i]))
 				poll_host(sim, &sim->host[i]);
 		for (uint32_t i = 0; i < sim->sides; i++)
-			side_timers(sim, sim->side[i]);
+			if (!host_is_away(sim->side[i]->host))
+				side_timers(sim, sim->side[i]);
 	}
 	for (uint32_t i = 0; i < sim->sides; i++) {
 		workload_check_end(sim, sim->side[i]);
 		failure |= sim->side[i]->failed || sim->side[i]->stopped;
 	}
+	if (failure && options->stops == STOPS_PAUSE)
+		sim_fail(sim, NULL, "a connection broke, and nothing was lost");
 	check_fair(sim);
 	for (uint32_t i = 0; i < sim->hosts; i++)
 		check_pool(sim, &sim->host[i]);

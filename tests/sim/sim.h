@@ -3,6 +3,7 @@
  * Deterministic simulator of dataplane/rc in virtual time.
  *
  *   sim.c       one run: hosts, time, the order of events
+ *   stops.c     hosts that stop for a while, or for ever
  *   network.c   frames in flight: loss, duplication, delay, corruption
  *   workload.c  the work of each side, and the model of what must come of it
  *   link.c      goodput over a modelled switch
@@ -90,6 +91,11 @@ struct host {
 	struct wire_addr v4, v6;
 	struct frame *inbox, **inbox_end;
 	uint64_t poll_at;
+	/* stops.c */
+	uint64_t away_from, away_until; /* off its processor */
+	uint64_t lost;                  /* of that, what its clock has not counted */
+	uint32_t long_stops, timer_waits;
+	bool in_turns, long_turns; /* others use the processor, too */
 };
 
 struct side {
@@ -112,13 +118,22 @@ struct side {
 	uint8_t recv_status;
 	bool failed, stopped, revoked;
 	uint64_t next_post, next_recv, bind_at, stop_at, revoke_at, rtu_at;
+	uint64_t busy_since; /* it posted, and nothing was unfinished before */
 };
 
 enum repeat { REPEAT_MIXED, REPEAT_SELECTIVE, REPEAT_GO_BACK };
 
-extern const char *const repeat_names[3];
+extern const char *const repeat_names[3], *const stops_names[3];
+
+/* Hosts on a network that loses nothing. */
+enum stops {
+	STOPS_NONE,
+	STOPS_PAUSE, /* each stops at times, for less than it takes to be given up */
+	STOPS_VANISH /* one is gone from some time on */
+};
 
 struct options {
+	enum stops stops;
 	double loss;
 	enum repeat repeat; /* how connections between two oneside ends recover from loss */
 	bool verbose;
@@ -158,6 +173,7 @@ struct sim {
 	struct frame **heap;
 	uint32_t heap_len, heap_cap;
 	struct totals *totals;
+	uint64_t vanish_at; /* NEVER */
 };
 
 void sim_run(uint64_t seed, const struct options *options, struct totals *totals);
@@ -200,6 +216,41 @@ struct frame *network_take(struct sim *sim);
 void frame_free(struct frame *frame);
 /* Parse as a data plane would, after checking that corruption does not get through. */
 bool frame_parse(struct sim *sim, struct host *host, struct frame *frame, struct wire_packet *packet);
+
+/* stops.c */
+void stops_draw(struct sim *sim); /* after the sides are there */
+void stops_end(struct sim *sim);  /* those which are over by now */
+bool stops_hold_timers(struct host *host);
+/* Side `side` has given its peer up. */
+void stops_check(const struct sim *sim, const struct side *side);
+
+static inline bool
+host_is_away(const struct host *host)
+{
+	return host->sim->now >= host->away_from && host->sim->now < host->away_until;
+}
+
+/* When a host comes to do what is due at `time`. */
+static inline uint64_t
+host_due(const struct host *host, uint64_t time)
+{
+	return time != NEVER && time >= host->away_from && time < host->away_until ? host->away_until : time;
+}
+
+/* The clock of its transport. */
+static inline uint64_t
+host_now(const struct host *host)
+{
+	return host->sim->now - host->lost;
+}
+
+static inline uint64_t
+side_deadline(const struct side *side)
+{
+	uint64_t deadline = rc_deadline(side->qp);
+
+	return deadline == RC_NEVER ? NEVER : deadline + side->host->lost;
+}
 
 /* workload.c */
 void workload_plan(struct sim *sim, struct side *side);

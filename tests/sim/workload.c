@@ -310,7 +310,7 @@ workload_plan(struct sim *sim, struct side *side)
 		if (side->op[i].message)
 			plan_recv(sim, side->peer, &side->op[i]);
 	}
-	if (sim_below(sim, 8) == 0)
+	if (sim_below(sim, 8) == 0 && sim->options->stops == STOPS_NONE)
 		plan_poison(sim, side);
 }
 
@@ -465,6 +465,7 @@ workload_send_done(struct sim *sim, struct side *side, const struct completion *
 				 c->status);
 		side->failed_status = c->status;
 		if (c->status == ONE_STATUS_RETRY_EXCEEDED) {
+			stops_check(sim, side);
 			sim->totals->gave_up++;
 			sim->totals->unprovoked += !side->peer->failed && !side->peer->stopped;
 		}

@@ -208,6 +208,62 @@ test_linux_connects_ipv6(void **state)
 	linux_connects(*state, CAPTURES "/rping_ipv6.pcap");
 }
 
+/*
+ * A whole connection that asks for no ACK timeout to speak of, and its REQ again: stale, whoever disconnected,
+ * until no copy of it can be on its way any more.
+ */
+static void
+replay(struct net *net, bool we_disconnect, uint8_t ack_timeout)
+{
+	struct host *host = &net->host[1];
+	struct cm_mad req = good_req(net, 0, 1), rtu = {.attribute = CM_RTU}, bye = {0};
+	uint64_t over, lifetime = 2 * (4096ull << 16);
+	struct end *end;
+
+	req.req.ack_timeout = ack_timeout;
+	host->env.send = catch_send;
+	net_inject(net, 0, 1, &req);
+	end = host->ends;
+	assert_int_equal(last_sent.attribute, CM_REP);
+	rtu.tid = req.tid;
+	rtu.local_id = bye.local_id = req.local_id;
+	rtu.remote_id = bye.remote_id = last_sent.local_id;
+	net_inject(net, 0, 1, &rtu);
+	bye.attribute = we_disconnect ? CM_DREP : CM_DREQ;
+	bye.remote_qpn = last_sent.rep.qpn;
+	if (we_disconnect) {
+		cm_disconnect(end->conn, net->now);
+		assert_int_equal(last_sent.attribute, CM_DREQ);
+		bye.tid = last_sent.tid;
+	}
+	net_inject(net, 0, 1, &bye);
+	assert_true(end_told(end, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, 0));
+	for (over = net->now + lifetime; net->now < over; net->now += lifetime / 64) {
+		cm_timeout(host->cm, net->now);
+		net_inject(net, 0, 1, &req);
+		assert_ptr_equal(host->ends, end); /* nothing new for the user */
+		assert_int_equal(last_sent.attribute, CM_REJ);
+		assert_int_equal(last_sent.rej.reason, CM_REJ_STALE);
+	}
+	/* It does not last for ever. */
+	net_run(net, net->now + LONG_ENOUGH);
+	assert_true(net_is_clean(net));
+	net_inject(net, 0, 1, &req);
+	assert_ptr_not_equal(host->ends, end);
+	cm_abandon(host->ends->conn, net->now);
+	net_run(net, net->now + LONG_ENOUGH);
+}
+
+static void
+test_replay(void **state)
+{
+	static const uint8_t timeouts[] = {0, 1, 14, 17, 31};
+
+	for (size_t i = 0; i < sizeof(timeouts); i++)
+		for (int ours = 0; ours < 2; ours++)
+			replay(*state, ours, timeouts[i]);
+}
+
 static void
 test_linux_answers(void **state)
 {
@@ -679,6 +735,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_linux_connects), TEST(test_linux_connects_ipv6),
+		TEST(test_replay),
 		TEST(test_linux_answers),  TEST(test_bad_requests),
 		TEST(test_bad_replies),    TEST(test_foreign_messages),
 		TEST(test_endless_mra),    TEST(test_flood),

@@ -109,6 +109,7 @@ test_file(void **state)
 				   "gateway = 192.0.2.254\n"
 				   "mtu = 4200\n"
 				   "path_mtu = 4096\n"
+				   "ack_timeout = 20\n"
 				   "rnr_retry = 3\n"
 				   "[port p1]\n"
 				   "device = net_memif1\n"
@@ -138,6 +139,8 @@ test_file(void **state)
 	assert_memory_equal(config.port[0].gateway.bytes, ((uint8_t[]){192, 0, 2, 254}), 4);
 	assert_int_equal(config.port[0].mtu, 4200);
 	assert_int_equal(config.port[0].path_mtu, 4096);
+	assert_int_equal(config.port[0].ack_timeout, 20);
+	assert_int_equal(config.port[1].ack_timeout, CONFIG_ACK_TIMEOUT);
 	assert_int_equal(config.port[0].rnr_retry, 3);
 	assert_int_equal(config.port[1].addr.family, AF_INET6);
 	assert_int_equal(config.port[1].rnr_retry, CONFIG_RNR_RETRY_ENDLESS);
@@ -239,6 +242,9 @@ test_bad_values(void **state)
 		{"port p0", "mtu", "100", "576 to 9216"},
 		{"port p0", "mtu", "9217", "576 to 9216"},
 		{"port p0", "path_mtu", "1500", "256, 512, 1024, 2048 or 4096"},
+		{"port p0", "ack_timeout", "13", "14 (67 ms) to 24 (69 s)"},
+		{"port p0", "ack_timeout", "25", "14 (67 ms) to 24 (69 s)"},
+		{"port p0", "ack_timeout", "1s", "14 (67 ms) to 24 (69 s)"},
 		{"port p0", "rnr_retry", "8", "0 to 6, or 7 for no limit"},
 		{"port p0", "rnr_retry", "-1", "0 to 6, or 7 for no limit"},
 		{"port p0", "adress", "192.0.2.1/24", "no such key for a port"},

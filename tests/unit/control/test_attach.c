@@ -278,6 +278,7 @@ setup(void)
 	snprintf(config.port[0].name, sizeof(config.port[0].name), "p0");
 	config.port[0].addr = (struct config_addr){AF_INET, 24, {192, 0, 2, 1}};
 	config.port[0].rnr_retry = 6;
+	config.port[0].ack_timeout = 18;
 	config.num_peers = 1;
 	config.peer[0] = (struct config_peer){.node = 2, .addr = {AF_INET, 24, {192, 0, 2, 2}}};
 	snprintf(config.socket, sizeof(config.socket), "%s/one.sock", directory);

@@ -108,6 +108,8 @@ test_connect(void **state)
 	assert_true(fake_connection().local);
 	assert_int_equal(fake_connection().rc.path_mtu, 4096);
 	assert_int_equal(fake_connection().rc.rnr_retry, 6);
+	assert_int_equal(fake_connection().rc.timeout, 18);
+	assert_int_equal(fake_connection().rc.retry_count, 7);
 	assert_true(fake_connection().rc.oneside_peer);
 	assert_memory_equal(fake_connection().rc.path.dst_mac, fake_connection().rc.path.src_mac, 6);
 	/* It is connected: no second attempt, no change. */

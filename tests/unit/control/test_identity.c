@@ -194,11 +194,13 @@ test_false_proof(void **state)
 {
 	const gid_t member = 0;
 	struct pair_of_apps apps;
+	struct app stranger;
 	int files[2];
 
 	if (geteuid() != 0)
 		skip();
 	open_apps(&apps);
+	app_connect(&stranger);
 	publish(&apps, ONE_MSG_RSM_PUBLISH, 0660);
 	become(OTHER, OTHER_GROUP + 1, 1, &member);
 	files[0] = proof(); /* when its group was another */
@@ -207,9 +209,10 @@ test_false_proof(void **state)
 	become(OTHER, OTHER_GROUP, 0, NULL);
 	assert_int_equal(import(&apps, 0400, files[0]), RSM_PERM_DENIED);
 	assert_int_equal(import(&apps, 0400, files[1]), RSM_PERM_DENIED);
-	/* One that the control thread has made; no socket at all; nothing. */
+	/* One whose other end the control thread has (not an attachment that is in use: what is sent is closed
+	 * with all it holds); no socket at all; nothing. */
 	publish(&apps, ONE_MSG_RSM_REPUBLISH, 0606);
-	assert_int_equal(import(&apps, 0400, dup(apps.exporter.fd)), RSM_PERM_DENIED);
+	assert_int_equal(import(&apps, 0400, stranger.fd), RSM_PERM_DENIED);
 	assert_int_equal(import(&apps, 0400, dup(STDIN_FILENO)), RSM_PERM_DENIED);
 	assert_int_equal(import(&apps, 0400, -1), RSM_PERM_DENIED);
 	assert_int_equal(import(&apps, 0400, proof()), RSM_OK);

@@ -244,22 +244,27 @@ static void
 test_timeouts(void **state)
 {
 	/* another oneside end: what it announces, whichever side it is */
-	assert_int_equal(connection_timeout(true, true, 17), 17);
-	assert_int_equal(connection_timeout(true, false, 17), 17);
-	assert_int_equal(connection_timeout(true, true, 14), 14);
-	assert_int_equal(connection_timeout(true, false, 14), 14);
-	assert_int_equal(connection_timeout(true, false, 0), 17);
+	assert_int_equal(connection_timeout(true, true, 17, 14), 17);
+	assert_int_equal(connection_timeout(true, false, 17, 14), 17);
+	assert_int_equal(connection_timeout(true, true, 14, 14), 14);
+	assert_int_equal(connection_timeout(true, false, 14, 14), 14);
+	assert_int_equal(connection_timeout(true, false, 0, 14), 17);
 	/* passive: what the REQ says; 0 would mean never, which no application could end */
-	assert_int_equal(connection_timeout(false, true, 19), 19);
-	assert_int_equal(connection_timeout(false, true, 0), 17);
+	assert_int_equal(connection_timeout(false, true, 19, 14), 19);
+	assert_int_equal(connection_timeout(false, true, 0, 14), 17);
 	/* active: lifetime 16 and the REP's ACK delay */
-	assert_int_equal(connection_timeout(false, false, 0), 17);
-	assert_int_equal(connection_timeout(false, false, 15), 17);
-	assert_int_equal(connection_timeout(false, false, 16), 18);
-	assert_int_equal(connection_timeout(false, false, 17), 18);
-	assert_int_equal(connection_timeout(false, false, 18), 19);
-	assert_int_equal(connection_timeout(false, false, 19), 19);
-	assert_int_equal(connection_timeout(false, false, 31), 31);
+	assert_int_equal(connection_timeout(false, false, 0, 14), 17);
+	assert_int_equal(connection_timeout(false, false, 15, 14), 17);
+	assert_int_equal(connection_timeout(false, false, 16, 14), 18);
+	assert_int_equal(connection_timeout(false, false, 17, 14), 18);
+	assert_int_equal(connection_timeout(false, false, 18, 14), 19);
+	assert_int_equal(connection_timeout(false, false, 19, 14), 19);
+	assert_int_equal(connection_timeout(false, false, 31, 14), 31);
+	/* no less than the port's own */
+	assert_int_equal(connection_timeout(true, false, 17, 20), 20);
+	assert_int_equal(connection_timeout(true, true, 20, 17), 20);
+	assert_int_equal(connection_timeout(false, true, 15, 17), 17);
+	assert_int_equal(connection_timeout(false, false, 0, 19), 19);
 }
 
 /* ---- RSM's private data ---- */

@@ -184,6 +184,20 @@ test_arm(void **state)
 	turn(1);
 	assert_int_equal(word(6), 1);
 	assert_int_equal(word(5), 1);
+	/* The number alone does not make it one that was served. */
+	while (ring_poll(&ring, &cqe))
+		;
+	atomic_store(&ring.shm->arm, one_arm(2, 7, ring.head));
+	post(5, ONE_CQE_NOTIFY);
+	turn(1);
+	assert_int_equal(word(7), 1);
+	/* Without one it is none. */
+	while (ring_poll(&ring, &cqe))
+		;
+	atomic_store(&ring.shm->arm, one_arm(0, 7, ring.head));
+	post(6, ONE_CQE_NOTIFY);
+	turn(1);
+	assert_int_equal(word(7), 1);
 }
 
 static void

@@ -415,6 +415,132 @@ test_icrc_of_dpdk(void **state)
 	icrc_init(icrc_wide_supported());
 }
 
+/* Loops of one core until `ring` has something: only that one is turned. */
+static void
+turn_until_used(struct core *core, const struct rte_ring *ring)
+{
+	for (int i = 0; i < 1000 && ring_used(ring) == 0; i++)
+		core_iterate(core);
+	assert_true(ring_used(ring) > 0);
+}
+
+/* A connection that is given up after one timeout of 2^n x 4.096 us; a WRITE goes to the peer's core. */
+static void
+begin_impatient(uint8_t timeout, struct core **here, struct core **there)
+{
+	struct engine_connection c = connection_to(&w.pair[0], &w.pair[1], RC_RTS, false);
+
+	*here = engine.core[engine_client_core(w.app[0].client)];
+	*there = engine.core[engine_client_core(w.app[1].client)];
+	c.rc.timeout = timeout;
+	c.rc.retry_count = 0;
+	pair_connect(&w.pair[1], &w.pair[0], RC_RTS, false);
+	assert_int_equal(command((struct engine_command){
+				 .type = ENGINE_QP_CONNECT, .qp = w.pair[0].qp, .connection = c}),
+			 0);
+	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 1);
+	turn_until_used(*here, (*there)->inbound);
+}
+
+/* As if the core had been off its processor since its last loop. */
+static void
+be_away(struct core *core, uint64_t ns)
+{
+	core->real_at -= ns;
+}
+
+#define SECOND 1000000000ull
+
+/* What a core misses while others have its processor is not its peers' silence. */
+static void
+test_away(void **state)
+{
+	struct core *here, *there;
+	uint64_t before, gaps;
+
+	begin_impatient(16, &here, &there); /* 268 ms */
+	gaps = here->stats.gaps;
+	for (int i = 0; i < 10; i++) {
+		before = here->now;
+		be_away(here, 20 * SECOND);
+		core_iterate(here);
+		assert_true(here->now - before <= CORE_GAP_NS);
+	}
+	assert_true(here->stats.gaps >= gaps + 10 && here->stats.gaps_ns > 199 * SECOND);
+	assert_int_equal(w.pair[0].qp->phase, QP_RTS);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
+}
+
+/* But it is a silence to wait for a deadline asleep, as far as that was meant to take. */
+static void
+test_asleep_counts(void **state)
+{
+	struct core *core = engine.core[0];
+	uint64_t before;
+
+	core_iterate(core);
+	before = core->now;
+	core->slept = SECOND;
+	be_away(core, 5 * SECOND);
+	core_iterate(core);
+	assert_true(core->now - before >= SECOND && core->now - before <= SECOND + CORE_GAP_NS);
+	before = core->now;
+	be_away(core, 5 * SECOND);
+	core_iterate(core);
+	assert_true(core->now - before <= CORE_GAP_NS);
+}
+
+/* Frames for nobody. */
+static void
+fill_inbound(struct core *core, uint32_t frames)
+{
+	for (uint32_t i = 0; i < frames; i++) {
+		struct rte_mbuf *m = rte_pktmbuf_alloc(core->pool);
+
+		assert_non_null(m);
+		memset(frame_info(m), 0, sizeof(struct frame_info));
+		frame_info(m)->parsed = true;
+		assert_int_equal(rte_ring_mp_enqueue(core->inbound, m), 0);
+	}
+}
+
+/* The acknowledgement waits behind more frames than one loop takes: it is seen before the timer is. */
+static void
+test_late_acknowledgement(void **state)
+{
+	const uint32_t frames = 40 * CORE_BURST;
+	struct core *here, *there;
+
+	begin_impatient(8, &here, &there); /* 1 ms, which has passed at the next loop */
+	fill_inbound(here, frames);
+	for (int i = 0; i < 1000 && ring_used(here->inbound) == frames; i++)
+		core_iterate(there);
+	assert_int_equal(ring_used(here->inbound), frames + 1);
+	be_away(here, SECOND);
+	for (int i = 0; i < 41; i++)
+		core_iterate(here);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
+	assert_int_equal(w.pair[0].qp->phase, QP_RTS);
+}
+
+/* Who fills a queue for ever does not keep timers from what they are for. */
+static void
+test_flooded(void **state)
+{
+	struct core *here, *there;
+	int loops = 0;
+
+	begin_impatient(8, &here, &there);
+	be_away(here, SECOND);
+	for (; w.pair[0].qp->phase == QP_RTS; loops++) {
+		assert_true(loops <= TIMER_DEFER_LOOPS);
+		fill_inbound(here, CORE_BURST);
+		core_iterate(here);
+	}
+	assert_true(loops > TIMER_DEFER_LOOPS / 2);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_RETRY_EXCEEDED, 1);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -435,6 +561,10 @@ main(void)
 		T(test_port_that_takes_no_more),
 		T(test_frame_for_the_other_core),
 		T(test_frames_in_flight_when_removed),
+		T(test_away),
+		T(test_asleep_counts),
+		T(test_late_acknowledgement),
+		T(test_flooded),
 	};
 
 	return cmocka_run_group_tests(tests, group_start_two, group_stop);

@@ -146,9 +146,9 @@ publish(struct mock_object *o)
 	atomic_thread_fence(memory_order_seq_cst);
 	arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
 	/* Who notifies must be among those not yet taken, as with the engine. */
-	if (ONE_ARM_SEQ(arm) != cq->served && (int32_t)(cq->tail - ONE_ARM_INDEX(arm)) > 0 &&
+	if (arm != cq->served && ONE_ARM_SEQ(arm) != 0 && (int32_t)(cq->tail - ONE_ARM_INDEX(arm)) > 0 &&
 	    (int32_t)(cq->notified - atomic_load_explicit(&cq->shm->head, memory_order_relaxed)) > 0) {
-		cq->served = ONE_ARM_SEQ(arm);
+		cq->served = arm;
 		wake(o->client, ONE_ARM_CHANNEL(arm));
 	}
 }

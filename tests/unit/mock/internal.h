@@ -38,7 +38,7 @@ struct mock_cq {
 	uint32_t log2;
 	uint32_t tail;
 	uint32_t notified; /* tail after the last entry with NOTIFY */
-	uint16_t served;   /* arm sequence answered */
+	uint64_t served;   /* arm answered */
 };
 
 struct mock_qp {

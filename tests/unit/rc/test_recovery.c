@@ -442,6 +442,36 @@ test_retry_exceeded(void **state)
 	pair_free(p);
 }
 
+/* Who may be silent for seconds is asked twice a second all the same, and may answer up to the end. */
+static void
+test_long_timeout(void **state)
+{
+	const uint64_t timeout = 4096ull << 19; /* 2.1 s */
+
+	for (int answers = 0; answers < 2; answers++) {
+		struct pair *p = pair_new(&(struct pair_options){.timeout = 19, .retry_count = 7});
+		uint64_t start = p->now, last = p->now;
+
+		p->lose = lose_all;
+		post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
+		while (p->a.num_done == 0) {
+			if (answers && p->now - start > 8 * timeout - timeout / 2)
+				p->lose = NULL;
+			pump(p);
+			if (p->a.num_done > 0)
+				break;
+			assert_true(run_timer(p));
+			assert_true(p->now - last <= 540 * MS);
+			last = p->now;
+		}
+		expect_done(&p->a, 0, 1, ONE_CQE_SEND,
+			    answers ? ONE_STATUS_SUCCESS : ONE_STATUS_RETRY_EXCEEDED, answers ? 8 : 0);
+		assert_in_range(p->now - start, answers ? 7 * timeout : 8 * timeout, 10 * timeout);
+		assert_int_equal(p->a.failures, !answers);
+		pair_free(p);
+	}
+}
+
 static void
 test_no_timeout_never_gives_up(void **state)
 {
@@ -689,6 +719,7 @@ main(void)
 		cmocka_unit_test(test_rnr_exceeded),
 		cmocka_unit_test(test_rnr_without_limit),
 		cmocka_unit_test(test_retry_exceeded),
+		cmocka_unit_test(test_long_timeout),
 		cmocka_unit_test(test_no_timeout_never_gives_up),
 		cmocka_unit_test(test_late_ack),
 		cmocka_unit_test(test_late_peer),

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Hosts that stop, as on a machine that has more to run than processors, or that
+ * is moved.  Frames wait for them, nothing is lost; a host's clock is what a
+ * polling core's is (core_clock), and its timers wait for its inbox likewise.
+ */
+#include "sim.h"
+
+#define GAP (4 * MS)
+#define TIMER_WAITS 128u
+#define STOPS_LONG 20u /* long ones of a host */
+
+/* How long a silent peer is waited for. */
+static uint64_t
+patience(const struct side *side)
+{
+	return (side->attr.retry_count + 1ull) * (4096ull << side->attr.timeout);
+}
+
+/*
+ * Where others run in turns, mostly a few loops and then theirs; else seldom, and long.  Two hosts whose
+ * turns are long hear of each other much less often than the one that runs waits for the one that does not.
+ */
+static void
+stop_next(struct sim *sim, struct host *host)
+{
+	bool is_turn = host->in_turns && sim_below(sim, 20) != 0;
+	uint32_t longest;
+
+	host->away_from = host->away_until = NEVER;
+	if (!is_turn && ++host->long_stops > STOPS_LONG)
+		return;
+	host->away_from = sim->now + 1 + sim_below(sim, is_turn ? 50 * US : 20 * MS);
+	/* Less than the side's peers wait, by what a frame and its answer take. */
+	longest = (uint32_t)(patience(sim->side[0]) - 10 * MS);
+	if (is_turn)
+		longest = host->long_turns ? longest * 3 / 4 : 60 * MS;
+	host->away_until = host->away_from + 1 + sim_below(sim, longest);
+	sim_log(sim, NULL, "host %u stops from %llu to %llu", (unsigned)(host - sim->host),
+		(unsigned long long)host->away_from, (unsigned long long)host->away_until);
+}
+
+void
+stops_draw(struct sim *sim)
+{
+	struct weather *w = &sim->weather;
+
+	if (sim->options->stops == STOPS_NONE)
+		return;
+	/* Nor does anything overtake: who goes back drops what has. */
+	*w = (struct weather){.delay = w->delay, .poll_jitter = w->poll_jitter};
+	if (sim->options->stops == STOPS_VANISH) {
+		sim->vanish_at = sim_below(sim, 5 * MS);
+		for (uint32_t i = 0; i < sim->sides; i++)
+			if (sim->side[i]->host == &sim->host[0])
+				sim->side[i]->stop_at = sim->vanish_at;
+		return;
+	}
+	for (uint32_t i = 0; i < sim->hosts; i++) {
+		sim->host[i].in_turns = sim_below(sim, 2) != 0;
+		sim->host[i].long_turns = sim_below(sim, 4) == 0;
+		stop_next(sim, &sim->host[i]);
+	}
+}
+
+void
+stops_end(struct sim *sim)
+{
+	for (uint32_t i = 0; i < sim->hosts; i++) {
+		struct host *host = &sim->host[i];
+		uint64_t away = host->away_until - host->away_from;
+
+		if (host->away_until > sim->now)
+			continue;
+		if (away > GAP)
+			host->lost += away - GAP;
+		stop_next(sim, host);
+	}
+}
+
+bool
+stops_hold_timers(struct host *host)
+{
+	if (host->inbox == NULL || host->timer_waits >= TIMER_WAITS) {
+		host->timer_waits = 0;
+		return false;
+	}
+	host->timer_waits++;
+	return true;
+}
+
+void
+stops_check(const struct sim *sim, const struct side *side)
+{
+	uint64_t since = side->busy_since > sim->vanish_at ? side->busy_since : sim->vanish_at;
+	uint64_t waited = sim->now - since, told = patience(side);
+
+	if (sim->options->stops != STOPS_VANISH)
+		return;
+	/* Round trips and waits for receives before; the last steps of the timer after. */
+	if (waited + 5 * MS < told || waited > told + 2 * (told / 8))
+		sim_fail(sim, side, "gave its peer up after %llu us, was to wait %llu",
+			 (unsigned long long)(waited / US), (unsigned long long)(told / US));
+}
