@@ -26,20 +26,20 @@
 #define CONFIG_ACK_TIMEOUT_MAX 24u
 
 struct config_addr {
-	uint16_t family;  /* AF_INET or AF_INET6 */
-	uint8_t prefix;   /* bits */
+	uint16_t family;   /* AF_INET or AF_INET6 */
+	uint8_t prefix;    /* bits */
 	uint8_t bytes[16]; /* network order; IPv4 in the first four */
 };
 
 struct config_port {
-	char name[ONE_PORT_NAME];   /* how applications name it: the IA, the RSM controller */
-	char device[64];            /* DPDK device name, or "" for the ports in order */
+	char name[ONE_PORT_NAME]; /* how applications name it: the IA, the RSM controller */
+	char device[64];          /* DPDK device name, or "" for the ports in order */
 	struct config_addr addr;
 	struct config_addr gateway; /* family 0: none */
 	uint16_t mtu;               /* Ethernet payload wanted; 0: what the device has */
 	uint16_t path_mtu;          /* 0: from the MTU */
-	uint8_t ack_timeout;        /* code, 4.096 us x 2^n; a peer is silent for eight: CONFIG_ACK_TIMEOUT_* */
-	uint8_t rnr_retry;          /* of a uDAPL peer's SEND without a receive; CONFIG_RNR_RETRY_ENDLESS */
+	uint8_t ack_timeout; /* code, 4.096 us x 2^n; a peer is silent for eight: CONFIG_ACK_TIMEOUT_* */
+	uint8_t rnr_retry;   /* of a uDAPL peer's SEND without a receive; CONFIG_RNR_RETRY_ENDLESS */
 };
 
 struct config_peer {
@@ -76,7 +76,7 @@ void config_defaults(struct config *config);
  */
 int config_read(struct config *config, const char *path, char *why, size_t why_len);
 int config_set(struct config *config, const char *section, const char *key, const char *value, char *why,
-               size_t why_len);
+	       size_t why_len);
 enum config_action { CONFIG_SERVE, CONFIG_CHECK, CONFIG_HELP, CONFIG_VERSION };
 
 /* The options after `--`; *action is the last of --check, --help and --version among them. */

@@ -218,7 +218,8 @@ dat_memory_free(struct dat_memory *m)
 bool
 dat_resolve(const char *host, struct sockaddr_storage *addr)
 {
-	/* Without them, what the kernel's own interfaces have decides: 192.0.2.1 may become ::ffff:192.0.2.1. */
+	/* Without them, what the kernel's own interfaces have decides: 192.0.2.1 may become ::ffff:192.0.2.1.
+	 */
 	const struct addrinfo hints = {.ai_family = AF_UNSPEC};
 	struct addrinfo *info;
 	int error = getaddrinfo(host, NULL, &hints, &info);

@@ -48,9 +48,9 @@ struct one_arena {
 _Static_assert(sizeof(struct one_arena) == 128, "one_arena");
 
 enum one_fault {
-	ONE_FAULT_RING = 1,   /* a ring index or descriptor that no honest library writes */
-	ONE_FAULT_MEMORY,     /* a shared mapping faulted: truncated file */
-	ONE_FAULT_PROTOCOL    /* a malformed message */
+	ONE_FAULT_RING = 1, /* a ring index or descriptor that no honest library writes */
+	ONE_FAULT_MEMORY,   /* a shared mapping faulted: truncated file */
+	ONE_FAULT_PROTOCOL  /* a malformed message */
 };
 
 #endif

@@ -129,9 +129,9 @@ struct one_welcome {
 	uint32_t port_index;
 	char port[ONE_PORT_NAME];
 	uint16_t family;
-	uint16_t mtu; /* path MTU of the port: 256..4096 */
+	uint16_t mtu;      /* path MTU of the port: 256..4096 */
 	uint32_t async_cq; /* this attachment's asynchronous event ring, made by HELLO */
-	uint8_t addr[16]; /* network order; IPv4 in the first four bytes */
+	uint8_t addr[16];  /* network order; IPv4 in the first four bytes */
 	uint64_t arena_size;
 	uint64_t async_cq_offset;
 	uint32_t async_cq_log2;
@@ -139,12 +139,21 @@ struct one_welcome {
 	struct one_limits limits;
 };
 
-struct one_cq_create { uint32_t entries; };                 /* at least; >= 1 */
-struct one_cq_created { uint32_t cq; uint32_t log2; uint64_t offset; };
-struct one_cq_resize { uint32_t cq; uint32_t entries; };    /* reply: one_cq_created; the old ring ends with ONE_CQE_SWITCHED */
+struct one_cq_create {
+	uint32_t entries;
+}; /* at least; >= 1 */
+struct one_cq_created {
+	uint32_t cq;
+	uint32_t log2;
+	uint64_t offset;
+};
+struct one_cq_resize {
+	uint32_t cq;
+	uint32_t entries;
+}; /* reply: one_cq_created; the old ring ends with ONE_CQE_SWITCHED */
 
 struct one_qp_create {
-	uint32_t pz; /* 0: none yet (QP_MODIFY before connecting) */
+	uint32_t pz;                        /* 0: none yet (QP_MODIFY before connecting) */
 	uint32_t send_cq, recv_cq, conn_cq; /* 0: that stream is not reported */
 	uint32_t srq; /* 0: none; else of the same pz, and for as long as the queue pair lives */
 	uint32_t max_send_wr, max_recv_wr;
@@ -162,7 +171,10 @@ struct one_qp_created {
 	uint32_t reserved;
 	uint64_t shm, sq, rq; /* offsets: struct one_qp_shm, struct one_wqe[] */
 };
-struct one_qp_modify { uint32_t qp; struct one_qp_create to; }; /* only in ONE_QP_IDLE; counts of entries may not change */
+struct one_qp_modify {
+	uint32_t qp;
+	struct one_qp_create to;
+}; /* only in ONE_QP_IDLE; counts of entries may not change */
 
 /*
  * Asynchronous: the outcome is one ONE_CQE_CONNECT on the QP's conn_cq.
@@ -178,7 +190,10 @@ struct one_qp_connect {
 	uint64_t timeout_us; /* UINT64_MAX: the transport's verdict */
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 };
-struct one_qp_disconnect { uint32_t qp; uint32_t graceful; };
+struct one_qp_disconnect {
+	uint32_t qp;
+	uint32_t graceful;
+};
 
 struct one_listen {
 	uint64_t service; /* 0: any free port >= 1024 */
@@ -186,7 +201,11 @@ struct one_listen {
 	uint32_t flags;   /* ONE_LISTEN_ONCE: closes itself at the first request (RSP) */
 };
 #define ONE_LISTEN_ONCE 1u
-struct one_listening { uint32_t listener; uint32_t reserved; uint64_t service; };
+struct one_listening {
+	uint32_t listener;
+	uint32_t reserved;
+	uint64_t service;
+};
 
 struct one_cr_accept {
 	uint32_t cr;
@@ -201,14 +220,22 @@ struct one_cr_reject {
 	uint16_t unanswered; /* 1: not the consumer's word; for the requester as if nobody listened */
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 };
-struct one_cr_handoff { uint32_t cr; uint32_t reserved; uint64_t service; };
+struct one_cr_handoff {
+	uint32_t cr;
+	uint32_t reserved;
+	uint64_t service;
+};
 
 /*
  * A region is shared memory that the data plane can map: one descriptor comes
  * along.  size is in bytes, a multiple of the page size, from offset 0 of the file.
  * ONE_REGION_SEALED: the file is a memfd with F_SEAL_SHRINK (checked).
  */
-struct one_region_add { uint64_t size; uint32_t flags; uint32_t reserved; };
+struct one_region_add {
+	uint64_t size;
+	uint32_t flags;
+	uint32_t reserved;
+};
 #define ONE_REGION_SEALED 1u
 #define ONE_REGION_MAPPABLE 2u /* RSM: a segment may be published of it that importers map */
 
@@ -224,7 +251,12 @@ struct one_region_add { uint64_t size; uint32_t flags; uint32_t reserved; };
  * the application to populate them, which nobody else pays for.
  */
 #define ONE_MR_PIECES 32u
-struct one_mr_piece { uint32_t region; uint32_t reserved; uint64_t offset; uint64_t length; };
+struct one_mr_piece {
+	uint32_t region;
+	uint32_t reserved;
+	uint64_t offset;
+	uint64_t length;
+};
 struct one_mr_create {
 	uint32_t pz;
 	uint32_t access; /* ONE_ACCESS_* */
@@ -234,30 +266,59 @@ struct one_mr_create {
 	uint32_t reserved;
 	struct one_mr_piece piece[ONE_MR_PIECES];
 };
-struct one_mr_created { uint32_t mr; uint32_t lkey; uint32_t rkey; uint32_t reserved; }; /* rkey 0: no remote right */
+struct one_mr_created {
+	uint32_t mr;
+	uint32_t lkey;
+	uint32_t rkey;
+	uint32_t reserved;
+}; /* rkey 0: no remote right */
 
 /*
  * A window.  `key` has a random upper part; the application chooses the low 8
  * bits anew for every ONE_OP_BIND.
  */
-struct one_mw_create { uint32_t pz; };
-struct one_mw_created { uint32_t mw; uint32_t key; };
+struct one_mw_create {
+	uint32_t pz;
+};
+struct one_mw_created {
+	uint32_t mw;
+	uint32_t key;
+};
 
-struct one_srq_create { uint32_t pz, max_wr, max_sge; };
-struct one_srq_created { uint32_t srq, log2; uint64_t shm, rq; }; /* offsets: struct one_srq_shm, struct one_wqe[] */
+struct one_srq_create {
+	uint32_t pz, max_wr, max_sge;
+};
+struct one_srq_created {
+	uint32_t srq, log2;
+	uint64_t shm, rq;
+}; /* offsets: struct one_srq_shm, struct one_wqe[] */
 /* ONE_ASYNC_SRQ_LIMIT, once, as soon as fewer than `limit` receives are left; 0: never. */
-struct one_srq_limit { uint32_t srq, limit; };
+struct one_srq_limit {
+	uint32_t srq, limit;
+};
 
 /* Memory of the arena, up to 1 MiB, registered as an MR with local rights, for bounce copies. */
-struct one_staging { uint64_t size; uint32_t pz; uint32_t reserved; }; /* pz: of the queue pairs that use it */
-struct one_staged { uint64_t offset; uint64_t size; uint32_t lkey; uint32_t reserved; }; /* sge.addr = offset */
+struct one_staging {
+	uint64_t size;
+	uint32_t pz;
+	uint32_t reserved;
+}; /* pz: of the queue pairs that use it */
+struct one_staged {
+	uint64_t offset;
+	uint64_t size;
+	uint32_t lkey;
+	uint32_t reserved;
+}; /* sge.addr = offset */
 
 /* ---- RSM ---- */
 #define ONE_RSM_ACL_MAX 64u
-struct one_rsm_access { uint32_t node; uint32_t permission; };
+struct one_rsm_access {
+	uint32_t node;
+	uint32_t permission;
+};
 struct one_rsm_publish { /* PUBLISH: mr, segment, list; REPUBLISH: segment, list; UNPUBLISH: segment */
 	uint32_t mr;
-	uint32_t segment; /* 0 in PUBLISH: choose one */
+	uint32_t segment;            /* 0 in PUBLISH: choose one */
 	uint32_t default_permission; /* with an empty list: 0777 & ~umask of the creator */
 	uint32_t num_access;
 	struct one_rsm_access access[ONE_RSM_ACL_MAX];
@@ -266,7 +327,10 @@ struct one_rsm_publish { /* PUBLISH: mr, segment, list; REPUBLISH: segment, list
 };
 /* The segment's file holds nothing else, and it is taken away from the segment at unpublish. */
 #define ONE_RSM_MAPPABLE 1u
-struct one_rsm_published { uint32_t segment; uint32_t given; }; /* given: UNPUBLISH: an importer got the file */
+struct one_rsm_published {
+	uint32_t segment;
+	uint32_t given;
+}; /* given: UNPUBLISH: an importer got the file */
 
 /*
  * RSM_CONNECT, with one end of a new pair of sockets (AF_UNIX) that tells the groups of the
@@ -281,25 +345,36 @@ struct one_rsm_connect {
 	uint32_t permission; /* 0400, 0200, 0600 */
 	uint32_t cq;         /* for completions and the outcome */
 	uint32_t max_send_wr;
-	uint32_t flags;      /* ONE_RSM_LOOPBACK: only the own node */
-	uint32_t pz;         /* of the local keys used with this import */
-	uint32_t signal_cq;  /* where the exporter's signals are counted; 0: nowhere */
+	uint32_t flags;     /* ONE_RSM_LOOPBACK: only the own node */
+	uint32_t pz;        /* of the local keys used with this import */
+	uint32_t signal_cq; /* where the exporter's signals are counted; 0: nowhere */
 };
 #define ONE_RSM_LOOPBACK 1u
 
 /* one_qp_shm.rsm_flags: the exporter's byte order is not the importer's. */
 #define ONE_RSM_SWAP 1u
-/* ... the exporter is of the same data plane and has withdrawn the segment: whatever is mapped is a stale copy. */
+/* ... the exporter is of the same data plane and has withdrawn the segment: whatever is mapped is a stale
+ * copy. */
 #define ONE_RSM_GONE 2u
 
-/* RSM_SIGNAL: to all importers of an own segment.  The exporter is signalled by ONE_OP_SEND_IMM on the import. */
-struct one_rsm_signal { uint32_t segment; uint32_t flags; }; /* ONE_RSM_ONCE */
+/* RSM_SIGNAL: to all importers of an own segment.  The exporter is signalled by ONE_OP_SEND_IMM on the
+ * import. */
+struct one_rsm_signal {
+	uint32_t segment;
+	uint32_t flags;
+}; /* ONE_RSM_ONCE */
 #define ONE_RSM_ONCE 1u
 
-/* RSM_MAP: a descriptor of the segment's file comes with the reply, opened with no more than the rights asked for.
- * RSMERR_MAP_FAILED: not on this host, or not mappable. */
-struct one_rsm_map { uint32_t qp; uint32_t permission; };
-struct one_rsm_mapped { uint64_t offset; uint64_t length; }; /* where the segment is in the file */
+/* RSM_MAP: a descriptor of the segment's file comes with the reply, opened with no more than the rights asked
+ * for. RSMERR_MAP_FAILED: not on this host, or not mappable. */
+struct one_rsm_map {
+	uint32_t qp;
+	uint32_t permission;
+};
+struct one_rsm_mapped {
+	uint64_t offset;
+	uint64_t length;
+}; /* where the segment is in the file */
 
 /*
  * RSM_TOPOLOGY: the local ports and, for each, the nodes reached through it.
@@ -310,10 +385,13 @@ struct one_rsm_mapped { uint64_t offset; uint64_t length; }; /* where the segmen
 #define ONE_RSM_PATH_DOWN 1u
 #define ONE_RSM_PATH_UP 2u /* configured, not known to answer */
 #define ONE_RSM_PATH_ACTIVE 3u
-struct one_rsm_topology { uint32_t port; uint32_t first; };
+struct one_rsm_topology {
+	uint32_t port;
+	uint32_t first;
+};
 struct one_rsm_peer {
 	uint32_t node;
-	uint32_t state;           /* ONE_RSM_PATH_* */
+	uint32_t state; /* ONE_RSM_PATH_* */
 	uint64_t hwaddr;
 	char name[ONE_PORT_NAME]; /* the peer's controller */
 };
@@ -325,7 +403,9 @@ struct one_rsm_port {
 	struct one_rsm_peer peer[ONE_RSM_PEERS];
 };
 
-struct one_id { uint32_t id; }; /* *_FREE, QP_RESET, UNLISTEN, REGION_REMOVE, ... */
+struct one_id {
+	uint32_t id;
+}; /* *_FREE, QP_RESET, UNLISTEN, REGION_REMOVE, ... */
 
 struct one_msg {
 	uint32_t type; /* enum one_msg_type */

@@ -87,20 +87,20 @@ _Static_assert(sizeof(struct one_sge) == 16, "one_sge");
  * half in `length`, high half in `imm`; `result` receives the 8 bytes found.
  */
 struct one_wqe {
-	uint8_t op;         /* enum one_op */
-	uint8_t flags;      /* ONE_WQE_* */
-	uint8_t num_sge;    /* 0..ONE_MAX_SGE; 0 with ONE_WQE_INLINE */
-	uint8_t inline_len; /* with ONE_WQE_INLINE: 0..ONE_INLINE_MAX */
-	uint32_t length;    /* bytes of the message: the sum of the pieces, or inline_len;
-	                     * READ: bytes to fetch, at most the sum of the pieces;
-	                     * BIND: ONE_ACCESS_REMOTE_* of the window */
-	uint64_t cookie;    /* comes back in the completion */
+	uint8_t op;           /* enum one_op */
+	uint8_t flags;        /* ONE_WQE_* */
+	uint8_t num_sge;      /* 0..ONE_MAX_SGE; 0 with ONE_WQE_INLINE */
+	uint8_t inline_len;   /* with ONE_WQE_INLINE: 0..ONE_INLINE_MAX */
+	uint32_t length;      /* bytes of the message: the sum of the pieces, or inline_len;
+			       * READ: bytes to fetch, at most the sum of the pieces;
+			       * BIND: ONE_ACCESS_REMOTE_* of the window */
+	uint64_t cookie;      /* comes back in the completion */
 	uint64_t remote_addr; /* WRITE, READ, atomics */
 	uint32_t rkey;        /* WRITE, READ, atomics; BIND: the window's new key */
 	uint32_t imm;         /* immediate (opaque, as on the wire); SEND_INV: key to invalidate;
-	                       * BIND: upper half of the range's length */
+			       * BIND: upper half of the range's length */
 	union {
-		struct one_sge sge;                  /* piece 0; BIND: range of the window, length 0 unbinds */
+		struct one_sge sge; /* piece 0; BIND: range of the window, length 0 unbinds */
 		uint8_t inline_data[ONE_INLINE_MAX]; /* ONE_WQE_INLINE */
 		struct {
 			struct one_sge result;
@@ -132,15 +132,15 @@ one_wqe_slots(uint32_t num_sge)
 /* ---- completions and other events --------------------------------------- */
 
 enum one_cqe_type {
-	ONE_CQE_SEND = 1,  /* SEND*, WRITE*, READ, atomics: `op` tells which */
-	ONE_CQE_RECV,      /* a receive; ONE_CQE_IMM, ONE_CQE_INV say what `imm` is */
+	ONE_CQE_SEND = 1,       /* SEND*, WRITE*, READ, atomics: `op` tells which */
+	ONE_CQE_RECV,           /* a receive; ONE_CQE_IMM, ONE_CQE_INV say what `imm` is */
 	ONE_CQE_RECV_WRITE_IMM, /* a receive consumed by WRITE with immediate */
-	ONE_CQE_BIND,      /* imm: the new key */
-	ONE_CQE_CONNECT,   /* connection event: status = enum one_conn_event, object = QP */
-	ONE_CQE_REQUEST,   /* connection request: object = listener, cookie = arena offset of one_cr_shm */
-	ONE_CQE_ASYNC,     /* asynchronous error: status = enum one_async, object as it says */
-	ONE_CQE_RSM,       /* outcome of ONE_MSG_RSM_CONNECT, or loss: status = RSMERR_*, object = import */
-	ONE_CQE_SWITCHED   /* last entry of a ring that was resized: go on in the new one */
+	ONE_CQE_BIND,           /* imm: the new key */
+	ONE_CQE_CONNECT,        /* connection event: status = enum one_conn_event, object = QP */
+	ONE_CQE_REQUEST, /* connection request: object = listener, cookie = arena offset of one_cr_shm */
+	ONE_CQE_ASYNC,   /* asynchronous error: status = enum one_async, object as it says */
+	ONE_CQE_RSM,     /* outcome of ONE_MSG_RSM_CONNECT, or loss: status = RSMERR_*, object = import */
+	ONE_CQE_SWITCHED /* last entry of a ring that was resized: go on in the new one */
 };
 
 /* Status of ONE_CQE_SEND, RECV, RECV_WRITE_IMM, BIND. */
@@ -174,7 +174,7 @@ enum one_async {
 	ONE_ASYNC_CQ_OVERFLOW = 1, /* object = CQ */
 	ONE_ASYNC_QP_ERROR,        /* object = QP: broken by its peer's bad access, nothing was outstanding;
 				    * with ONE_QP_TELL_END: it takes no receives any more */
-	ONE_ASYNC_SRQ_LIMIT        /* object = SRQ: fewer receives are left than ONE_MSG_SRQ_LIMIT said; once */
+	ONE_ASYNC_SRQ_LIMIT /* object = SRQ: fewer receives are left than ONE_MSG_SRQ_LIMIT said; once */
 };
 
 #define ONE_CQE_NOTIFY 0x01u /* counts as a notification: may wake a waiter */
@@ -246,15 +246,15 @@ one_signal(uint32_t count, bool once)
 	return count << 1 | once;
 }
 #define ONE_SIGNAL_COUNT(s) ((s) >> 1)
-#define ONE_SIGNAL_ONCE(s) (((s) & 1u) != 0)
+#define ONE_SIGNAL_ONCE(s) (((s)&1u) != 0)
 
 /* Connection state of a queue pair as the application may see it. */
 enum one_qp_state {
-	ONE_QP_IDLE = 0,    /* receives may be posted */
-	ONE_QP_CONNECTING,  /* active or passive, outcome open */
+	ONE_QP_IDLE = 0,   /* receives may be posted */
+	ONE_QP_CONNECTING, /* active or passive, outcome open */
 	ONE_QP_CONNECTED,
-	ONE_QP_CLOSING,     /* graceful disconnect: draining */
-	ONE_QP_ERROR        /* disconnected or broken: all work is flushed */
+	ONE_QP_CLOSING, /* graceful disconnect: draining */
+	ONE_QP_ERROR    /* disconnected or broken: all work is flushed */
 };
 
 #define ONE_PRIVATE_DATA_MAX 256u
@@ -262,8 +262,8 @@ enum one_qp_state {
 /* A queue pair.  Its rings lie elsewhere in the arena (ONE_MSG_QP_CREATE's reply). */
 struct one_qp_shm {
 	/* written by the engine */
-	_Atomic uint32_t state; /* enum one_qp_state; stored before the event that tells of it */
-	uint8_t pad0[60];       /* read for every post; what follows changes with every few */
+	_Atomic uint32_t state;   /* enum one_qp_state; stored before the event that tells of it */
+	uint8_t pad0[60];         /* read for every post; what follows changes with every few */
 	_Atomic uint32_t sq_head; /* slots of the send ring taken: their memory may be reused */
 	_Atomic uint32_t sq_done; /* send work requests finished: completed, suppressed or flushed */
 	_Atomic uint32_t rq_head;
@@ -275,7 +275,7 @@ struct one_qp_shm {
 	uint16_t local_port;
 	uint16_t family; /* AF_INET or AF_INET6 */
 	uint8_t remote_addr[16];
-	uint32_t rd_atomic_in;  /* negotiated depth of READs and atomics */
+	uint32_t rd_atomic_in; /* negotiated depth of READs and atomics */
 	uint32_t rd_atomic_out;
 	uint64_t rsm_addr; /* RSM import: base address of the segment at the exporter, */
 	uint64_t rsm_size; /* its size */

@@ -239,6 +239,6 @@ int one_mem_move(struct one_client *client, struct one_mr *mr, uint64_t va);
 /* The last deregistration of a range turns it into private anonymous memory again, contents kept. */
 int one_mem_deregister(struct one_client *client, struct one_mr *mr);
 
-#include "client/rings/inline.h"
+#include "client/inline.h"
 
 #endif

@@ -54,6 +54,10 @@ int client_check(const struct one_client *client);
 
 /* ---- attach.c ---- */
 
+/* one_attach() and one_detach() without what forks and registered memory want (life/attach.c). */
+int client_attach(const struct one_attach *args, struct one_client **out);
+void client_detach(struct one_client *client);
+
 /* [offset, offset+size) lies in the arena and is aligned; NULL if not. */
 void *client_span(const struct one_client *client, uint64_t offset, uint64_t size);
 /* The two parts of a completion ring. */

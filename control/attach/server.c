@@ -84,7 +84,8 @@ make_parent(const char *path, char *why, size_t why_len, char *parent, size_t pa
 	snprintf(copy, sizeof(copy), "%s", path);
 	snprintf(parent, parent_len, "%s", dirname(copy));
 	if (mkdir(parent, DIRECTORY_MODE) == 0) {
-		chmod(parent, DIRECTORY_MODE); /* whatever the umask: the socket's mode decides who may attach */
+		chmod(parent,
+		      DIRECTORY_MODE); /* whatever the umask: the socket's mode decides who may attach */
 	} else if (errno != EEXIST) {
 		int error = errno;
 

@@ -130,7 +130,8 @@ void cm_free(struct cm *cm);
 #define CM_SERVICE_TCP(port) (0x0000000001060000ull | (uint16_t)(port))
 #define CM_SERVICE_RSM(segment) (0x6f6e000000000000ull | (uint32_t)(segment)) /* ours: RSM segments */
 struct cm_listener *cm_find_listener(const struct cm *cm, uint64_t service_id);
-struct cm_listener *cm_listen(struct cm *cm, uint64_t service_id, void *user); /* NULL: in use, or no memory */
+struct cm_listener *cm_listen(struct cm *cm, uint64_t service_id,
+			      void *user); /* NULL: in use, or no memory */
 void cm_unlisten(struct cm *cm, struct cm_listener *listener);
 void *cm_listener_user(const struct cm_listener *listener);
 

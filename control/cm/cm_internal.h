@@ -100,9 +100,9 @@ cm_code_ns(uint8_t code, uint8_t max)
 
 /*
  * Volume 1 of IBTA, 12.9.7 and 12.10: TIMEWAIT is as long as packets of the connection, and copies of its
- * MADs, may still be on their way, which is what the queue pair's ACK timeout says.  A REQ with the same id is
- * stale until then.  What the peer says it is can make it longer, not shorter: a copy of a REQ must not become
- * a request of its own.
+ * MADs, may still be on their way, which is what the queue pair's ACK timeout says.  A REQ with the same id
+ * is stale until then.  What the peer says it is can make it longer, not shorter: a copy of a REQ must not
+ * become a request of its own.
  */
 static inline uint64_t
 cm_timewait_ns(uint8_t ack_timeout)

@@ -6,11 +6,11 @@
 
 #include "control/rsm/rsm.h"
 
-#define STEP(name, type, function)        \
-	static void name(void *object)    \
-	{                                 \
-		struct type *one = object;\
-		function(one);            \
+#define STEP(name, type, function)         \
+	static void name(void *object)     \
+	{                                  \
+		struct type *one = object; \
+		function(one);             \
 	}
 
 STEP(listener_unhook, listener, listener_close)
@@ -35,60 +35,66 @@ region_end(void *object)
 }
 
 const struct attach_calls attach_table = {
-	.request = {
-		[ONE_MSG_HELLO] = hello_request,
-		[ONE_MSG_PZ_CREATE] = pz_create,
-		[ONE_MSG_PZ_FREE] = pz_free,
-		[ONE_MSG_CQ_CREATE] = cq_create,
-		[ONE_MSG_CQ_RESIZE] = cq_resize_request,
-		[ONE_MSG_CQ_FREE] = cq_free,
-		[ONE_MSG_QP_CREATE] = qp_create,
-		[ONE_MSG_QP_MODIFY] = qp_modify,
-		[ONE_MSG_QP_CONNECT] = qp_connect,
-		[ONE_MSG_QP_DISCONNECT] = qp_disconnect,
-		[ONE_MSG_QP_RESET] = qp_reset_request,
-		[ONE_MSG_QP_FREE] = qp_free,
-		[ONE_MSG_LISTEN] = listen_create,
-		[ONE_MSG_UNLISTEN] = listen_free,
-		[ONE_MSG_CR_ACCEPT] = cr_accept,
-		[ONE_MSG_CR_REJECT] = cr_reject,
-		[ONE_MSG_CR_HANDOFF] = cr_handoff,
-		[ONE_MSG_REGION_ADD] = region_add,
-		[ONE_MSG_REGION_REMOVE] = region_remove,
-		[ONE_MSG_MR_CREATE] = mr_create,
-		[ONE_MSG_MR_FREE] = mr_free,
-		[ONE_MSG_MW_CREATE] = mw_create,
-		[ONE_MSG_MW_FREE] = mw_free,
-		[ONE_MSG_SRQ_CREATE] = srq_create,
-		[ONE_MSG_SRQ_LIMIT] = srq_limit,
-		[ONE_MSG_SRQ_FREE] = srq_free,
-		[ONE_MSG_STAGING] = staging_create,
-		[ONE_MSG_RSM_PUBLISH] = rsm_publish,
-		[ONE_MSG_RSM_REPUBLISH] = rsm_republish,
-		[ONE_MSG_RSM_UNPUBLISH] = rsm_unpublish,
-		[ONE_MSG_RSM_CONNECT] = rsm_connect,
-		[ONE_MSG_RSM_DISCONNECT] = rsm_disconnect,
-		[ONE_MSG_RSM_TOPOLOGY] = rsm_topology,
-		[ONE_MSG_RSM_SIGNAL] = rsm_signal,
-		[ONE_MSG_RSM_MAP] = rsm_map,
-	},
-	.class = {
-		[OBJECT_LISTENER] = {.subject = ONE_SUBJECT_LISTENER, .unhook = listener_unhook},
-		[OBJECT_CR] = {.subject = ONE_SUBJECT_CR, .unhook = cr_unhook},
-		[OBJECT_QP] = {.subject = ONE_SUBJECT_QP,
-			       .unhook = qp_unhook,
-			       .remove = qp_off_core,
-			       .destroy = qp_end},
-		[OBJECT_SRQ] = {.subject = ONE_SUBJECT_SRQ, .remove = srq_off_core, .destroy = srq_end},
-		[OBJECT_CQ] = {.subject = ONE_SUBJECT_CQ_SEND, .remove = cq_off_core, .destroy = cq_end},
-		[OBJECT_MW] = {.subject = ONE_SUBJECT_MW, .withdraw = mw_keys},
-		[OBJECT_MR] = {.subject = ONE_SUBJECT_MR,
-			       .withdraw = mr_keys,
-			       .destroy = mr_end,
-			       .release = mr_end_on_request},
-		[OBJECT_REGION] = {.subject = ONE_SUBJECT_REGION, .destroy = region_end},
-		[OBJECT_PZ] = {.subject = ONE_SUBJECT_PZ, .destroy = pz_end},
-	},
+	.request =
+		{
+			[ONE_MSG_HELLO] = hello_request,
+			[ONE_MSG_PZ_CREATE] = pz_create,
+			[ONE_MSG_PZ_FREE] = pz_free,
+			[ONE_MSG_CQ_CREATE] = cq_create,
+			[ONE_MSG_CQ_RESIZE] = cq_resize_request,
+			[ONE_MSG_CQ_FREE] = cq_free,
+			[ONE_MSG_QP_CREATE] = qp_create,
+			[ONE_MSG_QP_MODIFY] = qp_modify,
+			[ONE_MSG_QP_CONNECT] = qp_connect,
+			[ONE_MSG_QP_DISCONNECT] = qp_disconnect,
+			[ONE_MSG_QP_RESET] = qp_reset_request,
+			[ONE_MSG_QP_FREE] = qp_free,
+			[ONE_MSG_LISTEN] = listen_create,
+			[ONE_MSG_UNLISTEN] = listen_free,
+			[ONE_MSG_CR_ACCEPT] = cr_accept,
+			[ONE_MSG_CR_REJECT] = cr_reject,
+			[ONE_MSG_CR_HANDOFF] = cr_handoff,
+			[ONE_MSG_REGION_ADD] = region_add,
+			[ONE_MSG_REGION_REMOVE] = region_remove,
+			[ONE_MSG_MR_CREATE] = mr_create,
+			[ONE_MSG_MR_FREE] = mr_free,
+			[ONE_MSG_MW_CREATE] = mw_create,
+			[ONE_MSG_MW_FREE] = mw_free,
+			[ONE_MSG_SRQ_CREATE] = srq_create,
+			[ONE_MSG_SRQ_LIMIT] = srq_limit,
+			[ONE_MSG_SRQ_FREE] = srq_free,
+			[ONE_MSG_STAGING] = staging_create,
+			[ONE_MSG_RSM_PUBLISH] = rsm_publish,
+			[ONE_MSG_RSM_REPUBLISH] = rsm_republish,
+			[ONE_MSG_RSM_UNPUBLISH] = rsm_unpublish,
+			[ONE_MSG_RSM_CONNECT] = rsm_connect,
+			[ONE_MSG_RSM_DISCONNECT] = rsm_disconnect,
+			[ONE_MSG_RSM_TOPOLOGY] = rsm_topology,
+			[ONE_MSG_RSM_SIGNAL] = rsm_signal,
+			[ONE_MSG_RSM_MAP] = rsm_map,
+		},
+	.class =
+		{
+			[OBJECT_LISTENER] = {.subject = ONE_SUBJECT_LISTENER, .unhook = listener_unhook},
+			[OBJECT_CR] = {.subject = ONE_SUBJECT_CR, .unhook = cr_unhook},
+			[OBJECT_QP] = {.subject = ONE_SUBJECT_QP,
+				       .unhook = qp_unhook,
+				       .remove = qp_off_core,
+				       .destroy = qp_end},
+			[OBJECT_SRQ] = {.subject = ONE_SUBJECT_SRQ,
+					.remove = srq_off_core,
+					.destroy = srq_end},
+			[OBJECT_CQ] = {.subject = ONE_SUBJECT_CQ_SEND,
+				       .remove = cq_off_core,
+				       .destroy = cq_end},
+			[OBJECT_MW] = {.subject = ONE_SUBJECT_MW, .withdraw = mw_keys},
+			[OBJECT_MR] = {.subject = ONE_SUBJECT_MR,
+				       .withdraw = mr_keys,
+				       .destroy = mr_end,
+				       .release = mr_end_on_request},
+			[OBJECT_REGION] = {.subject = ONE_SUBJECT_REGION, .destroy = region_end},
+			[OBJECT_PZ] = {.subject = ONE_SUBJECT_PZ, .destroy = pz_end},
+		},
 	.leave = rsm_leave,
 };
 

@@ -49,7 +49,7 @@ struct mr {
 	struct mem_region *entry; /* published; NULL: not */
 	uint64_t va, length;
 	uint32_t access;
-	uint32_t uid, gid; /* of who asked for it */
+	uint32_t uid, gid;       /* of who asked for it */
 	struct mapping *mapping; /* of several pieces, made for this MR; else NULL */
 	uint32_t num_regions;
 	struct region **region;

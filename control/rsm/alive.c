@@ -128,7 +128,8 @@ build(uint8_t mad[CM_MAD_LEN], uint8_t method, const uint8_t transaction[8])
 
 /* `host`: NULL when it is none that is known. */
 static void
-send_to(const struct host *host, struct path_port *port, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN])
+send_to(const struct host *host, struct path_port *port, const struct cm_path *path,
+	const uint8_t mad[CM_MAD_LEN])
 {
 	static const uint8_t none[6];
 	const struct conn *conn;

@@ -28,8 +28,8 @@ const struct qp_kind import_kind = {
 };
 
 int
-import_qp_new(struct client *client, struct pz *pz, struct cq *cq, struct cq *signal_cq,
-	       uint32_t max_send_wr, command_done *done, struct qp **out)
+import_qp_new(struct client *client, struct pz *pz, struct cq *cq, struct cq *signal_cq, uint32_t max_send_wr,
+	      command_done *done, struct qp **out)
 {
 	uint32_t sq_log2 = 0;
 	struct qp *qp;

@@ -139,9 +139,10 @@ struct engine {
 	struct rte_ring *alive_frames;   /* and keep-alive, which those must not keep waiting */
 	struct rte_mempool *control_pool;
 	int event_fd;
-	_Atomic uint64_t control_sleep; /* the number of its sleep, for which event_fd is to be written; 0: awake */
-	uint64_t control_sleeps;        /* the control thread's: numbers given so far */
-	uint64_t tsc_mult;              /* ns = tsc * mult >> 32 */
+	_Atomic uint64_t
+		control_sleep;   /* the number of its sleep, for which event_fd is to be written; 0: awake */
+	uint64_t control_sleeps; /* the control thread's: numbers given so far */
+	uint64_t tsc_mult;       /* ns = tsc * mult >> 32 */
 	_Atomic bool time_stages;
 	bool running;
 	struct reap *reap, **reap_tail; /* in the order of their tokens */

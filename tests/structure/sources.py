@@ -16,7 +16,7 @@ HUB_LINES = 150   # of a header that
 HUB_USERS = 12    # more sources than this include
 PRODUCT = ("dataplane/", "control/", "api/", "config/")
 # ABI and specifications: one page each by nature.
-HUBS = ("api/abi/", "api/dat/include/", "api/rsm/include/", "api/client/client.h")
+HUBS = ("api/abi/", "api/dat/include/", "api/rsm/include/", "api/client/client.h", "api/rsm/rsm.h")
 
 
 def tracked(root):

@@ -171,15 +171,13 @@ destroy(struct one_client *client)
 }
 
 int
-one_attach(const struct one_attach *args, struct one_client **out)
+client_attach(const struct one_attach *args, struct one_client **out)
 {
 	struct ucred cred = {0};
 	socklen_t cred_len = sizeof(cred);
 	struct one_client *client;
-	int error = fork_install();
+	int error;
 
-	if (error != 0)
-		return error;
 	client = calloc(1, sizeof(*client));
 	if (client == NULL)
 		return -ENOMEM;
@@ -210,12 +208,10 @@ one_attach(const struct one_attach *args, struct one_client **out)
 }
 
 void
-one_detach(struct one_client *client)
+client_detach(struct one_client *client)
 {
-	if (!atomic_load_explicit(&client->foreign, memory_order_relaxed)) {
-		mem_release_all(client);
+	if (!atomic_load_explicit(&client->foreign, memory_order_relaxed))
 		watcher_remove(client);
-	}
 	destroy(client);
 }
 

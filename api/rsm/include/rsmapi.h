@@ -76,7 +76,8 @@ void rsm_free_interconnect_topology(rsm_topology_t *topology_data);
 
 /* ---- errors ---- */
 
-/* The symbol of a result, "RSMERR_BAD_ADDR" for 16; constant, and never NULL.  The original has no such call. */
+/* The symbol of a result, "RSMERR_BAD_ADDR" for 16; constant, and never NULL.  The original has no such call.
+ */
 const char *rsm_strerror(int error);
 
 /* ---- controllers ---- */
@@ -124,7 +125,7 @@ int rsm_get_segmentid_range(const char *appid, rsm_memseg_id_t *baseid, uint32_t
  * INSUFFICIENT_MEM, CTLR_NOT_PRESENT.
  */
 int rsm_memseg_export_create(rsmapi_controller_handle_t controller, rsm_memseg_export_handle_t *memseg,
-                             void *vaddr, size_t size, uint_t flags);
+			     void *vaddr, size_t size, uint_t flags);
 
 /* Unpublishes when needed and frees, in any state.  BAD_SEG_HNDL, POLLFD_IN_USE. */
 int rsm_memseg_export_destroy(rsm_memseg_export_handle_t memseg);
@@ -151,7 +152,7 @@ int rsm_memseg_export_rebind(rsm_memseg_export_handle_t memseg, void *vaddr, off
  * INSUFFICIENT_RESOURCES, SEGID_IN_USE, INSUFFICIENT_MEM, CTLR_NOT_PRESENT.
  */
 int rsm_memseg_export_publish(rsm_memseg_export_handle_t memseg, rsm_memseg_id_t *segment_id,
-                              rsmapi_access_entry_t access_list[], uint_t access_list_length);
+			      rsmapi_access_entry_t access_list[], uint_t access_list_length);
 
 /*
  * Withdraws the segment; every importer is disconnected (RSMERR_CONN_ABORTED).
@@ -166,7 +167,7 @@ int rsm_memseg_export_unpublish(rsm_memseg_export_handle_t memseg);
  * BAD_ADDR, INSUFFICIENT_MEM, INSUFFICIENT_RESOURCES.
  */
 int rsm_memseg_export_republish(rsm_memseg_export_handle_t memseg, rsmapi_access_entry_t access_list[],
-                                uint_t access_list_length);
+				uint_t access_list_length);
 
 /* ---- import: connection ---- */
 
@@ -182,8 +183,8 @@ int rsm_memseg_export_republish(rsm_memseg_export_handle_t memseg, rsmapi_access
  * INSUFFICIENT_MEM, INSUFFICIENT_RESOURCES.
  */
 int rsm_memseg_import_connect(rsmapi_controller_handle_t controller, rsm_node_id_t node_id,
-                              rsm_memseg_id_t segment_id, rsm_permission_t perm,
-                              rsm_memseg_import_handle_t *im_memseg);
+			      rsm_memseg_id_t segment_id, rsm_permission_t perm,
+			      rsm_memseg_import_handle_t *im_memseg);
 
 /*
  * Breaks the connection and frees the handle; required after
@@ -216,21 +217,23 @@ int rsm_memseg_import_disconnect(rsm_memseg_import_handle_t im_memseg);
  * packets have been repeated long before: RSMERR_BARRIER_FAILURE is returned
  * once if the fault was this side's, and RSMERR_CONN_ABORTED from then on.
  */
-int rsm_memseg_import_get8(rsm_memseg_import_handle_t im_memseg, off_t offset, uint8_t *datap, ulong_t rep_cnt);
+int rsm_memseg_import_get8(rsm_memseg_import_handle_t im_memseg, off_t offset, uint8_t *datap,
+			   ulong_t rep_cnt);
 int rsm_memseg_import_get16(rsm_memseg_import_handle_t im_memseg, off_t offset, uint16_t *datap,
-                            ulong_t rep_cnt);
+			    ulong_t rep_cnt);
 int rsm_memseg_import_get32(rsm_memseg_import_handle_t im_memseg, off_t offset, uint32_t *datap,
-                            ulong_t rep_cnt);
+			    ulong_t rep_cnt);
 int rsm_memseg_import_get64(rsm_memseg_import_handle_t im_memseg, off_t offset, uint64_t *datap,
-                            ulong_t rep_cnt);
+			    ulong_t rep_cnt);
 int rsm_memseg_import_get(rsm_memseg_import_handle_t im_memseg, off_t offset, void *dst_addr, size_t length);
-int rsm_memseg_import_put8(rsm_memseg_import_handle_t im_memseg, off_t offset, uint8_t *datap, ulong_t rep_cnt);
+int rsm_memseg_import_put8(rsm_memseg_import_handle_t im_memseg, off_t offset, uint8_t *datap,
+			   ulong_t rep_cnt);
 int rsm_memseg_import_put16(rsm_memseg_import_handle_t im_memseg, off_t offset, uint16_t *datap,
-                            ulong_t rep_cnt);
+			    ulong_t rep_cnt);
 int rsm_memseg_import_put32(rsm_memseg_import_handle_t im_memseg, off_t offset, uint32_t *datap,
-                            ulong_t rep_cnt);
+			    ulong_t rep_cnt);
 int rsm_memseg_import_put64(rsm_memseg_import_handle_t im_memseg, off_t offset, uint64_t *datap,
-                            ulong_t rep_cnt);
+			    ulong_t rep_cnt);
 int rsm_memseg_import_put(rsm_memseg_import_handle_t im_memseg, off_t offset, void *src_addr, size_t length);
 
 /*
@@ -257,7 +260,7 @@ int rsm_memseg_import_getv(rsm_scat_gath_t *sg_io);
  * INSUFFICIENT_RESOURCES.
  */
 int rsm_memseg_import_map(rsm_memseg_import_handle_t im_memseg, void **address, rsm_attribute_t attr,
-                          rsm_permission_t perm, off_t offset, size_t length);
+			  rsm_permission_t perm, off_t offset, size_t length);
 /* BAD_SEG_HNDL, SEG_NOT_MAPPED */
 int rsm_memseg_import_unmap(rsm_memseg_import_handle_t im_memseg);
 
@@ -276,7 +279,7 @@ int rsm_memseg_import_unmap(rsm_memseg_import_handle_t im_memseg);
  * close then CONN_ABORTED, BARRIER_NOT_OPENED, BARRIER_FAILURE.
  */
 int rsm_memseg_import_init_barrier(rsm_memseg_import_handle_t im_memseg, rsm_barrier_type_t type,
-                                   rsmapi_barrier_t *barrier);
+				   rsmapi_barrier_t *barrier);
 int rsm_memseg_import_open_barrier(rsmapi_barrier_t *barrier);
 int rsm_memseg_import_order_barrier(rsmapi_barrier_t *barrier);
 int rsm_memseg_import_close_barrier(rsmapi_barrier_t *barrier);
@@ -296,7 +299,7 @@ int rsm_memseg_import_set_mode(rsm_memseg_import_handle_t im_memseg, rsm_barrier
  * INSUFFICIENT_RESOURCES, CTLR_NOT_PRESENT.
  */
 int rsm_create_localmemory_handle(rsmapi_controller_handle_t cntrl_handle,
-                                  rsm_localmemory_handle_t *local_hndl_p, caddr_t local_vaddr, size_t length);
+				  rsm_localmemory_handle_t *local_hndl_p, caddr_t local_vaddr, size_t length);
 /* Waits for transfers that use it.  BAD_CTLR_HNDL, BAD_LOCALMEM_HNDL. */
 int rsm_free_localmemory_handle(rsmapi_controller_handle_t cntrl_handle, rsm_localmemory_handle_t handle);
 

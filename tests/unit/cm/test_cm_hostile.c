@@ -209,8 +209,8 @@ test_linux_connects_ipv6(void **state)
 }
 
 /*
- * A whole connection that asks for no ACK timeout to speak of, and its REQ again: stale, whoever disconnected,
- * until no copy of it can be on its way any more.
+ * A whole connection that asks for no ACK timeout to speak of, and its REQ again: stale, whoever
+ * disconnected, until no copy of it can be on its way any more.
  */
 static void
 replay(struct net *net, bool we_disconnect, uint8_t ack_timeout)
@@ -734,11 +734,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_linux_connects), TEST(test_linux_connects_ipv6),
+		TEST(test_linux_connects),
+		TEST(test_linux_connects_ipv6),
 		TEST(test_replay),
-		TEST(test_linux_answers),  TEST(test_bad_requests),
-		TEST(test_bad_replies),    TEST(test_foreign_messages),
-		TEST(test_endless_mra),    TEST(test_flood),
+		TEST(test_linux_answers),
+		TEST(test_bad_requests),
+		TEST(test_bad_replies),
+		TEST(test_foreign_messages),
+		TEST(test_endless_mra),
+		TEST(test_flood),
 		TEST(test_fuzz),
 	};
 

@@ -444,11 +444,16 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_captures),     cmocka_unit_test(test_vectors),
-		cmocka_unit_test(test_mra),          cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_random_bytes), cmocka_unit_test(test_mtu),
-		cmocka_unit_test(test_ip_header),    cmocka_unit_test(test_announcement),
-		cmocka_unit_test(test_table),        cmocka_unit_test(test_heap),
+		cmocka_unit_test(test_captures),
+		cmocka_unit_test(test_vectors),
+		cmocka_unit_test(test_mra),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_random_bytes),
+		cmocka_unit_test(test_mtu),
+		cmocka_unit_test(test_ip_header),
+		cmocka_unit_test(test_announcement),
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_heap),
 		cmocka_unit_test(test_refusal_length),
 	};
 

@@ -544,9 +544,10 @@ test_usage_names_every_key(void **state)
 {
 	(void)state;
 	static const char *const names[] = {
-		"--config", "--port",           "--peer",  "--node",    "--socket ",        "--socket-mode",
-		"--idle",   "--limit",          "--check", "--help",    "--keepalive-ms",   "--work-pool",
-		"--mbufs",  "--process-memory", "max_qp_wr", "max_bytes_per_uid"};
+		"--config",  "--port",           "--peer",         "--node",
+		"--socket ", "--socket-mode",    "--idle",         "--limit",
+		"--check",   "--help",           "--keepalive-ms", "--work-pool",
+		"--mbufs",   "--process-memory", "max_qp_wr",      "max_bytes_per_uid"};
 	char *text = NULL;
 	size_t len;
 	FILE *file = open_memstream(&text, &len);

@@ -209,8 +209,8 @@ test_false_proof(void **state)
 	become(OTHER, OTHER_GROUP, 0, NULL);
 	assert_int_equal(import(&apps, 0400, files[0]), RSM_PERM_DENIED);
 	assert_int_equal(import(&apps, 0400, files[1]), RSM_PERM_DENIED);
-	/* One whose other end the control thread has (not an attachment that is in use: what is sent is closed
-	 * with all it holds); no socket at all; nothing. */
+	/* One whose other end the control thread has (not an attachment that is in use: what is sent is
+	 * closed with all it holds); no socket at all; nothing. */
 	publish(&apps, ONE_MSG_RSM_REPUBLISH, 0606);
 	assert_int_equal(import(&apps, 0400, stranger.fd), RSM_PERM_DENIED);
 	assert_int_equal(import(&apps, 0400, dup(STDIN_FILENO)), RSM_PERM_DENIED);

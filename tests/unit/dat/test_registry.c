@@ -99,7 +99,7 @@ bad_arguments(void **state)
 static void
 expect_ia_handle(DAT_IA_HANDLE ia, DAT_HANDLE other)
 {
-	DAT_RETURN (*get)
+	DAT_RETURN(*get)
 	(DAT_IA_HANDLE, DAT_IA_HANDLE *) = (DAT_RETURN(*)(DAT_IA_HANDLE, DAT_IA_HANDLE *))dlvsym(
 		RTLD_DEFAULT, "dats_get_ia_handle", "DAT_1.2");
 	DAT_IA_HANDLE got = DAT_HANDLE_NULL;

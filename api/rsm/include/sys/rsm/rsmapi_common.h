@@ -77,10 +77,10 @@ typedef struct {
 } rsm_iovec_t;
 
 typedef struct {
-	rsm_node_id_t local_nodeid;  /* not looked at */
-	ulong_t io_request_count;    /* 1 to RSM_MAX_SGIOREQS */
-	ulong_t io_residual_count;   /* out: entries that were not completed */
-	uint_t flags;                /* RSM_IMPLICIT_SIGPOST, RSM_SIGPOST_NO_ACCUMULATE */
+	rsm_node_id_t local_nodeid; /* not looked at */
+	ulong_t io_request_count;   /* 1 to RSM_MAX_SGIOREQS */
+	ulong_t io_residual_count;  /* out: entries that were not completed */
+	uint_t flags;               /* RSM_IMPLICIT_SIGPOST, RSM_SIGPOST_NO_ACCUMULATE */
 	rsm_memseg_import_handle_t remote_handle;
 	rsm_iovec_t *iovec;
 } rsm_scat_gath_t;

@@ -34,10 +34,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "maps.h"
-#include "ranges.h"
-#include "raw.h"
-#include "transplant.h"
+#include "client/adopt/maps.h"
+#include "client/adopt/ranges.h"
+#include "client/adopt/raw.h"
+#include "client/adopt/transplant.h"
 
 /* How long the parent waits for the child's copies: this, and a second for each GiB. */
 #define CHILD_TIMEOUT_MS 10000

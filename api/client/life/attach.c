@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The beginning and the end of an attachment, with what forks and registered memory want. */
+#include "client/internal.h"
+
+int
+one_attach(const struct one_attach *args, struct one_client **out)
+{
+	int error = fork_install();
+
+	return error != 0 ? error : client_attach(args, out);
+}
+
+void
+one_detach(struct one_client *client)
+{
+	if (!atomic_load_explicit(&client->foreign, memory_order_relaxed))
+		mem_release_all(client);
+	client_detach(client);
+}

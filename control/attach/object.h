@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Objects of an attachment: their kinds, their ids, and what the rooms above do with them.
+ */
+#ifndef CONTROL_ATTACH_OBJECT_H
+#define CONTROL_ATTACH_OBJECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "abi/message.h"
+
+struct client;
+
+/* In the order in which an attachment lets go of them: none comes after what it refers to. */
+enum object_kind {
+	OBJECT_LISTENER,
+	OBJECT_CR,
+	OBJECT_QP,
+	OBJECT_SRQ,
+	OBJECT_CQ,
+	OBJECT_MW,
+	OBJECT_MR,
+	OBJECT_REGION,
+	OBJECT_PZ,
+	OBJECT_KINDS
+};
+
+struct object {
+	uint32_t id;    /* the application's */
+	uint32_t users; /* objects that refer to this one */
+	enum object_kind kind;
+	bool busy; /* being made or freed: unknown to the application */
+	struct client *client;
+};
+
+typedef int request_handler(struct client *client,
+			    const struct one_msg *msg); /* 0, -errno or REQUEST_LATER */
+
+/* The four steps of an attachment's end (client.c), for each object of a kind; NULL: nothing to do. */
+struct object_class {
+	enum one_subject subject;       /* what a refusal calls it */
+	void (*unhook)(void *object);   /* nobody finds it any more; peers are told */
+	void (*remove)(void *object);   /* the core lets go of it */
+	void (*withdraw)(void *object); /* its keys */
+	void (*destroy)(void *object);  /* no core looks at it any more */
+	/* The same at the request under way, which is answered when it is free and no longer counts. */
+	void (*release)(void *object);
+};
+
+struct attach_calls {
+	request_handler *request[ONE_MSG_MAX]; /* by enum one_msg_type */
+	struct object_class class[OBJECT_KINDS];
+	void (*leave)(struct client *client); /* it ends: before its objects are unhooked */
+};
+extern const struct attach_calls *attach_calls; /* set by control_init */
+
+void *object_new(struct client *client, enum object_kind kind, size_t size);
+void object_free(void *object); /* forgets the id */
+/* NULL when there is no such object, or it is busy. */
+void *object_get(struct client *client, enum object_kind kind, uint32_t id);
+int object_refuse_new(struct client *client,
+		      enum object_kind kind); /* what to say when object_new() is NULL */
+
+#endif
