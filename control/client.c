@@ -8,8 +8,7 @@
  *              told and nothing new comes in; commands and jobs under way are waited for
  *   REMOVING   the core lets go of queue pairs, rings and the client; waited for
  *   QUIESCING  memory keys are removed; a grace period is waited for
- *   GONE       mappings, arena, quotas: all freed; a thread that still waits for memory of the
- *              process is waited for
+ *   GONE       mappings, arena, quotas: all freed
  *
  * Handlers and callbacks ask client_alive() before they begin something new.
  */
@@ -186,6 +185,8 @@ dispatch(struct client *client)
 		return srq_limit(client, &msg->srq_limit);
 	case ONE_MSG_SRQ_FREE:
 		return srq_free(client, msg->id.id);
+	case ONE_MSG_COPIES:
+		return copies_start(client);
 	case ONE_MSG_STAGING:
 		return staging_create(client, &msg->staging);
 	case ONE_MSG_RSM_PUBLISH:
@@ -554,6 +555,7 @@ release(struct client *client)
 	if (client->engine != NULL)
 		engine_client_free(client->engine);
 	client->engine = NULL;
+	client->reach = NULL; /* it went with the engine's client */
 	if (client->arena.base != NULL) {
 		engine_guard_remove(client->arena.base);
 		arena_close(&client->arena);
@@ -561,7 +563,6 @@ release(struct client *client)
 	}
 	if (client->wake_fd >= 0)
 		close(client->wake_fd);
-	process_leave(client);
 	client->account->bytes -= client->arena_charged;
 	if (client->attached)
 		quota_detach(&control.quota, client->account);
@@ -592,8 +593,7 @@ client_step(struct client *client)
 			release(client);
 			break;
 		case CLIENT_GONE:
-			/* It counts as a connection of its uid for as long as it holds a thread. */
-			return process_left(client);
+			return true;
 		}
 	}
 }
@@ -610,7 +610,7 @@ clients_poll(void)
 		else if (client->state == CLIENT_CONNECTED && !client->busy &&
 			 control.now >= client->hello_deadline)
 			client_kill(client, ONE_FAULT_PROTOCOL, "it did not say HELLO");
-		process_poll(client);
+		copies_poll(client);
 		if (client_step(client)) {
 			TAILQ_REMOVE(&control.clients, client, link);
 			quota_disconnect(&control.quota, client->account);
@@ -631,11 +631,10 @@ clients_deadline(void)
 		    client->hello_deadline < deadline)
 			deadline = client->hello_deadline;
 		/* Acknowledgements that wake nobody are waited for. */
-		if (client->state > CLIENT_ATTACHED && client->state != CLIENT_GONE &&
-		    control.now + ENDING_NS < deadline)
+		if (client->state > CLIENT_ATTACHED && control.now + ENDING_NS < deadline)
 			deadline = control.now + ENDING_NS;
-		if (process_deadline(client) < deadline)
-			deadline = process_deadline(client);
+		if (copies_deadline(client) < deadline)
+			deadline = copies_deadline(client);
 	}
 	return deadline;
 }

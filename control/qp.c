@@ -441,7 +441,7 @@ qp_make_export(struct segment *segment, uint32_t permission, struct qp **out)
 		.va = mr->va,
 		.length = mr->length,
 		.base = mr->entry->base,
-		.process = mr->entry->process,
+		.reach = mr->entry->reach,
 		.owner = qp,
 	};
 	client->exports++;

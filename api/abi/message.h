@@ -19,7 +19,7 @@
 
 #include "ring.h"
 
-#define ONE_ABI_VERSION 2u
+#define ONE_ABI_VERSION 3u
 #define ONE_MSG_MAGIC 0x31534e4fu
 #define ONE_MSG_FDS 8u
 #define ONE_SOCKET_DEFAULT "/run/oneside/oneside.sock"
@@ -62,6 +62,7 @@ enum one_msg_type {
 	ONE_MSG_RSM_SIGNAL,
 	ONE_MSG_RSM_MAP,
 	ONE_MSG_SRQ_LIMIT,
+	ONE_MSG_COPIES,
 	ONE_MSG_MAX
 };
 
@@ -134,7 +135,7 @@ struct one_welcome {
 	uint64_t arena_size;
 	uint64_t async_cq_offset;
 	uint32_t async_cq_log2;
-	int32_t pid; /* of the data plane: for PR_SET_PTRACER */
+	uint32_t reserved;
 	struct one_limits limits;
 };
 
@@ -215,8 +216,8 @@ struct one_region_add { uint64_t size; uint32_t flags; uint32_t reserved; };
  * A memory region (uDAPL LMR, RSM segment or local handle) over the address
  * range [va, va+length) of the application, which is, in order, the pieces of
  * regions given (page-aligned offsets; the first piece begins at the page of va).
- * num_pieces 0: not shared; the data plane uses /proc/PID/mem of the attached
- * process.
+ * num_pieces 0: not shared; the application's copy thread moves it (copy.h), after
+ * ONE_MSG_COPIES.
  */
 #define ONE_MR_PIECES 32u
 struct one_mr_piece { uint32_t region; uint32_t reserved; uint64_t offset; uint64_t length; };
@@ -246,6 +247,9 @@ struct one_srq_limit { uint32_t srq, limit; };
 /* Memory of the arena registered as an MR with local rights, for bounce copies. */
 struct one_staging { uint64_t size; uint32_t pz; uint32_t reserved; }; /* pz: of the queue pairs that use it */
 struct one_staged { uint64_t offset; uint64_t size; uint32_t lkey; uint32_t reserved; }; /* sge.addr = offset */
+
+/* COPIES: the application has a copy thread from now on.  Asked again, the answer is the same. */
+struct one_copies_made { uint64_t offset; }; /* of struct one_copies */
 
 /* ---- RSM ---- */
 #define ONE_RSM_ACL_MAX 64u
@@ -369,6 +373,7 @@ struct one_reply {
 		struct one_mw_created mw;
 		struct one_srq_created srq;
 		struct one_staged staged;
+		struct one_copies_made copies;
 		struct one_rsm_published rsm;
 		struct one_rsm_port rsm_port;
 		struct one_rsm_mapped rsm_mapped;

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "copier.h"
 #include "internal.h"
 
 /* A data plane that accepts and does not answer is given up after this time. */
@@ -168,8 +169,6 @@ destroy(struct one_client *client)
 int
 one_attach(const struct one_attach *args, struct one_client **out)
 {
-	struct ucred cred = {0};
-	socklen_t cred_len = sizeof(cred);
 	struct one_client *client;
 	int error = fork_install();
 
@@ -192,10 +191,6 @@ one_attach(const struct one_attach *args, struct one_client **out)
 	if (error == 0)
 		error = map_arena(client);
 	if (error == 0) {
-		if (getsockopt(client->sock, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) == 0)
-			client->peer = cred.pid;
-		if (client->peer <= 0)
-			client->peer = client->info.pid;
 		*out = client; /* `lost` may run before this returns */
 		error = watcher_add(client);
 	}
@@ -229,6 +224,9 @@ client_disown(struct one_client *client)
 	client->wake_fd = -1;
 	client->sock = -1;
 	client->uses = NULL;
+	if (client->copier != NULL)
+		copier_forget(client->copier);
+	client->copier = NULL;
 	atomic_store_explicit(&client->foreign, true, memory_order_relaxed);
 }
 

@@ -1,22 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The local transport: every operation, between mapped memory and memory that is reached through its process.
- */
+/* The local transport: every operation, between mapped memory and memory that its application copies. */
 #include <unistd.h>
 
+#include "api/client/copier.h"
 #include "local.h"
 
-/* Bits of *state: whose memory is reached through its process, by the thread for that. */
+static void
+copies_begin(int i)
+{
+	const struct copier_place place = {.arena_fd = w.app[i].arena_fd, .wake_fd = -1};
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t offset = app_alloc(&w.app[i], sizeof(struct one_copies) + page);
+
+	offset = (offset + page - 1) / page * page;
+	w.reach[i] = engine_client_reach(w.app[i].client, offset);
+	assert_non_null(w.reach[i]);
+	assert_int_equal(copier_start(&place, offset, &w.copier[i]), 0);
+	w.memory[i].region.base = NULL;
+	w.memory[i].region.reach = w.reach[i];
+}
+
+/* Bits of *state: whose memory is copied by its application. */
 static int
 setup_reached(void **state)
 {
 	setup(state);
-	w.process = (struct mem_process){.pid = getpid()};
-	assert_int_equal(engine_client_reach(w.app[0].client, &w.process), 0);
 	for (int i = 0; i < 2; i++) {
-		if (((uintptr_t)*state >> i & 1) == 0)
-			continue;
-		w.memory[i].region.base = NULL;
-		w.memory[i].region.process = &w.process;
+		w.reach[i] = NULL;
+		if (((uintptr_t)*state >> i & 1) != 0)
+			copies_begin(i);
 	}
 	return 0;
 }
@@ -24,13 +36,16 @@ setup_reached(void **state)
 static int
 teardown_reached(void **state)
 {
-	assert_true(atomic_load(&w.process.bytes) > 0);
-	teardown(state);
-	reach_stop(&w.process);
-	while (!reach_stopped(&w.process))
-		usleep(1000);
-	reach_free(&w.process);
-	return 0;
+	uint64_t bytes = 0;
+
+	for (int i = 0; i < 2; i++) {
+		if (w.reach[i] == NULL)
+			continue;
+		bytes += reach_bytes(w.reach[i]);
+		copier_stop(w.copier[i]);
+	}
+	assert_true(bytes > 0);
+	return teardown(state);
 }
 
 static void

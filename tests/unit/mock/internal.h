@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "abi/copy.h"
 #include "mock.h"
 
 #define MOCK_CLIENTS 256
@@ -14,7 +15,7 @@
 struct mock_client {
 	struct mock_client *next;
 	int sock, arena_fd, wake_fd;
-	bool greeted;
+	bool greeted, copies;
 	uint8_t *arena;
 	uint64_t used;
 	struct one_arena *header;
