@@ -15,6 +15,7 @@
 #   start_capture NAME NAMESPACE INTERFACE; stop_capture NAME     $WORK/NAME.pcap
 #   say, fail, skip, expect
 #
+# PLANE_WITHOUT_CAPABILITIES, when root sets it, starts planes without any.
 # PLANE_MEMORY (EAL options; default --no-huge), PLANE_IDLE and PLANE_CORES (polling cores of each plane;
 # default 1) choose how planes run.
 
@@ -158,7 +159,8 @@ start_plane() {
 	log=$(plane_log "$name")
 	: >"$log"
 	[ -n "${PLANE_NETNS:-}" ] && prefix=(ip netns exec "$PLANE_NETNS")
-	# "ip netns exec" becomes the data plane: the process id is the data plane's.
+	[ -n "${PLANE_WITHOUT_CAPABILITIES:-}" ] && prefix+=(setpriv --bounding-set=-all --inh-caps=-all --)
+	# "ip netns exec" and setpriv become the data plane: the process id is the data plane's.
 	"${prefix[@]}" "$DATAPLANE" "$@" --socket "$(plane_socket "$name")" >"$log" 2>&1 </dev/null &
 	PLANE_PID[$name]=$!
 	until grep -q 'serving on' "$log"; do
