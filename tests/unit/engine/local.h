@@ -18,6 +18,7 @@ struct world {
 	struct memory memory[2]; /* all rights */
 	struct reach *reach[2]; /* NULL: all of this application's memory is mapped */
 	struct copier *copier[2];
+	uint64_t offset; /* of the last struct one_copies in its arena */
 };
 static struct world w;
 

@@ -12,7 +12,7 @@ copies_begin(int i)
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t offset = app_alloc(&w.app[i], sizeof(struct one_copies) + page);
 
-	offset = (offset + page - 1) / page * page;
+	w.offset = offset = (offset + page - 1) / page * page;
 	w.reach[i] = engine_client_reach(w.app[i].client, offset);
 	assert_non_null(w.reach[i]);
 	assert_int_equal(copier_start(&place, offset, &w.copier[i]), 0);
@@ -458,6 +458,26 @@ test_drain(void **state)
 	assert_int_equal(w.pair[0].drained, 1);
 }
 
+/* An answer to what was not asked ends the attachment; its peer's goes on. */
+static void
+test_forged_answer(void **state)
+{
+	struct one_copy_answer *answer;
+
+	copies_begin(0);
+	copier_stop(w.copier[0]);
+	answer = ((struct one_copies *)(w.app[0].arena + w.offset))->answer;
+	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 64, 1);
+	TURN_UNTIL(reach_since(w.reach[0]) != 0);
+	answer[0].sequence = 1;
+	atomic_store(&answer[0].phase, 1);
+	TURN_UNTIL(w.app[0].faults == 1);
+	assert_int_equal(w.app[0].fault, ONE_FAULT_RING);
+	assert_int_equal(atomic_load(&w.app[0].header->fault), ONE_FAULT_RING);
+	assert_int_equal(w.app[1].faults, 0);
+	expect_none(&w.send[0]);
+}
+
 #define REACHED(f, whose) \
 	cmocka_unit_test_prestate_setup_teardown(f, setup_reached, teardown_reached, (void *)whose)
 #define EACH_REACHED(f) REACHED(f, 1), REACHED(f, 2), REACHED(f, 3)
@@ -482,6 +502,7 @@ main(void)
 		T(test_peer_vanishes),
 		T(test_established_by_first_message),
 		T(test_drain),
+		T(test_forged_answer),
 		EACH_REACHED(test_write),
 		EACH_REACHED(test_gather_to_scatter),
 		EACH_REACHED(test_read),

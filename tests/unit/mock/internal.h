@@ -15,7 +15,8 @@
 struct mock_client {
 	struct mock_client *next;
 	int sock, arena_fd, wake_fd;
-	bool greeted, copies;
+	bool greeted;
+	uint64_t copies; /* offset of its struct one_copies; 0: none */
 	uint8_t *arena;
 	uint64_t used;
 	struct one_arena *header;

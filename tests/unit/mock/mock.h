@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 #include "abi/arena.h"
+#include "abi/copy.h"
 #include "abi/message.h"
 #include "abi/ring.h"
 
@@ -130,5 +131,7 @@ uint32_t mock_mr_of_key(struct mock *mock, uint32_t key);
 uint32_t mock_regions(struct mock *mock);
 /* Start of the newest attachment's arena, in the mock's own mapping. */
 uint8_t *mock_arena(struct mock *mock);
+/* Where the newest attachment is asked to copy; NULL: it has no copy thread. */
+struct one_copies *mock_copies(struct mock *mock);
 
 #endif
