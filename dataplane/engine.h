@@ -149,7 +149,7 @@ struct engine_event {
 	void *owner; /* of the queue pair, or of the client for FAULT */
 };
 
-/* Of one core, a millisecond old at most.  Bytes of memory without mapping are counted per process (reach.h).
+/* Of one core, a millisecond old at most.  Bytes of memory without mapping are counted per client (reach.h).
  */
 /* What a loop of a core does, in its order.  The cycles of each are counted on demand. */
 enum engine_stage {
@@ -223,8 +223,9 @@ void engine_time_stages(bool on);
 
 /* The core with the least work, for a new client. */
 struct engine_client *engine_client_new(const struct engine_client_config *config);
-/* Its process is reached by a thread of its own from now on (reach.h); before any key leads there. */
-int engine_client_reach(struct engine_client *client, struct mem_process *process);
+/* Memory without mapping is moved by its copy thread from now on (reach.h), through struct one_copies at
+ * `offset`; before any key leads there.  Freed with the client.  NULL: no memory. */
+struct reach *engine_client_reach(struct engine_client *client, uint64_t offset);
 void engine_client_free(struct engine_client *client); /* frees are deferred until no core can look */
 uint32_t engine_client_core(const struct engine_client *client);
 uint32_t engine_client_lcore(const struct engine_client *client); /* DPDK's number of it */

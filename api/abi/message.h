@@ -20,7 +20,7 @@
 
 #include "ring.h"
 
-#define ONE_ABI_VERSION 2u
+#define ONE_ABI_VERSION 3u
 #define ONE_MSG_MAGIC 0x31534e4fu
 #define ONE_MSG_FDS 8u
 #define ONE_SOCKET_DEFAULT "/run/oneside/oneside.sock"
@@ -63,6 +63,7 @@ enum one_msg_type {
 	ONE_MSG_RSM_SIGNAL,
 	ONE_MSG_RSM_MAP,
 	ONE_MSG_SRQ_LIMIT,
+	ONE_MSG_COPIES,
 	ONE_MSG_MAX
 };
 
@@ -135,7 +136,7 @@ struct one_welcome {
 	uint64_t arena_size;
 	uint64_t async_cq_offset;
 	uint32_t async_cq_log2;
-	int32_t pid; /* of the data plane: for PR_SET_PTRACER */
+	uint32_t reserved;
 	struct one_limits limits;
 };
 
@@ -243,8 +244,8 @@ struct one_region_add {
  * A memory region (uDAPL LMR, RSM segment or local handle) over the address
  * range [va, va+length) of the application, which is, in order, the pieces of
  * regions given (page-aligned offsets; the first piece begins at the page of va).
- * num_pieces 0: not shared; the data plane uses /proc/PID/mem of the attached
- * process.
+ * num_pieces 0: not shared; the application's copy thread moves it (copy.h), after
+ * ONE_MSG_COPIES.
  *
  * The pieces cover the pages of the range and nothing else, and the files have all of
  * these pages: -EFAULT (ONE_SUBJECT_ADDRESS, `value`: of the first that is missing) asks
@@ -309,6 +310,11 @@ struct one_staged {
 	uint32_t lkey;
 	uint32_t reserved;
 }; /* sge.addr = offset */
+
+/* COPIES: the application has a copy thread from now on.  Asked again, the answer is the same. */
+struct one_copies_made {
+	uint64_t offset;
+}; /* of struct one_copies */
 
 /* ---- RSM ---- */
 #define ONE_RSM_ACL_MAX 64u
@@ -455,6 +461,7 @@ struct one_reply {
 		struct one_mw_created mw;
 		struct one_srq_created srq;
 		struct one_staged staged;
+		struct one_copies_made copies;
 		struct one_rsm_published rsm;
 		struct one_rsm_port rsm_port;
 		struct one_rsm_mapped rsm_mapped;

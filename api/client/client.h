@@ -205,10 +205,12 @@ struct one_mr {
  * pages become a sealed memfd shared with the data plane, under the same
  * addresses, while other threads go on (see adopt.c).  Shared mappings are
  * passed on as they are where the process has a descriptor of them.  Memory that
- * is neither is reached through /proc/PID/mem by the data plane, more slowly.
+ * is neither is copied by a thread of this library when the data plane asks for it
+ * (copier.h), more slowly.
  *
  * -EFAULT: not mapped, or not readable (not writable with ONE_ACCESS_LOCAL_WRITE);
- * -EDQUOT, -ENOMEM, -EINVAL (length 0, wraps).
+ * -EDQUOT, -ENOMEM, -EINVAL (length 0, wraps); -EOPNOTSUPP: it would have to be copied,
+ * which the data plane does not want; -EPERM: nor may this process (seccomp).
  */
 int one_mem_register(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access,
 		     struct one_mr *mr);
@@ -217,10 +219,9 @@ int one_mem_register_alone(struct one_client *client, uint32_t pz, uint64_t va, 
 			   uint32_t access, struct one_mr *mr);
 /*
  * From now on the file of this registration may be handed to others: no other
- * registration will share it (memory registered twice is reached through
- * /proc/PID/mem then).  `writable` false: they can map it for reading only, whatever they try.
- * -EBUSY: it has other registrations, or holds other memory, or is not one adopted
- * piece, or could not be taken back.
+ * registration will share it (memory registered twice is copied then).  `writable` false: they can map it for
+ * reading only, whatever they try. -EBUSY: it has other registrations, or holds other memory, or is not one
+ * adopted piece, or could not be taken back.
  */
 int one_mem_claim(struct one_client *client, struct one_mr *mr, bool writable);
 /*

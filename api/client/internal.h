@@ -7,6 +7,7 @@
 
 #include "client.h"
 
+struct copier;  /* copier.h */
 struct mem_use; /* mem.c */
 
 struct one_client {
@@ -18,7 +19,6 @@ struct one_client {
 	struct one_channel *channels;
 	struct one_doorbells *doorbells;
 	struct one_welcome info;
-	pid_t peer; /* the data plane's process, as this process may name it; 0 unknown */
 
 	_Atomic bool dead;    /* set once, before all sleepers are woken */
 	_Atomic bool foreign; /* in a child after fork: this is the parent's attachment */
@@ -39,6 +39,7 @@ struct one_client {
 
 	/* mem.c; under its lock */
 	struct mem_use *uses;
+	struct copier *copier; /* NULL: there is no copy thread */
 };
 
 /* ---- call.c ---- */
@@ -68,6 +69,8 @@ void client_disown(struct one_client *client);
 
 /* ---- watcher.c ---- */
 
+/* A small thread of the library's own, which runs no signal handlers of the application. */
+int client_thread(pthread_t *thread, void *(*run)(void *), void *argument);
 int watcher_add(struct one_client *client);
 /* Afterwards `lost` is not running and will not be called. */
 void watcher_remove(struct one_client *client);

@@ -9,7 +9,7 @@
  *   REMOVING   the core lets go of queue pairs, rings and the client; waited for
  *   QUIESCING  memory keys are removed; a grace period is waited for
  *   GONE       all freed, but mappings and arena go on the thread of the user, and are waited
- *              for; so is a thread that still waits for memory of the process
+ *              for
  *
  * Handlers and callbacks ask client_alive() before they begin something new.
  */
@@ -454,6 +454,7 @@ release(struct client *client)
 	if (client->engine != NULL)
 		engine_client_free(client->engine);
 	client->engine = NULL;
+	client->reach = NULL; /* it went with the engine's client */
 	if (client->arena.base != NULL) {
 		client->arena_mapping->base = client->arena.base;
 		client->arena_mapping->len = client->arena.size;
@@ -466,7 +467,6 @@ release(struct client *client)
 		mapping_free(client->arena_mapping, NULL, NULL);
 	if (client->wake_fd >= 0)
 		close(client->wake_fd);
-	process_leave(client);
 	if (client->attached)
 		quota_detach(&control.quota, client->account);
 }
@@ -496,8 +496,7 @@ client_step(struct client *client)
 			release(client);
 			break;
 		case CLIENT_GONE:
-			/* It counts as a connection of its uid for as long as it holds a thread. */
-			return process_left(client);
+			return true;
 		}
 	}
 }
@@ -516,7 +515,7 @@ clients_poll(void)
 			client_kill(client, ONE_FAULT_PROTOCOL, "it did not say HELLO");
 		if (client->again && client->left != client->account->left && client_alive(client))
 			request(client);
-		process_poll(client);
+		copies_poll(client);
 		if (client_step(client)) {
 			TAILQ_REMOVE(&control.clients, client, link);
 			lane_close(&client->lane);
@@ -538,11 +537,10 @@ clients_deadline(void)
 		    client->hello_deadline < deadline)
 			deadline = client->hello_deadline;
 		/* Acknowledgements that wake nobody are waited for. */
-		if (client->state > CLIENT_ATTACHED && client->state != CLIENT_GONE &&
-		    control.now + ENDING_NS < deadline)
+		if (client->state > CLIENT_ATTACHED && control.now + ENDING_NS < deadline)
 			deadline = control.now + ENDING_NS;
-		if (process_deadline(client) < deadline)
-			deadline = process_deadline(client);
+		if (copies_deadline(client) < deadline)
+			deadline = copies_deadline(client);
 	}
 	return deadline;
 }

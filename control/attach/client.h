@@ -47,7 +47,7 @@ enum client_state {
 	CLIENT_LEAVING,   /* gone: what is under way comes to an end; everything is unhooked from the world */
 	CLIENT_REMOVING,  /* the core lets go of queue pairs and rings */
 	CLIENT_QUIESCING, /* keys are removed; a grace period runs */
-	CLIENT_GONE       /* nothing refers to it, but maybe a thread that waits for its memory */
+	CLIENT_GONE       /* nothing refers to it */
 };
 
 struct client {
@@ -84,15 +84,16 @@ struct client {
 	bool added;
 	struct table table[OBJECT_KINDS];
 	struct cq *async_cq;
-	struct mem_process *process; /* NULL: its memory is not reached that way */
+	struct reach *reach;    /* NULL: it has no copy thread */
+	uint64_t copies_offset; /* of its struct one_copies */
 	uint64_t mapped, arena_charged, staged, requests;
 	LIST_HEAD(, segment) segment_list;
 	uint32_t segments;
 	uint32_t exports;       /* queue pairs that others have made here by importing */
 	uint32_t kept_fds;      /* of regions */
-	struct object *leaving; /* freed by the request under way: accesses begun before */
+	struct object *leaving; /* freed by the request under way: copies begun before */
 	uint32_t leaving_mark;  /* this mark (reach_mark) are waited for */
-	uint64_t process_at;    /* when its accesses are looked at */
+	uint64_t copies_at;     /* when its copies are looked at */
 
 	uint32_t commands; /* on their way to the core */
 	uint32_t jobs;     /* graces and jobs under way */
@@ -122,15 +123,12 @@ int client_take_fd(struct client *client, uint32_t i);
 /* The same, and it stays the request's. */
 int client_fd(const struct client *client, uint32_t i);
 
-/* ---- process.c ---- */
-/* The memory of the client's process can be reached from now on, without a mapping; 0 or -errno. */
-int process_reach(struct client *client);
-/* The registration is freed and the request answered when no access from before is under way. */
-void process_settle(struct client *client, struct object *mr);
-void process_leave(struct client *client); /* the core has let go */
-bool process_left(struct client *client);  /* nothing of it is left */
-void process_poll(struct client *client);
-uint64_t process_deadline(const struct client *client);
+/* ---- copies.c ---- */
+int copies_start(struct client *client, const struct one_msg *msg);
+/* The registration is freed and the request answered when no copy from before is under way. */
+void copies_settle(struct client *client, struct object *mr);
+void copies_poll(struct client *client);
+uint64_t copies_deadline(const struct client *client);
 
 /* ---- identity.c: who sends a request ---- */
 /* The sender as the message has it; false: the message does not tell. */

@@ -63,6 +63,7 @@ const struct attach_calls attach_table = {
 			[ONE_MSG_SRQ_CREATE] = srq_create,
 			[ONE_MSG_SRQ_LIMIT] = srq_limit,
 			[ONE_MSG_SRQ_FREE] = srq_free,
+			[ONE_MSG_COPIES] = copies_start,
 			[ONE_MSG_STAGING] = staging_create,
 			[ONE_MSG_RSM_PUBLISH] = rsm_publish,
 			[ONE_MSG_RSM_REPUBLISH] = rsm_republish,

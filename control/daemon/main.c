@@ -196,8 +196,6 @@ main(int argc, char **argv)
 		return refuse(why);
 	if (check_socket_free(&config, why, sizeof(why)) < 0)
 		return refuse(why);
-	if (reach_init() < 0)
-		return refuse("no descriptor is left at the start; raise LimitNOFILE");
 	if (check_eal_init(split, argv) < 0) {
 		check_eal_failure(&config, split, argv, why, sizeof(why));
 		return refuse(why);

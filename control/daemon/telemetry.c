@@ -184,10 +184,7 @@ clients(const char *params, struct rte_tel_data *out)
 		add_number(d, "segments", client->segments);
 		add_number(d, "mapped_bytes", client->mapped);
 		add_number(d, "arena_bytes", client->arena_charged);
-		add_number(d, "process_vm_bytes",
-			   client->process != NULL
-				   ? atomic_load_explicit(&client->process->bytes, memory_order_relaxed)
-				   : 0);
+		add_number(d, "copied_bytes", client->reach != NULL ? reach_bytes(client->reach) : 0);
 		add_number(d, "calls", client->requests);
 		if (add_entry(out, "client", client->number, d) != 0)
 			break; /* as many as an answer holds */
@@ -298,7 +295,7 @@ fill_mr(struct rte_tel_data *d, const void *object)
 	add_number(d, "address", mr->va);
 	add_number(d, "length", mr->length);
 	add_key(d, "access", mr->access);
-	add_text(d, "way", mr->entry == NULL ? "none" : mr->entry->base != NULL ? "mapped" : "process_vm");
+	add_text(d, "way", mr->entry == NULL ? "none" : mr->entry->base != NULL ? "mapped" : "copied");
 	add_number(d, "windows", windows);
 }
 

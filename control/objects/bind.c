@@ -186,7 +186,7 @@ carry_out(const struct qp *qp, const struct work *work)
 		entry->va = range->addr;
 		entry->length = length;
 		entry->base = mr->entry->base == NULL ? NULL : mr->entry->base + (range->addr - mr->va);
-		entry->process = mr->entry->process;
+		entry->reach = mr->entry->reach;
 		entry->window = true;
 		mw->mr = mr;
 		LIST_INSERT_HEAD(&mr->windows, mw, mr_link);

@@ -60,7 +60,6 @@ welcome(struct client *client)
 	w->arena_size = ONE_ARENA_SIZE;
 	w->async_cq_offset = client->async_cq->offset;
 	w->async_cq_log2 = client->async_cq->log2;
-	w->pid = getpid();
 	w->limits = control.config->limits;
 }
 

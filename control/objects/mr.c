@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Memory regions as applications know them: a range of addresses over pieces of
- * mapped files, or over the memory of the process itself.
+ * mapped files, or over memory that its application copies (copies.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -168,7 +168,7 @@ publish(struct mr *mr, uint8_t *base, uint64_t *limit)
 		.va = mr->va,
 		.length = mr->length,
 		.base = base,
-		.process = base == NULL ? mr->object.client->process : NULL,
+		.reach = base == NULL ? mr->object.client->reach : NULL,
 		.owner = mr,
 	};
 	mr->entry = entry;
@@ -308,8 +308,8 @@ mr_create(struct client *client, const struct one_msg *msg)
 	error = check_pieces(client, args);
 	if (error != 0)
 		return error;
-	if (args->num_pieces == 0 && (error = process_reach(client)) != 0)
-		return refuse(client, error, ONE_SUBJECT_MEMORY, 0);
+	if (args->num_pieces == 0 && client->reach == NULL)
+		return refuse(client, -EOPNOTSUPP, ONE_SUBJECT_MEMORY, 0);
 	mr = mr_new(client, pz, args->va, args->length, args->access);
 	if (mr == NULL)
 		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_MR].max);
@@ -360,7 +360,7 @@ mr_staging(struct client *client, struct pz *pz, uint64_t offset, uint64_t size)
 static void
 mr_quiesced(struct client *client, void *object)
 {
-	process_settle(client, object);
+	copies_settle(client, object);
 }
 
 static void

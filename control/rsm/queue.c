@@ -157,7 +157,7 @@ export_qp_new(struct segment *segment, uint32_t permission, struct qp **out)
 		.va = mr->va,
 		.length = mr->length,
 		.base = mr->entry->base,
-		.process = mr->entry->process,
+		.reach = mr->entry->reach,
 		.owner = qp,
 	};
 	client->exports++;

@@ -82,14 +82,20 @@ engine_client_new(const struct engine_client_config *config)
 	return client;
 }
 
-int
-engine_client_reach(struct engine_client *client, struct mem_process *process)
+/* On the core of the client. */
+static void
+reach_broken(void *owner)
 {
-	int error = reach_start(process, &client->core->reaching);
+	client_fault(owner, ONE_FAULT_RING);
+}
 
-	if (error == 0)
-		client->process = process;
-	return error;
+struct reach *
+engine_client_reach(struct engine_client *client, uint64_t offset)
+{
+	if (client->reach == NULL && in_arena(offset, sizeof(struct one_copies)))
+		client->reach = reach_new((struct one_copies *)(client->arena + offset),
+					  &client->core->reaching, reach_broken, client);
+	return client->reach;
 }
 
 void
@@ -98,6 +104,7 @@ engine_client_free(struct engine_client *client)
 	if (client == NULL)
 		return;
 	client->core->clients_held--;
+	reach_free(client->reach); /* keys that led there have been gone for a grace period */
 	object_free(&client->reap, client, client->qps);
 }
 

@@ -20,8 +20,8 @@ static int
 client_remove(struct core *core, struct engine_client *client)
 {
 	idle_forget(core, client);
-	if (client->process != NULL)
-		reach_detach(client->process, qp_reached, core);
+	if (client->reach != NULL)
+		reach_detach(client->reach, qp_reached, core);
 	TAILQ_REMOVE(&core->clients, client, link);
 	return 0;
 }

@@ -237,7 +237,7 @@ look_again(struct core *core)
 	for (uint32_t i = 0; core->index == 0 && i < ports_num; i++)
 		if (ring_used(ports[i].tx_ring) > 0 && core->tx[i].count < TX_HIGH)
 			return true;
-	return doorbell_scan(core) > 0 || rcio_receive(core) > 0;
+	return reach_due(&core->reaching) || doorbell_scan(core) > 0 || rcio_receive(core) > 0;
 }
 
 static void
@@ -252,8 +252,7 @@ wait_for_something(struct core *core, bool interrupts)
 
 	if (interrupts)
 		limit = RTE_MIN(limit, bell_limit(core));
-	/* Nor does a waking come from the threads that reach memory for us. */
-	if (!interrupts || is_behind(core) || !LIST_EMPTY(&core->reaching))
+	if (!interrupts || is_behind(core))
 		limit = core->idle_loops < EMPTY_LOOPS + NAPS_SHORT ? NAP_NS : NAP_MAX_NS;
 	if (next != RC_NEVER)
 		limit = next <= now ? 0 : RTE_MIN(limit, next - now);

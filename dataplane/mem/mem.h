@@ -27,7 +27,7 @@
 #include "abi/message.h" /* ONE_ACCESS_* */
 #include "abi/ring.h"    /* enum one_status, struct one_sge */
 
-struct mem_process; /* reach.h */
+struct reach; /* reach.h */
 
 struct mem_region {
 	uint32_t key;
@@ -36,10 +36,10 @@ struct mem_region {
 	uint32_t qpn;    /* nonzero: only this queue pair may use the key (RSM windows) */
 	uint64_t va;     /* in the application */
 	uint64_t length;
-	uint8_t *base;               /* where va is mapped here; NULL: reached through `process` (reach.h) */
-	struct mem_process *process; /* NULL when base is set */
-	void *owner;                 /* the control thread's object */
-	bool window;                 /* a window that peers may invalidate (ONE_OP_SEND_INV) */
+	uint8_t *base;       /* where va is mapped here; NULL: moved by the application (reach.h) */
+	struct reach *reach; /* NULL when base is set */
+	void *owner;         /* the control thread's object */
+	bool window;         /* a window that peers may invalidate (ONE_OP_SEND_INV) */
 };
 
 struct mem_table {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that has no mapping here and is reached through its process.
+ * Memory that has no mapping here and is moved by the copy thread of its application
+ * (abi/copy.h), between it and staging memory in the arena.
  *
- * Such an access is a system call that may take as long as the process likes: it
- * faults on pages that a userfaultfd or a FUSE server of the process's own has to
- * supply.  So no polling core makes it.  Each process has a thread for it, which
- * does what it is given in order; a core hands an access over, goes on with others,
- * and is told.  What a process delays is its own memory, and nobody else's.
+ * Such an access lasts as long as the application likes: its thread may be stopped, or
+ * faults on pages that a userfaultfd or a FUSE server of its own has to supply.  A core
+ * hands an access over, goes on with others, and is told.  What an application delays
+ * is its own memory, and nobody else's.
  *
  * To a transport an access is a call that is made again: the first call starts it
  * and returns -EAGAIN, the transport leaves everything as it was and parks the
@@ -14,10 +14,13 @@
  * the result.  `tag` tells one call from another with the same addresses.
  *
  * A party (a queue pair) has a few slots, one for each thing it may have under way
- * at once.  When all jobs of a process are taken, the party waits for one in turn.
+ * at once.  When all jobs of an application are taken, the party waits for one in turn.
  *
- * A process without a thread (`reach` is NULL: the simulator, tests) is reached by
- * the caller, at once.
+ * What the application stores in its arena is hostile.  Which request is answered next,
+ * what it moves and where its staging slot lies is kept in private memory; of an answer
+ * each field is read once.  One that answers another request than the oldest, or with an
+ * error that there is not, ends the attachment.  Payload passes through memory that the
+ * application can change at any time: it is its own, on its way from or to its memory.
  */
 #ifndef DATAPLANE_REACH_H
 #define DATAPLANE_REACH_H
@@ -26,30 +29,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
-#include <sys/types.h>
 
-#include "abi/ring.h" /* ONE_MAX_SGE */
+#include "abi/copy.h"
 #include "mem.h"
 
-#define REACH_LEN 16384u /* bytes of one access */
-#define REACH_NOTE 160u  /* bytes that a party may leave with an access */
+#define REACH_LEN ONE_COPY_LEN /* bytes of one access */
+#define REACH_NOTE 160u        /* bytes that a party may leave with an access */
 #define REACH_SLOTS 4u
 
 struct reach;
 struct reach_job;
-
-/*
- * By file: /proc/PID/mem, which stays with the memory that the process had when it
- * was opened, so that a program executed later in its place (with other rights,
- * maybe) is out of reach.  Else by process_vm_readv/writev.
- */
-struct mem_process {
-	pid_t pid;
-	bool by_file;
-	int fd;
-	_Atomic uint64_t bytes; /* moved that way: telemetry */
-	struct reach *reach;
-};
 
 struct mem_piece {
 	const struct mem_region *region;
@@ -64,15 +53,15 @@ struct reach_party {
 	struct reach_job *job[REACH_SLOTS];
 };
 
-/* Processes that a core has to look at; one list for each core. */
+/* Applications that a core has to look at; one list for each core. */
 LIST_HEAD(reach_list, reach);
 
 /* ---- the core that owns the parties ---- */
 
 /*
  * Between `buffer` and pieces, at least one of them without mapping, all of those of
- * one process; at most REACH_LEN bytes.  0, -EFAULT when the process has gone or has
- * no such memory, or -EAGAIN.
+ * one application; at most REACH_LEN bytes.  0, -EFAULT when it has gone or has no
+ * such memory, or -EAGAIN.
  */
 int reach_gather(struct reach_party *party, uint32_t slot, const struct mem_piece *pieces, uint32_t num,
 		 void *buffer, uint32_t tag);
@@ -94,30 +83,27 @@ void reach_leave(struct reach_party *party); /* all slots; the party may be free
  * were woken. */
 typedef void reach_wake(void *context, void *user);
 uint32_t reach_poll(struct reach_list *list, reach_wake *wake, void *context);
-/* The process's keys are gone: parties that still wait for it are woken and wait no more. */
-void reach_detach(struct mem_process *process, reach_wake *wake, void *context);
+/* Whether reach_poll has something to do: an answer has come, or a party waits for a job whose outcome
+ * nobody fetches.  For a core that has said that it sleeps. */
+bool reach_due(const struct reach_list *list);
+/* The application has gone: parties that still wait for it are woken, and every further access fails. */
+void reach_detach(struct reach *reach, reach_wake *wake, void *context);
 
 /* ---- the control thread ---- */
 
-/* Before anything else is opened: see reach_start. */
-int reach_init(void);
 /*
- * Gives the process a thread.  Parties on the core of `list` will use it.  0 or -errno.
- *
- * Nothing wakes such a thread from some file systems, not even SIGKILL.  So that a data
- * plane that was killed does not stay open with it, its descriptors are its own: that of
- * the memory, and what was open before reach_init.
+ * Accesses go through `shm`, emptied, from now on; parties are those of the core of `list`,
+ * which calls `fault` when the application breaks the rules.  NULL: no memory.
  */
-int reach_start(struct mem_process *process, struct reach_list *list);
-/* ns (CLOCK_MONOTONIC) since when the access under way has not been answered; 0: none is under way. */
-uint64_t reach_since(const struct mem_process *process);
-/* Whether all that had been handed over when the mark was taken has been carried out. */
-uint32_t reach_mark(const struct mem_process *process);
-bool reach_passed(const struct mem_process *process, uint32_t mark);
-/* After reach_detach.  The thread ends as soon as its access is answered; */
-void reach_stop(struct mem_process *process);
-/* from then on this is true, and the process may be freed.  */
-bool reach_stopped(const struct mem_process *process);
-void reach_free(struct mem_process *process);
+typedef void reach_fault(void *owner);
+struct reach *reach_new(struct one_copies *shm, struct reach_list *list, reach_fault *fault, void *owner);
+/* After reach_detach, when no core can look at it any more; NULL is no error. */
+void reach_free(struct reach *reach);
+uint64_t reach_bytes(const struct reach *reach); /* moved that way */
+/* ns (CLOCK_MONOTONIC) since when the oldest access has not been answered; 0: none is under way. */
+uint64_t reach_since(const struct reach *reach);
+/* Whether all that had been handed over when the mark was taken has been answered. */
+uint32_t reach_mark(const struct reach *reach);
+bool reach_passed(const struct reach *reach, uint32_t mark);
 
 #endif

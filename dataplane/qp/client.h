@@ -21,7 +21,7 @@ struct engine_client {
 	struct event_node node;
 	TAILQ_ENTRY(engine_client) link;
 	/* Written by the control thread before any key leads there; read by the core when the client goes. */
-	struct mem_process *process;
+	struct reach *reach;
 	/* control thread */
 	struct reap reap;
 };

@@ -12,11 +12,8 @@
  * and one ring, which keeps all entries in order.
  */
 #include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "dataplane/mem/channel.h"
 #include "dataplane/qp/cq.h"
 #include "dataplane/qp/qp.h"
 
@@ -158,18 +155,11 @@ cq_count(struct core *core, struct engine_cq *cq, uint32_t signal)
 static void
 channel_wake(struct core *core, struct engine_client *client, uint16_t channel)
 {
-	struct one_channel *c;
-
 	if (channel >= ONE_CHANNELS) {
 		client_fault(client, ONE_FAULT_RING);
 		return;
 	}
-	c = &client->channels[channel];
-	/* Pairs with a sleeper that counts itself before it looks at the word in futex(2), both in one
-	 * order: it finds the word changed, or is found here. */
-	atomic_fetch_add_explicit(&c->word, 1, memory_order_seq_cst);
-	if (atomic_load_explicit(&c->sleepers, memory_order_seq_cst) != 0)
-		syscall(SYS_futex, &c->word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	channel_signal(&client->channels[channel]);
 	core->stats.wakes++;
 }
 

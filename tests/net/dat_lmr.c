@@ -364,6 +364,118 @@ sync_client(struct pair *pair)
 	dat_side_close(&s);
 }
 
+/* ---- memory that cannot be shared ---- */
+
+static void
+make_of(struct dat_side *s, struct dat_buffer *b, uint8_t *memory, size_t size)
+{
+	DAT_REGION_DESCRIPTION region;
+	DAT_VLEN registered;
+	DAT_VADDR address;
+
+	memset(&region, 0, sizeof(region));
+	*b = (struct dat_buffer){.data = memory, .size = size};
+	region.for_va = memory;
+	DAT_CHECK(s, dat_lmr_create(s->ia, DAT_MEM_TYPE_VIRTUAL, region, size, s->pz, DAT_MEM_PRIV_ALL_FLAG,
+				    &b->lmr, &b->lmr_context, &b->rmr_context, &registered, &address));
+}
+
+/* Stacks at both ends: written, read, received into, and sent from; nothing around them is touched. */
+static void
+stacks_server(struct pair *pair)
+{
+	uint8_t stack[SIZE + 2], *middle = stack + 1;
+	struct dat_buffer b;
+	struct dat_side s;
+
+	memset(stack, 0xee, sizeof(stack));
+	dat_side_open(&s, pair, true);
+	make_of(&s, &b, middle, SIZE);
+	s.ep = dat_side_ep(&s);
+	DAT_CHECK(&s, dat_recv(s.ep, &b, 8192, 5000, 9));
+	dat_side_connect(&s, true);
+	dat_buffer_offer(&s, &b);
+	dat_side_complete(&s, s.recv, 9, DAT_DTO_SUCCESS, 5000);
+	/* The write came before. */
+	CHECK(pair, pair_pattern_check(middle, 5001, 3) == 5001, "wrong data were written");
+	CHECK(pair, pair_pattern_check(middle + 8192, 5000, 4) == 5000, "wrong data were received");
+	CHECK(pair, stack[0] == 0xee && stack[SIZE + 1] == 0xee && middle[5001] == 0xee,
+	      "memory beside was written");
+	pair_barrier(pair);
+	DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_ABRUPT_FLAG));
+	DAT_CHECK(&s, dat_lmr_free(b.lmr));
+	dat_side_close(&s);
+}
+
+static void
+stacks_client(struct pair *pair)
+{
+	uint8_t stack[SIZE];
+	struct dat_buffer b;
+	struct dat_remote r;
+	struct dat_side s;
+
+	dat_side_open(&s, pair, false);
+	make_of(&s, &b, stack, SIZE);
+	dat_side_connect(&s, false);
+	dat_remote_take(&s, &r);
+	pair_pattern(stack, 5001, 3);
+	DAT_CHECK(&s, dat_write(s.ep, &b, 0, 5001, 1, &r, 0, DAT_COMPLETION_DEFAULT_FLAG));
+	dat_side_complete(&s, s.request, 1, DAT_DTO_SUCCESS, 5001);
+	memset(stack, 0, sizeof(stack));
+	DAT_CHECK(&s, dat_read(s.ep, &b, 77, 5001, 2, &r, 0, DAT_COMPLETION_DEFAULT_FLAG));
+	dat_side_complete(&s, s.request, 2, DAT_DTO_SUCCESS, 5001);
+	CHECK(pair, pair_pattern_check(stack + 77, 5001, 3) == 5001, "wrong data were read");
+	pair_pattern(stack, 5000, 4);
+	DAT_CHECK(&s, dat_send(s.ep, &b, 0, 5000, 3, DAT_COMPLETION_DEFAULT_FLAG));
+	dat_side_complete(&s, s.request, 3, DAT_DTO_SUCCESS, 5000);
+	pair_barrier(pair);
+	dat_side_expect_end(&s);
+	dat_side_close(&s);
+}
+
+/* Unmapped after it was registered: the peer is told, and its application lives. */
+static void
+unmapped_server(struct pair *pair)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	uint8_t *memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	struct dat_buffer b;
+	struct dat_side s;
+
+	CHECK(pair, fd >= 0 && memory != MAP_FAILED, "no private mapping");
+	close(fd);
+	dat_side_open(&s, pair, true);
+	make_of(&s, &b, memory, SIZE);
+	CHECK(pair, munmap(memory, SIZE) == 0, "munmap");
+	dat_side_connect(&s, true);
+	dat_buffer_offer(&s, &b);
+	dat_side_expect_end(&s);
+	pair_barrier(pair);
+	DAT_CHECK(&s, dat_lmr_free(b.lmr));
+	dat_side_close(&s);
+}
+
+static void
+unmapped_client(struct pair *pair)
+{
+	struct dat_buffer b;
+	struct dat_remote r;
+	struct dat_side s;
+
+	dat_side_open(&s, pair, false);
+	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
+	dat_side_connect(&s, false);
+	dat_remote_take(&s, &r);
+	DAT_CHECK(&s, dat_write(s.ep, &b, 0, 5000, 1, &r, 0, DAT_COMPLETION_DEFAULT_FLAG));
+	dat_side_expect(&s, s.request, DAT_DTO_COMPLETION_EVENT, 10000, &event);
+	CHECK(pair, event.event_data.dto_completion_event_data.status != DAT_DTO_SUCCESS,
+	      "written to memory that is not there");
+	dat_side_expect_end(&s);
+	pair_barrier(pair);
+	dat_side_close(&s);
+}
+
 static const struct pair_case cases[] = {
 	{"zones", dat_bystander, zones_client, false},
 	{"regions", dat_bystander, regions_client, false},
@@ -371,6 +483,8 @@ static const struct pair_case cases[] = {
 	{"shared_memory", shared_server, shared_client, false},
 	{"freed_under_receive", freed_server, freed_client, false},
 	{"sync", dat_bystander, sync_client, false},
+	{"stacks", stacks_server, stacks_client, false},
+	{"unmapped", unmapped_server, unmapped_client, false},
 };
 
 int

@@ -16,6 +16,7 @@
 #   reserve_hugepages N            so many of 2 MiB more until the end; false when they cannot be had
 #   say, fail, skip, expect
 #
+# PLANE_WITHOUT_CAPABILITIES, when root sets it, starts planes without any.
 # PLANE_MEMORY (EAL options; default --no-huge), PLANE_IDLE and PLANE_CORES (polling cores of each plane;
 # default 1) choose how planes run.
 
@@ -177,7 +178,8 @@ start_plane() {
 	log=$(plane_log "$name")
 	: >"$log"
 	[ -n "${PLANE_NETNS:-}" ] && prefix=(ip netns exec "$PLANE_NETNS")
-	# "ip netns exec" becomes the data plane: the process id is the data plane's.
+	[ -n "${PLANE_WITHOUT_CAPABILITIES:-}" ] && prefix+=(setpriv --bounding-set=-all --inh-caps=-all --)
+	# "ip netns exec" and setpriv become the data plane: the process id is the data plane's.
 	"${prefix[@]}" "$DATAPLANE" "$@" --socket "$(plane_socket "$name")" >"$log" 2>&1 </dev/null &
 	PLANE_PID[$name]=$!
 	await_plane "$name"

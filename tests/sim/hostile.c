@@ -36,8 +36,8 @@ struct end {
 	uint8_t *input; /* the block that the payload of the last packet was in */
 	uint64_t posted, done, received, taken;
 	bool failed;
-	uint8_t *block; /* what its keys grant, between pages that nobody may touch */
-	struct mem_region local, remote, process;
+	uint8_t *block;                        /* what its keys grant, between pages that nobody may touch */
+	struct mem_region local, remote, gone; /* the last without mapping, of nobody */
 };
 
 static uint64_t state, seed;
@@ -90,7 +90,7 @@ take_recv(struct rc_env *env, struct rc_qp *qp, struct recv_work *out)
 	for (uint32_t i = 0; i < out->num_sge; i++) {
 		out->sge[i].len = below(600);
 		out->sge[i].addr = end->local.va + below(AREA - 500);
-		out->sge[i].lkey = below(30) ? end->local.key : end->process.key;
+		out->sge[i].lkey = below(30) ? end->local.key : end->gone.key;
 		out->length += out->sge[i].len;
 	}
 	return true;
@@ -141,7 +141,7 @@ hold(struct rc_env *env, const struct wire_packet *packet)
 }
 
 static void
-end_new(struct end *end, struct end *peer, struct mem_table *mem, struct mem_process *process, uint32_t index)
+end_new(struct end *end, struct end *peer, struct mem_table *mem, uint32_t index)
 {
 	memset(end, 0, sizeof(*end));
 	end->peer = peer;
@@ -159,14 +159,13 @@ end_new(struct end *end, struct end *peer, struct mem_table *mem, struct mem_pro
 	end->remote = end->local;
 	end->remote.key += 0x100;
 	end->remote.access = ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC;
-	end->process = end->local;
-	end->process.key += 0x200;
-	end->process.access = ONE_ACCESS_ALL;
-	end->process.base = NULL;
-	end->process.process = process;
+	end->gone = end->local;
+	end->gone.key += 0x200;
+	end->gone.access = ONE_ACCESS_ALL;
+	end->gone.base = NULL;
 	mem_publish(mem, &end->local);
 	mem_publish(mem, &end->remote);
-	mem_publish(mem, &end->process);
+	mem_publish(mem, &end->gone);
 	test_env_init(&end->env, mem, NODES, BOARDS);
 	end->env.rc.tx_begin = tx_begin;
 	end->env.rc.tx_end = tx_end;
@@ -230,7 +229,7 @@ post_random(struct end *end, uint64_t now)
 		work.flags &= (uint8_t)~ONE_WQE_INLINE;
 	work.cookie = end->posted;
 	work.remote_addr = end->peer->remote.va + below(AREA);
-	work.rkey = below(30) ? end->peer->remote.key : end->peer->process.key;
+	work.rkey = below(30) ? end->peer->remote.key : end->peer->gone.key;
 	work.imm = end->peer->remote.key;
 	if (work.flags & ONE_WQE_INLINE) {
 		work.length = below(ONE_INLINE_MAX + 1);
@@ -239,7 +238,7 @@ post_random(struct end *end, uint64_t now)
 		for (uint32_t i = 0; i < work.num_sge; i++) {
 			work.sge[i].len = below(1500);
 			work.sge[i].addr = end->local.va + below(AREA - 1000);
-			work.sge[i].lkey = below(30) ? end->local.key : end->process.key;
+			work.sge[i].lkey = below(30) ? end->local.key : end->gone.key;
 			work.length += work.sge[i].len;
 		}
 		if (below(20) == 0)
@@ -302,7 +301,7 @@ random_packet(struct end *victim, uint64_t now)
 	packet.remote_addr = below(4)   ? victim->remote.va + below(AREA + 64) - 32
 			     : below(2) ? UINT64_MAX - below(64)
 					: below(1000);
-	packet.rkey = below(8) ? victim->remote.key : below(2) ? victim->local.key : victim->process.key;
+	packet.rkey = below(8) ? victim->remote.key : below(2) ? victim->local.key : victim->gone.key;
 	packet.dma_length = below(3)   ? below(3000)
 			    : below(2) ? 0x80000000u - below(2)
 				       : UINT32_MAX - below(9);
@@ -411,7 +410,6 @@ attack(void)
 {
 	static const uint16_t mtus[] = {256, 512, 1024, 2048, 4096};
 	struct mem_table *mem = mem_table_new(8);
-	struct mem_process process = {.pid = 0x7ffffff0}; /* nobody */
 	uint32_t psn_a = below(4) ? below(1u << 24) : 0xfffff0, psn_b = below(1u << 24);
 	uint16_t mtu = mtus[below(5)];
 	struct end *end = malloc(2 * sizeof(*end));
@@ -419,7 +417,7 @@ attack(void)
 	bool random;
 
 	for (uint32_t i = 0; i < 2; i++)
-		end_new(&end[i], &end[1 - i], mem, &process, i);
+		end_new(&end[i], &end[1 - i], mem, i);
 	for (uint32_t i = 0; i < 2; i++)
 		end_connect(&end[i], i, psn_a, psn_b, mtu);
 	if (below(4) == 0)

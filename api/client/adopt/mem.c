@@ -12,9 +12,9 @@
  * misses are populated here, under this process's limits.
  */
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
+#include "client/attach/copier.h"
 #include "ranges.h"
 #include "transplant.h"
 
@@ -183,8 +183,8 @@ fill_pieces(struct one_mr_create *create, const struct mem_use *use, const struc
 }
 
 /*
- * Adopts and makes regions.  *out may hold nothing: then the memory is reached by
- * /proc/PID/mem.  A region of the application's own file that the data plane does not
+ * Adopts and makes regions.  *out may hold nothing: then the memory is moved by the
+ * copy thread.  A region of the application's own file that the data plane does not
  * want is no error either.
  */
 static int
@@ -241,6 +241,39 @@ mr_free(struct one_client *client, uint32_t mr)
 	return one_call(client, &msg, NULL, 0, NULL);
 }
 
+/* ---- the copy thread ---- */
+
+/* Made with the first registration that needs it. */
+static int
+copies_make(struct one_client *client)
+{
+	struct one_msg msg = {.type = ONE_MSG_COPIES};
+	const struct copier_place place = {.arena_fd = client->arena_fd,
+					   .wake_fd = client->info.idle == ONE_IDLE_SLEEP ? client->wake_fd
+											  : -1};
+	struct one_reply reply;
+	int error;
+
+	if (client->copier != NULL)
+		return 0;
+	error = one_call(client, &msg, NULL, 0, &reply);
+	if (error != 0)
+		return error < 0 ? error : -EPROTO;
+	if (client_span(client, reply.copies.offset, sizeof(struct one_copies)) == NULL)
+		return -EPROTO;
+	return copier_start(&place, reply.copies.offset, &client->copier);
+}
+
+static void
+copies_end(struct one_client *client)
+{
+	if (client->copier != NULL)
+		copier_stop(client->copier);
+	client->copier = NULL;
+}
+
+/* ---- registrations with the data plane ---- */
+
 static int
 mem_register(struct one_client *client, struct one_msg *msg, bool alone, struct one_reply *reply,
 	     struct mem_use **out)
@@ -254,9 +287,10 @@ mem_register(struct one_client *client, struct one_msg *msg, bool alone, struct 
 
 	if (error != 0)
 		return error;
-	if (msg->mr_create.num_pieces == 0 && client->peer > 0)
-		prctl(PR_SET_PTRACER, (unsigned long)client->peer, 0, 0, 0); /* EINVAL without Yama */
-	error = one_call(client, msg, NULL, 0, reply);
+	if (msg->mr_create.num_pieces == 0)
+		error = copies_make(client);
+	if (error == 0)
+		error = one_call(client, msg, NULL, 0, reply);
 	if (error == -EFAULT && reply->subject == ONE_SUBJECT_ADDRESS) {
 		error = transplant_populate(start, end - start);
 		if (error == 0)
@@ -394,6 +428,9 @@ one_mem_deregister(struct one_client *client, struct one_mr *mr)
 		return -ECHILD;
 	pthread_mutex_lock(&lock);
 	error = mr_free(client, mr->id);
+	/* What the data plane asked for before its end is not to be stored later. */
+	if (error == -ECONNRESET)
+		copies_end(client);
 	if ((error == 0 || error == -ECONNRESET) && mr->adopted != NULL) {
 		use_remove(mr->adopted);
 		mr->adopted = NULL;
@@ -427,6 +464,7 @@ mem_release_all(struct one_client *client)
 		mr_free(client, client->uses->mr);
 		use_remove(client->uses);
 	}
+	copies_end(client);
 	/* Only slabs are left; the data plane drops them with the attachment. */
 	ranges_each_file(forget_regions, client);
 	pthread_mutex_unlock(&lock);

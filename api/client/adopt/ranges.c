@@ -309,7 +309,8 @@ range_mapping(const struct range *range, uint64_t from, uint64_t below, struct m
 			continue;
 		if (e.offset >= high || e.offset + (e.end - e.start) <= low)
 			continue;
-		if (e.offset + (e.end - e.start) > high)
+		/* What an mremap has added behind the end of the file goes with it. */
+		if (e.offset + (e.end - e.start) > high && high < range->file->size)
 			e.end = e.start + (high - e.offset);
 		if (e.offset < low) {
 			e.start += low - e.offset;
@@ -336,8 +337,9 @@ range_restore_part(const struct range *range, uint64_t from, uint64_t below, uin
 		error = range_mapping(range, from, below, &e, &more);
 		if (error != 0 || !more)
 			break;
+		uint64_t kept = range->offset + range->length - e.offset;
 		struct transplant t = {.start = e.start,
-				       .length = e.end - e.start,
+				       .length = kept < e.end - e.start ? kept : e.end - e.start,
 				       .prot = e.prot,
 				       .lock = range->locked,
 				       .to_fd = -1,
@@ -346,6 +348,10 @@ range_restore_part(const struct range *range, uint64_t from, uint64_t below, uin
 
 		error = transplant(&t);
 		*bytes += t.done;
+		if (error == 0 && e.start + t.length < e.end &&
+		    mmap((void *)(uintptr_t)(e.start + t.length), e.end - e.start - t.length, e.prot,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+			error = -errno;
 		from = e.end;
 	}
 	return error;

@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "client/attach/copier.h"
 #include "client/internal.h"
 #include "maps.h"
 #include "raw.h"
@@ -352,9 +353,12 @@ transplant(struct transplant *t)
 	t->done = 0;
 	if (uffd < 0) {
 		/* Nothing would hold back other threads, nor this one's own use of its stack. */
-		if (on_stack || maps_threads() != 1u + (watcher_running() ? 1u : 0u))
+		if (on_stack || maps_threads() != 1u + (watcher_running() ? 1u : 0u) + copiers_count() ||
+		    !copiers_hold())
 			return uffd == -ENOSYS ? -ENOSYS : -EPERM;
-		return run(t, uffd);
+		error = run(t, uffd);
+		copiers_release();
+		return error;
 	}
 	error = on_stack || on_tcb ? run_elsewhere(t, uffd) : run(t, uffd);
 	close(uffd);

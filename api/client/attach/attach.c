@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/internal.h"
+#include "copier.h"
 
 /* A data plane that accepts and does not answer is given up after this time. */
 #define HELLO_TIMEOUT_S 10
@@ -173,8 +174,6 @@ destroy(struct one_client *client)
 int
 client_attach(const struct one_attach *args, struct one_client **out)
 {
-	struct ucred cred = {0};
-	socklen_t cred_len = sizeof(cred);
 	struct one_client *client;
 	int error;
 
@@ -195,10 +194,6 @@ client_attach(const struct one_attach *args, struct one_client **out)
 	if (error == 0)
 		error = map_arena(client);
 	if (error == 0) {
-		if (getsockopt(client->sock, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) == 0)
-			client->peer = cred.pid;
-		if (client->peer <= 0)
-			client->peer = client->info.pid;
 		*out = client; /* `lost` may run before this returns */
 		error = watcher_add(client);
 	}
@@ -230,6 +225,9 @@ client_disown(struct one_client *client)
 	client->wake_fd = -1;
 	client->sock = -1;
 	client->uses = NULL;
+	if (client->copier != NULL)
+		copier_forget(client->copier);
+	client->copier = NULL;
 	atomic_store_explicit(&client->foreign, true, memory_order_relaxed);
 }
 

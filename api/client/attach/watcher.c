@@ -150,13 +150,31 @@ watch(void *arg)
 	return NULL;
 }
 
+int
+client_thread(pthread_t *thread, void *(*run)(void *), void *argument)
+{
+	pthread_attr_t attr;
+	sigset_t all, old;
+	int error;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_SIZE);
+	/* The application's signal handlers never run on this thread. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(thread, &attr, run, argument);
+	if (error == EINVAL) /* large static TLS needs a larger stack */
+		error = pthread_create(thread, NULL, run, argument);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	return -error;
+}
+
 /* With the lock held. */
 static int
 start(void)
 {
 	struct run *run = calloc(1, sizeof(*run));
-	pthread_attr_t attr;
-	sigset_t all, old;
 	int error;
 
 	if (run == NULL)
@@ -167,20 +185,11 @@ start(void)
 		free(run);
 		return -error;
 	}
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	/* The application's signal handlers never run on this thread. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(&watcher.thread, &attr, watch, run);
-	if (error == EINVAL) /* large static TLS needs a larger stack */
-		error = pthread_create(&watcher.thread, NULL, watch, run);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
+	error = client_thread(&watcher.thread, watch, run);
 	if (error != 0) {
 		close(run->bell);
 		free(run);
-		return -error;
+		return error;
 	}
 	watcher.run = run;
 	atomic_store_explicit(&watcher.running, true, memory_order_relaxed);

@@ -240,7 +240,7 @@ test_many_small(void **state)
 	printf("%d registrations of 5000 bytes: %.0f us each\n", COUNT,
 	       (double)(one_now_ns() - start) / COUNT / 1000);
 	for (int i = 0; i < COUNT; i++) {
-		assert_non_null(peer(&mr[i])); /* none went to process_vm */
+		assert_non_null(peer(&mr[i])); /* none is copied */
 		assert_memory_equal(peer(&mr[i]), p[i], 5000);
 		assert_true(is_filled(p[i], 5000, (uint32_t)i));
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where there is no userfaultfd: adoption in processes of one thread, process_vm in others.  Also run by
+/* Where there is no userfaultfd: adoption in processes of one thread, copies in others.  Also run by
  * valgrind, which knows none. */
 #include <sched.h>
 #include <sys/wait.h>

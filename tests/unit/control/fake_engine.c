@@ -16,6 +16,7 @@ struct engine_client {
 	struct engine_client_config config;
 	bool added, removed;
 	uint32_t cqs, qps; /* added and not removed */
+	struct reach *reach;
 	LIST_ENTRY(engine_client) link;
 };
 
@@ -58,6 +59,7 @@ static void *guard_fault;
 static char mistake[200];
 static struct engine_connection connection;
 static struct mem_table *table;
+static struct reach_list reaching = LIST_HEAD_INITIALIZER(reaching); /* the test's thread's, as a core */
 static struct engine_port_info port = {.name = "p0",
 				       .mac = {2, 0, 0, 0, 0, 1},
 				       .mtu = 4200,
@@ -273,13 +275,21 @@ engine_client_new(const struct engine_client_config *config)
 	return client;
 }
 
-int
-engine_client_reach(struct engine_client *client, struct mem_process *process)
+struct reach *
+engine_client_reach(struct engine_client *client, uint64_t offset)
 {
-	if (client->added)
-		return 0; /* nobody reaches anything here */
-	MISTAKE("a process is reached for a client that no core has");
-	return -EINVAL;
+	if (!client->added)
+		MISTAKE("copies are begun for a client that no core has");
+	if (client->reach == NULL)
+		client->reach = reach_new((struct one_copies *)(client->config.arena + offset), &reaching,
+					  NULL, NULL);
+	return client->reach;
+}
+
+struct reach_list *
+fake_reaching(void)
+{
+	return &reaching;
 }
 
 void
@@ -290,6 +300,7 @@ engine_client_free(struct engine_client *client)
 		MISTAKE("a client was freed before the core let go");
 	LIST_REMOVE(client, link);
 	pthread_mutex_unlock(&lock);
+	reach_free(client->reach);
 	free(client);
 }
 

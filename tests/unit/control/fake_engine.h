@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "dataplane/engine.h"
+#include "dataplane/mem/reach.h"
 
 #define FAKE_EVENTS 1024
 
@@ -27,6 +28,8 @@ void fake_hold(bool commands, bool graces);
  * uses in grace periods that start after this.
  */
 void fake_quiescent(void);
+/* What it hands over to copy threads. */
+struct reach_list *fake_reaching(void);
 /* The next command of `type` is refused with `error`. */
 void fake_refuse(enum engine_command_type type, int error);
 uint32_t fake_waiting(void); /* commands held */

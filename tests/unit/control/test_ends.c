@@ -108,11 +108,14 @@ life(int stop)
 			app.msg.staging = (struct one_staging){.size = 10000, .pz = pz};
 			break;
 		case 13:
+			type = ONE_MSG_COPIES;
+			break;
+		case 14:
 			type = ONE_MSG_RSM_PUBLISH;
 			app.msg.rsm_publish = (struct one_rsm_publish){
 				.mr = mr.mr, .segment = 0x500000, .default_permission = 0600};
 			break;
-		case 14:
+		case 15:
 			type = ONE_MSG_RSM_CONNECT;
 			app.msg.rsm_connect = (struct one_rsm_connect){.node = 1,
 								       .segment = 0x500000,
@@ -121,15 +124,15 @@ life(int stop)
 								       .max_send_wr = 4,
 								       .pz = pz};
 			break;
-		case 15:
+		case 16:
 			type = ONE_MSG_RSM_UNPUBLISH;
 			app.msg.rsm_publish.segment = 0x500000;
 			break;
-		case 16:
+		case 17:
 			type = ONE_MSG_QP_FREE;
 			app.msg.id.id = qp.qp;
 			break;
-		case 17:
+		case 18:
 			type = ONE_MSG_MR_FREE;
 			app.msg.id.id = mr.mr;
 			break;
@@ -171,7 +174,7 @@ life(int stop)
 static void
 test_death_at_each_step(void **state)
 {
-	for (int stop = 0; stop <= 18; stop++) {
+	for (int stop = 0; stop <= 19; stop++) {
 		life(stop);
 		assert_clean();
 		forget_events();

@@ -3,14 +3,11 @@
  * Limits, memory regions, windows.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "dataplane/mem/reach.h"
@@ -280,13 +277,6 @@ test_regions(void **state)
 	app.msg.mr_create.access = 0;
 	app.msg.mr_create.num_pieces = ONE_MR_PIECES + 1;
 	assert_int_equal(app_call(&app, ONE_MSG_MR_CREATE), -EINVAL);
-	/* Not shared: by the process itself. */
-	app.msg.mr_create.num_pieces = 0;
-	assert_int_equal(app_call(&app, ONE_MSG_MR_CREATE), 0);
-	entry = mem_lookup(engine_mem_table(), app.reply.mr.lkey);
-	assert_null(entry->base);
-	assert_int_equal(entry->process->pid, getpid());
-	assert_int_equal(app_call_id(&app, ONE_MSG_MR_FREE, app.reply.mr.mr), 0);
 	/* Freed in the wrong order, then in the right one. */
 	assert_int_equal(app_call_id(&app, ONE_MSG_REGION_REMOVE, region), -EBUSY);
 	assert_int_equal(app_call_id(&app, ONE_MSG_PZ_FREE, pz), -EBUSY);
@@ -466,7 +456,8 @@ test_large_window(void **state)
 	app_hello(&app, ONE_KIND_DAT);
 	pz = app_pz(&app);
 	qp = app_qp(&app, pz, app_cq(&app, 10));
-	/* reached by system calls: no memory is needed to register it */
+	/* copied: no memory is needed to register it */
+	assert_int_equal(app_call(&app, ONE_MSG_COPIES), 0);
 	app.msg.mr_create = (struct one_mr_create){.pz = pz,
 						   .access = ONE_ACCESS_LOCAL_WRITE | ONE_ACCESS_LOCAL_READ,
 						   .va = VA,
@@ -492,96 +483,85 @@ test_large_window(void **state)
 	assert_clean();
 }
 
-/*
- * A program executed in the place of the one that attached, while somebody still
- * holds the socket, is not what was registered.
- */
 static void
-exec_child(int say, int hear)
+no_wake(void *context, void *user)
 {
-	static uint8_t buffer[64] = "before";
-	struct app app;
-	uint32_t lkey;
-	char byte;
-
-	app_connect(&app);
-	app.msg.hello =
-		(struct one_hello){.magic = ONE_MSG_MAGIC, .version = ONE_ABI_VERSION, .kind = ONE_KIND_DAT};
-	app.msg.type = ONE_MSG_HELLO;
-	if (!app_send(&app, &app.msg, sizeof(app.msg), NULL, 0) || app_receive(&app) != 1)
-		_exit(1);
-	app.msg.type = ONE_MSG_PZ_CREATE;
-	if (!app_send(&app, &app.msg, sizeof(app.msg), NULL, 0) || app_receive(&app) != 1)
-		_exit(2);
-	app.msg.type = ONE_MSG_MR_CREATE;
-	app.msg.mr_create = (struct one_mr_create){.pz = app.reply.id.id,
-						   .access = ONE_ACCESS_ALL,
-						   .va = (uintptr_t)buffer,
-						   .length = sizeof(buffer)};
-	if (!app_send(&app, &app.msg, sizeof(app.msg), NULL, 0) || app_receive(&app) != 1)
-		_exit(3);
-	lkey = app.reply.mr.lkey;
-	if (write(say, &lkey, sizeof(lkey)) != (ssize_t)sizeof(lkey) || read(hear, &byte, 1) != 1 ||
-	    fcntl(app.fd, F_SETFD, 0) != 0)
-		_exit(4);
-	execl("/bin/sleep", "sleep", "60", NULL);
-	_exit(5);
 }
 
-static bool
-is_sleep(pid_t pid)
+/* As a copy thread: the oldest request that has no answer yet is number `sequence`. */
+static void
+answer(struct app *app, uint64_t offset, uint32_t sequence)
 {
-	char path[32], name[16] = "";
-	FILE *file;
+	struct one_copies *copies = (struct one_copies *)(app->arena + offset);
 
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	file = fopen(path, "r");
-	if (file == NULL)
-		return false;
-	if (fgets(name, sizeof(name), file) == NULL)
-		name[0] = '\0';
-	fclose(file);
-	return strcmp(name, "sleep\n") == 0;
+	copies->answer[sequence].sequence = sequence;
+	/* Pairs with the acquire load of the core's side. */
+	atomic_store_explicit(&copies->answer[sequence].phase, 1, memory_order_release);
 }
 
-static void
-test_exec_in_its_place(void **state)
+static uint32_t
+make_copied(struct app *app, uint32_t pz)
 {
-	int up[2], down[2];
+	memset(&app->msg, 0, sizeof(app->msg));
+	app->msg.mr_create =
+		(struct one_mr_create){.pz = pz, .access = ONE_ACCESS_ALL, .va = VA, .length = 64};
+	assert_int_equal(app_call(app, ONE_MSG_MR_CREATE), 0);
+	return app->reply.mr.lkey;
+}
+
+/* Memory that the application copies: not before it has a thread for it, and freed when copies have ended. */
+static void
+test_copies(void **state)
+{
+	struct timeval soon = {.tv_usec = 50000}, late = {.tv_sec = 20};
 	struct reach_party party = {0};
 	struct mem_region *entry;
 	struct mem_piece piece;
-	uint32_t lkey = 0;
-	char text[7] = "";
-	pid_t pid;
+	struct app app;
+	uint64_t offset;
+	uint8_t out[64];
+	uint32_t pz, mr;
 
-	assert_int_equal(pipe(up) | pipe(down), 0);
-	pid = fork();
-	if (pid == 0)
-		exec_child(up[1], down[0]);
-	assert_int_equal(read(up[0], &lkey, sizeof(lkey)), sizeof(lkey));
-	entry = mem_lookup(engine_mem_table(), lkey);
+	app_hello(&app, ONE_KIND_DAT);
+	pz = app_pz(&app);
+	app.msg.mr_create =
+		(struct one_mr_create){.pz = pz, .access = ONE_ACCESS_ALL, .va = VA, .length = 64};
+	assert_int_equal(app_call(&app, ONE_MSG_MR_CREATE), -EOPNOTSUPP);
+	assert_int_equal(app.reply.subject, ONE_SUBJECT_MEMORY);
+	assert_int_equal(app_call(&app, ONE_MSG_COPIES), 0);
+	offset = app.reply.copies.offset;
+	assert_int_equal(offset % 4096, 0);
+	assert_int_equal(app_call(&app, ONE_MSG_COPIES), 0);
+	assert_true(app.reply.copies.offset == offset);
+
+	entry = mem_lookup(engine_mem_table(), make_copied(&app, pz));
+	mr = app.reply.mr.mr;
 	assert_non_null(entry);
-	piece = (struct mem_piece){entry, entry->va, 6};
-	assert_int_equal(reach_gather(&party, 0, &piece, 1, text, 0), 0);
-	assert_string_equal(text, "before");
-	assert_int_equal(reach_scatter(&party, 0, &piece, 1, "behind", 0), 0);
-	assert_int_equal(reach_gather(&party, 0, &piece, 1, text, 0), 0);
-	assert_string_equal(text, "behind");
-	assert_int_equal(write(down[1], "x", 1), 1);
-	for (int i = 0; i < 5000 && !is_sleep(pid); i++)
-		pause_ms(1);
-	assert_true(is_sleep(pid));
-	assert_ptr_equal(mem_lookup(engine_mem_table(), lkey), entry); /* it holds the socket */
-	assert_int_equal(reach_gather(&party, 0, &piece, 1, text, 0), -EFAULT);
-	assert_int_equal(reach_scatter(&party, 0, &piece, 1, text, 0), -EFAULT);
+	assert_null(entry->base);
+	assert_non_null(entry->reach);
+	piece = (struct mem_piece){entry, VA, 64};
+	assert_int_equal(reach_gather(&party, 0, &piece, 1, out, 0), -EAGAIN);
 	fake_quiescent();
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	for (int i = 0; i < 2; i++) {
-		close(up[i]);
-		close(down[i]);
-	}
+	memset(app.msg.bytes, 0, sizeof(app.msg.bytes));
+	app.msg.id.id = mr;
+	app_post(&app, ONE_MSG_MR_FREE);
+	setsockopt(app.fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon));
+	assert_int_equal(recv(app.fd, &app.reply, sizeof(app.reply), MSG_PEEK), -1);
+	setsockopt(app.fd, SOL_SOCKET, SO_RCVTIMEO, &late, sizeof(late));
+	answer(&app, offset, 0);
+	assert_int_equal(reach_poll(fake_reaching(), no_wake, NULL), 1);
+	assert_int_equal(app_receive(&app), 1);
+	assert_int_equal(app.reply.error, 0);
+	reach_leave(&party);
+
+	/* Its end waits for no copy. */
+	entry = mem_lookup(engine_mem_table(), make_copied(&app, pz));
+	piece = (struct mem_piece){entry, VA, 64};
+	assert_int_equal(reach_gather(&party, 0, &piece, 1, out, 0), -EAGAIN);
+	reach_leave(&party);
+	reach_detach(entry->reach, no_wake, NULL); /* as a core does that removes the client */
+	fake_quiescent();
+	app_close(&app);
 	assert_clean();
 }
 
@@ -592,7 +572,7 @@ object_tests(void)
 		cmocka_unit_test(test_limits),        cmocka_unit_test(test_receive_queues),
 		cmocka_unit_test(test_regions),       cmocka_unit_test(test_free_waits_for_grace),
 		cmocka_unit_test(test_windows),       cmocka_unit_test(test_window_rights),
-		cmocka_unit_test(test_large_window),  cmocka_unit_test(test_exec_in_its_place),
+		cmocka_unit_test(test_large_window),  cmocka_unit_test(test_copies),
 		cmocka_unit_test(test_resized_rings),
 	};
 

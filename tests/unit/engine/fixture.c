@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <rte_dev.h>
 #include <rte_eal.h>
@@ -162,8 +163,10 @@ app_start(struct app *app)
 	struct engine_client_config with_arena = config;
 
 	memset(app, 0, sizeof(*app));
-	app->arena = mmap(NULL, ONE_ARENA_SIZE, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	app->arena_fd = memfd_create("arena", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(app->arena_fd, ONE_ARENA_SIZE), 0);
+	app->arena = mmap(NULL, ONE_ARENA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+			  app->arena_fd, 0);
 	assert_true(app->arena != MAP_FAILED);
 	app->header = (struct one_arena *)app->arena;
 	app->next = 4096;
@@ -186,6 +189,7 @@ app_end(struct app *app)
 		command((struct engine_command){.type = ENGINE_CLIENT_REMOVE, .client = app->client}), 0);
 	engine_client_free(app->client);
 	munmap(app->arena, ONE_ARENA_SIZE);
+	close(app->arena_fd);
 }
 
 void

@@ -23,6 +23,7 @@
 
 struct app {
 	uint8_t *arena;
+	int arena_fd;
 	struct one_arena *header;
 	struct one_doorbells *doorbells;
 	struct one_channel *channels;

@@ -16,7 +16,9 @@ struct world {
 	struct ring send[2], recv[2], conn[2], async[2];
 	struct pair pair[2];
 	struct memory memory[2]; /* all rights */
-	struct mem_process process;
+	struct reach *reach[2];  /* NULL: all of this application's memory is mapped */
+	struct copier *copier[2];
+	uint64_t offset; /* of the last struct one_copies in its arena */
 };
 static struct world w;
 

@@ -1,22 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The local transport: every operation, between mapped memory and memory that is reached through its process.
- */
+/* The local transport: every operation, between mapped memory and memory that its application copies. */
 #include <unistd.h>
 
+#include "client/attach/copier.h"
 #include "local.h"
 
-/* Bits of *state: whose memory is reached through its process, by the thread for that. */
+static void
+copies_begin(int i)
+{
+	const struct copier_place place = {.arena_fd = w.app[i].arena_fd, .wake_fd = -1};
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t offset = app_alloc(&w.app[i], sizeof(struct one_copies) + page);
+
+	w.offset = offset = (offset + page - 1) / page * page;
+	w.reach[i] = engine_client_reach(w.app[i].client, offset);
+	assert_non_null(w.reach[i]);
+	assert_int_equal(copier_start(&place, offset, &w.copier[i]), 0);
+	w.memory[i].region.base = NULL;
+	w.memory[i].region.reach = w.reach[i];
+}
+
+/* Bits of *state: whose memory is copied by its application. */
 static int
 setup_reached(void **state)
 {
 	setup(state);
-	w.process = (struct mem_process){.pid = getpid()};
-	assert_int_equal(engine_client_reach(w.app[0].client, &w.process), 0);
 	for (int i = 0; i < 2; i++) {
-		if (((uintptr_t)*state >> i & 1) == 0)
-			continue;
-		w.memory[i].region.base = NULL;
-		w.memory[i].region.process = &w.process;
+		w.reach[i] = NULL;
+		if (((uintptr_t)*state >> i & 1) != 0)
+			copies_begin(i);
 	}
 	return 0;
 }
@@ -24,13 +36,16 @@ setup_reached(void **state)
 static int
 teardown_reached(void **state)
 {
-	assert_true(atomic_load(&w.process.bytes) > 0);
-	teardown(state);
-	reach_stop(&w.process);
-	while (!reach_stopped(&w.process))
-		usleep(1000);
-	reach_free(&w.process);
-	return 0;
+	uint64_t bytes = 0;
+
+	for (int i = 0; i < 2; i++) {
+		if (w.reach[i] == NULL)
+			continue;
+		bytes += reach_bytes(w.reach[i]);
+		copier_stop(w.copier[i]);
+	}
+	assert_true(bytes > 0);
+	return teardown(state);
 }
 
 static void
@@ -443,6 +458,26 @@ test_drain(void **state)
 	assert_int_equal(w.pair[0].drained, 1);
 }
 
+/* An answer to what was not asked ends the attachment; its peer's goes on. */
+static void
+test_forged_answer(void **state)
+{
+	struct one_copy_answer *answer;
+
+	copies_begin(0);
+	copier_stop(w.copier[0]);
+	answer = ((struct one_copies *)(w.app[0].arena + w.offset))->answer;
+	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 64, 1);
+	TURN_UNTIL(reach_since(w.reach[0]) != 0);
+	answer[0].sequence = 1;
+	atomic_store(&answer[0].phase, 1);
+	TURN_UNTIL(w.app[0].faults == 1);
+	assert_int_equal(w.app[0].fault, ONE_FAULT_RING);
+	assert_int_equal(atomic_load(&w.app[0].header->fault), ONE_FAULT_RING);
+	assert_int_equal(w.app[1].faults, 0);
+	expect_none(&w.send[0]);
+}
+
 #define REACHED(f, whose) \
 	cmocka_unit_test_prestate_setup_teardown(f, setup_reached, teardown_reached, (void *)whose)
 #define EACH_REACHED(f) REACHED(f, 1), REACHED(f, 2), REACHED(f, 3)
@@ -467,6 +502,7 @@ main(void)
 		T(test_peer_vanishes),
 		T(test_established_by_first_message),
 		T(test_drain),
+		T(test_forged_answer),
 		EACH_REACHED(test_write),
 		EACH_REACHED(test_gather_to_scatter),
 		EACH_REACHED(test_read),

@@ -602,3 +602,16 @@ mock_arena(struct mock *mock)
 	pthread_mutex_unlock(&mock->lock);
 	return arena;
 }
+
+struct one_copies *
+mock_copies(struct mock *mock)
+{
+	struct one_copies *copies = NULL;
+
+	pthread_mutex_lock(&mock->lock);
+	mock_check(mock->clients != NULL, "nobody attached");
+	if (mock->clients->copies != 0)
+		copies = (void *)(mock->clients->arena + mock->clients->copies);
+	pthread_mutex_unlock(&mock->lock);
+	return copies;
+}

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "abi/copy.h"
 #include "mock.h"
 
 #define MOCK_CLIENTS 256
@@ -15,6 +16,7 @@ struct mock_client {
 	struct mock_client *next;
 	int sock, arena_fd, wake_fd;
 	bool greeted;
+	uint64_t copies; /* offset of its struct one_copies; 0: none */
 	uint8_t *arena;
 	uint64_t used;
 	struct one_arena *header;

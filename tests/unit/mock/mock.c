@@ -413,6 +413,7 @@ handle_default(struct mock *mock, struct mock_client *client, const struct one_m
 		handle_free(mock, msg->id.id, ONE_MSG_REGION_ADD, ONE_SUBJECT_REGION, reply);
 		break;
 	case ONE_MSG_MR_CREATE:
+		mock_check(msg->mr_create.num_pieces > 0 || client->copies != 0, "memory that nobody copies");
 		handle_mr(mock, client, &msg->mr_create, reply);
 		break;
 	case ONE_MSG_MR_FREE:
@@ -438,6 +439,11 @@ handle_default(struct mock *mock, struct mock_client *client, const struct one_m
 		break;
 	case ONE_MSG_SRQ_FREE:
 		handle_free(mock, msg->id.id, ONE_MSG_SRQ_CREATE, ONE_SUBJECT_SRQ, reply);
+		break;
+	case ONE_MSG_COPIES:
+		reply->copies.offset =
+			(mock_arena_alloc(client, sizeof(struct one_copies) + 4096) + 4095) & ~4095ull;
+		client->copies = reply->copies.offset;
 		break;
 	case ONE_MSG_STAGING:
 		o = mock_object_new(mock, client, ONE_MSG_STAGING);
@@ -671,7 +677,6 @@ mock_start(void)
 		.mtu = 1024,
 		.addr = {10, 0, 0, 1},
 		.arena_size = ONE_ARENA_SIZE,
-		.pid = getpid(),
 		.limits = limits,
 	};
 	mock_revive(mock);

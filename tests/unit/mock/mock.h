@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 #include "abi/arena.h"
+#include "abi/copy.h"
 #include "abi/message.h"
 #include "abi/ring.h"
 
@@ -122,7 +123,7 @@ uint32_t mock_request(struct mock *mock, uint32_t listener, uint64_t conn_qual, 
 
 /* The creating request of `mr`; false: no such MR (any more). */
 bool mock_mr(struct mock *mock, uint32_t mr, struct one_mr_create *out);
-/* Where the data plane has mapped [va, va+len) of `mr`; NULL when it would use process_vm_*. */
+/* Where the data plane has mapped [va, va+len) of `mr`; NULL when its application copies it. */
 uint8_t *mock_mr_ptr(struct mock *mock, uint32_t mr, uint64_t va, uint64_t len);
 /* The MR of an lkey or rkey; 0: none. */
 uint32_t mock_mr_of_key(struct mock *mock, uint32_t key);
@@ -130,5 +131,7 @@ uint32_t mock_mr_of_key(struct mock *mock, uint32_t key);
 uint32_t mock_regions(struct mock *mock);
 /* Start of the newest attachment's arena, in the mock's own mapping. */
 uint8_t *mock_arena(struct mock *mock);
+/* Where the newest attachment is asked to copy; NULL: it has no copy thread. */
+struct one_copies *mock_copies(struct mock *mock);
 
 #endif

@@ -7,8 +7,6 @@
 #define ACCESS 0x62
 #define OPERATION 0x63
 
-static struct mem_process nobody = {.pid = 0x7ffffff0};
-
 /* ---- the requester ---- */
 
 static void
@@ -291,9 +289,9 @@ test_reset_and_reuse(void **state)
 	pair_free(p);
 }
 
-/* Memory reached through a process that has gone. */
+/* Memory without mapping of an application that does not move it any more. */
 static void
-test_dead_process(void **state)
+test_gone_memory(void **state)
 {
 	struct pair *p;
 
@@ -305,10 +303,8 @@ test_dead_process(void **state)
 		p = pair_new(NULL);
 		if (far) {
 			p->b.remote.base = p->b.local.base = NULL;
-			p->b.remote.process = p->b.local.process = &nobody;
 		} else {
 			p->a.local.base = NULL;
-			p->a.local.process = &nobody;
 		}
 		post_recv(&p->b, 1, 0, 100);
 		post_simple(p, &p->a, op, 1, 0, 8, 0);
@@ -321,34 +317,9 @@ test_dead_process(void **state)
 	}
 	p = pair_new(NULL); /* the landing of a READ */
 	p->a.local.base = NULL;
-	p->a.local.process = &nobody;
 	post_simple(p, &p->a, ONE_OP_READ, 1, 0, 8, 0);
 	pump(p);
 	expect_done(&p->a, 0, 1, ONE_CQE_SEND, ONE_STATUS_LOCAL_PROTECTION, 0);
-	pair_free(p);
-}
-
-/* Memory of a living process without mapping: our own. */
-static void
-test_process_memory(void **state)
-{
-	struct mem_process self = {.pid = getpid()};
-	struct pair *p = pair_new(NULL);
-
-	fill(p->a.area, 5000, 1);
-	for (int i = 0; i < 2; i++) {
-		struct end *end = i ? &p->b : &p->a;
-
-		end->local.va = end->remote.va = (uint64_t)(uintptr_t)end->area;
-		end->local.base = end->remote.base = NULL;
-		end->local.process = end->remote.process = &self;
-	}
-	post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 5000, 100);
-	post_simple(p, &p->a, ONE_OP_READ, 2, 10000, 5000, 100);
-	pump(p);
-	assert_int_equal(p->a.num_done, 2);
-	assert_memory_equal(p->b.area + 100, p->a.area, 5000);
-	assert_memory_equal(p->a.area + 10000, p->a.area, 5000);
 	pair_free(p);
 }
 
@@ -361,8 +332,7 @@ main(void)
 		cmocka_unit_test(test_malformed_work),  cmocka_unit_test(test_reads_without_depth),
 		cmocka_unit_test(test_nak_statuses),    cmocka_unit_test(test_nak_behind_a_lost_read),
 		cmocka_unit_test(test_bad_responses),   cmocka_unit_test(test_flush),
-		cmocka_unit_test(test_reset_and_reuse), cmocka_unit_test(test_dead_process),
-		cmocka_unit_test(test_process_memory),
+		cmocka_unit_test(test_reset_and_reuse), cmocka_unit_test(test_gone_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

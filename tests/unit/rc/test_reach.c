@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory without mapping, reached by a thread: queue pairs park, keep their order, and go on. */
+/* Memory without mapping, moved by the copy thread of its application: queue pairs park, keep their order,
+ * and go on. */
 #include <sched.h>
 #include <time.h>
 
 #include "harness.h"
+#include "tests/copying.h"
 #include "tests/stuck.h"
 
 #define OK ONE_STATUS_SUCCESS
 
 struct process {
-	struct mem_process self;
-	struct reach_list list;
+	struct copying c;
 	struct pair *pair;
 };
 
@@ -26,30 +27,25 @@ wake(void *context, void *user)
 static void
 process_open(struct process *process, struct pair *pair)
 {
-	memset(process, 0, sizeof(*process));
-	process->self.pid = getpid();
+	copying_open(&process->c);
 	process->pair = pair;
-	LIST_INIT(&process->list);
-	assert_int_equal(reach_start(&process->self, &process->list), 0);
 }
 
 static void
 process_close(struct process *process)
 {
-	reach_detach(&process->self, wake, process);
-	reach_stop(&process->self);
-	while (!reach_stopped(&process->self))
-		sched_yield();
-	reach_free(&process->self);
+	reach_detach(process->c.reach, wake, process);
+	assert_int_equal(process->c.faults, 0);
+	copying_close(&process->c);
 }
 
-/* All memory of this end is reached through the process. */
+/* All memory of this end is moved by the process. */
 static void
 end_unmap(struct process *process, struct end *end)
 {
 	end->local.va = end->remote.va = (uint64_t)(uintptr_t)end->area;
 	end->local.base = end->remote.base = NULL;
-	end->local.process = end->remote.process = &process->self;
+	end->local.reach = end->remote.reach = process->c.reach;
 }
 
 static bool
@@ -71,8 +67,8 @@ run_until(struct process *process, uint32_t a, uint32_t b)
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	while ((p->a.num_done < a || p->b.num_done < b) && !expired(&begin)) {
 		pump(p);
-		if (!LIST_EMPTY(&process->list))
-			reach_poll(&process->list, wake, process);
+		if (!LIST_EMPTY(&process->c.list))
+			reach_poll(&process->c.list, wake, process);
 		else if (p->last_moved == 0)
 			run_timer(p);
 		sched_yield();
@@ -185,7 +181,7 @@ test_lists(void **state)
 	far.key += 0x300;
 	far.va = (uint64_t)(uintptr_t)p->b.area;
 	far.base = NULL;
-	far.process = &process.self;
+	far.reach = process.c.reach;
 	mem_publish(p->mem, &far);
 	recv = post_recv(&p->b, 1, 0, 1000);
 	recv->num_sge = 3;
@@ -229,15 +225,15 @@ test_stuck(void **state)
 		p->b.local.va = p->b.remote.va = (uint64_t)(uintptr_t)stuck.memory;
 		p->b.local.length = p->b.remote.length = stuck.len;
 		p->b.local.base = p->b.remote.base = NULL;
-		p->b.local.process = p->b.remote.process = &process.self;
+		p->b.local.reach = p->b.remote.reach = process.c.reach;
 		fill(p->a.area, 5000, 9);
 		post_recv(&p->b, 1, 0, 5000);
 		post_simple(p, &p->a, ops[o], 1, 0, ops[o] == ONE_OP_FETCH_ADD ? 8 : 5000, 0);
 		before = p->now;
 		for (int i = 0; i < 20; i++) {
 			pump(p);
-			if (!LIST_EMPTY(&process.list))
-				reach_poll(&process.list, wake, &process);
+			if (!LIST_EMPTY(&process.c.list))
+				reach_poll(&process.c.list, wake, &process);
 			assert_false(rc_wants_output(p->b.qp)); /* parked, not spinning */
 			if (p->now - before < 100 * MS)
 				run_timer(p);
@@ -271,7 +267,7 @@ test_ends(void **state)
 		process_open(&process, p);
 		p->b.remote.va = (uint64_t)(uintptr_t)stuck.memory;
 		p->b.remote.base = NULL;
-		p->b.remote.process = &process.self;
+		p->b.remote.reach = process.c.reach;
 		post_simple(p, &p->a, how & 1 ? ONE_OP_READ : ONE_OP_WRITE, 1, 0, 100, 0);
 		pump(p);
 		if (how < 2)
@@ -279,8 +275,8 @@ test_ends(void **state)
 		else
 			rc_flush(p->b.qp);
 		stuck_answer(&stuck);
-		while (!LIST_EMPTY(&process.list))
-			reach_poll(&process.list, wake, &process);
+		while (!LIST_EMPTY(&process.c.list))
+			reach_poll(&process.c.list, wake, &process);
 		pump(p);
 		if (how < 2)
 			expect_done(&p->a, 0, 1, ONE_CQE_SEND, ONE_STATUS_REMOTE_ACCESS, 0);

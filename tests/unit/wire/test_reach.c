@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that is reached through its process: at once, and by a thread that may have to wait. */
+/* Memory without mapping: the core's side, and the copy thread of the application, which may have to wait. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,14 +12,15 @@
 #include <time.h>
 
 #include "dataplane/mem/reach.h"
+#include "dataplane/mem/channel.h"
+#include "tests/copying.h"
 #include "tests/stuck.h"
 
 #define PARTIES 40u
 #define SECOND 1000000000ull
 
 struct fixture {
-	struct mem_process self;
-	struct reach_list list;
+	struct copying c;
 	struct reach_party party[PARTIES];
 	uint32_t woken[PARTIES];
 	uint32_t order[PARTIES], num_order;
@@ -40,11 +41,9 @@ setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
-	f->self.pid = getpid();
-	LIST_INIT(&f->list);
+	copying_open(&f->c);
 	for (uint32_t i = 0; i < PARTIES; i++)
 		f->party[i].user = &f->woken[i];
-	assert_int_equal(reach_start(&f->self, &f->list), 0);
 	*state = f;
 	return 0;
 }
@@ -56,12 +55,9 @@ teardown(void **state)
 
 	for (uint32_t i = 0; i < PARTIES; i++)
 		reach_leave(&f->party[i]);
-	reach_detach(&f->self, wake, f);
-	assert_true(LIST_EMPTY(&f->list));
-	reach_stop(&f->self);
-	while (!reach_stopped(&f->self))
-		sched_yield();
-	reach_free(&f->self);
+	reach_detach(f->c.reach, wake, f);
+	assert_true(LIST_EMPTY(&f->c.list));
+	copying_close(&f->c);
 	free(f);
 	return 0;
 }
@@ -83,17 +79,17 @@ await(struct fixture *f, uint32_t party, uint32_t times)
 	uint64_t end = now() + 20 * SECOND;
 
 	while (f->woken[party] != until && now() < end) {
-		if (!LIST_EMPTY(&f->list))
-			reach_poll(&f->list, wake, f);
+		if (!LIST_EMPTY(&f->c.list))
+			reach_poll(&f->c.list, wake, f);
 		sched_yield();
 	}
 	assert_int_equal(f->woken[party], until);
 }
 
 static struct mem_region
-region_of(struct mem_process *process, void *memory, size_t len)
+region_of(struct reach *reach, void *memory, size_t len)
 {
-	return (struct mem_region){.va = (uintptr_t)memory, .length = len, .process = process};
+	return (struct mem_region){.va = (uintptr_t)memory, .length = len, .reach = reach};
 }
 
 static struct mem_piece
@@ -102,53 +98,7 @@ piece_of(const struct mem_region *region, size_t offset, uint32_t len)
 	return (struct mem_piece){region, region->va + offset, len};
 }
 
-/* ---- without a thread ---- */
-
-static void
-test_at_once(void **state)
-{
-	struct mem_process self = {.pid = getpid()}, gone = {.pid = 0x3fffffff};
-	struct reach_party party = {0};
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), len = 4 * page;
-	uint8_t *memory = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uint8_t *mine = malloc(len), *out = malloc(len);
-	struct mem_region there = region_of(&self, memory, len), dead = region_of(&gone, memory, len);
-	struct mem_region nobody = region_of(NULL, memory, len);
-	struct mem_piece piece;
-
-	for (size_t i = 0; i < len; i++)
-		mine[i] = (uint8_t)(i * 13 + i / 256);
-	for (uint32_t n = 1; n < 40; n++) {
-		for (uint32_t at = 0; at < 9; at++) {
-			memset(memory, 0, 64);
-			piece = piece_of(&there, at, n);
-			assert_int_equal(reach_scatter(&party, 0, &piece, 1, mine, 0), 0);
-			assert_memory_equal(memory + at, mine, n);
-			assert_int_equal(memory[at + n], 0);
-		}
-	}
-	piece = piece_of(&there, 0, (uint32_t)len);
-	assert_int_equal(reach_scatter(&party, 0, &piece, 1, mine, 0), 0);
-	assert_int_equal(reach_gather(&party, 0, &piece, 1, out, 0), 0);
-	assert_memory_equal(out, mine, len);
-	assert_true(atomic_load(&self.bytes) >= 2 * len);
-
-	/* Holes: what a partial move would hide. */
-	assert_int_equal(munmap(memory + page, page), 0);
-	piece = piece_of(&there, page / 2, (uint32_t)page);
-	assert_int_equal(reach_gather(&party, 0, &piece, 1, out, 0), -EFAULT);
-	assert_int_equal(reach_scatter(&party, 0, &piece, 1, mine, 0), -EFAULT);
-	piece = piece_of(&dead, 0, 8);
-	assert_int_equal(reach_gather(&party, 0, &piece, 1, out, 0), -EFAULT);
-	assert_int_equal(reach_scatter(&party, 0, &piece, 1, out, 0), -EFAULT);
-	piece = piece_of(&nobody, 0, 8);
-	assert_int_equal(reach_gather(&party, 0, &piece, 1, out, 0), -EFAULT);
-	munmap(memory, len);
-	free(mine);
-	free(out);
-}
-
-/* ---- by the thread ---- */
+/* ---- accesses ---- */
 
 /* Lists with mapped pieces among them, in both directions. */
 static void
@@ -163,7 +113,7 @@ test_pieces(void **state)
 	for (uint32_t i = 0; i < sizeof(buffer); i++)
 		buffer[i] = (uint8_t)(i * 7 + i / 256 + 1);
 	for (int i = 0; i < 3; i++)
-		far[i] = region_of(&f->self, there[i], sizeof(there[i]));
+		far[i] = region_of(f->c.reach, there[i], sizeof(there[i]));
 	pieces[0] = piece_of(&far[0], 3, 1001);
 	pieces[1] = piece_of(&near, 0, 17);
 	pieces[2] = piece_of(&far[1], 0, 2000);
@@ -187,29 +137,237 @@ test_pieces(void **state)
 	await(f, 0, 1);
 	assert_int_equal(reach_gather(&f->party[0], 1, pieces, 5, out, 1), 0);
 	assert_memory_equal(out, buffer, len);
-	assert_true(LIST_EMPTY(&f->list) || reach_poll(&f->list, wake, f) == 0);
-	assert_true(LIST_EMPTY(&f->list));
+	assert_true(LIST_EMPTY(&f->c.list) || reach_poll(&f->c.list, wake, f) == 0);
+	assert_true(LIST_EMPTY(&f->c.list));
 }
 
 static void
 test_faults(void **state)
 {
 	struct fixture *f = *state;
-	struct mem_process other = {.pid = getpid()};
+	struct fixture *other;
 	uint8_t bytes[64];
-	struct mem_region nowhere = region_of(&f->self, (void *)0x10, 64),
-			  mine = region_of(&f->self, bytes, sizeof(bytes)),
-			  strange = region_of(&other, bytes, sizeof(bytes));
-	struct mem_piece piece = piece_of(&nowhere, 0, 64),
-			 two[2] = {piece_of(&mine, 0, 8), piece_of(&strange, 0, 8)},
-			 large[2] = {piece_of(&mine, 0, REACH_LEN), piece_of(&mine, 0, 1)};
+	void *second;
+	struct mem_region nowhere = region_of(f->c.reach, (void *)0x10, 64),
+			  mine = region_of(f->c.reach, bytes, sizeof(bytes)), strange,
+			  nobody = region_of(NULL, bytes, sizeof(bytes));
+	struct mem_piece piece = piece_of(&nowhere, 0, 64), none = piece_of(&nobody, 0, 8),
+			 large[2] = {piece_of(&mine, 0, REACH_LEN), piece_of(&mine, 0, 1)}, two[2];
 
+	setup(&second);
+	other = second;
+	strange = region_of(other->c.reach, bytes, sizeof(bytes));
+	two[0] = piece_of(&mine, 0, 8);
+	two[1] = piece_of(&strange, 0, 8);
 	assert_int_equal(reach_gather(&f->party[0], 0, &piece, 1, bytes, 1), -EAGAIN);
 	await(f, 0, 1);
 	assert_int_equal(reach_gather(&f->party[0], 0, &piece, 1, bytes, 1), -EFAULT);
 	assert_null(f->party[0].job[0]);
-	assert_int_equal(reach_gather(&f->party[0], 0, two, 2, bytes, 1), -EFAULT); /* two processes */
+	assert_int_equal(reach_gather(&f->party[0], 0, two, 2, bytes, 1), -EFAULT); /* two applications */
 	assert_int_equal(reach_gather(&f->party[0], 0, large, 2, bytes, 1), -EFAULT);
+	assert_int_equal(reach_gather(&f->party[0], 0, &none, 1, bytes, 1), -EFAULT);
+	assert_int_equal(f->c.faults + other->c.faults, 0);
+	teardown(&second);
+}
+
+static int
+gather(struct fixture *f, const struct mem_piece *piece, void *out)
+{
+	int error = reach_gather(&f->party[0], 0, piece, 1, out, 1);
+
+	assert_int_equal(error, -EAGAIN);
+	await(f, 0, 1);
+	return reach_gather(&f->party[0], 0, piece, 1, out, 1);
+}
+
+static int
+scatter(struct fixture *f, const struct mem_piece *piece, const void *in)
+{
+	int error = reach_scatter(&f->party[0], 0, piece, 1, in, 1);
+
+	assert_int_equal(error, -EAGAIN);
+	await(f, 0, 1);
+	return reach_scatter(&f->party[0], 0, piece, 1, in, 1);
+}
+
+/* Each length at each alignment, the most, and memory that is there in part: what a short move would hide. */
+static void
+test_lengths(void **state)
+{
+	struct fixture *f = *state;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), len = 2 * REACH_LEN;
+	uint8_t *memory = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct mem_region there = region_of(f->c.reach, memory, len);
+	uint8_t mine[REACH_LEN], out[REACH_LEN];
+	struct mem_piece piece;
+	uint64_t bytes;
+
+	for (size_t i = 0; i < sizeof(mine); i++)
+		mine[i] = (uint8_t)(i * 13 + i / 256);
+	for (uint32_t n = 1; n < 20; n++) {
+		for (uint32_t at = 0; at < 9; at++) {
+			memset(memory, 0, 64);
+			piece = piece_of(&there, at, n);
+			assert_int_equal(scatter(f, &piece, mine), 0);
+			assert_memory_equal(memory + at, mine, n);
+			assert_int_equal(memory[at + n], 0);
+		}
+	}
+	bytes = reach_bytes(f->c.reach);
+	piece = piece_of(&there, 5, REACH_LEN);
+	assert_int_equal(scatter(f, &piece, mine), 0);
+	assert_int_equal(gather(f, &piece, out), 0);
+	assert_memory_equal(out, mine, REACH_LEN);
+	assert_int_equal(reach_bytes(f->c.reach) - bytes, 2 * REACH_LEN);
+	assert_int_equal(munmap(memory + page, page), 0);
+	piece = piece_of(&there, page / 2, (uint32_t)page);
+	assert_int_equal(gather(f, &piece, out), -EFAULT);
+	assert_int_equal(scatter(f, &piece, mine), -EFAULT);
+	assert_int_equal(mprotect(memory, page, PROT_READ), 0);
+	piece = piece_of(&there, 0, 8);
+	assert_int_equal(gather(f, &piece, out), 0);
+	assert_int_equal(scatter(f, &piece, mine), -EFAULT);
+	assert_int_equal(reach_bytes(f->c.reach) - bytes, 2 * REACH_LEN + 8);
+	munmap(memory, len);
+}
+
+/* ---- an application that breaks the rules ---- */
+
+static void
+forge(struct fixture *f, uint32_t place, uint32_t sequence, uint32_t error)
+{
+	struct one_copy_answer *answer = &f->c.shm->answer[place % ONE_COPIES];
+
+	answer->sequence = sequence;
+	answer->error = error;
+	atomic_store(&answer->phase, one_ring_phase(place, ONE_COPY_LOG2));
+}
+
+/* Ends in one fault: no further answer is taken, those who wait go on when it is detached. */
+static void
+expect_fault(uint32_t place, uint32_t sequence, uint32_t error)
+{
+	struct mem_region mine;
+	struct mem_piece piece;
+	struct fixture *f;
+	uint8_t out[8];
+	void *state;
+
+	setup(&state);
+	f = state;
+	copying_stop(&f->c);
+	mine = region_of(f->c.reach, out, sizeof(out));
+	piece = piece_of(&mine, 0, 8);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(reach_gather(&f->party[i], 0, &piece, 1, out, 1), -EAGAIN);
+	forge(f, place, sequence, error);
+	for (uint32_t i = 0; i < 3; i++) {
+		reach_poll(&f->c.list, wake, f);
+		forge(f, 0, 0, 0);
+	}
+	assert_int_equal(f->c.faults, 1);
+	assert_int_equal(f->num_order, 0);
+	assert_false(reach_due(&f->c.list));
+	assert_int_equal(reach_gather(&f->party[0], 0, &piece, 1, out, 1), -EAGAIN);
+	reach_detach(f->c.reach, wake, f);
+	assert_int_equal(f->woken[0] + f->woken[1], 2);
+	assert_int_equal(reach_gather(&f->party[0], 0, &piece, 1, out, 1), -EFAULT);
+	teardown(&state);
+}
+
+static void
+test_forged(void **state)
+{
+	expect_fault(0, 1, 0);          /* to a later request */
+	expect_fault(0, UINT32_MAX, 0); /* to an earlier one */
+	expect_fault(0, 0, EPERM);      /* with an error that there is not */
+	expect_fault(0, 0, UINT32_MAX);
+}
+
+/* One that nobody asked for is not looked at; nor is the next before its turn. */
+static void
+test_unasked(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t there[8] = {7}, out[8] = {0};
+	struct mem_region mine = region_of(f->c.reach, there, sizeof(there));
+	struct mem_piece piece = piece_of(&mine, 0, 8);
+
+	copying_stop(&f->c);
+	forge(f, 0, 0, 0);
+	assert_false(reach_due(&f->c.list));
+	assert_int_equal(reach_poll(&f->c.list, wake, f), 0);
+	atomic_store(&f->c.shm->answer[0].phase, 0);
+	assert_int_equal(reach_gather(&f->party[0], 0, &piece, 1, out, 1), -EAGAIN);
+	forge(f, 1, 1, 0);
+	assert_false(reach_due(&f->c.list));
+	assert_int_equal(reach_poll(&f->c.list, wake, f), 0);
+	forge(f, 0, 0, 0);
+	assert_true(reach_due(&f->c.list));
+	assert_int_equal(reach_poll(&f->c.list, wake, f), 1);
+	assert_int_equal(f->c.faults, 0);
+	/* What it says that was there is its own affair. */
+	f->c.shm->slot[15][0] = 99;
+	assert_int_equal(reach_gather(&f->party[0], 0, &piece, 1, out, 1), 0);
+	assert_int_equal(out[0], 99);
+}
+
+/* What it makes of requests and staging memory changes nothing of what the core does. */
+static void
+test_scribbled(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t there[64], out[64], canary[64];
+	struct mem_region mine = region_of(f->c.reach, there, sizeof(there));
+	struct mem_piece piece = piece_of(&mine, 0, 64);
+
+	copying_stop(&f->c);
+	memset(canary, 5, sizeof(canary));
+	for (uint32_t i = 0; i < 100; i++) {
+		memset(f->c.shm->request, (int)i, sizeof(f->c.shm->request));
+		assert_int_equal(reach_scatter(&f->party[0], 0, &piece, 1, canary, i), -EAGAIN);
+		memset(f->c.shm->request, 0xff, sizeof(f->c.shm->request));
+		memset(f->c.shm->slot, 0xff, sizeof(f->c.shm->slot));
+		forge(f, i, i, 0);
+		assert_int_equal(reach_poll(&f->c.list, wake, f), 1);
+		assert_int_equal(reach_scatter(&f->party[0], 0, &piece, 1, canary, i), 0);
+		assert_int_equal(reach_gather(&f->party[0], 1, &piece, 1, out, i), -EAGAIN);
+		reach_cancel(&f->party[0], 1);
+		i++;
+		forge(f, i, i, EFAULT);
+		assert_int_equal(reach_poll(&f->c.list, wake, f), 1);
+	}
+	assert_int_equal(f->c.faults, 0);
+}
+
+/* The copy thread believes nothing either that would lead it out of its slot. */
+static void
+test_bad_requests(void **state)
+{
+	static const struct one_copy_span bad[] = {{0, 1, ONE_COPY_LEN},
+						   {0, ONE_COPY_LEN, 1},
+						   {0, UINT32_MAX, 2},
+						   {0, 2, UINT32_MAX},
+						   {0, 0, 0}};
+	struct fixture *f = *state;
+	uint8_t there[8];
+
+	for (uint32_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct one_copy_request *request = &f->c.shm->request[i];
+		uint64_t end = now() + 20 * SECOND;
+
+		request->span[0] = bad[i];
+		request->span[0].addr = (uintptr_t)there;
+		request->slot = UINT32_MAX;
+		request->op = i % 2 == 0 ? ONE_COPY_IN : ONE_COPY_OUT;
+		request->num_spans = UINT8_MAX;
+		atomic_store(&request->phase, 1);
+		channel_signal(&f->c.shm->wake);
+		while (atomic_load(&f->c.shm->answer[i].phase) != 1 && now() < end)
+			sched_yield();
+		assert_int_equal(f->c.shm->answer[i].error, EFAULT);
+		assert_int_equal(f->c.shm->answer[i].sequence, i);
+	}
 }
 
 /* An outcome is that of its call only. */
@@ -218,7 +376,7 @@ test_another_call(void **state)
 {
 	struct fixture *f = *state;
 	uint8_t there[64], out[64];
-	struct mem_region region = region_of(&f->self, there, sizeof(there));
+	struct mem_region region = region_of(f->c.reach, there, sizeof(there));
 	struct mem_piece piece = piece_of(&region, 0, 64), part = piece_of(&region, 0, 32);
 
 	memset(there, 1, sizeof(there));
@@ -255,7 +413,7 @@ test_atomics(void **state)
 {
 	struct fixture *f = *state;
 	uint64_t word = 40, found;
-	struct mem_region region = region_of(&f->self, &word, 8);
+	struct mem_region region = region_of(f->c.reach, &word, 8);
 
 	assert_int_equal(atomic_op(f, &region, NULL, 2), 40);
 	assert_int_equal(word, 42);
@@ -278,8 +436,8 @@ test_atomics_of_two(void **state)
 	f[0] = *state;
 	f[1] = second;
 	for (uint32_t i = 0; i < 300; i++) {
-		struct mem_region region[2] = {region_of(&f[0]->self, &word, 8),
-					       region_of(&f[1]->self, &word, 8)};
+		struct mem_region region[2] = {region_of(f[0]->c.reach, &word, 8),
+					       region_of(f[1]->c.reach, &word, 8)};
 		uint64_t found;
 
 		for (int k = 0; k < 2; k++)
@@ -313,9 +471,9 @@ await_since(const struct fixture *f, bool waits)
 {
 	uint64_t end = now() + 20 * SECOND;
 
-	while ((reach_since(&f->self) != 0) != waits && now() < end)
+	while ((reach_since(f->c.reach) != 0) != waits && now() < end)
 		sched_yield();
-	assert_true((reach_since(&f->self) != 0) == waits);
+	assert_true((reach_since(f->c.reach) != 0) == waits);
 }
 
 /* Whoever waits for other memory is served meanwhile, and nothing here blocks. */
@@ -332,17 +490,17 @@ test_stuck(void **state)
 
 	if (!stuck_here(&stuck))
 		skip();
-	assert_int_equal(reach_since(&f->self), 0);
-	assert_true(reach_passed(&f->self, reach_mark(&f->self)));
-	there = region_of(&f->self, stuck.memory, stuck.len);
+	assert_int_equal(reach_since(f->c.reach), 0);
+	assert_true(reach_passed(f->c.reach, reach_mark(f->c.reach)));
+	there = region_of(f->c.reach, stuck.memory, stuck.len);
 	piece = piece_of(&there, 0, 64);
 	assert_int_equal(reach_gather(&f->party[0], 0, &piece, 1, out, 1), -EAGAIN);
-	mark = reach_mark(&f->self);
+	mark = reach_mark(f->c.reach);
 	await_since(f, true);
 
 	setup(&second);
 	other = second;
-	fine = region_of(&other->self, bytes, sizeof(bytes));
+	fine = region_of(other->c.reach, bytes, sizeof(bytes));
 	memset(bytes, 9, sizeof(bytes));
 	for (uint32_t i = 0; i < 100; i++) {
 		struct mem_piece there_too = piece_of(&fine, 0, 64);
@@ -354,12 +512,12 @@ test_stuck(void **state)
 	}
 	teardown(&second);
 
-	assert_int_equal(reach_poll(&f->list, wake, f), 0);
-	assert_false(reach_passed(&f->self, mark));
+	assert_int_equal(reach_poll(&f->c.list, wake, f), 0);
+	assert_false(reach_passed(f->c.reach, mark));
 	assert_int_equal(f->woken[0], 0);
 	stuck_answer(&stuck);
 	await(f, 0, 1);
-	assert_true(reach_passed(&f->self, mark));
+	assert_true(reach_passed(f->c.reach, mark));
 	assert_int_equal(reach_gather(&f->party[0], 0, &piece, 1, out, 1), 0);
 	assert_int_equal(out[63], 0);
 	stuck_close(&stuck);
@@ -371,14 +529,14 @@ test_cancel(void **state)
 {
 	struct fixture *f = *state;
 	uint8_t bytes[64] = {0}, ones[64];
-	struct mem_region there, here = region_of(&f->self, bytes, sizeof(bytes));
+	struct mem_region there, here = region_of(f->c.reach, bytes, sizeof(bytes));
 	struct mem_piece piece, write = piece_of(&here, 0, 64);
 	struct stuck stuck;
 
 	if (!stuck_here(&stuck))
 		skip();
 	memset(ones, 1, sizeof(ones));
-	there = region_of(&f->self, stuck.memory, stuck.len);
+	there = region_of(f->c.reach, stuck.memory, stuck.len);
 	piece = piece_of(&there, 0, 64);
 	assert_int_equal(reach_gather(&f->party[0], 0, &piece, 1, bytes, 1), -EAGAIN);
 	assert_int_equal(reach_scatter(&f->party[1], 0, &write, 1, ones, 1), -EAGAIN);
@@ -388,8 +546,8 @@ test_cancel(void **state)
 	reach_leave(&f->party[2]);
 	reach_leave(&f->party[0]); /* one that is under way */
 	stuck_answer(&stuck);
-	while (!LIST_EMPTY(&f->list))
-		reach_poll(&f->list, wake, f);
+	while (!LIST_EMPTY(&f->c.list))
+		reach_poll(&f->c.list, wake, f);
 	assert_int_equal(f->num_order, 0);
 	assert_int_equal(bytes[0], 0);
 	/* All jobs are back. */
@@ -407,7 +565,7 @@ test_starved(void **state)
 {
 	struct fixture *f = *state;
 	uint8_t bytes[64] = {0}, out[64];
-	struct mem_region here = region_of(&f->self, bytes, sizeof(bytes));
+	struct mem_region here = region_of(f->c.reach, bytes, sizeof(bytes));
 	struct mem_piece piece = piece_of(&here, 0, 64);
 	uint64_t end = now() + 20 * SECOND;
 	uint32_t held = 0, served = 0, last;
@@ -422,7 +580,7 @@ test_starved(void **state)
 		assert_int_equal(reach_gather(&f->party[i], 0, &piece, 1, out, 1), 0);
 	/* 8..15 keep theirs.  The others do as transports: ask again when they are woken. */
 	while (served < PARTIES - 16 && now() < end) {
-		reach_poll(&f->list, wake, f);
+		reach_poll(&f->c.list, wake, f);
 		for (uint32_t i = 16; i < PARTIES; i++) {
 			if (f->woken[i] == 0)
 				continue;
@@ -460,21 +618,21 @@ test_detach(void **state)
 		skip();
 	setup(&second);
 	f = second;
-	there = region_of(&f->self, stuck.memory, stuck.len);
+	there = region_of(f->c.reach, stuck.memory, stuck.len);
 	piece = piece_of(&there, 0, 64);
 	for (uint32_t i = 0; i < 20; i++)
 		assert_int_equal(reach_gather(&f->party[i], 0, &piece, 1, out, 1), -EAGAIN);
 	await_since(f, true);
-	reach_detach(&f->self, wake, f);
+	reach_detach(f->c.reach, wake, f);
 	for (uint32_t i = 0; i < 20; i++) {
 		assert_int_equal(f->woken[i], 1);
 		assert_null(f->party[i].job[0]);
 		assert_null(f->party[i].starved);
 	}
-	assert_true(LIST_EMPTY(&f->list));
-	reach_stop(&f->self);
-	usleep(20000);
-	assert_false(reach_stopped(&f->self));
+	assert_true(LIST_EMPTY(&f->c.list));
+	/* Nothing more is begun for it. */
+	assert_int_equal(reach_gather(&f->party[0], 0, &piece, 1, out, 2), -EFAULT);
+	assert_true(LIST_EMPTY(&f->c.list));
 	stuck_answer(&stuck);
 	teardown(&second);
 	stuck_close(&stuck);
@@ -485,16 +643,13 @@ main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_at_once),
-		TEST(test_pieces),
-		TEST(test_faults),
-		TEST(test_another_call),
-		TEST(test_atomics),
-		TEST(test_atomics_of_two),
-		TEST(test_stuck),
-		TEST(test_cancel),
-		TEST(test_starved),
-		cmocka_unit_test(test_detach),
+		TEST(test_pieces),       TEST(test_faults),
+		TEST(test_lengths),      cmocka_unit_test(test_forged),
+		TEST(test_unasked),      TEST(test_scribbled),
+		TEST(test_bad_requests), TEST(test_another_call),
+		TEST(test_atomics),      TEST(test_atomics_of_two),
+		TEST(test_stuck),        TEST(test_cancel),
+		TEST(test_starved),      cmocka_unit_test(test_detach),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

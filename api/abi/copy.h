@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory that cannot be shared (stacks, private mappings of files): a thread of the
+ * application, the copy thread, moves it from and to staging memory in the arena, at
+ * the request of the core.
+ *
+ * Two rings as in ring.h, each with one producer and one consumer: requests from the
+ * core, answers from the copy thread.  Request n is answered by answer n, so the
+ * order is one for both, and with at most ONE_COPIES under way neither overruns.
+ *
+ * The copy thread sleeps on `wake`: it loads the word, looks for a request, counts
+ * itself among the sleepers and waits for the word to change.  The core stores the
+ * phase of a request, adds one to the word, and loads `sleepers` (all sequentially
+ * consistent).  The core is told by the eventfd of the attachment, like by a
+ * doorbell, and only when it sleeps (one_arena.engine_asleep).
+ */
+#ifndef ONE_ABI_COPY_H
+#define ONE_ABI_COPY_H
+
+#include "arena.h"
+
+#define ONE_COPY_LOG2 4u
+#define ONE_COPIES (1u << ONE_COPY_LOG2) /* under way at once */
+#define ONE_COPY_LEN 16384u              /* bytes of one */
+
+enum one_copy_op {
+	ONE_COPY_OUT = 1, /* from the application's memory to the staging slot */
+	ONE_COPY_IN,      /* and back: in address order, the last byte of each span last */
+	ONE_COPY_FETCH_ADD,
+	ONE_COPY_CMP_SWAP
+};
+
+struct one_copy_span {
+	uint64_t addr; /* in the application's address space */
+	uint32_t len;
+	uint32_t at; /* in the staging slot */
+};
+
+/* Written by the core. */
+struct one_copy_request {
+	struct one_copy_span span[ONE_MAX_SGE];
+	uint64_t compare, operand; /* of an atomic on the 8 bytes of span 0 */
+	uint32_t sequence;         /* of the request, counted from 0 */
+	uint32_t slot;             /* of staging memory */
+	uint8_t op;                /* enum one_copy_op */
+	uint8_t num_spans;
+	uint8_t reserved[36];
+	_Atomic uint8_t cancelled; /* nonzero: not to be begun any more, but to be answered */
+	_Atomic uint8_t phase;
+};
+_Static_assert(sizeof(struct one_copy_request) == 192, "one_copy_request");
+
+/* Written by the copy thread. */
+struct one_copy_answer {
+	uint64_t value;    /* of an atomic: what was there before */
+	uint32_t sequence; /* of the request */
+	uint32_t error;    /* 0, or EFAULT: a part of the memory is not there; else the client is faulty */
+	uint8_t reserved[15];
+	_Atomic uint8_t phase;
+};
+_Static_assert(sizeof(struct one_copy_answer) == 32, "one_copy_answer");
+
+struct one_copies {
+	struct one_channel wake;
+	struct one_copy_request request[ONE_COPIES];
+	struct one_copy_answer answer[ONE_COPIES];
+	uint8_t slot[ONE_COPIES][ONE_COPY_LEN];
+};
+_Static_assert(sizeof(struct one_copies) % ONE_CACHE_LINE == 0, "one_copies");
+
+#endif

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "copier.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/internal.h"
+
+#define PATIENCE_S 1
+
+struct copier {
+	struct one_arena *arena; /* its first page */
+	struct one_copies *shm;
+	size_t page;
+	int wake_fd;
+	pid_t pid;
+	uint32_t head; /* requests taken; the thread's */
+	pthread_t thread;
+	_Atomic bool stop;
+	_Atomic bool left; /* by the thread, or by who did not wait for it: the second one frees */
+};
+
+/* Atomics of all attachments of this process exclude each other. */
+static pthread_mutex_t atomics = PTHREAD_MUTEX_INITIALIZER;
+
+/* Copies share it; held for writing, there are none. */
+static pthread_rwlock_t copying = PTHREAD_RWLOCK_INITIALIZER;
+static _Atomic uint32_t count;
+
+/* ---- one copy ---- */
+
+/* One system call; EFAULT also when it moved less than asked. */
+static uint32_t
+move(const struct copier *copier, uint64_t addr, void *here, size_t len, bool in)
+{
+	struct iovec local = {here, len}, remote = {(void *)(uintptr_t)addr, len};
+	ssize_t done = in ? process_vm_writev(copier->pid, &local, 1, &remote, 1, 0)
+			  : process_vm_readv(copier->pid, &local, 1, &remote, 1, 0);
+
+	return done == (ssize_t)len ? 0 : EFAULT;
+}
+
+/* The largest aligned word that ends at `end`: it carries the last byte. */
+static size_t
+tail_of(uint64_t end, size_t len)
+{
+	size_t tail = 8;
+
+	while (tail > len || (end & (tail - 1)) != 0)
+		tail /= 2;
+	return tail;
+}
+
+static uint32_t
+move_in(const struct copier *copier, uint64_t addr, uint8_t *from, size_t len)
+{
+	size_t tail = tail_of(addr + len, len);
+	uint32_t error = 0;
+
+	/* The kernel promises no order within one call: the last bytes go by a second one. */
+	if (len > tail)
+		error = move(copier, addr, from, len - tail, true);
+	return error != 0 ? error : move(copier, addr + len - tail, from + len - tail, tail, true);
+}
+
+static uint32_t
+change(const struct copier *copier, const struct one_copy_request *request, uint64_t *found)
+{
+	uint64_t addr = request->span[0].addr, next = request->operand;
+	uint32_t error = move(copier, addr, found, sizeof(*found), false);
+
+	if (error != 0 || (request->op == ONE_COPY_CMP_SWAP && *found != request->compare))
+		return error;
+	if (request->op == ONE_COPY_FETCH_ADD)
+		next += *found;
+	return move(copier, addr, &next, sizeof(next), true);
+}
+
+static uint32_t
+carry_out(const struct copier *copier, const struct one_copy_request *request, uint64_t *value)
+{
+	uint8_t *slot = copier->shm->slot[request->slot % ONE_COPIES];
+	uint32_t error = 0;
+
+	if (request->op == ONE_COPY_FETCH_ADD || request->op == ONE_COPY_CMP_SWAP) {
+		pthread_mutex_lock(&atomics);
+		error = change(copier, request, value);
+		pthread_mutex_unlock(&atomics);
+		return error;
+	}
+	for (uint32_t i = 0; i < request->num_spans && i < ONE_MAX_SGE && error == 0; i++) {
+		const struct one_copy_span *span = &request->span[i];
+
+		if (span->len == 0 || span->at > ONE_COPY_LEN || span->len > ONE_COPY_LEN - span->at)
+			error = EFAULT;
+		else if (request->op == ONE_COPY_IN)
+			error = move_in(copier, span->addr, slot + span->at, span->len);
+		else
+			error = move(copier, span->addr, slot + span->at, span->len, false);
+	}
+	return error;
+}
+
+/* ---- the thread ---- */
+
+static void
+answer(struct copier *copier, uint32_t sequence, uint32_t error, uint64_t value)
+{
+	struct one_copy_answer *slot = &copier->shm->answer[sequence % ONE_COPIES];
+
+	slot->value = value;
+	slot->sequence = sequence;
+	slot->error = error;
+	/* Pairs with the acquire load of the core. */
+	atomic_store_explicit(&slot->phase, one_ring_phase(sequence, ONE_COPY_LOG2), memory_order_release);
+	if (copier->wake_fd < 0)
+		return;
+	/* Pairs with the fence of the core between saying that it sleeps and its last look. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&copier->arena->engine_asleep, memory_order_relaxed) != 0)
+		eventfd_write(copier->wake_fd, 1);
+}
+
+/* The oldest request; false: there is none. */
+static bool
+serve(struct copier *copier)
+{
+	uint32_t head = copier->head;
+	const struct one_copy_request *request = &copier->shm->request[head % ONE_COPIES];
+	uint32_t error = 0;
+	uint64_t value = 0;
+
+	/* Pairs with the release store of the core. */
+	if (atomic_load_explicit(&request->phase, memory_order_acquire) !=
+	    one_ring_phase(head, ONE_COPY_LOG2))
+		return false;
+	copier->head++;
+	/* Pairs with the store in reach_cancel. */
+	if (atomic_load_explicit(&request->cancelled, memory_order_acquire) == 0) {
+		pthread_rwlock_rdlock(&copying);
+		error = carry_out(copier, request, &value);
+		pthread_rwlock_unlock(&copying);
+	}
+	answer(copier, head, error, value);
+	return true;
+}
+
+/* Not FUTEX_PRIVATE_FLAG: the word is shared with another process. */
+static void
+rest(struct copier *copier, uint32_t ticket)
+{
+	struct one_channel *wake = &copier->shm->wake;
+
+	/* Sequentially consistent, as the core's add and load: either it sees a sleeper, or futex(2) the
+	 * new word. */
+	atomic_fetch_add_explicit(&wake->sleepers, 1, memory_order_seq_cst);
+	syscall(SYS_futex, &wake->word, FUTEX_WAIT, ticket, NULL, NULL, 0);
+	atomic_fetch_sub_explicit(&wake->sleepers, 1, memory_order_relaxed);
+}
+
+static void
+destroy(struct copier *copier)
+{
+	if (copier->arena != MAP_FAILED)
+		munmap(copier->arena, copier->page);
+	if (copier->shm != MAP_FAILED)
+		munmap(copier->shm, sizeof(*copier->shm));
+	if (copier->wake_fd >= 0)
+		close(copier->wake_fd);
+	free(copier);
+}
+
+static void *
+run(void *argument)
+{
+	struct copier *copier = argument;
+
+	/* Pairs with the store in copier_stop. */
+	while (!atomic_load_explicit(&copier->stop, memory_order_acquire)) {
+		/* Pairs with the add of the core: a request stored before it is seen by serve. */
+		uint32_t ticket = atomic_load_explicit(&copier->shm->wake.word, memory_order_acquire);
+
+		if (!serve(copier) && !atomic_load_explicit(&copier->stop, memory_order_acquire))
+			rest(copier, ticket);
+	}
+	/* Before it ends: there are never fewer. */
+	atomic_fetch_sub_explicit(&count, 1, memory_order_relaxed);
+	/* Pairs with the exchange in copier_stop. */
+	if (atomic_exchange_explicit(&copier->left, true, memory_order_acq_rel))
+		destroy(copier);
+	return NULL;
+}
+
+/* ---- the attachment's ---- */
+
+/* Mapped for this process alone: a child has no copy thread. */
+static void *
+map(int fd, uint64_t offset, size_t size)
+{
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+
+	if (at != MAP_FAILED)
+		madvise(at, size, MADV_DONTFORK);
+	return at;
+}
+
+/* Both system calls, on a word of our own: sandboxes refuse them. */
+static bool
+is_allowed(const struct copier *copier)
+{
+	uint64_t word = 1, copy = 0;
+
+	return move(copier, (uintptr_t)&word, &copy, sizeof(copy), false) == 0 && copy == 1 &&
+	       move(copier, (uintptr_t)&copy, &word, sizeof(word), true) == 0;
+}
+
+static int
+open_place(struct copier *copier, const struct copier_place *place, uint64_t offset)
+{
+	copier->arena = map(place->arena_fd, 0, copier->page);
+	copier->shm = map(place->arena_fd, offset, sizeof(*copier->shm));
+	if (copier->arena == MAP_FAILED || copier->shm == MAP_FAILED)
+		return -errno;
+	copier->wake_fd = place->wake_fd < 0 ? -1 : fcntl(place->wake_fd, F_DUPFD_CLOEXEC, 0);
+	if (place->wake_fd >= 0 && copier->wake_fd < 0)
+		return -errno;
+	return is_allowed(copier) ? 0 : -EPERM;
+}
+
+int
+copier_start(const struct copier_place *place, uint64_t offset, struct copier **out)
+{
+	struct copier *copier = calloc(1, sizeof(*copier));
+	int error;
+
+	if (copier == NULL)
+		return -ENOMEM;
+	copier->arena = MAP_FAILED;
+	copier->shm = MAP_FAILED;
+	copier->wake_fd = -1;
+	copier->page = (size_t)sysconf(_SC_PAGESIZE);
+	copier->pid = getpid();
+	error = open_place(copier, place, offset);
+	if (error == 0)
+		error = client_thread(&copier->thread, run, copier);
+	if (error != 0) {
+		destroy(copier);
+		return error;
+	}
+	atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
+	*out = copier;
+	return 0;
+}
+
+void
+copier_stop(struct copier *copier)
+{
+	pthread_t thread = copier->thread;
+	struct one_channel *wake = &copier->shm->wake;
+	struct timespec until;
+
+	/* Pairs with the loads of the thread. */
+	atomic_store_explicit(&copier->stop, true, memory_order_release);
+	atomic_fetch_add_explicit(&wake->word, 1, memory_order_seq_cst);
+	syscall(SYS_futex, &wake->word, FUTEX_WAKE, 1, NULL, NULL, 0);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += PATIENCE_S;
+	if (pthread_timedjoin_np(thread, NULL, &until) == 0) {
+		destroy(copier);
+		return;
+	}
+	pthread_detach(thread);
+	/* Pairs with the exchange of the thread: one of both frees. */
+	if (atomic_exchange_explicit(&copier->left, true, memory_order_acq_rel))
+		destroy(copier);
+}
+
+void
+copier_forget(struct copier *copier)
+{
+	/* Threads of the parent may have had them. */
+	pthread_mutex_init(&atomics, NULL);
+	pthread_rwlock_init(&copying, NULL);
+	atomic_store_explicit(&count, 0, memory_order_relaxed);
+	copier->arena = MAP_FAILED;
+	copier->shm = MAP_FAILED;
+	destroy(copier);
+}
+
+uint32_t
+copiers_count(void)
+{
+	return atomic_load_explicit(&count, memory_order_relaxed);
+}
+
+bool
+copiers_hold(void)
+{
+	return pthread_rwlock_trywrlock(&copying) == 0;
+}
+
+void
+copiers_release(void)
+{
+	pthread_rwlock_unlock(&copying);
+}

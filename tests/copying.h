@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The memory of this process as that of an application: an arena with a copy thread, and its reach. */
+#ifndef TESTS_COPYING_H
+#define TESTS_COPYING_H
+
+#include <assert.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client/attach/copier.h"
+#include "dataplane/mem/reach.h"
+
+#define COPYING_PAGE ((size_t)sysconf(_SC_PAGESIZE))
+#define COPYING_SIZE (COPYING_PAGE + sizeof(struct one_copies))
+
+struct copying {
+	struct one_arena *arena;
+	struct one_copies *shm;
+	struct copier *copier; /* NULL: stopped */
+	struct reach *reach;
+	struct reach_list list;
+	uint32_t faults;
+};
+
+static inline void
+copying_fault(void *owner)
+{
+	((struct copying *)owner)->faults++;
+}
+
+static inline void
+copying_open(struct copying *c)
+{
+	struct copier_place place = {.arena_fd = memfd_create("copying", MFD_CLOEXEC), .wake_fd = -1};
+
+	*c = (struct copying){.faults = 0};
+	LIST_INIT(&c->list);
+	assert(ftruncate(place.arena_fd, (off_t)COPYING_SIZE) == 0);
+	c->arena = mmap(NULL, COPYING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, place.arena_fd, 0);
+	assert(c->arena != MAP_FAILED);
+	c->shm = (struct one_copies *)(void *)((uint8_t *)c->arena + COPYING_PAGE);
+	c->reach = reach_new(c->shm, &c->list, copying_fault, c);
+	assert(c->reach != NULL && copier_start(&place, COPYING_PAGE, &c->copier) == 0);
+	close(place.arena_fd);
+}
+
+static inline void
+copying_stop(struct copying *c)
+{
+	if (c->copier != NULL)
+		copier_stop(c->copier);
+	c->copier = NULL;
+}
+
+static inline void
+copying_close(struct copying *c)
+{
+	copying_stop(c);
+	reach_free(c->reach);
+	munmap(c->arena, COPYING_SIZE);
+}
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The copy thread: made when it is needed, asked by the test in the data plane's place, and its ends. */
+#include <dirent.h>
+#include <sched.h>
+#include <sys/wait.h>
+
+#include "common.h"
+#include "dataplane/mem/channel.h"
+
+#define LEN 3000u
+
+/* Request number `n` of the newest attachment. */
+static void
+ask(uint32_t n, enum one_copy_op op, const void *at, uint32_t len)
+{
+	struct one_copies *copies = mock_copies(fixture.mock);
+	struct one_copy_request *request = &copies->request[n % ONE_COPIES];
+
+	request->span[0] = (struct one_copy_span){(uintptr_t)at, len, 0};
+	request->sequence = n;
+	request->slot = n % ONE_COPIES;
+	request->op = (uint8_t)op;
+	request->num_spans = 1;
+	/* Pairs with the acquire load of the copy thread. */
+	atomic_store_explicit(&request->phase, one_ring_phase(n, ONE_COPY_LOG2), memory_order_release);
+	channel_signal(&copies->wake);
+}
+
+static bool
+is_answered(uint32_t n)
+{
+	/* Pairs with the release store of the copy thread. */
+	return atomic_load_explicit(&mock_copies(fixture.mock)->answer[n % ONE_COPIES].phase,
+				    memory_order_acquire) == one_ring_phase(n, ONE_COPY_LOG2);
+}
+
+static uint32_t
+await(uint32_t n)
+{
+	uint64_t end = one_now_ns() + 20000000000ull;
+
+	while (!is_answered(n) && one_now_ns() < end)
+		sched_yield();
+	assert_true(is_answered(n));
+	assert_int_equal(mock_copies(fixture.mock)->answer[n % ONE_COPIES].sequence, n);
+	return mock_copies(fixture.mock)->answer[n % ONE_COPIES].error;
+}
+
+static uint32_t
+threads(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	uint32_t n = 0;
+
+	assert_non_null(tasks);
+	while (readdir(tasks) != NULL)
+		n++;
+	closedir(tasks);
+	return n;
+}
+
+static void
+test_serves(void **state)
+{
+	uint8_t stack[LEN + 2], *slot;
+	struct one_mr mr = reg(stack + 1, LEN), again = reg(stack, LEN);
+
+	assert_int_equal(pieces(&mr), 0);
+	assert_int_equal(mock_count(fixture.mock, ONE_MSG_COPIES), 1);
+	memset(stack, 7, sizeof(stack));
+	/* More than the ring has places. */
+	for (uint32_t n = 0; n < 3 * ONE_COPIES; n += 2) {
+		slot = mock_copies(fixture.mock)->slot[n % ONE_COPIES];
+		fill(slot, LEN, n);
+		ask(n, ONE_COPY_IN, stack + 1, LEN);
+		assert_int_equal(await(n), 0);
+		assert_true(is_filled(stack + 1, LEN, n));
+		ask(n + 1, ONE_COPY_OUT, stack + 1, LEN);
+		assert_int_equal(await(n + 1), 0);
+		assert_true(is_filled(mock_copies(fixture.mock)->slot[(n + 1) % ONE_COPIES], LEN, n));
+	}
+	assert_int_equal(stack[0], 7);
+	assert_int_equal(stack[LEN + 1], 7);
+	ask(3 * ONE_COPIES, ONE_COPY_IN, (void *)16, 8);
+	assert_int_equal(await(3 * ONE_COPIES), EFAULT);
+	dereg(&again);
+	dereg(&mr);
+}
+
+/* Only a core that sleeps is told by the eventfd. */
+static void
+test_wakes_the_core(void **state)
+{
+	uint8_t stack[LEN];
+	struct one_mr mr;
+
+	one_detach(fixture.client);
+	mock_welcome(fixture.mock)->idle = ONE_IDLE_SLEEP;
+	fixture.client = attach();
+	mr = reg(stack, LEN);
+	ask(0, ONE_COPY_OUT, stack, 8);
+	assert_int_equal(await(0), 0);
+	assert_int_equal(mock_woken(fixture.mock), 0);
+	mock_sleep(fixture.mock, true);
+	ask(1, ONE_COPY_OUT, stack, 8);
+	assert_int_equal(await(1), 0);
+	for (int i = 0; i < 20000 && mock_woken(fixture.mock) == 0; i++)
+		assert_int_not_equal(i, 19999);
+	dereg(&mr);
+}
+
+static void
+test_refused(void **state)
+{
+	uint8_t stack[LEN];
+	struct one_mr mr;
+
+	mock_refuse(fixture.mock, ONE_MSG_COPIES, -EOPNOTSUPP, ONE_SUBJECT_MEMORY, 0, 1);
+	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)stack, LEN, ALL, &mr), -EOPNOTSUPP);
+	mr = reg(stack, LEN);
+	dereg(&mr);
+}
+
+static void
+test_detach_ends_it(void **state)
+{
+	uint32_t before = threads();
+	uint8_t stack[LEN];
+
+	reg(stack, LEN);
+	assert_int_equal(threads(), before + 1);
+	one_detach(fixture.client);
+	assert_true(threads() <= before);
+	fixture.client = attach();
+}
+
+/* What a data plane that has died asked for is not stored after the registration. */
+static void
+test_data_plane_dies(void **state)
+{
+	uint8_t stack[LEN];
+	struct one_mr mr = reg(stack, LEN);
+	struct one_copies *copies = mock_copies(fixture.mock);
+	void *kept = mremap((void *)((uintptr_t)copies & ~(uintptr_t)(PAGE - 1)), 0, sizeof(*copies),
+			    MREMAP_MAYMOVE);
+
+	assert_ptr_not_equal(kept, MAP_FAILED);
+	memset(stack, 1, LEN);
+	mock_kill(fixture.mock);
+	assert_int_equal(one_mem_deregister(fixture.client, &mr), -ECONNRESET);
+	copies = kept;
+	copies->request[0].span[0] = (struct one_copy_span){(uintptr_t)stack, 8, 0};
+	copies->request[0].op = ONE_COPY_IN;
+	copies->request[0].num_spans = 1;
+	atomic_store(&copies->request[0].phase, 1);
+	channel_signal(&copies->wake);
+	usleep(20000);
+	assert_int_equal(stack[0], 1);
+	assert_int_equal(atomic_load(&copies->answer[0].phase), 0);
+	munmap(kept, sizeof(*copies));
+}
+
+static int
+child(bool denied)
+{
+	const struct denial copy[] = {{SYS_process_vm_writev, 0, 0, 0, EPERM}};
+	const struct one_attach args = {.kind = ONE_KIND_DAT};
+	struct one_client *client;
+	uint8_t stack[LEN];
+	struct one_mr mr;
+	int error;
+
+	if (denied)
+		deny(copy, 1);
+	if (one_attach(&args, &client) != 0)
+		return 1;
+	error = one_mem_register(client, 0, (uintptr_t)stack, LEN, ALL, &mr);
+	if (error != (denied ? -EPERM : 0))
+		return 2;
+	if (!denied && one_mem_deregister(client, &mr) != 0)
+		return 3;
+	one_detach(client);
+	return 0;
+}
+
+/* A child has no copy thread of its parent's, may have one of its own, and does not disturb the parent's;
+ * where a sandbox forbids such copies, registering fails. */
+static void
+test_children(void **state)
+{
+	uint8_t stack[LEN];
+	struct one_mr mr = reg(stack, LEN);
+
+	for (int denied = 0; denied < 2; denied++) {
+		int status;
+		pid_t pid = fork();
+
+		if (pid == 0)
+			_exit(one_mem_deregister(fixture.client, &mr) == -ECHILD ? child(denied != 0) : 9);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+	/* Once more the newest is ours. */
+	while (mock_attached(fixture.mock) > 1)
+		sched_yield();
+	fill(stack, LEN, 5);
+	ask(0, ONE_COPY_OUT, stack, LEN);
+	assert_int_equal(await(0), 0);
+	assert_true(is_filled(mock_copies(fixture.mock)->slot[0], LEN, 5));
+	dereg(&mr);
+}
+
+int
+main(int argc, char **argv)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(test_serves),         T(test_wakes_the_core),  T(test_refused),
+		T(test_detach_ends_it), T(test_data_plane_dies), T(test_children),
+	};
+
+	restrict_program(argc, argv);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
