@@ -7,6 +7,7 @@
  * FIRST and SECOND queue pairs, and one registered region of each attachment; says when they are
  * there, and ends with its standard input.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +51,8 @@ attachment(const char *socket, int num_qps)
 	create.send_cq = create.conn_cq = cq.id;
 	for (int i = 0; i < num_qps; i++)
 		must(one_qp_create(client, &create, &qp), "one_qp_create");
-	must(fd < 0 || ftruncate(fd, 4096) != 0 ? -1 : 0, "memfd");
+	must(fd < 0 || posix_fallocate(fd, 0, 4096) != 0 ? -1 : 0,
+	     "memfd"); /* who owns memory populates it */
 	region = call(client, (struct one_msg){.type = ONE_MSG_REGION_ADD, .region_add = {.size = 4096}}, &fd,
 		      "REGION_ADD")
 			 .id.id;

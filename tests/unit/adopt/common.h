@@ -197,7 +197,6 @@ deny_news(void)
 		{SYS_madvise, 2, UINT32_MAX, MADV_POPULATE_READ, EINVAL},
 		{SYS_madvise, 2, UINT32_MAX, MADV_POPULATE_WRITE, EINVAL},
 		{SYS_memfd_create, 1, 8, 8, EINVAL}, /* MFD_NOEXEC_SEAL */
-		{SYS_process_vm_readv, 0, 0, 0, EPERM},
 	};
 
 	deny(news, sizeof(news) / sizeof(news[0]));
