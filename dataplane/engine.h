@@ -263,7 +263,7 @@ struct engine_handlers {
 };
 uint32_t engine_poll(const struct engine_handlers *handlers);
 /* The class of management datagrams that come to the control thread before all others, however many those
- * are (control/alive.c). */
+ * are (control/rsm/alive.c). */
 #define ENGINE_CLASS_KEEP_ALIVE 0x4f
 /* Send a frame made by the control thread; copied. */
 int engine_send_frame(uint16_t port, const uint8_t *frame, uint32_t len);

@@ -8,7 +8,7 @@
  * SIGBUS, so whatever looks at a hole of the file gets a fault instead of a new page
  * that this process would be charged for: the kernel allocates nothing here on behalf
  * of an application, also when a hole is punched later.  Populating then finds the
- * hole (-EFAULT); a core that meets one has the guard's handler (dataplane/guard.c).
+ * hole (-EFAULT); a core that meets one has the guard's handler (dataplane/mem/guard.c).
  */
 #include <errno.h>
 #include <fcntl.h>
