@@ -395,6 +395,8 @@ paths_init(const struct config *config, const struct path_calls *calls, char *wh
 	uint32_t n = engine_num_ports();
 	int error = 0;
 
+	memset(path_port, 0, sizeof(path_port));
+	path_num_ports = 0;
 	path_calls = calls;
 	STAILQ_INIT(&looped);
 	TAILQ_INIT(&unresolved);
