@@ -129,7 +129,7 @@ counted='[c[k] for k in ("commands", "driver_rx", "input", "inbound", "doorbells
 stages '' "c['on'] == 0 and c['busy_loops'] == 0 and not any($counted)"
 stages ',on' "c['on'] == 1 and c['hz'] > 0"
 measure -t write_bw -n 5000
-stages ',wrong' 'c is None'
+stages ',wrong' "c == 'its parameter is on or off'"
 stages ',off' "c['busy_loops'] > 0 and c['work'] > 0 and c['publish'] > 0 and c['idle'] > 0"
 stages '' "c['on'] == 0"
 
