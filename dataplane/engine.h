@@ -65,8 +65,8 @@ struct engine_qp_config {
 	struct engine_cq *send_cq, *recv_cq, *conn_cq; /* NULL: not reported */
 	struct engine_cq *async_cq;
 	bool recv_solicited;
-	bool tell_end; /* ONE_ASYNC_QP_ERROR whenever its connection ends */
-	bool signals;  /* RSM: it has no receive ring; what comes is counted in recv_cq */
+	bool notify_end; /* ONE_ASYNC_QP_ERROR whenever its connection ends */
+	bool signals;    /* RSM: it has no receive ring; what comes is counted in recv_cq */
 	uint16_t port;
 	struct engine_srq *srq; /* where receives come from; NULL: from rq */
 };
@@ -85,8 +85,9 @@ enum engine_command_type {
 	ENGINE_CQ_RESIZE, /* cq_config: offset, log2; ends the old ring with ONE_CQE_SWITCHED */
 	ENGINE_CQ_REMOVE,
 	ENGINE_QP_ADD,
-	ENGINE_QP_MODIFY, /* qp_config: pz, completion rings, recv_solicited, tell_end; only before connecting
-			   */
+	ENGINE_QP_MODIFY,  /* qp_config: pz, completion rings, recv_solicited, notify_end; only before
+			    * connecting
+			    */
 	ENGINE_QP_CONNECT, /* connection; no event */
 	ENGINE_QP_RTS,     /* RC_RTR -> RC_RTS (no change in RC_RTS); state = ONE_QP_CONNECTED; posts `event`
 			    * if its type is nonzero and ENGINE_EVENT_ESTABLISHED has not posted it before */

@@ -49,7 +49,7 @@ established(struct rc_env *rc, struct rc_qp *qp)
 }
 
 void
-test_env_init(struct test_env *env, struct mem_table *mem, uint32_t nodes, uint32_t boards)
+test_env_init(struct test_env *env, struct mem_table *mem, uint32_t nodes, uint32_t scoreboards)
 {
 	env->rc.mem = mem;
 	env->rc.tx_begin = test_env_begin;
@@ -59,15 +59,15 @@ test_env_init(struct test_env *env, struct mem_table *mem, uint32_t nodes, uint3
 	env->nodes = nodes;
 	env->pool_memory = malloc(rc_pool_size(nodes));
 	env->rc.pool = rc_pool_init(env->pool_memory, nodes);
-	env->boards_memory = calloc(1, rc_boards_size(boards));
-	env->rc.boards = rc_boards_init(env->boards_memory, boards);
+	env->scoreboards_memory = calloc(1, rc_scoreboards_size(scoreboards));
+	env->rc.scoreboards = rc_scoreboards_init(env->scoreboards_memory, scoreboards);
 }
 
 void
 test_env_fini(struct test_env *env)
 {
 	free(env->pool_memory);
-	free(env->boards_memory);
+	free(env->scoreboards_memory);
 }
 
 enum wire_drop

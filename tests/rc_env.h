@@ -10,7 +10,7 @@
 
 struct test_env {
 	struct rc_env rc; /* first: callbacks get the rest from it */
-	void *pool_memory, *boards_memory;
+	void *pool_memory, *scoreboards_memory;
 	uint32_t nodes;
 	uint32_t holds; /* packets held for the transport */
 	uint8_t *begun;
@@ -22,7 +22,7 @@ struct test_env {
 };
 
 /* Sets all but tx_end, take_recv, complete, failed, bind and invalidate. */
-void test_env_init(struct test_env *env, struct mem_table *mem, uint32_t nodes, uint32_t boards);
+void test_env_init(struct test_env *env, struct mem_table *mem, uint32_t nodes, uint32_t scoreboards);
 void test_env_fini(struct test_env *env);
 
 /* The callbacks that it sets, for those that the test puts in front of them. */

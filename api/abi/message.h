@@ -163,7 +163,7 @@ struct one_qp_create {
 	uint32_t flags; /* ONE_QP_* */
 };
 #define ONE_QP_RECV_SOLICITED 1u /* only solicited receives count as notifications */
-#define ONE_QP_TELL_END 2u       /* ONE_ASYNC_QP_ERROR whenever its connection ends */
+#define ONE_QP_NOTIFY_END 2u     /* ONE_ASYNC_QP_ERROR whenever its connection ends */
 struct one_qp_created {
 	uint32_t qp;
 	uint32_t qpn;

@@ -70,7 +70,7 @@ enum one_op {
 #define ONE_INLINE_MAX 24u
 #define ONE_MESSAGE_MAX (1u << 31) /* bytes in one message, the limit of the RoCE wire */
 
-/* One local piece.  len 0: addr and lkey are not looked at. */
+/* A local scatter/gather element.  len 0: addr and lkey are not looked at. */
 struct one_sge {
 	uint64_t addr; /* in the application's address space */
 	uint32_t len;
@@ -80,7 +80,7 @@ _Static_assert(sizeof(struct one_sge) == 16, "one_sge");
 
 /*
  * A work request: one slot, followed by extension slots (struct one_wqe_ext,
- * three pieces each) when num_sge > 1.  The producer stores the phases of the
+ * three sges each) when num_sge > 1.  The producer stores the phases of the
  * extension slots too, and the phase of the first slot last of all.
  *
  * Atomics: `add_or_swap` and, for CMP_SWAP, the value to compare with, low
@@ -91,8 +91,8 @@ struct one_wqe {
 	uint8_t flags;        /* ONE_WQE_* */
 	uint8_t num_sge;      /* 0..ONE_MAX_SGE; 0 with ONE_WQE_INLINE */
 	uint8_t inline_len;   /* with ONE_WQE_INLINE: 0..ONE_INLINE_MAX */
-	uint32_t length;      /* bytes of the message: the sum of the pieces, or inline_len;
-			       * READ: bytes to fetch, at most the sum of the pieces;
+	uint32_t length;      /* bytes of the message: the sum of the sges, or inline_len;
+			       * READ: bytes to fetch, at most the sum of the sges;
 			       * BIND: ONE_ACCESS_REMOTE_* of the window */
 	uint64_t cookie;      /* comes back in the completion */
 	uint64_t remote_addr; /* WRITE, READ, atomics */
@@ -100,7 +100,7 @@ struct one_wqe {
 	uint32_t imm;         /* immediate (opaque, as on the wire); SEND_INV: key to invalidate;
 			       * BIND: upper half of the range's length */
 	union {
-		struct one_sge sge; /* piece 0; BIND: range of the window, length 0 unbinds */
+		struct one_sge sge;                  /* sge 0; BIND: range of the window, length 0 unbinds */
 		uint8_t inline_data[ONE_INLINE_MAX]; /* ONE_WQE_INLINE */
 		struct {
 			struct one_sge result;
@@ -121,7 +121,7 @@ struct one_wqe_ext {
 } ONE_ALIGNED(64);
 _Static_assert(sizeof(struct one_wqe_ext) == 64, "one_wqe_ext");
 
-/* Slots taken by a work request of num_sge pieces. */
+/* Slots taken by a work request of num_sge sges. */
 static inline uint32_t
 one_wqe_slots(uint32_t num_sge)
 {
@@ -173,7 +173,7 @@ enum one_conn_event {
 enum one_async {
 	ONE_ASYNC_CQ_OVERFLOW = 1, /* object = CQ */
 	ONE_ASYNC_QP_ERROR,        /* object = QP: broken by its peer's bad access, nothing was outstanding;
-				    * with ONE_QP_TELL_END: it takes no receives any more */
+				    * with ONE_QP_NOTIFY_END: it takes no receives any more */
 	ONE_ASYNC_SRQ_LIMIT /* object = SRQ: fewer receives are left than ONE_MSG_SRQ_LIMIT said; once */
 };
 

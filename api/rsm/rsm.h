@@ -301,7 +301,7 @@ void rsm_drain(struct rsm_import *import);
 /* The connection is of no use any more; `code` is told first. */
 void rsm_abort(struct rsm_import *import, int code);
 /* The code to return for an aborted import. */
-int rsm_tell(struct rsm_import *import);
+int rsm_report_abort(struct rsm_import *import);
 
 /*
  * What put, get and their vectors check before a transfer, in this order: the

@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "control/attach/client.h"
-#include "control/attach/closer.h"
+#include "control/attach/reaper.h"
 #include "control/attach/mapping.h"
 #include "control/attach/work.h"
 
@@ -41,7 +41,7 @@
 /* ---- requests ---- */
 
 int
-refuse(struct client *client, int error, enum one_subject subject, uint64_t value)
+client_refuse(struct client *client, int error, enum one_subject subject, uint64_t value)
 {
 	client->reply.subject = subject;
 	client->reply.value = value;
@@ -68,7 +68,7 @@ static void
 discard_fds(struct client *client)
 {
 	for (uint32_t i = 0; i < client->num_fds; i++)
-		fd_discard(client->uid, client->fds[i]);
+		reaper_discard(client->uid, client->fds[i]);
 	client->num_fds = 0;
 }
 
@@ -183,7 +183,7 @@ take_fds(struct client *client, struct msghdr *header)
 			if (client->num_fds < ONE_MSG_FDS)
 				client->fds[client->num_fds++] = fd;
 			else
-				fd_discard(client->uid, fd);
+				reaper_discard(client->uid, fd);
 			allowed = allowed && i < ONE_MSG_FDS;
 		}
 	}
@@ -203,7 +203,7 @@ release_held(struct client *client)
 {
 	int error;
 
-	if (closer_full(client->uid) && !closer_stuck(client->uid))
+	if (reaper_full(client->uid) && !reaper_stuck(client->uid))
 		return;
 	client->held = false;
 	client->hello_deadline = control.now + CLIENT_HELLO_MS * NS_PER_MS;
@@ -228,11 +228,11 @@ client_ready(struct watch *watch, uint32_t events)
 
 	if (client->state > CLIENT_ATTACHED)
 		return;
-	if (closer_stuck(client->uid)) {
+	if (reaper_stuck(client->uid)) {
 		client_kill(client, 0, "descriptors that its user has sent do not close");
 		return;
 	}
-	if (closer_full(client->uid)) {
+	if (reaper_full(client->uid)) {
 		hold(client);
 		return;
 	}
@@ -315,7 +315,7 @@ client_accept(int fd)
 	struct client *client = calloc(1, sizeof(*client));
 
 	if (client == NULL) {
-		connection_close(getuid(), fd);
+		reaper_close_socket(getuid(), fd);
 		return;
 	}
 	client->fd = fd;
@@ -327,7 +327,7 @@ client_accept(int fd)
 	LIST_INIT(&client->segment_list);
 	for (int i = 0; i < OBJECT_KINDS; i++)
 		table_init(&client->table[i], 0);
-	if (identify(client) == 0 && !closer_stuck(client->uid))
+	if (identify(client) == 0 && !reaper_stuck(client->uid))
 		client->account = quota_connect(&control.quota, client->uid);
 	if (client->account == NULL || control_watch(client->pidfd, &client->pid_watch, EPOLLIN) != 0 ||
 	    control_watch(fd, &client->fd_watch, EPOLLIN) != 0) {
@@ -340,7 +340,7 @@ client_accept(int fd)
 				      (int)client->pid, client->uid);
 		if (client->pidfd >= 0)
 			close(client->pidfd);
-		connection_close(client->uid, fd);
+		reaper_close_socket(client->uid, fd);
 		free(client);
 		return;
 	}
@@ -416,7 +416,7 @@ client_kill(struct client *client, uint32_t fault, const char *reason)
 	/* A copy of the socket in another process would keep it in the epoll set. */
 	epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->fd, NULL);
 	epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->pidfd, NULL);
-	connection_close(client->uid, client->fd);
+	reaper_close_socket(client->uid, client->fd);
 	close(client->pidfd);
 	if (client->arena_fd >= 0)
 		close(client->arena_fd);

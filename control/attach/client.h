@@ -106,8 +106,8 @@ void client_accept(int fd);
 void client_kill(struct client *client, uint32_t fault, const char *reason);
 /* The outcome of the request under way. */
 void client_reply(struct client *client, int error);
-/* For handlers: `return refuse(client, -EINVAL, ONE_SUBJECT_PZ, id)`. */
-int refuse(struct client *client, int error, enum one_subject subject, uint64_t value);
+/* For handlers: `return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, id)`. */
+int client_refuse(struct client *client, int error, enum one_subject subject, uint64_t value);
 static inline bool
 client_alive(const struct client *client)
 {

@@ -20,17 +20,18 @@ copies_start(struct client *client, const struct one_msg *msg)
 	int error;
 
 	if (!control.config->process_memory)
-		return refuse(client, -EOPNOTSUPP, ONE_SUBJECT_MEMORY, 0);
+		return client_refuse(client, -EOPNOTSUPP, ONE_SUBJECT_MEMORY, 0);
 	if (client->reach == NULL) {
 		uint64_t offset;
 
 		error = client_alloc(client, sizeof(struct one_copies), &offset);
 		if (error != 0)
-			return refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+			return client_refuse(client, error, ONE_SUBJECT_QUOTA,
+					     control.config->max_bytes_per_uid);
 		client->reach = engine_client_reach(client->engine, offset);
 		if (client->reach == NULL) {
 			client_free(client, offset, sizeof(struct one_copies));
-			return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+			return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 		}
 		client->copies_offset = offset;
 		client->copies_at = control.now + LOOK_NS;

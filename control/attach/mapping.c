@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "control/attach/closer.h"
+#include "control/attach/reaper.h"
 #include "control/attach/mapping.h"
 
 #ifndef UFFD_USER_MODE_ONLY
@@ -119,7 +119,7 @@ static int
 over(struct client *client, uint64_t limit)
 {
 	return client->account->leaving != 0 ? REQUEST_AGAIN
-					     : refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+					     : client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
 }
 
 int
@@ -130,7 +130,7 @@ mapping_new(struct client *client, uint64_t len, uint32_t count, struct mapping 
 	struct mapping *mapping;
 
 	if (len > limit || client->mapped > limit - len)
-		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
 	if (quota_charge(&control.quota, account, &none, UINT64_MAX, all, &limit) != 0)
 		return over(client, limit);
 	if (quota_take(&control.quota, account, QUOTA_MAPPINGS, count, &limit) != 0) {
@@ -141,7 +141,7 @@ mapping_new(struct client *client, uint64_t len, uint32_t count, struct mapping 
 	if (mapping == NULL) {
 		quota_give(&control.quota, account, QUOTA_MAPPINGS, count);
 		quota_release(account, &none, all);
-		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
 	mapping->len = mapping->counted = len;
 	mapping->charged = all;
@@ -185,7 +185,7 @@ mapping_keep(struct mapping *mapping, int fd)
 /* ---- populating ---- */
 
 int
-populate_step(struct job *job)
+mapping_populate_step(struct job *job)
 {
 	struct populate *populate = (struct populate *)job;
 	uint64_t len = populate->by_page ? page_size() : STEP;
@@ -193,7 +193,7 @@ populate_step(struct job *job)
 
 	if (len > populate->len - populate->done)
 		len = populate->len - populate->done;
-	error = memory_populate(populate->base + populate->done, len);
+	error = arena_populate(populate->base + populate->done, len);
 	if (error == -EFAULT && !populate->by_page) {
 		populate->by_page = true; /* which one is it? */
 		return 1;

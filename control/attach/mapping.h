@@ -42,6 +42,6 @@ struct populate {
 	bool by_page;
 	void *object;
 };
-int populate_step(struct job *job);
+int mapping_populate_step(struct job *job);
 
 #endif

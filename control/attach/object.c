@@ -50,6 +50,6 @@ object_refuse_new(struct client *client, enum object_kind kind)
 	const struct table *table = &client->table[kind];
 
 	if (table->used >= table->max)
-		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, table->max);
-	return refuse(client, -ENOMEM, attach_calls->class[kind].subject, 0);
+		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, table->max);
+	return client_refuse(client, -ENOMEM, attach_calls->class[kind].subject, 0);
 }

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "control/attach/client.h"
-#include "control/attach/closer.h"
+#include "control/attach/reaper.h"
 
 #define BACKLOG 128
 #define ACCEPTS 16 /* in one loop */
@@ -43,14 +43,14 @@ pause_listening(void)
 void
 server_poll(void)
 {
-	if (paused && control.listen_fd >= 0 && !closers_late())
+	if (paused && control.listen_fd >= 0 && !reapers_late())
 		paused = control_watch(control.listen_fd, &listen_watch, EPOLLIN) != 0;
 }
 
 static void
 listen_ready(struct watch *watch, uint32_t events)
 {
-	if (closers_late()) {
+	if (reapers_late()) {
 		pause_listening();
 		return;
 	}
@@ -66,7 +66,7 @@ listen_ready(struct watch *watch, uint32_t events)
 			close(spare_fd);
 			fd = accept4(control.listen_fd, NULL, NULL, SOCK_CLOEXEC);
 			if (fd >= 0)
-				connection_close(getuid(), fd);
+				reaper_close_socket(getuid(), fd);
 			spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 			log_of_others(warning, "out of descriptors: an attachment was turned away; raise "
 					       "LimitNOFILE\n");
@@ -190,7 +190,7 @@ server_open(const struct config *config, char *why, size_t why_len)
 		snprintf(why, why_len, "socket %s: %s", config->socket, strerror(errno));
 		goto fail;
 	}
-	error = closers_start();
+	error = reapers_start();
 	if (error != 0) {
 		snprintf(why, why_len, "socket %s: cannot start a thread: %s", config->socket,
 			 strerror(-error));
@@ -207,7 +207,7 @@ server_open(const struct config *config, char *why, size_t why_len)
 	unlink(config->socket);
 fail:
 	server_close();
-	closers_stop();
+	reapers_stop();
 	return error;
 }
 

@@ -32,7 +32,7 @@ arena_rounded(uint64_t size)
 }
 
 int
-memory_populate(void *base, size_t len)
+arena_populate(void *base, size_t len)
 {
 	int error;
 
@@ -66,7 +66,7 @@ arena_open(struct arena *arena, uint64_t size, uint64_t reserved)
 	/* A child (none is expected) must not keep the application's memory. */
 	madvise(arena->base, size, MADV_DONTFORK);
 	madvise(arena->base, size, MADV_DONTDUMP);
-	error = memory_populate(arena->base, reserved);
+	error = arena_populate(arena->base, reserved);
 	arena->free = malloc(8 * sizeof(*arena->free));
 	if (error == 0 && arena->free == NULL)
 		error = -ENOMEM;
@@ -163,7 +163,7 @@ arena_alloc(struct arena *arena, uint64_t size, uint64_t *offset)
 		*offset = extent->offset;
 		if (madvise(arena->base + *offset, size, MADV_REMOVE) != 0)
 			return -errno;
-		error = memory_populate(arena->base + *offset, size);
+		error = arena_populate(arena->base + *offset, size);
 		if (error != 0) {
 			madvise(arena->base + *offset, size, MADV_REMOVE);
 			return error;

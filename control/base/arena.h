@@ -41,6 +41,6 @@ void arena_free(struct arena *arena, uint64_t offset, uint64_t size);
 uint64_t arena_rounded(uint64_t size);
 
 /* Give every page of [base, base+len) of a shared mapping a page table entry for writing. */
-int memory_populate(void *base, size_t len);
+int arena_populate(void *base, size_t len);
 
 #endif

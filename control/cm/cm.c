@@ -286,11 +286,11 @@ cm_conn_timewait(struct cm_conn *conn, uint64_t length, uint64_t now)
 
 /* Ended by its user: what is due is told by the timer, not from within his call. */
 static void
-end_by_user(struct cm_conn *conn, uint64_t length, bool tell, uint64_t now)
+end_by_user(struct cm_conn *conn, uint64_t length, bool notify, uint64_t now)
 {
 	cm_conn_timewait(conn, length, now);
-	conn->owed = tell;
-	if (tell)
+	conn->owed = notify;
+	if (notify)
 		cm_conn_timer(conn, now);
 }
 
@@ -314,13 +314,14 @@ send_dreq(struct cm_conn *conn, uint64_t now)
  * of requests that nobody wants must not pile up.
  */
 static void
-refuse_request(struct cm_conn *conn, uint16_t reason, const void *data, uint16_t len, bool tell, uint64_t now)
+refuse_request(struct cm_conn *conn, uint16_t reason, const void *data, uint16_t len, bool notify,
+	       uint64_t now)
 {
 	struct cm *cm = conn->cm;
 	bool linger = cm->half_open <= cm->env->max_half_open / 2;
 
 	cm_conn_send_rej(conn, CM_ANSWERS_REQ, reason, data, len);
-	end_by_user(conn, linger ? cm->env->retry_interval << (REQ_BACKOFF + 1) : 0, tell, now);
+	end_by_user(conn, linger ? cm->env->retry_interval << (REQ_BACKOFF + 1) : 0, notify, now);
 	if (linger) {
 		conn->half_open = true;
 		cm->half_open++;

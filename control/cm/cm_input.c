@@ -257,7 +257,7 @@ duplicate_rep(struct cm_conn *conn)
 		send_kept(conn);
 }
 
-/* The answer to our REQ is unusable: tell both sides. */
+/* The answer to our REQ is unusable: notify both sides. */
 static void
 refuse_rep(struct cm_conn *conn, uint16_t reason, uint64_t now)
 {
@@ -324,9 +324,8 @@ input_rtu(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, u
 static void
 input_mra(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, uint64_t now)
 {
-	uint64_t patience =
-		cm_code_ns(mad->mra.service_timeout, CM_SERVICE_TIMEOUT) + cm->env->retry_interval;
-	uint64_t deadline = now + patience;
+	uint64_t timeout = cm_code_ns(mad->mra.service_timeout, CM_SERVICE_TIMEOUT) + cm->env->retry_interval;
+	uint64_t deadline = now + timeout;
 	struct cm_conn *conn;
 
 	if (mad->mra.answers == CM_ANSWERS_REQ) {

@@ -86,22 +86,22 @@ listen_create(struct client *client, const struct one_msg *msg)
 	int error;
 
 	if (cq == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_CQ_CONN, args->cq);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_CQ_CONN, args->cq);
 	if ((args->flags & ~ONE_LISTEN_ONCE) != 0)
-		return refuse(client, -EINVAL, ONE_SUBJECT_NONE, args->flags);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_NONE, args->flags);
 	if (args->service != 0 && service_from_qual(args->service, &service) != 0)
-		return refuse(client, -EACCES, ONE_SUBJECT_ADDRESS, args->service);
+		return client_refuse(client, -EACCES, ONE_SUBJECT_ADDRESS, args->service);
 	listener = object_new(client, OBJECT_LISTENER, sizeof(*listener));
 	if (listener == NULL)
-		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_LISTENER].max);
+		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_LISTENER].max);
 	listener->cq = cq;
 	listener->once = (args->flags & ONE_LISTEN_ONCE) != 0;
 	listener->service = service;
 	error = start_listening(listener, &limit);
 	if (error != 0) {
 		object_free(listener);
-		return error == -EDQUOT ? refuse(client, error, ONE_SUBJECT_QUOTA, limit)
-					: refuse(client, error, ONE_SUBJECT_ADDRESS, args->service);
+		return error == -EDQUOT ? client_refuse(client, error, ONE_SUBJECT_QUOTA, limit)
+					: client_refuse(client, error, ONE_SUBJECT_ADDRESS, args->service);
 	}
 	cq->object.users++;
 	listener->object.busy = false;
@@ -127,7 +127,7 @@ listen_free(struct client *client, const struct one_msg *msg)
 	struct listener *listener = object_get(client, OBJECT_LISTENER, id);
 
 	if (listener == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_LISTENER, id);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_LISTENER, id);
 	listener_close(listener);
 	return 0;
 }
@@ -224,7 +224,7 @@ cr_accept(struct client *client, const struct one_msg *msg)
 	int error;
 
 	if (cr == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_CR, args->cr);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_CR, args->cr);
 	error = qp_connectable(client, args->qp, args->private_len);
 	if (error != 0)
 		return error;
@@ -253,9 +253,9 @@ cr_reject(struct client *client, const struct one_msg *msg)
 	struct conn *conn;
 
 	if (cr == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_CR, args->cr);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_CR, args->cr);
 	if (args->private_len > max || args->private_len > ONE_PRIVATE_DATA_MAX)
-		return refuse(client, -EMSGSIZE, ONE_SUBJECT_LENGTH, max);
+		return client_refuse(client, -EMSGSIZE, ONE_SUBJECT_LENGTH, max);
 	conn = cr_take(cr);
 	if (conn->state == CONN_OVER) {
 		conn_put(conn);
@@ -280,12 +280,12 @@ cr_handoff(struct client *client, const struct one_msg *msg)
 	uint64_t service;
 
 	if (cr == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_CR, args->cr);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_CR, args->cr);
 	if (service_from_qual(args->service, &service) != 0)
-		return refuse(client, -EACCES, ONE_SUBJECT_ADDRESS, args->service);
+		return client_refuse(client, -EACCES, ONE_SUBJECT_ADDRESS, args->service);
 	to = cm_find_listener(client->port->cm, service);
 	if (to == NULL)
-		return refuse(client, -ENOENT, ONE_SUBJECT_ADDRESS, args->service);
+		return client_refuse(client, -ENOENT, ONE_SUBJECT_ADDRESS, args->service);
 	conn = cr_take(cr);
 	if (conn->state == CONN_OVER) {
 		conn_put(conn);

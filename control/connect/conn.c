@@ -131,7 +131,7 @@ conn_put(struct conn *conn)
 }
 
 static void
-conn_tell_peer(struct conn *conn)
+conn_notify_peer(struct conn *conn)
 {
 	if (conn->cm != NULL)
 		cm_disconnect(conn->cm, control.now);
@@ -168,7 +168,7 @@ qp_flush(struct qp *qp, const struct one_cqe *event, uint8_t status_if_broken)
 /* `if_broken` is told instead when it turns out that the core has found the connection broken before. */
 static void
 conn_end_or(struct conn *conn, enum one_conn_event event, enum one_conn_event if_broken, enum rsm_error rsm,
-	    bool tell_peer)
+	    bool notify_peer)
 {
 	struct qp *qp = conn->qp;
 
@@ -185,15 +185,15 @@ conn_end_or(struct conn *conn, enum one_conn_event event, enum one_conn_event if
 
 		qp_flush(qp, &told, instead.status);
 	}
-	if (tell_peer)
-		conn_tell_peer(conn);
+	if (notify_peer)
+		conn_notify_peer(conn);
 	conn_put(conn);
 }
 
 void
-conn_end(struct conn *conn, enum one_conn_event event, enum rsm_error rsm, bool tell_peer)
+conn_end(struct conn *conn, enum one_conn_event event, enum rsm_error rsm, bool notify_peer)
 {
-	conn_end_or(conn, event, event, rsm, tell_peer);
+	conn_end_or(conn, event, event, rsm, notify_peer);
 }
 
 /* The core has found it broken, and has flushed it. */
@@ -215,7 +215,7 @@ conn_broken(struct conn *conn)
 	qp->state = ONE_QP_ERROR;
 	if (qp->conn_cq != NULL)
 		cq_post(qp->conn_cq, &told);
-	conn_tell_peer(conn);
+	conn_notify_peer(conn);
 	conn_put(conn);
 }
 
@@ -232,7 +232,7 @@ conn_detach(struct qp *qp)
 	conn->qp = NULL;
 	conn_over(conn);
 	if (live)
-		conn_tell_peer(conn);
+		conn_notify_peer(conn);
 	conn_put(conn);
 }
 
@@ -487,14 +487,14 @@ qp_connect(struct client *client, const struct one_msg *msg)
 	if (error != 0)
 		return error;
 	if (args->timeout_us == 0)
-		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT, 0);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, 0);
 	if (service_from_qual(args->service, &service) != 0)
-		return refuse(client, -EACCES, ONE_SUBJECT_ADDRESS, args->service);
+		return client_refuse(client, -EACCES, ONE_SUBJECT_ADDRESS, args->service);
 	if (args->family != (wire_addr_is_v4(&client->port->info->addr) ? AF_INET : AF_INET6))
-		return refuse(client, -EAFNOSUPPORT, ONE_SUBJECT_ADDRESS, args->family);
+		return client_refuse(client, -EAFNOSUPPORT, ONE_SUBJECT_ADDRESS, args->family);
 	conn = conn_new(client->port, false);
 	if (conn == NULL)
-		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	conn->service = service;
 	conn->path.port = client->port->index;
 	conn->path.src = client->port->info->addr;
@@ -515,11 +515,11 @@ qp_disconnect(struct client *client, const struct one_msg *msg)
 	struct conn *conn;
 
 	if (qp == NULL || !qp->kind->created)
-		return refuse(client, -EINVAL, ONE_SUBJECT_QP, args->qp);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, args->qp);
 	conn = qp->conn;
 	switch (qp->state) {
 	case ONE_QP_IDLE:
-		return refuse(client, -ENOTCONN, ONE_SUBJECT_QP, args->qp);
+		return client_refuse(client, -ENOTCONN, ONE_SUBJECT_QP, args->qp);
 	case ONE_QP_ERROR:
 		return 0;
 	case ONE_QP_CLOSING:

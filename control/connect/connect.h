@@ -83,7 +83,7 @@ void conn_start(struct conn *conn, struct qp *qp); /* an attempt of `qp` begins 
 /* The queue pair goes: its connection ends by itself. */
 void conn_detach(struct qp *qp);
 /* The end of an attempt or a connection, told to the application once. */
-void conn_end(struct conn *conn, enum one_conn_event event, enum rsm_error rsm, bool tell_peer);
+void conn_end(struct conn *conn, enum one_conn_event event, enum rsm_error rsm, bool notify_peer);
 void conn_reject(struct conn *conn, enum cm_reject reason, const void *data, uint16_t len);
 void conn_put(struct conn *conn); /* frees it when nothing refers to it */
 void conn_free(struct conn *conn);

@@ -152,7 +152,7 @@ count_numbers(const char *list, const char *end)
 		if (*after == '-')
 			last = strtoul(after + 1, &after, 10);
 		if (after == list || last < first || last - first >= RTE_MAX_LCORE)
-			return 0; /* EAL will refuse it */
+			return 0; /* EAL will client_refuse it */
 		count += last - first + 1;
 		list = after + strcspn(after, ",");
 		list += *list == ',';
@@ -273,19 +273,19 @@ lacks_hugepages(const struct report *report, uint64_t needed, char *why, size_t 
 			 "hugepages: none is free; reserve them with %shugeadm --pool-pages-min 2MB:%llu "
 			 "(package libhugetlbfs-bin), or run without by the EAL options --no-huge -m %llu "
 			 "--no-pci --iova-mode=va",
-			 sudo(), pages, (unsigned long long)(needed / MIB + 1));
+			 privilege_sudo(), pages, (unsigned long long)(needed / MIB + 1));
 	else if (!eal_has(report, "--in-memory") && !hugetlbfs_is_mounted())
 		snprintf(why, why_len,
 			 "hugepages: no hugetlbfs is mounted; mount one with %shugeadm --create-mounts, or "
 			 "give the EAL option --in-memory",
-			 sudo());
+			 privilege_sudo());
 	else if (available < needed)
 		snprintf(
 			why, why_len,
 			"hugepages: %llu MiB are free and about %llu are needed; reserve more with %shugeadm "
 			"--pool-pages-min 2MB:%llu",
-			(unsigned long long)(available / MIB), (unsigned long long)(needed / MIB + 1), sudo(),
-			pages);
+			(unsigned long long)(available / MIB), (unsigned long long)(needed / MIB + 1),
+			privilege_sudo(), pages);
 	else
 		return false;
 	return true;
@@ -301,7 +301,7 @@ check_hugepages(struct report *report)
 		advice(report,
 		       "hugepages: --no-huge works, but is slower and cannot drive PCI devices; reserve some "
 		       "with %shugeadm --pool-pages-min 2MB:%llu, and leave --no-huge out",
-		       sudo(), (unsigned long long)((needed + 2 * MIB - 1) / (2 * MIB)));
+		       privilege_sudo(), (unsigned long long)((needed + 2 * MIB - 1) / (2 * MIB)));
 	else if (lacks_hugepages(report, needed, why, sizeof(why)))
 		missing(report, "%s", why);
 }
@@ -334,14 +334,14 @@ check_memlock(struct report *report, bool pci)
 	struct rlimit limit;
 
 	if (!pci || getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY ||
-	    has_capability(CAP_IPC_LOCK))
+	    privilege_has(CAP_IPC_LOCK))
 		return;
 	if (limit.rlim_cur < memory_needed(report))
 		missing(report,
 			"locked memory: the limit of %llu KiB is too low for a PCI device; raise it with "
 			"%sprlimit "
 			"--pid $$ --memlock=unlimited, or LimitMEMLOCK=infinity in the unit",
-			(unsigned long long)limit.rlim_cur / 1024, sudo());
+			(unsigned long long)limit.rlim_cur / 1024, privilege_sudo());
 }
 
 /* ---- files ---- */
@@ -380,7 +380,7 @@ check_socket(struct report *report)
 			"socket %s: no file can be made in %s; make it yours with %sinstall -d -o %u %s, or "
 			"choose "
 			"another path by --socket",
-			config->socket, directory, sudo(), geteuid(), directory);
+			config->socket, directory, privilege_sudo(), geteuid(), directory);
 }
 
 int

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "control/attach/closer.h"
+#include "control/attach/reaper.h"
 #include "control/daemon/calls.h"
 #include "control/daemon/telemetry.h"
 #include "control/rsm/rsm.h"
@@ -118,7 +118,7 @@ next_deadline(void)
 	deadline = min64(deadline, clients_deadline());
 	deadline = min64(deadline, hosts_deadline());
 	deadline = min64(deadline, engine_links_deadline());
-	deadline = min64(deadline, closers_deadline());
+	deadline = min64(deadline, reapers_deadline());
 	if (work_pending())
 		deadline = min64(deadline, control.now + POLL_WORK_NS);
 	if (paths_pending())
@@ -224,7 +224,7 @@ loop_once(uint64_t deadline)
 	hosts_poll();
 	conns_poll();
 	clients_poll();
-	closers_poll();
+	reapers_poll();
 	server_poll();
 	engine_links_poll(control.now);
 	return 0;
@@ -350,7 +350,7 @@ control_fini(void)
 		log_warning("the cores did not let go of all attachments in time\n");
 	conns_fini();
 	mappings_fini();
-	closers_stop();
+	reapers_stop();
 	paths_fini();
 	table_fini(&control.pz_numbers);
 	cm_table_fini(&control.segment_ids);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct look {
-	void (*tell)(void *user, const char *text);
+	void (*notify)(void *user, const char *text);
 	void *user;
 };
 
@@ -71,13 +71,13 @@ look_for(const struct look *look, const struct ifaddrs *kernel, const struct con
 		 "table inet "
 		 "oneside '{ chain output { type filter hook output priority 0; udp dport 4791 drop; }; }'",
 		 whose, ip, found->ifa_name, ip, prefix_of(found->ifa_netmask), found->ifa_name);
-	look->tell(look->user, text);
+	look->notify(look->user, text);
 }
 
 void
-kernel_addr_look(const struct config *config, void (*tell)(void *user, const char *text), void *user)
+kernel_addr_look(const struct config *config, void (*notify)(void *user, const char *text), void *user)
 {
-	const struct look look = {tell, user};
+	const struct look look = {notify, user};
 	struct ifaddrs *kernel;
 	char whose[64];
 

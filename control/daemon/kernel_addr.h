@@ -9,7 +9,7 @@
 
 #include "config/config.h"
 
-/* Calls `tell` for each with a sentence that names the remedy. */
-void kernel_addr_look(const struct config *config, void (*tell)(void *user, const char *text), void *user);
+/* Calls `notify` for each with a sentence that names the remedy. */
+void kernel_addr_look(const struct config *config, void (*notify)(void *user, const char *text), void *user);
 
 #endif

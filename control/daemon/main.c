@@ -131,9 +131,9 @@ serve(void)
 	if (ret == 0) {
 		print_ports();
 		engine_leave_rseq();
-		notify("READY=1");
+		notify_service("READY=1");
 		ret = control_run();
-		notify("STOPPING=1");
+		notify_service("STOPPING=1");
 		if (ret < 0)
 			fprintf(stderr, "oneside-dataplane: the control thread ended: %s\n", strerror(-ret));
 	} else {

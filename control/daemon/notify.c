@@ -10,7 +10,7 @@
 #include "notify.h"
 
 void
-notify(const char *state)
+notify_service(const char *state)
 {
 	const char *name = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};

@@ -3,6 +3,6 @@
 #define ONESIDE_NOTIFY_H
 
 /* Assignments as in sd_notify(3), "READY=1"; nothing where no service manager asked for them. */
-void notify(const char *state);
+void notify_service(const char *state);
 
 #endif

@@ -56,21 +56,21 @@ mw_create(struct client *client, const struct one_msg *msg)
 	uint32_t key;
 
 	if (pz == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
 	mw = object_new(client, OBJECT_MW, sizeof(*mw));
 	if (mw == NULL)
-		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_MW].max);
+		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_MW].max);
 	mw->pz = pz;
 	key = key_new(client, &limit);
 	if (key == 0) {
 		object_free(mw);
-		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
 	}
 	mw->entry = entry_new(mw, key);
 	if (mw->entry == NULL) {
 		key_free(client);
 		object_free(mw);
-		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
 	mem_publish(table, mw->entry);
 	mw_of_slot[mem_key_slot(table, key)] = mw;
@@ -113,7 +113,7 @@ mw_free(struct client *client, const struct one_msg *msg)
 	struct mw *mw = object_get(client, OBJECT_MW, id);
 
 	if (mw == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_MW, id);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_MW, id);
 	mw->object.busy = true;
 	mw_withdraw(mw);
 	grace_defer(client, mw_quiesced, mw);

@@ -20,9 +20,9 @@ ring_log2(struct client *client, uint32_t entries, uint32_t *log2)
 	uint32_t max = control.config->limits.max_cq_entries;
 
 	if (entries == 0)
-		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT, entries);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, entries);
 	if (entries > max)
-		return refuse(client, -EINVAL, ONE_SUBJECT_QUOTA, max);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_QUOTA, max);
 	/* At most ONE_RING_LOG2_MAX: so the limit is checked when it is read. */
 	for (*log2 = 2; (3u << (*log2 - 2)) - 1 < entries;)
 		++*log2;
@@ -41,7 +41,7 @@ cq_new(struct client *client, uint32_t log2)
 	}
 	cq->log2 = log2;
 	if (client_alloc(client, ring_size(log2), &cq->offset) != 0) {
-		refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+		client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
 		object_free(cq);
 		return NULL;
 	}
@@ -53,7 +53,7 @@ cq_new(struct client *client, uint32_t log2)
 										: NULL};
 	cq->engine = engine_cq_new(client->engine, &config);
 	if (cq->engine == NULL) {
-		refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+		client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 		client_free(client, cq->offset, ring_size(log2));
 		object_free(cq);
 		return NULL;
@@ -106,7 +106,7 @@ cq_added(struct engine_command *command, void *object)
 		return;
 	}
 	cq_destroy(cq);
-	client_reply(client, refuse(client, command->status, ONE_SUBJECT_MEMORY, 0));
+	client_reply(client, client_refuse(client, command->status, ONE_SUBJECT_MEMORY, 0));
 }
 
 int
@@ -162,7 +162,7 @@ cq_resized(struct engine_command *command, void *object)
 	if (command->status != 0) {
 		client_free(client, resize->offset, ring_size(resize->log2));
 		free(resize->old);
-		client_reply(client, refuse(client, command->status, ONE_SUBJECT_MEMORY, 0));
+		client_reply(client, client_refuse(client, command->status, ONE_SUBJECT_MEMORY, 0));
 	} else {
 		*resize->old = (struct old_ring){cq->old, cq->offset, cq->log2};
 		cq->old = resize->old;
@@ -185,21 +185,21 @@ cq_resize_request(struct client *client, const struct one_msg *msg)
 	int error;
 
 	if (cq == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_CQ_SEND, args->cq);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_CQ_SEND, args->cq);
 	error = ring_log2(client, args->entries, &log2);
 	if (error != 0)
 		return error;
 	free_old_rings(cq, false);
 	error = client_alloc(client, ring_size(log2), &offset);
 	if (error != 0)
-		return refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+		return client_refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
 	resize = malloc(sizeof(*resize));
 	if (resize != NULL)
 		*resize = (struct resize){cq, malloc(sizeof(struct old_ring)), offset, log2};
 	if (resize == NULL || resize->old == NULL) {
 		free(resize);
 		client_free(client, offset, ring_size(log2));
-		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
 	cq->object.busy = true;
 	command = command_new(client, ENGINE_CQ_RESIZE, cq_resized, resize);
@@ -241,9 +241,9 @@ cq_free(struct client *client, const struct one_msg *msg)
 	struct engine_command *command;
 
 	if (cq == NULL || cq == client->async_cq)
-		return refuse(client, -EINVAL, ONE_SUBJECT_CQ_SEND, id);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_CQ_SEND, id);
 	if (cq->object.users != 0 || cq->posts != 0)
-		return refuse(client, -EBUSY, ONE_SUBJECT_CQ_SEND, cq->object.users);
+		return client_refuse(client, -EBUSY, ONE_SUBJECT_CQ_SEND, cq->object.users);
 	cq->object.busy = true;
 	command = command_new(client, ENGINE_CQ_REMOVE, cq_removed, cq);
 	command->cq = cq->engine;

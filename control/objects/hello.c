@@ -116,23 +116,23 @@ start(struct client *client)
 
 	client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (client->wake_fd < 0)
-		return refuse(client, -errno, ONE_SUBJECT_MEMORY, 0);
+		return client_refuse(client, -errno, ONE_SUBJECT_MEMORY, 0);
 	error = lane_open(&client->lane, client->uid);
 	if (error != 0)
-		return refuse(client, error, ONE_SUBJECT_MEMORY, 0);
+		return client_refuse(client, error, ONE_SUBJECT_MEMORY, 0);
 	client->arena_mapping = mapping_of_arena(client);
 	if (client->arena_mapping == NULL)
-		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	client->arena_fd = arena_open(&client->arena, ONE_ARENA_SIZE, ARENA_RESERVED);
 	if (client->arena_fd < 0) {
 		error = client->arena_fd;
 		client->arena_fd = -1;
-		return refuse(client, error, ONE_SUBJECT_MEMORY, ARENA_RESERVED);
+		return client_refuse(client, error, ONE_SUBJECT_MEMORY, ARENA_RESERVED);
 	}
 	/* Sealed, but huge pages or a memory limit may still make it fault. */
 	error = engine_guard_add(client->arena.base, ONE_ARENA_SIZE, client);
 	if (error != 0)
-		return refuse(client, error, ONE_SUBJECT_MEMORY, 0);
+		return client_refuse(client, error, ONE_SUBJECT_MEMORY, 0);
 	client->arena_mapping->guarded = true;
 	lay_out(client);
 	init_tables(client);
@@ -140,7 +140,7 @@ start(struct client *client)
 	config.wake_fd = client->wake_fd;
 	client->engine = engine_client_new(&config);
 	if (client->engine == NULL)
-		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	command_send(command_new(client, ENGINE_CLIENT_ADD, client_added, client));
 	return REQUEST_LATER;
 }
@@ -164,13 +164,13 @@ hello_request(struct client *client, const struct one_msg *msg)
 	client->kind = hello->kind;
 	client->port = name[0] == '\0' ? &path_port[0] : path_port_by_name(name);
 	if (hello->magic != ONE_MSG_MAGIC || hello->version != ONE_ABI_VERSION)
-		error = refuse(client, -EPROTO, ONE_SUBJECT_VERSION, ONE_ABI_VERSION);
+		error = client_refuse(client, -EPROTO, ONE_SUBJECT_VERSION, ONE_ABI_VERSION);
 	else if (hello->kind != ONE_KIND_DAT && hello->kind != ONE_KIND_RSM)
-		error = refuse(client, -EINVAL, ONE_SUBJECT_NONE, hello->kind);
+		error = client_refuse(client, -EINVAL, ONE_SUBJECT_NONE, hello->kind);
 	else if (client->port == NULL)
-		error = refuse(client, -ENODEV, ONE_SUBJECT_PORT, path_num_ports);
+		error = client_refuse(client, -ENODEV, ONE_SUBJECT_PORT, path_num_ports);
 	else if (quota_attach(&control.quota, client->account, &limit) != 0)
-		error = refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+		error = client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
 	else {
 		client->attached = true;
 		error = start(client);

@@ -85,24 +85,24 @@ check_pieces(struct client *client, const struct one_mr_create *args)
 	uint64_t most = (need + page_mask()) & ~page_mask();
 
 	if (args->num_pieces > ONE_MR_PIECES)
-		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT, ONE_MR_PIECES);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, ONE_MR_PIECES);
 	for (uint32_t i = 0; i < args->num_pieces; i++) {
 		const struct one_mr_piece *piece = &args->piece[i];
 		struct region *region = object_get(client, OBJECT_REGION, piece->region);
 
 		if (region == NULL)
-			return refuse(client, -EINVAL, ONE_SUBJECT_REGION, piece->region);
+			return client_refuse(client, -EINVAL, ONE_SUBJECT_REGION, piece->region);
 		if (piece->offset % region->page != 0 && piece->offset % (page_mask() + 1) != 0)
-			return refuse(client, -EINVAL, ONE_SUBJECT_ADDRESS, piece->offset);
+			return client_refuse(client, -EINVAL, ONE_SUBJECT_ADDRESS, piece->offset);
 		if (piece->length == 0 || piece->length > region->size ||
 		    piece->offset > region->size - piece->length ||
 		    (i + 1 < args->num_pieces && (piece->length & page_mask()) != 0))
-			return refuse(client, -EINVAL, ONE_SUBJECT_LENGTH, piece->length);
+			return client_refuse(client, -EINVAL, ONE_SUBJECT_LENGTH, piece->length);
 		covered += piece->length; /* at most 32 times a size that was mapped: no overflow */
 	}
 	/* No more than is needed either: each piece is mapped once more. */
 	if (args->num_pieces != 0 && (covered < need || covered > most))
-		return refuse(client, -EINVAL, ONE_SUBJECT_LENGTH, covered);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_LENGTH, covered);
 	return 0;
 }
 
@@ -185,8 +185,8 @@ finish(struct mr *mr, uint8_t *base)
 
 	if (error != 0) {
 		mr_destroy(mr);
-		return refuse(client, error, error == -EDQUOT ? ONE_SUBJECT_QUOTA : ONE_SUBJECT_MEMORY,
-			      limit);
+		return client_refuse(client, error, error == -EDQUOT ? ONE_SUBJECT_QUOTA : ONE_SUBJECT_MEMORY,
+				     limit);
 	}
 	mr->object.busy = false;
 	client->reply.mr = (struct one_mr_created){
@@ -226,8 +226,8 @@ populated(struct mr *mr, int error, uint64_t done)
 			(int)client->pid, client->program, client->uid, (unsigned long long)mr->length,
 			(unsigned long long)mr->va, (unsigned long long)hole);
 	mr_destroy(mr);
-	return refuse(client, error, error == -EFAULT ? ONE_SUBJECT_ADDRESS : ONE_SUBJECT_MEMORY,
-		      error == -EFAULT ? hole : 0);
+	return client_refuse(client, error, error == -EFAULT ? ONE_SUBJECT_ADDRESS : ONE_SUBJECT_MEMORY,
+			     error == -EFAULT ? hole : 0);
 }
 
 static void
@@ -251,7 +251,7 @@ mr_populate(struct mr *mr)
 	if (populate == NULL)
 		return populated(mr, -ENOMEM, 0);
 	*populate = (struct populate){
-		.job = {.step = populate_step,
+		.job = {.step = mapping_populate_step,
 			.done = populate_done,
 			.client = mr->object.client,
 			.cancelable = true},
@@ -264,7 +264,7 @@ mr_populate(struct mr *mr)
 		return REQUEST_LATER;
 	}
 	do
-		result = populate_step(&populate->job);
+		result = mapping_populate_step(&populate->job);
 	while (result > 0);
 	result = populated(mr, result, populate->done);
 	free(populate);
@@ -299,24 +299,25 @@ mr_create(struct client *client, const struct one_msg *msg)
 	int error;
 
 	if (pz == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
 	if ((args->access & ~ONE_ACCESS_ALL) != 0)
-		return refuse(client, -EINVAL, ONE_SUBJECT_ACCESS, args->access);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_ACCESS, args->access);
 	if (args->length == 0 || args->length > INT64_MAX || args->va + args->length - 1 < args->va ||
 	    args->length > control.config->limits.max_mr_bytes)
-		return refuse(client, -EINVAL, ONE_SUBJECT_LENGTH, control.config->limits.max_mr_bytes);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_LENGTH,
+				     control.config->limits.max_mr_bytes);
 	error = check_pieces(client, args);
 	if (error != 0)
 		return error;
 	if (args->num_pieces == 0 && client->reach == NULL)
-		return refuse(client, -EOPNOTSUPP, ONE_SUBJECT_MEMORY, 0);
+		return client_refuse(client, -EOPNOTSUPP, ONE_SUBJECT_MEMORY, 0);
 	mr = mr_new(client, pz, args->va, args->length, args->access);
 	if (mr == NULL)
-		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_MR].max);
+		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_MR].max);
 	error = hold_regions(mr, args);
 	if (error != 0) {
 		mr_destroy(mr);
-		return refuse(client, error, ONE_SUBJECT_MEMORY, 0);
+		return client_refuse(client, error, ONE_SUBJECT_MEMORY, 0);
 	}
 	if (args->num_pieces == 0)
 		return finish(mr, NULL);
@@ -330,7 +331,7 @@ mr_create(struct client *client, const struct one_msg *msg)
 	if (error == 0) {
 		error = map_pieces(mr, args);
 		if (error != 0)
-			refuse(client, error, ONE_SUBJECT_MEMORY, 0);
+			client_refuse(client, error, ONE_SUBJECT_MEMORY, 0);
 	}
 	if (error != 0) {
 		mr_destroy(mr);
@@ -390,12 +391,12 @@ mr_free(struct client *client, const struct one_msg *msg)
 	struct mr *mr = object_get(client, OBJECT_MR, id);
 
 	if (mr == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_MR, id);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_MR, id);
 	mw_unbind_lost(mr);
 	if (!LIST_EMPTY(&mr->windows))
-		return refuse(client, -EBUSY, ONE_SUBJECT_MW, LIST_FIRST(&mr->windows)->object.id);
+		return client_refuse(client, -EBUSY, ONE_SUBJECT_MW, LIST_FIRST(&mr->windows)->object.id);
 	if (mr->object.users != 0)
-		return refuse(client, -EBUSY, ONE_SUBJECT_SEGMENT, mr->object.users);
+		return client_refuse(client, -EBUSY, ONE_SUBJECT_SEGMENT, mr->object.users);
 	mr->object.busy = true;
 	mr_withdraw(mr);
 	grace_defer(client, mr_quiesced, mr);

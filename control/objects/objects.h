@@ -50,10 +50,10 @@ struct mr {
 	uint64_t va, length;
 	uint32_t access;
 	uint32_t uid, gid;       /* of who asked for it */
-	struct mapping *mapping; /* of several pieces, made for this MR; else NULL */
+	struct mapping *mapping; /* of several sges, made for this MR; else NULL */
 	uint32_t num_regions;
 	struct region **region;
-	uint64_t offset; /* in the file, when it is one piece */
+	uint64_t offset; /* in the file, when it is one sge */
 	LIST_HEAD(, mw) windows;
 };
 
@@ -117,7 +117,7 @@ void mw_withdraw(struct mw *mw);
 void mw_unbind_lost(struct mr *mr); /* windows of `mr` that peers have invalidated */
 void bind_event(struct qp *qp);
 
-/* The ring for `wrs` requests of `sges` pieces; a refusal if it is over the limits. */
+/* The ring for `wrs` requests of `sges` sges; a refusal if it is over the limits. */
 int work_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t sges,
 		   uint32_t *log2); /* qp.c */
 

@@ -37,7 +37,7 @@ pz_create(struct client *client, const struct one_msg *msg)
 	pz->number = pz_number_new(client, pz, &limit);
 	if (pz->number == 0) {
 		object_free(pz);
-		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
 	}
 	pz->object.busy = false;
 	client->reply.id.id = pz->object.id;
@@ -51,9 +51,9 @@ pz_free(struct client *client, const struct one_msg *msg)
 	struct pz *pz = object_get(client, OBJECT_PZ, id);
 
 	if (pz == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_PZ, id);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, id);
 	if (pz->object.users != 0)
-		return refuse(client, -EBUSY, ONE_SUBJECT_PZ, pz->object.users);
+		return client_refuse(client, -EBUSY, ONE_SUBJECT_PZ, pz->object.users);
 	pz_destroy(pz);
 	return 0;
 }

@@ -127,32 +127,33 @@ resolve(struct client *client, const struct one_qp_create *args, struct qp *to)
 	if (args->pz != 0) {
 		to->pz = object_get(client, OBJECT_PZ, args->pz);
 		if (to->pz == NULL)
-			return refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
+			return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
 	}
 	for (size_t i = 0; i < sizeof(cqs) / sizeof(cqs[0]); i++) {
 		if (cqs[i].id == 0)
 			continue;
 		*cqs[i].cq = object_get(client, OBJECT_CQ, cqs[i].id);
 		if (*cqs[i].cq == NULL)
-			return refuse(client, -EINVAL, cqs[i].subject, cqs[i].id);
+			return client_refuse(client, -EINVAL, cqs[i].subject, cqs[i].id);
 	}
 	if (args->srq != 0) {
 		to->srq = object_get(client, OBJECT_SRQ, args->srq);
 		if (to->srq == NULL)
-			return refuse(client, -EINVAL, ONE_SUBJECT_SRQ, args->srq);
+			return client_refuse(client, -EINVAL, ONE_SUBJECT_SRQ, args->srq);
 		/* Its receives are checked against the queue pair's zone. */
 		if (to->srq->pz != to->pz)
-			return refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
+			return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
 	}
-	if ((args->flags & ~(ONE_QP_RECV_SOLICITED | ONE_QP_TELL_END)) != 0)
-		return refuse(client, -EINVAL, ONE_SUBJECT_NONE, args->flags);
+	if ((args->flags & ~(ONE_QP_RECV_SOLICITED | ONE_QP_NOTIFY_END)) != 0)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_NONE, args->flags);
 	if (args->rd_atomic_in > control.config->limits.max_rd_atomic ||
 	    args->rd_atomic_out > control.config->limits.max_rd_atomic)
-		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT, control.config->limits.max_rd_atomic);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT,
+				     control.config->limits.max_rd_atomic);
 	to->rd_atomic_in = args->rd_atomic_in;
 	to->rd_atomic_out = args->rd_atomic_out;
 	to->config.recv_solicited = (args->flags & ONE_QP_RECV_SOLICITED) != 0;
-	to->config.tell_end = (args->flags & ONE_QP_TELL_END) != 0;
+	to->config.notify_end = (args->flags & ONE_QP_NOTIFY_END) != 0;
 	return 0;
 }
 
@@ -183,13 +184,13 @@ work_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t s
 	uint32_t slots;
 
 	if (wrs > max_wrs)
-		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT, max_wrs);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, max_wrs);
 	if (sges > limits->max_sge || sges > ONE_MAX_SGE)
-		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT, limits->max_sge);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, limits->max_sge);
 	slots = wrs * one_wqe_slots(sges);
 	if (slots > 1u << ONE_RING_LOG2_MAX)
-		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT,
-			      (1u << ONE_RING_LOG2_MAX) / one_wqe_slots(sges));
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT,
+				     (1u << ONE_RING_LOG2_MAX) / one_wqe_slots(sges));
 	for (*log2 = 0; 1u << *log2 < slots;)
 		++*log2;
 	return 0;
@@ -283,7 +284,7 @@ qp_add(struct qp *qp, command_done *done)
 	fill_config(qp);
 	if (quota_take(&control.quota, client->account, QUOTA_QPNS, 1, &limit) != 0) {
 		qp_destroy(qp);
-		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
 	}
 	qp->config.qpn = qpn_new();
 	if (qp->config.qpn != 0)
@@ -291,7 +292,7 @@ qp_add(struct qp *qp, command_done *done)
 	if (qp->engine == NULL) {
 		quota_give(&control.quota, client->account, QUOTA_QPNS, 1);
 		qp_destroy(qp);
-		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
 	qp->qpn_next = *bucket_of(qp->config.qpn);
 	*bucket_of(qp->config.qpn) = qp;
@@ -332,7 +333,7 @@ qp_added(struct engine_command *command, void *object)
 int
 qp_refuse_full(struct client *client)
 {
-	return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_QP].max);
+	return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_QP].max);
 }
 
 int
@@ -360,7 +361,7 @@ qp_create(struct client *client, const struct one_msg *msg)
 	qp->rd_atomic_in = to.rd_atomic_in;
 	qp->rd_atomic_out = to.rd_atomic_out;
 	qp->config.recv_solicited = to.config.recv_solicited;
-	qp->config.tell_end = to.config.tell_end;
+	qp->config.notify_end = to.config.notify_end;
 	qp->config.sq_log2 = sq_log2;
 	qp->config.rq_log2 = rq_log2;
 	qp->config.max_send_wr = args->max_send_wr;
@@ -368,7 +369,7 @@ qp_create(struct client *client, const struct one_msg *msg)
 	error = qp_make_rings(qp);
 	if (error != 0) {
 		object_free(qp);
-		return refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+		return client_refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
 	}
 	error = qp_add(qp, qp_added);
 	if (error != 0)
@@ -398,7 +399,7 @@ take_over(struct qp *qp, const struct qp *from)
 	qp->rd_atomic_in = from->rd_atomic_in;
 	qp->rd_atomic_out = from->rd_atomic_out;
 	qp->config.recv_solicited = from->config.recv_solicited;
-	qp->config.tell_end = from->config.tell_end;
+	qp->config.notify_end = from->config.notify_end;
 	hold(qp);
 	fill_config(qp);
 }
@@ -417,7 +418,7 @@ qp_modified(struct engine_command *command, void *object)
 	free(modify);
 	client_reply(client, command->status == 0
 				     ? 0
-				     : refuse(client, command->status, ONE_SUBJECT_QP, qp->object.id));
+				     : client_refuse(client, command->status, ONE_SUBJECT_QP, qp->object.id));
 }
 
 int
@@ -430,17 +431,17 @@ qp_modify(struct client *client, const struct one_msg *msg)
 	int error;
 
 	if (qp == NULL || !qp->kind->created)
-		return refuse(client, -EINVAL, ONE_SUBJECT_QP, args->qp);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, args->qp);
 	if (qp->state != ONE_QP_IDLE)
-		return refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);
+		return client_refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);
 	if (args->to.max_send_wr != qp->config.max_send_wr || args->to.max_recv_wr != qp->config.max_recv_wr)
-		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT, qp->config.max_send_wr);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, qp->config.max_send_wr);
 	modify = calloc(1, sizeof(*modify));
 	if (modify == NULL)
-		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	error = resolve(client, &args->to, &modify->to);
 	if (error == 0 && modify->to.srq != qp->srq)
-		error = refuse(client, -EINVAL, ONE_SUBJECT_SRQ, args->to.srq);
+		error = client_refuse(client, -EINVAL, ONE_SUBJECT_SRQ, args->to.srq);
 	if (error != 0) {
 		free(modify);
 		return error;
@@ -457,7 +458,7 @@ qp_modify(struct client *client, const struct one_msg *msg)
 	command->qp_config.recv_cq = modify->to.config.recv_cq;
 	command->qp_config.conn_cq = modify->to.config.conn_cq;
 	command->qp_config.recv_solicited = modify->to.config.recv_solicited;
-	command->qp_config.tell_end = modify->to.config.tell_end;
+	command->qp_config.notify_end = modify->to.config.notify_end;
 	command_send(command);
 	return REQUEST_LATER;
 }
@@ -473,7 +474,7 @@ qp_was_reset(struct engine_command *command, void *object)
 		qp->state = ONE_QP_IDLE;
 	client_reply(client, command->status == 0
 				     ? 0
-				     : refuse(client, command->status, ONE_SUBJECT_QP, qp->object.id));
+				     : client_refuse(client, command->status, ONE_SUBJECT_QP, qp->object.id));
 }
 
 int
@@ -483,11 +484,11 @@ qp_reset_request(struct client *client, const struct one_msg *msg)
 	struct qp *qp = object_get(client, OBJECT_QP, id);
 
 	if (qp == NULL || !qp->kind->created)
-		return refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
 	if (qp->state == ONE_QP_IDLE)
 		return 0;
 	if (qp->state != ONE_QP_ERROR)
-		return refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);
+		return client_refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);
 	qp->kind->detach(qp);
 	qp->object.busy = true;
 	command_send(qp_command(qp, ENGINE_QP_RESET, qp_was_reset, qp));
@@ -558,15 +559,15 @@ qp_connectable(struct client *client, uint32_t id, uint32_t private_len)
 	uint32_t max = control.config->limits.max_private_data;
 
 	if (qp == NULL || !qp->kind->created)
-		return refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
 	if (qp->state != ONE_QP_IDLE || qp->conn != NULL)
-		return refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);
+		return client_refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);
 	if (qp->pz == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_PZ, 0);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, 0);
 	if (qp->conn_cq == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_CQ_CONN, 0);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_CQ_CONN, 0);
 	if (private_len > max || private_len > CM_USER_PRIVATE_MAX)
-		return refuse(client, -EMSGSIZE, ONE_SUBJECT_LENGTH, max);
+		return client_refuse(client, -EMSGSIZE, ONE_SUBJECT_LENGTH, max);
 	return 0;
 }
 
@@ -577,7 +578,7 @@ qp_free(struct client *client, const struct one_msg *msg)
 	struct qp *qp = object_get(client, OBJECT_QP, id);
 
 	if (qp == NULL || qp->kind->ends_alone)
-		return refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
 	qp_remove(qp, true);
 	return REQUEST_LATER;
 }

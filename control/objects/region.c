@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "control/attach/closer.h"
+#include "control/attach/reaper.h"
 #include "control/objects/objects.h"
 
 int
@@ -48,11 +48,11 @@ map(struct region *region, int fd)
 	if (mapping->base == MAP_FAILED) {
 		error = errno;
 		mapping->len = 0;
-		return refuse(client, -error, ONE_SUBJECT_REGION, 0);
+		return client_refuse(client, -error, ONE_SUBJECT_REGION, 0);
 	}
 	/* Sealed files too: a page may be punched out of them later. */
 	error = mapping_guard(mapping);
-	return error == 0 ? 0 : refuse(client, error, ONE_SUBJECT_MEMORY, 0);
+	return error == 0 ? 0 : client_refuse(client, error, ONE_SUBJECT_MEMORY, 0);
 }
 
 static int
@@ -67,7 +67,7 @@ region_new(struct client *client, uint64_t size, uint64_t page, struct region **
 	region = object_new(client, OBJECT_REGION, sizeof(*region));
 	if (region == NULL) {
 		mapping_free(mapping, NULL, NULL);
-		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
 	region->mapping = mapping;
 	region->size = size;
@@ -85,10 +85,11 @@ region_add(struct client *client, const struct one_msg *msg)
 	uint64_t page;
 
 	if (fd < 0)
-		return refuse(client, -EBADF, ONE_SUBJECT_REGION, 0);
+		return client_refuse(client, -EBADF, ONE_SUBJECT_REGION, 0);
 	error = region_check(fd, args->size, (args->flags & ONE_REGION_SEALED) != 0, &page);
 	if (error != 0)
-		refuse(client, error, error == -EINVAL ? ONE_SUBJECT_LENGTH : ONE_SUBJECT_REGION, args->size);
+		client_refuse(client, error, error == -EINVAL ? ONE_SUBJECT_LENGTH : ONE_SUBJECT_REGION,
+			      args->size);
 	else
 		error = region_new(client, args->size, page, &region);
 	if (error != 0)
@@ -127,9 +128,9 @@ region_remove(struct client *client, const struct one_msg *msg)
 	struct region *region = object_get(client, OBJECT_REGION, id);
 
 	if (region == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_REGION, id);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_REGION, id);
 	if (region->object.users != 0)
-		return refuse(client, -EBUSY, ONE_SUBJECT_REGION, region->object.users);
+		return client_refuse(client, -EBUSY, ONE_SUBJECT_REGION, region->object.users);
 	/* Answered when it is free, and no longer counts. */
 	region_destroy(region, removed);
 	return REQUEST_LATER;

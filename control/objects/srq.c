@@ -30,7 +30,7 @@ srq_added(struct engine_command *command, void *object)
 		return;
 	}
 	srq_destroy(srq);
-	client_reply(client, refuse(client, command->status, ONE_SUBJECT_MEMORY, 0));
+	client_reply(client, client_refuse(client, command->status, ONE_SUBJECT_MEMORY, 0));
 }
 
 static struct engine_command *
@@ -54,20 +54,20 @@ srq_create(struct client *client, const struct one_msg *msg)
 	int error;
 
 	if (pz == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
 	if (args->max_wr == 0 || args->max_sge == 0)
-		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT, 0);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, 0);
 	error = work_ring_log2(client, limits->max_srq_wr, args->max_wr, args->max_sge, &log2);
 	if (error != 0)
 		return error;
 	srq = object_new(client, OBJECT_SRQ, sizeof(*srq));
 	if (srq == NULL)
-		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_SRQ].max);
+		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_SRQ].max);
 	srq->block_size = sizeof(struct one_srq_shm) + (sizeof(struct one_wqe) << log2);
 	error = client_alloc(client, srq->block_size, &srq->block);
 	if (error != 0) {
 		object_free(srq);
-		return refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+		return client_refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
 	}
 	srq->pz = pz;
 	srq->max_wr = args->max_wr;
@@ -84,7 +84,7 @@ srq_create(struct client *client, const struct one_msg *msg)
 	srq->engine = engine_srq_new(client->engine, &config);
 	if (srq->engine == NULL) {
 		srq_destroy(srq);
-		return refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
 	command_send(srq_command(srq, ENGINE_SRQ_ADD, srq_added));
 	return REQUEST_LATER;
@@ -104,9 +104,9 @@ srq_limit(struct client *client, const struct one_msg *msg)
 	struct engine_command *command;
 
 	if (srq == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_SRQ, args->srq);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_SRQ, args->srq);
 	if (args->limit > srq->max_wr)
-		return refuse(client, -EINVAL, ONE_SUBJECT_COUNT, srq->max_wr);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, srq->max_wr);
 	command = command_new(client, ENGINE_SRQ_LIMIT, limit_set, client);
 	command->srq = srq->engine;
 	command->limit = args->limit;
@@ -142,9 +142,9 @@ srq_free(struct client *client, const struct one_msg *msg)
 	struct srq *srq = object_get(client, OBJECT_SRQ, id);
 
 	if (srq == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_SRQ, id);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_SRQ, id);
 	if (srq->object.users != 0)
-		return refuse(client, -EBUSY, ONE_SUBJECT_SRQ, srq->object.users);
+		return client_refuse(client, -EBUSY, ONE_SUBJECT_SRQ, srq->object.users);
 	srq->object.busy = true;
 	command_send(srq_command(srq, ENGINE_SRQ_REMOVE, srq_removed));
 	return REQUEST_LATER;

@@ -16,17 +16,17 @@ staging_create(struct client *client, const struct one_msg *msg)
 	int error;
 
 	if (pz == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
 	if (args->size == 0 || args->size > STAGING_ONCE || client->staged + size > STAGING_MAX)
-		return refuse(client, -EINVAL, ONE_SUBJECT_LENGTH,
-			      args->size > STAGING_ONCE ? STAGING_ONCE : STAGING_MAX);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_LENGTH,
+				     args->size > STAGING_ONCE ? STAGING_ONCE : STAGING_MAX);
 	error = client_alloc(client, size, &offset);
 	if (error != 0)
-		return refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+		return client_refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
 	mr = mr_staging(client, pz, offset, size);
 	if (mr == NULL) {
 		client_free(client, offset, size);
-		return refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_MR].max);
+		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_MR].max);
 	}
 	client->staged += size;
 	client->reply.staged = (struct one_staged){

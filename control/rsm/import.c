@@ -57,14 +57,14 @@ import_added(struct engine_command *command, void *object)
 	qp->added = command->status == 0;
 	if (!qp->added) {
 		qp_destroy(qp);
-		client_reply(client, refuse(client, command->status, ONE_SUBJECT_MEMORY, 0));
+		client_reply(client, client_refuse(client, command->status, ONE_SUBJECT_MEMORY, 0));
 		return;
 	}
 	qp->object.busy = false;
 	conn = client_alive(client) ? conn_new(client->port, false) : NULL;
 	if (conn == NULL) {
 		qp_remove(qp, false);
-		client_reply(client, refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0));
+		client_reply(client, client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0));
 		return;
 	}
 	qp->permission = args.permission;
@@ -98,18 +98,19 @@ rsm_connect(struct client *client, const struct one_msg *msg)
 	int error;
 
 	if (cq == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_CQ_SEND, args->cq);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_CQ_SEND, args->cq);
 	if (args->signal_cq != 0 && (signal_cq == NULL || signal_cq == cq))
-		return refuse(client, -EINVAL, ONE_SUBJECT_CQ_RECV, args->signal_cq);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_CQ_RECV, args->signal_cq);
 	if (pz == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
 	if ((args->permission & ~(ACL_READ | ACL_WRITE)) != 0)
-		return refuse(client, RSM_PERM_DENIED, ONE_SUBJECT_ACCESS, args->permission);
+		return client_refuse(client, RSM_PERM_DENIED, ONE_SUBJECT_ACCESS, args->permission);
 	if (args->node != control.config->node) {
 		if ((args->flags & ONE_RSM_LOOPBACK) != 0)
-			return refuse(client, RSM_CTLR_NOT_PRESENT, ONE_SUBJECT_ADDRESS, args->node);
+			return client_refuse(client, RSM_CTLR_NOT_PRESENT, ONE_SUBJECT_ADDRESS, args->node);
 		if (!find_node(client->port, args->node, &addr))
-			return refuse(client, RSM_REMOTE_NODE_UNREACHABLE, ONE_SUBJECT_ADDRESS, args->node);
+			return client_refuse(client, RSM_REMOTE_NODE_UNREACHABLE, ONE_SUBJECT_ADDRESS,
+					     args->node);
 	}
 	error = import_qp_new(client, pz, cq, signal_cq, args->max_send_wr, import_added, &qp);
 	return error == 0 ? REQUEST_LATER : error;
@@ -122,7 +123,7 @@ rsm_disconnect(struct client *client, const struct one_msg *msg)
 	struct qp *qp = object_get(client, OBJECT_QP, id);
 
 	if (qp == NULL || qp->kind != &import_kind)
-		return refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
 	qp_remove(qp, true);
 	return REQUEST_LATER;
 }

@@ -50,7 +50,7 @@ import_qp_new(struct client *client, struct pz *pz, struct cq *cq, struct cq *si
 	error = qp_make_rings(qp);
 	if (error != 0) {
 		object_free(qp);
-		return refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+		return client_refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
 	}
 	error = qp_add(qp, done);
 	if (error == 0)

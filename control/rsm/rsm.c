@@ -59,30 +59,30 @@ rsm_publish(struct client *client, const struct one_msg *msg)
 	uint32_t id = args->segment;
 
 	if (mr == NULL)
-		return refuse(client, RSM_BAD_SEG_HNDL, ONE_SUBJECT_MR, args->mr);
+		return client_refuse(client, RSM_BAD_SEG_HNDL, ONE_SUBJECT_MR, args->mr);
 	if (args->signal_cq != 0 && signal_cq == NULL)
-		return refuse(client, -EINVAL, ONE_SUBJECT_CQ_RECV, args->signal_cq);
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_CQ_RECV, args->signal_cq);
 	if (mr->segment != NULL)
-		return refuse(client, RSM_SEG_ALREADY_PUBLISHED, ONE_SUBJECT_MR, args->mr);
+		return client_refuse(client, RSM_SEG_ALREADY_PUBLISHED, ONE_SUBJECT_MR, args->mr);
 	if (id != 0 && acl_segment_id(id) != RSM_OK)
-		return refuse(client, RSM_RESERVED_SEGID, ONE_SUBJECT_SEGMENT, id);
+		return client_refuse(client, RSM_RESERVED_SEGID, ONE_SUBJECT_SEGMENT, id);
 	if (acl_valid(args->access, args->num_access) != RSM_OK)
-		return refuse(client, RSM_BAD_ACL, ONE_SUBJECT_ACCESS, args->num_access);
+		return client_refuse(client, RSM_BAD_ACL, ONE_SUBJECT_ACCESS, args->num_access);
 	if (id == 0 && control.next_segment > UINT32_MAX)
-		return refuse(client, RSM_INSUFFICIENT_RESOURCES, ONE_SUBJECT_SEGMENT, UINT32_MAX);
+		return client_refuse(client, RSM_INSUFFICIENT_RESOURCES, ONE_SUBJECT_SEGMENT, UINT32_MAX);
 	if (id != 0 && segment_find(id) != NULL)
-		return refuse(client, RSM_SEGID_IN_USE, ONE_SUBJECT_SEGMENT, id);
+		return client_refuse(client, RSM_SEGID_IN_USE, ONE_SUBJECT_SEGMENT, id);
 	if (client->segments >= control.config->limits.max_segments)
-		return refuse(client, RSM_INSUFFICIENT_RESOURCES, ONE_SUBJECT_QUOTA,
-			      control.config->limits.max_segments);
+		return client_refuse(client, RSM_INSUFFICIENT_RESOURCES, ONE_SUBJECT_QUOTA,
+				     control.config->limits.max_segments);
 	segment = calloc(1, sizeof(*segment));
 	if (segment == NULL)
-		return refuse(client, RSM_INSUFFICIENT_MEM, ONE_SUBJECT_MEMORY, 0);
+		return client_refuse(client, RSM_INSUFFICIENT_MEM, ONE_SUBJECT_MEMORY, 0);
 	segment->id = id != 0 ? id : (uint32_t)control.next_segment;
 	segment->cm = cm_listen(client->port->cm, CM_SERVICE_RSM(segment->id), segment);
 	if (segment->cm == NULL) {
 		free(segment);
-		return refuse(client, RSM_INSUFFICIENT_MEM, ONE_SUBJECT_MEMORY, 0);
+		return client_refuse(client, RSM_INSUFFICIENT_MEM, ONE_SUBJECT_MEMORY, 0);
 	}
 	if (id == 0)
 		control.next_segment++;
@@ -113,9 +113,9 @@ rsm_republish(struct client *client, const struct one_msg *msg)
 	struct segment *segment = own_segment(client, args->segment);
 
 	if (segment == NULL)
-		return refuse(client, RSM_SEG_NOT_PUBLISHED, ONE_SUBJECT_SEGMENT, args->segment);
+		return client_refuse(client, RSM_SEG_NOT_PUBLISHED, ONE_SUBJECT_SEGMENT, args->segment);
 	if (acl_valid(args->access, args->num_access) != RSM_OK)
-		return refuse(client, RSM_BAD_ACL, ONE_SUBJECT_ACCESS, args->num_access);
+		return client_refuse(client, RSM_BAD_ACL, ONE_SUBJECT_ACCESS, args->num_access);
 	set_list(&segment->acl, args);
 	client->reply.rsm.segment = segment->id;
 	return 0;
@@ -170,7 +170,7 @@ rsm_unpublish(struct client *client, const struct one_msg *msg)
 	struct segment *segment = own_segment(client, args->segment);
 
 	if (segment == NULL)
-		return refuse(client, RSM_SEG_NOT_PUBLISHED, ONE_SUBJECT_SEGMENT, args->segment);
+		return client_refuse(client, RSM_SEG_NOT_PUBLISHED, ONE_SUBJECT_SEGMENT, args->segment);
 	segment_withdraw(segment);
 	grace_defer(client, unpublished, segment);
 	return REQUEST_LATER;
@@ -345,7 +345,7 @@ rsm_topology(struct client *client, const struct one_msg *msg)
 	const struct path_port *port;
 
 	if (args->port >= path_num_ports)
-		return refuse(client, -ENODEV, ONE_SUBJECT_PORT, path_num_ports);
+		return client_refuse(client, -ENODEV, ONE_SUBJECT_PORT, path_num_ports);
 	port = &path_port[args->port];
 	out->num_ports = path_num_ports;
 	memcpy(out->name, port->info->name, sizeof(out->name));

@@ -64,28 +64,28 @@ rsm_map(struct client *client, const struct one_msg *msg)
 	int fd;
 
 	if (import == NULL || import->kind != &import_kind)
-		return refuse(client, RSM_BAD_SEG_HNDL, ONE_SUBJECT_QP, args->qp);
+		return client_refuse(client, RSM_BAD_SEG_HNDL, ONE_SUBJECT_QP, args->qp);
 	if (import->state != ONE_QP_CONNECTED)
-		return refuse(client, RSM_CONN_ABORTED, ONE_SUBJECT_QP, import->state);
+		return client_refuse(client, RSM_CONN_ABORTED, ONE_SUBJECT_QP, import->state);
 	if (path_own(&import->conn->path.dst) == NULL)
-		return refuse(client, RSM_MAP_FAILED, ONE_SUBJECT_ADDRESS, 0);
+		return client_refuse(client, RSM_MAP_FAILED, ONE_SUBJECT_ADDRESS, 0);
 	export = peer_of(import, &export_kind);
 	if (export == NULL || export->segment == NULL)
-		return refuse(client, RSM_CONN_ABORTED, ONE_SUBJECT_QP, args->qp);
+		return client_refuse(client, RSM_CONN_ABORTED, ONE_SUBJECT_QP, args->qp);
 	segment = export->segment;
 	mr = segment->mr;
 	/* What the exporter granted.  There are no pages that can be written and not read. */
 	if ((args->permission & ~export->permission) != 0 || args->permission == 0)
-		return refuse(client, RSM_BAD_PERMS, ONE_SUBJECT_ACCESS, export->permission);
+		return client_refuse(client, RSM_BAD_PERMS, ONE_SUBJECT_ACCESS, export->permission);
 	if ((export->permission & ACL_READ) == 0 || !segment->mappable || mr->num_regions != 1 ||
 	    mr->region[0]->mapping->fd < 0)
-		return refuse(client, RSM_MAP_FAILED, ONE_SUBJECT_SEGMENT, segment->id);
+		return client_refuse(client, RSM_MAP_FAILED, ONE_SUBJECT_SEGMENT, segment->id);
 	if ((args->permission & ACL_WRITE) != 0)
 		fd = fcntl(mr->region[0]->mapping->fd, F_DUPFD_CLOEXEC, 0);
 	else
 		fd = open_for_reading(mr->region[0]->mapping->fd);
 	if (fd < 0)
-		return refuse(client, RSM_INSUFFICIENT_RESOURCES, ONE_SUBJECT_MEMORY, 0);
+		return client_refuse(client, RSM_INSUFFICIENT_RESOURCES, ONE_SUBJECT_MEMORY, 0);
 	client->reply_fd = fd;
 	segment->given = true;
 	client->reply.rsm_mapped = (struct one_rsm_mapped){.offset = mr->offset, .length = mr->length};

@@ -20,9 +20,9 @@ rsm_signal(struct client *client, const struct one_msg *msg)
 	struct qp *qp, *next;
 
 	if (segment == NULL || segment->client != client)
-		return refuse(client, RSM_SEG_NOT_PUBLISHED, ONE_SUBJECT_SEGMENT, args->segment);
+		return client_refuse(client, RSM_SEG_NOT_PUBLISHED, ONE_SUBJECT_SEGMENT, args->segment);
 	if ((args->flags & ~ONE_RSM_ONCE) != 0)
-		return refuse(client, RSM_BAD_ARGS_ERRORS, ONE_SUBJECT_NONE, args->flags);
+		return client_refuse(client, RSM_BAD_ARGS_ERRORS, ONE_SUBJECT_NONE, args->flags);
 	qp = LIST_FIRST(&segment->exports);
 	if (qp == NULL)
 		return 0;

@@ -111,7 +111,7 @@ struct core {
 	uint32_t takes;      /* receives taken since then; CORE_TAKES: there was none to take */
 	uint32_t index, lcore;
 	struct rte_mempool *pool;
-	void *rc_memory, *boards_memory;
+	void *rc_memory, *scoreboards_memory;
 	int epoll, rx_epoll;
 
 	/* shared with the control thread and other cores */

@@ -18,7 +18,7 @@ up_push(struct core *core, const struct up *up)
 }
 
 void
-event_tell_control(struct core *core)
+event_notify_control(struct core *core)
 {
 	uint64_t sleep;
 

@@ -32,8 +32,8 @@ struct up {
 
 /* Completions staged before are stored first: see qp_raise() and cq_unstage(). */
 void event_raise(struct core *core, struct event_node *node, enum engine_event_type type, uint32_t value);
-bool event_drain(struct core *core);        /* true: nothing is left behind */
-void event_tell_control(struct core *core); /* once per loop: what was queued is there */
+bool event_drain(struct core *core);          /* true: nothing is left behind */
+void event_notify_control(struct core *core); /* once per loop: what was queued is there */
 /* Advice on a flow rule for `qp`, to the control thread; false: not now. */
 bool event_strays(struct core *core, struct engine_qp *qp, uint16_t udp_src_port);
 void event_acknowledge(struct core *core, struct engine_command *command);

@@ -19,7 +19,7 @@
 #include "dataplane/engine/internal.h"
 #include "dataplane/loop/loop.h"
 #include "dataplane/mem/guard.h"
-#include "dataplane/port/bell.h"
+#include "dataplane/port/rx_wakeup.h"
 #include "dataplane/port/port.h"
 #include "dataplane/qp/transport.h"
 
@@ -77,9 +77,9 @@ core_new(uint32_t index, uint32_t lcore)
 		core->env.pool = rc_pool_init(core->rc_memory, engine.config->work_pool);
 	/* Pages that are never used are never there. */
 	core->hot = calloc(1u << QPN_LOG2, sizeof(core->hot[0]));
-	core->boards_memory = calloc(1, rc_boards_size(CORE_BOARDS));
-	if (core->boards_memory != NULL)
-		core->env.boards = rc_boards_init(core->boards_memory, CORE_BOARDS);
+	core->scoreboards_memory = calloc(1, rc_scoreboards_size(CORE_BOARDS));
+	if (core->scoreboards_memory != NULL)
+		core->env.scoreboards = rc_scoreboards_init(core->scoreboards_memory, CORE_BOARDS);
 	core->commands = core_ring("commands", index, CORE_COMMAND_RING, RING_F_SP_ENQ | RING_F_SC_DEQ);
 	core->inbound = core_ring("inbound", index, CORE_INBOUND_RING, RING_F_SC_DEQ);
 	snprintf(name, sizeof(name), "oneside_up_%u", index);
@@ -91,7 +91,7 @@ core_new(uint32_t index, uint32_t lcore)
 static bool
 core_is_whole(const struct core *core)
 {
-	return core->hot != NULL && core->env.pool != NULL && core->env.boards != NULL &&
+	return core->hot != NULL && core->env.pool != NULL && core->env.scoreboards != NULL &&
 	       core->commands != NULL && core->inbound != NULL && core->up != NULL;
 }
 
@@ -204,7 +204,7 @@ engine_init(const struct config *config, char *why, size_t why_len)
 		engine_fini();
 		return error;
 	}
-	bells_find();
+	rx_wakeups_find();
 	telemetry_register();
 	return error;
 }
@@ -284,7 +284,7 @@ core_free(struct core *core)
 	idle_fini(core);
 	free(core->rc_memory);
 	free(core->hot);
-	free(core->boards_memory);
+	free(core->scoreboards_memory);
 }
 
 static void
@@ -310,7 +310,7 @@ engine_fini(void)
 	for (uint32_t i = 0; i < engine.num_cores; i++)
 		core_free(engine.core[i]);
 	ports_fini();
-	bells_fini();
+	rx_wakeups_fini();
 	free_frames(engine.control_frames);
 	free_frames(engine.alive_frames);
 	for (uint32_t i = 0; i < engine.num_cores; i++) {
@@ -440,7 +440,7 @@ bool
 engine_sleep_begin(void)
 {
 	atomic_store_explicit(&engine.control_sleep, ++engine.control_sleeps, memory_order_relaxed);
-	/* Pairs with the fence in event_tell_control. */
+	/* Pairs with the fence in event_notify_control. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (nothing_to_do())
 		return true;

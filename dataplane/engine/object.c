@@ -220,7 +220,7 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	qp->conn_cq = config->conn_cq;
 	qp->async_cq = config->async_cq;
 	qp->recv_solicited = config->recv_solicited;
-	qp->tell_end = config->tell_end;
+	qp->notify_end = config->notify_end;
 	qp->signals = config->signals;
 	qp->port = config->port;
 	qp->timer.at = TIMER_NEVER;

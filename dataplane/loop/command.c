@@ -63,7 +63,7 @@ qp_modify(struct engine_qp *qp, const struct engine_qp_config *config)
 	qp->conn_cq = config->conn_cq;
 	qp->async_cq = config->async_cq;
 	qp->recv_solicited = config->recv_solicited;
-	qp->tell_end = config->tell_end;
+	qp->notify_end = config->notify_end;
 	return 0;
 }
 

@@ -6,7 +6,7 @@
  * executes a full fence, looks once more, and waits for: a doorbell's eventfd,
  * its own eventfd, receive interrupts, the next timer.  Who queues something
  * stores it, executes a full fence, and writes the eventfd if the sleeper says
- * so.  Ports without interrupts have bells (bell.c), or are looked at by a short timed sleep.
+ * so.  Ports without interrupts have rx_wakeups (rx_wakeup.c), or are looked at by a short timed sleep.
  *
  * So each pair is a store-buffering litmus with fences, "SB+mbs" in herd7's names:
  *
@@ -22,7 +22,7 @@
  *     up, control_frames      event_raise, ...        engine_sleep_begin: nothing_to_do
  *     a completion            cq_store                after one_wait_arm, by its callers
  *     a channel's word        channel_wake            futex(2), after `sleepers`
- *     memif's head            the far end, no fence   look_again a microsecond later, bell_limit
+ *     memif's head            the far end, no fence   look_again a microsecond later, rx_wakeup_limit
  *
  * Whoever writes an eventfd ends the sleep by himself: nobody relies on another who has seen it, too,
  * and may be off his processor before he writes.  An eventfd stays ready until it is collected, and
@@ -41,7 +41,7 @@
 #include <rte_ethdev.h>
 #include <rte_interrupts.h>
 
-#include "dataplane/port/bell.h"
+#include "dataplane/port/rx_wakeup.h"
 #include "dataplane/loop/loop.h"
 #include "dataplane/core/stats.h"
 #include "dataplane/port/port.h"
@@ -197,7 +197,7 @@ say_asleep(struct core *core, bool asleep)
 		atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* Interrupts, and bells, on or off; false: some queue has none. */
+/* Interrupts, and rx_wakeups, on or off; false: some queue has none. */
 static bool
 arm_interrupts(struct core *core, bool on)
 {
@@ -207,7 +207,7 @@ arm_interrupts(struct core *core, bool on)
 		struct rx_queue *queue = &core->rx[i];
 
 		if (!queue->interrupt)
-			all = bell_arm(core, queue->port, on) && all;
+			all = rx_wakeup_arm(core, queue->port, on) && all;
 		else if (on && rte_eth_dev_rx_intr_enable(queue->device, queue->queue) != 0)
 			all = false;
 		else if (!on)
@@ -251,7 +251,7 @@ wait_for_something(struct core *core, bool interrupts)
 	struct epoll_event events[FDS_DRAINED];
 
 	if (interrupts)
-		limit = RTE_MIN(limit, bell_limit(core));
+		limit = RTE_MIN(limit, rx_wakeup_limit(core));
 	if (!interrupts || is_behind(core))
 		limit = core->idle_loops < EMPTY_LOOPS + NAPS_SHORT ? NAP_NS : NAP_MAX_NS;
 	if (next != RC_NEVER)
@@ -276,7 +276,7 @@ fall_asleep(struct core *core)
 	stats_publish(core);
 	interrupts = arm_interrupts(core, true);
 	say_asleep(core, true);
-	if (bell_limit(core) != UINT64_MAX)
+	if (rx_wakeup_limit(core) != UINT64_MAX)
 		rte_delay_us_block(1);
 	if (look_again(core)) {
 		core->idle_loops = 0;
@@ -331,11 +331,11 @@ give_away(struct core *core, uint64_t tsc)
 	core->timed_idle = true;
 	sched_yield();
 	if (core->shared)
-		bell_fetch(core);
+		rx_wakeup_fetch(core);
 }
 
 void
-idle(struct core *core, uint32_t done)
+idle_wait(struct core *core, uint32_t done)
 {
 	uint64_t tsc = rte_rdtsc(), *cycles = done > 0 ? &core->stats.busy_cycles : &core->stats.idle_cycles;
 	enum one_idle how = engine.config->idle;

@@ -95,7 +95,7 @@ core_iterate(struct core *core)
 	core->loop++;
 	core->stats.loops++;
 	if (core->tell_control)
-		event_tell_control(core);
+		event_notify_control(core);
 	idle_wake_peers(core);
 	if (core->now - core->published_at >= 1000000)
 		stats_publish(core);
@@ -118,7 +118,7 @@ core_main(void *argument)
 		uint32_t done = core_iterate(core);
 
 		rte_rcu_qsbr_quiescent(engine.rcu, core->lcore);
-		idle(core, done);
+		idle_wait(core, done);
 	}
 	stats_publish(core);
 	rte_rcu_qsbr_thread_offline(engine.rcu, core->lcore);

@@ -18,7 +18,7 @@ int core_main(void *core);
 uint32_t core_commands(struct core *core);
 
 /* ---- idle.c ---- */
-void idle(struct core *core, uint32_t done); /* after each loop */
+void idle_wait(struct core *core, uint32_t done); /* after each loop */
 void idle_wake(struct core *core);       /* from another thread, after something was queued for the core */
 void idle_wake_peers(struct core *core); /* those of wake_mask */
 int idle_init(struct core *core);

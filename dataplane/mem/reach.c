@@ -22,7 +22,7 @@ struct reach_job {
 	uint8_t num_spans;
 	int result;
 	uint64_t value;
-	struct one_copy_span span[ONE_MAX_SGE]; /* the pieces without mapping */
+	struct one_copy_span span[ONE_MAX_SGE]; /* the sges without mapping */
 	_Alignas(8) uint8_t note[REACH_NOTE];
 };
 
@@ -192,14 +192,14 @@ reach_leave(struct reach_party *party)
 
 /* ---- accesses ---- */
 
-/* Whose memory the pieces are; NULL: of more than one application, or none. */
+/* Whose memory the sges are; NULL: of more than one application, or none. */
 static struct reach *
-reach_of(const struct mem_piece *pieces, uint32_t num)
+reach_of(const struct mem_sge *sges, uint32_t num)
 {
 	struct reach *reach = NULL;
 
 	for (uint32_t i = 0; i < num; i++) {
-		const struct mem_region *region = pieces[i].region;
+		const struct mem_region *region = sges[i].region;
 
 		if (region->base != NULL)
 			continue;
@@ -212,22 +212,22 @@ reach_of(const struct mem_piece *pieces, uint32_t num)
 
 /* The part of the call that needs no application. */
 static void
-move_mapped(const struct mem_piece *pieces, uint32_t num, uint8_t *buffer, bool out)
+move_mapped(const struct mem_sge *sges, uint32_t num, uint8_t *buffer, bool out)
 {
 	for (uint32_t i = 0; i < num; i++) {
-		const struct mem_piece *piece = &pieces[i];
+		const struct mem_sge *sge = &sges[i];
 
-		if (piece->region->base != NULL && out)
-			mem_read(piece->region, piece->va, buffer, piece->len);
-		else if (piece->region->base != NULL)
-			mem_write(piece->region, piece->va, buffer, piece->len);
-		buffer += piece->len;
+		if (sge->region->base != NULL && out)
+			mem_read(sge->region, sge->va, buffer, sge->len);
+		else if (sge->region->base != NULL)
+			mem_write(sge->region, sge->va, buffer, sge->len);
+		buffer += sge->len;
 	}
 }
 
-/* The spans of a call; the length of all pieces, or 0 if that is too much. */
+/* The spans of a call; the length of all sges, or 0 if that is too much. */
 static uint32_t
-spans_of(const struct mem_piece *pieces, uint32_t num, struct one_copy_span span[ONE_MAX_SGE],
+spans_of(const struct mem_sge *sges, uint32_t num, struct one_copy_span span[ONE_MAX_SGE],
 	 uint32_t *num_spans)
 {
 	uint32_t len = 0;
@@ -235,13 +235,13 @@ spans_of(const struct mem_piece *pieces, uint32_t num, struct one_copy_span span
 	*num_spans = 0;
 	memset(span, 0, ONE_MAX_SGE * sizeof(span[0]));
 	for (uint32_t i = 0; i < num; i++) {
-		const struct mem_piece *piece = &pieces[i];
+		const struct mem_sge *sge = &sges[i];
 
-		if (num > ONE_MAX_SGE || piece->len > REACH_LEN - len)
+		if (num > ONE_MAX_SGE || sge->len > REACH_LEN - len)
 			return 0;
-		if (piece->region->base == NULL && piece->len != 0)
-			span[(*num_spans)++] = (struct one_copy_span){piece->va, piece->len, len};
-		len += piece->len;
+		if (sge->region->base == NULL && sge->len != 0)
+			span[(*num_spans)++] = (struct one_copy_span){sge->va, sge->len, len};
+		len += sge->len;
 	}
 	return len;
 }
@@ -288,11 +288,11 @@ job_new(struct reach *reach, struct reach_party *party, uint32_t slot, enum one_
 }
 
 static int
-reach_move(struct reach_party *party, uint32_t slot, const struct mem_piece *pieces, uint32_t num,
-	   uint8_t *out, const uint8_t *in, uint32_t tag)
+reach_move(struct reach_party *party, uint32_t slot, const struct mem_sge *sges, uint32_t num, uint8_t *out,
+	   const uint8_t *in, uint32_t tag)
 {
 	enum one_copy_op op = out != NULL ? ONE_COPY_OUT : ONE_COPY_IN;
-	struct reach *reach = reach_of(pieces, num);
+	struct reach *reach = reach_of(sges, num);
 	struct one_copy_span span[ONE_MAX_SGE];
 	struct reach_job *job;
 	uint32_t num_spans, len;
@@ -300,7 +300,7 @@ reach_move(struct reach_party *party, uint32_t slot, const struct mem_piece *pie
 
 	if (reach == NULL || reach->detached)
 		return -EFAULT;
-	len = spans_of(pieces, num, span, &num_spans);
+	len = spans_of(sges, num, span, &num_spans);
 	if (len == 0)
 		return -EFAULT;
 	result = outcome(party, slot, op, tag, span, num_spans);
@@ -309,7 +309,7 @@ reach_move(struct reach_party *party, uint32_t slot, const struct mem_piece *pie
 		if (result == 0 && out != NULL)
 			memcpy(out, data_of(job), len);
 		if (result == 0)
-			move_mapped(pieces, num, out != NULL ? out : data_of(job), out != NULL);
+			move_mapped(sges, num, out != NULL ? out : data_of(job), out != NULL);
 		if (result != -EAGAIN)
 			reach_cancel(party, slot);
 		return result;
@@ -324,17 +324,17 @@ reach_move(struct reach_party *party, uint32_t slot, const struct mem_piece *pie
 }
 
 int
-reach_gather(struct reach_party *party, uint32_t slot, const struct mem_piece *pieces, uint32_t num,
-	     void *buffer, uint32_t tag)
+reach_gather(struct reach_party *party, uint32_t slot, const struct mem_sge *sges, uint32_t num, void *buffer,
+	     uint32_t tag)
 {
-	return reach_move(party, slot, pieces, num, buffer, NULL, tag);
+	return reach_move(party, slot, sges, num, buffer, NULL, tag);
 }
 
 int
-reach_scatter(struct reach_party *party, uint32_t slot, const struct mem_piece *pieces, uint32_t num,
+reach_scatter(struct reach_party *party, uint32_t slot, const struct mem_sge *sges, uint32_t num,
 	      const void *buffer, uint32_t tag)
 {
-	return reach_move(party, slot, pieces, num, NULL, buffer, tag);
+	return reach_move(party, slot, sges, num, NULL, buffer, tag);
 }
 
 int

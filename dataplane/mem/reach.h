@@ -40,7 +40,7 @@
 struct reach;
 struct reach_job;
 
-struct mem_piece {
+struct mem_sge {
 	const struct mem_region *region;
 	uint64_t va;
 	uint32_t len;
@@ -59,13 +59,13 @@ LIST_HEAD(reach_list, reach);
 /* ---- the core that owns the parties ---- */
 
 /*
- * Between `buffer` and pieces, at least one of them without mapping, all of those of
+ * Between `buffer` and sges, at least one of them without mapping, all of those of
  * one application; at most REACH_LEN bytes.  0, -EFAULT when it has gone or has no
  * such memory, or -EAGAIN.
  */
-int reach_gather(struct reach_party *party, uint32_t slot, const struct mem_piece *pieces, uint32_t num,
+int reach_gather(struct reach_party *party, uint32_t slot, const struct mem_sge *sges, uint32_t num,
 		 void *buffer, uint32_t tag);
-int reach_scatter(struct reach_party *party, uint32_t slot, const struct mem_piece *pieces, uint32_t num,
+int reach_scatter(struct reach_party *party, uint32_t slot, const struct mem_sge *sges, uint32_t num,
 		  const void *buffer, uint32_t tag);
 /* As mem_fetch_add (`compare` is NULL) and mem_cmp_swap, atomic towards each other. */
 int reach_atomic(struct reach_party *party, uint32_t slot, const struct mem_region *region, uint64_t va,

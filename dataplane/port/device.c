@@ -123,16 +123,17 @@ pci_faults(const struct report *report, const char *name)
 			return;
 	}
 	if (!exists("/sys/module/vfio_pci"))
-		say(report, "the module vfio-pci is not loaded; load it with %smodprobe vfio-pci", sudo());
+		say(report, "the module vfio-pci is not loaded; load it with %smodprobe vfio-pci",
+		    privilege_sudo());
 	say(report,
 	    "it has the driver %s, which DPDK cannot use; bind it with %sdpdk-devbind.py "
 	    "--bind=vfio-pci %s",
-	    driver, sudo(), device);
+	    driver, privilege_sudo(), device);
 	if (!has_iommu())
 		say(report,
 		    "there is no IOMMU; boot with intel_iommu=on or amd_iommu=on, or accept the risk "
 		    "with echo 1 | %stee /sys/module/vfio/parameters/enable_unsafe_noiommu_mode",
-		    sudo());
+		    privilege_sudo());
 }
 
 /* ---- memif ---- */
@@ -221,7 +222,7 @@ memif_faults(const struct report *report, const char *args)
 		say(report,
 		    "the socket %s cannot be made in %s; make that directory yours with %sinstall -d -o %u "
 		    "%s, or choose another",
-		    addr.sun_path, directory, sudo(), geteuid(), directory);
+		    addr.sun_path, directory, privilege_sudo(), geteuid(), directory);
 }
 
 /* Another device of this process has the socket: nobody else does. */
@@ -327,14 +328,14 @@ interface_faults(const struct report *report, const char *name, const char *args
 		say(report,
 		    "there is no interface %s; make a pair with %sip link add %s type veth peer name "
 		    "%.10s-peer, or list those there are with ip link",
-		    iface, sudo(), iface, iface);
+		    iface, privilege_sudo(), iface, iface);
 	/* Protocol 0: it receives nothing. */
 	fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (fd < 0 && errno == EPERM)
 		say(report,
 		    "raw packets need CAP_NET_RAW; run as root, or %ssetcap cap_net_raw,cap_net_admin+ep on "
 		    "this program",
-		    sudo());
+		    privilege_sudo());
 	if (fd >= 0)
 		close(fd);
 	if (!starts(name, "net_af_xdp") && device_slot(args) == 0)
@@ -352,11 +353,11 @@ static void
 tap_faults(const struct report *report)
 {
 	if (!exists("/dev/net/tun"))
-		say(report, "there is no /dev/net/tun; load it with %smodprobe tun", sudo());
-	if (!has_capability(CAP_NET_ADMIN))
+		say(report, "there is no /dev/net/tun; load it with %smodprobe tun", privilege_sudo());
+	if (!privilege_has(CAP_NET_ADMIN))
 		say(report,
 		    "it needs CAP_NET_ADMIN; run as root, or %ssetcap cap_net_admin+ep on this program",
-		    sudo());
+		    privilege_sudo());
 }
 
 /* ---- bonds ---- */

@@ -22,7 +22,7 @@
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
 
-#include "bell.h"
+#include "rx_wakeup.h"
 #include "dataplane/port/port.h"
 
 #define LINK_INTERVAL_NS 1000000000ull
@@ -30,7 +30,7 @@
 #define UNMAP_POLL_US 50
 #define BELLS_INTERVAL_NS 500000000ull /* a link that comes up has new ones */
 
-static uint64_t bells_at;
+static uint64_t rx_wakeups_at;
 
 /* Before libc's for the whole process.  The control thread and the cores are lcores: they see to such
  * things themselves, and never wait here. */
@@ -42,12 +42,12 @@ munmap(void *addr, size_t len)
 
 	if (rte_lcore_id() != LCORE_ID_ANY || !__atomic_load_n(&engine.running, __ATOMIC_ACQUIRE))
 		return (int)syscall(SYS_munmap, addr, len);
-	bell_unmap_begin(addr, len);
+	rx_wakeup_unmap_begin(addr, len);
 	token = engine_grace_start();
 	while (__atomic_load_n(&engine.running, __ATOMIC_ACQUIRE) && !engine_grace_over(token))
 		usleep(UNMAP_POLL_US);
 	result = (int)syscall(SYS_munmap, addr, len);
-	bell_unmap_end();
+	rx_wakeup_unmap_end();
 	return result;
 }
 
@@ -78,7 +78,7 @@ is_down(const struct port *port)
 uint64_t
 engine_links_deadline(void)
 {
-	uint64_t deadline = engine.config->idle != ONE_IDLE_SPIN ? bells_at : UINT64_MAX;
+	uint64_t deadline = engine.config->idle != ONE_IDLE_SPIN ? rx_wakeups_at : UINT64_MAX;
 
 	for (uint32_t i = 0; i < ports_num; i++)
 		if (ports[i].reconnects && ports[i].link_at < deadline)
@@ -122,9 +122,9 @@ links_fini(void)
 void
 engine_links_poll(uint64_t now)
 {
-	if (now >= bells_at) {
-		bells_find();
-		bells_at = now + BELLS_INTERVAL_NS;
+	if (now >= rx_wakeups_at) {
+		rx_wakeups_find();
+		rx_wakeups_at = now + BELLS_INTERVAL_NS;
 	}
 	for (uint32_t i = 0; i < ports_num; i++) {
 		struct port *port = &ports[i];

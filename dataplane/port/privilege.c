@@ -6,7 +6,7 @@
 #include "privilege.h"
 
 bool
-has_capability(unsigned int capability)
+privilege_has(unsigned int capability)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2];
@@ -17,7 +17,7 @@ has_capability(unsigned int capability)
 }
 
 const char *
-sudo(void)
+privilege_sudo(void)
 {
 	return geteuid() == 0 ? "" : "sudo ";
 }

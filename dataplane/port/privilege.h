@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 
-bool has_capability(unsigned int capability);
+bool privilege_has(unsigned int capability);
 
 /* "sudo " where the command needs it. */
-const char *sudo(void);
+const char *privilege_sudo(void);
 
 #endif

@@ -35,8 +35,8 @@ struct side {
 	uint32_t pz, qpn, access;
 	uint8_t refused; /* enum one_status of the request when a key does not grant it, */
 	uint8_t faulted; /* and when the process behind it has gone */
-	/* Progress: piece and offset into it. */
-	uint32_t piece;
+	/* Progress: scatter/gather element and offset into it. */
+	uint32_t index;
 	uint64_t offset;
 };
 
@@ -160,16 +160,16 @@ fail_remote(struct core *core, struct engine_qp *qp, struct engine_qp *peer, uin
 	return fail_request(core, qp, status);
 }
 
-/* Nothing can be done now.  After `patience` ns of it the request fails by `status`; 0: never. */
+/* Nothing can be done now.  After `timeout` ns of it the request fails by `status`; 0: never. */
 static enum step
-wait_for(struct core *core, struct engine_qp *qp, uint64_t patience, uint8_t status)
+wait_for(struct core *core, struct engine_qp *qp, uint64_t timeout, uint8_t status)
 {
 	if (qp->wait_since == 0 || qp->wait_status != status) {
 		qp->wait_since = core->now;
 		qp->wait_status = status;
 		qp->wait_step = 0;
 	}
-	if (patience != 0 && core->now - qp->wait_since >= patience)
+	if (timeout != 0 && core->now - qp->wait_since >= timeout)
 		return fail_request(core, qp, status);
 	qp->wait_step = qp->wait_step == 0 ? STEP_MIN_NS : RTE_MIN(qp->wait_step * 2, STEP_MAX_NS);
 	qp->wait_until = core->now + qp->wait_step;
@@ -190,21 +190,21 @@ park(struct engine_qp *qp)
 static enum step
 wait_for_receive(struct core *core, struct engine_qp *qp, const struct engine_qp *peer)
 {
-	uint64_t patience = 0;
+	uint64_t timeout = 0;
 
 	if (qp->attr.rnr_retry < 7)
-		patience = rnr_ns[peer->attr.min_rnr_timer & 31] * (qp->attr.rnr_retry + 1u);
-	return wait_for(core, qp, patience, ONE_STATUS_RNR_EXCEEDED);
+		timeout = rnr_ns[peer->attr.min_rnr_timer & 31] * (qp->attr.rnr_retry + 1u);
+	return wait_for(core, qp, timeout, ONE_STATUS_RNR_EXCEEDED);
 }
 
 /*
- * The region of the piece that `side` has come to, checked for the whole of the
- * piece.  A source at home needs no right but to be of the same zone.
+ * The region of the scatter/gather element that `side` has come to, checked for the whole of the
+ * scatter/gather element.  A source at home needs no right but to be of the same zone.
  */
 static inline struct mem_region *
 side_region(const struct core *core, const struct side *side)
 {
-	const struct one_sge *sge = &side->sge[side->piece];
+	const struct one_sge *sge = &side->sge[side->index];
 
 	return mem_check(core->env.mem, sge->lkey, side->pz, side->qpn, side->access, sge->addr, sge->len);
 }
@@ -212,10 +212,10 @@ side_region(const struct core *core, const struct side *side)
 static inline void
 side_seek(struct side *side, uint64_t offset)
 {
-	side->piece = 0;
-	while (side->piece + 1 < side->num_sge && offset >= side->sge[side->piece].len) {
-		offset -= side->sge[side->piece].len;
-		side->piece++;
+	side->index = 0;
+	while (side->index + 1 < side->num_sge && offset >= side->sge[side->index].len) {
+		offset -= side->sge[side->index].len;
+		side->index++;
 	}
 	side->offset = offset;
 }
@@ -224,9 +224,9 @@ static inline void
 side_advance(struct side *side, uint64_t len)
 {
 	side->offset += len;
-	while (side->piece + 1 < side->num_sge && side->offset >= side->sge[side->piece].len) {
-		side->offset -= side->sge[side->piece].len;
-		side->piece++;
+	while (side->index + 1 < side->num_sge && side->offset >= side->sge[side->index].len) {
+		side->offset -= side->sge[side->index].len;
+		side->index++;
 	}
 }
 
@@ -235,11 +235,11 @@ side_advance(struct side *side, uint64_t len)
  * have been moved; -EAGAIN: later; -EFAULT with *source telling whose.
  */
 static int
-copy_slowly(struct engine_qp *qp, const struct mem_piece *to, const struct mem_piece *from, uint64_t *len,
+copy_slowly(struct engine_qp *qp, const struct mem_sge *to, const struct mem_sge *from, uint64_t *len,
 	    bool *source)
 {
 	uint32_t n = (uint32_t)RTE_MIN(*len, (uint64_t)REACH_LEN);
-	struct mem_piece dst = {to->region, to->va, n}, src = {from->region, from->va, n};
+	struct mem_sge dst = {to->region, to->va, n}, src = {from->region, from->va, n};
 	const uint8_t *data = NULL;
 	uint8_t bounce[REACH_LEN];
 	int error;
@@ -266,8 +266,8 @@ copy_slowly(struct engine_qp *qp, const struct mem_piece *to, const struct mem_p
  * fail by, with *remote telling whose fault it is.
  */
 static uint8_t
-copy_pieces(struct core *core, struct engine_qp *qp, struct side *to, struct side *from, struct side *home,
-	    uint32_t len, bool *remote)
+copy_sges(struct core *core, struct engine_qp *qp, struct side *to, struct side *from, struct side *home,
+	  uint32_t len, bool *remote)
 {
 	struct side *away = home == to ? from : to;
 
@@ -288,14 +288,14 @@ copy_pieces(struct core *core, struct engine_qp *qp, struct side *to, struct sid
 		}
 		dst = home == to ? here : there;
 		src = home == to ? there : here;
-		n = RTE_MIN(n, to->sge[to->piece].len - to->offset);
-		n = RTE_MIN(n, from->sge[from->piece].len - from->offset);
+		n = RTE_MIN(n, to->sge[to->index].len - to->offset);
+		n = RTE_MIN(n, from->sge[from->index].len - from->offset);
 		if (likely(dst->base != NULL && src->base != NULL)) {
-			mem_copy(dst, to->sge[to->piece].addr + to->offset, src,
-				 from->sge[from->piece].addr + from->offset, n);
+			mem_copy(dst, to->sge[to->index].addr + to->offset, src,
+				 from->sge[from->index].addr + from->offset, n);
 		} else {
-			const struct mem_piece end = {dst, to->sge[to->piece].addr + to->offset, 0},
-					       begin = {src, from->sge[from->piece].addr + from->offset, 0};
+			const struct mem_sge end = {dst, to->sge[to->index].addr + to->offset, 0},
+					     begin = {src, from->sge[from->index].addr + from->offset, 0};
 			bool source;
 			int error = copy_slowly(qp, &end, &begin, &n, &source);
 
@@ -313,7 +313,7 @@ copy_pieces(struct core *core, struct engine_qp *qp, struct side *to, struct sid
 	return 0;
 }
 
-/* An inline payload to the peer's pieces. */
+/* An inline payload to the peer's scatter/gather elements. */
 static uint8_t
 copy_inline(struct core *core, struct engine_qp *qp, struct side *to)
 {
@@ -321,23 +321,23 @@ copy_inline(struct core *core, struct engine_qp *qp, struct side *to)
 
 	side_seek(to, qp->moved);
 	while (qp->moved < work->length) {
-		struct mem_piece piece = {side_region(core, to), to->sge[to->piece].addr + to->offset, 0};
+		struct mem_sge sge = {side_region(core, to), to->sge[to->index].addr + to->offset, 0};
 		int error = 0;
 
-		if (piece.region == NULL)
+		if (sge.region == NULL)
 			return to->refused;
-		piece.len = (uint32_t)RTE_MIN((uint64_t)(work->length - qp->moved),
-					      to->sge[to->piece].len - to->offset);
-		if (likely(piece.region->base != NULL))
-			mem_write(piece.region, piece.va, work->inline_data + qp->moved, piece.len);
+		sge.len = (uint32_t)RTE_MIN((uint64_t)(work->length - qp->moved),
+					    to->sge[to->index].len - to->offset);
+		if (likely(sge.region->base != NULL))
+			mem_write(sge.region, sge.va, work->inline_data + qp->moved, sge.len);
 		else
-			error = reach_scatter(&qp->reach, REACH_TO, &piece, 1, work->inline_data + qp->moved,
+			error = reach_scatter(&qp->reach, REACH_TO, &sge, 1, work->inline_data + qp->moved,
 					      qp->moved);
 		if (unlikely(error != 0))
 			return error == -EAGAIN ? LATER : to->faulted;
-		side_advance(to, piece.len);
-		qp->moved += piece.len;
-		core->stats.local_bytes += piece.len;
+		side_advance(to, sge.len);
+		qp->moved += sge.len;
+		core->stats.local_bytes += sge.len;
 	}
 	return 0;
 }
@@ -364,7 +364,7 @@ home_side(const struct engine_qp *qp, uint32_t access)
 			     .faulted = ONE_STATUS_LOCAL_PROTECTION};
 }
 
-/* The peer's memory that the request names: one piece. */
+/* The peer's memory that the request names: one scatter/gather element. */
 static inline struct side
 remote_side(const struct engine_qp *peer, const struct one_sge *sge, uint32_t access)
 {
@@ -390,7 +390,7 @@ move_chunk(struct core *core, struct engine_qp *qp, struct engine_qp *peer, stru
 	if (from == NULL)
 		status = copy_inline(core, qp, to);
 	else
-		status = copy_pieces(core, qp, to, from, home, len, &remote);
+		status = copy_sges(core, qp, to, from, home, len, &remote);
 	if (unlikely(status == LATER))
 		return park(qp);
 	if (unlikely(status != 0))
@@ -424,7 +424,7 @@ write_chunk(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 			  ONE_STATUS_FLUSHED);
 }
 
-/* The usual WRITE: short, from one piece or the slot itself. */
+/* The usual WRITE: short, from one scatter/gather element or the slot itself. */
 static inline enum step
 write_at_once(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 {
@@ -536,11 +536,11 @@ change_word(struct engine_qp *qp, const struct mem_region *there)
 static int
 answer_word(struct engine_qp *qp, const struct mem_region *home)
 {
-	const struct mem_piece piece = {home, qp->work.sge[0].addr, sizeof(qp->found)};
+	const struct mem_sge sge = {home, qp->work.sge[0].addr, sizeof(qp->found)};
 
 	if (likely(home->base != NULL))
-		return mem_write(home, piece.va, &qp->found, sizeof(qp->found));
-	return reach_scatter(&qp->reach, REACH_FROM, &piece, 1, &qp->found, 0);
+		return mem_write(home, sge.va, &qp->found, sizeof(qp->found));
+	return reach_scatter(&qp->reach, REACH_FROM, &sge, 1, &qp->found, 0);
 }
 
 static enum step

@@ -20,7 +20,7 @@ copy_once(void *copy, const void *slot, size_t len)
 /*
  * Copy the request at free-running index `head` out of a ring, extension slots
  * included.  0: none there.  Otherwise the slots it takes; `ext` is filled for
- * as many pieces as the slot claims, if it claims no more than allowed and the
+ * as many sges as the slot claims, if it claims no more than allowed and the
  * extension slots were stored before it, else the claim is made impossible.
  */
 static inline uint32_t
@@ -306,7 +306,7 @@ qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase)
 }
 
 static void
-tell_error(struct core *core, struct engine_qp *qp)
+notify_error(struct core *core, struct engine_qp *qp)
 {
 	struct one_cqe entry = {.object = qp->id,
 				.type = ONE_CQE_ASYNC,
@@ -334,8 +334,8 @@ qp_break(struct core *core, struct engine_qp *qp, enum rc_error error)
 	qp_leave(core, qp, QP_BROKEN);
 	qp_store_state(qp, ONE_QP_ERROR);
 	qp_flush_rings(core, qp);
-	if (qp->tell_end || (error == RC_ERROR_RESPONDER && qp->sq_done + qp->rq_done == done))
-		tell_error(core, qp);
+	if (qp->notify_end || (error == RC_ERROR_RESPONDER && qp->sq_done + qp->rq_done == done))
+		notify_error(core, qp);
 	qp_raise(core, qp, ENGINE_EVENT_FAILED, error);
 }
 
@@ -351,8 +351,8 @@ qp_flush(struct core *core, struct engine_qp *qp)
 		qp_store_state(qp, ONE_QP_ERROR);
 	}
 	qp_flush_rings(core, qp);
-	if (ends && qp->tell_end)
-		tell_error(core, qp);
+	if (ends && qp->notify_end)
+		notify_error(core, qp);
 }
 
 /* A receive that a message had taken is forgotten. */

@@ -64,7 +64,7 @@ struct engine_qp {
 	uint64_t found; /* of an atomic that has been carried out, `moved` is 8 then, and not answered */
 	struct reach_party reach;
 
-	bool bind_pending, draining, established, recv_solicited, tell_end, loop, make_rts;
+	bool bind_pending, draining, established, recv_solicited, notify_end, loop, make_rts;
 	bool signals;          /* what comes is counted in recv_cq */
 	bool signal_once;      /* to be sent: one that does not accumulate, */
 	uint32_t signals_owed; /* and those that do */

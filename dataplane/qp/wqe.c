@@ -11,10 +11,10 @@
 
 enum shape {
 	SHAPE_NONE,
-	SHAPE_GATHER, /* pieces or inline; they add up to the length */
-	SHAPE_READ,   /* pieces hold at least the length */
-	SHAPE_ATOMIC, /* one piece of 8 bytes */
-	SHAPE_BIND    /* one piece: the window's range */
+	SHAPE_GATHER, /* sges or inline; they add up to the length */
+	SHAPE_READ,   /* sges hold at least the length */
+	SHAPE_ATOMIC, /* one sge of 8 bytes */
+	SHAPE_BIND    /* one sge: the window's range */
 };
 
 static const uint8_t shape_of[ONE_OP_MAX] = {
@@ -35,9 +35,9 @@ bytes_are_zero(const uint8_t *bytes, size_t len)
 	return any == 0;
 }
 
-/* Copies the pieces behind the first; returns the sum of all.  num <= ONE_MAX_SGE. */
+/* Copies the sges behind the first; returns the sum of all.  num <= ONE_MAX_SGE. */
 static uint64_t
-gather_pieces(const struct one_sge *first, const struct one_wqe_ext *ext, uint32_t num, struct one_sge *out)
+gather_sges(const struct one_sge *first, const struct one_wqe_ext *ext, uint32_t num, struct one_sge *out)
 {
 	uint64_t sum;
 
@@ -82,7 +82,7 @@ form_is_right(const struct one_wqe *wqe, const struct one_wqe_ext *ext, struct w
 	}
 	if ((wqe->flags & ONE_WQE_INLINE) != 0 || !ext_is_clean(ext, wqe->num_sge))
 		return false;
-	sum = gather_pieces(&wqe->sge, ext, wqe->num_sge, work->sge);
+	sum = gather_sges(&wqe->sge, ext, wqe->num_sge, work->sge);
 	switch (shape_of[wqe->op]) {
 	case SHAPE_GATHER:
 		return sum == wqe->length && sum <= ONE_MESSAGE_MAX;
@@ -129,7 +129,7 @@ wqe_to_recv(const struct one_wqe *wqe, const struct one_wqe_ext *ext, struct rec
 		     ext_is_clean(ext, wqe->num_sge);
 
 	if (right) {
-		sum = gather_pieces(&wqe->sge, ext, wqe->num_sge, recv->sge);
+		sum = gather_sges(&wqe->sge, ext, wqe->num_sge, recv->sge);
 		right = sum == wqe->length && sum <= ONE_MESSAGE_MAX;
 	}
 	recv->cookie = wqe->cookie;

@@ -94,7 +94,7 @@ rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state)
 	qp->access = attr->access;
 	qp->shift = shift_of(attr->path_mtu);
 	qp->mtu = (uint16_t)(1u << qp->shift);
-	qp->selective = attr->selective && qp->env->boards != NULL;
+	qp->selective = attr->selective && qp->env->scoreboards != NULL;
 	rc_set_path(qp, &attr->path);
 
 	rq->una = attr->send_psn & RC_PSN_MASK;
@@ -109,7 +109,7 @@ rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state)
 	if (rq->window > rq->window_max)
 		rq->window = rq->window_max;
 	rq->threshold = rq->window_max;
-	rq->probe = qp->selective;
+	rq->tlp_allowed = qp->selective;
 	rq->forever = (attr->timeout & 31) == 0;
 	rq->limit = rq->forever ? RC_RTO_UNBOUNDED : 4096ull << (attr->timeout & 31);
 
@@ -234,7 +234,7 @@ stop(struct rc_qp *qp)
 	rs->cnp_due = false;
 	rs->stalled = false;
 	reach_leave(&qp->party);
-	rc_boards_drop(qp);
+	rc_scoreboards_drop(qp);
 }
 
 /* All work, in order: `node` with `status`, the rest as flushed. */
@@ -279,7 +279,7 @@ rc_reset(struct rc_qp *qp)
 	struct rc_requester *rq = &qp->req;
 	struct rc_node *node;
 
-	rc_boards_drop(qp);
+	rc_scoreboards_drop(qp);
 	while ((node = rq->head) != NULL) {
 		rq->head = node->next;
 		rc_node_put(qp->env->pool, node);

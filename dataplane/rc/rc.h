@@ -115,15 +115,15 @@ struct rc_env {
 	/* First valid packet in RC_RTR: the peer has our REP. */
 	void (*established)(struct rc_env *env, struct rc_qp *qp);
 	/* Selective repeat: keep the packet that is being input, and the payload it points to, until
-	 * `release`; NULL: no more may be kept now.  Needed where `boards` is set. */
+	 * `release`; NULL: no more may be kept now.  Needed where `scoreboards` is set. */
 	const struct wire_packet *(*hold)(struct rc_env *env, const struct wire_packet *packet);
 	void (*release)(struct rc_env *env, const struct wire_packet *packet);
 	/* While a packet is input: where the copy of its payload may be left to the caller, unless it
 	 * completes something; NULL: nowhere.  The caller makes it before the next call, whichever, and
 	 * before the packet goes: by parsing the next frame, or by wire_move(). */
 	struct wire_move *move;
-	struct rc_run run;        /* rc_input's; see rc_run_end */
-	struct rc_boards *boards; /* see rc_boards_init; NULL: no selective repeat */
+	struct rc_run run;                  /* rc_input's; see rc_run_end */
+	struct rc_scoreboards *scoreboards; /* see rc_scoreboards_init; NULL: no selective repeat */
 	/* Pool of work nodes shared by the queue pairs of one env (see rc_pool_init). */
 	struct rc_pool *pool;
 	uint64_t counter[32]; /* by enum rc_counter: retransmissions, NAKs, drops by reason */
@@ -201,11 +201,11 @@ void rc_flush(struct rc_qp *qp);
 void rc_reset(struct rc_qp *qp);
 
 /*
- * A pool of `count` boards for selective repeat in zeroed memory that the caller supplies (rc_boards_size
- * bytes): a queue pair needs one per direction while it recovers from loss.
+ * A pool of `count` scoreboards for selective repeat in zeroed memory that the caller supplies
+ * (rc_scoreboards_size bytes): a queue pair needs one per direction while it recovers from loss.
  */
-size_t rc_boards_size(uint32_t count);
-struct rc_boards *rc_boards_init(void *memory, uint32_t count);
+size_t rc_scoreboards_size(uint32_t count);
+struct rc_scoreboards *rc_scoreboards_init(void *memory, uint32_t count);
 
 /* A pool of `count` work nodes in memory the caller supplies (rc_pool_size bytes). */
 size_t rc_pool_size(uint32_t count);

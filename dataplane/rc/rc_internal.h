@@ -11,7 +11,7 @@
  *   timer.c      retransmission time, retries
  *   congestion.c the window
  *   middle.c     runs of packets from the middle of a message
- *   pieces.c     local scatter/gather lists
+ *   sg_list.c     local scatter/gather lists
  *   resume.c     after an access to memory without mapping (reach.h)
  *
  * PSNs.  The responder keeps the 24 bits of the wire.  The requester counts in
@@ -42,17 +42,18 @@
 #define RC_LOSS_RANDOM 16u     /* up to 1/16 of a window lost is no sign of congestion */
 #define RC_WINDOW_TIMEOUT 4u   /* after a timeout: it is a probe */
 #define RC_WINDOW_LEAST 2u     /* while congested: many senders share little */
-#define RC_BOARD 4096u         /* PSNs from a hole on that selective repeat knows of; a power of two */
-#define RC_BOARD_IDLE 50000000u      /* ns: a board without news is given to others who need one */
-#define RC_RESCUES 3u                /* times that all holes are sent again before going back */
-#define RC_REPORT_MAX (RC_BOARD / 8) /* bytes of the bitmap in a sequence NAK */
-/* What is held at the peer is not in flight: the window is larger by that, as far as the board reaches. */
-#define RC_CREDIT_MAX (RC_BOARD - RC_WINDOW_MAX - RC_CHUNK)
+#define RC_SCOREBOARD 4096u    /* PSNs from a hole on that selective repeat knows of; a power of two */
+#define RC_SCOREBOARD_IDLE 50000000u      /* ns: a scoreboard without news is given to others who need one */
+#define RC_RESCUES 3u                     /* times that all holes are sent again before going back */
+#define RC_REPORT_MAX (RC_SCOREBOARD / 8) /* bytes of the bitmap in a sequence NAK */
+/* What is held at the peer is not in flight: the window is larger by that, as far as the scoreboard reaches.
+ */
+#define RC_SACKED_MAX (RC_SCOREBOARD - RC_WINDOW_MAX - RC_CHUNK)
 #define RC_ACK_EVERY 64u      /* the A bit inside long messages */
 #define RC_RTO_FLOOR 2000000u /* ns: peers share processors with others, and then answer late */
 #define RC_RTO_START 10000000u
-#define RC_PROBE_FLOOR 200000u         /* for one packet, between ends that repeat selectively */
-#define RC_PATIENCE_MAX 32000000u      /* ns: the floor of both towards peers that were seen to answer late */
+#define RC_TLP_FLOOR 200000u           /* for one packet, between ends that repeat selectively */
+#define RC_MIN_RTO_MAX 32000000u       /* ns: the floor of both towards peers that were seen to answer late */
 #define RC_RTO_MAX 536870912u          /* ns: a peer that may be silent for longer is asked this often */
 #define RC_RTO_UNBOUNDED 1000000000ull /* when the CM gave no bound */
 #define RC_BACKOFF_MAX 10u
@@ -79,11 +80,11 @@ struct rc_pool {
 };
 
 /* Selective repeat: what is known of the PSNs after a hole, in one direction. */
-struct rc_board {
-	struct rc_board *next; /* free */
-	TAILQ_ENTRY(rc_board) link;
+struct rc_scoreboard {
+	struct rc_scoreboard *next; /* free */
+	TAILQ_ENTRY(rc_scoreboard) link;
 	struct rc_qp *qp;
-	struct rc_board **place; /* where the queue pair has it */
+	struct rc_scoreboard **place; /* where the queue pair has it */
 	uint64_t touched;
 	uint32_t holds; /* packets held */
 	/* Responder: the next bit of `again` to answer.  Requester: before this PSN no hole can be sent
@@ -98,20 +99,21 @@ struct rc_board {
 	uint32_t lost;     /* PSNs sent again in it */
 	uint32_t answered; /* the newest repeat that has been answered: PSN, */
 	uint16_t answered_order;
-	uint16_t repeats;
+	uint16_t retransmits;
 	uint8_t rescues; /* in a row, without progress */
 	bool news;
-	uint64_t done[RC_BOARD / 64];  /* executed or held at the peer; a response held here */
-	uint64_t again[RC_BOARD / 64]; /* responder: READ responses to send again; requester: sent again, */
-	uint32_t sent_at[RC_BOARD];    /* when this PSN was the next new one, */
-	uint16_t order[RC_BOARD];      /* and as which repeat; 0: not repeated, but waiting at the peer */
-	const struct wire_packet *held[RC_BOARD];
+	uint64_t done[RC_SCOREBOARD / 64]; /* executed or held at the peer; a response held here */
+	uint64_t again[RC_SCOREBOARD /
+		       64];              /* responder: READ responses to send again; requester: sent again, */
+	uint32_t sent_at[RC_SCOREBOARD]; /* when this PSN was the next new one, */
+	uint16_t order[RC_SCOREBOARD];   /* and as which repeat; 0: not repeated, but waiting at the peer */
+	const struct wire_packet *held[RC_SCOREBOARD];
 };
-TAILQ_HEAD(rc_board_list, rc_board);
+TAILQ_HEAD(rc_scoreboard_list, rc_scoreboard);
 
-struct rc_boards {
-	struct rc_board *free;
-	struct rc_board_list used; /* the longest without news first */
+struct rc_scoreboards {
+	struct rc_scoreboard *free;
+	struct rc_scoreboard_list used; /* the longest without news first */
 };
 
 struct rc_requester {
@@ -126,7 +128,7 @@ struct rc_requester {
 	uint16_t window, threshold; /* packets that may be outstanding; end of slow start */
 	uint16_t acked;             /* towards the next step of the window */
 	uint16_t window_max;
-	uint16_t credit;                /* packets of those outstanding that are known to have arrived */
+	uint16_t sacked;                /* packets of those outstanding that are known to have arrived */
 	uint8_t window_fraction, stage; /* 1/256 packets; round trips since the last CNP */
 	uint8_t rd_out, rd_max;         /* READ requests and atomics sent and not answered */
 	uint8_t retries, retry_count;
@@ -136,33 +138,33 @@ struct rc_requester {
 	bool placing; /* a response waits until its payload is in place; the ones behind it are dropped, */
 	bool missed;  /* and there were some */
 	bool bind_started; /* head is a BIND that is being carried out */
-	bool probe;        /* the newest packet may be sent again early, to ask what has arrived */
+	bool tlp_allowed;  /* the newest packet may be sent again early, to ask what has arrived */
 	bool recovering;   /* went back, and nothing was acknowledged since */
-	uint8_t doubt;     /* enum rc_doubt */
+	uint8_t spurious;  /* enum rc_spurious */
 	bool rtt_pending;
 	bool cut;               /* window was cut, and cut_psn is not yet acknowledged */
 	bool congested;         /* CNPs govern the window: */
 	uint32_t alpha, target; /* average of round trips with a CNP, / 65536; 1/256 packets */
 	uint32_t rtt_psn, cut_psn;
 	uint32_t srtt, rttvar; /* ns; srtt 0: no sample yet */
-	uint32_t patience;     /* ns: twice the time that the peer was seen to take to answer; */
+	uint32_t min_rto;      /* ns: twice the time that the peer was seen to take to answer; */
 	uint32_t late;         /* as it will be if it was late and nothing lost */
 	uint64_t rtt_time;
-	uint64_t timer;         /* RC_NEVER: nothing outstanding */
-	uint64_t rnr_until;     /* RC_NEVER: not waiting */
-	uint64_t progress_at;   /* last progress, or last retry charged */
-	uint64_t recover_at;    /* when we went back, or probed */
-	uint64_t limit;         /* ns: upper bound of the retransmission time */
-	bool forever;           /* the CM's timeout was 0 */
-	struct rc_board *board; /* NULL: nothing is lost */
+	uint64_t timer;                   /* RC_NEVER: nothing outstanding */
+	uint64_t rnr_until;               /* RC_NEVER: not waiting */
+	uint64_t progress_at;             /* last progress, or last retry charged */
+	uint64_t recover_at;              /* when we went back, or probed */
+	uint64_t limit;                   /* ns: upper bound of the retransmission time */
+	bool forever;                     /* the CM's timeout was 0 */
+	struct rc_scoreboard *scoreboard; /* NULL: nothing is lost */
 };
 
 /* What the timer has made us do, while it is not known whether anything was lost. */
-enum rc_doubt {
-	RC_DOUBT_NONE,
-	RC_DOUBT_PROBED,    /* sent the newest packet again; */
-	RC_DOUBT_WENT_BACK, /* or from the oldest on, */
-	RC_DOUBT_PASSED     /* and an answer was for more than that */
+enum rc_spurious {
+	RC_SPURIOUS_NONE,
+	RC_SPURIOUS_TLP,       /* sent the newest packet again; */
+	RC_SPURIOUS_WENT_BACK, /* or from the oldest on, */
+	RC_SPURIOUS_PASSED     /* and an answer was for more than that */
 };
 
 enum rc_resource_kind { RC_RESOURCE_NONE, RC_RESOURCE_READ, RC_RESOURCE_ATOMIC };
@@ -209,7 +211,7 @@ struct rc_responder {
 	uint64_t va;
 	uint64_t cnp_at;
 	struct rc_resource resource[RC_RD_ATOMIC_MAX];
-	struct rc_board *board; /* NULL: nothing is held */
+	struct rc_scoreboard *scoreboard; /* NULL: nothing is held */
 	struct recv_work recv;
 };
 
@@ -269,38 +271,38 @@ rc_is_rd(uint8_t op)
 	return op == ONE_OP_READ || op == ONE_OP_FETCH_ADD || op == ONE_OP_CMP_SWAP;
 }
 
-/* ---- pieces.c: local scatter/gather lists ---- */
+/* ---- sg_list.c: local scatter/gather lists ---- */
 
-struct rc_pieces {
+struct rc_sg_list {
 	uint32_t num;
-	bool bounce; /* a piece lies in memory without mapping: see rc_scatter_slowly, reach_gather */
-	struct mem_piece piece[ONE_MAX_SGE];
+	bool bounce; /* an sge lies in memory without mapping: see rc_scatter_slowly, reach_gather */
+	struct mem_sge sge[ONE_MAX_SGE];
 };
 
 /*
- * Bytes [offset, offset+len) of a list, each piece's key checked over the whole
- * piece.  enum one_status; LOCAL_LENGTH: the list is shorter.
+ * Bytes [offset, offset+len) of a list, each sge checked over its whole
+ * length.  enum one_status; LOCAL_LENGTH: the list is shorter.
  */
 enum one_status rc_resolve_list(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge,
-				uint32_t offset, uint32_t len, uint32_t access, struct rc_pieces *out);
+				uint32_t offset, uint32_t len, uint32_t access, struct rc_sg_list *out);
 
 static inline enum one_status
 rc_resolve(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge, uint32_t offset, uint32_t len,
-	   uint32_t access, struct rc_pieces *out)
+	   uint32_t access, struct rc_sg_list *out)
 {
-	struct mem_piece *piece = &out->piece[0];
+	struct mem_sge *local = &out->sge[0];
 
 	if (unlikely(num_sge != 1 || len == 0))
 		return rc_resolve_list(qp, sge, num_sge, offset, len, access, out);
 	if (unlikely((uint64_t)offset + len > sge->len))
 		return ONE_STATUS_LOCAL_LENGTH;
-	piece->region = mem_check(qp->env->mem, sge->lkey, qp->pz, qp->qpn, access, sge->addr, sge->len);
-	if (unlikely(piece->region == NULL))
+	local->region = mem_check(qp->env->mem, sge->lkey, qp->pz, qp->qpn, access, sge->addr, sge->len);
+	if (unlikely(local->region == NULL))
 		return ONE_STATUS_LOCAL_PROTECTION;
-	piece->va = sge->addr + offset;
-	piece->len = len;
+	local->va = sge->addr + offset;
+	local->len = len;
 	out->num = 1;
-	out->bounce = piece->region->base == NULL;
+	out->bounce = local->region->base == NULL;
 	return ONE_STATUS_SUCCESS;
 }
 
@@ -316,26 +318,26 @@ rc_place_later(struct rc_env *env, uint8_t *to, const uint8_t *src, uint32_t len
 
 /*
  * Payload of the packet that is being input to its place, or to env->move.  `last`: whoever waits for it is
- * told at once.  Packets held on a board are gone when rc_input() is left.
+ * told at once.  Packets held on a scoreboard are gone when rc_input() is left.
  */
 static inline void
 rc_place(struct rc_qp *qp, const struct mem_region *region, uint64_t va, const uint8_t *src, uint32_t len,
-	 bool last, const struct rc_board *board)
+	 bool last, const struct rc_scoreboard *scoreboard)
 {
-	if (last || board != NULL || len % WIRE_MOVE_UNIT != 0)
+	if (last || scoreboard != NULL || len % WIRE_MOVE_UNIT != 0)
 		mem_write(region, va, src, len);
 	else
 		rc_place_later(qp->env, mem_at(region, va), src, len);
 }
 
 /* Without `bounce`. */
-void rc_gather(const struct rc_pieces *pieces, uint8_t *dst);
-void rc_scatter(const struct rc_pieces *pieces, const uint8_t *src);
+void rc_gather(const struct rc_sg_list *list, uint8_t *dst);
+void rc_scatter(const struct rc_sg_list *list, const uint8_t *src);
 /*
  * With it: 0, -EFAULT, or -EAGAIN.  Then the packet is kept, and given to the same
  * function again when its payload `src` is in place; false in *kept: it is lost.
  */
-int rc_scatter_slowly(struct rc_qp *qp, uint32_t slot, const struct rc_pieces *pieces,
+int rc_scatter_slowly(struct rc_qp *qp, uint32_t slot, const struct rc_sg_list *list,
 		      const struct wire_packet *packet, const uint8_t *src, uint32_t tag, bool *kept);
 
 /* ---- resume.c ---- */
@@ -378,7 +380,7 @@ void rc_window_lost(struct rc_requester *rq, uint32_t lost);
 
 /* ---- selective.c ---- */
 
-void rc_boards_drop(struct rc_qp *qp);
+void rc_scoreboards_drop(struct rc_qp *qp);
 /* The requester knows nothing of holes any more. */
 void rc_forget_reports(struct rc_qp *qp);
 /* Keep a request that came `distance` PSNs too early. */
@@ -398,16 +400,16 @@ bool rc_report_input(struct rc_qp *qp, const struct wire_packet *packet, uint32_
 bool rc_missing(struct rc_qp *qp, uint32_t psn, uint64_t now);
 /* A response that comes too early; false: go back. */
 bool rc_hold_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now);
-/* `una` goes on over what the board has. */
+/* `una` goes on over what the scoreboard has. */
 void rc_held_responses(struct rc_qp *qp, uint64_t now);
 /* On with PSN `psn`, which is behind `snd`; what is before it counts as sent. */
 void rc_skip_to(struct rc_requester *rq, uint32_t psn);
 /* `una` has advanced from `before`. */
-void rc_board_pass(struct rc_requester *rq, uint32_t before);
+void rc_scoreboard_pass(struct rc_requester *rq, uint32_t before);
 /* What the timer is set to while there are holes. */
 uint64_t rc_rescue_time(const struct rc_requester *rq);
 /* The timer has expired; false: go back. */
-bool rc_probe(struct rc_qp *qp, uint64_t now);
+bool rc_tail_loss_probe(struct rc_qp *qp, uint64_t now);
 bool rc_rescue(struct rc_qp *qp, uint64_t now);
 uint32_t rc_repair(struct rc_qp *qp, uint32_t budget, uint64_t now);
 
@@ -530,7 +532,7 @@ rc_pool_denies(const struct rc_pool *pool, uint32_t held)
 	return held >= RC_POOL_FEW || pool->available <= pool->count / 4;
 }
 
-/* rc_responder.pending: the board has READ responses to send again */
+/* rc_responder.pending: the scoreboard has READ responses to send again */
 #define RC_PENDING_AGAIN 0x10000u
 
 /* rc_responder.closed */

@@ -93,10 +93,10 @@ static RC_COLD bool
 respond_bounced(struct rc_qp *qp, const struct rc_resource *resource, const struct mem_region *region,
 		uint64_t va, uint32_t len, uint32_t bit)
 {
-	const struct mem_piece piece = {region, va, len};
+	const struct mem_sge sge = {region, va, len};
 	uint8_t bounce[4096];
-	int error = reach_gather(&qp->party, RC_REACH_RESPOND, &piece, 1, bounce,
-				 resource->first + resource->next);
+	int error =
+		reach_gather(&qp->party, RC_REACH_RESPOND, &sge, 1, bounce, resource->first + resource->next);
 
 	if (error == -EAGAIN) {
 		qp->rsp.stalled = true; /* until rc_resume */
@@ -270,7 +270,7 @@ acknowledge(struct rc_qp *qp)
 		syndrome = reply == RC_REPLY_NAK_SEQ ? SYNDROME_NAK_SEQ
 			   : reply == RC_REPLY_RNR   ? SYNDROME_RNR | rs->min_rnr_timer
 						     : rs->syndrome;
-	if (unlikely(reply == RC_REPLY_NAK_SEQ && rs->board != NULL)) {
+	if (unlikely(reply == RC_REPLY_NAK_SEQ && rs->scoreboard != NULL)) {
 		if (!emit_report(qp))
 			return false;
 	} else if (!emit_aeth(qp, WIRE_ACKNOWLEDGE, rs->reply_psn, syndrome, 0)) {

@@ -190,35 +190,35 @@ sent(struct rc_qp *qp, struct rc_node *node, uint32_t psns, uint64_t now)
 		rq->cur = node->next;
 }
 
-/* A list of several pieces in a message of several packets: nothing is sent unless all may be read. */
+/* A list of several sges in a message of several packets: nothing is sent unless all may be read. */
 static RC_COLD enum one_status
 check_whole_list(const struct rc_qp *qp, const struct work *work)
 {
-	struct rc_pieces pieces;
+	struct rc_sg_list list;
 
-	return rc_resolve(qp, work->sge, work->num_sge, 0, work->length, ONE_ACCESS_LOCAL_READ, &pieces);
+	return rc_resolve(qp, work->sge, work->num_sge, 0, work->length, ONE_ACCESS_LOCAL_READ, &list);
 }
 
-/* One piece of 32 to 64 bytes needs no call; words are mem_read's affair. */
+/* One sge of 32 to 64 bytes needs no call; words are mem_read's affair. */
 static inline void
-gather_short(const struct rc_pieces *pieces, uint8_t *dst)
+gather_short(const struct rc_sg_list *list, uint8_t *dst)
 {
-	const struct mem_piece *piece = &pieces->piece[0];
+	const struct mem_sge *sge = &list->sge[0];
 	const uint8_t *src;
 
-	if (pieces->num != 1 || piece->len - 32 > 32) {
-		rc_gather(pieces, dst);
+	if (list->num != 1 || sge->len - 32 > 32) {
+		rc_gather(list, dst);
 		return;
 	}
-	src = mem_at(piece->region, piece->va);
+	src = mem_at(sge->region, sge->va);
 	memcpy(dst, src, 32);
-	memcpy(dst + piece->len - 32, src + piece->len - 32, 32);
+	memcpy(dst + sge->len - 32, src + sge->len - 32, 32);
 }
 
-/* Packet `snd` with `len` bytes from `flat`, or from `pieces` when that is NULL; false: no frame. */
+/* Packet `snd` with `len` bytes from `flat`, or from `list` when that is NULL; false: no frame. */
 static inline bool
 emit_data(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, const uint8_t *flat,
-	  const struct rc_pieces *pieces, uint64_t now)
+	  const struct rc_sg_list *list, uint64_t now)
 {
 	const struct work *work = &node->work;
 	struct rc_requester *rq = &qp->req;
@@ -248,11 +248,11 @@ emit_data(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, 
 	payload = wire_build(&qp->template, &b, frame);
 	if (flat != NULL)
 		memcpy(payload, flat, len);
-	else if (len > RC_SHORT && pieces->num == 1)
+	else if (len > RC_SHORT && list->num == 1)
 		sealed = wire_fill(&qp->template, frame, payload,
-				   mem_at(pieces->piece[0].region, pieces->piece[0].va), len);
+				   mem_at(list->sge[0].region, list->sge[0].va), len);
 	else
-		gather_short(pieces, payload);
+		gather_short(list, payload);
 	env->tx_end(env, qp, sealed);
 	sent(qp, node, 1, now);
 	return true;
@@ -261,10 +261,10 @@ emit_data(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, 
 /* Memory without mapping: read before a frame is begun, since that takes its time and may fail. */
 static RC_COLD bool
 send_bounced(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len,
-	     const struct rc_pieces *pieces, uint64_t now)
+	     const struct rc_sg_list *list, uint64_t now)
 {
 	uint8_t bounce[4096];
-	int error = reach_gather(&qp->party, RC_REACH_SEND, pieces->piece, pieces->num, bounce, qp->req.snd);
+	int error = reach_gather(&qp->party, RC_REACH_SEND, list->sge, list->num, bounce, qp->req.snd);
 
 	if (error == -EAGAIN) {
 		qp->req.ready = false; /* until rc_resume */
@@ -282,7 +282,7 @@ send_data(struct rc_qp *qp, struct rc_node *node, uint64_t now)
 	const struct work *work = &node->work;
 	uint32_t offset = (qp->req.snd - node->first) << qp->shift, len = work->length - offset;
 	uint32_t place = PLACE_ONLY;
-	struct rc_pieces pieces;
+	struct rc_sg_list list;
 	enum one_status status;
 
 	if (len > qp->mtu) {
@@ -293,35 +293,35 @@ send_data(struct rc_qp *qp, struct rc_node *node, uint64_t now)
 	}
 	if (work->flags & ONE_WQE_INLINE)
 		return emit_data(qp, node, place, len, work->inline_data, NULL, now);
-	status = rc_resolve(qp, work->sge, work->num_sge, offset, len, ONE_ACCESS_LOCAL_READ, &pieces);
+	status = rc_resolve(qp, work->sge, work->num_sge, offset, len, ONE_ACCESS_LOCAL_READ, &list);
 	if (unlikely(place == PLACE_FIRST && work->num_sge > 1 && status == ONE_STATUS_SUCCESS))
 		status = check_whole_list(qp, work);
 	if (unlikely(status != ONE_STATUS_SUCCESS)) /* LOCAL_LENGTH: `length` is not the sum of the list */
 		return local_error(qp, node,
 				   status == ONE_STATUS_LOCAL_LENGTH ? ONE_STATUS_LOCAL_QP : status);
-	if (unlikely(pieces.bounce))
-		return send_bounced(qp, node, place, len, &pieces, now);
-	return emit_data(qp, node, place, len, NULL, &pieces, now);
+	if (unlikely(list.bounce))
+		return send_bounced(qp, node, place, len, &list, now);
+	return emit_data(qp, node, place, len, NULL, &list, now);
 }
 
-/* New packets from the middle of a message in one piece of memory, at most so many; 0: one by one. */
+/* New packets from the middle of a message in one range of memory, at most so many; 0: one by one. */
 static __attribute__((noinline)) uint32_t
 send_middles(struct rc_qp *qp, struct rc_node *node, uint32_t most, uint64_t now)
 {
 	const struct work *work = &node->work;
 	struct rc_requester *rq = &qp->req;
 	uint32_t index = rq->snd - node->first, n = node->end - 1 - rq->snd;
-	struct rc_pieces pieces;
+	struct rc_sg_list list;
 
 	if (n > most)
 		n = most;
 	if (n < 2 || rq->snd != rq->max || rc_is_rd(work->op) || work->num_sge != 1 ||
-	    rc_resolve(qp, work->sge, 1, index << qp->shift, n << qp->shift, ONE_ACCESS_LOCAL_READ,
-		       &pieces) != ONE_STATUS_SUCCESS ||
-	    pieces.bounce)
+	    rc_resolve(qp, work->sge, 1, index << qp->shift, n << qp->shift, ONE_ACCESS_LOCAL_READ, &list) !=
+		    ONE_STATUS_SUCCESS ||
+	    list.bounce)
 		return 0;
 	n = rc_emit_middles(qp, data_opcode[work->op][PLACE_MIDDLE], rq->snd, n,
-			    mem_at(pieces.piece[0].region, pieces.piece[0].va));
+			    mem_at(list.sge[0].region, list.sge[0].va));
 	if (n > 0)
 		sent(qp, node, n, now);
 	return n;
@@ -336,7 +336,7 @@ send_rd(struct rc_qp *qp, struct rc_node *node, uint32_t again, uint64_t now)
 	struct rc_env *env = qp->env;
 	uint32_t index = rq->snd - node->first, psns = 1, offset = 0, len = 8;
 	enum one_status status;
-	struct rc_pieces pieces;
+	struct rc_sg_list list;
 	struct wire_build b;
 	uint8_t *frame;
 
@@ -358,12 +358,12 @@ send_rd(struct rc_qp *qp, struct rc_node *node, uint32_t again, uint64_t now)
 		b.opcode = WIRE_READ_REQUEST;
 		b.dma_length = len;
 		status = rc_resolve(qp, work->sge, work->num_sge, 0, work->length, ONE_ACCESS_LOCAL_WRITE,
-				    &pieces);
+				    &list);
 	} else {
 		b.opcode = work->op == ONE_OP_FETCH_ADD ? WIRE_FETCH_ADD : WIRE_COMPARE_SWAP;
 		b.swap_add = work->add_or_swap;
 		b.compare = work->op == ONE_OP_FETCH_ADD ? 0 : work->compare;
-		status = rc_resolve(qp, work->sge, work->num_sge, 0, len, ONE_ACCESS_LOCAL_WRITE, &pieces);
+		status = rc_resolve(qp, work->sge, work->num_sge, 0, len, ONE_ACCESS_LOCAL_WRITE, &list);
 	}
 	if (unlikely(status != ONE_STATUS_SUCCESS))
 		return local_error(qp, node, status);
@@ -420,14 +420,14 @@ rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 		rq->ready = false;
 		return 0;
 	}
-	if (unlikely(rq->board != NULL)) {
+	if (unlikely(rq->scoreboard != NULL)) {
 		n = rc_repair(qp, budget, now);
 		if (qp->state != RC_RTS || !rq->ready || n >= budget)
 			return n;
 	}
 	for (;;) {
 		struct rc_node *node = rq->cur;
-		uint32_t room = (uint32_t)rq->window + rq->credit;
+		uint32_t room = (uint32_t)rq->window + rq->sacked;
 
 		/* First, so that who has sent all with the last of the budget does not ask for more. */
 		if (node == NULL) {

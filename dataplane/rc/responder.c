@@ -133,10 +133,9 @@ static RC_COLD bool
 write_slowly(struct rc_qp *qp, const struct wire_packet *packet, struct mem_region *region)
 {
 	struct rc_responder *rs = &qp->rsp;
-	const struct rc_pieces pieces = {.num = 1, .piece = {{region, rs->va, packet->payload_len}}};
+	const struct rc_sg_list list = {.num = 1, .sge = {{region, rs->va, packet->payload_len}}};
 	bool kept;
-	int error =
-		rc_scatter_slowly(qp, RC_REACH_REQUEST, &pieces, packet, packet->payload, rs->epsn, &kept);
+	int error = rc_scatter_slowly(qp, RC_REACH_REQUEST, &list, packet, packet->payload, rs->epsn, &kept);
 
 	if (error == -EAGAIN)
 		rc_request_parked(qp, kept);
@@ -177,7 +176,7 @@ write_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 		}
 		if (likely(region->base != NULL))
 			rc_place(qp, region, rs->va, packet->payload, len, (kind & RC_REQ_END) != 0,
-				 rs->board);
+				 rs->scoreboard);
 		else if (!write_slowly(qp, packet, region))
 			return;
 	}
@@ -196,11 +195,11 @@ write_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 
 /* As write_slowly. */
 static RC_COLD bool
-receive_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct rc_pieces *pieces)
+receive_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct rc_sg_list *list)
 {
 	struct rc_responder *rs = &qp->rsp;
 	bool kept;
-	int error = rc_scatter_slowly(qp, RC_REACH_REQUEST, pieces, packet, packet->payload, rs->epsn, &kept);
+	int error = rc_scatter_slowly(qp, RC_REACH_REQUEST, list, packet, packet->payload, rs->epsn, &kept);
 
 	if (error == -EAGAIN)
 		rc_request_parked(qp, kept);
@@ -214,7 +213,7 @@ send_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 {
 	struct rc_responder *rs = &qp->rsp;
 	uint32_t len = packet->payload_len;
-	struct rc_pieces pieces;
+	struct rc_sg_list list;
 	enum one_status status;
 
 	if (kind & RC_REQ_START) {
@@ -230,15 +229,15 @@ send_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 		rc_refuse(qp, RC_NAK_INVALID, rs->epsn, ONE_STATUS_LOCAL_LENGTH);
 		return;
 	}
-	status = rc_resolve(qp, rs->recv.sge, rs->recv.num_sge, rs->total, len, ONE_ACCESS_LOCAL_WRITE,
-			    &pieces);
+	status =
+		rc_resolve(qp, rs->recv.sge, rs->recv.num_sge, rs->total, len, ONE_ACCESS_LOCAL_WRITE, &list);
 	if (unlikely(status != ONE_STATUS_SUCCESS)) {
 		rc_refuse(qp, RC_NAK_OPERATION, rs->epsn, status);
 		return;
 	}
-	if (likely(!pieces.bounce))
-		rc_scatter(&pieces, packet->payload);
-	else if (!receive_slowly(qp, packet, &pieces))
+	if (likely(!list.bounce))
+		rc_scatter(&list, packet->payload);
+	else if (!receive_slowly(qp, packet, &list))
 		return;
 	rs->total += len;
 	if (unlikely(kind & RC_REQ_INV) && !qp->env->invalidate(qp->env, qp, packet->inv_key)) {
@@ -541,7 +540,7 @@ rc_request_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t no
 			qp->env->established(qp->env, qp);
 	}
 	execute(qp, packet, kind);
-	if (unlikely(rs->board != NULL)) {
+	if (unlikely(rs->scoreboard != NULL)) {
 		rc_held_requests(qp, now);
 		rc_run_end(qp->env); /* what was held may be unlike what came */
 	}

@@ -72,7 +72,7 @@ rc_go_back(struct rc_qp *qp, uint64_t now)
 	rq->rtt_pending = false;
 	rq->recovering = true;
 	rq->recover_at = now;
-	rq->doubt = RC_DOUBT_NONE;
+	rq->spurious = RC_SPURIOUS_NONE;
 	rq->timer = now + rc_rto(rq);
 	rq->ready = rq->rnr_until == RC_NEVER;
 }
@@ -105,7 +105,7 @@ advance(struct rc_qp *qp, uint32_t psn, uint64_t now)
 
 /* Repeat from `una`, unless what we see may still be the echo of the last time we did. */
 static RC_COLD void
-repeat(struct rc_qp *qp, uint64_t now)
+retransmit(struct rc_qp *qp, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
 	uint64_t echo = rq->srtt != 0 ? rq->srtt : RC_RTO_FLOOR;
@@ -128,7 +128,7 @@ implied_nak(struct rc_qp *qp, uint32_t psn, uint64_t now)
 {
 	rc_count(qp, RC_COUNT_NAK_IMPLIED);
 	if (!rc_missing(qp, psn, now))
-		repeat(qp, now);
+		retransmit(qp, now);
 }
 
 static RC_COLD void
@@ -185,7 +185,7 @@ nak(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t n
 	case 0:
 		rc_count(qp, RC_COUNT_NAK_SEQ_RECEIVED);
 		if (!rc_report_input(qp, packet, psn, now))
-			repeat(qp, now);
+			retransmit(qp, now);
 		return;
 	case 1:
 		refused(qp, psn, ONE_STATUS_REMOTE_INVALID);
@@ -270,11 +270,11 @@ bad_response(struct rc_qp *qp, struct rc_node *node)
 #define LANDS ((enum one_status)UINT8_MAX)
 
 static RC_COLD enum one_status
-land_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct rc_pieces *pieces,
+land_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct rc_sg_list *list,
 	    const uint8_t *src, uint32_t psn)
 {
 	bool kept;
-	int error = rc_scatter_slowly(qp, RC_REACH_RESPONSE, pieces, packet, src, psn, &kept);
+	int error = rc_scatter_slowly(qp, RC_REACH_RESPONSE, list, packet, src, psn, &kept);
 
 	if (error == -EAGAIN) {
 		qp->req.placing = kept;
@@ -284,34 +284,34 @@ land_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct rc_
 }
 
 static inline enum one_status
-land(struct rc_qp *qp, const struct wire_packet *packet, const struct rc_pieces *pieces, const uint8_t *src,
+land(struct rc_qp *qp, const struct wire_packet *packet, const struct rc_sg_list *list, const uint8_t *src,
      uint32_t psn, bool last)
 {
-	const struct mem_piece *piece = &pieces->piece[0];
+	const struct mem_sge *sge = &list->sge[0];
 
-	if (unlikely(pieces->bounce))
-		return land_slowly(qp, packet, pieces, src, psn);
-	if (likely(pieces->num == 1))
-		rc_place(qp, piece->region, piece->va, src, piece->len, last, qp->req.board);
+	if (unlikely(list->bounce))
+		return land_slowly(qp, packet, list, src, psn);
+	if (likely(list->num == 1))
+		rc_place(qp, sge->region, sge->va, src, sge->len, last, qp->req.scoreboard);
 	else
-		rc_scatter(pieces, src);
+		rc_scatter(list, src);
 	return ONE_STATUS_SUCCESS;
 }
 
-/* After response `index` of a READ, as far as it asked for in one request, and one piece of memory. */
+/* After response `index` of a READ, as far as it asked for in one request, and one range of memory. */
 static inline void
 response_run(struct rc_qp *qp, const struct wire_packet *packet, const struct rc_node *node, uint32_t index,
-	     const struct rc_pieces *pieces)
+	     const struct rc_sg_list *list)
 {
-	const struct mem_piece *piece = &pieces->piece[0];
+	const struct mem_sge *sge = &list->sge[0];
 	uint32_t last = index | (RC_CHUNK - 1), room = node->work.sge[0].len >> qp->shift;
 
 	if (last > node->end - node->first - 1)
 		last = node->end - node->first - 1;
 	if (last > room)
 		last = room;
-	if (!pieces->bounce && last > index)
-		rc_run_begin(qp, packet, mem_at(piece->region, piece->va) + qp->mtu, last - index - 1, true);
+	if (!list->bounce && last > index)
+		rc_run_begin(qp, packet, mem_at(sge->region, sge->va) + qp->mtu, last - index - 1, true);
 }
 
 static void
@@ -319,7 +319,7 @@ read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, 
 {
 	struct rc_node *node = expected(qp, packet, psn, true, now);
 	uint32_t index, offset, len;
-	struct rc_pieces pieces;
+	struct rc_sg_list list;
 	enum one_status status;
 	bool last;
 
@@ -329,7 +329,7 @@ read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, 
 	offset = index << qp->shift;
 	last = psn + 1 == node->end || (index & (RC_CHUNK - 1)) == RC_CHUNK - 1;
 	len = psn + 1 == node->end ? node->work.length - offset : qp->mtu;
-	/* Who repeats selectively also asks for parts of a chunk. */
+	/* Who retransmits selectively also asks for parts of a chunk. */
 	if (unlikely(packet->payload_len != len ||
 		     (!qp->selective && last != (packet->opcode == WIRE_READ_RESPONSE_LAST ||
 						 packet->opcode == WIRE_READ_RESPONSE_ONLY)))) {
@@ -337,9 +337,9 @@ read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, 
 		return;
 	}
 	status = rc_resolve(qp, node->work.sge, node->work.num_sge, offset, len, ONE_ACCESS_LOCAL_WRITE,
-			    &pieces);
+			    &list);
 	if (likely(status == ONE_STATUS_SUCCESS))
-		status = land(qp, packet, &pieces, packet->payload, psn, last);
+		status = land(qp, packet, &list, packet->payload, psn, last);
 	if (unlikely(status == LANDS))
 		return;
 	if (unlikely(status != ONE_STATUS_SUCCESS)) {
@@ -348,14 +348,14 @@ read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, 
 	}
 	responded(qp, node, last, now);
 	if (packet->opcode == WIRE_READ_RESPONSE_MIDDLE && !last && node->work.num_sge == 1)
-		response_run(qp, packet, node, index, &pieces);
+		response_run(qp, packet, node, index, &list);
 }
 
 static void
 atomic_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now)
 {
 	struct rc_node *node = expected(qp, packet, psn, false, now);
-	struct rc_pieces pieces;
+	struct rc_sg_list list;
 	enum one_status status;
 
 	if (node == NULL)
@@ -364,9 +364,9 @@ atomic_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn
 		bad_response(qp, node);
 		return;
 	}
-	status = rc_resolve(qp, node->work.sge, node->work.num_sge, 0, 8, ONE_ACCESS_LOCAL_WRITE, &pieces);
+	status = rc_resolve(qp, node->work.sge, node->work.num_sge, 0, 8, ONE_ACCESS_LOCAL_WRITE, &list);
 	if (likely(status == ONE_STATUS_SUCCESS))
-		status = land(qp, packet, &pieces, (const uint8_t *)&packet->atomic_ack, psn, true);
+		status = land(qp, packet, &list, (const uint8_t *)&packet->atomic_ack, psn, true);
 	if (unlikely(status == LANDS))
 		return;
 	if (unlikely(status != ONE_STATUS_SUCCESS)) {
@@ -411,7 +411,7 @@ rc_response_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t n
 		acknowledge(qp, packet, psn, now);
 	else
 		rc_response_place(qp, packet, psn, now);
-	if (unlikely(rq->board != NULL)) {
+	if (unlikely(rq->scoreboard != NULL)) {
 		rc_held_responses(qp, now);
 		rc_run_end(qp->env);
 	}

@@ -116,13 +116,13 @@ rc_resume(struct rc_qp *qp, uint64_t now)
 	qp->rsp.stalled = false;
 	if (qp->state == RC_RTS)
 		qp->req.ready =
-			(qp->req.cur != NULL || qp->req.board != NULL) && qp->req.rnr_until == RC_NEVER;
+			(qp->req.cur != NULL || qp->req.scoreboard != NULL) && qp->req.rnr_until == RC_NEVER;
 	if (reach_done(&qp->party, RC_REACH_REQUEST))
 		resume_request(qp, now);
 	if (reach_done(&qp->party, RC_REACH_RESPONSE))
 		resume_response(qp, now);
 	/* Sent and acknowledged in another way meanwhile. */
-	if (qp->req.cur == NULL && qp->req.board == NULL && reach_done(&qp->party, RC_REACH_SEND))
+	if (qp->req.cur == NULL && qp->req.scoreboard == NULL && reach_done(&qp->party, RC_REACH_SEND))
 		reach_cancel(&qp->party, RC_REACH_SEND);
 	if (qp->rsp.pending == 0 && reach_done(&qp->party, RC_REACH_RESPOND))
 		reach_cancel(&qp->party, RC_REACH_RESPOND);

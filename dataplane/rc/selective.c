@@ -11,7 +11,7 @@
  * What is held may be given up at any time: the bitmap is a hint.  The
  * requester forgets it, and goes back, whenever its timer expires.
  *
- * All this takes a board, of a bounded pool shared by the queue pairs of one
+ * All this takes a scoreboard, of a bounded pool shared by the queue pairs of one
  * core; who gets none goes back as the standard has it.
  *
  * A hole is sent again once, and then not before something is reported that
@@ -21,7 +21,7 @@
 
 #include <string.h>
 
-#define WORD(psn) (((psn) & (RC_BOARD - 1)) / 64)
+#define WORD(psn) (((psn) & (RC_SCOREBOARD - 1)) / 64)
 #define BIT(psn) (1ull << ((psn) % 64))
 
 static inline bool
@@ -30,121 +30,121 @@ test(const uint64_t *map, uint32_t psn)
 	return (map[WORD(psn)] & BIT(psn)) != 0;
 }
 
-/* ---- boards ---- */
+/* ---- scoreboards ---- */
 
 size_t
-rc_boards_size(uint32_t count)
+rc_scoreboards_size(uint32_t count)
 {
-	return sizeof(struct rc_boards) + (size_t)count * sizeof(struct rc_board);
+	return sizeof(struct rc_scoreboards) + (size_t)count * sizeof(struct rc_scoreboard);
 }
 
-struct rc_boards *
-rc_boards_init(void *memory, uint32_t count)
+struct rc_scoreboards *
+rc_scoreboards_init(void *memory, uint32_t count)
 {
-	struct rc_boards *boards = memory;
-	struct rc_board *board = (struct rc_board *)(boards + 1);
+	struct rc_scoreboards *scoreboards = memory;
+	struct rc_scoreboard *scoreboard = (struct rc_scoreboard *)(scoreboards + 1);
 
-	TAILQ_INIT(&boards->used);
+	TAILQ_INIT(&scoreboards->used);
 	for (uint32_t i = 0; i < count; i++) {
-		board[i].next = boards->free;
-		boards->free = &board[i];
+		scoreboard[i].next = scoreboards->free;
+		scoreboards->free = &scoreboard[i];
 	}
-	return boards;
+	return scoreboards;
 }
 
-/* Nothing is held any more, nothing is known; the board stays where it is. */
+/* Nothing is held any more, nothing is known; the scoreboard stays where it is. */
 static void
-board_empty(struct rc_qp *qp, struct rc_board *board)
+scoreboard_empty(struct rc_qp *qp, struct rc_scoreboard *scoreboard)
 {
-	for (uint32_t i = 0; board->holds > 0 && i < RC_BOARD; i++) {
-		if (board->held[i] == NULL)
+	for (uint32_t i = 0; scoreboard->holds > 0 && i < RC_SCOREBOARD; i++) {
+		if (scoreboard->held[i] == NULL)
 			continue;
-		qp->env->release(qp->env, board->held[i]);
-		board->held[i] = NULL;
-		board->holds--;
+		qp->env->release(qp->env, scoreboard->held[i]);
+		scoreboard->held[i] = NULL;
+		scoreboard->holds--;
 	}
-	memset(board->done, 0, sizeof(board->done));
-	memset(board->again, 0, sizeof(board->again));
+	memset(scoreboard->done, 0, sizeof(scoreboard->done));
+	memset(scoreboard->again, 0, sizeof(scoreboard->again));
 }
 
 static void
-board_put(struct rc_qp *qp, struct rc_board **place)
+scoreboard_put(struct rc_qp *qp, struct rc_scoreboard **place)
 {
-	struct rc_boards *boards = qp->env->boards;
-	struct rc_board *board = *place;
+	struct rc_scoreboards *scoreboards = qp->env->scoreboards;
+	struct rc_scoreboard *scoreboard = *place;
 
-	if (board == NULL)
+	if (scoreboard == NULL)
 		return;
 	*place = NULL;
-	if (place == &qp->req.board)
-		qp->req.credit = 0;
+	if (place == &qp->req.scoreboard)
+		qp->req.sacked = 0;
 	else
 		qp->rsp.pending &= ~RC_PENDING_AGAIN;
-	board_empty(qp, board);
-	TAILQ_REMOVE(&boards->used, board, link);
-	board->next = boards->free;
-	boards->free = board;
+	scoreboard_empty(qp, scoreboard);
+	TAILQ_REMOVE(&scoreboards->used, scoreboard, link);
+	scoreboard->next = scoreboards->free;
+	scoreboards->free = scoreboard;
 }
 
-/* The board at `place`, a new one if need be; NULL: none to be had. */
-static struct rc_board *
-board_get(struct rc_qp *qp, struct rc_board **place, uint64_t now)
+/* The scoreboard at `place`, a new one if need be; NULL: none to be had. */
+static struct rc_scoreboard *
+scoreboard_get(struct rc_qp *qp, struct rc_scoreboard **place, uint64_t now)
 {
-	struct rc_boards *boards = qp->env->boards;
-	struct rc_board *board = *place, *oldest;
+	struct rc_scoreboards *scoreboards = qp->env->scoreboards;
+	struct rc_scoreboard *scoreboard = *place, *oldest;
 
-	if (boards == NULL)
+	if (scoreboards == NULL)
 		return NULL;
-	if (board == NULL) {
-		/* Peers that never fill their holes do not keep all boards. */
-		oldest = TAILQ_FIRST(&boards->used);
-		if (boards->free == NULL && oldest != NULL && now - oldest->touched > RC_BOARD_IDLE)
-			board_put(oldest->qp, oldest->place);
-		board = boards->free;
-		if (board == NULL)
+	if (scoreboard == NULL) {
+		/* Peers that never fill their holes do not keep all scoreboards. */
+		oldest = TAILQ_FIRST(&scoreboards->used);
+		if (scoreboards->free == NULL && oldest != NULL && now - oldest->touched > RC_SCOREBOARD_IDLE)
+			scoreboard_put(oldest->qp, oldest->place);
+		scoreboard = scoreboards->free;
+		if (scoreboard == NULL)
 			return NULL;
-		boards->free = board->next;
-		board->qp = qp;
-		board->place = place;
-		board->count = 0;
-		*place = board;
+		scoreboards->free = scoreboard->next;
+		scoreboard->qp = qp;
+		scoreboard->place = place;
+		scoreboard->count = 0;
+		*place = scoreboard;
 	} else {
-		TAILQ_REMOVE(&boards->used, board, link);
+		TAILQ_REMOVE(&scoreboards->used, scoreboard, link);
 	}
-	board->touched = now;
-	TAILQ_INSERT_TAIL(&boards->used, board, link);
-	return board;
+	scoreboard->touched = now;
+	TAILQ_INSERT_TAIL(&scoreboards->used, scoreboard, link);
+	return scoreboard;
 }
 
 void
-rc_boards_drop(struct rc_qp *qp)
+rc_scoreboards_drop(struct rc_qp *qp)
 {
-	board_put(qp, &qp->req.board);
-	board_put(qp, &qp->rsp.board);
+	scoreboard_put(qp, &qp->req.scoreboard);
+	scoreboard_put(qp, &qp->rsp.scoreboard);
 }
 
 void
 rc_forget_reports(struct rc_qp *qp)
 {
-	board_put(qp, &qp->req.board);
+	scoreboard_put(qp, &qp->req.scoreboard);
 }
 
 static bool
-hold(struct rc_qp *qp, struct rc_board *board, const struct wire_packet *packet)
+hold(struct rc_qp *qp, struct rc_scoreboard *scoreboard, const struct wire_packet *packet)
 {
-	const struct wire_packet **place = &board->held[packet->psn & (RC_BOARD - 1)];
+	const struct wire_packet **place = &scoreboard->held[packet->psn & (RC_SCOREBOARD - 1)];
 
 	if (*place != NULL && (*place)->psn == packet->psn)
 		return true;
 	if (*place != NULL) { /* of a PSN that was skipped since */
 		qp->env->release(qp->env, *place);
 		*place = NULL;
-		board->holds--;
+		scoreboard->holds--;
 	}
 	*place = qp->env->hold(qp->env, packet);
 	if (*place == NULL)
 		return false;
-	board->holds++;
+	scoreboard->holds++;
 	rc_count(qp, RC_COUNT_HELD);
 	return true;
 }
@@ -155,12 +155,12 @@ void
 rc_hold_request(struct rc_qp *qp, const struct wire_packet *packet, uint32_t distance, uint64_t now)
 {
 	struct rc_responder *rs = &qp->rsp;
-	struct rc_board *board;
+	struct rc_scoreboard *scoreboard;
 
-	if (distance >= RC_BOARD)
+	if (distance >= RC_SCOREBOARD)
 		return;
-	board = board_get(qp, &rs->board, now);
-	if (board != NULL && hold(qp, board, packet))
+	scoreboard = scoreboard_get(qp, &rs->scoreboard, now);
+	if (scoreboard != NULL && hold(qp, scoreboard, packet))
 		return;
 	rc_count(qp, RC_COUNT_OUT_OF_SEQUENCE);
 }
@@ -172,27 +172,27 @@ rc_held_requests(struct rc_qp *qp, uint64_t now)
 	uint32_t first = rs->epsn;
 	bool held;
 
-	/* Executing may end the connection, and with it the board. */
-	while (rs->board != NULL && rs->board->holds > 0) {
-		const struct wire_packet **place = &rs->board->held[rs->epsn & (RC_BOARD - 1)];
+	/* Executing may end the connection, and with it the scoreboard. */
+	while (rs->scoreboard != NULL && rs->scoreboard->holds > 0) {
+		const struct wire_packet **place = &rs->scoreboard->held[rs->epsn & (RC_SCOREBOARD - 1)];
 		const struct wire_packet *packet = *place;
 		uint32_t epsn = rs->epsn;
 
 		if (packet == NULL)
 			break;
 		*place = NULL;
-		rs->board->holds--;
+		rs->scoreboard->holds--;
 		if (packet->psn == epsn)
 			rc_request_execute(qp, packet);
 		qp->env->release(qp->env, packet);
 		if (rs->epsn == epsn)
 			break;
 	}
-	if (rs->board == NULL)
+	if (rs->scoreboard == NULL)
 		return;
-	held = rs->board->holds > 0;
-	if (!held && rs->board->count == 0)
-		board_put(qp, &rs->board);
+	held = rs->scoreboard->holds > 0;
+	if (!held && rs->scoreboard->count == 0)
+		scoreboard_put(qp, &rs->scoreboard);
 	if (rs->epsn == first)
 		return;
 	/* Tell how far it is now, whatever the last packet asked for. */
@@ -206,18 +206,18 @@ bool
 rc_answer_again(struct rc_qp *qp, uint32_t psn, uint32_t count, uint64_t now)
 {
 	struct rc_responder *rs = &qp->rsp;
-	struct rc_board *board;
+	struct rc_scoreboard *scoreboard;
 
-	if (rc_psn_diff(rs->epsn, psn) > (int32_t)RC_BOARD)
+	if (rc_psn_diff(rs->epsn, psn) > (int32_t)RC_SCOREBOARD)
 		return false;
-	board = board_get(qp, &rs->board, now);
-	if (board == NULL)
+	scoreboard = scoreboard_get(qp, &rs->scoreboard, now);
+	if (scoreboard == NULL)
 		return false;
-	if (board->count == 0 || rc_psn_diff(psn, board->cursor) < 0)
-		board->cursor = psn;
+	if (scoreboard->count == 0 || rc_psn_diff(psn, scoreboard->cursor) < 0)
+		scoreboard->cursor = psn;
 	for (uint32_t end = psn + count; psn != end; psn++) {
-		board->count += !test(board->again, psn);
-		board->again[WORD(psn)] |= BIT(psn);
+		scoreboard->count += !test(scoreboard->again, psn);
+		scoreboard->again[WORD(psn)] |= BIT(psn);
 	}
 	rs->pending |= RC_PENDING_AGAIN;
 	return true;
@@ -226,38 +226,39 @@ rc_answer_again(struct rc_qp *qp, uint32_t psn, uint32_t count, uint64_t now)
 uint32_t
 rc_next_again(struct rc_qp *qp)
 {
-	struct rc_board *board = qp->rsp.board;
+	struct rc_scoreboard *scoreboard = qp->rsp.scoreboard;
 
-	while (!test(board->again, board->cursor))
-		board->cursor =
-			board->again[WORD(board->cursor)] == 0 ? (board->cursor | 63) + 1 : board->cursor + 1;
-	return board->cursor & RC_PSN_MASK;
+	while (!test(scoreboard->again, scoreboard->cursor))
+		scoreboard->cursor = scoreboard->again[WORD(scoreboard->cursor)] == 0
+					     ? (scoreboard->cursor | 63) + 1
+					     : scoreboard->cursor + 1;
+	return scoreboard->cursor & RC_PSN_MASK;
 }
 
 void
 rc_answered_again(struct rc_qp *qp)
 {
 	struct rc_responder *rs = &qp->rsp;
-	struct rc_board *board = rs->board;
+	struct rc_scoreboard *scoreboard = rs->scoreboard;
 
-	board->again[WORD(board->cursor)] &= ~BIT(board->cursor);
-	board->cursor = (board->cursor + 1) & RC_PSN_MASK;
-	if (--board->count > 0)
+	scoreboard->again[WORD(scoreboard->cursor)] &= ~BIT(scoreboard->cursor);
+	scoreboard->cursor = (scoreboard->cursor + 1) & RC_PSN_MASK;
+	if (--scoreboard->count > 0)
 		return;
 	rs->pending &= ~RC_PENDING_AGAIN;
-	if (board->holds == 0)
-		board_put(qp, &rs->board);
+	if (scoreboard->holds == 0)
+		scoreboard_put(qp, &rs->scoreboard);
 }
 
 uint32_t
 rc_report(const struct rc_qp *qp, uint8_t *map)
 {
-	const struct rc_board *board = qp->rsp.board;
-	uint32_t base = qp->rsp.epsn + 1, len = 0, holds = board->holds;
-	uint32_t bits = qp->mtu < RC_REPORT_MAX ? 8u * qp->mtu : RC_BOARD - 1;
+	const struct rc_scoreboard *scoreboard = qp->rsp.scoreboard;
+	uint32_t base = qp->rsp.epsn + 1, len = 0, holds = scoreboard->holds;
+	uint32_t bits = qp->mtu < RC_REPORT_MAX ? 8u * qp->mtu : RC_SCOREBOARD - 1;
 
 	for (uint32_t i = 0; holds > 0 && i < bits; i++) {
-		const struct wire_packet *packet = board->held[(base + i) & (RC_BOARD - 1)];
+		const struct wire_packet *packet = scoreboard->held[(base + i) & (RC_SCOREBOARD - 1)];
 
 		if (packet == NULL)
 			continue;
@@ -287,102 +288,103 @@ chunk_end(const struct rc_node *node, uint32_t psn)
 }
 
 static void
-set_credit(struct rc_requester *rq)
+count_sacked(struct rc_requester *rq)
 {
-	rq->credit = (uint16_t)(rq->board->count < RC_CREDIT_MAX ? rq->board->count : RC_CREDIT_MAX);
+	rq->sacked =
+		(uint16_t)(rq->scoreboard->count < RC_SACKED_MAX ? rq->scoreboard->count : RC_SACKED_MAX);
 }
 
 static inline void
 mark_done(struct rc_requester *rq, uint32_t psn)
 {
-	struct rc_board *board = rq->board;
+	struct rc_scoreboard *scoreboard = rq->scoreboard;
 
-	if (test(board->done, psn))
+	if (test(scoreboard->done, psn))
 		return;
-	board->done[WORD(psn)] |= BIT(psn);
-	board->count++;
-	board->news = true;
-	if ((int32_t)(psn + 1 - board->high) > 0)
-		board->high = psn + 1;
+	scoreboard->done[WORD(psn)] |= BIT(psn);
+	scoreboard->count++;
+	scoreboard->news = true;
+	if ((int32_t)(psn + 1 - scoreboard->high) > 0)
+		scoreboard->high = psn + 1;
 }
 
 static inline void
 mark_again(struct rc_requester *rq, uint32_t psn, uint16_t order)
 {
-	rq->board->again[WORD(psn)] |= BIT(psn);
-	rq->board->sent_at[psn & (RC_BOARD - 1)] = rq->max;
-	rq->board->order[psn & (RC_BOARD - 1)] = order;
+	rq->scoreboard->again[WORD(psn)] |= BIT(psn);
+	rq->scoreboard->sent_at[psn & (RC_SCOREBOARD - 1)] = rq->max;
+	rq->scoreboard->order[psn & (RC_SCOREBOARD - 1)] = order;
 }
 
 static inline uint16_t
-order_of(const struct rc_board *board, uint32_t psn)
+order_of(const struct rc_scoreboard *scoreboard, uint32_t psn)
 {
-	return test(board->again, psn) ? board->order[psn & (RC_BOARD - 1)] : 0;
+	return test(scoreboard->again, psn) ? scoreboard->order[psn & (RC_SCOREBOARD - 1)] : 0;
 }
 
 /* A repeat of `order` would have been answered before the newest one that was. */
 static inline bool
-is_overtaken(const struct rc_board *board, uint32_t psn, uint16_t order)
+is_overtaken(const struct rc_scoreboard *scoreboard, uint32_t psn, uint16_t order)
 {
-	int16_t later = (int16_t)(board->answered_order - order);
+	int16_t later = (int16_t)(scoreboard->answered_order - order);
 
-	return order != 0 && (later > 0 || (later == 0 && (int32_t)(board->answered - psn) > 0));
+	return order != 0 && (later > 0 || (later == 0 && (int32_t)(scoreboard->answered - psn) > 0));
 }
 
 /*
- * The answer of a repeat.  They come in order of the repeats: what READs ask for in
+ * The answer of a repeat.  They come in order of the retransmits: what READs ask for in
  * turn may be much behind, so it is these that tell that one was lost.
  */
 static void
 note_answer(struct rc_requester *rq, uint32_t psn)
 {
-	struct rc_board *board = rq->board;
-	uint16_t order = order_of(board, psn), last = board->answered_order;
-	uint32_t next = board->answered + 1;
+	struct rc_scoreboard *scoreboard = rq->scoreboard;
+	uint16_t order = order_of(scoreboard, psn), last = scoreboard->answered_order;
+	uint32_t next = scoreboard->answered + 1;
 
-	if (order == 0 || is_overtaken(board, psn, order))
+	if (order == 0 || is_overtaken(scoreboard, psn, order))
 		return;
-	board->answered = psn;
-	board->answered_order = order;
+	scoreboard->answered = psn;
+	scoreboard->answered_order = order;
 	if (order == last ? psn == next
-			  : order == (uint16_t)(last + 1) && order_of(board, next) != last &&
-				    order_of(board, psn - 1) != order)
+			  : order == (uint16_t)(last + 1) && order_of(scoreboard, next) != last &&
+				    order_of(scoreboard, psn - 1) != order)
 		return;
-	board->cursor = rq->una;
-	board->retry = rq->max;
+	scoreboard->cursor = rq->una;
+	scoreboard->retry = rq->max;
 }
 
 /* Sent again, and nothing that was sent later has been reported. */
 static inline bool
-is_under_way(struct rc_board *board, uint32_t psn)
+is_under_way(struct rc_scoreboard *scoreboard, uint32_t psn)
 {
-	uint32_t sent_at = board->sent_at[psn & (RC_BOARD - 1)];
+	uint32_t sent_at = scoreboard->sent_at[psn & (RC_SCOREBOARD - 1)];
 
-	if (!test(board->again, psn) || (int32_t)(board->high - sent_at) > 0 ||
-	    is_overtaken(board, psn, order_of(board, psn)))
+	if (!test(scoreboard->again, psn) || (int32_t)(scoreboard->high - sent_at) > 0 ||
+	    is_overtaken(scoreboard, psn, order_of(scoreboard, psn)))
 		return false;
-	if ((int32_t)(board->retry - sent_at) > 0)
-		board->retry = sent_at;
+	if ((int32_t)(scoreboard->retry - sent_at) > 0)
+		scoreboard->retry = sent_at;
 	return true;
 }
 
-/* A board, and in it the rounds of a loss that begins now. */
-static struct rc_board *
+/* A scoreboard, and in it the rounds of a loss that begins now. */
+static struct rc_scoreboard *
 begin(struct rc_qp *qp, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
-	bool is_new = rq->board == NULL;
-	struct rc_board *board = board_get(qp, &rq->board, now);
+	bool is_new = rq->scoreboard == NULL;
+	struct rc_scoreboard *scoreboard = scoreboard_get(qp, &rq->scoreboard, now);
 
 	rc_lost(rq);
-	if (board != NULL && is_new) {
-		board->high = board->cursor = board->executed = rq->una;
-		board->retry = board->round = rq->max;
-		board->lost = 0;
-		board->rescues = 0;
-		board->answered_order = board->repeats;
+	if (scoreboard != NULL && is_new) {
+		scoreboard->high = scoreboard->cursor = scoreboard->executed = rq->una;
+		scoreboard->retry = scoreboard->round = rq->max;
+		scoreboard->lost = 0;
+		scoreboard->rescues = 0;
+		scoreboard->answered_order = scoreboard->retransmits;
 	}
-	return board;
+	return scoreboard;
 }
 
 /* Where sending goes on: nothing below `high` is sent in turn any more, only where it lacks. */
@@ -420,25 +422,25 @@ rc_rescue_time(const struct rc_requester *rq)
 {
 	uint64_t time = 3u * (uint64_t)rq->srtt + 4u * (uint64_t)rq->rttvar, rto = rc_rto(rq);
 
-	return rq->srtt != 0 && rq->board->rescues < RC_RESCUES && time < rto ? time : rto;
+	return rq->srtt != 0 && rq->scoreboard->rescues < RC_RESCUES && time < rto ? time : rto;
 }
 
 /* The last packets are lost with nothing after them to tell, or the peer is slow: send but the newest again.
  */
 bool
-rc_probe(struct rc_qp *qp, uint64_t now)
+rc_tail_loss_probe(struct rc_qp *qp, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
 
-	if (!rq->probe || rq->board != NULL || rq->rnr_until != RC_NEVER || begin(qp, now) == NULL)
+	if (!rq->tlp_allowed || rq->scoreboard != NULL || rq->rnr_until != RC_NEVER || begin(qp, now) == NULL)
 		return false;
-	rq->probe = false;
-	rq->doubt = RC_DOUBT_PROBED;
+	rq->tlp_allowed = false;
+	rq->spurious = RC_SPURIOUS_TLP;
 	rq->recover_at = now;
-	rq->board->high = rq->max;
-	rq->board->cursor = rq->max - 1;
-	rq->board->retry = rq->una; /* the next report tells what to send */
-	rq->board->rescues = RC_RESCUES;
+	rq->scoreboard->high = rq->max;
+	rq->scoreboard->cursor = rq->max - 1;
+	rq->scoreboard->retry = rq->una; /* the next report tells what to send */
+	rq->scoreboard->rescues = RC_RESCUES;
 	rq->timer = now + rc_rto(rq);
 	rq->ready = true;
 	return true;
@@ -448,40 +450,40 @@ bool
 rc_rescue(struct rc_qp *qp, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
-	struct rc_board *board = rq->board;
+	struct rc_scoreboard *scoreboard = rq->scoreboard;
 
-	if (board == NULL || board->rescues == RC_RESCUES || rq->rnr_until != RC_NEVER)
+	if (scoreboard == NULL || scoreboard->rescues == RC_RESCUES || rq->rnr_until != RC_NEVER)
 		return false;
-	board->rescues++;
-	memset(board->again, 0, sizeof(board->again));
-	board->cursor = rq->una;
-	board->retry = rq->max;
+	scoreboard->rescues++;
+	memset(scoreboard->again, 0, sizeof(scoreboard->again));
+	scoreboard->cursor = rq->una;
+	scoreboard->retry = rq->max;
 	rq->timer = now + rc_rescue_time(rq);
 	rq->ready = true;
 	return true;
 }
 
-/* What was reported up to `high` is in the board: on with the next round, if this one is over. */
+/* What was reported up to `high` is in the scoreboard: on with the next round, if this one is over. */
 static void
 account(struct rc_qp *qp, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
-	struct rc_board *board = rq->board;
+	struct rc_scoreboard *scoreboard = rq->scoreboard;
 
-	set_credit(rq);
-	rc_skip_to(rq, board->high);
-	if ((int32_t)(board->high - board->retry) > 0) {
-		board->cursor = rq->una;
-		board->retry = rq->max;
+	count_sacked(rq);
+	rc_skip_to(rq, scoreboard->high);
+	if ((int32_t)(scoreboard->high - scoreboard->retry) > 0) {
+		scoreboard->cursor = rq->una;
+		scoreboard->retry = rq->max;
 	}
-	if ((int32_t)(board->high - board->round) > 0) {
-		rc_window_lost(rq, board->lost);
-		board->round = rq->max;
-		board->lost = 0;
+	if ((int32_t)(scoreboard->high - scoreboard->round) > 0) {
+		rc_window_lost(rq, scoreboard->lost);
+		scoreboard->round = rq->max;
+		scoreboard->lost = 0;
 	}
-	if (board->news)
+	if (scoreboard->news)
 		rq->timer = now + rc_rescue_time(rq);
-	board->news = false;
+	scoreboard->news = false;
 	rq->ready = rq->rnr_until == RC_NEVER;
 }
 
@@ -502,16 +504,16 @@ mark_executed(struct rc_requester *rq, uint32_t psn)
 		else
 			mark_done(rq, at++);
 	}
-	if ((int32_t)(psn - rq->board->high) > 0)
-		rq->board->high = psn;
-	if ((int32_t)(psn - rq->board->executed) > 0)
-		rq->board->executed = psn;
+	if ((int32_t)(psn - rq->scoreboard->high) > 0)
+		rq->scoreboard->high = psn;
+	if ((int32_t)(psn - rq->scoreboard->executed) > 0)
+		rq->scoreboard->executed = psn;
 }
 
 bool
 rc_missing(struct rc_qp *qp, uint32_t psn, uint64_t now)
 {
-	if (!qp->selective || qp->req.rnr_until != RC_NEVER || psn - qp->req.una >= RC_BOARD ||
+	if (!qp->selective || qp->req.rnr_until != RC_NEVER || psn - qp->req.una >= RC_SCOREBOARD ||
 	    begin(qp, now) == NULL)
 		return false;
 	mark_executed(&qp->req, psn);
@@ -526,13 +528,13 @@ rc_report_input(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn
 	struct rc_node *node = rq->head;
 
 	if (!qp->selective || packet->payload_len == 0 || packet->payload_len > RC_REPORT_MAX ||
-	    rq->rnr_until != RC_NEVER || psn - rq->una >= RC_BOARD || begin(qp, now) == NULL)
+	    rq->rnr_until != RC_NEVER || psn - rq->una >= RC_SCOREBOARD || begin(qp, now) == NULL)
 		return false;
 	mark_executed(rq, psn);
 	for (uint32_t i = 0; i < 8 * packet->payload_len; i++) {
 		uint32_t at = psn + 1 + i;
 
-		if (at - rq->una >= rq->max - rq->una || at - rq->una >= RC_BOARD)
+		if (at - rq->una >= rq->max - rq->una || at - rq->una >= RC_SCOREBOARD)
 			break;
 		if ((packet->payload[i / 8] >> i % 8 & 1) == 0)
 			continue;
@@ -546,8 +548,8 @@ rc_report_input(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn
 		for (uint32_t end = chunk_end(node, at); at != end; at++)
 			mark_again(rq, at, 0);
 		i = at - 1 - (psn + 1);
-		if ((int32_t)(at - rq->board->high) > 0)
-			rq->board->high = at;
+		if ((int32_t)(at - rq->scoreboard->high) > 0)
+			rq->scoreboard->high = at;
 	}
 	account(qp, now);
 	return true;
@@ -559,7 +561,7 @@ rc_hold_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t ps
 	struct rc_requester *rq = &qp->req;
 	const struct rc_node *node = rq->head;
 
-	if (!qp->selective || psn - rq->una >= RC_BOARD || begin(qp, now) == NULL)
+	if (!qp->selective || psn - rq->una >= RC_SCOREBOARD || begin(qp, now) == NULL)
 		return false;
 	while ((int32_t)(psn - node->end) >= 0)
 		node = node->next;
@@ -567,7 +569,7 @@ rc_hold_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t ps
 	if (psn != rq->una)
 		note_answer(rq, psn);
 	/* Placed when its turn comes; what cannot be held is asked for again. */
-	if (rc_is_rd(node->work.op) && hold(qp, rq->board, packet))
+	if (rc_is_rd(node->work.op) && hold(qp, rq->scoreboard, packet))
 		mark_done(rq, psn);
 	account(qp, now);
 	return true;
@@ -579,21 +581,21 @@ rc_held_responses(struct rc_qp *qp, uint64_t now)
 	struct rc_requester *rq = &qp->req;
 
 	/* Only over what is executed: the peer may give up what it holds, or have no receive for it. */
-	while (qp->state == RC_RTS && rq->board != NULL && (int32_t)(rq->board->executed - rq->una) > 0 &&
-	       test(rq->board->done, rq->una)) {
-		const struct wire_packet **place = &rq->board->held[rq->una & (RC_BOARD - 1)];
+	while (qp->state == RC_RTS && rq->scoreboard != NULL &&
+	       (int32_t)(rq->scoreboard->executed - rq->una) > 0 && test(rq->scoreboard->done, rq->una)) {
+		const struct wire_packet **place = &rq->scoreboard->held[rq->una & (RC_SCOREBOARD - 1)];
 		const struct wire_packet *packet = *place;
 		uint32_t una = rq->una, psn = una;
 
 		if (packet == NULL) {
 			do
 				psn++;
-			while (psn != rq->board->executed && test(rq->board->done, psn) &&
-			       rq->board->held[psn & (RC_BOARD - 1)] == NULL);
+			while (psn != rq->scoreboard->executed && test(rq->scoreboard->done, psn) &&
+			       rq->scoreboard->held[psn & (RC_SCOREBOARD - 1)] == NULL);
 			rc_acknowledged(qp, psn, now);
 		} else {
 			*place = NULL;
-			rq->board->holds--;
+			rq->scoreboard->holds--;
 			rc_response_place(qp, packet, rq->una, now);
 			qp->env->release(qp->env, packet);
 		}
@@ -603,61 +605,61 @@ rc_held_responses(struct rc_qp *qp, uint64_t now)
 		rq->missed |= rq->placing;
 		rc_forget_reports(qp);
 	}
-	if (rq->board != NULL && (int32_t)(rq->una - rq->board->high) >= 0)
+	if (rq->scoreboard != NULL && (int32_t)(rq->una - rq->scoreboard->high) >= 0)
 		rc_forget_reports(qp);
 }
 
 void
-rc_board_pass(struct rc_requester *rq, uint32_t before)
+rc_scoreboard_pass(struct rc_requester *rq, uint32_t before)
 {
-	struct rc_board *board = rq->board;
+	struct rc_scoreboard *scoreboard = rq->scoreboard;
 
-	for (uint32_t psn = before; psn != rq->una && psn - before < RC_BOARD; psn++) {
+	for (uint32_t psn = before; psn != rq->una && psn - before < RC_SCOREBOARD; psn++) {
 		note_answer(rq, psn);
-		board->count -= test(board->done, psn);
-		board->done[WORD(psn)] &= ~BIT(psn);
-		board->again[WORD(psn)] &= ~BIT(psn);
+		scoreboard->count -= test(scoreboard->done, psn);
+		scoreboard->done[WORD(psn)] &= ~BIT(psn);
+		scoreboard->again[WORD(psn)] &= ~BIT(psn);
 	}
-	if ((int32_t)(rq->una - board->cursor) > 0)
-		board->cursor = rq->una;
-	board->rescues = 0;
-	if ((int32_t)(rq->una - board->high) > 0)
-		board->high = rq->una;
-	set_credit(rq);
+	if ((int32_t)(rq->una - scoreboard->cursor) > 0)
+		scoreboard->cursor = rq->una;
+	scoreboard->rescues = 0;
+	if ((int32_t)(rq->una - scoreboard->high) > 0)
+		scoreboard->high = rq->una;
+	count_sacked(rq);
 }
 
 uint32_t
 rc_repair(struct rc_qp *qp, uint32_t budget, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
-	struct rc_board *board = rq->board;
+	struct rc_scoreboard *scoreboard = rq->scoreboard;
 	struct rc_node *node = rq->head;
 	uint32_t n = 0;
 
-	while (n < budget && (int32_t)(board->high - board->cursor) > 0) {
-		uint32_t psn = board->cursor, end;
+	while (n < budget && (int32_t)(scoreboard->high - scoreboard->cursor) > 0) {
+		uint32_t psn = scoreboard->cursor, end;
 
-		if (psn % 64 == 0 && board->done[WORD(psn)] == UINT64_MAX) {
-			board->cursor += 64;
+		if (psn % 64 == 0 && scoreboard->done[WORD(psn)] == UINT64_MAX) {
+			scoreboard->cursor += 64;
 			continue;
 		}
-		if (test(board->done, psn) || is_under_way(board, psn)) {
-			board->cursor++;
+		if (test(scoreboard->done, psn) || is_under_way(scoreboard, psn)) {
+			scoreboard->cursor++;
 			continue;
 		}
 		while ((int32_t)(psn - node->end) >= 0)
 			node = node->next;
 		end = psn + 1;
-		while ((int32_t)(chunk_end(node, psn) - end) > 0 && !test(board->done, end))
+		while ((int32_t)(chunk_end(node, psn) - end) > 0 && !test(scoreboard->done, end))
 			end++;
 		if (!rc_send_again(qp, node, psn, end - psn, now))
 			return n;
-		board->lost += end - psn;
-		if (++board->repeats == 0)
-			board->repeats = 1;
+		scoreboard->lost += end - psn;
+		if (++scoreboard->retransmits == 0)
+			scoreboard->retransmits = 1;
 		for (; psn != end; psn++)
-			mark_again(rq, psn, board->repeats);
-		board->cursor = end;
+			mark_again(rq, psn, scoreboard->retransmits);
+		scoreboard->cursor = end;
 		n++;
 	}
 	return n;

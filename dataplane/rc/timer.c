@@ -24,10 +24,10 @@ uint64_t
 rc_rto(const struct rc_requester *rq)
 {
 	uint64_t rto = rq->srtt == 0 ? RC_RTO_START : (uint64_t)rq->srtt + 4u * (uint64_t)rq->rttvar;
-	uint32_t floor = rq->probe ? RC_PROBE_FLOOR : RC_RTO_FLOOR;
+	uint32_t floor = rq->tlp_allowed ? RC_TLP_FLOOR : RC_RTO_FLOOR;
 
-	if (floor < rq->patience)
-		floor = rq->patience;
+	if (floor < rq->min_rto)
+		floor = rq->min_rto;
 	if (rto < floor)
 		rto = floor;
 	rto <<= rq->backoff;
@@ -59,29 +59,29 @@ sample(struct rc_requester *rq, uint64_t rtt)
 void
 rc_lost(struct rc_requester *rq)
 {
-	if (rq->doubt == RC_DOUBT_NONE)
+	if (rq->spurious == RC_SPURIOUS_NONE)
 		return;
-	rq->doubt = RC_DOUBT_NONE;
-	rq->patience /= 2;
+	rq->spurious = RC_SPURIOUS_NONE;
+	rq->min_rto /= 2;
 }
 
 /* An answer, and no word of loss. */
 static RC_COLD void
-settle(struct rc_qp *qp, uint64_t now)
+detect_spurious(struct rc_qp *qp, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
 	uint64_t waited = 2 * (now - rq->progress_at);
 	bool late;
 
-	if (rq->doubt == RC_DOUBT_PROBED) {
+	if (rq->spurious == RC_SPURIOUS_TLP) {
 		/* The probe's own answer takes a round trip, and is for the newest packet, too. */
 		late = rq->una != rq->max || now - rq->recover_at < rq->srtt / 2;
 		rc_forget_reports(qp);
 	} else {
 		late = (int32_t)(rq->una - rq->snd) > 0;
-		if (late && rq->doubt == RC_DOUBT_WENT_BACK) {
-			rq->doubt = RC_DOUBT_PASSED;
-			rq->late = waited < RC_PATIENCE_MAX ? (uint32_t)waited : RC_PATIENCE_MAX;
+		if (late && rq->spurious == RC_SPURIOUS_WENT_BACK) {
+			rq->spurious = RC_SPURIOUS_PASSED;
+			rq->late = waited < RC_MIN_RTO_MAX ? (uint32_t)waited : RC_MIN_RTO_MAX;
 			return;
 		}
 	}
@@ -89,15 +89,15 @@ settle(struct rc_qp *qp, uint64_t now)
 		rc_lost(rq);
 		return;
 	}
-	if (rq->doubt == RC_DOUBT_PASSED) {
+	if (rq->spurious == RC_SPURIOUS_PASSED) {
 		rc_skip_to(rq, rq->max);
 		if (rq->window < rq->threshold)
 			rq->window = rq->threshold;
 		waited = rq->late;
 	}
-	rq->doubt = RC_DOUBT_NONE;
-	if (waited > rq->patience)
-		rq->patience = waited < RC_PATIENCE_MAX ? (uint32_t)waited : RC_PATIENCE_MAX;
+	rq->spurious = RC_SPURIOUS_NONE;
+	if (waited > rq->min_rto)
+		rq->min_rto = waited < RC_MIN_RTO_MAX ? (uint32_t)waited : RC_MIN_RTO_MAX;
 }
 
 void
@@ -105,27 +105,27 @@ rc_progress(struct rc_qp *qp, uint32_t before, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
 
-	if (unlikely(rq->doubt != RC_DOUBT_NONE))
-		settle(qp, now);
+	if (unlikely(rq->spurious != RC_SPURIOUS_NONE))
+		detect_spurious(qp, now);
 	rq->retries = 0;
 	rq->rnr_tries = 0;
 	rq->backoff = 0;
 	rq->recovering = false;
-	rq->probe = qp->selective;
+	rq->tlp_allowed = qp->selective;
 	rq->rnr_until = RC_NEVER;
 	rq->progress_at = now;
 	if (rq->rtt_pending && (int32_t)(rq->una - rq->rtt_psn) > 0) {
 		rq->rtt_pending = false;
 		/* What had to be sent again tells nothing, nor what waited for that. */
-		if (likely(rq->board == NULL))
+		if (likely(rq->scoreboard == NULL))
 			sample(rq, now - rq->rtt_time);
 	}
 	if (unlikely(rq->cut) && (int32_t)(rq->una - rq->cut_psn) >= 0)
 		rq->cut = false;
-	if (unlikely(rq->board != NULL))
-		rc_board_pass(rq, before);
+	if (unlikely(rq->scoreboard != NULL))
+		rc_scoreboard_pass(rq, before);
 	/* While that is in doubt, what is acknowledged may not be what was sent again. */
-	if (rq->window < rq->window_max && likely(rq->doubt == RC_DOUBT_NONE))
+	if (rq->window < rq->window_max && likely(rq->spurious == RC_SPURIOUS_NONE))
 		rc_window_grow(qp, rq->una - before);
 	if (unlikely((int32_t)(rq->snd - rq->una) < 0)) {
 		/* What we had gone back to send again has arrived after all. */
@@ -134,7 +134,7 @@ rc_progress(struct rc_qp *qp, uint32_t before, uint64_t now)
 	}
 	rq->timer = rq->una == rq->max ? RC_NEVER : now + rc_rto(rq);
 	rq->ready = rq->cur != NULL;
-	if (unlikely(rq->board != NULL) && rq->una != rq->max) {
+	if (unlikely(rq->scoreboard != NULL) && rq->una != rq->max) {
 		rq->timer = now + rc_rescue_time(rq);
 		rq->ready = true;
 	}
@@ -178,11 +178,11 @@ rc_timeout(struct rc_qp *qp, uint64_t now)
 		rc_fail(qp, rq->head, ONE_STATUS_RETRY_EXCEEDED, RC_ERROR_REQUESTER);
 		return;
 	}
-	if (rc_probe(qp, now) || rc_rescue(qp, now))
+	if (rc_tail_loss_probe(qp, now) || rc_rescue(qp, now))
 		return;
 	if (rq->backoff < RC_BACKOFF_MAX)
 		rq->backoff++;
 	rc_window_timeout(rq);
 	rc_go_back(qp, now);
-	rq->doubt = RC_DOUBT_WENT_BACK;
+	rq->spurious = RC_SPURIOUS_WENT_BACK;
 }

@@ -24,7 +24,7 @@ struct work {
 		struct one_sge sge[ONE_MAX_SGE];
 		uint8_t inline_data[ONE_INLINE_MAX]; /* ONE_WQE_INLINE */
 		struct {
-			struct one_sge result; /* atomics: the only piece */
+			struct one_sge result; /* atomics: the only sge */
 			uint64_t add_or_swap;
 			uint64_t compare;
 		};
@@ -34,7 +34,7 @@ struct work {
 /* A receive: taken from a receive ring when a message arrives. */
 struct recv_work {
 	uint64_t cookie;
-	uint32_t length; /* sum of the pieces */
+	uint32_t length; /* sum of the sges */
 	uint8_t num_sge;
 	uint8_t flags; /* ONE_WQE_UNSIGNALED */
 	uint8_t status;

@@ -22,7 +22,7 @@
 
 /* One life of the thread; it frees this when it leaves. */
 struct run {
-	int bell; /* eventfd: the list has changed, or `stop` */
+	int wake_fd; /* eventfd: the list has changed, or `stop` */
 	bool stop;
 };
 
@@ -38,10 +38,10 @@ static struct {
 } watcher = {.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
 
 static void
-ring_bell(void)
+wake(void)
 {
 	uint64_t one = 1;
-	ssize_t n = write(watcher.run->bell, &one, sizeof(one));
+	ssize_t n = write(watcher.run->wake_fd, &one, sizeof(one));
 
 	(void)n; /* a full counter is as good: it is readable */
 }
@@ -115,7 +115,7 @@ watch(void *arg)
 			pthread_mutex_lock(&watcher.lock);
 			continue;
 		}
-		set[n++] = (struct pollfd){.fd = run->bell, .events = POLLIN};
+		set[n++] = (struct pollfd){.fd = run->wake_fd, .events = POLLIN};
 		for (struct one_client *c = watcher.clients; c != NULL && n < room; c = c->next) {
 			if (c->watched)
 				set[n++] = (struct pollfd){.fd = c->sock, .events = 0};
@@ -126,7 +126,7 @@ watch(void *arg)
 		pthread_mutex_lock(&watcher.lock);
 		if ((set[0].revents & POLLIN) != 0) {
 			uint64_t value;
-			ssize_t got = read(run->bell, &value, sizeof(value));
+			ssize_t got = read(run->wake_fd, &value, sizeof(value));
 
 			(void)got;
 			/* The list has changed, and descriptors may have been reused: poll anew. */
@@ -143,7 +143,7 @@ watch(void *arg)
 		}
 	}
 	pthread_mutex_unlock(&watcher.lock);
-	close(run->bell);
+	close(run->wake_fd);
 	free(run);
 	if (set != NULL)
 		munmap(set, room * sizeof(*set));
@@ -179,15 +179,15 @@ start(void)
 
 	if (run == NULL)
 		return -ENOMEM;
-	run->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (run->bell < 0) {
+	run->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (run->wake_fd < 0) {
 		error = errno;
 		free(run);
 		return -error;
 	}
 	error = client_thread(&watcher.thread, watch, run);
 	if (error != 0) {
-		close(run->bell);
+		close(run->wake_fd);
 		free(run);
 		return error;
 	}
@@ -209,7 +209,7 @@ watcher_add(struct one_client *client)
 		client->next = watcher.clients;
 		watcher.clients = client;
 		watcher.count++;
-		ring_bell();
+		wake();
 	}
 	pthread_mutex_unlock(&watcher.lock);
 	return error;
@@ -232,7 +232,7 @@ watcher_remove(struct one_client *client)
 	if (*at == client) {
 		*at = client->next;
 		watcher.count--;
-		ring_bell();
+		wake();
 	}
 	client->watched = false;
 	if (watcher.run != NULL && watcher.count == 0) {
@@ -278,7 +278,7 @@ watcher_fork_child(void)
 	for (struct one_client *c = watcher.clients; c != NULL; c = c->next)
 		client_disown(c);
 	if (watcher.run != NULL)
-		close(watcher.run->bell);
+		close(watcher.run->wake_fd);
 	watcher.clients = NULL;
 	watcher.calling = NULL;
 	watcher.count = 0;

@@ -20,10 +20,10 @@ struct lmr {
 };
 
 static inline bool
-lmr_covers(const struct lmr *lmr, const DAT_LMR_TRIPLET *piece)
+lmr_covers(const struct lmr *lmr, const DAT_LMR_TRIPLET *segment)
 {
-	return piece->segment_length <= lmr->mr.length && piece->virtual_address >= lmr->mr.va &&
-	       piece->virtual_address - lmr->mr.va <= lmr->mr.length - piece->segment_length;
+	return segment->segment_length <= lmr->mr.length && segment->virtual_address >= lmr->mr.va &&
+	       segment->virtual_address - lmr->mr.va <= lmr->mr.length - segment->segment_length;
 }
 
 struct rmr {
@@ -43,7 +43,7 @@ struct rmr {
  * (NULL: of any), too short.  Segments are argument 3 of every post.
  */
 static inline DAT_RETURN
-judge_segment(const struct lmr *lmr, const struct pz *pz, const DAT_LMR_TRIPLET *piece, bool write)
+judge_segment(const struct lmr *lmr, const struct pz *pz, const DAT_LMR_TRIPLET *segment, bool write)
 {
 	if (lmr == NULL || (write && ((uint32_t)lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG) == 0))
 		return DAT_ERROR(DAT_PRIVILEGES_VIOLATION,
@@ -51,13 +51,14 @@ judge_segment(const struct lmr *lmr, const struct pz *pz, const DAT_LMR_TRIPLET 
 	if (pz != NULL && lmr->pz != pz)
 		return DAT_ERROR(DAT_PROTECTION_VIOLATION,
 				 write ? DAT_PROTECTION_WRITE : DAT_PROTECTION_READ);
-	return lmr_covers(lmr, piece) ? DAT_SUCCESS : BAD_ARG(3);
+	return lmr_covers(lmr, segment) ? DAT_SUCCESS : BAD_ARG(3);
 }
 
 static inline DAT_RETURN
-check_segment(const struct ia *ia, const struct pz *pz, const DAT_LMR_TRIPLET *piece, bool write)
+check_segment(const struct ia *ia, const struct pz *pz, const DAT_LMR_TRIPLET *segment, bool write)
 {
-	return judge_segment((const struct lmr *)idmap_find(&ia->lmrs, piece->lmr_context), pz, piece, write);
+	return judge_segment((const struct lmr *)idmap_find(&ia->lmrs, segment->lmr_context), pz, segment,
+			     write);
 }
 
 #endif

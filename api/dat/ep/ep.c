@@ -143,7 +143,7 @@ ep_fill_create(const struct ep *ep, struct one_qp_create *args)
 				 : 0,
 	};
 	if (ep->srq != NULL && event_srq_ep_ends)
-		args->flags |= ONE_QP_TELL_END;
+		args->flags |= ONE_QP_NOTIFY_END;
 }
 
 /* What the endpoint means for its EVDs: events, and streams that notify only sometimes. */

@@ -17,14 +17,14 @@
 #define FULL DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS)
 
 /* The segments that have any length, and their sum. */
-struct pieces {
+struct segments {
 	uint32_t count;
 	uint64_t total;
-	const DAT_LMR_TRIPLET *piece[ONE_MAX_SGE];
+	const DAT_LMR_TRIPLET *segment[ONE_MAX_SGE];
 };
 
 static DAT_RETURN
-gather(DAT_COUNT num_segments, const DAT_LMR_TRIPLET *iov, uint32_t max, struct pieces *out)
+gather(DAT_COUNT num_segments, const DAT_LMR_TRIPLET *iov, uint32_t max, struct segments *out)
 {
 	out->count = 0;
 	out->total = 0;
@@ -39,14 +39,14 @@ gather(DAT_COUNT num_segments, const DAT_LMR_TRIPLET *iov, uint32_t max, struct 
 		if (iov[i].segment_length > UINT32_MAX)
 			return BAD_ARG(3);
 		out->total += iov[i].segment_length;
-		out->piece[out->count++] = &iov[i];
+		out->segment[out->count++] = &iov[i];
 	}
 	return DAT_SUCCESS;
 }
 
 /* The usual list: nothing to gather. */
 static inline bool
-is_one_piece(DAT_COUNT num_segments, const DAT_LMR_TRIPLET *iov, uint32_t max)
+is_one_segment(DAT_COUNT num_segments, const DAT_LMR_TRIPLET *iov, uint32_t max)
 {
 	return num_segments == 1 && max != 0 && iov != NULL && iov->segment_length - 1 < UINT32_MAX;
 }
@@ -64,36 +64,38 @@ wqe_flags(uint32_t flags)
 
 /* An endpoint that has no zone yet takes receives of any: it will have one before data comes. */
 static inline ALWAYS DAT_RETURN
-check_local(const struct ep *ep, const struct pieces *pieces, bool write)
+check_local(const struct ep *ep, const struct segments *segments, bool write)
 {
 	DAT_RETURN ret = DAT_SUCCESS;
 
-	for (uint32_t i = 0; i < pieces->count && ret == DAT_SUCCESS; i++)
-		ret = check_segment(ep->o.ia, ep->pz, pieces->piece[i], write);
+	for (uint32_t i = 0; i < segments->count && ret == DAT_SUCCESS; i++)
+		ret = check_segment(ep->o.ia, ep->pz, segments->segment[i], write);
 	return ret;
 }
 
 static void
-fill_pieces(struct ep *ep, struct one_wqe *wqe, const struct pieces *pieces)
+fill_segments(struct ep *ep, struct one_wqe *wqe, const struct segments *segments)
 {
-	for (uint32_t i = 0; i < pieces->count; i++)
-		one_post_sge(&ep->qp, wqe, i, pieces->piece[i]->virtual_address,
-			     (uint32_t)pieces->piece[i]->segment_length, pieces->piece[i]->lmr_context);
+	for (uint32_t i = 0; i < segments->count; i++)
+		one_post_sge(&ep->qp, wqe, i, segments->segment[i]->virtual_address,
+			     (uint32_t)segments->segment[i]->segment_length,
+			     segments->segment[i]->lmr_context);
 }
 
 /* Words with the bytes of at most ONE_INLINE_MAX in all. */
 static void
-fill_inline(uint64_t data[ONE_INLINE_MAX / 8], const struct pieces *pieces)
+fill_inline(uint64_t data[ONE_INLINE_MAX / 8], const struct segments *segments)
 {
 	uint32_t at = 0;
 
-	for (uint32_t i = 0; i < pieces->count; i++) {
-		uint32_t len = (uint32_t)pieces->piece[i]->segment_length;
+	for (uint32_t i = 0; i < segments->count; i++) {
+		uint32_t len = (uint32_t)segments->segment[i]->segment_length;
 
 		/* The consumer's list may not grow under our eyes. */
 		if (len > ONE_INLINE_MAX - at)
 			len = ONE_INLINE_MAX - at;
-		memcpy((uint8_t *)data + at, (const void *)(uintptr_t)pieces->piece[i]->virtual_address, len);
+		memcpy((uint8_t *)data + at, (const void *)(uintptr_t)segments->segment[i]->virtual_address,
+		       len);
 		at += len;
 	}
 }
@@ -159,10 +161,10 @@ put(struct ep *ep, struct request request, uint8_t flags, uint8_t num_sge, uint8
 
 /* send_lock held, and there is room. */
 static inline ALWAYS void
-put_piece(struct ep *ep, struct request request, DAT_LMR_TRIPLET piece)
+put_segment(struct ep *ep, struct request request, DAT_LMR_TRIPLET segment)
 {
-	const void *bytes = (const void *)(uintptr_t)piece.virtual_address;
-	uint32_t len = (uint32_t)piece.segment_length;
+	const void *bytes = (const void *)(uintptr_t)segment.virtual_address;
+	uint32_t len = (uint32_t)segment.segment_length;
 
 	if (request.may_inline && len == sizeof(uint64_t)) {
 		uint64_t word[ONE_INLINE_MAX / 8];
@@ -175,38 +177,38 @@ put_piece(struct ep *ep, struct request request, DAT_LMR_TRIPLET piece)
 		memcpy(data, bytes, len);
 		put(ep, request, request.flags | ONE_WQE_INLINE, 0, (uint8_t)len, data, ONE_INLINE_MAX / 8);
 	} else {
-		const uint64_t data[ONE_INLINE_MAX / 8] = {piece.virtual_address,
-							   (uint64_t)piece.lmr_context << 32 | len};
+		const uint64_t data[ONE_INLINE_MAX / 8] = {segment.virtual_address,
+							   (uint64_t)segment.lmr_context << 32 | len};
 
 		put(ep, request, request.flags, 1, 0, data, 2);
 	}
 }
 
 static inline ALWAYS DAT_RETURN
-check_piece(struct ep *ep, const DAT_LMR_TRIPLET *piece, bool write)
+check_one_segment(struct ep *ep, const DAT_LMR_TRIPLET *segment, bool write)
 {
 	const struct lmr *lmr = atomic_load_explicit(&ep->last_lmr, memory_order_relaxed);
 
 	/* A region that has been freed is known by no context. */
-	if (__builtin_expect(lmr == NULL || piece->lmr_context == 0 ||
+	if (__builtin_expect(lmr == NULL || segment->lmr_context == 0 ||
 				     atomic_load_explicit(&lmr->o.node.key, memory_order_relaxed) !=
-					     piece->lmr_context,
+					     segment->lmr_context,
 			     0)) {
-		lmr = (const struct lmr *)idmap_find(&ep->o.ia->lmrs, piece->lmr_context);
+		lmr = (const struct lmr *)idmap_find(&ep->o.ia->lmrs, segment->lmr_context);
 		if (lmr != NULL)
 			atomic_store_explicit(&ep->last_lmr, lmr, memory_order_relaxed);
 	}
-	return judge_segment(lmr, ep->pz, piece, write);
+	return judge_segment(lmr, ep->pz, segment, write);
 }
 
 static inline ALWAYS DAT_RETURN
-post_piece(struct ep *ep, struct request request, DAT_LMR_TRIPLET piece)
+post_segment(struct ep *ep, struct request request, DAT_LMR_TRIPLET segment)
 {
 	DAT_RETURN ret = check_request(ep);
 	bool room;
 
 	if (ret == DAT_SUCCESS)
-		ret = check_piece(ep, &piece, request.op == ONE_OP_READ);
+		ret = check_one_segment(ep, &segment, request.op == ONE_OP_READ);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	lock_take(&ep->send_lock);
@@ -216,7 +218,7 @@ post_piece(struct ep *ep, struct request request, DAT_LMR_TRIPLET piece)
 	}
 	room = __builtin_expect(one_send_has_room(&ep->qp), 1);
 	if (room)
-		put_piece(ep, request, piece);
+		put_segment(ep, request, segment);
 	lock_drop(&ep->send_lock);
 	return room ? DAT_SUCCESS : FULL;
 }
@@ -225,9 +227,9 @@ post_piece(struct ep *ep, struct request request, DAT_LMR_TRIPLET piece)
 
 /* send_lock held.  False: no room. */
 static bool
-put_pieces(struct ep *ep, const struct request *request, const struct pieces *pieces)
+put_segments(struct ep *ep, const struct request *request, const struct segments *segments)
 {
-	struct one_wqe *wqe = one_send_reserve(&ep->qp, pieces->count);
+	struct one_wqe *wqe = one_send_reserve(&ep->qp, segments->count);
 
 	if (wqe == NULL)
 		return false;
@@ -240,7 +242,7 @@ put_pieces(struct ep *ep, const struct request *request, const struct pieces *pi
 	wqe->rkey = request->rkey;
 	wqe->imm = request->imm;
 	memset(wqe->reserved, 0, sizeof(wqe->reserved));
-	fill_pieces(ep, wqe, pieces);
+	fill_segments(ep, wqe, segments);
 	log_send(ep, request->cookie, 0);
 	one_send_commit(&ep->qp, wqe);
 	return true;
@@ -248,26 +250,26 @@ put_pieces(struct ep *ep, const struct request *request, const struct pieces *pi
 
 /* The same with the payload in the slot. */
 static bool
-put_inline(struct ep *ep, const struct request *request, const struct pieces *pieces)
+put_inline(struct ep *ep, const struct request *request, const struct segments *segments)
 {
 	uint64_t data[ONE_INLINE_MAX / 8] = {0};
 
 	if (!one_send_has_room(&ep->qp))
 		return false;
-	fill_inline(data, pieces);
-	put(ep, *request, request->flags | ONE_WQE_INLINE, 0, (uint8_t)pieces->total, data,
+	fill_inline(data, segments);
+	put(ep, *request, request->flags | ONE_WQE_INLINE, 0, (uint8_t)segments->total, data,
 	    ONE_INLINE_MAX / 8);
 	return true;
 }
 
 static DAT_RETURN
-post_pieces(struct ep *ep, struct request request, const struct pieces *pieces)
+post_segments(struct ep *ep, struct request request, const struct segments *segments)
 {
 	DAT_RETURN ret = check_request(ep);
 	bool done;
 
 	if (ret == DAT_SUCCESS)
-		ret = check_local(ep, pieces, request.op == ONE_OP_READ);
+		ret = check_local(ep, segments, request.op == ONE_OP_READ);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	lock_take(&ep->send_lock);
@@ -275,8 +277,8 @@ post_pieces(struct ep *ep, struct request request, const struct pieces *pieces)
 		lock_drop(&ep->send_lock);
 		return post_lost(ep, ep->send_evd, ONE_CQE_SEND, request.cookie, 0);
 	}
-	done = request.may_inline && pieces->total <= ONE_INLINE_MAX ? put_inline(ep, &request, pieces)
-								     : put_pieces(ep, &request, pieces);
+	done = request.may_inline && segments->total <= ONE_INLINE_MAX ? put_inline(ep, &request, segments)
+								       : put_segments(ep, &request, segments);
 	lock_drop(&ep->send_lock);
 	return done ? DAT_SUCCESS : FULL;
 }
@@ -294,7 +296,7 @@ post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, const DAT_LMR_TRIPLET
 				  .flags = wqe_flags(flags),
 				  .may_inline = true,
 				  .cookie = user_cookie.as_64};
-	struct pieces pieces;
+	struct segments segments;
 	DAT_RETURN ret;
 
 	if (ep == NULL)
@@ -302,21 +304,21 @@ post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, const DAT_LMR_TRIPLET
 	if ((flags & ~(uint32_t)FLAGS_SEND) != 0 ||
 	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
 		return BAD_ARG(5);
-	if (is_one_piece(num_segments, local_iov, ep->max_send_iov)) {
-		DAT_LMR_TRIPLET piece = *local_iov;
+	if (is_one_segment(num_segments, local_iov, ep->max_send_iov)) {
+		DAT_LMR_TRIPLET segment = *local_iov;
 
-		if (piece.segment_length > ep->max_message)
+		if (segment.segment_length > ep->max_message)
 			return BAD_ARG(3);
-		request.length = (uint32_t)piece.segment_length;
-		return post_piece(ep, request, piece);
+		request.length = (uint32_t)segment.segment_length;
+		return post_segment(ep, request, segment);
 	}
-	ret = gather(num_segments, local_iov, ep->max_send_iov, &pieces);
+	ret = gather(num_segments, local_iov, ep->max_send_iov, &segments);
 	if (ret != DAT_SUCCESS)
 		return ret;
-	if (pieces.total > ep->max_message)
+	if (segments.total > ep->max_message)
 		return BAD_ARG(3);
-	request.length = (uint32_t)pieces.total;
-	return post_pieces(ep, request, &pieces);
+	request.length = (uint32_t)segments.total;
+	return post_segments(ep, request, &segments);
 }
 
 DAT_RETURN
@@ -357,7 +359,7 @@ post_rdma(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *loca
 				  .flags = wqe_flags(flags),
 				  .may_inline = op != ONE_OP_READ,
 				  .cookie = user_cookie.as_64};
-	struct pieces pieces;
+	struct segments segments;
 	DAT_RETURN ret;
 
 	if (ep == NULL)
@@ -370,23 +372,23 @@ post_rdma(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *loca
 		request.remote_addr = remote_iov->target_address;
 		request.rkey = remote_iov->rmr_context;
 	}
-	if (is_one_piece(num_segments, local_iov, max)) {
-		DAT_LMR_TRIPLET piece = *local_iov;
+	if (is_one_segment(num_segments, local_iov, max)) {
+		DAT_LMR_TRIPLET segment = *local_iov;
 
 		if (remote_iov == NULL)
 			return BAD_ARG(5);
-		if (!rdma_length(ep, piece.segment_length, remote_iov->segment_length, op, &request.length))
+		if (!rdma_length(ep, segment.segment_length, remote_iov->segment_length, op, &request.length))
 			return DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
-		return post_piece(ep, request, piece);
+		return post_segment(ep, request, segment);
 	}
-	ret = gather(num_segments, local_iov, max, &pieces);
+	ret = gather(num_segments, local_iov, max, &segments);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (remote_iov == NULL)
 		return BAD_ARG(5);
-	if (!rdma_length(ep, pieces.total, remote_iov->segment_length, op, &request.length))
+	if (!rdma_length(ep, segments.total, remote_iov->segment_length, op, &request.length))
 		return DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
-	return post_pieces(ep, request, &pieces);
+	return post_segments(ep, request, &segments);
 }
 
 DAT_RETURN
@@ -418,22 +420,22 @@ ep_post_write_imm(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPL
 
 /* recv_lock held; false: no room. */
 static bool
-put_recv(struct ep *ep, const struct pieces *pieces, uint64_t cookie, uint8_t flags)
+put_recv(struct ep *ep, const struct segments *segments, uint64_t cookie, uint8_t flags)
 {
-	struct one_wqe *wqe = one_recv_reserve(&ep->qp, pieces->count);
+	struct one_wqe *wqe = one_recv_reserve(&ep->qp, segments->count);
 
 	if (wqe == NULL)
 		return false;
 	wqe->op = ONE_OP_RECV;
 	wqe->flags = flags;
 	wqe->inline_len = 0;
-	wqe->length = (uint32_t)pieces->total;
+	wqe->length = (uint32_t)segments->total;
 	wqe->cookie = cookie;
 	wqe->remote_addr = 0;
 	wqe->rkey = 0;
 	wqe->imm = 0;
 	memset(wqe->reserved, 0, sizeof(wqe->reserved));
-	fill_pieces(ep, wqe, pieces);
+	fill_segments(ep, wqe, segments);
 	ep->recv_log[ep->qp.rq_posted & ep->recv_mask] =
 		(struct posted){.cookie = cookie, .slot = ep->qp.rq_tail};
 	one_recv_commit(&ep->qp, wqe);
@@ -446,7 +448,7 @@ dapl_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPL
 {
 	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
 	uint32_t flags = (uint32_t)completion_flags;
-	struct pieces pieces;
+	struct segments segments;
 	DAT_RETURN ret;
 	bool lost, done;
 
@@ -457,17 +459,17 @@ dapl_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPL
 		return BAD_ARG(5);
 	if (ep->srq != NULL) /* its receives are posted there */
 		return BAD_ARG(1);
-	ret = gather(num_segments, local_iov, ep->max_recv_iov, &pieces);
+	ret = gather(num_segments, local_iov, ep->max_recv_iov, &segments);
 	if (ret != DAT_SUCCESS)
 		return ret;
-	if (pieces.total > ONE_MESSAGE_MAX)
+	if (segments.total > ONE_MESSAGE_MAX)
 		return BAD_ARG(3);
-	ret = check_local(ep, &pieces, true);
+	ret = check_local(ep, &segments, true);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	lock_take(&ep->recv_lock);
 	lost = ia_lost(ep->o.ia) && ep_state(ep) == DAT_EP_STATE_DISCONNECTED;
-	done = lost || put_recv(ep, &pieces, user_cookie.as_64, wqe_flags(flags));
+	done = lost || put_recv(ep, &segments, user_cookie.as_64, wqe_flags(flags));
 	lock_drop(&ep->recv_lock);
 	if (lost)
 		return post_lost(ep, ep->recv_evd, ONE_CQE_RECV, user_cookie.as_64, 0);
@@ -482,9 +484,9 @@ ep_move_recvs(struct ep *ep, struct one_qp *from, struct posted *log, uint32_t m
 	for (uint32_t i = from->rq_posted - n; i != from->rq_posted; i++) {
 		const struct one_wqe *old = &from->rq[one_ring_slot(log[i & mask].slot, from->rq_log2)];
 		DAT_LMR_TRIPLET triplet[ONE_MAX_SGE];
-		struct pieces pieces = {.count = old->num_sge, .total = old->length};
+		struct segments segments = {.count = old->num_sge, .total = old->length};
 
-		for (uint32_t j = 0; j < pieces.count && j < ONE_MAX_SGE; j++) {
+		for (uint32_t j = 0; j < segments.count && j < ONE_MAX_SGE; j++) {
 			const struct one_sge *sge = &old->sge;
 
 			if (j > 0) {
@@ -497,9 +499,9 @@ ep_move_recvs(struct ep *ep, struct one_qp *from, struct posted *log, uint32_t m
 			triplet[j] = (DAT_LMR_TRIPLET){.lmr_context = sge->lkey,
 						       .virtual_address = sge->addr,
 						       .segment_length = sge->len};
-			pieces.piece[j] = &triplet[j];
+			segments.segment[j] = &triplet[j];
 		}
-		if (!put_recv(ep, &pieces, old->cookie, old->flags))
+		if (!put_recv(ep, &segments, old->cookie, old->flags))
 			return -ENOSPC;
 	}
 	return 0;
@@ -526,7 +528,7 @@ ep_post_atomic(DAT_EP_HANDLE ep_handle, uint8_t op, uint64_t add_or_swap, uint64
 		return DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
 	ret = check_request(ep);
 	if (ret == DAT_SUCCESS)
-		ret = check_local(ep, &(struct pieces){.count = 1, .piece = {result}}, true);
+		ret = check_local(ep, &(struct segments){.count = 1, .segment = {result}}, true);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	lock_take(&ep->send_lock);

@@ -142,21 +142,21 @@ dapl_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments, DAT_LMR_TR
 	if (num_segments > 0 && local_iov == NULL)
 		return BAD_ARG(3);
 	for (DAT_COUNT i = 0; i < num_segments; i++) {
-		const DAT_LMR_TRIPLET *piece = &local_iov[i];
+		const DAT_LMR_TRIPLET *segment = &local_iov[i];
 		DAT_RETURN ret;
 
-		if (piece->segment_length == 0)
+		if (segment->segment_length == 0)
 			continue;
 		/* No sum of a few such lengths overflows. */
-		if (piece->segment_length > ONE_MESSAGE_MAX)
+		if (segment->segment_length > ONE_MESSAGE_MAX)
 			return BAD_ARG(3);
-		ret = check_segment(srq->o.ia, srq->pz, piece, true);
+		ret = check_segment(srq->o.ia, srq->pz, segment, true);
 		if (ret != DAT_SUCCESS)
 			return ret;
-		total += piece->segment_length;
-		sge[count++] = (struct one_sge){.addr = piece->virtual_address,
-						.len = (uint32_t)piece->segment_length,
-						.lkey = piece->lmr_context};
+		total += segment->segment_length;
+		sge[count++] = (struct one_sge){.addr = segment->virtual_address,
+						.len = (uint32_t)segment->segment_length,
+						.lkey = segment->lmr_context};
 	}
 	if (total > ONE_MESSAGE_MAX)
 		return BAD_ARG(3);

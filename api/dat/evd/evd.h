@@ -14,7 +14,7 @@ void ia_sweep(struct ia *ia);
 /* Sweeps the IAs that report to an asynchronous EVD, where needed; true when it did: look again. */
 bool ia_sweep_reporters(struct evd *evd);
 void ia_mark_lost(struct ia *ia);
-/* Completes one piece of work as FLUSHED. */
+/* Completes a work request as FLUSHED. */
 void ep_flush_one(struct ep *ep, struct evd *evd, uint8_t type, const struct posted *posted);
 
 /* ---- evd.c ---- */

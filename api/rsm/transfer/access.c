@@ -25,7 +25,7 @@ rsm_check(struct rsm_import *import, enum rsm_direction direction, uint64_t offs
 		*silent = true;
 		return RSM_SUCCESS;
 	}
-	return rsm_tell(import);
+	return rsm_report_abort(import);
 }
 
 int
@@ -41,7 +41,7 @@ rsm_finish(struct rsm_import *import, enum rsm_direction direction)
 		if (import->done >= target)
 			return RSM_SUCCESS;
 	}
-	return import->aborted ? rsm_tell(import) : RSM_SUCCESS;
+	return import->aborted ? rsm_report_abort(import) : RSM_SUCCESS;
 }
 
 /*

@@ -105,11 +105,11 @@ settle(struct rsm_import *import, const rsmapi_barrier_t *barrier)
 	atomic_thread_fence(memory_order_seq_cst); /* stores to a mapping */
 	rsm_drain(import);
 	if (import->aborted)
-		return rsm_tell(import);
+		return rsm_report_abort(import);
 	if (barrier->gnum != OPEN)
 		return RSMERR_BARRIER_NOT_OPENED;
 	rsm_wait_done(import, target);
-	return import->aborted ? rsm_tell(import) : RSM_SUCCESS;
+	return import->aborted ? rsm_report_abort(import) : RSM_SUCCESS;
 }
 
 /*

@@ -194,7 +194,7 @@ rsm_map_result(struct rsm_import *import)
 {
 	if (!import->aborted || (import->explicit_mode && import->spans > 0))
 		return RSM_SUCCESS;
-	return rsm_tell(import);
+	return rsm_report_abort(import);
 }
 
 void
@@ -216,7 +216,7 @@ check(struct rsm_import *import, void *const *address, bool fixed, uint32_t perm
 		return RSMERR_SEG_ALREADY_MAPPED;
 	rsm_drain(import);
 	if (import->aborted)
-		return rsm_tell(import);
+		return rsm_report_abort(import);
 	if (perm == 0 || (perm & ~import->permission) != 0)
 		return RSMERR_BAD_PERMS;
 	if (length == 0 || offset > import->size || length > import->size - offset)

@@ -15,5 +15,5 @@ rsm_import_signal(struct rsm_import *import, bool once)
 		if (import->done >= target)
 			return RSM_SUCCESS;
 	}
-	return rsm_tell(import);
+	return rsm_report_abort(import);
 }

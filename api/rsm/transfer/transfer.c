@@ -62,7 +62,7 @@ rsm_abort(struct rsm_import *import, int code)
 }
 
 int
-rsm_tell(struct rsm_import *import)
+rsm_report_abort(struct rsm_import *import)
 {
 	int error = import->error;
 
@@ -386,10 +386,10 @@ put_inline(struct rsm_import *import, uint64_t offset, const uint8_t *src, uint3
 	post(import, r, (struct rsm_op){0}, !import->explicit_mode);
 }
 
-/* `tell`: the last piece asks for a completion. */
+/* `signaled`: the last piece asks for a completion. */
 static int
 issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, uint8_t *at, uint64_t len,
-      uint32_t lkey, uint32_t element, bool tell)
+      uint32_t lkey, uint32_t element, bool signaled)
 {
 	if (direction == RSM_PUT && len <= ONE_INLINE_MAX) {
 		put_inline(import, offset, at, (uint32_t)len, element);
@@ -421,7 +421,7 @@ issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, 
 				     .length = n,
 				     .remote_addr = import->base + offset,
 				     .data = {local, (uint64_t)key << 32 | n}};
-		if (!post(import, r, op, n == len && tell))
+		if (!post(import, r, op, n == len && signaled))
 			break;
 		if (lkey != 0)
 			import->pinned = import->posted;

@@ -72,7 +72,7 @@ engine_qp_heard(const struct engine_qp *qp)
 }
 
 void
-conn_end(struct conn *conn, enum one_conn_event event, enum rsm_error rsm, bool tell_peer)
+conn_end(struct conn *conn, enum one_conn_event event, enum rsm_error rsm, bool notify_peer)
 {
 	ended[num_ended++] = conn;
 	host_unwatch(conn);

@@ -489,11 +489,11 @@ test_populate(void **state)
 	base = mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_ptr_not_equal(base, MAP_FAILED);
 	base[PAGE] = 7;
-	assert_int_equal(memory_populate(base, 4 * PAGE), 0);
+	assert_int_equal(arena_populate(base, 4 * PAGE), 0);
 	assert_int_equal(base[PAGE], 7);
 	assert_int_equal(file_bytes(fd), 4 * PAGE);
 	/* Beyond the end of the file: an error, not a signal. */
-	assert_int_equal(memory_populate(base, 8 * PAGE), -EFAULT);
+	assert_int_equal(arena_populate(base, 8 * PAGE), -EFAULT);
 	munmap(base, 8 * PAGE);
 	close(fd);
 }

@@ -516,7 +516,7 @@ test_copies(void **state)
 	struct timeval soon = {.tv_usec = 50000}, late = {.tv_sec = 20};
 	struct reach_party party = {0};
 	struct mem_region *entry;
-	struct mem_piece piece;
+	struct mem_sge piece;
 	struct app app;
 	uint64_t offset;
 	uint8_t out[64];
@@ -539,7 +539,7 @@ test_copies(void **state)
 	assert_non_null(entry);
 	assert_null(entry->base);
 	assert_non_null(entry->reach);
-	piece = (struct mem_piece){entry, VA, 64};
+	piece = (struct mem_sge){entry, VA, 64};
 	assert_int_equal(reach_gather(&party, 0, &piece, 1, out, 0), -EAGAIN);
 	fake_quiescent();
 	memset(app.msg.bytes, 0, sizeof(app.msg.bytes));
@@ -556,7 +556,7 @@ test_copies(void **state)
 
 	/* Its end waits for no copy. */
 	entry = mem_lookup(engine_mem_table(), make_copied(&app, pz));
-	piece = (struct mem_piece){entry, VA, 64};
+	piece = (struct mem_sge){entry, VA, 64};
 	assert_int_equal(reach_gather(&party, 0, &piece, 1, out, 0), -EAGAIN);
 	reach_leave(&party);
 	reach_detach(entry->reach, no_wake, NULL); /* as a core does that removes the client */

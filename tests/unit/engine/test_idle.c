@@ -53,7 +53,7 @@ gives(uint32_t done)
 {
 	core->loop_at = core->idle_at = rte_rdtsc();
 	core->gave = false;
-	idle(core, done);
+	idle_wait(core, done);
 	return core->gave;
 }
 
@@ -116,7 +116,7 @@ test_receivers(void **state)
 		assert_true(gives(MANY));
 		/* They had their turn. */
 		core->loop_at = rte_rdtsc();
-		idle(core, MANY);
+		idle_wait(core, MANY);
 		assert_false(gives(MANY));
 	}
 	fixture_stop();
@@ -140,7 +140,7 @@ learns(uint64_t cycles)
 	core->gave = true;
 	core->loop_at = rte_rdtsc();
 	core->gave_at = core->idle_at = core->loop_at - cycles;
-	idle(core, MANY);
+	idle_wait(core, MANY);
 	return core->shared;
 }
 
@@ -205,7 +205,7 @@ test_finds_out(void **state)
 		core->give_after = loops[i].give_after;
 		core->loop_at = core->gave_at + loops[i].leasts * least;
 		kernel.calls = 0;
-		idle(core, 0);
+		idle_wait(core, 0);
 		assert_int_equal(kernel.calls, loops[i].gives);
 	}
 	fixture_stop();

@@ -21,7 +21,7 @@
 #include <rte_interrupts.h>
 
 #include "dataplane/core/stats.h"
-#include "dataplane/port/bell.h"
+#include "dataplane/port/rx_wakeup.h"
 #include "fixture.h"
 
 static void point(void);
@@ -29,8 +29,8 @@ static int sleep_here(struct pollfd *fds);
 static int write_here(int fd);
 
 #define stats_publish(core) (point(), stats_publish(core))
-#define bell_arm(core, port, on) (point(), bell_arm(core, port, on))
-#define bell_limit(core) (point(), bell_limit(core))
+#define rx_wakeup_arm(core, port, on) (point(), rx_wakeup_arm(core, port, on))
+#define rx_wakeup_limit(core) (point(), rx_wakeup_limit(core))
 #define doorbell_scan(core) (point(), doorbell_scan(core))
 #define rcio_receive(core) (point(), rcio_receive(core))
 #define timer_next(core) (point(), timer_next(core))
@@ -42,8 +42,8 @@ static int write_here(int fd);
 #include "dataplane/core/event.c"
 #include "dataplane/loop/idle.c"
 #undef stats_publish
-#undef bell_arm
-#undef bell_limit
+#undef rx_wakeup_arm
+#undef rx_wakeup_limit
 #undef doorbell_scan
 #undef rcio_receive
 #undef timer_next
@@ -207,7 +207,7 @@ sleeps_through(void (*const steps[STEPS])(void), uint32_t first, uint32_t second
 	step = steps;
 	core->idle_loops = EMPTY_LOOPS;
 	core->loop_at = core->idle_at = rte_rdtsc();
-	idle(core, 0);
+	idle_wait(core, 0);
 	take_steps(UINT32_MAX);
 	return lost;
 }
@@ -338,7 +338,7 @@ test_control(void **state)
 		raise_news(core);
 		if (asleep_before == 1)
 			sleeps_now = engine_sleep_begin();
-		event_tell_control(core);
+		event_notify_control(core);
 		if (asleep_before == 2)
 			sleeps_now = engine_sleep_begin();
 		assert_true(!sleeps_now || control_is_woken());
@@ -348,10 +348,10 @@ test_control(void **state)
 		forget_news();
 		assert_true(engine_sleep_begin());
 		raise_news(core);
-		event_tell_control(core);
+		event_notify_control(core);
 		assert_true(control_is_woken());
 		drain_event_fd();
-		event_tell_control(core);
+		event_notify_control(core);
 		assert_false(control_is_woken());
 	}
 	forget_news();
@@ -365,7 +365,7 @@ stay_away(int fd)
 {
 	on_write = NULL;
 	raise_news(engine.core[1]);
-	event_tell_control(engine.core[1]);
+	event_notify_control(engine.core[1]);
 	other_told = control_is_woken();
 	return eventfd_write(fd, 1);
 }
@@ -377,7 +377,7 @@ test_control_by_another(void **state)
 	assert_true(engine_sleep_begin());
 	raise_news(engine.core[0]);
 	on_write = stay_away;
-	event_tell_control(engine.core[0]);
+	event_notify_control(engine.core[0]);
 	assert_null(on_write);
 	assert_true(other_told);
 	forget_news();

@@ -286,7 +286,7 @@ ask_for_end(int i, bool asked)
 						.recv_cq = w.recv[i].cq,
 						.conn_cq = w.conn.cq,
 						.async_cq = w.async.cq,
-						.tell_end = asked};
+						.notify_end = asked};
 
 	assert_int_equal(command((struct engine_command){
 				 .type = ENGINE_QP_MODIFY, .qp = w.to[i].qp, .qp_config = config}),

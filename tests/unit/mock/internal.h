@@ -88,7 +88,7 @@ struct mock {
 	char dir[32];
 	char path[64];
 	int listener;
-	int bell;
+	int wake_fd;
 	bool stop;
 	bool no_fds;
 	int given_fd[ONE_MSG_MAX]; /* + 1; 0: none */

@@ -566,7 +566,7 @@ run(void *arg)
 	while (!mock->stop) {
 		uint32_t n = 0;
 
-		set[n++] = (struct pollfd){.fd = mock->bell, .events = POLLIN};
+		set[n++] = (struct pollfd){.fd = mock->wake_fd, .events = POLLIN};
 		set[n++] = (struct pollfd){.fd = mock->listener, .events = POLLIN};
 		for (struct mock_client *c = mock->clients; c != NULL && n < 2 + MOCK_CLIENTS; c = c->next)
 			set[n++] = (struct pollfd){.fd = c->sock, .events = POLLIN};
@@ -576,7 +576,7 @@ run(void *arg)
 		if (set[0].revents != 0) {
 			uint64_t value;
 
-			mock_check(read(mock->bell, &value, sizeof(value)) == sizeof(value), "bell");
+			mock_check(read(mock->wake_fd, &value, sizeof(value)) == sizeof(value), "wake_fd");
 			continue;
 		}
 		for (uint32_t i = 2; i < n; i++) {
@@ -599,11 +599,11 @@ run(void *arg)
 }
 
 static void
-ring_bell(struct mock *mock)
+wake(struct mock *mock)
 {
 	uint64_t one = 1;
 
-	mock_check(write(mock->bell, &one, sizeof(one)) == sizeof(one), "bell");
+	mock_check(write(mock->wake_fd, &one, sizeof(one)) == sizeof(one), "wake_fd");
 }
 
 static void
@@ -611,7 +611,7 @@ hang_up(struct mock *mock)
 {
 	while (mock->clients != NULL)
 		client_free(mock, mock->clients);
-	ring_bell(mock);
+	wake(mock);
 }
 
 void
@@ -627,7 +627,7 @@ mock_revive(struct mock *mock)
 		   "socket");
 	pthread_mutex_lock(&mock->lock);
 	mock->listener = sock;
-	ring_bell(mock);
+	wake(mock);
 	pthread_mutex_unlock(&mock->lock);
 }
 
@@ -667,7 +667,7 @@ mock_start(void)
 	pthread_mutexattr_init(&recursive);
 	pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
 	pthread_mutex_init(&mock->lock, &recursive);
-	mock->bell = eventfd(0, EFD_CLOEXEC);
+	mock->wake_fd = eventfd(0, EFD_CLOEXEC);
 	mock->welcome = (struct one_welcome){
 		.version = ONE_ABI_VERSION,
 		.idle = ONE_IDLE_SPIN,
@@ -717,7 +717,7 @@ mock_stop(struct mock *mock)
 	mock_kill(mock);
 	pthread_mutex_lock(&mock->lock);
 	mock->stop = true;
-	ring_bell(mock);
+	wake(mock);
 	pthread_mutex_unlock(&mock->lock);
 	pthread_join(mock->thread, NULL);
 	while (mock->objects != NULL) {
@@ -726,7 +726,7 @@ mock_stop(struct mock *mock)
 		mock->objects = o->next;
 		object_release(o);
 	}
-	close(mock->bell);
+	close(mock->wake_fd);
 	rmdir(mock->dir);
 	unsetenv(ONE_SOCKET_ENV);
 	pthread_mutex_destroy(&mock->lock);

@@ -187,13 +187,13 @@ test_key_is_gone(void **state)
 	}
 }
 
-/* Without a board B goes back within the READ. */
+/* Without a scoreboard B goes back within the READ. */
 static void
-test_without_a_board(void **state)
+test_without_a_scoreboard(void **state)
 {
 	struct pair *p = pair_new(&selective);
 
-	p->b.env.rc.boards = NULL;
+	p->b.env.rc.scoreboards = NULL;
 	fill(p->b.area, 10 * MTU, 1);
 	post_simple(p, &p->a, ONE_OP_READ, 1, 0, 10 * MTU, 0);
 	carry_but(p, &p->a, 0);
@@ -212,7 +212,7 @@ main(void)
 		cmocka_unit_test(test_hole_of_a_write),          cmocka_unit_test(test_parts_of_a_read),
 		cmocka_unit_test(test_part_of_a_read_under_way), cmocka_unit_test(test_lost_repeat),
 		cmocka_unit_test(test_lost_answer_of_many),      cmocka_unit_test(test_key_is_gone),
-		cmocka_unit_test(test_without_a_board),
+		cmocka_unit_test(test_without_a_scoreboard),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,10 +92,10 @@ region_of(struct reach *reach, void *memory, size_t len)
 	return (struct mem_region){.va = (uintptr_t)memory, .length = len, .reach = reach};
 }
 
-static struct mem_piece
+static struct mem_sge
 piece_of(const struct mem_region *region, size_t offset, uint32_t len)
 {
-	return (struct mem_piece){region, region->va + offset, len};
+	return (struct mem_sge){region, region->va + offset, len};
 }
 
 /* ---- accesses ---- */
@@ -107,7 +107,7 @@ test_pieces(void **state)
 	struct fixture *f = *state;
 	uint8_t there[3][2000], here[3000], buffer[REACH_LEN], out[REACH_LEN];
 	struct mem_region far[3], near = {.va = 0x1000, .length = sizeof(here), .base = here};
-	struct mem_piece pieces[5];
+	struct mem_sge pieces[5];
 	uint32_t len = 0;
 
 	for (uint32_t i = 0; i < sizeof(buffer); i++)
@@ -151,8 +151,8 @@ test_faults(void **state)
 	struct mem_region nowhere = region_of(f->c.reach, (void *)0x10, 64),
 			  mine = region_of(f->c.reach, bytes, sizeof(bytes)), strange,
 			  nobody = region_of(NULL, bytes, sizeof(bytes));
-	struct mem_piece piece = piece_of(&nowhere, 0, 64), none = piece_of(&nobody, 0, 8),
-			 large[2] = {piece_of(&mine, 0, REACH_LEN), piece_of(&mine, 0, 1)}, two[2];
+	struct mem_sge piece = piece_of(&nowhere, 0, 64), none = piece_of(&nobody, 0, 8),
+		       large[2] = {piece_of(&mine, 0, REACH_LEN), piece_of(&mine, 0, 1)}, two[2];
 
 	setup(&second);
 	other = second;
@@ -171,7 +171,7 @@ test_faults(void **state)
 }
 
 static int
-gather(struct fixture *f, const struct mem_piece *piece, void *out)
+gather(struct fixture *f, const struct mem_sge *piece, void *out)
 {
 	int error = reach_gather(&f->party[0], 0, piece, 1, out, 1);
 
@@ -181,7 +181,7 @@ gather(struct fixture *f, const struct mem_piece *piece, void *out)
 }
 
 static int
-scatter(struct fixture *f, const struct mem_piece *piece, const void *in)
+scatter(struct fixture *f, const struct mem_sge *piece, const void *in)
 {
 	int error = reach_scatter(&f->party[0], 0, piece, 1, in, 1);
 
@@ -199,7 +199,7 @@ test_lengths(void **state)
 	uint8_t *memory = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct mem_region there = region_of(f->c.reach, memory, len);
 	uint8_t mine[REACH_LEN], out[REACH_LEN];
-	struct mem_piece piece;
+	struct mem_sge piece;
 	uint64_t bytes;
 
 	for (size_t i = 0; i < sizeof(mine); i++)
@@ -248,7 +248,7 @@ static void
 expect_fault(uint32_t place, uint32_t sequence, uint32_t error)
 {
 	struct mem_region mine;
-	struct mem_piece piece;
+	struct mem_sge piece;
 	struct fixture *f;
 	uint8_t out[8];
 	void *state;
@@ -291,7 +291,7 @@ test_unasked(void **state)
 	struct fixture *f = *state;
 	uint8_t there[8] = {7}, out[8] = {0};
 	struct mem_region mine = region_of(f->c.reach, there, sizeof(there));
-	struct mem_piece piece = piece_of(&mine, 0, 8);
+	struct mem_sge piece = piece_of(&mine, 0, 8);
 
 	copying_stop(&f->c);
 	forge(f, 0, 0, 0);
@@ -319,7 +319,7 @@ test_scribbled(void **state)
 	struct fixture *f = *state;
 	uint8_t there[64], out[64], canary[64];
 	struct mem_region mine = region_of(f->c.reach, there, sizeof(there));
-	struct mem_piece piece = piece_of(&mine, 0, 64);
+	struct mem_sge piece = piece_of(&mine, 0, 64);
 
 	copying_stop(&f->c);
 	memset(canary, 5, sizeof(canary));
@@ -377,7 +377,7 @@ test_another_call(void **state)
 	struct fixture *f = *state;
 	uint8_t there[64], out[64];
 	struct mem_region region = region_of(f->c.reach, there, sizeof(there));
-	struct mem_piece piece = piece_of(&region, 0, 64), part = piece_of(&region, 0, 32);
+	struct mem_sge piece = piece_of(&region, 0, 64), part = piece_of(&region, 0, 32);
 
 	memset(there, 1, sizeof(there));
 	assert_int_equal(reach_gather(&f->party[0], 0, &piece, 1, out, 1), -EAGAIN);
@@ -482,7 +482,7 @@ test_stuck(void **state)
 {
 	struct fixture *f = *state, *other;
 	struct mem_region there, fine;
-	struct mem_piece piece;
+	struct mem_sge piece;
 	struct stuck stuck;
 	uint8_t bytes[64], out[64];
 	void *second;
@@ -503,7 +503,7 @@ test_stuck(void **state)
 	fine = region_of(other->c.reach, bytes, sizeof(bytes));
 	memset(bytes, 9, sizeof(bytes));
 	for (uint32_t i = 0; i < 100; i++) {
-		struct mem_piece there_too = piece_of(&fine, 0, 64);
+		struct mem_sge there_too = piece_of(&fine, 0, 64);
 
 		assert_int_equal(reach_gather(&other->party[1], 0, &there_too, 1, out, i), -EAGAIN);
 		await(other, 1, 1);
@@ -530,7 +530,7 @@ test_cancel(void **state)
 	struct fixture *f = *state;
 	uint8_t bytes[64] = {0}, ones[64];
 	struct mem_region there, here = region_of(f->c.reach, bytes, sizeof(bytes));
-	struct mem_piece piece, write = piece_of(&here, 0, 64);
+	struct mem_sge piece, write = piece_of(&here, 0, 64);
 	struct stuck stuck;
 
 	if (!stuck_here(&stuck))
@@ -566,7 +566,7 @@ test_starved(void **state)
 	struct fixture *f = *state;
 	uint8_t bytes[64] = {0}, out[64];
 	struct mem_region here = region_of(f->c.reach, bytes, sizeof(bytes));
-	struct mem_piece piece = piece_of(&here, 0, 64);
+	struct mem_sge piece = piece_of(&here, 0, 64);
 	uint64_t end = now() + 20 * SECOND;
 	uint32_t held = 0, served = 0, last;
 
@@ -609,7 +609,7 @@ test_detach(void **state)
 {
 	struct fixture *f;
 	struct mem_region there;
-	struct mem_piece piece;
+	struct mem_sge piece;
 	struct stuck stuck;
 	uint8_t out[64];
 	void *second;

@@ -235,7 +235,7 @@ typedef enum pz_async_error_reason { DAT_PZ_OTHER_ERROR } DAT_PZ_ASYNC_ERROR_REA
 
 /* ---- memory descriptors ---- */
 
-/* One local piece.  With segment_length 0 the other fields are not looked at. */
+/* A local segment.  With segment_length 0 the other fields are not looked at. */
 typedef struct dat_lmr_triplet {
 	DAT_LMR_CONTEXT lmr_context;
 	DAT_UINT32 pad; /* ignored */
@@ -243,7 +243,7 @@ typedef struct dat_lmr_triplet {
 	DAT_VLEN segment_length;
 } DAT_LMR_TRIPLET;
 
-/* A piece of the peer's memory, in the peer's addresses.  Host byte order. */
+/* A segment of the peer's memory, in the peer's addresses.  Host byte order. */
 typedef struct dat_rmr_triplet {
 	DAT_RMR_CONTEXT rmr_context;
 	DAT_UINT32 pad; /* ignored */

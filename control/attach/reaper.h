@@ -2,8 +2,8 @@
 /*
  * Descriptors that applications send, and how they are closed.
  */
-#ifndef CONTROL_ATTACH_CLOSER_H
-#define CONTROL_ATTACH_CLOSER_H
+#ifndef CONTROL_ATTACH_REAPER_H
+#define CONTROL_ATTACH_REAPER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,18 +15,18 @@ union ancillary {
 	char bytes[CMSG_SPACE(SCM_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 	struct cmsghdr align;
 };
-int closers_start(void);
-void closers_stop(void);
-void closers_poll(void);
-uint64_t closers_deadline(void);
+int reapers_start(void);
+void reapers_stop(void);
+void reapers_poll(void);
+uint64_t reapers_deadline(void);
 /* Both close what is of `uid` without waiting for it. */
-void fd_discard(uint32_t uid, int fd);
-void connection_close(uint32_t uid, int fd); /* with what it has sent and nobody read */
+void reaper_discard(uint32_t uid, int fd);
+void reaper_close_socket(uint32_t uid, int fd); /* with what it has sent and nobody read */
 /* So many of its descriptors are still to be closed that no more should be taken; */
-bool closer_full(uint32_t uid);
+bool reaper_full(uint32_t uid);
 /* and they do not close, so that it is not to be served. */
-bool closer_stuck(uint32_t uid);
+bool reaper_stuck(uint32_t uid);
 /* So many connections are still to be closed, of all users, that none should be accepted. */
-bool closers_late(void);
+bool reapers_late(void);
 
 #endif

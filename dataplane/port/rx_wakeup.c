@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "bell.h"
+#include "rx_wakeup.h"
 #include "dataplane/mem/guard.h"
 
 #include <dirent.h>
@@ -49,7 +49,7 @@ struct half {
 	uint32_t stride;
 };
 
-static struct bell {
+static struct rx_wakeup {
 	enum kind kind;
 	bool client; /* memif: which of the two rings we read */
 	/* memif: stored before `ring` is, and again only when no core uses it any more */
@@ -58,7 +58,7 @@ static struct bell {
 	/* memif: the ring, from its being found until it is about to be unmapped. */
 	_Atomic(struct memif_ring *) ring;
 	_Atomic bool watched; /* socket: found */
-} bells[CONFIG_PORTS_MAX];
+} rx_wakeups[CONFIG_PORTS_MAX];
 
 /* Held while mappings are looked for, and while one goes. */
 static pthread_mutex_t mappings = PTHREAD_MUTEX_INITIALIZER;
@@ -155,7 +155,7 @@ half_of(uint8_t *base, struct memif_ring *ring)
 /* Two rings, one behind the other, at the beginning of a mapping: the first is what a cable's server reads.
  */
 static bool
-rings_in(uint8_t *base, size_t len, struct bell *bell)
+rings_in(uint8_t *base, size_t len, struct rx_wakeup *rx_wakeup)
 {
 	if (len < sizeof(struct memif_ring) || ((struct memif_ring *)base)->cookie != MEMIF_COOKIE)
 		return false;
@@ -170,9 +170,9 @@ rings_in(uint8_t *base, size_t len, struct bell *bell)
 		/* With more queues than we use it is not told here which is whose. */
 		if (((struct memif_ring *)(base + 2 * size))->cookie == MEMIF_COOKIE)
 			return false;
-		bell->in = half_of(base, bell->client ? second : (struct memif_ring *)base);
-		bell->out = half_of(base, bell->client ? (struct memif_ring *)base : second);
-		bell->slots = 1u << log2;
+		rx_wakeup->in = half_of(base, rx_wakeup->client ? second : (struct memif_ring *)base);
+		rx_wakeup->out = half_of(base, rx_wakeup->client ? (struct memif_ring *)base : second);
+		rx_wakeup->slots = 1u << log2;
 		return true;
 	}
 	return false;
@@ -183,7 +183,7 @@ is_taken(const struct memif_ring *ring)
 {
 	for (uint32_t i = 0; i < ports_num; i++)
 		/* Only the control thread and, under the mutex, who unmaps store it. */
-		if (atomic_load_explicit(&bells[i].ring, memory_order_relaxed) == ring)
+		if (atomic_load_explicit(&rx_wakeups[i].ring, memory_order_relaxed) == ring)
 			return true;
 	return false;
 }
@@ -207,10 +207,10 @@ next_line(FILE *file, char *line, int room)
 
 /* `mappings` held.  One that no port has yet; not when there are several, and none tells whose it is. */
 static bool
-find_rings(struct bell *bell)
+find_rings(struct rx_wakeup *rx_wakeup)
 {
 	FILE *file = fopen("/proc/self/maps", "re");
-	struct bell found = {.client = bell->client};
+	struct rx_wakeup found = {.client = rx_wakeup->client};
 	uint32_t count = 0;
 	char line[512];
 
@@ -224,9 +224,9 @@ find_rings(struct bell *bell)
 			continue;
 		if (!rings_in((uint8_t *)from, to - from, &found) || is_taken(found.in.ring))
 			continue;
-		bell->in = found.in;
-		bell->out = found.out;
-		bell->slots = found.slots;
+		rx_wakeup->in = found.in;
+		rx_wakeup->out = found.out;
+		rx_wakeup->slots = found.slots;
 		count++;
 	}
 	if (file != NULL)
@@ -235,7 +235,7 @@ find_rings(struct bell *bell)
 }
 
 static bool
-bells_wake(void)
+rx_wakeups_wake(void)
 {
 	return engine.config->idle == ONE_IDLE_SLEEP;
 }
@@ -246,46 +246,46 @@ find_memif(uint32_t port)
 	struct rte_eth_link link;
 
 	/* Pairs with nothing: only the control thread stores anything but NULL. */
-	if (atomic_load_explicit(&bells[port].ring, memory_order_relaxed) != NULL ||
+	if (atomic_load_explicit(&rx_wakeups[port].ring, memory_order_relaxed) != NULL ||
 	    rte_eth_link_get_nowait(ports[port].device, &link) != 0 || link.link_status != RTE_ETH_LINK_UP)
 		return;
 	pthread_mutex_lock(&mappings);
-	if (find_rings(&bells[port]) && (!bells_wake() || watch_descriptors(port, BELL_MEMIF, 0)))
-		/* Pairs with the acquire loads in bell_arm and bell_fetch. */
-		atomic_store_explicit(&bells[port].ring, bells[port].in.ring, memory_order_release);
+	if (find_rings(&rx_wakeups[port]) && (!rx_wakeups_wake() || watch_descriptors(port, BELL_MEMIF, 0)))
+		/* Pairs with the acquire loads in rx_wakeup_arm and rx_wakeup_fetch. */
+		atomic_store_explicit(&rx_wakeups[port].ring, rx_wakeups[port].in.ring, memory_order_release);
 	pthread_mutex_unlock(&mappings);
 }
 
 static void
 find(uint32_t port)
 {
-	struct bell *bell = &bells[port];
+	struct rx_wakeup *rx_wakeup = &rx_wakeups[port];
 	struct rte_eth_dev_info info;
 
-	if (bell->kind == BELL_MEMIF) {
+	if (rx_wakeup->kind == BELL_MEMIF) {
 		find_memif(port);
 		return;
 	}
 	if (rte_eth_dev_info_get(ports[port].device, &info) != 0 || info.driver_name == NULL)
 		return;
 	if (strcmp(info.driver_name, "net_memif") == 0) {
-		bell->kind = BELL_MEMIF;
-		bell->client = ports[port].reconnects;
+		rx_wakeup->kind = BELL_MEMIF;
+		rx_wakeup->client = ports[port].reconnects;
 		find_memif(port);
-	} else if (bells_wake() && (strcmp(info.driver_name, "net_af_packet") == 0 ||
-				    strcmp(info.driver_name, "net_af_xdp") == 0)) {
-		if (bell->kind == BELL_NONE)
-			bell->kind = BELL_SOCKET;
+	} else if (rx_wakeups_wake() && (strcmp(info.driver_name, "net_af_packet") == 0 ||
+					 strcmp(info.driver_name, "net_af_xdp") == 0)) {
+		if (rx_wakeup->kind == BELL_NONE)
+			rx_wakeup->kind = BELL_SOCKET;
 		/* Only this thread stores it; a core that sees it later naps meanwhile. */
-		if (!atomic_load_explicit(&bell->watched, memory_order_relaxed))
-			atomic_store_explicit(&bell->watched,
+		if (!atomic_load_explicit(&rx_wakeup->watched, memory_order_relaxed))
+			atomic_store_explicit(&rx_wakeup->watched,
 					      watch_descriptors(port, BELL_SOCKET, info.if_index),
 					      memory_order_relaxed);
 	}
 }
 
 void
-bells_find(void)
+rx_wakeups_find(void)
 {
 	if (engine.config->idle == ONE_IDLE_SPIN)
 		return;
@@ -294,23 +294,23 @@ bells_find(void)
 }
 
 void
-bells_fini(void)
+rx_wakeups_fini(void)
 {
-	memset(bells, 0, sizeof(bells));
+	memset(rx_wakeups, 0, sizeof(rx_wakeups));
 }
 
 /* ---- use ---- */
 
 bool
-bell_arm(struct core *core, uint16_t port, bool on)
+rx_wakeup_arm(struct core *core, uint16_t port, bool on)
 {
-	struct bell *bell = &bells[port];
+	struct rx_wakeup *rx_wakeup = &rx_wakeups[port];
 	struct memif_ring *ring;
 
-	if (bell->kind != BELL_MEMIF)
-		return atomic_load_explicit(&bell->watched, memory_order_relaxed);
+	if (rx_wakeup->kind != BELL_MEMIF)
+		return atomic_load_explicit(&rx_wakeup->watched, memory_order_relaxed);
 	/* Pairs with the store in find_memif, and with the grace period in munmap(). */
-	ring = atomic_load_explicit(&bell->ring, memory_order_acquire);
+	ring = atomic_load_explicit(&rx_wakeup->ring, memory_order_acquire);
 	if (ring == NULL)
 		return false;
 	atomic_store_explicit(&ring->flags, on ? 0 : MEMIF_MASK_INT, memory_order_relaxed);
@@ -331,29 +331,29 @@ fetch_own(const void *line)
 }
 
 static inline uint32_t
-position(const struct bell *bell, const struct half *half)
+position(const struct rx_wakeup *rx_wakeup, const struct half *half)
 {
 	/* Ours, and only a hint: nothing is read for it. */
-	uint16_t at = bell->client ? atomic_load_explicit(&half->ring->head, memory_order_relaxed)
-				   : atomic_load_explicit(&half->ring->tail, memory_order_relaxed);
+	uint16_t at = rx_wakeup->client ? atomic_load_explicit(&half->ring->head, memory_order_relaxed)
+					: atomic_load_explicit(&half->ring->tail, memory_order_relaxed);
 
-	return at & (bell->slots - 1);
+	return at & (rx_wakeup->slots - 1);
 }
 
 static void
-fetch_memif(const struct bell *bell)
+fetch_memif(const struct rx_wakeup *rx_wakeup)
 {
-	uint32_t in = position(bell, &bell->in), out = position(bell, &bell->out);
-	const struct memif_descriptor *in_slots = (const struct memif_descriptor *)(bell->in.ring + 1);
-	const struct memif_descriptor *out_slots = (const struct memif_descriptor *)(bell->out.ring + 1);
+	uint32_t in = position(rx_wakeup, &rx_wakeup->in), out = position(rx_wakeup, &rx_wakeup->out);
+	const struct memif_descriptor *in_slots = (const struct memif_descriptor *)(rx_wakeup->in.ring + 1);
+	const struct memif_descriptor *out_slots = (const struct memif_descriptor *)(rx_wakeup->out.ring + 1);
 	size_t head = offsetof(struct memif_ring, head), tail = offsetof(struct memif_ring, tail);
-	size_t ours = bell->client ? head : tail, theirs = bell->client ? tail : head;
-	uintptr_t frame = bell->in.buffers + (uintptr_t)in * bell->in.stride;
-	uintptr_t answer = bell->out.buffers + (uintptr_t)out * bell->out.stride;
+	size_t ours = rx_wakeup->client ? head : tail, theirs = rx_wakeup->client ? tail : head;
+	uintptr_t frame = rx_wakeup->in.buffers + (uintptr_t)in * rx_wakeup->in.stride;
+	uintptr_t answer = rx_wakeup->out.buffers + (uintptr_t)out * rx_wakeup->out.stride;
 
-	__builtin_prefetch((const uint8_t *)bell->in.ring + theirs);
-	fetch_own((const uint8_t *)bell->in.ring + ours);
-	__builtin_prefetch((const uint8_t *)bell->out.ring + theirs);
+	__builtin_prefetch((const uint8_t *)rx_wakeup->in.ring + theirs);
+	fetch_own((const uint8_t *)rx_wakeup->in.ring + ours);
+	__builtin_prefetch((const uint8_t *)rx_wakeup->out.ring + theirs);
 	fetch_own(&in_slots[in]);
 	__builtin_prefetch((const void *)frame);
 	__builtin_prefetch((const void *)(frame + RTE_CACHE_LINE_SIZE));
@@ -362,14 +362,14 @@ fetch_memif(const struct bell *bell)
 }
 
 void
-bell_fetch(struct core *core)
+rx_wakeup_fetch(struct core *core)
 {
 	for (uint32_t i = 0; i < core->num_rx; i++) {
-		const struct bell *bell = &bells[core->rx[i].port];
+		const struct rx_wakeup *rx_wakeup = &rx_wakeups[core->rx[i].port];
 
 		/* Pairs with the store in find_memif, and with the grace period in munmap(). */
-		if (atomic_load_explicit(&bell->ring, memory_order_acquire) != NULL)
-			fetch_memif(bell);
+		if (atomic_load_explicit(&rx_wakeup->ring, memory_order_acquire) != NULL)
+			fetch_memif(rx_wakeup);
 	}
 }
 
@@ -379,28 +379,28 @@ bell_fetch(struct core *core)
  * store has arrived; and if not even that, after this time.
  */
 uint64_t
-bell_limit(const struct core *core)
+rx_wakeup_limit(const struct core *core)
 {
 	for (uint32_t i = 0; i < core->num_rx; i++)
-		if (bells[core->rx[i].port].kind == BELL_MEMIF)
+		if (rx_wakeups[core->rx[i].port].kind == BELL_MEMIF)
 			return MEMIF_LIMIT_NS;
 	return UINT64_MAX;
 }
 
 void
-bell_unmap_begin(const void *address, size_t len)
+rx_wakeup_unmap_begin(const void *address, size_t len)
 {
 	pthread_mutex_lock(&mappings);
 	for (uint32_t i = 0; i < CONFIG_PORTS_MAX; i++) {
-		uintptr_t ring = (uintptr_t)atomic_load_explicit(&bells[i].ring, memory_order_relaxed);
+		uintptr_t ring = (uintptr_t)atomic_load_explicit(&rx_wakeups[i].ring, memory_order_relaxed);
 
 		if (ring >= (uintptr_t)address && ring - (uintptr_t)address < len)
-			atomic_store_explicit(&bells[i].ring, NULL, memory_order_relaxed);
+			atomic_store_explicit(&rx_wakeups[i].ring, NULL, memory_order_relaxed);
 	}
 }
 
 void
-bell_unmap_end(void)
+rx_wakeup_unmap_end(void)
 {
 	pthread_mutex_unlock(&mappings);
 }

@@ -31,7 +31,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "control/attach/closer.h"
+#include "control/attach/reaper.h"
 #include "control/loop/loop.h"
 
 #define WAITING_MAX 1024u /* of one user; or a part of all descriptors, */
@@ -43,11 +43,11 @@
 #define LOOKS 200u
 #define WAKE_SIGNAL SIGURG /* nobody else's, and ignored unless it is handled */
 
-struct closer;
+struct reaper;
 
 /* A thread, and the pipe that it takes descriptors from. */
 struct lane {
-	struct closer *closer;
+	struct reaper *reaper;
 	int in; /* of the pipe; -1: there is no thread */
 	pthread_t thread;
 	_Atomic uint32_t given, closed; /* free-running */
@@ -55,8 +55,8 @@ struct lane {
 	uint64_t looked_at;
 };
 
-struct closer { /* of one user */
-	LIST_ENTRY(closer) link;
+struct reaper { /* of one user */
+	LIST_ENTRY(reaper) link;
 	uint32_t uid, most;
 	struct lane sent, connections;
 };
@@ -66,8 +66,8 @@ struct start {
 	int out;
 };
 
-static LIST_HEAD(, closer) users = LIST_HEAD_INITIALIZER(users);
-static struct closer *own; /* of this process's user: there when no descriptor is left for another */
+static LIST_HEAD(, reaper) users = LIST_HEAD_INITIALIZER(users);
+static struct reaper *own; /* of this process's user: there when no descriptor is left for another */
 static uint32_t late_at;
 
 /* ---- the threads ---- */
@@ -115,7 +115,7 @@ give_all(struct lane *lane, struct msghdr *header)
 
 /* What lies unread in a Unix socket goes to the thread for what its user has sent, and nothing more comes. */
 static void
-take_unread(struct closer *closer, int fd)
+take_unread(struct reaper *reaper, int fd)
 {
 	const int on = 1;
 	socklen_t len = sizeof(int);
@@ -126,7 +126,7 @@ take_unread(struct closer *closer, int fd)
 	shutdown(fd, SHUT_RDWR);
 	/* Tells a message without bytes from the end: it has credentials. */
 	setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
-	for (int i = 0; i < UNREAD_MAX && num_waiting(&closer->sent) < closer->most; i++) {
+	for (int i = 0; i < UNREAD_MAX && num_waiting(&reaper->sent) < reaper->most; i++) {
 		union {
 			char bytes[CMSG_SPACE(sizeof(struct ucred)) + sizeof(union ancillary)];
 			struct cmsghdr align;
@@ -140,12 +140,12 @@ take_unread(struct closer *closer, int fd)
 
 		if (recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0 || header.msg_controllen == 0)
 			break;
-		give_all(&closer->sent, &header);
+		give_all(&reaper->sent, &header);
 	}
 	/* One that listens has connections, which have queues. */
-	while (num_waiting(&closer->sent) < closer->most &&
+	while (num_waiting(&reaper->sent) < reaper->most &&
 	       (other = accept4(fd, NULL, NULL, SOCK_CLOEXEC)) >= 0)
-		if (!lane_give(&closer->sent, other))
+		if (!lane_give(&reaper->sent, other))
 			close(other);
 }
 
@@ -166,9 +166,9 @@ lane_main(void *arg)
 	while ((n = read(start.out, &fd, sizeof(fd))) != 0) {
 		if (n < 0) /* only interrupted */
 			continue;
-		take_unread(lane->closer, fd);
+		take_unread(lane->reaper, fd);
 		/* May wait, too: for who has the socket locked. */
-		if (lane == &lane->closer->sent)
+		if (lane == &lane->reaper->sent)
 			setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 		close(fd);
 		/* Pairs with the acquire load in num_waiting: this may be the last that is seen of it here.
@@ -180,13 +180,13 @@ lane_main(void *arg)
 }
 
 static int
-lane_start(struct lane *lane, struct closer *closer)
+lane_start(struct lane *lane, struct reaper *reaper)
 {
 	struct start *start = malloc(sizeof(*start));
 	pthread_attr_t attr;
 	int ends[2], error;
 
-	lane->closer = closer;
+	lane->reaper = reaper;
 	lane->in = -1;
 	if (start == NULL)
 		return -ENOMEM;
@@ -223,62 +223,62 @@ lane_stop(struct lane *lane)
 
 /* ---- a user's ---- */
 
-static struct closer *
-closer_new(uint32_t uid)
+static struct reaper *
+reaper_new(uint32_t uid)
 {
-	struct closer *closer = calloc(1, sizeof(*closer));
+	struct reaper *reaper = calloc(1, sizeof(*reaper));
 	struct rlimit limit;
 
-	if (closer == NULL)
+	if (reaper == NULL)
 		return NULL;
-	closer->uid = uid;
-	closer->most = WAITING_MAX;
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / WAITING_PART < closer->most)
-		closer->most = (uint32_t)(limit.rlim_cur / WAITING_PART);
-	if (lane_start(&closer->sent, closer) == 0) {
-		if (lane_start(&closer->connections, closer) == 0) {
-			LIST_INSERT_HEAD(&users, closer, link);
-			return closer;
+	reaper->uid = uid;
+	reaper->most = WAITING_MAX;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / WAITING_PART < reaper->most)
+		reaper->most = (uint32_t)(limit.rlim_cur / WAITING_PART);
+	if (lane_start(&reaper->sent, reaper) == 0) {
+		if (lane_start(&reaper->connections, reaper) == 0) {
+			LIST_INSERT_HEAD(&users, reaper, link);
+			return reaper;
 		}
-		lane_stop(&closer->sent);
+		lane_stop(&reaper->sent);
 	}
-	free(closer);
+	free(reaper);
 	return NULL;
 }
 
-static struct closer *
+static struct reaper *
 find(uint32_t uid)
 {
-	struct closer *closer;
+	struct reaper *reaper;
 
-	LIST_FOREACH(closer, &users, link)
-	if (closer->uid == uid)
-		return closer;
+	LIST_FOREACH(reaper, &users, link)
+	if (reaper->uid == uid)
+		return reaper;
 	return NULL;
 }
 
-static struct closer *
-closer_of(uint32_t uid)
+static struct reaper *
+reaper_of(uint32_t uid)
 {
-	struct closer *closer = find(uid);
+	struct reaper *reaper = find(uid);
 
-	return closer != NULL ? closer : closer_new(uid);
+	return reaper != NULL ? reaper : reaper_new(uid);
 }
 
 /* Idle: what a connection's thread hands on is there when it has nothing any more. */
 static bool
-is_idle(const struct closer *closer)
+is_idle(const struct reaper *reaper)
 {
-	return num_waiting(&closer->connections) == 0 && num_waiting(&closer->sent) == 0;
+	return num_waiting(&reaper->connections) == 0 && num_waiting(&reaper->sent) == 0;
 }
 
 static void
-closer_end(struct closer *closer)
+reaper_end(struct reaper *reaper)
 {
-	LIST_REMOVE(closer, link);
-	lane_stop(&closer->connections);
-	lane_stop(&closer->sent);
-	free(closer);
+	LIST_REMOVE(reaper, link);
+	lane_stop(&reaper->connections);
+	lane_stop(&reaper->sent);
+	free(reaper);
 }
 
 static void
@@ -287,7 +287,7 @@ no_action(int number)
 }
 
 int
-closers_start(void)
+reapers_start(void)
 {
 	const struct sigaction action = {.sa_handler = no_action}; /* and calls are not restarted */
 	struct rlimit limit;
@@ -297,15 +297,15 @@ closers_start(void)
 		late_at = (uint32_t)(limit.rlim_cur / LATE_PART);
 	if (sigaction(WAKE_SIGNAL, &action, NULL) != 0)
 		return -errno;
-	own = closer_of(getuid());
+	own = reaper_of(getuid());
 	return own == NULL ? -EAGAIN : 0;
 }
 
 void
-closers_stop(void)
+reapers_stop(void)
 {
 	own = NULL;
-	closers_poll();
+	reapers_poll();
 }
 
 static void
@@ -326,79 +326,79 @@ look(struct lane *lane)
 
 /* The threads of users who have nothing to close end. */
 void
-closers_poll(void)
+reapers_poll(void)
 {
-	struct closer *closer, *next;
+	struct reaper *reaper, *next;
 
-	for (closer = LIST_FIRST(&users); closer != NULL; closer = next) {
-		next = LIST_NEXT(closer, link);
-		look(&closer->sent);
-		look(&closer->connections);
-		if (closer != own && is_idle(closer))
-			closer_end(closer);
+	for (reaper = LIST_FIRST(&users); reaper != NULL; reaper = next) {
+		next = LIST_NEXT(reaper, link);
+		look(&reaper->sent);
+		look(&reaper->connections);
+		if (reaper != own && is_idle(reaper))
+			reaper_end(reaper);
 	}
 }
 
 uint64_t
-closers_deadline(void)
+reapers_deadline(void)
 {
-	struct closer *closer;
+	struct reaper *reaper;
 
-	LIST_FOREACH(closer, &users, link)
-	if (closer != own || !is_idle(closer))
+	LIST_FOREACH(reaper, &users, link)
+	if (reaper != own || !is_idle(reaper))
 		return control.now + LOOK_NS;
 	return NEVER;
 }
 
 bool
-closers_late(void)
+reapers_late(void)
 {
-	struct closer *closer;
+	struct reaper *reaper;
 	uint32_t n = 0;
 
-	LIST_FOREACH(closer, &users, link)
-	n += num_waiting(&closer->connections);
+	LIST_FOREACH(reaper, &users, link)
+	n += num_waiting(&reaper->connections);
 	return n >= late_at;
 }
 
 bool
-closer_full(uint32_t uid)
+reaper_full(uint32_t uid)
 {
-	const struct closer *closer = find(uid);
+	const struct reaper *reaper = find(uid);
 
-	return closer != NULL && num_waiting(&closer->sent) >= closer->most;
+	return reaper != NULL && num_waiting(&reaper->sent) >= reaper->most;
 }
 
 bool
-closer_stuck(uint32_t uid)
+reaper_stuck(uint32_t uid)
 {
-	const struct closer *closer = find(uid);
+	const struct reaper *reaper = find(uid);
 
-	return closer_full(uid) && closer->sent.looks >= LOOKS;
+	return reaper_full(uid) && reaper->sent.looks >= LOOKS;
 }
 
 void
-fd_discard(uint32_t uid, int fd)
+reaper_discard(uint32_t uid, int fd)
 {
-	struct closer *closer;
+	struct reaper *reaper;
 
 	if (fd < 0)
 		return;
-	closer = closer_of(uid);
-	if (closer == NULL || !lane_give(&closer->sent, fd))
+	reaper = reaper_of(uid);
+	if (reaper == NULL || !lane_give(&reaper->sent, fd))
 		log_of_others(warning, "a descriptor of uid %u stays open: there is no thread to close it\n",
 			      uid);
 }
 
 void
-connection_close(uint32_t uid, int fd)
+reaper_close_socket(uint32_t uid, int fd)
 {
-	struct closer *closer = closer_of(uid);
+	struct reaper *reaper = reaper_of(uid);
 
 	shutdown(fd, SHUT_RDWR); /* it is told at once */
-	if (closer == NULL)
-		closer = own;
-	if (closer == NULL || !lane_give(&closer->connections, fd))
+	if (reaper == NULL)
+		reaper = own;
+	if (reaper == NULL || !lane_give(&reaper->connections, fd))
 		log_of_others(warning, "a connection of uid %u stays open: there is no thread to close it\n",
 			      uid);
 }

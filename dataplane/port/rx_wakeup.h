@@ -9,29 +9,29 @@
  *                       reader has cleared the ring's "no interrupts" flag
  *                       (memif's protocol; other implementations do the same)
  *
- * Without a bell a core looks at the port by short naps (idle.c).
+ * Without a rx_wakeup a core looks at the port by short naps (idle.c).
  *
- * Who knows memif's rings also knows which lines the next frame will be in: bell_fetch().
+ * Who knows memif's rings also knows which lines the next frame will be in: rx_wakeup_fetch().
  */
 #ifndef DATAPLANE_BELL_H
 #define DATAPLANE_BELL_H
 
 #include "dataplane/port/port.h"
 
-/* Before the cores run, and then on the control thread: looks for bells that are not known yet. */
-void bells_find(void);
-void bells_fini(void); /* when nothing runs any more */
-/* On the core, not offline: bells of `port` on or off; false: it has none. */
-bool bell_arm(struct core *core, uint16_t port, bool on);
+/* Before the cores run, and then on the control thread: looks for rx_wakeups that are not known yet. */
+void rx_wakeups_find(void);
+void rx_wakeups_fini(void); /* when nothing runs any more */
+/* On the core, not offline: rx_wakeups of `port` on or off; false: it has none. */
+bool rx_wakeup_arm(struct core *core, uint16_t port, bool on);
 /* A ring might be missed when a core falls asleep: how long that may go unnoticed; ns. */
-uint64_t bell_limit(const struct core *core);
+uint64_t rx_wakeup_limit(const struct core *core);
 /* On the core, not offline: a frame may have come while others had the processor.  The lines that reading and
  * answering it takes from the far end's processor are asked for all at once; the driver comes upon one after
  * the other. */
-void bell_fetch(struct core *core);
-/* Around an munmap() of a driver's: no core uses the memory when bell_unmap_begin() and a grace period have
- * passed, and none is found there until bell_unmap_end(). */
-void bell_unmap_begin(const void *address, size_t len);
-void bell_unmap_end(void);
+void rx_wakeup_fetch(struct core *core);
+/* Around an munmap() of a driver's: no core uses the memory when rx_wakeup_unmap_begin() and a grace period
+ * have passed, and none is found there until rx_wakeup_unmap_end(). */
+void rx_wakeup_unmap_begin(const void *address, size_t len);
+void rx_wakeup_unmap_end(void);
 
 #endif

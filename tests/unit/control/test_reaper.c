@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Descriptors that take long to close (control/closer.c): who sent them waits, and
+ * Descriptors that take long to close (control/reaper.c): who sent them waits, and
  * nobody else.
  */
 #include <setjmp.h>
@@ -22,10 +22,10 @@
 
 #include <cmocka.h>
 
-#include "control/attach/closer.h"
+#include "control/attach/reaper.h"
 #include "control/loop/loop.h"
 
-#define STEP_NS (10 * NS_PER_MS) /* more than the closers' look */
+#define STEP_NS (10 * NS_PER_MS) /* more than the reapers' look */
 
 struct control control;
 int control_logtype;
@@ -78,7 +78,7 @@ await_fds(uint32_t n, bool poll)
 	for (int i = 0; i < 20000; i++) {
 		control.now += STEP_NS;
 		if (poll)
-			closers_poll();
+			reapers_poll();
 		if (count_fds() <= n)
 			return true;
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -167,12 +167,12 @@ listening_holder(int fd)
 static void
 test_queues(void **state)
 {
-	fd_discard(1, lingering());
-	fd_discard(1, holder(SOCK_STREAM, lingering(), 1));
-	fd_discard(1, holder(SOCK_DGRAM, holder(SOCK_SEQPACKET, lingering(), 1), 1));
-	fd_discard(1, listening_holder(lingering()));
-	connection_close(1, holder(SOCK_SEQPACKET, lingering(), 1));
-	connection_close(1, holder(SOCK_SEQPACKET, lingering(), 0)); /* with a message of no bytes */
+	reaper_discard(1, lingering());
+	reaper_discard(1, holder(SOCK_STREAM, lingering(), 1));
+	reaper_discard(1, holder(SOCK_DGRAM, holder(SOCK_SEQPACKET, lingering(), 1), 1));
+	reaper_discard(1, listening_holder(lingering()));
+	reaper_close_socket(1, holder(SOCK_SEQPACKET, lingering(), 1));
+	reaper_close_socket(1, holder(SOCK_SEQPACKET, lingering(), 0)); /* with a message of no bytes */
 	/* What is left are the peers, and the ends of two pipes. */
 	assert_true(await_fds(base_fds + num_peers + 4, false));
 	close_peers();
@@ -186,34 +186,34 @@ test_stuck(void **state)
 	uint32_t before;
 
 	stuck = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	fd_discard(1, stuck);
-	while (!closer_full(1))
-		fd_discard(1, dup(STDIN_FILENO));
-	assert_false(closer_stuck(1));
+	reaper_discard(1, stuck);
+	while (!reaper_full(1))
+		reaper_discard(1, dup(STDIN_FILENO));
+	assert_false(reaper_stuck(1));
 	before = count_fds();
-	/* Another user's, and this one's own connections, also with what would linger unread: the closer
+	/* Another user's, and this one's own connections, also with what would linger unread: the reaper
 	 * takes no more, so that is for the kernel, and for a signal. */
 	for (int i = 0; i < 200; i++) {
-		connection_close(2, socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-		connection_close(1, socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-		fd_discard(2, dup(STDIN_FILENO));
+		reaper_close_socket(2, socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+		reaper_close_socket(1, socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+		reaper_discard(2, dup(STDIN_FILENO));
 	}
-	connection_close(2, holder(SOCK_SEQPACKET, lingering(), 1));
+	reaper_close_socket(2, holder(SOCK_SEQPACKET, lingering(), 1));
 	assert_true(await_fds(before + num_peers + 4, false));
 	for (int i = 0; i < 8; i++)
-		connection_close(1, holder(SOCK_SEQPACKET, lingering(), 1));
+		reaper_close_socket(1, holder(SOCK_SEQPACKET, lingering(), 1));
 	assert_true(await_fds(before + num_peers, true));
-	assert_true(closer_full(1));
-	for (int i = 0; i < 1000 && !closer_stuck(1); i++) {
+	assert_true(reaper_full(1));
+	for (int i = 0; i < 1000 && !reaper_stuck(1); i++) {
 		control.now += STEP_NS;
-		closers_poll();
+		reapers_poll();
 	}
-	assert_true(closer_stuck(1));
-	assert_false(closer_full(2));
+	assert_true(reaper_stuck(1));
+	assert_false(reaper_full(2));
 	sem_post(&answer);
 	close_peers();
 	assert_true(await_fds(base_fds, true));
-	assert_false(closer_full(1));
+	assert_false(reaper_full(1));
 }
 
 /* So many connections that descriptors get short: no more are accepted until some are closed. */
@@ -224,15 +224,15 @@ test_late(void **state)
 	uint32_t n = 0;
 
 	getrlimit(RLIMIT_NOFILE, &limit);
-	assert_false(closers_late());
+	assert_false(reapers_late());
 	stuck = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	for (connection_close(1, stuck); !closers_late(); n++)
-		connection_close(1, socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+	for (reaper_close_socket(1, stuck); !reapers_late(); n++)
+		reaper_close_socket(1, socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 	assert_true(n < limit.rlim_cur / 2);
-	assert_true(closers_deadline() <= control.now + STEP_NS);
+	assert_true(reapers_deadline() <= control.now + STEP_NS);
 	sem_post(&answer);
 	assert_true(await_fds(base_fds, true));
-	assert_false(closers_late());
+	assert_false(reapers_late());
 }
 
 int
@@ -253,8 +253,8 @@ main(void)
 	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (bind(listener, (struct sockaddr *)&address, sizeof(address)) != 0 || listen(listener, 16) != 0 ||
-	    getsockname(listener, (struct sockaddr *)&address, &len) != 0 || closers_start() != 0)
+	    getsockname(listener, (struct sockaddr *)&address, &len) != 0 || reapers_start() != 0)
 		return 1;
 	base_fds = count_fds();
-	return cmocka_run_group_tests_name("control: closers", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("control: reapers", tests, NULL, NULL);
 }
