@@ -7,7 +7,7 @@
 #include "dat2.h"
 #include "dat/registry/registry.h"
 
-#define FACE_ENTRY(name, parameters) .name##_func = face_##name,
+#define FACE_ENTRY(name, handle, version2, parameters, arguments) .name##_func = face_##name,
 static const DAT2_PROVIDER face_table = {FACE_CALLS(FACE_ENTRY)};
 
 /* In libdat2. */
