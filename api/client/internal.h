@@ -5,7 +5,9 @@
 
 #include <pthread.h>
 
-#include "client.h"
+#include "client/attach.h"
+#include "client/mem.h"
+#include "client/wait.h"
 
 struct copier;  /* copier.h */
 struct mem_use; /* mem.c */

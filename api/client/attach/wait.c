@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/cq.h"
 #include "client/internal.h"
 
 #define SPIN_US_DEFAULT 20u

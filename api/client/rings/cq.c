@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion rings.  The call per entry, one_cq_poll, is in inline.h. */
+/* Completion rings.  The call per entry, one_cq_poll, is in cq.h. */
 #include <sched.h>
 #include <stdlib.h>
 
+#include "client/cq.h"
 #include "client/internal.h"
 
 /* The engine ends the old ring before the reply to CQ_RESIZE is sent; a moment for memory to agree. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pairs.  Posting is in inline.h. */
+/* Queue pairs.  Posting is in post.h. */
 #include <unistd.h>
 
 #include "client/internal.h"
+#include "client/post.h"
 
 /*
  * Takes over the engine's progress counters as far as they make sense: they only

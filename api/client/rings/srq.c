@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared receive queues. */
 #include "client/internal.h"
+#include "client/post.h"
+#include "client/srq.h"
 
 int
 one_srq_create(struct one_client *client, uint32_t pz, uint32_t max_wr, uint32_t max_sge, struct one_srq *srq)

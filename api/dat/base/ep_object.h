@@ -5,6 +5,8 @@
 #ifndef DAT_BASE_EP_OBJECT_H_INTERNAL
 #define DAT_BASE_EP_OBJECT_H_INTERNAL
 
+#include "client/qp.h"
+#include "client/srq.h"
 #include "dat/base/evd_object.h"
 #include "dat/base/memory_object.h"
 

@@ -21,7 +21,7 @@
 #include <dat/udat.h>
 #include <dat/udat_redirection.h>
 
-#include "client/client.h"
+#include "client/cq.h"
 #include "dat/base/calls.h"
 #include "dat/base/handle.h"
 #include "dat/base/idmap.h"

@@ -5,6 +5,7 @@
  * it again when it carries the request out, since a region may be freed in
  * between and the rings are the application's to write.
  */
+#include "client/post.h"
 #include "dat/ep/ep.h"
 
 #define FLAGS_RDMA \

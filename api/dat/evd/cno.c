@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "client/wait.h"
 #include "dat/evd/evd.h"
 
 /* Each has a channel; the others are for threads that wait on EVDs. */

@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 
+#include "client/wait.h"
 #include "dat/evd/evd.h"
 
 #define STASH_MIN 64u

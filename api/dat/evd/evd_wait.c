@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Taking events: dequeue, wait; and software events. */
+#include "client/wait.h"
 #include "dat/evd/evd.h"
 
 DAT_RETURN

@@ -9,7 +9,7 @@
  * After fork, the child's copies may hold locks whose owners are gone, and belong
  * to the parent's attachment: they are foreign, and their locks are not touched.
  */
-#include "rsm/rsm.h"
+#include "rsm/base/handle.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -5,7 +5,8 @@
  * data plane goes away, the controller gets a new attachment, and what was made
  * with the old one finds out by rsm_link_lost().
  */
-#include "rsm/rsm.h"
+#include "client/wait.h"
+#include "rsm/base/link.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * Controllers: the ports of the data plane, and loopback, which is the first
  * port kept to the own node.
  */
-#include "rsm/rsm.h"
+#include "rsm/controller/controller.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -6,7 +6,8 @@
  * (POLLHUP).  A pump thread of the attachment, there while descriptors are, keeps
  * the pipes up to date.
  */
-#include "rsm/rsm.h"
+#include "client/wait.h"
+#include "rsm/event/event.h"
 
 #include <fcntl.h>
 #include <limits.h>

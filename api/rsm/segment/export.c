@@ -3,7 +3,10 @@
  * Export segments: memory of this process, registered with local rights; the
  * data plane makes a window with just the granted rights for every import.
  */
-#include "rsm/rsm.h"
+#include "client/wait.h"
+#include "rsm/controller/controller.h"
+#include "rsm/event/event.h"
+#include "rsm/transfer/range.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,10 @@
  * Import segments: a queue pair of its own for each, connected by the data
  * plane, whose exporter's side decides about the rights.
  */
-#include "rsm/rsm.h"
+#include "client/wait.h"
+#include "rsm/controller/controller.h"
+#include "rsm/event/event.h"
+#include "rsm/transfer/transfer.h"
 
 #include <errno.h>
 #include <stdlib.h>

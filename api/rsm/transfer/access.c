@@ -2,7 +2,10 @@
 /*
  * put and get of elements and of blocks.
  */
-#include "rsm/rsm.h"
+#include "rsm/transfer/access.h"
+#include "rsm/transfer/local.h"
+#include "rsm/transfer/map.h"
+#include "rsm/transfer/range.h"
 
 int
 rsm_check(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, uint64_t len,

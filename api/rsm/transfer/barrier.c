@@ -7,7 +7,7 @@
  * initialised, `gnum` tells whether the span is open, and `privdata` is the
  * object itself, which tells it from a copy.
  */
-#include "rsm/rsm.h"
+#include "rsm/transfer/map.h"
 
 #define CLOSED 0u
 #define OPEN 1u

@@ -10,7 +10,9 @@
  * therefore not always noticed, and faults as it would in any other copy.
  * Registered memory is not asked about: it stays as long as it is registered.
  */
-#include "rsm.h"
+#include "client/wait.h"
+#include "rsm/transfer/local.h"
+#include "rsm/transfer/range.h"
 
 #include <sys/mman.h>
 #include <sys/uio.h>

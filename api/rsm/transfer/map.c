@@ -12,7 +12,8 @@
  * rsm_map_refresh() under its lock, and `quick_handle` last; an application that
  * unmaps a window while it is used faults, as with its own loads and stores.
  */
-#include "rsm/rsm.h"
+#include "rsm/transfer/local.h"
+#include "rsm/transfer/map.h"
 
 #include <string.h>
 #include <sys/mman.h>

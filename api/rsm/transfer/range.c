@@ -3,7 +3,8 @@
  * Memory of this process: what kind it is, and which of it is registered, so
  * that transfers to and from there need no copy.
  */
-#include "rsm/rsm.h"
+#include "rsm/transfer/range.h"
+#include "rsm/transfer/transfer.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -14,7 +14,9 @@
  * A failed transfer breaks the queue pair.  What is outstanding then is flushed,
  * and nothing is posted any more.
  */
-#include "rsm/rsm.h"
+#include "client/post.h"
+#include "client/wait.h"
+#include "rsm/transfer/map.h"
 
 #include <endian.h>
 #include <sched.h>

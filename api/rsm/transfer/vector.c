@@ -3,7 +3,10 @@
  * putv and getv.  The pieces are issued one after the other and complete in that
  * order, so waiting once, at the end, tells how many were done.
  */
-#include "rsm/rsm.h"
+#include "rsm/transfer/access.h"
+#include "rsm/transfer/local.h"
+#include "rsm/transfer/localmem.h"
+#include "rsm/transfer/map.h"
 
 /* Where a piece's local memory is, and the key of its handle, or 0. */
 static int
