@@ -33,6 +33,7 @@
 #include "abi/arena.h"
 #include "abi/message.h"
 #include "abi/ring.h"
+#include "client/order.h"
 
 #define ONE_LIKELY(x) __builtin_expect(!!(x), 1)
 #define ONE_UNLIKELY(x) __builtin_expect(!!(x), 0)

@@ -81,6 +81,7 @@ one_ring_commit(struct one_wqe *ring, uint32_t log2, uint32_t tail, uint32_t slo
 		struct one_wqe_ext *ext = (struct one_wqe_ext *)(void *)slot;
 
 		memset(ext->reserved, 0, sizeof(ext->reserved));
+		/* Published by the release store below. */
 		atomic_store_explicit(&ext->phase, one_ring_phase(tail + i, log2), memory_order_relaxed);
 	}
 	/* Pairs with the engine's acquire load of the phase: all that was filled in is seen. */

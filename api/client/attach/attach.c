@@ -205,7 +205,7 @@ client_attach(const struct one_attach *args, struct one_client **out)
 void
 client_detach(struct one_client *client)
 {
-	if (!atomic_load_explicit(&client->foreign, memory_order_relaxed))
+	if (!client_foreign(client))
 		watcher_remove(client);
 	destroy(client);
 }
@@ -228,7 +228,7 @@ client_disown(struct one_client *client)
 	if (client->copier != NULL)
 		copier_forget(client->copier);
 	client->copier = NULL;
-	atomic_store_explicit(&client->foreign, true, memory_order_relaxed);
+	one_store_alone(&client->foreign, true);
 }
 
 const struct one_welcome *

@@ -192,7 +192,7 @@ start(void)
 		return error;
 	}
 	watcher.run = run;
-	atomic_store_explicit(&watcher.running, true, memory_order_relaxed);
+	one_store_alone(&watcher.running, true);
 	return 0;
 }
 
@@ -246,7 +246,7 @@ watcher_remove(struct one_client *client)
 	if (join) {
 		pthread_join(thread, NULL);
 		pthread_mutex_lock(&watcher.lock);
-		atomic_store_explicit(&watcher.running, watcher.run != NULL, memory_order_relaxed);
+		one_store_alone(&watcher.running, watcher.run != NULL);
 		pthread_mutex_unlock(&watcher.lock);
 	}
 }
@@ -254,7 +254,7 @@ watcher_remove(struct one_client *client)
 bool
 watcher_running(void)
 {
-	return atomic_load_explicit(&watcher.running, memory_order_relaxed);
+	return one_load_alone(&watcher.running);
 }
 
 void
@@ -283,5 +283,5 @@ watcher_fork_child(void)
 	watcher.calling = NULL;
 	watcher.count = 0;
 	watcher.run = NULL;
-	atomic_store_explicit(&watcher.running, false, memory_order_relaxed);
+	one_store_alone(&watcher.running, false);
 }

@@ -85,6 +85,13 @@ ia_lost(const struct ia *ia)
 	return __builtin_expect(atomic_load_explicit(&ia->lost, memory_order_acquire), 0);
 }
 
+/* Pairs with the release store in ia_sweep: the events of the loss are in their queues. */
+static inline bool
+ia_swept(const struct ia *ia)
+{
+	return atomic_load_explicit(&ia->swept, memory_order_acquire);
+}
+
 /* ---- object.c ---- */
 
 /* A zeroed object of this kind, not yet in any list; NULL: no memory. */

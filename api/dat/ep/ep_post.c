@@ -188,16 +188,15 @@ put_segment(struct ep *ep, struct request request, DAT_LMR_TRIPLET segment)
 static inline ALWAYS DAT_RETURN
 check_one_segment(struct ep *ep, const DAT_LMR_TRIPLET *segment, bool write)
 {
-	const struct lmr *lmr = atomic_load_explicit(&ep->last_lmr, memory_order_relaxed);
+	const struct lmr *lmr = one_load_alone(&ep->last_lmr);
 
 	/* A region that has been freed is known by no context. */
 	if (__builtin_expect(lmr == NULL || segment->lmr_context == 0 ||
-				     atomic_load_explicit(&lmr->o.node.key, memory_order_relaxed) !=
-					     segment->lmr_context,
+				     idmap_key(&lmr->o.node) != segment->lmr_context,
 			     0)) {
 		lmr = (const struct lmr *)idmap_find(&ep->o.ia->lmrs, segment->lmr_context);
 		if (lmr != NULL)
-			atomic_store_explicit(&ep->last_lmr, lmr, memory_order_relaxed);
+			one_store_alone(&ep->last_lmr, lmr);
 	}
 	return judge_segment(lmr, ep->pz, segment, write);
 }

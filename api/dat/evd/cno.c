@@ -128,7 +128,7 @@ static bool
 is_dead(const struct ia *ia)
 {
 	/* Acquire pairs with the release in ia_sweep: the events are in the queues. */
-	return ia_lost(ia) && atomic_load_explicit(&ia->swept, memory_order_acquire);
+	return ia_lost(ia) && ia_swept(ia);
 }
 
 static void *

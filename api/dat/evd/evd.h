@@ -64,7 +64,7 @@ ia_sweep_if_lost(struct evd *evd)
 
 	if (__builtin_expect((evd->flags & DAT_EVD_ASYNC_FLAG) != 0, 0))
 		return ia_sweep_reporters(evd);
-	if (!ia_lost(ia) || atomic_load_explicit(&ia->swept, memory_order_acquire))
+	if (!ia_lost(ia) || ia_swept(ia))
 		return false;
 	ia_sweep(ia);
 	return true;

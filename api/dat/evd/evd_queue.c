@@ -51,6 +51,8 @@ put(struct evd *evd, const struct one_cqe *cqe)
 	memcpy((void *)&entry->cqe, (const void *)cqe, sizeof(*cqe));
 	entry->came = 0;
 	if (notify && evd->cno != NULL)
+		/* Distinct numbers are all that counts: entries are compared under the locks of their EVDs.
+		 */
 		entry->came = atomic_fetch_add_explicit(&evd->o.ia->arrivals, 1, memory_order_relaxed);
 	stash->notify += notify;
 	evd->arrived += notify;

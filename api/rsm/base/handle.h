@@ -16,10 +16,19 @@
 
 #include <rsmapi.h>
 
+#include "client/order.h"
+
 struct rsm_link;
 
 /* Counts the forks above this process: an object of another process is foreign here. */
 extern _Atomic uint32_t rsm_process;
+
+/* Stored in a child before it has a second thread, so fork itself orders it. */
+static inline uint32_t
+rsm_this_process(void)
+{
+	return one_load_alone(&rsm_process);
+}
 
 /* Head of every object.  Its memory is never given back, so a stale handle can be looked at. */
 struct rsm_slot {
@@ -42,6 +51,28 @@ struct rsm_table {
 };
 
 extern struct rsm_table rsm_controllers, rsm_exports, rsm_imports, rsm_localmems;
+
+/* NULL until the first slot is given out, then the same for ever.  Pairs with the release store in
+ * rsm_slot_new. */
+static inline uint8_t *
+rsm_table_base(struct rsm_table *table)
+{
+	return atomic_load_explicit(&table->base, memory_order_acquire);
+}
+
+/* Slots below it have a lock.  Pairs with the release store in rsm_slot_new. */
+static inline uint32_t
+rsm_table_used(struct rsm_table *table)
+{
+	return atomic_load_explicit(&table->used, memory_order_acquire);
+}
+
+/* Made by an ancestor of this process.  Stored before the slot is published, and again for its reuse. */
+static inline bool
+rsm_slot_foreign(const struct rsm_slot *slot)
+{
+	return one_load_alone(&slot->process) != rsm_this_process();
+}
 
 enum rsm_found {
 	RSM_NONE,   /* not a live handle */

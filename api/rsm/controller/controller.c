@@ -132,7 +132,7 @@ fill_attr(struct rsm_controller *controller)
 static rsmapi_controller_handle_t
 find_open(const char *name, bool loopback)
 {
-	uint32_t used = atomic_load_explicit(&rsm_controllers.used, memory_order_relaxed);
+	uint32_t used = rsm_table_used(&rsm_controllers);
 
 	for (uint32_t i = 0; i < used; i++) {
 		struct rsm_controller *controller = rsm_slot_at(&rsm_controllers, i);

@@ -70,7 +70,7 @@ deregister_memory(struct rsm_export *export)
 static void
 export_lost(const struct rsm_link *link)
 {
-	uint32_t used = atomic_load_explicit(&rsm_exports.used, memory_order_acquire);
+	uint32_t used = rsm_table_used(&rsm_exports);
 
 	for (uint32_t i = 0; i < used; i++) {
 		struct rsm_export *export = rsm_slot_at(&rsm_exports, i);

@@ -102,7 +102,9 @@ settle(struct rsm_import *import, const rsmapi_barrier_t *barrier)
 {
 	uint64_t target = import->posted;
 
-	atomic_thread_fence(memory_order_seq_cst); /* stores to a mapping */
+	/* Pairs with the fence or locked access of a process that looks at the segment after it has heard of
+	 * the barrier's success: the stores to the mapping come before that. */
+	atomic_thread_fence(memory_order_seq_cst);
 	rsm_drain(import);
 	if (import->aborted)
 		return rsm_report_abort(import);
