@@ -74,7 +74,7 @@ int one_attach(const struct one_attach *args, struct one_client **out);
 /*
  * Ends the attachment, deregisters all its memory; the data plane frees all objects.  Blocks until that
  * memory is private again, and until `lost` has returned (not on the watcher thread itself).
- * Thread: no other call on `client` runs or follows, and nobody sleeps on it.
+ * Thread: no other call on `client` runs or follows, and no thread sleeps on it.
  */
 void one_detach(struct one_client *client);
 
@@ -85,7 +85,7 @@ void one_detach(struct one_client *client);
 const struct one_welcome *one_client_info(const struct one_client *client);
 
 /*
- * The attachment is lost.  An acquire: whoever sees true sees what the watcher thread did before.
+ * The attachment is lost.  An acquire: with true, what the watcher thread did before is seen.
  * Thread: any, also signal handlers.
  */
 bool one_client_dead(const struct one_client *client);

@@ -48,9 +48,9 @@ int one_mem_register_alone(struct one_client *client, uint32_t pz, uint64_t va, 
 int one_mem_claim(struct one_client *client, struct one_mr *mr, bool writable);
 
 /*
- * The pages leave the file: whoever maps it keeps a copy of the past.  The registration is of no use but to
- * be deregistered.  Also when the attachment is lost.
- * Errno: -EBUSY as above; any other: for want of resources they are still there.
+ * The pages leave the file: a process that maps it keeps a copy of the past.  The registration is of no use
+ * but to be deregistered.  Also when the attachment is lost. Errno: -EBUSY as above; any other: for want of
+ * resources they are still there.
  */
 int one_mem_recall(struct one_client *client, struct one_mr *mr);
 

@@ -44,7 +44,7 @@ int one_qp_reset(struct one_qp *qp);
 
 /*
  * Frees the queue pair, connected or not.  [message]
- * Lock: both sides', or nobody posts any more.
+ * Lock: both sides', or no thread posts any more.
  */
 int one_qp_free(struct one_qp *qp);
 

@@ -392,7 +392,7 @@ typedef struct {
 } DAT2_PROVIDER;
 _Static_assert(sizeof(DAT2_PROVIDER) == 81 * sizeof(void *), "the table is an ABI");
 
-/* An IA name that the registry told us of; its table is what handles begin with. */
+/* An IA name given by the registry; its table is what handles begin with. */
 struct face {
 	DAT2_PROVIDER table;
 	DAT_PROVIDER_INFO info;

@@ -240,7 +240,7 @@ one_client_info(const struct one_client *client)
 bool
 one_client_dead(const struct one_client *client)
 {
-	/* Acquire pairs with the watcher's release store: whoever sees it sees what went before. */
+	/* Acquire pairs with the watcher's release store: what went before is seen with it. */
 	return atomic_load_explicit(&client->dead, memory_order_acquire) ||
 	       atomic_load_explicit(&client->header->fault, memory_order_relaxed) != 0;
 }

@@ -13,7 +13,7 @@
 
 #include "client/internal.h"
 
-#define PATIENCE_S 1
+#define STOP_TIMEOUT_S 1
 
 struct copier {
 	struct one_arena *arena; /* its first page */
@@ -273,7 +273,7 @@ copier_stop(struct copier *copier)
 	atomic_fetch_add_explicit(&wake->word, 1, memory_order_seq_cst);
 	syscall(SYS_futex, &wake->word, FUTEX_WAKE, 1, NULL, NULL, 0);
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += PATIENCE_S;
+	until.tv_sec += STOP_TIMEOUT_S;
 	if (pthread_timedjoin_np(thread, NULL, &until) == 0) {
 		destroy(copier);
 		return;

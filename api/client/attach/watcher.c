@@ -4,8 +4,8 @@
  *
  * It polls the sockets of all attachments for hang-up only (events = 0), so it
  * never takes a reply away from one_call.  For each that has ended it marks the
- * client dead, wakes every sleeper, and calls `lost`; the order matters: whoever
- * is woken sees `dead`.  The thread lives while there are attachments.
+ * client dead, wakes every sleeper, and calls `lost`; the order matters: a
+ * woken thread sees `dead`.  The thread lives while there are attachments.
  */
 #include <limits.h>
 #include <poll.h>
@@ -239,7 +239,7 @@ watcher_remove(struct one_client *client)
 		watcher.run->stop = true;
 		watcher.run = NULL;
 		join = !self;
-		if (self) /* `lost` detaches the last one: nobody is left to join */
+		if (self) /* `lost` detaches the last one: no other thread joins */
 			pthread_detach(thread);
 	}
 	pthread_mutex_unlock(&watcher.lock);

@@ -61,7 +61,7 @@ struct ia {
 	pthread_mutex_t lock;
 	pthread_mutex_t listen_lock; /* held from LISTEN until the listener is known by its id */
 	_Atomic bool lost;           /* the data plane has gone */
-	_Atomic bool swept;          /* ... and all objects have been told */
+	_Atomic bool swept;          /* ... and all objects have their events of it */
 	_Atomic uint64_t arrivals; /* orders events of different EVDs, as far as the library sees them come */
 	struct object *list[OBJECT_TYPES];
 	struct object *pool[OBJECT_TYPES];

@@ -15,7 +15,7 @@ request_at(struct ia *ia, uint64_t offset)
 	return (struct one_cr_shm *)(void *)(one_client_arena(ia->client) + offset);
 }
 
-/* Not by the consumer: the peer is told what it would be told if nobody listened. */
+/* Not by the consumer: the peer gets the same refusal as from a port without a listener. */
 static void
 refuse(struct ia *ia, uint32_t id)
 {

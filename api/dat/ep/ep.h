@@ -39,8 +39,7 @@ void srq_destroy(struct srq *srq); /* retired; no lock held */
 
 /* ---- ep_conn.c ---- */
 
-/* Who the endpoint is to be connected to, by its own request if `active`; NULL: nobody any more.  No lock
- * held. */
+/* The peer to connect to, by the endpoint's own request if `active`; NULL: none.  No lock held. */
 void ep_set_peer(struct ep *ep, const struct sockaddr_storage *remote, DAT_CONN_QUAL qual, bool active);
 DAT_RETURN ep_check_private(const struct ia *ia, DAT_COUNT size, const void *data, DAT_RETURN bad_size,
 			    DAT_RETURN bad_data);
@@ -77,7 +76,7 @@ DAT_RETURN sp_listen(struct sp *sp, uint32_t flags, DAT_CONN_QUAL qual);
 bool cr_arrived(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event);
 /* Refuses the request that lies at this place of the arena. */
 void cr_refuse(struct ia *ia, uint64_t offset);
-/* dat_cr_reject, with what the requester is told. */
+/* dat_cr_reject, with the reason that the requester gets. */
 DAT_RETURN cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size, const void *private_data);
 /* No lock held; the EP is the caller's affair.  Unanswered: the requester is refused. */
 void cr_destroy(struct cr *cr, bool unanswered);

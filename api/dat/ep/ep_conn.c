@@ -76,11 +76,11 @@ connect_errno(int error)
 void
 ep_set_peer(struct ep *ep, const struct sockaddr_storage *remote, DAT_CONN_QUAL qual, bool active)
 {
-	static const struct sockaddr_storage nobody;
+	static const struct sockaddr_storage none;
 
 	pthread_mutex_lock(&ep->o.ia->lock);
 	ep->active = active;
-	ep->remote = remote != NULL ? *remote : nobody;
+	ep->remote = remote != NULL ? *remote : none;
 	ep->remote_qual = qual;
 	one_store_alone(&ep->closing, false); /* seen with the phase that is set next */
 	pthread_mutex_unlock(&ep->o.ia->lock);

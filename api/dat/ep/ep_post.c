@@ -101,7 +101,7 @@ fill_inline(uint64_t data[ONE_INLINE_MAX / 8], const struct segments *segments)
 	}
 }
 
-/* After the data plane has gone there is nobody to take the request: it is flushed here. */
+/* After the data plane has gone no core takes the request: it is flushed here. */
 static DAT_RETURN
 post_lost(struct ep *ep, struct evd *evd, uint8_t type, uint64_t cookie, uint32_t key)
 {

@@ -29,7 +29,7 @@ unlisten(struct ia *ia, uint32_t id)
 
 /*
  * Listens and gives the service point its handle.  A request may be in the EVD
- * before the reply: whoever finds one of an unknown listener waits for
+ * before the reply: a thread that finds one of an unknown listener waits for
  * listen_lock and looks again.
  */
 DAT_RETURN

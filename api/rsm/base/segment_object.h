@@ -25,8 +25,8 @@ struct rsm_export {
 	uint32_t mode;   /* 0777 & ~umask at create */
 	bool rebind;     /* RSM_ALLOW_REBIND */
 	bool registered; /* mr is valid */
-	bool claimed;    /* the file may be given to importers, */
-	bool writable;   /* who may map it for writing */
+	bool claimed;    /* the file may be given to importers */
+	bool writable;   /* importers may map it for writing */
 	bool owed;       /* withdrawn, but the pages could not be moved away from importers yet */
 	bool published;
 	uint32_t segment;
@@ -57,9 +57,9 @@ struct rsm_import {
 	bool explicit_mode;
 	bool answered; /* the outcome of the connect is in `outcome` */
 	bool aborted;
-	bool crowded; /* whoever waits on this core does so at the data plane's expense */
+	bool crowded; /* a wait that spins takes time from the data plane */
 	int outcome;
-	int error;      /* what the next call that may tell says, once aborted */
+	int error;      /* returned by the next call that may return it, once aborted */
 	void *barrier;  /* the application's object that was initialised last; an identity only */
 	uint32_t spans; /* barriers open */
 	/* transfers, numbered from 1 in order of issue */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Serialises attaching, which may take a while: one attachment a controller.  A leaf for nobody. */
+/* Serialises attaching, which may take a while: one attachment a controller.  The outermost lock. */
 static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -234,7 +234,7 @@ renew(struct rsm_export *export)
 	return result;
 }
 
-/* Whether anybody of this host, where segments are mapped, may write. */
+/* Any user of this host, where segments are mapped, may write. */
 static bool
 is_writable_here(const struct rsm_export *export, const struct one_rsm_publish *publish)
 {
@@ -389,7 +389,7 @@ unpublish(struct rsm_export *export)
 		export->published = false;
 		export->withdrawn++;
 		export->owed = export->claimed && (error != 0 || reply.rsm.given != 0);
-		one_channel_wake(export->link->client, export->link->channel); /* who waits for signals */
+		one_channel_wake(export->link->client, export->link->channel); /* waiters for signals */
 	} else if (!export->owed) {
 		return RSMERR_SEG_NOT_PUBLISHED;
 	}

@@ -178,7 +178,7 @@ rsm_memseg_import_disconnect(rsm_memseg_import_handle_t im_memseg)
 	}
 	rsm_slot_retire(&rsm_imports, import, found == RSM_LIVE);
 	if (link != NULL)
-		one_channel_wake(link->client, link->channel); /* who waits for its signals */
+		one_channel_wake(link->client, link->channel); /* waiters for its signals */
 	rsm_link_put(link);
 	return RSM_SUCCESS;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Barriers: spans of time on an import segment, at whose end is told whether
+ * Barriers: spans of time on an import segment, whose close returns whether
  * everything issued in it succeeded.
  *
  * In the application's object, `seg` is the import's handle, NULL when not
- * initialised, `gnum` tells whether the span is open, and `privdata` is the
- * object itself, which tells it from a copy.
+ * initialised, `gnum` says whether the span is open, and `privdata` is the
+ * address of the object itself, which a copy has not.
  */
 #include "rsm/transfer/map.h"
 

@@ -45,7 +45,7 @@ can_read(const struct iovec *byte, unsigned count)
 	return !is_refusal(process_vm_writev(getpid(), byte, count, &to, 1, 0), count);
 }
 
-/* Each can be written: it is stored where it is, so that nobody sees a change. */
+/* Each can be written: it is stored where it is, so that no reader sees a change. */
 static bool
 can_write(const struct iovec *byte, unsigned count)
 {

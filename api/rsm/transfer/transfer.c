@@ -3,7 +3,7 @@
  * Transfers of one import segment: put is an RDMA write, get an RDMA read.
  *
  * They are numbered in order of issue and complete in that order, so one number
- * tells how far things are.  A completion carries its number and stands for all
+ * is the progress.  A completion carries its number and stands for all
  * before it; of many transfers in a row only some ask for one.
  *
  * Data goes inline when it is small, straight from or to memory that is
@@ -30,8 +30,8 @@
 
 /*
  * How a waiter passes the time: polling, then giving the core away between looks, then asleep.
- * Where somebody else turns out to want the core (the data plane's, if it has none to itself, whose
- * answer is waited for), it is not polled on: giving it away took longer than a system call does.
+ * Where another thread turns out to want the core (the data plane's, if it has none to itself), polling
+ * ends: giving it away has taken longer than a system call.
  */
 #define SPINS 64u
 #define YIELD_NS 20000u

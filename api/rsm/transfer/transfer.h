@@ -29,7 +29,7 @@ void rsm_wait_done(struct rsm_import *import, uint64_t target);
 int rsm_wait_answer(struct rsm_import *import);
 /* Take what completed. */
 void rsm_drain(struct rsm_import *import);
-/* The connection is of no use any more; `code` is told first. */
+/* The connection is of no use any more; the next call returns `code`. */
 void rsm_abort(struct rsm_import *import, int code);
 /* The code to return for an aborted import. */
 int rsm_report_abort(struct rsm_import *import);
