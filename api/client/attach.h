@@ -38,6 +38,17 @@
 #define ONE_LIKELY(x) __builtin_expect(!!(x), 1)
 #define ONE_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+/* Between looks of a loop that spins. */
+static inline void
+one_cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
 struct one_client;
 
 struct one_attach {

@@ -44,16 +44,6 @@ spin_ns(void)
 	return value;
 }
 
-static void
-relax(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
-
 /* The words are shared with another process: not FUTEX_PRIVATE_FLAG. */
 static long
 futex_wake(struct one_channel *channel)
@@ -191,7 +181,7 @@ spin(const struct one_client *client, struct one_channel *channel, uint32_t tick
 			/* Pairs with the additions in wake() and in the engine. */
 			if (atomic_load_explicit(&channel->word, memory_order_acquire) != ticket)
 				return 1;
-			relax();
+			one_cpu_relax();
 		}
 		if (client_check(client) != 0)
 			return 1;

@@ -7,20 +7,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/wait.h"
 #include "lock.h"
 
 #define SPINS 100
 #define INSIDE_NS 20000 /* between looks at an owner that was preempted inside */
 
 _Thread_local char lock_thread __attribute__((aligned(LOCK_OWNERS)));
-
-static void
-relax(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#endif
-}
 
 /* Acquires pair with the release in lock_drop_word; the load in the loop is a hint for the exchange. */
 static void
@@ -33,7 +26,7 @@ contend(struct lock *lock)
 		    atomic_compare_exchange_strong_explicit(&lock->word, &vacant, 1, memory_order_acquire,
 							    memory_order_relaxed))
 			return;
-		relax();
+		one_cpu_relax();
 	}
 	/* Taken as 2: there may be other sleepers, and lock_drop_word wakes one of them. */
 	while (atomic_exchange_explicit(&lock->word, 2, memory_order_acquire) != 0)
@@ -74,15 +67,6 @@ barriers_work(void)
 #endif
 }
 
-static uint64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /*
  * A full fence here and on every thread, between earlier stores and later loads.  A program may have
  * installed a filter of system calls (seccomp) after its locks got owners: then the only fence for threads
@@ -101,7 +85,7 @@ barrier(void)
 	atomic_store_explicit(&barriers, -1, memory_order_relaxed);
 	/* Pair with the owner's store and load in lock_take, between which the time is the fence. */
 	atomic_thread_fence(memory_order_seq_cst);
-	for (until = now_ns() + LOCK_SETTLE_NS; now_ns() < until;)
+	for (until = one_now_ns() + LOCK_SETTLE_NS; one_now_ns() < until;)
 		nanosleep(&pause, NULL);
 	atomic_thread_fence(memory_order_seq_cst);
 }
@@ -119,7 +103,7 @@ revoke_owner(struct lock *lock, uintptr_t owner)
 	/* Pairs with the release stores in lock_take and lock_drop. */
 	for (int i = 0; atomic_load_explicit(inside, memory_order_acquire) != 0; i++) {
 		if (i < SPINS)
-			relax();
+			one_cpu_relax();
 		else
 			nanosleep(&pause, NULL);
 	}

@@ -83,6 +83,17 @@ struct rsm_import {
 };
 _Static_assert(sizeof(struct rsm_import) <= RSM_SLOT_SIZE, "rsm_import");
 
+/* Locks an import: RSM_SUCCESS, RSMERR_BAD_SEG_HNDL, or RSMERR_CONN_ABORTED in a child of its process. */
+static inline int
+rsm_import_lock(const void *handle, struct rsm_import **import)
+{
+	enum rsm_found found = rsm_slot_lock(&rsm_imports, handle, (void **)import);
+
+	if (found == RSM_LIVE)
+		return RSM_SUCCESS;
+	return found == RSM_FOREIGN ? RSMERR_CONN_ABORTED : RSMERR_BAD_SEG_HNDL;
+}
+
 /* What is to be done after that transfer. */
 static inline struct rsm_op *
 rsm_op_of(const struct rsm_import *import, uint64_t number)

@@ -22,7 +22,5 @@ _Static_assert(sizeof(struct rsm_controller) <= RSM_SLOT_SIZE, "rsm_controller")
 int rsm_controller_link(rsmapi_controller_handle_t handle, struct rsm_link **link);
 /* The handle is live and of this process. */
 bool rsm_controller_valid(rsmapi_controller_handle_t handle);
-bool rsm_name_is_loopback(const char *name);
-bool rsm_name_equal(const char *a, const char *b);
 
 #endif

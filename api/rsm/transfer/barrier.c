@@ -39,18 +39,16 @@ rsm_memseg_import_init_barrier(rsm_memseg_import_handle_t im_memseg, rsm_barrier
 {
 	struct rsm_import *import;
 	rsmapi_barrier_t before;
-	enum rsm_found found;
+	int result;
 
 	(void)type; /* all of them mean the same: a span of time, this segment */
 	if (im_memseg == NULL)
 		return RSMERR_BAD_SEG_HNDL;
 	if (barrier == NULL)
 		return RSMERR_BAD_BARRIER_PTR;
-	found = rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import);
-	if (found == RSM_NONE)
-		return RSMERR_BAD_SEG_HNDL;
-	if (found == RSM_FOREIGN)
-		return RSMERR_CONN_ABORTED;
+	result = rsm_import_lock(im_memseg, &import);
+	if (result != RSM_SUCCESS)
+		return result;
 	before = *barrier;
 	barrier->seg = im_memseg;
 	barrier->gnum = CLOSED;
@@ -70,14 +68,7 @@ lock_import(const rsmapi_barrier_t *barrier, struct rsm_import **import)
 		return RSMERR_BAD_BARRIER_PTR;
 	if (barrier->seg == NULL)
 		return RSMERR_BARRIER_UNINITIALIZED;
-	switch (rsm_slot_lock(&rsm_imports, barrier->seg, (void **)import)) {
-	case RSM_LIVE:
-		return RSM_SUCCESS;
-	case RSM_FOREIGN:
-		return RSMERR_CONN_ABORTED;
-	default:
-		return RSMERR_BAD_SEG_HNDL;
-	}
+	return rsm_import_lock(barrier->seg, import);
 }
 
 int

@@ -293,14 +293,9 @@ rsm_memseg_import_map(rsm_memseg_import_handle_t im_memseg, void **address, rsm_
 		return RSMERR_BAD_SEG_HNDL;
 	if (address == NULL)
 		return RSMERR_BAD_ADDR;
-	switch (rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import)) {
-	case RSM_NONE:
-		return RSMERR_BAD_SEG_HNDL;
-	case RSM_FOREIGN:
-		return RSMERR_CONN_ABORTED;
-	case RSM_LIVE:
-		break;
-	}
+	result = rsm_import_lock(im_memseg, &import);
+	if (result != RSM_SUCCESS)
+		return result;
 	result = check(import, address, fixed, perm, (uint64_t)offset, length);
 	if (result == RSM_SUCCESS)
 		result = map(import, address, fixed, perm, (uint64_t)offset, length);

@@ -43,16 +43,6 @@
 /* A sleep with a deadline is not resumed after a signal handler, SA_RESTART or not. */
 #define SLEEP_NS 3600000000000ull
 
-static inline void
-cpu_relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
-
 void
 rsm_abort(struct rsm_import *import, int code)
 {
@@ -175,7 +165,7 @@ pause_step(struct rsm_import *import, struct pause *pause, bool may_sleep)
 	int error;
 
 	if (!import->crowded && pause->spins++ < SPINS) {
-		cpu_relax();
+		one_cpu_relax();
 		return 0;
 	}
 	if (import->crowded && import->posted % MEASURED_EVERY != 0 && pause->turns++ < TURNS) {

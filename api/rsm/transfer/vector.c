@@ -94,14 +94,9 @@ vector(rsm_scat_gath_t *sg_io, enum rsm_direction direction)
 		return RSMERR_BAD_SGIO;
 	count = (uint32_t)sg_io->io_request_count;
 	sg_io->io_residual_count = count;
-	switch (rsm_slot_lock(&rsm_imports, sg_io->remote_handle, (void **)&import)) {
-	case RSM_NONE:
-		return RSMERR_BAD_SEG_HNDL;
-	case RSM_FOREIGN:
-		return RSMERR_CONN_ABORTED;
-	case RSM_LIVE:
-		break;
-	}
+	result = rsm_import_lock(sg_io->remote_handle, &import);
+	if (result != RSM_SUCCESS)
+		return result;
 	result = transfer(import, direction, sg_io->iovec, count, &completed);
 	if (result == RSM_SUCCESS && (sg_io->flags & RSM_IMPLICIT_SIGPOST) != 0)
 		result = rsm_import_signal(import, (sg_io->flags & RSM_SIGPOST_NO_ACCUMULATE) != 0);
