@@ -11,6 +11,10 @@
  *   GONE       all freed, but mappings and arena go on the thread of the user, and are waited
  *              for
  *
+ * Its connection counts against its user until LEAVING, its attachment and what it has until it is
+ * freed.  A HELLO that finds too many attachments waits for those that end: who comes and goes fast
+ * is slowed down, not turned away.
+ *
  * Handlers and callbacks ask client_alive() before they begin something new.
  */
 #include <errno.h>
@@ -331,13 +335,15 @@ client_accept(int fd)
 		client->account = quota_connect(&control.quota, client->uid);
 	if (client->account == NULL || control_watch(client->pidfd, &client->pid_watch, EPOLLIN) != 0 ||
 	    control_watch(fd, &client->fd_watch, EPOLLIN) != 0) {
-		if (client->account != NULL)
+		if (client->account != NULL) {
 			quota_disconnect(&control.quota, client->account);
-		else
+			quota_leave(&control.quota, client->account);
+		} else {
 			log_of_others(warning,
 				      "pid %d of uid %u was turned away: too many connections, or it is not "
 				      "of this pid namespace\n",
 				      (int)client->pid, client->uid);
+		}
 		if (client->pidfd >= 0)
 			close(client->pidfd);
 		reaper_close_socket(client->uid, fd);
@@ -411,6 +417,7 @@ client_kill(struct client *client, uint32_t fault, const char *reason)
 		atomic_store_explicit(&((struct one_arena *)client->arena.base)->fault, fault,
 				      memory_order_release);
 	client->state = CLIENT_LEAVING;
+	quota_disconnect(&control.quota, client->account);
 	lane_cancel(&client->lane);
 	discard_fds(client);
 	/* A copy of the socket in another process would keep it in the epoll set. */
@@ -467,8 +474,6 @@ release(struct client *client)
 		mapping_free(client->arena_mapping, NULL, NULL);
 	if (client->wake_fd >= 0)
 		close(client->wake_fd);
-	if (client->attached)
-		quota_detach(&control.quota, client->account);
 }
 
 /* One step of the end; true when the client can be freed. */
@@ -513,13 +518,16 @@ clients_poll(void)
 		else if (client->state == CLIENT_CONNECTED && !client->busy &&
 			 control.now >= client->hello_deadline)
 			client_kill(client, ONE_FAULT_PROTOCOL, "it did not say HELLO");
-		if (client->again && client->left != client->account->left && client_alive(client))
+		if (client->again && client->left != client->account->left &&
+		    client->state <= CLIENT_ATTACHED)
 			request(client);
 		copies_poll(client);
 		if (client_step(client)) {
 			TAILQ_REMOVE(&control.clients, client, link);
 			lane_close(&client->lane);
-			quota_disconnect(&control.quota, client->account);
+			if (client->attached)
+				quota_detach(&control.quota, client->account);
+			quota_leave(&control.quota, client->account);
 			free(client);
 		}
 	}
@@ -536,6 +544,8 @@ clients_deadline(void)
 		if (client->state == CLIENT_CONNECTED && !client->busy && !client->held &&
 		    client->hello_deadline < deadline)
 			deadline = client->hello_deadline;
+		if (client->again && client->left != client->account->left)
+			deadline = control.now;
 		/* Acknowledgements that wake nobody are waited for. */
 		if (client->state > CLIENT_ATTACHED && control.now + ENDING_NS < deadline)
 			deadline = control.now + ENDING_NS;

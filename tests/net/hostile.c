@@ -247,19 +247,6 @@ served(void)
 	return answer_or_end(fd);
 }
 
-/* Attachments that have ended count until all they had is free, so who comes and goes fast may be turned
- * away, but not for long. */
-static bool
-served_soon(void)
-{
-	for (uint32_t i = 0; i < 1000; i++) {
-		if (served())
-			return true;
-		usleep(10000);
-	}
-	return false;
-}
-
 /* The same on connections that are turned away, since there are too many. */
 static void
 turned_away(void)
@@ -344,7 +331,7 @@ lingers_in_a_queue(void)
 	}
 	act_as(0);
 	for (uint32_t i = 0; i < 200; i++)
-		must(served_soon(), "others are not served");
+		must(served(), "others are not served");
 	keeps_no_more_than(before + 8);
 	close_peers();
 }
@@ -376,7 +363,7 @@ never_closes(void)
 	close(fd);
 	/* Others come and go, and leave nothing behind. */
 	for (uint32_t i = 0; i < 200; i++)
-		must(served_soon(), "others are not served");
+		must(served(), "others are not served");
 	keeps_no_more_than(before + 8);
 	/* Many of them: then their user is not served any more, however often it comes, */
 	for (uint32_t i = 0; i < 253; i++)
