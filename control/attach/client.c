@@ -161,7 +161,10 @@ request(struct client *client)
 	int error;
 
 	memset(&client->reply, 0, sizeof(client->reply));
+	client->starved = false;
 	error = dispatch(client);
+	if (error != REQUEST_LATER && client->starved)
+		error = REQUEST_AGAIN;
 	client->again = error == REQUEST_AGAIN;
 	client->left = client->account->left;
 	if (error != REQUEST_LATER && error != REQUEST_AGAIN)
@@ -353,36 +356,6 @@ client_accept(int fd)
 	TAILQ_INSERT_TAIL(&control.clients, client, link);
 }
 
-/* ---- memory ---- */
-
-int
-client_alloc(struct client *client, uint64_t size, uint64_t *offset)
-{
-	bool small = size <= SMALL_MAX;
-	uint64_t limit, need = small ? small_need(&client->small, size) : arena_rounded(size);
-	int error = quota_charge(&control.quota, client->account, &client->arena_charged, ONE_ARENA_SIZE,
-				 need, &limit);
-
-	if (error != 0)
-		return error;
-	error = small ? small_alloc(&client->small, &client->arena, size, offset)
-		      : arena_alloc(&client->arena, size, offset);
-	if (error != 0)
-		quota_release(client->account, &client->arena_charged, need);
-	return error;
-}
-
-void
-client_free(struct client *client, uint64_t offset, uint64_t size)
-{
-	if (size <= SMALL_MAX) {
-		small_free(&client->small, offset, size); /* stays the client's */
-		return;
-	}
-	arena_free(&client->arena, offset, size);
-	quota_release(client->account, &client->arena_charged, arena_rounded(size));
-}
-
 /* ---- the end ---- */
 
 /* `step` of the class of each object, in the order of enum object_kind. */
@@ -468,6 +441,7 @@ release(struct client *client)
 		client->arena_mapping->empty = client->arena.size - client->arena.end;
 		client->arena_mapping->charged = client->arena_charged;
 		arena_leave(&client->arena);
+		parts_fini(&client->parts);
 		small_fini(&client->small);
 	}
 	if (client->arena_mapping != NULL)
