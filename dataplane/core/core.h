@@ -43,7 +43,8 @@ struct tx_queue {
 
 struct rx_queue {
 	uint16_t port, device, queue;
-	bool interrupt;
+	bool interrupt; /* the driver's */
+	bool watched;   /* the socket that it receives from is in the core's epoll */
 };
 
 /* Completions of one queue pair on one ring, not stored there yet. */

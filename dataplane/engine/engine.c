@@ -19,7 +19,6 @@
 #include "dataplane/engine/internal.h"
 #include "dataplane/loop/loop.h"
 #include "dataplane/mem/guard.h"
-#include "dataplane/port/rx_wakeup.h"
 #include "dataplane/port/port.h"
 #include "dataplane/qp/transport.h"
 
@@ -204,7 +203,6 @@ engine_init(const struct config *config, char *why, size_t why_len)
 		engine_fini();
 		return error;
 	}
-	rx_wakeups_find();
 	telemetry_register();
 	return error;
 }
@@ -216,12 +214,13 @@ engine_start(void)
 		int error = rte_eal_remote_launch(core_main, engine.core[i], engine.core[i]->lcore);
 
 		if (error != 0) {
-			__atomic_store_n(&engine.running, i > 0, __ATOMIC_RELEASE); /* pairs with munmap() */
+			__atomic_store_n(&engine.running, i > 0,
+					 __ATOMIC_RELEASE); /* pairs with links_quiesce */
 			engine_stop();
 			return error;
 		}
 	}
-	__atomic_store_n(&engine.running, true, __ATOMIC_RELEASE); /* pairs with munmap() in link.c */
+	__atomic_store_n(&engine.running, true, __ATOMIC_RELEASE); /* pairs with links_quiesce */
 	return 0;
 }
 
@@ -310,7 +309,6 @@ engine_fini(void)
 	for (uint32_t i = 0; i < engine.num_cores; i++)
 		core_free(engine.core[i]);
 	ports_fini();
-	rx_wakeups_fini();
 	free_frames(engine.control_frames);
 	free_frames(engine.alive_frames);
 	for (uint32_t i = 0; i < engine.num_cores; i++) {

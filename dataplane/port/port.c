@@ -430,6 +430,8 @@ configure(uint32_t index, char *why, size_t why_len)
 		return error;
 	choose_queues(port, &info);
 	port->reconnects = is_memif_client(&info);
+	if (driven_by(&info, "net_memif"))
+		link_guard(port, &info);
 	conf.rxmode.mtu = mtu;
 	port->checks_ipv4 =
 		(info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0 && !sums_in_software(&info);
