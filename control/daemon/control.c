@@ -240,8 +240,6 @@ control_init(const struct config *config, char *why, size_t why_len)
 	look_until = no_look_until = 0;
 	engine_turns = 0;
 	attach_calls = &attach_table;
-	qp_created = &conn_kind;
-	conn_rsm_request = rsm_request;
 	control.config = config;
 	control.listen_fd = -1;
 	control.epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -5,13 +5,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "control/base/state.h"
 #include "control/objects/qp.h"
 #include "control/path/path.h"
 
 #define QPN_BUCKETS 4096u
 #define QPN_TRIES 16
 
-const struct qp_kind *qp_created;
 static struct qp *qpn_bucket[QPN_BUCKETS];
 
 static struct qp **
@@ -57,14 +57,44 @@ qp_command(struct qp *qp, enum engine_command_type type, command_done *done, voi
 	return command;
 }
 
+/* ---- state ---- */
+
+static const char *const state_names[] = {
+	[ONE_QP_IDLE] = "idle",       [ONE_QP_CONNECTING] = "connecting", [ONE_QP_CONNECTED] = "connected",
+	[ONE_QP_CLOSING] = "closing", [ONE_QP_ERROR] = "error",
+};
+
+static const uint16_t state_next[] = {
+	[ONE_QP_IDLE] = STATE_TO(ONE_QP_CONNECTING) | STATE_TO(ONE_QP_ERROR),
+	[ONE_QP_CONNECTING] = STATE_TO(ONE_QP_CONNECTED) | STATE_TO(ONE_QP_ERROR),
+	[ONE_QP_CONNECTED] = STATE_TO(ONE_QP_CLOSING) | STATE_TO(ONE_QP_ERROR),
+	[ONE_QP_CLOSING] = STATE_TO(ONE_QP_ERROR),
+	[ONE_QP_ERROR] = STATE_TO(ONE_QP_IDLE),
+};
+
+static const struct state_machine machine = {"queue pair", state_names, state_next};
+
 void
-qp_set_state(struct qp *qp, enum one_qp_state state)
+qp_state_set(struct qp *qp, enum one_qp_state to, const char *why)
+{
+	state_edge(&machine, qp->config.qpn, qp->state, to, why);
+	qp->state = to;
+}
+
+void
+qp_tell_state(struct qp *qp, enum one_qp_state to, const char *why)
 {
 	struct engine_command *command = qp_command(qp, ENGINE_QP_STATE, NULL, NULL);
 
-	qp->state = state;
-	command->state = state;
+	qp_state_set(qp, to, why);
+	command->state = to;
 	command_send(command);
+}
+
+const char *
+qp_state_name(const struct qp *qp)
+{
+	return state_names[qp->state];
 }
 
 /* ---- what it refers to ---- */
@@ -350,7 +380,7 @@ qp_create(struct client *client, const struct one_msg *msg)
 		error = qp_ring_log2(client, args->max_recv_wr, args->max_recv_sge, &rq_log2);
 	if (error != 0)
 		return error;
-	qp = qp_new(client, qp_created);
+	qp = qp_new(client, attach_calls->endpoint);
 	if (qp == NULL)
 		return qp_refuse_full(client);
 	qp->pz = to.pz;
@@ -471,7 +501,7 @@ qp_was_reset(struct engine_command *command, void *object)
 
 	qp->object.busy = false;
 	if (command->status == 0)
-		qp->state = ONE_QP_IDLE;
+		qp_state_set(qp, ONE_QP_IDLE, "reset");
 	client_reply(client, command->status == 0
 				     ? 0
 				     : client_refuse(client, command->status, ONE_SUBJECT_QP, qp->object.id));

@@ -51,8 +51,6 @@ struct qp {
 	LIST_ENTRY(qp) segment_link;
 };
 
-extern const struct qp_kind *qp_created; /* the kind of those that QP_CREATE makes; set by control_init */
-
 /* ---- qp.c ---- */
 int qp_create(struct client *client, const struct one_msg *msg);
 int qp_modify(struct client *client, const struct one_msg *msg);
@@ -78,7 +76,11 @@ struct qp *qp_by_qpn(uint32_t qpn);
 void qpn_hold(uint32_t qpn);
 void qpn_let_go(uint32_t qpn);
 bool qpn_held(uint32_t qpn);
-void qp_set_state(struct qp *qp, enum one_qp_state state); /* here and in the application's view */
+/* The only writer of a queue pair's state; `why`: for the trace. */
+void qp_state_set(struct qp *qp, enum one_qp_state to, const char *why);
+/* The same, and by the core in the application's view. */
+void qp_tell_state(struct qp *qp, enum one_qp_state to, const char *why);
+const char *qp_state_name(const struct qp *qp);
 struct engine_command *qp_command(struct qp *qp, enum engine_command_type type, command_done *done,
 				  void *object);
 struct one_qp_shm *qp_shm(const struct qp *qp);

@@ -210,6 +210,5 @@ struct rc_scoreboards *rc_scoreboards_init(void *memory, uint32_t count);
 /* A pool of `count` work nodes in memory the caller supplies (rc_pool_size bytes). */
 size_t rc_pool_size(uint32_t count);
 struct rc_pool *rc_pool_init(void *memory, uint32_t count);
-uint32_t rc_pool_available(const struct rc_pool *pool);
 
 #endif
