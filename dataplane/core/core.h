@@ -177,4 +177,8 @@ core_time(const struct core *core)
 	return core->now + (engine_now(rte_rdtsc()) - core->real_at);
 }
 
+/* `error`, with one sentence in `why` of what is wrong and what helps. */
+int core_refuse(char *why, size_t why_len, int error, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
 #endif
