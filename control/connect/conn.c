@@ -48,7 +48,7 @@ let_go_qpn(struct conn *conn)
 	conn->qpn = 0;
 	qpn_let_go(qpn);
 	/* Its queue pair may be waiting to connect anew. */
-	qp = qp_by_qpn(qpn);
+	qp = engine_qp_owner(qpn);
 	if (qp != NULL && qp->conn != NULL && qp->conn->state == CONN_WAITING)
 		qp->conn->retry_at = control.now;
 }
@@ -255,7 +255,7 @@ is_local(const struct conn *conn)
 
 	if (path_own(&conn->path.dst) == NULL)
 		return false;
-	peer = qp_by_qpn(conn->peer_qpn);
+	peer = engine_qp_owner(conn->peer_qpn);
 	return peer != NULL && !peer->removing &&
 	       engine_qp_core(peer->engine) == engine_qp_core(conn->qp->engine);
 }

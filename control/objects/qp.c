@@ -9,37 +9,7 @@
 #include "control/objects/qp.h"
 #include "control/path/path.h"
 
-#define QPN_BUCKETS 4096u
 #define QPN_TRIES 16
-
-static struct qp *qpn_bucket[QPN_BUCKETS];
-
-static struct qp **
-bucket_of(uint32_t qpn)
-{
-	return &qpn_bucket[(qpn ^ qpn >> 12) % QPN_BUCKETS];
-}
-
-struct qp *
-qp_by_qpn(uint32_t qpn)
-{
-	struct qp *qp = *bucket_of(qpn);
-
-	while (qp != NULL && qp->config.qpn != qpn)
-		qp = qp->qpn_next;
-	return qp;
-}
-
-static void
-qpn_unlink(struct qp *qp)
-{
-	struct qp **link = bucket_of(qp->config.qpn);
-
-	while (*link != NULL && *link != qp)
-		link = &(*link)->qpn_next;
-	if (*link != NULL)
-		*link = qp->qpn_next;
-}
 
 struct one_qp_shm *
 qp_shm(const struct qp *qp)
@@ -324,8 +294,6 @@ qp_add(struct qp *qp, command_done *done)
 		qp_destroy(qp);
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
-	qp->qpn_next = *bucket_of(qp->config.qpn);
-	*bucket_of(qp->config.qpn) = qp;
 	command = qp_command(qp, ENGINE_QP_ADD, done, qp);
 	command->qp_config = qp->config;
 	command_send(command);
@@ -541,7 +509,6 @@ qp_destroy(struct qp *qp)
 	struct client *client = qp->object.client;
 
 	if (qp->engine != NULL) {
-		qpn_unlink(qp);
 		engine_qp_free(qp->engine);
 		quota_give(&control.quota, client->account, QUOTA_QPNS, 1);
 	}

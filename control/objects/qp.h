@@ -42,7 +42,6 @@ struct qp {
 	uint32_t rd_atomic_in, rd_atomic_out;
 	uint64_t block, block_size; /* in the arena */
 	struct conn *conn;
-	struct qp *qpn_next;
 	/* IMPORT */
 	uint32_t permission;
 	/* EXPORT */
@@ -71,7 +70,6 @@ void qp_describe(struct client *client, const struct qp *qp); /* in the reply un
 void qp_remove(struct qp *qp, bool reply);
 void qp_destroy(struct qp *qp);  /* never added, or no core has it any more */
 void qp_withdraw(struct qp *qp); /* from the core, at the client's end */
-struct qp *qp_by_qpn(uint32_t qpn);
 /* Numbers that connections use, or used until their time-wait is over: no queue pair gets them. */
 void qpn_hold(uint32_t qpn);
 void qpn_let_go(uint32_t qpn);
