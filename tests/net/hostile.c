@@ -536,19 +536,6 @@ mappings(void)
 	one_detach(v.client);
 }
 
-/* The data plane maps `fd`. */
-static bool
-region_add(struct victim *v, int fd, uint64_t size)
-{
-	struct one_reply reply;
-	struct one_msg msg;
-
-	memset(&msg, 0, sizeof(msg));
-	msg.type = ONE_MSG_REGION_ADD;
-	msg.region_add.size = size;
-	return one_call(v->client, &msg, &fd, 1, &reply) == 0;
-}
-
 /* Applications that come and are killed. */
 static void
 killed(void)
