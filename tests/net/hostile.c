@@ -536,77 +536,6 @@ mappings(void)
 	one_detach(v.client);
 }
 
-/* The data plane maps `fd`. */
-static bool
-region_add(struct victim *v, int fd, uint64_t size)
-{
-	struct one_reply reply;
-	struct one_msg msg;
-
-	memset(&msg, 0, sizeof(msg));
-	msg.type = ONE_MSG_REGION_ADD;
-	msg.region_add.size = size;
-	return one_call(v->client, &msg, &fd, 1, &reply) == 0;
-}
-
-/*
- * Names of files appear where the data plane looks for mappings of its own: one that is called like the
- * memory of a memif and looks like it inside, and one whose path has a line of /proc/PID/maps in it, at
- * wherever a reader's buffer may end.
- */
-static void
-names(void)
-{
-	static const char line[] = "0000000000001000-0000000000002000 rw-s 00000000 ";
-	static const char file[] = "memfd:memif";
-	const uint32_t cookie = 0x3e31f20;
-	int fd = (int)syscall(SYS_memfd_create, "memif region 0", MFD_CLOEXEC);
-	char top[64], path[4096];
-	size_t len;
-	struct victim v;
-
-	victim_open(&v);
-	must(fd >= 0 && ftruncate(fd, 1 << 16) == 0 && pwrite(fd, &cookie, 4, 0) == 4 &&
-		     pwrite(fd, &cookie, 4, 128 + 16) == 4 && region_add(&v, fd, 1 << 16),
-	     "a memfd");
-	snprintf(top, sizeof(top), "/dev/shm/net-hostile.%d", (int)getpid());
-	must(mkdir(top, 0700) == 0, top);
-	len = (size_t)snprintf(path, sizeof(path), "%s", top);
-	/* The path begins at column 73; buffers are of powers of two. */
-	for (size_t end = 512; end <= 2048; end *= 2) {
-		size_t at = end - 1 - 73;
-		int long_fd;
-
-		while (len < at) {
-			size_t part = at - len > 200 ? 200 : at - len;
-
-			path[len++] = '/';
-			memset(path + len, 'x', part - 1);
-			len += part - 1;
-			path[len] = '\0';
-			if (len < at)
-				must(mkdir(path, 0700) == 0, path);
-		}
-		must(snprintf(path + len, sizeof(path) - len, "%s", line) > 0 && mkdir(path, 0700) == 0,
-		     path);
-		len += strlen(line);
-		snprintf(path + len, sizeof(path) - len, "/%s", file);
-		long_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-		must(long_fd >= 0 && ftruncate(long_fd, 4096) == 0 && region_add(&v, long_fd, 4096), path);
-		must(unlink(path) == 0, path);
-		path[len] = '\0';
-	}
-	sleep(3); /* it looks once a second while a cable has no far end or a new one */
-	must(!one_client_dead(v.client), "the attachment has gone");
-	one_detach(v.client);
-	/* Innermost first. */
-	for (char *slash; strcmp(path, top) != 0; *slash = '\0') {
-		must(rmdir(path) == 0, path);
-		slash = strrchr(path, '/');
-	}
-	must(rmdir(top) == 0, top);
-}
-
 /* Applications that come and are killed. */
 static void
 killed(void)
@@ -675,7 +604,6 @@ main(int argc, char **argv)
 		{"mappings", mappings},
 		{"sparse", sparse},
 		{"pieces", pieces},
-		{"names", names},
 		{"killed", killed},
 	};
 	uint32_t passed = 0, failed = 0;

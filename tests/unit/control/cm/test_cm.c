@@ -6,8 +6,10 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "control/base/state.h"
 #include "net.h"
 
 #define PORT CM_SERVICE_TCP(5000)
@@ -98,7 +100,7 @@ test_values(void **state)
 	assert_int_equal(r->capabilities, 0xcab1);
 	assert_int_equal(r->private_len, 3);
 	assert_memory_equal(r->private_data, "YES", 3);
-	assert_memory_equal(cm_conn_path(passive->conn), &passive->remote.path, sizeof(struct cm_path));
+	assert_memory_equal(&passive->conn->path, &passive->remote.path, sizeof(struct cm_path));
 }
 
 static void
@@ -550,9 +552,9 @@ test_dreq_before_rtu(void **state)
 	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0));
 }
 
-/* cm_disconnect and cm_abandon in every state, each message of what follows lost in turn. */
+/* cm_disconnect in every state, each message of what follows lost in turn. */
 static void
-ended_in_state(int stage, bool abandon, int lost)
+ended_in_state(int stage, int lost)
 {
 	struct net *net = net_new();
 	struct end *active, *passive = NULL, *mine, *other;
@@ -575,10 +577,7 @@ ended_in_state(int stage, bool abandon, int lost)
 	other = mine == active ? passive : active;
 	net->fate = lose_nth;
 	net->fate_arg = net->sent + lost;
-	if (abandon)
-		cm_abandon(mine->conn, net->now);
-	else
-		cm_disconnect(mine->conn, net->now);
+	cm_disconnect(mine->conn, net->now);
 	net_run(net, net->now + LONG_ENOUGH);
 	passive = net->host[1].ends;
 	if (passive != NULL && passive->conn != NULL && passive != mine) {
@@ -589,13 +588,8 @@ ended_in_state(int stage, bool abandon, int lost)
 		assert_true(stage <= 1);
 	}
 	assert_true(net_ends_clean(net));
-	if (!abandon) {
-		assert_true(mine->count >= 2 && mine->told[mine->count - 1] == CM_GONE &&
-			    mine->told[mine->count - 2] == CM_DISCONNECTED);
-	} else {
-		assert_false(end_has(mine, CM_GONE));
-		assert_false(end_has(mine, CM_DISCONNECTED));
-	}
+	assert_true(mine->count >= 2 && mine->told[mine->count - 1] == CM_GONE &&
+		    mine->told[mine->count - 2] == CM_DISCONNECTED);
 	if (stage >= 1) {
 		assert_int_equal(other->told[other->count - 1], CM_GONE);
 		assert_true(end_has(other, CM_REJECTED) || end_has(other, CM_DISCONNECTED) ||
@@ -609,21 +603,45 @@ test_ended_in_each_state(void **state)
 {
 	for (int stage = 0; stage <= 4; stage++)
 		for (int lost = -1; lost < 4; lost++)
-			for (int abandon = 0; abandon < 2; abandon++)
-				ended_in_state(stage, abandon, lost);
+			ended_in_state(stage, lost);
 }
 
+/* ---- the table of edges ---- */
+
+static uint32_t edges, wrong;
+static char last_edge[96];
+
 static void
-test_abandoned_while_connected(void **state)
+take_edge(const struct state_machine *machine, uint32_t id, uint32_t from, uint32_t to, const char *why,
+	  bool allowed)
+{
+	edges++;
+	wrong += !allowed;
+	snprintf(last_edge, sizeof(last_edge), "%s %u: %s -> %s: %s", machine->object, id != 0,
+		 machine->name[from], machine->name[to], why);
+}
+
+/* Each edge is told, with its reason; one that the table does not have is told as such. */
+static void
+test_edges(void **state)
 {
 	struct net *net = *state;
-	struct end *active = net_connect(net, 0, 1, PORT);
+	struct end *active;
 
+	edges = wrong = 0;
+	state_trace = take_edge;
+	active = net_connect(net, 0, 1, PORT);
 	net_run(net, net->now + SECOND);
-	cm_abandon(active->conn, net->now);
+	/* REP received, established; REP sent, established. */
+	assert_int_equal(edges, 4);
+	cm_disconnect(active->conn, net->now);
+	assert_string_equal(last_edge, "CM connection 1: established -> DREQ sent: cm_disconnect");
+	cm_conn_state_set(active->conn, CM_STATE_REQ_RCVD, "a mistake");
+	assert_int_equal(wrong, 1);
+	active->conn->state = CM_STATE_DREQ_SENT;
 	assert_true(net_ends_clean(net));
-	assert_true(end_told(active, CM_REPLY, 0));
-	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_ESTABLISHED, CM_DISCONNECTED, CM_GONE, 0));
+	assert_int_equal(wrong, 1);
+	state_trace = NULL;
 }
 
 static void
@@ -760,7 +778,7 @@ main(void)
 		TEST(test_communication_established),
 		TEST(test_dreq_before_rtu),
 		TEST(test_ended_in_each_state),
-		TEST(test_abandoned_while_connected),
+		TEST(test_edges),
 		TEST(test_loopback),
 		TEST(test_stale),
 		TEST(test_stale_reply),

@@ -250,7 +250,7 @@ replay(struct net *net, bool we_disconnect, uint8_t ack_timeout)
 	assert_true(net_is_clean(net));
 	net_inject(net, 0, 1, &req);
 	assert_ptr_not_equal(host->ends, end);
-	cm_abandon(host->ends->conn, net->now);
+	cm_disconnect(host->ends->conn, net->now);
 	net_run(net, net->now + LONG_ENOUGH);
 }
 
