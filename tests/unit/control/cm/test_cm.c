@@ -296,6 +296,30 @@ test_patient_request(void **state)
 	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_ESTABLISHED, 0));
 }
 
+/* So may who asked, once it has its answer: its control thread has no processor. */
+static void
+test_patient_reply(void **state)
+{
+	struct net *net = *state;
+	struct end *active;
+	uint64_t start;
+
+	net->host[1].env.retry_interval = 250 * MS;
+	net->host[1].env.max_retries = 15;
+	net->host[1].answer = ANSWER_LATER;
+	active = net_connect(net, 0, 1, PORT);
+	net_run(net, net->now + 10 * MS);
+	net->host[0].down = true;
+	start = net->now;
+	cm_accept(net->host[1].ends->conn, &(struct cm_local){.qpn = 9, .path_mtu = 1024}, NULL, 0, net->now);
+	net_run(net, start + 10 * SECOND);
+	assert_true(end_told(net->host[1].ends, CM_REQUEST, 0));
+	net->host[0].down = false;
+	net_run(net, start + 12 * SECOND);
+	assert_true(end_told(active, CM_REPLY, 0));
+	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_ESTABLISHED, 0));
+}
+
 static void
 test_connect_timeout(void **state)
 {
@@ -464,7 +488,8 @@ test_requester_vanishes(void **state)
 	cm_accept(net->host[1].ends->conn, &(struct cm_local){.qpn = 9, .path_mtu = 1024}, NULL, 0, net->now);
 	net_run(net, net->now + LONG_ENOUGH);
 	assert_true(end_told(net->host[1].ends, CM_REQUEST, CM_ACCEPT_FAILED, CM_GONE, 0));
-	assert_true(net->host[1].ends->when[1] == start + (RETRIES + 1) * INTERVAL);
+	/* As long as for a REQ. */
+	assert_true(net->host[1].ends->when[1] == start + (1 + 2 + 4 * (RETRIES - 1)) * INTERVAL);
 	assert_int_equal(net->host[1].sent[CM_REP], RETRIES + 1);
 }
 
@@ -741,6 +766,7 @@ main(void)
 		TEST(test_overtaken),
 		TEST(test_retransmission_times),
 		TEST(test_patient_request),
+		TEST(test_patient_reply),
 		TEST(test_connect_timeout),
 		TEST(test_no_listener),
 		TEST(test_application_rejects),

@@ -1,69 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calls of client.h that run for every post and every completion.
- * Included by client.h; not for itself.
+ * Posting to a queue pair: reserve, fill the slot (and one_post_sge), commit.  Runs for every request; no
+ * system call unless the engine sleeps.
+ *
+ * Lock: that of the queue pair's side, from the reservation to the commit.
+ * Lifetime: a reserved slot is the caller's until the commit; one that is not committed is reserved again.
+ * Errno: none.  What is posted to a lost attachment is never completed.
  */
-#ifndef CLIENT_INLINE_H
-#define CLIENT_INLINE_H
+#ifndef CLIENT_POST_H
+#define CLIENT_POST_H
 
-#include <stddef.h>
+#include <string.h>
 
-#include "client/client.h"
+#include "client/qp.h"
 
 _Static_assert(offsetof(struct one_wqe, length) == 4 && offsetof(struct one_wqe, rkey) == 24 &&
 		       offsetof(struct one_wqe, imm) == 28 && offsetof(struct one_wqe, sge) == 32 &&
 		       offsetof(struct one_wqe, phase) == 63 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "one_send_put stores a slot by words");
 
-#define ONE_LIKELY(x) __builtin_expect(!!(x), 1)
-#define ONE_UNLIKELY(x) __builtin_expect(!!(x), 0)
-
-/* The seldom branches, out of line. */
-bool one_cq_switch(struct one_cq *cq);
+/* The seldom branches, out of line: takes over what the engine has published; false: still no room. */
 bool one_send_refresh(struct one_qp *qp, uint32_t slots);
 bool one_recv_refresh(struct one_qp *qp, uint32_t slots);
+/* Writes to the eventfd of a core that sleeps. */
 void one_qp_wake(struct one_qp *qp);
 
 static inline void
-one_cq_publish(struct one_cq *cq)
+one_qp_ring(struct one_qp *qp)
 {
-	/* Pairs with the engine's acquire load of head in its check for room: the entries before it
-	 * have been copied. */
-	atomic_store_explicit(&cq->shm->head, cq->head, memory_order_release);
-	cq->published = cq->head;
+	one_doorbell_ring(qp->doorbells, qp->doorbell);
+	if (ONE_UNLIKELY(qp->may_sleep))
+		one_qp_wake(qp);
 }
 
 /*
- * The engine learns of taken entries in lumps, so that its cache line of `head` moves seldom: every
- * quarter of the ring, and when the ring is found empty.  So it sees at worst a quarter less room
- * than there is while entries are being taken, and all of it when they have been.
+ * The next slot, with num_sge set and else what an earlier request left in it.  NULL: max_send_wr requests
+ * are unfinished, or the ring is full, or num_sge is over ONE_MAX_SGE.
  */
-static inline int
-one_cq_poll(struct one_cq *cq, struct one_cqe *out)
-{
-	for (;;) {
-		struct one_cqe *slot = &cq->ring[one_ring_slot(cq->head, cq->log2)];
-
-		/* Pairs with the engine's release store of the phase. */
-		if (atomic_load_explicit(&slot->phase, memory_order_acquire) !=
-		    one_ring_phase(cq->head, cq->log2)) {
-			if (cq->published != cq->head)
-				one_cq_publish(cq);
-			return 0;
-		}
-		if (ONE_UNLIKELY(slot->type == ONE_CQE_SWITCHED)) {
-			if (!one_cq_switch(cq))
-				return 0;
-			continue;
-		}
-		memcpy((void *)out, (const void *)slot, sizeof(*out));
-		cq->head++;
-		if (cq->head - cq->published >= (1u << cq->log2) >> 2)
-			one_cq_publish(cq);
-		return 1;
-	}
-}
-
 static inline struct one_wqe *
 one_send_reserve(struct one_qp *qp, uint32_t num_sge)
 {
@@ -81,6 +54,7 @@ one_send_reserve(struct one_qp *qp, uint32_t num_sge)
 	return wqe;
 }
 
+/* The same on the receive side. */
 static inline struct one_wqe *
 one_recv_reserve(struct one_qp *qp, uint32_t num_sge)
 {
@@ -107,6 +81,7 @@ one_ring_commit(struct one_wqe *ring, uint32_t log2, uint32_t tail, uint32_t slo
 		struct one_wqe_ext *ext = (struct one_wqe_ext *)(void *)slot;
 
 		memset(ext->reserved, 0, sizeof(ext->reserved));
+		/* Published by the release store below. */
 		atomic_store_explicit(&ext->phase, one_ring_phase(tail + i, log2), memory_order_relaxed);
 	}
 	/* Pairs with the engine's acquire load of the phase: all that was filled in is seen. */
@@ -114,6 +89,7 @@ one_ring_commit(struct one_wqe *ring, uint32_t log2, uint32_t tail, uint32_t slo
 			      memory_order_release);
 }
 
+/* Gives the slot that one_send_reserve returned last to the engine. */
 static inline void
 one_send_commit(struct one_qp *qp, struct one_wqe *wqe)
 {
@@ -122,12 +98,10 @@ one_send_commit(struct one_qp *qp, struct one_wqe *wqe)
 	one_ring_commit(qp->sq, qp->sq_log2, qp->sq_tail, slots);
 	qp->sq_tail += slots;
 	qp->sq_posted++;
-	one_doorbell_ring(qp->doorbells, qp->doorbell);
-	if (ONE_UNLIKELY(qp->may_sleep))
-		one_qp_wake(qp);
+	one_qp_ring(qp);
 }
 
-/* For a request of one slot. */
+/* There is room for a request of one slot. */
 static inline bool
 one_send_has_room(struct one_qp *qp)
 {
@@ -159,9 +133,7 @@ one_send_put(struct one_qp *qp, uint32_t head, uint32_t length, uint64_t cookie,
 			 __ATOMIC_RELEASE);
 	qp->sq_tail++;
 	qp->sq_posted++;
-	one_doorbell_ring(qp->doorbells, qp->doorbell);
-	if (ONE_UNLIKELY(qp->may_sleep))
-		one_qp_wake(qp);
+	one_qp_ring(qp);
 }
 
 /* The first word of a slot: op, flags, sges and inline bytes. */
@@ -171,6 +143,7 @@ one_send_head(uint8_t op, uint8_t flags, uint8_t num_sge, uint8_t inline_len)
 	return (uint32_t)inline_len << 24 | (uint32_t)num_sge << 16 | (uint32_t)flags << 8 | op;
 }
 
+/* The same on the receive side. */
 static inline void
 one_recv_commit(struct one_qp *qp, struct one_wqe *wqe)
 {
@@ -179,11 +152,10 @@ one_recv_commit(struct one_qp *qp, struct one_wqe *wqe)
 	one_ring_commit(qp->rq, qp->rq_log2, qp->rq_tail, slots);
 	qp->rq_tail += slots;
 	qp->rq_posted++;
-	one_doorbell_ring(qp->doorbells, qp->doorbell);
-	if (ONE_UNLIKELY(qp->may_sleep))
-		one_qp_wake(qp);
+	one_qp_ring(qp);
 }
 
+/* Segment i of the request being filled, i < num_sge; finds the extension slot. */
 static inline void
 one_post_sge(struct one_qp *qp, struct one_wqe *wqe, uint32_t i, uint64_t addr, uint32_t len, uint32_t lkey)
 {

@@ -279,8 +279,7 @@ test_pollfd(void **state)
 	assert_int_equal(rsm_memseg_release_pollfd(export), RSM_SUCCESS);
 	assert_int_equal(rsm_memseg_import_disconnect(import), RSM_SUCCESS);
 	assert_int_equal(rsm_intr_signal_wait_pollfd(NULL, 1, 0, &num), RSMERR_BAD_ADDR);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* whose poll() reads what there is not \
-								     */
+#ifndef SANITIZED /* whose poll() reads what is not there */
 	struct pollfd *volatile nowhere = (struct pollfd *)8;
 	struct rlimit limit;
 

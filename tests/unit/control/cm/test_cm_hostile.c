@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../pcap.h"
+#include "tests/unit/pcap.h"
 #include "net.h"
 
 #define PORT CM_SERVICE_TCP(5000)

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "client/client.h"
 #include "client/internal.h"
 
 #define QPS 3u

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../pcap.h"
-#include "../vectors.h"
+#include "tests/unit/pcap.h"
+#include "tests/unit/vectors.h"
 #include "control/cm/cm_mad.h"
 #include "control/cm/cm_table.h"
 #include "dataplane/wire/bytes.h"
