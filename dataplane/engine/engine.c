@@ -440,6 +440,7 @@ engine_sleep_begin(void)
 void
 engine_sleep_end(void)
 {
+	/* Read by event_notify_control, which at worst writes the eventfd once in vain. */
 	atomic_store_explicit(&engine.control_sleep, 0, memory_order_relaxed);
 }
 

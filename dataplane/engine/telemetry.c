@@ -136,7 +136,8 @@ fill_stages(struct rte_tel_data *d, const struct core *core, const struct engine
 		[ENGINE_STAGE_OTHER] = "other",         [ENGINE_STAGE_IDLE] = "idle",
 	};
 
-	add(d, "on", atomic_load_explicit(&engine.time_stages, memory_order_relaxed)); /* only told */
+	add(d, "on",
+	    atomic_load_explicit(&engine.time_stages, memory_order_relaxed)); /* of engine_time_stages */
 	add(d, "hz", rte_get_tsc_hz());
 	add(d, "busy_loops", stats->stage_loops);
 	for (uint32_t i = 0; i < ENGINE_STAGE_MAX; i++)

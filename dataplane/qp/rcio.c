@@ -238,7 +238,7 @@ take_work(struct core *core, struct engine_qp *qp, uint32_t budget)
 
 /*
  * What was taken goes out at once, some requests at a time, while it is in the
- * nearest cache.  Who has more to send than that takes turns in rcio_run.
+ * nearest cache.  Queue pairs with more to send than that take turns in rcio_run.
  */
 void
 rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget)

@@ -130,7 +130,7 @@ struct wire_seen {
 	bool again;   /* the frame parsed last is as long as the one before it, and begins as that */
 	uint16_t ip, udp, fixed; /* where headers begin; bytes up to the PSN with its flag */
 	uint8_t head[14 + 4 + 40 + 8 + 8];
-	struct wire_packet packet; /* changed by nobody else */
+	struct wire_packet packet; /* written by wire_parse_received alone */
 };
 
 /*

@@ -184,7 +184,7 @@ wire_build(const struct wire_template *t, const struct wire_build *b, uint8_t *f
 	bth[0] = b->opcode;
 	bth[1] = (uint8_t)((b->solicited ? BTH_SE : 0u) | pad << 4);
 	if (TRANSPORT(b->opcode) == 0)
-		bth[1] |= BTH_MIGREQ; /* the resting state; hardware is slow towards those who clear it */
+		bth[1] |= BTH_MIGREQ; /* the resting state; hardware is slow towards senders that clear it */
 	if (b->opcode == WIRE_CNP)
 		bth[4] = BTH_BECN;
 	store_be24(bth + 5, b->qpn);

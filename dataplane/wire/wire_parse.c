@@ -259,6 +259,7 @@ wire_move(struct wire_move *move)
 {
 	for (uint32_t at = 0; at < move->len; at += WIRE_MOVE_UNIT) {
 		memmove(move->to + at, move->from + at, WIRE_MOVE_UNIT);
+		/* Pairs with the load of an application that polls for the last byte (mem_place). */
 		atomic_thread_fence(memory_order_release);
 	}
 	move->len = 0;
