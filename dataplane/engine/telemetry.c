@@ -11,6 +11,7 @@
 #include "dataplane/engine/internal.h"
 #include "dataplane/engine/tel.h"
 #include "dataplane/port/port.h"
+#include "dataplane/wire/icrc.h"
 
 static void
 add(struct rte_tel_data *d, const char *name, uint64_t value)
@@ -63,6 +64,7 @@ fill_core(struct rte_tel_data *d, const struct core *core, const struct engine_s
 	add(d, "tx_bytes", stats->tx_bytes);
 	add(d, "handed_over", stats->handed_over);
 	add(d, "backpressure", stats->backpressure);
+	rte_tel_data_add_dict_string(d, "icrc", icrc->name);
 }
 
 static void
