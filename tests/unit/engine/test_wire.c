@@ -101,6 +101,19 @@ test_between_cores(void **state)
 	assert_int_equal(w.pair[0].failed + w.pair[1].failed, 0);
 }
 
+/* Posted before a disconnect and not yet seen when its command is: it goes out all the same, unanswered. */
+static void
+test_posted_before_the_end(void **state)
+{
+	connect_both();
+	w.memory[0].bytes[0] = 0xa5;
+	w.memory[1].bytes[0] = 0;
+	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 1);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.pair[0].qp}), 0);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_FLUSHED, 1);
+	TURN_UNTIL(w.memory[1].bytes[0] == 0xa5);
+}
+
 static void
 test_refused_between_cores(void **state)
 {
@@ -510,6 +523,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_clients_are_spread),
 		T(test_between_cores),
+		T(test_posted_before_the_end),
 		T(test_refused_between_cores),
 		T(test_refusal_comes_before_its_consequence),
 		T(test_established_by_first_frame),
