@@ -64,7 +64,6 @@ fill_core(struct rte_tel_data *d, const struct core *core, const struct engine_s
 	add(d, "tx_bytes", stats->tx_bytes);
 	add(d, "handed_over", stats->handed_over);
 	add(d, "backpressure", stats->backpressure);
-	rte_tel_data_add_dict_string(d, "icrc", icrc->name);
 }
 
 static void
@@ -198,6 +197,7 @@ on_ports(const char *command, const char *params, struct rte_tel_data *d)
 		add(one, "rx_queues", port->rx_queues);
 		add(one, "tx_queues", port->tx_queues);
 		add(one, "checks_ipv4", port->checks_ipv4);
+		rte_tel_data_add_dict_string(one, "icrc", icrc->name);
 		/* Only told. */
 		add(one, "flow_rules_open", atomic_load_explicit(&port->flows.open, memory_order_relaxed));
 		add(one, "flow_rules", atomic_load_explicit(&port->flows.count, memory_order_relaxed));
