@@ -240,7 +240,8 @@ uint32_t engine_qp_core(const struct engine_qp *qp);
 /* A mark that is another one when a packet of the peer's has been taken since. */
 uint32_t engine_qp_heard(const struct engine_qp *qp);
 const struct work *engine_qp_bind_work(const struct engine_qp *qp);
-struct engine_qp *engine_qp_find(uint32_t qpn); /* published ones only */
+struct engine_qp *engine_qp_find(uint32_t qpn); /* between the core's ADD and REMOVE; cores use it, too */
+void *engine_qp_owner(uint32_t qpn);            /* of the same; NULL: there is none */
 /* A random 24-bit number that no live queue pair has (and none had for a while); 0: full. */
 #define ENGINE_QPNS_MAX (1u << 18) /* in use or at rest */
 uint32_t engine_qpn_new(void);

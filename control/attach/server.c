@@ -18,6 +18,7 @@
 
 #include "control/attach/client.h"
 #include "control/attach/reaper.h"
+#include "control/attach/server.h"
 
 #define BACKLOG 128
 #define ACCEPTS 16 /* in one loop */

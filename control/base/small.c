@@ -38,6 +38,11 @@ more(struct small_size *size, struct arena *arena, uint32_t lines)
 	error = arena_alloc(arena, CHUNK, &offset);
 	if (error != 0)
 		return error;
+	error = arena_populate(arena->base + offset, CHUNK);
+	if (error != 0) {
+		arena_free(arena, offset, CHUNK);
+		return error;
+	}
 	for (uint32_t i = count; i > 0; i--) /* the lowest is handed out first */
 		size->free[size->num_free++] = (uint32_t)(offset / ONE_CACHE_LINE) + (i - 1) * lines;
 	size->total += count;

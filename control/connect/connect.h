@@ -75,6 +75,9 @@ struct conn {
 	LIST_ENTRY(conn) host_link;
 };
 
+/* ---- conn_state.c: the only writer of a connection's state after conn_new(); `why`: for the trace ---- */
+void conn_state_set(struct conn *conn, enum conn_state to, const char *why);
+
 /* ---- conn.c ---- */
 int qp_connect(struct client *client, const struct one_msg *msg);
 int qp_disconnect(struct client *client, const struct one_msg *msg);
@@ -90,8 +93,6 @@ void conn_free(struct conn *conn);
 /* The event of an endpoint's connection. */
 struct one_cqe conn_outcome(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm);
 extern const struct qp_kind conn_kind; /* endpoints */
-/* A request for an RSM segment; set by control_init. */
-extern void (*conn_rsm_request)(struct segment *segment, struct conn *conn);
 /* conn_show.c: before the event that tells of it. */
 void conn_show(const struct conn *conn);
 void conn_show_refusal(const struct conn *conn, const uint8_t *data);

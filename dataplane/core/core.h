@@ -43,7 +43,8 @@ struct tx_queue {
 
 struct rx_queue {
 	uint16_t port, device, queue;
-	bool interrupt;
+	bool interrupt; /* the driver's */
+	bool watched;   /* the socket that it receives from is in the core's epoll */
 };
 
 /* Completions of one queue pair on one ring, not stored there yet. */
@@ -175,5 +176,9 @@ core_time(const struct core *core)
 {
 	return core->now + (engine_now(rte_rdtsc()) - core->real_at);
 }
+
+/* `error`, with one sentence in `why` of what is wrong and what helps. */
+int core_refuse(char *why, size_t why_len, int error, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 
 #endif

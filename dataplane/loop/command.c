@@ -57,13 +57,7 @@ qp_modify(struct engine_qp *qp, const struct engine_qp_config *config)
 {
 	if (qp->phase != QP_OFF)
 		return -EISCONN;
-	qp->pz = config->pz;
-	qp->send_cq = config->send_cq;
-	qp->recv_cq = config->recv_cq;
-	qp->conn_cq = config->conn_cq;
-	qp->async_cq = config->async_cq;
-	qp->recv_solicited = config->recv_solicited;
-	qp->notify_end = config->notify_end;
+	qp_configure(qp, config);
 	return 0;
 }
 

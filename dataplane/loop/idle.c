@@ -6,7 +6,8 @@
  * executes a full fence, looks once more, and waits for: a doorbell's eventfd,
  * its own eventfd, receive interrupts, the next timer.  Who queues something
  * stores it, executes a full fence, and writes the eventfd if the sleeper says
- * so.  Ports without interrupts have rx_wakeups (rx_wakeup.c), or are looked at by a short timed sleep.
+ * so.  A port without interrupts wakes by its driver's socket (rx_wakeup.c), or is looked at by naps: short
+ * ones, and after a third of a second of silence longer ones.
  *
  * So each pair is a store-buffering litmus with fences, "SB+mbs" in herd7's names:
  *
@@ -22,7 +23,6 @@
  *     up, control_frames      event_raise, ...        engine_sleep_begin: nothing_to_do
  *     a completion            cq_store                after one_wait_arm, by its callers
  *     a channel's word        channel_wake            futex(2), after `sleepers`
- *     memif's head            the far end, no fence   look_again a microsecond later, rx_wakeup_limit
  *
  * Whoever writes an eventfd ends the sleep by himself: nobody relies on another who has seen it, too,
  * and may be off his processor before he writes.  An eventfd stays ready until it is collected, and
@@ -48,14 +48,16 @@
 #include "dataplane/qp/transport.h"
 
 enum {
-	EMPTY_LOOPS = 512,    /* before sleeping */
-	NAP_NS = 50000,       /* ports are looked at this often when they cannot wake us */
-	NAP_MAX_NS = 100000,  /* and this often after a while */
-	NAPS_SHORT = 1000,    /* naps until then */
-	SLEEP_NS = 100000000, /* nothing can be missed, but statistics should not grow old */
-	LITTLE = 4,           /* done in a loop: a frame or two, with their answers */
-	GIVE_NS = 8000,       /* how long a processor is kept that nobody else wants */
-	GIVEN_NS = 500,       /* a system call that gives it to nobody, until measured */
+	EMPTY_LOOPS = 512,      /* before sleeping */
+	NAP_NS = 50000,         /* ports are looked at this often when they cannot wake us */
+	NAP_MAX_NS = 100000,    /* this often after a while, */
+	NAPS_SHORT = 1000,      /* naps until then, */
+	NAP_QUIET_NS = 5000000, /* and this often when nothing has come for long */
+	NAPS_MANY = 2000,       /* naps until then */
+	SLEEP_NS = 100000000,   /* nothing can be missed, but statistics should not grow old */
+	LITTLE = 4,             /* done in a loop: a frame or two, with their answers */
+	GIVE_NS = 8000,         /* how long a processor is kept that nobody else wants */
+	GIVEN_NS = 500,         /* a system call that gives it to nobody, until measured */
 	GIVEN_MEASURED = 32,
 	FDS_DRAINED = 16
 };
@@ -126,11 +128,13 @@ idle_init(struct core *core)
 		return -errno;
 	if (!sleeps())
 		return 0;
-	for (uint32_t i = 0; i < core->num_rx; i++)
+	for (uint32_t i = 0; i < core->num_rx; i++) {
 		core->rx[i].interrupt =
 			ports[core->rx[i].port].interrupts &&
 			rte_eth_dev_rx_intr_ctl_q(core->rx[i].device, core->rx[i].queue, core->rx_epoll,
 						  RTE_INTR_EVENT_ADD, NULL) == 0;
+		core->rx[i].watched = !core->rx[i].interrupt && rx_wakeup_watch(&core->rx[i], core->epoll);
+	}
 	return watch(core->epoll, core->wake_fd);
 }
 
@@ -197,21 +201,21 @@ say_asleep(struct core *core, bool asleep)
 		atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* Interrupts, and rx_wakeups, on or off; false: some queue has none. */
+/* Receive interrupts on or off; false: some queue has neither them nor a socket that is watched. */
 static bool
-arm_interrupts(struct core *core, bool on)
+arm_interrupts(const struct core *core, bool on)
 {
 	bool all = true;
 
 	for (uint32_t i = 0; i < core->num_rx; i++) {
-		struct rx_queue *queue = &core->rx[i];
+		const struct rx_queue *queue = &core->rx[i];
 
 		if (!queue->interrupt)
-			all = rx_wakeup_arm(core, queue->port, on) && all;
-		else if (on && rte_eth_dev_rx_intr_enable(queue->device, queue->queue) != 0)
-			all = false;
+			all = all && queue->watched;
 		else if (!on)
 			rte_eth_dev_rx_intr_disable(queue->device, queue->queue);
+		else if (rte_eth_dev_rx_intr_enable(queue->device, queue->queue) != 0)
+			all = false;
 	}
 	return all;
 }
@@ -240,6 +244,17 @@ look_again(struct core *core)
 	return reach_due(&core->reaching) || doorbell_scan(core) > 0 || rcio_receive(core) > 0;
 }
 
+/* How long a look at what wakes nobody can wait. */
+static uint64_t
+nap(const struct core *core)
+{
+	uint32_t naps = core->idle_loops - EMPTY_LOOPS;
+
+	if (naps < NAPS_SHORT)
+		return NAP_NS;
+	return naps < NAPS_MANY || is_behind(core) ? NAP_MAX_NS : NAP_QUIET_NS;
+}
+
 static void
 wait_for_something(struct core *core, bool interrupts)
 {
@@ -250,10 +265,8 @@ wait_for_something(struct core *core, bool interrupts)
 	struct rte_epoll_event rx_events[FDS_DRAINED];
 	struct epoll_event events[FDS_DRAINED];
 
-	if (interrupts)
-		limit = RTE_MIN(limit, rx_wakeup_limit(core));
 	if (!interrupts || is_behind(core))
-		limit = core->idle_loops < EMPTY_LOOPS + NAPS_SHORT ? NAP_NS : NAP_MAX_NS;
+		limit = nap(core);
 	if (next != RC_NEVER)
 		limit = next <= now ? 0 : RTE_MIN(limit, next - now);
 	timeout = (struct timespec){.tv_nsec = (long)limit};
@@ -276,8 +289,6 @@ fall_asleep(struct core *core)
 	stats_publish(core);
 	interrupts = arm_interrupts(core, true);
 	say_asleep(core, true);
-	if (rx_wakeup_limit(core) != UINT64_MAX)
-		rte_delay_us_block(1);
 	if (look_again(core)) {
 		core->idle_loops = 0;
 	} else {
@@ -330,8 +341,6 @@ give_away(struct core *core, uint64_t tsc)
 	core->gave_at = tsc;
 	core->timed_idle = true;
 	sched_yield();
-	if (core->shared)
-		rx_wakeup_fetch(core);
 }
 
 void

@@ -48,12 +48,6 @@ find(uintptr_t addr)
 	return NULL;
 }
 
-bool
-guard_has(const void *address)
-{
-	return find((uintptr_t)address) != NULL;
-}
-
 static void
 on_sigbus(int signal_number, siginfo_t *info, void *context)
 {

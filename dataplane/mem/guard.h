@@ -15,7 +15,5 @@ void *engine_guard_fault(void); /* owner of a mapping that faulted since, or NUL
 /* Install and remove the SIGBUS handler.  `event_fd` is written when a mapping has faulted. */
 int guard_init(int event_fd);
 void guard_fini(void);
-/* `address` is in a mapping of an application's memory. */
-bool guard_has(const void *address);
 
 #endif

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "channel.h"
+#include "dataplane/compat/clock.h"
 
 #define STALE 256u /* looks after which an outcome that its party does not fetch is dropped for others */
 
@@ -66,12 +66,8 @@ head_of(const struct reach *reach)
 static void
 restart_clock(struct reach *reach)
 {
-	struct timespec ts = {0};
-
-	if (head_of(reach) != tail_of(reach))
-		clock_gettime(CLOCK_MONOTONIC, &ts);
 	/* Read by reach_since, which needs nothing else. */
-	atomic_store_explicit(&reach->since, (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec,
+	atomic_store_explicit(&reach->since, head_of(reach) != tail_of(reach) ? clock_now() : 0,
 			      memory_order_relaxed);
 }
 

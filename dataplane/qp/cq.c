@@ -17,15 +17,12 @@
 #include "dataplane/qp/cq.h"
 #include "dataplane/qp/qp.h"
 
-int
-cq_attach(struct engine_cq *cq, uint64_t offset, uint32_t log2)
+/* On an empty ring. */
+static void
+cq_begin(struct engine_cq *cq, struct one_cq_shm *shm, uint32_t log2)
 {
-	if (log2 < 1 || log2 > ONE_RING_LOG2_MAX || offset % ONE_CACHE_LINE != 0 || offset == 0 ||
-	    offset > ONE_ARENA_SIZE - sizeof(struct one_cq_shm) ||
-	    ONE_ARENA_SIZE - sizeof(struct one_cq_shm) - offset < sizeof(struct one_cqe) << log2)
-		return -EINVAL;
-	cq->shm = (struct one_cq_shm *)(cq->client->arena + offset);
-	cq->ring = (struct one_cqe *)(cq->shm + 1);
+	cq->shm = shm;
+	cq->ring = (struct one_cqe *)(shm + 1);
 	cq->log2 = log2;
 	cq->limit = (1u << log2) - 1;
 	cq->tail = 0;
@@ -33,6 +30,16 @@ cq_attach(struct engine_cq *cq, uint64_t offset, uint32_t log2)
 	cq->notify_tail = 0;
 	cq->arm_served = 0;
 	cq->overflowed = false;
+}
+
+int
+cq_attach(struct engine_cq *cq, uint64_t offset, uint32_t log2)
+{
+	if (log2 < 1 || log2 > ONE_RING_LOG2_MAX || offset % ONE_CACHE_LINE != 0 || offset == 0 ||
+	    offset > ONE_ARENA_SIZE - sizeof(struct one_cq_shm) ||
+	    ONE_ARENA_SIZE - sizeof(struct one_cq_shm) - offset < sizeof(struct one_cqe) << log2)
+		return -EINVAL;
+	cq_begin(cq, (struct one_cq_shm *)(cq->client->arena + offset), log2);
 	return 0;
 }
 
@@ -222,15 +229,7 @@ cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log
 	/* Whoever sleeps on the old ring must go on to the new one. */
 	if (arm != cq->arm_served && ONE_ARM_SEQ(arm) != 0 && !cq->client->faulty)
 		channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm));
-	cq->shm = next.shm;
-	cq->ring = next.ring;
-	cq->log2 = next.log2;
-	cq->limit = next.limit;
-	cq->tail = 0;
-	cq->head_seen = 0;
-	cq->notify_tail = 0;
-	cq->arm_served = 0;
-	cq->overflowed = false;
+	cq_begin(cq, next.shm, next.log2);
 	return 0;
 }
 

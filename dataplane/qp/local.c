@@ -40,14 +40,6 @@ struct side {
 	uint64_t offset;
 };
 
-/* ns that an RNR NAK asks to wait, by min_rnr_timer code. */
-static const uint64_t rnr_ns[32] = {
-	655360000, 10000,    20000,    30000,     40000,     60000,     80000,     120000,
-	160000,    240000,   320000,   480000,    640000,    960000,    1280000,   1920000,
-	2560000,   3840000,  5120000,  7680000,   10240000,  15360000,  20480000,  30720000,
-	40960000,  61440000, 81920000, 122880000, 163840000, 245760000, 327680000, 491520000,
-};
-
 /*
  * The other end, if it is there and serves.  Looked up by number for every burst
  * of work and not kept: it may go at any time.
@@ -193,7 +185,7 @@ wait_for_receive(struct core *core, struct engine_qp *qp, const struct engine_qp
 	uint64_t timeout = 0;
 
 	if (qp->attr.rnr_retry < 7)
-		timeout = rnr_ns[peer->attr.min_rnr_timer & 31] * (qp->attr.rnr_retry + 1u);
+		timeout = (uint64_t)rc_rnr_ns[peer->attr.min_rnr_timer & 31] * (qp->attr.rnr_retry + 1u);
 	return wait_for(core, qp, timeout, ONE_STATUS_RNR_EXCEEDED);
 }
 

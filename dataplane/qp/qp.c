@@ -506,11 +506,10 @@ qp_deadline(const struct timer *timer)
 	return rc_deadline(qp->rc);
 }
 
+/* What it waited for has come: time, or memory. */
 static void
-qp_expire(struct core *core, struct timer *timer)
+go_on(struct core *core, struct engine_qp *qp, void (*go)(struct rc_qp *rc, uint64_t now))
 {
-	struct engine_qp *qp = qp_of_timer(timer);
-
 	if (qp->client->faulty)
 		return;
 	if (qp->local) {
@@ -518,8 +517,14 @@ qp_expire(struct core *core, struct timer *timer)
 		qp_make_hot(core, qp);
 		return;
 	}
-	rc_timeout(qp->rc, core->now);
+	go(qp->rc, core->now);
 	rcio_after(core, qp);
+}
+
+static void
+qp_expire(struct core *core, struct timer *timer)
+{
+	go_on(core, qp_of_timer(timer), rc_timeout);
 }
 
 const struct timer_calls qp_timer_calls = {.deadline = qp_deadline, .expire = qp_expire};
@@ -540,16 +545,5 @@ qp_forget(struct core *core, struct engine_qp *qp)
 void
 qp_reached(void *context, void *user)
 {
-	struct core *core = context;
-	struct engine_qp *qp = user;
-
-	if (qp->client->faulty)
-		return;
-	if (qp->local) {
-		qp->waiting = false;
-		qp_make_hot(core, qp);
-		return;
-	}
-	rc_resume(qp->rc, core->now);
-	rcio_after(core, qp);
+	go_on(context, user, rc_resume);
 }

@@ -27,12 +27,6 @@ rc_pool_init(void *memory, uint32_t count)
 	return pool;
 }
 
-uint32_t
-rc_pool_available(const struct rc_pool *pool)
-{
-	return pool->available;
-}
-
 size_t
 rc_qp_size(void)
 {

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "dataplane/rc/rc_internal.h"
 #include "dataplane/wire/bytes.h"
 #include "dataplane/wire/icrc.h"
 #include "dataplane/mem/reach.h"
@@ -387,7 +388,7 @@ check_pool(struct end *end)
 {
 	end->failed = false;
 	rc_reset(end->qp);
-	if (rc_pool_available(end->env.rc.pool) != NODES)
+	if (end->env.rc.pool->available != NODES)
 		die("work nodes were lost");
 	if (end->env.holds != 0)
 		die("packets are still held");

@@ -5,6 +5,7 @@
 #ifndef DAT_BASE_MEMORY_OBJECT_H_INTERNAL
 #define DAT_BASE_MEMORY_OBJECT_H_INTERNAL
 
+#include "client/mem.h"
 #include "dat/base/object.h"
 
 struct lmr {

@@ -387,7 +387,7 @@ set_disabled(DAT_EVD_HANDLE evd_handle, bool disabled)
 		evd->agent_seen = evd->arrived;
 	}
 	evd->disabled = disabled;
-	/* So that those who wait on the CNO arm this ring too. */
+	/* So that the waiters of the CNO arm this ring too. */
 	if (!disabled && evd->cno != NULL)
 		cno_poke(evd->cno);
 	lock_drop(&evd->lock);
