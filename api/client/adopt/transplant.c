@@ -12,6 +12,7 @@
 
 #include "client/attach/copier.h"
 #include "client/internal.h"
+#include "keep.h"
 #include "maps.h"
 #include "raw.h"
 #include "transplant.h"
@@ -37,21 +38,21 @@
 /* ---- protection ---- */
 
 static int
-uffd_new(void)
+uffd_new(int flags)
 {
-	long fd = raw_syscall(SYS_userfaultfd, O_CLOEXEC, 0, 0, 0, 0);
+	long fd = raw_syscall(SYS_userfaultfd, O_CLOEXEC | flags, 0, 0, 0, 0);
 	long dev;
 
 	if (fd != -EPERM)
 		return (int)fd;
 	dev = raw_syscall(SYS_openat, AT_FDCWD, (long)"/dev/userfaultfd", O_RDWR | O_CLOEXEC, 0, 0);
 	if (dev >= 0) {
-		fd = raw_syscall(SYS_ioctl, dev, USERFAULTFD_IOC_NEW, O_CLOEXEC, 0, 0);
+		fd = raw_syscall(SYS_ioctl, dev, USERFAULTFD_IOC_NEW, O_CLOEXEC | flags, 0, 0);
 		close((int)dev);
 		if (fd >= 0)
 			return (int)fd;
 	}
-	return (int)raw_syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY, 0, 0, 0, 0);
+	return (int)raw_syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY | flags, 0, 0, 0, 0);
 }
 
 /* A userfaultfd that can write-protect; `shmem`: shared pages too (Linux 5.19). */
@@ -63,7 +64,7 @@ uffd_open(bool shmem)
 	/* Pages that vanish after they were populated (MADV_DONTNEED) are protected only with
 	 * WP_UNPOPULATED. */
 	const uint64_t wanted[] = {base | FEATURE_WP_UNPOPULATED, base};
-	int fd = uffd_new();
+	int fd = uffd_new(0);
 	long error = fd;
 
 	for (int i = 0; fd >= 0 && i < 2; i++) {
@@ -86,6 +87,22 @@ transplant_holds_shared(void)
 	if (fd >= 0)
 		close(fd);
 	return fd >= 0;
+}
+
+int
+transplant_guard_open(void)
+{
+	struct uffdio_api api = {.api = UFFD_API,
+				 .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP |
+					     UFFD_FEATURE_WP_HUGETLBFS_SHMEM | UFFD_FEATURE_EVENT_REMOVE |
+					     UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMAP};
+	int fd = uffd_new(O_NONBLOCK);
+
+	if (fd >= 0 && raw_syscall(SYS_ioctl, fd, (long)UFFDIO_API, (long)&api, 0, 0) != 0) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
 }
 
 /* ---- pages ---- */
@@ -430,7 +447,8 @@ transplant(struct transplant *t)
 	t->done = 0;
 	if (uffd < 0) {
 		/* Nothing would hold back other threads, nor this one's own use of its stack. */
-		if (on_stack || maps_threads() != 1u + (watcher_running() ? 1u : 0u) + copiers_count() ||
+		if (on_stack ||
+		    maps_threads() != 1u + (watcher_running() ? 1u : 0u) + copiers_count() + keep_threads() ||
 		    !copiers_hold())
 			return uffd == -ENOSYS ? -ENOSYS : -EPERM;
 		error = run(t, uffd);
