@@ -44,7 +44,7 @@ typedef int request_handler(struct client *client,
 /* The four steps of an attachment's end (client.c), for each object of a kind; NULL: nothing to do. */
 struct object_class {
 	enum one_subject subject;       /* what a refusal calls it */
-	void (*unhook)(void *object);   /* nobody finds it any more; peers are told */
+	void (*unhook)(void *object);   /* it can no longer be found; peers are notified */
 	void (*remove)(void *object);   /* the core lets go of it */
 	void (*withdraw)(void *object); /* its keys */
 	void (*destroy)(void *object);  /* no core looks at it any more */

@@ -59,7 +59,7 @@ small_alloc(struct small *small, struct arena *arena, uint64_t bytes, uint64_t *
 	if (error != 0)
 		return error;
 	*offset = (uint64_t)size->free[--size->num_free] * ONE_CACHE_LINE;
-	/* The application can write to what nobody has, and take its page away: this brings one back. */
+	/* The application can write to a free part, and take its page away: this brings one back. */
 	memset(arena->base + *offset, 0, (size_t)lines * ONE_CACHE_LINE);
 	return 0;
 }

@@ -284,7 +284,7 @@ cm_conn_timewait(struct cm_conn *conn, const char *why, uint64_t length, uint64_
 	cm_conn_timer(conn, now + length);
 }
 
-/* Ended by its user: what is due is told by the timer, not from within his call. */
+/* Ended by its user: the event that is due comes from the timer, not from within the call. */
 static void
 end_by_user(struct cm_conn *conn, uint64_t length, bool notify, uint64_t now)
 {
@@ -311,7 +311,7 @@ send_dreq(struct cm_conn *conn, uint64_t now)
 /*
  * A request refused leaves its REJ behind for a moment, in case the REQ comes
  * again because the REJ was lost.  Only while there is plenty of room: a flood
- * of requests that nobody wants must not pile up.
+ * of unwanted requests must not pile up.
  */
 static void
 refuse_request(struct cm_conn *conn, uint16_t reason, const void *data, uint16_t len, bool notify,

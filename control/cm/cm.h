@@ -84,7 +84,7 @@ struct cm_remote {
 enum cm_event_type {
 	CM_REQUEST = 1, /* passive: answer with cm_accept or cm_reject, now or later */
 	CM_REPLY, /* active: REP came; put the QP to RTS, then cm_confirm() (sends RTU) or cm_reject() */
-	CM_ESTABLISHED,   /* passive: RTU came, or cm_communication_established() was told */
+	CM_ESTABLISHED,   /* passive: RTU came, or cm_communication_established() was called */
 	CM_REJECTED,      /* active: `reason`; passive after accept: the peer gave up */
 	CM_UNREACHABLE,   /* active: no answer to REQ, or the path could not be resolved */
 	CM_TIMED_OUT,     /* active: the caller's timeout passed first */

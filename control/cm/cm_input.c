@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MADs that came in.  Anybody can send them: every field is checked here, a
+ * MADs that came in.  Any host can send them: every field is checked here, a
  * message of a connection counts only between its two addresses and with the ids
  * (for DREQ also the queue pair number) that its peer knows, and nothing gets
  * more than one message in answer.

@@ -59,7 +59,7 @@ struct cm_conn {
 	bool half_open; /* counted in cm->half_open */
 	bool active;
 	bool refused; /* `mad` is the REJ that answered the peer: repeat it when he asks again */
-	bool owed;    /* CM_DISCONNECTED has yet to be told */
+	bool owed;    /* CM_DISCONNECTED is still to be raised */
 	uint32_t local_id, remote_id;
 	uint32_t local_qpn, remote_qpn;
 	uint64_t remote_guid;

@@ -230,7 +230,7 @@ cr_accept(struct client *client, const struct one_msg *msg)
 		return error;
 	conn = cr_take(cr);
 	if (conn->state == CONN_OVER) {
-		/* The requester has gone: told as the outcome, like any other failure. */
+		/* The requester has gone: reported as the outcome, like any other failure. */
 		conn_state_set(conn, CONN_OFFERED, "accepted after its requester has gone");
 		conn->qp = qp;
 		qp->conn = conn;

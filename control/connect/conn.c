@@ -165,7 +165,7 @@ qp_flush(struct qp *qp, const struct one_cqe *event, uint8_t status_if_broken)
 	command_send(command);
 }
 
-/* `if_broken` is told instead when it turns out that the core has found the connection broken before. */
+/* `if_broken` is reported instead if the core has found the connection broken before. */
 static void
 conn_end_or(struct conn *conn, enum one_conn_event event, enum one_conn_event if_broken, enum rsm_error rsm,
 	    bool notify_peer)
@@ -245,7 +245,7 @@ conn_reject(struct conn *conn, enum cm_reject reason, const void *data, uint16_t
 	conn_put(conn);
 }
 
-/* ---- what the core is told ---- */
+/* ---- commands to the core ---- */
 
 /* Both ends on one core: direct copies.  Each side asks the same, so both decide alike. */
 static bool
@@ -584,7 +584,8 @@ on_request(struct path_port *port, const struct cm_event *event)
 	conn->path.port = port->index;
 	conn->service = event->remote->service_id;
 	if (event->remote->path_mtu > port->info->path_mtu)
-		/* There is no field to ask for less; ours try again with less when told so. */
+		/* There is no field to ask for less; our own active side tries again with less after this
+		 * REJ. */
 		conn_reject(conn, CM_REJ_INVALID_MTU, NULL, 0);
 	else if (service_is_rsm(conn->service))
 		attach_calls->rsm_request(cm_listener_user(event->listener), conn);

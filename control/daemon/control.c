@@ -47,7 +47,7 @@ stop_ready(struct watch *watch, uint32_t events)
 		stop_seen = true;
 }
 
-/* Only wakes: engine_poll is called in every loop.  For edges, so that nobody has to read it. */
+/* Only wakes: engine_poll is called in every loop.  For edges, so that it need not be read. */
 static void
 engine_ready(struct watch *watch, uint32_t events)
 {
@@ -64,7 +64,7 @@ on_event(const struct engine_event *event)
 }
 
 /*
- * How many mappings attachments may have together.  At the kernel's limit nobody gets another one, not even
+ * How many mappings attachments may have together.  At the kernel's limit there is not another one, not even
  * the handler that puts a page under a fault; so some are left for ourselves.
  */
 static uint32_t
@@ -153,8 +153,8 @@ epoll_until(struct epoll_event *events, uint64_t deadline)
 }
 
 /*
- * Gives the processor to who shares it.  When it does not come back soon, that is somebody who keeps it as
- * long as the kernel lets him: then it is better to sleep, since who is woken comes first.
+ * Yields to the threads that share the processor.  When it does not come back soon, one of them keeps it as
+ * long as the kernel allows: then it is better to sleep, since a thread that is woken comes first.
  */
 static void
 yield(void)
@@ -207,7 +207,7 @@ loop_once(uint64_t deadline)
 		if (n < 0)
 			return n;
 		control.now = clock_now();
-		/* First what the cores say: an application may already answer what they told it. */
+		/* First what comes from the cores: an application may already answer an event of theirs. */
 		if (poll_engine())
 			engine_turns++;
 	}

@@ -67,7 +67,7 @@ survive_signals(void)
 		signal(ignored[i], SIG_IGN);
 }
 
-/* Ctrl-C and SIGTERM are blocked until the control thread can be told. */
+/* Ctrl-C and SIGTERM are blocked until the control thread can take them. */
 static void
 hold_signals(sigset_t *before)
 {

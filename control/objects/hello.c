@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * HELLO: who wants what, and the arena for it.
+ * HELLO: the first request of an attachment, and the arena for it.
  */
 #include <errno.h>
 #include <string.h>

@@ -18,7 +18,7 @@ struct qp_kind {
 	uint32_t access;  /* what the peer may ask for at most: ONE_ACCESS_REMOTE_* */
 	bool endless_rnr; /* a receiver that is not ready is no error, whatever the port is configured to */
 	void (*detach)(struct qp *qp);  /* its connection ends by itself */
-	void (*unhook)(struct qp *qp);  /* it is going: whoever refers to it forgets it; NULL: nobody does */
+	void (*unhook)(struct qp *qp);  /* it is going: references to it are dropped; NULL: there are none */
 	void (*destroy)(struct qp *qp); /* NULL: nothing to do */
 	/* What its owner finds in conn_cq. */
 	struct one_cqe (*outcome)(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm);

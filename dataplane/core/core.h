@@ -105,7 +105,7 @@ struct core {
 	uint32_t idle_loops;
 	/* --idle yield; times in cycles */
 	uint64_t gave_at;    /* when the processor was given away last */
-	uint64_t give_after; /* how long it is kept while nobody wants it */
+	uint64_t give_after; /* how long it is kept while no other thread wants it */
 	uint64_t least;      /* that giving it away took */
 	bool gave;           /* after the loop before this one */
 	bool shared;         /* others had it then */
@@ -156,7 +156,8 @@ engine_now(uint64_t tsc)
 	return (uint64_t)(((unsigned __int128)tsc * engine.tsc_mult) >> 32);
 }
 
-/* Entries of a ring that other threads use: only a look. */
+/* Entries of a ring that other threads use.  Relaxed: nothing is read from it for that; where it decides on
+ * sleeping, a fence stands before it (idle.c). */
 static inline uint32_t
 ring_used(const struct rte_ring *ring)
 {

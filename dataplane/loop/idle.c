@@ -4,14 +4,14 @@
  *
  * A sleeper says so (`asleep` to other threads, `engine_asleep` to applications),
  * executes a full fence, looks once more, and waits for: a doorbell's eventfd,
- * its own eventfd, receive interrupts, the next timer.  Who queues something
+ * its own eventfd, receive interrupts, the next timer.  A thread that queues something
  * stores it, executes a full fence, and writes the eventfd if the sleeper says
  * so.  A port without interrupts wakes by its driver's socket (rx_wakeup.c), or is looked at by naps: short
  * ones, and after a third of a second of silence longer ones.
  *
  * So each pair is a store-buffering litmus with fences, "SB+mbs" in herd7's names:
  *
- *     who has news          who sleeps
+ *     the producer          the sleeper
  *     W news                W sleep
  *     F                     F
  *     R sleep               R news        never: both read the old value
@@ -24,8 +24,8 @@
  *     a completion            cq_store                after one_wait_arm, by its callers
  *     a channel's word        channel_wake            futex(2), after `sleepers`
  *
- * Whoever writes an eventfd ends the sleep by himself: nobody relies on another who has seen it, too,
- * and may be off his processor before he writes.  An eventfd stays ready until it is collected, and
+ * Each producer writes the eventfd itself: none relies on another that has seen the sleep, too,
+ * and may be off its processor before it writes.  An eventfd stays ready until it is collected, and
  * it is collected before everything is looked at.  tests/unit/engine/test_sleep.c takes the steps of both
  * sides in every order, tests/unit/ring/test_model.c shows what a machine with store buffers makes of them.
  */
@@ -56,8 +56,8 @@ enum {
 	NAPS_MANY = 2000,       /* naps until then */
 	SLEEP_NS = 100000000,   /* nothing can be missed, but statistics should not grow old */
 	LITTLE = 4,             /* done in a loop: a frame or two, with their answers */
-	GIVE_NS = 8000,         /* how long a processor is kept that nobody else wants */
-	GIVEN_NS = 500,         /* a system call that gives it to nobody, until measured */
+	GIVE_NS = 8000,         /* how long a processor is kept that no other thread wants */
+	GIVEN_NS = 500,         /* of a sched_yield() that returns at once, until measured */
 	GIVEN_MEASURED = 32,
 	FDS_DRAINED = 16
 };
@@ -138,7 +138,7 @@ idle_init(struct core *core)
 	return watch(core->epoll, core->wake_fd);
 }
 
-/* How often this thread's processor went to somebody else. */
+/* How often this thread's processor went to another thread. */
 static long
 switches(void)
 {
@@ -148,7 +148,7 @@ switches(void)
 	return usage.ru_nvcsw + usage.ru_nivcsw;
 }
 
-/* What giving the processor to nobody takes differs several times between processors and kernels. */
+/* What a sched_yield() without another thread takes differs several times between processors and kernels. */
 static void
 measure_least(struct core *core)
 {
@@ -192,11 +192,11 @@ say_asleep(struct core *core, bool asleep)
 {
 	struct engine_client *client;
 
+	/* Both are ordered by the fence, which pairs with that in idle_wake, and with the application's
+	 * between its doorbell and its look at engine_asleep. */
 	atomic_store_explicit(&core->asleep, asleep, memory_order_relaxed);
 	TAILQ_FOREACH(client, &core->clients, link)
 	atomic_store_explicit(&client->header->engine_asleep, asleep, memory_order_relaxed);
-	/* Pairs with the fence in idle_wake, and with the application's between its doorbell and its
-	 * look at engine_asleep. */
 	if (asleep)
 		atomic_thread_fence(memory_order_seq_cst);
 }
@@ -235,6 +235,7 @@ is_behind(const struct core *core)
 static bool
 look_again(struct core *core)
 {
+	/* `stop` of engine_stop, which writes the eventfd after it. */
 	if (ring_used(core->commands) > 0 || ring_used(core->inbound) > 0 ||
 	    atomic_load_explicit(&core->stop, memory_order_relaxed))
 		return true;
@@ -244,7 +245,7 @@ look_again(struct core *core)
 	return reach_due(&core->reaching) || doorbell_scan(core) > 0 || rcio_receive(core) > 0;
 }
 
-/* How long a look at what wakes nobody can wait. */
+/* How long a look at what does not wake can wait. */
 static uint64_t
 nap(const struct core *core)
 {
@@ -302,7 +303,7 @@ fall_asleep(struct core *core)
 
 /*
  * Whether others had the processor since it was given away last: then that took longer than a system call
- * that gave it to nobody, which takes about as long as the shortest.
+ * that switched to none, which takes about as long as the shortest.
  */
 static void
 learn(struct core *core)
@@ -327,7 +328,7 @@ yields_busy(const struct core *core, uint32_t done)
 	return core->takes >= CORE_TAKES || (core->shared && done <= LITTLE && !is_behind(core));
 }
 
-/* After one that found nothing: at once, or, where nobody else wants it, now and then. */
+/* After one that found nothing: at once, or, where no other thread wants it, now and then. */
 static bool
 yields_idle(const struct core *core, uint64_t tsc)
 {

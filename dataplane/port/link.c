@@ -4,7 +4,7 @@
  * server once, when the port is started: when the far end was not there yet, or
  * died and was started anew, the port has to be started again.  The control
  * thread has that done about once a second while such a link is down.  Cores leave
- * the port alone meanwhile: it is paused, and a grace period later nobody is
+ * the port alone meanwhile: it is paused, and a grace period later no core is
  * inside a burst any more.  It is done on DPDK's interrupt thread, since that is
  * where memif follows its socket: a handshake that is slow would otherwise have
  * its state freed under it.
@@ -95,6 +95,7 @@ static void
 begin_restart(struct port *port)
 {
 	port->link_grace = 0;
+	/* Loaded by this thread, until restart() has stored false. */
 	atomic_store_explicit(&port->restarting, true, memory_order_relaxed);
 	if (rte_eal_alarm_set(1, restart, port) != 0)
 		restart(port);

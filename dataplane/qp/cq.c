@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writing completion rings, and waking those who wait on them.
+ * Writing completion rings, and waking the threads that wait on them.
  *
  * An entry is there for the application as soon as its phase is.  The tail, the
  * fence and the look at `arm` come once per loop and ring, however many entries
@@ -121,7 +121,7 @@ cq_unstage(struct core *core)
 
 	if (stage->qp == NULL)
 		return;
-	/* Before the entries: who has seen a completion finds room at once. */
+	/* Before the entries: a thread that has seen a completion finds room at once. */
 	qp_publish(stage->qp);
 	/* Empty before writing: that may find the client faulty, whose event comes here again. */
 	stage->qp = NULL;
@@ -173,6 +173,7 @@ channel_wake(struct core *core, struct engine_client *client, uint16_t channel)
 static void
 cq_check_arm(struct core *core, struct engine_cq *cq)
 {
+	/* Of one_wait_arm's store: its fence and cq_publish's order it against the entries. */
 	uint64_t arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
 
 	/* All of it: the number comes again after 65,535 arms that nothing came for, as waits with a time
@@ -197,7 +198,7 @@ cq_publish(struct core *core)
 	if (SLIST_EMPTY(&core->dirty))
 		return;
 	SLIST_FOREACH(cq, &core->dirty, dirty_link)
-	/* Pairs with the acquire load of the tail by who counts entries. */
+	/* Pairs with the library's acquire load of the tail, when it counts entries. */
 	atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release);
 	/* Pairs with the fence of a sleeper between its store of `arm` and its last look at the
 	 * entries: either it sees them, or `arm` is seen here. */

@@ -2,7 +2,7 @@
 /*
  * The local transport: both queue pairs are on this core.  The initiator's turn
  * copies directly between the two applications' memory, and completes on both
- * sides.  Order, checks, errors and who breaks by them are those of RC
+ * sides.  Order, checks, errors and the end that breaks by them are those of RC
  * (rocev2.md 3.4 and 3.13): requests execute one at a time in posting order, so
  * fences cost nothing.
  *

@@ -58,7 +58,7 @@ enum rc_counter {
 	RC_COUNT_TIMEOUT,      /* retransmission timer expired */
 	RC_COUNT_NAK_SEQ_SENT, /* holes seen in the peer's requests */
 	RC_COUNT_NAK_SEQ_RECEIVED,
-	RC_COUNT_NAK_IMPLIED, /* a response was missing, as a later one told */
+	RC_COUNT_NAK_IMPLIED, /* a response was missing, as a later one showed */
 	RC_COUNT_RNR_SENT,
 	RC_COUNT_RNR_RECEIVED,
 	RC_COUNT_NAK_INVALID_SENT,

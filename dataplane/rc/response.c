@@ -329,7 +329,7 @@ read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, 
 	offset = index << qp->shift;
 	last = psn + 1 == node->end || (index & (RC_CHUNK - 1)) == RC_CHUNK - 1;
 	len = psn + 1 == node->end ? node->work.length - offset : qp->mtu;
-	/* Who retransmits selectively also asks for parts of a chunk. */
+	/* A peer that retransmits selectively also asks for parts of a chunk. */
 	if (unlikely(packet->payload_len != len ||
 		     (!qp->selective && last != (packet->opcode == WIRE_READ_RESPONSE_LAST ||
 						 packet->opcode == WIRE_READ_RESPONSE_ONLY)))) {
