@@ -79,7 +79,6 @@ give_up(struct conn *conn, int error)
 	struct qp *qp = conn->qp;
 
 	conn_detach(qp);
-	qp_set_state(qp, ONE_QP_IDLE);
 	return client_refuse(qp->object.client, error, ONE_SUBJECT_ADDRESS, 0);
 }
 
@@ -104,7 +103,8 @@ serve(struct conn *conn)
 	struct engine_command *command = qp_command(conn->qp, ENGINE_QP_CONNECT, served, conn);
 	struct engine_connection *connection = &command->connection;
 
-	conn->state = CONN_UP;
+	conn_state_set(conn, CONN_UP, "resolved");
+	qp_state_set(conn->qp, ONE_QP_CONNECTING, "RTR"); /* as the core will tell */
 	connection->rc = conn->numbers->rc;
 	connection->rc.qpn = conn->qp->config.qpn;
 	connection->rc.pz = conn->qp->config.pz;
@@ -185,8 +185,7 @@ qp_rtr(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	conn->qp = qp;
 	qp->conn = conn;
-	conn->state = CONN_RESOLVING;
-	qp_set_state(qp, ONE_QP_CONNECTING);
+	conn_state_set(conn, CONN_RESOLVING, "RTR");
 	error = neigh_resolve(control.neigh, conn->port->index, &conn->path.dst, control.now, conn->mac,
 			      on_neighbour, conn);
 	if (error != 0 && error != -EINPROGRESS)
@@ -204,7 +203,7 @@ requests(struct engine_command *command, void *object)
 
 	qp->object.busy = false;
 	if (command->status == 0 && qp->state == ONE_QP_CONNECTING)
-		qp->state = ONE_QP_CONNECTED;
+		qp_state_set(qp, ONE_QP_CONNECTED, "RTS");
 	client_reply(qp->object.client, answer(qp, command->status));
 }
 
@@ -235,6 +234,9 @@ qp_rts(struct client *client, const struct one_msg *msg)
 		.rnr_retry = args->rnr_retry,
 		.rd_atomic_out = args->rd_atomic_out,
 	};
+	/* It is a lower bound (IBTA vol. 1, 9.7.6.1.3): the transport measures. */
+	if (args->timeout != 0 && args->timeout < client->port->config->ack_timeout)
+		command->connection.rc.timeout = client->port->config->ack_timeout;
 	command_send(command);
 	return REQUEST_LATER;
 }
@@ -260,7 +262,7 @@ qp_error(struct client *client, const struct one_msg *msg)
 		conn_end(qp->conn, ONE_CONN_DISCONNECTED, RSM_OK, true);
 	qp->object.busy = true;
 	if (qp->state == ONE_QP_IDLE) {
-		qp->state = ONE_QP_ERROR;
+		qp_state_set(qp, ONE_QP_ERROR, "asked for");
 		command = qp_command(qp, ENGINE_QP_FLUSH, flushed, qp);
 	} else {
 		/* Behind the flush that is under way. */

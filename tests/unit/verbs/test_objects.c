@@ -85,7 +85,8 @@ test_memory(void **state)
 	assert_errno(ibv_reg_mr(f->pd, memory, 0, 0), EINVAL);
 	assert_errno(ibv_reg_mr(f->pd, NULL, 4096, 0), EFAULT);
 	assert_errno(ibv_reg_mr_iova(f->pd, memory, 4096, 0, 0), EOPNOTSUPP);
-	mock_refuse(f->mock, ONE_MSG_MR_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 5, 1);
+	/* However often the library tries, having given back what it kept. */
+	mock_refuse(f->mock, ONE_MSG_MR_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 5, 8);
 	assert_errno(ibv_reg_mr(f->pd, memory, 4096, 0), ENOMEM);
 	free(memory);
 }
