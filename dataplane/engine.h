@@ -264,7 +264,6 @@ void engine_client_free(struct engine_client *client);
  * @return  Freed with the client; NULL: no memory, or outside of the arena.
  */
 struct reach *engine_client_reach(struct engine_client *client, uint64_t offset);
-uint32_t engine_client_core(const struct engine_client *client);
 uint32_t engine_client_lcore(const struct engine_client *client);
 /** @return  NULL: no memory, or the ring lies outside of the arena.  So for shared receive queues. */
 struct engine_cq *engine_cq_new(struct engine_client *client, const struct engine_cq_config *config);

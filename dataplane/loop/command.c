@@ -76,7 +76,7 @@ qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connecti
 	qp->local = connection->local;
 	qp->loop = !connection->local && port_by_addr(&connection->rc.path.dst) != NULL;
 	qp->established = false;
-	qp->phase = connection->state == RC_RTS ? QP_RTS : QP_RTR;
+	qp_set_phase(qp, connection->state == RC_RTS ? QP_RTS : QP_RTR, "connected");
 	if (!qp->local)
 		rc_connect(qp->rc, &qp->attr, connection->state);
 	qp_store_state(qp, connection->state == RC_RTS ? ONE_QP_CONNECTED : ONE_QP_CONNECTING);
@@ -95,7 +95,7 @@ qp_rts(struct core *core, struct engine_qp *qp, const struct one_cqe *event)
 	if (qp->phase != QP_RTR && qp->phase != QP_RTS)
 		return -ENOTCONN;
 	if (qp->phase == QP_RTR) {
-		qp->phase = QP_RTS;
+		qp_set_phase(qp, QP_RTS, "established");
 		if (!qp->local)
 			rc_set_rts(qp->rc);
 	}
