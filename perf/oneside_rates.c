@@ -14,10 +14,13 @@ static const char usage[] =
 	"usage: oneside-rates [options]           serve\n"
 	"       oneside-rates [options] HOST      measure against the server at HOST\n"
 	"       oneside-rates -t idle_cpu --pid PID [--pid PID...]\n"
+	"       oneside-rates -t reg_lat [-s SIZE]\n"
 	"  -t, --test NAME         bind_rate    windows bound a second, in a pipeline\n"
 	"                          bind_lat     one bind after the other, post to completion\n"
 	"                          conn_rate    connects with their disconnects a second\n"
 	"                          wake_lat     one 8-byte write after a silence, post to completion\n"
+	"                          once_lat     memory registered, all of it written once, deregistered\n"
+	"                          reg_lat      registering and deregistering, beside mlock and memcpy\n"
 	"                          idle_memory  what a connected endpoint costs a data plane (--pid)\n"
 	"                          idle_cpu     processor time of data planes (--pid)\n"
 	"  -d, --ib-dev NAME       IA name (oneside)\n"
@@ -25,6 +28,7 @@ static const char usage[] =
 	"  -n, --iters N           binds, connections, writes or endpoints (by test)\n"
 	"  -q, --qp N              endpoints in use at once (16)\n"
 	"      --iodepth N         binds in flight on an endpoint (16)\n"
+	"  -s, --size BYTES        once_lat, reg_lat: of the memory (4096)\n"
 	"      --pool N            endpoints made before the clock runs, and kept; at both ends (0)\n"
 	"      --pause US          wake_lat: the silence (20000)\n"
 	"  -D, --duration SEC      idle_cpu: how long to look (10)\n"
@@ -42,6 +46,7 @@ static const struct option longopts[] = {
 	{"port", required_argument, NULL, 'p'},
 	{"iters", required_argument, NULL, 'n'},
 	{"qp", required_argument, NULL, 'q'},
+	{"size", required_argument, NULL, 's'},
 	{"iodepth", required_argument, NULL, OPT_DEPTH},
 	{"pool", required_argument, NULL, OPT_POOL},
 	{"pause", required_argument, NULL, OPT_PAUSE},
@@ -78,10 +83,11 @@ main(int argc, char **argv)
 				  .depth = 16,
 				  .pause_us = 20000,
 				  .seconds = 10,
+				  .size = 4096,
 				  .spin = 256};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "t:d:p:n:q:D:h", longopts, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "t:d:p:n:q:s:D:h", longopts, NULL)) != -1) {
 		switch (c) {
 		case 't':
 			o.test = optarg;
@@ -97,6 +103,9 @@ main(int argc, char **argv)
 			break;
 		case 'q':
 			o.endpoints = (uint32_t)number("--qp", optarg, 1, 1024);
+			break;
+		case 's':
+			o.size = number("--size", optarg, 1, 1ull << 40);
 			break;
 		case OPT_DEPTH:
 			o.depth = (uint32_t)number("--iodepth", optarg, 1, 1024);
@@ -138,5 +147,7 @@ main(int argc, char **argv)
 		o.host = argv[optind];
 	if (strcmp(o.test, "idle_cpu") == 0)
 		return rates_idle_cpu(&o);
+	if (strcmp(o.test, "reg_lat") == 0)
+		return rates_registration(&o);
 	return o.host == NULL ? rates_serve(&o) : rates_measure(&o);
 }

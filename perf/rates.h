@@ -20,6 +20,7 @@ struct rates_options {
 	uint32_t pool;       /* endpoints made beforehand */
 	uint32_t pause_us;   /* wake_lat: the silence before each operation */
 	uint32_t seconds;    /* idle_cpu */
+	uint64_t size;       /* reg_lat, once_lat: of the memory that is registered */
 	uint32_t spin;
 	pid_t pid[RATES_PIDS]; /* data planes to look at */
 	uint32_t num_pids;
@@ -28,6 +29,8 @@ struct rates_options {
 
 int rates_serve(const struct rates_options *options);
 int rates_measure(const struct rates_options *options);
+/* rates_memory.c: without a server. */
+int rates_registration(const struct rates_options *options);
 
 /* rates_idle.c: of other processes, by /proc.  false: told why. */
 struct process_memory {

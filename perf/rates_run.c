@@ -353,6 +353,67 @@ measure_wake_lat(struct client *c, struct result *r)
 	return true;
 }
 
+/* As an application does it that keeps no registrations: the same memory each time. */
+static bool
+write_once(struct client *c, void *p, const DAT_RMR_TRIPLET *remote)
+{
+	DAT_REGION_DESCRIPTION region = {.for_va = p};
+	DAT_LMR_TRIPLET local = {.virtual_address = (DAT_VADDR)(uintptr_t)p, .segment_length = c->o->size};
+	DAT_DTO_COOKIE cookie = {.as_64 = 0};
+	DAT_RMR_CONTEXT rmr_context;
+	DAT_LMR_HANDLE lmr;
+	DAT_VADDR address;
+	DAT_EVENT event;
+	DAT_VLEN length;
+
+	if (!dat_ok(dat_lmr_create(c->adapter.ia, DAT_MEM_TYPE_VIRTUAL, region, c->o->size, c->adapter.pz,
+				   DAT_MEM_PRIV_LOCAL_READ_FLAG, &lmr, &local.lmr_context, &rmr_context,
+				   &length, &address),
+		    "dat_lmr_create") ||
+	    !dat_ok(dat_ep_post_rdma_write(c->ep[0], 1, &local, cookie, remote, DAT_COMPLETION_DEFAULT_FLAG),
+		    "dat_ep_post_rdma_write") ||
+	    !dat_dequeue_spin(c->adapter.request_evd, &event, EVENT_SECONDS))
+		return false;
+	if (event.event_data.dto_completion_event_data.status != DAT_DTO_SUCCESS) {
+		fprintf(stderr, "oneside-rates: a write failed: %s\n",
+			dat_dto_status_name(event.event_data.dto_completion_event_data.status));
+		return false;
+	}
+	return dat_ok(dat_lmr_free(lmr), "dat_lmr_free");
+}
+
+static bool
+measure_once_lat(struct client *c, struct result *r)
+{
+	uint64_t want = c->o->iterations > 0 ? c->o->iterations : 300, start;
+	DAT_RMR_TRIPLET remote = {.segment_length = c->o->size};
+	void *p = aligned_alloc(4096, (c->o->size + 4095) & ~(size_t)4095);
+	bool ok = p != NULL && client_connect_many(c, 1, 1, 1);
+
+	if (ok && c->o->size > c->target.length) {
+		fprintf(stderr, "oneside-rates: --size: the server's memory has %" PRIu64 " bytes\n",
+			c->target.length);
+		ok = false;
+	}
+	remote.rmr_context = c->target.rmr_context;
+	remote.target_address = c->target.address;
+	histogram_clear(&c->latency);
+	start = now_ns();
+	for (uint64_t i = 0; i < want && ok; i++) {
+		uint64_t before = now_ns();
+
+		memset(p, (int)i, c->o->size);
+		ok = write_once(c, p, &remote);
+		histogram_add(&c->latency, now_ns() - before);
+	}
+	free(p);
+	r->size = c->o->size;
+	r->seconds = (double)(now_ns() - start) / 1e9;
+	r->iterations = want;
+	r->latency = &c->latency;
+	return ok;
+}
+
 /* The first ones warm up allocators, tables and the buffers of the cable; the others are measured. */
 static bool
 measure_idle_memory(struct client *c, struct result *r)
@@ -402,7 +463,7 @@ rates_measure(const struct rates_options *o)
 	} tests[] = {
 		{"bind_rate", measure_bind_rate},     {"bind_lat", measure_bind_lat},
 		{"conn_rate", measure_conn_rate},     {"wake_lat", measure_wake_lat},
-		{"idle_memory", measure_idle_memory},
+		{"idle_memory", measure_idle_memory}, {"once_lat", measure_once_lat},
 	};
 	struct client *c = calloc(1, sizeof(*c));
 	struct result r = {.test = o->test};

@@ -26,7 +26,7 @@
 #include <string.h>
 
 #define ONE_CACHE_LINE 64
-#define ONE_RING_LOG2_MAX 16 /* 65536 slots in any ring */
+#define ONE_RING_LOG2_MAX 18 /* 262144 slots in any ring */
 
 #define ONE_ALIGNED(n) __attribute__((aligned(n)))
 

@@ -210,14 +210,56 @@ base_of(const struct mr *mr)
 	return (uint8_t *)(uintptr_t)page + (mr->va & page_mask());
 }
 
+static uint64_t
+pages_of(const struct mr *mr)
+{
+	return (mr->length + (mr->va & page_mask()) + page_mask()) & ~page_mask();
+}
+
+/*
+ * Memory that is registered again and again is not looked through each time: its region knows what
+ * was there.  A page that its owner has taken away since meets the guard, as if it were taken now.
+ */
+static bool
+is_populated(const struct mr *mr)
+{
+	const struct region *region = mr->region[0];
+
+	return mr->mapping == NULL && mr->offset >= region->populated &&
+	       mr->offset + pages_of(mr) <= region->populated_end;
+}
+
+static void
+note_populated(const struct mr *mr)
+{
+	struct region *region = mr->region[0];
+	uint64_t end = mr->offset + pages_of(mr);
+
+	if (mr->mapping != NULL || !region->sealed)
+		return;
+	/* What does not adjoin is another part: the larger one is kept. */
+	if (mr->offset > region->populated_end || end < region->populated) {
+		if (end - mr->offset < region->populated_end - region->populated)
+			return;
+		region->populated = mr->offset;
+		region->populated_end = end;
+	}
+	if (mr->offset < region->populated)
+		region->populated = mr->offset;
+	if (end > region->populated_end)
+		region->populated_end = end;
+}
+
 static int
 populated(struct mr *mr, int error, uint64_t done)
 {
 	struct client *client = mr->object.client;
 	uint64_t hole = (mr->va & ~page_mask()) + done;
 
-	if (error == 0)
+	if (error == 0) {
+		note_populated(mr);
 		return finish(mr, base_of(mr));
+	}
 	if (error == -EFAULT)
 		log_of_others(
 			info,
@@ -244,10 +286,13 @@ populate_done(struct job *job, int error)
 static int
 mr_populate(struct mr *mr)
 {
-	uint64_t len = (mr->length + (mr->va & page_mask()) + page_mask()) & ~page_mask();
-	struct populate *populate = calloc(1, sizeof(*populate));
+	uint64_t len = pages_of(mr);
+	struct populate *populate;
 	int result;
 
+	if (is_populated(mr))
+		return finish(mr, base_of(mr));
+	populate = calloc(1, sizeof(*populate));
 	if (populate == NULL)
 		return populated(mr, -ENOMEM, 0);
 	*populate = (struct populate){

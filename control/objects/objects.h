@@ -40,6 +40,8 @@ struct region {
 	struct object object;
 	struct mapping *mapping;
 	uint64_t size, page;
+	bool sealed;                       /* a library's own file, whose pages stay */
+	uint64_t populated, populated_end; /* of those: offsets between which all have been populated */
 };
 
 struct mr {

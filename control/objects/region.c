@@ -94,6 +94,7 @@ region_add(struct client *client, const struct one_msg *msg)
 		error = region_new(client, args->size, page, &region);
 	if (error != 0)
 		return error;
+	region->sealed = (args->flags & ONE_REGION_SEALED) != 0;
 	error = map(region, fd);
 	if (error != 0) {
 		region_destroy(region, NULL);

@@ -20,6 +20,7 @@
 #include "dataplane/mem/guard.h"
 #include "dataplane/port/port.h"
 #include "dataplane/qp/transport.h"
+#include "dataplane/wire/icrc.h"
 
 #define MEM_TABLE_LOG2 16
 #define UP_BURST 64u
@@ -164,6 +165,22 @@ tables_init(char *why, size_t why_len)
 	return guard_init(engine.event_fd);
 }
 
+/* By CPU and EAL, unless the environment names one for a test or a measurement. */
+static int
+icrc_choose(char *why, size_t why_len)
+{
+	const char *name = getenv("ONESIDE_ICRC");
+
+	wire_init();
+	if (name == NULL || icrc_use(name))
+		return 0;
+	return core_refuse(
+		why, why_len, -EINVAL,
+		"ONESIDE_ICRC=%s: no implementation of the ICRC that this processor has; unset it to have "
+		"the best (%s)",
+		name, icrc->name);
+}
+
 int
 engine_init(const struct config *config, char *why, size_t why_len)
 {
@@ -174,8 +191,9 @@ engine_init(const struct config *config, char *why, size_t why_len)
 	engine.reap_tail = &engine.reap;
 	engine.config = config;
 	engine.tsc_mult = (uint64_t)(((unsigned __int128)1000000000 << 32) / rte_get_tsc_hz());
-	wire_init();
-	error = tables_init(why, why_len);
+	error = icrc_choose(why, why_len);
+	if (error == 0)
+		error = tables_init(why, why_len);
 	if (error == 0)
 		error = cores_init(why, why_len);
 	if (error == 0)

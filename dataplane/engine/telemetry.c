@@ -11,6 +11,7 @@
 #include "dataplane/engine/internal.h"
 #include "dataplane/engine/tel.h"
 #include "dataplane/port/port.h"
+#include "dataplane/wire/icrc.h"
 
 static void
 add(struct rte_tel_data *d, const char *name, uint64_t value)
@@ -197,6 +198,7 @@ on_ports(const char *command, const char *params, struct rte_tel_data *d)
 		add(one, "rx_queues", port->rx_queues);
 		add(one, "tx_queues", port->tx_queues);
 		add(one, "checks_ipv4", port->checks_ipv4);
+		rte_tel_data_add_dict_string(one, "icrc", icrc->name);
 		/* Only told. */
 		add(one, "flow_rules_open", atomic_load_explicit(&port->flows.open, memory_order_relaxed));
 		add(one, "flow_rules", atomic_load_explicit(&port->flows.count, memory_order_relaxed));

@@ -154,6 +154,12 @@ qp_end(struct core *core, struct engine_qp *qp, const struct engine_command *com
 {
 	struct one_cqe event = command->event;
 
+	/*
+	 * What was posted before is begun, as if the ring had been looked at a moment earlier: where threads
+	 * share a processor the command is mostly found together with it, and first.
+	 */
+	if (qp->phase == QP_RTS)
+		qp_poll(core, qp);
 	if (qp->phase == QP_BROKEN && command->status_if_broken != 0)
 		event.status = command->status_if_broken;
 	qp_flush(core, qp);

@@ -427,7 +427,7 @@ rcio_receive(struct core *core)
 		core->rx_more |= n == CORE_BURST;
 		for (uint16_t j = 0; j < n && j < 2; j++)
 			rte_prefetch0(rte_pktmbuf_mtod(frames[j], void *));
-		core->env.move = wire_moves() ? &core->move : NULL;
+		core->env.move = &core->move;
 		rc_run_end(&core->env);
 		for (uint16_t j = 0; j < n; j++) {
 			if (j + 2 < n)

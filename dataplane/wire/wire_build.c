@@ -211,7 +211,7 @@ wire_seal(uint8_t *frame, uint32_t len)
 {
 	uint32_t ip_len = frame[WIRE_ETH_LEN] >> 4 == 4 ? IPV4_LEN : IPV6_LEN, end = len - WIRE_ICRC_LEN;
 
-	store_le32(frame + end, icrc_compute(frame + WIRE_ETH_LEN, ip_len, end - WIRE_ETH_LEN));
+	store_le32(frame + end, icrc->compute(frame + WIRE_ETH_LEN, ip_len, end - WIRE_ETH_LEN));
 }
 
 bool
@@ -219,11 +219,11 @@ wire_fill(const struct wire_template *t, uint8_t *frame, uint8_t *payload, const
 {
 	uint8_t *ip = frame + WIRE_ETH_LEN;
 
-	if (len < FUSED_MIN || pad_len(len) != 0 || !icrc_is_wide()) {
+	if (len < FUSED_MIN || pad_len(len) != 0) {
 		memmove(payload, from, len);
 		return false;
 	}
-	store_le32(payload + len, icrc_copy(ip, t->ip_len, (uint32_t)(payload + len - ip), from, len));
+	store_le32(payload + len, icrc->copy(ip, t->ip_len, (uint32_t)(payload + len - ip), from, len));
 	return true;
 }
 

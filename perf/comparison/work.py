@@ -8,6 +8,7 @@ import time
 from . import machine, rivals
 from .planes import Bench
 from .process import Background, Failed
+from .registration import registration
 from .rows import LOWER, middle
 
 WINDOW = ["--tx-depth", 256, "-Q", 16]
@@ -415,6 +416,7 @@ def alone(context, rows):
         mapped(context, rows, bench)
         mapped_sweep(context, rows, bench)
         binds(context, rows, bench)
+        registration(context, rows, bench, turns)
     with Bench(context, "idle", False, idle=("spin",), control=context.layout.application) as bench:
         idle_endpoints(context, rows, bench)
 

@@ -340,7 +340,7 @@ mutated_frame(struct end *victim, uint64_t now)
 
 		frame[at] = (uint8_t)(below(2) ? below(256) : frame[at] ^ (1u << below(8)));
 	}
-	store_le32(frame + len - 4, icrc_compute(frame + WIRE_ETH_LEN, 20, len - WIRE_ETH_LEN - 4));
+	store_le32(frame + len - 4, icrc->compute(frame + WIRE_ETH_LEN, 20, len - WIRE_ETH_LEN - 4));
 	if (test_env_parse(&victim->env, frame, len, &packet) == WIRE_OK)
 		input(victim, &packet, frame, now);
 	else

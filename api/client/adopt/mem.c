@@ -95,8 +95,8 @@ region_get(struct one_client *client, struct file *file, int fd, uint64_t size, 
 static void
 region_put(struct file *file, struct region *region)
 {
-	/* A slab will be used again soon: it stays until the file goes. */
-	if (--region->refs == 0 && !file->slab)
+	/* What may be registered again soon stays until the file goes. */
+	if (--region->refs == 0 && !file->lasting)
 		region_remove(file, region);
 }
 
@@ -275,16 +275,18 @@ copies_end(struct one_client *client)
 /* ---- registrations with the data plane ---- */
 
 static int
-mem_register(struct one_client *client, struct one_msg *msg, bool alone, struct one_reply *reply,
+try_register(struct one_client *client, struct one_msg *msg, bool alone, struct one_reply *reply,
 	     struct mem_use **out)
 {
 	uint64_t mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
 	const uint32_t writes = ONE_ACCESS_LOCAL_WRITE | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC;
 	uint64_t start = msg->mr_create.va & ~mask;
 	uint64_t end = (msg->mr_create.va + msg->mr_create.length + mask) & ~mask;
-	int error = use_make(client, start, end, (msg->mr_create.access & writes) != 0, alone, out,
-			     &msg->mr_create);
+	int error;
 
+	msg->mr_create.num_pieces = 0;
+	error = use_make(client, start, end, (msg->mr_create.access & writes) != 0, alone, out,
+			 &msg->mr_create);
 	if (error != 0)
 		return error;
 	if (msg->mr_create.num_pieces == 0)
@@ -298,6 +300,29 @@ mem_register(struct one_client *client, struct one_msg *msg, bool alone, struct 
 	}
 	if (error != 0)
 		use_drop(*out);
+	return error;
+}
+
+/* What is kept of earlier registrations. */
+static bool
+give_up_kept(void)
+{
+	struct file *retired = NULL;
+	bool any = ranges_give_up_all(&retired);
+
+	retire(retired);
+	return any;
+}
+
+static int
+mem_register(struct one_client *client, struct one_msg *msg, bool alone, struct one_reply *reply,
+	     struct mem_use **out)
+{
+	int error = try_register(client, msg, alone, reply, out);
+
+	/* The data plane counts that, too. */
+	if ((error == -EDQUOT || error == -ENOMEM) && give_up_kept())
+		error = try_register(client, msg, alone, reply, out);
 	return error;
 }
 
@@ -440,14 +465,14 @@ one_mem_deregister(struct one_client *client, struct one_mr *mr)
 }
 
 static void
-forget_regions(struct file *file, void *arg)
+forget_regions(struct file *file, const struct one_client *client)
 {
 	struct region **at = &file->regions;
 
 	while (*at != NULL) {
 		struct region *region = *at;
 
-		if (region->client == arg) {
+		if (region->client == client) {
 			*at = region->next;
 			free(region);
 		} else {
@@ -465,8 +490,12 @@ mem_release_all(struct one_client *client)
 		use_remove(client->uses);
 	}
 	copies_end(client);
-	/* Only slabs are left; the data plane drops them with the attachment. */
-	ranges_each_file(forget_regions, client);
+	give_up_kept();
+	/* Only slabs and what others have registered are left; the data plane drops its regions with the
+	 * attachment.
+	 */
+	for (struct file *file = files_next(NULL); file != NULL; file = files_next(file))
+		forget_regions(file, client);
 	pthread_mutex_unlock(&lock);
 }
 

@@ -1,180 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "keep.h"
 #include "maps.h"
 #include "ranges.h"
 #include "shared.h"
 #include "transplant.h"
 
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 8u /* Linux 6.3 */
-#endif
-
 /* From this size on a file is laid out so that huge pages fit, at the cost of a hole before it. */
 #define HUGE_LAYOUT (16ull << 20)
 #define HUGE (2ull << 20)
-#define BUCKETS 256u
-#define CELL 128u
-#define CELLS 64u /* made at once */
-#define MEMFD_NAME "oneside"
-#define MEMFD_MAPPED "/memfd:" MEMFD_NAME
+#define SMALL_FILES 64u /* so many small ranges have files of their own, and may be kept */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct file *bucket[BUCKETS];
-static uint32_t adopted_files;
-
-/* ---- memory for the structures ----
- * Not malloc: the lock is taken while a fork is prepared, when an allocator may be locked. */
-
-union cell {
-	union cell *next;
-	struct file file;
-	struct range range;
-	uint8_t bytes[CELL];
-};
-_Static_assert(sizeof(union cell) == CELL, "a cell holds every structure");
-
-static union cell *free_cells;
-
-static void *
-cell_new(void)
-{
-	union cell *cell = free_cells;
-
-	if (cell == NULL) {
-		union cell *more = mmap(NULL, CELLS * sizeof(*more), PROT_READ | PROT_WRITE,
-					MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-		if (more == MAP_FAILED)
-			return NULL;
-		for (uint32_t i = 0; i < CELLS; i++) {
-			more[i].next = free_cells;
-			free_cells = &more[i];
-		}
-		cell = free_cells;
-	}
-	free_cells = cell->next;
-	memset(cell, 0, sizeof(*cell));
-	return cell;
-}
-
-static void
-cell_free(void *p)
-{
-	union cell *cell = p;
-
-	cell->next = free_cells;
-	free_cells = cell;
-}
-
-/* ---- files ---- */
-
-static uint64_t
-page_size(void)
-{
-	return (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-static struct file **
-file_bucket(uint64_t ino)
-{
-	return &bucket[ino % BUCKETS];
-}
-
-static struct file *
-file_find(dev_t dev, uint64_t ino)
-{
-	struct file *file = *file_bucket(ino);
-
-	while (file != NULL && (file->dev != dev || file->ino != ino))
-		file = file->next;
-	return file;
-}
-
-static struct file *
-file_add(dev_t dev, uint64_t ino, uint64_t size, int fd)
-{
-	struct file *file = cell_new();
-
-	if (file == NULL)
-		return NULL;
-	file->dev = dev;
-	file->ino = ino;
-	file->size = size;
-	file->fd = fd;
-	file->next = *file_bucket(ino);
-	*file_bucket(ino) = file;
-	if (fd >= 0)
-		adopted_files++;
-	return file;
-}
-
-/* Out of the table; its identity may come again (inode numbers are reused once it is closed). */
-static void
-file_unlink(struct file *file)
-{
-	struct file **at = file_bucket(file->ino);
-
-	while (*at != file)
-		at = &(*at)->next;
-	*at = file->next;
-	if (file->fd >= 0)
-		adopted_files--;
-}
-
-/* Half of the descriptors that the application may have are left to it. */
-static bool
-too_many_files(void)
-{
-	struct rlimit limit;
-
-	return getrlimit(RLIMIT_NOFILE, &limit) == 0 && adopted_files >= limit.rlim_cur / 2;
-}
-
-static int
-memfd_new(uint64_t size, bool exec, bool alone)
-{
-	int fd = -1;
-
-	if (!exec)
-		fd = memfd_create(MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-	if (fd < 0)
-		fd = memfd_create(MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0)
-		return -errno;
-	/* Whoever is given a descriptor that cannot write must not be able to open another one.  A file that
-	 * may be lent is sealed for good when it is: lend.c. */
-	if (ftruncate(fd, (off_t)size) != 0 || fchmod(fd, 0444) != 0 ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | (alone ? 0 : F_SEAL_SEAL)) != 0) {
-		int error = errno;
-
-		close(fd);
-		return -error;
-	}
-	return fd;
-}
-
-static struct file *
-file_adopted(uint64_t size, bool exec, bool alone)
-{
-	struct file *file;
-	struct stat st;
-	int fd;
-
-	if (too_many_files())
-		return NULL;
-	fd = memfd_new(size, exec, alone);
-	if (fd < 0)
-		return NULL;
-	file = fstat(fd, &st) == 0 ? file_add(st.st_dev, st.st_ino, size, fd) : NULL;
-	if (file == NULL)
-		close(fd);
-	return file;
-}
+static struct file *given_up; /* retired when no caller was there to be told; linked by next */
 
 /* ---- ranges ---- */
 
@@ -208,15 +49,13 @@ slab_with_room(uint32_t pages, uint32_t *first)
 {
 	struct file *file;
 
-	for (uint32_t i = 0; i < BUCKETS; i++) {
-		for (file = bucket[i]; file != NULL; file = file->next) {
-			if (file->slab && slab_find(file, pages, first))
-				return file;
-		}
+	for (file = files_next(NULL); file != NULL; file = files_next(file)) {
+		if (file->slab && slab_find(file, pages, first))
+			return file;
 	}
-	file = file_adopted(SLAB_PAGES * page_size(), false, false);
+	file = file_adopted(SLAB_PAGES * page_size(), false, false, false);
 	if (file != NULL) {
-		file->slab = true;
+		file->slab = file->lasting = true;
 		*first = 0;
 	}
 	return file;
@@ -228,12 +67,15 @@ range_new(uint64_t start, uint64_t length, bool exec, bool alone)
 {
 	struct range *range = cell_new();
 	uint32_t pages = (uint32_t)(length / page_size()), first = 0;
+	bool small = length <= SLAB_RANGE_PAGES * page_size() && !exec && !alone;
+	bool kept =
+		!alone && keep_usable() && (!small || files_adopted() < SMALL_FILES || keep_drop_oldest());
 	uint64_t skip = 0;
 	struct file *file;
 
 	if (range == NULL)
 		return NULL;
-	if (length <= SLAB_RANGE_PAGES * page_size() && !exec && !alone) {
+	if (small && !kept) {
 		file = slab_with_room(pages, &first);
 		if (file != NULL) {
 			slab_mark(file, first, pages, true);
@@ -242,7 +84,7 @@ range_new(uint64_t start, uint64_t length, bool exec, bool alone)
 	} else {
 		if (length >= HUGE_LAYOUT)
 			skip = start & (HUGE - 1);
-		file = file_adopted(skip + length, exec, alone);
+		file = file_adopted(skip + length, exec, alone, kept);
 	}
 	if (file == NULL) {
 		cell_free(range);
@@ -261,11 +103,9 @@ range_new(uint64_t start, uint64_t length, bool exec, bool alone)
 static bool
 has_other_slab(const struct file *file)
 {
-	for (uint32_t i = 0; i < BUCKETS; i++) {
-		for (const struct file *f = bucket[i]; f != NULL; f = f->next) {
-			if (f != file && f->slab)
-				return true;
-		}
+	for (const struct file *f = files_next(NULL); f != NULL; f = files_next(f)) {
+		if (f != file && f->slab)
+			return true;
 	}
 	return false;
 }
@@ -337,15 +177,17 @@ range_restore_part(const struct range *range, uint64_t from, uint64_t below, uin
 		error = range_mapping(range, from, below, &e, &more);
 		if (error != 0 || !more)
 			break;
-		uint64_t kept = range->offset + range->length - e.offset;
+		uint64_t rest = range->offset + range->length - e.offset;
+		bool all = rest >= e.end - e.start || (range->file->lasting && !range->file->slab);
 		struct transplant t = {.start = e.start,
-				       .length = kept < e.end - e.start ? kept : e.end - e.start,
+				       .length = all ? e.end - e.start : rest,
 				       .prot = e.prot,
 				       .lock = range->locked,
 				       .to_fd = -1,
 				       .from_fd = range->file->fd,
 				       .from_offset = e.offset};
 
+		keep_unguard(range, e.start, e.end);
 		error = transplant(&t);
 		*bytes += t.done;
 		if (error == 0 && e.start + t.length < e.end &&
@@ -372,6 +214,33 @@ range_restore(const struct range *range)
 	if (error == 0 && bytes < range->length)
 		error = range_restore_part(range, 0, UINT64_MAX, &bytes);
 	return error;
+}
+
+bool
+range_is_whole(const struct range *range)
+{
+	uint64_t at = range->start, end = range->start + range->length;
+	struct map_entry e;
+	bool more = true;
+
+	while (at < end && more && range_mapping(range, at, end, &e, &more) == 0 && more && e.start == at &&
+	       e.offset == range->offset + (at - range->start))
+		at = e.end;
+	return at >= end;
+}
+
+void
+ranges_give_up(struct range *range)
+{
+	int fd = range->file->fd, error = range_restore(range);
+	uint64_t end = range->file->size + BEHIND;
+
+	keep_leave(range);
+	if (error != 0)
+		return;
+	/* The data plane, too, has them mapped: it is told by the next who registers or deregisters. */
+	fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)end);
+	range_free(range, &given_up);
 }
 
 static struct range *
@@ -535,7 +404,8 @@ take_range(struct acquired *out, struct range *range)
 {
 	if (out->num_ranges == RANGES_MAX)
 		return false;
-	range->refs++;
+	if (range->refs++ == 0)
+		keep_take(range);
 	out->range[out->num_ranges++] = range;
 	return true;
 }
@@ -607,8 +477,14 @@ static void
 release_locked(struct range *const *range, uint32_t num_ranges, struct file *const *foreign,
 	       uint32_t num_foreign, struct file **retired)
 {
+	int error;
+
 	for (uint32_t i = 0; i < num_ranges; i++) {
-		if (--range[i]->refs == 0 && range_restore(range[i]) == 0)
+		if (--range[i]->refs != 0 || keep_put(range[i]))
+			continue;
+		error = range_restore(range[i]);
+		keep_leave(range[i]);
+		if (error == 0)
 			range_free(range[i], retired);
 	}
 	for (uint32_t i = 0; i < num_foreign; i++) {
@@ -637,17 +513,13 @@ give_back(struct acquired *out, struct file **retired)
 	out->num_ranges = 0;
 }
 
-int
-ranges_acquire(uint64_t start, uint64_t end, bool write, struct acquired *out, struct file **retired)
+static int
+acquire(uint64_t start, uint64_t end, bool write, struct acquired *out, struct file **retired)
 {
 	struct segment segment[PIECES_MAX];
 	uint32_t count;
-	int error;
+	int error = classify(start, end, write, segment, &count);
 
-	out->num_pieces = 0;
-	out->num_ranges = 0;
-	ranges_lock();
-	error = classify(start, end, write, segment, &count);
 	for (uint32_t i = 0; error == 0 && i < count; i++) {
 		if (!take(out, &segment[i], retired)) {
 			give_back(out, retired);
@@ -656,8 +528,48 @@ ranges_acquire(uint64_t start, uint64_t end, bool write, struct acquired *out, s
 	}
 	if (error == 0)
 		segments_close(segment, count);
+	return error;
+}
+
+static void
+collect_given_up(struct file **retired)
+{
+	while (given_up != NULL) {
+		struct file *file = given_up;
+
+		given_up = file->next;
+		file->next = *retired;
+		*retired = file;
+	}
+}
+
+int
+ranges_acquire(uint64_t start, uint64_t end, bool write, struct acquired *out, struct file **retired)
+{
+	int error;
+
+	out->num_pieces = 0;
+	out->num_ranges = 0;
+	ranges_lock();
+	error = acquire(start, end, write, out, retired);
+	/* What is kept lies about in too many parts, or was lengthened. */
+	if (error == 0 && out->num_pieces == 0 && keep_drop(start, end))
+		error = acquire(start, end, write, out, retired);
+	collect_given_up(retired);
 	ranges_unlock();
 	return error;
+}
+
+bool
+ranges_give_up_all(struct file **retired)
+{
+	bool any;
+
+	ranges_lock();
+	any = keep_drop(0, UINT64_MAX);
+	collect_given_up(retired);
+	ranges_unlock();
+	return any;
 }
 
 void
@@ -676,6 +588,7 @@ ranges_release(struct range *const *range, uint32_t num_ranges, struct file *con
 {
 	ranges_lock();
 	release_locked(range, num_ranges, foreign, num_foreign, retired);
+	collect_given_up(retired);
 	ranges_unlock();
 }
 
@@ -689,21 +602,18 @@ file_free(struct file *file)
 	ranges_unlock();
 }
 
-void
-ranges_each_file(void (*visit)(struct file *file, void *arg), void *arg)
-{
-	for (uint32_t i = 0; i < BUCKETS; i++) {
-		for (struct file *file = bucket[i]; file != NULL; file = file->next)
-			visit(file, arg);
-	}
-}
-
 /* ---- fork ---- */
 
 void
 ranges_lock(void)
 {
 	pthread_mutex_lock(&lock);
+}
+
+bool
+ranges_trylock(void)
+{
+	return pthread_mutex_trylock(&lock) == 0;
 }
 
 void
@@ -720,23 +630,28 @@ ranges_find(dev_t dev, uint64_t ino)
 	return file != NULL && file->fd >= 0 ? file : NULL;
 }
 
+void
+ranges_unguard(struct file *file, uint64_t start, uint64_t end)
+{
+	for (struct range *range = file->ranges; range != NULL; range = range->next) {
+		keep_unguard(range, start, end);
+		keep_leave(range);
+	}
+}
+
 bool
 ranges_any(void)
 {
-	return adopted_files > 0;
+	return files_adopted() > 0;
 }
 
 void
 ranges_fork_child(void)
 {
-	for (uint32_t i = 0; i < BUCKETS; i++) {
-		for (struct file *file = bucket[i]; file != NULL; file = file->next) {
-			if (file->fd >= 0)
-				close(file->fd);
-		}
-		bucket[i] = NULL;
-	}
-	adopted_files = 0;
-	free_cells = NULL; /* what was in use is unreachable now, and a few pages at most */
+	files_forget();
+	for (struct file *file = given_up; file != NULL; file = file->next)
+		close(file->fd);
+	given_up = NULL;
+	keep_fork_child();
 	pthread_mutex_init(&lock, NULL);
 }

@@ -4,50 +4,36 @@
  *
  *   file    a memfd of ours, or a file of the application's (foreign), known by
  *           device and inode; what the data plane knows as a region
- *   range   pages of the application that were adopted into a part of a file
+ *   range   pages of the application that were adopted into a part of a file; for a while also
+ *           when they are registered no more (keep.h)
  *
  * What really lies at an address is asked from /proc/self/maps at each
  * registration and each release: the application may have unmapped, moved or
  * replaced adopted pages, and new ones may lie where old ones were.  So a range is
  * found by its file and offset, never by the address it once had.
  *
- * Small ranges share files ("slabs"), so that many small registrations cost
- * neither many descriptors nor many regions.
+ * When there are many, small ranges share files ("slabs"), so that they cost
+ * neither many descriptors nor many regions; those are not kept.
  */
 #ifndef CLIENT_RANGES_H
 #define CLIENT_RANGES_H
 
 #include "client/internal.h"
+#include "files.h"
 
 #define PIECES_MAX ONE_MR_PIECES
 #define RANGES_MAX 256u /* of one registration */
 
-struct region; /* mem.c: a file as one attachment's data plane knows it */
-
-#define SLAB_PAGES 128u
 #define SLAB_RANGE_PAGES 16u /* larger ranges have a file of their own */
-
-struct file {
-	struct file *next; /* in its hash bucket */
-	dev_t dev;
-	uint64_t ino;
-	uint64_t size;  /* whole pages */
-	uint32_t users; /* adopted: ranges; foreign: pieces of registrations */
-	int fd;         /* adopted only; foreign: -1 */
-	bool slab;
-	bool claimed; /* others may have it: no second registration */
-	struct range *ranges;
-	struct region *regions;         /* under mem.c's lock */
-	uint64_t used[SLAB_PAGES / 64]; /* pages of a slab */
-};
 
 struct range {
 	struct range *next; /* of its file */
 	struct file *file;
 	uint64_t offset, length;
-	uint64_t start; /* where it was adopted, and most likely still is */
-	uint32_t refs;  /* registrations; 0: kept only because it could not be given back */
-	bool locked;    /* the application had mlocked it */
+	uint64_t start;      /* where it was adopted, and most likely still is */
+	uint32_t refs;       /* registrations; 0: kept (keep.h), or it could not be given back */
+	bool locked;         /* the application had mlocked it */
+	struct guard *guard; /* keep.c; NULL: none */
 };
 
 /* A part of [start, end) of a registration, all in one file. */
@@ -88,8 +74,16 @@ int ranges_move(struct range *range, uint64_t start, uint64_t length, uint64_t t
 void ranges_release(struct range *const *range, uint32_t num_ranges, struct file *const *foreign,
 		    uint32_t num_foreign, struct file **retired);
 void file_free(struct file *file);
-/* Calls `visit` for every file; under mem.c's lock, so that no file goes meanwhile. */
-void ranges_each_file(void (*visit)(struct file *file, void *arg), void *arg);
+/* What is kept of ranges that nobody holds becomes private, too; whether there was any. */
+bool ranges_give_up_all(struct file **retired);
+
+/* ---- for keep.c, with the lock held ---- */
+
+bool ranges_trylock(void);
+/* A range that nobody holds becomes private memory again; its pages are freed. */
+void ranges_give_up(struct range *range);
+/* All of it is mapped, where it was adopted. */
+bool range_is_whole(const struct range *range);
 
 /* ---- for lend.c, with the lock held ---- */
 
@@ -105,6 +99,8 @@ void ranges_lock(void);
 void ranges_unlock(void);
 /* With the lock held: the adopted file with that identity, or NULL. */
 struct file *ranges_find(dev_t dev, uint64_t ino);
+/* With the lock held: the mapping [start, end) of that file is about to be replaced, unseen by any guard. */
+void ranges_unguard(struct file *file, uint64_t start, uint64_t end);
 bool ranges_any(void);
 /* In a child: forgets everything; closes the files. */
 void ranges_fork_child(void);

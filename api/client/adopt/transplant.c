@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -11,6 +12,7 @@
 
 #include "client/attach/copier.h"
 #include "client/internal.h"
+#include "keep.h"
 #include "maps.h"
 #include "raw.h"
 #include "transplant.h"
@@ -36,21 +38,21 @@
 /* ---- protection ---- */
 
 static int
-uffd_new(void)
+uffd_new(int flags)
 {
-	long fd = raw_syscall(SYS_userfaultfd, O_CLOEXEC, 0, 0, 0, 0);
+	long fd = raw_syscall(SYS_userfaultfd, O_CLOEXEC | flags, 0, 0, 0, 0);
 	long dev;
 
 	if (fd != -EPERM)
 		return (int)fd;
 	dev = raw_syscall(SYS_openat, AT_FDCWD, (long)"/dev/userfaultfd", O_RDWR | O_CLOEXEC, 0, 0);
 	if (dev >= 0) {
-		fd = raw_syscall(SYS_ioctl, dev, USERFAULTFD_IOC_NEW, O_CLOEXEC, 0, 0);
+		fd = raw_syscall(SYS_ioctl, dev, USERFAULTFD_IOC_NEW, O_CLOEXEC | flags, 0, 0);
 		close((int)dev);
 		if (fd >= 0)
 			return (int)fd;
 	}
-	return (int)raw_syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY, 0, 0, 0, 0);
+	return (int)raw_syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY | flags, 0, 0, 0, 0);
 }
 
 /* A userfaultfd that can write-protect; `shmem`: shared pages too (Linux 5.19). */
@@ -62,7 +64,7 @@ uffd_open(bool shmem)
 	/* Pages that vanish after they were populated (MADV_DONTNEED) are protected only with
 	 * WP_UNPOPULATED. */
 	const uint64_t wanted[] = {base | FEATURE_WP_UNPOPULATED, base};
-	int fd = uffd_new();
+	int fd = uffd_new(0);
 	long error = fd;
 
 	for (int i = 0; fd >= 0 && i < 2; i++) {
@@ -87,6 +89,22 @@ transplant_holds_shared(void)
 	return fd >= 0;
 }
 
+int
+transplant_guard_open(void)
+{
+	struct uffdio_api api = {.api = UFFD_API,
+				 .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP |
+					     UFFD_FEATURE_WP_HUGETLBFS_SHMEM | UFFD_FEATURE_EVENT_REMOVE |
+					     UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMAP};
+	int fd = uffd_new(O_NONBLOCK);
+
+	if (fd >= 0 && raw_syscall(SYS_ioctl, fd, (long)UFFDIO_API, (long)&api, 0, 0) != 0) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
 /* ---- pages ---- */
 
 /* Kernels before Linux 5.14.  The sanitizers would take the pages around a buffer amiss. */
@@ -105,7 +123,7 @@ touch(uint64_t start, uint64_t len, bool write)
 	}
 }
 
-/* All pages present, and writable where that is allowed, so that protection meets a page everywhere. */
+/* All pages present, so that protection meets a page everywhere. */
 static int
 populate(uint64_t start, uint64_t len, int prot)
 {
@@ -129,6 +147,32 @@ int
 transplant_populate(uint64_t start, uint64_t length)
 {
 	return populate(start, length, PROT_READ);
+}
+
+/* Whether shared memory may come in huge pages, which only a fault makes (and zeroes). */
+static bool
+shmem_is_huge(void)
+{
+	static _Atomic int
+		known; /* 0: not asked yet; the kernel's answer is the same to all who ask at once */
+	int huge = atomic_load_explicit(&known, memory_order_relaxed);
+	char text[128];
+	long fd, n;
+
+	if (huge != 0)
+		return huge == 2;
+	huge = 1;
+	fd = raw_syscall(SYS_openat, AT_FDCWD, (long)"/sys/kernel/mm/transparent_hugepage/shmem_enabled",
+			 O_RDONLY | O_CLOEXEC, 0, 0);
+	if (fd >= 0) {
+		n = raw_syscall(SYS_read, fd, (long)text, sizeof(text) - 1, 0, 0);
+		text[n > 0 ? n : 0] = '\0';
+		if (n > 0 && strstr(text, "[never]") == NULL && strstr(text, "[deny]") == NULL)
+			huge = 2;
+		close((int)fd);
+	}
+	atomic_store_explicit(&known, huge, memory_order_relaxed);
+	return huge == 2;
 }
 
 /* The new pages, at an address with the alignment of `at`, so that huge pages can be moved whole. */
@@ -200,9 +244,56 @@ copy(uint8_t *to, uint64_t from, uint64_t len)
 		raw_copy(to + done, (const void *)(uintptr_t)(from + done), len - done);
 }
 
+/*
+ * The new pages are made as they are copied: none is zeroed first.  Where pages are there already
+ * (-EEXIST: a file that held the range before) or the old ones cannot be read, it has to be done otherwise.
+ */
+static long
+copy_fresh(int uffd, uint8_t *fresh, uint64_t from, uint64_t len)
+{
+	uint64_t to = (uint64_t)(uintptr_t)fresh, done = 0;
+	struct uffdio_register reg = {.range = {.start = to, .len = len},
+				      .mode = UFFDIO_REGISTER_MODE_MISSING};
+	long error = raw_syscall(SYS_ioctl, uffd, (long)UFFDIO_REGISTER, (long)&reg, 0, 0);
+
+	if (error != 0)
+		return error;
+	while (error == 0 && done < len) {
+		struct uffdio_copy part = {.dst = to + done, .src = from + done, .len = len - done};
+
+		error = raw_syscall(SYS_ioctl, uffd, (long)UFFDIO_COPY, (long)&part, 0, 0);
+		if (part.copy > 0) {
+			done += (uint64_t)part.copy;
+			error = 0;
+		} else if (error == -EAGAIN || error == -EINTR) {
+			error = 0;
+		}
+	}
+	/* Fails only if this very mapping were gone. */
+	raw_syscall(SYS_ioctl, uffd, (long)UFFDIO_UNREGISTER, (long)&reg.range, 0, 0);
+	return error;
+}
+
+/* The contents of one chunk, while nobody stores to it. */
+static long
+copy_chunk(const struct transplant *t, int uffd, uint64_t at, uint64_t len, uint8_t *fresh, bool make)
+{
+	long error = 0;
+
+	if (make && copy_fresh(uffd, fresh, at, len) == 0)
+		return 0;
+	if (make)
+		error = populate((uint64_t)(uintptr_t)fresh, len, PROT_READ | PROT_WRITE);
+	if (error == 0 && t->from_fd >= 0)
+		error = read_all(t->from_fd, fresh, len, t->from_offset + (at - t->start));
+	else if (error == 0)
+		copy(fresh, at, len);
+	return error;
+}
+
 /* Steps 1 to 4 for one chunk.  Nothing here may store to the range: see raw.h. */
 static long
-replace(const struct transplant *t, int uffd, uint64_t at, uint64_t len, uint8_t *fresh)
+replace(const struct transplant *t, int uffd, uint64_t at, uint64_t len, uint8_t *fresh, bool make)
 {
 	struct uffdio_register reg = {.range = {.start = at, .len = len}, .mode = UFFDIO_REGISTER_MODE_WP};
 	struct uffdio_writeprotect protect = {.range = {.start = at, .len = len},
@@ -219,10 +310,8 @@ replace(const struct transplant *t, int uffd, uint64_t at, uint64_t len, uint8_t
 			error = raw_syscall(SYS_ioctl, uffd, (long)UFFDIO_WRITEPROTECT, (long)&protect, 0, 0);
 		} while (error == -EAGAIN || error == -EINTR);
 	}
-	if (error == 0 && t->from_fd >= 0)
-		error = read_all(t->from_fd, fresh, len, t->from_offset + (at - t->start));
-	else if (error == 0)
-		copy(fresh, at, len);
+	if (error == 0)
+		error = copy_chunk(t, uffd, at, len, fresh, make);
 	if (error == 0 && t->prot != (PROT_READ | PROT_WRITE))
 		error = raw_syscall(SYS_mprotect, (long)fresh, (long)len, t->prot, 0, 0);
 	if (error == 0) {
@@ -243,15 +332,20 @@ replace(const struct transplant *t, int uffd, uint64_t at, uint64_t len, uint8_t
 static int
 replace_chunk(struct transplant *t, int uffd, uint64_t at, uint64_t len)
 {
+	/* What is to be huge or locked, or is there already, is populated before anybody has to wait. */
+	bool make = uffd >= 0 && !t->lock && t->to_twin == NULL &&
+		    !(t->to_fd >= 0 && len >= HUGE && shmem_is_huge());
 	uint8_t *fresh = fresh_map(t, at, len);
 	sigset_t all, old;
-	long error;
+	long error = 0;
 
 	if (fresh == NULL)
 		return -ENOMEM;
-	error = populate((uint64_t)(uintptr_t)fresh, len, PROT_READ | PROT_WRITE);
+	if (!make)
+		error = populate((uint64_t)(uintptr_t)fresh, len, PROT_READ | PROT_WRITE);
+	/* What nobody has touched is the page of zeros then, which is protected like any other. */
 	if (error == 0 && t->from_fd < 0)
-		error = populate(at, len, t->prot);
+		error = populate(at, len, t->prot & PROT_READ);
 	if (error == 0 && t->lock)
 		raw_syscall(SYS_mlock, (long)fresh, (long)len, 0, 0,
 			    0); /* beyond RLIMIT_MEMLOCK it stays unlocked, and works */
@@ -259,7 +353,7 @@ replace_chunk(struct transplant *t, int uffd, uint64_t at, uint64_t len)
 		/* A signal handler on this thread that stored to the range would wait for ever. */
 		sigfillset(&all);
 		pthread_sigmask(SIG_SETMASK, &all, &old);
-		error = replace(t, uffd, at, len, fresh);
+		error = replace(t, uffd, at, len, fresh, make);
 		pthread_sigmask(SIG_SETMASK, &old, NULL);
 	}
 	if (error != 0)
@@ -353,7 +447,8 @@ transplant(struct transplant *t)
 	t->done = 0;
 	if (uffd < 0) {
 		/* Nothing would hold back other threads, nor this one's own use of its stack. */
-		if (on_stack || maps_threads() != 1u + (watcher_running() ? 1u : 0u) + copiers_count() ||
+		if (on_stack ||
+		    maps_threads() != 1u + (watcher_running() ? 1u : 0u) + copiers_count() + keep_threads() ||
 		    !copiers_hold())
 			return uffd == -ENOSYS ? -ENOSYS : -EPERM;
 		error = run(t, uffd);

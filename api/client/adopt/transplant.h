@@ -45,5 +45,8 @@ int transplant(struct transplant *t);
 int transplant_populate(uint64_t start, uint64_t length);
 /* Whether other threads can be held off while shared pages become private. */
 bool transplant_holds_shared(void);
+/* A userfaultfd, not blocking, that protects nothing but tells of madvise, munmap and mremap on what is
+ * registered with it for write protection; below 0: there is none. */
+int transplant_guard_open(void);
 
 #endif

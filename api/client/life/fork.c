@@ -34,6 +34,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/adopt/keep.h"
 #include "client/adopt/maps.h"
 #include "client/adopt/ranges.h"
 #include "client/adopt/raw.h"
@@ -48,6 +49,7 @@
 /* An adopted mapping as it was when the fork was prepared. */
 struct hole {
 	uint64_t start, length, offset;
+	struct file *file;
 	int fd;
 	int prot;
 	bool hot;    /* private for the time of the fork: the child has it already */
@@ -211,13 +213,14 @@ collect(void)
 	if (maps_open(0) != 0 && (!reserve_has(0) || maps_open_lent(reserve.fd[0]) != 0))
 		return;
 	while (maps_next(&e)) {
-		const struct file *file = e.shared && e.ino != 0 ? ranges_find(e.dev, e.ino) : NULL;
+		struct file *file = e.shared && e.ino != 0 ? ranges_find(e.dev, e.ino) : NULL;
 
 		if (file == NULL || (during.count == during.room && !more_room()))
 			continue;
 		during.hole[during.count++] = (struct hole){.start = e.start,
 							    .length = e.end - e.start,
 							    .offset = e.offset,
+							    .file = file,
 							    .fd = file->fd,
 							    .prot = e.prot,
 							    .hot = is_hot(&e)};
@@ -239,6 +242,8 @@ heat(bool to_private)
 				       .from_fd = to_private ? hole->fd : -1,
 				       .from_offset = hole->offset};
 
+		if (hole->hot && to_private)
+			ranges_unguard(hole->file, hole->start, hole->start + hole->length);
 		if (hole->hot)
 			transplant(&t);
 	}
@@ -255,13 +260,17 @@ prepare(void)
 	during.active = false;
 	if (!ranges_any())
 		return;
-	collect();
-	if (during.count == 0)
-		return;
-	during.active = true;
-	during.parent = getpid();
 	reserve_drop(1);
 	reserve_drop(2);
+	/* What nobody has registered is copied by the kernel, when it is stored to. */
+	keep_drop(0, UINT64_MAX);
+	collect();
+	if (during.count == 0) {
+		reserve_fill();
+		return;
+	}
+	during.active = true;
+	during.parent = getpid();
 	heat(true);
 	if (pipe2(during.pipe, O_CLOEXEC) != 0)
 		during.pipe[0] = during.pipe[1] = -1;

@@ -94,6 +94,8 @@ ia_swept(const struct ia *ia)
 
 /* ---- object.c ---- */
 
+/* The object of a live handle of this type, with its IA's lock held; NULL, without it: there is none. */
+void *object_lock(DAT_HANDLE handle, DAT_HANDLE_TYPE type);
 /* A zeroed object of this kind, not yet in any list; NULL: no memory. */
 void *object_new(struct ia *ia, DAT_HANDLE_TYPE type);
 /* Gives it a handle and puts it in the IA's list; ia.lock held.  -ENOMEM. */

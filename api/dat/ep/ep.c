@@ -406,18 +406,13 @@ ep_destroy(struct ep *ep)
 DAT_RETURN
 dapl_ep_free(DAT_EP_HANDLE ep_handle)
 {
-	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct ep *ep = object_lock(ep_handle, DAT_HANDLE_TYPE_EP);
 	DAT_EP_STATE state;
 	struct ia *ia;
 
 	if (ep == NULL)
 		return BAD_HANDLE(EP);
 	ia = ep->o.ia;
-	pthread_mutex_lock(&ia->lock);
-	if (handle_object(ep_handle, DAT_HANDLE_TYPE_EP) != ep) {
-		pthread_mutex_unlock(&ia->lock);
-		return BAD_HANDLE(EP);
-	}
 	state = ep_state(ep);
 	if (state == DAT_EP_STATE_RESERVED || state == DAT_EP_STATE_PASSIVE_CONNECTION_PENDING ||
 	    state == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING) {

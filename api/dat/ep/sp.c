@@ -119,19 +119,12 @@ sp_destroy(struct sp *sp)
 DAT_RETURN
 sp_free(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN bad_handle)
 {
-	struct sp *sp = handle_object(handle, type);
-	struct ia *ia;
+	struct sp *sp = object_lock(handle, type);
 
 	if (sp == NULL)
 		return bad_handle;
-	ia = sp->o.ia;
-	pthread_mutex_lock(&ia->lock);
-	if (handle_object(handle, type) != sp) {
-		pthread_mutex_unlock(&ia->lock);
-		return bad_handle;
-	}
 	object_retire(&sp->o);
-	pthread_mutex_unlock(&ia->lock);
+	pthread_mutex_unlock(&sp->o.ia->lock);
 	sp_destroy(sp);
 	return DAT_SUCCESS;
 }

@@ -427,18 +427,13 @@ cno_destroy(struct cno *cno)
 DAT_RETURN
 dapl_cno_free(DAT_CNO_HANDLE cno_handle)
 {
-	struct cno *cno = find(cno_handle);
+	struct cno *cno = object_lock(cno_handle, DAT_HANDLE_TYPE_CNO);
 	DAT_RETURN ret = DAT_SUCCESS;
 	struct ia *ia;
 
 	if (cno == NULL)
 		return BAD_HANDLE(CNO);
 	ia = cno->o.ia;
-	pthread_mutex_lock(&ia->lock);
-	if (find(cno_handle) != cno) {
-		pthread_mutex_unlock(&ia->lock);
-		return BAD_HANDLE(CNO);
-	}
 	pthread_mutex_lock(&cno->lock);
 	if (cno->evds != NULL || cno->waiters > 0 || own_cno == cno)
 		ret = BAD_STATE(CNO_IN_USE);

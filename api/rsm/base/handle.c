@@ -3,7 +3,7 @@
  * Handles.  Each kind of object has a table of slots in one reserved stretch of
  * address space that is never given back.  A handle is an address within its
  * slot: slot address + generation.  So it can be checked without trusting it:
- * the stretch tells the kind, the generation tells a stale handle, and the lock
+ * the stretch is the kind, the generation shows a stale handle, and the lock
  * in the slot can be taken whatever became of the object.
  *
  * After fork, the child's copies may hold locks whose owners are gone, and belong

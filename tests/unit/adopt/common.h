@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -60,14 +61,23 @@ teardown(void **state)
 	return 0;
 }
 
-/* Mappings of memfds of ours, anywhere in the process. */
+/* Whether what is registered no more may stay adopted. */
+static bool keeping;
+
+/* Mappings of memfds of ours, anywhere in the process, but for what is kept. */
 static inline unsigned int
 adopted_mappings(void)
 {
-	FILE *maps = fopen("/proc/self/maps", "r");
+	pid_t pid = keeping ? fork() : -1; /* gives up what is kept */
 	unsigned int n = 0;
 	char line[512];
+	FILE *maps;
 
+	if (pid == 0)
+		_exit(0);
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	maps = fopen("/proc/self/maps", "r");
 	assert_non_null(maps);
 	while (fgets(line, sizeof(line), maps) != NULL)
 		n += strstr(line, "/memfd:oneside ") != NULL;
@@ -92,6 +102,13 @@ is_shared(const void *p)
 	}
 	fclose(maps);
 	return shared;
+}
+
+/* Private memory; or kept. */
+static inline bool
+given_back(const void *p)
+{
+	return keeping || !is_shared(p);
 }
 
 static inline struct one_mr
@@ -215,10 +232,14 @@ deny_userfaultfd(void)
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 
-/* --nobody: what root runs is run without any privilege.  --old: on an older kernel. */
+/* --nobody: what root runs is run without any privilege.  --old: on an older kernel.  --kept: with
+ * memory that stays adopted, which a test of what happens when it is given back cannot use. */
 static inline void
 restrict_program(int argc, char **argv)
 {
+	keeping = argc >= 2 && strcmp(argv[1], "--kept") == 0;
+	if (!keeping)
+		setenv("ONESIDE_REGISTRATION_CACHE", "0", 0);
 	if (argc >= 2 && strcmp(argv[1], "--old") == 0)
 		deny_news();
 	if (argc < 2 || strcmp(argv[1], "--nobody") != 0)

@@ -39,7 +39,7 @@ thread_on_its_stack(void *arg)
 	fill(peer(&mr), sizeof(buffer), 2);
 	assert_true(is_filled(buffer, sizeof(buffer), 2));
 	dereg(&mr);
-	assert_false(is_shared(buffer));
+	assert_true(given_back(buffer));
 	assert_true(is_filled(buffer, sizeof(buffer), 2));
 	return NULL;
 }

@@ -183,7 +183,7 @@ test_child_attaches_itself(void **state)
 		CHILD_CHECK(is_filled(p, 20 * PAGE, 1));
 		memset(p, 9, PAGE);
 		CHILD_CHECK(one_mem_deregister(own, &own_mr) == 0);
-		CHILD_CHECK(!is_shared(p));
+		CHILD_CHECK(given_back(p));
 		CHILD_CHECK(p[5] == 9);
 		one_detach(own);
 		one_detach(fixture.client);

@@ -91,7 +91,7 @@ adopt_and_give_back(void *p, size_t len)
 		assert_true(is_shared(p));
 		sched_yield();
 		dereg(&mr);
-		assert_false(is_shared(p));
+		assert_true(given_back(p));
 		sched_yield();
 		rounds++;
 	}

@@ -400,6 +400,18 @@ test_bind_flushed(void **state)
 	assert_int_equal(cqe.imm, 0x1234);
 }
 
+/* Posted before a disconnect and not yet seen when its command is: begun all the same. */
+static void
+test_posted_before_the_end(void **state)
+{
+	w.memory[0].bytes[0] = 0xa5;
+	w.memory[1].bytes[0] = 0;
+	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 1);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.pair[0].qp}), 0);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
+	assert_int_equal(w.memory[1].bytes[0], 0xa5);
+}
+
 static void
 test_peer_vanishes(void **state)
 {
@@ -499,6 +511,7 @@ main(void)
 		T(test_invalidate_what_is_no_window),
 		T(test_bind),
 		T(test_bind_flushed),
+		T(test_posted_before_the_end),
 		T(test_peer_vanishes),
 		T(test_established_by_first_message),
 		T(test_drain),

@@ -387,7 +387,7 @@ test_places_refused(void **state)
 		bad[i] = good;
 	bad[0].doorbell = ONE_QPS_MAX;
 	bad[1].sq = ONE_ARENA_SIZE - 64;
-	bad[2].rq_log2 = 17;
+	bad[2].rq_log2 = ONE_RING_LOG2_MAX + 1;
 	bad[3].shm = 8200;
 	bad[4].port = 1;
 	bad[5].qpn = pair.qpn;

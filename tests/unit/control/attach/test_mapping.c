@@ -250,6 +250,47 @@ test_holes(void **state)
 	assert_clean();
 }
 
+/* What was registered before is not looked through again; what adjoins it is. */
+static void
+test_again(void **state)
+{
+	int fd = memfd_create("again", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct app app;
+	uint32_t pz, region;
+
+	assert_int_equal(ftruncate(fd, (off_t)LARGE), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	assert_int_equal(fallocate(fd, FALLOC_FL_KEEP_SIZE, 64 * PAGE, 64 * PAGE), 0);
+	app_hello(&app, ONE_KIND_DAT);
+	pz = app_pz(&app);
+	app.msg.region_add = (struct one_region_add){.size = LARGE, .flags = ONE_REGION_SEALED};
+	assert_int_equal(app_call_fd(&app, ONE_MSG_REGION_ADD, fd), 0);
+	region = app.reply.id.id;
+	assert_int_equal(register_part(&app, pz, region, 64 * PAGE, 32 * PAGE), 0);
+	app.msg.id.id = app.reply.mr.mr;
+	assert_int_equal(app_call(&app, ONE_MSG_MR_FREE), 0);
+	atomic_store(&populated_by_control, 0);
+	assert_int_equal(register_part(&app, pz, region, 64 * PAGE, 32 * PAGE), 0);
+	assert_int_equal(register_part(&app, pz, region, 70 * PAGE, 10), 0);
+	assert_int_equal(atomic_load(&populated_by_control), 0);
+	assert_int_equal(register_part(&app, pz, region, 95 * PAGE, 2 * PAGE), 0);
+	assert_int_equal(atomic_load(&populated_by_control), 2 * PAGE);
+	assert_int_equal(register_part(&app, pz, region, 64 * PAGE, 33 * PAGE), 0);
+	assert_int_equal(atomic_load(&populated_by_control), 2 * PAGE);
+	/* what was never there still is not */
+	assert_int_equal(register_part(&app, pz, region, 64 * PAGE, 65 * PAGE), -EFAULT);
+	assert_int_equal(register_part(&app, pz, region, 63 * PAGE, 2 * PAGE), -EFAULT);
+	/* a part that does not adjoin */
+	assert_int_equal(fallocate(fd, FALLOC_FL_KEEP_SIZE, 512 * PAGE, 256 * PAGE), 0);
+	assert_int_equal(register_part(&app, pz, region, 512 * PAGE, 256 * PAGE), 0);
+	assert_int_equal(register_part(&app, pz, region, 64 * PAGE, 65 * PAGE), -EFAULT);
+	assert_int_equal(register_part(&app, pz, region, 64 * PAGE, 64 * PAGE), 0);
+	assert_int_equal(register_part(&app, pz, region, 500 * PAGE, 20 * PAGE), -EFAULT);
+	close(fd);
+	app_close(&app);
+	assert_clean();
+}
+
 static sigjmp_buf faulted;
 
 static void
@@ -393,10 +434,15 @@ int
 mapping_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_large_memory),        cmocka_unit_test(test_staging),
-		cmocka_unit_test(test_charged_until_freed), cmocka_unit_test(test_holes),
-		cmocka_unit_test(test_holes_in_pieces),     cmocka_unit_test(test_punched),
-		cmocka_unit_test(test_pieces_are_charged),  cmocka_unit_test(test_tables_are_charged),
+		cmocka_unit_test(test_large_memory),
+		cmocka_unit_test(test_staging),
+		cmocka_unit_test(test_charged_until_freed),
+		cmocka_unit_test(test_holes),
+		cmocka_unit_test(test_again),
+		cmocka_unit_test(test_holes_in_pieces),
+		cmocka_unit_test(test_punched),
+		cmocka_unit_test(test_pieces_are_charged),
+		cmocka_unit_test(test_tables_are_charged),
 	};
 
 	sem_init(&waits, 0, 0);

@@ -9,6 +9,9 @@
 #include "fixture.h"
 
 #include <dat/dat_registry.h>
+#include <dat/udat_redirection.h>
+
+#include "dat/base/calls.h"
 
 static const char *foreign; /* path of the provider library */
 
@@ -93,6 +96,22 @@ bad_arguments(void **state)
 	assert_ret(dat_ia_open(name, 8, NULL, &ia), BAD_ARG(3));
 	assert_ret(dat_ia_open(name, 8, &evd, NULL), BAD_HANDLE(IA));
 	assert_ret(dat_ia_close(DAT_HANDLE_NULL, DAT_CLOSE_ABRUPT_FLAG), BAD_HANDLE(IA));
+}
+
+/* Each call of the provider table is exported, under the version that programs are linked with. */
+static void
+exported(void **state)
+{
+#define NAME(name, handle, version2, parameters, arguments) "dat_" #name,
+	static const char *const names[] = {DAT_CALLS(NAME, NAME)};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		/* That one is a macro of udat.h. */
+		const char *name = strcmp(names[i], "dat_ia_open") == 0 ? "dat_ia_openv" : names[i];
+
+		if (dlvsym(RTLD_DEFAULT, name, "DAT_1.2") == NULL)
+			fail_msg("%s is not exported as DAT_1.2", name);
+	}
 }
 
 /* The one symbol of OFED's libdat.so.1 that no header has. */
@@ -282,7 +301,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(dynamic),       cmocka_unit_test(own_provider),
 	};
 	const struct CMUnitTest no_file[] = {cmocka_unit_test(unreadable)};
-	const struct CMUnitTest builtin[] = {cmocka_unit_test(without_file)};
+	const struct CMUnitTest builtin[] = {cmocka_unit_test(exported), cmocka_unit_test(without_file)};
 	char path[] = "/tmp/oneside-dat-conf-XXXXXX";
 	FILE *file;
 	int failed, fd;

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "keep.h"
+#include "ranges.h"
+#include "transplant.h"
+
+#define BYTES_DEFAULT (2ull << 30)
+#define STACK_SIZE (256u * 1024u)
+#define BUSY_NS 50000 /* until ranges_lock is tried again */
+
+enum state {
+	STATE_FREE, /* of no range; events may still come of mappings it had */
+	STATE_HELD, /* its range is registered */
+	STATE_KEPT,
+};
+
+struct guard {
+	_Atomic int fd; /* a userfaultfd, for good; -1: the program has closed it */
+	_Atomic enum state state;
+	/* Something befell the range while it was registered.  Stored by the keeper before the thread that
+	 * did it goes on; looked at by keep_put. */
+	_Atomic bool touched;
+	struct range *range;
+	uint64_t used; /* when it was kept: the least goes first */
+};
+
+static struct {
+	struct guard guard[KEEP_MAX];
+	_Atomic uint32_t count; /* of guards that have a descriptor; grows only */
+	uint32_t most;
+	uint64_t limit, bytes, uses; /* `bytes` are kept now */
+	_Atomic int wake;            /* eventfd: there are more guards */
+	bool known;                  /* `limit` and `most` are */
+	_Atomic bool running;
+} keep;
+
+/* ---- what is allowed ---- */
+
+/* A number of bytes, perhaps with K, M or G behind it. */
+static uint64_t
+limit_of(const char *text)
+{
+	char *end = NULL;
+	uint64_t value = text != NULL ? strtoull(text, &end, 10) : BYTES_DEFAULT;
+	unsigned int shift = 0;
+
+	if (text == NULL)
+		return value;
+	if (*end == 'K')
+		shift = 10;
+	else if (*end == 'M')
+		shift = 20;
+	else if (*end == 'G')
+		shift = 30;
+	if (end == text || text[0] == '-' || end[shift != 0] != '\0' || value > UINT64_MAX >> shift)
+		return BYTES_DEFAULT;
+	return value << shift;
+}
+
+bool
+keep_usable(void)
+{
+	struct rlimit files;
+	int fd;
+
+	if (keep.known)
+		return keep.limit != 0 && keep.most != 0;
+	keep.known = true;
+	keep.limit = limit_of(secure_getenv("ONESIDE_REGISTRATION_CACHE"));
+	/* Each takes two descriptors, of which the application is to have most. */
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+		keep.most = files.rlim_cur / 16 < KEEP_MAX ? (uint32_t)(files.rlim_cur / 16) : KEEP_MAX;
+	/* Files have room behind their range: see ranges.c. */
+	if (getrlimit(RLIMIT_FSIZE, &files) != 0 || files.rlim_cur != RLIM_INFINITY)
+		keep.most = 0;
+	fd = keep.limit != 0 && keep.most != 0 ? transplant_guard_open() : -1;
+	if (fd >= 0)
+		close(fd);
+	else
+		keep.most = 0;
+	return keep.limit != 0 && keep.most != 0;
+}
+
+/* ---- guards ---- */
+
+/* A program that closes whatever is open may have another file there. */
+static bool
+is_guard(const struct guard *guard)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct uffdio_range range = {.start = (uint64_t)(uintptr_t)&keep & ~(page - 1), .len = page};
+
+	return ioctl(atomic_load_explicit(&guard->fd, memory_order_relaxed), UFFDIO_WAKE, &range) == 0;
+}
+
+/* Whoever waits goes on. */
+static void
+drain(const struct guard *guard)
+{
+	struct uffd_msg msg;
+
+	while (is_guard(guard) &&
+	       read(atomic_load_explicit(&guard->fd, memory_order_relaxed), &msg, sizeof(msg)) == sizeof(msg))
+		;
+}
+
+void
+keep_unguard(const struct range *range, uint64_t start, uint64_t end)
+{
+	struct uffdio_range part = {.start = start, .len = end - start};
+
+	/* Fails where there is none. */
+	if (range->guard != NULL)
+		ioctl(atomic_load_explicit(&range->guard->fd, memory_order_relaxed), UFFDIO_UNREGISTER,
+		      &part);
+}
+
+void
+keep_leave(struct range *range)
+{
+	struct guard *guard = range->guard;
+
+	if (guard == NULL)
+		return;
+	if (atomic_load_explicit(&guard->state, memory_order_relaxed) == STATE_KEPT)
+		keep.bytes -= range->length;
+	range->guard = NULL;
+	guard->range = NULL;
+	/* Pairs with the loads in serve: what is told from now on, the keeper only reads. */
+	atomic_store_explicit(&guard->state, STATE_FREE, memory_order_release);
+	drain(guard);
+}
+
+/* ---- the keeper ---- */
+
+/* False: not now, somebody has the lock. */
+static bool
+serve(struct guard *guard)
+{
+	/* Pairs with the stores in keep_put, keep_take, keep_leave. */
+	if (atomic_load_explicit(&guard->state, memory_order_acquire) != STATE_KEPT) {
+		/* Pairs with the load in keep_put. */
+		atomic_store_explicit(&guard->touched, true, memory_order_release);
+		drain(guard);
+		if (!is_guard(guard))
+			atomic_store_explicit(&guard->fd, -1, memory_order_relaxed);
+		return true;
+	}
+	if (!ranges_trylock())
+		return false;
+	if (atomic_load_explicit(&guard->state, memory_order_relaxed) == STATE_KEPT)
+		ranges_give_up(guard->range);
+	drain(guard);
+	ranges_unlock();
+	return true;
+}
+
+static void *
+keeper(void *arg)
+{
+	const struct timespec busy_wait = {.tv_nsec = BUSY_NS};
+	struct pollfd set[1 + KEEP_MAX];
+
+	for (;;) {
+		/* Pairs with the store in guard_new. */
+		uint32_t n = atomic_load_explicit(&keep.count, memory_order_acquire);
+		bool busy = false;
+		uint64_t value;
+
+		set[0] = (struct pollfd){.fd = atomic_load_explicit(&keep.wake, memory_order_relaxed),
+					 .events = POLLIN};
+		for (uint32_t i = 0; i < n; i++)
+			set[1 + i] = (struct pollfd){
+				.fd = atomic_load_explicit(&keep.guard[i].fd, memory_order_relaxed),
+				.events = POLLIN};
+		if (poll(set, 1 + n, -1) <= 0)
+			continue;
+		if ((set[0].revents & POLLNVAL) != 0)
+			atomic_store_explicit(&keep.wake, -1, memory_order_relaxed);
+		else if (set[0].revents != 0 && read(set[0].fd, &value, sizeof(value)) < 0)
+			continue;
+		for (uint32_t i = 0; i < n; i++) {
+			if (set[1 + i].revents != 0 && !serve(&keep.guard[i]))
+				busy = true;
+		}
+		if (busy)
+			nanosleep(&busy_wait, NULL);
+	}
+	return NULL;
+}
+
+/* Once for the life of the process: a guard may tell of mappings at any time. */
+static int
+keeper_start(void)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t all, old;
+	int error, wake;
+	void *stack;
+
+	/* Not a stack that the C library hands on from another thread, and that may be adopted. */
+	stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (stack == MAP_FAILED)
+		return -ENOMEM;
+	wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	error = wake < 0 ? errno : 0;
+	atomic_store_explicit(&keep.wake, wake, memory_order_relaxed);
+	pthread_attr_init(&attr);
+	if (error == 0)
+		error = pthread_attr_setstack(&attr, stack, STACK_SIZE);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (error == 0)
+		error = pthread_create(&thread, &attr, keeper, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	if (error == 0) {
+		atomic_store_explicit(&keep.running, true, memory_order_relaxed);
+		return 0;
+	}
+	if (wake >= 0)
+		close(wake);
+	munmap(stack, STACK_SIZE);
+	return -error;
+}
+
+uint32_t
+keep_threads(void)
+{
+	return atomic_load_explicit(&keep.running, memory_order_relaxed) ? 1 : 0;
+}
+
+/* ---- keeping ---- */
+
+/* Opens a descriptor for that place in the table. */
+static struct guard *
+guard_open(uint32_t i)
+{
+	struct guard *guard = &keep.guard[i];
+	const uint64_t one = 1;
+	int fd;
+
+	/* No guard is there yet, so nobody waits for the keeper while a thread is made. */
+	if (keep_threads() == 0 && keeper_start() != 0)
+		keep.most = 0;
+	if (i >= keep.most)
+		return NULL;
+	fd = transplant_guard_open();
+	if (fd < 0)
+		return NULL;
+	atomic_store_explicit(&guard->fd, fd, memory_order_relaxed);
+	/* Pairs with the load in keeper. */
+	if (i == atomic_load_explicit(&keep.count, memory_order_relaxed))
+		atomic_store_explicit(&keep.count, i + 1, memory_order_release);
+	if (write(atomic_load_explicit(&keep.wake, memory_order_relaxed), &one, sizeof(one)) == sizeof(one))
+		return guard;
+	/* Nothing would be heard of it. */
+	keep.most = 0;
+	atomic_store_explicit(&guard->fd, -1, memory_order_relaxed);
+	close(fd);
+	return NULL;
+}
+
+/* The one that was kept first of those that are; NULL: none is. */
+static struct guard *
+oldest(void)
+{
+	struct guard *found = NULL;
+
+	for (uint32_t i = 0; i < atomic_load_explicit(&keep.count, memory_order_relaxed); i++) {
+		struct guard *guard = &keep.guard[i];
+
+		if (atomic_load_explicit(&guard->state, memory_order_relaxed) == STATE_KEPT &&
+		    (found == NULL || guard->used < found->used))
+			found = guard;
+	}
+	return found;
+}
+
+bool
+keep_drop_oldest(void)
+{
+	struct guard *guard = oldest();
+
+	if (guard != NULL)
+		ranges_give_up(guard->range);
+	return guard != NULL;
+}
+
+static struct guard *
+guard_get(void)
+{
+	uint32_t n = atomic_load_explicit(&keep.count, memory_order_relaxed);
+	struct guard *guard;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (keep.guard[i].range == NULL)
+			return is_guard(&keep.guard[i]) ? &keep.guard[i] : guard_open(i);
+	}
+	guard = guard_open(n);
+	if (guard != NULL || !keep_drop_oldest())
+		return guard;
+	return guard_get();
+}
+
+/* From now on whatever befalls the range is told; and it is where it was. */
+static bool
+guard_set(struct range *range)
+{
+	struct uffdio_register reg = {.range = {.start = range->start, .len = range->length},
+				      .mode = UFFDIO_REGISTER_MODE_WP};
+	struct guard *guard = guard_get();
+
+	if (guard == NULL)
+		return false;
+	atomic_store_explicit(&guard->touched, false, memory_order_relaxed);
+	guard->range = range;
+	range->guard = guard;
+	atomic_store_explicit(&guard->state, STATE_HELD, memory_order_relaxed);
+	if (ioctl(atomic_load_explicit(&guard->fd, memory_order_relaxed), UFFDIO_REGISTER, &reg) == 0 &&
+	    range_is_whole(range))
+		return true;
+	keep_unguard(range, range->start, range->start + range->length);
+	keep_leave(range);
+	return false;
+}
+
+bool
+keep_put(struct range *range)
+{
+	struct guard *guard = range->guard;
+
+	if (!range->file->lasting || range->file->slab || range->locked || !keep_usable() ||
+	    range->length > keep.limit)
+		return false;
+	if (guard == NULL && !guard_set(range))
+		return false;
+	guard = range->guard;
+	/* Pairs with the store in serve: who has done something to it has not gone on before. */
+	if (atomic_load_explicit(&guard->touched, memory_order_acquire) || !is_guard(guard))
+		return false;
+	while (keep.bytes > keep.limit - range->length)
+		keep_drop_oldest();
+	keep.bytes += range->length;
+	guard->used = ++keep.uses;
+	/* Pairs with the load in serve. */
+	atomic_store_explicit(&guard->state, STATE_KEPT, memory_order_release);
+	return true;
+}
+
+void
+keep_take(struct range *range)
+{
+	struct guard *guard = range->guard;
+
+	if (guard == NULL || atomic_load_explicit(&guard->state, memory_order_relaxed) != STATE_KEPT)
+		return;
+	keep.bytes -= range->length;
+	/* Pairs with the load in serve. */
+	atomic_store_explicit(&guard->state, STATE_HELD, memory_order_release);
+}
+
+bool
+keep_drop(uint64_t start, uint64_t end)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < atomic_load_explicit(&keep.count, memory_order_relaxed); i++) {
+		struct guard *guard = &keep.guard[i];
+
+		if (atomic_load_explicit(&guard->state, memory_order_relaxed) != STATE_KEPT ||
+		    guard->range->start >= end || guard->range->start + guard->range->length <= start)
+			continue;
+		ranges_give_up(guard->range);
+		any = true;
+	}
+	return any;
+}
+
+void
+keep_fork_child(void)
+{
+	for (uint32_t i = 0; i < atomic_load_explicit(&keep.count, memory_order_relaxed); i++) {
+		if (is_guard(&keep.guard[i]))
+			close(atomic_load_explicit(&keep.guard[i].fd, memory_order_relaxed));
+	}
+	if (keep_threads() != 0)
+		close(atomic_load_explicit(&keep.wake, memory_order_relaxed));
+	memset(&keep, 0, sizeof(keep));
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What registering memory costs, beside pinning and copying as much. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "dat_common.h"
+#include "rates.h"
+#include "report.h"
+
+#define AGAIN 200u /* times that the same memory is registered */
+
+enum what { FIRST, UNTOUCHED, AGAIN_US, FREE, GIVEN_BACK, MLOCK, MEMCPY, WHATS };
+
+static const char *const name[WHATS] = {"first", "untouched", "again", "free", "munmap", "mlock", "memcpy"};
+
+struct least {
+	uint64_t ns[WHATS]; /* the least of the rounds */
+};
+
+static void
+keep_least(struct least *least, enum what what, uint64_t since)
+{
+	uint64_t ns = now_ns() - since;
+
+	if (least->ns[what] == 0 || ns < least->ns[what])
+		least->ns[what] = ns;
+}
+
+static void *
+memory(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p != MAP_FAILED)
+		return p;
+	fprintf(stderr, "oneside-rates: no memory for %zu bytes: %s\n", size, strerror(errno));
+	return NULL;
+}
+
+static bool
+enroll(const struct dat_adapter *adapter, void *p, size_t size, DAT_LMR_HANDLE *lmr)
+{
+	DAT_REGION_DESCRIPTION region = {.for_va = p};
+	DAT_LMR_CONTEXT lmr_context;
+	DAT_RMR_CONTEXT rmr_context;
+	DAT_VLEN length;
+	DAT_VADDR address;
+
+	return dat_ok(dat_lmr_create(adapter->ia, DAT_MEM_TYPE_VIRTUAL, region, size, adapter->pz,
+				     DAT_MEM_PRIV_ALL_FLAG, lmr, &lmr_context, &rmr_context, &length,
+				     &address),
+		      "dat_lmr_create");
+}
+
+static bool
+enroll_once(const struct dat_adapter *adapter, void *p, size_t size, struct least *least, enum what what)
+{
+	uint64_t start = now_ns();
+	DAT_LMR_HANDLE lmr;
+
+	if (!enroll(adapter, p, size, &lmr))
+		return false;
+	keep_least(least, what, start);
+	start = now_ns();
+	if (!dat_ok(dat_lmr_free(lmr), "dat_lmr_free"))
+		return false;
+	keep_least(least, FREE, start);
+	return true;
+}
+
+/* Fresh memory each time: what is pinned or copied has not been adopted before. */
+static bool
+others(size_t size, struct least *least)
+{
+	void *p = memory(size), *copy = memory(size);
+	uint64_t start;
+
+	if (p == NULL || copy == NULL)
+		return false;
+	memset(p, 1, size);
+	start = now_ns();
+	if (mlock(p, size) == 0)
+		keep_least(least, MLOCK, start);
+	munlock(p, size);
+	start = now_ns();
+	memcpy(copy, p, size);
+	keep_least(least, MEMCPY, start);
+	munmap(p, size);
+	munmap(copy, size);
+	return true;
+}
+
+static bool
+one_round(const struct dat_adapter *adapter, size_t size, struct least *least)
+{
+	void *p = memory(size);
+	uint64_t start;
+	bool ok;
+
+	if (p == NULL)
+		return false;
+	memset(p, 1, size);
+	ok = enroll_once(adapter, p, size, least, FIRST);
+	for (uint32_t i = 0; i < AGAIN && ok; i++)
+		ok = enroll_once(adapter, p, size, least, AGAIN_US);
+	start = now_ns();
+	munmap(p, size);
+	keep_least(least, GIVEN_BACK, start);
+	p = memory(size);
+	ok = ok && p != NULL && enroll_once(adapter, p, size, least, UNTOUCHED);
+	if (p != NULL)
+		munmap(p, size);
+	return ok && others(size, least);
+}
+
+static void
+tell(const struct rates_options *o, const struct least *least)
+{
+	if (o->json)
+		printf("{\"test\":\"reg_lat\",\"size\":%" PRIu64, o->size);
+	else
+		printf(" reg_lat: %" PRIu64 " bytes:", o->size);
+	for (int i = 0; i < WHATS; i++) {
+		if (least->ns[i] != 0)
+			printf(o->json ? ",\"%s_us\":%.2f" : " %s %.2f us", name[i],
+			       (double)least->ns[i] / 1e3);
+	}
+	printf(o->json ? "}\n" : "\n");
+}
+
+int
+rates_registration(const struct rates_options *o)
+{
+	uint64_t rounds = o->iterations > 0 ? o->iterations : o->size >= 256u << 20 ? 3 : 10;
+	struct dat_adapter adapter;
+	struct least least = {0};
+	bool ok = dat_adapter_open(&adapter, o->ia, 64, 64);
+
+	for (uint64_t i = 0; i < rounds && ok; i++)
+		ok = one_round(&adapter, o->size, &least);
+	if (ok)
+		tell(o, &least);
+	dat_adapter_close(&adapter);
+	return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}
