@@ -277,7 +277,6 @@ struct reach *engine_client_reach(struct engine_client *client, uint64_t offset)
 /** Make room for descriptors of channels, before the first ENGINE_CHANNEL_FD.
  * @return  False: no memory. */
 bool engine_client_channels(struct engine_client *client);
-uint32_t engine_client_core(const struct engine_client *client);
 uint32_t engine_client_lcore(const struct engine_client *client);
 /** @return  NULL: no memory, or the ring lies outside of the arena.  So for shared receive queues. */
 struct engine_cq *engine_cq_new(struct engine_client *client, const struct engine_cq_config *config);

@@ -27,7 +27,7 @@ static const struct layout layouts[] = {
 	[CM_DREP - CM_REQ] = {8, 224},
 };
 
-uint32_t
+static uint32_t
 cm_private_len(uint16_t attribute)
 {
 	return layouts[attribute - CM_REQ].len;

@@ -82,7 +82,6 @@ struct cm_mad {
 /* 0, or -EPROTO: not a message of connection management that we speak. */
 int cm_mad_parse(const uint8_t *bytes, uint32_t len, struct cm_mad *mad);
 void cm_mad_build(const struct cm_mad *mad, uint8_t bytes[CM_MAD_LEN]);
-uint32_t cm_private_len(uint16_t attribute);
 
 /* rdma_cm's header in front of a REQ's private data. */
 #define CM_IP_HEADER_LEN 36u

@@ -19,7 +19,7 @@
 #include "check.h"
 #include "config/config.h"
 #include "control.h"
-#include "control/base/state.h"
+#include "dataplane/state/state.h"
 #include "control/loop/log.h"
 #include "dataplane/engine.h"
 #include "dataplane/mem/reach.h"

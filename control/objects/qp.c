@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "control/base/state.h"
+#include "dataplane/state/state.h"
 #include "control/objects/qp.h"
 #include "control/path/path.h"
 

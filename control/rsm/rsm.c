@@ -122,7 +122,7 @@ rsm_republish(struct client *client, const struct one_msg *msg)
 }
 
 /* First it can neither be found nor reached, then the importers are notified. */
-void
+static void
 segment_withdraw(struct segment *segment)
 {
 	struct qp *qp;
@@ -142,7 +142,7 @@ segment_withdraw(struct segment *segment)
 		qp_remove(qp, false);
 }
 
-void
+static void
 segment_destroy(struct segment *segment)
 {
 	segment->mr->object.users--;

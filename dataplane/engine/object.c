@@ -121,12 +121,6 @@ engine_client_free(struct engine_client *client)
 }
 
 uint32_t
-engine_client_core(const struct engine_client *client)
-{
-	return client->core->index;
-}
-
-uint32_t
 engine_client_lcore(const struct engine_client *client)
 {
 	return client->core->lcore;

@@ -77,7 +77,7 @@ qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connecti
 	qp->loop = !connection->local && port_by_addr(&connection->rc.path.dst) != NULL;
 	qp->established = false;
 	qp->by_numbers = connection->by_numbers;
-	qp->phase = connection->state == RC_RTS ? QP_RTS : QP_RTR;
+	qp_set_phase(qp, connection->state == RC_RTS ? QP_RTS : QP_RTR, "connected");
 	if (!qp->local)
 		rc_connect(qp->rc, &qp->attr, connection->state);
 	qp_store_state(qp, connection->state == RC_RTS ? ONE_QP_CONNECTED : ONE_QP_CONNECTING);
@@ -112,7 +112,7 @@ qp_rts(struct core *core, struct engine_qp *qp, const struct engine_connection *
 	if (qp->phase == QP_RTR) {
 		if (qp->by_numbers)
 			take_requester(qp, &connection->rc);
-		qp->phase = QP_RTS;
+		qp_set_phase(qp, QP_RTS, "established");
 		if (!qp->local)
 			rc_set_rts(qp->rc);
 	}

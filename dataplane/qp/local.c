@@ -599,7 +599,7 @@ execute(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 	if (unlikely(peer == NULL))
 		return wait_for(core, qp, LOCAL_LOST_NS, ONE_STATUS_RETRY_EXCEEDED);
 	if (unlikely(peer->phase == QP_RTR && !peer->by_numbers)) {
-		peer->phase = QP_RTS;
+		qp_set_phase(peer, QP_RTS, "a request of its peer");
 		qp_established(core, peer);
 		qp_make_hot(core, peer);
 	}

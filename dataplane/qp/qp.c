@@ -3,6 +3,7 @@
  * Queue pairs: work off the shared rings, completions, and the end of a
  * connection.  The transports (rcio.c, local.c) sit on this.
  */
+#include "dataplane/state/state.h"
 #include "dataplane/qp/transport.h"
 
 /*
@@ -287,9 +288,30 @@ qp_flush_rings(struct core *core, struct engine_qp *qp)
 		flush_recv(core, qp, &recv);
 }
 
+void
+qp_set_phase(struct engine_qp *qp, enum qp_phase to, const char *why)
+{
+	static const char *const names[] = {
+		[QP_OFF] = "off",
+		[QP_RTR] = "RTR",
+		[QP_RTS] = "RTS",
+		[QP_BROKEN] = "broken",
+	};
+	static const uint16_t next[] = {
+		[QP_OFF] = STATE_TO(QP_OFF) | STATE_TO(QP_RTR) | STATE_TO(QP_RTS) | STATE_TO(QP_BROKEN),
+		[QP_RTR] = STATE_TO(QP_OFF) | STATE_TO(QP_RTS) | STATE_TO(QP_BROKEN),
+		[QP_RTS] = STATE_TO(QP_OFF) | STATE_TO(QP_RTS) | STATE_TO(QP_BROKEN),
+		[QP_BROKEN] = STATE_TO(QP_OFF),
+	};
+	static const struct state_machine machine = {"queue pair on its core", names, next};
+
+	state_edge(&machine, qp->qpn, qp->phase, to, why);
+	qp->phase = (uint8_t)to;
+}
+
 /* The end of the connection: no more timers, nothing more goes out. */
 static void
-qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase)
+qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase, const char *why)
 {
 	timer_cancel(core, &qp->timer);
 	if (qp->local)
@@ -298,7 +320,7 @@ qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase)
 		qp->running = false;
 		TAILQ_REMOVE(&core->run, qp, run_link);
 	}
-	qp->phase = phase;
+	qp_set_phase(qp, phase, why);
 	qp->waiting = false;
 	qp->wait_since = 0;
 	qp->bind_pending = false;
@@ -333,7 +355,7 @@ qp_break(struct core *core, struct engine_qp *qp, enum rc_error error)
 
 	if (qp->phase == QP_BROKEN)
 		return;
-	qp_leave(core, qp, QP_BROKEN);
+	qp_leave(core, qp, QP_BROKEN, "broken");
 	qp_store_state(qp, ONE_QP_ERROR);
 	qp_flush_rings(core, qp);
 	if (qp->notify_end || (error == RC_ERROR_RESPONDER && qp->sq_done + qp->rq_done == done))
@@ -349,7 +371,7 @@ qp_flush(struct core *core, struct engine_qp *qp)
 	if (qp->phase != QP_BROKEN) {
 		if (!qp->local && qp->phase != QP_OFF)
 			rc_flush(qp->rc);
-		qp_leave(core, qp, QP_BROKEN);
+		qp_leave(core, qp, QP_BROKEN, "flushed");
 		qp_store_state(qp, ONE_QP_ERROR);
 	}
 	qp_flush_rings(core, qp);
@@ -371,7 +393,7 @@ forget_recv(struct engine_qp *qp)
 void
 qp_reset(struct core *core, struct engine_qp *qp)
 {
-	qp_leave(core, qp, QP_OFF);
+	qp_leave(core, qp, QP_OFF, "reset");
 	rc_reset(qp->rc);
 	qp->sq_done = qp->sq_taken;
 	for (uint32_t i = 0; qp->sq != NULL && i < 1u << qp->sq_log2 && qp_pull(core, qp, &qp->work) > 0; i++)
@@ -535,7 +557,7 @@ const struct timer_calls qp_timer_calls = {.deadline = qp_deadline, .expire = qp
 void
 qp_forget(struct core *core, struct engine_qp *qp)
 {
-	qp_leave(core, qp, QP_OFF);
+	qp_leave(core, qp, QP_OFF, "removed");
 	rc_reset(qp->rc);
 	if (qp->srq != NULL) {
 		forget_recv(qp);

@@ -93,6 +93,8 @@ int qp_signal(struct core *core, struct engine_qp *qp, uint32_t signal);
 void qp_complete(struct core *core, struct engine_qp *qp, const struct completion *c);
 void qp_store_state(struct engine_qp *qp, enum one_qp_state state);
 void qp_publish(struct engine_qp *qp); /* how far the rings have been taken */
+/* The only writer of the phase after engine_qp_new(); `why`: for the trace. */
+void qp_set_phase(struct engine_qp *qp, enum qp_phase to, const char *why);
 void qp_flush_rings(struct core *core, struct engine_qp *qp);
 /* Breaks by itself: flushes what is not flushed yet and tells the control thread. */
 void qp_break(struct core *core, struct engine_qp *qp, enum rc_error error);

@@ -190,7 +190,7 @@ rcio_after(struct core *core, struct engine_qp *qp)
 
 	if (unlikely(qp->make_rts)) {
 		qp->make_rts = false;
-		qp->phase = QP_RTS;
+		qp_set_phase(qp, QP_RTS, "a packet of its peer");
 		rc_set_rts(qp->rc);
 		qp_make_hot(core, qp);
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Life of a queue pair, the pool of work nodes, and the way of packets in and out. */
+#include "dataplane/state/state.h"
 #include "rc_internal.h"
 
 #include <string.h>
@@ -55,6 +56,28 @@ enum rc_state
 rc_state(const struct rc_qp *qp)
 {
 	return qp->state;
+}
+
+/* The only writer after rc_init(), which is also how RC_RESET is come to again. */
+static void
+set_state(struct rc_qp *qp, enum rc_state to, const char *why)
+{
+	static const char *const names[] = {
+		[RC_RESET] = "RESET",
+		[RC_RTR] = "RTR",
+		[RC_RTS] = "RTS",
+		[RC_ERROR] = "ERROR",
+	};
+	static const uint16_t next[] = {
+		[RC_RESET] = STATE_TO(RC_RTR) | STATE_TO(RC_RTS) | STATE_TO(RC_ERROR),
+		[RC_RTR] = STATE_TO(RC_RTS) | STATE_TO(RC_ERROR),
+		[RC_RTS] = STATE_TO(RC_ERROR),
+		[RC_ERROR] = STATE_TO(RC_ERROR), /* flushed again */
+	};
+	static const struct state_machine machine = {"RC queue pair", names, next};
+
+	state_edge(&machine, qp->qpn, qp->state, to, why);
+	qp->state = (uint8_t)to;
 }
 
 static uint8_t
@@ -122,14 +145,14 @@ rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state)
 	while (rs->resources < rs->rd_max)
 		rs->resources = (uint8_t)(rs->resources * 2);
 	rs->min_rnr_timer = attr->min_rnr_timer & 31;
-	qp->state = (uint8_t)state;
+	set_state(qp, state, "connected");
 }
 
 void
 rc_set_rts(struct rc_qp *qp)
 {
 	if (qp->state == RC_RTR)
-		qp->state = RC_RTS;
+		set_state(qp, RC_RTS, "established");
 }
 
 bool
@@ -245,7 +268,7 @@ flush(struct rc_qp *qp, const struct rc_node *node, enum one_status status)
 {
 	struct rc_responder *rs = &qp->rsp;
 
-	qp->state = RC_ERROR;
+	set_state(qp, RC_ERROR, "flushed");
 	stop(qp);
 	while (qp->req.head != NULL)
 		rc_retire(qp, qp->req.head == node ? status : ONE_STATUS_FLUSHED);

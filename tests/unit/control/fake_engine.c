@@ -316,12 +316,6 @@ engine_client_lcore(const struct engine_client *client)
 	return 1;
 }
 
-uint32_t
-engine_client_core(const struct engine_client *client)
-{
-	return 0;
-}
-
 struct engine_cq *
 engine_cq_new(struct engine_client *client, const struct engine_cq_config *config)
 {

@@ -230,7 +230,7 @@ group_sleep(void **state)
 	fixture_wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	fixture_start(2, ONE_IDLE_SLEEP);
 	app_start(&app);
-	core = engine.core[engine_client_core(app.client)];
+	core = engine.core[app.client->core->index];
 	assert_int_equal(core->index, 0); /* which sends for the control thread */
 	rte_rcu_qsbr_thread_register(engine.rcu, core->lcore);
 	ring_new(&app, CQ_LOG2, &ring, NULL);

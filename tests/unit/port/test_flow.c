@@ -141,7 +141,7 @@ setup(void **state)
 	for (int i = 0; i < 2; i++)
 		app_start(&w.app[i]);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(engine_client_core(w.app[i].client), i);
+		assert_int_equal(w.app[i].client->core->index, i);
 		ring_new(&w.app[i], CQ_LOG2, &w.send[i], NULL);
 		for (int j = 0; j < QPS; j++)
 			pair_new(&w.app[i], &w.send[i], NULL, NULL, NULL, &w.pair[i][j]);

@@ -75,8 +75,8 @@ both(void)
 static void
 test_clients_are_spread(void **state)
 {
-	assert_true(engine_client_core(w.app[0].client) != engine_client_core(w.app[1].client));
-	assert_int_equal(engine_qp_core(w.pair[0].qp), engine_client_core(w.app[0].client));
+	assert_true(w.app[0].client->core->index != w.app[1].client->core->index);
+	assert_int_equal(engine_qp_core(w.pair[0].qp), w.app[0].client->core->index);
 }
 
 static void
@@ -131,8 +131,8 @@ test_refused_between_cores(void **state)
 static void
 test_refusal_comes_before_its_consequence(void **state)
 {
-	struct core *here = engine.core[engine_client_core(w.app[0].client)];
-	struct core *there = engine.core[engine_client_core(w.app[1].client)];
+	struct core *here = engine.core[w.app[0].client->core->index];
+	struct core *there = engine.core[w.app[1].client->core->index];
 
 	connect_both();
 	post_write(&w.pair[0], &w.memory[0], &w.memory[0], 8, 1); /* a key of the wrong side */
@@ -382,7 +382,7 @@ test_frame_for_the_other_core(void **state)
 	/* Core 0 receives for all; whichever queue pair is on core 1 gets its frames handed over. */
 	struct engine_connection c;
 	uint8_t frame[256];
-	int i = engine_client_core(w.app[0].client) == 1 ? 0 : 1;
+	int i = w.app[0].client->core->index == 1 ? 0 : 1;
 	uint64_t handed = both().handed_over, received;
 	uint32_t heard;
 
@@ -437,8 +437,8 @@ begin_impatient(uint8_t timeout, struct core **here, struct core **there)
 {
 	struct engine_connection c = connection_to(&w.pair[0], &w.pair[1], RC_RTS, false);
 
-	*here = engine.core[engine_client_core(w.app[0].client)];
-	*there = engine.core[engine_client_core(w.app[1].client)];
+	*here = engine.core[w.app[0].client->core->index];
+	*there = engine.core[w.app[1].client->core->index];
 	c.rc.timeout = timeout;
 	c.rc.retry_count = 0;
 	pair_connect(&w.pair[1], &w.pair[0], RC_RTS, false);

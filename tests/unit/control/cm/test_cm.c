@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "control/base/state.h"
+#include "dataplane/state/state.h"
 #include "net.h"
 
 #define PORT CM_SERVICE_TCP(5000)

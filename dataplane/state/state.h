@@ -3,8 +3,8 @@
  * State machines: a table of the states that may follow each, and for each kind of object one function that
  * changes its state, which calls state_edge().
  */
-#ifndef CONTROL_BASE_STATE_H
-#define CONTROL_BASE_STATE_H
+#ifndef DATAPLANE_STATE_H
+#define DATAPLANE_STATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,7 +17,8 @@ struct state_machine {
 	const uint16_t *next;    /* of each state: STATE_TO() those that may follow */
 };
 
-/* Sees every edge; `allowed`: it is in the table.  NULL, as in unit tests: one that is not aborts. */
+/* Sees every edge, on whatever thread it is taken; `allowed`: it is in the table.  NULL, as in unit tests:
+ * one that is not aborts. */
 typedef void state_trace_fn(const struct state_machine *machine, uint32_t id, uint32_t from, uint32_t to,
 			    const char *why, bool allowed);
 extern state_trace_fn *state_trace; /* set before the first object is made */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "control/base/state.h"
+#include "dataplane/state/state.h"
 
 #include <stdlib.h>
 
