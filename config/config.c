@@ -39,9 +39,10 @@ const struct config_key config_keys[] = {
 	{NULL, KEY_NUMBER, 0, 0, 0, 0},
 };
 
-/* A ring has at most 2^16 slots, and a request of the most pieces takes ONE_WQE_SLOTS_MAX of them. */
-#define QP_WR_MAX ((1u << ONE_RING_LOG2_MAX) / ONE_WQE_SLOTS_MAX)
 #define OBJECTS_MAX 65535
+#define QP_WR_MAX 65535u
+_Static_assert(QP_WR_MAX *ONE_WQE_SLOTS_MAX <= 1u << ONE_RING_LOG2_MAX,
+	       "so many requests of the most pieces have room in a ring");
 
 const struct config_key config_limit_keys[] = {
 	DATAPLANE("max_pz", limits.max_pz, KEY_NUMBER, 1, OBJECTS_MAX),

@@ -50,7 +50,7 @@ struct engine_srq_config {
 	uint32_t id;      /* the application's: object of ONE_ASYNC_SRQ_LIMIT */
 	uint64_t shm, rq; /* offsets in the arena */
 	uint32_t log2;
-	struct engine_cq *async_cq; /* NULL: nobody is told */
+	struct engine_cq *async_cq; /* NULL: the limit is not reported */
 };
 
 struct engine_qp_config {
@@ -125,10 +125,10 @@ struct engine_command {
 		bool ok;
 		uint32_t limit;
 	};
-	struct one_cqe event;     /* type 0: none; phase is the ring's business */
-	uint8_t status_if_broken; /* QP_FLUSH: of `event` if the queue pair has broken by itself before;
-				   * 0: the same */
-	bool quiet; /* nobody waits for the acknowledgement: it does not wake the control thread */
+	struct one_cqe event;        /* type 0: none; phase is the ring's business */
+	uint8_t status_if_broken;    /* QP_FLUSH: of `event` if the queue pair has broken by itself before;
+				      * 0: the same */
+	bool quiet;                  /* the acknowledgement does not wake the control thread */
 	struct engine_command *next; /* the engine's */
 };
 
@@ -150,8 +150,6 @@ struct engine_event {
 	void *owner; /* of the queue pair, or of the client for FAULT */
 };
 
-/* Of one core, a millisecond old at most.  Bytes of memory without mapping are counted per client (reach.h).
- */
 /* What a loop of a core does, in its order.  The cycles of each are counted on demand. */
 enum engine_stage {
 	ENGINE_STAGE_COMMANDS,  /* from the control thread */
@@ -162,13 +160,14 @@ enum engine_stage {
 	ENGINE_STAGE_WORK,      /* requests taken, checked, started; the whole of local transfers */
 	ENGINE_STAGE_OUTPUT,    /* the transport's output that had to wait, and acknowledgements */
 	ENGINE_STAGE_TIMERS,
-	ENGINE_STAGE_PUBLISH, /* completions told */
+	ENGINE_STAGE_PUBLISH, /* completions published, sleepers woken */
 	ENGINE_STAGE_TX,      /* rte_eth_tx_burst */
 	ENGINE_STAGE_OTHER,   /* counters, waking others, what lies between two busy loops */
 	ENGINE_STAGE_IDLE,    /* loops that found nothing to do, and what followed them */
 	ENGINE_STAGE_MAX
 };
 
+/* Of one core.  Bytes of memory without mapping are counted per client (reach.h). */
 struct engine_stats {
 	uint64_t loops, busy_loops, busy_cycles, idle_cycles, sleeps;
 	uint64_t gaps, gaps_ns; /* times off the processor that the transport does not count */
@@ -200,80 +199,149 @@ struct engine_port_info {
 	bool link_up;
 };
 
-/* ---- control thread ---- */
+/*
+ * Unless it says otherwise a function is called on the control thread alone (EAL's main lcore), takes no
+ * lock, makes no system call and does not block.  Objects that it returns are the caller's to free, once.
+ */
 
-/* After rte_eal_init: ports, cores, rings, tables.  `config` must live until engine_fini().  One sentence in
- * `why` on failure. */
+/* ---- start and end ---- */
+
+/**
+ * Make ports, cores, rings and tables; after rte_eal_init().  Blocks: devices are configured and started.
+ * @param config  Lives until engine_fini() returns.
+ * @param why     On failure: one sentence, what is wrong and what helps.
+ * @return        0 or -errno; on failure nothing is left, and engine_fini() is not called.
+ */
 int engine_init(const struct config *config, char *why, size_t why_len);
-int engine_start(void);       /* launches the lcores */
-void engine_leave_rseq(void); /* the calling thread: its turns on a processor that it shares take less time */
+/**
+ * Launch the loop of each core on its lcore.
+ * @return  0, or -EBUSY: an lcore runs something else, and no core is left running.
+ */
+int engine_start(void);
+/** Leave restartable sequences.  Any thread, for itself: its turns on a shared processor take less time. */
+void engine_leave_rseq(void);
+/** Stop the cores.  Blocks until each has left its loop.  Without engine_start(): no effect. */
 void engine_stop(void);
+/** Close the ports and free everything; after engine_stop().  Blocks.  All objects have been freed before. */
 void engine_fini(void);
 
-/* Bring links back that need help; call when the deadline has passed (CLOCK_MONOTONIC ns). */
-uint64_t engine_links_deadline(void);
-void engine_links_poll(uint64_t now);
+/* ---- what there is ---- */
 
 uint32_t engine_num_cores(void);
 uint32_t engine_num_ports(void);
+/** @return  NULL: there is no such port.  Lives until engine_fini(); `link_up` is of this call. */
 const struct engine_port_info *engine_port(uint32_t port);
+/** @return  The table of keys, which lives until engine_fini(). */
 struct mem_table *engine_mem_table(void);
+/** Copy the counters of a core, a millisecond old at most while it runs.  Any thread. */
 void engine_stats(uint32_t core, struct engine_stats *out);
-/* Count cycles for each stage from now on, or no longer. */
+/** Count the cycles of each stage from now on, or no longer.  Any thread. */
 void engine_time_stages(bool on);
 
-/* The core with the least work, for a new client. */
+/**
+ * @return  When engine_links_poll() is to be called; CLOCK_MONOTONIC, ns; UINT64_MAX: never.
+ */
+uint64_t engine_links_deadline(void);
+/** Restart links that do not come back by themselves (memif).  The restart is done on DPDK's interrupt
+ * thread. */
+void engine_links_poll(uint64_t now);
+
+/* ---- objects: made and freed here, a core's between the commands ADD and REMOVE ---- */
+
+/**
+ * Make an attachment, on the core that has the least.
+ * @return  NULL: no memory, or the arena's header has offsets outside of the arena.
+ */
 struct engine_client *engine_client_new(const struct engine_client_config *config);
-/* Memory without mapping is moved by its copy thread from now on (reach.h), through struct one_copies at
- * `offset`; before any key leads there.  Freed with the client.  NULL: no memory. */
+/**
+ * Free an attachment after REMOVE and all its objects.  As for the others below, the memory goes when no core
+ * can look at it any more; NULL is allowed.
+ */
+void engine_client_free(struct engine_client *client);
+/**
+ * Move memory without mapping by the application's copy thread from now on, through the struct one_copies at
+ * `offset`; before any key leads there.
+ * @return  Freed with the client; NULL: no memory, or outside of the arena.
+ */
 struct reach *engine_client_reach(struct engine_client *client, uint64_t offset);
-void engine_client_free(struct engine_client *client); /* frees are deferred until no core can look */
 uint32_t engine_client_core(const struct engine_client *client);
-uint32_t engine_client_lcore(const struct engine_client *client); /* DPDK's number of it */
+uint32_t engine_client_lcore(const struct engine_client *client);
+/** @return  NULL: no memory, or the ring lies outside of the arena.  So for shared receive queues. */
 struct engine_cq *engine_cq_new(struct engine_client *client, const struct engine_cq_config *config);
 void engine_cq_free(struct engine_cq *cq);
-struct engine_qp *engine_qp_new(struct engine_client *client, const struct engine_qp_config *config);
-void engine_qp_free(struct engine_qp *qp);
 struct engine_srq *engine_srq_new(struct engine_client *client, const struct engine_srq_config *config);
 void engine_srq_free(struct engine_srq *srq);
+/** @return  NULL: no memory, a ring outside of the arena, or the number is in use. */
+struct engine_qp *engine_qp_new(struct engine_client *client, const struct engine_qp_config *config);
+void engine_qp_free(struct engine_qp *qp);
 uint32_t engine_qp_core(const struct engine_qp *qp);
-/* A mark that is another one when a packet of the peer's has been taken since. */
+/** @return  A mark that differs once a packet of the peer's has been taken since. */
 uint32_t engine_qp_heard(const struct engine_qp *qp);
+/** @return  The bind that ENGINE_EVENT_BIND told of; stays until ENGINE_QP_BIND_DONE is sent. */
 const struct work *engine_qp_bind_work(const struct engine_qp *qp);
-struct engine_qp *engine_qp_find(uint32_t qpn); /* published ones only */
-/* A random 24-bit number that no live queue pair has (and none had for a while); 0: full. */
-#define ENGINE_QPNS_MAX (1u << 18) /* in use or at rest */
-uint32_t engine_qpn_new(void);
 
-/* Queue a command for the core of its object; takes ownership of the memory (malloc). */
+/** Queue pair numbers in use or at rest. */
+#define ENGINE_QPNS_MAX (1u << 18)
+/**
+ * Draw a random 24-bit number that no queue pair has, nor had for ten seconds.  It is not reserved until
+ * engine_qp_new().
+ * @return  0: none was found, too many are in use.
+ */
+uint32_t engine_qpn_new(void);
+/**
+ * Find a queue pair by its number, between the core's ADD and REMOVE.  Any lcore; on a core what is found
+ * lives until the core's next quiescent state.
+ */
+struct engine_qp *engine_qp_find(uint32_t qpn);
+/** @return  `owner` of that queue pair's configuration; NULL: there is none. */
+void *engine_qp_owner(uint32_t qpn);
+
+/* ---- commands and events ---- */
+
+/**
+ * Queue a command for the core of its object.  Commands of one core are carried out in order.
+ * @param command  From malloc; the engine's until done() is called, or freed by it if there is none.
+ * @return         0, or -EINVAL: it has no object, and stays the caller's.
+ */
 int engine_command(struct engine_command *command);
 
-/*
- * Wakes epoll when events, acknowledgements or slow frames are there: to be watched for edges, and never
- * read.  It is written only while the control thread says that it sleeps; engine_sleep_begin() is false
- * when something is there already.
- */
-int engine_event_fd(void);
-bool engine_sleep_begin(void);
-void engine_sleep_end(void);
-/* Handle what is there: runs done() of acknowledged commands, `on_event`, `on_frame`.
- * on_frame: ARP, ND, ICMP and QP1 frames; `packet` is set for RoCE frames only. */
 struct engine_handlers {
 	void (*on_event)(const struct engine_event *event);
+	/* ARP, ND, ICMP and QP1 frames; `packet` is NULL for those that are not RoCE. */
 	void (*on_frame)(uint16_t port, uint8_t *frame, uint32_t len, const struct wire_packet *packet);
 };
+/**
+ * Take a bounded number of acknowledgements, events and frames: calls done() and the handlers, which may call
+ * any function of this header but engine_poll(), engine_stop() and engine_fini().
+ * @return  How many; 0: nothing is left.
+ */
 uint32_t engine_poll(const struct engine_handlers *handlers);
-/* The class of management datagrams that come to the control thread before all others, however many those
- * are (control/rsm/alive.c). */
+/**
+ * @return  An eventfd that is written when engine_poll() has something to do, only between
+ *          engine_sleep_begin() and engine_sleep_end().  To be watched for edges, and never read.
+ */
+int engine_event_fd(void);
+/** @return  False: there is something to do, do not sleep; engine_sleep_end() is not called. */
+bool engine_sleep_begin(void);
+void engine_sleep_end(void);
+
+/** The class of management datagrams that are taken before all others (control/rsm/alive.c). */
 #define ENGINE_CLASS_KEEP_ALIVE 0x4f
-/* Send a frame made by the control thread; copied. */
+/**
+ * Send a frame of the control thread; it is copied.  Wakes a core that sleeps, by a system call.
+ * @return  0; -EINVAL: no such port, or no frame; -EMSGSIZE: longer than a packet buffer; -ENOBUFS: too many
+ * wait.
+ */
 int engine_send_frame(uint16_t port, const uint8_t *frame, uint32_t len);
 
-/*
- * Grace periods: engine_grace_start() returns a token; once engine_grace_over()
- * is true every core has passed a quiescent state since.
+/* ---- grace periods ---- */
+
+/**
+ * Any thread.
+ * @return  A token for engine_grace_over().
  */
 uint64_t engine_grace_start(void);
+/** @return  Every core has passed a quiescent state since the token was made. */
 bool engine_grace_over(uint64_t token);
 
 /*

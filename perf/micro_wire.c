@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Microbenchmarks: frames of the wire. */
+#include <stdio.h>
+
+#include <rte_cycles.h>
+
 #include "dataplane/wire/icrc.h"
 #include "dataplane/wire/wire.h"
 #include "micro.h"
@@ -74,16 +78,80 @@ parse_write(struct gbench_state *state, void *user)
 	gbench_set_bytes(state, gbench_iterations(state) * b.payload_len);
 }
 
-/* Of a frame with `arg` bytes behind its BTH, as both ends compute it. */
+/* Cycles are those of the time stamp counter. */
 static void
-icrc(struct gbench_state *state, void *user)
+set_rates(struct gbench_state *state, uint32_t len, uint64_t start)
+{
+	uint64_t bytes = gbench_iterations(state) * len;
+
+	gbench_set_counter(state, "bytes_a_cycle", (double)bytes / (double)(rte_rdtsc() - start));
+	gbench_set_bytes(state, bytes);
+}
+
+/* Of a frame with `arg` bytes behind its BTH: alone, with the copy that a sender, that a receiver makes. */
+static void
+icrc_alone(struct gbench_state *state, void *user)
 {
 	static uint8_t frame[64 + 8192];
 	uint32_t len = 20 + 8 + 12 + (uint32_t)gbench_arg(state);
+	const struct icrc_impl *impl = user;
+	uint64_t start;
 
+	start = rte_rdtsc();
 	while (gbench_running(state))
-		gbench_use(icrc_compute(frame + 64, 20, len));
-	gbench_set_bytes(state, gbench_iterations(state) * len);
+		gbench_use(impl->compute(frame + 64, 20, len));
+	set_rates(state, len, start);
+}
+
+static void
+icrc_copy(struct gbench_state *state, void *user)
+{
+	static uint8_t frame[64 + 8192], from[8192];
+	uint32_t payload = (uint32_t)gbench_arg(state), len = 20 + 8 + 12 + payload;
+	const struct icrc_impl *impl = user;
+	uint64_t start;
+
+	start = rte_rdtsc();
+	while (gbench_running(state))
+		gbench_use(impl->copy(frame + 64, 20, len, from, payload));
+	set_rates(state, len, start);
+}
+
+static void
+icrc_beside(struct gbench_state *state, void *user)
+{
+	static uint8_t frame[64 + 8192], from[8192], to[8192];
+	uint32_t payload = (uint32_t)gbench_arg(state), len = 20 + 8 + 12 + payload;
+	const struct icrc_impl *impl = user;
+	uint64_t start;
+
+	start = rte_rdtsc();
+	while (gbench_running(state))
+		gbench_use(impl->beside(frame + 64, 20, len, to, from, payload));
+	set_rates(state, len, start);
+}
+
+/* "icrc_clmul", "icrc_clmul_copy", ... for each implementation that this CPU has. */
+static void
+register_icrc(void)
+{
+	static const int64_t sizes[] = {8, 64, 1024, 4096}, copies[] = {64, 1024, 4096};
+	static const struct {
+		const char *suffix;
+		void (*run)(struct gbench_state *, void *);
+	} kinds[] = {{"", icrc_alone}, {"_copy", icrc_copy}, {"_beside", icrc_beside}};
+
+	for (uint32_t i = 0; icrc_impls[i] != NULL; i++) {
+		if (!icrc_impls[i]->available())
+			continue;
+		for (uint32_t k = 0; k < 3; k++) {
+			char name[48];
+
+			snprintf(name, sizeof(name), "icrc_%s%s", icrc_impls[i]->name, kinds[k].suffix);
+			gbench_register(name, kinds[k].run, (void *)(uintptr_t)icrc_impls[i],
+					k == 0 ? sizes : copies, k == 0 ? 4 : 3);
+		}
+	}
 }
 
 void
@@ -97,5 +165,5 @@ micro_wire(void)
 	gbench_register("parse_write", parse_write, &unlike, sizes, 4);
 	gbench_register("parse_write_checked", parse_write, &checked, sizes, 4);
 	gbench_register("parse_write_alike", parse_write, &alike, sizes, 4);
-	gbench_register("icrc", icrc, NULL, sizes, 4);
+	register_icrc();
 }

@@ -18,7 +18,7 @@
 #define ONE_ARENA_SIZE (1ull << 30)
 #define ONE_CHANNELS 1024u
 
-/* A place to sleep: a futex word.  Whoever wakes adds one (atomic) and wakes; nobody but a
+/* A place to sleep: a futex word.  The waker adds one (atomic) and wakes; nothing but a
  * sleeper reads it, so a hostile value harms only its own process. */
 struct one_channel {
 	_Atomic uint32_t word;

@@ -11,8 +11,8 @@
  * The copy thread sleeps on `wake`: it loads the word, looks for a request, counts
  * itself among the sleepers and waits for the word to change.  The core stores the
  * phase of a request, adds one to the word, and loads `sleepers` (all sequentially
- * consistent).  The core is told by the eventfd of the attachment, like by a
- * doorbell, and only when it sleeps (one_arena.engine_asleep).
+ * consistent).  The eventfd of the attachment wakes the core, as for a
+ * doorbell, only when it sleeps (one_arena.engine_asleep).
  */
 #ifndef ONE_ABI_COPY_H
 #define ONE_ABI_COPY_H

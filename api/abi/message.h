@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Messages of the control socket: a Unix SEQPACKET socket, one attachment a
- * connection, identity by SO_PEERCRED.  Whose rights count in RSM is told with each message
+ * connection, identity by SO_PEERCRED.  The rights that count in RSM come with each message
  * (SCM_CREDENTIALS).
  *
  * The application sends struct one_msg of exactly sizeof(struct one_msg) bytes
@@ -218,7 +218,7 @@ struct one_cr_accept {
 struct one_cr_reject {
 	uint32_t cr;
 	uint16_t private_len;
-	uint16_t unanswered; /* 1: not the consumer's word; for the requester as if nobody listened */
+	uint16_t unanswered; /* 1: refused by the library; the requester sees a port without a listener */
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 };
 struct one_cr_handoff {
@@ -249,7 +249,7 @@ struct one_region_add {
  *
  * The pieces cover the pages of the range and nothing else, and the files have all of
  * these pages: -EFAULT (ONE_SUBJECT_ADDRESS, `value`: of the first that is missing) asks
- * the application to populate them, which nobody else pays for.
+ * the application to populate them, at its own expense.
  */
 #define ONE_MR_PIECES 32u
 struct one_mr_piece {

@@ -26,7 +26,7 @@
 #include <string.h>
 
 #define ONE_CACHE_LINE 64
-#define ONE_RING_LOG2_MAX 16 /* 65536 slots in any ring */
+#define ONE_RING_LOG2_MAX 18 /* 262144 slots in any ring */
 
 #define ONE_ALIGNED(n) __attribute__((aligned(n)))
 
@@ -235,8 +235,8 @@ one_arm(uint16_t seq, uint16_t channel, uint32_t index)
  * `tail` counts the signals that have come and `head` those that were taken.  The
  * waiting is the same.  A signal is a SEND with immediate and no payload, whose
  * immediate is one_signal(), big-endian on the wire.  One that does not accumulate
- * is dropped when others wait to be taken; so whoever has taken one executes a full
- * fence before it looks at the data that the signal is about.
+ * is dropped when others wait to be taken; so after taking one a full fence is
+ * executed before the data that the signal is about is read.
  */
 #define ONE_SIGNALS_MAX (1u << 30) /* not yet taken; what comes beyond is dropped */
 

@@ -5,7 +5,9 @@
 
 #include <pthread.h>
 
-#include "client.h"
+#include "client/attach.h"
+#include "client/mem.h"
+#include "client/wait.h"
 
 struct copier;  /* copier.h */
 struct mem_use; /* mem.c */
@@ -21,7 +23,7 @@ struct one_client {
 	struct one_welcome info;
 
 	_Atomic bool dead;    /* set once, before all sleepers are woken */
-	_Atomic bool foreign; /* in a child after fork: this is the parent's attachment */
+	_Atomic bool foreign; /* in a child after fork: the attachment is the parent's */
 
 	pthread_mutex_t call_lock; /* one request at a time on the socket */
 	uint32_t seq;
@@ -41,6 +43,13 @@ struct one_client {
 	struct mem_use *uses;
 	struct copier *copier; /* NULL: there is no copy thread */
 };
+
+/* In a child after fork: set before the child has a second thread, so fork itself orders it. */
+static inline bool
+client_foreign(const struct one_client *client)
+{
+	return one_load_alone(&client->foreign);
+}
 
 /* ---- call.c ---- */
 

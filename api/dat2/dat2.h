@@ -301,108 +301,90 @@ typedef enum {
 
 /* ---- the provider table ---- */
 
-#define FACE_CALLS(CALL)                                                                                  \
-	CALL(ia_open, (const DAT_NAME_PTR, DAT_COUNT, DAT_EVD_HANDLE *, DAT_IA_HANDLE *))                 \
-	CALL(ia_query, (DAT_IA_HANDLE, DAT_EVD_HANDLE *, DAT_IA_ATTR_MASK, DAT2_IA_ATTR *,                \
-			DAT_PROVIDER_ATTR_MASK, DAT2_PROVIDER_ATTR *))                                    \
-	CALL(ia_close, (DAT_IA_HANDLE, DAT_CLOSE_FLAGS))                                                  \
-	CALL(set_consumer_context, (DAT_HANDLE, DAT_CONTEXT))                                             \
-	CALL(get_consumer_context, (DAT_HANDLE, DAT_CONTEXT *))                                           \
-	CALL(get_handle_type, (DAT_HANDLE, DAT_HANDLE_TYPE *))                                            \
-	CALL(cno_create, (DAT_IA_HANDLE, DAT_OS_WAIT_PROXY_AGENT, DAT_CNO_HANDLE *))                      \
-	CALL(cno_modify_agent, (DAT_CNO_HANDLE, DAT_OS_WAIT_PROXY_AGENT))                                 \
-	CALL(cno_query, (DAT_CNO_HANDLE, uint32_t, DAT2_CNO_PARAM *))                                     \
-	CALL(cno_free, (DAT_CNO_HANDLE))                                                                  \
-	CALL(cno_wait, (DAT_CNO_HANDLE, DAT_TIMEOUT, DAT_EVD_HANDLE *))                                   \
-	CALL(cr_query, (DAT_CR_HANDLE, DAT_CR_PARAM_MASK, DAT_CR_PARAM *))                                \
-	CALL(cr_accept, (DAT_CR_HANDLE, DAT_EP_HANDLE, DAT_COUNT, const DAT_PVOID))                       \
-	CALL(cr_reject, (DAT_CR_HANDLE, DAT_COUNT, const DAT_PVOID))                                      \
-	CALL(cr_handoff, (DAT_CR_HANDLE, DAT_CONN_QUAL))                                                  \
-	CALL(evd_create, (DAT_IA_HANDLE, DAT_COUNT, DAT_CNO_HANDLE, uint32_t, DAT_EVD_HANDLE *))          \
-	CALL(evd_query, (DAT_EVD_HANDLE, DAT_EVD_PARAM_MASK, DAT_EVD_PARAM *))                            \
-	CALL(evd_modify_cno, (DAT_EVD_HANDLE, DAT_CNO_HANDLE))                                            \
-	CALL(evd_enable, (DAT_EVD_HANDLE))                                                                \
-	CALL(evd_disable, (DAT_EVD_HANDLE))                                                               \
-	CALL(evd_wait, (DAT_EVD_HANDLE, DAT_TIMEOUT, DAT_COUNT, DAT2_EVENT *, DAT_COUNT *))               \
-	CALL(evd_resize, (DAT_EVD_HANDLE, DAT_COUNT))                                                     \
-	CALL(evd_post_se, (DAT_EVD_HANDLE, const DAT2_EVENT *))                                           \
-	CALL(evd_dequeue, (DAT_EVD_HANDLE, DAT2_EVENT *))                                                 \
-	CALL(evd_free, (DAT_EVD_HANDLE))                                                                  \
-	CALL(ep_create, (DAT_IA_HANDLE, DAT_PZ_HANDLE, DAT_EVD_HANDLE, DAT_EVD_HANDLE, DAT_EVD_HANDLE,    \
-			 const DAT2_EP_ATTR *, DAT_EP_HANDLE *))                                          \
-	CALL(ep_query, (DAT_EP_HANDLE, DAT_EP_PARAM_MASK, DAT2_EP_PARAM *))                               \
-	CALL(ep_modify, (DAT_EP_HANDLE, DAT_EP_PARAM_MASK, const DAT2_EP_PARAM *))                        \
-	CALL(ep_connect, (DAT_EP_HANDLE, DAT_IA_ADDRESS_PTR, DAT_CONN_QUAL, DAT_TIMEOUT, DAT_COUNT,       \
-			  const DAT_PVOID, DAT_QOS, DAT_CONNECT_FLAGS))                                   \
-	CALL(ep_dup_connect,                                                                              \
-	     (DAT_EP_HANDLE, DAT_EP_HANDLE, DAT_TIMEOUT, DAT_COUNT, const DAT_PVOID, DAT_QOS))            \
-	CALL(ep_disconnect, (DAT_EP_HANDLE, DAT_CLOSE_FLAGS))                                             \
-	CALL(ep_post_send,                                                                                \
-	     (DAT_EP_HANDLE, DAT_COUNT, DAT2_LMR_TRIPLET *, DAT_DTO_COOKIE, DAT_COMPLETION_FLAGS))        \
-	CALL(ep_post_recv,                                                                                \
-	     (DAT_EP_HANDLE, DAT_COUNT, DAT2_LMR_TRIPLET *, DAT_DTO_COOKIE, DAT_COMPLETION_FLAGS))        \
-	CALL(ep_post_rdma_read, (DAT_EP_HANDLE, DAT_COUNT, DAT2_LMR_TRIPLET *, DAT_DTO_COOKIE,            \
-				 const DAT2_RMR_TRIPLET *, DAT_COMPLETION_FLAGS))                         \
-	CALL(ep_post_rdma_write, (DAT_EP_HANDLE, DAT_COUNT, DAT2_LMR_TRIPLET *, DAT_DTO_COOKIE,           \
-				  const DAT2_RMR_TRIPLET *, DAT_COMPLETION_FLAGS))                        \
-	CALL(ep_get_status, (DAT_EP_HANDLE, DAT2_EP_STATE *, DAT_BOOLEAN *, DAT_BOOLEAN *))               \
-	CALL(ep_free, (DAT_EP_HANDLE))                                                                    \
-	CALL(lmr_create, (DAT_IA_HANDLE, DAT_MEM_TYPE, DAT_REGION_DESCRIPTION, DAT_VLEN, DAT_PZ_HANDLE,   \
-			  uint32_t, DAT2_VA_TYPE, DAT_LMR_HANDLE *, DAT_LMR_CONTEXT *, DAT_RMR_CONTEXT *, \
-			  DAT_VLEN *, DAT_VADDR *))                                                       \
-	CALL(lmr_query, (DAT_LMR_HANDLE, uint32_t, DAT2_LMR_PARAM *))                                     \
-	CALL(lmr_free, (DAT_LMR_HANDLE))                                                                  \
-	CALL(rmr_create, (DAT_PZ_HANDLE, DAT_RMR_HANDLE *))                                               \
-	CALL(rmr_query, (DAT_RMR_HANDLE, uint32_t, DAT2_RMR_PARAM *))                                     \
-	CALL(rmr_bind,                                                                                    \
-	     (DAT_RMR_HANDLE, DAT_LMR_HANDLE, const DAT2_LMR_TRIPLET *, DAT_MEM_PRIV_FLAGS, DAT2_VA_TYPE, \
-	      DAT_EP_HANDLE, DAT_RMR_COOKIE, DAT_COMPLETION_FLAGS, DAT_RMR_CONTEXT *))                    \
-	CALL(rmr_free, (DAT_RMR_HANDLE))                                                                  \
-	CALL(psp_create, (DAT_IA_HANDLE, DAT_CONN_QUAL, DAT_EVD_HANDLE, DAT_PSP_FLAGS, DAT_PSP_HANDLE *)) \
-	CALL(psp_query, (DAT_PSP_HANDLE, DAT_PSP_PARAM_MASK, DAT_PSP_PARAM *))                            \
-	CALL(psp_free, (DAT_PSP_HANDLE))                                                                  \
-	CALL(rsp_create, (DAT_IA_HANDLE, DAT_CONN_QUAL, DAT_EP_HANDLE, DAT_EVD_HANDLE, DAT_RSP_HANDLE *)) \
-	CALL(rsp_query, (DAT_RSP_HANDLE, DAT_RSP_PARAM_MASK, DAT_RSP_PARAM *))                            \
-	CALL(rsp_free, (DAT_RSP_HANDLE))                                                                  \
-	CALL(pz_create, (DAT_IA_HANDLE, DAT_PZ_HANDLE *))                                                 \
-	CALL(pz_query, (DAT_PZ_HANDLE, DAT_PZ_PARAM_MASK, DAT_PZ_PARAM *))                                \
-	CALL(pz_free, (DAT_PZ_HANDLE))                                                                    \
-	CALL(psp_create_any,                                                                              \
-	     (DAT_IA_HANDLE, DAT_CONN_QUAL *, DAT_EVD_HANDLE, DAT_PSP_FLAGS, DAT_PSP_HANDLE *))           \
-	CALL(ep_reset, (DAT_EP_HANDLE))                                                                   \
-	CALL(evd_set_unwaitable, (DAT_EVD_HANDLE))                                                        \
-	CALL(evd_clear_unwaitable, (DAT_EVD_HANDLE))                                                      \
-	CALL(lmr_sync_rdma_read, (DAT_IA_HANDLE, const DAT2_LMR_TRIPLET *, DAT_VLEN))                     \
-	CALL(lmr_sync_rdma_write, (DAT_IA_HANDLE, const DAT2_LMR_TRIPLET *, DAT_VLEN))                    \
-	CALL(ep_create_with_srq, (DAT_IA_HANDLE, DAT_PZ_HANDLE, DAT_EVD_HANDLE, DAT_EVD_HANDLE,           \
-				  DAT_EVD_HANDLE, DAT_SRQ_HANDLE, const DAT2_EP_ATTR *, DAT_EP_HANDLE *)) \
-	CALL(ep_recv_query, (DAT_EP_HANDLE, DAT_COUNT *, DAT_COUNT *))                                    \
-	CALL(ep_set_watermark, (DAT_EP_HANDLE, DAT_COUNT, DAT_COUNT))                                     \
-	CALL(srq_create, (DAT_IA_HANDLE, DAT_PZ_HANDLE, DAT_SRQ_ATTR *, DAT_SRQ_HANDLE *))                \
-	CALL(srq_free, (DAT_SRQ_HANDLE))                                                                  \
-	CALL(srq_post_recv, (DAT_SRQ_HANDLE, DAT_COUNT, DAT2_LMR_TRIPLET *, DAT_DTO_COOKIE))              \
-	CALL(srq_query, (DAT_SRQ_HANDLE, DAT_SRQ_PARAM_MASK, DAT2_SRQ_PARAM *))                           \
-	CALL(srq_resize, (DAT_SRQ_HANDLE, DAT_COUNT))                                                     \
-	CALL(srq_set_lw, (DAT_SRQ_HANDLE, DAT_COUNT))                                                     \
-	CALL(csp_create, (DAT_IA_HANDLE, DAT2_COMM *, DAT_IA_ADDRESS_PTR, DAT_EVD_HANDLE, DAT_HANDLE *))  \
-	CALL(csp_query, (DAT_HANDLE, uint32_t, void *))                                                   \
-	CALL(csp_free, (DAT_HANDLE))                                                                      \
-	CALL(ep_common_connect,                                                                           \
-	     (DAT_EP_HANDLE, DAT_IA_ADDRESS_PTR, DAT_TIMEOUT, DAT_COUNT, const DAT_PVOID))                \
-	CALL(rmr_create_for_ep, (DAT_PZ_HANDLE, DAT_RMR_HANDLE *))                                        \
-	CALL(ep_post_send_with_invalidate, (DAT_EP_HANDLE, DAT_COUNT, DAT2_LMR_TRIPLET *, DAT_DTO_COOKIE, \
-					    DAT_COMPLETION_FLAGS, DAT_BOOLEAN, DAT_RMR_CONTEXT))          \
-	CALL(ep_post_rdma_read_to_rmr, (DAT_EP_HANDLE, const DAT2_RMR_TRIPLET *, DAT_DTO_COOKIE,          \
-					const DAT2_RMR_TRIPLET *, DAT_COMPLETION_FLAGS))                  \
-	CALL(cno_fd_create, (DAT_IA_HANDLE, int *, DAT_CNO_HANDLE *))                                     \
-	CALL(cno_trigger, (DAT_CNO_HANDLE, DAT_EVD_HANDLE *))                                             \
-	CALL(ia_ha_related, (DAT_IA_HANDLE, const DAT_NAME_PTR, DAT_BOOLEAN *))                           \
-	CALL(handle_extendedop, (DAT_HANDLE, int, va_list))
+/* The parameters that are not those of 1.2. */
+#define FACE_PARAMETERS_ia_open (const DAT_NAME_PTR, DAT_COUNT, DAT_EVD_HANDLE *, DAT_IA_HANDLE *)
+#define FACE_PARAMETERS_ia_query                                                                    \
+	(DAT_IA_HANDLE, DAT_EVD_HANDLE *, DAT_IA_ATTR_MASK, DAT2_IA_ATTR *, DAT_PROVIDER_ATTR_MASK, \
+	 DAT2_PROVIDER_ATTR *)
+#define FACE_PARAMETERS_cno_query (DAT_CNO_HANDLE, uint32_t, DAT2_CNO_PARAM *)
+#define FACE_PARAMETERS_cr_reject (DAT_CR_HANDLE, DAT_COUNT, const DAT_PVOID)
+#define FACE_PARAMETERS_evd_create (DAT_IA_HANDLE, DAT_COUNT, DAT_CNO_HANDLE, uint32_t, DAT_EVD_HANDLE *)
+#define FACE_PARAMETERS_evd_wait (DAT_EVD_HANDLE, DAT_TIMEOUT, DAT_COUNT, DAT2_EVENT *, DAT_COUNT *)
+#define FACE_PARAMETERS_evd_post_se (DAT_EVD_HANDLE, const DAT2_EVENT *)
+#define FACE_PARAMETERS_evd_dequeue (DAT_EVD_HANDLE, DAT2_EVENT *)
+#define FACE_PARAMETERS_ep_create                                                                            \
+	(DAT_IA_HANDLE, DAT_PZ_HANDLE, DAT_EVD_HANDLE, DAT_EVD_HANDLE, DAT_EVD_HANDLE, const DAT2_EP_ATTR *, \
+	 DAT_EP_HANDLE *)
+#define FACE_PARAMETERS_ep_query (DAT_EP_HANDLE, DAT_EP_PARAM_MASK, DAT2_EP_PARAM *)
+#define FACE_PARAMETERS_ep_modify (DAT_EP_HANDLE, DAT_EP_PARAM_MASK, const DAT2_EP_PARAM *)
+#define FACE_PARAMETERS_ep_connect                                                                           \
+	(DAT_EP_HANDLE, DAT_IA_ADDRESS_PTR, DAT_CONN_QUAL, DAT_TIMEOUT, DAT_COUNT, const DAT_PVOID, DAT_QOS, \
+	 DAT_CONNECT_FLAGS)
+#define FACE_PARAMETERS_ep_post_send \
+	(DAT_EP_HANDLE, DAT_COUNT, DAT2_LMR_TRIPLET *, DAT_DTO_COOKIE, DAT_COMPLETION_FLAGS)
+#define FACE_PARAMETERS_ep_post_recv \
+	(DAT_EP_HANDLE, DAT_COUNT, DAT2_LMR_TRIPLET *, DAT_DTO_COOKIE, DAT_COMPLETION_FLAGS)
+#define FACE_PARAMETERS_ep_post_rdma_read                                                        \
+	(DAT_EP_HANDLE, DAT_COUNT, DAT2_LMR_TRIPLET *, DAT_DTO_COOKIE, const DAT2_RMR_TRIPLET *, \
+	 DAT_COMPLETION_FLAGS)
+#define FACE_PARAMETERS_ep_post_rdma_write                                                       \
+	(DAT_EP_HANDLE, DAT_COUNT, DAT2_LMR_TRIPLET *, DAT_DTO_COOKIE, const DAT2_RMR_TRIPLET *, \
+	 DAT_COMPLETION_FLAGS)
+#define FACE_PARAMETERS_ep_get_status (DAT_EP_HANDLE, DAT2_EP_STATE *, DAT_BOOLEAN *, DAT_BOOLEAN *)
+#define FACE_PARAMETERS_lmr_create                                                               \
+	(DAT_IA_HANDLE, DAT_MEM_TYPE, DAT_REGION_DESCRIPTION, DAT_VLEN, DAT_PZ_HANDLE, uint32_t, \
+	 DAT2_VA_TYPE, DAT_LMR_HANDLE *, DAT_LMR_CONTEXT *, DAT_RMR_CONTEXT *, DAT_VLEN *, DAT_VADDR *)
+#define FACE_PARAMETERS_lmr_query (DAT_LMR_HANDLE, uint32_t, DAT2_LMR_PARAM *)
+#define FACE_PARAMETERS_rmr_query (DAT_RMR_HANDLE, uint32_t, DAT2_RMR_PARAM *)
+#define FACE_PARAMETERS_rmr_bind                                                                     \
+	(DAT_RMR_HANDLE, DAT_LMR_HANDLE, const DAT2_LMR_TRIPLET *, DAT_MEM_PRIV_FLAGS, DAT2_VA_TYPE, \
+	 DAT_EP_HANDLE, DAT_RMR_COOKIE, DAT_COMPLETION_FLAGS, DAT_RMR_CONTEXT *)
+#define FACE_PARAMETERS_lmr_sync_rdma_read (DAT_IA_HANDLE, const DAT2_LMR_TRIPLET *, DAT_VLEN)
+#define FACE_PARAMETERS_lmr_sync_rdma_write (DAT_IA_HANDLE, const DAT2_LMR_TRIPLET *, DAT_VLEN)
+#define FACE_PARAMETERS_ep_create_with_srq                                                             \
+	(DAT_IA_HANDLE, DAT_PZ_HANDLE, DAT_EVD_HANDLE, DAT_EVD_HANDLE, DAT_EVD_HANDLE, DAT_SRQ_HANDLE, \
+	 const DAT2_EP_ATTR *, DAT_EP_HANDLE *)
+#define FACE_PARAMETERS_srq_post_recv (DAT_SRQ_HANDLE, DAT_COUNT, DAT2_LMR_TRIPLET *, DAT_DTO_COOKIE)
+#define FACE_PARAMETERS_srq_query (DAT_SRQ_HANDLE, DAT_SRQ_PARAM_MASK, DAT2_SRQ_PARAM *)
+#define FACE_PARAMETERS_ep_post_send_with_invalidate                                                      \
+	(DAT_EP_HANDLE, DAT_COUNT, DAT2_LMR_TRIPLET *, DAT_DTO_COOKIE, DAT_COMPLETION_FLAGS, DAT_BOOLEAN, \
+	 DAT_RMR_CONTEXT)
+#define FACE_PARAMETERS_handle_extendedop (DAT_HANDLE, int, va_list)
 
-#define FACE_PROTOTYPE(name, parameters) DAT_RETURN face_##name parameters;
+/* The calls of 1.2 (dat/base/calls.h), and those that 2.0 adds. */
+/* clang-format off */
+#define FACE_CALLS(CALL)                                                                          \
+	DAT_CALLS(CALL, CALL)                                                                     \
+	CALL(csp_create, , UNSUPPORTED,                                                           \
+	     (DAT_IA_HANDLE ia, DAT2_COMM *comm, DAT_IA_ADDRESS_PTR address, DAT_EVD_HANDLE evd,  \
+	      DAT_HANDLE *csp), )                                                                 \
+	CALL(csp_query, , UNSUPPORTED, (DAT_HANDLE csp, uint32_t mask, void *param), )            \
+	CALL(csp_free, , UNSUPPORTED, (DAT_HANDLE csp), )                                         \
+	CALL(ep_common_connect, , UNSUPPORTED,                                                    \
+	     (DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR address, DAT_TIMEOUT timeout, DAT_COUNT size,  \
+	      const DAT_PVOID data), )                                                            \
+	CALL(rmr_create_for_ep, , UNSUPPORTED, (DAT_PZ_HANDLE pz, DAT_RMR_HANDLE *rmr), )         \
+	CALL(ep_post_send_with_invalidate, , DIFFERS, , )                                         \
+	CALL(ep_post_rdma_read_to_rmr, , UNSUPPORTED,                                             \
+	     (DAT_EP_HANDLE ep, const DAT2_RMR_TRIPLET *local, DAT_DTO_COOKIE cookie,             \
+	      const DAT2_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags), )                      \
+	CALL(cno_fd_create, , UNSUPPORTED, (DAT_IA_HANDLE ia, int *fd, DAT_CNO_HANDLE *cno), )    \
+	CALL(cno_trigger, , UNSUPPORTED, (DAT_CNO_HANDLE cno, DAT_EVD_HANDLE *evd), )             \
+	CALL(ia_ha_related, , UNSUPPORTED,                                                        \
+	     (DAT_IA_HANDLE ia, const DAT_NAME_PTR name, DAT_BOOLEAN *answer), )                  \
+	CALL(handle_extendedop, , DIFFERS, , )
+/* clang-format on */
+
+#define FACE_ALIKE(name, parameters) parameters
+#define FACE_UNSUPPORTED(name, parameters) parameters
+#define FACE_DIFFERS(name, parameters) FACE_PARAMETERS_##name
+
+#define FACE_PROTOTYPE(name, handle, version2, parameters, arguments) \
+	DAT_RETURN face_##name FACE_##version2(name, parameters);
 FACE_CALLS(FACE_PROTOTYPE)
 
-#define FACE_MEMBER(name, parameters) DAT_RETURN(*name##_func) parameters;
+#define FACE_MEMBER(name, handle, version2, parameters, arguments) \
+	DAT_RETURN(*name##_func) FACE_##version2(name, parameters);
 typedef struct {
 	const char *device_name; /* the name of the IA */
 	DAT_PVOID extension;
@@ -410,7 +392,7 @@ typedef struct {
 } DAT2_PROVIDER;
 _Static_assert(sizeof(DAT2_PROVIDER) == 81 * sizeof(void *), "the table is an ABI");
 
-/* An IA name that the registry told us of; its table is what handles begin with. */
+/* An IA name given by the registry; its table is what handles begin with. */
 struct face {
 	DAT2_PROVIDER table;
 	DAT_PROVIDER_INFO info;

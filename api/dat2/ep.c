@@ -2,29 +2,28 @@
 /* Endpoints: attributes, states, parameters; connection requests. */
 #include "dat2.h"
 
+/* What has one name and one meaning in both versions. */
+#define ATTR_ALIKE(from)                                                                              \
+	.service_type = (from)->service_type, .qos = (from)->qos,                                     \
+	.recv_completion_flags = (from)->recv_completion_flags,                                       \
+	.request_completion_flags = (from)->request_completion_flags,                                 \
+	.max_recv_dtos = (from)->max_recv_dtos, .max_request_dtos = (from)->max_request_dtos,         \
+	.max_recv_iov = (from)->max_recv_iov, .max_request_iov = (from)->max_request_iov,             \
+	.max_rdma_read_in = (from)->max_rdma_read_in, .max_rdma_read_out = (from)->max_rdma_read_out, \
+	.srq_soft_hw = (from)->srq_soft_hw, .max_rdma_read_iov = (from)->max_rdma_read_iov,           \
+	.max_rdma_write_iov = (from)->max_rdma_write_iov,                                             \
+	.ep_transport_specific_count = (from)->ep_transport_specific_count,                           \
+	.ep_transport_specific = (from)->ep_transport_specific,                                       \
+	.ep_provider_specific_count = (from)->ep_provider_specific_count,                             \
+	.ep_provider_specific = (from)->ep_provider_specific
+
 static DAT_EP_ATTR
 attr_from(const DAT2_EP_ATTR *from)
 {
 	return (DAT_EP_ATTR){
-		.service_type = from->service_type,
+		ATTR_ALIKE(from),
 		.max_message_size = from->max_message_size,
 		.max_rdma_size = from->max_rdma_size,
-		.qos = from->qos,
-		.recv_completion_flags = from->recv_completion_flags,
-		.request_completion_flags = from->request_completion_flags,
-		.max_recv_dtos = from->max_recv_dtos,
-		.max_request_dtos = from->max_request_dtos,
-		.max_recv_iov = from->max_recv_iov,
-		.max_request_iov = from->max_request_iov,
-		.max_rdma_read_in = from->max_rdma_read_in,
-		.max_rdma_read_out = from->max_rdma_read_out,
-		.srq_soft_hw = from->srq_soft_hw,
-		.max_rdma_read_iov = from->max_rdma_read_iov,
-		.max_rdma_write_iov = from->max_rdma_write_iov,
-		.ep_transport_specific_count = from->ep_transport_specific_count,
-		.ep_transport_specific = from->ep_transport_specific,
-		.ep_provider_specific_count = from->ep_provider_specific_count,
-		.ep_provider_specific = from->ep_provider_specific,
 	};
 }
 
@@ -32,25 +31,9 @@ static DAT2_EP_ATTR
 attr_to(const DAT_EP_ATTR *from)
 {
 	return (DAT2_EP_ATTR){
-		.service_type = from->service_type,
+		ATTR_ALIKE(from),
 		.max_message_size = (DAT2_SEG_LENGTH)from->max_message_size,
 		.max_rdma_size = (DAT2_SEG_LENGTH)from->max_rdma_size,
-		.qos = from->qos,
-		.recv_completion_flags = from->recv_completion_flags,
-		.request_completion_flags = from->request_completion_flags,
-		.max_recv_dtos = from->max_recv_dtos,
-		.max_request_dtos = from->max_request_dtos,
-		.max_recv_iov = from->max_recv_iov,
-		.max_request_iov = from->max_request_iov,
-		.max_rdma_read_in = from->max_rdma_read_in,
-		.max_rdma_read_out = from->max_rdma_read_out,
-		.srq_soft_hw = from->srq_soft_hw,
-		.max_rdma_read_iov = from->max_rdma_read_iov,
-		.max_rdma_write_iov = from->max_rdma_write_iov,
-		.ep_transport_specific_count = from->ep_transport_specific_count,
-		.ep_transport_specific = from->ep_transport_specific,
-		.ep_provider_specific_count = from->ep_provider_specific_count,
-		.ep_provider_specific = from->ep_provider_specific,
 	};
 }
 _Static_assert(ONE_MESSAGE_MAX <= UINT32_MAX, "attributes of endpoints fit");

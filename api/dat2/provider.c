@@ -7,7 +7,7 @@
 #include "dat2.h"
 #include "dat/registry/registry.h"
 
-#define FACE_ENTRY(name, parameters) .name##_func = face_##name,
+#define FACE_ENTRY(name, handle, version2, parameters, arguments) .name##_func = face_##name,
 static const DAT2_PROVIDER face_table = {FACE_CALLS(FACE_ENTRY)};
 
 /* In libdat2. */
@@ -66,7 +66,7 @@ dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data)
 		free(params);
 	}
 	pthread_mutex_unlock(&faces.lock);
-	/* A registry that does not take it does not open it: there is nobody to tell. */
+	/* A registry that does not take it does not open it: there is no error to return. */
 	if (face != NULL)
 		dat_registry_add_provider2(&face->table, info);
 }

@@ -86,7 +86,7 @@ convert_provider(const struct ia *ia, const DAT_PROVIDER_ATTR *from, DAT2_PROVID
 	*to = (DAT2_PROVIDER_ATTR){
 		.provider_version_major = from->provider_version_major,
 		.provider_version_minor = from->provider_version_minor,
-		/* The registry looks its entry up by these: they are what it told us. */
+		/* The registry looks its entry up by these: they are what it gave. */
 		.dapl_version_major = face->info.dapl_version_major,
 		.dapl_version_minor = face->info.dapl_version_minor,
 		.is_thread_safe = face->info.is_thread_safe,

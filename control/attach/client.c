@@ -11,6 +11,10 @@
  *   GONE       all freed, but mappings and arena go on the thread of the user, and are waited
  *              for
  *
+ * Its connection counts against its user until LEAVING, its attachment and what it has until it is
+ * freed.  A HELLO that finds too many attachments waits for those that end: who comes and goes fast
+ * is slowed down, not turned away.
+ *
  * Handlers and callbacks ask client_alive() before they begin something new.
  */
 #include <errno.h>
@@ -157,7 +161,10 @@ request(struct client *client)
 	int error;
 
 	memset(&client->reply, 0, sizeof(client->reply));
+	client->starved = false;
 	error = dispatch(client);
+	if (error != REQUEST_LATER && client->starved)
+		error = REQUEST_AGAIN;
 	client->again = error == REQUEST_AGAIN;
 	client->left = client->account->left;
 	if (error != REQUEST_LATER && error != REQUEST_AGAIN)
@@ -331,13 +338,15 @@ client_accept(int fd)
 		client->account = quota_connect(&control.quota, client->uid);
 	if (client->account == NULL || control_watch(client->pidfd, &client->pid_watch, EPOLLIN) != 0 ||
 	    control_watch(fd, &client->fd_watch, EPOLLIN) != 0) {
-		if (client->account != NULL)
+		if (client->account != NULL) {
 			quota_disconnect(&control.quota, client->account);
-		else
+			quota_leave(&control.quota, client->account);
+		} else {
 			log_of_others(warning,
 				      "pid %d of uid %u was turned away: too many connections, or it is not "
 				      "of this pid namespace\n",
 				      (int)client->pid, client->uid);
+		}
 		if (client->pidfd >= 0)
 			close(client->pidfd);
 		reaper_close_socket(client->uid, fd);
@@ -345,36 +354,6 @@ client_accept(int fd)
 		return;
 	}
 	TAILQ_INSERT_TAIL(&control.clients, client, link);
-}
-
-/* ---- memory ---- */
-
-int
-client_alloc(struct client *client, uint64_t size, uint64_t *offset)
-{
-	bool small = size <= SMALL_MAX;
-	uint64_t limit, need = small ? small_need(&client->small, size) : arena_rounded(size);
-	int error = quota_charge(&control.quota, client->account, &client->arena_charged, ONE_ARENA_SIZE,
-				 need, &limit);
-
-	if (error != 0)
-		return error;
-	error = small ? small_alloc(&client->small, &client->arena, size, offset)
-		      : arena_alloc(&client->arena, size, offset);
-	if (error != 0)
-		quota_release(client->account, &client->arena_charged, need);
-	return error;
-}
-
-void
-client_free(struct client *client, uint64_t offset, uint64_t size)
-{
-	if (size <= SMALL_MAX) {
-		small_free(&client->small, offset, size); /* stays the client's */
-		return;
-	}
-	arena_free(&client->arena, offset, size);
-	quota_release(client->account, &client->arena_charged, arena_rounded(size));
 }
 
 /* ---- the end ---- */
@@ -411,6 +390,7 @@ client_kill(struct client *client, uint32_t fault, const char *reason)
 		atomic_store_explicit(&((struct one_arena *)client->arena.base)->fault, fault,
 				      memory_order_release);
 	client->state = CLIENT_LEAVING;
+	quota_disconnect(&control.quota, client->account);
 	lane_cancel(&client->lane);
 	discard_fds(client);
 	/* A copy of the socket in another process would keep it in the epoll set. */
@@ -461,14 +441,13 @@ release(struct client *client)
 		client->arena_mapping->empty = client->arena.size - client->arena.end;
 		client->arena_mapping->charged = client->arena_charged;
 		arena_leave(&client->arena);
+		parts_fini(&client->parts);
 		small_fini(&client->small);
 	}
 	if (client->arena_mapping != NULL)
 		mapping_free(client->arena_mapping, NULL, NULL);
 	if (client->wake_fd >= 0)
 		close(client->wake_fd);
-	if (client->attached)
-		quota_detach(&control.quota, client->account);
 }
 
 /* One step of the end; true when the client can be freed. */
@@ -513,13 +492,16 @@ clients_poll(void)
 		else if (client->state == CLIENT_CONNECTED && !client->busy &&
 			 control.now >= client->hello_deadline)
 			client_kill(client, ONE_FAULT_PROTOCOL, "it did not say HELLO");
-		if (client->again && client->left != client->account->left && client_alive(client))
+		if (client->again && client->left != client->account->left &&
+		    client->state <= CLIENT_ATTACHED)
 			request(client);
 		copies_poll(client);
 		if (client_step(client)) {
 			TAILQ_REMOVE(&control.clients, client, link);
 			lane_close(&client->lane);
-			quota_disconnect(&control.quota, client->account);
+			if (client->attached)
+				quota_detach(&control.quota, client->account);
+			quota_leave(&control.quota, client->account);
 			free(client);
 		}
 	}
@@ -536,6 +518,8 @@ clients_deadline(void)
 		if (client->state == CLIENT_CONNECTED && !client->busy && !client->held &&
 		    client->hello_deadline < deadline)
 			deadline = client->hello_deadline;
+		if (client->again && client->left != client->account->left)
+			deadline = control.now;
 		/* Acknowledgements that wake nobody are waited for. */
 		if (client->state > CLIENT_ATTACHED && control.now + ENDING_NS < deadline)
 			deadline = control.now + ENDING_NS;

@@ -21,6 +21,7 @@
 #include "abi/arena.h"
 #include "abi/message.h"
 #include "control/attach/object.h"
+#include "control/attach/parts.h"
 #include "control/attach/worker.h"
 #include "control/base/acl.h"
 #include "control/base/arena.h"
@@ -65,6 +66,7 @@ struct client {
 	bool attached; /* counts as an attachment in the quota */
 
 	bool held;     /* not read until descriptors of its user have been closed */
+	bool starved;  /* a request lacks memory that is on its way out */
 	bool busy;     /* a request is under way: */
 	bool again;    /* which is tried again when this */
 	uint32_t left; /* of its account has changed */
@@ -75,6 +77,7 @@ struct client {
 	uint32_t num_fds;
 
 	struct arena arena;
+	struct parts parts;
 	struct mapping *arena_mapping; /* how it goes at the end */
 	struct small small;
 	int arena_fd; /* until it is sent */
@@ -115,9 +118,6 @@ client_alive(const struct client *client)
 }
 void clients_poll(void); /* deadlines, ends */
 uint64_t clients_deadline(void);
-/* A part of the arena, charged to the client. */
-int client_alloc(struct client *client, uint64_t size, uint64_t *offset);
-void client_free(struct client *client, uint64_t offset, uint64_t size);
 /* Descriptor `i` of the request under way; the caller owns it from now on; -1: there is none. */
 int client_take_fd(struct client *client, uint32_t i);
 /* The same, and it stays the request's. */
@@ -139,10 +139,5 @@ bool identity_take(struct msghdr *header, struct ucred *sender);
  * another node) tells which one matters.
  */
 void identity_fill(struct acl_who *who, const struct ucred *sender, int fd, const struct acl *acl);
-
-/* ---- server.c ---- */
-int server_open(const struct config *config, char *why, size_t why_len);
-void server_close(void);
-void server_poll(void); /* whether to accept again */
 
 #endif

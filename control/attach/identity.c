@@ -6,7 +6,7 @@
  * User and group come with each message (SCM_CREDENTIALS).  A sender names its effective
  * ones; the kernel lets it name its real or saved ones too, which it can make its
  * effective ones whenever it likes, and no others.  Supplementary groups come with no message,
- * but with each socket that a process makes.  So who wants to be judged by them sends one
+ * but with each socket that a process makes.  So a sender to be judged by them sends one
  * end of a new pair.  A socket of another process, or of this one when it was
  * another user, proves nothing, whatever it is.
  */
@@ -31,7 +31,7 @@ identity_take(struct msghdr *header, struct ucred *sender)
 }
 
 /* Was this socket made by the sender, as who it is now?  Processes of another pid namespace have no pid here,
- * and cannot be told from each other. */
+ * and cannot be distinguished. */
 static bool
 is_proof(int fd, const struct ucred *sender)
 {
@@ -46,7 +46,7 @@ is_proof(int fd, const struct ucred *sender)
 	       maker.pid == sender->pid && maker.uid == sender->uid && maker.gid == sender->gid;
 }
 
-/* The groups, in `few` where they fit, else allocated; NULL: they cannot be told. */
+/* The groups, in `few` where they fit, else allocated; NULL: not known. */
 static gid_t *
 read_groups(int fd, gid_t few[FEW_GROUPS], uint32_t *num)
 {

@@ -118,8 +118,8 @@ mapping_of_arena(struct client *client)
 static int
 over(struct client *client, uint64_t limit)
 {
-	return client->account->leaving != 0 ? REQUEST_AGAIN
-					     : client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+	return quota_is_leaving(client->account) ? REQUEST_AGAIN
+						 : client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
 }
 
 int

@@ -12,6 +12,9 @@
 #include "abi/message.h"
 
 struct client;
+struct conn;
+struct qp_kind;
+struct segment;
 
 /* In the order in which an attachment lets go of them: none comes after what it refers to. */
 enum object_kind {
@@ -41,7 +44,7 @@ typedef int request_handler(struct client *client,
 /* The four steps of an attachment's end (client.c), for each object of a kind; NULL: nothing to do. */
 struct object_class {
 	enum one_subject subject;       /* what a refusal calls it */
-	void (*unhook)(void *object);   /* nobody finds it any more; peers are told */
+	void (*unhook)(void *object);   /* it can no longer be found; peers are notified */
 	void (*remove)(void *object);   /* the core lets go of it */
 	void (*withdraw)(void *object); /* its keys */
 	void (*destroy)(void *object);  /* no core looks at it any more */
@@ -53,8 +56,11 @@ struct attach_calls {
 	request_handler *request[ONE_MSG_MAX]; /* by enum one_msg_type */
 	struct object_class class[OBJECT_KINDS];
 	void (*leave)(struct client *client); /* it ends: before its objects are unhooked */
+	const struct qp_kind *endpoint;       /* the kind of queue pairs that QP_CREATE makes */
+	void (*rsm_request)(struct segment *segment, struct conn *conn); /* a request for an RSM segment */
 };
-extern const struct attach_calls *attach_calls; /* set by control_init */
+/* All that lower rooms call in higher ones but for ports (path_calls); set by control_init. */
+extern const struct attach_calls *attach_calls;
 
 void *object_new(struct client *client, enum object_kind kind, size_t size);
 void object_free(void *object); /* forgets the id */

@@ -6,7 +6,7 @@
  * connection that lingers, or for those that lie unread in the queue of a Unix
  * socket, and whoever sent the descriptor may be what it waits for.  And the last
  * close() of plain memory frees its pages, seconds for some GiB.  So all of it is
- * closed by threads that nobody waits for, two for each user, who delays nobody else:
+ * closed by threads of their own, two for each user, so that no other user is delayed:
  *
  *   one for what it has sent.  Some files never close, and nothing ends that.  What
  *   waits there stays open, so messages of a user with many of those are not read
@@ -17,7 +17,7 @@
  *   thread, unless that has too much already: files that were never received are
  *   not waited for when they are closed, and a wait for a peer ends by a signal.
  *
- * Who keeps a copy of a connection can let it linger again at the last moment, so a
+ * A process that keeps a copy of a connection can let it linger again at the last moment, so a
  * thread that closes nothing for a while is sent that signal, too.
  */
 #include <errno.h>
@@ -41,7 +41,7 @@
 #define LOOK_NS (5 * NS_PER_MS)
 /* That find nothing closed; time alone would blame a thread that had no processor. */
 #define LOOKS 200u
-#define WAKE_SIGNAL SIGURG /* nobody else's, and ignored unless it is handled */
+#define WAKE_SIGNAL SIGURG /* used by nothing else, and ignored unless it is handled */
 
 struct reaper;
 
@@ -75,8 +75,8 @@ static uint32_t late_at;
 static uint32_t
 num_waiting(const struct lane *lane)
 {
-	/* Pairs with the release store in lane_main, and comes first: who finds nothing waiting sees all that
-	 * the thread has handed on. */
+	/* Pairs with the release store in lane_main, and comes first: a reader that finds nothing waiting
+	 * sees all that the thread has handed on. */
 	uint32_t closed = atomic_load_explicit(&lane->closed, memory_order_acquire);
 
 	return atomic_load_explicit(&lane->given, memory_order_relaxed) - closed;
@@ -167,7 +167,7 @@ lane_main(void *arg)
 		if (n < 0) /* only interrupted */
 			continue;
 		take_unread(lane->reaper, fd);
-		/* May wait, too: for who has the socket locked. */
+		/* May block on the lock of the socket. */
 		if (lane == &lane->reaper->sent)
 			setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 		close(fd);

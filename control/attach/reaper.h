@@ -21,7 +21,7 @@ void reapers_poll(void);
 uint64_t reapers_deadline(void);
 /* Both close what is of `uid` without waiting for it. */
 void reaper_discard(uint32_t uid, int fd);
-void reaper_close_socket(uint32_t uid, int fd); /* with what it has sent and nobody read */
+void reaper_close_socket(uint32_t uid, int fd); /* with what it has sent, unread */
 /* So many of its descriptors are still to be closed that no more should be taken; */
 bool reaper_full(uint32_t uid);
 /* and they do not close, so that it is not to be served. */

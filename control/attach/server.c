@@ -18,6 +18,7 @@
 
 #include "control/attach/client.h"
 #include "control/attach/reaper.h"
+#include "control/attach/server.h"
 
 #define BACKLOG 128
 #define ACCEPTS 16 /* in one loop */
@@ -30,7 +31,7 @@ static ino_t socket_inode;
 static int spare_fd = -1; /* given up for a moment when descriptors run out */
 static bool paused;
 
-/* Who connects waits meanwhile, and nobody else's descriptors are used up. */
+/* Connections wait in the backlog meanwhile, and no other user's descriptors are used up. */
 static void
 pause_listening(void)
 {
@@ -140,8 +141,8 @@ bind_locked(const struct config *config, char *why, size_t why_len)
 
 	if (error != 0)
 		return error;
-	/* Two that start at once must not remove each other's socket.  Who holds the lock for long is
-	 * not a data plane, and is not waited for. */
+	/* Two that start at once must not remove each other's socket.  A process that holds the lock for long
+	 * is not a data plane, and is not waited for. */
 	dir = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	for (int i = 0; dir >= 0 && i < LOCK_TRIES && flock(dir, LOCK_EX | LOCK_NB) != 0; i++)
 		usleep(10000);
@@ -183,7 +184,7 @@ server_open(const struct config *config, char *why, size_t why_len)
 	}
 	control.listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	/* The kernel tells with every message of every connection who sent it. */
+	/* The kernel adds the credentials of the sender to every message. */
 	if (control.listen_fd < 0 || spare_fd < 0 ||
 	    setsockopt(control.listen_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0) {
 		error = -errno;
@@ -219,7 +220,7 @@ server_close(void)
 	if (control.listen_fd >= 0)
 		close(control.listen_fd);
 	control.listen_fd = -1;
-	/* Not one that somebody else has put there since. */
+	/* Not one that another process has put there since. */
 	if (socket_inode != 0 && lstat(address.sun_path, &st) == 0 && st.st_ino == socket_inode)
 		unlink(address.sun_path);
 	socket_inode = 0;

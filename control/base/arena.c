@@ -47,6 +47,12 @@ arena_populate(void *base, size_t len)
 	return error == EFAULT || error == EHWPOISON ? -EFAULT : -error;
 }
 
+void
+arena_punch(void *base, size_t len)
+{
+	madvise(base, len, MADV_REMOVE);
+}
+
 int
 arena_open(struct arena *arena, uint64_t size, uint64_t reserved)
 {
@@ -161,13 +167,6 @@ arena_alloc(struct arena *arena, uint64_t size, uint64_t *offset)
 		if (extent->size < size)
 			continue;
 		*offset = extent->offset;
-		if (madvise(arena->base + *offset, size, MADV_REMOVE) != 0)
-			return -errno;
-		error = arena_populate(arena->base + *offset, size);
-		if (error != 0) {
-			madvise(arena->base + *offset, size, MADV_REMOVE);
-			return error;
-		}
 		extent->offset += size;
 		extent->size -= size;
 		if (extent->size == 0)
@@ -188,7 +187,6 @@ arena_free(struct arena *arena, uint64_t offset, uint64_t size)
 	bool joins_previous, joins_next;
 
 	size = arena_rounded(size);
-	madvise(arena->base + offset, size, MADV_REMOVE);
 	arena->used -= size;
 	arena->parts--;
 	joins_previous = next > 0 && arena->free[next - 1].offset + arena->free[next - 1].size == offset;

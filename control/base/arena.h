@@ -4,8 +4,11 @@
  *
  * The allocator's bookkeeping is private; nothing in the shared memory is read
  * to decide anything.  The application can write to all of the file at any
- * time, so a part is emptied (hole punched) when it is handed out, not only when
- * it comes back.
+ * time, to parts that nobody has as well.
+ *
+ * Pages are given back by arena_punch(), which waits as long as a write(2) of the
+ * application to the file does: for ever if it likes.  So it is not called on the
+ * control thread, and a part is freed when its pages are gone.
  */
 #ifndef CONTROL_ARENA_H
 #define CONTROL_ARENA_H
@@ -33,7 +36,8 @@ int arena_open(struct arena *arena, uint64_t size, uint64_t reserved);
 void arena_close(struct arena *arena);
 void arena_leave(struct arena *arena); /* all but the mapping */
 
-/* Page-aligned, zeroed, with pages: a polling core will not fault on it.  0, -ENOSPC, -ENOMEM. */
+/* Page-aligned; with the contents that the application left there, perhaps without pages (arena_populate). 0,
+ * -ENOSPC, -ENOMEM. */
 int arena_alloc(struct arena *arena, uint64_t size, uint64_t *offset);
 /* `size` as it was asked for. */
 void arena_free(struct arena *arena, uint64_t offset, uint64_t size);
@@ -42,5 +46,7 @@ uint64_t arena_rounded(uint64_t size);
 
 /* Give every page of [base, base+len) of a shared mapping a page table entry for writing. */
 int arena_populate(void *base, size_t len);
+/* Give the pages of it back to the system.  Any thread; may wait for the application. */
+void arena_punch(void *base, size_t len);
 
 #endif

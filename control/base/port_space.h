@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The TCP port numbers on which somebody listens, as bitmaps of two levels: a free
+ * The TCP port numbers with a listener, as bitmaps of two levels: a free
  * one is found in a number of steps that does not grow with those in use.
  */
 #ifndef CONTROL_PORT_SPACE_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define PORT_SPACE 65536u
-#define PORT_SPACE_ANY 1024u /* the first that is given to who asks for any */
+#define PORT_SPACE_ANY 1024u /* the first that a request for any port gets */
 #define PORT_SPACE_WORDS (PORT_SPACE / 64)
 
 struct port_space {

@@ -24,6 +24,7 @@ quota_connect(struct quota *quota, uid_t uid)
 		return NULL;
 	}
 	account->connections++;
+	account->users++;
 	quota->connections++;
 	return account;
 }
@@ -31,10 +32,17 @@ quota_connect(struct quota *quota, uid_t uid)
 void
 quota_disconnect(struct quota *quota, struct quota_account *account)
 {
+	quota->connections--;
+	account->connections--;
+}
+
+void
+quota_leave(struct quota *quota, struct quota_account *account)
+{
 	struct quota_account **link = &quota->accounts;
 
-	quota->connections--;
-	if (--account->connections != 0)
+	account->left++;
+	if (--account->users != 0)
 		return;
 	while (*link != account)
 		link = &(*link)->next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one user may hold, over all its attachments.  An account lives as long as
- * an attachment of its uid.
+ * What one user may hold, over all its attachments.  An account lives until the
+ * last attachment of its uid has given everything back.
  *
  * Some things there are only so many of for all together.  The limits of an
  * attachment do not keep a user with many from taking the last of them, so of
@@ -29,10 +29,11 @@ struct quota_account {
 	struct quota_account *next;
 	uid_t uid;
 	uint32_t clients;     /* attachments */
-	uint32_t connections; /* of the socket, attached or not */
+	uint32_t connections; /* of the socket, attached or not; not those that have ended */
+	uint32_t users;       /* what refers to the account: connections, and ends that are not over */
 	uint64_t bytes;
-	uint32_t leaving; /* mappings that are on their way out, and still count */
-	uint32_t left;    /* and those that have gone; free-running */
+	uint32_t leaving; /* what is on its way out, and still counts */
+	uint32_t left;    /* and what has gone; free-running */
 	uint32_t common[QUOTA_COMMON];
 };
 
@@ -49,11 +50,18 @@ struct quota {
 
 /* A connection of the socket: the account, or NULL when there are too many (or no memory). */
 struct quota_account *quota_connect(struct quota *quota, uid_t uid);
-void quota_disconnect(struct quota *quota, struct quota_account *account);
+void quota_disconnect(struct quota *quota, struct quota_account *account); /* it has ended; */
+void quota_leave(struct quota *quota, struct quota_account *account);      /* and nothing is left of it */
 
 /* An attachment: 0, or -EDQUOT with the limit. */
 int quota_attach(struct quota *quota, struct quota_account *account, uint64_t *limit);
 void quota_detach(struct quota *quota, struct quota_account *account);
+/* Whether something of its attachments that have ended still counts; account->left changes when it goes. */
+static inline bool
+quota_is_leaving(const struct quota_account *account)
+{
+	return account->leaving != 0 || account->users != account->connections;
+}
 
 /* Bytes: 0, or -EDQUOT with the limit that was met: `max` for *used (the attachment's), or the uid's. */
 int quota_charge(const struct quota *quota, struct quota_account *account, uint64_t *used, uint64_t max,

@@ -38,6 +38,11 @@ more(struct small_size *size, struct arena *arena, uint32_t lines)
 	error = arena_alloc(arena, CHUNK, &offset);
 	if (error != 0)
 		return error;
+	error = arena_populate(arena->base + offset, CHUNK);
+	if (error != 0) {
+		arena_free(arena, offset, CHUNK);
+		return error;
+	}
 	for (uint32_t i = count; i > 0; i--) /* the lowest is handed out first */
 		size->free[size->num_free++] = (uint32_t)(offset / ONE_CACHE_LINE) + (i - 1) * lines;
 	size->total += count;
@@ -54,7 +59,7 @@ small_alloc(struct small *small, struct arena *arena, uint64_t bytes, uint64_t *
 	if (error != 0)
 		return error;
 	*offset = (uint64_t)size->free[--size->num_free] * ONE_CACHE_LINE;
-	/* The application can write to what nobody has, and take its page away: this brings one back. */
+	/* The application can write to a free part, and take its page away: this brings one back. */
 	memset(arena->base + *offset, 0, (size_t)lines * ONE_CACHE_LINE);
 	return 0;
 }

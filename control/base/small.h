@@ -16,7 +16,7 @@
 #define SMALL_MAX 4096u
 
 struct small_size {
-	uint32_t *free; /* parts that nobody has: offsets in cache lines */
+	uint32_t *free; /* parts not in use: offsets in cache lines */
 	uint32_t num_free, total;
 };
 

@@ -54,7 +54,7 @@ cm_free(struct cm *cm)
 }
 
 #define CONN_OF(node_, member) ((struct cm_conn *)((char *)(node_)-offsetof(struct cm_conn, member)))
-#define REQ_BACKOFF 2u /* the interval between REQs doubles so often */
+#define BACKOFF 2u /* the interval between REQs, or REPs, doubles so often */
 
 static uint64_t
 hash_peer(const struct cm *cm, uint32_t number, uint64_t guid, const struct cm_path *path)
@@ -136,7 +136,7 @@ cm_find_listener(const struct cm *cm, uint64_t service_id)
 }
 
 struct cm_conn *
-cm_conn_new(struct cm *cm, const struct cm_path *path)
+cm_conn_new(struct cm *cm, const struct cm_path *path, enum cm_state state)
 {
 	struct cm_conn *conn;
 
@@ -148,6 +148,7 @@ cm_conn_new(struct cm *cm, const struct cm_path *path)
 		return NULL;
 	conn->cm = cm;
 	conn->path = *path;
+	conn->state = state;
 	conn->connect_deadline = CM_NEVER;
 	do
 		conn->local_id = (uint32_t)cm->env->random(cm->env);
@@ -199,8 +200,7 @@ cm_emit(struct cm_conn *conn, enum cm_event_type type)
 {
 	struct cm_event event = {.type = type, .conn = conn};
 
-	if (!conn->abandoned)
-		conn->cm->env->event(conn->cm->env, &event);
+	conn->cm->env->event(conn->cm->env, &event);
 }
 
 void
@@ -265,9 +265,9 @@ cm_conn_timer(struct cm_conn *conn, uint64_t deadline)
 }
 
 void
-cm_conn_established(struct cm_conn *conn)
+cm_conn_established(struct cm_conn *conn, const char *why)
 {
-	conn->state = CM_STATE_ESTABLISHED;
+	cm_conn_state_set(conn, CM_STATE_ESTABLISHED, why);
 	leave_half_open(conn);
 	cm_heap_clear(&conn->cm->timers, &conn->timer);
 	cm_emit(conn, CM_ESTABLISHED);
@@ -275,20 +275,20 @@ cm_conn_established(struct cm_conn *conn)
 
 /* From here on the peer's queue pair number may come back in a new connection. */
 void
-cm_conn_timewait(struct cm_conn *conn, uint64_t length, uint64_t now)
+cm_conn_timewait(struct cm_conn *conn, const char *why, uint64_t length, uint64_t now)
 {
-	conn->state = CM_STATE_TIMEWAIT;
+	cm_conn_state_set(conn, CM_STATE_TIMEWAIT, why);
 	conn->timewait = length;
 	leave_half_open(conn);
 	cm_table_remove(&conn->cm->by_qpn, &conn->by_qpn);
 	cm_conn_timer(conn, now + length);
 }
 
-/* Ended by its user: what is due is told by the timer, not from within his call. */
+/* Ended by its user: the event that is due comes from the timer, not from within the call. */
 static void
 end_by_user(struct cm_conn *conn, uint64_t length, bool notify, uint64_t now)
 {
-	cm_conn_timewait(conn, length, now);
+	cm_conn_timewait(conn, "ended by its user", length, now);
 	conn->owed = notify;
 	if (notify)
 		cm_conn_timer(conn, now);
@@ -300,7 +300,7 @@ send_dreq(struct cm_conn *conn, uint64_t now)
 	struct cm_mad mad = {.attribute = CM_DREQ, .tid = conn->cm->env->random(conn->cm->env)};
 
 	mad.remote_qpn = conn->remote_qpn;
-	conn->state = CM_STATE_DREQ_SENT;
+	cm_conn_state_set(conn, CM_STATE_DREQ_SENT, "cm_disconnect");
 	conn->retries = 0;
 	conn->refused = false;
 	leave_half_open(conn);
@@ -311,7 +311,7 @@ send_dreq(struct cm_conn *conn, uint64_t now)
 /*
  * A request refused leaves its REJ behind for a moment, in case the REQ comes
  * again because the REJ was lost.  Only while there is plenty of room: a flood
- * of requests that nobody wants must not pile up.
+ * of unwanted requests must not pile up.
  */
 static void
 refuse_request(struct cm_conn *conn, uint16_t reason, const void *data, uint16_t len, bool notify,
@@ -321,7 +321,7 @@ refuse_request(struct cm_conn *conn, uint16_t reason, const void *data, uint16_t
 	bool linger = cm->half_open <= cm->env->max_half_open / 2;
 
 	cm_conn_send_rej(conn, CM_ANSWERS_REQ, reason, data, len);
-	end_by_user(conn, linger ? cm->env->retry_interval << (REQ_BACKOFF + 1) : 0, notify, now);
+	end_by_user(conn, linger ? cm->env->retry_interval << (BACKOFF + 1) : 0, notify, now);
 	if (linger) {
 		conn->half_open = true;
 		cm->half_open++;
@@ -371,12 +371,6 @@ void
 cm_set_user(struct cm_conn *conn, void *user)
 {
 	conn->user = user;
-}
-
-const struct cm_path *
-cm_conn_path(const struct cm_conn *conn)
-{
-	return &conn->path;
 }
 
 static uint8_t
@@ -436,7 +430,7 @@ cm_connect(struct cm *cm, const struct cm_connect *params, void *user, uint64_t 
 	    cm_mtu_code(params->local.path_mtu) == 0 ||
 	    params->rdma_cm != cm_service_is_ip(params->service_id))
 		return NULL;
-	conn = cm_conn_new(cm, &params->path);
+	conn = cm_conn_new(cm, &params->path, CM_STATE_REQ_SENT);
 	if (conn == NULL)
 		return NULL;
 	conn->user = user;
@@ -448,7 +442,6 @@ cm_connect(struct cm *cm, const struct cm_connect *params, void *user, uint64_t 
 	if (params->timeout < CM_NEVER - now)
 		conn->connect_deadline = now + params->timeout;
 	fill_req(conn, params, &mad);
-	conn->state = CM_STATE_REQ_SENT;
 	cm_conn_send(conn, &mad, true);
 	cm_conn_timer(conn, now + cm->env->retry_interval < conn->connect_deadline
 				    ? now + cm->env->retry_interval
@@ -482,7 +475,7 @@ cm_accept(struct cm_conn *conn, const struct cm_local *local, const void *privat
 	conn->local_qpn = local->qpn;
 	if (conn->timewait < cm_timewait_ns(local->ack_timeout))
 		conn->timewait = cm_timewait_ns(local->ack_timeout);
-	conn->state = CM_STATE_REP_SENT;
+	cm_conn_state_set(conn, CM_STATE_REP_SENT, "cm_accept");
 	conn->retries = 0;
 	cm_conn_send(conn, &mad, true);
 	cm_conn_timer(conn, now + cm->env->retry_interval);
@@ -511,7 +504,7 @@ cm_confirm(struct cm_conn *conn, uint64_t now)
 {
 	if (conn->state != CM_STATE_REP_RCVD)
 		return -ENOTCONN;
-	conn->state = CM_STATE_ESTABLISHED;
+	cm_conn_state_set(conn, CM_STATE_ESTABLISHED, "cm_confirm");
 	cm_heap_clear(&conn->cm->timers, &conn->timer);
 	cm_conn_send_rtu(conn);
 	return 0;
@@ -521,7 +514,7 @@ void
 cm_communication_established(struct cm_conn *conn, uint64_t now)
 {
 	if (conn->state == CM_STATE_REP_SENT || conn->state == CM_STATE_MRA_REP_RCVD)
-		cm_conn_established(conn);
+		cm_conn_established(conn, "RTU, or a packet of the connection");
 }
 
 void
@@ -555,14 +548,6 @@ cm_disconnect(struct cm_conn *conn, uint64_t now)
 	}
 }
 
-void
-cm_abandon(struct cm_conn *conn, uint64_t now)
-{
-	conn->abandoned = true;
-	conn->user = NULL;
-	cm_disconnect(conn, now);
-}
-
 /* Timers */
 
 uint64_t
@@ -571,6 +556,12 @@ cm_deadline(const struct cm *cm)
 	const struct cm_timer *first = cm_heap_first(&cm->timers);
 
 	return first == NULL ? CM_NEVER : first->deadline;
+}
+
+static uint64_t
+backed_off(const struct cm_conn *conn)
+{
+	return conn->cm->env->retry_interval << (conn->retries < BACKOFF ? conn->retries : BACKOFF);
 }
 
 static void
@@ -583,15 +574,15 @@ request_timer(struct cm_conn *conn, uint64_t now)
 	if (expired || conn->retries >= max_retries(cm)) {
 		/* So that the other side does not hold it for us. */
 		cm_conn_send_rej(conn, CM_ANSWERS_OTHER, CM_REJ_TIMEOUT, NULL, 0);
-		cm_conn_timewait(conn, 0, now);
+		cm_conn_timewait(conn, "no REP", 0, now);
 		cm_emit(conn, expired ? CM_TIMED_OUT : CM_UNREACHABLE);
 		return;
 	}
-	conn->state = CM_STATE_REQ_SENT;
+	cm_conn_state_set(conn, CM_STATE_REQ_SENT, "REQ again");
 	resend(conn);
-	/* Quick at first, in case of loss; then patient: Linux ignores a REQ whose REP it has sent, and
+	/* Quick at first, in case of loss; then slow: Linux ignores a REQ whose REP it has sent, and
 	 * repeats a REP that was lost after more than 4 seconds. */
-	next = now + (cm->env->retry_interval << (conn->retries < REQ_BACKOFF ? conn->retries : REQ_BACKOFF));
+	next = now + backed_off(conn);
 	cm_conn_timer(conn, next < conn->connect_deadline ? next : conn->connect_deadline);
 }
 
@@ -599,20 +590,21 @@ static void
 reply_timer(struct cm_conn *conn, uint64_t now)
 {
 	struct cm *cm = conn->cm;
-	uint64_t interval = cm->env->retry_interval;
+	uint64_t interval;
 
 	if (conn->retries >= max_retries(cm)) {
 		cm_conn_send_rej(conn, CM_ANSWERS_OTHER, CM_REJ_TIMEOUT, NULL, 0);
-		cm_conn_timewait(conn, conn->timewait, now);
+		cm_conn_timewait(conn, "no RTU", conn->timewait, now);
 		cm_emit(conn, CM_ACCEPT_FAILED);
 		return;
 	}
-	conn->state = CM_STATE_REP_SENT;
+	cm_conn_state_set(conn, CM_STATE_REP_SENT, "REP again");
 	resend(conn);
-	/* Other implementations may take as long as they said: quick at first, in case of loss, then patient.
-	 */
-	if (!conn->announced && interval < conn->interval_max) {
-		interval <<= conn->retries;
+	/* A peer of our kind answers at once, or is short of processors for seconds as it may be when it
+	 * connects.  Others may take as long as they said. */
+	interval = backed_off(conn);
+	if (!conn->announced && cm->env->retry_interval < conn->interval_max) {
+		interval = cm->env->retry_interval << conn->retries;
 		if (interval > conn->interval_max)
 			interval = conn->interval_max;
 	}
@@ -637,7 +629,7 @@ conn_timeout(struct cm_conn *conn, uint64_t now)
 			cm_conn_timer(conn, now + conn->cm->env->retry_interval);
 			break;
 		}
-		cm_conn_timewait(conn, conn->timewait, now);
+		cm_conn_timewait(conn, "no DREP", conn->timewait, now);
 		cm_emit(conn, CM_DISCONNECTED);
 		break;
 	case CM_STATE_TIMEWAIT:

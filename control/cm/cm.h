@@ -84,7 +84,7 @@ struct cm_remote {
 enum cm_event_type {
 	CM_REQUEST = 1, /* passive: answer with cm_accept or cm_reject, now or later */
 	CM_REPLY, /* active: REP came; put the QP to RTS, then cm_confirm() (sends RTU) or cm_reject() */
-	CM_ESTABLISHED,   /* passive: RTU came, or cm_communication_established() was told */
+	CM_ESTABLISHED,   /* passive: RTU came, or cm_communication_established() was called */
 	CM_REJECTED,      /* active: `reason`; passive after accept: the peer gave up */
 	CM_UNREACHABLE,   /* active: no answer to REQ, or the path could not be resolved */
 	CM_TIMED_OUT,     /* active: the caller's timeout passed first */
@@ -108,7 +108,7 @@ struct cm_event {
 /*
  * Events come from within cm_input, cm_timeout and cm_communication_established
  * only; every function below may be called from within one.  A conn lives until
- * CM_GONE, which is the last event of each that was not abandoned, however it
+ * CM_GONE, which is the last event of each, however it
  * ended: at once where nothing of it can still be on the wire, else after TIMEWAIT.
  */
 struct cm_env {
@@ -154,12 +154,9 @@ int cm_confirm(struct cm_conn *conn, uint64_t now);
 void cm_communication_established(struct cm_conn *conn, uint64_t now);
 /* DREQ, or whatever ends this conn in its state; CM_DISCONNECTED then CM_GONE follow. */
 void cm_disconnect(struct cm_conn *conn, uint64_t now);
-/* No more events for `user`: the conn ends by itself (used when its application has gone). */
-void cm_abandon(struct cm_conn *conn, uint64_t now);
 
 void *cm_user(const struct cm_conn *conn);
 void cm_set_user(struct cm_conn *conn, void *user);
-const struct cm_path *cm_conn_path(const struct cm_conn *conn);
 
 /*
  * A MAD that came in a frame to QP1.  reply_path is the way back: src is ours (the

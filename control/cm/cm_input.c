@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MADs that came in.  Anybody can send them: every field is checked here, a
+ * MADs that came in.  Any host can send them: every field is checked here, a
  * message of a connection counts only between its two addresses and with the ids
  * (for DREQ also the queue pair number) that its peer knows, and nothing gets
  * more than one message in answer.
@@ -115,7 +115,7 @@ stale_req(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, u
 	if (old == NULL)
 		return false;
 	if (old->state == CM_STATE_REQ_RCVD) { /* nothing was answered yet: the newer request stands */
-		cm_conn_timewait(old, 0, now);
+		cm_conn_timewait(old, "a newer REQ", 0, now);
 		cm_emit(old, CM_ACCEPT_FAILED);
 		return false;
 	}
@@ -198,12 +198,11 @@ input_req(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, u
 		remote.ip_port = header.port;
 		room -= CM_IP_HEADER_LEN;
 	}
-	conn = cm_conn_new(cm, path);
+	conn = cm_conn_new(cm, path, CM_STATE_REQ_RCVD);
 	if (conn == NULL) {
 		reject_stateless(cm, path, mad, CM_REJ_NO_RESOURCES);
 		return;
 	}
-	conn->state = CM_STATE_REQ_RCVD;
 	conn->half_open = true;
 	cm->half_open++;
 	conn->tid = mad->tid;
@@ -266,9 +265,8 @@ refuse_rep(struct cm_conn *conn, uint16_t reason, uint64_t now)
 
 	event.reject_data = no_data;
 	cm_conn_send_rej(conn, CM_ANSWERS_REP, reason, NULL, 0);
-	cm_conn_timewait(conn, conn->timewait, now);
-	if (!conn->abandoned)
-		conn->cm->env->event(conn->cm->env, &event);
+	cm_conn_timewait(conn, "REP refused", conn->timewait, now);
+	conn->cm->env->event(conn->cm->env, &event);
 }
 
 static void
@@ -303,11 +301,10 @@ input_rep(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, u
 		return;
 	}
 	cm_heap_clear(&cm->timers, &conn->timer); /* from here on it waits for its user */
-	conn->state = CM_STATE_REP_RCVD;
+	cm_conn_state_set(conn, CM_STATE_REP_RCVD, "REP");
 	remote_from_rep(conn, mad, &remote);
 	conn->announced = remote.oneside;
-	if (!conn->abandoned)
-		cm->env->event(cm->env, &event);
+	cm->env->event(cm->env, &event);
 }
 
 /* The rest */
@@ -342,7 +339,9 @@ input_mra(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, u
 	if (conn->extensions >= (conn->active ? CM_EXTENSIONS_ACTIVE : CM_EXTENSIONS_PASSIVE))
 		return;
 	conn->extensions++;
-	conn->state = mad->mra.answers == CM_ANSWERS_REQ ? CM_STATE_MRA_REQ_RCVD : CM_STATE_MRA_REP_RCVD;
+	cm_conn_state_set(conn,
+			  mad->mra.answers == CM_ANSWERS_REQ ? CM_STATE_MRA_REQ_RCVD : CM_STATE_MRA_REP_RCVD,
+			  "MRA");
 	cm_conn_timer(conn, deadline < conn->connect_deadline ? deadline : conn->connect_deadline);
 }
 
@@ -379,27 +378,26 @@ input_rej(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, u
 	switch (conn->state) {
 	case CM_STATE_REQ_SENT:
 	case CM_STATE_MRA_REQ_RCVD:
-		cm_conn_timewait(conn, mad->rej.reason == CM_REJ_STALE ? conn->timewait : 0, now);
+		cm_conn_timewait(conn, "REJ", mad->rej.reason == CM_REJ_STALE ? conn->timewait : 0, now);
 		break;
 	case CM_STATE_REP_RCVD:
 	case CM_STATE_REP_SENT:
 	case CM_STATE_MRA_REP_RCVD:
-		cm_conn_timewait(conn, conn->timewait, now);
+		cm_conn_timewait(conn, "REJ", conn->timewait, now);
 		break;
 	case CM_STATE_REQ_RCVD:
-		cm_conn_timewait(conn, 0, now);
+		cm_conn_timewait(conn, "REJ", 0, now);
 		event.type = CM_ACCEPT_FAILED;
 		break;
 	case CM_STATE_ESTABLISHED:
 	case CM_STATE_DREQ_SENT:
-		cm_conn_timewait(conn, conn->timewait, now);
+		cm_conn_timewait(conn, "REJ", conn->timewait, now);
 		event.type = CM_DISCONNECTED;
 		break;
 	case CM_STATE_TIMEWAIT:
 		return;
 	}
-	if (!conn->abandoned)
-		cm->env->event(cm->env, &event);
+	cm->env->event(cm->env, &event);
 }
 
 static void
@@ -422,14 +420,14 @@ input_dreq(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, 
 	switch (conn->state) {
 	case CM_STATE_REQ_RCVD:
 		send_drep(cm, path, mad);
-		cm_conn_timewait(conn, 0, now);
+		cm_conn_timewait(conn, "DREQ", 0, now);
 		cm_emit(conn, CM_ACCEPT_FAILED);
 		return;
 	case CM_STATE_REP_SENT:
 	case CM_STATE_MRA_REP_RCVD:
 		if (mad->remote_qpn != conn->local_qpn)
 			return;
-		cm_conn_established(conn); /* it must have been, on the other side */
+		cm_conn_established(conn, "DREQ"); /* it must have been, on the other side */
 		break;
 	case CM_STATE_TIMEWAIT:
 		send_drep(cm, path, mad);
@@ -441,7 +439,7 @@ input_dreq(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, 
 		return;
 	send_drep(cm, path, mad);
 	/* The user may have answered CM_ESTABLISHED with a DREQ of his own: then these have crossed. */
-	cm_conn_timewait(conn, conn->timewait, now);
+	cm_conn_timewait(conn, "DREQ", conn->timewait, now);
 	cm_emit(conn, CM_DISCONNECTED);
 }
 
@@ -452,7 +450,7 @@ input_drep(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, 
 
 	if (conn == NULL || conn->state != CM_STATE_DREQ_SENT)
 		return;
-	cm_conn_timewait(conn, conn->timewait, now);
+	cm_conn_timewait(conn, "DREP", conn->timewait, now);
 	cm_emit(conn, CM_DISCONNECTED);
 }
 

@@ -32,7 +32,7 @@
  *
  * A DREQ leads from any state with both ids known to TIMEWAIT directly.  The
  * user's refusals lead to TIMEWAIT too, whose length may be 0: nothing is freed,
- * and no event is due, but by the timer.
+ * and no event is due, but by the timer.  The table of all edges is in cm_state.c.
  */
 enum cm_state {
 	CM_STATE_REQ_SENT,
@@ -55,12 +55,11 @@ struct cm_conn {
 	struct cm_timer timer;
 	void *user;
 	enum cm_state state;
-	bool abandoned;
 	bool announced; /* the peer is a oneside end, and so were we */
 	bool half_open; /* counted in cm->half_open */
 	bool active;
 	bool refused; /* `mad` is the REJ that answered the peer: repeat it when he asks again */
-	bool owed;    /* CM_DISCONNECTED has yet to be told */
+	bool owed;    /* CM_DISCONNECTED is still to be raised */
 	uint32_t local_id, remote_id;
 	uint32_t local_qpn, remote_qpn;
 	uint64_t remote_guid;
@@ -119,8 +118,10 @@ cm_service_is_ip(uint64_t service_id)
 	return service_id >> 24 == 1;
 }
 
-/* NULL: no memory. */
-struct cm_conn *cm_conn_new(struct cm *cm, const struct cm_path *path);
+/* The only writer of a connection's state after cm_conn_new(); `why`: for the trace. */
+void cm_conn_state_set(struct cm_conn *conn, enum cm_state to, const char *why);
+/* In its first state: REQ_SENT or REQ_RCVD.  NULL: no memory. */
+struct cm_conn *cm_conn_new(struct cm *cm, const struct cm_path *path, enum cm_state state);
 /* Make it findable by what the peer calls itself. */
 void cm_conn_set_remote(struct cm_conn *conn, uint32_t remote_id, uint32_t remote_qpn, uint64_t guid);
 struct cm_conn *cm_find_local(const struct cm *cm, uint32_t local_id, const struct cm_path *path);
@@ -137,7 +138,7 @@ void cm_conn_send_rej(struct cm_conn *conn, enum cm_answered answers, uint16_t r
 		      uint16_t len);
 void cm_conn_send_rtu(struct cm_conn *conn);
 void cm_conn_timer(struct cm_conn *conn, uint64_t deadline);
-void cm_conn_established(struct cm_conn *conn);
-void cm_conn_timewait(struct cm_conn *conn, uint64_t length, uint64_t now);
+void cm_conn_established(struct cm_conn *conn, const char *why);
+void cm_conn_timewait(struct cm_conn *conn, const char *why, uint64_t length, uint64_t now);
 
 #endif

@@ -91,7 +91,7 @@ struct cm_ip_header {
 	struct wire_addr src, dst;
 };
 void cm_ip_header_build(const struct cm_ip_header *header, uint8_t *bytes);
-/* 0, or -EPROTO: another version, or addresses that cannot be anybody's. */
+/* 0, or -EPROTO: another version, or addresses that no host can have. */
 int cm_ip_header_parse(const uint8_t *bytes, struct cm_ip_header *header);
 
 /*

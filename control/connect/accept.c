@@ -230,8 +230,8 @@ cr_accept(struct client *client, const struct one_msg *msg)
 		return error;
 	conn = cr_take(cr);
 	if (conn->state == CONN_OVER) {
-		/* The requester has gone: told as the outcome, like any other failure. */
-		conn->state = CONN_OFFERED;
+		/* The requester has gone: reported as the outcome, like any other failure. */
+		conn_state_set(conn, CONN_OFFERED, "accepted after its requester has gone");
 		conn->qp = qp;
 		qp->conn = conn;
 		conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, false);

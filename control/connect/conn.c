@@ -11,6 +11,8 @@
  *
  *   active    WAITING -> RESOLVING -> REQUESTED -> STARTING -> UP -> OVER
  *   passive   OFFERED -> WAITING -> RESOLVING -> PREPARING -> REPLIED -> UP -> OVER
+ *
+ * conn_state.c has all edges.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -46,7 +48,7 @@ let_go_qpn(struct conn *conn)
 	conn->qpn = 0;
 	qpn_let_go(qpn);
 	/* Its queue pair may be waiting to connect anew. */
-	qp = qp_by_qpn(qpn);
+	qp = engine_qp_owner(qpn);
 	if (qp != NULL && qp->conn != NULL && qp->conn->state == CONN_WAITING)
 		qp->conn->retry_at = control.now;
 }
@@ -58,8 +60,6 @@ const struct qp_kind conn_kind = {
 	.detach = conn_detach,
 	.outcome = conn_outcome,
 };
-
-void (*conn_rsm_request)(struct segment *segment, struct conn *conn);
 
 /* ---- lifetime ---- */
 
@@ -138,9 +138,9 @@ conn_notify_peer(struct conn *conn)
 }
 
 static void
-conn_over(struct conn *conn)
+conn_over(struct conn *conn, const char *why)
 {
-	conn->state = CONN_OVER;
+	conn_state_set(conn, CONN_OVER, why);
 	unlist_waiting(conn);
 	neigh_cancel(control.neigh, conn);
 	if (conn->over != NULL)
@@ -159,13 +159,13 @@ qp_flush(struct qp *qp, const struct one_cqe *event, uint8_t status_if_broken)
 {
 	struct engine_command *command = qp_command(qp, ENGINE_QP_FLUSH, NULL, NULL);
 
-	qp->state = ONE_QP_ERROR;
+	qp_state_set(qp, ONE_QP_ERROR, "the connection ends");
 	command->event = *event;
 	command->status_if_broken = status_if_broken;
 	command_send(command);
 }
 
-/* `if_broken` is told instead when it turns out that the core has found the connection broken before. */
+/* `if_broken` is reported instead if the core has found the connection broken before. */
 static void
 conn_end_or(struct conn *conn, enum one_conn_event event, enum one_conn_event if_broken, enum rsm_error rsm,
 	    bool notify_peer)
@@ -174,7 +174,7 @@ conn_end_or(struct conn *conn, enum one_conn_event event, enum one_conn_event if
 
 	if (conn->state == CONN_OVER)
 		return;
-	conn_over(conn);
+	conn_over(conn, "its end");
 	if (qp != NULL && qp->kind->ends_alone) {
 		conn->qp = NULL;
 		qp->conn = NULL;
@@ -211,8 +211,8 @@ conn_broken(struct conn *conn)
 		conn_end(conn, event, RSM_OK, true);
 		return;
 	}
-	conn_over(conn);
-	qp->state = ONE_QP_ERROR;
+	conn_over(conn, "broken");
+	qp_state_set(qp, ONE_QP_ERROR, "broken");
 	if (qp->conn_cq != NULL)
 		cq_post(qp->conn_cq, &told);
 	conn_notify_peer(conn);
@@ -230,7 +230,7 @@ conn_detach(struct qp *qp)
 	live = conn->state != CONN_OVER;
 	qp->conn = NULL;
 	conn->qp = NULL;
-	conn_over(conn);
+	conn_over(conn, "its queue pair goes");
 	if (live)
 		conn_notify_peer(conn);
 	conn_put(conn);
@@ -239,13 +239,13 @@ conn_detach(struct qp *qp)
 void
 conn_reject(struct conn *conn, enum cm_reject reason, const void *data, uint16_t len)
 {
-	conn_over(conn);
+	conn_over(conn, "refused");
 	if (conn->cm != NULL)
 		cm_reject(conn->cm, reason, data, len, control.now);
 	conn_put(conn);
 }
 
-/* ---- what the core is told ---- */
+/* ---- commands to the core ---- */
 
 /* Both ends on one core: direct copies.  Each side asks the same, so both decide alike. */
 static bool
@@ -255,7 +255,7 @@ is_local(const struct conn *conn)
 
 	if (path_own(&conn->path.dst) == NULL)
 		return false;
-	peer = qp_by_qpn(conn->peer_qpn);
+	peer = engine_qp_owner(conn->peer_qpn);
 	return peer != NULL && !peer->removing &&
 	       engine_qp_core(peer->engine) == engine_qp_core(conn->qp->engine);
 }
@@ -317,7 +317,7 @@ conn_establish(struct conn *conn, command_done *done)
 
 	command->event = qp->kind->outcome(qp, ONE_CONN_ESTABLISHED, RSM_OK);
 	command->quiet = conn->passive; /* nothing waits for it there; what goes wrong is an event */
-	qp->state = ONE_QP_CONNECTED;
+	qp_state_set(qp, ONE_QP_CONNECTED, "established");
 	conn->commands++;
 	command_send(command);
 	free(conn->setup);
@@ -342,7 +342,7 @@ conn_started(struct engine_command *command, void *object)
 	struct conn *conn = object;
 
 	if (conn->state == CONN_STARTING && command->status == 0) {
-		conn->state = CONN_UP;
+		conn_state_set(conn, CONN_UP, "the core is ready");
 		cm_confirm(conn->cm, control.now);
 	}
 	conn_told(command, conn);
@@ -355,7 +355,7 @@ conn_prepared(struct engine_command *command, void *object)
 	struct conn *conn = object;
 
 	if (conn->state == CONN_PREPARING && command->status == 0) {
-		conn->state = CONN_REPLIED;
+		conn_state_set(conn, CONN_REPLIED, "the core is ready");
 		hold_qpn(conn);
 		if (cm_accept(conn->cm, &conn->local, conn->setup->private_data, conn->setup->private_len,
 			      control.now) != 0)
@@ -380,7 +380,7 @@ send_request(struct conn *conn)
 	};
 
 	memcpy(params.private_data, conn->setup->private_data, conn->setup->private_len);
-	conn->state = CONN_REQUESTED;
+	conn_state_set(conn, CONN_REQUESTED, "REQ");
 	conn->cm = cm_connect(conn->port->cm, &params, conn, control.now);
 	if (conn->cm == NULL) {
 		conn_end(conn, ONE_CONN_BROKEN, RSM_INSUFFICIENT_RESOURCES, false);
@@ -394,7 +394,7 @@ resolved(struct conn *conn)
 {
 	unlist_waiting(conn);
 	if (conn->passive) {
-		conn->state = CONN_PREPARING;
+		conn_state_set(conn, CONN_PREPARING, "resolved");
 		conn_show(conn);
 		send_connect(conn, conn_prepared);
 	} else if (control.now >= conn->deadline) {
@@ -431,12 +431,12 @@ conn_try(struct conn *conn)
 	int error;
 
 	if (qpn_held(conn->qp->config.qpn)) {
-		conn->state = CONN_WAITING;
+		conn_state_set(conn, CONN_WAITING, "the last connection's time-wait");
 		conn->retry_at = NEVER;
 		list_waiting(conn);
 		return;
 	}
-	conn->state = CONN_RESOLVING;
+	conn_state_set(conn, CONN_RESOLVING, "an attempt");
 	error = neigh_resolve(control.neigh, conn->port->index, &conn->path.dst, control.now, conn->mac,
 			      on_resolved, conn);
 	if (error == 0)
@@ -452,7 +452,7 @@ conn_start(struct conn *conn, struct qp *qp)
 {
 	conn->qp = qp;
 	qp->conn = conn;
-	qp_set_state(qp, ONE_QP_CONNECTING);
+	qp_tell_state(qp, ONE_QP_CONNECTING, "a connection begins");
 	conn->local.qpn = qp->config.qpn;
 	conn->local.psn = (uint32_t)control_random() & 0xffffff;
 	conn->local.rnr_retry =
@@ -528,7 +528,7 @@ qp_disconnect(struct client *client, const struct one_msg *msg)
 		return 0;
 	case ONE_QP_CONNECTED:
 		if (args->graceful != 0) {
-			qp_set_state(qp, ONE_QP_CLOSING);
+			qp_tell_state(qp, ONE_QP_CLOSING, "graceful disconnect");
 			command_send(qp_command(qp, ENGINE_QP_DRAIN, NULL, NULL));
 			return 0;
 		}
@@ -563,7 +563,7 @@ try_again(struct conn *conn, uint16_t reason)
 	cm_set_user(conn->cm, NULL);
 	conn->cm = NULL;
 	let_go_qpn(conn);
-	conn->state = CONN_WAITING;
+	conn_state_set(conn, CONN_WAITING, "REJ, another attempt later");
 	list_waiting(conn);
 	return true;
 }
@@ -584,10 +584,11 @@ on_request(struct path_port *port, const struct cm_event *event)
 	conn->path.port = port->index;
 	conn->service = event->remote->service_id;
 	if (event->remote->path_mtu > port->info->path_mtu)
-		/* There is no field to ask for less; ours try again with less when told so. */
+		/* There is no field to ask for less; our own active side tries again with less after this
+		 * REJ. */
 		conn_reject(conn, CM_REJ_INVALID_MTU, NULL, 0);
 	else if (service_is_rsm(conn->service))
-		conn_rsm_request(cm_listener_user(event->listener), conn);
+		attach_calls->rsm_request(cm_listener_user(event->listener), conn);
 	else
 		cr_offer(cm_listener_user(event->listener), conn);
 }
@@ -605,7 +606,7 @@ on_reply(struct conn *conn, const struct cm_event *event)
 		conn_end(conn, ONE_CONN_BROKEN, RSM_BAD_DRIVER_VERSION, true);
 		return;
 	}
-	conn->state = CONN_STARTING;
+	conn_state_set(conn, CONN_STARTING, "REP");
 	conn_show(conn);
 	send_connect(conn, conn_told);
 	conn_establish(conn, conn_started);
@@ -665,7 +666,7 @@ conn_event(struct cm_env *env, const struct cm_event *event)
 		break;
 	case CM_ESTABLISHED:
 		if (conn->state == CONN_REPLIED) {
-			conn->state = CONN_UP;
+			conn_state_set(conn, CONN_UP, "CM_ESTABLISHED");
 			conn_establish(conn, conn_told);
 		}
 		break;

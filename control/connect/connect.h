@@ -29,9 +29,9 @@ enum conn_state {
 	CONN_WAITING,   /* for the QPN's last connection to be forgotten, or to try again */
 	CONN_RESOLVING, /* asking for the next hop's MAC */
 	CONN_REQUESTED, /* active: REQ is out */
-	CONN_STARTING,  /* active: REP came, the core is told, then RTU */
+	CONN_STARTING,  /* active: REP came; the core is prepared, then RTU */
 	CONN_OFFERED,   /* passive: the application has not answered yet */
-	CONN_PREPARING, /* passive: the core is told, then REP */
+	CONN_PREPARING, /* passive: the core is prepared, then REP */
 	CONN_REPLIED,   /* passive: REP is out */
 	CONN_UP,
 	CONN_OVER /* the queue pair has had its last event; CM's time-wait may still run */
@@ -67,13 +67,16 @@ struct conn {
 	uint32_t attempts;
 	uint32_t qpn;                    /* in time-wait until CM_GONE */
 	struct host *host;               /* keep-alive of an RSM connection */
-	void (*over)(struct conn *conn); /* when it is over, once or more often; NULL: nobody asked */
+	void (*over)(struct conn *conn); /* called when it is over, once or more often; may be NULL */
 	uint64_t incarnation;
 	uint32_t heard; /* engine_qp_heard() when it was looked at last */
 	TAILQ_ENTRY(conn) link;
 	TAILQ_ENTRY(conn) wait_link;
 	LIST_ENTRY(conn) host_link;
 };
+
+/* ---- conn_state.c: the only writer of a connection's state after conn_new(); `why`: for the trace ---- */
+void conn_state_set(struct conn *conn, enum conn_state to, const char *why);
 
 /* ---- conn.c ---- */
 int qp_connect(struct client *client, const struct one_msg *msg);
@@ -82,7 +85,7 @@ struct conn *conn_new(struct path_port *port, bool passive);
 void conn_start(struct conn *conn, struct qp *qp); /* an attempt of `qp` begins */
 /* The queue pair goes: its connection ends by itself. */
 void conn_detach(struct qp *qp);
-/* The end of an attempt or a connection, told to the application once. */
+/* The end of an attempt or a connection, reported to the application once. */
 void conn_end(struct conn *conn, enum one_conn_event event, enum rsm_error rsm, bool notify_peer);
 void conn_reject(struct conn *conn, enum cm_reject reason, const void *data, uint16_t len);
 void conn_put(struct conn *conn); /* frees it when nothing refers to it */
@@ -90,8 +93,6 @@ void conn_free(struct conn *conn);
 /* The event of an endpoint's connection. */
 struct one_cqe conn_outcome(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm);
 extern const struct qp_kind conn_kind; /* endpoints */
-/* A request for an RSM segment; set by control_init. */
-extern void (*conn_rsm_request)(struct segment *segment, struct conn *conn);
 /* conn_show.c: before the event that tells of it. */
 void conn_show(const struct conn *conn);
 void conn_show_refusal(const struct conn *conn, const uint8_t *data);

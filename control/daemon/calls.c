@@ -97,6 +97,8 @@ const struct attach_calls attach_table = {
 			[OBJECT_PZ] = {.subject = ONE_SUBJECT_PZ, .destroy = pz_end},
 		},
 	.leave = rsm_leave,
+	.endpoint = &conn_kind,
+	.rsm_request = rsm_request,
 };
 
 const struct path_calls path_table = {

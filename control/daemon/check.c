@@ -179,7 +179,7 @@ count_lcores(const char *list)
 	return count;
 }
 
-/* As far as one can tell without EAL, which takes all processors when it is not told. */
+/* As far as is known without EAL, which takes all processors without -l. */
 static uint64_t
 polling_cores(const struct report *report)
 {

@@ -11,13 +11,14 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "control/attach/reaper.h"
+#include "control/attach/server.h"
 #include "control/daemon/calls.h"
 #include "control/daemon/telemetry.h"
 #include "control/rsm/rsm.h"
+#include "dataplane/compat/clock.h"
 
 #define EVENTS 64
 #define ENGINE_ROUNDS 16      /* of engine_poll in one loop */
@@ -46,7 +47,7 @@ stop_ready(struct watch *watch, uint32_t events)
 		stop_seen = true;
 }
 
-/* Only wakes: engine_poll is called in every loop.  For edges, so that nobody has to read it. */
+/* Only wakes: engine_poll is called in every loop.  For edges, so that it need not be read. */
 static void
 engine_ready(struct watch *watch, uint32_t events)
 {
@@ -63,7 +64,7 @@ on_event(const struct engine_event *event)
 }
 
 /*
- * How many mappings attachments may have together.  At the kernel's limit nobody gets another one, not even
+ * How many mappings attachments may have together.  At the kernel's limit there is not another one, not even
  * the handler that puts a page under a fault; so some are left for ourselves.
  */
 static uint32_t
@@ -152,8 +153,8 @@ epoll_until(struct epoll_event *events, uint64_t deadline)
 }
 
 /*
- * Gives the processor to who shares it.  When it does not come back soon, that is somebody who keeps it as
- * long as the kernel lets him: then it is better to sleep, since who is woken comes first.
+ * Yields to the threads that share the processor.  When it does not come back soon, one of them keeps it as
+ * long as the kernel allows: then it is better to sleep, since a thread that is woken comes first.
  */
 static void
 yield(void)
@@ -161,7 +162,7 @@ yield(void)
 	uint64_t before = control.now;
 
 	sched_yield();
-	control.now = control_clock();
+	control.now = clock_now();
 	if (control.now - before > YIELD_LONG_NS)
 		no_look_until = control.now + NO_LOOK_NS;
 }
@@ -195,7 +196,7 @@ loop_once(uint64_t deadline)
 	struct epoll_event events[EVENTS];
 	int n;
 
-	control.now = control_clock();
+	control.now = clock_now();
 	/* While the cores have much to say, applications and the clock are looked at now and then only. */
 	if (engine_turns < ENGINE_TURNS && poll_engine()) {
 		engine_turns++;
@@ -205,8 +206,8 @@ loop_once(uint64_t deadline)
 		n = wait_for_events(events, deadline);
 		if (n < 0)
 			return n;
-		control.now = control_clock();
-		/* First what the cores say: an application may already answer what they told it. */
+		control.now = clock_now();
+		/* First what comes from the cores: an application may already answer an event of theirs. */
 		if (poll_engine())
 			engine_turns++;
 	}
@@ -240,8 +241,6 @@ control_init(const struct config *config, char *why, size_t why_len)
 	look_until = no_look_until = 0;
 	engine_turns = 0;
 	attach_calls = &attach_table;
-	qp_created = &conn_kind;
-	conn_rsm_request = rsm_request;
 	control.config = config;
 	control.listen_fd = -1;
 	control.epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -265,7 +264,7 @@ control_init(const struct config *config, char *why, size_t why_len)
 	control.segment_secret[0] = control_random();
 	control.segment_secret[1] = control_random();
 	control.incarnation = control_random() | 1;
-	control.now = control_clock();
+	control.now = clock_now();
 	work_init();
 	stop_watch.ready = stop_ready;
 	engine_watch.ready = engine_ready;
@@ -336,15 +335,15 @@ void
 control_fini(void)
 {
 	struct client *client;
-	uint64_t end = control_clock() + FINI_NS;
+	uint64_t end = clock_now() + FINI_NS;
 
 	telemetry_fini();
 	server_close();
 	control.stopping = true;
 	TAILQ_FOREACH(client, &control.clients, link)
 	client_kill(client, 0, "the data plane ends");
-	while (!TAILQ_EMPTY(&control.clients) && control_clock() < end)
-		if (loop_once(control_clock() + NS_PER_MS) != 0)
+	while (!TAILQ_EMPTY(&control.clients) && clock_now() < end)
+		if (loop_once(clock_now() + NS_PER_MS) != 0)
 			break;
 	if (!TAILQ_EMPTY(&control.clients))
 		log_warning("the cores did not let go of all attachments in time\n");

@@ -19,6 +19,8 @@
 #include "check.h"
 #include "config/config.h"
 #include "control.h"
+#include "control/base/state.h"
+#include "control/loop/log.h"
 #include "dataplane/engine.h"
 #include "dataplane/mem/reach.h"
 #include "kernel_addr.h"
@@ -65,7 +67,7 @@ survive_signals(void)
 		signal(ignored[i], SIG_IGN);
 }
 
-/* Ctrl-C and SIGTERM are blocked until the control thread can be told. */
+/* Ctrl-C and SIGTERM are blocked until the control thread can take them. */
 static void
 hold_signals(sigset_t *before)
 {
@@ -145,6 +147,18 @@ serve(void)
 	return ret < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+static void
+trace_state(const struct state_machine *machine, uint32_t id, uint32_t from, uint32_t to, const char *why,
+	    bool allowed)
+{
+	if (allowed)
+		log_debug("%s %#x: %s -> %s (%s)\n", machine->object, id, machine->name[from],
+			  machine->name[to], why);
+	else
+		log_error("%s %#x: %s -> %s (%s) is no edge of its table; tell the maintainers\n",
+			  machine->object, id, machine->name[from], machine->name[to], why);
+}
+
 /* Before the `--`: EAL would answer --help and --version for itself, and know none of our options. */
 static int
 before_split(int split, char **argv, enum config_action *action, char *why, size_t why_len)
@@ -205,6 +219,7 @@ main(int argc, char **argv)
 	if (rte_eal_has_hugepages() && rte_pdump_init() < 0)
 		fprintf(stderr, "oneside-dataplane: no packets can be captured: %s\n",
 			rte_strerror(rte_errno));
+	state_trace = trace_state;
 	int status = serve();
 	if (rte_eal_has_hugepages())
 		rte_pdump_uninit();

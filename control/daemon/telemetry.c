@@ -250,14 +250,6 @@ objects(const char *params, struct rte_tel_data *out, enum object_kind kind, con
 	return found ? NULL : "no attachment is of that process";
 }
 
-static const char *
-qp_state_text(enum one_qp_state state)
-{
-	static const char *const text[] = {"idle", "connecting", "connected", "closing", "error"};
-
-	return text[state];
-}
-
 static void
 fill_qp(struct rte_tel_data *d, const void *object)
 {
@@ -266,7 +258,7 @@ fill_qp(struct rte_tel_data *d, const void *object)
 	add_key(d, "qpn", qp->config.qpn);
 	add_number(d, "id", qp->object.id);
 	add_text(d, "role", qp->kind->name);
-	add_text(d, "state", qp_state_text(qp->state));
+	add_text(d, "state", qp_state_name(qp));
 	if (qp->conn == NULL)
 		return;
 	add_text(d, "peer", addr_text(&qp->conn->path.dst));

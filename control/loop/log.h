@@ -16,7 +16,7 @@ extern int control_logtype;
 
 /*
  * For what applications and other hosts can bring about as often as they like: some lines a second, so that
- * nobody fills the disk, and how many were left out.
+ * the disk is not filled, and how many were left out.
  */
 bool log_allowed(void);
 #define log_of_others(level, ...)                 \

@@ -1,28 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The clock, random numbers and descriptors of the control thread.
+ * Random numbers and descriptors of the control thread.
  */
 #include "control/loop/loop.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
-#include <time.h>
 
 #define LOG_LINES 50u /* a second, that others bring about */
 
 RTE_LOG_REGISTER(control_logtype, oneside.control, NOTICE);
 
 struct control control = {.epoll = -1, .stop_fd = -1, .listen_fd = -1};
-
-uint64_t
-control_clock(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 uint64_t
 control_random(void)

@@ -52,7 +52,6 @@ struct control {
 };
 extern struct control control;
 
-uint64_t control_clock(void);
 uint64_t control_random(void);
 int control_watch(int fd, struct watch *watch, uint32_t events);
 

@@ -2,7 +2,7 @@
 /*
  * The table of neighbours and the timers of its queries.
  *
- *   INCOMPLETE  asked, nobody has answered yet; resolutions wait here
+ *   INCOMPLETE  asked, no answer yet; resolutions wait here
  *   REACHABLE   known; STALE once it has not been heard of for a while
  *   PROBE       known and in use, but being asked again
  *
@@ -255,7 +255,7 @@ entry_confirm(struct neigh *neigh, struct neigh_entry *entry, const uint8_t mac[
 
 /*
  * A known neighbour's place is taken from it only when it does not answer any more: while it is asked by
- * unicast, nobody else's answer counts.  Otherwise one frame of anybody on the link would lead its
+ * unicast, no other answer counts.  Otherwise one frame of any host on the link would lead its
  * connections astray.
  */
 static bool
@@ -355,7 +355,7 @@ neigh_announce(struct neigh *neigh, uint64_t now)
 	}
 }
 
-/* Who has to be asked for on the way to `dst`: 0 or -errno. */
+/* The next hop to resolve on the way to `dst`: 0 or -errno. */
 static int
 next_hop(const struct neigh *neigh, uint16_t port, const struct wire_addr *dst, struct wire_addr *hop)
 {

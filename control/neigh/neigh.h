@@ -40,7 +40,7 @@ struct neigh_env {
 			const uint8_t mac[6]);
 };
 
-/* status 0 and the next hop's MAC, or -EHOSTUNREACH (nobody answered). */
+/* status 0 and the next hop's MAC, or -EHOSTUNREACH (no answer). */
 typedef void neigh_done(void *user, int status, const uint8_t mac[6]);
 
 struct neigh *neigh_new(struct neigh_env *env, const struct neigh_port *ports, uint16_t num_ports);
@@ -57,7 +57,7 @@ void neigh_announce(struct neigh *neigh, uint64_t now);
  *   -ENETUNREACH   not on the link and no gateway, or the wrong family
  *   -EINVAL        multicast, broadcast or unspecified
  *   -ENOBUFS       too many resolutions under way
- * `done` may call neigh_resolve and neigh_cancel; NULL: only ask, nobody is told.
+ * `done` may call neigh_resolve and neigh_cancel; NULL: only ask.
  */
 int neigh_resolve(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, uint64_t now,
 		  uint8_t mac[6], neigh_done *done, void *user);

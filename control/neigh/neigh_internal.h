@@ -11,7 +11,7 @@
 #define NEIGH_PORTS_MAX 16u
 #define NEIGH_BUCKETS 4096u /* power of two */
 
-/* Replies and queries per second, so that nobody makes us flood a link. */
+/* Replies and queries per second, so that no host makes us flood a link. */
 struct neigh_rate {
 	uint64_t last;   /* ns */
 	uint64_t credit; /* ns worth of frames */

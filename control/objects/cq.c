@@ -70,7 +70,7 @@ cq_start(struct client *client, uint32_t log2, struct cq **out, command_done *do
 	if (cq == NULL)
 		return client->reply.subject == ONE_SUBJECT_QUOTA ? -EDQUOT : -ENOMEM;
 	*out = cq;
-	/* HELLO's callback is told of the client, the others of the ring. */
+	/* HELLO's callback gets the client, the others the ring. */
 	command = command_new(client, ENGINE_CQ_ADD, done, client->async_cq == cq ? (void *)client : cq);
 	command->cq = cq->engine;
 	command->cq_config = (struct engine_cq_config){
@@ -260,12 +260,14 @@ cq_remove(struct cq *cq)
 	command_send(command);
 }
 
-/* As far as the application has told; an honest one never takes more than there was. */
+/* By what the application has stored; an honest one never takes more than there was. */
 bool
 cq_has_room(const struct cq *cq)
 {
 	const struct one_cq_shm *shm =
 		(const struct one_cq_shm *)(cq->object.client->arena.base + cq->offset);
+	/* Of the library's store of what it has taken, and the core's in cq_publish: only numbers are
+	 * compared. */
 	uint32_t taken = atomic_load_explicit(&shm->head, memory_order_relaxed);
 	uint32_t stored = atomic_load_explicit(&shm->tail, memory_order_relaxed);
 	/* Entries are there before the tail tells of them: the application may be ahead of it. */

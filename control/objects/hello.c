@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * HELLO: who wants what, and the arena for it.
+ * HELLO: the first request of an attachment, and the arena for it.
  */
 #include <errno.h>
 #include <string.h>
@@ -170,12 +170,14 @@ hello_request(struct client *client, const struct one_msg *msg)
 	else if (client->port == NULL)
 		error = client_refuse(client, -ENODEV, ONE_SUBJECT_PORT, path_num_ports);
 	else if (quota_attach(&control.quota, client->account, &limit) != 0)
-		error = client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+		error = quota_is_leaving(client->account)
+				? REQUEST_AGAIN
+				: client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
 	else {
 		client->attached = true;
 		error = start(client);
 	}
-	if (error == REQUEST_LATER)
+	if (error == REQUEST_LATER || error == REQUEST_AGAIN)
 		return error;
 	client_reply(client, error);
 	client_kill(client, 0, "its HELLO was refused");

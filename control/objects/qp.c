@@ -5,41 +5,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "control/base/state.h"
 #include "control/objects/qp.h"
 #include "control/path/path.h"
 
-#define QPN_BUCKETS 4096u
 #define QPN_TRIES 16
-
-const struct qp_kind *qp_created;
-static struct qp *qpn_bucket[QPN_BUCKETS];
-
-static struct qp **
-bucket_of(uint32_t qpn)
-{
-	return &qpn_bucket[(qpn ^ qpn >> 12) % QPN_BUCKETS];
-}
-
-struct qp *
-qp_by_qpn(uint32_t qpn)
-{
-	struct qp *qp = *bucket_of(qpn);
-
-	while (qp != NULL && qp->config.qpn != qpn)
-		qp = qp->qpn_next;
-	return qp;
-}
-
-static void
-qpn_unlink(struct qp *qp)
-{
-	struct qp **link = bucket_of(qp->config.qpn);
-
-	while (*link != NULL && *link != qp)
-		link = &(*link)->qpn_next;
-	if (*link != NULL)
-		*link = qp->qpn_next;
-}
 
 struct one_qp_shm *
 qp_shm(const struct qp *qp)
@@ -57,14 +27,44 @@ qp_command(struct qp *qp, enum engine_command_type type, command_done *done, voi
 	return command;
 }
 
+/* ---- state ---- */
+
+static const char *const state_names[] = {
+	[ONE_QP_IDLE] = "idle",       [ONE_QP_CONNECTING] = "connecting", [ONE_QP_CONNECTED] = "connected",
+	[ONE_QP_CLOSING] = "closing", [ONE_QP_ERROR] = "error",
+};
+
+static const uint16_t state_next[] = {
+	[ONE_QP_IDLE] = STATE_TO(ONE_QP_CONNECTING) | STATE_TO(ONE_QP_ERROR),
+	[ONE_QP_CONNECTING] = STATE_TO(ONE_QP_CONNECTED) | STATE_TO(ONE_QP_ERROR),
+	[ONE_QP_CONNECTED] = STATE_TO(ONE_QP_CLOSING) | STATE_TO(ONE_QP_ERROR),
+	[ONE_QP_CLOSING] = STATE_TO(ONE_QP_ERROR),
+	[ONE_QP_ERROR] = STATE_TO(ONE_QP_IDLE),
+};
+
+static const struct state_machine machine = {"queue pair", state_names, state_next};
+
 void
-qp_set_state(struct qp *qp, enum one_qp_state state)
+qp_state_set(struct qp *qp, enum one_qp_state to, const char *why)
+{
+	state_edge(&machine, qp->config.qpn, qp->state, to, why);
+	qp->state = to;
+}
+
+void
+qp_tell_state(struct qp *qp, enum one_qp_state to, const char *why)
 {
 	struct engine_command *command = qp_command(qp, ENGINE_QP_STATE, NULL, NULL);
 
-	qp->state = state;
-	command->state = state;
+	qp_state_set(qp, to, why);
+	command->state = to;
 	command_send(command);
+}
+
+const char *
+qp_state_name(const struct qp *qp)
+{
+	return state_names[qp->state];
 }
 
 /* ---- what it refers to ---- */
@@ -294,8 +294,6 @@ qp_add(struct qp *qp, command_done *done)
 		qp_destroy(qp);
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
-	qp->qpn_next = *bucket_of(qp->config.qpn);
-	*bucket_of(qp->config.qpn) = qp;
 	command = qp_command(qp, ENGINE_QP_ADD, done, qp);
 	command->qp_config = qp->config;
 	command_send(command);
@@ -350,7 +348,7 @@ qp_create(struct client *client, const struct one_msg *msg)
 		error = qp_ring_log2(client, args->max_recv_wr, args->max_recv_sge, &rq_log2);
 	if (error != 0)
 		return error;
-	qp = qp_new(client, qp_created);
+	qp = qp_new(client, attach_calls->endpoint);
 	if (qp == NULL)
 		return qp_refuse_full(client);
 	qp->pz = to.pz;
@@ -471,7 +469,7 @@ qp_was_reset(struct engine_command *command, void *object)
 
 	qp->object.busy = false;
 	if (command->status == 0)
-		qp->state = ONE_QP_IDLE;
+		qp_state_set(qp, ONE_QP_IDLE, "reset");
 	client_reply(client, command->status == 0
 				     ? 0
 				     : client_refuse(client, command->status, ONE_SUBJECT_QP, qp->object.id));
@@ -511,7 +509,6 @@ qp_destroy(struct qp *qp)
 	struct client *client = qp->object.client;
 
 	if (qp->engine != NULL) {
-		qpn_unlink(qp);
 		engine_qp_free(qp->engine);
 		quota_give(&control.quota, client->account, QUOTA_QPNS, 1);
 	}

@@ -18,7 +18,7 @@ struct qp_kind {
 	uint32_t access;  /* what the peer may ask for at most: ONE_ACCESS_REMOTE_* */
 	bool endless_rnr; /* a receiver that is not ready is no error, whatever the port is configured to */
 	void (*detach)(struct qp *qp);  /* its connection ends by itself */
-	void (*unhook)(struct qp *qp);  /* it is going: whoever refers to it forgets it; NULL: nobody does */
+	void (*unhook)(struct qp *qp);  /* it is going: references to it are dropped; NULL: there are none */
 	void (*destroy)(struct qp *qp); /* NULL: nothing to do */
 	/* What its owner finds in conn_cq. */
 	struct one_cqe (*outcome)(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm);
@@ -42,7 +42,6 @@ struct qp {
 	uint32_t rd_atomic_in, rd_atomic_out;
 	uint64_t block, block_size; /* in the arena */
 	struct conn *conn;
-	struct qp *qpn_next;
 	/* IMPORT */
 	uint32_t permission;
 	/* EXPORT */
@@ -50,8 +49,6 @@ struct qp {
 	struct mem_region *window;
 	LIST_ENTRY(qp) segment_link;
 };
-
-extern const struct qp_kind *qp_created; /* the kind of those that QP_CREATE makes; set by control_init */
 
 /* ---- qp.c ---- */
 int qp_create(struct client *client, const struct one_msg *msg);
@@ -73,12 +70,15 @@ void qp_describe(struct client *client, const struct qp *qp); /* in the reply un
 void qp_remove(struct qp *qp, bool reply);
 void qp_destroy(struct qp *qp);  /* never added, or no core has it any more */
 void qp_withdraw(struct qp *qp); /* from the core, at the client's end */
-struct qp *qp_by_qpn(uint32_t qpn);
 /* Numbers that connections use, or used until their time-wait is over: no queue pair gets them. */
 void qpn_hold(uint32_t qpn);
 void qpn_let_go(uint32_t qpn);
 bool qpn_held(uint32_t qpn);
-void qp_set_state(struct qp *qp, enum one_qp_state state); /* here and in the application's view */
+/* The only writer of a queue pair's state; `why`: for the trace. */
+void qp_state_set(struct qp *qp, enum one_qp_state to, const char *why);
+/* The same, and by the core in the application's view. */
+void qp_tell_state(struct qp *qp, enum one_qp_state to, const char *why);
+const char *qp_state_name(const struct qp *qp);
 struct engine_command *qp_command(struct qp *qp, enum engine_command_type type, command_done *done,
 				  void *object);
 struct one_qp_shm *qp_shm(const struct qp *qp);

@@ -150,7 +150,7 @@ send_frame(struct path_port *port, const struct cm_path *path, const uint8_t dst
 		return;
 	memcpy(wire_build(&template, &build, frame), mad, CM_MAD_LEN);
 	wire_seal(frame, len);
-	/* What is lost is sent again by who waits for an answer. */
+	/* What is lost is sent again by the end that waits for an answer. */
 	if (engine_send_frame(port->index, frame, len) != 0)
 		log_debug("port %s: a management datagram could not be sent\n", port->info->name);
 }
@@ -199,7 +199,7 @@ path_send_mad(struct path_port *port, const struct cm_path *path, const uint8_t 
 	error = neigh_lookup(control.neigh, port->index, &path->dst, control.now, mac);
 	if (error == 0)
 		send_frame(port, path, mac, mad);
-	/* Those of whom nobody knows must not keep others from being answered. */
+	/* Frames of unknown hosts must not keep others from being answered. */
 	if (error != -ENOENT || num_unresolved >= PATH_UNRESOLVED_MAX)
 		return;
 	held = malloc(sizeof(*held));
@@ -259,7 +259,7 @@ path_frame(uint16_t index, uint8_t *frame, uint32_t len, const struct wire_packe
 	input_mad(port, &path, packet->payload, packet->payload_len);
 }
 
-/* Who is on a link that comes up may remember another MAC of ours. */
+/* Hosts on a link that comes up may remember another MAC of ours. */
 static void
 look_at_links(void)
 {

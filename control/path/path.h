@@ -26,7 +26,7 @@ struct path_port {
 	const struct config_port *config;
 	struct cm *cm;
 	struct cm_env env;
-	struct port_space tcp; /* where somebody listens */
+	struct port_space tcp; /* with a listener */
 	uint32_t mad_psn;
 	bool link_up; /* as last seen */
 };

@@ -11,14 +11,14 @@
  *   0 base version 1 | class 0x4f | class version 1 | method 1 (ask), 0x81 (answer)
  *   8 transaction id   16 attribute 1   37 OUI   40 magic "ALIV"   44 incarnation (big-endian)
  *
- * Losing a host costs every connection with it, and anybody can send a datagram in
+ * Losing a host costs every connection with it, and any host can send a datagram in
  * its name: so an answer counts only with the random transaction id of a question
  * that is open, and once.
  *
  * A host is lost when it has left a number of questions unanswered, not when the
  * clock says so alone: it may be this process that has slept.
  *
- * Anybody can keep the way to a control thread busy.  So these datagrams come by a
+ * Any host can keep the way to a control thread busy.  So these datagrams come by a
  * ring of their own, go out by the MAC that the connections use when the table of
  * neighbours has lost it, and what the transport of a connection has heard from the
  * host since is a sign of life as good as an answer.

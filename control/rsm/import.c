@@ -72,7 +72,7 @@ import_added(struct engine_command *command, void *object)
 	conn->path.port = client->port->index;
 	conn->path.src = client->port->info->addr;
 	if (args.node == control.config->node) {
-		/* The exporter may be at another port of ours; nobody at all is told by the one we ask. */
+		/* The exporter may be at another port of ours; the one we ask does not answer for it. */
 		segment = segment_find(args.segment);
 		conn->path.dst = (segment == NULL ? client->port : segment->client->port)->info->addr;
 	} else {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * RSM segments: the exporter's side.  Ids are unique on the node; each published
- * segment is a listener of its own, and the decision who may import it is made
+ * segment is a listener of its own, and the decision on each import is made
  * here alone, from what the importer's data plane says of its process.
  */
 #include <errno.h>
@@ -121,7 +121,7 @@ rsm_republish(struct client *client, const struct one_msg *msg)
 	return 0;
 }
 
-/* First nobody can find it or reach its memory, then the importers are told. */
+/* First it can neither be found nor reached, then the importers are notified. */
 void
 segment_withdraw(struct segment *segment)
 {
@@ -280,7 +280,7 @@ peer_state(const struct path_port *port, const struct wire_addr *addr, struct ne
 	return NEIGH_NONE;
 }
 
-/* Ask for a peer that nobody has asked for; what comes of it is told to who looks next. */
+/* Ask for a peer that has not been asked for; the next look finds the outcome. */
 static void
 peer_ask(const struct path_port *port, const struct wire_addr *addr)
 {

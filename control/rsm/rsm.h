@@ -29,7 +29,7 @@ int rsm_republish(struct client *client, const struct one_msg *msg);
 int rsm_unpublish(struct client *client, const struct one_msg *msg);
 int rsm_topology(struct client *client, const struct one_msg *msg);
 void rsm_find_peers(void);                      /* ask for the MACs of all that are configured */
-void segment_withdraw(struct segment *segment); /* nobody finds it, and all imports end */
+void segment_withdraw(struct segment *segment); /* it can no longer be found, and all imports end */
 void segment_destroy(struct segment *segment);
 struct segment *segment_find(uint32_t id);
 void rsm_request(struct segment *segment, struct conn *conn); /* CM_REQUEST */

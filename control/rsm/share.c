@@ -21,7 +21,7 @@ peer_of(const struct qp *qp, const struct qp_kind *kind)
 
 	if (qp->conn == NULL || path_own(&qp->conn->path.dst) == NULL)
 		return NULL;
-	peer = qp_by_qpn(qp->conn->peer_qpn);
+	peer = engine_qp_owner(qp->conn->peer_qpn);
 	if (peer == NULL || peer->kind != kind || peer->conn == NULL || peer->removing ||
 	    peer->conn->peer_qpn != qp->config.qpn)
 		return NULL;

@@ -43,7 +43,8 @@ struct tx_queue {
 
 struct rx_queue {
 	uint16_t port, device, queue;
-	bool interrupt;
+	bool interrupt; /* the driver's */
+	bool watched;   /* the socket that it receives from is in the core's epoll */
 };
 
 /* Completions of one queue pair on one ring, not stored there yet. */
@@ -104,7 +105,7 @@ struct core {
 	uint32_t idle_loops;
 	/* --idle yield; times in cycles */
 	uint64_t gave_at;    /* when the processor was given away last */
-	uint64_t give_after; /* how long it is kept while nobody wants it */
+	uint64_t give_after; /* how long it is kept while no other thread wants it */
 	uint64_t least;      /* that giving it away took */
 	bool gave;           /* after the loop before this one */
 	bool shared;         /* others had it then */
@@ -155,7 +156,8 @@ engine_now(uint64_t tsc)
 	return (uint64_t)(((unsigned __int128)tsc * engine.tsc_mult) >> 32);
 }
 
-/* Entries of a ring that other threads use: only a look. */
+/* Entries of a ring that other threads use.  Relaxed: nothing is read from it for that; where it decides on
+ * sleeping, a fence stands before it (idle.c). */
 static inline uint32_t
 ring_used(const struct rte_ring *ring)
 {
@@ -175,5 +177,9 @@ core_time(const struct core *core)
 {
 	return core->now + (engine_now(rte_rdtsc()) - core->real_at);
 }
+
+/* `error`, with one sentence in `why` of what is wrong and what helps. */
+int core_refuse(char *why, size_t why_len, int error, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 
 #endif

@@ -19,7 +19,7 @@ enum {
 	CORE_RUN_BUDGET = 16,    /* and frames that each may in one turn; */
 	CORE_RUN_BYTES = 65536,  /* turns go on until so much has gone out, or nothing more can */
 	CORE_TIMEOUTS = 64,      /* timers served in one loop */
-	CORE_TAKES = 128,        /* receives taken before `--idle yield` lets who posts them run */
+	CORE_TAKES = 128,        /* receives taken before `--idle yield` lets the posting thread run */
 	CORE_BOARDS = 32,        /* queue pairs that recover from loss selectively at one time */
 	CORE_HOLDS = 4,          /* of its buffers, one in so many may be kept meanwhile */
 	CORE_COMMAND_RING = 4096,

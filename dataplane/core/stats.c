@@ -16,6 +16,7 @@ stats_publish(struct core *core)
 
 	memcpy(core->stats.rc, core->env.counter, sizeof(core->stats.rc));
 	memcpy(words, &core->stats, sizeof(words));
+	/* Read by engine_stats: each number by itself. */
 	for (size_t i = 0; i < WORDS; i++)
 		atomic_store_explicit(&core->published[i], words[i], memory_order_relaxed);
 	core->published_at = core->now;
@@ -26,6 +27,7 @@ engine_stats(uint32_t core, struct engine_stats *out)
 {
 	uint64_t words[WORDS] = {0};
 
+	/* Of the stores in stats_publish. */
 	if (core < engine.num_cores)
 		for (size_t i = 0; i < WORDS; i++)
 			words[i] =

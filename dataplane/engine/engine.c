@@ -4,7 +4,6 @@
  * up from the cores, grace periods.  Everything here runs on the control thread.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -19,24 +18,13 @@
 #include "dataplane/engine/internal.h"
 #include "dataplane/loop/loop.h"
 #include "dataplane/mem/guard.h"
-#include "dataplane/port/rx_wakeup.h"
 #include "dataplane/port/port.h"
 #include "dataplane/qp/transport.h"
+#include "dataplane/wire/icrc.h"
 
 #define MEM_TABLE_LOG2 16
 #define UP_BURST 64u
 #define FRAME_BURST 32u
-
-static int __attribute__((format(printf, 4, 5)))
-refuse(char *why, size_t why_len, int error, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(why, why_len, format, args);
-	va_end(args);
-	return error;
-}
 
 /* ---- start and end ---- */
 
@@ -105,23 +93,25 @@ cores_init(char *why, size_t why_len)
 		struct core *core;
 
 		if (engine.num_cores == CORE_MAX)
-			return refuse(why, why_len, -E2BIG, "more than %u polling cores; give EAL fewer (-l)",
-				      CORE_MAX);
+			return core_refuse(why, why_len, -E2BIG,
+					   "more than %u polling cores; give EAL fewer (-l)", CORE_MAX);
 		core = core_new(engine.num_cores, lcore);
 		if (core != NULL)
 			engine.core[engine.num_cores++] = core;
 		if (core == NULL || !core_is_whole(core))
-			return refuse(why, why_len, -ENOMEM,
-				      "core %u: no memory for its rings and %u work nodes; give EAL more "
-				      "(-m), or write a "
-				      "lower work_pool",
-				      lcore, engine.config->work_pool);
+			return core_refuse(
+				why, why_len, -ENOMEM,
+				"core %u: no memory for its rings and %u work nodes; give EAL more "
+				"(-m), or write a "
+				"lower work_pool",
+				lcore, engine.config->work_pool);
 	}
 	if (engine.num_cores == 0)
-		return refuse(why, why_len, -EINVAL,
-			      "one lcore is not enough: the first is the control thread's, every further one "
-			      "polls; give "
-			      "EAL two or more (-l 0,1)");
+		return core_refuse(
+			why, why_len, -EINVAL,
+			"one lcore is not enough: the first is the control thread's, every further one "
+			"polls; give "
+			"EAL two or more (-l 0,1)");
 	return 0;
 }
 
@@ -142,11 +132,12 @@ pools_init(char *why, size_t why_len)
 		core->pool = rte_pktmbuf_pool_create(name, count, count >= 4096 ? 256 : 32, priv, room,
 						     (int)rte_lcore_to_socket_id(core->lcore));
 		if (core->pool == NULL)
-			return refuse(why, why_len, -rte_errno,
-				      "mbufs %u: no memory for %u packet buffers of %u bytes; give EAL more "
-				      "(hugepages, or "
-				      "-m), or write a lower mbufs",
-				      engine.config->mbufs, count, room);
+			return core_refuse(
+				why, why_len, -rte_errno,
+				"mbufs %u: no memory for %u packet buffers of %u bytes; give EAL more "
+				"(hugepages, or "
+				"-m), or write a lower mbufs",
+				engine.config->mbufs, count, room);
 	}
 	engine.control_pool = rte_pktmbuf_pool_create("oneside_control", CONTROL_MBUFS, 0, priv, room,
 						      SOCKET_ID_ANY); /* replies to jumbo echoes */
@@ -155,8 +146,8 @@ pools_init(char *why, size_t why_len)
 	engine.alive_frames =
 		rte_ring_create("oneside_alive", CONTROL_FRAME_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
 	if (engine.control_pool == NULL || engine.control_frames == NULL || engine.alive_frames == NULL)
-		return refuse(why, why_len, -ENOMEM,
-			      "no memory for the control thread's buffers; give EAL more (-m)");
+		return core_refuse(why, why_len, -ENOMEM,
+				   "no memory for the control thread's buffers; give EAL more (-m)");
 	return 0;
 }
 
@@ -170,8 +161,24 @@ tables_init(char *why, size_t why_len)
 	engine.rcu = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(size, RTE_CACHE_LINE_SIZE));
 	if (engine.event_fd < 0 || engine.mem == NULL || engine.rcu == NULL || qpn_init() != 0 ||
 	    rte_rcu_qsbr_init(engine.rcu, RTE_MAX_LCORE) != 0)
-		return refuse(why, why_len, -ENOMEM, "no memory for the tables of keys and queue pairs");
+		return core_refuse(why, why_len, -ENOMEM, "no memory for the tables of keys and queue pairs");
 	return guard_init(engine.event_fd);
+}
+
+/* By CPU and EAL, unless the environment names one for a test or a measurement. */
+static int
+icrc_choose(char *why, size_t why_len)
+{
+	const char *name = getenv("ONESIDE_ICRC");
+
+	wire_init();
+	if (name == NULL || icrc_use(name))
+		return 0;
+	return refuse(
+		why, why_len, -EINVAL,
+		"ONESIDE_ICRC=%s: no implementation of the ICRC that this processor has; unset it to have "
+		"the best (%s)",
+		name, icrc->name);
 }
 
 int
@@ -184,8 +191,9 @@ engine_init(const struct config *config, char *why, size_t why_len)
 	engine.reap_tail = &engine.reap;
 	engine.config = config;
 	engine.tsc_mult = (uint64_t)(((unsigned __int128)1000000000 << 32) / rte_get_tsc_hz());
-	wire_init();
-	error = tables_init(why, why_len);
+	error = icrc_choose(why, why_len);
+	if (error == 0)
+		error = tables_init(why, why_len);
 	if (error == 0)
 		error = cores_init(why, why_len);
 	if (error == 0)
@@ -197,14 +205,13 @@ engine_init(const struct config *config, char *why, size_t why_len)
 	for (uint32_t i = 0; i < engine.num_cores && error == 0; i++) {
 		error = idle_init(engine.core[i]);
 		if (error != 0)
-			refuse(why, why_len, error, "core %u: cannot wait for events: %s",
-			       engine.core[i]->lcore, strerror(-error));
+			core_refuse(why, why_len, error, "core %u: cannot wait for events: %s",
+				    engine.core[i]->lcore, strerror(-error));
 	}
 	if (error != 0) {
 		engine_fini();
 		return error;
 	}
-	rx_wakeups_find();
 	telemetry_register();
 	return error;
 }
@@ -216,12 +223,13 @@ engine_start(void)
 		int error = rte_eal_remote_launch(core_main, engine.core[i], engine.core[i]->lcore);
 
 		if (error != 0) {
-			__atomic_store_n(&engine.running, i > 0, __ATOMIC_RELEASE); /* pairs with munmap() */
+			__atomic_store_n(&engine.running, i > 0,
+					 __ATOMIC_RELEASE); /* pairs with links_quiesce */
 			engine_stop();
 			return error;
 		}
 	}
-	__atomic_store_n(&engine.running, true, __ATOMIC_RELEASE); /* pairs with munmap() in link.c */
+	__atomic_store_n(&engine.running, true, __ATOMIC_RELEASE); /* pairs with links_quiesce */
 	return 0;
 }
 
@@ -310,7 +318,6 @@ engine_fini(void)
 	for (uint32_t i = 0; i < engine.num_cores; i++)
 		core_free(engine.core[i]);
 	ports_fini();
-	rx_wakeups_fini();
 	free_frames(engine.control_frames);
 	free_frames(engine.alive_frames);
 	for (uint32_t i = 0; i < engine.num_cores; i++) {
@@ -451,6 +458,7 @@ engine_sleep_begin(void)
 void
 engine_sleep_end(void)
 {
+	/* Read by event_notify_control, which at worst writes the eventfd once in vain. */
 	atomic_store_explicit(&engine.control_sleep, 0, memory_order_relaxed);
 }
 

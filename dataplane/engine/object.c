@@ -206,7 +206,6 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	qp->id = config->id;
 	qp->qpn = config->qpn;
 	qp->doorbell = config->doorbell;
-	qp->pz = config->pz;
 	qp->shm = config->shm != 0 ? (struct one_qp_shm *)(client->arena + config->shm) : NULL;
 	qp->sq = config->sq != 0 ? (struct one_wqe *)(client->arena + config->sq) : NULL;
 	qp->srq = config->srq;
@@ -215,12 +214,7 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	qp->sq_log2 = (uint8_t)config->sq_log2;
 	qp->rq_log2 = (uint8_t)config->rq_log2;
 	qp->max_send_wr = config->max_send_wr;
-	qp->send_cq = config->send_cq;
-	qp->recv_cq = config->recv_cq;
-	qp->conn_cq = config->conn_cq;
-	qp->async_cq = config->async_cq;
-	qp->recv_solicited = config->recv_solicited;
-	qp->notify_end = config->notify_end;
+	qp_configure(qp, config);
 	qp->signals = config->signals;
 	qp->port = config->port;
 	qp->timer.at = TIMER_NEVER;

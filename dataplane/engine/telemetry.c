@@ -11,6 +11,7 @@
 #include "dataplane/engine/internal.h"
 #include "dataplane/engine/tel.h"
 #include "dataplane/port/port.h"
+#include "dataplane/wire/icrc.h"
 
 static void
 add(struct rte_tel_data *d, const char *name, uint64_t value)
@@ -136,7 +137,8 @@ fill_stages(struct rte_tel_data *d, const struct core *core, const struct engine
 		[ENGINE_STAGE_OTHER] = "other",         [ENGINE_STAGE_IDLE] = "idle",
 	};
 
-	add(d, "on", atomic_load_explicit(&engine.time_stages, memory_order_relaxed)); /* only told */
+	add(d, "on",
+	    atomic_load_explicit(&engine.time_stages, memory_order_relaxed)); /* of engine_time_stages */
 	add(d, "hz", rte_get_tsc_hz());
 	add(d, "busy_loops", stats->stage_loops);
 	for (uint32_t i = 0; i < ENGINE_STAGE_MAX; i++)
@@ -196,6 +198,7 @@ on_ports(const char *command, const char *params, struct rte_tel_data *d)
 		add(one, "rx_queues", port->rx_queues);
 		add(one, "tx_queues", port->tx_queues);
 		add(one, "checks_ipv4", port->checks_ipv4);
+		rte_tel_data_add_dict_string(one, "icrc", icrc->name);
 		/* Only told. */
 		add(one, "flow_rules_open", atomic_load_explicit(&port->flows.open, memory_order_relaxed));
 		add(one, "flow_rules", atomic_load_explicit(&port->flows.count, memory_order_relaxed));

@@ -57,13 +57,7 @@ qp_modify(struct engine_qp *qp, const struct engine_qp_config *config)
 {
 	if (qp->phase != QP_OFF)
 		return -EISCONN;
-	qp->pz = config->pz;
-	qp->send_cq = config->send_cq;
-	qp->recv_cq = config->recv_cq;
-	qp->conn_cq = config->conn_cq;
-	qp->async_cq = config->async_cq;
-	qp->recv_solicited = config->recv_solicited;
-	qp->notify_end = config->notify_end;
+	qp_configure(qp, config);
 	return 0;
 }
 
@@ -160,6 +154,12 @@ qp_end(struct core *core, struct engine_qp *qp, const struct engine_command *com
 {
 	struct one_cqe event = command->event;
 
+	/*
+	 * What was posted before is begun, as if the ring had been looked at a moment earlier: where threads
+	 * share a processor the command is mostly found together with it, and first.
+	 */
+	if (qp->phase == QP_RTS)
+		qp_poll(core, qp);
 	if (qp->phase == QP_BROKEN && command->status_if_broken != 0)
 		event.status = command->status_if_broken;
 	qp_flush(core, qp);
@@ -225,9 +225,9 @@ execute(struct core *core, const struct engine_command *command)
 }
 
 /*
- * What another core handed over before the control thread told us of its
- * consequence is seen before that: the NAK that ended a connection before the
- * flush that follows from it.
+ * Frames that another core handed over before a command was sent are taken
+ * before it: the NAK that ended a connection before the flush that follows from
+ * it.
  */
 static uint32_t
 inbound_before(struct core *core)
@@ -255,8 +255,8 @@ core_commands(struct core *core)
 		return 0;
 	frames = inbound_before(core);
 	due = RTE_MIN(due, (uint32_t)CORE_COMMANDS);
-	/* First what was not told yet; then only as long as a command, and whatever it raises, can be
-	 * told of at once: so the order of event.c holds. */
+	/* First the backlog of events; then only while the event of a command, and what it raises, fits
+	 * the ring at once: so the order of event.c holds. */
 	while (done < due && event_drain(core) && ring_used(core->up) < CORE_UP_RING - CORE_UP_RESERVE) {
 		struct engine_command *command;
 

@@ -4,13 +4,14 @@
  *
  * A sleeper says so (`asleep` to other threads, `engine_asleep` to applications),
  * executes a full fence, looks once more, and waits for: a doorbell's eventfd,
- * its own eventfd, receive interrupts, the next timer.  Who queues something
+ * its own eventfd, receive interrupts, the next timer.  A thread that queues something
  * stores it, executes a full fence, and writes the eventfd if the sleeper says
- * so.  Ports without interrupts have rx_wakeups (rx_wakeup.c), or are looked at by a short timed sleep.
+ * so.  A port without interrupts wakes by its driver's socket (rx_wakeup.c), or is looked at by naps: short
+ * ones, and after a third of a second of silence longer ones.
  *
  * So each pair is a store-buffering litmus with fences, "SB+mbs" in herd7's names:
  *
- *     who has news          who sleeps
+ *     the producer          the sleeper
  *     W news                W sleep
  *     F                     F
  *     R sleep               R news        never: both read the old value
@@ -22,10 +23,9 @@
  *     up, control_frames      event_raise, ...        engine_sleep_begin: nothing_to_do
  *     a completion            cq_store                after one_wait_arm, by its callers
  *     a channel's word        channel_wake            futex(2), after `sleepers`
- *     memif's head            the far end, no fence   look_again a microsecond later, rx_wakeup_limit
  *
- * Whoever writes an eventfd ends the sleep by himself: nobody relies on another who has seen it, too,
- * and may be off his processor before he writes.  An eventfd stays ready until it is collected, and
+ * Each producer writes the eventfd itself: none relies on another that has seen the sleep, too,
+ * and may be off its processor before it writes.  An eventfd stays ready until it is collected, and
  * it is collected before everything is looked at.  tests/unit/engine/test_sleep.c takes the steps of both
  * sides in every order, tests/unit/ring/test_model.c shows what a machine with store buffers makes of them.
  */
@@ -48,14 +48,16 @@
 #include "dataplane/qp/transport.h"
 
 enum {
-	EMPTY_LOOPS = 512,    /* before sleeping */
-	NAP_NS = 50000,       /* ports are looked at this often when they cannot wake us */
-	NAP_MAX_NS = 100000,  /* and this often after a while */
-	NAPS_SHORT = 1000,    /* naps until then */
-	SLEEP_NS = 100000000, /* nothing can be missed, but statistics should not grow old */
-	LITTLE = 4,           /* done in a loop: a frame or two, with their answers */
-	GIVE_NS = 8000,       /* how long a processor is kept that nobody else wants */
-	GIVEN_NS = 500,       /* a system call that gives it to nobody, until measured */
+	EMPTY_LOOPS = 512,      /* before sleeping */
+	NAP_NS = 50000,         /* ports are looked at this often when they cannot wake us */
+	NAP_MAX_NS = 100000,    /* this often after a while, */
+	NAPS_SHORT = 1000,      /* naps until then, */
+	NAP_QUIET_NS = 5000000, /* and this often when nothing has come for long */
+	NAPS_MANY = 2000,       /* naps until then */
+	SLEEP_NS = 100000000,   /* nothing can be missed, but statistics should not grow old */
+	LITTLE = 4,             /* done in a loop: a frame or two, with their answers */
+	GIVE_NS = 8000,         /* how long a processor is kept that no other thread wants */
+	GIVEN_NS = 500,         /* of a sched_yield() that returns at once, until measured */
 	GIVEN_MEASURED = 32,
 	FDS_DRAINED = 16
 };
@@ -126,15 +128,17 @@ idle_init(struct core *core)
 		return -errno;
 	if (!sleeps())
 		return 0;
-	for (uint32_t i = 0; i < core->num_rx; i++)
+	for (uint32_t i = 0; i < core->num_rx; i++) {
 		core->rx[i].interrupt =
 			ports[core->rx[i].port].interrupts &&
 			rte_eth_dev_rx_intr_ctl_q(core->rx[i].device, core->rx[i].queue, core->rx_epoll,
 						  RTE_INTR_EVENT_ADD, NULL) == 0;
+		core->rx[i].watched = !core->rx[i].interrupt && rx_wakeup_watch(&core->rx[i], core->epoll);
+	}
 	return watch(core->epoll, core->wake_fd);
 }
 
-/* How often this thread's processor went to somebody else. */
+/* How often this thread's processor went to another thread. */
 static long
 switches(void)
 {
@@ -144,7 +148,7 @@ switches(void)
 	return usage.ru_nvcsw + usage.ru_nivcsw;
 }
 
-/* What giving the processor to nobody takes differs several times between processors and kernels. */
+/* What a sched_yield() without another thread takes differs several times between processors and kernels. */
 static void
 measure_least(struct core *core)
 {
@@ -188,30 +192,30 @@ say_asleep(struct core *core, bool asleep)
 {
 	struct engine_client *client;
 
+	/* Both are ordered by the fence, which pairs with that in idle_wake, and with the application's
+	 * between its doorbell and its look at engine_asleep. */
 	atomic_store_explicit(&core->asleep, asleep, memory_order_relaxed);
 	TAILQ_FOREACH(client, &core->clients, link)
 	atomic_store_explicit(&client->header->engine_asleep, asleep, memory_order_relaxed);
-	/* Pairs with the fence in idle_wake, and with the application's between its doorbell and its
-	 * look at engine_asleep. */
 	if (asleep)
 		atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* Interrupts, and rx_wakeups, on or off; false: some queue has none. */
+/* Receive interrupts on or off; false: some queue has neither them nor a socket that is watched. */
 static bool
-arm_interrupts(struct core *core, bool on)
+arm_interrupts(const struct core *core, bool on)
 {
 	bool all = true;
 
 	for (uint32_t i = 0; i < core->num_rx; i++) {
-		struct rx_queue *queue = &core->rx[i];
+		const struct rx_queue *queue = &core->rx[i];
 
 		if (!queue->interrupt)
-			all = rx_wakeup_arm(core, queue->port, on) && all;
-		else if (on && rte_eth_dev_rx_intr_enable(queue->device, queue->queue) != 0)
-			all = false;
+			all = all && queue->watched;
 		else if (!on)
 			rte_eth_dev_rx_intr_disable(queue->device, queue->queue);
+		else if (rte_eth_dev_rx_intr_enable(queue->device, queue->queue) != 0)
+			all = false;
 	}
 	return all;
 }
@@ -231,6 +235,7 @@ is_behind(const struct core *core)
 static bool
 look_again(struct core *core)
 {
+	/* `stop` of engine_stop, which writes the eventfd after it. */
 	if (ring_used(core->commands) > 0 || ring_used(core->inbound) > 0 ||
 	    atomic_load_explicit(&core->stop, memory_order_relaxed))
 		return true;
@@ -238,6 +243,17 @@ look_again(struct core *core)
 		if (ring_used(ports[i].tx_ring) > 0 && core->tx[i].count < TX_HIGH)
 			return true;
 	return reach_due(&core->reaching) || doorbell_scan(core) > 0 || rcio_receive(core) > 0;
+}
+
+/* How long a look at what does not wake can wait. */
+static uint64_t
+nap(const struct core *core)
+{
+	uint32_t naps = core->idle_loops - EMPTY_LOOPS;
+
+	if (naps < NAPS_SHORT)
+		return NAP_NS;
+	return naps < NAPS_MANY || is_behind(core) ? NAP_MAX_NS : NAP_QUIET_NS;
 }
 
 static void
@@ -250,10 +266,8 @@ wait_for_something(struct core *core, bool interrupts)
 	struct rte_epoll_event rx_events[FDS_DRAINED];
 	struct epoll_event events[FDS_DRAINED];
 
-	if (interrupts)
-		limit = RTE_MIN(limit, rx_wakeup_limit(core));
 	if (!interrupts || is_behind(core))
-		limit = core->idle_loops < EMPTY_LOOPS + NAPS_SHORT ? NAP_NS : NAP_MAX_NS;
+		limit = nap(core);
 	if (next != RC_NEVER)
 		limit = next <= now ? 0 : RTE_MIN(limit, next - now);
 	timeout = (struct timespec){.tv_nsec = (long)limit};
@@ -276,8 +290,6 @@ fall_asleep(struct core *core)
 	stats_publish(core);
 	interrupts = arm_interrupts(core, true);
 	say_asleep(core, true);
-	if (rx_wakeup_limit(core) != UINT64_MAX)
-		rte_delay_us_block(1);
 	if (look_again(core)) {
 		core->idle_loops = 0;
 	} else {
@@ -291,7 +303,7 @@ fall_asleep(struct core *core)
 
 /*
  * Whether others had the processor since it was given away last: then that took longer than a system call
- * that gave it to nobody, which takes about as long as the shortest.
+ * that switched to none, which takes about as long as the shortest.
  */
 static void
 learn(struct core *core)
@@ -316,7 +328,7 @@ yields_busy(const struct core *core, uint32_t done)
 	return core->takes >= CORE_TAKES || (core->shared && done <= LITTLE && !is_behind(core));
 }
 
-/* After one that found nothing: at once, or, where nobody else wants it, now and then. */
+/* After one that found nothing: at once, or, where no other thread wants it, now and then. */
 static bool
 yields_idle(const struct core *core, uint64_t tsc)
 {
@@ -330,8 +342,6 @@ give_away(struct core *core, uint64_t tsc)
 	core->gave_at = tsc;
 	core->timed_idle = true;
 	sched_yield();
-	if (core->shared)
-		rx_wakeup_fetch(core);
 }
 
 void

@@ -27,7 +27,7 @@ poll_hot(struct core *core)
 
 /*
  * The transport's time.  While others have the core's processor (a scheduler's turns, a hypervisor's, a
- * stopped process) its peers' answers wait in queues that nobody looks at, and what it has to send does not
+ * stopped process) its peers' answers wait in queues that are not read, and what it has to send does not
  * go out: that is no silence of theirs.  So a gap between two loops counts up to a bound, and all deadlines
  * move by the rest.  Sleeping until a deadline is waiting, and counts.
  */

@@ -10,7 +10,7 @@
 
 #include "dataplane/engine.h"
 
-enum { AREA_LEN = 32 }; /* what the kernel was told: the structure as it first was */
+enum { AREA_LEN = 32 }; /* as registered with the kernel: the length of the first version */
 
 /* Where it cannot be, as without a registration or with a longer area, all goes on as it was. */
 void

@@ -3,7 +3,7 @@
  * Mappings that another process can make fault, by truncating the file or
  * punching what its filesystem cannot give back.  The SIGBUS handler replaces
  * the whole mapping by zeroed private memory, so that the core goes on, and notes
- * the owner, whom the control thread then detaches.
+ * the owner, which the control thread then detaches.
  *
  * The table is written by the control thread and read by handlers on any thread.
  */
@@ -41,17 +41,12 @@ find(uintptr_t addr)
 	for (uint32_t i = 0; i < n; i++) {
 		uintptr_t base = atomic_load_explicit(&guards[i].base, memory_order_acquire);
 
+		/* `len` is stored before the base. */
 		if (base != 0 && addr >= base &&
 		    addr - base < atomic_load_explicit(&guards[i].len, memory_order_relaxed))
 			return &guards[i];
 	}
 	return NULL;
-}
-
-bool
-guard_has(const void *address)
-{
-	return find((uintptr_t)address) != NULL;
 }
 
 static void
@@ -60,7 +55,7 @@ on_sigbus(int signal_number, siginfo_t *info, void *context)
 	int saved = errno;
 	struct guard *guard = find((uintptr_t)info->si_addr);
 
-	/* Only system calls from here on: mmap, write. */
+	/* Only system calls from here on: mmap, write.  What find() has acquired is loaded again. */
 	if (guard != NULL &&
 	    mmap((void *)atomic_load_explicit(&guard->base, memory_order_relaxed),
 		 atomic_load_explicit(&guard->len, memory_order_relaxed), PROT_READ | PROT_WRITE,
@@ -126,6 +121,7 @@ take_fault(struct guard *guard)
 void
 engine_guard_remove(void *base)
 {
+	/* All stored by this thread. */
 	uint32_t n = atomic_load_explicit(&used, memory_order_relaxed), i = removed;
 
 	/* What was added together goes together: tens of thousands, when a client goes. */

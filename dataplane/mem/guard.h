@@ -5,17 +5,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Mappings that clients could make fault (truncation): the SIGBUS handler puts zeroed memory there
- * and remembers; the control thread is woken (`event_fd`), asks and detaches the owner. */
+/*
+ * Mappings of files that another process can truncate.  The SIGBUS handler puts zeroed memory under a fault
+ * and marks the mapping; `event_fd` wakes the control thread, which detaches the owner.  Control thread.
+ */
 #define ENGINE_GUARDS_MAX (1u << 17)
+/** @return  0, or -ENOSPC: ENGINE_GUARDS_MAX mappings are guarded. */
 int engine_guard_add(void *base, size_t len, void *owner);
+/** Before the mapping goes. */
 void engine_guard_remove(void *base);
-void *engine_guard_fault(void); /* owner of a mapping that faulted since, or NULL; clears it */
+/** @return  The owner of a mapping that has faulted, whose mark is cleared; NULL: none has. */
+void *engine_guard_fault(void);
 
 /* Install and remove the SIGBUS handler.  `event_fd` is written when a mapping has faulted. */
 int guard_init(int event_fd);
 void guard_fini(void);
-/* `address` is in a mapping of an application's memory. */
-bool guard_has(const void *address);
 
 #endif

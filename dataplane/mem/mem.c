@@ -39,6 +39,7 @@ mem_table_free(struct mem_table *table)
 static bool
 slot_is_free(const struct mem_table *table, uint32_t key)
 {
+	/* Of this thread's stores, and of mem_invalidate by a core, which leaves the slot its owner's. */
 	return atomic_load_explicit(&table->slot[mem_key_slot(table, key)], memory_order_relaxed) == NULL;
 }
 
@@ -106,6 +107,7 @@ place_word(void *dst, const void *src, size_t len)
 
 	if (((uintptr_t)dst & (len - 1)) != 0)
 		return false;
+	/* The release stores pair with the application's load, when it polls for the word. */
 	switch (len) {
 	case 1:
 		__atomic_store_n((uint8_t *)dst, *(const uint8_t *)src, __ATOMIC_RELEASE);
@@ -197,6 +199,7 @@ mem_place(void *dst, const void *src, size_t len)
 	while (len > PLACE_CHUNK + sizeof(uint64_t)) {
 		if (!move_string(to, from))
 			move(to, from, PLACE_CHUNK);
+		/* As above, for an application that polls for the end of what is written. */
 		atomic_thread_fence(memory_order_release);
 		to += PLACE_CHUNK;
 		from += PLACE_CHUNK;
@@ -215,7 +218,8 @@ mem_read(const struct mem_region *region, uint64_t va, void *dst, size_t len)
 		return 0;
 	if (region->base == NULL)
 		return -EFAULT;
-	/* An aligned word is loaded whole: a peer that reads a counter sees no half of it. */
+	/* An aligned word is loaded whole: a peer that reads a counter sees no half of it.  The acquire loads
+	 * pair with the application's release store of it. */
 	if (!(is_word(len) && ((uintptr_t)mem_at(region, va) & (len - 1)) == 0)) {
 		move(dst, mem_at(region, va), len);
 		return 0;
@@ -269,6 +273,7 @@ mem_fetch_add(const struct mem_region *region, uint64_t va, uint64_t add, uint64
 		return -EFAULT;
 	if (((uintptr_t)mem_at(region, va) & 7) != 0)
 		return -EFAULT;
+	/* Both orders: pairs with what applications do to the same word, and with other cores' atomics. */
 	*found = __atomic_fetch_add((uint64_t *)mem_at(region, va), add, __ATOMIC_ACQ_REL);
 	return 0;
 }
@@ -281,6 +286,7 @@ mem_cmp_swap(const struct mem_region *region, uint64_t va, uint64_t compare, uin
 	if (((uintptr_t)mem_at(region, va) & 7) != 0)
 		return -EFAULT;
 	*found = compare; /* stays, or becomes what was there instead */
+	/* As in mem_fetch_add. */
 	__atomic_compare_exchange_n((uint64_t *)mem_at(region, va), found, swap, false, __ATOMIC_ACQ_REL,
 				    __ATOMIC_ACQUIRE);
 	return 0;

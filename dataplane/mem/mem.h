@@ -64,10 +64,10 @@ mem_key_slot(const struct mem_table *table, uint32_t key)
 	return (key >> 8) & ((1u << table->log2) - 1u);
 }
 
-/* Pairs with the release store in mem_publish and mem_remove. */
 static inline struct mem_region *
 mem_lookup(const struct mem_table *table, uint32_t key)
 {
+	/* Pairs with the release store in mem_publish and mem_remove. */
 	struct mem_region *region =
 		atomic_load_explicit(&table->slot[mem_key_slot(table, key)], memory_order_acquire);
 

@@ -4,16 +4,16 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "channel.h"
+#include "dataplane/compat/clock.h"
 
 #define STALE 256u /* looks after which an outcome that its party does not fetch is dropped for others */
 
 struct reach_job {
 	struct reach_job *next; /* free ones */
 	struct reach *reach;
-	struct reach_party *party; /* NULL: nobody waits for it */
+	struct reach_party *party; /* NULL: its outcome is not wanted */
 	uint32_t slot, tag;
 	uint32_t sequence;
 	uint32_t done_at; /* reach.looks */
@@ -49,7 +49,7 @@ struct reach {
 
 /* ---- jobs ---- */
 
-/* The core's own. */
+/* Of the core's own stores, by the core: head, too. */
 static uint32_t
 tail_of(const struct reach *reach)
 {
@@ -66,12 +66,8 @@ head_of(const struct reach *reach)
 static void
 restart_clock(struct reach *reach)
 {
-	struct timespec ts = {0};
-
-	if (head_of(reach) != tail_of(reach))
-		clock_gettime(CLOCK_MONOTONIC, &ts);
 	/* Read by reach_since, which needs nothing else. */
-	atomic_store_explicit(&reach->since, (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec,
+	atomic_store_explicit(&reach->since, head_of(reach) != tail_of(reach) ? clock_now() : 0,
 			      memory_order_relaxed);
 }
 
@@ -379,6 +375,7 @@ is_answered(const struct reach *reach)
 static void
 count_bytes(struct reach *reach, const struct reach_job *job)
 {
+	/* Read by reach_bytes, for telemetry. */
 	for (uint32_t i = 0; i < job->num_spans && job->result == 0; i++)
 		atomic_fetch_add_explicit(&reach->bytes, job->span[i].len, memory_order_relaxed);
 }
@@ -388,7 +385,7 @@ static bool
 take_answer(struct reach *reach, struct reach_job *job)
 {
 	const struct one_copy_answer *slot = &reach->shm->answer[job->sequence % ONE_COPIES];
-	/* Each once: the application may change them at any time. */
+	/* Each once: the application may change them at any time.  Ordered by is_answered's acquire load. */
 	uint32_t sequence = __atomic_load_n(&slot->sequence, __ATOMIC_RELAXED);
 	uint32_t error = __atomic_load_n(&slot->error, __ATOMIC_RELAXED);
 
@@ -425,7 +422,7 @@ collect(struct reach *reach, reach_wake *wake, void *context)
 	return head_of(reach) - before;
 }
 
-/* A job for who waits for one: outcomes that nobody fetches are dropped. */
+/* A free job for one that waits: outcomes that are not fetched are dropped. */
 static bool
 job_for_starved(struct reach *reach)
 {
@@ -459,7 +456,7 @@ reach_poll(struct reach_list *list, reach_wake *wake, void *context)
 	uint32_t done = 0;
 
 	for (reach = LIST_FIRST(list); reach != NULL; reach = next) {
-		next = LIST_NEXT(reach, link); /* who is woken may add some, but only to the front */
+		next = LIST_NEXT(reach, link); /* a callback may add some, but only to the front */
 		reach->looks++;
 		done += collect(reach, wake, context);
 		if (!TAILQ_EMPTY(&reach->starved))
@@ -536,19 +533,19 @@ reach_free(struct reach *reach)
 uint64_t
 reach_bytes(const struct reach *reach)
 {
-	return atomic_load_explicit(&reach->bytes, memory_order_relaxed);
+	return atomic_load_explicit(&reach->bytes, memory_order_relaxed); /* of count_bytes */
 }
 
 uint64_t
 reach_since(const struct reach *reach)
 {
-	return atomic_load_explicit(&reach->since, memory_order_relaxed);
+	return atomic_load_explicit(&reach->since, memory_order_relaxed); /* of restart_clock */
 }
 
 uint32_t
 reach_mark(const struct reach *reach)
 {
-	return atomic_load_explicit(&reach->tail, memory_order_acquire); /* see submit */
+	return atomic_load_explicit(&reach->tail, memory_order_acquire); /* pairs with submit */
 }
 
 bool

@@ -5,8 +5,8 @@
  *
  * Such an access lasts as long as the application likes: its thread may be stopped, or
  * faults on pages that a userfaultfd or a FUSE server of its own has to supply.  A core
- * hands an access over, goes on with others, and is told.  What an application delays
- * is its own memory, and nobody else's.
+ * hands an access over, goes on with others, and is called back.  What an application delays
+ * is its own memory alone.
  *
  * To a transport an access is a call that is made again: the first call starts it
  * and returns -EAGAIN, the transport leaves everything as it was and parks the
@@ -47,7 +47,7 @@ struct mem_sge {
 };
 
 struct reach_party {
-	void *user;            /* who is woken */
+	void *user;            /* that reach_poll passes on */
 	struct reach *starved; /* all its jobs were taken; NULL: not waiting for one */
 	TAILQ_ENTRY(reach_party) link;
 	struct reach_job *job[REACH_SLOTS];
@@ -75,7 +75,7 @@ bool reach_done(const struct reach_party *party, uint32_t slot);
 /* REACH_NOTE bytes kept with it, and what it moves. */
 void *reach_note(struct reach_party *party, uint32_t slot);
 const uint8_t *reach_data(const struct reach_party *party, uint32_t slot);
-/* Nobody wants the outcome.  It does not happen any more unless it is happening now. */
+/* The outcome is not wanted.  The access does not happen any more unless it is happening now. */
 void reach_cancel(struct reach_party *party, uint32_t slot);
 void reach_leave(struct reach_party *party); /* all slots; the party may be freed */
 
@@ -83,8 +83,8 @@ void reach_leave(struct reach_party *party); /* all slots; the party may be free
  * were woken. */
 typedef void reach_wake(void *context, void *user);
 uint32_t reach_poll(struct reach_list *list, reach_wake *wake, void *context);
-/* Whether reach_poll has something to do: an answer has come, or a party waits for a job whose outcome
- * nobody fetches.  For a core that has said that it sleeps. */
+/* Whether reach_poll has something to do: an answer has come, or a party waits for a job, and some
+ * have outcomes that are not fetched.  For a core that has said that it sleeps. */
 bool reach_due(const struct reach_list *list);
 /* The application has gone: parties that still wait for it are woken, and every further access fails. */
 void reach_detach(struct reach *reach, reach_wake *wake, void *context);

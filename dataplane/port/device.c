@@ -186,7 +186,7 @@ is_bound(const struct sockaddr_un *addr, socklen_t len, bool named)
 	return bound;
 }
 
-/* Nobody answers at the socket of a killed data plane: it can go. */
+/* The socket of a killed data plane, which does not answer, can go. */
 void
 device_remove_stale(const char *name, const char *args)
 {
@@ -225,7 +225,7 @@ memif_faults(const struct report *report, const char *args)
 		    addr.sun_path, directory, privilege_sudo(), geteuid(), directory);
 }
 
-/* Another device of this process has the socket: nobody else does. */
+/* Another device of this process has the socket, so no other process does. */
 static bool
 shares_cable(const struct report *report, const char *name, const char *args, const char *path)
 {

@@ -18,7 +18,7 @@ bool device_argument(const char *args, const char *key, char *value, size_t valu
 /* "01:00.0" or "0000:01:00.0". */
 bool device_is_pci(const char *name);
 
-/* Told each thing that is wrong with a device, as "what holds; remedy". */
+/* Called for each thing that is wrong with a device, as "what holds; remedy". */
 typedef void device_fault(void *context, const char *sentence);
 
 /* What machine and arguments lack: to be seen before EAL's start as well. */

@@ -4,67 +4,56 @@
  * server once, when the port is started: when the far end was not there yet, or
  * died and was started anew, the port has to be started again.  The control
  * thread has that done about once a second while such a link is down.  Cores leave
- * the port alone meanwhile: it is paused, and a grace period later nobody is
+ * the port alone meanwhile: it is paused, and a grace period later no core is
  * inside a burst any more.  It is done on DPDK's interrupt thread, since that is
  * where memif follows its socket: a handshake that is slow would otherwise have
  * its state freed under it.
  *
- * A memif that loses its far end unmaps the rings and buffers it shared, on
- * DPDK's interrupt thread, whatever the cores are doing with them.  It marks the
- * device as not connected first, so bursts that begin later leave them alone; for
- * those under way our munmap() makes that thread wait.  Our mmap() has them populated.
+ * A memif that loses its far end unmaps the rings and buffers it shared, on DPDK's interrupt thread, whatever
+ * the cores are doing with them.  That thread is made to wait until no core is inside a burst: by the
+ * driver's notice, where it gives one (doc/dpdk), else by memif_unmap.c.
  */
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <rte_alarm.h>
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
 
-#include "rx_wakeup.h"
 #include "dataplane/port/port.h"
 
 #define LINK_INTERVAL_NS 1000000000ull
 #define LINK_GRACE_NS 1000000ull
-#define UNMAP_POLL_US 50
-#define BELLS_INTERVAL_NS 500000000ull /* a link that comes up has new ones */
+#define QUIESCE_POLL_US 50
 
-static uint64_t rx_wakeups_at;
-
-/* Before libc's for the whole process.  The control thread and the cores are lcores: they see to such
- * things themselves, and never wait here. */
-int
-munmap(void *addr, size_t len)
+/* Lcores are the control thread and the cores: they pass quiescent states themselves, and never wait here. */
+void
+links_quiesce(void)
 {
 	uint64_t token;
-	int result;
 
+	/* Pairs with the stores in engine_start and engine_stop. */
 	if (rte_lcore_id() != LCORE_ID_ANY || !__atomic_load_n(&engine.running, __ATOMIC_ACQUIRE))
-		return (int)syscall(SYS_munmap, addr, len);
-	rx_wakeup_unmap_begin(addr, len);
+		return;
 	token = engine_grace_start();
 	while (__atomic_load_n(&engine.running, __ATOMIC_ACQUIRE) && !engine_grace_over(token))
-		usleep(UNMAP_POLL_US);
-	result = (int)syscall(SYS_munmap, addr, len);
-	rx_wakeup_unmap_end();
-	return result;
+		usleep(QUIESCE_POLL_US);
 }
 
-/*
- * As well.  DPDK's interrupt thread maps a memif's buffers, 9 MB of them as README.md has it, and a core
- * would be the first to touch each when its turn comes: that costs 15 us with what a message has to wait for.
- * So they are there from the beginning.
- */
-void *
-mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
+/* On DPDK's interrupt thread: the link is marked as down, and what bursts use is freed after this. */
+static int
+on_link_change(uint16_t device, enum rte_eth_event_type event, void *context, void *result)
 {
-	/* Stored in engine_init before ports are started; what EAL maps earlier is its own affair. */
-	bool running = __atomic_load_n(&engine.config, __ATOMIC_RELAXED) != NULL;
+	(void)device, (void)event, (void)context, (void)result;
+	links_quiesce();
+	return 0;
+}
 
-	if (running && rte_lcore_id() == LCORE_ID_ANY && (flags & MAP_SHARED) != 0 && fd >= 0)
-		flags |= MAP_POPULATE;
-	return (void *)syscall(SYS_mmap, addr, len, prot, flags, fd, offset);
+void
+link_guard(const struct port *port, const struct rte_eth_dev_info *info)
+{
+	if ((*info->dev_flags & RTE_ETH_DEV_INTR_LSC) == 0 ||
+	    rte_eth_dev_callback_register(port->device, RTE_ETH_EVENT_INTR_LSC, on_link_change, NULL) != 0)
+		memif_unmap_waits(true);
 }
 
 static bool
@@ -78,7 +67,7 @@ is_down(const struct port *port)
 uint64_t
 engine_links_deadline(void)
 {
-	uint64_t deadline = engine.config->idle != ONE_IDLE_SPIN ? rx_wakeups_at : UINT64_MAX;
+	uint64_t deadline = UINT64_MAX;
 
 	for (uint32_t i = 0; i < ports_num; i++)
 		if (ports[i].reconnects && ports[i].link_at < deadline)
@@ -106,6 +95,7 @@ static void
 begin_restart(struct port *port)
 {
 	port->link_grace = 0;
+	/* Loaded by this thread, until restart() has stored false. */
 	atomic_store_explicit(&port->restarting, true, memory_order_relaxed);
 	if (rte_eal_alarm_set(1, restart, port) != 0)
 		restart(port);
@@ -117,15 +107,12 @@ links_fini(void)
 	/* Waits for one that is under way. */
 	for (uint32_t i = 0; i < ports_num; i++)
 		rte_eal_alarm_cancel(restart, &ports[i]);
+	memif_unmap_waits(false);
 }
 
 void
 engine_links_poll(uint64_t now)
 {
-	if (now >= rx_wakeups_at) {
-		rx_wakeups_find();
-		rx_wakeups_at = now + BELLS_INTERVAL_NS;
-	}
 	for (uint32_t i = 0; i < ports_num; i++) {
 		struct port *port = &ports[i];
 		bool first;

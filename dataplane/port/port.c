@@ -9,7 +9,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -35,17 +34,6 @@ enum {
 
 struct port ports[CONFIG_PORTS_MAX];
 uint32_t ports_num;
-
-static int __attribute__((format(printf, 4, 5)))
-refuse(char *why, size_t why_len, int error, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(why, why_len, format, args);
-	va_end(args);
-	return error;
-}
 
 const struct port *
 port_by_addr(const struct wire_addr *addr)
@@ -141,12 +129,13 @@ fail(uint32_t index, const char *device, const char *what, int error, char *why,
 		device_conflicts(device, args, take_first, &first);
 	}
 	if (first.sentence[0] != '\0')
-		return refuse(why, why_len, error, "port %s: device %s %s: %s", name, device, what,
-			      first.sentence);
-	return refuse(why, why_len, error,
-		      "port %s: device %s %s (%s; its driver's reason is in the lines above); correct its "
-		      "arguments",
-		      name, device, what, strerror(-error));
+		return core_refuse(why, why_len, error, "port %s: device %s %s: %s", name, device, what,
+				   first.sentence);
+	return core_refuse(
+		why, why_len, error,
+		"port %s: device %s %s (%s; its driver's reason is in the lines above); correct its "
+		"arguments",
+		name, device, what, strerror(-error));
 }
 
 /* The same for a device that has opened. */
@@ -169,15 +158,16 @@ find_named(uint32_t index, char *why, size_t why_len)
 	if (rte_eth_dev_get_port_by_name(name, &ports[index].device) != 0) {
 		if (given(name) != NULL)
 			return fail(index, name, "does not open", -ENODEV, why, why_len);
-		return refuse(
+		return core_refuse(
 			why, why_len, -ENODEV,
 			"port %s: DPDK has no device %s; give it to EAL (--vdev=%s,... or -a for PCI), or "
 			"name one of those there are",
 			config->name, config->device, config->device);
 	}
 	if (device_taken(ports[index].device, index))
-		return refuse(why, why_len, -EBUSY, "port %s: device %s is another port's; give each its own",
-			      config->name, config->device);
+		return core_refuse(why, why_len, -EBUSY,
+				   "port %s: device %s is another port's; give each its own", config->name,
+				   config->device);
 	return 0;
 }
 
@@ -197,9 +187,9 @@ find_device(uint32_t index, char *why, size_t why_len)
 	}
 	if (unopened() != NULL)
 		return fail(index, unopened(), "does not open", -ENODEV, why, why_len);
-	return refuse(why, why_len, -ENODEV,
-		      "port %s: DPDK has only %u devices; give EAL one more (--vdev=... or -a for PCI)",
-		      engine.config->port[index].name, rte_eth_dev_count_avail());
+	return core_refuse(why, why_len, -ENODEV,
+			   "port %s: DPDK has only %u devices; give EAL one more (--vdev=... or -a for PCI)",
+			   engine.config->port[index].name, rte_eth_dev_count_avail());
 }
 
 static bool
@@ -265,25 +255,27 @@ choose_mtu(uint32_t index, const struct rte_eth_dev_info *info, uint16_t *config
 	if (config->mtu == 0 && kernel != 0)
 		port->mtu = RTE_MIN(port->mtu, kernel);
 	if (kernel != 0 && port->mtu > kernel)
-		return refuse(why, why_len, -EMSGSIZE,
-			      "port %s: mtu %u: interface %s has only %u; write mtu = %u, or: ip link set %s "
-			      "mtu %u",
-			      config->name, port->mtu, name, kernel, kernel, name, port->mtu);
+		return core_refuse(
+			why, why_len, -EMSGSIZE,
+			"port %s: mtu %u: interface %s has only %u; write mtu = %u, or: ip link set %s "
+			"mtu %u",
+			config->name, port->mtu, name, kernel, kernel, name, port->mtu);
 	if (!understates_frames(info) && port->mtu > info->max_mtu)
-		return refuse(why, why_len, -EMSGSIZE,
-			      "port %s: mtu %u: the device takes at most %u; write mtu = %u", config->name,
-			      port->mtu, info->max_mtu, info->max_mtu);
+		return core_refuse(why, why_len, -EMSGSIZE,
+				   "port %s: mtu %u: the device takes at most %u; write mtu = %u",
+				   config->name, port->mtu, info->max_mtu, info->max_mtu);
 	if (port->mtu < 256 + PATH_OVERHEAD)
-		return refuse(why, why_len, -EMSGSIZE,
-			      "port %s: mtu %u: RoCE needs %u at least; write mtu = 1500 or more",
-			      config->name, port->mtu, 256 + PATH_OVERHEAD);
+		return core_refuse(why, why_len, -EMSGSIZE,
+				   "port %s: mtu %u: RoCE needs %u at least; write mtu = 1500 or more",
+				   config->name, port->mtu, 256 + PATH_OVERHEAD);
 	while (largest < 4096 && largest * 2 + PATH_OVERHEAD <= port->mtu)
 		largest *= 2;
 	if (config->path_mtu > largest)
-		return refuse(why, why_len, -EMSGSIZE,
-			      "port %s: path_mtu %u: an mtu of %u allows %u; write path_mtu = %u or mtu = %u",
-			      config->name, config->path_mtu, port->mtu, largest, largest,
-			      config->path_mtu + PATH_OVERHEAD);
+		return core_refuse(
+			why, why_len, -EMSGSIZE,
+			"port %s: path_mtu %u: an mtu of %u allows %u; write path_mtu = %u or mtu = %u",
+			config->name, config->path_mtu, port->mtu, largest, largest,
+			config->path_mtu + PATH_OVERHEAD);
 	port->path_mtu = config->path_mtu != 0 ? config->path_mtu : largest;
 	return 0;
 }
@@ -359,11 +351,12 @@ choose_room(uint32_t index, const struct rte_eth_dev_info *info, char *why, size
 	if (slot == 0)
 		return fail_open(index, "cannot be used", -EINVAL, why, why_len);
 	if (slot > LARGEST_SLOT)
-		return refuse(why, why_len, -EMSGSIZE,
-			      "port %s: framesz=%u: a packet buffer holds at most %u; write framesz=8192",
-			      name, slot, LARGEST_SLOT);
+		return core_refuse(
+			why, why_len, -EMSGSIZE,
+			"port %s: framesz=%u: a packet buffer holds at most %u; write framesz=8192", name,
+			slot, LARGEST_SLOT);
 	if (port->info.mtu + SLOT_OVERHEAD > slot)
-		return refuse(
+		return core_refuse(
 			why, why_len, -EMSGSIZE,
 			"port %s: mtu %u: a slot of framesz=%u cuts off all above %u; write mtu = %u or "
 			"framesz=%u,blocksz=65536,framecnt=1024",
@@ -412,15 +405,15 @@ configure(uint32_t index, char *why, size_t why_len)
 
 	error = rte_eth_dev_info_get(port->device, &info);
 	if (error != 0)
-		return refuse(why, why_len, error, "port %s: the device says nothing of itself: %s", name,
-			      strerror(-error));
+		return core_refuse(why, why_len, error, "port %s: the device says nothing of itself: %s",
+				   name, strerror(-error));
 	/* Its client closes EAL's own descriptors when it connects, passes on what has their numbers by then
 	 * when it connects again, and never frees what is in its rings.  The server ignores it. */
 	if (is_memif_client(&info) && memif_has(&info, "zero-copy", "yes"))
-		return refuse(why, why_len, -ENOTSUP,
-			      "port %s: zero-copy=yes: DPDK's memif cannot connect such a cable twice; "
-			      "leave it out",
-			      name);
+		return core_refuse(why, why_len, -ENOTSUP,
+				   "port %s: zero-copy=yes: DPDK's memif cannot connect such a cable twice; "
+				   "leave it out",
+				   name);
 	error = driven_by(&info, "net_bonding") ? check_members(index, why, why_len) : 0;
 	if (error == 0)
 		error = choose_mtu(index, &info, &mtu, why, why_len);
@@ -430,6 +423,8 @@ configure(uint32_t index, char *why, size_t why_len)
 		return error;
 	choose_queues(port, &info);
 	port->reconnects = is_memif_client(&info);
+	if (driven_by(&info, "net_memif"))
+		link_guard(port, &info);
 	conf.rxmode.mtu = mtu;
 	port->checks_ipv4 =
 		(info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0 && !sums_in_software(&info);
@@ -452,8 +447,8 @@ configure(uint32_t index, char *why, size_t why_len)
 	port->interrupts = conf.intr_conf.rxq != 0;
 	error = rte_eth_macaddr_get(port->device, &mac);
 	if (error != 0)
-		return refuse(why, why_len, error, "port %s: the device has no MAC address: %s", name,
-			      strerror(-error));
+		return core_refuse(why, why_len, error, "port %s: the device has no MAC address: %s", name,
+				   strerror(-error));
 	memcpy(port->info.mac, mac.addr_bytes, sizeof(port->info.mac));
 	snprintf(port->info.name, sizeof(port->info.name), "%s", name);
 	port->info.addr = addr_from_config(&engine.config->port[index].addr);
@@ -476,16 +471,16 @@ ports_configure(char *why, size_t why_len)
 		snprintf(name, sizeof(name), "oneside_tx_%u", i);
 		ports[i].tx_ring = rte_ring_create(name, PORT_TX_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
 		if (ports[i].tx_ring == NULL)
-			return refuse(why, why_len, -ENOMEM,
-				      "port %s: no memory for its rings; give EAL more (-m)",
-				      ports[i].info.name);
+			return core_refuse(why, why_len, -ENOMEM,
+					   "port %s: no memory for its rings; give EAL more (-m)",
+					   ports[i].info.name);
 		room = RTE_MAX(room, ports[i].room);
 		ports_num = i + 1;
 	}
 	if (room > UINT16_MAX - RTE_PKTMBUF_HEADROOM)
-		return refuse(why, why_len, -EMSGSIZE,
-			      "mtu %u does not fit a packet buffer; write mtu = 9000 or less",
-			      room - FRAME_OVERHEAD);
+		return core_refuse(why, why_len, -EMSGSIZE,
+				   "mtu %u does not fit a packet buffer; write mtu = 9000 or less",
+				   room - FRAME_OVERHEAD);
 	engine.data_room = (uint16_t)RTE_ALIGN_CEIL(room, RTE_CACHE_LINE_SIZE);
 	return 0;
 }

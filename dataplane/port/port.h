@@ -67,7 +67,14 @@ struct flow_rule *flow_rule_get(struct port *port, const struct wire_addr *src, 
 void flow_rule_put(struct port *port, struct flow_rule *rule); /* NULL: nothing */
 
 /* ---- link.c ---- */
+/* When a memif is configured: its driver frees what bursts use only when no core is inside one. */
+void link_guard(const struct port *port, const struct rte_eth_dev_info *info);
+/* On a thread of DPDK's: returns when no core is inside a burst that began before; at once on others. */
+void links_quiesce(void);
 void links_fini(void); /* before the ports are closed */
+
+/* ---- memif_unmap.c ---- */
+void memif_unmap_waits(bool on); /* munmap() on threads of DPDK's: for a grace period */
 
 /* ---- tx.c ---- */
 struct rte_mbuf *tx_alloc(struct core *core);

@@ -30,9 +30,14 @@ has_queue(const struct core *core, const struct port *port)
 static void
 seal(struct core *core)
 {
+	uint64_t start = unlikely(core->timed) ? rte_rdtsc() : 0;
+
 	for (uint32_t i = 0; i < core->tx_unsealed; i++)
 		wire_seal(rte_pktmbuf_mtod(core->tx_seal[i], uint8_t *), core->tx_seal[i]->data_len);
 	core->tx_unsealed = 0;
+	/* Of making frames, not of the driver. */
+	if (unlikely(core->timed))
+		stage_within(core, ENGINE_STAGE_OUTPUT, rte_rdtsc() - start);
 }
 
 /* Frames that have gone. */
@@ -105,8 +110,10 @@ tx_append(struct core *core, uint32_t port, struct rte_mbuf *m)
 	}
 	queue->frame[queue->first + queue->count++] = m;
 	if (queue->count >= CORE_BURST && queue->count % CORE_BURST == 0) {
-		uint64_t start = unlikely(core->timed) ? rte_rdtsc() : 0;
+		uint64_t start;
 
+		seal(core);
+		start = unlikely(core->timed) ? rte_rdtsc() : 0;
 		flush_port(core, port);
 		/* Not of the stage in which the frame was made. */
 		if (unlikely(core->timed))

@@ -26,7 +26,7 @@ struct engine_client {
 	struct reap reap;
 };
 
-/* A client that no honest library would be: served no more, the control thread is told once. */
+/* A client that breaks the protocol: served no more, one event for the control thread. */
 void client_fault(struct engine_client *client, enum one_fault fault);
 
 #endif

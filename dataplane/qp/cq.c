@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writing completion rings, and waking those who wait on them.
+ * Writing completion rings, and waking the threads that wait on them.
  *
  * An entry is there for the application as soon as its phase is.  The tail, the
  * fence and the look at `arm` come once per loop and ring, however many entries
@@ -17,15 +17,12 @@
 #include "dataplane/qp/cq.h"
 #include "dataplane/qp/qp.h"
 
-int
-cq_attach(struct engine_cq *cq, uint64_t offset, uint32_t log2)
+/* On an empty ring. */
+static void
+cq_begin(struct engine_cq *cq, struct one_cq_shm *shm, uint32_t log2)
 {
-	if (log2 < 1 || log2 > ONE_RING_LOG2_MAX || offset % ONE_CACHE_LINE != 0 || offset == 0 ||
-	    offset > ONE_ARENA_SIZE - sizeof(struct one_cq_shm) ||
-	    ONE_ARENA_SIZE - sizeof(struct one_cq_shm) - offset < sizeof(struct one_cqe) << log2)
-		return -EINVAL;
-	cq->shm = (struct one_cq_shm *)(cq->client->arena + offset);
-	cq->ring = (struct one_cqe *)(cq->shm + 1);
+	cq->shm = shm;
+	cq->ring = (struct one_cqe *)(shm + 1);
 	cq->log2 = log2;
 	cq->limit = (1u << log2) - 1;
 	cq->tail = 0;
@@ -33,6 +30,16 @@ cq_attach(struct engine_cq *cq, uint64_t offset, uint32_t log2)
 	cq->notify_tail = 0;
 	cq->arm_served = 0;
 	cq->overflowed = false;
+}
+
+int
+cq_attach(struct engine_cq *cq, uint64_t offset, uint32_t log2)
+{
+	if (log2 < 1 || log2 > ONE_RING_LOG2_MAX || offset % ONE_CACHE_LINE != 0 || offset == 0 ||
+	    offset > ONE_ARENA_SIZE - sizeof(struct one_cq_shm) ||
+	    ONE_ARENA_SIZE - sizeof(struct one_cq_shm) - offset < sizeof(struct one_cqe) << log2)
+		return -EINVAL;
+	cq_begin(cq, (struct one_cq_shm *)(cq->client->arena + offset), log2);
 	return 0;
 }
 
@@ -114,7 +121,7 @@ cq_unstage(struct core *core)
 
 	if (stage->qp == NULL)
 		return;
-	/* Before the entries: who has seen a completion finds room at once. */
+	/* Before the entries: a thread that has seen a completion finds room at once. */
 	qp_publish(stage->qp);
 	/* Empty before writing: that may find the client faulty, whose event comes here again. */
 	stage->qp = NULL;
@@ -166,6 +173,7 @@ channel_wake(struct core *core, struct engine_client *client, uint16_t channel)
 static void
 cq_check_arm(struct core *core, struct engine_cq *cq)
 {
+	/* Of one_wait_arm's store: its fence and cq_publish's order it against the entries. */
 	uint64_t arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
 
 	/* All of it: the number comes again after 65,535 arms that nothing came for, as waits with a time
@@ -190,7 +198,7 @@ cq_publish(struct core *core)
 	if (SLIST_EMPTY(&core->dirty))
 		return;
 	SLIST_FOREACH(cq, &core->dirty, dirty_link)
-	/* Pairs with the acquire load of the tail by who counts entries. */
+	/* Pairs with the library's acquire load of the tail, when it counts entries. */
 	atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release);
 	/* Pairs with the fence of a sleeper between its store of `arm` and its last look at the
 	 * entries: either it sees them, or `arm` is seen here. */
@@ -222,15 +230,7 @@ cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log
 	/* Whoever sleeps on the old ring must go on to the new one. */
 	if (arm != cq->arm_served && ONE_ARM_SEQ(arm) != 0 && !cq->client->faulty)
 		channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm));
-	cq->shm = next.shm;
-	cq->ring = next.ring;
-	cq->log2 = next.log2;
-	cq->limit = next.limit;
-	cq->tail = 0;
-	cq->head_seen = 0;
-	cq->notify_tail = 0;
-	cq->arm_served = 0;
-	cq->overflowed = false;
+	cq_begin(cq, next.shm, next.log2);
 	return 0;
 }
 

@@ -29,7 +29,7 @@ int cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t
 void cq_push(struct core *core, struct engine_cq *cq, const struct one_cqe *entry);
 void cq_unstage(struct core *core); /* store what is staged */
 
-/* `qp` completes something: its progress is told when the stage is stored. */
+/* `qp` completes something: its progress is published when the stage is stored. */
 static inline void
 cq_stage_qp(struct core *core, struct engine_qp *qp)
 {

@@ -58,10 +58,10 @@ doorbell_scan(struct core *core)
 			if (likely(peek(&client->doorbells->group[i]) == 0))
 				continue;
 			for (uint32_t j = i; j < i + WORD; j++) {
+				/* A look; the exchange pairs with the store in one_doorbell_ring. */
 				if (atomic_load_explicit(&client->doorbells->group[j],
 							 memory_order_relaxed) == 0)
 					continue;
-				/* Pairs with the store in one_doorbell_ring. */
 				atomic_exchange_explicit(&client->doorbells->group[j], 0,
 							 memory_order_acquire);
 				rung += scan_group(core, client, j);

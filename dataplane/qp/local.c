@@ -2,7 +2,7 @@
 /*
  * The local transport: both queue pairs are on this core.  The initiator's turn
  * copies directly between the two applications' memory, and completes on both
- * sides.  Order, checks, errors and who breaks by them are those of RC
+ * sides.  Order, checks, errors and the end that breaks by them are those of RC
  * (rocev2.md 3.4 and 3.13): requests execute one at a time in posting order, so
  * fences cost nothing.
  *
@@ -38,14 +38,6 @@ struct side {
 	/* Progress: scatter/gather element and offset into it. */
 	uint32_t index;
 	uint64_t offset;
-};
-
-/* ns that an RNR NAK asks to wait, by min_rnr_timer code. */
-static const uint64_t rnr_ns[32] = {
-	655360000, 10000,    20000,    30000,     40000,     60000,     80000,     120000,
-	160000,    240000,   320000,   480000,    640000,    960000,    1280000,   1920000,
-	2560000,   3840000,  5120000,  7680000,   10240000,  15360000,  20480000,  30720000,
-	40960000,  61440000, 81920000, 122880000, 163840000, 245760000, 327680000, 491520000,
 };
 
 /*
@@ -193,7 +185,7 @@ wait_for_receive(struct core *core, struct engine_qp *qp, const struct engine_qp
 	uint64_t timeout = 0;
 
 	if (qp->attr.rnr_retry < 7)
-		timeout = rnr_ns[peer->attr.min_rnr_timer & 31] * (qp->attr.rnr_retry + 1u);
+		timeout = (uint64_t)rc_rnr_ns[peer->attr.min_rnr_timer & 31] * (qp->attr.rnr_retry + 1u);
 	return wait_for(core, qp, timeout, ONE_STATUS_RNR_EXCEEDED);
 }
 

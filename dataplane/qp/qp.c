@@ -103,7 +103,7 @@ qp_pull(struct core *core, struct engine_qp *qp, struct work *work)
 	slots = ring_take(qp->sq, qp->sq_head, qp->sq_log2, &wqe, ext);
 	if (slots == 0)
 		return 0;
-	/* The library counts too, and has not been told of room. */
+	/* The library counts too, and has read of no room. */
 	if (unlikely(qp->sq_taken - qp->sq_done >= qp->max_send_wr)) {
 		client_fault(qp->client, ONE_FAULT_RING);
 		return -1;
@@ -130,8 +130,9 @@ take_shared(struct core *core, struct engine_qp *qp, struct recv_work *out)
 	if (slots == 0)
 		return false;
 	wqe_to_recv(&wqe, ext, out);
-	out->flags = 0; /* who posts does not know whose it will be: all completions notify */
+	out->flags = 0; /* its queue pair is not known when it is posted: all completions notify */
 	qp->rq_head = ++qp->rq_taken;
+	/* Read by the library, which counts what may be posted: the slot itself was copied before. */
 	if (qp->shm != NULL)
 		atomic_store_explicit(&qp->shm->rq_head, qp->rq_head, memory_order_relaxed);
 	srq_took(core, srq, slots);
@@ -207,7 +208,7 @@ complete_send(struct core *core, struct engine_qp *qp, const struct completion *
 
 	cq_stage_qp(core, qp);
 	qp->sq_done++;
-	/* An error is always told, and always notifies. */
+	/* An error always completes, and always notifies. */
 	if (qp->send_cq != NULL && (error || !(c->wqe_flags & ONE_WQE_SUPPRESS)))
 		report(core, qp, qp->send_cq, c, c->op, error || !(c->wqe_flags & ONE_WQE_UNSIGNALED));
 	if (unlikely(qp->sq == NULL) && signal_due(qp))
@@ -404,6 +405,7 @@ qp_established(struct core *core, struct engine_qp *qp)
 void
 qp_check_drained(struct core *core, struct engine_qp *qp)
 {
+	/* Of the application's store of a phase: only a look. */
 	bool empty = qp->sq == NULL ||
 		     atomic_load_explicit(&qp->sq[one_ring_slot(qp->sq_head, qp->sq_log2)].phase,
 					  memory_order_relaxed) != one_ring_phase(qp->sq_head, qp->sq_log2);
@@ -415,7 +417,7 @@ qp_check_drained(struct core *core, struct engine_qp *qp)
 	qp_raise(core, qp, ENGINE_EVENT_DRAINED, 0);
 }
 
-/* Slot `ahead` of the next one holds a request: only a look. */
+/* Slot `ahead` of the next one holds a request: only a look at the phase that ring_take acquires. */
 static bool
 sq_ready(const struct engine_qp *qp, uint32_t ahead)
 {
@@ -506,11 +508,10 @@ qp_deadline(const struct timer *timer)
 	return rc_deadline(qp->rc);
 }
 
+/* What it waited for has come: time, or memory. */
 static void
-qp_expire(struct core *core, struct timer *timer)
+go_on(struct core *core, struct engine_qp *qp, void (*go)(struct rc_qp *rc, uint64_t now))
 {
-	struct engine_qp *qp = qp_of_timer(timer);
-
 	if (qp->client->faulty)
 		return;
 	if (qp->local) {
@@ -518,8 +519,14 @@ qp_expire(struct core *core, struct timer *timer)
 		qp_make_hot(core, qp);
 		return;
 	}
-	rc_timeout(qp->rc, core->now);
+	go(qp->rc, core->now);
 	rcio_after(core, qp);
+}
+
+static void
+qp_expire(struct core *core, struct timer *timer)
+{
+	go_on(core, qp_of_timer(timer), rc_timeout);
 }
 
 const struct timer_calls qp_timer_calls = {.deadline = qp_deadline, .expire = qp_expire};
@@ -540,16 +547,5 @@ qp_forget(struct core *core, struct engine_qp *qp)
 void
 qp_reached(void *context, void *user)
 {
-	struct core *core = context;
-	struct engine_qp *qp = user;
-
-	if (qp->client->faulty)
-		return;
-	if (qp->local) {
-		qp->waiting = false;
-		qp_make_hot(core, qp);
-		return;
-	}
-	rc_resume(qp->rc, core->now);
-	rcio_after(core, qp);
+	go_on(context, user, rc_resume);
 }

@@ -107,6 +107,19 @@ void qp_reached(void *core, void *qp); /* a reach_wake */
 void qp_raise(struct core *core, struct engine_qp *qp, enum engine_event_type type, uint32_t value);
 extern const struct timer_calls qp_timer_calls;
 
+/* What may be changed until it is connected. */
+static inline void
+qp_configure(struct engine_qp *qp, const struct engine_qp_config *config)
+{
+	qp->pz = config->pz;
+	qp->send_cq = config->send_cq;
+	qp->recv_cq = config->recv_cq;
+	qp->conn_cq = config->conn_cq;
+	qp->async_cq = config->async_cq;
+	qp->recv_solicited = config->recv_solicited;
+	qp->notify_end = config->notify_end;
+}
+
 static inline void
 qp_make_hot(struct core *core, struct engine_qp *qp)
 {

@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
 
+#include "dataplane/compat/clock.h"
 #include "dataplane/qp/qp.h"
 
 #define SLOTS (1u << QPN_LOG2)
@@ -46,10 +46,7 @@ qpn_fini(void)
 static uint32_t
 seconds(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint32_t)ts.tv_sec + REST_SECONDS;
+	return (uint32_t)(clock_now() / 1000000000u) + REST_SECONDS;
 }
 
 uint32_t
@@ -109,4 +106,12 @@ engine_qp_find(uint32_t qpn)
 	struct engine_qp *qp = atomic_load_explicit(&table[qpn % SLOTS], memory_order_acquire);
 
 	return qp != NULL && qp->qpn == qpn ? qp : NULL;
+}
+
+void *
+engine_qp_owner(uint32_t qpn)
+{
+	const struct engine_qp *qp = engine_qp_find(qpn);
+
+	return qp != NULL ? qp->node.owner : NULL;
 }

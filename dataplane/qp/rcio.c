@@ -238,7 +238,7 @@ take_work(struct core *core, struct engine_qp *qp, uint32_t budget)
 
 /*
  * What was taken goes out at once, some requests at a time, while it is in the
- * nearest cache.  Who has more to send than that takes turns in rcio_run.
+ * nearest cache.  Queue pairs with more to send than that take turns in rcio_run.
  */
 void
 rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
@@ -427,7 +427,7 @@ rcio_receive(struct core *core)
 		core->rx_more |= n == CORE_BURST;
 		for (uint16_t j = 0; j < n && j < 2; j++)
 			rte_prefetch0(rte_pktmbuf_mtod(frames[j], void *));
-		core->env.move = wire_moves() ? &core->move : NULL;
+		core->env.move = &core->move;
 		rc_run_end(&core->env);
 		for (uint16_t j = 0; j < n; j++) {
 			if (j + 2 < n)

@@ -7,7 +7,7 @@
 #include "dataplane/qp/srq.h"
 #include "dataplane/qp/cq.h"
 
-/* The application's word for what it has posted decides only when it is told itself. */
+/* The application's count of what it has posted decides only on its own event. */
 static void
 check_limit(struct core *core, struct engine_srq *srq)
 {

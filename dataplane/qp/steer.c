@@ -9,9 +9,9 @@
  * slower: so a port is asked once whether it takes such rules, and when it then refuses one it
  * is not asked again before another has been taken back.
  *
- * Who sends frames to us must not rule the device.  There is at most one rule for a queue pair, none
+ * Senders of frames must not rule the device.  There is at most one rule for a queue pair, none
  * without a connection, and only for the address of its peer; a queue pair asks at long intervals; a
- * port has FLOW_RULES at most.  A forged frame can at best move a rule to a UDP port that nobody uses.
+ * port has FLOW_RULES at most.  A forged frame can at best move a rule to an unused UDP port.
  *
  * What changes rules runs on the control thread.
  */

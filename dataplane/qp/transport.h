@@ -10,7 +10,8 @@
 /* ---- local.c ---- */
 void local_poll(struct core *core, struct engine_qp *qp, uint32_t budget);
 void local_bind_done(struct core *core, struct engine_qp *qp, bool ok);
-void local_kick(struct core *core, struct engine_qp *qp); /* something changed for who waits for qp */
+void local_kick(struct core *core,
+		struct engine_qp *qp); /* something that others wait for has changed in qp */
 /* Nothing is moved any more for it or by its peer to it. */
 void local_leave(struct core *core, struct engine_qp *qp);
 

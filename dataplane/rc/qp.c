@@ -27,12 +27,6 @@ rc_pool_init(void *memory, uint32_t count)
 	return pool;
 }
 
-uint32_t
-rc_pool_available(const struct rc_pool *pool)
-{
-	return pool->available;
-}
-
 size_t
 rc_qp_size(void)
 {
@@ -181,7 +175,7 @@ rc_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
 	}
 	if (unlikely(packet->congestion)) {
 		rc_cnp_note(qp, now);
-		/* It is the requester who says how many READ responses are under way. */
+		/* The requester bounds how many READ responses are under way. */
 		if (rc_request_kind[packet->opcode] == 0)
 			rc_congestion(qp);
 	}

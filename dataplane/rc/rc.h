@@ -58,7 +58,7 @@ enum rc_counter {
 	RC_COUNT_TIMEOUT,      /* retransmission timer expired */
 	RC_COUNT_NAK_SEQ_SENT, /* holes seen in the peer's requests */
 	RC_COUNT_NAK_SEQ_RECEIVED,
-	RC_COUNT_NAK_IMPLIED, /* a response was missing, as a later one told */
+	RC_COUNT_NAK_IMPLIED, /* a response was missing, as a later one showed */
 	RC_COUNT_RNR_SENT,
 	RC_COUNT_RNR_RECEIVED,
 	RC_COUNT_NAK_INVALID_SENT,
@@ -130,6 +130,8 @@ struct rc_env {
 };
 
 /* What connection management negotiated. */
+extern const uint32_t rc_rnr_ns[32]; /* how long to wait, by an RNR NAK's code */
+
 struct rc_attr {
 	uint32_t qpn, peer_qpn;
 	uint32_t pz;     /* for local keys and for the keys peers use */
@@ -140,7 +142,7 @@ struct rc_attr {
 	uint8_t rd_atomic_out;
 	uint8_t retry_count;   /* 0..7, 7 means seven */
 	uint8_t rnr_retry;     /* 0..7, 7 means no limit */
-	uint8_t min_rnr_timer; /* code sent in our RNR NAKs */
+	uint8_t min_rnr_timer; /* code sent in our RNR NAKs: an index of rc_rnr_ns */
 	uint8_t timeout;       /* 4.096 us x 2^n: upper bound of the retransmission time, and how long
 				* without progress costs one retry; 0: never give up */
 	bool oneside_peer;     /* both ends announced oneside in the CM's private data */
@@ -210,6 +212,5 @@ struct rc_scoreboards *rc_scoreboards_init(void *memory, uint32_t count);
 /* A pool of `count` work nodes in memory the caller supplies (rc_pool_size bytes). */
 size_t rc_pool_size(uint32_t count);
 struct rc_pool *rc_pool_init(void *memory, uint32_t count);
-uint32_t rc_pool_available(const struct rc_pool *pool);
 
 #endif

@@ -43,7 +43,7 @@
 #define RC_WINDOW_TIMEOUT 4u   /* after a timeout: it is a probe */
 #define RC_WINDOW_LEAST 2u     /* while congested: many senders share little */
 #define RC_SCOREBOARD 4096u    /* PSNs from a hole on that selective repeat knows of; a power of two */
-#define RC_SCOREBOARD_IDLE 50000000u      /* ns: a scoreboard without news is given to others who need one */
+#define RC_SCOREBOARD_IDLE 50000000u      /* ns: a scoreboard without news is given to others that need one */
 #define RC_RESCUES 3u                     /* times that all holes are sent again before going back */
 #define RC_REPORT_MAX (RC_SCOREBOARD / 8) /* bytes of the bitmap in a sequence NAK */
 /* What is held at the peer is not in flight: the window is larger by that, as far as the scoreboard reaches.
@@ -360,7 +360,7 @@ void rc_request_parked(struct rc_qp *qp, bool kept);
 uint64_t rc_rto(const struct rc_requester *rq);
 /* `una` has advanced from `before`. */
 void rc_progress(struct rc_qp *qp, uint32_t before, uint64_t now);
-/* What is in doubt was lost: this has been told. */
+/* The loss that was suspected is real: a NAK reports it. */
 void rc_lost(struct rc_requester *rq);
 /* A round is about to be repeated; false: retries are used up. */
 bool rc_charge(struct rc_requester *rq, uint64_t now);

@@ -429,7 +429,8 @@ rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 		struct rc_node *node = rq->cur;
 		uint32_t room = (uint32_t)rq->window + rq->sacked;
 
-		/* First, so that who has sent all with the last of the budget does not ask for more. */
+		/* First, so that a queue pair that has sent all with the last of the budget does not ask for
+		 * more. */
 		if (node == NULL) {
 			rq->ready = false;
 			break;

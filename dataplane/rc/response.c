@@ -16,7 +16,7 @@
 #include <string.h>
 
 /* 3.7: what an RNR NAK's code means, in ns. */
-static const uint32_t rnr_time[32] = {
+const uint32_t rc_rnr_ns[32] = {
 	655360000, 10000,    20000,    30000,     40000,     60000,     80000,     120000,
 	160000,    240000,   320000,   480000,    640000,    960000,    1280000,   1920000,
 	2560000,   3840000,  5120000,  7680000,   10240000,  15360000,  20480000,  30720000,
@@ -153,7 +153,7 @@ receiver_not_ready(struct rc_qp *qp, uint8_t code, uint64_t now)
 	rq->retries = 0;
 	rq->progress_at = now;
 	rq->timer = RC_NEVER;
-	rq->rnr_until = now + rnr_time[code];
+	rq->rnr_until = now + rc_rnr_ns[code];
 	rq->ready = false;
 }
 
@@ -329,7 +329,7 @@ read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, 
 	offset = index << qp->shift;
 	last = psn + 1 == node->end || (index & (RC_CHUNK - 1)) == RC_CHUNK - 1;
 	len = psn + 1 == node->end ? node->work.length - offset : qp->mtu;
-	/* Who retransmits selectively also asks for parts of a chunk. */
+	/* A peer that retransmits selectively also asks for parts of a chunk. */
 	if (unlikely(packet->payload_len != len ||
 		     (!qp->selective && last != (packet->opcode == WIRE_READ_RESPONSE_LAST ||
 						 packet->opcode == WIRE_READ_RESPONSE_ONLY)))) {

@@ -12,7 +12,7 @@
  * requester forgets it, and goes back, whenever its timer expires.
  *
  * All this takes a scoreboard, of a bounded pool shared by the queue pairs of one
- * core; who gets none goes back as the standard has it.
+ * core; a queue pair that gets none goes back N as the standard has it.
  *
  * A hole is sent again once, and then not before something is reported that
  * was sent for the first time after that.

@@ -2,7 +2,7 @@
 /*
  * RoCEv2 on the wire: Ethernet, IPv4/IPv6, UDP 4791, BTH and its extension
  * headers, ICRC.  Parsing checks what spec section 8 checks before a queue pair
- * is known; building writes whole frames.  No state, no DPDK but rte_net_crc.
+ * is known; building writes whole frames.  No state but the choice of code for the ICRC.
  */
 #ifndef DATAPLANE_WIRE_H
 #define DATAPLANE_WIRE_H
@@ -111,13 +111,11 @@ struct wire_move {
 };
 #define WIRE_MOVE_UNIT 64u
 
-bool wire_moves(void);                  /* they cost little beside the ICRC of another frame */
 void wire_move(struct wire_move *move); /* alone; in address order, as always */
 
 /*
  * Parse and check a frame of `len` bytes from the Ethernet header (one VLAN tag
- * is skipped).  The frame's bytes may be changed while the ICRC is computed, and
- * restored.  Destination address and queue pair are the caller's to check.
+ * is skipped).  Destination address and queue pair are the caller's to check.
  */
 enum wire_drop wire_parse(uint8_t *frame, uint32_t len, struct wire_packet *packet);
 
@@ -130,12 +128,12 @@ struct wire_seen {
 	bool again;   /* the frame parsed last is as long as the one before it, and begins as that */
 	uint16_t ip, udp, fixed; /* where headers begin; bytes up to the PSN with its flag */
 	uint8_t head[14 + 4 + 40 + 8 + 8];
-	struct wire_packet packet; /* changed by nobody else */
+	struct wire_packet packet; /* written by wire_parse_received alone */
 };
 
 /*
  * The same, into seen->packet.  `sum_is_good`: the device has checked an IPv4 header's checksum.  `move` is
- * made on the way, whatever becomes of the frame; one only where wire_moves().
+ * made on the way, whatever becomes of the frame.
  */
 enum wire_drop wire_parse_received(uint8_t *frame, uint32_t len, bool sum_is_good, struct wire_seen *seen,
 				   struct wire_move *move);

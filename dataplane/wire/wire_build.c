@@ -184,7 +184,7 @@ wire_build(const struct wire_template *t, const struct wire_build *b, uint8_t *f
 	bth[0] = b->opcode;
 	bth[1] = (uint8_t)((b->solicited ? BTH_SE : 0u) | pad << 4);
 	if (TRANSPORT(b->opcode) == 0)
-		bth[1] |= BTH_MIGREQ; /* the resting state; hardware is slow towards those who clear it */
+		bth[1] |= BTH_MIGREQ; /* the resting state; hardware is slow towards senders that clear it */
 	if (b->opcode == WIRE_CNP)
 		bth[4] = BTH_BECN;
 	store_be24(bth + 5, b->qpn);
@@ -211,7 +211,7 @@ wire_seal(uint8_t *frame, uint32_t len)
 {
 	uint32_t ip_len = frame[WIRE_ETH_LEN] >> 4 == 4 ? IPV4_LEN : IPV6_LEN, end = len - WIRE_ICRC_LEN;
 
-	store_le32(frame + end, icrc_compute(frame + WIRE_ETH_LEN, ip_len, end - WIRE_ETH_LEN));
+	store_le32(frame + end, icrc->compute(frame + WIRE_ETH_LEN, ip_len, end - WIRE_ETH_LEN));
 }
 
 bool
@@ -219,11 +219,11 @@ wire_fill(const struct wire_template *t, uint8_t *frame, uint8_t *payload, const
 {
 	uint8_t *ip = frame + WIRE_ETH_LEN;
 
-	if (len < FUSED_MIN || pad_len(len) != 0 || !icrc_is_wide()) {
+	if (len < FUSED_MIN || pad_len(len) != 0) {
 		memmove(payload, from, len);
 		return false;
 	}
-	store_le32(payload + len, icrc_copy(ip, t->ip_len, (uint32_t)(payload + len - ip), from, len));
+	store_le32(payload + len, icrc->copy(ip, t->ip_len, (uint32_t)(payload + len - ip), from, len));
 	return true;
 }
 

@@ -8,6 +8,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include <rte_vect.h>
+
 #include "bytes.h"
 #include "icrc.h"
 
@@ -53,6 +55,16 @@ static const uint8_t extension_len[256] = {
 	[WIRE_UD_SEND_ONLY_IMM] = EXT(12),
 	[WIRE_CNP] = EXT(16),
 };
+
+void
+wire_init(void)
+{
+	/* From 256 on, which is what EAL says unless it is told, any; without EAL it is 0. */
+	uint32_t bits = rte_vect_get_max_simd_bitwidth();
+
+	/* In every process once, before threads: nothing else is written later. */
+	icrc_init(bits >= RTE_VECT_SIMD_256 ? 0 : bits);
+}
 
 int
 wire_extension_len(uint8_t opcode)
@@ -248,17 +260,12 @@ parse_bth(const uint8_t *bth, uint32_t len, struct wire_packet *packet)
 	return WIRE_OK;
 }
 
-bool
-wire_moves(void)
-{
-	return icrc_is_wide();
-}
-
 void
 wire_move(struct wire_move *move)
 {
 	for (uint32_t at = 0; at < move->len; at += WIRE_MOVE_UNIT) {
 		memmove(move->to + at, move->from + at, WIRE_MOVE_UNIT);
+		/* Pairs with the load of an application that polls for the last byte (mem_place). */
 		atomic_thread_fence(memory_order_release);
 	}
 	move->len = 0;
@@ -270,8 +277,8 @@ icrc_beside(uint8_t *ip, uint32_t ip_len, uint32_t len, struct wire_move *move)
 	uint32_t crc;
 
 	if (move->len == 0)
-		return icrc_compute(ip, ip_len, len);
-	crc = icrc_wide_beside(ip, ip_len, len, move->to, move->from, move->len);
+		return icrc->compute(ip, ip_len, len);
+	crc = icrc->beside(ip, ip_len, len, move->to, move->from, move->len);
 	move->len = 0;
 	return crc;
 }
@@ -279,9 +286,9 @@ icrc_beside(uint8_t *ip, uint32_t ip_len, uint32_t len, struct wire_move *move)
 static bool
 icrc_good(uint8_t *ip, uint8_t *udp, uint32_t udp_len, struct wire_move *move)
 {
-	uint8_t *icrc = udp + udp_len - WIRE_ICRC_LEN;
+	uint8_t *trailer = udp + udp_len - WIRE_ICRC_LEN;
 
-	return icrc_beside(ip, (uint32_t)(udp - ip), (uint32_t)(icrc - ip), move) == load_le32(icrc);
+	return icrc_beside(ip, (uint32_t)(udp - ip), (uint32_t)(trailer - ip), move) == load_le32(trailer);
 }
 
 /* All headers; where those of IP and UDP are. */

@@ -57,7 +57,7 @@ class DataPlane(Background):
                    f"bsize={cable_buffer(mtu)},rsize={cable_ring(frame or mtu)}")
         own += ["--port", f"name=p0,device=net_memif0,address={self.address}/24,mtu={mtu}",
                 "--peer", f"node={3 - node},address=192.0.2.{3 - node}"]
-        eal += context.eal_memory
+        eal += context.eal
         super().__init__([os.path.join(context.build, "control", "oneside-dataplane"), *eal, "--", *own],
                          os.path.join(context.directory, f"{name}.log"))
         try:

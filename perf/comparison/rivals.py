@@ -147,7 +147,7 @@ class TestPmd:
         try:
             for role, mode, core in (("server", "txonly", layout.core[1]), ("client", "rxonly", layout.core[2])):
                 command = ["dpdk-testpmd", f"--lcores={layout.control()},1@{core}", "--no-pci", "--iova-mode=va",
-                           f"--file-prefix=oneside-compare{os.getpid()}-{mode}", *self.context.eal_memory,
+                           f"--file-prefix=oneside-compare{os.getpid()}-{mode}", *self.context.eal,
                            f"--vdev=net_memif0,role={role},id=0,socket={cable},socket-abstract=no,bsize={buffer},rsize={ring}",
                            "--", f"--forward-mode={mode}", "--nb-cores=1", f"--mbuf-size={buffer + 128}",
                            "--total-num-mbufs=16384", "--auto-start", "--stats-period=1"]

@@ -21,7 +21,7 @@ PROGRAMS=$BUILD/tests/net
 ROWS=(
 	'net-dat-connection'
 	'net-dat-transfer net-dat-protection net-dat-srq net-dat-fork net-dat-threads net-dat-ia net-dat-cno net-dat-lmr
-	 net-dat-sp'
+	 net-dat-sp net-dat-rendezvous'
 	'net-dat-evd net-dat-rmr net-dat-ep net-dat-post net-rsm net-rsm-events net-rsm-map'
 )
 

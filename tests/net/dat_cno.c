@@ -273,9 +273,7 @@ agents_client(struct pair *pair)
 	struct dat_remote r;
 	struct dat_side s;
 
-	dat_side_open(&s, pair, false);
-	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, false);
+	dat_side_start(&s, pair, false, &b, SIZE);
 	dat_remote_take(&s, &r);
 	DAT_CHECK(&s, dat_cno_create(s.ia, agent, &cno));
 	DAT_CHECK(&s, dat_cno_query(cno, DAT_CNO_FIELD_ALL, &param));
@@ -332,9 +330,7 @@ agents_server(struct pair *pair)
 	struct dat_buffer b;
 	struct dat_side s;
 
-	dat_side_open(&s, pair, true);
-	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, true);
+	dat_side_start(&s, pair, true, &b, SIZE);
 	dat_buffer_offer(&s, &b);
 	pair_barrier(pair);
 	dat_side_close(&s);

@@ -271,9 +271,7 @@ flush_client(struct pair *pair)
 	struct dat_buffer b;
 	struct dat_side s;
 
-	dat_side_open(&s, pair, false);
-	dat_buffer_make(&s, &b, 65536, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, false);
+	dat_side_start(&s, pair, false, &b, 65536);
 	DAT_CHECK(&s, dat_send(s.ep, &b, 0, 64, 1, DAT_COMPLETION_DEFAULT_FLAG));
 	/* Graceful: what was posted is carried out first. */
 	DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_GRACEFUL_FLAG));

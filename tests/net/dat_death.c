@@ -21,9 +21,7 @@ server(struct pair *pair)
 	struct dat_buffer b;
 	struct dat_side s;
 
-	dat_side_open(&s, pair, true);
-	dat_buffer_make(&s, &b, 65536, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, true);
+	dat_side_start(&s, pair, true, &b, 65536);
 	dat_buffer_offer(&s, &b);
 	pair_barrier(pair);
 	dat_side_close(&s);
@@ -51,9 +49,7 @@ client(struct pair *pair)
 	uint64_t before;
 	void *ret;
 
-	dat_side_open(&s, pair, false);
-	dat_buffer_make(&s, &b, 65536, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, false);
+	dat_side_start(&s, pair, false, &b, 65536);
 	dat_remote_take(&s, &r);
 	CHECK(pair, pthread_create(&thread, NULL, blocked, &s) == 0, "pthread_create");
 	DAT_CHECK(&s, dat_write(s.ep, &b, 0, 65536, 1, &r, 0, DAT_COMPLETION_DEFAULT_FLAG));

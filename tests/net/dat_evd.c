@@ -392,9 +392,7 @@ resize_client(struct pair *pair)
 	struct dat_buffer b;
 	struct dat_side s;
 
-	dat_side_open(&s, pair, false);
-	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, false);
+	dat_side_start(&s, pair, false, &b, SIZE);
 	for (uint32_t i = 0; i < STREAM; i++) {
 		uint64_t start = pair_now_ms();
 		DAT_RETURN ret;

@@ -229,9 +229,7 @@ orphan_client(struct pair *pair)
 	uint32_t rounds = 1, stop;
 	uint64_t start;
 
-	dat_side_open(&s, pair, false);
-	dat_buffer_make(&s, &b, 64, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, false);
+	dat_side_start(&s, pair, false, &b, 64);
 	dat_remote_take(&s, &r);
 	pair_send(pair, &rounds, sizeof(rounds));
 	pair_recv(pair, &stop, sizeof(stop));

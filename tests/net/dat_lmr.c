@@ -189,9 +189,7 @@ copies_client(struct pair *pair)
 	struct dat_remote r;
 	struct dat_side s;
 
-	dat_side_open(&s, pair, false);
-	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, false);
+	dat_side_start(&s, pair, false, &b, SIZE);
 	dat_remote_take(&s, &r);
 	pair_pattern(b.data, 5000, 1);
 	DAT_CHECK(&s, dat_write(s.ep, &b, 0, 5000, 1, &r, 0, DAT_COMPLETION_DEFAULT_FLAG));
@@ -322,9 +320,7 @@ freed_client(struct pair *pair)
 	struct dat_buffer b;
 	struct dat_side s;
 
-	dat_side_open(&s, pair, false);
-	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, false);
+	dat_side_start(&s, pair, false, &b, SIZE);
 	pair_barrier(pair);
 	DAT_CHECK(&s, dat_send(s.ep, &b, 0, 3000, 1, DAT_COMPLETION_DEFAULT_FLAG));
 	dat_side_complete(&s, s.request, 1, DAT_DTO_ERR_REMOTE_RESPONDER, 0);
@@ -463,9 +459,7 @@ unmapped_client(struct pair *pair)
 	struct dat_remote r;
 	struct dat_side s;
 
-	dat_side_open(&s, pair, false);
-	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, false);
+	dat_side_start(&s, pair, false, &b, SIZE);
 	dat_remote_take(&s, &r);
 	DAT_CHECK(&s, dat_write(s.ep, &b, 0, 5000, 1, &r, 0, DAT_COMPLETION_DEFAULT_FLAG));
 	dat_side_expect(&s, s.request, DAT_DTO_COMPLETION_EVENT, 10000, &event);

@@ -293,3 +293,11 @@ dat_read(DAT_EP_HANDLE ep, const struct dat_buffer *b, size_t offset, size_t len
 
 	return dat_ep_post_rdma_read(ep, 1, &iov, (DAT_DTO_COOKIE){.as_64 = cookie}, &remote, flags);
 }
+
+void
+dat_side_start(struct dat_side *side, struct pair *pair, bool server, struct dat_buffer *buffer, size_t size)
+{
+	dat_side_open(side, pair, server);
+	dat_buffer_make(side, buffer, size, DAT_MEM_PRIV_ALL_FLAG);
+	dat_side_connect(side, server);
+}

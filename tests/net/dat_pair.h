@@ -68,6 +68,9 @@ void dat_check_code(struct dat_side *side, DAT_RETURN got, DAT_RETURN code, cons
 /* IA, PZ, EVDs; the server listens and tells the client where. */
 void dat_side_open(struct dat_side *side, struct pair *pair, bool server);
 void dat_side_close(struct dat_side *side);
+/* Opened and connected, with a buffer that all may be done with. */
+void dat_side_start(struct dat_side *side, struct pair *pair, bool server, struct dat_buffer *buffer,
+		    size_t size);
 /* The server of a case that is about the client's calls alone: it listens until the client's barrier. */
 void dat_bystander(struct pair *pair);
 

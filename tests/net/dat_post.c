@@ -25,9 +25,7 @@ until_told_server(struct pair *pair)
 	struct dat_buffer b;
 	struct dat_side s;
 
-	dat_side_open(&s, pair, true);
-	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, true);
+	dat_side_start(&s, pair, true, &b, SIZE);
 	dat_buffer_offer(&s, &b);
 	pair_barrier(pair);
 	CHECK(pair, dat_side_state(&s, s.ep) == DAT_EP_STATE_CONNECTED, "the connection has ended");
@@ -156,9 +154,7 @@ credits_client(struct pair *pair)
 	DAT_EP_STATE state;
 	uint32_t posted = 0;
 
-	dat_side_open(&s, pair, false);
-	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, false);
+	dat_side_start(&s, pair, false, &b, SIZE);
 	dat_remote_take(&s, &r);
 	/* receives: nobody sends, so exactly as many as were asked for */
 	while (dat_recv(s.ep, &b, 0, 8, 1) == DAT_SUCCESS)
@@ -295,9 +291,7 @@ broken_client(struct pair *pair)
 	DAT_EVENT last;
 	DAT_COUNT more;
 
-	dat_side_open(&s, pair, false);
-	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, false);
+	dat_side_start(&s, pair, false, &b, SIZE);
 	dat_remote_take(&s, &r);
 	for (uint64_t i = 0; i < 5; i++)
 		DAT_CHECK(&s, dat_recv(s.ep, &b, 0, 64, 100 + i));

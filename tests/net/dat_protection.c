@@ -226,9 +226,7 @@ too_long_client(struct pair *pair)
 	struct dat_buffer b;
 	struct dat_side s;
 
-	dat_side_open(&s, pair, false);
-	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, false);
+	dat_side_start(&s, pair, false, &b, SIZE);
 	DAT_CHECK(&s, dat_send(s.ep, &b, 0, 101, 1, DAT_COMPLETION_DEFAULT_FLAG));
 	dat_side_complete(&s, s.request, 1, DAT_DTO_ERR_REMOTE_RESPONDER, 0);
 	dat_side_expect_end(&s);
@@ -268,9 +266,7 @@ freed_server(struct pair *pair)
 	struct dat_buffer b;
 	struct dat_side s;
 
-	dat_side_open(&s, pair, true);
-	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, true);
+	dat_side_start(&s, pair, true, &b, SIZE);
 	dat_buffer_offer(&s, &b);
 	pair_barrier(pair); /* it was written once */
 	DAT_CHECK(&s, dat_lmr_free(b.lmr));
@@ -328,9 +324,7 @@ window_server(struct pair *pair)
 	struct dat_side s;
 	DAT_RMR_HANDLE rmr;
 
-	dat_side_open(&s, pair, true);
-	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, true);
+	dat_side_start(&s, pair, true, &b, SIZE);
 	DAT_CHECK(&s, dat_rmr_create(s.pz, &rmr));
 	offer = (struct dat_remote){.address = (uintptr_t)b.data + 1000, .length = 500};
 	offer.context = bind_window(&s, rmr, &b, 1000, 500, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, DAT_DTO_SUCCESS);
@@ -431,9 +425,7 @@ bind_range_server(struct pair *pair)
 	struct dat_side s;
 	DAT_RMR_HANDLE rmr;
 
-	dat_side_open(&s, pair, true);
-	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, true);
+	dat_side_start(&s, pair, true, &b, SIZE);
 	DAT_CHECK(&s, dat_rmr_create(s.pz, &rmr));
 	range = (DAT_LMR_TRIPLET){.lmr_context = b.lmr_context,
 				  .virtual_address = (uintptr_t)b.data + 1,

@@ -311,9 +311,7 @@ zone_client(struct pair *pair)
 	struct dat_remote r;
 	struct dat_side s;
 
-	dat_side_open(&s, pair, false);
-	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, false);
+	dat_side_start(&s, pair, false, &b, SIZE);
 	same = s.ep = dat_side_ep(&s);
 	dat_side_connect(&s, false);
 	other = s.ep = dat_side_ep(&s);

@@ -214,9 +214,7 @@ takers_client(struct pair *pair)
 	struct dat_buffer b;
 	struct dat_side s;
 
-	dat_side_open(&s, pair, false);
-	dat_buffer_make(&s, &b, 64, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, false);
+	dat_side_start(&s, pair, false, &b, 64);
 	for (uint32_t i = 0; i < MESSAGES; i++) {
 		uint64_t start = pair_now_ms();
 		uint32_t number[2] = {i, 0};

@@ -105,9 +105,7 @@ scatter_client(struct pair *pair)
 	struct dat_side s;
 	size_t at = 1, have = 0;
 
-	dat_side_open(&s, pair, false);
-	dat_buffer_make(&s, &b, 8192, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, false);
+	dat_side_start(&s, pair, false, &b, 8192);
 	pair_pattern(all, 4000, 9);
 	for (size_t i = 0; i < 4; i++) {
 		/* The context of an empty piece is not looked at. */
@@ -258,9 +256,7 @@ poll_server(struct pair *pair)
 	struct dat_buffer b;
 	struct dat_side s;
 
-	dat_side_open(&s, pair, true);
-	dat_buffer_make(&s, &b, POLL_LEN, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, true);
+	dat_side_start(&s, pair, true, &b, POLL_LEN);
 	dat_buffer_offer(&s, &b);
 	for (uint32_t round = 1; round <= POLL_ROUNDS; round++) {
 		uint8_t want = (uint8_t)(round % 255 + 1);
@@ -290,9 +286,7 @@ poll_client(struct pair *pair)
 	struct dat_remote r;
 	struct dat_side s;
 
-	dat_side_open(&s, pair, false);
-	dat_buffer_make(&s, &b, POLL_LEN, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, false);
+	dat_side_start(&s, pair, false, &b, POLL_LEN);
 	dat_remote_take(&s, &r);
 	for (uint32_t round = 1; round <= POLL_ROUNDS; round++) {
 		memset(b.data, (int)(round % 255 + 1), POLL_LEN);
@@ -311,9 +305,7 @@ late_server(struct pair *pair)
 	struct dat_buffer b;
 	struct dat_side s;
 
-	dat_side_open(&s, pair, true);
-	dat_buffer_make(&s, &b, 4096, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, true);
+	dat_side_start(&s, pair, true, &b, 4096);
 	pair_barrier(pair); /* the message is on its way */
 	dat_side_nothing(&s, s.recv, 200);
 	DAT_CHECK(&s, dat_recv(s.ep, &b, 0, 4096, 5));

@@ -288,9 +288,7 @@ never_client(struct pair *pair)
 	struct dat_buffer b;
 	struct dat_side s;
 
-	dat_side_open(&s, pair, false);
-	dat_buffer_make(&s, &b, LEN, DAT_MEM_PRIV_ALL_FLAG);
-	dat_side_connect(&s, false);
+	dat_side_start(&s, pair, false, &b, LEN);
 	dat_remote_take(&s, &remote);
 	DAT_CHECK(&s, dat_write(s.ep, &b, 0, LEN, 1, &remote, 1, DAT_COMPLETION_DEFAULT_FLAG));
 	dat_side_expect_end(&s);

@@ -27,9 +27,7 @@
 #include "lingering.h"
 #include "stuck_file.h"
 
-static bool healthy(void);
-
-static const char *socket_path;
+const char *socket_path;
 static uint64_t random_state;
 
 static uint64_t
@@ -48,74 +46,6 @@ must(bool condition, const char *what)
 		fprintf(stderr, "  %s: %s\n", what, strerror(errno));
 		_exit(1);
 	}
-}
-
-/* ---- by hand, below the library ---- */
-
-static int
-raw_connect(void)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", socket_path);
-	must(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0, "connect");
-	return fd;
-}
-
-static bool
-raw_send(int fd, const void *data, size_t len, const int *fds, uint32_t num_fds)
-{
-	union {
-		char bytes[CMSG_SPACE(253 * sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (num_fds > 0) {
-		struct cmsghdr *cmsg;
-
-		memset(&control, 0, sizeof(control));
-		msg.msg_control = control.bytes;
-		msg.msg_controllen = CMSG_SPACE(num_fds * sizeof(int));
-		cmsg = CMSG_FIRSTHDR(&msg);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(num_fds * sizeof(int));
-		memcpy(CMSG_DATA(cmsg), fds, num_fds * sizeof(int));
-	}
-	/* The other end may have hung up already: that is its right. */
-	return sendmsg(fd, &msg, MSG_NOSIGNAL) >= 0;
-}
-
-/* The data plane answers, with an error maybe, or hangs up; it must not stay silent.  Whether it answered. */
-static bool
-answer_or_end(int fd)
-{
-	struct timeval limit = {.tv_sec = 5};
-	uint8_t buffer[4096];
-	ssize_t n;
-
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	n = recv(fd, buffer, sizeof(buffer), 0);
-	must(n >= 0 || errno == ECONNRESET, "no answer and no end within 5 s");
-	close(fd);
-	return n > 0;
-}
-
-static struct one_msg
-hello(void)
-{
-	struct one_msg msg;
-
-	memset(&msg, 0, sizeof(msg));
-	msg.type = ONE_MSG_HELLO;
-	msg.seq = 1;
-	msg.hello.magic = ONE_MSG_MAGIC;
-	msg.hello.version = ONE_ABI_VERSION;
-	msg.hello.kind = ONE_KIND_DAT;
-	return msg;
 }
 
 static void
@@ -247,19 +177,6 @@ served(void)
 	return answer_or_end(fd);
 }
 
-/* Attachments that have ended count until all they had is free, so who comes and goes fast may be turned
- * away, but not for long. */
-static bool
-served_soon(void)
-{
-	for (uint32_t i = 0; i < 1000; i++) {
-		if (served())
-			return true;
-		usleep(10000);
-	}
-	return false;
-}
-
 /* The same on connections that are turned away, since there are too many. */
 static void
 turned_away(void)
@@ -344,7 +261,7 @@ lingers_in_a_queue(void)
 	}
 	act_as(0);
 	for (uint32_t i = 0; i < 200; i++)
-		must(served_soon(), "others are not served");
+		must(served(), "others are not served");
 	keeps_no_more_than(before + 8);
 	close_peers();
 }
@@ -376,7 +293,7 @@ never_closes(void)
 	close(fd);
 	/* Others come and go, and leave nothing behind. */
 	for (uint32_t i = 0; i < 200; i++)
-		must(served_soon(), "others are not served");
+		must(served(), "others are not served");
 	keeps_no_more_than(before + 8);
 	/* Many of them: then their user is not served any more, however often it comes, */
 	for (uint32_t i = 0; i < 253; i++)
@@ -619,77 +536,6 @@ mappings(void)
 	one_detach(v.client);
 }
 
-/* The data plane maps `fd`. */
-static bool
-region_add(struct victim *v, int fd, uint64_t size)
-{
-	struct one_reply reply;
-	struct one_msg msg;
-
-	memset(&msg, 0, sizeof(msg));
-	msg.type = ONE_MSG_REGION_ADD;
-	msg.region_add.size = size;
-	return one_call(v->client, &msg, &fd, 1, &reply) == 0;
-}
-
-/*
- * Names of files appear where the data plane looks for mappings of its own: one that is called like the
- * memory of a memif and looks like it inside, and one whose path has a line of /proc/PID/maps in it, at
- * wherever a reader's buffer may end.
- */
-static void
-names(void)
-{
-	static const char line[] = "0000000000001000-0000000000002000 rw-s 00000000 ";
-	static const char file[] = "memfd:memif";
-	const uint32_t cookie = 0x3e31f20;
-	int fd = (int)syscall(SYS_memfd_create, "memif region 0", MFD_CLOEXEC);
-	char top[64], path[4096];
-	size_t len;
-	struct victim v;
-
-	victim_open(&v);
-	must(fd >= 0 && ftruncate(fd, 1 << 16) == 0 && pwrite(fd, &cookie, 4, 0) == 4 &&
-		     pwrite(fd, &cookie, 4, 128 + 16) == 4 && region_add(&v, fd, 1 << 16),
-	     "a memfd");
-	snprintf(top, sizeof(top), "/dev/shm/net-hostile.%d", (int)getpid());
-	must(mkdir(top, 0700) == 0, top);
-	len = (size_t)snprintf(path, sizeof(path), "%s", top);
-	/* The path begins at column 73; buffers are of powers of two. */
-	for (size_t end = 512; end <= 2048; end *= 2) {
-		size_t at = end - 1 - 73;
-		int long_fd;
-
-		while (len < at) {
-			size_t part = at - len > 200 ? 200 : at - len;
-
-			path[len++] = '/';
-			memset(path + len, 'x', part - 1);
-			len += part - 1;
-			path[len] = '\0';
-			if (len < at)
-				must(mkdir(path, 0700) == 0, path);
-		}
-		must(snprintf(path + len, sizeof(path) - len, "%s", line) > 0 && mkdir(path, 0700) == 0,
-		     path);
-		len += strlen(line);
-		snprintf(path + len, sizeof(path) - len, "/%s", file);
-		long_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-		must(long_fd >= 0 && ftruncate(long_fd, 4096) == 0 && region_add(&v, long_fd, 4096), path);
-		must(unlink(path) == 0, path);
-		path[len] = '\0';
-	}
-	sleep(3); /* it looks once a second while a cable has no far end or a new one */
-	must(!one_client_dead(v.client), "the attachment has gone");
-	one_detach(v.client);
-	/* Innermost first. */
-	for (char *slash; strcmp(path, top) != 0; *slash = '\0') {
-		must(rmdir(path) == 0, path);
-		slash = strrchr(path, '/');
-	}
-	must(rmdir(top) == 0, top);
-}
-
 /* Applications that come and are killed. */
 static void
 killed(void)
@@ -712,7 +558,7 @@ killed(void)
 
 /* ---- an honest application ---- */
 
-static bool
+bool
 healthy(void)
 {
 	pid_t pid = fork();
@@ -748,6 +594,7 @@ main(int argc, char **argv)
 		{"turned_away", turned_away},
 		{"lingers_in_a_queue", lingers_in_a_queue},
 		{"never_closes", never_closes},
+		{"holds_its_arena", holds_its_arena},
 		{"silent", silent},
 		{"random_messages", random_messages},
 		{"scribble", scribble},
@@ -757,7 +604,6 @@ main(int argc, char **argv)
 		{"mappings", mappings},
 		{"sparse", sparse},
 		{"pieces", pieces},
-		{"names", names},
 		{"killed", killed},
 	};
 	uint32_t passed = 0, failed = 0;

@@ -3,13 +3,17 @@
  * Registrations that make the data plane pay for memory which the application does not have.
  */
 #include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "hostile.h"
+#include "stuck_file.h"
 
 static uint32_t
 pz_create(struct victim *v)
@@ -84,4 +88,53 @@ pieces(void)
 	     "more was mapped than the range needs");
 	close(fd);
 	one_detach(v.client);
+}
+
+/*
+ * A write to its arena from memory that does not come holds the file: nobody else waits
+ * when the data plane wants to give pages of it back, and it goes on when the write ends.
+ */
+void
+holds_its_arena(void)
+{
+	struct one_msg create, destroy;
+	struct stuck_file file;
+	struct one_reply reply;
+	void *never;
+	int fd, arena;
+	pid_t writer;
+
+	if (!stuck_file_open(&file, 1 << 20)) {
+		printf("  left out: this user cannot mount\n");
+		return;
+	}
+	never = mmap(NULL, 1 << 20, PROT_READ, MAP_SHARED, file.fd, 0);
+	fd = raw_connect();
+	arena = raw_attach(fd);
+	must(never != MAP_FAILED && arena >= 0, "attach");
+	memset(&create, 0, sizeof(create));
+	create.type = ONE_MSG_CQ_CREATE;
+	create.cq_create.entries = 16384;
+	must(raw_call(fd, &create, &reply) == 0, "ONE_MSG_CQ_CREATE");
+	writer = fork();
+	if (writer == 0)
+		_exit(pwrite(arena, never, 4096, 0) == 4096 ? 0 : 1);
+	usleep(200000); /* it is in its write; were it not, this would prove less, and pass */
+	memset(&destroy, 0, sizeof(destroy));
+	destroy.type = ONE_MSG_CQ_FREE;
+	destroy.id.id = reply.cq.cq;
+	must(raw_call(fd, &destroy, &reply) == 0, "ONE_MSG_CQ_FREE");
+	must(healthy(), "others wait");
+	must(raw_call(fd, &create, &reply) == 0, "its own next request");
+	must(waitpid(writer, NULL, WNOHANG) == 0, "the write did not wait");
+	kill(writer, SIGKILL);
+	stuck_file_close(&file);
+	waitpid(writer, NULL, 0);
+	for (int i = 0; i < 200; i++) { /* until what was freed has come back */
+		destroy.id.id = reply.cq.cq;
+		must(raw_call(fd, &destroy, &reply) == 0, "ONE_MSG_CQ_FREE afterwards");
+		must(raw_call(fd, &create, &reply) == 0, "ONE_MSG_CQ_CREATE afterwards");
+	}
+	close(arena);
+	close(fd);
 }

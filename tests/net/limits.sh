@@ -4,6 +4,7 @@
 # Data planes with small limits, and without access to memory that is not shared: what applications are told of them, and what happens at each.
 #
 #   limits.sh local|memif
+#   limits.sh deep          with the deepest queues there can be
 
 . "$(dirname "$0")/lib.sh"
 net_init
@@ -47,6 +48,11 @@ memif)
 	start_memif_pair "${OPTIONS[@]}"
 	"$PROGRAM" "$(plane_socket a)" "$(plane_socket b)" || fail "limits of two data planes"
 	"$RSM" "$(plane_socket a)" "$(plane_socket b)" || fail "limits of RSM on two data planes"
+	stop_plane b
+	;;
+deep)
+	start_memif_pair --limit max_qp_wr=65535 --limit max_cq_entries=196607
+	"$BUILD/tests/net/net-dat-deep" "$(plane_socket a)" "$(plane_socket b)" || fail "deep queues"
 	stop_plane b
 	;;
 *)

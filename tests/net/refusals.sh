@@ -42,6 +42,7 @@ refuses 'this node itself has no id' $BASE -- $SOCKET $PORT --peer node=2,addres
 refuses 'no port reaches address 10.0.0.1' $BASE -- $SOCKET $PORT --node 1 --peer node=2,address=10.0.0.1
 refuses 'max_qp = 0: out of range' $BASE -- $SOCKET $PORT --limit max_qp=0
 refuses 'DPDK has no device net_tap7' $BASE -- $SOCKET --port name=p0,device=net_tap7,address=192.0.2.1/24
+ONESIDE_ICRC=abacus refuses 'ONESIDE_ICRC=abacus: no implementation of the ICRC' $BASE -- $SOCKET $PORT
 refuses 'give the EAL option -l 0,1' -l 0 "${BASE#* }" -- $SOCKET $PORT
 if dpdk_before 25.11; then
 	refuses 'EAL: it cannot start' --no-such-option ${BASE} -- $SOCKET $PORT

@@ -156,7 +156,7 @@ turn_order(uint8_t *data, uint32_t len)
 	if ((attribute != 0x10 && attribute != 0x13) || memcmp(told, "RSM1", 4) != 0)
 		return;
 	told[5] = told[5] == RSM_LITTLE ? RSM_BIG : RSM_LITTLE;
-	store_le32(mad + MAD_LEN, icrc_compute(data + ETHER_HDR_LEN, 20, MAD_AT - ETHER_HDR_LEN + MAD_LEN));
+	store_le32(mad + MAD_LEN, icrc->compute(data + ETHER_HDR_LEN, 20, MAD_AT - ETHER_HDR_LEN + MAD_LEN));
 	foreign++;
 }
 

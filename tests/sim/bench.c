@@ -116,7 +116,7 @@ end_new(struct bench_end *end, struct mem_table *mem, bool is_a, uint32_t mtu)
 static void
 receive(struct bench_end *from, struct bench_end *to, uint64_t now)
 {
-	to->env.move = wire_moves() ? &to->move : NULL;
+	to->env.move = &to->move;
 	for (; from->head != from->tail; from->head++) {
 		uint32_t slot = from->head % SLOTS;
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "dataplane/rc/rc_internal.h"
 #include "dataplane/wire/bytes.h"
 #include "dataplane/wire/icrc.h"
 #include "dataplane/mem/reach.h"
@@ -339,7 +340,7 @@ mutated_frame(struct end *victim, uint64_t now)
 
 		frame[at] = (uint8_t)(below(2) ? below(256) : frame[at] ^ (1u << below(8)));
 	}
-	store_le32(frame + len - 4, icrc_compute(frame + WIRE_ETH_LEN, 20, len - WIRE_ETH_LEN - 4));
+	store_le32(frame + len - 4, icrc->compute(frame + WIRE_ETH_LEN, 20, len - WIRE_ETH_LEN - 4));
 	if (test_env_parse(&victim->env, frame, len, &packet) == WIRE_OK)
 		input(victim, &packet, frame, now);
 	else
@@ -387,7 +388,7 @@ check_pool(struct end *end)
 {
 	end->failed = false;
 	rc_reset(end->qp);
-	if (rc_pool_available(end->env.rc.pool) != NODES)
+	if (end->env.rc.pool->available != NODES)
 		die("work nodes were lost");
 	if (end->env.holds != 0)
 		die("packets are still held");

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "dataplane/rc/rc_internal.h"
 #include "sim.h"
 
 #include <stdarg.h>
@@ -550,9 +551,9 @@ check_pool(struct sim *sim, struct host *host)
 	if (side == NULL)
 		return;
 	rc_reset(side->qp);
-	if (rc_pool_available(host->env.rc.pool) != POOL_NODES)
-		sim_fail(sim, side, "%u of %u work nodes are in the pool",
-			 rc_pool_available(host->env.rc.pool), POOL_NODES);
+	if (host->env.rc.pool->available != POOL_NODES)
+		sim_fail(sim, side, "%u of %u work nodes are in the pool", host->env.rc.pool->available,
+			 POOL_NODES);
 }
 
 /* Where nothing goes wrong, nothing may be sent twice. */

@@ -205,7 +205,7 @@ client_attach(const struct one_attach *args, struct one_client **out)
 void
 client_detach(struct one_client *client)
 {
-	if (!atomic_load_explicit(&client->foreign, memory_order_relaxed))
+	if (!client_foreign(client))
 		watcher_remove(client);
 	destroy(client);
 }
@@ -228,7 +228,7 @@ client_disown(struct one_client *client)
 	if (client->copier != NULL)
 		copier_forget(client->copier);
 	client->copier = NULL;
-	atomic_store_explicit(&client->foreign, true, memory_order_relaxed);
+	one_store_alone(&client->foreign, true);
 }
 
 const struct one_welcome *
@@ -240,7 +240,7 @@ one_client_info(const struct one_client *client)
 bool
 one_client_dead(const struct one_client *client)
 {
-	/* Acquire pairs with the watcher's release store: whoever sees it sees what went before. */
+	/* Acquire pairs with the watcher's release store: what went before is seen with it. */
 	return atomic_load_explicit(&client->dead, memory_order_acquire) ||
 	       atomic_load_explicit(&client->header->fault, memory_order_relaxed) != 0;
 }

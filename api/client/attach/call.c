@@ -8,7 +8,7 @@
 int
 client_check(const struct one_client *client)
 {
-	if (atomic_load_explicit(&client->foreign, memory_order_relaxed))
+	if (client_foreign(client))
 		return -ECHILD;
 	return one_client_dead(client) ? -ECONNRESET : 0;
 }

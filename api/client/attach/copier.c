@@ -13,7 +13,7 @@
 
 #include "client/internal.h"
 
-#define PATIENCE_S 1
+#define STOP_TIMEOUT_S 1
 
 struct copier {
 	struct one_arena *arena; /* its first page */
@@ -24,7 +24,7 @@ struct copier {
 	uint32_t head; /* requests taken; the thread's */
 	pthread_t thread;
 	_Atomic bool stop;
-	_Atomic bool left; /* by the thread, or by who did not wait for it: the second one frees */
+	_Atomic bool left; /* by the thread, or by copier_stop without waiting: the second one frees */
 };
 
 /* Atomics of all attachments of this process exclude each other. */
@@ -158,10 +158,11 @@ rest(struct copier *copier, uint32_t ticket)
 {
 	struct one_channel *wake = &copier->shm->wake;
 
-	/* Sequentially consistent, as the core's add and load: either it sees a sleeper, or futex(2) the
-	 * new word. */
+	/* Pairs with the core's addition to the word and load of sleepers, all sequentially consistent:
+	 * either the core sees a sleeper, or futex(2) the new word. */
 	atomic_fetch_add_explicit(&wake->sleepers, 1, memory_order_seq_cst);
 	syscall(SYS_futex, &wake->word, FUTEX_WAIT, ticket, NULL, NULL, 0);
+	/* A wake-up that still counts this sleeper is one system call too many. */
 	atomic_fetch_sub_explicit(&wake->sleepers, 1, memory_order_relaxed);
 }
 
@@ -254,6 +255,7 @@ copier_start(const struct copier_place *place, uint64_t offset, struct copier **
 		destroy(copier);
 		return error;
 	}
+	/* Pairs with copiers_count.  A thread that is counted late is taken for one of the application. */
 	atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
 	*out = copier;
 	return 0;
@@ -271,7 +273,7 @@ copier_stop(struct copier *copier)
 	atomic_fetch_add_explicit(&wake->word, 1, memory_order_seq_cst);
 	syscall(SYS_futex, &wake->word, FUTEX_WAKE, 1, NULL, NULL, 0);
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += PATIENCE_S;
+	until.tv_sec += STOP_TIMEOUT_S;
 	if (pthread_timedjoin_np(thread, NULL, &until) == 0) {
 		destroy(copier);
 		return;
@@ -288,7 +290,7 @@ copier_forget(struct copier *copier)
 	/* Threads of the parent may have had them. */
 	pthread_mutex_init(&atomics, NULL);
 	pthread_rwlock_init(&copying, NULL);
-	atomic_store_explicit(&count, 0, memory_order_relaxed);
+	one_store_alone(&count, 0);
 	copier->arena = MAP_FAILED;
 	copier->shm = MAP_FAILED;
 	destroy(copier);
@@ -297,7 +299,7 @@ copier_forget(struct copier *copier)
 uint32_t
 copiers_count(void)
 {
-	return atomic_load_explicit(&count, memory_order_relaxed);
+	return one_load_alone(&count);
 }
 
 bool

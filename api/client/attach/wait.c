@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/cq.h"
 #include "client/internal.h"
 
 #define SPIN_US_DEFAULT 20u
@@ -28,7 +29,7 @@ static uint64_t
 spin_ns(void)
 {
 	static _Atomic uint64_t cached = UINT64_MAX;
-	uint64_t value = atomic_load_explicit(&cached, memory_order_relaxed);
+	uint64_t value = one_load_alone(&cached);
 
 	if (value == UINT64_MAX) {
 		const char *text = secure_getenv("ONESIDE_SPIN_US");
@@ -38,19 +39,9 @@ spin_ns(void)
 		if (text != NULL && (end == text || *end != '\0' || text[0] == '-'))
 			us = SPIN_US_DEFAULT;
 		value = (us < SPIN_US_MAX ? us : SPIN_US_MAX) * 1000u;
-		atomic_store_explicit(&cached, value, memory_order_relaxed);
+		one_store_alone(&cached, value);
 	}
 	return value;
-}
-
-static void
-relax(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
 }
 
 /* The words are shared with another process: not FUTEX_PRIVATE_FLAG. */
@@ -85,9 +76,12 @@ futex_wait(struct one_channel *channel, uint32_t ticket, uint64_t deadline, bool
 static void
 wake(struct one_channel *channel)
 {
+	/*
+	 * The addition pairs with the kernel's look at the word in futex_wait, the load with the addition to
+	 * sleepers in one_wait_sleep: either this load sees the sleeper, or its futex call sees the new word.
+	 * The engine does the same.
+	 */
 	atomic_fetch_add_explicit(&channel->word, 1, memory_order_seq_cst);
-	/* Either this load sees the sleeper, or its futex call sees the new word: both sides are
-	 * sequentially consistent.  The engine does the same. */
 	if (atomic_load_explicit(&channel->sleepers, memory_order_seq_cst) != 0)
 		futex_wake(channel);
 }
@@ -127,8 +121,7 @@ one_channel_alloc(struct one_client *client, uint16_t *channel)
 void
 one_channel_free(struct one_client *client, uint16_t channel)
 {
-	if (atomic_load_explicit(&client->foreign, memory_order_relaxed) || channel == 0 ||
-	    channel >= ONE_CHANNELS)
+	if (client_foreign(client) || channel == 0 || channel >= ONE_CHANNELS)
 		return;
 	pthread_mutex_lock(&client->channel_lock);
 	client->channel_used[channel / 64] &= ~(1ull << channel % 64);
@@ -155,8 +148,9 @@ one_wait_arm(struct one_cq *cq, uint16_t channel, uint32_t need)
 	uint32_t index = cq->head;
 
 	if (cq->next_ring != NULL) {
-		/* What is left in the backlog needs no wake-up: its tail counts the switch entry too. */
-		uint32_t left = atomic_load_explicit(&shm->tail, memory_order_relaxed) - cq->head - 1;
+		/* What is left in the backlog needs no wake-up: its tail counts the switch entry too.  The
+		 * backlog is private to the owner of the ring, whose lock is held. */
+		uint32_t left = one_load_locked(&shm->tail) - cq->head - 1;
 
 		shm = cq->next_shm;
 		index = 0;
@@ -184,9 +178,10 @@ spin(const struct one_client *client, struct one_channel *channel, uint32_t tick
 		return 0;
 	do {
 		for (int i = 0; i < SPIN_LOOKS; i++) {
+			/* Pairs with the additions in wake() and in the engine. */
 			if (atomic_load_explicit(&channel->word, memory_order_acquire) != ticket)
 				return 1;
-			relax();
+			one_cpu_relax();
 		}
 		if (client_check(client) != 0)
 			return 1;
@@ -205,13 +200,15 @@ one_wait_sleep(struct one_client *client, uint16_t number, uint32_t ticket, uint
 	if (error != 0)
 		return error;
 	if (!spin(client, channel, ticket, deadline)) {
+		/* Pairs with the load of sleepers in wake() and in the engine. */
 		atomic_fetch_add_explicit(&channel->sleepers, 1, memory_order_seq_cst);
-		/* Marking the client dead comes before adding to the words: a sleeper that missed the
-		 * addition sees the mark. */
+		/* The client is marked dead before the words are added to: a sleeper that missed the addition
+		 * sees the mark. */
 		error = client_check(client);
 		if (error == 0 && futex_wait(channel, ticket, deadline, client->restarts) < 0 &&
 		    errno != EAGAIN)
 			error = -errno;
+		/* A wake-up that still counts this sleeper is one system call too many. */
 		atomic_fetch_sub_explicit(&channel->sleepers, 1, memory_order_relaxed);
 		if (error != 0 && error != -ECONNRESET && error != -ECHILD)
 			return error;

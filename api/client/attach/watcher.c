@@ -4,8 +4,8 @@
  *
  * It polls the sockets of all attachments for hang-up only (events = 0), so it
  * never takes a reply away from one_call.  For each that has ended it marks the
- * client dead, wakes every sleeper, and calls `lost`; the order matters: whoever
- * is woken sees `dead`.  The thread lives while there are attachments.
+ * client dead, wakes every sleeper, and calls `lost`; the order matters: a
+ * woken thread sees `dead`.  The thread lives while there are attachments.
  */
 #include <limits.h>
 #include <poll.h>
@@ -192,7 +192,7 @@ start(void)
 		return error;
 	}
 	watcher.run = run;
-	atomic_store_explicit(&watcher.running, true, memory_order_relaxed);
+	one_store_alone(&watcher.running, true);
 	return 0;
 }
 
@@ -239,14 +239,14 @@ watcher_remove(struct one_client *client)
 		watcher.run->stop = true;
 		watcher.run = NULL;
 		join = !self;
-		if (self) /* `lost` detaches the last one: nobody is left to join */
+		if (self) /* `lost` detaches the last one: no other thread joins */
 			pthread_detach(thread);
 	}
 	pthread_mutex_unlock(&watcher.lock);
 	if (join) {
 		pthread_join(thread, NULL);
 		pthread_mutex_lock(&watcher.lock);
-		atomic_store_explicit(&watcher.running, watcher.run != NULL, memory_order_relaxed);
+		one_store_alone(&watcher.running, watcher.run != NULL);
 		pthread_mutex_unlock(&watcher.lock);
 	}
 }
@@ -254,7 +254,7 @@ watcher_remove(struct one_client *client)
 bool
 watcher_running(void)
 {
-	return atomic_load_explicit(&watcher.running, memory_order_relaxed);
+	return one_load_alone(&watcher.running);
 }
 
 void
@@ -283,5 +283,5 @@ watcher_fork_child(void)
 	watcher.calling = NULL;
 	watcher.count = 0;
 	watcher.run = NULL;
-	atomic_store_explicit(&watcher.running, false, memory_order_relaxed);
+	one_store_alone(&watcher.running, false);
 }

@@ -13,7 +13,7 @@ one_attach(const struct one_attach *args, struct one_client **out)
 void
 one_detach(struct one_client *client)
 {
-	if (!atomic_load_explicit(&client->foreign, memory_order_relaxed))
+	if (!client_foreign(client))
 		mem_release_all(client);
 	client_detach(client);
 }

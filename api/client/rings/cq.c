@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion rings.  The call per entry, one_cq_poll, is in inline.h. */
+/* Completion rings.  The call per entry, one_cq_poll, is in cq.h. */
 #include <sched.h>
 #include <stdlib.h>
 
+#include "client/cq.h"
 #include "client/internal.h"
 
 /* The engine ends the old ring before the reply to CQ_RESIZE is sent; a moment for memory to agree. */
@@ -119,15 +120,16 @@ struct backlog {
 	struct one_cqe ring[];
 };
 
+/* Private memory of the ring's owner, whose lock is held: the atomics order nothing. */
 static void
 backlog_put(struct backlog *log, uint32_t log2, const struct one_cqe *cqe)
 {
-	uint32_t tail = atomic_load_explicit(&log->shm.tail, memory_order_relaxed);
+	uint32_t tail = one_load_locked(&log->shm.tail);
 	struct one_cqe *slot = &log->ring[tail];
 
 	memcpy((void *)slot, (const void *)cqe, sizeof(*slot));
-	atomic_store_explicit(&slot->phase, one_ring_phase(tail, log2), memory_order_relaxed);
-	atomic_store_explicit(&log->shm.tail, tail + 1, memory_order_relaxed);
+	one_store_alone(&slot->phase, one_ring_phase(tail, log2));
+	one_store_alone(&log->shm.tail, tail + 1);
 }
 
 /* Takes all entries up to the switch entry and leaves the ring to the data plane; false: it does not come. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pairs.  Posting is in inline.h. */
+/* Queue pairs.  Posting is in post.h. */
 #include <unistd.h>
 
 #include "client/internal.h"
+#include "client/post.h"
 
 /*
  * Takes over the engine's progress counters as far as they make sense: they only
@@ -136,7 +137,8 @@ one_qp_reset(struct one_qp *qp)
 	if (error != 0)
 		return error;
 	/* The engine has emptied the send ring: what it has taken and done is all there is.  Receives
-	 * that it kept are still between the counters of the receive ring. */
+	 * that it kept are still between the counters of the receive ring.  The acquires pair with the
+	 * engine's release stores of its progress, which come before the reply. */
 	qp->sq_head_seen = qp->sq_tail = atomic_load_explicit(&qp->shm->sq_head, memory_order_acquire);
 	qp->sq_done_seen = qp->sq_posted = atomic_load_explicit(&qp->shm->sq_done, memory_order_acquire);
 	refresh_recv(qp);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared receive queues. */
 #include "client/internal.h"
+#include "client/post.h"
+#include "client/srq.h"
 
 int
 one_srq_create(struct one_client *client, uint32_t pz, uint32_t max_wr, uint32_t max_sge, struct one_srq *srq)
@@ -99,7 +101,7 @@ one_srq_post(struct one_srq *srq, uint32_t max, uint64_t cookie, const struct on
 	wqe->length = length;
 	wqe->cookie = cookie;
 	srq->posted++;
-	/* Before the phase, whose release store makes the engine see it. */
+	/* Published by the release store of the phase in one_ring_commit. */
 	atomic_store_explicit(&srq->shm->posted, srq->posted, memory_order_relaxed);
 	one_ring_commit(srq->rq, srq->log2, srq->tail, slots);
 	srq->tail += slots;
@@ -109,6 +111,7 @@ one_srq_post(struct one_srq *srq, uint32_t max, uint64_t cookie, const struct on
 uint32_t
 one_srq_available(const struct one_srq *srq)
 {
+	/* Pairs with the engine's release store. */
 	uint32_t n = srq->posted - atomic_load_explicit(&srq->shm->taken, memory_order_acquire);
 
 	return n <= srq->max_wr ? n : 0;
@@ -124,9 +127,9 @@ one_srq_outstanding(struct one_srq *srq)
 uint32_t
 one_qp_held(const struct one_qp *qp)
 {
-	/* Acquire: what was taken is loaded after what was completed of it. */
+	/* Pairs with the engine's release store: what was taken is loaded after what was completed of it. */
 	uint32_t done = atomic_load_explicit(&qp->shm->rq_done, memory_order_acquire);
-	uint32_t n = atomic_load_explicit(&qp->shm->rq_head, memory_order_relaxed) - done;
+	uint32_t n = one_load_alone(&qp->shm->rq_head) - done;
 
 	return n <= UINT16_MAX ? n : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Why something failed, for people who ask. */
+/* Why something failed, when DAT_DBG_TYPE is set. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

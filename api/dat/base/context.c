@@ -9,7 +9,7 @@ dapl_set_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT context)
 
 	if (slot == NULL)
 		return DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
-	atomic_store_explicit(&slot->context, context.as_64, memory_order_relaxed);
+	one_store_alone(&slot->context, context.as_64);
 	return DAT_SUCCESS;
 }
 
@@ -22,7 +22,7 @@ dapl_get_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT *context)
 		return DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
 	if (context == NULL)
 		return BAD_ARG(2);
-	context->as_64 = atomic_load_explicit(&slot->context, memory_order_relaxed);
+	context->as_64 = one_load_alone(&slot->context);
 	return DAT_SUCCESS;
 }
 

@@ -5,6 +5,8 @@
 #ifndef DAT_BASE_EP_OBJECT_H_INTERNAL
 #define DAT_BASE_EP_OBJECT_H_INTERNAL
 
+#include "client/qp.h"
+#include "client/srq.h"
 #include "dat/base/evd_object.h"
 #include "dat/base/memory_object.h"
 
@@ -82,5 +84,37 @@ struct cr {
 	uint16_t private_len;
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 };
+
+/*
+ * The phase.  EP_CHANGING is left by the thread that entered it.  ep_phase pairs with ep_set_phase and
+ * ep_move: what was stored to the endpoint before a phase is seen with it.
+ */
+static inline uint32_t
+ep_phase(const struct ep *ep)
+{
+	return atomic_load(&ep->phase);
+}
+
+static inline void
+ep_set_phase(struct ep *ep, uint32_t phase)
+{
+	atomic_store(&ep->phase, phase);
+}
+
+/* False: the endpoint is not in that phase. */
+static inline bool
+ep_move(struct ep *ep, enum ep_phase from, enum ep_phase to)
+{
+	uint32_t expected = from;
+
+	return atomic_compare_exchange_strong(&ep->phase, &expected, to);
+}
+
+/* What the engine says of the connection.  Pairs with its release store, which precedes the event. */
+static inline uint32_t
+ep_qp_state(const struct ep *ep)
+{
+	return atomic_load_explicit(&ep->qp.shm->state, memory_order_acquire);
+}
 
 #endif

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
+#include "client/order.h"
 #include "handle.h"
 
 #define GROW_BYTES ((uintptr_t)64 * 1024)
@@ -21,8 +22,8 @@ static struct {
 static struct handle_slot *
 fresh_slot(void)
 {
-	uintptr_t base = atomic_load_explicit(&handle_range.base, memory_order_relaxed);
-	uintptr_t limit = atomic_load_explicit(&handle_range.limit, memory_order_relaxed);
+	uintptr_t base = one_load_locked(&handle_range.base);
+	uintptr_t limit = one_load_locked(&handle_range.limit);
 
 	if (slots.used == HANDLE_SLOTS_MAX)
 		return NULL;
@@ -33,6 +34,7 @@ fresh_slot(void)
 		if (range == MAP_FAILED)
 			return NULL;
 		base = (uintptr_t)range;
+		/* Published by the release store of the limit below. */
 		atomic_store_explicit(&handle_range.base, base, memory_order_relaxed);
 	}
 	if ((uintptr_t)slots.used * HANDLE_SLOT == limit) {
@@ -63,9 +65,10 @@ handle_new(const DAT_PROVIDER *provider, DAT_HANDLE_TYPE type, void *object)
 	slot->provider = provider;
 	slot->generation++;
 	slot->next_free = NULL;
-	atomic_store_explicit(&slot->context, 0, memory_order_relaxed);
+	one_store_alone(&slot->context, 0);
+	/* Both published by the release, which pairs with the acquire loads in handle_object and handle_kind.
+	 */
 	atomic_store_explicit(&slot->object, object, memory_order_relaxed);
-	/* Release pairs with the acquire loads in handle_object and handle_kind. */
 	atomic_store_explicit(&slot->type, (uint32_t)type + 1, memory_order_release);
 	return slot;
 }
@@ -76,8 +79,9 @@ handle_free(DAT_HANDLE handle)
 	struct handle_slot *slot = handle;
 
 	/* The provider stays: a freed handle still finds our functions, which refuse it. */
-	atomic_store_explicit(&slot->type, 0, memory_order_release);
-	atomic_store_explicit(&slot->object, NULL, memory_order_relaxed);
+	/* A lookup that still sees the type finds the object, which lives as long as its IA, or NULL. */
+	one_store_alone(&slot->type, 0);
+	one_store_alone(&slot->object, NULL);
 	pthread_mutex_lock(&slots.lock);
 	if (slots.first_free == NULL)
 		slots.first_free = slot;
@@ -94,6 +98,7 @@ handle_forget(DAT_HANDLE handle)
 	struct handle_slot *slot = handle_slot(handle);
 	uint32_t inherited = HANDLE_INHERITED;
 
+	/* Atomic for two threads that close it at once; nothing is published. */
 	return slot != NULL && atomic_compare_exchange_strong(&slot->type, &inherited, 0);
 }
 
@@ -113,17 +118,14 @@ fork_parent(void)
 static void
 fork_child(void)
 {
-	struct handle_slot *slot =
-		(struct handle_slot *)atomic_load_explicit(&handle_range.base, memory_order_relaxed);
+	struct handle_slot *slot = (struct handle_slot *)one_load_locked(&handle_range.base);
 
 	for (uint32_t i = 0; i < slots.used; i++) {
-		uint32_t type = atomic_load_explicit(&slot[i].type, memory_order_relaxed);
+		uint32_t type = one_load_alone(&slot[i].type); /* the child has this thread only */
 
 		/* Those that are free already are not written to: their pages stay shared. */
 		if (type != 0)
-			atomic_store_explicit(&slot[i].type,
-					      type == DAT_HANDLE_TYPE_IA + 1 ? HANDLE_INHERITED : 0,
-					      memory_order_relaxed);
+			one_store_alone(&slot[i].type, type == DAT_HANDLE_TYPE_IA + 1 ? HANDLE_INHERITED : 0);
 	}
 	pthread_mutex_unlock(&slots.lock);
 }

@@ -29,12 +29,11 @@ put(struct idmap_table *table, struct idmap_node *node, uint32_t key)
 {
 	uint32_t mask = (1u << table->log2) - 1;
 	uint32_t at = place_of(table, key);
-
-	struct idmap_node *there = atomic_load_explicit(&table->place[at], memory_order_relaxed);
+	struct idmap_node *there = one_load_locked(&table->place[at]);
 
 	while (there != NULL && there != &removed) {
 		at = (at + 1) & mask;
-		there = atomic_load_explicit(&table->place[at], memory_order_relaxed);
+		there = one_load_locked(&table->place[at]);
 	}
 	/* Release pairs with the acquire load in idmap_find: the node is complete. */
 	atomic_store_explicit(&table->place[at], node, memory_order_release);
@@ -44,7 +43,7 @@ put(struct idmap_table *table, struct idmap_node *node, uint32_t key)
 static bool
 grow(struct idmap *map)
 {
-	struct idmap_table *old = atomic_load_explicit(&map->table, memory_order_relaxed);
+	struct idmap_table *old = one_load_locked(&map->table);
 	struct idmap_table *table;
 	uint32_t log2 = LOG2_MIN;
 
@@ -56,10 +55,10 @@ grow(struct idmap *map)
 	table->log2 = log2;
 	table->older = old;
 	for (uint32_t i = 0; old != NULL && i < 1u << old->log2; i++) {
-		struct idmap_node *node = atomic_load_explicit(&old->place[i], memory_order_relaxed);
+		struct idmap_node *node = one_load_locked(&old->place[i]);
 
 		if (node != NULL && node != &removed)
-			put(table, node, atomic_load_explicit(&node->key, memory_order_relaxed));
+			put(table, node, one_load_locked(&node->key));
 	}
 	map->used = map->live;
 	/* Release pairs with the acquire load in idmap_find. */
@@ -70,12 +69,12 @@ grow(struct idmap *map)
 int
 idmap_insert(struct idmap *map, struct idmap_node *node, uint32_t key)
 {
-	struct idmap_table *table = atomic_load_explicit(&map->table, memory_order_relaxed);
+	struct idmap_table *table = one_load_locked(&map->table);
 
 	if ((table == NULL || 2 * (map->used + 1) > 1u << table->log2) && !grow(map))
 		return -ENOMEM;
-	table = atomic_load_explicit(&map->table, memory_order_relaxed);
-	atomic_store_explicit(&node->key, key, memory_order_relaxed);
+	table = one_load_locked(&map->table);
+	one_store_alone(&node->key, key); /* published by the release store in put */
 	if (put(table, node, key))
 		map->used++;
 	map->live++;
@@ -85,24 +84,25 @@ idmap_insert(struct idmap *map, struct idmap_node *node, uint32_t key)
 void
 idmap_remove(struct idmap *map, struct idmap_node *node)
 {
-	struct idmap_table *table = atomic_load_explicit(&map->table, memory_order_relaxed);
-	uint32_t key = atomic_load_explicit(&node->key, memory_order_relaxed);
+	struct idmap_table *table = one_load_locked(&map->table);
+	uint32_t key = one_load_locked(&node->key);
 	uint32_t mask, at;
 
 	if (key == 0)
 		return;
 	mask = (1u << table->log2) - 1;
 	at = place_of(table, key);
-	while (atomic_load_explicit(&table->place[at], memory_order_relaxed) != node)
+	while (one_load_locked(&table->place[at]) != node)
 		at = (at + 1) & mask;
-	atomic_store_explicit(&table->place[at], &removed, memory_order_relaxed);
-	atomic_store_explicit(&node->key, 0, memory_order_relaxed);
+	/* A lookup that finds the node still sees its key gone, or an object that lives as long as the IA. */
+	one_store_alone(&table->place[at], &removed);
+	one_store_alone(&node->key, 0);
 	map->live--;
 	/* At the end of a run nothing has to be probed for beyond: such places become empty again. */
-	if (atomic_load_explicit(&table->place[(at + 1) & mask], memory_order_relaxed) != NULL)
+	if (one_load_locked(&table->place[(at + 1) & mask]) != NULL)
 		return;
-	while (atomic_load_explicit(&table->place[at], memory_order_relaxed) == &removed) {
-		atomic_store_explicit(&table->place[at], NULL, memory_order_relaxed);
+	while (one_load_locked(&table->place[at]) == &removed) {
+		one_store_alone(&table->place[at], NULL);
 		map->used--;
 		at = (at - 1) & mask;
 	}
@@ -111,6 +111,7 @@ idmap_remove(struct idmap *map, struct idmap_node *node)
 struct idmap_node *
 idmap_find(const struct idmap *map, uint32_t key)
 {
+	/* Pairs with the release store in grow: the table is complete. */
 	const struct idmap_table *table = atomic_load_explicit(&map->table, memory_order_acquire);
 	uint32_t mask, at;
 
@@ -119,11 +120,12 @@ idmap_find(const struct idmap *map, uint32_t key)
 	mask = (1u << table->log2) - 1;
 	at = place_of(table, key);
 	for (uint32_t looks = 0; looks <= mask; looks++) {
+		/* Pairs with the release store in put: the object and its key are complete. */
 		struct idmap_node *node = atomic_load_explicit(&table->place[at], memory_order_acquire);
 
 		if (node == NULL)
 			return NULL;
-		if (atomic_load_explicit(&node->key, memory_order_relaxed) == key)
+		if (idmap_key(node) == key)
 			return node;
 		at = (at + 1) & mask;
 	}
@@ -133,7 +135,7 @@ idmap_find(const struct idmap *map, uint32_t key)
 void
 idmap_fini(struct idmap *map)
 {
-	struct idmap_table *table = atomic_load_explicit(&map->table, memory_order_relaxed);
+	struct idmap_table *table = one_load_locked(&map->table);
 
 	while (table != NULL) {
 		struct idmap_table *older = table->older;
@@ -141,6 +143,6 @@ idmap_fini(struct idmap *map)
 		free(table);
 		table = older;
 	}
-	atomic_store_explicit(&map->table, NULL, memory_order_relaxed);
+	one_store_alone(&map->table, NULL); /* no lookup runs any more */
 	map->used = map->live = 0;
 }

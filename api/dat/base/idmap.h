@@ -11,9 +11,18 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "client/order.h"
+
 struct idmap_node {
 	_Atomic uint32_t key; /* 0: in no map */
 };
+
+/* A node that was removed meanwhile has key 0: so it is looked up anew, or refused. */
+static inline uint32_t
+idmap_key(const struct idmap_node *node)
+{
+	return one_load_alone(&node->key);
+}
 
 struct idmap_table;
 struct idmap {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The long way of lock.h. */
+/* The word of a lock, and the revocation of its owner; see lock.h. */
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <stdbool.h>
@@ -7,21 +7,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/wait.h"
 #include "lock.h"
 
 #define SPINS 100
-#define INSIDE_NS 20000 /* the owner inside has lost its processor: look again after that */
+#define INSIDE_NS 20000 /* between looks at an owner that was preempted inside */
 
 _Thread_local char lock_thread __attribute__((aligned(LOCK_OWNERS)));
 
-static void
-relax(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#endif
-}
-
+/* Acquires pair with the release in lock_drop_word; the load in the loop is a hint for the exchange. */
 static void
 contend(struct lock *lock)
 {
@@ -32,17 +26,20 @@ contend(struct lock *lock)
 		    atomic_compare_exchange_strong_explicit(&lock->word, &vacant, 1, memory_order_acquire,
 							    memory_order_relaxed))
 			return;
-		relax();
+		one_cpu_relax();
 	}
-	/* Taken as 2: there may be other sleepers, and giving it back wakes one of them. */
+	/* Taken as 2: there may be other sleepers, and lock_drop_word wakes one of them. */
 	while (atomic_exchange_explicit(&lock->word, 2, memory_order_acquire) != 0)
 		syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
 }
 
-/* Whether locks may have owners: 1 yes, -1 no, 0 nobody has asked.  Once no, it stays so: see barrier(). */
+/*
+ * Whether locks may have owners: 1 yes, -1 no, 0 unknown.  Never changes from -1: see barrier().  Relaxed
+ * throughout: the value stands alone, and a stale 1 costs one more barrier.
+ */
 static _Atomic int barriers;
 
-/* The kernel knows this barrier, and ThreadSanitizer is not watching, which does not. */
+/* The kernel has this barrier, and ThreadSanitizer, which does not know it, is not in use. */
 static bool
 barriers_work(void)
 {
@@ -70,22 +67,12 @@ barriers_work(void)
 #endif
 }
 
-static uint64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /*
- * A full fence here and on every thread, between what was stored before and what is
- * loaded after.  A program may have put itself behind a filter for system calls
- * (seccomp) since its locks have owners: then there is no other fence for threads
- * that do not know of it than time.  What a thread has stored leaves its processor
- * within microseconds, and at the latest at the next interrupt, which a tick of the
- * kernel brings within 10 ms.  From then on no lock gets an owner: each waits once.
+ * A full fence here and on every thread, between earlier stores and later loads.  A program may have
+ * installed a filter of system calls (seccomp) after its locks got owners: then the only fence for threads
+ * that execute none is time.  A store leaves the store buffer within microseconds, and at the latest at
+ * the next interrupt, which the kernel's tick brings within 10 ms.  From then on no lock gets an owner, so
+ * each lock waits once.
  */
 static void
 barrier(void)
@@ -96,26 +83,27 @@ barrier(void)
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
 		return;
 	atomic_store_explicit(&barriers, -1, memory_order_relaxed);
-	/* With the time that passes on the owner's side a full fence between its two: see lock_take. */
+	/* Pair with the owner's store and load in lock_take, between which the time is the fence. */
 	atomic_thread_fence(memory_order_seq_cst);
-	for (until = now_ns() + LOCK_SETTLE_NS; now_ns() < until;)
+	for (until = one_now_ns() + LOCK_SETTLE_NS; one_now_ns() < until;)
 		nanosleep(&pause, NULL);
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* Takes the ownership from another thread, and waits until that one is outside. */
+/* Ends the ownership of another thread, and waits until that is not inside.  The word is held. */
 static void
-dispossess(struct lock *lock, uintptr_t owner)
+revoke_owner(struct lock *lock, uintptr_t owner)
 {
 	const struct timespec pause = {.tv_nsec = INSIDE_NS};
 	_Atomic uint8_t *inside = &lock->inside[owner % LOCK_OWNERS];
 
+	/* Pairs with the second load in lock_take, by barrier(). */
 	atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
 	barrier();
 	/* Pairs with the release stores in lock_take and lock_drop. */
 	for (int i = 0; atomic_load_explicit(inside, memory_order_acquire) != 0; i++) {
 		if (i < SPINS)
-			relax();
+			one_cpu_relax();
 		else
 			nanosleep(&pause, NULL);
 	}
@@ -131,10 +119,12 @@ lock_take_word(struct lock *lock)
 	if (!atomic_compare_exchange_strong_explicit(&lock->word, &vacant, 1, memory_order_acquire,
 						     memory_order_relaxed))
 		contend(lock);
+	/* Stored under the word, which is held. */
 	owner = atomic_load_explicit(&lock->owner, memory_order_relaxed);
 	if (owner != 0)
-		dispossess(lock, owner);
+		revoke_owner(lock, owner);
 	if (lock->owners < LOCK_OWNERS && barriers_work()) {
+		/* Read by this thread, in lock_take, as an owner; by others only under the word. */
 		atomic_store_explicit(&lock->owner, lock_self() + lock->owners, memory_order_relaxed);
 		lock->owners++;
 	}
@@ -143,7 +133,7 @@ lock_take_word(struct lock *lock)
 void
 lock_drop_word(struct lock *lock)
 {
-	/* Release pairs with the acquire in lock_take_word and contend. */
+	/* Pairs with the acquires in lock_take_word and contend. */
 	if (__builtin_expect(atomic_exchange_explicit(&lock->word, 0, memory_order_release) == 2, 0))
 		syscall(SYS_futex, &lock->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }

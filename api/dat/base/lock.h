@@ -1,20 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A lock that costs a thread that has it mostly to itself two plain stores and no
- * locked instruction: those wait until everything stored before has left the
- * processor, and what is posted goes to cache lines that another processor has.
+ * A biased lock.  Its usual thread takes it with two plain stores and without a locked instruction: those
+ * wait until all earlier stores have left the store buffer, and a post stores to cache lines that a polling
+ * core holds.
  *
- * The first thread that takes a lock becomes its owner and takes it the short way
- * from then on: it says that it is inside, and looks whether it still is the
- * owner.  Any other thread takes the word, as of any futex lock, and then takes
- * the ownership away: all threads of the process pass a barrier (membarrier(2);
- * where that is refused later, time), after which the owner has either seen that or
- * is seen to be inside.  Where it is refused from the beginning there is no owner.  A lock
- * that changes hands often has no owner any more, and is a futex lock.
+ * The first thread that takes a lock becomes its owner.  The owner takes it the short way: it sets its
+ * `inside` flag, and checks that it is still the owner.  Any other thread takes the word, a futex lock, and
+ * then revokes the ownership: it clears `owner`, executes a barrier on all threads of the process
+ * (membarrier(2); where that is refused later, time), and waits until the `inside` flag is clear.  After the
+ * barrier the owner either sees that it is none, or its flag is seen.  Where membarrier is refused from the
+ * beginning no lock gets an owner.  A lock that had LOCK_OWNERS owners gets no more, and is a futex lock.
  *
- * Each of the few owners that a lock may have says in a place of its own that it
- * is inside: one that was stopped on its way in, and comes to itself when it has
- * long been no owner any more, says so and takes it back where nobody looks.
+ * Each owner of a lock has an `inside` flag of its own, never used by a later owner.  So one that was
+ * preempted on its way in, and goes on when it is no owner any more, sets and clears a flag that no thread
+ * waits for.
+ *
+ * What it saves: 16 posts of 8 bytes at a time to a polling core (AMD EPYC, gcc 12, optimized), in turn with
+ * the same library on pthread_mutex_t, medians of 20,000 in 12 turns:
+ *
+ *                                              this lock   pthread_mutex_t
+ *   dat_ep_post_rdma_write, near core          92 cycles   104 cycles  (+13 %)
+ *   dat_ep_post_rdma_write, distant core       335         350         (+4 %)
+ *   dat_evd_dequeue of an empty queue          18          27          (+50 %)
+ *
+ * Near: the cores share a cache; distant: a line takes 0.1 us from one to the other.
  */
 #ifndef DAT_LOCK_H
 #define DAT_LOCK_H
@@ -26,16 +35,16 @@
 #define LOCK_OWNERS 4u /* a lock is made by one thread and used by another: more than that is sharing */
 
 struct lock {
-	_Atomic uintptr_t
-		owner; /* a thread and the number of its place; 0: none.  Changed by who has the word. */
-	_Atomic uint32_t word; /* 0 free, 1 taken, 2 taken and somebody may sleep */
-	_Atomic uint8_t
-		inside[LOCK_OWNERS]; /* that owner has the lock by the short way, or looks whether it may */
-	uint8_t place;               /* of who has the lock: its place + 1, 0 by the word */
-	uint8_t owners;              /* there have been so far; of who has the word */
+	/* A thread plus the number of its flag; 0: none.  Stored by the holder of the word. */
+	_Atomic uintptr_t owner;
+	_Atomic uint32_t word; /* 0 free, 1 taken, 2 taken and there may be sleepers */
+	/* The owner of that number holds the lock by the short way, or checks whether it may. */
+	_Atomic uint8_t inside[LOCK_OWNERS];
+	uint8_t place;  /* the holder's flag + 1, 0: it holds the word */
+	uint8_t owners; /* so far; the holder's of the word */
 };
 
-/* Its address is the thread, and leaves room for the number of a place. */
+/* Its address identifies the thread, and leaves room for the number of a flag. */
 extern _Thread_local char lock_thread __attribute__((tls_model("initial-exec"), aligned(LOCK_OWNERS)));
 
 void lock_take_word(struct lock *lock);
@@ -50,18 +59,20 @@ lock_self(void)
 static inline void
 lock_take(struct lock *lock)
 {
+	/* Orders nothing: only this thread's own value counts, and it is checked again below. */
 	uintptr_t owner = atomic_load_explicit(&lock->owner, memory_order_relaxed);
 	uintptr_t place = owner - lock_self();
 
 	if (__builtin_expect(place < LOCK_OWNERS, 1)) {
 		atomic_store_explicit(&lock->inside[place], 1, memory_order_relaxed);
-		/* Together with barrier() in dispossess a full fence between the two. */
+		/* Pairs with barrier() in revoke_owner: together a full fence between the store and the load.
+		 */
 		atomic_signal_fence(memory_order_seq_cst);
 		if (__builtin_expect(atomic_load_explicit(&lock->owner, memory_order_relaxed) == owner, 1)) {
 			lock->place = (uint8_t)(place + 1);
 			return;
 		}
-		/* Pairs with the acquire load in dispossess. */
+		/* Pairs with the acquire load in revoke_owner. */
 		atomic_store_explicit(&lock->inside[place], 0, memory_order_release);
 	}
 	lock_take_word(lock);
@@ -74,7 +85,7 @@ lock_drop(struct lock *lock)
 
 	if (__builtin_expect(place != 0, 1)) {
 		lock->place = 0;
-		/* Pairs with the acquire load in dispossess. */
+		/* Pairs with the acquire load in revoke_owner. */
 		atomic_store_explicit(&lock->inside[place - 1], 0, memory_order_release);
 	} else {
 		lock_drop_word(lock);

@@ -5,6 +5,7 @@
 #ifndef DAT_BASE_MEMORY_OBJECT_H_INTERNAL
 #define DAT_BASE_MEMORY_OBJECT_H_INTERNAL
 
+#include "client/mem.h"
 #include "dat/base/object.h"
 
 struct lmr {
@@ -39,7 +40,7 @@ struct rmr {
 
 /*
  * What is wrong with a local segment of some length, of the region `lmr`: that is unknown (NULL), or without
- * the right to write where data comes in (`write`; to read is everybody's right), of another zone than `pz`
+ * the right to write where data comes in (`write`; reading needs none), of another zone than `pz`
  * (NULL: of any), too short.  Segments are argument 3 of every post.
  */
 static inline DAT_RETURN

@@ -14,6 +14,23 @@ static const size_t object_size[OBJECT_TYPES] = {
 };
 
 void *
+object_lock(DAT_HANDLE handle, DAT_HANDLE_TYPE type)
+{
+	struct object *o = handle_object(handle, type);
+	struct ia *ia;
+
+	if (o == NULL)
+		return NULL;
+	ia = o->ia;
+	pthread_mutex_lock(&ia->lock);
+	/* Another thread may have freed it between the look and the lock. */
+	if (handle_object(handle, type) == o)
+		return o;
+	pthread_mutex_unlock(&ia->lock);
+	return NULL;
+}
+
+void *
 object_new(struct ia *ia, DAT_HANDLE_TYPE type)
 {
 	struct object *o;

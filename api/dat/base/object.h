@@ -21,7 +21,7 @@
 #include <dat/udat.h>
 #include <dat/udat_redirection.h>
 
-#include "client/client.h"
+#include "client/cq.h"
 #include "dat/base/calls.h"
 #include "dat/base/handle.h"
 #include "dat/base/idmap.h"
@@ -61,7 +61,7 @@ struct ia {
 	pthread_mutex_t lock;
 	pthread_mutex_t listen_lock; /* held from LISTEN until the listener is known by its id */
 	_Atomic bool lost;           /* the data plane has gone */
-	_Atomic bool swept;          /* ... and all objects have been told */
+	_Atomic bool swept;          /* ... and all objects have their events of it */
 	_Atomic uint64_t arrivals; /* orders events of different EVDs, as far as the library sees them come */
 	struct object *list[OBJECT_TYPES];
 	struct object *pool[OBJECT_TYPES];
@@ -85,8 +85,17 @@ ia_lost(const struct ia *ia)
 	return __builtin_expect(atomic_load_explicit(&ia->lost, memory_order_acquire), 0);
 }
 
+/* Pairs with the release store in ia_sweep: the events of the loss are in their queues. */
+static inline bool
+ia_swept(const struct ia *ia)
+{
+	return atomic_load_explicit(&ia->swept, memory_order_acquire);
+}
+
 /* ---- object.c ---- */
 
+/* The object of a live handle of this type, with its IA's lock held; NULL, without it: there is none. */
+void *object_lock(DAT_HANDLE handle, DAT_HANDLE_TYPE type);
 /* A zeroed object of this kind, not yet in any list; NULL: no memory. */
 void *object_new(struct ia *ia, DAT_HANDLE_TYPE type);
 /* Gives it a handle and puts it in the IA's list; ia.lock held.  -ENOMEM. */

@@ -80,18 +80,12 @@ pz_destroy(struct pz *pz)
 DAT_RETURN
 dapl_pz_free(DAT_PZ_HANDLE pz_handle)
 {
-	struct pz *pz = handle_object(pz_handle, DAT_HANDLE_TYPE_PZ);
+	struct pz *pz = object_lock(pz_handle, DAT_HANDLE_TYPE_PZ);
 	struct ia *ia;
 
 	if (pz == NULL)
 		return BAD_HANDLE(PZ);
 	ia = pz->o.ia;
-	pthread_mutex_lock(&ia->lock);
-	/* Another thread may have freed it between the look and the lock. */
-	if (handle_object(pz_handle, DAT_HANDLE_TYPE_PZ) != pz) {
-		pthread_mutex_unlock(&ia->lock);
-		return BAD_HANDLE(PZ);
-	}
 	if (pz->refs > 0) {
 		pthread_mutex_unlock(&ia->lock);
 		return BAD_STATE(PZ_IN_USE);

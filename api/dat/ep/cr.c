@@ -15,7 +15,7 @@ request_at(struct ia *ia, uint64_t offset)
 	return (struct one_cr_shm *)(void *)(one_client_arena(ia->client) + offset);
 }
 
-/* Not by the consumer: the peer is told what it would be told if nobody listened. */
+/* Not by the consumer: the peer gets the same refusal as from a port without a listener. */
 static void
 refuse(struct ia *ia, uint32_t id)
 {
@@ -89,7 +89,7 @@ supply_ep(struct cr *cr, struct sp *sp, bool provider_flag)
 		if (ep == NULL)
 			return false;
 		while (!ep_move(ep, EP_RESERVED, EP_PASSIVE)) {
-			if (atomic_load(&ep->phase) != EP_CHANGING)
+			if (ep_phase(ep) != EP_CHANGING)
 				return false;
 			sched_yield();
 		}
@@ -239,7 +239,7 @@ dapl_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle, DAT_COUNT priva
 		if (ep == NULL || ep->o.ia != ia)
 			return BAD_HANDLE(EP);
 	}
-	if (atomic_load(&ep->phase) != from)
+	if (ep_phase(ep) != from)
 		return ep_state_error(ep_state(ep));
 	if (ep->pz == NULL || ep->conn_evd == NULL)
 		return BAD_HANDLE(EP);
@@ -252,11 +252,11 @@ dapl_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle, DAT_COUNT priva
 	if (private_data_size > 0)
 		memcpy(msg.cr_accept.private_data, private_data, (size_t)private_data_size);
 	/* The event may be there before the reply: the phase goes first. */
-	atomic_store(&ep->phase, EP_ACCEPTED);
+	ep_set_phase(ep, EP_ACCEPTED);
 	error = one_call(ia->client, &msg, NULL, 0, &reply);
 	if (error != 0) {
 		ep_set_peer(ep, NULL, 0, false);
-		atomic_store(&ep->phase, from);
+		ep_set_phase(ep, from);
 		if (error == -EINVAL && reply.subject == ONE_SUBJECT_CR)
 			return BAD_HANDLE(CR);
 		return dat_errno(error, DAT_RESOURCE_TEP);

@@ -267,7 +267,7 @@ ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE req
 	else
 		default_attr(ia, &ep->attr);
 	ep_apply_attr(ep);
-	atomic_store(&ep->phase, phase);
+	ep_set_phase(ep, phase);
 	pthread_mutex_lock(&ia->lock);
 	*ret = take_refs(ep, pz, recv, request, connect, srq);
 	pthread_mutex_unlock(&ia->lock);
@@ -406,18 +406,13 @@ ep_destroy(struct ep *ep)
 DAT_RETURN
 dapl_ep_free(DAT_EP_HANDLE ep_handle)
 {
-	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct ep *ep = object_lock(ep_handle, DAT_HANDLE_TYPE_EP);
 	DAT_EP_STATE state;
 	struct ia *ia;
 
 	if (ep == NULL)
 		return BAD_HANDLE(EP);
 	ia = ep->o.ia;
-	pthread_mutex_lock(&ia->lock);
-	if (handle_object(ep_handle, DAT_HANDLE_TYPE_EP) != ep) {
-		pthread_mutex_unlock(&ia->lock);
-		return BAD_HANDLE(EP);
-	}
 	state = ep_state(ep);
 	if (state == DAT_EP_STATE_RESERVED || state == DAT_EP_STATE_PASSIVE_CONNECTION_PENDING ||
 	    state == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING) {
@@ -433,7 +428,7 @@ dapl_ep_free(DAT_EP_HANDLE ep_handle)
 DAT_EP_STATE
 ep_state(const struct ep *ep)
 {
-	uint32_t phase = atomic_load_explicit(&ep->phase, memory_order_acquire);
+	uint32_t phase = ep_phase(ep);
 
 	switch (phase) {
 	case EP_RESERVED:
@@ -450,18 +445,16 @@ ep_state(const struct ep *ep)
 	}
 	if (ia_lost(ep->o.ia))
 		return DAT_EP_STATE_DISCONNECTED;
-	/* Acquire pairs with the engine's store of the state, which precedes the event. */
-	switch (atomic_load_explicit(&ep->qp.shm->state, memory_order_acquire)) {
+	switch (ep_qp_state(ep)) {
 	case ONE_QP_ERROR:
 		return DAT_EP_STATE_DISCONNECTED;
 	case ONE_QP_CONNECTED:
-		return atomic_load_explicit(&ep->closing, memory_order_relaxed)
-			       ? DAT_EP_STATE_DISCONNECT_PENDING
-			       : DAT_EP_STATE_CONNECTED;
+		return one_load_alone(&ep->closing) ? DAT_EP_STATE_DISCONNECT_PENDING
+						    : DAT_EP_STATE_CONNECTED;
 	case ONE_QP_CLOSING:
 		return DAT_EP_STATE_DISCONNECT_PENDING;
 	default:
-		if (atomic_load_explicit(&ep->closing, memory_order_relaxed))
+		if (one_load_alone(&ep->closing))
 			return DAT_EP_STATE_DISCONNECT_PENDING;
 		return phase == EP_ACTIVE ? DAT_EP_STATE_ACTIVE_CONNECTION_PENDING
 					  : DAT_EP_STATE_COMPLETION_PENDING;

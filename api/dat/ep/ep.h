@@ -14,12 +14,10 @@ DAT_EP_STATE ep_state(const struct ep *ep);
 static inline bool
 ep_is_connected(const struct ep *ep)
 {
-	uint32_t phase = atomic_load_explicit(&ep->phase, memory_order_acquire);
+	uint32_t phase = ep_phase(ep);
 
-	/* Acquire pairs with the engine's store of the state, as in ep_state. */
 	return (phase == EP_ACTIVE || phase == EP_ACCEPTED) && !ia_lost(ep->o.ia) &&
-	       atomic_load_explicit(&ep->qp.shm->state, memory_order_acquire) == ONE_QP_CONNECTED &&
-	       !atomic_load_explicit(&ep->closing, memory_order_relaxed);
+	       ep_qp_state(ep) == ONE_QP_CONNECTED && !one_load_alone(&ep->closing);
 }
 DAT_RETURN ep_state_error(DAT_EP_STATE state);
 struct ep *ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
@@ -32,13 +30,6 @@ void ep_fill_create(const struct ep *ep, struct one_qp_create *args);
 void ep_count_streams(struct ep *ep, int sign);
 int ep_new_logs(const DAT_EP_ATTR *attr, struct posted **send_log, uint32_t *send_mask,
 		struct posted **recv_log, uint32_t *recv_mask);
-static inline bool
-ep_move(struct ep *ep, enum ep_phase from, enum ep_phase to)
-{
-	uint32_t expected = from;
-
-	return atomic_compare_exchange_strong(&ep->phase, &expected, to);
-}
 
 /* ---- srq.c ---- */
 
@@ -48,8 +39,7 @@ void srq_destroy(struct srq *srq); /* retired; no lock held */
 
 /* ---- ep_conn.c ---- */
 
-/* Who the endpoint is to be connected to, by its own request if `active`; NULL: nobody any more.  No lock
- * held. */
+/* The peer to connect to, by the endpoint's own request if `active`; NULL: none.  No lock held. */
 void ep_set_peer(struct ep *ep, const struct sockaddr_storage *remote, DAT_CONN_QUAL qual, bool active);
 DAT_RETURN ep_check_private(const struct ia *ia, DAT_COUNT size, const void *data, DAT_RETURN bad_size,
 			    DAT_RETURN bad_data);
@@ -86,7 +76,7 @@ DAT_RETURN sp_listen(struct sp *sp, uint32_t flags, DAT_CONN_QUAL qual);
 bool cr_arrived(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event);
 /* Refuses the request that lies at this place of the arena. */
 void cr_refuse(struct ia *ia, uint64_t offset);
-/* dat_cr_reject, with what the requester is told. */
+/* dat_cr_reject, with the reason that the requester gets. */
 DAT_RETURN cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size, const void *private_data);
 /* No lock held; the EP is the caller's affair.  Unanswered: the requester is refused. */
 void cr_destroy(struct cr *cr, bool unanswered);

@@ -76,13 +76,13 @@ connect_errno(int error)
 void
 ep_set_peer(struct ep *ep, const struct sockaddr_storage *remote, DAT_CONN_QUAL qual, bool active)
 {
-	static const struct sockaddr_storage nobody;
+	static const struct sockaddr_storage none;
 
 	pthread_mutex_lock(&ep->o.ia->lock);
 	ep->active = active;
-	ep->remote = remote != NULL ? *remote : nobody;
+	ep->remote = remote != NULL ? *remote : none;
 	ep->remote_qual = qual;
-	atomic_store(&ep->closing, false);
+	one_store_alone(&ep->closing, false); /* seen with the phase that is set next */
 	pthread_mutex_unlock(&ep->o.ia->lock);
 }
 
@@ -111,11 +111,11 @@ start(struct ep *ep, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT
 	if (size > 0)
 		memcpy(msg.qp_connect.private_data, data, (size_t)size);
 	/* The event may be there before the reply: the phase goes first. */
-	atomic_store(&ep->phase, EP_ACTIVE);
+	ep_set_phase(ep, EP_ACTIVE);
 	error = one_call(ia->client, &msg, NULL, 0, NULL);
 	if (error != 0) {
 		ep_set_peer(ep, NULL, 0, false);
-		atomic_store(&ep->phase, EP_UNCONNECTED);
+		ep_set_phase(ep, EP_UNCONNECTED);
 	}
 	return connect_errno(error);
 }
@@ -129,7 +129,7 @@ check_usable(const struct ep *ep, DAT_TIMEOUT timeout, DAT_RETURN bad_timeout)
 		return bad_timeout;
 	if (ep->pz == NULL)
 		return BAD_STATE(EP_NOTREADY);
-	if (atomic_load(&ep->phase) != EP_UNCONNECTED)
+	if (ep_phase(ep) != EP_UNCONNECTED)
 		return ep_state_error(ep_state(ep));
 	return DAT_SUCCESS;
 }
@@ -223,9 +223,10 @@ dapl_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS disconnect_flags)
 	default:
 		return ep_state_error(state);
 	}
-	/* No more requests from here on; whoever is posting one right now still gets it in. */
+	/* No more requests from here on; a post that has passed the check is done before the message: the
+	 * lock. */
 	lock_take(&ep->send_lock);
-	atomic_store(&ep->closing, true);
+	one_store_alone(&ep->closing, true);
 	lock_drop(&ep->send_lock);
 	msg.qp_disconnect.qp = ep->qp.id;
 	msg.qp_disconnect.graceful = graceful;
@@ -249,7 +250,7 @@ dapl_ep_reset(DAT_EP_HANDLE ep_handle)
 	state = ep_state(ep);
 	if (state == DAT_EP_STATE_UNCONNECTED)
 		return DAT_SUCCESS;
-	phase = atomic_load(&ep->phase);
+	phase = ep_phase(ep);
 	if (state != DAT_EP_STATE_DISCONNECTED || !ep_move(ep, (enum ep_phase)phase, EP_CHANGING))
 		return ep_state_error(ep_state(ep));
 	lock_take(&ep->send_lock);
@@ -259,6 +260,6 @@ dapl_ep_reset(DAT_EP_HANDLE ep_handle)
 	lock_drop(&ep->send_lock);
 	if (error == 0)
 		ep_set_peer(ep, NULL, 0, false);
-	atomic_store(&ep->phase, error == 0 ? (uint32_t)EP_UNCONNECTED : phase);
+	ep_set_phase(ep, error == 0 ? (uint32_t)EP_UNCONNECTED : phase);
 	return dat_errno(error, DAT_RESOURCE_TEP);
 }

@@ -242,7 +242,7 @@ dapl_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask, const D
 		return BAD_ARG(2);
 	if (ep_param == NULL)
 		return BAD_ARG(3);
-	phase = atomic_load(&ep->phase);
+	phase = ep_phase(ep);
 	state = ep_state(ep);
 	if (!state_allows(state, ep_param_mask))
 		return ep_state_error(state);
@@ -282,6 +282,6 @@ dapl_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask, const D
 			drop_refs(ep->o.ia, to.pz, to.recv_evd, to.send_evd, to.conn_evd);
 		}
 	}
-	atomic_store(&ep->phase, phase);
+	ep_set_phase(ep, phase);
 	return ret;
 }

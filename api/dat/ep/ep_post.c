@@ -5,6 +5,7 @@
  * it again when it carries the request out, since a region may be freed in
  * between and the rings are the application's to write.
  */
+#include "client/post.h"
 #include "dat/ep/ep.h"
 
 #define FLAGS_RDMA \
@@ -100,7 +101,7 @@ fill_inline(uint64_t data[ONE_INLINE_MAX / 8], const struct segments *segments)
 	}
 }
 
-/* After the data plane has gone there is nobody to take the request: it is flushed here. */
+/* After the data plane has gone no core takes the request: it is flushed here. */
 static DAT_RETURN
 post_lost(struct ep *ep, struct evd *evd, uint8_t type, uint64_t cookie, uint32_t key)
 {
@@ -187,16 +188,15 @@ put_segment(struct ep *ep, struct request request, DAT_LMR_TRIPLET segment)
 static inline ALWAYS DAT_RETURN
 check_one_segment(struct ep *ep, const DAT_LMR_TRIPLET *segment, bool write)
 {
-	const struct lmr *lmr = atomic_load_explicit(&ep->last_lmr, memory_order_relaxed);
+	const struct lmr *lmr = one_load_alone(&ep->last_lmr);
 
 	/* A region that has been freed is known by no context. */
 	if (__builtin_expect(lmr == NULL || segment->lmr_context == 0 ||
-				     atomic_load_explicit(&lmr->o.node.key, memory_order_relaxed) !=
-					     segment->lmr_context,
+				     idmap_key(&lmr->o.node) != segment->lmr_context,
 			     0)) {
 		lmr = (const struct lmr *)idmap_find(&ep->o.ia->lmrs, segment->lmr_context);
 		if (lmr != NULL)
-			atomic_store_explicit(&ep->last_lmr, lmr, memory_order_relaxed);
+			one_store_alone(&ep->last_lmr, lmr);
 	}
 	return judge_segment(lmr, ep->pz, segment, write);
 }
@@ -225,6 +225,21 @@ post_segment(struct ep *ep, struct request request, DAT_LMR_TRIPLET segment)
 
 /* ---- of none, or of several ---- */
 
+/* All of a reserved slot but its segments. */
+static inline ALWAYS void
+fill(struct one_wqe *wqe, struct request request)
+{
+	wqe->op = request.op;
+	wqe->flags = request.flags;
+	wqe->inline_len = 0;
+	wqe->length = request.length;
+	wqe->cookie = request.cookie;
+	wqe->remote_addr = request.remote_addr;
+	wqe->rkey = request.rkey;
+	wqe->imm = request.imm;
+	memset(wqe->reserved, 0, sizeof(wqe->reserved));
+}
+
 /* send_lock held.  False: no room. */
 static bool
 put_segments(struct ep *ep, const struct request *request, const struct segments *segments)
@@ -233,15 +248,7 @@ put_segments(struct ep *ep, const struct request *request, const struct segments
 
 	if (wqe == NULL)
 		return false;
-	wqe->op = request->op;
-	wqe->flags = request->flags;
-	wqe->inline_len = 0;
-	wqe->length = request->length;
-	wqe->cookie = request->cookie;
-	wqe->remote_addr = request->remote_addr;
-	wqe->rkey = request->rkey;
-	wqe->imm = request->imm;
-	memset(wqe->reserved, 0, sizeof(wqe->reserved));
+	fill(wqe, *request);
 	fill_segments(ep, wqe, segments);
 	log_send(ep, request->cookie, 0);
 	one_send_commit(&ep->qp, wqe);
@@ -426,15 +433,10 @@ put_recv(struct ep *ep, const struct segments *segments, uint64_t cookie, uint8_
 
 	if (wqe == NULL)
 		return false;
-	wqe->op = ONE_OP_RECV;
-	wqe->flags = flags;
-	wqe->inline_len = 0;
-	wqe->length = (uint32_t)segments->total;
-	wqe->cookie = cookie;
-	wqe->remote_addr = 0;
-	wqe->rkey = 0;
-	wqe->imm = 0;
-	memset(wqe->reserved, 0, sizeof(wqe->reserved));
+	fill(wqe, (struct request){.op = ONE_OP_RECV,
+				   .flags = flags,
+				   .length = (uint32_t)segments->total,
+				   .cookie = cookie});
 	fill_segments(ep, wqe, segments);
 	ep->recv_log[ep->qp.rq_posted & ep->recv_mask] =
 		(struct posted){.cookie = cookie, .slot = ep->qp.rq_tail};
@@ -541,15 +543,13 @@ ep_post_atomic(DAT_EP_HANDLE ep_handle, uint8_t op, uint64_t add_or_swap, uint64
 		lock_drop(&ep->send_lock);
 		return FULL;
 	}
-	wqe->op = op;
-	wqe->flags = wqe_flags(flags);
-	wqe->inline_len = 0;
-	wqe->length = (uint32_t)compare;
-	wqe->cookie = user_cookie.as_64;
-	wqe->remote_addr = remote_iov->target_address;
-	wqe->rkey = remote_iov->rmr_context;
-	wqe->imm = (uint32_t)(compare >> 32);
-	memset(wqe->reserved, 0, sizeof(wqe->reserved));
+	fill(wqe, (struct request){.op = op,
+				   .flags = wqe_flags(flags),
+				   .length = (uint32_t)compare,
+				   .cookie = user_cookie.as_64,
+				   .remote_addr = remote_iov->target_address,
+				   .rkey = remote_iov->rmr_context,
+				   .imm = (uint32_t)(compare >> 32)});
 	one_post_sge(&ep->qp, wqe, 0, result->virtual_address, sizeof(uint64_t), result->lmr_context);
 	wqe->atomic.add_or_swap = add_or_swap;
 	log_send(ep, user_cookie.as_64, 0);
@@ -588,15 +588,12 @@ ep_post_bind(struct ep *ep, uint32_t key, const DAT_LMR_TRIPLET *triplet, uint32
 		lock_drop(&ep->send_lock);
 		return FULL;
 	}
-	wqe->op = ONE_OP_BIND;
-	wqe->flags = wqe_flags(flags);
-	wqe->inline_len = 0;
-	wqe->length = access;
-	wqe->cookie = cookie;
-	wqe->remote_addr = 0;
-	wqe->rkey = key;
-	wqe->imm = (uint32_t)(triplet->segment_length >> 32);
-	memset(wqe->reserved, 0, sizeof(wqe->reserved));
+	fill(wqe, (struct request){.op = ONE_OP_BIND,
+				   .flags = wqe_flags(flags),
+				   .length = access,
+				   .cookie = cookie,
+				   .rkey = key,
+				   .imm = (uint32_t)(triplet->segment_length >> 32)});
 	one_post_sge(&ep->qp, wqe, 0, triplet->virtual_address, (uint32_t)triplet->segment_length,
 		     triplet->lmr_context);
 	log_send(ep, cookie, key);

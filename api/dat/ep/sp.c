@@ -29,7 +29,7 @@ unlisten(struct ia *ia, uint32_t id)
 
 /*
  * Listens and gives the service point its handle.  A request may be in the EVD
- * before the reply: whoever finds one of an unknown listener waits for
+ * before the reply: a thread that finds one of an unknown listener waits for
  * listen_lock and looks again.
  */
 DAT_RETURN
@@ -86,7 +86,7 @@ request_of(const struct one_cqe *cqe, void *arg)
 static void
 ep_release_reserved(struct ep *ep)
 {
-	while (!ep_move(ep, EP_RESERVED, EP_UNCONNECTED) && atomic_load(&ep->phase) == EP_CHANGING)
+	while (!ep_move(ep, EP_RESERVED, EP_UNCONNECTED) && ep_phase(ep) == EP_CHANGING)
 		sched_yield();
 }
 
@@ -94,8 +94,7 @@ void
 sp_destroy(struct sp *sp)
 {
 	struct ia *ia = sp->o.ia;
-	struct refused refused = {.ia = ia,
-				  .listener = atomic_load_explicit(&sp->o.node.key, memory_order_relaxed)};
+	struct refused refused = {.ia = ia, .listener = idmap_key(&sp->o.node)};
 
 	unlisten(ia, refused.listener);
 	/* Requests that the consumer has not seen are refused. */
@@ -120,19 +119,12 @@ sp_destroy(struct sp *sp)
 DAT_RETURN
 sp_free(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN bad_handle)
 {
-	struct sp *sp = handle_object(handle, type);
-	struct ia *ia;
+	struct sp *sp = object_lock(handle, type);
 
 	if (sp == NULL)
 		return bad_handle;
-	ia = sp->o.ia;
-	pthread_mutex_lock(&ia->lock);
-	if (handle_object(handle, type) != sp) {
-		pthread_mutex_unlock(&ia->lock);
-		return bad_handle;
-	}
 	object_retire(&sp->o);
-	pthread_mutex_unlock(&ia->lock);
+	pthread_mutex_unlock(&sp->o.ia->lock);
 	sp_destroy(sp);
 	return DAT_SUCCESS;
 }

@@ -103,18 +103,12 @@ srq_destroy(struct srq *srq)
 DAT_RETURN
 dapl_srq_free(DAT_SRQ_HANDLE srq_handle)
 {
-	struct srq *srq = handle_object(srq_handle, DAT_HANDLE_TYPE_SRQ);
+	struct srq *srq = object_lock(srq_handle, DAT_HANDLE_TYPE_SRQ);
 	struct ia *ia;
 
 	if (srq == NULL)
 		return BAD_HANDLE(SRQ);
 	ia = srq->o.ia;
-	pthread_mutex_lock(&ia->lock);
-	/* Another thread may have freed it between the look and the lock. */
-	if (handle_object(srq_handle, DAT_HANDLE_TYPE_SRQ) != srq) {
-		pthread_mutex_unlock(&ia->lock);
-		return BAD_HANDLE(SRQ);
-	}
 	if (srq->refs > 0) {
 		pthread_mutex_unlock(&ia->lock);
 		return BAD_STATE(SRQ_IN_USE);

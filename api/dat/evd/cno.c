@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Consumer notification objects.  An EVD triggers its CNO once for each notification
- * that arrives while it is enabled and nobody waits on it: consumers take one event
+ * that arrives while it is enabled and no thread waits on it: consumers take one event
  * for each trigger.  An EVD remembers up to which arrival it has triggered; a wait
- * looks for one that has more, so a trigger with nobody waiting is not lost, and one
+ * looks for one that has more, so a trigger without a waiter is not lost, and one
  * whose event has been taken some other way is not left behind.
  *
- * Everybody who waits sleeps on the CNO's channel, having armed the rings of its
+ * Waiters sleep on the CNO's channel, having armed the rings of its
  * EVDs.  The agent, when one is set, is called by a thread of the CNO's own.
  */
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "client/wait.h"
 #include "dat/evd/evd.h"
 
 /* Each has a channel; the others are for threads that wait on EVDs. */
@@ -55,7 +56,7 @@ scan(struct cno *cno, bool for_agent, struct evd **host)
 			evd_collect(evd);
 			if (evd->guests != NULL)
 				*host = evd;
-			untold = evd_untold(evd, seen_by(evd, for_agent));
+			untold = evd_next_trigger(evd, seen_by(evd, for_agent));
 			if (untold != NULL && (first == NULL || untold->came < since)) {
 				first = evd;
 				since = untold->came;
@@ -71,9 +72,9 @@ scan(struct cno *cno, bool for_agent, struct evd **host)
 	return first;
 }
 
-/* Until somebody pokes the CNO, with what scan left in `host`; no lock held.  0: look again; or -errno. */
+/* Until cno_poke, with what scan left in `host`; no lock held.  0: look again; or -errno. */
 static int
-sleep_for_news(struct cno *cno, uint32_t ticket, struct evd *host, uint64_t deadline)
+sleep_until_poked(struct cno *cno, uint32_t ticket, struct evd *host, uint64_t deadline)
 {
 	struct ia *ia = cno->o.ia;
 	uint64_t until = deadline;
@@ -127,7 +128,7 @@ static bool
 is_dead(const struct ia *ia)
 {
 	/* Acquire pairs with the release in ia_sweep: the events are in the queues. */
-	return ia_lost(ia) && atomic_load_explicit(&ia->swept, memory_order_acquire);
+	return ia_lost(ia) && ia_swept(ia);
 }
 
 static void *
@@ -168,7 +169,7 @@ agent_main(void *arg)
 			continue;
 		}
 		pthread_mutex_unlock(&cno->lock);
-		sleep_for_news(cno, ticket, host, UINT64_MAX);
+		sleep_until_poked(cno, ticket, host, UINT64_MAX);
 		pthread_mutex_lock(&cno->lock);
 	}
 	pthread_mutex_unlock(&cno->lock);
@@ -350,7 +351,7 @@ wait_for_trigger(struct cno *cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handl
 			return BAD_STATE(CNO_DEAD);
 		pthread_mutex_unlock(&cno->lock);
 		error = timeout == 0 && !ia_lost(ia) ? -ETIMEDOUT
-						     : sleep_for_news(cno, ticket, host, deadline);
+						     : sleep_until_poked(cno, ticket, host, deadline);
 		pthread_mutex_lock(&cno->lock);
 		if (error == 0)
 			continue;
@@ -426,18 +427,13 @@ cno_destroy(struct cno *cno)
 DAT_RETURN
 dapl_cno_free(DAT_CNO_HANDLE cno_handle)
 {
-	struct cno *cno = find(cno_handle);
+	struct cno *cno = object_lock(cno_handle, DAT_HANDLE_TYPE_CNO);
 	DAT_RETURN ret = DAT_SUCCESS;
 	struct ia *ia;
 
 	if (cno == NULL)
 		return BAD_HANDLE(CNO);
 	ia = cno->o.ia;
-	pthread_mutex_lock(&ia->lock);
-	if (find(cno_handle) != cno) {
-		pthread_mutex_unlock(&ia->lock);
-		return BAD_HANDLE(CNO);
-	}
 	pthread_mutex_lock(&cno->lock);
 	if (cno->evds != NULL || cno->waiters > 0 || own_cno == cno)
 		ret = BAD_STATE(CNO_IN_USE);

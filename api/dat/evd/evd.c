@@ -222,18 +222,13 @@ dapl_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen, DAT_CNO_HANDLE 
 DAT_RETURN
 dapl_evd_free(DAT_EVD_HANDLE evd_handle)
 {
-	struct evd *evd = find(evd_handle);
+	struct evd *evd = object_lock(evd_handle, DAT_HANDLE_TYPE_EVD);
 	DAT_RETURN ret = DAT_SUCCESS;
 	struct ia *ia;
 
 	if (evd == NULL)
 		return BAD_HANDLE(EVD_REQUEST);
 	ia = evd->o.ia;
-	pthread_mutex_lock(&ia->lock);
-	if (find(evd_handle) != evd) {
-		pthread_mutex_unlock(&ia->lock);
-		return BAD_HANDLE(EVD_REQUEST);
-	}
 	lock_take(&evd->lock);
 	if (evd->refs > 0)
 		ret = BAD_STATE(EVD_IN_USE);
@@ -347,7 +342,7 @@ dapl_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen)
 DAT_RETURN
 dapl_evd_modify_cno(DAT_EVD_HANDLE evd_handle, DAT_CNO_HANDLE cno_handle)
 {
-	struct evd *evd = find(evd_handle);
+	struct evd *evd = object_lock(evd_handle, DAT_HANDLE_TYPE_EVD);
 	struct cno *cno = NULL;
 	DAT_RETURN ret = DAT_SUCCESS;
 	struct ia *ia;
@@ -355,14 +350,11 @@ dapl_evd_modify_cno(DAT_EVD_HANDLE evd_handle, DAT_CNO_HANDLE cno_handle)
 	if (evd == NULL)
 		return BAD_HANDLE(EVD_REQUEST);
 	ia = evd->o.ia;
-	pthread_mutex_lock(&ia->lock);
 	if (cno_handle != DAT_HANDLE_NULL) {
 		cno = handle_object(cno_handle, DAT_HANDLE_TYPE_CNO);
 		if (cno == NULL || cno->o.ia != ia)
 			ret = BAD_HANDLE(CNO);
 	}
-	if (find(evd_handle) != evd)
-		ret = BAD_HANDLE(EVD_REQUEST);
 	if (ret == DAT_SUCCESS && cno != evd->cno) {
 		cno_detach_evd(evd, false);
 		if (cno != NULL)
@@ -387,7 +379,7 @@ set_disabled(DAT_EVD_HANDLE evd_handle, bool disabled)
 		evd->agent_seen = evd->arrived;
 	}
 	evd->disabled = disabled;
-	/* So that those who wait on the CNO arm this ring too. */
+	/* So that the waiters of the CNO arm this ring too. */
 	if (!disabled && evd->cno != NULL)
 		cno_poke(evd->cno);
 	lock_drop(&evd->lock);

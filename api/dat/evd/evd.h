@@ -34,7 +34,7 @@ void evd_abort(struct evd *evd);
 
 /* ---- evd_queue.c: evd.lock held ---- */
 
-void evd_collect(struct evd *evd);                         /* tells who sleeps for it */
+void evd_collect(struct evd *evd);                         /* wakes the sleepers */
 bool evd_push(struct evd *evd, const struct one_cqe *cqe); /* false: no memory */
 bool evd_pop(struct evd *evd, struct one_cqe *out);
 uint32_t evd_count(struct evd *evd);
@@ -49,7 +49,7 @@ stash_at(const struct stash *stash, uint32_t i)
 }
 /* The first notification in the stash that has not triggered by the count `seen`, which is brought up to
  * those that were taken without a trigger; NULL: none. */
-const struct stash_entry *evd_untold(const struct evd *evd, uint64_t *seen);
+const struct stash_entry *evd_next_trigger(const struct evd *evd, uint64_t *seen);
 
 /* ---- evd_wait.c ---- */
 
@@ -64,7 +64,7 @@ ia_sweep_if_lost(struct evd *evd)
 
 	if (__builtin_expect((evd->flags & DAT_EVD_ASYNC_FLAG) != 0, 0))
 		return ia_sweep_reporters(evd);
-	if (!ia_lost(ia) || atomic_load_explicit(&ia->swept, memory_order_acquire))
+	if (!ia_lost(ia) || ia_swept(ia))
 		return false;
 	ia_sweep(ia);
 	return true;
@@ -99,6 +99,6 @@ void cno_attach_evd(struct cno *cno, struct evd *evd); /* ia.lock held */
 void cno_call_agent(DAT_OS_WAIT_PROXY_AGENT agent, DAT_EVD_HANDLE evd_handle);
 bool cno_is_agent_of(const struct ia *ia); /* called by an agent of this IA */
 void cno_destroy(struct cno *cno);         /* releases waiters and the agent; no lock held */
-void cno_poke(struct cno *cno);            /* somebody should look again */
+void cno_poke(struct cno *cno);            /* its waiters look again */
 
 #endif

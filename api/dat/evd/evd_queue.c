@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 
+#include "client/wait.h"
 #include "dat/evd/evd.h"
 
 #define STASH_MIN 64u
@@ -50,6 +51,8 @@ put(struct evd *evd, const struct one_cqe *cqe)
 	memcpy((void *)&entry->cqe, (const void *)cqe, sizeof(*cqe));
 	entry->came = 0;
 	if (notify && evd->cno != NULL)
+		/* Distinct numbers are all that counts: entries are compared under the locks of their EVDs.
+		 */
 		entry->came = atomic_fetch_add_explicit(&evd->o.ia->arrivals, 1, memory_order_relaxed);
 	stash->notify += notify;
 	evd->arrived += notify;
@@ -104,8 +107,8 @@ evd_collect(struct evd *evd)
 			put(evd, &cqe);
 		}
 	}
-	/* Nobody is woken for what has left the ring before the engine looked whether somebody sleeps: who
-	 * sleeps has it from us. */
+	/* The engine wakes no sleeper for entries that leave the ring before it looks for sleepers: the
+	 * thread that takes them does. */
 	if (evd->arrived != arrived)
 		evd_kick(evd);
 }
@@ -166,22 +169,22 @@ evd_purge(struct evd *evd, bool (*drop)(const struct one_cqe *cqe, void *arg), v
 	stash->count = kept;
 }
 
-/* Whoever takes events takes the oldest first: those that have triggered come before the others. */
+/* Events are taken oldest first: those that have triggered come before the others. */
 const struct stash_entry *
-evd_untold(const struct evd *evd, uint64_t *seen)
+evd_next_trigger(const struct evd *evd, uint64_t *seen)
 {
 	const struct stash *stash = &evd->stash;
-	uint64_t told;
+	uint64_t triggered;
 
 	if (evd->arrived - *seen > stash->notify)
 		*seen = evd->arrived - stash->notify;
 	if (evd->arrived == *seen)
 		return NULL;
-	told = stash->notify - (evd->arrived - *seen);
+	triggered = stash->notify - (evd->arrived - *seen);
 	for (uint32_t i = 0;; i++) {
 		const struct stash_entry *entry = stash_at(stash, i);
 
-		if ((entry->cqe.flags & ONE_CQE_NOTIFY) != 0 && told-- == 0)
+		if ((entry->cqe.flags & ONE_CQE_NOTIFY) != 0 && triggered-- == 0)
 			return entry;
 	}
 }

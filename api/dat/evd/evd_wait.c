@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Taking events: dequeue, wait; and software events. */
+#include "client/wait.h"
 #include "dat/evd/evd.h"
 
 DAT_RETURN
@@ -57,8 +58,8 @@ dapl_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event)
 	return ret;
 }
 
-/* Other IAs have attachments of their own, which cannot wake who sleeps here: so this often they are looked
- * at. */
+/* Other IAs have attachments of their own, which do not wake a sleeper of this one: the interval of looks at
+ * them. */
 #define GUEST_LOOK_NS 20000000ull
 
 uint64_t
@@ -153,7 +154,7 @@ sleep_on_channel(struct evd *evd, uint32_t threshold, uint64_t deadline)
 	}
 }
 
-/* The same, with a channel to sleep on; nobody else waits meanwhile. */
+/* The same, with a channel to sleep on; there is no other waiter meanwhile. */
 static DAT_RETURN
 sleep_until_ready(struct evd *evd, uint32_t threshold, uint64_t deadline)
 {

@@ -37,13 +37,14 @@ event_status(uint8_t status)
 struct ep *
 event_ep(struct evd *evd, uint32_t id)
 {
-	struct ep *ep = atomic_load_explicit(&evd->last_ep, memory_order_relaxed);
+	/* A cache: objects live as long as the IA, and the key says whether it is the one. */
+	struct ep *ep = one_load_alone(&evd->last_ep);
 
-	if (ep != NULL && atomic_load_explicit(&ep->o.node.key, memory_order_relaxed) == id)
+	if (ep != NULL && idmap_key(&ep->o.node) == id)
 		return ep;
 	ep = (struct ep *)idmap_find(&evd->o.ia->eps, id);
 	if (ep != NULL)
-		atomic_store_explicit(&evd->last_ep, ep, memory_order_relaxed);
+		one_store_alone(&evd->last_ep, ep);
 	return ep;
 }
 

@@ -66,13 +66,13 @@ end_connection(struct ep *ep)
 		.status = ONE_CONN_BROKEN,
 		.flags = ONE_CQE_NOTIFY,
 	};
-	uint32_t phase = atomic_load(&ep->phase);
+	uint32_t phase = ep_phase(ep);
 
 	if (phase != EP_ACTIVE && phase != EP_ACCEPTED)
 		return;
 	flush(ep);
 	/* In ERROR the event that tells of it was posted. */
-	if (atomic_load_explicit(&ep->qp.shm->state, memory_order_acquire) != ONE_QP_ERROR)
+	if (ep_qp_state(ep) != ONE_QP_ERROR)
 		report(ep->conn_evd, &cqe);
 }
 
@@ -97,6 +97,7 @@ ia_sweep(struct ia *ia)
 		lock_drop(&evd->lock);
 	}
 	/* Pairs with the acquire loads in sweep_one and ia_sweep_if_lost: the events are in the queues. */
+	/* Pairs with ia_swept. */
 	atomic_store_explicit(&ia->swept, true, memory_order_release);
 	pthread_mutex_unlock(&ia->lock);
 }
@@ -104,7 +105,7 @@ ia_sweep(struct ia *ia)
 static bool
 sweep_one(struct ia *ia)
 {
-	if (!ia_lost(ia) || atomic_load_explicit(&ia->swept, memory_order_acquire))
+	if (!ia_lost(ia) || ia_swept(ia))
 		return false;
 	ia_sweep(ia);
 	return true;
@@ -120,7 +121,7 @@ ia_sweep_reporters(struct evd *evd)
 	do {
 		lock_take(&evd->lock);
 		for (guest = evd->guests; guest != NULL; guest = guest->async_next) {
-			if (ia_lost(guest) && !atomic_load_explicit(&guest->swept, memory_order_acquire))
+			if (ia_lost(guest) && !ia_swept(guest))
 				break;
 		}
 		lock_drop(&evd->lock);

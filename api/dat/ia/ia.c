@@ -126,7 +126,7 @@ entry_of_ia(const struct one_cqe *cqe, void *arg)
 	return cqe->type != CQE_SOFTWARE && cqe->cookie == (uintptr_t)arg;
 }
 
-/* It reports to nobody from now on. */
+/* It reports to no EVD from now on. */
 static void
 leave_async(struct ia *ia)
 {
@@ -288,7 +288,7 @@ take(struct ia *ia, DAT_HANDLE_TYPE type)
 	return o;
 }
 
-/* Other IAs that report to our asynchronous EVD report to nobody from now on. */
+/* Other IAs that report to our asynchronous EVD report to none from now on. */
 static void
 dismiss_guests(struct ia *ia)
 {

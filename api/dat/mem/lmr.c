@@ -193,15 +193,14 @@ lmr_destroy(struct lmr *lmr)
 DAT_RETURN
 dapl_lmr_free(DAT_LMR_HANDLE lmr_handle)
 {
-	struct lmr *lmr = handle_object(lmr_handle, DAT_HANDLE_TYPE_LMR);
+	struct lmr *lmr = object_lock(lmr_handle, DAT_HANDLE_TYPE_LMR);
 	struct ia *ia;
 	int error;
 
 	if (lmr == NULL)
 		return BAD_HANDLE(LMR);
 	ia = lmr->o.ia;
-	pthread_mutex_lock(&ia->lock);
-	if (handle_object(lmr_handle, DAT_HANDLE_TYPE_LMR) != lmr || lmr->freeing) {
+	if (lmr->freeing) {
 		pthread_mutex_unlock(&ia->lock);
 		return BAD_HANDLE(LMR);
 	}

@@ -103,17 +103,12 @@ rmr_destroy(struct rmr *rmr)
 DAT_RETURN
 dapl_rmr_free(DAT_RMR_HANDLE rmr_handle)
 {
-	struct rmr *rmr = handle_object(rmr_handle, DAT_HANDLE_TYPE_RMR);
+	struct rmr *rmr = object_lock(rmr_handle, DAT_HANDLE_TYPE_RMR);
 	struct ia *ia;
 
 	if (rmr == NULL)
 		return BAD_HANDLE(RMR);
 	ia = rmr->o.ia;
-	pthread_mutex_lock(&ia->lock);
-	if (handle_object(rmr_handle, DAT_HANDLE_TYPE_RMR) != rmr) {
-		pthread_mutex_unlock(&ia->lock);
-		return BAD_HANDLE(RMR);
-	}
 	object_retire(&rmr->o);
 	pthread_mutex_unlock(&ia->lock);
 	rmr_destroy(rmr);

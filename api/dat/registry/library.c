@@ -102,7 +102,7 @@ make(const DAT_PROVIDER_INFO *info)
 	return offer;
 }
 
-/* Failure is told by not registering: there is no other way. */
+/* It fails by not registering: there is no other way. */
 EXPORTED void
 dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data)
 {

@@ -165,7 +165,10 @@ registry_foreign(DAT_HANDLE handle)
 	const DAT_PROVIDER *table;
 	uint32_t n;
 
-	/* Nothing is dereferenced as long as no provider library is in use. */
+	/*
+	 * Nothing is dereferenced as long as no provider library is in use.  Pairs with the release add in
+	 * open_foreign and the release subtraction in dat_ia_close: its tables are there.
+	 */
 	if (atomic_load_explicit(&registry.num_foreign, memory_order_acquire) == 0 ||
 	    (uintptr_t)handle < 4096 || (uintptr_t)handle % sizeof(void *) != 0)
 		return NULL;
@@ -173,7 +176,7 @@ registry_foreign(DAT_HANDLE handle)
 	/* Acquire pairs with the release in take_slot. */
 	n = atomic_load_explicit(&registry.num_tables, memory_order_acquire);
 	for (uint32_t i = 0; i < n; i++) {
-		if (atomic_load_explicit(&registry.tables[i], memory_order_relaxed) == table && table != NULL)
+		if (one_load_alone(&registry.tables[i]) == table && table != NULL)
 			return table;
 	}
 	return NULL;
@@ -183,15 +186,15 @@ registry_foreign(DAT_HANDLE handle)
 static bool
 take_slot(struct announced *a)
 {
-	uint32_t n = atomic_load_explicit(&registry.num_tables, memory_order_relaxed);
+	uint32_t n = one_load_locked(&registry.num_tables);
 
 	for (a->slot = 0; a->slot < n; a->slot++) {
-		if (atomic_load_explicit(&registry.tables[a->slot], memory_order_relaxed) == NULL)
+		if (one_load_locked(&registry.tables[a->slot]) == NULL)
 			break;
 	}
 	if (a->slot == TABLES)
 		return false;
-	atomic_store_explicit(&registry.tables[a->slot], a->provider, memory_order_relaxed);
+	one_store_alone(&registry.tables[a->slot], a->provider); /* compared, never dereferenced */
 	/* Release pairs with the acquire load in registry_foreign. */
 	if (a->slot == n)
 		atomic_store_explicit(&registry.num_tables, n + 1, memory_order_release);
@@ -255,7 +258,7 @@ dat_registry_remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_IN
 			ret = DAT_ERROR(DAT_PROVIDER_IN_USE, DAT_NO_SUBTYPE);
 		} else {
 			*at = a->next;
-			atomic_store_explicit(&registry.tables[a->slot], NULL, memory_order_relaxed);
+			one_store_alone(&registry.tables[a->slot], NULL);
 			free(a);
 			ret = DAT_SUCCESS;
 		}
@@ -535,6 +538,7 @@ dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 		*at = ia->next;
 		ia->announced->opens--;
 		pthread_mutex_unlock(&registry.lock);
+		/* Pairs with the load in registry_foreign. */
 		atomic_fetch_sub_explicit(&registry.num_foreign, 1, memory_order_release);
 		if (ia->entry != NULL && --ia->entry->opens == 0)
 			unload(ia->entry);

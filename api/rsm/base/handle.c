@@ -3,13 +3,13 @@
  * Handles.  Each kind of object has a table of slots in one reserved stretch of
  * address space that is never given back.  A handle is an address within its
  * slot: slot address + generation.  So it can be checked without trusting it:
- * the stretch tells the kind, the generation tells a stale handle, and the lock
+ * the stretch is the kind, the generation shows a stale handle, and the lock
  * in the slot can be taken whatever became of the object.
  *
  * After fork, the child's copies may hold locks whose owners are gone, and belong
  * to the parent's attachment: they are foreign, and their locks are not touched.
  */
-#include "rsm/rsm.h"
+#include "rsm/base/handle.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -47,19 +47,13 @@ static void
 fork_child(void)
 {
 	fork_parent();
-	atomic_fetch_add_explicit(&rsm_process, 1, memory_order_relaxed);
+	one_store_alone(&rsm_process, rsm_this_process() + 1);
 }
 
 static void
 register_fork(void)
 {
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
-}
-
-static uint32_t
-this_process(void)
-{
-	return atomic_load_explicit(&rsm_process, memory_order_relaxed);
 }
 
 static struct rsm_slot *
@@ -71,7 +65,7 @@ slot_of(uint8_t *base, uint32_t index)
 static uint32_t
 index_of(struct rsm_table *table, const void *object)
 {
-	const uint8_t *base = atomic_load_explicit(&table->base, memory_order_relaxed);
+	const uint8_t *base = rsm_table_base(table);
 
 	return (uint32_t)((size_t)((const uint8_t *)object - base) / RSM_SLOT_SIZE);
 }
@@ -85,7 +79,7 @@ rsm_slot_new(struct rsm_table *table)
 
 	pthread_once(&once, register_fork);
 	pthread_mutex_lock(&table->lock);
-	base = atomic_load_explicit(&table->base, memory_order_relaxed);
+	base = one_load_locked(&table->base);
 	if (base == NULL) {
 		void *map = mmap(NULL, (size_t)RSM_SLOTS * RSM_SLOT_SIZE, PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -95,26 +89,26 @@ rsm_slot_new(struct rsm_table *table)
 			return NULL;
 		}
 		base = map;
-		/* Pairs with the acquire load in find(). */
+		/* Pairs with the acquire load in rsm_table_base. */
 		atomic_store_explicit(&table->base, base, memory_order_release);
 	}
-	used = atomic_load_explicit(&table->used, memory_order_relaxed);
+	used = one_load_locked(&table->used);
 	if (table->free_first != NO_SLOT) {
 		slot = slot_of(base, table->free_first);
 		table->free_first = slot->next_free;
 	} else if (used < RSM_SLOTS) {
 		slot = slot_of(base, used);
 		pthread_mutex_init(&slot->lock, NULL);
-		atomic_store_explicit(&slot->process, this_process(), memory_order_relaxed);
-		/* Pairs with the acquire load in find(): the lock is usable. */
+		one_store_alone(&slot->process, rsm_this_process());
+		/* Pairs with the acquire load in rsm_table_used: the lock is usable. */
 		atomic_store_explicit(&table->used, used + 1, memory_order_release);
 	}
 	if (slot != NULL) {
-		atomic_store_explicit(&slot->polled_by, NULL, memory_order_relaxed);
+		one_store_alone(&slot->polled_by, NULL);
 		memset((uint8_t *)slot + sizeof(*slot), 0, RSM_SLOT_SIZE - sizeof(*slot));
-		if (atomic_load_explicit(&slot->process, memory_order_relaxed) != this_process()) {
-			pthread_mutex_init(&slot->lock, NULL); /* who held it is in the parent */
-			atomic_store_explicit(&slot->process, this_process(), memory_order_relaxed);
+		if (rsm_slot_foreign(slot)) {
+			pthread_mutex_init(&slot->lock, NULL); /* its holder is in the parent */
+			one_store_alone(&slot->process, rsm_this_process());
 		}
 	}
 	pthread_mutex_unlock(&table->lock);
@@ -125,7 +119,7 @@ void *
 rsm_slot_handle(struct rsm_table *table, const void *object)
 {
 	const struct rsm_slot *slot = object;
-	uint8_t *base = atomic_load_explicit(&table->base, memory_order_relaxed);
+	uint8_t *base = rsm_table_base(table);
 
 	return base + (size_t)index_of(table, object) * RSM_SLOT_SIZE + slot->generation;
 }
@@ -145,9 +139,8 @@ rsm_slot_publish(struct rsm_table *table, void *object)
 static struct rsm_slot *
 find(struct rsm_table *table, const void *handle, uint16_t *generation)
 {
-	/* Pairs with the release stores in rsm_slot_new. */
-	uint8_t *base = atomic_load_explicit(&table->base, memory_order_acquire);
-	uint32_t used = atomic_load_explicit(&table->used, memory_order_acquire);
+	uint8_t *base = rsm_table_base(table);
+	uint32_t used = rsm_table_used(table);
 	uintptr_t offset = (uintptr_t)handle - (uintptr_t)base;
 
 	if (base == NULL || offset / RSM_SLOT_SIZE >= used)
@@ -164,7 +157,7 @@ rsm_slot_lock(struct rsm_table *table, const void *handle, void **object)
 
 	if (slot == NULL)
 		return RSM_NONE;
-	if (atomic_load_explicit(&slot->process, memory_order_relaxed) != this_process()) {
+	if (rsm_slot_foreign(slot)) {
 		if (!slot->live || slot->generation != generation)
 			return RSM_NONE;
 		*object = slot;
@@ -182,14 +175,12 @@ rsm_slot_lock(struct rsm_table *table, const void *handle, void **object)
 void *
 rsm_slot_at(struct rsm_table *table, uint32_t index)
 {
-	/* Pairs with the release store in rsm_slot_new. */
-	uint32_t used = atomic_load_explicit(&table->used, memory_order_acquire);
 	struct rsm_slot *slot;
 
-	if (index >= used)
+	if (index >= rsm_table_used(table))
 		return NULL;
-	slot = slot_of(atomic_load_explicit(&table->base, memory_order_relaxed), index);
-	if (atomic_load_explicit(&slot->process, memory_order_relaxed) != this_process())
+	slot = slot_of(rsm_table_base(table), index);
+	if (rsm_slot_foreign(slot))
 		return NULL;
 	pthread_mutex_lock(&slot->lock);
 	if (!slot->live) {
@@ -202,11 +193,12 @@ rsm_slot_at(struct rsm_table *table, uint32_t index)
 void *
 rsm_slot_polled(struct rsm_table *table, uint32_t index, struct rsm_link *link)
 {
-	struct rsm_slot *slot = slot_of(atomic_load_explicit(&table->base, memory_order_relaxed), index);
+	struct rsm_slot *slot = slot_of(rsm_table_base(table), index);
 	void *handle = NULL;
 
-	if (atomic_load_explicit(&slot->polled_by, memory_order_relaxed) != link)
-		return NULL; /* its lock may be held for long */
+	/* Its lock may be held for long.  Compared only: the caller's `link` is what is used. */
+	if (one_load_alone(&slot->polled_by) != link)
+		return NULL;
 	slot = rsm_slot_at(table, index);
 	if (slot != NULL) {
 		handle = rsm_slot_handle(table, slot);
@@ -225,7 +217,7 @@ rsm_slot_unlock(void *object)
 static void
 push_free(struct rsm_table *table, struct rsm_slot *slot)
 {
-	uint8_t *base = atomic_load_explicit(&table->base, memory_order_relaxed);
+	uint8_t *base = rsm_table_base(table);
 	uint32_t index = index_of(table, slot);
 
 	slot->next_free = NO_SLOT;

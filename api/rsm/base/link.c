@@ -5,7 +5,8 @@
  * data plane goes away, the controller gets a new attachment, and what was made
  * with the old one finds out by rsm_link_lost().
  */
-#include "rsm/rsm.h"
+#include "client/wait.h"
+#include "rsm/base/link.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +92,7 @@ static void
 lost(void *user)
 {
 	struct rsm_link *link = user;
-	/* Pairs with the release store of who has something to do then. */
+	/* Pairs with the release store in bind() of export.c, and that in pollfd.c. */
 	void (*hook)(const struct rsm_link *) = atomic_load_explicit(&link->lost, memory_order_acquire);
 
 	if (hook != NULL)
@@ -123,9 +124,9 @@ rsm_link_open(const char *port, bool loopback, struct rsm_link **out)
 		return error;
 	}
 	link->pz = reply.id.id;
-	link->process = atomic_load_explicit(&rsm_process, memory_order_relaxed);
+	link->process = rsm_this_process();
 	link->loopback = loopback;
-	atomic_init(&link->refs, 1);
+	atomic_init(&link->refs, 1); /* published with the link, under its controller's lock */
 	pthread_mutex_init(&link->lock, NULL);
 	*out = link;
 	return 0;
@@ -134,6 +135,7 @@ rsm_link_open(const char *port, bool loopback, struct rsm_link **out)
 struct rsm_link *
 rsm_link_get(struct rsm_link *link)
 {
+	/* The caller has a reference, so this one ends after it: nothing to order. */
 	atomic_fetch_add_explicit(&link->refs, 1, memory_order_relaxed);
 	return link;
 }
@@ -143,9 +145,9 @@ rsm_link_put(struct rsm_link *link)
 {
 	struct rsm_stage *stage;
 
-	if (link == NULL || link->process != atomic_load_explicit(&rsm_process, memory_order_relaxed))
+	if (link == NULL || link->process != rsm_this_process())
 		return; /* the parent's attachment: this process only has a copy of the books */
-	/* acq_rel: whoever ends the attachment sees what the other holders did with it. */
+	/* Pairs with itself: the last holder sees what the others did with the attachment. */
 	if (atomic_fetch_sub_explicit(&link->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	one_detach(link->client);

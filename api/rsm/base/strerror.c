@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The names of error codes. */
-#include "rsm.h"
+#include <rsmapi.h>
 
 #define NAME(symbol) [symbol] = #symbol
 

@@ -3,13 +3,13 @@
  * Controllers: the ports of the data plane, and loopback, which is the first
  * port kept to the own node.
  */
-#include "rsm/rsm.h"
+#include "rsm/controller/controller.h"
 
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
-/* Serialises attaching, which may take a while: one attachment a controller.  A leaf for nobody. */
+/* Serialises attaching, which may take a while: one attachment a controller.  The outermost lock. */
 static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -38,8 +38,8 @@ split_name(const char *name, unsigned long long *unit)
 	return type;
 }
 
-bool
-rsm_name_equal(const char *a, const char *b)
+static bool
+name_equal(const char *a, const char *b)
 {
 	unsigned long long unit_a, unit_b;
 	size_t type_a = split_name(a, &unit_a), type_b = split_name(b, &unit_b);
@@ -47,8 +47,8 @@ rsm_name_equal(const char *a, const char *b)
 	return type_a == type_b && unit_a == unit_b && strncasecmp(a, b, type_a) == 0;
 }
 
-bool
-rsm_name_is_loopback(const char *name)
+static bool
+name_is_loopback(const char *name)
 {
 	unsigned long long unit;
 
@@ -79,7 +79,7 @@ find_port(const char *name, char port[ONE_PORT_NAME])
 		memcpy(port, reply.rsm_port.name, ONE_PORT_NAME);
 		port[ONE_PORT_NAME - 1] = '\0';
 		error = -ENODEV;
-		if (port[0] != '\0' && rsm_name_equal(name, port)) {
+		if (port[0] != '\0' && name_equal(name, port)) {
 			error = 0;
 			break;
 		}
@@ -132,7 +132,7 @@ fill_attr(struct rsm_controller *controller)
 static rsmapi_controller_handle_t
 find_open(const char *name, bool loopback)
 {
-	uint32_t used = atomic_load_explicit(&rsm_controllers.used, memory_order_relaxed);
+	uint32_t used = rsm_table_used(&rsm_controllers);
 
 	for (uint32_t i = 0; i < used; i++) {
 		struct rsm_controller *controller = rsm_slot_at(&rsm_controllers, i);
@@ -140,8 +140,7 @@ find_open(const char *name, bool loopback)
 
 		if (controller == NULL)
 			continue;
-		if (controller->loopback == loopback &&
-		    (loopback || rsm_name_equal(controller->name, name))) {
+		if (controller->loopback == loopback && (loopback || name_equal(controller->name, name))) {
 			controller->refs++;
 			handle = rsm_slot_handle(&rsm_controllers, controller);
 		}
@@ -199,7 +198,7 @@ register_fork(void)
 int
 rsm_get_controller(char *name, rsmapi_controller_handle_t *out)
 {
-	bool loopback = rsm_name_is_loopback(name);
+	bool loopback = name_is_loopback(name);
 	int result = RSM_SUCCESS;
 
 	if (out == NULL)

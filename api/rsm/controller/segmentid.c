@@ -5,12 +5,14 @@
  *   # keyword  appid   baseid (hex)  length (decimal)
  *   reserved   MYAPP   0x600000      1000
  */
-#include "rsm/rsm.h"
-
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include <rsmapi.h>
 
 #define FILE_DEFAULT "/etc/rsm/rsm.segmentid"
 #define FILE_ENV "RSM_SEGMENTID_FILE"

@@ -3,7 +3,7 @@
  * The interconnect topology: collected from the data plane port by port, peers
  * by the handful, and packed into one block that the application frees.
  */
-#include "rsm/rsm.h"
+#include "rsm/controller/controller.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,9 @@
  * Whoever waits sleeps on the attachment's channel, without the segment's lock, and
  * finds the segment again by its handle afterwards: it may be gone by then.
  */
-#include "rsm/rsm.h"
+#include "client/wait.h"
+#include "rsm/event/event.h"
+#include "rsm/transfer/transfer.h"
 
 #include <stdatomic.h>
 #include <unistd.h>

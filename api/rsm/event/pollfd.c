@@ -6,7 +6,8 @@
  * (POLLHUP).  A pump thread of the attachment, there while descriptors are, keeps
  * the pipes up to date.
  */
-#include "rsm/rsm.h"
+#include "client/wait.h"
+#include "rsm/event/event.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -220,10 +221,12 @@ make(struct rsm_event_segment *segment, void *handle)
 	}
 	events->lit = false;
 	if (table_add(events->pipe[0], handle) == 0) {
-		atomic_store_explicit(&segment->slot->polled_by, segment->link, memory_order_relaxed);
+		/* Pairs with the load in rsm_slot_polled, on the pump's thread, which pump_add starts or
+		 * wakes. */
+		one_store_alone(&segment->slot->polled_by, segment->link);
 		if (pump_add(segment->link) == 0)
 			return RSM_SUCCESS;
-		atomic_store_explicit(&segment->slot->polled_by, NULL, memory_order_relaxed);
+		one_store_alone(&segment->slot->polled_by, NULL);
 		table_remove(events->pipe[0]);
 	}
 	close(events->pipe[0]);
@@ -236,13 +239,17 @@ static void
 unmake(struct rsm_event_segment *segment)
 {
 	struct rsm_events *events = segment->events;
+	struct rsm_link *link;
 
 	table_remove(events->pipe[0]);
 	close(events->pipe[0]);
 	if (events->pipe[1] >= 0)
 		close(events->pipe[1]);
 	events->pipe[0] = events->pipe[1] = -1;
-	pump_drop(atomic_exchange_explicit(&segment->slot->polled_by, NULL, memory_order_relaxed));
+	/* Stored under the slot's lock only, which is held: no exchange is needed for the value. */
+	link = one_load_locked(&segment->slot->polled_by);
+	one_store_alone(&segment->slot->polled_by, NULL);
+	pump_drop(link);
 }
 
 int

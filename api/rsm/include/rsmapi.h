@@ -203,7 +203,7 @@ int rsm_memseg_import_disconnect(rsm_memseg_import_handle_t im_memseg);
  *
  * In implicit mode the call returns when the transfer is complete.  In
  * explicit mode success means that it was issued, and errors of the transfer
- * are told by rsm_memseg_import_close_barrier alone; data to put has been taken
+ * are returned by rsm_memseg_import_close_barrier alone; data to put has been taken
  * when the call returns; data got is there after the close.  (Without a span
  * open, get waits for the data all the same.)
  *
@@ -246,7 +246,7 @@ int rsm_memseg_import_put(rsm_memseg_import_handle_t im_memseg, off_t offset, vo
  * In this order: BAD_SGIO (NULL), BAD_SEG_HNDL, BAD_SGIO (count, iovec NULL);
  * then, piece by piece, BAD_SGIO (type, handle), BAD_ADDR, BAD_LENGTH (beyond
  * the handle's memory), and as for put and get.  With RSM_IMPLICIT_SIGPOST a
- * vector that succeeds is followed by a signal, and what the post says is told.
+ * vector that succeeds is followed by a signal, whose result is returned.
  */
 int rsm_memseg_import_putv(rsm_scat_gath_t *sg_io);
 int rsm_memseg_import_getv(rsm_scat_gath_t *sg_io);

@@ -3,7 +3,10 @@
  * Export segments: memory of this process, registered with local rights; the
  * data plane makes a window with just the granted rights for every import.
  */
-#include "rsm/rsm.h"
+#include "client/wait.h"
+#include "rsm/controller/controller.h"
+#include "rsm/event/event.h"
+#include "rsm/transfer/range.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -67,7 +70,7 @@ deregister_memory(struct rsm_export *export)
 static void
 export_lost(const struct rsm_link *link)
 {
-	uint32_t used = atomic_load_explicit(&rsm_exports.used, memory_order_acquire);
+	uint32_t used = rsm_table_used(&rsm_exports);
 
 	for (uint32_t i = 0; i < used; i++) {
 		struct rsm_export *export = rsm_slot_at(&rsm_exports, i);
@@ -231,7 +234,7 @@ renew(struct rsm_export *export)
 	return result;
 }
 
-/* Whether anybody of this host, where segments are mapped, may write. */
+/* Any user of this host, where segments are mapped, may write. */
 static bool
 is_writable_here(const struct rsm_export *export, const struct one_rsm_publish *publish)
 {
@@ -386,7 +389,7 @@ unpublish(struct rsm_export *export)
 		export->published = false;
 		export->withdrawn++;
 		export->owed = export->claimed && (error != 0 || reply.rsm.given != 0);
-		one_channel_wake(export->link->client, export->link->channel); /* who waits for signals */
+		one_channel_wake(export->link->client, export->link->channel); /* waiters for signals */
 	} else if (!export->owed) {
 		return RSMERR_SEG_NOT_PUBLISHED;
 	}

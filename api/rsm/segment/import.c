@@ -3,7 +3,10 @@
  * Import segments: a queue pair of its own for each, connected by the data
  * plane, whose exporter's side decides about the rights.
  */
-#include "rsm/rsm.h"
+#include "client/wait.h"
+#include "rsm/controller/controller.h"
+#include "rsm/event/event.h"
+#include "rsm/transfer/transfer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -175,7 +178,7 @@ rsm_memseg_import_disconnect(rsm_memseg_import_handle_t im_memseg)
 	}
 	rsm_slot_retire(&rsm_imports, import, found == RSM_LIVE);
 	if (link != NULL)
-		one_channel_wake(link->client, link->channel); /* who waits for its signals */
+		one_channel_wake(link->client, link->channel); /* waiters for its signals */
 	rsm_link_put(link);
 	return RSM_SUCCESS;
 }

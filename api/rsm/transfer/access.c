@@ -2,7 +2,10 @@
 /*
  * put and get of elements and of blocks.
  */
-#include "rsm/rsm.h"
+#include "rsm/transfer/access.h"
+#include "rsm/transfer/local.h"
+#include "rsm/transfer/map.h"
+#include "rsm/transfer/range.h"
 
 int
 rsm_check(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, uint64_t len,
@@ -92,14 +95,9 @@ access_locked(rsm_memseg_import_handle_t handle, enum rsm_direction direction, u
 	struct rsm_import *import;
 	int result;
 
-	switch (rsm_slot_lock(&rsm_imports, handle, (void **)&import)) {
-	case RSM_NONE:
-		return RSMERR_BAD_SEG_HNDL;
-	case RSM_FOREIGN:
-		return RSMERR_CONN_ABORTED;
-	case RSM_LIVE:
-		break;
-	}
+	result = rsm_import_lock(handle, &import);
+	if (result != RSM_SUCCESS)
+		return result;
 	result = transfer(import, direction, offset, local, len, element);
 	rsm_slot_unlock(import);
 	return result;
@@ -126,62 +124,19 @@ access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, 
 	return access_locked(handle, direction, (uint64_t)offset, local, len, element);
 }
 
-int
-rsm_memseg_import_get8(rsm_memseg_import_handle_t im_memseg, off_t offset, uint8_t *datap, ulong_t rep_cnt)
-{
-	return access_segment(im_memseg, RSM_GET, offset, datap, rep_cnt, 1);
-}
-
-int
-rsm_memseg_import_get16(rsm_memseg_import_handle_t im_memseg, off_t offset, uint16_t *datap, ulong_t rep_cnt)
-{
-	return access_segment(im_memseg, RSM_GET, offset, datap, rep_cnt, 2);
-}
-
-int
-rsm_memseg_import_get32(rsm_memseg_import_handle_t im_memseg, off_t offset, uint32_t *datap, ulong_t rep_cnt)
-{
-	return access_segment(im_memseg, RSM_GET, offset, datap, rep_cnt, 4);
-}
-
-int
-rsm_memseg_import_get64(rsm_memseg_import_handle_t im_memseg, off_t offset, uint64_t *datap, ulong_t rep_cnt)
-{
-	return access_segment(im_memseg, RSM_GET, offset, datap, rep_cnt, 8);
-}
-
-int
-rsm_memseg_import_get(rsm_memseg_import_handle_t im_memseg, off_t offset, void *dst_addr, size_t length)
-{
-	return access_segment(im_memseg, RSM_GET, offset, dst_addr, length, 0);
-}
-
-int
-rsm_memseg_import_put8(rsm_memseg_import_handle_t im_memseg, off_t offset, uint8_t *datap, ulong_t rep_cnt)
-{
-	return access_segment(im_memseg, RSM_PUT, offset, datap, rep_cnt, 1);
-}
-
-int
-rsm_memseg_import_put16(rsm_memseg_import_handle_t im_memseg, off_t offset, uint16_t *datap, ulong_t rep_cnt)
-{
-	return access_segment(im_memseg, RSM_PUT, offset, datap, rep_cnt, 2);
-}
-
-int
-rsm_memseg_import_put32(rsm_memseg_import_handle_t im_memseg, off_t offset, uint32_t *datap, ulong_t rep_cnt)
-{
-	return access_segment(im_memseg, RSM_PUT, offset, datap, rep_cnt, 4);
-}
-
-int
-rsm_memseg_import_put64(rsm_memseg_import_handle_t im_memseg, off_t offset, uint64_t *datap, ulong_t rep_cnt)
-{
-	return access_segment(im_memseg, RSM_PUT, offset, datap, rep_cnt, 8);
-}
-
-int
-rsm_memseg_import_put(rsm_memseg_import_handle_t im_memseg, off_t offset, void *src_addr, size_t length)
-{
-	return access_segment(im_memseg, RSM_PUT, offset, src_addr, length, 0);
-}
+#define ACCESS(name, direction, type, number, element)                                                \
+	int rsm_memseg_import_##name(rsm_memseg_import_handle_t im_memseg, off_t offset, type *local, \
+				     number count)                                                    \
+	{                                                                                             \
+		return access_segment(im_memseg, direction, offset, local, count, element);           \
+	}
+ACCESS(get8, RSM_GET, uint8_t, ulong_t, 1)
+ACCESS(get16, RSM_GET, uint16_t, ulong_t, 2)
+ACCESS(get32, RSM_GET, uint32_t, ulong_t, 4)
+ACCESS(get64, RSM_GET, uint64_t, ulong_t, 8)
+ACCESS(get, RSM_GET, void, size_t, 0)
+ACCESS(put8, RSM_PUT, uint8_t, ulong_t, 1)
+ACCESS(put16, RSM_PUT, uint16_t, ulong_t, 2)
+ACCESS(put32, RSM_PUT, uint32_t, ulong_t, 4)
+ACCESS(put64, RSM_PUT, uint64_t, ulong_t, 8)
+ACCESS(put, RSM_PUT, void, size_t, 0)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Barriers: spans of time on an import segment, at whose end is told whether
+ * Barriers: spans of time on an import segment, whose close returns whether
  * everything issued in it succeeded.
  *
  * In the application's object, `seg` is the import's handle, NULL when not
- * initialised, `gnum` tells whether the span is open, and `privdata` is the
- * object itself, which tells it from a copy.
+ * initialised, `gnum` says whether the span is open, and `privdata` is the
+ * address of the object itself, which a copy has not.
  */
-#include "rsm/rsm.h"
+#include "rsm/transfer/map.h"
 
 #define CLOSED 0u
 #define OPEN 1u
@@ -39,18 +39,16 @@ rsm_memseg_import_init_barrier(rsm_memseg_import_handle_t im_memseg, rsm_barrier
 {
 	struct rsm_import *import;
 	rsmapi_barrier_t before;
-	enum rsm_found found;
+	int result;
 
 	(void)type; /* all of them mean the same: a span of time, this segment */
 	if (im_memseg == NULL)
 		return RSMERR_BAD_SEG_HNDL;
 	if (barrier == NULL)
 		return RSMERR_BAD_BARRIER_PTR;
-	found = rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import);
-	if (found == RSM_NONE)
-		return RSMERR_BAD_SEG_HNDL;
-	if (found == RSM_FOREIGN)
-		return RSMERR_CONN_ABORTED;
+	result = rsm_import_lock(im_memseg, &import);
+	if (result != RSM_SUCCESS)
+		return result;
 	before = *barrier;
 	barrier->seg = im_memseg;
 	barrier->gnum = CLOSED;
@@ -70,14 +68,7 @@ lock_import(const rsmapi_barrier_t *barrier, struct rsm_import **import)
 		return RSMERR_BAD_BARRIER_PTR;
 	if (barrier->seg == NULL)
 		return RSMERR_BARRIER_UNINITIALIZED;
-	switch (rsm_slot_lock(&rsm_imports, barrier->seg, (void **)import)) {
-	case RSM_LIVE:
-		return RSM_SUCCESS;
-	case RSM_FOREIGN:
-		return RSMERR_CONN_ABORTED;
-	default:
-		return RSMERR_BAD_SEG_HNDL;
-	}
+	return rsm_import_lock(barrier->seg, import);
 }
 
 int
@@ -102,7 +93,9 @@ settle(struct rsm_import *import, const rsmapi_barrier_t *barrier)
 {
 	uint64_t target = import->posted;
 
-	atomic_thread_fence(memory_order_seq_cst); /* stores to a mapping */
+	/* Pairs with the fence or locked access of a process that looks at the segment after it has heard of
+	 * the barrier's success: the stores to the mapping come before that. */
+	atomic_thread_fence(memory_order_seq_cst);
 	rsm_drain(import);
 	if (import->aborted)
 		return rsm_report_abort(import);

@@ -10,7 +10,9 @@
  * therefore not always noticed, and faults as it would in any other copy.
  * Registered memory is not asked about: it stays as long as it is registered.
  */
-#include "rsm.h"
+#include "client/wait.h"
+#include "rsm/transfer/local.h"
+#include "rsm/transfer/range.h"
 
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -43,7 +45,7 @@ can_read(const struct iovec *byte, unsigned count)
 	return !is_refusal(process_vm_writev(getpid(), byte, count, &to, 1, 0), count);
 }
 
-/* Each can be written: it is stored where it is, so that nobody sees a change. */
+/* Each can be written: it is stored where it is, so that no reader sees a change. */
 static bool
 can_write(const struct iovec *byte, unsigned count)
 {

@@ -3,7 +3,9 @@
  * Local memory handles: memory registered once, so that transfers to and from
  * it are not copied.
  */
-#include "rsm/rsm.h"
+#include "rsm/controller/controller.h"
+#include "rsm/transfer/localmem.h"
+#include "rsm/transfer/range.h"
 
 int
 rsm_create_localmemory_handle(rsmapi_controller_handle_t cntrl_handle, rsm_localmemory_handle_t *local_hndl_p,

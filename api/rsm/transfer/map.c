@@ -12,7 +12,8 @@
  * rsm_map_refresh() under its lock, and `quick_handle` last; an application that
  * unmaps a window while it is used faults, as with its own loads and stores.
  */
-#include "rsm/rsm.h"
+#include "rsm/transfer/local.h"
+#include "rsm/transfer/map.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -26,14 +27,17 @@ rsm_map_refresh(struct rsm_import *import)
 	if (import->mapped && !import->aborted && !import->swap &&
 	    (import->explicit_mode || import->barrier != NULL))
 		rights = import->permission & import->window_rights;
-	atomic_store_explicit(&import->quick, rights, memory_order_relaxed);
-	/* Pairs with the acquire load in rsm_map_quick. */
+	/* Pairs with the acquire load in rsm_map_quick; publishes the rights and the window. */
+	one_store_alone(&import->quick, rights);
 	atomic_store_explicit(&import->quick_handle,
 			      rights != 0 ? rsm_slot_handle(&rsm_imports, import) : NULL,
 			      memory_order_release);
 }
 
-/* One element is one store or load: its bytes are not seen apart (attr_atomic_sizes). */
+/*
+ * One element is one store or load: its bytes are not seen apart (attr_atomic_sizes).  Releases and acquires
+ * pair with each other in the processes that map the segment, and with an exporter's own loads and stores.
+ */
 static inline void
 place_word(uint8_t *to, const uint8_t *from, uint64_t len)
 {
@@ -66,7 +70,7 @@ is_word(const uint8_t *at, uint64_t len)
 	return (len == 8 || len == 4 || len == 2 || len == 1) && ((uintptr_t)at & (len - 1)) == 0;
 }
 
-/* The last word is stored last: whoever polls it finds the others. */
+/* The last word is stored last: a reader that polls it finds the others. */
 static void
 place_long(uint8_t *to, const uint8_t *from, uint64_t len)
 {
@@ -127,9 +131,8 @@ is_gone(const struct rsm_import *import)
 bool
 rsm_map_quick(const void *handle, enum rsm_direction direction, uint64_t offset, void *local, uint64_t len)
 {
-	/* Pair with the release stores in rsm_slot_new. */
-	uint8_t *base = atomic_load_explicit(&rsm_imports.base, memory_order_acquire);
-	uint32_t used = atomic_load_explicit(&rsm_imports.used, memory_order_acquire);
+	uint8_t *base = rsm_table_base(&rsm_imports);
+	uint32_t used = rsm_table_used(&rsm_imports);
 	uint64_t at = (uintptr_t)handle - (uintptr_t)base, window_offset, window_len;
 	struct rsm_import *import;
 	uint8_t *memory;
@@ -137,19 +140,18 @@ rsm_map_quick(const void *handle, enum rsm_direction direction, uint64_t offset,
 	if (base == NULL || at / RSM_SLOT_SIZE >= used)
 		return false;
 	import = (struct rsm_import *)(void *)(base + at / RSM_SLOT_SIZE * RSM_SLOT_SIZE);
-	/* Pairs with the release store in rsm_map_refresh. */
+	/* Pairs with the release store in rsm_map_refresh, which publishes what is loaded alone below.  A
+	 * mapping that is changed meanwhile is the application's race. */
 	if (atomic_load_explicit(&import->quick_handle, memory_order_acquire) != handle ||
-	    (atomic_load_explicit(&import->quick, memory_order_relaxed) &
-	     (direction == RSM_PUT ? RSM_PERM_WRITE : RSM_PERM_READ)) == 0 ||
-	    atomic_load_explicit(&import->slot.process, memory_order_relaxed) !=
-		    atomic_load_explicit(&rsm_process, memory_order_relaxed))
+	    (one_load_alone(&import->quick) & (direction == RSM_PUT ? RSM_PERM_WRITE : RSM_PERM_READ)) == 0 ||
+	    rsm_slot_foreign(&import->slot))
 		return false;
-	window_offset = atomic_load_explicit(&import->window_offset, memory_order_relaxed);
-	window_len = atomic_load_explicit(&import->window_len, memory_order_relaxed);
+	window_offset = one_load_alone(&import->window_offset);
+	window_len = one_load_alone(&import->window_len);
 	if (offset < window_offset || len > window_len || offset - window_offset > window_len - len ||
 	    !rsm_local_known(local, len, direction))
 		return false;
-	memory = atomic_load_explicit(&import->window, memory_order_relaxed) + (offset - window_offset);
+	memory = one_load_alone(&import->window) + (offset - window_offset);
 	if (direction == RSM_PUT)
 		place(memory, local, len);
 	else
@@ -160,8 +162,8 @@ rsm_map_quick(const void *handle, enum rsm_direction direction, uint64_t offset,
 bool
 rsm_map_covers(const struct rsm_import *import, uint64_t offset, uint64_t len)
 {
-	uint64_t start = atomic_load_explicit(&import->window_offset, memory_order_relaxed);
-	uint64_t size = atomic_load_explicit(&import->window_len, memory_order_relaxed);
+	uint64_t start = one_load_locked(&import->window_offset);
+	uint64_t size = one_load_locked(&import->window_len);
 
 	return offset >= start && len <= size && offset - start <= size - len;
 }
@@ -175,8 +177,7 @@ rsm_map_copy(struct rsm_import *import, enum rsm_direction direction, uint64_t o
 	if (!import->mapped || import->swap ||
 	    (import->window_rights & (direction == RSM_PUT ? RSM_PERM_WRITE : RSM_PERM_READ)) == 0)
 		return false;
-	memory = atomic_load_explicit(&import->window, memory_order_relaxed) +
-		 (offset - atomic_load_explicit(&import->window_offset, memory_order_relaxed));
+	memory = one_load_locked(&import->window) + (offset - one_load_locked(&import->window_offset));
 	/* Behind what was issued before it was mapped. */
 	rsm_wait_done(import, import->posted);
 	if (!import->aborted) {
@@ -271,9 +272,10 @@ map(struct rsm_import *import, void **address, bool fixed, uint32_t perm, uint64
 	import->mapped = true;
 	import->window_size = size;
 	import->window_rights = perm == RSM_PERM_READ ? RSM_PERM_READ : RSM_PERM_RDWR;
-	atomic_store_explicit(&import->window, memory, memory_order_relaxed);
-	atomic_store_explicit(&import->window_offset, offset, memory_order_relaxed);
-	atomic_store_explicit(&import->window_len, length, memory_order_relaxed);
+	/* Published by rsm_map_refresh. */
+	one_store_alone(&import->window, memory);
+	one_store_alone(&import->window_offset, offset);
+	one_store_alone(&import->window_len, length);
 	rsm_map_refresh(import);
 	*address = memory;
 	return RSM_SUCCESS;
@@ -291,14 +293,9 @@ rsm_memseg_import_map(rsm_memseg_import_handle_t im_memseg, void **address, rsm_
 		return RSMERR_BAD_SEG_HNDL;
 	if (address == NULL)
 		return RSMERR_BAD_ADDR;
-	switch (rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import)) {
-	case RSM_NONE:
-		return RSMERR_BAD_SEG_HNDL;
-	case RSM_FOREIGN:
-		return RSMERR_CONN_ABORTED;
-	case RSM_LIVE:
-		break;
-	}
+	result = rsm_import_lock(im_memseg, &import);
+	if (result != RSM_SUCCESS)
+		return result;
 	result = check(import, address, fixed, perm, (uint64_t)offset, length);
 	if (result == RSM_SUCCESS)
 		result = map(import, address, fixed, perm, (uint64_t)offset, length);
@@ -319,7 +316,7 @@ rsm_memseg_import_unmap(rsm_memseg_import_handle_t im_memseg)
 	if (import->mapped) {
 		import->mapped = false;
 		rsm_map_refresh(import);
-		munmap(atomic_load_explicit(&import->window, memory_order_relaxed), import->window_size);
+		munmap(one_load_locked(&import->window), import->window_size);
 		result = RSM_SUCCESS;
 	}
 	if (found == RSM_LIVE)

@@ -3,7 +3,8 @@
  * Memory of this process: what kind it is, and which of it is registered, so
  * that transfers to and from there need no copy.
  */
-#include "rsm/rsm.h"
+#include "rsm/transfer/range.h"
+#include "rsm/transfer/transfer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -168,7 +169,7 @@ rsm_range_find(struct rsm_link *link, uint64_t va, uint64_t len)
 void
 rsm_range_remove(struct rsm_link *link, const struct one_mr *mr)
 {
-	uint32_t used = atomic_load_explicit(&rsm_imports.used, memory_order_relaxed);
+	uint32_t used;
 
 	pthread_mutex_lock(&link->lock);
 	for (uint32_t i = 0; i < link->num_ranges; i++) {
@@ -181,7 +182,9 @@ rsm_range_remove(struct rsm_link *link, const struct one_mr *mr)
 	}
 	pthread_mutex_unlock(&link->lock);
 
-	/* Transfers that found it before hold their import's lock, or are unfinished. */
+	/* Transfers that found it before hold their import's lock, or are unfinished.  Counted after the lock
+	 * that they looked under, so an import that was new then is among them. */
+	used = rsm_table_used(&rsm_imports);
 	for (uint32_t i = 0; i < used; i++) {
 		struct rsm_import *import = rsm_slot_at(&rsm_imports, i);
 

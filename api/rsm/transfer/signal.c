@@ -2,7 +2,7 @@
 /*
  * Signals of an importer: a small SEND behind what it has put.
  */
-#include "rsm/rsm.h"
+#include "rsm/transfer/transfer.h"
 
 int
 rsm_import_signal(struct rsm_import *import, bool once)

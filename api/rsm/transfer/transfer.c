@@ -3,7 +3,7 @@
  * Transfers of one import segment: put is an RDMA write, get an RDMA read.
  *
  * They are numbered in order of issue and complete in that order, so one number
- * tells how far things are.  A completion carries its number and stands for all
+ * is the progress.  A completion carries its number and stands for all
  * before it; of many transfers in a row only some ask for one.
  *
  * Data goes inline when it is small, straight from or to memory that is
@@ -14,7 +14,9 @@
  * A failed transfer breaks the queue pair.  What is outstanding then is flushed,
  * and nothing is posted any more.
  */
-#include "rsm/rsm.h"
+#include "client/post.h"
+#include "client/wait.h"
+#include "rsm/transfer/map.h"
 
 #include <endian.h>
 #include <sched.h>
@@ -28,8 +30,8 @@
 
 /*
  * How a waiter passes the time: polling, then giving the core away between looks, then asleep.
- * Where somebody else turns out to want the core (the data plane's, if it has none to itself, whose
- * answer is waited for), it is not polled on: giving it away took longer than a system call does.
+ * Where another thread turns out to want the core (the data plane's, if it has none to itself), polling
+ * ends: giving it away has taken longer than a system call.
  */
 #define SPINS 64u
 #define YIELD_NS 20000u
@@ -40,16 +42,6 @@
 #define MEASURED_EVERY 16u
 /* A sleep with a deadline is not resumed after a signal handler, SA_RESTART or not. */
 #define SLEEP_NS 3600000000000ull
-
-static inline void
-cpu_relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
 
 void
 rsm_abort(struct rsm_import *import, int code)
@@ -173,7 +165,7 @@ pause_step(struct rsm_import *import, struct pause *pause, bool may_sleep)
 	int error;
 
 	if (!import->crowded && pause->spins++ < SPINS) {
-		cpu_relax();
+		one_cpu_relax();
 		return 0;
 	}
 	if (import->crowded && import->posted % MEASURED_EVERY != 0 && pause->turns++ < TURNS) {

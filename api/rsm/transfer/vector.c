@@ -3,7 +3,10 @@
  * putv and getv.  The pieces are issued one after the other and complete in that
  * order, so waiting once, at the end, tells how many were done.
  */
-#include "rsm/rsm.h"
+#include "rsm/transfer/access.h"
+#include "rsm/transfer/local.h"
+#include "rsm/transfer/localmem.h"
+#include "rsm/transfer/map.h"
 
 /* Where a piece's local memory is, and the key of its handle, or 0. */
 static int
@@ -91,14 +94,9 @@ vector(rsm_scat_gath_t *sg_io, enum rsm_direction direction)
 		return RSMERR_BAD_SGIO;
 	count = (uint32_t)sg_io->io_request_count;
 	sg_io->io_residual_count = count;
-	switch (rsm_slot_lock(&rsm_imports, sg_io->remote_handle, (void **)&import)) {
-	case RSM_NONE:
-		return RSMERR_BAD_SEG_HNDL;
-	case RSM_FOREIGN:
-		return RSMERR_CONN_ABORTED;
-	case RSM_LIVE:
-		break;
-	}
+	result = rsm_import_lock(sg_io->remote_handle, &import);
+	if (result != RSM_SUCCESS)
+		return result;
 	result = transfer(import, direction, sg_io->iovec, count, &completed);
 	if (result == RSM_SUCCESS && (sg_io->flags & RSM_IMPLICIT_SIGPOST) != 0)
 		result = rsm_import_signal(import, (sg_io->flags & RSM_SIGPOST_NO_ACCUMULATE) != 0);

@@ -413,10 +413,18 @@ engine_qp_bind_work(const struct engine_qp *qp)
 	return &qp->work;
 }
 
-struct engine_qp *
-engine_qp_find(uint32_t qpn)
+void *
+engine_qp_owner(uint32_t qpn)
 {
-	return NULL;
+	struct engine_qp *qp;
+	void *owner = NULL;
+
+	pthread_mutex_lock(&lock);
+	LIST_FOREACH(qp, &qps, link)
+	if (qp->config.qpn == qpn && qp->added && !qp->removed)
+		owner = qp->config.owner;
+	pthread_mutex_unlock(&lock);
+	return owner;
 }
 
 uint32_t

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies that are made in the same pass as an ICRC: what is copied, and what the ICRC covers. */
+/* Frames whose payload is copied in the same pass as the ICRC, and the choice of its implementation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,50 +7,25 @@
 
 #include <string.h>
 
+#include <rte_vect.h>
+
 #include "dataplane/wire/icrc.h"
 #include "dataplane/wire/wire.h"
 #include "reference.h"
 
-/* Copied and covered in one go, with every length of headers and payload, from and to anywhere. */
+/* The test, once with each implementation of the ICRC that this CPU has. */
 static void
-copy_and_cover(void)
+with_each(void (*test)(void))
 {
-	static uint8_t frame[8 + FRAME_MAX + 64], expected[FRAME_MAX], from[FRAME_MAX + 64], guard[64];
-	uint64_t seed = 0xc0b1e5;
-
-	memset(guard, 0xee, sizeof(guard));
-	for (uint32_t i = 0; i < sizeof(from); i++)
-		from[i] = (uint8_t)next_random(&seed);
-	for (uint32_t n = 0; n <= 4300; n++) {
-		uint32_t ip_len = n & 1 ? 40 : 20,
-			 headers = ip_len + 8 + 12 + (uint32_t)(next_random(&seed) % 29);
-		uint32_t at = (uint32_t)(next_random(&seed) % 64), len = headers + n;
-		uint8_t *ip = frame + 8 + at, *src = from + next_random(&seed) % 64;
-
-		for (uint32_t i = 0; i < headers; i++)
-			ip[i] = expected[i] = (uint8_t)next_random(&seed);
-		ip[0] = expected[0] = ip_len == 20 ? 0x45 : 0x60;
-		memset(ip + headers, 0xcc, n);
-		memset(ip + len, 0xee, sizeof(guard));
-		memcpy(expected + headers, src, n);
-		assert_int_equal(icrc_copy(ip, ip_len, len, src, n), slow_icrc(expected, ip_len, len));
-		assert_memory_equal(ip, expected, len);
-		assert_memory_equal(ip + len, guard, sizeof(guard));
-	}
-}
-
-static void
-test_icrc_copy(void **state)
-{
-	copy_and_cover();
-	icrc_init(false); /* as CPUs without the wide instructions do it */
-	copy_and_cover();
+	for (const struct icrc_impl *const *impl = icrc_impls; *impl != NULL; impl++)
+		if (icrc_use((*impl)->name))
+			test();
 	wire_init();
 }
 
 /* wire_fill, and wire_seal where that says so, are the same frame as a copy and wire_seal. */
 static void
-fill_frames(bool sealing)
+fill_frames(void)
 {
 	static const uint32_t lens[] = {0, 1, 65, 511, 512, 513, 1023, 1024, 1025, 2044, 4095, 4096};
 	static uint8_t from[4096], one[FRAME_MAX], other[FRAME_MAX];
@@ -78,7 +53,7 @@ fill_frames(bool sealing)
 		memcpy(wire_build(&t, &b, one), from, len);
 		wire_seal(one, frame_len);
 		sealed = wire_fill(&t, other, wire_build(&t, &b, other), from, len);
-		assert_int_equal(sealed, sealing && len >= 512 && len % 4 == 0);
+		assert_int_equal(sealed, len >= 512 && len % 4 == 0);
 		if (!sealed)
 			wire_seal(other, frame_len);
 		assert_memory_equal(one, other, sizeof(one));
@@ -88,15 +63,12 @@ fill_frames(bool sealing)
 static void
 test_fill(void **state)
 {
-	fill_frames(icrc_wide_supported());
-	icrc_init(false);
-	fill_frames(false);
-	wire_init();
+	with_each(fill_frames);
 }
 
 /* Whatever comes of a frame, the move is made, all of it and no more. */
 static void
-test_beside(void **state)
+parse_beside(void)
 {
 	static const uint32_t moves[] = {0, 64, 192, 256, 512, 1024, 1088, 4032, 4096};
 	static uint8_t from[4096 + 64], to[4096 + 128], expected[4096 + 128];
@@ -127,23 +99,48 @@ test_beside(void **state)
 		memset(to, 0xee, sizeof(to));
 		memset(expected, 0xee, sizeof(expected));
 		memcpy(expected + (at - to), src, move_len);
-		if (wire_moves())
-			assert_int_equal(
-				wire_parse_received(frame, frame_len, false, &seen, &move) == WIRE_OK, good);
-		else
-			wire_move(&move);
+		assert_int_equal(wire_parse_received(frame, frame_len, false, &seen, &move) == WIRE_OK, good);
 		assert_int_equal(move.len, 0);
 		assert_memory_equal(to, expected, sizeof(to));
 	}
+}
+
+static void
+test_beside(void **state)
+{
+	with_each(parse_beside);
+}
+
+static const char *
+chosen_with(uint16_t bits)
+{
+	assert_int_equal(rte_vect_set_max_simd_bitwidth(bits), 0);
+	wire_init();
+	return icrc->name;
+}
+
+/* By what EAL allows, as --force-max-simd-bitwidth has it; wherever EAL does not run, by the CPU. */
+static void
+test_bitwidth(void **state)
+{
+	const char *best = icrc->name;
+
+	assert_int_equal(rte_vect_get_max_simd_bitwidth(), 0);
+	assert_string_equal(chosen_with(RTE_VECT_SIMD_DISABLED), "table");
+	if (icrc_use("clmul"))
+		assert_string_equal(chosen_with(RTE_VECT_SIMD_128), "clmul");
+	assert_string_equal(chosen_with(RTE_VECT_SIMD_256), best);
+	assert_string_equal(chosen_with(RTE_VECT_SIMD_512), best);
+	assert_false(icrc_use("abacus"));
+	assert_string_equal(icrc->name, best);
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_icrc_copy),
-		cmocka_unit_test(test_fill),
-		cmocka_unit_test(test_beside),
+		cmocka_unit_test(test_fill), cmocka_unit_test(test_beside),
+		cmocka_unit_test(test_bitwidth), /* the last: it changes what EAL allows */
 	};
 
 	wire_init();

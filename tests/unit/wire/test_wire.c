@@ -254,7 +254,7 @@ test_vectors(void **state)
 		uint32_t len = from_hex(vectors[i].hex, frame), ip_len = ip_header_len(frame);
 		enum wire_drop drop;
 
-		assert_int_equal(icrc_compute(frame + 14, ip_len, len - 4 - 14), load_le32(frame + len - 4));
+		assert_int_equal(icrc->compute(frame + 14, ip_len, len - 4 - 14), load_le32(frame + len - 4));
 		memset(&packet, 0, sizeof(packet));
 		drop = parse_exact(frame, len, &packet, &copy);
 		if (vectors[i].number == 5 || vectors[i].number == 6) { /* UC */

@@ -54,7 +54,7 @@ extern DAT_RETURN dat_evd_post_se(IN DAT_EVD_HANDLE evd_handle, IN const DAT_EVE
 /*
  * Takes the first event.  Never blocks, makes no system call.
  * Returns QUEUE_EMPTY (exactly that value) when there is none.
- * Errors: INVALID_HANDLE; INVALID_PARAMETER (null event: ARG2); INVALID_STATE (somebody waits: EVD_WAITER).
+ * Errors: INVALID_HANDLE; INVALID_PARAMETER (null event: ARG2); INVALID_STATE (a thread waits: EVD_WAITER).
  */
 extern DAT_RETURN dat_evd_dequeue(IN DAT_EVD_HANDLE evd_handle, OUT DAT_EVENT *event);
 
@@ -321,7 +321,7 @@ extern DAT_RETURN dat_cr_accept(IN DAT_CR_HANDLE cr_handle, IN DAT_EP_HANDLE ep_
 extern DAT_RETURN dat_cr_reject(IN DAT_CR_HANDLE cr_handle);
 /*
  * Gives the request to the service point on another qualifier of this IA.  [message]
- * Errors: INVALID_HANDLE (CR); INVALID_PARAMETER (nobody listens there: ARG2).
+ * Errors: INVALID_HANDLE (CR); INVALID_PARAMETER (no service point there: ARG2).
  */
 extern DAT_RETURN dat_cr_handoff(IN DAT_CR_HANDLE cr_handle, IN DAT_CONN_QUAL handoff);
 

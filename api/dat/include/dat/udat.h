@@ -234,7 +234,7 @@ extern DAT_RETURN dat_get_handle_type(IN DAT_HANDLE dat_handle, OUT DAT_HANDLE_T
 extern DAT_RETURN dat_evd_create(IN DAT_IA_HANDLE ia_handle, IN DAT_COUNT evd_min_qlen,
 				 IN DAT_CNO_HANDLE cno_handle, IN DAT_EVD_FLAGS evd_flags,
 				 OUT DAT_EVD_HANDLE *evd_handle);
-/* Works on every EVD, also while somebody waits.  Errors: INVALID_HANDLE; INVALID_PARAMETER (null: ARG3). */
+/* Works on every EVD, also while a thread waits.  Errors: INVALID_HANDLE; INVALID_PARAMETER (null: ARG3). */
 extern DAT_RETURN dat_evd_query(IN DAT_EVD_HANDLE evd_handle, IN DAT_EVD_PARAM_MASK evd_param_mask,
 				OUT DAT_EVD_PARAM *evd_param);
 /* Another CNO, or none (null).  Events queued already do not trigger the new one: poll.
@@ -278,7 +278,7 @@ extern DAT_RETURN dat_cno_query(IN DAT_CNO_HANDLE cno_handle, IN DAT_CNO_PARAM_M
 /* Errors: INVALID_HANDLE (CNO); INVALID_STATE (an EVD refers to it, or a thread waits: CNO_IN_USE). */
 extern DAT_RETURN dat_cno_free(IN DAT_CNO_HANDLE cno_handle);
 /*
- * Blocks until an event arrives on an enabled EVD of this CNO on which nobody waits,
+ * Blocks until an event arrives on an enabled EVD of this CNO on which no thread waits,
  * or has since the last call; *evd_handle is that EVD, a hint: look at all.  Null
  * with SUCCESS: the last EVD was freed, or the IA closed.  Timeout in microseconds;
  * then null and QUEUE_EMPTY (exactly that value).

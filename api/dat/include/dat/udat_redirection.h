@@ -49,39 +49,24 @@ extern "C" {
 
 typedef DAT_RETURN (*DAT_IA_OPEN_FUNC)(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen,
 				       DAT_EVD_HANDLE *async_evd_handle, DAT_IA_HANDLE *ia_handle);
-typedef DAT_RETURN (*DAT_IA_OPENV_FUNC)(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen,
-					DAT_EVD_HANDLE *async_evd_handle, DAT_IA_HANDLE *ia_handle,
-					DAT_UINT32 dat_version_major, DAT_UINT32 dat_version_minor,
-					DAT_BOOLEAN thread_safety);
-typedef DAT_RETURN (*DAT_GET_HANDLE_TYPE_FUNC)(DAT_HANDLE dat_handle, DAT_HANDLE_TYPE *handle_type);
-typedef DAT_RETURN (*DAT_CNO_CREATE_FUNC)(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent,
-					  DAT_CNO_HANDLE *cno_handle);
-typedef DAT_RETURN (*DAT_CNO_MODIFY_AGENT_FUNC)(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AGENT agent);
-typedef DAT_RETURN (*DAT_CNO_QUERY_FUNC)(DAT_CNO_HANDLE cno_handle, DAT_CNO_PARAM_MASK cno_param_mask,
-					 DAT_CNO_PARAM *cno_param);
-typedef DAT_RETURN (*DAT_CNO_FREE_FUNC)(DAT_CNO_HANDLE cno_handle);
-typedef DAT_RETURN (*DAT_CNO_WAIT_FUNC)(DAT_CNO_HANDLE cno_handle, DAT_TIMEOUT timeout,
-					DAT_EVD_HANDLE *evd_handle);
-typedef DAT_RETURN (*DAT_EVD_CREATE_FUNC)(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
-					  DAT_CNO_HANDLE cno_handle, DAT_EVD_FLAGS evd_flags,
-					  DAT_EVD_HANDLE *evd_handle);
-typedef DAT_RETURN (*DAT_EVD_QUERY_FUNC)(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK evd_param_mask,
-					 DAT_EVD_PARAM *evd_param);
-typedef DAT_RETURN (*DAT_EVD_MODIFY_CNO_FUNC)(DAT_EVD_HANDLE evd_handle, DAT_CNO_HANDLE cno_handle);
-typedef DAT_RETURN (*DAT_EVD_ENABLE_FUNC)(DAT_EVD_HANDLE evd_handle);
-typedef DAT_RETURN (*DAT_EVD_DISABLE_FUNC)(DAT_EVD_HANDLE evd_handle);
-typedef DAT_RETURN (*DAT_EVD_WAIT_FUNC)(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUNT threshold,
-					DAT_EVENT *event, DAT_COUNT *nmore);
-typedef DAT_RETURN (*DAT_LMR_CREATE_FUNC)(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
-					  DAT_REGION_DESCRIPTION region_description, DAT_VLEN length,
-					  DAT_PZ_HANDLE pz_handle, DAT_MEM_PRIV_FLAGS mem_privileges,
-					  DAT_LMR_HANDLE *lmr_handle, DAT_LMR_CONTEXT *lmr_context,
-					  DAT_RMR_CONTEXT *rmr_context, DAT_VLEN *registered_size,
-					  DAT_VADDR *registered_address);
-typedef DAT_RETURN (*DAT_LMR_QUERY_FUNC)(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK lmr_param_mask,
-					 DAT_LMR_PARAM *lmr_param);
-typedef DAT_RETURN (*DAT_EVD_SET_UNWAITABLE_FUNC)(DAT_EVD_HANDLE evd_handle);
-typedef DAT_RETURN (*DAT_EVD_CLEAR_UNWAITABLE_FUNC)(DAT_EVD_HANDLE evd_handle);
+/* Of the types of the calls: dat_calls.h, udat.h. */
+typedef __typeof__(dat_ia_openv) *DAT_IA_OPENV_FUNC;
+typedef __typeof__(dat_get_handle_type) *DAT_GET_HANDLE_TYPE_FUNC;
+typedef __typeof__(dat_cno_create) *DAT_CNO_CREATE_FUNC;
+typedef __typeof__(dat_cno_modify_agent) *DAT_CNO_MODIFY_AGENT_FUNC;
+typedef __typeof__(dat_cno_query) *DAT_CNO_QUERY_FUNC;
+typedef __typeof__(dat_cno_free) *DAT_CNO_FREE_FUNC;
+typedef __typeof__(dat_cno_wait) *DAT_CNO_WAIT_FUNC;
+typedef __typeof__(dat_evd_create) *DAT_EVD_CREATE_FUNC;
+typedef __typeof__(dat_evd_query) *DAT_EVD_QUERY_FUNC;
+typedef __typeof__(dat_evd_modify_cno) *DAT_EVD_MODIFY_CNO_FUNC;
+typedef __typeof__(dat_evd_enable) *DAT_EVD_ENABLE_FUNC;
+typedef __typeof__(dat_evd_disable) *DAT_EVD_DISABLE_FUNC;
+typedef __typeof__(dat_evd_wait) *DAT_EVD_WAIT_FUNC;
+typedef __typeof__(dat_lmr_create) *DAT_LMR_CREATE_FUNC;
+typedef __typeof__(dat_lmr_query) *DAT_LMR_QUERY_FUNC;
+typedef __typeof__(dat_evd_set_unwaitable) *DAT_EVD_SET_UNWAITABLE_FUNC;
+typedef __typeof__(dat_evd_clear_unwaitable) *DAT_EVD_CLEAR_UNWAITABLE_FUNC;
 
 struct dat_provider {
 	const char *device_name;

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sleeping until the engine has something.  attach.h says what holds for all calls.
+ *
+ * With the caller's lock around everything but one_wait_sleep:
+ *
+ *   ticket = one_wait_begin(client, channel);       loads the word
+ *   one_wait_arm(cq, channel, need);                for each ring: wake when `need` entries are there
+ *   ... look at all sources again; if something is there, do not sleep ...
+ *   error = one_wait_sleep(client, channel, ticket, deadline);
+ */
+#ifndef CLIENT_WAIT_H
+#define CLIENT_WAIT_H
+
+#include "client/attach.h"
+
+struct one_cq;
+
+/*
+ * A channel to sleep on.  Never 0.
+ * Lifetime: until one_channel_free or one_detach.
+ * Errno: -ENOSPC: all ONE_CHANNELS are in use.
+ */
+int one_channel_alloc(struct one_client *client, uint16_t *channel);
+
+/* Nobody sleeps on it, and no ring is armed with it that is still to be waited for. */
+void one_channel_free(struct one_client *client, uint16_t channel);
+
+/* Wakes all sleepers; one that has its ticket and does not sleep yet will not. */
+void one_channel_wake(struct one_client *client, uint16_t channel);
+
+/* The ticket: what the word of the channel is now.  An acquire, for what was stored before a wake-up. */
+uint32_t one_wait_begin(struct one_client *client, uint16_t channel);
+
+/*
+ * The engine wakes `channel` when `need` entries (0 is 1) are in the ring, once.  A full fence: the
+ * engine sees the arm, or the caller's next look sees the entries.
+ * Lock: the ring's.
+ */
+void one_wait_arm(struct one_cq *cq, uint16_t channel, uint32_t need);
+
+/*
+ * Sleeps until the channel is woken after its ticket was taken.  Spins for $ONESIDE_SPIN_US microseconds
+ * (20 if unset) first, while the engine wakes it without a system call.
+ * Lock: none.  Several threads may sleep on one channel.
+ * deadline: CLOCK_MONOTONIC ns, UINT64_MAX for none.
+ * Errno: 0: woken, look again; -ETIMEDOUT; -EINTR: a signal handler ran (with one_attach.restarts: one
+ * without SA_RESTART).
+ */
+int one_wait_sleep(struct one_client *client, uint16_t channel, uint32_t ticket, uint64_t deadline);
+
+/* CLOCK_MONOTONIC. */
+uint64_t one_now_ns(void);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Signals, and the descriptors that applications poll for them. */
+#ifndef RSM_EVENT_H
+#define RSM_EVENT_H
+
+#include "rsm/base/segment_object.h"
+
+int rsm_events_open(struct rsm_events *events, struct rsm_link *link); /* -errno */
+void rsm_events_close(struct rsm_events *events);
+uint32_t rsm_events_pending(const struct rsm_events *events);
+bool rsm_events_take(struct rsm_events *events);
+/* Brings the descriptor up to date. */
+void rsm_pollfd_sync(struct rsm_events *events, bool ended);
+
+/* An export or import, locked. */
+struct rsm_event_segment {
+	struct rsm_import *import;
+	struct rsm_export *export;
+	struct rsm_slot *slot;
+	struct rsm_events *events;
+	struct rsm_link *link;
+	uint32_t withdrawn; /* how often the export was unpublished */
+};
+int rsm_event_lock(const void *handle, struct rsm_event_segment *segment);
+bool rsm_event_ended(const struct rsm_event_segment *segment);
+void rsm_event_arm(const struct rsm_event_segment *segment);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Local memory handles. */
+#ifndef RSM_LOCALMEM_H
+#define RSM_LOCALMEM_H
+
+#include "client/mem.h"
+#include "rsm/base/link.h"
+
+struct rsm_localmem {
+	struct rsm_slot slot;
+	rsmapi_controller_handle_t controller;
+	struct rsm_link *link;
+	struct one_mr mr;
+};
+_Static_assert(sizeof(struct rsm_localmem) <= RSM_SLOT_SIZE, "rsm_localmem");
+
+/*
+ * Where [offset, offset+len) of a handle's memory is, and its key for transfers
+ * on `link`, or 0.  0, RSMERR_BAD_SGIO, RSMERR_BAD_LENGTH.
+ */
+int rsm_localmem_find(rsm_localmemory_handle_t handle, const struct rsm_link *link, uint64_t offset,
+		      uint64_t len, void **va, uint32_t *lkey);
+
+#endif

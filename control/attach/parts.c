@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Parts of an attachment's arena.
+ *
+ * The kernel gives pages of a file back under the lock that a write(2) to it holds, and
+ * an application can write to its arena from memory that never comes.  So the thread
+ * of its user does that, one part after the other; each is charged until its pages are
+ * gone, and a request that lacks them waits.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/attach/client.h"
+
+#define STEP (2ull << 20) /* at once; others of the user have their turn */
+
+static void next(struct client *client);
+
+static int
+punch_step(struct job *job)
+{
+	struct parts *parts = &job->client->parts;
+	uint64_t len = parts->now.size - parts->punched;
+
+	if (len > STEP)
+		len = STEP;
+	arena_punch(job->client->arena.base + parts->now.offset + parts->punched, len);
+	parts->punched += len;
+	return parts->punched < parts->now.size;
+}
+
+static void
+punched(struct job *job, int result)
+{
+	struct client *client = job->client;
+	struct parts *parts = &client->parts;
+
+	parts->busy = false;
+	arena_free(&client->arena, parts->now.offset, parts->now.size);
+	quota_release(client->account, &client->arena_charged, parts->now.size);
+	client->account->leaving--;
+	client->account->left++;
+	next(client);
+}
+
+static void
+next(struct client *client)
+{
+	struct parts *parts = &client->parts;
+
+	if (parts->busy || parts->num == 0)
+		return;
+	parts->busy = true;
+	parts->now = parts->freed[--parts->num];
+	parts->punched = 0;
+	parts->job = (struct job){.step = punch_step, .done = punched, .client = client, .cancelable = true};
+	job_start(&parts->job);
+}
+
+/* For all parts that are handed out, so that giving them back cannot fail. */
+static int
+reserve(struct client *client)
+{
+	struct parts *parts = &client->parts;
+	struct arena_extent *grown;
+
+	if (client->arena.parts < parts->cap)
+		return 0;
+	grown = realloc(parts->freed, (2 * (size_t)parts->cap + 8) * sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	parts->freed = grown;
+	parts->cap = 2 * parts->cap + 8;
+	return 0;
+}
+
+static int
+part_alloc(struct client *client, uint64_t size, uint64_t *offset)
+{
+	int error = reserve(client);
+
+	return error == 0 ? arena_alloc(&client->arena, size, offset) : error;
+}
+
+static int
+take(struct client *client, uint64_t size, uint64_t *offset)
+{
+	bool small = size <= SMALL_MAX;
+	uint64_t limit, need = small ? small_need(&client->small, size) : arena_rounded(size);
+	int error = quota_charge(&control.quota, client->account, &client->arena_charged, ONE_ARENA_SIZE,
+				 need, &limit);
+
+	if (error != 0)
+		return error;
+	error = small ? small_alloc(&client->small, &client->arena, size, offset)
+		      : part_alloc(client, size, offset);
+	if (error != 0)
+		quota_release(client->account, &client->arena_charged, need);
+	return error;
+}
+
+int
+client_alloc(struct client *client, uint64_t size, uint64_t *offset)
+{
+	int error = take(client, size, offset);
+
+	if (error != 0) {
+		client->starved = quota_is_leaving(client->account);
+		return error;
+	}
+	if (size <= SMALL_MAX) /* has pages */
+		return 0;
+	error = arena_populate(client->arena.base + *offset, arena_rounded(size));
+	if (error != 0) {
+		client_free(client, *offset, size);
+		return error;
+	}
+	/* The application can write to what nobody has. */
+	memset(client->arena.base + *offset, 0, arena_rounded(size));
+	return 0;
+}
+
+void
+client_free(struct client *client, uint64_t offset, uint64_t size)
+{
+	struct parts *parts = &client->parts;
+
+	if (client->state == CLIENT_GONE) /* with the whole arena */
+		return;
+	if (size <= SMALL_MAX) {
+		small_free(&client->small, offset, size); /* stays the client's */
+		return;
+	}
+	client->account->leaving++;
+	parts->freed[parts->num++] = (struct arena_extent){offset, arena_rounded(size)};
+	next(client);
+}
+
+void
+parts_fini(struct parts *parts)
+{
+	free(parts->freed);
+	parts->freed = NULL;
+}

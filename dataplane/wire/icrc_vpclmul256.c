@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The ICRC 256 bits at a time: for CPUs that have VPCLMULQDQ and AVX2, but not AVX-512. */
+#if defined(__x86_64__)
+
+#include "icrc_fold.h"
+
+#define TARGET __attribute__((target("avx2,pclmul,vpclmulqdq")))
+#define BLOCK 32u
+#define STREAMS 4u
+#define STRIDE (STREAMS * BLOCK)
+
+static inline TARGET __attribute__((always_inline)) __m256i
+take(const uint8_t *from, uint8_t *to, size_t at)
+{
+	__m256i x = _mm256_loadu_si256((const void *)(from + at));
+
+	if (to != NULL) {
+		__asm__("" : "+x"(x));
+		_mm256_storeu_si256((void *)(to + at), x);
+	}
+	return x;
+}
+
+static inline TARGET __attribute__((always_inline)) __m256i
+fold_block(__m256i x, __m256i by, __m256i onto)
+{
+	return _mm256_xor_si256(_mm256_xor_si256(_mm256_clmulepi64_epi128(x, by, 0x00),
+						 _mm256_clmulepi64_epi128(x, by, 0x11)),
+				onto);
+}
+
+/* The words of a stream on the last word: of the first stream six words on, then four, two. */
+static inline TARGET __attribute__((always_inline)) v128
+to_last_word(__m256i x, uint32_t words, v128 sum)
+{
+	sum = fold(_mm256_castsi256_si128(x), by_words(words + 1), sum);
+	return words == 0 ? v128_xor(_mm256_extracti128_si256(x, 1), sum)
+			  : fold(_mm256_extracti128_si256(x, 1), by_words(words), sum);
+}
+
+static inline TARGET __attribute__((always_inline)) v128
+fold_body(const uint8_t *from, uint8_t *to, uint32_t len, struct moving *moving)
+{
+	__m256i by = _mm256_broadcastsi128_si256(by_words(STRIDE / WORD)), x[STREAMS];
+	v128 sum = v128_zero();
+
+	for (uint32_t i = 0; i < STREAMS; i++)
+		x[i] = take(from, to, i * BLOCK);
+	for (size_t at = STRIDE; at < len; at += STRIDE) {
+		for (uint32_t i = 0; i < STREAMS; i++)
+			x[i] = fold_block(x[i], by, take(from, to, at + i * BLOCK));
+		if (moving != NULL && moving->left >= STRIDE)
+			move_bytes(moving, STRIDE);
+	}
+	for (uint32_t i = 0; i < STREAMS; i++)
+		sum = to_last_word(x[i], 2 * (STREAMS - 1 - i), sum);
+	return sum;
+}
+
+#include "icrc_passes.h"
+
+static bool
+available(void)
+{
+	__builtin_cpu_init();
+	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("pclmul") &&
+	       __builtin_cpu_supports("vpclmulqdq");
+}
+
+const struct icrc_impl icrc_vpclmul256 = {.name = "vpclmul256",
+					  .bits = 256,
+					  .available = available,
+					  .compute = compute,
+					  .copy = copy,
+					  .beside = beside};
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine on its own thread, for each way to idle: work, commands and grace
+ * periods get through, also when it sleeps; it stops.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "fixture.h"
+
+static struct app app;
+static struct ring done;
+static struct pair pair, other;
+static struct memory memory;
+
+static void
+begin(enum one_idle idle)
+{
+	fixture_start(1, idle);
+	assert_int_equal(engine_start(), 0);
+	app_start(&app);
+	ring_new(&app, CQ_LOG2, &done, NULL);
+	pair_new(&app, &done, NULL, NULL, NULL, &pair);
+	pair_new(&app, &done, NULL, NULL, NULL, &other);
+	memory_new(&app, ONE_ACCESS_ALL, 4096, &memory);
+	pair_connect(&pair, &other, RC_RTS, true);
+	pair_connect(&other, &pair, RC_RTS, true);
+}
+
+static void
+end(void)
+{
+	uint64_t token = engine_grace_start();
+
+	TURN_UNTIL(engine_grace_over(token));
+	pair_end(&pair);
+	pair_end(&other);
+	ring_end(&done);
+	memory_end(&memory);
+	app_end(&app);
+	TURN_UNTIL(engine.reap == NULL);
+	fixture_stop();
+}
+
+static void
+wake_if_asleep(void)
+{
+	/* As the library does after a doorbell. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load(&app.header->engine_asleep) != 0)
+		eventfd_write(fixture_wake_fd, 1);
+}
+
+static void
+work(uint32_t count, uint32_t pause_us)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		post_write(&pair, &memory, &memory, 8, i);
+		wake_if_asleep();
+		expect(&done, ONE_CQE_SEND, ONE_STATUS_SUCCESS, i);
+		if (pause_us != 0)
+			usleep(pause_us);
+	}
+}
+
+/* Cores publish their figures about once a millisecond, when they run. */
+static struct engine_stats
+published(void)
+{
+	struct engine_stats stats;
+
+	engine_stats(0, &stats);
+	return stats;
+}
+
+static void
+test_spin(void **state)
+{
+	struct engine_stats stats;
+
+	begin(ONE_IDLE_SPIN);
+	work(1000, 0);
+	TURN_UNTIL(published().work >= 1000 && published().idle_cycles > 0);
+	stats = published();
+	assert_true(stats.loops > 0 && stats.busy_cycles > 0 && stats.idle_cycles > 0);
+	assert_int_equal(stats.sleeps, 0);
+	end();
+}
+
+static uint64_t
+stages(const struct engine_stats *stats)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < ENGINE_STAGE_MAX; i++)
+		sum += stats->stage_cycles[i];
+	return sum;
+}
+
+static void
+test_stages(void **state)
+{
+	struct engine_stats before, stats;
+	uint64_t start;
+
+	begin(ONE_IDLE_SPIN);
+	work(1000, 0);
+	TURN_UNTIL(published().work >= 1000);
+	stats = published();
+	assert_true(stages(&stats) == 0 && stats.stage_loops == 0);
+
+	start = rte_rdtsc();
+	engine_time_stages(true);
+	work(1000, 0);
+	TURN_UNTIL(published().work >= 2000 && published().stage_cycles[ENGINE_STAGE_IDLE] > 0);
+	stats = published();
+	assert_true(stats.stage_cycles[ENGINE_STAGE_WORK] > 0 &&
+		    stats.stage_cycles[ENGINE_STAGE_PUBLISH] > 0);
+	assert_true(stats.stage_loops > 0);
+	assert_true(stages(&stats) <= rte_rdtsc() - start);
+
+	engine_time_stages(false);
+	before = published();
+	TURN_UNTIL(published().loops > before.loops + 10);
+	before = published();
+	work(1000, 0);
+	TURN_UNTIL(published().work >= 3000);
+	stats = published();
+	assert_int_equal(stages(&stats), stages(&before));
+	end();
+}
+
+static void
+test_yield(void **state)
+{
+	begin(ONE_IDLE_YIELD);
+	work(1000, 0);
+	end();
+}
+
+static void
+test_sleep(void **state)
+{
+	fixture_wake_fd = eventfd(0, EFD_NONBLOCK);
+	begin(ONE_IDLE_SLEEP);
+	work(200, 500);
+	TURN_UNTIL(published().sleeps > 10);
+	/* Commands get through while it sleeps. */
+	for (int i = 0; i < 50; i++) {
+		usleep(1000);
+		assert_int_equal(command((struct engine_command){
+					 .type = ENGINE_QP_STATE, .qp = pair.qp, .state = ONE_QP_CONNECTED}),
+				 0);
+	}
+	end();
+	close(fixture_wake_fd);
+	fixture_wake_fd = -1;
+}
+
+static void
+test_sleep_until_a_receive_comes(void **state)
+{
+	/* The timer of a waiting message wakes a sleeping core. */
+	begin(ONE_IDLE_SLEEP);
+	post_send(&pair, &memory, 8, 1);
+	usleep(20000);
+	post_recv(&other, &memory, 8, 2);
+	expect(&done, ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
+	end();
+}
+
+static _Atomic bool unmapped;
+
+static void *
+unmap(void *page)
+{
+	assert_int_equal(munmap(page, 4096), 0);
+	atomic_store(&unmapped, true);
+	return NULL;
+}
+
+/* DPDK's interrupt thread takes a lost memif's rings away: not from under a core that is at work on them. */
+static void
+test_mappings_outlast_the_loop(void **state)
+{
+	uint32_t flags = RTE_ETH_DEV_INTR_LSC;
+	struct rte_eth_dev_info info = {.dev_flags = &flags};
+	pthread_t thread;
+	uint8_t *page;
+
+	fixture_start(1, ONE_IDLE_SPIN);
+	/* A core in the middle of a loop: this thread stands for it. */
+	rte_rcu_qsbr_thread_register(engine.rcu, 1);
+	rte_rcu_qsbr_thread_online(engine.rcu, 1);
+	engine.running = true;
+	/* No memif, or one whose driver gives notice: nobody waits. */
+	link_guard(&ports[0], &info);
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(page != MAP_FAILED);
+	assert_int_equal(pthread_create(&thread, NULL, unmap, page), 0);
+	pthread_join(thread, NULL);
+	flags = 0;
+	link_guard(&ports[0], &info);
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(page != MAP_FAILED);
+	atomic_store(&unmapped, false);
+	assert_int_equal(pthread_create(&thread, NULL, unmap, page), 0);
+	usleep(50000);
+	assert_false(atomic_load(&unmapped));
+	page[0] = 1;
+	rte_rcu_qsbr_quiescent(engine.rcu, 1);
+	TURN_UNTIL(atomic_load(&unmapped));
+	pthread_join(thread, NULL);
+	/* An lcore sees to such things itself. */
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_int_equal(munmap(page, 4096), 0);
+	rte_rcu_qsbr_thread_offline(engine.rcu, 1);
+	rte_rcu_qsbr_thread_unregister(engine.rcu, 1);
+	engine.running = false;
+	fixture_stop();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_spin),
+		cmocka_unit_test(test_stages),
+		cmocka_unit_test(test_yield),
+		cmocka_unit_test(test_sleep),
+		cmocka_unit_test(test_sleep_until_a_receive_comes),
+		cmocka_unit_test(test_mappings_outlast_the_loop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Writing completion rings: phases, room, overflow, hostile indices, arms and waking, resizing. */
+#include <linux/futex.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "fixture.h"
+
+static struct app app;
+static struct ring ring, async;
+
+static int
+setup(void **state)
+{
+	app_start(&app);
+	ring_new(&app, 4, &async, NULL);
+	ring_new(&app, 3, &ring, async.cq); /* 8 entries, 7 usable */
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	ring_end(&ring);
+	ring_end(&async);
+	app_end(&app);
+	return 0;
+}
+
+static void
+post(uint64_t cookie, uint8_t flags)
+{
+	assert_int_equal(command((struct engine_command){.type = ENGINE_CQ_POST,
+							 .cq = ring.cq,
+							 .event = {.cookie = cookie,
+								   .length = 5,
+								   .object = 6,
+								   .imm = 7,
+								   .type = ONE_CQE_CONNECT,
+								   .status = 2,
+								   .flags = flags,
+								   .op = 3,
+								   .phase = 99}}),
+			 0);
+}
+
+static void
+test_many_laps(void **state)
+{
+	for (uint64_t i = 0; i < 100; i++) {
+		struct one_cqe cqe;
+
+		post(i, ONE_CQE_NOTIFY);
+		assert_true(ring_poll(&ring, &cqe));
+		assert_int_equal(cqe.cookie, i);
+		assert_int_equal(cqe.length, 5);
+		assert_int_equal(cqe.object, 6);
+		assert_int_equal(cqe.imm, 7);
+		assert_int_equal(cqe.type, ONE_CQE_CONNECT);
+		assert_int_equal(cqe.status, 2);
+		assert_int_equal(cqe.flags, ONE_CQE_NOTIFY);
+		assert_int_equal(cqe.op, 3);
+		assert_false(ring_poll(&ring, &cqe));
+		turn(1);
+		assert_int_equal(atomic_load(&ring.shm->tail), i + 1);
+	}
+}
+
+static void
+test_overflow(void **state)
+{
+	struct one_cqe cqe;
+
+	for (uint64_t i = 0; i < 10; i++)
+		post(i, 0);
+	/* What fitted is intact, the rest is lost, and that was said once. */
+	for (uint64_t i = 0; i < 7; i++) {
+		assert_true(ring_poll(&ring, &cqe));
+		assert_int_equal(cqe.cookie, i);
+	}
+	assert_false(ring_poll(&ring, &cqe));
+	assert_true(ring_poll(&async, &cqe));
+	assert_int_equal(cqe.type, ONE_CQE_ASYNC);
+	assert_int_equal(cqe.status, ONE_ASYNC_CQ_OVERFLOW);
+	assert_int_equal(cqe.object, 77);
+	assert_false(ring_poll(&async, &cqe));
+	assert_int_equal(engine.core[0]->stats.cq_overflow, 3);
+	post(20, 0);
+	assert_true(ring_poll(&ring, &cqe));
+	assert_int_equal(cqe.cookie, 20);
+	/* When that has been put right, another one is said as well. */
+	for (uint64_t i = 0; i < 10; i++)
+		post(30 + i, 0);
+	for (uint64_t i = 0; i < 7; i++) {
+		assert_true(ring_poll(&ring, &cqe));
+		assert_int_equal(cqe.cookie, 30 + i);
+	}
+	assert_false(ring_poll(&ring, &cqe));
+	assert_true(ring_poll(&async, &cqe));
+	assert_int_equal(cqe.status, ONE_ASYNC_CQ_OVERFLOW);
+	assert_false(ring_poll(&async, &cqe));
+	assert_int_equal(app.faults, 0);
+}
+
+/* The engine looks at the application's index only when it needs room. */
+static void
+hostile_head(uint32_t head)
+{
+	for (uint64_t i = 0; i < 7; i++)
+		post(i, 0);
+	atomic_store(&ring.shm->head, head);
+	post(7, 0);
+	turn(2);
+	assert_int_equal(app.faults, 1);
+	assert_int_equal(app.fault, ONE_FAULT_RING);
+	assert_int_equal(atomic_load(&app.header->fault), ONE_FAULT_RING);
+	post(8, 0); /* is not written, and no second event comes */
+	turn(2);
+	assert_int_equal(app.faults, 1);
+	assert_int_equal(atomic_load(&ring.shm->tail), 7);
+}
+
+static void
+test_head_beyond_tail(void **state)
+{
+	hostile_head(8);
+}
+
+static void
+test_head_far_away(void **state)
+{
+	hostile_head(0x80000000u);
+}
+
+static void
+test_head_behind_itself(void **state)
+{
+	struct one_cqe cqe;
+
+	for (uint64_t i = 0; i < 4; i++)
+		post(i, 0);
+	for (uint64_t i = 0; i < 4; i++)
+		assert_true(ring_poll(&ring, &cqe));
+	for (uint64_t i = 0; i < 4; i++)
+		post(i, 0); /* the last makes the engine see head 4 */
+	atomic_store(&ring.shm->head, 3);
+	for (uint64_t i = 0; i < 4; i++)
+		post(i, 0);
+	turn(2);
+	assert_int_equal(app.faults, 1);
+}
+
+static uint32_t
+word(uint16_t channel)
+{
+	return atomic_load(&app.channels[channel].word);
+}
+
+static void
+test_arm(void **state)
+{
+	struct one_cqe cqe;
+
+	atomic_store(&ring.shm->arm, one_arm(1, 5, 0));
+	turn(5);
+	assert_int_equal(word(5), 0);
+	post(0, ONE_CQE_NOTIFY);
+	turn(1);
+	assert_int_equal(word(5), 1);
+	post(1, ONE_CQE_NOTIFY); /* served: not again for the same arm */
+	turn(1);
+	assert_int_equal(word(5), 1);
+	/* With a threshold. */
+	while (ring_poll(&ring, &cqe))
+		;
+	atomic_store(&ring.shm->arm, one_arm(2, 6, ring.head + 2));
+	post(2, ONE_CQE_NOTIFY);
+	post(3, ONE_CQE_NOTIFY);
+	turn(1);
+	assert_int_equal(word(6), 0);
+	post(4, ONE_CQE_NOTIFY);
+	turn(1);
+	assert_int_equal(word(6), 1);
+	assert_int_equal(word(5), 1);
+	/* The number alone does not make it one that was served. */
+	while (ring_poll(&ring, &cqe))
+		;
+	atomic_store(&ring.shm->arm, one_arm(2, 7, ring.head));
+	post(5, ONE_CQE_NOTIFY);
+	turn(1);
+	assert_int_equal(word(7), 1);
+	/* Without one it is none. */
+	while (ring_poll(&ring, &cqe))
+		;
+	atomic_store(&ring.shm->arm, one_arm(0, 7, ring.head));
+	post(6, ONE_CQE_NOTIFY);
+	turn(1);
+	assert_int_equal(word(7), 1);
+}
+
+static void
+test_arm_and_unsignaled(void **state)
+{
+	atomic_store(&ring.shm->arm, one_arm(1, 5, 0));
+	post(0, 0);
+	turn(1);
+	assert_int_equal(word(5), 0);
+	/* One that notifies wakes; it need not be the last. */
+	post(1, ONE_CQE_NOTIFY);
+	turn(1);
+	assert_int_equal(word(5), 1);
+	atomic_store(&ring.shm->arm, one_arm(2, 5, 2));
+	post(2, 0);
+	turn(1);
+	assert_int_equal(word(5), 2);
+}
+
+static void
+test_arm_of_no_channel(void **state)
+{
+	atomic_store(&ring.shm->arm, one_arm(1, ONE_CHANNELS, 0));
+	post(0, ONE_CQE_NOTIFY);
+	turn(2);
+	assert_int_equal(app.faults, 1);
+}
+
+static void *
+sleeper(void *argument)
+{
+	struct one_channel *channel = argument;
+	struct timespec limit = {.tv_sec = 5};
+
+	atomic_fetch_add(&channel->sleepers, 1);
+	while (atomic_load(&channel->word) == 0)
+		if (syscall(SYS_futex, &channel->word, FUTEX_WAIT, 0, &limit, NULL, 0) != 0 &&
+		    atomic_load(&channel->word) == 0)
+			return argument;
+	return NULL;
+}
+
+static void
+test_wakes_a_sleeper(void **state)
+{
+	pthread_t thread;
+	void *result;
+
+	assert_int_equal(pthread_create(&thread, NULL, sleeper, &app.channels[9]), 0);
+	while (atomic_load(&app.channels[9].sleepers) == 0)
+		usleep(100);
+	usleep(20000);
+	atomic_store(&ring.shm->arm, one_arm(1, 9, 0));
+	post(0, ONE_CQE_NOTIFY);
+	turn(1);
+	pthread_join(thread, &result);
+	assert_null(result);
+}
+
+static void
+test_resize(void **state)
+{
+	struct engine_cq_config config = {.log2 = 5};
+	struct ring bigger = {.log2 = 5};
+	struct one_cqe cqe;
+
+	config.offset = app_alloc(&app, sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << 5));
+	bigger.shm = (struct one_cq_shm *)(app.arena + config.offset);
+	bigger.entries = (struct one_cqe *)(bigger.shm + 1);
+	for (uint64_t i = 0; i < 7; i++)
+		post(i, 0); /* full */
+	atomic_store(&ring.shm->arm, one_arm(1, 4, 20));
+	assert_int_equal(command((struct engine_command){
+				 .type = ENGINE_CQ_RESIZE, .cq = ring.cq, .cq_config = config}),
+			 0);
+	assert_int_equal(word(4), 1); /* who sleeps must arm the new one */
+	for (uint64_t i = 10; i < 30; i++)
+		post(i, 0);
+	for (uint64_t i = 0; i < 7; i++) {
+		assert_true(ring_poll(&ring, &cqe));
+		assert_int_equal(cqe.cookie, i);
+	}
+	assert_true(ring_poll(&ring, &cqe));
+	assert_int_equal(cqe.type, ONE_CQE_SWITCHED);
+	assert_false(ring_poll(&ring, &cqe));
+	for (uint64_t i = 10; i < 30; i++) {
+		assert_true(ring_poll(&bigger, &cqe));
+		assert_int_equal(cqe.cookie, i);
+	}
+	assert_false(ring_poll(&async, &cqe));
+	/* A place outside of the arena is refused, and the ring stays as it is. */
+	config.offset = ONE_ARENA_SIZE - 64;
+	assert_true(command((struct engine_command){
+			    .type = ENGINE_CQ_RESIZE, .cq = ring.cq, .cq_config = config}) < 0);
+	post(31, 0);
+	assert_true(ring_poll(&bigger, &cqe));
+	assert_int_equal(cqe.cookie, 31);
+}
+
+static void
+test_places_refused(void **state)
+{
+	static const uint64_t offsets[] = {0, 32, ONE_ARENA_SIZE, ONE_ARENA_SIZE - 64, UINT64_MAX - 63};
+	static const uint32_t log2s[] = {0, ONE_RING_LOG2_MAX + 1, 34};
+
+	for (size_t i = 0; i < RTE_DIM(offsets); i++) {
+		const struct engine_cq_config config = {.offset = offsets[i], .log2 = 4};
+
+		assert_null(engine_cq_new(app.client, &config));
+	}
+	for (size_t i = 0; i < RTE_DIM(log2s); i++) {
+		const struct engine_cq_config config = {.offset = 8192, .log2 = log2s[i]};
+
+		assert_null(engine_cq_new(app.client, &config));
+	}
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_many_laps),          T(test_overflow),
+		T(test_head_beyond_tail),   T(test_head_far_away),
+		T(test_head_behind_itself), T(test_arm),
+		T(test_arm_and_unsignaled), T(test_arm_of_no_channel),
+		T(test_wakes_a_sleeper),    T(test_resize),
+		T(test_places_refused),
+	};
+
+	return cmocka_run_group_tests(tests, group_start, group_stop);
+}
