@@ -174,7 +174,7 @@ icrc_choose(char *why, size_t why_len)
 	wire_init();
 	if (name == NULL || icrc_use(name))
 		return 0;
-	return refuse(
+	return core_refuse(
 		why, why_len, -EINVAL,
 		"ONESIDE_ICRC=%s: no implementation of the ICRC that this processor has; unset it to have "
 		"the best (%s)",
