@@ -75,7 +75,9 @@ struct engine_qp_config {
 struct engine_connection {
 	struct rc_attr rc;
 	enum rc_state state; /* RC_RTR (passive, before RTU) or RC_RTS */
-	bool local; /* the peer queue pair is in this data plane and on the same core: direct copies */
+	bool by_numbers; /* without CM: it stays in RC_RTR until ENGINE_QP_RTS, which brings the requester's
+			    part */
+	bool local;      /* the peer queue pair is in this data plane and on the same core: direct copies */
 };
 
 enum engine_command_type {
@@ -90,7 +92,9 @@ enum engine_command_type {
 			    */
 	ENGINE_QP_CONNECT, /* connection; no event */
 	ENGINE_QP_RTS,     /* RC_RTR -> RC_RTS (no change in RC_RTS); state = ONE_QP_CONNECTED; posts `event`
-			    * if its type is nonzero and ENGINE_EVENT_ESTABLISHED has not posted it before */
+			    * if its type is nonzero and ENGINE_EVENT_ESTABLISHED has not posted it before.
+			    * Connected by numbers: takes send_psn, rd_atomic_out, retries and timeout of
+			    * `connection` */
 	ENGINE_QP_STATE,   /* stores one_qp_shm.state = `state` (e.g. CONNECTING, CLOSING) */
 	ENGINE_QP_DRAIN,   /* graceful: ENGINE_EVENT_DRAINED when all requests are done */
 	ENGINE_QP_FLUSH,   /* stop; flush all work; state = ONE_QP_ERROR; then post `event` on conn_cq */
@@ -103,7 +107,8 @@ enum engine_command_type {
 	ENGINE_QP_SIGNAL,    /* without a send ring: signal the peer, event.imm = one_signal() */
 	ENGINE_SRQ_ADD,      /* before the queue pairs that use it */
 	ENGINE_SRQ_LIMIT,    /* `limit`: ONE_ASYNC_SRQ_LIMIT, once, when fewer receives are left; 0: never */
-	ENGINE_SRQ_REMOVE    /* after the queue pairs that use it */
+	ENGINE_SRQ_REMOVE,   /* after the queue pairs that use it */
+	ENGINE_CHANNEL_FD    /* `channel` wakes by its socket, or no longer (-1) */
 };
 
 struct engine_command {
@@ -124,6 +129,10 @@ struct engine_command {
 		enum one_qp_state state;
 		bool ok;
 		uint32_t limit;
+		struct {
+			uint32_t number;
+			int fd; /* AF_UNIX, SOCK_SEQPACKET: the far end is the application's */
+		} channel;
 	};
 	struct one_cqe event;        /* type 0: none; phase is the ring's business */
 	uint8_t status_if_broken;    /* QP_FLUSH: of `event` if the queue pair has broken by itself before;
@@ -197,6 +206,7 @@ struct engine_port_info {
 	uint16_t path_mtu; /* 256..4096 */
 	struct wire_addr addr;
 	bool link_up;
+	uint32_t mbps; /* 0: unknown */
 };
 
 /*
@@ -264,6 +274,9 @@ void engine_client_free(struct engine_client *client);
  * @return  Freed with the client; NULL: no memory, or outside of the arena.
  */
 struct reach *engine_client_reach(struct engine_client *client, uint64_t offset);
+/** Make room for descriptors of channels, before the first ENGINE_CHANNEL_FD.
+ * @return  False: no memory. */
+bool engine_client_channels(struct engine_client *client);
 uint32_t engine_client_core(const struct engine_client *client);
 uint32_t engine_client_lcore(const struct engine_client *client);
 /** @return  NULL: no memory, or the ring lies outside of the arena.  So for shared receive queues. */

@@ -20,7 +20,7 @@
 
 #include "ring.h"
 
-#define ONE_ABI_VERSION 3u
+#define ONE_ABI_VERSION 4u
 #define ONE_MSG_MAGIC 0x31534e4fu
 #define ONE_MSG_FDS 8u
 #define ONE_SOCKET_DEFAULT "/run/oneside/oneside.sock"
@@ -64,6 +64,12 @@ enum one_msg_type {
 	ONE_MSG_RSM_MAP,
 	ONE_MSG_SRQ_LIMIT,
 	ONE_MSG_COPIES,
+	ONE_MSG_QP_RTR,
+	ONE_MSG_QP_RTS,
+	ONE_MSG_QP_ERROR, /* from any state; when the reply comes, all that was posted is flushed */
+	ONE_MSG_CHANNEL_OPEN,
+	ONE_MSG_CHANNEL_CLOSE,
+	ONE_MSG_PORT,
 	ONE_MSG_MAX
 };
 
@@ -89,7 +95,8 @@ enum one_subject {
 	ONE_SUBJECT_ACCESS,
 	ONE_SUBJECT_COUNT,
 	ONE_SUBJECT_QUOTA, /* -EDQUOT: a limit of the configuration; `value` is the limit */
-	ONE_SUBJECT_MEMORY
+	ONE_SUBJECT_MEMORY,
+	ONE_SUBJECT_CHANNEL
 };
 
 /* Rights of a memory region or window; the values of DAT_MEM_PRIV_*. */
@@ -100,7 +107,7 @@ enum one_subject {
 #define ONE_ACCESS_REMOTE_ATOMIC 0x40u
 #define ONE_ACCESS_ALL 0x73u
 
-enum one_kind { ONE_KIND_DAT = 1, ONE_KIND_RSM = 2 };
+enum one_kind { ONE_KIND_DAT = 1, ONE_KIND_RSM = 2, ONE_KIND_VERBS = 3 };
 enum one_idle { ONE_IDLE_SPIN = 0, ONE_IDLE_YIELD = 1, ONE_IDLE_SLEEP = 2 };
 
 struct one_hello {
@@ -196,6 +203,35 @@ struct one_qp_disconnect {
 	uint32_t graceful;
 };
 
+/*
+ * Connection by exchanged numbers, without the CM.  RTR: an idle queue pair serves the peer that is named,
+ * and nobody else; RTS: it sends as well.  Nothing is negotiated: what is asked for is checked against the
+ * limits of the attachment and of the port.  The peer is found by ARP or ND before the reply comes:
+ * -EHOSTUNREACH, -ENETUNREACH.
+ */
+struct one_qp_rtr {
+	uint32_t qp;
+	uint32_t peer_qpn;
+	uint32_t recv_psn; /* of the peer's first request */
+	uint32_t access;   /* ONE_ACCESS_REMOTE_*: what the peer may ask for */
+	uint32_t flow_label;
+	uint16_t path_mtu; /* 256..4096 */
+	uint16_t family;
+	uint8_t addr[16];
+	uint8_t traffic_class;
+	uint8_t hop_limit;     /* 0: 64 */
+	uint8_t rd_atomic_in;  /* READs and atomics of the peer at once */
+	uint8_t min_rnr_timer; /* code */
+};
+struct one_qp_rts {
+	uint32_t qp;
+	uint32_t send_psn;
+	uint8_t timeout; /* code, 4.096 us x 2^n; 0: never give up */
+	uint8_t retry_count;
+	uint8_t rnr_retry;
+	uint8_t rd_atomic_out;
+};
+
 struct one_listen {
 	uint64_t service; /* 0: any free port >= 1024 */
 	uint32_t cq;      /* where ONE_CQE_REQUEST goes */
@@ -289,6 +325,14 @@ struct one_mw_created {
 	uint32_t key;
 };
 
+/*
+ * CHANNEL_OPEN: wake-ups of `channel` come by the descriptor in the reply, from which packets of four bytes
+ * are read: the id of the completion ring that was armed.  It ends (end-of-file) with the attachment.
+ */
+struct one_channel_open {
+	uint32_t channel; /* 1..ONE_CHANNELS - 1, which nobody sleeps on */
+};
+
 struct one_srq_create {
 	uint32_t pz, max_wr, max_sge;
 };
@@ -318,6 +362,19 @@ struct one_staged {
 struct one_copies_made {
 	uint64_t offset;
 }; /* of struct one_copies */
+
+/* PORT: the ports there are, one at a time; -ENODEV: no such port. */
+struct one_port_query {
+	uint32_t port;
+};
+struct one_port {
+	uint32_t num_ports;
+	uint32_t mbps; /* of the link; 0: it does not say */
+	uint64_t hwaddr;
+	char name[ONE_PORT_NAME];
+	uint32_t link_up;
+	uint32_t reserved;
+};
 
 /* ---- RSM ---- */
 #define ONE_RSM_ACL_MAX 64u
@@ -443,6 +500,10 @@ struct one_msg {
 		struct one_rsm_signal rsm_signal;
 		struct one_rsm_map rsm_map;
 		struct one_srq_limit srq_limit;
+		struct one_qp_rtr qp_rtr;
+		struct one_qp_rts qp_rts;
+		struct one_channel_open channel_open;
+		struct one_port_query port_query;
 		uint8_t bytes[1016];
 	};
 };
@@ -465,6 +526,7 @@ struct one_reply {
 		struct one_srq_created srq;
 		struct one_staged staged;
 		struct one_copies_made copies;
+		struct one_port port;
 		struct one_rsm_published rsm;
 		struct one_rsm_port rsm_port;
 		struct one_rsm_mapped rsm_mapped;

@@ -180,6 +180,8 @@ enum one_async {
 #define ONE_CQE_NOTIFY 0x01u /* counts as a notification: may wake a waiter */
 #define ONE_CQE_IMM 0x02u
 #define ONE_CQE_INV 0x04u
+#define ONE_CQE_SOLICITED \
+	0x08u /* a receive that its sender solicits, or an error: wakes whoever armed for these */
 
 struct one_cqe {
 	uint64_t cookie;
@@ -220,7 +222,12 @@ struct one_cq_shm {
 _Static_assert(sizeof(struct one_cq_shm) == 192, "one_cq_shm");
 
 /* "Wake `channel` when an entry with NOTIFY has been stored and tail is past `index`
- * (tail - index > 0 as a signed difference)."  seq 0 means: never armed. */
+ * (tail - index > 0 as a signed difference)."  seq 0 means: never armed.  With ONE_ARM_SOLICITED in
+ * `channel` the entry must have SOLICITED, and be past `index` itself.
+ *
+ * Where the channel has a descriptor (ONE_MSG_CHANNEL_OPEN) the engine sends it the id of the ring, as four
+ * bytes, instead of waking the futex word. */
+#define ONE_ARM_SOLICITED 0x8000u
 static inline uint64_t
 one_arm(uint16_t seq, uint16_t channel, uint32_t index)
 {

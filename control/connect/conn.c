@@ -86,6 +86,7 @@ conn_new(struct path_port *port, bool passive)
 void
 conn_free(struct conn *conn)
 {
+	free(conn->numbers);
 	free(conn->setup);
 	free(conn);
 }
@@ -247,9 +248,8 @@ conn_reject(struct conn *conn, enum cm_reject reason, const void *data, uint16_t
 
 /* ---- commands to the core ---- */
 
-/* Both ends on one core: direct copies.  Each side asks the same, so both decide alike. */
-static bool
-is_local(const struct conn *conn)
+bool
+conn_is_local(const struct conn *conn)
 {
 	const struct qp *peer;
 
@@ -260,8 +260,8 @@ is_local(const struct conn *conn)
 	       engine_qp_core(peer->engine) == engine_qp_core(conn->qp->engine);
 }
 
-static void
-fill_path(const struct conn *conn, struct wire_path *path)
+void
+conn_fill_path(const struct conn *conn, struct wire_path *path)
 {
 	memcpy(path->src_mac, conn->port->info->mac, sizeof(path->src_mac));
 	memcpy(path->dst_mac, conn->mac, sizeof(path->dst_mac));
@@ -301,9 +301,9 @@ send_connect(struct conn *conn, command_done *done)
 	rc->oneside_peer = conn->setup->remote.oneside;
 	rc->selective = conn->setup->remote.oneside &&
 			(conn->setup->remote.capabilities & CM_CAPABILITY_SELECTIVE_REPEAT) != 0;
-	fill_path(conn, &rc->path);
+	conn_fill_path(conn, &rc->path);
 	command->connection.state = conn->passive ? RC_RTR : RC_RTS;
-	command->connection.local = is_local(conn);
+	command->connection.local = conn_is_local(conn);
 	command->quiet = !conn->passive; /* ESTABLISHED follows at once */
 	conn->commands++;
 	command_send(command);
@@ -794,7 +794,7 @@ conns_path_changed(const struct path_port *port, const struct wire_addr *hop, co
 		if (conn->state < CONN_STARTING || conn->state == CONN_OFFERED || conn->state == CONN_OVER)
 			continue;
 		command = qp_command(conn->qp, ENGINE_QP_PATH, NULL, NULL);
-		fill_path(conn, &command->path);
+		conn_fill_path(conn, &command->path);
 		command_send(command);
 	}
 }

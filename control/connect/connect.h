@@ -44,6 +44,11 @@ struct conn_setup {
 	uint8_t private_data[CM_PRIVATE_REP];
 };
 
+/* What the applications have told each other instead, until the core has it. */
+struct conn_numbers {
+	struct rc_attr rc;
+};
+
 struct conn {
 	enum conn_state state;
 	bool passive;
@@ -55,6 +60,8 @@ struct conn {
 	bool dead;                /* in the list of those to be freed */
 	bool listed;              /* in the list of those that wait */
 	struct conn_setup *setup; /* NULL once established */
+	struct conn_numbers *numbers;
+	bool by_numbers; /* without CM */
 	uint32_t peer_qpn;
 	bool peer_oneside;
 	struct cm_local local;
@@ -103,6 +110,15 @@ void conns_fini(void); /* at the end, without clients */
 void conns_poll(void); /* deadlines, retries, the dead */
 uint64_t conns_deadline(void);
 void qp_engine_event(struct qp *qp, const struct engine_event *event);
+
+/* Both ends on one core: direct copies.  Each side asks the same, so both decide alike. */
+bool conn_is_local(const struct conn *conn);
+void conn_fill_path(const struct conn *conn, struct wire_path *path);
+
+/* ---- numbers.c: without CM ---- */
+int qp_rtr(struct client *client, const struct one_msg *msg);
+int qp_rts(struct client *client, const struct one_msg *msg);
+int qp_error(struct client *client, const struct one_msg *msg);
 
 /* ---- accept.c ---- */
 int listen_create(struct client *client, const struct one_msg *msg);

@@ -22,6 +22,8 @@ STEP(srq_off_core, srq, srq_remove)
 STEP(srq_end, srq, srq_destroy)
 STEP(cq_off_core, cq, cq_remove)
 STEP(cq_end, cq, cq_destroy)
+STEP(channel_off_core, channel, channel_remove)
+STEP(channel_end, channel, channel_destroy)
 STEP(mw_keys, mw, mw_withdraw)
 STEP(mr_keys, mr, mr_withdraw)
 STEP(mr_end, mr, mr_destroy)
@@ -64,6 +66,12 @@ const struct attach_calls attach_table = {
 			[ONE_MSG_SRQ_LIMIT] = srq_limit,
 			[ONE_MSG_SRQ_FREE] = srq_free,
 			[ONE_MSG_COPIES] = copies_start,
+			[ONE_MSG_QP_RTR] = qp_rtr,
+			[ONE_MSG_QP_RTS] = qp_rts,
+			[ONE_MSG_QP_ERROR] = qp_error,
+			[ONE_MSG_PORT] = port_request,
+			[ONE_MSG_CHANNEL_OPEN] = channel_open,
+			[ONE_MSG_CHANNEL_CLOSE] = channel_close,
 			[ONE_MSG_STAGING] = staging_create,
 			[ONE_MSG_RSM_PUBLISH] = rsm_publish,
 			[ONE_MSG_RSM_REPUBLISH] = rsm_republish,
@@ -88,6 +96,9 @@ const struct attach_calls attach_table = {
 			[OBJECT_CQ] = {.subject = ONE_SUBJECT_CQ_SEND,
 				       .remove = cq_off_core,
 				       .destroy = cq_end},
+			[OBJECT_CHANNEL] = {.subject = ONE_SUBJECT_CHANNEL,
+					    .remove = channel_off_core,
+					    .destroy = channel_end},
 			[OBJECT_MW] = {.subject = ONE_SUBJECT_MW, .withdraw = mw_keys},
 			[OBJECT_MR] = {.subject = ONE_SUBJECT_MR,
 				       .withdraw = mr_keys,

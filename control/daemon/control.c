@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -89,6 +90,19 @@ mappings_for_clients(void)
 			    used);
 	/* Each has a guard, and so have the arenas. */
 	return limit < ENGINE_GUARDS_MAX - MAPPINGS_OWN ? (uint32_t)limit : ENGINE_GUARDS_MAX - MAPPINGS_OWN;
+}
+
+#define CHANNELS_LEAST 16u
+
+/* A quarter of the descriptors there may be. */
+static uint32_t
+channels_for_clients(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 4 < CHANNELS_LEAST)
+		return CHANNELS_LEAST;
+	return limit.rlim_cur / 4 < TABLE_MAX ? (uint32_t)(limit.rlim_cur / 4) : TABLE_MAX;
 }
 
 static const struct engine_handlers handlers = {.on_event = on_event, .on_frame = path_frame};
@@ -264,6 +278,7 @@ control_init(const struct config *config, char *why, size_t why_len)
 	control.quota.max_common[QUOTA_KEYS] = 1u << engine_mem_table()->log2;
 	control.quota.max_common[QUOTA_ZONES] = TABLE_MAX;
 	control.quota.max_common[QUOTA_QPNS] = ENGINE_QPNS_MAX;
+	control.quota.max_common[QUOTA_CHANNELS] = channels_for_clients();
 	for (uint32_t i = 0; i < CONFIG_PORTS_MAX; i++)
 		control.quota.max_common[QUOTA_SERVICES + i] = PORT_SPACE;
 	control.quota.max_common[QUOTA_MAPPINGS] = mappings_for_clients();

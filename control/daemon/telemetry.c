@@ -154,6 +154,12 @@ client_state_text(enum client_state state)
 }
 
 static const char *
+api_name(uint32_t kind)
+{
+	return kind == ONE_KIND_RSM ? "rsm" : kind == ONE_KIND_VERBS ? "verbs" : "dat";
+}
+
+static const char *
 clients(const char *params, struct rte_tel_data *out)
 {
 	const struct client *client;
@@ -170,7 +176,7 @@ clients(const char *params, struct rte_tel_data *out)
 		add_number(d, "uid", client->uid);
 		add_text(d, "program", client->program);
 		add_text(d, "state", client_state_text(client->state));
-		add_text(d, "api", client->kind == ONE_KIND_RSM ? "rsm" : "dat");
+		add_text(d, "api", api_name(client->kind));
 		add_text(d, "port", client->port != NULL ? client->port->info->name : "");
 		if (client->engine != NULL)
 			add_number(d, "core", engine_client_lcore(client->engine));

@@ -41,6 +41,7 @@ init_tables(struct client *client)
 	table_init(&client->table[OBJECT_MR], limits->max_mr);
 	table_init(&client->table[OBJECT_MW], limits->max_mw);
 	table_init(&client->table[OBJECT_SRQ], limits->max_srq);
+	table_init(&client->table[OBJECT_CHANNEL], CLIENT_CHANNELS_MAX);
 }
 
 static void
@@ -145,6 +146,24 @@ start(struct client *client)
 	return REQUEST_LATER;
 }
 
+int
+port_request(struct client *client, const struct one_msg *msg)
+{
+	uint32_t index = msg->port_query.port;
+	const struct engine_port_info *info;
+	struct one_port *out = &client->reply.port;
+
+	if (index >= path_num_ports)
+		return client_refuse(client, -ENODEV, ONE_SUBJECT_PORT, path_num_ports);
+	info = engine_port(path_port[index].index);
+	out->num_ports = path_num_ports;
+	out->mbps = info->mbps;
+	out->hwaddr = mac_number(info->mac);
+	out->link_up = info->link_up;
+	memcpy(out->name, info->name, sizeof(out->name));
+	return 0;
+}
+
 /* A refused HELLO ends the attachment, since nothing else may follow. */
 int
 hello_request(struct client *client, const struct one_msg *msg)
@@ -165,7 +184,7 @@ hello_request(struct client *client, const struct one_msg *msg)
 	client->port = name[0] == '\0' ? &path_port[0] : path_port_by_name(name);
 	if (hello->magic != ONE_MSG_MAGIC || hello->version != ONE_ABI_VERSION)
 		error = client_refuse(client, -EPROTO, ONE_SUBJECT_VERSION, ONE_ABI_VERSION);
-	else if (hello->kind != ONE_KIND_DAT && hello->kind != ONE_KIND_RSM)
+	else if (hello->kind < ONE_KIND_DAT || hello->kind > ONE_KIND_VERBS)
 		error = client_refuse(client, -EINVAL, ONE_SUBJECT_NONE, hello->kind);
 	else if (client->port == NULL)
 		error = client_refuse(client, -ENODEV, ONE_SUBJECT_PORT, path_num_ports);

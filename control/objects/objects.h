@@ -76,6 +76,7 @@ struct srq {
 };
 
 /* ---- hello.c ---- */
+int port_request(struct client *client, const struct one_msg *msg);
 int hello_request(struct client *client, const struct one_msg *msg);
 
 /* ---- pz.c, cq.c, staging.c ---- */
@@ -122,6 +123,13 @@ void bind_event(struct qp *qp);
 /* The ring for `wrs` requests of `sges` sges; a refusal if it is over the limits. */
 int work_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t sges,
 		   uint32_t *log2); /* qp.c */
+
+/* ---- channel.c ---- */
+struct channel;
+int channel_open(struct client *client, const struct one_msg *msg);
+int channel_close(struct client *client, const struct one_msg *msg);
+void channel_remove(struct channel *channel);  /* at the client's end */
+void channel_destroy(struct channel *channel); /* the core has let go */
 
 /* ---- srq.c ---- */
 int srq_create(struct client *client, const struct one_msg *msg);

@@ -60,4 +60,14 @@ void addr_to_wire(uint16_t family, const uint8_t bytes[16], struct wire_addr *ou
 uint16_t addr_from_wire(const struct wire_addr *addr, uint8_t bytes[16]);
 const char *addr_text(const struct wire_addr *addr); /* static buffer */
 
+static inline uint64_t
+mac_number(const uint8_t mac[6])
+{
+	uint64_t number = 0;
+
+	for (int i = 0; i < 6; i++)
+		number = number << 8 | mac[i];
+	return number;
+}
+
 #endif

@@ -254,16 +254,6 @@ rsm_request(struct segment *segment, struct conn *conn)
 
 /* ---- topology ---- */
 
-static uint64_t
-mac_number(const uint8_t mac[6])
-{
-	uint64_t number = 0;
-
-	for (int i = 0; i < 6; i++)
-		number = number << 8 | mac[i];
-	return number;
-}
-
 static void
 peer_resolved(void *user, int status, const uint8_t mac[6])
 {

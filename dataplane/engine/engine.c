@@ -359,6 +359,9 @@ engine_port(uint32_t port)
 		return NULL;
 	ports[port].info.link_up = rte_eth_link_get_nowait(ports[port].device, &link) == 0 &&
 				   link.link_status == RTE_ETH_LINK_UP;
+	ports[port].info.mbps = ports[port].info.link_up && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN
+					? link.link_speed
+					: 0;
 	return &ports[port].info;
 }
 
@@ -376,6 +379,7 @@ core_of_command(const struct engine_command *command)
 	switch (command->type) {
 	case ENGINE_CLIENT_ADD:
 	case ENGINE_CLIENT_REMOVE:
+	case ENGINE_CHANNEL_FD:
 		return command->client != NULL ? command->client->core : NULL;
 	case ENGINE_CQ_ADD:
 	case ENGINE_CQ_RESIZE:

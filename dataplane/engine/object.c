@@ -98,6 +98,17 @@ engine_client_reach(struct engine_client *client, uint64_t offset)
 	return client->reach;
 }
 
+bool
+engine_client_channels(struct engine_client *client)
+{
+	if (client->channel_fd != NULL)
+		return true;
+	client->channel_fd = malloc(ONE_CHANNELS * sizeof(int));
+	for (uint32_t i = 0; client->channel_fd != NULL && i < ONE_CHANNELS; i++)
+		client->channel_fd[i] = -1;
+	return client->channel_fd != NULL;
+}
+
 void
 engine_client_free(struct engine_client *client)
 {
@@ -105,6 +116,7 @@ engine_client_free(struct engine_client *client)
 		return;
 	client->core->clients_held--;
 	reach_free(client->reach); /* keys that led there have been gone for a grace period */
+	free(client->channel_fd);  /* its core has let go of it */
 	object_free(&client->reap, client, client->qps);
 }
 

@@ -76,6 +76,7 @@ qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connecti
 	qp->local = connection->local;
 	qp->loop = !connection->local && port_by_addr(&connection->rc.path.dst) != NULL;
 	qp->established = false;
+	qp->by_numbers = connection->by_numbers;
 	qp->phase = connection->state == RC_RTS ? QP_RTS : QP_RTR;
 	if (!qp->local)
 		rc_connect(qp->rc, &qp->attr, connection->state);
@@ -89,12 +90,28 @@ qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connecti
 	return 0;
 }
 
+/* What the requester needs to know, when the responder has been at work already. */
+static void
+take_requester(struct engine_qp *qp, const struct rc_attr *attr)
+{
+	qp->attr.send_psn = attr->send_psn;
+	qp->attr.rd_atomic_out = attr->rd_atomic_out;
+	qp->attr.retry_count = attr->retry_count;
+	qp->attr.rnr_retry = attr->rnr_retry;
+	qp->attr.timeout = attr->timeout;
+	if (!qp->local)
+		rc_set_requester(qp->rc, &qp->attr);
+}
+
 static int
-qp_rts(struct core *core, struct engine_qp *qp, const struct one_cqe *event)
+qp_rts(struct core *core, struct engine_qp *qp, const struct engine_connection *connection,
+       const struct one_cqe *event)
 {
 	if (qp->phase != QP_RTR && qp->phase != QP_RTS)
 		return -ENOTCONN;
 	if (qp->phase == QP_RTR) {
+		if (qp->by_numbers)
+			take_requester(qp, &connection->rc);
 		qp->phase = QP_RTS;
 		if (!qp->local)
 			rc_set_rts(qp->rc);
@@ -195,7 +212,7 @@ execute(struct core *core, const struct engine_command *command)
 	case ENGINE_QP_CONNECT:
 		return qp_connect(core, qp, &command->connection);
 	case ENGINE_QP_RTS:
-		return qp_rts(core, qp, &command->event);
+		return qp_rts(core, qp, &command->connection, &command->event);
 	case ENGINE_QP_STATE:
 		qp_store_state(qp, command->state);
 		return 0;
@@ -214,6 +231,9 @@ execute(struct core *core, const struct engine_command *command)
 		return qp_path(core, qp, &command->path);
 	case ENGINE_QP_SIGNAL:
 		return qp_signal(core, qp, command->event.imm);
+	case ENGINE_CHANNEL_FD:
+		command->client->channel_fd[command->channel.number] = command->channel.fd;
+		return 0;
 	case ENGINE_SRQ_ADD:
 	case ENGINE_SRQ_REMOVE:
 		return 0; /* only its queue pairs lead to it */

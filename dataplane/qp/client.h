@@ -17,6 +17,7 @@ struct engine_client {
 	uint32_t groups; /* doorbell groups that have queue pairs, counted from the first */
 	bool faulty;     /* served no more */
 	int wake_fd;
+	int *channel_fd;        /* by channel, -1: woken by its futex word; NULL: all are */
 	struct engine_qp **qps; /* by doorbell */
 	struct event_node node;
 	TAILQ_ENTRY(engine_client) link;

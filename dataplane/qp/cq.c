@@ -12,6 +12,7 @@
  * and one ring, which keeps all entries in order.
  */
 #include <errno.h>
+#include <sys/socket.h>
 
 #include "dataplane/mem/channel.h"
 #include "dataplane/qp/cq.h"
@@ -28,6 +29,7 @@ cq_begin(struct engine_cq *cq, struct one_cq_shm *shm, uint32_t log2)
 	cq->tail = 0;
 	cq->head_seen = 0;
 	cq->notify_tail = 0;
+	cq->solicited_tail = 0;
 	cq->arm_served = 0;
 	cq->overflowed = false;
 }
@@ -109,6 +111,8 @@ cq_write(struct core *core, struct engine_cq *cq, const struct one_cqe *entry)
 	cq_store(cq, entry);
 	if (entry->flags & ONE_CQE_NOTIFY)
 		cq->notify_tail = cq->tail;
+	if (entry->flags & ONE_CQE_SOLICITED)
+		cq->solicited_tail = cq->tail;
 	core->stats.completions++;
 	cq_mark(core, cq);
 }
@@ -159,15 +163,39 @@ cq_count(struct core *core, struct engine_cq *cq, uint32_t signal)
 	cq_mark(core, cq);
 }
 
-static void
-channel_wake(struct core *core, struct engine_client *client, uint16_t channel)
+/* False: nobody could be told, for want of room or memory. */
+static bool
+channel_send(int fd, uint32_t cq)
+{
+	return send(fd, &cq, sizeof(cq), MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(cq) ||
+	       (errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM);
+}
+
+static bool
+channel_wake(struct core *core, struct engine_client *client, uint16_t channel, uint32_t cq)
 {
 	if (channel >= ONE_CHANNELS) {
 		client_fault(client, ONE_FAULT_RING);
-		return;
+		return true;
 	}
-	channel_signal(&client->channels[channel]);
 	core->stats.wakes++;
+	if (client->channel_fd != NULL && client->channel_fd[channel] >= 0)
+		return channel_send(client->channel_fd[channel], cq);
+	channel_signal(&client->channels[channel]);
+	return true;
+}
+
+/* Whether there is what `arm` waits for. */
+static inline bool
+cq_arm_due(const struct engine_cq *cq, uint64_t arm)
+{
+	if ((int32_t)(cq->tail - ONE_ARM_INDEX(arm)) <= 0)
+		return false;
+	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_SOLICITED) != 0)
+		return (int32_t)(cq->solicited_tail - ONE_ARM_INDEX(arm)) > 0;
+	/* Unsignaled entries count, but one that notifies must be among those not yet taken.  The
+	 * application's word for what it has taken decides only whether it is woken itself. */
+	return (int32_t)(cq->notify_tail - atomic_load_explicit(&cq->shm->head, memory_order_relaxed)) > 0;
 }
 
 static void
@@ -179,14 +207,11 @@ cq_check_arm(struct core *core, struct engine_cq *cq)
 	/* All of it: the number comes again after 65,535 arms that nothing came for, as waits with a time
 	 * limit leave them; but not with an index that was passed already, unless there is something to take.
 	 */
-	if (arm == cq->arm_served || ONE_ARM_SEQ(arm) == 0 || (int32_t)(cq->tail - ONE_ARM_INDEX(arm)) <= 0)
+	if (arm == cq->arm_served || ONE_ARM_SEQ(arm) == 0 || !cq_arm_due(cq, arm))
 		return;
-	/* Unsignaled entries count, but one that notifies must be among those not yet taken.  The
-	 * application's word for what it has taken decides only whether it is woken itself. */
-	if ((int32_t)(cq->notify_tail - atomic_load_explicit(&cq->shm->head, memory_order_relaxed)) <= 0)
-		return;
-	cq->arm_served = arm;
-	channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm));
+	/* What could not be told is told with the next entry. */
+	if (channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_SOLICITED, cq->id))
+		cq->arm_served = arm;
 }
 
 void
@@ -229,7 +254,7 @@ cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log
 	arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
 	/* Whoever sleeps on the old ring must go on to the new one. */
 	if (arm != cq->arm_served && ONE_ARM_SEQ(arm) != 0 && !cq->client->faulty)
-		channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm));
+		channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_SOLICITED, cq->id);
 	cq_begin(cq, next.shm, next.log2);
 	return 0;
 }

@@ -13,7 +13,8 @@ struct engine_cq {
 	uint32_t tail, limit; /* limit: entries that fit */
 	uint32_t head_seen;   /* the application's progress, checked */
 	uint32_t log2;
-	uint32_t notify_tail; /* index after the newest entry with ONE_CQE_NOTIFY */
+	uint32_t notify_tail;    /* index after the newest entry with ONE_CQE_NOTIFY */
+	uint32_t solicited_tail; /* ... with ONE_CQE_SOLICITED */
 	uint64_t arm_served;
 	bool dirty, overflowed;
 	SLIST_ENTRY(engine_cq) dirty_link;

@@ -598,7 +598,7 @@ execute(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 		return do_bind(core, qp);
 	if (unlikely(peer == NULL))
 		return wait_for(core, qp, LOCAL_LOST_NS, ONE_STATUS_RETRY_EXCEEDED);
-	if (unlikely(peer->phase == QP_RTR)) {
+	if (unlikely(peer->phase == QP_RTR && !peer->by_numbers)) {
 		peer->phase = QP_RTS;
 		qp_established(core, peer);
 		qp_make_hot(core, peer);

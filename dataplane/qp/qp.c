@@ -197,7 +197,8 @@ report(struct core *core, struct engine_qp *qp, struct engine_cq *cq, const stru
 	entry->imm = c->imm;
 	entry->type = c->type;
 	entry->status = c->status;
-	entry->flags = c->cqe_flags | (notify ? ONE_CQE_NOTIFY : 0);
+	entry->flags = c->cqe_flags | (notify ? ONE_CQE_NOTIFY : 0) |
+		       (c->solicited || c->status != ONE_STATUS_SUCCESS ? ONE_CQE_SOLICITED : 0);
 	entry->op = op;
 }
 

@@ -65,6 +65,7 @@ struct engine_qp {
 	struct reach_party reach;
 
 	bool bind_pending, draining, established, recv_solicited, notify_end, loop, make_rts;
+	bool by_numbers;       /* goes to QP_RTS when it is told to, not with the peer's first packet */
 	bool signals;          /* what comes is counted in recv_cq */
 	bool signal_once;      /* to be sent: one that does not accumulate, */
 	uint32_t signals_owed; /* and those that do */

@@ -135,6 +135,8 @@ env_established(struct rc_env *env, struct rc_qp *rc)
 {
 	struct engine_qp *qp = rc_user(rc);
 
+	if (qp->by_numbers)
+		return;
 	qp->make_rts = true;
 	qp_established(core_of(env), qp);
 }

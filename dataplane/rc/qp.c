@@ -76,6 +76,22 @@ rc_set_path(struct rc_qp *qp, const struct wire_path *path)
 }
 
 void
+rc_set_requester(struct rc_qp *qp, const struct rc_attr *attr)
+{
+	struct rc_requester *rq = &qp->req;
+
+	rq->una = attr->send_psn & RC_PSN_MASK;
+	rq->snd = rq->una;
+	rq->max = rq->una;
+	rq->post = rq->una;
+	rq->rd_max = attr->rd_atomic_out;
+	rq->retry_count = attr->retry_count & 7;
+	rq->rnr_retry = attr->rnr_retry & 7;
+	rq->forever = (attr->timeout & 31) == 0;
+	rq->limit = rq->forever ? RC_RTO_UNBOUNDED : 4096ull << (attr->timeout & 31);
+}
+
+void
 rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state)
 {
 	struct rc_requester *rq = &qp->req;
@@ -91,21 +107,13 @@ rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state)
 	qp->selective = attr->selective && qp->env->scoreboards != NULL;
 	rc_set_path(qp, &attr->path);
 
-	rq->una = attr->send_psn & RC_PSN_MASK;
-	rq->snd = rq->una;
-	rq->max = rq->una;
-	rq->post = rq->una;
-	rq->rd_max = attr->rd_atomic_out;
-	rq->retry_count = attr->retry_count & 7;
-	rq->rnr_retry = attr->rnr_retry & 7;
+	rc_set_requester(qp, attr);
 	rq->window_max = attr->oneside_peer ? RC_WINDOW_MAX : RC_WINDOW_OTHER;
 	rq->window = (uint16_t)(RC_WINDOW_START >> qp->shift);
 	if (rq->window > rq->window_max)
 		rq->window = rq->window_max;
 	rq->threshold = rq->window_max;
 	rq->tlp_allowed = qp->selective;
-	rq->forever = (attr->timeout & 31) == 0;
-	rq->limit = rq->forever ? RC_RTO_UNBOUNDED : 4096ull << (attr->timeout & 31);
 
 	rs->epsn = attr->recv_psn & RC_PSN_MASK;
 	rs->rd_max = attr->rd_atomic_in < RC_RD_ATOMIC_MAX ? attr->rd_atomic_in : RC_RD_ATOMIC_MAX;

@@ -157,7 +157,9 @@ void rc_init(struct rc_qp *qp, struct rc_env *env, void *user);
 void *rc_user(const struct rc_qp *qp);
 void rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state); /* RESET -> RTR or RTS */
 void rc_set_rts(struct rc_qp *qp);                                                  /* RTR -> RTS */
-void rc_set_path(struct rc_qp *qp, const struct wire_path *path);                   /* new MAC of the peer */
+/* In RC_RTR: the first PSN, the depth of READs and atomics, retries and timeout of requests to come. */
+void rc_set_requester(struct rc_qp *qp, const struct rc_attr *attr);
+void rc_set_path(struct rc_qp *qp, const struct wire_path *path); /* new MAC of the peer */
 enum rc_state rc_state(const struct rc_qp *qp);
 
 /*

@@ -35,6 +35,7 @@ int hello_error(uint32_t magic, uint32_t version, uint32_t kind, const char *por
 int object_tests(void);
 int mapping_tests(void);
 int connection_tests(void);
+int number_tests(void);
 int rsm_tests(void);
 int identity_tests(void);
 int end_tests(void);

@@ -45,7 +45,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, engine_client) clients = LIST_HEAD_INITIALIZER(clients);
 static LIST_HEAD(, engine_qp) qps = LIST_HEAD_INITIALIZER(qps);
 static struct engine_command *first, **last = &first;
-static uint32_t waiting, done[ENGINE_SRQ_REMOVE + 1], num_cqs, num_srqs, num_guards, num_events;
+static uint32_t waiting, done[ENGINE_CHANNEL_FD + 1], num_cqs, num_srqs, num_guards, num_events;
 static struct fake_event events[FAKE_EVENTS];
 static struct engine_event told[64];
 static uint32_t num_told;
@@ -273,6 +273,12 @@ engine_client_new(const struct engine_client_config *config)
 	LIST_INSERT_HEAD(&clients, client, link);
 	pthread_mutex_unlock(&lock);
 	return client;
+}
+
+bool
+engine_client_channels(struct engine_client *client)
+{
+	return client->added;
 }
 
 struct reach *

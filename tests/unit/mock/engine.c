@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -115,6 +116,49 @@ wake(struct mock_client *client, uint16_t number)
 		syscall(SYS_futex, &channel->word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+void
+mock_channel_open(struct mock *mock, struct mock_client *client, uint32_t number, struct one_reply *reply)
+{
+	struct mock_object *o = mock_object_new(mock, client, ONE_MSG_CHANNEL_OPEN);
+	int ends[2];
+
+	mock_check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0, "a pair of sockets");
+	o->channel.number = number;
+	o->channel.fd = ends[0];
+	o->channel.theirs = ends[1];
+	mock_check(number > 0 && number < ONE_CHANNELS, "channel");
+	client->channel_fd[number] = ends[0] + 1;
+	reply->id.id = o->id;
+}
+
+int
+mock_channel_end(struct mock *mock, const struct one_reply *reply)
+{
+	struct mock_object *o;
+	int fd = -1;
+
+	if (reply->type != ONE_MSG_CHANNEL_OPEN || reply->error != 0)
+		return -1;
+	o = mock_object(mock, reply->id.id, ONE_MSG_CHANNEL_OPEN);
+	if (o != NULL) {
+		fd = o->channel.theirs;
+		o->channel.theirs = -1;
+	}
+	return fd;
+}
+
+static void
+tell(struct mock_object *o, uint16_t channel)
+{
+	int fd = o->client->channel_fd[channel % ONE_CHANNELS] - 1;
+
+	if (fd < 0)
+		wake(o->client, channel);
+	else
+		mock_check(send(fd, &o->id, sizeof(o->id), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(o->id),
+			   "channel");
+}
+
 static bool
 store(struct mock_cq *cq, const struct one_cqe *cqe)
 {
@@ -132,6 +176,8 @@ store(struct mock_cq *cq, const struct one_cqe *cqe)
 	cq->tail++;
 	if ((cqe->flags & ONE_CQE_NOTIFY) != 0)
 		cq->notified = cq->tail;
+	if ((cqe->flags & ONE_CQE_SOLICITED) != 0)
+		cq->solicited = cq->tail;
 	return true;
 }
 
@@ -146,10 +192,13 @@ publish(struct mock_object *o)
 	atomic_thread_fence(memory_order_seq_cst);
 	arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
 	/* Who notifies must be among those not yet taken, as with the engine. */
+	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_SOLICITED) != 0 &&
+	    (int32_t)(cq->solicited - ONE_ARM_INDEX(arm)) <= 0)
+		return;
 	if (arm != cq->served && ONE_ARM_SEQ(arm) != 0 && (int32_t)(cq->tail - ONE_ARM_INDEX(arm)) > 0 &&
 	    (int32_t)(cq->notified - atomic_load_explicit(&cq->shm->head, memory_order_relaxed)) > 0) {
 		cq->served = arm;
-		wake(o->client, ONE_ARM_CHANNEL(arm));
+		tell(o, ONE_ARM_CHANNEL(arm));
 	}
 }
 

@@ -24,6 +24,7 @@ struct mock_client {
 	struct one_channel *channels;
 	uint32_t async_cq;
 	uint32_t next_doorbell;
+	int channel_fd[ONE_CHANNELS]; /* + 1; 0: woken by its word */
 };
 
 struct mock_ring {
@@ -40,7 +41,8 @@ struct mock_cq {
 	uint32_t log2;
 	uint32_t tail;
 	uint32_t notified; /* tail after the last entry with NOTIFY */
-	uint64_t served;   /* arm answered */
+	uint32_t solicited;
+	uint64_t served; /* arm answered */
 };
 
 struct mock_qp {
@@ -79,6 +81,10 @@ struct mock_object {
 		struct {
 			uint32_t cq;
 		} listener;
+		struct {
+			uint32_t number;
+			int fd, theirs; /* theirs: until it is sent; -1 */
+		} channel;
 	};
 };
 
@@ -127,5 +133,10 @@ struct mock_object *mock_object(struct mock *mock, uint32_t id, enum one_msg_typ
 bool mock_cq_store(struct mock_object *cq, const struct one_cqe *cqe);
 bool mock_ring_take(struct mock_ring *ring, struct one_wqe *wqe, struct one_sge *sge);
 void mock_qp_store(struct mock_qp *qp);
+
+void mock_channel_open(struct mock *mock, struct mock_client *client, uint32_t number,
+		       struct one_reply *reply);
+/* The application's end of the channel that the reply tells of, once; -1: none. */
+int mock_channel_end(struct mock *mock, const struct one_reply *reply);
 
 #endif

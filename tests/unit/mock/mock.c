@@ -36,6 +36,7 @@ put_new_cq(struct mock *mock, struct mock_client *client, uint32_t entries, stru
 	cq->cq.ring = (void *)(client->arena + out->offset + sizeof(struct one_cq_shm));
 	cq->cq.tail = 0;
 	cq->cq.notified = 0;
+	cq->cq.solicited = 0;
 }
 
 uint64_t
@@ -78,6 +79,10 @@ object_release(struct mock_object *o)
 {
 	if (o->type == ONE_MSG_REGION_ADD)
 		close(o->region.fd);
+	if (o->type == ONE_MSG_CHANNEL_OPEN) {
+		o->client->channel_fd[o->channel.number] = 0;
+		close(o->channel.fd);
+	}
 	if (o->type == ONE_MSG_MR_CREATE && o->mr.base != NULL)
 		munmap(o->mr.base, o->mr.size);
 	free(o);
@@ -451,6 +456,30 @@ handle_default(struct mock *mock, struct mock_client *client, const struct one_m
 		reply->staged.offset = mock_arena_alloc(client, reply->staged.size);
 		reply->staged.lkey = o->id << 8 | 0x22;
 		break;
+	case ONE_MSG_CHANNEL_OPEN:
+		mock_channel_open(mock, client, msg->channel_open.channel, reply);
+		break;
+	case ONE_MSG_CHANNEL_CLOSE:
+		handle_free(mock, msg->id.id, ONE_MSG_CHANNEL_OPEN, ONE_SUBJECT_CHANNEL, reply);
+		break;
+	case ONE_MSG_PORT:
+		reply->port.num_ports = 1;
+		reply->port.mbps = 100000;
+		reply->port.hwaddr = 0x020304050607ull;
+		reply->port.link_up = 1;
+		memcpy(reply->port.name, mock->welcome.port, sizeof(reply->port.name));
+		if (msg->port_query.port != 0)
+			reply->error = -ENODEV;
+		break;
+	case ONE_MSG_QP_RTR:
+	case ONE_MSG_QP_RTS:
+	case ONE_MSG_QP_ERROR:
+		o = mock_object(mock, msg->id.id, ONE_MSG_QP_CREATE); /* the queue pair comes first in all */
+		if (o != NULL)
+			atomic_store(&o->qp.shm->state, msg->type == ONE_MSG_QP_RTR   ? ONE_QP_CONNECTING
+							: msg->type == ONE_MSG_QP_RTS ? ONE_QP_CONNECTED
+										      : ONE_QP_ERROR);
+		break;
 	case ONE_MSG_RSM_PUBLISH:
 		o = mock_object_new(mock, client, ONE_MSG_RSM_PUBLISH);
 		reply->rsm.segment = msg->rsm_publish.segment != 0 ? msg->rsm_publish.segment : o->id;
@@ -498,6 +527,7 @@ serve(struct mock *mock, struct mock_client *client)
 	mock_handler handler;
 	void *user;
 	bool done = false;
+	int theirs;
 	struct cmsghdr *cmsg;
 
 	if (recvmsg(client->sock, &hdr, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != (ssize_t)sizeof(msg))
@@ -537,7 +567,10 @@ serve(struct mock *mock, struct mock_client *client)
 	iov.iov_base = &reply;
 	iov.iov_len = sizeof(reply);
 	num_fds = 0;
-	if (msg.type == ONE_MSG_HELLO && reply.error == 0 && !mock->no_fds) {
+	theirs = mock_channel_end(mock, &reply);
+	if (theirs >= 0)
+		fds[num_fds++] = theirs;
+	else if (msg.type == ONE_MSG_HELLO && reply.error == 0 && !mock->no_fds) {
 		fds[num_fds++] = client->arena_fd;
 		fds[num_fds++] = client->wake_fd;
 	} else if (mock->given_fd[msg.type] > 0 && reply.error == 0) {
@@ -553,7 +586,10 @@ serve(struct mock *mock, struct mock_client *client)
 		cmsg->cmsg_len = CMSG_LEN(num_fds * sizeof(int));
 		memcpy(CMSG_DATA(cmsg), fds, num_fds * sizeof(int));
 	}
-	return sendmsg(client->sock, &hdr, MSG_NOSIGNAL) == (ssize_t)sizeof(reply);
+	done = sendmsg(client->sock, &hdr, MSG_NOSIGNAL) == (ssize_t)sizeof(reply);
+	if (theirs >= 0)
+		close(theirs);
+	return done;
 }
 
 static void *

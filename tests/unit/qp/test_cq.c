@@ -3,6 +3,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -156,6 +157,93 @@ static uint32_t
 word(uint16_t channel)
 {
 	return atomic_load(&app.channels[channel].word);
+}
+
+/* A channel with a socket: the ring's id instead of the futex word. */
+static void
+test_arm_by_descriptor(void **state)
+{
+	struct one_cqe cqe;
+	uint32_t id = 0;
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	assert_true(engine_client_channels(app.client));
+	assert_int_equal(command((struct engine_command){.type = ENGINE_CHANNEL_FD,
+							 .client = app.client,
+							 .channel = {.number = 5, .fd = ends[0]}}),
+			 0);
+	atomic_store(&ring.shm->arm, one_arm(1, 5, 0));
+	post(0, ONE_CQE_NOTIFY);
+	post(1, ONE_CQE_NOTIFY);
+	turn(1);
+	assert_int_equal(recv(ends[1], &id, sizeof(id), MSG_DONTWAIT), sizeof(id));
+	assert_int_equal(id, ring.cq->id);
+	assert_int_equal(recv(ends[1], &id, sizeof(id), MSG_DONTWAIT), -1); /* one for an arm */
+	assert_int_equal(word(5), 0);
+	/* Nobody reads: it is told when there is room again, and no core waits. */
+	for (uint16_t i = 0; send(ends[0], &i, sizeof(i), MSG_DONTWAIT) > 0; i++)
+		;
+	while (ring_poll(&ring, &cqe))
+		;
+	atomic_store(&ring.shm->arm, one_arm(2, 5, ring.head));
+	post(2, ONE_CQE_NOTIFY);
+	turn(1);
+	while (recv(ends[1], &id, sizeof(id), MSG_DONTWAIT) == 2)
+		;
+	post(3, ONE_CQE_NOTIFY);
+	turn(1);
+	assert_int_equal(recv(ends[1], &id, sizeof(id), MSG_DONTWAIT), sizeof(id));
+	/* Its reader has gone: no signal, no fault. */
+	close(ends[1]);
+	while (ring_poll(&ring, &cqe))
+		;
+	atomic_store(&ring.shm->arm, one_arm(3, 5, ring.head));
+	post(4, ONE_CQE_NOTIFY);
+	turn(1);
+	assert_int_equal(app.faults, 0);
+	/* The word again. */
+	assert_int_equal(command((struct engine_command){.type = ENGINE_CHANNEL_FD,
+							 .client = app.client,
+							 .channel = {.number = 5, .fd = -1}}),
+			 0);
+	close(ends[0]);
+	while (ring_poll(&ring, &cqe))
+		;
+	atomic_store(&ring.shm->arm, one_arm(4, 5, ring.head));
+	post(5, ONE_CQE_NOTIFY);
+	turn(1);
+	assert_int_equal(word(5), 1);
+}
+
+static void
+test_arm_for_solicited(void **state)
+{
+	struct one_cqe cqe;
+
+	atomic_store(&ring.shm->arm, one_arm(1, 5 | ONE_ARM_SOLICITED, 0));
+	post(0, ONE_CQE_NOTIFY);
+	turn(1);
+	assert_int_equal(word(5), 0);
+	post(1, ONE_CQE_NOTIFY | ONE_CQE_SOLICITED);
+	turn(1);
+	assert_int_equal(word(5), 1);
+	/* One that was there before the arm is not one that comes after it. */
+	assert_true(ring_poll(&ring, &cqe));
+	atomic_store(&ring.shm->arm, one_arm(2, 5 | ONE_ARM_SOLICITED, ring.head + 1));
+	post(2, ONE_CQE_NOTIFY);
+	turn(1);
+	assert_int_equal(word(5), 1);
+	/* Solicited or not. */
+	atomic_store(&ring.shm->arm, one_arm(3, 5, ring.head + 2));
+	post(3, ONE_CQE_NOTIFY);
+	turn(1);
+	assert_int_equal(word(5), 2);
+	/* Beyond the channels there are, with the bit as without. */
+	atomic_store(&ring.shm->arm, one_arm(4, ONE_CHANNELS | ONE_ARM_SOLICITED, ring.head + 3));
+	post(4, ONE_CQE_NOTIFY | ONE_CQE_SOLICITED);
+	turn(1);
+	assert_int_equal(app.faults, 1);
 }
 
 static void
@@ -326,7 +414,8 @@ main(void)
 		T(test_head_behind_itself), T(test_arm),
 		T(test_arm_and_unsignaled), T(test_arm_of_no_channel),
 		T(test_wakes_a_sleeper),    T(test_resize),
-		T(test_places_refused),
+		T(test_places_refused),     T(test_arm_by_descriptor),
+		T(test_arm_for_solicited),
 	};
 
 	return cmocka_run_group_tests(tests, group_start, group_stop);

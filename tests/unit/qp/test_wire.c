@@ -168,6 +168,39 @@ test_established_by_first_frame(void **state)
 	expect_none(&w.conn[1]);
 }
 
+/* It serves from RTR on, and requests when it is told to, whatever has come by then. */
+static void
+test_by_numbers(void **state)
+{
+	struct engine_connection rtr = connection_to(&w.pair[1], &w.pair[0], RC_RTR, false);
+	const struct rc_attr whole = rtr.rc;
+
+	/* What only a requester needs comes later. */
+	rtr.by_numbers = true;
+	rtr.rc.send_psn = rtr.rc.rd_atomic_out = rtr.rc.timeout = rtr.rc.retry_count = rtr.rc.rnr_retry = 0;
+	assert_int_equal(command((struct engine_command){
+				 .type = ENGINE_QP_CONNECT, .qp = w.pair[1].qp, .connection = rtr}),
+			 0);
+	pair_connect(&w.pair[0], &w.pair[1], RC_RTS, false);
+	post_recv(&w.pair[1], &w.memory[1], 64, 2);
+	post_write(&w.pair[1], &w.memory[1], &w.memory[0], 8, 7);
+	post_send(&w.pair[0], &w.memory[0], 8, 1);
+	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 2);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
+	turn(20);
+	expect_none(&w.send[1]);
+	expect_none(&w.conn[1]);
+	assert_int_equal(w.pair[1].established, 0);
+	assert_int_equal(atomic_load(&w.pair[1].shm->state), ONE_QP_CONNECTING);
+	rtr.rc = whole;
+	assert_int_equal(command((struct engine_command){
+				 .type = ENGINE_QP_RTS, .qp = w.pair[1].qp, .connection = rtr}),
+			 0);
+	assert_int_equal(atomic_load(&w.pair[1].shm->state), ONE_QP_CONNECTED);
+	expect(&w.send[1], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 7);
+	expect_none(&w.conn[1]);
+}
+
 static void
 test_bind(void **state)
 {
@@ -527,6 +560,7 @@ main(void)
 		T(test_refused_between_cores),
 		T(test_refusal_comes_before_its_consequence),
 		T(test_established_by_first_frame),
+		T(test_by_numbers),
 		T(test_bind),
 		T(test_drain),
 		T(test_peer_silent),

@@ -70,9 +70,10 @@ test_hello_refusals(void **state)
 {
 	assert_int_equal(hello_error(ONE_MSG_MAGIC, ONE_ABI_VERSION, ONE_KIND_DAT, ""), 0);
 	assert_int_equal(hello_error(ONE_MSG_MAGIC, ONE_ABI_VERSION, ONE_KIND_RSM, "p0"), 0);
+	assert_int_equal(hello_error(ONE_MSG_MAGIC, ONE_ABI_VERSION, ONE_KIND_VERBS, "p0"), 0);
 	assert_int_equal(hello_error(ONE_MSG_MAGIC + 1, ONE_ABI_VERSION, ONE_KIND_DAT, ""), -EPROTO);
 	assert_int_equal(hello_error(ONE_MSG_MAGIC, ONE_ABI_VERSION + 1, ONE_KIND_DAT, ""), -EPROTO);
-	assert_int_equal(hello_error(ONE_MSG_MAGIC, ONE_ABI_VERSION, 3, ""), -EINVAL);
+	assert_int_equal(hello_error(ONE_MSG_MAGIC, ONE_ABI_VERSION, 4, ""), -EINVAL);
 	assert_int_equal(hello_error(ONE_MSG_MAGIC, ONE_ABI_VERSION, ONE_KIND_DAT, "p1"), -ENODEV);
 	fake_refuse(ENGINE_CLIENT_ADD, -ENOMEM);
 	assert_int_equal(hello_error(ONE_MSG_MAGIC, ONE_ABI_VERSION, ONE_KIND_DAT, ""), -ENOMEM);
@@ -321,8 +322,8 @@ main(void)
 	if (setup() != 0)
 		return 1;
 	failed = cmocka_run_group_tests_name("control: messages", messages, NULL, NULL);
-	failed += object_tests() + mapping_tests() + connection_tests() + rsm_tests() + identity_tests() +
-		  end_tests();
+	failed += object_tests() + mapping_tests() + connection_tests() + number_tests() + rsm_tests() +
+		  identity_tests() + end_tests();
 	failed += cmocka_run_group_tests_name("control: socket", socket_tests, NULL, NULL);
 	teardown();
 	return failed;

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Verbs that this library does not have.  They say so; the table is in doc/verbs.md.
+ */
+#include "calls.h"
+
+static void *
+nothing(void)
+{
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+struct ibv_ah *
+ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	return nothing();
+}
+
+struct ibv_ah *
+ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port)
+{
+	return nothing();
+}
+
+int
+ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc, struct ibv_grh *grh,
+		    struct ibv_ah_attr *attr)
+{
+	errno = EOPNOTSUPP;
+	return -1;
+}
+
+int
+ibv_destroy_ah(struct ibv_ah *ah)
+{
+	return EOPNOTSUPP;
+}
+
+int
+ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	return EOPNOTSUPP;
+}
+
+int
+ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	return EOPNOTSUPP;
+}
+
+int
+ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	errno = EOPNOTSUPP;
+	return IBV_REREG_MR_ERR_INPUT;
+}
+
+struct ibv_mr *
+ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+{
+	return nothing();
+}
+
+struct ibv_context *
+ibv_import_device(int cmd_fd)
+{
+	return nothing();
+}
+
+struct ibv_pd *
+ibv_import_pd(struct ibv_context *context, uint32_t handle)
+{
+	return nothing();
+}
+
+void
+ibv_unimport_pd(struct ibv_pd *pd)
+{
+}
+
+struct ibv_mr *
+ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	return nothing();
+}
+
+void
+ibv_unimport_mr(struct ibv_mr *mr)
+{
+}
+
+struct ibv_dm *
+ibv_import_dm(struct ibv_context *context, uint32_t handle)
+{
+	return nothing();
+}
+
+void
+ibv_unimport_dm(struct ibv_dm *dm)
+{
+}
+
+int
+ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	return EOPNOTSUPP;
+}
+
+/* No options: a CM has none to offer. */
+int
+ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	*ece = (struct ibv_ece){0};
+	return EOPNOTSUPP;
+}
+
+int
+ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr, uint8_t mac[6],
+			    uint16_t *vid)
+{
+	return EOPNOTSUPP;
+}
+
+static int
+bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	return EOPNOTSUPP;
+}
+
+static struct ibv_mw *
+alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	return nothing();
+}
+
+static int
+dealloc_mw(struct ibv_mw *mw)
+{
+	return EOPNOTSUPP;
+}
+
+/* Those that verbs.h calls without looking whether they are there. */
+void
+absent_calls(struct ibv_context_ops *ops)
+{
+	ops->alloc_mw = alloc_mw;
+	ops->bind_mw = bind_mw;
+	ops->dealloc_mw = dealloc_mw;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of this room call of one another. */
+#ifndef VERBS_CALLS_H
+#define VERBS_CALLS_H
+
+#include "objects.h"
+
+/* ---- devices.c ---- */
+int port_query(struct one_client *client, uint32_t index, struct one_port *out);
+__be64 guid_of(uint64_t hwaddr);
+
+/* ---- absent.c ---- */
+void absent_calls(struct ibv_context_ops *ops);
+
+/* ---- query.c ---- */
+int query_port(struct ibv_context *base, uint8_t port, struct ibv_port_attr *attr, size_t len);
+int query_device_ex(struct ibv_context *base, const struct ibv_query_device_ex_input *input,
+		    struct ibv_device_attr_ex *attr, size_t size);
+void gid_of(const struct one_welcome *info, union ibv_gid *gid);
+/* The address a GID stands for on a port of `family`; false: none of that family. */
+bool gid_address(const union ibv_gid *gid, uint16_t family, uint8_t addr[16]);
+enum ibv_mtu mtu_code(uint16_t bytes);
+
+/* ---- cq.c ---- */
+struct ibv_cq_ex *create_cq_ex(struct ibv_context *base, struct ibv_cq_init_attr_ex *attr);
+int poll_cq(struct ibv_cq *base, int num, struct ibv_wc *wc);
+int req_notify_cq(struct ibv_cq *base, int solicited_only);
+/* The next completion: 1, 0, or -1 when the data plane has gone. */
+int cq_next(struct cq *cq, struct ibv_wc *wc);
+/* It is armed, and there is what was there before that. */
+bool cq_waits(struct cq *cq);
+/* Forgets completions of `qp`; with the lock held. */
+int cq_purge(struct cq *cq, uint32_t qp_id);
+
+/* ---- events.c ---- */
+int events_open(struct context *context);
+void events_close(struct context *context);
+void events_lost(void *context);
+/* Events of an object that is being destroyed are not got any more. */
+void events_forget(struct context *context, const void *object);
+/* Until all that was got is acknowledged. */
+void wait_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *done, uint32_t got);
+
+/* ---- qp.c ---- */
+struct ibv_qp *create_qp_ex(struct ibv_context *base, struct ibv_qp_init_attr_ex *attr);
+/* Both rings of a queue pair, which may be one. */
+void lock_rings(struct qp *qp);
+void unlock_rings(struct qp *qp);
+/* What it is in, with what the data plane has found. */
+enum ibv_qp_state qp_state(struct qp *qp);
+
+/* ---- post.c ---- */
+int post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+/* All of the drafts, or none; with the lock held. */
+int post_drafts(struct qp *qp);
+int post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int inline_room_open(struct qp *qp, uint32_t pz, uint32_t count, uint32_t size); /* -errno */
+void inline_room_close(struct qp *qp);
+
+/* ---- wr.c ---- */
+int wr_setup(struct qp *qp, uint64_t send_ops);
+void wr_free(struct qp *qp);
+
+#endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Devices: one for each port of the data plane.  They are kept for the life of the process. */
+#include <endian.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calls.h"
+
+static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct device *devices;
+
+int
+port_query(struct one_client *client, uint32_t index, struct one_port *out)
+{
+	struct one_msg msg = {.type = ONE_MSG_PORT};
+	struct one_reply reply;
+	int error;
+
+	msg.port_query.port = index;
+	error = one_call(client, &msg, NULL, 0, &reply);
+	if (error == 0)
+		*out = reply.port;
+	return error;
+}
+
+/* EUI-64 of the MAC. */
+__be64
+guid_of(uint64_t hwaddr)
+{
+	uint64_t high = hwaddr >> 24 & 0xffffff, low = hwaddr & 0xffffff;
+
+	return htobe64((high ^ 0x020000) << 40 | 0xfffeull << 24 | low);
+}
+
+static struct device *
+device_find(const struct one_port *port, uint32_t index)
+{
+	struct device *device;
+
+	for (device = devices; device != NULL; device = device->next)
+		if (strncmp(device->base.name, port->name, ONE_PORT_NAME) == 0)
+			break;
+	if (device == NULL) {
+		device = calloc(1, sizeof(*device));
+		if (device == NULL)
+			return NULL;
+		snprintf(device->base.name, sizeof(device->base.name), "%.*s", (int)ONE_PORT_NAME,
+			 port->name);
+		snprintf(device->base.dev_name, sizeof(device->base.dev_name), "oneside%u", index);
+		device->base.node_type = IBV_NODE_CA;
+		device->base.transport_type = IBV_TRANSPORT_IB;
+		device->next = devices;
+		devices = device;
+	}
+	device->hwaddr = port->hwaddr;
+	device->index = index;
+	return device;
+}
+
+/* All devices there are now, in the order of ports. */
+static struct ibv_device **
+list_devices(struct one_client *client, int *num)
+{
+	struct one_port port = {.num_ports = 1};
+	struct ibv_device **list = NULL;
+	uint32_t n;
+
+	for (n = 0; n < port.num_ports; n++) {
+		struct device *device;
+		int error = port_query(client, n, &port);
+
+		if (error != 0) {
+			errno = -error;
+			goto fail;
+		}
+		if (list == NULL)
+			list = calloc(port.num_ports + 1, sizeof(struct ibv_device *));
+		device = list != NULL ? device_find(&port, n) : NULL;
+		if (device == NULL) {
+			errno = ENOMEM;
+			goto fail;
+		}
+		list[n] = &device->base;
+	}
+	*num = (int)n;
+	return list;
+fail:
+	free(list);
+	return NULL;
+}
+
+struct ibv_device **
+ibv_get_device_list(int *num_devices)
+{
+	struct one_attach attach = {.kind = ONE_KIND_VERBS};
+	struct ibv_device **list;
+	struct one_client *client;
+	int num = 0, error = one_attach(&attach, &client);
+
+	if (error == -ENOENT || error == -ECONNREFUSED) {
+		/* There is no data plane, so there are no devices. */
+		list = calloc(1, sizeof(struct ibv_device *));
+	} else if (error != 0) {
+		errno = -error;
+		list = NULL;
+	} else {
+		pthread_mutex_lock(&devices_lock);
+		list = list_devices(client, &num);
+		pthread_mutex_unlock(&devices_lock);
+		error = errno;
+		one_detach(client);
+		errno = error;
+	}
+	if (num_devices != NULL)
+		*num_devices = num;
+	return list;
+}
+
+void
+ibv_free_device_list(struct ibv_device **list)
+{
+	free(list);
+}
+
+const char *
+ibv_get_device_name(struct ibv_device *device)
+{
+	return device->name;
+}
+
+int
+ibv_get_device_index(struct ibv_device *device)
+{
+	return (int)TO(device, device)->index;
+}
+
+__be64
+ibv_get_device_guid(struct ibv_device *device)
+{
+	return guid_of(TO(device, device)->hwaddr);
+}
+
+/* ---- contexts ---- */
+
+static void
+set_calls(struct context *context)
+{
+	struct verbs_context *verbs = &context->verbs;
+
+	verbs->sz = sizeof(*verbs);
+	verbs->query_port = query_port;
+	verbs->query_device_ex = query_device_ex;
+	verbs->create_cq_ex = create_cq_ex;
+	verbs->create_qp_ex = create_qp_ex;
+	absent_calls(&verbs->context.ops);
+	verbs->context.ops.poll_cq = poll_cq;
+	verbs->context.ops.req_notify_cq = req_notify_cq;
+	verbs->context.ops.post_send = post_send;
+	verbs->context.ops.post_recv = post_recv;
+	verbs->context.ops.post_srq_recv = post_srq_recv;
+}
+
+static void
+context_free(struct context *context)
+{
+	pthread_mutex_destroy(&context->lock);
+	pthread_mutex_destroy(&context->verbs.context.mutex);
+	free(context);
+}
+
+struct ibv_context *
+ibv_open_device(struct ibv_device *base)
+{
+	struct one_attach attach = {.kind = ONE_KIND_VERBS, .restarts = true, .lost = events_lost};
+	struct context *context = calloc(1, sizeof(*context));
+	int error;
+
+	if (context == NULL)
+		return NULL;
+	context->device = TO(device, base);
+	context->verbs.context.device = base;
+	context->verbs.context.cmd_fd = -1;
+	context->verbs.context.async_fd = -1;
+	context->verbs.context.num_comp_vectors = 1;
+	context->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	pthread_mutex_init(&context->verbs.context.mutex, NULL);
+	pthread_mutex_init(&context->lock, NULL);
+	context->async_event = context->async_socket = -1;
+	attach.port = base->name;
+	attach.user = context;
+	error = one_attach(&attach, &context->client);
+	if (error == 0) {
+		context->info = one_client_info(context->client);
+		error = events_open(context);
+		if (error != 0)
+			one_detach(context->client);
+	}
+	if (error != 0) {
+		events_close(context);
+		context_free(context);
+		errno = -error;
+		return NULL;
+	}
+	set_calls(context);
+	return &context->verbs.context;
+}
+
+int
+ibv_close_device(struct ibv_context *base)
+{
+	struct context *context = context_of(base);
+
+	one_cq_forget(&context->async_cq);
+	one_detach(context->client);
+	events_close(context);
+	context_free(context);
+	return 0;
+}

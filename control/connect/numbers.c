@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections by exchanged numbers: the applications have told each other what the CM would have, and
+ * each says it to its own data plane.  The peer is named by address and queue pair; what comes from
+ * another address is dropped, and a queue pair of this data plane serves only one that names it in turn.
+ *
+ *   RTR: RESOLVING -> UP, the queue pair responds        RTS: it requests as well
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "control/connect/connect.h"
+
+#define QPN_FIRST 2u /* 0 and 1 are the management queue pairs */
+#define QPN_LAST 0xfffffeu
+#define PSN_MAX 0xffffffu
+#define FLOW_LABEL_MAX 0xfffffu
+#define HOP_LIMIT 64
+#define REMOTE (ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)
+
+static int
+check_idle(struct client *client, uint32_t id)
+{
+	const struct qp *qp = object_get(client, OBJECT_QP, id);
+
+	if (qp == NULL || !qp->kind->created)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
+	if (qp->state != ONE_QP_IDLE || qp->conn != NULL)
+		return client_refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);
+	if (qp->pz == NULL)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, 0);
+	return 0;
+}
+
+static bool
+is_path_mtu(uint16_t mtu, uint16_t max)
+{
+	return mtu >= 256 && mtu <= max && (mtu & (mtu - 1)) == 0;
+}
+
+/* 0, or the refusal. */
+static int
+check_rtr(struct client *client, const struct one_qp_rtr *args)
+{
+	const struct engine_port_info *port = client->port->info;
+	uint32_t depth = control.config->limits.max_rd_atomic;
+
+	if (args->peer_qpn < QPN_FIRST || args->peer_qpn > QPN_LAST)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, args->peer_qpn);
+	if (args->recv_psn > PSN_MAX)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, args->recv_psn);
+	if ((args->access & ~REMOTE) != 0)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_ACCESS, args->access);
+	if (!is_path_mtu(args->path_mtu, port->path_mtu))
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_LENGTH, port->path_mtu);
+	if (args->rd_atomic_in > depth || args->rd_atomic_in > RC_RD_ATOMIC_MAX)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, depth);
+	if (args->min_rnr_timer > 31)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, 31);
+	if (args->flow_label > FLOW_LABEL_MAX)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_ADDRESS, args->flow_label);
+	if (args->family != (wire_addr_is_v4(&port->addr) ? AF_INET : AF_INET6))
+		return client_refuse(client, -EAFNOSUPPORT, ONE_SUBJECT_ADDRESS, args->family);
+	return 0;
+}
+
+static int
+answer(struct qp *qp, int error)
+{
+	return error == 0 ? 0 : client_refuse(qp->object.client, error, ONE_SUBJECT_QP, qp->object.id);
+}
+
+/* The attempt has come to nothing; the queue pair is idle as before. */
+static int
+give_up(struct conn *conn, int error)
+{
+	struct qp *qp = conn->qp;
+
+	conn_detach(qp);
+	return client_refuse(qp->object.client, error, ONE_SUBJECT_ADDRESS, 0);
+}
+
+/* The core has it, unless the queue pair has gone meanwhile. */
+static void
+served(struct engine_command *command, void *object)
+{
+	struct conn *conn = object;
+	struct qp *qp = conn->qp;
+
+	conn->commands--;
+	if (qp != NULL) {
+		qp->object.busy = false;
+		client_reply(qp->object.client, answer(qp, command->status));
+	}
+	conn_put(conn);
+}
+
+static void
+serve(struct conn *conn)
+{
+	struct engine_command *command = qp_command(conn->qp, ENGINE_QP_CONNECT, served, conn);
+	struct engine_connection *connection = &command->connection;
+
+	conn_state_set(conn, CONN_UP, "resolved");
+	qp_state_set(conn->qp, ONE_QP_CONNECTING, "RTR"); /* as the core will tell */
+	connection->rc = conn->numbers->rc;
+	connection->rc.qpn = conn->qp->config.qpn;
+	connection->rc.pz = conn->qp->config.pz;
+	conn_fill_path(conn, &connection->rc.path);
+	connection->state = RC_RTR;
+	connection->by_numbers = true;
+	connection->local = conn->peer_qpn != conn->qp->config.qpn && conn_is_local(conn);
+	conn->commands++;
+	command_send(command);
+	free(conn->numbers);
+	conn->numbers = NULL;
+}
+
+static void
+on_neighbour(void *user, int status, const uint8_t mac[6])
+{
+	struct conn *conn = user;
+	struct qp *qp = conn->qp;
+
+	if (conn->state != CONN_RESOLVING || qp == NULL)
+		return;
+	if (status != 0) {
+		qp->object.busy = false;
+		client_reply(qp->object.client, give_up(conn, status));
+		return;
+	}
+	memcpy(conn->mac, mac, sizeof(conn->mac));
+	serve(conn);
+}
+
+static struct conn *
+new_attempt(struct qp *qp, const struct one_qp_rtr *args)
+{
+	struct conn *conn = conn_new(qp->object.client->port, false);
+
+	if (conn == NULL)
+		return NULL;
+	conn->numbers = calloc(1, sizeof(*conn->numbers));
+	if (conn->numbers == NULL) {
+		conn_put(conn);
+		return NULL;
+	}
+	free(conn->setup); /* there is no CM to tell it */
+	conn->setup = NULL;
+	conn->numbers->rc = (struct rc_attr){
+		.peer_qpn = args->peer_qpn,
+		.access = args->access,
+		.recv_psn = args->recv_psn,
+		.path_mtu = args->path_mtu,
+		.rd_atomic_in = args->rd_atomic_in,
+		.min_rnr_timer = args->min_rnr_timer,
+	};
+	conn->peer_qpn = args->peer_qpn;
+	conn->path.port = conn->port->index;
+	conn->path.src = conn->port->info->addr;
+	conn->path.flow_label = args->flow_label;
+	conn->path.traffic_class = args->traffic_class;
+	conn->path.hop_limit = args->hop_limit != 0 ? args->hop_limit : HOP_LIMIT;
+	addr_to_wire(args->family, args->addr, &conn->path.dst);
+	conn->by_numbers = true;
+	return conn;
+}
+
+int
+qp_rtr(struct client *client, const struct one_msg *msg)
+{
+	const struct one_qp_rtr *args = &msg->qp_rtr;
+	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
+	struct conn *conn;
+	int error = check_idle(client, args->qp);
+
+	if (error == 0)
+		error = check_rtr(client, args);
+	if (error != 0)
+		return error;
+	conn = new_attempt(qp, args);
+	if (conn == NULL)
+		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+	conn->qp = qp;
+	qp->conn = conn;
+	conn_state_set(conn, CONN_RESOLVING, "RTR");
+	error = neigh_resolve(control.neigh, conn->port->index, &conn->path.dst, control.now, conn->mac,
+			      on_neighbour, conn);
+	if (error != 0 && error != -EINPROGRESS)
+		return give_up(conn, error);
+	qp->object.busy = true;
+	if (error == 0)
+		serve(conn);
+	return REQUEST_LATER;
+}
+
+static void
+requests(struct engine_command *command, void *object)
+{
+	struct qp *qp = object;
+
+	qp->object.busy = false;
+	if (command->status == 0 && qp->state == ONE_QP_CONNECTING)
+		qp_state_set(qp, ONE_QP_CONNECTED, "RTS");
+	client_reply(qp->object.client, answer(qp, command->status));
+}
+
+int
+qp_rts(struct client *client, const struct one_msg *msg)
+{
+	const struct one_qp_rts *args = &msg->qp_rts;
+	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
+	uint32_t depth = control.config->limits.max_rd_atomic;
+	struct engine_command *command;
+
+	if (qp == NULL || !qp->kind->created)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, args->qp);
+	if (qp->state != ONE_QP_CONNECTING || qp->conn == NULL || !qp->conn->by_numbers)
+		return client_refuse(client, -ENOTCONN, ONE_SUBJECT_QP, qp->state);
+	if (args->send_psn > PSN_MAX)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, args->send_psn);
+	if (args->timeout > 31 || args->retry_count > 7 || args->rnr_retry > 7)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, 7);
+	if (args->rd_atomic_out > depth)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, depth);
+	qp->object.busy = true;
+	command = qp_command(qp, ENGINE_QP_RTS, requests, qp);
+	command->connection.rc = (struct rc_attr){
+		.send_psn = args->send_psn,
+		.timeout = args->timeout,
+		.retry_count = args->retry_count,
+		.rnr_retry = args->rnr_retry,
+		.rd_atomic_out = args->rd_atomic_out,
+	};
+	/* It is a lower bound (IBTA vol. 1, 9.7.6.1.3): the transport measures. */
+	if (args->timeout != 0 && args->timeout < client->port->config->ack_timeout)
+		command->connection.rc.timeout = client->port->config->ack_timeout;
+	command_send(command);
+	return REQUEST_LATER;
+}
+
+static void
+flushed(struct engine_command *command, void *object)
+{
+	struct qp *qp = object;
+
+	qp->object.busy = false;
+	client_reply(qp->object.client, 0);
+}
+
+int
+qp_error(struct client *client, const struct one_msg *msg)
+{
+	struct qp *qp = object_get(client, OBJECT_QP, msg->id.id);
+	struct engine_command *command;
+
+	if (qp == NULL || !qp->kind->created)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, msg->id.id);
+	if (qp->conn != NULL)
+		conn_end(qp->conn, ONE_CONN_DISCONNECTED, RSM_OK, true);
+	qp->object.busy = true;
+	if (qp->state == ONE_QP_IDLE) {
+		qp_state_set(qp, ONE_QP_ERROR, "asked for");
+		command = qp_command(qp, ENGINE_QP_FLUSH, flushed, qp);
+	} else {
+		/* Behind the flush that is under way. */
+		command = qp_command(qp, ENGINE_QP_STATE, flushed, qp);
+		command->state = ONE_QP_ERROR;
+	}
+	command_send(command);
+	return REQUEST_LATER;
+}

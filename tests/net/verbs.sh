@@ -1,0 +1,147 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Programs of Debian's ibverbs-utils and perftest, as they are, on oneside's libibverbs:
+#
+#   verbs.sh local    both ends on one data plane
+#   verbs.sh memif    on two, joined by memif
+#
+# They meet over TCP on the loopback interface, as root one of their own.
+
+. "$(dirname "$0")/lib.sh"
+for program in ibv_devices ibv_devinfo ibv_rc_pingpong ibv_srq_pingpong ib_write_bw; do
+	command -v "$program" >/dev/null || skip "$program is missing: apt-get install ibverbs-utils perftest"
+done
+RUN=$BUILD/api/verbs/oneside-run
+[ -e "$BUILD/api/verbs/libibverbs.so.1" ] || fail "libibverbs is not built: apt-get install libibverbs-dev"
+net_init
+cable=$1
+INSIDE=()
+if [ "$(id -u)" = 0 ] && ip netns add "oneside-$$-meet" 2>/dev/null; then
+	NAMESPACES+=("oneside-$$-meet")
+	ip -n "oneside-$$-meet" link set lo up
+	INSIDE=(ip netns exec "oneside-$$-meet")
+fi
+
+# These programs poll without end: where they have to share processors with the data planes, only a data
+# plane that sleeps gets one at once when there is work.
+[ "$(allowed_cpus | wc -l)" -ge 4 ] || PLANE_IDLE=${PLANE_IDLE:-sleep}
+start_memif_pair # perftest wants a link that is up
+case $cable in
+local)
+	sockets=("$(plane_socket a)" "$(plane_socket a)")
+	addresses=(192.0.2.1 192.0.2.1)
+	;;
+memif)
+	sockets=("$(plane_socket a)" "$(plane_socket b)")
+	addresses=(192.0.2.1 192.0.2.2)
+	;;
+*) fail "verbs.sh local|memif" ;;
+esac
+
+on() { # 0|1 PROGRAM ARGUMENTS...
+	local side=$1
+	shift
+	"${INSIDE[@]}" timeout 120 "$RUN" --socket "${sockets[$side]}" "$@"
+}
+
+listening() { # PORT
+	"${INSIDE[@]}" ss -Htln "sport = :$1" | grep -q .
+}
+
+# pair NAME PORT PROGRAM ARGUMENTS...: a server and a client, both of which succeed.
+pair() {
+	local name=$1 port=$2 server tenths=200
+	shift 2
+	on 0 "$@" -p "$port" >"$WORK/$name.server" 2>&1 &
+	server=$!
+	APPLICATIONS+=("$server")
+	until listening "$port"; do
+		kill -0 "$server" 2>/dev/null && [ "$tenths" -gt 0 ] || {
+			cat "$WORK/$name.server" >&2
+			fail "$name: the server does not listen"
+		}
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+	on 1 "$@" -p "$port" 127.0.0.1 >"$WORK/$name.client" 2>&1 || {
+		cat "$WORK/$name.server" "$WORK/$name.client" >&2
+		fail "$name: $* fails at the client"
+	}
+	wait "$server" || {
+		cat "$WORK/$name.server" >&2
+		fail "$name: $* fails at the server"
+	}
+	say "$name"
+}
+
+# ---- devices ----
+
+on 0 ibv_devices >"$WORK/devices" || fail "ibv_devices"
+expect p0 "$WORK/devices"
+on 0 ibv_devinfo -v >"$WORK/devinfo" || fail "ibv_devinfo"
+for line in 'hca_id:	p0' 'Ethernet' PORT_ACTIVE 'active_mtu:		4096' "GID[  0]:		::ffff:${addresses[0]}, RoCE v2" 'max_sge:			8'; do
+	expect "$line" "$WORK/devinfo"
+done
+
+# Without a data plane there is no device, and nothing worse.
+"$RUN" --socket "$WORK/nobody" ibv_devices >"$WORK/nobody.out" || fail "ibv_devices without a data plane"
+"$RUN" --socket "$WORK/nobody" ibv_devinfo >"$WORK/nobody.out" 2>&1 && fail "ibv_devinfo found a device without a data plane"
+expect 'No IB devices found' "$WORK/nobody.out"
+
+# ---- ping-pong: with -c the contents are checked ----
+
+pair rc 18515 ibv_rc_pingpong -g 0 -c -n 200
+pair rc-events 18515 ibv_rc_pingpong -g 0 -c -e -n 200
+pair rc-long 18515 ibv_rc_pingpong -g 0 -c -s 1000000 -n 50
+pair rc-small-mtu 18515 ibv_rc_pingpong -g 0 -c -m 256 -s 3000 -n 100
+pair rc-new-send 18515 ibv_rc_pingpong -g 0 -c -N -n 200
+pair srq 18515 ibv_srq_pingpong -g 0 -c -n 200
+pair srq-events 18515 ibv_srq_pingpong -g 0 -c -e -n 200
+
+# ---- perftest; its own checks of the machine's clock are not wanted (-F) ----
+
+pair write_bw 18516 ib_write_bw -F -n 1000
+pair write_bw-8 18516 ib_write_bw -F -n 1000 -s 8
+pair write_bw-qps 18516 ib_write_bw -F -n 200 -q 16
+pair write_lat 18516 ib_write_lat -F -n 300
+pair write_lat-inline 18516 ib_write_lat -F -n 300 -s 200 -I 220
+pair read_bw 18516 ib_read_bw -F -n 1000
+pair read_lat 18516 ib_read_lat -F -n 300
+pair send_bw 18516 ib_send_bw -F -n 1000
+pair send_bw-srq 18516 ib_send_bw -F -n 500 --use-srq -q 2
+pair send_lat 18516 ib_send_lat -F -n 300
+pair send_lat-events 18516 ib_send_lat -F -n 300 -e
+pair atomic_bw 18516 ib_atomic_bw -F -n 500
+pair atomic_lat 18516 ib_atomic_lat -F -n 300 -A CMP_AND_SWAP
+
+# ---- what is not there says so ----
+
+on 0 ibv_uc_pingpong -g 0 >"$WORK/uc" 2>&1 && fail "a UC queue pair"
+expect "Couldn't create QP" "$WORK/uc"
+
+# ---- the data plane's end: nobody waits for ever ----
+
+on 0 ibv_asyncwatch >"$WORK/watch" 2>&1 &
+watch=$!
+APPLICATIONS+=("$watch")
+on 0 ibv_rc_pingpong -g 0 -e -p 18517 >"$WORK/left" 2>&1 &
+left=$!
+APPLICATIONS+=("$left")
+for what in watch:'async event FD' left:'local address'; do
+	tenths=100
+	until grep -q "${what#*:}" "$WORK/${what%%:*}" || [ "$tenths" = 0 ]; do
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+done
+kill_plane a
+tenths=100
+until grep -q IBV_EVENT_DEVICE_FATAL "$WORK/watch"; do
+	[ "$tenths" -gt 0 ] || fail "ibv_asyncwatch is not told of the data plane's end"
+	sleep 0.1
+	tenths=$((tenths - 1))
+done
+kill "$watch" "$left" 2>/dev/null
+wait "$watch" "$left" 2>/dev/null
+true

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Queue pairs connected by exchanged numbers, and channels with a descriptor.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "attach.h"
+
+struct side {
+	struct app app;
+	uint32_t pz, cq;
+	struct one_qp_created qp;
+};
+
+static void
+side_open(struct side *side)
+{
+	app_hello(&side->app, ONE_KIND_VERBS);
+	side->pz = app_pz(&side->app);
+	side->cq = app_cq(&side->app, 10);
+	side->qp = app_qp(&side->app, side->pz, side->cq);
+}
+
+static void
+side_close(struct side *side)
+{
+	app_close(&side->app);
+	assert_clean();
+	forget_events();
+}
+
+/* To 192.0.2.1, an address of this data plane. */
+static struct one_qp_rtr
+rtr_to(const struct side *side, uint32_t peer_qpn)
+{
+	return (struct one_qp_rtr){
+		.qp = side->qp.qp,
+		.peer_qpn = peer_qpn,
+		.recv_psn = 0x123456,
+		.access = ONE_ACCESS_REMOTE_WRITE,
+		.path_mtu = 1024,
+		.family = AF_INET,
+		.addr = {192, 0, 2, 1},
+		.rd_atomic_in = 3,
+		.min_rnr_timer = 7,
+	};
+}
+
+static int
+rtr(struct side *side, struct one_qp_rtr args)
+{
+	side->app.msg.qp_rtr = args;
+	return app_call(&side->app, ONE_MSG_QP_RTR);
+}
+
+static int
+rts(struct side *side, struct one_qp_rts args)
+{
+	args.qp = side->qp.qp;
+	side->app.msg.qp_rts = args;
+	return app_call(&side->app, ONE_MSG_QP_RTS);
+}
+
+static const struct one_qp_rts plain = {
+	.send_psn = 0xabcdef, .timeout = 14, .retry_count = 5, .rnr_retry = 6, .rd_atomic_out = 2};
+
+static void
+test_connect(void **state)
+{
+	struct side a, b;
+	struct engine_connection connection;
+
+	side_open(&a);
+	side_open(&b);
+	assert_int_equal(rts(&a, plain), -ENOTCONN);
+	assert_int_equal(rtr(&a, rtr_to(&a, b.qp.qpn)), 0);
+	connection = fake_connection();
+	assert_int_equal(connection.state, RC_RTR);
+	assert_true(connection.by_numbers);
+	assert_true(connection.local);
+	assert_int_equal(connection.rc.qpn, a.qp.qpn);
+	assert_int_equal(connection.rc.peer_qpn, b.qp.qpn);
+	assert_int_equal(connection.rc.recv_psn, 0x123456);
+	assert_int_equal(connection.rc.access, ONE_ACCESS_REMOTE_WRITE);
+	assert_int_equal(connection.rc.path_mtu, 1024);
+	assert_int_equal(connection.rc.rd_atomic_in, 3);
+	assert_int_equal(connection.rc.min_rnr_timer, 7);
+	assert_false(connection.rc.selective);
+	assert_int_equal(rtr(&a, rtr_to(&a, b.qp.qpn)), -EISCONN);
+	assert_int_equal(rts(&a, plain), 0);
+	assert_int_equal(rts(&a, plain), -ENOTCONN); /* it has been done */
+	/* One that nobody has is looked for on the wire. */
+	assert_int_equal(rtr(&b, rtr_to(&b, b.qp.qpn ^ 0x800000)), 0);
+	assert_false(fake_connection().local);
+	app_close(&a.app);
+	side_close(&b);
+}
+
+static void
+test_refusals(void **state)
+{
+	struct side a;
+	struct one_qp_rtr bad;
+	struct one_qp_rts bad_rts;
+
+	side_open(&a);
+#define REFUSED(field, value, error, about)    \
+	bad = rtr_to(&a, 0x1234);              \
+	bad.field = value;                     \
+	assert_int_equal(rtr(&a, bad), error); \
+	assert_int_equal(a.app.reply.subject, about)
+	REFUSED(qp, 0x77770077, -EINVAL, ONE_SUBJECT_QP);
+	REFUSED(peer_qpn, 0, -EINVAL, ONE_SUBJECT_QP);
+	REFUSED(peer_qpn, 1, -EINVAL, ONE_SUBJECT_QP);
+	REFUSED(peer_qpn, 0xffffff, -EINVAL, ONE_SUBJECT_QP);
+	REFUSED(peer_qpn, 0x1000000, -EINVAL, ONE_SUBJECT_QP);
+	REFUSED(recv_psn, 0x1000000, -EINVAL, ONE_SUBJECT_COUNT);
+	REFUSED(access, ONE_ACCESS_LOCAL_WRITE, -EINVAL, ONE_SUBJECT_ACCESS);
+	REFUSED(path_mtu, 0, -EINVAL, ONE_SUBJECT_LENGTH);
+	REFUSED(path_mtu, 128, -EINVAL, ONE_SUBJECT_LENGTH);
+	REFUSED(path_mtu, 1500, -EINVAL, ONE_SUBJECT_LENGTH);
+	REFUSED(path_mtu, 8192, -EINVAL, ONE_SUBJECT_LENGTH);
+	REFUSED(rd_atomic_in, 17, -EINVAL, ONE_SUBJECT_COUNT);
+	REFUSED(min_rnr_timer, 32, -EINVAL, ONE_SUBJECT_COUNT);
+	REFUSED(flow_label, 0x100000, -EINVAL, ONE_SUBJECT_ADDRESS);
+	REFUSED(family, AF_INET6, -EAFNOSUPPORT, ONE_SUBJECT_ADDRESS);
+	REFUSED(addr[0], 224, -EINVAL, ONE_SUBJECT_ADDRESS); /* multicast */
+	REFUSED(addr[0], 10, -ENETUNREACH, ONE_SUBJECT_ADDRESS);
+#undef REFUSED
+	/* None of them has changed anything. */
+	assert_int_equal(rtr(&a, rtr_to(&a, 0x1234)), 0);
+#define REFUSED(field, value)  \
+	bad_rts = plain;       \
+	bad_rts.field = value; \
+	assert_int_equal(rts(&a, bad_rts), -EINVAL)
+	REFUSED(send_psn, 0x1000000);
+	REFUSED(timeout, 32);
+	REFUSED(retry_count, 8);
+	REFUSED(rnr_retry, 8);
+	REFUSED(rd_atomic_out, 200);
+#undef REFUSED
+	assert_int_equal(rts(&a, plain), 0);
+	side_close(&a);
+}
+
+/* The peer is of another host, and does not answer. */
+static void
+test_silence(void **state)
+{
+	struct side a;
+	struct one_qp_rtr to;
+
+	side_open(&a);
+	to = rtr_to(&a, 0x1234);
+	to.addr[3] = 99;
+	assert_int_equal(rtr(&a, to), -EHOSTUNREACH);
+	/* As if nothing had been asked for. */
+	assert_int_equal(rtr(&a, rtr_to(&a, 0x1234)), 0);
+	side_close(&a);
+	/* Nobody waits for the answer to one that has gone. */
+	side_open(&a);
+	to = rtr_to(&a, 0x1234);
+	to.addr[3] = 98;
+	a.app.msg.qp_rtr = to;
+	app_post(&a.app, ONE_MSG_QP_RTR);
+	side_close(&a);
+}
+
+static void
+test_error(void **state)
+{
+	struct side a;
+
+	side_open(&a);
+	/* From each state, and to the first again. */
+	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_ERROR, a.qp.qp), 0);
+	assert_int_equal(rtr(&a, rtr_to(&a, 0x1234)), -EISCONN);
+	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_ERROR, a.qp.qp), 0);
+	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_RESET, a.qp.qp), 0);
+	assert_int_equal(rtr(&a, rtr_to(&a, 0x1234)), 0);
+	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_ERROR, a.qp.qp), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, a.qp.qp).status, ONE_CONN_DISCONNECTED);
+	assert_int_equal(rts(&a, plain), -ENOTCONN);
+	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_RESET, a.qp.qp), 0);
+	assert_int_equal(rtr(&a, rtr_to(&a, 0x1234)), 0);
+	assert_int_equal(rts(&a, plain), 0);
+	/* The core finds it broken: its owner is told by completions. */
+	fake_tell(a.qp.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
+	assert_int_equal(await(ONE_CQE_CONNECT, a.qp.qp).status, ONE_CONN_BROKEN);
+	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_RESET, a.qp.qp), 0);
+	assert_int_equal(rtr(&a, rtr_to(&a, 0x1234)), 0);
+	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_ERROR, 0x77770077), -EINVAL);
+	side_close(&a);
+}
+
+/* ---- channels ---- */
+
+static int
+open_channel(struct app *app, uint32_t number)
+{
+	app->msg.channel_open.channel = number;
+	return app_call(app, ONE_MSG_CHANNEL_OPEN);
+}
+
+static void
+test_channels(void **state)
+{
+	uint32_t first, fds = count_fds(), done = fake_done(ENGINE_CHANNEL_FD);
+	struct app app;
+
+	app_hello(&app, ONE_KIND_VERBS);
+	assert_int_equal(open_channel(&app, 0), -EINVAL);
+	assert_int_equal(open_channel(&app, ONE_CHANNELS), -EINVAL);
+	assert_int_equal(open_channel(&app, 5), 0);
+	first = app.reply.id.id;
+	assert_int_equal(fake_done(ENGINE_CHANNEL_FD), done + 1);
+	assert_int_equal(open_channel(&app, 5), -EBUSY);
+	assert_int_equal(app.reply.subject, ONE_SUBJECT_CHANNEL);
+	/* As many as an attachment may have. */
+	for (uint32_t i = 6; i < 5 + 64; i++)
+		assert_int_equal(open_channel(&app, i), 0);
+	assert_int_equal(open_channel(&app, 100), -EDQUOT);
+	assert_int_equal(app_call_id(&app, ONE_MSG_CHANNEL_CLOSE, first), 0);
+	assert_int_equal(app_call_id(&app, ONE_MSG_CHANNEL_CLOSE, first), -EINVAL);
+	assert_int_equal(open_channel(&app, 100), 0);
+	app_close(&app);
+	assert_clean();
+	/* Those that the application leaves open are closed with it. */
+	for (int i = 0; i < 1000 && count_fds() > fds; i++)
+		pause_ms(2);
+	assert_int_equal(count_fds(), fds);
+}
+
+static void
+test_ports(void **state)
+{
+	struct app app;
+
+	app_hello(&app, ONE_KIND_VERBS);
+	app.msg.port_query.port = 0;
+	assert_int_equal(app_call(&app, ONE_MSG_PORT), 0);
+	assert_true(app.reply.port.num_ports >= 1);
+	assert_memory_equal(app.reply.port.name, app.welcome.port, ONE_PORT_NAME);
+	app.msg.port_query.port = app.reply.port.num_ports;
+	assert_int_equal(app_call(&app, ONE_MSG_PORT), -ENODEV);
+	app_close(&app);
+	assert_clean();
+}
+
+int
+number_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_connect),  cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_silence),  cmocka_unit_test(test_error),
+		cmocka_unit_test(test_channels), cmocka_unit_test(test_ports),
+	};
+
+	return cmocka_run_group_tests_name("numbers", tests, NULL, NULL);
+}

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Each object: made, refused with the right errno, busy while it is used, and posted and polled. */
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#include "fixture.h"
+
+static void
+test_device(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_device_attr_ex ex;
+	struct ibv_device_attr attr;
+	struct ibv_port_attr port;
+	struct ibv_gid_entry entry;
+	union ibv_gid gid;
+	__be16 pkey;
+
+	assert_string_equal(ibv_get_device_name(f->context->device), mock_welcome(f->mock)->port);
+	assert_memory_equal(&(__be64){ibv_get_device_guid(f->context->device)},
+			    "\x00\x03\x04\xff\xfe\x05\x06\x07", 8);
+	assert_int_equal(ibv_query_device(f->context, &attr), 0);
+	assert_int_equal(attr.max_qp, (int)mock_welcome(f->mock)->limits.max_qp);
+	assert_int_equal(attr.phys_port_cnt, 1);
+	assert_int_equal(ibv_query_device_ex(f->context, NULL, &ex), 0);
+	assert_int_equal(ex.orig_attr.max_cqe, attr.max_cqe);
+	assert_int_equal(ibv_query_port(f->context, 1, &port), 0);
+	assert_int_equal(port.state, IBV_PORT_ACTIVE);
+	assert_int_equal(port.active_mtu, IBV_MTU_1024);
+	assert_int_equal(port.link_layer, IBV_LINK_LAYER_ETHERNET);
+	assert_int_equal(port.active_width * 100 + port.active_speed, 232); /* 4 lanes of 25 Gb/s */
+	assert_int_equal(ibv_query_port(f->context, 2, &port), EINVAL);
+	assert_int_equal(ibv_query_gid(f->context, 1, 0, &gid), 0);
+	assert_memory_equal(gid.raw, "\0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\x00\x02\x01", 16);
+	assert_int_equal(ibv_query_gid(f->context, 1, 1, &gid), -1);
+	assert_int_equal(ibv_query_gid_ex(f->context, 1, 0, &entry, 0), 0);
+	assert_int_equal(entry.gid_type, IBV_GID_TYPE_ROCE_V2);
+	assert_int_equal(ibv_query_gid_table(f->context, &entry, 1, 0), 1);
+	assert_int_equal(ibv_query_pkey(f->context, 1, 0, &pkey), 0);
+	assert_int_equal(pkey, 0xffff);
+	assert_int_equal(ibv_query_pkey(f->context, 1, 1, &pkey), -1);
+}
+
+static void
+test_no_device(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_device **list;
+	int num = 9;
+
+	mock_kill(f->mock);
+	list = ibv_get_device_list(&num);
+	assert_non_null(list);
+	assert_int_equal(num, 0);
+	assert_null(list[0]);
+	ibv_free_device_list(list);
+	mock_revive(f->mock);
+}
+
+static void
+test_memory(void **state)
+{
+	struct fixture *f = *state;
+	void *memory = aligned_alloc(4096, 8192);
+	struct ibv_mr *mr;
+	struct one_msg msg;
+
+	assert_non_null(memory);
+	memset(memory, 1, 8192);
+	mr = ibv_reg_mr(f->pd, memory, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+	assert_non_null(mr);
+	assert_true(mock_last(f->mock, ONE_MSG_MR_CREATE, &msg));
+	assert_int_equal(msg.mr_create.access,
+			 ONE_ACCESS_LOCAL_READ | ONE_ACCESS_LOCAL_WRITE | ONE_ACCESS_REMOTE_READ);
+	assert_int_equal(mr->length, 8192);
+	assert_true(mr->lkey != 0 && mr->rkey != 0);
+	assert_int_equal(ibv_dealloc_pd(f->pd), EBUSY);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_errno(ibv_reg_mr(f->pd, memory, 4096, IBV_ACCESS_REMOTE_WRITE), EINVAL);
+	assert_errno(ibv_reg_mr(f->pd, memory, 4096, IBV_ACCESS_REMOTE_ATOMIC), EINVAL);
+	assert_errno(ibv_reg_mr(f->pd, memory, 4096, IBV_ACCESS_ON_DEMAND), EOPNOTSUPP);
+	assert_errno(ibv_reg_mr(f->pd, memory, 4096, IBV_ACCESS_ZERO_BASED), EOPNOTSUPP);
+	assert_errno(ibv_reg_mr(f->pd, memory, 4096, 1 << 15), EINVAL);
+	assert_errno(ibv_reg_mr(f->pd, memory, 0, 0), EINVAL);
+	assert_errno(ibv_reg_mr(f->pd, NULL, 4096, 0), EFAULT);
+	assert_errno(ibv_reg_mr_iova(f->pd, memory, 4096, 0, 0), EOPNOTSUPP);
+	/* However often the library tries, having given back what it kept. */
+	mock_refuse(f->mock, ONE_MSG_MR_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 5, 8);
+	assert_errno(ibv_reg_mr(f->pd, memory, 4096, 0), ENOMEM);
+	free(memory);
+}
+
+static void
+test_limits(void **state)
+{
+	struct fixture *f = *state;
+	const struct one_limits *limits = &mock_welcome(f->mock)->limits;
+	struct ibv_qp_init_attr init;
+	struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = 4, .max_sge = 2}};
+	struct ibv_srq_attr srq_attr = {.srq_limit = 5};
+	struct ibv_srq *srq;
+
+	assert_errno(ibv_create_cq(f->context, 0, NULL, NULL, 0), EINVAL);
+	assert_errno(ibv_create_cq(f->context, (int)limits->max_cq_entries + 1, NULL, NULL, 0), EINVAL);
+	assert_errno(ibv_create_cq(f->context, 1, NULL, NULL, 1), EINVAL);
+	mock_refuse(f->mock, ONE_MSG_CQ_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 5, 1);
+	assert_errno(ibv_create_cq(f->context, 1, NULL, NULL, 0), ENOMEM);
+	mock_refuse(f->mock, ONE_MSG_CHANNEL_OPEN, -EDQUOT, ONE_SUBJECT_QUOTA, 5, 1);
+	assert_errno(ibv_create_comp_channel(f->context), ENOMEM);
+#define REFUSED(field, value, error) \
+	init = default_init(f);      \
+	init.field = value;          \
+	assert_errno(ibv_create_qp(f->pd, &init), error)
+	REFUSED(qp_type, IBV_QPT_UD, EOPNOTSUPP);
+	REFUSED(qp_type, IBV_QPT_UC, EOPNOTSUPP);
+	REFUSED(send_cq, NULL, EINVAL);
+	REFUSED(recv_cq, NULL, EINVAL);
+	REFUSED(cap.max_send_wr, limits->max_qp_wr + 1, EINVAL);
+	REFUSED(cap.max_recv_wr, limits->max_qp_wr + 1, EINVAL);
+	REFUSED(cap.max_send_sge, ONE_MAX_SGE + 1, EINVAL);
+	REFUSED(cap.max_recv_sge, ONE_MAX_SGE + 1, EINVAL);
+	REFUSED(cap.max_inline_data, 1025, EINVAL);
+#undef REFUSED
+	assert_int_equal(ibv_destroy_cq(f->send_cq), EBUSY);
+	assert_int_equal(ibv_destroy_comp_channel(f->channel), EBUSY);
+	assert_int_equal(ibv_dealloc_pd(f->pd), EBUSY);
+	srq = ibv_create_srq(f->pd, &srq_init);
+	assert_non_null(srq);
+	assert_int_equal(ibv_modify_srq(srq, &srq_attr, IBV_SRQ_LIMIT), EINVAL);
+	assert_int_equal(ibv_modify_srq(srq, &srq_attr, IBV_SRQ_MAX_WR), EOPNOTSUPP);
+	srq_attr.srq_limit = 2;
+	assert_int_equal(ibv_modify_srq(srq, &srq_attr, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(ibv_query_srq(srq, &srq_attr), 0);
+	assert_int_equal(srq_attr.srq_limit, 2);
+	assert_int_equal(srq_attr.max_wr, 4);
+	init = default_init(f);
+	init.srq = srq;
+	assert_int_equal(ibv_destroy_qp(f->qp), 0);
+	f->qp = ibv_create_qp(f->pd, &init);
+	assert_non_null(f->qp);
+	assert_int_equal(ibv_destroy_srq(srq), EBUSY);
+	assert_int_equal(ibv_destroy_qp(f->qp), 0);
+	f->qp = NULL;
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	assert_errno(ibv_create_ah(f->pd, NULL), EOPNOTSUPP);
+	assert_errno(ibv_alloc_mw(f->pd, IBV_MW_TYPE_1), EOPNOTSUPP);
+}
+
+/* ---- posting ---- */
+
+static void
+test_post_states(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_send_wr send = {.opcode = IBV_WR_SEND}, *bad_send = NULL;
+	struct ibv_recv_wr recv = {.wr_id = 3}, *bad_recv = NULL;
+
+	assert_int_equal(ibv_post_recv(f->qp, &recv, &bad_recv), EINVAL);
+	assert_ptr_equal(bad_recv, &recv);
+	bring(f, IBV_QPS_INIT);
+	assert_int_equal(ibv_post_recv(f->qp, &recv, &bad_recv), 0);
+	assert_int_equal(ibv_post_send(f->qp, &send, &bad_send), EINVAL);
+	assert_ptr_equal(bad_send, &send);
+	assert_int_equal(mock_posted(f->mock, f->qp_id, true), 1);
+	assert_int_equal(mock_posted(f->mock, f->qp_id, false), 0);
+}
+
+static void
+test_post_send(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_sge sge[5] = {{.addr = 0x1000, .length = 10, .lkey = 7},
+				 {.addr = 0x2000, .length = 20, .lkey = 8}};
+	struct ibv_send_wr second = {.wr_id = 2,
+				     .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+				     .sg_list = sge,
+				     .num_sge = 2,
+				     .imm_data = 99,
+				     .send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED};
+	struct ibv_send_wr first = {.wr_id = 1, .next = &second, .opcode = IBV_WR_SEND}, *bad;
+	struct one_sge pieces[ONE_MAX_SGE];
+	struct one_wqe wqe;
+	struct ibv_wc wc[4];
+
+	bring(f, IBV_QPS_RTS);
+	second.wr.rdma.remote_addr = 0x777000;
+	second.wr.rdma.rkey = 0x55;
+	assert_int_equal(ibv_post_send(f->qp, &first, &bad), 0);
+	assert_true(mock_take(f->mock, f->qp_id, false, &wqe, pieces));
+	assert_int_equal(wqe.op, ONE_OP_SEND);
+	assert_int_equal(wqe.flags, ONE_WQE_SUPPRESS);
+	mock_complete(f->mock, f->qp_id, &wqe, ONE_STATUS_SUCCESS);
+	assert_true(mock_take(f->mock, f->qp_id, false, &wqe, pieces));
+	assert_int_equal(wqe.op, ONE_OP_WRITE_IMM);
+	assert_int_equal(wqe.flags, ONE_WQE_SOLICITED);
+	assert_int_equal(wqe.length, 30);
+	assert_int_equal(wqe.imm, 99);
+	assert_int_equal(wqe.rkey, 0x55);
+	assert_int_equal(wqe.remote_addr, 0x777000);
+	assert_int_equal(pieces[1].addr, 0x2000);
+	assert_int_equal(pieces[1].lkey, 8);
+	assert_int_equal(ibv_poll_cq(f->send_cq, 4, wc), 0);
+	mock_complete(f->mock, f->qp_id, &wqe, ONE_STATUS_SUCCESS);
+	assert_int_equal(ibv_poll_cq(f->send_cq, 4, wc), 1);
+	assert_int_equal(wc[0].wr_id, 2);
+	assert_int_equal(wc[0].status, IBV_WC_SUCCESS);
+	assert_int_equal(wc[0].opcode, IBV_WC_RDMA_WRITE);
+	assert_int_equal(wc[0].qp_num, f->qp->qp_num);
+	/* What may not be: the first that is wrong is told, those before it are posted. */
+	first.num_sge = 0;
+	second.num_sge = 5;
+	assert_int_equal(ibv_post_send(f->qp, &first, &bad), EINVAL);
+	assert_ptr_equal(bad, &second);
+	assert_int_equal(mock_posted(f->mock, f->qp_id, false), 1);
+	first.next = NULL;
+	first.opcode = IBV_WR_TSO;
+	assert_int_equal(ibv_post_send(f->qp, &first, &bad), EOPNOTSUPP);
+	first.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	assert_int_equal(ibv_post_send(f->qp, &first, &bad), EINVAL); /* no 8 bytes */
+	first.opcode = IBV_WR_SEND;
+	for (int i = 0; i < 7; i++)
+		assert_int_equal(ibv_post_send(f->qp, &first, &bad), 0);
+	assert_int_equal(ibv_post_send(f->qp, &first, &bad), ENOMEM);
+}
+
+static void
+test_atomics_and_inline(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t data[200];
+	struct ibv_sge sge = {.addr = 0x1000, .length = 8, .lkey = 7};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_ATOMIC_CMP_AND_SWP, .sg_list = &sge, .num_sge = 1}, *bad;
+	struct one_sge pieces[ONE_MAX_SGE];
+	struct one_wqe wqe;
+
+	bring(f, IBV_QPS_RTS);
+	wr.wr.atomic.compare_add = 0x1122334455667788;
+	wr.wr.atomic.swap = 0x99;
+	assert_int_equal(ibv_post_send(f->qp, &wr, &bad), 0);
+	assert_true(mock_take(f->mock, f->qp_id, false, &wqe, pieces));
+	assert_int_equal(wqe.length, 0x55667788);
+	assert_int_equal(wqe.imm, 0x11223344);
+	assert_int_equal(wqe.atomic.add_or_swap, 0x99);
+	mock_done(f->mock, f->qp_id, false);
+	/* Inline: what fits is in the request, more is copied before the call returns, too much is refused.
+	 */
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)i;
+	wr.opcode = IBV_WR_SEND;
+	wr.send_flags = IBV_SEND_INLINE;
+	sge.addr = (uintptr_t)data;
+	sge.length = ONE_INLINE_MAX;
+	assert_int_equal(ibv_post_send(f->qp, &wr, &bad), 0);
+	sge.length = 100;
+	assert_int_equal(ibv_post_send(f->qp, &wr, &bad), 0);
+	sge.length = 101;
+	assert_int_equal(ibv_post_send(f->qp, &wr, &bad), EINVAL);
+	memset(data, 0xff, sizeof(data));
+	assert_true(mock_take(f->mock, f->qp_id, false, &wqe, pieces));
+	assert_int_equal(wqe.inline_len, ONE_INLINE_MAX);
+	assert_int_equal(wqe.inline_data[23], 23);
+	assert_true(mock_take(f->mock, f->qp_id, false, &wqe, pieces));
+	assert_int_equal(wqe.num_sge, 1);
+	assert_int_equal(pieces[0].len, 100);
+	assert_int_equal(((const uint8_t *)(uintptr_t)pieces[0].addr)[99], 99);
+	assert_true(mock_mr_of_key(f->mock, pieces[0].lkey) != 0);
+}
+
+/* ---- completions ---- */
+
+static void
+receive(struct fixture *f, uint64_t cookie, uint8_t flags)
+{
+	const struct one_cqe cqe = {.cookie = cookie,
+				    .length = 5,
+				    .object = f->qp_id,
+				    .type = ONE_CQE_RECV,
+				    .flags = ONE_CQE_NOTIFY | flags,
+				    .op = ONE_OP_RECV};
+
+	assert_true(mock_cqe(f->mock, f->recv_id, &cqe));
+}
+
+static bool
+readable(int fd)
+{
+	struct pollfd look = {.fd = fd, .events = POLLIN};
+
+	return poll(&look, 1, 0) == 1;
+}
+
+static void
+test_events(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_cq *cq;
+	struct ibv_wc wc;
+	void *context;
+
+	assert_int_equal(fcntl(f->channel->fd, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), -1);
+	assert_int_equal(errno, EAGAIN);
+	receive(f, 1, 0); /* nobody asked */
+	assert_false(readable(f->channel->fd));
+	assert_int_equal(ibv_req_notify_cq(f->recv_cq, 1), 0);
+	receive(f, 2, 0);
+	assert_false(readable(f->channel->fd));
+	receive(f, 3, ONE_CQE_SOLICITED);
+	assert_true(readable(f->channel->fd));
+	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), 0);
+	assert_ptr_equal(cq, f->recv_cq);
+	assert_null(context);
+	ibv_ack_cq_events(cq, 1);
+	/* Armed with what has not been polled: said before anybody sleeps. */
+	assert_int_equal(ibv_req_notify_cq(f->recv_cq, 0), 0);
+	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), 0);
+	ibv_ack_cq_events(cq, 1);
+	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), -1); /* once */
+	for (uint64_t i = 1; i <= 3; i++) {
+		assert_int_equal(ibv_poll_cq(f->recv_cq, 1, &wc), 1);
+		assert_int_equal(wc.wr_id, i);
+		assert_int_equal(wc.opcode, IBV_WC_RECV);
+	}
+	assert_int_equal(ibv_poll_cq(f->recv_cq, 1, &wc), 0);
+}
+
+/* RESET forgets what was completed, of this queue pair. */
+static void
+test_reset(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_qp_init_attr init = default_init(f);
+	struct ibv_qp *other = ibv_create_qp(f->pd, &init);
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+	struct fixture of_other = *f;
+	struct ibv_wc wc[8];
+
+	assert_non_null(other);
+	of_other.qp_id = mock_newest(f->mock, ONE_MSG_QP_CREATE);
+	bring(f, IBV_QPS_RTS);
+	receive(f, 1, 0);
+	receive(&of_other, 2, 0);
+	receive(f, 3, 0);
+	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_STATE), 0);
+	receive(f, 4, 0); /* of its next life */
+	assert_int_equal(ibv_poll_cq(f->recv_cq, 8, wc), 2);
+	assert_int_equal(wc[0].wr_id, 2);
+	assert_int_equal(wc[0].qp_num, other->qp_num);
+	assert_int_equal(wc[1].wr_id, 4);
+	/* and one that is gone is not told of */
+	receive(&of_other, 5, 0);
+	assert_int_equal(ibv_destroy_qp(other), 0);
+	assert_int_equal(ibv_poll_cq(f->recv_cq, 8, wc), 0);
+}
+
+static void
+test_async(void **state)
+{
+	struct fixture *f = *state;
+	struct one_cqe cqe = {.object = f->send_id,
+			      .type = ONE_CQE_ASYNC,
+			      .status = ONE_ASYNC_CQ_OVERFLOW,
+			      .flags = ONE_CQE_NOTIFY};
+	struct ibv_async_event event, second;
+	struct ibv_wc wc;
+
+	assert_int_equal(fcntl(f->context->async_fd, F_SETFL, O_NONBLOCK), 0);
+	assert_false(readable(f->context->async_fd));
+	assert_int_equal(ibv_get_async_event(f->context, &event), -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &cqe));
+	cqe.status = ONE_ASYNC_QP_ERROR;
+	cqe.object = f->qp_id;
+	assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &cqe));
+	assert_true(readable(f->context->async_fd));
+	assert_int_equal(ibv_get_async_event(f->context, &event), 0);
+	assert_int_equal(event.event_type, IBV_EVENT_CQ_ERR);
+	assert_ptr_equal(event.element.cq, f->send_cq);
+	assert_true(readable(f->context->async_fd)); /* there is another one */
+	assert_int_equal(ibv_get_async_event(f->context, &second), 0);
+	assert_int_equal(second.event_type, IBV_EVENT_QP_ACCESS_ERR);
+	assert_ptr_equal(second.element.qp, f->qp);
+	assert_false(readable(f->context->async_fd));
+	ibv_ack_async_event(&event);
+	ibv_ack_async_event(&second);
+	/* One that was not got when its object goes is not waited for. */
+	assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &cqe));
+	assert_int_equal(ibv_destroy_qp(f->qp), 0);
+	f->qp = NULL;
+	assert_int_equal(ibv_get_async_event(f->context, &event), -1);
+	/* The data plane's end. */
+	mock_kill(f->mock);
+	assert_int_equal(fcntl(f->context->async_fd, F_SETFL, 0), 0);
+	assert_int_equal(ibv_get_async_event(f->context, &event), 0);
+	assert_int_equal(event.event_type, IBV_EVENT_DEVICE_FATAL);
+	ibv_ack_async_event(&event);
+	assert_int_equal(ibv_poll_cq(f->send_cq, 1, &wc), -1);
+	mock_revive(f->mock);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_device),
+		T(test_no_device),
+		T(test_memory),
+		T(test_limits),
+		T(test_post_states),
+		T(test_post_send),
+		T(test_atomics_and_inline),
+		T(test_events),
+		T(test_reset),
+		T(test_async),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

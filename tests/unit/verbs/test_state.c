@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* modify_qp: every pair of states, every attribute that is missing or too much, and bad values. */
+#include "fixture.h"
+
+static enum ibv_qp_state
+state_of(struct fixture *f)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	assert_int_equal(ibv_query_qp(f->qp, &attr, IBV_QP_STATE, &init), 0);
+	return attr.qp_state;
+}
+
+static void
+reset(struct fixture *f)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+
+	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_STATE), 0);
+	assert_int_equal(state_of(f), IBV_QPS_RESET);
+}
+
+static const enum ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS,
+					   IBV_QPS_ERR};
+#define STATES 5
+
+static void
+test_pairs(void **state)
+{
+	/* rows: from; columns: to RESET, INIT, RTR, RTS, ERR, each with the attributes of RESET's way there
+	 */
+	static const int expected[STATES][STATES] = {
+		{0, 0, EINVAL, EINVAL, 0},      {0, 0, 0, EINVAL, 0},           {0, EINVAL, EINVAL, 0, 0},
+		{0, EINVAL, EINVAL, EINVAL, 0}, {0, EINVAL, EINVAL, EINVAL, 0},
+	};
+	struct fixture *f = *state;
+
+	for (int from = 0; from < STATES; from++) {
+		for (int to = 0; to < STATES; to++) {
+			struct ibv_qp_attr attr;
+			int mask = good_attr(states[to], &attr);
+
+			bring(f, states[from]);
+			assert_int_equal(state_of(f), states[from]);
+			assert_int_equal(ibv_modify_qp(f->qp, &attr, mask), expected[from][to]);
+			assert_int_equal(state_of(f), states[expected[from][to] == 0 ? to : from]);
+			reset(f);
+		}
+	}
+}
+
+/* Each required attribute left out, and each that does not belong there. */
+static void
+test_masks(void **state)
+{
+	static const int all[] = {
+		IBV_QP_CUR_STATE,
+		IBV_QP_EN_SQD_ASYNC_NOTIFY,
+		IBV_QP_ACCESS_FLAGS,
+		IBV_QP_PKEY_INDEX,
+		IBV_QP_PORT,
+		IBV_QP_QKEY,
+		IBV_QP_AV,
+		IBV_QP_PATH_MTU,
+		IBV_QP_TIMEOUT,
+		IBV_QP_RETRY_CNT,
+		IBV_QP_RNR_RETRY,
+		IBV_QP_RQ_PSN,
+		IBV_QP_SQ_PSN,
+		IBV_QP_MAX_QP_RD_ATOMIC,
+		IBV_QP_MIN_RNR_TIMER,
+		IBV_QP_CAP,
+		IBV_QP_DEST_QPN,
+		IBV_QP_MAX_DEST_RD_ATOMIC,
+		IBV_QP_RATE_LIMIT,
+	};
+	/* what may be there without being needed, by state: the values of good_attr() are as good */
+	static const int optional[] = {
+		[IBV_QPS_INIT] = 0,
+		[IBV_QPS_RTR] = IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX,
+		[IBV_QPS_RTS] = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER,
+	};
+	struct fixture *f = *state;
+
+	for (enum ibv_qp_state to = IBV_QPS_INIT; to <= IBV_QPS_RTS; to++) {
+		struct ibv_qp_attr attr;
+		int mask = good_attr(to, &attr);
+
+		for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+			if ((optional[to] & all[i]) != 0)
+				continue;
+			if (to > IBV_QPS_INIT)
+				bring(f, to - 1);
+			assert_int_equal(ibv_modify_qp(f->qp, &attr, mask ^ all[i]), EINVAL);
+			assert_int_equal(state_of(f), to - 1);
+			reset(f);
+		}
+	}
+}
+
+static void
+test_values(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_qp_attr attr;
+	int mask;
+
+#define REFUSED(to, field, value, error) \
+	mask = good_attr(to, &attr);     \
+	attr.field = value;              \
+	assert_int_equal(ibv_modify_qp(f->qp, &attr, mask), error)
+	REFUSED(IBV_QPS_INIT, port_num, 2, EINVAL);
+	REFUSED(IBV_QPS_INIT, pkey_index, 1, EINVAL);
+	REFUSED(IBV_QPS_INIT, qp_access_flags, 1 << 20, EINVAL);
+	bring(f, IBV_QPS_INIT);
+	REFUSED(IBV_QPS_RTR, ah_attr.is_global, 0, EINVAL);
+	REFUSED(IBV_QPS_RTR, ah_attr.port_num, 2, EINVAL);
+	REFUSED(IBV_QPS_RTR, ah_attr.grh.sgid_index, 1, EINVAL);
+	REFUSED(IBV_QPS_RTR, ah_attr.grh.dgid.raw[0], 0xfe, EINVAL); /* IPv6, where the port has IPv4 */
+	REFUSED(IBV_QPS_RTR, path_mtu, IBV_MTU_2048, EINVAL);        /* the port has 1024 */
+	REFUSED(IBV_QPS_RTR, path_mtu, 0, EINVAL);
+	REFUSED(IBV_QPS_RTR, dest_qp_num, 0x1000000, EINVAL);
+	REFUSED(IBV_QPS_RTR, max_dest_rd_atomic, 255, EINVAL);
+	REFUSED(IBV_QPS_RTR, min_rnr_timer, 32, EINVAL);
+	assert_int_equal(mock_count(f->mock, ONE_MSG_QP_RTR), 0);
+	/* What the data plane says. */
+	mask = good_attr(IBV_QPS_RTR, &attr);
+	mock_refuse(f->mock, ONE_MSG_QP_RTR, -EHOSTUNREACH, ONE_SUBJECT_ADDRESS, 0, 1);
+	assert_int_equal(ibv_modify_qp(f->qp, &attr, mask), ETIMEDOUT);
+	assert_int_equal(state_of(f), IBV_QPS_INIT);
+	assert_int_equal(ibv_modify_qp(f->qp, &attr, mask), 0);
+	REFUSED(IBV_QPS_RTS, timeout, 32, EINVAL);
+	REFUSED(IBV_QPS_RTS, retry_cnt, 8, EINVAL);
+	REFUSED(IBV_QPS_RTS, rnr_retry, 8, EINVAL);
+	REFUSED(IBV_QPS_RTS, max_rd_atomic, 255, EINVAL);
+#undef REFUSED
+	mask = good_attr(IBV_QPS_RTS, &attr);
+	attr.cur_qp_state = IBV_QPS_INIT;
+	assert_int_equal(ibv_modify_qp(f->qp, &attr, mask | IBV_QP_CUR_STATE), EINVAL);
+	attr.cur_qp_state = IBV_QPS_RTR;
+	assert_int_equal(ibv_modify_qp(f->qp, &attr, mask | IBV_QP_CUR_STATE), 0);
+	/* Not there yet, and says so. */
+	attr.qp_access_flags = IBV_ACCESS_REMOTE_ATOMIC;
+	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_ACCESS_FLAGS), EOPNOTSUPP);
+	attr.qp_state = IBV_QPS_SQD;
+	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_STATE), EOPNOTSUPP);
+	assert_int_equal(state_of(f), IBV_QPS_RTS);
+}
+
+/* What reaches the data plane is what was said. */
+static void
+test_requests(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct one_msg msg;
+	int mask;
+
+	bring(f, IBV_QPS_INIT);
+	mask = good_attr(IBV_QPS_RTR, &attr);
+	attr.ah_attr.grh.traffic_class = 106;
+	attr.ah_attr.grh.flow_label = 0x12345;
+	attr.ah_attr.grh.hop_limit = 3;
+	attr.path_mtu = IBV_MTU_512;
+	assert_int_equal(ibv_modify_qp(f->qp, &attr, mask), 0);
+	assert_true(mock_last(f->mock, ONE_MSG_QP_RTR, &msg));
+	assert_int_equal(msg.qp_rtr.qp, f->qp_id);
+	assert_int_equal(msg.qp_rtr.peer_qpn, 0x4321);
+	assert_int_equal(msg.qp_rtr.recv_psn, 77);
+	assert_int_equal(msg.qp_rtr.access, ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_READ);
+	assert_int_equal(msg.qp_rtr.path_mtu, 512);
+	assert_memory_equal(msg.qp_rtr.addr, "\xc0\x00\x02\x02", 4);
+	assert_int_equal(msg.qp_rtr.traffic_class, 106);
+	assert_int_equal(msg.qp_rtr.flow_label, 0x12345);
+	assert_int_equal(msg.qp_rtr.hop_limit, 3);
+	assert_int_equal(msg.qp_rtr.min_rnr_timer, 12);
+	mask = good_attr(IBV_QPS_RTS, &attr);
+	assert_int_equal(ibv_modify_qp(f->qp, &attr, mask), 0);
+	assert_true(mock_last(f->mock, ONE_MSG_QP_RTS, &msg));
+	assert_int_equal(msg.qp_rts.send_psn, 88);
+	assert_int_equal(msg.qp_rts.timeout, 14);
+	assert_int_equal(msg.qp_rts.retry_count, 7);
+	assert_int_equal(msg.qp_rts.rnr_retry, 6);
+	/* and is read back */
+	assert_int_equal(ibv_query_qp(f->qp, &attr, 0, &init), 0);
+	assert_int_equal(attr.dest_qp_num, 0x4321);
+	assert_int_equal(attr.path_mtu, IBV_MTU_512);
+	assert_int_equal(attr.sq_psn, 88);
+	assert_int_equal(attr.cap.max_send_wr, 8);
+	assert_ptr_equal(init.send_cq, f->send_cq);
+	/* An error that the data plane finds is the state there is. */
+	mock_qp_state(f->mock, f->qp_id, ONE_QP_ERROR);
+	assert_int_equal(state_of(f), IBV_QPS_ERR);
+	reset(f);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {T(test_pairs), T(test_masks), T(test_values), T(test_requests)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
