@@ -294,13 +294,16 @@ struct one_mr_piece {
 	uint64_t offset;
 	uint64_t length;
 };
+/* Pages have been put into a sealed region since something of it was registered: what was populated before
+ * may be gone. */
+#define ONE_MR_FRESH 1u
 struct one_mr_create {
 	uint32_t pz;
 	uint32_t access; /* ONE_ACCESS_* */
 	uint64_t va;
 	uint64_t length; /* >= 1 */
 	uint32_t num_pieces;
-	uint32_t reserved;
+	uint32_t flags; /* ONE_MR_FRESH */
 	struct one_mr_piece piece[ONE_MR_PIECES];
 };
 struct one_mr_created {

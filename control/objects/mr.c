@@ -118,6 +118,8 @@ hold_regions(struct mr *mr, const struct one_mr_create *args)
 		struct region *region = object_get(mr->object.client, OBJECT_REGION, args->piece[i].region);
 
 		region->object.users++;
+		if ((args->flags & ONE_MR_FRESH) != 0)
+			region->populated = region->populated_end = 0;
 		mr->region[mr->num_regions++] = region;
 	}
 	return 0;

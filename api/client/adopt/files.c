@@ -86,6 +86,15 @@ file_find(dev_t dev, uint64_t ino)
 	return file;
 }
 
+void
+file_link(struct file *file)
+{
+	file->next = *file_bucket(file->ino);
+	*file_bucket(file->ino) = file;
+	if (file->fd >= 0)
+		adopted_files++;
+}
+
 struct file *
 file_add(dev_t dev, uint64_t ino, uint64_t size, int fd)
 {
@@ -97,10 +106,7 @@ file_add(dev_t dev, uint64_t ino, uint64_t size, int fd)
 	file->ino = ino;
 	file->size = size;
 	file->fd = fd;
-	file->next = *file_bucket(ino);
-	*file_bucket(ino) = file;
-	if (fd >= 0)
-		adopted_files++;
+	file_link(file);
 	return file;
 }
 
@@ -161,10 +167,12 @@ file_adopted(uint64_t size, bool exec, bool alone, bool lasting)
 	if (fd < 0)
 		return NULL;
 	file = fstat(fd, &st) == 0 ? file_add(st.st_dev, st.st_ino, size, fd) : NULL;
-	if (file == NULL)
+	if (file == NULL) {
 		close(fd);
-	else
-		file->lasting = lasting;
+		return NULL;
+	}
+	file->lasting = lasting;
+	file->exec = exec;
 	return file;
 }
 

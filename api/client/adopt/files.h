@@ -32,6 +32,7 @@ struct file {
 	bool slab;
 	bool claimed; /* others may have it: no second registration */
 	bool lasting; /* its regions stay until it goes */
+	bool exec;    /* may be mapped to be executed */
 	struct range *ranges;
 	struct region *regions;         /* under mem.c's lock */
 	uint64_t used[SLAB_PAGES / 64]; /* pages of a slab */
@@ -46,6 +47,8 @@ void cell_free(void *p);
 struct file *file_find(dev_t dev, uint64_t ino);
 /* NULL: no memory. */
 struct file *file_add(dev_t dev, uint64_t ino, uint64_t size, int fd);
+/* In the table again. */
+void file_link(struct file *file);
 /* Out of the table; its identity may come again (inode numbers are reused once it is closed). */
 void file_unlink(struct file *file);
 /* A new one, for adopted pages; NULL: none is to be had.  `alone`: it may be lent. */

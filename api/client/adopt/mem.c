@@ -228,6 +228,7 @@ use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bo
 			return -ENOMEM;
 	}
 	fill_pieces(create, use, &acquired);
+	create->flags = acquired.fresh ? ONE_MR_FRESH : 0;
 	*out = use;
 	return 0;
 }

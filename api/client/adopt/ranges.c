@@ -12,10 +12,12 @@
 /* From this size on a file is laid out so that huge pages fit, at the cost of a hole before it. */
 #define HUGE_LAYOUT (16ull << 20)
 #define HUGE (2ull << 20)
+#define SPARE_FILES 16u
+#define SPARE_SIZE (64ull << 20)
 #define SMALL_FILES 64u /* so many small ranges have files of their own, and may be kept */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct file *given_up; /* retired when no caller was there to be told; linked by next */
+static struct file *given_up; /* empty, the youngest first, linked by next: used again or retired */
 
 /* ---- ranges ---- */
 
@@ -61,6 +63,22 @@ slab_with_room(uint32_t pages, uint32_t *first)
 	return file;
 }
 
+/* One that was given up is as good as new, and the data plane knows it already. */
+static struct file *
+file_again(uint64_t size)
+{
+	for (struct file **at = &given_up; *at != NULL; at = &(*at)->next) {
+		struct file *file = *at;
+
+		if (file->exec || file->size < size || file->size / 2 > size)
+			continue;
+		*at = file->next;
+		file_link(file);
+		return file;
+	}
+	return NULL;
+}
+
 /* Room in a file for `length` bytes that are at `start`. */
 static struct range *
 range_new(uint64_t start, uint64_t length, bool exec, bool alone)
@@ -84,7 +102,9 @@ range_new(uint64_t start, uint64_t length, bool exec, bool alone)
 	} else {
 		if (length >= HUGE_LAYOUT)
 			skip = start & (HUGE - 1);
-		file = file_adopted(skip + length, exec, alone, kept);
+		file = kept && !exec ? file_again(skip + length) : NULL;
+		if (file == NULL)
+			file = file_adopted(skip + length, exec, alone, kept);
 	}
 	if (file == NULL) {
 		cell_free(range);
@@ -132,6 +152,13 @@ range_free(struct range *range, struct file **retired)
 	}
 }
 
+/* A file of its own holds the range and what mremap has put behind it. */
+static bool
+has_own_file(const struct range *range)
+{
+	return range->file->lasting && !range->file->slab;
+}
+
 /* The next mapping of the range that begins in [from, below), cut to the range; *got: there is one. */
 static int
 range_mapping(const struct range *range, uint64_t from, uint64_t below, struct map_entry *found, bool *got)
@@ -143,7 +170,8 @@ range_mapping(const struct range *range, uint64_t from, uint64_t below, struct m
 	if (error != 0)
 		return error;
 	while (!*got && maps_next(&e) && e.start < below) {
-		uint64_t low = range->offset, high = range->offset + range->length;
+		uint64_t low = range->offset;
+		uint64_t high = low + range->length + (has_own_file(range) ? BEHIND : 0);
 
 		if (!e.shared || e.ino != range->file->ino || e.dev != range->file->dev)
 			continue;
@@ -178,7 +206,7 @@ range_restore_part(const struct range *range, uint64_t from, uint64_t below, uin
 		if (error != 0 || !more)
 			break;
 		uint64_t rest = range->offset + range->length - e.offset;
-		bool all = rest >= e.end - e.start || (range->file->lasting && !range->file->slab);
+		bool all = has_own_file(range) || rest >= e.end - e.start;
 		struct transplant t = {.start = e.start,
 				       .length = all ? e.end - e.start : rest,
 				       .prot = e.prot,
@@ -208,8 +236,12 @@ int
 range_restore(const struct range *range)
 {
 	uint64_t bytes = 0;
-	int error = range_restore_part(range, range->start, range->start + range->length, &bytes);
+	int error;
 
+	/* What was put behind it may be anywhere. */
+	if (has_own_file(range))
+		return range_restore_part(range, 0, UINT64_MAX, &bytes);
+	error = range_restore_part(range, range->start, range->start + range->length, &bytes);
 	/* Parts of it were unmapped or moved: moved where to? */
 	if (error == 0 && bytes < range->length)
 		error = range_restore_part(range, 0, UINT64_MAX, &bytes);
@@ -234,13 +266,17 @@ ranges_give_up(struct range *range)
 {
 	int fd = range->file->fd, error = range_restore(range);
 	uint64_t end = range->file->size + BEHIND;
+	struct file *empty = NULL;
 
 	keep_leave(range);
 	if (error != 0)
 		return;
 	/* The data plane, too, has them mapped: it is told by the next who registers or deregisters. */
-	fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)end);
-	range_free(range, &given_up);
+	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)end) != 0)
+		range->file->exec = true; /* not empty: not for another range */
+	range_free(range, &empty);
+	empty->next = given_up;
+	given_up = empty;
 }
 
 static struct range *
@@ -445,6 +481,7 @@ take(struct acquired *out, struct segment *s, struct file **retired)
 		if (range == NULL)
 			return false;
 		take_range(out, range);
+		out->fresh = true;
 		piece->file = range->file;
 		piece->offset = range->offset;
 		break;
@@ -531,13 +568,21 @@ acquire(uint64_t start, uint64_t end, bool write, struct acquired *out, struct f
 	return error;
 }
 
+/* Of what was given up, a few files stay for other ranges. */
 static void
-collect_given_up(struct file **retired)
+collect_given_up(uint32_t stay, struct file **retired)
 {
-	while (given_up != NULL) {
-		struct file *file = given_up;
+	struct file **at = &given_up;
 
-		given_up = file->next;
+	while (*at != NULL) {
+		struct file *file = *at;
+
+		if (stay > 0 && file->size <= SPARE_SIZE) {
+			stay--;
+			at = &file->next;
+			continue;
+		}
+		*at = file->next;
 		file->next = *retired;
 		*retired = file;
 	}
@@ -550,12 +595,13 @@ ranges_acquire(uint64_t start, uint64_t end, bool write, struct acquired *out, s
 
 	out->num_pieces = 0;
 	out->num_ranges = 0;
+	out->fresh = false;
 	ranges_lock();
 	error = acquire(start, end, write, out, retired);
 	/* What is kept lies about in too many parts, or was lengthened. */
 	if (error == 0 && out->num_pieces == 0 && keep_drop(start, end))
 		error = acquire(start, end, write, out, retired);
-	collect_given_up(retired);
+	collect_given_up(SPARE_FILES, retired);
 	ranges_unlock();
 	return error;
 }
@@ -566,8 +612,8 @@ ranges_give_up_all(struct file **retired)
 	bool any;
 
 	ranges_lock();
-	any = keep_drop(0, UINT64_MAX);
-	collect_given_up(retired);
+	any = keep_drop(0, UINT64_MAX) || given_up != NULL;
+	collect_given_up(0, retired);
 	ranges_unlock();
 	return any;
 }
@@ -588,7 +634,7 @@ ranges_release(struct range *const *range, uint32_t num_ranges, struct file *con
 {
 	ranges_lock();
 	release_locked(range, num_ranges, foreign, num_foreign, retired);
-	collect_given_up(retired);
+	collect_given_up(SPARE_FILES, retired);
 	ranges_unlock();
 }
 

@@ -46,6 +46,7 @@ struct piece {
 
 struct acquired {
 	bool alone;          /* in: no slab */
+	bool fresh;          /* pages were adopted, perhaps into a file that held others before */
 	uint32_t num_pieces; /* 0: this memory cannot be shared */
 	uint32_t num_ranges;
 	struct piece piece[PIECES_MAX];

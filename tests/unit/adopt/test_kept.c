@@ -225,8 +225,62 @@ grow(size_t n)
 static void
 test_lengthened(void **state)
 {
+	uint8_t *p = pages(30), *q;
+	struct one_mr mr = reg(p, 10 * PAGE);
+
 	grow(1);
 	grow(100);
+	/* what is behind it has another protection, or is moved away on its own */
+	fill(p, 10 * PAGE, 1);
+	dereg(&mr);
+	munmap(p + 10 * PAGE, 20 * PAGE);
+	assert_ptr_equal(mremap(p, 10 * PAGE, 30 * PAGE, 0), p);
+	fill(p, 30 * PAGE, 2);
+	assert_int_equal(mprotect(p + 10 * PAGE, 10 * PAGE, PROT_READ), 0);
+	q = mremap(p + 20 * PAGE, 10 * PAGE, 10 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, pages(10));
+	assert_ptr_not_equal(q, MAP_FAILED);
+	assert_int_equal(madvise(p, PAGE, MADV_DONTNEED), 0);
+	fill(p, PAGE, 2);
+	assert_true(is_filled(p, 20 * PAGE, 2));
+	mprotect(p + 10 * PAGE, 10 * PAGE, PROT_READ | PROT_WRITE);
+	memmove(p, p + 10 * PAGE, 10 * PAGE);
+	memcpy(p + 10 * PAGE, q, 10 * PAGE);
+	q[0] ^= 1;
+	assert_int_equal(p[10 * PAGE] ^ 1, q[0]);
+	assert_false(is_shared(p) || is_shared(p + 10 * PAGE) || is_shared(q));
+	munmap(p, 20 * PAGE);
+	munmap(q, 10 * PAGE);
+}
+
+/* The file of what was given up serves another range. */
+static void
+test_file_again(void **state)
+{
+	uint8_t *p = kept(100, 1);
+	uint32_t regions = mock_count(fixture.mock, ONE_MSG_REGION_ADD);
+	struct one_mr_create args;
+	struct one_mr mr;
+
+	for (uint32_t i = 0; i < 20; i++) {
+		munmap(p, 100 * PAGE);
+		p = pages(100);
+		assert_int_equal(madvise(p, PAGE, MADV_DONTNEED), 0);
+		p[5] = 5;
+		mr = reg(p, 60 * PAGE);
+		assert_true(mock_mr(fixture.mock, mr.id, &args));
+		assert_int_equal(args.flags, ONE_MR_FRESH);
+		assert_int_equal(peer(&mr)[5], 5);
+		assert_true(is_zero(p + PAGE, 99 * PAGE));
+		fill(peer(&mr), 60 * PAGE, i);
+		assert_true(is_filled(p, 60 * PAGE, i));
+		dereg(&mr);
+		mr = reg(p, 60 * PAGE);
+		assert_true(mock_mr(fixture.mock, mr.id, &args));
+		assert_int_equal(args.flags, 0);
+		dereg(&mr);
+	}
+	assert_int_equal(mock_count(fixture.mock, ONE_MSG_REGION_ADD), regions);
+	munmap(p, 100 * PAGE);
 }
 
 static void
@@ -599,6 +653,7 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_another_at_its_address, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_moved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lengthened, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_file_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reallocated, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fork, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_protection, setup, teardown),

@@ -277,6 +277,20 @@ test_again(void **state)
 	assert_int_equal(atomic_load(&populated_by_control), 2 * PAGE);
 	assert_int_equal(register_part(&app, pz, region, 64 * PAGE, 33 * PAGE), 0);
 	assert_int_equal(atomic_load(&populated_by_control), 2 * PAGE);
+	/* pages have gone, and others have come */
+	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 64 * PAGE, 64 * PAGE), 0);
+	app.msg.mr_create =
+		(struct one_mr_create){.flags = ONE_MR_FRESH,
+				       .pz = pz,
+				       .access = ONE_ACCESS_LOCAL_READ,
+				       .va = VA,
+				       .length = PAGE,
+				       .num_pieces = 1,
+				       .piece = {{.region = region, .offset = 64 * PAGE, .length = PAGE}}};
+	assert_int_equal(app_call(&app, ONE_MSG_MR_CREATE), -EFAULT);
+	assert_int_equal(register_part(&app, pz, region, 64 * PAGE, PAGE), -EFAULT);
+	assert_int_equal(fallocate(fd, FALLOC_FL_KEEP_SIZE, 64 * PAGE, 64 * PAGE), 0);
+	assert_int_equal(register_part(&app, pz, region, 64 * PAGE, 33 * PAGE), 0);
 	/* what was never there still is not */
 	assert_int_equal(register_part(&app, pz, region, 64 * PAGE, 65 * PAGE), -EFAULT);
 	assert_int_equal(register_part(&app, pz, region, 63 * PAGE, 2 * PAGE), -EFAULT);
