@@ -16,7 +16,8 @@
  *   -ECONNRESET  The data plane has gone, or has found this attachment faulty.  It stays so: every later call
  *                says the same, one_client_dead() is true, and all sleepers have been woken.
  *   -ECHILD      After fork in the child: the attachment is the parent's.  Only one_detach has an effect.
- *   -EPROTO      The answer makes no sense.  The attachment is ended: -ECONNRESET from now on.
+ *   -EPROTO      The answer makes no sense.  The attachment is ended: -ECONNRESET from now on.  Exceptions
+ *                say so.
  * Calls marked [message] exchange one message with the data plane and block until the reply comes; they
  * also return what the data plane refuses with (-EDQUOT, -ENOSPC, -EINVAL, -ENOENT, -EBUSY, -ENOMEM; the
  * page of the message in abi/message.h), and -ENOMEM, -ENOBUFS, -ETOOMANYREFS or -EBADF when the message

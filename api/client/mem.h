@@ -27,7 +27,7 @@ struct one_mr {
  * fails.
  * Errno: -EFAULT: not mapped, or not readable (not writable with ONE_ACCESS_LOCAL_WRITE); -EDQUOT, -ENOMEM;
  * -EINVAL: length 0, or it wraps; -EOPNOTSUPP: it would have to be copied, which the data plane does not
- * want; -EPERM: nor may this process (seccomp).
+ * want; -EPERM: nor may this process (seccomp); -EPROTO: it names no place for that; the attachment lives on.
  */
 int one_mem_register(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access,
 		     struct one_mr *mr);
@@ -48,9 +48,9 @@ int one_mem_register_alone(struct one_client *client, uint32_t pz, uint64_t va, 
 int one_mem_claim(struct one_client *client, struct one_mr *mr, bool writable);
 
 /*
- * The pages leave the file: a process that maps it keeps a copy of the past.  The registration is of no use
- * but to be deregistered.  Also when the attachment is lost. Errno: -EBUSY as above; any other: for want of
- * resources they are still there.
+ * The pages leave the file: a process that maps it keeps a copy of the past.  The registration can only
+ * be deregistered then.  Works on a lost attachment too.
+ * Errno: -EBUSY as above; any other: for want of resources they are still there.
  */
 int one_mem_recall(struct one_client *client, struct one_mr *mr);
 
@@ -63,8 +63,9 @@ int one_mem_recall(struct one_client *client, struct one_mr *mr);
 int one_mem_move(struct one_client *client, struct one_mr *mr, uint64_t va);
 
 /*
- * The keys end.  [message]  The last deregistration of a range turns it into private anonymous memory again,
- * contents kept.  Also when the attachment is lost: then that is done and -ECONNRESET returned.
+ * The keys end.  [message]  With its last deregistration memory becomes private anonymous memory again,
+ * contents kept: at once, or as soon as the application could see a difference (adopt/keep.h).  On a lost
+ * attachment that is done too, and -ECONNRESET returned.
  * Errno: with any other error it is still registered.
  */
 int one_mem_deregister(struct one_client *client, struct one_mr *mr);

@@ -36,7 +36,8 @@
 static bool stop_seen;
 static uint64_t look_until;    /* before sleeping, */
 static uint64_t no_look_until; /* unless that is too dear */
-static uint32_t engine_turns;  /* loops that did not look at applications */
+static unsigned int looks;
+static uint32_t engine_turns; /* loops that did not look at applications */
 static struct watch stop_watch, engine_watch;
 
 static void
@@ -195,6 +196,12 @@ wait_for_events(struct epoll_event *events, uint64_t deadline)
 	if (control.now < look_until && control.now >= no_look_until) {
 		/* Also where cores spin: this thread may share its processor with an application. */
 		yield();
+		/* Mostly it was a core that answered: then descriptors wait, a few times, for a system call
+		 * less. */
+		if (++looks % ENGINE_TURNS != 0 && poll_engine()) {
+			engine_turns++;
+			return 0;
+		}
 		return epoll_until(events, 0);
 	}
 	if (!engine_sleep_begin())

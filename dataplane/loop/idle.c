@@ -26,8 +26,9 @@
  *
  * Each producer writes the eventfd itself: none relies on another that has seen the sleep, too,
  * and may be off its processor before it writes.  An eventfd stays ready until it is collected, and
- * it is collected before everything is looked at.  tests/unit/engine/test_sleep.c takes the steps of both
- * sides in every order, tests/unit/ring/test_model.c shows what a machine with store buffers makes of them.
+ * it is collected before everything is looked at.  tests/unit/loop/test_sleep.c takes the steps of both
+ * sides in every order, tests/unit/client/rings/test_model.c shows what a machine with store buffers makes of
+ * them.
  */
 #include <errno.h>
 #include <poll.h>

@@ -11,6 +11,8 @@
 #ifndef DAT_CALLS_INTERNAL_H
 #define DAT_CALLS_INTERNAL_H
 
+#include <dat/udat.h>
+
 /* clang-format off */
 #define DAT_CALLS(REGISTRY, CALL)                                                                            \
 	REGISTRY(ia_open, IA, DIFFERS,                                                                       \

@@ -3,8 +3,8 @@
  * Nobody sleeps through news: who has some stores it and then looks whether somebody sleeps, who wants to
  * sleep says so and then looks for news.  The code that falls asleep is compiled here once more, with a stop
  * at each point between its steps; at each of them, and while it sleeps, a pretended other thread takes its
- * own steps, all ways that the two can fall.  tests/unit/ring/test_model.c has what processors do to the
- * order of stores and loads.
+ * own steps, all ways that the two can fall.  tests/unit/client/rings/test_model.c has what processors do to
+ * the order of stores and loads.
  */
 #include <errno.h>
 #include <poll.h>
