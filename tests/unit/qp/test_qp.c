@@ -137,7 +137,7 @@ test_flush_order(void **state)
 		assert_true(ring_poll(&sends, &cqe));
 		assert_int_equal(cqe.cookie, i);
 		assert_int_equal(cqe.status, ONE_STATUS_FLUSHED);
-		assert_int_equal(cqe.flags, ONE_CQE_NOTIFY);
+		assert_int_equal(cqe.flags, ONE_CQE_NOTIFY | ONE_CQE_SOLICITED);
 	}
 	for (uint64_t i = 0; i < 5; i++) {
 		assert_true(ring_poll(&recvs, &cqe));
@@ -235,7 +235,7 @@ test_solicited(void **state)
 		wqe->flags = i == 0 ? 0 : ONE_WQE_SOLICITED;
 		pair_commit_send(&pair);
 		TURN_UNTIL(ring_poll(&recvs, &cqe));
-		assert_int_equal(cqe.flags, i == 0 ? 0 : ONE_CQE_NOTIFY);
+		assert_int_equal(cqe.flags, i == 0 ? 0 : ONE_CQE_NOTIFY | ONE_CQE_SOLICITED);
 	}
 	assert_true(command((struct engine_command){
 			    .type = ENGINE_QP_MODIFY, .qp = other.qp, .qp_config = config}) < 0);
