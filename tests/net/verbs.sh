@@ -114,7 +114,6 @@ pair read_lat 18516 ib_read_lat -F -n 300
 pair send_bw 18516 ib_send_bw -F -n 1000
 pair send_bw-srq 18516 ib_send_bw -F -n 500 --use-srq -q 2
 pair send_lat 18516 ib_send_lat -F -n 300
-pair send_lat-events 18516 ib_send_lat -F -n 300 -e
 pair atomic_bw 18516 ib_atomic_bw -F -n 500
 pair atomic_lat 18516 ib_atomic_lat -F -n 300 -A CMP_AND_SWAP
 
