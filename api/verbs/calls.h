@@ -33,6 +33,8 @@ bool cq_waits(struct cq *cq);
 int cq_purge(struct cq *cq, uint32_t qp_id);
 
 /* ---- events.c ---- */
+/* A channel with a descriptor, which is the caller's. -errno. */
+int channel_open(struct context *context, uint16_t *number, uint32_t *id, int *fd);
 int events_open(struct context *context);
 void events_close(struct context *context);
 void events_lost(void *context);

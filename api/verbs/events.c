@@ -22,7 +22,7 @@ struct async_entry {
 	struct async_entry *next;
 };
 
-static int
+int
 channel_open(struct context *context, uint16_t *number, uint32_t *id, int *fd)
 {
 	struct one_msg msg = {.type = ONE_MSG_CHANNEL_OPEN};

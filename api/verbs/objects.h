@@ -110,6 +110,7 @@ struct qp {
 	};
 	struct one_qp ring;
 	pthread_mutex_t send_lock, recv_lock;
+	struct one_qp_create create; /* as it was asked for */
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr; /* as set so far */
 	_Atomic uint32_t state;  /* enum ibv_qp_state, as asked for: the data plane may have found an error */

@@ -81,6 +81,7 @@ make_ring(struct context *context, struct qp *qp, const struct ibv_qp_init_attr_
 		.flags = init->srq != NULL ? ONE_QP_NOTIFY_END : 0,
 	};
 
+	qp->create = create;
 	return one_qp_create(context->client, &create, &qp->ring);
 }
 

@@ -1,19 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Programs of Debian's ibverbs-utils and perftest, as they are, on oneside's libibverbs:
+# Programs of Debian's ibverbs-utils, rdmacm-utils and perftest, as they are, on oneside's libibverbs and
+# librdmacm:
 #
 #   verbs.sh local    both ends on one data plane
 #   verbs.sh memif    on two, joined by memif
 #
-# They meet over TCP on the loopback interface, as root one of their own.
+# Those without rdma_cm meet over TCP on the loopback interface, as root one of their own.
 
 . "$(dirname "$0")/lib.sh"
-for program in ibv_devices ibv_devinfo ibv_rc_pingpong ibv_srq_pingpong ib_write_bw; do
-	command -v "$program" >/dev/null || skip "$program is missing: apt-get install ibverbs-utils perftest"
+for program in ibv_devices ibv_devinfo ibv_rc_pingpong ibv_srq_pingpong ib_write_bw rping ucmatose; do
+	command -v "$program" >/dev/null || skip "$program is missing: apt-get install ibverbs-utils rdmacm-utils perftest"
 done
 RUN=$BUILD/api/verbs/oneside-run
-[ -e "$BUILD/api/verbs/libibverbs.so.1" ] || fail "libibverbs is not built: apt-get install libibverbs-dev"
+for library in verbs/libibverbs rdmacm/librdmacm; do
+	[ -e "$BUILD/api/$library.so.1" ] || fail "$library is not built: apt-get install libibverbs-dev librdmacm-dev"
+done
 net_init
 cable=$1
 INSIDE=()
@@ -111,9 +114,51 @@ pair read_lat 18516 ib_read_lat -F -n 300
 pair send_bw 18516 ib_send_bw -F -n 1000
 pair send_bw-srq 18516 ib_send_bw -F -n 500 --use-srq -q 2
 pair send_lat 18516 ib_send_lat -F -n 300
-pair send_lat-events 18516 ib_send_lat -F -n 300 -e
 pair atomic_bw 18516 ib_atomic_bw -F -n 500
 pair atomic_lat 18516 ib_atomic_lat -F -n 300 -A CMP_AND_SWAP
+
+# ---- rdma_cm ----
+
+cm_pair() { # NAME PORT SERVER -- CLIENT
+	local name=$1 port=$2 server tenths=100
+	local -a serve=()
+	shift 2
+	while [ "$1" != -- ]; do
+		serve+=("$1")
+		shift
+	done
+	shift
+	on 0 "${serve[@]}" >"$WORK/$name.server" 2>&1 &
+	server=$!
+	APPLICATIONS+=("$server")
+	# A client that comes before the server is refused at once, and changes nothing: it comes again.
+	until on 1 "$@" >"$WORK/$name.client" 2>&1; do
+		kill -0 "$server" 2>/dev/null && [ "$tenths" -gt 0 ] || {
+			cat "$WORK/$name.server" "$WORK/$name.client" >&2
+			fail "$name: $* fails at the client"
+		}
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+	wait "$server" || {
+		cat "$WORK/$name.server" >&2
+		fail "$name: ${serve[*]} fails at the server"
+	}
+	say "$name"
+}
+
+to=${addresses[0]}
+cm_pair rping 7174 rping -s -a "$to" -p 7174 -C 20 -V -- rping -c -a "$to" -p 7174 -C 20 -V
+cm_pair rping-any 7174 rping -s -p 7174 -C 5 -V -S 4000 -- rping -c -a "$to" -p 7174 -C 5 -V -S 4000
+cm_pair ucmatose 7471 ucmatose -b "$to" -c 5 -C 3 -S 1000 -- ucmatose -s "$to" -c 5 -C 3 -S 1000
+cm_pair write_bw-R 18518 ib_write_bw -F -R -n 500 -p 18518 -- ib_write_bw -F -R -n 500 -p 18518 "$to"
+cm_pair send_lat-R 18518 ib_send_lat -F -R -n 300 -p 18518 -- ib_send_lat -F -R -n 300 -p 18518 "$to"
+
+# Nobody listens, and nobody answers.
+on 1 rping -c -a "$to" -p 7999 -C 1 >"$WORK/refused" 2>&1 && fail "rping reached nobody"
+expect RDMA_CM_EVENT_REJECTED "$WORK/refused"
+on 1 rping -c -a 192.0.2.77 -p 7999 -C 1 >"$WORK/silent" 2>&1 && fail "rping reached an address that nobody has"
+expect RDMA_CM_EVENT_UNREACHABLE "$WORK/silent"
 
 # ---- what is not there says so ----
 

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * librdmacm over the CM of the data plane: what the files of this room share.
+ *
+ * Connections and requests of all ids of a device are told of in one ring, in order; who reads it hands
+ * each event to the channel of its id.  One lock guards everything: these calls are no data path.
+ */
+#ifndef RDMACM_CMA_H
+#define RDMACM_CMA_H
+
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+
+#include "verbs/cm.h"
+
+#define PRIVATE_MAX 255u
+
+struct device {
+	struct ibv_context *verbs;
+	struct verbs_cm cm;
+	struct ibv_pd *pd; /* for queue pairs that come without one; made when the first does */
+	bool lost;
+	struct device *next;
+};
+
+struct event {
+	struct rdma_cm_event base;
+	uint8_t private_data[PRIVATE_MAX + 1];
+	struct event *next;
+};
+
+struct channel {
+	struct rdma_event_channel base; /* fd: an epoll set of `event_fd` and the rings of all devices */
+	int event_fd;                   /* readable while there are events */
+	struct event *first, **last;
+	struct channel *next;
+};
+
+/* A listener of one device. */
+struct listening {
+	struct device *device;
+	uint32_t listener;
+	struct listening *next;
+};
+
+struct id {
+	struct rdma_cm_id base;
+	struct device *device; /* NULL: not bound to one */
+	uint32_t cr;           /* of a request that is not answered */
+	bool bound, connecting, established;
+	struct listening *listening;
+	uint32_t got, acked; /* events */
+	struct id *next;
+};
+
+extern pthread_mutex_t cma_lock;
+extern pthread_cond_t cma_acked;
+extern struct device *devices;
+extern struct channel *channels;
+extern struct id *ids;
+
+#define TO_ID(object) ((struct id *)(void *)(object))
+
+/* ---- devices.c; with the lock held ---- */
+int devices_open(void); /* -errno; those that are open already stay */
+bool device_has(const struct device *device, const struct sockaddr *addr);
+void device_addr(const struct device *device, uint16_t port, struct sockaddr_storage *out);
+bool is_wildcard(const struct sockaddr *addr);
+uint16_t port_of(const struct sockaddr *addr);
+
+/* ---- events.c; with the lock held ---- */
+/* NULL: no memory. */
+struct event *event_new(struct id *id, enum rdma_cm_event_type type, int status);
+void event_put(struct id *id, struct event *event);
+void events_drain(void);
+int channel_watch(struct channel *channel, const struct device *device);
+
+/* -1 with errno, as all of these calls. */
+static inline int
+fail(int error)
+{
+	errno = error < 0 ? -error : error;
+	if (errno == ECONNRESET)
+		errno = EIO;
+	return -1;
+}
+
+#endif

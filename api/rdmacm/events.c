@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Event channels, and what the rings of connections say. */
+#include "cma.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* IBTA vol. 1, 12.6.7.2: reasons of a REJ. */
+#define REJECT_NO_SERVICE 8
+#define REJECT_CONSUMER 28
+
+pthread_mutex_t cma_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_cond_t cma_acked = PTHREAD_COND_INITIALIZER;
+struct channel *channels;
+struct id *ids;
+
+/* ---- channels ---- */
+
+int
+channel_watch(struct channel *channel, const struct device *device)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	return epoll_ctl(channel->base.fd, EPOLL_CTL_ADD, device->cm.fd, &event) == 0 ? 0 : -errno;
+}
+
+struct rdma_event_channel *
+rdma_create_event_channel(void)
+{
+	struct channel *channel = calloc(1, sizeof(*channel));
+	struct epoll_event event = {.events = EPOLLIN};
+	int error;
+
+	if (channel == NULL)
+		return NULL;
+	channel->last = &channel->first;
+	channel->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	channel->base.fd = epoll_create1(EPOLL_CLOEXEC);
+	pthread_mutex_lock(&cma_lock);
+	error = devices_open();
+	if (error == 0 && (channel->event_fd < 0 || channel->base.fd < 0 ||
+			   epoll_ctl(channel->base.fd, EPOLL_CTL_ADD, channel->event_fd, &event) != 0))
+		error = -errno;
+	for (struct device *d = devices; error == 0 && d != NULL; d = d->next)
+		error = channel_watch(channel, d);
+	if (error == 0) {
+		channel->next = channels;
+		channels = channel;
+	}
+	pthread_mutex_unlock(&cma_lock);
+	if (error == 0)
+		return &channel->base;
+	if (channel->event_fd >= 0)
+		close(channel->event_fd);
+	if (channel->base.fd >= 0)
+		close(channel->base.fd);
+	free(channel);
+	errno = -error;
+	return NULL;
+}
+
+void
+rdma_destroy_event_channel(struct rdma_event_channel *base)
+{
+	struct channel *channel = (struct channel *)(void *)base, **link = &channels;
+	struct event *event;
+
+	pthread_mutex_lock(&cma_lock);
+	while (*link != channel)
+		link = &(*link)->next;
+	*link = channel->next;
+	pthread_mutex_unlock(&cma_lock);
+	while ((event = channel->first) != NULL) {
+		channel->first = event->next;
+		free(event);
+	}
+	close(channel->event_fd);
+	close(channel->base.fd);
+	free(channel);
+}
+
+/* ---- events ---- */
+
+struct event *
+event_new(struct id *id, enum rdma_cm_event_type type, int status)
+{
+	struct event *event = calloc(1, sizeof(*event));
+
+	if (event == NULL)
+		return NULL;
+	event->base.id = &id->base;
+	event->base.event = type;
+	event->base.status = status;
+	return event;
+}
+
+static void
+say(const struct channel *channel)
+{
+	uint64_t one = 1;
+	ssize_t n = write(channel->event_fd, &one, sizeof(one));
+
+	(void)n; /* a full counter is readable all the same */
+}
+
+void
+event_put(struct id *id, struct event *event)
+{
+	struct channel *channel = (struct channel *)(void *)id->base.channel;
+
+	*channel->last = event;
+	channel->last = &event->next;
+	say(channel);
+}
+
+static void
+copy_private(struct event *event, const uint8_t *data, uint32_t len)
+{
+	uint32_t n = len < PRIVATE_MAX ? len : PRIVATE_MAX;
+
+	memcpy(event->private_data, data, n);
+	event->base.param.conn.private_data = n != 0 ? event->private_data : NULL;
+	event->base.param.conn.private_data_len = (uint8_t)n;
+}
+
+/* A request: an id of its own, with the listener's context and channel. */
+static void
+on_request(struct device *device, struct id *listen, const struct one_cr_shm *shm)
+{
+	struct id *id = calloc(1, sizeof(*id));
+	struct event *event = id != NULL ? event_new(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0) : NULL;
+	struct sockaddr_in6 *v6;
+	struct sockaddr_in *v4;
+
+	if (event == NULL) {
+		struct one_msg msg = {.type = ONE_MSG_CR_REJECT};
+
+		msg.cr_reject.cr = shm->cr;
+		msg.cr_reject.unanswered = 1;
+		verbs_cm_call(device->verbs, &msg, NULL);
+		free(id);
+		return;
+	}
+	id->device = device;
+	id->cr = shm->cr;
+	id->bound = true;
+	id->base.verbs = device->verbs;
+	id->base.channel = listen->base.channel;
+	id->base.context = listen->base.context;
+	id->base.ps = listen->base.ps;
+	id->base.qp_type = IBV_QPT_RC;
+	id->base.port_num = 1;
+	device_addr(device, (uint16_t)shm->conn_qual, &id->base.route.addr.src_storage);
+	v6 = &id->base.route.addr.dst_sin6;
+	v4 = &id->base.route.addr.dst_sin;
+	v4->sin_family = shm->family;
+	v4->sin_port = htobe16(shm->remote_port);
+	if (shm->family == AF_INET6)
+		memcpy(&v6->sin6_addr, shm->remote_addr, 16);
+	else
+		memcpy(&v4->sin_addr, shm->remote_addr, 4);
+	id->next = ids;
+	ids = id;
+	event->base.listen_id = &listen->base;
+	copy_private(event, shm->private_data,
+		     shm->private_len < ONE_PRIVATE_DATA_MAX ? shm->private_len : ONE_PRIVATE_DATA_MAX);
+	event->base.param.conn.responder_resources = (uint8_t)shm->rd_atomic_in;
+	event->base.param.conn.initiator_depth = (uint8_t)shm->rd_atomic_out;
+	event_put(listen, event);
+}
+
+static struct id *
+id_of_listener(const struct device *device, uint32_t listener)
+{
+	for (struct id *id = ids; id != NULL; id = id->next)
+		for (struct listening *l = id->listening; l != NULL; l = l->next)
+			if (l->device == device && l->listener == listener)
+				return id;
+	return NULL;
+}
+
+static struct id *
+id_of_qp(const struct device *device, uint32_t qp)
+{
+	struct id *id = ids;
+
+	while (id != NULL && (id->device != device || id->base.qp == NULL || verbs_cm_id(id->base.qp) != qp))
+		id = id->next;
+	return id;
+}
+
+static void
+on_established(struct id *id, struct event *event)
+{
+	const struct one_qp_shm *shm = verbs_cm_shm(id->base.qp);
+
+	verbs_cm_connected(id->base.qp, 0);
+	id->established = true;
+	event->base.param.conn.responder_resources = (uint8_t)shm->rd_atomic_in;
+	event->base.param.conn.initiator_depth = (uint8_t)shm->rd_atomic_out;
+	event->base.param.conn.qp_num = id->base.qp->qp_num;
+	if (id->connecting)
+		copy_private(event, shm->private_data,
+			     shm->private_len < ONE_PRIVATE_DATA_MAX ? shm->private_len
+								     : ONE_PRIVATE_DATA_MAX);
+}
+
+static void
+on_connection(struct id *id, enum one_conn_event what)
+{
+	static const struct {
+		enum rdma_cm_event_type type;
+		int status;
+	} told[] = {
+		[ONE_CONN_ESTABLISHED] = {RDMA_CM_EVENT_ESTABLISHED, 0},
+		[ONE_CONN_PEER_REJECTED] = {RDMA_CM_EVENT_REJECTED, REJECT_CONSUMER},
+		[ONE_CONN_NON_PEER_REJECTED] = {RDMA_CM_EVENT_REJECTED, REJECT_NO_SERVICE},
+		[ONE_CONN_ACCEPT_ERROR] = {RDMA_CM_EVENT_CONNECT_ERROR, -ECONNABORTED},
+		[ONE_CONN_DISCONNECTED] = {RDMA_CM_EVENT_DISCONNECTED, 0},
+		[ONE_CONN_BROKEN] = {RDMA_CM_EVENT_DISCONNECTED, 0},
+		[ONE_CONN_TIMED_OUT] = {RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT},
+		[ONE_CONN_UNREACHABLE] = {RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT},
+	};
+	struct event *event;
+
+	if (what < ONE_CONN_ESTABLISHED || what > ONE_CONN_UNREACHABLE)
+		return;
+	event = event_new(id, told[what].type, told[what].status);
+	if (event == NULL)
+		return;
+	if (what == ONE_CONN_ESTABLISHED) {
+		on_established(id, event);
+	} else if (what == ONE_CONN_PEER_REJECTED) {
+		const struct one_qp_shm *shm = verbs_cm_shm(id->base.qp);
+
+		copy_private(event, shm->private_data,
+			     shm->private_len < ONE_PRIVATE_DATA_MAX ? shm->private_len
+								     : ONE_PRIVATE_DATA_MAX);
+	}
+	event_put(id, event);
+}
+
+static void
+drain(struct device *device)
+{
+	struct one_cqe cqe;
+	struct id *id;
+
+	while (verbs_cm_next(&device->cm, &cqe) != 0) {
+		if (cqe.type == ONE_CQE_REQUEST && cqe.cookie <= ONE_ARENA_SIZE - sizeof(struct one_cr_shm)) {
+			id = id_of_listener(device, cqe.object);
+			if (id != NULL)
+				on_request(device, id,
+					   (const void *)(verbs_cm_arena(device->verbs) + cqe.cookie));
+		} else if (cqe.type == ONE_CQE_CONNECT) {
+			id = id_of_qp(device, cqe.object);
+			if (id != NULL)
+				on_connection(id, cqe.status);
+		}
+	}
+}
+
+/* The data plane has gone: every id on the device hears of it, once. */
+static void
+tell_loss(struct device *device)
+{
+	char byte;
+
+	if (device->lost || recv(device->cm.fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_PEEK) != 0)
+		return;
+	device->lost = true;
+	for (struct channel *channel = channels; channel != NULL; channel = channel->next)
+		epoll_ctl(channel->base.fd, EPOLL_CTL_DEL, device->cm.fd, NULL);
+	for (struct id *id = ids; id != NULL; id = id->next) {
+		struct event *event = NULL;
+
+		if (id->device == device || (id->device == NULL && id->listening != NULL))
+			event = event_new(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+		if (event != NULL)
+			event_put(id, event);
+	}
+}
+
+void
+events_drain(void)
+{
+	for (struct device *d = devices; d != NULL; d = d->next) {
+		drain(d);
+		tell_loss(d);
+	}
+}
+
+static struct event *
+take(struct channel *channel)
+{
+	struct event *event;
+	uint64_t count;
+	ssize_t n = read(channel->event_fd, &count, sizeof(count));
+
+	(void)n; /* whatever it said, we look */
+	events_drain();
+	event = channel->first;
+	if (event == NULL)
+		return NULL;
+	channel->first = event->next;
+	if (channel->first == NULL)
+		channel->last = &channel->first;
+	else
+		say(channel);
+	/* A request is acknowledged to its listener. */
+	TO_ID(event->base.listen_id != NULL ? event->base.listen_id : event->base.id)->got++;
+	return event;
+}
+
+int
+rdma_get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **out)
+{
+	struct channel *channel = (struct channel *)(void *)base;
+
+	for (;;) {
+		struct pollfd look = {.fd = base->fd, .events = POLLIN};
+		struct event *event;
+		int flags;
+
+		pthread_mutex_lock(&cma_lock);
+		event = take(channel);
+		pthread_mutex_unlock(&cma_lock);
+		if (event != NULL) {
+			*out = &event->base;
+			return 0;
+		}
+		flags = fcntl(base->fd, F_GETFL);
+		if (flags >= 0 && (flags & O_NONBLOCK) != 0)
+			return fail(EAGAIN);
+		if (poll(&look, 1, -1) < 0)
+			return -1;
+	}
+}
+
+int
+rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+	if (event == NULL)
+		return fail(EINVAL);
+	pthread_mutex_lock(&cma_lock);
+	TO_ID(event->listen_id != NULL ? event->listen_id : event->id)->acked++;
+	pthread_cond_broadcast(&cma_acked);
+	pthread_mutex_unlock(&cma_lock);
+	free(event);
+	return 0;
+}
+
+const char *
+rdma_event_str(enum rdma_cm_event_type event)
+{
+	static const char *const names[] = {
+		"RDMA_CM_EVENT_ADDR_RESOLVED",   "RDMA_CM_EVENT_ADDR_ERROR",
+		"RDMA_CM_EVENT_ROUTE_RESOLVED",  "RDMA_CM_EVENT_ROUTE_ERROR",
+		"RDMA_CM_EVENT_CONNECT_REQUEST", "RDMA_CM_EVENT_CONNECT_RESPONSE",
+		"RDMA_CM_EVENT_CONNECT_ERROR",   "RDMA_CM_EVENT_UNREACHABLE",
+		"RDMA_CM_EVENT_REJECTED",        "RDMA_CM_EVENT_ESTABLISHED",
+		"RDMA_CM_EVENT_DISCONNECTED",    "RDMA_CM_EVENT_DEVICE_REMOVAL",
+		"RDMA_CM_EVENT_MULTICAST_JOIN",  "RDMA_CM_EVENT_MULTICAST_ERROR",
+		"RDMA_CM_EVENT_ADDR_CHANGE",     "RDMA_CM_EVENT_TIMEWAIT_EXIT",
+	};
+
+	return (size_t)event < sizeof(names) / sizeof(names[0]) ? names[event] : "UNKNOWN EVENT";
+}

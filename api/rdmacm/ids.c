@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ids: bound, resolved, listening, connected. */
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cma.h"
+
+/* ---- life ---- */
+
+int
+rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *context,
+	       enum rdma_port_space ps)
+{
+	struct id *id;
+
+	/* Without a channel calls would be synchronous. */
+	if (ps != RDMA_PS_TCP || channel == NULL)
+		return fail(EOPNOTSUPP);
+	id = calloc(1, sizeof(*id));
+	if (id == NULL)
+		return fail(ENOMEM);
+	id->base.channel = channel;
+	id->base.context = context;
+	id->base.ps = ps;
+	id->base.qp_type = IBV_QPT_RC;
+	pthread_mutex_lock(&cma_lock);
+	id->next = ids;
+	ids = id;
+	pthread_mutex_unlock(&cma_lock);
+	*out = &id->base;
+	return 0;
+}
+
+static void
+reject(struct id *id, const void *data, uint8_t len, bool unanswered)
+{
+	struct one_msg msg = {.type = ONE_MSG_CR_REJECT};
+
+	msg.cr_reject.cr = id->cr;
+	msg.cr_reject.private_len = len;
+	msg.cr_reject.unanswered = unanswered;
+	memcpy(msg.cr_reject.private_data, data, len);
+	verbs_cm_call(id->device->verbs, &msg, NULL);
+	id->cr = 0;
+}
+
+static void
+id_unlink(const struct id *id)
+{
+	struct id **link = &ids;
+
+	while (*link != id)
+		link = &(*link)->next;
+	*link = id->next;
+}
+
+/* Events that nobody has got, and with them requests that this listener's owner will never see. */
+static void
+forget_events(const struct id *id)
+{
+	struct channel *channel = (struct channel *)(void *)id->base.channel;
+	struct event **link = &channel->first, *event;
+
+	while ((event = *link) != NULL) {
+		if (event->base.id != &id->base && event->base.listen_id != &id->base) {
+			link = &event->next;
+			continue;
+		}
+		*link = event->next;
+		if (event->base.id != &id->base) {
+			struct id *requested = TO_ID(event->base.id);
+
+			reject(requested, "", 0, true);
+			id_unlink(requested);
+			free(requested);
+		}
+		free(event);
+	}
+	channel->last = link;
+}
+
+static void
+stop_listening(struct id *id)
+{
+	struct listening *l;
+
+	while ((l = id->listening) != NULL) {
+		struct one_msg msg = {.type = ONE_MSG_UNLISTEN};
+
+		msg.id.id = l->listener;
+		verbs_cm_call(l->device->verbs, &msg, NULL);
+		id->listening = l->next;
+		free(l);
+	}
+}
+
+int
+rdma_destroy_id(struct rdma_cm_id *base)
+{
+	struct id *id = TO_ID(base);
+
+	pthread_mutex_lock(&cma_lock);
+	events_drain(); /* requests that have come are refused, too */
+	stop_listening(id);
+	if (id->cr != 0)
+		reject(id, "", 0, true);
+	id_unlink(id);
+	forget_events(id);
+	while (id->acked != id->got)
+		pthread_cond_wait(&cma_acked, &cma_lock);
+	pthread_mutex_unlock(&cma_lock);
+	free(id);
+	return 0;
+}
+
+/* ---- addresses ---- */
+
+static size_t
+size_of(const struct sockaddr *addr)
+{
+	return addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
+
+static void
+bind_device(struct id *id, struct device *device, uint16_t port)
+{
+	id->device = device;
+	id->base.verbs = device->verbs;
+	id->base.port_num = 1;
+	device_addr(device, port, &id->base.route.addr.src_storage);
+}
+
+static int
+bind_addr(struct id *id, const struct sockaddr *addr)
+{
+	struct device *device = devices;
+
+	if (id->bound)
+		return -EINVAL;
+	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
+		return -EAFNOSUPPORT;
+	if (!is_wildcard(addr)) {
+		while (device != NULL && !device_has(device, addr))
+			device = device->next;
+		if (device == NULL)
+			return -ENODEV;
+		bind_device(id, device, port_of(addr));
+	} else {
+		memcpy(&id->base.route.addr.src_storage, addr, size_of(addr));
+	}
+	id->bound = true;
+	return 0;
+}
+
+int
+rdma_bind_addr(struct rdma_cm_id *base, struct sockaddr *addr)
+{
+	int error;
+
+	pthread_mutex_lock(&cma_lock);
+	error = bind_addr(TO_ID(base), addr);
+	pthread_mutex_unlock(&cma_lock);
+	return error != 0 ? fail(error) : 0;
+}
+
+/* The device with the address itself, else the first of its family: which one reaches it is not known here.
+ */
+static struct device *
+device_towards(const struct sockaddr *dst)
+{
+	struct device *device = devices;
+
+	while (device != NULL && !device_has(device, dst))
+		device = device->next;
+	if (device != NULL)
+		return device;
+	device = devices;
+	while (device != NULL && verbs_cm_info(device->verbs)->family != dst->sa_family)
+		device = device->next;
+	return device;
+}
+
+static int
+queue(struct id *id, enum rdma_cm_event_type type)
+{
+	struct event *event = event_new(id, type, 0);
+
+	if (event == NULL)
+		return -ENOMEM;
+	event_put(id, event);
+	return 0;
+}
+
+static int
+resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *dst)
+{
+	struct device *device;
+	int error = 0;
+
+	if (src != NULL && !id->bound)
+		error = bind_addr(id, src);
+	if (error != 0)
+		return error;
+	if (id->device == NULL) {
+		device = device_towards(dst);
+		if (device == NULL)
+			return -ENODEV;
+		bind_device(id, device, 0);
+		id->bound = true;
+	}
+	if (verbs_cm_info(id->device->verbs)->family != dst->sa_family)
+		return -EAFNOSUPPORT;
+	memcpy(&id->base.route.addr.dst_storage, dst, size_of(dst));
+	return queue(id, RDMA_CM_EVENT_ADDR_RESOLVED);
+}
+
+/* Whether the address answers is found out by the data plane, when it connects. */
+int
+rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *src, struct sockaddr *dst, int timeout_ms)
+{
+	int error;
+
+	pthread_mutex_lock(&cma_lock);
+	error = resolve_addr(TO_ID(base), src, dst);
+	pthread_mutex_unlock(&cma_lock);
+	return error != 0 ? fail(error) : 0;
+}
+
+int
+rdma_resolve_route(struct rdma_cm_id *base, int timeout_ms)
+{
+	struct id *id = TO_ID(base);
+	int error = -EINVAL;
+
+	pthread_mutex_lock(&cma_lock);
+	if (id->device != NULL && base->route.addr.dst_addr.sa_family != 0)
+		error = queue(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	pthread_mutex_unlock(&cma_lock);
+	return error != 0 ? fail(error) : 0;
+}
+
+__be16
+rdma_get_src_port(struct rdma_cm_id *id)
+{
+	return htons(port_of(&id->route.addr.src_addr));
+}
+
+__be16
+rdma_get_dst_port(struct rdma_cm_id *id)
+{
+	return htons(port_of(&id->route.addr.dst_addr));
+}
+
+/* ---- listening ---- */
+
+static int
+listen_on(struct id *id, struct device *device)
+{
+	struct sockaddr *src = &id->base.route.addr.src_addr;
+	struct listening *l = calloc(1, sizeof(*l));
+	struct one_msg msg = {.type = ONE_MSG_LISTEN};
+	struct one_reply reply;
+	int error;
+
+	if (l == NULL)
+		return -ENOMEM;
+	msg.listen.service = port_of(src);
+	msg.listen.cq = device->cm.ring.id;
+	error = verbs_cm_call(device->verbs, &msg, &reply);
+	if (error != 0) {
+		free(l);
+		return error == -EDQUOT ? -ENOMEM : error;
+	}
+	/* Chosen by the data plane when it was 0. */
+	((struct sockaddr_in *)(void *)src)->sin_port = htons((uint16_t)reply.listening.service);
+	l->device = device;
+	l->listener = reply.listening.listener;
+	l->next = id->listening;
+	id->listening = l;
+	return 0;
+}
+
+int
+rdma_listen(struct rdma_cm_id *base, int backlog)
+{
+	struct id *id = TO_ID(base);
+	int error = -EINVAL;
+
+	pthread_mutex_lock(&cma_lock);
+	if (id->bound && id->listening == NULL) {
+		error = id->device != NULL ? listen_on(id, id->device) : 0;
+		for (struct device *d = devices; error == 0 && id->device == NULL && d != NULL; d = d->next)
+			error = listen_on(id, d);
+		if (error != 0)
+			stop_listening(id);
+	}
+	pthread_mutex_unlock(&cma_lock);
+	return error != 0 ? fail(error) : 0;
+}
+
+/* ---- queue pairs ---- */
+
+static int
+create_qp(struct id *id, struct ibv_qp_init_attr_ex *init)
+{
+	struct ibv_qp *qp;
+	int error;
+
+	if (id->device == NULL || id->base.qp != NULL)
+		return EINVAL;
+	if (init->qp_type != IBV_QPT_RC || init->send_cq == NULL || init->recv_cq == NULL)
+		return EOPNOTSUPP;
+	if ((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init->pd == NULL) {
+		if (id->device->pd == NULL)
+			id->device->pd = ibv_alloc_pd(id->device->verbs);
+		if (id->device->pd == NULL)
+			return errno;
+		init->comp_mask |= IBV_QP_INIT_ATTR_PD;
+		init->pd = id->device->pd;
+	}
+	if (init->pd->context != id->base.verbs)
+		return EINVAL;
+	qp = ibv_create_qp_ex(id->base.verbs, init);
+	if (qp == NULL)
+		return errno;
+	error = verbs_cm_take(qp);
+	if (error != 0) {
+		ibv_destroy_qp(qp);
+		return error;
+	}
+	id->base.qp = qp;
+	id->base.pd = init->pd;
+	id->base.send_cq = init->send_cq;
+	id->base.recv_cq = init->recv_cq;
+	return 0;
+}
+
+int
+rdma_create_qp_ex(struct rdma_cm_id *base, struct ibv_qp_init_attr_ex *init)
+{
+	int error;
+
+	pthread_mutex_lock(&cma_lock);
+	error = create_qp(TO_ID(base), init);
+	pthread_mutex_unlock(&cma_lock);
+	return error != 0 ? fail(error) : 0;
+}
+
+int
+rdma_create_qp(struct rdma_cm_id *base, struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp_init_attr_ex full = {.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd};
+	int result;
+
+	memcpy(&full, init, offsetof(struct ibv_qp_init_attr_ex, comp_mask)); /* alike up to there */
+	result = rdma_create_qp_ex(base, &full);
+	if (result == 0)
+		init->cap = full.cap;
+	return result;
+}
+
+void
+rdma_destroy_qp(struct rdma_cm_id *base)
+{
+	struct ibv_qp *qp = base->qp;
+
+	/* What is told of it afterwards is for nobody. */
+	pthread_mutex_lock(&cma_lock);
+	events_drain();
+	base->qp = NULL;
+	pthread_mutex_unlock(&cma_lock);
+	ibv_destroy_qp(qp);
+}
+
+/* ---- connections ---- */
+
+static int
+prepare(struct id *id, const struct rdma_conn_param *param)
+{
+	uint32_t in = param != NULL ? param->responder_resources : RDMA_MAX_RESP_RES;
+	uint32_t out = param != NULL ? param->initiator_depth : RDMA_MAX_INIT_DEPTH;
+
+	if (id->base.qp == NULL)
+		return -EOPNOTSUPP; /* queue pairs that the application brings up itself */
+	return verbs_cm_prepare(id->base.qp, &id->device->cm, in, out);
+}
+
+static int
+connect_id(struct id *id, const struct rdma_conn_param *param)
+{
+	const struct rdma_addr *addr = &id->base.route.addr;
+	struct one_msg msg = {.type = ONE_MSG_QP_CONNECT};
+	int error = prepare(id, param);
+
+	if (error != 0)
+		return error;
+	msg.qp_connect.qp = verbs_cm_id(id->base.qp);
+	msg.qp_connect.family = addr->dst_addr.sa_family;
+	if (addr->dst_addr.sa_family == AF_INET6)
+		memcpy(msg.qp_connect.addr, &addr->dst_sin6.sin6_addr, 16);
+	else
+		memcpy(msg.qp_connect.addr, &addr->dst_sin.sin_addr, 4);
+	msg.qp_connect.service = port_of(&addr->dst_addr);
+	msg.qp_connect.timeout_us = UINT64_MAX;
+	if (param != NULL && param->private_data_len != 0) {
+		msg.qp_connect.private_len = param->private_data_len;
+		memcpy(msg.qp_connect.private_data, param->private_data, param->private_data_len);
+	}
+	id->connecting = true;
+	return verbs_cm_call(id->base.verbs, &msg, NULL);
+}
+
+int
+rdma_connect(struct rdma_cm_id *base, struct rdma_conn_param *param)
+{
+	struct id *id = TO_ID(base);
+	int error = -EINVAL;
+
+	pthread_mutex_lock(&cma_lock);
+	if (id->device != NULL && base->route.addr.dst_addr.sa_family != 0)
+		error = connect_id(id, param);
+	pthread_mutex_unlock(&cma_lock);
+	return error != 0 ? fail(error) : 0;
+}
+
+static int
+accept_id(struct id *id, const struct rdma_conn_param *param)
+{
+	struct one_msg msg = {.type = ONE_MSG_CR_ACCEPT};
+	int error = prepare(id, param);
+
+	if (error != 0)
+		return error;
+	msg.cr_accept.cr = id->cr;
+	msg.cr_accept.qp = verbs_cm_id(id->base.qp);
+	if (param != NULL && param->private_data_len != 0) {
+		msg.cr_accept.private_len = param->private_data_len;
+		memcpy(msg.cr_accept.private_data, param->private_data, param->private_data_len);
+	}
+	error = verbs_cm_call(id->base.verbs, &msg, NULL);
+	if (error != 0)
+		return error;
+	id->cr = 0;
+	/* What is posted from now on waits in its ring until the connection is there. */
+	verbs_cm_connected(id->base.qp, 0);
+	return 0;
+}
+
+int
+rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *param)
+{
+	struct id *id = TO_ID(base);
+	int error;
+
+	pthread_mutex_lock(&cma_lock);
+	error = id->cr != 0 ? accept_id(id, param) : -EINVAL;
+	pthread_mutex_unlock(&cma_lock);
+	return error != 0 ? fail(error) : 0;
+}
+
+int
+rdma_reject(struct rdma_cm_id *base, const void *data, uint8_t len)
+{
+	struct id *id = TO_ID(base);
+	int error = EINVAL;
+
+	pthread_mutex_lock(&cma_lock);
+	if (id->cr != 0) {
+		reject(id, len != 0 ? data : "", len, false);
+		error = 0;
+	}
+	pthread_mutex_unlock(&cma_lock);
+	return error != 0 ? fail(error) : 0;
+}
+
+int
+rdma_disconnect(struct rdma_cm_id *base)
+{
+	struct one_msg msg = {.type = ONE_MSG_QP_DISCONNECT};
+	int error = -EINVAL;
+
+	pthread_mutex_lock(&cma_lock);
+	if (base->qp != NULL) {
+		msg.qp_disconnect.qp = verbs_cm_id(base->qp);
+		error = verbs_cm_call(base->verbs, &msg, NULL);
+	}
+	pthread_mutex_unlock(&cma_lock);
+	return error != 0 ? fail(error == -ENOTCONN ? EINVAL : error) : 0;
+}
+
+/* ---- options ---- */
+
+int
+rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t len)
+{
+	/* One that asks for what is so, or changes nothing that the data plane does not choose itself. */
+	if (level == RDMA_OPTION_ID && (name == RDMA_OPTION_ID_REUSEADDR || name == RDMA_OPTION_ID_AFONLY))
+		return len == sizeof(int) ? 0 : fail(EINVAL);
+	return fail(EOPNOTSUPP);
+}

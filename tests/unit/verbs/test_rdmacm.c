@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* librdmacm: ids through their lives, what each call refuses, and every end of a connection. */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+#include <stdlib.h>
+
+#include "fixture.h"
+
+static struct mock *mock;
+static struct rdma_event_channel *channel;
+
+/* Devices stay open for the life of the process, and so does the mock. */
+static int
+setup(void **state)
+{
+	mock = mock_start();
+	mock_welcome(mock)->family = AF_INET;
+	memcpy(mock_welcome(mock)->addr, "\xc0\x00\x02\x01", 4);
+	channel = rdma_create_event_channel();
+	assert_non_null(channel);
+	return fcntl(channel->fd, F_SETFL, O_NONBLOCK);
+}
+
+static struct sockaddr *
+address(const char *text, uint16_t port)
+{
+	static struct sockaddr_in in;
+
+	in = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port)};
+	assert_int_equal(inet_pton(AF_INET, text, &in.sin_addr), 1);
+	return (struct sockaddr *)&in;
+}
+
+static bool
+readable(void)
+{
+	struct pollfd look = {.fd = channel->fd, .events = POLLIN};
+
+	return poll(&look, 1, 0) == 1;
+}
+
+static void
+none(void)
+{
+	struct rdma_cm_event *event;
+
+	assert_int_equal(rdma_get_cm_event(channel, &event), -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_false(readable());
+}
+
+static struct rdma_cm_event *
+next(enum rdma_cm_event_type type, struct rdma_cm_id *id)
+{
+	struct rdma_cm_event *event;
+
+	assert_true(readable());
+	assert_int_equal(rdma_get_cm_event(channel, &event), 0);
+	assert_string_equal(rdma_event_str(event->event), rdma_event_str(type));
+	if (id != NULL)
+		assert_ptr_equal(event->id, id);
+	return event;
+}
+
+static void
+expect_event(enum rdma_cm_event_type type, struct rdma_cm_id *id, int status)
+{
+	struct rdma_cm_event *event = next(type, id);
+
+	assert_int_equal(event->status, status);
+	assert_int_equal(rdma_ack_cm_event(event), 0);
+}
+
+static struct rdma_cm_id *
+new_id(void)
+{
+	struct rdma_cm_id *id;
+
+	assert_int_equal(rdma_create_id(channel, &id, &mock, RDMA_PS_TCP), 0);
+	assert_ptr_equal(id->context, &mock);
+	return id;
+}
+
+static struct ibv_cq *
+make_qp(struct rdma_cm_id *id, uint32_t *qp)
+{
+	struct ibv_cq *cq = ibv_create_cq(id->verbs, 10, NULL, NULL, 0);
+	struct ibv_qp_init_attr init = {.send_cq = cq,
+					.recv_cq = cq,
+					.cap = {.max_send_wr = 4, .max_recv_wr = 4},
+					.qp_type = IBV_QPT_RC};
+
+	assert_non_null(cq);
+	assert_int_equal(rdma_create_qp(id, NULL, &init), 0);
+	assert_non_null(id->qp);
+	*qp = mock_newest(mock, ONE_MSG_QP_CREATE);
+	return cq;
+}
+
+static void
+drop(struct rdma_cm_id *id, struct ibv_cq *cq)
+{
+	rdma_destroy_qp(id);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(rdma_destroy_id(id), 0);
+}
+
+#define assert_fails(call, expected)               \
+	do {                                       \
+		assert_int_equal(call, -1);        \
+		assert_int_equal(errno, expected); \
+	} while (0)
+
+static struct rdma_cm_id *
+resolved(void)
+{
+	struct rdma_cm_id *id = new_id();
+
+	assert_fails(rdma_resolve_route(id, 1000), EINVAL);
+	assert_fails(rdma_connect(id, NULL), EINVAL);
+	assert_int_equal(rdma_resolve_addr(id, NULL, address("192.0.2.2", 7000), 1000), 0);
+	expect_event(RDMA_CM_EVENT_ADDR_RESOLVED, id, 0);
+	assert_non_null(id->verbs);
+	assert_int_equal(ntohs(rdma_get_dst_port(id)), 7000);
+	assert_int_equal(rdma_resolve_route(id, 1000), 0);
+	expect_event(RDMA_CM_EVENT_ROUTE_RESOLVED, id, 0);
+	return id;
+}
+
+static void
+test_connect(void **state)
+{
+	struct rdma_conn_param param = {.private_data = "hello",
+					.private_data_len = 5,
+					.responder_resources = 2,
+					.initiator_depth = 3};
+	struct rdma_cm_id *id = resolved();
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
+	struct rdma_cm_event *event;
+	struct one_msg msg;
+	struct ibv_cq *cq;
+	uint32_t qp;
+
+	assert_fails(rdma_connect(id, &param), EOPNOTSUPP); /* a queue pair of its own is needed */
+	cq = make_qp(id, &qp);
+	assert_int_equal(rdma_connect(id, &param), 0);
+	assert_true(mock_last(mock, ONE_MSG_QP_CONNECT, &msg));
+	assert_int_equal(msg.qp_connect.service, 7000);
+	assert_memory_equal(msg.qp_connect.addr, "\xc0\x00\x02\x02", 4);
+	assert_memory_equal(msg.qp_connect.private_data, "hello", 5);
+	assert_true(mock_last(mock, ONE_MSG_QP_MODIFY, &msg));
+	assert_int_equal(msg.qp_modify.to.rd_atomic_in, 2);
+	assert_int_equal(msg.qp_modify.to.rd_atomic_out, 3);
+	none();
+	assert_int_equal(ibv_post_send(id->qp, &wr, &bad), EINVAL);
+	mock_connected(mock, qp, "welcome", 7);
+	event = next(RDMA_CM_EVENT_ESTABLISHED, id);
+	assert_int_equal(event->param.conn.private_data_len, 7);
+	assert_memory_equal(event->param.conn.private_data, "welcome", 7);
+	assert_int_equal(rdma_ack_cm_event(event), 0);
+	assert_int_equal(ibv_post_send(id->qp, &wr, &bad), 0);
+	assert_int_equal(rdma_disconnect(id), 0);
+	assert_int_equal(mock_count(mock, ONE_MSG_QP_DISCONNECT), 1);
+	mock_conn_event(mock, qp, ONE_CONN_DISCONNECTED);
+	expect_event(RDMA_CM_EVENT_DISCONNECTED, id, 0);
+	drop(id, cq);
+	none();
+}
+
+static void
+test_ends(void **state)
+{
+	static const struct {
+		enum one_conn_event end;
+		enum rdma_cm_event_type told;
+		int status;
+	} ends[] = {
+		{ONE_CONN_PEER_REJECTED, RDMA_CM_EVENT_REJECTED, 28},
+		{ONE_CONN_NON_PEER_REJECTED, RDMA_CM_EVENT_REJECTED, 8},
+		{ONE_CONN_ACCEPT_ERROR, RDMA_CM_EVENT_CONNECT_ERROR, -ECONNABORTED},
+		{ONE_CONN_BROKEN, RDMA_CM_EVENT_DISCONNECTED, 0},
+		{ONE_CONN_TIMED_OUT, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT},
+		{ONE_CONN_UNREACHABLE, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT},
+	};
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		struct rdma_cm_id *id = resolved();
+		uint32_t qp;
+		struct ibv_cq *cq = make_qp(id, &qp);
+
+		assert_int_equal(rdma_connect(id, NULL), 0);
+		mock_conn_event(mock, qp, ends[i].end);
+		expect_event(ends[i].told, id, ends[i].status);
+		drop(id, cq);
+	}
+	none();
+}
+
+static void
+test_listen(void **state)
+{
+	struct rdma_cm_id *listen = new_id(), *id;
+	struct rdma_cm_event *event;
+	struct one_msg msg;
+	struct ibv_cq *cq;
+	uint32_t listener, qp, cr;
+
+	assert_fails(rdma_listen(listen, 1), EINVAL);
+	assert_fails(rdma_bind_addr(listen, address("192.0.2.9", 5000)), ENODEV);
+	assert_int_equal(rdma_bind_addr(listen, address("0.0.0.0", 5000)), 0);
+	assert_fails(rdma_bind_addr(listen, address("0.0.0.0", 5000)), EINVAL);
+	mock_refuse(mock, ONE_MSG_LISTEN, -EADDRINUSE, ONE_SUBJECT_ADDRESS, 5000, 1);
+	assert_fails(rdma_listen(listen, 1), EADDRINUSE);
+	assert_int_equal(rdma_listen(listen, 1), 0);
+	assert_int_equal(ntohs(rdma_get_src_port(listen)), 5000);
+	listener = mock_newest(mock, ONE_MSG_LISTEN);
+	none();
+	cr = mock_request(mock, listener, 5000, "please", 6);
+	event = next(RDMA_CM_EVENT_CONNECT_REQUEST, NULL);
+	assert_ptr_equal(event->listen_id, listen);
+	assert_memory_equal(event->param.conn.private_data, "please", 6);
+	id = event->id;
+	assert_ptr_equal(id->context, &mock);
+	assert_int_equal(rdma_ack_cm_event(event), 0);
+	assert_fails(rdma_accept(id, NULL), EOPNOTSUPP);
+	cq = make_qp(id, &qp);
+	assert_int_equal(rdma_accept(id, NULL), 0);
+	assert_true(mock_last(mock, ONE_MSG_CR_ACCEPT, &msg));
+	assert_int_equal(msg.cr_accept.cr, cr);
+	assert_int_equal(msg.cr_accept.qp, qp);
+	assert_fails(rdma_accept(id, NULL), EINVAL);
+	mock_connected(mock, qp, NULL, 0);
+	expect_event(RDMA_CM_EVENT_ESTABLISHED, id, 0);
+	drop(id, cq);
+	/* Refused by the application, and by nobody looking at it. */
+	cr = mock_request(mock, listener, 5000, NULL, 0);
+	event = next(RDMA_CM_EVENT_CONNECT_REQUEST, NULL);
+	id = event->id;
+	rdma_ack_cm_event(event);
+	assert_int_equal(rdma_reject(id, "no", 2), 0);
+	assert_true(mock_last(mock, ONE_MSG_CR_REJECT, &msg));
+	assert_int_equal(msg.cr_reject.cr, cr);
+	assert_int_equal(msg.cr_reject.unanswered, 0);
+	assert_fails(rdma_reject(id, NULL, 0), EINVAL);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	mock_request(mock, listener, 5000, NULL, 0);
+	event = next(RDMA_CM_EVENT_CONNECT_REQUEST, NULL);
+	id = event->id;
+	rdma_ack_cm_event(event);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	assert_true(mock_last(mock, ONE_MSG_CR_REJECT, &msg));
+	assert_int_equal(msg.cr_reject.unanswered, 1);
+	/* One that nobody has looked at when the listener goes. */
+	cr = mock_request(mock, listener, 5000, NULL, 0);
+	assert_int_equal(rdma_destroy_id(listen), 0);
+	assert_true(mock_last(mock, ONE_MSG_CR_REJECT, &msg));
+	assert_int_equal(msg.cr_reject.cr, cr);
+	assert_int_equal(mock_count(mock, ONE_MSG_UNLISTEN), 1);
+	none();
+}
+
+static void
+test_refusals(void **state)
+{
+	struct rdma_addrinfo hints = {.ai_flags = RAI_PASSIVE}, *info;
+	struct rdma_cm_id *id;
+	int yes = 1;
+
+	assert_fails(rdma_create_id(channel, &id, NULL, RDMA_PS_UDP), EOPNOTSUPP);
+	assert_fails(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), EOPNOTSUPP);
+	id = new_id();
+	assert_fails(rdma_disconnect(id), EINVAL);
+	assert_fails(rdma_reject(id, NULL, 0), EINVAL);
+	assert_fails(rdma_migrate_id(id, channel), EOPNOTSUPP);
+	assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &yes, sizeof(yes)), 0);
+	assert_fails(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &yes, 1), EOPNOTSUPP);
+	/* What was not got is not waited for. */
+	assert_int_equal(rdma_resolve_addr(id, NULL, address("192.0.2.2", 7000), 1000), 0);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	assert_int_equal(rdma_getaddrinfo(NULL, "5001", &hints, &info), 0);
+	assert_non_null(info->ai_src_addr);
+	rdma_freeaddrinfo(info);
+	hints.ai_port_space = RDMA_PS_UDP;
+	assert_fails(rdma_getaddrinfo(NULL, "5001", &hints, &info), EOPNOTSUPP);
+}
+
+/* The last test: the device does not come back. */
+static void
+test_loss(void **state)
+{
+	struct rdma_cm_id *id = resolved();
+	struct pollfd look = {.fd = channel->fd, .events = POLLIN};
+
+	mock_kill(mock);
+	assert_int_equal(poll(&look, 1, 10000), 1);
+	expect_event(RDMA_CM_EVENT_DEVICE_REMOVAL, id, 0);
+	none();
+	assert_int_equal(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(channel);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_connect),  cmocka_unit_test(test_ends), cmocka_unit_test(test_listen),
+		cmocka_unit_test(test_refusals), cmocka_unit_test(test_loss),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
