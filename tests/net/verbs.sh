@@ -119,27 +119,49 @@ pair atomic_lat 18516 ib_atomic_lat -F -n 300 -A CMP_AND_SWAP
 
 # ---- rdma_cm ----
 
-cm_pair() { # NAME PORT SERVER -- CLIENT
-	local name=$1 port=$2 server tenths=100
+RUNTIME=/var/run # DPDK's
+[ "$(id -u)" = 0 ] || RUNTIME=${XDG_RUNTIME_DIR:-/tmp}
+
+served() { # yes|no: whether an attachment of data plane a listens
+	local listeners
+	listeners=$(python3 "$(dirname "$0")/../interop/telemetry.py" \
+		"$RUNTIME/dpdk/$(basename "$WORK")-a/dpdk_telemetry.v2" /oneside/clients listeners 2>/dev/null)
+	case $listeners in
+	*' '[1-9]*) [ "$1" = yes ] ;;
+	*) [ "$1" = no ] ;;
+	esac
+}
+
+until_served() { # yes|no NAME
+	local tenths=200
+	until served "$1"; do
+		[ "$tenths" -gt 0 ] || {
+			cat "$WORK/$2.server" >&2
+			fail "$2: does a server listen? not as expected: $1"
+		}
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+}
+
+cm_pair() { # NAME SERVER -- CLIENT
+	local name=$1 server
 	local -a serve=()
-	shift 2
+	shift
 	while [ "$1" != -- ]; do
 		serve+=("$1")
 		shift
 	done
 	shift
+	until_served no "$name" # the one before has gone
 	on 0 "${serve[@]}" >"$WORK/$name.server" 2>&1 &
 	server=$!
 	APPLICATIONS+=("$server")
-	# A client that comes before the server is refused at once, and changes nothing: it comes again.
-	until on 1 "$@" >"$WORK/$name.client" 2>&1; do
-		kill -0 "$server" 2>/dev/null && [ "$tenths" -gt 0 ] || {
-			cat "$WORK/$name.server" "$WORK/$name.client" >&2
-			fail "$name: $* fails at the client"
-		}
-		sleep 0.1
-		tenths=$((tenths - 1))
-	done
+	until_served yes "$name"
+	on 1 "$@" >"$WORK/$name.client" 2>&1 || {
+		cat "$WORK/$name.server" "$WORK/$name.client" >&2
+		fail "$name: $* fails at the client"
+	}
 	wait "$server" || {
 		cat "$WORK/$name.server" >&2
 		fail "$name: ${serve[*]} fails at the server"
@@ -148,11 +170,11 @@ cm_pair() { # NAME PORT SERVER -- CLIENT
 }
 
 to=${addresses[0]}
-cm_pair rping 7174 rping -s -a "$to" -p 7174 -C 20 -V -- rping -c -a "$to" -p 7174 -C 20 -V
-cm_pair rping-any 7174 rping -s -p 7174 -C 5 -V -S 4000 -- rping -c -a "$to" -p 7174 -C 5 -V -S 4000
-cm_pair ucmatose 7471 ucmatose -b "$to" -c 5 -C 3 -S 1000 -- ucmatose -s "$to" -c 5 -C 3 -S 1000
-cm_pair write_bw-R 18518 ib_write_bw -F -R -n 500 -p 18518 -- ib_write_bw -F -R -n 500 -p 18518 "$to"
-cm_pair send_lat-R 18518 ib_send_lat -F -R -n 300 -p 18518 -- ib_send_lat -F -R -n 300 -p 18518 "$to"
+cm_pair rping rping -s -a "$to" -p 7174 -C 20 -V -- rping -c -a "$to" -p 7174 -C 20 -V
+cm_pair rping-any rping -s -p 7174 -C 5 -V -S 4000 -- rping -c -a "$to" -p 7174 -C 5 -V -S 4000
+cm_pair ucmatose ucmatose -b "$to" -c 5 -C 3 -S 1000 -- ucmatose -s "$to" -c 5 -C 3 -S 1000
+cm_pair write_bw-R ib_write_bw -F -R -n 500 -p 18518 -- ib_write_bw -F -R -n 500 -p 18518 "$to"
+cm_pair send_lat-R ib_send_lat -F -R -n 300 -p 18518 -- ib_send_lat -F -R -n 300 -p 18518 "$to"
 
 # Nobody listens, and nobody answers.
 on 1 rping -c -a "$to" -p 7999 -C 1 >"$WORK/refused" 2>&1 && fail "rping reached nobody"
