@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 #include "calls.h"
 
@@ -186,10 +187,12 @@ ibv_open_device(struct ibv_device *base)
 	context->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	pthread_mutex_init(&context->verbs.context.mutex, NULL);
 	pthread_mutex_init(&context->lock, NULL);
-	context->async_event = context->async_socket = -1;
+	context->async_socket = -1;
+	/* Before the attachment: events_lost() writes to it, on the watcher's thread. */
+	context->async_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	attach.port = base->name;
 	attach.user = context;
-	error = one_attach(&attach, &context->client);
+	error = context->async_event < 0 ? -errno : one_attach(&attach, &context->client);
 	if (error == 0) {
 		context->info = one_client_info(context->client);
 		error = events_open(context);

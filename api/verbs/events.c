@@ -193,8 +193,7 @@ events_lost(void *user)
 
 	/* Pairs with the acquire load in take_event(). */
 	atomic_store_explicit(&context->lost, true, memory_order_release);
-	if (context->async_event >= 0)
-		say(context);
+	say(context);
 }
 
 int
@@ -208,9 +207,8 @@ events_open(struct context *context)
 	if (error != 0)
 		return error;
 	context->async_last = &context->async_first;
-	context->async_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	base->async_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (context->async_event < 0 || base->async_fd < 0 ||
+	if (base->async_fd < 0 ||
 	    epoll_ctl(base->async_fd, EPOLL_CTL_ADD, context->async_event, &event) != 0 ||
 	    epoll_ctl(base->async_fd, EPOLL_CTL_ADD, context->async_socket, &event) != 0)
 		return -errno;

@@ -126,7 +126,8 @@ region_errors(void **state)
 	assert_ret(CREATE(f->ia, DAT_MEM_TYPE_LMR, desc, 0, f->pz, 0x33, &lmr), BAD_HANDLE(LMR));
 	desc.for_shared_memory = (DAT_SHARED_MEMORY){.virtual_address = memory};
 	assert_ret(CREATE(f->ia, DAT_MEM_TYPE_SHARED_VIRTUAL, desc, SIZE, f->pz, 0x33, &lmr), BAD_ARG(3));
-	mock_refuse(f->mock, ONE_MSG_MR_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 7, 1);
+	/* Twice: where memory is kept it is given up, and the request made once more. */
+	mock_refuse(f->mock, ONE_MSG_MR_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 7, 2);
 	assert_ret(create(f, SIZE, 0x33, &lmr, NULL, NULL),
 		   ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION));
 	assert_ok(dat_pz_free(f->pz)); /* no reference was leaked */
