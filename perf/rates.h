@@ -38,7 +38,14 @@ struct process_memory {
 	uint64_t shared_bytes;  /* files that applications map too: rings, registered memory */
 };
 bool process_memory(pid_t pid, struct process_memory *out);
-bool process_cpu_ns(pid_t pid, uint64_t *ns); /* time on a processor, all threads, since it began */
+
+/* Of all threads, since they began. */
+struct process_cpu {
+	uint64_t ns;    /* on a processor */
+	uint64_t wakes; /* times one came to run */
+};
+
+bool process_cpu(pid_t pid, struct process_cpu *out);
 int rates_idle_cpu(const struct rates_options *options);
 
 #endif

@@ -35,8 +35,9 @@ process_memory(pid_t pid, struct process_memory *out)
 	return true;
 }
 
+/* Nanoseconds on a processor, and how often a thread of it came to run (proc(5), schedstat). */
 bool
-process_cpu_ns(pid_t pid, uint64_t *ns)
+process_cpu(pid_t pid, struct process_cpu *out)
 {
 	const struct dirent *entry;
 	char path[64];
@@ -48,9 +49,9 @@ process_cpu_ns(pid_t pid, uint64_t *ns)
 		fprintf(stderr, "oneside-rates: --pid %d: %s\n", (int)pid, strerror(errno));
 		return false;
 	}
-	*ns = 0;
+	memset(out, 0, sizeof(*out));
 	while ((entry = readdir(tasks)) != NULL) {
-		uint64_t one = 0;
+		uint64_t ns = 0, waited = 0, runs = 0;
 		FILE *file;
 
 		if (entry->d_name[0] == '.')
@@ -59,8 +60,10 @@ process_cpu_ns(pid_t pid, uint64_t *ns)
 		file = fopen(path, "r");
 		if (file == NULL)
 			continue; /* the thread has ended */
-		if (fscanf(file, "%" SCNu64, &one) == 1)
-			*ns += one;
+		if (fscanf(file, "%" SCNu64 " %" SCNu64 " %" SCNu64, &ns, &waited, &runs) == 3) {
+			out->ns += ns;
+			out->wakes += runs;
+		}
 		fclose(file);
 	}
 	closedir(tasks);
@@ -70,7 +73,8 @@ process_cpu_ns(pid_t pid, uint64_t *ns)
 int
 rates_idle_cpu(const struct rates_options *o)
 {
-	uint64_t before[RATES_PIDS], after, start, passed;
+	struct process_cpu before[RATES_PIDS], after;
+	uint64_t start, passed;
 
 	if (o->num_pids == 0) {
 		fprintf(stderr, "oneside-rates: idle_cpu: which data plane? give --pid\n");
@@ -78,22 +82,26 @@ rates_idle_cpu(const struct rates_options *o)
 	}
 	start = now_ns();
 	for (uint32_t i = 0; i < o->num_pids; i++)
-		if (!process_cpu_ns(o->pid[i], &before[i]))
+		if (!process_cpu(o->pid[i], &before[i]))
 			return EXIT_FAILURE;
 	sleep(o->seconds);
 	passed = now_ns() - start;
 	for (uint32_t i = 0; i < o->num_pids; i++) {
-		double percent;
+		double percent, wakes;
 
-		if (!process_cpu_ns(o->pid[i], &after))
+		if (!process_cpu(o->pid[i], &after))
 			return EXIT_FAILURE;
-		percent = 100.0 * (double)(after - before[i]) / (double)passed;
+		percent = 100.0 * (double)(after.ns - before[i].ns) / (double)passed;
+		wakes = 1e9 * (double)(after.wakes - before[i].wakes) / (double)passed;
 		if (o->json)
-			printf("{\"test\":\"idle_cpu\",\"pid\":%d,\"seconds\":%.3f,\"percent\":%.4f}\n",
-			       (int)o->pid[i], (double)passed / 1e9, percent);
+			printf("{\"test\":\"idle_cpu\",\"pid\":%d,\"seconds\":%.3f,\"percent\":%.4f,"
+			       "\"wakes_per_s\":%.0f}\n",
+			       (int)o->pid[i], (double)passed / 1e9, percent, wakes);
 		else
-			printf(" idle_cpu: process %d used %.3f%% of a processor in %.1f s\n", (int)o->pid[i],
-			       percent, (double)passed / 1e9);
+			printf(" idle_cpu: process %d used %.3f%% of a processor in %.1f s and woke %.0f "
+			       "times "
+			       "a second\n",
+			       (int)o->pid[i], percent, (double)passed / 1e9, wakes);
 	}
 	return EXIT_SUCCESS;
 }

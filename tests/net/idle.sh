@@ -10,18 +10,22 @@ net_init
 RATES=$BUILD/perf/oneside-rates
 [ -x "$RATES" ] || skip "oneside-rates is not built (-Dperf=true)"
 
-# One percent of a processor: what wakes nobody (memif) is looked at by naps, which are long after a third of a second.
+# What is bounded is how often threads wake, which is the data plane's own; what a wake costs is the machine's
+# (perf/compare has it).  memif wakes nobody: it is looked at every 5 ms after a third of a second.  A thread that
+# spins wakes seldom, so the time is bounded, too, far from both.
 quiet() { # WHEN
-	local figure
+	local line wakes
 	"$RATES" -t idle_cpu -D 3 --pid "$(plane_pid a)" --pid "$(plane_pid b)" --json >"$WORK/cpu" ||
 		fail "idle_cpu"
-	for figure in $(sed -n 's/.*"percent":\([0-9]*\)\..*/\1/p' "$WORK/cpu"); do
-		[ "$figure" -lt 1 ] || fail "$1: $(cat "$WORK/cpu")"
-	done
-	say "$1: $(sed -n 's/.*"percent":\([0-9.]*\).*/\1/p' "$WORK/cpu" | tr '\n' ' ')% of a processor"
+	while read -r line; do
+		wakes=$(sed -n 's/.*"wakes_per_s":\([0-9]*\).*/\1/p' <<<"$line")
+		[ "$wakes" -le "$WAKES" ] || fail "$1: more than $WAKES wakes a second: $line"
+		[ "$(sed -n 's/.*"percent":\([0-9]*\)\..*/\1/p' <<<"$line")" -lt 20 ] || fail "$1: spins: $line"
+		say "$1: $line"
+	done <"$WORK/cpu"
 }
 
-# Half of the writes within a few naps, or well before a core that sleeps looks by itself (100 ms), however loaded.
+# Half of the writes well before a core that sleeps looks by itself (100 ms), however loaded the machine is.
 answers() { # WHEN
 	local p50
 	: >"$WORK/server"
@@ -34,14 +38,20 @@ answers() { # WHEN
 	ONESIDE_SOCKET=$(plane_socket a) timeout 60 "$RATES" -t wake_lat -n 60 --pause 30000 --json 192.0.2.2 >"$WORK/lat" ||
 		fail "$1: wake_lat"
 	p50=$(sed -n 's/.*"p50":\([0-9]*\).*/\1/p' "$WORK/lat")
-	[ "$p50" -lt 10000000 ] || fail "$1: $(cat "$WORK/lat")"
+	[ "$p50" -lt 30000000 ] || fail "$1: $(cat "$WORK/lat")"
 	say "$1: a write between two sleepers takes $((p50 / 1000)) us"
 }
 
 PLANE_IDLE=sleep
 case $1 in
-memif) start_memif_pair ;;
-veth) start_veth_pair ;;
+memif)
+	WAKES=400
+	start_memif_pair
+	;;
+veth)
+	WAKES=100
+	start_veth_pair
+	;;
 *) fail "idle.sh: \"$1\" is neither memif nor veth" ;;
 esac
 sleep 2 # the cable is up
