@@ -302,6 +302,8 @@ struct one_mr_create {
 	uint32_t access; /* ONE_ACCESS_* */
 	uint64_t va;
 	uint64_t length; /* >= 1 */
+	uint64_t shift; /* keys name the byte at `va` by va + shift, modulo 2^64: a multiple of the page size,
+			 * or what makes it 0 */
 	uint32_t num_pieces;
 	uint32_t flags; /* ONE_MR_FRESH */
 	struct one_mr_piece piece[ONE_MR_PIECES];

@@ -121,30 +121,3 @@ ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *att
 {
 	return EOPNOTSUPP;
 }
-
-static int
-bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
-{
-	return EOPNOTSUPP;
-}
-
-static struct ibv_mw *
-alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
-{
-	return nothing();
-}
-
-static int
-dealloc_mw(struct ibv_mw *mw)
-{
-	return EOPNOTSUPP;
-}
-
-/* Those that verbs.h calls without looking whether they are there. */
-void
-absent_calls(struct ibv_context_ops *ops)
-{
-	ops->alloc_mw = alloc_mw;
-	ops->bind_mw = bind_mw;
-	ops->dealloc_mw = dealloc_mw;
-}

@@ -300,7 +300,9 @@ fill_wc(const struct one_cqe *cqe, const struct qp *qp, struct ibv_wc *wc)
 		wc->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
 	else if (cqe->type == ONE_CQE_RECV)
 		wc->opcode = IBV_WC_RECV;
-	if ((cqe->flags & ONE_CQE_IMM) != 0)
+	if (cqe->type == ONE_CQE_BIND && (cqe->flags & ONE_CQE_INV) != 0)
+		wc->opcode = IBV_WC_LOCAL_INV;
+	else if ((cqe->flags & ONE_CQE_IMM) != 0)
 		wc->wc_flags = IBV_WC_WITH_IMM;
 	else if ((cqe->flags & ONE_CQE_INV) != 0)
 		wc->wc_flags = IBV_WC_WITH_INV;

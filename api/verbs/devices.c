@@ -154,7 +154,9 @@ set_calls(struct context *context)
 	verbs->query_device_ex = query_device_ex;
 	verbs->create_cq_ex = create_cq_ex;
 	verbs->create_qp_ex = create_qp_ex;
-	absent_calls(&verbs->context.ops);
+	verbs->context.ops.alloc_mw = alloc_mw;
+	verbs->context.ops.bind_mw = bind_mw;
+	verbs->context.ops.dealloc_mw = dealloc_mw;
 	verbs->context.ops.poll_cq = poll_cq;
 	verbs->context.ops.req_notify_cq = req_notify_cq;
 	verbs->context.ops.post_send = post_send;

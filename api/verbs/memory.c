@@ -4,9 +4,10 @@
 
 #include "calls.h"
 
-#define KNOWN_ACCESS                                                                 \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
+#define KNOWN_ACCESS                                                                                  \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                  \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB | \
+	 IBV_ACCESS_OPTIONAL_RANGE)
 
 struct ibv_pd *
 ibv_alloc_pd(struct ibv_context *base)
@@ -53,8 +54,7 @@ ibv_dealloc_pd(struct ibv_pd *base)
 static int
 access_of(unsigned int flags, uint32_t *access)
 {
-	if ((flags & IBV_ACCESS_ON_DEMAND) != 0 || (flags & IBV_ACCESS_ZERO_BASED) != 0 ||
-	    (flags & IBV_ACCESS_MW_BIND) != 0)
+	if ((flags & IBV_ACCESS_ON_DEMAND) != 0)
 		return EOPNOTSUPP;
 	if ((flags & ~(unsigned int)KNOWN_ACCESS) != 0)
 		return EINVAL;
@@ -81,8 +81,8 @@ reg_mr(struct ibv_pd *base, void *addr, size_t length, uint64_t iova, unsigned i
 	uint32_t access;
 	int error = access_of(flags, &access);
 
-	if (error == 0 && iova != (uintptr_t)addr)
-		error = EOPNOTSUPP;
+	if ((flags & IBV_ACCESS_ZERO_BASED) != 0)
+		iova = 0;
 	if (error != 0) {
 		errno = error;
 		return NULL;
@@ -90,8 +90,9 @@ reg_mr(struct ibv_pd *base, void *addr, size_t length, uint64_t iova, unsigned i
 	mr = calloc(1, sizeof(*mr));
 	if (mr == NULL)
 		return NULL;
-	error = one_mem_register(context_of(base->context)->client, pd->id, (uintptr_t)addr, length, access,
-				 &mr->mr);
+	mr->access = flags;
+	error = one_mem_register_iova(context_of(base->context)->client, pd->id, (uintptr_t)addr, length,
+				      iova, access, &mr->mr);
 	if (error != 0) {
 		free(mr);
 		errno = error == -EDQUOT ? ENOMEM : -error;

@@ -54,6 +54,13 @@ struct pd {
 struct mr {
 	struct ibv_mr base;
 	struct one_mr mr;
+	unsigned int access; /* enum ibv_access_flags */
+};
+
+struct mw {
+	struct ibv_mw base;
+	uint32_t id;
+	pthread_mutex_t lock; /* type 1: the key, since each bind takes the next */
 };
 
 struct comp_channel {

@@ -167,7 +167,8 @@ publish(struct mr *mr, uint8_t *base, uint64_t *limit)
 		.key = key,
 		.pz = mr->pz->number,
 		.access = mr->access,
-		.va = mr->va,
+		.va = mr->va + mr->shift,
+		.shift = mr->shift,
 		.length = mr->length,
 		.base = base,
 		.reach = base == NULL ? mr->object.client->reach : NULL,
@@ -336,6 +337,15 @@ mr_new(struct client *client, struct pz *pz, uint64_t va, uint64_t length, uint3
 	return mr;
 }
 
+/* Places in a page stay, so aligned words do; or the addresses begin at 0. */
+static bool
+shift_is_right(const struct one_mr_create *args)
+{
+	uint64_t iova = args->va + args->shift;
+
+	return iova + args->length - 1 >= iova && ((args->shift & page_mask()) == 0 || iova == 0);
+}
+
 int
 mr_create(struct client *client, const struct one_msg *msg)
 {
@@ -353,6 +363,8 @@ mr_create(struct client *client, const struct one_msg *msg)
 	    args->length > control.config->limits.max_mr_bytes)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_LENGTH,
 				     control.config->limits.max_mr_bytes);
+	if (!shift_is_right(args))
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_ADDRESS, args->va + args->shift);
 	error = check_pieces(client, args);
 	if (error != 0)
 		return error;
@@ -361,6 +373,7 @@ mr_create(struct client *client, const struct one_msg *msg)
 	mr = mr_new(client, pz, args->va, args->length, args->access);
 	if (mr == NULL)
 		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_MR].max);
+	mr->shift = args->shift;
 	error = hold_regions(mr, args);
 	if (error != 0) {
 		mr_destroy(mr);

@@ -50,6 +50,7 @@ struct mr {
 	struct pz *pz;
 	struct mem_region *entry; /* published; NULL: not */
 	uint64_t va, length;
+	uint64_t shift; /* the entry's va - ours */
 	uint32_t access;
 	uint32_t uid, gid;       /* of who asked for it */
 	struct mapping *mapping; /* of several sges, made for this MR; else NULL */
