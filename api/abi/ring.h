@@ -70,9 +70,7 @@ enum one_op {
 #define ONE_BIND_TYPE_1 0x100u     /* peers may not invalidate it */
 #define ONE_BIND_TYPE_2 0x200u     /* for this queue pair alone; refused while the window is bound */
 #define ONE_BIND_ZERO_BASED 0x400u /* addresses count from the start of the range */
-#define ONE_BIND_INVALIDATE                                                            \
-	0x800u /* no range: `rkey`, which is the window's now, grants nothing any more \
-		*/
+#define ONE_BIND_INVALIDATE 0x800u /* no range: the window's key, which is `rkey`, ends */
 #define ONE_BIND_FLAGS 0xf00u
 
 #define ONE_MAX_SGE 8u

@@ -57,6 +57,9 @@ int post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_
 int inline_room_open(struct qp *qp, uint32_t pz, uint32_t count, uint32_t size); /* -errno */
 void inline_room_close(struct qp *qp);
 
+/* ---- domain.c ---- */
+void domain_calls(struct verbs_context *verbs);
+
 /* ---- mw.c ---- */
 struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int dealloc_mw(struct ibv_mw *base);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Protection domains and memory regions. */
+/* Memory regions. */
 #include <stdlib.h>
 
 #include "calls.h"
@@ -8,48 +8,6 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                  \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB | \
 	 IBV_ACCESS_OPTIONAL_RANGE)
-
-struct ibv_pd *
-ibv_alloc_pd(struct ibv_context *base)
-{
-	struct one_msg msg = {.type = ONE_MSG_PZ_CREATE};
-	struct pd *pd = calloc(1, sizeof(*pd));
-	struct one_reply reply;
-	int error;
-
-	if (pd == NULL)
-		return NULL;
-	error = one_call(context_of(base)->client, &msg, NULL, 0, &reply);
-	if (error != 0) {
-		free(pd);
-		errno = error == -EDQUOT ? ENOMEM : -error;
-		return NULL;
-	}
-	pd->base.context = base;
-	pd->base.handle = reply.id.id;
-	pd->id = reply.id.id;
-	return &pd->base;
-}
-
-int
-ibv_dealloc_pd(struct ibv_pd *base)
-{
-	struct pd *pd = TO(pd, base);
-	struct one_msg msg = {.type = ONE_MSG_PZ_FREE};
-	int error;
-
-	if (atomic_load_explicit(&pd->users, memory_order_relaxed) != 0)
-		return EBUSY;
-	msg.id.id = pd->id;
-	error = one_call(context_of(base->context)->client, &msg, NULL, 0, NULL);
-	/* Of a data plane that has gone nothing is left to free. */
-	if (error != 0 && error != -ECONNRESET)
-		return -error;
-	free(pd);
-	return 0;
-}
-
-/* ---- memory regions ---- */
 
 static int
 access_of(unsigned int flags, uint32_t *access)

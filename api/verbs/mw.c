@@ -67,11 +67,13 @@ dealloc_mw(struct ibv_mw *base)
 static int
 check_range(const struct qp *qp, const struct ibv_mw *mw, const struct ibv_mw_bind_info *info)
 {
-	if (mw->pd != qp->base.pd || (info->mw_access_flags & ~(unsigned int)KNOWN_ACCESS) != 0)
+	uint32_t zone = TO(pd, mw->pd)->id;
+
+	if (zone != TO(pd, qp->base.pd)->id || (info->mw_access_flags & ~(unsigned int)KNOWN_ACCESS) != 0)
 		return EINVAL;
 	if (info->length == 0)
 		return 0;
-	if (info->mr == NULL || info->mr->pd != mw->pd ||
+	if (info->mr == NULL || TO(pd, info->mr->pd)->id != zone ||
 	    (TO(mr, info->mr)->access & IBV_ACCESS_MW_BIND) == 0)
 		return EINVAL;
 	return 0;

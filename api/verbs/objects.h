@@ -49,6 +49,8 @@ struct pd {
 	struct ibv_pd base;
 	uint32_t id;
 	_Atomic uint32_t users;
+	struct pd *parent; /* of a parent domain: what it stands for; else NULL */
+	struct td *td;     /* NULL: none */
 };
 
 struct mr {

@@ -6,6 +6,7 @@
 #include "calls.h"
 
 #define ATOMIC_QPS UINT16_MAX
+#define NO_VENDOR 0xffffffu /* as other devices without one: an OUI that nobody has */
 #define PAGE_SIZES 0xfffff000ull
 
 static void
@@ -20,6 +21,7 @@ fill_device(struct context *context, struct ibv_device_attr *attr)
 	attr->sys_image_guid = attr->node_guid;
 	attr->max_mr_size = limits->max_mr_bytes;
 	attr->page_size_cap = PAGE_SIZES;
+	attr->vendor_id = NO_VENDOR;
 	attr->hw_ver = ONE_ABI_VERSION;
 	attr->max_qp = (int)limits->max_qp;
 	attr->max_qp_wr = (int)limits->max_qp_wr;
