@@ -186,6 +186,34 @@ cm_pair ucmatose ucmatose -b "$to" -c 5 -C 3 -S 1000 -- ucmatose -s "$to" -c 5 -
 cm_pair write_bw-R ib_write_bw -F -R -n 500 -p 18518 -- ib_write_bw -F -R -n 500 -p 18518 "$to"
 cm_pair send_lat-R ib_send_lat -F -R -n 300 -p 18518 -- ib_send_lat -F -R -n 300 -p 18518 "$to"
 
+# fio: who writes is the client, whatever the verb is; with SEND the receiver verifies what has come.
+job() { # PORT VERB read|write [OPTIONS...]
+	local port=$1 verb=$2 rw=$3
+	shift 3
+	printf '%s\n' fio --name=job --ioengine=rdma --hostname="$to" --port="$port" --verb="$verb" --rw="$rw" \
+		--bs=64k --size=4m --iodepth=8 "$@"
+}
+
+fio_pair() { # NAME PORT VERB [OPTIONS...]
+	local name=$1
+	local -a serve send
+	shift
+	mapfile -t serve < <(job "$1" "$2" read "${@:3}")
+	mapfile -t send < <(job "$1" "$2" write "${@:3}")
+	cm_pair "$name" "${serve[@]}" -- "${send[@]}"
+	expect 'err= 0' "$WORK/$name.client"
+	expect 'err= 0' "$WORK/$name.server"
+}
+
+if command -v fio >/dev/null; then
+	fio_pair fio-write 7201 write
+	fio_pair fio-read 7202 read
+	fio_pair fio-send 7203 send
+	fio_pair fio-verify 7204 send --verify=crc32c
+else
+	leave_out "fio is missing: apt-get install fio"
+fi
+
 # Nobody listens, and nobody answers.
 on 1 rping -c -a "$to" -p 7999 -C 1 >"$WORK/refused" 2>&1 && fail "rping reached nobody"
 expect RDMA_CM_EVENT_REJECTED "$WORK/refused"
