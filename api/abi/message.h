@@ -70,6 +70,7 @@ enum one_msg_type {
 	ONE_MSG_CHANNEL_OPEN,
 	ONE_MSG_CHANNEL_CLOSE,
 	ONE_MSG_PORT,
+	ONE_MSG_MR_SWAP, /* two regions without windows exchange their keys */
 	ONE_MSG_MAX
 };
 
@@ -315,6 +316,10 @@ struct one_mr_created {
 	uint32_t reserved;
 }; /* rkey 0: no remote right */
 
+struct one_mr_swap {
+	uint32_t mr, other;
+};
+
 /*
  * A window.  `key` has a random upper part; the application chooses the low 8
  * bits anew for every ONE_OP_BIND.
@@ -493,6 +498,7 @@ struct one_msg {
 		struct one_cr_handoff cr_handoff;
 		struct one_region_add region_add;
 		struct one_mr_create mr_create;
+		struct one_mr_swap mr_swap;
 		struct one_mw_create mw_create;
 		struct one_srq_create srq_create;
 		struct one_staging staging;

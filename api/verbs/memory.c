@@ -49,6 +49,7 @@ reg_mr(struct ibv_pd *base, void *addr, size_t length, uint64_t iova, unsigned i
 	if (mr == NULL)
 		return NULL;
 	mr->access = flags;
+	mr->iova = iova;
 	error = one_mem_register_iova(context_of(base->context)->client, pd->id, (uintptr_t)addr, length,
 				      iova, access, &mr->mr);
 	if (error != 0) {
@@ -62,7 +63,7 @@ reg_mr(struct ibv_pd *base, void *addr, size_t length, uint64_t iova, unsigned i
 	mr->base.length = length;
 	mr->base.handle = mr->mr.id;
 	mr->base.lkey = mr->mr.lkey;
-	mr->base.rkey = mr->mr.rkey;
+	mr->base.rkey = mr->mr.lkey; /* what it grants may change */
 	atomic_fetch_add_explicit(&pd->users, 1, memory_order_relaxed);
 	return &mr->base;
 }
@@ -85,6 +86,69 @@ struct ibv_mr *
 ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
 	return reg_mr(pd, addr, length, iova, access);
+}
+
+/* The registration under new terms, which then gets the keys. */
+static int
+rereg(struct mr *mr, struct pd *pd, uint64_t va, uint64_t length, uint64_t iova, unsigned int flags)
+{
+	struct one_client *client = context_of(mr->base.context)->client;
+	struct one_msg msg = {.type = ONE_MSG_MR_SWAP};
+	struct one_mr next;
+	uint32_t access;
+	int error = -access_of(flags, &access);
+
+	if (error == 0)
+		error = one_mem_register_iova(client, pd->id, va, length, iova, access, &next);
+	if (error != 0)
+		return error;
+	msg.mr_swap.mr = mr->mr.id;
+	msg.mr_swap.other = next.id;
+	error = one_call(client, &msg, NULL, 0, NULL);
+	if (error != 0) {
+		one_mem_deregister(client, &next);
+		return error;
+	}
+	/* With an error the data plane has gone, and the memory is given back all the same. */
+	one_mem_deregister(client, &mr->mr);
+	mr->mr = next;
+	return 0;
+}
+
+int
+ibv_rereg_mr(struct ibv_mr *base, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	const int known =
+		IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
+	struct mr *mr = TO(mr, base);
+	bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+	unsigned int rights = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0 ? (unsigned int)access : mr->access;
+	uint64_t iova = mr->iova;
+	int error = -EINVAL;
+
+	if ((flags & IBV_REREG_MR_CHANGE_PD) == 0)
+		pd = base->pd;
+	if (moves) {
+		iova = (rights & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : (uintptr_t)addr;
+	} else {
+		addr = base->addr;
+		length = base->length;
+	}
+	if ((flags & ~known) == 0 && flags != 0 && pd != NULL && pd->context == base->context)
+		error = rereg(mr, TO(pd, pd), (uintptr_t)addr, length, iova, rights);
+	if (error != 0) {
+		errno = error == -EDQUOT ? ENOMEM : -error;
+		return IBV_REREG_MR_ERR_INPUT; /* it is as it was */
+	}
+	atomic_fetch_sub_explicit(&TO(pd, base->pd)->users, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&TO(pd, pd)->users, 1, memory_order_relaxed);
+	base->pd = pd;
+	base->addr = addr;
+	base->length = length;
+	base->handle = mr->mr.id;
+	mr->iova = iova;
+	mr->access = rights;
+	return 0;
 }
 
 int

@@ -56,6 +56,7 @@ struct pd {
 struct mr {
 	struct ibv_mr base;
 	struct one_mr mr;
+	uint64_t iova;
 	unsigned int access; /* enum ibv_access_flags */
 };
 

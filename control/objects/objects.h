@@ -104,6 +104,7 @@ int region_remove(struct client *client, const struct one_msg *msg);
 void region_destroy(struct region *region, mapping_freed *freed);
 /* mr.c */
 int mr_create(struct client *client, const struct one_msg *msg);
+int mr_swap(struct client *client, const struct one_msg *msg);
 int mr_free(struct client *client, const struct one_msg *msg);
 void mr_withdraw(struct mr *mr); /* the key, at the client's end */
 void mr_destroy(struct mr *mr);

@@ -145,6 +145,44 @@ test_addresses(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
+/* New terms, the same keys; refused, it is as it was. */
+static void
+test_rereg(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_mr *mr = region(f, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_pd *pd = ibv_alloc_pd(f->context);
+	uint32_t lkey = mr->lkey, rkey = mr->rkey, id = mr->handle;
+	struct one_msg msg;
+
+	assert_non_null(pd);
+	assert_int_equal(ibv_rereg_mr(mr, 0, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_WRITE),
+			 IBV_REREG_MR_ERR_INPUT);
+	mock_refuse(f->mock, ONE_MSG_MR_SWAP, -EBUSY, ONE_SUBJECT_MW, 5, 1);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, EBUSY);
+	assert_ptr_equal(mr->pd, f->pd);
+	assert_int_equal(ibv_rereg_mr(mr,
+				      IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS |
+					      IBV_REREG_MR_CHANGE_TRANSLATION,
+				      pd, memory + 16, 100, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ),
+			 0);
+	assert_true(mock_last(f->mock, ONE_MSG_MR_SWAP, &msg));
+	assert_int_equal(msg.mr_swap.mr, id);
+	assert_int_equal(msg.mr_swap.other, mr->handle);
+	assert_true(mock_last(f->mock, ONE_MSG_MR_FREE, &msg));
+	assert_int_equal(msg.id.id, id);
+	assert_int_equal(mr->lkey, lkey);
+	assert_int_equal(mr->rkey, rkey);
+	assert_ptr_equal(mr->addr, memory + 16);
+	assert_int_equal(mr->length, 100);
+	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
 #define W(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -154,6 +192,7 @@ main(void)
 		W(test_bind_type_1),
 		W(test_bind_type_2),
 		W(test_addresses),
+		W(test_rereg),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

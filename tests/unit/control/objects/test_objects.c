@@ -413,6 +413,38 @@ test_windows(void **state)
 	assert_clean();
 }
 
+static void
+test_swap(void **state)
+{
+	struct mem_table *table = engine_mem_table();
+	struct one_mr_created mr, other, foreign;
+	struct app app, thief;
+	uint32_t pz;
+
+	app_hello(&app, ONE_KIND_VERBS);
+	app_hello(&thief, ONE_KIND_VERBS);
+	pz = app_pz(&app);
+	mr = app_mr(&app, pz, app_region(&app, SIZE), VA, SIZE);
+	other = app_mr(&app, app_pz(&app), app_region(&app, SIZE), 2 * VA, SIZE);
+	foreign = app_mr(&thief, app_pz(&thief), app_region(&thief, SIZE), VA, SIZE);
+	app.msg.mr_swap = (struct one_mr_swap){mr.mr, mr.mr};
+	assert_int_equal(app_call(&app, ONE_MSG_MR_SWAP), -EINVAL);
+	app.msg.mr_swap = (struct one_mr_swap){mr.mr, foreign.mr + 1000};
+	assert_int_equal(app_call(&app, ONE_MSG_MR_SWAP), -EINVAL);
+	app.msg.mr_swap = (struct one_mr_swap){mr.mr, other.mr};
+	assert_int_equal(app_call(&app, ONE_MSG_MR_SWAP), 0);
+	assert_int_equal(mem_lookup(table, mr.lkey)->va, 2 * VA);
+	assert_int_equal(mem_lookup(table, other.lkey)->va, VA);
+	assert_true(mem_lookup(table, mr.lkey)->pz != mem_lookup(table, other.lkey)->pz);
+	/* A key goes with the region that has it now. */
+	assert_int_equal(app_call_id(&app, ONE_MSG_MR_FREE, mr.mr), 0);
+	assert_null(mem_lookup(table, other.lkey));
+	assert_int_equal(mem_lookup(table, mr.lkey)->va, 2 * VA);
+	app_close(&app);
+	app_close(&thief);
+	assert_clean();
+}
+
 /* What verbs' types of windows add; the region's keys name its bytes by other addresses. */
 static void
 test_window_types(void **state)
@@ -660,8 +692,9 @@ object_tests(void)
 		cmocka_unit_test(test_limits),        cmocka_unit_test(test_receive_queues),
 		cmocka_unit_test(test_regions),       cmocka_unit_test(test_free_waits_for_grace),
 		cmocka_unit_test(test_windows),       cmocka_unit_test(test_window_types),
-		cmocka_unit_test(test_window_rights), cmocka_unit_test(test_large_window),
-		cmocka_unit_test(test_copies),        cmocka_unit_test(test_resized_rings),
+		cmocka_unit_test(test_window_rights), cmocka_unit_test(test_swap),
+		cmocka_unit_test(test_large_window),  cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_resized_rings),
 	};
 
 	return cmocka_run_group_tests_name("control: objects", tests, NULL, NULL);
