@@ -389,7 +389,8 @@ client_kill(struct client *client, uint32_t fault, const char *reason)
 	if (fault != 0 && client->arena.base != NULL)
 		atomic_store_explicit(&((struct one_arena *)client->arena.base)->fault, fault,
 				      memory_order_release);
-	client->state = CLIENT_LEAVING;
+	client_state_set(client, CLIENT_LEAVING,
+			 reason != NULL ? reason : "its process or its socket has gone");
 	quota_disconnect(&control.quota, client->account);
 	lane_cancel(&client->lane);
 	discard_fds(client);
@@ -462,16 +463,16 @@ client_step(struct client *client)
 		case CLIENT_ATTACHED:
 			return false;
 		case CLIENT_LEAVING:
-			client->state = CLIENT_REMOVING;
+			client_state_set(client, CLIENT_REMOVING, "nothing is under way");
 			remove_from_core(client);
 			break;
 		case CLIENT_REMOVING:
-			client->state = CLIENT_QUIESCING;
+			client_state_set(client, CLIENT_QUIESCING, "the core has removed its objects");
 			FOR_EACH_OBJECT(client, withdraw);
 			grace_defer(client, quiesced, NULL);
 			break;
 		case CLIENT_QUIESCING:
-			client->state = CLIENT_GONE;
+			client_state_set(client, CLIENT_GONE, "the grace period has ended");
 			release(client);
 			break;
 		case CLIENT_GONE:

@@ -105,6 +105,9 @@ struct client {
 	TAILQ_ENTRY(client) link;
 };
 
+/* ---- client_state.c: the only writer of an attachment's state; `why`: for the trace ---- */
+void client_state_set(struct client *client, enum client_state to, const char *why);
+
 /* ---- client.c ---- */
 void client_accept(int fd);
 void client_kill(struct client *client, uint32_t fault, const char *reason);

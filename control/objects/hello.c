@@ -86,7 +86,7 @@ async_added(struct engine_command *command, void *object)
 	client->async_cq->object.busy = false;
 	if (client->state != CLIENT_CONNECTED)
 		return;
-	client->state = CLIENT_ATTACHED;
+	client_state_set(client, CLIENT_ATTACHED, "HELLO");
 	control.attached_ever++;
 	welcome(client);
 	client_reply(client, 0);

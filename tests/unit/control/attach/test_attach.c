@@ -292,6 +292,7 @@ setup(void)
 	config.limits.max_segments = 5000;
 	config.max_clients_per_uid = 3;
 	config.max_bytes_per_uid = 24 << 20;
+	attach_edges_trace();
 	start();
 	/* All that stays open is open: nothing is opened at an attachment and kept. */
 	base_fds = count_fds();
