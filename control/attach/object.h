@@ -60,7 +60,7 @@ struct attach_calls {
 	const struct qp_kind *endpoint;       /* the kind of queue pairs that QP_CREATE makes */
 	void (*rsm_request)(struct segment *segment, struct conn *conn); /* a request for an RSM segment */
 };
-/* All that lower rooms call in higher ones but for ports (path_calls); set by control_init. */
+/* All that lower rooms call in higher ones but for ports (path_calls); set by daemon_init. */
 extern const struct attach_calls *attach_calls;
 
 void *object_new(struct client *client, enum object_kind kind, size_t size);

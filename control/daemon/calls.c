@@ -36,7 +36,7 @@ region_end(void *object)
 	region_destroy(object, NULL);
 }
 
-const struct attach_calls attach_table = {
+const struct attach_calls calls_of_attach = {
 	.request =
 		{
 			[ONE_MSG_HELLO] = hello_request,
@@ -69,7 +69,7 @@ const struct attach_calls attach_table = {
 			[ONE_MSG_QP_RTR] = qp_rtr,
 			[ONE_MSG_QP_RTS] = qp_rts,
 			[ONE_MSG_QP_ERROR] = qp_error,
-			[ONE_MSG_PORT] = port_request,
+			[ONE_MSG_PORT] = hello_port_request,
 			[ONE_MSG_CHANNEL_OPEN] = channel_open,
 			[ONE_MSG_CHANNEL_CLOSE] = channel_close,
 			[ONE_MSG_STAGING] = staging_create,
@@ -112,7 +112,7 @@ const struct attach_calls attach_table = {
 	.rsm_request = rsm_request,
 };
 
-const struct path_calls path_table = {
+const struct path_calls calls_of_path = {
 	.cm = conn_event,
 	.mad = host_mad,
 	.moved = conns_path_changed,

@@ -147,7 +147,7 @@ start(struct client *client)
 }
 
 int
-port_request(struct client *client, const struct one_msg *msg)
+hello_port_request(struct client *client, const struct one_msg *msg)
 {
 	uint32_t index = msg->port_query.port;
 	const struct engine_port_info *info;

@@ -76,7 +76,7 @@ struct srq {
 };
 
 /* ---- hello.c ---- */
-int port_request(struct client *client, const struct one_msg *msg);
+int hello_port_request(struct client *client, const struct one_msg *msg);
 int hello_request(struct client *client, const struct one_msg *msg);
 
 /* ---- pz.c, cq.c, staging.c ---- */
@@ -121,8 +121,8 @@ void mw_unbind_lost(struct mr *mr); /* windows of `mr` that peers have invalidat
 void bind_event(struct qp *qp);
 
 /* The ring for `wrs` requests of `sges` sges; a refusal if it is over the limits. */
-int work_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t sges,
-		   uint32_t *log2); /* qp.c */
+int qp_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t sges,
+		 uint32_t *log2); /* qp.c */
 
 /* ---- channel.c ---- */
 struct channel;

@@ -178,7 +178,7 @@ fill_config(struct qp *qp)
 /* ---- making ---- */
 
 int
-work_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t sges, uint32_t *log2)
+qp_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t sges, uint32_t *log2)
 {
 	const struct one_limits *limits = &control.config->limits;
 	uint32_t slots;
@@ -194,12 +194,6 @@ work_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t s
 	for (*log2 = 0; 1u << *log2 < slots;)
 		++*log2;
 	return 0;
-}
-
-int
-qp_ring_log2(struct client *client, uint32_t wrs, uint32_t sges, uint32_t *log2)
-{
-	return work_ring_log2(client, control.config->limits.max_qp_wr, wrs, sges, log2);
 }
 
 int
@@ -339,13 +333,13 @@ qp_create(struct client *client, const struct one_msg *msg)
 {
 	const struct one_qp_create *args = &msg->qp_create;
 	struct qp to = {0}, *qp;
-	uint32_t sq_log2 = 0, rq_log2 = 0;
+	uint32_t sq_log2 = 0, rq_log2 = 0, most = control.config->limits.max_qp_wr;
 	int error = resolve(client, args, &to);
 
 	if (error == 0)
-		error = qp_ring_log2(client, args->max_send_wr, args->max_send_sge, &sq_log2);
+		error = qp_ring_log2(client, most, args->max_send_wr, args->max_send_sge, &sq_log2);
 	if (error == 0)
-		error = qp_ring_log2(client, args->max_recv_wr, args->max_recv_sge, &rq_log2);
+		error = qp_ring_log2(client, most, args->max_recv_wr, args->max_recv_sge, &rq_log2);
 	if (error != 0)
 		return error;
 	qp = qp_new(client, attach_calls->endpoint);

@@ -60,7 +60,6 @@ int qp_free(struct client *client, const struct one_msg *msg);
 /* For other kinds: one that is busy and empty; its rings; and to the core, which `done` tells of.  What it
  * refers to is held from qp_add() on; if that fails it is destroyed. */
 struct qp *qp_new(struct client *client, const struct qp_kind *kind);
-int qp_ring_log2(struct client *client, uint32_t wrs, uint32_t sges, uint32_t *log2);
 int qp_make_rings(struct qp *qp);
 int qp_add(struct qp *qp, command_done *done);
 int qp_refuse_full(struct client *client);                    /* what to say when qp_new() is NULL */

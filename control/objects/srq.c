@@ -57,7 +57,7 @@ srq_create(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
 	if (args->max_wr == 0 || args->max_sge == 0)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, 0);
-	error = work_ring_log2(client, limits->max_srq_wr, args->max_wr, args->max_sge, &log2);
+	error = qp_ring_log2(client, limits->max_srq_wr, args->max_wr, args->max_sge, &log2);
 	if (error != 0)
 		return error;
 	srq = object_new(client, OBJECT_SRQ, sizeof(*srq));

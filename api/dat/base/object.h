@@ -85,7 +85,7 @@ ia_lost(const struct ia *ia)
 	return __builtin_expect(atomic_load_explicit(&ia->lost, memory_order_acquire), 0);
 }
 
-/* Pairs with the release store in ia_sweep: the events of the loss are in their queues. */
+/* Pairs with the release store in lost_sweep: the events of the loss are in their queues. */
 static inline bool
 ia_swept(const struct ia *ia)
 {
@@ -111,6 +111,6 @@ DAT_RETURN dat_errno(int error, DAT_RETURN_SUBTYPE subtype);
 /* ---- complain.c ---- */
 
 /* With DAT_DBG_TYPE in the environment: says on stderr why something failed. */
-void registry_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void base_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -81,17 +81,17 @@ sleep_until_poked(struct cno *cno, uint32_t ticket, struct evd *host, uint64_t d
 	int error;
 
 	if (ia_lost(ia)) {
-		ia_sweep(ia);
+		lost_sweep(ia);
 		return 0;
 	}
 	if (host != NULL) {
-		if (ia_sweep_reporters(host))
+		if (lost_sweep_reporters(host))
 			return 0;
-		until = wait_with_guests(deadline);
+		until = evd_wait_with_guests(deadline);
 	}
 	error = one_wait_sleep(ia->client, cno->channel, ticket, until);
 	if (error == -ECONNRESET) {
-		ia_mark_lost(ia);
+		lost_mark(ia);
 		return 0;
 	}
 	return error == -ETIMEDOUT && until != deadline ? 0 : error;
@@ -127,7 +127,7 @@ cno_is_agent_of(const struct ia *ia)
 static bool
 is_dead(const struct ia *ia)
 {
-	/* Acquire pairs with the release in ia_sweep: the events are in the queues. */
+	/* Acquire pairs with the release in lost_sweep: the events are in the queues. */
 	return ia_lost(ia) && ia_swept(ia);
 }
 

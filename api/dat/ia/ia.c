@@ -40,7 +40,7 @@ ia_params(const char *params, char *socket, size_t socket_len, char *port, size_
 static void
 lost(void *user)
 {
-	ia_mark_lost(user);
+	lost_mark(user);
 }
 
 static void
@@ -65,10 +65,10 @@ static void
 complain(const char *name, const char *socket, const char *port, int error)
 {
 	if (error == -ENODEV)
-		registry_complain("%s: the data plane at %s has no port \"%s\"", name, socket, port);
+		base_complain("%s: the data plane at %s has no port \"%s\"", name, socket, port);
 	else
-		registry_complain("%s: no attachment to the data plane at %s: %s", name, socket,
-				  error == -EPROTO ? "it is of another version" : strerror(-error));
+		base_complain("%s: no attachment to the data plane at %s: %s", name, socket,
+			      error == -EPROTO ? "it is of another version" : strerror(-error));
 }
 
 static DAT_RETURN
@@ -86,8 +86,7 @@ attach(struct ia *ia, const char *params)
 	int error;
 
 	if (ret != DAT_SUCCESS) {
-		registry_complain("%s: IA parameters \"%s\" are not [socket=PATH] [port=NAME]", ia->name,
-				  params);
+		base_complain("%s: IA parameters \"%s\" are not [socket=PATH] [port=NAME]", ia->name, params);
 		return ret;
 	}
 	args.socket = socket[0] != '\0' ? socket : NULL;

@@ -160,7 +160,7 @@ dapl_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_triplet,
 	if (rmr_context == NULL && lmr_triplet->segment_length != 0)
 		return BAD_ARG(7);
 	if (ia_lost(ia))
-		ia_sweep(ia);
+		lost_sweep(ia);
 	/* Windows are bound one at a time, so that keys follow each other as the binds do. */
 	pthread_mutex_lock(&ia->lock);
 	/* First, since an endpoint that is not connected may have no protection zone yet. */
