@@ -12,8 +12,8 @@
  *              for
  *
  * Its connection counts against its user until LEAVING, its attachment and what it has until it is
- * freed.  A HELLO that finds too many attachments waits for those that end: who comes and goes fast
- * is slowed down, not turned away.
+ * freed.  A HELLO that finds too many attachments waits for those that end: a program that attaches
+ * and detaches fast is slowed down, not turned away.
  *
  * Handlers and callbacks ask client_alive() before they begin something new.
  */
@@ -272,7 +272,7 @@ client_ready(struct watch *watch, uint32_t events)
 
 /* ---- beginning ---- */
 
-/* The process that connected has ended, whoever else may still hold the socket. */
+/* The process that connected has ended, even if another one still holds the socket. */
 static void
 process_ready(struct watch *watch, uint32_t events)
 {
@@ -281,7 +281,7 @@ process_ready(struct watch *watch, uint32_t events)
 
 /*
  * A descriptor of the process, so that its death is seen even while a child of
- * its holds the socket, and so that its pid means nobody else.
+ * its holds the socket, and so that its pid means no other.
  */
 static int
 open_process(struct client *client)
@@ -366,7 +366,7 @@ client_accept(int fd)
 			if (table_at(&(client)->table[kind_], i_) != NULL)                              \
 	attach_calls->class[kind_].step(table_at(&(client)->table[kind_], i_))
 
-/* Nothing of this client is found by anybody any more; peers are told. */
+/* No lookup finds anything of this client any more; its peers get a DREQ. */
 static void
 unhook(struct client *client)
 {
@@ -521,7 +521,7 @@ clients_deadline(void)
 			deadline = client->hello_deadline;
 		if (client->again && client->left != client->account->left)
 			deadline = control.now;
-		/* Acknowledgements that wake nobody are waited for. */
+		/* Acknowledgements that do not wake this thread are polled for. */
 		if (client->state > CLIENT_ATTACHED && control.now + ENDING_NS < deadline)
 			deadline = control.now + ENDING_NS;
 		if (copies_deadline(client) < deadline)

@@ -4,7 +4,7 @@
  *
  * close() may wait for the server behind a file (FUSE, NFS), for the peer of a
  * connection that lingers, or for those that lie unread in the queue of a Unix
- * socket, and whoever sent the descriptor may be what it waits for.  And the last
+ * socket, and the sender of the descriptor may be what it waits for.  And the last
  * close() of plain memory frees its pages, seconds for some GiB.  So all of it is
  * closed by threads of their own, two for each user, so that no other user is delayed:
  *
@@ -324,7 +324,7 @@ look(struct reaper_lane *lane)
 		pthread_kill(lane->thread, WAKE_SIGNAL);
 }
 
-/* The threads of users who have nothing to close end. */
+/* The threads of users with nothing to close end. */
 void
 reapers_poll(void)
 {
@@ -395,7 +395,7 @@ reaper_close_socket(uint32_t uid, int fd)
 {
 	struct reaper *reaper = reaper_of(uid);
 
-	shutdown(fd, SHUT_RDWR); /* it is told at once */
+	shutdown(fd, SHUT_RDWR); /* the peer sees the end at once */
 	if (reaper == NULL)
 		reaper = own;
 	if (reaper == NULL || !lane_give(&reaper->connections, fd))

@@ -105,7 +105,7 @@ void conn_hold_qpn(struct conn *conn);
 void conn_let_go_qpn(struct conn *conn);
 /* The event of an endpoint's connection. */
 struct one_cqe conn_outcome(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm);
-/* conn_show.c: before the event that tells of it. */
+/* conn_show.c: before its event. */
 void conn_show(const struct conn *conn);
 void conn_show_refusal(const struct conn *conn, const uint8_t *data);
 /* The next hop `hop` of `port` has another MAC now. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which request is whose, and how an attachment lets go of each kind of object.
+ * The handler of each request, and how an attachment lets go of each kind of object.
  */
 #include "control/daemon/calls.h"
 

@@ -132,7 +132,7 @@ free_old_rings(struct cq *cq, bool all)
 	while ((old = *link) != NULL) {
 		const struct one_cq_shm *shm = (const struct one_cq_shm *)(client->arena.base + old->offset);
 
-		/* Acquire pairs with the release store of whoever has read the last entry. */
+		/* Acquire pairs with the library's release store after it has read the last entry. */
 		if (!all && atomic_load_explicit(&shm->head, memory_order_acquire) !=
 				    atomic_load_explicit(&shm->tail, memory_order_relaxed)) {
 			link = &old->next;
@@ -270,7 +270,7 @@ cq_has_room(const struct cq *cq)
 	 * compared. */
 	uint32_t taken = atomic_load_explicit(&shm->head, memory_order_relaxed);
 	uint32_t stored = atomic_load_explicit(&shm->tail, memory_order_relaxed);
-	/* Entries are there before the tail tells of them: the application may be ahead of it. */
+	/* Entries are there before the tail covers them: the application may be ahead of it. */
 	int32_t waiting = (int32_t)(stored - taken);
 
 	return (waiting > 0 ? (uint32_t)waiting : 0) + cq->posts < (1u << cq->log2) - 1;

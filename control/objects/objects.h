@@ -51,7 +51,7 @@ struct mr {
 	struct mem_region *entry; /* published; NULL: not */
 	uint64_t va, length;
 	uint32_t access;
-	uint32_t uid, gid;       /* of who asked for it */
+	uint32_t uid, gid;       /* of the user that asked for it */
 	struct mapping *mapping; /* of several sges, made for this MR; else NULL */
 	uint32_t num_regions;
 	struct region **region;
@@ -91,7 +91,7 @@ void cq_destroy(struct cq *cq); /* the core has let go */
 void cq_post(struct cq *cq, const struct one_cqe *event);
 bool cq_has_room(const struct cq *cq);
 int staging_create(struct client *client, const struct one_msg *msg);
-/* 0: too many of the client's user or of all; `limit` tells. */
+/* 0: too many of the client's user or of all: `limit`. */
 uint32_t pz_number_new(struct client *client, void *owner, uint64_t *limit);
 void pz_number_free(struct client *client, uint32_t number);
 void pz_destroy(struct pz *pz);

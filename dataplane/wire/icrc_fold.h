@@ -76,7 +76,7 @@ reduce(v128 x)
 	return ~(uint32_t)(v128_low(v128_xor(x, q)) >> 32);
 }
 
-/* In address order: whoever sees a byte sees those before it. */
+/* In address order: a reader that sees a byte sees those before it. */
 V128_INLINE void
 move_bytes(struct moving *moving, uint32_t len)
 {
