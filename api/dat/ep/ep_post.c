@@ -194,7 +194,7 @@ check_one_segment(struct ep *ep, const DAT_LMR_TRIPLET *segment, bool write)
 	if (__builtin_expect(lmr == NULL || segment->lmr_context == 0 ||
 				     idmap_key(&lmr->o.node) != segment->lmr_context,
 			     0)) {
-		lmr = (const struct lmr *)idmap_find(&ep->o.ia->lmrs, segment->lmr_context);
+		lmr = object_find(ep->o.ia, DAT_HANDLE_TYPE_LMR, segment->lmr_context);
 		if (lmr != NULL)
 			one_store_alone(&ep->last_lmr, lmr);
 	}

@@ -230,9 +230,7 @@ dapl_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent, DAT_CNO_
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	error = one_channel_alloc(ia->client, &cno->channel);
 	if (error != 0) {
-		pthread_mutex_lock(&ia->lock);
-		object_discard(&cno->o);
-		pthread_mutex_unlock(&ia->lock);
+		object_drop(&cno->o);
 		return dat_errno(error, DAT_RESOURCE_MEMORY);
 	}
 	pthread_mutex_init(&cno->lock, NULL);
@@ -242,7 +240,7 @@ dapl_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent, DAT_CNO_
 	error = set_agent(cno, agent);
 	pthread_mutex_unlock(&cno->lock);
 	if (error == 0)
-		error = ia->count[DAT_HANDLE_TYPE_CNO] < CNOS_MAX ? object_publish(&cno->o) : -ENOSPC;
+		error = ia->count[DAT_HANDLE_TYPE_CNO] < CNOS_MAX ? object_publish(&cno->o, 0) : -ENOSPC;
 	pthread_mutex_unlock(&ia->lock);
 	if (error != 0) {
 		cno_destroy(cno);
@@ -413,15 +411,11 @@ empty(struct cno *cno)
 void
 cno_destroy(struct cno *cno)
 {
-	struct ia *ia = cno->o.ia;
-
 	empty(cno);
-	one_channel_free(ia->client, cno->channel);
+	one_channel_free(cno->o.ia->client, cno->channel);
 	pthread_cond_destroy(&cno->agent_news);
 	pthread_mutex_destroy(&cno->lock);
-	pthread_mutex_lock(&ia->lock);
-	object_discard(&cno->o);
-	pthread_mutex_unlock(&ia->lock);
+	object_drop(&cno->o);
 }
 
 DAT_RETURN

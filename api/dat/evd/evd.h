@@ -22,7 +22,6 @@ void lost_flush_one(struct ep *ep, struct evd *evd, uint8_t type, const struct p
 /* Takes a reference for a stream; NULL when the handle is no EVD of this IA with these flags.  ia.lock held.
  */
 struct evd *evd_ref(struct ia *ia, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS needed);
-void evd_unref(struct evd *evd); /* ia.lock held */
 /* An EVD not yet published; an error code in *ret. */
 struct evd *evd_make(struct ia *ia, uint32_t qlen, DAT_EVD_FLAGS flags, DAT_RETURN *ret);
 void evd_destroy(struct evd *evd); /* retired; returns it to the pool.  No lock held */
