@@ -358,13 +358,14 @@ client_accept(int fd)
 
 /* ---- the end ---- */
 
-/* `step` of the class of each object, in the order of enum object_kind. */
-#define FOR_EACH_OBJECT(client, step)                                                                   \
+/* `step` of the class of each object, in the order of enum object_kind; what follows are its further
+ * arguments. */
+#define FOR_EACH_OBJECT(client, step, ...)                                                              \
 	for (int kind_ = 0; kind_ < OBJECT_KINDS; kind_++)                                              \
 		for (uint32_t i_ = 0;                                                                   \
 		     attach_calls->class[kind_].step != NULL && i_ < (client)->table[kind_].size; i_++) \
 			if (table_at(&(client)->table[kind_], i_) != NULL)                              \
-	attach_calls->class[kind_].step(table_at(&(client)->table[kind_], i_))
+	attach_calls->class[kind_].step(table_at(&(client)->table[kind_], i_) __VA_OPT__(, ) __VA_ARGS__)
 
 /* No lookup finds anything of this client any more; its peers get a DREQ. */
 static void
@@ -411,7 +412,7 @@ remove_from_core(struct client *client)
 {
 	struct engine_command *command;
 
-	FOR_EACH_OBJECT(client, remove);
+	FOR_EACH_OBJECT(client, remove, NULL);
 	if (client->added) {
 		command = command_new(client, ENGINE_CLIENT_REMOVE, NULL, NULL);
 		command_send(command);

@@ -132,7 +132,6 @@ int qp_error(struct client *client, const struct one_msg *msg);
 
 /* ---- accept.c ---- */
 int listen_create(struct client *client, const struct one_msg *msg);
-int listen_free(struct client *client, const struct one_msg *msg);
 void listener_close(struct listener *listener);
 int cr_accept(struct client *client, const struct one_msg *msg);
 int cr_reject(struct client *client, const struct one_msg *msg);

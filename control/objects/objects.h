@@ -81,13 +81,12 @@ int hello_request(struct client *client, const struct one_msg *msg);
 
 /* ---- pz.c, cq.c, staging.c ---- */
 int pz_create(struct client *client, const struct one_msg *msg);
-int pz_free(struct client *client, const struct one_msg *msg);
 int cq_create(struct client *client, const struct one_msg *msg);
 int cq_resize_request(struct client *client, const struct one_msg *msg);
 int cq_free(struct client *client, const struct one_msg *msg);
 int cq_start(struct client *client, uint32_t log2, struct cq **out, command_done *done);
-void cq_remove(struct cq *cq);  /* at the client's end */
-void cq_destroy(struct cq *cq); /* the core has let go */
+void cq_remove(struct cq *cq, command_done *done); /* at the client's end */
+void cq_destroy(struct cq *cq);                    /* the core has let go */
 void cq_post(struct cq *cq, const struct one_cqe *event);
 bool cq_has_room(const struct cq *cq);
 int staging_create(struct client *client, const struct one_msg *msg);
@@ -134,8 +133,7 @@ void channel_destroy(struct channel *channel); /* the core has let go */
 /* ---- srq.c ---- */
 int srq_create(struct client *client, const struct one_msg *msg);
 int srq_limit(struct client *client, const struct one_msg *msg);
-int srq_free(struct client *client, const struct one_msg *msg);
-void srq_remove(struct srq *srq);  /* at the client's end */
-void srq_destroy(struct srq *srq); /* the core has let go */
+void srq_remove(struct srq *srq, command_done *done); /* at the client's end */
+void srq_destroy(struct srq *srq);                    /* the core has let go */
 
 #endif

@@ -328,6 +328,21 @@ qp_refuse_full(struct client *client)
 	return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_QP].max);
 }
 
+/* What a request has resolved. */
+static void
+assign(struct qp *qp, const struct qp *from)
+{
+	qp->pz = from->pz;
+	qp->send_cq = from->send_cq;
+	qp->recv_cq = from->recv_cq;
+	qp->conn_cq = from->conn_cq;
+	qp->srq = from->srq;
+	qp->rd_atomic_in = from->rd_atomic_in;
+	qp->rd_atomic_out = from->rd_atomic_out;
+	qp->config.recv_solicited = from->config.recv_solicited;
+	qp->config.notify_end = from->config.notify_end;
+}
+
 int
 qp_create(struct client *client, const struct one_msg *msg)
 {
@@ -345,15 +360,7 @@ qp_create(struct client *client, const struct one_msg *msg)
 	qp = qp_new(client, attach_calls->endpoint);
 	if (qp == NULL)
 		return qp_refuse_full(client);
-	qp->pz = to.pz;
-	qp->send_cq = to.send_cq;
-	qp->recv_cq = to.recv_cq;
-	qp->conn_cq = to.conn_cq;
-	qp->srq = to.srq;
-	qp->rd_atomic_in = to.rd_atomic_in;
-	qp->rd_atomic_out = to.rd_atomic_out;
-	qp->config.recv_solicited = to.config.recv_solicited;
-	qp->config.notify_end = to.config.notify_end;
+	assign(qp, &to);
 	qp->config.sq_log2 = sq_log2;
 	qp->config.rq_log2 = rq_log2;
 	qp->config.max_send_wr = args->max_send_wr;
@@ -383,15 +390,7 @@ static void
 take_over(struct qp *qp, const struct qp *from)
 {
 	drop(qp);
-	qp->pz = from->pz;
-	qp->send_cq = from->send_cq;
-	qp->recv_cq = from->recv_cq;
-	qp->conn_cq = from->conn_cq;
-	qp->srq = from->srq;
-	qp->rd_atomic_in = from->rd_atomic_in;
-	qp->rd_atomic_out = from->rd_atomic_out;
-	qp->config.recv_solicited = from->config.recv_solicited;
-	qp->config.notify_end = from->config.notify_end;
+	assign(qp, from);
 	hold(qp);
 	fill_config(qp);
 }
