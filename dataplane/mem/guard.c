@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 
