@@ -683,6 +683,7 @@ mock_start(void)
 		.max_mw = 4096,
 		.max_srq = 256,
 		.max_srq_wr = 4096,
+		.max_ah = 1024,
 		.max_rd_atomic = 16,
 		.max_private_data = 64,
 		.max_segments = 256,
