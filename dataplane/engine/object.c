@@ -9,7 +9,6 @@
 
 #include "dataplane/port/port.h"
 #include "dataplane/qp/qp.h"
-#include "dataplane/qp/ud.h"
 
 static void *
 object_new(size_t size)

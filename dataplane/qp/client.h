@@ -7,7 +7,16 @@
 
 #include "dataplane/core/core.h"
 
-/* Written by the control thread, entry by entry; each entry does not change while it is there. */
+/* An address handle: made and freed by the control thread, not changed in between. */
+struct engine_ah {
+	uint32_t id, pz;
+	uint16_t port;
+	bool loop; /* to an address of this data plane */
+	struct wire_template template;
+	struct reap reap; /* control thread */
+};
+
+/* Written by the control thread, entry by entry. */
 struct ah_table {
 	_Atomic(struct engine_ah *) slot[ONE_AHS_MAX];
 };

@@ -15,7 +15,6 @@
 
 #include "dataplane/port/port.h"
 #include "dataplane/qp/transport.h"
-#include "dataplane/qp/ud.h"
 
 #define QPN_FIRST 2u       /* 0 and 1 are management's, */
 #define QPN_LAST 0xfffffeu /* and all ones is multicast */

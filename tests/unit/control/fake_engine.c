@@ -33,10 +33,6 @@ struct engine_srq {
 	uint32_t qps;
 };
 
-struct engine_ah {
-	struct engine_ah_config config;
-};
-
 struct engine_qp {
 	struct engine_client *client;
 	struct engine_qp_config config;
@@ -373,16 +369,11 @@ engine_cq_free(struct engine_cq *cq)
 struct engine_ah *
 engine_ah_new(struct engine_client *client, const struct engine_ah_config *config)
 {
-	struct engine_ah *ah = calloc(1, sizeof(*ah));
-
-	if (ah == NULL)
-		return NULL;
-	ah->config = *config;
 	pthread_mutex_lock(&lock);
 	ah_made = *config;
 	num_ahs++;
 	pthread_mutex_unlock(&lock);
-	return ah;
+	return malloc(1);
 }
 
 void
