@@ -304,6 +304,10 @@ fill_wc(const struct one_cqe *cqe, const struct qp *qp, struct ibv_wc *wc)
 		wc->wc_flags = IBV_WC_WITH_IMM;
 	else if ((cqe->flags & ONE_CQE_INV) != 0)
 		wc->wc_flags = IBV_WC_WITH_INV;
+	if ((cqe->flags & ONE_CQE_GRH) != 0) {
+		wc->wc_flags |= IBV_WC_GRH;
+		wc->src_qp = cqe->src_qpn;
+	}
 }
 
 static int

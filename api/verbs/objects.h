@@ -51,6 +51,11 @@ struct pd {
 	_Atomic uint32_t users;
 };
 
+struct ah {
+	struct ibv_ah base;
+	uint32_t id;
+};
+
 struct mr {
 	struct ibv_mr base;
 	struct one_mr mr;
