@@ -123,6 +123,16 @@ pair atomic_lat 18516 ib_atomic_lat -F -n 300 -A CMP_AND_SWAP
 pair ud_send_bw 18516 ib_send_bw -c UD -x 0 -F -n 400 -r 512 -s 2048
 pair ud_send_lat 18516 ib_send_lat -c UD -x 0 -F -n 300 -r 512
 
+# Asleep for each completion: the latency test of SEND has two queues on one channel, and takes each event for
+# one completion.  perftest has no events for WRITE.
+pair send_lat-events 18516 ib_send_lat -F -e -n 2000
+pair send_lat-events-sizes 18516 ib_send_lat -F -e -a -n 100
+pair read_lat-events 18516 ib_read_lat -F -e -n 500
+pair atomic_lat-events 18516 ib_atomic_lat -F -e -n 500
+pair send_bw-events 18516 ib_send_bw -F -e -n 1000
+pair read_bw-events 18516 ib_read_bw -F -e -n 1000 -q 4
+pair atomic_bw-events 18516 ib_atomic_bw -F -e -n 500
+
 # ---- rdma_cm ----
 
 RUNTIME=/var/run # DPDK's
