@@ -71,7 +71,9 @@ extern struct id *ids;
 int devices_open(void); /* -errno; those that are open already stay */
 bool device_has(const struct device *device, const struct sockaddr *addr);
 void device_addr(const struct device *device, uint16_t port, struct sockaddr_storage *out);
-bool is_wildcard(const struct sockaddr *addr);
+bool is_loopback(const struct sockaddr *addr);
+/* Unspecified, or loopback: any device has it, as with the kernel's rdma_cm. */
+bool names_no_device(const struct sockaddr *addr);
 uint16_t port_of(const struct sockaddr *addr);
 
 /* NULL: none, with errno. */

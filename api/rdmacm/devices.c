@@ -73,13 +73,23 @@ port_of(const struct sockaddr *addr)
 }
 
 bool
-is_wildcard(const struct sockaddr *addr)
+is_loopback(const struct sockaddr *addr)
 {
 	const struct sockaddr_in6 *v6 = (const void *)addr;
 	const struct sockaddr_in *v4 = (const void *)addr;
 
-	return addr->sa_family == AF_INET6 ? IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr)
-					   : v4->sin_addr.s_addr == htonl(INADDR_ANY);
+	return addr->sa_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr)
+					   : ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+bool
+names_no_device(const struct sockaddr *addr)
+{
+	const struct sockaddr_in6 *v6 = (const void *)addr;
+	const struct sockaddr_in *v4 = (const void *)addr;
+
+	return is_loopback(addr) || (addr->sa_family == AF_INET6 ? IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr)
+								 : v4->sin_addr.s_addr == htonl(INADDR_ANY));
 }
 
 bool

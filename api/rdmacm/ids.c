@@ -153,7 +153,7 @@ bind_addr(struct id *id, const struct sockaddr *addr)
 		return -EINVAL;
 	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
 		return -EAFNOSUPPORT;
-	if (!is_wildcard(addr)) {
+	if (!names_no_device(addr)) {
 		while (device != NULL && !device_has(device, addr))
 			device = device->next;
 		if (device == NULL)
@@ -184,6 +184,8 @@ device_towards(const struct sockaddr *dst)
 {
 	struct device *device = devices;
 
+	if (names_no_device(dst))
+		return device;
 	while (device != NULL && !device_has(device, dst))
 		device = device->next;
 	if (device != NULL)
@@ -211,6 +213,8 @@ resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *d
 	struct device *device;
 	int error = 0;
 
+	if (dst->sa_family != AF_INET && dst->sa_family != AF_INET6)
+		return -EAFNOSUPPORT;
 	if (src != NULL && !id->bound)
 		error = bind_addr(id, src);
 	if (error != 0)
@@ -219,8 +223,12 @@ resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *d
 		device = device_towards(dst);
 		if (device == NULL)
 			return -ENODEV;
-		bind_device(id, device, 0);
+		bind_device(id, device, id->bound ? port_of(&id->base.route.addr.src_addr) : 0);
 		id->bound = true;
+	}
+	if (names_no_device(dst)) {
+		device_addr(id->device, port_of(dst), &id->base.route.addr.dst_storage);
+		return queue(id, RDMA_CM_EVENT_ADDR_RESOLVED);
 	}
 	if (verbs_cm_info(id->device->verbs)->family != dst->sa_family)
 		return -EAFNOSUPPORT;
