@@ -71,6 +71,8 @@ extern struct id *ids;
 int devices_open(void); /* -errno; those that are open already stay */
 bool device_has(const struct device *device, const struct sockaddr *addr);
 void device_addr(const struct device *device, uint16_t port, struct sockaddr_storage *out);
+/* An IPv4 address that is written as one of IPv6, as getaddrinfo() gives it where there is only IPv6. */
+const struct sockaddr *unmapped(const struct sockaddr *addr, struct sockaddr_storage *room);
 bool is_loopback(const struct sockaddr *addr);
 /* Unspecified, or loopback: any device has it, as with the kernel's rdma_cm. */
 bool names_no_device(const struct sockaddr *addr);

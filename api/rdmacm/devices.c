@@ -72,6 +72,21 @@ port_of(const struct sockaddr *addr)
 			     : ((const struct sockaddr_in *)(const void *)addr)->sin_port);
 }
 
+const struct sockaddr *
+unmapped(const struct sockaddr *addr, struct sockaddr_storage *room)
+{
+	const struct sockaddr_in6 *v6 = (const void *)addr;
+	struct sockaddr_in *v4 = (void *)room;
+
+	if (addr->sa_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))
+		return addr;
+	memset(v4, 0, sizeof(*v4));
+	v4->sin_family = AF_INET;
+	v4->sin_port = v6->sin6_port;
+	memcpy(&v4->sin_addr, v6->sin6_addr.s6_addr + 12, 4);
+	return (const struct sockaddr *)(const void *)room;
+}
+
 bool
 is_loopback(const struct sockaddr *addr)
 {

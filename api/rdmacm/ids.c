@@ -169,10 +169,11 @@ bind_addr(struct id *id, const struct sockaddr *addr)
 int
 rdma_bind_addr(struct rdma_cm_id *base, struct sockaddr *addr)
 {
+	struct sockaddr_storage room;
 	int error;
 
 	pthread_mutex_lock(&cma_lock);
-	error = bind_addr(TO_ID(base), addr);
+	error = bind_addr(TO_ID(base), unmapped(addr, &room));
 	pthread_mutex_unlock(&cma_lock);
 	return error != 0 ? fail(error) : 0;
 }
@@ -240,10 +241,12 @@ resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *d
 int
 rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *src, struct sockaddr *dst, int timeout_ms)
 {
+	struct sockaddr_storage src_room, dst_room;
 	int error;
 
 	pthread_mutex_lock(&cma_lock);
-	error = resolve_addr(TO_ID(base), src, dst);
+	error = resolve_addr(TO_ID(base), src != NULL ? unmapped(src, &src_room) : NULL,
+			     unmapped(dst, &dst_room));
 	pthread_mutex_unlock(&cma_lock);
 	return error != 0 ? fail(error) : complete(TO_ID(base), RDMA_CM_EVENT_ADDR_RESOLVED);
 }

@@ -339,6 +339,25 @@ test_addrinfo(void **state)
 	rdma_freeaddrinfo(info);
 }
 
+static void
+test_mapped(void **state)
+{
+	struct rdma_addrinfo *to = lookup("::ffff:192.0.2.2", 0),
+			     *own = lookup("::ffff:192.0.2.1", RAI_PASSIVE);
+	struct rdma_cm_id *id;
+
+	assert_int_equal(to->ai_family, AF_INET6);
+	assert_int_equal(rdma_create_ep(&id, to, NULL, NULL), 0);
+	assert_int_equal(rdma_get_peer_addr(id)->sa_family, AF_INET);
+	assert_int_equal(ntohs(rdma_get_dst_port(id)), 7000);
+	rdma_destroy_ep(id);
+	assert_int_equal(rdma_create_ep(&id, own, NULL, NULL), 0);
+	assert_non_null(id->verbs);
+	rdma_destroy_ep(id);
+	rdma_freeaddrinfo(to);
+	rdma_freeaddrinfo(own);
+}
+
 /* Loopback addresses are those of any device, and for this end only. */
 static void
 test_loopback(void **state)
@@ -428,8 +447,9 @@ main(void)
 		cmocka_unit_test(test_passive),        cmocka_unit_test(test_backlog),
 		cmocka_unit_test(test_migrate),        cmocka_unit_test(test_srq),
 		cmocka_unit_test(test_end_without_qp), cmocka_unit_test(test_addrinfo),
-		cmocka_unit_test(test_loopback),       cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_port_space_ib),  cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_mapped),         cmocka_unit_test(test_loopback),
+		cmocka_unit_test(test_refusals),       cmocka_unit_test(test_port_space_ib),
+		cmocka_unit_test(test_loss),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
