@@ -36,6 +36,9 @@ pair rc-small-mtu 18515 ibv_rc_pingpong -g 0 -c -m 256 -s 3000 -n 100
 pair rc-new-send 18515 ibv_rc_pingpong -g 0 -c -N -n 200
 pair srq 18515 ibv_srq_pingpong -g 0 -c -n 200
 pair srq-events 18515 ibv_srq_pingpong -g 0 -c -e -n 200
+pair ud 18515 ibv_ud_pingpong -g 0 -c -n 200
+pair ud-events 18515 ibv_ud_pingpong -g 0 -c -e -n 200
+pair ud-mtu 18515 ibv_ud_pingpong -g 0 -c -s 4096 -n 100
 
 # ---- perftest; its own checks of the machine's clock are not wanted (-F) ----
 
@@ -51,6 +54,19 @@ pair send_bw-srq 18516 ib_send_bw -F -n 500 --use-srq -q 2
 pair send_lat 18516 ib_send_lat -F -n 300
 pair atomic_bw 18516 ib_atomic_bw -F -n 500
 pair atomic_lat 18516 ib_atomic_lat -F -n 300 -A CMP_AND_SWAP
+# No more datagrams than there are receives: what comes when there is none is lost.
+pair ud_send_bw 18516 ib_send_bw -c UD -x 0 -F -n 400 -r 512 -s 2048
+pair ud_send_lat 18516 ib_send_lat -c UD -x 0 -F -n 300 -r 512
+
+# Asleep for each completion: the latency test of SEND has two queues on one channel, and takes each event for
+# one completion.  perftest has no events for WRITE.
+pair send_lat-events 18516 ib_send_lat -F -e -n 2000
+pair send_lat-events-sizes 18516 ib_send_lat -F -e -a -n 100
+pair read_lat-events 18516 ib_read_lat -F -e -n 500
+pair atomic_lat-events 18516 ib_atomic_lat -F -e -n 500
+pair send_bw-events 18516 ib_send_bw -F -e -n 1000
+pair read_bw-events 18516 ib_read_bw -F -e -n 1000 -q 4
+pair atomic_bw-events 18516 ib_atomic_bw -F -e -n 500
 
 # ---- what is not there says so ----
 
