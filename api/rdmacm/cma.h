@@ -71,7 +71,11 @@ extern struct id *ids;
 int devices_open(void); /* -errno; those that are open already stay */
 bool device_has(const struct device *device, const struct sockaddr *addr);
 void device_addr(const struct device *device, uint16_t port, struct sockaddr_storage *out);
-bool is_wildcard(const struct sockaddr *addr);
+/* An IPv4 address that is written as one of IPv6, as getaddrinfo() gives it where there is only IPv6. */
+const struct sockaddr *unmapped(const struct sockaddr *addr, struct sockaddr_storage *room);
+bool is_loopback(const struct sockaddr *addr);
+/* Unspecified, or loopback: any device has it, as with the kernel's rdma_cm. */
+bool names_no_device(const struct sockaddr *addr);
 uint16_t port_of(const struct sockaddr *addr);
 
 /* NULL: none, with errno. */

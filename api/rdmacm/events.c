@@ -145,11 +145,23 @@ backlog_full(const struct id *listen)
 	return waiting >= listen->backlog;
 }
 
+/* Who listens at the loopback address is for this end only. */
+static bool
+may_ask(const struct device *device, const struct id *listen, const struct one_cr_shm *shm)
+{
+	const struct one_welcome *info = verbs_cm_info(device->verbs);
+
+	if (!is_loopback(&listen->base.route.addr.src_addr))
+		return true;
+	return memcmp(shm->remote_addr, info->addr, info->family == AF_INET6 ? 16 : 4) == 0;
+}
+
 /* A request: an id of its own, with the listener's context and channel. */
 static void
 on_request(struct device *device, struct id *listen, const struct one_cr_shm *shm)
 {
-	struct id *id = backlog_full(listen) ? NULL : calloc(1, sizeof(*id));
+	bool wanted = may_ask(device, listen, shm) && !backlog_full(listen);
+	struct id *id = wanted ? calloc(1, sizeof(*id)) : NULL;
 	struct event *event = id != NULL ? event_new(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0) : NULL;
 	struct sockaddr_in6 *v6;
 	struct sockaddr_in *v4;
