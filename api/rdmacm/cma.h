@@ -31,8 +31,8 @@ struct event {
 };
 
 struct channel {
-	struct rdma_event_channel base; /* fd: an epoll set of `event_fd` and the rings of all devices */
-	int event_fd;                   /* readable while there are events */
+	struct rdma_event_channel base; /* fd: an eventfd, readable exactly while there are events */
+	bool readable;
 	struct event *first, **last;
 	struct channel *next;
 };
@@ -49,8 +49,13 @@ struct id {
 	struct device *device; /* NULL: not bound to one */
 	uint32_t cr;           /* of a request that is not answered */
 	bool bound, connecting, established;
+	bool sync;  /* its channel is its own, and calls wait for their event */
+	bool ended; /* the end of its connection has been told */
+	bool disconnecting;
 	struct listening *listening;
-	uint32_t got, acked; /* events */
+	uint32_t backlog;                 /* requests that nobody has got yet: more are rejected */
+	struct ibv_qp_init_attr *qp_init; /* of rdma_create_ep(): for the queue pairs of requests */
+	uint32_t got, acked;              /* events */
 	struct id *next;
 };
 
@@ -66,15 +71,37 @@ extern struct id *ids;
 int devices_open(void); /* -errno; those that are open already stay */
 bool device_has(const struct device *device, const struct sockaddr *addr);
 void device_addr(const struct device *device, uint16_t port, struct sockaddr_storage *out);
-bool is_wildcard(const struct sockaddr *addr);
+/* An IPv4 address that is written as one of IPv6, as getaddrinfo() gives it where there is only IPv6. */
+const struct sockaddr *unmapped(const struct sockaddr *addr, struct sockaddr_storage *room);
+bool is_loopback(const struct sockaddr *addr);
+/* Unspecified, or loopback: any device has it, as with the kernel's rdma_cm. */
+bool names_no_device(const struct sockaddr *addr);
 uint16_t port_of(const struct sockaddr *addr);
+
+/* NULL: none, with errno. */
+struct ibv_pd *device_pd(struct device *device);
+
+/* ---- rings.c ---- */
+/* Those that the id has none of yet, of so many entries (0: none is wanted); 0, or -1 with errno. */
+int rings_make(struct id *id, uint32_t send_entries, uint32_t recv_entries);
+void rings_destroy(struct id *id);
+
+/* ---- ep.c; without the lock ---- */
+/* What a call on an id without channel waits for; 0, or -1 with errno.  Others do not wait. */
+int complete(struct id *id, enum rdma_cm_event_type expected);
 
 /* ---- events.c; with the lock held ---- */
 /* NULL: no memory. */
 struct event *event_new(struct id *id, enum rdma_cm_event_type type, int status);
+void event_append(struct channel *channel, struct event *event);
 void event_put(struct id *id, struct event *event);
 void events_drain(void);
-int channel_watch(struct channel *channel, const struct device *device);
+/* After something has been put in or taken out. */
+void channel_changed(struct channel *channel);
+
+/* ---- reader.c; with the lock held ---- */
+int reader_watch(const struct device *device); /* 0, or -errno */
+void reader_leave(const struct device *device);
 
 /* -1 with errno, as all of these calls. */
 static inline int

@@ -46,6 +46,14 @@ void unlock_rings(struct qp *qp);
 /* What it is in, with what the data plane has found. */
 enum ibv_qp_state qp_state(struct qp *qp);
 
+/* ---- state.c ---- */
+int qp_to_error(struct qp *qp);
+/* All work is forgotten, and what was completed of it. */
+int qp_to_reset(struct qp *qp);
+
+/* ---- ud.c ---- */
+int ud_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask);
+
 /* ---- post.c ---- */
 int post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 /* All of the drafts, or none; with the lock held. */

@@ -191,6 +191,13 @@ create_cq_ex(struct ibv_context *base, struct ibv_cq_init_attr_ex *attr)
 	return &cq->ex;
 }
 
+/* Completions that have not been polled. */
+static uint32_t
+waiting(const struct cq *cq)
+{
+	return one_cq_pending(&cq->ring, UINT32_MAX) + cq->held_count - cq->held_at;
+}
+
 int
 ibv_resize_cq(struct ibv_cq *base, int cqe)
 {
@@ -200,7 +207,7 @@ ibv_resize_cq(struct ibv_cq *base, int cqe)
 	if (cqe < 1 || (uint32_t)cqe > context_of(base->context)->info->limits.max_cq_entries)
 		return EINVAL;
 	pthread_mutex_lock(&cq->lock);
-	error = -one_cq_resize(&cq->ring, (uint32_t)cqe);
+	error = waiting(cq) > (uint32_t)cqe ? EINVAL : -one_cq_resize(&cq->ring, (uint32_t)cqe);
 	if (error == 0) {
 		cq->base.cqe = cqe;
 		/* An arm was for the old ring. */
@@ -306,6 +313,10 @@ fill_wc(const struct one_cqe *cqe, const struct qp *qp, struct ibv_wc *wc)
 		wc->wc_flags = IBV_WC_WITH_IMM;
 	else if ((cqe->flags & ONE_CQE_INV) != 0)
 		wc->wc_flags = IBV_WC_WITH_INV;
+	if ((cqe->flags & ONE_CQE_GRH) != 0) {
+		wc->wc_flags |= IBV_WC_GRH;
+		wc->src_qp = cqe->src_qpn;
+	}
 }
 
 static int
@@ -370,7 +381,7 @@ req_notify_cq(struct ibv_cq *base, int solicited_only)
 int
 cq_purge(struct cq *cq, uint32_t qp_id)
 {
-	uint32_t room = one_cq_pending(&cq->ring, UINT32_MAX) + cq->held_count - cq->held_at, count = 0;
+	uint32_t room = waiting(cq), count = 0;
 	struct one_cqe *held = calloc(room + 1, sizeof(*held)), cqe;
 
 	if (held == NULL)

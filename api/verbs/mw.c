@@ -145,7 +145,7 @@ bind_mw(struct ibv_qp *base, struct ibv_mw *window, struct ibv_mw_bind *bind)
 				 .opcode = IBV_WR_BIND_MW,
 				 .send_flags = bind->send_flags,
 				 .bind_mw = {.mw = window, .bind_info = bind->bind_info}};
-	int error = check_range(qp, window, &bind->bind_info);
+	int error = base->qp_type == IBV_QPT_RC ? check_range(qp, window, &bind->bind_info) : EINVAL;
 
 	if (error != 0)
 		return error;

@@ -53,6 +53,11 @@ struct pd {
 	struct td *td;     /* NULL: none */
 };
 
+struct ah {
+	struct ibv_ah base;
+	uint32_t id;
+};
+
 struct mr {
 	struct ibv_mr base;
 	struct one_mr mr;

@@ -110,7 +110,6 @@ test_limits(void **state)
 	init = default_init(f);      \
 	init.field = value;          \
 	assert_errno(ibv_create_qp(f->pd, &init), error)
-	REFUSED(qp_type, IBV_QPT_UD, EOPNOTSUPP);
 	REFUSED(qp_type, IBV_QPT_UC, EOPNOTSUPP);
 	REFUSED(send_cq, NULL, EINVAL);
 	REFUSED(recv_cq, NULL, EINVAL);
@@ -141,7 +140,6 @@ test_limits(void **state)
 	assert_int_equal(ibv_destroy_qp(f->qp), 0);
 	f->qp = NULL;
 	assert_int_equal(ibv_destroy_srq(srq), 0);
-	assert_errno(ibv_create_ah(f->pd, NULL), EOPNOTSUPP);
 	assert_errno(ibv_alloc_mw(f->pd, (enum ibv_mw_type)3), EINVAL);
 }
 
@@ -319,6 +317,7 @@ test_events(void **state)
 	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), 0);
 	ibv_ack_cq_events(cq, 1);
 	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), -1);
+	assert_int_equal(ibv_resize_cq(f->recv_cq, 4), EINVAL); /* not for what has come */
 	for (uint64_t i = 1; i <= 5; i++) {
 		assert_int_equal(ibv_poll_cq(f->recv_cq, 1, &wc), 1);
 		assert_int_equal(wc.wr_id, i);

@@ -10,7 +10,7 @@
 #include "fixture.h"
 
 static struct mock *mock;
-static struct rdma_event_channel *channel;
+static struct rdma_event_channel *channel, *other;
 
 /* Devices stay open for the life of the process, and so does the mock. */
 static int
@@ -20,6 +20,8 @@ setup(void **state)
 	mock_welcome(mock)->family = AF_INET;
 	memcpy(mock_welcome(mock)->addr, "\xc0\x00\x02\x01", 4);
 	channel = rdma_create_event_channel();
+	other = rdma_create_event_channel();
+	assert_non_null(other);
 	assert_non_null(channel);
 	return fcntl(channel->fd, F_SETFL, O_NONBLOCK);
 }
@@ -35,11 +37,11 @@ address(const char *text, uint16_t port)
 }
 
 static bool
-readable(void)
+readable(const struct rdma_event_channel *which, int timeout_ms)
 {
-	struct pollfd look = {.fd = channel->fd, .events = POLLIN};
+	struct pollfd look = {.fd = which->fd, .events = POLLIN};
 
-	return poll(&look, 1, 0) == 1;
+	return poll(&look, 1, timeout_ms) == 1;
 }
 
 static void
@@ -49,7 +51,7 @@ none(void)
 
 	assert_int_equal(rdma_get_cm_event(channel, &event), -1);
 	assert_int_equal(errno, EAGAIN);
-	assert_false(readable());
+	assert_false(readable(channel, 0));
 }
 
 static struct rdma_cm_event *
@@ -57,7 +59,8 @@ next(enum rdma_cm_event_type type, struct rdma_cm_id *id)
 {
 	struct rdma_cm_event *event;
 
-	assert_true(readable());
+	assert_true(readable(channel, 20000));
+	assert_false(readable(other, 0)); /* nothing is for it */
 	assert_int_equal(rdma_get_cm_event(channel, &event), 0);
 	assert_string_equal(rdma_event_str(event->event), rdma_event_str(type));
 	if (id != NULL)
@@ -252,7 +255,7 @@ test_listen(void **state)
 	rdma_ack_cm_event(event);
 	assert_int_equal(rdma_destroy_id(id), 0);
 	assert_true(mock_last(mock, ONE_MSG_CR_REJECT, &msg));
-	assert_int_equal(msg.cr_reject.unanswered, 1);
+	assert_int_equal(msg.cr_reject.unanswered, 0);
 	/* One that nobody has looked at when the listener goes. */
 	cr = mock_request(mock, listener, 5000, NULL, 0);
 	assert_int_equal(rdma_destroy_id(listen), 0);
@@ -270,11 +273,9 @@ test_refusals(void **state)
 	int yes = 1;
 
 	assert_fails(rdma_create_id(channel, &id, NULL, RDMA_PS_UDP), EOPNOTSUPP);
-	assert_fails(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), EOPNOTSUPP);
 	id = new_id();
 	assert_fails(rdma_disconnect(id), EINVAL);
 	assert_fails(rdma_reject(id, NULL, 0), EINVAL);
-	assert_fails(rdma_migrate_id(id, channel), EOPNOTSUPP);
 	assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &yes, sizeof(yes)), 0);
 	assert_fails(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &yes, 1), EOPNOTSUPP);
 	/* What was not got is not waited for. */
@@ -283,8 +284,6 @@ test_refusals(void **state)
 	assert_int_equal(rdma_getaddrinfo(NULL, "5001", &hints, &info), 0);
 	assert_non_null(info->ai_src_addr);
 	rdma_freeaddrinfo(info);
-	hints.ai_port_space = RDMA_PS_UDP;
-	assert_fails(rdma_getaddrinfo(NULL, "5001", &hints, &info), EOPNOTSUPP);
 }
 
 /* The last test: the device does not come back. */
@@ -300,6 +299,7 @@ test_loss(void **state)
 	none();
 	assert_int_equal(rdma_destroy_id(id), 0);
 	rdma_destroy_event_channel(channel);
+	rdma_destroy_event_channel(other);
 }
 
 int
