@@ -3,9 +3,8 @@
  * What one user may hold, over all its attachments.  An account lives until the
  * last attachment of its uid has given everything back.
  *
- * Some things there are only so many of for all together.  The limits of an
- * attachment do not keep a user with many from taking the last of them, so of
- * those a uid may have three quarters at most.
+ * Some things there are only so many of for all together.  The limits of an attachment do not keep a user
+ * with many from taking the last of them, so of those a uid may have three quarters at most.
  */
 #ifndef CONTROL_QUOTA_H
 #define CONTROL_QUOTA_H

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * EVDs and CNOs.
- */
+/* EVDs and CNOs. */
 #ifndef DAT_BASE_EVD_OBJECT_H_INTERNAL
 #define DAT_BASE_EVD_OBJECT_H_INTERNAL
 

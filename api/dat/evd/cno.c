@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Consumer notification objects.  An EVD triggers its CNO once for each notification
- * that arrives while it is enabled and no thread waits on it: consumers take one event
- * for each trigger.  An EVD remembers up to which arrival it has triggered; a wait
- * looks for one that has more, so a trigger without a waiter is not lost, and one
- * whose event has been taken some other way is not left behind.
+ * Consumer notification objects.  An EVD triggers its CNO once for each notification that arrives while it
+ * is enabled and no thread waits on it: consumers take one event for each trigger.  An EVD remembers up to
+ * which arrival it has triggered; a wait looks for one that has more, so a trigger without a waiter is not
+ * lost, and one whose event has been taken some other way is not left behind.
  *
  * Waiters sleep on the CNO's channel, having armed the rings of its
  * EVDs.  The agent, when one is set, is called by a thread of the CNO's own.
