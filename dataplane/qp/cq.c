@@ -193,6 +193,8 @@ cq_arm_due(const struct engine_cq *cq, uint64_t arm)
 		return false;
 	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_SOLICITED) != 0)
 		return (int32_t)(cq->solicited_tail - ONE_ARM_INDEX(arm)) > 0;
+	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_NEXT) != 0)
+		return (int32_t)(cq->notify_tail - ONE_ARM_INDEX(arm)) > 0;
 	/* Unsignaled entries count, but one that notifies must be among those not yet taken.  The
 	 * application's word for what it has taken decides only whether it is woken itself. */
 	return (int32_t)(cq->notify_tail - atomic_load_explicit(&cq->shm->head, memory_order_relaxed)) > 0;
@@ -210,7 +212,7 @@ cq_check_arm(struct core *core, struct engine_cq *cq)
 	if (arm == cq->arm_served || ONE_ARM_SEQ(arm) == 0 || !cq_arm_due(cq, arm))
 		return;
 	/* The wake-up that could not be sent goes with the next entry. */
-	if (channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_SOLICITED, cq->id))
+	if (channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id))
 		cq->arm_served = arm;
 }
 
@@ -254,7 +256,7 @@ cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log
 	arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
 	/* A thread that sleeps on the old ring goes on to the new one. */
 	if (arm != cq->arm_served && ONE_ARM_SEQ(arm) != 0 && !cq->client->faulty)
-		channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_SOLICITED, cq->id);
+		channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id);
 	cq_begin(cq, next.shm, next.log2);
 	return 0;
 }
