@@ -23,6 +23,7 @@
 #include "dataplane/mem/mem.h"
 #include "dataplane/rc/rc.h"
 
+struct engine_ah;     /* an address handle: where datagrams go */
 struct engine_client; /* an attachment: arena, doorbells */
 struct engine_cq;
 struct engine_qp;
@@ -69,6 +70,21 @@ struct engine_qp_config {
 	bool signals;    /* RSM: it has no receive ring; what comes is counted in recv_cq */
 	uint16_t port;
 	struct engine_srq *srq; /* where receives come from; NULL: from rq */
+	bool ud;                /* datagrams; else a connection */
+};
+
+/* Of a queue pair for datagrams. */
+struct engine_datagram {
+	enum rc_state state; /* RC_RTR: it receives; RC_RTS: it sends as well */
+	uint32_t qkey;
+	uint32_t send_psn; /* of its first datagram: when it goes to RC_RTS */
+};
+
+struct engine_ah_config {
+	uint32_t id; /* the application's; its low half, below ONE_AHS_MAX, is the place in the table */
+	uint32_t pz;
+	uint16_t port;
+	struct wire_path path;
 };
 
 /* A negotiated connection, for ENGINE_QP_CONNECT. */
@@ -108,6 +124,8 @@ enum engine_command_type {
 	ENGINE_SRQ_ADD,      /* before the queue pairs that use it */
 	ENGINE_SRQ_LIMIT,    /* `limit`: ONE_ASYNC_SRQ_LIMIT, once, when fewer receives are left; 0: never */
 	ENGINE_SRQ_REMOVE,   /* after the queue pairs that use it */
+	ENGINE_QP_DATAGRAM,  /* `datagram`: to RC_RTR or RC_RTS, or a new Q_Key there; and the application's
+			      * state: CONNECTING, CONNECTED */
 	ENGINE_CHANNEL_FD    /* `channel` wakes by its socket, or no longer (-1) */
 };
 
@@ -125,6 +143,7 @@ struct engine_command {
 		struct engine_cq_config cq_config;
 		struct engine_qp_config qp_config;
 		struct engine_connection connection;
+		struct engine_datagram datagram;
 		struct wire_path path;
 		enum one_qp_state state;
 		bool ok;
@@ -176,6 +195,17 @@ enum engine_stage {
 	ENGINE_STAGE_MAX
 };
 
+/* Why a queue pair for datagrams took one not. */
+enum engine_ud_drop {
+	ENGINE_UD_OPCODE,     /* not of this transport */
+	ENGINE_UD_ADDRESS,    /* not to the address of its port, or by a port from an address of ours */
+	ENGINE_UD_QKEY,       /* another Q_Key */
+	ENGINE_UD_NO_RECEIVE, /* no receive was posted */
+	ENGINE_UD_LENGTH,     /* longer than the path MTU, or than the receive */
+	ENGINE_UD_BUSY,       /* memory without mapping has not taken the one before, or takes none now */
+	ENGINE_UD_DROP_MAX
+};
+
 /* Of one core.  Bytes of memory without mapping are counted per client (reach.h). */
 struct engine_stats {
 	uint64_t loops, busy_loops, busy_cycles, idle_cycles, sleeps;
@@ -193,7 +223,9 @@ struct engine_stats {
 	uint64_t drop_tx_ring;  /* the ring of the core that owns the port's queue was full */
 	uint64_t backpressure;  /* a frame had to wait for the port */
 	uint64_t cq_overflow;   /* completions lost, ring full */
-	uint64_t rc[32];        /* enum rc_counter */
+	uint64_t ud_sent, ud_received;
+	uint64_t ud_drop[ENGINE_UD_DROP_MAX];
+	uint64_t rc[32]; /* enum rc_counter */
 	/* while engine_time_stages() is on */
 	uint64_t stage_loops; /* busy ones */
 	uint64_t stage_cycles[ENGINE_STAGE_MAX];
@@ -287,6 +319,14 @@ void engine_srq_free(struct engine_srq *srq);
 struct engine_qp *engine_qp_new(struct engine_client *client, const struct engine_qp_config *config);
 void engine_qp_free(struct engine_qp *qp);
 uint32_t engine_qp_core(const struct engine_qp *qp);
+/**
+ * Make an address handle, which the core of `client` finds by `config->id` from now on, instead of the one
+ * that had that place before.  It needs no command: a core looks it up for each datagram.
+ * @return  NULL: no memory, or no such place or port.
+ */
+struct engine_ah *engine_ah_new(struct engine_client *client, const struct engine_ah_config *config);
+/** Out of the table, if it is still there; freed as the others. */
+void engine_ah_free(struct engine_client *client, struct engine_ah *ah);
 /** @return  A mark that differs once a packet of the peer's has been taken since. */
 uint32_t engine_qp_heard(const struct engine_qp *qp);
 /** @return  The bind that ENGINE_EVENT_BIND told of; stays until ENGINE_QP_BIND_DONE is sent. */

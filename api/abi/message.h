@@ -70,6 +70,9 @@ enum one_msg_type {
 	ONE_MSG_CHANNEL_OPEN,
 	ONE_MSG_CHANNEL_CLOSE,
 	ONE_MSG_PORT,
+	ONE_MSG_AH_CREATE,
+	ONE_MSG_AH_FREE,
+	ONE_MSG_QP_DATAGRAM,
 	ONE_MSG_MAX
 };
 
@@ -96,7 +99,8 @@ enum one_subject {
 	ONE_SUBJECT_COUNT,
 	ONE_SUBJECT_QUOTA, /* -EDQUOT: a limit of the configuration; `value` is the limit */
 	ONE_SUBJECT_MEMORY,
-	ONE_SUBJECT_CHANNEL
+	ONE_SUBJECT_CHANNEL,
+	ONE_SUBJECT_AH
 };
 
 /* Rights of a memory region or window; the values of DAT_MEM_PRIV_*. */
@@ -124,6 +128,8 @@ struct one_limits {
 	uint32_t max_rd_atomic; /* per queue pair, each direction */
 	uint32_t max_private_data;
 	uint32_t max_segments; /* RSM export segments */
+	uint32_t max_ah;       /* address handles */
+	uint32_t reserved;
 	uint64_t max_mr_bytes; /* one registration */
 	uint64_t max_mr_total; /* all of an attachment */
 	uint64_t max_message;
@@ -171,6 +177,7 @@ struct one_qp_create {
 };
 #define ONE_QP_RECV_SOLICITED 1u /* only solicited receives count as notifications */
 #define ONE_QP_NOTIFY_END 2u     /* ONE_ASYNC_QP_ERROR whenever its connection ends */
+#define ONE_QP_UD 4u             /* for datagrams: it has no connection, and no conn_cq */
 struct one_qp_created {
 	uint32_t qp;
 	uint32_t qpn;
@@ -230,6 +237,30 @@ struct one_qp_rts {
 	uint8_t retry_count;
 	uint8_t rnr_retry;
 	uint8_t rd_atomic_out;
+};
+
+/*
+ * Datagrams.  An address handle names an address; the next hop is found by ARP or ND before the reply comes,
+ * as for a connection.  The reply's id goes into requests (one_ud_to()).  QP_DATAGRAM makes an
+ * idle queue pair receive (RTR), and then send (RTS); asked again it changes the Q_Key.  -EPERM: a Q_Key with
+ * the highest bit, which only management datagrams have.
+ */
+struct one_ah_create {
+	uint32_t pz; /* of the queue pairs that use it */
+	uint32_t flow_label;
+	uint16_t family;
+	uint8_t traffic_class;
+	uint8_t hop_limit; /* 0, 1: 64 */
+	uint8_t addr[16];
+	uint32_t reserved;
+};
+#define ONE_DATAGRAM_RTR 1u
+#define ONE_DATAGRAM_RTS 2u
+struct one_qp_datagram {
+	uint32_t qp;
+	uint32_t state; /* ONE_DATAGRAM_* */
+	uint32_t qkey;
+	uint32_t send_psn; /* of the first datagram */
 };
 
 struct one_listen {
@@ -503,6 +534,8 @@ struct one_msg {
 		struct one_qp_rtr qp_rtr;
 		struct one_qp_rts qp_rts;
 		struct one_channel_open channel_open;
+		struct one_ah_create ah_create;
+		struct one_qp_datagram qp_datagram;
 		struct one_port_query port_query;
 		uint8_t bytes[1016];
 	};

@@ -85,6 +85,10 @@ _Static_assert(sizeof(struct one_sge) == 16, "one_sge");
  *
  * Atomics: `add_or_swap` and, for CMP_SWAP, the value to compare with, low
  * half in `length`, high half in `imm`; `result` receives the 8 bytes found.
+ *
+ * A datagram queue pair (ONE_QP_UD) sends SEND and SEND_IMM of up to the path MTU:
+ * `remote_addr` is one_ud_to(), `rkey` the Q_Key, of which the highest bit means
+ * that of the queue pair itself.
  */
 struct one_wqe {
 	uint8_t op;           /* enum one_op */
@@ -120,6 +124,21 @@ struct one_wqe_ext {
 	_Atomic uint8_t phase;
 } ONE_ALIGNED(64);
 _Static_assert(sizeof(struct one_wqe_ext) == 64, "one_wqe_ext");
+
+/* Where a datagram goes: the address handle by its id, and the queue pair. */
+static inline uint64_t
+one_ud_to(uint32_t ah, uint32_t qpn)
+{
+	return (uint64_t)qpn << 32 | ah;
+}
+#define ONE_UD_AH(to) ((uint32_t)(to))
+#define ONE_UD_QPN(to) ((uint32_t)((to) >> 32))
+#define ONE_UD_OWN_QKEY 0x80000000u
+#define ONE_AHS_MAX 16384u /* address handles of one attachment */
+
+/* What a datagram has in front of its payload in a receive: the header of IPv6, or 20 zeros and that of IPv4.
+ */
+#define ONE_UD_GRH 40u
 
 /* Slots taken by a work request of num_sge sges. */
 static inline uint32_t
@@ -180,6 +199,7 @@ enum one_async {
 #define ONE_CQE_NOTIFY 0x01u /* counts as a notification: may wake a waiter */
 #define ONE_CQE_IMM 0x02u
 #define ONE_CQE_INV 0x04u
+#define ONE_CQE_GRH 0x10u /* a datagram: `length` counts ONE_UD_GRH bytes in front of its payload, too */
 #define ONE_CQE_SOLICITED \
 	0x08u /* a receive that its sender solicits, or an error: wakes whoever armed for these */
 
@@ -188,11 +208,12 @@ struct one_cqe {
 	uint32_t length; /* bytes moved, when status is SUCCESS */
 	uint32_t object; /* the QP's id, or as the type says */
 	uint32_t imm;
-	uint8_t type;   /* enum one_cqe_type */
-	uint8_t status; /* by type */
-	uint8_t flags;  /* ONE_CQE_* */
-	uint8_t op;     /* enum one_op of the work request */
-	uint8_t reserved[7];
+	uint8_t type;     /* enum one_cqe_type */
+	uint8_t status;   /* by type */
+	uint8_t flags;    /* ONE_CQE_* */
+	uint8_t op;       /* enum one_op of the work request */
+	uint32_t src_qpn; /* of a datagram: who has sent it */
+	uint8_t reserved[3];
 	_Atomic uint8_t phase;
 };
 _Static_assert(sizeof(struct one_cqe) == 32, "one_cqe");
@@ -223,11 +244,14 @@ _Static_assert(sizeof(struct one_cq_shm) == 192, "one_cq_shm");
 
 /* "Wake `channel` when an entry with NOTIFY has been stored and tail is past `index`
  * (tail - index > 0 as a signed difference)."  seq 0 means: never armed.  With ONE_ARM_SOLICITED in
- * `channel` the entry must have SOLICITED, and be past `index` itself.
+ * `channel` the entry must have SOLICITED, and be past `index` itself.  With ONE_ARM_NEXT it must be past
+ * `index` itself, and wakes even if it has been taken meanwhile: one wake-up for each arm and entry.
  *
  * Where the channel has a descriptor (ONE_MSG_CHANNEL_OPEN) the engine sends it the id of the ring, as four
  * bytes, instead of waking the futex word. */
 #define ONE_ARM_SOLICITED 0x8000u
+#define ONE_ARM_NEXT 0x4000u
+#define ONE_ARM_FLAGS (ONE_ARM_SOLICITED | ONE_ARM_NEXT)
 static inline uint64_t
 one_arm(uint16_t seq, uint16_t channel, uint32_t index)
 {

@@ -27,8 +27,6 @@ int poll_cq(struct ibv_cq *base, int num, struct ibv_wc *wc);
 int req_notify_cq(struct ibv_cq *base, int solicited_only);
 /* The next completion: 1, 0, or -1 when the data plane has gone. */
 int cq_next(struct cq *cq, struct ibv_wc *wc);
-/* It is armed, and there is what was there before that. */
-bool cq_waits(struct cq *cq);
 /* Forgets completions of `qp`; with the lock held. */
 int cq_purge(struct cq *cq, uint32_t qp_id);
 
@@ -50,6 +48,14 @@ void lock_rings(struct qp *qp);
 void unlock_rings(struct qp *qp);
 /* What it is in, with what the data plane has found. */
 enum ibv_qp_state qp_state(struct qp *qp);
+
+/* ---- state.c ---- */
+int qp_to_error(struct qp *qp);
+/* All work is forgotten, and what was completed of it. */
+int qp_to_reset(struct qp *qp);
+
+/* ---- ud.c ---- */
+int ud_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask);
 
 /* ---- post.c ---- */
 int post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad);

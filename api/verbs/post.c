@@ -145,6 +145,9 @@ check_send(const struct qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 
 	if ((unsigned int)wr->opcode >= sizeof(op_of) || op_of[wr->opcode] == 0)
 		return EOPNOTSUPP;
+	if (qp->base.qp_type == IBV_QPT_UD &&
+	    ((wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM) || wr->wr.ud.ah == NULL))
+		return EINVAL;
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.cap.max_send_sge || length > ONE_MESSAGE_MAX)
 		return EINVAL;
 	if (is_atomic(wr) && (wr->num_sge != 1 || length != 8 || is_inline))
@@ -187,6 +190,9 @@ post_one(struct qp *qp, const struct ibv_send_wr *wr)
 		if (wqe->op == ONE_OP_WRITE || wqe->op == ONE_OP_WRITE_IMM || wqe->op == ONE_OP_READ) {
 			wqe->remote_addr = wr->wr.rdma.remote_addr;
 			wqe->rkey = wr->wr.rdma.rkey;
+		} else if (qp->base.qp_type == IBV_QPT_UD) {
+			wqe->remote_addr = one_ud_to(TO(ah, wr->wr.ud.ah)->id, wr->wr.ud.remote_qpn);
+			wqe->rkey = wr->wr.ud.remote_qkey;
 		}
 		put_payload(qp, wqe, wr, length);
 	}

@@ -48,7 +48,7 @@ check_init(const struct context *context, const struct ibv_qp_init_attr_ex *init
 
 	if ((init->comp_mask & ~(uint32_t)KNOWN_MASK) != 0)
 		return EOPNOTSUPP;
-	if (init->qp_type != IBV_QPT_RC)
+	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UD)
 		return EOPNOTSUPP;
 	if ((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init->pd == NULL || init->send_cq == NULL ||
 	    init->recv_cq == NULL)
@@ -81,6 +81,8 @@ make_ring(struct context *context, struct qp *qp, const struct ibv_qp_init_attr_
 		.flags = init->srq != NULL ? ONE_QP_NOTIFY_END : 0,
 	};
 
+	if (init->qp_type == IBV_QPT_UD)
+		create.flags |= ONE_QP_UD;
 	qp->create = create;
 	return one_qp_create(context->client, &create, &qp->ring);
 }

@@ -34,6 +34,7 @@ fill_device(struct context *context, struct ibv_device_attr *attr)
 	attr->max_qp_init_rd_atom = (int)limits->max_rd_atomic;
 	attr->max_res_rd_atom = (int)(limits->max_rd_atomic * limits->max_qp);
 	attr->atomic_cap = IBV_ATOMIC_HCA;
+	attr->max_ah = (int)limits->max_ah;
 	attr->max_srq = (int)limits->max_srq;
 	attr->max_srq_wr = (int)limits->max_srq_wr;
 	attr->max_srq_sge = sges;

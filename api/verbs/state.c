@@ -181,8 +181,8 @@ to_rts(struct qp *qp, struct ibv_qp_attr *attr)
 	return error == -ENOTCONN ? EINVAL : -error;
 }
 
-static int
-to_error(struct qp *qp)
+int
+qp_to_error(struct qp *qp)
 {
 	struct one_msg msg = {.type = ONE_MSG_QP_ERROR};
 
@@ -190,11 +190,10 @@ to_error(struct qp *qp)
 	return -one_call(qp->ring.client, &msg, NULL, 0, NULL);
 }
 
-/* All work is forgotten, and what was completed of it. */
-static int
-to_reset(struct qp *qp)
+int
+qp_to_reset(struct qp *qp)
 {
-	int error = to_error(qp);
+	int error = qp_to_error(qp);
 
 	if (error == 0)
 		error = -one_qp_reset(&qp->ring);
@@ -214,9 +213,9 @@ move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, struct ibv_qp_
 	if (to == IBV_QPS_SQD)
 		return EOPNOTSUPP;
 	if (to == IBV_QPS_RESET)
-		return from == IBV_QPS_RESET ? 0 : to_reset(qp);
+		return from == IBV_QPS_RESET ? 0 : qp_to_reset(qp);
 	if (to == IBV_QPS_ERR)
-		return to_error(qp);
+		return qp_to_error(qp);
 	if (from >= IBV_QPS_RTR) {
 		int error = check_settled(qp, attr, mask);
 
@@ -263,7 +262,7 @@ ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 
 	pthread_mutex_lock(&qp->send_lock);
 	pthread_mutex_lock(&qp->recv_lock);
-	error = modify(qp, attr, mask);
+	error = base->qp_type == IBV_QPT_UD ? ud_modify(qp, attr, mask) : modify(qp, attr, mask);
 	if (error == 0)
 		base->state = (enum ibv_qp_state)atomic_load_explicit(&qp->state, memory_order_relaxed);
 	pthread_mutex_unlock(&qp->recv_lock);

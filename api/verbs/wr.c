@@ -13,6 +13,8 @@
 	 IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | \
 	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV)
 
+#define UD_OPS (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
+
 static void
 fail(struct qp *qp, int error)
 {
@@ -124,6 +126,18 @@ last_draft(struct qp *qp)
 }
 
 static void
+wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+	struct wr_draft *d = last_draft(TO(qp, ex));
+
+	if (d == NULL)
+		return;
+	d->wr.wr.ud.ah = ah;
+	d->wr.wr.ud.remote_qpn = qpn;
+	d->wr.wr.ud.remote_qkey = qkey;
+}
+
+static void
 wr_set_sge_list(struct ibv_qp_ex *ex, size_t num, const struct ibv_sge *list)
 {
 	struct qp *qp = TO(qp, ex);
@@ -226,6 +240,7 @@ set_calls(struct ibv_qp_ex *ex)
 	ex->wr_send_inv = wr_send_inv;
 	ex->wr_set_inline_data = wr_set_inline_data;
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
+	ex->wr_set_ud_addr = wr_set_ud_addr;
 	ex->wr_set_sge = wr_set_sge;
 	ex->wr_set_sge_list = wr_set_sge_list;
 	ex->wr_start = wr_start;
@@ -238,7 +253,7 @@ wr_setup(struct qp *qp, uint64_t send_ops)
 {
 	size_t n = qp->init.cap.max_send_wr == 0 ? 1 : qp->init.cap.max_send_wr;
 
-	if ((send_ops & ~(uint64_t)KNOWN_OPS) != 0)
+	if ((send_ops & ~(uint64_t)(qp->base.qp_type == IBV_QPT_UD ? UD_OPS : KNOWN_OPS)) != 0)
 		return EOPNOTSUPP;
 	qp->max_drafts = (uint32_t)n;
 	qp->drafts = calloc(n, sizeof(*qp->drafts));

@@ -21,6 +21,7 @@ enum quota_common {
 	QUOTA_QPNS,     /* queue pair numbers */
 	QUOTA_MAPPINGS, /* that the kernel allows a process */
 	QUOTA_CHANNELS, /* with a descriptor */
+	QUOTA_AHS,      /* address handles */
 	QUOTA_SERVICES, /* TCP ports to listen on, of each port of the data plane */
 	QUOTA_COMMON = QUOTA_SERVICES + CONFIG_PORTS_MAX
 };

@@ -217,7 +217,7 @@ qp_disconnect(struct client *client, const struct one_msg *msg)
 	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
 	struct conn *conn;
 
-	if (qp == NULL || !qp->kind->created)
+	if (qp == NULL || !qp->kind->created || qp->config.ud)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, args->qp);
 	conn = qp->conn;
 	switch (qp->state) {

@@ -25,7 +25,7 @@ check_idle(struct client *client, uint32_t id)
 {
 	const struct qp *qp = object_get(client, OBJECT_QP, id);
 
-	if (qp == NULL || !qp->kind->created)
+	if (qp == NULL || !qp->kind->created || qp->config.ud)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
 	if (qp->state != ONE_QP_IDLE || qp->conn != NULL)
 		return client_refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);
@@ -261,7 +261,7 @@ qp_error(struct client *client, const struct one_msg *msg)
 	if (qp->conn != NULL)
 		conn_end(qp->conn, ONE_CONN_DISCONNECTED, RSM_OK, true);
 	qp->object.busy = true;
-	if (qp->state == ONE_QP_IDLE) {
+	if (qp->state != ONE_QP_ERROR) {
 		qp_state_set(qp, ONE_QP_ERROR, "asked for");
 		command = qp_command(qp, ENGINE_QP_FLUSH, flushed, qp);
 	} else {

@@ -4,6 +4,7 @@
  */
 #include "control/daemon/calls.h"
 
+#include "control/connect/ah.h"
 #include "control/rsm/rsm.h"
 
 #define STEP(name, type, function)         \
@@ -29,6 +30,8 @@ STEP(srq_end, srq, srq_destroy)
 REMOVE(cq_off_core, cq, cq_remove)
 STEP(cq_end, cq, cq_destroy)
 STEP(channel_end, channel, channel_destroy)
+STEP(ah_off_net, ah, ah_unhook)
+STEP(ah_end, ah, ah_destroy)
 STEP(mw_keys, mw, mw_withdraw)
 STEP(mr_keys, mr, mr_withdraw)
 STEP(mr_end, mr, mr_destroy)
@@ -89,6 +92,9 @@ const struct attach_calls calls_of_attach = {
 			[ONE_MSG_PORT] = hello_port_request,
 			[ONE_MSG_CHANNEL_OPEN] = channel_open,
 			[ONE_MSG_CHANNEL_CLOSE] = channel_close,
+			[ONE_MSG_AH_CREATE] = ah_create,
+			[ONE_MSG_AH_FREE] = ah_free,
+			[ONE_MSG_QP_DATAGRAM] = qp_datagram,
 			[ONE_MSG_STAGING] = staging_create,
 			[ONE_MSG_RSM_PUBLISH] = rsm_publish,
 			[ONE_MSG_RSM_REPUBLISH] = rsm_republish,
@@ -121,6 +127,7 @@ const struct attach_calls calls_of_attach = {
 			[OBJECT_CHANNEL] = {.subject = ONE_SUBJECT_CHANNEL,
 					    .remove = channel_off_core,
 					    .destroy = channel_end},
+			[OBJECT_AH] = {.subject = ONE_SUBJECT_AH, .unhook = ah_off_net, .destroy = ah_end},
 			[OBJECT_MW] = {.subject = ONE_SUBJECT_MW, .withdraw = mw_keys},
 			[OBJECT_MR] = {.subject = ONE_SUBJECT_MR,
 				       .withdraw = mr_keys,
@@ -134,9 +141,16 @@ const struct attach_calls calls_of_attach = {
 	.rsm_request = rsm_request,
 };
 
+static void
+path_moved(const struct path_port *port, const struct wire_addr *hop, const uint8_t mac[6])
+{
+	conns_path_changed(port, hop, mac);
+	ahs_path_changed(port, hop, mac);
+}
+
 const struct path_calls calls_of_path = {
 	.cm = conn_event,
 	.mad = host_mad,
-	.moved = conns_path_changed,
+	.moved = path_moved,
 	.link_up = rsm_find_peers,
 };

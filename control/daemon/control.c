@@ -277,6 +277,7 @@ daemon_init(const struct config *config, char *why, size_t why_len)
 	control.quota.max_common[QUOTA_ZONES] = TABLE_MAX;
 	control.quota.max_common[QUOTA_QPNS] = ENGINE_QPNS_MAX;
 	control.quota.max_common[QUOTA_CHANNELS] = channels_for_clients();
+	control.quota.max_common[QUOTA_AHS] = TABLE_MAX;
 	for (uint32_t i = 0; i < CONFIG_PORTS_MAX; i++)
 		control.quota.max_common[QUOTA_SERVICES + i] = PORT_SPACE;
 	control.quota.max_common[QUOTA_MAPPINGS] = mappings_for_clients();

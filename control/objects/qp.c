@@ -144,7 +144,7 @@ resolve(struct client *client, const struct one_qp_create *args, struct qp *to)
 		if (to->srq->pz != to->pz)
 			return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
 	}
-	if ((args->flags & ~(ONE_QP_RECV_SOLICITED | ONE_QP_NOTIFY_END)) != 0)
+	if ((args->flags & ~(ONE_QP_RECV_SOLICITED | ONE_QP_NOTIFY_END | ONE_QP_UD)) != 0)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_NONE, args->flags);
 	if (args->rd_atomic_in > control.config->limits.max_rd_atomic ||
 	    args->rd_atomic_out > control.config->limits.max_rd_atomic)
@@ -361,6 +361,7 @@ qp_create(struct client *client, const struct one_msg *msg)
 	if (qp == NULL)
 		return qp_refuse_full(client);
 	assign(qp, &to);
+	qp->config.ud = (args->flags & ONE_QP_UD) != 0;
 	qp->config.sq_log2 = sq_log2;
 	qp->config.rq_log2 = rq_log2;
 	qp->config.max_send_wr = args->max_send_wr;
@@ -427,6 +428,8 @@ qp_modify(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);
 	if (args->to.max_send_wr != qp->config.max_send_wr || args->to.max_recv_wr != qp->config.max_recv_wr)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, qp->config.max_send_wr);
+	if (((args->to.flags & ONE_QP_UD) != 0) != qp->config.ud)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_NONE, args->to.flags);
 	modify = calloc(1, sizeof(*modify));
 	if (modify == NULL)
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
@@ -548,7 +551,7 @@ qp_connectable(struct client *client, uint32_t id, uint32_t private_len)
 	const struct qp *qp = object_get(client, OBJECT_QP, id);
 	uint32_t max = control.config->limits.max_private_data;
 
-	if (qp == NULL || !qp->kind->created)
+	if (qp == NULL || !qp->kind->created || qp->config.ud)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
 	if (qp->state != ONE_QP_IDLE || qp->conn != NULL)
 		return client_refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);

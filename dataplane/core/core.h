@@ -22,7 +22,7 @@
 struct reap {
 	struct reap *next;
 	uint64_t token;
-	void *memory[2];
+	void *memory[3];
 };
 
 TAILQ_HEAD(qp_list, engine_qp);

@@ -295,9 +295,10 @@ reap(bool all)
 
 	/* Tokens grow: those behind an unfinished one are not over either. */
 	while ((one = engine.reap) != NULL && (all || engine_grace_over(one->token))) {
-		void *memory[2] = {one->memory[0], one->memory[1]};
+		void *memory[3] = {one->memory[0], one->memory[1], one->memory[2]};
 
 		engine.reap = one->next; /* before it is freed with its object */
+		free(memory[2]);
 		free(memory[1]);
 		free(memory[0]);
 	}

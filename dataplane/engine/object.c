@@ -114,6 +114,8 @@ engine_client_free(struct engine_client *client)
 	if (client == NULL)
 		return;
 	client->core->clients_held--;
+	client->reap.memory[2] =
+		atomic_load_explicit(&client->ahs, memory_order_relaxed); /* as in ah_table_of */
 	reach_free(client->reach); /* keys that led there have been gone for a grace period */
 	free(client->channel_fd);  /* its core has let go of it */
 	object_free(&client->reap, client, client->qps);
@@ -188,6 +190,7 @@ struct engine_qp *
 engine_qp_new(struct engine_client *client, const struct engine_qp_config *config)
 {
 	size_t size = RTE_ALIGN_CEIL(sizeof(struct engine_qp), RTE_CACHE_LINE_SIZE);
+	size_t rc_size = config->ud ? 0 : rc_qp_size();
 	struct engine_qp *qp;
 
 	if (config->doorbell >= ONE_QPS_MAX || config->port >= ports_num ||
@@ -195,14 +198,13 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	    (config->srq != NULL && config->srq->client != client) ||
 	    (config->shm != 0 && !in_arena(config->shm, sizeof(struct one_qp_shm))))
 		return NULL;
-	qp = object_new(size + rc_qp_size());
+	qp = object_new(size + rc_size);
 	if (qp == NULL)
 		return NULL;
 	if (qpn_reserve(config->qpn) != 0) {
 		free(qp);
 		return NULL;
 	}
-	qp->rc = (struct rc_qp *)((uint8_t *)qp + size);
 	qp->client = client;
 	qp->core = client->core;
 	qp->core->qps_held++;
@@ -224,7 +226,10 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	qp->port = config->port;
 	qp->timer.at = TIMER_NEVER;
 	qp->reach.user = qp;
-	rc_init(qp->rc, &qp->core->env, qp);
+	if (!config->ud) {
+		qp->rc = (struct rc_qp *)((uint8_t *)qp + size);
+		rc_init(qp->rc, &qp->core->env, qp);
+	}
 	return qp;
 }
 
@@ -255,4 +260,63 @@ const struct work *
 engine_qp_bind_work(const struct engine_qp *qp)
 {
 	return &qp->bind_work;
+}
+
+/* ---- address handles ---- */
+
+static struct ah_table *
+ah_table_of(struct engine_client *client)
+{
+	/* This thread's own store. */
+	struct ah_table *table = atomic_load_explicit(&client->ahs, memory_order_relaxed);
+
+	if (table == NULL) {
+		table = calloc(1, sizeof(*table));
+		/* Pairs with the acquire load in ah_find. */
+		atomic_store_explicit(&client->ahs, table, memory_order_release);
+	}
+	return table;
+}
+
+static uint32_t
+ah_place(uint32_t id)
+{
+	return id & 0xffff;
+}
+
+struct engine_ah *
+engine_ah_new(struct engine_client *client, const struct engine_ah_config *config)
+{
+	uint32_t place = ah_place(config->id);
+	struct ah_table *table;
+	struct engine_ah *ah;
+
+	if (place >= ONE_AHS_MAX || config->port >= ports_num)
+		return NULL;
+	table = ah_table_of(client);
+	ah = table == NULL ? NULL : object_new(sizeof(*ah));
+	if (ah == NULL)
+		return NULL;
+	ah->id = config->id;
+	ah->pz = config->pz;
+	ah->port = config->port;
+	ah->loop = port_by_addr(&config->path.dst) != NULL;
+	wire_template_init(&ah->template, &config->path);
+	/* Pairs with the acquire load in ah_find. */
+	atomic_store_explicit(&table->slot[place], ah, memory_order_release);
+	return ah;
+}
+
+void
+engine_ah_free(struct engine_client *client, struct engine_ah *ah)
+{
+	struct ah_table *table = atomic_load_explicit(&client->ahs, memory_order_relaxed); /* as above */
+	_Atomic(struct engine_ah *) *slot;
+
+	if (ah == NULL)
+		return;
+	slot = &table->slot[ah_place(ah->id)];
+	if (atomic_load_explicit(slot, memory_order_relaxed) == ah)
+		atomic_store_explicit(slot, NULL, memory_order_release); /* as in engine_ah_new */
+	object_free(&ah->reap, ah, NULL);
 }

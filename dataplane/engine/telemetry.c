@@ -61,6 +61,8 @@ fill_core(struct rte_tel_data *d, const struct core *core, const struct engine_s
 	add(d, "tx_packets", stats->tx_packets);
 	add(d, "tx_bytes", stats->tx_bytes);
 	add(d, "handed_over", stats->handed_over);
+	add(d, "datagrams_sent", stats->ud_sent);
+	add(d, "datagrams_received", stats->ud_received);
 	add(d, "backpressure", stats->backpressure);
 }
 
@@ -74,9 +76,17 @@ fill_drops(struct rte_tel_data *d, const struct core *core, const struct engine_
 		[WIRE_DROP_ICRC] = "icrc",
 	};
 
+	static const char *const datagram[ENGINE_UD_DROP_MAX] = {
+		[ENGINE_UD_OPCODE] = "datagram_opcode", [ENGINE_UD_ADDRESS] = "datagram_address",
+		[ENGINE_UD_QKEY] = "datagram_qkey",     [ENGINE_UD_NO_RECEIVE] = "datagram_no_receive",
+		[ENGINE_UD_LENGTH] = "datagram_length", [ENGINE_UD_BUSY] = "datagram_busy",
+	};
+
 	for (uint32_t i = 0; i < WIRE_DROP_MAX; i++)
 		if (names[i] != NULL)
 			add(d, names[i], stats->drop[i]);
+	for (uint32_t i = 0; i < ENGINE_UD_DROP_MAX; i++)
+		add(d, datagram[i], stats->ud_drop[i]);
 	add(d, "no_queue_pair", stats->drop_no_qp);
 	add(d, "no_buffer", stats->drop_no_mbuf);
 	add(d, "inbound_ring_full", stats->drop_inbound);

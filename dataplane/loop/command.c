@@ -66,7 +66,7 @@ qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connecti
 
 	if (qp->phase != QP_OFF)
 		return -EISCONN;
-	if (connection->state != RC_RTR && connection->state != RC_RTS)
+	if (qp->rc == NULL || (connection->state != RC_RTR && connection->state != RC_RTS))
 		return -EINVAL;
 	qp->attr = connection->rc;
 	qp->attr.qpn = qp->qpn;
@@ -105,7 +105,7 @@ static int
 qp_rts(struct core *core, struct engine_qp *qp, const struct engine_connection *connection,
        const struct one_cqe *event)
 {
-	if (qp->phase != QP_RTR && qp->phase != QP_RTS)
+	if (qp->rc == NULL || (qp->phase != QP_RTR && qp->phase != QP_RTS))
 		return -ENOTCONN;
 	if (qp->phase == QP_RTR) {
 		if (qp->by_numbers)
@@ -123,6 +123,26 @@ qp_rts(struct core *core, struct engine_qp *qp, const struct engine_connection *
 	qp_make_hot(core, qp);
 	if (!qp->local)
 		rcio_after(core, qp);
+	return 0;
+}
+
+static int
+qp_datagram(struct core *core, struct engine_qp *qp, const struct engine_datagram *to)
+{
+	if (qp->rc != NULL || (to->state != RC_RTR && to->state != RC_RTS))
+		return -EINVAL;
+	if (qp->phase == QP_BROKEN)
+		return -ENOTCONN;
+	qp->qkey = to->qkey;
+	if (to->state == RC_RTS && qp->phase != QP_RTS) {
+		qp->attr.send_psn = to->send_psn;
+		qp_set_phase(qp, QP_RTS, "datagrams");
+		qp_store_state(qp, ONE_QP_CONNECTED);
+		qp_make_hot(core, qp);
+	} else if (qp->phase == QP_OFF) {
+		qp_set_phase(qp, QP_RTR, "datagrams");
+		qp_store_state(qp, ONE_QP_CONNECTING);
+	}
 	return 0;
 }
 
@@ -157,7 +177,7 @@ qp_bind_done(struct core *core, struct engine_qp *qp, bool ok)
 static int
 qp_path(struct core *core, struct engine_qp *qp, const struct wire_path *path)
 {
-	if (qp->phase == QP_OFF || qp->local)
+	if (qp->rc == NULL || qp->phase == QP_OFF || qp->local)
 		return -ENOTCONN;
 	qp->attr.path = *path;
 	rc_set_path(qp->rc, path);
@@ -209,6 +229,8 @@ execute(struct core *core, const struct engine_command *command)
 		return qp_modify(qp, &command->qp_config);
 	case ENGINE_QP_CONNECT:
 		return qp_connect(core, qp, &command->connection);
+	case ENGINE_QP_DATAGRAM:
+		return qp_datagram(core, qp, &command->datagram);
 	case ENGINE_QP_RTS:
 		return qp_rts(core, qp, &command->connection, &command->event);
 	case ENGINE_QP_STATE:

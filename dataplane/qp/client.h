@@ -7,6 +7,20 @@
 
 #include "dataplane/core/core.h"
 
+/* An address handle: made and freed by the control thread, not changed in between. */
+struct engine_ah {
+	uint32_t id, pz;
+	uint16_t port;
+	bool loop; /* to an address of this data plane */
+	struct wire_template template;
+	struct reap reap; /* control thread */
+};
+
+/* Written by the control thread, entry by entry. */
+struct ah_table {
+	_Atomic(struct engine_ah *) slot[ONE_AHS_MAX];
+};
+
 struct engine_client {
 	struct core *core;
 	void *owner;
@@ -17,8 +31,9 @@ struct engine_client {
 	uint32_t groups; /* doorbell groups that have queue pairs, counted from the first */
 	bool faulty;     /* served no more */
 	int wake_fd;
-	int *channel_fd;        /* by channel, -1: woken by its futex word; NULL: all are */
-	struct engine_qp **qps; /* by doorbell */
+	int *channel_fd;                /* by channel, -1: woken by its futex word; NULL: all are */
+	struct engine_qp **qps;         /* by doorbell */
+	_Atomic(struct ah_table *) ahs; /* NULL: there has been none */
 	struct event_node node;
 	TAILQ_ENTRY(engine_client) link;
 	/* Written by the control thread before any key leads there; read by the core when the client goes. */

@@ -196,6 +196,7 @@ report(struct core *core, struct engine_qp *qp, struct engine_cq *cq, const stru
 	entry->length = c->length;
 	entry->object = qp->id;
 	entry->imm = c->imm;
+	entry->src_qpn = c->src_qpn;
 	entry->type = c->type;
 	entry->status = c->status;
 	entry->flags = c->cqe_flags | (notify ? ONE_CQE_NOTIFY : 0) |
@@ -316,6 +317,8 @@ qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase, const cha
 	timer_cancel(core, &qp->timer);
 	if (qp->local)
 		local_leave(core, qp);
+	if (qp->rc == NULL)
+		ud_leave(qp);
 	if (qp->running) {
 		qp->running = false;
 		TAILQ_REMOVE(&core->run, qp, run_link);
@@ -369,7 +372,7 @@ qp_flush(struct core *core, struct engine_qp *qp)
 	bool ends = qp->phase != QP_BROKEN && qp->phase != QP_OFF;
 
 	if (qp->phase != QP_BROKEN) {
-		if (!qp->local && qp->phase != QP_OFF)
+		if (qp->rc != NULL && !qp->local && qp->phase != QP_OFF)
 			rc_flush(qp->rc);
 		qp_leave(core, qp, QP_BROKEN, "flushed");
 		qp_store_state(qp, ONE_QP_ERROR);
@@ -394,7 +397,8 @@ void
 qp_reset(struct core *core, struct engine_qp *qp)
 {
 	qp_leave(core, qp, QP_OFF, "reset");
-	rc_reset(qp->rc);
+	if (qp->rc != NULL)
+		rc_reset(qp->rc);
 	qp->sq_done = qp->sq_taken;
 	for (uint32_t i = 0; qp->sq != NULL && i < 1u << qp->sq_log2 && qp_pull(core, qp, &qp->work) > 0; i++)
 		qp->sq_done = qp->sq_taken;
@@ -434,7 +438,7 @@ qp_check_drained(struct core *core, struct engine_qp *qp)
 					  memory_order_relaxed) != one_ring_phase(qp->sq_head, qp->sq_log2);
 
 	if (!qp->draining || qp->pending || !empty || qp->bind_pending ||
-	    (!qp->local && qp->phase == QP_RTS && !rc_idle(qp->rc)))
+	    (qp->rc != NULL && !qp->local && qp->phase == QP_RTS && !rc_idle(qp->rc)))
 		return;
 	qp->draining = false;
 	qp_raise(core, qp, ENGINE_EVENT_DRAINED, 0);
@@ -488,6 +492,8 @@ qp_poll(struct core *core, struct engine_qp *qp)
 			return;
 		if (qp->local)
 			local_poll(core, qp, budget);
+		else if (qp->rc == NULL)
+			ud_poll(core, qp, budget);
 		else
 			rcio_poll(core, qp, budget);
 		break;
@@ -528,6 +534,8 @@ qp_deadline(const struct timer *timer)
 		return TIMER_NEVER;
 	if (qp->local)
 		return qp->waiting ? qp->wait_until : TIMER_NEVER;
+	if (qp->rc == NULL)
+		return TIMER_NEVER;
 	return rc_deadline(qp->rc);
 }
 
@@ -537,8 +545,10 @@ go_on(struct core *core, struct engine_qp *qp, void (*go)(struct rc_qp *rc, uint
 {
 	if (qp->client->faulty)
 		return;
-	if (qp->local) {
+	if (qp->local || qp->rc == NULL) {
 		qp->waiting = false;
+		if (qp->rc == NULL)
+			ud_resume(core, qp);
 		qp_make_hot(core, qp);
 		return;
 	}
@@ -558,7 +568,8 @@ void
 qp_forget(struct core *core, struct engine_qp *qp)
 {
 	qp_leave(core, qp, QP_OFF, "removed");
-	rc_reset(qp->rc);
+	if (qp->rc != NULL)
+		rc_reset(qp->rc);
 	if (qp->srq != NULL) {
 		forget_recv(qp);
 		srq_publish(qp->srq);

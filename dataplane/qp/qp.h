@@ -43,7 +43,7 @@ struct engine_qp {
 	struct engine_client *client;
 	struct core *core;
 	struct engine_cq *send_cq, *recv_cq;
-	struct rc_qp *rc;
+	struct rc_qp *rc; /* NULL: datagrams, see ud.c */
 
 	struct one_wqe *rq;     /* NULL: none, or `srq` */
 	struct engine_srq *srq; /* then rq_head is rq_taken */
@@ -61,6 +61,10 @@ struct engine_qp {
 	uint64_t wait_until;
 	struct recv_work recv; /* taken for the peer's message in progress, if recv_taken */
 	bool recv_taken;
+	/* datagrams: the receive in `recv` waits for memory without mapping, and is then completed so */
+	bool recv_parked;
+	struct completion recv_done;
+	uint32_t qkey;
 	uint64_t found; /* of an atomic that has been carried out, `moved` is 8 then, and not answered */
 	struct reach_party reach;
 

@@ -18,23 +18,11 @@ core_of(struct rc_env *env)
 
 /* ---- what the transport asks for ---- */
 
-static uint8_t *
-env_tx_begin(struct rc_env *env, struct rc_qp *rc, uint32_t len)
+uint8_t *
+rcio_frame(struct core *core, uint32_t len)
 {
-	struct core *core = core_of(env);
-	struct engine_qp *qp = rc_user(rc);
 	struct rte_mbuf *m = core->tx_frame;
 
-	if (unlikely(qp->loop)) {
-		struct engine_qp *peer = engine_qp_find(qp->attr.peer_qpn);
-
-		if (peer != NULL && ring_used(peer->core->inbound) > INBOUND_HIGH) {
-			core->stats.backpressure++;
-			return NULL;
-		}
-	} else if (!tx_has_room(core, qp->port)) {
-		return NULL;
-	}
 	if (m == NULL)
 		m = tx_alloc(core);
 	if (unlikely(m == NULL || len > engine.data_room)) {
@@ -45,6 +33,28 @@ env_tx_begin(struct rc_env *env, struct rc_qp *rc, uint32_t len)
 	m->pkt_len = len;
 	core->tx_frame = m;
 	return rte_pktmbuf_mtod(m, uint8_t *);
+}
+
+bool
+rcio_loop_has_room(struct core *core, uint32_t qpn)
+{
+	const struct engine_qp *peer = engine_qp_find(qpn);
+
+	if (peer == NULL || ring_used(peer->core->inbound) <= INBOUND_HIGH)
+		return true;
+	core->stats.backpressure++;
+	return false;
+}
+
+static uint8_t *
+env_tx_begin(struct rc_env *env, struct rc_qp *rc, uint32_t len)
+{
+	struct core *core = core_of(env);
+	struct engine_qp *qp = rc_user(rc);
+
+	if (unlikely(qp->loop) ? !rcio_loop_has_room(core, qp->attr.peer_qpn) : !tx_has_room(core, qp->port))
+		return NULL;
+	return rcio_frame(core, len);
 }
 
 /* Counts and frees the frame if the ring is full. */
@@ -61,23 +71,13 @@ hand_over(struct core *core, struct core *to, struct rte_mbuf *m)
 		core->wake_mask |= 1ull << to->index;
 }
 
-static void
-env_tx_end(struct rc_env *env, struct rc_qp *rc, bool sealed)
+void
+rcio_loop(struct core *core, uint32_t port, uint32_t qpn, bool sealed)
 {
-	struct core *core = core_of(env);
-	struct engine_qp *qp = rc_user(rc);
+	const struct engine_qp *peer = engine_qp_find(qpn);
 	struct rte_mbuf *m = core->tx_frame;
-	struct engine_qp *peer;
 
 	core->tx_frame = NULL;
-	if (likely(!qp->loop)) {
-		if (sealed)
-			tx_append(core, qp->port, m);
-		else
-			tx_append_unsealed(core, qp->port, m);
-		return;
-	}
-	peer = engine_qp_find(qp->attr.peer_qpn);
 	if (peer == NULL) {
 		core->stats.drop_no_qp++;
 		rte_pktmbuf_free(m);
@@ -86,8 +86,26 @@ env_tx_end(struct rc_env *env, struct rc_qp *rc, bool sealed)
 	if (!sealed)
 		wire_seal(rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
 	frame_info(m)->parsed = false;
-	frame_info(m)->port = qp->port;
+	frame_info(m)->port = (uint16_t)port;
 	hand_over(core, peer->core, m);
+}
+
+static void
+env_tx_end(struct rc_env *env, struct rc_qp *rc, bool sealed)
+{
+	struct core *core = core_of(env);
+	struct engine_qp *qp = rc_user(rc);
+	struct rte_mbuf *m = core->tx_frame;
+
+	if (unlikely(qp->loop)) {
+		rcio_loop(core, qp->port, qp->attr.peer_qpn, sealed);
+		return;
+	}
+	core->tx_frame = NULL;
+	if (sealed)
+		tx_append(core, qp->port, m);
+	else
+		tx_append_unsealed(core, qp->port, m);
 }
 
 static bool
@@ -325,6 +343,10 @@ deliver(struct core *core, struct engine_qp *qp, const struct wire_packet *packe
 	}
 	if (unlikely(qp->phase == QP_BROKEN))
 		return;
+	if (unlikely(qp->rc == NULL)) {
+		ud_input(core, qp, packet);
+		return;
+	}
 	rc_input(qp->rc, packet, core->now);
 	if (core->rx_qp == qp)
 		return;
@@ -362,6 +384,11 @@ route(struct core *core, struct rte_mbuf *m, uint16_t port, const struct wire_pa
 	qp = engine_qp_find(packet->qpn);
 	if (unlikely(qp == NULL)) {
 		core->stats.drop_no_qp++;
+		return true;
+	}
+	/* What this data plane sends to itself does not come by a port. */
+	if (unlikely(qp->rc == NULL && port_by_addr(&packet->src) != NULL)) {
+		core->stats.ud_drop[ENGINE_UD_ADDRESS]++;
 		return true;
 	}
 	if (likely(qp->core == core)) {

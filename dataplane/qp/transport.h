@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The two transports of a queue pair: local copies, and RC over a port.
+ * The transports of a queue pair: local copies and RC over a port for a connection, and datagrams.
  */
 #ifndef DATAPLANE_QP_TRANSPORT_H
 #define DATAPLANE_QP_TRANSPORT_H
@@ -22,6 +22,18 @@ void rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget); /* new
 uint32_t rcio_run(struct core *core);
 uint32_t rcio_receive(struct core *core);
 uint32_t rcio_inbound(struct core *core);
+/* A buffer for a frame of `len` bytes, the core's tx_frame; NULL: none can be had now. */
+uint8_t *rcio_frame(struct core *core, uint32_t len);
+/* Whether a frame for queue pair `qpn` of this data plane can be handed over now. */
+bool rcio_loop_has_room(struct core *core, uint32_t qpn);
+/* The core's tx_frame to queue pair `qpn` of this data plane, as if it came by a port. */
+void rcio_loop(struct core *core, uint32_t port, uint32_t qpn, bool sealed);
+
+/* ---- ud.c ---- */
+void ud_poll(struct core *core, struct engine_qp *qp, uint32_t budget);
+void ud_input(struct core *core, struct engine_qp *qp, const struct wire_packet *packet);
+void ud_resume(struct core *core, struct engine_qp *qp); /* memory without mapping has been read or written */
+void ud_leave(struct engine_qp *qp);
 
 /* ---- steer.c: flow rules for queue pairs ---- */
 /* The control thread: before the core gets the command. */

@@ -50,8 +50,9 @@ struct completion {
 	uint8_t status; /* enum one_status */
 	uint8_t op;
 	uint8_t wqe_flags; /* of the work request: SUPPRESS and UNSIGNALED are honoured by the receiver */
-	uint8_t cqe_flags; /* ONE_CQE_IMM, ONE_CQE_INV */
+	uint8_t cqe_flags; /* ONE_CQE_IMM, ONE_CQE_INV, ONE_CQE_GRH */
 	uint8_t solicited; /* receives: the SE bit */
+	uint32_t src_qpn;  /* with ONE_CQE_GRH */
 };
 
 #endif

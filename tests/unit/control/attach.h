@@ -40,6 +40,7 @@ int object_tests(void);
 int mapping_tests(void);
 int connection_tests(void);
 int number_tests(void);
+int datagram_tests(void);
 int rsm_tests(void);
 int identity_tests(void);
 int end_tests(void);

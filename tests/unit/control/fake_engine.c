@@ -45,7 +45,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, engine_client) clients = LIST_HEAD_INITIALIZER(clients);
 static LIST_HEAD(, engine_qp) qps = LIST_HEAD_INITIALIZER(qps);
 static struct engine_command *first, **last = &first;
-static uint32_t waiting, done[ENGINE_CHANNEL_FD + 1], num_cqs, num_srqs, num_guards, num_events;
+static uint32_t waiting, done[ENGINE_CHANNEL_FD + 1], num_cqs, num_srqs, num_ahs, num_guards, num_events;
 static struct fake_event events[FAKE_EVENTS];
 static struct engine_event told[64];
 static uint32_t num_told;
@@ -58,6 +58,8 @@ static struct {
 static void *guard_fault;
 static char mistake[200];
 static struct engine_connection connection;
+static struct engine_datagram datagram;
+static struct engine_ah_config ah_made;
 static struct mem_table *table;
 static struct reach_list reaching = LIST_HEAD_INITIALIZER(reaching); /* the test's thread's, as a core */
 static struct engine_port_info port = {.name = "p0",
@@ -154,7 +156,7 @@ fake_objects(void)
 	n++;
 	LIST_FOREACH(qp, &qps, link)
 	n++;
-	n += num_cqs + num_srqs + num_guards;
+	n += num_cqs + num_srqs + num_ahs + num_guards;
 	pthread_mutex_unlock(&lock);
 	return n;
 }
@@ -246,6 +248,28 @@ fake_bind_result(void)
 	result = bind_result;
 	pthread_mutex_unlock(&lock);
 	return result;
+}
+
+struct engine_datagram
+fake_datagram(void)
+{
+	struct engine_datagram copy;
+
+	pthread_mutex_lock(&lock);
+	copy = datagram;
+	pthread_mutex_unlock(&lock);
+	return copy;
+}
+
+struct engine_ah_config
+fake_ah(void)
+{
+	struct engine_ah_config copy;
+
+	pthread_mutex_lock(&lock);
+	copy = ah_made;
+	pthread_mutex_unlock(&lock);
+	return copy;
 }
 
 struct engine_connection
@@ -340,6 +364,27 @@ engine_cq_free(struct engine_cq *cq)
 	num_cqs--;
 	pthread_mutex_unlock(&lock);
 	free(cq);
+}
+
+struct engine_ah *
+engine_ah_new(struct engine_client *client, const struct engine_ah_config *config)
+{
+	pthread_mutex_lock(&lock);
+	ah_made = *config;
+	num_ahs++;
+	pthread_mutex_unlock(&lock);
+	return malloc(1);
+}
+
+void
+engine_ah_free(struct engine_client *client, struct engine_ah *ah)
+{
+	if (ah == NULL)
+		return;
+	pthread_mutex_lock(&lock);
+	num_ahs--;
+	pthread_mutex_unlock(&lock);
+	free(ah);
 }
 
 struct engine_srq *
@@ -526,6 +571,11 @@ execute(struct engine_command *command)
 		count_rings(&qp->config, -1);
 		qp->config = command->qp_config;
 		count_rings(&qp->config, 1);
+		break;
+	case ENGINE_QP_DATAGRAM:
+		if (!qp->added || qp->removed || !qp->config.ud)
+			MISTAKE("datagrams of a queue pair that has none");
+		datagram = command->datagram;
 		break;
 	case ENGINE_QP_CONNECT:
 		connection = command->connection;

@@ -228,16 +228,9 @@ ring_poll(struct ring *ring, struct one_cqe *out)
 	return true;
 }
 
-void
-pair_new(struct app *app, struct ring *send, struct ring *recv, struct ring *conn, struct ring *async,
-	 struct pair *pair)
-{
-	pair_new_shared(app, send, recv, conn, async, NULL, pair);
-}
-
-void
-pair_new_shared(struct app *app, struct ring *send, struct ring *recv, struct ring *conn, struct ring *async,
-		struct engine_srq *srq, struct pair *pair)
+static void
+pair_make(struct app *app, struct ring *send, struct ring *recv, struct ring *conn, struct ring *async,
+	  struct engine_srq *srq, bool ud, struct pair *pair)
 {
 	static uint32_t id = 1000;
 	struct engine_qp_config config = {.owner = pair,
@@ -256,6 +249,7 @@ pair_new_shared(struct app *app, struct ring *send, struct ring *recv, struct ri
 	config.sq = app_alloc(app, sizeof(struct one_wqe) << RING_LOG2);
 	config.rq = app_alloc(app, sizeof(struct one_wqe) << RING_LOG2);
 	config.srq = srq;
+	config.ud = ud;
 	config.send_cq = send != NULL ? send->cq : NULL;
 	config.recv_cq = recv != NULL ? recv->cq : NULL;
 	config.conn_cq = conn != NULL ? conn->cq : NULL;
@@ -273,6 +267,26 @@ pair_new_shared(struct app *app, struct ring *send, struct ring *recv, struct ri
 	pair->qp = engine_qp_new(app->client, &config);
 	assert_non_null(pair->qp);
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_ADD, .qp = pair->qp}), 0);
+}
+
+void
+pair_new(struct app *app, struct ring *send, struct ring *recv, struct ring *conn, struct ring *async,
+	 struct pair *pair)
+{
+	pair_make(app, send, recv, conn, async, NULL, false, pair);
+}
+
+void
+pair_new_shared(struct app *app, struct ring *send, struct ring *recv, struct ring *conn, struct ring *async,
+		struct engine_srq *srq, struct pair *pair)
+{
+	pair_make(app, send, recv, conn, async, srq, false, pair);
+}
+
+void
+pair_new_ud(struct app *app, struct ring *send, struct ring *recv, struct engine_srq *srq, struct pair *pair)
+{
+	pair_make(app, send, recv, NULL, NULL, srq, true, pair);
 }
 
 void

@@ -96,6 +96,9 @@ void pair_new(struct app *app, struct ring *send, struct ring *recv, struct ring
 /* Its receives come from `srq`, if that is not NULL. */
 void pair_new_shared(struct app *app, struct ring *send, struct ring *recv, struct ring *conn,
 		     struct ring *async, struct engine_srq *srq, struct pair *pair);
+/* For datagrams; `srq` as above. */
+void pair_new_ud(struct app *app, struct ring *send, struct ring *recv, struct engine_srq *srq,
+		 struct pair *pair);
 void pair_end(struct pair *pair);
 /* Next slot, zeroed; commit stores the phase and rings. */
 struct one_wqe *pair_send(struct pair *pair);

@@ -456,6 +456,19 @@ handle_default(struct mock *mock, struct mock_client *client, const struct one_m
 		reply->staged.offset = mock_arena_alloc(client, reply->staged.size);
 		reply->staged.lkey = o->id << 8 | 0x22;
 		break;
+	case ONE_MSG_AH_CREATE:
+		reply->id.id = mock_object_new(mock, client, ONE_MSG_AH_CREATE)->id;
+		break;
+	case ONE_MSG_AH_FREE:
+		handle_free(mock, msg->id.id, ONE_MSG_AH_CREATE, ONE_SUBJECT_AH, reply);
+		break;
+	case ONE_MSG_QP_DATAGRAM:
+		o = mock_object(mock, msg->qp_datagram.qp, ONE_MSG_QP_CREATE);
+		if (o != NULL)
+			atomic_store(&o->qp.shm->state, msg->qp_datagram.state == ONE_DATAGRAM_RTS
+								? ONE_QP_CONNECTED
+								: ONE_QP_CONNECTING);
+		break;
 	case ONE_MSG_CHANNEL_OPEN:
 		mock_channel_open(mock, client, msg->channel_open.channel, reply);
 		break;
@@ -683,6 +696,7 @@ mock_start(void)
 		.max_mw = 4096,
 		.max_srq = 256,
 		.max_srq_wr = 4096,
+		.max_ah = 1024,
 		.max_rd_atomic = 16,
 		.max_private_data = 64,
 		.max_segments = 256,

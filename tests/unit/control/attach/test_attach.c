@@ -287,6 +287,7 @@ setup(void)
 	config.limits.max_pz = 20;
 	config.limits.max_cq = 30;
 	config.limits.max_srq = 20;
+	config.limits.max_ah = 20;
 	config.limits.max_mr_total = 16 << 20;
 	config.limits.max_listen = 60000;
 	config.limits.max_segments = 5000;
@@ -323,8 +324,8 @@ main(void)
 	if (setup() != 0)
 		return 1;
 	failed = cmocka_run_group_tests_name("control: messages", messages, NULL, NULL);
-	failed += object_tests() + mapping_tests() + connection_tests() + number_tests() + rsm_tests() +
-		  identity_tests() + end_tests();
+	failed += object_tests() + mapping_tests() + connection_tests() + number_tests() + datagram_tests() +
+		  rsm_tests() + identity_tests() + end_tests();
 	failed += cmocka_run_group_tests_name("control: socket", socket_tests, NULL, NULL);
 	teardown();
 	return failed;

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Address handles: where datagrams go.  The application names an address; what a frame to it looks like is
+ * found out here, by the same rules as for a connection, and handed to the cores as a template that they
+ * find by the handle's id.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "control/connect/ah.h"
+
+#define FLOW_LABEL_MAX 0xfffffu
+#define HOP_LIMIT 64
+
+struct ah {
+	struct object object;
+	struct pz *pz;
+	struct path_port *port;
+	struct wire_path path;
+	struct engine_ah *engine; /* NULL: the next hop is being asked for */
+	TAILQ_ENTRY(ah) link;
+};
+
+/* Of all attachments, for changes of their paths. */
+static TAILQ_HEAD(, ah) ahs = TAILQ_HEAD_INITIALIZER(ahs);
+
+/* 0, or the refusal. */
+static int
+check(struct client *client, const struct one_ah_create *args)
+{
+	if (object_get(client, OBJECT_PZ, args->pz) == NULL)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
+	if (args->flow_label > FLOW_LABEL_MAX)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_ADDRESS, args->flow_label);
+	if (args->family != (wire_addr_is_v4(&client->port->info->addr) ? AF_INET : AF_INET6))
+		return client_refuse(client, -EAFNOSUPPORT, ONE_SUBJECT_ADDRESS, args->family);
+	return 0;
+}
+
+static void
+fill(struct ah *ah, const struct one_ah_create *args)
+{
+	struct client *client = ah->object.client;
+
+	ah->pz = object_get(client, OBJECT_PZ, args->pz);
+	ah->pz->object.users++;
+	ah->port = client->port;
+	ah->path.src = client->port->info->addr;
+	addr_to_wire(args->family, args->addr, &ah->path.dst);
+	memcpy(ah->path.src_mac, client->port->info->mac, sizeof(ah->path.src_mac));
+	ah->path.tos = args->traffic_class;
+	ah->path.ttl = args->hop_limit > 1 ? args->hop_limit : HOP_LIMIT;
+	ah->path.flow_label = args->flow_label;
+	/* Its own for each handle, so that switches and receive queues tell them apart. */
+	ah->path.udp_src_port =
+		wire_udp_source_port(args->flow_label, ah->object.id, (uint32_t)control_random());
+}
+
+/* 0, or the refusal. */
+static int
+ah_new(struct client *client, const struct one_ah_create *args, struct ah **out)
+{
+	struct ah *ah = object_new(client, OBJECT_AH, sizeof(*ah));
+	uint64_t limit;
+
+	if (ah == NULL)
+		return object_refuse_new(client, OBJECT_AH);
+	if (quota_take(&control.quota, client->account, QUOTA_AHS, 1, &limit) != 0) {
+		object_free(ah);
+		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
+	}
+	fill(ah, args);
+	TAILQ_INSERT_TAIL(&ahs, ah, link);
+	*out = ah;
+	return 0;
+}
+
+/* To the cores, instead of what they had before; false: no memory. */
+static bool
+publish(struct ah *ah)
+{
+	const struct engine_ah_config config = {
+		.id = ah->object.id, .pz = ah->pz->number, .port = ah->port->index, .path = ah->path};
+	struct engine_ah *before = ah->engine, *now = engine_ah_new(ah->object.client->engine, &config);
+
+	if (now == NULL)
+		return false;
+	ah->engine = now;
+	engine_ah_free(ah->object.client->engine, before);
+	return true;
+}
+
+/* The outcome of AH_CREATE. */
+static int
+resolved(struct ah *ah, int status)
+{
+	struct client *client = ah->object.client;
+
+	if (status != 0) {
+		ah_destroy(ah);
+		return client_refuse(client, status, ONE_SUBJECT_ADDRESS, 0);
+	}
+	if (!publish(ah)) {
+		ah_destroy(ah);
+		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+	}
+	ah->object.busy = false;
+	client->reply.id.id = ah->object.id;
+	return 0;
+}
+
+static void
+on_neighbour(void *user, int status, const uint8_t mac[6])
+{
+	struct ah *ah = user;
+	struct client *client = ah->object.client;
+
+	if (status == 0)
+		memcpy(ah->path.dst_mac, mac, sizeof(ah->path.dst_mac));
+	client_reply(client, resolved(ah, status));
+}
+
+int
+ah_create(struct client *client, const struct one_msg *msg)
+{
+	const struct one_ah_create *args = &msg->ah_create;
+	int error = check(client, args);
+	struct ah *ah = NULL;
+
+	if (error == 0)
+		error = ah_new(client, args, &ah);
+	if (error != 0)
+		return error;
+	error = neigh_resolve(control.neigh, ah->port->index, &ah->path.dst, control.now, ah->path.dst_mac,
+			      on_neighbour, ah);
+	return error == -EINPROGRESS ? REQUEST_LATER : resolved(ah, error);
+}
+
+int
+ah_free(struct client *client, const struct one_msg *msg)
+{
+	struct ah *ah = object_get(client, OBJECT_AH, msg->id.id);
+
+	if (ah == NULL)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_AH, msg->id.id);
+	ah_destroy(ah);
+	return 0;
+}
+
+void
+ah_unhook(struct ah *ah)
+{
+	neigh_cancel(control.neigh, ah);
+}
+
+void
+ah_destroy(struct ah *ah)
+{
+	struct client *client = ah->object.client;
+
+	TAILQ_REMOVE(&ahs, ah, link);
+	engine_ah_free(client->engine, ah->engine);
+	quota_give(&control.quota, client->account, QUOTA_AHS, 1);
+	ah->pz->object.users--;
+	object_free(ah);
+}
+
+void
+ahs_path_changed(const struct path_port *port, const struct wire_addr *hop, const uint8_t mac[6])
+{
+	struct ah *ah;
+
+	TAILQ_FOREACH(ah, &ahs, link)
+	{
+		if (ah->port != port || ah->engine == NULL || !path_goes_by(port, &ah->path.dst, hop) ||
+		    memcmp(ah->path.dst_mac, mac, sizeof(ah->path.dst_mac)) == 0)
+			continue;
+		memcpy(ah->path.dst_mac, mac, sizeof(ah->path.dst_mac));
+		if (!publish(ah))
+			log_error("no memory for the new path of an address handle\n");
+	}
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Datagrams (IBTA vol. 1, unreliable datagram): one request is one packet, without state between two of
+ * them.  A send is done when its frame is the port's, or the other core's.
+ *
+ * Where a datagram goes an application says by the id of an address handle, which the control thread has
+ * checked and resolved.  It says the queue pair and Q_Key there itself; the source is never its word.
+ *
+ * What is received lies behind ONE_UD_GRH bytes with the IP header.  Nobody is told of a datagram that
+ * could not be taken: it is dropped and counted, and the receive that was too short for it waits for the next
+ * (IBTA vol. 1, 9.9.3, responder class D).  What is wrong with a request or a receive itself ends the queue
+ * pair.
+ */
+#include <errno.h>
+
+#include "dataplane/port/port.h"
+#include "dataplane/qp/transport.h"
+
+#define QPN_FIRST 2u       /* 0 and 1 are management's, */
+#define QPN_LAST 0xfffffeu /* and all ones is multicast */
+#define IPV4_LEN 20u
+#define IPV6_LEN 40u
+#define UDP_LEN 8u
+#define DATAGRAM_MAX (ONE_UD_GRH + 4096u)
+
+/* No status: try again. */
+#define LATER UINT8_MAX
+
+/* Slots of the queue pair's accesses to memory without mapping. */
+enum { REACH_SEND, REACH_RECV };
+
+/* The memory of a message. */
+struct span_list {
+	struct mem_sge sge[ONE_MAX_SGE];
+	uint32_t num;
+	bool mapped; /* all of it */
+};
+
+/* The first `len` bytes of the sges; false: a key does not grant them. */
+static bool
+resolve(const struct core *core, const struct engine_qp *qp, const struct one_sge *sge, uint32_t num,
+	uint32_t len, uint32_t access, struct span_list *out)
+{
+	out->num = 0;
+	out->mapped = true;
+	for (uint32_t i = 0; i < num && len > 0; i++) {
+		struct mem_sge *span = &out->sge[out->num];
+
+		if (sge[i].len == 0)
+			continue;
+		span->region = mem_check(core->env.mem, sge[i].lkey, qp->pz, qp->qpn, access, sge[i].addr,
+					 sge[i].len);
+		if (span->region == NULL)
+			return false;
+		span->va = sge[i].addr;
+		span->len = RTE_MIN(sge[i].len, len);
+		out->mapped &= span->region->base != NULL;
+		out->num++;
+		len -= span->len;
+	}
+	return len == 0;
+}
+
+static void
+gather(const struct span_list *list, uint8_t *to)
+{
+	for (uint32_t i = 0; i < list->num; i++) {
+		mem_read(list->sge[i].region, list->sge[i].va, to, list->sge[i].len);
+		to += list->sge[i].len;
+	}
+}
+
+/* `len` bytes to where `skip` others end. */
+static void
+scatter(const struct span_list *list, uint32_t skip, const uint8_t *from, uint32_t len)
+{
+	for (uint32_t i = 0; i < list->num && len > 0; i++) {
+		const struct mem_sge *span = &list->sge[i];
+		uint32_t n;
+
+		if (skip >= span->len) {
+			skip -= span->len;
+			continue;
+		}
+		n = RTE_MIN(span->len - skip, len);
+		mem_write(span->region, span->va + skip, from, n);
+		from += n;
+		len -= n;
+		skip = 0;
+	}
+}
+
+/* ---- sending ---- */
+
+static const struct engine_ah *
+ah_find(const struct engine_qp *qp, uint32_t id)
+{
+	/* Pair with the release stores in engine_ah_new and engine_ah_free. */
+	struct ah_table *table = atomic_load_explicit(&qp->client->ahs, memory_order_acquire);
+	uint32_t place = id & 0xffff;
+	const struct engine_ah *ah;
+
+	if (table == NULL || place >= ONE_AHS_MAX)
+		return NULL;
+	ah = atomic_load_explicit(&table->slot[place], memory_order_acquire);
+	return ah != NULL && ah->id == id && ah->pz == qp->pz && ah->port == qp->port ? ah : NULL;
+}
+
+/* What is wrong with the request, whatever memory it names. */
+static uint8_t
+check_send(const struct engine_qp *qp, const struct work *work, const struct engine_ah *ah)
+{
+	uint32_t qpn = ONE_UD_QPN(work->remote_addr);
+
+	if (work->status != ONE_STATUS_SUCCESS)
+		return work->status;
+	if ((work->op != ONE_OP_SEND && work->op != ONE_OP_SEND_IMM) || ah == NULL || qpn < QPN_FIRST ||
+	    qpn > QPN_LAST)
+		return ONE_STATUS_LOCAL_QP;
+	return work->length > ports[qp->port].info.path_mtu ? ONE_STATUS_LOCAL_LENGTH : ONE_STATUS_SUCCESS;
+}
+
+/*
+ * The payload, read before there is a frame if that takes its time: then it is in `bounce`.  0, LATER, or why
+ * the request fails.
+ */
+static uint8_t
+find_payload(const struct core *core, struct engine_qp *qp, struct span_list *list, uint8_t *bounce)
+{
+	const struct work *work = &qp->work;
+	int error;
+
+	if ((work->flags & ONE_WQE_INLINE) != 0) {
+		list->num = 0;
+		list->mapped = true;
+		return ONE_STATUS_SUCCESS;
+	}
+	if (!resolve(core, qp, work->sge, work->num_sge, work->length, ONE_ACCESS_LOCAL_READ, list))
+		return ONE_STATUS_LOCAL_PROTECTION;
+	if (likely(list->mapped))
+		return ONE_STATUS_SUCCESS;
+	error = reach_gather(&qp->reach, REACH_SEND, list->sge, list->num, bounce, qp->sq_taken);
+	qp->waiting = error == -EAGAIN; /* until ud_resume */
+	return error == 0 ? ONE_STATUS_SUCCESS : error == -EAGAIN ? LATER : ONE_STATUS_LOCAL_PROTECTION;
+}
+
+/* The frame is sealed. */
+static bool
+fill(const struct engine_ah *ah, const struct work *work, const struct span_list *list, const uint8_t *bounce,
+     uint8_t *frame, uint8_t *payload)
+{
+	if ((work->flags & ONE_WQE_INLINE) != 0)
+		memcpy(payload, work->inline_data, work->length);
+	else if (!list->mapped)
+		memcpy(payload, bounce, work->length);
+	else if (list->num == 1)
+		return wire_fill(&ah->template, frame, payload, mem_at(list->sge[0].region, list->sge[0].va),
+				 work->length);
+	else
+		gather(list, payload);
+	return false;
+}
+
+static uint8_t *
+begin_frame(struct core *core, const struct engine_qp *qp, const struct engine_ah *ah,
+	    const struct wire_build *build)
+{
+	if (ah->loop ? !rcio_loop_has_room(core, build->qpn) : !tx_has_room(core, qp->port))
+		return NULL;
+	return rcio_frame(core, wire_frame_len(&ah->template, build->opcode, build->payload_len));
+}
+
+static void
+end_frame(struct core *core, const struct engine_qp *qp, const struct engine_ah *ah, uint32_t qpn,
+	  bool sealed)
+{
+	struct rte_mbuf *m = core->tx_frame;
+
+	if (ah->loop) {
+		rcio_loop(core, qp->port, qpn, sealed);
+		return;
+	}
+	core->tx_frame = NULL;
+	if (sealed)
+		tx_append(core, qp->port, m);
+	else
+		tx_append_unsealed(core, qp->port, m);
+}
+
+/* The request in qp->work: 0, LATER, or why it fails. */
+static uint8_t
+send_one(struct core *core, struct engine_qp *qp)
+{
+	const struct work *work = &qp->work;
+	const struct engine_ah *ah = ah_find(qp, ONE_UD_AH(work->remote_addr));
+	struct wire_build build = {
+		.opcode = work->op == ONE_OP_SEND_IMM ? WIRE_UD_SEND_ONLY_IMM : WIRE_UD_SEND_ONLY,
+		.solicited = (work->flags & ONE_WQE_SOLICITED) != 0,
+		.qpn = ONE_UD_QPN(work->remote_addr),
+		.psn = qp->attr.send_psn,
+		.imm = work->imm,
+		.qkey = (work->rkey & ONE_UD_OWN_QKEY) != 0 ? qp->qkey : work->rkey,
+		.src_qpn = qp->qpn,
+		.payload_len = work->length,
+	};
+	uint8_t bounce[DATAGRAM_MAX], *frame, *payload;
+	uint8_t status = check_send(qp, work, ah);
+	struct span_list list;
+
+	if (status == ONE_STATUS_SUCCESS)
+		status = find_payload(core, qp, &list, bounce);
+	if (status != ONE_STATUS_SUCCESS)
+		return status;
+	frame = begin_frame(core, qp, ah, &build);
+	if (frame == NULL)
+		return LATER;
+	payload = wire_build(&ah->template, &build, frame);
+	end_frame(core, qp, ah, build.qpn, fill(ah, work, &list, bounce, frame, payload));
+	qp->attr.send_psn = (qp->attr.send_psn + 1) & 0xffffff;
+	core->stats.ud_sent++;
+	return ONE_STATUS_SUCCESS;
+}
+
+static void
+complete_send(struct core *core, struct engine_qp *qp, uint8_t status)
+{
+	const struct work *work = &qp->work;
+	const struct completion c = {.cookie = work->cookie,
+				     .length = work->length,
+				     .type = ONE_CQE_SEND,
+				     .status = status,
+				     .op = work->op,
+				     .wqe_flags = work->flags};
+
+	qp_complete(core, qp, &c);
+}
+
+void
+ud_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
+{
+	for (uint32_t i = 0; i < budget && qp->phase == QP_RTS; i++) {
+		uint8_t status;
+
+		if (!qp->pending && qp_pull(core, qp, &qp->work) <= 0)
+			return;
+		status = send_one(core, qp);
+		qp->pending = status == LATER;
+		if (qp->pending)
+			return;
+		complete_send(core, qp, status);
+		if (status != ONE_STATUS_SUCCESS)
+			qp_break(core, qp, RC_ERROR_REQUESTER);
+	}
+}
+
+/* ---- receiving ---- */
+
+static void
+drop(struct core *core, enum engine_ud_drop why)
+{
+	core->stats.ud_drop[why]++;
+}
+
+/* False: it is none for this queue pair. */
+static bool
+check_packet(struct core *core, const struct engine_qp *qp, const struct wire_packet *packet)
+{
+	const struct engine_port_info *port = &ports[qp->port].info;
+
+	if (packet->opcode != WIRE_UD_SEND_ONLY && packet->opcode != WIRE_UD_SEND_ONLY_IMM)
+		drop(core, ENGINE_UD_OPCODE);
+	else if (memcmp(&packet->dst, &port->addr, sizeof(packet->dst)) != 0)
+		drop(core, ENGINE_UD_ADDRESS);
+	else if (packet->qkey != qp->qkey)
+		drop(core, ENGINE_UD_QKEY);
+	else if (packet->payload_len > port->path_mtu)
+		drop(core, ENGINE_UD_LENGTH);
+	else
+		return true;
+	return false;
+}
+
+/* The IP header of the frame, at the end of the bytes that stand for a GRH. */
+static void
+make_grh(const struct wire_packet *packet, uint8_t grh[ONE_UD_GRH])
+{
+	uint32_t len = wire_addr_is_v4(&packet->src) ? IPV4_LEN : IPV6_LEN;
+	const uint8_t *bth = packet->payload - (uint32_t)wire_extension_len(packet->opcode) - WIRE_BTH_LEN;
+
+	memset(grh, 0, ONE_UD_GRH - len);
+	memcpy(grh + ONE_UD_GRH - len, bth - UDP_LEN - len, len);
+}
+
+/* The receive in qp->recv is over. */
+static void
+complete_recv(struct core *core, struct engine_qp *qp, struct completion *c, uint8_t status)
+{
+	c->status = status;
+	if (status != ONE_STATUS_SUCCESS)
+		c->length = 0;
+	else
+		core->stats.ud_received++;
+	qp->recv_taken = false;
+	qp->recv_parked = false;
+	qp_complete(core, qp, c);
+	if (status != ONE_STATUS_SUCCESS)
+		qp_break(core, qp, RC_ERROR_RESPONDER);
+}
+
+/* Memory without mapping: completed by ud_resume; or dropped, since it is not kept until there is room. */
+static void
+place_slowly(struct core *core, struct engine_qp *qp, const struct span_list *list, const uint8_t *grh,
+	     const struct wire_packet *packet, struct completion *c)
+{
+	uint8_t bounce[DATAGRAM_MAX];
+	int error;
+
+	memcpy(bounce, grh, ONE_UD_GRH);
+	memcpy(bounce + ONE_UD_GRH, packet->payload, packet->payload_len);
+	error = reach_scatter(&qp->reach, REACH_RECV, list->sge, list->num, bounce, qp->rq_taken);
+	if (error != -EAGAIN) {
+		complete_recv(core, qp, c, error == 0 ? ONE_STATUS_SUCCESS : ONE_STATUS_LOCAL_PROTECTION);
+	} else if (qp->reach.job[REACH_RECV] != NULL) {
+		qp->recv_done = *c;
+		qp->recv_parked = true;
+	} else {
+		drop(core, ENGINE_UD_BUSY);
+	}
+}
+
+static void
+place(struct core *core, struct engine_qp *qp, const struct wire_packet *packet)
+{
+	struct completion c = {.cookie = qp->recv.cookie,
+			       .length = ONE_UD_GRH + packet->payload_len,
+			       .imm = packet->opcode == WIRE_UD_SEND_ONLY_IMM ? packet->imm : 0,
+			       .type = ONE_CQE_RECV,
+			       .wqe_flags = qp->recv.flags,
+			       .cqe_flags = ONE_CQE_GRH,
+			       .solicited = packet->solicited,
+			       .src_qpn = packet->src_qpn};
+	uint8_t grh[ONE_UD_GRH];
+	struct span_list list;
+
+	if (packet->opcode == WIRE_UD_SEND_ONLY_IMM)
+		c.cqe_flags |= ONE_CQE_IMM;
+	if (!resolve(core, qp, qp->recv.sge, qp->recv.num_sge, c.length, ONE_ACCESS_LOCAL_WRITE, &list)) {
+		complete_recv(core, qp, &c, ONE_STATUS_LOCAL_PROTECTION);
+		return;
+	}
+	make_grh(packet, grh);
+	if (unlikely(!list.mapped)) {
+		place_slowly(core, qp, &list, grh, packet, &c);
+		return;
+	}
+	scatter(&list, 0, grh, ONE_UD_GRH);
+	scatter(&list, ONE_UD_GRH, packet->payload, packet->payload_len);
+	complete_recv(core, qp, &c, ONE_STATUS_SUCCESS);
+}
+
+static bool
+take_recv(struct core *core, struct engine_qp *qp)
+{
+	if (!qp->recv_taken)
+		qp->recv_taken = qp_take_recv(core, qp, &qp->recv);
+	/* For `--idle yield`: who posts has to run now and then. */
+	core->takes = qp->recv_taken ? core->takes + 1 : CORE_TAKES;
+	return qp->recv_taken;
+}
+
+void
+ud_input(struct core *core, struct engine_qp *qp, const struct wire_packet *packet)
+{
+	struct completion c;
+
+	if (!check_packet(core, qp, packet))
+		return;
+	if (unlikely(qp->recv_parked)) {
+		drop(core, ENGINE_UD_BUSY);
+	} else if (!take_recv(core, qp)) {
+		drop(core, ENGINE_UD_NO_RECEIVE);
+	} else if (unlikely(qp->recv.status != ONE_STATUS_SUCCESS)) {
+		c = (struct completion){.cookie = qp->recv.cookie, .type = ONE_CQE_RECV};
+		complete_recv(core, qp, &c, qp->recv.status);
+	} else if (qp->recv.length < ONE_UD_GRH + packet->payload_len) {
+		drop(core, ENGINE_UD_LENGTH);
+	} else {
+		place(core, qp, packet);
+	}
+}
+
+/* The same access again tells what has become of it; keys may be gone. */
+static void
+resume_recv(struct core *core, struct engine_qp *qp)
+{
+	struct completion c = qp->recv_done;
+	uint8_t bounce[DATAGRAM_MAX];
+	struct span_list list;
+	int error = -EFAULT;
+
+	memcpy(bounce, reach_data(&qp->reach, REACH_RECV), c.length);
+	if (resolve(core, qp, qp->recv.sge, qp->recv.num_sge, c.length, ONE_ACCESS_LOCAL_WRITE, &list) &&
+	    !list.mapped)
+		error = reach_scatter(&qp->reach, REACH_RECV, list.sge, list.num, bounce, qp->rq_taken);
+	if (error == -EAGAIN && qp->reach.job[REACH_RECV] != NULL)
+		return;
+	reach_cancel(&qp->reach, REACH_RECV);
+	complete_recv(core, qp, &c, error == 0 ? ONE_STATUS_SUCCESS : ONE_STATUS_LOCAL_PROTECTION);
+}
+
+void
+ud_resume(struct core *core, struct engine_qp *qp)
+{
+	if (qp->recv_parked && reach_done(&qp->reach, REACH_RECV))
+		resume_recv(core, qp);
+}
+
+void
+ud_leave(struct engine_qp *qp)
+{
+	reach_leave(&qp->reach);
+	qp->recv_parked = false;
+}

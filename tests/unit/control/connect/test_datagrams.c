@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Address handles, and the states of queue pairs for datagrams. */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "attach.h"
+
+struct side {
+	struct app app;
+	uint32_t pz, cq;
+	struct one_qp_created qp;
+};
+
+static void
+side_open(struct side *side)
+{
+	app_hello(&side->app, ONE_KIND_VERBS);
+	side->pz = app_pz(&side->app);
+	side->cq = app_cq(&side->app, 10);
+	side->app.msg.qp_create = (struct one_qp_create){.pz = side->pz,
+							 .send_cq = side->cq,
+							 .recv_cq = side->cq,
+							 .max_send_wr = 10,
+							 .max_recv_wr = 10,
+							 .max_send_sge = 1,
+							 .max_recv_sge = 1,
+							 .flags = ONE_QP_UD};
+	assert_int_equal(app_call(&side->app, ONE_MSG_QP_CREATE), 0);
+	side->qp = side->app.reply.qp;
+}
+
+static void
+side_close(struct side *side)
+{
+	app_close(&side->app);
+	assert_clean();
+	forget_events();
+}
+
+static int
+ah_create(struct side *side, struct one_ah_create args)
+{
+	side->app.msg.ah_create = args;
+	return app_call(&side->app, ONE_MSG_AH_CREATE);
+}
+
+/* To 192.0.2.1, an address of this data plane. */
+static struct one_ah_create
+here(const struct side *side)
+{
+	return (struct one_ah_create){.pz = side->pz, .family = AF_INET, .addr = {192, 0, 2, 1}};
+}
+
+static void
+test_handles(void **state)
+{
+	struct side a;
+	struct engine_ah_config made;
+	struct one_ah_create args;
+	uint32_t id;
+
+	side_open(&a);
+	args = here(&a);
+	args.traffic_class = 0x28;
+	args.hop_limit = 1; /* of the link, as programs for InfiniBand have it */
+	assert_int_equal(ah_create(&a, args), 0);
+	id = a.app.reply.id.id;
+	made = fake_ah();
+	assert_int_equal(made.id, id);
+	assert_int_equal(made.path.tos, 0x28);
+	assert_int_equal(made.path.ttl, 64);
+	assert_memory_equal(made.path.src.gid + 12, ((uint8_t[]){192, 0, 2, 1}), 4);
+	assert_memory_equal(made.path.dst.gid + 12, ((uint8_t[]){192, 0, 2, 1}), 4);
+	assert_memory_equal(made.path.dst_mac, made.path.src_mac, 6);
+	assert_true(made.path.udp_src_port >= 0xc000);
+	assert_int_equal(app_call_id(&a.app, ONE_MSG_PZ_FREE, a.pz), -EBUSY);
+	assert_int_equal(app_call_id(&a.app, ONE_MSG_AH_FREE, id), 0);
+	assert_int_equal(app_call_id(&a.app, ONE_MSG_AH_FREE, id), -EINVAL);
+	assert_int_equal(a.app.reply.subject, ONE_SUBJECT_AH);
+	/* What is left goes with the attachment. */
+	assert_int_equal(ah_create(&a, here(&a)), 0);
+	assert_int_not_equal(a.app.reply.id.id, id);
+	side_close(&a);
+}
+
+static void
+test_refused_handles(void **state)
+{
+	struct side a;
+	struct one_ah_create bad;
+
+	side_open(&a);
+#define REFUSED(field, value, error, about)          \
+	bad = here(&a);                              \
+	bad.field = value;                           \
+	assert_int_equal(ah_create(&a, bad), error); \
+	assert_int_equal(a.app.reply.subject, about)
+	REFUSED(pz, 0x77770077, -EINVAL, ONE_SUBJECT_PZ);
+	REFUSED(pz, 0, -EINVAL, ONE_SUBJECT_PZ);
+	REFUSED(flow_label, 0x100000, -EINVAL, ONE_SUBJECT_ADDRESS);
+	REFUSED(family, AF_INET6, -EAFNOSUPPORT, ONE_SUBJECT_ADDRESS);
+	REFUSED(family, 0, -EAFNOSUPPORT, ONE_SUBJECT_ADDRESS);
+	REFUSED(addr[0], 224, -EINVAL, ONE_SUBJECT_ADDRESS); /* multicast */
+	REFUSED(addr[0], 10, -ENETUNREACH, ONE_SUBJECT_ADDRESS);
+	REFUSED(addr[3], 99, -EHOSTUNREACH, ONE_SUBJECT_ADDRESS); /* nobody answers */
+#undef REFUSED
+	assert_int_equal(ah_create(&a, here(&a)), 0);
+	side_close(&a);
+	/* Nobody waits for the answer to one that has gone. */
+	side_open(&a);
+	a.app.msg.ah_create = here(&a);
+	a.app.msg.ah_create.addr[3] = 98;
+	app_post(&a.app, ONE_MSG_AH_CREATE);
+	side_close(&a);
+}
+
+static void
+test_quota(void **state)
+{
+	struct side a;
+
+	side_open(&a);
+	for (uint32_t i = 0; i < config.limits.max_ah; i++)
+		assert_int_equal(ah_create(&a, here(&a)), 0);
+	assert_int_equal(ah_create(&a, here(&a)), -EDQUOT);
+	assert_int_equal(a.app.reply.subject, ONE_SUBJECT_QUOTA);
+	assert_int_equal(a.app.reply.value, config.limits.max_ah);
+	assert_int_equal(app_call_id(&a.app, ONE_MSG_AH_FREE, fake_ah().id), 0);
+	assert_int_equal(ah_create(&a, here(&a)), 0);
+	side_close(&a);
+}
+
+static int
+datagram(struct side *side, uint32_t state, uint32_t qkey, uint32_t psn)
+{
+	side->app.msg.qp_datagram =
+		(struct one_qp_datagram){.qp = side->qp.qp, .state = state, .qkey = qkey, .send_psn = psn};
+	return app_call(&side->app, ONE_MSG_QP_DATAGRAM);
+}
+
+static void
+test_states(void **state)
+{
+	struct side a;
+
+	side_open(&a);
+	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTS, 5, 0), -ENOTCONN);
+	assert_int_equal(datagram(&a, 0, 5, 0), -EINVAL);
+	assert_int_equal(datagram(&a, 3, 5, 0), -EINVAL);
+	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTR, 0x80000000, 0), -EPERM);
+	assert_int_equal(a.app.reply.subject, ONE_SUBJECT_ACCESS);
+	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTR, 0x80010000, 0), -EPERM); /* of management */
+	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTR, 5, 0), 0);
+	assert_int_equal(fake_datagram().state, RC_RTR);
+	assert_int_equal(fake_datagram().qkey, 5);
+	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTR, 6, 0), 0);
+	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTS, 6, 0x1000000), -EINVAL);
+	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTS, 6, 0xabcdef), 0);
+	assert_int_equal(fake_datagram().state, RC_RTS);
+	assert_int_equal(fake_datagram().send_psn, 0xabcdef);
+	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTS, 7, 0), 0);
+	assert_int_equal(fake_datagram().qkey, 7);
+	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTS, 0xffffffff, 0), -EPERM);
+	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTR, 7, 0), -ENOTCONN);
+	/* The core finds it broken: its completions have told. */
+	fake_tell(a.qp.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
+	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_ERROR, a.qp.qp), 0);
+	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_ERROR, a.qp.qp), 0);
+	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTS, 7, 0), -ENOTCONN);
+	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_RESET, a.qp.qp), 0);
+	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTR, 7, 0), 0);
+	side_close(&a);
+}
+
+/* Neither kind is taken for the other. */
+static void
+test_no_connection(void **state)
+{
+	struct side a;
+	struct one_qp_created rc;
+
+	side_open(&a);
+	a.app.msg.qp_rtr = (struct one_qp_rtr){
+		.qp = a.qp.qp, .peer_qpn = 5, .path_mtu = 1024, .family = AF_INET, .addr = {192, 0, 2, 1}};
+	assert_int_equal(app_call(&a.app, ONE_MSG_QP_RTR), -EINVAL);
+	assert_int_equal(app_connect_qp(&a.app, a.qp.qp, 5000, 1000), -EINVAL);
+	a.app.msg.qp_disconnect = (struct one_qp_disconnect){.qp = a.qp.qp};
+	assert_int_equal(app_call(&a.app, ONE_MSG_QP_DISCONNECT), -EINVAL);
+	rc = app_qp(&a.app, a.pz, a.cq);
+	a.app.msg.qp_datagram = (struct one_qp_datagram){.qp = rc.qp, .state = ONE_DATAGRAM_RTR};
+	assert_int_equal(app_call(&a.app, ONE_MSG_QP_DATAGRAM), -EINVAL);
+	a.app.msg.qp_modify = (struct one_qp_modify){
+		.qp = rc.qp, .to = {.pz = a.pz, .max_send_wr = 10, .max_recv_wr = 10, .flags = ONE_QP_UD}};
+	assert_int_equal(app_call(&a.app, ONE_MSG_QP_MODIFY), -EINVAL);
+	side_close(&a);
+}
+
+int
+datagram_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_handles),       cmocka_unit_test(test_refused_handles),
+		cmocka_unit_test(test_quota),         cmocka_unit_test(test_states),
+		cmocka_unit_test(test_no_connection),
+	};
+
+	return cmocka_run_group_tests_name("datagrams", tests, NULL, NULL);
+}
