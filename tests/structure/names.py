@@ -27,7 +27,7 @@ PREFIXES = {
         "loop": "idle loop",
         "mem": "guard mem reach",
         "port": "device flow flows link links memif_unmap munmap port ports privilege rx_wakeup tx",
-        "qp": "client_fault cq doorbell local qp qpn rcio srq steer wqe",
+        "qp": "client_fault cq doorbell local qp qpn rcio srq steer ud wqe",
         "rc": "rc",
         "state": "state",
         "wire": "icrc wire",
@@ -99,7 +99,7 @@ def names(root, build):
             owners = owner(name, side)
             if room not in owners:
                 yield f"{source}: {name}: " + (f"a name of {side}/{min(owners)}" if owners else
-                                               f"begins with none of: {PREFIXES[side].get(room)}")
+                                               f"begins with none of its room's prefixes in names.py: {PREFIXES[side].get(room)}")
 
 
 def shared_prefixes():
