@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #include "config/config.h"
@@ -27,7 +28,7 @@ enum quota_common {
 };
 
 struct quota_account {
-	struct quota_account *next;
+	LIST_ENTRY(quota_account) link;
 	uid_t uid;
 	uint32_t clients;     /* attachments */
 	uint32_t connections; /* of the socket, attached or not; not those that have ended */
@@ -39,7 +40,7 @@ struct quota_account {
 };
 
 struct quota {
-	struct quota_account *accounts;
+	LIST_HEAD(, quota_account) accounts;
 	uint32_t clients, connections;
 	uint32_t max_clients, max_clients_per_uid;
 	uint64_t max_bytes_per_uid;

@@ -37,8 +37,8 @@ PREFIXES = {
                   "reaper reapers server work workers",
         "base": "acl arena port_space quota small table",
         "cm": "cm",
-        "connect": "ah ahs conn conns cr listen listener qp_connect qp_datagram qp_disconnect qp_engine_event qp_error "
-                   "qp_rtr qp_rts",
+        "connect": "ah ahs conn conns cr listen listener qp_connect qp_datagram qp_disconnect qp_engine_event "
+                   "qp_error qp_rtr qp_rts",
         "daemon": "calls check daemon kernel_addr main notify telemetry",
         "loop": "control log",
         "neigh": "neigh",
