@@ -54,6 +54,10 @@ int qp_to_error(struct qp *qp);
 /* All work is forgotten, and what was completed of it. */
 int qp_to_reset(struct qp *qp);
 
+/* ---- give.c ---- */
+/* After a look that found nothing; without a lock. */
+void give_away(void);
+
 /* ---- ud.c ---- */
 int ud_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask);
 
