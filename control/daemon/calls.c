@@ -5,6 +5,7 @@
 #include "control/daemon/calls.h"
 
 #include "control/connect/ah.h"
+#include "control/connect/sidr.h"
 #include "control/rsm/rsm.h"
 
 #define STEP(name, type, function)         \
@@ -16,6 +17,7 @@
 
 STEP(listener_unhook, listener, listener_close)
 STEP(cr_unhook, cr, cr_destroy)
+STEP(sidr_unhook, resolution, resolution_end)
 STEP(qp_unhook, qp, conn_detach)
 STEP(qp_off_core, qp, qp_withdraw)
 STEP(qp_end, qp, qp_destroy)
@@ -78,6 +80,9 @@ const struct attach_calls attach_table = {
 			[ONE_MSG_AH_CREATE] = ah_create,
 			[ONE_MSG_AH_FREE] = ah_free,
 			[ONE_MSG_QP_DATAGRAM] = qp_datagram,
+			[ONE_MSG_SIDR_ASK] = sidr_ask_request,
+			[ONE_MSG_SIDR_ANSWER] = sidr_answer_request,
+			[ONE_MSG_SIDR_FREE] = sidr_free_request,
 			[ONE_MSG_STAGING] = staging_create,
 			[ONE_MSG_RSM_PUBLISH] = rsm_publish,
 			[ONE_MSG_RSM_REPUBLISH] = rsm_republish,
@@ -92,6 +97,7 @@ const struct attach_calls attach_table = {
 		{
 			[OBJECT_LISTENER] = {.subject = ONE_SUBJECT_LISTENER, .unhook = listener_unhook},
 			[OBJECT_CR] = {.subject = ONE_SUBJECT_CR, .unhook = cr_unhook},
+			[OBJECT_SIDR] = {.subject = ONE_SUBJECT_CR, .unhook = sidr_unhook},
 			[OBJECT_QP] = {.subject = ONE_SUBJECT_QP,
 				       .unhook = qp_unhook,
 				       .remove = qp_off_core,
@@ -128,6 +134,7 @@ path_moved(const struct path_port *port, const struct wire_addr *hop, const uint
 
 const struct path_calls path_table = {
 	.cm = conn_event,
+	.sidr = sidr_event,
 	.mad = host_mad,
 	.moved = path_moved,
 	.link_up = rsm_find_peers,
