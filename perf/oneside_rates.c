@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "args.h"
 #include "rates.h"
 
 static const char usage[] =
@@ -38,40 +39,40 @@ static const char usage[] =
 	"      --once              server: end after the first client\n"
 	"  -h, --help\n";
 
-enum { OPT_DEPTH = 256, OPT_POOL, OPT_PAUSE, OPT_PID, OPT_SPIN, OPT_JSON, OPT_ONCE };
-
-static const struct option longopts[] = {
-	{"test", required_argument, NULL, 't'},
-	{"ib-dev", required_argument, NULL, 'd'},
-	{"port", required_argument, NULL, 'p'},
-	{"iters", required_argument, NULL, 'n'},
-	{"qp", required_argument, NULL, 'q'},
-	{"size", required_argument, NULL, 's'},
-	{"iodepth", required_argument, NULL, OPT_DEPTH},
-	{"pool", required_argument, NULL, OPT_POOL},
-	{"pause", required_argument, NULL, OPT_PAUSE},
-	{"duration", required_argument, NULL, 'D'},
-	{"pid", required_argument, NULL, OPT_PID},
-	{"spin", required_argument, NULL, OPT_SPIN},
-	{"json", no_argument, NULL, OPT_JSON},
-	{"once", no_argument, NULL, OPT_ONCE},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
-};
-
-static uint64_t
-number(const char *what, const char *text, uint64_t min, uint64_t max)
+static int
+take_pid(void *options, const char *text)
 {
-	char *end;
-	uint64_t value = strtoull(text, &end, 0);
+	struct rates_options *o = options;
+	uint64_t pid;
 
-	if (*text == '\0' || *end != '\0' || value < min || value > max) {
-		fprintf(stderr, "oneside-rates: %s: \"%s\" is not a number from %llu to %llu\n", what, text,
-			(unsigned long long)min, (unsigned long long)max);
-		exit(EXIT_FAILURE);
+	if (o->num_pids == RATES_PIDS) {
+		fprintf(stderr, "oneside-rates: --pid: at most %d\n", RATES_PIDS);
+		return -1;
 	}
-	return value;
+	if (args_number("pid", text, 1, INT32_MAX, &pid) != 0)
+		return -1;
+	o->pid[o->num_pids++] = (pid_t)pid;
+	return 0;
 }
+
+#define ARGS struct rates_options
+static const struct args_row rows[] = {
+	TEXT("test", 't', test),
+	TEXT("ib-dev", 'd', ia),
+	NUMBER("port", 'p', port, 1, 65535),
+	NUMBER("iters", 'n', iterations, 1, UINT32_MAX),
+	NUMBER("qp", 'q', endpoints, 1, 1024),
+	NUMBER("size", 's', size, 1, 1ull << 40),
+	NUMBER("iodepth", 0, depth, 1, 1024),
+	NUMBER("pool", 0, pool, 0, 16000),
+	NUMBER("pause", 0, pause_us, 0, 10000000),
+	NUMBER("duration", 'D', seconds, 1, 3600),
+	TAKE("pid", 0, take_pid),
+	NUMBER("spin", 0, spin, 0, 1000000),
+	ON("json", 0, json),
+	ON("once", 0, once),
+	{.name = NULL},
+};
 
 int
 main(int argc, char **argv)
@@ -85,64 +86,10 @@ main(int argc, char **argv)
 				  .seconds = 10,
 				  .size = 4096,
 				  .spin = 256};
-	int c;
+	int ended = args_parse(rows, usage, &o, argc, argv);
 
-	while ((c = getopt_long(argc, argv, "t:d:p:n:q:s:D:h", longopts, NULL)) != -1) {
-		switch (c) {
-		case 't':
-			o.test = optarg;
-			break;
-		case 'd':
-			o.ia = optarg;
-			break;
-		case 'p':
-			o.port = (uint16_t)number("--port", optarg, 1, 65535);
-			break;
-		case 'n':
-			o.iterations = number("--iters", optarg, 1, UINT32_MAX);
-			break;
-		case 'q':
-			o.endpoints = (uint32_t)number("--qp", optarg, 1, 1024);
-			break;
-		case 's':
-			o.size = number("--size", optarg, 1, 1ull << 40);
-			break;
-		case OPT_DEPTH:
-			o.depth = (uint32_t)number("--iodepth", optarg, 1, 1024);
-			break;
-		case OPT_POOL:
-			o.pool = (uint32_t)number("--pool", optarg, 0, 16000);
-			break;
-		case OPT_PAUSE:
-			o.pause_us = (uint32_t)number("--pause", optarg, 0, 10000000);
-			break;
-		case 'D':
-			o.seconds = (uint32_t)number("--duration", optarg, 1, 3600);
-			break;
-		case OPT_PID:
-			if (o.num_pids == RATES_PIDS) {
-				fprintf(stderr, "oneside-rates: --pid: at most %d\n", RATES_PIDS);
-				return EXIT_FAILURE;
-			}
-			o.pid[o.num_pids++] = (pid_t)number("--pid", optarg, 1, INT32_MAX);
-			break;
-		case OPT_SPIN:
-			o.spin = (uint32_t)number("--spin", optarg, 0, 1000000);
-			break;
-		case OPT_JSON:
-			o.json = true;
-			break;
-		case OPT_ONCE:
-			o.once = true;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return EXIT_SUCCESS;
-		default:
-			fputs(usage, stderr);
-			return EXIT_FAILURE;
-		}
-	}
+	if (ended != 0)
+		return ended > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 	if (optind < argc)
 		o.host = argv[optind];
 	if (strcmp(o.test, "idle_cpu") == 0)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "options.h"
 
-#include <errno.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "args.h"
 
 static const char usage[] =
 	"usage: oneside-perf [options]            serve\n"
@@ -68,51 +68,6 @@ static const struct perf_test tests[] = {
 };
 #define TESTS (sizeof(tests) / sizeof(tests[0]))
 
-enum {
-	OPT_NODE = 256,
-	OPT_SEGMENT,
-	OPT_DEPTH,
-	OPT_IDLE,
-	OPT_JSON,
-	OPT_JSON_FILE,
-	OPT_ONCE,
-	OPT_SPIN,
-	OPT_PIECES,
-	OPT_GBITS,
-	OPT_WARM_UP
-};
-
-static const struct option longopts[] = {
-	{"api", required_argument, NULL, 'A'},
-	{"test", required_argument, NULL, 't'},
-	{"ib-dev", required_argument, NULL, 'd'},
-	{"port", required_argument, NULL, 'p'},
-	{"node", required_argument, NULL, OPT_NODE},
-	{"segment", required_argument, NULL, OPT_SEGMENT},
-	{"size", required_argument, NULL, 's'},
-	{"all", no_argument, NULL, 'a'},
-	{"iters", required_argument, NULL, 'n'},
-	{"duration", required_argument, NULL, 'D'},
-	{"tx-depth", required_argument, NULL, OPT_DEPTH},
-	{"iodepth", required_argument, NULL, OPT_DEPTH},
-	{"rx-depth", required_argument, NULL, 'r'},
-	{"qp", required_argument, NULL, 'q'},
-	{"idle-qp", required_argument, NULL, OPT_IDLE},
-	{"bidirectional", no_argument, NULL, 'b'},
-	{"cq-mod", required_argument, NULL, 'Q'},
-	{"pieces", required_argument, NULL, OPT_PIECES},
-	{"perform_warm_up", no_argument, NULL, OPT_WARM_UP},
-	{"noPeak", no_argument, NULL, 'N'},
-	{"report_gbits", no_argument, NULL, OPT_GBITS},
-	{"report-histogram", no_argument, NULL, 'H'},
-	{"json", no_argument, NULL, OPT_JSON},
-	{"out_json_file", required_argument, NULL, OPT_JSON_FILE},
-	{"spin", required_argument, NULL, OPT_SPIN},
-	{"once", no_argument, NULL, OPT_ONCE},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
-};
-
 static const struct perf_test *
 test_by_name(const char *name)
 {
@@ -123,57 +78,33 @@ test_by_name(const char *name)
 }
 
 static int
-number(const char *what, const char *text, uint64_t min, uint64_t max, uint64_t *out)
+take_seconds(void *options, const char *text)
 {
+	struct perf_options *o = options;
 	char *end;
-	uint64_t value;
 
-	errno = 0;
-	value = strtoull(text, &end, 0);
-	if (*text == '\0' || *text == '-' || *end != '\0' || errno != 0 || value < min || value > max) {
-		fprintf(stderr, "oneside-perf: %s: \"%s\" is not a number from %" PRIu64 " to %" PRIu64 "\n",
-			what, text, min, max);
-		return -1;
-	}
-	*out = value;
-	return 0;
-}
-
-static int
-number32(const char *what, const char *text, uint32_t min, uint32_t max, uint32_t *out)
-{
-	uint64_t value;
-
-	if (number(what, text, min, max, &value) != 0)
-		return -1;
-	*out = (uint32_t)value;
-	return 0;
-}
-
-static int
-seconds(const char *text, double *out)
-{
-	char *end;
-	double value = strtod(text, &end);
-
-	if (*text == '\0' || *end != '\0' || !(value >= 0.01 && value <= 86400)) {
-		fprintf(stderr,
-			"oneside-perf: --duration: \"%s\" is not a number of seconds from 0.01 to 86400\n",
-			text);
-		return -1;
-	}
-	*out = value;
-	return 0;
+	o->duration = strtod(text, &end);
+	if (*text != '\0' && *end == '\0' && o->duration >= 0.01 && o->duration <= 86400)
+		return 0;
+	fprintf(stderr, "oneside-perf: --duration: \"%s\" is not a number of seconds from 0.01 to 86400\n",
+		text);
+	return -1;
 }
 
 /* -t is the test here, and the depth of the queue to users of perftest: no test is called by a number. */
 static int
-test_or_depth(struct perf_options *o, const char *text)
+take_test_or_depth(void *options, const char *text)
 {
+	struct perf_options *o = options;
 	const struct perf_test *test = test_by_name(text);
+	uint64_t depth;
 
-	if (test == NULL && *text >= '0' && *text <= '9')
-		return number32("--tx-depth", text, 1, 4096, &o->depth);
+	if (test == NULL && *text >= '0' && *text <= '9') {
+		if (args_number("tx-depth", text, 1, 4096, &depth) != 0)
+			return -1;
+		o->depth = (uint32_t)depth;
+		return 0;
+	}
 	if (test == NULL) {
 		fprintf(stderr, "oneside-perf: --test: there is no test \"%s\"; see --help\n", text);
 		return -1;
@@ -183,103 +114,49 @@ test_or_depth(struct perf_options *o, const char *text)
 }
 
 static int
-take_api(enum perf_api *api, bool *given, const char *text)
+take_api(void *options, const char *text)
 {
+	struct perf_options *o = options;
+
 	if (strcmp(text, "dat") != 0 && strcmp(text, "rsm") != 0) {
 		fprintf(stderr, "oneside-perf: --api: \"%s\" is neither dat nor rsm\n", text);
 		return -1;
 	}
-	*api = strcmp(text, "rsm") == 0 ? PERF_API_RSM : PERF_API_DAT;
-	*given = true;
+	o->api = strcmp(text, "rsm") == 0 ? PERF_API_RSM : PERF_API_DAT;
+	o->api_given = true;
 	return 0;
 }
 
-static int
-take_port(struct perf_options *o, const char *text)
-{
-	uint32_t value = 0;
-	int error = number32("--port", text, 1, 65535, &value);
-
-	o->port = (uint16_t)value;
-	return error;
-}
-
-static int
-take_flag(struct perf_options *o, int c)
-{
-	switch (c) {
-	case 'a':
-		o->all_sizes = true;
-		return 0;
-	case 'b':
-		o->bidirectional = true;
-		return 0;
-	case 'N':
-		o->peak = false;
-		return 0;
-	case 'H':
-		o->histogram = true;
-		return 0;
-	case OPT_GBITS:
-		o->gbits = true;
-		return 0;
-	case OPT_WARM_UP:
-		o->warm_up = true;
-		return 0;
-	case OPT_JSON:
-		o->json = true;
-		return 0;
-	case OPT_ONCE:
-		o->once = true;
-		return 0;
-	default:
-		fputs(usage, stderr);
-		return -1;
-	}
-}
-
-static int
-take(struct perf_options *o, int c, const char *value)
-{
-	switch (c) {
-	case 't':
-		return test_or_depth(o, value);
-	case 'd':
-		o->ia = value;
-		return 0;
-	case 'p':
-		return take_port(o, value);
-	case OPT_NODE:
-		return number32("--node", value, 0, 63, &o->node);
-	case OPT_SEGMENT:
-		return number32("--segment", value, 0x400000, 0x7fffffff, &o->segment);
-	case 's':
-		return number("--size", value, 1, 1ull << 30, &o->size);
-	case 'n':
-		return number("--iters", value, 1, UINT64_MAX / 2, &o->iterations);
-	case 'D':
-		return seconds(value, &o->duration);
-	case OPT_DEPTH:
-		return number32("--tx-depth", value, 1, 4096, &o->depth);
-	case 'r':
-		return number32("--rx-depth", value, 1, 4096, &o->rx_depth);
-	case 'q':
-		return number32("--qp", value, 1, 4096, &o->endpoints);
-	case OPT_IDLE:
-		return number32("--idle-qp", value, 0, 16000, &o->idle_endpoints);
-	case 'Q':
-		return number32("--cq-mod", value, 1, 1024, &o->signal_every);
-	case OPT_PIECES:
-		return number32("--pieces", value, 1, 16, &o->pieces);
-	case OPT_SPIN:
-		return number32("--spin", value, 0, 1000000, &o->spin);
-	case OPT_JSON_FILE:
-		o->json_file = value;
-		return 0;
-	default:
-		return take_flag(o, c);
-	}
-}
+#define ARGS struct perf_options
+static const struct args_row rows[] = {
+	TAKE("api", 'A', take_api),
+	TAKE("test", 't', take_test_or_depth),
+	TEXT("ib-dev", 'd', ia),
+	NUMBER("port", 'p', port, 1, 65535),
+	NUMBER("node", 0, node, 0, 63),
+	NUMBER("segment", 0, segment, 0x400000, 0x7fffffff),
+	NUMBER("size", 's', size, 1, 1ull << 30),
+	ON("all", 'a', all_sizes),
+	NUMBER("iters", 'n', iterations, 1, UINT64_MAX / 2),
+	TAKE("duration", 'D', take_seconds),
+	NUMBER("tx-depth", 0, depth, 1, 4096),
+	NUMBER("iodepth", 0, depth, 1, 4096),
+	NUMBER("rx-depth", 'r', rx_depth, 1, 4096),
+	NUMBER("qp", 'q', endpoints, 1, 4096),
+	NUMBER("idle-qp", 0, idle_endpoints, 0, 16000),
+	ON("bidirectional", 'b', bidirectional),
+	NUMBER("cq-mod", 'Q', signal_every, 1, 1024),
+	NUMBER("pieces", 0, pieces, 1, 16),
+	ON("perform_warm_up", 0, warm_up),
+	OFF("noPeak", 'N', peak),
+	ON("report_gbits", 0, gbits),
+	ON("report-histogram", 'H', histogram),
+	ON("json", 0, json),
+	TEXT("out_json_file", 0, json_file),
+	NUMBER("spin", 0, spin, 0, 1000000),
+	ON("once", 0, once),
+	{.name = NULL},
+};
 
 static int
 refuse(const char *why)
@@ -318,8 +195,7 @@ check(const struct perf_options *o)
 int
 perf_options_parse(struct perf_options *o, int argc, char **argv)
 {
-	bool api_given = false;
-	int c;
+	int ended;
 
 	*o = (struct perf_options){.api = PERF_API_DAT,
 				   .node = 1,
@@ -334,22 +210,16 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 				   .pieces = 4,
 				   .peak = true,
 				   .spin = 256};
-	optind = 0; /* from the start, whoever has called getopt before */
-	while ((c = getopt_long(argc, argv, "A:t:d:p:s:an:D:r:q:bQ:NHh", longopts, NULL)) != -1) {
-		if (c == 'h') {
-			fputs(usage, stdout);
-			return 1;
-		}
-		if (c == 'A' ? take_api(&o->api, &api_given, optarg) != 0 : take(o, c, optarg) != 0)
-			return -1;
-	}
+	ended = args_parse(rows, usage, o, argc, argv);
+	if (ended != 0)
+		return ended;
 	if (optind < argc)
 		o->host = argv[optind++];
 	if (optind < argc) {
 		fprintf(stderr, "oneside-perf: \"%s\": one host is enough; see --help\n", argv[optind]);
 		return -1;
 	}
-	if (!api_given && o->test != NULL)
+	if (!o->api_given && o->test != NULL)
 		o->api = o->test->api;
 	if (o->test == NULL)
 		o->test = test_by_name(o->api == PERF_API_RSM ? "put_bw" : "write_bw");

@@ -39,6 +39,7 @@ struct perf_test {
 
 struct perf_options {
 	enum perf_api api;
+	bool api_given;
 	const struct perf_test *test; /* never NULL */
 	const char *ia;               /* IA name, or RSM controller */
 	const char *host;             /* NULL: server */

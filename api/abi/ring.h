@@ -247,11 +247,14 @@ _Static_assert(sizeof(struct one_cq_shm) == 192, "one_cq_shm");
 
 /* "Wake `channel` when an entry with NOTIFY has been stored and tail is past `index`
  * (tail - index > 0 as a signed difference)."  seq 0 means: never armed.  With ONE_ARM_SOLICITED in
- * `channel` the entry must have SOLICITED, and be past `index` itself.
+ * `channel` the entry must have SOLICITED, and be past `index` itself.  With ONE_ARM_NEXT it must be past
+ * `index` itself, and wakes even if it has been taken meanwhile: one wake-up for each arm and entry.
  *
  * Where the channel has a descriptor (ONE_MSG_CHANNEL_OPEN) the engine sends it the id of the ring, as four
  * bytes, instead of waking the futex word. */
 #define ONE_ARM_SOLICITED 0x8000u
+#define ONE_ARM_NEXT 0x4000u
+#define ONE_ARM_FLAGS (ONE_ARM_SOLICITED | ONE_ARM_NEXT)
 static inline uint64_t
 one_arm(uint16_t seq, uint16_t channel, uint32_t index)
 {

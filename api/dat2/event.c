@@ -28,40 +28,40 @@ face_evd_post_se(DAT_EVD_HANDLE evd, const DAT2_EVENT *event)
 	return face_return(dapl_evd_post_se(evd, (const DAT_EVENT *)(const void *)event));
 }
 
-struct kind {
+struct event_kind {
 	DAT2_DTOS operation;
 	bool extension;
 	DAT2_IB_EXT_TYPE type;
 };
 
-static struct kind
+static struct event_kind
 kind_of(const struct one_cqe *cqe)
 {
 	switch (cqe->type) {
 	case ONE_CQE_RECV_WRITE_IMM:
-		return (struct kind){DAT2_IB_DTO_RECV_IMMED, true, DAT2_IB_RDMA_WRITE_IMMED_DATA};
+		return (struct event_kind){DAT2_IB_DTO_RECV_IMMED, true, DAT2_IB_RDMA_WRITE_IMMED_DATA};
 	case ONE_CQE_RECV:
 		if (cqe->status == ONE_STATUS_SUCCESS && (cqe->flags & ONE_CQE_IMM) != 0)
-			return (struct kind){DAT2_IB_DTO_RECV_MSG_IMMED, true, DAT2_IB_RECV_IMMED_DATA};
+			return (struct event_kind){DAT2_IB_DTO_RECV_MSG_IMMED, true, DAT2_IB_RECV_IMMED_DATA};
 		if (cqe->status == ONE_STATUS_SUCCESS && (cqe->flags & ONE_CQE_INV) != 0)
-			return (struct kind){.operation = DAT2_DTO_RECEIVE_WITH_INVALIDATE};
-		return (struct kind){.operation = DAT2_DTO_RECEIVE};
+			return (struct event_kind){.operation = DAT2_DTO_RECEIVE_WITH_INVALIDATE};
+		return (struct event_kind){.operation = DAT2_DTO_RECEIVE};
 	default:
 		break;
 	}
 	switch (cqe->op) {
 	case ONE_OP_WRITE:
-		return (struct kind){.operation = DAT2_DTO_RDMA_WRITE};
+		return (struct event_kind){.operation = DAT2_DTO_RDMA_WRITE};
 	case ONE_OP_READ:
-		return (struct kind){.operation = DAT2_DTO_RDMA_READ};
+		return (struct event_kind){.operation = DAT2_DTO_RDMA_READ};
 	case ONE_OP_WRITE_IMM:
-		return (struct kind){DAT2_IB_DTO_RDMA_WRITE_IMMED, true, DAT2_IB_RDMA_WRITE_IMMED};
+		return (struct event_kind){DAT2_IB_DTO_RDMA_WRITE_IMMED, true, DAT2_IB_RDMA_WRITE_IMMED};
 	case ONE_OP_FETCH_ADD:
-		return (struct kind){DAT2_IB_DTO_FETCH_ADD, true, DAT2_IB_FETCH_AND_ADD};
+		return (struct event_kind){DAT2_IB_DTO_FETCH_ADD, true, DAT2_IB_FETCH_AND_ADD};
 	case ONE_OP_CMP_SWAP:
-		return (struct kind){DAT2_IB_DTO_CMP_SWAP, true, DAT2_IB_CMP_AND_SWAP};
+		return (struct event_kind){DAT2_IB_DTO_CMP_SWAP, true, DAT2_IB_CMP_AND_SWAP};
 	default:
-		return (struct kind){.operation = DAT2_DTO_SEND};
+		return (struct event_kind){.operation = DAT2_DTO_SEND};
 	}
 }
 
@@ -70,7 +70,7 @@ fill_dto(struct evd *evd, const struct one_cqe *cqe, DAT2_EVENT *event)
 {
 	DAT2_DTO_COMPLETION_EVENT_DATA *data = &event->event_data.dto_completion_event_data;
 	struct ep *ep = event_ep(evd, cqe->object);
-	struct kind kind = kind_of(cqe);
+	struct event_kind kind = kind_of(cqe);
 
 	if (ep == NULL)
 		return false;

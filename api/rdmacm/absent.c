@@ -1,43 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Calls that this library does not have.  They say so; the table is in doc/verbs.md. */
-#include <rdma/rdma_verbs.h>
-
 #include "cma.h"
-
-int
-rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd *pd,
-	       struct ibv_qp_init_attr *init)
-{
-	return fail(EOPNOTSUPP);
-}
-
-void
-rdma_destroy_ep(struct rdma_cm_id *id)
-{
-}
-
-int
-rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
-{
-	return fail(EOPNOTSUPP);
-}
-
-int
-rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
-{
-	return fail(EOPNOTSUPP);
-}
-
-int
-rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
-{
-	return fail(EOPNOTSUPP);
-}
-
-void
-rdma_destroy_srq(struct rdma_cm_id *id)
-{
-}
 
 int
 rdma_establish(struct rdma_cm_id *id)
@@ -47,18 +10,6 @@ rdma_establish(struct rdma_cm_id *id)
 
 int
 rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
-{
-	return fail(EOPNOTSUPP);
-}
-
-int
-rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
-{
-	return fail(EOPNOTSUPP);
-}
-
-int
-rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 {
 	return fail(EOPNOTSUPP);
 }

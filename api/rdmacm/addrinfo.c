@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rdma_getaddrinfo: the C library's answer, for the port space that there is. */
+/* rdma_getaddrinfo: the C library's answer, as addresses of rdma_cm.  There are no routes to be looked up. */
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,53 +7,84 @@
 #include "cma.h"
 
 static int
-fill(struct rdma_addrinfo *out, const struct addrinfo *from, bool passive)
+copy_addr(struct sockaddr **to, socklen_t *to_len, const struct sockaddr *from, socklen_t len)
 {
-	struct sockaddr *addr = malloc(from->ai_addrlen);
-
-	if (addr == NULL)
-		return ENOMEM;
-	memcpy(addr, from->ai_addr, from->ai_addrlen);
-	out->ai_family = from->ai_family;
-	out->ai_qp_type = IBV_QPT_RC;
-	out->ai_port_space = RDMA_PS_TCP;
-	if (passive) {
-		out->ai_flags = RAI_PASSIVE;
-		out->ai_src_addr = addr;
-		out->ai_src_len = from->ai_addrlen;
-	} else {
-		out->ai_dst_addr = addr;
-		out->ai_dst_len = from->ai_addrlen;
-	}
+	*to = malloc(len);
+	if (*to == NULL)
+		return -1;
+	memcpy(*to, from, len);
+	*to_len = len;
 	return 0;
+}
+
+static bool
+is_datagram(const struct rdma_addrinfo *hints)
+{
+	return hints->ai_qp_type == IBV_QPT_UD || hints->ai_port_space == RDMA_PS_UDP;
+}
+
+/* The first answer only, as rdma-core's. */
+static int
+ask(const char *node, const char *service, const struct rdma_addrinfo *hints, struct rdma_addrinfo *out)
+{
+	bool passive = (hints->ai_flags & RAI_PASSIVE) != 0;
+	struct addrinfo want = {
+		.ai_family = hints->ai_family,
+		.ai_socktype = is_datagram(hints) ? SOCK_DGRAM : SOCK_STREAM,
+		.ai_flags = (passive ? AI_PASSIVE : 0) |
+			    ((hints->ai_flags & RAI_NUMERICHOST) != 0 ? AI_NUMERICHOST : 0),
+	};
+	struct addrinfo *found;
+	int error = getaddrinfo(node, service, &want, &found);
+
+	if (error != 0)
+		return error;
+	out->ai_flags = passive ? RAI_PASSIVE : 0;
+	out->ai_family = found->ai_family;
+	out->ai_qp_type = is_datagram(hints) ? IBV_QPT_UD : IBV_QPT_RC;
+	out->ai_port_space = is_datagram(hints) ? RDMA_PS_UDP : RDMA_PS_TCP;
+	error = passive ? copy_addr(&out->ai_src_addr, &out->ai_src_len, found->ai_addr, found->ai_addrlen)
+			: copy_addr(&out->ai_dst_addr, &out->ai_dst_len, found->ai_addr, found->ai_addrlen);
+	freeaddrinfo(found);
+	return error;
+}
+
+/* Without a name: the addresses are the caller's. */
+static int
+echo(const struct rdma_addrinfo *hints, struct rdma_addrinfo *out)
+{
+	out->ai_flags = hints->ai_flags;
+	out->ai_family = hints->ai_family;
+	return hints->ai_dst_len == 0 ? 0
+				      : copy_addr(&out->ai_dst_addr, &out->ai_dst_len, hints->ai_dst_addr,
+						  hints->ai_dst_len);
 }
 
 int
 rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
 		 struct rdma_addrinfo **res)
 {
-	bool passive = hints != NULL && (hints->ai_flags & RAI_PASSIVE) != 0;
-	struct addrinfo want = {.ai_socktype = SOCK_STREAM, .ai_flags = passive ? AI_PASSIVE : 0}, *found;
+	static const struct rdma_addrinfo none;
 	struct rdma_addrinfo *out;
 	int error;
 
-	if (hints != NULL && ((hints->ai_port_space != 0 && hints->ai_port_space != RDMA_PS_TCP) ||
-			      (hints->ai_qp_type != 0 && hints->ai_qp_type != IBV_QPT_RC)))
-		return fail(EOPNOTSUPP);
-	if (hints != NULL) {
-		want.ai_family = hints->ai_family;
-		if ((hints->ai_flags & RAI_NUMERICHOST) != 0)
-			want.ai_flags |= AI_NUMERICHOST;
-	}
-	error = getaddrinfo(node, service, &want, &found);
-	if (error != 0)
-		return error;
+	if (node == NULL && service == NULL && hints == NULL)
+		return fail(EINVAL);
+	if (hints == NULL)
+		hints = &none;
 	out = calloc(1, sizeof(*out));
-	error = out == NULL ? ENOMEM : fill(out, found, passive);
-	freeaddrinfo(found);
+	if (out == NULL)
+		return fail(ENOMEM);
+	error = node != NULL || service != NULL ? ask(node, service, hints, out) : echo(hints, out);
+	if (hints->ai_qp_type != 0)
+		out->ai_qp_type = hints->ai_qp_type;
+	if (hints->ai_port_space != 0)
+		out->ai_port_space = hints->ai_port_space;
+	if (error == 0 && out->ai_src_len == 0 && hints->ai_src_len != 0)
+		error = copy_addr(&out->ai_src_addr, &out->ai_src_len, hints->ai_src_addr, hints->ai_src_len);
 	if (error != 0) {
-		free(out);
-		return fail(error);
+		rdma_freeaddrinfo(out);
+		return error;
 	}
 	*res = out;
 	return 0;

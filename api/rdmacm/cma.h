@@ -49,8 +49,13 @@ struct id {
 	struct device *device; /* NULL: not bound to one */
 	uint32_t cr;           /* of a request that is not answered */
 	bool bound, connecting, established;
+	bool sync;  /* its channel is its own, and calls wait for their event */
+	bool ended; /* the end of its connection has been told */
+	bool disconnecting;
 	struct listening *listening;
-	uint32_t got, acked; /* events */
+	uint32_t backlog;                 /* requests that nobody has got yet: more are rejected */
+	struct ibv_qp_init_attr *qp_init; /* of rdma_create_ep(): for the queue pairs of requests */
+	uint32_t got, acked;              /* events */
 	struct id *next;
 };
 
@@ -69,9 +74,22 @@ void device_addr(const struct device *device, uint16_t port, struct sockaddr_sto
 bool is_wildcard(const struct sockaddr *addr);
 uint16_t port_of(const struct sockaddr *addr);
 
+/* NULL: none, with errno. */
+struct ibv_pd *device_pd(struct device *device);
+
+/* ---- rings.c ---- */
+/* Those that the id has none of yet, of so many entries (0: none is wanted); 0, or -1 with errno. */
+int rings_make(struct id *id, uint32_t send_entries, uint32_t recv_entries);
+void rings_destroy(struct id *id);
+
+/* ---- ep.c; without the lock ---- */
+/* What a call on an id without channel waits for; 0, or -1 with errno.  Others do not wait. */
+int complete(struct id *id, enum rdma_cm_event_type expected);
+
 /* ---- events.c; with the lock held ---- */
 /* NULL: no memory. */
 struct event *event_new(struct id *id, enum rdma_cm_event_type type, int status);
+void event_append(struct channel *channel, struct event *event);
 void event_put(struct id *id, struct event *event);
 void events_drain(void);
 int channel_watch(struct channel *channel, const struct device *device);

@@ -56,6 +56,14 @@ devices_open(void)
 	return devices != NULL ? 0 : -ENODEV;
 }
 
+struct ibv_pd *
+device_pd(struct device *device)
+{
+	if (device->pd == NULL)
+		device->pd = ibv_alloc_pd(device->verbs);
+	return device->pd;
+}
+
 uint16_t
 port_of(const struct sockaddr *addr)
 {

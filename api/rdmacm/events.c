@@ -109,13 +109,17 @@ say(const struct channel *channel)
 }
 
 void
-event_put(struct id *id, struct event *event)
+event_append(struct channel *channel, struct event *event)
 {
-	struct channel *channel = (struct channel *)(void *)id->base.channel;
-
 	*channel->last = event;
 	channel->last = &event->next;
 	say(channel);
+}
+
+void
+event_put(struct id *id, struct event *event)
+{
+	event_append((struct channel *)(void *)id->base.channel, event);
 }
 
 static void
@@ -128,11 +132,24 @@ copy_private(struct event *event, const uint8_t *data, uint32_t len)
 	event->base.param.conn.private_data_len = (uint8_t)n;
 }
 
+static bool
+backlog_full(const struct id *listen)
+{
+	const struct channel *channel = (const struct channel *)(const void *)listen->base.channel;
+	uint32_t waiting = 0;
+
+	if (listen->backlog == 0)
+		return false;
+	for (const struct event *event = channel->first; event != NULL; event = event->next)
+		waiting += event->base.listen_id == &listen->base;
+	return waiting >= listen->backlog;
+}
+
 /* A request: an id of its own, with the listener's context and channel. */
 static void
 on_request(struct device *device, struct id *listen, const struct one_cr_shm *shm)
 {
-	struct id *id = calloc(1, sizeof(*id));
+	struct id *id = backlog_full(listen) ? NULL : calloc(1, sizeof(*id));
 	struct event *event = id != NULL ? event_new(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0) : NULL;
 	struct sockaddr_in6 *v6;
 	struct sockaddr_in *v4;
@@ -141,7 +158,6 @@ on_request(struct device *device, struct id *listen, const struct one_cr_shm *sh
 		struct one_msg msg = {.type = ONE_MSG_CR_REJECT};
 
 		msg.cr_reject.cr = shm->cr;
-		msg.cr_reject.unanswered = 1;
 		verbs_cm_call(device->verbs, &msg, NULL);
 		free(id);
 		return;
@@ -155,6 +171,7 @@ on_request(struct device *device, struct id *listen, const struct one_cr_shm *sh
 	id->base.ps = listen->base.ps;
 	id->base.qp_type = IBV_QPT_RC;
 	id->base.port_num = 1;
+	id->base.pd = device_pd(device);
 	device_addr(device, (uint16_t)shm->conn_qual, &id->base.route.addr.src_storage);
 	v6 = &id->base.route.addr.dst_sin6;
 	v4 = &id->base.route.addr.dst_sin;
@@ -230,6 +247,7 @@ on_connection(struct id *id, enum one_conn_event what)
 
 	if (what < ONE_CONN_ESTABLISHED || what > ONE_CONN_UNREACHABLE)
 		return;
+	id->ended = what != ONE_CONN_ESTABLISHED;
 	event = event_new(id, told[what].type, told[what].status);
 	if (event == NULL)
 		return;

@@ -14,13 +14,17 @@ rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void
 {
 	struct id *id;
 
-	/* Without a channel calls would be synchronous. */
-	if (ps != RDMA_PS_TCP || channel == NULL)
+	if (ps != RDMA_PS_TCP && ps != RDMA_PS_IB)
 		return fail(EOPNOTSUPP);
 	id = calloc(1, sizeof(*id));
 	if (id == NULL)
 		return fail(ENOMEM);
-	id->base.channel = channel;
+	id->sync = channel == NULL;
+	id->base.channel = id->sync ? rdma_create_event_channel() : channel;
+	if (id->base.channel == NULL) {
+		free(id);
+		return -1;
+	}
 	id->base.context = context;
 	id->base.ps = ps;
 	id->base.qp_type = IBV_QPT_RC;
@@ -32,17 +36,20 @@ rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void
 	return 0;
 }
 
-static void
-reject(struct id *id, const void *data, uint8_t len, bool unanswered)
+/* By the consumer, whether it says so or goes without an answer: as the kernel's. */
+static int
+reject(struct id *id, const void *data, uint8_t len)
 {
 	struct one_msg msg = {.type = ONE_MSG_CR_REJECT};
+	int error;
 
 	msg.cr_reject.cr = id->cr;
 	msg.cr_reject.private_len = len;
-	msg.cr_reject.unanswered = unanswered;
 	memcpy(msg.cr_reject.private_data, data, len);
-	verbs_cm_call(id->device->verbs, &msg, NULL);
-	id->cr = 0;
+	error = verbs_cm_call(id->device->verbs, &msg, NULL);
+	if (error != -EMSGSIZE)
+		id->cr = 0;
+	return error == -EMSGSIZE ? -EINVAL : 0;
 }
 
 static void
@@ -71,7 +78,7 @@ forget_events(const struct id *id)
 		if (event->base.id != &id->base) {
 			struct id *requested = TO_ID(event->base.id);
 
-			reject(requested, "", 0, true);
+			reject(requested, "", 0);
 			id_unlink(requested);
 			free(requested);
 		}
@@ -100,16 +107,21 @@ rdma_destroy_id(struct rdma_cm_id *base)
 {
 	struct id *id = TO_ID(base);
 
+	if (base->event != NULL)
+		rdma_ack_cm_event(base->event);
 	pthread_mutex_lock(&cma_lock);
 	events_drain(); /* requests that have come are refused, too */
 	stop_listening(id);
 	if (id->cr != 0)
-		reject(id, "", 0, true);
+		reject(id, "", 0);
 	id_unlink(id);
 	forget_events(id);
 	while (id->acked != id->got)
 		pthread_cond_wait(&cma_acked, &cma_lock);
 	pthread_mutex_unlock(&cma_lock);
+	if (id->sync)
+		rdma_destroy_event_channel(base->channel);
+	free(id->qp_init);
 	free(id);
 	return 0;
 }
@@ -128,6 +140,7 @@ bind_device(struct id *id, struct device *device, uint16_t port)
 	id->device = device;
 	id->base.verbs = device->verbs;
 	id->base.port_num = 1;
+	id->base.pd = device_pd(device);
 	device_addr(device, port, &id->base.route.addr.src_storage);
 }
 
@@ -224,7 +237,7 @@ rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *src, struct sockaddr
 	pthread_mutex_lock(&cma_lock);
 	error = resolve_addr(TO_ID(base), src, dst);
 	pthread_mutex_unlock(&cma_lock);
-	return error != 0 ? fail(error) : 0;
+	return error != 0 ? fail(error) : complete(TO_ID(base), RDMA_CM_EVENT_ADDR_RESOLVED);
 }
 
 int
@@ -237,7 +250,7 @@ rdma_resolve_route(struct rdma_cm_id *base, int timeout_ms)
 	if (id->device != NULL && base->route.addr.dst_addr.sa_family != 0)
 		error = queue(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	pthread_mutex_unlock(&cma_lock);
-	return error != 0 ? fail(error) : 0;
+	return error != 0 ? fail(error) : complete(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
 __be16
@@ -254,6 +267,13 @@ rdma_get_dst_port(struct rdma_cm_id *id)
 
 /* ---- listening ---- */
 
+/* As rdma_cm numbers its port spaces; the data plane knows that of TCP by the port alone. */
+static uint64_t
+service_of(const struct id *id, uint16_t port)
+{
+	return id->base.ps == RDMA_PS_TCP ? port : (uint64_t)id->base.ps << 16 | port;
+}
+
 static int
 listen_on(struct id *id, struct device *device)
 {
@@ -263,9 +283,11 @@ listen_on(struct id *id, struct device *device)
 	struct one_reply reply;
 	int error;
 
+	if (id->base.ps != RDMA_PS_TCP && port_of(src) == 0)
+		return -EADDRNOTAVAIL; /* only that of TCP chooses */
 	if (l == NULL)
 		return -ENOMEM;
-	msg.listen.service = port_of(src);
+	msg.listen.service = service_of(id, port_of(src));
 	msg.listen.cq = device->cm.ring.id;
 	error = verbs_cm_call(device->verbs, &msg, &reply);
 	if (error != 0) {
@@ -288,6 +310,7 @@ rdma_listen(struct rdma_cm_id *base, int backlog)
 	int error = -EINVAL;
 
 	pthread_mutex_lock(&cma_lock);
+	id->backlog = backlog > 0 ? (uint32_t)backlog : 0;
 	if (id->bound && id->listening == NULL) {
 		error = id->device != NULL ? listen_on(id, id->device) : 0;
 		for (struct device *d = devices; error == 0 && id->device == NULL && d != NULL; d = d->next)
@@ -301,6 +324,33 @@ rdma_listen(struct rdma_cm_id *base, int backlog)
 
 /* ---- queue pairs ---- */
 
+/* What the application leaves out: the protection domain, completion queues, the shared receive queue. */
+static int
+fill_init(struct id *id, struct ibv_qp_init_attr_ex *init)
+{
+	struct rdma_cm_id *base = &id->base;
+
+	if ((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init->pd == NULL)
+		init->pd = base->pd;
+	init->comp_mask |= IBV_QP_INIT_ATTR_PD;
+	if (init->pd == NULL || init->pd->context != base->verbs)
+		return fail(EINVAL);
+	if ((base->send_cq != NULL && init->send_cq != NULL && base->send_cq != init->send_cq) ||
+	    (base->recv_cq != NULL && init->recv_cq != NULL && base->recv_cq != init->recv_cq))
+		return fail(EINVAL);
+	/* Of one entry at least: a queue pair has both. */
+	if (rings_make(id, init->send_cq != NULL ? 0 : init->cap.max_send_wr + !init->cap.max_send_wr,
+		       init->recv_cq != NULL ? 0 : init->cap.max_recv_wr + !init->cap.max_recv_wr) != 0)
+		return -1;
+	if (init->send_cq == NULL)
+		init->send_cq = base->send_cq;
+	if (init->recv_cq == NULL)
+		init->recv_cq = base->recv_cq;
+	if (init->srq == NULL)
+		init->srq = base->srq;
+	return 0;
+}
+
 static int
 create_qp(struct id *id, struct ibv_qp_init_attr_ex *init)
 {
@@ -308,43 +358,33 @@ create_qp(struct id *id, struct ibv_qp_init_attr_ex *init)
 	int error;
 
 	if (id->device == NULL || id->base.qp != NULL)
-		return EINVAL;
-	if (init->qp_type != IBV_QPT_RC || init->send_cq == NULL || init->recv_cq == NULL)
-		return EOPNOTSUPP;
-	if ((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init->pd == NULL) {
-		if (id->device->pd == NULL)
-			id->device->pd = ibv_alloc_pd(id->device->verbs);
-		if (id->device->pd == NULL)
-			return errno;
-		init->comp_mask |= IBV_QP_INIT_ATTR_PD;
-		init->pd = id->device->pd;
-	}
-	if (init->pd->context != id->base.verbs)
-		return EINVAL;
+		return fail(EINVAL);
+	if (init->qp_type != IBV_QPT_RC)
+		return fail(EOPNOTSUPP);
+	if (fill_init(id, init) != 0)
+		return -1;
 	qp = ibv_create_qp_ex(id->base.verbs, init);
-	if (qp == NULL)
-		return errno;
-	error = verbs_cm_take(qp);
+	error = qp == NULL ? errno : verbs_cm_take(qp);
 	if (error != 0) {
-		ibv_destroy_qp(qp);
-		return error;
+		if (qp != NULL)
+			ibv_destroy_qp(qp);
+		rings_destroy(id);
+		return fail(error);
 	}
-	id->base.qp = qp;
 	id->base.pd = init->pd;
-	id->base.send_cq = init->send_cq;
-	id->base.recv_cq = init->recv_cq;
+	id->base.qp = qp;
 	return 0;
 }
 
 int
 rdma_create_qp_ex(struct rdma_cm_id *base, struct ibv_qp_init_attr_ex *init)
 {
-	int error;
+	int result;
 
 	pthread_mutex_lock(&cma_lock);
-	error = create_qp(TO_ID(base), init);
+	result = create_qp(TO_ID(base), init);
 	pthread_mutex_unlock(&cma_lock);
-	return error != 0 ? fail(error) : 0;
+	return result;
 }
 
 int
@@ -360,17 +400,30 @@ rdma_create_qp(struct rdma_cm_id *base, struct ibv_pd *pd, struct ibv_qp_init_at
 	return result;
 }
 
+static int
+tell_end(struct id *id)
+{
+	int error = queue(id, RDMA_CM_EVENT_DISCONNECTED);
+
+	id->ended = error == 0;
+	return error;
+}
+
 void
 rdma_destroy_qp(struct rdma_cm_id *base)
 {
+	struct id *id = TO_ID(base);
 	struct ibv_qp *qp = base->qp;
 
-	/* What is told of it afterwards is for nobody. */
+	/* What is told of it afterwards is for nobody: a disconnect that has begun ends here. */
 	pthread_mutex_lock(&cma_lock);
 	events_drain();
 	base->qp = NULL;
+	if (id->disconnecting && !id->ended)
+		tell_end(id);
 	pthread_mutex_unlock(&cma_lock);
 	ibv_destroy_qp(qp);
+	rings_destroy(id);
 }
 
 /* ---- connections ---- */
@@ -401,14 +454,16 @@ connect_id(struct id *id, const struct rdma_conn_param *param)
 		memcpy(msg.qp_connect.addr, &addr->dst_sin6.sin6_addr, 16);
 	else
 		memcpy(msg.qp_connect.addr, &addr->dst_sin.sin_addr, 4);
-	msg.qp_connect.service = port_of(&addr->dst_addr);
+	msg.qp_connect.service = service_of(id, port_of(&addr->dst_addr));
 	msg.qp_connect.timeout_us = UINT64_MAX;
 	if (param != NULL && param->private_data_len != 0) {
 		msg.qp_connect.private_len = param->private_data_len;
 		memcpy(msg.qp_connect.private_data, param->private_data, param->private_data_len);
 	}
 	id->connecting = true;
-	return verbs_cm_call(id->base.verbs, &msg, NULL);
+	id->ended = id->disconnecting = false;
+	error = verbs_cm_call(id->base.verbs, &msg, NULL);
+	return error == -EMSGSIZE ? -EINVAL : error;
 }
 
 int
@@ -421,7 +476,7 @@ rdma_connect(struct rdma_cm_id *base, struct rdma_conn_param *param)
 	if (id->device != NULL && base->route.addr.dst_addr.sa_family != 0)
 		error = connect_id(id, param);
 	pthread_mutex_unlock(&cma_lock);
-	return error != 0 ? fail(error) : 0;
+	return error != 0 ? fail(error) : complete(id, RDMA_CM_EVENT_ESTABLISHED);
 }
 
 static int
@@ -440,7 +495,7 @@ accept_id(struct id *id, const struct rdma_conn_param *param)
 	}
 	error = verbs_cm_call(id->base.verbs, &msg, NULL);
 	if (error != 0)
-		return error;
+		return error == -EMSGSIZE ? -EINVAL : error;
 	id->cr = 0;
 	/* What is posted from now on waits in its ring until the connection is there. */
 	verbs_cm_connected(id->base.qp, 0);
@@ -456,37 +511,64 @@ rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *param)
 	pthread_mutex_lock(&cma_lock);
 	error = id->cr != 0 ? accept_id(id, param) : -EINVAL;
 	pthread_mutex_unlock(&cma_lock);
-	return error != 0 ? fail(error) : 0;
+	return error != 0 ? fail(error) : complete(id, RDMA_CM_EVENT_ESTABLISHED);
 }
 
 int
 rdma_reject(struct rdma_cm_id *base, const void *data, uint8_t len)
 {
 	struct id *id = TO_ID(base);
-	int error = EINVAL;
+	int error = -EINVAL;
 
 	pthread_mutex_lock(&cma_lock);
-	if (id->cr != 0) {
-		reject(id, len != 0 ? data : "", len, false);
-		error = 0;
-	}
+	if (id->cr != 0)
+		error = reject(id, len != 0 ? data : "", len);
 	pthread_mutex_unlock(&cma_lock);
 	return error != 0 ? fail(error) : 0;
+}
+
+static int
+disconnect(struct id *id)
+{
+	struct one_msg msg = {.type = ONE_MSG_QP_DISCONNECT};
+	int error;
+
+	/* Without its queue pair the connection has ended, but nobody has been told. */
+	if (id->base.qp == NULL)
+		return id->established && !id->ended ? tell_end(id) : -EINVAL;
+	/* Its end has been got, so nothing is left to wait for. */
+	if (id->sync && id->ended && ((struct channel *)(void *)id->base.channel)->first == NULL)
+		return -EINVAL;
+	msg.qp_disconnect.qp = verbs_cm_id(id->base.qp);
+	error = verbs_cm_call(id->base.verbs, &msg, NULL);
+	id->disconnecting |= error == 0;
+	return error == -ENOTCONN ? -EINVAL : error;
 }
 
 int
 rdma_disconnect(struct rdma_cm_id *base)
 {
-	struct one_msg msg = {.type = ONE_MSG_QP_DISCONNECT};
-	int error = -EINVAL;
+	struct id *id = TO_ID(base);
+	int error;
 
 	pthread_mutex_lock(&cma_lock);
-	if (base->qp != NULL) {
-		msg.qp_disconnect.qp = verbs_cm_id(base->qp);
-		error = verbs_cm_call(base->verbs, &msg, NULL);
-	}
+	error = disconnect(id);
 	pthread_mutex_unlock(&cma_lock);
-	return error != 0 ? fail(error == -ENOTCONN ? EINVAL : error) : 0;
+	return error != 0 ? fail(error) : complete(id, RDMA_CM_EVENT_DISCONNECTED);
+}
+
+/* The data plane has seen the peer's first packet before the application can tell of it. */
+int
+rdma_notify(struct rdma_cm_id *base, enum ibv_event_type event)
+{
+	const struct id *id = TO_ID(base);
+	int error = EINVAL;
+
+	pthread_mutex_lock(&cma_lock);
+	if (event == IBV_EVENT_COMM_EST && base->qp != NULL && base->qp->state == IBV_QPS_RTS && !id->ended)
+		error = 0;
+	pthread_mutex_unlock(&cma_lock);
+	return error != 0 ? fail(error) : 0;
 }
 
 /* ---- options ---- */

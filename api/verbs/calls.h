@@ -27,8 +27,6 @@ int poll_cq(struct ibv_cq *base, int num, struct ibv_wc *wc);
 int req_notify_cq(struct ibv_cq *base, int solicited_only);
 /* The next completion: 1, 0, or -1 when the data plane has gone. */
 int cq_next(struct cq *cq, struct ibv_wc *wc);
-/* It is armed, and there is what was there before that. */
-bool cq_waits(struct cq *cq);
 /* Forgets completions of `qp`; with the lock held. */
 int cq_purge(struct cq *cq, uint32_t qp_id);
 

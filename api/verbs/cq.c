@@ -359,28 +359,14 @@ int
 req_notify_cq(struct ibv_cq *base, int solicited_only)
 {
 	struct cq *cq = TO(cq, base);
-	uint16_t channel;
+	uint16_t how = solicited_only ? ONE_ARM_SOLICITED : ONE_ARM_NEXT;
 
 	if (base->channel == NULL)
 		return 0;
-	channel = TO(comp_channel, base->channel)->number;
 	pthread_mutex_lock(&cq->lock);
-	atomic_store_explicit(&cq->armed, solicited_only == 0, memory_order_relaxed);
-	one_wait_arm(&cq->ring, solicited_only ? channel | ONE_ARM_SOLICITED : channel, 1);
+	one_wait_arm(&cq->ring, TO(comp_channel, base->channel)->number | how, 1);
 	pthread_mutex_unlock(&cq->lock);
 	return 0;
-}
-
-bool
-cq_waits(struct cq *cq)
-{
-	bool waits;
-
-	pthread_mutex_lock(&cq->lock);
-	waits = atomic_load_explicit(&cq->armed, memory_order_relaxed) &&
-		(cq->held_at < cq->held_count || one_cq_pending(&cq->ring, 1) != 0);
-	pthread_mutex_unlock(&cq->lock);
-	return waits;
 }
 
 int

@@ -43,20 +43,18 @@ channel_open(struct context *context, uint16_t *number, uint32_t *id, int *fd)
 	return 0;
 }
 
-/* The id of a ring: 1, 0 (there is none, and it is not to be waited for), or -errno. */
+/* The id of a ring: 0, or -errno. */
 static int
-read_ring(int fd, uint32_t *ring, int flags)
+read_ring(int fd, uint32_t *ring)
 {
 	ssize_t n;
 
 	do
-		n = recv(fd, ring, sizeof(*ring), flags);
+		n = recv(fd, ring, sizeof(*ring), 0);
 	while (n < 0 && errno == EINTR);
 	if (n == (ssize_t)sizeof(*ring))
-		return 1;
-	if (n < 0)
-		return errno == EAGAIN ? 0 : -errno;
-	return -EIO; /* the data plane has gone */
+		return 0;
+	return n < 0 ? -errno : -EIO; /* EIO: the data plane has gone */
 }
 
 void
@@ -121,45 +119,25 @@ cq_by_id(struct context *context, uint32_t id)
 	return cq;
 }
 
-/*
- * The data plane tells of what comes after an arm.  Hardware tells as well of what was there before and has
- * not been polled, and programs with several queues on one channel rely on it before they sleep.
- */
-static struct cq *
-cq_that_waits(struct context *context, const struct ibv_comp_channel *channel)
-{
-	struct cq *cq = context->cqs;
-
-	while (cq != NULL && (cq->base.channel != channel || !cq_waits(cq)))
-		cq = cq->next;
-	return cq;
-}
-
 int
 ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
 	struct context *context = context_of(channel->context);
 	struct cq *found = NULL;
-	int flags = MSG_DONTWAIT;
 	uint32_t id;
 
 	while (found == NULL) {
-		int got = read_ring(channel->fd, &id, flags);
+		int got = read_ring(channel->fd, &id);
 
-		if (got < 0 || (got == 0 && flags == 0)) {
-			errno = got == 0 ? EAGAIN : -got;
+		if (got < 0) {
+			errno = -got;
 			return -1;
 		}
 		pthread_mutex_lock(&context->lock);
-		/* NULL: destroyed meanwhile */
-		found = got > 0 ? cq_by_id(context, id) : cq_that_waits(context, channel);
-		if (found != NULL) {
+		found = cq_by_id(context, id); /* NULL: destroyed meanwhile */
+		if (found != NULL)
 			found->comp_events++;
-			atomic_store_explicit(&found->armed, false, memory_order_relaxed);
-		}
 		pthread_mutex_unlock(&context->lock);
-		if (got == 0)
-			flags = 0;
 	}
 	*cq = &found->base;
 	*cq_context = found->base.cq_context;

@@ -78,7 +78,6 @@ struct cq {
 	uint32_t held_at, held_count;
 	struct ibv_wc wc; /* of start_poll, next_poll */
 	uint32_t comp_events, async_events;
-	_Atomic bool armed; /* for all completions, and no event has come */
 	_Atomic uint32_t users;
 	struct cq *next;
 };

@@ -12,8 +12,8 @@
  *              for
  *
  * Its connection counts against its user until LEAVING, its attachment and what it has until it is
- * freed.  A HELLO that finds too many attachments waits for those that end: who comes and goes fast
- * is slowed down, not turned away.
+ * freed.  A HELLO that finds too many attachments waits for those that end: a program that attaches
+ * and detaches fast is slowed down, not turned away.
  *
  * Handlers and callbacks ask client_alive() before they begin something new.
  */
@@ -272,7 +272,7 @@ client_ready(struct watch *watch, uint32_t events)
 
 /* ---- beginning ---- */
 
-/* The process that connected has ended, whoever else may still hold the socket. */
+/* The process that connected has ended, even if another one still holds the socket. */
 static void
 process_ready(struct watch *watch, uint32_t events)
 {
@@ -281,7 +281,7 @@ process_ready(struct watch *watch, uint32_t events)
 
 /*
  * A descriptor of the process, so that its death is seen even while a child of
- * its holds the socket, and so that its pid means nobody else.
+ * its holds the socket, and so that its pid means no other.
  */
 static int
 open_process(struct client *client)
@@ -358,15 +358,16 @@ client_accept(int fd)
 
 /* ---- the end ---- */
 
-/* `step` of the class of each object, in the order of enum object_kind. */
-#define FOR_EACH_OBJECT(client, step)                                                                   \
+/* `step` of the class of each object, in the order of enum object_kind; what follows are its further
+ * arguments. */
+#define FOR_EACH_OBJECT(client, step, ...)                                                              \
 	for (int kind_ = 0; kind_ < OBJECT_KINDS; kind_++)                                              \
 		for (uint32_t i_ = 0;                                                                   \
 		     attach_calls->class[kind_].step != NULL && i_ < (client)->table[kind_].size; i_++) \
 			if (table_at(&(client)->table[kind_], i_) != NULL)                              \
-	attach_calls->class[kind_].step(table_at(&(client)->table[kind_], i_))
+	attach_calls->class[kind_].step(table_at(&(client)->table[kind_], i_) __VA_OPT__(, ) __VA_ARGS__)
 
-/* Nothing of this client is found by anybody any more; peers are told. */
+/* No lookup finds anything of this client any more; its peers get a DREQ. */
 static void
 unhook(struct client *client)
 {
@@ -389,7 +390,8 @@ client_kill(struct client *client, uint32_t fault, const char *reason)
 	if (fault != 0 && client->arena.base != NULL)
 		atomic_store_explicit(&((struct one_arena *)client->arena.base)->fault, fault,
 				      memory_order_release);
-	client->state = CLIENT_LEAVING;
+	client_state_set(client, CLIENT_LEAVING,
+			 reason != NULL ? reason : "its process or its socket has gone");
 	quota_disconnect(&control.quota, client->account);
 	lane_cancel(&client->lane);
 	discard_fds(client);
@@ -410,7 +412,7 @@ remove_from_core(struct client *client)
 {
 	struct engine_command *command;
 
-	FOR_EACH_OBJECT(client, remove);
+	FOR_EACH_OBJECT(client, remove, NULL);
 	if (client->added) {
 		command = command_new(client, ENGINE_CLIENT_REMOVE, NULL, NULL);
 		command_send(command);
@@ -462,16 +464,16 @@ client_step(struct client *client)
 		case CLIENT_ATTACHED:
 			return false;
 		case CLIENT_LEAVING:
-			client->state = CLIENT_REMOVING;
+			client_state_set(client, CLIENT_REMOVING, "nothing is under way");
 			remove_from_core(client);
 			break;
 		case CLIENT_REMOVING:
-			client->state = CLIENT_QUIESCING;
+			client_state_set(client, CLIENT_QUIESCING, "the core has removed its objects");
 			FOR_EACH_OBJECT(client, withdraw);
 			grace_defer(client, quiesced, NULL);
 			break;
 		case CLIENT_QUIESCING:
-			client->state = CLIENT_GONE;
+			client_state_set(client, CLIENT_GONE, "the grace period has ended");
 			release(client);
 			break;
 		case CLIENT_GONE:
@@ -520,7 +522,7 @@ clients_deadline(void)
 			deadline = client->hello_deadline;
 		if (client->again && client->left != client->account->left)
 			deadline = control.now;
-		/* Acknowledgements that wake nobody are waited for. */
+		/* Acknowledgements that do not wake this thread are polled for. */
 		if (client->state > CLIENT_ATTACHED && control.now + ENDING_NS < deadline)
 			deadline = control.now + ENDING_NS;
 		if (copies_deadline(client) < deadline)

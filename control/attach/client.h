@@ -33,9 +33,9 @@
 #define REQUEST_AGAIN (INT_MAX - 1)
 
 enum {
-	CLIENT_CRS_MAX = 4096,    /* connection requests not yet answered, of one attachment */
-	CLIENT_CHANNELS_MAX = 64, /* that have a descriptor */
-	CLIENT_HELLO_MS = 5000,   /* for the first message */
+	CLIENT_CRS_MAX = 4096,     /* connection requests not yet answered, of one attachment */
+	CLIENT_CHANNELS_MAX = 960, /* that have a descriptor; of ONE_CHANNELS */
+	CLIENT_HELLO_MS = 5000,    /* for the first message */
 	ASYNC_CQ_LOG2 = 8,
 };
 
@@ -57,7 +57,7 @@ struct client {
 	int fd, pidfd;
 	struct watch fd_watch, pid_watch;
 	pid_t pid;
-	uint32_t uid; /* when it connected: who pays, and whose process it is */
+	uint32_t uid; /* of the process when it connected; charged for all it has */
 	uint64_t hello_deadline;
 	uint32_t number; /* what telemetry calls it */
 	uint32_t kind;   /* enum one_kind */
@@ -73,7 +73,7 @@ struct client {
 	uint32_t left; /* of its account has changed */
 	struct one_msg msg;
 	struct one_reply reply;
-	struct ucred sender; /* who sent it, which the kernel has checked: whose rights count */
+	struct ucred sender; /* of the request, checked by the kernel: its rights count */
 	int fds[ONE_MSG_FDS];
 	uint32_t num_fds;
 
@@ -105,6 +105,9 @@ struct client {
 	TAILQ_ENTRY(client) link;
 };
 
+/* ---- client_state.c: the only writer of an attachment's state; `why`: for the trace ---- */
+void client_state_set(struct client *client, enum client_state to, const char *why);
+
 /* ---- client.c ---- */
 void client_accept(int fd);
 void client_kill(struct client *client, uint32_t fault, const char *reason);
@@ -131,13 +134,13 @@ void copies_settle(struct client *client, struct object *mr);
 void copies_poll(struct client *client);
 uint64_t copies_deadline(const struct client *client);
 
-/* ---- identity.c: who sends a request ---- */
-/* The sender as the message has it; false: the message does not tell. */
+/* ---- identity.c: the sender of a request ---- */
+/* The sender as the message has it; false: it has none. */
 bool identity_take(struct msghdr *header, struct ucred *sender);
 /*
  * Fills in the sender of the request under way with the groups that `fd`, a socket
- * that it has just made, proves.  Where there are too many for a request, `acl` (NULL: of
- * another node) tells which one matters.
+ * that it has just made, proves.  Where there are too many for a request, the one in `acl` (NULL: of
+ * another node) matters.
  */
 void identity_fill(struct acl_who *who, const struct ucred *sender, int fd, const struct acl *acl);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who sends a request, at the time when it does: RSM judges by that, not by who
+ * The sender of a request, at the time of sending: RSM judges by that, not by the user that
  * attached, since programs give up rights later.
  *
  * User and group come with each message (SCM_CREDENTIALS).  A sender names its effective
@@ -30,8 +30,8 @@ identity_take(struct msghdr *header, struct ucred *sender)
 	return false;
 }
 
-/* Was this socket made by the sender, as who it is now?  Processes of another pid namespace have no pid here,
- * and cannot be distinguished. */
+/* Was this socket made by the sender, with the ids that it has now?  Processes of another pid namespace have
+ * no pid here, and cannot be distinguished. */
 static bool
 is_proof(int fd, const struct ucred *sender)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of applications, mapped here: what it is charged, whose pages it may have,
+ * Memory of applications, mapped here: what it is charged, which pages it may have,
  * and how it goes.
  *
  * The pages are the application's: it populates them, and its cgroup pays for them.
  * A mapping is registered with a userfaultfd that answers for missing pages with
- * SIGBUS, so whatever looks at a hole of the file gets a fault instead of a new page
+ * SIGBUS, so an access to a hole of the file gets a fault instead of a new page
  * that this process would be charged for: the kernel allocates nothing here on behalf
  * of an application, also when a hole is punched later.  Populating then finds the
  * hole (-EFAULT); a core that meets one has the guard's handler (dataplane/mem/guard.c).
@@ -27,7 +27,7 @@
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
 #endif
-/* Whoever maps or unmaps waits for one step of populating or unmapping. */
+/* mmap() and munmap() elsewhere wait for one step at most. */
 #define STEP (2ull << 20)
 
 static int uffd = -1;

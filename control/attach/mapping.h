@@ -31,7 +31,7 @@ struct mapping *mapping_of_arena(struct client *client); /* nothing is charged; 
 int mapping_guard(struct mapping *mapping);
 /* Keeps the descriptor of its file; false: there are too many, and it is still the caller's. */
 bool mapping_keep(struct mapping *mapping, int fd);
-/* No core can use it any more.  When it is unmapped and no longer charged, `freed` (if any) is told. */
+/* No core can use it any more.  When it is unmapped and no longer charged, `freed` (if any) is called. */
 void mapping_free(struct mapping *mapping, mapping_freed *freed, void *object);
 /* A job's step: page table entries for [base, base+len), whose pages must be there; -EFAULT: that at `done`
  * is not. */

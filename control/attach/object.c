@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "control/attach/client.h"
+#include "control/attach/work.h"
 
 /* Busy; NULL when the table is full: then the refusal is noted, as far as it concerns a request. */
 void *
@@ -52,4 +52,51 @@ object_refuse_new(struct client *client, enum object_kind kind)
 	if (table->used >= table->max)
 		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, table->max);
 	return client_refuse(client, -ENOMEM, attach_calls->class[kind].subject, 0);
+}
+
+void
+object_added(struct engine_command *command, void *memory)
+{
+	struct object *object = memory;
+	struct client *client = object->client;
+
+	if (command->status == 0) {
+		object->busy = false;
+		client_reply(client, 0);
+		return;
+	}
+	attach_calls->class[object->kind].destroy(object);
+	client_reply(client, client_refuse(client, command->status, ONE_SUBJECT_MEMORY, 0));
+}
+
+static void
+removed(struct engine_command *command, void *memory)
+{
+	struct object *object = memory;
+	struct client *client = object->client;
+
+	attach_calls->class[object->kind].destroy(object);
+	client_reply(client, 0);
+}
+
+int
+object_free_request(struct client *client, const struct one_msg *msg)
+{
+	const struct object_class *row = attach_calls->class;
+	struct object *object;
+
+	while (row->free != msg->type)
+		row++;
+	object = object_get(client, (enum object_kind)(row - attach_calls->class), msg->id.id);
+	if (object == NULL)
+		return client_refuse(client, -EINVAL, row->subject, msg->id.id);
+	if (object->users != 0)
+		return client_refuse(client, -EBUSY, row->subject, object->users);
+	if (row->remove == NULL) {
+		row->destroy(object);
+		return 0;
+	}
+	object->busy = true;
+	row->remove(object, removed);
+	return REQUEST_LATER;
 }

@@ -13,6 +13,7 @@
 
 struct client;
 struct conn;
+struct engine_command;
 struct qp_kind;
 struct segment;
 
@@ -46,9 +47,11 @@ typedef int request_handler(struct client *client,
 
 /* The four steps of an attachment's end (client.c), for each object of a kind; NULL: nothing to do. */
 struct object_class {
-	enum one_subject subject;       /* what a refusal calls it */
-	void (*unhook)(void *object);   /* it can no longer be found; peers are notified */
-	void (*remove)(void *object);   /* the core lets go of it */
+	enum one_subject subject;     /* what a refusal calls it */
+	enum one_msg_type free;       /* the request for object_free_request(); 0: none */
+	void (*unhook)(void *object); /* it can no longer be found; peers are notified */
+	/* The core lets go of it, and `done` (NULL: nothing) is called with it. */
+	void (*remove)(void *object, void (*done)(struct engine_command *command, void *object));
 	void (*withdraw)(void *object); /* its keys */
 	void (*destroy)(void *object);  /* no core looks at it any more */
 	/* The same at the request under way, which is answered when it is free and no longer counts. */
@@ -62,13 +65,17 @@ struct attach_calls {
 	const struct qp_kind *endpoint;       /* the kind of queue pairs that QP_CREATE makes */
 	void (*rsm_request)(struct segment *segment, struct conn *conn); /* a request for an RSM segment */
 };
-/* All that lower rooms call in higher ones but for ports (path_calls); set by control_init. */
+/* All that lower rooms call in higher ones but for ports (path_calls); set by daemon_init. */
 extern const struct attach_calls *attach_calls;
 
 void *object_new(struct client *client, enum object_kind kind, size_t size);
 void object_free(void *object); /* forgets the id */
 /* NULL when there is no such object, or it is busy. */
 void *object_get(struct client *client, enum object_kind kind, uint32_t id);
+/* Frees what its class says the request is for; refused while others refer to it. */
+int object_free_request(struct client *client, const struct one_msg *msg);
+/* The core's answer to its ADD: the request is answered, and when that failed it is destroyed. */
+void object_added(struct engine_command *command, void *object);
 int object_refuse_new(struct client *client,
 		      enum object_kind kind); /* what to say when object_new() is NULL */
 

@@ -116,7 +116,7 @@ client_alloc(struct client *client, uint64_t size, uint64_t *offset)
 		client_free(client, *offset, size);
 		return error;
 	}
-	/* The application can write to what nobody has. */
+	/* The application can write to free parts, too. */
 	memset(client->arena.base + *offset, 0, arena_rounded(size));
 	return 0;
 }

@@ -4,7 +4,7 @@
  *
  * close() may wait for the server behind a file (FUSE, NFS), for the peer of a
  * connection that lingers, or for those that lie unread in the queue of a Unix
- * socket, and whoever sent the descriptor may be what it waits for.  And the last
+ * socket, and the sender of the descriptor may be what it waits for.  And the last
  * close() of plain memory frees its pages, seconds for some GiB.  So all of it is
  * closed by threads of their own, two for each user, so that no other user is delayed:
  *
@@ -46,7 +46,7 @@
 struct reaper;
 
 /* A thread, and the pipe that it takes descriptors from. */
-struct lane {
+struct reaper_lane {
 	struct reaper *reaper;
 	int in; /* of the pipe; -1: there is no thread */
 	pthread_t thread;
@@ -58,11 +58,11 @@ struct lane {
 struct reaper { /* of one user */
 	LIST_ENTRY(reaper) link;
 	uint32_t uid, most;
-	struct lane sent, connections;
+	struct reaper_lane sent, connections;
 };
 
 struct start {
-	struct lane *lane;
+	struct reaper_lane *lane;
 	int out;
 };
 
@@ -73,7 +73,7 @@ static uint32_t late_at;
 /* ---- the threads ---- */
 
 static uint32_t
-num_waiting(const struct lane *lane)
+num_waiting(const struct reaper_lane *lane)
 {
 	/* Pairs with the release store in lane_main, and comes first: a reader that finds nothing waiting
 	 * sees all that the thread has handed on. */
@@ -84,7 +84,7 @@ num_waiting(const struct lane *lane)
 
 /* False: it stays the caller's. */
 static bool
-lane_give(struct lane *lane, int fd)
+lane_give(struct reaper_lane *lane, int fd)
 {
 	/* Before the thread can count it as closed.  A thread that gives comes to its own release store,
 	 * which num_waiting pairs with, only after this. */
@@ -96,7 +96,7 @@ lane_give(struct lane *lane, int fd)
 }
 
 static void
-give_all(struct lane *lane, struct msghdr *header)
+give_all(struct reaper_lane *lane, struct msghdr *header)
 {
 	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(header); cmsg != NULL; cmsg = CMSG_NXTHDR(header, cmsg)) {
 		size_t n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -153,7 +153,7 @@ static void *
 lane_main(void *arg)
 {
 	struct start start = *(struct start *)arg;
-	struct lane *lane = start.lane;
+	struct reaper_lane *lane = start.lane;
 	const struct linger at_once = {0};
 	sigset_t wake;
 	ssize_t n;
@@ -180,7 +180,7 @@ lane_main(void *arg)
 }
 
 static int
-lane_start(struct lane *lane, struct reaper *reaper)
+lane_start(struct reaper_lane *lane, struct reaper *reaper)
 {
 	struct start *start = malloc(sizeof(*start));
 	pthread_attr_t attr;
@@ -214,7 +214,7 @@ lane_start(struct lane *lane, struct reaper *reaper)
 
 /* The thread ends, and closes its end of the pipe. */
 static void
-lane_stop(struct lane *lane)
+lane_stop(struct reaper_lane *lane)
 {
 	if (lane->in >= 0)
 		close(lane->in);
@@ -309,7 +309,7 @@ reapers_stop(void)
 }
 
 static void
-look(struct lane *lane)
+look(struct reaper_lane *lane)
 {
 	/* Pairs with nothing: a count. */
 	uint32_t closed = atomic_load_explicit(&lane->closed, memory_order_relaxed);
@@ -324,7 +324,7 @@ look(struct lane *lane)
 		pthread_kill(lane->thread, WAKE_SIGNAL);
 }
 
-/* The threads of users who have nothing to close end. */
+/* The threads of users with nothing to close end. */
 void
 reapers_poll(void)
 {
@@ -395,7 +395,7 @@ reaper_close_socket(uint32_t uid, int fd)
 {
 	struct reaper *reaper = reaper_of(uid);
 
-	shutdown(fd, SHUT_RDWR); /* it is told at once */
+	shutdown(fd, SHUT_RDWR); /* the peer sees the end at once */
 	if (reaper == NULL)
 		reaper = own;
 	if (reaper == NULL || !lane_give(&reaper->connections, fd))

@@ -2,7 +2,6 @@
 /*
  * What the control thread has under way: commands to the cores, and grace periods.
  */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "control/attach/work.h"

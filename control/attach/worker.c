@@ -3,10 +3,9 @@
  * Jobs that take time in proportion to an application's memory, or that wait for the
  * kernel: populating, unmapping, the last close of a file.
  *
- * Each user with attachments has a thread for them, so that nobody waits for what
- * somebody else has to populate or to free, and the control thread waits for none of
- * it.  The thread takes one step of one job at a time, of the user's attachments in
- * turn.
+ * Each user with attachments has a thread for them, so that no user waits for the populating
+ * or freeing of another, and the control thread waits for none of it.  The thread takes one step of one job
+ * at a time, of the user's attachments in turn.
  *
  * Jobs go to the thread, and come back, on two lists to which the one side adds by a
  * compare-and-swap and from which the other takes all at once; neither ever waits.
@@ -22,7 +21,7 @@
 #include "control/attach/worker.h"
 #include "control/attach/client.h"
 
-#define LEAVE (1ull << 32) /* written to `wake`: the last that the thread is told */
+#define LEAVE (1ull << 32) /* written to `wake`: the thread's end */
 
 TAILQ_HEAD(lanes, lane);
 
@@ -135,7 +134,7 @@ worker_main(void *arg)
 static void
 returned_ready(struct watch *watch, uint32_t events)
 {
-	/* It wakes: workers_poll() is called in every loop.  For edges, so that nobody has to read it. */
+	/* It wakes: workers_poll() is called in every loop.  For edges, so it need not be read. */
 }
 
 int

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who may import an RSM segment, and with which rights: decided on the
+ * The access list of an RSM segment: who may import it, with which rights.  Decided on the
  * exporter's node, at connect time only.
  */
 #ifndef CONTROL_ACL_H

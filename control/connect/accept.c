@@ -121,18 +121,6 @@ listener_close(struct listener *listener)
 	object_free(listener);
 }
 
-int
-listen_free(struct client *client, const struct one_msg *msg)
-{
-	uint32_t id = msg->id.id;
-	struct listener *listener = object_get(client, OBJECT_LISTENER, id);
-
-	if (listener == NULL)
-		return client_refuse(client, -EINVAL, ONE_SUBJECT_LISTENER, id);
-	listener_close(listener);
-	return 0;
-}
-
 /* ---- requests ---- */
 
 static void

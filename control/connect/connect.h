@@ -86,24 +86,28 @@ struct conn {
 void conn_state_set(struct conn *conn, enum conn_state to, const char *why);
 
 /* ---- conn.c ---- */
-int qp_connect(struct client *client, const struct one_msg *msg);
 int qp_disconnect(struct client *client, const struct one_msg *msg);
 struct conn *conn_new(struct path_port *port, bool passive);
-void conn_start(struct conn *conn, struct qp *qp); /* an attempt of `qp` begins */
 /* The queue pair goes: its connection ends by itself. */
 void conn_detach(struct qp *qp);
 /* The end of an attempt or a connection, reported to the application once. */
 void conn_end(struct conn *conn, enum one_conn_event event, enum rsm_error rsm, bool notify_peer);
+/* `if_broken` is reported instead if the core has found the connection broken before. */
+void conn_end_or(struct conn *conn, enum one_conn_event event, enum one_conn_event if_broken,
+		 enum rsm_error rsm, bool notify_peer);
 void conn_reject(struct conn *conn, enum cm_reject reason, const void *data, uint16_t len);
 void conn_put(struct conn *conn); /* frees it when nothing refers to it */
 void conn_free(struct conn *conn);
+void conn_wait(struct conn *conn); /* in control.waiting */
+void conn_wait_no_more(struct conn *conn);
+/* Its queue pair number is in time-wait until the second. */
+void conn_hold_qpn(struct conn *conn);
+void conn_let_go_qpn(struct conn *conn);
 /* The event of an endpoint's connection. */
 struct one_cqe conn_outcome(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm);
-extern const struct qp_kind conn_kind; /* endpoints */
-/* conn_show.c: before the event that tells of it. */
+/* conn_show.c: before its event. */
 void conn_show(const struct conn *conn);
 void conn_show_refusal(const struct conn *conn, const uint8_t *data);
-void conn_event(struct cm_env *env, const struct cm_event *event);
 /* The next hop `hop` of `port` has another MAC now. */
 void conns_path_changed(const struct path_port *port, const struct wire_addr *hop, const uint8_t mac[6]);
 void conns_fini(void); /* at the end, without clients */
@@ -111,6 +115,12 @@ void conns_poll(void); /* deadlines, retries, the dead */
 uint64_t conns_deadline(void);
 void qp_engine_event(struct qp *qp, const struct engine_event *event);
 
+/* ---- establish.c ---- */
+int qp_connect(struct client *client, const struct one_msg *msg);
+void conn_start(struct conn *conn, struct qp *qp); /* an attempt of `qp` begins */
+void conn_try(struct conn *conn);
+void conn_event(struct cm_env *env, const struct cm_event *event);
+extern const struct qp_kind conn_kind; /* endpoints */
 /* Both ends on one core: direct copies.  Each side asks the same, so both decide alike. */
 bool conn_is_local(const struct conn *conn);
 void conn_fill_path(const struct conn *conn, struct wire_path *path);
@@ -122,7 +132,6 @@ int qp_error(struct client *client, const struct one_msg *msg);
 
 /* ---- accept.c ---- */
 int listen_create(struct client *client, const struct one_msg *msg);
-int listen_free(struct client *client, const struct one_msg *msg);
 void listener_close(struct listener *listener);
 int cr_accept(struct client *client, const struct one_msg *msg);
 int cr_reject(struct client *client, const struct one_msg *msg);

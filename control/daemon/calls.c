@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which request is whose, and how an attachment lets go of each kind of object.
+ * The handler of each request, and how an attachment lets go of each kind of object.
  */
 #include "control/daemon/calls.h"
 
@@ -15,17 +15,22 @@
 		function(one);             \
 	}
 
+#define REMOVE(name, type, function)                       \
+	static void name(void *object, command_done *done) \
+	{                                                  \
+		struct type *one = object;                 \
+		function(one, done);                       \
+	}
+
 STEP(listener_unhook, listener, listener_close)
 STEP(cr_unhook, cr, cr_destroy)
 STEP(sidr_unhook, resolution, resolution_end)
 STEP(qp_unhook, qp, conn_detach)
-STEP(qp_off_core, qp, qp_withdraw)
 STEP(qp_end, qp, qp_destroy)
-STEP(srq_off_core, srq, srq_remove)
+REMOVE(srq_off_core, srq, srq_remove)
 STEP(srq_end, srq, srq_destroy)
-STEP(cq_off_core, cq, cq_remove)
+REMOVE(cq_off_core, cq, cq_remove)
 STEP(cq_end, cq, cq_destroy)
-STEP(channel_off_core, channel, channel_remove)
 STEP(channel_end, channel, channel_destroy)
 STEP(ah_off_net, ah, ah_unhook)
 STEP(ah_end, ah, ah_destroy)
@@ -36,17 +41,29 @@ STEP(mr_end_on_request, mr, mr_release)
 STEP(pz_end, pz, pz_destroy)
 
 static void
+qp_off_core(void *object, command_done *done)
+{
+	qp_withdraw(object);
+}
+
+static void
+channel_off_core(void *object, command_done *done)
+{
+	channel_remove(object);
+}
+
+static void
 region_end(void *object)
 {
 	region_destroy(object, NULL);
 }
 
-const struct attach_calls attach_table = {
+const struct attach_calls calls_of_attach = {
 	.request =
 		{
 			[ONE_MSG_HELLO] = hello_request,
 			[ONE_MSG_PZ_CREATE] = pz_create,
-			[ONE_MSG_PZ_FREE] = pz_free,
+			[ONE_MSG_PZ_FREE] = object_free_request,
 			[ONE_MSG_CQ_CREATE] = cq_create,
 			[ONE_MSG_CQ_RESIZE] = cq_resize_request,
 			[ONE_MSG_CQ_FREE] = cq_free,
@@ -57,7 +74,7 @@ const struct attach_calls attach_table = {
 			[ONE_MSG_QP_RESET] = qp_reset_request,
 			[ONE_MSG_QP_FREE] = qp_free,
 			[ONE_MSG_LISTEN] = listen_create,
-			[ONE_MSG_UNLISTEN] = listen_free,
+			[ONE_MSG_UNLISTEN] = object_free_request,
 			[ONE_MSG_CR_ACCEPT] = cr_accept,
 			[ONE_MSG_CR_REJECT] = cr_reject,
 			[ONE_MSG_CR_HANDOFF] = cr_handoff,
@@ -69,12 +86,12 @@ const struct attach_calls attach_table = {
 			[ONE_MSG_MW_FREE] = mw_free,
 			[ONE_MSG_SRQ_CREATE] = srq_create,
 			[ONE_MSG_SRQ_LIMIT] = srq_limit,
-			[ONE_MSG_SRQ_FREE] = srq_free,
+			[ONE_MSG_SRQ_FREE] = object_free_request,
 			[ONE_MSG_COPIES] = copies_start,
 			[ONE_MSG_QP_RTR] = qp_rtr,
 			[ONE_MSG_QP_RTS] = qp_rts,
 			[ONE_MSG_QP_ERROR] = qp_error,
-			[ONE_MSG_PORT] = port_request,
+			[ONE_MSG_PORT] = hello_port_request,
 			[ONE_MSG_CHANNEL_OPEN] = channel_open,
 			[ONE_MSG_CHANNEL_CLOSE] = channel_close,
 			[ONE_MSG_AH_CREATE] = ah_create,
@@ -95,7 +112,10 @@ const struct attach_calls attach_table = {
 		},
 	.class =
 		{
-			[OBJECT_LISTENER] = {.subject = ONE_SUBJECT_LISTENER, .unhook = listener_unhook},
+			[OBJECT_LISTENER] = {.subject = ONE_SUBJECT_LISTENER,
+					     .free = ONE_MSG_UNLISTEN,
+					     .unhook = listener_unhook,
+					     .destroy = listener_unhook},
 			[OBJECT_CR] = {.subject = ONE_SUBJECT_CR, .unhook = cr_unhook},
 			[OBJECT_SIDR] = {.subject = ONE_SUBJECT_CR, .unhook = sidr_unhook},
 			[OBJECT_QP] = {.subject = ONE_SUBJECT_QP,
@@ -103,9 +123,11 @@ const struct attach_calls attach_table = {
 				       .remove = qp_off_core,
 				       .destroy = qp_end},
 			[OBJECT_SRQ] = {.subject = ONE_SUBJECT_SRQ,
+					.free = ONE_MSG_SRQ_FREE,
 					.remove = srq_off_core,
 					.destroy = srq_end},
 			[OBJECT_CQ] = {.subject = ONE_SUBJECT_CQ_SEND,
+				       .free = ONE_MSG_CQ_FREE,
 				       .remove = cq_off_core,
 				       .destroy = cq_end},
 			[OBJECT_CHANNEL] = {.subject = ONE_SUBJECT_CHANNEL,
@@ -118,7 +140,7 @@ const struct attach_calls attach_table = {
 				       .destroy = mr_end,
 				       .release = mr_end_on_request},
 			[OBJECT_REGION] = {.subject = ONE_SUBJECT_REGION, .destroy = region_end},
-			[OBJECT_PZ] = {.subject = ONE_SUBJECT_PZ, .destroy = pz_end},
+			[OBJECT_PZ] = {.subject = ONE_SUBJECT_PZ, .free = ONE_MSG_PZ_FREE, .destroy = pz_end},
 		},
 	.leave = rsm_leave,
 	.endpoint = &conn_kind,
@@ -132,7 +154,7 @@ path_moved(const struct path_port *port, const struct wire_addr *hop, const uint
 	ahs_path_changed(port, hop, mac);
 }
 
-const struct path_calls path_table = {
+const struct path_calls calls_of_path = {
 	.cm = conn_event,
 	.sidr = sidr_event,
 	.mad = host_mad,

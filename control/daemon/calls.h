@@ -9,7 +9,7 @@
 #include "control/attach/client.h"
 #include "control/path/path.h"
 
-extern const struct attach_calls attach_table;
-extern const struct path_calls path_table;
+extern const struct attach_calls calls_of_attach;
+extern const struct path_calls calls_of_path;
 
 #endif

@@ -253,7 +253,7 @@ loop_once(uint64_t deadline)
 }
 
 int
-control_init(const struct config *config, char *why, size_t why_len)
+daemon_init(const struct config *config, char *why, size_t why_len)
 {
 	int error;
 
@@ -261,7 +261,7 @@ control_init(const struct config *config, char *why, size_t why_len)
 	stop_seen = false;
 	look_until = no_look_until = 0;
 	engine_turns = 0;
-	attach_calls = &attach_table;
+	attach_calls = &calls_of_attach;
 	control.config = config;
 	control.listen_fd = -1;
 	control.epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -310,7 +310,7 @@ control_init(const struct config *config, char *why, size_t why_len)
 		snprintf(why, why_len, "no memory for the table of segments");
 		goto fail;
 	}
-	error = paths_init(config, &path_table, why, why_len);
+	error = paths_init(config, &calls_of_path, why, why_len);
 	if (error != 0)
 		goto fail;
 	error = server_open(config, why, why_len);
@@ -334,7 +334,7 @@ fail:
 }
 
 int
-control_run(void)
+daemon_run(void)
 {
 	int error = 0;
 
@@ -344,7 +344,7 @@ control_run(void)
 }
 
 void
-control_stop(void)
+daemon_stop(void)
 {
 	const uint64_t one = 1;
 	int saved = errno;
@@ -355,7 +355,7 @@ control_stop(void)
 }
 
 void
-control_fini(void)
+daemon_fini(void)
 {
 	struct client *client;
 	uint64_t end = clock_now() + FINI_NS;

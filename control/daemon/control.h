@@ -4,7 +4,7 @@
  * make, connection management, permissions, telemetry.  It runs on the EAL main
  * lcore, sleeps in epoll, and never waits for a polling core.
  *
- *   engine_init, control_init, engine_start, control_run, control_fini, engine_stop, engine_fini
+ *   engine_init, daemon_init, engine_start, daemon_run, daemon_fini, engine_stop, engine_fini
  */
 #ifndef CONTROL_CONTROL_H
 #define CONTROL_CONTROL_H
@@ -15,22 +15,22 @@
 
 /*
  * Opens the listening socket and everything behind it; `config` must live until
- * control_fini().  -errno, with one sentence in `why` that names object, value
+ * daemon_fini().  -errno, with one sentence in `why` that names object, value
  * and remedy.
  */
-int control_init(const struct config *config, char *why, size_t why_len);
+int daemon_init(const struct config *config, char *why, size_t why_len);
 
-/* Serves until control_stop().  0, or -errno when epoll fails. */
-int control_run(void);
+/* Serves until daemon_stop().  0, or -errno when epoll fails. */
+int daemon_run(void);
 
-/* Makes control_run() return; may be called from a signal handler or another thread. */
-void control_stop(void);
+/* Makes daemon_run() return; may be called from a signal handler or another thread. */
+void daemon_stop(void);
 
 /*
  * Closes the socket, ends every attachment (the peers of their connections are
  * told), and waits a bounded time for the cores to let go.  Call it while the
  * cores still run: before engine_stop().
  */
-void control_fini(void);
+void daemon_fini(void);
 
 #endif

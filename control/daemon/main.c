@@ -39,7 +39,7 @@ static void
 on_signal(int number)
 {
 	(void)number;
-	control_stop();
+	daemon_stop();
 }
 
 static void
@@ -123,7 +123,7 @@ serve(void)
 	if (engine_init(&config, why, sizeof(why)) < 0)
 		return refuse(why);
 	hold_signals(&before);
-	if (control_init(&config, why, sizeof(why)) < 0) {
+	if (daemon_init(&config, why, sizeof(why)) < 0) {
 		engine_fini();
 		return refuse(why);
 	}
@@ -134,14 +134,14 @@ serve(void)
 		print_ports();
 		engine_leave_rseq();
 		notify_service("READY=1");
-		ret = control_run();
+		ret = daemon_run();
 		notify_service("STOPPING=1");
 		if (ret < 0)
 			fprintf(stderr, "oneside-dataplane: the control thread ended: %s\n", strerror(-ret));
 	} else {
 		fprintf(stderr, "oneside-dataplane: the polling cores do not start: %s\n", strerror(-ret));
 	}
-	control_fini();
+	daemon_fini();
 	engine_stop();
 	engine_fini();
 	return ret < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -84,29 +84,13 @@ cq_start(struct client *client, uint32_t log2, struct cq **out, command_done *do
 }
 
 static void
-cq_reply(struct client *client, const struct cq *cq)
+describe(struct client *client, const struct cq *cq)
 {
 	client->reply.cq = (struct one_cq_created){
 		.cq = cq->object.id,
 		.log2 = cq->log2,
 		.offset = cq->offset,
 	};
-	client_reply(client, 0);
-}
-
-static void
-cq_added(struct engine_command *command, void *object)
-{
-	struct cq *cq = object;
-	struct client *client = cq->object.client;
-
-	if (command->status == 0) {
-		cq->object.busy = false;
-		cq_reply(client, cq);
-		return;
-	}
-	cq_destroy(cq);
-	client_reply(client, client_refuse(client, command->status, ONE_SUBJECT_MEMORY, 0));
 }
 
 int
@@ -118,8 +102,11 @@ cq_create(struct client *client, const struct one_msg *msg)
 	int error = ring_log2(client, entries, &log2);
 
 	if (error == 0)
-		error = cq_start(client, log2, &cq, cq_added);
-	return error == 0 ? REQUEST_LATER : error;
+		error = cq_start(client, log2, &cq, object_added);
+	if (error != 0)
+		return error;
+	describe(client, cq);
+	return REQUEST_LATER;
 }
 
 /* Old rings that the application says it has read to the end (lying harms only itself), or all. */
@@ -132,7 +119,7 @@ free_old_rings(struct cq *cq, bool all)
 	while ((old = *link) != NULL) {
 		const struct one_cq_shm *shm = (const struct one_cq_shm *)(client->arena.base + old->offset);
 
-		/* Acquire pairs with the release store of whoever has read the last entry. */
+		/* Acquire pairs with the library's release store after it has read the last entry. */
 		if (!all && atomic_load_explicit(&shm->head, memory_order_acquire) !=
 				    atomic_load_explicit(&shm->tail, memory_order_relaxed)) {
 			link = &old->next;
@@ -168,7 +155,8 @@ cq_resized(struct engine_command *command, void *object)
 		cq->old = resize->old;
 		cq->offset = resize->offset;
 		cq->log2 = resize->log2;
-		cq_reply(client, cq);
+		describe(client, cq);
+		client_reply(client, 0);
 	}
 	free(resize);
 }
@@ -223,38 +211,20 @@ cq_destroy(struct cq *cq)
 	object_free(cq);
 }
 
-static void
-cq_removed(struct engine_command *command, void *object)
-{
-	struct cq *cq = object;
-	struct client *client = cq->object.client;
-
-	cq_destroy(cq);
-	client_reply(client, 0);
-}
-
 int
 cq_free(struct client *client, const struct one_msg *msg)
 {
-	uint32_t id = msg->id.id;
-	struct cq *cq = object_get(client, OBJECT_CQ, id);
-	struct engine_command *command;
+	const struct cq *async = client->async_cq;
 
-	if (cq == NULL || cq == client->async_cq)
-		return client_refuse(client, -EINVAL, ONE_SUBJECT_CQ_SEND, id);
-	if (cq->object.users != 0 || cq->posts != 0)
-		return client_refuse(client, -EBUSY, ONE_SUBJECT_CQ_SEND, cq->object.users);
-	cq->object.busy = true;
-	command = command_new(client, ENGINE_CQ_REMOVE, cq_removed, cq);
-	command->cq = cq->engine;
-	command_send(command);
-	return REQUEST_LATER;
+	if (async != NULL && async->object.id == msg->id.id)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_CQ_SEND, msg->id.id);
+	return object_free_request(client, msg);
 }
 
 void
-cq_remove(struct cq *cq)
+cq_remove(struct cq *cq, command_done *done)
 {
-	struct engine_command *command = command_new(cq->object.client, ENGINE_CQ_REMOVE, NULL, NULL);
+	struct engine_command *command = command_new(cq->object.client, ENGINE_CQ_REMOVE, done, cq);
 
 	command->cq = cq->engine;
 	command_send(command);
@@ -270,7 +240,7 @@ cq_has_room(const struct cq *cq)
 	 * compared. */
 	uint32_t taken = atomic_load_explicit(&shm->head, memory_order_relaxed);
 	uint32_t stored = atomic_load_explicit(&shm->tail, memory_order_relaxed);
-	/* Entries are there before the tail tells of them: the application may be ahead of it. */
+	/* Entries are there before the tail covers them: the application may be ahead of it. */
 	int32_t waiting = (int32_t)(stored - taken);
 
 	return (waiting > 0 ? (uint32_t)waiting : 0) + cq->posts < (1u << cq->log2) - 1;
@@ -282,6 +252,7 @@ cq_posted(struct engine_command *command, void *object)
 	struct cq *cq = object;
 
 	cq->posts--;
+	cq->object.users--;
 }
 
 void
@@ -290,6 +261,7 @@ cq_post(struct cq *cq, const struct one_cqe *event)
 	struct engine_command *command = command_new(cq->object.client, ENGINE_CQ_POST, cq_posted, cq);
 
 	cq->posts++;
+	cq->object.users++;
 	command->quiet = true; /* the count is looked at after what the core has said */
 	command->cq = cq->engine;
 	command->event = *event;

@@ -88,7 +88,7 @@ async_added(struct engine_command *command, void *object)
 	client->async_cq->object.busy = false;
 	if (client->state != CLIENT_CONNECTED)
 		return;
-	client->state = CLIENT_ATTACHED;
+	client_state_set(client, CLIENT_ATTACHED, "HELLO");
 	control.attached_ever++;
 	welcome(client);
 	client_reply(client, 0);
@@ -149,7 +149,7 @@ start(struct client *client)
 }
 
 int
-port_request(struct client *client, const struct one_msg *msg)
+hello_port_request(struct client *client, const struct one_msg *msg)
 {
 	uint32_t index = msg->port_query.port;
 	const struct engine_port_info *info;

@@ -51,7 +51,7 @@ struct mr {
 	struct mem_region *entry; /* published; NULL: not */
 	uint64_t va, length;
 	uint32_t access;
-	uint32_t uid, gid;       /* of who asked for it */
+	uint32_t uid, gid;       /* of the user that asked for it */
 	struct mapping *mapping; /* of several sges, made for this MR; else NULL */
 	uint32_t num_regions;
 	struct region **region;
@@ -76,22 +76,21 @@ struct srq {
 };
 
 /* ---- hello.c ---- */
-int port_request(struct client *client, const struct one_msg *msg);
+int hello_port_request(struct client *client, const struct one_msg *msg);
 int hello_request(struct client *client, const struct one_msg *msg);
 
 /* ---- pz.c, cq.c, staging.c ---- */
 int pz_create(struct client *client, const struct one_msg *msg);
-int pz_free(struct client *client, const struct one_msg *msg);
 int cq_create(struct client *client, const struct one_msg *msg);
 int cq_resize_request(struct client *client, const struct one_msg *msg);
 int cq_free(struct client *client, const struct one_msg *msg);
 int cq_start(struct client *client, uint32_t log2, struct cq **out, command_done *done);
-void cq_remove(struct cq *cq);  /* at the client's end */
-void cq_destroy(struct cq *cq); /* the core has let go */
+void cq_remove(struct cq *cq, command_done *done); /* at the client's end */
+void cq_destroy(struct cq *cq);                    /* the core has let go */
 void cq_post(struct cq *cq, const struct one_cqe *event);
 bool cq_has_room(const struct cq *cq);
 int staging_create(struct client *client, const struct one_msg *msg);
-/* 0: too many of the client's user or of all; `limit` tells. */
+/* 0: too many of the client's user or of all: `limit`. */
 uint32_t pz_number_new(struct client *client, void *owner, uint64_t *limit);
 void pz_number_free(struct client *client, uint32_t number);
 void pz_destroy(struct pz *pz);
@@ -121,8 +120,8 @@ void mw_unbind_lost(struct mr *mr); /* windows of `mr` that peers have invalidat
 void bind_event(struct qp *qp);
 
 /* The ring for `wrs` requests of `sges` sges; a refusal if it is over the limits. */
-int work_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t sges,
-		   uint32_t *log2); /* qp.c */
+int qp_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t sges,
+		 uint32_t *log2); /* qp.c */
 
 /* ---- channel.c ---- */
 struct channel;
@@ -134,8 +133,7 @@ void channel_destroy(struct channel *channel); /* the core has let go */
 /* ---- srq.c ---- */
 int srq_create(struct client *client, const struct one_msg *msg);
 int srq_limit(struct client *client, const struct one_msg *msg);
-int srq_free(struct client *client, const struct one_msg *msg);
-void srq_remove(struct srq *srq);  /* at the client's end */
-void srq_destroy(struct srq *srq); /* the core has let go */
+void srq_remove(struct srq *srq, command_done *done); /* at the client's end */
+void srq_destroy(struct srq *srq);                    /* the core has let go */
 
 #endif

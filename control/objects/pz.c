@@ -44,20 +44,6 @@ pz_create(struct client *client, const struct one_msg *msg)
 	return 0;
 }
 
-int
-pz_free(struct client *client, const struct one_msg *msg)
-{
-	uint32_t id = msg->id.id;
-	struct pz *pz = object_get(client, OBJECT_PZ, id);
-
-	if (pz == NULL)
-		return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, id);
-	if (pz->object.users != 0)
-		return client_refuse(client, -EBUSY, ONE_SUBJECT_PZ, pz->object.users);
-	pz_destroy(pz);
-	return 0;
-}
-
 void
 pz_destroy(struct pz *pz)
 {

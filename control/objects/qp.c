@@ -178,7 +178,7 @@ fill_config(struct qp *qp)
 /* ---- making ---- */
 
 int
-work_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t sges, uint32_t *log2)
+qp_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t sges, uint32_t *log2)
 {
 	const struct one_limits *limits = &control.config->limits;
 	uint32_t slots;
@@ -194,12 +194,6 @@ work_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t s
 	for (*log2 = 0; 1u << *log2 < slots;)
 		++*log2;
 	return 0;
-}
-
-int
-qp_ring_log2(struct client *client, uint32_t wrs, uint32_t sges, uint32_t *log2)
-{
-	return work_ring_log2(client, control.config->limits.max_qp_wr, wrs, sges, log2);
 }
 
 int
@@ -334,32 +328,39 @@ qp_refuse_full(struct client *client)
 	return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_QP].max);
 }
 
+/* What a request has resolved. */
+static void
+assign(struct qp *qp, const struct qp *from)
+{
+	qp->pz = from->pz;
+	qp->send_cq = from->send_cq;
+	qp->recv_cq = from->recv_cq;
+	qp->conn_cq = from->conn_cq;
+	qp->srq = from->srq;
+	qp->rd_atomic_in = from->rd_atomic_in;
+	qp->rd_atomic_out = from->rd_atomic_out;
+	qp->config.recv_solicited = from->config.recv_solicited;
+	qp->config.notify_end = from->config.notify_end;
+}
+
 int
 qp_create(struct client *client, const struct one_msg *msg)
 {
 	const struct one_qp_create *args = &msg->qp_create;
 	struct qp to = {0}, *qp;
-	uint32_t sq_log2 = 0, rq_log2 = 0;
+	uint32_t sq_log2 = 0, rq_log2 = 0, most = control.config->limits.max_qp_wr;
 	int error = resolve(client, args, &to);
 
 	if (error == 0)
-		error = qp_ring_log2(client, args->max_send_wr, args->max_send_sge, &sq_log2);
+		error = qp_ring_log2(client, most, args->max_send_wr, args->max_send_sge, &sq_log2);
 	if (error == 0)
-		error = qp_ring_log2(client, args->max_recv_wr, args->max_recv_sge, &rq_log2);
+		error = qp_ring_log2(client, most, args->max_recv_wr, args->max_recv_sge, &rq_log2);
 	if (error != 0)
 		return error;
 	qp = qp_new(client, attach_calls->endpoint);
 	if (qp == NULL)
 		return qp_refuse_full(client);
-	qp->pz = to.pz;
-	qp->send_cq = to.send_cq;
-	qp->recv_cq = to.recv_cq;
-	qp->conn_cq = to.conn_cq;
-	qp->srq = to.srq;
-	qp->rd_atomic_in = to.rd_atomic_in;
-	qp->rd_atomic_out = to.rd_atomic_out;
-	qp->config.recv_solicited = to.config.recv_solicited;
-	qp->config.notify_end = to.config.notify_end;
+	assign(qp, &to);
 	qp->config.ud = (args->flags & ONE_QP_UD) != 0;
 	qp->config.sq_log2 = sq_log2;
 	qp->config.rq_log2 = rq_log2;
@@ -390,15 +391,7 @@ static void
 take_over(struct qp *qp, const struct qp *from)
 {
 	drop(qp);
-	qp->pz = from->pz;
-	qp->send_cq = from->send_cq;
-	qp->recv_cq = from->recv_cq;
-	qp->conn_cq = from->conn_cq;
-	qp->srq = from->srq;
-	qp->rd_atomic_in = from->rd_atomic_in;
-	qp->rd_atomic_out = from->rd_atomic_out;
-	qp->config.recv_solicited = from->config.recv_solicited;
-	qp->config.notify_end = from->config.notify_end;
+	assign(qp, from);
 	hold(qp);
 	fill_config(qp);
 }

@@ -22,7 +22,7 @@ struct qp_kind {
 	void (*destroy)(struct qp *qp); /* NULL: nothing to do */
 	/* What its owner finds in conn_cq. */
 	struct one_cqe (*outcome)(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm);
-	bool ends_alone; /* without an owner to tell: it is removed with its connection */
+	bool ends_alone; /* without a ring for its end: it is removed with its connection */
 	/* The peer's private data in a REP and a REJ; NULL: the application's, as they are. */
 	bool (*replied)(struct conn *conn);
 	enum rsm_error (*rejected)(uint16_t reason, const uint8_t *data);
@@ -58,15 +58,15 @@ int qp_reset_request(struct client *client, const struct one_msg *msg);
 /* 0, or the refusal: queue pair `id` can begin or accept a connection with so much private data. */
 int qp_connectable(struct client *client, uint32_t id, uint32_t private_len);
 int qp_free(struct client *client, const struct one_msg *msg);
-/* For other kinds: one that is busy and empty; its rings; and to the core, which `done` tells of.  What it
+/* For other kinds: one that is busy and empty; its rings; and to the core, whose answer `done` gets.  What it
  * refers to is held from qp_add() on; if that fails it is destroyed. */
 struct qp *qp_new(struct client *client, const struct qp_kind *kind);
-int qp_ring_log2(struct client *client, uint32_t wrs, uint32_t sges, uint32_t *log2);
 int qp_make_rings(struct qp *qp);
 int qp_add(struct qp *qp, command_done *done);
 int qp_refuse_full(struct client *client);                    /* what to say when qp_new() is NULL */
 void qp_describe(struct client *client, const struct qp *qp); /* in the reply under way */
-/* Lets go of its connection and of the core; freed when the core has let go.  `reply`: then tell the client.
+/* Lets go of its connection and of the core; freed when the core has let go.  `reply`: then answer the
+ * client.
  */
 void qp_remove(struct qp *qp, bool reply);
 void qp_destroy(struct qp *qp);  /* never added, or no core has it any more */

@@ -18,21 +18,6 @@ srq_reply(struct client *client, const struct srq *srq, uint32_t log2)
 	};
 }
 
-static void
-srq_added(struct engine_command *command, void *object)
-{
-	struct srq *srq = object;
-	struct client *client = srq->object.client;
-
-	if (command->status == 0) {
-		srq->object.busy = false;
-		client_reply(client, 0);
-		return;
-	}
-	srq_destroy(srq);
-	client_reply(client, client_refuse(client, command->status, ONE_SUBJECT_MEMORY, 0));
-}
-
 static struct engine_command *
 srq_command(struct srq *srq, enum engine_command_type type, command_done *done)
 {
@@ -57,7 +42,7 @@ srq_create(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
 	if (args->max_wr == 0 || args->max_sge == 0)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, 0);
-	error = work_ring_log2(client, limits->max_srq_wr, args->max_wr, args->max_sge, &log2);
+	error = qp_ring_log2(client, limits->max_srq_wr, args->max_wr, args->max_sge, &log2);
 	if (error != 0)
 		return error;
 	srq = object_new(client, OBJECT_SRQ, sizeof(*srq));
@@ -86,7 +71,7 @@ srq_create(struct client *client, const struct one_msg *msg)
 		srq_destroy(srq);
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
-	command_send(srq_command(srq, ENGINE_SRQ_ADD, srq_added));
+	command_send(srq_command(srq, ENGINE_SRQ_ADD, object_added));
 	return REQUEST_LATER;
 }
 
@@ -125,33 +110,8 @@ srq_destroy(struct srq *srq)
 	object_free(srq);
 }
 
-static void
-srq_removed(struct engine_command *command, void *object)
-{
-	struct srq *srq = object;
-	struct client *client = srq->object.client;
-
-	srq_destroy(srq);
-	client_reply(client, 0);
-}
-
-int
-srq_free(struct client *client, const struct one_msg *msg)
-{
-	uint32_t id = msg->id.id;
-	struct srq *srq = object_get(client, OBJECT_SRQ, id);
-
-	if (srq == NULL)
-		return client_refuse(client, -EINVAL, ONE_SUBJECT_SRQ, id);
-	if (srq->object.users != 0)
-		return client_refuse(client, -EBUSY, ONE_SUBJECT_SRQ, srq->object.users);
-	srq->object.busy = true;
-	command_send(srq_command(srq, ENGINE_SRQ_REMOVE, srq_removed));
-	return REQUEST_LATER;
-}
-
 void
-srq_remove(struct srq *srq)
+srq_remove(struct srq *srq, command_done *done)
 {
-	command_send(srq_command(srq, ENGINE_SRQ_REMOVE, NULL));
+	command_send(srq_command(srq, ENGINE_SRQ_REMOVE, done));
 }

@@ -236,7 +236,7 @@ hosts_poll(void)
 		bool due = control.now >= host->ask_at;
 
 		next = LIST_NEXT(host, link);
-		/* The first look only tells what the next ones are compared with. */
+		/* The first look is only what the next ones are compared with. */
 		if (due && host->unanswered > 0 && heard(host))
 			host->unanswered = 1;
 		if (due && !LIST_EMPTY(&host->conns) && host->unanswered >= ASKS) {

@@ -33,7 +33,8 @@ import_qp_new(struct client *client, struct pz *pz, struct cq *cq, struct cq *si
 {
 	uint32_t sq_log2 = 0;
 	struct qp *qp;
-	int error = qp_ring_log2(client, max_send_wr, control.config->limits.max_sge, &sq_log2);
+	const struct one_limits *limits = &control.config->limits;
+	int error = qp_ring_log2(client, limits->max_qp_wr, max_send_wr, limits->max_sge, &sq_log2);
 
 	if (error != 0)
 		return error;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Segments mapped by importers of the same host: who may have the file, and the
+ * Segments mapped by importers of the same host: the check of rights, and the
  * word that the segment is gone.
  *
  * The exporter's library moves its pages away from the file before its unpublish

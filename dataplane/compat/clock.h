@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The clock of the control thread and of all that is compared with it.  Cores have their own, which counts
- * cycles and leaves out what others did on their processor (core_clock).
+ * cycles and leaves out what others did on their processor (loop_clock).
  */
 #ifndef DATAPLANE_COMPAT_CLOCK_H
 #define DATAPLANE_COMPAT_CLOCK_H

@@ -57,7 +57,7 @@ struct stage {
 
 struct core {
 	struct rc_env env; /* first: the transport hands it back */
-	uint64_t now;      /* ns, of this loop; time off the processor is not counted: see core_clock */
+	uint64_t now;      /* ns, of this loop; time off the processor is not counted: see loop_clock */
 	uint64_t real_at;  /* the same of the clock that does not stop */
 	uint64_t slept;    /* ns, of its own will, since */
 	struct stage stage;

@@ -40,7 +40,7 @@ engine_stats(uint32_t core, struct engine_stats *out)
 void
 engine_time_stages(bool on)
 {
-	/* Pairs with the load in core_iterate. */
+	/* Pairs with the load in loop_iterate. */
 	atomic_store_explicit(&engine.time_stages, on, memory_order_relaxed);
 }
 

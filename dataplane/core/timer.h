@@ -23,8 +23,8 @@ void timer_init(struct core *core);
 void timer_set(struct core *core, struct timer *timer, uint64_t deadline); /* earlier than the one queued */
 void timer_cancel(struct core *core, struct timer *timer);
 
-/* What is asked of a timer whose slot has come: its deadline by now (TIMER_NEVER: none), and what is done
- * when that has passed. */
+/* For a timer whose slot has come: its deadline by now (TIMER_NEVER: none), and what to do when that has
+ * passed. */
 struct timer_calls {
 	uint64_t (*deadline)(const struct timer *timer);
 	void (*expire)(struct core *core, struct timer *timer);

@@ -220,7 +220,7 @@ int
 engine_start(void)
 {
 	for (uint32_t i = 0; i < engine.num_cores; i++) {
-		int error = rte_eal_remote_launch(core_main, engine.core[i], engine.core[i]->lcore);
+		int error = rte_eal_remote_launch(loop_main, engine.core[i], engine.core[i]->lcore);
 
 		if (error != 0) {
 			__atomic_store_n(&engine.running, i > 0,
@@ -239,13 +239,13 @@ engine_stop(void)
 	if (!engine.running)
 		return;
 	for (uint32_t i = 0; i < engine.num_cores; i++) {
-		/* Pairs with the acquire load in core_main. */
+		/* Pairs with the acquire load in loop_main. */
 		atomic_store_explicit(&engine.core[i]->stop, true, memory_order_release);
 		eventfd_write(engine.core[i]->wake_fd, 1);
 	}
 	for (uint32_t i = 0; i < engine.num_cores; i++) {
 		rte_eal_wait_lcore(engine.core[i]->lcore);
-		/* True unless it was never launched.  Pairs with the release store in core_main. */
+		/* True unless it was never launched.  Pairs with the release store in loop_main. */
 		(void)atomic_load_explicit(&engine.core[i]->stopped, memory_order_acquire);
 	}
 	__atomic_store_n(&engine.running, false, __ATOMIC_RELEASE); /* as above */

@@ -289,7 +289,7 @@ inbound_before(struct core *core)
 }
 
 uint32_t
-core_commands(struct core *core)
+loop_commands(struct core *core)
 {
 	uint32_t done = 0, due = ring_used(core->commands), frames;
 

@@ -319,9 +319,9 @@ learn(struct core *core)
 }
 
 /*
- * After a loop that found something: where others want the processor, one of them probably waits for what was
- * done just now, and nothing else is to be done.  Nor are those who post receives made to wait for long:
- * frames may come in without end, and a sender for which none is posted stops.
+ * After a loop that found something: where other threads want the processor, one of them probably waits for
+ * what was done just now.  Threads that post receives do not wait for long either: frames may come in without
+ * end, and a sender for which no receive is posted stops.
  */
 static bool
 yields_busy(const struct core *core, uint32_t done)

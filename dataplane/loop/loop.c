@@ -32,7 +32,7 @@ poll_hot(struct core *core)
  * move by the rest.  Sleeping until a deadline is waiting, and counts.
  */
 void
-core_clock(struct core *core, uint64_t tsc)
+loop_clock(struct core *core, uint64_t tsc)
 {
 	uint64_t real = engine_now(tsc), passed = real - core->real_at;
 
@@ -59,17 +59,17 @@ timers_wait(struct core *core)
 }
 
 uint32_t
-core_iterate(struct core *core)
+loop_iterate(struct core *core)
 {
 	uint64_t tsc = rte_rdtsc();
 	uint32_t done;
 
 	core->loop_at = tsc;
-	core_clock(core, tsc);
+	loop_clock(core, tsc);
 	/* Pairs with the store in engine_time_stages; a loop more or less is no matter. */
 	if (unlikely(core->timed | atomic_load_explicit(&engine.time_stages, memory_order_relaxed)))
 		stages_begin(core, tsc);
-	done = core_commands(core);
+	done = loop_commands(core);
 	stage_end(core, ENGINE_STAGE_COMMANDS);
 	done += rcio_receive(core);
 	done += rcio_inbound(core);
@@ -105,7 +105,7 @@ core_iterate(struct core *core)
 }
 
 int
-core_main(void *argument)
+loop_main(void *argument)
 {
 	struct core *core = argument;
 
@@ -115,7 +115,7 @@ core_main(void *argument)
 	core->idle_at = rte_rdtsc();
 	/* Pairs with the store in engine_stop. */
 	while (!atomic_load_explicit(&core->stop, memory_order_acquire)) {
-		uint32_t done = core_iterate(core);
+		uint32_t done = loop_iterate(core);
 
 		rte_rcu_qsbr_quiescent(engine.rcu, core->lcore);
 		idle_wait(core, done);

@@ -10,12 +10,12 @@
 struct engine_client;
 
 /* ---- loop.c ---- */
-void core_clock(struct core *core, uint64_t tsc);
-uint32_t core_iterate(struct core *core); /* one loop; how much was done */
-int core_main(void *core);
+void loop_clock(struct core *core, uint64_t tsc);
+uint32_t loop_iterate(struct core *core); /* one loop; how much was done */
+int loop_main(void *core);
 
 /* ---- command.c ---- */
-uint32_t core_commands(struct core *core);
+uint32_t loop_commands(struct core *core);
 
 /* ---- idle.c ---- */
 void idle_wait(struct core *core, uint32_t done); /* after each loop */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waking whoever sleeps on a channel of an arena. */
+/* Waking the threads that sleep on a channel of an arena. */
 #ifndef DATAPLANE_CHANNEL_H
 #define DATAPLANE_CHANNEL_H
 

@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 
@@ -94,6 +93,7 @@ engine_guard_add(void *base, size_t len, void *owner)
 {
 	uint32_t i = hint;
 
+	/* Only this thread stores `base`; the release store below publishes the others to find(). */
 	while (i < ENGINE_GUARDS_MAX && atomic_load_explicit(&guards[i].base, memory_order_relaxed) != 0)
 		i++;
 	if (i == ENGINE_GUARDS_MAX)
@@ -131,6 +131,7 @@ engine_guard_remove(void *base)
 		if (atomic_load_explicit(&guards[i].base, memory_order_relaxed) != (uintptr_t)base)
 			continue;
 		removed = i;
+		/* Pairs with nothing: no thread touches the mapping any more, so no handler looks for it. */
 		atomic_store_explicit(&guards[i].base, 0, memory_order_relaxed);
 		take_fault(&guards[i]);
 		if (i < hint)
@@ -144,7 +145,7 @@ engine_guard_remove(void *base)
 void *
 engine_guard_fault(void)
 {
-	uint32_t n = atomic_load_explicit(&used, memory_order_relaxed);
+	uint32_t n = atomic_load_explicit(&used, memory_order_relaxed); /* this thread's */
 
 	/* Pairs with the handler's. */
 	if (atomic_load_explicit(&num_faults, memory_order_acquire) == 0)

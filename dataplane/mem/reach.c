@@ -188,7 +188,7 @@ reach_leave(struct reach_party *party)
 
 /* ---- accesses ---- */
 
-/* Whose memory the sges are; NULL: of more than one application, or none. */
+/* The application that owns the memory of the sges; NULL: more than one, or none. */
 static struct reach *
 reach_of(const struct mem_sge *sges, uint32_t num)
 {

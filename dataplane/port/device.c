@@ -19,12 +19,13 @@
 #include "device.h"
 #include "privilege.h"
 
-struct report {
+struct device_report {
 	device_fault *fault;
 	void *context;
 };
 
-static void __attribute__((format(printf, 2, 3))) say(const struct report *report, const char *format, ...)
+static void __attribute__((format(printf, 2, 3)))
+say(const struct device_report *report, const char *format, ...)
 {
 	char sentence[512];
 	va_list args;
@@ -97,7 +98,7 @@ has_iommu(void)
 }
 
 static void
-pci_faults(const struct report *report, const char *name)
+pci_faults(const struct device_report *report, const char *name)
 {
 	static const char *const drivers[] = {"vfio-pci",  "uio_pci_generic", "igb_uio",
 					      "mlx5_core", "mlx4_core",       "mana"};
@@ -204,7 +205,7 @@ device_remove_stale(const char *name, const char *args)
 }
 
 static void
-memif_faults(const struct report *report, const char *args)
+memif_faults(const struct device_report *report, const char *args)
 {
 	struct sockaddr_un addr;
 	bool named;
@@ -227,7 +228,7 @@ memif_faults(const struct report *report, const char *args)
 
 /* Another device of this process has the socket, so no other process does. */
 static bool
-shares_cable(const struct report *report, const char *name, const char *args, const char *path)
+shares_cable(const struct device_report *report, const char *name, const char *args, const char *path)
 {
 	const struct rte_devargs *other;
 	char theirs[256];
@@ -249,7 +250,7 @@ shares_cable(const struct report *report, const char *name, const char *args, co
 }
 
 static void
-memif_conflicts(const struct report *report, const char *name, const char *args)
+memif_conflicts(const struct device_report *report, const char *name, const char *args)
 {
 	struct sockaddr_un addr;
 	bool named;
@@ -273,7 +274,7 @@ void
 device_advice(const char *args, uint32_t mtu, device_fault *advise, void *context)
 {
 	enum { ETHERNET = 14, UNIT = 256 };
-	const struct report report = {advise, context};
+	const struct device_report report = {advise, context};
 	unsigned long buffer = number(args, "bsize", 2048);
 	unsigned long wanted = (mtu + ETHERNET + UNIT - 1) / UNIT * UNIT;
 	struct sockaddr_un addr;
@@ -314,7 +315,7 @@ device_slot(const char *args)
 }
 
 static void
-interface_faults(const struct report *report, const char *name, const char *args)
+interface_faults(const struct device_report *report, const char *name, const char *args)
 {
 	char iface[64], path[128];
 	int fd;
@@ -350,7 +351,7 @@ interface_faults(const struct report *report, const char *name, const char *args
 }
 
 static void
-tap_faults(const struct report *report)
+tap_faults(const struct device_report *report)
 {
 	if (!exists("/dev/net/tun"))
 		say(report, "there is no /dev/net/tun; load it with %smodprobe tun", privilege_sudo());
@@ -363,7 +364,7 @@ tap_faults(const struct report *report)
 /* ---- bonds ---- */
 
 static void
-bond_faults(const struct report *report, const char *args)
+bond_faults(const struct device_report *report, const char *args)
 {
 	char value[64];
 
@@ -375,7 +376,7 @@ bond_faults(const struct report *report, const char *args)
 
 /* The bond gives a member its own MAC address, which not every driver can set. */
 static void
-member_faults(const struct report *report, const char *member)
+member_faults(const struct device_report *report, const char *member)
 {
 	struct rte_ether_addr mac;
 	uint16_t port;
@@ -393,7 +394,7 @@ member_faults(const struct report *report, const char *member)
 void
 device_conflicts(const char *name, const char *args, device_fault *fault, void *context)
 {
-	const struct report report = {fault, context};
+	const struct device_report report = {fault, context};
 	char member[64];
 
 	if (starts(name, "net_memif"))
@@ -411,7 +412,7 @@ device_conflicts(const char *name, const char *args, device_fault *fault, void *
 void
 device_faults(const char *name, const char *args, device_fault *fault, void *context)
 {
-	const struct report report = {fault, context};
+	const struct device_report report = {fault, context};
 
 	if (device_is_pci(name))
 		pci_faults(&report, name);

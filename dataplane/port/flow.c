@@ -4,7 +4,7 @@
  *
  * RSS chooses a queue without knowing of queue pairs, so a frame may come to a core that has to hand
  * it over (rcio.c), and then all of that connection do.  When its owner has seen enough of that, it
- * tells the control thread, and where the port takes rules (rte_flow) one for the connection's
+ * notifies the control thread, and where the port takes rules (rte_flow) one for the connection's
  * addresses and UDP ports leads its frames to the right queue.  Without a rule nothing is wrong, only
  * slower: so a port is asked once whether it takes such rules, and when it then refuses one it
  * is not asked again before another has been taken back.

@@ -17,7 +17,7 @@ struct flow_rule {
 
 struct flow_table {
 	struct flow_rule rule[FLOW_RULES];
-	/* What cores ask and telemetry tells. */
+	/* Read by cores and telemetry. */
 	_Atomic bool open; /* the port takes rules, and more of them */
 	_Atomic uint32_t count;
 	_Atomic uint64_t made, refused;

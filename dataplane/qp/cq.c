@@ -163,7 +163,7 @@ cq_count(struct core *core, struct engine_cq *cq, uint32_t signal)
 	cq_mark(core, cq);
 }
 
-/* False: nobody could be told, for want of room or memory. */
+/* False: for want of room or memory no wake-up was sent. */
 static bool
 channel_send(int fd, uint32_t cq)
 {
@@ -193,6 +193,8 @@ cq_arm_due(const struct engine_cq *cq, uint64_t arm)
 		return false;
 	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_SOLICITED) != 0)
 		return (int32_t)(cq->solicited_tail - ONE_ARM_INDEX(arm)) > 0;
+	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_NEXT) != 0)
+		return (int32_t)(cq->notify_tail - ONE_ARM_INDEX(arm)) > 0;
 	/* Unsignaled entries count, but one that notifies must be among those not yet taken.  The
 	 * application's word for what it has taken decides only whether it is woken itself. */
 	return (int32_t)(cq->notify_tail - atomic_load_explicit(&cq->shm->head, memory_order_relaxed)) > 0;
@@ -209,8 +211,8 @@ cq_check_arm(struct core *core, struct engine_cq *cq)
 	 */
 	if (arm == cq->arm_served || ONE_ARM_SEQ(arm) == 0 || !cq_arm_due(cq, arm))
 		return;
-	/* What could not be told is told with the next entry. */
-	if (channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_SOLICITED, cq->id))
+	/* The wake-up that could not be sent goes with the next entry. */
+	if (channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id))
 		cq->arm_served = arm;
 }
 
@@ -252,9 +254,9 @@ cq_resize(struct core *core, struct engine_cq *cq, uint64_t offset, uint32_t log
 	atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release); /* as in cq_publish */
 	atomic_thread_fence(memory_order_seq_cst);                             /* as in cq_publish */
 	arm = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed);
-	/* Whoever sleeps on the old ring must go on to the new one. */
+	/* A thread that sleeps on the old ring goes on to the new one. */
 	if (arm != cq->arm_served && ONE_ARM_SEQ(arm) != 0 && !cq->client->faulty)
-		channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_SOLICITED, cq->id);
+		channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id);
 	cq_begin(cq, next.shm, next.log2);
 	return 0;
 }

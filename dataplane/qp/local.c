@@ -224,7 +224,7 @@ side_advance(struct side *side, uint64_t len)
 
 /*
  * One of the two, or both, has no mapping.  0 when *len bytes, no more than asked,
- * have been moved; -EAGAIN: later; -EFAULT with *source telling whose.
+ * have been moved; -EAGAIN: later; -EFAULT with *source: the source's.
  */
 static int
 copy_slowly(struct engine_qp *qp, const struct mem_sge *to, const struct mem_sge *from, uint64_t *len,
@@ -255,7 +255,7 @@ copy_slowly(struct engine_qp *qp, const struct mem_sge *to, const struct mem_sge
 /*
  * Copy up to `len` bytes from qp->moved on between the sides.  `home` is the side
  * of the initiator, whose keys are looked at first.  0, LATER, or the status to
- * fail by, with *remote telling whose fault it is.
+ * fail by, with *remote: the target's fault.
  */
 static uint8_t
 copy_sges(struct core *core, struct engine_qp *qp, struct side *to, struct side *from, struct side *home,

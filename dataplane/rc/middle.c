@@ -2,6 +2,13 @@
 /*
  * Packets from the middle of a message, one after the other.  They differ in PSN and payload; what they have
  * in common is looked up and made once for all that go out in one turn, or come in one burst.
+ *
+ * Coming in, a frame equal to the one before it up to the PSN (wire_parse_received), with a good ICRC and
+ * just the next PSN, goes where that one ended: the key was checked for all that the message had to come.  A
+ * run ends with the burst, before the core takes commands, so a key that has been withdrawn meanwhile counts
+ * for nothing in the next burst, and its owner gets the answer only after that.  It ends with anything unlike
+ * the one before, and with the last packet; there is none while packets are held behind a hole, through
+ * memory without mapping, over lists of several sges, nor for frames that are marked for congestion.
  */
 #include "rc_internal.h"
 

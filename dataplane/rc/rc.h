@@ -179,8 +179,8 @@ void rc_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now);
 bool rc_input_again(struct rc_env *env, const struct wire_packet *packet, uint64_t now);
 /*
  * No packet follows the one input last.  To be called before a burst, and when a frame comes that is unlike
- * the one before: until then nobody else may call anything for a queue pair of the env, and what mem_check()
- * has found must hold.
+ * the one before: until then no other function may be called for a queue pair of the env, and what
+ * mem_check() has found must hold.
  */
 static inline void
 rc_run_end(struct rc_env *env)

@@ -317,8 +317,8 @@ rc_place_later(struct rc_env *env, uint8_t *to, const uint8_t *src, uint32_t len
 }
 
 /*
- * Payload of the packet that is being input to its place, or to env->move.  `last`: whoever waits for it is
- * told at once.  Packets held on a scoreboard are gone when rc_input() is left.
+ * Payload of the packet that is being input to its place, or to env->move.  `last`: the message ends,
+ * so it is placed at once.  Packets held on a scoreboard are gone when rc_input() is left.
  */
 static inline void
 rc_place(struct rc_qp *qp, const struct mem_region *region, uint64_t va, const uint8_t *src, uint32_t len,

@@ -418,7 +418,7 @@ replay(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, uint64_
 		if (qp->selective) {
 			if (replay_part(qp, resource, bit, index, end, now))
 				return;
-			/* It is being answered: whoever asks for a part wants the rest, too. */
+			/* It is being answered: a request for a part is one for the rest, too. */
 			if ((rs->pending & bit) && index > resource->next)
 				index = resource->next;
 			if ((rs->pending & bit) && end < resource->end)

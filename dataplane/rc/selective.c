@@ -333,7 +333,7 @@ is_overtaken(const struct rc_scoreboard *scoreboard, uint32_t psn, uint16_t orde
 
 /*
  * The answer of a repeat.  They come in order of the retransmits: what READs ask for in
- * turn may be much behind, so it is these that tell that one was lost.
+ * turn may be much behind, so it is these that show a loss.
  */
 static void
 note_answer(struct rc_requester *rq, uint32_t psn)
@@ -415,7 +415,7 @@ rc_skip_to(struct rc_requester *rq, uint32_t psn)
 
 /*
  * How long nothing may be heard while holes are open: some of what was sent again
- * was lost, too, and there is nothing new to send whose report would tell.
+ * was lost, too, and there is nothing new to send whose report would show it.
  */
 uint64_t
 rc_rescue_time(const struct rc_requester *rq)
@@ -425,7 +425,8 @@ rc_rescue_time(const struct rc_requester *rq)
 	return rq->srtt != 0 && rq->scoreboard->rescues < RC_RESCUES && time < rto ? time : rto;
 }
 
-/* The last packets are lost with nothing after them to tell, or the peer is slow: send but the newest again.
+/* The last packets are lost with nothing after them to show it, or the peer is slow: send but the newest
+ * again.
  */
 bool
 rc_tail_loss_probe(struct rc_qp *qp, uint64_t now)
@@ -439,7 +440,7 @@ rc_tail_loss_probe(struct rc_qp *qp, uint64_t now)
 	rq->recover_at = now;
 	rq->scoreboard->high = rq->max;
 	rq->scoreboard->cursor = rq->max - 1;
-	rq->scoreboard->retry = rq->una; /* the next report tells what to send */
+	rq->scoreboard->retry = rq->una; /* the next report decides what to send */
 	rq->scoreboard->rescues = RC_RESCUES;
 	rq->timer = now + rc_rto(rq);
 	rq->ready = true;

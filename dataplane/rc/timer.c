@@ -116,7 +116,7 @@ rc_progress(struct rc_qp *qp, uint32_t before, uint64_t now)
 	rq->progress_at = now;
 	if (rq->rtt_pending && (int32_t)(rq->una - rq->rtt_psn) > 0) {
 		rq->rtt_pending = false;
-		/* What had to be sent again tells nothing, nor what waited for that. */
+		/* No sample from what had to be sent again, nor from what waited for that (Karn). */
 		if (likely(rq->scoreboard == NULL))
 			sample(rq, now - rq->rtt_time);
 	}

@@ -76,7 +76,7 @@ reduce(v128 x)
 	return ~(uint32_t)(v128_low(v128_xor(x, q)) >> 32);
 }
 
-/* In address order: whoever sees a byte sees those before it. */
+/* In address order: a reader that sees a byte sees those before it. */
 V128_INLINE void
 move_bytes(struct moving *moving, uint32_t len)
 {
@@ -89,14 +89,14 @@ move_bytes(struct moving *moving, uint32_t len)
 	moving->left -= len;
 }
 
-struct layout {
+struct fold_layout {
 	uint32_t first, head, body; /* bytes; words; bytes */
 };
 
-V128_INLINE struct layout
+V128_INLINE struct fold_layout
 lay_out(uint32_t ip_len, uint32_t len, uint32_t stride)
 {
-	struct layout l = {.first = (len + ICRC_PREFIX - 1) % WORD + 1};
+	struct fold_layout l = {.first = (len + ICRC_PREFIX - 1) % WORD + 1};
 	uint32_t rest = len + ICRC_PREFIX - l.first, head = rest % stride;
 
 	if (l.first + head < ICRC_PREFIX + ip_len + ICRC_MASKED && rest > head)
@@ -108,7 +108,7 @@ lay_out(uint32_t ip_len, uint32_t len, uint32_t stride)
 
 /* All of the head on its last word. */
 V128_INLINE v128
-fold_head(const uint8_t *ip, uint32_t ip_len, const struct layout *l)
+fold_head(const uint8_t *ip, uint32_t ip_len, const struct fold_layout *l)
 {
 	const uint8_t *p = ip - ICRC_PREFIX, *mask = icrc_fold.mask[ip_len != 20] + MASK_AT - WORD + l->first;
 	v128 x = v128_or(v128_choose(v128_load(p), v128_load(icrc_fold.shift + l->first)), v128_load(mask));

@@ -9,7 +9,7 @@
 static inline TARGET __attribute__((always_inline)) uint32_t
 pass(const uint8_t *ip, uint32_t ip_len, uint32_t len, struct moving *moving)
 {
-	struct layout l = lay_out(ip_len, len, STRIDE);
+	struct fold_layout l = lay_out(ip_len, len, STRIDE);
 	v128 head = fold_head(ip, ip_len, &l);
 
 	if (l.body == 0)
@@ -39,7 +39,7 @@ beside(const uint8_t *ip, uint32_t ip_len, uint32_t len, uint8_t *to, const uint
 static TARGET uint32_t
 copy(uint8_t *ip, uint32_t ip_len, uint32_t len, const uint8_t *from, uint32_t from_len)
 {
-	struct layout l = lay_out(ip_len, len, STRIDE);
+	struct fold_layout l = lay_out(ip_len, len, STRIDE);
 	v128 body;
 
 	if (__builtin_expect(l.body == 0 || l.body > from_len, 0)) {

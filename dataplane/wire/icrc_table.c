@@ -84,7 +84,8 @@ beside(const uint8_t *ip, uint32_t ip_len, uint32_t len, uint8_t *to, const uint
 {
 	for (uint32_t at = 0; at < move_len; at += MOVE_UNIT) {
 		memmove(to + at, from + at, MOVE_UNIT);
-		atomic_thread_fence(memory_order_release); /* whoever sees a byte sees those before it */
+		atomic_thread_fence(
+			memory_order_release); /* a reader that sees a byte sees those before it */
 	}
 	return compute(ip, ip_len, len);
 }

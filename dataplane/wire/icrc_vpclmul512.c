@@ -64,6 +64,7 @@ move_blocks(struct moving *moving, uint32_t blocks)
 {
 	for (uint32_t i = 0; i < blocks; i++) {
 		_mm512_storeu_si512(moving->to + i * BLOCK, _mm512_loadu_si512(moving->from + i * BLOCK));
+		/* Pairs with the application's acquire when it polls: bytes come in address order. */
 		atomic_thread_fence(memory_order_release);
 	}
 	moving->to += blocks * BLOCK;

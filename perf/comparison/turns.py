@@ -28,12 +28,15 @@ class Slices:
         values = self.values(name)
         return None if values is None else [convert(v) for v in values]
 
-    def ratios(self, name, base, scale=1):
+    def of_pairs(self, name, base, convert):
         """Round by round, so that a machine that is slower in some minutes is so for both."""
         one, other = self.values(name), self.values(base)
         if one is None or other is None or not all(other):
             return None
-        return [scale * a / b for a, b in zip(one, other)]
+        return [convert(a, b) for a, b in zip(one, other)]
+
+    def ratios(self, name, base, scale=1):
+        return self.of_pairs(name, base, lambda a, b: scale * a / b)
 
     def hops(self, name):
         """Of those slices of everything in which `name` was measured."""

@@ -52,8 +52,11 @@ def small_writes(context, rows, bench):
     moved = slices.of("testpmd", lambda x: x / 1e6)
     for work in functions:
         asked = "endpoint" in work and work in works and "both" not in work
-        rows.add(ACROSS, work, slices.values(work), "M/s", 8 if asked else None, hops=slices.hops(work),
+        rows.add(ACROSS, work, slices.values(work), "M/s", hops=slices.hops(work),
                  rivals=[(f"testpmd, frames of {SMALL_FRAME} B", moved, "M/s")] if asked else ())
+        if asked:
+            rows.ratio(ACROSS, f"{work} / testpmd with frames of {SMALL_FRAME} B", slices.ratios(work, "testpmd", 1e6),
+                       "of testpmd", 0.4, hops=slices.hops(work))
     if moved:
         rows.point("bandwidth", "testpmd, payload in frames over memif", 64, middle(moved) * 64 / 1e3)
     rows.explain("64 B RDMA writes over memif", lambda: bench.explain(["write_bw", *DEEP], near, 64))
@@ -101,12 +104,14 @@ def large(context, rows, bench, mtu, bar, reads=False):
         functions.update({test: bandwidth(name, "--tx-depth", 16)
                           for test, name in (("reads", "read_bw"), ("puts", "put_bw"))})
     with raw(context, rows, bench, frame) as frames:
-        slices = turns(rows, bench, ACROSS, functions, {"testpmd": frames})
+        slices = turns(rows, bench, ACROSS, functions,
+                       {"testpmd": frames, TCP: lambda: rivals.iperf(context, LARGE) / 1e9})
     moved, hops = slices.of("testpmd", lambda x: x * frame / 1e9), slices.hops("writes")
-    rows.add(ACROSS, work, slices.values("writes"), "GB/s", bar, hops=hops,
-             rivals=[(f"testpmd, frames of {frame} B", moved, "GB/s")])
+    rows.add(ACROSS, work, slices.values("writes"), "GB/s", hops=hops,
+             rivals=[(f"testpmd, frames of {frame} B", moved, "GB/s"), (TCP, slices.values(TCP), "GB/s")])
     rows.ratio(ACROSS, f"{work} / testpmd with frames of {frame} B",
-               slices.ratios("writes", "testpmd", 1e9 / frame), "of testpmd", 0.5, hops=hops)
+               slices.ratios("writes", "testpmd", 1e9 / frame), "of testpmd", bar, hops=hops)
+    rows.ratio(ACROSS, f"{work} / {TCP}", slices.ratios("writes", TCP), "of kernel TCP", 2, hops=hops)
     if reads:
         rows.add(ACROSS, f"1 MiB RDMA reads, path MTU {mtu}", slices.values("reads"), "GB/s",
                  hops=slices.hops("reads"))
@@ -118,6 +123,7 @@ def large(context, rows, bench, mtu, bar, reads=False):
     rows.explain(f"{work}, over memif", lambda: bench.explain(["write_bw", *FEW], near, LARGE))
 
 
+TCP = "kernel TCP on loopback (iperf3)"
 BARE = "three bare processes that pass a cache line the same way and do nothing else"
 GAPS = "rounds that a bare loop on each processor finds late, being off it for 6 us or more"
 WRITE_LATENCY, PUT_LATENCY = "8 B RDMA write, post to completion", "RSM put of 8 B, implicit mode"
@@ -147,7 +153,7 @@ def latencies(context, rows, bench):
                     for name, function in ((BARE, rivals.relay), (GAPS, rivals.gaps))})
     for way in ways:
         for work in works:
-            latency(rows, ACROSS, work + way, slices, way, *((3, 3) if way == "" else (None, None)))
+            latency(rows, ACROSS, work + way, slices, way, *((1.15, 3) if way == "" else (None, None)))
 
 
 def signals(context, rows, bench):
@@ -158,12 +164,14 @@ def signals(context, rows, bench):
              hops=slices.hops("signals"))
 
 
-def latency(rows, group, work, slices, way, typical, ratio):
-    """The typical time, and the 99.9th percentile as a multiple of it."""
+def latency(rows, group, work, slices, way, of_bare, ratio):
+    """The typical time, beside the bare processes', and the 99.9th percentile as a multiple of it."""
     hops, bare, times, gaps = slices.hops(work), BARE + way, slices.values(work), slices.values(GAPS + way)
     late = times and gaps and [100 * g * t["p50"] / 1e9 for g, t in zip(gaps, times)]
-    rows.add(group, work, slices.of(work, lambda x: x["p50"] / 1e3), "us", typical, LOWER, hops=hops,
+    rows.add(group, work, slices.of(work, lambda x: x["p50"] / 1e3), "us", hops=hops,
              rivals=[(BARE, slices.of(bare, lambda x: x["p50"] / 1e3), "us")])
+    rows.ratio(group, f"{work} / the bare processes", slices.of_pairs(work, bare, lambda a, b: a["p50"] / b["p50"]),
+               "of the bare processes", of_bare, LOWER, hops=hops)
     rows.add(group, f"{work}: 99.9 %", slices.of(work, lambda x: x["p99.9"] / x["p50"]), "times typical", ratio, LOWER,
              hops=hops, rivals=[(BARE, slices.of(bare, lambda x: x["p99.9"] / x["p50"]), "times typical"), (GAPS, late, "%")])
 
@@ -221,14 +229,14 @@ def across(context, rows):
         small_writes(context, rows, bench)
     with Bench(context, "pair", True) as bench:
         time.sleep(0.5)
-        large(context, rows, bench, 4096, 10, True)
+        large(context, rows, bench, 4096, 0.45, True)
         latencies(context, rows, bench)
         signals(context, rows, bench)
         sweep(context, rows, bench, "oneside over memif")
         by_endpoints(context, rows, bench, "oneside over memif")
     with Bench(context, "small", True, mtu=1500) as bench:
         time.sleep(0.5)
-        large(context, rows, bench, 1024, 6)
+        large(context, rows, bench, 1024, 0.5)
     # Control thread and application of each side beside its polling core: doc/performance.md, "How to lay out cores".
     core = context.layout.core
     with Bench(context, "control", True, control=(core[1], core[2])) as bench:
@@ -265,12 +273,9 @@ def tcp_rivals(context, rows):
 
 
 def kernel(context, rows):
-    large = rows.attempt("iperf3", lambda: rivals.iperf(context, LARGE))
-    for mtu in (4096, 1024):
-        rows.rival(ACROSS, f"1 MiB RDMA writes, path MTU {mtu}", "kernel TCP (iperf3)", large and large / 1e9, "GB/s")
     for size in context.kernel_sizes:
         moved = rows.attempt("iperf3", lambda s=size: rivals.iperf(context, s))
-        rows.point("bandwidth", "kernel TCP on loopback (iperf3)", size, moved and moved / 1e9)
+        rows.point("bandwidth", TCP, size, moved and moved / 1e9)
     sent = rows.attempt("sockperf", lambda: rivals.sockperf(context, "tp", 64))
     rows.rival(ACROSS, "64 B RDMA writes, one endpoint", "kernel TCP (sockperf)", sent and sent / 1e6, "M/s")
     half = rows.attempt("sockperf", lambda: rivals.sockperf(context, "pp", 14))
@@ -303,13 +308,13 @@ def rings(context, rows, bench):
         "busy": rate("--tx-depth", 16, "-Q", 8, "-q", 1000),
     }, {"slots": lambda: rivals.micro(context, "ring_stream")["items_per_second"] / 1e6})
     hops = slices.hops("rate")
-    rows.add(ALONE, "8 B RDMA writes, one endpoint", slices.values("rate"), "M/s", 20, hops=hops,
+    rows.add(ALONE, "8 B RDMA writes, one endpoint", slices.values("rate"), "M/s", hops=hops,
              rivals=[("slots of a ring, to the other processor and no further", slices.values("slots"), "M/s")])
     typical, hops = slices.of("latency", lambda x: x["p50"]), slices.hops("latency")
-    rows.add(ALONE, "8 B RDMA write, post to completion", typical, "ns", 500, LOWER,
-             [("a cache line to the other processor and back", hops, "ns")], hops=hops)
+    rows.add(ALONE, "8 B RDMA write, post to completion", typical, "ns", hops=hops,
+             rivals=[("a cache line to the other processor and back", hops, "ns")])
     rows.ratio(ALONE, "8 B RDMA write, post to completion, in ways of a cache line there and back",
-               typical and hops and [a / b for a, b in zip(typical, hops)], "times", None, LOWER, hops=hops)
+               typical and hops and [a / b for a, b in zip(typical, hops)], "times", 2.5, LOWER, hops=hops)
     rows.add(ALONE, "8 B RDMA write, post to completion: 99.9 %",
              slices.of("latency", lambda x: x["p99.9"] / x["p50"]), "times typical", better=LOWER, hops=hops)
     rows.ratio(CONTROL, "8 B writes on 1,000 busy endpoints / on one", slices.ratios("busy", "rate"), "of the rate",
@@ -342,9 +347,11 @@ def binds(context, rows, bench):
     }, {"handover": lambda: rivals.handover(context) / 1e3})
     hops = slices.hops("rate")
     rows.add(CONTROL, "RMR binds, 16 in flight on each of 16 endpoints", slices.values("rate"), "/s", 300000, hops=hops)
-    rows.add(CONTROL, "RMR bind, post to completion", slices.values("latency"), "us", 5, LOWER,
-             [("one processor from the application to the control thread and back, which it takes",
-               slices.values("handover"), "us")], hops=slices.hops("latency"))
+    rows.add(CONTROL, "RMR bind, post to completion", slices.values("latency"), "us", hops=slices.hops("latency"),
+             rivals=[("one processor from the application to the control thread and back, which it takes",
+                      slices.values("handover"), "us")])
+    rows.ratio(CONTROL, "RMR bind, post to completion / that handover", slices.ratios("latency", "handover"),
+               "of the handover", 1.5, LOWER, hops=slices.hops("latency"))
 
 
 MAPPED_TESTS = (("put of 8 B", "map_put_bw", 8, "ucp_put_bw", 100e6), ("get of 8 B", "map_get_bw", 8, "ucp_get", 60e6),
@@ -448,8 +455,10 @@ def wake(context, rows, bench, work):
         context.layout.application)[-1]["latency_ns"],
     }, {"bare": lambda: rivals.wake(context) / 1e3})
     hops = slices.hops(work)
-    rows.add(SLEEPING, work, slices.of(work, lambda x: x["p50"] / 1e3), "us", 100, LOWER,
-             [("a bare thread asleep as long, woken by an eventfd", slices.values("bare"), "us")], hops=hops)
+    rows.add(SLEEPING, work, slices.of(work, lambda x: x["p50"] / 1e3), "us", hops=hops,
+             rivals=[("a bare thread asleep as long, woken by an eventfd", slices.values("bare"), "us")])
+    rows.ratio(SLEEPING, f"{work} / the bare thread", slices.of_pairs(work, "bare", lambda a, b: a["p50"] / 1e3 / b),
+               "of the bare thread", 1.5, LOWER, hops=hops)
     rows.add(SLEEPING, f"{work}: 99 %", slices.of(work, lambda x: x["p99"] / 1e3), "us", better=LOWER, hops=hops)
 
 

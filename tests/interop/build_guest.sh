@@ -20,10 +20,10 @@ missing() {
 exec 9>"$out/lock"
 flock -w 120 9 || missing "another build of the guest does not end"
 
-programs="rping ib_write_bw ib_read_bw ib_send_bw ib_write_lat ip rdma tc"
+programs="rping ucmatose ib_write_bw ib_read_bw ib_send_bw ib_write_lat ib_atomic_bw ibv_rc_pingpong ip rdma tc"
 for program in qemu-system-x86_64 busybox cpio depmod modprobe python3 $programs; do
 	command -v "$program" >/dev/null ||
-		missing "there is no $program; install qemu-system-x86 busybox-static cpio kmod rdmacm-utils perftest iproute2"
+		missing "there is no $program; install qemu-system-x86 busybox-static cpio kmod rdmacm-utils ibverbs-utils perftest iproute2"
 done
 busybox=$(command -v busybox)
 ldd "$busybox" >/dev/null 2>&1 && missing "busybox is not the static one; install busybox-static"

@@ -7,6 +7,7 @@
 HERE=$(dirname "$0")
 . "$HERE/guest.sh"
 . "$HERE/dapl2.sh"
+. "$HERE/verbs.sh"
 net_init
 interop_init
 make_bridge

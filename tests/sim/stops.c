@@ -2,7 +2,7 @@
 /*
  * Hosts that stop, as on a machine that has more to run than processors, or that
  * is moved.  Frames wait for them, nothing is lost; a host's clock is what a
- * polling core's is (core_clock), and its timers wait for its inbox likewise.
+ * polling core's is (loop_clock), and its timers wait for its inbox likewise.
  */
 #include "sim.h"
 

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/order.h"
 #include "keep.h"
 #include "ranges.h"
 #include "transplant.h"
@@ -103,7 +104,7 @@ is_guard(const struct guard *guard)
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	struct uffdio_range range = {.start = (uint64_t)(uintptr_t)&keep & ~(page - 1), .len = page};
 
-	return ioctl(atomic_load_explicit(&guard->fd, memory_order_relaxed), UFFDIO_WAKE, &range) == 0;
+	return ioctl(one_load_alone(&guard->fd), UFFDIO_WAKE, &range) == 0;
 }
 
 /* Whoever waits goes on. */
@@ -112,8 +113,7 @@ drain(const struct guard *guard)
 {
 	struct uffd_msg msg;
 
-	while (is_guard(guard) &&
-	       read(atomic_load_explicit(&guard->fd, memory_order_relaxed), &msg, sizeof(msg)) == sizeof(msg))
+	while (is_guard(guard) && read(one_load_alone(&guard->fd), &msg, sizeof(msg)) == sizeof(msg))
 		;
 }
 
@@ -124,8 +124,7 @@ keep_unguard(const struct range *range, uint64_t start, uint64_t end)
 
 	/* Fails where there is none. */
 	if (range->guard != NULL)
-		ioctl(atomic_load_explicit(&range->guard->fd, memory_order_relaxed), UFFDIO_UNREGISTER,
-		      &part);
+		ioctl(one_load_alone(&range->guard->fd), UFFDIO_UNREGISTER, &part);
 }
 
 void
@@ -135,7 +134,7 @@ keep_leave(struct range *range)
 
 	if (guard == NULL)
 		return;
-	if (atomic_load_explicit(&guard->state, memory_order_relaxed) == STATE_KEPT)
+	if (one_load_locked(&guard->state) == STATE_KEPT)
 		keep.bytes -= range->length;
 	range->guard = NULL;
 	guard->range = NULL;
@@ -156,12 +155,12 @@ serve(struct guard *guard)
 		atomic_store_explicit(&guard->touched, true, memory_order_release);
 		drain(guard);
 		if (!is_guard(guard))
-			atomic_store_explicit(&guard->fd, -1, memory_order_relaxed);
+			one_store_alone(&guard->fd, -1);
 		return true;
 	}
 	if (!ranges_trylock())
 		return false;
-	if (atomic_load_explicit(&guard->state, memory_order_relaxed) == STATE_KEPT)
+	if (one_load_locked(&guard->state) == STATE_KEPT)
 		ranges_give_up(guard->range);
 	drain(guard);
 	ranges_unlock();
@@ -180,16 +179,14 @@ keeper(void *arg)
 		bool busy = false;
 		uint64_t value;
 
-		set[0] = (struct pollfd){.fd = atomic_load_explicit(&keep.wake, memory_order_relaxed),
-					 .events = POLLIN};
+		set[0] = (struct pollfd){.fd = one_load_alone(&keep.wake), .events = POLLIN};
 		for (uint32_t i = 0; i < n; i++)
-			set[1 + i] = (struct pollfd){
-				.fd = atomic_load_explicit(&keep.guard[i].fd, memory_order_relaxed),
-				.events = POLLIN};
+			set[1 + i] =
+				(struct pollfd){.fd = one_load_alone(&keep.guard[i].fd), .events = POLLIN};
 		if (poll(set, 1 + n, -1) <= 0)
 			continue;
 		if ((set[0].revents & POLLNVAL) != 0)
-			atomic_store_explicit(&keep.wake, -1, memory_order_relaxed);
+			one_store_alone(&keep.wake, -1);
 		else if (set[0].revents != 0 && read(set[0].fd, &value, sizeof(value)) < 0)
 			continue;
 		for (uint32_t i = 0; i < n; i++) {
@@ -218,7 +215,7 @@ keeper_start(void)
 		return -ENOMEM;
 	wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	error = wake < 0 ? errno : 0;
-	atomic_store_explicit(&keep.wake, wake, memory_order_relaxed);
+	one_store_alone(&keep.wake, wake);
 	pthread_attr_init(&attr);
 	if (error == 0)
 		error = pthread_attr_setstack(&attr, stack, STACK_SIZE);
@@ -230,7 +227,7 @@ keeper_start(void)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	if (error == 0) {
-		atomic_store_explicit(&keep.running, true, memory_order_relaxed);
+		one_store_alone(&keep.running, true);
 		return 0;
 	}
 	if (wake >= 0)
@@ -242,7 +239,7 @@ keeper_start(void)
 uint32_t
 keep_threads(void)
 {
-	return atomic_load_explicit(&keep.running, memory_order_relaxed) ? 1 : 0;
+	return one_load_alone(&keep.running) ? 1 : 0;
 }
 
 /* ---- keeping ---- */
@@ -263,15 +260,15 @@ guard_open(uint32_t i)
 	fd = transplant_guard_open();
 	if (fd < 0)
 		return NULL;
-	atomic_store_explicit(&guard->fd, fd, memory_order_relaxed);
+	one_store_alone(&guard->fd, fd);
 	/* Pairs with the load in keeper. */
-	if (i == atomic_load_explicit(&keep.count, memory_order_relaxed))
+	if (i == one_load_locked(&keep.count))
 		atomic_store_explicit(&keep.count, i + 1, memory_order_release);
-	if (write(atomic_load_explicit(&keep.wake, memory_order_relaxed), &one, sizeof(one)) == sizeof(one))
+	if (write(one_load_alone(&keep.wake), &one, sizeof(one)) == sizeof(one))
 		return guard;
 	/* Nothing would be heard of it. */
 	keep.most = 0;
-	atomic_store_explicit(&guard->fd, -1, memory_order_relaxed);
+	one_store_alone(&guard->fd, -1);
 	close(fd);
 	return NULL;
 }
@@ -282,10 +279,10 @@ oldest(void)
 {
 	struct guard *found = NULL;
 
-	for (uint32_t i = 0; i < atomic_load_explicit(&keep.count, memory_order_relaxed); i++) {
+	for (uint32_t i = 0; i < one_load_locked(&keep.count); i++) {
 		struct guard *guard = &keep.guard[i];
 
-		if (atomic_load_explicit(&guard->state, memory_order_relaxed) == STATE_KEPT &&
+		if (one_load_locked(&guard->state) == STATE_KEPT &&
 		    (found == NULL || guard->used < found->used))
 			found = guard;
 	}
@@ -305,7 +302,7 @@ keep_drop_oldest(void)
 static struct guard *
 guard_get(void)
 {
-	uint32_t n = atomic_load_explicit(&keep.count, memory_order_relaxed);
+	uint32_t n = one_load_locked(&keep.count);
 	struct guard *guard;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -328,12 +325,11 @@ guard_set(struct range *range)
 
 	if (guard == NULL)
 		return false;
-	atomic_store_explicit(&guard->touched, false, memory_order_relaxed);
+	one_store_alone(&guard->touched, false);
 	guard->range = range;
 	range->guard = guard;
-	atomic_store_explicit(&guard->state, STATE_HELD, memory_order_relaxed);
-	if (ioctl(atomic_load_explicit(&guard->fd, memory_order_relaxed), UFFDIO_REGISTER, &reg) == 0 &&
-	    range_is_whole(range))
+	one_store_alone(&guard->state, STATE_HELD);
+	if (ioctl(one_load_alone(&guard->fd), UFFDIO_REGISTER, &reg) == 0 && range_is_whole(range))
 		return true;
 	keep_unguard(range, range->start, range->start + range->length);
 	keep_leave(range);
@@ -368,7 +364,7 @@ keep_take(struct range *range)
 {
 	struct guard *guard = range->guard;
 
-	if (guard == NULL || atomic_load_explicit(&guard->state, memory_order_relaxed) != STATE_KEPT)
+	if (guard == NULL || one_load_locked(&guard->state) != STATE_KEPT)
 		return;
 	keep.bytes -= range->length;
 	/* Pairs with the load in serve. */
@@ -380,11 +376,11 @@ keep_drop(uint64_t start, uint64_t end)
 {
 	bool any = false;
 
-	for (uint32_t i = 0; i < atomic_load_explicit(&keep.count, memory_order_relaxed); i++) {
+	for (uint32_t i = 0; i < one_load_locked(&keep.count); i++) {
 		struct guard *guard = &keep.guard[i];
 
-		if (atomic_load_explicit(&guard->state, memory_order_relaxed) != STATE_KEPT ||
-		    guard->range->start >= end || guard->range->start + guard->range->length <= start)
+		if (one_load_locked(&guard->state) != STATE_KEPT || guard->range->start >= end ||
+		    guard->range->start + guard->range->length <= start)
 			continue;
 		ranges_give_up(guard->range);
 		any = true;
@@ -395,11 +391,11 @@ keep_drop(uint64_t start, uint64_t end)
 void
 keep_fork_child(void)
 {
-	for (uint32_t i = 0; i < atomic_load_explicit(&keep.count, memory_order_relaxed); i++) {
+	for (uint32_t i = 0; i < one_load_locked(&keep.count); i++) {
 		if (is_guard(&keep.guard[i]))
-			close(atomic_load_explicit(&keep.guard[i].fd, memory_order_relaxed));
+			close(one_load_alone(&keep.guard[i].fd));
 	}
 	if (keep_threads() != 0)
-		close(atomic_load_explicit(&keep.wake, memory_order_relaxed));
+		close(one_load_alone(&keep.wake));
 	memset(&keep, 0, sizeof(keep));
 }

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranges that stay adopted after their last deregistration: to register them again
- * copies nothing.  Least recently used ones are given back beyond KEEP_MAX of them or the
- * bytes that ONESIDE_REGISTRATION_CACHE allows.
+ * Ranges that stay adopted after their last deregistration: to register them again copies nothing.  The
+ * least recently used go beyond KEEP_MAX of them or the bytes that ONESIDE_REGISTRATION_CACHE allows.
  *
- * Shared pages differ from the private ones they replaced in what madvise, munmap and mremap do to
- * them.  So each such range has a userfaultfd (a guard) that tells of these before
- * they take effect, or as soon as they have: the thread that called waits until the
- * keeper, a thread of ours, has made the range private memory again, and then the kernel goes on with
- * what is there now.  Where the kernel has no such guards (before Linux 5.19), nothing is kept.
+ * Shared pages differ from the private ones they replaced in what madvise, munmap and mremap do to them.
+ * So each such range has a userfaultfd, its guard.  The thread that made the call waits in the kernel until
+ * the keeper, a thread of ours, has read the event.  UFFD_EVENT_REMOVE comes before the kernel acts, and it
+ * looks the mapping up again afterwards: the keeper takes the guard off, makes the range private, then reads.
+ * UNMAP and REMAP come after.  Registering reads the mappings anyway and takes only those of the file and
+ * offset, so what lies at an old address now is never taken for the range.  Where the kernel has no such
+ * events (before Linux 5.19), or RLIMIT_FSIZE is set, nothing is kept.
  *
- * The keeper takes no lock for longer than it is free, and neither it nor who holds
- * ranges_lock allocates: the thread that waits may hold the allocator's lock.
+ * The waiting thread may hold the allocator's lock (glibc trims a heap so).  So the keeper only tries
+ * ranges_lock, and its holder calls no allocator; fork, whose handlers take the allocator's locks after ours,
+ * has given up all that was kept before.  Allocators that trust in zeros after MADV_DONTNEED get them.
+ *
+ * The keeper does not wait for the data plane: it punches the pages out of the file, which with its region
+ * serves the next range of about that size (ONE_MR_FRESH).  Beyond 16 such files, and from 64 MiB on, the
+ * next call that registers or deregisters removes them.
  *
  * All calls with ranges_lock held.
  */

@@ -485,9 +485,7 @@ take(struct acquired *out, struct segment *s, struct file **retired)
 		piece->file = range->file;
 		piece->offset = range->offset;
 		break;
-	case KIND_ADOPTED:
-		if (!take_adopted(out, s))
-			return false;
+	case KIND_ADOPTED: /* referenced already */
 		break;
 	case KIND_FOREIGN:
 		/* the file may have a segment before this one */
@@ -556,16 +554,19 @@ acquire(uint64_t start, uint64_t end, bool write, struct acquired *out, struct f
 	struct segment segment[PIECES_MAX];
 	uint32_t count;
 	int error = classify(start, end, write, segment, &count);
+	bool ok = true;
 
-	for (uint32_t i = 0; error == 0 && i < count; i++) {
-		if (!take(out, &segment[i], retired)) {
-			give_back(out, retired);
-			break;
-		}
-	}
-	if (error == 0)
-		segments_close(segment, count);
-	return error;
+	if (error != 0)
+		return error;
+	/* First what is there: to adopt the rest may drop what is kept, and would take its file. */
+	for (uint32_t i = 0; ok && i < count; i++)
+		ok = segment[i].kind != KIND_ADOPTED || take_adopted(out, &segment[i]);
+	for (uint32_t i = 0; ok && i < count; i++)
+		ok = take(out, &segment[i], retired);
+	if (!ok)
+		give_back(out, retired);
+	segments_close(segment, count);
+	return 0;
 }
 
 /* Of what was given up, a few files stay for other ranges. */

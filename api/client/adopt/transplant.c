@@ -114,6 +114,7 @@ touch(uint64_t start, uint64_t len, bool write)
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
 	for (uint64_t at = start; at < start + len; at += page) {
+		/* Pairs with nothing: for the fault alone, and no store of the application is lost. */
 		_Atomic uint8_t *byte = (_Atomic uint8_t *)(uintptr_t)at;
 
 		if (write)
@@ -155,7 +156,7 @@ shmem_is_huge(void)
 {
 	static _Atomic int
 		known; /* 0: not asked yet; the kernel's answer is the same to all who ask at once */
-	int huge = atomic_load_explicit(&known, memory_order_relaxed);
+	int huge = one_load_alone(&known);
 	char text[128];
 	long fd, n;
 
@@ -171,7 +172,7 @@ shmem_is_huge(void)
 			huge = 2;
 		close((int)fd);
 	}
-	atomic_store_explicit(&known, huge, memory_order_relaxed);
+	one_store_alone(&known, huge);
 	return huge == 2;
 }
 

@@ -7,7 +7,7 @@
 #include "dat/base/object.h"
 
 void
-registry_complain(const char *format, ...)
+base_complain(const char *format, ...)
 {
 	const char *wanted = secure_getenv("DAT_DBG_TYPE");
 	va_list args;

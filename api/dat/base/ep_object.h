@@ -17,7 +17,6 @@ struct srq {
 	DAT_COUNT max_recv_dtos, low_watermark;
 	DAT_COUNT max_recv_iov;
 	struct pz *pz;
-	uint32_t refs; /* endpoints; ia.lock */
 };
 
 /* What the library knows of an endpoint; the engine's word (one_qp_shm.state) counts in ACTIVE and ACCEPTED.

@@ -61,7 +61,6 @@ struct evd {
 	struct evd *cno_next;
 	uint64_t cno_seen, agent_seen; /* value of `arrived` up to which the CNO was triggered */
 	_Atomic(struct ep *) last_ep;  /* of the last completion: spares a lookup */
-	uint32_t refs;                 /* endpoints, service points, IAs; ia.lock */
 };
 
 #endif

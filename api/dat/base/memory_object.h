@@ -16,7 +16,6 @@ struct lmr {
 	DAT_MEM_PRIV_FLAGS priv;
 	DAT_REGION_DESCRIPTION desc;
 	char cookie[DAT_LMR_COOKIE_SIZE]; /* SHARED_VIRTUAL */
-	uint32_t refs;                    /* windows bound to it; ia.lock */
 	bool freeing;                     /* ia.lock */
 };
 
@@ -58,8 +57,7 @@ judge_segment(const struct lmr *lmr, const struct pz *pz, const DAT_LMR_TRIPLET 
 static inline DAT_RETURN
 check_segment(const struct ia *ia, const struct pz *pz, const DAT_LMR_TRIPLET *segment, bool write)
 {
-	return judge_segment((const struct lmr *)idmap_find(&ia->lmrs, segment->lmr_context), pz, segment,
-			     write);
+	return judge_segment(object_find(ia, DAT_HANDLE_TYPE_LMR, segment->lmr_context), pz, segment, write);
 }
 
 #endif

@@ -54,13 +54,17 @@ object_new(struct ia *ia, DAT_HANDLE_TYPE type)
 }
 
 int
-object_publish(struct object *o)
+object_publish(struct object *o, uint32_t id)
 {
 	struct ia *ia = o->ia;
 
-	o->handle = handle_new(ia->provider, o->type, o);
-	if (o->handle == DAT_HANDLE_NULL)
+	if (id != 0 && idmap_insert(object_map(ia, o->type), &o->node, id) != 0)
 		return -ENOMEM;
+	o->handle = handle_new(ia->provider, o->type, o);
+	if (o->handle == DAT_HANDLE_NULL) {
+		idmap_remove(object_map(ia, o->type), &o->node);
+		return -ENOMEM;
+	}
 	o->next = ia->list[o->type];
 	o->link = &ia->list[o->type];
 	if (o->next != NULL)
@@ -88,8 +92,62 @@ object_discard(struct object *o)
 {
 	struct ia *ia = o->ia;
 
+	idmap_remove(object_map(ia, o->type), &o->node);
 	o->next = ia->pool[o->type];
 	ia->pool[o->type] = o;
+}
+
+void
+object_drop(struct object *o)
+{
+	pthread_mutex_lock(&o->ia->lock);
+	object_discard(o);
+	pthread_mutex_unlock(&o->ia->lock);
+}
+
+void *
+object_take(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN bad_handle, DAT_RETURN in_use,
+	    DAT_RETURN *ret)
+{
+	struct object *o = object_lock(handle, type);
+
+	*ret = bad_handle;
+	if (o == NULL)
+		return NULL;
+	*ret = o->refs > 0 ? in_use : DAT_SUCCESS;
+	if (o->refs == 0)
+		object_retire(o);
+	pthread_mutex_unlock(&o->ia->lock);
+	return *ret == DAT_SUCCESS ? o : NULL;
+}
+
+void *
+object_ref(struct ia *ia, DAT_HANDLE handle, DAT_HANDLE_TYPE type)
+{
+	struct object *o = handle_object(handle, type);
+
+	if (o == NULL || o->ia != ia)
+		return NULL;
+	o->refs++;
+	return o;
+}
+
+void *
+object_ref_alone(struct ia *ia, DAT_HANDLE handle, DAT_HANDLE_TYPE type)
+{
+	void *o;
+
+	pthread_mutex_lock(&ia->lock);
+	o = object_ref(ia, handle, type);
+	pthread_mutex_unlock(&ia->lock);
+	return o;
+}
+
+void
+object_unref(void *object)
+{
+	if (object != NULL)
+		((struct object *)object)->refs--;
 }
 
 DAT_RETURN

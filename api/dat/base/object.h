@@ -43,15 +43,13 @@ struct object {
 	struct ia *ia;
 	DAT_HANDLE handle;
 	struct object *next, **link; /* of its kind in the IA; in the pool: next only */
+	uint32_t refs;               /* of others of its IA: it cannot be freed; ia.lock */
 };
 
 struct pz {
 	struct object o;
 	uint32_t id;
-	uint32_t refs; /* endpoints, regions, windows, shared receive queues; ia.lock */
 };
-/* NULL: no zone of this IA.  The reference is given back by refs--, under the IA's lock. */
-struct pz *pz_ref(struct ia *ia, DAT_PZ_HANDLE handle);
 void pz_destroy(struct pz *pz);
 
 struct ia {
@@ -66,9 +64,9 @@ struct ia {
 	struct object *list[OBJECT_TYPES];
 	struct object *pool[OBJECT_TYPES];
 	uint32_t count[OBJECT_TYPES];
-	struct idmap eps, lmrs, rmrs, sps, evds, srqs;
-	struct evd *async_evd; /* NULL: out of scope */
-	bool async_mine;       /* made by open: not the consumer's to free */
+	struct idmap map[OBJECT_TYPES]; /* by what the data plane knows them by; PSP: service points */
+	struct evd *async_evd;          /* NULL: out of scope */
+	bool async_mine;                /* made by open: not the consumer's to free */
 	/* of an IA that reports to the EVD of another */
 	struct one_cq async_cq;
 	struct ia *async_next;
@@ -85,7 +83,7 @@ ia_lost(const struct ia *ia)
 	return __builtin_expect(atomic_load_explicit(&ia->lost, memory_order_acquire), 0);
 }
 
-/* Pairs with the release store in ia_sweep: the events of the loss are in their queues. */
+/* Pairs with the release store in lost_sweep: the events of the loss are in their queues. */
 static inline bool
 ia_swept(const struct ia *ia)
 {
@@ -98,12 +96,37 @@ ia_swept(const struct ia *ia)
 void *object_lock(DAT_HANDLE handle, DAT_HANDLE_TYPE type);
 /* A zeroed object of this kind, not yet in any list; NULL: no memory. */
 void *object_new(struct ia *ia, DAT_HANDLE_TYPE type);
-/* Gives it a handle and puts it in the IA's list; ia.lock held.  -ENOMEM. */
-int object_publish(struct object *o);
+/* Gives it a handle and puts it in the IA's list, and by `id` (0: none) in its map; ia.lock held.  -ENOMEM.
+ */
+int object_publish(struct object *o, uint32_t id);
 /* The handle ends; ia.lock held.  Needs object_discard yet. */
 void object_retire(struct object *o);
-/* Back to the pool; ia.lock held. */
+/* Out of its map, and back to the pool; ia.lock held. */
 void object_discard(struct object *o);
+/* The same, without the lock. */
+void object_drop(struct object *o);
+/* Retired, for dat_*_free; NULL, with *ret: there is none, or it is referred to. */
+void *object_take(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN bad_handle, DAT_RETURN in_use,
+		  DAT_RETURN *ret);
+/* A reference to the object of a live handle of this IA and type, or NULL; ia.lock held. */
+void *object_ref(struct ia *ia, DAT_HANDLE handle, DAT_HANDLE_TYPE type);
+/* The same, without the lock. */
+void *object_ref_alone(struct ia *ia, DAT_HANDLE handle, DAT_HANDLE_TYPE type);
+/* May be NULL; ia.lock held. */
+void object_unref(void *object);
+
+static inline struct idmap *
+object_map(struct ia *ia, DAT_HANDLE_TYPE type)
+{
+	return &ia->map[type == DAT_HANDLE_TYPE_RSP ? DAT_HANDLE_TYPE_PSP : type];
+}
+
+/* By what the data plane knows it by. */
+static inline void *
+object_find(const struct ia *ia, DAT_HANDLE_TYPE type, uint32_t id)
+{
+	return idmap_find(&ia->map[type], id);
+}
 /* The DAT code of what the data plane said: -EDQUOT and -ENOSPC become INSUFFICIENT_RESOURCES with `subtype`.
  */
 DAT_RETURN dat_errno(int error, DAT_RETURN_SUBTYPE subtype);
@@ -111,6 +134,6 @@ DAT_RETURN dat_errno(int error, DAT_RETURN_SUBTYPE subtype);
 /* ---- complain.c ---- */
 
 /* With DAT_DBG_TYPE in the environment: says on stderr why something failed. */
-void registry_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void base_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

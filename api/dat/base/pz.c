@@ -2,21 +2,6 @@
 /* Protection zones. */
 #include "dat/base/object.h"
 
-struct pz *
-pz_ref(struct ia *ia, DAT_PZ_HANDLE handle)
-{
-	struct pz *pz;
-
-	pthread_mutex_lock(&ia->lock);
-	pz = handle_object(handle, DAT_HANDLE_TYPE_PZ);
-	if (pz != NULL && pz->o.ia == ia)
-		pz->refs++;
-	else
-		pz = NULL;
-	pthread_mutex_unlock(&ia->lock);
-	return pz;
-}
-
 DAT_RETURN
 dapl_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE *pz_handle)
 {
@@ -37,7 +22,7 @@ dapl_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE *pz_handle)
 	pz->id = error == 0 ? reply.id.id : 0;
 	pthread_mutex_lock(&ia->lock);
 	if (error == 0)
-		error = object_publish(&pz->o);
+		error = object_publish(&pz->o, 0);
 	if (error != 0)
 		object_discard(&pz->o);
 	pthread_mutex_unlock(&ia->lock);
@@ -69,29 +54,19 @@ void
 pz_destroy(struct pz *pz)
 {
 	struct one_msg msg = {.type = ONE_MSG_PZ_FREE, .id.id = pz->id};
-	struct ia *ia = pz->o.ia;
 
-	one_call(ia->client, &msg, NULL, 0, NULL);
-	pthread_mutex_lock(&ia->lock);
-	object_discard(&pz->o);
-	pthread_mutex_unlock(&ia->lock);
+	one_call(pz->o.ia->client, &msg, NULL, 0, NULL);
+	object_drop(&pz->o);
 }
 
 DAT_RETURN
 dapl_pz_free(DAT_PZ_HANDLE pz_handle)
 {
-	struct pz *pz = object_lock(pz_handle, DAT_HANDLE_TYPE_PZ);
-	struct ia *ia;
+	DAT_RETURN ret;
+	struct pz *pz =
+		object_take(pz_handle, DAT_HANDLE_TYPE_PZ, BAD_HANDLE(PZ), BAD_STATE(PZ_IN_USE), &ret);
 
-	if (pz == NULL)
-		return BAD_HANDLE(PZ);
-	ia = pz->o.ia;
-	if (pz->refs > 0) {
-		pthread_mutex_unlock(&ia->lock);
-		return BAD_STATE(PZ_IN_USE);
-	}
-	object_retire(&pz->o);
-	pthread_mutex_unlock(&ia->lock);
-	pz_destroy(pz);
-	return DAT_SUCCESS;
+	if (pz != NULL)
+		pz_destroy(pz);
+	return ret;
 }

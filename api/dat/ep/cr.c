@@ -61,13 +61,13 @@ copy_request(struct cr *cr, const struct one_cr_shm *shm)
 static struct sp *
 find_sp(struct ia *ia, uint32_t listener)
 {
-	struct sp *sp = (struct sp *)idmap_find(&ia->sps, listener);
+	struct sp *sp = object_find(ia, DAT_HANDLE_TYPE_PSP, listener);
 
 	if (sp == NULL) {
 		/* Its dat_psp_create may not have got the reply yet. */
 		pthread_mutex_lock(&ia->listen_lock);
 		pthread_mutex_unlock(&ia->listen_lock);
-		sp = (struct sp *)idmap_find(&ia->sps, listener);
+		sp = object_find(ia, DAT_HANDLE_TYPE_PSP, listener);
 	}
 	return sp;
 }
@@ -123,6 +123,14 @@ return_ep(struct cr *cr)
 	ep_destroy(ep);
 }
 
+void
+cr_destroy(struct cr *cr, bool unanswered)
+{
+	if (unanswered)
+		refuse(cr->o.ia, cr->id);
+	object_drop(&cr->o);
+}
+
 bool
 cr_arrived(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 {
@@ -147,14 +155,11 @@ cr_arrived(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 	ok = supply_ep(cr, sp, sp->flags == DAT_PSP_PROVIDER_FLAG);
 	pthread_mutex_lock(&ia->lock);
 	if (ok)
-		ok = object_publish(&cr->o) == 0;
+		ok = object_publish(&cr->o, 0) == 0;
 	pthread_mutex_unlock(&ia->lock);
 	if (!ok) {
 		return_ep(cr);
-		refuse(ia, cr->id);
-		pthread_mutex_lock(&ia->lock);
-		object_discard(&cr->o);
-		pthread_mutex_unlock(&ia->lock);
+		cr_destroy(cr, true);
 		return false;
 	}
 	event->event_number = DAT_CONNECTION_REQUEST_EVENT;
@@ -162,18 +167,6 @@ cr_arrived(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 	data->conn_qual = cr->qual;
 	data->cr_handle = cr->o.handle;
 	return true;
-}
-
-void
-cr_destroy(struct cr *cr, bool unanswered)
-{
-	struct ia *ia = cr->o.ia;
-
-	if (unanswered)
-		refuse(ia, cr->id);
-	pthread_mutex_lock(&ia->lock);
-	object_discard(&cr->o);
-	pthread_mutex_unlock(&ia->lock);
 }
 
 DAT_RETURN

@@ -204,12 +204,9 @@ take_refs(struct ep *ep, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE r
 	struct ia *ia = ep->o.ia;
 
 	if (pz != DAT_HANDLE_NULL) {
-		ep->pz = handle_object(pz, DAT_HANDLE_TYPE_PZ);
-		if (ep->pz == NULL || ep->pz->o.ia != ia) {
-			ep->pz = NULL;
+		ep->pz = object_ref(ia, pz, DAT_HANDLE_TYPE_PZ);
+		if (ep->pz == NULL)
 			return BAD_HANDLE(PZ);
-		}
-		ep->pz->refs++;
 	}
 	if (recv != DAT_HANDLE_NULL) {
 		ep->recv_evd = evd_ref(ia, recv, DAT_EVD_DTO_FLAG);
@@ -227,7 +224,7 @@ take_refs(struct ep *ep, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE r
 			return BAD_HANDLE(EVD_CONN);
 	}
 	if (srq != DAT_HANDLE_NULL) {
-		ep->srq = srq_ref(ia, srq);
+		ep->srq = object_ref(ia, srq, DAT_HANDLE_TYPE_SRQ);
 		if (ep->srq == NULL)
 			return BAD_HANDLE(SRQ);
 		if (ep->srq->pz != ep->pz)
@@ -241,13 +238,43 @@ take_refs(struct ep *ep, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE r
 static void
 drop_refs(struct ep *ep)
 {
-	if (ep->pz != NULL)
-		ep->pz->refs--;
-	evd_unref(ep->recv_evd);
-	evd_unref(ep->send_evd);
-	evd_unref(ep->conn_evd);
-	if (ep->srq != NULL)
-		ep->srq->refs--;
+	object_unref(ep->pz);
+	object_unref(ep->recv_evd);
+	object_unref(ep->send_evd);
+	object_unref(ep->conn_evd);
+	object_unref(ep->srq);
+}
+
+static void
+free_logs(struct ep *ep)
+{
+	free(ep->send_log);
+	free(ep->recv_log);
+	ep->send_log = ep->recv_log = NULL;
+}
+
+/* Its logs, its queue pair, its handle: all, or none. */
+static int
+start(struct ep *ep)
+{
+	struct ia *ia = ep->o.ia;
+	struct one_qp_create args;
+	int error = ep_new_logs(&ep->attr, &ep->send_log, &ep->send_mask, &ep->recv_log, &ep->recv_mask);
+
+	if (error != 0)
+		return error;
+	ep_fill_create(ep, &args);
+	error = one_qp_create(ia->client, &args, &ep->qp);
+	if (error == 0) {
+		pthread_mutex_lock(&ia->lock);
+		error = object_publish(&ep->o, ep->qp.id);
+		pthread_mutex_unlock(&ia->lock);
+		if (error != 0)
+			one_qp_free(&ep->qp);
+	}
+	if (error != 0)
+		free_logs(ep);
+	return error;
 }
 
 struct ep *
@@ -255,8 +282,6 @@ ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE req
 	DAT_SRQ_HANDLE srq, const DAT_EP_ATTR *attr, enum ep_phase phase, DAT_RETURN *ret)
 {
 	struct ep *ep = object_new(ia, DAT_HANDLE_TYPE_EP);
-	struct one_qp_create args;
-	int error = -ENOMEM;
 
 	if (ep == NULL) {
 		*ret = DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
@@ -273,36 +298,13 @@ ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE req
 	pthread_mutex_unlock(&ia->lock);
 	if (*ret == DAT_SUCCESS && attr != NULL && phase == EP_UNCONNECTED)
 		*ret = check_queues(attr, ep->srq != NULL, ep->recv_evd != NULL, ep->send_evd != NULL);
+	if (*ret == DAT_SUCCESS)
+		*ret = dat_errno(start(ep), DAT_RESOURCE_TEP);
 	if (*ret == DAT_SUCCESS) {
-		error = ep_new_logs(&ep->attr, &ep->send_log, &ep->send_mask, &ep->recv_log, &ep->recv_mask);
-		if (error == 0) {
-			ep_fill_create(ep, &args);
-			error = one_qp_create(ia->client, &args, &ep->qp);
-			if (error != 0) {
-				free(ep->send_log);
-				free(ep->recv_log);
-			}
-		}
-		*ret = dat_errno(error, DAT_RESOURCE_TEP);
+		ep_count_streams(ep, 1);
+		return ep;
 	}
 	pthread_mutex_lock(&ia->lock);
-	if (*ret == DAT_SUCCESS) {
-		error = idmap_insert(&ia->eps, &ep->o.node, ep->qp.id);
-		if (error == 0)
-			error = object_publish(&ep->o);
-		if (error == 0) {
-			pthread_mutex_unlock(&ia->lock);
-			ep_count_streams(ep, 1);
-			return ep;
-		}
-		*ret = dat_errno(error, DAT_RESOURCE_TEP);
-		idmap_remove(&ia->eps, &ep->o.node);
-		pthread_mutex_unlock(&ia->lock);
-		one_qp_free(&ep->qp);
-		free(ep->send_log);
-		free(ep->recv_log);
-		pthread_mutex_lock(&ia->lock);
-	}
 	drop_refs(ep);
 	object_discard(&ep->o);
 	pthread_mutex_unlock(&ia->lock);
@@ -388,15 +390,13 @@ ep_destroy(struct ep *ep)
 
 	one_qp_free(&ep->qp);
 	pthread_mutex_lock(&ia->lock);
-	idmap_remove(&ia->eps, &ep->o.node);
+	idmap_remove(object_map(ia, DAT_HANDLE_TYPE_EP), &ep->o.node);
 	pthread_mutex_unlock(&ia->lock);
 	purge(ep->recv_evd, id);
 	purge(ep->send_evd, id);
 	purge(ep->conn_evd, id);
 	ep_count_streams(ep, -1);
-	free(ep->send_log);
-	free(ep->recv_log);
-	ep->send_log = ep->recv_log = NULL;
+	free_logs(ep);
 	pthread_mutex_lock(&ia->lock);
 	drop_refs(ep);
 	object_discard(&ep->o);

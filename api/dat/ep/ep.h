@@ -33,8 +33,6 @@ int ep_new_logs(const DAT_EP_ATTR *attr, struct posted **send_log, uint32_t *sen
 
 /* ---- srq.c ---- */
 
-/* ia.lock held: takes a reference; NULL when the handle is none of this IA. */
-struct srq *srq_ref(struct ia *ia, DAT_SRQ_HANDLE handle);
 void srq_destroy(struct srq *srq); /* retired; no lock held */
 
 /* ---- ep_conn.c ---- */

@@ -59,7 +59,7 @@ choose_evd(struct ia *ia, bool change, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS flag
 	if (change)
 		*evd = handle != DAT_HANDLE_NULL ? evd_ref(ia, handle, flag) : NULL;
 	else if (*evd != NULL)
-		(*evd)->refs++;
+		(*evd)->o.refs++;
 	return !change || handle == DAT_HANDLE_NULL || *evd != NULL;
 }
 
@@ -98,13 +98,12 @@ prepare(struct ep *to, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
 			DAT_EVD_CONNECTION_FLAG, &to->conn_evd) &&
 	     ok;
 	if (to->pz != NULL)
-		to->pz->refs++;
+		to->pz->o.refs++;
 	if (!ok) {
-		evd_unref(to->recv_evd);
-		evd_unref(to->send_evd);
-		evd_unref(to->conn_evd);
-		if (to->pz != NULL)
-			to->pz->refs--;
+		object_unref(to->recv_evd);
+		object_unref(to->send_evd);
+		object_unref(to->conn_evd);
+		object_unref(to->pz);
 		to->recv_evd = was_recv;
 		to->send_evd = was_send;
 		to->conn_evd = was_conn;
@@ -117,11 +116,10 @@ static void
 drop_refs(struct ia *ia, struct pz *pz, struct evd *recv, struct evd *send, struct evd *conn)
 {
 	pthread_mutex_lock(&ia->lock);
-	if (pz != NULL)
-		pz->refs--;
-	evd_unref(recv);
-	evd_unref(send);
-	evd_unref(conn);
+	object_unref(pz);
+	object_unref(recv);
+	object_unref(send);
+	object_unref(conn);
 	pthread_mutex_unlock(&ia->lock);
 }
 
@@ -133,6 +131,7 @@ swap(struct ep *ep, struct one_qp *qp, struct logs *logs)
 	const struct logs old_logs = {ep->send_log, ep->recv_log, ep->send_mask, ep->recv_mask};
 	struct one_qp from = old;
 	struct ia *ia = ep->o.ia;
+	struct idmap *map = object_map(ia, DAT_HANDLE_TYPE_EP);
 	int error;
 
 	pthread_mutex_lock(&ia->lock);
@@ -145,10 +144,10 @@ swap(struct ep *ep, struct one_qp *qp, struct logs *logs)
 	ep->recv_mask = logs->recv_mask;
 	error = ep_move_recvs(ep, &from, old_logs.recv, old_logs.recv_mask);
 	if (error == 0) {
-		idmap_remove(&ia->eps, &ep->o.node);
-		error = idmap_insert(&ia->eps, &ep->o.node, ep->qp.id);
+		idmap_remove(map, &ep->o.node);
+		error = idmap_insert(map, &ep->o.node, ep->qp.id);
 		if (error != 0) /* the place it had is free again */
-			idmap_insert(&ia->eps, &ep->o.node, old.id);
+			idmap_insert(map, &ep->o.node, old.id);
 	}
 	if (error != 0) {
 		ep->qp = old;

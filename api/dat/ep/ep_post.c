@@ -107,8 +107,8 @@ post_lost(struct ep *ep, struct evd *evd, uint8_t type, uint64_t cookie, uint32_
 {
 	const struct posted posted = {.cookie = cookie, .key = key};
 
-	ia_sweep(ep->o.ia);
-	ep_flush_one(ep, evd, type, &posted);
+	lost_sweep(ep->o.ia);
+	lost_flush_one(ep, evd, type, &posted);
 	return DAT_SUCCESS;
 }
 
@@ -194,7 +194,7 @@ check_one_segment(struct ep *ep, const DAT_LMR_TRIPLET *segment, bool write)
 	if (__builtin_expect(lmr == NULL || segment->lmr_context == 0 ||
 				     idmap_key(&lmr->o.node) != segment->lmr_context,
 			     0)) {
-		lmr = (const struct lmr *)idmap_find(&ep->o.ia->lmrs, segment->lmr_context);
+		lmr = object_find(ep->o.ia, DAT_HANDLE_TYPE_LMR, segment->lmr_context);
 		if (lmr != NULL)
 			one_store_alone(&ep->last_lmr, lmr);
 	}
@@ -580,7 +580,7 @@ ep_post_bind(struct ep *ep, uint32_t key, const DAT_LMR_TRIPLET *triplet, uint32
 
 		/* The caller holds the IA's lock, and has swept if it knew. */
 		lock_drop(&ep->send_lock);
-		ep_flush_one(ep, ep->send_evd, ONE_CQE_SEND, &posted);
+		lost_flush_one(ep, ep->send_evd, ONE_CQE_SEND, &posted);
 		return DAT_SUCCESS;
 	}
 	wqe = one_send_reserve(&ep->qp, 1);

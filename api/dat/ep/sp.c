@@ -51,11 +51,7 @@ sp_listen(struct sp *sp, uint32_t flags, DAT_CONN_QUAL qual)
 	}
 	sp->qual = reply.listening.service;
 	pthread_mutex_lock(&ia->lock);
-	error = idmap_insert(&ia->sps, &sp->o.node, reply.listening.listener);
-	if (error == 0)
-		error = object_publish(&sp->o);
-	if (error != 0)
-		idmap_remove(&ia->sps, &sp->o.node);
+	error = object_publish(&sp->o, reply.listening.listener);
 	pthread_mutex_unlock(&ia->lock);
 	pthread_mutex_unlock(&ia->listen_lock);
 	if (error != 0)
@@ -109,8 +105,7 @@ sp_destroy(struct sp *sp)
 	pthread_mutex_lock(&ia->lock);
 	if (sp->ep != NULL)
 		ep_release_reserved(sp->ep);
-	idmap_remove(&ia->sps, &sp->o.node);
-	evd_unref(sp->evd);
+	object_unref(sp->evd);
 	object_discard(&sp->o);
 	pthread_mutex_unlock(&ia->lock);
 }
@@ -119,14 +114,12 @@ sp_destroy(struct sp *sp)
 DAT_RETURN
 sp_free(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN bad_handle)
 {
-	struct sp *sp = object_lock(handle, type);
+	DAT_RETURN ret;
+	struct sp *sp = object_take(handle, type, bad_handle, DAT_SUCCESS, &ret);
 
-	if (sp == NULL)
-		return bad_handle;
-	object_retire(&sp->o);
-	pthread_mutex_unlock(&sp->o.ia->lock);
-	sp_destroy(sp);
-	return DAT_SUCCESS;
+	if (sp != NULL)
+		sp_destroy(sp);
+	return ret;
 }
 
 /* A service point that has its EVD, not yet listening; NULL with *ret. */
@@ -157,7 +150,7 @@ sp_discard(struct sp *sp)
 	struct ia *ia = sp->o.ia;
 
 	pthread_mutex_lock(&ia->lock);
-	evd_unref(sp->evd);
+	object_unref(sp->evd);
 	object_discard(&sp->o);
 	pthread_mutex_unlock(&ia->lock);
 }

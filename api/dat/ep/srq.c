@@ -4,17 +4,6 @@
 
 #define ALL_FIELDS ((uint32_t)DAT_SRQ_FIELD_ALL)
 
-struct srq *
-srq_ref(struct ia *ia, DAT_SRQ_HANDLE handle)
-{
-	struct srq *srq = handle_object(handle, DAT_HANDLE_TYPE_SRQ);
-
-	if (srq == NULL || srq->o.ia != ia)
-		return NULL;
-	srq->refs++;
-	return srq;
-}
-
 /*
  * The ring is made as long as any may be, where that is to be had: so there is
  * room for dat_srq_resize, and the queue stays where it is.
@@ -30,6 +19,17 @@ make_ring(struct srq *srq)
 	if ((error == -EDQUOT || error == -ENOSPC || error == -ENOMEM || error == -EINVAL) && want < limit)
 		error = one_srq_create(client, pz, want, sge, &srq->q);
 	return error;
+}
+
+static void
+discard(struct srq *srq)
+{
+	struct ia *ia = srq->o.ia;
+
+	pthread_mutex_lock(&ia->lock);
+	object_unref(srq->pz);
+	object_discard(&srq->o);
+	pthread_mutex_unlock(&ia->lock);
 }
 
 DAT_RETURN
@@ -60,63 +60,44 @@ dapl_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ_ATTR *
 	srq->max_recv_dtos = srq_attr->max_recv_dtos;
 	srq->max_recv_iov = srq_attr->max_recv_iov;
 	srq->low_watermark = DAT_SRQ_LW_DEFAULT;
-	srq->pz = pz_ref(ia, pz_handle);
-	error = srq->pz == NULL ? -EINVAL : make_ring(srq);
+	srq->pz = object_ref_alone(ia, pz_handle, DAT_HANDLE_TYPE_PZ);
+	if (srq->pz == NULL) {
+		object_drop(&srq->o);
+		return BAD_HANDLE(PZ);
+	}
+	error = make_ring(srq);
 	made = error == 0;
 	pthread_mutex_lock(&ia->lock);
 	if (error == 0)
-		error = idmap_insert(&ia->srqs, &srq->o.node, srq->q.id);
-	if (error == 0) {
-		error = object_publish(&srq->o);
-		if (error != 0)
-			idmap_remove(&ia->srqs, &srq->o.node);
-	}
+		error = object_publish(&srq->o, srq->q.id);
 	pthread_mutex_unlock(&ia->lock);
-	if (error == 0) {
-		*srq_handle = srq->o.handle;
-		return DAT_SUCCESS;
+	if (error != 0) {
+		if (made)
+			one_srq_free(&srq->q);
+		discard(srq);
+		return dat_errno(error, DAT_RESOURCE_SRQ);
 	}
-	if (made)
-		one_srq_free(&srq->q);
-	pthread_mutex_lock(&ia->lock);
-	made = srq->pz != NULL;
-	if (made)
-		srq->pz->refs--;
-	object_discard(&srq->o);
-	pthread_mutex_unlock(&ia->lock);
-	return made ? dat_errno(error, DAT_RESOURCE_SRQ) : BAD_HANDLE(PZ);
+	*srq_handle = srq->o.handle;
+	return DAT_SUCCESS;
 }
 
 void
 srq_destroy(struct srq *srq)
 {
-	struct ia *ia = srq->o.ia;
-
 	one_srq_free(&srq->q);
-	pthread_mutex_lock(&ia->lock);
-	idmap_remove(&ia->srqs, &srq->o.node);
-	srq->pz->refs--;
-	object_discard(&srq->o);
-	pthread_mutex_unlock(&ia->lock);
+	discard(srq);
 }
 
 DAT_RETURN
 dapl_srq_free(DAT_SRQ_HANDLE srq_handle)
 {
-	struct srq *srq = object_lock(srq_handle, DAT_HANDLE_TYPE_SRQ);
-	struct ia *ia;
+	DAT_RETURN ret;
+	struct srq *srq =
+		object_take(srq_handle, DAT_HANDLE_TYPE_SRQ, BAD_HANDLE(SRQ), BAD_STATE(SRQ_IN_USE), &ret);
 
-	if (srq == NULL)
-		return BAD_HANDLE(SRQ);
-	ia = srq->o.ia;
-	if (srq->refs > 0) {
-		pthread_mutex_unlock(&ia->lock);
-		return BAD_STATE(SRQ_IN_USE);
-	}
-	object_retire(&srq->o);
-	pthread_mutex_unlock(&ia->lock);
-	srq_destroy(srq);
-	return DAT_SUCCESS;
+	if (srq != NULL)
+		srq_destroy(srq);
+	return ret;
 }
 
 DAT_RETURN
@@ -180,7 +161,7 @@ not_taken(const struct srq *srq)
 
 			if (cqe->type != ONE_CQE_RECV && cqe->type != ONE_CQE_RECV_WRITE_IMM)
 				continue;
-			ep = (struct ep *)idmap_find(&ia->eps, cqe->object);
+			ep = object_find(ia, DAT_HANDLE_TYPE_EP, cqe->object);
 			n += ep != NULL && ep->srq == srq;
 		}
 		lock_drop(&evd->lock);

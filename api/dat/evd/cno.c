@@ -81,17 +81,17 @@ sleep_until_poked(struct cno *cno, uint32_t ticket, struct evd *host, uint64_t d
 	int error;
 
 	if (ia_lost(ia)) {
-		ia_sweep(ia);
+		lost_sweep(ia);
 		return 0;
 	}
 	if (host != NULL) {
-		if (ia_sweep_reporters(host))
+		if (lost_sweep_reporters(host))
 			return 0;
-		until = wait_with_guests(deadline);
+		until = evd_wait_with_guests(deadline);
 	}
 	error = one_wait_sleep(ia->client, cno->channel, ticket, until);
 	if (error == -ECONNRESET) {
-		ia_mark_lost(ia);
+		lost_mark(ia);
 		return 0;
 	}
 	return error == -ETIMEDOUT && until != deadline ? 0 : error;
@@ -127,7 +127,7 @@ cno_is_agent_of(const struct ia *ia)
 static bool
 is_dead(const struct ia *ia)
 {
-	/* Acquire pairs with the release in ia_sweep: the events are in the queues. */
+	/* Acquire pairs with the release in lost_sweep: the events are in the queues. */
 	return ia_lost(ia) && ia_swept(ia);
 }
 
@@ -230,9 +230,7 @@ dapl_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent, DAT_CNO_
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	error = one_channel_alloc(ia->client, &cno->channel);
 	if (error != 0) {
-		pthread_mutex_lock(&ia->lock);
-		object_discard(&cno->o);
-		pthread_mutex_unlock(&ia->lock);
+		object_drop(&cno->o);
 		return dat_errno(error, DAT_RESOURCE_MEMORY);
 	}
 	pthread_mutex_init(&cno->lock, NULL);
@@ -242,7 +240,7 @@ dapl_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent, DAT_CNO_
 	error = set_agent(cno, agent);
 	pthread_mutex_unlock(&cno->lock);
 	if (error == 0)
-		error = ia->count[DAT_HANDLE_TYPE_CNO] < CNOS_MAX ? object_publish(&cno->o) : -ENOSPC;
+		error = ia->count[DAT_HANDLE_TYPE_CNO] < CNOS_MAX ? object_publish(&cno->o, 0) : -ENOSPC;
 	pthread_mutex_unlock(&ia->lock);
 	if (error != 0) {
 		cno_destroy(cno);
@@ -413,15 +411,11 @@ empty(struct cno *cno)
 void
 cno_destroy(struct cno *cno)
 {
-	struct ia *ia = cno->o.ia;
-
 	empty(cno);
-	one_channel_free(ia->client, cno->channel);
+	one_channel_free(cno->o.ia->client, cno->channel);
 	pthread_cond_destroy(&cno->agent_news);
 	pthread_mutex_destroy(&cno->lock);
-	pthread_mutex_lock(&ia->lock);
-	object_discard(&cno->o);
-	pthread_mutex_unlock(&ia->lock);
+	object_drop(&cno->o);
 }
 
 DAT_RETURN

@@ -85,18 +85,8 @@ evd_make(struct ia *ia, uint32_t qlen, DAT_EVD_FLAGS flags, DAT_RETURN *ret)
 		error = make_ring(evd, entries);
 	if (error == 0)
 		evd->qlen = length_for(evd, qlen);
-	pthread_mutex_lock(&ia->lock);
-	if (error == 0 && evd->has_cq) {
-		error = idmap_insert(&ia->evds, &evd->o.node, evd->cq.id);
-		if (error != 0) {
-			pthread_mutex_unlock(&ia->lock);
-			free_ring(evd);
-			pthread_mutex_lock(&ia->lock);
-		}
-	}
 	if (error != 0)
-		object_discard(&evd->o);
-	pthread_mutex_unlock(&ia->lock);
+		object_drop(&evd->o);
 	*ret = dat_errno(error, DAT_RESOURCE_TEVD);
 	return error == 0 ? evd : NULL;
 }
@@ -104,19 +94,12 @@ evd_make(struct ia *ia, uint32_t qlen, DAT_EVD_FLAGS flags, DAT_RETURN *ret)
 struct evd *
 evd_ref(struct ia *ia, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS needed)
 {
-	struct evd *evd = find(handle);
+	struct evd *evd = object_ref(ia, handle, DAT_HANDLE_TYPE_EVD);
 
-	if (evd == NULL || evd->o.ia != ia || (evd->flags & needed) != (uint32_t)needed)
-		return NULL;
-	evd->refs++;
-	return evd;
-}
-
-void
-evd_unref(struct evd *evd)
-{
-	if (evd != NULL)
-		evd->refs--;
+	if (evd == NULL || (evd->flags & needed) == (uint32_t)needed)
+		return evd;
+	object_unref(evd);
+	return NULL;
 }
 
 void
@@ -158,7 +141,7 @@ evd_destroy(struct evd *evd)
 	await_users(evd);
 	pthread_mutex_lock(&ia->lock);
 	agent = cno_detach_evd(evd, true);
-	idmap_remove(&ia->evds, &evd->o.node);
+	idmap_remove(object_map(ia, DAT_HANDLE_TYPE_EVD), &evd->o.node);
 	pthread_mutex_unlock(&ia->lock);
 	if (evd->has_cq)
 		free_ring(evd);
@@ -166,9 +149,7 @@ evd_destroy(struct evd *evd)
 	stash_fini(&evd->stash);
 	evd->has_cq = false;
 	lock_drop(&evd->lock);
-	pthread_mutex_lock(&ia->lock);
-	object_discard(&evd->o);
-	pthread_mutex_unlock(&ia->lock);
+	object_drop(&evd->o);
 	cno_call_agent(agent, DAT_HANDLE_NULL);
 }
 
@@ -207,7 +188,7 @@ dapl_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen, DAT_CNO_HANDLE 
 		 one_client_info(ia->client)->limits.max_cq)
 		ret = DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
 	if (ret == DAT_SUCCESS)
-		ret = dat_errno(object_publish(&evd->o), DAT_RESOURCE_TEVD);
+		ret = dat_errno(object_publish(&evd->o, evd->has_cq ? evd->cq.id : 0), DAT_RESOURCE_TEVD);
 	if (ret == DAT_SUCCESS && cno != NULL)
 		cno_attach_evd(cno, evd);
 	pthread_mutex_unlock(&ia->lock);
@@ -230,7 +211,7 @@ dapl_evd_free(DAT_EVD_HANDLE evd_handle)
 		return BAD_HANDLE(EVD_REQUEST);
 	ia = evd->o.ia;
 	lock_take(&evd->lock);
-	if (evd->refs > 0)
+	if (evd->o.refs > 0)
 		ret = BAD_STATE(EVD_IN_USE);
 	else if (evd->users > 0)
 		ret = BAD_STATE(EVD_WAITER);

@@ -10,19 +10,18 @@
 /* ---- lost.c ---- */
 
 /* After the data plane has gone: flushes, BROKEN and CATASTROPHIC, once.  No lock held. */
-void ia_sweep(struct ia *ia);
+void lost_sweep(struct ia *ia);
 /* Sweeps the IAs that report to an asynchronous EVD, where needed; true when it did: look again. */
-bool ia_sweep_reporters(struct evd *evd);
-void ia_mark_lost(struct ia *ia);
+bool lost_sweep_reporters(struct evd *evd);
+void lost_mark(struct ia *ia);
 /* Completes a work request as FLUSHED. */
-void ep_flush_one(struct ep *ep, struct evd *evd, uint8_t type, const struct posted *posted);
+void lost_flush_one(struct ep *ep, struct evd *evd, uint8_t type, const struct posted *posted);
 
 /* ---- evd.c ---- */
 
 /* Takes a reference for a stream; NULL when the handle is no EVD of this IA with these flags.  ia.lock held.
  */
 struct evd *evd_ref(struct ia *ia, DAT_EVD_HANDLE handle, DAT_EVD_FLAGS needed);
-void evd_unref(struct evd *evd); /* ia.lock held */
 /* An EVD not yet published; an error code in *ret. */
 struct evd *evd_make(struct ia *ia, uint32_t qlen, DAT_EVD_FLAGS flags, DAT_RETURN *ret);
 void evd_destroy(struct evd *evd); /* retired; returns it to the pool.  No lock held */
@@ -54,7 +53,7 @@ const struct stash_entry *evd_next_trigger(const struct evd *evd, uint64_t *seen
 /* ---- evd_wait.c ---- */
 
 /* How long to sleep on an EVD that other IAs report to. */
-uint64_t wait_with_guests(uint64_t deadline);
+uint64_t evd_wait_with_guests(uint64_t deadline);
 
 /* The same for any EVD; costs one load as long as all is well. */
 static inline bool
@@ -63,10 +62,10 @@ ia_sweep_if_lost(struct evd *evd)
 	struct ia *ia = evd->o.ia;
 
 	if (__builtin_expect((evd->flags & DAT_EVD_ASYNC_FLAG) != 0, 0))
-		return ia_sweep_reporters(evd);
+		return lost_sweep_reporters(evd);
 	if (!ia_lost(ia) || ia_swept(ia))
 		return false;
-	ia_sweep(ia);
+	lost_sweep(ia);
 	return true;
 }
 

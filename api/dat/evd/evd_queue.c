@@ -74,7 +74,7 @@ stale(struct ia *ia, const struct one_cqe *cqe)
 	case ONE_CQE_RECV_WRITE_IMM:
 	case ONE_CQE_BIND:
 	case ONE_CQE_CONNECT:
-		return idmap_find(&ia->eps, cqe->object) == NULL;
+		return object_find(ia, DAT_HANDLE_TYPE_EP, cqe->object) == NULL;
 	default:
 		return false;
 	}

@@ -63,7 +63,7 @@ dapl_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event)
 #define GUEST_LOOK_NS 20000000ull
 
 uint64_t
-wait_with_guests(uint64_t deadline)
+evd_wait_with_guests(uint64_t deadline)
 {
 	uint64_t until = one_now_ns() + GUEST_LOOK_NS;
 
@@ -135,12 +135,12 @@ sleep_on_channel(struct evd *evd, uint32_t threshold, uint64_t deadline)
 		if (ia_lost(evd->o.ia))
 			return wait_lost(evd, threshold);
 		if (evd->guests != NULL)
-			until = wait_with_guests(deadline);
+			until = evd_wait_with_guests(deadline);
 		lock_drop(&evd->lock);
 		swept = ia_sweep_if_lost(evd); /* guests, that is */
 		error = swept ? 0 : one_wait_sleep(client, evd->channel, ticket, until);
 		if (error == -ECONNRESET)
-			ia_mark_lost(evd->o.ia);
+			lost_mark(evd->o.ia);
 		lock_take(&evd->lock);
 		if (error == 0 || error == -ECONNRESET || (error == -ETIMEDOUT && until != deadline))
 			continue;
@@ -169,7 +169,7 @@ sleep_until_ready(struct evd *evd, uint32_t threshold, uint64_t deadline)
 		ret = sleep_on_channel(evd, threshold, deadline);
 		one_channel_free(client, evd->channel);
 	} else if (error == -ECONNRESET) {
-		ia_mark_lost(evd->o.ia);
+		lost_mark(evd->o.ia);
 		ret = wait_lost(evd, threshold);
 	} else {
 		ret = DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);

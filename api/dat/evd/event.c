@@ -42,7 +42,7 @@ event_ep(struct evd *evd, uint32_t id)
 
 	if (ep != NULL && idmap_key(&ep->o.node) == id)
 		return ep;
-	ep = (struct ep *)idmap_find(&evd->o.ia->eps, id);
+	ep = object_find(evd->o.ia, DAT_HANDLE_TYPE_EP, id);
 	if (ep != NULL)
 		one_store_alone(&evd->last_ep, ep);
 	return ep;
@@ -56,11 +56,11 @@ fill_bind(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 	struct rmr *rmr;
 
 	pthread_mutex_lock(&ia->lock);
-	rmr = (struct rmr *)idmap_find(&ia->rmrs, cqe->imm | 0xff);
+	rmr = object_find(ia, DAT_HANDLE_TYPE_RMR, cqe->imm | 0xff);
 	/* A window may be freed before its completion is looked at. */
 	data->rmr_handle = rmr != NULL ? rmr->o.handle : DAT_HANDLE_NULL;
 	if (rmr != NULL && cqe->status != ONE_STATUS_SUCCESS && rmr->key == cqe->imm && rmr->lmr != NULL) {
-		rmr->lmr->refs--;
+		object_unref(rmr->lmr);
 		rmr->lmr = NULL;
 	}
 	pthread_mutex_unlock(&ia->lock);
@@ -125,18 +125,18 @@ fill_async(const struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 	}
 	switch (cqe->status) {
 	case ONE_ASYNC_CQ_OVERFLOW:
-		o = (struct object *)idmap_find(&ia->evds, cqe->object);
+		o = object_find(ia, DAT_HANDLE_TYPE_EVD, cqe->object);
 		event->event_number = DAT_ASYNC_ERROR_EVD_OVERFLOW;
 		data->reason = DAT_EVD_OVERFLOW_ERROR;
 		break;
 	case ONE_ASYNC_QP_ERROR:
-		o = (struct object *)idmap_find(&ia->eps, cqe->object);
+		o = object_find(ia, DAT_HANDLE_TYPE_EP, cqe->object);
 		event->event_number = DAT_ASYNC_ERROR_EP_BROKEN;
 		data->reason = DAT_EP_TRANSFER_TO_ERROR;
 		break;
 	case ONE_ASYNC_SRQ_LIMIT:
 		/* There is no number of its own: the reason, and the handle's type, tell. */
-		o = (struct object *)idmap_find(&ia->srqs, cqe->object);
+		o = object_find(ia, DAT_HANDLE_TYPE_SRQ, cqe->object);
 		event->event_number = DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR;
 		data->reason = DAT_SRQ_LOW_WATERMARK_EVENT;
 		break;

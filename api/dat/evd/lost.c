@@ -8,7 +8,7 @@
 #include "dat/evd/evd.h"
 
 void
-ia_mark_lost(struct ia *ia)
+lost_mark(struct ia *ia)
 {
 	/* Pairs with the acquire load in ia_lost. */
 	atomic_store_explicit(&ia->lost, true, memory_order_release);
@@ -25,7 +25,7 @@ report(struct evd *evd, const struct one_cqe *cqe)
 }
 
 void
-ep_flush_one(struct ep *ep, struct evd *evd, uint8_t type, const struct posted *posted)
+lost_flush_one(struct ep *ep, struct evd *evd, uint8_t type, const struct posted *posted)
 {
 	struct one_cqe cqe = {
 		.cookie = posted->cookie,
@@ -48,12 +48,12 @@ flush(struct ep *ep)
 	lock_take(&ep->send_lock);
 	n = one_send_outstanding(&ep->qp);
 	for (uint32_t i = ep->qp.sq_posted - n; i != ep->qp.sq_posted; i++)
-		ep_flush_one(ep, ep->send_evd, ONE_CQE_SEND, &ep->send_log[i & ep->send_mask]);
+		lost_flush_one(ep, ep->send_evd, ONE_CQE_SEND, &ep->send_log[i & ep->send_mask]);
 	lock_drop(&ep->send_lock);
 	lock_take(&ep->recv_lock);
 	n = one_recv_outstanding(&ep->qp);
 	for (uint32_t i = ep->qp.rq_posted - n; i != ep->qp.rq_posted; i++)
-		ep_flush_one(ep, ep->recv_evd, ONE_CQE_RECV, &ep->recv_log[i & ep->recv_mask]);
+		lost_flush_one(ep, ep->recv_evd, ONE_CQE_RECV, &ep->recv_log[i & ep->recv_mask]);
 	lock_drop(&ep->recv_lock);
 }
 
@@ -77,7 +77,7 @@ end_connection(struct ep *ep)
 }
 
 void
-ia_sweep(struct ia *ia)
+lost_sweep(struct ia *ia)
 {
 	struct one_cqe cqe = {.cookie = (uintptr_t)ia, .type = CQE_LOST, .flags = ONE_CQE_NOTIFY};
 
@@ -107,12 +107,12 @@ sweep_one(struct ia *ia)
 {
 	if (!ia_lost(ia) || ia_swept(ia))
 		return false;
-	ia_sweep(ia);
+	lost_sweep(ia);
 	return true;
 }
 
 bool
-ia_sweep_reporters(struct evd *evd)
+lost_sweep_reporters(struct evd *evd)
 {
 	bool swept = sweep_one(evd->o.ia);
 	struct ia *guest = NULL;

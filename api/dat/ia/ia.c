@@ -40,7 +40,7 @@ ia_params(const char *params, char *socket, size_t socket_len, char *port, size_
 static void
 lost(void *user)
 {
-	ia_mark_lost(user);
+	lost_mark(user);
 }
 
 static void
@@ -65,10 +65,10 @@ static void
 complain(const char *name, const char *socket, const char *port, int error)
 {
 	if (error == -ENODEV)
-		registry_complain("%s: the data plane at %s has no port \"%s\"", name, socket, port);
+		base_complain("%s: the data plane at %s has no port \"%s\"", name, socket, port);
 	else
-		registry_complain("%s: no attachment to the data plane at %s: %s", name, socket,
-				  error == -EPROTO ? "it is of another version" : strerror(-error));
+		base_complain("%s: no attachment to the data plane at %s: %s", name, socket,
+			      error == -EPROTO ? "it is of another version" : strerror(-error));
 }
 
 static DAT_RETURN
@@ -86,8 +86,7 @@ attach(struct ia *ia, const char *params)
 	int error;
 
 	if (ret != DAT_SUCCESS) {
-		registry_complain("%s: IA parameters \"%s\" are not [socket=PATH] [port=NAME]", ia->name,
-				  params);
+		base_complain("%s: IA parameters \"%s\" are not [socket=PATH] [port=NAME]", ia->name, params);
 		return ret;
 	}
 	args.socket = socket[0] != '\0' ? socket : NULL;
@@ -178,9 +177,9 @@ set_async(struct ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd)
 	if (evd == NULL)
 		return ret;
 	pthread_mutex_lock(&ia->lock);
-	ret = dat_errno(object_publish(&evd->o), DAT_RESOURCE_TEVD);
+	ret = dat_errno(object_publish(&evd->o, evd->cq.id), DAT_RESOURCE_TEVD);
 	if (ret == DAT_SUCCESS)
-		evd->refs++;
+		evd->o.refs++;
 	pthread_mutex_unlock(&ia->lock);
 	if (ret != DAT_SUCCESS) {
 		evd_destroy(evd);
@@ -196,6 +195,7 @@ static void
 discard(struct ia *ia)
 {
 	for (uint32_t type = 0; type < OBJECT_TYPES; type++) {
+		idmap_fini(&ia->map[type]);
 		while (ia->pool[type] != NULL) {
 			struct object *o = ia->pool[type];
 
@@ -203,12 +203,6 @@ discard(struct ia *ia)
 			free(o);
 		}
 	}
-	idmap_fini(&ia->eps);
-	idmap_fini(&ia->lmrs);
-	idmap_fini(&ia->rmrs);
-	idmap_fini(&ia->sps);
-	idmap_fini(&ia->evds);
-	idmap_fini(&ia->srqs);
 	pthread_mutex_destroy(&ia->lock);
 	pthread_mutex_destroy(&ia->listen_lock);
 	free(ia);
@@ -271,7 +265,7 @@ in_use(const struct ia *ia)
 	}
 	if (ia->async_mine)
 		n -= 1;
-	return n > 0 || (ia->async_mine && ia->async_evd->refs > 1);
+	return n > 0 || (ia->async_mine && ia->async_evd->o.refs > 1);
 }
 
 /* Takes the first object of a kind off the list; NULL when there is none. */
@@ -357,7 +351,7 @@ dapl_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 	leave_async(ia);
 	if (borrowed != NULL) {
 		pthread_mutex_lock(&borrowed->o.ia->lock);
-		evd_unref(borrowed);
+		object_unref(borrowed);
 		pthread_mutex_unlock(&borrowed->o.ia->lock);
 	}
 	while ((o = take(ia, DAT_HANDLE_TYPE_EVD)) != NULL)

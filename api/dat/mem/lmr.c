@@ -73,8 +73,7 @@ describe(struct ia *ia, struct lmr *lmr, DAT_MEM_TYPE type, const DAT_REGION_DES
 static void
 discard(struct lmr *lmr)
 {
-	if (lmr->pz != NULL)
-		lmr->pz->refs--;
+	object_unref(lmr->pz);
 	object_discard(&lmr->o);
 }
 
@@ -103,7 +102,7 @@ lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, const DAT_REGION_DESC
 	if (lmr == NULL)
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	lmr->priv = (DAT_MEM_PRIV_FLAGS)privileges;
-	lmr->pz = pz_ref(ia, pz_handle);
+	lmr->pz = object_ref_alone(ia, pz_handle, DAT_HANDLE_TYPE_PZ);
 	ret = lmr->pz == NULL ? BAD_HANDLE(PZ) : describe(ia, lmr, mem_type, description, length, &va, &len);
 	if (ret == DAT_SUCCESS) {
 		error = one_mem_register(ia->client, lmr->pz->id, va, len, privileges | ONE_ACCESS_LOCAL_READ,
@@ -112,12 +111,7 @@ lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, const DAT_REGION_DESC
 	}
 	pthread_mutex_lock(&ia->lock);
 	if (ret == DAT_SUCCESS) {
-		error = idmap_insert(&ia->lmrs, &lmr->o.node, lmr->mr.lkey);
-		if (error == 0) {
-			error = object_publish(&lmr->o);
-			if (error != 0)
-				idmap_remove(&ia->lmrs, &lmr->o.node);
-		}
+		error = object_publish(&lmr->o, lmr->mr.lkey);
 		if (error != 0) {
 			pthread_mutex_unlock(&ia->lock);
 			one_mem_deregister(ia->client, &lmr->mr);
@@ -185,7 +179,6 @@ lmr_destroy(struct lmr *lmr)
 
 	one_mem_deregister(ia->client, &lmr->mr);
 	pthread_mutex_lock(&ia->lock);
-	idmap_remove(&ia->lmrs, &lmr->o.node);
 	discard(lmr);
 	pthread_mutex_unlock(&ia->lock);
 }
@@ -204,7 +197,7 @@ dapl_lmr_free(DAT_LMR_HANDLE lmr_handle)
 		pthread_mutex_unlock(&ia->lock);
 		return BAD_HANDLE(LMR);
 	}
-	if (lmr->refs > 0) {
+	if (lmr->o.refs > 0) {
 		pthread_mutex_unlock(&ia->lock);
 		return BAD_STATE(LMR_IN_USE);
 	}
@@ -215,7 +208,6 @@ dapl_lmr_free(DAT_LMR_HANDLE lmr_handle)
 	pthread_mutex_lock(&ia->lock);
 	lmr->freeing = false;
 	if (error != -EBUSY) {
-		idmap_remove(&ia->lmrs, &lmr->o.node);
 		object_retire(&lmr->o);
 		discard(lmr);
 	}
@@ -240,7 +232,7 @@ sync_segments(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *segments, DAT_VLEN
 		if (segments[i].segment_length == 0)
 			continue;
 		pthread_mutex_lock(&ia->lock);
-		lmr = (const struct lmr *)idmap_find(&ia->lmrs, segments[i].lmr_context);
+		lmr = object_find(ia, DAT_HANDLE_TYPE_LMR, segments[i].lmr_context);
 		if (lmr == NULL || !lmr_covers(lmr, &segments[i]))
 			ret = BAD_ARG(2);
 		pthread_mutex_unlock(&ia->lock);

@@ -26,16 +26,12 @@ dapl_rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE *rmr_handle)
 	rmr = object_new(ia, DAT_HANDLE_TYPE_RMR);
 	if (rmr == NULL)
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
-	pthread_mutex_lock(&ia->lock);
-	if (handle_object(pz_handle, DAT_HANDLE_TYPE_PZ) != pz) {
-		object_discard(&rmr->o);
-		pthread_mutex_unlock(&ia->lock);
+	rmr->pz = object_ref_alone(ia, pz_handle, DAT_HANDLE_TYPE_PZ);
+	if (rmr->pz == NULL) {
+		object_drop(&rmr->o);
 		return BAD_HANDLE(PZ);
 	}
-	pz->refs++;
-	rmr->pz = pz;
-	pthread_mutex_unlock(&ia->lock);
-	msg.mw_create.pz = pz->id;
+	msg.mw_create.pz = rmr->pz->id;
 	error = one_call(ia->client, &msg, NULL, 0, &reply);
 	if (error == 0) {
 		rmr->id = reply.mw.mw;
@@ -43,9 +39,7 @@ dapl_rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE *rmr_handle)
 	}
 	pthread_mutex_lock(&ia->lock);
 	if (error == 0)
-		error = idmap_insert(&ia->rmrs, &rmr->o.node, rmr->key | VARIANT);
-	if (error == 0)
-		error = object_publish(&rmr->o);
+		error = object_publish(&rmr->o, rmr->key | VARIANT);
 	pthread_mutex_unlock(&ia->lock);
 	if (error != 0) {
 		rmr_destroy(rmr);
@@ -92,10 +86,8 @@ rmr_destroy(struct rmr *rmr)
 	if (rmr->id != 0)
 		one_call(ia->client, &msg, NULL, 0, NULL);
 	pthread_mutex_lock(&ia->lock);
-	idmap_remove(&ia->rmrs, &rmr->o.node);
-	if (rmr->lmr != NULL)
-		rmr->lmr->refs--;
-	rmr->pz->refs--;
+	object_unref(rmr->lmr);
+	object_unref(rmr->pz);
 	object_discard(&rmr->o);
 	pthread_mutex_unlock(&ia->lock);
 }
@@ -103,16 +95,12 @@ rmr_destroy(struct rmr *rmr)
 DAT_RETURN
 dapl_rmr_free(DAT_RMR_HANDLE rmr_handle)
 {
-	struct rmr *rmr = object_lock(rmr_handle, DAT_HANDLE_TYPE_RMR);
-	struct ia *ia;
+	DAT_RETURN ret;
+	struct rmr *rmr = object_take(rmr_handle, DAT_HANDLE_TYPE_RMR, BAD_HANDLE(RMR), DAT_SUCCESS, &ret);
 
-	if (rmr == NULL)
-		return BAD_HANDLE(RMR);
-	ia = rmr->o.ia;
-	object_retire(&rmr->o);
-	pthread_mutex_unlock(&ia->lock);
-	rmr_destroy(rmr);
-	return DAT_SUCCESS;
+	if (rmr != NULL)
+		rmr_destroy(rmr);
+	return ret;
 }
 
 /* ia.lock held: the region to bind to; NULL with *ret when it may not be. */
@@ -120,7 +108,7 @@ static struct lmr *
 check_target(const struct rmr *rmr, const struct ep *ep, const DAT_LMR_TRIPLET *triplet, uint32_t priv,
 	     DAT_RETURN *ret)
 {
-	struct lmr *lmr = (struct lmr *)idmap_find(&rmr->o.ia->lmrs, triplet->lmr_context);
+	struct lmr *lmr = object_find(rmr->o.ia, DAT_HANDLE_TYPE_LMR, triplet->lmr_context);
 
 	if (lmr == NULL || lmr->freeing || !lmr_covers(lmr, triplet))
 		*ret = BAD_ARG(2);
@@ -160,7 +148,7 @@ dapl_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_triplet,
 	if (rmr_context == NULL && lmr_triplet->segment_length != 0)
 		return BAD_ARG(7);
 	if (ia_lost(ia))
-		ia_sweep(ia);
+		lost_sweep(ia);
 	/* Windows are bound one at a time, so that keys follow each other as the binds do. */
 	pthread_mutex_lock(&ia->lock);
 	/* First, since an endpoint that is not connected may have no protection zone yet. */
@@ -179,11 +167,10 @@ dapl_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_triplet,
 				   priv & (ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE),
 				   user_cookie.as_64, completion_flags);
 	if (ret == DAT_SUCCESS) {
-		if (rmr->lmr != NULL)
-			rmr->lmr->refs--;
+		object_unref(rmr->lmr);
 		rmr->lmr = lmr;
 		if (lmr != NULL) {
-			lmr->refs++;
+			lmr->o.refs++;
 			rmr->triplet = *lmr_triplet;
 			rmr->priv = mem_privileges;
 		}

@@ -58,7 +58,7 @@ read_file(const char *path)
 		return false;
 	skipped = conf_parse(file, &registry.entries);
 	if (skipped > 0)
-		registry_complain("%s: %d malformed lines skipped", path, skipped);
+		base_complain("%s: %d malformed lines skipped", path, skipped);
 	fclose(file);
 	return true;
 }
@@ -93,7 +93,7 @@ read_conf(void)
 	if (path != NULL) {
 		registry.unreadable = !read_file(path);
 		if (registry.unreadable)
-			registry_complain("DAT_OVERRIDE: cannot read %s: %s", path, strerror(errno));
+			base_complain("DAT_OVERRIDE: cannot read %s: %s", path, strerror(errno));
 		return;
 	}
 	read_file("/etc/dat.conf");
@@ -357,14 +357,14 @@ load(struct conf_entry *entry)
 	if (entry->dl == NULL) {
 		entry->dl = dlopen(entry->library, RTLD_NOW | RTLD_LOCAL);
 		if (entry->dl == NULL) {
-			registry_complain("%s: %s", entry->name, dlerror());
+			base_complain("%s: %s", entry->name, dlerror());
 			return NULL;
 		}
 		symbol = dlsym(entry->dl, DAT_PROVIDER_INIT_FUNC_STR);
 		memcpy(&init, &symbol, sizeof(init));
 		if (init == NULL) {
-			registry_complain("%s: %s has no " DAT_PROVIDER_INIT_FUNC_STR, entry->name,
-					  entry->library);
+			base_complain("%s: %s has no " DAT_PROVIDER_INIT_FUNC_STR, entry->name,
+				      entry->library);
 			dlclose(entry->dl);
 			entry->dl = NULL;
 			return NULL;
@@ -376,7 +376,7 @@ load(struct conf_entry *entry)
 	found = find_announced(entry->name, NULL);
 	pthread_mutex_unlock(&registry.lock);
 	if (found == NULL) {
-		registry_complain("%s: %s did not register it", entry->name, entry->library);
+		base_complain("%s: %s did not register it", entry->name, entry->library);
 		if (entry->opens == 0)
 			unload(entry);
 	}
@@ -423,17 +423,15 @@ complain_not_found(const char *name, DAT_RETURN_SUBTYPE how, uint32_t major, uin
 	switch (how) {
 	case DAT_MAJOR_NOT_FOUND:
 	case DAT_MINOR_NOT_FOUND:
-		registry_complain("%s: it is there, but not for uDAPL %u.%u (in %s)", name, major, minor,
-				  where);
+		base_complain("%s: it is there, but not for uDAPL %u.%u (in %s)", name, major, minor, where);
 		break;
 	case DAT_THREAD_SAFETY_NOT_FOUND:
-		registry_complain("%s: it is there, but not thread-safe, as the program asks (in %s)", name,
-				  where);
+		base_complain("%s: it is there, but not thread-safe, as the program asks (in %s)", name,
+			      where);
 		break;
 	default:
-		registry_complain("%s: no interface adapter has this name; those there are stand in %s%s",
-				  name, where,
-				  registry.override ? "" : ", besides " OWN_NAME " and " OWN_NAME "-PORT");
+		base_complain("%s: no interface adapter has this name; those there are stand in %s%s", name,
+			      where, registry.override ? "" : ", besides " OWN_NAME " and " OWN_NAME "-PORT");
 	}
 }
 

@@ -252,6 +252,41 @@ test_lengthened(void **state)
 	munmap(q, 10 * PAGE);
 }
 
+/* What is kept longest is half of a range whose other half is adopted only now, which takes a place. */
+static void
+test_oldest_of_a_range(void **state)
+{
+	uint8_t *p = pages(2), *other[100];
+	struct one_mr mr;
+
+	for (size_t i = 0; i < 100; i++)
+		other[i] = kept(1, 1); /* more than there are places */
+	fill(p, PAGE, 2);
+	fill(p + PAGE, PAGE, 3);
+	mr = reg(p + PAGE, PAGE);
+	dereg(&mr);
+	assert_true(is_shared(p + PAGE));
+	for (size_t i = 0; i < 100; i++) {
+		if (!is_shared(other[i]))
+			continue;
+		mr = reg(other[i], PAGE);
+		dereg(&mr);
+	}
+	mr = reg(p, 2 * PAGE);
+	assert_memory_equal(peer(&mr), p, 2 * PAGE);
+	peer(&mr)[PAGE + 5] ^= 1;
+	assert_true(is_filled(p, PAGE, 2));
+	assert_int_equal(peer(&mr)[PAGE + 5], p[PAGE + 5]);
+	p[PAGE + 5] ^= 1;
+	dereg(&mr);
+	assert_true(is_filled(p + PAGE, PAGE, 3));
+	for (size_t i = 0; i < 100; i++) {
+		assert_true(is_filled(other[i], PAGE, 1));
+		munmap(other[i], PAGE);
+	}
+	munmap(p, 2 * PAGE);
+}
+
 /* The file of what was given up serves another range. */
 static void
 test_file_again(void **state)
@@ -653,6 +688,7 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_another_at_its_address, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_moved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lengthened, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_oldest_of_a_range, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_file_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reallocated, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fork, setup, teardown),

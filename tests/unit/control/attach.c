@@ -2,10 +2,57 @@
 #include "attach.h"
 
 #include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
+
+#include "dataplane/state/state.h"
 
 struct config config;
 uint32_t base_fds;
+
+static pthread_mutex_t edges_lock = PTHREAD_MUTEX_INITIALIZER;
+static char edges[1024], edges_copy[sizeof(edges)];
+
+static void
+take_edge(const struct state_machine *machine, uint32_t id, uint32_t from, uint32_t to, const char *why,
+	  bool allowed)
+{
+	size_t len;
+
+	if (!allowed)
+		abort();
+	if (strcmp(machine->object, "attachment") != 0)
+		return;
+	pthread_mutex_lock(&edges_lock);
+	len = strlen(edges);
+	snprintf(edges + len, sizeof(edges) - len, "%s -> %s: %s\n", machine->name[from], machine->name[to],
+		 why);
+	pthread_mutex_unlock(&edges_lock);
+}
+
+void
+attach_edges_trace(void)
+{
+	state_trace = take_edge;
+}
+
+void
+attach_edges_clear(void)
+{
+	pthread_mutex_lock(&edges_lock);
+	edges[0] = '\0';
+	pthread_mutex_unlock(&edges_lock);
+}
+
+const char *
+attach_edges(void)
+{
+	pthread_mutex_lock(&edges_lock);
+	memcpy(edges_copy, edges, sizeof(edges));
+	pthread_mutex_unlock(&edges_lock);
+	return edges_copy;
+}
 
 void
 pause_ms(unsigned int ms)

@@ -28,6 +28,10 @@ struct fake_event await(uint8_t type, uint32_t object);
 void assert_no_event(void);
 void forget_events(void);
 void assert_ended(struct app *app);
+/* What attachments have traced since it was cleared: a line an edge.  Any machine's wrong edge aborts. */
+const char *attach_edges(void);
+void attach_edges_clear(void);
+void attach_edges_trace(void); /* before the control thread starts */
 
 /* Attaches and detaches; the reply's error. */
 int hello_error(uint32_t magic, uint32_t version, uint32_t kind, const char *port);

@@ -116,7 +116,7 @@ turn(uint32_t loops)
 
 	for (uint32_t i = 0; i < loops; i++) {
 		for (uint32_t j = 0; j < engine.num_cores && !engine.running; j++)
-			core_iterate(engine.core[j]);
+			loop_iterate(engine.core[j]);
 		engine_poll(&handlers);
 	}
 }

@@ -185,6 +185,7 @@ static void
 publish(struct mock_object *o)
 {
 	struct mock_cq *cq = &o->cq;
+	uint32_t taken = atomic_load_explicit(&cq->shm->head, memory_order_relaxed);
 	uint64_t arm;
 
 	atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release);
@@ -195,8 +196,10 @@ publish(struct mock_object *o)
 	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_SOLICITED) != 0 &&
 	    (int32_t)(cq->solicited - ONE_ARM_INDEX(arm)) <= 0)
 		return;
+	if ((ONE_ARM_CHANNEL(arm) & ONE_ARM_NEXT) != 0)
+		taken = ONE_ARM_INDEX(arm);
 	if (arm != cq->served && ONE_ARM_SEQ(arm) != 0 && (int32_t)(cq->tail - ONE_ARM_INDEX(arm)) > 0 &&
-	    (int32_t)(cq->notified - atomic_load_explicit(&cq->shm->head, memory_order_relaxed)) > 0) {
+	    (int32_t)(cq->notified - taken) > 0) {
 		cq->served = arm;
 		tell(o, ONE_ARM_CHANNEL(arm));
 	}

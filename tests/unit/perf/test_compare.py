@@ -123,14 +123,15 @@ class TestRows(unittest.TestCase):
         table = rows.Rows(3)
         slices = table.in_turn("g", {"write": lambda: next(runs), work.BARE: lambda: {"p50": 2800, "p99.9": 28000},
                                      work.GAPS: lambda: 700})
-        quietly(work.latency, table, "g", "write", slices, "", 3, 3)
-        self.assertEqual([(r["value"], r["met"]) for r in table.rows], [(2.0, True), (2.5, True)])
+        quietly(work.latency, table, "g", "write", slices, "", 1.15, 3)
+        self.assertEqual([(r["value"], r["met"]) for r in table.rows], [(2.0, None), (2.0 / 2.8, True), (2.5, True)])
         self.assertIn("nothing else: 2.80 us", rows.markdown(table, ABOUT))
         self.assertIn("nothing else: 10.0 times typical", rows.markdown(table, ABOUT))
         self.assertIn("6 us or more: 0.14 %", rows.markdown(table, ABOUT))
         quietly(work.latency, table, "g", "write", slices, "", None, None)
-        self.assertEqual([(r["work"], r["value"], r["met"]) for r in table.rows[2:]],
-                         [("write", 2.0, None), ("write: 99.9 %", 2.5, None)])
+        self.assertEqual([(r["work"], r["value"], r["met"]) for r in table.rows[3:]],
+                         [("write", 2.0, None), ("write / the bare processes", 2.0 / 2.8, None),
+                          ("write: 99.9 %", 2.5, None)])
 
     def test_rivals(self):
         table = rows.Rows(1)

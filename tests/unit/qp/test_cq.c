@@ -288,6 +288,28 @@ test_arm(void **state)
 	assert_int_equal(word(7), 1);
 }
 
+/* The next entry that is added, taken by then or not; not one that was there. */
+static void
+test_arm_for_next(void **state)
+{
+	struct one_cqe cqe;
+
+	post(0, ONE_CQE_NOTIFY);
+	turn(1);
+	atomic_store(&ring.shm->arm, one_arm(1, 5 | ONE_ARM_NEXT, ring.head));
+	turn(5);
+	assert_int_equal(word(5), 0);
+	assert_true(ring_poll(&ring, &cqe));
+	/* As if it had been taken between its phase and the look at the arm. */
+	atomic_store(&ring.shm->head, ring.head + 1);
+	post(1, ONE_CQE_NOTIFY);
+	turn(1);
+	assert_int_equal(word(5), 1);
+	post(2, ONE_CQE_NOTIFY);
+	turn(1);
+	assert_int_equal(word(5), 1);
+}
+
 static void
 test_arm_and_unsignaled(void **state)
 {
@@ -415,7 +437,7 @@ main(void)
 		T(test_arm_and_unsignaled), T(test_arm_of_no_channel),
 		T(test_wakes_a_sleeper),    T(test_resize),
 		T(test_places_refused),     T(test_arm_by_descriptor),
-		T(test_arm_for_solicited),
+		T(test_arm_for_solicited),  T(test_arm_for_next),
 	};
 
 	return cmocka_run_group_tests(tests, group_start, group_stop);

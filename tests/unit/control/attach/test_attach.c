@@ -202,7 +202,7 @@ test_rubbish(void **state)
 static void *
 serve(void *arg)
 {
-	return control_run() == 0 ? NULL : (void *)&config;
+	return daemon_run() == 0 ? NULL : (void *)&config;
 }
 
 static void
@@ -210,7 +210,7 @@ start(void)
 {
 	char why[256] = "";
 
-	if (control_init(&config, why, sizeof(why)) != 0)
+	if (daemon_init(&config, why, sizeof(why)) != 0)
 		fail_msg("%s", why);
 	assert_int_equal(pthread_create(&control_thread, NULL, serve, NULL), 0);
 }
@@ -220,10 +220,10 @@ stop(void)
 {
 	void *result = NULL;
 
-	control_stop();
+	daemon_stop();
 	pthread_join(control_thread, &result);
 	assert_null(result);
-	control_fini();
+	daemon_fini();
 }
 
 static void
@@ -249,7 +249,7 @@ test_restart(void **state)
 		memcpy(address.sun_path, app_socket, sizeof(address.sun_path));
 		assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 		assert_int_equal(listen(fd, 1), 0);
-		assert_int_equal(control_init(&config, why, sizeof(why)), -EADDRINUSE);
+		assert_int_equal(daemon_init(&config, why, sizeof(why)), -EADDRINUSE);
 		assert_non_null(strstr(why, app_socket));
 		close(fd);
 	}
@@ -258,7 +258,7 @@ test_restart(void **state)
 	fd = open(app_socket, O_CREAT | O_WRONLY, 0600);
 	assert_true(fd >= 0);
 	close(fd);
-	assert_int_equal(control_init(&config, why, sizeof(why)), -EEXIST);
+	assert_int_equal(daemon_init(&config, why, sizeof(why)), -EEXIST);
 	assert_int_equal(unlink(app_socket), 0);
 	start();
 	app_hello(&app, ONE_KIND_DAT);
@@ -293,6 +293,7 @@ setup(void)
 	config.limits.max_segments = 5000;
 	config.max_clients_per_uid = 3;
 	config.max_bytes_per_uid = 24 << 20;
+	attach_edges_trace();
 	start();
 	/* All that stays open is open: nothing is opened at an attachment and kept. */
 	base_fds = count_fds();

@@ -268,6 +268,23 @@ test_death_with_heirs(void **state)
 	assert_clean();
 }
 
+/* Each edge of an attachment's life is traced, in order, with its reason, and is in the table. */
+static void
+test_edges(void **state)
+{
+	struct app app;
+
+	attach_edges_clear();
+	app_hello(&app, ONE_KIND_DAT);
+	app_close(&app);
+	assert_clean();
+	assert_string_equal(attach_edges(), "connected -> attached: HELLO\n"
+					    "attached -> leaving: its process or its socket has gone\n"
+					    "leaving -> removing: nothing is under way\n"
+					    "removing -> quiescing: the core has removed its objects\n"
+					    "quiescing -> gone: the grace period has ended\n");
+}
+
 int
 end_tests(void)
 {
@@ -276,6 +293,7 @@ end_tests(void)
 		cmocka_unit_test(test_core_refuses),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_death_with_heirs),
+		cmocka_unit_test(test_edges),
 	};
 
 	return cmocka_run_group_tests_name("control: ends", tests, NULL, NULL);

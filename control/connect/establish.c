@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How a connection comes about: between the application's requests, the connection manager, the
+ * neighbours and the core.
+ *
+ * Each attempt has exactly one outcome: conn_end(), or the ESTABLISHED of conn_establish().  Both sides
+ * prepare the core first and answer the peer when the core has acknowledged, so nothing from the peer
+ * finds a queue pair that is not ready.
+ *
+ *   active    WAITING -> RESOLVING -> REQUESTED -> STARTING -> UP -> OVER
+ *   passive   OFFERED -> WAITING -> RESOLVING -> PREPARING -> REPLIED -> UP -> OVER
+ *
+ * conn_state.c has all edges.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "connection.h"
+#include "control/cm/cm_mad.h"
+#include "control/cm/service.h"
+#include "control/connect/connect.h"
+
+#define RETRIES_MAX 12u
+#define STALE_DELAY_NS (100 * NS_PER_MS) /* doubled each time */
+#define ACK_TIMEOUT_ASKED 17u            /* code, 537 ms: other makes send again after this, and not before */
+#define EPHEMERAL_FIRST 32768u
+#define EPHEMERAL_COUNT 28232u
+
+const struct qp_kind conn_kind = {
+	.name = "endpoint",
+	.created = true,
+	.access = ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC,
+	.detach = conn_detach,
+	.outcome = conn_outcome,
+};
+
+/* ---- commands to the core ---- */
+
+bool
+conn_is_local(const struct conn *conn)
+{
+	const struct qp *peer;
+
+	if (path_own(&conn->path.dst) == NULL)
+		return false;
+	peer = engine_qp_owner(conn->peer_qpn);
+	return peer != NULL && !peer->removing &&
+	       engine_qp_core(peer->engine) == engine_qp_core(conn->qp->engine);
+}
+
+void
+conn_fill_path(const struct conn *conn, struct wire_path *path)
+{
+	memcpy(path->src_mac, conn->port->info->mac, sizeof(path->src_mac));
+	memcpy(path->dst_mac, conn->mac, sizeof(path->dst_mac));
+	path->src = conn->path.src;
+	path->dst = conn->path.dst;
+	path->flow_label = conn->path.flow_label;
+	path->udp_src_port =
+		wire_udp_source_port(conn->path.flow_label, conn->qp->config.qpn, conn->peer_qpn);
+	/* Another oneside end tells us of congestion, and we heed it: switches may mark (ECT(0)). */
+	path->tos = conn->path.traffic_class;
+	if (conn->peer_oneside)
+		path->tos = (uint8_t)((path->tos & ~3u) | 2u);
+	path->ttl = conn->path.hop_limit != 0 ? conn->path.hop_limit : 64;
+}
+
+static void
+send_connect(struct conn *conn, command_done *done)
+{
+	struct qp *qp = conn->qp;
+	struct engine_command *command = qp_command(qp, ENGINE_QP_CONNECT, done, conn);
+	struct rc_attr *rc = &command->connection.rc;
+
+	rc->qpn = qp->config.qpn;
+	rc->peer_qpn = conn->setup->remote.qpn;
+	rc->pz = qp->config.pz;
+	rc->access = qp->kind->access;
+	rc->send_psn = conn->setup->remote.psn;
+	rc->recv_psn = conn->local.psn;
+	rc->path_mtu = conn->local.path_mtu;
+	rc->rd_atomic_in = conn->local.rd_atomic_in;
+	rc->rd_atomic_out = conn->local.rd_atomic_out;
+	rc->retry_count = conn->passive ? conn->setup->remote.retry_count & 7 : 7;
+	rc->rnr_retry = conn->setup->remote.rnr_retry & 7;
+	rc->min_rnr_timer = 12;
+	rc->timeout = connection_timeout(conn->setup->remote.oneside, conn->passive,
+					 conn->setup->remote.ack_timeout, conn->port->config->ack_timeout);
+	rc->oneside_peer = conn->setup->remote.oneside;
+	rc->selective = conn->setup->remote.oneside &&
+			(conn->setup->remote.capabilities & CM_CAPABILITY_SELECTIVE_REPEAT) != 0;
+	conn_fill_path(conn, &rc->path);
+	command->connection.state = conn->passive ? RC_RTR : RC_RTS;
+	command->connection.local = conn_is_local(conn);
+	command->quiet = !conn->passive; /* ESTABLISHED follows at once */
+	conn->commands++;
+	command_send(command);
+}
+
+static void
+conn_establish(struct conn *conn, command_done *done)
+{
+	struct qp *qp = conn->qp;
+	struct engine_command *command = qp_command(qp, ENGINE_QP_RTS, done, conn);
+
+	command->event = qp->kind->outcome(qp, ONE_CONN_ESTABLISHED, RSM_OK);
+	command->quiet = conn->passive; /* nothing waits for it there; what goes wrong is an event */
+	qp_state_set(qp, ONE_QP_CONNECTED, "established");
+	conn->commands++;
+	command_send(command);
+	free(conn->setup);
+	conn->setup = NULL;
+}
+
+static void
+conn_told(struct engine_command *command, void *object)
+{
+	struct conn *conn = object;
+
+	conn->commands--;
+	if (command->status != 0 && conn->state != CONN_OVER)
+		conn_end(conn, ONE_CONN_BROKEN, RSM_INTERNAL_ERROR, true);
+	conn_put(conn);
+}
+
+/* Active side: ESTABLISHED is in the application's ring, and the peer may send from now on. */
+static void
+conn_started(struct engine_command *command, void *object)
+{
+	struct conn *conn = object;
+
+	if (conn->state == CONN_STARTING && command->status == 0) {
+		conn_state_set(conn, CONN_UP, "the core is ready");
+		cm_confirm(conn->cm, control.now);
+	}
+	conn_told(command, conn);
+}
+
+/* Passive side: the queue pair can receive. */
+static void
+conn_prepared(struct engine_command *command, void *object)
+{
+	struct conn *conn = object;
+
+	if (conn->state == CONN_PREPARING && command->status == 0) {
+		conn_state_set(conn, CONN_REPLIED, "the core is ready");
+		conn_hold_qpn(conn);
+		if (cm_accept(conn->cm, &conn->local, conn->setup->private_data, conn->setup->private_len,
+			      control.now) != 0)
+			conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, true);
+	}
+	conn_told(command, conn);
+}
+
+static void
+take_remote(struct conn *conn, const struct cm_remote *remote)
+{
+	conn->setup->remote = *remote;
+	conn->peer_qpn = remote->qpn;
+	conn->peer_oneside = remote->oneside;
+}
+
+/* ---- attempts ---- */
+
+static void
+send_request(struct conn *conn)
+{
+	struct cm_connect params = {
+		.service_id = conn->service,
+		.local = conn->local,
+		.path = conn->path,
+		.rdma_cm = service_is_ip(conn->service),
+		.ip_port = conn->ip_port,
+		.timeout = conn->deadline == NEVER ? CM_NEVER : conn->deadline - control.now,
+		.private_len = conn->setup->private_len,
+	};
+
+	memcpy(params.private_data, conn->setup->private_data, conn->setup->private_len);
+	conn_state_set(conn, CONN_REQUESTED, "REQ");
+	conn->cm = cm_connect(conn->port->cm, &params, conn, control.now);
+	if (conn->cm == NULL) {
+		conn_end(conn, ONE_CONN_BROKEN, RSM_INSUFFICIENT_RESOURCES, false);
+		return;
+	}
+	conn_hold_qpn(conn);
+}
+
+static void
+resolved(struct conn *conn)
+{
+	conn_wait_no_more(conn);
+	if (conn->passive) {
+		conn_state_set(conn, CONN_PREPARING, "resolved");
+		conn_show(conn);
+		send_connect(conn, conn_prepared);
+	} else if (control.now >= conn->deadline) {
+		conn_end(conn, ONE_CONN_TIMED_OUT, RSM_OK, false);
+	} else {
+		send_request(conn);
+	}
+}
+
+static void
+unreachable(struct conn *conn)
+{
+	conn_end(conn, conn->passive ? ONE_CONN_ACCEPT_ERROR : ONE_CONN_UNREACHABLE, RSM_OK, conn->passive);
+}
+
+static void
+on_resolved(void *user, int status, const uint8_t mac[6])
+{
+	struct conn *conn = user;
+
+	if (conn->state != CONN_RESOLVING)
+		return;
+	if (status != 0) {
+		unreachable(conn);
+		return;
+	}
+	memcpy(conn->mac, mac, sizeof(conn->mac));
+	resolved(conn);
+}
+
+void
+conn_try(struct conn *conn)
+{
+	int error;
+
+	if (qpn_held(conn->qp->config.qpn)) {
+		conn_state_set(conn, CONN_WAITING, "the last connection's time-wait");
+		conn->retry_at = NEVER;
+		conn_wait(conn);
+		return;
+	}
+	conn_state_set(conn, CONN_RESOLVING, "an attempt");
+	error = neigh_resolve(control.neigh, conn->port->index, &conn->path.dst, control.now, conn->mac,
+			      on_resolved, conn);
+	if (error == 0)
+		resolved(conn);
+	else if (error == -EINPROGRESS)
+		conn_wait(conn);
+	else
+		unreachable(conn);
+}
+
+void
+conn_start(struct conn *conn, struct qp *qp)
+{
+	conn->qp = qp;
+	qp->conn = conn;
+	qp_tell_state(qp, ONE_QP_CONNECTING, "a connection begins");
+	conn->local.qpn = qp->config.qpn;
+	conn->local.psn = (uint32_t)control_random() & 0xffffff;
+	conn->local.rnr_retry =
+		qp->kind->endless_rnr ? CONFIG_RNR_RETRY_ENDLESS : conn->port->config->rnr_retry;
+	conn->local.srq = qp->srq != NULL;
+	conn->local.retry_count = 7;
+	conn->local.ack_timeout = ACK_TIMEOUT_ASKED;
+	conn->local.path_mtu = conn->port->info->path_mtu;
+	conn->local.rd_atomic_in = (uint8_t)qp->rd_atomic_in;
+	conn->local.rd_atomic_out = (uint8_t)qp->rd_atomic_out;
+	if (conn->passive) {
+		connection_negotiate(&conn->local, &conn->setup->remote);
+		if (conn->setup->remote.path_mtu < conn->local.path_mtu)
+			conn->local.path_mtu = conn->setup->remote.path_mtu;
+	} else {
+		conn->ip_port = (uint16_t)(EPHEMERAL_FIRST + control_random() % EPHEMERAL_COUNT);
+		conn->path.flow_label = (uint32_t)control_random() & 0xfffff;
+		conn->path.hop_limit = 64;
+	}
+	conn_try(conn);
+}
+
+int
+qp_connect(struct client *client, const struct one_msg *msg)
+{
+	const struct one_qp_connect *args = &msg->qp_connect;
+	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
+	uint64_t service;
+	struct conn *conn;
+	int error = qp_connectable(client, args->qp, args->private_len);
+
+	if (error != 0)
+		return error;
+	if (args->timeout_us == 0)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, 0);
+	if (service_from_qual(args->service, &service) != 0)
+		return client_refuse(client, -EACCES, ONE_SUBJECT_ADDRESS, args->service);
+	if (args->family != (wire_addr_is_v4(&client->port->info->addr) ? AF_INET : AF_INET6))
+		return client_refuse(client, -EAFNOSUPPORT, ONE_SUBJECT_ADDRESS, args->family);
+	conn = conn_new(client->port, false);
+	if (conn == NULL)
+		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+	conn->service = service;
+	conn->path.port = client->port->index;
+	conn->path.src = client->port->info->addr;
+	addr_to_wire(args->family, args->addr, &conn->path.dst);
+	if (args->timeout_us < (NEVER - control.now) / 1000)
+		conn->deadline = control.now + args->timeout_us * 1000;
+	conn->setup->private_len = args->private_len;
+	memcpy(conn->setup->private_data, args->private_data, args->private_len);
+	conn_start(conn, qp);
+	return 0;
+}
+
+/* ---- what the connection manager says ---- */
+
+/* Refused for a reason that another attempt may not meet: true when there will be one. */
+static bool
+try_again(struct conn *conn, uint16_t reason)
+{
+	if ((reason != CM_REJ_STALE && reason != CM_REJ_INVALID_MTU) || conn->attempts >= RETRIES_MAX)
+		return false;
+	if (reason == CM_REJ_INVALID_MTU) {
+		if (conn->local.path_mtu <= 256)
+			return false;
+		conn->local.path_mtu /= 2;
+		conn->retry_at = control.now;
+	} else if (conn->attempts < 6) {
+		conn->retry_at = control.now + (STALE_DELAY_NS << conn->attempts);
+	} else {
+		return false;
+	}
+	conn->attempts++;
+	/* That one lives on by itself; its number is ours to use again, since the peer has not taken it. */
+	cm_set_user(conn->cm, NULL);
+	conn->cm = NULL;
+	conn_let_go_qpn(conn);
+	conn_state_set(conn, CONN_WAITING, "REJ, another attempt later");
+	conn_wait(conn);
+	return true;
+}
+
+static void
+on_request(struct path_port *port, const struct cm_event *event)
+{
+	struct conn *conn = control.stopping ? NULL : conn_new(port, true);
+
+	if (conn == NULL) {
+		cm_reject(event->conn, CM_REJ_NO_RESOURCES, NULL, 0, control.now);
+		return;
+	}
+	conn->cm = event->conn;
+	cm_set_user(event->conn, conn);
+	take_remote(conn, event->remote);
+	conn->path = event->remote->path;
+	conn->path.port = port->index;
+	conn->service = event->remote->service_id;
+	if (event->remote->path_mtu > port->info->path_mtu)
+		/* There is no field to ask for less; our own active side tries again with less after this
+		 * REJ. */
+		conn_reject(conn, CM_REJ_INVALID_MTU, NULL, 0);
+	else if (service_is_rsm(conn->service))
+		attach_calls->rsm_request(cm_listener_user(event->listener), conn);
+	else
+		cr_offer(cm_listener_user(event->listener), conn);
+}
+
+static void
+on_reply(struct conn *conn, const struct cm_event *event)
+{
+	if (conn->state != CONN_REQUESTED) {
+		cm_disconnect(conn->cm, control.now);
+		return;
+	}
+	take_remote(conn, event->remote);
+	connection_negotiate(&conn->local, &conn->setup->remote);
+	if (conn->qp->kind->replied != NULL && !conn->qp->kind->replied(conn)) {
+		conn_end(conn, ONE_CONN_BROKEN, RSM_BAD_DRIVER_VERSION, true);
+		return;
+	}
+	conn_state_set(conn, CONN_STARTING, "REP");
+	conn_show(conn);
+	send_connect(conn, conn_told);
+	conn_establish(conn, conn_started);
+}
+
+static void
+on_rejected(struct conn *conn, const struct cm_event *event)
+{
+	if (conn->state == CONN_REQUESTED) {
+		enum rsm_error rsm = RSM_OK;
+
+		if (try_again(conn, event->reason))
+			return;
+		if (conn->qp->kind->rejected != NULL)
+			rsm = conn->qp->kind->rejected(event->reason, event->reject_data);
+		else if (event->reason == CM_REJ_CONSUMER)
+			conn_show_refusal(conn, event->reject_data);
+		conn_end(conn,
+			 event->reason == CM_REJ_CONSUMER ? ONE_CONN_PEER_REJECTED
+							  : ONE_CONN_NON_PEER_REJECTED,
+			 rsm, false);
+	} else if (conn->state == CONN_UP || conn->state == CONN_STARTING) {
+		conn_end(conn, ONE_CONN_DISCONNECTED, RSM_OK, false);
+	} else {
+		conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, false);
+	}
+}
+
+static void
+on_disconnected(struct conn *conn)
+{
+	if (conn->state == CONN_UP || conn->state == CONN_STARTING)
+		/* Why the peer disconnects may be what broke the connection at this end too; the event
+		 * of that is behind, if its core is not the peer's. */
+		conn_end_or(conn, ONE_CONN_DISCONNECTED, ONE_CONN_BROKEN, RSM_OK, false);
+	else
+		conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, false);
+}
+
+void
+conn_event(struct cm_env *env, const struct cm_event *event)
+{
+	struct path_port *port = (struct path_port *)(void *)((char *)env - offsetof(struct path_port, env));
+	struct conn *conn = cm_user(event->conn);
+
+	if (event->type == CM_REQUEST) {
+		on_request(port, event);
+		return;
+	}
+	if (conn == NULL)
+		return;
+	switch (event->type) {
+	case CM_REQUEST:
+		break;
+	case CM_REPLY:
+		on_reply(conn, event);
+		break;
+	case CM_ESTABLISHED:
+		if (conn->state == CONN_REPLIED) {
+			conn_state_set(conn, CONN_UP, "CM_ESTABLISHED");
+			conn_establish(conn, conn_told);
+		}
+		break;
+	case CM_REJECTED:
+		on_rejected(conn, event);
+		break;
+	case CM_UNREACHABLE:
+		conn_end(conn, ONE_CONN_UNREACHABLE, RSM_OK, false);
+		break;
+	case CM_TIMED_OUT:
+		conn_end(conn, ONE_CONN_TIMED_OUT, RSM_OK, false);
+		break;
+	case CM_ACCEPT_FAILED:
+		conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, false);
+		break;
+	case CM_DISCONNECTED:
+		on_disconnected(conn);
+		break;
+	case CM_GONE:
+		conn->cm = NULL;
+		conn_let_go_qpn(conn);
+		if (conn->state != CONN_OVER)
+			conn_end(conn, ONE_CONN_BROKEN, RSM_OK, false);
+		conn_put(conn);
+		break;
+	}
+}

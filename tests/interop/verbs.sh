@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+#
+# The verbs programs of Debian at both ends, unmodified: on our libibverbs and librdmacm here, on rdma-core's and
+# Soft-RoCE in the guest.  Cases of interop.sh.
+#
+# Those that meet over TCP run beside the bridge, as in dapl2.sh.
+VERBS_RUN=$BUILD/api/verbs/oneside-run
+GUEST_GID=1 # 0 is the link-local address
+
+verbs_init() {
+	local program
+	for program in ibv_rc_pingpong ucmatose ib_atomic_bw; do
+		command -v "$program" >/dev/null || skip "there is no $program; install ibverbs-utils rdmacm-utils perftest"
+	done
+	[ -e "$BUILD/api/rdmacm/librdmacm.so.1" ] || skip "there is no librdmacm; install librdmacm-dev, and build again"
+	ip -n "$SWITCH" addr replace "$MEETING/24" dev br0 || fail "the bridge takes no address"
+}
+
+# With @ for the server's address, % for the index of a side's GID.
+verbs_words() { # ADDRESS INDEX WORDS
+	local words=${3//@/$1}
+	printf '%s' "${words//%/$2}"
+}
+
+listens_here() { # cm|PORT
+	case $1 in
+	cm) python3 "$HERE/telemetry.py" "$(plane_telemetry a)" /oneside/clients listeners 2>/dev/null | grep -q ' [1-9]' ;;
+	*) ip netns exec "$SWITCH" ss -ltnH "sport = :$1" | grep -q . ;;
+	esac
+}
+
+await_listener() { # here|there cm|PORT
+	local what tenths=$((LIMIT * 10))
+	if [ "$1" = here ]; then
+		until listens_here "$2" || ! kill -0 "$HERE_PID" 2>/dev/null || [ "$tenths" = 0 ]; do
+			sleep 0.1
+			tenths=$((tenths - 1))
+		done
+	else
+		what='rdma resource show cm_id | grep -q LISTEN'
+		[ "$2" = cm ] || what="grep -q :$(printf %04X "$2").*:0000.0A /proc/net/tcp /proc/net/tcp6"
+		guest sh -c "'until $what || [ -e /host/jobs/talk.rc ]; do usleep 50000; done'"
+	fi
+}
+
+# perftest's client connects a second time with -R, sometimes before its server listens again.
+TOO_EARLY='RDMA_CM_EVENT_REJECTED; error: 8'
+
+# verbs_once serve|connect cm|PORT SERVER CLIENT: both ends end well.
+verbs_once() {
+	local role=$1 how=$2 server=$3 client=$4 address=$THEIRS status
+	: >"$WORK/ours.log"
+	if [ "$role" = serve ]; then
+		address=$OURS
+		[ "$how" = cm ] || address=$MEETING
+		# shellcheck disable=SC2046 # words are wanted
+		here "$VERBS_RUN" --socket "$(plane_socket a)" $(verbs_words "$address" 0 "$server")
+		await_listener here "$how"
+		there talk "$(verbs_words "$address" $GUEST_GID "$client")"
+		guest_end talk
+		status=$?
+		! said there "$TOO_EARLY" || kill "$HERE_PID"
+		wait "$HERE_PID" && [ "$status" = 0 ]
+	else
+		there talk "$(verbs_words "$address" $GUEST_GID "$server")"
+		await_listener there "$how"
+		# shellcheck disable=SC2046
+		here "$VERBS_RUN" --socket "$(plane_socket a)" $(verbs_words "$address" 0 "$client")
+		wait "$HERE_PID"
+		status=$?
+		! said here "$TOO_EARLY" || guest killall "${server%% *}"
+		guest_end talk && [ "$status" = 0 ]
+	fi
+}
+
+# verbs cm|PORT SERVER CLIENT: in each of ROLES.
+verbs() {
+	local role tries
+	for role in $ROLES; do
+		tries=5
+		until verbs_once "$role" "$@"; do
+			tries=$((tries - 1))
+			{ [ "$tries" -gt 0 ] && { said here "$TOO_EARLY" || said there "$TOO_EARLY"; }; } ||
+				show_both "$3, oneside ${role}s"
+		done
+		say "ok   $3, oneside ${role}s"
+	done
+}
+
+perftest() { # PORT PROGRAM OPTIONS...
+	verbs "$1" "$2 -F -x % -p $1 ${*:3}" "$2 -F -x % -p $1 ${*:3} @"
+}
+
+perftest_cm() { # PROGRAM OPTIONS...
+	verbs cm "$1 -F -R ${*:2}" "$1 -F -R ${*:2} @"
+}
+
+# -o, since perftest asks for as many READs as the peer says it can take: Soft-RoCE's 128 are more than we have.
+case_verbs() {
+	local size
+	start_interop_plane 4 1500
+	verbs_init
+	for size in 64 1025 65535; do
+		verbs cm "rping -s -a @ -V -C 5 -S $size" "rping -c -a @ -V -C 5 -S $size"
+	done
+	verbs cm "ucmatose -b @ -c 3 -C 3 -S 1000" "ucmatose -s @ -c 3 -C 3 -S 1000"
+	verbs 18515 "ibv_rc_pingpong -g % -c -n 100" "ibv_rc_pingpong -g % -c -n 100 @"
+	verbs 18515 "ibv_rc_pingpong -g % -c -e -s 70000 -n 20" "ibv_rc_pingpong -g % -c -e -s 70000 -n 20 @"
+	perftest 18516 ib_write_bw -s 4096 -n 200
+	perftest 18516 ib_write_bw -s 65536 -n 20
+	perftest 18516 ib_read_bw -o 16 -s 4096 -n 100
+	perftest 18516 ib_send_bw -s 4096 -n 200
+	perftest 18516 ib_write_lat -s 8 -n 100
+	perftest 18516 ib_atomic_bw -o 16 -n 100
+	perftest_cm ib_write_bw -s 65536 -n 20
+	perftest_cm ib_read_bw -s 10001 -n 20
+	perftest_cm ib_send_bw -s 4096 -n 200
+	stop_plane a
+}
+
+# Over IPv6, with a path MTU of 4096; perftest knows nothing of IPv6.
+case_verbs6() {
+	start_interop_plane 6 "$CABLE_MTU"
+	verbs_init
+	# getaddrinfo() takes IPv6 addresses where the machine has one.
+	ip netns exec "$SWITCH" sysctl -qw net.ipv6.conf.lo.disable_ipv6=0
+	ip -n "$SWITCH" addr replace fd00::1/128 dev lo || fail "no IPv6 address beside the bridge"
+	GUEST_GID=2
+	verbs cm "rping -s -a @ -V -C 5 -S 64" "rping -c -a @ -V -C 5 -S 64"
+	verbs cm "rping -s -a @ -V -C 5 -S 16385" "rping -c -a @ -V -C 5 -S 16385"
+	THEIRS=192.0.2.10 verbs 18515 "ibv_rc_pingpong -g % -c -n 100" "ibv_rc_pingpong -g % -c -n 100 @"
+	GUEST_GID=1
+	stop_plane a
+}

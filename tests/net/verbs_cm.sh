@@ -1,0 +1,47 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Debian's programs of rdma_cm on oneside's librdmacm, and the same by exchanged numbers over IPv6:
+#
+#   verbs_cm.sh local|memif|veth6
+
+. "$(dirname "$0")/verbs_lib.sh"
+for program in rping ucmatose rdma_server rdma_xserver cmtime ib_write_bw ibv_rc_pingpong; do
+	command -v "$program" >/dev/null || skip "$program is missing: apt-get install ibverbs-utils rdmacm-utils perftest"
+done
+verbs_init "$1"
+
+to=${addresses[0]}
+nobody=192.0.2.77
+[ "$1" = veth6 ] && nobody=2001:db8::77
+cm_pair rping rping -s -a "$to" -p 7174 -C 20 -V -- rping -c -a "$to" -p 7174 -C 20 -V
+cm_pair rping-any rping -s -p 7174 -C 5 -V -S 4000 -- rping -c -a "$to" -p 7174 -C 5 -V -S 4000
+cm_pair ucmatose ucmatose -b "$to" -c 5 -C 3 -S 1000 -- ucmatose -s "$to" -c 5 -C 3 -S 1000
+cm_pair rping-verbose rping -s -v -d -a "$to" -C 2 -S 100 -- rping -c -v -d -a "$to" -C 2 -S 100
+expect 'ping data: rdma-ping-1' "$WORK/rping-verbose.client"
+SERVER_STAYS=yes cm_pair rping-persistent rping -s -P -a "$to" -- rping -c -a "$to" -C 3 -V
+cm_pair ucmatose-many ucmatose -b "$to" -c 100 -C 1 -- ucmatose -s "$to" -c 100 -C 1
+cm_pair ucmatose-migrate ucmatose -b "$to" -c 5 -C 3 -m -- ucmatose -s "$to" -c 5 -C 3 -m
+cm_pair ucmatose-tos ucmatose -b "$to" -c 2 -C 3 -t 0x28 -- ucmatose -s "$to" -c 2 -C 3 -t 0x28
+cm_pair rdma_client rdma_server -s "$to" -- rdma_client -s "$to"
+cm_pair rdma_xclient rdma_xserver -p 7470 -c r -- rdma_xclient -s "$to" -p 7470 -c r
+SERVER_STAYS=yes cm_pair cmtime cmtime -b "$to" -c 50 -- cmtime -s "$to" -c 50
+
+# Nobody listens, and nobody answers.
+on 1 rping -c -a "$to" -p 7999 -C 1 >"$WORK/refused" 2>&1 && fail "rping reached nobody"
+expect RDMA_CM_EVENT_REJECTED "$WORK/refused"
+on 1 rping -c -a "$nobody" -p 7999 -C 1 >"$WORK/silent" 2>&1 && fail "rping reached an address that nobody has"
+expect RDMA_CM_EVENT_UNREACHABLE "$WORK/silent"
+
+
+# What is not there says so.
+on 1 rdma_xclient -s "$to" -c x >"$WORK/xrc" 2>&1 && fail "XRC"
+expect 'rdma_create_ep: Operation not supported' "$WORK/xrc"
+
+if [ "$1" = veth6 ]; then # perftest knows nothing of IPv6 addresses, but of GIDs
+	pair rc 18515 ibv_rc_pingpong -g 0 -c -n 200
+	pair write_bw 18516 ib_write_bw -F -x 0 -n 500
+	exit
+fi
+cm_pair write_bw-R ib_write_bw -F -R -n 500 -p 18518 -- ib_write_bw -F -R -n 500 -p 18518 "$to"
+cm_pair send_lat-R ib_send_lat -F -R -n 300 -p 18518 -- ib_send_lat -F -R -n 300 -p 18518 "$to"

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+#
+# Programs of Debian's ibverbs-utils, rdmacm-utils and perftest, as they are, on oneside's libibverbs and
+# librdmacm, in pairs; on top of lib.sh.
+#
+#   verbs_init local|memif|veth6   data planes: both ends on one; on two, joined by memif, or by Ethernet with IPv6
+#   on 0|1 PROGRAM...              at that end; ${addresses[]} are theirs
+#   pair NAME PORT PROGRAM...      a server and a client that meet over TCP
+#   cm_pair NAME SERVER... -- CLIENT...   by rdma_cm; SERVER_STAYS=yes: it is ended when the client has succeeded
+#
+# Those without rdma_cm meet over TCP on the loopback interface, as root one of their own.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+RUN=$BUILD/api/verbs/oneside-run
+for library in verbs/libibverbs rdmacm/librdmacm; do
+	[ -e "$BUILD/api/$library.so.1" ] || fail "$library is not built: apt-get install libibverbs-dev librdmacm-dev"
+done
+INSIDE=()
+
+verbs_init() {
+	net_init
+	if [ "$(id -u)" = 0 ] && ip netns add "oneside-$$-meet" 2>/dev/null; then
+		NAMESPACES+=("oneside-$$-meet")
+		ip -n "oneside-$$-meet" link set lo up
+		INSIDE=(ip netns exec "oneside-$$-meet")
+	fi
+
+	# These programs poll without end: where they have to share processors with the data planes, only a data
+	# plane that sleeps gets one at once when there is work.
+	[ "$(allowed_cpus | wc -l)" -ge 4 ] || PLANE_IDLE=${PLANE_IDLE:-sleep}
+	case $1 in
+	local | memif) start_memif_pair ;; # perftest wants a link that is up
+	veth6)
+		[ ${#INSIDE[@]} -gt 0 ] || skip "network namespaces need root"
+		# getaddrinfo() takes IPv6 addresses where the machine has one.
+		ip -n "${INSIDE[3]}" addr add fd00::1/128 dev lo || skip "this machine has no IPv6"
+		PLANE_NETWORK=2001:db8:: start_veth_pair
+		;;
+	*) fail "verbs_init local|memif|veth6" ;;
+	esac
+	case $1 in
+	local)
+		sockets=("$(plane_socket a)" "$(plane_socket a)")
+		addresses=(192.0.2.1 192.0.2.1)
+		;;
+	memif)
+		sockets=("$(plane_socket a)" "$(plane_socket b)")
+		addresses=(192.0.2.1 192.0.2.2)
+		;;
+	veth6)
+		sockets=("$(plane_socket a)" "$(plane_socket b)")
+		addresses=(2001:db8::1 2001:db8::2)
+		;;
+	esac
+}
+
+on() { # 0|1 PROGRAM ARGUMENTS...
+	local -a run=("${INSIDE[@]}" timeout 120 "$RUN" --socket "${sockets[$1]}" "${@:2}")
+	[ "$BASHPID" = $$ ] || exec "${run[@]}" # in the background: the process id is the program's
+	"${run[@]}"
+}
+
+listening() { # PORT
+	"${INSIDE[@]}" ss -Htln "sport = :$1" | grep -q .
+}
+
+# pair NAME PORT PROGRAM ARGUMENTS...: a server and a client, both of which succeed.
+pair() {
+	local name=$1 port=$2 server tenths=200
+	shift 2
+	on 0 "$@" -p "$port" >"$WORK/$name.server" 2>&1 &
+	server=$!
+	APPLICATIONS+=("$server")
+	until listening "$port"; do
+		kill -0 "$server" 2>/dev/null && [ "$tenths" -gt 0 ] || {
+			cat "$WORK/$name.server" >&2
+			fail "$name: the server does not listen"
+		}
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+	on 1 "$@" -p "$port" 127.0.0.1 >"$WORK/$name.client" 2>&1 || {
+		cat "$WORK/$name.server" "$WORK/$name.client" >&2
+		fail "$name: $* fails at the client"
+	}
+	wait "$server" || {
+		cat "$WORK/$name.server" >&2
+		fail "$name: $* fails at the server"
+	}
+	say "$name"
+}
+
+# ---- rdma_cm ----
+
+RUNTIME=/var/run # DPDK's
+[ "$(id -u)" = 0 ] || RUNTIME=${XDG_RUNTIME_DIR:-/tmp}
+
+served() { # yes|no: whether an attachment of data plane a listens
+	local listeners
+	listeners=$(python3 "$(dirname "$0")/../interop/telemetry.py" \
+		"$RUNTIME/dpdk/$(basename "$WORK")-a/dpdk_telemetry.v2" /oneside/clients listeners 2>/dev/null)
+	case $listeners in
+	*' '[1-9]*) [ "$1" = yes ] ;;
+	*) [ "$1" = no ] ;;
+	esac
+}
+
+until_served() { # yes|no NAME
+	local tenths=200
+	until served "$1"; do
+		[ "$tenths" -gt 0 ] || {
+			cat "$WORK/$2.server" >&2
+			fail "$2: does a server listen? not as expected: $1"
+		}
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+}
+
+cm_pair() { # NAME SERVER -- CLIENT
+	local name=$1 server
+	local -a serve=()
+	shift
+	while [ "$1" != -- ]; do
+		serve+=("$1")
+		shift
+	done
+	shift
+	until_served no "$name" # the one before has gone
+	on 0 "${serve[@]}" >"$WORK/$name.server" 2>&1 &
+	server=$!
+	APPLICATIONS+=("$server")
+	until_served yes "$name"
+	on 1 "$@" >"$WORK/$name.client" 2>&1 || {
+		cat "$WORK/$name.server" "$WORK/$name.client" >&2
+		fail "$name: $* fails at the client"
+	}
+	if [ -n "${SERVER_STAYS:-}" ]; then
+		end_process "$server" 10
+	elif ! wait "$server"; then
+		cat "$WORK/$name.server" >&2
+		fail "$name: ${serve[*]} fails at the server"
+	fi
+	say "$name"
+}

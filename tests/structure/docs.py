@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the documents name exists: files and folders, functions and constants of the project, headings linked to.
+
+    docs.py               checks; prints what is not there; exit 1
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+TOPS = ("api/", "config/", "control/", "dataplane/", "doc/", "perf/", "tests/")
+QUOTED = re.compile(r"`([^`\n]+)`")
+LINK = re.compile(r"\]\(([^)\s]*)\)")
+OURS = re.compile(r"(?:one|engine|rc|wire|mem|cq|qp|loop|client|conn|cm|ranges|cr)_[a-z][a-z0-9_]*(?:\(\))?"
+                  r"|(?:ONE|RC|ENGINE|CLIENT|CONN|CM|CORE|KEEP)_[A-Z0-9_]+")
+FENCE = re.compile(r"^```.*?^```", re.M | re.S)
+
+
+def anchors(text):
+    """The anchors of a document's headings, as forges make them."""
+    for heading in re.findall(r"^#+ +(.+)$", FENCE.sub("", text), re.M):
+        plain = re.sub(r"\]\([^)]*\)", "", heading).lower()
+        yield re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+
+
+def main():
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    listed = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
+    files = [f for f in listed.stdout.split() if os.path.exists(os.path.join(root, f))]
+    if not files:
+        print("SKIPPED: not a git checkout")
+        return 77
+    folders = {f[:i + 1] for f in files for i, c in enumerate(f) if c == "/"}
+    text, words = {}, set()
+    for path in files:
+        if path.endswith(".md"):
+            with open(os.path.join(root, path), encoding="utf-8") as document:
+                text[path] = document.read()
+        elif path.endswith((".c", ".h", ".py", ".sh", ".build", ".conf", ".3", ".1", ".5", ".8")):
+            with open(os.path.join(root, path), encoding="utf-8") as source:
+                words.update(re.findall(r"\w+", source.read()))
+    bad = []
+    for path, document in text.items():
+        for name in QUOTED.findall(document):
+            file = name.split()[0].rstrip(".,")
+            if file.startswith(TOPS) and "*" not in file and file not in files and file.rstrip("/") + "/" not in folders:
+                bad.append(f"{path}: `{name}`: no such file")
+            if OURS.fullmatch(name) and name.removesuffix("()") not in words:
+                bad.append(f"{path}: `{name}`: no source has this name")
+        for link in LINK.findall(document):
+            target, _, anchor = link.partition("#")
+            file = os.path.normpath(os.path.join(os.path.dirname(path), target)) if target else path
+            if "://" in link:
+                continue
+            if file not in files and file + "/" not in folders:
+                bad.append(f"{path}: ({link}): no such file")
+            elif anchor and file in text and anchor not in anchors(text[file]):
+                bad.append(f"{path}: ({link}): no such heading")
+    print("\n".join(bad) or f"{len(text)} documents, nothing to say")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Global names of the product, and the rooms that they say they are from.
+
+A global function or variable begins with a prefix of its room, and a prefix is one room's within a side (a folder
+directly below PREFIXES); no two types of one program have the same name.
+
+    names.py BUILD            checks; prints each name that is off; exit 1
+"""
+
+import collections
+import os
+import re
+import sys
+
+import rooms
+
+ANYWHERE = {  # declared in one public header, defined in whichever room it is about
+    "dataplane": "engine",     # engine.h
+    "api/client": "one",       # client.h
+    "api/dat": "dat dapl",     # uDAPL's calls
+}
+PREFIXES = {
+    "dataplane": {
+        "core": "core event stage stages stats timer",
+        "engine": "telemetry",
+        "loop": "idle loop",
+        "mem": "guard mem reach",
+        "port": "device flow flows link links memif_unmap munmap port ports privilege rx_wakeup tx",
+        "qp": "client_fault cq doorbell local qp qpn rcio srq steer ud wqe",
+        "rc": "rc",
+        "state": "state",
+        "wire": "icrc wire",
+    },
+    "control": {
+        "attach": "attach client clients command copies entry grace identity job lane mapping mappings object parts "
+                  "reaper reapers server work workers",
+        "base": "acl arena port_space quota small table",
+        "cm": "cm",
+        "connect": "ah ahs conn conns cr listen listener qp_connect qp_datagram qp_disconnect qp_engine_event qp_error qp_rtr qp_rts",
+        "daemon": "calls check daemon kernel_addr main notify telemetry",
+        "loop": "control log",
+        "neigh": "neigh",
+        "objects": "bind channel cq hello key mr mw pz qp qpn region srq staging",
+        "path": "addr path paths",
+        "rsm": "export host hosts import rsm segment share",
+    },
+    "config": {"": "config"},
+    "api/client": {
+        "adopt": "cell file files keep maps mem page piece range ranges shared transplant",
+        "attach": "call client copier copiers wait watcher",
+        "life": "fork",
+        "rings": "",
+    },
+    "api/dat": {
+        "base": "base handle idmap lock object pz",
+        "ep": "cr ep sp srq",
+        "evd": "cno event evd lost stash",
+        "ia": "ia",
+        "mem": "lmr rmr",
+        "registry": "conf dats oneside registry",
+    },
+    "api/dat2": {"": "dat event face"},
+    "api/rsm": {room: "rsm" for room in ("base", "controller", "event", "segment", "transfer")},
+}
+SAME_PREFIX = {"api/rsm"}  # one prefix for all its rooms, as its interface has
+PROGRAMS = (("dataplane", "control", "config"), ("api/client", "api/dat", "api/dat2"), ("api/client", "api/rsm"),
+            ("api/client", "api/verbs"), ("api/client", "api/rdmacm"))
+TYPE = re.compile(r"^[ \t]*(?:typedef )?(?:struct|union|enum)\s+(\w+)\s*\{", re.M)
+
+
+def side_of(path):
+    return next((side for side in sorted(PREFIXES, key=len, reverse=True) if path.startswith(side + "/")), None)
+
+
+def prefixed(name, prefixes):
+    return any(name == prefix or name.startswith(prefix + "_") for prefix in prefixes.split())
+
+
+def owner(name, side):
+    """The rooms that the longest prefix of this name belongs to."""
+    best, found = 0, set()
+    for room, prefixes in PREFIXES[side].items():
+        for prefix in prefixes.split():
+            if prefixed(name, prefix) and len(prefix) >= best:
+                found = found | {room} if len(prefix) == best else {room}
+                best = len(prefix)
+    return found
+
+
+def names(root, build):
+    defined, _ = rooms.symbols(root, build)
+    for name, sources in sorted(defined.items()):
+        for source in sorted(sources):
+            side = side_of(source)
+            if side is None or prefixed(name, ANYWHERE.get(side, "")):
+                continue
+            room = os.path.dirname(os.path.relpath(source, side))
+            owners = owner(name, side)
+            if room not in owners:
+                yield f"{source}: {name}: " + (f"a name of {side}/{min(owners)}" if owners else
+                                               f"begins with none of: {PREFIXES[side].get(room)}")
+
+
+def shared_prefixes():
+    for side, table in PREFIXES.items():
+        count = collections.Counter(prefix for prefixes in table.values() for prefix in prefixes.split())
+        if side not in SAME_PREFIX:
+            yield from (f"names.py: {side}: {prefix} is the prefix of {n} rooms" for prefix, n in count.items() if n > 1)
+
+
+def types(root):
+    where = collections.defaultdict(set)
+    for path in rooms.sources(root):
+        with open(os.path.join(root, path), encoding="utf-8") as source:
+            for name in TYPE.findall(source.read()):
+                where[name].add(path)
+    for program in PROGRAMS:
+        for name, paths in sorted(where.items()):
+            inside = sorted(p for p in paths if p.startswith(tuple(top + "/" for top in program)))
+            if len(inside) > 1:
+                yield f"{name}: a type of one program in " + ", ".join(inside)
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    bad = [*shared_prefixes(), *names(root, os.path.abspath(sys.argv[1])), *sorted(set(types(root)))]
+    print("\n".join(bad) or "nothing to say")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A program that sleeps on a completion channel: each arm gives one event at most, and nobody sleeps through
+ * a completion.  The code that stores completions is compiled here once more, with a stop at each point where
+ * what another thread does makes a difference; at these the program takes its steps, all ways that the two
+ * can fall.  tests/unit/client/rings/test_model.c has what processors do to the order of stores and loads.
+ */
+#include <string.h>
+#include <sys/socket.h>
+
+#include "client/cq.h"
+#include "client/wait.h"
+#include "fixture.h"
+
+static void point(void);
+static ssize_t send_here(uint32_t cq);
+
+#define send(fd, ring, length, flags) (point(), send_here(*(ring)))
+#undef atomic_thread_fence
+#define atomic_thread_fence(order) (point(), __atomic_thread_fence(order), point())
+#include "dataplane/qp/cq.c"
+#undef send
+#undef atomic_thread_fence
+#define atomic_thread_fence(order) __atomic_thread_fence(order)
+
+#define CHANNEL 7u
+#define STEPS 2
+#define ENTRIES 2u
+
+static void (*const *step)(void);
+static uint32_t before[STEPS], taken, passed;
+
+static struct app app;
+static struct ring ring;
+static struct one_cq cq; /* as the library sees it */
+static uint32_t events, stored, polled, visible_at_arm, polled_after_arm;
+static bool armed;
+
+static void
+point(void)
+{
+	while (taken < STEPS && before[taken] <= passed)
+		step[taken++]();
+	passed++;
+}
+
+static ssize_t
+send_here(uint32_t id)
+{
+	assert_int_equal(id, ring.cq->id);
+	events++;
+	return sizeof(id);
+}
+
+/* ---- the program ---- */
+
+static void
+arm(void)
+{
+	visible_at_arm = polled + one_cq_pending(&cq, UINT32_MAX);
+	one_wait_arm(&cq, CHANNEL | ONE_ARM_NEXT, 1);
+	armed = true;
+}
+
+static void
+drain(void)
+{
+	struct one_cqe cqe;
+
+	while (one_cq_poll(&cq, &cqe) != 0) {
+		polled++;
+		polled_after_arm += armed;
+	}
+}
+
+/* ---- the core ---- */
+
+static void
+store_entries(void)
+{
+	const struct one_cqe entry = {.type = ONE_CQE_SEND, .flags = ONE_CQE_NOTIFY};
+
+	for (uint32_t i = 0; i < ENTRIES; i++) {
+		point();
+		cq_push(engine.core[0], ring.cq, &entry);
+		stored++;
+		point();
+		cq_publish(engine.core[0]);
+	}
+}
+
+static void
+run(void (*const steps[STEPS])(void), uint32_t first, uint32_t second)
+{
+	ring_new(&app, CQ_LOG2, &ring, NULL);
+	cq = (struct one_cq){.log2 = ring.log2, .shm = ring.shm, .ring = ring.entries};
+	events = stored = polled = visible_at_arm = polled_after_arm = taken = passed = 0;
+	armed = false;
+	step = steps;
+	before[0] = first;
+	before[1] = second;
+	store_entries();
+	before[0] = before[1] = 0;
+	point();
+	ring_end(&ring);
+}
+
+static uint32_t
+count_points(void (*const steps[STEPS])(void))
+{
+	run(steps, 100, 100);
+	assert_in_range(passed, 8, 64);
+	return passed;
+}
+
+static void
+test_arm_then_look(void **state)
+{
+	static void (*const steps[STEPS])(void) = {arm, drain};
+	uint32_t points = count_points(steps), told = 0, silent = 0;
+
+	for (uint32_t first = 0; first <= points; first++)
+		for (uint32_t second = first; second <= points; second++) {
+			run(steps, first, second);
+			assert_in_range(events, 0, 1);
+			/* What is left when it goes to sleep wakes it. */
+			if (polled < ENTRIES)
+				assert_int_equal(events, 1);
+			/* What came after the arm is told of, though it has been taken. */
+			if (visible_at_arm < ENTRIES)
+				assert_int_equal(events, 1);
+			told += events;
+			silent += events == 0;
+		}
+	assert_true(told > 0);
+	assert_true(silent > 0);
+	/* All was there before. */
+	run(steps, points - 1, points);
+	assert_int_equal(visible_at_arm, ENTRIES);
+	assert_int_equal(events, 0);
+	assert_int_equal(polled_after_arm, ENTRIES);
+}
+
+/* Who looks first and arms then sleeps through a completion: this test would see it. */
+static void
+test_wrong_order(void **state)
+{
+	static void (*const steps[STEPS])(void) = {drain, arm};
+	uint32_t points = count_points(steps), lost = 0;
+
+	for (uint32_t first = 0; first <= points; first++)
+		for (uint32_t second = first; second <= points; second++) {
+			run(steps, first, second);
+			lost += polled < ENTRIES && events == 0;
+		}
+	assert_true(lost > 0);
+}
+
+static int
+group_arm(void **state)
+{
+	static int sockets[ONE_CHANNELS];
+
+	if (group_start(state) != 0)
+		return -1;
+	app_start(&app);
+	app.client->channel_fd = sockets; /* none is written to: send_here() */
+	return 0;
+}
+
+static int
+group_end(void **state)
+{
+	app.client->channel_fd = NULL;
+	app_end(&app);
+	return group_stop(state);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_arm_then_look),
+		cmocka_unit_test(test_wrong_order),
+	};
+
+	return cmocka_run_group_tests(tests, group_arm, group_end);
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* librdmacm without an event channel, what an id makes for itself, and ids that change their channel. */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+#include <stdlib.h>
+
+#include "fixture.h"
+
+static struct mock *mock;
+
+#define assert_fails(call, expected)               \
+	do {                                       \
+		assert_int_equal(call, -1);        \
+		assert_int_equal(errno, expected); \
+	} while (0)
+
+/* What the data plane tells of the queue pair when it is asked to connect, accept, or disconnect. */
+static enum one_conn_event outcome = ONE_CONN_ESTABLISHED;
+
+static bool
+answer(struct mock *m, const struct one_msg *msg, const int *fds, uint32_t num_fds, struct one_reply *reply,
+       void *user)
+{
+	uint32_t qp = msg->type == ONE_MSG_CR_ACCEPT ? msg->cr_accept.qp : msg->qp_connect.qp;
+
+	if (msg->type == ONE_MSG_QP_DISCONNECT)
+		mock_conn_event(m, qp, ONE_CONN_DISCONNECTED);
+	else if (outcome == ONE_CONN_ESTABLISHED)
+		mock_connected(m, qp, "welcome", 7);
+	else
+		mock_conn_event(m, qp, outcome);
+	return false;
+}
+
+/* Devices stay open for the life of the process, and so does the mock. */
+static int
+setup(void **state)
+{
+	mock = mock_start();
+	mock_welcome(mock)->family = AF_INET;
+	memcpy(mock_welcome(mock)->addr, "\xc0\x00\x02\x01", 4);
+	mock_on(mock, ONE_MSG_QP_CONNECT, answer, NULL);
+	mock_on(mock, ONE_MSG_CR_ACCEPT, answer, NULL);
+	mock_on(mock, ONE_MSG_QP_DISCONNECT, answer, NULL);
+	return 0;
+}
+
+static struct ibv_qp_init_attr
+small(void)
+{
+	return (struct ibv_qp_init_attr){
+		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC};
+}
+
+static struct rdma_addrinfo *
+lookup(const char *node, int flags)
+{
+	struct rdma_addrinfo hints = {.ai_flags = flags, .ai_port_space = RDMA_PS_TCP}, *info;
+
+	assert_int_equal(rdma_getaddrinfo(node, "7000", &hints, &info), 0);
+	return info;
+}
+
+/* Resolved, with a queue pair whose CQs it makes itself. */
+static struct rdma_cm_id *
+active(void)
+{
+	struct ibv_qp_init_attr init = small();
+	struct rdma_addrinfo *info = lookup("192.0.2.2", RAI_NUMERICHOST);
+	struct rdma_cm_id *id;
+
+	assert_int_equal(rdma_create_ep(&id, info, NULL, &init), 0);
+	rdma_freeaddrinfo(info);
+	return id;
+}
+
+static struct rdma_cm_id *
+listener(int backlog, struct ibv_qp_init_attr *init, uint32_t *number)
+{
+	struct rdma_addrinfo *info = lookup("192.0.2.1", RAI_PASSIVE);
+	struct rdma_cm_id *id;
+
+	assert_int_equal(rdma_create_ep(&id, info, NULL, init), 0);
+	rdma_freeaddrinfo(info);
+	assert_int_equal(rdma_listen(id, backlog), 0);
+	*number = mock_newest(mock, ONE_MSG_LISTEN);
+	return id;
+}
+
+static void
+test_active(void **state)
+{
+	struct rdma_cm_id *id, *again;
+
+	id = active();
+	assert_non_null(id->pd);
+	assert_non_null(id->send_cq_channel);
+	assert_non_null(id->recv_cq_channel);
+	assert_ptr_equal(id->qp->send_cq, id->send_cq);
+	assert_ptr_equal(id->qp->recv_cq, id->recv_cq);
+	assert_int_equal(ntohs(rdma_get_dst_port(id)), 7000);
+	assert_fails(rdma_get_request(id, &again), EINVAL); /* it does not listen */
+	assert_fails(rdma_notify(id, IBV_EVENT_COMM_EST), EINVAL);
+	assert_int_equal(rdma_connect(id, NULL), 0);
+	assert_int_equal(id->event->event, RDMA_CM_EVENT_ESTABLISHED);
+	assert_memory_equal(id->event->param.conn.private_data, "welcome", 7);
+	assert_int_equal(rdma_notify(id, IBV_EVENT_COMM_EST), 0);
+	assert_fails(rdma_notify(id, IBV_EVENT_PATH_MIG), EINVAL);
+	assert_int_equal(rdma_disconnect(id), 0);
+	assert_int_equal(id->event->event, RDMA_CM_EVENT_DISCONNECTED);
+	assert_fails(rdma_disconnect(id), EINVAL); /* or it would wait for ever */
+	rdma_destroy_ep(id);
+}
+
+static void
+test_failures(void **state)
+{
+	static const struct {
+		enum one_conn_event end;
+		int error;
+	} ends[] = {
+		{ONE_CONN_PEER_REJECTED, ECONNREFUSED},
+		{ONE_CONN_NON_PEER_REJECTED, ECONNREFUSED},
+		{ONE_CONN_UNREACHABLE, ETIMEDOUT},
+		{ONE_CONN_DISCONNECTED, ECONNABORTED},
+	};
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		struct rdma_cm_id *id = active();
+
+		outcome = ends[i].end;
+		assert_fails(rdma_connect(id, NULL), ends[i].error);
+		rdma_destroy_ep(id);
+	}
+	outcome = ONE_CONN_ESTABLISHED;
+}
+
+static void
+test_passive(void **state)
+{
+	struct ibv_qp_init_attr init = small();
+	struct rdma_cm_id *listen, *id;
+	uint32_t number;
+
+	listen = listener(0, &init, &number);
+	mock_request(mock, number, 7000, "please", 6);
+	assert_int_equal(rdma_get_request(listen, &id), 0);
+	assert_ptr_equal(id->event->listen_id, listen);
+	assert_memory_equal(id->event->param.conn.private_data, "please", 6);
+	assert_non_null(id->qp);
+	assert_non_null(id->recv_cq_channel);
+	assert_ptr_not_equal(id->channel, listen->channel);
+	assert_int_equal(rdma_accept(id, NULL), 0);
+	assert_int_equal(id->event->event, RDMA_CM_EVENT_ESTABLISHED);
+	rdma_destroy_ep(id);
+	/* No queue pair for it: the request is refused, and the listener goes on. */
+	mock_refuse(mock, ONE_MSG_QP_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 1, 1);
+	mock_request(mock, number, 7000, NULL, 0);
+	assert_fails(rdma_get_request(listen, &id), ENOMEM);
+	assert_int_equal(mock_count(mock, ONE_MSG_CR_REJECT), 1);
+	mock_request(mock, number, 7000, NULL, 0);
+	assert_int_equal(rdma_get_request(listen, &id), 0);
+	rdma_destroy_ep(id);
+	rdma_destroy_ep(listen);
+	assert_int_equal(mock_count(mock, ONE_MSG_CR_REJECT), 2);
+}
+
+static void
+test_backlog(void **state)
+{
+	struct rdma_cm_id *listen, *id;
+	int before = mock_count(mock, ONE_MSG_CR_REJECT);
+	struct one_msg msg;
+	uint32_t number, last;
+
+	listen = listener(2, NULL, &number);
+	mock_request(mock, number, 7000, NULL, 0);
+	mock_request(mock, number, 7000, NULL, 0);
+	last = mock_request(mock, number, 7000, NULL, 0);
+	assert_int_equal(rdma_get_request(listen, &id), 0);
+	assert_int_equal(mock_count(mock, ONE_MSG_CR_REJECT), before + 1);
+	assert_true(mock_last(mock, ONE_MSG_CR_REJECT, &msg));
+	assert_int_equal(msg.cr_reject.cr, last);
+	assert_null(id->qp);
+	rdma_destroy_ep(id);
+	assert_int_equal(rdma_get_request(listen, &id), 0);
+	rdma_destroy_ep(id);
+	rdma_destroy_ep(listen);
+}
+
+static bool
+readable(const struct rdma_event_channel *channel)
+{
+	struct pollfd look = {.fd = channel->fd, .events = POLLIN};
+
+	return poll(&look, 1, 0) == 1;
+}
+
+/* Events that nobody has got go along. */
+static void
+test_migrate(void **state)
+{
+	struct rdma_event_channel *a = rdma_create_event_channel(), *b = rdma_create_event_channel();
+	struct rdma_cm_event *event;
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(7000)};
+	struct rdma_cm_id *id, *other;
+
+	inet_pton(AF_INET, "192.0.2.2", &to.sin_addr);
+	assert_int_equal(rdma_create_id(a, &id, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_create_id(a, &other, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 1000), 0);
+	assert_int_equal(rdma_resolve_addr(other, NULL, (struct sockaddr *)&to, 1000), 0);
+	assert_int_equal(rdma_migrate_id(id, b), 0);
+	assert_ptr_equal(id->channel, b);
+	assert_true(readable(b));
+	assert_int_equal(rdma_get_cm_event(b, &event), 0);
+	assert_ptr_equal(event->id, id);
+	rdma_ack_cm_event(event);
+	assert_false(readable(b));
+	assert_int_equal(rdma_get_cm_event(a, &event), 0);
+	assert_ptr_equal(event->id, other);
+	rdma_ack_cm_event(event);
+	fcntl(a->fd, F_SETFL, O_NONBLOCK);
+	assert_fails(rdma_get_cm_event(a, &event), EAGAIN);
+	/* Calls wait, and do not again. */
+	assert_int_equal(rdma_migrate_id(id, NULL), 0);
+	assert_fails(rdma_migrate_id(id, NULL), EINVAL);
+	assert_int_equal(rdma_resolve_route(id, 1000), 0);
+	assert_int_equal(id->event->event, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	assert_int_equal(rdma_migrate_id(id, b), 0);
+	assert_int_equal(rdma_resolve_route(id, 1000), 0);
+	assert_null(id->event);
+	assert_true(readable(b));
+	assert_int_equal(rdma_destroy_id(id), 0);
+	assert_int_equal(rdma_destroy_id(other), 0);
+	rdma_destroy_event_channel(a);
+	rdma_destroy_event_channel(b);
+}
+
+static void
+test_srq(void **state)
+{
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = 4, .max_sge = 1}};
+	struct ibv_srq_init_attr_ex ex = {.attr = {.max_wr = 4, .max_sge = 1}};
+	struct ibv_qp_init_attr qp = small();
+	struct rdma_addrinfo *info = lookup("192.0.2.2", 0);
+	struct rdma_cm_id *id;
+
+	assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
+	assert_fails(rdma_create_srq(id, NULL, &init), EINVAL); /* no device yet */
+	assert_fails(rdma_create_qp(id, NULL, &qp), EINVAL);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	assert_int_equal(rdma_create_ep(&id, info, NULL, NULL), 0);
+	assert_fails(rdma_create_srq_ex(id, &ex), EINVAL); /* without a type */
+	ex.comp_mask = IBV_SRQ_INIT_ATTR_TYPE;
+	ex.srq_type = IBV_SRQT_XRC;
+	assert_fails(rdma_create_srq_ex(id, &ex), EOPNOTSUPP);
+	ex.srq_type = IBV_SRQT_BASIC;
+	assert_int_equal(rdma_create_srq_ex(id, &ex), 0);
+	assert_fails(rdma_create_srq(id, NULL, &init), EINVAL); /* it has one */
+	assert_int_equal(rdma_create_qp(id, NULL, &qp), 0);
+	assert_ptr_equal(id->qp->srq, id->srq);
+	assert_fails(rdma_create_qp(id, NULL, &qp), EINVAL);
+	rdma_destroy_qp(id);
+	assert_null(id->send_cq);
+	rdma_destroy_srq(id);
+	assert_int_equal(rdma_create_srq(id, NULL, &init), 0);
+	rdma_destroy_ep(id);
+	rdma_freeaddrinfo(info);
+}
+
+/* The end of a connection is told whether or not its queue pair is still there. */
+static void
+test_end_without_qp(void **state)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_event *event;
+
+	for (int first = 0; first < 2; first++) {
+		struct rdma_cm_id *id = active();
+
+		assert_int_equal(rdma_connect(id, NULL), 0);
+		assert_int_equal(rdma_migrate_id(id, channel), 0);
+		if (first == 0)
+			assert_int_equal(rdma_disconnect(id), 0);
+		rdma_destroy_qp(id);
+		if (first == 1)
+			assert_int_equal(rdma_disconnect(id), 0);
+		assert_true(readable(channel));
+		assert_int_equal(rdma_get_cm_event(channel, &event), 0);
+		assert_int_equal(event->event, RDMA_CM_EVENT_DISCONNECTED);
+		assert_ptr_equal(event->id, id);
+		rdma_ack_cm_event(event);
+		assert_fails(rdma_disconnect(id), EINVAL);
+		assert_false(readable(channel));
+		assert_int_equal(rdma_destroy_id(id), 0);
+	}
+	rdma_destroy_event_channel(channel);
+}
+
+static void
+test_addrinfo(void **state)
+{
+	struct sockaddr_in own = {.sin_family = AF_INET};
+	struct rdma_addrinfo hints = {0}, *info;
+
+	assert_fails(rdma_getaddrinfo(NULL, NULL, NULL, &info), EINVAL);
+	assert_int_equal(rdma_getaddrinfo("192.0.2.2", "7000", NULL, &info), 0);
+	assert_int_equal(info->ai_qp_type, IBV_QPT_RC);
+	assert_int_equal(info->ai_port_space, RDMA_PS_TCP);
+	assert_int_equal(info->ai_family, AF_INET);
+	assert_null(info->ai_src_addr);
+	rdma_freeaddrinfo(info);
+	hints.ai_flags = RAI_NUMERICHOST | RAI_NOROUTE;
+	assert_int_equal(rdma_getaddrinfo("no.number", NULL, &hints, &info), EAI_NONAME);
+	hints.ai_flags = RAI_NUMERICHOST | RAI_FAMILY;
+	hints.ai_family = AF_INET6;
+	assert_int_equal(rdma_getaddrinfo("2001:db8::2", "7000", &hints, &info), 0);
+	assert_int_equal(info->ai_dst_len, sizeof(struct sockaddr_in6));
+	rdma_freeaddrinfo(info);
+	assert_int_not_equal(rdma_getaddrinfo("192.0.2.2", NULL, &hints, &info), 0);
+	/* The source is the caller's; without a name, all is. */
+	hints = (struct rdma_addrinfo){.ai_src_addr = (struct sockaddr *)&own, .ai_src_len = sizeof(own)};
+	assert_int_equal(rdma_getaddrinfo("192.0.2.2", "7000", &hints, &info), 0);
+	assert_int_equal(info->ai_src_len, sizeof(own));
+	assert_ptr_not_equal(info->ai_src_addr, &own);
+	rdma_freeaddrinfo(info);
+	hints.ai_dst_addr = (struct sockaddr *)&own;
+	hints.ai_dst_len = sizeof(own);
+	hints.ai_port_space = RDMA_PS_IB;
+	assert_int_equal(rdma_getaddrinfo(NULL, NULL, &hints, &info), 0);
+	assert_memory_equal(info->ai_dst_addr, &own, sizeof(own));
+	assert_int_equal(info->ai_port_space, RDMA_PS_IB);
+	rdma_freeaddrinfo(info);
+}
+
+static void
+test_refusals(void **state)
+{
+	struct rdma_addrinfo *info = lookup("192.0.2.2", 0), *here = lookup("192.0.2.9", RAI_PASSIVE);
+	struct ibv_qp_init_attr init = small();
+	struct rdma_cm_id *id;
+
+	info->ai_qp_type = IBV_QPT_XRC_SEND;
+	assert_fails(rdma_create_ep(&id, info, NULL, &init), EOPNOTSUPP);
+	assert_fails(rdma_create_ep(&id, here, NULL, &init), ENODEV); /* not an address of ours */
+	rdma_freeaddrinfo(info);
+	rdma_freeaddrinfo(here);
+	assert_fails(rdma_create_id(NULL, &id, NULL, RDMA_PS_IPOIB), EOPNOTSUPP);
+}
+
+/* Services of the port space for anything, as rdma_cm numbers them. */
+static void
+test_port_space_ib(void **state)
+{
+	struct rdma_addrinfo *info = lookup("192.0.2.1", RAI_PASSIVE);
+	struct rdma_cm_id *id;
+	struct one_msg msg;
+
+	info->ai_port_space = RDMA_PS_IB;
+	assert_int_equal(rdma_create_ep(&id, info, NULL, NULL), 0);
+	assert_int_equal(rdma_listen(id, 1), 0);
+	assert_true(mock_last(mock, ONE_MSG_LISTEN, &msg));
+	assert_int_equal(msg.listen.service, 0x013f0000 + 7000);
+	rdma_destroy_ep(id);
+	rdma_freeaddrinfo(info);
+}
+
+/* The last test: the device does not come back. */
+static void
+test_loss(void **state)
+{
+	struct rdma_cm_id *id = active();
+
+	mock_kill(mock);
+	assert_int_equal(rdma_connect(id, NULL), -1);
+	rdma_destroy_ep(id);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_active),         cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_passive),        cmocka_unit_test(test_backlog),
+		cmocka_unit_test(test_migrate),        cmocka_unit_test(test_srq),
+		cmocka_unit_test(test_end_without_qp), cmocka_unit_test(test_addrinfo),
+		cmocka_unit_test(test_refusals),       cmocka_unit_test(test_port_space_ib),
+		cmocka_unit_test(test_loss),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
