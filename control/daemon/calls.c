@@ -5,7 +5,7 @@
 #include "control/daemon/calls.h"
 
 #include "control/connect/ah.h"
-#include "control/connect/sidr.h"
+#include "control/connect/resolution.h"
 #include "control/rsm/rsm.h"
 
 #define STEP(name, type, function)         \
@@ -97,9 +97,9 @@ const struct attach_calls calls_of_attach = {
 			[ONE_MSG_AH_CREATE] = ah_create,
 			[ONE_MSG_AH_FREE] = ah_free,
 			[ONE_MSG_QP_DATAGRAM] = qp_datagram,
-			[ONE_MSG_SIDR_ASK] = sidr_ask_request,
-			[ONE_MSG_SIDR_ANSWER] = sidr_answer_request,
-			[ONE_MSG_SIDR_FREE] = sidr_free_request,
+			[ONE_MSG_SIDR_ASK] = resolution_ask,
+			[ONE_MSG_SIDR_ANSWER] = resolution_answer,
+			[ONE_MSG_SIDR_FREE] = resolution_forget,
 			[ONE_MSG_STAGING] = staging_create,
 			[ONE_MSG_RSM_PUBLISH] = rsm_publish,
 			[ONE_MSG_RSM_REPUBLISH] = rsm_republish,
@@ -156,7 +156,7 @@ path_moved(const struct path_port *port, const struct wire_addr *hop, const uint
 
 const struct path_calls calls_of_path = {
 	.cm = conn_event,
-	.sidr = sidr_event,
+	.sidr = resolution_event,
 	.mad = host_mad,
 	.moved = path_moved,
 	.link_up = rsm_find_peers,

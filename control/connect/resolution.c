@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "control/cm/service.h"
-#include "control/connect/sidr.h"
+#include "control/connect/resolution.h"
 
 #define EPHEMERAL_FIRST 32768u
 #define EPHEMERAL_COUNT 28232u
@@ -90,7 +90,7 @@ check_ask(struct client *client, const struct one_sidr_ask *args, struct wire_ad
 }
 
 int
-sidr_ask_request(struct client *client, const struct one_msg *msg)
+resolution_ask(struct client *client, const struct one_msg *msg)
 {
 	const struct one_sidr_ask *args = &msg->sidr_ask;
 	struct cm_path path = {
@@ -117,7 +117,7 @@ sidr_ask_request(struct client *client, const struct one_msg *msg)
 }
 
 int
-sidr_answer_request(struct client *client, const struct one_msg *msg)
+resolution_answer(struct client *client, const struct one_msg *msg)
 {
 	const struct one_sidr_answer *args = &msg->sidr_answer;
 	struct resolution *r = object_get(client, OBJECT_SIDR, args->sidr);
@@ -141,7 +141,7 @@ sidr_answer_request(struct client *client, const struct one_msg *msg)
 }
 
 int
-sidr_free_request(struct client *client, const struct one_msg *msg)
+resolution_forget(struct client *client, const struct one_msg *msg)
 {
 	struct resolution *r = object_get(client, OBJECT_SIDR, msg->id.id);
 
@@ -190,8 +190,8 @@ requested(struct path_port *port, struct sidr_query *query, const struct sidr_re
 }
 
 bool
-sidr_event(struct path_port *port, enum sidr_event_type type, struct sidr_query *query,
-	   const struct sidr_remote *remote)
+resolution_event(struct path_port *port, enum sidr_event_type type, struct sidr_query *query,
+		 const struct sidr_remote *remote)
 {
 	struct resolution *r = sidr_user(query);
 	struct one_cqe event = {.type = ONE_CQE_SIDR, .flags = ONE_CQE_NOTIFY};
