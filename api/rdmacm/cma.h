@@ -31,8 +31,8 @@ struct event {
 };
 
 struct channel {
-	struct rdma_event_channel base; /* fd: an epoll set of `event_fd` and the rings of all devices */
-	int event_fd;                   /* readable while there are events */
+	struct rdma_event_channel base; /* fd: an eventfd, readable exactly while there are events */
+	bool readable;
 	struct event *first, **last;
 	struct channel *next;
 };
@@ -72,7 +72,11 @@ extern struct id *ids;
 int devices_open(void); /* -errno; those that are open already stay */
 bool device_has(const struct device *device, const struct sockaddr *addr);
 void device_addr(const struct device *device, uint16_t port, struct sockaddr_storage *out);
-bool is_wildcard(const struct sockaddr *addr);
+/* An IPv4 address that is written as one of IPv6, as getaddrinfo() gives it where there is only IPv6. */
+const struct sockaddr *unmapped(const struct sockaddr *addr, struct sockaddr_storage *room);
+bool is_loopback(const struct sockaddr *addr);
+/* Unspecified, or loopback: any device has it, as with the kernel's rdma_cm. */
+bool names_no_device(const struct sockaddr *addr);
 uint16_t port_of(const struct sockaddr *addr);
 
 /* NULL: none, with errno. */
@@ -109,7 +113,12 @@ struct event *event_new(struct id *id, enum rdma_cm_event_type type, int status)
 void event_append(struct channel *channel, struct event *event);
 void event_put(struct id *id, struct event *event);
 void events_drain(void);
-int channel_watch(struct channel *channel, const struct device *device);
+/* After something has been put in or taken out. */
+void channel_changed(struct channel *channel);
+
+/* ---- reader.c; with the lock held ---- */
+int reader_watch(const struct device *device); /* 0, or -errno */
+void reader_leave(const struct device *device);
 
 /* -1 with errno, as all of these calls. */
 static inline int

@@ -20,6 +20,8 @@ device_open(struct ibv_device *which)
 	if (device->verbs != NULL) {
 		error = -verbs_cm_open(device->verbs, &device->cm);
 		if (error == 0)
+			error = -reader_watch(device);
+		if (error == 0)
 			return device;
 		ibv_close_device(device->verbs);
 	} else {
@@ -48,9 +50,6 @@ devices_open(void)
 			break;
 		*last = device;
 		last = &device->next;
-		for (struct channel *channel = channels; channel != NULL; channel = channel->next)
-			if (channel_watch(channel, device) != 0)
-				break;
 	}
 	ibv_free_device_list(list);
 	return devices != NULL ? 0 : -ENODEV;
@@ -72,14 +71,39 @@ port_of(const struct sockaddr *addr)
 			     : ((const struct sockaddr_in *)(const void *)addr)->sin_port);
 }
 
+const struct sockaddr *
+unmapped(const struct sockaddr *addr, struct sockaddr_storage *room)
+{
+	const struct sockaddr_in6 *v6 = (const void *)addr;
+	struct sockaddr_in *v4 = (void *)room;
+
+	if (addr->sa_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))
+		return addr;
+	memset(v4, 0, sizeof(*v4));
+	v4->sin_family = AF_INET;
+	v4->sin_port = v6->sin6_port;
+	memcpy(&v4->sin_addr, v6->sin6_addr.s6_addr + 12, 4);
+	return (const struct sockaddr *)(const void *)room;
+}
+
 bool
-is_wildcard(const struct sockaddr *addr)
+is_loopback(const struct sockaddr *addr)
 {
 	const struct sockaddr_in6 *v6 = (const void *)addr;
 	const struct sockaddr_in *v4 = (const void *)addr;
 
-	return addr->sa_family == AF_INET6 ? IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr)
-					   : v4->sin_addr.s_addr == htonl(INADDR_ANY);
+	return addr->sa_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr)
+					   : ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+bool
+names_no_device(const struct sockaddr *addr)
+{
+	const struct sockaddr_in6 *v6 = (const void *)addr;
+	const struct sockaddr_in *v4 = (const void *)addr;
+
+	return is_loopback(addr) || (addr->sa_family == AF_INET6 ? IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr)
+								 : v4->sin_addr.s_addr == htonl(INADDR_ANY));
 }
 
 bool

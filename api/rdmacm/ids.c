@@ -87,6 +87,7 @@ forget_events(const struct id *id)
 		free(event);
 	}
 	channel->last = link;
+	channel_changed(channel);
 }
 
 static void
@@ -156,7 +157,7 @@ bind_addr(struct id *id, const struct sockaddr *addr)
 		return -EINVAL;
 	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
 		return -EAFNOSUPPORT;
-	if (!is_wildcard(addr)) {
+	if (!names_no_device(addr)) {
 		while (device != NULL && !device_has(device, addr))
 			device = device->next;
 		if (device == NULL)
@@ -172,10 +173,11 @@ bind_addr(struct id *id, const struct sockaddr *addr)
 int
 rdma_bind_addr(struct rdma_cm_id *base, struct sockaddr *addr)
 {
+	struct sockaddr_storage room;
 	int error;
 
 	pthread_mutex_lock(&cma_lock);
-	error = bind_addr(TO_ID(base), addr);
+	error = bind_addr(TO_ID(base), unmapped(addr, &room));
 	pthread_mutex_unlock(&cma_lock);
 	return error != 0 ? fail(error) : 0;
 }
@@ -187,6 +189,8 @@ device_towards(const struct sockaddr *dst)
 {
 	struct device *device = devices;
 
+	if (names_no_device(dst))
+		return device;
 	while (device != NULL && !device_has(device, dst))
 		device = device->next;
 	if (device != NULL)
@@ -214,6 +218,8 @@ resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *d
 	struct device *device;
 	int error = 0;
 
+	if (dst->sa_family != AF_INET && dst->sa_family != AF_INET6)
+		return -EAFNOSUPPORT;
 	if (src != NULL && !id->bound)
 		error = bind_addr(id, src);
 	if (error != 0)
@@ -222,8 +228,12 @@ resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *d
 		device = device_towards(dst);
 		if (device == NULL)
 			return -ENODEV;
-		bind_device(id, device, 0);
+		bind_device(id, device, id->bound ? port_of(&id->base.route.addr.src_addr) : 0);
 		id->bound = true;
+	}
+	if (names_no_device(dst)) {
+		device_addr(id->device, port_of(dst), &id->base.route.addr.dst_storage);
+		return queue(id, RDMA_CM_EVENT_ADDR_RESOLVED);
 	}
 	if (verbs_cm_info(id->device->verbs)->family != dst->sa_family)
 		return -EAFNOSUPPORT;
@@ -235,10 +245,12 @@ resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *d
 int
 rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *src, struct sockaddr *dst, int timeout_ms)
 {
+	struct sockaddr_storage src_room, dst_room;
 	int error;
 
 	pthread_mutex_lock(&cma_lock);
-	error = resolve_addr(TO_ID(base), src, dst);
+	error = resolve_addr(TO_ID(base), src != NULL ? unmapped(src, &src_room) : NULL,
+			     unmapped(dst, &dst_room));
 	pthread_mutex_unlock(&cma_lock);
 	return error != 0 ? fail(error) : complete(TO_ID(base), RDMA_CM_EVENT_ADDR_RESOLVED);
 }

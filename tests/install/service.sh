@@ -45,10 +45,13 @@ hardened() { # FILE NEEDLES...
 	done
 }
 hardened "$PREFIX/sbin/oneside-dataplane" 'Flags: NOW PIE' __snprintf_chk
-for library in libdat.so.1 libdaplone.so.1 libdaplone.so.2 librsm.so.2; do
+verbs=$LIBDIR/oneside/verbs
+for library in libdat.so.1 libdaplone.so.1 libdaplone.so.2 librsm.so.2 oneside/verbs/libibverbs.so.1; do
 	hardened "$LIBDIR/$library" '_chk@'
 done
+hardened "$verbs/librdmacm.so.1"
 say "data plane and libraries are hardened"
+! ldconfig -p | grep -F "$verbs" || fail "the system looks for libraries in $verbs"
 
 # ---- the unit ----
 
@@ -118,6 +121,36 @@ copies() {
 	cmp "$WORK/file" "$WORK/copy" || fail "the copy differs"
 }
 
+# As a user without any rights, at the default socket.
+nobody() {
+	setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs \
+		timeout 60 "$PREFIX/bin/oneside-run" "$@"
+}
+
+rdma_programs() {
+	local server tenths=300
+	command -v rping >/dev/null && command -v ibv_devinfo >/dev/null || {
+		leave_out "there is no rping or ibv_devinfo; install rdmacm-utils and ibverbs-utils"
+		return
+	}
+	nobody ibv_devinfo -v >"$WORK/devinfo" 2>&1 || fail "ibv_devinfo: $(cat "$WORK/devinfo")"
+	expect '::ffff:192.0.2.1, RoCE v2' "$WORK/devinfo"
+	nobody sh -c "LD_TRACE_LOADED_OBJECTS=1 exec $(command -v rping)" >"$WORK/loaded"
+	for library in libibverbs librdmacm; do
+		expect "$library.so.1 => $verbs/$library.so.1 " "$WORK/loaded"
+	done
+	nobody rping -s -P -a 192.0.2.1 >"$WORK/rping" 2>&1 &
+	server=$!
+	APPLICATIONS+=("$server")
+	# It says nothing when it listens: a client is refused until then.
+	until nobody rping -c -a 192.0.2.1 -C 3 -V >"$WORK/client" 2>&1; do
+		kill -0 "$server" 2>/dev/null && [ "$tenths" -gt 0 ] || fail "rping: $(cat "$WORK/rping" "$WORK/client")"
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+	end_process "$server" 10
+}
+
 # serves ADDRESS DEVICE: the sample configuration with a device, and the manager at the address.
 serves() {
 	local address=$1
@@ -133,12 +166,13 @@ serves() {
 	wait_for READY=1 "$WORK/told"
 	expect 'serving on /run/oneside/oneside.sock' "$WORK/service.log"
 	copies
+	rdma_programs
 	kill "$(plane_pid service)"
 	wait "$(plane_pid service)" || fail "after SIGTERM: status $?"
 	unset "PLANE_PID[service]"
 	wait_for STOPPING=1 "$WORK/told"
 	[ "$(tr '\n' ' ' <"$WORK/told")" = "listening READY=1 STOPPING=1 " ] || fail "the manager was told: $(cat "$WORK/told")"
-	say "ExecStart serves an installed application on ${2%%,*}, and tells the manager at ${address//$$/PID}"
+	say "ExecStart serves installed applications, and Debian's programs for a user without rights, on ${2%%,*}, and tells the manager at ${address//$$/PID}"
 }
 
 # As ProtectSystem=strict does, but for what this test writes.

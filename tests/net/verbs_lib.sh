@@ -64,21 +64,26 @@ listening() { # PORT
 	"${INSIDE[@]}" ss -Htln "sport = :$1" | grep -q .
 }
 
-# pair NAME PORT PROGRAM ARGUMENTS...: a server and a client, both of which succeed.
-pair() {
-	local name=$1 port=$2 server tenths=200
-	shift 2
-	on 0 "$@" -p "$port" >"$WORK/$name.server" 2>&1 &
-	server=$!
-	APPLICATIONS+=("$server")
-	until listening "$port"; do
-		kill -0 "$server" 2>/dev/null && [ "$tenths" -gt 0 ] || {
-			cat "$WORK/$name.server" >&2
-			fail "$name: the server does not listen"
+await_listening() { # PORT PID NAME
+	local tenths=200
+	until listening "$1"; do
+		kill -0 "$2" 2>/dev/null && [ "$tenths" -gt 0 ] || {
+			cat "$WORK/$3.server" >&2
+			fail "$3: the server does not listen"
 		}
 		sleep 0.1
 		tenths=$((tenths - 1))
 	done
+}
+
+# pair NAME PORT PROGRAM ARGUMENTS...: a server and a client, both of which succeed.
+pair() {
+	local name=$1 port=$2 server
+	shift 2
+	on 0 "$@" -p "$port" >"$WORK/$name.server" 2>&1 &
+	server=$!
+	APPLICATIONS+=("$server")
+	await_listening "$port" "$server" "$name"
 	on 1 "$@" -p "$port" 127.0.0.1 >"$WORK/$name.client" 2>&1 || {
 		cat "$WORK/$name.server" "$WORK/$name.client" >&2
 		fail "$name: $* fails at the client"

@@ -7,6 +7,7 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "fixture.h"
 
@@ -340,6 +341,66 @@ test_addrinfo(void **state)
 }
 
 static void
+test_mapped(void **state)
+{
+	struct rdma_addrinfo *to = lookup("::ffff:192.0.2.2", 0),
+			     *own = lookup("::ffff:192.0.2.1", RAI_PASSIVE);
+	struct rdma_cm_id *id;
+
+	assert_int_equal(to->ai_family, AF_INET6);
+	assert_int_equal(rdma_create_ep(&id, to, NULL, NULL), 0);
+	assert_int_equal(rdma_get_peer_addr(id)->sa_family, AF_INET);
+	assert_int_equal(ntohs(rdma_get_dst_port(id)), 7000);
+	rdma_destroy_ep(id);
+	assert_int_equal(rdma_create_ep(&id, own, NULL, NULL), 0);
+	assert_non_null(id->verbs);
+	rdma_destroy_ep(id);
+	rdma_freeaddrinfo(to);
+	rdma_freeaddrinfo(own);
+}
+
+/* Loopback addresses are those of any device, and for this end only. */
+static void
+test_loopback(void **state)
+{
+	struct rdma_addrinfo *any = lookup("127.0.0.1", RAI_PASSIVE), *to = lookup("127.0.0.1", 0);
+	int before = (int)mock_count(mock, ONE_MSG_CR_REJECT);
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id, *requested;
+	uint32_t number;
+
+	assert_int_equal(rdma_create_ep(&id, to, NULL, NULL), 0);
+	assert_int_equal(((struct sockaddr_in *)rdma_get_peer_addr(id))->sin_addr.s_addr,
+			 inet_addr("192.0.2.1"));
+	assert_int_equal(ntohs(rdma_get_dst_port(id)), 7000);
+	rdma_destroy_ep(id);
+	assert_int_equal(rdma_create_ep(&id, any, NULL, NULL), 0);
+	assert_null(id->verbs);
+	assert_int_equal(rdma_listen(id, 0), 0);
+	number = mock_newest(mock, ONE_MSG_LISTEN);
+	assert_int_equal(rdma_migrate_id(id, channel), 0);
+	mock_welcome(mock)->addr[3] = 9; /* where requests come from */
+	mock_request(mock, number, 7000, NULL, 0);
+	for (int i = 0; i < 20000 && (int)mock_count(mock, ONE_MSG_CR_REJECT) == before; i++)
+		usleep(1000);
+	assert_int_equal(mock_count(mock, ONE_MSG_CR_REJECT), before + 1);
+	mock_welcome(mock)->addr[3] = 1;
+	fcntl(channel->fd, F_SETFL, O_NONBLOCK);
+	assert_fails(rdma_get_cm_event(channel, &event), EAGAIN);
+	fcntl(channel->fd, F_SETFL, 0);
+	mock_request(mock, number, 7000, NULL, 0);
+	assert_int_equal(rdma_get_cm_event(channel, &event), 0);
+	requested = event->id;
+	rdma_ack_cm_event(event);
+	assert_int_equal(rdma_destroy_id(requested), 0);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(channel);
+	rdma_freeaddrinfo(any);
+	rdma_freeaddrinfo(to);
+}
+
+static void
 test_refusals(void **state)
 {
 	struct rdma_addrinfo *info = lookup("192.0.2.2", 0), *here = lookup("192.0.2.9", RAI_PASSIVE);
@@ -390,6 +451,7 @@ main(void)
 		cmocka_unit_test(test_passive),        cmocka_unit_test(test_backlog),
 		cmocka_unit_test(test_migrate),        cmocka_unit_test(test_srq),
 		cmocka_unit_test(test_end_without_qp), cmocka_unit_test(test_addrinfo),
+		cmocka_unit_test(test_mapped),         cmocka_unit_test(test_loopback),
 		cmocka_unit_test(test_refusals),       cmocka_unit_test(test_port_space_ib),
 		cmocka_unit_test(test_loss),
 	};

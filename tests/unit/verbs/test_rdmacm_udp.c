@@ -2,6 +2,7 @@
 /* librdmacm's UDP port space: what asks, what answers, and what the events say. */
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
@@ -42,8 +43,10 @@ teardown(void **state)
 static struct rdma_cm_event *
 next(enum rdma_cm_event_type type, struct rdma_cm_id *id)
 {
+	struct pollfd look = {.fd = channel->fd, .events = POLLIN};
 	struct rdma_cm_event *event;
 
+	assert_int_equal(poll(&look, 1, 20000), 1);
 	assert_int_equal(rdma_get_cm_event(channel, &event), 0);
 	assert_string_equal(rdma_event_str(event->event), rdma_event_str(type));
 	if (id != NULL)
