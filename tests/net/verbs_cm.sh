@@ -49,4 +49,3 @@ if [ "$1" = veth6 ]; then # perftest knows nothing of IPv6 addresses, but of GID
 fi
 cm_pair write_bw-R ib_write_bw -F -R -n 500 -p 18518 -- ib_write_bw -F -R -n 500 -p 18518 "$to"
 cm_pair send_lat-R ib_send_lat -F -R -n 300 -p 18518 -- ib_send_lat -F -R -n 300 -p 18518 "$to"
-cm_pair send_bw-R-ud ib_send_bw -c UD -F -R -n 300 -r 512 -p 18518 -- ib_send_bw -c UD -F -R -n 300 -r 512 -p 18518 "$to"
