@@ -15,7 +15,8 @@
 #define MAD_HEADER_LEN 24u
 #define REQ_PRIVATE_AT (MAD_HEADER_LEN + 16u)
 #define REP_PRIVATE_AT (MAD_HEADER_LEN + 96u)
-#define BACKOFF 3u /* the interval between requests doubles so often */
+#define PATIENCE 7u /* doublings: so long a request counts that nobody answers; who asked has given up */
+#define BACKOFF 3u  /* the interval between requests doubles so often */
 
 struct sidr_query {
 	struct sidr *sidr;
@@ -25,6 +26,7 @@ struct sidr_query {
 	void *user;
 	struct cm_path path;
 	bool ours;
+	bool counted;  /* in sidr->requests */
 	bool answered; /* `mad` is what was said, in case the request comes again */
 	uint32_t id;
 	uint32_t retries;
@@ -39,7 +41,7 @@ struct sidr {
 	struct cm_heap timers;
 	LIST_HEAD(, sidr_query) all;
 	uint32_t count;
-	uint32_t requests; /* of these, others' */
+	uint32_t requests; /* of these, others' that count */
 };
 
 #define QUERY_OF(node_, member) ((struct sidr_query *)((char *)(node_)-offsetof(struct sidr_query, member)))
@@ -119,11 +121,12 @@ query_new(struct sidr *sidr, const struct cm_path *path, bool ours, uint32_t id)
 	query->sidr = sidr;
 	query->path = *path;
 	query->ours = ours;
+	query->counted = !ours;
 	query->id = id;
 	cm_table_insert(&sidr->queries, &query->node, hash(sidr, ours, id, path));
 	LIST_INSERT_HEAD(&sidr->all, query, all);
 	sidr->count++;
-	sidr->requests += !ours;
+	sidr->requests += query->counted;
 	return query;
 }
 
@@ -136,7 +139,7 @@ query_free(struct sidr_query *query)
 	cm_table_remove(&sidr->queries, &query->node);
 	LIST_REMOVE(query, all);
 	sidr->count--;
-	sidr->requests -= !query->ours;
+	sidr->requests -= query->counted;
 	free(query);
 }
 
@@ -274,6 +277,7 @@ input_req(struct sidr *sidr, const struct cm_path *path, const uint8_t *mad, uin
 		sidr_answer(query, SIDR_UNSUPPORTED, 0, 0, NULL, 0, now);
 		return;
 	}
+	cm_heap_set(&sidr->timers, &query->timer, now + (sidr->env->retry_interval << PATIENCE));
 	memcpy(remote.private_data, mad + REQ_PRIVATE_AT + CM_IP_HEADER_LEN, SIDR_PRIVATE_REQ);
 	if (!take_ip_header(path, mad + REQ_PRIVATE_AT, &remote))
 		sidr_answer(query, SIDR_REJECT, 0, 0, NULL, 0, now);
@@ -334,7 +338,11 @@ query_timeout(struct sidr_query *query, uint64_t now)
 	struct sidr_env *env = query->sidr->env;
 	uint32_t doubled = query->retries < BACKOFF ? query->retries + 1 : BACKOFF;
 
-	if (!query->ours) {
+	if (!query->ours && !query->answered) {
+		/* It stays until its user answers; others need not wait for that. */
+		query->sidr->requests -= query->counted;
+		query->counted = false;
+	} else if (!query->ours) {
 		query_free(query);
 	} else if (query->retries >= env->max_retries) {
 		env->event(env, SIDR_SILENCE, query, NULL);

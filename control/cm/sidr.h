@@ -53,7 +53,7 @@ struct sidr_env {
 	uint64_t (*random)(struct sidr_env *env);
 	uint64_t retry_interval; /* ns, at first */
 	uint32_t max_retries;
-	uint32_t max_requests; /* of others, not answered or answered just now: more are not heard */
+	uint32_t max_requests; /* of others, not answered for long, or just now: more are not heard */
 };
 
 struct sidr *sidr_new(struct sidr_env *env);

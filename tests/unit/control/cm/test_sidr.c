@@ -336,6 +336,17 @@ test_flood(void **state)
 		deliver(0);
 	}
 	assert_int_equal(host[1].requested, MAX_REQUESTS);
+	/* A listener that never answers keeps others waiting no longer than who asks has patience. */
+	now += 128 * INTERVAL;
+	sidr_timeout(host[1].sidr, now);
+	ask();
+	deliver(0);
+	assert_int_equal(host[1].requested, MAX_REQUESTS + 1);
+	answer(0x24);
+	deliver(1);
+	assert_int_equal(host[0].answered, 1);
+	now += 128 * INTERVAL;
+	sidr_timeout(host[1].sidr, now);
 	/* Refused ones do not pile up either. */
 	host[1].listens = false;
 	teardown(NULL);
