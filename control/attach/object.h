@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Objects of an attachment: their kinds, their ids, and what the rooms above do with them.
- */
+/* Objects of an attachment: their kinds, their ids, and what the rooms above do with them. */
 #ifndef CONTROL_ATTACH_OBJECT_H
 #define CONTROL_ATTACH_OBJECT_H
 

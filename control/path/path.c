@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ports as the control thread sees them: addresses, the way to a neighbour, and
- * management datagrams on QP1.  Datagrams to an address of our own never touch a
- * port: they wait in a queue for the next loop.
+ * Ports as the control thread sees them: addresses, the way to a neighbour, and management datagrams on
+ * QP1.  Datagrams to an address of our own never touch a port: they wait in a queue for the next loop.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Ports as the control thread sees them: addresses, the way to a neighbour, management datagrams.
- */
+/* Ports as the control thread sees them: addresses, the way to a neighbour, management datagrams. */
 #ifndef CONTROL_PATH_PATH_H
 #define CONTROL_PATH_PATH_H
 
