@@ -73,6 +73,9 @@ enum one_msg_type {
 	ONE_MSG_AH_CREATE,
 	ONE_MSG_AH_FREE,
 	ONE_MSG_QP_DATAGRAM,
+	ONE_MSG_SIDR_ASK,
+	ONE_MSG_SIDR_ANSWER, /* frees the id */
+	ONE_MSG_SIDR_FREE,
 	ONE_MSG_MAX
 };
 
@@ -261,6 +264,28 @@ struct one_qp_datagram {
 	uint32_t state; /* ONE_DATAGRAM_* */
 	uint32_t qkey;
 	uint32_t send_psn; /* of the first datagram */
+};
+
+/*
+ * Which queue pair takes datagrams for a service of rdma_cm's UDP port space (0x1110000 + port):
+ * asynchronous, the outcome is one ONE_CQE_SIDR on `cq`; the id of the reply is freed by SIDR_FREE.  A
+ * listener at such a service gets ONE_CQE_SIDR_REQUEST, to be answered with a queue pair for datagrams that
+ * receives, or, qp = 0, refused.
+ */
+struct one_sidr_ask {
+	uint32_t cq;
+	uint16_t family;
+	uint16_t private_len; /* at most ONE_SIDR_PRIVATE_REQ */
+	uint8_t addr[16];
+	uint64_t service;
+	uint8_t private_data[ONE_SIDR_PRIVATE_REQ];
+	uint32_t reserved;
+};
+struct one_sidr_answer {
+	uint32_t sidr;
+	uint32_t qp;
+	uint32_t private_len; /* at most ONE_SIDR_PRIVATE_REP */
+	uint8_t private_data[ONE_SIDR_PRIVATE_REP];
 };
 
 struct one_listen {
@@ -536,6 +561,8 @@ struct one_msg {
 		struct one_channel_open channel_open;
 		struct one_ah_create ah_create;
 		struct one_qp_datagram qp_datagram;
+		struct one_sidr_ask sidr_ask;
+		struct one_sidr_answer sidr_answer;
 		struct one_port_query port_query;
 		uint8_t bytes[1016];
 	};

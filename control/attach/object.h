@@ -19,6 +19,7 @@ struct segment;
 enum object_kind {
 	OBJECT_LISTENER,
 	OBJECT_CR,
+	OBJECT_SIDR,
 	OBJECT_QP,
 	OBJECT_SRQ,
 	OBJECT_CQ,

@@ -36,9 +36,9 @@ PREFIXES = {
         "attach": "attach client clients command copies entry grace identity job lane mapping mappings object parts "
                   "reaper reapers server work workers",
         "base": "acl arena port_space quota small table",
-        "cm": "cm",
+        "cm": "cm sidr",
         "connect": "ah ahs conn conns cr listen listener qp_connect qp_datagram qp_disconnect qp_engine_event "
-                   "qp_error qp_rtr qp_rts",
+                   "qp_error qp_rtr qp_rts resolution",
         "daemon": "calls check daemon kernel_addr main notify telemetry",
         "loop": "control log",
         "neigh": "neigh",
