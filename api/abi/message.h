@@ -76,6 +76,7 @@ enum one_msg_type {
 	ONE_MSG_SIDR_ASK,
 	ONE_MSG_SIDR_ANSWER, /* frees the id */
 	ONE_MSG_SIDR_FREE,
+	ONE_MSG_MR_SWAP, /* two regions without windows exchange their keys */
 	ONE_MSG_MAX
 };
 
@@ -358,6 +359,8 @@ struct one_mr_create {
 	uint32_t access; /* ONE_ACCESS_* */
 	uint64_t va;
 	uint64_t length; /* >= 1 */
+	uint64_t shift; /* keys name the byte at `va` by va + shift, modulo 2^64: a multiple of the page size,
+			 * or what makes it 0 */
 	uint32_t num_pieces;
 	uint32_t flags; /* ONE_MR_FRESH */
 	struct one_mr_piece piece[ONE_MR_PIECES];
@@ -368,6 +371,10 @@ struct one_mr_created {
 	uint32_t rkey;
 	uint32_t reserved;
 }; /* rkey 0: no remote right */
+
+struct one_mr_swap {
+	uint32_t mr, other;
+};
 
 /*
  * A window.  `key` has a random upper part; the application chooses the low 8
@@ -547,6 +554,7 @@ struct one_msg {
 		struct one_cr_handoff cr_handoff;
 		struct one_region_add region_add;
 		struct one_mr_create mr_create;
+		struct one_mr_swap mr_swap;
 		struct one_mw_create mw_create;
 		struct one_srq_create srq_create;
 		struct one_staging staging;

@@ -82,6 +82,7 @@ const struct attach_calls calls_of_attach = {
 			[ONE_MSG_REGION_REMOVE] = region_remove,
 			[ONE_MSG_MR_CREATE] = mr_create,
 			[ONE_MSG_MR_FREE] = mr_free,
+			[ONE_MSG_MR_SWAP] = mr_swap,
 			[ONE_MSG_MW_CREATE] = mw_create,
 			[ONE_MSG_MW_FREE] = mw_free,
 			[ONE_MSG_SRQ_CREATE] = srq_create,

@@ -33,7 +33,8 @@ struct mem_region {
 	uint32_t pz;     /* protection zone, unique in the data plane */
 	uint32_t access; /* ONE_ACCESS_*; a window has only REMOTE bits */
 	uint32_t qpn;    /* nonzero: only this queue pair may use the key (RSM windows) */
-	uint64_t va;     /* in the application */
+	uint64_t va;     /* as requests name it */
+	uint64_t shift;  /* va is at va - shift in the application */
 	uint64_t length;
 	uint8_t *base;       /* where va is mapped here; NULL: moved by the application (reach.h) */
 	struct reach *reach; /* NULL when base is set */

@@ -28,6 +28,32 @@ cm_pair rdma_xclient rdma_xserver -p 7470 -c r -- rdma_xclient -s "$to" -p 7470 
 cm_pair udaddy udaddy -b "$to" -c 3 -C 5 -S 1000 -- udaddy -s "$to" -c 3 -C 5 -S 1000
 SERVER_STAYS=yes cm_pair cmtime cmtime -b "$to" -c 50 -- cmtime -s "$to" -c 50
 
+# fio: who writes is the client, whatever the verb is; with SEND the receiver verifies what has come.
+job() { # PORT VERB read|write [OPTIONS...]
+	printf '%s\n' fio --name=job --ioengine=rdma --hostname="$to" --port="$1" --verb="$2" --rw="$3" \
+		--bs=64k --size=4m --iodepth=8 "${@:4}"
+}
+
+fio_pair() { # NAME PORT VERB [OPTIONS...]
+	local -a serve send
+	mapfile -t serve < <(job "$2" "$3" read "${@:4}")
+	mapfile -t send < <(job "$2" "$3" write "${@:4}")
+	cm_pair "$1" "${serve[@]}" -- "${send[@]}"
+	expect 'err= 0' "$WORK/$1.client"
+	expect 'err= 0' "$WORK/$1.server"
+}
+
+if [ "$1" = veth6 ]; then
+	: # fio's engine knows IPv4 alone
+elif command -v fio >/dev/null; then
+	fio_pair fio-write 7201 write
+	fio_pair fio-read 7202 read
+	fio_pair fio-send 7203 send
+	fio_pair fio-verify 7204 send --verify=crc32c
+else
+	leave_out "fio is missing: apt-get install fio"
+fi
+
 # Nobody listens, and nobody answers.
 on 1 rping -c -a "$to" -p 7999 -C 1 >"$WORK/refused" 2>&1 && fail "rping reached nobody"
 expect RDMA_CM_EVENT_REJECTED "$WORK/refused"

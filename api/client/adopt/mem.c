@@ -326,8 +326,8 @@ mem_register(struct one_client *client, struct one_msg *msg, bool alone, struct 
 }
 
 static int
-register_memory(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access,
-		bool alone, struct one_mr *mr)
+register_memory(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint64_t iova,
+		uint32_t access, bool alone, struct one_mr *mr)
 {
 	struct one_msg msg = {.type = ONE_MSG_MR_CREATE};
 	struct one_reply reply;
@@ -346,6 +346,7 @@ register_memory(struct one_client *client, uint32_t pz, uint64_t va, uint64_t le
 	msg.mr_create.access = access;
 	msg.mr_create.va = va;
 	msg.mr_create.length = length;
+	msg.mr_create.shift = iova - va;
 	pthread_mutex_lock(&lock);
 	error = mem_register(client, &msg, alone, &reply, &use);
 	if (error == 0) {
@@ -370,14 +371,21 @@ int
 one_mem_register(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access,
 		 struct one_mr *mr)
 {
-	return register_memory(client, pz, va, length, access, false, mr);
+	return register_memory(client, pz, va, length, va, access, false, mr);
+}
+
+int
+one_mem_register_iova(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint64_t iova,
+		      uint32_t access, struct one_mr *mr)
+{
+	return register_memory(client, pz, va, length, iova, access, false, mr);
 }
 
 int
 one_mem_register_alone(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access,
 		       struct one_mr *mr)
 {
-	return register_memory(client, pz, va, length, access, true, mr);
+	return register_memory(client, pz, va, length, va, access, true, mr);
 }
 
 static bool
