@@ -220,12 +220,12 @@ test_channels(void **state)
 	assert_int_equal(open_channel(&app, 5), -EBUSY);
 	assert_int_equal(app.reply.subject, ONE_SUBJECT_CHANNEL);
 	/* As many as an attachment may have. */
-	for (uint32_t i = 6; i < 5 + 64; i++)
+	for (uint32_t i = 6; i < 5 + 256; i++)
 		assert_int_equal(open_channel(&app, i), 0);
-	assert_int_equal(open_channel(&app, 100), -EDQUOT);
+	assert_int_equal(open_channel(&app, 1000), -EDQUOT);
 	assert_int_equal(app_call_id(&app, ONE_MSG_CHANNEL_CLOSE, first), 0);
 	assert_int_equal(app_call_id(&app, ONE_MSG_CHANNEL_CLOSE, first), -EINVAL);
-	assert_int_equal(open_channel(&app, 100), 0);
+	assert_int_equal(open_channel(&app, 1000), 0);
 	app_close(&app);
 	assert_clean();
 	/* Those that the application leaves open are closed with it. */
