@@ -200,6 +200,10 @@ on_request(struct device *device, struct id *listen, const struct one_cr_shm *sh
 		     shm->private_len < ONE_PRIVATE_DATA_MAX ? shm->private_len : ONE_PRIVATE_DATA_MAX);
 	event->base.param.conn.responder_resources = (uint8_t)shm->rd_atomic_in;
 	event->base.param.conn.initiator_depth = (uint8_t)shm->rd_atomic_out;
+	event->base.param.conn.retry_count = shm->retry_count;
+	event->base.param.conn.rnr_retry_count = shm->rnr_retry;
+	event->base.param.conn.qp_num = shm->remote_qpn;
+	event->base.param.conn.flow_control = 1;
 	event_put(listen, event);
 }
 
@@ -228,11 +232,11 @@ on_established(struct id *id, struct event *event)
 {
 	const struct one_qp_shm *shm = verbs_cm_shm(id->base.qp);
 
-	verbs_cm_connected(id->base.qp, 0);
+	verbs_cm_connected(id->base.qp, shm->remote_qpn);
 	id->established = true;
 	event->base.param.conn.responder_resources = (uint8_t)shm->rd_atomic_in;
 	event->base.param.conn.initiator_depth = (uint8_t)shm->rd_atomic_out;
-	event->base.param.conn.qp_num = id->base.qp->qp_num;
+	event->base.param.conn.qp_num = shm->remote_qpn;
 	if (id->connecting)
 		copy_private(event, shm->private_data,
 			     shm->private_len < ONE_PRIVATE_DATA_MAX ? shm->private_len

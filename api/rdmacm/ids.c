@@ -314,6 +314,30 @@ listen_on(struct id *id, struct device *device)
 	return 0;
 }
 
+/* Of those that the address is not of any: by family, where :: is IPv4's, too. */
+static bool
+listens_on(const struct id *id, const struct device *device)
+{
+	sa_family_t family = id->base.route.addr.src_addr.sa_family;
+
+	return verbs_cm_info(device->verbs)->family == family || (family == AF_INET6 && !id->afonly);
+}
+
+static int
+listen_on_all(struct id *id)
+{
+	int error = -ENODEV;
+
+	for (struct device *d = devices; d != NULL; d = d->next) {
+		if (!listens_on(id, d))
+			continue;
+		error = listen_on(id, d);
+		if (error != 0)
+			break;
+	}
+	return error;
+}
+
 int
 rdma_listen(struct rdma_cm_id *base, int backlog)
 {
@@ -323,9 +347,7 @@ rdma_listen(struct rdma_cm_id *base, int backlog)
 	pthread_mutex_lock(&cma_lock);
 	id->backlog = backlog > 0 ? (uint32_t)backlog : 0;
 	if (id->bound && id->listening == NULL) {
-		error = id->device != NULL ? listen_on(id, id->device) : 0;
-		for (struct device *d = devices; error == 0 && id->device == NULL && d != NULL; d = d->next)
-			error = listen_on(id, d);
+		error = id->device != NULL ? listen_on(id, id->device) : listen_on_all(id);
 		if (error != 0)
 			stop_listening(id);
 	}
@@ -445,6 +467,8 @@ prepare(struct id *id, const struct rdma_conn_param *param)
 	uint32_t in = param != NULL ? param->responder_resources : RDMA_MAX_RESP_RES;
 	uint32_t out = param != NULL ? param->initiator_depth : RDMA_MAX_INIT_DEPTH;
 
+	if (!param_valid(id, param) || (id->base.qp == NULL && param == NULL))
+		return -EINVAL;
 	if (id->base.qp == NULL)
 		return -EOPNOTSUPP; /* queue pairs that the application brings up itself */
 	return verbs_cm_prepare(id->base.qp, &id->device->cm, in, out);
@@ -467,6 +491,7 @@ connect_id(struct id *id, const struct rdma_conn_param *param)
 		memcpy(msg.qp_connect.addr, &addr->dst_sin.sin_addr, 4);
 	msg.qp_connect.service = service_of(id, port_of(&addr->dst_addr));
 	msg.qp_connect.timeout_us = UINT64_MAX;
+	param_fill(id, param, &msg.qp_connect.param);
 	if (param != NULL && param->private_data_len != 0) {
 		msg.qp_connect.private_len = param->private_data_len;
 		memcpy(msg.qp_connect.private_data, param->private_data, param->private_data_len);
@@ -500,6 +525,7 @@ accept_id(struct id *id, const struct rdma_conn_param *param)
 		return error;
 	msg.cr_accept.cr = id->cr;
 	msg.cr_accept.qp = verbs_cm_id(id->base.qp);
+	param_fill(id, param, &msg.cr_accept.param);
 	if (param != NULL && param->private_data_len != 0) {
 		msg.cr_accept.private_len = param->private_data_len;
 		memcpy(msg.cr_accept.private_data, param->private_data, param->private_data_len);
@@ -580,15 +606,4 @@ rdma_notify(struct rdma_cm_id *base, enum ibv_event_type event)
 		error = 0;
 	pthread_mutex_unlock(&cma_lock);
 	return error != 0 ? fail(error) : 0;
-}
-
-/* ---- options ---- */
-
-int
-rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t len)
-{
-	/* One that asks for what is so, or changes nothing that the data plane does not choose itself. */
-	if (level == RDMA_OPTION_ID && (name == RDMA_OPTION_ID_REUSEADDR || name == RDMA_OPTION_ID_AFONLY))
-		return len == sizeof(int) ? 0 : fail(EINVAL);
-	return fail(EOPNOTSUPP);
 }

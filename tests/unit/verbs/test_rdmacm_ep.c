@@ -339,6 +339,68 @@ test_addrinfo(void **state)
 	rdma_freeaddrinfo(info);
 }
 
+/* Options of the id and parameters of the call go along with it; what was not named is the port's. */
+static void
+test_parameters(void **state)
+{
+	struct rdma_conn_param param = {.rnr_retry_count = 15, .retry_count = 2, .responder_resources = 200};
+	struct rdma_cm_id *id = active();
+	uint8_t byte = 0x28, code = 32;
+	struct one_msg msg;
+	int yes = 1;
+
+	assert_fails(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &byte, 4), EINVAL);
+	assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &byte, 1), 0);
+	assert_fails(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &code, 1), EINVAL);
+	assert_fails(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &yes, sizeof(yes)),
+		     EINVAL);
+	assert_fails(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &yes, 1), EINVAL);
+	assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &yes, sizeof(yes)), 0);
+	assert_fails(rdma_set_option(id, RDMA_OPTION_ID, 77, &yes, sizeof(yes)), ENOSYS);
+	assert_fails(rdma_set_option(id, 77, 0, &yes, sizeof(yes)), ENOSYS);
+	assert_fails(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &yes, 0), EOPNOTSUPP);
+	assert_fails(rdma_connect(id, &param), EINVAL); /* more READs than the device serves */
+	param.responder_resources = RDMA_MAX_RESP_RES;
+	assert_int_equal(rdma_connect(id, &param), 0);
+	assert_true(mock_last(mock, ONE_MSG_QP_CONNECT, &msg));
+	assert_int_equal(msg.qp_connect.param.given,
+			 ONE_CONN_RNR_RETRY | ONE_CONN_RETRY_COUNT | ONE_CONN_TRAFFIC_CLASS);
+	assert_int_equal(msg.qp_connect.param.rnr_retry, 7);
+	assert_int_equal(msg.qp_connect.param.retry_count, 2);
+	assert_int_equal(msg.qp_connect.param.traffic_class, 0x28);
+	rdma_destroy_ep(id);
+	id = active();
+	code = 20;
+	assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &code, 1), 0);
+	assert_int_equal(rdma_connect(id, NULL), 0);
+	assert_true(mock_last(mock, ONE_MSG_QP_CONNECT, &msg));
+	assert_int_equal(msg.qp_connect.param.given,
+			 ONE_CONN_RNR_RETRY | ONE_CONN_RETRY_COUNT | ONE_CONN_ACK_TIMEOUT);
+	assert_int_equal(msg.qp_connect.param.ack_timeout, 20);
+	assert_int_equal(msg.qp_connect.param.retry_count, 7);
+	rdma_destroy_ep(id);
+}
+
+/* :: is any device's, unless it is for IPv6 only; the mock's has IPv4. */
+static void
+test_families(void **state)
+{
+	struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_port = htons(7000)};
+	struct rdma_cm_id *id;
+
+	for (int only = 0; only < 2; only++) {
+		assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
+		assert_int_equal(
+			rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only, sizeof(only)), 0);
+		assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&any), 0);
+		if (only != 0)
+			assert_fails(rdma_listen(id, 1), ENODEV);
+		else
+			assert_int_equal(rdma_listen(id, 1), 0);
+		assert_int_equal(rdma_destroy_id(id), 0);
+	}
+}
+
 static void
 test_mapped(void **state)
 {
@@ -447,6 +509,7 @@ main(void)
 		cmocka_unit_test(test_passive),        cmocka_unit_test(test_backlog),
 		cmocka_unit_test(test_migrate),        cmocka_unit_test(test_srq),
 		cmocka_unit_test(test_end_without_qp), cmocka_unit_test(test_addrinfo),
+		cmocka_unit_test(test_parameters),     cmocka_unit_test(test_families),
 		cmocka_unit_test(test_mapped),         cmocka_unit_test(test_loopback),
 		cmocka_unit_test(test_refusals),       cmocka_unit_test(test_port_space_ib),
 		cmocka_unit_test(test_loss),
