@@ -31,8 +31,8 @@ struct event {
 };
 
 struct channel {
-	struct rdma_event_channel base; /* fd: an epoll set of `event_fd` and the rings of all devices */
-	int event_fd;                   /* readable while there are events */
+	struct rdma_event_channel base; /* fd: an eventfd, readable exactly while there are events */
+	bool readable;
 	struct event *first, **last;
 	struct channel *next;
 };
@@ -103,7 +103,12 @@ struct event *event_new(struct id *id, enum rdma_cm_event_type type, int status)
 void event_append(struct channel *channel, struct event *event);
 void event_put(struct id *id, struct event *event);
 void events_drain(void);
-int channel_watch(struct channel *channel, const struct device *device);
+/* After something has been put in or taken out. */
+void channel_changed(struct channel *channel);
+
+/* ---- reader.c; with the lock held ---- */
+int reader_watch(const struct device *device); /* 0, or -errno */
+void reader_leave(const struct device *device);
 
 /* -1 with errno, as all of these calls. */
 static inline int

@@ -20,6 +20,8 @@ device_open(struct ibv_device *which)
 	if (device->verbs != NULL) {
 		error = -verbs_cm_open(device->verbs, &device->cm);
 		if (error == 0)
+			error = -reader_watch(device);
+		if (error == 0)
 			return device;
 		ibv_close_device(device->verbs);
 	} else {
@@ -48,9 +50,6 @@ devices_open(void)
 			break;
 		*last = device;
 		last = &device->next;
-		for (struct channel *channel = channels; channel != NULL; channel = channel->next)
-			if (channel_watch(channel, device) != 0)
-				break;
 	}
 	ibv_free_device_list(list);
 	return devices != NULL ? 0 : -ENODEV;

@@ -61,6 +61,7 @@ move_events(const struct id *id, struct channel *from, struct channel *to)
 		event_append(to, event);
 	}
 	from->last = link;
+	channel_changed(from);
 }
 
 int

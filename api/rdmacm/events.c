@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -21,33 +20,22 @@ struct id *ids;
 
 /* ---- channels ---- */
 
-int
-channel_watch(struct channel *channel, const struct device *device)
-{
-	struct epoll_event event = {.events = EPOLLIN};
-
-	return epoll_ctl(channel->base.fd, EPOLL_CTL_ADD, device->cm.fd, &event) == 0 ? 0 : -errno;
-}
-
 struct rdma_event_channel *
 rdma_create_event_channel(void)
 {
 	struct channel *channel = calloc(1, sizeof(*channel));
-	struct epoll_event event = {.events = EPOLLIN};
 	int error;
 
 	if (channel == NULL)
 		return NULL;
 	channel->last = &channel->first;
-	channel->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	channel->base.fd = epoll_create1(EPOLL_CLOEXEC);
+	channel->base.fd = eventfd(0, EFD_CLOEXEC);
+	if (channel->base.fd < 0) {
+		free(channel);
+		return NULL;
+	}
 	pthread_mutex_lock(&cma_lock);
 	error = devices_open();
-	if (error == 0 && (channel->event_fd < 0 || channel->base.fd < 0 ||
-			   epoll_ctl(channel->base.fd, EPOLL_CTL_ADD, channel->event_fd, &event) != 0))
-		error = -errno;
-	for (struct device *d = devices; error == 0 && d != NULL; d = d->next)
-		error = channel_watch(channel, d);
 	if (error == 0) {
 		channel->next = channels;
 		channels = channel;
@@ -55,10 +43,7 @@ rdma_create_event_channel(void)
 	pthread_mutex_unlock(&cma_lock);
 	if (error == 0)
 		return &channel->base;
-	if (channel->event_fd >= 0)
-		close(channel->event_fd);
-	if (channel->base.fd >= 0)
-		close(channel->base.fd);
+	close(channel->base.fd);
 	free(channel);
 	errno = -error;
 	return NULL;
@@ -79,7 +64,6 @@ rdma_destroy_event_channel(struct rdma_event_channel *base)
 		channel->first = event->next;
 		free(event);
 	}
-	close(channel->event_fd);
 	close(channel->base.fd);
 	free(channel);
 }
@@ -99,13 +83,19 @@ event_new(struct id *id, enum rdma_cm_event_type type, int status)
 	return event;
 }
 
-static void
-say(const struct channel *channel)
+void
+channel_changed(struct channel *channel)
 {
-	uint64_t one = 1;
-	ssize_t n = write(channel->event_fd, &one, sizeof(one));
+	bool any = channel->first != NULL;
+	uint64_t count = 1;
+	ssize_t n = 0;
 
-	(void)n; /* a full counter is readable all the same */
+	if (any && !channel->readable)
+		n = write(channel->base.fd, &count, sizeof(count));
+	else if (!any && channel->readable)
+		n = read(channel->base.fd, &count, sizeof(count));
+	(void)n; /* it holds 0 or 1: neither has to wait */
+	channel->readable = any;
 }
 
 void
@@ -113,7 +103,7 @@ event_append(struct channel *channel, struct event *event)
 {
 	*channel->last = event;
 	channel->last = &event->next;
-	say(channel);
+	channel_changed(channel);
 }
 
 void
@@ -308,8 +298,7 @@ tell_loss(struct device *device)
 	if (device->lost || recv(device->cm.fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_PEEK) != 0)
 		return;
 	device->lost = true;
-	for (struct channel *channel = channels; channel != NULL; channel = channel->next)
-		epoll_ctl(channel->base.fd, EPOLL_CTL_DEL, device->cm.fd, NULL);
+	reader_leave(device);
 	for (struct id *id = ids; id != NULL; id = id->next) {
 		struct event *event = NULL;
 
@@ -332,20 +321,14 @@ events_drain(void)
 static struct event *
 take(struct channel *channel)
 {
-	struct event *event;
-	uint64_t count;
-	ssize_t n = read(channel->event_fd, &count, sizeof(count));
+	struct event *event = channel->first;
 
-	(void)n; /* whatever it said, we look */
-	events_drain();
-	event = channel->first;
 	if (event == NULL)
 		return NULL;
 	channel->first = event->next;
 	if (channel->first == NULL)
 		channel->last = &channel->first;
-	else
-		say(channel);
+	channel_changed(channel);
 	/* A request is acknowledged to its listener. */
 	TO_ID(event->base.listen_id != NULL ? event->base.listen_id : event->base.id)->got++;
 	return event;

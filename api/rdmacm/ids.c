@@ -85,6 +85,7 @@ forget_events(const struct id *id)
 		free(event);
 	}
 	channel->last = link;
+	channel_changed(channel);
 }
 
 static void

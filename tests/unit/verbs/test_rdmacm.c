@@ -10,7 +10,7 @@
 #include "fixture.h"
 
 static struct mock *mock;
-static struct rdma_event_channel *channel;
+static struct rdma_event_channel *channel, *other;
 
 /* Devices stay open for the life of the process, and so does the mock. */
 static int
@@ -20,6 +20,8 @@ setup(void **state)
 	mock_welcome(mock)->family = AF_INET;
 	memcpy(mock_welcome(mock)->addr, "\xc0\x00\x02\x01", 4);
 	channel = rdma_create_event_channel();
+	other = rdma_create_event_channel();
+	assert_non_null(other);
 	assert_non_null(channel);
 	return fcntl(channel->fd, F_SETFL, O_NONBLOCK);
 }
@@ -35,11 +37,11 @@ address(const char *text, uint16_t port)
 }
 
 static bool
-readable(void)
+readable(const struct rdma_event_channel *which, int timeout_ms)
 {
-	struct pollfd look = {.fd = channel->fd, .events = POLLIN};
+	struct pollfd look = {.fd = which->fd, .events = POLLIN};
 
-	return poll(&look, 1, 0) == 1;
+	return poll(&look, 1, timeout_ms) == 1;
 }
 
 static void
@@ -49,7 +51,7 @@ none(void)
 
 	assert_int_equal(rdma_get_cm_event(channel, &event), -1);
 	assert_int_equal(errno, EAGAIN);
-	assert_false(readable());
+	assert_false(readable(channel, 0));
 }
 
 static struct rdma_cm_event *
@@ -57,7 +59,8 @@ next(enum rdma_cm_event_type type, struct rdma_cm_id *id)
 {
 	struct rdma_cm_event *event;
 
-	assert_true(readable());
+	assert_true(readable(channel, 20000));
+	assert_false(readable(other, 0)); /* nothing is for it */
 	assert_int_equal(rdma_get_cm_event(channel, &event), 0);
 	assert_string_equal(rdma_event_str(event->event), rdma_event_str(type));
 	if (id != NULL)
@@ -295,6 +298,7 @@ test_loss(void **state)
 	none();
 	assert_int_equal(rdma_destroy_id(id), 0);
 	rdma_destroy_event_channel(channel);
+	rdma_destroy_event_channel(other);
 }
 
 int
