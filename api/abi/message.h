@@ -198,12 +198,14 @@ struct one_conn_param {
 	uint8_t retry_count;   /* 0..7, of both ends; the connecting side's */
 	uint8_t ack_timeout;   /* code, 0..31; never less than the port's */
 	uint8_t traffic_class; /* of what this end sends */
-	uint8_t reserved[3];
+	uint8_t access;        /* ONE_ACCESS_REMOTE_*: what the peer may do with memory whose key allows it */
+	uint8_t reserved[2];
 };
 #define ONE_CONN_RNR_RETRY 1u
 #define ONE_CONN_RETRY_COUNT 2u
 #define ONE_CONN_ACK_TIMEOUT 4u
 #define ONE_CONN_TRAFFIC_CLASS 8u
+#define ONE_CONN_ACCESS 16u
 
 /*
  * Asynchronous: the outcome is one ONE_CQE_CONNECT on the QP's conn_cq.

@@ -146,6 +146,15 @@ may_ask(const struct device *device, const struct id *listen, const struct one_c
 	return memcmp(shm->remote_addr, info->addr, info->family == AF_INET6 ? 16 : 4) == 0;
 }
 
+/* Of READs and atomics: what the peer says, as far as the device goes. */
+static uint8_t
+depth(const struct device *device, uint32_t said)
+{
+	uint32_t max = verbs_cm_info(device->verbs)->limits.max_rd_atomic;
+
+	return (uint8_t)(said < max ? said : max);
+}
+
 /* A request: an id of its own, with the listener's context and channel. */
 static void
 on_request(struct device *device, struct id *listen, const struct one_cr_shm *shm)
@@ -166,6 +175,9 @@ on_request(struct device *device, struct id *listen, const struct one_cr_shm *sh
 	}
 	id->device = device;
 	id->cr = shm->cr;
+	id->peer_qpn = shm->remote_qpn;
+	id->depth_in = depth(device, shm->rd_atomic_in);
+	id->depth_out = depth(device, shm->rd_atomic_out);
 	id->bound = true;
 	id->base.verbs = device->verbs;
 	id->base.channel = listen->base.channel;
@@ -212,7 +224,7 @@ id_of_qp(const struct device *device, uint32_t qp)
 {
 	struct id *id = ids;
 
-	while (id != NULL && (id->device != device || id->base.qp == NULL || verbs_cm_id(id->base.qp) != qp))
+	while (id != NULL && (id->device != device || id->qp != qp))
 		id = id->next;
 	return id;
 }
@@ -220,10 +232,16 @@ id_of_qp(const struct device *device, uint32_t qp)
 static void
 on_established(struct id *id, struct event *event)
 {
-	const struct one_qp_shm *shm = verbs_cm_shm(id->base.qp);
+	const struct one_qp_shm *shm = id->shm;
 
-	verbs_cm_connected(id->base.qp, shm->remote_qpn);
+	if (id->base.qp != NULL)
+		verbs_cm_connected(id->base.qp, shm->remote_qpn);
+	else if (id->connecting)
+		event->base.event = RDMA_CM_EVENT_CONNECT_RESPONSE; /* rdma_establish() is to come */
 	id->established = true;
+	id->peer_qpn = shm->remote_qpn;
+	id->depth_in = (uint8_t)shm->rd_atomic_in;
+	id->depth_out = (uint8_t)shm->rd_atomic_out;
 	event->base.param.conn.responder_resources = (uint8_t)shm->rd_atomic_in;
 	event->base.param.conn.initiator_depth = (uint8_t)shm->rd_atomic_out;
 	event->base.param.conn.qp_num = shm->remote_qpn;
@@ -260,7 +278,7 @@ on_connection(struct id *id, enum one_conn_event what)
 	if (what == ONE_CONN_ESTABLISHED) {
 		on_established(id, event);
 	} else if (what == ONE_CONN_PEER_REJECTED) {
-		const struct one_qp_shm *shm = verbs_cm_shm(id->base.qp);
+		const struct one_qp_shm *shm = id->shm;
 
 		copy_private(event, shm->private_data,
 			     shm->private_len < ONE_PRIVATE_DATA_MAX ? shm->private_len

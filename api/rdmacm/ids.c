@@ -115,6 +115,7 @@ rdma_destroy_id(struct rdma_cm_id *base)
 	stop_listening(id);
 	if (id->cr != 0)
 		reject(id, "", 0);
+	bare_forget(id);
 	id_unlink(id);
 	forget_events(id);
 	while (id->acked != id->got)
@@ -453,6 +454,7 @@ rdma_destroy_qp(struct rdma_cm_id *base)
 	pthread_mutex_lock(&cma_lock);
 	events_drain();
 	base->qp = NULL;
+	id->qp = 0;
 	if (id->disconnecting && !id->ended)
 		tell_end(id);
 	pthread_mutex_unlock(&cma_lock);
@@ -463,16 +465,27 @@ rdma_destroy_qp(struct rdma_cm_id *base)
 /* ---- connections ---- */
 
 static int
-prepare(struct id *id, const struct rdma_conn_param *param)
+prepare(struct id *id, const struct rdma_conn_param *param, struct one_conn_param *asked)
 {
 	uint32_t in = param != NULL ? param->responder_resources : RDMA_MAX_RESP_RES;
 	uint32_t out = param != NULL ? param->initiator_depth : RDMA_MAX_INIT_DEPTH;
 
-	if (!param_valid(id, param) || (id->base.qp == NULL && param == NULL))
+	struct ibv_qp *qp = bare_qp(id, param);
+	int error;
+
+	if (!param_valid(id, param) || qp == NULL)
 		return -EINVAL;
-	if (id->base.qp == NULL)
-		return -EOPNOTSUPP; /* queue pairs that the application brings up itself */
-	return verbs_cm_prepare(id->base.qp, &id->device->cm, in, out);
+	error = verbs_cm_prepare(qp, &id->device->cm, in, out);
+	if (error != 0)
+		return error;
+	id->qp = verbs_cm_id(qp);
+	id->shm = verbs_cm_shm(qp);
+	param_fill(id, param, asked);
+	if (id->base.qp == NULL && id->cr != 0) { /* brought up before it is told to accept */
+		asked->given |= ONE_CONN_ACCESS;
+		asked->access = (uint8_t)verbs_cm_access(qp);
+	}
+	return 0;
 }
 
 static int
@@ -480,11 +493,11 @@ connect_id(struct id *id, const struct rdma_conn_param *param)
 {
 	const struct rdma_addr *addr = &id->base.route.addr;
 	struct one_msg msg = {.type = ONE_MSG_QP_CONNECT};
-	int error = prepare(id, param);
+	int error = prepare(id, param, &msg.qp_connect.param);
 
 	if (error != 0)
 		return error;
-	msg.qp_connect.qp = verbs_cm_id(id->base.qp);
+	msg.qp_connect.qp = id->qp;
 	msg.qp_connect.family = addr->dst_addr.sa_family;
 	if (addr->dst_addr.sa_family == AF_INET6)
 		memcpy(msg.qp_connect.addr, &addr->dst_sin6.sin6_addr, 16);
@@ -492,7 +505,6 @@ connect_id(struct id *id, const struct rdma_conn_param *param)
 		memcpy(msg.qp_connect.addr, &addr->dst_sin.sin_addr, 4);
 	msg.qp_connect.service = service_of(id, port_of(&addr->dst_addr));
 	msg.qp_connect.timeout_us = UINT64_MAX;
-	param_fill(id, param, &msg.qp_connect.param);
 	if (param != NULL && param->private_data_len != 0) {
 		msg.qp_connect.private_len = param->private_data_len;
 		memcpy(msg.qp_connect.private_data, param->private_data, param->private_data_len);
@@ -513,20 +525,21 @@ rdma_connect(struct rdma_cm_id *base, struct rdma_conn_param *param)
 	if (id->device != NULL && base->route.addr.dst_addr.sa_family != 0)
 		error = connect_id(id, param);
 	pthread_mutex_unlock(&cma_lock);
-	return error != 0 ? fail(error) : complete(id, RDMA_CM_EVENT_ESTABLISHED);
+	if (error != 0)
+		return fail(error);
+	return complete(id, base->qp != NULL ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_RESPONSE);
 }
 
 static int
 accept_id(struct id *id, const struct rdma_conn_param *param)
 {
 	struct one_msg msg = {.type = ONE_MSG_CR_ACCEPT};
-	int error = prepare(id, param);
+	int error = prepare(id, param, &msg.cr_accept.param);
 
 	if (error != 0)
 		return error;
 	msg.cr_accept.cr = id->cr;
-	msg.cr_accept.qp = verbs_cm_id(id->base.qp);
-	param_fill(id, param, &msg.cr_accept.param);
+	msg.cr_accept.qp = id->qp;
 	if (param != NULL && param->private_data_len != 0) {
 		msg.cr_accept.private_len = param->private_data_len;
 		memcpy(msg.cr_accept.private_data, param->private_data, param->private_data_len);
@@ -536,7 +549,8 @@ accept_id(struct id *id, const struct rdma_conn_param *param)
 		return error == -EMSGSIZE ? -EINVAL : error;
 	id->cr = 0;
 	/* What is posted from now on waits in its ring until the connection is there. */
-	verbs_cm_connected(id->base.qp, 0);
+	if (id->base.qp != NULL)
+		verbs_cm_connected(id->base.qp, 0);
 	return 0;
 }
 
@@ -572,13 +586,17 @@ disconnect(struct id *id)
 	int error;
 
 	/* Without its queue pair the connection has ended, but nobody has been told. */
-	if (id->base.qp == NULL)
+	if (id->qp == 0)
 		return id->established && !id->ended ? tell_end(id) : -EINVAL;
 	/* Its end has been got, so nothing is left to wait for. */
 	if (id->sync && id->ended && ((struct channel *)(void *)id->base.channel)->first == NULL)
 		return -EINVAL;
-	msg.qp_disconnect.qp = verbs_cm_id(id->base.qp);
+	msg.qp_disconnect.qp = id->qp;
 	error = verbs_cm_call(id->base.verbs, &msg, NULL);
+	if (error == -EINVAL && id->base.qp == NULL) { /* the application has destroyed its own */
+		id->qp = 0;
+		return disconnect(id);
+	}
 	id->disconnecting |= error == 0;
 	return error == -ENOTCONN ? -EINVAL : error;
 }
@@ -603,7 +621,8 @@ rdma_notify(struct rdma_cm_id *base, enum ibv_event_type event)
 	int error = EINVAL;
 
 	pthread_mutex_lock(&cma_lock);
-	if (event == IBV_EVENT_COMM_EST && base->qp != NULL && base->qp->state == IBV_QPS_RTS && !id->ended)
+	if (event == IBV_EVENT_COMM_EST && !id->ended &&
+	    (base->qp != NULL ? base->qp->state == IBV_QPS_RTS : id->qp != 0))
 		error = 0;
 	pthread_mutex_unlock(&cma_lock);
 	return error != 0 ? fail(error) : 0;

@@ -88,6 +88,8 @@ send_connect(struct conn *conn, command_done *done)
 	rc->peer_qpn = conn->setup->remote.qpn;
 	rc->pz = qp->config.pz;
 	rc->access = qp->kind->access;
+	if ((conn->setup->asked.given & ONE_CONN_ACCESS) != 0)
+		rc->access &= conn->setup->asked.access;
 	rc->send_psn = conn->setup->remote.psn;
 	rc->recv_psn = conn->local.psn;
 	rc->path_mtu = conn->local.path_mtu;

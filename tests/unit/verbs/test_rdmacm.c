@@ -147,7 +147,7 @@ test_connect(void **state)
 	struct ibv_cq *cq;
 	uint32_t qp;
 
-	assert_fails(rdma_connect(id, &param), EOPNOTSUPP); /* a queue pair of its own is needed */
+	assert_fails(rdma_connect(id, &param), EINVAL); /* neither a queue pair nor the number of one */
 	cq = make_qp(id, &qp);
 	assert_int_equal(rdma_connect(id, &param), 0);
 	assert_true(mock_last(mock, ONE_MSG_QP_CONNECT, &msg));

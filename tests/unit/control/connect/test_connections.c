@@ -207,8 +207,13 @@ test_parameters(void **state)
 	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_CONNECT), -EINVAL);
 	msg->qp_connect.param = (struct one_conn_param){.given = 0xff, .ack_timeout = 32};
 	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_CONNECT), -EINVAL);
-	msg->qp_connect.param = (struct one_conn_param){
-		.given = 0xff, .rnr_retry = 3, .retry_count = 2, .ack_timeout = 20, .traffic_class = 0x28};
+	msg->qp_connect.param =
+		(struct one_conn_param){.given = 0xff,
+					.rnr_retry = 3,
+					.retry_count = 2,
+					.ack_timeout = 20,
+					.traffic_class = 0x28,
+					.access = ONE_ACCESS_REMOTE_READ | ONE_ACCESS_LOCAL_WRITE};
 	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_CONNECT), 0);
 	cr = await_request(&ends);
 	assert_int_equal(cr->rnr_retry, 3);
@@ -222,6 +227,7 @@ test_parameters(void **state)
 	assert_int_equal(fake_connection().rc.peer_qpn, ends.p.qpn); /* the active side's */
 	assert_int_equal(fake_connection().rc.retry_count, 2);
 	assert_int_equal(fake_connection().rc.timeout, 20);
+	assert_int_equal(fake_connection().rc.access, ONE_ACCESS_REMOTE_READ);
 	assert_int_equal(fake_connection().rc.rnr_retry, 6);
 	assert_int_equal(fake_connection().rc.path.tos & ~3u, 0x28);
 	assert_int_equal(((const struct one_qp_shm *)(ends.active.arena + ends.a.shm))->remote_qpn,
