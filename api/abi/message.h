@@ -195,6 +195,22 @@ struct one_qp_modify {
 	struct one_qp_create to;
 }; /* only in ONE_QP_IDLE; counts of entries may not change */
 
+/* What a connection is asked to have: those named in `given`; all else is the port's. */
+struct one_conn_param {
+	uint8_t given;         /* ONE_CONN_* */
+	uint8_t rnr_retry;     /* 0..7, granted to the peer; never more than the port grants */
+	uint8_t retry_count;   /* 0..7, of both ends; the connecting side's */
+	uint8_t ack_timeout;   /* code, 0..31; never less than the port's */
+	uint8_t traffic_class; /* of what this end sends */
+	uint8_t access;        /* ONE_ACCESS_REMOTE_*: what the peer may do with memory whose key allows it */
+	uint8_t reserved[2];
+};
+#define ONE_CONN_RNR_RETRY 1u
+#define ONE_CONN_RETRY_COUNT 2u
+#define ONE_CONN_ACK_TIMEOUT 4u
+#define ONE_CONN_TRAFFIC_CLASS 8u
+#define ONE_CONN_ACCESS 16u
+
 /*
  * Asynchronous: the outcome is one ONE_CQE_CONNECT on the QP's conn_cq.
  * `service` is the 16-bit port for conn_quals below 65536, in the TCP port
@@ -207,6 +223,7 @@ struct one_qp_connect {
 	uint8_t addr[16];
 	uint64_t service;
 	uint64_t timeout_us; /* UINT64_MAX: the transport's verdict */
+	struct one_conn_param param;
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 };
 struct one_qp_disconnect {
@@ -305,6 +322,7 @@ struct one_cr_accept {
 	uint32_t cr;
 	uint32_t qp;
 	uint32_t private_len;
+	struct one_conn_param param;
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 };
 /* The private data reaches the requester as one_qp_shm.private_data, at ONE_CONN_PEER_REJECTED. */

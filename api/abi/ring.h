@@ -323,7 +323,8 @@ struct one_qp_shm {
 	uint32_t rsm_key;  /* and its key */
 	_Atomic uint32_t rsm_flags;
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
-	uint8_t pad2[8];
+	uint32_t remote_qpn;
+	uint8_t pad2[4];
 };
 _Static_assert(sizeof(struct one_qp_shm) % ONE_CACHE_LINE == 0, "one_qp_shm");
 
@@ -356,7 +357,9 @@ struct one_cr_shm {
 	uint16_t private_len;
 	uint16_t reserved;
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
-	uint8_t pad[20];
+	uint32_t remote_qpn;
+	uint8_t rnr_retry, retry_count; /* that the requester asks for */
+	uint8_t pad[14];
 };
 _Static_assert(sizeof(struct one_cr_shm) == 320, "one_cr_shm");
 

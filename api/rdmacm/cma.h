@@ -53,6 +53,14 @@ struct id {
 	bool sync;  /* its channel is its own, and calls wait for their event */
 	bool ended; /* the end of its connection has been told */
 	bool disconnecting;
+	bool afonly;
+	struct one_conn_param options;
+	/* The queue pair that is connected, which the application may have destroyed meanwhile; 0: none. */
+	uint32_t qp;
+	const struct one_qp_shm *shm;
+	/* What the peer has said, and bare.c's mark. */
+	uint32_t peer_qpn, psn;
+	uint8_t depth_in, depth_out;
 	struct listening *listening;
 	uint32_t backlog;                 /* requests that nobody has got yet: more are rejected */
 	struct ibv_qp_init_attr *qp_init; /* of rdma_create_ep(): for the queue pairs of requests */
@@ -106,6 +114,16 @@ void rings_destroy(struct id *id);
 /* ---- ep.c; without the lock ---- */
 /* What a call on an id without channel waits for; 0, or -1 with errno.  Others do not wait. */
 int complete(struct id *id, enum rdma_cm_event_type expected);
+
+/* ---- bare.c; with the lock held ---- */
+/* The id's queue pair, or the application's own with the number that it tells; NULL: there is none. */
+struct ibv_qp *bare_qp(const struct id *id, const struct rdma_conn_param *param);
+void bare_forget(struct id *id);
+
+/* ---- options.c; with the lock held ---- */
+/* Depths of READs and atomics that the device has. */
+bool param_valid(const struct id *id, const struct rdma_conn_param *param);
+void param_fill(const struct id *id, const struct rdma_conn_param *param, struct one_conn_param *out);
 
 /* ---- events.c; with the lock held ---- */
 /* NULL: no memory. */

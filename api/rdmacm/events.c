@@ -195,6 +195,15 @@ offer(struct id *listen, struct id *id, struct event *event)
 	event_put(listen, event);
 }
 
+/* Of READs and atomics: what the peer says, as far as the device goes. */
+static uint8_t
+depth(const struct device *device, uint32_t said)
+{
+	uint32_t max = verbs_cm_info(device->verbs)->limits.max_rd_atomic;
+
+	return (uint8_t)(said < max ? said : max);
+}
+
 static void
 on_request(struct device *device, struct id *listen, const struct one_cr_shm *shm)
 {
@@ -211,10 +220,17 @@ on_request(struct device *device, struct id *listen, const struct one_cr_shm *sh
 		free(id);
 		return;
 	}
+	id->peer_qpn = shm->remote_qpn;
+	id->depth_in = depth(device, shm->rd_atomic_in);
+	id->depth_out = depth(device, shm->rd_atomic_out);
 	copy_private(event, shm->private_data,
 		     shm->private_len < ONE_PRIVATE_DATA_MAX ? shm->private_len : ONE_PRIVATE_DATA_MAX);
 	event->base.param.conn.responder_resources = (uint8_t)shm->rd_atomic_in;
 	event->base.param.conn.initiator_depth = (uint8_t)shm->rd_atomic_out;
+	event->base.param.conn.retry_count = shm->retry_count;
+	event->base.param.conn.rnr_retry_count = shm->rnr_retry;
+	event->base.param.conn.qp_num = shm->remote_qpn;
+	event->base.param.conn.flow_control = 1;
 	offer(listen, id, event);
 }
 
@@ -253,7 +269,7 @@ id_of_qp(const struct device *device, uint32_t qp)
 {
 	struct id *id = ids;
 
-	while (id != NULL && (id->device != device || id->base.qp == NULL || verbs_cm_id(id->base.qp) != qp))
+	while (id != NULL && (id->device != device || id->qp != qp))
 		id = id->next;
 	return id;
 }
@@ -261,13 +277,19 @@ id_of_qp(const struct device *device, uint32_t qp)
 static void
 on_established(struct id *id, struct event *event)
 {
-	const struct one_qp_shm *shm = verbs_cm_shm(id->base.qp);
+	const struct one_qp_shm *shm = id->shm;
 
-	verbs_cm_connected(id->base.qp, 0);
+	if (id->base.qp != NULL)
+		verbs_cm_connected(id->base.qp, shm->remote_qpn);
+	else if (id->connecting)
+		event->base.event = RDMA_CM_EVENT_CONNECT_RESPONSE; /* rdma_establish() is to come */
 	id->established = true;
+	id->peer_qpn = shm->remote_qpn;
+	id->depth_in = (uint8_t)shm->rd_atomic_in;
+	id->depth_out = (uint8_t)shm->rd_atomic_out;
 	event->base.param.conn.responder_resources = (uint8_t)shm->rd_atomic_in;
 	event->base.param.conn.initiator_depth = (uint8_t)shm->rd_atomic_out;
-	event->base.param.conn.qp_num = id->base.qp->qp_num;
+	event->base.param.conn.qp_num = shm->remote_qpn;
 	if (id->connecting)
 		copy_private(event, shm->private_data,
 			     shm->private_len < ONE_PRIVATE_DATA_MAX ? shm->private_len
@@ -301,7 +323,7 @@ on_connection(struct id *id, enum one_conn_event what)
 	if (what == ONE_CONN_ESTABLISHED) {
 		on_established(id, event);
 	} else if (what == ONE_CONN_PEER_REJECTED) {
-		const struct one_qp_shm *shm = verbs_cm_shm(id->base.qp);
+		const struct one_qp_shm *shm = id->shm;
 
 		copy_private(event, shm->private_data,
 			     shm->private_len < ONE_PRIVATE_DATA_MAX ? shm->private_len

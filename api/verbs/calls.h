@@ -38,6 +38,13 @@ void events_forget(struct context *context, const void *object);
 /* Until all that was got is acknowledged. */
 void wait_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *done, uint32_t got);
 
+/* ---- cm.c ---- */
+/* rdma_init_qp_attr() has told of such a peer. */
+bool cm_expects(struct context *context, uint32_t peer_qpn, uint32_t psn);
+
+/* ---- state.c ---- */
+uint32_t remote_access(unsigned int flags); /* ONE_ACCESS_REMOTE_* */
+
 /* ---- qp.c ---- */
 struct ibv_qp *create_qp_ex(struct ibv_context *base, struct ibv_qp_init_attr_ex *attr);
 /* Both rings of a queue pair, which may be one. */

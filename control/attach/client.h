@@ -33,7 +33,7 @@
 
 enum {
 	CLIENT_CRS_MAX = 4096,     /* connection requests not yet answered, of one attachment */
-	CLIENT_CHANNELS_MAX = 960, /* that have a descriptor; of ONE_CHANNELS */
+	CLIENT_CHANNELS_MAX = 256, /* that have a descriptor; of ONE_CHANNELS */
 	CLIENT_HELLO_MS = 5000,    /* for the first message */
 	ASYNC_CQ_LOG2 = 8,
 };

@@ -14,12 +14,27 @@ verbs_init "$1"
 to=${addresses[0]}
 nobody=192.0.2.77
 [ "$1" = veth6 ] && nobody=2001:db8::77
-cm_pair rping rping -s -a "$to" -p 7174 -C 20 -V -- rping -c -a "$to" -p 7174 -C 20 -V
-cm_pair rping-any rping -s -p 7174 -C 5 -V -S 4000 -- rping -c -a "$to" -p 7174 -C 5 -V -S 4000
+# rping's client ends with status 0 whatever becomes of its pings: with -v it tells of each.
+rping_pair() { # NAME COUNT SERVER-OPTIONS -- CLIENT-OPTIONS
+	local name=$1 count=$2
+	local -a serve=()
+	shift 2
+	while [ "$1" != -- ]; do
+		serve+=("$1")
+		shift
+	done
+	shift
+	cm_pair "$name" rping -s -C "$count" "${serve[@]}" -- rping -c -v -V -C "$count" -a "$to" "$@"
+	expect "ping data: rdma-ping-$((count - 1)):" "$WORK/$name.client"
+}
+rping_pair rping 20 -a "$to" -p 7174 -V -- -p 7174
+rping_pair rping-any 5 -p 7174 -V -S 4000 -- -p 7174 -S 4000
 cm_pair ucmatose ucmatose -b "$to" -c 5 -C 3 -S 1000 -- ucmatose -s "$to" -c 5 -C 3 -S 1000
-cm_pair rping-verbose rping -s -v -d -a "$to" -C 2 -S 100 -- rping -c -v -d -a "$to" -C 2 -S 100
-expect 'ping data: rdma-ping-1' "$WORK/rping-verbose.client"
-SERVER_STAYS=yes cm_pair rping-persistent rping -s -P -a "$to" -- rping -c -a "$to" -C 3 -V
+rping_pair rping-verbose 2 -v -d -a "$to" -S 100 -- -d -S 100
+rping_pair rping-own 5 -q -V -- -q
+rping_pair rping-own-client 5 -V -- -q
+rping_pair rping-own-server 5 -q -V -S 9000 -- -S 9000
+SERVER_STAYS=yes rping_pair rping-persistent 3 -P -a "$to" --
 cm_pair ucmatose-many ucmatose -b "$to" -c 100 -C 1 -- ucmatose -s "$to" -c 100 -C 1
 cm_pair ucmatose-migrate ucmatose -b "$to" -c 5 -C 3 -m -- ucmatose -s "$to" -c 5 -C 3 -m
 cm_pair ucmatose-tos ucmatose -b "$to" -c 2 -C 3 -t 0x28 -- ucmatose -s "$to" -c 2 -C 3 -t 0x28

@@ -575,6 +575,7 @@ mock_request(struct mock *mock, uint32_t listener, uint64_t conn_qual, const voi
 	cr->family = mock->welcome.family;
 	cr->remote_port = 40000;
 	memcpy(cr->remote_addr, mock->welcome.addr, sizeof(cr->remote_addr));
+	cr->remote_qpn = 0x4321;
 	cr->conn_qual = conn_qual;
 	cr->rd_atomic_in = cr->rd_atomic_out = mock->welcome.limits.max_rd_atomic;
 	cr->private_len = len;
