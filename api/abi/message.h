@@ -73,6 +73,9 @@ enum one_msg_type {
 	ONE_MSG_AH_CREATE,
 	ONE_MSG_AH_FREE,
 	ONE_MSG_QP_DATAGRAM,
+	ONE_MSG_SIDR_ASK,
+	ONE_MSG_SIDR_ANSWER, /* frees the id */
+	ONE_MSG_SIDR_FREE,
 	ONE_MSG_MR_SWAP, /* two regions without windows exchange their keys */
 	ONE_MSG_MAX
 };
@@ -192,6 +195,22 @@ struct one_qp_modify {
 	struct one_qp_create to;
 }; /* only in ONE_QP_IDLE; counts of entries may not change */
 
+/* What a connection is asked to have: those named in `given`; all else is the port's. */
+struct one_conn_param {
+	uint8_t given;         /* ONE_CONN_* */
+	uint8_t rnr_retry;     /* 0..7, granted to the peer; never more than the port grants */
+	uint8_t retry_count;   /* 0..7, of both ends; the connecting side's */
+	uint8_t ack_timeout;   /* code, 0..31; never less than the port's */
+	uint8_t traffic_class; /* of what this end sends */
+	uint8_t access;        /* ONE_ACCESS_REMOTE_*: what the peer may do with memory whose key allows it */
+	uint8_t reserved[2];
+};
+#define ONE_CONN_RNR_RETRY 1u
+#define ONE_CONN_RETRY_COUNT 2u
+#define ONE_CONN_ACK_TIMEOUT 4u
+#define ONE_CONN_TRAFFIC_CLASS 8u
+#define ONE_CONN_ACCESS 16u
+
 /*
  * Asynchronous: the outcome is one ONE_CQE_CONNECT on the QP's conn_cq.
  * `service` is the 16-bit port for conn_quals below 65536, in the TCP port
@@ -204,6 +223,7 @@ struct one_qp_connect {
 	uint8_t addr[16];
 	uint64_t service;
 	uint64_t timeout_us; /* UINT64_MAX: the transport's verdict */
+	struct one_conn_param param;
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 };
 struct one_qp_disconnect {
@@ -264,6 +284,28 @@ struct one_qp_datagram {
 	uint32_t send_psn; /* of the first datagram */
 };
 
+/*
+ * Which queue pair takes datagrams for a service of rdma_cm's UDP port space (0x1110000 + port):
+ * asynchronous, the outcome is one ONE_CQE_SIDR on `cq`; the id of the reply is freed by SIDR_FREE.  A
+ * listener at such a service gets ONE_CQE_SIDR_REQUEST, to be answered with a queue pair for datagrams that
+ * receives, or, qp = 0, refused.
+ */
+struct one_sidr_ask {
+	uint32_t cq;
+	uint16_t family;
+	uint16_t private_len; /* at most ONE_SIDR_PRIVATE_REQ */
+	uint8_t addr[16];
+	uint64_t service;
+	uint8_t private_data[ONE_SIDR_PRIVATE_REQ];
+	uint32_t reserved;
+};
+struct one_sidr_answer {
+	uint32_t sidr;
+	uint32_t qp;
+	uint32_t private_len; /* at most ONE_SIDR_PRIVATE_REP */
+	uint8_t private_data[ONE_SIDR_PRIVATE_REP];
+};
+
 struct one_listen {
 	uint64_t service; /* 0: any free port >= 1024 */
 	uint32_t cq;      /* where ONE_CQE_REQUEST goes */
@@ -280,6 +322,7 @@ struct one_cr_accept {
 	uint32_t cr;
 	uint32_t qp;
 	uint32_t private_len;
+	struct one_conn_param param;
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 };
 /* The private data reaches the requester as one_qp_shm.private_data, at ONE_CONN_PEER_REJECTED. */
@@ -544,6 +587,8 @@ struct one_msg {
 		struct one_channel_open channel_open;
 		struct one_ah_create ah_create;
 		struct one_qp_datagram qp_datagram;
+		struct one_sidr_ask sidr_ask;
+		struct one_sidr_answer sidr_answer;
 		struct one_port_query port_query;
 		uint8_t bytes[1016];
 	};

@@ -166,7 +166,10 @@ enum one_cqe_type {
 	ONE_CQE_REQUEST, /* connection request: object = listener, cookie = arena offset of one_cr_shm */
 	ONE_CQE_ASYNC,   /* asynchronous error: status = enum one_async, object as it says */
 	ONE_CQE_RSM,     /* outcome of ONE_MSG_RSM_CONNECT, or loss: status = RSMERR_*, object = import */
-	ONE_CQE_SWITCHED /* last entry of a ring that was resized: go on in the new one */
+	ONE_CQE_SIDR, /* outcome of ONE_MSG_SIDR_ASK: object = its id, cookie = arena offset of one_sidr_shm,
+		       * status = 0, IBTA's of a refusal, or ONE_SIDR_SILENCE */
+	ONE_CQE_SIDR_REQUEST, /* a listener is asked: object = listener, cookie = the same */
+	ONE_CQE_SWITCHED      /* last entry of a ring that was resized: go on in the new one */
 };
 
 /* Status of ONE_CQE_SEND, RECV, RECV_WRITE_IMM, BIND. */
@@ -320,7 +323,8 @@ struct one_qp_shm {
 	uint32_t rsm_key;  /* and its key */
 	_Atomic uint32_t rsm_flags;
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
-	uint8_t pad2[8];
+	uint32_t remote_qpn;
+	uint8_t pad2[4];
 };
 _Static_assert(sizeof(struct one_qp_shm) % ONE_CACHE_LINE == 0, "one_qp_shm");
 
@@ -353,9 +357,30 @@ struct one_cr_shm {
 	uint16_t private_len;
 	uint16_t reserved;
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
-	uint8_t pad[20];
+	uint32_t remote_qpn;
+	uint8_t rnr_retry, retry_count; /* that the requester asks for */
+	uint8_t pad[14];
 };
 _Static_assert(sizeof(struct one_cr_shm) == 320, "one_cr_shm");
+
+/* A question for the queue pair of a service, or the answer, filled by the control thread before its event.
+ */
+#define ONE_SIDR_SILENCE 0xffu
+#define ONE_SIDR_PRIVATE_REQ 180u
+#define ONE_SIDR_PRIVATE_REP 136u
+struct one_sidr_shm {
+	uint32_t id; /* for ONE_MSG_SIDR_* */
+	uint16_t family;
+	uint16_t remote_port; /* a question: where it comes from */
+	uint8_t remote_addr[16];
+	uint64_t service;
+	uint32_t qpn, qkey; /* an answer */
+	uint16_t private_len;
+	uint16_t reserved;
+	uint8_t private_data[ONE_SIDR_PRIVATE_REQ];
+	uint8_t pad[32];
+};
+_Static_assert(sizeof(struct one_sidr_shm) == 256, "one_sidr_shm");
 
 /* ---- doorbells ------------------------------------------------------------ */
 

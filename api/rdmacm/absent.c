@@ -3,18 +3,6 @@
 #include "cma.h"
 
 int
-rdma_establish(struct rdma_cm_id *id)
-{
-	return fail(EOPNOTSUPP);
-}
-
-int
-rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
-{
-	return fail(EOPNOTSUPP);
-}
-
-int
 rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
 {
 	return fail(EOPNOTSUPP);

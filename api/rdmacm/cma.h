@@ -48,10 +48,19 @@ struct id {
 	struct rdma_cm_id base;
 	struct device *device; /* NULL: not bound to one */
 	uint32_t cr;           /* of a request that is not answered */
+	uint32_t sidr;         /* UDP: of a question that is not answered */
 	bool bound, connecting, established;
 	bool sync;  /* its channel is its own, and calls wait for their event */
 	bool ended; /* the end of its connection has been told */
 	bool disconnecting;
+	bool afonly;
+	struct one_conn_param options;
+	/* The queue pair that is connected, which the application may have destroyed meanwhile; 0: none. */
+	uint32_t qp;
+	const struct one_qp_shm *shm;
+	/* What the peer has said, and bare.c's mark. */
+	uint32_t peer_qpn, psn;
+	uint8_t depth_in, depth_out;
 	struct listening *listening;
 	uint32_t backlog;                 /* requests that nobody has got yet: more are rejected */
 	struct ibv_qp_init_attr *qp_init; /* of rdma_create_ep(): for the queue pairs of requests */
@@ -81,6 +90,22 @@ uint16_t port_of(const struct sockaddr *addr);
 /* NULL: none, with errno. */
 struct ibv_pd *device_pd(struct device *device);
 
+/* ---- udp.c: ids of the UDP port space; with the lock held ---- */
+static inline bool
+is_udp(const struct id *id)
+{
+	return id->base.ps == RDMA_PS_UDP;
+}
+
+int udp_take(struct ibv_qp *qp); /* to RTS, with rdma_cm's Q_Key; a positive errno */
+int udp_connect(struct id *id, const struct rdma_conn_param *param); /* -errno, as those below */
+int udp_accept(struct id *id, const struct rdma_conn_param *param);
+int udp_reject(struct id *id, const void *data, uint8_t len);
+void udp_forget(struct id *id); /* nobody waits for an answer any more */
+void udp_answered(struct id *id, uint8_t status, const struct one_sidr_shm *shm);
+/* NULL: no memory. */
+struct event *udp_requested(struct id *id, const struct one_sidr_shm *shm);
+
 /* ---- rings.c ---- */
 /* Those that the id has none of yet, of so many entries (0: none is wanted); 0, or -1 with errno. */
 int rings_make(struct id *id, uint32_t send_entries, uint32_t recv_entries);
@@ -89,6 +114,16 @@ void rings_destroy(struct id *id);
 /* ---- ep.c; without the lock ---- */
 /* What a call on an id without channel waits for; 0, or -1 with errno.  Others do not wait. */
 int complete(struct id *id, enum rdma_cm_event_type expected);
+
+/* ---- bare.c; with the lock held ---- */
+/* The id's queue pair, or the application's own with the number that it tells; NULL: there is none. */
+struct ibv_qp *bare_qp(const struct id *id, const struct rdma_conn_param *param);
+void bare_forget(struct id *id);
+
+/* ---- options.c; with the lock held ---- */
+/* Depths of READs and atomics that the device has. */
+bool param_valid(const struct id *id, const struct rdma_conn_param *param);
+void param_fill(const struct id *id, const struct rdma_conn_param *param, struct one_conn_param *out);
 
 /* ---- events.c; with the lock held ---- */
 /* NULL: no memory. */

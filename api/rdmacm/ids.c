@@ -14,7 +14,7 @@ rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void
 {
 	struct id *id;
 
-	if (ps != RDMA_PS_TCP && ps != RDMA_PS_IB)
+	if (ps != RDMA_PS_TCP && ps != RDMA_PS_IB && ps != RDMA_PS_UDP)
 		return fail(EOPNOTSUPP);
 	id = calloc(1, sizeof(*id));
 	if (id == NULL)
@@ -27,7 +27,7 @@ rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void
 	}
 	id->base.context = context;
 	id->base.ps = ps;
-	id->base.qp_type = IBV_QPT_RC;
+	id->base.qp_type = ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
 	pthread_mutex_lock(&cma_lock);
 	id->next = ids;
 	ids = id;
@@ -43,6 +43,8 @@ reject(struct id *id, const void *data, uint8_t len)
 	struct one_msg msg = {.type = ONE_MSG_CR_REJECT};
 	int error;
 
+	if (is_udp(id))
+		return udp_reject(id, data, len);
 	msg.cr_reject.cr = id->cr;
 	msg.cr_reject.private_len = len;
 	memcpy(msg.cr_reject.private_data, data, len);
@@ -115,6 +117,8 @@ rdma_destroy_id(struct rdma_cm_id *base)
 	stop_listening(id);
 	if (id->cr != 0)
 		reject(id, "", 0);
+	udp_forget(id);
+	bare_forget(id);
 	id_unlink(id);
 	forget_events(id);
 	while (id->acked != id->got)
@@ -315,6 +319,30 @@ listen_on(struct id *id, struct device *device)
 	return 0;
 }
 
+/* Of those that the address is not of any: by family, where :: is IPv4's, too. */
+static bool
+listens_on(const struct id *id, const struct device *device)
+{
+	sa_family_t family = id->base.route.addr.src_addr.sa_family;
+
+	return verbs_cm_info(device->verbs)->family == family || (family == AF_INET6 && !id->afonly);
+}
+
+static int
+listen_on_all(struct id *id)
+{
+	int error = -ENODEV;
+
+	for (struct device *d = devices; d != NULL; d = d->next) {
+		if (!listens_on(id, d))
+			continue;
+		error = listen_on(id, d);
+		if (error != 0)
+			break;
+	}
+	return error;
+}
+
 int
 rdma_listen(struct rdma_cm_id *base, int backlog)
 {
@@ -324,9 +352,7 @@ rdma_listen(struct rdma_cm_id *base, int backlog)
 	pthread_mutex_lock(&cma_lock);
 	id->backlog = backlog > 0 ? (uint32_t)backlog : 0;
 	if (id->bound && id->listening == NULL) {
-		error = id->device != NULL ? listen_on(id, id->device) : 0;
-		for (struct device *d = devices; error == 0 && id->device == NULL && d != NULL; d = d->next)
-			error = listen_on(id, d);
+		error = id->device != NULL ? listen_on(id, id->device) : listen_on_all(id);
 		if (error != 0)
 			stop_listening(id);
 	}
@@ -371,12 +397,12 @@ create_qp(struct id *id, struct ibv_qp_init_attr_ex *init)
 
 	if (id->device == NULL || id->base.qp != NULL)
 		return fail(EINVAL);
-	if (init->qp_type != IBV_QPT_RC)
-		return fail(EOPNOTSUPP);
+	if (init->qp_type != id->base.qp_type)
+		return fail(EINVAL);
 	if (fill_init(id, init) != 0)
 		return -1;
 	qp = ibv_create_qp_ex(id->base.verbs, init);
-	error = qp == NULL ? errno : verbs_cm_take(qp);
+	error = qp == NULL ? errno : is_udp(id) ? udp_take(qp) : verbs_cm_take(qp);
 	if (error != 0) {
 		if (qp != NULL)
 			ibv_destroy_qp(qp);
@@ -431,6 +457,7 @@ rdma_destroy_qp(struct rdma_cm_id *base)
 	pthread_mutex_lock(&cma_lock);
 	events_drain();
 	base->qp = NULL;
+	id->qp = 0;
 	if (id->disconnecting && !id->ended)
 		tell_end(id);
 	pthread_mutex_unlock(&cma_lock);
@@ -441,14 +468,27 @@ rdma_destroy_qp(struct rdma_cm_id *base)
 /* ---- connections ---- */
 
 static int
-prepare(struct id *id, const struct rdma_conn_param *param)
+prepare(struct id *id, const struct rdma_conn_param *param, struct one_conn_param *asked)
 {
 	uint32_t in = param != NULL ? param->responder_resources : RDMA_MAX_RESP_RES;
 	uint32_t out = param != NULL ? param->initiator_depth : RDMA_MAX_INIT_DEPTH;
 
-	if (id->base.qp == NULL)
-		return -EOPNOTSUPP; /* queue pairs that the application brings up itself */
-	return verbs_cm_prepare(id->base.qp, &id->device->cm, in, out);
+	struct ibv_qp *qp = bare_qp(id, param);
+	int error;
+
+	if (!param_valid(id, param) || qp == NULL)
+		return -EINVAL;
+	error = verbs_cm_prepare(qp, &id->device->cm, in, out);
+	if (error != 0)
+		return error;
+	id->qp = verbs_cm_id(qp);
+	id->shm = verbs_cm_shm(qp);
+	param_fill(id, param, asked);
+	if (id->base.qp == NULL && id->cr != 0) { /* brought up before it is told to accept */
+		asked->given |= ONE_CONN_ACCESS;
+		asked->access = (uint8_t)verbs_cm_access(qp);
+	}
+	return 0;
 }
 
 static int
@@ -456,11 +496,11 @@ connect_id(struct id *id, const struct rdma_conn_param *param)
 {
 	const struct rdma_addr *addr = &id->base.route.addr;
 	struct one_msg msg = {.type = ONE_MSG_QP_CONNECT};
-	int error = prepare(id, param);
+	int error = prepare(id, param, &msg.qp_connect.param);
 
 	if (error != 0)
 		return error;
-	msg.qp_connect.qp = verbs_cm_id(id->base.qp);
+	msg.qp_connect.qp = id->qp;
 	msg.qp_connect.family = addr->dst_addr.sa_family;
 	if (addr->dst_addr.sa_family == AF_INET6)
 		memcpy(msg.qp_connect.addr, &addr->dst_sin6.sin6_addr, 16);
@@ -486,21 +526,24 @@ rdma_connect(struct rdma_cm_id *base, struct rdma_conn_param *param)
 
 	pthread_mutex_lock(&cma_lock);
 	if (id->device != NULL && base->route.addr.dst_addr.sa_family != 0)
-		error = connect_id(id, param);
+		error = is_udp(id) ? udp_connect(id, param) : connect_id(id, param);
 	pthread_mutex_unlock(&cma_lock);
-	return error != 0 ? fail(error) : complete(id, RDMA_CM_EVENT_ESTABLISHED);
+	if (error != 0)
+		return fail(error);
+	return complete(id, base->qp != NULL || is_udp(id) ? RDMA_CM_EVENT_ESTABLISHED
+							   : RDMA_CM_EVENT_CONNECT_RESPONSE);
 }
 
 static int
 accept_id(struct id *id, const struct rdma_conn_param *param)
 {
 	struct one_msg msg = {.type = ONE_MSG_CR_ACCEPT};
-	int error = prepare(id, param);
+	int error = prepare(id, param, &msg.cr_accept.param);
 
 	if (error != 0)
 		return error;
 	msg.cr_accept.cr = id->cr;
-	msg.cr_accept.qp = verbs_cm_id(id->base.qp);
+	msg.cr_accept.qp = id->qp;
 	if (param != NULL && param->private_data_len != 0) {
 		msg.cr_accept.private_len = param->private_data_len;
 		memcpy(msg.cr_accept.private_data, param->private_data, param->private_data_len);
@@ -510,7 +553,8 @@ accept_id(struct id *id, const struct rdma_conn_param *param)
 		return error == -EMSGSIZE ? -EINVAL : error;
 	id->cr = 0;
 	/* What is posted from now on waits in its ring until the connection is there. */
-	verbs_cm_connected(id->base.qp, 0);
+	if (id->base.qp != NULL)
+		verbs_cm_connected(id->base.qp, 0);
 	return 0;
 }
 
@@ -521,9 +565,11 @@ rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *param)
 	int error;
 
 	pthread_mutex_lock(&cma_lock);
-	error = id->cr != 0 ? accept_id(id, param) : -EINVAL;
+	error = id->cr == 0 ? -EINVAL : is_udp(id) ? udp_accept(id, param) : accept_id(id, param);
 	pthread_mutex_unlock(&cma_lock);
-	return error != 0 ? fail(error) : complete(id, RDMA_CM_EVENT_ESTABLISHED);
+	if (error != 0)
+		return fail(error);
+	return is_udp(id) ? 0 : complete(id, RDMA_CM_EVENT_ESTABLISHED); /* nothing follows an answer */
 }
 
 int
@@ -545,14 +591,20 @@ disconnect(struct id *id)
 	struct one_msg msg = {.type = ONE_MSG_QP_DISCONNECT};
 	int error;
 
+	if (is_udp(id))
+		return -EINVAL;
 	/* Without its queue pair the connection has ended, but nobody has been told. */
-	if (id->base.qp == NULL)
+	if (id->qp == 0)
 		return id->established && !id->ended ? tell_end(id) : -EINVAL;
 	/* Its end has been got, so nothing is left to wait for. */
 	if (id->sync && id->ended && ((struct channel *)(void *)id->base.channel)->first == NULL)
 		return -EINVAL;
-	msg.qp_disconnect.qp = verbs_cm_id(id->base.qp);
+	msg.qp_disconnect.qp = id->qp;
 	error = verbs_cm_call(id->base.verbs, &msg, NULL);
+	if (error == -EINVAL && id->base.qp == NULL) { /* the application has destroyed its own */
+		id->qp = 0;
+		return disconnect(id);
+	}
 	id->disconnecting |= error == 0;
 	return error == -ENOTCONN ? -EINVAL : error;
 }
@@ -577,19 +629,9 @@ rdma_notify(struct rdma_cm_id *base, enum ibv_event_type event)
 	int error = EINVAL;
 
 	pthread_mutex_lock(&cma_lock);
-	if (event == IBV_EVENT_COMM_EST && base->qp != NULL && base->qp->state == IBV_QPS_RTS && !id->ended)
+	if (event == IBV_EVENT_COMM_EST && !id->ended &&
+	    (base->qp != NULL ? base->qp->state == IBV_QPS_RTS : id->qp != 0))
 		error = 0;
 	pthread_mutex_unlock(&cma_lock);
 	return error != 0 ? fail(error) : 0;
-}
-
-/* ---- options ---- */
-
-int
-rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t len)
-{
-	/* One that asks for what is so, or changes nothing that the data plane does not choose itself. */
-	if (level == RDMA_OPTION_ID && (name == RDMA_OPTION_ID_REUSEADDR || name == RDMA_OPTION_ID_AFONLY))
-		return len == sizeof(int) ? 0 : fail(EINVAL);
-	return fail(EOPNOTSUPP);
 }

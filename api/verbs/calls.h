@@ -38,6 +38,13 @@ void events_forget(struct context *context, const void *object);
 /* Until all that was got is acknowledged. */
 void wait_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *done, uint32_t got);
 
+/* ---- cm.c ---- */
+/* rdma_init_qp_attr() has told of such a peer. */
+bool cm_expects(struct context *context, uint32_t peer_qpn, uint32_t psn);
+
+/* ---- state.c ---- */
+uint32_t remote_access(unsigned int flags); /* ONE_ACCESS_REMOTE_* */
+
 /* ---- qp.c ---- */
 struct ibv_qp *create_qp_ex(struct ibv_context *base, struct ibv_qp_init_attr_ex *attr);
 /* Both rings of a queue pair, which may be one. */
@@ -50,6 +57,10 @@ enum ibv_qp_state qp_state(struct qp *qp);
 int qp_to_error(struct qp *qp);
 /* All work is forgotten, and what was completed of it. */
 int qp_to_reset(struct qp *qp);
+
+/* ---- give.c ---- */
+/* After a look that found nothing; without a lock. */
+void give_away(void);
 
 /* ---- ud.c ---- */
 int ud_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask);

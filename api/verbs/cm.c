@@ -2,6 +2,8 @@
 /* For librdmacm: connections of queue pairs by the CM of the data plane. */
 #include "cm.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "calls.h"
@@ -109,4 +111,92 @@ const struct one_qp_shm *
 verbs_cm_shm(const struct ibv_qp *qp)
 {
 	return ((const struct qp *)(const void *)qp)->ring.shm;
+}
+
+/* ---- queue pairs that the application brings up ---- */
+
+struct cm_peer {
+	uint32_t qpn, psn;
+	struct cm_peer *next;
+};
+
+int
+verbs_cm_expect(struct ibv_context *base, uint32_t peer_qpn, uint32_t *psn)
+{
+	struct context *context = context_of(base);
+	struct cm_peer *peer = malloc(sizeof(*peer));
+	static _Atomic uint32_t last;
+
+	if (peer == NULL)
+		return -ENOMEM;
+	*psn = (atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1) & 0xffffff;
+	peer->qpn = peer_qpn;
+	peer->psn = *psn;
+	pthread_mutex_lock(&context->lock);
+	peer->next = context->cm_peers;
+	context->cm_peers = peer;
+	pthread_mutex_unlock(&context->lock);
+	return 0;
+}
+
+void
+verbs_cm_expect_no_more(struct ibv_context *base, uint32_t psn)
+{
+	struct context *context = context_of(base);
+	struct cm_peer **link = &context->cm_peers, *peer;
+
+	pthread_mutex_lock(&context->lock);
+	while ((peer = *link) != NULL && peer->psn != psn)
+		link = &peer->next;
+	if (peer != NULL)
+		*link = peer->next;
+	pthread_mutex_unlock(&context->lock);
+	free(peer);
+}
+
+bool
+cm_expects(struct context *context, uint32_t peer_qpn, uint32_t psn)
+{
+	struct cm_peer *peer;
+
+	pthread_mutex_lock(&context->lock);
+	peer = context->cm_peers;
+	while (peer != NULL && (peer->qpn != peer_qpn || peer->psn != psn))
+		peer = peer->next;
+	pthread_mutex_unlock(&context->lock);
+	return peer != NULL;
+}
+
+struct ibv_qp *
+verbs_cm_find(struct ibv_context *base, uint32_t qpn)
+{
+	struct context *context = context_of(base);
+
+	for (uint32_t i = 0; i < ONE_QPS_MAX; i++) {
+		struct qp *qp = atomic_load_explicit(&context->qps[i], memory_order_relaxed);
+
+		if (qp != NULL && qp->ring.qpn == qpn)
+			return &qp->base;
+	}
+	return NULL;
+}
+
+uint32_t
+verbs_cm_access(const struct ibv_qp *qp)
+{
+	return remote_access(((const struct qp *)(const void *)qp)->attr.qp_access_flags);
+}
+
+void
+verbs_cm_path(struct ibv_context *base, const uint8_t addr[16], struct ibv_qp_attr *attr)
+{
+	struct one_welcome peer = *context_of(base)->info;
+
+	memcpy(peer.addr, addr, sizeof(peer.addr));
+	gid_of(&peer, &attr->ah_attr.grh.dgid);
+	attr->ah_attr.is_global = 1;
+	attr->ah_attr.port_num = VERBS_PORT;
+	attr->ah_attr.grh.sgid_index = VERBS_GID_INDEX;
+	attr->ah_attr.grh.hop_limit = 64;
+	attr->path_mtu = mtu_code(peer.mtu);
 }

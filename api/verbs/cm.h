@@ -29,6 +29,19 @@ const uint8_t *verbs_cm_arena(struct ibv_context *base);
 int verbs_cm_take(struct ibv_qp *qp);
 /* Before it is connected: where its connection is told of, and the depth of READs and atomics. */
 int verbs_cm_prepare(struct ibv_qp *qp, const struct verbs_cm *cm, uint32_t depth_in, uint32_t depth_out);
+/*
+ * Queue pairs that the application brings up itself, with what rdma_init_qp_attr() says of the peer: the data
+ * plane does it when the CM connects, so RTR and RTS are only noted.  They are known by the number of the
+ * peer and a PSN that no other expected peer has.
+ */
+int verbs_cm_expect(struct ibv_context *base, uint32_t peer_qpn, uint32_t *psn);
+void verbs_cm_expect_no_more(struct ibv_context *base, uint32_t psn);
+/* The queue pair of that number, or NULL. */
+struct ibv_qp *verbs_cm_find(struct ibv_context *base, uint32_t qpn);
+/* ONE_ACCESS_REMOTE_*, as it was set. */
+uint32_t verbs_cm_access(const struct ibv_qp *qp);
+/* The GID of an address of the device's family; its path MTU. */
+void verbs_cm_path(struct ibv_context *base, const uint8_t addr[16], struct ibv_qp_attr *attr);
 /* It may send from now on. */
 void verbs_cm_connected(struct ibv_qp *qp, uint32_t peer_qpn);
 uint32_t verbs_cm_id(const struct ibv_qp *qp);

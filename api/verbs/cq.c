@@ -98,6 +98,8 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	error = next_poll(ex);
 	if (error != 0)
 		pthread_mutex_unlock(&cq->lock);
+	if (error == ENOENT)
+		give_away();
 	return error;
 }
 
@@ -361,6 +363,8 @@ poll_cq(struct ibv_cq *base, int num, struct ibv_wc *wc)
 	while (n < num && (got = cq_next(cq, &wc[n])) > 0)
 		n++;
 	pthread_mutex_unlock(&cq->lock);
+	if (n == 0 && got == 0)
+		give_away();
 	return n == 0 ? got : n;
 }
 

@@ -43,6 +43,7 @@ struct context {
 	struct async_entry *async_first, **async_last; /* taken from the ring, not yet got */
 	bool fatal_told;
 	_Atomic bool lost;
+	struct cm_peer *cm_peers; /* cm.c */
 };
 
 struct pd {
@@ -130,6 +131,7 @@ struct qp {
 	_Atomic uint32_t state;  /* enum ibv_qp_state, as asked for: the data plane may have found an error */
 	struct inline_room room;
 	uint32_t async_events;
+	bool by_cm; /* RTR and RTS were asked for with what the CM says: it connects */
 	/* wr.c */
 	struct wr_draft *drafts;
 	struct ibv_sge *draft_sges;

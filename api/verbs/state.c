@@ -100,6 +100,18 @@ check_settled(const struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
+/* Who connects says the rights when the CM has connected already, with all of them. */
+static int
+check_connected(const struct qp *qp, unsigned int access)
+{
+	const unsigned int all = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+
+	/* Acquire: pairs with the store before the event that the application has got. */
+	if (atomic_load_explicit(&qp->ring.shm->state, memory_order_acquire) == ONE_QP_IDLE)
+		return 0;
+	return (access & all) == all ? 0 : EOPNOTSUPP;
+}
+
 static void
 take_values(struct qp *qp, const struct ibv_qp_attr *from, int mask)
 {
@@ -125,8 +137,8 @@ take_values(struct qp *qp, const struct ibv_qp_attr *from, int mask)
 #undef TAKE
 }
 
-static uint32_t
-access_of(unsigned int flags)
+uint32_t
+remote_access(unsigned int flags)
 {
 	uint32_t access = 0;
 
@@ -150,7 +162,7 @@ to_rtr(struct qp *qp, struct ibv_qp_attr *attr)
 	rtr->qp = qp->ring.id;
 	rtr->peer_qpn = attr->dest_qp_num;
 	rtr->recv_psn = attr->rq_psn & 0xffffff;
-	rtr->access = access_of(attr->qp_access_flags);
+	rtr->access = remote_access(attr->qp_access_flags);
 	rtr->flow_label = attr->ah_attr.grh.flow_label & 0xfffff;
 	rtr->path_mtu = (uint16_t)(128u << attr->path_mtu);
 	rtr->family = context->info->family;
@@ -227,9 +239,12 @@ move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, struct ibv_qp_
 
 		if ((mask & IBV_QP_ACCESS_FLAGS) == 0)
 			all.qp_access_flags = qp->attr.qp_access_flags;
+		qp->by_cm = cm_expects(context_of(qp->base.context), attr->dest_qp_num, attr->rq_psn);
+		if (qp->by_cm)
+			return check_connected(qp, all.qp_access_flags);
 		return to_rtr(qp, &all);
 	}
-	return from == IBV_QPS_RTR && to == IBV_QPS_RTS ? to_rts(qp, attr) : 0;
+	return from == IBV_QPS_RTR && to == IBV_QPS_RTS && !qp->by_cm ? to_rts(qp, attr) : 0;
 }
 
 static int

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "control/cm/cm_mad.h"
+#include "control/cm/sidr.h"
 #include "control/connect/connect.h"
 #include "control/cm/service.h"
 
@@ -139,6 +140,9 @@ fill(struct one_cr_shm *shm, const struct cr *cr)
 	/* What the peer may ask of us is what it said it would, and the other way round. */
 	shm->rd_atomic_in = conn->setup->remote.rd_atomic_out;
 	shm->rd_atomic_out = conn->setup->remote.rd_atomic_in;
+	shm->remote_qpn = conn->setup->remote.qpn;
+	shm->rnr_retry = conn->setup->remote.rnr_retry;
+	shm->retry_count = conn->setup->remote.retry_count;
 	shm->private_len = (uint16_t)len;
 	memcpy(shm->private_data, conn->setup->remote.private_data, len);
 }
@@ -175,7 +179,9 @@ deliver(struct listener *listener, struct conn *conn)
 void
 cr_offer(struct listener *listener, struct conn *conn)
 {
-	if (!deliver(listener, conn))
+	if (sidr_service_is_udp(listener->service))
+		conn_reject(conn, CM_REJ_INVALID_TRANSPORT, NULL, 0);
+	else if (!deliver(listener, conn))
 		conn_reject(conn, CM_REJ_NO_RESOURCES, NULL, 0);
 }
 
@@ -213,7 +219,7 @@ cr_accept(struct client *client, const struct one_msg *msg)
 
 	if (cr == NULL)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_CR, args->cr);
-	error = qp_connectable(client, args->qp, args->private_len);
+	error = qp_connectable(client, args->qp, &args->param, args->private_len);
 	if (error != 0)
 		return error;
 	conn = cr_take(cr);
@@ -225,6 +231,7 @@ cr_accept(struct client *client, const struct one_msg *msg)
 		conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, false);
 		return 0;
 	}
+	conn->setup->asked = args->param;
 	conn->setup->private_len = (uint16_t)args->private_len;
 	memcpy(conn->setup->private_data, args->private_data, args->private_len);
 	conn_start(conn, qp);

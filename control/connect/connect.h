@@ -40,7 +40,8 @@ enum conn_state {
 /* What the two sides say to each other, until they are connected. */
 struct conn_setup {
 	struct cm_remote remote;
-	uint16_t private_len; /* ours */
+	struct one_conn_param asked; /* by our application */
+	uint16_t private_len;        /* ours */
 	uint8_t private_data[CM_PRIVATE_REP];
 };
 

@@ -67,6 +67,16 @@ conn_fill_path(const struct conn *conn, struct wire_path *path)
 	path->ttl = conn->path.hop_limit != 0 ? conn->path.hop_limit : 64;
 }
 
+static uint8_t
+own_ack_timeout(const struct conn *conn)
+{
+	const struct one_conn_param *asked = &conn->setup->asked;
+	uint8_t own = conn->port->config->ack_timeout;
+
+	return (asked->given & ONE_CONN_ACK_TIMEOUT) != 0 && asked->ack_timeout > own ? asked->ack_timeout
+										      : own;
+}
+
 static void
 send_connect(struct conn *conn, command_done *done)
 {
@@ -78,16 +88,18 @@ send_connect(struct conn *conn, command_done *done)
 	rc->peer_qpn = conn->setup->remote.qpn;
 	rc->pz = qp->config.pz;
 	rc->access = qp->kind->access;
+	if ((conn->setup->asked.given & ONE_CONN_ACCESS) != 0)
+		rc->access &= conn->setup->asked.access;
 	rc->send_psn = conn->setup->remote.psn;
 	rc->recv_psn = conn->local.psn;
 	rc->path_mtu = conn->local.path_mtu;
 	rc->rd_atomic_in = conn->local.rd_atomic_in;
 	rc->rd_atomic_out = conn->local.rd_atomic_out;
-	rc->retry_count = conn->passive ? conn->setup->remote.retry_count & 7 : 7;
+	rc->retry_count = conn->passive ? conn->setup->remote.retry_count & 7 : conn->local.retry_count;
 	rc->rnr_retry = conn->setup->remote.rnr_retry & 7;
 	rc->min_rnr_timer = 12;
 	rc->timeout = connection_timeout(conn->setup->remote.oneside, conn->passive,
-					 conn->setup->remote.ack_timeout, conn->port->config->ack_timeout);
+					 conn->setup->remote.ack_timeout, own_ack_timeout(conn));
 	rc->oneside_peer = conn->setup->remote.oneside;
 	rc->selective = conn->setup->remote.oneside &&
 			(conn->setup->remote.capabilities & CM_CAPABILITY_SELECTIVE_REPEAT) != 0;
@@ -248,6 +260,8 @@ conn_try(struct conn *conn)
 void
 conn_start(struct conn *conn, struct qp *qp)
 {
+	const struct one_conn_param *asked = &conn->setup->asked;
+
 	conn->qp = qp;
 	qp->conn = conn;
 	qp_tell_state(qp, ONE_QP_CONNECTING, "a connection begins");
@@ -255,8 +269,12 @@ conn_start(struct conn *conn, struct qp *qp)
 	conn->local.psn = (uint32_t)control_random() & 0xffffff;
 	conn->local.rnr_retry =
 		qp->kind->endless_rnr ? CONFIG_RNR_RETRY_ENDLESS : conn->port->config->rnr_retry;
+	if ((asked->given & ONE_CONN_RNR_RETRY) != 0 && asked->rnr_retry < conn->local.rnr_retry)
+		conn->local.rnr_retry = asked->rnr_retry;
 	conn->local.srq = qp->srq != NULL;
-	conn->local.retry_count = 7;
+	conn->local.retry_count = (asked->given & ONE_CONN_RETRY_COUNT) != 0 ? asked->retry_count : 7;
+	if ((asked->given & ONE_CONN_TRAFFIC_CLASS) != 0)
+		conn->path.traffic_class = asked->traffic_class;
 	conn->local.ack_timeout = ACK_TIMEOUT_ASKED;
 	conn->local.path_mtu = conn->port->info->path_mtu;
 	conn->local.rd_atomic_in = (uint8_t)qp->rd_atomic_in;
@@ -280,7 +298,7 @@ qp_connect(struct client *client, const struct one_msg *msg)
 	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
 	uint64_t service;
 	struct conn *conn;
-	int error = qp_connectable(client, args->qp, args->private_len);
+	int error = qp_connectable(client, args->qp, &args->param, args->private_len);
 
 	if (error != 0)
 		return error;
@@ -299,6 +317,7 @@ qp_connect(struct client *client, const struct one_msg *msg)
 	addr_to_wire(args->family, args->addr, &conn->path.dst);
 	if (args->timeout_us < (NEVER - control.now) / 1000)
 		conn->deadline = control.now + args->timeout_us * 1000;
+	conn->setup->asked = args->param;
 	conn->setup->private_len = args->private_len;
 	memcpy(conn->setup->private_data, args->private_data, args->private_len);
 	conn_start(conn, qp);

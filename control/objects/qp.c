@@ -546,7 +546,7 @@ qp_remove(struct qp *qp, bool reply)
 }
 
 int
-qp_connectable(struct client *client, uint32_t id, uint32_t private_len)
+qp_connectable(struct client *client, uint32_t id, const struct one_conn_param *param, uint32_t private_len)
 {
 	const struct qp *qp = object_get(client, OBJECT_QP, id);
 	uint32_t max = control.config->limits.max_private_data;
@@ -561,6 +561,8 @@ qp_connectable(struct client *client, uint32_t id, uint32_t private_len)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_CQ_CONN, 0);
 	if (private_len > max || private_len > CM_USER_PRIVATE_MAX)
 		return client_refuse(client, -EMSGSIZE, ONE_SUBJECT_LENGTH, max);
+	if (param->rnr_retry > 7 || param->retry_count > 7 || param->ack_timeout > 31)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, param->given);
 	return 0;
 }
 

@@ -40,6 +40,7 @@ struct qp {
 	struct cq *send_cq, *recv_cq, *conn_cq;
 	struct srq *srq; /* NULL: it has receives of its own */
 	uint32_t rd_atomic_in, rd_atomic_out;
+	uint32_t qkey;              /* of datagrams */
 	uint64_t block, block_size; /* in the arena */
 	struct conn *conn;
 	/* IMPORT */
@@ -54,8 +55,9 @@ struct qp {
 int qp_create(struct client *client, const struct one_msg *msg);
 int qp_modify(struct client *client, const struct one_msg *msg);
 int qp_reset_request(struct client *client, const struct one_msg *msg);
-/* 0, or the refusal: queue pair `id` can begin or accept a connection with so much private data. */
-int qp_connectable(struct client *client, uint32_t id, uint32_t private_len);
+/* 0, or the refusal: queue pair `id` can begin or accept such a connection with so much private data. */
+int qp_connectable(struct client *client, uint32_t id, const struct one_conn_param *param,
+		   uint32_t private_len);
 int qp_free(struct client *client, const struct one_msg *msg);
 /* For other kinds: one that is busy and empty; its rings; and to the core, whose answer `done` gets.  What it
  * refers to is held from qp_add() on; if that fails it is destroyed. */

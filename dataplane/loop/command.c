@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Commands of the control thread, carried out on the core of their object.
- */
+/* Commands of the control thread, carried out on the core of their object. */
 #include <errno.h>
 
 #include "dataplane/loop/loop.h"
@@ -267,9 +265,8 @@ execute(struct core *core, const struct engine_command *command)
 }
 
 /*
- * Frames that another core handed over before a command was sent are taken
- * before it: the NAK that ended a connection before the flush that follows from
- * it.
+ * Frames that another core handed over before a command was sent are taken before it: the NAK that ended a
+ * connection before the flush that follows from it.
  */
 static uint32_t
 inbound_before(struct core *core)

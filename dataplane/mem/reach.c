@@ -49,7 +49,7 @@ struct reach {
 
 /* ---- jobs ---- */
 
-/* Of the core's own stores, by the core: head, too. */
+/* Pair with nothing: the core alone stores tail and head, and loads them here. */
 static uint32_t
 tail_of(const struct reach *reach)
 {
@@ -130,7 +130,7 @@ submit(struct reach_job *job, uint64_t compare, uint64_t operand)
 	request->slot = (uint32_t)(job - reach->job);
 	request->op = job->op;
 	request->num_spans = job->num_spans;
-	atomic_store_explicit(&request->cancelled, 0, memory_order_relaxed);
+	atomic_store_explicit(&request->cancelled, 0, memory_order_relaxed); /* published by the phase */
 	/* Pairs with the acquire load of the copy thread. */
 	atomic_store_explicit(&request->phase, one_ring_phase(tail, ONE_COPY_LOG2), memory_order_release);
 	/* Pairs with the acquire load in reach_mark. */

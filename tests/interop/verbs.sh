@@ -74,9 +74,9 @@ verbs_once() {
 	fi
 }
 
-# verbs cm|PORT SERVER CLIENT: in each of ROLES.
+# verbs cm|PORT SERVER CLIENT: in each of ROLES.  PROOF: what the client has to say.
 verbs() {
-	local role tries
+	local role tries client
 	for role in $ROLES; do
 		tries=5
 		until verbs_once "$role" "$@"; do
@@ -84,8 +84,16 @@ verbs() {
 			{ [ "$tries" -gt 0 ] && { said here "$TOO_EARLY" || said there "$TOO_EARLY"; }; } ||
 				show_both "$3, oneside ${role}s"
 		done
+		client=here
+		[ "$role" = connect ] || client=there
+		[ -z "${PROOF:-}" ] || said $client "$PROOF" || show_both "$3, oneside ${role}s: not said: $PROOF"
 		say "ok   $3, oneside ${role}s"
 	done
+}
+
+# Its client ends with status 0 whatever becomes of its pings.
+rping() { # OPTIONS...
+	PROOF=rdma-ping-4: verbs cm "rping -s -a @ -V -C 5 $*" "rping -c -v -a @ -V -C 5 $*"
 }
 
 perftest() { # PORT PROGRAM OPTIONS...
@@ -102,8 +110,9 @@ case_verbs() {
 	start_interop_plane 4 1500
 	verbs_init
 	for size in 64 1025 65535; do
-		verbs cm "rping -s -a @ -V -C 5 -S $size" "rping -c -a @ -V -C 5 -S $size"
+		rping -S $size
 	done
+	rping -q
 	verbs cm "ucmatose -b @ -c 3 -C 3 -S 1000" "ucmatose -s @ -c 3 -C 3 -S 1000"
 	verbs 18515 "ibv_rc_pingpong -g % -c -n 100" "ibv_rc_pingpong -g % -c -n 100 @"
 	verbs 18515 "ibv_rc_pingpong -g % -c -e -s 70000 -n 20" "ibv_rc_pingpong -g % -c -e -s 70000 -n 20 @"
@@ -119,6 +128,17 @@ case_verbs() {
 	stop_plane a
 }
 
+# Datagrams; no more of them than there are receives: what comes when there is none is lost.
+case_datagrams() {
+	start_interop_plane 4 1500
+	verbs_init
+	verbs 18515 "ibv_ud_pingpong -g % -c -n 100" "ibv_ud_pingpong -g % -c -n 100 @"
+	verbs 18515 "ibv_ud_pingpong -g % -c -e -s 1024 -n 50" "ibv_ud_pingpong -g % -c -e -s 1024 -n 50 @"
+	verbs cm "udaddy -b @ -c 2 -C 5 -S 500" "udaddy -s @ -c 2 -C 5 -S 500"
+	perftest 18516 ib_send_bw -c UD -s 1024 -n 100 -r 512
+	stop_plane a
+}
+
 # Over IPv6, with a path MTU of 4096; perftest knows nothing of IPv6.
 case_verbs6() {
 	start_interop_plane 6 "$CABLE_MTU"
@@ -127,9 +147,10 @@ case_verbs6() {
 	ip netns exec "$SWITCH" sysctl -qw net.ipv6.conf.lo.disable_ipv6=0
 	ip -n "$SWITCH" addr replace fd00::1/128 dev lo || fail "no IPv6 address beside the bridge"
 	GUEST_GID=2
-	verbs cm "rping -s -a @ -V -C 5 -S 64" "rping -c -a @ -V -C 5 -S 64"
-	verbs cm "rping -s -a @ -V -C 5 -S 16385" "rping -c -a @ -V -C 5 -S 16385"
+	rping -S 64
+	rping -S 16385
 	THEIRS=192.0.2.10 verbs 18515 "ibv_rc_pingpong -g % -c -n 100" "ibv_rc_pingpong -g % -c -n 100 @"
+	THEIRS=192.0.2.10 verbs 18515 "ibv_ud_pingpong -g % -c -n 100" "ibv_ud_pingpong -g % -c -n 100 @"
 	GUEST_GID=1
 	stop_plane a
 }

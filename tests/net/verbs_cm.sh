@@ -6,7 +6,7 @@
 #   verbs_cm.sh local|memif|veth6
 
 . "$(dirname "$0")/verbs_lib.sh"
-for program in rping ucmatose rdma_server rdma_xserver cmtime ib_write_bw ibv_rc_pingpong; do
+for program in rping ucmatose udaddy rdma_server rdma_xserver cmtime ib_write_bw ibv_rc_pingpong; do
 	command -v "$program" >/dev/null || skip "$program is missing: apt-get install ibverbs-utils rdmacm-utils perftest"
 done
 verbs_init "$1"
@@ -14,17 +14,33 @@ verbs_init "$1"
 to=${addresses[0]}
 nobody=192.0.2.77
 [ "$1" = veth6 ] && nobody=2001:db8::77
-cm_pair rping rping -s -a "$to" -p 7174 -C 20 -V -- rping -c -a "$to" -p 7174 -C 20 -V
-cm_pair rping-any rping -s -p 7174 -C 5 -V -S 4000 -- rping -c -a "$to" -p 7174 -C 5 -V -S 4000
+# rping's client ends with status 0 whatever becomes of its pings: with -v it tells of each.
+rping_pair() { # NAME COUNT SERVER-OPTIONS -- CLIENT-OPTIONS
+	local name=$1 count=$2
+	local -a serve=()
+	shift 2
+	while [ "$1" != -- ]; do
+		serve+=("$1")
+		shift
+	done
+	shift
+	cm_pair "$name" rping -s -C "$count" "${serve[@]}" -- rping -c -v -V -C "$count" -a "$to" "$@"
+	expect "ping data: rdma-ping-$((count - 1)):" "$WORK/$name.client"
+}
+rping_pair rping 20 -a "$to" -p 7174 -V -- -p 7174
+rping_pair rping-any 5 -p 7174 -V -S 4000 -- -p 7174 -S 4000
 cm_pair ucmatose ucmatose -b "$to" -c 5 -C 3 -S 1000 -- ucmatose -s "$to" -c 5 -C 3 -S 1000
-cm_pair rping-verbose rping -s -v -d -a "$to" -C 2 -S 100 -- rping -c -v -d -a "$to" -C 2 -S 100
-expect 'ping data: rdma-ping-1' "$WORK/rping-verbose.client"
-SERVER_STAYS=yes cm_pair rping-persistent rping -s -P -a "$to" -- rping -c -a "$to" -C 3 -V
+rping_pair rping-verbose 2 -v -d -a "$to" -S 100 -- -d -S 100
+rping_pair rping-own 5 -q -V -- -q
+rping_pair rping-own-client 5 -V -- -q
+rping_pair rping-own-server 5 -q -V -S 9000 -- -S 9000
+SERVER_STAYS=yes rping_pair rping-persistent 3 -P -a "$to" --
 cm_pair ucmatose-many ucmatose -b "$to" -c 100 -C 1 -- ucmatose -s "$to" -c 100 -C 1
 cm_pair ucmatose-migrate ucmatose -b "$to" -c 5 -C 3 -m -- ucmatose -s "$to" -c 5 -C 3 -m
 cm_pair ucmatose-tos ucmatose -b "$to" -c 2 -C 3 -t 0x28 -- ucmatose -s "$to" -c 2 -C 3 -t 0x28
 cm_pair rdma_client rdma_server -s "$to" -- rdma_client -s "$to"
 cm_pair rdma_xclient rdma_xserver -p 7470 -c r -- rdma_xclient -s "$to" -p 7470 -c r
+cm_pair udaddy udaddy -b "$to" -c 3 -C 5 -S 1000 -- udaddy -s "$to" -c 3 -C 5 -S 1000
 SERVER_STAYS=yes cm_pair cmtime cmtime -b "$to" -c 50 -- cmtime -s "$to" -c 50
 
 # fio: who writes is the client, whatever the verb is; with SEND the receiver verifies what has come.
@@ -56,6 +72,8 @@ fi
 # Nobody listens, and nobody answers.
 on 1 rping -c -a "$to" -p 7999 -C 1 >"$WORK/refused" 2>&1 && fail "rping reached nobody"
 expect RDMA_CM_EVENT_REJECTED "$WORK/refused"
+on 1 udaddy -s "$to" -C 1 >"$WORK/unsupported" 2>&1 && fail "udaddy reached nobody"
+expect RDMA_CM_EVENT_UNREACHABLE "$WORK/unsupported"
 on 1 rping -c -a "$nobody" -p 7999 -C 1 >"$WORK/silent" 2>&1 && fail "rping reached an address that nobody has"
 expect RDMA_CM_EVENT_UNREACHABLE "$WORK/silent"
 
@@ -67,6 +85,7 @@ expect 'rdma_create_ep: Operation not supported' "$WORK/xrc"
 if [ "$1" = veth6 ]; then # perftest knows nothing of IPv6 addresses, but of GIDs
 	pair rc 18515 ibv_rc_pingpong -g 0 -c -n 200
 	pair write_bw 18516 ib_write_bw -F -x 0 -n 500
+	pair ud 18515 ibv_ud_pingpong -g 0 -c -n 200
 	exit
 fi
 cm_pair write_bw-R ib_write_bw -F -R -n 500 -p 18518 -- ib_write_bw -F -R -n 500 -p 18518 "$to"

@@ -28,6 +28,7 @@ answer(struct mock *m, const struct one_msg *msg, const int *fds, uint32_t num_f
 {
 	uint32_t qp = msg->type == ONE_MSG_CR_ACCEPT ? msg->cr_accept.qp : msg->qp_connect.qp;
 
+	mock_qp_shm(m, qp)->remote_qpn = 0x1234;
 	if (msg->type == ONE_MSG_QP_DISCONNECT)
 		mock_conn_event(m, qp, ONE_CONN_DISCONNECTED);
 	else if (outcome == ONE_CONN_ESTABLISHED)
@@ -340,6 +341,178 @@ test_addrinfo(void **state)
 	rdma_freeaddrinfo(info);
 }
 
+/* A queue pair of the application's own, in INIT with these rights. */
+static struct ibv_qp *
+own_qp(const struct rdma_cm_id *id, struct ibv_cq *cq, unsigned int rights)
+{
+	struct ibv_qp_init_attr init = small();
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = rights};
+	struct ibv_qp *qp;
+
+	init.send_cq = init.recv_cq = cq;
+	qp = ibv_create_qp(id->pd, &init);
+	assert_non_null(qp);
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+				       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+			 0);
+	return qp;
+}
+
+static int
+step(struct rdma_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = {.qp_state = state};
+	int mask = 0;
+
+	assert_int_equal(rdma_init_qp_attr(id, &attr, &mask), 0);
+	assert_int_equal(attr.qp_state, state);
+	return ibv_modify_qp(qp, &attr, mask);
+}
+
+/* It connects with the number of a queue pair, which RTR and RTS by what it says do not connect again. */
+static void
+test_own_qp_connects(void **state)
+{
+	struct rdma_conn_param param = {0};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
+	uint32_t by_numbers = mock_count(mock, ONE_MSG_QP_RTR) + mock_count(mock, ONE_MSG_QP_RTS);
+	struct rdma_addrinfo *to = lookup("192.0.2.2", 0);
+	struct rdma_cm_id *id;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp, *fewer;
+	int mask;
+
+	assert_int_equal(rdma_create_ep(&id, to, NULL, NULL), 0);
+	cq = ibv_create_cq(id->verbs, 10, NULL, NULL, 0);
+	assert_fails(rdma_connect(id, NULL), EINVAL);
+	param.qp_num = 0xffffff; /* nobody's */
+	assert_fails(rdma_connect(id, &param), EINVAL);
+	assert_fails(rdma_init_qp_attr(id, &attr, &mask), EINVAL); /* the peer has not answered */
+	assert_fails(rdma_establish(id), EINVAL);
+	qp = own_qp(id, cq, 0);
+	param.qp_num = qp->qp_num;
+	assert_int_equal(rdma_connect(id, &param), 0);
+	assert_int_equal(id->event->event, RDMA_CM_EVENT_CONNECT_RESPONSE);
+	assert_int_equal(id->event->param.conn.qp_num, 0x1234);
+	assert_int_equal(step(id, qp, IBV_QPS_INIT), 0);
+	assert_int_equal(step(id, qp, IBV_QPS_RTR), 0);
+	assert_int_equal(step(id, qp, IBV_QPS_RTS), 0);
+	assert_int_equal(rdma_establish(id), 0);
+	assert_int_equal(mock_count(mock, ONE_MSG_QP_RTR) + mock_count(mock, ONE_MSG_QP_RTS), by_numbers);
+	attr.qp_state = IBV_QPS_SQD;
+	assert_fails(rdma_init_qp_attr(id, &attr, &mask), EINVAL);
+	assert_int_equal(rdma_disconnect(id), 0);
+	assert_fails(rdma_establish(id), EINVAL);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	rdma_destroy_ep(id);
+	/* Fewer rights than it has been connected with. */
+	assert_int_equal(rdma_create_ep(&id, to, NULL, NULL), 0);
+	fewer = own_qp(id, cq, IBV_ACCESS_REMOTE_READ);
+	param.qp_num = fewer->qp_num;
+	assert_int_equal(rdma_connect(id, &param), 0);
+	assert_int_equal(step(id, fewer, IBV_QPS_RTR), EOPNOTSUPP);
+	/* Its own end; the id's is told when it asks. */
+	assert_int_equal(ibv_destroy_qp(fewer), 0);
+	mock_refuse(mock, ONE_MSG_QP_DISCONNECT, -EINVAL, ONE_SUBJECT_QP, 0, 1);
+	assert_int_equal(rdma_disconnect(id), 0);
+	assert_int_equal(id->event->event, RDMA_CM_EVENT_DISCONNECTED);
+	rdma_destroy_ep(id);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	rdma_freeaddrinfo(to);
+}
+
+static void
+test_own_qp_accepts(void **state)
+{
+	struct rdma_conn_param param = {0};
+	struct rdma_cm_id *listen, *id;
+	struct one_msg msg;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	uint32_t number;
+
+	listen = listener(0, NULL, &number);
+	mock_request(mock, number, 7000, NULL, 0);
+	assert_int_equal(rdma_get_request(listen, &id), 0);
+	cq = ibv_create_cq(id->verbs, 10, NULL, NULL, 0);
+	qp = own_qp(id, cq, IBV_ACCESS_REMOTE_READ);
+	assert_int_equal(step(id, qp, IBV_QPS_RTR), 0);
+	assert_int_equal(step(id, qp, IBV_QPS_RTS), 0);
+	param.qp_num = qp->qp_num;
+	assert_int_equal(rdma_accept(id, &param), 0);
+	assert_int_equal(id->event->event, RDMA_CM_EVENT_ESTABLISHED);
+	assert_true(mock_last(mock, ONE_MSG_CR_ACCEPT, &msg));
+	assert_true((msg.cr_accept.param.given & ONE_CONN_ACCESS) != 0);
+	assert_int_equal(msg.cr_accept.param.access, ONE_ACCESS_REMOTE_READ);
+	assert_fails(rdma_establish(id), EINVAL); /* for who connects */
+	rdma_destroy_ep(id);
+	rdma_destroy_ep(listen);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+/* Options of the id and parameters of the call go along with it; what was not named is the port's. */
+static void
+test_parameters(void **state)
+{
+	struct rdma_conn_param param = {.rnr_retry_count = 15, .retry_count = 2, .responder_resources = 200};
+	struct rdma_cm_id *id = active();
+	uint8_t byte = 0x28, code = 32;
+	struct one_msg msg;
+	int yes = 1;
+
+	assert_fails(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &byte, 4), EINVAL);
+	assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &byte, 1), 0);
+	assert_fails(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &code, 1), EINVAL);
+	assert_fails(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &yes, sizeof(yes)),
+		     EINVAL);
+	assert_fails(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &yes, 1), EINVAL);
+	assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &yes, sizeof(yes)), 0);
+	assert_fails(rdma_set_option(id, RDMA_OPTION_ID, 77, &yes, sizeof(yes)), ENOSYS);
+	assert_fails(rdma_set_option(id, 77, 0, &yes, sizeof(yes)), ENOSYS);
+	assert_fails(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &yes, 0), EOPNOTSUPP);
+	assert_fails(rdma_connect(id, &param), EINVAL); /* more READs than the device serves */
+	param.responder_resources = RDMA_MAX_RESP_RES;
+	assert_int_equal(rdma_connect(id, &param), 0);
+	assert_true(mock_last(mock, ONE_MSG_QP_CONNECT, &msg));
+	assert_int_equal(msg.qp_connect.param.given,
+			 ONE_CONN_RNR_RETRY | ONE_CONN_RETRY_COUNT | ONE_CONN_TRAFFIC_CLASS);
+	assert_int_equal(msg.qp_connect.param.rnr_retry, 7);
+	assert_int_equal(msg.qp_connect.param.retry_count, 2);
+	assert_int_equal(msg.qp_connect.param.traffic_class, 0x28);
+	rdma_destroy_ep(id);
+	id = active();
+	code = 20;
+	assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &code, 1), 0);
+	assert_int_equal(rdma_connect(id, NULL), 0);
+	assert_true(mock_last(mock, ONE_MSG_QP_CONNECT, &msg));
+	assert_int_equal(msg.qp_connect.param.given,
+			 ONE_CONN_RNR_RETRY | ONE_CONN_RETRY_COUNT | ONE_CONN_ACK_TIMEOUT);
+	assert_int_equal(msg.qp_connect.param.ack_timeout, 20);
+	assert_int_equal(msg.qp_connect.param.retry_count, 7);
+	rdma_destroy_ep(id);
+}
+
+/* :: is any device's, unless it is for IPv6 only; the mock's has IPv4. */
+static void
+test_families(void **state)
+{
+	struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_port = htons(7000)};
+	struct rdma_cm_id *id;
+
+	for (int only = 0; only < 2; only++) {
+		assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
+		assert_int_equal(
+			rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only, sizeof(only)), 0);
+		assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&any), 0);
+		if (only != 0)
+			assert_fails(rdma_listen(id, 1), ENODEV);
+		else
+			assert_int_equal(rdma_listen(id, 1), 0);
+		assert_int_equal(rdma_destroy_id(id), 0);
+	}
+}
+
 static void
 test_mapped(void **state)
 {
@@ -447,12 +620,22 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_active),         cmocka_unit_test(test_failures),
-		cmocka_unit_test(test_passive),        cmocka_unit_test(test_backlog),
-		cmocka_unit_test(test_migrate),        cmocka_unit_test(test_srq),
-		cmocka_unit_test(test_end_without_qp), cmocka_unit_test(test_addrinfo),
-		cmocka_unit_test(test_mapped),         cmocka_unit_test(test_loopback),
-		cmocka_unit_test(test_refusals),       cmocka_unit_test(test_port_space_ib),
+		cmocka_unit_test(test_active),
+		cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_passive),
+		cmocka_unit_test(test_backlog),
+		cmocka_unit_test(test_migrate),
+		cmocka_unit_test(test_srq),
+		cmocka_unit_test(test_end_without_qp),
+		cmocka_unit_test(test_addrinfo),
+		cmocka_unit_test(test_own_qp_connects),
+		cmocka_unit_test(test_own_qp_accepts),
+		cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_families),
+		cmocka_unit_test(test_mapped),
+		cmocka_unit_test(test_loopback),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_port_space_ib),
 		cmocka_unit_test(test_loss),
 	};
 

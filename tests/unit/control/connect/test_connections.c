@@ -189,6 +189,54 @@ test_refusals(void **state)
 	ends_close(&ends);
 }
 
+/* What applications ask for: within what the port has, which grants 6 RNR retries and waits with a code
+ * of 18. */
+static void
+test_parameters(void **state)
+{
+	const struct one_cr_shm *cr;
+	struct ends ends;
+	struct one_msg *msg = &ends.active.msg;
+
+	ends_open(&ends, 5000);
+	app_connect_qp(&ends.active, ends.a.qp ^ 0x10000, 5000, UINT64_MAX); /* fills it in */
+	msg->qp_connect.qp = ends.a.qp;
+	msg->qp_connect.param.rnr_retry = 8;
+	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_CONNECT), -EINVAL);
+	msg->qp_connect.param = (struct one_conn_param){.given = 0xff, .retry_count = 8};
+	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_CONNECT), -EINVAL);
+	msg->qp_connect.param = (struct one_conn_param){.given = 0xff, .ack_timeout = 32};
+	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_CONNECT), -EINVAL);
+	msg->qp_connect.param =
+		(struct one_conn_param){.given = 0xff,
+					.rnr_retry = 3,
+					.retry_count = 2,
+					.ack_timeout = 20,
+					.traffic_class = 0x28,
+					.access = ONE_ACCESS_REMOTE_READ | ONE_ACCESS_LOCAL_WRITE};
+	assert_int_equal(app_call(&ends.active, ONE_MSG_QP_CONNECT), 0);
+	cr = await_request(&ends);
+	assert_int_equal(cr->rnr_retry, 3);
+	assert_int_equal(cr->retry_count, 2);
+	assert_int_equal(cr->remote_qpn, ends.a.qpn);
+	ends.passive.msg.cr_accept = (struct one_cr_accept){
+		.cr = cr->cr, .qp = ends.p.qp, .param = {.given = ONE_CONN_RNR_RETRY, .rnr_retry = 7}};
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_CR_ACCEPT), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_ESTABLISHED);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_ESTABLISHED);
+	assert_int_equal(fake_connection().rc.peer_qpn, ends.p.qpn); /* the active side's */
+	assert_int_equal(fake_connection().rc.retry_count, 2);
+	assert_int_equal(fake_connection().rc.timeout, 20);
+	assert_int_equal(fake_connection().rc.access, ONE_ACCESS_REMOTE_READ);
+	assert_int_equal(fake_connection().rc.rnr_retry, 6);
+	assert_int_equal(fake_connection().rc.path.tos & ~3u, 0x28);
+	assert_int_equal(((const struct one_qp_shm *)(ends.active.arena + ends.a.shm))->remote_qpn,
+			 ends.p.qpn);
+	assert_int_equal(((const struct one_qp_shm *)(ends.passive.arena + ends.p.shm))->remote_qpn,
+			 ends.a.qpn);
+	ends_close(&ends);
+}
+
 static void
 test_arguments(void **state)
 {
@@ -425,10 +473,11 @@ int
 connection_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connect),          cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_arguments),        cmocka_unit_test(test_share_of_ports),
-		cmocka_unit_test(test_handoff_and_once), cmocka_unit_test(test_backlog),
-		cmocka_unit_test(test_broken),           cmocka_unit_test(test_death_of_peers),
+		cmocka_unit_test(test_connect),        cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_arguments),      cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_share_of_ports), cmocka_unit_test(test_handoff_and_once),
+		cmocka_unit_test(test_backlog),        cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_death_of_peers),
 	};
 
 	return cmocka_run_group_tests_name("control: connections", tests, NULL, NULL);

@@ -226,7 +226,7 @@ test_channels(void **state)
 	while ((error = open_channel(&app, last)) == 0)
 		last++;
 	assert_int_equal(error, -EDQUOT);
-	assert_true(last > 64 && last - 5 <= 960);
+	assert_true(last > 64 && last - 5 <= 256);
 	assert_int_equal(app_call_id(&app, ONE_MSG_CHANNEL_CLOSE, first), 0);
 	assert_int_equal(app_call_id(&app, ONE_MSG_CHANNEL_CLOSE, first), -EINVAL);
 	assert_int_equal(open_channel(&app, last), 0);
