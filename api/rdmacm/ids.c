@@ -316,13 +316,13 @@ listen_on(struct id *id, struct device *device)
 	return 0;
 }
 
-/* Of those that the address is not of any: by family, where :: is IPv4's, too. */
+/* An unspecified address is any device's; with AFONLY, of those of its family. */
 static bool
 listens_on(const struct id *id, const struct device *device)
 {
 	sa_family_t family = id->base.route.addr.src_addr.sa_family;
 
-	return verbs_cm_info(device->verbs)->family == family || (family == AF_INET6 && !id->afonly);
+	return verbs_cm_info(device->verbs)->family == family || !id->afonly;
 }
 
 static int
