@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reading a configuration: every key of file and command line goes through
- * config_set(), which checks the value by itself; what spans several keys is
- * checked in validate.c.
+ * Reading a configuration: every key of file and command line goes through config_set(), which checks the
+ * value by itself; what spans several keys is checked in validate.c.
  */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -272,10 +271,9 @@ set_mode(const struct place *at, mode_t *mode)
 	unsigned long value = strtoul(at->value, &end, 8);
 	if (errno != 0 || end == at->value || *end != '\0' || !isdigit((unsigned char)at->value[0]) ||
 	    value > 0777 || (value & 0600) != 0600)
-		return REFUSE(
-			at, -EINVAL,
-			"this is not a mode its owner can use; write octal digits as in 0666 (everyone may "
-			"attach) or 0660 (owner and group)");
+		return REFUSE(at, -EINVAL,
+			      "this is not a mode its owner can use; write octal digits as in 0666 (everyone "
+			      "may attach) or 0660 (owner and group)");
 	*mode = (mode_t)value;
 	return 0;
 }
@@ -310,10 +308,10 @@ set_path(const struct place *at, char path[CONFIG_PATH_MAX])
 	if (len == 0 || at->value[0] != '/')
 		return REFUSE(at, -EINVAL, "this is not an absolute path; write one that begins with /");
 	if (len >= CONFIG_PATH_MAX)
-		return REFUSE(at, -ENAMETOOLONG,
-			      "%zu bytes are more than a Unix socket's name may have; "
-			      "choose a path of at most %u",
-			      len, CONFIG_PATH_MAX - 1);
+		return REFUSE(
+			at, -ENAMETOOLONG,
+			"%zu bytes are more than a Unix socket's name may have; choose a path of at most %u",
+			len, CONFIG_PATH_MAX - 1);
 	memcpy(path, at->value, len + 1);
 	return 0;
 }
@@ -367,10 +365,9 @@ set_address(const struct place *at, struct config_addr *out, bool of_port)
 		return REFUSE(at, -EINVAL, "this is one host, not a network; write it without /%u",
 			      addr.prefix);
 	if (!config_addr_unicast(&addr))
-		return REFUSE(
-			at, -EINVAL,
-			"no host can have this address (unspecified, loopback, multicast or broadcast); "
-			"write a unicast address");
+		return REFUSE(at, -EINVAL,
+			      "no host can have this address (unspecified, loopback, multicast or "
+			      "broadcast); write a unicast address");
 	*out = addr;
 	return 0;
 }
@@ -381,8 +378,8 @@ set_mtu(const struct place *at, uint16_t *mtu)
 	uint64_t value;
 	if (config_number(at->value, &value) < 0 || (value != 0 && (value < 576 || value > 9216)))
 		return REFUSE(at, -ERANGE,
-			      "out of range; write the Ethernet payload in bytes, 576 to 9216, or 0 "
-			      "for what the device has");
+			      "out of range; write the Ethernet payload in bytes, 576 to 9216, or 0 for what "
+			      "the device has");
 	*mtu = (uint16_t)value;
 	return 0;
 }
@@ -394,8 +391,8 @@ set_path_mtu(const struct place *at, uint16_t *mtu)
 	if (config_number(at->value, &value) < 0 ||
 	    (value != 0 && value != 256 && value != 512 && value != 1024 && value != 2048 && value != 4096))
 		return REFUSE(at, -EINVAL,
-			      "no such path MTU; write 256, 512, 1024, 2048 or 4096, or 0 for the "
-			      "largest that the MTU carries");
+			      "no such path MTU; write 256, 512, 1024, 2048 or 4096, or 0 for the largest "
+			      "that the MTU carries");
 	*mtu = (uint16_t)value;
 	return 0;
 }
@@ -431,8 +428,7 @@ set_port(struct config *config, const char *name, const struct place *at)
 	if (!config_name_ok(name, ONE_PORT_NAME))
 		return config_refuse(
 			at->why, at->why_len, -EINVAL,
-			"port \"%s\": this cannot be a name; write 1 to %u letters, digits, '_', '.' "
-			"or '-'",
+			"port \"%s\": this cannot be a name; write 1 to %u letters, digits, '_', '.' or '-'",
 			name, ONE_PORT_NAME - 1);
 	for (uint32_t i = 0; i < config->num_ports; i++) {
 		if (strcmp(config->port[i].name, name) == 0)
@@ -536,11 +532,10 @@ config_set(struct config *config, const char *section, const char *key, const ch
 		return set_port(config, section + 5, &at);
 	if (strncmp(section, "peer ", 5) == 0)
 		return set_peer(config, section + 5, &at);
-	return config_refuse(
-		why, why_len, -EINVAL,
-		"section [%s]: there is no such section; write [dataplane], [port NAME], [peer NODE] "
-		"or [limits]",
-		section);
+	return config_refuse(why, why_len, -EINVAL,
+			     "section [%s]: there is no such section; write [dataplane], [port NAME], [peer "
+			     "NODE] or [limits]",
+			     section);
 }
 
 /* One section of a file, by index: names may repeat, and that is an error of its own. */
@@ -593,11 +588,10 @@ check_lines(const char *path, char *why, size_t why_len)
 		line[strcspn(line, "#\n")] = '\0';
 		const char *start = line + strspn(line, " \t\r");
 		if (*start != '\0' && *start != '[' && strchr(start, '=') == NULL)
-			ret = config_refuse(
-				why, why_len, -EINVAL,
-				"file %s: line %u, \"%.40s\": this is neither [section] nor key = value; "
-				"correct it, or put # before it",
-				path, number, start);
+			ret = config_refuse(why, why_len, -EINVAL,
+					    "file %s: line %u, \"%.40s\": this is neither [section] nor key "
+					    "= value; correct it, or put # before it",
+					    path, number, start);
 	}
 	if (file == NULL || (ret == 0 && ferror(file))) {
 		int error = errno;
@@ -622,11 +616,10 @@ config_read(struct config *config, const char *path, char *why, size_t why_len)
 		return ret;
 	struct rte_cfgfile *file = rte_cfgfile_load_with_params(path, CFG_FLAG_EMPTY_VALUES, &params);
 	if (file == NULL)
-		return config_refuse(
-			why, why_len, -EINVAL,
-			"file %s: it cannot be understood; write [section] lines, \"key = value\" "
-			"lines and # comments, each of at most 255 bytes",
-			path);
+		return config_refuse(why, why_len, -EINVAL,
+				     "file %s: it cannot be understood; write [section] lines, \"key = "
+				     "value\" lines and # comments, each of at most 255 bytes",
+				     path);
 
 	int sections = rte_cfgfile_num_sections(file, NULL, 0);
 	if (sections > (int)FILE_SECTIONS_MAX)

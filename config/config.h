@@ -70,9 +70,8 @@ struct config {
 void config_defaults(struct config *config);
 
 /*
- * Each returns 0 or -errno and leaves one sentence in `why` that names object,
- * value and remedy ("port p0: address 10.0.0.1/40: prefix is above 32; write
- * address = 10.0.0.1/24").
+ * Each returns 0 or -errno and leaves one sentence in `why` that names object, value and remedy ("port p0:
+ * address 10.0.0.1/40: prefix is above 32; write address = 10.0.0.1/24").
  */
 int config_read(struct config *config, const char *path, char *why, size_t why_len);
 int config_set(struct config *config, const char *section, const char *key, const char *value, char *why,

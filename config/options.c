@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The command line after `--`.  Each option is a key of the file and goes
- * through config_set(); --config is read first wherever it stands, so that an
- * option always overrides the file.
+ * The command line after `--`.  Each option is a key of the file and goes through config_set(); --config is
+ * read first wherever it stands, so that an option always overrides the file.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -90,19 +89,18 @@ set_section(struct config *config, const char *option, const char *kind, const c
 
 	if (strlen(text) >= sizeof(copy))
 		return config_refuse(why, why_len, -E2BIG,
-				     "--%s %.40s...: longer than %u bytes; use a file with "
-				     "--config",
-				     option, text, ARGUMENT_MAX - 1);
+				     "--%s %.40s...: longer than %u bytes; use a file with --config", option,
+				     text, ARGUMENT_MAX - 1);
 	strcpy(copy, text);
 	for (char *save = NULL, *token = strtok_r(copy, ",", &save); token != NULL;
 	     token = strtok_r(NULL, ",", &save)) {
 		char *equals = strchr(token, '=');
 		if (equals == NULL || equals == token || pairs == sizeof(pair) / sizeof(pair[0]))
-			return config_refuse(why, why_len, -EINVAL,
-					     "--%s %s: \"%s\" is not KEY=VALUE; write as in "
-					     "--%s %s=%s,address=%s",
-					     option, text, token, option, id, kind[1] == 'o' ? "p0" : "2",
-					     kind[1] == 'o' ? "192.0.2.1/24" : "192.0.2.2");
+			return config_refuse(
+				why, why_len, -EINVAL,
+				"--%s %s: \"%s\" is not KEY=VALUE; write as in --%s %s=%s,address=%s", option,
+				text, token, option, id, kind[1] == 'o' ? "p0" : "2",
+				kind[1] == 'o' ? "192.0.2.1/24" : "192.0.2.2");
 		*equals = '\0';
 		if (strcmp(token, id) == 0)
 			name = equals + 1;
@@ -130,8 +128,7 @@ set_limit(struct config *config, const char *text, char *why, size_t why_len)
 	const char *equals = strchr(text, '=');
 	if (equals == NULL || equals == text || (size_t)(equals - text) >= sizeof(key))
 		return config_refuse(why, why_len, -EINVAL,
-				     "--limit %.64s: this is not KEY=VALUE; write as in "
-				     "--limit max_qp=1000",
+				     "--limit %.64s: this is not KEY=VALUE; write as in --limit max_qp=1000",
 				     text);
 	memcpy(key, text, (size_t)(equals - text));
 	key[equals - text] = '\0';

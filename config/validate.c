@@ -102,11 +102,10 @@ validate_port(const struct config *config, uint32_t index, char *why, size_t why
 			"port %s: gateway %s is not another host in %s; name a router on this link",
 			port->name, config_addr_text(&port->gateway, false, net), text);
 	if (port->mtu != 0 && port->path_mtu != 0 && port->path_mtu + OVERHEAD > port->mtu)
-		return config_refuse(
-			why, why_len, -EINVAL,
-			"port %s: path_mtu %u and its headers do not fit mtu %u; write mtu = %u or more, "
-			"or leave path_mtu out",
-			port->name, port->path_mtu, port->mtu, port->path_mtu + OVERHEAD);
+		return config_refuse(why, why_len, -EINVAL,
+				     "port %s: path_mtu %u and its headers do not fit mtu %u; write mtu = %u "
+				     "or more, or leave path_mtu out",
+				     port->name, port->path_mtu, port->mtu, port->path_mtu + OVERHEAD);
 	for (uint32_t i = 0; i < index; i++) {
 		const struct config_port *other = &config->port[i];
 		if (strcmp(other->name, port->name) == 0)
@@ -117,11 +116,10 @@ validate_port(const struct config *config, uint32_t index, char *why, size_t why
 					     "port %s: address %s is port %s's already; give each its own",
 					     port->name, text, other->name);
 		if ((port->device[0] == '\0') != (other->device[0] == '\0'))
-			return config_refuse(
-				why, why_len, -EINVAL,
-				"port %s: some ports name a device and this or %s does not; write device = "
-				"for all or for none",
-				port->name, other->name);
+			return config_refuse(why, why_len, -EINVAL,
+					     "port %s: some ports name a device and this or %s does not; "
+					     "write device = for all or for none",
+					     port->name, other->name);
 		if (port->device[0] != '\0' && strcmp(port->device, other->device) == 0)
 			return config_refuse(why, why_len, -EEXIST,
 					     "port %s: device %s is port %s's already; give each its own",
@@ -154,11 +152,10 @@ validate_peer(const struct config *config, uint32_t index, char *why, size_t why
 		for (uint32_t i = 0; i < config->num_ports; i++)
 			known |= strcmp(config->port[i].name, peer->port) == 0;
 		if (!known)
-			return config_refuse(
-				why, why_len, -EINVAL,
-				"peer %u: there is no port %s; write the NAME of a [port NAME], or leave "
-				"port out",
-				peer->node, peer->port);
+			return config_refuse(why, why_len, -EINVAL,
+					     "peer %u: there is no port %s; write the NAME of a [port NAME], "
+					     "or leave port out",
+					     peer->node, peer->port);
 	}
 	for (uint32_t i = 0; i < config->num_ports; i++) {
 		if (addr_equal(&config->port[i].addr, &peer->addr))
@@ -173,11 +170,10 @@ validate_peer(const struct config *config, uint32_t index, char *why, size_t why
 					     peer->node, text, config->peer[i].node);
 	}
 	if (config_peer_port(config, peer) < 0)
-		return config_refuse(
-			why, why_len, -ENETUNREACH,
-			"peer %u: no port reaches address %s; widen a port's prefix, or give a port a "
-			"gateway",
-			peer->node, text);
+		return config_refuse(why, why_len, -ENETUNREACH,
+				     "peer %u: no port reaches address %s; widen a port's prefix, or give a "
+				     "port a gateway",
+				     peer->node, text);
 	return 0;
 }
 
@@ -188,8 +184,8 @@ config_validate(const struct config *config, char *why, size_t why_len)
 
 	if (config->num_ports == 0)
 		return config_refuse(why, why_len, -EINVAL,
-				     "there is no port; write a [port NAME] section, or "
-				     "--port name=p0,device=net_memif0,address=192.0.2.1/24");
+				     "there is no port; write a [port NAME] section, or --port "
+				     "name=p0,device=net_memif0,address=192.0.2.1/24");
 	for (uint32_t i = 0; i < config->num_ports && ret == 0; i++)
 		ret = validate_port(config, i, why, why_len);
 	for (uint32_t i = 0; i < config->num_peers && ret == 0; i++)

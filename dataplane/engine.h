@@ -93,7 +93,8 @@ struct engine_connection {
 	enum rc_state state; /* RC_RTR (passive, before RTU) or RC_RTS */
 	bool by_numbers; /* without CM: it stays in RC_RTR until ENGINE_QP_RTS, which brings the requester's
 			    part */
-	bool local;      /* the peer queue pair is in this data plane and on the same core: direct copies */
+	bool local;      /* the peer queue pair is in this data plane and on the same core: direct copies.
+			    With by_numbers: only if its core finds it there */
 };
 
 enum engine_command_type {

@@ -8,7 +8,6 @@ main(int argc, char **argv)
 	micro_ring();
 	micro_relay();
 	micro_gaps();
-	micro_engine();
 	micro_wire();
 	micro_memory();
 	return gbench_main(argc, argv);

@@ -42,7 +42,6 @@ micro_trips(struct gbench_state *state, void (*trip)(void *user, uint64_t i), vo
 void micro_ring(void);
 void micro_relay(void);
 void micro_gaps(void);
-void micro_engine(void);
 void micro_wire(void);
 void micro_memory(void);
 

@@ -10,7 +10,6 @@
  * perf/compare: both give it away (sched_yield) whenever they find nothing, so that it
  * changes hands twice in each round.  Else everybody has one, and spins.
  */
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -109,49 +108,19 @@ application(void *relay, uint64_t i)
 			sched_yield();
 }
 
-/* ---- stations are threads, or processes as they are in earnest ---- */
+/* ---- stations are processes, as they are in earnest ---- */
 
-struct station {
-	void (*run)(struct relay *);
-	struct relay *relay;
-	pthread_t thread;
-	pid_t pid; /* -1: a thread, 0: not there */
-};
-
-static void *
-station_thread(void *argument)
+/* Its pid, or -1. */
+static pid_t
+station_begin(void (*run)(struct relay *), struct relay *r)
 {
-	struct station *s = argument;
+	pid_t pid = fork();
 
-	s->run(s->relay);
-	return NULL;
-}
-
-static bool
-station_begin(struct station *s, bool process)
-{
-	if (!process) {
-		s->pid = pthread_create(&s->thread, NULL, station_thread, s) == 0 ? -1 : 0;
-		return s->pid != 0;
-	}
-	s->pid = fork();
-	if (s->pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		s->run(s->relay);
-		_exit(0);
-	}
-	if (s->pid < 0)
-		s->pid = 0;
-	return s->pid != 0;
-}
-
-static void
-station_end(struct station *s)
-{
-	if (s->pid > 0)
-		waitpid(s->pid, NULL, 0);
-	else if (s->pid < 0)
-		pthread_join(s->thread, NULL);
+	if (pid != 0)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	run(r);
+	_exit(0);
 }
 
 static bool
@@ -170,10 +139,10 @@ choose_processors(struct relay *r, const cpu_set_t *allowed)
 }
 
 static void
-relay(struct gbench_state *state, void *processes)
+relay(struct gbench_state *state, void *user)
 {
 	struct relay *r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct station near = {.run = near_core, .relay = r}, far = {.run = far_core, .relay = r};
+	pid_t near = -1, far = -1;
 	cpu_set_t before;
 
 	if (r == MAP_FAILED) {
@@ -182,7 +151,7 @@ relay(struct gbench_state *state, void *processes)
 	}
 	if (sched_getaffinity(0, sizeof(before), &before) != 0 || !choose_processors(r, &before)) {
 		gbench_skip(state, "two processors are needed");
-	} else if (station_begin(&near, processes != NULL) && station_begin(&far, processes != NULL)) {
+	} else if ((near = station_begin(near_core, r)) > 0 && (far = station_begin(far_core, r)) > 0) {
 		take_place(r, APPLICATION);
 		while (atomic_load(&r->ready) < STATIONS)
 			sched_yield();
@@ -191,11 +160,13 @@ relay(struct gbench_state *state, void *processes)
 		else
 			micro_trips(state, application, r);
 	} else {
-		gbench_skip(state, "no second thread");
+		gbench_skip(state, "no second process");
 	}
 	atomic_store(&r->stop, true);
-	station_end(&near);
-	station_end(&far);
+	if (near > 0)
+		waitpid(near, NULL, 0);
+	if (far > 0)
+		waitpid(far, NULL, 0);
 	sched_setaffinity(0, sizeof(before), &before);
 	munmap(r, sizeof(*r));
 }
@@ -203,8 +174,5 @@ relay(struct gbench_state *state, void *processes)
 void
 micro_relay(void)
 {
-	static bool processes; /* its address says so */
-
-	gbench_register("relay", relay, &processes, NULL, 0);
-	gbench_register("relay_threads", relay, NULL, NULL, 0);
+	gbench_register("relay", relay, NULL, NULL, 0);
 }

@@ -16,31 +16,6 @@
 
 enum { RING_LOG2 = 10, RING_TELL = 16, SILENCE_NS = 20000000 };
 
-/* A slot written by a producer and read by a consumer, on one core: the instructions, not the cache. */
-static void
-work_ring(struct gbench_state *state, void *user)
-{
-	static struct one_wqe ring[1u << RING_LOG2];
-	uint32_t index = 0;
-
-	memset(ring, 0, sizeof(ring));
-	while (gbench_running(state)) {
-		struct one_wqe *slot = &ring[one_ring_slot(index, RING_LOG2)], copy;
-
-		slot->op = ONE_OP_WRITE;
-		slot->length = 8;
-		slot->cookie = index;
-		/* Pairs with the acquire load below. */
-		atomic_store_explicit(&slot->phase, one_ring_phase(index, RING_LOG2), memory_order_release);
-		if (atomic_load_explicit(&slot->phase, memory_order_acquire) ==
-		    one_ring_phase(index, RING_LOG2))
-			memcpy(&copy, slot, sizeof(copy));
-		gbench_use(&copy);
-		index++;
-	}
-	gbench_set_items(state, gbench_iterations(state));
-}
-
 void
 micro_tell(struct gbench_state *state, const struct histogram *h, double unit)
 {
@@ -293,7 +268,6 @@ ring_stream(struct gbench_state *state, void *user)
 void
 micro_ring(void)
 {
-	gbench_register("work_ring", work_ring, NULL, NULL, 0);
 	gbench_register("hop", hop, NULL, NULL, 0);
 	gbench_register("handover", handover, NULL, NULL, 0);
 	gbench_register("wake", wake, NULL, NULL, 0);

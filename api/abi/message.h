@@ -73,6 +73,10 @@ enum one_msg_type {
 	ONE_MSG_AH_CREATE,
 	ONE_MSG_AH_FREE,
 	ONE_MSG_QP_DATAGRAM,
+	ONE_MSG_SIDR_ASK,
+	ONE_MSG_SIDR_ANSWER, /* frees the id */
+	ONE_MSG_SIDR_FREE,
+	ONE_MSG_MR_SWAP, /* two regions without windows exchange their keys */
 	ONE_MSG_MAX
 };
 
@@ -280,6 +284,28 @@ struct one_qp_datagram {
 	uint32_t send_psn; /* of the first datagram */
 };
 
+/*
+ * Which queue pair takes datagrams for a service of rdma_cm's UDP port space (0x1110000 + port):
+ * asynchronous, the outcome is one ONE_CQE_SIDR on `cq`; the id of the reply is freed by SIDR_FREE.  A
+ * listener at such a service gets ONE_CQE_SIDR_REQUEST, to be answered with a queue pair for datagrams that
+ * receives, or, qp = 0, refused.
+ */
+struct one_sidr_ask {
+	uint32_t cq;
+	uint16_t family;
+	uint16_t private_len; /* at most ONE_SIDR_PRIVATE_REQ */
+	uint8_t addr[16];
+	uint64_t service;
+	uint8_t private_data[ONE_SIDR_PRIVATE_REQ];
+	uint32_t reserved;
+};
+struct one_sidr_answer {
+	uint32_t sidr;
+	uint32_t qp;
+	uint32_t private_len; /* at most ONE_SIDR_PRIVATE_REP */
+	uint8_t private_data[ONE_SIDR_PRIVATE_REP];
+};
+
 struct one_listen {
 	uint64_t service; /* 0: any free port >= 1024 */
 	uint32_t cq;      /* where ONE_CQE_REQUEST goes */
@@ -351,6 +377,8 @@ struct one_mr_create {
 	uint32_t access; /* ONE_ACCESS_* */
 	uint64_t va;
 	uint64_t length; /* >= 1 */
+	uint64_t shift; /* keys name the byte at `va` by va + shift, modulo 2^64: a multiple of the page size,
+			 * or what makes it 0 */
 	uint32_t num_pieces;
 	uint32_t flags; /* ONE_MR_FRESH */
 	struct one_mr_piece piece[ONE_MR_PIECES];
@@ -361,6 +389,10 @@ struct one_mr_created {
 	uint32_t rkey;
 	uint32_t reserved;
 }; /* rkey 0: no remote right */
+
+struct one_mr_swap {
+	uint32_t mr, other;
+};
 
 /*
  * A window.  `key` has a random upper part; the application chooses the low 8
@@ -540,6 +572,7 @@ struct one_msg {
 		struct one_cr_handoff cr_handoff;
 		struct one_region_add region_add;
 		struct one_mr_create mr_create;
+		struct one_mr_swap mr_swap;
 		struct one_mw_create mw_create;
 		struct one_srq_create srq_create;
 		struct one_staging staging;
@@ -554,6 +587,8 @@ struct one_msg {
 		struct one_channel_open channel_open;
 		struct one_ah_create ah_create;
 		struct one_qp_datagram qp_datagram;
+		struct one_sidr_ask sidr_ask;
+		struct one_sidr_answer sidr_answer;
 		struct one_port_query port_query;
 		uint8_t bytes[1016];
 	};

@@ -66,6 +66,13 @@ enum one_op {
 #define ONE_WQE_INLINE 0x10u     /* payload is in the slot, sge unused (SEND*, WRITE*) */
 #define ONE_WQE_FLAGS 0x1Fu
 
+/* Of a BIND, beside the rights.  Without a type: peers may invalidate it, all of the zone use it. */
+#define ONE_BIND_TYPE_1 0x100u     /* peers may not invalidate it */
+#define ONE_BIND_TYPE_2 0x200u     /* for this queue pair alone; refused while the window is bound */
+#define ONE_BIND_ZERO_BASED 0x400u /* addresses count from the start of the range */
+#define ONE_BIND_INVALIDATE 0x800u /* no range: the window's key, which is `rkey`, ends */
+#define ONE_BIND_FLAGS 0xf00u
+
 #define ONE_MAX_SGE 8u
 #define ONE_INLINE_MAX 24u
 #define ONE_MESSAGE_MAX (1u << 31) /* bytes in one message, the limit of the RoCE wire */
@@ -97,7 +104,7 @@ struct one_wqe {
 	uint8_t inline_len;   /* with ONE_WQE_INLINE: 0..ONE_INLINE_MAX */
 	uint32_t length;      /* bytes of the message: the sum of the sges, or inline_len;
 			       * READ: bytes to fetch, at most the sum of the sges;
-			       * BIND: ONE_ACCESS_REMOTE_* of the window */
+			       * BIND: ONE_ACCESS_REMOTE_* of the window, and ONE_BIND_* */
 	uint64_t cookie;      /* comes back in the completion */
 	uint64_t remote_addr; /* WRITE, READ, atomics */
 	uint32_t rkey;        /* WRITE, READ, atomics; BIND: the window's new key */
@@ -154,12 +161,15 @@ enum one_cqe_type {
 	ONE_CQE_SEND = 1,       /* SEND*, WRITE*, READ, atomics: `op` tells which */
 	ONE_CQE_RECV,           /* a receive; ONE_CQE_IMM, ONE_CQE_INV say what `imm` is */
 	ONE_CQE_RECV_WRITE_IMM, /* a receive consumed by WRITE with immediate */
-	ONE_CQE_BIND,           /* imm: the new key */
+	ONE_CQE_BIND,           /* imm: the new key; ONE_CQE_INV: an invalidation */
 	ONE_CQE_CONNECT,        /* connection event: status = enum one_conn_event, object = QP */
 	ONE_CQE_REQUEST, /* connection request: object = listener, cookie = arena offset of one_cr_shm */
 	ONE_CQE_ASYNC,   /* asynchronous error: status = enum one_async, object as it says */
 	ONE_CQE_RSM,     /* outcome of ONE_MSG_RSM_CONNECT, or loss: status = RSMERR_*, object = import */
-	ONE_CQE_SWITCHED /* last entry of a ring that was resized: go on in the new one */
+	ONE_CQE_SIDR, /* outcome of ONE_MSG_SIDR_ASK: object = its id, cookie = arena offset of one_sidr_shm,
+		       * status = 0, IBTA's of a refusal, or ONE_SIDR_SILENCE */
+	ONE_CQE_SIDR_REQUEST, /* a listener is asked: object = listener, cookie = the same */
+	ONE_CQE_SWITCHED      /* last entry of a ring that was resized: go on in the new one */
 };
 
 /* Status of ONE_CQE_SEND, RECV, RECV_WRITE_IMM, BIND. */
@@ -352,6 +362,25 @@ struct one_cr_shm {
 	uint8_t pad[14];
 };
 _Static_assert(sizeof(struct one_cr_shm) == 320, "one_cr_shm");
+
+/* A question for the queue pair of a service, or the answer, filled by the control thread before its event.
+ */
+#define ONE_SIDR_SILENCE 0xffu
+#define ONE_SIDR_PRIVATE_REQ 180u
+#define ONE_SIDR_PRIVATE_REP 136u
+struct one_sidr_shm {
+	uint32_t id; /* for ONE_MSG_SIDR_* */
+	uint16_t family;
+	uint16_t remote_port; /* a question: where it comes from */
+	uint8_t remote_addr[16];
+	uint64_t service;
+	uint32_t qpn, qkey; /* an answer */
+	uint16_t private_len;
+	uint16_t reserved;
+	uint8_t private_data[ONE_SIDR_PRIVATE_REQ];
+	uint8_t pad[32];
+};
+_Static_assert(sizeof(struct one_sidr_shm) == 256, "one_sidr_shm");
 
 /* ---- doorbells ------------------------------------------------------------ */
 

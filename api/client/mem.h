@@ -33,6 +33,13 @@ int one_mem_register(struct one_client *client, uint32_t pz, uint64_t va, uint64
 		     struct one_mr *mr);
 
 /*
+ * one_mem_register, but requests name the byte at `va` by `iova`: equal to it modulo the page size, or 0.
+ * Errno: -EINVAL also: `iova` is neither, or wraps.
+ */
+int one_mem_register_iova(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint64_t iova,
+			  uint32_t access, struct one_mr *mr);
+
+/*
  * one_mem_register, but small memory gets a file of its own as well, if it is not registered already:
  * only that can be claimed.
  */

@@ -111,10 +111,9 @@ one_send_has_room(struct one_qp *qp)
 }
 
 /*
- * A request of one slot, for which there is room, stored with as few stores as
- * there are words in it: each takes a place in the processor's store buffer, and
- * behind a slot whose cache line is still with the polling core all of them wait.
- * `data` are the words of the sge, or of the inline payload.
+ * A request of one slot, for which there is room, stored with as few stores as there are words in it: each
+ * takes a place in the processor's store buffer, and behind a slot whose cache line is still with the
+ * polling core all of them wait. `data` are the words of the sge, or of the inline payload.
  */
 static inline __attribute__((always_inline)) void
 one_send_put(struct one_qp *qp, uint32_t head, uint32_t length, uint64_t cookie, uint64_t remote_addr,

@@ -2,10 +2,9 @@
 /*
  * uDAPL 2.0 as its registry, libdat2, calls a provider: what differs from 1.2.
  *
- * The headers of both versions use the same names, so the layouts of 2.0 have
- * names of their own here; a test compares them with the headers of a 2.0
- * installation.  What is not here (handles, cookies, EVD, CR, PSP, RSP and PZ
- * parameters, flags, event numbers, completion statuses) is alike.
+ * The headers of both versions use the same names, so the layouts of 2.0 have names of their own here; a
+ * test compares them with the headers of a 2.0 installation.  What is not here (handles, cookies, EVD, CR,
+ * PSP, RSP and PZ parameters, flags, event numbers, completion statuses) is alike.
  *
  * Functions called face_* are the members of the provider table.  Each converts
  * its arguments and calls the provider of 1.2, which is linked in.

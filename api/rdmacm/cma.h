@@ -48,6 +48,7 @@ struct id {
 	struct rdma_cm_id base;
 	struct device *device; /* NULL: not bound to one */
 	uint32_t cr;           /* of a request that is not answered */
+	uint32_t sidr;         /* UDP: of a question that is not answered */
 	bool bound, connecting, established;
 	bool sync;  /* its channel is its own, and calls wait for their event */
 	bool ended; /* the end of its connection has been told */
@@ -88,6 +89,22 @@ uint16_t port_of(const struct sockaddr *addr);
 
 /* NULL: none, with errno. */
 struct ibv_pd *device_pd(struct device *device);
+
+/* ---- udp.c: ids of the UDP port space; with the lock held ---- */
+static inline bool
+is_udp(const struct id *id)
+{
+	return id->base.ps == RDMA_PS_UDP;
+}
+
+int udp_take(struct ibv_qp *qp); /* to RTS, with rdma_cm's Q_Key; a positive errno */
+int udp_connect(struct id *id, const struct rdma_conn_param *param); /* -errno, as those below */
+int udp_accept(struct id *id, const struct rdma_conn_param *param);
+int udp_reject(struct id *id, const void *data, uint8_t len);
+void udp_forget(struct id *id); /* nobody waits for an answer any more */
+void udp_answered(struct id *id, uint8_t status, const struct one_sidr_shm *shm);
+/* NULL: no memory. */
+struct event *udp_requested(struct id *id, const struct one_sidr_shm *shm);
 
 /* ---- rings.c ---- */
 /* Those that the id has none of yet, of so many entries (0: none is wanted); 0, or -1 with errno. */

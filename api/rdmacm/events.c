@@ -135,15 +135,64 @@ backlog_full(const struct id *listen)
 	return waiting >= listen->backlog;
 }
 
+/* Who asks, and for what. */
+struct request {
+	uint32_t cr;
+	uint16_t port, family, remote_port;
+	const uint8_t *remote_addr;
+};
+
 /* Who listens at the loopback address is for this end only. */
 static bool
-may_ask(const struct device *device, const struct id *listen, const struct one_cr_shm *shm)
+may_ask(const struct device *device, const struct id *listen, const uint8_t *remote_addr)
 {
 	const struct one_welcome *info = verbs_cm_info(device->verbs);
 
 	if (!is_loopback(&listen->base.route.addr.src_addr))
 		return true;
-	return memcmp(shm->remote_addr, info->addr, info->family == AF_INET6 ? 16 : 4) == 0;
+	return memcmp(remote_addr, info->addr, info->family == AF_INET6 ? 16 : 4) == 0;
+}
+
+/* An id of its own, with the listener's context and channel; NULL: not wanted, or no room. */
+static struct id *
+request_new(struct device *device, const struct id *listen, const struct request *request)
+{
+	bool wanted = may_ask(device, listen, request->remote_addr) && !backlog_full(listen);
+	struct id *id = wanted ? calloc(1, sizeof(*id)) : NULL;
+	struct sockaddr_in6 *v6;
+	struct sockaddr_in *v4;
+
+	if (id == NULL)
+		return NULL;
+	id->device = device;
+	id->cr = request->cr;
+	id->bound = true;
+	id->base.verbs = device->verbs;
+	id->base.channel = listen->base.channel;
+	id->base.context = listen->base.context;
+	id->base.ps = listen->base.ps;
+	id->base.qp_type = listen->base.qp_type;
+	id->base.port_num = 1;
+	id->base.pd = device_pd(device);
+	device_addr(device, request->port, &id->base.route.addr.src_storage);
+	v6 = &id->base.route.addr.dst_sin6;
+	v4 = &id->base.route.addr.dst_sin;
+	v4->sin_family = request->family;
+	v4->sin_port = htobe16(request->remote_port);
+	if (request->family == AF_INET6)
+		memcpy(&v6->sin6_addr, request->remote_addr, 16);
+	else
+		memcpy(&v4->sin_addr, request->remote_addr, 4);
+	return id;
+}
+
+static void
+offer(struct id *listen, struct id *id, struct event *event)
+{
+	id->next = ids;
+	ids = id;
+	event->base.listen_id = &listen->base;
+	event_put(listen, event);
 }
 
 /* Of READs and atomics: what the peer says, as far as the device goes. */
@@ -155,15 +204,13 @@ depth(const struct device *device, uint32_t said)
 	return (uint8_t)(said < max ? said : max);
 }
 
-/* A request: an id of its own, with the listener's context and channel. */
 static void
 on_request(struct device *device, struct id *listen, const struct one_cr_shm *shm)
 {
-	bool wanted = may_ask(device, listen, shm) && !backlog_full(listen);
-	struct id *id = wanted ? calloc(1, sizeof(*id)) : NULL;
+	const struct request request = {shm->cr, (uint16_t)shm->conn_qual, shm->family, shm->remote_port,
+					shm->remote_addr};
+	struct id *id = request_new(device, listen, &request);
 	struct event *event = id != NULL ? event_new(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0) : NULL;
-	struct sockaddr_in6 *v6;
-	struct sockaddr_in *v4;
 
 	if (event == NULL) {
 		struct one_msg msg = {.type = ONE_MSG_CR_REJECT};
@@ -173,31 +220,9 @@ on_request(struct device *device, struct id *listen, const struct one_cr_shm *sh
 		free(id);
 		return;
 	}
-	id->device = device;
-	id->cr = shm->cr;
 	id->peer_qpn = shm->remote_qpn;
 	id->depth_in = depth(device, shm->rd_atomic_in);
 	id->depth_out = depth(device, shm->rd_atomic_out);
-	id->bound = true;
-	id->base.verbs = device->verbs;
-	id->base.channel = listen->base.channel;
-	id->base.context = listen->base.context;
-	id->base.ps = listen->base.ps;
-	id->base.qp_type = IBV_QPT_RC;
-	id->base.port_num = 1;
-	id->base.pd = device_pd(device);
-	device_addr(device, (uint16_t)shm->conn_qual, &id->base.route.addr.src_storage);
-	v6 = &id->base.route.addr.dst_sin6;
-	v4 = &id->base.route.addr.dst_sin;
-	v4->sin_family = shm->family;
-	v4->sin_port = htobe16(shm->remote_port);
-	if (shm->family == AF_INET6)
-		memcpy(&v6->sin6_addr, shm->remote_addr, 16);
-	else
-		memcpy(&v4->sin_addr, shm->remote_addr, 4);
-	id->next = ids;
-	ids = id;
-	event->base.listen_id = &listen->base;
 	copy_private(event, shm->private_data,
 		     shm->private_len < ONE_PRIVATE_DATA_MAX ? shm->private_len : ONE_PRIVATE_DATA_MAX);
 	event->base.param.conn.responder_resources = (uint8_t)shm->rd_atomic_in;
@@ -206,7 +231,27 @@ on_request(struct device *device, struct id *listen, const struct one_cr_shm *sh
 	event->base.param.conn.rnr_retry_count = shm->rnr_retry;
 	event->base.param.conn.qp_num = shm->remote_qpn;
 	event->base.param.conn.flow_control = 1;
-	event_put(listen, event);
+	offer(listen, id, event);
+}
+
+/* The same of a listener for datagrams. */
+static void
+on_question(struct device *device, struct id *listen, const struct one_sidr_shm *shm)
+{
+	const struct request request = {shm->id, (uint16_t)shm->service, shm->family, shm->remote_port,
+					shm->remote_addr};
+	struct id *id = request_new(device, listen, &request);
+	struct event *event = id != NULL ? udp_requested(id, shm) : NULL;
+
+	if (event == NULL) {
+		struct one_msg msg = {.type = ONE_MSG_SIDR_FREE};
+
+		msg.id.id = shm->id;
+		verbs_cm_call(device->verbs, &msg, NULL);
+		free(id);
+		return;
+	}
+	offer(listen, id, event);
 }
 
 static struct id *
@@ -288,6 +333,24 @@ on_connection(struct id *id, enum one_conn_event what)
 }
 
 static void
+on_sidr(struct device *device, const struct one_cqe *cqe)
+{
+	const struct one_sidr_shm *shm = (const void *)(verbs_cm_arena(device->verbs) + cqe->cookie);
+	struct id *id;
+
+	if (cqe->type == ONE_CQE_SIDR_REQUEST) {
+		id = id_of_listener(device, cqe->object);
+		if (id != NULL)
+			on_question(device, id, shm);
+	} else if (cqe->type == ONE_CQE_SIDR) {
+		for (id = ids; id != NULL && (id->device != device || id->sidr != cqe->object);)
+			id = id->next;
+		if (id != NULL)
+			udp_answered(id, cqe->status, shm);
+	}
+}
+
+static void
 drain(struct device *device)
 {
 	struct one_cqe cqe;
@@ -303,6 +366,8 @@ drain(struct device *device)
 			id = id_of_qp(device, cqe.object);
 			if (id != NULL)
 				on_connection(id, cqe.status);
+		} else if (cqe.cookie <= ONE_ARENA_SIZE - sizeof(struct one_sidr_shm)) {
+			on_sidr(device, &cqe);
 		}
 	}
 }

@@ -14,7 +14,7 @@ rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void
 {
 	struct id *id;
 
-	if (ps != RDMA_PS_TCP && ps != RDMA_PS_IB)
+	if (ps != RDMA_PS_TCP && ps != RDMA_PS_IB && ps != RDMA_PS_UDP)
 		return fail(EOPNOTSUPP);
 	id = calloc(1, sizeof(*id));
 	if (id == NULL)
@@ -27,7 +27,7 @@ rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void
 	}
 	id->base.context = context;
 	id->base.ps = ps;
-	id->base.qp_type = IBV_QPT_RC;
+	id->base.qp_type = ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
 	pthread_mutex_lock(&cma_lock);
 	id->next = ids;
 	ids = id;
@@ -43,6 +43,8 @@ reject(struct id *id, const void *data, uint8_t len)
 	struct one_msg msg = {.type = ONE_MSG_CR_REJECT};
 	int error;
 
+	if (is_udp(id))
+		return udp_reject(id, data, len);
 	msg.cr_reject.cr = id->cr;
 	msg.cr_reject.private_len = len;
 	memcpy(msg.cr_reject.private_data, data, len);
@@ -116,6 +118,7 @@ rdma_destroy_id(struct rdma_cm_id *base)
 	if (id->cr != 0)
 		reject(id, "", 0);
 	bare_forget(id);
+	udp_forget(id);
 	id_unlink(id);
 	forget_events(id);
 	while (id->acked != id->got)
@@ -394,12 +397,12 @@ create_qp(struct id *id, struct ibv_qp_init_attr_ex *init)
 
 	if (id->device == NULL || id->base.qp != NULL)
 		return fail(EINVAL);
-	if (init->qp_type != IBV_QPT_RC)
-		return fail(EOPNOTSUPP);
+	if (init->qp_type != id->base.qp_type)
+		return fail(EINVAL);
 	if (fill_init(id, init) != 0)
 		return -1;
 	qp = ibv_create_qp_ex(id->base.verbs, init);
-	error = qp == NULL ? errno : verbs_cm_take(qp);
+	error = qp == NULL ? errno : is_udp(id) ? udp_take(qp) : verbs_cm_take(qp);
 	if (error != 0) {
 		if (qp != NULL)
 			ibv_destroy_qp(qp);
@@ -523,11 +526,12 @@ rdma_connect(struct rdma_cm_id *base, struct rdma_conn_param *param)
 
 	pthread_mutex_lock(&cma_lock);
 	if (id->device != NULL && base->route.addr.dst_addr.sa_family != 0)
-		error = connect_id(id, param);
+		error = is_udp(id) ? udp_connect(id, param) : connect_id(id, param);
 	pthread_mutex_unlock(&cma_lock);
 	if (error != 0)
 		return fail(error);
-	return complete(id, base->qp != NULL ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_RESPONSE);
+	return complete(id, base->qp != NULL || is_udp(id) ? RDMA_CM_EVENT_ESTABLISHED
+							   : RDMA_CM_EVENT_CONNECT_RESPONSE);
 }
 
 static int
@@ -561,9 +565,11 @@ rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *param)
 	int error;
 
 	pthread_mutex_lock(&cma_lock);
-	error = id->cr != 0 ? accept_id(id, param) : -EINVAL;
+	error = id->cr == 0 ? -EINVAL : is_udp(id) ? udp_accept(id, param) : accept_id(id, param);
 	pthread_mutex_unlock(&cma_lock);
-	return error != 0 ? fail(error) : complete(id, RDMA_CM_EVENT_ESTABLISHED);
+	if (error != 0)
+		return fail(error);
+	return is_udp(id) ? 0 : complete(id, RDMA_CM_EVENT_ESTABLISHED); /* nothing follows an answer */
 }
 
 int
@@ -585,6 +591,8 @@ disconnect(struct id *id)
 	struct one_msg msg = {.type = ONE_MSG_QP_DISCONNECT};
 	int error;
 
+	if (is_udp(id))
+		return -EINVAL;
 	/* Without its queue pair the connection has ended, but nobody has been told. */
 	if (id->qp == 0)
 		return id->established && !id->ended ? tell_end(id) : -EINVAL;

@@ -23,13 +23,6 @@ ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 	return EOPNOTSUPP;
 }
 
-int
-ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
-{
-	errno = EOPNOTSUPP;
-	return IBV_REREG_MR_ERR_INPUT;
-}
-
 struct ibv_mr *
 ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 {
@@ -95,31 +88,4 @@ ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *att
 			    uint16_t *vid)
 {
 	return EOPNOTSUPP;
-}
-
-static int
-bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
-{
-	return EOPNOTSUPP;
-}
-
-static struct ibv_mw *
-alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
-{
-	return nothing();
-}
-
-static int
-dealloc_mw(struct ibv_mw *mw)
-{
-	return EOPNOTSUPP;
-}
-
-/* Those that verbs.h calls without looking whether they are there. */
-void
-absent_calls(struct ibv_context_ops *ops)
-{
-	ops->alloc_mw = alloc_mw;
-	ops->bind_mw = bind_mw;
-	ops->dealloc_mw = dealloc_mw;
 }

@@ -9,9 +9,6 @@
 int port_query(struct one_client *client, uint32_t index, struct one_port *out);
 __be64 guid_of(uint64_t hwaddr);
 
-/* ---- absent.c ---- */
-void absent_calls(struct ibv_context_ops *ops);
-
 /* ---- query.c ---- */
 int query_port(struct ibv_context *base, uint8_t port, struct ibv_port_attr *attr, size_t len);
 int query_device_ex(struct ibv_context *base, const struct ibv_query_device_ex_input *input,
@@ -61,6 +58,10 @@ int qp_to_error(struct qp *qp);
 /* All work is forgotten, and what was completed of it. */
 int qp_to_reset(struct qp *qp);
 
+/* ---- give.c ---- */
+/* After a look that found nothing; without a lock. */
+void give_away(void);
+
 /* ---- ud.c ---- */
 int ud_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask);
 
@@ -68,10 +69,23 @@ int ud_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask);
 int post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 /* All of the drafts, or none; with the lock held. */
 int post_drafts(struct qp *qp);
+/* One request without payload, which the caller has checked: 0, or an errno. */
+int post_checked(struct qp *qp, const struct ibv_send_wr *wr);
 int post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int inline_room_open(struct qp *qp, uint32_t pz, uint32_t count, uint32_t size); /* -errno */
 void inline_room_close(struct qp *qp);
+
+/* ---- domain.c ---- */
+void domain_calls(struct verbs_context *verbs);
+
+/* ---- mw.c ---- */
+struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int dealloc_mw(struct ibv_mw *base);
+int bind_mw(struct ibv_qp *base, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+/* Of IBV_WR_BIND_MW and IBV_WR_LOCAL_INV: 0, or an errno. */
+int check_bind(const struct qp *qp, const struct ibv_send_wr *wr);
+void put_bind(struct qp *qp, struct one_wqe *wqe, const struct ibv_send_wr *wr);
 
 /* ---- wr.c ---- */
 int wr_setup(struct qp *qp, uint64_t send_ops);

@@ -98,6 +98,8 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	error = next_poll(ex);
 	if (error != 0)
 		pthread_mutex_unlock(&cq->lock);
+	if (error == ENOENT)
+		give_away();
 	return error;
 }
 
@@ -178,7 +180,7 @@ create_cq_ex(struct ibv_context *base, struct ibv_cq_init_attr_ex *attr)
 	struct cq *cq;
 
 	if ((attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS) != 0 ||
-	    (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 ||
+	    (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) != 0 ||
 	    ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 &&
 	     (attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0)) {
 		errno = EOPNOTSUPP;
@@ -191,6 +193,13 @@ create_cq_ex(struct ibv_context *base, struct ibv_cq_init_attr_ex *attr)
 	return &cq->ex;
 }
 
+/* Completions that have not been polled. */
+static uint32_t
+waiting(const struct cq *cq)
+{
+	return one_cq_pending(&cq->ring, UINT32_MAX) + cq->held_count - cq->held_at;
+}
+
 int
 ibv_resize_cq(struct ibv_cq *base, int cqe)
 {
@@ -200,7 +209,7 @@ ibv_resize_cq(struct ibv_cq *base, int cqe)
 	if (cqe < 1 || (uint32_t)cqe > context_of(base->context)->info->limits.max_cq_entries)
 		return EINVAL;
 	pthread_mutex_lock(&cq->lock);
-	error = -one_cq_resize(&cq->ring, (uint32_t)cqe);
+	error = waiting(cq) > (uint32_t)cqe ? EINVAL : -one_cq_resize(&cq->ring, (uint32_t)cqe);
 	if (error == 0) {
 		cq->base.cqe = cqe;
 		/* An arm was for the old ring. */
@@ -300,7 +309,9 @@ fill_wc(const struct one_cqe *cqe, const struct qp *qp, struct ibv_wc *wc)
 		wc->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
 	else if (cqe->type == ONE_CQE_RECV)
 		wc->opcode = IBV_WC_RECV;
-	if ((cqe->flags & ONE_CQE_IMM) != 0)
+	if (cqe->type == ONE_CQE_BIND && (cqe->flags & ONE_CQE_INV) != 0)
+		wc->opcode = IBV_WC_LOCAL_INV;
+	else if ((cqe->flags & ONE_CQE_IMM) != 0)
 		wc->wc_flags = IBV_WC_WITH_IMM;
 	else if ((cqe->flags & ONE_CQE_INV) != 0)
 		wc->wc_flags = IBV_WC_WITH_INV;
@@ -352,6 +363,8 @@ poll_cq(struct ibv_cq *base, int num, struct ibv_wc *wc)
 	while (n < num && (got = cq_next(cq, &wc[n])) > 0)
 		n++;
 	pthread_mutex_unlock(&cq->lock);
+	if (n == 0 && got == 0)
+		give_away();
 	return n == 0 ? got : n;
 }
 
@@ -372,7 +385,7 @@ req_notify_cq(struct ibv_cq *base, int solicited_only)
 int
 cq_purge(struct cq *cq, uint32_t qp_id)
 {
-	uint32_t room = one_cq_pending(&cq->ring, UINT32_MAX) + cq->held_count - cq->held_at, count = 0;
+	uint32_t room = waiting(cq), count = 0;
 	struct one_cqe *held = calloc(room + 1, sizeof(*held)), cqe;
 
 	if (held == NULL)

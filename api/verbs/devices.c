@@ -154,7 +154,10 @@ set_calls(struct context *context)
 	verbs->query_device_ex = query_device_ex;
 	verbs->create_cq_ex = create_cq_ex;
 	verbs->create_qp_ex = create_qp_ex;
-	absent_calls(&verbs->context.ops);
+	domain_calls(verbs);
+	verbs->context.ops.alloc_mw = alloc_mw;
+	verbs->context.ops.bind_mw = bind_mw;
+	verbs->context.ops.dealloc_mw = dealloc_mw;
 	verbs->context.ops.poll_cq = poll_cq;
 	verbs->context.ops.req_notify_cq = req_notify_cq;
 	verbs->context.ops.post_send = post_send;
@@ -181,7 +184,6 @@ ibv_open_device(struct ibv_device *base)
 		return NULL;
 	context->device = TO(device, base);
 	context->verbs.context.device = base;
-	context->verbs.context.cmd_fd = -1;
 	context->verbs.context.async_fd = -1;
 	context->verbs.context.num_comp_vectors = 1;
 	context->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -205,6 +207,8 @@ ibv_open_device(struct ibv_device *base)
 		errno = -error;
 		return NULL;
 	}
+	/* Programs expect one; no command goes through it. */
+	context->verbs.context.cmd_fd = context->verbs.context.async_fd;
 	set_calls(context);
 	return &context->verbs.context;
 }

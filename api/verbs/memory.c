@@ -1,60 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Protection domains and memory regions. */
+/* Memory regions. */
 #include <stdlib.h>
 
 #include "calls.h"
 
-#define KNOWN_ACCESS                                                                 \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
-
-struct ibv_pd *
-ibv_alloc_pd(struct ibv_context *base)
-{
-	struct one_msg msg = {.type = ONE_MSG_PZ_CREATE};
-	struct pd *pd = calloc(1, sizeof(*pd));
-	struct one_reply reply;
-	int error;
-
-	if (pd == NULL)
-		return NULL;
-	error = one_call(context_of(base)->client, &msg, NULL, 0, &reply);
-	if (error != 0) {
-		free(pd);
-		errno = error == -EDQUOT ? ENOMEM : -error;
-		return NULL;
-	}
-	pd->base.context = base;
-	pd->base.handle = reply.id.id;
-	pd->id = reply.id.id;
-	return &pd->base;
-}
-
-int
-ibv_dealloc_pd(struct ibv_pd *base)
-{
-	struct pd *pd = TO(pd, base);
-	struct one_msg msg = {.type = ONE_MSG_PZ_FREE};
-	int error;
-
-	if (atomic_load_explicit(&pd->users, memory_order_relaxed) != 0)
-		return EBUSY;
-	msg.id.id = pd->id;
-	error = one_call(context_of(base->context)->client, &msg, NULL, 0, NULL);
-	/* Of a data plane that has gone nothing is left to free. */
-	if (error != 0 && error != -ECONNRESET)
-		return -error;
-	free(pd);
-	return 0;
-}
-
-/* ---- memory regions ---- */
+#define KNOWN_ACCESS                                                                                  \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                  \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB | \
+	 IBV_ACCESS_OPTIONAL_RANGE)
 
 static int
 access_of(unsigned int flags, uint32_t *access)
 {
-	if ((flags & IBV_ACCESS_ON_DEMAND) != 0 || (flags & IBV_ACCESS_ZERO_BASED) != 0 ||
-	    (flags & IBV_ACCESS_MW_BIND) != 0)
+	if ((flags & IBV_ACCESS_ON_DEMAND) != 0)
 		return EOPNOTSUPP;
 	if ((flags & ~(unsigned int)KNOWN_ACCESS) != 0)
 		return EINVAL;
@@ -81,8 +39,8 @@ reg_mr(struct ibv_pd *base, void *addr, size_t length, uint64_t iova, unsigned i
 	uint32_t access;
 	int error = access_of(flags, &access);
 
-	if (error == 0 && iova != (uintptr_t)addr)
-		error = EOPNOTSUPP;
+	if ((flags & IBV_ACCESS_ZERO_BASED) != 0)
+		iova = 0;
 	if (error != 0) {
 		errno = error;
 		return NULL;
@@ -90,8 +48,10 @@ reg_mr(struct ibv_pd *base, void *addr, size_t length, uint64_t iova, unsigned i
 	mr = calloc(1, sizeof(*mr));
 	if (mr == NULL)
 		return NULL;
-	error = one_mem_register(context_of(base->context)->client, pd->id, (uintptr_t)addr, length, access,
-				 &mr->mr);
+	mr->access = flags;
+	mr->iova = iova;
+	error = one_mem_register_iova(context_of(base->context)->client, pd->id, (uintptr_t)addr, length,
+				      iova, access, &mr->mr);
 	if (error != 0) {
 		free(mr);
 		errno = error == -EDQUOT ? ENOMEM : -error;
@@ -103,7 +63,7 @@ reg_mr(struct ibv_pd *base, void *addr, size_t length, uint64_t iova, unsigned i
 	mr->base.length = length;
 	mr->base.handle = mr->mr.id;
 	mr->base.lkey = mr->mr.lkey;
-	mr->base.rkey = mr->mr.rkey;
+	mr->base.rkey = mr->mr.lkey; /* what it grants may change */
 	atomic_fetch_add_explicit(&pd->users, 1, memory_order_relaxed);
 	return &mr->base;
 }
@@ -126,6 +86,69 @@ struct ibv_mr *
 ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
 	return reg_mr(pd, addr, length, iova, access);
+}
+
+/* The registration under new terms, which then gets the keys. */
+static int
+rereg(struct mr *mr, struct pd *pd, uint64_t va, uint64_t length, uint64_t iova, unsigned int flags)
+{
+	struct one_client *client = context_of(mr->base.context)->client;
+	struct one_msg msg = {.type = ONE_MSG_MR_SWAP};
+	struct one_mr next;
+	uint32_t access;
+	int error = -access_of(flags, &access);
+
+	if (error == 0)
+		error = one_mem_register_iova(client, pd->id, va, length, iova, access, &next);
+	if (error != 0)
+		return error;
+	msg.mr_swap.mr = mr->mr.id;
+	msg.mr_swap.other = next.id;
+	error = one_call(client, &msg, NULL, 0, NULL);
+	if (error != 0) {
+		one_mem_deregister(client, &next);
+		return error;
+	}
+	/* With an error the data plane has gone, and the memory is given back all the same. */
+	one_mem_deregister(client, &mr->mr);
+	mr->mr = next;
+	return 0;
+}
+
+int
+ibv_rereg_mr(struct ibv_mr *base, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	const int known =
+		IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
+	struct mr *mr = TO(mr, base);
+	bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+	unsigned int rights = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0 ? (unsigned int)access : mr->access;
+	uint64_t iova = mr->iova;
+	int error = -EINVAL;
+
+	if ((flags & IBV_REREG_MR_CHANGE_PD) == 0)
+		pd = base->pd;
+	if (moves) {
+		iova = (rights & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : (uintptr_t)addr;
+	} else {
+		addr = base->addr;
+		length = base->length;
+	}
+	if ((flags & ~known) == 0 && flags != 0 && pd != NULL && pd->context == base->context)
+		error = rereg(mr, TO(pd, pd), (uintptr_t)addr, length, iova, rights);
+	if (error != 0) {
+		errno = error == -EDQUOT ? ENOMEM : -error;
+		return IBV_REREG_MR_ERR_INPUT; /* it is as it was */
+	}
+	atomic_fetch_sub_explicit(&TO(pd, base->pd)->users, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&TO(pd, pd)->users, 1, memory_order_relaxed);
+	base->pd = pd;
+	base->addr = addr;
+	base->length = length;
+	base->handle = mr->mr.id;
+	mr->iova = iova;
+	mr->access = rights;
+	return 0;
 }
 
 int

@@ -50,6 +50,8 @@ struct pd {
 	struct ibv_pd base;
 	uint32_t id;
 	_Atomic uint32_t users;
+	struct pd *parent; /* of a parent domain: what it stands for; else NULL */
+	struct td *td;     /* NULL: none */
 };
 
 struct ah {
@@ -60,6 +62,14 @@ struct ah {
 struct mr {
 	struct ibv_mr base;
 	struct one_mr mr;
+	uint64_t iova;
+	unsigned int access; /* enum ibv_access_flags */
+};
+
+struct mw {
+	struct ibv_mw base;
+	uint32_t id;
+	pthread_mutex_t lock; /* type 1: the key, since each bind takes the next */
 };
 
 struct comp_channel {

@@ -57,6 +57,8 @@ static const uint8_t op_of[] = {
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = ONE_OP_CMP_SWAP,
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = ONE_OP_FETCH_ADD,
 	[IBV_WR_SEND_WITH_INV] = ONE_OP_SEND_INV,
+	[IBV_WR_BIND_MW] = ONE_OP_BIND,
+	[IBV_WR_LOCAL_INV] = ONE_OP_BIND,
 };
 
 static uint64_t
@@ -148,6 +150,8 @@ check_send(const struct qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 	if (qp->base.qp_type == IBV_QPT_UD &&
 	    ((wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM) || wr->wr.ud.ah == NULL))
 		return EINVAL;
+	if (op_of[wr->opcode] == ONE_OP_BIND)
+		return check_bind(qp, wr);
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.cap.max_send_sge || length > ONE_MESSAGE_MAX)
 		return EINVAL;
 	if (is_atomic(wr) && (wr->num_sge != 1 || length != 8 || is_inline))
@@ -160,20 +164,18 @@ check_send(const struct qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 static uint32_t
 sges_of(const struct ibv_send_wr *wr, uint64_t length)
 {
+	if (op_of[wr->opcode] == ONE_OP_BIND)
+		return 1; /* the window's range */
 	return (wr->send_flags & IBV_SEND_INLINE) != 0 ? length > ONE_INLINE_MAX : (uint32_t)wr->num_sge;
 }
 
+/* One that has been checked. */
 static int
-post_one(struct qp *qp, const struct ibv_send_wr *wr)
+write_one(struct qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 {
-	uint64_t length = wr->num_sge > 0 ? total(wr->sg_list, wr->num_sge) : 0;
-	uint32_t sges = sges_of(wr, length);
 	struct one_wqe *wqe;
-	int error = check_send(qp, wr, length);
 
-	if (error != 0)
-		return error;
-	wqe = one_send_reserve(&qp->ring, sges);
+	wqe = one_send_reserve(&qp->ring, sges_of(wr, length));
 	if (wqe == NULL)
 		return ENOMEM;
 	wqe->op = op_of[wr->opcode];
@@ -186,6 +188,8 @@ post_one(struct qp *qp, const struct ibv_send_wr *wr)
 	memset(wqe->reserved, 0, sizeof(wqe->reserved));
 	if (is_atomic(wr)) {
 		put_atomic(qp, wqe, wr);
+	} else if (wqe->op == ONE_OP_BIND) {
+		put_bind(qp, wqe, wr);
 	} else {
 		if (wqe->op == ONE_OP_WRITE || wqe->op == ONE_OP_WRITE_IMM || wqe->op == ONE_OP_READ) {
 			wqe->remote_addr = wr->wr.rdma.remote_addr;
@@ -198,6 +202,27 @@ post_one(struct qp *qp, const struct ibv_send_wr *wr)
 	}
 	one_send_commit(&qp->ring, wqe);
 	return 0;
+}
+
+static int
+post_one(struct qp *qp, const struct ibv_send_wr *wr)
+{
+	uint64_t length = wr->num_sge > 0 ? total(wr->sg_list, wr->num_sge) : 0;
+	int error = check_send(qp, wr, length);
+
+	return error != 0 ? error : write_one(qp, wr, length);
+}
+
+int
+post_checked(struct qp *qp, const struct ibv_send_wr *wr)
+{
+	int error = EINVAL;
+
+	pthread_mutex_lock(&qp->send_lock);
+	if (atomic_load_explicit(&qp->state, memory_order_relaxed) >= IBV_QPS_RTS)
+		error = write_one(qp, wr, 0);
+	pthread_mutex_unlock(&qp->send_lock);
+	return error;
 }
 
 int

@@ -5,7 +5,7 @@
 
 #include "calls.h"
 
-#define KNOWN_MASK (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+#define KNOWN_MASK (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS)
 
 void
 lock_rings(struct qp *qp)
@@ -49,6 +49,8 @@ check_init(const struct context *context, const struct ibv_qp_init_attr_ex *init
 	if ((init->comp_mask & ~(uint32_t)KNOWN_MASK) != 0)
 		return EOPNOTSUPP;
 	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UD)
+		return EOPNOTSUPP;
+	if ((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && init->create_flags != 0)
 		return EOPNOTSUPP;
 	if ((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init->pd == NULL || init->send_cq == NULL ||
 	    init->recv_cq == NULL)

@@ -6,6 +6,7 @@
 #include "calls.h"
 
 #define ATOMIC_QPS UINT16_MAX
+#define NO_VENDOR 0xffffffu /* as other devices without one: an OUI that nobody has */
 #define PAGE_SIZES 0xfffff000ull
 
 static void
@@ -20,15 +21,18 @@ fill_device(struct context *context, struct ibv_device_attr *attr)
 	attr->sys_image_guid = attr->node_guid;
 	attr->max_mr_size = limits->max_mr_bytes;
 	attr->page_size_cap = PAGE_SIZES;
+	attr->vendor_id = NO_VENDOR;
 	attr->hw_ver = ONE_ABI_VERSION;
 	attr->max_qp = (int)limits->max_qp;
 	attr->max_qp_wr = (int)limits->max_qp_wr;
-	attr->device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN;
+	attr->device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
+				 IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 	attr->max_sge = sges;
 	attr->max_sge_rd = sges;
 	attr->max_cq = (int)limits->max_cq;
 	attr->max_cqe = (int)limits->max_cq_entries;
 	attr->max_mr = (int)limits->max_mr;
+	attr->max_mw = (int)limits->max_mw;
 	attr->max_pd = (int)limits->max_pz;
 	attr->max_qp_rd_atom = (int)limits->max_rd_atomic;
 	attr->max_qp_init_rd_atom = (int)limits->max_rd_atomic;

@@ -2,10 +2,9 @@
 /*
  * An attachment and its objects.
  *
- * Requests of clients are carried out by handlers (struct one_msg -> error).  A
- * handler that must wait for a core or a grace period returns REQUEST_LATER and
- * calls client_reply() when it has got what it waits for; a client has at most
- * one request under way.  One that returns REQUEST_AGAIN has done nothing, and is
+ * Requests of clients are carried out by handlers (struct one_msg -> error).  A handler that must wait for
+ * a core or a grace period returns REQUEST_LATER and calls client_reply() when it has got what it waits
+ * for; a client has at most one request under way.  One that returns REQUEST_AGAIN has done nothing, and is
  * called once more when something of the user's has been freed.
  */
 #ifndef CONTROL_ATTACH_CLIENT_H
@@ -138,9 +137,8 @@ uint64_t copies_deadline(const struct client *client);
 /* The sender as the message has it; false: it has none. */
 bool identity_take(struct msghdr *header, struct ucred *sender);
 /*
- * Fills in the sender of the request under way with the groups that `fd`, a socket
- * that it has just made, proves.  Where there are too many for a request, the one in `acl` (NULL: of
- * another node) matters.
+ * Fills in the sender of the request under way with the groups that `fd`, a socket that it has just made,
+ * proves.  Where there are too many for a request, the one in `acl` (NULL: of another node) matters.
  */
 void identity_fill(struct acl_who *who, const struct ucred *sender, int fd, const struct acl *acl);
 

@@ -3,12 +3,11 @@
  * The sender of a request, at the time of sending: RSM judges by that, not by the user that
  * attached, since programs give up rights later.
  *
- * User and group come with each message (SCM_CREDENTIALS).  A sender names its effective
- * ones; the kernel lets it name its real or saved ones too, which it can make its
- * effective ones whenever it likes, and no others.  Supplementary groups come with no message,
- * but with each socket that a process makes.  So a sender to be judged by them sends one
- * end of a new pair.  A socket of another process, or of this one when it was
- * another user, proves nothing, whatever it is.
+ * User and group come with each message (SCM_CREDENTIALS).  A sender names its effective ones; the kernel
+ * lets it name its real or saved ones too, which it can make its effective ones whenever it likes, and no
+ * others.  Supplementary groups come with no message, but with each socket that a process makes.  So a
+ * sender to be judged by them sends one end of a new pair.  A socket of another process, or of this one
+ * when it was another user, proves nothing, whatever it is.
  */
 #include <errno.h>
 #include <stdlib.h>

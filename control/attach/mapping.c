@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of applications, mapped here: what it is charged, which pages it may have,
- * and how it goes.
+ * Memory of applications, mapped here: what it is charged, which pages it may have, and how it goes.
  *
- * The pages are the application's: it populates them, and its cgroup pays for them.
- * A mapping is registered with a userfaultfd that answers for missing pages with
- * SIGBUS, so an access to a hole of the file gets a fault instead of a new page
- * that this process would be charged for: the kernel allocates nothing here on behalf
- * of an application, also when a hole is punched later.  Populating then finds the
+ * The pages are the application's: it populates them, and its cgroup pays for them.  A mapping is
+ * registered with a userfaultfd that answers for missing pages with SIGBUS, so an access to a hole of the
+ * file gets a fault instead of a new page that this process would be charged for: the kernel allocates
+ * nothing here on behalf of an application, also when a hole is punched later.  Populating then finds the
  * hole (-EFAULT); a core that meets one has the guard's handler (dataplane/mem/guard.c).
  */
 #include <errno.h>
@@ -66,10 +64,10 @@ mappings_init(void)
 {
 	uffd = uffd_open();
 	if (uffd < 0)
-		log_warning("no userfaultfd (%s): an application can make this process allocate the pages "
-			    "that its files lack, as many as max_bytes_per_uid allows; allow the system "
-			    "call\n",
-			    strerror(-uffd));
+		log_warning(
+			"no userfaultfd (%s): an application can make this process allocate the pages that "
+			"its files lack, as many as max_bytes_per_uid allows; allow the system call\n",
+			strerror(-uffd));
 }
 
 void

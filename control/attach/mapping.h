@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Memory of applications, mapped here.
- */
+/* Memory of applications, mapped here. */
 #ifndef CONTROL_ATTACH_MAPPING_H
 #define CONTROL_ATTACH_MAPPING_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Objects of an attachment, by the ids that its application knows.
- */
+/* Objects of an attachment, by the ids that its application knows. */
 #include <errno.h>
 #include <stdlib.h>
 

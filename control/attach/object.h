@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Objects of an attachment: their kinds, their ids, and what the rooms above do with them.
- */
+/* Objects of an attachment: their kinds, their ids, and what the rooms above do with them. */
 #ifndef CONTROL_ATTACH_OBJECT_H
 #define CONTROL_ATTACH_OBJECT_H
 
@@ -21,6 +19,7 @@ struct segment;
 enum object_kind {
 	OBJECT_LISTENER,
 	OBJECT_CR,
+	OBJECT_SIDR,
 	OBJECT_QP,
 	OBJECT_SRQ,
 	OBJECT_CQ,

@@ -2,10 +2,9 @@
 /*
  * Parts of an attachment's arena.
  *
- * The kernel gives pages of a file back under the lock that a write(2) to it holds, and
- * an application can write to its arena from memory that never comes.  So the thread
- * of its user does that, one part after the other; each is charged until its pages are
- * gone, and a request that lacks them waits.
+ * The kernel gives pages of a file back under the lock that a write(2) to it holds, and an application can
+ * write to its arena from memory that never comes.  So the thread of its user does that, one part after the
+ * other; each is charged until its pages are gone, and a request that lacks them waits.
  */
 #include <errno.h>
 #include <stdlib.h>

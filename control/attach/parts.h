@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Parts of an attachment's arena, charged to it until their pages are gone.
- */
+/* Parts of an attachment's arena, charged to it until their pages are gone. */
 #ifndef CONTROL_ATTACH_PARTS_H
 #define CONTROL_ATTACH_PARTS_H
 

@@ -2,10 +2,9 @@
 /*
  * Descriptors that applications send, their connections, and how both are closed.
  *
- * close() may wait for the server behind a file (FUSE, NFS), for the peer of a
- * connection that lingers, or for those that lie unread in the queue of a Unix
- * socket, and the sender of the descriptor may be what it waits for.  And the last
- * close() of plain memory frees its pages, seconds for some GiB.  So all of it is
+ * close() may wait for the server behind a file (FUSE, NFS), for the peer of a connection that lingers, or
+ * for those that lie unread in the queue of a Unix socket, and the sender of the descriptor may be what it
+ * waits for.  And the last close() of plain memory frees its pages, seconds for some GiB.  So all of it is
  * closed by threads of their own, two for each user, so that no other user is delayed:
  *
  *   one for what it has sent.  Some files never close, and nothing ends that.  What

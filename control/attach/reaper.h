@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Descriptors that applications send, and how they are closed.
- */
+/* Descriptors that applications send, and how they are closed. */
 #ifndef CONTROL_ATTACH_REAPER_H
 #define CONTROL_ATTACH_REAPER_H
 

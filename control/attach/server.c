@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The listening socket.
- */
+/* The listening socket. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -69,8 +67,9 @@ listen_ready(struct watch *watch, uint32_t events)
 			if (fd >= 0)
 				reaper_close_socket(getuid(), fd);
 			spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-			log_of_others(warning, "out of descriptors: an attachment was turned away; raise "
-					       "LimitNOFILE\n");
+			log_of_others(
+				warning,
+				"out of descriptors: an attachment was turned away; raise LimitNOFILE\n");
 		}
 		return;
 	}

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The listening socket.  Control thread.
- */
+/* The listening socket.  Control thread. */
 #ifndef CONTROL_ATTACH_SERVER_H
 #define CONTROL_ATTACH_SERVER_H
 

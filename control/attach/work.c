@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What the control thread has under way: commands to the cores, and grace periods.
- */
+/* What the control thread has under way: commands to the cores, and grace periods. */
 #include <stdlib.h>
 
 #include "control/attach/work.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What takes time in proportion to memory is done by a thread of its user.
- */
+/* What takes time in proportion to memory is done by a thread of its user. */
 #ifndef CONTROL_ATTACH_WORKER_H
 #define CONTROL_ATTACH_WORKER_H
 

@@ -2,9 +2,8 @@
 /*
  * The memory file shared with one attachment, and the parts of it that are in use.
  *
- * The allocator's bookkeeping is private; nothing in the shared memory is read
- * to decide anything.  The application can write to all of the file at any
- * time, to free parts as well.
+ * The allocator's bookkeeping is private; nothing in the shared memory is read to decide anything.  The
+ * application can write to all of the file at any time, to free parts as well.
  *
  * Pages are given back by arena_punch(), which waits as long as a write(2) of the
  * application to the file does: for ever if it likes.  So it is not called on the

@@ -7,19 +7,19 @@
 struct quota_account *
 quota_connect(struct quota *quota, uid_t uid)
 {
-	struct quota_account *account = quota->accounts;
+	struct quota_account *account;
 
 	if (quota->connections >= quota->max_clients + QUOTA_SPARE_CONNECTIONS)
 		return NULL;
-	while (account != NULL && account->uid != uid)
-		account = account->next;
+	LIST_FOREACH(account, &quota->accounts, link)
+	if (account->uid == uid)
+		break;
 	if (account == NULL) {
 		account = calloc(1, sizeof(*account));
 		if (account == NULL)
 			return NULL;
 		account->uid = uid;
-		account->next = quota->accounts;
-		quota->accounts = account;
+		LIST_INSERT_HEAD(&quota->accounts, account, link);
 	} else if (account->connections >= quota->max_clients_per_uid + QUOTA_SPARE_CONNECTIONS) {
 		return NULL;
 	}
@@ -39,14 +39,10 @@ quota_disconnect(struct quota *quota, struct quota_account *account)
 void
 quota_leave(struct quota *quota, struct quota_account *account)
 {
-	struct quota_account **link = &quota->accounts;
-
 	account->left++;
 	if (--account->users != 0)
 		return;
-	while (*link != account)
-		link = &(*link)->next;
-	*link = account->next;
+	LIST_REMOVE(account, link);
 	free(account);
 }
 

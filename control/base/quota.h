@@ -3,15 +3,15 @@
  * What one user may hold, over all its attachments.  An account lives until the
  * last attachment of its uid has given everything back.
  *
- * Some things there are only so many of for all together.  The limits of an
- * attachment do not keep a user with many from taking the last of them, so of
- * those a uid may have three quarters at most.
+ * Some things there are only so many of for all together.  The limits of an attachment do not keep a user
+ * with many from taking the last of them, so of those a uid may have three quarters at most.
  */
 #ifndef CONTROL_QUOTA_H
 #define CONTROL_QUOTA_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #include "config/config.h"
@@ -28,7 +28,7 @@ enum quota_common {
 };
 
 struct quota_account {
-	struct quota_account *next;
+	LIST_ENTRY(quota_account) link;
 	uid_t uid;
 	uint32_t clients;     /* attachments */
 	uint32_t connections; /* of the socket, attached or not; not those that have ended */
@@ -40,7 +40,7 @@ struct quota_account {
 };
 
 struct quota {
-	struct quota_account *accounts;
+	LIST_HEAD(, quota_account) accounts;
 	uint32_t clients, connections;
 	uint32_t max_clients, max_clients_per_uid;
 	uint64_t max_bytes_per_uid;

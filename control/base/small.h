@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Small parts of an arena, many to a page: queue pairs with short rings, and
- * connection requests.  To take pages from the arena and give them back costs
- * system calls, and stops every core for a moment, since all of them map it.  So
- * what comes back is kept for the next part of its size, until the arena goes.
+ * Small parts of an arena, many to a page: queue pairs with short rings, and connection requests.  To take
+ * pages from the arena and give them back costs system calls, and stops every core for a moment, since all
+ * of them map it.  So what comes back is kept for the next part of its size, until the arena goes.
  */
 #ifndef CONTROL_SMALL_H
 #define CONTROL_SMALL_H

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "control/cm/cm_mad.h"
+#include "control/cm/sidr.h"
 #include "control/connect/connect.h"
 #include "control/cm/service.h"
 
@@ -178,7 +179,9 @@ deliver(struct listener *listener, struct conn *conn)
 void
 cr_offer(struct listener *listener, struct conn *conn)
 {
-	if (!deliver(listener, conn))
+	if (sidr_service_is_udp(listener->service))
+		conn_reject(conn, CM_REJ_INVALID_TRANSPORT, NULL, 0);
+	else if (!deliver(listener, conn))
 		conn_reject(conn, CM_REJ_NO_RESOURCES, NULL, 0);
 }
 

@@ -111,7 +111,8 @@ serve(struct conn *conn)
 	conn_fill_path(conn, &connection->rc.path);
 	connection->state = RC_RTR;
 	connection->by_numbers = true;
-	connection->local = conn->peer_qpn != conn->qp->config.qpn && conn_is_local(conn);
+	/* Whether the peer is there its core knows: one that was made just now may be on its way to it. */
+	connection->local = conn->peer_qpn != conn->qp->config.qpn && path_own(&conn->path.dst) != NULL;
 	conn->commands++;
 	command_send(command);
 	free(conn->numbers);

@@ -45,7 +45,7 @@ done(struct engine_command *command, void *object)
 		client_reply(client, client_refuse(client, command->status, ONE_SUBJECT_QP, qp->object.id));
 		return;
 	}
-	/* It may have broken since. */
+	qp->qkey = command->datagram.qkey;
 	if (qp->state < to)
 		qp_state_set(qp, to, "datagrams");
 	client_reply(client, 0);

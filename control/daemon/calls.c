@@ -5,6 +5,7 @@
 #include "control/daemon/calls.h"
 
 #include "control/connect/ah.h"
+#include "control/connect/resolution.h"
 #include "control/rsm/rsm.h"
 
 #define STEP(name, type, function)         \
@@ -23,6 +24,7 @@
 
 STEP(listener_unhook, listener, listener_close)
 STEP(cr_unhook, cr, cr_destroy)
+STEP(sidr_unhook, resolution, resolution_end)
 STEP(qp_unhook, qp, conn_detach)
 STEP(qp_end, qp, qp_destroy)
 REMOVE(srq_off_core, srq, srq_remove)
@@ -80,6 +82,7 @@ const struct attach_calls calls_of_attach = {
 			[ONE_MSG_REGION_REMOVE] = region_remove,
 			[ONE_MSG_MR_CREATE] = mr_create,
 			[ONE_MSG_MR_FREE] = mr_free,
+			[ONE_MSG_MR_SWAP] = mr_swap,
 			[ONE_MSG_MW_CREATE] = mw_create,
 			[ONE_MSG_MW_FREE] = mw_free,
 			[ONE_MSG_SRQ_CREATE] = srq_create,
@@ -95,6 +98,9 @@ const struct attach_calls calls_of_attach = {
 			[ONE_MSG_AH_CREATE] = ah_create,
 			[ONE_MSG_AH_FREE] = ah_free,
 			[ONE_MSG_QP_DATAGRAM] = qp_datagram,
+			[ONE_MSG_SIDR_ASK] = resolution_ask,
+			[ONE_MSG_SIDR_ANSWER] = resolution_answer,
+			[ONE_MSG_SIDR_FREE] = resolution_forget,
 			[ONE_MSG_STAGING] = staging_create,
 			[ONE_MSG_RSM_PUBLISH] = rsm_publish,
 			[ONE_MSG_RSM_REPUBLISH] = rsm_republish,
@@ -112,6 +118,7 @@ const struct attach_calls calls_of_attach = {
 					     .unhook = listener_unhook,
 					     .destroy = listener_unhook},
 			[OBJECT_CR] = {.subject = ONE_SUBJECT_CR, .unhook = cr_unhook},
+			[OBJECT_SIDR] = {.subject = ONE_SUBJECT_CR, .unhook = sidr_unhook},
 			[OBJECT_QP] = {.subject = ONE_SUBJECT_QP,
 				       .unhook = qp_unhook,
 				       .remove = qp_off_core,
@@ -150,6 +157,7 @@ path_moved(const struct path_port *port, const struct wire_addr *hop, const uint
 
 const struct path_calls calls_of_path = {
 	.cm = conn_event,
+	.sidr = resolution_event,
 	.mad = host_mad,
 	.moved = path_moved,
 	.link_up = rsm_find_peers,

@@ -122,21 +122,17 @@ check_cpu(struct report *report)
 	cpu_set_t set;
 
 	if (rte_cpu_get_flag_enabled(RTE_CPUFLAG_INVTSC) != 1)
-		advice(report,
-		       "processor: its time stamp counter may change speed or stop (no invariant TSC), so "
-		       "timers "
-		       "are inexact; on a virtual machine let the host pass its CPU through (-cpu host)");
+		advice(report, "processor: its time stamp counter may change speed or stop (no invariant "
+			       "TSC), so timers are inexact; on a virtual machine let the host pass its CPU "
+			       "through (-cpu host)");
 	if (rte_cpu_get_flag_enabled(RTE_CPUFLAG_PCLMULQDQ) != 1)
 		advice(report, "processor: no PCLMULQDQ, so checksums of packets are slow; on a virtual "
-			       "machine let the "
-			       "host pass its CPU through (-cpu host)");
+			       "machine let the host pass its CPU through (-cpu host)");
 	if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) < 2)
 		missing(report,
 			"processors: this process may use %d, and a data plane needs 2 (control thread and "
-			"polling "
-			"core); run it with taskset -c 0,1, or share one by the EAL option --lcores "
-			"'0@0,1@0' "
-			"with --idle sleep",
+			"polling core); run it with taskset -c 0,1, or share one by the EAL option --lcores "
+			"'0@0,1@0' with --idle sleep",
 			CPU_COUNT(&set));
 }
 
@@ -280,12 +276,11 @@ lacks_hugepages(const struct report *report, uint64_t needed, char *why, size_t 
 			 "give the EAL option --in-memory",
 			 privilege_sudo());
 	else if (available < needed)
-		snprintf(
-			why, why_len,
-			"hugepages: %llu MiB are free and about %llu are needed; reserve more with %shugeadm "
-			"--pool-pages-min 2MB:%llu",
-			(unsigned long long)(available / MIB), (unsigned long long)(needed / MIB + 1),
-			privilege_sudo(), pages);
+		snprintf(why, why_len,
+			 "hugepages: %llu MiB are free and about %llu are needed; reserve more with "
+			 "%shugeadm --pool-pages-min 2MB:%llu",
+			 (unsigned long long)(available / MIB), (unsigned long long)(needed / MIB + 1),
+			 privilege_sudo(), pages);
 	else
 		return false;
 	return true;
@@ -316,15 +311,13 @@ check_userfaultfd(struct report *report)
 	if (fd < 0) {
 		advice(report,
 		       "userfaultfd: this kernel refuses it (%s), so applications' memory is copied by "
-		       "system "
-		       "calls, slowly; boot a kernel from 5.11 on with CONFIG_USERFAULTFD",
+		       "system calls, slowly; boot a kernel from 5.11 on with CONFIG_USERFAULTFD",
 		       strerror(errno));
 		return;
 	}
 	if (ioctl(fd, UFFDIO_API, &api) < 0)
 		advice(report, "userfaultfd: this kernel cannot write-protect by it, so applications' memory "
-			       "is copied by "
-			       "system calls, slowly; boot a kernel from 5.11 on for x86-64");
+			       "is copied by system calls, slowly; boot a kernel from 5.11 on for x86-64");
 	close(fd);
 }
 
@@ -339,8 +332,7 @@ check_memlock(struct report *report, bool pci)
 	if (limit.rlim_cur < memory_needed(report))
 		missing(report,
 			"locked memory: the limit of %llu KiB is too low for a PCI device; raise it with "
-			"%sprlimit "
-			"--pid $$ --memlock=unlimited, or LimitMEMLOCK=infinity in the unit",
+			"%sprlimit --pid $$ --memlock=unlimited, or LimitMEMLOCK=infinity in the unit",
 			(unsigned long long)limit.rlim_cur / 1024, privilege_sudo());
 }
 
@@ -378,8 +370,7 @@ check_socket(struct report *report)
 	if (!can_create(config->socket, true, directory, sizeof(directory)))
 		missing(report,
 			"socket %s: no file can be made in %s; make it yours with %sinstall -d -o %u %s, or "
-			"choose "
-			"another path by --socket",
+			"choose another path by --socket",
 			config->socket, directory, privilege_sudo(), geteuid(), directory);
 }
 
@@ -515,8 +506,7 @@ check_lcores(char *why, size_t why_len)
 		return 0;
 	snprintf(why, why_len,
 		 "cores: EAL has %u, and a data plane needs at least 2 (the first is the control thread, the "
-		 "others "
-		 "poll); give the EAL option -l 0,1",
+		 "others poll); give the EAL option -l 0,1",
 		 cores);
 	return -EINVAL;
 }

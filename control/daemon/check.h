@@ -6,9 +6,8 @@
 #include "config/config.h"
 
 /*
- * Prints to stdout and returns how many essential things are missing.  `argv`
- * are the arguments for EAL, the program's name first; EAL is initialised when
- * nothing essential is missing before it, and cleaned up.
+ * Prints to stdout and returns how many essential things are missing.  `argv` are the arguments for EAL,
+ * the program's name first; EAL is initialised when nothing essential is missing before it, and cleaned up.
  */
 unsigned int check_run(const struct config *config, int argc, char **argv);
 

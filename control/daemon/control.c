@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The loop of the control thread.
- */
+/* The loop of the control thread. */
 #include "control.h"
 
 #include <errno.h>

@@ -14,9 +14,8 @@
 #include "config/config.h"
 
 /*
- * Opens the listening socket and everything behind it; `config` must live until
- * daemon_fini().  -errno, with one sentence in `why` that names object, value
- * and remedy.
+ * Opens the listening socket and everything behind it; `config` must live until daemon_fini().  -errno,
+ * with one sentence in `why` that names object, value and remedy.
  */
 int daemon_init(const struct config *config, char *why, size_t why_len);
 
@@ -27,9 +26,8 @@ int daemon_run(void);
 void daemon_stop(void);
 
 /*
- * Closes the socket, ends every attachment (the peers of their connections are
- * told), and waits a bounded time for the cores to let go.  Call it while the
- * cores still run: before engine_stop().
+ * Closes the socket, ends every attachment (the peers of their connections are told), and waits a bounded
+ * time for the cores to let go.  Call it while the cores still run: before engine_stop().
  */
 void daemon_fini(void);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is attached, for people: /oneside/clients, qps, regions, segments,
- * neighbours.
+ * What is attached, for people: /oneside/clients, qps, regions, segments, neighbours.
  *
  * DPDK calls from a thread of its own; the tables are the control thread's.  So
  * the question is put where the control thread finds it, and the asker waits.

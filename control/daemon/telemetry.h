@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What is attached, for people: /oneside/clients and its like.
- */
+/* What is attached, for people: /oneside/clients and its like. */
 #ifndef CONTROL_DAEMON_TELEMETRY_H
 #define CONTROL_DAEMON_TELEMETRY_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Random numbers and descriptors of the control thread.
- */
+/* Random numbers and descriptors of the control thread. */
 #include "control/loop/loop.h"
 
 #include <errno.h>

@@ -203,10 +203,7 @@ waiter_free(struct neigh *neigh, struct neigh_waiter *waiter)
 	neigh->num_waiters--;
 }
 
-/*
- * Waiters are moved to `firing` before any is called: what they call may change
- * every list.
- */
+/* Waiters are moved to `firing` before any is called: what they call may change every list. */
 static void
 collect(struct neigh *neigh, struct neigh_entry *entry)
 {

@@ -4,10 +4,9 @@
  * Frames and the time (monotonic ns) come in; frames and answers go out.  No
  * DPDK, no clock, no socket.  One thread.
  *
- * An entry is learnt only from the answer to a query of ours or from a request
- * addressed to us, never from what passes by.  Whatever says that a known neighbour
- * has another MAC only makes us ask it, where it was; when it is silent, everyone.
- * Everything is allocated by neigh_new.
+ * An entry is learnt only from the answer to a query of ours or from a request addressed to us, never from
+ * what passes by.  Whatever says that a known neighbour has another MAC only makes us ask it, where it was;
+ * when it is silent, everyone.  Everything is allocated by neigh_new.
  */
 #ifndef CONTROL_NEIGH_H
 #define CONTROL_NEIGH_H
@@ -49,9 +48,8 @@ void neigh_free(struct neigh *neigh);
 void neigh_announce(struct neigh *neigh, uint64_t now);
 
 /*
- * The MAC to send to for reaching `dst` from `port`: its own when it is on the
- * link, the gateway's otherwise, ours when `dst` is an address of this data
- * plane.  Returns
+ * The MAC to send to for reaching `dst` from `port`: its own when it is on the link, the gateway's
+ * otherwise, ours when `dst` is an address of this data plane.  Returns
  *   0              `mac` is filled; `done` will not be called
  *   -EINPROGRESS   `done` is called once, later, from neigh_input or neigh_timeout
  *   -ENETUNREACH   not on the link and no gateway, or the wrong family

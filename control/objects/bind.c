@@ -158,6 +158,38 @@ find_range(const struct qp *qp, const struct mw *mw, const struct one_sge *range
 	return mr;
 }
 
+/* Whether it is bound, and still is: a peer may have invalidated it. */
+static bool
+is_bound(const struct mw *mw)
+{
+	return mw->mr != NULL && mem_lookup(engine_mem_table(), mw->entry->key) == mw->entry;
+}
+
+/* What types of windows add: one of type 2 is invalidated before it is bound anew, by who may use it. */
+static bool
+is_in_turn(const struct qp *qp, const struct mw *mw, const struct work *work, uint64_t length)
+{
+	if ((work->length & ONE_BIND_INVALIDATE) != 0)
+		return length == 0 && is_bound(mw) && mw->entry->key == work->rkey && mw->entry->window &&
+		       (mw->entry->qpn == 0 || mw->entry->qpn == qp->config.qpn);
+	return (work->length & ONE_BIND_TYPE_2) == 0 || (length != 0 && !is_bound(mw));
+}
+
+static void
+grant(struct mem_region *entry, const struct qp *qp, const struct mr *mr, uint64_t addr, uint64_t length,
+      uint32_t flags)
+{
+	const struct mem_region *all = mr->entry;
+
+	entry->va = (flags & ONE_BIND_ZERO_BASED) != 0 ? 0 : addr;
+	entry->shift = entry->va - addr + all->shift;
+	entry->length = length;
+	entry->base = all->base == NULL ? NULL : all->base + (addr - all->va);
+	entry->reach = all->reach;
+	entry->window = (flags & ONE_BIND_TYPE_1) == 0;
+	entry->qpn = (flags & ONE_BIND_TYPE_2) != 0 ? qp->config.qpn : 0;
+}
+
 static bool
 carry_out(const struct qp *qp, const struct work *work)
 {
@@ -172,6 +204,8 @@ carry_out(const struct qp *qp, const struct work *work)
 	if (mw == NULL || mw->object.client != qp->object.client || mw->object.busy ||
 	    ((mw->entry->key ^ work->rkey) & ~VARIANT) != 0 || work->rkey == 0 || mw->pz != qp->pz)
 		return false;
+	if (!is_in_turn(qp, mw, work, length))
+		return false;
 	if (length != 0) {
 		mr = find_range(qp, mw, range, length, access);
 		if (mr == NULL)
@@ -183,11 +217,7 @@ carry_out(const struct qp *qp, const struct work *work)
 	let_go(mw);
 	if (mr != NULL) {
 		entry->access = access;
-		entry->va = range->addr;
-		entry->length = length;
-		entry->base = mr->entry->base == NULL ? NULL : mr->entry->base + (range->addr - mr->va);
-		entry->reach = mr->entry->reach;
-		entry->window = true;
+		grant(entry, qp, mr, range->addr, length, work->length);
 		mw->mr = mr;
 		LIST_INSERT_HEAD(&mr->windows, mw, mr_link);
 	}

@@ -37,6 +37,7 @@ init_tables(struct client *client)
 	table_init(&client->table[OBJECT_QP], limits->max_qp < ONE_QPS_MAX ? limits->max_qp : ONE_QPS_MAX);
 	table_init(&client->table[OBJECT_LISTENER], limits->max_listen);
 	table_init(&client->table[OBJECT_CR], CLIENT_CRS_MAX);
+	table_init(&client->table[OBJECT_SIDR], CLIENT_CRS_MAX);
 	table_init(&client->table[OBJECT_REGION], TABLE_MAX);
 	table_init(&client->table[OBJECT_MR], limits->max_mr);
 	table_init(&client->table[OBJECT_MW], limits->max_mw);

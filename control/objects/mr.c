@@ -167,7 +167,8 @@ publish(struct mr *mr, uint8_t *base, uint64_t *limit)
 		.key = key,
 		.pz = mr->pz->number,
 		.access = mr->access,
-		.va = mr->va,
+		.va = mr->va + mr->shift,
+		.shift = mr->shift,
 		.length = mr->length,
 		.base = base,
 		.reach = base == NULL ? mr->object.client->reach : NULL,
@@ -336,6 +337,15 @@ mr_new(struct client *client, struct pz *pz, uint64_t va, uint64_t length, uint3
 	return mr;
 }
 
+/* Places in a page stay, so aligned words do; or the addresses begin at 0. */
+static bool
+shift_is_right(const struct one_mr_create *args)
+{
+	uint64_t iova = args->va + args->shift;
+
+	return iova + args->length - 1 >= iova && ((args->shift & page_mask()) == 0 || iova == 0);
+}
+
 int
 mr_create(struct client *client, const struct one_msg *msg)
 {
@@ -353,6 +363,8 @@ mr_create(struct client *client, const struct one_msg *msg)
 	    args->length > control.config->limits.max_mr_bytes)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_LENGTH,
 				     control.config->limits.max_mr_bytes);
+	if (!shift_is_right(args))
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_ADDRESS, args->va + args->shift);
 	error = check_pieces(client, args);
 	if (error != 0)
 		return error;
@@ -361,6 +373,7 @@ mr_create(struct client *client, const struct one_msg *msg)
 	mr = mr_new(client, pz, args->va, args->length, args->access);
 	if (mr == NULL)
 		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_MR].max);
+	mr->shift = args->shift;
 	error = hold_regions(mr, args);
 	if (error != 0) {
 		mr_destroy(mr);
@@ -431,19 +444,74 @@ mr_release(struct mr *mr)
 		client_reply(client, 0);
 }
 
+/* One that nothing else stands on; NULL: refused with *error. */
+static struct mr *
+mr_alone(struct client *client, uint32_t id, int *error)
+{
+	struct mr *mr = object_get(client, OBJECT_MR, id);
+
+	if (mr == NULL) {
+		*error = client_refuse(client, -EINVAL, ONE_SUBJECT_MR, id);
+		return NULL;
+	}
+	mw_unbind_lost(mr);
+	if (!LIST_EMPTY(&mr->windows))
+		*error = client_refuse(client, -EBUSY, ONE_SUBJECT_MW, LIST_FIRST(&mr->windows)->object.id);
+	else if (mr->object.users != 0)
+		*error = client_refuse(client, -EBUSY, ONE_SUBJECT_SEGMENT, mr->object.users);
+	else
+		return mr;
+	return NULL;
+}
+
+static void
+publish_as(struct mr *mr, struct mem_region *entry, uint32_t key)
+{
+	struct mem_region *old = mr->entry;
+
+	*entry = *old;
+	entry->key = key;
+	mr->entry = entry;
+	mem_publish(engine_mem_table(), entry);
+	entry_retire(mr->object.client, old);
+}
+
+/* Who uses a key meanwhile finds one of the two under it, whole. */
+int
+mr_swap(struct client *client, const struct one_msg *msg)
+{
+	int error = 0;
+	struct mr *one = mr_alone(client, msg->mr_swap.mr, &error), *other = NULL;
+	struct mem_region *entries[2];
+	uint32_t key;
+
+	if (one != NULL)
+		other = mr_alone(client, msg->mr_swap.other, &error);
+	if (other == NULL)
+		return error;
+	if (one == other)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_MR, msg->mr_swap.mr);
+	entries[0] = calloc(1, sizeof(*entries[0]));
+	entries[1] = calloc(1, sizeof(*entries[1]));
+	if (entries[0] == NULL || entries[1] == NULL) {
+		free(entries[0]);
+		free(entries[1]);
+		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+	}
+	key = one->entry->key;
+	publish_as(one, entries[0], other->entry->key);
+	publish_as(other, entries[1], key);
+	return 0;
+}
+
 int
 mr_free(struct client *client, const struct one_msg *msg)
 {
-	uint32_t id = msg->id.id;
-	struct mr *mr = object_get(client, OBJECT_MR, id);
+	int error = 0;
+	struct mr *mr = mr_alone(client, msg->id.id, &error);
 
 	if (mr == NULL)
-		return client_refuse(client, -EINVAL, ONE_SUBJECT_MR, id);
-	mw_unbind_lost(mr);
-	if (!LIST_EMPTY(&mr->windows))
-		return client_refuse(client, -EBUSY, ONE_SUBJECT_MW, LIST_FIRST(&mr->windows)->object.id);
-	if (mr->object.users != 0)
-		return client_refuse(client, -EBUSY, ONE_SUBJECT_SEGMENT, mr->object.users);
+		return error;
 	mr->object.busy = true;
 	mr_withdraw(mr);
 	grace_defer(client, mr_quiesced, mr);

@@ -50,6 +50,7 @@ struct mr {
 	struct pz *pz;
 	struct mem_region *entry; /* published; NULL: not */
 	uint64_t va, length;
+	uint64_t shift; /* the entry's va - ours */
 	uint32_t access;
 	uint32_t uid, gid;       /* of the user that asked for it */
 	struct mapping *mapping; /* of several sges, made for this MR; else NULL */
@@ -102,6 +103,7 @@ int region_remove(struct client *client, const struct one_msg *msg);
 void region_destroy(struct region *region, mapping_freed *freed);
 /* mr.c */
 int mr_create(struct client *client, const struct one_msg *msg);
+int mr_swap(struct client *client, const struct one_msg *msg);
 int mr_free(struct client *client, const struct one_msg *msg);
 void mr_withdraw(struct mr *mr); /* the key, at the client's end */
 void mr_destroy(struct mr *mr);

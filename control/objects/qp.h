@@ -40,6 +40,7 @@ struct qp {
 	struct cq *send_cq, *recv_cq, *conn_cq;
 	struct srq *srq; /* NULL: it has receives of its own */
 	uint32_t rd_atomic_in, rd_atomic_out;
+	uint32_t qkey;              /* of datagrams */
 	uint64_t block, block_size; /* in the arena */
 	struct conn *conn;
 	/* IMPORT */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ports as the control thread sees them: addresses, the way to a neighbour, and
- * management datagrams on QP1.  Datagrams to an address of our own never touch a
- * port: they wait in a queue for the next loop.
+ * Ports as the control thread sees them: addresses, the way to a neighbour, and management datagrams on
+ * QP1.  Datagrams to an address of our own never touch a port: they wait in a queue for the next loop.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,6 +13,7 @@
 
 #define RESPONSE_TIMEOUT 20u /* code: 4.3 s */
 #define MAX_RETRIES 15u
+#define SIDR_RETRIES 8u /* 14 s */
 #define RETRY_NS (250 * NS_PER_MS)
 #define HALF_OPEN_MAX 4096u
 #define HOPS 64u
@@ -233,7 +233,8 @@ path_send_mad_known(struct path_port *port, const struct cm_path *path, const ui
 static void
 input_mad(struct path_port *port, const struct cm_path *reply_path, const uint8_t *mad, uint32_t len)
 {
-	if (len == CM_MAD_LEN && path_calls->mad(port, reply_path, mad))
+	if (len == CM_MAD_LEN &&
+	    (path_calls->mad(port, reply_path, mad) || sidr_input(port->sidr, reply_path, mad, control.now)))
 		return;
 	cm_input(port->cm, reply_path, mad, len, control.now);
 }
@@ -296,9 +297,12 @@ paths_poll(void)
 		input_mad(held->port, &held->path, held->mad, CM_MAD_LEN);
 		free(held);
 	}
-	for (uint32_t i = 0; i < path_num_ports; i++)
+	for (uint32_t i = 0; i < path_num_ports; i++) {
 		if (cm_deadline(path_port[i].cm) <= control.now)
 			cm_timeout(path_port[i].cm, control.now);
+		if (sidr_deadline(path_port[i].sidr) <= control.now)
+			sidr_timeout(path_port[i].sidr, control.now);
+	}
 	if (neigh_deadline(control.neigh) <= control.now)
 		neigh_timeout(control.neigh, control.now);
 }
@@ -316,9 +320,12 @@ paths_deadline(void)
 
 	if (links_at < deadline)
 		deadline = links_at;
-	for (uint32_t i = 0; i < path_num_ports; i++)
+	for (uint32_t i = 0; i < path_num_ports; i++) {
 		if (cm_deadline(path_port[i].cm) < deadline)
 			deadline = cm_deadline(path_port[i].cm);
+		if (sidr_deadline(path_port[i].sidr) < deadline)
+			deadline = sidr_deadline(path_port[i].sidr);
+	}
 	return deadline;
 }
 
@@ -328,6 +335,31 @@ static void
 env_send(struct cm_env *env, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN])
 {
 	path_send_mad((struct path_port *)(void *)((char *)env - offsetof(struct path_port, env)), path, mad);
+}
+
+static struct path_port *
+port_of_sidr(struct sidr_env *env)
+{
+	return (struct path_port *)(void *)((char *)env - offsetof(struct path_port, sidr_env));
+}
+
+static void
+sidr_env_send(struct sidr_env *env, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN])
+{
+	path_send_mad(port_of_sidr(env), path, mad);
+}
+
+static bool
+sidr_env_event(struct sidr_env *env, enum sidr_event_type type, struct sidr_query *query,
+	       const struct sidr_remote *remote)
+{
+	return path_calls->sidr(port_of_sidr(env), type, query, remote);
+}
+
+static uint64_t
+sidr_env_random(struct sidr_env *env)
+{
+	return control_random();
 }
 
 static uint64_t
@@ -384,8 +416,17 @@ port_init(struct path_port *port, uint16_t index, const struct config *config)
 		.retry_interval = RETRY_NS,
 		.max_half_open = HALF_OPEN_MAX,
 	};
+	port->sidr_env = (struct sidr_env){
+		.send = sidr_env_send,
+		.event = sidr_env_event,
+		.random = sidr_env_random,
+		.retry_interval = RETRY_NS,
+		.max_retries = SIDR_RETRIES,
+		.max_requests = HALF_OPEN_MAX,
+	};
 	port->cm = cm_new(&port->env);
-	return port->cm == NULL ? -ENOMEM : 0;
+	port->sidr = sidr_new(&port->sidr_env);
+	return port->cm == NULL || port->sidr == NULL ? -ENOMEM : 0;
 }
 
 int
@@ -443,8 +484,10 @@ paths_fini(void)
 		free(held);
 	}
 	num_looped = num_unresolved = 0;
-	for (uint32_t i = 0; i < path_num_ports; i++)
+	for (uint32_t i = 0; i < path_num_ports; i++) {
 		cm_free(path_port[i].cm);
+		sidr_free(path_port[i].sidr);
+	}
 	path_num_ports = 0;
 	if (control.neigh != NULL)
 		neigh_free(control.neigh);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Ports as the control thread sees them: addresses, the way to a neighbour, management datagrams.
- */
+/* Ports as the control thread sees them: addresses, the way to a neighbour, management datagrams. */
 #ifndef CONTROL_PATH_PATH_H
 #define CONTROL_PATH_PATH_H
 
@@ -10,6 +8,7 @@
 
 #include "control/base/port_space.h"
 #include "control/cm/cm.h"
+#include "control/cm/sidr.h"
 #include "control/loop/loop.h"
 #include "control/neigh/neigh.h"
 #include "dataplane/engine.h"
@@ -26,6 +25,8 @@ struct path_port {
 	const struct config_port *config;
 	struct cm *cm;
 	struct cm_env env;
+	struct sidr *sidr;
+	struct sidr_env sidr_env;
 	struct port_space tcp; /* with a listener */
 	uint32_t mad_psn;
 	bool link_up; /* as last seen */
@@ -36,6 +37,8 @@ extern uint32_t path_num_ports;
 /* What the rooms above want to hear of. */
 struct path_calls {
 	void (*cm)(struct cm_env *env, const struct cm_event *event);
+	bool (*sidr)(struct path_port *port, enum sidr_event_type type, struct sidr_query *query,
+		     const struct sidr_remote *remote);
 	/* A datagram that is not the connection manager's: true when it was theirs. */
 	bool (*mad)(struct path_port *port, const struct cm_path *reply_path, const uint8_t *mad);
 	/* The next hop `hop` of `port` has another MAC now. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keep-alive between data planes that have RSM connections: one question to each
- * such host from time to time, whatever the number of connections.  The answer
- * carries a random number of the answering process, so one that was restarted is
- * not taken for the one that had the connections.
+ * Keep-alive between data planes that have RSM connections: one question to each such host from time to
+ * time, whatever the number of connections.  The answer carries a random number of the answering process,
+ * so one that was restarted is not taken for the one that had the connections.
  *
  * The question is a vendor datagram on QP1; it is answered whether or not the
  * asker is known, with one of the same size.
@@ -11,17 +10,15 @@
  *   0 base version 1 | class 0x4f | class version 1 | method 1 (ask), 0x81 (answer)
  *   8 transaction id   16 attribute 1   37 OUI   40 magic "ALIV"   44 incarnation (big-endian)
  *
- * Losing a host costs every connection with it, and any host can send a datagram in
- * its name: so an answer counts only with the random transaction id of a question
- * that is open, and once.
+ * Losing a host costs every connection with it, and any host can send a datagram in its name: so an answer
+ * counts only with the random transaction id of a question that is open, and once.
  *
  * A host is lost when it has left a number of questions unanswered, not when the
  * clock says so alone: it may be this process that has slept.
  *
- * Any host can keep the way to a control thread busy.  So these datagrams come by a
- * ring of their own, go out by the MAC that the connections use when the table of
- * neighbours has lost it, and what the transport of a connection has heard from the
- * host since is a sign of life as good as an answer.
+ * Any host can keep the way to a control thread busy.  So these datagrams come by a ring of their own, go
+ * out by the MAC that the connections use when the table of neighbours has lost it, and what the transport
+ * of a connection has heard from the host since is a sign of life as good as an answer.
  */
 #include <endian.h>
 #include <errno.h>

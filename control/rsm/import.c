@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * RSM imports: the importer's side.
- */
+/* RSM imports: the importer's side. */
 #include <errno.h>
 #include <string.h>
 

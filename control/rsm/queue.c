@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The queue pairs of RSM: an import has a send ring and no receives, an export has neither.
- */
+/* The queue pairs of RSM: an import has a send ring and no receives, an export has neither. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * RSM segments: exports, imports, signals, mappings, and the keep-alive of their connections.
- */
+/* RSM segments: exports, imports, signals, mappings, and the keep-alive of their connections. */
 #ifndef CONTROL_RSM_RSM_H
 #define CONTROL_RSM_RSM_H
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The private data of an RSM connection, between data planes.  Numbers are
- * big-endian.
+ * The private data of an RSM connection, between data planes.  Numbers are big-endian.
  *
  *   REQ   0 "RSM1"  4 version  5 byte order  6 groups (n)  7 node
  *         8 segment  12 permission (16)  14 partial  16 uid  20 gid  24 incarnation (64)

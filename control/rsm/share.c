@@ -39,9 +39,8 @@ share_revoke(const struct qp *export)
 }
 
 /*
- * A descriptor that cannot write, and whose holder cannot open it again for
- * writing: the library takes the right to write from the file itself when it makes
- * it, so that only descriptors opened before have it.
+ * A descriptor that cannot write, and whose holder cannot open it again for writing: the library takes the
+ * right to write from the file itself when it makes it, so that only descriptors opened before have it.
  */
 static int
 open_for_reading(int fd)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Signals from an exporter to its importers.  (Those of importers are work
- * requests: they never come here.)
+ * Signals from an exporter to its importers.  (Those of importers are work requests: they never come here.)
  */
 #include "control/rsm/rsm.h"
 

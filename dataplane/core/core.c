@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What the cores share, and the grace periods after which no core looks at what was taken from it.
- */
+/* What the cores share, and the grace periods after which no core looks at what was taken from it. */
 #include "core.h"
 
 #include <stdarg.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What one polling core owns.  Fields are the owning core's alone unless a comment says otherwise.
- */
+/* What one polling core owns.  Fields are the owning core's alone unless a comment says otherwise. */
 #ifndef DATAPLANE_CORE_CORE_H
 #define DATAPLANE_CORE_CORE_H
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From a core to the control thread: acknowledgements and events, in one ring,
- * in order.  Nothing is lost when the ring is full: events then wait in their
- * objects, and no command is taken until all of them are through, so that the
- * order holds and the acknowledgement of a removal is the last of its object.
+ * From a core to the control thread: acknowledgements and events, in one ring, in order.  Nothing is lost
+ * when the ring is full: events then wait in their objects, and no command is taken until all of them are
+ * through, so that the order holds and the acknowledgement of a removal is the last of its object.
  */
 #include <sys/eventfd.h>
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * From a core to the control thread: acknowledgements and events.
- */
+/* From a core to the control thread: acknowledgements and events. */
 #ifndef DATAPLANE_CORE_EVENT_H
 #define DATAPLANE_CORE_EVENT_H
 

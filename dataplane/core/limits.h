@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Limits of a polling core: what one loop does at most, and how long its queues are.
- */
+/* Limits of a polling core: what one loop does at most, and how long its queues are. */
 #ifndef DATAPLANE_CORE_LIMITS_H
 #define DATAPLANE_CORE_LIMITS_H
 

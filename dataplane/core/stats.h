@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Counters of a core, and the cycles of the stages of its loop.
- */
+/* Counters of a core, and the cycles of the stages of its loop. */
 #ifndef DATAPLANE_CORE_STATS_H
 #define DATAPLANE_CORE_STATS_H
 

@@ -2,10 +2,9 @@
 /*
  * Timers of a core: a wheel of lists, 4.1 us a slot, 16.8 ms around.
  *
- * Every acknowledgement moves a retransmission timer, so moving must cost
- * nothing: a timer that moves to a later time stays where it is, and is asked
- * for its deadline again when its slot comes.  Deadlines beyond the horizon wait
- * in the farthest slot.  Timers fire late by up to two slots, never early.
+ * Every acknowledgement moves a retransmission timer, so moving must cost nothing: a timer that moves to a
+ * later time stays where it is, and is asked for its deadline again when its slot comes.  Deadlines beyond
+ * the horizon wait in the farthest slot.  Timers fire late by up to two slots, never early.
  */
 #include "core.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Timers of a core.  A timer is embedded in what it belongs to.
- */
+/* Timers of a core.  A timer is embedded in what it belongs to. */
 #ifndef DATAPLANE_CORE_TIMER_H
 #define DATAPLANE_CORE_TIMER_H
 

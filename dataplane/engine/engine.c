@@ -99,19 +99,15 @@ cores_init(char *why, size_t why_len)
 		if (core != NULL)
 			engine.core[engine.num_cores++] = core;
 		if (core == NULL || !core_is_whole(core))
-			return core_refuse(
-				why, why_len, -ENOMEM,
-				"core %u: no memory for its rings and %u work nodes; give EAL more "
-				"(-m), or write a "
-				"lower work_pool",
-				lcore, engine.config->work_pool);
+			return core_refuse(why, why_len, -ENOMEM,
+					   "core %u: no memory for its rings and %u work nodes; give EAL "
+					   "more (-m), or write a lower work_pool",
+					   lcore, engine.config->work_pool);
 	}
 	if (engine.num_cores == 0)
-		return core_refuse(
-			why, why_len, -EINVAL,
-			"one lcore is not enough: the first is the control thread's, every further one "
-			"polls; give "
-			"EAL two or more (-l 0,1)");
+		return core_refuse(why, why_len, -EINVAL,
+				   "one lcore is not enough: the first is the control thread's, every "
+				   "further one polls; give EAL two or more (-l 0,1)");
 	return 0;
 }
 
@@ -132,12 +128,10 @@ pools_init(char *why, size_t why_len)
 		core->pool = rte_pktmbuf_pool_create(name, count, count >= 4096 ? 256 : 32, priv, room,
 						     (int)rte_lcore_to_socket_id(core->lcore));
 		if (core->pool == NULL)
-			return core_refuse(
-				why, why_len, -rte_errno,
-				"mbufs %u: no memory for %u packet buffers of %u bytes; give EAL more "
-				"(hugepages, or "
-				"-m), or write a lower mbufs",
-				engine.config->mbufs, count, room);
+			return core_refuse(why, why_len, -rte_errno,
+					   "mbufs %u: no memory for %u packet buffers of %u bytes; give EAL "
+					   "more (hugepages, or -m), or write a lower mbufs",
+					   engine.config->mbufs, count, room);
 	}
 	engine.control_pool = rte_pktmbuf_pool_create("oneside_control", CONTROL_MBUFS, 0, priv, room,
 						      SOCKET_ID_ANY); /* replies to jumbo echoes */
@@ -174,11 +168,10 @@ icrc_choose(char *why, size_t why_len)
 	wire_init();
 	if (name == NULL || icrc_use(name))
 		return 0;
-	return core_refuse(
-		why, why_len, -EINVAL,
-		"ONESIDE_ICRC=%s: no implementation of the ICRC that this processor has; unset it to have "
-		"the best (%s)",
-		name, icrc->name);
+	return core_refuse(why, why_len, -EINVAL,
+			   "ONESIDE_ICRC=%s: no implementation of the ICRC that this processor has; unset it "
+			   "to have the best (%s)",
+			   name, icrc->name);
 }
 
 int

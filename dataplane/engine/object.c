@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Clients, completion rings, receive queues and queue pairs: made and freed by the control
- * thread, owned by a core in between.  What is made here is complete before the
- * core hears of it; freeing waits for a grace period, since other cores find
- * queue pairs by number.
+ * Clients, completion rings, receive queues and queue pairs: made and freed by the control thread, owned by
+ * a core in between.  What is made here is complete before the core hears of it; freeing waits for a grace
+ * period, since other cores find queue pairs by number.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Counters of cores and ports, for people and programs: /oneside/cores, stages, drops, transport, ports.
- */
+/* Counters of cores and ports, for people and programs: /oneside/cores, stages, drops, transport, ports. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -233,9 +231,9 @@ telemetry_register(void)
 {
 	rte_telemetry_register_cmd("/oneside/cores", on_cores,
 				   "Counters of each polling core. No parameters");
-	rte_telemetry_register_cmd("/oneside/stages", on_stages,
-				   "Cycles of each stage of the cores' loops, counted while that is on. "
-				   "Parameters: [on|off]");
+	rte_telemetry_register_cmd(
+		"/oneside/stages", on_stages,
+		"Cycles of each stage of the cores' loops, counted while that is on. Parameters: [on|off]");
 	rte_telemetry_register_cmd(
 		"/oneside/drops", on_drops,
 		"Frames and completions lost on each polling core, by reason. No parameters");

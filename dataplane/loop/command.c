@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Commands of the control thread, carried out on the core of their object.
- */
+/* Commands of the control thread, carried out on the core of their object. */
 #include <errno.h>
 
 #include "dataplane/loop/loop.h"
@@ -64,7 +62,8 @@ qp_modify(struct engine_qp *qp, const struct engine_qp_config *config)
 static int
 qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connection *connection)
 {
-	struct engine_qp *peer;
+	struct engine_qp *peer = engine_qp_find(connection->rc.peer_qpn);
+	bool here = peer != NULL && peer->core == core;
 
 	if (qp->phase != QP_OFF)
 		return -EISCONN;
@@ -73,8 +72,8 @@ qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connecti
 	qp->attr = connection->rc;
 	qp->attr.qpn = qp->qpn;
 	qp->pz = connection->rc.pz;
-	qp->local = connection->local;
-	qp->loop = !connection->local && port_by_addr(&connection->rc.path.dst) != NULL;
+	qp->local = connection->local && (here || !connection->by_numbers);
+	qp->loop = !qp->local && port_by_addr(&connection->rc.path.dst) != NULL;
 	qp->established = false;
 	qp->by_numbers = connection->by_numbers;
 	qp_set_phase(qp, connection->state == RC_RTS ? QP_RTS : QP_RTR, "connected");
@@ -84,8 +83,7 @@ qp_connect(struct core *core, struct engine_qp *qp, const struct engine_connecti
 	if (qp->phase == QP_RTS)
 		qp_make_hot(core, qp);
 	/* A local peer that was faster waits. */
-	peer = qp->local ? engine_qp_find(qp->attr.peer_qpn) : NULL;
-	if (peer != NULL && peer->core == core)
+	if (qp->local && here)
 		local_kick(core, qp);
 	return 0;
 }
@@ -267,9 +265,8 @@ execute(struct core *core, const struct engine_command *command)
 }
 
 /*
- * Frames that another core handed over before a command was sent are taken
- * before it: the NAK that ended a connection before the flush that follows from
- * it.
+ * Frames that another core handed over before a command was sent are taken before it: the NAK that ended a
+ * connection before the flush that follows from it.
  */
 static uint32_t
 inbound_before(struct core *core)

@@ -2,12 +2,11 @@
 /*
  * What a core does when a loop has found nothing: spin, yield, or sleep.
  *
- * A sleeper says so (`asleep` to other threads, `engine_asleep` to applications),
- * executes a full fence, looks once more, and waits for: a doorbell's eventfd,
- * its own eventfd, receive interrupts, the next timer.  A thread that queues something
- * stores it, executes a full fence, and writes the eventfd if the sleeper says
- * so.  A port without interrupts wakes by its driver's socket (rx_wakeup.c), or is looked at by naps: short
- * ones, and after a third of a second of silence longer ones.
+ * A sleeper says so (`asleep` to other threads, `engine_asleep` to applications), executes a full fence,
+ * looks once more, and waits for: a doorbell's eventfd, its own eventfd, receive interrupts, the next
+ * timer.  A thread that queues something stores it, executes a full fence, and writes the eventfd if the
+ * sleeper says so.  A port without interrupts wakes by its driver's socket (rx_wakeup.c), or is looked at
+ * by naps: short ones, and after a third of a second of silence longer ones.
  *
  * So each pair is a store-buffering litmus with fences, "SB+mbs" in herd7's names:
  *
@@ -24,11 +23,10 @@
  *     a completion            cq_store                after one_wait_arm, by its callers
  *     a channel's word        channel_wake            futex(2), after `sleepers`
  *
- * Each producer writes the eventfd itself: none relies on another that has seen the sleep, too,
- * and may be off its processor before it writes.  An eventfd stays ready until it is collected, and
- * it is collected before everything is looked at.  tests/unit/loop/test_sleep.c takes the steps of both
- * sides in every order, tests/unit/client/rings/test_model.c shows what a machine with store buffers makes of
- * them.
+ * Each producer writes the eventfd itself: none relies on another that has seen the sleep, too, and may be
+ * off its processor before it writes.  An eventfd stays ready until it is collected, and it is collected
+ * before everything is looked at.  tests/unit/loop/test_sleep.c takes the steps of both sides in every
+ * order, tests/unit/client/rings/test_model.c shows what a machine with store buffers makes of them.
  */
 #include <errno.h>
 #include <poll.h>

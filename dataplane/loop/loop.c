@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loop of a polling core.  Its cost depends on what is busy, not on what is
- * attached: doorbells are a few cache lines, and only queue pairs that rang, have
- * something to emit, or have a timer due are touched.
+ * The loop of a polling core.  Its cost depends on what is busy, not on what is attached: doorbells are a
+ * few cache lines, and only queue pairs that rang, have something to emit, or have a timer due are touched.
  */
 #include "dataplane/loop/loop.h"
 #include "dataplane/core/stats.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The loop of a polling core: commands, all that is polled, and what it does when there is nothing to do.
- */
+/* The loop of a polling core: commands, all that is polled, and what it does when there is nothing to do. */
 #ifndef DATAPLANE_LOOP_LOOP_H
 #define DATAPLANE_LOOP_LOOP_H
 

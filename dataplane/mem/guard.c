@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Mappings that another process can make fault, by truncating the file or
- * punching what its filesystem cannot give back.  The SIGBUS handler replaces
- * the whole mapping by zeroed private memory, so that the core goes on, and notes
- * the owner, which the control thread then detaches.
+ * Mappings that another process can make fault, by truncating the file or punching what its filesystem
+ * cannot give back.  The SIGBUS handler replaces the whole mapping by zeroed private memory, so that the
+ * core goes on, and notes the owner, which the control thread then detaches.
  *
  * The table is written by the control thread and read by handlers on any thread.
  */

@@ -94,9 +94,8 @@ mem_invalidate(struct mem_table *table, uint32_t key, uint32_t pz, uint32_t qpn)
 }
 
 /*
- * Release stores of one word.  They pair with whatever loads the application
- * polls the buffer with: acquire loads, or volatile ones where the CPU keeps
- * loads in order.
+ * Release stores of one word.  They pair with whatever loads the application polls the buffer with: acquire
+ * loads, or volatile ones where the CPU keeps loads in order.
  */
 static inline bool
 place_word(void *dst, const void *src, size_t len)

@@ -4,10 +4,9 @@
  *
  * One table for the whole data plane.  The control thread alone writes it; the
  * polling cores read it without locks.  An entry is immutable once published;
- * it is replaced or removed by one atomic store, and freed by the control
- * thread after every core has passed a quiescent state (rte_rcu_qsbr).  A core
- * may therefore use a `struct mem_region *` until the end of its loop, never
- * longer: a message of several packets looks its key up again for each packet, or for
+ * it is replaced or removed by one atomic store, and freed by the control thread after every core has
+ * passed a quiescent state (rte_rcu_qsbr).  A core may therefore use a `struct mem_region *` until the end
+ * of its loop, never longer: a message of several packets looks its key up again for each packet, or for
  * each run of packets that came in one burst (rc_input_again).
  *
  *   key = tag(31:24) | slot(23:8) | variant(7:0)     all 32 bits must match
@@ -34,7 +33,8 @@ struct mem_region {
 	uint32_t pz;     /* protection zone, unique in the data plane */
 	uint32_t access; /* ONE_ACCESS_*; a window has only REMOTE bits */
 	uint32_t qpn;    /* nonzero: only this queue pair may use the key (RSM windows) */
-	uint64_t va;     /* in the application */
+	uint64_t va;     /* as requests name it */
+	uint64_t shift;  /* va is at va - shift in the application */
 	uint64_t length;
 	uint8_t *base;       /* where va is mapped here; NULL: moved by the application (reach.h) */
 	struct reach *reach; /* NULL when base is set */
@@ -82,10 +82,9 @@ mem_covers(const struct mem_region *region, uint64_t va, uint64_t len)
 }
 
 /*
- * Makes an invalidatable window useless.  This one store is a polling core's, on
- * behalf of a peer: the core that owns all queue pairs of the window's zone, so
- * that no access goes on meanwhile.  The slot does not become free: it holds a
- * region that grants nothing until the control thread publishes or removes.
+ * Makes an invalidatable window useless.  This one store is a polling core's, on behalf of a peer: the core
+ * that owns all queue pairs of the window's zone, so that no access goes on meanwhile.  The slot does not
+ * become free: it holds a region that grants nothing until the control thread publishes or removes.
  */
 bool mem_invalidate(struct mem_table *table, uint32_t key, uint32_t pz, uint32_t qpn);
 
@@ -116,9 +115,8 @@ mem_at(const struct mem_region *region, uint64_t va)
  * Copy out of and into checked memory.  Return 0, or -EFAULT when the region has
  * no mapping: that is reach.h's.
  *
- * mem_write places in address order and stores the last byte last, with release
- * semantics: applications poll it.  Aligned 1, 2, 4 and 8 byte writes are single
- * stores.
+ * mem_write places in address order and stores the last byte last, with release semantics: applications
+ * poll it.  Aligned 1, 2, 4 and 8 byte writes are single stores.
  */
 int mem_read(const struct mem_region *region, uint64_t va, void *dst, size_t len);
 int mem_write(const struct mem_region *region, uint64_t va, const void *src, size_t len);

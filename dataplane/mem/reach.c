@@ -49,7 +49,7 @@ struct reach {
 
 /* ---- jobs ---- */
 
-/* Of the core's own stores, by the core: head, too. */
+/* Pair with nothing: the core alone stores tail and head, and loads them here. */
 static uint32_t
 tail_of(const struct reach *reach)
 {
@@ -130,7 +130,7 @@ submit(struct reach_job *job, uint64_t compare, uint64_t operand)
 	request->slot = (uint32_t)(job - reach->job);
 	request->op = job->op;
 	request->num_spans = job->num_spans;
-	atomic_store_explicit(&request->cancelled, 0, memory_order_relaxed);
+	atomic_store_explicit(&request->cancelled, 0, memory_order_relaxed); /* published by the phase */
 	/* Pairs with the acquire load of the copy thread. */
 	atomic_store_explicit(&request->phase, one_ring_phase(tail, ONE_COPY_LOG2), memory_order_release);
 	/* Pairs with the acquire load in reach_mark. */
@@ -236,7 +236,8 @@ spans_of(const struct mem_sge *sges, uint32_t num, struct one_copy_span span[ONE
 		if (num > ONE_MAX_SGE || sge->len > REACH_LEN - len)
 			return 0;
 		if (sge->region->base == NULL && sge->len != 0)
-			span[(*num_spans)++] = (struct one_copy_span){sge->va, sge->len, len};
+			span[(*num_spans)++] =
+				(struct one_copy_span){sge->va - sge->region->shift, sge->len, len};
 		len += sge->len;
 	}
 	return len;
@@ -337,12 +338,12 @@ int
 reach_atomic(struct reach_party *party, uint32_t slot, const struct mem_region *region, uint64_t va,
 	     const uint64_t *compare, uint64_t operand, uint64_t *found, uint32_t tag)
 {
-	const struct one_copy_span span[ONE_MAX_SGE] = {{va, sizeof(*found), 0}};
+	const struct one_copy_span span[ONE_MAX_SGE] = {{va - region->shift, sizeof(*found), 0}};
 	enum one_copy_op op = compare != NULL ? ONE_COPY_CMP_SWAP : ONE_COPY_FETCH_ADD;
 	struct reach_job *job;
 	int result;
 
-	if ((va & 7) != 0 || region->reach == NULL || region->reach->detached)
+	if (((va | region->shift) & 7) != 0 || region->reach == NULL || region->reach->detached)
 		return -EFAULT;
 	result = outcome(party, slot, op, tag, span, 1);
 	job = party->job[slot];

@@ -3,15 +3,13 @@
  * Memory that has no mapping here and is moved by the copy thread of its application
  * (abi/copy.h), between it and staging memory in the arena.
  *
- * Such an access lasts as long as the application likes: its thread may be stopped, or
- * faults on pages that a userfaultfd or a FUSE server of its own has to supply.  A core
- * hands an access over, goes on with others, and is called back.  What an application delays
- * is its own memory alone.
+ * Such an access lasts as long as the application likes: its thread may be stopped, or faults on pages that
+ * a userfaultfd or a FUSE server of its own has to supply.  A core hands an access over, goes on with
+ * others, and is called back.  What an application delays is its own memory alone.
  *
- * To a transport an access is a call that is made again: the first call starts it
- * and returns -EAGAIN, the transport leaves everything as it was and parks the
- * queue pair, and when the party is woken it makes the same call again, which gives
- * the result.  `tag` tells one call from another with the same addresses.
+ * To a transport an access is a call that is made again: the first call starts it and returns -EAGAIN, the
+ * transport leaves everything as it was and parks the queue pair, and when the party is woken it makes the
+ * same call again, which gives the result.  `tag` tells one call from another with the same addresses.
  *
  * A party (a queue pair) has a few slots, one for each thing it may have under way
  * at once.  When all jobs of an application are taken, the party waits for one in turn.
@@ -59,9 +57,8 @@ LIST_HEAD(reach_list, reach);
 /* ---- the core that owns the parties ---- */
 
 /*
- * Between `buffer` and sges, at least one of them without mapping, all of those of
- * one application; at most REACH_LEN bytes.  0, -EFAULT when it has gone or has no
- * such memory, or -EAGAIN.
+ * Between `buffer` and sges, at least one of them without mapping, all of those of one application; at most
+ * REACH_LEN bytes.  0, -EFAULT when it has gone or has no such memory, or -EAGAIN.
  */
 int reach_gather(struct reach_party *party, uint32_t slot, const struct mem_sge *sges, uint32_t num,
 		 void *buffer, uint32_t tag);

@@ -127,13 +127,12 @@ pci_faults(const struct device_report *report, const char *name)
 		say(report, "the module vfio-pci is not loaded; load it with %smodprobe vfio-pci",
 		    privilege_sudo());
 	say(report,
-	    "it has the driver %s, which DPDK cannot use; bind it with %sdpdk-devbind.py "
-	    "--bind=vfio-pci %s",
+	    "it has the driver %s, which DPDK cannot use; bind it with %sdpdk-devbind.py --bind=vfio-pci %s",
 	    driver, privilege_sudo(), device);
 	if (!has_iommu())
 		say(report,
-		    "there is no IOMMU; boot with intel_iommu=on or amd_iommu=on, or accept the risk "
-		    "with echo 1 | %stee /sys/module/vfio/parameters/enable_unsafe_noiommu_mode",
+		    "there is no IOMMU; boot with intel_iommu=on or amd_iommu=on, or accept the risk with "
+		    "echo 1 | %stee /sys/module/vfio/parameters/enable_unsafe_noiommu_mode",
 		    privilege_sudo());
 }
 
@@ -166,10 +165,9 @@ cable_address(const char *args, struct sockaddr_un *addr, bool *named)
 }
 
 /*
- * Whether a socket is bound there.  Its owner must not notice: EAL's thread dies
- * of a memif connection that comes and goes.  So a file is connected to by
- * another type of socket, which the kernel refuses with EPROTOTYPE if the file has
- * an owner; and an abstract name is bound, if it can be, and let go.
+ * Whether a socket is bound there.  Its owner must not notice: EAL's thread dies of a memif connection that
+ * comes and goes.  So a file is connected to by another type of socket, which the kernel refuses with
+ * EPROTOTYPE if the file has an owner; and an abstract name is bound, if it can be, and let go.
  */
 static bool
 is_bound(const struct sockaddr_un *addr, socklen_t len, bool named)
@@ -263,8 +261,7 @@ memif_conflicts(const struct device_report *report, const char *name, const char
 		return;
 	if (is_bound(&addr, len, named))
 		say(report,
-		    "the socket %s is taken: a program listens there; end it, or choose another by "
-		    "socket=",
+		    "the socket %s is taken: a program listens there; end it, or choose another by socket=",
 		    path);
 	else if (named)
 		say(report, "%s is there already; remove it, or choose another socket by socket=", path);
@@ -342,8 +339,7 @@ interface_faults(const struct device_report *report, const char *name, const cha
 	if (!starts(name, "net_af_xdp") && device_slot(args) == 0)
 		say(report,
 		    "framesz=%lu, blocksz=%lu and framecnt=%lu do not fit together; let blocksz be a "
-		    "multiple "
-		    "of framesz and of %ld, and framecnt one of blocksz/framesz, as in "
+		    "multiple of framesz and of %ld, and framecnt one of blocksz/framesz, as in "
 		    "framesz=8192,blocksz=65536,framecnt=1024",
 		    number(args, "framesz", SLOT),
 		    number(args, "blocksz", (unsigned long)sysconf(_SC_PAGESIZE)),
@@ -386,8 +382,8 @@ member_faults(const struct device_report *report, const char *member)
 	else if (rte_eth_macaddr_get(port, &mac) == 0 &&
 		 rte_eth_dev_default_mac_addr_set(port, &mac) == -ENOTSUP)
 		say(report,
-		    "its member %s cannot take the bond's MAC address; use devices that can, or %s without "
-		    "a bond",
+		    "its member %s cannot take the bond's MAC address; use devices that can, or %s without a "
+		    "bond",
 		    member, member);
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Devices as EAL is given them: a name ("net_memif0", "0000:01:00.0") and the
- * arguments of its driver ("role=server,id=0").  EAL goes on without a device
- * that does not open, and its driver says why in terms of its own; the known
- * reasons are looked for here.
+ * Devices as EAL is given them: a name ("net_memif0", "0000:01:00.0") and the arguments of its driver
+ * ("role=server,id=0").  EAL goes on without a device that does not open, and its driver says why in terms
+ * of its own; the known reasons are looked for here.
  */
 #ifndef DATAPLANE_DEVICE_H
 #define DATAPLANE_DEVICE_H

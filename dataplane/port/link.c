@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Links that do not come back by themselves.  DPDK's memif connects to its
- * server once, when the port is started: when the far end was not there yet, or
- * died and was started anew, the port has to be started again.  The control
- * thread has that done about once a second while such a link is down.  Cores leave
- * the port alone meanwhile: it is paused, and a grace period later no core is
- * inside a burst any more.  It is done on DPDK's interrupt thread, since that is
- * where memif follows its socket: a handshake that is slow would otherwise have
- * its state freed under it.
+ * Links that do not come back by themselves.  DPDK's memif connects to its server once, when the port is
+ * started: when the far end was not there yet, or died and was started anew, the port has to be started
+ * again.  The control thread has that done about once a second while such a link is down.  Cores leave the
+ * port alone meanwhile: it is paused, and a grace period later no core is inside a burst any more.  It is
+ * done on DPDK's interrupt thread, since that is where memif follows its socket: a handshake that is slow
+ * would otherwise have its state freed under it.
  *
  * A memif that loses its far end unmaps the rings and buffers it shared, on DPDK's interrupt thread, whatever
  * the cores are doing with them.  That thread is made to wait until no core is inside a burst: by the

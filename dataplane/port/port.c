@@ -2,9 +2,8 @@
 /*
  * Ports: which device, how many queues, how large a frame.
  *
- * Every core gets a queue pair of its own where the device has enough; else
- * core 0 receives for all and hands over, and cores without a transmit queue
- * hand over to core 0.
+ * Every core gets a queue pair of its own where the device has enough; else core 0 receives for all and
+ * hands over, and cores without a transmit queue hand over to core 0.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -131,11 +130,10 @@ fail(uint32_t index, const char *device, const char *what, int error, char *why,
 	if (first.sentence[0] != '\0')
 		return core_refuse(why, why_len, error, "port %s: device %s %s: %s", name, device, what,
 				   first.sentence);
-	return core_refuse(
-		why, why_len, error,
-		"port %s: device %s %s (%s; its driver's reason is in the lines above); correct its "
-		"arguments",
-		name, device, what, strerror(-error));
+	return core_refuse(why, why_len, error,
+			   "port %s: device %s %s (%s; its driver's reason is in the lines above); correct "
+			   "its arguments",
+			   name, device, what, strerror(-error));
 }
 
 /* The same for a device that has opened. */
@@ -158,11 +156,10 @@ find_named(uint32_t index, char *why, size_t why_len)
 	if (rte_eth_dev_get_port_by_name(name, &ports[index].device) != 0) {
 		if (given(name) != NULL)
 			return fail(index, name, "does not open", -ENODEV, why, why_len);
-		return core_refuse(
-			why, why_len, -ENODEV,
-			"port %s: DPDK has no device %s; give it to EAL (--vdev=%s,... or -a for PCI), or "
-			"name one of those there are",
-			config->name, config->device, config->device);
+		return core_refuse(why, why_len, -ENODEV,
+				   "port %s: DPDK has no device %s; give it to EAL (--vdev=%s,... or -a for "
+				   "PCI), or name one of those there are",
+				   config->name, config->device, config->device);
 	}
 	if (device_taken(ports[index].device, index))
 		return core_refuse(why, why_len, -EBUSY,
@@ -255,11 +252,10 @@ choose_mtu(uint32_t index, const struct rte_eth_dev_info *info, uint16_t *config
 	if (config->mtu == 0 && kernel != 0)
 		port->mtu = RTE_MIN(port->mtu, kernel);
 	if (kernel != 0 && port->mtu > kernel)
-		return core_refuse(
-			why, why_len, -EMSGSIZE,
-			"port %s: mtu %u: interface %s has only %u; write mtu = %u, or: ip link set %s "
-			"mtu %u",
-			config->name, port->mtu, name, kernel, kernel, name, port->mtu);
+		return core_refuse(why, why_len, -EMSGSIZE,
+				   "port %s: mtu %u: interface %s has only %u; write mtu = %u, or: ip link "
+				   "set %s mtu %u",
+				   config->name, port->mtu, name, kernel, kernel, name, port->mtu);
 	if (!understates_frames(info) && port->mtu > info->max_mtu)
 		return core_refuse(why, why_len, -EMSGSIZE,
 				   "port %s: mtu %u: the device takes at most %u; write mtu = %u",
@@ -356,12 +352,11 @@ choose_room(uint32_t index, const struct rte_eth_dev_info *info, char *why, size
 			"port %s: framesz=%u: a packet buffer holds at most %u; write framesz=8192", name,
 			slot, LARGEST_SLOT);
 	if (port->info.mtu + SLOT_OVERHEAD > slot)
-		return core_refuse(
-			why, why_len, -EMSGSIZE,
-			"port %s: mtu %u: a slot of framesz=%u cuts off all above %u; write mtu = %u or "
-			"framesz=%u,blocksz=65536,framecnt=1024",
-			name, port->info.mtu, slot, slot - SLOT_OVERHEAD, slot - SLOT_OVERHEAD,
-			rte_align32pow2(port->info.mtu + SLOT_OVERHEAD));
+		return core_refuse(why, why_len, -EMSGSIZE,
+				   "port %s: mtu %u: a slot of framesz=%u cuts off all above %u; write mtu = "
+				   "%u or framesz=%u,blocksz=65536,framecnt=1024",
+				   name, port->info.mtu, slot, slot - SLOT_OVERHEAD, slot - SLOT_OVERHEAD,
+				   rte_align32pow2(port->info.mtu + SLOT_OVERHEAD));
 	port->room = RTE_MAX(port->room, slot);
 	return 0;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Ports: devices, their queues, the flow rules of their receive queues, and their links.
- */
+/* Ports: devices, their queues, the flow rules of their receive queues, and their links. */
 #ifndef DATAPLANE_PORT_PORT_H
 #define DATAPLANE_PORT_PORT_H
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames to the ports.  A core keeps what a port does not take and tries again
- * every loop; nothing is dropped here but what no ring can hold, and that is
- * counted.  A core without a transmit queue of its own hands its frames to the
- * core that has queue 0.
+ * Frames to the ports.  A core keeps what a port does not take and tries again every loop; nothing is
+ * dropped here but what no ring can hold, and that is counted.  A core without a transmit queue of its own
+ * hands its frames to the core that has queue 0.
  */
 #include "dataplane/core/stats.h"
 #include "dataplane/port/port.h"

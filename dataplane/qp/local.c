@@ -90,11 +90,8 @@ complete_request(struct core *core, struct engine_qp *qp, uint8_t status)
 			       .op = work->op,
 			       .wqe_flags = work->flags};
 
-	if (work->op == ONE_OP_BIND) {
-		c.type = ONE_CQE_BIND;
-		c.imm = work->rkey;
-		c.length = 0;
-	}
+	if (work->op == ONE_OP_BIND)
+		completion_of_bind(&c, work);
 	qp->pending = false;
 	qp->moved = 0;
 	qp->wait_since = 0;

@@ -250,14 +250,13 @@ static void
 flush_send(struct core *core, struct engine_qp *qp)
 {
 	struct completion c = {.cookie = qp->work.cookie,
-			       .type = qp->work.op == ONE_OP_BIND ? ONE_CQE_BIND : ONE_CQE_SEND,
+			       .type = ONE_CQE_SEND,
 			       .status = ONE_STATUS_FLUSHED,
 			       .op = qp->work.op,
 			       .wqe_flags = qp->work.flags};
 
-	/* The application knows the window by its key. */
-	if (c.type == ONE_CQE_BIND)
-		c.imm = qp->work.rkey;
+	if (c.op == ONE_OP_BIND)
+		completion_of_bind(&c, &qp->work);
 	complete_send(core, qp, &c);
 }
 

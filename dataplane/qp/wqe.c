@@ -94,7 +94,7 @@ form_is_right(const struct one_wqe *wqe, const struct one_wqe_ext *ext, struct w
 		work->add_or_swap = wqe->atomic.add_or_swap;
 		return wqe->num_sge == 1 && sum == 8;
 	case SHAPE_BIND:
-		return wqe->num_sge == 1 && (wqe->length & ~REMOTE_RIGHTS) == 0;
+		return wqe->num_sge == 1 && (wqe->length & ~(REMOTE_RIGHTS | ONE_BIND_FLAGS)) == 0;
 	default:
 		return false;
 	}

@@ -46,11 +46,8 @@ rc_retire(struct rc_qp *qp, enum one_status status)
 	c.solicited = 0;
 	if (unlikely(c.op >= ONE_OP_FETCH_ADD)) {
 		c.length = 8;
-		if (c.op == ONE_OP_BIND) {
-			c.type = ONE_CQE_BIND;
-			c.imm = node->work.rkey;
-			c.length = 0;
-		}
+		if (c.op == ONE_OP_BIND)
+			completion_of_bind(&c, &node->work);
 	}
 	if (status != ONE_STATUS_SUCCESS)
 		c.length = 0;

@@ -55,4 +55,14 @@ struct completion {
 	uint32_t src_qpn;  /* with ONE_CQE_GRH */
 };
 
+/* Of a BIND: the application knows the window by its key. */
+static inline void
+completion_of_bind(struct completion *c, const struct work *work)
+{
+	c->type = ONE_CQE_BIND;
+	c->imm = work->rkey;
+	c->length = 0;
+	c->cqe_flags = (work->length & ONE_BIND_INVALIDATE) != 0 ? ONE_CQE_INV : 0;
+}
+
 #endif

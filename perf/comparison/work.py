@@ -10,6 +10,7 @@ from .planes import Bench
 from .process import Background, Failed
 from .registration import registration
 from .rows import LOWER, middle
+from .verbs import programs
 
 WINDOW = ["--tx-depth", 256, "-Q", 16]
 # One endpoint across two data planes: application and polling core take turns on a processor, and with
@@ -232,6 +233,7 @@ def across(context, rows):
         large(context, rows, bench, 4096, 0.45, True)
         latencies(context, rows, bench)
         signals(context, rows, bench)
+        programs(context, rows, bench, turns)
         sweep(context, rows, bench, "oneside over memif")
         by_endpoints(context, rows, bench, "oneside over memif")
     with Bench(context, "small", True, mtu=1500) as bench:

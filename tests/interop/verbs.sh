@@ -128,6 +128,17 @@ case_verbs() {
 	stop_plane a
 }
 
+# Datagrams; no more of them than there are receives: what comes when there is none is lost.
+case_datagrams() {
+	start_interop_plane 4 1500
+	verbs_init
+	verbs 18515 "ibv_ud_pingpong -g % -c -n 100" "ibv_ud_pingpong -g % -c -n 100 @"
+	verbs 18515 "ibv_ud_pingpong -g % -c -e -s 1024 -n 50" "ibv_ud_pingpong -g % -c -e -s 1024 -n 50 @"
+	verbs cm "udaddy -b @ -c 2 -C 5 -S 500" "udaddy -s @ -c 2 -C 5 -S 500"
+	perftest 18516 ib_send_bw -c UD -s 1024 -n 100 -r 512
+	stop_plane a
+}
+
 # Over IPv6, with a path MTU of 4096; perftest knows nothing of IPv6.
 case_verbs6() {
 	start_interop_plane 6 "$CABLE_MTU"
@@ -139,6 +150,7 @@ case_verbs6() {
 	rping -S 64
 	rping -S 16385
 	THEIRS=192.0.2.10 verbs 18515 "ibv_rc_pingpong -g % -c -n 100" "ibv_rc_pingpong -g % -c -n 100 @"
+	THEIRS=192.0.2.10 verbs 18515 "ibv_ud_pingpong -g % -c -n 100" "ibv_ud_pingpong -g % -c -n 100 @"
 	GUEST_GID=1
 	stop_plane a
 }

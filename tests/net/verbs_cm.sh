@@ -6,7 +6,7 @@
 #   verbs_cm.sh local|memif|veth6
 
 . "$(dirname "$0")/verbs_lib.sh"
-for program in rping ucmatose rdma_server rdma_xserver cmtime ib_write_bw ibv_rc_pingpong; do
+for program in rping ucmatose udaddy rdma_server rdma_xserver cmtime ib_write_bw ibv_rc_pingpong; do
 	command -v "$program" >/dev/null || skip "$program is missing: apt-get install ibverbs-utils rdmacm-utils perftest"
 done
 verbs_init "$1"
@@ -40,11 +40,40 @@ cm_pair ucmatose-migrate ucmatose -b "$to" -c 5 -C 3 -m -- ucmatose -s "$to" -c 
 cm_pair ucmatose-tos ucmatose -b "$to" -c 2 -C 3 -t 0x28 -- ucmatose -s "$to" -c 2 -C 3 -t 0x28
 cm_pair rdma_client rdma_server -s "$to" -- rdma_client -s "$to"
 cm_pair rdma_xclient rdma_xserver -p 7470 -c r -- rdma_xclient -s "$to" -p 7470 -c r
+cm_pair udaddy udaddy -b "$to" -c 3 -C 5 -S 1000 -- udaddy -s "$to" -c 3 -C 5 -S 1000
 SERVER_STAYS=yes cm_pair cmtime cmtime -b "$to" -c 50 -- cmtime -s "$to" -c 50
+
+# fio: who writes is the client, whatever the verb is; with SEND the receiver verifies what has come.
+job() { # PORT VERB read|write [OPTIONS...]
+	printf '%s\n' fio --name=job --ioengine=rdma --hostname="$to" --port="$1" --verb="$2" --rw="$3" \
+		--bs=64k --size=4m --iodepth=8 "${@:4}"
+}
+
+fio_pair() { # NAME PORT VERB [OPTIONS...]
+	local -a serve send
+	mapfile -t serve < <(job "$2" "$3" read "${@:4}")
+	mapfile -t send < <(job "$2" "$3" write "${@:4}")
+	cm_pair "$1" "${serve[@]}" -- "${send[@]}"
+	expect 'err= 0' "$WORK/$1.client"
+	expect 'err= 0' "$WORK/$1.server"
+}
+
+if [ "$1" = veth6 ]; then
+	: # fio's engine knows IPv4 alone
+elif command -v fio >/dev/null; then
+	fio_pair fio-write 7201 write
+	fio_pair fio-read 7202 read
+	fio_pair fio-send 7203 send
+	fio_pair fio-verify 7204 send --verify=crc32c
+else
+	leave_out "fio is missing: apt-get install fio"
+fi
 
 # Nobody listens, and nobody answers.
 on 1 rping -c -a "$to" -p 7999 -C 1 >"$WORK/refused" 2>&1 && fail "rping reached nobody"
 expect RDMA_CM_EVENT_REJECTED "$WORK/refused"
+on 1 udaddy -s "$to" -C 1 >"$WORK/unsupported" 2>&1 && fail "udaddy reached nobody"
+expect RDMA_CM_EVENT_UNREACHABLE "$WORK/unsupported"
 on 1 rping -c -a "$nobody" -p 7999 -C 1 >"$WORK/silent" 2>&1 && fail "rping reached an address that nobody has"
 expect RDMA_CM_EVENT_UNREACHABLE "$WORK/silent"
 
@@ -56,6 +85,7 @@ expect 'rdma_create_ep: Operation not supported' "$WORK/xrc"
 if [ "$1" = veth6 ]; then # perftest knows nothing of IPv6 addresses, but of GIDs
 	pair rc 18515 ibv_rc_pingpong -g 0 -c -n 200
 	pair write_bw 18516 ib_write_bw -F -x 0 -n 500
+	pair ud 18515 ibv_ud_pingpong -g 0 -c -n 200
 	exit
 fi
 cm_pair write_bw-R ib_write_bw -F -R -n 500 -p 18518 -- ib_write_bw -F -R -n 500 -p 18518 "$to"

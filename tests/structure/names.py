@@ -36,8 +36,9 @@ PREFIXES = {
         "attach": "attach client clients command copies entry grace identity job lane mapping mappings object parts "
                   "reaper reapers server work workers",
         "base": "acl arena port_space quota small table",
-        "cm": "cm",
-        "connect": "ah ahs conn conns cr listen listener qp_connect qp_datagram qp_disconnect qp_engine_event qp_error qp_rtr qp_rts",
+        "cm": "cm sidr",
+        "connect": "ah ahs conn conns cr listen listener qp_connect qp_datagram qp_disconnect qp_engine_event "
+                   "qp_error qp_rtr qp_rts resolution",
         "daemon": "calls check daemon kernel_addr main notify telemetry",
         "loop": "control log",
         "neigh": "neigh",
@@ -99,14 +100,14 @@ def names(root, build):
             owners = owner(name, side)
             if room not in owners:
                 yield f"{source}: {name}: " + (f"a name of {side}/{min(owners)}" if owners else
-                                               f"begins with none of: {PREFIXES[side].get(room)}")
+                                               f"no prefix of its room (names.py: {PREFIXES[side].get(room)})")
 
 
 def shared_prefixes():
     for side, table in PREFIXES.items():
         count = collections.Counter(prefix for prefixes in table.values() for prefix in prefixes.split())
         if side not in SAME_PREFIX:
-            yield from (f"names.py: {side}: {prefix} is the prefix of {n} rooms" for prefix, n in count.items() if n > 1)
+            yield from (f"names.py: {side}: {prefix} is of {n} rooms" for prefix, n in count.items() if n > 1)
 
 
 def types(root):

@@ -2,12 +2,11 @@
 /*
  * Ranges whose file others may be given: RSM segments that importers map.
  *
- * Before the file is lent it is sealed for good.  When nobody is to write, new
- * mappings for writing and write(2) are ruled out as well: the mappings there are,
- * the data plane's and the range's own, keep working, and no descriptor of whatever
- * kind, opened again by whomever, makes another one.  (A seal is the file's, not a
- * descriptor's: while some may map it for writing, those who may only read are held
- * by their descriptor and the file's mode.)
+ * Before the file is lent it is sealed for good.  When nobody is to write, new mappings for writing and
+ * write(2) are ruled out as well: the mappings there are, the data plane's and the range's own, keep
+ * working, and no descriptor of whatever kind, opened again by whomever, makes another one.  (A seal is the
+ * file's, not a descriptor's: while some may map it for writing, those who may only read are held by their
+ * descriptor and the file's mode.)
  *
  * Nothing is lent that could not be taken back: other threads must be held off while
  * the pages move, which takes a userfaultfd that protects shared pages.

@@ -2,10 +2,9 @@
 /*
  * Registrations, and the regions of each attachment.
  *
- * A registration (struct mem_use) holds ranges, which keep its pages adopted, and
- * regions, which keep them known to the data plane.  To undo one, the data plane
- * lets go first: when it has answered MR_FREE nothing is stored any more, and only
- * then are pages given back.
+ * A registration (struct mem_use) holds ranges, which keep its pages adopted, and regions, which keep them
+ * known to the data plane.  To undo one, the data plane lets go first: when it has answered MR_FREE nothing
+ * is stored any more, and only then are pages given back.
  *
  * The data plane takes no page that is not there: it would be charged for it.  Adopted
  * pages always are; of a shared file of the application's own those that the data plane
@@ -183,9 +182,8 @@ fill_pieces(struct one_mr_create *create, const struct mem_use *use, const struc
 }
 
 /*
- * Adopts and makes regions.  *out may hold nothing: then the memory is moved by the
- * copy thread.  A region of the application's own file that the data plane does not
- * want is no error either.
+ * Adopts and makes regions.  *out may hold nothing: then the memory is moved by the copy thread.  A region
+ * of the application's own file that the data plane does not want is no error either.
  */
 static int
 use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bool alone,
@@ -328,8 +326,8 @@ mem_register(struct one_client *client, struct one_msg *msg, bool alone, struct 
 }
 
 static int
-register_memory(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access,
-		bool alone, struct one_mr *mr)
+register_memory(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint64_t iova,
+		uint32_t access, bool alone, struct one_mr *mr)
 {
 	struct one_msg msg = {.type = ONE_MSG_MR_CREATE};
 	struct one_reply reply;
@@ -348,6 +346,7 @@ register_memory(struct one_client *client, uint32_t pz, uint64_t va, uint64_t le
 	msg.mr_create.access = access;
 	msg.mr_create.va = va;
 	msg.mr_create.length = length;
+	msg.mr_create.shift = iova - va;
 	pthread_mutex_lock(&lock);
 	error = mem_register(client, &msg, alone, &reply, &use);
 	if (error == 0) {
@@ -372,14 +371,21 @@ int
 one_mem_register(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access,
 		 struct one_mr *mr)
 {
-	return register_memory(client, pz, va, length, access, false, mr);
+	return register_memory(client, pz, va, length, va, access, false, mr);
+}
+
+int
+one_mem_register_iova(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint64_t iova,
+		      uint32_t access, struct one_mr *mr)
+{
+	return register_memory(client, pz, va, length, iova, access, false, mr);
 }
 
 int
 one_mem_register_alone(struct one_client *client, uint32_t pz, uint64_t va, uint64_t length, uint32_t access,
 		       struct one_mr *mr)
 {
-	return register_memory(client, pz, va, length, access, true, mr);
+	return register_memory(client, pz, va, length, va, access, true, mr);
 }
 
 static bool
@@ -493,8 +499,7 @@ mem_release_all(struct one_client *client)
 	copies_end(client);
 	give_up_kept();
 	/* Only slabs and what others have registered are left; the data plane drops its regions with the
-	 * attachment.
-	 */
+	 * attachment. */
 	for (struct file *file = files_next(NULL); file != NULL; file = files_next(file))
 		forget_regions(file, client);
 	pthread_mutex_unlock(&lock);

@@ -7,10 +7,9 @@
  *   range   pages of the application that were adopted into a part of a file; for a while also
  *           when they are registered no more (keep.h)
  *
- * What really lies at an address is asked from /proc/self/maps at each
- * registration and each release: the application may have unmapped, moved or
- * replaced adopted pages, and new ones may lie where old ones were.  So a range is
- * found by its file and offset, never by the address it once had.
+ * What really lies at an address is asked from /proc/self/maps at each registration and each release: the
+ * application may have unmapped, moved or replaced adopted pages, and new ones may lie where old ones
+ * were.  So a range is found by its file and offset, never by the address it once had.
  *
  * When there are many, small ranges share files ("slabs"), so that they cost
  * neither many descriptors nor many regions; those are not kept.
@@ -68,9 +67,8 @@ int ranges_recall(struct range *range);
 int ranges_move(struct range *range, uint64_t start, uint64_t length, uint64_t to);
 
 /*
- * Gives up references.  Ranges that nobody holds any more become private memory
- * again.  Files that nobody uses any more are put on *retired (linked by next) for
- * file_free, when their regions are gone.
+ * Gives up references.  Ranges that nobody holds any more become private memory again.  Files that nobody
+ * uses any more are put on *retired (linked by next) for file_free, when their regions are gone.
  */
 void ranges_release(struct range *const *range, uint32_t num_ranges, struct file *const *foreign,
 		    uint32_t num_foreign, struct file **retired);

@@ -8,10 +8,9 @@
 #include <sys/types.h>
 
 /*
- * A descriptor, open for reading and writing, of the file that a mapping belongs
- * to, when it lives in memory (memfd, tmpfs, hugetlbfs).  It is the application's own
- * (closing a duplicate would drop its record locks), or, *opened, a new one by
- * `path`.  Under ranges_lock.  -ENOENT: there is none.
+ * A descriptor, open for reading and writing, of the file that a mapping belongs to, when it lives in
+ * memory (memfd, tmpfs, hugetlbfs).  It is the application's own (closing a duplicate would drop its record
+ * locks), or, *opened, a new one by `path`.  Under ranges_lock.  -ENOENT: there is none.
  */
 int shared_find_fd(dev_t dev, uint64_t ino, const char *path, bool *opened, uint64_t *size);
 

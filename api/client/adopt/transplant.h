@@ -11,10 +11,9 @@
  *
  * No thread handles the faults: step 4 is all it takes.
  *
- * A system call of another thread that stores into the range between 1 and 3
- * waits as well where the process may use the full userfaultfd (root, or
- * vm.unprivileged_userfaultfd, or access to /dev/userfaultfd).  Elsewhere, with
- * UFFD_USER_MODE_ONLY, it fails with EFAULT.
+ * A system call of another thread that stores into the range between 1 and 3 waits as well where the
+ * process may use the full userfaultfd (root, or vm.unprivileged_userfaultfd, or access to
+ * /dev/userfaultfd).  Elsewhere, with UFFD_USER_MODE_ONLY, it fails with EFAULT.
  *
  * Without any userfaultfd (kernels without it, seccomp filters of containers) it
  * is done only while the process has one thread.

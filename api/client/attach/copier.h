@@ -3,11 +3,10 @@
  * The copy thread: moves registered memory that cannot be shared from and to staging
  * memory in the arena, at the request of the data plane (abi/copy.h).
  *
- * It moves by process_vm_readv and process_vm_writev of its own process, so memory that
- * is not there any more, or may not be written, makes an error and not a signal.  Where
- * memory waits for a page (a slow disk, a userfaultfd) the thread waits, and with it all
- * that is to be copied for this attachment.  It has mappings of its own of what it uses
- * and outlives the attachment by one copy at most.
+ * It moves by process_vm_readv and process_vm_writev of its own process, so memory that is not there any
+ * more, or may not be written, makes an error and not a signal.  Where memory waits for a page (a slow
+ * disk, a userfaultfd) the thread waits, and with it all that is to be copied for this attachment.  It has
+ * mappings of its own of what it uses and outlives the attachment by one copy at most.
  */
 #ifndef CLIENT_COPIER_H
 #define CLIENT_COPIER_H
@@ -22,15 +21,13 @@ struct copier_place {
 };
 
 /*
- * With a thread that serves the struct one_copies at `offset` (a multiple of the page
- * size) of the arena.  -EPERM: this process may not copy its own memory that way
- * (seccomp); -EAGAIN, -ENOMEM.
+ * With a thread that serves the struct one_copies at `offset` (a multiple of the page size) of the arena.
+ * -EPERM: this process may not copy its own memory that way (seccomp); -EAGAIN, -ENOMEM.
  */
 int copier_start(const struct copier_place *place, uint64_t offset, struct copier **out);
 /*
- * Nothing is begun any more, and what was begun has ended, unless it takes more than a
- * second: then memory does not answer, the copy may still be stored later, and the
- * thread frees what it has by itself.
+ * Nothing is begun any more, and what was begun has ended, unless it takes more than a second: then memory
+ * does not answer, the copy may still be stored later, and the thread frees what it has by itself.
  */
 void copier_stop(struct copier *copier);
 /* In a child after fork, where there is no thread. */

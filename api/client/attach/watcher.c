@@ -2,10 +2,9 @@
 /*
  * One thread a process that notices the end of attachments.
  *
- * It polls the sockets of all attachments for hang-up only (events = 0), so it
- * never takes a reply away from one_call.  For each that has ended it marks the
- * client dead, wakes every sleeper, and calls `lost`; the order matters: a
- * woken thread sees `dead`.  The thread lives while there are attachments.
+ * It polls the sockets of all attachments for hang-up only (events = 0), so it never takes a reply away
+ * from one_call.  For each that has ended it marks the client dead, wakes every sleeper, and calls `lost`;
+ * the order matters: a woken thread sees `dead`.  The thread lives while there are attachments.
  */
 #include <limits.h>
 #include <poll.h>
@@ -75,9 +74,8 @@ find_by_sock(int sock)
 }
 
 /*
- * Grows the poll set to hold all; with too little memory it stays as it is.  It
- * is in pages of its own: poll(2) stores into it, which must not happen in a
- * page of the heap while that is being adopted.
+ * Grows the poll set to hold all; with too little memory it stays as it is.  It is in pages of its own:
+ * poll(2) stores into it, which must not happen in a page of the heap while that is being adopted.
  */
 static struct pollfd *
 grow(struct pollfd *set, uint32_t *room, uint32_t need)

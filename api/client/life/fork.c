@@ -2,13 +2,12 @@
 /*
  * What fork does to attachments and to adopted memory.
  *
- * Adopted pages are shared memory, so a child would share them with its parent.
- * They are therefore marked MADV_DONTFORK: the child gets holes, and fills them
- * with private copies in its fork handler, before it runs on, while the parent
- * waits in its own.  What the C library does in the child before handlers run
- * (it resets locks, some of which may lie beside a registered buffer) can fall
- * into a hole: a SIGSEGV handler, there only during the fork, then fills it at
- * once.  So nothing that a child does ever reaches the parent's registered pages.
+ * Adopted pages are shared memory, so a child would share them with its parent.  They are therefore marked
+ * MADV_DONTFORK: the child gets holes, and fills them with private copies in its fork handler, before it
+ * runs on, while the parent waits in its own.  What the C library does in the child before handlers run (it
+ * resets locks, some of which may lie beside a registered buffer) can fall into a hole: a SIGSEGV handler,
+ * there only during the fork, then fills it at once.  So nothing that a child does ever reaches the
+ * parent's registered pages.
  *
  * Attachments stay the parent's: the child closes its copies of their descriptors.
  *

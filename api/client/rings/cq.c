@@ -164,9 +164,8 @@ drain_to_switch(struct one_cq *cq, struct backlog *log, uint32_t log2, struct on
 }
 
 /*
- * The old ring is emptied into private memory here and now: so its shared memory
- * is not looked at any more when this returns, whatever number of resizes follow
- * before the application takes its entries.
+ * The old ring is emptied into private memory here and now: so its shared memory is not looked at any more
+ * when this returns, whatever number of resizes follow before the application takes its entries.
  */
 int
 one_cq_resize(struct one_cq *cq, uint32_t entries)

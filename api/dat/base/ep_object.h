@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Endpoints, shared receive queues, service points, connection requests.
- */
+/* Endpoints, shared receive queues, service points, connection requests. */
 #ifndef DAT_BASE_EP_OBJECT_H_INTERNAL
 #define DAT_BASE_EP_OBJECT_H_INTERNAL
 

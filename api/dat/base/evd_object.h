@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * EVDs and CNOs.
- */
+/* EVDs and CNOs. */
 #ifndef DAT_BASE_EVD_OBJECT_H_INTERNAL
 #define DAT_BASE_EVD_OBJECT_H_INTERNAL
 
@@ -14,7 +12,7 @@ struct cno {
 	pthread_mutex_t lock;
 	pthread_cond_t agent_news; /* for the agent's thread */
 	uint16_t channel;
-	struct evd *evds; /* by evd.cno_next */
+	LIST_HEAD(, evd) evds;
 	uint32_t waiters;
 	uint64_t releases; /* times the last EVD was freed */
 	bool closing;
@@ -58,7 +56,7 @@ struct evd {
 	uint32_t users;                  /* threads inside dat_evd_wait */
 	struct ia *guests;               /* asynchronous: other IAs that report here, by ia.async_next */
 	struct cno *cno;
-	struct evd *cno_next;
+	LIST_ENTRY(evd) cno_entry;
 	uint64_t cno_seen, agent_seen; /* value of `arrived` up to which the CNO was triggered */
 	_Atomic(struct ep *) last_ep;  /* of the last completion: spares a lookup */
 };

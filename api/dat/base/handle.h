@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Handles.  A DAT handle of ours is the address of a 64-byte slot in one
- * reserved range of addresses, so any value an application passes can be judged
- * by range, alignment and type without touching memory that is not ours.  The
- * first word of a slot is the provider table, as redirection demands.  A freed
- * slot is used again only after many others.
+ * Handles.  A DAT handle of ours is the address of a 64-byte slot in one reserved range of addresses, so
+ * any value an application passes can be judged by range, alignment and type without touching memory that
+ * is not ours.  The first word of a slot is the provider table, as redirection demands.  A freed slot is
+ * used again only after many others.
  *
  * In a child after fork the parent's handles are no handles any more: their
  * objects may be locked by threads that are not there.

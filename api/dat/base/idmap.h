@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Numbers to objects: queue pair ids, memory keys, listener and ring ids.
- * Lookups take no lock and may run while the table changes: objects live in
- * memory that stays theirs until the IA is closed, and a replaced table is kept
- * until then too.  Changes are made under the IA's lock.
+ * Lookups take no lock and may run while the table changes: objects live in memory that stays theirs until
+ * the IA is closed, and a replaced table is kept until then too.  Changes are made under the IA's lock.
  */
 #ifndef DAT_IDMAP_H
 #define DAT_IDMAP_H

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Local memory regions and windows.
- */
+/* Local memory regions and windows. */
 #ifndef DAT_BASE_MEMORY_OBJECT_H_INTERNAL
 #define DAT_BASE_MEMORY_OBJECT_H_INTERNAL
 

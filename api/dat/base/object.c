@@ -36,9 +36,9 @@ object_new(struct ia *ia, DAT_HANDLE_TYPE type)
 	struct object *o;
 
 	pthread_mutex_lock(&ia->lock);
-	o = ia->pool[type];
+	o = LIST_FIRST(&ia->pool[type]);
 	if (o != NULL)
-		ia->pool[type] = o->next;
+		LIST_REMOVE(o, entry);
 	pthread_mutex_unlock(&ia->lock);
 	if (o == NULL) {
 		o = calloc(1, object_size[type]);
@@ -65,11 +65,7 @@ object_publish(struct object *o, uint32_t id)
 		idmap_remove(object_map(ia, o->type), &o->node);
 		return -ENOMEM;
 	}
-	o->next = ia->list[o->type];
-	o->link = &ia->list[o->type];
-	if (o->next != NULL)
-		o->next->link = &o->next;
-	ia->list[o->type] = o;
+	LIST_INSERT_HEAD(&ia->list[o->type], o, entry);
 	ia->count[o->type]++;
 	return 0;
 }
@@ -80,11 +76,8 @@ object_retire(struct object *o)
 	struct ia *ia = o->ia;
 
 	handle_free(o->handle);
-	*o->link = o->next;
-	if (o->next != NULL)
-		o->next->link = o->link;
+	LIST_REMOVE(o, entry);
 	ia->count[o->type]--;
-	o->link = NULL;
 }
 
 void
@@ -93,8 +86,7 @@ object_discard(struct object *o)
 	struct ia *ia = o->ia;
 
 	idmap_remove(object_map(ia, o->type), &o->node);
-	o->next = ia->pool[o->type];
-	ia->pool[o->type] = o;
+	LIST_INSERT_HEAD(&ia->pool[o->type], o, entry);
 }
 
 void

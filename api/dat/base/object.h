@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 
 #include <dat/udat.h>
@@ -42,8 +43,8 @@ struct object {
 	DAT_HANDLE_TYPE type;
 	struct ia *ia;
 	DAT_HANDLE handle;
-	struct object *next, **link; /* of its kind in the IA; in the pool: next only */
-	uint32_t refs;               /* of others of its IA: it cannot be freed; ia.lock */
+	LIST_ENTRY(object) entry; /* of its kind in the IA, or of the pool */
+	uint32_t refs;            /* of others of its IA: it cannot be freed; ia.lock */
 };
 
 struct pz {
@@ -61,8 +62,7 @@ struct ia {
 	_Atomic bool lost;           /* the data plane has gone */
 	_Atomic bool swept;          /* ... and all objects have their events of it */
 	_Atomic uint64_t arrivals; /* orders events of different EVDs, as far as the library sees them come */
-	struct object *list[OBJECT_TYPES];
-	struct object *pool[OBJECT_TYPES];
+	LIST_HEAD(, object) list[OBJECT_TYPES], pool[OBJECT_TYPES];
 	uint32_t count[OBJECT_TYPES];
 	struct idmap map[OBJECT_TYPES]; /* by what the data plane knows them by; PSP: service points */
 	struct evd *async_evd;          /* NULL: out of scope */

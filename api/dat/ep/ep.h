@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Endpoints, shared receive queues, service points, connection requests.
- */
+/* Endpoints, shared receive queues, service points, connection requests. */
 #ifndef DAT_EP_EP_H_INTERNAL
 #define DAT_EP_EP_H_INTERNAL
 

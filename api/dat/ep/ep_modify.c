@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dat_ep_modify.  What the data plane can change in a queue pair is changed
- * there; other depths need another queue pair, which takes the place of the old
- * one with the receives that are posted.
+ * dat_ep_modify.  What the data plane can change in a queue pair is changed there; other depths need
+ * another queue pair, which takes the place of the old one with the receives that are posted.
  */
 #include <stdlib.h>
 

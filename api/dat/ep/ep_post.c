@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Posting.  What can be judged here is returned: counts, flags, lengths, state,
- * and whether local segments are the consumer's to use.  The engine judges all of
- * it again when it carries the request out, since a region may be freed in
- * between and the rings are the application's to write.
+ * Posting.  What can be judged here is returned: counts, flags, lengths, state, and whether local segments
+ * are the consumer's to use.  The engine judges all of it again when it carries the request out, since a
+ * region may be freed in between and the rings are the application's to write.
  */
 #include "client/post.h"
 #include "dat/ep/ep.h"

@@ -28,9 +28,8 @@ unlisten(struct ia *ia, uint32_t id)
 }
 
 /*
- * Listens and gives the service point its handle.  A request may be in the EVD
- * before the reply: a thread that finds one of an unknown listener waits for
- * listen_lock and looks again.
+ * Listens and gives the service point its handle.  A request may be in the EVD before the reply: a thread
+ * that finds one of an unknown listener waits for listen_lock and looks again.
  */
 DAT_RETURN
 sp_listen(struct sp *sp, uint32_t flags, DAT_CONN_QUAL qual)

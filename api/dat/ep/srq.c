@@ -146,9 +146,11 @@ static uint32_t
 not_taken(const struct srq *srq)
 {
 	struct ia *ia = srq->o.ia;
+	struct object *o;
 	uint32_t n = 0;
 
-	for (struct object *o = ia->list[DAT_HANDLE_TYPE_EVD]; o != NULL; o = o->next) {
+	LIST_FOREACH(o, &ia->list[DAT_HANDLE_TYPE_EVD], entry)
+	{
 		struct evd *evd = (struct evd *)o;
 
 		if (!evd->has_cq || (evd->flags & DAT_EVD_DTO_FLAG) == 0)

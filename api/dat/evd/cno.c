@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Consumer notification objects.  An EVD triggers its CNO once for each notification
- * that arrives while it is enabled and no thread waits on it: consumers take one event
- * for each trigger.  An EVD remembers up to which arrival it has triggered; a wait
- * looks for one that has more, so a trigger without a waiter is not lost, and one
- * whose event has been taken some other way is not left behind.
+ * Consumer notification objects.  An EVD triggers its CNO once for each notification that arrives while it
+ * is enabled and no thread waits on it: consumers take one event for each trigger.  An EVD remembers up to
+ * which arrival it has triggered; a wait looks for one that has more, so a trigger without a waiter is not
+ * lost, and one whose event has been taken some other way is not left behind.
  *
  * Waiters sleep on the CNO's channel, having armed the rings of its
  * EVDs.  The agent, when one is set, is called by a thread of the CNO's own.
@@ -42,11 +41,12 @@ seen_by(struct evd *evd, bool agent)
 static struct evd *
 scan(struct cno *cno, bool for_agent, struct evd **host)
 {
-	struct evd *first = NULL;
+	struct evd *first = NULL, *evd;
 	uint64_t since = 0;
 
 	*host = NULL;
-	for (struct evd *evd = cno->evds; evd != NULL; evd = evd->cno_next) {
+	LIST_FOREACH(evd, &cno->evds, cno_entry)
+	{
 		const struct stash_entry *untold;
 
 		lock_take(&evd->lock);
@@ -195,8 +195,11 @@ start_thread(struct cno *cno)
 static int
 set_agent(struct cno *cno, DAT_OS_WAIT_PROXY_AGENT agent)
 {
+	struct evd *evd;
+
 	if (agent.proxy_agent_func != NULL) {
-		for (struct evd *evd = cno->evds; evd != NULL; evd = evd->cno_next) {
+		LIST_FOREACH(evd, &cno->evds, cno_entry)
+		{
 			lock_take(&evd->lock);
 			evd_collect(evd);
 			evd->agent_seen = evd->arrived;
@@ -291,8 +294,7 @@ cno_attach_evd(struct cno *cno, struct evd *evd)
 	evd->cno_seen = evd->agent_seen = evd->arrived;
 	evd->cno = cno;
 	lock_drop(&evd->lock);
-	evd->cno_next = cno->evds;
-	cno->evds = evd;
+	LIST_INSERT_HEAD(&cno->evds, evd, cno_entry);
 	pthread_mutex_unlock(&cno->lock);
 	cno_poke(cno);
 }
@@ -306,16 +308,11 @@ cno_detach_evd(struct evd *evd, bool freed)
 	if (cno == NULL)
 		return agent;
 	pthread_mutex_lock(&cno->lock);
-	for (struct evd **at = &cno->evds; *at != NULL; at = &(*at)->cno_next) {
-		if (*at == evd) {
-			*at = evd->cno_next;
-			break;
-		}
-	}
+	LIST_REMOVE(evd, cno_entry);
 	lock_take(&evd->lock);
 	evd->cno = NULL;
 	lock_drop(&evd->lock);
-	if (freed && cno->evds == NULL) {
+	if (freed && LIST_EMPTY(&cno->evds)) {
 		cno->releases++;
 		cno_poke(cno);
 		agent = take_agent(cno);
@@ -429,7 +426,7 @@ dapl_cno_free(DAT_CNO_HANDLE cno_handle)
 		return BAD_HANDLE(CNO);
 	ia = cno->o.ia;
 	pthread_mutex_lock(&cno->lock);
-	if (cno->evds != NULL || cno->waiters > 0 || own_cno == cno)
+	if (!LIST_EMPTY(&cno->evds) || cno->waiters > 0 || own_cno == cno)
 		ret = BAD_STATE(CNO_IN_USE);
 	/* Freed by the consumer: the agent is not called. */
 	if (ret == DAT_SUCCESS)

@@ -17,9 +17,8 @@ find(DAT_EVD_HANDLE handle)
 }
 
 /*
- * Entries of a ring that can hold `events` at any moment.  Twice as many: the
- * engine learns of taken entries in lumps, and clients post more receives than
- * they asked room for.
+ * Entries of a ring that can hold `events` at any moment.  Twice as many: the engine learns of taken
+ * entries in lumps, and clients post more receives than they asked room for.
  */
 static uint32_t
 entries_for(const struct ia *ia, uint64_t events)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Events: EVDs, CNOs, and what becomes of all when the data plane goes.
- */
+/* Events: EVDs, CNOs, and what becomes of all when the data plane goes. */
 #ifndef DAT_EVD_EVD_H_INTERNAL
 #define DAT_EVD_EVD_H_INTERNAL
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The queue of an EVD: entries in the shared ring, and before them those in the
- * stash.  The stash holds what the library made itself (software events, the
- * end of the data plane) and what was taken off the ring to be counted.  Since
- * the ring is always emptied into the stash before something else is put there,
+ * The queue of an EVD: entries in the shared ring, and before them those in the stash.  The stash holds
+ * what the library made itself (software events, the end of the data plane) and what was taken off the ring
+ * to be counted.  Since the ring is always emptied into the stash before something else is put there,
  * entries come out in the order in which they came in.
  */
 #include <stdlib.h>

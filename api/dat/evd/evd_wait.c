@@ -96,10 +96,7 @@ objection(const struct evd *evd)
 	return evd->unwaitable ? BAD_STATE(EVD_UNWAITABLE) : DAT_SUCCESS;
 }
 
-/*
- * The data plane has gone: what it left behind comes first.  evd.lock is held,
- * and dropped meanwhile.
- */
+/* The data plane has gone: what it left behind comes first.  evd.lock is held, and dropped meanwhile. */
 static DAT_RETURN
 wait_lost(struct evd *evd, uint32_t threshold)
 {

@@ -80,16 +80,18 @@ void
 lost_sweep(struct ia *ia)
 {
 	struct one_cqe cqe = {.cookie = (uintptr_t)ia, .type = CQE_LOST, .flags = ONE_CQE_NOTIFY};
+	struct object *o;
 
 	pthread_mutex_lock(&ia->lock);
 	if (ia->swept) {
 		pthread_mutex_unlock(&ia->lock);
 		return;
 	}
-	for (struct object *o = ia->list[DAT_HANDLE_TYPE_EP]; o != NULL; o = o->next)
-		end_connection((struct ep *)o);
+	LIST_FOREACH(o, &ia->list[DAT_HANDLE_TYPE_EP], entry)
+	end_connection((struct ep *)o);
 	report(ia->async_evd, &cqe);
-	for (struct object *o = ia->list[DAT_HANDLE_TYPE_EVD]; o != NULL; o = o->next) {
+	LIST_FOREACH(o, &ia->list[DAT_HANDLE_TYPE_EVD], entry)
+	{
 		struct evd *evd = (struct evd *)o;
 
 		lock_take(&evd->lock);

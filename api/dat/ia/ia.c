@@ -194,12 +194,12 @@ set_async(struct ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd)
 static void
 discard(struct ia *ia)
 {
+	struct object *o;
+
 	for (uint32_t type = 0; type < OBJECT_TYPES; type++) {
 		idmap_fini(&ia->map[type]);
-		while (ia->pool[type] != NULL) {
-			struct object *o = ia->pool[type];
-
-			ia->pool[type] = o->next;
+		while ((o = LIST_FIRST(&ia->pool[type])) != NULL) {
+			LIST_REMOVE(o, entry);
 			free(o);
 		}
 	}
@@ -275,7 +275,7 @@ take(struct ia *ia, DAT_HANDLE_TYPE type)
 	struct object *o;
 
 	pthread_mutex_lock(&ia->lock);
-	o = ia->list[type];
+	o = LIST_FIRST(&ia->list[type]);
 	if (o != NULL)
 		object_retire(o);
 	pthread_mutex_unlock(&ia->lock);
@@ -305,6 +305,7 @@ dapl_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 {
 	struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
 	struct evd *borrowed = NULL;
+	struct object *e;
 	void *o;
 
 	if (ia == NULL)
@@ -325,8 +326,8 @@ dapl_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 	}
 	handle_free(ia_handle);
 	/* Nobody waits from now on; waiters look at the objects that go next. */
-	for (struct object *e = ia->list[DAT_HANDLE_TYPE_EVD]; e != NULL; e = e->next)
-		evd_abort((struct evd *)e);
+	LIST_FOREACH(e, &ia->list[DAT_HANDLE_TYPE_EVD], entry)
+	evd_abort((struct evd *)e);
 	pthread_mutex_unlock(&ia->lock);
 
 	while ((o = take(ia, DAT_HANDLE_TYPE_RMR)) != NULL)

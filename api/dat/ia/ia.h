@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Interface adapters.
- */
+/* Interface adapters. */
 #ifndef DAT_IA_IA_H_INTERNAL
 #define DAT_IA_IA_H_INTERNAL
 

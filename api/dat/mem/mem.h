@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Local memory regions and windows.
- */
+/* Local memory regions and windows. */
 #ifndef DAT_MEM_MEM_H_INTERNAL
 #define DAT_MEM_MEM_H_INTERNAL
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Remote memory regions: windows.  A bind takes the next of the 256 variants of
- * the window's key, tells the consumer at once, and is carried out by the data
- * plane in its turn on the endpoint.
+ * Remote memory regions: windows.  A bind takes the next of the 256 variants of the window's key, tells the
+ * consumer at once, and is carried out by the data plane in its turn on the endpoint.
  */
 #include "dat/mem/mem.h"
 

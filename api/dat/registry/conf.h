@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * dat.conf, the static registry.
- */
+/* dat.conf, the static registry. */
 #ifndef DAT_REGISTRY_CONF_H
 #define DAT_REGISTRY_CONF_H
 
@@ -26,9 +24,8 @@ struct conf_entry {
 };
 
 /*
- * Appends the entries of `file` to the list: those of API kind `u` marked
- * `default`, of any version.  Malformed lines are skipped; returns how many
- * were, or -ENOMEM.
+ * Appends the entries of `file` to the list: those of API kind `u` marked `default`, of any version.
+ * Malformed lines are skipped; returns how many were, or -ENOMEM.
  */
 int conf_parse(FILE *file, struct conf_entry **list);
 /* One entry from its text (no newline): 1, 0 for nothing of interest, -EINVAL malformed, -ENOMEM. */

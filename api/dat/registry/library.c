@@ -3,9 +3,8 @@
  * The provider as a library by itself, libdaplone.so.1: for whatever registry of
  * uDAPL 1.2 a program has (our own libdat has the provider inside).
  *
- * Each IA name has a table of its own, since that is all that ia_open knows.  The
- * registry finds its entry again by the attributes of an open IA, so these say
- * what the entry says, thread safety included.
+ * Each IA name has a table of its own, since that is all that ia_open knows.  The registry finds its entry
+ * again by the attributes of an open IA, so these say what the entry says, thread safety included.
  */
 #include <stddef.h>
 #include <stdlib.h>

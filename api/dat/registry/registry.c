@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opening by name.  The entries of dat.conf are tried in file order; the first
- * whose library loads and registers the name is used.  Our own provider needs no
- * entry: "oneside" is the first port of the data plane, "oneside-NAME" the port
- * of that name, unless DAT_OVERRIDE names a file that says otherwise.
+ * Opening by name.  The entries of dat.conf are tried in file order; the first whose library loads and
+ * registers the name is used.  Our own provider needs no entry: "oneside" is the first port of the data
+ * plane, "oneside-NAME" the port of that name, unless DAT_OVERRIDE names a file that says otherwise.
  */
 #include <dlfcn.h>
 #include <stdlib.h>

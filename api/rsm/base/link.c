@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Attachments.  A controller has one; every segment made with it holds a
- * reference, so that an attachment ends when the last of them is gone.  When the
- * data plane goes away, the controller gets a new attachment, and what was made
- * with the old one finds out by rsm_link_lost().
+ * Attachments.  A controller has one; every segment made with it holds a reference, so that an attachment
+ * ends when the last of them is gone.  When the data plane goes away, the controller gets a new attachment,
+ * and what was made with the old one finds out by rsm_link_lost().
  */
 #include "client/wait.h"
 #include "rsm/base/link.h"
@@ -166,10 +165,7 @@ rsm_link_lost(const struct rsm_link *link)
 	return one_client_dead(link->client);
 }
 
-/*
- * The data plane gives staging memory for the life of the attachment, so rings
- * go from import to import.
- */
+/* The data plane gives staging memory for the life of the attachment, so rings go from import to import. */
 struct rsm_stage *
 rsm_stage_get(struct rsm_link *link)
 {

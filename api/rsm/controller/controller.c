@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Controllers: the ports of the data plane, and loopback, which is the first
- * port kept to the own node.
- */
+/* Controllers: the ports of the data plane, and loopback, which is the first port kept to the own node. */
 #include "rsm/controller/controller.h"
 
 #include <ctype.h>

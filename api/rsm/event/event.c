@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Signals.  What has come to a segment is counted by the data plane in a
- * completion ring that serves as a counter (abi/ring.h); what was taken is counted
- * here.  An import signals its exporter by a message behind its transfers; an
- * export's signals are sent by the data plane, to every importer.
+ * Signals.  What has come to a segment is counted by the data plane in a completion ring that serves as a
+ * counter (abi/ring.h); what was taken is counted here.  An import signals its exporter by a message behind
+ * its transfers; an export's signals are sent by the data plane, to every importer.
  *
  * Whoever waits sleeps on the attachment's channel, without the segment's lock, and
  * finds the segment again by its handle afterwards: it may be gone by then.

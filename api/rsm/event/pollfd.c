@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Poll descriptors of segments: the reading end of a pipe, which holds a byte while
- * events are pending (so poll and epoll report POLLIN and POLLRDNORM, level
- * triggered), and whose other end is closed when no event can come any more
- * (POLLHUP).  A pump thread of the attachment, there while descriptors are, keeps
+ * Poll descriptors of segments: the reading end of a pipe, which holds a byte while events are pending (so
+ * poll and epoll report POLLIN and POLLRDNORM, level triggered), and whose other end is closed when no
+ * event can come any more (POLLHUP).  A pump thread of the attachment, there while descriptors are, keeps
  * the pipes up to date.
  */
 #include "client/wait.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * put and get of elements and of blocks.
- */
+/* put and get of elements and of blocks. */
 #include "rsm/transfer/access.h"
 #include "rsm/transfer/local.h"
 #include "rsm/transfer/map.h"
@@ -47,10 +45,7 @@ rsm_finish(struct rsm_import *import, enum rsm_direction direction)
 	return import->aborted ? rsm_report_abort(import) : RSM_SUCCESS;
 }
 
-/*
- * In explicit mode a put may not read the memory after it has returned; a get
- * may write until the close.
- */
+/* In explicit mode a put may not read the memory after it has returned; a get may write until the close. */
 int
 rsm_issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local, uint64_t len,
 	  uint32_t element)

@@ -6,9 +6,8 @@
 #include "rsm/transfer/transfer.h"
 
 /*
- * What put, get and their vectors check before a transfer, in this order: the
- * right, the range, the barrier, the connection.  *silent: it is lost, and the
- * close of the span will say so, not this call.
+ * What put, get and their vectors check before a transfer, in this order: the right, the range, the
+ * barrier, the connection.  *silent: it is lost, and the close of the span will say so, not this call.
  */
 int rsm_check(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, uint64_t len,
 	      bool *silent);

@@ -3,9 +3,8 @@
  * Barriers: spans of time on an import segment, whose close returns whether
  * everything issued in it succeeded.
  *
- * In the application's object, `seg` is the import's handle, NULL when not
- * initialised, `gnum` says whether the span is open, and `privdata` is the
- * address of the object itself, which a copy has not.
+ * In the application's object, `seg` is the import's handle, NULL when not initialised, `gnum` says whether
+ * the span is open, and `privdata` is the address of the object itself, which a copy has not.
  */
 #include "rsm/transfer/map.h"
 
@@ -106,9 +105,8 @@ settle(struct rsm_import *import, const rsmapi_barrier_t *barrier)
 }
 
 /*
- * Writes of one queue pair are placed in order as long as no packet is lost; to
- * wait for their acknowledgement keeps the order whatever happens, and brings
- * the errors.
+ * Writes of one queue pair are placed in order as long as no packet is lost; to wait for their
+ * acknowledgement keeps the order whatever happens, and brings the errors.
  */
 int
 rsm_memseg_import_order_barrier(rsmapi_barrier_t *barrier)

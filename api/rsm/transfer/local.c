@@ -3,12 +3,11 @@
  * The caller's memory: put and get refuse what is not mapped, instead of faulting
  * halfway through a transfer.
  *
- * The kernel is asked, a byte of each page.  That costs a system call, so each
- * thread remembers some ranges that were good: for a moment, or, for transfers that
- * take less time than reading a clock does (in explicit mode, and through a
- * mapping), until others take their place.  What is unmapped after it was used is
- * therefore not always noticed, and faults as it would in any other copy.
- * Registered memory is not asked about: it stays as long as it is registered.
+ * The kernel is asked, a byte of each page.  That costs a system call, so each thread remembers some ranges
+ * that were good: for a moment, or, for transfers that take less time than reading a clock does (in
+ * explicit mode, and through a mapping), until others take their place.  What is unmapped after it was used
+ * is therefore not always noticed, and faults as it would in any other copy.  Registered memory is not
+ * asked about: it stays as long as it is registered.
  */
 #include "client/wait.h"
 #include "rsm/transfer/local.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Local memory handles: memory registered once, so that transfers to and from
- * it are not copied.
- */
+/* Local memory handles: memory registered once, so that transfers to and from it are not copied. */
 #include "rsm/controller/controller.h"
 #include "rsm/transfer/localmem.h"
 #include "rsm/transfer/range.h"

@@ -3,10 +3,9 @@
  * Mappings of import segments whose exporter is on the same data plane, and put and get
  * through them, which are ordinary copies in the caller.
  *
- * The exporter withdraws a segment by moving its pages away from the file: what is
- * mapped stays mapped, as a copy of the past.  So an access looks afterwards whether
- * the segment is gone: what it did before the exporter's unpublish is seen there, and
- * what it did later is an access to the copy, and fails.
+ * The exporter withdraws a segment by moving its pages away from the file: what is mapped stays mapped, as
+ * a copy of the past.  So an access looks afterwards whether the segment is gone: what it did before the
+ * exporter's unpublish is seen there, and what it did later is an access to the copy, and fails.
  *
  * Quick accesses take no lock.  What they rely on is published in the import by
  * rsm_map_refresh() under its lock, and `quick_handle` last; an application that

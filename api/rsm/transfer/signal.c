@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Signals of an importer: a small SEND behind what it has put.
- */
+/* Signals of an importer: a small SEND behind what it has put. */
 #include "rsm/transfer/transfer.h"
 
 int

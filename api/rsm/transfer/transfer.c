@@ -6,10 +6,9 @@
  * is the progress.  A completion carries its number and stands for all
  * before it; of many transfers in a row only some ask for one.
  *
- * Data goes inline when it is small, straight from or to memory that is
- * registered, and else through a ring of staging memory, in chunks, so that
- * copying overlaps with the wire.  The space of a chunk is free again when its
- * transfer is done; data that was read is copied out then.
+ * Data goes inline when it is small, straight from or to memory that is registered, and else through a ring
+ * of staging memory, in chunks, so that copying overlaps with the wire.  The space of a chunk is free again
+ * when its transfer is done; data that was read is copied out then.
  *
  * A failed transfer breaks the queue pair.  What is outstanding then is flushed,
  * and nothing is posted any more.

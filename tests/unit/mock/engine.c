@@ -587,6 +587,27 @@ mock_request(struct mock *mock, uint32_t listener, uint64_t conn_qual, const voi
 	return id;
 }
 
+void
+mock_sidr(struct mock *mock, uint32_t object, uint8_t status, const struct one_sidr_shm *what)
+{
+	struct one_cqe cqe = {
+		.type = ONE_CQE_SIDR, .status = status, .object = object, .flags = ONE_CQE_NOTIFY};
+	struct mock_object *o, *cq;
+
+	pthread_mutex_lock(&mock->lock);
+	o = mock_object(mock, object, ONE_MSG_SIDR_ASK);
+	if (o == NULL) {
+		o = mock_object(mock, object, ONE_MSG_LISTEN);
+		cqe.type = ONE_CQE_SIDR_REQUEST;
+	}
+	mock_check(o != NULL, "no such question, and no such listener");
+	cqe.cookie = mock_arena_alloc(o->client, sizeof(*what));
+	memcpy(o->client->arena + cqe.cookie, what, sizeof(*what));
+	cq = mock_object(mock, o->listener.cq, ONE_MSG_CQ_CREATE);
+	mock_check(cq != NULL && mock_cq_store(cq, &cqe), "CQ of a listener");
+	pthread_mutex_unlock(&mock->lock);
+}
+
 bool
 mock_mr(struct mock *mock, uint32_t id, struct one_mr_create *out)
 {

@@ -462,6 +462,17 @@ handle_default(struct mock *mock, struct mock_client *client, const struct one_m
 	case ONE_MSG_AH_FREE:
 		handle_free(mock, msg->id.id, ONE_MSG_AH_CREATE, ONE_SUBJECT_AH, reply);
 		break;
+	case ONE_MSG_SIDR_ASK:
+		o = mock_object_new(mock, client, ONE_MSG_SIDR_ASK);
+		o->listener.cq = msg->sidr_ask.cq;
+		reply->id.id = o->id;
+		break;
+	case ONE_MSG_SIDR_FREE:
+		if (mock_object(mock, msg->id.id, ONE_MSG_SIDR_ASK) != NULL) /* else a question of others */
+			handle_free(mock, msg->id.id, ONE_MSG_SIDR_ASK, ONE_SUBJECT_CR, reply);
+		break;
+	case ONE_MSG_SIDR_ANSWER:
+		break;
 	case ONE_MSG_QP_DATAGRAM:
 		o = mock_object(mock, msg->qp_datagram.qp, ONE_MSG_QP_CREATE);
 		if (o != NULL)

@@ -118,6 +118,8 @@ void mock_conn_event(struct mock *mock, uint32_t qp, enum one_conn_event event);
 /* A connection request for `listener`; returns the CR's id. */
 uint32_t mock_request(struct mock *mock, uint32_t listener, uint64_t conn_qual, const void *private_data,
 		      uint16_t len);
+/* The outcome of a SIDR_ASK, or a question for a listener, which `object` then is. */
+void mock_sidr(struct mock *mock, uint32_t object, uint8_t status, const struct one_sidr_shm *what);
 
 /* ---- memory ---- */
 

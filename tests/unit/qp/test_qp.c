@@ -56,6 +56,30 @@ test_memory_of_an_idle_queue_pair(void **state)
 	assert_true(sizeof(struct engine_qp) + rc_qp_size() <= 4096);
 }
 
+/* By numbers: whoever asked for the connection may not know yet what is on the core. */
+static void
+test_local_by_numbers(void **state)
+{
+	struct engine_connection c = connection_to(&pair, &other, RC_RTR, true);
+
+	c.by_numbers = true;
+	c.rc.peer_qpn = other.qpn ^ 1;
+	assert_int_equal(
+		command((struct engine_command){
+			.type = ENGINE_QP_CONNECT, .client = app.client, .qp = pair.qp, .connection = c}),
+		0);
+	assert_false(pair.qp->local);
+	assert_true(pair.qp->loop);
+	c = connection_to(&other, &pair, RC_RTR, true);
+	c.by_numbers = true;
+	assert_int_equal(
+		command((struct engine_command){
+			.type = ENGINE_QP_CONNECT, .client = app.client, .qp = other.qp, .connection = c}),
+		0);
+	assert_true(other.qp->local);
+	assert_false(other.qp->loop);
+}
+
 static void
 test_unconnected_is_left_alone(void **state)
 {
@@ -434,6 +458,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_memory_of_an_idle_queue_pair),
+		T(test_local_by_numbers),
 		T(test_unconnected_is_left_alone),
 		T(test_goes_cold_and_comes_back),
 		T(test_no_post_is_lost),

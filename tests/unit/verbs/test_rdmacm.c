@@ -272,7 +272,7 @@ test_refusals(void **state)
 	struct rdma_cm_id *id;
 	int yes = 1;
 
-	assert_fails(rdma_create_id(channel, &id, NULL, RDMA_PS_UDP), EOPNOTSUPP);
+	assert_fails(rdma_create_id(channel, &id, NULL, RDMA_PS_IPOIB), EOPNOTSUPP);
 	id = new_id();
 	assert_fails(rdma_disconnect(id), EINVAL);
 	assert_fails(rdma_reject(id, NULL, 0), EINVAL);

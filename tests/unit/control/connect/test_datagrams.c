@@ -196,13 +196,141 @@ test_no_connection(void **state)
 	side_close(&a);
 }
 
+/* ---- service ID resolution ---- */
+
+#define UDP(port) (0x1110000u + (port))
+
+static int
+sidr_ask(struct side *side, uint64_t service, uint8_t last_of_addr)
+{
+	side->app.msg.sidr_ask = (struct one_sidr_ask){.cq = side->cq,
+						       .family = AF_INET,
+						       .private_len = 5,
+						       .addr = {192, 0, 2, last_of_addr},
+						       .service = service,
+						       .private_data = "hello"};
+	return app_call(&side->app, ONE_MSG_SIDR_ASK);
+}
+
+static const struct one_sidr_shm *
+shm_of(const struct side *side, const struct fake_event *event)
+{
+	return (const struct one_sidr_shm *)(side->app.arena + event->cookie);
+}
+
+static uint32_t
+listen_at(struct side *side, uint64_t service)
+{
+	side->app.msg.listen = (struct one_listen){.service = service, .cq = side->cq};
+	assert_int_equal(app_call(&side->app, ONE_MSG_LISTEN), 0);
+	return side->app.reply.listening.listener;
+}
+
+static void
+test_resolution(void **state)
+{
+	const struct one_sidr_shm *shm;
+	struct fake_event event;
+	uint32_t listener, question, id;
+	struct side a, b;
+
+	side_open(&a);
+	side_open(&b);
+	listener = listen_at(&b, UDP(7174));
+	assert_int_equal(sidr_ask(&a, UDP(7174), 1), 0);
+	id = a.app.reply.id.id;
+	event = await(ONE_CQE_SIDR_REQUEST, listener);
+	shm = shm_of(&b, &event);
+	question = shm->id;
+	assert_memory_equal(shm->private_data, "hello", 6);
+	assert_int_equal(shm->service, UDP(7174));
+	assert_memory_equal(shm->remote_addr, ((uint8_t[]){192, 0, 2, 1}), 4);
+	/* Only with a queue pair of one's own that receives datagrams, which then says what it is. */
+	b.app.msg.sidr_answer = (struct one_sidr_answer){.sidr = question, .qp = b.qp.qp};
+	assert_int_equal(app_call(&b.app, ONE_MSG_SIDR_ANSWER), -ENOTCONN);
+	assert_int_equal(datagram(&b, ONE_DATAGRAM_RTR, 0x01234567, 0), 0);
+	b.app.msg.sidr_answer = (struct one_sidr_answer){.sidr = question, .qp = 0x77770077};
+	assert_int_equal(app_call(&b.app, ONE_MSG_SIDR_ANSWER), -EINVAL);
+	b.app.msg.sidr_answer = (struct one_sidr_answer){.sidr = question, .qp = b.qp.qp, .private_len = 137};
+	assert_int_equal(app_call(&b.app, ONE_MSG_SIDR_ANSWER), -EMSGSIZE);
+	b.app.msg.sidr_answer = (struct one_sidr_answer){
+		.sidr = question, .qp = b.qp.qp, .private_len = 7, .private_data = "welcome"};
+	assert_int_equal(app_call(&b.app, ONE_MSG_SIDR_ANSWER), 0);
+	assert_int_equal(app_call(&b.app, ONE_MSG_SIDR_ANSWER), -EINVAL); /* it has been */
+	event = await(ONE_CQE_SIDR, id);
+	assert_int_equal(event.status, 0);
+	shm = shm_of(&a, &event);
+	assert_int_equal(shm->qpn, b.qp.qpn);
+	assert_int_equal(shm->qkey, 0x01234567);
+	assert_memory_equal(shm->private_data, "welcome", 7);
+	/* Another's answer is not one's own to give. */
+	a.app.msg.sidr_answer = (struct one_sidr_answer){.sidr = id};
+	assert_int_equal(app_call(&a.app, ONE_MSG_SIDR_ANSWER), -EINVAL);
+	assert_int_equal(app_call_id(&a.app, ONE_MSG_SIDR_FREE, id), 0);
+	assert_int_equal(app_call_id(&a.app, ONE_MSG_SIDR_FREE, id), -EINVAL);
+	app_close(&a.app);
+	side_close(&b);
+}
+
+static void
+test_refused_resolution(void **state)
+{
+	struct fake_event event;
+	uint32_t listener;
+	struct side a, b;
+
+	side_open(&a);
+	side_open(&b);
+	assert_int_equal(sidr_ask(&a, 7174, 1), -EINVAL); /* of TCP's port space */
+	assert_int_equal(sidr_ask(&a, UDP(7174), 1), 0);
+	assert_int_equal(await(ONE_CQE_SIDR, a.app.reply.id.id).status, 1); /* nobody listens */
+	listener = listen_at(&b, UDP(7174));
+	assert_int_equal(sidr_ask(&a, UDP(7174), 1), 0);
+	event = await(ONE_CQE_SIDR_REQUEST, listener);
+	b.app.msg.sidr_answer = (struct one_sidr_answer){.sidr = shm_of(&b, &event)->id};
+	assert_int_equal(app_call(&b.app, ONE_MSG_SIDR_ANSWER), 0);
+	assert_int_equal(await(ONE_CQE_SIDR, a.app.reply.id.id).status, 2);
+	/* Let go without an answer, by request and by its end. */
+	assert_int_equal(sidr_ask(&a, UDP(7174), 1), 0);
+	event = await(ONE_CQE_SIDR_REQUEST, listener);
+	assert_int_equal(app_call_id(&b.app, ONE_MSG_SIDR_FREE, shm_of(&b, &event)->id), 0);
+	assert_int_equal(await(ONE_CQE_SIDR, a.app.reply.id.id).status, 2);
+	assert_int_equal(sidr_ask(&a, UDP(7174), 1), 0);
+	await(ONE_CQE_SIDR_REQUEST, listener);
+	app_close(&b.app);
+	assert_int_equal(await(ONE_CQE_SIDR, a.app.reply.id.id).status, 2);
+	/* Whoever asks goes first. */
+	assert_int_equal(sidr_ask(&a, UDP(7174), 99), 0);
+	side_close(&a);
+}
+
+/* A listener for datagrams is no listener for connections. */
+static void
+test_no_connection_there(void **state)
+{
+	struct side a;
+	struct one_qp_created rc;
+
+	side_open(&a);
+	listen_at(&a, UDP(7174));
+	rc = app_qp(&a.app, a.pz, a.cq);
+	assert_int_equal(app_connect_qp(&a.app, rc.qp, UDP(7174), 5000000), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, rc.qp).status, ONE_CONN_NON_PEER_REJECTED);
+	side_close(&a);
+}
+
 int
 datagram_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_handles),       cmocka_unit_test(test_refused_handles),
-		cmocka_unit_test(test_quota),         cmocka_unit_test(test_states),
+		cmocka_unit_test(test_handles),
+		cmocka_unit_test(test_refused_handles),
+		cmocka_unit_test(test_quota),
+		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_no_connection),
+		cmocka_unit_test(test_resolution),
+		cmocka_unit_test(test_refused_resolution),
+		cmocka_unit_test(test_no_connection_there),
 	};
 
 	return cmocka_run_group_tests_name("datagrams", tests, NULL, NULL);

@@ -320,7 +320,7 @@ test_quota_leaving(void **state)
 	}
 	quota_detach(&quota, a);
 	gone(&quota, a);
-	assert_null(quota.accounts);
+	assert_true(LIST_EMPTY(&quota.accounts));
 }
 
 static void
@@ -348,7 +348,7 @@ test_quota_clients(void **state)
 	for (int i = 0; i < 3; i++)
 		gone(&quota, a);
 	gone(&quota, b);
-	assert_null(quota.accounts);
+	assert_true(LIST_EMPTY(&quota.accounts));
 	assert_int_equal(quota.clients + quota.connections, 0);
 }
 
@@ -420,7 +420,7 @@ static void
 test_quota_connections(void **state)
 {
 	struct quota quota = {.max_clients = 2, .max_clients_per_uid = 1};
-	struct quota_account *a = NULL;
+	struct quota_account *a = NULL, *first;
 	uint32_t n = 0;
 
 	/* One user cannot take all. */
@@ -429,10 +429,11 @@ test_quota_connections(void **state)
 	assert_int_equal(n, 1 + QUOTA_SPARE_CONNECTIONS);
 	assert_non_null(quota_connect(&quota, 11));
 	assert_null(quota_connect(&quota, 12));
-	gone(&quota, quota.accounts->uid == 11 ? quota.accounts : quota.accounts->next);
+	first = LIST_FIRST(&quota.accounts);
+	gone(&quota, first->uid == 11 ? first : LIST_NEXT(first, link));
 	while (n-- > 0)
 		gone(&quota, a);
-	assert_null(quota.accounts);
+	assert_true(LIST_EMPTY(&quota.accounts));
 }
 
 static void

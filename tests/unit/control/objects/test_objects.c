@@ -119,7 +119,7 @@ test_receive_queues(void **state)
 {
 	struct app app;
 	struct one_srq_created made;
-	uint32_t pz, other, cq, qp;
+	uint32_t pz, other, cq, qp, limits = fake_done(ENGINE_SRQ_LIMIT);
 
 	app_hello(&app, ONE_KIND_DAT);
 	pz = app_pz(&app);
@@ -149,7 +149,7 @@ test_receive_queues(void **state)
 
 	app.msg.srq_limit = (struct one_srq_limit){.srq = made.srq, .limit = 10};
 	assert_int_equal(app_call(&app, ONE_MSG_SRQ_LIMIT), 0);
-	assert_int_equal(fake_done(ENGINE_SRQ_LIMIT), 1);
+	assert_int_equal(fake_done(ENGINE_SRQ_LIMIT), limits + 1);
 	app.msg.srq_limit.limit = 11;
 	assert_int_equal(app_call(&app, ONE_MSG_SRQ_LIMIT), -EINVAL);
 	app.msg.srq_limit = (struct one_srq_limit){.srq = made.srq + 1};
@@ -413,6 +413,112 @@ test_windows(void **state)
 	assert_clean();
 }
 
+static void
+test_swap(void **state)
+{
+	struct mem_table *table = engine_mem_table();
+	struct one_mr_created mr, other, foreign;
+	struct app app, thief;
+	uint32_t pz;
+
+	app_hello(&app, ONE_KIND_VERBS);
+	app_hello(&thief, ONE_KIND_VERBS);
+	pz = app_pz(&app);
+	mr = app_mr(&app, pz, app_region(&app, SIZE), VA, SIZE);
+	other = app_mr(&app, app_pz(&app), app_region(&app, SIZE), 2 * VA, SIZE);
+	foreign = app_mr(&thief, app_pz(&thief), app_region(&thief, SIZE), VA, SIZE);
+	app.msg.mr_swap = (struct one_mr_swap){mr.mr, mr.mr};
+	assert_int_equal(app_call(&app, ONE_MSG_MR_SWAP), -EINVAL);
+	app.msg.mr_swap = (struct one_mr_swap){mr.mr, foreign.mr + 1000};
+	assert_int_equal(app_call(&app, ONE_MSG_MR_SWAP), -EINVAL);
+	app.msg.mr_swap = (struct one_mr_swap){mr.mr, other.mr};
+	assert_int_equal(app_call(&app, ONE_MSG_MR_SWAP), 0);
+	assert_int_equal(mem_lookup(table, mr.lkey)->va, 2 * VA);
+	assert_int_equal(mem_lookup(table, other.lkey)->va, VA);
+	assert_true(mem_lookup(table, mr.lkey)->pz != mem_lookup(table, other.lkey)->pz);
+	/* A key goes with the region that has it now. */
+	assert_int_equal(app_call_id(&app, ONE_MSG_MR_FREE, mr.mr), 0);
+	assert_null(mem_lookup(table, other.lkey));
+	assert_int_equal(mem_lookup(table, mr.lkey)->va, 2 * VA);
+	app_close(&app);
+	app_close(&thief);
+	assert_clean();
+}
+
+/* What verbs' types of windows add; the region's keys name its bytes by other addresses. */
+static void
+test_window_types(void **state)
+{
+	const uint64_t shift = 0x40000000, at = VA + shift + 16;
+	const uint32_t right = ONE_ACCESS_REMOTE_WRITE;
+	struct mem_table *table = engine_mem_table();
+	struct mem_region *entry, *all;
+	struct one_qp_created qp, second;
+	struct one_mr_created mr;
+	uint32_t pz, cq, key, region;
+	struct app app;
+
+	app_hello(&app, ONE_KIND_VERBS);
+	pz = app_pz(&app);
+	cq = app_cq(&app, 10);
+	region = app_region(&app, SIZE);
+	app.msg.mr_create = (struct one_mr_create){.pz = pz,
+						   .access = ONE_ACCESS_ALL,
+						   .va = VA,
+						   .length = SIZE,
+						   .shift = shift + 1,
+						   .num_pieces = 1,
+						   .piece = {{.region = region, .length = SIZE}}};
+	assert_int_equal(app_call(&app, ONE_MSG_MR_CREATE), -EINVAL); /* elsewhere in its page */
+	app.msg.mr_create.shift = (uint64_t)0 - VA - 4096;
+	assert_int_equal(app_call(&app, ONE_MSG_MR_CREATE), -EINVAL); /* it wraps */
+	app.msg.mr_create.shift = shift;
+	assert_int_equal(app_call(&app, ONE_MSG_MR_CREATE), 0);
+	mr = app.reply.mr;
+	all = mem_lookup(table, mr.lkey);
+	assert_int_equal(all->va, VA + shift);
+	qp = app_qp(&app, pz, cq);
+	second = app_qp(&app, pz, cq);
+	app.msg.mw_create.pz = pz;
+	assert_int_equal(app_call(&app, ONE_MSG_MW_CREATE), 0);
+	key = app.reply.mw.key;
+
+	assert_false(try_bind(qp.qpn, key, mr.lkey, VA, 10, right | ONE_BIND_TYPE_1));
+	assert_true(try_bind(qp.qpn, key, mr.lkey, at, 100, right | ONE_BIND_TYPE_1));
+	entry = mem_lookup(table, key);
+	assert_int_equal(entry->va, at);
+	assert_ptr_equal(entry->base, all->base + 16);
+	assert_int_equal(entry->va - entry->shift, VA + 16);
+	assert_int_equal(entry->qpn, 0);
+	assert_false(mem_invalidate(table, key, entry->pz, qp.qpn));
+	assert_false(try_bind(qp.qpn, key, 0, 0, 0, ONE_BIND_INVALIDATE));
+	/* Bound as it is, it is not one of type 2 to bind. */
+	assert_false(try_bind(qp.qpn, key ^ 1, mr.lkey, at, 100, right | ONE_BIND_TYPE_2));
+	assert_true(try_bind(qp.qpn, key ^ 1, 0, 0, 0, ONE_BIND_TYPE_1));
+
+	assert_true(try_bind(qp.qpn, key, mr.lkey, at, 100, right | ONE_BIND_TYPE_2 | ONE_BIND_ZERO_BASED));
+	entry = mem_lookup(table, key);
+	assert_int_equal(entry->va, 0);
+	assert_ptr_equal(entry->base, all->base + 16);
+	assert_int_equal(entry->va - entry->shift, VA + 16);
+	assert_int_equal(entry->qpn, qp.qpn);
+	assert_false(try_bind(qp.qpn, key ^ 1, mr.lkey, at, 100, right | ONE_BIND_TYPE_2));
+	assert_false(try_bind(qp.qpn, key ^ 1, 0, 0, 0, ONE_BIND_INVALIDATE));    /* not its key */
+	assert_false(try_bind(second.qpn, key, 0, 0, 0, ONE_BIND_INVALIDATE));    /* not its queue pair */
+	assert_false(try_bind(qp.qpn, key, mr.lkey, at, 1, ONE_BIND_INVALIDATE)); /* no range */
+	assert_false(mem_invalidate(table, key, entry->pz, second.qpn));
+	assert_ptr_equal(mem_lookup(table, key), entry);
+	assert_true(try_bind(qp.qpn, key, 0, 0, 0, ONE_BIND_INVALIDATE));
+	assert_int_equal(mem_lookup(table, key)->access, 0);
+	assert_false(try_bind(qp.qpn, key, 0, 0, 0, ONE_BIND_INVALIDATE)); /* once */
+	/* By the peer: then it may be bound anew. */
+	assert_true(try_bind(qp.qpn, key, mr.lkey, at, 100, right | ONE_BIND_TYPE_2));
+	assert_true(mem_invalidate(table, key, mem_lookup(table, key)->pz, qp.qpn));
+	assert_true(try_bind(second.qpn, key ^ 1, mr.lkey, at, 100, right | ONE_BIND_TYPE_2));
+	app_close(&app);
+	assert_clean();
+}
+
 /* Rights that the memory itself does not have cannot be given on. */
 static void
 test_window_rights(void **state)
@@ -585,7 +691,8 @@ object_tests(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_limits),        cmocka_unit_test(test_receive_queues),
 		cmocka_unit_test(test_regions),       cmocka_unit_test(test_free_waits_for_grace),
-		cmocka_unit_test(test_windows),       cmocka_unit_test(test_window_rights),
+		cmocka_unit_test(test_windows),       cmocka_unit_test(test_window_types),
+		cmocka_unit_test(test_window_rights), cmocka_unit_test(test_swap),
 		cmocka_unit_test(test_large_window),  cmocka_unit_test(test_copies),
 		cmocka_unit_test(test_resized_rings),
 	};

@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# rdma-core's own tests, as Debian has them (python3-pyverbs), whole, on oneside's libibverbs and librdmacm:
+# none fails, none is skipped for a reason that is not below, and so many run.
+
+. "$(dirname "$0")/lib.sh"
+TESTS=/usr/share/doc/rdma-core/tests
+PYTHON=/usr/bin/python3 # Debian's, which has the modules
+MUST_PASS=85            # of some, what they ask for is random, and may not be there
+"$PYTHON" -c 'import pyverbs.device' 2>/dev/null || skip "pyverbs is missing: apt-get install python3-pyverbs"
+[ -e "$TESTS/run_tests.py" ] || skip "$TESTS is missing: its package was installed without documentation"
+RUN=$BUILD/api/verbs/oneside-run
+[ -e "$BUILD/api/verbs/libibverbs.so.1" ] || fail "libibverbs is not built: apt-get install libibverbs-dev"
+net_init
+
+# Why a test may be left out; doc/verbs.md has the table.
+cat >"$WORK/reasons" <<'END'
+Can not run the test over non (MLX5|EFA) device
+Could not open mlx5 context \(This is not an MLX5 device\)
+PCI device must be passed by the user
+cuda-python .* must be installed to run CUDA tests
+Allocating dmabuf is not supported by
+ODP is not supported - No ODP caps
+Device memory is not supported
+Device p0 doesn't have net interface
+Create XRCD is not supported
+Create (UC|Raw Packet) QP with(out)? (extended )?attrs is not supported
+Create QP type 8 is not supported
+Extended QP is not supported on this device
+Create Extended CQ is not supported
+Extended CQ is not supported
+Query device real time is not supported
+Importing a device is not supported
+All gid indices populated, cannot check bad flow
+END
+
+cp -r "$TESTS" "$WORK/tests" && gunzip -f "$WORK"/tests/*.gz || fail "no copy of $TESTS"
+[ "$(allowed_cpus | wc -l)" -ge 4 ] || PLANE_IDLE=${PLANE_IDLE:-sleep}
+start_memif_pair # the port's link is up then
+run_tests() { # TEST...
+	(cd "$WORK/tests" && timeout 300 "$RUN" --socket "$(plane_socket a)" "$PYTHON" run_tests.py -v --dev p0 --gid 0 "$@")
+}
+
+if ! run_tests >"$WORK/out" 2>&1; then
+	# This one resizes when it has posted, and expects that the completions have come by then: not sure where
+	# processors are shared.
+	late=tests.test_cq.CQTest.test_resize_cq tries=20
+	[ "$(grep -cE '^(ERROR|FAIL): ' "$WORK/out")" = 1 ] && grep -qF "FAIL: test_resize_cq ($late)" "$WORK/out" || tries=0
+	until [ "$tries" -gt 0 ] && run_tests "$late" >"$WORK/late" 2>&1; do
+		tries=$((tries - 1))
+		[ "$tries" -gt 0 ] || {
+			tail -n 60 "$WORK/out" >&2
+			fail "rdma-core's tests"
+		}
+	done
+fi
+passed=$(grep -c '\.\.\. ok$' "$WORK/out")
+[ "$passed" -ge "$MUST_PASS" ] || {
+	grep "skipped '" "$WORK/out" >&2
+	fail "$passed of rdma-core's tests ran, and $MUST_PASS should"
+}
+if sed -n "s/.*\.\.\. skipped ['\"]\(.*\)['\"]\$/\1/p" "$WORK/out" | grep -Ev -f "$WORK/reasons" >"$WORK/other"; then
+	sort "$WORK/other" | uniq -c >&2
+	fail "left out for other reasons"
+fi
+say "$passed of rdma-core's tests ran, $(grep -c '\.\.\. skipped' "$WORK/out") were left out"

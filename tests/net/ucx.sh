@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# ucx_perftest of Debian's ucx-utils, as it is, over rc_verbs and ud_verbs on oneside's libibverbs:
+#
+#   ucx.sh local    both ends on one data plane
+#   ucx.sh memif    on two, joined by memif
+#
+# UCX takes no device that has no character device of its name in /dev/infiniband, which it does not open.  The
+# programs run in a mount namespace with a /dev of their own that has one.  What it does not find in sysfs, the type of
+# the GID, it takes for RoCE v1, and would drop datagrams with IPv4 addresses.
+
+. "$(dirname "$0")/verbs_lib.sh"
+command -v ucx_perftest >/dev/null || skip "ucx_perftest is missing: apt-get install ucx-utils"
+[ "$(id -u)" = 0 ] || skip "a /dev with /dev/infiniband needs root"
+verbs_init "$1"
+export UCX_NET_DEVICES=p0:1 UCX_UD_VERBS_ETH_DGID_CHECK=n UCX_WARN_UNUSED_ENV_VARS=n
+
+mkdir "$WORK/dev"
+cat >"$WORK/with_dev" <<END
+#!/bin/bash
+mount -t tmpfs dev "$WORK/dev" && cd "$WORK/dev" || exit 77
+mkdir shm infiniband
+for node in null zero full random urandom; do
+	touch \$node && mount --bind /dev/\$node \$node || exit 77
+done
+ln -s ../null infiniband/oneside0
+cd / && mount --rbind "$WORK/dev" /dev && exec "\$@"
+END
+chmod +x "$WORK/with_dev"
+
+on() { # 0|1 PROGRAM ARGUMENTS..., as that of verbs_lib.sh
+	local -a run=("${INSIDE[@]}" timeout -k 5 60 unshare -m --propagation private "$WORK/with_dev"
+		"$RUN" --socket "${sockets[$1]}" "${@:2}")
+	[ "$BASHPID" = $$ ] || exec "${run[@]}"
+	"${run[@]}"
+}
+
+on 0 ucx_info -d >"$WORK/info" 2>&1
+case $? in
+0) ;;
+77) skip "no mount namespace with a /dev of its own" ;;
+*) fail "ucx_info" ;;
+esac
+expect 'Transport: rc_verbs' "$WORK/info"
+expect 'Device: p0:1' "$WORK/info"
+
+# perftest NAME OPTIONS...: both ends succeed, and the client tells the result.
+perftest() {
+	pair "$1" 13337 ucx_perftest -w 10 "${@:2}"
+	expect 'Final:' "$WORK/$1.client"
+}
+
+# By UCT, over one transport.
+for test in 'am_lat -n 200' 'am_bw -D bcopy -s 4000 -n 500' 'am_bw -D zcopy -s 8000 -n 300' 'put_lat -n 200' \
+	'put_bw -D zcopy -s 65536 -n 300' 'get -D bcopy -s 8000 -n 300' 'get -D zcopy -s 100000 -n 300' \
+	'fadd -s 8 -n 200' 'cswap -s 8 -n 200'; do
+	read -ra options <<<"$test"
+	perftest "rc-${options[0]}-${options[2]}" -x rc_verbs -d p0:1 -t "${options[@]}"
+done
+
+# By UCP, which connects rc_verbs by ud_verbs.
+export UCX_TLS=rc_verbs,ud_verbs,self
+perftest tag_lat -t tag_lat -n 100
+perftest tag_bw -t tag_bw -s 65536 -n 300
+perftest tag_long -t tag_bw -s 1000000 -n 50
+perftest ucp_am -t ucp_am_lat -n 100
+perftest ucp_put -t ucp_put_lat -n 100
+perftest ucp_get -t ucp_get -n 100
+UCX_TLS=ud_verbs,self perftest ud_tag_lat -t tag_lat -n 100
