@@ -79,6 +79,8 @@ init_qp_attr(struct id *id, struct ibv_qp_attr *attr)
 {
 	if (id->device == NULL)
 		return -EINVAL;
+	if (is_udp(id))
+		return -EOPNOTSUPP;
 	if (attr->qp_state == IBV_QPS_INIT)
 		return to_init(attr);
 	/* What the peer has said; before that there is nothing to say. */

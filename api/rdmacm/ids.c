@@ -117,8 +117,8 @@ rdma_destroy_id(struct rdma_cm_id *base)
 	stop_listening(id);
 	if (id->cr != 0)
 		reject(id, "", 0);
-	udp_forget(id);
 	bare_forget(id);
+	udp_forget(id);
 	id_unlink(id);
 	forget_events(id);
 	while (id->acked != id->got)
@@ -319,13 +319,13 @@ listen_on(struct id *id, struct device *device)
 	return 0;
 }
 
-/* Of those that the address is not of any: by family, where :: is IPv4's, too. */
+/* An unspecified address is any device's; with AFONLY, of those of its family. */
 static bool
 listens_on(const struct id *id, const struct device *device)
 {
 	sa_family_t family = id->base.route.addr.src_addr.sa_family;
 
-	return verbs_cm_info(device->verbs)->family == family || (family == AF_INET6 && !id->afonly);
+	return verbs_cm_info(device->verbs)->family == family || !id->afonly;
 }
 
 static int

@@ -78,7 +78,7 @@ verbs_once() {
 verbs() {
 	local role tries client
 	for role in $ROLES; do
-		tries=5
+		tries=10
 		until verbs_once "$role" "$@"; do
 			tries=$((tries - 1))
 			{ [ "$tries" -gt 0 ] && { said here "$TOO_EARLY" || said there "$TOO_EARLY"; }; } ||

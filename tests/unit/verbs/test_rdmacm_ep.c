@@ -493,7 +493,7 @@ test_parameters(void **state)
 	rdma_destroy_ep(id);
 }
 
-/* :: is any device's, unless it is for IPv6 only; the mock's has IPv4. */
+/* :: is any device's, unless it is for its family only; the mock's has IPv4. */
 static void
 test_families(void **state)
 {
