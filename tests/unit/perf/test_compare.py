@@ -419,7 +419,8 @@ class TestPrograms(unittest.TestCase):
         self.assertEqual(work.count_for(1 << 30, 1e6, 1e9, 1), 100)
 
     def test_each_rival_has_a_package(self):
-        self.assertEqual(set(machine.RIVALS.values()), {"ucx-utils", "libfabric-bin", "iperf3", "sockperf", "dpdk"})
+        self.assertEqual(set(machine.RIVALS.values()),
+                         {"ucx-utils", "libfabric-bin", "iperf3", "sockperf", "dpdk", "perftest"})
 
 
 if __name__ == "__main__":
