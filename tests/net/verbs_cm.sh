@@ -45,7 +45,7 @@ SERVER_STAYS=yes cm_pair cmtime cmtime -b "$to" -c 50 -- cmtime -s "$to" -c 50
 
 # fio: who writes is the client, whatever the verb is; with SEND the receiver verifies what has come.
 job() { # PORT VERB read|write [OPTIONS...]
-	printf '%s\n' fio --name=job --ioengine=rdma --hostname="$to" --port="$1" --verb="$2" --rw="$3" \
+	printf '%s\n' fio --name=job --ioengine=rdma --verify_state_save=0 --hostname="$to" --port="$1" --verb="$2" --rw="$3" \
 		--bs=64k --size=4m --iodepth=8 "${@:4}"
 }
 
