@@ -221,8 +221,13 @@ main(int argc, char **argv)
 			rte_strerror(rte_errno));
 	state_trace = trace_state;
 	int status = serve();
+	/*
+	 * rte_eal_cleanup() takes the memory of hugepages away while DPDK's interrupt thread looks through
+	 * handles that are in it.  The end of the process gives it back as well.
+	 */
 	if (rte_eal_has_hugepages())
 		rte_pdump_uninit();
-	rte_eal_cleanup();
+	else
+		rte_eal_cleanup();
 	return status;
 }
