@@ -16,6 +16,7 @@ net_init
 
 # Why a test may be left out; doc/verbs.md has the table.
 cat >"$WORK/reasons" <<'END'
+There are no huge pages of size
 Can not run the test over non (MLX5|EFA) device
 Could not open mlx5 context \(This is not an MLX5 device\)
 PCI device must be passed by the user
