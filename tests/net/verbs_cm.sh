@@ -43,16 +43,17 @@ cm_pair rdma_xclient rdma_xserver -p 7470 -c r -- rdma_xclient -s "$to" -p 7470 
 cm_pair udaddy udaddy -b "$to" -c 3 -C 5 -S 1000 -- udaddy -s "$to" -c 3 -C 5 -S 1000
 SERVER_STAYS=yes cm_pair cmtime cmtime -b "$to" -c 50 -- cmtime -s "$to" -c 50
 
-# fio: who writes is the client, whatever the verb is; with SEND the receiver verifies what has come.
+# fio: who writes is the client, whatever the verb is; with SEND the receiver verifies what has come.  It asks for no
+# retries where no receive is posted, so all are posted beforehand: 64 of 64 KiB.
 job() { # PORT VERB read|write [OPTIONS...]
 	printf '%s\n' fio --name=job --ioengine=rdma --verify_state_save=0 --hostname="$to" --port="$1" --verb="$2" --rw="$3" \
-		--bs=64k --size=4m --iodepth=8 "${@:4}"
+		--bs=64k --size=4m "${@:4}"
 }
 
 fio_pair() { # NAME PORT VERB [OPTIONS...]
 	local -a serve send
-	mapfile -t serve < <(job "$2" "$3" read "${@:4}")
-	mapfile -t send < <(job "$2" "$3" write "${@:4}")
+	mapfile -t serve < <(job "$2" "$3" read --iodepth=64 "${@:4}")
+	mapfile -t send < <(job "$2" "$3" write --iodepth=8 "${@:4}")
 	cm_pair "$1" "${serve[@]}" -- "${send[@]}"
 	expect 'err= 0' "$WORK/$1.client"
 	expect 'err= 0' "$WORK/$1.server"
