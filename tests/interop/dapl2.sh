@@ -76,7 +76,7 @@ show_both() {
 # meet_once serve|connect PROGRAM OPTIONS...: status 0 when both ends ended, 1 when the server sent the client
 # off, as dtest's does that has told the client where it is before it listens there.
 meet_once() {
-	local role=$1 program=$2 early='CONNECTION_EVENT_NON_PEER_REJECTED\|conn established: 0x4003' # dtestx tells its number
+	local role=$1 program=$2 early='CONNECTION_EVENT_NON_PEER_REJECTED\|0x4003' # dtestx tells its number
 	shift 2
 	if [ "$role" = serve ]; then
 		here "$program" -P $IA -s "$@"
