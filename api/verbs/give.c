@@ -6,9 +6,9 @@
  * that took whether others want it: while they do, it gives it away each time.
  */
 #include <sched.h>
-#include <time.h>
 
 #include "calls.h"
+#include "client/wait.h"
 
 #define LOOKS_BETWEEN 512u /* some microseconds, where no other thread wants the processor */
 #define LEAST_NS_MAX 1000u /* a sched_yield() that returns at once takes less */
@@ -19,15 +19,6 @@ static _Thread_local struct {
 	uint64_t least; /* of a sched_yield(), ns; 0: not known */
 } mine;
 
-static uint64_t
-now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 void
 give_away(void)
 {
@@ -36,9 +27,9 @@ give_away(void)
 	if (!mine.shared && ++mine.looks < LOOKS_BETWEEN)
 		return;
 	mine.looks = 0;
-	before = now();
+	before = one_now_ns();
 	sched_yield();
-	took = now() - before;
+	took = one_now_ns() - before;
 	if (mine.least == 0 || took < mine.least)
 		mine.least = took < LEAST_NS_MAX ? took : LEAST_NS_MAX;
 	mine.shared = took > 3 * mine.least;

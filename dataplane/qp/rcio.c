@@ -18,8 +18,8 @@ core_of(struct rc_env *env)
 
 /* ---- what the transport asks for ---- */
 
-uint8_t *
-rcio_frame(struct core *core, uint32_t len)
+static uint8_t *
+take_frame(struct core *core, uint32_t len)
 {
 	struct rte_mbuf *m = core->tx_frame;
 
@@ -35,8 +35,8 @@ rcio_frame(struct core *core, uint32_t len)
 	return rte_pktmbuf_mtod(m, uint8_t *);
 }
 
-bool
-rcio_loop_has_room(struct core *core, uint32_t qpn)
+static bool
+loop_has_room(struct core *core, uint32_t qpn)
 {
 	const struct engine_qp *peer = engine_qp_find(qpn);
 
@@ -46,15 +46,20 @@ rcio_loop_has_room(struct core *core, uint32_t qpn)
 	return false;
 }
 
+uint8_t *
+rcio_frame_begin(struct core *core, uint16_t port, bool loop, uint32_t qpn, uint32_t len)
+{
+	if (unlikely(loop) ? !loop_has_room(core, qpn) : !tx_has_room(core, port))
+		return NULL;
+	return take_frame(core, len);
+}
+
 static uint8_t *
 env_tx_begin(struct rc_env *env, struct rc_qp *rc, uint32_t len)
 {
-	struct core *core = core_of(env);
-	struct engine_qp *qp = rc_user(rc);
+	const struct engine_qp *qp = rc_user(rc);
 
-	if (unlikely(qp->loop) ? !rcio_loop_has_room(core, qp->attr.peer_qpn) : !tx_has_room(core, qp->port))
-		return NULL;
-	return rcio_frame(core, len);
+	return rcio_frame_begin(core_of(env), qp->port, qp->loop, qp->attr.peer_qpn, len);
 }
 
 /* Counts and frees the frame if the ring is full. */
@@ -71,8 +76,9 @@ hand_over(struct core *core, struct core *to, struct rte_mbuf *m)
 		core->wake_mask |= 1ull << to->index;
 }
 
-void
-rcio_loop(struct core *core, uint32_t port, uint32_t qpn, bool sealed)
+/* As if it came by the port. */
+static void
+loop_frame(struct core *core, uint16_t port, uint32_t qpn, bool sealed)
 {
 	const struct engine_qp *peer = engine_qp_find(qpn);
 	struct rte_mbuf *m = core->tx_frame;
@@ -86,26 +92,32 @@ rcio_loop(struct core *core, uint32_t port, uint32_t qpn, bool sealed)
 	if (!sealed)
 		wire_seal(rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
 	frame_info(m)->parsed = false;
-	frame_info(m)->port = (uint16_t)port;
+	frame_info(m)->port = port;
 	hand_over(core, peer->core, m);
+}
+
+void
+rcio_frame_end(struct core *core, uint16_t port, bool loop, uint32_t qpn, bool sealed)
+{
+	struct rte_mbuf *m = core->tx_frame;
+
+	if (unlikely(loop)) {
+		loop_frame(core, port, qpn, sealed);
+		return;
+	}
+	core->tx_frame = NULL;
+	if (sealed)
+		tx_append(core, port, m);
+	else
+		tx_append_unsealed(core, port, m);
 }
 
 static void
 env_tx_end(struct rc_env *env, struct rc_qp *rc, bool sealed)
 {
-	struct core *core = core_of(env);
-	struct engine_qp *qp = rc_user(rc);
-	struct rte_mbuf *m = core->tx_frame;
+	const struct engine_qp *qp = rc_user(rc);
 
-	if (unlikely(qp->loop)) {
-		rcio_loop(core, qp->port, qp->attr.peer_qpn, sealed);
-		return;
-	}
-	core->tx_frame = NULL;
-	if (sealed)
-		tx_append(core, qp->port, m);
-	else
-		tx_append_unsealed(core, qp->port, m);
+	rcio_frame_end(core_of(env), qp->port, qp->loop, qp->attr.peer_qpn, sealed);
 }
 
 static bool

@@ -161,32 +161,6 @@ fill(const struct engine_ah *ah, const struct work *work, const struct span_list
 	return false;
 }
 
-static uint8_t *
-begin_frame(struct core *core, const struct engine_qp *qp, const struct engine_ah *ah,
-	    const struct wire_build *build)
-{
-	if (ah->loop ? !rcio_loop_has_room(core, build->qpn) : !tx_has_room(core, qp->port))
-		return NULL;
-	return rcio_frame(core, wire_frame_len(&ah->template, build->opcode, build->payload_len));
-}
-
-static void
-end_frame(struct core *core, const struct engine_qp *qp, const struct engine_ah *ah, uint32_t qpn,
-	  bool sealed)
-{
-	struct rte_mbuf *m = core->tx_frame;
-
-	if (ah->loop) {
-		rcio_loop(core, qp->port, qpn, sealed);
-		return;
-	}
-	core->tx_frame = NULL;
-	if (sealed)
-		tx_append(core, qp->port, m);
-	else
-		tx_append_unsealed(core, qp->port, m);
-}
-
 /* The request in qp->work: 0, LATER, or why it fails. */
 static uint8_t
 send_one(struct core *core, struct engine_qp *qp)
@@ -211,11 +185,12 @@ send_one(struct core *core, struct engine_qp *qp)
 		status = find_payload(core, qp, &list, bounce);
 	if (status != ONE_STATUS_SUCCESS)
 		return status;
-	frame = begin_frame(core, qp, ah, &build);
+	frame = rcio_frame_begin(core, qp->port, ah->loop, build.qpn,
+				 wire_frame_len(&ah->template, build.opcode, build.payload_len));
 	if (frame == NULL)
 		return LATER;
 	payload = wire_build(&ah->template, &build, frame);
-	end_frame(core, qp, ah, build.qpn, fill(ah, work, &list, bounce, frame, payload));
+	rcio_frame_end(core, qp->port, ah->loop, build.qpn, fill(ah, work, &list, bounce, frame, payload));
 	qp->attr.send_psn = (qp->attr.send_psn + 1) & 0xffffff;
 	core->stats.ud_sent++;
 	return ONE_STATUS_SUCCESS;
