@@ -16,6 +16,7 @@
 #include "control/attach/server.h"
 #include "control/daemon/calls.h"
 #include "control/daemon/telemetry.h"
+#include "control/metrics/metrics.h"
 #include "control/rsm/rsm.h"
 #include "dataplane/compat/clock.h"
 
@@ -316,6 +317,13 @@ daemon_init(const struct config *config, char *why, size_t why_len)
 		paths_fini();
 		goto fail;
 	}
+	error = metrics_init(config, why, why_len);
+	if (error != 0) {
+		server_close();
+		reapers_stop();
+		paths_fini();
+		goto fail;
+	}
 	mappings_init();
 	error = telemetry_init();
 	if (error != 0)
@@ -359,6 +367,7 @@ daemon_fini(void)
 	uint64_t end = clock_now() + FINI_NS;
 
 	telemetry_fini();
+	metrics_fini();
 	server_close();
 	control.stopping = true;
 	TAILQ_FOREACH(client, &control.clients, link)

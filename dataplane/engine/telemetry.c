@@ -6,6 +6,7 @@
 #include <rte_telemetry.h>
 
 #include "dataplane/compat/compat.h"
+#include "dataplane/engine/counters.h"
 #include "dataplane/engine/internal.h"
 #include "dataplane/engine/tel.h"
 #include "dataplane/port/port.h"
@@ -40,97 +41,39 @@ for_each_core(struct rte_tel_data *d,
 }
 
 static void
+fill_group(struct rte_tel_data *d, const struct engine_stats *stats, enum counter_group group)
+{
+	for (const struct counter *counter = counters; counter->name != NULL; counter++) {
+		char name[RTE_TEL_MAX_STRING_LEN];
+
+		if (counter->group != group || counter->unit == COUNTER_CYCLES || counter->unit == COUNTER_NS)
+			continue;
+		snprintf(name, sizeof(name), "%s%s", counter->name,
+			 counter->unit == COUNTER_BYTES ? "_bytes" : "");
+		add(d, name, counter_value(counter, stats));
+	}
+}
+
+static void
 fill_core(struct rte_tel_data *d, const struct core *core, const struct engine_stats *stats)
 {
 	uint64_t cycles = stats->busy_cycles + stats->idle_cycles;
 
-	add(d, "loops", stats->loops);
-	add(d, "busy_loops", stats->busy_loops);
+	fill_group(d, stats, COUNTER_CORE);
 	add(d, "busy_percent", cycles == 0 ? 0 : stats->busy_cycles / (cycles / 100 + 1));
-	add(d, "sleeps", stats->sleeps);
-	add(d, "gaps", stats->gaps);
 	add(d, "gaps_ms", stats->gaps_ns / 1000000);
-	add(d, "work", stats->work);
-	add(d, "completions", stats->completions);
-	add(d, "wakes", stats->wakes);
-	add(d, "local_ops", stats->local_ops);
-	add(d, "local_bytes", stats->local_bytes);
-	add(d, "rx_packets", stats->rx_packets);
-	add(d, "rx_bytes", stats->rx_bytes);
-	add(d, "rx_chained", stats->rx_chained);
-	add(d, "tx_packets", stats->tx_packets);
-	add(d, "tx_bytes", stats->tx_bytes);
-	add(d, "handed_over", stats->handed_over);
-	add(d, "datagrams_sent", stats->ud_sent);
-	add(d, "datagrams_received", stats->ud_received);
-	add(d, "backpressure", stats->backpressure);
 }
 
 static void
 fill_drops(struct rte_tel_data *d, const struct core *core, const struct engine_stats *stats)
 {
-	static const char *const names[WIRE_DROP_MAX] = {
-		[WIRE_DROP_SHORT] = "short",     [WIRE_DROP_IP] = "ip",         [WIRE_DROP_UDP] = "udp",
-		[WIRE_DROP_ADDRESS] = "address", [WIRE_DROP_OPCODE] = "opcode", [WIRE_DROP_LENGTH] = "length",
-		[WIRE_DROP_VERSION] = "version", [WIRE_DROP_PKEY] = "pkey",     [WIRE_DROP_QPN] = "qpn",
-		[WIRE_DROP_ICRC] = "icrc",
-	};
-
-	static const char *const datagram[ENGINE_UD_DROP_MAX] = {
-		[ENGINE_UD_OPCODE] = "datagram_opcode", [ENGINE_UD_ADDRESS] = "datagram_address",
-		[ENGINE_UD_QKEY] = "datagram_qkey",     [ENGINE_UD_NO_RECEIVE] = "datagram_no_receive",
-		[ENGINE_UD_LENGTH] = "datagram_length", [ENGINE_UD_BUSY] = "datagram_busy",
-	};
-
-	for (uint32_t i = 0; i < WIRE_DROP_MAX; i++)
-		if (names[i] != NULL)
-			add(d, names[i], stats->drop[i]);
-	for (uint32_t i = 0; i < ENGINE_UD_DROP_MAX; i++)
-		add(d, datagram[i], stats->ud_drop[i]);
-	add(d, "no_queue_pair", stats->drop_no_qp);
-	add(d, "no_buffer", stats->drop_no_mbuf);
-	add(d, "inbound_ring_full", stats->drop_inbound);
-	add(d, "control_ring_full", stats->drop_control);
-	add(d, "longer_than_buffer", stats->drop_segments);
-	add(d, "transmit_ring_full", stats->drop_tx_ring);
-	add(d, "completion_ring_full", stats->cq_overflow);
+	fill_group(d, stats, COUNTER_DROP);
 }
 
 static void
 fill_transport(struct rte_tel_data *d, const struct core *core, const struct engine_stats *stats)
 {
-	static const char *const names[RC_COUNT_MAX] = {
-		[RC_COUNT_RETRANSMIT] = "retransmitted",
-		[RC_COUNT_TIMEOUT] = "timeouts",
-		[RC_COUNT_NAK_SEQ_SENT] = "nak_sequence_sent",
-		[RC_COUNT_NAK_SEQ_RECEIVED] = "nak_sequence_received",
-		[RC_COUNT_NAK_IMPLIED] = "nak_implied",
-		[RC_COUNT_RNR_SENT] = "rnr_sent",
-		[RC_COUNT_RNR_RECEIVED] = "rnr_received",
-		[RC_COUNT_NAK_INVALID_SENT] = "nak_invalid_sent",
-		[RC_COUNT_NAK_ACCESS_SENT] = "nak_access_sent",
-		[RC_COUNT_NAK_OPERATION_SENT] = "nak_operation_sent",
-		[RC_COUNT_NAK_FATAL_RECEIVED] = "nak_fatal_received",
-		[RC_COUNT_ACK_SENT] = "ack_sent",
-		[RC_COUNT_DUPLICATE] = "duplicates",
-		[RC_COUNT_OUT_OF_SEQUENCE] = "out_of_sequence",
-		[RC_COUNT_RETRY_EXCEEDED] = "retry_exceeded",
-		[RC_COUNT_RNR_EXCEEDED] = "rnr_exceeded",
-		[RC_COUNT_CNP_SENT] = "cnp_sent",
-		[RC_COUNT_CNP_RECEIVED] = "cnp_received",
-		[RC_COUNT_DROP_STATE] = "drop_state",
-		[RC_COUNT_DROP_ADDRESS] = "drop_address",
-		[RC_COUNT_DROP_OPCODE] = "drop_opcode",
-		[RC_COUNT_DROP_RESPONSE] = "drop_response",
-		[RC_COUNT_DROP_REPLAY] = "drop_replay",
-		[RC_COUNT_DROP_PARKED] = "drop_parked",
-		[RC_COUNT_HELD] = "held",
-		[RC_COUNT_BAD_RESPONSE] = "bad_response",
-	};
-
-	for (uint32_t i = 0; i < RC_COUNT_MAX; i++)
-		if (names[i] != NULL)
-			add(d, names[i], stats->rc[i]);
+	fill_group(d, stats, COUNTER_TRANSPORT);
 }
 
 static void
@@ -192,7 +135,7 @@ on_ports(const char *command, const char *params, struct rte_tel_data *d)
 	for (uint32_t i = 0; i < ports_num; i++) {
 		const struct port *port = &ports[i];
 		struct rte_tel_data *one = rte_tel_data_alloc();
-		struct rte_eth_stats stats;
+		struct engine_port_stats stats;
 		char mac[RTE_ETHER_ADDR_FMT_SIZE];
 
 		if (one == NULL)
@@ -213,13 +156,13 @@ on_ports(const char *command, const char *params, struct rte_tel_data *d)
 		add(one, "flow_rules_made", atomic_load_explicit(&port->flows.made, memory_order_relaxed));
 		add(one, "flow_rules_refused",
 		    atomic_load_explicit(&port->flows.refused, memory_order_relaxed));
-		if (rte_eth_stats_get(port->device, &stats) == 0) {
-			add(one, "rx_packets", stats.ipackets);
-			add(one, "tx_packets", stats.opackets);
-			add(one, "rx_missed", stats.imissed);
-			add(one, "rx_errors", stats.ierrors);
-			add(one, "tx_errors", stats.oerrors);
-			add(one, "rx_no_buffer", stats.rx_nombuf);
+		if (engine_port_stats(i, &stats)) {
+			add(one, "rx_packets", stats.rx_packets);
+			add(one, "tx_packets", stats.tx_packets);
+			add(one, "rx_missed", stats.rx_missed);
+			add(one, "rx_errors", stats.rx_errors);
+			add(one, "tx_errors", stats.tx_errors);
+			add(one, "rx_no_buffer", stats.rx_no_buffer);
 		}
 		rte_tel_data_add_dict_container(d, port->info.name, one, 0);
 	}
