@@ -113,8 +113,8 @@ if [ -x "$promtool" ]; then
 else
 	leave_out "promtool check metrics: there is no promtool (Debian: prometheus)"
 fi
-if python3 -c 'import prometheus_client' 2>/dev/null; then
-	python3 - "$WORK/openmetrics" <<'PYTHON' || fail "OpenMetrics, as prometheus_client reads it"
+if /usr/bin/python3 -c 'import prometheus_client' 2>/dev/null; then
+	/usr/bin/python3 - "$WORK/openmetrics" <<'PYTHON' || fail "OpenMetrics, as prometheus_client reads it"
 import sys
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as families
 with open(sys.argv[1], encoding="utf-8") as text:
