@@ -97,7 +97,7 @@ qp_signal(struct core *core, struct engine_qp *qp, uint32_t signal)
 static void
 sample_begin(struct core *core, struct engine_qp *qp)
 {
-	core->sample_in = ENGINE_SAMPLE - 1;
+	core->sample_at = core->stats.work - 1 + ENGINE_SAMPLE;
 	if (qp->sampled_at != 0)
 		return;
 	qp->sample = qp->sq_taken;
@@ -154,8 +154,7 @@ qp_pull(struct core *core, struct engine_qp *qp, struct work *work)
 	wqe_to_work(&wqe, ext, work);
 	qp->sq_head += slots;
 	qp->sq_taken++;
-	core->stats.work++;
-	if (unlikely(core->sample_in-- == 0))
+	if (unlikely(core->stats.work++ >= core->sample_at))
 		sample_begin(core, qp);
 	return 1;
 }
