@@ -84,8 +84,8 @@ mappings_for_clients(void)
 		fclose(max);
 	limit = limit > used + MAPPINGS_OWN ? limit - used - MAPPINGS_OWN : MAPPINGS_LEAST;
 	if (limit <= MAPPINGS_LEAST)
-		log_warning("of vm.max_map_count %lu are used already: applications can register little "
-			    "memory; raise it (sysctl vm.max_map_count)\n",
+		log_warning("event=mappings_short used=%lu text=\"applications can register little memory\" "
+			    "remedy=\"raise vm.max_map_count (sysctl)\"\n",
 			    used);
 	/* Each has a guard, and so have the arenas. */
 	return limit < ENGINE_GUARDS_MAX - MAPPINGS_OWN ? (uint32_t)limit : ENGINE_GUARDS_MAX - MAPPINGS_OWN;
@@ -327,7 +327,9 @@ daemon_init(const struct config *config, char *why, size_t why_len)
 	mappings_init();
 	error = telemetry_init();
 	if (error != 0)
-		log_warning("telemetry: %s; nothing about attachments can be asked\n", strerror(-error));
+		log_warning(
+			"event=telemetry_off error=\"%s\" text=\"nothing about attachments can be asked\"\n",
+			strerror(-error));
 	return 0;
 fail:
 	cm_table_fini(&control.segment_ids);
@@ -376,7 +378,7 @@ daemon_fini(void)
 		if (loop_once(clock_now() + NS_PER_MS) != 0)
 			break;
 	if (!TAILQ_EMPTY(&control.clients))
-		log_warning("the cores did not let go of all attachments in time\n");
+		log_warning("event=end_late text=\"the cores did not let go of all attachments in time\"\n");
 	conns_fini();
 	mappings_fini();
 	reapers_stop();
