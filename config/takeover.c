@@ -4,24 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/ctl_path.h"
 #include "config/internal.h"
-
-#define DEFAULT_NAME "/oneside.sock"
-#define CTL_NAME "/ctl"
 
 bool
 config_ctl_path(const struct config *config, char path[CONFIG_PATH_MAX])
 {
-	size_t len = strlen(config->socket), name = strlen(DEFAULT_NAME);
-	int n;
-
-	if (config->ctl[0] != '\0')
-		n = snprintf(path, CONFIG_PATH_MAX, "%s", config->ctl);
-	else if (len >= name && strcmp(config->socket + len - name, DEFAULT_NAME) == 0)
-		n = snprintf(path, CONFIG_PATH_MAX, "%.*s" CTL_NAME, (int)(len - name), config->socket);
-	else
-		n = snprintf(path, CONFIG_PATH_MAX, "%s.ctl", config->socket);
-	return n > 0 && (size_t)n < CONFIG_PATH_MAX;
+	if (config->ctl[0] == '\0')
+		return ctl_path_beside(config->socket, path, CONFIG_PATH_MAX);
+	strcpy(path, config->ctl);
+	return true;
 }
 
 static bool

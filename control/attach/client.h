@@ -106,6 +106,7 @@ struct client {
 
 /* ---- client_state.c: the only writer of an attachment's state; `why`: for the trace ---- */
 void client_state_set(struct client *client, enum client_state to, const char *why);
+const char *client_state_name(const struct client *client);
 
 /* ---- client.c ---- */
 void client_accept(int fd);
@@ -141,5 +142,7 @@ bool identity_take(struct msghdr *header, struct ucred *sender);
  * proves.  Where there are too many for a request, the one in `acl` (NULL: of another node) matters.
  */
 void identity_fill(struct acl_who *who, const struct ucred *sender, int fd, const struct acl *acl);
+/* Whether `gid` is among the supplementary groups that the peer of the socket had when it connected. */
+bool identity_in_group(int fd, gid_t gid);
 
 #endif

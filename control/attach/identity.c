@@ -113,3 +113,17 @@ identity_fill(struct acl_who *who, const struct ucred *sender, int fd, const str
 	if (group != few)
 		free(group);
 }
+
+bool
+identity_in_group(int fd, gid_t gid)
+{
+	gid_t few[FEW_GROUPS], *group;
+	uint32_t num = 0;
+	bool found;
+
+	group = read_groups(fd, few, &num);
+	found = group != NULL && contains(group, num, gid);
+	if (group != few)
+		free(group);
+	return found;
+}

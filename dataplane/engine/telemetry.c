@@ -81,6 +81,8 @@ engine_tell_core(struct tell *d, uint32_t core)
 	cycles = stats.busy_cycles + stats.idle_cycles;
 	add(d, "loops", stats.loops);
 	add(d, "busy_loops", stats.busy_loops);
+	add(d, "busy_cycles", stats.busy_cycles);
+	add(d, "idle_cycles", stats.idle_cycles);
 	add(d, "busy_percent", cycles == 0 ? 0 : stats.busy_cycles / (cycles / 100 + 1));
 	add(d, "sleeps", stats.sleeps);
 	add(d, "gaps", stats.gaps);
@@ -229,11 +231,13 @@ engine_tell_port(struct tell *d, uint32_t number)
 {
 	const struct port *port = &ports[number];
 	struct rte_eth_stats stats;
-	char mac[RTE_ETHER_ADDR_FMT_SIZE];
+	char mac[RTE_ETHER_ADDR_FMT_SIZE], name[RTE_ETH_NAME_MAX_LEN];
 
 	rte_ether_format_addr(mac, sizeof(mac), (const struct rte_ether_addr *)port->info.mac);
 	d->text(d, "mac", mac);
 	add(d, "device", port->device);
+	if (rte_eth_dev_get_name_by_port(port->device, name) == 0)
+		d->text(d, "device_name", name);
 	add(d, "mtu", port->info.mtu);
 	add(d, "path_mtu", port->info.path_mtu);
 	add(d, "rx_queues", port->rx_queues);
@@ -249,6 +253,8 @@ engine_tell_port(struct tell *d, uint32_t number)
 		return;
 	add(d, "rx_packets", stats.ipackets);
 	add(d, "tx_packets", stats.opackets);
+	add(d, "rx_bytes", stats.ibytes);
+	add(d, "tx_bytes", stats.obytes);
 	add(d, "rx_missed", stats.imissed);
 	add(d, "rx_errors", stats.ierrors);
 	add(d, "tx_errors", stats.oerrors);

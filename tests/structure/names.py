@@ -35,7 +35,7 @@ PREFIXES = {
     "control": {
         "attach": "attach client clients command copies entry grace identity job lane mapping mappings object parts "
                   "reaper reapers server work workers",
-        "base": "acl arena port_space quota small table",
+        "base": "acl arena listening port_space quota small table",
         "cm": "cm sidr",
         "connect": "ah ahs conn conns cr listen listener qp_connect qp_datagram qp_disconnect qp_engine_event "
                    "qp_error qp_rtr qp_rts resolution",
@@ -45,6 +45,8 @@ PREFIXES = {
         "objects": "bind channel cq hello key mr mw pz qp qpn region srq staging",
         "path": "addr path paths",
         "rsm": "export host hosts import rsm segment share",
+        "show": "show",
+        "ctl": "ctl",
     },
     "config": {"": "config"},
     "api/client": {
