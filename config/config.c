@@ -42,6 +42,7 @@ const struct config_key config_keys[] = {
 	FIXED("work_pool", work_pool, KEY_NUMBER, 1024, 1u << 24),
 	FIXED("mbufs", mbufs, KEY_NUMBER, 1024, 1u << 22),
 	DATAPLANE("process_memory", process_memory, KEY_SWITCH, 0, 0),
+	FIXED("metrics", metrics, KEY_LISTEN, 0, 0),
 	{NULL, KEY_NUMBER, 0, 0, 0, 0, false},
 };
 
@@ -349,6 +350,23 @@ set_group(const struct place *at, gid_t *gid)
 }
 
 static int
+set_listen(const struct place *at, struct config_listen *listen)
+{
+	struct config_listen value;
+	int error = config_listen_parse(at->value, &value);
+
+	if (error == -ENAMETOOLONG)
+		return REFUSE(at, error, "the path is longer than %u bytes; choose a shorter one",
+			      CONFIG_PATH_MAX - 1);
+	if (error < 0)
+		return REFUSE(at, error,
+			      "this is no place to listen; write as in unix:/run/oneside/metrics.sock, "
+			      "127.0.0.1:9464 or [::1]:9464, or off");
+	*listen = value;
+	return 0;
+}
+
+static int
 set_key(struct config *config, const struct config_key *keys, const struct place *at)
 {
 	for (const struct config_key *key = keys; key->name != NULL; key++) {
@@ -369,6 +387,8 @@ set_key(struct config *config, const struct config_key *keys, const struct place
 			return set_path(at, field);
 		case KEY_GROUP:
 			return set_group(at, field);
+		case KEY_LISTEN:
+			return set_listen(at, field);
 		}
 	}
 	char known[512];

@@ -49,6 +49,15 @@ struct config_peer {
 	struct config_addr addr;
 };
 
+/* Where a service of ours listens: "unix:PATH", "ADDRESS:PORT", "[ADDRESS]:PORT", or "off". */
+struct config_listen {
+	uint16_t family; /* AF_UNIX, AF_INET or AF_INET6; 0: nowhere */
+	uint16_t port;
+	uint8_t addr[16]; /* network order; IPv4 in the first four */
+	char path[CONFIG_PATH_MAX];
+	char text[CONFIG_PATH_MAX + 8]; /* as it was written */
+};
+
 struct config {
 	uint32_t node; /* RSM node id; 0: RSM between nodes is off */
 	char socket[CONFIG_PATH_MAX];
@@ -57,6 +66,7 @@ struct config {
 	gid_t ctl_group;           /* may look; CONFIG_NO_GROUP: nobody but root and the own user */
 	gid_t ctl_admin_group;     /* may change, too */
 	enum one_idle idle;
+	struct config_listen metrics;
 	struct config_port port[CONFIG_PORTS_MAX];
 	uint32_t num_ports;
 	struct config_peer peer[CONFIG_PEERS_MAX];

@@ -33,6 +33,8 @@
 #include "control/attach/reaper.h"
 #include "control/attach/mapping.h"
 #include "control/attach/work.h"
+#include "dataplane/compat/clock.h"
+#include "dataplane/mem/reach.h"
 
 #define ENDING_NS (NS_PER_MS / 10) /* how often to look after attachments that end */
 
@@ -87,6 +89,8 @@ client_reply(struct client *client, int error)
 	struct iovec iov = {reply, sizeof(*reply)};
 	struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
 
+	if (client->busy)
+		latency_add(&client_totals.latency[client->msg.type], clock_now() - client->asked_at);
 	client->busy = false;
 	discard_fds(client);
 	if (client->state > CLIENT_ATTACHED) {
@@ -142,6 +146,7 @@ client_reply(struct client *client, int error)
 }
 
 const struct attach_calls *attach_calls;
+struct client_totals client_totals;
 
 static int
 dispatch(struct client *client)
@@ -266,6 +271,7 @@ client_ready(struct watch *watch, uint32_t events)
 		client->busy = true;
 		client->sender = sender;
 		client->requests++;
+		client->asked_at = clock_now();
 		request(client);
 	}
 }
@@ -433,6 +439,10 @@ release(struct client *client)
 			free(table_at(&client->table[kind], i));
 		table_fini(&client->table[kind]);
 	}
+	if (!client->labelled) {
+		client_totals.requests += client->requests;
+		client_totals.copied += client->reach != NULL ? reach_bytes(client->reach) : 0;
+	}
 	if (client->engine != NULL)
 		engine_client_free(client->engine);
 	client->engine = NULL;
@@ -503,6 +513,7 @@ clients_poll(void)
 			lane_close(&client->lane);
 			if (client->attached)
 				quota_detach(&control.quota, client->account);
+			client_totals.labelled -= client->labelled;
 			quota_leave(&control.quota, client->account);
 			free(client);
 		}

@@ -259,7 +259,7 @@ list_ports(struct list *list)
 }
 
 static void
-list_cores(struct list *list, engine_tell_core_fn *tell)
+list_cores(struct list *list, engine_tell_fn *tell)
 {
 	for (uint32_t i = first(list); i < engine_num_cores(); i++) {
 		struct entry_json entry;

@@ -21,15 +21,21 @@
 #define AT_ONCE 64u /* edges of one look, */
 #define LOOK_NS (20 * NS_PER_MS)
 #define KNOWN 1024u
-#define NO_CLIENT UINT32_MAX
+
+/* Whose an object is. */
+struct owner {
+	uint32_t client; /* number of the attachment; NOBODY */
+	uint32_t pid;
+};
+#define NOBODY UINT32_MAX
 
 struct edge {
 	uint64_t at;
 	const struct state_machine *machine;
 	uint32_t id, from, to;
-	uint32_t client; /* whose it is, where the lcore knows; NO_CLIENT */
+	struct owner owner; /* as far as the lcore knows it */
 	bool allowed;
-	char why[55];
+	char why[51];
 };
 
 struct edge_ring {
@@ -46,7 +52,8 @@ static uint64_t lost_told;
 
 /* Whose a queue pair is: it may be gone when its last edges are read.  A cache, by number. */
 static struct {
-	uint32_t qpn, client;
+	uint32_t qpn;
+	struct owner owner;
 } known[KNOWN];
 
 static bool
@@ -62,12 +69,26 @@ is_qp(const struct state_machine *machine)
 	return strcmp(machine->object, "CM connection") != 0 && !is_attachment(machine);
 }
 
-static uint32_t
-owner_of(uint32_t qpn)
+/* On the control thread. */
+static struct owner
+owner_of_qp(uint32_t qpn)
 {
 	const struct qp *qp = qpn != 0 ? engine_qp_owner(qpn) : NULL;
+	const struct client *client = qp != NULL ? qp->object.client : NULL;
 
-	return qp != NULL ? qp->object.client->number : NO_CLIENT;
+	return client != NULL ? (struct owner){client->number, (uint32_t)client->pid}
+			      : (struct owner){NOBODY, 0};
+}
+
+static struct owner
+owner_of_attachment(uint32_t number)
+{
+	const struct client *client;
+
+	TAILQ_FOREACH(client, &control.clients, link)
+	if (client->number == number)
+		return (struct owner){number, (uint32_t)client->pid};
+	return (struct owner){number, 0};
 }
 
 /* ---- any lcore ---- */
@@ -97,11 +118,13 @@ ctl_edge(const struct state_machine *machine, uint32_t id, uint32_t from, uint32
 			      .id = id,
 			      .from = from,
 			      .to = to,
-			      .client = NO_CLIENT,
+			      .owner.client = NOBODY,
 			      .allowed = allowed};
 	snprintf(edge->why, sizeof(edge->why), "%s", why);
-	if (lcore == rte_get_main_lcore() && is_qp(machine))
-		edge->client = owner_of(id);
+	if (lcore == rte_get_main_lcore() && is_attachment(machine))
+		edge->owner = owner_of_attachment(id);
+	else if (lcore == rte_get_main_lcore() && is_qp(machine))
+		edge->owner = owner_of_qp(id);
 	atomic_store_explicit(&ring->head, head + 1, memory_order_release);
 }
 
@@ -146,45 +169,33 @@ oldest(struct edge_ring **from)
 }
 
 /* Whose the edge is, as far as it is known. */
-static uint32_t
-client_of(const struct edge *edge)
+static struct owner
+owner_of(const struct edge *edge)
 {
-	uint32_t client = edge->client;
+	struct owner owner = edge->owner;
+	uint32_t place = edge->id % KNOWN;
 
-	if (is_attachment(edge->machine))
-		return edge->id;
 	if (!is_qp(edge->machine) || edge->id == 0)
-		return NO_CLIENT;
-	if (client == NO_CLIENT)
-		client = owner_of(edge->id);
-	if (client == NO_CLIENT)
-		return known[edge->id % KNOWN].qpn == edge->id ? known[edge->id % KNOWN].client : NO_CLIENT;
-	known[edge->id % KNOWN].qpn = edge->id;
-	known[edge->id % KNOWN].client = client;
-	return client;
+		return owner;
+	if (owner.client == NOBODY)
+		owner = owner_of_qp(edge->id);
+	if (owner.client == NOBODY)
+		return known[place].qpn == edge->id ? known[place].owner : owner;
+	known[place].qpn = edge->id;
+	known[place].owner = owner;
+	return owner;
 }
 
 static bool
-is_of_pid(uint32_t number, uint32_t pid)
-{
-	const struct client *client;
-
-	TAILQ_FOREACH(client, &control.clients, link)
-	if (client->number == number)
-		return (uint32_t)client->pid == pid;
-	return false;
-}
-
-static bool
-matches(const struct ctl_filter *filter, const struct edge *edge, uint32_t client)
+matches(const struct ctl_filter *filter, const struct edge *edge, const struct owner *owner)
 {
 	if (filter->given == 0)
 		return true;
 	if (filter->given == CTL_M_QP)
 		return is_qp(edge->machine) && edge->id == filter->number;
-	if (client == NO_CLIENT)
+	if (owner->client == NOBODY)
 		return false;
-	return filter->given == CTL_M_CLIENT ? client == filter->number : is_of_pid(client, filter->number);
+	return filter->number == (filter->given == CTL_M_CLIENT ? owner->client : owner->pid);
 }
 
 /* As of the wall's clock, which edges do not ask. */
@@ -198,7 +209,7 @@ wall_ns(uint64_t at)
 }
 
 static json_t *
-describe(const struct edge *edge, uint32_t client)
+describe(const struct edge *edge, const struct owner *owner)
 {
 	const struct state_machine *machine = edge->machine;
 	json_t *object =
@@ -206,20 +217,22 @@ describe(const struct edge *edge, uint32_t client)
 			  machine->object, "id", (json_int_t)edge->id, "from", machine->name[edge->from],
 			  "to", machine->name[edge->to], "why", edge->why, "allowed", edge->allowed);
 
-	if (client != NO_CLIENT)
-		json_object_set_new(object, "client", json_integer(client));
+	if (owner->client != NOBODY) {
+		json_object_set_new(object, "client", json_integer(owner->client));
+		json_object_set_new(object, "pid", json_integer(owner->pid));
+	}
 	return json_pack("{s:o}", "edge", object);
 }
 
 static void
 tell(const struct edge *edge)
 {
-	uint32_t client = client_of(edge);
+	struct owner owner = owner_of(edge);
 	struct ctl_caller *caller;
 
 	TAILQ_FOREACH(caller, &ctl_callers, link)
-	if (caller->traces && !caller->gone && matches(&caller->filter, edge, client) &&
-	    !ctl_push(caller, describe(edge, client)))
+	if (caller->traces && !caller->gone && matches(&caller->filter, edge, &owner) &&
+	    !ctl_push(caller, describe(edge, &owner)))
 		caller->lost++;
 }
 

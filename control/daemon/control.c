@@ -17,6 +17,7 @@
 #include "control/ctl/ctl.h"
 #include "control/daemon/calls.h"
 #include "control/daemon/telemetry.h"
+#include "control/metrics/metrics.h"
 #include "control/rsm/rsm.h"
 #include "dataplane/compat/clock.h"
 
@@ -334,22 +335,26 @@ daemon_init(const struct ctl_source *source, char *why, size_t why_len)
 	if (error != 0)
 		goto fail;
 	error = server_open(config, why, why_len);
-	if (error == 0) {
-		error = ctl_open(source, why, why_len);
-		if (error != 0) {
-			server_close();
-			reapers_stop();
-		}
-	}
-	if (error != 0) {
-		paths_fini();
-		goto fail;
-	}
+	if (error != 0)
+		goto no_server;
+	error = ctl_open(source, why, why_len);
+	if (error != 0)
+		goto no_ctl;
+	error = metrics_init(config, why, why_len);
+	if (error != 0)
+		goto no_metrics;
 	mappings_init();
 	error = telemetry_init();
 	if (error != 0)
 		log_warning("telemetry: %s; nothing about attachments can be asked\n", strerror(-error));
 	return 0;
+no_metrics:
+	ctl_close();
+no_ctl:
+	server_close();
+	reapers_stop();
+no_server:
+	paths_fini();
 fail:
 	cm_table_fini(&control.segment_ids);
 	if (control.epoll >= 0)
@@ -389,6 +394,7 @@ daemon_fini(void)
 
 	telemetry_fini();
 	ctl_close();
+	metrics_fini();
 	server_close();
 	control.stopping = true;
 	TAILQ_FOREACH(client, &control.clients, link)

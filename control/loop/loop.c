@@ -27,6 +27,8 @@ control_random(void)
 	return pool[--left];
 }
 
+uint64_t log_suppressed;
+
 bool
 log_allowed(void)
 {
@@ -39,6 +41,7 @@ log_allowed(void)
 		since = control.now;
 		lines = 0;
 	}
+	log_suppressed += lines >= LOG_LINES;
 	return lines++ < LOG_LINES;
 }
 

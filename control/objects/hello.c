@@ -198,6 +198,8 @@ hello_request(struct client *client, const struct one_msg *msg)
 				: client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
 	else {
 		client->attached = true;
+		client->labelled = client_totals.labelled < CLIENT_LABELS;
+		client_totals.labelled += client->labelled;
 		error = start(client);
 	}
 	if (error == REQUEST_LATER || error == REQUEST_AGAIN)

@@ -289,7 +289,7 @@ table_summary(const json_t *answer)
 	const json_t *facts = json_array_get(json_object_get(answer, "version"), 0);
 	json_int_t up = json_integer_value(json_object_get(facts, "uptime_s"));
 
-	printf("oneside %s, DPDK %s, pid %" JSON_INTEGER_FORMAT ", node %" JSON_INTEGER_FORMAT
+	printf("oneside %s, %s, pid %" JSON_INTEGER_FORMAT ", node %" JSON_INTEGER_FORMAT
 	       ", up %" JSON_INTEGER_FORMAT "d %02d:%02d:%02d%s\n",
 	       json_string_value(json_object_get(facts, "version")),
 	       json_string_value(json_object_get(facts, "dpdk")),

@@ -61,6 +61,7 @@ struct core {
 	struct stage stage;
 	struct engine_stats stats;
 	uint32_t loop;
+	uint32_t sample_in;     /* work requests until the time of one is taken */
 	bool timed;             /* this loop's stages are */
 	bool timed_idle;        /* the loop before found nothing to do */
 	struct engine_qp **hot; /* queue pairs whose rings are looked at, in no order; */

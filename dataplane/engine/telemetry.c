@@ -6,6 +6,7 @@
 #include <rte_telemetry.h>
 
 #include "dataplane/compat/compat.h"
+#include "dataplane/engine/counters.h"
 #include "dataplane/engine/internal.h"
 #include "dataplane/engine/tel.h"
 #include "dataplane/engine/tell.h"
@@ -38,7 +39,7 @@ dictionary_text(struct tell *tell, const char *name, const char *text)
 
 /* One in `d`, of what `fill` tells of number `number`. */
 static int
-add_dictionary(struct rte_tel_data *d, const char *name, engine_tell_core_fn *fill, uint32_t number)
+add_dictionary(struct rte_tel_data *d, const char *name, engine_tell_fn *fill, uint32_t number)
 {
 	struct dictionary one = {{dictionary_number, dictionary_text}, rte_tel_data_alloc()};
 
@@ -50,15 +51,9 @@ add_dictionary(struct rte_tel_data *d, const char *name, engine_tell_core_fn *fi
 	return 0;
 }
 
-uint32_t
-engine_core_lcore(uint32_t core)
-{
-	return engine.core[core]->lcore;
-}
-
 /* A dictionary per core, by its lcore's number. */
 static int
-for_each_core(struct rte_tel_data *d, engine_tell_core_fn *fill)
+for_each_core(struct rte_tel_data *d, engine_tell_fn *fill)
 {
 	rte_tel_data_start_dict(d);
 	for (uint32_t i = 0; i < engine.num_cores; i++) {
@@ -71,6 +66,20 @@ for_each_core(struct rte_tel_data *d, engine_tell_core_fn *fill)
 	return 0;
 }
 
+static void
+fill_group(struct tell *d, const struct engine_stats *stats, enum counter_group group)
+{
+	for (const struct counter *counter = counters; counter->name != NULL; counter++) {
+		char name[RTE_TEL_MAX_STRING_LEN];
+
+		if (counter->group != group || counter->unit == COUNTER_CYCLES || counter->unit == COUNTER_NS)
+			continue;
+		snprintf(name, sizeof(name), "%s%s", counter->name,
+			 counter->unit == COUNTER_BYTES ? "_bytes" : "");
+		add(d, name, counter_value(counter, stats));
+	}
+}
+
 void
 engine_tell_core(struct tell *d, uint32_t core)
 {
@@ -79,99 +88,29 @@ engine_tell_core(struct tell *d, uint32_t core)
 
 	engine_stats(core, &stats);
 	cycles = stats.busy_cycles + stats.idle_cycles;
-	add(d, "loops", stats.loops);
-	add(d, "busy_loops", stats.busy_loops);
 	add(d, "busy_cycles", stats.busy_cycles);
 	add(d, "idle_cycles", stats.idle_cycles);
+	fill_group(d, &stats, COUNTER_CORE);
 	add(d, "busy_percent", cycles == 0 ? 0 : stats.busy_cycles / (cycles / 100 + 1));
-	add(d, "sleeps", stats.sleeps);
-	add(d, "gaps", stats.gaps);
 	add(d, "gaps_ms", stats.gaps_ns / 1000000);
-	add(d, "work", stats.work);
-	add(d, "completions", stats.completions);
-	add(d, "wakes", stats.wakes);
-	add(d, "local_ops", stats.local_ops);
-	add(d, "local_bytes", stats.local_bytes);
-	add(d, "rx_packets", stats.rx_packets);
-	add(d, "rx_bytes", stats.rx_bytes);
-	add(d, "rx_chained", stats.rx_chained);
-	add(d, "tx_packets", stats.tx_packets);
-	add(d, "tx_bytes", stats.tx_bytes);
-	add(d, "handed_over", stats.handed_over);
-	add(d, "datagrams_sent", stats.ud_sent);
-	add(d, "datagrams_received", stats.ud_received);
-	add(d, "backpressure", stats.backpressure);
 }
 
 void
 engine_tell_drops(struct tell *d, uint32_t core)
 {
 	struct engine_stats stats;
-	static const char *const names[WIRE_DROP_MAX] = {
-		[WIRE_DROP_SHORT] = "short",     [WIRE_DROP_IP] = "ip",         [WIRE_DROP_UDP] = "udp",
-		[WIRE_DROP_ADDRESS] = "address", [WIRE_DROP_OPCODE] = "opcode", [WIRE_DROP_LENGTH] = "length",
-		[WIRE_DROP_VERSION] = "version", [WIRE_DROP_PKEY] = "pkey",     [WIRE_DROP_QPN] = "qpn",
-		[WIRE_DROP_ICRC] = "icrc",
-	};
-
-	static const char *const datagram[ENGINE_UD_DROP_MAX] = {
-		[ENGINE_UD_OPCODE] = "datagram_opcode", [ENGINE_UD_ADDRESS] = "datagram_address",
-		[ENGINE_UD_QKEY] = "datagram_qkey",     [ENGINE_UD_NO_RECEIVE] = "datagram_no_receive",
-		[ENGINE_UD_LENGTH] = "datagram_length", [ENGINE_UD_BUSY] = "datagram_busy",
-	};
 
 	engine_stats(core, &stats);
-	for (uint32_t i = 0; i < WIRE_DROP_MAX; i++)
-		if (names[i] != NULL)
-			add(d, names[i], stats.drop[i]);
-	for (uint32_t i = 0; i < ENGINE_UD_DROP_MAX; i++)
-		add(d, datagram[i], stats.ud_drop[i]);
-	add(d, "no_queue_pair", stats.drop_no_qp);
-	add(d, "no_buffer", stats.drop_no_mbuf);
-	add(d, "inbound_ring_full", stats.drop_inbound);
-	add(d, "control_ring_full", stats.drop_control);
-	add(d, "longer_than_buffer", stats.drop_segments);
-	add(d, "transmit_ring_full", stats.drop_tx_ring);
-	add(d, "completion_ring_full", stats.cq_overflow);
+	fill_group(d, &stats, COUNTER_DROP);
 }
 
 void
 engine_tell_transport(struct tell *d, uint32_t core)
 {
 	struct engine_stats stats;
-	static const char *const names[RC_COUNT_MAX] = {
-		[RC_COUNT_RETRANSMIT] = "retransmitted",
-		[RC_COUNT_TIMEOUT] = "timeouts",
-		[RC_COUNT_NAK_SEQ_SENT] = "nak_sequence_sent",
-		[RC_COUNT_NAK_SEQ_RECEIVED] = "nak_sequence_received",
-		[RC_COUNT_NAK_IMPLIED] = "nak_implied",
-		[RC_COUNT_RNR_SENT] = "rnr_sent",
-		[RC_COUNT_RNR_RECEIVED] = "rnr_received",
-		[RC_COUNT_NAK_INVALID_SENT] = "nak_invalid_sent",
-		[RC_COUNT_NAK_ACCESS_SENT] = "nak_access_sent",
-		[RC_COUNT_NAK_OPERATION_SENT] = "nak_operation_sent",
-		[RC_COUNT_NAK_FATAL_RECEIVED] = "nak_fatal_received",
-		[RC_COUNT_ACK_SENT] = "ack_sent",
-		[RC_COUNT_DUPLICATE] = "duplicates",
-		[RC_COUNT_OUT_OF_SEQUENCE] = "out_of_sequence",
-		[RC_COUNT_RETRY_EXCEEDED] = "retry_exceeded",
-		[RC_COUNT_RNR_EXCEEDED] = "rnr_exceeded",
-		[RC_COUNT_CNP_SENT] = "cnp_sent",
-		[RC_COUNT_CNP_RECEIVED] = "cnp_received",
-		[RC_COUNT_DROP_STATE] = "drop_state",
-		[RC_COUNT_DROP_ADDRESS] = "drop_address",
-		[RC_COUNT_DROP_OPCODE] = "drop_opcode",
-		[RC_COUNT_DROP_RESPONSE] = "drop_response",
-		[RC_COUNT_DROP_REPLAY] = "drop_replay",
-		[RC_COUNT_DROP_PARKED] = "drop_parked",
-		[RC_COUNT_HELD] = "held",
-		[RC_COUNT_BAD_RESPONSE] = "bad_response",
-	};
 
 	engine_stats(core, &stats);
-	for (uint32_t i = 0; i < RC_COUNT_MAX; i++)
-		if (names[i] != NULL)
-			add(d, names[i], stats.rc[i]);
+	fill_group(d, &stats, COUNTER_TRANSPORT);
 }
 
 void
@@ -230,7 +169,7 @@ void
 engine_tell_port(struct tell *d, uint32_t number)
 {
 	const struct port *port = &ports[number];
-	struct rte_eth_stats stats;
+	struct engine_port_stats stats;
 	char mac[RTE_ETHER_ADDR_FMT_SIZE], name[RTE_ETH_NAME_MAX_LEN];
 
 	rte_ether_format_addr(mac, sizeof(mac), (const struct rte_ether_addr *)port->info.mac);
@@ -249,16 +188,16 @@ engine_tell_port(struct tell *d, uint32_t number)
 	add(d, "flow_rules", atomic_load_explicit(&port->flows.count, memory_order_relaxed));
 	add(d, "flow_rules_made", atomic_load_explicit(&port->flows.made, memory_order_relaxed));
 	add(d, "flow_rules_refused", atomic_load_explicit(&port->flows.refused, memory_order_relaxed));
-	if (rte_eth_stats_get(port->device, &stats) != 0)
+	if (!engine_port_stats(number, &stats))
 		return;
-	add(d, "rx_packets", stats.ipackets);
-	add(d, "tx_packets", stats.opackets);
-	add(d, "rx_bytes", stats.ibytes);
-	add(d, "tx_bytes", stats.obytes);
-	add(d, "rx_missed", stats.imissed);
-	add(d, "rx_errors", stats.ierrors);
-	add(d, "tx_errors", stats.oerrors);
-	add(d, "rx_no_buffer", stats.rx_nombuf);
+	add(d, "rx_packets", stats.rx_packets);
+	add(d, "tx_packets", stats.tx_packets);
+	add(d, "rx_bytes", stats.rx_bytes);
+	add(d, "tx_bytes", stats.tx_bytes);
+	add(d, "rx_missed", stats.rx_missed);
+	add(d, "rx_errors", stats.rx_errors);
+	add(d, "tx_errors", stats.tx_errors);
+	add(d, "rx_no_buffer", stats.rx_no_buffer);
 }
 
 static int

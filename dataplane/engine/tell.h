@@ -13,10 +13,9 @@ struct tell {
 };
 
 /* Any thread: counters of core number `core`, a millisecond old at most. */
-typedef void engine_tell_core_fn(struct tell *tell, uint32_t core);
-engine_tell_core_fn engine_tell_core, engine_tell_drops, engine_tell_transport, engine_tell_stages;
+typedef void engine_tell_fn(struct tell *tell, uint32_t number);
+engine_tell_fn engine_tell_core, engine_tell_drops, engine_tell_transport, engine_tell_stages;
 /* Any thread; a driver may ask its device. */
-void engine_tell_port(struct tell *tell, uint32_t port);
-uint32_t engine_core_lcore(uint32_t core);
+engine_tell_fn engine_tell_port;
 
 #endif

@@ -43,7 +43,9 @@ struct engine_qp {
 	struct engine_client *client;
 	struct core *core;
 	struct engine_cq *send_cq, *recv_cq;
-	struct rc_qp *rc; /* NULL: datagrams, see ud.c */
+	struct rc_qp *rc;    /* NULL: datagrams, see ud.c */
+	uint64_t sampled_at; /* cycles: when it was taken whose time is measured; 0: none */
+	uint32_t sample;     /* sq_done when that one is complete */
 
 	struct one_wqe *rq;     /* NULL: none, or `srq` */
 	struct engine_srq *srq; /* then rq_head is rq_taken */

@@ -23,7 +23,7 @@ ANYWHERE = {  # declared in one public header, defined in whichever room it is a
 PREFIXES = {
     "dataplane": {
         "core": "core event stage stages stats timer",
-        "engine": "telemetry",
+        "engine": "counters telemetry",
         "loop": "idle loop",
         "mem": "guard mem reach",
         "port": "device flow flows link links memif_unmap munmap port ports privilege rx_wakeup tx",
@@ -41,6 +41,7 @@ PREFIXES = {
                    "qp_error qp_rtr qp_rts resolution",
         "daemon": "calls check daemon kernel_addr main notify telemetry",
         "loop": "control log",
+        "metrics": "metrics",
         "neigh": "neigh",
         "objects": "bind channel cq hello key mr mw pz qp qpn region srq staging",
         "path": "addr path paths",

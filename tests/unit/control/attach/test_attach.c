@@ -266,6 +266,13 @@ test_restart(void **state)
 	assert_clean();
 }
 
+void
+attach_restart(void)
+{
+	stop();
+	start();
+}
+
 static int
 setup(void)
 {
@@ -284,6 +291,8 @@ setup(void)
 	snprintf(config.socket, sizeof(config.socket), "%s/one.sock", directory);
 	memcpy(app_socket, config.socket, sizeof(app_socket));
 	config.socket_mode = 0600;
+	config.metrics.family = AF_UNIX;
+	snprintf(config.metrics.path, sizeof(config.metrics.path), "%s/metrics.sock", directory);
 	config.limits.max_pz = 20;
 	config.limits.max_cq = 30;
 	config.limits.max_srq = 20;
@@ -325,7 +334,7 @@ main(void)
 		return 1;
 	failed = cmocka_run_group_tests_name("control: messages", messages, NULL, NULL);
 	failed += object_tests() + mapping_tests() + connection_tests() + number_tests() + datagram_tests() +
-		  rsm_tests() + identity_tests() + end_tests();
+		  rsm_tests() + identity_tests() + end_tests() + metrics_tests();
 	failed += cmocka_run_group_tests_name("control: socket", socket_tests, NULL, NULL);
 	teardown();
 	return failed;
