@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "control/attach/client.h"
+#include "control/attach/identity.h"
 
 #define FEW_GROUPS 64u
 

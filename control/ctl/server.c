@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "control/attach/client.h"
+#include "control/attach/identity.h"
 #include "control/attach/reaper.h"
 #include "control/base/listening.h"
 #include "control/ctl/internal.h"

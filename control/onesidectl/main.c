@@ -149,7 +149,7 @@ print(const char *what, json_t *answer)
 		json_dumpf(answer, stdout, JSON_INDENT(2));
 		putchar('\n');
 	} else {
-		table_print(what, answer);
+		columns_print(what, answer);
 	}
 	json_decref(answer);
 }
@@ -171,7 +171,7 @@ show_all(void)
 		json_dumpf(all, stdout, JSON_INDENT(2));
 		putchar('\n');
 	} else {
-		table_summary(all);
+		columns_summary(all);
 	}
 	json_decref(all);
 	return EXIT_SUCCESS;

@@ -34,10 +34,10 @@ void ask_change(json_t *request); /* and prints what has been done */
 bool word_filter(json_t *request, const char *word, const char *allowed);
 json_int_t word_number(const char *name, const char *text, json_int_t max);
 
-/* ---- table.c ---- */
-void table_print(const char *what, const json_t *answer);
-void table_summary(const json_t *answer); /* of show without a name */
-const char *table_bytes(double bytes, char text[32]);
+/* ---- columns.c ---- */
+void columns_print(const char *what, const json_t *answer);
+void columns_summary(const json_t *answer); /* of show without a name */
+const char *columns_bytes(double bytes, char text[32]);
 
 /* ---- commands: `words` are what follows the command's name ---- */
 int top_run(int count, char **words);

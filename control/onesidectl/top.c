@@ -8,7 +8,7 @@
 
 #include "control/onesidectl/onesidectl.h"
 
-struct look {
+struct sample {
 	double at; /* s */
 	json_t *cores, *ports, *clients;
 };
@@ -56,11 +56,11 @@ list_of(const char *what)
 	return list;
 }
 
-static struct look
-look(void)
+static struct sample
+sample(void)
 {
 	struct timespec now;
-	struct look one = {
+	struct sample one = {
 		.cores = list_of("cores"), .ports = list_of("ports"), .clients = list_of("clients")};
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
@@ -69,7 +69,7 @@ look(void)
 }
 
 static void
-forget(struct look *one)
+forget(struct sample *one)
 {
 	json_decref(one->cores);
 	json_decref(one->ports);
@@ -162,7 +162,7 @@ print_rates(const char *title, const json_t *list, const struct rate *rate)
 			double value = json_real_value(json_object_get(object, r->key));
 
 			if (r->bytes)
-				printf(" %13s", table_bytes(value, bytes));
+				printf(" %13s", columns_bytes(value, bytes));
 			else
 				printf(" %13.0f", value);
 		}
@@ -171,7 +171,7 @@ print_rates(const char *title, const json_t *list, const struct rate *rate)
 }
 
 static void
-print_difference(const struct look *now, const struct look *before)
+print_difference(const struct sample *now, const struct sample *before)
 {
 	double seconds = now->at - before->at;
 	json_t *cores = rates(now->cores, before->cores, "core", core_rates, seconds);
@@ -205,7 +205,7 @@ top_run(int count, char **words)
 {
 	json_t *given = json_object();
 	json_int_t interval, rounds;
-	struct look before, now;
+	struct sample before, now;
 
 	for (int i = 0; i < count; i++)
 		if (!word_filter(given, words[i], "interval count"))
@@ -218,10 +218,10 @@ top_run(int count, char **words)
 		onesidectl_misused("top interval=%" JSON_INTEGER_FORMAT ": out of range; write 1 to 30",
 				   interval);
 	json_decref(given);
-	before = look();
+	before = sample();
 	for (json_int_t i = 0; rounds == 0 || i < rounds; i++) {
 		sleep((unsigned int)interval);
-		now = look();
+		now = sample();
 		print_difference(&now, &before);
 		forget(&before);
 		before = now;

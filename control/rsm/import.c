@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "control/attach/identity.h"
 #include "control/rsm/rsm.h"
 #include "rsm_wire.h"
 

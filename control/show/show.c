@@ -48,14 +48,20 @@ api_name(uint32_t kind)
 void
 show_client(struct tell *d, const struct client *client)
 {
+	uint64_t work, completions;
+
 	add_number(d, "pid", (uint64_t)client->pid);
 	add_number(d, "uid", client->uid);
 	add_text(d, "program", client->program);
 	add_text(d, "state", client_state_name(client));
 	add_text(d, "api", api_name(client->kind));
 	add_text(d, "port", client->port != NULL ? client->port->info->name : "");
-	if (client->engine != NULL)
+	if (client->engine != NULL) {
+		engine_client_counts(client->engine, &work, &completions);
 		add_number(d, "core", engine_client_lcore(client->engine));
+		add_number(d, "work", work);
+		add_number(d, "completions", completions);
+	}
 	add_number(d, "qps", client->table[OBJECT_QP].used);
 	add_number(d, "cqs", client->table[OBJECT_CQ].used);
 	add_number(d, "srqs", client->table[OBJECT_SRQ].used);

@@ -76,6 +76,7 @@ signal_pull(struct core *core, struct engine_qp *qp, struct work *work)
 	qp->signal_once = false; /* others go before it: it would be dropped there */
 	qp->sq_taken++;
 	core->stats.work++;
+	client_count(&qp->client->work);
 	return 1;
 }
 
@@ -155,6 +156,7 @@ qp_pull(struct core *core, struct engine_qp *qp, struct work *work)
 	qp->sq_head += slots;
 	qp->sq_taken++;
 	core->stats.work++;
+	client_count(&qp->client->work);
 	if (unlikely(core->sample_in-- == 0))
 		sample_begin(core, qp);
 	return 1;

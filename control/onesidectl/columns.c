@@ -140,7 +140,7 @@ static const struct table_layout {
 };
 
 const char *
-table_bytes(double bytes, char text[32])
+columns_bytes(double bytes, char text[32])
 {
 	static const char units[] = " KMGTPE";
 	int unit = 0;
@@ -167,7 +167,7 @@ cell(const json_t *object, const struct column *column, char text[CELL])
 	else if (!json_is_integer(value))
 		strcpy(text, "-");
 	else if (column->form == BYTES)
-		snprintf(text, CELL, "%s", table_bytes((double)json_integer_value(value), bytes));
+		snprintf(text, CELL, "%s", columns_bytes((double)json_integer_value(value), bytes));
 	else if (column->form == ADDRESS)
 		snprintf(text, CELL, "%#" PRIx64, (uint64_t)json_integer_value(value));
 	else
@@ -265,7 +265,7 @@ print_facts(const json_t *object)
 }
 
 void
-table_print(const char *what, const json_t *answer)
+columns_print(const char *what, const json_t *answer)
 {
 	const json_t *list = json_object_get(answer, what);
 
@@ -283,7 +283,7 @@ table_print(const char *what, const json_t *answer)
 }
 
 void
-table_summary(const json_t *answer)
+columns_summary(const json_t *answer)
 {
 	static const char *const lists[] = {"ports", "cores", "clients", "segments", "drops"};
 	const json_t *facts = json_array_get(json_object_get(answer, "version"), 0);
@@ -301,6 +301,6 @@ table_summary(const json_t *answer)
 		if (json_array_size(json_object_get(answer, lists[i])) == 0)
 			continue;
 		putchar('\n');
-		table_print(lists[i], answer);
+		columns_print(lists[i], answer);
 	}
 }
