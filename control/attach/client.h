@@ -142,11 +142,4 @@ int client_take_fd(struct client *client, uint32_t i);
 /* The same, and it stays the request's. */
 int client_fd(const struct client *client, uint32_t i);
 
-/* ---- copies.c ---- */
-int copies_start(struct client *client, const struct one_msg *msg);
-/* The registration is freed and the request answered when no copy from before is under way. */
-void copies_settle(struct client *client, struct object *mr);
-void copies_poll(struct client *client);
-uint64_t copies_deadline(const struct client *client);
-
 #endif
