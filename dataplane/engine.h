@@ -341,6 +341,8 @@ struct reach *engine_client_reach(struct engine_client *client, uint64_t offset)
  * @return  False: no memory. */
 bool engine_client_channels(struct engine_client *client);
 uint32_t engine_client_lcore(const struct engine_client *client);
+/** What its core has taken off its rings, and put into its completion rings. */
+void engine_client_counts(const struct engine_client *client, uint64_t *work, uint64_t *completions);
 /** @return  NULL: no memory, or the ring lies outside of the arena.  So for shared receive queues. */
 struct engine_cq *engine_cq_new(struct engine_client *client, const struct engine_cq_config *config);
 void engine_cq_free(struct engine_cq *cq);

@@ -190,6 +190,8 @@ hello_request(struct client *client, const struct one_msg *msg)
 		error = client_refuse(client, -EINVAL, ONE_SUBJECT_NONE, hello->kind);
 	else if (client->port == NULL)
 		error = client_refuse(client, -ENODEV, ONE_SUBJECT_PORT, path_num_ports);
+	else if (control.draining)
+		error = client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, 0);
 	else if (quota_attach(&control.quota, client->account, &limit) != 0)
 		error = quota_is_leaving(client->account)
 				? REQUEST_AGAIN

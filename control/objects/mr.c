@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "control/objects/objects.h"
+#include "control/attach/copies.h"
 
 static uint64_t
 page_mask(void)

@@ -123,6 +123,13 @@ engine_client_free(struct engine_client *client)
 	object_free(&client->reap, client, client->qps);
 }
 
+void
+engine_client_counts(const struct engine_client *client, uint64_t *work, uint64_t *completions)
+{
+	*work = atomic_load_explicit(&client->work, memory_order_relaxed); /* of client_count() */
+	*completions = atomic_load_explicit(&client->completions, memory_order_relaxed);
+}
+
 uint32_t
 engine_client_lcore(const struct engine_client *client)
 {

@@ -48,6 +48,8 @@ struct engine_client {
 	int *channel_fd;                /* by channel, -1: woken by its futex word; NULL: all are */
 	struct engine_qp **qps;         /* by doorbell */
 	_Atomic(struct ah_table *) ahs; /* NULL: there has been none */
+	/* Stored by the core, loaded by engine_client_counts(): each number by itself. */
+	_Atomic uint64_t work, completions;
 	struct event_node node;
 	TAILQ_ENTRY(engine_client) link;
 	/* Written by the control thread before any key leads there; read by the core when the client goes. */
@@ -55,6 +57,14 @@ struct engine_client {
 	/* control thread */
 	struct reap reap;
 };
+
+/* One more, on its core, the only writer. */
+static inline void
+client_count(_Atomic uint64_t *counter)
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+}
 
 /* A client that breaks the protocol: served no more, one event for the control thread. */
 void client_fault(struct engine_client *client, enum one_fault fault);

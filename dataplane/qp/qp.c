@@ -76,6 +76,7 @@ signal_pull(struct core *core, struct engine_qp *qp, struct work *work)
 	qp->signal_once = false; /* others go before it: it would be dropped there */
 	qp->sq_taken++;
 	core->stats.work++;
+	client_count(&qp->client->work);
 	return 1;
 }
 
@@ -154,6 +155,7 @@ qp_pull(struct core *core, struct engine_qp *qp, struct work *work)
 	wqe_to_work(&wqe, ext, work);
 	qp->sq_head += slots;
 	qp->sq_taken++;
+	client_count(&qp->client->work);
 	if (unlikely(core->stats.work++ >= core->sample_at))
 		sample_begin(core, qp);
 	return 1;

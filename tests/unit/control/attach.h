@@ -47,5 +47,6 @@ int rsm_tests(void);
 int identity_tests(void);
 int end_tests(void);
 int metrics_tests(void);
+int ctl_tests(void);
 
 #endif
