@@ -16,6 +16,7 @@
 #include "control/attach/server.h"
 #include "control/daemon/calls.h"
 #include "control/daemon/telemetry.h"
+#include "control/daemon/watchdog.h"
 #include "control/rsm/rsm.h"
 #include "dataplane/compat/clock.h"
 
@@ -133,6 +134,7 @@ next_deadline(void)
 	deadline = min64(deadline, hosts_deadline());
 	deadline = min64(deadline, engine_links_deadline());
 	deadline = min64(deadline, reapers_deadline());
+	deadline = min64(deadline, watchdog_deadline());
 	if (work_pending())
 		deadline = min64(deadline, control.now + POLL_WORK_NS);
 	if (paths_pending())
@@ -247,6 +249,7 @@ loop_once(uint64_t deadline)
 	reapers_poll();
 	server_poll();
 	engine_links_poll(control.now);
+	watchdog_poll(control.now);
 	return 0;
 }
 
@@ -287,6 +290,7 @@ daemon_init(const struct config *config, char *why, size_t why_len)
 	control.incarnation = control_random() | 1;
 	control.now = clock_now();
 	work_init();
+	watchdog_init(control.now);
 	stop_watch.ready = stop_ready;
 	engine_watch.ready = engine_ready;
 	if (control.epoll < 0 || control.stop_fd < 0) {

@@ -39,7 +39,7 @@ PREFIXES = {
         "cm": "cm sidr",
         "connect": "ah ahs conn conns cr listen listener qp_connect qp_datagram qp_disconnect qp_engine_event "
                    "qp_error qp_rtr qp_rts resolution",
-        "daemon": "calls check daemon kernel_addr main notify telemetry",
+        "daemon": "calls check daemon hugepages kernel_addr main notify telemetry watchdog",
         "loop": "control log",
         "neigh": "neigh",
         "objects": "bind channel cq hello key mr mw pz qp qpn region srq staging",
