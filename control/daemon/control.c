@@ -17,6 +17,7 @@
 #include "control/ctl/ctl.h"
 #include "control/daemon/calls.h"
 #include "control/daemon/telemetry.h"
+#include "control/daemon/watchdog.h"
 #include "control/metrics/metrics.h"
 #include "control/rsm/rsm.h"
 #include "dataplane/compat/clock.h"
@@ -140,6 +141,7 @@ next_deadline(void)
 	deadline = min64(deadline, ctl_deadline());
 	if (control.draining)
 		deadline = min64(deadline, drain_at);
+	deadline = min64(deadline, watchdog_deadline());
 	if (work_pending())
 		deadline = min64(deadline, control.now + POLL_WORK_NS);
 	if (paths_pending())
@@ -268,6 +270,7 @@ loop_once(uint64_t deadline)
 	ctl_poll();
 	drain_poll();
 	engine_links_poll(control.now);
+	watchdog_poll(control.now);
 	return 0;
 }
 
@@ -310,6 +313,7 @@ daemon_init(const struct ctl_source *source, char *why, size_t why_len)
 	control.incarnation = control_random() | 1;
 	control.now = clock_now();
 	work_init();
+	watchdog_init(control.now);
 	stop_watch.ready = stop_ready;
 	engine_watch.ready = engine_ready;
 	if (control.epoll < 0 || control.stop_fd < 0) {

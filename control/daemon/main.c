@@ -213,8 +213,9 @@ main(int argc, char **argv)
 		printf("oneside-dataplane " ONESIDE_VERSION ", %s\n", rte_version());
 	if (action == CONFIG_HELP || action == CONFIG_VERSION)
 		return EXIT_SUCCESS;
-	if (action == CONFIG_CHECK)
-		return check_run(&config, split, argv) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	if (action == CONFIG_CHECK || action == CONFIG_PRECHECK)
+		return check_run(&config, action == CONFIG_CHECK, split, argv) == 0 ? EXIT_SUCCESS
+										    : EXIT_FAILURE;
 	if (config_validate(&config, why, sizeof(why)) < 0)
 		return refuse(why);
 	if (check_socket_free(&config, why, sizeof(why)) < 0)

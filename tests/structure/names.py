@@ -40,7 +40,7 @@ PREFIXES = {
         "cm": "cm sidr",
         "connect": "ah ahs conn conns cr listen listener qp_connect qp_datagram qp_disconnect qp_engine_event "
                    "qp_error qp_rtr qp_rts resolution",
-        "daemon": "calls check daemon journal kernel_addr notify telemetry",
+        "daemon": "calls check daemon hugepages journal kernel_addr notify telemetry watchdog",
         "loop": "control log",
         "metrics": "metrics",
         "neigh": "neigh",
