@@ -279,6 +279,17 @@ qps(const char *params, struct rte_tel_data *out)
 	return objects(params, out, OBJECT_QP, "qp", fill_qp);
 }
 
+/* A key that its application has revoked, and may renew, finds nothing. */
+static const char *
+way_of(const struct mr *mr)
+{
+	if (mr->entry == NULL)
+		return "none";
+	if (mem_lookup(engine_mem_table(), mem_key_of(mr->entry)) != mr->entry)
+		return "kept";
+	return mr->entry->base != NULL ? "mapped" : "copied";
+}
+
 static void
 fill_mr(struct rte_tel_data *d, const void *object)
 {
@@ -292,7 +303,7 @@ fill_mr(struct rte_tel_data *d, const void *object)
 	add_number(d, "address", mr->va);
 	add_number(d, "length", mr->length);
 	add_key(d, "access", mr->access);
-	add_text(d, "way", mr->entry == NULL ? "none" : mr->entry->base != NULL ? "mapped" : "copied");
+	add_text(d, "way", way_of(mr));
 	add_number(d, "windows", windows);
 }
 

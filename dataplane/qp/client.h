@@ -28,8 +28,10 @@ struct engine_client {
 	struct one_arena *header;
 	struct one_doorbells *doorbells;
 	struct one_channel *channels;
-	uint32_t groups; /* doorbell groups that have queue pairs, counted from the first */
-	bool faulty;     /* served no more */
+	struct one_keys *keys;
+	uint32_t keys_answered; /* the last request there */
+	uint32_t groups;        /* doorbell groups that have queue pairs, counted from the first */
+	bool faulty;            /* served no more */
 	int wake_fd;
 	int *channel_fd;                /* by channel, -1: woken by its futex word; NULL: all are */
 	struct engine_qp **qps;         /* by doorbell */

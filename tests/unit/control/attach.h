@@ -37,6 +37,7 @@ void attach_edges_trace(void); /* before the control thread starts */
 int hello_error(uint32_t magic, uint32_t version, uint32_t kind, const char *port);
 
 int object_tests(void);
+int renewable_tests(void);
 int mapping_tests(void);
 int connection_tests(void);
 int number_tests(void);
