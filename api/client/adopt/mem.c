@@ -252,11 +252,9 @@ may_park(const struct acquired *acquired)
 }
 
 static struct parked
-as_parked(struct one_client *client, const struct one_mr_create *create, const struct acquired *acquired)
+what_of(struct one_client *client, const struct one_mr_create *create)
 {
 	return (struct parked){.client = client,
-			       .range = acquired->range[0],
-			       .offset = acquired->piece[0].offset,
 			       .va = create->va,
 			       .length = create->length,
 			       .shift = create->shift,
@@ -264,27 +262,57 @@ as_parked(struct one_client *client, const struct one_mr_create *create, const s
 			       .access = create->access};
 }
 
-/* A parked registration of just that memory, which is the caller's range already, counts again; NULL: none
- * does. */
+static struct parked
+as_parked(struct one_client *client, const struct one_mr_create *create, const struct acquired *acquired)
+{
+	struct parked parked = what_of(client, create);
+
+	parked.range = acquired->range[0];
+	parked.offset = acquired->piece[0].offset;
+	return parked;
+}
+
+/* A parked registration counts again; false: it has to be made anew. */
+static bool
+use_renew(struct mem_use *use)
+{
+	uint32_t key = key_after(use->lkey);
+
+	if (key == 0 || call_key(use->parked.client, ONE_KEY_RENEW, use->lkey, key) != 0)
+		return false;
+	use->lkey = key;
+	return true;
+}
+
+/* Of just that memory, which is the caller's range already; NULL: none. */
 static struct mem_use *
-use_renew(struct one_client *client, const struct one_mr_create *create, const struct acquired *acquired)
+renew_acquired(struct one_client *client, const struct one_mr_create *create, const struct acquired *acquired)
 {
 	struct parked like = as_parked(client, create, acquired), *parked;
-	struct mem_use *use;
-	uint32_t key;
 
-	if (!may_park(acquired))
-		return NULL;
-	parked = ranges_unpark(&like);
+	parked = may_park(acquired) ? ranges_unpark(&like, false) : NULL;
 	if (parked == NULL)
 		return NULL;
-	use = (struct mem_use *)parked;
-	key = key_after(use->lkey);
-	if (key != 0 && call_key(client, ONE_KEY_RENEW, use->lkey, key) == 0) {
-		use->lkey = key;
-		return use;
-	}
+	if (use_renew((struct mem_use *)parked))
+		return (struct mem_use *)parked;
 	use_forget(parked);
+	return NULL;
+}
+
+/* Of just that memory, if nothing has befallen it since; NULL: none, or it is not known. */
+static struct mem_use *
+renew_parked(struct one_client *client, const struct one_mr_create *create, bool write)
+{
+	struct parked like = what_of(client, create), *parked = ranges_unpark(&like, write);
+	struct file *retired = NULL;
+
+	if (parked == NULL)
+		return NULL;
+	if (use_renew((struct mem_use *)parked))
+		return (struct mem_use *)parked;
+	ranges_release(&parked->range, 1, NULL, 0, &retired);
+	use_forget(parked);
+	retire(retired);
 	return NULL;
 }
 
@@ -303,13 +331,16 @@ use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bo
 	bool foreign = false;
 	int error;
 
+	*out = alone ? NULL : renew_parked(client, create, write);
+	if (*out != NULL)
+		return 0;
 	acquired.alone = alone;
 	error = ranges_acquire(start, end, write, &acquired, &retired);
 
 	retire(retired);
 	if (error != 0)
 		return error;
-	*out = use_renew(client, create, &acquired);
+	*out = renew_acquired(client, create, &acquired);
 	if (*out != NULL)
 		return 0;
 	use = use_new(&acquired);

@@ -40,28 +40,31 @@ void
 parked_put(struct parked *parked)
 {
 	parked->when = ++all.puts;
-	all.place[find_place()] = parked;
+	parked->place = find_place();
+	all.place[parked->place] = parked;
 }
 
 static bool
 is_alike(const struct parked *a, const struct parked *b)
 {
-	return a->client == b->client && a->range == b->range && a->offset == b->offset && a->va == b->va &&
-	       a->length == b->length && a->shift == b->shift && a->pz == b->pz && a->access == b->access;
+	return a->va == b->va && a->length == b->length && a->client == b->client && a->shift == b->shift &&
+	       a->pz == b->pz && a->access == b->access &&
+	       (b->range == NULL || (a->range == b->range && a->offset == b->offset));
 }
 
 struct parked *
-parked_take(const struct parked *like)
+parked_find(const struct parked *like)
 {
-	for (uint32_t i = 0; i < PARKED_MAX; i++) {
-		struct parked *parked = all.place[i];
-
-		if (parked == NULL || !is_alike(parked, like))
-			continue;
-		all.place[i] = NULL;
-		return parked;
-	}
+	for (uint32_t i = 0; i < PARKED_MAX; i++)
+		if (all.place[i] != NULL && is_alike(all.place[i], like))
+			return all.place[i];
 	return NULL;
+}
+
+void
+parked_take(struct parked *parked)
+{
+	all.place[parked->place] = NULL;
 }
 
 void

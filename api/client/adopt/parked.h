@@ -28,11 +28,14 @@ struct parked {
 	uint64_t va, length, shift;
 	uint32_t pz, access;
 	uint64_t when;
+	uint32_t place; /* in the table */
 };
 
 void parked_put(struct parked *parked);
-/* One that is just like this; NULL: there is none.  It is the caller's. */
-struct parked *parked_take(const struct parked *like);
+/* One that is just like this, or, without a range, over any; NULL: there is none. */
+struct parked *parked_find(const struct parked *like);
+/* It is the caller's. */
+void parked_take(struct parked *parked);
 /* All over the range go. */
 void parked_lose(const struct range *range);
 /* All of the client (NULL: of any) in the zone (0: in any) go. */

@@ -651,13 +651,30 @@ ranges_park(struct parked *parked, struct file **retired)
 	ranges_unlock();
 }
 
+/* The address leads to the place in the file that it did. */
+static bool
+is_in_place(const struct parked *parked)
+{
+	const struct range *range = parked->range;
+
+	return (parked->va & ~(page_size() - 1)) - range->start == parked->offset - range->offset;
+}
+
 struct parked *
-ranges_unpark(const struct parked *like)
+ranges_unpark(const struct parked *like, bool write)
 {
 	struct parked *parked;
 
 	ranges_lock();
-	parked = parked_take(like);
+	parked = parked_find(like);
+	if (parked != NULL && like->range == NULL) {
+		if (!is_in_place(parked) || !keep_intact(parked->range, write))
+			parked = NULL;
+		else if (parked->range->refs++ == 0)
+			keep_take(parked->range);
+	}
+	if (parked != NULL)
+		parked_take(parked);
 	ranges_unlock();
 	return parked;
 }

@@ -76,8 +76,12 @@ void ranges_release(struct range *const *range, uint32_t num_ranges, struct file
 void file_free(struct file *file);
 /* Gives up the one reference of a registration, which is parked (parked.h) before. */
 void ranges_park(struct parked *parked, struct file **retired);
-/* parked_take, parked_gone, parked_drop. */
-struct parked *ranges_unpark(const struct parked *like);
+/*
+ * The registration that is parked for such memory, taken from there; NULL: none.  `like->range` is the
+ * caller's; or NULL, for any that memory with these rights lies in, of which it has a reference then.
+ */
+struct parked *ranges_unpark(const struct parked *like, bool write);
+/* parked_gone, parked_drop. */
 struct parked *ranges_parked_gone(void);
 void ranges_parked_drop(const struct one_client *client, uint32_t pz);
 /* What is kept of ranges that nobody holds becomes private, too; whether there was any. */

@@ -3,6 +3,8 @@
  * Memory that is registered again as it was before gets a new key for the registration that it had, which the
  * polling core has revoked in between; all that ends what is kept ends that, too.
  */
+#include "client/adopt/keep.h"
+#include "client/adopt/ranges.h"
 #include "common.h"
 
 static uint32_t
@@ -178,10 +180,91 @@ test_rights_are_asked_for(void **state)
 
 	assert_int_equal(mprotect(p + 19 * PAGE, PAGE, PROT_READ), 0);
 	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p, 20 * PAGE, ALL, &mr), -EFAULT);
-	assert_int_equal(mprotect(p + 19 * PAGE, PAGE, PROT_READ | PROT_WRITE), 0);
+	for (int prot = PROT_NONE; prot <= PROT_WRITE; prot++) {
+		assert_int_equal(mprotect(p, 20 * PAGE, prot), 0);
+		assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)p, 20 * PAGE, ALL, &mr),
+				 -EFAULT);
+	}
+	assert_int_equal(mprotect(p, 20 * PAGE, PROT_READ | PROT_WRITE), 0);
 	mr = reg(p, 20 * PAGE);
 	assert_int_equal(created(), 1);
 	dereg(&mr);
+	munmap(p, 20 * PAGE);
+}
+
+/* What another thread does to a range that is parked, while the keeper cannot hear of it. */
+static struct {
+	uint8_t *p;
+	_Atomic bool unmaps;
+	_Atomic bool over;
+} other_thread;
+
+static void *
+disturb(void *arg)
+{
+	if (atomic_load(&other_thread.unmaps))
+		munmap(other_thread.p, 20 * PAGE);
+	else
+		madvise(other_thread.p, PAGE, MADV_DONTNEED);
+	atomic_store(&other_thread.over, true);
+	return NULL;
+}
+
+static void
+disturbed(bool unmaps)
+{
+	uint8_t *p = pages(20);
+	struct one_mr mr = parked(p, 20 * PAGE);
+	const struct parked like = {
+		.client = fixture.client, .va = (uintptr_t)p, .length = 20 * PAGE, .access = ALL};
+	const struct range *range;
+	pthread_t thread;
+
+	ranges_lock();
+	range = parked_find(&like)->range;
+	assert_true(keep_intact(range, true));
+	other_thread.p = p;
+	atomic_store(&other_thread.unmaps, unmaps);
+	atomic_store(&other_thread.over, false);
+	assert_int_equal(pthread_create(&thread, NULL, disturb, NULL), 0);
+	while (keep_intact(range, true))
+		usleep(100);
+	assert_false(atomic_load(&other_thread.over));
+	if (unmaps)
+		assert_ptr_equal(mmap(p, 20 * PAGE, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
+				 p);
+	assert_false(keep_intact(range, true));
+	ranges_unlock();
+	pthread_join(thread, NULL);
+	assert_gone(p, &mr);
+}
+
+static void
+test_disturbed(void **state)
+{
+	disturbed(false);
+	disturbed(true);
+}
+
+/* Held by another registration, and touched: what the guard has told is not forgotten. */
+static void
+test_touched_while_held(void **state)
+{
+	uint8_t *p = pages(20);
+	struct one_mr held, mr;
+
+	parked(p, 20 * PAGE);
+	held = reg(p, 10 * PAGE);
+	mr = reg(p, 20 * PAGE);
+	assert_int_equal(created(), 2);
+	dereg(&mr);
+	assert_int_equal(madvise(p + 15 * PAGE, PAGE, MADV_DONTNEED), 0);
+	mr = reg(p, 20 * PAGE);
+	assert_memory_equal(peer(&mr), p, 20 * PAGE);
+	dereg(&mr);
+	dereg(&held);
+	assert_false(is_shared(p));
 	munmap(p, 20 * PAGE);
 }
 
@@ -332,6 +415,8 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_only_what_is_alike, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ends_with_its_range, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rights_are_asked_for, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_disturbed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_touched_while_held, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_zone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_limit, setup, teardown),
