@@ -53,7 +53,7 @@ PREFIXES = {
     },
     "config": {"": "config"},
     "api/client": {
-        "adopt": "cell file files keep maps mem page piece range ranges shared transplant",
+        "adopt": "cell file files keep maps mem page parked piece range ranges shared transplant",
         "attach": "call client copier copiers wait watcher",
         "life": "fork",
         "rings": "",
