@@ -94,8 +94,7 @@ fill(struct qp *qp, struct ibv_context *base, struct ibv_qp_init_attr_ex *init)
 {
 	init->cap.max_send_sge += init->cap.max_send_sge == 0;
 	init->cap.max_recv_sge += init->cap.max_recv_sge == 0 && init->srq == NULL;
-	if (init->cap.max_inline_data < ONE_INLINE_MAX)
-		init->cap.max_inline_data = ONE_INLINE_MAX;
+	init->cap.max_inline_data = qp->room.base != NULL ? qp->room.size : ONE_INLINE_MAX;
 	memcpy(&qp->init, init, offsetof(struct ibv_qp_init_attr_ex, comp_mask)); /* alike up to there */
 	qp->attr.cap = init->cap;
 	qp->attr.qp_state = IBV_QPS_RESET;
