@@ -212,6 +212,9 @@ ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask, struct ibv
 	*attr = qp->attr;
 	attr->qp_state = qp_state(qp);
 	attr->cur_qp_state = attr->qp_state;
+	/* Acquire: what was completed until then is in the rings. */
+	attr->sq_draining = attr->qp_state == IBV_QPS_SQD &&
+			    atomic_load_explicit(&qp->ring.shm->sq_draining, memory_order_acquire) != 0;
 	*init = qp->init;
 	base->state = attr->qp_state;
 	return 0;

@@ -389,6 +389,12 @@ test_async(void **state)
 	assert_false(readable(f->context->async_fd));
 	ibv_ack_async_event(&event);
 	ibv_ack_async_event(&second);
+	cqe.status = ONE_ASYNC_SQ_DRAINED;
+	assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &cqe));
+	assert_int_equal(ibv_get_async_event(f->context, &event), 0);
+	assert_int_equal(event.event_type, IBV_EVENT_SQ_DRAINED);
+	assert_ptr_equal(event.element.qp, f->qp);
+	ibv_ack_async_event(&event);
 	/* One that was not got when its object goes is not waited for. */
 	assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &cqe));
 	assert_int_equal(ibv_destroy_qp(f->qp), 0);
