@@ -39,7 +39,7 @@ PREFIXES = {
         "base": "acl arena listening port_space quota small table",
         "cm": "cm sidr",
         "connect": "ah ahs conn conns cr listen listener qp_connect qp_datagram qp_disconnect qp_engine_event "
-                   "qp_error qp_rtr qp_rts resolution",
+                   "qp_error qp_rtr qp_rts qp_set resolution",
         "daemon": "calls check daemon hugepages journal kernel_addr notify telemetry watchdog",
         "loop": "control log",
         "metrics": "metrics",
