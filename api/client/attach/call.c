@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "client/internal.h"
+#include "client/tell.h"
 
 int
 client_check(const struct one_client *client)
@@ -150,6 +151,10 @@ call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t nu
 		}
 	}
 	pthread_mutex_unlock(&client->call_lock);
+	if (error == 0 && reply->error != 0 && one_telling)
+		one_note_cause(reply->error, reply->subject, reply->value);
+	else if (error != 0 && one_telling)
+		one_note_cause(error, ONE_SUBJECT_NONE, 0);
 	return error != 0 ? error : reply->error;
 }
 

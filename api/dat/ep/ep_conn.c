@@ -17,8 +17,14 @@ ep_check_private(const struct ia *ia, DAT_COUNT size, const void *data, DAT_RETU
 		 DAT_RETURN bad_data)
 {
 	if (size < 0 || (uint32_t)size > max_private(ia))
-		return bad_size;
-	return size > 0 && data == NULL ? bad_data : DAT_SUCCESS;
+		return BECAUSE(bad_size,
+			       "private_data_size = %d: it may be 0 to %u; send the rest when connected",
+			       size, max_private(ia));
+	return size > 0 && data == NULL ? BECAUSE(bad_data,
+						  "private_data = 0: it may not be null with "
+						  "private_data_size %d; give the data, or size 0",
+						  size)
+					: DAT_SUCCESS;
 }
 
 /* The remote address in the form of the message; DAT_SUCCESS, or what is wrong with it. */
@@ -32,7 +38,10 @@ take_address(const struct ia *ia, DAT_IA_ADDRESS_PTR address, struct one_qp_conn
 		return BAD_ARG(2);
 	memcpy(&family, &address->sa_family, sizeof(family));
 	if (family != ia->addr.ss_family || (family != AF_INET && family != AF_INET6))
-		return DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
+		return BECAUSE(DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED),
+			       "remote_ia_address->sa_family = %d: the IA's own is %d; give an address of "
+			       "that family",
+			       family, ia->addr.ss_family);
 	memset(copy, 0, sizeof(*copy));
 	out->family = family;
 	if (family == AF_INET) {
@@ -61,7 +70,10 @@ connect_errno(int error)
 {
 	switch (error) {
 	case -EACCES:
-		return BAD_ARG(3);
+		return BECAUSE(
+			BAD_ARG(3),
+			"remote_conn_qual = not admitted: the data plane refuses it; ask for one above 0 "
+			"and below 65536 that its configuration admits");
 	case -EAFNOSUPPORT:
 		return DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
 	case -EADDRNOTAVAIL:
@@ -100,7 +112,9 @@ start(struct ep *ep, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (qual == 0)
-		return BAD_ARG(3);
+		return BECAUSE(
+			BAD_ARG(3),
+			"remote_conn_qual = 0: nobody can listen on it; give the one of the server's PSP");
 	if (!ep_move(ep, EP_UNCONNECTED, EP_CHANGING))
 		return ep_state_error(ep_state(ep));
 	ep_set_peer(ep, &remote, qual, true);
@@ -124,9 +138,14 @@ static DAT_RETURN
 check_usable(const struct ep *ep, DAT_TIMEOUT timeout, DAT_RETURN bad_timeout)
 {
 	if (ep->conn_evd == NULL)
-		return BAD_HANDLE(EVD_CONN);
+		return BECAUSE(
+			BAD_HANDLE(EVD_CONN),
+			"ep_handle = %p: it was created without a connect EVD, where the outcome would come; "
+			"give dat_ep_create a connect_evd_handle",
+			ep->o.handle);
 	if (timeout == 0)
-		return bad_timeout;
+		return BECAUSE(bad_timeout, "timeout = 0: no answer comes in no time; give microseconds, or "
+					    "DAT_TIMEOUT_INFINITE");
 	if (ep->pz == NULL)
 		return BAD_STATE(EP_NOTREADY);
 	if (ep_phase(ep) != EP_UNCONNECTED)
@@ -189,7 +208,11 @@ dapl_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_handle, DAT_TI
 	pthread_mutex_unlock(&ep->o.ia->lock);
 	/* The accepting side went nowhere. */
 	if (qual == 0)
-		return BAD_ARG(2);
+		return BECAUSE(BAD_ARG(2),
+			       "ep_dup_handle = %p: it accepted its connection, so it has no qualifier to "
+			       "connect to; "
+			       "give one that connected",
+			       ep_dup_handle);
 	return start(ep, (DAT_IA_ADDRESS_PTR)&remote, qual, timeout, private_data_size, private_data);
 }
 

@@ -113,7 +113,10 @@ dapl_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments, DAT_LMR_TR
 	if (srq == NULL)
 		return BAD_HANDLE(SRQ);
 	if (num_segments < 0 || num_segments > srq->max_recv_iov)
-		return BAD_ARG(2);
+		return BECAUSE(BAD_ARG(2),
+			       "num_segments = %d: the SRQ takes 0 to %d; give fewer, or create it with more "
+			       "in max_recv_iov",
+			       num_segments, srq->max_recv_iov);
 	if (num_segments > 0 && local_iov == NULL)
 		return BAD_ARG(3);
 	for (DAT_COUNT i = 0; i < num_segments; i++) {
@@ -127,7 +130,13 @@ dapl_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments, DAT_LMR_TR
 			return BAD_ARG(3);
 		ret = check_segment(srq->o.ia, srq->pz, segment, true);
 		if (ret != DAT_SUCCESS)
-			return ret;
+			return BECAUSE(ret,
+				       "local_iov[%d] = %#x, %#" PRIx64 " + %" PRIu64
+				       ": no LMR of the SRQ's PZ with local write has this context and "
+				       "range; give the "
+				       "lmr_context of dat_lmr_create, inside its region",
+				       i, segment->lmr_context, segment->virtual_address,
+				       segment->segment_length);
 		total += segment->segment_length;
 		sge[count++] = (struct one_sge){.addr = segment->virtual_address,
 						.len = (uint32_t)segment->segment_length,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* put and get of elements and of blocks. */
+#include <inttypes.h>
+
 #include "rsm/transfer/access.h"
 #include "rsm/transfer/local.h"
 #include "rsm/transfer/map.h"
@@ -13,10 +15,19 @@ rsm_check(struct rsm_import *import, enum rsm_direction direction, uint64_t offs
 
 	*silent = false;
 	if ((import->permission & right) == 0)
-		return RSMERR_PERM_DENIED;
+		return ONE_BECAUSE(RSMERR_PERM_DENIED,
+				   "im_memseg, rights = %#x: it was connected without %s; give that to "
+				   "rsm_memseg_import_connect",
+				   import->permission,
+				   direction == RSM_PUT ? "RSM_PERM_WRITE" : "RSM_PERM_READ");
 	if (import->mapped ? !rsm_map_covers(import, offset, len)
 			   : offset > import->size || len > import->size - offset)
-		return import->mapped ? RSMERR_BAD_OFFSET : RSMERR_BAD_LENGTH;
+		return ONE_BECAUSE(import->mapped ? RSMERR_BAD_OFFSET : RSMERR_BAD_LENGTH,
+				   "offset = %" PRIu64 ": with length %" PRIu64 " it is beyond %s %" PRIu64
+				   " bytes; stay inside%s",
+				   offset, len,
+				   import->mapped ? "the part that is mapped, of" : "the segment's",
+				   import->size, import->mapped ? ", or map more" : "");
 	if (!import->explicit_mode && import->barrier == NULL)
 		return RSMERR_BARRIER_UNINITIALIZED;
 	rsm_drain(import);
@@ -98,6 +109,16 @@ access_locked(rsm_memseg_import_handle_t handle, enum rsm_direction direction, u
 	return result;
 }
 
+static __attribute__((cold, noinline)) int
+misaligned(uint64_t offset, const void *local, uint32_t element)
+{
+	return ONE_BECAUSE(RSMERR_BAD_MEM_ALIGNMENT,
+			   "datap = %p, offset = %#" PRIx64
+			   ": elements of %u bytes begin at multiples of %u, at both "
+			   "ends; align them, or use the call without a number, which moves bytes",
+			   local, offset, element, element);
+}
+
 /* `element` 1, 2, 4, 8: aligned elements; 0: bytes. */
 static inline int
 access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, off_t offset, void *local,
@@ -110,7 +131,7 @@ access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, 
 	if (local == NULL)
 		return RSMERR_BAD_ADDR;
 	if (element > 1 && ((uintptr_t)local % element != 0 || (uint64_t)offset % element != 0))
-		return RSMERR_BAD_MEM_ALIGNMENT;
+		return misaligned((uint64_t)offset, local, element);
 	/* What overflows is longer than any segment, and a negative offset is beyond its end. */
 	if (__builtin_mul_overflow(count, element == 0 ? 1u : element, &len))
 		len = UINT64_MAX;
@@ -119,11 +140,15 @@ access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, 
 	return access_locked(handle, direction, (uint64_t)offset, local, len, element);
 }
 
-#define ACCESS(name, direction, type, number, element)                                                \
-	int rsm_memseg_import_##name(rsm_memseg_import_handle_t im_memseg, off_t offset, type *local, \
-				     number count)                                                    \
-	{                                                                                             \
-		return access_segment(im_memseg, direction, offset, local, count, element);           \
+#define ACCESS(name, direction, type, number, element)                                                      \
+	int rsm_memseg_import_##name(rsm_memseg_import_handle_t im_memseg, off_t offset, type *local,       \
+				     number count)                                                          \
+	{                                                                                                   \
+		int result = access_segment(im_memseg, direction, offset, local, count, element);           \
+                                                                                                            \
+		return __builtin_expect(result == RSM_SUCCESS, 1)                                           \
+			       ? RSM_SUCCESS                                                                \
+			       : rsm_refused_memseg_import_##name(result, im_memseg, offset, local, count); \
 	}
 ACCESS(get8, RSM_GET, uint8_t, ulong_t, 1)
 ACCESS(get16, RSM_GET, uint16_t, ulong_t, 2)

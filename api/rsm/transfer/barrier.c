@@ -33,8 +33,8 @@ abandon(rsmapi_barrier_t before, const rsmapi_barrier_t *barrier)
 }
 
 int
-rsm_memseg_import_init_barrier(rsm_memseg_import_handle_t im_memseg, rsm_barrier_type_t type,
-			       rsmapi_barrier_t *barrier)
+rsm_do_memseg_import_init_barrier(rsm_memseg_import_handle_t im_memseg, rsm_barrier_type_t type,
+				  rsmapi_barrier_t *barrier)
 {
 	struct rsm_import *import;
 	rsmapi_barrier_t before;
@@ -71,7 +71,7 @@ lock_import(const rsmapi_barrier_t *barrier, struct rsm_import **import)
 }
 
 int
-rsm_memseg_import_open_barrier(rsmapi_barrier_t *barrier)
+rsm_do_memseg_import_open_barrier(rsmapi_barrier_t *barrier)
 {
 	struct rsm_import *import;
 	int result = lock_import(barrier, &import);
@@ -109,7 +109,7 @@ settle(struct rsm_import *import, const rsmapi_barrier_t *barrier)
  * acknowledgement keeps the order whatever happens, and brings the errors.
  */
 int
-rsm_memseg_import_order_barrier(rsmapi_barrier_t *barrier)
+rsm_do_memseg_import_order_barrier(rsmapi_barrier_t *barrier)
 {
 	struct rsm_import *import;
 	int result = lock_import(barrier, &import);
@@ -122,7 +122,7 @@ rsm_memseg_import_order_barrier(rsmapi_barrier_t *barrier)
 }
 
 int
-rsm_memseg_import_close_barrier(rsmapi_barrier_t *barrier)
+rsm_do_memseg_import_close_barrier(rsmapi_barrier_t *barrier)
 {
 	struct rsm_import *import;
 	int result = lock_import(barrier, &import);
@@ -136,7 +136,7 @@ rsm_memseg_import_close_barrier(rsmapi_barrier_t *barrier)
 }
 
 int
-rsm_memseg_import_destroy_barrier(rsmapi_barrier_t *barrier)
+rsm_do_memseg_import_destroy_barrier(rsmapi_barrier_t *barrier)
 {
 	struct rsm_import *import;
 	int result = lock_import(barrier, &import);
@@ -155,7 +155,7 @@ rsm_memseg_import_destroy_barrier(rsmapi_barrier_t *barrier)
 }
 
 int
-rsm_memseg_import_get_mode(rsm_memseg_import_handle_t im_memseg, rsm_barrier_mode_t *mode)
+rsm_do_memseg_import_get_mode(rsm_memseg_import_handle_t im_memseg, rsm_barrier_mode_t *mode)
 {
 	struct rsm_import *import;
 	enum rsm_found found = rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import);
@@ -170,7 +170,7 @@ rsm_memseg_import_get_mode(rsm_memseg_import_handle_t im_memseg, rsm_barrier_mod
 }
 
 int
-rsm_memseg_import_set_mode(rsm_memseg_import_handle_t im_memseg, rsm_barrier_mode_t mode)
+rsm_do_memseg_import_set_mode(rsm_memseg_import_handle_t im_memseg, rsm_barrier_mode_t mode)
 {
 	struct rsm_import *import;
 	enum rsm_found found = rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import);
