@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connecting, disconnecting, starting anew. */
+#include <arpa/inet.h>
 #include <netinet/in.h>
 
 #include "dat/ep/ep.h"
@@ -27,6 +28,18 @@ ep_check_private(const struct ia *ia, DAT_COUNT size, const void *data, DAT_RETU
 					: DAT_SUCCESS;
 }
 
+static __attribute__((cold, noinline)) DAT_RETURN
+bad_address(const struct sockaddr_storage *address, const void *host)
+{
+	char text[INET6_ADDRSTRLEN] = "";
+
+	inet_ntop(address->ss_family, host, text, sizeof(text));
+	return BECAUSE(
+		DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED),
+		"remote_ia_address = %s: no single host has this address; give that of the server's IA",
+		text);
+}
+
 /* The remote address in the form of the message; DAT_SUCCESS, or what is wrong with it. */
 static DAT_RETURN
 take_address(const struct ia *ia, DAT_IA_ADDRESS_PTR address, struct one_qp_connect *out,
@@ -52,7 +65,7 @@ take_address(const struct ia *ia, DAT_IA_ADDRESS_PTR address, struct one_qp_conn
 		memcpy(copy, &sin, sizeof(sin));
 		if (sin.sin_addr.s_addr == INADDR_ANY || sin.sin_addr.s_addr == INADDR_BROADCAST ||
 		    IN_MULTICAST(ntohl(sin.sin_addr.s_addr)))
-			return DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+			return bad_address(copy, &sin.sin_addr);
 	} else {
 		struct sockaddr_in6 sin6;
 
@@ -60,7 +73,7 @@ take_address(const struct ia *ia, DAT_IA_ADDRESS_PTR address, struct one_qp_conn
 		memcpy(out->addr, &sin6.sin6_addr, sizeof(sin6.sin6_addr));
 		memcpy(copy, &sin6, sizeof(sin6));
 		if (IN6_IS_ADDR_UNSPECIFIED(&sin6.sin6_addr) || IN6_IS_ADDR_MULTICAST(&sin6.sin6_addr))
-			return DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+			return bad_address(copy, &sin6.sin6_addr);
 	}
 	return DAT_SUCCESS;
 }

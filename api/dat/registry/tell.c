@@ -115,8 +115,6 @@ static const struct {
 	{DAT_INVALID_ADDRESS | DAT_INVALID_ADDRESS_UNREACHABLE,
 	 "remote_ia_address = unreachable: no route leads there from the port of this IA; see [route] in "
 	 "oneside.conf(5)"},
-	{DAT_INVALID_ADDRESS | DAT_INVALID_ADDRESS_MALFORMED,
-	 "remote_ia_address = nobody: it is unspecified, a broadcast or a multicast address; give a host's"},
 	{DAT_PROTECTION_VIOLATION, "pz_handle = different: region, window and endpoint are of different "
 				   "protection zones; create them in one"},
 	{DAT_LENGTH_ERROR,
