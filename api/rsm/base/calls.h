@@ -85,9 +85,9 @@
 	CALL(memseg_import_init_barrier,                                                                     \
 	     (rsm_memseg_import_handle_t im_memseg, rsm_barrier_type_t type, rsmapi_barrier_t *barrier),     \
 	     (im_memseg, type, barrier))                                                                     \
-	CALL(memseg_import_open_barrier, (rsmapi_barrier_t *barrier), (barrier))                             \
-	CALL(memseg_import_order_barrier, (rsmapi_barrier_t *barrier), (barrier))                            \
-	CALL(memseg_import_close_barrier, (rsmapi_barrier_t *barrier), (barrier))                            \
+	QUICK(memseg_import_open_barrier, (rsmapi_barrier_t *barrier), (barrier))                            \
+	QUICK(memseg_import_order_barrier, (rsmapi_barrier_t *barrier), (barrier))                           \
+	QUICK(memseg_import_close_barrier, (rsmapi_barrier_t *barrier), (barrier))                           \
 	CALL(memseg_import_destroy_barrier, (rsmapi_barrier_t *barrier), (barrier))                          \
 	CALL(memseg_import_get_mode,                                                                         \
 	     (rsm_memseg_import_handle_t im_memseg, rsm_barrier_mode_t *mode),                               \
@@ -117,7 +117,7 @@
  * tell.c: prints that the call returns `result`, when that is a refusal and ONESIDE_DEBUG is set
  * (client/tell.h); `result`.
  */
-#define RSM_REFUSED_PROTOTYPE(name, parameters, arguments) \
+#define RSM_REFUSED_PROTOTYPE(name, parameters, arguments)                                                   \
 	int rsm_refused_##name(int result, RSM_SPREAD parameters);
 RSM_CALLS(RSM_REFUSED_PROTOTYPE, RSM_REFUSED_PROTOTYPE)
 

@@ -94,7 +94,7 @@ transfer(struct rsm_import *import, enum rsm_direction direction, uint64_t offse
 	return rsm_finish(import, direction);
 }
 
-static __attribute__((noinline)) int
+static int
 access_locked(rsm_memseg_import_handle_t handle, enum rsm_direction direction, uint64_t offset, void *local,
 	      uint64_t len, uint32_t element)
 {
@@ -109,46 +109,59 @@ access_locked(rsm_memseg_import_handle_t handle, enum rsm_direction direction, u
 	return result;
 }
 
-static __attribute__((cold, noinline)) int
-misaligned(uint64_t offset, const void *local, uint32_t element)
-{
-	return ONE_BECAUSE(RSMERR_BAD_MEM_ALIGNMENT,
-			   "datap = %p, offset = %#" PRIx64
-			   ": elements of %u bytes begin at multiples of %u, at both "
-			   "ends; align them, or use the call without a number, which moves bytes",
-			   local, offset, element, element);
-}
-
-/* `element` 1, 2, 4, 8: aligned elements; 0: bytes. */
-static inline int
-access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, off_t offset, void *local,
-	       uint64_t count, uint32_t element)
+/* What overflows is longer than any segment. */
+static inline uint64_t
+length_of(uint64_t count, uint32_t element)
 {
 	uint64_t len;
 
+	return __builtin_mul_overflow(count, element == 0 ? 1u : element, &len) ? UINT64_MAX : len;
+}
+
+static inline bool
+is_aligned(uint64_t offset, const void *local, uint32_t element)
+{
+	return element <= 1 || ((uintptr_t)local % element == 0 && offset % element == 0);
+}
+
+/* `element` 1, 2, 4, 8: aligned elements; 0: bytes.  A negative offset is beyond the end of any segment. */
+static __attribute__((noinline)) int
+access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, uint64_t offset, void *local,
+	       uint64_t count, uint32_t element)
+{
 	if (handle == NULL)
 		return RSMERR_BAD_SEG_HNDL;
 	if (local == NULL)
 		return RSMERR_BAD_ADDR;
-	if (element > 1 && ((uintptr_t)local % element != 0 || (uint64_t)offset % element != 0))
-		return misaligned((uint64_t)offset, local, element);
-	/* What overflows is longer than any segment, and a negative offset is beyond its end. */
-	if (__builtin_mul_overflow(count, element == 0 ? 1u : element, &len))
-		len = UINT64_MAX;
-	if (rsm_map_quick(handle, direction, (uint64_t)offset, local, len))
-		return RSM_SUCCESS;
-	return access_locked(handle, direction, (uint64_t)offset, local, len, element);
+	if (!is_aligned(offset, local, element))
+		return ONE_BECAUSE(
+			RSMERR_BAD_MEM_ALIGNMENT,
+			"datap = %p, offset = %#" PRIx64
+			": elements of %u bytes begin at multiples of %u, at both ends; align them, or use "
+			"the call without a number, which moves bytes",
+			local, offset, element, element);
+	return access_locked(handle, direction, offset, local, length_of(count, element), element);
 }
 
-#define ACCESS(name, direction, type, number, element)                                                      \
-	int rsm_memseg_import_##name(rsm_memseg_import_handle_t im_memseg, off_t offset, type *local,       \
-				     number count)                                                          \
-	{                                                                                                   \
-		int result = access_segment(im_memseg, direction, offset, local, count, element);           \
-                                                                                                            \
-		return __builtin_expect(result == RSM_SUCCESS, 1)                                           \
-			       ? RSM_SUCCESS                                                                \
-			       : rsm_refused_memseg_import_##name(result, im_memseg, offset, local, count); \
+/* Through a mapping nothing is kept for the case of a refusal, not even the arguments. */
+#define ACCESS(name, direction, type, number, element)                                                       \
+	static __attribute__((noinline)) int slow_##name(rsm_memseg_import_handle_t im_memseg, off_t offset, \
+							 type *local, number count)                          \
+	{                                                                                                    \
+		int result = access_segment(im_memseg, direction, (uint64_t)offset, local, count, element);  \
+                                                                                                             \
+		return result == RSM_SUCCESS                                                                 \
+			       ? RSM_SUCCESS                                                                 \
+			       : rsm_refused_memseg_import_##name(result, im_memseg, offset, local, count);  \
+	}                                                                                                    \
+                                                                                                             \
+	int rsm_memseg_import_##name(rsm_memseg_import_handle_t im_memseg, off_t offset, type *local,        \
+				     number count)                                                           \
+	{                                                                                                    \
+		if (local != NULL && is_aligned((uint64_t)offset, local, element) &&                         \
+		    rsm_map_quick(im_memseg, direction, (uint64_t)offset, local, length_of(count, element))) \
+			return RSM_SUCCESS;                                                                  \
+		return slow_##name(im_memseg, offset, local, count);                                         \
 	}
 ACCESS(get8, RSM_GET, uint8_t, ulong_t, 1)
 ACCESS(get16, RSM_GET, uint16_t, ulong_t, 2)

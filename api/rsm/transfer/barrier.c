@@ -70,8 +70,8 @@ lock_import(const rsmapi_barrier_t *barrier, struct rsm_import **import)
 	return rsm_import_lock(barrier->seg, import);
 }
 
-int
-rsm_do_memseg_import_open_barrier(rsmapi_barrier_t *barrier)
+static int
+open_span(rsmapi_barrier_t *barrier)
 {
 	struct rsm_import *import;
 	int result = lock_import(barrier, &import);
@@ -108,8 +108,8 @@ settle(struct rsm_import *import, const rsmapi_barrier_t *barrier)
  * Writes of one queue pair are placed in order as long as no packet is lost; to wait for their
  * acknowledgement keeps the order whatever happens, and brings the errors.
  */
-int
-rsm_do_memseg_import_order_barrier(rsmapi_barrier_t *barrier)
+static int
+order_span(rsmapi_barrier_t *barrier)
 {
 	struct rsm_import *import;
 	int result = lock_import(barrier, &import);
@@ -121,8 +121,8 @@ rsm_do_memseg_import_order_barrier(rsmapi_barrier_t *barrier)
 	return result;
 }
 
-int
-rsm_do_memseg_import_close_barrier(rsmapi_barrier_t *barrier)
+static int
+close_span(rsmapi_barrier_t *barrier)
 {
 	struct rsm_import *import;
 	int result = lock_import(barrier, &import);
@@ -134,6 +134,19 @@ rsm_do_memseg_import_close_barrier(rsmapi_barrier_t *barrier)
 	rsm_slot_unlock(import);
 	return result;
 }
+
+#define SPAN(name)                                                                            \
+	int rsm_memseg_import_##name##_barrier(rsmapi_barrier_t *barrier)                     \
+	{                                                                                     \
+		int result = name##_span(barrier);                                            \
+                                                                                              \
+		return __builtin_expect(result == RSM_SUCCESS, 1)                             \
+			       ? RSM_SUCCESS                                                  \
+			       : rsm_refused_memseg_import_##name##_barrier(result, barrier); \
+	}
+SPAN(open)
+SPAN(order)
+SPAN(close)
 
 int
 rsm_do_memseg_import_destroy_barrier(rsmapi_barrier_t *barrier)
