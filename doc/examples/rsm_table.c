@@ -187,6 +187,7 @@ join(char *controller_name, rsm_node_id_t node, rsm_memseg_id_t id, const char *
 	struct table *table;
 	struct row *row;
 	void *address;
+	int result;
 
 	must(rsm_get_controller(controller_name, &controller), "rsm_get_controller");
 	segment = connect_table(controller, node, id);
@@ -200,7 +201,10 @@ join(char *controller_name, rsm_node_id_t node, rsm_memseg_id_t id, const char *
 	}
 	/* Behind all that was counted: the owner reads the rows after it has seen this. */
 	atomic_store(&row->done, 1);
-	must(rsm_intr_signal_post(segment, RSM_SIGPOST_NO_ACCUMULATE), "rsm_intr_signal_post");
+	result = rsm_intr_signal_post(segment, RSM_SIGPOST_NO_ACCUMULATE);
+	/* The owner may have seen it already, woken by another member, and have taken the table back. */
+	if (result != RSMERR_CONN_ABORTED)
+		must(result, "rsm_intr_signal_post");
 	must(rsm_memseg_import_unmap(segment), "rsm_memseg_import_unmap");
 	must(rsm_memseg_import_disconnect(segment), "rsm_memseg_import_disconnect");
 	must(rsm_release_controller(controller), "rsm_release_controller");
