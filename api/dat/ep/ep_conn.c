@@ -180,11 +180,19 @@ dapl_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address, D
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (((uint32_t)quality_of_service & ~0xfu) != 0)
-		return BAD_ARG(7);
+		return BECAUSE(BAD_ARG(7),
+			       "quality_of_service = %#x: bits of it mean nothing; give DAT_QOS_BEST_EFFORT",
+			       quality_of_service);
 	if (((uint32_t)connect_flags & ~(uint32_t)DAT_CONNECT_MULTIPATH_FLAG) != 0)
-		return BAD_ARG(8);
+		return BECAUSE(BAD_ARG(8),
+			       "connect_flags = %#x: bits of it mean nothing; give DAT_CONNECT_DEFAULT_FLAG",
+			       connect_flags);
 	if (quality_of_service != DAT_QOS_BEST_EFFORT || connect_flags != DAT_CONNECT_DEFAULT_FLAG)
-		return DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+		return BECAUSE(DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE),
+			       "quality_of_service = %#x, connect_flags = %#x: neither other qualities nor "
+			       "multipathing are "
+			       "there; give DAT_QOS_BEST_EFFORT and DAT_CONNECT_DEFAULT_FLAG",
+			       quality_of_service, connect_flags);
 	ret = ep_check_private(ep->o.ia, private_data_size, private_data, BAD_ARG(5), BAD_ARG(6));
 	if (ret != DAT_SUCCESS)
 		return ret;
@@ -241,7 +249,10 @@ dapl_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS disconnect_flags)
 	if (ep == NULL)
 		return BAD_HANDLE(EP);
 	if (disconnect_flags != DAT_CLOSE_ABRUPT_FLAG && !graceful)
-		return BAD_ARG(2);
+		return BECAUSE(
+			BAD_ARG(2),
+			"disconnect_flags = %#x: give DAT_CLOSE_ABRUPT_FLAG or DAT_CLOSE_GRACEFUL_FLAG",
+			disconnect_flags);
 	state = ep_state(ep);
 	switch (state) {
 	case DAT_EP_STATE_DISCONNECTED:

@@ -314,7 +314,11 @@ dapl_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen)
 	if (evd == NULL)
 		return BAD_HANDLE(EVD_REQUEST);
 	if (evd_min_qlen <= 0 || want > one_client_info(evd->o.ia->client)->limits.max_cq_entries)
-		return BAD_ARG(2);
+		return BECAUSE(
+			BAD_ARG(2),
+			"evd_min_qlen = %d: it may be 1 to %u; ask for that, or raise max_cq_entries in "
+			"oneside.conf(5)",
+			evd_min_qlen, one_client_info(evd->o.ia->client)->limits.max_cq_entries);
 	lock_take(&evd->lock);
 	if (evd->end != EVD_LIVE)
 		ret = BAD_HANDLE(EVD_REQUEST);

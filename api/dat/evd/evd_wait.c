@@ -43,9 +43,14 @@ dapl_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event)
 	if (evd == NULL)
 		return BAD_HANDLE(EVD_REQUEST);
 	if ((evd->flags & DAT_EVD_SOFTWARE_FLAG) == 0)
-		return BAD_ARG(1);
+		return BECAUSE(
+			BAD_ARG(1),
+			"evd_handle = %p: it takes no software events; create it with DAT_EVD_SOFTWARE_FLAG",
+			evd_handle);
 	if (event == NULL || event->event_number != DAT_SOFTWARE_EVENT)
-		return BAD_ARG(2);
+		return BECAUSE(BAD_ARG(2),
+			       "event = %p: null, or its event_number is not DAT_SOFTWARE_EVENT; set that",
+			       (const void *)event);
 	cqe.cookie = (uintptr_t)event->event_data.software_event_data.pointer;
 	lock_take(&evd->lock);
 	if (evd->end != EVD_LIVE)

@@ -341,7 +341,9 @@ dapl_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 	if (ia == NULL)
 		return handle_forget(ia_handle) ? DAT_SUCCESS : BAD_HANDLE(IA);
 	if (ia_flags != DAT_CLOSE_ABRUPT_FLAG && ia_flags != DAT_CLOSE_GRACEFUL_FLAG)
-		return BAD_ARG(2);
+		return BECAUSE(BAD_ARG(2),
+			       "ia_flags = %#x: give DAT_CLOSE_ABRUPT_FLAG or DAT_CLOSE_GRACEFUL_FLAG",
+			       ia_flags);
 	/* An agent cannot end the thread it runs on. */
 	if (cno_is_agent_of(ia))
 		return BAD_STATE(IA_IN_USE);

@@ -200,8 +200,8 @@ take_slot(struct announced *a)
 	return true;
 }
 
-DAT_RETURN
-dat_registry_add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *provider_info)
+static DAT_RETURN
+add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *provider_info)
 {
 	struct announced *a;
 
@@ -238,7 +238,15 @@ dat_registry_add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO 
 }
 
 DAT_RETURN
-dat_registry_remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *provider_info)
+dat_registry_add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *provider_info)
+{
+	DAT_RETURN ret = add_provider(provider, provider_info);
+
+	return TELL("dat_registry_add_provider", ret, ONE_ARGUMENTS(provider, provider_info));
+}
+
+static DAT_RETURN
+remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *provider_info)
 {
 	DAT_RETURN ret = BAD_ARG(2);
 
@@ -265,6 +273,14 @@ dat_registry_remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_IN
 	}
 	pthread_mutex_unlock(&registry.lock);
 	return ret;
+}
+
+DAT_RETURN
+dat_registry_remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *provider_info)
+{
+	DAT_RETURN ret = remove_provider(provider, provider_info);
+
+	return TELL("dat_registry_remove_provider", ret, ONE_ARGUMENTS(provider, provider_info));
 }
 
 DAT_RETURN

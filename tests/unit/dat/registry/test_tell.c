@@ -7,6 +7,8 @@
 #include "client/tell.h"
 #include "fixture.h"
 
+#include <dat/dat_registry.h>
+
 #include "../said.h"
 
 #define MEMORY 65536u
@@ -175,9 +177,15 @@ arguments(void **state)
 	assert_says(dat_lmr_create(f->ia, DAT_MEM_TYPE_VIRTUAL, desc, 0, f->pz, DAT_MEM_PRIV_ALL_FLAG, &lmr,
 				   NULL, NULL, NULL, NULL),
 		    ERROR(DAT_LENGTH_ERROR, 0), "dat_lmr_create: length = 0: ", "; give the length");
-	/* of any other kind: the argument by its place, its value, the page */
+	/* and where nothing was noted, the argument by its place, its value, the page */
 	assert_says(dat_ia_close(f->ia, (DAT_CLOSE_FLAGS)7), BAD_ARG(2),
-		    "dat_ia_close: ia_flags = 0x7: ", "see dat_ia_close(3DAT)");
+		    "dat_ia_close: ia_flags = 0x7: give DAT_CLOSE_ABRUPT_FLAG or ");
+	assert_says(dat_ia_query(f->ia, NULL, UINT64_C(1) << 60, NULL, 0, NULL), BAD_ARG(3),
+		    "dat_ia_query: ia_attr_mask = ", "see dat_ia_query(3DAT)");
+	assert_says(dat_registry_add_provider(NULL, NULL), BAD_ARG(1),
+		    "dat_registry_add_provider: provider = 0: it may not be null");
+	assert_says(dat_evd_resize(f->dto, 0), BAD_ARG(2),
+		    "dat_evd_resize: evd_min_qlen = 0: it may be 1 to ");
 }
 
 /* What the data plane refuses is told in its own words. */
@@ -224,7 +232,7 @@ opening(void **state)
 	mock_revive(f->mock);
 }
 
-/* What is no refusal, and whatever happens without the variable. */
+/* What is no refusal. */
 static void
 silence(void **state)
 {
@@ -235,10 +243,22 @@ silence(void **state)
 	assert_silent(post(b.ep, b.key, b.memory, 8), DAT_SUCCESS);
 	assert_silent(dat_evd_dequeue(b.f->dto, &event), DAT_QUEUE_EMPTY);
 	assert_silent(dat_evd_wait(b.f->dto, 0, 1, &event, &more), DAT_TIMEOUT_EXPIRED);
-	one_telling = false;
+	tear_down(&b);
+}
+
+/* Without the variable. */
+static void
+not_asked(void **state)
+{
+	struct bench b = set_up(state);
+	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+	char name[] = "ib0";
+	DAT_IA_HANDLE ia;
+
 	assert_silent(post(b.ep, 0x1234, b.memory, 8), ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_READ));
 	assert_silent(dat_ep_free(DAT_HANDLE_NULL), BAD_HANDLE(EP));
-	one_telling = true;
+	assert_silent(dat_ia_open(name, 8, &evd, &ia),
+		      ERROR(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED));
 	tear_down(&b);
 }
 
@@ -287,14 +307,16 @@ threads(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
+	const struct CMUnitTest asked[] = {
 		TEST(segments),      TEST(states),  TEST(handles), TEST(arguments),
 		TEST(refused_below), TEST(opening), TEST(silence), TEST(threads),
 	};
+	const struct CMUnitTest unasked[] = {TEST(not_asked)};
 
-	if (!one_telling) {
-		fputs("ONESIDE_DEBUG=1 is not in the environment, or was not read\n", stderr);
+	if (one_telling != (getenv("ONESIDE_DEBUG") != NULL)) {
+		fputs("the environment was not read\n", stderr);
 		return 1;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return one_telling ? cmocka_run_group_tests(asked, NULL, NULL)
+			   : cmocka_run_group_tests(unasked, NULL, NULL);
 }
