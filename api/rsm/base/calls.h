@@ -117,7 +117,7 @@
  * tell.c: prints that the call returns `result`, when that is a refusal and ONESIDE_DEBUG is set
  * (client/tell.h); `result`.
  */
-#define RSM_REFUSED_PROTOTYPE(name, parameters, arguments)                                                   \
+#define RSM_REFUSED_PROTOTYPE(name, parameters, arguments) \
 	int rsm_refused_##name(int result, RSM_SPREAD parameters);
 RSM_CALLS(RSM_REFUSED_PROTOTYPE, RSM_REFUSED_PROTOTYPE)
 
