@@ -57,6 +57,7 @@ PREFIXES = {
         "attach": "call client copier copiers wait watcher",
         "life": "fork",
         "rings": "",
+        "tell": "",
     },
     "api/dat": {
         "base": "base handle idmap lock object pz",
@@ -64,10 +65,10 @@ PREFIXES = {
         "evd": "cno event evd lost stash",
         "ia": "ia",
         "mem": "lmr rmr",
-        "registry": "conf dats oneside registry",
+        "registry": "conf dats oneside refused registry tell telling",
     },
     "api/dat2": {"": "dat event face"},
-    "api/rsm": {room: "rsm" for room in ("base", "controller", "event", "segment", "transfer")},
+    "api/rsm": {room: "rsm" for room in ("base", "controller", "event", "face", "segment", "transfer")},
 }
 SAME_PREFIX = {"api/rsm"}  # one prefix for all its rooms, as its interface has
 PROGRAMS = (("dataplane", "control", "config"), ("api/client", "api/dat", "api/dat2"), ("api/client", "api/rsm"),
