@@ -9,7 +9,7 @@
 
 #include "config/config.h"
 
-enum config_kind { KEY_NUMBER, KEY_SIZE, KEY_MODE, KEY_IDLE, KEY_SWITCH, KEY_PATH, KEY_LISTEN };
+enum config_kind { KEY_NUMBER, KEY_SIZE, KEY_MODE, KEY_IDLE, KEY_SWITCH, KEY_PATH, KEY_GROUP, KEY_LISTEN };
 
 /* A key of [dataplane] or [limits] and where its value goes. */
 struct config_key {
@@ -17,6 +17,7 @@ struct config_key {
 	enum config_kind kind;
 	size_t offset, size; /* in struct config */
 	uint64_t min, max;   /* of numbers and sizes */
+	bool fixed;          /* while a data plane runs */
 };
 
 extern const struct config_key config_keys[];

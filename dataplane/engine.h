@@ -113,11 +113,12 @@ enum engine_command_type {
 			    * if its type is nonzero and ENGINE_EVENT_ESTABLISHED has not posted it before.
 			    * Connected by numbers: takes send_psn, rd_atomic_out, retries and timeout of
 			    * `connection` */
-	ENGINE_QP_STATE,   /* stores one_qp_shm.state = `state` (e.g. CONNECTING, CLOSING) */
-	ENGINE_QP_DRAIN,   /* graceful: ENGINE_EVENT_DRAINED when all requests are done */
-	ENGINE_QP_FLUSH,   /* stop; flush all work; state = ONE_QP_ERROR; then post `event` on conn_cq */
-	ENGINE_QP_RESET,   /* back to ONE_QP_IDLE: rings emptied without completions; receives posted in
-			    * IDLE stay */
+	ENGINE_QP_SET,   /* `settings`, in RC_RTR and RC_RTS; ENGINE_QP_DRAIN goes on with what was stopped */
+	ENGINE_QP_STATE, /* stores one_qp_shm.state = `state` (e.g. CONNECTING, CLOSING) */
+	ENGINE_QP_DRAIN, /* graceful: ENGINE_EVENT_DRAINED when all requests are done */
+	ENGINE_QP_FLUSH, /* stop; flush all work; state = ONE_QP_ERROR; then post `event` on conn_cq */
+	ENGINE_QP_RESET, /* back to ONE_QP_IDLE: rings emptied without completions; receives posted in
+			  * IDLE stay */
 	ENGINE_QP_REMOVE,
 	ENGINE_QP_BIND_DONE, /* answers ENGINE_EVENT_BIND: ok */
 	ENGINE_QP_PATH,      /* new path (the peer's MAC changed) */
@@ -146,6 +147,7 @@ struct engine_command {
 		struct engine_qp_config qp_config;
 		struct engine_connection connection;
 		struct engine_datagram datagram;
+		struct one_qp_settings settings;
 		struct wire_path path;
 		enum one_qp_state state;
 		bool ok;
@@ -341,6 +343,8 @@ struct reach *engine_client_reach(struct engine_client *client, uint64_t offset)
  * @return  False: no memory. */
 bool engine_client_channels(struct engine_client *client);
 uint32_t engine_client_lcore(const struct engine_client *client);
+/** What its core has taken off its rings, and put into its completion rings. */
+void engine_client_counts(const struct engine_client *client, uint64_t *work, uint64_t *completions);
 /** @return  NULL: no memory, or the ring lies outside of the arena.  So for shared receive queues. */
 struct engine_cq *engine_cq_new(struct engine_client *client, const struct engine_cq_config *config);
 void engine_cq_free(struct engine_cq *cq);

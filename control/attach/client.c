@@ -30,6 +30,8 @@
 #include <unistd.h>
 
 #include "control/attach/client.h"
+#include "control/attach/copies.h"
+#include "control/attach/identity.h"
 #include "control/attach/reaper.h"
 #include "control/attach/mapping.h"
 #include "control/attach/work.h"

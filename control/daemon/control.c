@@ -14,8 +14,10 @@
 
 #include "control/attach/reaper.h"
 #include "control/attach/server.h"
+#include "control/ctl/ctl.h"
 #include "control/daemon/calls.h"
 #include "control/daemon/telemetry.h"
+#include "control/daemon/watchdog.h"
 #include "control/metrics/metrics.h"
 #include "control/rsm/rsm.h"
 #include "dataplane/compat/clock.h"
@@ -27,6 +29,7 @@
 #define LOOK_NS 20000ull /* answers come soon: to look for them this long before sleeping */
 #define YIELD_LONG_NS 100000ull
 #define NO_LOOK_NS (20 * NS_PER_MS)
+#define DRAIN_NS (NS_PER_S / 10)
 #define FINI_NS (2 * NS_PER_S)  /* for the cores to let go at the end */
 #define MAPPINGS_DEFAULT 65530u /* the kernel's */
 #define MAPPINGS_OWN 8192u      /* not for registered memory: arenas, threads, devices, heap */
@@ -37,6 +40,7 @@ static uint64_t look_until;    /* before sleeping, */
 static uint64_t no_look_until; /* unless that is too dear */
 static unsigned int looks;
 static uint32_t engine_turns; /* loops that did not look at applications */
+static uint64_t drain_at;     /* when to look whether the last connection has ended */
 static struct watch stop_watch, engine_watch;
 
 static void
@@ -134,6 +138,10 @@ next_deadline(void)
 	deadline = min64(deadline, hosts_deadline());
 	deadline = min64(deadline, engine_links_deadline());
 	deadline = min64(deadline, reapers_deadline());
+	deadline = min64(deadline, ctl_deadline());
+	if (control.draining)
+		deadline = min64(deadline, drain_at);
+	deadline = min64(deadline, watchdog_deadline());
 	if (work_pending())
 		deadline = min64(deadline, control.now + POLL_WORK_NS);
 	if (paths_pending())
@@ -210,6 +218,18 @@ wait_for_events(struct epoll_event *events, uint64_t deadline)
 	return n;
 }
 
+static void
+drain_poll(void)
+{
+	if (!control.draining || control.now < drain_at)
+		return;
+	drain_at = control.now + DRAIN_NS;
+	if (ctl_drained() && !stop_seen) {
+		log_notice("drained: the last connection has ended\n");
+		stop_seen = true;
+	}
+}
+
 static int
 loop_once(uint64_t deadline)
 {
@@ -247,17 +267,22 @@ loop_once(uint64_t deadline)
 	clients_poll();
 	reapers_poll();
 	server_poll();
+	ctl_poll();
+	drain_poll();
 	engine_links_poll(control.now);
+	watchdog_poll(control.now);
 	return 0;
 }
 
 int
-daemon_init(const struct config *config, char *why, size_t why_len)
+daemon_init(const struct ctl_source *source, char *why, size_t why_len)
 {
+	const struct config *config = source->config;
 	int error;
 
 	memset(&control, 0, sizeof(control));
 	stop_seen = false;
+	drain_at = 0;
 	look_until = no_look_until = 0;
 	engine_turns = 0;
 	attach_calls = &calls_of_attach;
@@ -288,6 +313,7 @@ daemon_init(const struct config *config, char *why, size_t why_len)
 	control.incarnation = control_random() | 1;
 	control.now = clock_now();
 	work_init();
+	watchdog_init(control.now);
 	stop_watch.ready = stop_ready;
 	engine_watch.ready = engine_ready;
 	if (control.epoll < 0 || control.stop_fd < 0) {
@@ -313,17 +339,14 @@ daemon_init(const struct config *config, char *why, size_t why_len)
 	if (error != 0)
 		goto fail;
 	error = server_open(config, why, why_len);
-	if (error != 0) {
-		paths_fini();
-		goto fail;
-	}
+	if (error != 0)
+		goto no_server;
+	error = ctl_open(source, why, why_len);
+	if (error != 0)
+		goto no_ctl;
 	error = metrics_init(config, why, why_len);
-	if (error != 0) {
-		server_close();
-		reapers_stop();
-		paths_fini();
-		goto fail;
-	}
+	if (error != 0)
+		goto no_metrics;
 	mappings_init();
 	error = telemetry_init();
 	if (error != 0)
@@ -331,6 +354,13 @@ daemon_init(const struct config *config, char *why, size_t why_len)
 			"event=telemetry_off error=\"%s\" text=\"nothing about attachments can be asked\"\n",
 			strerror(-error));
 	return 0;
+no_metrics:
+	ctl_close();
+no_ctl:
+	server_close();
+	reapers_stop();
+no_server:
+	paths_fini();
 fail:
 	cm_table_fini(&control.segment_ids);
 	if (control.epoll >= 0)
@@ -369,6 +399,7 @@ daemon_fini(void)
 	uint64_t end = clock_now() + FINI_NS;
 
 	telemetry_fini();
+	ctl_close();
 	metrics_fini();
 	server_close();
 	control.stopping = true;

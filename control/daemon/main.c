@@ -19,6 +19,7 @@
 #include "check.h"
 #include "config/config.h"
 #include "control.h"
+#include "control/ctl/ctl.h"
 #include "dataplane/state/state.h"
 #include "control/loop/log.h"
 #include "dataplane/engine.h"
@@ -46,13 +47,8 @@ on_signal(int number)
 static void
 on_hangup(int number)
 {
-	static const char line[] =
-		"oneside-dataplane: SIGHUP: nothing is read again while it runs; end it and start it anew\n";
-	int saved = errno;
-
 	(void)number;
-	if (write(STDERR_FILENO, line, sizeof(line) - 1) < 0)
-		errno = saved;
+	ctl_hangup();
 }
 
 /* A terminal that goes, an administrator who expects a reload or statistics: no reason to end. */
@@ -111,9 +107,16 @@ warn(void *user, const char *text)
 	fprintf(stderr, "%soneside-dataplane: warning: %s\n", journal_priority(RTE_LOG_WARNING), text);
 }
 
+/* Another one than that which it began with. */
+static void
+examine(const struct config *other)
+{
+	kernel_addr_look(other, warn, NULL);
+}
+
 /* Between the initialised EAL and its cleanup. */
 static int
-serve(void)
+serve(const struct ctl_source *source)
 {
 	char why[512];
 	sigset_t before;
@@ -124,7 +127,7 @@ serve(void)
 	if (engine_init(&config, why, sizeof(why)) < 0)
 		return refuse(why);
 	hold_signals(&before);
-	if (daemon_init(&config, why, sizeof(why)) < 0) {
+	if (daemon_init(source, why, sizeof(why)) < 0) {
 		engine_fini();
 		return refuse(why);
 	}
@@ -161,6 +164,7 @@ trace_state(const struct state_machine *machine, uint32_t id, uint32_t from, uin
 		log_error("event=state_wrong object=\"%s\" id=%#x from=\"%s\" to=\"%s\" why=\"%s\" "
 			  "text=\"this is no edge of its table\"\n",
 			  machine->object, id, machine->name[from], machine->name[to], why);
+	ctl_edge(machine, id, from, to, why, allowed);
 }
 
 /* Before the `--`: EAL would answer --help and --version for itself, and know none of our options. */
@@ -209,8 +213,9 @@ main(int argc, char **argv)
 		printf("oneside-dataplane " ONESIDE_VERSION ", %s\n", rte_version());
 	if (action == CONFIG_HELP || action == CONFIG_VERSION)
 		return EXIT_SUCCESS;
-	if (action == CONFIG_CHECK)
-		return check_run(&config, split, argv) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	if (action == CONFIG_CHECK || action == CONFIG_PRECHECK)
+		return check_run(&config, action == CONFIG_CHECK, split, argv) == 0 ? EXIT_SUCCESS
+										    : EXIT_FAILURE;
 	if (config_validate(&config, why, sizeof(why)) < 0)
 		return refuse(why);
 	if (check_socket_free(&config, why, sizeof(why)) < 0)
@@ -225,7 +230,14 @@ main(int argc, char **argv)
 		fprintf(stderr, "%soneside-dataplane: no packets can be captured: %s\n",
 			journal_priority(RTE_LOG_WARNING), rte_strerror(rte_errno));
 	state_trace = trace_state;
-	int status = serve();
+	const struct ctl_source source = {
+		.config = &config,
+		.argc = split < argc ? argc - split : 0,
+		.argv = argv + split,
+		.version = ONESIDE_VERSION,
+		.examine = examine,
+	};
+	int status = serve(&source);
 	/*
 	 * rte_eal_cleanup() takes the memory of hugepages away while DPDK's interrupt thread looks through
 	 * handles that are in it.  The end of the process gives it back as well.

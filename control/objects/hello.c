@@ -11,6 +11,7 @@
 #include "control/objects/objects.h"
 #include "control/path/path.h"
 
+#define KEYS_AT 2048u
 #define DOORBELLS_AT 4096u
 #define CHANNELS_AT (DOORBELLS_AT + ((sizeof(struct one_doorbells) + 4095u) & ~4095u))
 #define ARENA_RESERVED (CHANNELS_AT + ONE_CHANNELS * sizeof(struct one_channel))
@@ -25,6 +26,7 @@ lay_out(struct client *client)
 	header->size = ONE_ARENA_SIZE;
 	header->doorbells = DOORBELLS_AT;
 	header->channels = CHANNELS_AT;
+	header->keys = KEYS_AT;
 }
 
 static void
@@ -190,6 +192,8 @@ hello_request(struct client *client, const struct one_msg *msg)
 		error = client_refuse(client, -EINVAL, ONE_SUBJECT_NONE, hello->kind);
 	else if (client->port == NULL)
 		error = client_refuse(client, -ENODEV, ONE_SUBJECT_PORT, path_num_ports);
+	else if (control.draining)
+		error = client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, 0);
 	else if (quota_attach(&control.quota, client->account, &limit) != 0)
 		error = quota_is_leaving(client->account)
 				? REQUEST_AGAIN

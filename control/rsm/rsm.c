@@ -58,7 +58,7 @@ rsm_publish(struct client *client, const struct one_msg *msg)
 	struct segment *segment;
 	uint32_t id = args->segment;
 
-	if (mr == NULL)
+	if (mr == NULL || !mr_settle(mr))
 		return client_refuse(client, RSM_BAD_SEG_HNDL, ONE_SUBJECT_MR, args->mr);
 	if (args->signal_cq != 0 && signal_cq == NULL)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_CQ_RECV, args->signal_cq);

@@ -9,39 +9,65 @@
 #include "dataplane/engine/counters.h"
 #include "dataplane/engine/internal.h"
 #include "dataplane/engine/tel.h"
+#include "dataplane/engine/tell.h"
 #include "dataplane/port/port.h"
 #include "dataplane/wire/icrc.h"
 
 static void
-add(struct rte_tel_data *d, const char *name, uint64_t value)
+add(struct tell *d, const char *name, uint64_t value)
 {
-	rte_tel_data_add_dict_uint(d, name, value);
+	d->number(d, name, value);
+}
+
+/* A dictionary of telemetry. */
+struct dictionary {
+	struct tell tell;
+	struct rte_tel_data *data;
+};
+
+static void
+dictionary_number(struct tell *tell, const char *name, uint64_t number)
+{
+	rte_tel_data_add_dict_uint(((struct dictionary *)tell)->data, name, number);
+}
+
+static void
+dictionary_text(struct tell *tell, const char *name, const char *text)
+{
+	rte_tel_data_add_dict_string(((struct dictionary *)tell)->data, name, text);
+}
+
+/* One in `d`, of what `fill` tells of number `number`. */
+static int
+add_dictionary(struct rte_tel_data *d, const char *name, engine_tell_fn *fill, uint32_t number)
+{
+	struct dictionary one = {{dictionary_number, dictionary_text}, rte_tel_data_alloc()};
+
+	if (one.data == NULL)
+		return -1;
+	rte_tel_data_start_dict(one.data);
+	fill(&one.tell, number);
+	rte_tel_data_add_dict_container(d, name, one.data, 0);
+	return 0;
 }
 
 /* A dictionary per core, by its lcore's number. */
 static int
-for_each_core(struct rte_tel_data *d,
-	      void (*fill)(struct rte_tel_data *, const struct core *, const struct engine_stats *))
+for_each_core(struct rte_tel_data *d, engine_tell_fn *fill)
 {
 	rte_tel_data_start_dict(d);
 	for (uint32_t i = 0; i < engine.num_cores; i++) {
-		struct rte_tel_data *one = rte_tel_data_alloc();
-		struct engine_stats stats;
 		char name[16];
 
-		if (one == NULL)
+		snprintf(name, sizeof(name), "%" PRIu32, engine_core_lcore(i));
+		if (add_dictionary(d, name, fill, i) != 0)
 			return -1;
-		engine_stats(i, &stats);
-		rte_tel_data_start_dict(one);
-		fill(one, engine.core[i], &stats);
-		snprintf(name, sizeof(name), "%" PRIu32, engine.core[i]->lcore);
-		rte_tel_data_add_dict_container(d, name, one, 0);
 	}
 	return 0;
 }
 
 static void
-fill_group(struct rte_tel_data *d, const struct engine_stats *stats, enum counter_group group)
+fill_group(struct tell *d, const struct engine_stats *stats, enum counter_group group)
 {
 	for (const struct counter *counter = counters; counter->name != NULL; counter++) {
 		char name[RTE_TEL_MAX_STRING_LEN];
@@ -54,31 +80,43 @@ fill_group(struct rte_tel_data *d, const struct engine_stats *stats, enum counte
 	}
 }
 
-static void
-fill_core(struct rte_tel_data *d, const struct core *core, const struct engine_stats *stats)
+void
+engine_tell_core(struct tell *d, uint32_t core)
 {
-	uint64_t cycles = stats->busy_cycles + stats->idle_cycles;
+	struct engine_stats stats;
+	uint64_t cycles;
 
-	fill_group(d, stats, COUNTER_CORE);
-	add(d, "busy_percent", cycles == 0 ? 0 : stats->busy_cycles / (cycles / 100 + 1));
-	add(d, "gaps_ms", stats->gaps_ns / 1000000);
+	engine_stats(core, &stats);
+	cycles = stats.busy_cycles + stats.idle_cycles;
+	add(d, "busy_cycles", stats.busy_cycles);
+	add(d, "idle_cycles", stats.idle_cycles);
+	fill_group(d, &stats, COUNTER_CORE);
+	add(d, "busy_percent", cycles == 0 ? 0 : stats.busy_cycles / (cycles / 100 + 1));
+	add(d, "gaps_ms", stats.gaps_ns / 1000000);
 }
 
-static void
-fill_drops(struct rte_tel_data *d, const struct core *core, const struct engine_stats *stats)
+void
+engine_tell_drops(struct tell *d, uint32_t core)
 {
-	fill_group(d, stats, COUNTER_DROP);
+	struct engine_stats stats;
+
+	engine_stats(core, &stats);
+	fill_group(d, &stats, COUNTER_DROP);
 }
 
-static void
-fill_transport(struct rte_tel_data *d, const struct core *core, const struct engine_stats *stats)
+void
+engine_tell_transport(struct tell *d, uint32_t core)
 {
-	fill_group(d, stats, COUNTER_TRANSPORT);
+	struct engine_stats stats;
+
+	engine_stats(core, &stats);
+	fill_group(d, &stats, COUNTER_TRANSPORT);
 }
 
-static void
-fill_stages(struct rte_tel_data *d, const struct core *core, const struct engine_stats *stats)
+void
+engine_tell_stages(struct tell *d, uint32_t core)
 {
+	struct engine_stats stats;
 	static const char *const names[ENGINE_STAGE_MAX] = {
 		[ENGINE_STAGE_COMMANDS] = "commands",   [ENGINE_STAGE_DRIVER_RX] = "driver_rx",
 		[ENGINE_STAGE_INPUT] = "input",         [ENGINE_STAGE_INBOUND] = "inbound",
@@ -88,12 +126,13 @@ fill_stages(struct rte_tel_data *d, const struct core *core, const struct engine
 		[ENGINE_STAGE_OTHER] = "other",         [ENGINE_STAGE_IDLE] = "idle",
 	};
 
+	engine_stats(core, &stats);
 	add(d, "on",
 	    atomic_load_explicit(&engine.time_stages, memory_order_relaxed)); /* of engine_time_stages */
 	add(d, "hz", rte_get_tsc_hz());
-	add(d, "busy_loops", stats->stage_loops);
+	add(d, "busy_loops", stats.stage_loops);
 	for (uint32_t i = 0; i < ENGINE_STAGE_MAX; i++)
-		add(d, names[i], stats->stage_cycles[i]);
+		add(d, names[i], stats.stage_cycles[i]);
 }
 
 static int
@@ -105,25 +144,60 @@ on_stages(const char *command, const char *params, struct rte_tel_data *d)
 		engine_time_stages(false);
 	else if (tel_has(params))
 		return tel_refuse(d, "its parameter is on or off");
-	return for_each_core(d, fill_stages);
+	return for_each_core(d, engine_tell_stages);
 }
 
 static int
 on_transport(const char *command, const char *params, struct rte_tel_data *d)
 {
-	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, fill_transport);
+	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, engine_tell_transport);
 }
 
 static int
 on_cores(const char *command, const char *params, struct rte_tel_data *d)
 {
-	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, fill_core);
+	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, engine_tell_core);
 }
 
 static int
 on_drops(const char *command, const char *params, struct rte_tel_data *d)
 {
-	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, fill_drops);
+	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, engine_tell_drops);
+}
+
+void
+engine_tell_port(struct tell *d, uint32_t number)
+{
+	const struct port *port = &ports[number];
+	struct engine_port_stats stats;
+	char mac[RTE_ETHER_ADDR_FMT_SIZE], name[RTE_ETH_NAME_MAX_LEN];
+
+	rte_ether_format_addr(mac, sizeof(mac), (const struct rte_ether_addr *)port->info.mac);
+	d->text(d, "mac", mac);
+	add(d, "device", port->device);
+	if (rte_eth_dev_get_name_by_port(port->device, name) == 0)
+		d->text(d, "device_name", name);
+	add(d, "mtu", port->info.mtu);
+	add(d, "path_mtu", port->info.path_mtu);
+	add(d, "rx_queues", port->rx_queues);
+	add(d, "tx_queues", port->tx_queues);
+	add(d, "checks_ipv4", port->checks_ipv4);
+	d->text(d, "icrc", icrc->name);
+	/* Only told. */
+	add(d, "flow_rules_open", atomic_load_explicit(&port->flows.open, memory_order_relaxed));
+	add(d, "flow_rules", atomic_load_explicit(&port->flows.count, memory_order_relaxed));
+	add(d, "flow_rules_made", atomic_load_explicit(&port->flows.made, memory_order_relaxed));
+	add(d, "flow_rules_refused", atomic_load_explicit(&port->flows.refused, memory_order_relaxed));
+	if (!engine_port_stats(number, &stats))
+		return;
+	add(d, "rx_packets", stats.rx_packets);
+	add(d, "tx_packets", stats.tx_packets);
+	add(d, "rx_bytes", stats.rx_bytes);
+	add(d, "tx_bytes", stats.tx_bytes);
+	add(d, "rx_missed", stats.rx_missed);
+	add(d, "rx_errors", stats.rx_errors);
+	add(d, "tx_errors", stats.tx_errors);
+	add(d, "rx_no_buffer", stats.rx_no_buffer);
 }
 
 static int
@@ -132,40 +206,9 @@ on_ports(const char *command, const char *params, struct rte_tel_data *d)
 	if (tel_has(params))
 		return tel_refuse(d, TEL_NO_PARAMETERS);
 	rte_tel_data_start_dict(d);
-	for (uint32_t i = 0; i < ports_num; i++) {
-		const struct port *port = &ports[i];
-		struct rte_tel_data *one = rte_tel_data_alloc();
-		struct engine_port_stats stats;
-		char mac[RTE_ETHER_ADDR_FMT_SIZE];
-
-		if (one == NULL)
+	for (uint32_t i = 0; i < ports_num; i++)
+		if (add_dictionary(d, ports[i].info.name, engine_tell_port, i) != 0)
 			return -1;
-		rte_tel_data_start_dict(one);
-		rte_ether_format_addr(mac, sizeof(mac), (const struct rte_ether_addr *)port->info.mac);
-		rte_tel_data_add_dict_string(one, "mac", mac);
-		add(one, "device", port->device);
-		add(one, "mtu", port->info.mtu);
-		add(one, "path_mtu", port->info.path_mtu);
-		add(one, "rx_queues", port->rx_queues);
-		add(one, "tx_queues", port->tx_queues);
-		add(one, "checks_ipv4", port->checks_ipv4);
-		rte_tel_data_add_dict_string(one, "icrc", icrc->name);
-		/* Only told. */
-		add(one, "flow_rules_open", atomic_load_explicit(&port->flows.open, memory_order_relaxed));
-		add(one, "flow_rules", atomic_load_explicit(&port->flows.count, memory_order_relaxed));
-		add(one, "flow_rules_made", atomic_load_explicit(&port->flows.made, memory_order_relaxed));
-		add(one, "flow_rules_refused",
-		    atomic_load_explicit(&port->flows.refused, memory_order_relaxed));
-		if (engine_port_stats(i, &stats)) {
-			add(one, "rx_packets", stats.rx_packets);
-			add(one, "tx_packets", stats.tx_packets);
-			add(one, "rx_missed", stats.rx_missed);
-			add(one, "rx_errors", stats.rx_errors);
-			add(one, "tx_errors", stats.tx_errors);
-			add(one, "rx_no_buffer", stats.rx_no_buffer);
-		}
-		rte_tel_data_add_dict_container(d, port->info.name, one, 0);
-	}
 	return 0;
 }
 

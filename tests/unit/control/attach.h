@@ -39,6 +39,7 @@ void attach_restart(void);
 int hello_error(uint32_t magic, uint32_t version, uint32_t kind, const char *port);
 
 int object_tests(void);
+int renewable_tests(void);
 int mapping_tests(void);
 int connection_tests(void);
 int number_tests(void);
@@ -47,5 +48,6 @@ int rsm_tests(void);
 int identity_tests(void);
 int end_tests(void);
 int metrics_tests(void);
+int ctl_tests(void);
 
 #endif
