@@ -53,7 +53,7 @@ core_new(uint32_t index, uint32_t lcore)
 	core->epoll = core->rx_epoll = core->wake_fd = -1;
 	core->now = core->real_at = engine_now(rte_rdtsc());
 	core->unsent_tail = &core->unsent;
-	TAILQ_INIT(&core->run);
+	TAILQ_INIT(&core->busy);
 	TAILQ_INIT(&core->clients);
 	SLIST_INIT(&core->dirty);
 	LIST_INIT(&core->reaching);
@@ -64,8 +64,6 @@ core_new(uint32_t index, uint32_t lcore)
 	core->rc_memory = calloc(1, rc_pool_size(engine.config->work_pool));
 	if (core->rc_memory != NULL)
 		core->env.pool = rc_pool_init(core->rc_memory, engine.config->work_pool);
-	/* Pages that are never used are never there. */
-	core->hot = calloc(1u << QPN_LOG2, sizeof(core->hot[0]));
 	core->scoreboards_memory = calloc(1, rc_scoreboards_size(CORE_BOARDS));
 	if (core->scoreboards_memory != NULL)
 		core->env.scoreboards = rc_scoreboards_init(core->scoreboards_memory, CORE_BOARDS);
@@ -80,8 +78,8 @@ core_new(uint32_t index, uint32_t lcore)
 static bool
 core_is_whole(const struct core *core)
 {
-	return core->hot != NULL && core->env.pool != NULL && core->env.scoreboards != NULL &&
-	       core->commands != NULL && core->inbound != NULL && core->up != NULL;
+	return core->env.pool != NULL && core->env.scoreboards != NULL && core->commands != NULL &&
+	       core->inbound != NULL && core->up != NULL;
 }
 
 static int
@@ -184,6 +182,7 @@ engine_init(const struct config *config, char *why, size_t why_len)
 	engine.event_fd = -1;
 	engine.reap_tail = &engine.reap;
 	engine.config = config;
+	engine.scan_cycles = rte_get_tsc_hz() / 1000000 * CORE_SCAN_NS / 1000;
 	engine.tsc_mult = (uint64_t)(((unsigned __int128)1000000000 << 32) / rte_get_tsc_hz());
 	error = icrc_choose(why, why_len);
 	if (error == 0)
@@ -285,7 +284,6 @@ core_free(struct core *core)
 	free_frames(core->inbound);
 	idle_fini(core);
 	free(core->rc_memory);
-	free(core->hot);
 	free(core->scoreboards_memory);
 }
 

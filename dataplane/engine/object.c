@@ -64,11 +64,13 @@ engine_client_new(const struct engine_client_config *config)
 	client = object_new(sizeof(*client));
 	if (client == NULL)
 		return NULL;
-	client->qps = calloc(ONE_QPS_MAX, sizeof(*client->qps));
+	client->qps = calloc(ONE_QPS_MAX, 2 * sizeof(*client->qps)); /* by doorbell, and hot ones */
 	if (client->qps == NULL) {
 		free(client);
 		return NULL;
 	}
+	client->share.hot = client->qps + ONE_QPS_MAX;
+	TAILQ_INIT(&client->share.run);
 	client->core = least_busy();
 	client->core->clients_held++;
 	client->owner = config->owner;

@@ -366,9 +366,10 @@ qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase, const cha
 		local_leave(core, qp);
 	if (qp->rc == NULL)
 		ud_leave(qp);
+	share_flight(qp, 0);
 	if (qp->running) {
 		qp->running = false;
-		TAILQ_REMOVE(&core->run, qp, run_link);
+		TAILQ_REMOVE(&qp->client->share.run, qp, run_link);
 	}
 	qp_set_phase(qp, phase, why);
 	qp->sampled_at = 0;
@@ -515,9 +516,11 @@ sq_ready(const struct engine_qp *qp, uint32_t ahead)
 static uint32_t
 qp_budget(const struct core *core, const struct engine_qp *qp)
 {
+	uint32_t most = core->contended ? CORE_RUN_BUDGET : CORE_WORK_BUDGET;
+
 	if (!qp->streaming || qp->pending)
-		return CORE_WORK_BUDGET;
-	for (uint32_t n = CORE_WORK_BUDGET; n >= CORE_STREAM; n /= 2)
+		return most;
+	for (uint32_t n = most; n >= CORE_STREAM; n /= 2)
 		if (sq_ready(qp, n - 1))
 			return n;
 	return core->now < qp->stream_until ? 0 : CORE_STREAM;

@@ -208,7 +208,7 @@ says "1 attachment is ended" ctl client kill "$one"
 wait "$second" || fail "trace of a process: $(cat "$WORK/err-pid")"
 [ "$(wc -l <"$WORK/trace-pid")" = 3 ] || fail "trace count=3: $(cat "$WORK/trace-pid")"
 # shellcheck disable=SC2086 # both processes: their connection is broken
-kill $pids
+kill $pids 2>/dev/null
 wait "$connected"
 exec 8>&- 9<&-
 tenths=200

@@ -28,7 +28,7 @@ PREFIXES = {
         "loop": "idle loop",
         "mem": "guard mem reach",
         "port": "device flow flows link links memif_unmap munmap port ports privilege rx_wakeup tx",
-        "qp": "client_fault cq doorbell local qp qpn rcio srq steer ud wqe",
+        "qp": "client_fault cq doorbell local qp qpn rcio share srq steer ud wqe",
         "rc": "rc",
         "state": "state",
         "wire": "icrc wire",

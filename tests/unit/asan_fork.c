@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Part of each unit test that AddressSanitizer watches: its allocator has locks that (before GCC 15, LLVM 19)
+ * fork() does not take, so a child of a process whose other thread is in malloc() hangs in its own.  A fork()
+ * waits here until all other threads sleep: the one that holds such a lock runs.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define LOOKS 500 /* then it forks all the same: there may be threads that never sleep */
+
+struct entry { /* getdents64(2) */
+	ino64_t ino;
+	off64_t off;
+	unsigned short len;
+	unsigned char type;
+	char name[];
+};
+
+static bool
+sleeps(const char *task)
+{
+	char path[64], stat[256], *state;
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%s/stat", task);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true; /* it has ended */
+	len = read(fd, stat, sizeof(stat) - 1);
+	close(fd);
+	stat[len > 0 ? len : 0] = '\0';
+	state = strrchr(stat, ')');
+	return state == NULL || strncmp(state, ") S", 3) == 0;
+}
+
+/* No malloc(), hence no readdir(): locks of the program are held. */
+static bool
+others_sleep(int tasks)
+{
+	_Alignas(struct entry) char entries[4096];
+	long self = syscall(SYS_gettid), len;
+	const struct entry *entry;
+
+	lseek(tasks, 0, SEEK_SET);
+	while ((len = syscall(SYS_getdents64, tasks, entries, sizeof(entries))) > 0) {
+		for (char *at = entries; at < entries + len; at += entry->len) {
+			entry = (const struct entry *)(void *)at;
+			if (entry->name[0] != '.' && atol(entry->name) != self && !sleeps(entry->name))
+				return false;
+		}
+	}
+	return true;
+}
+
+static void
+await_sleep(void)
+{
+	int tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	for (int i = 0; i < LOOKS && !others_sleep(tasks); i++)
+		usleep(1000);
+	close(tasks);
+}
+
+__attribute__((constructor)) static void
+watch_forks(void)
+{
+	pthread_atfork(await_sleep, NULL, NULL);
+}
