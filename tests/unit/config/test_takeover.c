@@ -196,6 +196,13 @@ test_ctl_path(void **state)
 	memset(running.socket + 1, 'x', CONFIG_PATH_MAX - 2);
 	running.socket[CONFIG_PATH_MAX - 1] = '\0';
 	assert_false(config_ctl_path(&running, path));
+	assert_int_equal(config_validate(&running, why, sizeof(why)), -ENAMETOOLONG);
+	assert_non_null(strstr(why, "choose ctl = PATH"));
+	set(&running, "dataplane", "ctl", running.socket);
+	assert_int_equal(config_validate(&running, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "give each its own"));
+	set(&running, "dataplane", "ctl", "/tmp/elsewhere");
+	assert_int_equal(config_validate(&running, why, sizeof(why)), 0);
 }
 
 static void
