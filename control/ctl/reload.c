@@ -206,7 +206,6 @@ ctl_reload(struct ctl_caller *caller, const struct ctl_request *request)
 	}
 	job.request = *request;
 	job.caller = caller;
-	caller->waits = true;
 	if (start() == 0)
 		return;
 	job.caller = NULL;

@@ -83,7 +83,6 @@ print(json_t *packet)
 void
 ctl_answer(struct ctl_caller *caller, json_t *answer)
 {
-	caller->waits = false;
 	caller->answer = print(answer);
 	caller->deadline = control.now + TAKE_NS;
 	if (caller->answer == NULL)
