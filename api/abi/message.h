@@ -66,6 +66,7 @@ enum one_msg_type {
 	ONE_MSG_COPIES,
 	ONE_MSG_QP_RTR,
 	ONE_MSG_QP_RTS,
+	ONE_MSG_QP_SET,
 	ONE_MSG_QP_ERROR, /* from any state; when the reply comes, all that was posted is flushed */
 	ONE_MSG_CHANNEL_OPEN,
 	ONE_MSG_CHANNEL_CLOSE,
@@ -258,6 +259,26 @@ struct one_qp_rts {
 	uint8_t retry_count;
 	uint8_t rnr_retry;
 	uint8_t rd_atomic_out;
+};
+
+/*
+ * Of a queue pair that serves its peer, or takes datagrams (which have only ONE_QP_SET_STOPPED): what is in
+ * `given` changes.  Stopped, as IBTA's SQD: requests that have been begun go on, others wait in the ring;
+ * when the last of those has ended, one_qp_shm.sq_draining is 0, and with `notify` there is
+ * ONE_ASYNC_SQ_DRAINED.
+ */
+#define ONE_QP_SET_ACCESS 1u
+#define ONE_QP_SET_MIN_RNR_TIMER 2u
+#define ONE_QP_SET_STOPPED 4u
+struct one_qp_settings {
+	uint32_t access; /* ONE_ACCESS_REMOTE_*: what the peer may ask for from now on */
+	uint8_t given;   /* ONE_QP_SET_* */
+	uint8_t min_rnr_timer;
+	uint8_t stopped, notify;
+};
+struct one_qp_set {
+	uint32_t qp;
+	struct one_qp_settings to;
 };
 
 /*
@@ -586,6 +607,7 @@ struct one_msg {
 		struct one_srq_limit srq_limit;
 		struct one_qp_rtr qp_rtr;
 		struct one_qp_rts qp_rts;
+		struct one_qp_set qp_set;
 		struct one_channel_open channel_open;
 		struct one_ah_create ah_create;
 		struct one_qp_datagram qp_datagram;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "control/objects/objects.h"
+#include "control/attach/copies.h"
 
 static uint64_t
 page_mask(void)
@@ -285,8 +286,10 @@ populated(struct mr *mr, int error, uint64_t done)
 	if (error == -EFAULT)
 		log_of_others(
 			info,
-			"pid %d (%s, uid %u) cannot register 0x%llx bytes at 0x%llx: its file has no page "
-			"for 0x%llx; it has to populate them (MADV_POPULATE_WRITE, fallocate)\n",
+			"event=registration_refused pid=%d program=\"%s\" uid=%u length=0x%llx "
+			"address=0x%llx "
+			"hole=0x%llx text=\"its file has no page there\" remedy=\"it has to populate them "
+			"(MADV_POPULATE_WRITE, fallocate)\"\n",
 			(int)client->pid, client->program, client->uid, (unsigned long long)mr->length,
 			(unsigned long long)mr->va, (unsigned long long)hole);
 	mr_destroy(mr);

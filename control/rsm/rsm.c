@@ -224,8 +224,9 @@ rsm_request(struct segment *segment, struct conn *conn)
 	}
 	if (!is_node(&conn->path.dst, req.who.node)) {
 		log_of_others(warning,
-			      "segment %#x: %s says it is node %u, which the configuration does not; write "
-			      "[peer %u] address = %s\n",
+			      "event=node_wrong segment=%#x peer=%s node=%u text=\"the configuration does "
+			      "not have it so\" "
+			      "remedy=\"[peer %u] address = %s\"\n",
 			      segment->id, addr_text(&conn->path.dst), req.who.node, req.who.node,
 			      addr_text(&conn->path.dst));
 		refuse_import(conn, RSM_SEG_NOT_PUBLISHED_TO_NODE);

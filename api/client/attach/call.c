@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "client/internal.h"
+#include "client/tell.h"
 
 #define KEY_LOOKS 64   /* at an answer, between two times that the processor is given away, */
 #define KEY_TURNS 1000 /* which is done so often before sleeping: */
@@ -156,6 +157,10 @@ call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t nu
 		}
 	}
 	pthread_mutex_unlock(&client->call_lock);
+	if (error == 0 && reply->error != 0 && one_telling)
+		one_note_cause(reply->error, reply->subject, reply->value);
+	else if (error != 0 && one_telling)
+		one_note_cause(error, ONE_SUBJECT_NONE, 0);
 	return error != 0 ? error : reply->error;
 }
 

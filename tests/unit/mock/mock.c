@@ -418,6 +418,11 @@ handle_default(struct mock *mock, struct mock_client *client, const struct one_m
 							: msg->type == ONE_MSG_QP_RTS ? ONE_QP_CONNECTED
 										      : ONE_QP_ERROR);
 		break;
+	case ONE_MSG_QP_SET:
+		o = mock_object(mock, msg->id.id, ONE_MSG_QP_CREATE);
+		if (o != NULL) /* until a test says otherwise */
+			atomic_store(&o->qp.shm->sq_draining, msg->qp_set.to.stopped);
+		break;
 	case ONE_MSG_RSM_PUBLISH:
 		o = mock_object_new(mock, client, ONE_MSG_RSM_PUBLISH);
 		reply->rsm.segment = msg->rsm_publish.segment != 0 ? msg->rsm_publish.segment : o->id;
