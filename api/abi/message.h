@@ -393,6 +393,8 @@ struct one_mr_piece {
 /* Pages have been put into a sealed region since something of it was registered: what was populated before
  * may be gone. */
 #define ONE_MR_FRESH 1u
+/* Its key may be revoked and renewed (struct one_keys), if the reply says so, too. */
+#define ONE_MR_RENEWABLE 2u
 struct one_mr_create {
 	uint32_t pz;
 	uint32_t access; /* ONE_ACCESS_* */
@@ -401,14 +403,14 @@ struct one_mr_create {
 	uint64_t shift; /* keys name the byte at `va` by va + shift, modulo 2^64: a multiple of the page size,
 			 * or what makes it 0 */
 	uint32_t num_pieces;
-	uint32_t flags; /* ONE_MR_FRESH */
+	uint32_t flags; /* ONE_MR_* */
 	struct one_mr_piece piece[ONE_MR_PIECES];
 };
 struct one_mr_created {
 	uint32_t mr;
 	uint32_t lkey;
 	uint32_t rkey;
-	uint32_t reserved;
+	uint32_t renewable;
 }; /* rkey 0: no remote right */
 
 struct one_mr_swap {

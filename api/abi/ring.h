@@ -398,8 +398,11 @@ _Static_assert(sizeof(struct one_sidr_shm) == 256, "one_sidr_shm");
 #define ONE_DOORBELL_GROUP 64u
 
 struct one_doorbells {
+	_Atomic uint8_t keys; /* struct one_keys has a request; the same way */
+	uint8_t pad0[7];
 	_Atomic uint8_t group[ONE_QPS_MAX / ONE_DOORBELL_GROUP];
 	_Atomic uint8_t qp[ONE_QPS_MAX];
+	uint8_t pad1[56];
 };
 _Static_assert(sizeof(struct one_doorbells) % ONE_CACHE_LINE == 0, "one_doorbells");
 

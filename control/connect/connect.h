@@ -85,6 +85,7 @@ struct conn {
 
 /* ---- conn_state.c: the only writer of a connection's state after conn_new(); `why`: for the trace ---- */
 void conn_state_set(struct conn *conn, enum conn_state to, const char *why);
+const char *conn_state_name(const struct conn *conn);
 
 /* ---- conn.c ---- */
 int qp_disconnect(struct client *client, const struct one_msg *msg);

@@ -4,6 +4,7 @@
  */
 #include "control/daemon/calls.h"
 
+#include "control/attach/copies.h"
 #include "control/connect/ah.h"
 #include "control/connect/resolution.h"
 #include "control/rsm/rsm.h"

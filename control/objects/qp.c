@@ -317,7 +317,7 @@ qp_added(struct engine_command *command, void *object)
 
 	if (command->status == 0)
 		return;
-	log_error("queue pair %06x was not taken: %d\n", qp->config.qpn, command->status);
+	log_error("event=queue_pair_refused qpn=%#x error=%d\n", qp->config.qpn, command->status);
 	qp->added = false;
 	client_kill(qp->object.client, 0, "its core refuses a queue pair");
 }

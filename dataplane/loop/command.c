@@ -10,6 +10,7 @@ static int
 client_add(struct core *core, struct engine_client *client)
 {
 	TAILQ_INSERT_TAIL(&core->clients, client, link);
+	core->clients_count++;
 	idle_watch(core, client);
 	return 0;
 }
@@ -21,6 +22,8 @@ client_remove(struct core *core, struct engine_client *client)
 	if (client->reach != NULL)
 		reach_detach(client->reach, qp_reached, core);
 	TAILQ_REMOVE(&core->clients, client, link);
+	core->clients_count--;
+	share_leave(core, client);
 	return 0;
 }
 

@@ -76,6 +76,7 @@ signal_pull(struct core *core, struct engine_qp *qp, struct work *work)
 	qp->signal_once = false; /* others go before it: it would be dropped there */
 	qp->sq_taken++;
 	core->stats.work++;
+	client_count(&qp->client->work);
 	return 1;
 }
 
@@ -90,6 +91,48 @@ qp_signal(struct core *core, struct engine_qp *qp, uint32_t signal)
 		qp->signals_owed += ONE_SIGNAL_COUNT(signal);
 	qp_make_hot(core, qp);
 	return 0;
+}
+
+/* ---- how long requests take ---- */
+
+static void
+sample_begin(struct core *core, struct engine_qp *qp)
+{
+	core->sample_at = core->stats.work - 1 + ENGINE_SAMPLE;
+	if (qp->sampled_at != 0)
+		return;
+	qp->sample = qp->sq_taken;
+	qp->sampled_at = rte_rdtsc();
+}
+
+static enum engine_operation
+sample_operation(const struct engine_qp *qp, uint8_t op)
+{
+	switch (op) {
+	case ONE_OP_WRITE:
+	case ONE_OP_WRITE_IMM:
+		return ENGINE_OPERATION_WRITE;
+	case ONE_OP_READ:
+		return ENGINE_OPERATION_READ;
+	case ONE_OP_FETCH_ADD:
+	case ONE_OP_CMP_SWAP:
+		return ENGINE_OPERATION_ATOMIC;
+	default:
+		return qp->rc == NULL ? ENGINE_OPERATION_DATAGRAM : ENGINE_OPERATION_SEND;
+	}
+}
+
+/* Requests complete in the order in which they were taken. */
+static void
+sample_end(struct core *core, struct engine_qp *qp, const struct completion *c)
+{
+	if (qp->sq_done != qp->sample)
+		return;
+	/* A bind is the control thread's, and is counted as such requests are. */
+	if (c->status == ONE_STATUS_SUCCESS && c->type == ONE_CQE_SEND)
+		latency_add(&core->stats.latency[sample_operation(qp, c->op)],
+			    engine_now(rte_rdtsc() - qp->sampled_at));
+	qp->sampled_at = 0;
 }
 
 int
@@ -112,7 +155,9 @@ qp_pull(struct core *core, struct engine_qp *qp, struct work *work)
 	wqe_to_work(&wqe, ext, work);
 	qp->sq_head += slots;
 	qp->sq_taken++;
-	core->stats.work++;
+	client_count(&qp->client->work);
+	if (unlikely(core->stats.work++ >= core->sample_at))
+		sample_begin(core, qp);
 	return 1;
 }
 
@@ -211,6 +256,8 @@ complete_send(struct core *core, struct engine_qp *qp, const struct completion *
 
 	cq_stage_qp(core, qp);
 	qp->sq_done++;
+	if (unlikely(qp->sampled_at != 0))
+		sample_end(core, qp, c);
 	/* An error always completes, and always notifies. */
 	if (qp->send_cq != NULL && (error || !(c->wqe_flags & ONE_WQE_SUPPRESS)))
 		report(core, qp, qp->send_cq, c, c->op, error || !(c->wqe_flags & ONE_WQE_UNSIGNALED));
@@ -343,11 +390,13 @@ qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase, const cha
 		local_leave(core, qp);
 	if (qp->rc == NULL)
 		ud_leave(qp);
+	share_flight(qp, 0);
 	if (qp->running) {
 		qp->running = false;
-		TAILQ_REMOVE(&core->run, qp, run_link);
+		TAILQ_REMOVE(&qp->client->share.run, qp, run_link);
 	}
 	qp_set_phase(qp, phase, why);
+	qp->sampled_at = 0;
 	qp->waiting = false;
 	qp->wait_since = 0;
 	qp->bind_pending = false;
@@ -495,9 +544,11 @@ sq_ready(const struct engine_qp *qp, uint32_t ahead)
 static uint32_t
 qp_budget(const struct core *core, const struct engine_qp *qp)
 {
+	uint32_t most = core->contended ? CORE_RUN_BUDGET : CORE_WORK_BUDGET;
+
 	if (!qp->streaming || qp->pending)
-		return CORE_WORK_BUDGET;
-	for (uint32_t n = CORE_WORK_BUDGET; n >= CORE_STREAM; n /= 2)
+		return most;
+	for (uint32_t n = most; n >= CORE_STREAM; n /= 2)
 		if (sq_ready(qp, n - 1))
 			return n;
 	return core->now < qp->stream_until ? 0 : CORE_STREAM;

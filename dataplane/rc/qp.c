@@ -173,6 +173,12 @@ rc_heard(const struct rc_qp *qp)
 	return qp->req.una + qp->rsp.epsn;
 }
 
+uint32_t
+rc_flight(const struct rc_qp *qp)
+{
+	return qp->req.snd - qp->req.una;
+}
+
 static inline bool
 same_addr(const struct wire_addr *a, const struct wire_addr *b)
 {
