@@ -692,12 +692,6 @@ engine_port(uint32_t index)
 	return &port;
 }
 
-void
-engine_stats(uint32_t core, struct engine_stats *out)
-{
-	memset(out, 0, sizeof(*out));
-}
-
 struct mem_table *
 engine_mem_table(void)
 {
