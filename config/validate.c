@@ -177,12 +177,29 @@ validate_peer(const struct config *config, uint32_t index, char *why, size_t why
 	return 0;
 }
 
+static int
+validate_ctl(const struct config *config, char *why, size_t why_len)
+{
+	char path[CONFIG_PATH_MAX];
+
+	if (!config_ctl_path(config, path))
+		return config_refuse(
+			why, why_len, -ENAMETOOLONG,
+			"ctl: its name beside socket %s is longer than a Unix socket's may be; choose "
+			"ctl = PATH",
+			config->socket);
+	if (strcmp(path, config->socket) == 0)
+		return config_refuse(why, why_len, -EINVAL,
+				     "ctl %s: this is the attachments' socket; give each its own", path);
+	return 0;
+}
+
 int
 config_validate(const struct config *config, char *why, size_t why_len)
 {
-	int ret = 0;
+	int ret = validate_ctl(config, why, why_len);
 
-	if (config->num_ports == 0)
+	if (ret == 0 && config->num_ports == 0)
 		return config_refuse(why, why_len, -EINVAL,
 				     "there is no port; write a [port NAME] section, or --port "
 				     "name=p0,device=net_memif0,address=192.0.2.1/24");

@@ -24,7 +24,6 @@ struct ctl_caller {
 	uint32_t pid, uid;
 	enum ctl_rights rights;
 	bool in_turn; /* it has something to read, or room for its answer */
-	bool waits;   /* for the end of a reload */
 	bool gone;    /* to be freed by ctl_poll */
 	bool traces;
 	struct ctl_filter filter;

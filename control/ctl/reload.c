@@ -133,10 +133,10 @@ report(int error, const char *changed)
 	const char *name = ctl_command_name(job.request.command);
 
 	if (!job.request.check && error != 0)
-		log_error("%s: %s\n", name, job.why);
+		log_error("event=change_refused command=%s text=\"%s\"\n", name, job.why);
 	else if (!job.request.check)
-		log_notice("%s: %s%s\n", name, changed[0] != '\0' ? "changed: " : "nothing has changed",
-			   changed);
+		log_notice("event=changed command=%s text=\"%s%s\"\n", name,
+			   changed[0] != '\0' ? "changed: " : "nothing has changed", changed);
 	if (job.caller == NULL)
 		return;
 	if (error != 0)
@@ -163,7 +163,7 @@ start_hangup(void)
 	job.again = false;
 	job.request = (struct ctl_request){.command = CTL_RELOAD};
 	if (start() != 0)
-		log_error("reload: no thread can be started; send SIGHUP again\n");
+		log_error("event=change_refused command=reload text=\"no thread can be started\"\n");
 }
 
 static void
@@ -206,7 +206,6 @@ ctl_reload(struct ctl_caller *caller, const struct ctl_request *request)
 	}
 	job.request = *request;
 	job.caller = caller;
-	caller->waits = true;
 	if (start() == 0)
 		return;
 	job.caller = NULL;

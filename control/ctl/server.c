@@ -83,7 +83,6 @@ print(json_t *packet)
 void
 ctl_answer(struct ctl_caller *caller, json_t *answer)
 {
-	caller->waits = false;
 	caller->answer = print(answer);
 	caller->deadline = control.now + TAKE_NS;
 	if (caller->answer == NULL)
@@ -138,8 +137,8 @@ static void
 carry_out(struct ctl_caller *caller, const struct ctl_request *request)
 {
 	if (ctl_needs(request->command) == CTL_CHANGE)
-		log_notice("%s by pid %u (uid %u)\n", ctl_command_name(request->command), caller->pid,
-			   caller->uid);
+		log_notice("event=command command=%s pid=%u uid=%u\n", ctl_command_name(request->command),
+			   caller->pid, caller->uid);
 	switch (request->command) {
 	case CTL_SHOW:
 		ctl_show(caller, request);
@@ -428,7 +427,8 @@ void
 ctl_permissions(void)
 {
 	if (listening.fd >= 0 && chmod(listening.address.sun_path, mode()) != 0)
-		log_warning("ctl %s: its permissions: %s\n", listening.address.sun_path, strerror(errno));
+		log_warning("event=ctl_permissions path=\"%s\" error=\"%s\"\n", listening.address.sun_path,
+			    strerror(errno));
 }
 
 int

@@ -103,6 +103,31 @@ done
 says "Usage: onesidectl" ctl --help
 says "onesidectl " ctl --version
 
+# ---- beside a data plane ----
+
+configuration "keepalive_ms = often"
+refuses 1 "keepalive_ms = often" ctl check "$WORK/conf"
+# completes WORDS... -- EXPECTED...: what bash offers for the last word.
+completes() {
+	local -a words=()
+	while [ "$1" != -- ]; do
+		words+=("$1")
+		shift
+	done
+	shift
+	(
+		. "$(dirname "$0")/../../control/onesidectl/onesidectl.bash"
+		COMP_WORDS=("${words[@]}") COMP_CWORD=$((${#words[@]} - 1))
+		_onesidectl
+		[ "${COMPREPLY[*]}" = "$*" ] || fail "${words[*]}: bash offers \"${COMPREPLY[*]}\", not \"$*\""
+	) || exit 1
+}
+completes "$ONESIDECTL" sh -- show
+completes "$ONESIDECTL" --json show p -- ports peers
+completes "$ONESIDECTL" show clients p -- pid= port= peer=
+completes "$ONESIDECTL" log level lib.eal de -- debug
+completes "$ONESIDECTL" reload "" -- check
+
 # ---- what there is ----
 
 configuration "$PEERS"
@@ -138,6 +163,9 @@ json "show clients uid=12345" "d == {'clients': []}"
 says "active   cm  192.0.2.1  192.0.2.1" ctl show connections
 says "PROGRAM" ctl show clients
 says "node 1, up" ctl show
+completes "$ONESIDECTL" show clients port = "" -- p0
+completes "$ONESIDECTL" show endpoints port=p -- port=p0
+completes "$ONESIDECTL" client kill "${one:0:3}" -- $(ctl show clients | awk -v p="^${one:0:3}" '$2 ~ p { print $2 }' | sort -u)
 refuses 1 "no such port" ctl show ports port=p9
 refuses 1 "not an address" ctl show endpoints peer=there
 refuses 1 "takes no such word" ctl show cores pid=1
@@ -208,7 +236,7 @@ says "1 attachment is ended" ctl client kill "$one"
 wait "$second" || fail "trace of a process: $(cat "$WORK/err-pid")"
 [ "$(wc -l <"$WORK/trace-pid")" = 3 ] || fail "trace count=3: $(cat "$WORK/trace-pid")"
 # shellcheck disable=SC2086 # both processes: their connection is broken
-kill $pids
+kill $pids 2>/dev/null
 wait "$connected"
 exec 8>&- 9<&-
 tenths=200
@@ -290,7 +318,7 @@ exec 9<&-
 APPLICATIONS=()
 wait "$(plane_pid a)" || fail "drained, it ends with status $?"
 unset "PLANE_PID[a]"
-grep -q "drained: the last connection has ended" "$(plane_log a)" || fail "it does not say why it has ended"
+grep -q "event=drained text=.the last connection has ended" "$(plane_log a)" || fail "it does not say why it has ended"
 [ ! -e "$(plane_socket a)" ] && [ ! -e "$(plane_socket a).ctl" ] || fail "a socket is left behind"
 judge
 say "drained, it ends"

@@ -32,7 +32,8 @@ copies() {
 
 PLANE_MEMORY="--huge-dir $WORK/huge" start_memif_plane a --mbufs 4096
 start_memif_plane b
-dpdk-dumpcap --file-prefix="$PREFIX" -i net_memif0 -s 4400 -w "$WORK/a.pcapng" >"$WORK/dumpcap" 2>&1 &
+# Which becomes dpdk-dumpcap.
+"$BUILD/control/onesidectl" -s "$(plane_socket a).ctl" capture file="$WORK/a.pcapng" >"$WORK/dumpcap" 2>&1 &
 capture=$!
 APPLICATIONS+=("$capture")
 tenths=200
@@ -71,6 +72,9 @@ refused() {
 	timeout 20 dpdk-dumpcap --file-prefix="$PREFIX" -i net_memif0 -w "$WORK/none.pcapng" >"$WORK/dumpcap" 2>&1 </dev/null &&
 		fail "$*: dpdk-dumpcap captures"
 	say "$*: $(tail -n 1 "$WORK/dumpcap")"
+	"$BUILD/control/onesidectl" -s "$(plane_socket a).ctl" capture file="$WORK/none.pcapng" 2>"$WORK/dumpcap" &&
+		fail "$*: onesidectl captures"
+	expect "runs with $1" "$WORK/dumpcap"
 	stop_plane a
 }
 refused --no-huge -m 512

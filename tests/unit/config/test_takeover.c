@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a data plane that runs takes over from another configuration: every key, as a whole or not at all. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "config/config.h"
+#include "config/internal.h"
+
+static struct config running, next;
+static char why[1024], changed[1024];
+
+static void
+set(struct config *config, const char *section, const char *key, const char *value)
+{
+	if (config_set(config, section, key, value, why, sizeof(why)) != 0)
+		fail_msg("%s", why);
+}
+
+static int
+setup(void **state)
+{
+	memset(&running, 0, sizeof(running));
+	config_defaults(&running);
+	set(&running, "dataplane", "node", "1");
+	set(&running, "port p0", "address", "192.0.2.1/24");
+	set(&running, "port p1", "address", "198.51.100.1/24");
+	set(&running, "peer 2", "address", "192.0.2.2");
+	set(&running, "peer 3", "address", "192.0.2.3");
+	next = running;
+	return 0;
+}
+
+/* It is refused by that name, and not a byte is another. */
+static void
+assert_fixed(const char *name)
+{
+	struct config before = running;
+
+	/* Something that could change stays, too. */
+	next.keepalive_ms++;
+	why[0] = '\0';
+	assert_int_equal(config_take_over(&running, &next, changed, sizeof(changed), why, sizeof(why)),
+			 -EBUSY);
+	assert_non_null(strstr(why, name));
+	assert_non_null(strstr(why, "nothing has been changed"));
+	assert_string_equal(changed, "");
+	assert_memory_equal(&running, &before, sizeof(running));
+}
+
+static void
+assert_taken(const char *names)
+{
+	assert_int_equal(config_take_over(&running, &next, changed, sizeof(changed), why, sizeof(why)), 0);
+	assert_string_equal(changed, names);
+	assert_memory_equal(&running, &next, sizeof(running));
+	assert_int_equal(config_take_over(&running, &next, changed, sizeof(changed), why, sizeof(why)), 0);
+	assert_string_equal(changed, "");
+}
+
+/* Another value of a key than it has. */
+static void
+alter(const struct config_key *key, const char *section)
+{
+	const char *value = NULL;
+
+	switch (key->kind) {
+	case KEY_NUMBER:
+	case KEY_SIZE: {
+		char text[32];
+
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)key->min + 7);
+		set(&next, section, key->name, text);
+		if (memcmp(&next, &running, sizeof(next)) != 0)
+			return;
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)key->min + 6);
+		set(&next, section, key->name, text);
+		return;
+	}
+	case KEY_MODE:
+		value = "0600";
+		break;
+	case KEY_IDLE:
+		value = "yield";
+		break;
+	case KEY_SWITCH:
+		value = "no";
+		break;
+	case KEY_PATH:
+		value = "/somewhere/else";
+		break;
+	case KEY_GROUP:
+		value = "4711";
+		break;
+	case KEY_LISTEN:
+		value = "127.0.0.1:9464";
+		break;
+	}
+	set(&next, section, key->name, value);
+}
+
+static void
+test_nothing(void **state)
+{
+	assert_taken("");
+}
+
+static void
+test_every_key(void **state)
+{
+	static const char *const fixed[] = {"node", "socket",    "socket_mode", "ctl",
+					    "idle", "work_pool", "mbufs",       "metrics"};
+	size_t num_fixed = 0;
+
+	for (const struct config_key *key = config_keys; key->name != NULL; key++) {
+		setup(NULL);
+		alter(key, "dataplane");
+		if (key->fixed)
+			assert_string_equal(fixed[num_fixed++], key->name);
+		if (key->fixed)
+			assert_fixed(key->name);
+		else
+			assert_taken(key->name);
+	}
+	assert_int_equal(num_fixed, sizeof(fixed) / sizeof(fixed[0]));
+	for (const struct config_key *key = config_limit_keys; key->name != NULL; key++) {
+		setup(NULL);
+		alter(key, "limits");
+		assert_taken(key->name);
+	}
+}
+
+static void
+test_ports(void **state)
+{
+	static const char *const fixed[][2] = {{"address", "192.0.2.9/24"},
+					       {"address", "192.0.2.1/25"},
+					       {"device", "net_memif7"},
+					       {"gateway", "192.0.2.254"},
+					       {"mtu", "1500"},
+					       {"path_mtu", "1024"}};
+
+	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
+		setup(NULL);
+		set(&next, "port p0", fixed[i][0], fixed[i][1]);
+		assert_fixed("port p0");
+	}
+	setup(NULL);
+	set(&next, "port p2", "address", "203.0.113.1/24");
+	assert_fixed("the number of ports");
+	setup(NULL);
+	set(&next, "port p1", "ack_timeout", "20");
+	set(&next, "port p0", "rnr_retry", "3");
+	assert_taken("port p0: rnr_retry, port p1: ack_timeout");
+}
+
+static void
+test_peers(void **state)
+{
+	set(&next, "peer 4", "address", "192.0.2.4");
+	assert_taken("peers");
+	assert_int_equal(running.num_peers, 3);
+	assert_int_equal(config_peer_remove(&next, 3, why, sizeof(why)), 0);
+	assert_taken("peers");
+	assert_int_equal(running.num_peers, 2);
+	assert_int_equal(running.peer[1].node, 4);
+	assert_int_equal(config_peer_remove(&next, 3, why, sizeof(why)), -ENOENT);
+	assert_non_null(strstr(why, "peer 3"));
+	set(&next, "peer 4", "port", "p0");
+	assert_taken("peers");
+	set(&next, "peer 4", "address", "192.0.2.5");
+	set(&next, "dataplane", "idle", "sleep");
+	assert_fixed("idle");
+}
+
+static void
+test_ctl_path(void **state)
+{
+	char path[CONFIG_PATH_MAX];
+
+	assert_true(config_ctl_path(&running, path));
+	assert_string_equal(path, "/run/oneside/ctl");
+	set(&running, "dataplane", "socket", "/tmp/a.sock");
+	assert_true(config_ctl_path(&running, path));
+	assert_string_equal(path, "/tmp/a.sock.ctl");
+	set(&running, "dataplane", "ctl", "/tmp/elsewhere");
+	assert_true(config_ctl_path(&running, path));
+	assert_string_equal(path, "/tmp/elsewhere");
+	running.ctl[0] = '\0';
+	memset(running.socket + 1, 'x', CONFIG_PATH_MAX - 2);
+	running.socket[CONFIG_PATH_MAX - 1] = '\0';
+	assert_false(config_ctl_path(&running, path));
+	assert_int_equal(config_validate(&running, why, sizeof(why)), -ENAMETOOLONG);
+	assert_non_null(strstr(why, "choose ctl = PATH"));
+	set(&running, "dataplane", "ctl", running.socket);
+	assert_int_equal(config_validate(&running, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "give each its own"));
+	set(&running, "dataplane", "ctl", "/tmp/elsewhere");
+	assert_int_equal(config_validate(&running, why, sizeof(why)), 0);
+}
+
+static void
+test_groups(void **state)
+{
+	set(&next, "dataplane", "ctl_group", "root");
+	assert_int_equal(next.ctl_group, 0);
+	assert_int_not_equal(
+		config_set(&next, "dataplane", "ctl_group", "no-such-group-here", why, sizeof(why)), 0);
+	assert_non_null(strstr(why, "there is no such group"));
+	/* The number that stands for none is no group. */
+	assert_int_not_equal(config_set(&next, "dataplane", "ctl_group", "4294967295", why, sizeof(why)), 0);
+	assert_int_equal(next.ctl_group, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_nothing, setup),  cmocka_unit_test_setup(test_every_key, setup),
+		cmocka_unit_test_setup(test_ports, setup),    cmocka_unit_test_setup(test_peers, setup),
+		cmocka_unit_test_setup(test_ctl_path, setup), cmocka_unit_test_setup(test_groups, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
