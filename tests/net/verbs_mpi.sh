@@ -64,7 +64,7 @@ mpi() { # NAME openmpi|mpich MPIRUN...: its ranks agree on all that has come
 	local name=$1 program=$WORK/$2
 	[ -e "$program" ] || "mpicc.$2" -O1 -Wall -o "$program" "$(dirname "$0")/verbs_mpi.c" || fail "mpicc.$2"
 	shift 2
-	"${INSIDE[@]}" timeout -k 3 120 "$@" "$WORK/rank" "$program" >"$WORK/$name.out" 2>&1 || {
+	"${INSIDE[@]}" timeout -k 3 400 "$@" "$WORK/rank" "$program" >"$WORK/$name.out" 2>&1 || {
 		cat "$WORK/$name.out" >&2
 		fail "$name"
 	}
