@@ -38,7 +38,10 @@ find_action(const char *name, enum config_action *action)
 	static const struct {
 		const char *name;
 		enum config_action action;
-	} actions[] = {{"check", CONFIG_CHECK}, {"help", CONFIG_HELP}, {"version", CONFIG_VERSION}};
+	} actions[] = {{"check", CONFIG_CHECK},
+		       {"precheck", CONFIG_PRECHECK},
+		       {"help", CONFIG_HELP},
+		       {"version", CONFIG_VERSION}};
 
 	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
 		if (strcmp(actions[i].name, name) == 0) {
@@ -154,7 +157,7 @@ set_option(struct config *config, const char *name, const char *value, char *why
 bool
 config_is_option(const char *arg)
 {
-	static const char *const others[] = {"config", "port", "peer", "limit", "check"};
+	static const char *const others[] = {"config", "port", "peer", "limit", "check", "precheck"};
 	const char *value;
 	char name[64];
 
@@ -220,12 +223,17 @@ config_usage(void *file)
 		"  --node N          RSM node id, 1 to 63 (0: no RSM between nodes)\n"
 		"  --socket PATH     where applications attach (default " ONE_SOCKET_DEFAULT ")\n"
 		"  --socket-mode N   its permissions, octal (default 0666)\n"
+		"  --ctl PATH        where onesidectl asks (default: beside the socket)\n"
+		"  --ctl-group GROUP who may look by it, besides root and the own user\n"
+		"  --ctl-admin-group GROUP\n"
+		"                    who may look and change\n"
 		"  --idle HOW        spin, yield or sleep: what a polling core without work does\n"
 		"  --keepalive-ms N  a silent peer of an RSM import is lost after this\n"
 		"  --work-pool N     requests under way per core\n"
 		"  --mbufs N         packet buffers per core and port\n"
 		"  --process-memory yes|no\n"
 		"                    whether memory that cannot be adopted works, more slowly\n"
+		"  --metrics WHERE   metrics by HTTP: unix:PATH, ADDRESS:PORT or [ADDRESS]:PORT\n"
 		"  --limit KEY=N     any number of times; KEY is one of\n"
 		"                   ");
 	for (const struct config_key *key = config_limit_keys; key->name != NULL; key++) {
@@ -235,6 +243,7 @@ config_usage(void *file)
 	fprintf(out,
 		"\n"
 		"  --check           examine machine and configuration, say what is missing, and end\n"
+		"  --precheck        the same, but devices and memory are looked at only, not started\n"
 		"  --help            this text\n"
 		"  --version         the versions of oneside and DPDK\n"
 		"\n"

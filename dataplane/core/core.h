@@ -60,6 +60,7 @@ struct core {
 	uint64_t slept;    /* ns, of its own will, since */
 	struct stage stage;
 	struct engine_stats stats;
+	uint64_t sample_at; /* of stats.work: then the next request is timed */
 	uint32_t loop;
 	bool timed;         /* this loop's stages are */
 	bool timed_idle;    /* the loop before found nothing to do */

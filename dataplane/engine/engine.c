@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The engine as the control thread uses it: start and end, commands, what comes
- * up from the cores, grace periods.  Everything here runs on the control thread.
+ * up from the cores, grace periods.  Everything here runs on the control thread, unless its header says
+ * otherwise.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -355,6 +356,36 @@ engine_port(uint32_t port)
 					? link.link_speed
 					: 0;
 	return &ports[port].info;
+}
+
+bool
+engine_port_stats(uint32_t port, struct engine_port_stats *out)
+{
+	struct rte_eth_stats stats;
+
+	if (port >= ports_num || rte_eth_stats_get(ports[port].device, &stats) != 0)
+		return false;
+	*out = (struct engine_port_stats){.rx_packets = stats.ipackets,
+					  .tx_packets = stats.opackets,
+					  .rx_bytes = stats.ibytes,
+					  .tx_bytes = stats.obytes,
+					  .rx_missed = stats.imissed,
+					  .rx_errors = stats.ierrors,
+					  .tx_errors = stats.oerrors,
+					  .rx_no_buffer = stats.rx_nombuf};
+	return true;
+}
+
+uint32_t
+engine_core_lcore(uint32_t core)
+{
+	return engine.core[core]->lcore;
+}
+
+uint64_t
+engine_hz(void)
+{
+	return rte_get_tsc_hz();
 }
 
 struct mem_table *

@@ -162,7 +162,7 @@ flood)
 	kill "$consumer" "$producer" 2>/dev/null
 	wait "$consumer" "$producer" 2>/dev/null
 	[ "$flooded" = 0 ] || fail "the flood: status $flooded"
-	! grep -h "has not answered" "$(plane_log a)" "$(plane_log b)" || fail "keep-alive is starved"
+	! grep -h "event=peer_lost" "$(plane_log a)" "$(plane_log b)" || fail "keep-alive is starved"
 	[ "$kept" = 0 ] || fail "the import is lost"
 	stop_plane a
 	stop_plane b

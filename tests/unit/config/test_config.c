@@ -203,6 +203,31 @@ test_bad_files(void **state)
 }
 
 static void
+test_metrics(void **state)
+{
+	static const uint8_t loopback4[16] = {127, 0, 0, 1}, loopback6[16] = {[15] = 1};
+
+	assert_int_equal(config.metrics.family, 0);
+	assert_int_equal(set("dataplane", "metrics", "unix:/run/x.sock"), 0);
+	assert_int_equal(config.metrics.family, AF_UNIX);
+	assert_string_equal(config.metrics.path, "/run/x.sock");
+	assert_string_equal(config.metrics.text, "unix:/run/x.sock");
+	assert_int_equal(set("dataplane", "metrics", "127.0.0.1:9464"), 0);
+	assert_int_equal(config.metrics.family, AF_INET);
+	assert_int_equal(config.metrics.port, 9464);
+	assert_memory_equal(config.metrics.addr, loopback4, 16);
+	/* What is refused changes nothing. */
+	assert_int_equal(set("dataplane", "metrics", "127.0.0.1:x"), -EINVAL);
+	assert_int_equal(config.metrics.port, 9464);
+	assert_int_equal(set("dataplane", "metrics", "[::1]:65535"), 0);
+	assert_int_equal(config.metrics.family, AF_INET6);
+	assert_int_equal(config.metrics.port, 65535);
+	assert_memory_equal(config.metrics.addr, loopback6, 16);
+	assert_int_equal(set("dataplane", "metrics", "off"), 0);
+	assert_int_equal(config.metrics.family, 0);
+}
+
+static void
 test_bad_values(void **state)
 {
 	(void)state;
@@ -225,6 +250,29 @@ test_bad_values(void **state)
 		{"dataplane", "socket_mode", "+666", "octal"},
 		{"dataplane", "idle", "snooze", "spin, yield or sleep"},
 		{"dataplane", "keepalive_ms", "1", "100 to"},
+		{"dataplane", "metrics", "", "127.0.0.1:9464"},
+		{"dataplane", "metrics", "9464", "127.0.0.1:9464"},
+		{"dataplane", "metrics", ":9464", "127.0.0.1:9464"},
+		{"dataplane", "metrics", "localhost:9464", "127.0.0.1:9464"},
+		{"dataplane", "metrics", "127.0.0.1", "127.0.0.1:9464"},
+		{"dataplane", "metrics", "127.0.0.1:0", "127.0.0.1:9464"},
+		{"dataplane", "metrics", "127.0.0.1:65536", "127.0.0.1:9464"},
+		{"dataplane", "metrics", "127.0.0.1/8:9464", "127.0.0.1:9464"},
+		{"dataplane", "metrics", "::1:9464", "[::1]:9464"},
+		{"dataplane", "metrics", "[::1]", "[::1]:9464"},
+		{"dataplane", "metrics", "[127.0.0.1]:9464", "[::1]:9464"},
+		{"dataplane", "metrics", "[]:9464", "[::1]:9464"},
+		{"dataplane", "metrics", "[:9464", "[::1]:9464"},
+		{"dataplane", "metrics", "unix:relative", "unix:/run"},
+		{"dataplane", "metrics",
+		 "127.0.0.1:"
+		 "0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000"
+		 "00000000000000000000000000000000000000000000000000000000000000000000000000009464",
+		 "127.0.0.1:9464"},
+		{"dataplane", "metrics",
+		 "unix:/1234567890123456789012345678901234567890123456789012345678901234567890123456789012345"
+		 "6789012345678901234567",
+		 "longer than 107"},
 		{"port p0", "address", "192.0.2.1", "prefix of the link is missing"},
 		{"port p0", "address", "192.0.2.1/0", "prefix of the link is missing"},
 		{"port p0", "address", "192.0.2.1/33", "above 32; write as in 192.0.2.1/24"},
@@ -325,7 +373,7 @@ static void
 test_options(void **state)
 {
 	(void)state;
-	char *version[] = {(char *)(uintptr_t) "--", (char *)(uintptr_t) "--version"};
+	char *one[] = {(char *)(uintptr_t) "--", (char *)(uintptr_t) "--version"};
 	enum config_action action;
 	bool check, help;
 
@@ -355,8 +403,11 @@ test_options(void **state)
 	assert_int_equal(options(&check, &help, NULL), 0);
 	assert_int_equal(config_options(&config, 0, NULL, &action, why, sizeof(why)), 0);
 	assert_int_equal(action, CONFIG_SERVE);
-	assert_int_equal(config_options(&config, 2, version, &action, why, sizeof(why)), 0);
+	assert_int_equal(config_options(&config, 2, one, &action, why, sizeof(why)), 0);
 	assert_int_equal(action, CONFIG_VERSION);
+	one[1] = (char *)(uintptr_t) "--precheck";
+	assert_int_equal(config_options(&config, 2, one, &action, why, sizeof(why)), 0);
+	assert_int_equal(action, CONFIG_PRECHECK);
 	assert_true(config_is_option("--port") && config_is_option("--socket-mode=0600"));
 	assert_false(config_is_option("--vdev=net_ring0") || config_is_option("-l") ||
 		     config_is_option("--file-prefix") || config_is_option("--=") || config_is_option("--"));
@@ -402,6 +453,7 @@ test_bad_options(void **state)
 		{"--node", NULL, "value is missing"},
 		{"--socket", "--check", "value is missing"},
 		{"--check=yes", NULL, "takes no value"},
+		{"--precheck=yes", NULL, "takes no value"},
 		{"--node=", NULL, "not a number"},
 		{"--port", "p0", "not KEY=VALUE"},
 		{"--port", "name=p0", "missing"},
@@ -544,10 +596,9 @@ test_usage_names_every_key(void **state)
 {
 	(void)state;
 	static const char *const names[] = {
-		"--config",  "--port",           "--peer",         "--node",
-		"--socket ", "--socket-mode",    "--idle",         "--limit",
-		"--check",   "--help",           "--keepalive-ms", "--work-pool",
-		"--mbufs",   "--process-memory", "max_qp_wr",      "max_bytes_per_uid"};
+		"--config",    "--port",  "--peer",           "--node",     "--socket ", "--socket-mode",
+		"--idle",      "--limit", "--check",          "--precheck", "--help",    "--keepalive-ms",
+		"--work-pool", "--mbufs", "--process-memory", "--metrics",  "max_qp_wr", "max_bytes_per_uid"};
 	char *text = NULL;
 	size_t len;
 	FILE *file = open_memstream(&text, &len);
@@ -631,6 +682,7 @@ main(void)
 		cmocka_unit_test_setup(test_file, setup),
 		cmocka_unit_test_setup(test_sample_file, setup),
 		cmocka_unit_test_setup(test_bad_files, setup),
+		cmocka_unit_test_setup(test_metrics, setup),
 		cmocka_unit_test_setup(test_bad_values, setup),
 		cmocka_unit_test_setup(test_sizes, setup),
 		cmocka_unit_test_setup(test_too_many, setup),
