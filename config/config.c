@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
+#include <grp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -21,21 +22,28 @@
 #define SIZE_ANY UINT64_MAX
 #define FILE_SECTIONS_MAX (2 + CONFIG_PORTS_MAX + CONFIG_PEERS_MAX)
 
-#define DATAPLANE(key, field, kind, min, max)                                                            \
-	{                                                                                                \
-		key, kind, offsetof(struct config, field), sizeof(((struct config *)0)->field), min, max \
+#define KEY(key, field, kind, min, max, fixed)                                                            \
+	{                                                                                                 \
+		key, kind, offsetof(struct config, field), sizeof(((struct config *)0)->field), min, max, \
+			fixed                                                                             \
 	}
+#define DATAPLANE(key, field, kind, min, max) KEY(key, field, kind, min, max, false)
+#define FIXED(key, field, kind, min, max) KEY(key, field, kind, min, max, true)
 
 const struct config_key config_keys[] = {
-	DATAPLANE("node", node, KEY_NUMBER, 0, 63),
-	DATAPLANE("socket", socket, KEY_PATH, 0, 0),
-	DATAPLANE("socket_mode", socket_mode, KEY_MODE, 0, 0777),
-	DATAPLANE("idle", idle, KEY_IDLE, 0, 0),
+	FIXED("node", node, KEY_NUMBER, 0, 63),
+	FIXED("socket", socket, KEY_PATH, 0, 0),
+	FIXED("socket_mode", socket_mode, KEY_MODE, 0, 0777),
+	FIXED("ctl", ctl, KEY_PATH, 0, 0),
+	DATAPLANE("ctl_group", ctl_group, KEY_GROUP, 0, 0),
+	DATAPLANE("ctl_admin_group", ctl_admin_group, KEY_GROUP, 0, 0),
+	FIXED("idle", idle, KEY_IDLE, 0, 0),
 	DATAPLANE("keepalive_ms", keepalive_ms, KEY_NUMBER, 100, 3600000),
-	DATAPLANE("work_pool", work_pool, KEY_NUMBER, 1024, 1u << 24),
-	DATAPLANE("mbufs", mbufs, KEY_NUMBER, 1024, 1u << 22),
+	FIXED("work_pool", work_pool, KEY_NUMBER, 1024, 1u << 24),
+	FIXED("mbufs", mbufs, KEY_NUMBER, 1024, 1u << 22),
 	DATAPLANE("process_memory", process_memory, KEY_SWITCH, 0, 0),
-	{NULL, KEY_NUMBER, 0, 0, 0, 0},
+	FIXED("metrics", metrics, KEY_LISTEN, 0, 0),
+	{NULL, KEY_NUMBER, 0, 0, 0, 0, false},
 };
 
 #define OBJECTS_MAX 65535
@@ -66,10 +74,12 @@ const struct config_key config_limit_keys[] = {
 	DATAPLANE("max_clients", max_clients, KEY_NUMBER, 1, 4096),
 	DATAPLANE("max_clients_per_uid", max_clients_per_uid, KEY_NUMBER, 1, 4096),
 	DATAPLANE("max_bytes_per_uid", max_bytes_per_uid, KEY_SIZE, 1u << 20, SIZE_ANY),
-	{NULL, KEY_NUMBER, 0, 0, 0, 0},
+	{NULL, KEY_NUMBER, 0, 0, 0, 0, false},
 };
 
 #undef DATAPLANE
+#undef FIXED
+#undef KEY
 
 int
 config_refuse(char *why, size_t why_len, int error, const char *format, ...)
@@ -90,6 +100,8 @@ config_defaults(struct config *config)
 	*config = (struct config){
 		.socket = ONE_SOCKET_DEFAULT,
 		.socket_mode = 0666,
+		.ctl_group = CONFIG_NO_GROUP,
+		.ctl_admin_group = CONFIG_NO_GROUP,
 		.idle = ONE_IDLE_SPIN,
 		.limits =
 			{
@@ -316,6 +328,44 @@ set_path(const struct place *at, char path[CONFIG_PATH_MAX])
 	return 0;
 }
 
+/* Asks the system's databases, which may take its time: never on the control thread. */
+static int
+set_group(const struct place *at, gid_t *gid)
+{
+	struct group group, *found;
+	char buffer[16384];
+	uint64_t number;
+
+	if (config_number(at->value, &number) == 0 && number < CONFIG_NO_GROUP) {
+		*gid = (gid_t)number;
+		return 0;
+	}
+	if (getgrnam_r(at->value, &group, buffer, sizeof(buffer), &found) != 0 || found == NULL)
+		return REFUSE(
+			at, -ENOENT,
+			"there is no such group; make it (groupadd NAME), or write the name or number of one "
+			"that there is");
+	*gid = found->gr_gid;
+	return 0;
+}
+
+static int
+set_listen(const struct place *at, struct config_listen *listen)
+{
+	struct config_listen value;
+	int error = config_listen_parse(at->value, &value);
+
+	if (error == -ENAMETOOLONG)
+		return REFUSE(at, error, "the path is longer than %u bytes; choose a shorter one",
+			      CONFIG_PATH_MAX - 1);
+	if (error < 0)
+		return REFUSE(at, error,
+			      "this is no place to listen; write as in unix:/run/oneside/metrics.sock, "
+			      "127.0.0.1:9464 or [::1]:9464, or off");
+	*listen = value;
+	return 0;
+}
+
 static int
 set_key(struct config *config, const struct config_key *keys, const struct place *at)
 {
@@ -335,6 +385,10 @@ set_key(struct config *config, const struct config_key *keys, const struct place
 			return set_switch(at, field);
 		case KEY_PATH:
 			return set_path(at, field);
+		case KEY_GROUP:
+			return set_group(at, field);
+		case KEY_LISTEN:
+			return set_listen(at, field);
 		}
 	}
 	char known[512];

@@ -20,6 +20,7 @@
 #define CONFIG_PORTS_MAX 16u
 #define CONFIG_PEERS_MAX 64u
 #define CONFIG_PATH_MAX 108u /* sun_path */
+#define CONFIG_NO_GROUP ((gid_t)-1)
 #define CONFIG_RNR_RETRY_ENDLESS 7u
 #define CONFIG_ACK_TIMEOUT 19u /* 2.1 s */
 #define CONFIG_ACK_TIMEOUT_MIN 14u
@@ -48,11 +49,24 @@ struct config_peer {
 	struct config_addr addr;
 };
 
+/* Where a service of ours listens: "unix:PATH", "ADDRESS:PORT", "[ADDRESS]:PORT", or "off". */
+struct config_listen {
+	uint16_t family; /* AF_UNIX, AF_INET or AF_INET6; 0: nowhere */
+	uint16_t port;
+	uint8_t addr[16]; /* network order; IPv4 in the first four */
+	char path[CONFIG_PATH_MAX];
+	char text[CONFIG_PATH_MAX + 8]; /* as it was written */
+};
+
 struct config {
 	uint32_t node; /* RSM node id; 0: RSM between nodes is off */
 	char socket[CONFIG_PATH_MAX];
 	mode_t socket_mode;
+	char ctl[CONFIG_PATH_MAX]; /* the control socket; "": beside the other, config_ctl_path() */
+	gid_t ctl_group;           /* may look; CONFIG_NO_GROUP: nobody but root and the own user */
+	gid_t ctl_admin_group;     /* may change, too */
 	enum one_idle idle;
+	struct config_listen metrics;
 	struct config_port port[CONFIG_PORTS_MAX];
 	uint32_t num_ports;
 	struct config_peer peer[CONFIG_PEERS_MAX];
@@ -84,9 +98,21 @@ int config_options(struct config *config, int argc, char **argv, enum config_act
 
 /* "--port", "--port=...": whether it is an option that stands after `--`. */
 bool config_is_option(const char *arg);
+/* Where the control socket is: false when its name does not fit a Unix socket's. */
+bool config_ctl_path(const struct config *config, char path[CONFIG_PATH_MAX]);
 /* Across sections: at least one port, unique names and addresses, peers reachable. */
 int config_validate(const struct config *config, char *why, size_t why_len);
 void config_usage(void *file);
+
+/*
+ * What a running data plane can take over.  `config` becomes `next` in everything that may change while it
+ * runs, if nothing else differs: 0, or -EBUSY and the name of what differs, and nothing is changed. `changed`
+ * gets the names of what has.
+ */
+int config_take_over(struct config *config, const struct config *next, char *changed, size_t changed_len,
+		     char *why, size_t why_len);
+/* Forgets the peer; -ENOENT and the remedy when there is none. */
+int config_peer_remove(struct config *config, uint32_t node, char *why, size_t why_len);
 
 /* The port that reaches `peer`: the one it names, else the one whose prefix has its address, else the
  * first with a gateway of its family; -1: none. */

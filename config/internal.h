@@ -9,7 +9,7 @@
 
 #include "config/config.h"
 
-enum config_kind { KEY_NUMBER, KEY_SIZE, KEY_MODE, KEY_IDLE, KEY_SWITCH, KEY_PATH };
+enum config_kind { KEY_NUMBER, KEY_SIZE, KEY_MODE, KEY_IDLE, KEY_SWITCH, KEY_PATH, KEY_GROUP, KEY_LISTEN };
 
 /* A key of [dataplane] or [limits] and where its value goes. */
 struct config_key {
@@ -17,6 +17,7 @@ struct config_key {
 	enum config_kind kind;
 	size_t offset, size; /* in struct config */
 	uint64_t min, max;   /* of numbers and sizes */
+	bool fixed;          /* while a data plane runs */
 };
 
 extern const struct config_key config_keys[];
@@ -33,6 +34,8 @@ bool config_name_ok(const char *name, size_t room);
 int config_number(const char *text, uint64_t *value);
 /* -EINVAL: no address; -ERANGE: prefix too long. */
 int config_addr_parse(const char *text, struct config_addr *addr, bool *has_prefix);
+/* -EINVAL: no such form; -ENAMETOOLONG: the path does not fit. */
+int config_listen_parse(const char *text, struct config_listen *listen);
 /* An address that a host on a link can have. */
 bool config_addr_unicast(const struct config_addr *addr);
 

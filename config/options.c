@@ -223,12 +223,17 @@ config_usage(void *file)
 		"  --node N          RSM node id, 1 to 63 (0: no RSM between nodes)\n"
 		"  --socket PATH     where applications attach (default " ONE_SOCKET_DEFAULT ")\n"
 		"  --socket-mode N   its permissions, octal (default 0666)\n"
+		"  --ctl PATH        where onesidectl asks (default: beside the socket)\n"
+		"  --ctl-group GROUP who may look by it, besides root and the own user\n"
+		"  --ctl-admin-group GROUP\n"
+		"                    who may look and change\n"
 		"  --idle HOW        spin, yield or sleep: what a polling core without work does\n"
 		"  --keepalive-ms N  a silent peer of an RSM import is lost after this\n"
 		"  --work-pool N     requests under way per core\n"
 		"  --mbufs N         packet buffers per core and port\n"
 		"  --process-memory yes|no\n"
 		"                    whether memory that cannot be adopted works, more slowly\n"
+		"  --metrics WHERE   metrics by HTTP: unix:PATH, ADDRESS:PORT or [ADDRESS]:PORT\n"
 		"  --limit KEY=N     any number of times; KEY is one of\n"
 		"                   ");
 	for (const struct config_key *key = config_limit_keys; key->name != NULL; key++) {

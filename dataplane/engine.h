@@ -19,6 +19,7 @@
 
 #include "abi/arena.h"
 #include "config/config.h"
+#include "dataplane/compat/latency.h"
 #include "dataplane/mem/guard.h"
 #include "dataplane/mem/mem.h"
 #include "dataplane/rc/rc.h"
@@ -112,11 +113,12 @@ enum engine_command_type {
 			    * if its type is nonzero and ENGINE_EVENT_ESTABLISHED has not posted it before.
 			    * Connected by numbers: takes send_psn, rd_atomic_out, retries and timeout of
 			    * `connection` */
-	ENGINE_QP_STATE,   /* stores one_qp_shm.state = `state` (e.g. CONNECTING, CLOSING) */
-	ENGINE_QP_DRAIN,   /* graceful: ENGINE_EVENT_DRAINED when all requests are done */
-	ENGINE_QP_FLUSH,   /* stop; flush all work; state = ONE_QP_ERROR; then post `event` on conn_cq */
-	ENGINE_QP_RESET,   /* back to ONE_QP_IDLE: rings emptied without completions; receives posted in
-			    * IDLE stay */
+	ENGINE_QP_SET,   /* `settings`, in RC_RTR and RC_RTS; ENGINE_QP_DRAIN goes on with what was stopped */
+	ENGINE_QP_STATE, /* stores one_qp_shm.state = `state` (e.g. CONNECTING, CLOSING) */
+	ENGINE_QP_DRAIN, /* graceful: ENGINE_EVENT_DRAINED when all requests are done */
+	ENGINE_QP_FLUSH, /* stop; flush all work; state = ONE_QP_ERROR; then post `event` on conn_cq */
+	ENGINE_QP_RESET, /* back to ONE_QP_IDLE: rings emptied without completions; receives posted in
+			  * IDLE stay */
 	ENGINE_QP_REMOVE,
 	ENGINE_QP_BIND_DONE, /* answers ENGINE_EVENT_BIND: ok */
 	ENGINE_QP_PATH,      /* new path (the peer's MAC changed) */
@@ -145,6 +147,7 @@ struct engine_command {
 		struct engine_qp_config qp_config;
 		struct engine_connection connection;
 		struct engine_datagram datagram;
+		struct one_qp_settings settings;
 		struct wire_path path;
 		enum one_qp_state state;
 		bool ok;
@@ -207,6 +210,20 @@ enum engine_ud_drop {
 	ENGINE_UD_DROP_MAX
 };
 
+/* What work requests are told apart by where their time is counted. */
+enum engine_operation {
+	ENGINE_OPERATION_SEND,
+	ENGINE_OPERATION_WRITE,
+	ENGINE_OPERATION_READ,
+	ENGINE_OPERATION_ATOMIC,
+	ENGINE_OPERATION_DATAGRAM,
+	ENGINE_OPERATIONS
+};
+
+/* Of so many work requests of a core the time of one is taken: a prime, so that it keeps step with no
+ * program. */
+#define ENGINE_SAMPLE 61u
+
 /* Of one core.  Bytes of memory without mapping are counted per client (reach.h). */
 struct engine_stats {
 	uint64_t loops, busy_loops, busy_cycles, idle_cycles, sleeps;
@@ -230,6 +247,14 @@ struct engine_stats {
 	/* while engine_time_stages() is on */
 	uint64_t stage_loops; /* busy ones */
 	uint64_t stage_cycles[ENGINE_STAGE_MAX];
+	/* from the ring to the completion; of one of ENGINE_SAMPLE requests, if it succeeds */
+	struct latency latency[ENGINE_OPERATIONS];
+};
+
+/* Of a port, as its driver counts. */
+struct engine_port_stats {
+	uint64_t rx_packets, tx_packets, rx_bytes, tx_bytes;
+	uint64_t rx_missed, rx_errors, tx_errors, rx_no_buffer;
 };
 
 struct engine_port_info {
@@ -272,12 +297,19 @@ void engine_fini(void);
 
 uint32_t engine_num_cores(void);
 uint32_t engine_num_ports(void);
+/** The lcore that a core runs on.  Any thread. */
+uint32_t engine_core_lcore(uint32_t core);
 /** @return  NULL: there is no such port.  Lives until engine_fini(); `link_up` is of this call. */
 const struct engine_port_info *engine_port(uint32_t port);
 /** @return  The table of keys, which lives until engine_fini(). */
 struct mem_table *engine_mem_table(void);
 /** Copy the counters of a core, a millisecond old at most while it runs.  Any thread. */
 void engine_stats(uint32_t core, struct engine_stats *out);
+/** Ask the driver of a port.  Any thread; may make system calls.
+ * @return  False: no such port, or the driver does not count. */
+bool engine_port_stats(uint32_t port, struct engine_port_stats *out);
+/** Cycles a second of what engine_stats counts in cycles.  Any thread. */
+uint64_t engine_hz(void);
 /** Count the cycles of each stage from now on, or no longer.  Any thread. */
 void engine_time_stages(bool on);
 
@@ -311,6 +343,8 @@ struct reach *engine_client_reach(struct engine_client *client, uint64_t offset)
  * @return  False: no memory. */
 bool engine_client_channels(struct engine_client *client);
 uint32_t engine_client_lcore(const struct engine_client *client);
+/** What its core has taken off its rings, and put into its completion rings. */
+void engine_client_counts(const struct engine_client *client, uint64_t *work, uint64_t *completions);
 /** @return  NULL: no memory, or the ring lies outside of the arena.  So for shared receive queues. */
 struct engine_cq *engine_cq_new(struct engine_client *client, const struct engine_cq_config *config);
 void engine_cq_free(struct engine_cq *cq);

@@ -30,9 +30,13 @@
 #include <unistd.h>
 
 #include "control/attach/client.h"
+#include "control/attach/copies.h"
+#include "control/attach/identity.h"
 #include "control/attach/reaper.h"
 #include "control/attach/mapping.h"
 #include "control/attach/work.h"
+#include "dataplane/compat/clock.h"
+#include "dataplane/mem/reach.h"
 
 #define ENDING_NS (NS_PER_MS / 10) /* how often to look after attachments that end */
 
@@ -87,6 +91,8 @@ client_reply(struct client *client, int error)
 	struct iovec iov = {reply, sizeof(*reply)};
 	struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
 
+	if (client->busy)
+		latency_add(&client_totals.latency[client->msg.type], clock_now() - client->asked_at);
 	client->busy = false;
 	discard_fds(client);
 	if (client->state > CLIENT_ATTACHED) {
@@ -142,6 +148,7 @@ client_reply(struct client *client, int error)
 }
 
 const struct attach_calls *attach_calls;
+struct client_totals client_totals;
 
 static int
 dispatch(struct client *client)
@@ -266,6 +273,7 @@ client_ready(struct watch *watch, uint32_t events)
 		client->busy = true;
 		client->sender = sender;
 		client->requests++;
+		client->asked_at = clock_now();
 		request(client);
 	}
 }
@@ -343,8 +351,9 @@ client_accept(int fd)
 			quota_leave(&control.quota, client->account);
 		} else {
 			log_of_others(warning,
-				      "pid %d of uid %u was turned away: too many connections, or it is not "
-				      "of this pid namespace\n",
+				      "event=connection_refused pid=%d uid=%u text=\"too many connections, "
+				      "or it is not of "
+				      "this pid namespace\"\n",
 				      (int)client->pid, client->uid);
 		}
 		if (client->pidfd >= 0)
@@ -381,11 +390,11 @@ client_kill(struct client *client, uint32_t fault, const char *reason)
 	if (client->state > CLIENT_ATTACHED)
 		return;
 	if (reason != NULL)
-		log_of_others(notice, "attachment of pid %d (%s, uid %u) ends: %s\n", (int)client->pid,
-			      client->program, client->uid, reason);
+		log_of_others(notice, "event=attachment_ended pid=%d program=\"%s\" uid=%u reason=\"%s\"\n",
+			      (int)client->pid, client->program, client->uid, reason);
 	else
-		log_info("attachment of pid %d (%s, uid %u) ends\n", (int)client->pid, client->program,
-			 client->uid);
+		log_info("event=attachment_ended pid=%d program=\"%s\" uid=%u\n", (int)client->pid,
+			 client->program, client->uid);
 	/* Pairs with the library's acquire load when it asks whether it is alive. */
 	if (fault != 0 && client->arena.base != NULL)
 		atomic_store_explicit(&((struct one_arena *)client->arena.base)->fault, fault,
@@ -432,6 +441,10 @@ release(struct client *client)
 		for (uint32_t i = 0; i < client->table[kind].size; i++)
 			free(table_at(&client->table[kind], i));
 		table_fini(&client->table[kind]);
+	}
+	if (!client->labelled) {
+		client_totals.requests += client->requests;
+		client_totals.copied += client->reach != NULL ? reach_bytes(client->reach) : 0;
 	}
 	if (client->engine != NULL)
 		engine_client_free(client->engine);
@@ -503,6 +516,7 @@ clients_poll(void)
 			lane_close(&client->lane);
 			if (client->attached)
 				quota_detach(&control.quota, client->account);
+			client_totals.labelled -= client->labelled;
 			quota_leave(&control.quota, client->account);
 			free(client);
 		}

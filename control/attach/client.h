@@ -64,6 +64,7 @@ struct client {
 	struct path_port *port;
 	struct quota_account *account;
 	bool attached; /* counts as an attachment in the quota */
+	bool labelled; /* is told of by itself, see client_totals */
 
 	bool held;     /* not read until descriptors of its user have been closed */
 	bool starved;  /* a request lacks memory that is on its way out */
@@ -71,6 +72,7 @@ struct client {
 	bool again;    /* which is tried again when this */
 	uint32_t left; /* of its account has changed */
 	struct one_msg msg;
+	uint64_t asked_at; /* when it came */
 	struct one_reply reply;
 	struct ucred sender; /* of the request, checked by the kernel: its rights count */
 	int fds[ONE_MSG_FDS];
@@ -106,6 +108,20 @@ struct client {
 
 /* ---- client_state.c: the only writer of an attachment's state; `why`: for the trace ---- */
 void client_state_set(struct client *client, enum client_state to, const char *why);
+const char *client_state_name(const struct client *client);
+
+/*
+ * What is told of attachments from afar.  So that there is no end of names, only so many at a time have
+ * counters of their own, for as long as they live; the others are summed, with those among them that have
+ * ended.
+ */
+#define CLIENT_LABELS 64u
+struct client_totals {
+	uint32_t labelled;
+	uint64_t requests, copied;           /* of attachments without a label that have ended */
+	struct latency latency[ONE_MSG_MAX]; /* of all requests answered, by enum one_msg_type */
+};
+extern struct client_totals client_totals;
 
 /* ---- client.c ---- */
 void client_accept(int fd);
@@ -125,21 +141,5 @@ uint64_t clients_deadline(void);
 int client_take_fd(struct client *client, uint32_t i);
 /* The same, and it stays the request's. */
 int client_fd(const struct client *client, uint32_t i);
-
-/* ---- copies.c ---- */
-int copies_start(struct client *client, const struct one_msg *msg);
-/* The registration is freed and the request answered when no copy from before is under way. */
-void copies_settle(struct client *client, struct object *mr);
-void copies_poll(struct client *client);
-uint64_t copies_deadline(const struct client *client);
-
-/* ---- identity.c: the sender of a request ---- */
-/* The sender as the message has it; false: it has none. */
-bool identity_take(struct msghdr *header, struct ucred *sender);
-/*
- * Fills in the sender of the request under way with the groups that `fd`, a socket that it has just made,
- * proves.  Where there are too many for a request, the one in `acl` (NULL: of another node) matters.
- */
-void identity_fill(struct acl_who *who, const struct ucred *sender, int fd, const struct acl *acl);
 
 #endif

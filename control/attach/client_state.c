@@ -24,3 +24,9 @@ client_state_set(struct client *client, enum client_state to, const char *why)
 	state_edge(&machine, client->number, client->state, to, why);
 	client->state = to;
 }
+
+const char *
+client_state_name(const struct client *client)
+{
+	return names[client->state];
+}

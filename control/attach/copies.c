@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "control/attach/client.h"
+#include "control/attach/copies.h"
 #include "dataplane/mem/reach.h"
 
 /* A page from a slow disk has come by then, and peers have not given up yet (connection.h). */

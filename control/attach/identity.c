@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "control/attach/client.h"
+#include "control/attach/identity.h"
 
 #define FEW_GROUPS 64u
 
@@ -112,4 +113,18 @@ identity_fill(struct acl_who *who, const struct ucred *sender, int fd, const str
 	list_groups(who, group, num, acl);
 	if (group != few)
 		free(group);
+}
+
+bool
+identity_in_group(int fd, gid_t gid)
+{
+	gid_t few[FEW_GROUPS], *group;
+	uint32_t num = 0;
+	bool found;
+
+	group = read_groups(fd, few, &num);
+	found = group != NULL && contains(group, num, gid);
+	if (group != few)
+		free(group);
+	return found;
 }

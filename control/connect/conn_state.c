@@ -33,3 +33,9 @@ conn_state_set(struct conn *conn, enum conn_state to, const char *why)
 	state_edge(&machine, conn->qp != NULL ? conn->qp->config.qpn : 0, conn->state, to, why);
 	conn->state = to;
 }
+
+const char *
+conn_state_name(const struct conn *conn)
+{
+	return names[conn->state];
+}

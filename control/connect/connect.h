@@ -85,6 +85,7 @@ struct conn {
 
 /* ---- conn_state.c: the only writer of a connection's state after conn_new(); `why`: for the trace ---- */
 void conn_state_set(struct conn *conn, enum conn_state to, const char *why);
+const char *conn_state_name(const struct conn *conn);
 
 /* ---- conn.c ---- */
 int qp_disconnect(struct client *client, const struct one_msg *msg);
@@ -130,6 +131,9 @@ void conn_fill_path(const struct conn *conn, struct wire_path *path);
 int qp_rtr(struct client *client, const struct one_msg *msg);
 int qp_rts(struct client *client, const struct one_msg *msg);
 int qp_error(struct client *client, const struct one_msg *msg);
+
+/* ---- settings.c ---- */
+int qp_set(struct client *client, const struct one_msg *msg);
 
 /* ---- accept.c ---- */
 int listen_create(struct client *client, const struct one_msg *msg);

@@ -298,10 +298,12 @@ qp_connect(struct client *client, const struct one_msg *msg)
 	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
 	uint64_t service;
 	struct conn *conn;
-	int error = qp_connectable(client, args->qp, &args->param, args->private_len);
+	int error = qp_connectable(client, args->qp, &args->param, args->private_len, CM_USER_PRIVATE_MAX);
 
 	if (error != 0)
 		return error;
+	if (control.draining)
+		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, 0);
 	if (args->timeout_us == 0)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, 0);
 	if (service_from_qual(args->service, &service) != 0)
@@ -355,7 +357,7 @@ try_again(struct conn *conn, uint16_t reason)
 static void
 on_request(struct path_port *port, const struct cm_event *event)
 {
-	struct conn *conn = control.stopping ? NULL : conn_new(port, true);
+	struct conn *conn = control.stopping || control.draining ? NULL : conn_new(port, true);
 
 	if (conn == NULL) {
 		cm_reject(event->conn, CM_REJ_NO_RESOURCES, NULL, 0, control.now);

@@ -47,6 +47,8 @@ check_rtr(struct client *client, const struct one_qp_rtr *args)
 	const struct engine_port_info *port = client->port->info;
 	uint32_t depth = control.config->limits.max_rd_atomic;
 
+	if (control.draining)
+		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, 0);
 	if (args->peer_qpn < QPN_FIRST || args->peer_qpn > QPN_LAST)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, args->peer_qpn);
 	if (args->recv_psn > PSN_MAX)

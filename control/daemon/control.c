@@ -14,9 +14,11 @@
 
 #include "control/attach/reaper.h"
 #include "control/attach/server.h"
+#include "control/ctl/ctl.h"
 #include "control/daemon/calls.h"
 #include "control/daemon/telemetry.h"
 #include "control/daemon/watchdog.h"
+#include "control/metrics/metrics.h"
 #include "control/rsm/rsm.h"
 #include "dataplane/compat/clock.h"
 
@@ -27,6 +29,7 @@
 #define LOOK_NS 20000ull /* answers come soon: to look for them this long before sleeping */
 #define YIELD_LONG_NS 100000ull
 #define NO_LOOK_NS (20 * NS_PER_MS)
+#define DRAIN_NS (NS_PER_S / 10)
 #define FINI_NS (2 * NS_PER_S)  /* for the cores to let go at the end */
 #define MAPPINGS_DEFAULT 65530u /* the kernel's */
 #define MAPPINGS_OWN 8192u      /* not for registered memory: arenas, threads, devices, heap */
@@ -37,6 +40,7 @@ static uint64_t look_until;    /* before sleeping, */
 static uint64_t no_look_until; /* unless that is too dear */
 static unsigned int looks;
 static uint32_t engine_turns; /* loops that did not look at applications */
+static uint64_t drain_at;     /* when to look whether the last connection has ended */
 static struct watch stop_watch, engine_watch;
 
 static void
@@ -84,8 +88,8 @@ mappings_for_clients(void)
 		fclose(max);
 	limit = limit > used + MAPPINGS_OWN ? limit - used - MAPPINGS_OWN : MAPPINGS_LEAST;
 	if (limit <= MAPPINGS_LEAST)
-		log_warning("of vm.max_map_count %lu are used already: applications can register little "
-			    "memory; raise it (sysctl vm.max_map_count)\n",
+		log_warning("event=mappings_short used=%lu text=\"applications can register little memory\" "
+			    "remedy=\"raise vm.max_map_count (sysctl)\"\n",
 			    used);
 	/* Each has a guard, and so have the arenas. */
 	return limit < ENGINE_GUARDS_MAX - MAPPINGS_OWN ? (uint32_t)limit : ENGINE_GUARDS_MAX - MAPPINGS_OWN;
@@ -134,6 +138,9 @@ next_deadline(void)
 	deadline = min64(deadline, hosts_deadline());
 	deadline = min64(deadline, engine_links_deadline());
 	deadline = min64(deadline, reapers_deadline());
+	deadline = min64(deadline, ctl_deadline());
+	if (control.draining)
+		deadline = min64(deadline, drain_at);
 	deadline = min64(deadline, watchdog_deadline());
 	if (work_pending())
 		deadline = min64(deadline, control.now + POLL_WORK_NS);
@@ -211,6 +218,18 @@ wait_for_events(struct epoll_event *events, uint64_t deadline)
 	return n;
 }
 
+static void
+drain_poll(void)
+{
+	if (!control.draining || control.now < drain_at)
+		return;
+	drain_at = control.now + DRAIN_NS;
+	if (ctl_drained() && !stop_seen) {
+		log_notice("drained: the last connection has ended\n");
+		stop_seen = true;
+	}
+}
+
 static int
 loop_once(uint64_t deadline)
 {
@@ -248,18 +267,22 @@ loop_once(uint64_t deadline)
 	clients_poll();
 	reapers_poll();
 	server_poll();
+	ctl_poll();
+	drain_poll();
 	engine_links_poll(control.now);
 	watchdog_poll(control.now);
 	return 0;
 }
 
 int
-daemon_init(const struct config *config, char *why, size_t why_len)
+daemon_init(const struct ctl_source *source, char *why, size_t why_len)
 {
+	const struct config *config = source->config;
 	int error;
 
 	memset(&control, 0, sizeof(control));
 	stop_seen = false;
+	drain_at = 0;
 	look_until = no_look_until = 0;
 	engine_turns = 0;
 	attach_calls = &calls_of_attach;
@@ -316,15 +339,28 @@ daemon_init(const struct config *config, char *why, size_t why_len)
 	if (error != 0)
 		goto fail;
 	error = server_open(config, why, why_len);
-	if (error != 0) {
-		paths_fini();
-		goto fail;
-	}
+	if (error != 0)
+		goto no_server;
+	error = ctl_open(source, why, why_len);
+	if (error != 0)
+		goto no_ctl;
+	error = metrics_init(config, why, why_len);
+	if (error != 0)
+		goto no_metrics;
 	mappings_init();
 	error = telemetry_init();
 	if (error != 0)
-		log_warning("telemetry: %s; nothing about attachments can be asked\n", strerror(-error));
+		log_warning(
+			"event=telemetry_off error=\"%s\" text=\"nothing about attachments can be asked\"\n",
+			strerror(-error));
 	return 0;
+no_metrics:
+	ctl_close();
+no_ctl:
+	server_close();
+	reapers_stop();
+no_server:
+	paths_fini();
 fail:
 	cm_table_fini(&control.segment_ids);
 	if (control.epoll >= 0)
@@ -363,6 +399,8 @@ daemon_fini(void)
 	uint64_t end = clock_now() + FINI_NS;
 
 	telemetry_fini();
+	ctl_close();
+	metrics_fini();
 	server_close();
 	control.stopping = true;
 	TAILQ_FOREACH(client, &control.clients, link)
@@ -371,7 +409,7 @@ daemon_fini(void)
 		if (loop_once(clock_now() + NS_PER_MS) != 0)
 			break;
 	if (!TAILQ_EMPTY(&control.clients))
-		log_warning("the cores did not let go of all attachments in time\n");
+		log_warning("event=end_late text=\"the cores did not let go of all attachments in time\"\n");
 	conns_fini();
 	mappings_fini();
 	reapers_stop();

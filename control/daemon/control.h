@@ -11,13 +11,13 @@
 
 #include <stddef.h>
 
-#include "config/config.h"
+#include "control/ctl/ctl.h"
 
 /*
  * Opens the listening socket and everything behind it; `config` must live until daemon_fini().  -errno,
  * with one sentence in `why` that names object, value and remedy.
  */
-int daemon_init(const struct config *config, char *why, size_t why_len);
+int daemon_init(const struct ctl_source *source, char *why, size_t why_len);
 
 /* Serves until daemon_stop().  0, or -errno when epoll fails. */
 int daemon_run(void);

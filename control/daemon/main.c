@@ -19,10 +19,12 @@
 #include "check.h"
 #include "config/config.h"
 #include "control.h"
+#include "control/ctl/ctl.h"
 #include "dataplane/state/state.h"
 #include "control/loop/log.h"
 #include "dataplane/engine.h"
 #include "dataplane/mem/reach.h"
+#include "journal.h"
 #include "kernel_addr.h"
 #include "notify.h"
 
@@ -31,7 +33,7 @@ static struct config config; /* too large for a stack, and as long-lived as the 
 static int
 refuse(const char *why)
 {
-	fprintf(stderr, "oneside-dataplane: %s\n", why);
+	fprintf(stderr, "%soneside-dataplane: %s\n", journal_priority(RTE_LOG_ERR), why);
 	return EXIT_FAILURE;
 }
 
@@ -45,13 +47,8 @@ on_signal(int number)
 static void
 on_hangup(int number)
 {
-	static const char line[] =
-		"oneside-dataplane: SIGHUP: nothing is read again while it runs; end it and start it anew\n";
-	int saved = errno;
-
 	(void)number;
-	if (write(STDERR_FILENO, line, sizeof(line) - 1) < 0)
-		errno = saved;
+	ctl_hangup();
 }
 
 /* A terminal that goes, an administrator who expects a reload or statistics: no reason to end. */
@@ -107,12 +104,19 @@ print_ports(void)
 static void
 warn(void *user, const char *text)
 {
-	fprintf(stderr, "oneside-dataplane: warning: %s\n", text);
+	fprintf(stderr, "%soneside-dataplane: warning: %s\n", journal_priority(RTE_LOG_WARNING), text);
+}
+
+/* Another one than that which it began with. */
+static void
+examine(const struct config *other)
+{
+	kernel_addr_look(other, warn, NULL);
 }
 
 /* Between the initialised EAL and its cleanup. */
 static int
-serve(void)
+serve(const struct ctl_source *source)
 {
 	char why[512];
 	sigset_t before;
@@ -123,7 +127,7 @@ serve(void)
 	if (engine_init(&config, why, sizeof(why)) < 0)
 		return refuse(why);
 	hold_signals(&before);
-	if (daemon_init(&config, why, sizeof(why)) < 0) {
+	if (daemon_init(source, why, sizeof(why)) < 0) {
 		engine_fini();
 		return refuse(why);
 	}
@@ -137,9 +141,11 @@ serve(void)
 		ret = daemon_run();
 		notify_service("STOPPING=1");
 		if (ret < 0)
-			fprintf(stderr, "oneside-dataplane: the control thread ended: %s\n", strerror(-ret));
+			fprintf(stderr, "%soneside-dataplane: the control thread ended: %s\n",
+				journal_priority(RTE_LOG_CRIT), strerror(-ret));
 	} else {
-		fprintf(stderr, "oneside-dataplane: the polling cores do not start: %s\n", strerror(-ret));
+		fprintf(stderr, "%soneside-dataplane: the polling cores do not start: %s\n",
+			journal_priority(RTE_LOG_CRIT), strerror(-ret));
 	}
 	daemon_fini();
 	engine_stop();
@@ -155,8 +161,10 @@ trace_state(const struct state_machine *machine, uint32_t id, uint32_t from, uin
 		log_debug("%s %#x: %s -> %s (%s)\n", machine->object, id, machine->name[from],
 			  machine->name[to], why);
 	else
-		log_error("%s %#x: %s -> %s (%s) is no edge of its table; tell the maintainers\n",
+		log_error("event=state_wrong object=\"%s\" id=%#x from=\"%s\" to=\"%s\" why=\"%s\" "
+			  "text=\"this is no edge of its table\"\n",
 			  machine->object, id, machine->name[from], machine->name[to], why);
+	ctl_edge(machine, id, from, to, why, allowed);
 }
 
 /* Before the `--`: EAL would answer --help and --version for itself, and know none of our options. */
@@ -187,6 +195,7 @@ main(int argc, char **argv)
 	enum config_action action;
 	int split = 0;
 
+	journal_open();
 	while (split < argc && strcmp(argv[split], "--") != 0)
 		split++;
 	if (before_split(split, argv, &action, why, sizeof(why)) < 0)
@@ -218,10 +227,17 @@ main(int argc, char **argv)
 
 	/* dpdk-dumpcap shares the memory of hugepages, and asks us to copy what passes. */
 	if (rte_eal_has_hugepages() && rte_pdump_init() < 0)
-		fprintf(stderr, "oneside-dataplane: no packets can be captured: %s\n",
-			rte_strerror(rte_errno));
+		fprintf(stderr, "%soneside-dataplane: no packets can be captured: %s\n",
+			journal_priority(RTE_LOG_WARNING), rte_strerror(rte_errno));
 	state_trace = trace_state;
-	int status = serve();
+	const struct ctl_source source = {
+		.config = &config,
+		.argc = split < argc ? argc - split : 0,
+		.argv = argv + split,
+		.version = ONESIDE_VERSION,
+		.examine = examine,
+	};
+	int status = serve(&source);
 	/*
 	 * rte_eal_cleanup() takes the memory of hugepages away while DPDK's interrupt thread looks through
 	 * handles that are in it.  The end of the process gives it back as well.

@@ -22,12 +22,11 @@
 
 #include <rte_telemetry.h>
 
-#include "control/cm/service.h"
 #include "control/daemon/telemetry.h"
 #include "control/rsm/rsm.h"
+#include "control/show/show.h"
 #include "dataplane/compat/compat.h"
 #include "dataplane/engine/tel.h"
-#include "dataplane/mem/reach.h"
 
 #define ENTRIES 48u /* in one answer: it has 16 KiB */
 #define WAIT_NS NS_PER_S
@@ -98,64 +97,46 @@ question_ready(struct watch *self, uint32_t events)
 	pthread_mutex_unlock(&lock);
 }
 
+/* A dictionary of an answer. */
+struct entry {
+	struct tell tell;
+	struct rte_tel_data *data; /* NULL: no memory */
+};
+
 static void
-add_text(struct rte_tel_data *d, const char *name, const char *text)
+add_text(struct tell *tell, const char *name, const char *text)
 {
-	rte_tel_data_add_dict_string(d, name, text);
+	rte_tel_data_add_dict_string(((struct entry *)tell)->data, name, text);
 }
 
 static void
-add_number(struct rte_tel_data *d, const char *name, uint64_t number)
+add_number(struct tell *tell, const char *name, uint64_t number)
 {
-	rte_tel_data_add_dict_uint(d, name, number);
-}
-
-static void
-add_key(struct rte_tel_data *d, const char *name, uint32_t number)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%#" PRIx32, number);
-	rte_tel_data_add_dict_string(d, name, text);
+	rte_tel_data_add_dict_uint(((struct entry *)tell)->data, name, number);
 }
 
 /* A dictionary of dictionaries: arrays of them are not among what the library takes. */
 static int
-add_entry(struct rte_tel_data *out, const char *kind, uint32_t number, struct rte_tel_data *entry)
+add_entry(struct rte_tel_data *out, const char *kind, uint32_t number, struct entry *entry)
 {
 	char name[32];
 	int error;
 
 	snprintf(name, sizeof(name), "%s%" PRIu32, kind, number);
-	error = rte_tel_data_add_dict_container(out, name, entry, 0);
+	error = rte_tel_data_add_dict_container(out, name, entry->data, 0);
 	if (error != 0)
-		rte_tel_data_free(entry);
+		rte_tel_data_free(entry->data);
 	return error;
 }
 
-static struct rte_tel_data *
+static struct entry
 new_entry(void)
 {
-	struct rte_tel_data *entry = rte_tel_data_alloc();
+	struct entry entry = {{add_number, add_text}, rte_tel_data_alloc()};
 
-	if (entry != NULL)
-		rte_tel_data_start_dict(entry);
+	if (entry.data != NULL)
+		rte_tel_data_start_dict(entry.data);
 	return entry;
-}
-
-static const char *
-client_state_text(enum client_state state)
-{
-	static const char *const text[] = {"connected", "attached",  "leaving",
-					   "removing",  "quiescing", "gone"};
-
-	return text[state];
-}
-
-static const char *
-api_name(uint32_t kind)
-{
-	return kind == ONE_KIND_RSM ? "rsm" : kind == ONE_KIND_VERBS ? "verbs" : "dat";
 }
 
 static const char *
@@ -167,31 +148,12 @@ clients(const char *params, struct rte_tel_data *out)
 		return TEL_NO_PARAMETERS;
 	TAILQ_FOREACH(client, &control.clients, link)
 	{
-		struct rte_tel_data *d = new_entry();
+		struct entry entry = new_entry();
 
-		if (d == NULL)
+		if (entry.data == NULL)
 			return NO_MEMORY;
-		add_number(d, "pid", (uint64_t)client->pid);
-		add_number(d, "uid", client->uid);
-		add_text(d, "program", client->program);
-		add_text(d, "state", client_state_text(client->state));
-		add_text(d, "api", api_name(client->kind));
-		add_text(d, "port", client->port != NULL ? client->port->info->name : "");
-		if (client->engine != NULL)
-			add_number(d, "core", engine_client_lcore(client->engine));
-		add_number(d, "qps", client->table[OBJECT_QP].used);
-		add_number(d, "cqs", client->table[OBJECT_CQ].used);
-		add_number(d, "srqs", client->table[OBJECT_SRQ].used);
-		add_number(d, "listeners", client->table[OBJECT_LISTENER].used);
-		add_number(d, "requests_open", client->table[OBJECT_CR].used);
-		add_number(d, "mrs", client->table[OBJECT_MR].used);
-		add_number(d, "windows", client->table[OBJECT_MW].used);
-		add_number(d, "segments", client->segments);
-		add_number(d, "mapped_bytes", client->mapped);
-		add_number(d, "arena_bytes", client->arena_charged);
-		add_number(d, "copied_bytes", client->reach != NULL ? reach_bytes(client->reach) : 0);
-		add_number(d, "calls", client->requests);
-		if (add_entry(out, "client", client->number, d) != 0)
+		show_client(&entry.tell, client);
+		if (add_entry(out, "client", client->number, &entry) != 0)
 			break; /* as many as an answer holds */
 	}
 	return NULL;
@@ -221,7 +183,7 @@ take_number(const char *text, uint32_t *number, const char **next)
  */
 static const char *
 objects(const char *params, struct rte_tel_data *out, enum object_kind kind, const char *name,
-	void (*fill)(struct rte_tel_data *, const void *))
+	show_object *fill)
 {
 	const struct client *client;
 	uint32_t pid, first = 0, seen = 0;
@@ -237,69 +199,34 @@ objects(const char *params, struct rte_tel_data *out, enum object_kind kind, con
 		found = true;
 		for (uint32_t i = 0; i < client->table[kind].size; i++) {
 			const void *object = table_at(&client->table[kind], i);
-			struct rte_tel_data *d;
+			struct entry entry;
 
 			if (object == NULL || seen++ < first)
 				continue;
 			if (seen - first > ENTRIES)
 				return NULL;
-			d = new_entry();
-			if (d == NULL)
+			entry = new_entry();
+			if (entry.data == NULL)
 				return NO_MEMORY;
-			add_number(d, "client", client->number);
-			fill(d, object);
-			if (add_entry(out, name, seen - 1, d) != 0)
+			add_number(&entry.tell, "client", client->number);
+			fill(&entry.tell, object);
+			if (add_entry(out, name, seen - 1, &entry) != 0)
 				return NULL;
 		}
 	}
 	return found ? NULL : "no attachment is of that process";
 }
 
-static void
-fill_qp(struct rte_tel_data *d, const void *object)
-{
-	const struct qp *qp = object;
-
-	add_key(d, "qpn", qp->config.qpn);
-	add_number(d, "id", qp->object.id);
-	add_text(d, "role", qp->kind->name);
-	add_text(d, "state", qp_state_name(qp));
-	if (qp->conn == NULL)
-		return;
-	add_text(d, "peer", addr_text(&qp->conn->path.dst));
-	add_key(d, "peer_qpn", qp->conn->peer_qpn);
-	add_number(d, "service", service_to_qual(qp->conn->service));
-	add_number(d, "path_mtu", qp->conn->local.path_mtu);
-	add_text(d, "kind", qp->conn->peer_oneside ? "oneside" : "foreign");
-}
-
 static const char *
 qps(const char *params, struct rte_tel_data *out)
 {
-	return objects(params, out, OBJECT_QP, "qp", fill_qp);
-}
-
-static void
-fill_mr(struct rte_tel_data *d, const void *object)
-{
-	const struct mr *mr = object;
-	const struct mw *mw;
-	uint64_t windows = 0;
-
-	LIST_FOREACH(mw, &mr->windows, mr_link)
-	windows++;
-	add_number(d, "id", mr->object.id);
-	add_number(d, "address", mr->va);
-	add_number(d, "length", mr->length);
-	add_key(d, "access", mr->access);
-	add_text(d, "way", mr->entry == NULL ? "none" : mr->entry->base != NULL ? "mapped" : "copied");
-	add_number(d, "windows", windows);
+	return objects(params, out, OBJECT_QP, "qp", show_qp);
 }
 
 static const char *
 regions(const char *params, struct rte_tel_data *out)
 {
-	return objects(params, out, OBJECT_MR, "mr", fill_mr);
+	return objects(params, out, OBJECT_MR, "mr", show_mr);
 }
 
 static const char *
@@ -312,27 +239,17 @@ segments(const char *params, struct rte_tel_data *out)
 		return "its parameter is [FIRST]";
 	LIST_FOREACH(segment, &control.segments, link)
 	{
-		struct rte_tel_data *d;
-		const struct qp *qp;
-		uint64_t imports = 0;
+		struct entry entry;
 
 		if (seen++ < first)
 			continue;
 		if (seen - first > ENTRIES)
 			break;
-		d = new_entry();
-		if (d == NULL)
+		entry = new_entry();
+		if (entry.data == NULL)
 			return NO_MEMORY;
-		LIST_FOREACH(qp, &segment->exports, segment_link)
-		imports++;
-		add_key(d, "segment", segment->id);
-		add_number(d, "pid", (uint64_t)segment->client->pid);
-		add_number(d, "uid", segment->acl.uid);
-		add_text(d, "port", segment->client->port->info->name);
-		add_number(d, "length", segment->mr->length);
-		add_number(d, "imports", imports);
-		add_number(d, "access_entries", segment->acl.num);
-		if (add_entry(out, "segment", segment->id, d) != 0)
+		show_segment(&entry.tell, segment);
+		if (add_entry(out, "segment", segment->id, &entry) != 0)
 			break;
 	}
 	return NULL;
@@ -341,29 +258,23 @@ segments(const char *params, struct rte_tel_data *out)
 static const char *
 neighbours(const char *params, struct rte_tel_data *out)
 {
-	static const char *const states[] = {"none", "incomplete", "reachable", "stale", "probe"};
-	struct neigh_info info;
+	struct entry entry = {.data = NULL};
 
 	if (tel_has(params))
 		return TEL_NO_PARAMETERS;
 	for (uint32_t i = 0; i < NEIGH_ENTRIES; i++) {
-		struct rte_tel_data *d;
-		char mac[18];
-
-		if (!neigh_get(control.neigh, i, control.now, &info))
-			continue;
-		d = new_entry();
-		if (d == NULL)
+		if (entry.data == NULL)
+			entry = new_entry();
+		if (entry.data == NULL)
 			return NO_MEMORY;
-		snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", info.mac[0], info.mac[1],
-			 info.mac[2], info.mac[3], info.mac[4], info.mac[5]);
-		add_text(d, "address", addr_text(&info.addr));
-		add_text(d, "mac", mac);
-		add_text(d, "port", path_port[info.port].info->name);
-		add_text(d, "state", states[info.state]);
-		if (add_entry(out, "neighbour", i, d) != 0)
-			break;
+		if (!show_neighbour(&entry.tell, i))
+			continue;
+		if (add_entry(out, "neighbour", i, &entry) != 0)
+			return NULL;
+		entry.data = NULL;
 	}
+	if (entry.data != NULL)
+		rte_tel_data_free(entry.data);
 	return NULL;
 }
 

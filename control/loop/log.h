@@ -3,6 +3,7 @@
 #define CONTROL_LOG_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <rte_log.h>
 
@@ -19,6 +20,7 @@ extern int control_logtype;
  * the disk is not filled, and how many were left out.
  */
 bool log_allowed(void);
+extern uint64_t log_suppressed; /* lines left out so far */
 #define log_of_others(level, ...)                 \
 	do {                                      \
 		if (log_allowed())                \

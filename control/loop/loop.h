@@ -38,6 +38,7 @@ struct control {
 	int epoll, stop_fd, listen_fd;
 	uint64_t now;
 	bool stopping;
+	bool draining; /* no attachment or connection begins any more */
 	struct quota quota;
 	struct client_list clients;
 	struct table pz_numbers; /* every protection zone of the data plane */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "control/attach/identity.h"
 #include "control/rsm/rsm.h"
 #include "rsm_wire.h"
 
@@ -95,6 +96,8 @@ rsm_connect(struct client *client, const struct one_msg *msg)
 	struct qp *qp;
 	int error;
 
+	if (control.draining)
+		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, 0);
 	if (cq == NULL)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_CQ_SEND, args->cq);
 	if (args->signal_cq != 0 && (signal_cq == NULL || signal_cq == cq))

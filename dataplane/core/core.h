@@ -60,13 +60,20 @@ struct core {
 	uint64_t slept;    /* ns, of its own will, since */
 	struct stage stage;
 	struct engine_stats stats;
+	uint64_t sample_at; /* of stats.work: then the next request is timed */
 	uint32_t loop;
-	bool timed;             /* this loop's stages are */
-	bool timed_idle;        /* the loop before found nothing to do */
-	struct engine_qp **hot; /* queue pairs whose rings are looked at, in no order; */
-	uint32_t hot_count;
-	uint32_t hot_next; /* and the place of the next one */
-	struct qp_list run;
+	bool timed;         /* this loop's stages are */
+	bool timed_idle;    /* the loop before found nothing to do */
+	uint32_t hot_count; /* queue pairs whose rings are looked at, of all clients */
+	uint32_t clients_count;
+	/* Clients that have such ones, or some with frames to make, in the order of their turns: see share.c.
+	 */
+	TAILQ_HEAD(, engine_client) busy;
+	uint32_t busy_count;
+	bool contended;    /* there was more than one in this loop */
+	uint64_t cost;     /* of frames made and looks, see share_cost() */
+	uint64_t cost_end; /* of the turn under way */
+	uint64_t scan_at;  /* cycles: the next look at the doorbells at the latest */
 	SLIST_HEAD(, engine_cq) dirty;
 	struct reach_list reaching;
 	TAILQ_HEAD(, engine_client) clients;
@@ -142,6 +149,7 @@ struct engine {
 		control_sleep;   /* the number of its sleep, for which event_fd is to be written; 0: awake */
 	uint64_t control_sleeps; /* the control thread's: numbers given so far */
 	uint64_t tsc_mult;       /* ns = tsc * mult >> 32 */
+	uint64_t scan_cycles;    /* CORE_SCAN_NS */
 	_Atomic bool time_stages;
 	bool running;
 	struct reap *reap, **reap_tail; /* in the order of their tokens */

@@ -12,7 +12,9 @@ enum {
 	CORE_STREAM = 8,         /* requests in one look that make a stream: see qp_budget */
 	CORE_STREAM_NS = 400,    /* how long a stream's ring is left to fill */
 	CORE_EMPTY_LOOKS = 64,   /* after so many a queue pair has to ring its doorbell again */
-	CORE_SCAN_INTERVAL = 16, /* loops between looks at the doorbells while some queue pair is hot */
+	CORE_SCAN_INTERVAL = 16, /* loops between looks at the doorbells while some queue pair is hot, */
+	CORE_SCAN_NS = 2000,     /* if they do not take longer than so; */
+	CORE_SCAN_GROUPS = 4,    /* groups of doorbells of one client that one look goes through */
 	CORE_RUN_LOOKS = 128,    /* queue pairs that may emit in one loop, */
 	CORE_RUN_BUDGET = 16,    /* and frames that each may in one turn; */
 	CORE_RUN_BYTES = 65536,  /* turns go on until so much has gone out, or nothing more can */
@@ -32,7 +34,8 @@ enum {
 	TX_HIGH = 256,   /* more than these behind: queue pairs wait */
 	INBOUND_HIGH = 3072,
 	LOCAL_CHUNK = 65536,        /* bytes of one message that the local transport copies in one loop, */
-	LOCAL_CHUNK_ALONE = 524288, /* and while no other queue pair is hot */
+	LOCAL_CHUNK_LONG = 131072,  /* while no other queue pair is hot, */
+	LOCAL_CHUNK_ALONE = 524288, /* and no other client is there */
 	TIMER_SLOTS = 4096,
 	TIMER_SHIFT = 12, /* a slot is 4.1 us */
 	/* Loops that timers wait for what is in the receive queues: as many as the longest one takes. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The engine as the control thread uses it: start and end, commands, what comes
- * up from the cores, grace periods.  Everything here runs on the control thread.
+ * up from the cores, grace periods.  Everything here runs on the control thread, unless its header says
+ * otherwise.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -52,7 +53,7 @@ core_new(uint32_t index, uint32_t lcore)
 	core->epoll = core->rx_epoll = core->wake_fd = -1;
 	core->now = core->real_at = engine_now(rte_rdtsc());
 	core->unsent_tail = &core->unsent;
-	TAILQ_INIT(&core->run);
+	TAILQ_INIT(&core->busy);
 	TAILQ_INIT(&core->clients);
 	SLIST_INIT(&core->dirty);
 	LIST_INIT(&core->reaching);
@@ -63,8 +64,6 @@ core_new(uint32_t index, uint32_t lcore)
 	core->rc_memory = calloc(1, rc_pool_size(engine.config->work_pool));
 	if (core->rc_memory != NULL)
 		core->env.pool = rc_pool_init(core->rc_memory, engine.config->work_pool);
-	/* Pages that are never used are never there. */
-	core->hot = calloc(1u << QPN_LOG2, sizeof(core->hot[0]));
 	core->scoreboards_memory = calloc(1, rc_scoreboards_size(CORE_BOARDS));
 	if (core->scoreboards_memory != NULL)
 		core->env.scoreboards = rc_scoreboards_init(core->scoreboards_memory, CORE_BOARDS);
@@ -79,8 +78,8 @@ core_new(uint32_t index, uint32_t lcore)
 static bool
 core_is_whole(const struct core *core)
 {
-	return core->hot != NULL && core->env.pool != NULL && core->env.scoreboards != NULL &&
-	       core->commands != NULL && core->inbound != NULL && core->up != NULL;
+	return core->env.pool != NULL && core->env.scoreboards != NULL && core->commands != NULL &&
+	       core->inbound != NULL && core->up != NULL;
 }
 
 static int
@@ -183,6 +182,7 @@ engine_init(const struct config *config, char *why, size_t why_len)
 	engine.event_fd = -1;
 	engine.reap_tail = &engine.reap;
 	engine.config = config;
+	engine.scan_cycles = rte_get_tsc_hz() / 1000000 * CORE_SCAN_NS / 1000;
 	engine.tsc_mult = (uint64_t)(((unsigned __int128)1000000000 << 32) / rte_get_tsc_hz());
 	error = icrc_choose(why, why_len);
 	if (error == 0)
@@ -284,7 +284,6 @@ core_free(struct core *core)
 	free_frames(core->inbound);
 	idle_fini(core);
 	free(core->rc_memory);
-	free(core->hot);
 	free(core->scoreboards_memory);
 }
 
@@ -357,6 +356,36 @@ engine_port(uint32_t port)
 					? link.link_speed
 					: 0;
 	return &ports[port].info;
+}
+
+bool
+engine_port_stats(uint32_t port, struct engine_port_stats *out)
+{
+	struct rte_eth_stats stats;
+
+	if (port >= ports_num || rte_eth_stats_get(ports[port].device, &stats) != 0)
+		return false;
+	*out = (struct engine_port_stats){.rx_packets = stats.ipackets,
+					  .tx_packets = stats.opackets,
+					  .rx_bytes = stats.ibytes,
+					  .tx_bytes = stats.obytes,
+					  .rx_missed = stats.imissed,
+					  .rx_errors = stats.ierrors,
+					  .tx_errors = stats.oerrors,
+					  .rx_no_buffer = stats.rx_nombuf};
+	return true;
+}
+
+uint32_t
+engine_core_lcore(uint32_t core)
+{
+	return engine.core[core]->lcore;
+}
+
+uint64_t
+engine_hz(void)
+{
+	return rte_get_tsc_hz();
 }
 
 struct mem_table *

@@ -59,16 +59,19 @@ engine_client_new(const struct engine_client_config *config)
 	struct engine_client *client;
 
 	if (!in_arena(header->doorbells, sizeof(struct one_doorbells)) ||
-	    !in_arena(header->channels, sizeof(struct one_channel) * ONE_CHANNELS))
+	    !in_arena(header->channels, sizeof(struct one_channel) * ONE_CHANNELS) ||
+	    !in_arena(header->keys, sizeof(struct one_keys)))
 		return NULL;
 	client = object_new(sizeof(*client));
 	if (client == NULL)
 		return NULL;
-	client->qps = calloc(ONE_QPS_MAX, sizeof(*client->qps));
+	client->qps = calloc(ONE_QPS_MAX, 2 * sizeof(*client->qps)); /* by doorbell, and hot ones */
 	if (client->qps == NULL) {
 		free(client);
 		return NULL;
 	}
+	client->share.hot = client->qps + ONE_QPS_MAX;
+	TAILQ_INIT(&client->share.run);
 	client->core = least_busy();
 	client->core->clients_held++;
 	client->owner = config->owner;
@@ -77,6 +80,7 @@ engine_client_new(const struct engine_client_config *config)
 	client->header = (struct one_arena *)config->arena;
 	client->doorbells = (struct one_doorbells *)(config->arena + header->doorbells);
 	client->channels = (struct one_channel *)(config->arena + header->channels);
+	client->keys = (struct one_keys *)(config->arena + header->keys);
 	client->wake_fd = config->wake_fd;
 	return client;
 }
@@ -119,6 +123,13 @@ engine_client_free(struct engine_client *client)
 	reach_free(client->reach); /* keys that led there have been gone for a grace period */
 	free(client->channel_fd);  /* its core has let go of it */
 	object_free(&client->reap, client, client->qps);
+}
+
+void
+engine_client_counts(const struct engine_client *client, uint64_t *work, uint64_t *completions)
+{
+	*work = atomic_load_explicit(&client->work, memory_order_relaxed); /* of client_count() */
+	*completions = atomic_load_explicit(&client->completions, memory_order_relaxed);
 }
 
 uint32_t

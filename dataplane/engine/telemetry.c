@@ -6,136 +6,117 @@
 #include <rte_telemetry.h>
 
 #include "dataplane/compat/compat.h"
+#include "dataplane/engine/counters.h"
 #include "dataplane/engine/internal.h"
 #include "dataplane/engine/tel.h"
+#include "dataplane/engine/tell.h"
 #include "dataplane/port/port.h"
 #include "dataplane/wire/icrc.h"
 
 static void
-add(struct rte_tel_data *d, const char *name, uint64_t value)
+add(struct tell *d, const char *name, uint64_t value)
 {
-	rte_tel_data_add_dict_uint(d, name, value);
+	d->number(d, name, value);
+}
+
+/* A dictionary of telemetry. */
+struct dictionary {
+	struct tell tell;
+	struct rte_tel_data *data;
+};
+
+static void
+dictionary_number(struct tell *tell, const char *name, uint64_t number)
+{
+	rte_tel_data_add_dict_uint(((struct dictionary *)tell)->data, name, number);
+}
+
+static void
+dictionary_text(struct tell *tell, const char *name, const char *text)
+{
+	rte_tel_data_add_dict_string(((struct dictionary *)tell)->data, name, text);
+}
+
+/* One in `d`, of what `fill` tells of number `number`. */
+static int
+add_dictionary(struct rte_tel_data *d, const char *name, engine_tell_fn *fill, uint32_t number)
+{
+	struct dictionary one = {{dictionary_number, dictionary_text}, rte_tel_data_alloc()};
+
+	if (one.data == NULL)
+		return -1;
+	rte_tel_data_start_dict(one.data);
+	fill(&one.tell, number);
+	rte_tel_data_add_dict_container(d, name, one.data, 0);
+	return 0;
 }
 
 /* A dictionary per core, by its lcore's number. */
 static int
-for_each_core(struct rte_tel_data *d,
-	      void (*fill)(struct rte_tel_data *, const struct core *, const struct engine_stats *))
+for_each_core(struct rte_tel_data *d, engine_tell_fn *fill)
 {
 	rte_tel_data_start_dict(d);
 	for (uint32_t i = 0; i < engine.num_cores; i++) {
-		struct rte_tel_data *one = rte_tel_data_alloc();
-		struct engine_stats stats;
 		char name[16];
 
-		if (one == NULL)
+		snprintf(name, sizeof(name), "%" PRIu32, engine_core_lcore(i));
+		if (add_dictionary(d, name, fill, i) != 0)
 			return -1;
-		engine_stats(i, &stats);
-		rte_tel_data_start_dict(one);
-		fill(one, engine.core[i], &stats);
-		snprintf(name, sizeof(name), "%" PRIu32, engine.core[i]->lcore);
-		rte_tel_data_add_dict_container(d, name, one, 0);
 	}
 	return 0;
 }
 
 static void
-fill_core(struct rte_tel_data *d, const struct core *core, const struct engine_stats *stats)
+fill_group(struct tell *d, const struct engine_stats *stats, enum counter_group group)
 {
-	uint64_t cycles = stats->busy_cycles + stats->idle_cycles;
+	for (const struct counter *counter = counters; counter->name != NULL; counter++) {
+		char name[RTE_TEL_MAX_STRING_LEN];
 
-	add(d, "loops", stats->loops);
-	add(d, "busy_loops", stats->busy_loops);
-	add(d, "busy_percent", cycles == 0 ? 0 : stats->busy_cycles / (cycles / 100 + 1));
-	add(d, "sleeps", stats->sleeps);
-	add(d, "gaps", stats->gaps);
-	add(d, "gaps_ms", stats->gaps_ns / 1000000);
-	add(d, "work", stats->work);
-	add(d, "completions", stats->completions);
-	add(d, "wakes", stats->wakes);
-	add(d, "local_ops", stats->local_ops);
-	add(d, "local_bytes", stats->local_bytes);
-	add(d, "rx_packets", stats->rx_packets);
-	add(d, "rx_bytes", stats->rx_bytes);
-	add(d, "rx_chained", stats->rx_chained);
-	add(d, "tx_packets", stats->tx_packets);
-	add(d, "tx_bytes", stats->tx_bytes);
-	add(d, "handed_over", stats->handed_over);
-	add(d, "datagrams_sent", stats->ud_sent);
-	add(d, "datagrams_received", stats->ud_received);
-	add(d, "backpressure", stats->backpressure);
+		if (counter->group != group || counter->unit == COUNTER_CYCLES || counter->unit == COUNTER_NS)
+			continue;
+		snprintf(name, sizeof(name), "%s%s", counter->name,
+			 counter->unit == COUNTER_BYTES ? "_bytes" : "");
+		add(d, name, counter_value(counter, stats));
+	}
 }
 
-static void
-fill_drops(struct rte_tel_data *d, const struct core *core, const struct engine_stats *stats)
+void
+engine_tell_core(struct tell *d, uint32_t core)
 {
-	static const char *const names[WIRE_DROP_MAX] = {
-		[WIRE_DROP_SHORT] = "short",     [WIRE_DROP_IP] = "ip",         [WIRE_DROP_UDP] = "udp",
-		[WIRE_DROP_ADDRESS] = "address", [WIRE_DROP_OPCODE] = "opcode", [WIRE_DROP_LENGTH] = "length",
-		[WIRE_DROP_VERSION] = "version", [WIRE_DROP_PKEY] = "pkey",     [WIRE_DROP_QPN] = "qpn",
-		[WIRE_DROP_ICRC] = "icrc",
-	};
+	struct engine_stats stats;
+	uint64_t cycles;
 
-	static const char *const datagram[ENGINE_UD_DROP_MAX] = {
-		[ENGINE_UD_OPCODE] = "datagram_opcode", [ENGINE_UD_ADDRESS] = "datagram_address",
-		[ENGINE_UD_QKEY] = "datagram_qkey",     [ENGINE_UD_NO_RECEIVE] = "datagram_no_receive",
-		[ENGINE_UD_LENGTH] = "datagram_length", [ENGINE_UD_BUSY] = "datagram_busy",
-	};
-
-	for (uint32_t i = 0; i < WIRE_DROP_MAX; i++)
-		if (names[i] != NULL)
-			add(d, names[i], stats->drop[i]);
-	for (uint32_t i = 0; i < ENGINE_UD_DROP_MAX; i++)
-		add(d, datagram[i], stats->ud_drop[i]);
-	add(d, "no_queue_pair", stats->drop_no_qp);
-	add(d, "no_buffer", stats->drop_no_mbuf);
-	add(d, "inbound_ring_full", stats->drop_inbound);
-	add(d, "control_ring_full", stats->drop_control);
-	add(d, "longer_than_buffer", stats->drop_segments);
-	add(d, "transmit_ring_full", stats->drop_tx_ring);
-	add(d, "completion_ring_full", stats->cq_overflow);
+	engine_stats(core, &stats);
+	cycles = stats.busy_cycles + stats.idle_cycles;
+	add(d, "busy_cycles", stats.busy_cycles);
+	add(d, "idle_cycles", stats.idle_cycles);
+	fill_group(d, &stats, COUNTER_CORE);
+	add(d, "busy_percent", cycles == 0 ? 0 : stats.busy_cycles / (cycles / 100 + 1));
+	add(d, "gaps_ms", stats.gaps_ns / 1000000);
 }
 
-static void
-fill_transport(struct rte_tel_data *d, const struct core *core, const struct engine_stats *stats)
+void
+engine_tell_drops(struct tell *d, uint32_t core)
 {
-	static const char *const names[RC_COUNT_MAX] = {
-		[RC_COUNT_RETRANSMIT] = "retransmitted",
-		[RC_COUNT_TIMEOUT] = "timeouts",
-		[RC_COUNT_NAK_SEQ_SENT] = "nak_sequence_sent",
-		[RC_COUNT_NAK_SEQ_RECEIVED] = "nak_sequence_received",
-		[RC_COUNT_NAK_IMPLIED] = "nak_implied",
-		[RC_COUNT_RNR_SENT] = "rnr_sent",
-		[RC_COUNT_RNR_RECEIVED] = "rnr_received",
-		[RC_COUNT_NAK_INVALID_SENT] = "nak_invalid_sent",
-		[RC_COUNT_NAK_ACCESS_SENT] = "nak_access_sent",
-		[RC_COUNT_NAK_OPERATION_SENT] = "nak_operation_sent",
-		[RC_COUNT_NAK_FATAL_RECEIVED] = "nak_fatal_received",
-		[RC_COUNT_ACK_SENT] = "ack_sent",
-		[RC_COUNT_DUPLICATE] = "duplicates",
-		[RC_COUNT_OUT_OF_SEQUENCE] = "out_of_sequence",
-		[RC_COUNT_RETRY_EXCEEDED] = "retry_exceeded",
-		[RC_COUNT_RNR_EXCEEDED] = "rnr_exceeded",
-		[RC_COUNT_CNP_SENT] = "cnp_sent",
-		[RC_COUNT_CNP_RECEIVED] = "cnp_received",
-		[RC_COUNT_DROP_STATE] = "drop_state",
-		[RC_COUNT_DROP_ADDRESS] = "drop_address",
-		[RC_COUNT_DROP_OPCODE] = "drop_opcode",
-		[RC_COUNT_DROP_RESPONSE] = "drop_response",
-		[RC_COUNT_DROP_REPLAY] = "drop_replay",
-		[RC_COUNT_DROP_PARKED] = "drop_parked",
-		[RC_COUNT_HELD] = "held",
-		[RC_COUNT_BAD_RESPONSE] = "bad_response",
-	};
+	struct engine_stats stats;
 
-	for (uint32_t i = 0; i < RC_COUNT_MAX; i++)
-		if (names[i] != NULL)
-			add(d, names[i], stats->rc[i]);
+	engine_stats(core, &stats);
+	fill_group(d, &stats, COUNTER_DROP);
 }
 
-static void
-fill_stages(struct rte_tel_data *d, const struct core *core, const struct engine_stats *stats)
+void
+engine_tell_transport(struct tell *d, uint32_t core)
 {
+	struct engine_stats stats;
+
+	engine_stats(core, &stats);
+	fill_group(d, &stats, COUNTER_TRANSPORT);
+}
+
+void
+engine_tell_stages(struct tell *d, uint32_t core)
+{
+	struct engine_stats stats;
 	static const char *const names[ENGINE_STAGE_MAX] = {
 		[ENGINE_STAGE_COMMANDS] = "commands",   [ENGINE_STAGE_DRIVER_RX] = "driver_rx",
 		[ENGINE_STAGE_INPUT] = "input",         [ENGINE_STAGE_INBOUND] = "inbound",
@@ -145,12 +126,13 @@ fill_stages(struct rte_tel_data *d, const struct core *core, const struct engine
 		[ENGINE_STAGE_OTHER] = "other",         [ENGINE_STAGE_IDLE] = "idle",
 	};
 
+	engine_stats(core, &stats);
 	add(d, "on",
 	    atomic_load_explicit(&engine.time_stages, memory_order_relaxed)); /* of engine_time_stages */
 	add(d, "hz", rte_get_tsc_hz());
-	add(d, "busy_loops", stats->stage_loops);
+	add(d, "busy_loops", stats.stage_loops);
 	for (uint32_t i = 0; i < ENGINE_STAGE_MAX; i++)
-		add(d, names[i], stats->stage_cycles[i]);
+		add(d, names[i], stats.stage_cycles[i]);
 }
 
 static int
@@ -162,25 +144,60 @@ on_stages(const char *command, const char *params, struct rte_tel_data *d)
 		engine_time_stages(false);
 	else if (tel_has(params))
 		return tel_refuse(d, "its parameter is on or off");
-	return for_each_core(d, fill_stages);
+	return for_each_core(d, engine_tell_stages);
 }
 
 static int
 on_transport(const char *command, const char *params, struct rte_tel_data *d)
 {
-	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, fill_transport);
+	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, engine_tell_transport);
 }
 
 static int
 on_cores(const char *command, const char *params, struct rte_tel_data *d)
 {
-	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, fill_core);
+	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, engine_tell_core);
 }
 
 static int
 on_drops(const char *command, const char *params, struct rte_tel_data *d)
 {
-	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, fill_drops);
+	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, engine_tell_drops);
+}
+
+void
+engine_tell_port(struct tell *d, uint32_t number)
+{
+	const struct port *port = &ports[number];
+	struct engine_port_stats stats;
+	char mac[RTE_ETHER_ADDR_FMT_SIZE], name[RTE_ETH_NAME_MAX_LEN];
+
+	rte_ether_format_addr(mac, sizeof(mac), (const struct rte_ether_addr *)port->info.mac);
+	d->text(d, "mac", mac);
+	add(d, "device", port->device);
+	if (rte_eth_dev_get_name_by_port(port->device, name) == 0)
+		d->text(d, "device_name", name);
+	add(d, "mtu", port->info.mtu);
+	add(d, "path_mtu", port->info.path_mtu);
+	add(d, "rx_queues", port->rx_queues);
+	add(d, "tx_queues", port->tx_queues);
+	add(d, "checks_ipv4", port->checks_ipv4);
+	d->text(d, "icrc", icrc->name);
+	/* Only told. */
+	add(d, "flow_rules_open", atomic_load_explicit(&port->flows.open, memory_order_relaxed));
+	add(d, "flow_rules", atomic_load_explicit(&port->flows.count, memory_order_relaxed));
+	add(d, "flow_rules_made", atomic_load_explicit(&port->flows.made, memory_order_relaxed));
+	add(d, "flow_rules_refused", atomic_load_explicit(&port->flows.refused, memory_order_relaxed));
+	if (!engine_port_stats(number, &stats))
+		return;
+	add(d, "rx_packets", stats.rx_packets);
+	add(d, "tx_packets", stats.tx_packets);
+	add(d, "rx_bytes", stats.rx_bytes);
+	add(d, "tx_bytes", stats.tx_bytes);
+	add(d, "rx_missed", stats.rx_missed);
+	add(d, "rx_errors", stats.rx_errors);
+	add(d, "tx_errors", stats.tx_errors);
+	add(d, "rx_no_buffer", stats.rx_no_buffer);
 }
 
 static int
@@ -189,40 +206,9 @@ on_ports(const char *command, const char *params, struct rte_tel_data *d)
 	if (tel_has(params))
 		return tel_refuse(d, TEL_NO_PARAMETERS);
 	rte_tel_data_start_dict(d);
-	for (uint32_t i = 0; i < ports_num; i++) {
-		const struct port *port = &ports[i];
-		struct rte_tel_data *one = rte_tel_data_alloc();
-		struct rte_eth_stats stats;
-		char mac[RTE_ETHER_ADDR_FMT_SIZE];
-
-		if (one == NULL)
+	for (uint32_t i = 0; i < ports_num; i++)
+		if (add_dictionary(d, ports[i].info.name, engine_tell_port, i) != 0)
 			return -1;
-		rte_tel_data_start_dict(one);
-		rte_ether_format_addr(mac, sizeof(mac), (const struct rte_ether_addr *)port->info.mac);
-		rte_tel_data_add_dict_string(one, "mac", mac);
-		add(one, "device", port->device);
-		add(one, "mtu", port->info.mtu);
-		add(one, "path_mtu", port->info.path_mtu);
-		add(one, "rx_queues", port->rx_queues);
-		add(one, "tx_queues", port->tx_queues);
-		add(one, "checks_ipv4", port->checks_ipv4);
-		rte_tel_data_add_dict_string(one, "icrc", icrc->name);
-		/* Only told. */
-		add(one, "flow_rules_open", atomic_load_explicit(&port->flows.open, memory_order_relaxed));
-		add(one, "flow_rules", atomic_load_explicit(&port->flows.count, memory_order_relaxed));
-		add(one, "flow_rules_made", atomic_load_explicit(&port->flows.made, memory_order_relaxed));
-		add(one, "flow_rules_refused",
-		    atomic_load_explicit(&port->flows.refused, memory_order_relaxed));
-		if (rte_eth_stats_get(port->device, &stats) == 0) {
-			add(one, "rx_packets", stats.ipackets);
-			add(one, "tx_packets", stats.opackets);
-			add(one, "rx_missed", stats.imissed);
-			add(one, "rx_errors", stats.ierrors);
-			add(one, "tx_errors", stats.oerrors);
-			add(one, "rx_no_buffer", stats.rx_nombuf);
-		}
-		rte_tel_data_add_dict_container(d, port->info.name, one, 0);
-	}
 	return 0;
 }
 

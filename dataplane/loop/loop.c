@@ -8,22 +8,6 @@
 #include "dataplane/port/port.h"
 #include "dataplane/qp/transport.h"
 
-static uint32_t
-poll_hot(struct core *core)
-{
-	uint32_t looks = RTE_MIN(core->hot_count, (uint32_t)CORE_HOT_LOOKS);
-	uint64_t before = core->stats.work + core->stats.local_bytes + core->stats.completions;
-
-	/* Round robin, also when there are more than are looked at in one loop.  A queue pair that
-	 * leaves the list gives its place to the last one. */
-	for (uint32_t i = 0; i < looks && core->hot_count > 0; i++) {
-		if (core->hot_next >= core->hot_count)
-			core->hot_next = 0;
-		qp_poll(core, core->hot[core->hot_next++]);
-	}
-	return core->stats.work + core->stats.local_bytes + core->stats.completions != before;
-}
-
 /*
  * The transport's time.  While others have the core's processor (a scheduler's turns, a hypervisor's, a
  * stopped process) its peers' answers wait in queues that are not read, and what it has to send does not
@@ -73,17 +57,15 @@ loop_iterate(struct core *core)
 	done += rcio_receive(core);
 	done += rcio_inbound(core);
 	stage_end(core, ENGINE_STAGE_INBOUND);
-	if (core->hot_count == 0 || core->loop % CORE_SCAN_INTERVAL == 0)
+	if (core->hot_count == 0 || core->loop % CORE_SCAN_INTERVAL == 0 || tsc >= core->scan_at) {
+		core->scan_at = tsc + engine.scan_cycles;
 		done += doorbell_scan(core);
+	}
 	stage_end(core, ENGINE_STAGE_DOORBELLS);
 	if (unlikely(!LIST_EMPTY(&core->reaching)))
 		done += reach_poll(&core->reaching, qp_reached, core);
-	if (core->hot_count > 0)
-		done += poll_hot(core);
-	stage_end(core, ENGINE_STAGE_WORK);
-	if (!TAILQ_EMPTY(&core->run))
-		done += rcio_run(core);
-	stage_end(core, ENGINE_STAGE_OUTPUT);
+	if (core->busy_count > 0)
+		done += share_run(core);
 	if (!timers_wait(core))
 		timer_run(core, &qp_timer_calls);
 	stage_end(core, ENGINE_STAGE_TIMERS);

@@ -21,6 +21,18 @@ struct ah_table {
 	_Atomic(struct engine_ah *) slot[ONE_AHS_MAX];
 };
 
+/* What it has to be served for, and what it may have of its core: see share.c. */
+struct share {
+	struct engine_qp **hot; /* queue pairs whose rings are looked at, in no order; */
+	uint32_t hot_count;
+	uint32_t hot_next;  /* and the place of the next one */
+	struct qp_list run; /* queue pairs that have frames to make */
+	bool busy;          /* in core->busy */
+	uint32_t flight;    /* packets that its connections have in flight */
+	int64_t credit;     /* what its turn may still cost; below 0: what its last one took too much */
+	TAILQ_ENTRY(engine_client) link;
+};
+
 struct engine_client {
 	struct core *core;
 	void *owner;
@@ -28,12 +40,18 @@ struct engine_client {
 	struct one_arena *header;
 	struct one_doorbells *doorbells;
 	struct one_channel *channels;
-	uint32_t groups; /* doorbell groups that have queue pairs, counted from the first */
-	bool faulty;     /* served no more */
+	struct one_keys *keys;
+	uint32_t keys_answered; /* the last request there */
+	uint32_t groups;        /* doorbell groups that have queue pairs, counted from the first */
+	bool faulty;            /* served no more */
+	uint32_t scan_next;     /* the word of groups with which the next look at its doorbells begins */
+	struct share share;
 	int wake_fd;
 	int *channel_fd;                /* by channel, -1: woken by its futex word; NULL: all are */
 	struct engine_qp **qps;         /* by doorbell */
 	_Atomic(struct ah_table *) ahs; /* NULL: there has been none */
+	/* Stored by the core, loaded by engine_client_counts(): each number by itself. */
+	_Atomic uint64_t work, completions;
 	struct event_node node;
 	TAILQ_ENTRY(engine_client) link;
 	/* Written by the control thread before any key leads there; read by the core when the client goes. */
@@ -41,6 +59,14 @@ struct engine_client {
 	/* control thread */
 	struct reap reap;
 };
+
+/* One more, on its core, the only writer. */
+static inline void
+client_count(_Atomic uint64_t *counter)
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+}
 
 /* A client that breaks the protocol: served no more, one event for the control thread. */
 void client_fault(struct engine_client *client, enum one_fault fault);

@@ -114,6 +114,7 @@ cq_write(struct core *core, struct engine_cq *cq, const struct one_cqe *entry)
 	if (entry->flags & ONE_CQE_SOLICITED)
 		cq->solicited_tail = cq->tail;
 	core->stats.completions++;
+	client_count(&cq->client->completions);
 	cq_mark(core, cq);
 }
 

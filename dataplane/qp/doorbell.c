@@ -44,6 +44,84 @@ scan_group(struct core *core, struct engine_client *client, uint32_t group)
 	return rung;
 }
 
+/* Eight groups from the `first` on, `*left` of those that have been rung at most. */
+static uint32_t
+scan_groups(struct core *core, struct engine_client *client, uint32_t first, uint32_t *left)
+{
+	_Atomic uint8_t *group = &client->doorbells->group[first];
+	uint32_t rung = 0;
+
+	for (uint32_t i = 0; i < WORD && *left != 0; i++) {
+		/* A look; the exchange pairs with the store in one_doorbell_ring. */
+		if (atomic_load_explicit(&group[i], memory_order_relaxed) == 0)
+			continue;
+		atomic_exchange_explicit(&group[i], 0, memory_order_acquire);
+		rung += scan_group(core, client, first + i);
+		(*left)--;
+	}
+	return rung;
+}
+
+/* One that rings them all is not looked at longer than others: the next look goes on where this one ended. */
+static uint32_t
+scan_client(struct core *core, struct engine_client *client)
+{
+	uint32_t words = (client->groups + WORD - 1) / WORD, left = CORE_SCAN_GROUPS, rung = 0;
+
+	for (uint32_t i = 0; i < words; i++) {
+		uint32_t word = client->scan_next < words ? client->scan_next : 0;
+
+		if (unlikely(peek(&client->doorbells->group[word * WORD]) != 0))
+			rung += scan_groups(core, client, word * WORD, &left);
+		if (left == 0) {
+			core->scan_at = 0; /* in the next loop */
+			break;
+		}
+		client->scan_next = word + 1;
+	}
+	return rung;
+}
+
+/*
+ * No access of this core is under way between two queue pairs' turns, and no other core's queue pairs are of
+ * this client's zones: so a key that is revoked here has no work in progress.  A request that is not new was
+ * rung for twice, or is none.
+ */
+static void
+serve_keys(struct engine_client *client)
+{
+	struct one_keys *shm = client->keys;
+	/* Pairs with the store in call_key. */
+	uint32_t asked = atomic_load_explicit(&shm->asked, memory_order_acquire);
+	uint32_t op = atomic_load_explicit(&shm->op, memory_order_relaxed);
+	uint32_t key = atomic_load_explicit(&shm->key, memory_order_relaxed);
+	uint32_t next = atomic_load_explicit(&shm->next, memory_order_relaxed);
+	bool ok = false;
+
+	if (asked == client->keys_answered)
+		return;
+	if (op == ONE_KEY_REVOKE)
+		ok = mem_revoke(engine.mem, client, key);
+	else if (op == ONE_KEY_RENEW)
+		ok = mem_renew(engine.mem, client, key, next);
+	client->keys_answered = asked;
+	atomic_store_explicit(&shm->refused, !ok, memory_order_relaxed);
+	/* Pairs with the load in call_key; all that the core has read or stored with the key is done before.
+	 */
+	atomic_store_explicit(&shm->answered, asked, memory_order_release);
+}
+
+static bool
+scan_keys(struct engine_client *client)
+{
+	/* A look; the exchange pairs with the store in call_key. */
+	if (likely(atomic_load_explicit(&client->doorbells->keys, memory_order_relaxed) == 0))
+		return false;
+	atomic_exchange_explicit(&client->doorbells->keys, 0, memory_order_acquire);
+	serve_keys(client);
+	return true;
+}
+
 uint32_t
 doorbell_scan(struct core *core)
 {
@@ -54,19 +132,8 @@ doorbell_scan(struct core *core)
 	{
 		if (client->faulty)
 			continue;
-		for (uint32_t i = 0; i < client->groups; i += WORD) {
-			if (likely(peek(&client->doorbells->group[i]) == 0))
-				continue;
-			for (uint32_t j = i; j < i + WORD; j++) {
-				/* A look; the exchange pairs with the store in one_doorbell_ring. */
-				if (atomic_load_explicit(&client->doorbells->group[j],
-							 memory_order_relaxed) == 0)
-					continue;
-				atomic_exchange_explicit(&client->doorbells->group[j], 0,
-							 memory_order_acquire);
-				rung += scan_group(core, client, j);
-			}
-		}
+		rung += scan_keys(client);
+		rung += scan_client(core, client);
 	}
 	return rung;
 }

@@ -338,7 +338,9 @@ copy_inline(struct core *core, struct engine_qp *qp, struct side *to)
 static inline uint32_t
 turn_bytes(const struct core *core)
 {
-	return core->hot_count <= 1 ? LOCAL_CHUNK_ALONE : LOCAL_CHUNK;
+	if (core->hot_count > 1)
+		return LOCAL_CHUNK;
+	return core->clients_count > 1 ? LOCAL_CHUNK_LONG : LOCAL_CHUNK_ALONE;
 }
 
 static inline struct side

@@ -30,6 +30,7 @@ struct engine_qp {
 	uint8_t phase; /* enum qp_phase */
 	bool local;
 	bool pending; /* `work` waits for its turn */
+	bool stopped; /* nothing more is taken from the ring */
 	bool waiting; /* local transport: for the peer; off the hot list until a timer or the peer's doorbell
 		       */
 	bool hot, running;
@@ -39,11 +40,13 @@ struct engine_qp {
 	bool faulty;
 	uint16_t port;
 	struct one_qp_shm *shm; /* NULL: none */
-	uint32_t hot_at;        /* place in core->hot */
+	uint32_t hot_at;        /* place in share.hot of its client */
 	struct engine_client *client;
 	struct core *core;
 	struct engine_cq *send_cq, *recv_cq;
-	struct rc_qp *rc; /* NULL: datagrams, see ud.c */
+	struct rc_qp *rc;    /* NULL: datagrams, see ud.c */
+	uint64_t sampled_at; /* cycles: when it was taken whose time is measured; 0: none */
+	uint32_t sample;     /* sq_done when that one is complete */
 
 	struct one_wqe *rq;     /* NULL: none, or `srq` */
 	struct engine_srq *srq; /* then rq_head is rq_taken */
@@ -69,10 +72,11 @@ struct engine_qp {
 	struct reach_party reach;
 
 	bool bind_pending, draining, established, recv_solicited, notify_end, loop, make_rts;
-	bool by_numbers;       /* goes to QP_RTS when it is told to, not with the peer's first packet */
-	bool signals;          /* what comes is counted in recv_cq */
-	bool signal_once;      /* to be sent: one that does not accumulate, */
-	uint32_t signals_owed; /* and those that do */
+	bool stopping, stop_notify; /* stopped, and not all that was taken is done; and that is to be told */
+	bool by_numbers;            /* goes to QP_RTS when it is told to, not with the peer's first packet */
+	bool signals;               /* what comes is counted in recv_cq */
+	bool signal_once;           /* to be sent: one that does not accumulate, */
+	uint32_t signals_owed;      /* and those that do */
 	struct work bind_work;
 	TAILQ_ENTRY(engine_qp) run_link;
 	struct timer timer;
@@ -80,6 +84,7 @@ struct engine_qp {
 	struct engine_cq *conn_cq, *async_cq;
 	struct event_node node;
 	uint32_t doorbell;
+	uint32_t flight;  /* its part of share.flight */
 	uint32_t strays;  /* frames that other cores received for it */
 	uint64_t flow_at; /* no rule is asked for before */
 	void *owner;
@@ -107,6 +112,7 @@ void qp_flush(struct core *core, struct engine_qp *qp);
 void qp_reset(struct core *core, struct engine_qp *qp);
 void qp_established(struct core *core, struct engine_qp *qp);
 void qp_poll(struct core *core, struct engine_qp *qp);
+void qp_stop(struct core *core, struct engine_qp *qp, bool stopped, bool notify);
 void qp_check_drained(struct core *core, struct engine_qp *qp);
 void qp_forget(struct core *core, struct engine_qp *qp);
 void qp_reached(void *core, void *qp); /* a reach_wake */
@@ -127,14 +133,51 @@ qp_configure(struct engine_qp *qp, const struct engine_qp_config *config)
 	qp->notify_end = config->notify_end;
 }
 
+/* ---- share.c ---- */
+/* Costs, in bytes that are moved in the same time. */
+enum {
+	SHARE_LOOK = 64, /* at a queue pair's ring */
+	SHARE_REQUEST = 256,
+	SHARE_FRAME = 512,
+	SHARE_QUANTUM = 32768,
+	SHARE_FLIGHT = 1024 /* packets: as many as one queue pair may have in flight */
+};
+#define SHARE_UNBOUNDED (UINT64_MAX / 2)
+
+/* All clients that are busy get their turns; 0: none of them had anything to do. */
+uint32_t share_run(struct core *core);
+/* The turn under way is not over. */
+bool share_lasts(const struct core *core);
+void share_leave(struct core *core, struct engine_client *client);
+
+static inline void
+share_flight(struct engine_qp *qp, uint32_t flight)
+{
+	qp->client->share.flight += flight - qp->flight;
+	qp->flight = flight;
+}
+static inline void
+share_join(struct core *core, struct engine_client *client)
+{
+	if (!client->share.busy) {
+		client->share.busy = true;
+		TAILQ_INSERT_TAIL(&core->busy, client, share.link);
+		core->busy_count++;
+	}
+}
+
 static inline void
 qp_make_hot(struct core *core, struct engine_qp *qp)
 {
 	qp->empty_looks = 0;
 	if (!qp->hot && !qp->faulty) {
+		struct share *share = &qp->client->share;
+
 		qp->hot = true;
-		qp->hot_at = core->hot_count;
-		core->hot[core->hot_count++] = qp;
+		qp->hot_at = share->hot_count;
+		share->hot[share->hot_count++] = qp;
+		core->hot_count++;
+		share_join(core, qp->client);
 	}
 }
 
@@ -142,9 +185,12 @@ static inline void
 qp_make_cold(struct core *core, struct engine_qp *qp)
 {
 	if (qp->hot) {
+		struct share *share = &qp->client->share;
+
 		qp->hot = false;
-		core->hot[qp->hot_at] = core->hot[--core->hot_count];
-		core->hot[qp->hot_at]->hot_at = qp->hot_at;
+		share->hot[qp->hot_at] = share->hot[--share->hot_count];
+		share->hot[qp->hot_at]->hot_at = qp->hot_at;
+		core->hot_count--;
 	}
 }
 

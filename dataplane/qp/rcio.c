@@ -101,6 +101,7 @@ rcio_frame_end(struct core *core, uint16_t port, bool loop, uint32_t qpn, bool s
 {
 	struct rte_mbuf *m = core->tx_frame;
 
+	core->cost += SHARE_FRAME + m->data_len;
 	if (unlikely(loop)) {
 		loop_frame(core, port, qpn, sealed);
 		return;
@@ -218,6 +219,7 @@ rcio_after(struct core *core, struct engine_qp *qp)
 {
 	uint64_t deadline;
 
+	share_flight(qp, rc_flight(qp->rc));
 	if (unlikely(qp->make_rts)) {
 		qp->make_rts = false;
 		qp_set_phase(qp, QP_RTS, "a packet of its peer");
@@ -231,11 +233,12 @@ rcio_after(struct core *core, struct engine_qp *qp)
 		deadline = rc_deadline(qp->rc);
 	if (!qp->running && rc_wants_output(qp->rc)) {
 		qp->running = true;
-		TAILQ_INSERT_TAIL(&core->run, qp, run_link);
+		TAILQ_INSERT_TAIL(&qp->client->share.run, qp, run_link);
+		share_join(core, qp->client);
 	}
 	if (deadline < qp->timer.at)
 		timer_set(core, &qp->timer, deadline);
-	if (unlikely(qp->draining))
+	if (unlikely(qp->draining || qp->stopping))
 		qp_check_drained(core, qp);
 }
 
@@ -292,13 +295,14 @@ rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 }
 
 uint32_t
-rcio_run(struct core *core)
+rcio_run(struct core *core, struct qp_list *run)
 {
-	struct engine_qp *qp, *last = TAILQ_LAST(&core->run, qp_list);
+	struct engine_qp *qp, *last = TAILQ_LAST(run, qp_list);
 	uint32_t frames = 0, before = 0, bytes = 0;
 
-	for (uint32_t i = 0; i < CORE_RUN_LOOKS && (qp = TAILQ_FIRST(&core->run)) != NULL; i++) {
-		TAILQ_REMOVE(&core->run, qp, run_link);
+	for (uint32_t i = 0; i < CORE_RUN_LOOKS && (qp = TAILQ_FIRST(run)) != NULL && share_lasts(core);
+	     i++) {
+		TAILQ_REMOVE(run, qp, run_link);
 		qp->running = false;
 		if (!qp->client->faulty) {
 			uint32_t n = rc_output(qp->rc, CORE_RUN_BUDGET, core->now);
@@ -312,7 +316,7 @@ rcio_run(struct core *core)
 		if (frames == before || bytes >= CORE_RUN_BYTES)
 			break;
 		before = frames;
-		last = TAILQ_LAST(&core->run, qp_list);
+		last = TAILQ_LAST(run, qp_list);
 	}
 	return frames;
 }

@@ -19,11 +19,12 @@ void local_leave(struct core *core, struct engine_qp *qp);
 void rcio_init(struct core *core);
 void rcio_after(struct core *core, struct engine_qp *qp); /* after any call of the transport */
 void rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget); /* new work */
-uint32_t rcio_run(struct core *core);
+/* Frames of these, until the client's turn is over; returns how many. */
+uint32_t rcio_run(struct core *core, struct qp_list *run);
 uint32_t rcio_receive(struct core *core);
 uint32_t rcio_inbound(struct core *core);
-/* A buffer for a frame of `len` bytes, the core's tx_frame, by the port or (`loop`) to queue pair `qpn` of this
- * data plane; NULL: none can be had now, or it could not go there. */
+/* A buffer for a frame of `len` bytes, the core's tx_frame, by the port or (`loop`) to queue pair `qpn` of
+ * this data plane; NULL: none can be had now, or it could not go there. */
 uint8_t *rcio_frame_begin(struct core *core, uint16_t port, bool loop, uint32_t qpn, uint32_t len);
 /* Sends it there. */
 void rcio_frame_end(struct core *core, uint16_t port, bool loop, uint32_t qpn, bool sealed);

@@ -122,7 +122,8 @@ struct rc_env {
 	 * completes something; NULL: nowhere.  The caller makes it before the next call, whichever, and
 	 * before the packet goes: by parsing the next frame, or by wire_move(). */
 	struct wire_move *move;
-	struct rc_run run;                  /* rc_input's; see rc_run_end */
+	bool held;         /* no new request goes out now: the queue pair stays rc_wants_output() */
+	struct rc_run run; /* rc_input's; see rc_run_end */
 	struct rc_scoreboards *scoreboards; /* see rc_scoreboards_init; NULL: no selective repeat */
 	/* Pool of work nodes shared by the queue pairs of one env (see rc_pool_init). */
 	struct rc_pool *pool;
@@ -159,6 +160,8 @@ void rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state stat
 void rc_set_rts(struct rc_qp *qp);                                                  /* RTR -> RTS */
 /* In RC_RTR: the first PSN, the depth of READs and atomics, retries and timeout of requests to come. */
 void rc_set_requester(struct rc_qp *qp, const struct rc_attr *attr);
+/* From then on: what the peer may do, and what our RNR NAKs say. */
+void rc_set_responder(struct rc_qp *qp, const struct rc_attr *attr);
 void rc_set_path(struct rc_qp *qp, const struct wire_path *path); /* new MAC of the peer */
 enum rc_state rc_state(const struct rc_qp *qp);
 
@@ -190,6 +193,7 @@ rc_run_end(struct rc_env *env)
 /* Emits at most `budget` frames; returns how many. */
 uint32_t rc_output(struct rc_qp *qp, uint32_t budget, uint64_t now);
 bool rc_wants_output(const struct rc_qp *qp);
+uint32_t rc_flight(const struct rc_qp *qp); /* packets of requests that are not acknowledged */
 /* The party of the queue pair, rc_user(), was woken: see reach.h. */
 void rc_resume(struct rc_qp *qp, uint64_t now);
 uint64_t rc_deadline(const struct rc_qp *qp); /* RC_NEVER: no timer */

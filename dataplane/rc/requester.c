@@ -446,6 +446,8 @@ rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 				break;
 			continue;
 		}
+		if (unlikely(qp->env->held))
+			break;
 		if (rq->snd - rq->una >= room || (unlikely(node->work.flags & ONE_WQE_FENCE) &&
 						  rq->snd == node->first && rq->rd_out > 0)) {
 			rq->ready = false;

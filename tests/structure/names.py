@@ -17,17 +17,18 @@ import rooms
 
 ANYWHERE = {  # declared in one public header, defined in whichever room it is about
     "dataplane": "engine",     # engine.h
+    "control": "main",         # of each program
     "api/client": "one",       # client.h
     "api/dat": "dat dapl",     # uDAPL's calls
 }
 PREFIXES = {
     "dataplane": {
         "core": "core event stage stages stats timer",
-        "engine": "telemetry",
+        "engine": "counters telemetry",
         "loop": "idle loop",
         "mem": "guard mem reach",
         "port": "device flow flows link links memif_unmap munmap port ports privilege rx_wakeup tx",
-        "qp": "client_fault cq doorbell local qp qpn rcio srq steer ud wqe",
+        "qp": "client_fault cq doorbell local qp qpn rcio share srq steer ud wqe",
         "rc": "rc",
         "state": "state",
         "wire": "icrc wire",
@@ -35,23 +36,28 @@ PREFIXES = {
     "control": {
         "attach": "attach client clients command copies entry grace identity job lane mapping mappings object parts "
                   "reaper reapers server work workers",
-        "base": "acl arena port_space quota small table",
+        "base": "acl arena listening port_space quota small table",
         "cm": "cm sidr",
         "connect": "ah ahs conn conns cr listen listener qp_connect qp_datagram qp_disconnect qp_engine_event "
-                   "qp_error qp_rtr qp_rts resolution",
-        "daemon": "calls check daemon hugepages kernel_addr main notify telemetry watchdog",
+                   "qp_error qp_rtr qp_rts qp_set resolution",
+        "daemon": "calls check daemon hugepages journal kernel_addr notify telemetry watchdog",
         "loop": "control log",
+        "metrics": "metrics",
         "neigh": "neigh",
         "objects": "bind channel cq hello key mr mw pz qp qpn region srq staging",
         "path": "addr path paths",
         "rsm": "export host hosts import rsm segment share",
+        "show": "show",
+        "ctl": "ctl",
+        "onesidectl": "ask capture check_config columns onesidectl top trace word",
     },
     "config": {"": "config"},
     "api/client": {
-        "adopt": "cell file files keep maps mem page piece range ranges shared transplant",
+        "adopt": "cell file files keep maps mem page parked piece range ranges shared transplant",
         "attach": "call client copier copiers wait watcher",
         "life": "fork",
         "rings": "",
+        "tell": "",
     },
     "api/dat": {
         "base": "base handle idmap lock object pz",
@@ -59,10 +65,10 @@ PREFIXES = {
         "evd": "cno event evd lost stash",
         "ia": "ia",
         "mem": "lmr rmr",
-        "registry": "conf dats oneside registry",
+        "registry": "conf dats oneside refused registry tell telling",
     },
     "api/dat2": {"": "dat event face"},
-    "api/rsm": {room: "rsm" for room in ("base", "controller", "event", "segment", "transfer")},
+    "api/rsm": {room: "rsm" for room in ("base", "controller", "event", "face", "segment", "transfer")},
 }
 SAME_PREFIX = {"api/rsm"}  # one prefix for all its rooms, as its interface has
 PROGRAMS = (("dataplane", "control", "config"), ("api/client", "api/dat", "api/dat2"), ("api/client", "api/rsm"),

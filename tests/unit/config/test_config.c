@@ -203,6 +203,31 @@ test_bad_files(void **state)
 }
 
 static void
+test_metrics(void **state)
+{
+	static const uint8_t loopback4[16] = {127, 0, 0, 1}, loopback6[16] = {[15] = 1};
+
+	assert_int_equal(config.metrics.family, 0);
+	assert_int_equal(set("dataplane", "metrics", "unix:/run/x.sock"), 0);
+	assert_int_equal(config.metrics.family, AF_UNIX);
+	assert_string_equal(config.metrics.path, "/run/x.sock");
+	assert_string_equal(config.metrics.text, "unix:/run/x.sock");
+	assert_int_equal(set("dataplane", "metrics", "127.0.0.1:9464"), 0);
+	assert_int_equal(config.metrics.family, AF_INET);
+	assert_int_equal(config.metrics.port, 9464);
+	assert_memory_equal(config.metrics.addr, loopback4, 16);
+	/* What is refused changes nothing. */
+	assert_int_equal(set("dataplane", "metrics", "127.0.0.1:x"), -EINVAL);
+	assert_int_equal(config.metrics.port, 9464);
+	assert_int_equal(set("dataplane", "metrics", "[::1]:65535"), 0);
+	assert_int_equal(config.metrics.family, AF_INET6);
+	assert_int_equal(config.metrics.port, 65535);
+	assert_memory_equal(config.metrics.addr, loopback6, 16);
+	assert_int_equal(set("dataplane", "metrics", "off"), 0);
+	assert_int_equal(config.metrics.family, 0);
+}
+
+static void
 test_bad_values(void **state)
 {
 	(void)state;
@@ -225,6 +250,29 @@ test_bad_values(void **state)
 		{"dataplane", "socket_mode", "+666", "octal"},
 		{"dataplane", "idle", "snooze", "spin, yield or sleep"},
 		{"dataplane", "keepalive_ms", "1", "100 to"},
+		{"dataplane", "metrics", "", "127.0.0.1:9464"},
+		{"dataplane", "metrics", "9464", "127.0.0.1:9464"},
+		{"dataplane", "metrics", ":9464", "127.0.0.1:9464"},
+		{"dataplane", "metrics", "localhost:9464", "127.0.0.1:9464"},
+		{"dataplane", "metrics", "127.0.0.1", "127.0.0.1:9464"},
+		{"dataplane", "metrics", "127.0.0.1:0", "127.0.0.1:9464"},
+		{"dataplane", "metrics", "127.0.0.1:65536", "127.0.0.1:9464"},
+		{"dataplane", "metrics", "127.0.0.1/8:9464", "127.0.0.1:9464"},
+		{"dataplane", "metrics", "::1:9464", "[::1]:9464"},
+		{"dataplane", "metrics", "[::1]", "[::1]:9464"},
+		{"dataplane", "metrics", "[127.0.0.1]:9464", "[::1]:9464"},
+		{"dataplane", "metrics", "[]:9464", "[::1]:9464"},
+		{"dataplane", "metrics", "[:9464", "[::1]:9464"},
+		{"dataplane", "metrics", "unix:relative", "unix:/run"},
+		{"dataplane", "metrics",
+		 "127.0.0.1:"
+		 "0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000"
+		 "00000000000000000000000000000000000000000000000000000000000000000000000000009464",
+		 "127.0.0.1:9464"},
+		{"dataplane", "metrics",
+		 "unix:/1234567890123456789012345678901234567890123456789012345678901234567890123456789012345"
+		 "6789012345678901234567",
+		 "longer than 107"},
 		{"port p0", "address", "192.0.2.1", "prefix of the link is missing"},
 		{"port p0", "address", "192.0.2.1/0", "prefix of the link is missing"},
 		{"port p0", "address", "192.0.2.1/33", "above 32; write as in 192.0.2.1/24"},
@@ -548,10 +596,9 @@ test_usage_names_every_key(void **state)
 {
 	(void)state;
 	static const char *const names[] = {
-		"--config",      "--port",           "--peer",      "--node",  "--socket ",
-		"--socket-mode", "--idle",           "--limit",     "--check", "--precheck",
-		"--help",        "--keepalive-ms",   "--work-pool", "--mbufs", "--process-memory",
-		"max_qp_wr",     "max_bytes_per_uid"};
+		"--config",    "--port",  "--peer",           "--node",     "--socket ", "--socket-mode",
+		"--idle",      "--limit", "--check",          "--precheck", "--help",    "--keepalive-ms",
+		"--work-pool", "--mbufs", "--process-memory", "--metrics",  "max_qp_wr", "max_bytes_per_uid"};
 	char *text = NULL;
 	size_t len;
 	FILE *file = open_memstream(&text, &len);
@@ -635,6 +682,7 @@ main(void)
 		cmocka_unit_test_setup(test_file, setup),
 		cmocka_unit_test_setup(test_sample_file, setup),
 		cmocka_unit_test_setup(test_bad_files, setup),
+		cmocka_unit_test_setup(test_metrics, setup),
 		cmocka_unit_test_setup(test_bad_values, setup),
 		cmocka_unit_test_setup(test_sizes, setup),
 		cmocka_unit_test_setup(test_too_many, setup),

@@ -33,10 +33,13 @@ const char *attach_edges(void);
 void attach_edges_clear(void);
 void attach_edges_trace(void); /* before the control thread starts */
 
+/* The control thread anew, by what `config` is now. */
+void attach_restart(void);
 /* Attaches and detaches; the reply's error. */
 int hello_error(uint32_t magic, uint32_t version, uint32_t kind, const char *port);
 
 int object_tests(void);
+int renewable_tests(void);
 int mapping_tests(void);
 int connection_tests(void);
 int number_tests(void);
@@ -44,5 +47,7 @@ int datagram_tests(void);
 int rsm_tests(void);
 int identity_tests(void);
 int end_tests(void);
+int metrics_tests(void);
+int ctl_tests(void);
 
 #endif

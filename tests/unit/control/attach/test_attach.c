@@ -199,6 +199,8 @@ test_rubbish(void **state)
 
 /* ---- the socket itself ---- */
 
+static const struct ctl_source source = {.config = &config, .version = "0"};
+
 static void *
 serve(void *arg)
 {
@@ -210,7 +212,7 @@ start(void)
 {
 	char why[256] = "";
 
-	if (daemon_init(&config, why, sizeof(why)) != 0)
+	if (daemon_init(&source, why, sizeof(why)) != 0)
 		fail_msg("%s", why);
 	assert_int_equal(pthread_create(&control_thread, NULL, serve, NULL), 0);
 }
@@ -249,7 +251,7 @@ test_restart(void **state)
 		memcpy(address.sun_path, app_socket, sizeof(address.sun_path));
 		assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 		assert_int_equal(listen(fd, 1), 0);
-		assert_int_equal(daemon_init(&config, why, sizeof(why)), -EADDRINUSE);
+		assert_int_equal(daemon_init(&source, why, sizeof(why)), -EADDRINUSE);
 		assert_non_null(strstr(why, app_socket));
 		close(fd);
 	}
@@ -258,12 +260,19 @@ test_restart(void **state)
 	fd = open(app_socket, O_CREAT | O_WRONLY, 0600);
 	assert_true(fd >= 0);
 	close(fd);
-	assert_int_equal(daemon_init(&config, why, sizeof(why)), -EEXIST);
+	assert_int_equal(daemon_init(&source, why, sizeof(why)), -EEXIST);
 	assert_int_equal(unlink(app_socket), 0);
 	start();
 	app_hello(&app, ONE_KIND_DAT);
 	app_close(&app);
 	assert_clean();
+}
+
+void
+attach_restart(void)
+{
+	stop();
+	start();
 }
 
 static int
@@ -284,6 +293,8 @@ setup(void)
 	snprintf(config.socket, sizeof(config.socket), "%s/one.sock", directory);
 	memcpy(app_socket, config.socket, sizeof(app_socket));
 	config.socket_mode = 0600;
+	config.metrics.family = AF_UNIX;
+	snprintf(config.metrics.path, sizeof(config.metrics.path), "%s/metrics.sock", directory);
 	config.limits.max_pz = 20;
 	config.limits.max_cq = 30;
 	config.limits.max_srq = 20;
@@ -324,8 +335,8 @@ main(void)
 	if (setup() != 0)
 		return 1;
 	failed = cmocka_run_group_tests_name("control: messages", messages, NULL, NULL);
-	failed += object_tests() + mapping_tests() + connection_tests() + number_tests() + datagram_tests() +
-		  rsm_tests() + identity_tests() + end_tests();
+	failed += object_tests() + renewable_tests() + mapping_tests() + connection_tests() + number_tests() +
+		  datagram_tests() + rsm_tests() + identity_tests() + end_tests() + metrics_tests() + ctl_tests();
 	failed += cmocka_run_group_tests_name("control: socket", socket_tests, NULL, NULL);
 	teardown();
 	return failed;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "attach.h"
+#include "control/attach/identity.h"
 #include "control/base/acl.h"
 
 enum { OTHER = 1234, OTHER_GROUP = 4321, MANY = 100 };

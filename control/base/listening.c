@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "control/base/listening.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BACKLOG 128
+#define LOCK_TRIES 50
+#define DIRECTORY_MODE 0755
+#define PATH_ROOM (sizeof(((struct sockaddr_un *)0)->sun_path) + 2)
+
+static int
+make_parent(const struct listening *listening, char *why, size_t why_len, char *parent, size_t parent_len)
+{
+	const char *path = listening->address.sun_path, *key = listening->key;
+	char copy[PATH_ROOM]; /* which dirname() writes to */
+	struct stat st;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	snprintf(parent, parent_len, "%s", dirname(copy));
+	if (mkdir(parent, DIRECTORY_MODE) == 0) {
+		chmod(parent,
+		      DIRECTORY_MODE); /* whatever the umask: the socket's mode decides who may attach */
+	} else if (errno != EEXIST) {
+		int error = errno;
+
+		snprintf(why, why_len,
+			 "%s %s: cannot make directory %s: %s; make it (mkdir -p %s) or choose %s = PATH",
+			 key, path, parent, strerror(error), parent, key);
+		return -error;
+	}
+	if (stat(parent, &st) != 0 || !S_ISDIR(st.st_mode)) {
+		snprintf(why, why_len, "%s %s: %s is not a directory; choose %s = PATH", key, path, parent,
+			 key);
+		return -ENOTDIR;
+	}
+	return 0;
+}
+
+/* What another data plane may have left; the directory is locked. */
+static int
+remove_stale(const struct listening *listening, char *why, size_t why_len)
+{
+	const char *path = listening->address.sun_path, *key = listening->key;
+	struct stat st;
+	int fd, error;
+
+	if (lstat(path, &st) != 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode)) {
+		snprintf(why, why_len, "%s %s: exists and is not a socket; remove it or choose %s = PATH",
+			 key, path, key);
+		return -EEXIST;
+	}
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	error = connect(fd, (const struct sockaddr *)&listening->address, sizeof(listening->address)) == 0
+			? 0
+			: errno;
+	close(fd);
+	if (error != ECONNREFUSED) {
+		snprintf(why, why_len,
+			 "%s %s: another data plane serves it; end that one or choose %s = PATH", key, path,
+			 key);
+		return -EADDRINUSE;
+	}
+	return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
+}
+
+static int
+bind_locked(struct listening *listening, mode_t mode, char *why, size_t why_len)
+{
+	const char *path = listening->address.sun_path, *key = listening->key;
+	char parent[PATH_ROOM];
+	int dir, error = make_parent(listening, why, why_len, parent, sizeof(parent));
+	struct stat st;
+
+	if (error != 0)
+		return error;
+	/* Two that start at once must not remove each other's socket.  A process that holds the lock for long
+	 * is not a data plane, and is not waited for. */
+	dir = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (int i = 0; dir >= 0 && i < LOCK_TRIES && flock(dir, LOCK_EX | LOCK_NB) != 0; i++)
+		usleep(10000);
+	error = remove_stale(listening, why, why_len);
+	if (error == 0 && bind(listening->fd, (const struct sockaddr *)&listening->address,
+			       sizeof(listening->address)) != 0)
+		error = -errno;
+	if (error == 0 && chmod(path, mode) != 0)
+		error = -errno;
+	if (error == 0 && listen(listening->fd, BACKLOG) != 0)
+		error = -errno;
+	if (error == 0 && lstat(path, &st) == 0)
+		listening->inode = st.st_ino;
+	if (dir >= 0)
+		close(dir);
+	if (error != 0 && why[0] == '\0')
+		snprintf(why, why_len, "%s %s: %s; choose %s = PATH where this user may write", key, path,
+			 strerror(-error), key);
+	return error;
+}
+
+int
+listening_open(struct listening *listening, const char *key, const char *path, mode_t mode, char *why,
+	       size_t why_len)
+{
+	int error;
+
+	why[0] = '\0';
+	*listening = (struct listening){.fd = -1, .key = key, .address.sun_family = AF_UNIX};
+	if (strlen(path) >= sizeof(listening->address.sun_path)) {
+		snprintf(why, why_len, "%s %s: longer than %zu bytes; choose a shorter %s = PATH", key, path,
+			 sizeof(listening->address.sun_path) - 1, key);
+		return -ENAMETOOLONG;
+	}
+	strcpy(listening->address.sun_path, path);
+	listening->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (listening->fd < 0) {
+		error = -errno;
+		snprintf(why, why_len, "%s %s: %s", key, path, strerror(errno));
+		return error;
+	}
+	error = bind_locked(listening, mode, why, why_len);
+	if (error != 0)
+		listening_close(listening);
+	return error;
+}
+
+void
+listening_close(struct listening *listening)
+{
+	struct stat st;
+
+	if (listening->fd >= 0)
+		close(listening->fd);
+	listening->fd = -1;
+	/* Not one that another process has put there since. */
+	if (listening->inode != 0 && lstat(listening->address.sun_path, &st) == 0 &&
+	    st.st_ino == listening->inode)
+		unlink(listening->address.sun_path);
+	listening->inode = 0;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A Unix SEQPACKET socket that is listened to, by its name in the file system. */
+#ifndef CONTROL_BASE_LISTENING_H
+#define CONTROL_BASE_LISTENING_H
+
+#include <stddef.h>
+#include <sys/types.h>
+#include <sys/un.h>
+
+struct listening {
+	int fd;          /* -1: none */
+	const char *key; /* of the configuration that names it */
+	struct sockaddr_un address;
+	ino_t inode;
+};
+
+/* 0, or -errno and a sentence.  Its directory is made, and what a killed data plane has left is removed. */
+int listening_open(struct listening *listening, const char *key, const char *path, mode_t mode, char *why,
+		   size_t why_len);
+void listening_close(struct listening *listening); /* and its name is removed */
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Another configuration for the data plane that runs: read again from where it came, or with a peer more or
+ * less.  A file can take its time, and so can the names of groups: a thread makes the next configuration, and
+ * the control thread takes it over, whole or not at all.  One at a time.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "control/ctl/internal.h"
+#include "control/rsm/rsm.h"
+
+#define END_S 2 /* for a thread that reads, at the end of the process */
+
+static struct {
+	bool running; /* the thread's are the following, until done_fd is written */
+	struct ctl_request request;
+	struct config next;
+	int error;
+	char why[1024];
+	/* The control thread's. */
+	struct ctl_caller *caller; /* NULL: it has gone, or was SIGHUP */
+	bool again;                /* SIGHUP came meanwhile */
+	pthread_t thread;
+	int done_fd;
+	struct watch done_watch;
+} job = {.done_fd = -1};
+
+static int hangup_fd = -1; /* written by a signal handler */
+static struct watch hangup_watch;
+
+/* ---- the thread ---- */
+
+static int
+read_again(void)
+{
+	enum config_action action;
+	int error;
+
+	config_defaults(&job.next);
+	error = config_options(&job.next, ctl_source.argc, ctl_source.argv, &action, job.why,
+			       sizeof(job.why));
+	if (error == 0 && ctl_source.examine != NULL)
+		ctl_source.examine(&job.next);
+	return error;
+}
+
+static int
+add_peer(const struct ctl_request *request)
+{
+	char section[32];
+	int error;
+
+	for (uint32_t i = 0; i < job.next.num_peers; i++) {
+		if (job.next.peer[i].node != request->node)
+			continue;
+		snprintf(job.why, sizeof(job.why), "peer %u: there is one already; remove it first",
+			 request->node);
+		return -EEXIST;
+	}
+	snprintf(section, sizeof(section), "peer %u", request->node);
+	error = config_set(&job.next, section, "address", request->address, job.why, sizeof(job.why));
+	if (error == 0 && (request->given & CTL_M_PORT) != 0)
+		error = config_set(&job.next, section, "port", request->port, job.why, sizeof(job.why));
+	return error;
+}
+
+static void *
+make_next(void *unused)
+{
+	const uint64_t one = 1;
+
+	(void)unused;
+	switch (job.request.command) {
+	case CTL_PEER_ADD:
+		job.error = add_peer(&job.request);
+		break;
+	case CTL_PEER_REMOVE:
+		job.error = config_peer_remove(&job.next, job.request.node, job.why, sizeof(job.why));
+		break;
+	default:
+		job.error = read_again();
+		break;
+	}
+	if (job.error == 0)
+		job.error = config_validate(&job.next, job.why, sizeof(job.why));
+	/* The counter cannot be full. */
+	while (write(job.done_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+	return NULL;
+}
+
+/* ---- the control thread ---- */
+
+static void
+put_in_force(void)
+{
+	const struct config *config = ctl_source.config;
+
+	control.quota.max_clients = config->max_clients;
+	control.quota.max_clients_per_uid = config->max_clients_per_uid;
+	control.quota.max_bytes_per_uid = config->max_bytes_per_uid;
+	ctl_permissions();
+	rsm_find_peers();
+}
+
+/* `changed` gets the names of what has changed, or would. */
+static int
+take_over(char *changed, size_t len)
+{
+	struct config trial;
+	int error;
+
+	if (job.request.check) {
+		trial = *ctl_source.config;
+		return config_take_over(&trial, &job.next, changed, len, job.why, sizeof(job.why));
+	}
+	error = config_take_over(ctl_source.config, &job.next, changed, len, job.why, sizeof(job.why));
+	if (error == 0)
+		put_in_force();
+	return error;
+}
+
+static void
+report(int error, const char *changed)
+{
+	const char *name = ctl_command_name(job.request.command);
+
+	if (!job.request.check && error != 0)
+		log_error("%s: %s\n", name, job.why);
+	else if (!job.request.check)
+		log_notice("%s: %s%s\n", name, changed[0] != '\0' ? "changed: " : "nothing has changed",
+			   changed);
+	if (job.caller == NULL)
+		return;
+	if (error != 0)
+		ctl_refuse(job.caller, "%s", job.why);
+	else if (changed[0] == '\0')
+		ctl_done(job.caller, "nothing %s", job.request.check ? "would change" : "has changed");
+	else
+		ctl_done(job.caller, "%s: %s", job.request.check ? "would change" : "changed", changed);
+	job.caller = NULL;
+}
+
+static int
+start(void)
+{
+	job.why[0] = '\0';
+	job.next = *ctl_source.config;
+	job.running = pthread_create(&job.thread, NULL, make_next, NULL) == 0;
+	return job.running ? 0 : -EAGAIN;
+}
+
+static void
+start_hangup(void)
+{
+	job.again = false;
+	job.request = (struct ctl_request){.command = CTL_RELOAD};
+	if (start() != 0)
+		log_error("reload: no thread can be started; send SIGHUP again\n");
+}
+
+static void
+done_ready(struct watch *watch, uint32_t events)
+{
+	char changed[1024] = "";
+	uint64_t value;
+	int error;
+
+	if (read(job.done_fd, &value, sizeof(value)) != (ssize_t)sizeof(value))
+		return;
+	pthread_join(job.thread, NULL); /* it has only to return */
+	job.running = false;
+	error = job.error != 0 ? job.error : take_over(changed, sizeof(changed));
+	report(error, changed);
+	if (job.again)
+		start_hangup();
+}
+
+static void
+hangup_ready(struct watch *watch, uint32_t events)
+{
+	uint64_t value;
+
+	if (read(hangup_fd, &value, sizeof(value)) != (ssize_t)sizeof(value))
+		return;
+	if (job.running)
+		job.again = true;
+	else
+		start_hangup();
+}
+
+void
+ctl_reload(struct ctl_caller *caller, const struct ctl_request *request)
+{
+	if (job.running) {
+		ctl_refuse(caller, "%s: another change is being made; try again",
+			   ctl_command_name(request->command));
+		return;
+	}
+	job.request = *request;
+	job.caller = caller;
+	caller->waits = true;
+	if (start() == 0)
+		return;
+	job.caller = NULL;
+	ctl_refuse(caller, "%s: no thread can be started; try again", ctl_command_name(request->command));
+}
+
+void
+ctl_reload_forget(const struct ctl_caller *caller)
+{
+	if (job.caller == caller)
+		job.caller = NULL;
+}
+
+void
+ctl_hangup(void)
+{
+	const uint64_t one = 1;
+	int saved = errno;
+
+	/* A failed write means one that has not been read yet, or that nothing runs. */
+	if (write(hangup_fd, &one, sizeof(one)) < 0)
+		errno = saved;
+}
+
+int
+ctl_reload_open(void)
+{
+	int error;
+
+	job.done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	hangup_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (job.done_fd < 0 || hangup_fd < 0)
+		return -errno;
+	job.done_watch.ready = done_ready;
+	hangup_watch.ready = hangup_ready;
+	error = control_watch(job.done_fd, &job.done_watch, EPOLLIN);
+	return error != 0 ? error : control_watch(hangup_fd, &hangup_watch, EPOLLIN);
+}
+
+void
+ctl_reload_close(void)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += END_S;
+	/* One that hangs goes with the process. */
+	if (job.running && pthread_timedjoin_np(job.thread, NULL, &end) != 0)
+		return;
+	job.running = false;
+	if (job.done_fd >= 0)
+		close(job.done_fd);
+	if (hangup_fd >= 0)
+		close(hangup_fd);
+	job.done_fd = hangup_fd = -1;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "control/ctl/request.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#define FROM_MAX ((1ull << 53) - 1) /* what every reader of JSON takes */
+
+static const struct command {
+	const char *name;
+	enum ctl_rights needs;
+	uint32_t needed, allowed; /* members; of show, by what it shows */
+} commands[CTL_COMMANDS] = {
+	[CTL_SHOW] = {"show", CTL_LOOK, CTL_M_WHAT,
+		      CTL_M_FROM | CTL_M_PID | CTL_M_UID | CTL_M_PORT | CTL_M_PEER},
+	[CTL_TRACE] = {"trace", CTL_LOOK, 0, CTL_M_QP | CTL_M_CLIENT | CTL_M_PID},
+	[CTL_RELOAD] = {"reload", CTL_CHANGE, 0, CTL_M_CHECK},
+	[CTL_PEER_ADD] = {"peer-add", CTL_CHANGE, CTL_M_NODE | CTL_M_ADDRESS, CTL_M_PORT},
+	[CTL_PEER_REMOVE] = {"peer-remove", CTL_CHANGE, CTL_M_NODE, 0},
+	[CTL_CLIENT_KILL] = {"client-kill", CTL_CHANGE, 0, CTL_M_CLIENT | CTL_M_PID},
+	[CTL_DRAIN] = {"drain", CTL_CHANGE, 0, 0},
+	[CTL_LOG_LEVEL] = {"log-level", CTL_CHANGE, CTL_M_LEVEL, CTL_M_PATTERN},
+};
+
+#define OF_CLIENTS (CTL_M_FROM | CTL_M_PID | CTL_M_UID | CTL_M_PORT)
+
+static const struct {
+	const char *name;
+	uint32_t filters;
+} whats[CTL_WHATS] = {
+	[CTL_CLIENTS] = {"clients", OF_CLIENTS},
+	[CTL_ENDPOINTS] = {"endpoints", OF_CLIENTS | CTL_M_PEER},
+	[CTL_CONNECTIONS] = {"connections", OF_CLIENTS | CTL_M_PEER},
+	[CTL_LISTENERS] = {"listeners", OF_CLIENTS},
+	[CTL_SEGMENTS] = {"segments", OF_CLIENTS},
+	[CTL_MEMORY] = {"memory", OF_CLIENTS},
+	[CTL_PORTS] = {"ports", CTL_M_FROM | CTL_M_PORT},
+	[CTL_PEERS] = {"peers", CTL_M_FROM},
+	[CTL_NEIGHBOURS] = {"neighbours", CTL_M_FROM | CTL_M_PORT | CTL_M_PEER},
+	[CTL_CORES] = {"cores", CTL_M_FROM},
+	[CTL_DROPS] = {"drops", CTL_M_FROM},
+	[CTL_TRANSPORT] = {"transport", CTL_M_FROM},
+	[CTL_QUOTA] = {"quota", CTL_M_FROM | CTL_M_UID},
+	[CTL_VERSION] = {"version", CTL_M_FROM},
+};
+
+enum kind { WORD, NUMBER, POSITION, SWITCH };
+
+#define MEMBER(field, kind, bit)                                       \
+	{                                                              \
+#field, kind, bit, offsetof(struct ctl_request, field) \
+	}
+
+static const struct member {
+	const char *name;
+	enum kind kind;
+	uint32_t bit;
+	size_t offset;
+} members[] = {
+	MEMBER(from, POSITION, CTL_M_FROM),   MEMBER(pid, NUMBER, CTL_M_PID),
+	MEMBER(uid, NUMBER, CTL_M_UID),       MEMBER(client, NUMBER, CTL_M_CLIENT),
+	MEMBER(qp, NUMBER, CTL_M_QP),         MEMBER(node, NUMBER, CTL_M_NODE),
+	MEMBER(port, WORD, CTL_M_PORT),       MEMBER(peer, WORD, CTL_M_PEER),
+	MEMBER(address, WORD, CTL_M_ADDRESS), MEMBER(pattern, WORD, CTL_M_PATTERN),
+	MEMBER(level, WORD, CTL_M_LEVEL),     MEMBER(check, SWITCH, CTL_M_CHECK),
+};
+#define MEMBERS (sizeof(members) / sizeof(members[0]))
+
+enum ctl_rights
+ctl_needs(enum ctl_command command)
+{
+	return commands[command].needs;
+}
+
+const char *
+ctl_what_name(enum ctl_what what)
+{
+	return whats[what].name;
+}
+
+const char *
+ctl_command_name(enum ctl_command command)
+{
+	return commands[command].name;
+}
+
+static int refuse(char *why, size_t why_len, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static int
+refuse(char *why, size_t why_len, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, why_len, format, args);
+	va_end(args);
+	/* What the caller has written comes back to it, perhaps to a terminal. */
+	for (char *c = why; *c != '\0'; c++)
+		if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
+			*c = '?';
+	return -EINVAL;
+}
+
+static int
+take_number(const struct member *member, const json_t *value, uint64_t max, uint64_t *number, char *why,
+	    size_t why_len)
+{
+	if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+	    (uint64_t)json_integer_value(value) > max)
+		return refuse(why, why_len, "%s: this is not a number of its kind; write 0 to %" PRIu64,
+			      member->name, max);
+	*number = (uint64_t)json_integer_value(value);
+	return 0;
+}
+
+static int
+take_word(const struct member *member, const json_t *value, char *word, char *why, size_t why_len)
+{
+	if (!json_is_string(value) || json_string_length(value) == 0 ||
+	    json_string_length(value) >= CTL_WORD_MAX)
+		return refuse(why, why_len, "%s: this is not a word; write a string of 1 to %u bytes",
+			      member->name, CTL_WORD_MAX - 1);
+	strcpy(word, json_string_value(value));
+	return 0;
+}
+
+static int
+take_member(const struct member *member, const json_t *value, struct ctl_request *request, char *why,
+	    size_t why_len)
+{
+	char *field = (char *)request + member->offset;
+	uint64_t number = 0;
+	int error;
+
+	switch (member->kind) {
+	case WORD:
+		return take_word(member, value, field, why, why_len);
+	case NUMBER:
+		error = take_number(member, value, UINT32_MAX, &number, why, why_len);
+		*(uint32_t *)(void *)field = (uint32_t)number;
+		return error;
+	case POSITION:
+		return take_number(member, value, FROM_MAX, (uint64_t *)(void *)field, why, why_len);
+	case SWITCH:
+		if (!json_is_boolean(value))
+			return refuse(why, why_len, "%s: this is not a switch; write true or false",
+				      member->name);
+		*(bool *)field = json_is_true(value);
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/* Of `value`, or "" when it is no string. */
+static const char *
+text_of(const json_t *value)
+{
+	return json_is_string(value) ? json_string_value(value) : "";
+}
+
+static int
+find_command(const json_t *root, struct ctl_request *request, char *why, size_t why_len)
+{
+	const char *name = text_of(json_object_get(root, "command"));
+	char known[256] = "";
+
+	for (int i = 0; i < CTL_COMMANDS; i++) {
+		if (strcmp(commands[i].name, name) == 0) {
+			request->command = (enum ctl_command)i;
+			return 0;
+		}
+		strcat(strcat(known, i > 0 ? ", " : ""), commands[i].name);
+	}
+	return refuse(why, why_len, "command \"%.40s\": there is no such command; write one of %s", name,
+		      known);
+}
+
+static int
+find_what(const json_t *root, struct ctl_request *request, char *why, size_t why_len)
+{
+	const char *name = text_of(json_object_get(root, "what"));
+	char known[256] = "";
+
+	for (int i = 0; i < CTL_WHATS; i++) {
+		if (strcmp(whats[i].name, name) == 0) {
+			request->what = (enum ctl_what)i;
+			request->given |= CTL_M_WHAT;
+			return 0;
+		}
+		strcat(strcat(known, i > 0 ? ", " : ""), whats[i].name);
+	}
+	return refuse(why, why_len, "show \"%.40s\": there is nothing of that name to show; write one of %s",
+		      name, known);
+}
+
+static const struct member *
+find_member(const char *name)
+{
+	for (size_t i = 0; i < MEMBERS; i++)
+		if (strcmp(members[i].name, name) == 0)
+			return &members[i];
+	return NULL;
+}
+
+static int
+take_members(json_t *root, uint32_t allowed, struct ctl_request *request, char *why, size_t why_len)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach(root, name, value)
+	{
+		const struct member *member = find_member(name);
+		int error;
+
+		if (strcmp(name, "command") == 0 ||
+		    (request->command == CTL_SHOW && strcmp(name, "what") == 0))
+			continue;
+		if (member == NULL || (allowed & member->bit) == 0)
+			return refuse(why, why_len,
+				      "%.40s: %s %s takes no such word; leave it out, or see "
+				      "onesidectl --help",
+				      name, commands[request->command].name,
+				      request->command == CTL_SHOW ? whats[request->what].name : "");
+		error = take_member(member, value, request, why, why_len);
+		if (error != 0)
+			return error;
+		request->given |= member->bit;
+	}
+	return 0;
+}
+
+static int
+check_needed(const struct ctl_request *request, char *why, size_t why_len)
+{
+	uint32_t missing = commands[request->command].needed & ~request->given;
+	uint32_t whose = request->given & (CTL_M_CLIENT | CTL_M_PID | CTL_M_QP);
+
+	for (size_t i = 0; i < MEMBERS; i++)
+		if ((missing & members[i].bit) != 0)
+			return refuse(why, why_len, "%s: its %s is missing; see onesidectl --help",
+				      commands[request->command].name, members[i].name);
+	if (request->command == CTL_CLIENT_KILL && whose == 0)
+		return refuse(why, why_len, "client-kill: whose is missing; give a pid, or client=NUMBER");
+	if (request->command != CTL_SHOW && (whose & (whose - 1)) != 0)
+		return refuse(why, why_len, "%s: one of pid, client and qp is enough; leave the others out",
+			      commands[request->command].name);
+	return 0;
+}
+
+static int
+take(json_t *root, struct ctl_request *request, char *why, size_t why_len)
+{
+	uint32_t allowed;
+	int error;
+
+	if (!json_is_object(root))
+		return refuse(why, why_len,
+			      "a request is one JSON object, as in {\"command\": \"show\", "
+			      "\"what\": \"clients\"}");
+	error = find_command(root, request, why, why_len);
+	if (error == 0 && request->command == CTL_SHOW)
+		error = find_what(root, request, why, why_len);
+	if (error != 0)
+		return error;
+	allowed = request->command == CTL_SHOW
+			  ? whats[request->what].filters
+			  : commands[request->command].needed | commands[request->command].allowed;
+	error = take_members(root, allowed, request, why, why_len);
+	return error != 0 ? error : check_needed(request, why, why_len);
+}
+
+int
+ctl_parse(const char *text, size_t len, struct ctl_request *request, char *why, size_t why_len)
+{
+	json_error_t at;
+	json_t *root;
+	int error;
+
+	memset(request, 0, sizeof(*request));
+	if (len > CTL_REQUEST_MAX)
+		return refuse(why, why_len, "a request of %zu bytes is too long; write at most %u", len,
+			      CTL_REQUEST_MAX);
+	root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &at);
+	if (root == NULL)
+		return refuse(why, why_len, "a request has to be JSON: %.100s at byte %d", at.text,
+			      at.position);
+	error = take(root, request, why, why_len);
+	json_decref(root);
+	return error;
+}

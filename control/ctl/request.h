@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A request of the control socket, checked: what a caller may have sent is hostile. */
+#ifndef CONTROL_CTL_REQUEST_H
+#define CONTROL_CTL_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config/config.h"
+
+#define CTL_REQUEST_MAX 4096u
+#define CTL_WORD_MAX 64u
+
+enum ctl_rights { CTL_NOTHING, CTL_LOOK, CTL_CHANGE };
+
+enum ctl_command {
+	CTL_SHOW,
+	CTL_TRACE,
+	CTL_RELOAD,
+	CTL_PEER_ADD,
+	CTL_PEER_REMOVE,
+	CTL_CLIENT_KILL,
+	CTL_DRAIN,
+	CTL_LOG_LEVEL,
+	CTL_COMMANDS
+};
+
+enum ctl_what {
+	CTL_CLIENTS,
+	CTL_ENDPOINTS,
+	CTL_CONNECTIONS,
+	CTL_LISTENERS,
+	CTL_SEGMENTS,
+	CTL_MEMORY,
+	CTL_PORTS,
+	CTL_PEERS,
+	CTL_NEIGHBOURS,
+	CTL_CORES,
+	CTL_DROPS,
+	CTL_TRANSPORT,
+	CTL_QUOTA,
+	CTL_VERSION,
+	CTL_WHATS
+};
+
+/* Members of a request, as bits of ctl_request.given. */
+enum ctl_member {
+	CTL_M_WHAT = 1 << 0,
+	CTL_M_FROM = 1 << 1,
+	CTL_M_PID = 1 << 2,
+	CTL_M_UID = 1 << 3,
+	CTL_M_PORT = 1 << 4,
+	CTL_M_PEER = 1 << 5,
+	CTL_M_CLIENT = 1 << 6,
+	CTL_M_QP = 1 << 7,
+	CTL_M_NODE = 1 << 8,
+	CTL_M_ADDRESS = 1 << 9,
+	CTL_M_PATTERN = 1 << 10,
+	CTL_M_LEVEL = 1 << 11,
+	CTL_M_CHECK = 1 << 12
+};
+
+struct ctl_request {
+	enum ctl_command command;
+	uint32_t given;
+	enum ctl_what what;
+	uint64_t from; /* where a list goes on */
+	uint32_t pid, uid, client, qp, node;
+	bool check; /* only whether it would be done */
+	char port[CTL_WORD_MAX], peer[CTL_WORD_MAX], address[CTL_WORD_MAX], pattern[CTL_WORD_MAX],
+		level[CTL_WORD_MAX];
+};
+
+/* 0, or -EINVAL and a sentence that names the member, its value and the remedy. */
+int ctl_parse(const char *text, size_t len, struct ctl_request *request, char *why, size_t why_len);
+enum ctl_rights ctl_needs(enum ctl_command command);
+const char *ctl_what_name(enum ctl_what what);
+const char *ctl_command_name(enum ctl_command command);
+
+#endif

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The socket, its callers, and whose turn it is. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "control/attach/client.h"
+#include "control/attach/identity.h"
+#include "control/attach/reaper.h"
+#include "control/base/listening.h"
+#include "control/ctl/internal.h"
+#include "dataplane/compat/clock.h"
+
+enum {
+	CALLERS_MAX = 32,
+	CALLERS_OF_READERS = 24, /* the others are for who may change */
+	CALLERS_OF_UID = 8,
+	SHARE = 9, /* of the time that a request took: for all else, before the next */
+};
+#define ASK_NS (60 * NS_PER_S)  /* for the next request */
+#define TAKE_NS (10 * NS_PER_S) /* for taking an answer */
+#define LATER_NS (100 * NS_PER_MS)
+
+struct ctl_callers ctl_callers = TAILQ_HEAD_INITIALIZER(ctl_callers);
+struct ctl_source ctl_source;
+
+static struct ctl_callers turns = TAILQ_HEAD_INITIALIZER(turns);
+static struct listening listening = {.fd = -1};
+static struct watch listen_watch;
+static bool connecting;  /* somebody is to be accepted, */
+static bool accepted;    /* and was the last time: now a request's turn comes first */
+static uint64_t next_at; /* when the next is served */
+
+#define CALLER(pointer) ((struct ctl_caller *)(void *)((char *)(pointer)-offsetof(struct ctl_caller, watch)))
+
+/* ---- answers ---- */
+
+static void
+watch_for(struct ctl_caller *caller, uint32_t what)
+{
+	struct epoll_event event = {.events = what | EPOLLONESHOT, .data.ptr = &caller->watch};
+
+	if (!caller->gone && epoll_ctl(control.epoll, EPOLL_CTL_MOD, caller->fd, &event) != 0)
+		caller->gone = true;
+}
+
+/* The socket takes a packet whole or not at all. */
+static void
+send_answer(struct ctl_caller *caller)
+{
+	ssize_t n = send(caller->fd, caller->answer, strlen(caller->answer), MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+		watch_for(caller, EPOLLOUT);
+		return;
+	}
+	free(caller->answer);
+	caller->answer = NULL;
+	if (n < 0)
+		caller->gone = true;
+	caller->deadline = caller->traces ? NEVER : control.now + ASK_NS;
+	watch_for(caller, EPOLLIN);
+}
+
+static char *
+print(json_t *packet)
+{
+	char *text = packet != NULL ? json_dumps(packet, JSON_COMPACT) : NULL;
+
+	json_decref(packet);
+	if (text != NULL && strlen(text) <= CTL_ANSWER_MAX)
+		return text;
+	free(text);
+	return NULL;
+}
+
+void
+ctl_answer(struct ctl_caller *caller, json_t *answer)
+{
+	caller->waits = false;
+	caller->answer = print(answer);
+	caller->deadline = control.now + TAKE_NS;
+	if (caller->answer == NULL)
+		caller->gone = true;
+	else
+		send_answer(caller);
+}
+
+static void
+say(struct ctl_caller *caller, const char *what, const char *format, va_list args)
+{
+	char text[1024];
+
+	vsnprintf(text, sizeof(text), format, args);
+	ctl_answer(caller, json_pack("{s:s}", what, text));
+}
+
+void
+ctl_refuse(struct ctl_caller *caller, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say(caller, "error", format, args);
+	va_end(args);
+}
+
+void
+ctl_done(struct ctl_caller *caller, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say(caller, "done", format, args);
+	va_end(args);
+}
+
+bool
+ctl_push(struct ctl_caller *caller, json_t *packet)
+{
+	char *text = caller->answer == NULL ? print(packet) : NULL;
+	bool taken = text != NULL && send(caller->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) ==
+					     (ssize_t)strlen(text);
+
+	free(text);
+	return taken;
+}
+
+/* ---- requests ---- */
+
+static void
+carry_out(struct ctl_caller *caller, const struct ctl_request *request)
+{
+	if (ctl_needs(request->command) == CTL_CHANGE)
+		log_notice("%s by pid %u (uid %u)\n", ctl_command_name(request->command), caller->pid,
+			   caller->uid);
+	switch (request->command) {
+	case CTL_SHOW:
+		ctl_show(caller, request);
+		break;
+	case CTL_TRACE:
+		if (ctl_trace_start(caller, request) == 0)
+			ctl_done(caller, "tracing");
+		break;
+	case CTL_RELOAD:
+	case CTL_PEER_ADD:
+	case CTL_PEER_REMOVE:
+		ctl_reload(caller, request);
+		break;
+	case CTL_CLIENT_KILL:
+		ctl_client_kill(caller, request);
+		break;
+	case CTL_DRAIN:
+		ctl_drain(caller);
+		break;
+	case CTL_LOG_LEVEL:
+		ctl_log_level(caller, request);
+		break;
+	case CTL_COMMANDS:
+		break;
+	}
+}
+
+static void
+request(struct ctl_caller *caller, const char *text, size_t len)
+{
+	struct ctl_request request;
+	char why[512];
+
+	if (ctl_parse(text, len, &request, why, sizeof(why)) != 0)
+		ctl_refuse(caller, "%s", why);
+	else if (ctl_needs(request.command) > caller->rights)
+		ctl_refuse(caller,
+			   "%s: uid %u may look only; ask as root, or as a member of the group that "
+			   "ctl_admin_group "
+			   "names",
+			   ctl_command_name(request.command), caller->uid);
+	else
+		carry_out(caller, &request);
+}
+
+/* Descriptors are not asked for; closing one can take its time. */
+static void
+discard_fds(struct ctl_caller *caller, struct msghdr *header)
+{
+	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(header); cmsg != NULL; cmsg = CMSG_NXTHDR(header, cmsg)) {
+		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = CMSG_LEN(0); at + sizeof(int) <= cmsg->cmsg_len; at += sizeof(int)) {
+			int fd;
+
+			memcpy(&fd, (char *)cmsg + at, sizeof(fd));
+			reaper_discard(caller->uid, fd);
+			caller->gone = true;
+		}
+	}
+}
+
+static void
+read_request(struct ctl_caller *caller)
+{
+	char text[CTL_REQUEST_MAX + 1];
+	union ancillary ancillary;
+	struct iovec iov = {text, sizeof(text)};
+	struct msghdr header = {.msg_iov = &iov,
+				.msg_iovlen = 1,
+				.msg_control = &ancillary,
+				.msg_controllen = sizeof(ancillary.bytes)};
+	ssize_t n = recvmsg(caller->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+		watch_for(caller, EPOLLIN);
+		return;
+	}
+	if (n <= 0 || caller->traces) {
+		caller->gone = true;
+		return;
+	}
+	caller->deadline = NEVER; /* until it is answered */
+	discard_fds(caller, &header);
+	if (!caller->gone)
+		request(caller, text, (size_t)n);
+}
+
+static void
+caller_ready(struct watch *watch, uint32_t events)
+{
+	struct ctl_caller *caller = CALLER(watch);
+
+	if (caller->in_turn || caller->gone)
+		return;
+	caller->in_turn = true;
+	TAILQ_INSERT_TAIL(&turns, caller, turn);
+}
+
+/* ---- connections ---- */
+
+static enum ctl_rights
+rights_of(int fd, const struct ucred *cred)
+{
+	const gid_t admin = ctl_source.config->ctl_admin_group, group = ctl_source.config->ctl_group;
+
+	if (cred->uid == 0 || cred->uid == geteuid())
+		return CTL_CHANGE;
+	if (admin != CONFIG_NO_GROUP && (cred->gid == admin || identity_in_group(fd, admin)))
+		return CTL_CHANGE;
+	if (group != CONFIG_NO_GROUP && (cred->gid == group || identity_in_group(fd, group)))
+		return CTL_LOOK;
+	return CTL_NOTHING;
+}
+
+/* Why one more of these is not served; NULL: it is. */
+static const char *
+refusal(const struct ctl_caller *one)
+{
+	uint32_t all = 0, of_uid = 0;
+	const struct ctl_caller *caller;
+
+	if (one->rights == CTL_NOTHING)
+		return "this user may not look at the data plane; ask as root, or as a member of the group "
+		       "that "
+		       "ctl_group names";
+	TAILQ_FOREACH(caller, &ctl_callers, link)
+	{
+		all++;
+		of_uid += caller->uid == one->uid;
+	}
+	if (one->rights == CTL_LOOK && of_uid >= CALLERS_OF_UID)
+		return "this user has 8 connections already; end one";
+	if (all >= (one->rights == CTL_LOOK ? CALLERS_OF_READERS : CALLERS_MAX))
+		return "others have all connections there may be; try again, or as root";
+	return NULL;
+}
+
+static void
+turn_away(struct ctl_caller *caller, const char *why)
+{
+	ctl_push(caller, json_pack("{s:s}", "error", why));
+	reaper_close_socket(caller->uid, caller->fd);
+	free(caller);
+}
+
+static void
+welcome(int fd)
+{
+	struct ctl_caller *caller = calloc(1, sizeof(*caller));
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	const char *why;
+
+	if (caller == NULL || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0) {
+		free(caller);
+		reaper_close_socket(getuid(), fd);
+		return;
+	}
+	caller->fd = fd;
+	caller->pid = (uint32_t)cred.pid;
+	caller->uid = cred.uid;
+	caller->rights = rights_of(fd, &cred);
+	caller->watch.ready = caller_ready;
+	caller->deadline = control.now + ASK_NS;
+	why = refusal(caller);
+	if (why == NULL && control_watch(fd, &caller->watch, EPOLLIN | EPOLLONESHOT) != 0)
+		why = "epoll takes no more";
+	if (why != NULL)
+		turn_away(caller, why);
+	else
+		TAILQ_INSERT_TAIL(&ctl_callers, caller, link);
+}
+
+static void
+listen_ready(struct watch *watch, uint32_t events)
+{
+	connecting = true;
+}
+
+static void
+accept_one(void)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = &listen_watch};
+	int fd = -1;
+
+	if (!reapers_late())
+		fd = accept4(listening.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0)
+		welcome(fd);
+	else if (reapers_late() || (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)) {
+		next_at = control.now + LATER_NS; /* out of descriptors, say */
+		return;
+	}
+	connecting = epoll_ctl(control.epoll, EPOLL_CTL_MOD, listening.fd, &event) != 0;
+}
+
+static void
+forget(struct ctl_caller *caller)
+{
+	TAILQ_REMOVE(&ctl_callers, caller, link);
+	if (caller->in_turn)
+		TAILQ_REMOVE(&turns, caller, turn);
+	ctl_reload_forget(caller);
+	if (caller->traces)
+		ctl_trace_stop();
+	epoll_ctl(control.epoll, EPOLL_CTL_DEL, caller->fd, NULL);
+	reaper_close_socket(caller->uid, caller->fd);
+	free(caller->answer);
+	free(caller);
+}
+
+/* ---- the loop ---- */
+
+static void
+serve_one(void)
+{
+	struct ctl_caller *caller = TAILQ_FIRST(&turns);
+
+	accepted = connecting && !(accepted && caller != NULL);
+	if (accepted) {
+		accept_one();
+		return;
+	}
+	TAILQ_REMOVE(&turns, caller, turn);
+	caller->in_turn = false;
+	if (caller->answer != NULL)
+		send_answer(caller);
+	else
+		read_request(caller);
+}
+
+static bool
+anybody(void)
+{
+	return connecting || !TAILQ_EMPTY(&turns);
+}
+
+void
+ctl_poll(void)
+{
+	struct ctl_caller *caller, *next;
+
+	ctl_trace_poll();
+	if (anybody() && control.now >= next_at) {
+		uint64_t begin = clock_now(), end;
+
+		next_at = begin;
+		serve_one();
+		end = clock_now();
+		if (next_at <= end)
+			next_at = end + SHARE * (end - begin);
+	}
+	for (caller = TAILQ_FIRST(&ctl_callers); caller != NULL; caller = next) {
+		next = TAILQ_NEXT(caller, link);
+		if (caller->gone || (!caller->in_turn && control.now >= caller->deadline))
+			forget(caller);
+	}
+}
+
+uint64_t
+ctl_deadline(void)
+{
+	uint64_t deadline = ctl_trace_deadline();
+	const struct ctl_caller *caller;
+
+	if (anybody() && next_at < deadline)
+		deadline = next_at;
+	TAILQ_FOREACH(caller, &ctl_callers, link)
+	if (caller->deadline < deadline && !caller->in_turn)
+		deadline = caller->deadline;
+	return deadline;
+}
+
+/* Who connects is told why he may not; nobody does where nobody else may. */
+static mode_t
+mode(void)
+{
+	const struct config *config = ctl_source.config;
+
+	return config->ctl_group == CONFIG_NO_GROUP && config->ctl_admin_group == CONFIG_NO_GROUP ? 0600
+												  : 0666;
+}
+
+void
+ctl_permissions(void)
+{
+	if (listening.fd >= 0 && chmod(listening.address.sun_path, mode()) != 0)
+		log_warning("ctl %s: its permissions: %s\n", listening.address.sun_path, strerror(errno));
+}
+
+int
+ctl_open(const struct ctl_source *source, char *why, size_t why_len)
+{
+	char path[CONFIG_PATH_MAX];
+	int error;
+
+	ctl_source = *source;
+	next_at = 0;
+	connecting = accepted = false;
+	ctl_source.started = control.now;
+	json_object_seed(0); /* which reads /dev/urandom */
+	if (!config_ctl_path(source->config, path)) {
+		snprintf(why, why_len,
+			 "ctl: its name beside socket %s is longer than a Unix socket's may be; choose ctl = "
+			 "PATH",
+			 source->config->socket);
+		return -ENAMETOOLONG;
+	}
+	error = listening_open(&listening, "ctl", path, mode(), why, why_len);
+	if (error != 0)
+		return error;
+	listen_watch.ready = listen_ready;
+	error = control_watch(listening.fd, &listen_watch, EPOLLIN | EPOLLONESHOT);
+	if (error == 0)
+		error = ctl_reload_open();
+	if (error == 0)
+		return 0;
+	snprintf(why, why_len, "ctl %s: %s", path, strerror(-error));
+	listening_close(&listening);
+	return error;
+}
+
+void
+ctl_close(void)
+{
+	listening_close(&listening);
+	connecting = false;
+	while (!TAILQ_EMPTY(&ctl_callers))
+		forget(TAILQ_FIRST(&ctl_callers));
+	ctl_reload_close();
+	ctl_trace_close();
+}

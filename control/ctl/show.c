@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lists, a page at a time.  A page ends when it is full, or when so many objects have been looked at; its
+ * `next` is where the following one begins.  What begins or ends meanwhile may be missed or told.
+ */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_version.h>
+
+#include "control/ctl/internal.h"
+#include "control/rsm/rsm.h"
+#include "control/show/show.h"
+
+enum {
+	PAGE = 32,
+	LOOKS = 2048, /* objects of one page */
+};
+
+/* A list under way. */
+struct list {
+	const struct ctl_request *request;
+	bool by_peer;
+	struct wire_addr peer;
+	json_t *entries;
+	uint32_t looked;
+	bool more;
+	uint64_t next;
+};
+
+/* An object of JSON. */
+struct entry_json {
+	struct tell tell;
+	json_t *object;
+};
+
+static void
+add_number(struct tell *tell, const char *name, uint64_t number)
+{
+	json_object_set_new(((struct entry_json *)tell)->object, name, json_integer((json_int_t)number));
+}
+
+static void
+add_text(struct tell *tell, const char *name, const char *text)
+{
+	json_object_set_new(((struct entry_json *)tell)->object, name, json_string(text));
+}
+
+static struct entry_json
+entry_begin(void)
+{
+	return (struct entry_json){{add_number, add_text}, json_object()};
+}
+
+static void
+entry_end(struct list *list, struct entry_json *entry)
+{
+	json_array_append_new(list->entries, entry->object);
+}
+
+/* True: the page ends here, and the next begins with this. */
+static bool
+page_ends(struct list *list, uint64_t here)
+{
+	if (json_array_size(list->entries) < PAGE && list->looked++ < LOOKS)
+		return false;
+	list->more = true;
+	list->next = here;
+	return true;
+}
+
+static bool
+is_port(const struct list *list, const char *name)
+{
+	return (list->request->given & CTL_M_PORT) == 0 || strcmp(list->request->port, name) == 0;
+}
+
+static bool
+is_peer(const struct list *list, const struct wire_addr *addr)
+{
+	return !list->by_peer || memcmp(list->peer.gid, addr->gid, sizeof(addr->gid)) == 0;
+}
+
+static bool
+is_wanted(const struct list *list, const struct client *client)
+{
+	const struct ctl_request *request = list->request;
+
+	if ((request->given & CTL_M_PID) != 0 && request->pid != (uint32_t)client->pid)
+		return false;
+	if ((request->given & CTL_M_UID) != 0 && request->uid != client->uid)
+		return false;
+	return is_port(list, client->port != NULL ? client->port->info->name : "");
+}
+
+/* ---- attachments and their objects ---- */
+
+/* A place in lists of objects: attachment, kind of object, slot. */
+#define SLOT_BITS 17u
+#define KIND_BITS 2u
+
+static uint64_t
+place(uint32_t client, uint32_t kind, uint32_t slot)
+{
+	return ((uint64_t)client << KIND_BITS | kind) << SLOT_BITS | slot;
+}
+
+static void
+tell_owner(struct entry_json *entry, const struct client *client)
+{
+	add_number(&entry->tell, "client", client->number);
+	add_number(&entry->tell, "pid", (uint64_t)client->pid);
+	add_number(&entry->tell, "uid", client->uid);
+	add_text(&entry->tell, "program", client->program);
+}
+
+static void
+list_clients(struct list *list)
+{
+	const struct client *client;
+
+	TAILQ_FOREACH(client, &control.clients, link)
+	{
+		struct entry_json entry;
+
+		if (client->number < list->request->from || !is_wanted(list, client))
+			continue;
+		if (page_ends(list, client->number))
+			return;
+		entry = entry_begin();
+		add_number(&entry.tell, "client", client->number);
+		show_client(&entry.tell, client);
+		entry_end(list, &entry);
+	}
+}
+
+/* The objects of a list are in tables of attachments; what is told of one, or nothing if it is none. */
+struct list_kind {
+	enum object_kind table[2];
+	uint32_t tables;
+	const void *(*wanted)(const struct list *list, const void *object);
+	void (*tell)(struct tell *tell, const void *object);
+};
+
+/* False: the page has ended. */
+static bool
+list_table(struct list *list, const struct list_kind *kind, const struct client *client, uint32_t number)
+{
+	const struct table *table = &client->table[kind->table[number]];
+	uint64_t begin = place(client->number, number, 0), from = list->request->from;
+	uint32_t i = from > begin ? (uint32_t)(from - begin < table->size ? from - begin : table->size) : 0;
+
+	for (; i < table->size; i++) {
+		const void *object = table_at(table, i);
+		struct entry_json entry;
+
+		if (page_ends(list, begin + i))
+			return false;
+		object = object != NULL ? kind->wanted(list, object) : NULL;
+		if (object == NULL)
+			continue;
+		entry = entry_begin();
+		kind->tell(&entry.tell, object);
+		tell_owner(&entry, client);
+		entry_end(list, &entry);
+	}
+	return true;
+}
+
+static void
+list_objects(struct list *list, const struct list_kind *kind)
+{
+	const struct client *client;
+
+	TAILQ_FOREACH(client, &control.clients, link)
+	{
+		if (!is_wanted(list, client))
+			continue;
+		for (uint32_t i = 0; i < kind->tables; i++)
+			if (!list_table(list, kind, client, i))
+				return;
+	}
+}
+
+static const void *
+any(const struct list *list, const void *object)
+{
+	return object;
+}
+
+static const void *
+endpoint(const struct list *list, const void *object)
+{
+	const struct qp *qp = object;
+
+	if (list->by_peer && (qp->conn == NULL || !is_peer(list, &qp->conn->path.dst)))
+		return NULL;
+	return qp;
+}
+
+/* A queue pair's, or that of a request which has no queue pair yet. */
+static const void *
+connection(const struct list *list, const void *object)
+{
+	const struct object *head = object;
+	const struct conn *conn;
+
+	if (head->kind == OBJECT_QP)
+		conn = ((const struct qp *)object)->conn;
+	else
+		conn = ((const struct cr *)object)->conn;
+	return conn != NULL && is_peer(list, &conn->path.dst) ? conn : NULL;
+}
+
+static const void *
+published(const struct list *list, const void *object)
+{
+	return ((const struct mr *)object)->segment;
+}
+
+static void
+tell_connection(struct tell *tell, const void *object)
+{
+	show_connection(tell, object);
+}
+
+static const struct list_kind endpoints = {{OBJECT_QP}, 1, endpoint, show_qp};
+static const struct list_kind connections = {{OBJECT_QP, OBJECT_CR}, 2, connection, tell_connection};
+static const struct list_kind listeners = {{OBJECT_LISTENER}, 1, any, show_listener};
+static const struct list_kind segments = {{OBJECT_MR}, 1, published, show_segment};
+static const struct list_kind memory = {{OBJECT_MR}, 1, any, show_mr};
+
+/* ---- what is numbered ---- */
+
+static uint32_t
+first(const struct list *list)
+{
+	return list->request->from < UINT32_MAX ? (uint32_t)list->request->from : UINT32_MAX;
+}
+
+static void
+list_ports(struct list *list)
+{
+	for (uint32_t i = first(list); i < path_num_ports; i++) {
+		struct entry_json entry;
+
+		if (page_ends(list, i))
+			return;
+		if (!is_port(list, engine_port(i)->name))
+			continue;
+		entry = entry_begin();
+		show_port(&entry.tell, i);
+		entry_end(list, &entry);
+	}
+}
+
+static void
+list_cores(struct list *list, engine_tell_fn *tell)
+{
+	for (uint32_t i = first(list); i < engine_num_cores(); i++) {
+		struct entry_json entry;
+
+		if (page_ends(list, i))
+			return;
+		entry = entry_begin();
+		add_number(&entry.tell, "core", engine_core_lcore(i));
+		tell(&entry.tell, i);
+		entry_end(list, &entry);
+	}
+}
+
+static void
+list_peers(struct list *list)
+{
+	for (uint32_t i = first(list); i < control.config->num_peers; i++) {
+		struct entry_json entry;
+
+		if (page_ends(list, i))
+			return;
+		entry = entry_begin();
+		show_peer(&entry.tell, &control.config->peer[i]);
+		entry_end(list, &entry);
+	}
+}
+
+static bool
+is_neighbour(const struct list *list, uint32_t index)
+{
+	struct neigh_info info;
+
+	return neigh_get(control.neigh, index, control.now, &info) && is_peer(list, &info.addr) &&
+	       is_port(list, path_port[info.port].info->name);
+}
+
+static void
+list_neighbours(struct list *list)
+{
+	for (uint32_t i = first(list); i < NEIGH_ENTRIES; i++) {
+		struct entry_json entry;
+
+		if (page_ends(list, i))
+			return;
+		if (!is_neighbour(list, i))
+			continue;
+		entry = entry_begin();
+		show_neighbour(&entry.tell, i);
+		entry_end(list, &entry);
+	}
+}
+
+static void
+list_quota(struct list *list)
+{
+	const struct quota_account *account;
+	uint64_t i = 0;
+
+	LIST_FOREACH(account, &control.quota.accounts, link)
+	{
+		struct entry_json entry;
+
+		if (i++ < list->request->from)
+			continue;
+		if (page_ends(list, i - 1))
+			return;
+		if ((list->request->given & CTL_M_UID) != 0 && list->request->uid != account->uid)
+			continue;
+		entry = entry_begin();
+		show_quota(&entry.tell, account);
+		entry_end(list, &entry);
+	}
+}
+
+static void
+tell_version(struct list *list)
+{
+	struct entry_json entry = entry_begin();
+	const struct config *config = control.config;
+
+	add_text(&entry.tell, "version", ctl_source.version);
+	add_text(&entry.tell, "dpdk", rte_version());
+	add_number(&entry.tell, "abi", ONE_ABI_VERSION);
+	add_number(&entry.tell, "pid", (uint64_t)getpid());
+	add_number(&entry.tell, "uid", geteuid());
+	add_number(&entry.tell, "uptime_s", (control.now - ctl_source.started) / NS_PER_S);
+	add_number(&entry.tell, "node", config->node);
+	add_text(&entry.tell, "socket", config->socket);
+	add_text(&entry.tell, "runtime_directory", rte_eal_get_runtime_dir());
+	add_text(&entry.tell, "hugepages", rte_eal_has_hugepages() ? "yes" : "no");
+	add_text(&entry.tell, "drains", control.draining ? "yes" : "no");
+	add_number(&entry.tell, "cores", engine_num_cores());
+	add_number(&entry.tell, "ports", path_num_ports);
+	add_number(&entry.tell, "clients", control.quota.clients);
+	add_number(&entry.tell, "clients_max", control.quota.max_clients);
+	add_number(&entry.tell, "clients_ever", control.attached_ever);
+	entry_end(list, &entry);
+}
+
+/* ---- */
+
+static void
+fill(struct list *list)
+{
+	switch (list->request->what) {
+	case CTL_CLIENTS:
+		list_clients(list);
+		break;
+	case CTL_ENDPOINTS:
+		list_objects(list, &endpoints);
+		break;
+	case CTL_CONNECTIONS:
+		list_objects(list, &connections);
+		break;
+	case CTL_LISTENERS:
+		list_objects(list, &listeners);
+		break;
+	case CTL_SEGMENTS:
+		list_objects(list, &segments);
+		break;
+	case CTL_MEMORY:
+		list_objects(list, &memory);
+		break;
+	case CTL_PORTS:
+		list_ports(list);
+		break;
+	case CTL_PEERS:
+		list_peers(list);
+		break;
+	case CTL_NEIGHBOURS:
+		list_neighbours(list);
+		break;
+	case CTL_CORES:
+		list_cores(list, engine_tell_core);
+		break;
+	case CTL_DROPS:
+		list_cores(list, engine_tell_drops);
+		break;
+	case CTL_TRANSPORT:
+		list_cores(list, engine_tell_transport);
+		break;
+	case CTL_QUOTA:
+		list_quota(list);
+		break;
+	case CTL_VERSION:
+		tell_version(list);
+		break;
+	case CTL_WHATS:
+		break;
+	}
+}
+
+static bool
+parse_addr(const char *text, struct wire_addr *addr)
+{
+	uint16_t family = strchr(text, ':') != NULL ? AF_INET6 : AF_INET;
+	uint8_t bytes[16];
+
+	if (inet_pton(family, text, bytes) != 1)
+		return false;
+	addr_to_wire(family, bytes, addr);
+	return true;
+}
+
+void
+ctl_show(struct ctl_caller *caller, const struct ctl_request *request)
+{
+	struct list list = {.request = request, .by_peer = (request->given & CTL_M_PEER) != 0};
+	json_t *answer;
+
+	if (list.by_peer && !parse_addr(request->peer, &list.peer)) {
+		ctl_refuse(caller, "peer %s: this is not an address; write an IPv4 or IPv6 one",
+			   request->peer);
+		return;
+	}
+	if ((request->given & CTL_M_PORT) != 0 && path_port_by_name(request->port) == NULL) {
+		ctl_refuse(caller,
+			   "port %s: there is no such port; onesidectl show ports tells which there are",
+			   request->port);
+		return;
+	}
+	list.entries = json_array();
+	fill(&list);
+	answer = json_pack("{s:o}", ctl_what_name(request->what), list.entries);
+	if (list.more)
+		json_object_set_new(answer, "next", json_integer((json_int_t)list.next));
+	ctl_answer(caller, answer);
+}

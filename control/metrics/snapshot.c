@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "control/metrics/snapshot.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "control/path/path.h"
+#include "dataplane/mem/reach.h"
+
+static void
+name_client(const struct client *client, struct metrics_client *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->number = client->number;
+	out->pid = (uint32_t)client->pid;
+	out->uid = client->uid;
+	out->kind = client->kind;
+	snprintf(out->program, sizeof(out->program), "%s", client->program);
+	snprintf(out->port, sizeof(out->port), "%s", client->port->info->name);
+}
+
+static void
+add_client(const struct client *client, struct metrics_client *sum)
+{
+	sum->requests += client->requests;
+	sum->copied += client->reach != NULL ? reach_bytes(client->reach) : 0;
+	sum->mapped += client->mapped;
+	sum->arena += client->arena_charged;
+	for (uint32_t kind = 0; kind < OBJECT_KINDS; kind++)
+		sum->object[kind] += client->table[kind].used;
+}
+
+static void
+take_clients(struct metrics_snapshot *out)
+{
+	const struct client *client;
+
+	out->others.requests = client_totals.requests;
+	out->others.copied = client_totals.copied;
+	TAILQ_FOREACH(client, &control.clients, link)
+	{
+		struct metrics_client *to = &out->others;
+
+		if (client->labelled && out->clients < CLIENT_LABELS) {
+			to = &out->client[out->clients++];
+			name_client(client, to);
+		}
+		add_client(client, to);
+		add_client(client, &out->all);
+	}
+}
+
+static void
+take_quota(struct metrics_snapshot *out)
+{
+	const struct quota *quota = &control.quota;
+	const struct quota_account *account;
+
+	out->attachments = quota->clients;
+	out->connections = quota->connections;
+	out->max_clients = quota->max_clients;
+	out->max_bytes_per_uid = quota->max_bytes_per_uid;
+	memcpy(out->common, quota->common, sizeof(out->common));
+	memcpy(out->max_common, quota->max_common, sizeof(out->max_common));
+	LIST_FOREACH(account, &quota->accounts, link)
+	{
+		out->users++;
+		if (account->bytes > out->user_bytes)
+			out->user_bytes = account->bytes;
+	}
+}
+
+void
+metrics_snapshot_take(struct metrics_snapshot *out)
+{
+	out->clients = out->users = 0;
+	out->user_bytes = 0;
+	memset(&out->others, 0, sizeof(out->others));
+	memset(&out->all, 0, sizeof(out->all));
+	out->attached_ever = control.attached_ever;
+	out->suppressed = log_suppressed;
+	take_clients(out);
+	take_quota(out);
+	memcpy(out->latency, client_totals.latency, sizeof(out->latency));
+	out->ports = path_num_ports;
+	for (uint32_t i = 0; i < path_num_ports; i++) {
+		out->port[i] = *path_port[i].info;
+		out->port[i].link_up = path_port[i].link_up; /* as paths_poll() has seen it: no system call */
+	}
+}

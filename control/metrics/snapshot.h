@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the control thread knows that metrics tell: a copy, which any thread may then read. */
+#ifndef CONTROL_METRICS_SNAPSHOT_H
+#define CONTROL_METRICS_SNAPSHOT_H
+
+#include "control/attach/client.h"
+
+struct metrics_client {
+	uint32_t number, pid, uid, kind;
+	char program[32], port[ONE_PORT_NAME];
+	uint64_t requests, copied, mapped, arena;
+	uint32_t object[OBJECT_KINDS];
+};
+
+struct metrics_snapshot {
+	uint64_t started; /* seconds of Unix time */
+	uint64_t attached_ever, suppressed;
+	uint32_t attachments, connections, users;
+	uint64_t user_bytes; /* of the user that has most */
+	struct metrics_client client[CLIENT_LABELS], others, all;
+	uint32_t clients; /* with a label */
+	uint32_t common[QUOTA_COMMON], max_common[QUOTA_COMMON];
+	uint32_t max_clients;
+	uint64_t max_bytes_per_uid;
+	struct latency latency[ONE_MSG_MAX];
+	uint32_t ports;
+	struct engine_port_info port[CONFIG_PORTS_MAX];
+};
+
+/* Control thread.  Takes as long as a turn of clients_poll(), which looks at every attachment as well. */
+void metrics_snapshot_take(struct metrics_snapshot *out);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests and answers. */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "control/onesidectl/onesidectl.h"
+
+#define ANSWER_ROOM 65537u
+#define WAIT_S 30 /* for an answer: the data plane is busy, or waits for a file */
+
+static int connection = -1;
+
+int
+ask_connect(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	const struct timeval wait = {.tv_sec = WAIT_S};
+	const char *path = onesidectl_options.socket;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		onesidectl_fail("socket %s: its name is too long; give --socket PATH", path);
+	strcpy(address.sun_path, path);
+	if (fd < 0)
+		onesidectl_fail("socket: %s", strerror(errno));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
+		return fd;
+	if (errno == EACCES)
+		onesidectl_fail(
+			"socket %s: this user may not look at the data plane; ask as root, or let the "
+			"data plane's ctl_group name a group of yours",
+			path);
+	if (errno == ENOENT || errno == ECONNREFUSED)
+		onesidectl_fail(
+			"socket %s: no data plane is there (%s); start one (systemctl start oneside), or "
+			"give --socket PATH",
+			path, strerror(errno));
+	onesidectl_fail("socket %s: %s; give --socket PATH", path, strerror(errno));
+}
+
+void
+ask_send(int fd, json_t *request)
+{
+	char *text = json_dumps(request, JSON_COMPACT);
+
+	json_decref(request);
+	if (text == NULL)
+		onesidectl_fail("no memory, or a word that is not UTF-8");
+	/* One that was turned away finds the reason, not a place to write. */
+	if (send(fd, text, strlen(text), MSG_NOSIGNAL) < 0 && errno != EPIPE && errno != ECONNRESET)
+		onesidectl_fail("socket %s: %s", onesidectl_options.socket, strerror(errno));
+	free(text);
+}
+
+json_t *
+ask_answer(int fd)
+{
+	static char text[ANSWER_ROOM];
+	ssize_t n;
+	json_t *answer, *error;
+
+	do
+		n = recv(fd, text, sizeof(text), 0);
+	while (n < 0 && errno == EINTR);
+	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		onesidectl_fail("socket %s: the data plane has not answered for %d seconds",
+				onesidectl_options.socket, WAIT_S);
+	if (n < 0 && errno != ECONNRESET)
+		onesidectl_fail("socket %s: %s", onesidectl_options.socket, strerror(errno));
+	if (n <= 0)
+		return NULL;
+	answer = json_loadb(text, (size_t)n, 0, NULL);
+	if (!json_is_object(answer))
+		onesidectl_fail("socket %s: the answer is not JSON; is it a data plane of another version?",
+				onesidectl_options.socket);
+	error = json_object_get(answer, "error");
+	if (json_is_string(error))
+		onesidectl_fail("%s", json_string_value(error));
+	return answer;
+}
+
+static json_t *
+one(json_t *request)
+{
+	const struct timeval wait = {.tv_sec = WAIT_S};
+	json_t *answer;
+
+	if (connection < 0) {
+		connection = ask_connect();
+		setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+	}
+	ask_send(connection, request);
+	answer = ask_answer(connection);
+	if (answer == NULL)
+		onesidectl_fail("socket %s: the data plane has ended the connection",
+				onesidectl_options.socket);
+	return answer;
+}
+
+json_t *
+ask_one(json_t *request)
+{
+	return one(request);
+}
+
+json_t *
+ask_list(const char *what, const json_t *filters)
+{
+	json_t *all = json_array(), *next = NULL;
+
+	do {
+		json_t *request = json_pack("{s:s, s:s}", "command", "show", "what", what), *page;
+
+		json_object_update(request, (json_t *)(uintptr_t)filters);
+		if (next != NULL)
+			json_object_set_new(request, "from", next);
+		page = one(request);
+		json_array_extend(all, json_object_get(page, what));
+		next = json_incref(json_object_get(page, "next"));
+		json_decref(page);
+	} while (next != NULL);
+	return json_pack("{s:o}", what, all);
+}
+
+void
+ask_change(json_t *request)
+{
+	json_t *answer = one(request);
+	const char *done = json_string_value(json_object_get(answer, "done"));
+
+	if (onesidectl_options.json) {
+		json_dumpf(answer, stdout, JSON_INDENT(2));
+		putchar('\n');
+	} else {
+		puts(done != NULL ? done : "done");
+	}
+	json_decref(answer);
+}

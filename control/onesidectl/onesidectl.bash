@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# Completion of onesidectl for bash.  What it asks the data plane for is asked with the options given so far.
+
+# _onesidectl_ask WHAT KEY: the values of KEY in a list.
+_onesidectl_ask() {
+	"${words[0]}" "${_onesidectl_options[@]}" --json show "$1" 2>/dev/null |
+		sed -n "s/^ *\"$2\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}\$/\1/p" | sort -u
+}
+
+# Words that may follow, of which those count that begin as the last one does.
+_onesidectl_offer() {
+	local word
+	COMPREPLY=()
+	for word in "$@"; do
+		[[ $word == "$cur"* ]] && COMPREPLY+=("$word")
+	done
+	# What follows the = is written next.
+	[[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
+	return 0
+}
+
+_onesidectl() {
+	local cur=${COMP_WORDS[COMP_CWORD]} i=1 command= place=0 key=
+	local -a words=("${COMP_WORDS[@]}") _onesidectl_options=() words_of_key=()
+	local whats='clients endpoints connections listeners segments memory ports peers neighbours cores drops transport quota version'
+
+	for (( ; i < COMP_CWORD; i++)); do
+		case ${words[i]} in
+		-s | --socket)
+			_onesidectl_options+=("${words[i]}" "${words[i + 1]}")
+			i=$((i + 1))
+			;;
+		-*) _onesidectl_options+=("${words[i]}") ;;
+		*)
+			command=${words[i]}
+			place=$((COMP_CWORD - i))
+			break
+			;;
+		esac
+	done
+	# name=value comes as three words where = ends one.
+	if [[ $cur == = ]]; then
+		key=${words[COMP_CWORD - 1]} cur=
+	elif [[ ${words[COMP_CWORD - 1]} == = ]]; then
+		key=${words[COMP_CWORD - 2]}
+	elif [[ $cur == *=* ]]; then
+		key=${cur%%=*}
+	fi
+	case ${key:-} in
+	port) mapfile -t words_of_key < <(_onesidectl_ask ports port) ;;
+	pid | client) mapfile -t words_of_key < <(_onesidectl_ask clients "$key") ;;
+	uid) mapfile -t words_of_key < <(compgen -u) ;;
+	peer) mapfile -t words_of_key < <(_onesidectl_ask connections peer) ;;
+	qp) mapfile -t words_of_key < <(_onesidectl_ask endpoints qpn) ;;
+	*) key= ;;
+	esac
+	if [[ -n $key ]]; then
+		[[ $cur == *=* ]] && words_of_key=("${words_of_key[@]/#/$key=}")
+		_onesidectl_offer "${words_of_key[@]}"
+		return
+	fi
+	case $place:$command in
+	0:)
+		if [[ ${words[COMP_CWORD - 1]} == -s || ${words[COMP_CWORD - 1]} == --socket ]]; then
+			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+			return
+		fi
+		_onesidectl_offer show top trace capture check reload peer client drain log --socket --json --help --version
+		;;
+	1:show) _onesidectl_offer $whats ;;
+	*:show) _onesidectl_offer pid= uid= port= peer= --json ;;
+	*:top) _onesidectl_offer interval= count= ;;
+	*:trace) _onesidectl_offer qp= client= pid= count= ;;
+	*:capture) _onesidectl_offer port= file= -- ;;
+	*:check) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+	1:reload) _onesidectl_offer check ;;
+	1:peer) _onesidectl_offer add remove ;;
+	2:peer) [[ ${words[COMP_CWORD - 1]} == remove ]] && _onesidectl_offer $(_onesidectl_ask peers node) ;;
+	4:peer) _onesidectl_offer port= ;;
+	1:client) _onesidectl_offer kill ;;
+	2:client) _onesidectl_offer client= $(_onesidectl_ask clients pid) ;;
+	1:log) _onesidectl_offer level ;;
+	*:log) _onesidectl_offer emergency alert critical error warning notice info debug ;;
+	esac
+}
+complete -F _onesidectl onesidectl

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Other programs, started with what they need: dpdk-dumpcap, and the data plane's --check. */
+#include <errno.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "control/onesidectl/onesidectl.h"
+
+#define WORDS 128
+#define FRAME_MORE 200 /* than the MTU: what DPDK-dumpcap counts */
+
+/* The words of a command under way. */
+struct command {
+	char *word[WORDS + 1];
+	int words;
+};
+
+static void
+add(struct command *command, const char *word)
+{
+	if (command->words == WORDS)
+		onesidectl_fail("%s: more than %d words", command->word[0], WORDS);
+	command->word[command->words] = strdup(word);
+	if (command->word[command->words++] == NULL)
+		onesidectl_fail("no memory");
+}
+
+static _Noreturn void
+start(struct command *command, const char *remedy)
+{
+	fflush(stdout);
+	execvp(command->word[0], command->word);
+	onesidectl_fail("%s: %s; %s", command->word[0], strerror(errno), remedy);
+}
+
+/* ---- capture ---- */
+
+/* The object of the port wanted, or of the first. */
+static const json_t *
+find_port(const json_t *ports, const char *name)
+{
+	const json_t *port;
+	size_t i;
+
+	json_array_foreach(ports, i, port)
+	{
+		if (name == NULL || strcmp(json_string_value(json_object_get(port, "port")), name) == 0)
+			return port;
+	}
+	onesidectl_fail("port %s: there is no such port; onesidectl show ports tells which there are", name);
+}
+
+/* Whether DPDK can capture from this data plane, or the program ends with what is missing. */
+static void
+check_capture(const json_t *facts)
+{
+	const char *directory = json_string_value(json_object_get(facts, "runtime_directory"));
+	char path[4096];
+	struct stat st;
+
+	if (strcmp(json_string_value(json_object_get(facts, "hugepages")), "yes") != 0)
+		onesidectl_fail(
+			"capture: the data plane runs with --no-huge, and dpdk-dumpcap works in shared "
+			"hugepages; start it with hugepages, or capture at the other end of the cable, or at "
+			"the "
+			"kernel's interface");
+	if (geteuid() != 0 && (json_int_t)geteuid() != json_integer_value(json_object_get(facts, "uid")))
+		onesidectl_fail(
+			"capture: dpdk-dumpcap works in the memory of the data plane; be its user (uid "
+			"%" JSON_INTEGER_FORMAT ") or root",
+			json_integer_value(json_object_get(facts, "uid")));
+	snprintf(path, sizeof(path), "%s/mp_socket", directory);
+	if (stat(path, &st) != 0)
+		onesidectl_fail(
+			"capture: %s: %s: the data plane runs with --in-memory, or in a mount namespace of "
+			"its own; start it with --file-prefix=NAME instead",
+			path, strerror(errno));
+}
+
+int
+capture_run(int count, char **words)
+{
+	json_t *given = json_object(), *version, *ports;
+	const json_t *facts, *port;
+	struct command command = {.words = 0};
+	char directory[4096], text[4200];
+	int i = 0;
+
+	for (; i < count && strcmp(words[i], "--") != 0; i++)
+		if (!word_filter(given, words[i], "port file"))
+			onesidectl_misused(
+				"capture %s: write port=NAME, file=FILE, or -- and options of dpdk-dumpcap",
+				words[i]);
+	version = ask_list("version", NULL);
+	ports = ask_list("ports", NULL);
+	facts = json_array_get(json_object_get(version, "version"), 0);
+	port = find_port(json_object_get(ports, "ports"), json_string_value(json_object_get(given, "port")));
+	check_capture(facts);
+	snprintf(directory, sizeof(directory), "%s",
+		 json_string_value(json_object_get(facts, "runtime_directory")));
+	add(&command, "dpdk-dumpcap");
+	snprintf(text, sizeof(text), "--file-prefix=%s", basename(directory));
+	add(&command, text);
+	add(&command, "-i");
+	add(&command, json_string_value(json_object_get(port, "device_name")));
+	add(&command, "-s");
+	snprintf(text, sizeof(text), "%" JSON_INTEGER_FORMAT,
+		 json_integer_value(json_object_get(port, "mtu")) + FRAME_MORE);
+	add(&command, text);
+	if (json_object_get(given, "file") != NULL) {
+		add(&command, "-w");
+		add(&command, json_string_value(json_object_get(given, "file")));
+	}
+	for (i++; i < count; i++)
+		add(&command, words[i]);
+	start(&command, "install it (Debian: dpdk-dev), of the same DPDK as the data plane's");
+}
+
+/* ---- check ---- */
+
+/* Beside this program, as in a build directory; else where it is installed. */
+static const char *
+dataplane(void)
+{
+	static char path[4200];
+	char own[4096];
+	ssize_t n = readlink("/proc/self/exe", own, sizeof(own) - 1);
+
+	if (n > 0) {
+		own[n] = '\0';
+		snprintf(path, sizeof(path), "%s/oneside-dataplane", dirname(own));
+		if (access(path, X_OK) == 0)
+			return path;
+	}
+	return SBINDIR "/oneside-dataplane";
+}
+
+/* EAL_OPTIONS of the service's file, or what the service has without one. */
+static void
+add_eal_options(struct command *command, const char *path)
+{
+	char line[4096] = "", options[4096] = "-l 0,1";
+	FILE *file = fopen(path, "re");
+
+	while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+		if (strncmp(line, "EAL_OPTIONS=", 12) != 0)
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		strcpy(options, line + 12);
+	}
+	if (file != NULL)
+		fclose(file);
+	for (char *save = NULL, *word = strtok_r(options, " \t\"'", &save); word != NULL;
+	     word = strtok_r(NULL, " \t\"'", &save))
+		add(command, word);
+}
+
+int
+check_config_run(int count, char **words)
+{
+	struct command command = {.words = 0};
+	const char *path = count > 0 ? words[0] : SYSCONFDIR "/oneside/oneside.conf";
+
+	if (count > 1)
+		onesidectl_misused("check %s: one file is enough", words[1]);
+	add(&command, dataplane());
+	add_eal_options(&command, SYSCONFDIR "/oneside/eal.conf");
+	add(&command, "--");
+	add(&command, "--config");
+	add(&command, path);
+	add(&command, "--check");
+	start(&command, "install the data plane");
+}

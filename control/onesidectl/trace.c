@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Changes of state as they happen. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "control/onesidectl/onesidectl.h"
+
+#define NS_PER_S 1000000000ll
+
+static void
+print_edge(const json_t *edge)
+{
+	json_int_t ns = json_integer_value(json_object_get(edge, "time_ns"));
+	const json_t *client = json_object_get(edge, "client");
+	time_t seconds = (time_t)(ns / NS_PER_S);
+	struct tm parts;
+	char at[16];
+
+	localtime_r(&seconds, &parts);
+	strftime(at, sizeof(at), "%H:%M:%S", &parts);
+	printf("%s.%06" JSON_INTEGER_FORMAT " ", at, ns % NS_PER_S / 1000);
+	if (client != NULL)
+		printf("client %" JSON_INTEGER_FORMAT " ", json_integer_value(client));
+	printf("%s %#" PRIx64 ": %s -> %s (%s)%s\n", json_string_value(json_object_get(edge, "object")),
+	       (uint64_t)json_integer_value(json_object_get(edge, "id")),
+	       json_string_value(json_object_get(edge, "from")),
+	       json_string_value(json_object_get(edge, "to")),
+	       json_string_value(json_object_get(edge, "why")),
+	       json_is_false(json_object_get(edge, "allowed")) ? " NO EDGE OF ITS TABLE" : "");
+}
+
+static void
+print_packet(const json_t *packet)
+{
+	const json_t *edge = json_object_get(packet, "edge"), *lost = json_object_get(packet, "lost");
+
+	if (onesidectl_options.json) {
+		json_dumpf(packet, stdout, JSON_COMPACT);
+		putchar('\n');
+	} else if (edge != NULL) {
+		print_edge(edge);
+	} else if (lost != NULL) {
+		printf("(%" JSON_INTEGER_FORMAT " more were lost)\n", json_integer_value(lost));
+	}
+	fflush(stdout);
+}
+
+int
+trace_run(int count, char **words)
+{
+	json_t *request = json_pack("{s:s}", "command", "trace"), *packet;
+	json_int_t most, edges = 0;
+	int fd;
+
+	for (int i = 0; i < count; i++) {
+		if (word_filter(request, words[i], "qp client pid count"))
+			continue;
+		if (json_object_get(request, "qp") != NULL)
+			onesidectl_misused("trace %s: one queue pair is enough", words[i]);
+		json_object_set_new(request, "qp", json_integer(word_number("qp", words[i], UINT32_MAX)));
+	}
+	most = json_integer_value(json_object_get(request, "count"));
+	json_object_del(request, "count");
+	fd = ask_connect();
+	ask_send(fd, request);
+	packet = ask_answer(fd);
+	if (packet == NULL)
+		onesidectl_fail("the data plane has ended the connection");
+	json_decref(packet);
+	fprintf(stderr, "tracing\n");
+	while ((most == 0 || edges < most) && (packet = ask_answer(fd)) != NULL) {
+		edges += json_object_get(packet, "edge") != NULL;
+		print_packet(packet);
+		json_decref(packet);
+	}
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "control/show/show.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "control/cm/service.h"
+#include "control/rsm/rsm.h"
+#include "dataplane/mem/reach.h"
+
+static void
+add_number(struct tell *tell, const char *name, uint64_t number)
+{
+	tell->number(tell, name, number);
+}
+
+static void
+add_text(struct tell *tell, const char *name, const char *text)
+{
+	tell->text(tell, name, text);
+}
+
+static void
+add_key(struct tell *tell, const char *name, uint32_t number)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%#" PRIx32, number);
+	add_text(tell, name, text);
+}
+
+static void
+add_mac(struct tell *tell, const char *name, const uint8_t mac[6])
+{
+	char text[18];
+
+	snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3], mac[4],
+		 mac[5]);
+	add_text(tell, name, text);
+}
+
+static const char *
+api_name(uint32_t kind)
+{
+	return kind == ONE_KIND_RSM ? "rsm" : kind == ONE_KIND_VERBS ? "verbs" : "dat";
+}
+
+void
+show_client(struct tell *d, const struct client *client)
+{
+	uint64_t work, completions;
+
+	add_number(d, "pid", (uint64_t)client->pid);
+	add_number(d, "uid", client->uid);
+	add_text(d, "program", client->program);
+	add_text(d, "state", client_state_name(client));
+	add_text(d, "api", api_name(client->kind));
+	add_text(d, "port", client->port != NULL ? client->port->info->name : "");
+	if (client->engine != NULL) {
+		engine_client_counts(client->engine, &work, &completions);
+		add_number(d, "core", engine_client_lcore(client->engine));
+		add_number(d, "work", work);
+		add_number(d, "completions", completions);
+	}
+	add_number(d, "qps", client->table[OBJECT_QP].used);
+	add_number(d, "cqs", client->table[OBJECT_CQ].used);
+	add_number(d, "srqs", client->table[OBJECT_SRQ].used);
+	add_number(d, "listeners", client->table[OBJECT_LISTENER].used);
+	add_number(d, "requests_open", client->table[OBJECT_CR].used);
+	add_number(d, "mrs", client->table[OBJECT_MR].used);
+	add_number(d, "windows", client->table[OBJECT_MW].used);
+	add_number(d, "segments", client->segments);
+	add_number(d, "mapped_bytes", client->mapped);
+	add_number(d, "arena_bytes", client->arena_charged);
+	add_number(d, "copied_bytes", client->reach != NULL ? reach_bytes(client->reach) : 0);
+	add_number(d, "calls", client->requests);
+}
+
+void
+show_qp(struct tell *d, const void *object)
+{
+	const struct qp *qp = object;
+
+	add_key(d, "qpn", qp->config.qpn);
+	add_number(d, "id", qp->object.id);
+	add_text(d, "role", qp->kind->name);
+	add_text(d, "state", qp_state_name(qp));
+	if (qp->conn == NULL)
+		return;
+	add_text(d, "peer", addr_text(&qp->conn->path.dst));
+	add_key(d, "peer_qpn", qp->conn->peer_qpn);
+	add_number(d, "service", service_to_qual(qp->conn->service));
+	add_number(d, "path_mtu", qp->conn->local.path_mtu);
+	add_text(d, "kind", qp->conn->peer_oneside ? "oneside" : "foreign");
+}
+
+void
+show_connection(struct tell *d, const struct conn *conn)
+{
+	add_text(d, "state", conn_state_name(conn));
+	add_text(d, "side", conn->passive ? "passive" : "active");
+	add_text(d, "port", conn->port->info->name);
+	if (conn->qp != NULL) {
+		add_key(d, "qpn", conn->qp->config.qpn);
+		add_text(d, "role", conn->qp->kind->name);
+	}
+	add_text(d, "local", addr_text(&conn->path.src));
+	add_text(d, "peer", addr_text(&conn->path.dst));
+	add_key(d, "peer_qpn", conn->peer_qpn);
+	add_mac(d, "peer_mac", conn->mac);
+	add_number(d, "service", service_to_qual(conn->service));
+	add_text(d, "by", conn->by_numbers ? "numbers" : "cm");
+	add_number(d, "path_mtu", conn->local.path_mtu);
+	add_number(d, "rd_atomic_in", conn->local.rd_atomic_in);
+	add_number(d, "rd_atomic_out", conn->local.rd_atomic_out);
+	add_text(d, "kind", conn->peer_oneside ? "oneside" : "foreign");
+}
+
+void
+show_listener(struct tell *d, const void *object)
+{
+	const struct listener *listener = object;
+
+	add_number(d, "id", listener->object.id);
+	add_text(d, "port", listener->object.client->port->info->name);
+	add_number(d, "service", service_to_qual(listener->service));
+	add_text(d, "state", listener->cm != NULL ? "listening" : "ended");
+	add_text(d, "takes", listener->once ? "one" : "all");
+}
+
+/* A key that its application has revoked, and may renew, finds nothing. */
+static const char *
+way_of(const struct mr *mr)
+{
+	if (mr->entry == NULL)
+		return "none";
+	if (mem_lookup(engine_mem_table(), mem_key_of(mr->entry)) != mr->entry)
+		return "kept";
+	return mr->entry->base != NULL ? "mapped" : "copied";
+}
+
+void
+show_mr(struct tell *d, const void *object)
+{
+	const struct mr *mr = object;
+	const struct mw *mw;
+	uint64_t windows = 0;
+
+	LIST_FOREACH(mw, &mr->windows, mr_link)
+	windows++;
+	add_number(d, "id", mr->object.id);
+	add_number(d, "address", mr->va);
+	add_number(d, "length", mr->length);
+	add_key(d, "access", mr->access);
+	add_text(d, "way", way_of(mr));
+	add_number(d, "windows", windows);
+}
+
+void
+show_segment(struct tell *d, const void *object)
+{
+	const struct segment *segment = object;
+	const struct qp *qp;
+	uint64_t imports = 0;
+
+	LIST_FOREACH(qp, &segment->exports, segment_link)
+	imports++;
+	add_key(d, "segment", segment->id);
+	add_number(d, "pid", (uint64_t)segment->client->pid);
+	add_number(d, "uid", segment->acl.uid);
+	add_text(d, "port", segment->client->port->info->name);
+	add_number(d, "length", segment->mr->length);
+	add_number(d, "imports", imports);
+	add_number(d, "access_entries", segment->acl.num);
+}
+
+bool
+show_neighbour(struct tell *d, uint32_t index)
+{
+	static const char *const states[] = {"none", "incomplete", "reachable", "stale", "probe"};
+	struct neigh_info info;
+
+	if (!neigh_get(control.neigh, index, control.now, &info))
+		return false;
+	add_text(d, "address", addr_text(&info.addr));
+	add_mac(d, "mac", info.mac);
+	add_text(d, "port", path_port[info.port].info->name);
+	add_text(d, "state", states[info.state]);
+	return true;
+}
+
+void
+show_port(struct tell *d, uint32_t number)
+{
+	const struct engine_port_info *info = engine_port(number);
+
+	add_text(d, "port", info->name);
+	add_text(d, "address", addr_text(&info->addr));
+	add_text(d, "link", info->link_up ? "up" : "down");
+	add_number(d, "mbps", info->mbps);
+	engine_tell_port(d, number);
+}
+
+void
+show_quota(struct tell *d, const struct quota_account *account)
+{
+	static const char *const names[QUOTA_SERVICES] = {
+		[QUOTA_KEYS] = "keys",         [QUOTA_ZONES] = "zones",       [QUOTA_QPNS] = "qps",
+		[QUOTA_MAPPINGS] = "mappings", [QUOTA_CHANNELS] = "channels", [QUOTA_AHS] = "ahs",
+	};
+	const struct quota *quota = &control.quota;
+	char limit[32];
+
+	add_number(d, "uid", account->uid);
+	add_number(d, "clients", account->clients);
+	add_number(d, "clients_max", quota->max_clients_per_uid);
+	add_number(d, "bytes", account->bytes);
+	add_number(d, "bytes_max", quota->max_bytes_per_uid);
+	for (int i = 0; i < QUOTA_SERVICES; i++) {
+		uint32_t all = quota->max_common[i];
+
+		add_number(d, names[i], account->common[i]);
+		snprintf(limit, sizeof(limit), "%s_max", names[i]);
+		add_number(d, limit, all - all / 4);
+	}
+}
+
+void
+show_peer(struct tell *d, const struct config_peer *peer)
+{
+	char text[CONFIG_ADDR_TEXT];
+	int by = config_peer_port(control.config, peer);
+
+	add_number(d, "node", peer->node);
+	add_text(d, "address", config_addr_text(&peer->addr, false, text));
+	add_text(d, "port", by >= 0 ? control.config->port[by].name : "");
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A uDAPL connection that stands until standard input ends, for who asks about it.
+ *
+ *   net-dat-connected CLIENT_SOCKET SERVER_SOCKET
+ *
+ * Says "ready" when it does; at each line of standard input the client asks for one more connection, and
+ * says what dat_ep_connect() returns.
+ */
+#include <stdio.h>
+
+#include "dat_pair.h"
+
+static void
+server(struct pair *pair)
+{
+	struct dat_buffer buffer;
+	struct dat_side side;
+
+	dat_side_start(&side, pair, true, &buffer, 65536);
+	pair_barrier(pair);
+	dat_buffer_free(&side, &buffer);
+	dat_side_close(&side);
+}
+
+static void
+one_more(struct dat_side *side)
+{
+	DAT_EP_HANDLE ep = dat_side_ep(side);
+	const char *major = "?", *minor = "?";
+	DAT_RETURN ret = dat_ep_connect(ep, (DAT_IA_ADDRESS_PTR)&side->address, side->qual, 10000000, 0, NULL,
+					DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
+
+	dat_strerror(ret, &major, &minor);
+	printf("%s\n", major);
+	fflush(stdout);
+	dat_ep_free(ep);
+}
+
+static void
+client(struct pair *pair)
+{
+	struct dat_buffer buffer;
+	struct dat_side side;
+
+	dat_side_start(&side, pair, false, &buffer, 65536);
+	printf("ready\n");
+	fflush(stdout);
+	for (int c; (c = getchar()) != EOF;)
+		if (c == '\n')
+			one_more(&side);
+	pair_barrier(pair);
+	dat_buffer_free(&side, &buffer);
+	dat_side_close(&side);
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct pair_case cases[] = {{"connected", server, client, false}};
+
+	return pair_main(argc, argv, cases, 1);
+}

@@ -1,0 +1,127 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Metrics by HTTP from a data plane with traffic: what is counted is told, each family as doc/monitoring.md has
+# it, in a text that others than us can read; and who asks wrongly keeps nobody from anything.
+. "$(dirname "$0")/lib.sh"
+net_init
+socket=$WORK/metrics.sock
+start_memif_plane a --metrics "unix:$socket"
+: >"$WORK/server"
+ONESIDE_SOCKET=$(plane_socket a) "$BUILD/perf/oneside-perf" --once -t write_lat -s 8 -n 20000 >"$WORK/server" 2>&1 &
+APPLICATIONS+=("$!")
+tenths=300
+until grep -q 'serving on' "$WORK/server"; do
+	[ "$tenths" -gt 0 ] || fail "no server: $(cat "$WORK/server")"
+	sleep 0.1
+	tenths=$((tenths - 1))
+done
+ONESIDE_SOCKET=$(plane_socket a) timeout 100 "$BUILD/perf/oneside-perf" -t write_lat -s 8 -n 20000 192.0.2.1 >"$WORK/client" 2>&1 ||
+	fail "oneside-perf: $(cat "$WORK/client")"
+
+python3 -B - "$socket" "$WORK" "$(dirname "$0")/../../doc/monitoring.md" <<'PYTHON' || fail "metrics"
+import re, socket, sys, time
+
+def dial():
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    s.settimeout(60)
+    s.connect(sys.argv[1])
+    return s
+
+def ask(text):
+    s, answer = dial(), b""
+    try:
+        s.sendall(text)
+        while part := s.recv(65536):
+            answer += part
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return head.decode(), body.decode()
+
+def scrape(accept):
+    time.sleep(0.2)  # a text is given out for a tenth of a second
+    head, body = ask(b"GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: " + accept + b"\r\n\r\n")
+    assert head.startswith("HTTP/1.1 200 "), head
+    return body
+
+def values(body):
+    found = {}
+    for line in body.splitlines():
+        if not line.startswith("#"):
+            name, _, value = line.rpartition(" ")
+            assert name not in found, f"{name} is told twice"
+            found[name] = float(value)
+    return found
+
+def total(found, name, *labels):
+    return sum(v for k, v in found.items() if k.split("{")[0] == name and all(label in k for label in labels))
+
+first = values(scrape(b"*/*"))
+new = scrape(b"application/openmetrics-text;version=1.0.0")
+for name, text in (("classic", scrape(b"*/*")), ("openmetrics", new)):
+    with open(f"{sys.argv[2]}/{name}", "w", encoding="utf-8") as file:
+        file.write(text)
+second = values(new)
+# 20,000 writes, of which one of 61 was timed.
+for found in (first, second):
+    work = total(found, "oneside_core_work_total")
+    assert work >= 20000, work
+    assert total(found, "oneside_core_local_bytes_total") >= 8 * 20000
+    timed = total(found, "oneside_completion_seconds_count", 'operation="write"')
+    assert 20000 // 61 - 2 <= timed <= work / 61 + 2, timed
+    assert total(found, "oneside_completion_seconds_sum", 'operation="write"') > 0
+    assert total(found, "oneside_request_seconds_count", 'request="qp_create"') >= 2
+    assert total(found, "oneside_attached_total") == total(found, "oneside_request_seconds_count", 'request="hello"') >= 2
+    assert total(found, "oneside_resource_limit", 'resource="attachments"') == 256
+    assert found['oneside_port_up{port="p0"}'] == 0  # nobody is at the other end of the cable
+counters = {n: v for n, v in first.items() if re.search(r"_(total|count|bucket|sum)(\{|$)", n)}
+assert all(second[n] >= v for n, v in counters.items() if 'client="' not in n), "a counter has gone back"
+
+# Each family, with its type and what it is, has its line in the document, and no line is of none.
+kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", new, re.M))
+helps = dict(re.findall(r"^# HELP (\S+) (.*)$", new, re.M))
+labels = {n: set() for n in kinds}
+for sample in second:
+    name = sample.split("{")[0]
+    family = next(n for n in (name, re.sub(r"_(total|info|count|bucket|sum)$", "", name)) if n in kinds)
+    labels[family] |= set(re.findall(r'(\w+)="', sample)) - {"le"}
+with open(sys.argv[3], encoding="utf-8") as document:
+    told = re.findall(r"^\| `(oneside_\w+)` \| (\w+) \| ([^|]*) \| (.*) \|$", document.read(), re.M)
+assert len(told) == len({row[0] for row in told}), "doc/monitoring.md: a metric is there twice"
+bad = [f"{n} is in doc/monitoring.md and is not told" for n, *_ in told if n not in kinds]
+told = {row[0]: row[1:] for row in told}
+for name, kind in kinds.items():
+    known = told.get(name, ("", "", ""))
+    # What others have brought about is not there each time: labels of clients.
+    if known[0] != kind or known[2] != helps[name] or not labels[name] <= set(known[1].split(", ")):
+        bad.append(f"doc/monitoring.md: | `{name}` | {kind} | {', '.join(sorted(labels[name]))} | {helps[name]} |")
+assert not bad, "\n" + "\n".join(bad)
+
+# Who asks wrongly is told so; who asks slowly, or not at all, makes others wait a second at most.
+for wrong, status in ((b"x\r\n\r\n", 400), (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 404), (b"y" * 100000, 431)):
+    head, _ = ask(wrong)
+    assert head.startswith(f"HTTP/1.1 {status} "), head
+crowd = [dial() for _ in range(32)]
+for s in crowd[::2]:
+    s.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
+assert total(values(scrape(b"*/*")), "oneside_core_loops_total") > total(second, "oneside_core_loops_total")
+PYTHON
+
+promtool=$(command -v promtool) || promtool=$BUILD/promtool # where quickstart puts it
+if [ -x "$promtool" ]; then
+	"$promtool" check metrics <"$WORK/classic" >"$WORK/lint" 2>&1 && [ ! -s "$WORK/lint" ] || fail "promtool: $(cat "$WORK/lint")"
+else
+	leave_out "promtool check metrics: there is no promtool (Debian: prometheus)"
+fi
+if /usr/bin/python3 -c 'import prometheus_client' 2>/dev/null; then
+	/usr/bin/python3 - "$WORK/openmetrics" <<'PYTHON' || fail "OpenMetrics, as prometheus_client reads it"
+import sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as families
+with open(sys.argv[1], encoding="utf-8") as text:
+    assert len(list(families(text.read()))) > 50
+PYTHON
+else
+	leave_out "OpenMetrics: there is no prometheus_client (Debian: python3-prometheus-client)"
+fi
+stop_plane a
+[ ! -e "$socket" ] || fail "the socket of metrics is left behind"

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The control socket of a whole control thread: what it tells, and callers that mean no good. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "attach.h"
+#include "config/ctl_path.h"
+#include "control/ctl/request.h"
+
+#define ROOM 70000u
+
+static int
+dial(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	assert_true(ctl_path_beside(app_socket, address.sun_path, sizeof(address.sun_path)));
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0)
+		fail_msg("%s: %s", address.sun_path, strerror(errno));
+	return fd;
+}
+
+/* NULL: the connection has ended. */
+static json_t *
+hear(int fd)
+{
+	static char text[ROOM];
+	ssize_t n = recv(fd, text, sizeof(text), 0);
+	json_t *answer = n > 0 ? json_loadb(text, (size_t)n, 0, NULL) : NULL;
+
+	assert_true(n <= 0 || json_is_object(answer));
+	return answer;
+}
+
+static json_t *
+ask(int fd, const char *request)
+{
+	json_t *answer;
+
+	assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), (ssize_t)strlen(request));
+	answer = hear(fd);
+	assert_non_null(answer);
+	return answer;
+}
+
+static void
+assert_refused(int fd, const char *request, const char *reason)
+{
+	json_t *answer = ask(fd, request);
+	const char *error = json_string_value(json_object_get(answer, "error"));
+
+	if (error == NULL || strstr(error, reason) == NULL)
+		fail_msg("%s: \"%s\" is not \"%s\"", request, error != NULL ? error : "no error", reason);
+	json_decref(answer);
+}
+
+/* It serves: one fact that nobody else can know. */
+static void
+assert_serves(void)
+{
+	int fd = dial();
+	json_t *answer = ask(fd, "{\"command\": \"show\", \"what\": \"version\"}");
+	json_t *facts = json_array_get(json_object_get(answer, "version"), 0);
+
+	assert_int_equal(json_integer_value(json_object_get(facts, "pid")), getpid());
+	assert_string_equal(json_string_value(json_object_get(facts, "socket")), app_socket);
+	json_decref(answer);
+	close(fd);
+}
+
+/* All of a list, by pages; how many pages. */
+static uint32_t
+list(int fd, const char *what, const char *filters, json_t *all)
+{
+	json_int_t from = 0;
+	uint32_t pages = 0;
+
+	for (;;) {
+		char request[256];
+		json_t *answer, *next;
+
+		snprintf(request, sizeof(request),
+			 "{\"command\": \"show\", \"what\": \"%s\", \"from\": %" JSON_INTEGER_FORMAT "%s}",
+			 what, from, filters);
+		answer = ask(fd, request);
+		assert_true(json_is_array(json_object_get(answer, what)));
+		assert_in_range(json_array_size(json_object_get(answer, what)), 0, 32);
+		json_array_extend(all, json_object_get(answer, what));
+		next = json_object_get(answer, "next");
+		pages++;
+		if (next == NULL) {
+			json_decref(answer);
+			return pages;
+		}
+		assert_true(json_integer_value(next) > from);
+		from = json_integer_value(next);
+		json_decref(answer);
+	}
+}
+
+static uint32_t
+count(int fd, const char *what, const char *filters)
+{
+	json_t *all = json_array();
+	uint32_t n;
+
+	list(fd, what, filters, all);
+	n = (uint32_t)json_array_size(all);
+	json_decref(all);
+	return n;
+}
+
+static void
+test_lists(void **state)
+{
+	static const char *const whats[] = {"clients", "endpoints", "connections", "listeners",  "segments",
+					    "memory",  "ports",     "peers",       "neighbours", "cores",
+					    "drops",   "transport", "quota",       "version"};
+	struct app app, other;
+	uint32_t pz, cq;
+	json_t *all = json_array(), *qpns = json_object(), *one;
+	char filter[64];
+	size_t i;
+	int fd = dial();
+
+	app_hello(&app, ONE_KIND_DAT);
+	app_hello(&other, ONE_KIND_RSM);
+	pz = app_pz(&app);
+	cq = app_cq(&app, 10);
+	for (i = 0; i < 100; i++)
+		app_qp(&app, pz, cq);
+	app_qp(&other, app_pz(&other), app_cq(&other, 10));
+	assert_true(list(fd, "endpoints", "", all) >= 4);
+	json_array_foreach(all, i, one)
+	{
+		assert_int_equal(json_integer_value(json_object_get(one, "pid")), getpid());
+		json_object_set(qpns, json_string_value(json_object_get(one, "qpn")), one);
+	}
+	assert_int_equal(json_array_size(all), 101);
+	assert_int_equal(json_object_size(qpns), 101);
+	assert_int_equal(count(fd, "clients", ""), 2);
+	snprintf(filter, sizeof(filter), ", \"pid\": %d, \"uid\": %u", (int)getpid(),
+		 (unsigned int)geteuid());
+	assert_int_equal(count(fd, "endpoints", filter), 101);
+	assert_int_equal(count(fd, "endpoints", ", \"pid\": 1"), 0);
+	assert_int_equal(count(fd, "endpoints", ", \"uid\": 12345"), 0);
+	assert_int_equal(count(fd, "endpoints", ", \"peer\": \"192.0.2.2\""), 0);
+	assert_int_equal(count(fd, "ports", ", \"port\": \"p0\""), 1);
+	for (i = 0; i < sizeof(whats) / sizeof(whats[0]); i++) {
+		char request[128];
+
+		count(fd, whats[i], "");
+		/* From the end of the world there is nothing. */
+		snprintf(request, sizeof(request),
+			 "{\"command\": \"show\", \"what\": \"%s\", \"from\": 9007199254740991}", whats[i]);
+		one = ask(fd, request);
+		assert_null(json_object_get(one, "next"));
+		if (strcmp(whats[i], "version") != 0)
+			assert_int_equal(json_array_size(json_object_get(one, whats[i])), 0);
+		json_decref(one);
+	}
+	assert_refused(fd, "{\"command\": \"show\", \"what\": \"ports\", \"port\": \"p9\"}", "no such port");
+	assert_refused(fd, "{\"command\": \"show\", \"what\": \"endpoints\", \"peer\": \"here\"}",
+		       "not an address");
+	json_decref(all);
+	json_decref(qpns);
+	app_close(&app);
+	app_close(&other);
+	close(fd);
+	assert_clean();
+	forget_events();
+}
+
+static void
+test_changes(void **state)
+{
+	struct app app;
+	char request[128];
+	int fd = dial();
+	json_t *answer;
+
+	/* The arguments of this data plane name no port: it cannot be what they say. */
+	assert_refused(fd, "{\"command\": \"reload\"}", "there is no port");
+	assert_int_equal(config.num_ports, 1);
+	assert_refused(fd, "{\"command\": \"peer-remove\", \"node\": 40}", "no such peer");
+	assert_refused(fd, "{\"command\": \"peer-add\", \"node\": 2, \"address\": \"192.0.2.9\"}",
+		       "remove it first");
+	assert_refused(fd, "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"10.9.9.9\"}",
+		       "no port reaches");
+	assert_int_equal(config.num_peers, 1);
+	json_decref(ask(fd, "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"192.0.2.9\"}"));
+	assert_int_equal(count(fd, "peers", ""), 2);
+	answer = ask(fd, "{\"command\": \"peer-remove\", \"node\": 9}");
+	assert_string_equal(json_string_value(json_object_get(answer, "done")), "changed: peers");
+	json_decref(answer);
+	assert_int_equal(count(fd, "peers", ""), 1);
+	assert_refused(fd, "{\"command\": \"log-level\", \"level\": \"loud\"}", "no such level");
+	assert_refused(fd, "{\"command\": \"client-kill\", \"pid\": 1}", "no such attachment");
+	app_hello(&app, ONE_KIND_DAT);
+	snprintf(request, sizeof(request), "{\"command\": \"client-kill\", \"pid\": %d}", (int)getpid());
+	answer = ask(fd, request);
+	assert_string_equal(json_string_value(json_object_get(answer, "done")), "1 attachment is ended");
+	json_decref(answer);
+	assert_ended(&app);
+	app_close(&app);
+	close(fd);
+	assert_clean();
+}
+
+/* ---- callers that mean no good ---- */
+
+static void
+test_rubbish(void **state)
+{
+	char text[CTL_REQUEST_MAX * 2];
+	int fd = dial();
+
+	memset(text, '[', sizeof(text));
+	assert_int_equal(send(fd, text, sizeof(text), 0), (ssize_t)sizeof(text));
+	json_decref(hear(fd));
+	assert_refused(fd, "\n", "has to be JSON");
+	assert_refused(fd, "{\"command\": \"stop\"}", "no such command");
+	/* It goes on all the same. */
+	assert_int_equal(count(fd, "cores", ""), 1);
+	close(fd);
+	assert_serves();
+}
+
+/* Descriptors are closed, and end the connection. */
+static void
+test_descriptors(void **state)
+{
+	const char request[] = "{\"command\": \"show\", \"what\": \"cores\"}";
+	union {
+		char bytes[CMSG_SPACE(sizeof(int) * 100)];
+		struct cmsghdr align;
+	} ancillary = {.bytes = {0}};
+	struct iovec iov = {(void *)(uintptr_t)request, sizeof(request) - 1};
+	struct msghdr header = {.msg_iov = &iov,
+				.msg_iovlen = 1,
+				.msg_control = &ancillary,
+				.msg_controllen = sizeof(ancillary.bytes)};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&header);
+	int fd = dial(), fds[100];
+
+	for (int i = 0; i < 100; i++)
+		fds[i] = STDOUT_FILENO;
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(fds));
+	memcpy(CMSG_DATA(cmsg), fds, sizeof(fds));
+	assert_int_equal(sendmsg(fd, &header, 0), (ssize_t)iov.iov_len);
+	assert_null(hear(fd));
+	close(fd);
+	assert_clean();
+	assert_serves();
+}
+
+/* Who takes no answer is asked no more: his requests stay with him, and others are served. */
+static void
+test_deaf(void **state)
+{
+	const char request[] = "{\"command\": \"show\", \"what\": \"ports\"}";
+	struct app app;
+	int fd = dial();
+	uint32_t sent = 0;
+
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	for (int idle = 0; idle < 200;) {
+		if (send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL) > 0) {
+			sent++;
+			idle = 0;
+		} else {
+			assert_int_equal(errno, EAGAIN);
+			pause_ms(1);
+			idle++;
+		}
+		assert_in_range(sent, 0, 100000);
+	}
+	assert_serves();
+	app_hello(&app, ONE_KIND_DAT);
+	app_close(&app);
+	close(fd);
+	assert_clean();
+}
+
+/* More connections than there may be are told so; when they have gone, others are served. */
+static void
+test_crowd(void **state)
+{
+	int fd[1000];
+	uint32_t turned_away = 0;
+
+	for (int i = 0; i < 1000; i++) {
+		fd[i] = dial();
+		fcntl(fd[i], F_SETFL, O_NONBLOCK);
+	}
+	/* The last one has been answered: so have all before it. */
+	fcntl(fd[999], F_SETFL, 0);
+	json_decref(hear(fd[999]));
+	for (int i = 0; i < 999; i++) {
+		json_t *answer = hear(fd[i]);
+
+		if (answer == NULL)
+			continue;
+		assert_non_null(
+			strstr(json_string_value(json_object_get(answer, "error")), "all connections"));
+		json_decref(answer);
+		turned_away++;
+	}
+	assert_int_equal(turned_away, 1000 - 32 - 1);
+	for (int i = 0; i < 1000; i++)
+		close(fd[i]);
+	assert_clean();
+	assert_serves();
+}
+
+int
+ctl_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lists),   cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_rubbish), cmocka_unit_test(test_descriptors),
+		cmocka_unit_test(test_deaf),    cmocka_unit_test(test_crowd),
+	};
+
+	return cmocka_run_group_tests_name("control: its own socket", tests, NULL, NULL);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Clients that share a core: by the cost of their work, however many queue pairs they keep busy.  Each posts
+ * to itself, and as much as its rings take. */
+#include <stdlib.h>
+
+#include "fixture.h"
+
+#define PAIRS 16
+#define LONG (1u << 20)
+
+struct side {
+	struct app app;
+	struct ring sends;
+	struct memory memory;
+	struct pair from[PAIRS], to[PAIRS];
+	uint32_t pairs, open[PAIRS], len;
+	uint64_t done; /* writes */
+};
+
+static struct side side[2];
+
+static void
+begin(struct side *s, uint32_t pairs, uint32_t len, bool local)
+{
+	app_start(&s->app);
+	ring_new(&s->app, 12, &s->sends, NULL);
+	memory_new(&s->app, ONE_ACCESS_ALL, LONG, &s->memory);
+	s->pairs = pairs;
+	s->len = len;
+	s->done = 0;
+	for (uint32_t i = 0; i < pairs; i++) {
+		pair_new(&s->app, &s->sends, &s->sends, NULL, NULL, &s->from[i]);
+		pair_new(&s->app, &s->sends, &s->sends, NULL, NULL, &s->to[i]);
+		pair_connect(&s->from[i], &s->to[i], RC_RTS, local);
+		pair_connect(&s->to[i], &s->from[i], RC_RTS, local);
+		s->open[i] = 0;
+	}
+}
+
+static void
+end(struct side *s)
+{
+	for (uint32_t i = 0; i < s->pairs; i++) {
+		pair_end(&s->from[i]);
+		pair_end(&s->to[i]);
+	}
+	ring_end(&s->sends);
+	memory_end(&s->memory);
+	app_end(&s->app);
+}
+
+static void
+post_all(struct side *s)
+{
+	struct one_cqe cqe;
+
+	while (ring_poll(&s->sends, &cqe)) {
+		assert_int_equal(cqe.status, ONE_STATUS_SUCCESS);
+		s->open[cqe.cookie]--;
+		s->done++;
+	}
+	for (uint32_t i = 0; i < s->pairs; i++)
+		for (; s->open[i] < MAX_WR; s->open[i]++)
+			post_write(&s->from[i], &s->memory, &s->memory, s->len, i);
+}
+
+static void
+run(uint32_t loops, uint32_t sides)
+{
+	for (uint32_t i = 0; i < loops; i++) {
+		for (uint32_t j = 0; j < sides; j++)
+			post_all(&side[j]);
+		turn(1);
+	}
+}
+
+/* Of what both together cost, in thousandths. */
+static uint32_t
+cost_of_first(uint64_t frame)
+{
+	uint64_t cost[2];
+
+	for (int i = 0; i < 2; i++)
+		cost[i] = side[i].done * (SHARE_REQUEST + side[i].len + (side[i].len + 1023) / 1024 * frame);
+	return (uint32_t)(1000 * cost[0] / (cost[0] + cost[1]));
+}
+
+struct one_case {
+	uint32_t pairs[2], len[2];
+	uint32_t within; /* of 500, in thousandths */
+};
+
+static void
+test_cases(const struct one_case *cases, size_t n, bool local, uint64_t frame)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint32_t thousandths;
+
+		for (int j = 0; j < 2; j++)
+			begin(&side[j], cases[i].pairs[j], cases[i].len[j], local);
+		run(4000, 2);
+		thousandths = cost_of_first(frame);
+		if (thousandths < 500 - cases[i].within || thousandths > 500 + cases[i].within)
+			fail_msg("case %zu: %u of 1000 (%lu and %lu writes)", i, thousandths, side[0].done,
+				 side[1].done);
+		for (int j = 0; j < 2; j++)
+			end(&side[j]);
+	}
+}
+
+/* With as many requests as use up a turn. */
+static void
+test_local(void **state)
+{
+	static const struct one_case cases[] = {
+		{{1, 1}, {65536, 65536}, 20}, {{1, PAIRS}, {65536, 65536}, 50}, {{6, PAIRS}, {8, 8}, 50},
+		{{6, PAIRS}, {8, LONG}, 50},  {{PAIRS, 1}, {8, LONG}, 50},      {{2, PAIRS}, {LONG, 512}, 50},
+	};
+
+	test_cases(cases, RTE_DIM(cases), true, 0);
+}
+
+/* By frames, whose receiver is slower: as much is in flight of each, if each has so much.  Many queue pairs
+ * take more acknowledgements than one, and long messages are done late. */
+static void
+test_by_frames(void **state)
+{
+	static const struct one_case cases[] = {
+		{{1, 1}, {65536, 65536}, 20},
+		{{1, PAIRS}, {65536, 65536}, 200},
+		{{PAIRS, PAIRS}, {8, 8}, 100},
+	};
+
+	test_cases(cases, RTE_DIM(cases), false, SHARE_FRAME + 60);
+}
+
+/* What others leave is for whoever wants it, and past turns give no claim. */
+static void
+test_alone(void **state)
+{
+	uint64_t before;
+
+	for (int j = 0; j < 2; j++)
+		begin(&side[j], 1, LONG, true);
+	run(500, 1);
+	before = side[0].done;
+	assert_in_range(before, 500 * LOCAL_CHUNK / LONG - 1, 500 * LOCAL_CHUNK_LONG / LONG);
+	run(1000, 2);
+	assert_in_range(side[1].done * 100 / (side[0].done - before), 80, 120);
+	for (int j = 0; j < 2; j++)
+		end(&side[j]);
+}
+
+/* One that rings all its doorbells, whether there is work or none. */
+static void
+test_all_doorbells(void **state)
+{
+	uint32_t rung;
+
+	begin(&side[0], 1, 8, true);
+	begin(&side[1], 1, 8, true);
+	for (uint32_t i = 1; i < PAIRS; i++) {
+		side[1].app.next_doorbell += ONE_DOORBELL_GROUP;
+		pair_new(&side[1].app, &side[1].sends, NULL, NULL, NULL, &side[1].to[i]);
+	}
+	for (uint32_t i = 0; i < 1000; i++) {
+		post_all(&side[0]);
+		for (uint32_t j = 0; j < ONE_QPS_MAX / ONE_DOORBELL_GROUP; j++)
+			atomic_store(&side[1].app.doorbells->group[j], 1);
+		for (uint32_t j = 0; j < ONE_QPS_MAX; j++)
+			atomic_store(&side[1].app.doorbells->qp[j], 1);
+		turn(1);
+		for (uint32_t j = rung = 0; j < ONE_QPS_MAX / ONE_DOORBELL_GROUP; j++)
+			rung += atomic_load(&side[1].app.doorbells->group[j]) != 0;
+		assert_true(rung >= ONE_QPS_MAX / ONE_DOORBELL_GROUP - CORE_SCAN_GROUPS);
+	}
+	assert_int_not_equal(side[0].done, 0);
+	for (uint32_t i = 1; i < PAIRS; i++)
+		pair_end(&side[1].to[i]);
+	for (int j = 0; j < 2; j++)
+		end(&side[j]);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_local),
+		cmocka_unit_test(test_by_frames),
+		cmocka_unit_test(test_alone),
+		cmocka_unit_test(test_all_doorbells),
+	};
+
+	return cmocka_run_group_tests(tests, group_start, group_stop);
+}
