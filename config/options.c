@@ -38,7 +38,10 @@ find_action(const char *name, enum config_action *action)
 	static const struct {
 		const char *name;
 		enum config_action action;
-	} actions[] = {{"check", CONFIG_CHECK}, {"help", CONFIG_HELP}, {"version", CONFIG_VERSION}};
+	} actions[] = {{"check", CONFIG_CHECK},
+		       {"precheck", CONFIG_PRECHECK},
+		       {"help", CONFIG_HELP},
+		       {"version", CONFIG_VERSION}};
 
 	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
 		if (strcmp(actions[i].name, name) == 0) {
@@ -154,7 +157,7 @@ set_option(struct config *config, const char *name, const char *value, char *why
 bool
 config_is_option(const char *arg)
 {
-	static const char *const others[] = {"config", "port", "peer", "limit", "check"};
+	static const char *const others[] = {"config", "port", "peer", "limit", "check", "precheck"};
 	const char *value;
 	char name[64];
 
@@ -240,6 +243,7 @@ config_usage(void *file)
 	fprintf(out,
 		"\n"
 		"  --check           examine machine and configuration, say what is missing, and end\n"
+		"  --precheck        the same, but devices and memory are looked at only, not started\n"
 		"  --help            this text\n"
 		"  --version         the versions of oneside and DPDK\n"
 		"\n"

@@ -113,11 +113,12 @@ enum engine_command_type {
 			    * if its type is nonzero and ENGINE_EVENT_ESTABLISHED has not posted it before.
 			    * Connected by numbers: takes send_psn, rd_atomic_out, retries and timeout of
 			    * `connection` */
-	ENGINE_QP_STATE,   /* stores one_qp_shm.state = `state` (e.g. CONNECTING, CLOSING) */
-	ENGINE_QP_DRAIN,   /* graceful: ENGINE_EVENT_DRAINED when all requests are done */
-	ENGINE_QP_FLUSH,   /* stop; flush all work; state = ONE_QP_ERROR; then post `event` on conn_cq */
-	ENGINE_QP_RESET,   /* back to ONE_QP_IDLE: rings emptied without completions; receives posted in
-			    * IDLE stay */
+	ENGINE_QP_SET,   /* `settings`, in RC_RTR and RC_RTS; ENGINE_QP_DRAIN goes on with what was stopped */
+	ENGINE_QP_STATE, /* stores one_qp_shm.state = `state` (e.g. CONNECTING, CLOSING) */
+	ENGINE_QP_DRAIN, /* graceful: ENGINE_EVENT_DRAINED when all requests are done */
+	ENGINE_QP_FLUSH, /* stop; flush all work; state = ONE_QP_ERROR; then post `event` on conn_cq */
+	ENGINE_QP_RESET, /* back to ONE_QP_IDLE: rings emptied without completions; receives posted in
+			  * IDLE stay */
 	ENGINE_QP_REMOVE,
 	ENGINE_QP_BIND_DONE, /* answers ENGINE_EVENT_BIND: ok */
 	ENGINE_QP_PATH,      /* new path (the peer's MAC changed) */
@@ -146,6 +147,7 @@ struct engine_command {
 		struct engine_qp_config qp_config;
 		struct engine_connection connection;
 		struct engine_datagram datagram;
+		struct one_qp_settings settings;
 		struct wire_path path;
 		enum one_qp_state state;
 		bool ok;

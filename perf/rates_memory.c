@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What registering memory costs, beside pinning and copying as much. */
+/* What registering memory costs, beside pinning and copying as much, and beside a request to another thread.
+ */
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "dat_common.h"
 #include "rates.h"
 #include "report.h"
 
-#define AGAIN 200u /* times that the same memory is registered */
+#define AGAIN 200u   /* times that the same memory is registered */
+#define REQUEST 1024 /* bytes: struct one_msg, */
+#define REPLY 256    /* struct one_reply */
 
-enum what { FIRST, UNTOUCHED, AGAIN_US, FREE, GIVEN_BACK, MLOCK, MEMCPY, WHATS };
+enum what { FIRST, UNTOUCHED, AGAIN_US, FREE, GIVEN_BACK, MLOCK, MEMCPY, SOCKET, WHATS };
 
-static const char *const name[WHATS] = {"first", "untouched", "again", "free", "munmap", "mlock", "memcpy"};
+static const char *const name[WHATS] = {"first",  "untouched", "again",  "free",
+					"munmap", "mlock",     "memcpy", "socket"};
 
 struct least {
 	uint64_t ns[WHATS]; /* the least of the rounds */
@@ -94,6 +101,50 @@ others(size_t size, struct least *least)
 	return true;
 }
 
+static void *
+answer(void *arg)
+{
+	const int *end = arg;
+	char request[REQUEST];
+
+	while (recv(end[1], request, sizeof(request), 0) == REQUEST &&
+	       send(end[1], request, REPLY, MSG_NOSIGNAL) == REPLY)
+		;
+	return NULL;
+}
+
+/* A request to a thread that sleeps, and its answer, as long as those of the control thread: what a
+ * registration takes that is one, at the least. */
+static bool
+request(struct least *least)
+{
+	static const char message[REQUEST];
+	char reply[REPLY];
+	pthread_t thread;
+	int end[2];
+	bool ok = true;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, end) != 0)
+		return false;
+	if (pthread_create(&thread, NULL, answer, end) != 0) {
+		close(end[0]);
+		close(end[1]);
+		return false;
+	}
+	for (uint32_t i = 0; i < AGAIN && ok; i++) {
+		uint64_t start = now_ns();
+
+		ok = send(end[0], message, sizeof(message), MSG_NOSIGNAL) == REQUEST &&
+		     recv(end[0], reply, sizeof(reply), 0) == REPLY;
+		keep_least(least, SOCKET, start);
+	}
+	shutdown(end[0], SHUT_RDWR);
+	pthread_join(thread, NULL);
+	close(end[0]);
+	close(end[1]);
+	return ok;
+}
+
 static bool
 one_round(const struct dat_adapter *adapter, size_t size, struct least *least)
 {
@@ -114,7 +165,7 @@ one_round(const struct dat_adapter *adapter, size_t size, struct least *least)
 	ok = ok && p != NULL && enroll_once(adapter, p, size, least, UNTOUCHED);
 	if (p != NULL)
 		munmap(p, size);
-	return ok && others(size, least);
+	return ok && others(size, least) && request(least);
 }
 
 static void

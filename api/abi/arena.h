@@ -4,7 +4,8 @@
  * seals its size, and decides what lies where; the application learns offsets
  * from replies.  It is sparse: only what is handed out has pages.
  *
- *   0                      struct one_arena (one page and more)
+ *   0                      struct one_arena
+ *   one_arena.keys         struct one_keys
  *   one_arena.doorbells    struct one_doorbells
  *   one_arena.channels     ONE_CHANNELS x struct one_channel
  *   ...                    completion rings, queue pairs, work rings, staging memory
@@ -36,7 +37,8 @@ struct one_arena {
 	uint64_t size;
 	uint64_t doorbells; /* offset */
 	uint64_t channels;  /* offset */
-	uint8_t pad0[32];
+	uint64_t keys;      /* offset */
+	uint8_t pad0[24];
 	/* written by the engine: nonzero when it sleeps and wants the eventfd written after a
 	 * doorbell.  Only ever nonzero when one_welcome.idle is ONE_IDLE_SLEEP: then the
 	 * application executes a full fence between the doorbell and this load. */
@@ -46,6 +48,34 @@ struct one_arena {
 	uint8_t pad1[56];
 };
 _Static_assert(sizeof(struct one_arena) == 128, "one_arena");
+
+/*
+ * Memory regions (ONE_MR_RENEWABLE) whose key the application ends, and lets begin again as another one,
+ * without the control thread.  One request at a time: the application stores it, then `asked` (release),
+ * which differs from the last one, then 1 to one_doorbells.keys (release).  The core of the attachment
+ * carries it out between two accesses to memory, and stores `refused`, then `answered` = asked (release).
+ */
+enum one_key_op {
+	ONE_KEY_REVOKE = 1, /* `key` counts no more, and nothing that began with it goes on */
+	ONE_KEY_RENEW       /* the region whose last key was `key` has the key `next`, of the same slot */
+};
+
+struct one_keys {
+	/* written by the application */
+	_Atomic uint32_t asked;
+	_Atomic uint32_t op;
+	_Atomic uint32_t key;
+	_Atomic uint32_t next;
+	uint8_t pad0[48];
+	/* written by the engine */
+	_Atomic uint32_t answered;
+	_Atomic uint32_t refused; /* the control thread has to be asked (MR_FREE, MR_CREATE) */
+	uint8_t pad1[56];
+};
+_Static_assert(sizeof(struct one_keys) == 128, "one_keys");
+
+/* The bits of a key that tell nothing but its slot in the data plane's table. */
+#define ONE_KEY_SLOT 0x00ffff00u
 
 enum one_fault {
 	ONE_FAULT_RING = 1, /* a ring index or descriptor that no honest library writes */

@@ -66,6 +66,7 @@ enum one_msg_type {
 	ONE_MSG_COPIES,
 	ONE_MSG_QP_RTR,
 	ONE_MSG_QP_RTS,
+	ONE_MSG_QP_SET,
 	ONE_MSG_QP_ERROR, /* from any state; when the reply comes, all that was posted is flushed */
 	ONE_MSG_CHANNEL_OPEN,
 	ONE_MSG_CHANNEL_CLOSE,
@@ -261,6 +262,26 @@ struct one_qp_rts {
 };
 
 /*
+ * Of a queue pair that serves its peer, or takes datagrams (which have only ONE_QP_SET_STOPPED): what is in
+ * `given` changes.  Stopped, as IBTA's SQD: requests that have been begun go on, others wait in the ring;
+ * when the last of those has ended, one_qp_shm.sq_draining is 0, and with `notify` there is
+ * ONE_ASYNC_SQ_DRAINED.
+ */
+#define ONE_QP_SET_ACCESS 1u
+#define ONE_QP_SET_MIN_RNR_TIMER 2u
+#define ONE_QP_SET_STOPPED 4u
+struct one_qp_settings {
+	uint32_t access; /* ONE_ACCESS_REMOTE_*: what the peer may ask for from now on */
+	uint8_t given;   /* ONE_QP_SET_* */
+	uint8_t min_rnr_timer;
+	uint8_t stopped, notify;
+};
+struct one_qp_set {
+	uint32_t qp;
+	struct one_qp_settings to;
+};
+
+/*
  * Datagrams.  An address handle names an address; the next hop is found by ARP or ND before the reply comes,
  * as for a connection.  The reply's id goes into requests (one_ud_to()).  QP_DATAGRAM makes an
  * idle queue pair receive (RTR), and then send (RTS); asked again it changes the Q_Key.  -EPERM: a Q_Key with
@@ -372,6 +393,8 @@ struct one_mr_piece {
 /* Pages have been put into a sealed region since something of it was registered: what was populated before
  * may be gone. */
 #define ONE_MR_FRESH 1u
+/* Its key may be revoked and renewed (struct one_keys), if the reply says so, too. */
+#define ONE_MR_RENEWABLE 2u
 struct one_mr_create {
 	uint32_t pz;
 	uint32_t access; /* ONE_ACCESS_* */
@@ -380,14 +403,14 @@ struct one_mr_create {
 	uint64_t shift; /* keys name the byte at `va` by va + shift, modulo 2^64: a multiple of the page size,
 			 * or what makes it 0 */
 	uint32_t num_pieces;
-	uint32_t flags; /* ONE_MR_FRESH */
+	uint32_t flags; /* ONE_MR_* */
 	struct one_mr_piece piece[ONE_MR_PIECES];
 };
 struct one_mr_created {
 	uint32_t mr;
 	uint32_t lkey;
 	uint32_t rkey;
-	uint32_t reserved;
+	uint32_t renewable;
 }; /* rkey 0: no remote right */
 
 struct one_mr_swap {
@@ -584,6 +607,7 @@ struct one_msg {
 		struct one_srq_limit srq_limit;
 		struct one_qp_rtr qp_rtr;
 		struct one_qp_rts qp_rts;
+		struct one_qp_set qp_set;
 		struct one_channel_open channel_open;
 		struct one_ah_create ah_create;
 		struct one_qp_datagram qp_datagram;

@@ -203,6 +203,7 @@ enum one_async {
 	ONE_ASYNC_CQ_OVERFLOW = 1, /* object = CQ */
 	ONE_ASYNC_QP_ERROR,        /* object = QP: broken by its peer's bad access, nothing was outstanding;
 				    * with ONE_QP_NOTIFY_END: it takes no receives any more */
+	ONE_ASYNC_SQ_DRAINED,      /* object = QP: see ONE_MSG_QP_SET */
 	ONE_ASYNC_SRQ_LIMIT /* object = SRQ: fewer receives are left than ONE_MSG_SRQ_LIMIT said; once */
 };
 
@@ -303,10 +304,11 @@ enum one_qp_state {
 /* A queue pair.  Its rings lie elsewhere in the arena (ONE_MSG_QP_CREATE's reply). */
 struct one_qp_shm {
 	/* written by the engine */
-	_Atomic uint32_t state;   /* enum one_qp_state; stored before the event that tells of it */
-	uint8_t pad0[60];         /* read for every post; what follows changes with every few */
-	_Atomic uint32_t sq_head; /* slots of the send ring taken: their memory may be reused */
-	_Atomic uint32_t sq_done; /* send work requests finished: completed, suppressed or flushed */
+	_Atomic uint32_t state;       /* enum one_qp_state; stored before the event that tells of it */
+	_Atomic uint32_t sq_draining; /* stopped, and requests are still under way */
+	uint8_t pad0[56];             /* read for every post; what follows changes with every few */
+	_Atomic uint32_t sq_head;     /* slots of the send ring taken: their memory may be reused */
+	_Atomic uint32_t sq_done;     /* send work requests finished: completed, suppressed or flushed */
 	_Atomic uint32_t rq_head;
 	_Atomic uint32_t rq_done;
 	uint8_t pad1[48];
@@ -396,8 +398,11 @@ _Static_assert(sizeof(struct one_sidr_shm) == 256, "one_sidr_shm");
 #define ONE_DOORBELL_GROUP 64u
 
 struct one_doorbells {
+	_Atomic uint8_t keys; /* struct one_keys has a request; the same way */
+	uint8_t pad0[7];
 	_Atomic uint8_t group[ONE_QPS_MAX / ONE_DOORBELL_GROUP];
 	_Atomic uint8_t qp[ONE_QPS_MAX];
+	uint8_t pad1[56];
 };
 _Static_assert(sizeof(struct one_doorbells) % ONE_CACHE_LINE == 0, "one_doorbells");
 

@@ -20,6 +20,7 @@ struct one_client {
 	struct one_arena *header;
 	struct one_channel *channels;
 	struct one_doorbells *doorbells;
+	struct one_keys *keys;
 	struct one_welcome info;
 
 	_Atomic bool dead;    /* set once, before all sleepers are woken */
@@ -57,6 +58,8 @@ client_foreign(const struct one_client *client)
  * with the reply; others are closed.  0, or -errno when there is no (sane) reply. */
 int call_exchange(int sock, struct one_msg *msg, const int *fds, uint32_t num_fds, struct one_reply *reply,
 		  int *got, uint32_t *num_got);
+/* As struct one_keys says; one thread at a time.  0; -EAGAIN: refused; -ECONNRESET, -ECHILD. */
+int call_key(struct one_client *client, enum one_key_op op, uint32_t key, uint32_t next);
 /* Ends the attachment from this side: the watcher notices and does the rest. */
 void client_fail(struct one_client *client);
 /* 0, -ECHILD, -ECONNRESET. */

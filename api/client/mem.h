@@ -22,7 +22,8 @@ struct one_mr {
  * sealed memfd shared with the data plane, under the same addresses (adopt/transplant.c).  Shared mappings
  * are passed on as they are where the process has a descriptor of them (adopt/lend.c).  Memory that is
  * neither is copied by a thread of this library when the data plane asks for it (attach/copier.h), more
- * slowly.  Takes time in proportion to the length.
+ * slowly.  Takes time in proportion to the length, but not for memory that was registered just so before and
+ * is kept (adopt/keep.h): then its keys, new ones, are made by the polling core alone.
  * Lifetime: until one_mem_deregister or one_detach; the memory stays mapped until then, else work on it
  * fails.
  * Errno: -EFAULT: not mapped, or not readable (not writable with ONE_ACCESS_LOCAL_WRITE); -EDQUOT, -ENOMEM;
@@ -70,11 +71,14 @@ int one_mem_recall(struct one_client *client, struct one_mr *mr);
 int one_mem_move(struct one_client *client, struct one_mr *mr, uint64_t va);
 
 /*
- * The keys end.  [message]  With its last deregistration memory becomes private anonymous memory again,
- * contents kept: at once, or as soon as the application could see a difference (adopt/keep.h).  On a lost
- * attachment that is done too, and -ECONNRESET returned.
- * Errno: with any other error it is still registered.
+ * The keys end.  [message, or the polling core alone]  With its last deregistration memory becomes private
+ * anonymous memory again, contents kept: at once, or as soon as the application could see a difference
+ * (adopt/keep.h).  On a lost attachment that is done too, and -ECONNRESET returned. Errno: with any other
+ * error it is still registered.
  */
 int one_mem_deregister(struct one_client *client, struct one_mr *mr);
+
+/* A protection zone ends, with all that is kept of registrations in it.  [message] */
+int one_pz_free(struct one_client *client, uint32_t pz);
 
 #endif

@@ -54,6 +54,18 @@ void unlock_rings(struct qp *qp);
 enum ibv_qp_state qp_state(struct qp *qp);
 
 /* ---- state.c ---- */
+struct transition {
+	enum ibv_qp_state from, to;
+	int required, optional;
+};
+/* 0, or the errno of a transition that the standard does not have. */
+int check_transition(const struct transition *table, size_t count, enum ibv_qp_state from,
+		     enum ibv_qp_state to, int mask);
+/* Of a queue pair that serves its peer: 0, or a positive errno. */
+int qp_set(struct qp *qp, const struct one_qp_settings *settings);
+/* Between RTS and SQD, as `to` and `from` are. */
+void set_stopped(enum ibv_qp_state from, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int mask,
+		 struct one_qp_settings *settings);
 int qp_to_error(struct qp *qp);
 /* All work is forgotten, and what was completed of it. */
 int qp_to_reset(struct qp *qp);

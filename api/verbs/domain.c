@@ -47,7 +47,6 @@ int
 ibv_dealloc_pd(struct ibv_pd *base)
 {
 	struct pd *pd = TO(pd, base);
-	struct one_msg msg = {.type = ONE_MSG_PZ_FREE};
 	int error;
 
 	if (atomic_load_explicit(&pd->users, memory_order_relaxed) != 0)
@@ -57,8 +56,7 @@ ibv_dealloc_pd(struct ibv_pd *base)
 		free(pd);
 		return 0;
 	}
-	msg.id.id = pd->id;
-	error = one_call(context_of(base->context)->client, &msg, NULL, 0, NULL);
+	error = one_pz_free(context_of(base->context)->client, pd->id);
 	/* Of a data plane that has gone nothing is left to free. */
 	if (error != 0 && error != -ECONNRESET)
 		return -error;

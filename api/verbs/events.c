@@ -228,11 +228,13 @@ translate(struct context *context, const struct one_cqe *cqe, struct async_entry
 			entry->got = &cq->async_events;
 		return cq != NULL;
 	case ONE_ASYNC_QP_ERROR:
+	case ONE_ASYNC_SQ_DRAINED:
 		qp = atomic_load_explicit(&context->qps[cqe->object % ONE_QPS_MAX], memory_order_relaxed);
 		if (qp == NULL || qp->ring.id != cqe->object)
 			return false;
-		event->event_type =
-			qp->base.srq != NULL ? IBV_EVENT_QP_LAST_WQE_REACHED : IBV_EVENT_QP_ACCESS_ERR;
+		event->event_type = cqe->status == ONE_ASYNC_SQ_DRAINED ? IBV_EVENT_SQ_DRAINED
+				    : qp->base.srq != NULL              ? IBV_EVENT_QP_LAST_WQE_REACHED
+									: IBV_EVENT_QP_ACCESS_ERR;
 		event->element.qp = &qp->base;
 		entry->got = &qp->async_events;
 		return true;
@@ -375,6 +377,7 @@ ibv_ack_async_event(struct ibv_async_event *event)
 		break;
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_SQ_DRAINED:
 		acknowledge(&qp->mutex, &qp->cond, &qp->events_completed);
 		break;
 	case IBV_EVENT_SRQ_LIMIT_REACHED:

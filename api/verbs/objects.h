@@ -17,6 +17,11 @@
 #define VERBS_PORT 1u
 #define VERBS_GID_INDEX 0u
 #define VERBS_INLINE_MAX 1024u /* beyond ONE_INLINE_MAX by way of memory of the queue pair */
+/*
+ * Who asks for some has at least this: UCX asks for 64, and takes a datagram that does not go inline for sent
+ * when its peer's connection request comes, before it has been read (openucx/ucx#10423).
+ */
+#define VERBS_INLINE_ROOM 128u
 
 struct device {
 	struct ibv_device base;

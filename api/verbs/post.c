@@ -18,6 +18,8 @@ inline_room_open(struct qp *qp, uint32_t pz, uint32_t count, uint32_t size)
 	struct inline_room *room = &qp->room;
 	int error;
 
+	if (size < VERBS_INLINE_ROOM)
+		size = VERBS_INLINE_ROOM;
 	room->size = (size + ONE_CACHE_LINE - 1) / ONE_CACHE_LINE * ONE_CACHE_LINE;
 	room->length = (size_t)room->size * count;
 	room->base = mmap(NULL, room->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

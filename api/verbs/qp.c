@@ -94,8 +94,7 @@ fill(struct qp *qp, struct ibv_context *base, struct ibv_qp_init_attr_ex *init)
 {
 	init->cap.max_send_sge += init->cap.max_send_sge == 0;
 	init->cap.max_recv_sge += init->cap.max_recv_sge == 0 && init->srq == NULL;
-	if (init->cap.max_inline_data < ONE_INLINE_MAX)
-		init->cap.max_inline_data = ONE_INLINE_MAX;
+	init->cap.max_inline_data = qp->room.base != NULL ? qp->room.size : ONE_INLINE_MAX;
 	memcpy(&qp->init, init, offsetof(struct ibv_qp_init_attr_ex, comp_mask)); /* alike up to there */
 	qp->attr.cap = init->cap;
 	qp->attr.qp_state = IBV_QPS_RESET;
@@ -213,6 +212,9 @@ ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask, struct ibv
 	*attr = qp->attr;
 	attr->qp_state = qp_state(qp);
 	attr->cur_qp_state = attr->qp_state;
+	/* Acquire: what was completed until then is in the rings. */
+	attr->sq_draining = attr->qp_state == IBV_QPS_SQD &&
+			    atomic_load_explicit(&qp->ring.shm->sq_draining, memory_order_acquire) != 0;
 	*init = qp->init;
 	base->state = attr->qp_state;
 	return 0;

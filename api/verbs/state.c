@@ -10,11 +10,6 @@
 #define KNOWN_ACCESS \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-struct transition {
-	enum ibv_qp_state from, to;
-	int required, optional;
-};
-
 static const struct transition transitions[] = {
 	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
 	{IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
@@ -30,25 +25,29 @@ static const struct transition transitions[] = {
 	 IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER |
 		 IBV_QP_PATH_MIG_STATE},
 	{IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+	{IBV_QPS_SQD, IBV_QPS_SQD, 0,
+	 IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+		 IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS |
+		 IBV_QP_PKEY_INDEX | IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE},
+	{IBV_QPS_SQD, IBV_QPS_RTS, 0,
+	 IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER |
+		 IBV_QP_PATH_MIG_STATE},
 };
 
-/* 0, or the errno of a transition that the standard does not have. */
-static int
-check_transition(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+int
+check_transition(const struct transition *table, size_t count, enum ibv_qp_state from, enum ibv_qp_state to,
+		 int mask)
 {
 	mask &= ~IBV_QP_STATE;
 	/* These are there from every state. */
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
 		return mask == 0 ? 0 : EINVAL;
-	for (size_t i = 0; i < sizeof(transitions) / sizeof(transitions[0]); i++) {
-		const struct transition *t = &transitions[i];
-
-		if (t->from != from || t->to != to)
-			continue;
-		if ((mask & t->required) != t->required || (mask & ~(t->required | t->optional)) != 0)
-			return EINVAL;
-		return 0;
-	}
+	for (const struct transition *t = table; t < table + count; t++)
+		if (t->from == from && t->to == to)
+			return (mask & t->required) == t->required &&
+					       (mask & ~(t->required | t->optional)) == 0
+				       ? 0
+				       : EINVAL;
 	return EINVAL;
 }
 
@@ -89,27 +88,20 @@ check_values(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
-/* What can no longer be changed when the peer is served. */
+/* What SQD would let change, and the data plane does not. */
 static int
 check_settled(const struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-	if ((mask & IBV_QP_ACCESS_FLAGS) != 0 && attr->qp_access_flags != qp->attr.qp_access_flags)
-		return EOPNOTSUPP;
-	if ((mask & IBV_QP_MIN_RNR_TIMER) != 0 && attr->min_rnr_timer != qp->attr.min_rnr_timer)
+	const struct ibv_qp_attr *own = &qp->attr;
+
+	if (((mask & IBV_QP_AV) != 0 && memcmp(&attr->ah_attr, &own->ah_attr, sizeof(own->ah_attr)) != 0) ||
+	    ((mask & IBV_QP_TIMEOUT) != 0 && attr->timeout != own->timeout) ||
+	    ((mask & IBV_QP_RETRY_CNT) != 0 && attr->retry_cnt != own->retry_cnt) ||
+	    ((mask & IBV_QP_RNR_RETRY) != 0 && attr->rnr_retry != own->rnr_retry) ||
+	    ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && attr->max_rd_atomic != own->max_rd_atomic) ||
+	    ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && attr->max_dest_rd_atomic != own->max_dest_rd_atomic))
 		return EOPNOTSUPP;
 	return 0;
-}
-
-/* Who connects says the rights when the CM has connected already, with all of them. */
-static int
-check_connected(const struct qp *qp, unsigned int access)
-{
-	const unsigned int all = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-
-	/* Acquire: pairs with the store before the event that the application has got. */
-	if (atomic_load_explicit(&qp->ring.shm->state, memory_order_acquire) == ONE_QP_IDLE)
-		return 0;
-	return (access & all) == all ? 0 : EOPNOTSUPP;
 }
 
 static void
@@ -149,6 +141,49 @@ remote_access(unsigned int flags)
 	if ((flags & IBV_ACCESS_REMOTE_ATOMIC) != 0)
 		access |= ONE_ACCESS_REMOTE_ATOMIC;
 	return access;
+}
+
+int
+qp_set(struct qp *qp, const struct one_qp_settings *settings)
+{
+	struct one_msg msg = {.type = ONE_MSG_QP_SET};
+	int error;
+
+	if (settings->given == 0)
+		return 0;
+	msg.qp_set.qp = qp->ring.id;
+	msg.qp_set.to = *settings;
+	error = one_call(qp->ring.client, &msg, NULL, 0, NULL);
+	return error == -ENOTCONN ? EINVAL : -error;
+}
+
+void
+set_stopped(enum ibv_qp_state from, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int mask,
+	    struct one_qp_settings *settings)
+{
+	if (from == to || (from != IBV_QPS_SQD && to != IBV_QPS_SQD))
+		return;
+	settings->given |= ONE_QP_SET_STOPPED;
+	settings->stopped = to == IBV_QPS_SQD;
+	settings->notify = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && attr->en_sqd_async_notify != 0;
+}
+
+/* What changes while the peer is served. */
+static int
+change(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int mask)
+{
+	struct one_qp_settings settings = {0};
+
+	if ((mask & IBV_QP_ACCESS_FLAGS) != 0) {
+		settings.given |= ONE_QP_SET_ACCESS;
+		settings.access = remote_access(attr->qp_access_flags);
+	}
+	if ((mask & IBV_QP_MIN_RNR_TIMER) != 0) {
+		settings.given |= ONE_QP_SET_MIN_RNR_TIMER;
+		settings.min_rnr_timer = attr->min_rnr_timer;
+	}
+	set_stopped(from, to, attr, mask, &settings);
+	return qp_set(qp, &settings);
 }
 
 static int
@@ -219,32 +254,43 @@ qp_to_reset(struct qp *qp)
 	return error;
 }
 
+/* By the CM: it has connected already, with all rights, or will with those that are said by then. */
+static int
+rtr_by_cm(struct qp *qp, unsigned int access)
+{
+	struct one_qp_settings settings = {.access = remote_access(access), .given = ONE_QP_SET_ACCESS};
+
+	/* Acquire: pairs with the store before the event that the application has got. */
+	if (atomic_load_explicit(&qp->ring.shm->state, memory_order_acquire) == ONE_QP_IDLE)
+		return 0;
+	return qp_set(qp, &settings);
+}
+
 static int
 move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, struct ibv_qp_attr *attr, int mask)
 {
-	if (to == IBV_QPS_SQD)
-		return EOPNOTSUPP;
+	int error;
+
 	if (to == IBV_QPS_RESET)
 		return from == IBV_QPS_RESET ? 0 : qp_to_reset(qp);
 	if (to == IBV_QPS_ERR)
 		return qp_to_error(qp);
-	if (from >= IBV_QPS_RTR) {
-		int error = check_settled(qp, attr, mask);
-
-		if (error != 0)
-			return error;
-	}
 	if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) {
 		struct ibv_qp_attr all = *attr;
 
 		if ((mask & IBV_QP_ACCESS_FLAGS) == 0)
 			all.qp_access_flags = qp->attr.qp_access_flags;
 		qp->by_cm = cm_expects(context_of(qp->base.context), attr->dest_qp_num, attr->rq_psn);
-		if (qp->by_cm)
-			return check_connected(qp, all.qp_access_flags);
-		return to_rtr(qp, &all);
+		return qp->by_cm ? rtr_by_cm(qp, all.qp_access_flags) : to_rtr(qp, &all);
 	}
-	return from == IBV_QPS_RTR && to == IBV_QPS_RTS && !qp->by_cm ? to_rts(qp, attr) : 0;
+	if (from < IBV_QPS_RTR)
+		return 0;
+	error = from == IBV_QPS_SQD ? check_settled(qp, attr, mask) : 0;
+	if (error == 0)
+		error = change(qp, from, to, attr, mask);
+	if (error == 0 && from == IBV_QPS_RTR && to == IBV_QPS_RTS && !qp->by_cm)
+		error = to_rts(qp, attr);
+	return error;
 }
 
 static int
@@ -257,7 +303,7 @@ modify(struct qp *qp, struct ibv_qp_attr *attr, int mask)
 		to = attr->qp_state;
 	if ((mask & IBV_QP_CUR_STATE) != 0 && attr->cur_qp_state != from)
 		return EINVAL;
-	error = check_transition(from, to, mask);
+	error = check_transition(transitions, sizeof(transitions) / sizeof(transitions[0]), from, to, mask);
 	if (error == 0)
 		error = check_values(qp, attr, mask);
 	if (error == 0)

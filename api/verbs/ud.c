@@ -7,33 +7,16 @@
 
 #define QKEY_PRIVILEGED 0x80000000u
 
-static const struct {
-	enum ibv_qp_state from, to;
-	int required, optional;
-} transitions[] = {
+static const struct transition transitions[] = {
 	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
 	{IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
 	{IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
 	{IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_CUR_STATE | IBV_QP_QKEY},
 	{IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
 	{IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+	{IBV_QPS_SQD, IBV_QPS_SQD, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+	{IBV_QPS_SQD, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
 };
-
-static int
-check_transition(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
-{
-	mask &= ~IBV_QP_STATE;
-	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
-		return mask == 0 ? 0 : EINVAL;
-	for (size_t i = 0; i < sizeof(transitions) / sizeof(transitions[0]); i++)
-		if (transitions[i].from == from && transitions[i].to == to)
-			return (mask & transitions[i].required) == transitions[i].required &&
-					       (mask &
-						~(transitions[i].required | transitions[i].optional)) == 0
-				       ? 0
-				       : EINVAL;
-	return EINVAL;
-}
 
 static int
 check_values(const struct ibv_qp_attr *attr, int mask)
@@ -64,6 +47,9 @@ request(struct qp *qp, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int
 static int
 move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int mask)
 {
+	struct one_qp_settings settings = {0};
+	int error;
+
 	switch (to) {
 	case IBV_QPS_RESET:
 		return from == IBV_QPS_RESET ? 0 : qp_to_reset(qp);
@@ -71,9 +57,10 @@ move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, const struct i
 		return qp_to_error(qp);
 	case IBV_QPS_RTR:
 	case IBV_QPS_RTS:
-		return request(qp, to, attr, mask);
 	case IBV_QPS_SQD:
-		return EOPNOTSUPP;
+		error = request(qp, to, attr, mask);
+		set_stopped(from, to, attr, mask, &settings);
+		return error != 0 ? error : qp_set(qp, &settings);
 	default:
 		return 0;
 	}
@@ -87,7 +74,7 @@ ud_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 
 	if ((mask & IBV_QP_CUR_STATE) != 0 && attr->cur_qp_state != from)
 		return EINVAL;
-	error = check_transition(from, to, mask);
+	error = check_transition(transitions, sizeof(transitions) / sizeof(transitions[0]), from, to, mask);
 	if (error == 0)
 		error = check_values(attr, mask);
 	if (error == 0)

@@ -351,8 +351,9 @@ client_accept(int fd)
 			quota_leave(&control.quota, client->account);
 		} else {
 			log_of_others(warning,
-				      "pid %d of uid %u was turned away: too many connections, or it is not "
-				      "of this pid namespace\n",
+				      "event=connection_refused pid=%d uid=%u text=\"too many connections, "
+				      "or it is not of "
+				      "this pid namespace\"\n",
 				      (int)client->pid, client->uid);
 		}
 		if (client->pidfd >= 0)
@@ -389,11 +390,11 @@ client_kill(struct client *client, uint32_t fault, const char *reason)
 	if (client->state > CLIENT_ATTACHED)
 		return;
 	if (reason != NULL)
-		log_of_others(notice, "attachment of pid %d (%s, uid %u) ends: %s\n", (int)client->pid,
-			      client->program, client->uid, reason);
+		log_of_others(notice, "event=attachment_ended pid=%d program=\"%s\" uid=%u reason=\"%s\"\n",
+			      (int)client->pid, client->program, client->uid, reason);
 	else
-		log_info("attachment of pid %d (%s, uid %u) ends\n", (int)client->pid, client->program,
-			 client->uid);
+		log_info("event=attachment_ended pid=%d program=\"%s\" uid=%u\n", (int)client->pid,
+			 client->program, client->uid);
 	/* Pairs with the library's acquire load when it asks whether it is alive. */
 	if (fault != 0 && client->arena.base != NULL)
 		atomic_store_explicit(&((struct one_arena *)client->arena.base)->fault, fault,

@@ -385,8 +385,10 @@ reaper_discard(uint32_t uid, int fd)
 		return;
 	reaper = reaper_of(uid);
 	if (reaper == NULL || !lane_give(&reaper->sent, fd))
-		log_of_others(warning, "a descriptor of uid %u stays open: there is no thread to close it\n",
-			      uid);
+		log_of_others(
+			warning,
+			"event=close_failed what=descriptor uid=%u text=\"there is no thread to close it\"\n",
+			uid);
 }
 
 void
@@ -398,6 +400,8 @@ reaper_close_socket(uint32_t uid, int fd)
 	if (reaper == NULL)
 		reaper = own;
 	if (reaper == NULL || !lane_give(&reaper->connections, fd))
-		log_of_others(warning, "a connection of uid %u stays open: there is no thread to close it\n",
-			      uid);
+		log_of_others(
+			warning,
+			"event=close_failed what=connection uid=%u text=\"there is no thread to close it\"\n",
+			uid);
 }

@@ -28,8 +28,7 @@ pause_listening(void)
 {
 	epoll_ctl(control.epoll, EPOLL_CTL_DEL, control.listen_fd, NULL);
 	paused = true;
-	log_of_others(warning,
-		      "too many connections are still to be closed: none is accepted until some are\n");
+	log_of_others(warning, "event=accept_paused text=\"too many connections are still to be closed\"\n");
 }
 
 void
@@ -60,9 +59,8 @@ listen_ready(struct watch *watch, uint32_t events)
 			if (fd >= 0)
 				reaper_close_socket(getuid(), fd);
 			spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-			log_of_others(
-				warning,
-				"out of descriptors: an attachment was turned away; raise LimitNOFILE\n");
+			log_of_others(warning, "event=descriptors_out text=\"a connection was turned away\" "
+					       "remedy=\"raise LimitNOFILE\"\n");
 		}
 		return;
 	}

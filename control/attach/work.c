@@ -34,7 +34,7 @@ must_alloc(size_t size)
 	void *memory = calloc(1, size);
 
 	if (memory == NULL) {
-		log_error("no memory for %zu bytes; the data plane cannot go on\n", size);
+		log_error("event=memory_out bytes=%zu text=\"the data plane cannot go on\"\n", size);
 		abort();
 	}
 	return memory;
@@ -77,7 +77,7 @@ command_send(struct engine_command *command)
 	error = engine_command(command);
 	if (error != 0) {
 		/* The engine queues without limit, so this is a command without an object: our mistake. */
-		log_error("command %d was not taken: %d\n", (int)command->type, error);
+		log_error("event=command_refused command=%d error=%d\n", (int)command->type, error);
 		abort();
 	}
 }

@@ -449,6 +449,12 @@ cm_connect(struct cm *cm, const struct cm_connect *params, void *user, uint64_t 
 	return conn;
 }
 
+void
+cm_conn_plain(struct cm_conn *conn)
+{
+	conn->announced = false;
+}
+
 int
 cm_accept(struct cm_conn *conn, const struct cm_local *local, const void *private_data, uint16_t len,
 	  uint64_t now)
@@ -458,7 +464,7 @@ cm_accept(struct cm_conn *conn, const struct cm_local *local, const void *privat
 
 	if (conn->state != CM_STATE_REQ_RCVD)
 		return -ENOTCONN;
-	if (len > CM_PRIVATE_REP - (conn->announced ? CM_ANNOUNCE_REP_LEN : 0))
+	if (len > (conn->announced ? CM_ANNOUNCED_REP : CM_PRIVATE_REP))
 		return -EMSGSIZE;
 	mad.rep.qpn = local->qpn;
 	mad.rep.psn = local->psn;

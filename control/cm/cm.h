@@ -22,8 +22,11 @@
 #define CM_PRIVATE_REP 196u
 #define CM_PRIVATE_REJ 148u
 
-/* Private data of an application, whatever the message: what fits beside our own announcement. */
+/* Private data of an application: with a REQ, beside what we announce; and with which answers we still can.
+ */
 #define CM_USER_PRIVATE_MAX 64u
+#define CM_ANNOUNCED_REP 180u
+#define CM_ANNOUNCED_REJ 132u
 
 enum cm_reject {
 	CM_REJ_NO_QP = 1,
@@ -146,6 +149,8 @@ struct cm_connect {
 	uint8_t private_data[CM_PRIVATE_REQ];
 };
 struct cm_conn *cm_connect(struct cm *cm, const struct cm_connect *params, void *user, uint64_t now);
+/* Before cm_accept: as with a peer that has not announced oneside. */
+void cm_conn_plain(struct cm_conn *conn);
 int cm_accept(struct cm_conn *conn, const struct cm_local *local, const void *private_data, uint16_t len,
 	      uint64_t now);
 int cm_reject(struct cm_conn *conn, enum cm_reject reason, const void *private_data, uint16_t len,

@@ -355,6 +355,9 @@ cm_announce_rep_parse(const struct cm_mad *mad, struct cm_announce *announce)
 }
 
 #define REJ_ANNOUNCE_AT (CM_PRIVATE_REJ - CM_ANNOUNCE_REP_LEN)
+_Static_assert(CM_ANNOUNCED_REP == CM_PRIVATE_REP - CM_ANNOUNCE_REP_LEN &&
+		       CM_ANNOUNCED_REJ == REJ_ANNOUNCE_AT,
+	       "the announcement is at the end");
 
 void
 cm_announce_rej_build(uint8_t *area, const void *data, uint16_t len)

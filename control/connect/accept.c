@@ -219,7 +219,7 @@ cr_accept(struct client *client, const struct one_msg *msg)
 
 	if (cr == NULL)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_CR, args->cr);
-	error = qp_connectable(client, args->qp, &args->param, args->private_len);
+	error = qp_connectable(client, args->qp, &args->param, args->private_len, CM_PRIVATE_REP);
 	if (error != 0)
 		return error;
 	conn = cr_take(cr);
@@ -230,6 +230,10 @@ cr_accept(struct client *client, const struct one_msg *msg)
 		qp->conn = conn;
 		conn_end(conn, ONE_CONN_ACCEPT_ERROR, RSM_OK, false);
 		return 0;
+	}
+	if (args->private_len > CM_ANNOUNCED_REP) { /* no room to say what we are: none of it then */
+		cm_conn_plain(conn->cm);
+		conn->setup->remote.oneside = conn->peer_oneside = false;
 	}
 	conn->setup->asked = args->param;
 	conn->setup->private_len = (uint16_t)args->private_len;
@@ -243,20 +247,20 @@ cr_reject(struct client *client, const struct one_msg *msg)
 {
 	const struct one_cr_reject *args = &msg->cr_reject;
 	struct cr *cr = object_get(client, OBJECT_CR, args->cr);
-	uint32_t max = control.config->limits.max_private_data;
+	uint32_t max = qp_private_max(client, CM_PRIVATE_REJ);
 	uint8_t data[CM_PRIVATE_REJ];
 	struct conn *conn;
 
 	if (cr == NULL)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_CR, args->cr);
-	if (args->private_len > max || args->private_len > ONE_PRIVATE_DATA_MAX)
+	if (args->private_len > max)
 		return client_refuse(client, -EMSGSIZE, ONE_SUBJECT_LENGTH, max);
 	conn = cr_take(cr);
 	if (conn->state == CONN_OVER) {
 		conn_put(conn);
 	} else if (args->unanswered != 0) {
 		conn_reject(conn, CM_REJ_INVALID_SERVICE_ID, NULL, 0);
-	} else if (conn->setup->remote.oneside) {
+	} else if (conn->setup->remote.oneside && args->private_len <= CM_ANNOUNCED_REJ) {
 		cm_announce_rej_build(data, args->private_data, args->private_len);
 		conn_reject(conn, CM_REJ_CONSUMER, data, sizeof(data));
 	} else {

@@ -178,6 +178,7 @@ ahs_path_changed(const struct path_port *port, const struct wire_addr *hop, cons
 			continue;
 		memcpy(ah->path.dst_mac, mac, sizeof(ah->path.dst_mac));
 		if (!publish(ah))
-			log_error("no memory for the new path of an address handle\n");
+			log_error(
+				"event=path_lost text=\"no memory for the new path of an address handle\"\n");
 	}
 }

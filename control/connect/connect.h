@@ -132,6 +132,9 @@ int qp_rtr(struct client *client, const struct one_msg *msg);
 int qp_rts(struct client *client, const struct one_msg *msg);
 int qp_error(struct client *client, const struct one_msg *msg);
 
+/* ---- settings.c ---- */
+int qp_set(struct client *client, const struct one_msg *msg);
+
 /* ---- accept.c ---- */
 int listen_create(struct client *client, const struct one_msg *msg);
 void listener_close(struct listener *listener);

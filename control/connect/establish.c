@@ -298,7 +298,7 @@ qp_connect(struct client *client, const struct one_msg *msg)
 	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
 	uint64_t service;
 	struct conn *conn;
-	int error = qp_connectable(client, args->qp, &args->param, args->private_len);
+	int error = qp_connectable(client, args->qp, &args->param, args->private_len, CM_USER_PRIVATE_MAX);
 
 	if (error != 0)
 		return error;

@@ -92,6 +92,7 @@ const struct attach_calls calls_of_attach = {
 			[ONE_MSG_COPIES] = copies_start,
 			[ONE_MSG_QP_RTR] = qp_rtr,
 			[ONE_MSG_QP_RTS] = qp_rts,
+			[ONE_MSG_QP_SET] = qp_set,
 			[ONE_MSG_QP_ERROR] = qp_error,
 			[ONE_MSG_PORT] = hello_port_request,
 			[ONE_MSG_CHANNEL_OPEN] = channel_open,

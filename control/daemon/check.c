@@ -3,8 +3,8 @@
  * `--check`.  First what can be seen without EAL, so that the advice is there
  * even if EAL would only say "cannot init"; then the real start of EAL and of
  * the engine's ports and memory, since nothing else proves that they work.
+ * `--precheck` leaves that to the start that follows.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -30,6 +30,7 @@
 #include <rte_lcore.h>
 
 #include "check.h"
+#include "hugepages.h"
 #include "kernel_addr.h"
 #include "dataplane/engine.h"
 #include "dataplane/port/device.h"
@@ -70,20 +71,6 @@ static void __attribute__((format(printf, 2, 3))) advice(struct report *report, 
 	report->advice++;
 }
 
-/* The first line of a small file; false when there is none. */
-static bool
-read_line(const char *path, char *line, size_t len)
-{
-	FILE *file = fopen(path, "re");
-	if (file == NULL)
-		return false;
-	bool ok = fgets(line, (int)len, file) != NULL;
-	fclose(file);
-	if (ok)
-		line[strcspn(line, "\n")] = '\0';
-	return ok;
-}
-
 static bool
 exists(const char *path)
 {
@@ -102,6 +89,20 @@ eal_value(const struct report *report, int i, const char *name)
 	if (arg[len] == '=')
 		return arg + len + 1;
 	return arg[len] == '\0' && i + 1 < report->argc ? report->argv[i + 1] : NULL;
+}
+
+/* That of the last of them, which EAL takes. */
+static const char *
+eal_option(const struct report *report, const char *name)
+{
+	const char *last = NULL, *value;
+
+	for (int i = 1; i < report->argc; i++) {
+		value = eal_value(report, i, name);
+		if (value != NULL)
+			last = value;
+	}
+	return last;
 }
 
 static bool
@@ -222,46 +223,12 @@ memory_needed(const struct report *report)
 	return bytes + cores * config->work_pool * 256;
 }
 
-static uint64_t
-free_hugepage_bytes(void)
-{
-	DIR *dir = opendir("/sys/kernel/mm/hugepages");
-	char path[512], line[64];
-	uint64_t bytes = 0;
-	struct dirent *entry;
-
-	while (dir != NULL && (entry = readdir(dir)) != NULL) {
-		unsigned long long kib;
-		if (sscanf(entry->d_name, "hugepages-%llukB", &kib) != 1)
-			continue;
-		snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/%s/free_hugepages", entry->d_name);
-		if (read_line(path, line, sizeof(line)))
-			bytes += strtoull(line, NULL, 10) * kib * 1024;
-	}
-	if (dir != NULL)
-		closedir(dir);
-	return bytes;
-}
-
-static bool
-hugetlbfs_is_mounted(void)
-{
-	FILE *mounts = fopen("/proc/mounts", "re");
-	char mount[512];
-	bool found = false;
-
-	while (mounts != NULL && fgets(mount, sizeof(mount), mounts) != NULL)
-		found |= strstr(mount, " hugetlbfs ") != NULL;
-	if (mounts != NULL)
-		fclose(mounts);
-	return found;
-}
-
 /* What EAL lacks of hugepages: why and the remedy; false when there are enough. */
 static bool
 lacks_hugepages(const struct report *report, uint64_t needed, char *why, size_t why_len)
 {
-	uint64_t available = free_hugepage_bytes();
+	const char *prefix = eal_option(report, "--file-prefix"), *folder = eal_option(report, "--huge-dir");
+	uint64_t available = hugepages_free(prefix != NULL ? prefix : "rte", folder);
 	unsigned long long pages = (needed + 2 * MIB - 1) / (2 * MIB);
 
 	if (available == 0)
@@ -270,7 +237,7 @@ lacks_hugepages(const struct report *report, uint64_t needed, char *why, size_t 
 			 "(package libhugetlbfs-bin), or run without by the EAL options --no-huge -m %llu "
 			 "--no-pci --iova-mode=va",
 			 privilege_sudo(), pages, (unsigned long long)(needed / MIB + 1));
-	else if (!eal_has(report, "--in-memory") && !hugetlbfs_is_mounted())
+	else if (!eal_has(report, "--in-memory") && !hugepages_mounted())
 		snprintf(why, why_len,
 			 "hugepages: no hugetlbfs is mounted; mount one with %shugeadm --create-mounts, or "
 			 "give the EAL option --in-memory",
@@ -558,7 +525,7 @@ check_start(struct report *report)
 }
 
 unsigned int
-check_run(const struct config *config, int argc, char **argv)
+check_run(const struct config *config, bool start, int argc, char **argv)
 {
 	struct report report = {.config = config, .argc = argc, .argv = argv};
 	char why[512];
@@ -575,7 +542,7 @@ check_run(const struct config *config, int argc, char **argv)
 	if (check_socket_free(config, why, sizeof(why)) < 0)
 		advice(&report, "%s",
 		       why); /* its cores, memory and devices are in use: starting proves nothing */
-	else if (report.missing == 0)
+	else if (start && report.missing == 0)
 		check_start(&report);
 	if (report.missing == 0)
 		printf("Nothing essential is missing.\n");

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `--check`: what machine and configuration lack, a line each with the command that mends it. */
+/* `--check` and `--precheck`: what machine and configuration lack, a line each with the command that mends
+ * it. */
 #ifndef DATAPLANE_CHECK_H
 #define DATAPLANE_CHECK_H
+
+#include <stdbool.h>
 
 #include "config/config.h"
 
 /*
  * Prints to stdout and returns how many essential things are missing.  `argv` are the arguments for EAL,
- * the program's name first; EAL is initialised when nothing essential is missing before it, and cleaned up.
+ * the program's name first; with `start`, EAL is initialised when nothing essential is missing before it, and
+ * cleaned up.
  */
-unsigned int check_run(const struct config *config, int argc, char **argv);
+unsigned int check_run(const struct config *config, bool start, int argc, char **argv);
 
 /* A data plane answers on the socket: 0 when not, else -EADDRINUSE and a sentence. */
 int check_socket_free(const struct config *config, char *why, size_t why_len);

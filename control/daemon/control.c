@@ -17,6 +17,7 @@
 #include "control/ctl/ctl.h"
 #include "control/daemon/calls.h"
 #include "control/daemon/telemetry.h"
+#include "control/daemon/watchdog.h"
 #include "control/metrics/metrics.h"
 #include "control/rsm/rsm.h"
 #include "dataplane/compat/clock.h"
@@ -87,8 +88,8 @@ mappings_for_clients(void)
 		fclose(max);
 	limit = limit > used + MAPPINGS_OWN ? limit - used - MAPPINGS_OWN : MAPPINGS_LEAST;
 	if (limit <= MAPPINGS_LEAST)
-		log_warning("of vm.max_map_count %lu are used already: applications can register little "
-			    "memory; raise it (sysctl vm.max_map_count)\n",
+		log_warning("event=mappings_short used=%lu text=\"applications can register little memory\" "
+			    "remedy=\"raise vm.max_map_count (sysctl)\"\n",
 			    used);
 	/* Each has a guard, and so have the arenas. */
 	return limit < ENGINE_GUARDS_MAX - MAPPINGS_OWN ? (uint32_t)limit : ENGINE_GUARDS_MAX - MAPPINGS_OWN;
@@ -140,6 +141,7 @@ next_deadline(void)
 	deadline = min64(deadline, ctl_deadline());
 	if (control.draining)
 		deadline = min64(deadline, drain_at);
+	deadline = min64(deadline, watchdog_deadline());
 	if (work_pending())
 		deadline = min64(deadline, control.now + POLL_WORK_NS);
 	if (paths_pending())
@@ -268,6 +270,7 @@ loop_once(uint64_t deadline)
 	ctl_poll();
 	drain_poll();
 	engine_links_poll(control.now);
+	watchdog_poll(control.now);
 	return 0;
 }
 
@@ -310,6 +313,7 @@ daemon_init(const struct ctl_source *source, char *why, size_t why_len)
 	control.incarnation = control_random() | 1;
 	control.now = clock_now();
 	work_init();
+	watchdog_init(control.now);
 	stop_watch.ready = stop_ready;
 	engine_watch.ready = engine_ready;
 	if (control.epoll < 0 || control.stop_fd < 0) {
@@ -346,7 +350,9 @@ daemon_init(const struct ctl_source *source, char *why, size_t why_len)
 	mappings_init();
 	error = telemetry_init();
 	if (error != 0)
-		log_warning("telemetry: %s; nothing about attachments can be asked\n", strerror(-error));
+		log_warning(
+			"event=telemetry_off error=\"%s\" text=\"nothing about attachments can be asked\"\n",
+			strerror(-error));
 	return 0;
 no_metrics:
 	ctl_close();
@@ -403,7 +409,7 @@ daemon_fini(void)
 		if (loop_once(clock_now() + NS_PER_MS) != 0)
 			break;
 	if (!TAILQ_EMPTY(&control.clients))
-		log_warning("the cores did not let go of all attachments in time\n");
+		log_warning("event=end_late text=\"the cores did not let go of all attachments in time\"\n");
 	conns_fini();
 	mappings_fini();
 	reapers_stop();

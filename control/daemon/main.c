@@ -24,6 +24,7 @@
 #include "control/loop/log.h"
 #include "dataplane/engine.h"
 #include "dataplane/mem/reach.h"
+#include "journal.h"
 #include "kernel_addr.h"
 #include "notify.h"
 
@@ -32,7 +33,7 @@ static struct config config; /* too large for a stack, and as long-lived as the 
 static int
 refuse(const char *why)
 {
-	fprintf(stderr, "oneside-dataplane: %s\n", why);
+	fprintf(stderr, "%soneside-dataplane: %s\n", journal_priority(RTE_LOG_ERR), why);
 	return EXIT_FAILURE;
 }
 
@@ -103,7 +104,7 @@ print_ports(void)
 static void
 warn(void *user, const char *text)
 {
-	fprintf(stderr, "oneside-dataplane: warning: %s\n", text);
+	fprintf(stderr, "%soneside-dataplane: warning: %s\n", journal_priority(RTE_LOG_WARNING), text);
 }
 
 /* Another one than that which it began with. */
@@ -140,9 +141,11 @@ serve(const struct ctl_source *source)
 		ret = daemon_run();
 		notify_service("STOPPING=1");
 		if (ret < 0)
-			fprintf(stderr, "oneside-dataplane: the control thread ended: %s\n", strerror(-ret));
+			fprintf(stderr, "%soneside-dataplane: the control thread ended: %s\n",
+				journal_priority(RTE_LOG_CRIT), strerror(-ret));
 	} else {
-		fprintf(stderr, "oneside-dataplane: the polling cores do not start: %s\n", strerror(-ret));
+		fprintf(stderr, "%soneside-dataplane: the polling cores do not start: %s\n",
+			journal_priority(RTE_LOG_CRIT), strerror(-ret));
 	}
 	daemon_fini();
 	engine_stop();
@@ -158,7 +161,8 @@ trace_state(const struct state_machine *machine, uint32_t id, uint32_t from, uin
 		log_debug("%s %#x: %s -> %s (%s)\n", machine->object, id, machine->name[from],
 			  machine->name[to], why);
 	else
-		log_error("%s %#x: %s -> %s (%s) is no edge of its table; tell the maintainers\n",
+		log_error("event=state_wrong object=\"%s\" id=%#x from=\"%s\" to=\"%s\" why=\"%s\" "
+			  "text=\"this is no edge of its table\"\n",
 			  machine->object, id, machine->name[from], machine->name[to], why);
 	ctl_edge(machine, id, from, to, why, allowed);
 }
@@ -191,6 +195,7 @@ main(int argc, char **argv)
 	enum config_action action;
 	int split = 0;
 
+	journal_open();
 	while (split < argc && strcmp(argv[split], "--") != 0)
 		split++;
 	if (before_split(split, argv, &action, why, sizeof(why)) < 0)
@@ -208,8 +213,9 @@ main(int argc, char **argv)
 		printf("oneside-dataplane " ONESIDE_VERSION ", %s\n", rte_version());
 	if (action == CONFIG_HELP || action == CONFIG_VERSION)
 		return EXIT_SUCCESS;
-	if (action == CONFIG_CHECK)
-		return check_run(&config, split, argv) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	if (action == CONFIG_CHECK || action == CONFIG_PRECHECK)
+		return check_run(&config, action == CONFIG_CHECK, split, argv) == 0 ? EXIT_SUCCESS
+										    : EXIT_FAILURE;
 	if (config_validate(&config, why, sizeof(why)) < 0)
 		return refuse(why);
 	if (check_socket_free(&config, why, sizeof(why)) < 0)
@@ -221,8 +227,8 @@ main(int argc, char **argv)
 
 	/* dpdk-dumpcap shares the memory of hugepages, and asks us to copy what passes. */
 	if (rte_eal_has_hugepages() && rte_pdump_init() < 0)
-		fprintf(stderr, "oneside-dataplane: no packets can be captured: %s\n",
-			rte_strerror(rte_errno));
+		fprintf(stderr, "%soneside-dataplane: no packets can be captured: %s\n",
+			journal_priority(RTE_LOG_WARNING), rte_strerror(rte_errno));
 	state_trace = trace_state;
 	const struct ctl_source source = {
 		.config = &config,

@@ -9,8 +9,8 @@
 
 #include "notify.h"
 
-void
-notify_service(const char *state)
+static void
+tell(const char *state, int flags)
 {
 	const char *name = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -25,7 +25,19 @@ notify_service(const char *state)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
-	sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&addr,
+	sendto(fd, state, strlen(state), MSG_NOSIGNAL | flags, (const struct sockaddr *)&addr,
 	       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
 	close(fd);
+}
+
+void
+notify_service(const char *state)
+{
+	tell(state, 0);
+}
+
+void
+notify_without_waiting(const char *state)
+{
+	tell(state, MSG_DONTWAIT);
 }

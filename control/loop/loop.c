@@ -37,7 +37,8 @@ log_allowed(void)
 
 	if (control.now - since >= NS_PER_S) {
 		if (lines > LOG_LINES)
-			log_notice("%u more lines like the last ones were left out\n", lines - LOG_LINES);
+			log_notice("event=lines_left_out lines=%u text=\"they were like the last ones\"\n",
+				   lines - LOG_LINES);
 		since = control.now;
 		lines = 0;
 	}

@@ -27,8 +27,8 @@
 #include "dataplane/compat/clock.h"
 
 #define CONNECTIONS 16u
-#define CONNECTION_NS (10 * NS_PER_S) /* from the accept to the last byte; */
-#define CROWDED_NS NS_PER_S      /* while there is no room for others, and to close once it is answered */
+#define PHASE_NS (10 * NS_PER_S) /* for the request to come, for the snapshot, for the answer to be taken */
+#define CROWDED_NS NS_PER_S /* the far end's part of it while there is no room for others, and to close */
 #define FRESH_NS (NS_PER_S / 10) /* a text is given out so long */
 #define ACCEPTS_A_SECOND 100u
 #define NICE 10
@@ -38,7 +38,7 @@ enum phase { FREE, READING, WAITING, WRITING, LINGERING };
 struct connection {
 	enum phase phase;
 	int fd;
-	uint64_t since; /* its time limit runs */
+	uint64_t since; /* it is in this phase */
 	struct metrics_request request;
 	char head[METRICS_HEAD_MAX];
 	size_t got;
@@ -110,6 +110,13 @@ metrics_render(struct metrics_text *text)
 /* ---- the thread: a connection ---- */
 
 static void
+enter(struct connection *c, enum phase phase, uint64_t now)
+{
+	c->phase = phase;
+	c->since = now;
+}
+
+static void
 end(struct connection *c)
 {
 	close(c->fd);
@@ -123,8 +130,7 @@ static void
 linger(struct connection *c, uint64_t now)
 {
 	shutdown(c->fd, SHUT_WR);
-	c->phase = LINGERING;
-	c->since = now;
+	enter(c, LINGERING, now);
 }
 
 static void
@@ -147,7 +153,7 @@ refuse(struct connection *c, unsigned int status, uint64_t now)
 		return;
 	}
 	c->len = metrics_http_refuse(c->answer, status);
-	c->phase = WRITING;
+	enter(c, WRITING, now);
 	write_some(c, now);
 }
 
@@ -165,7 +171,7 @@ answer(struct connection *c, const struct metrics_text *text, uint64_t now)
 	}
 	memcpy(c->answer, head, len);
 	memcpy(c->answer + len, text->at, c->len - len);
-	c->phase = WRITING;
+	enter(c, WRITING, now);
 	write_some(c, now);
 }
 
@@ -192,7 +198,7 @@ read_some(struct connection *c, uint64_t now)
 	if (status != 200)
 		refuse(c, status, now);
 	else
-		c->phase = WAITING;
+		enter(c, WAITING, now);
 }
 
 static void
@@ -243,8 +249,7 @@ accept_some(uint64_t now)
 			return;
 		}
 		listener.accepts++;
-		c->phase = READING;
-		c->since = now;
+		enter(c, READING, now);
 		c->got = c->len = c->sent = 0;
 	}
 }
@@ -252,9 +257,16 @@ accept_some(uint64_t now)
 static uint64_t
 deadline_of(const struct connection *c, bool crowded)
 {
-	if (c->phase == FREE)
+	switch (c->phase) {
+	case FREE:
 		return UINT64_MAX;
-	return c->since + (crowded || c->phase == LINGERING ? CROWDED_NS : CONNECTION_NS);
+	case WAITING: /* for us */
+		return c->since + PHASE_NS;
+	case LINGERING:
+		return c->since + CROWDED_NS;
+	default:
+		return c->since + (crowded ? CROWDED_NS : PHASE_NS);
+	}
 }
 
 static bool

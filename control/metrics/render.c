@@ -58,6 +58,7 @@ metrics_request_name(uint32_t type)
 		[ONE_MSG_RSM_MAP] = "rsm_map",
 		[ONE_MSG_QP_RTR] = "qp_rtr",
 		[ONE_MSG_QP_RTS] = "qp_rts",
+		[ONE_MSG_QP_SET] = "qp_set",
 		[ONE_MSG_QP_ERROR] = "qp_error",
 		[ONE_MSG_QP_DATAGRAM] = "qp_datagram",
 		[ONE_MSG_CHANNEL_OPEN] = "channel_open",

@@ -155,7 +155,8 @@ find_range(const struct qp *qp, const struct mw *mw, const struct one_sge *range
 	if ((access & (ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)) != 0 &&
 	    (mr->access & ONE_ACCESS_LOCAL_WRITE) == 0)
 		return NULL;
-	return mr;
+	/* Its application may have renewed it under another key since it was looked up. */
+	return mr_settle(mr) && mr->entry->key == range->lkey ? mr : NULL;
 }
 
 /* Whether it is bound, and still is: a peer may have invalidated it. */

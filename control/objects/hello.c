@@ -11,6 +11,7 @@
 #include "control/objects/objects.h"
 #include "control/path/path.h"
 
+#define KEYS_AT 2048u
 #define DOORBELLS_AT 4096u
 #define CHANNELS_AT (DOORBELLS_AT + ((sizeof(struct one_doorbells) + 4095u) & ~4095u))
 #define ARENA_RESERVED (CHANNELS_AT + ONE_CHANNELS * sizeof(struct one_channel))
@@ -25,6 +26,7 @@ lay_out(struct client *client)
 	header->size = ONE_ARENA_SIZE;
 	header->doorbells = DOORBELLS_AT;
 	header->channels = CHANNELS_AT;
+	header->keys = KEYS_AT;
 }
 
 static void
@@ -92,8 +94,8 @@ async_added(struct engine_command *command, void *object)
 	control.attached_ever++;
 	welcome(client);
 	client_reply(client, 0);
-	log_info("pid %d (%s, uid %u) attached to port %s\n", (int)client->pid, client->program, client->uid,
-		 client->port->info->name);
+	log_info("event=attached pid=%d program=\"%s\" uid=%u port=%s\n", (int)client->pid, client->program,
+		 client->uid, client->port->info->name);
 }
 
 static void
@@ -180,7 +182,7 @@ hello_request(struct client *client, const struct one_msg *msg)
 	memcpy(client->program, hello->program, sizeof(client->program));
 	client->program[sizeof(client->program) - 1] = '\0';
 	for (char *c = client->program; *c != '\0'; c++)
-		if (*c < ' ' || *c > '~')
+		if (*c < ' ' || *c > '~' || *c == '"' || *c == '\\') /* it stands between quotes in the log */
 			*c = '?';
 	client->kind = hello->kind;
 	client->port = name[0] == '\0' ? &path_port[0] : path_port_by_name(name);

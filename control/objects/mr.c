@@ -72,7 +72,7 @@ mr_withdraw(struct mr *mr)
 	if (entry == NULL)
 		return;
 	mr->entry = NULL;
-	mem_remove(engine_mem_table(), entry->key);
+	mem_remove(engine_mem_table(), mem_key_of(entry));
 	key_free(mr->object.client);
 	entry_retire(mr->object.client, entry);
 }
@@ -151,10 +151,27 @@ map_pieces(struct mr *mr, const struct one_mr_create *args)
 	return mapping_guard(mapping);
 }
 
+/* With room for what makes it renewable, if it is to be. */
+static struct mem_region *
+entry_new(const struct mr *mr)
+{
+	struct mem_renewable *renewable;
+
+	if (!mr->renewable)
+		return calloc(1, sizeof(struct mem_region));
+	renewable = calloc(1, sizeof(*renewable));
+	if (renewable == NULL)
+		return NULL;
+	renewable->none.pz = UINT32_MAX;
+	renewable->none.renewable = renewable;
+	renewable->holder = mr->object.client->engine;
+	return &renewable->region;
+}
+
 static int
 publish(struct mr *mr, uint8_t *base, uint64_t *limit)
 {
-	struct mem_region *entry = calloc(1, sizeof(*entry));
+	struct mem_region *entry = entry_new(mr);
 	uint32_t key;
 
 	if (entry == NULL)
@@ -174,6 +191,7 @@ publish(struct mr *mr, uint8_t *base, uint64_t *limit)
 		.base = base,
 		.reach = base == NULL ? mr->object.client->reach : NULL,
 		.owner = mr,
+		.renewable = mr->renewable ? (struct mem_renewable *)entry : NULL,
 	};
 	mr->entry = entry;
 	mem_publish(engine_mem_table(), entry);
@@ -200,6 +218,7 @@ finish(struct mr *mr, uint8_t *base)
 			 (ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)) != 0
 				? mr->entry->key
 				: 0,
+		.renewable = mr->renewable,
 	};
 	return 0;
 }
@@ -267,8 +286,10 @@ populated(struct mr *mr, int error, uint64_t done)
 	if (error == -EFAULT)
 		log_of_others(
 			info,
-			"pid %d (%s, uid %u) cannot register 0x%llx bytes at 0x%llx: its file has no page "
-			"for 0x%llx; it has to populate them (MADV_POPULATE_WRITE, fallocate)\n",
+			"event=registration_refused pid=%d program=\"%s\" uid=%u length=0x%llx "
+			"address=0x%llx "
+			"hole=0x%llx text=\"its file has no page there\" remedy=\"it has to populate them "
+			"(MADV_POPULATE_WRITE, fallocate)\"\n",
 			(int)client->pid, client->program, client->uid, (unsigned long long)mr->length,
 			(unsigned long long)mr->va, (unsigned long long)hole);
 	mr_destroy(mr);
@@ -384,6 +405,7 @@ mr_create(struct client *client, const struct one_msg *msg)
 		return finish(mr, NULL);
 	if (args->num_pieces == 1) {
 		mr->offset = args->piece[0].offset;
+		mr->renewable = (args->flags & ONE_MR_RENEWABLE) != 0;
 		return mr_populate(mr);
 	}
 	for (uint32_t i = 0; i < args->num_pieces; i++)
@@ -415,6 +437,23 @@ mr_staging(struct client *client, struct pz *pz, uint64_t offset, uint64_t size)
 		return NULL;
 	}
 	return mr; /* busy for ever: the application has no id of it */
+}
+
+bool
+mr_settle(struct mr *mr)
+{
+	struct mem_region *old = mr->entry, *entry;
+
+	if (old->renewable == NULL)
+		return true;
+	entry = calloc(1, sizeof(*entry));
+	if (entry == NULL || !mem_settle(engine_mem_table(), old->renewable, entry)) {
+		free(entry);
+		return false;
+	}
+	mr->entry = entry;
+	entry_retire(mr->object.client, old);
+	return true;
 }
 
 /* ---- freeing ---- */
@@ -490,8 +529,10 @@ mr_swap(struct client *client, const struct one_msg *msg)
 		other = mr_alone(client, msg->mr_swap.other, &error);
 	if (other == NULL)
 		return error;
-	if (one == other)
+	if (one == other || !mr_settle(one))
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_MR, msg->mr_swap.mr);
+	if (!mr_settle(other))
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_MR, msg->mr_swap.other);
 	entries[0] = calloc(1, sizeof(*entries[0]));
 	entries[1] = calloc(1, sizeof(*entries[1]));
 	if (entries[0] == NULL || entries[1] == NULL) {

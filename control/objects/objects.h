@@ -57,6 +57,7 @@ struct mr {
 	uint32_t num_regions;
 	struct region **region;
 	uint64_t offset; /* in the file, when it is one sge */
+	bool renewable;  /* when it was made; see mr_settle() */
 	LIST_HEAD(, mw) windows;
 };
 
@@ -105,6 +106,8 @@ void region_destroy(struct region *region, mapping_freed *freed);
 int mr_create(struct client *client, const struct one_msg *msg);
 int mr_swap(struct client *client, const struct one_msg *msg);
 int mr_free(struct client *client, const struct one_msg *msg);
+/* Nothing may stand on a region whose key its application revokes without us: false, it has done so. */
+bool mr_settle(struct mr *mr);
 void mr_withdraw(struct mr *mr); /* the key, at the client's end */
 void mr_destroy(struct mr *mr);
 /* As mr_destroy, at the client's request, which is answered when it is free and no longer counts. */

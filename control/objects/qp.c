@@ -317,7 +317,7 @@ qp_added(struct engine_command *command, void *object)
 
 	if (command->status == 0)
 		return;
-	log_error("queue pair %06x was not taken: %d\n", qp->config.qpn, command->status);
+	log_error("event=queue_pair_refused qpn=%#x error=%d\n", qp->config.qpn, command->status);
 	qp->added = false;
 	client_kill(qp->object.client, 0, "its core refuses a queue pair");
 }
@@ -545,11 +545,21 @@ qp_remove(struct qp *qp, bool reply)
 	command_send(qp_command(qp, ENGINE_QP_REMOVE, reply ? qp_freed : qp_removed, qp));
 }
 
+uint32_t
+qp_private_max(const struct client *client, uint32_t room)
+{
+	uint32_t max = control.config->limits.max_private_data;
+
+	/* rdma_cm's limits are the messages'; uDAPL has one for all. */
+	return client->kind == ONE_KIND_VERBS ? room : max < CM_USER_PRIVATE_MAX ? max : CM_USER_PRIVATE_MAX;
+}
+
 int
-qp_connectable(struct client *client, uint32_t id, const struct one_conn_param *param, uint32_t private_len)
+qp_connectable(struct client *client, uint32_t id, const struct one_conn_param *param, uint32_t private_len,
+	       uint32_t room)
 {
 	const struct qp *qp = object_get(client, OBJECT_QP, id);
-	uint32_t max = control.config->limits.max_private_data;
+	uint32_t max = qp_private_max(client, room);
 
 	if (qp == NULL || !qp->kind->created || qp->config.ud)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
@@ -559,7 +569,7 @@ qp_connectable(struct client *client, uint32_t id, const struct one_conn_param *
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, 0);
 	if (qp->conn_cq == NULL)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_CQ_CONN, 0);
-	if (private_len > max || private_len > CM_USER_PRIVATE_MAX)
+	if (private_len > max)
 		return client_refuse(client, -EMSGSIZE, ONE_SUBJECT_LENGTH, max);
 	if (param->rnr_retry > 7 || param->retry_count > 7 || param->ack_timeout > 31)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, param->given);

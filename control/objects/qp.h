@@ -55,9 +55,11 @@ struct qp {
 int qp_create(struct client *client, const struct one_msg *msg);
 int qp_modify(struct client *client, const struct one_msg *msg);
 int qp_reset_request(struct client *client, const struct one_msg *msg);
+/* So much private data the application may send with a message that has `room` for it. */
+uint32_t qp_private_max(const struct client *client, uint32_t room);
 /* 0, or the refusal: queue pair `id` can begin or accept such a connection with so much private data. */
 int qp_connectable(struct client *client, uint32_t id, const struct one_conn_param *param,
-		   uint32_t private_len);
+		   uint32_t private_len, uint32_t room);
 int qp_free(struct client *client, const struct one_msg *msg);
 /* For other kinds: one that is busy and empty; its rings; and to the core, whose answer `done` gets.  What it
  * refers to is held from qp_add() on; if that fails it is destroyed. */

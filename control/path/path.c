@@ -271,7 +271,8 @@ look_at_links(void)
 		bool up = engine_port(i)->link_up;
 
 		if (up != port->link_up) {
-			log_notice("port %s: the link is %s\n", port->info->name, up ? "up" : "down");
+			log_notice("event=link port=%s text=\"the link is %s\"\n", port->info->name,
+				   up ? "up" : "down");
 			port->link_up = up;
 			if (up) {
 				neigh_announce(control.neigh, control.now);

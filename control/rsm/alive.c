@@ -237,7 +237,8 @@ hosts_poll(void)
 		if (due && host->unanswered > 0 && heard(host))
 			host->unanswered = 1;
 		if (due && !LIST_EMPTY(&host->conns) && host->unanswered >= ASKS) {
-			log_notice("%s has not answered for %u ms: its imports and exports are lost\n",
+			log_notice("event=peer_lost peer=%s silent_ms=%u text=\"it has not answered: its "
+				   "imports and exports are lost\"\n",
 				   addr_text(&host->addr), control.config->keepalive_ms);
 			lose(host, 0);
 		}

@@ -108,7 +108,7 @@ export_added(struct engine_command *command, void *object)
 
 	qp->added = command->status == 0;
 	if (!qp->added)
-		log_error("queue pair %06x of segment %#x was not taken: %d\n", qp->config.qpn,
+		log_error("event=queue_pair_refused qpn=%#x segment=%#x error=%d\n", qp->config.qpn,
 			  qp->segment == NULL ? 0 : qp->segment->id, command->status);
 }
 

@@ -58,7 +58,7 @@ rsm_publish(struct client *client, const struct one_msg *msg)
 	struct segment *segment;
 	uint32_t id = args->segment;
 
-	if (mr == NULL)
+	if (mr == NULL || !mr_settle(mr))
 		return client_refuse(client, RSM_BAD_SEG_HNDL, ONE_SUBJECT_MR, args->mr);
 	if (args->signal_cq != 0 && signal_cq == NULL)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_CQ_RECV, args->signal_cq);
@@ -224,8 +224,9 @@ rsm_request(struct segment *segment, struct conn *conn)
 	}
 	if (!is_node(&conn->path.dst, req.who.node)) {
 		log_of_others(warning,
-			      "segment %#x: %s says it is node %u, which the configuration does not; write "
-			      "[peer %u] address = %s\n",
+			      "event=node_wrong segment=%#x peer=%s node=%u text=\"the configuration does "
+			      "not have it so\" "
+			      "remedy=\"[peer %u] address = %s\"\n",
 			      segment->id, addr_text(&conn->path.dst), req.who.node, req.who.node,
 			      addr_text(&conn->path.dst));
 		refuse_import(conn, RSM_SEG_NOT_PUBLISHED_TO_NODE);

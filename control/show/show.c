@@ -128,6 +128,17 @@ show_listener(struct tell *d, const void *object)
 	add_text(d, "takes", listener->once ? "one" : "all");
 }
 
+/* A key that its application has revoked, and may renew, finds nothing. */
+static const char *
+way_of(const struct mr *mr)
+{
+	if (mr->entry == NULL)
+		return "none";
+	if (mem_lookup(engine_mem_table(), mem_key_of(mr->entry)) != mr->entry)
+		return "kept";
+	return mr->entry->base != NULL ? "mapped" : "copied";
+}
+
 void
 show_mr(struct tell *d, const void *object)
 {
@@ -141,7 +152,7 @@ show_mr(struct tell *d, const void *object)
 	add_number(d, "address", mr->va);
 	add_number(d, "length", mr->length);
 	add_key(d, "access", mr->access);
-	add_text(d, "way", mr->entry == NULL ? "none" : mr->entry->base != NULL ? "mapped" : "copied");
+	add_text(d, "way", way_of(mr));
 	add_number(d, "windows", windows);
 }
 

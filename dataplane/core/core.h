@@ -60,8 +60,8 @@ struct core {
 	uint64_t slept;    /* ns, of its own will, since */
 	struct stage stage;
 	struct engine_stats stats;
+	uint64_t sample_at; /* of stats.work: then the next request is timed */
 	uint32_t loop;
-	uint32_t sample_in; /* work requests until the time of one is taken */
 	bool timed;         /* this loop's stages are */
 	bool timed_idle;    /* the loop before found nothing to do */
 	uint32_t hot_count; /* queue pairs whose rings are looked at, of all clients */

@@ -59,7 +59,8 @@ engine_client_new(const struct engine_client_config *config)
 	struct engine_client *client;
 
 	if (!in_arena(header->doorbells, sizeof(struct one_doorbells)) ||
-	    !in_arena(header->channels, sizeof(struct one_channel) * ONE_CHANNELS))
+	    !in_arena(header->channels, sizeof(struct one_channel) * ONE_CHANNELS) ||
+	    !in_arena(header->keys, sizeof(struct one_keys)))
 		return NULL;
 	client = object_new(sizeof(*client));
 	if (client == NULL)
@@ -79,6 +80,7 @@ engine_client_new(const struct engine_client_config *config)
 	client->header = (struct one_arena *)config->arena;
 	client->doorbells = (struct one_doorbells *)(config->arena + header->doorbells);
 	client->channels = (struct one_channel *)(config->arena + header->channels);
+	client->keys = (struct one_keys *)(config->arena + header->keys);
 	client->wake_fd = config->wake_fd;
 	return client;
 }

@@ -150,8 +150,25 @@ qp_datagram(struct core *core, struct engine_qp *qp, const struct engine_datagra
 }
 
 static int
+qp_set(struct core *core, struct engine_qp *qp, const struct one_qp_settings *to)
+{
+	if (qp->phase != QP_RTR && qp->phase != QP_RTS)
+		return -ENOTCONN;
+	if ((to->given & ONE_QP_SET_ACCESS) != 0)
+		qp->attr.access = to->access;
+	if ((to->given & ONE_QP_SET_MIN_RNR_TIMER) != 0)
+		qp->attr.min_rnr_timer = to->min_rnr_timer;
+	if (qp->rc != NULL && !qp->local)
+		rc_set_responder(qp->rc, &qp->attr);
+	if ((to->given & ONE_QP_SET_STOPPED) != 0)
+		qp_stop(core, qp, to->stopped != 0, to->notify != 0);
+	return 0;
+}
+
+static int
 qp_drain(struct core *core, struct engine_qp *qp)
 {
+	qp_stop(core, qp, false, false);
 	qp->draining = true;
 	if (qp->phase == QP_RTS)
 		qp_make_hot(core, qp); /* looked at first: what is in the ring is still sent */
@@ -236,6 +253,8 @@ execute(struct core *core, const struct engine_command *command)
 		return qp_datagram(core, qp, &command->datagram);
 	case ENGINE_QP_RTS:
 		return qp_rts(core, qp, &command->connection, &command->event);
+	case ENGINE_QP_SET:
+		return qp_set(core, qp, &command->settings);
 	case ENGINE_QP_STATE:
 		qp_store_state(qp, command->state);
 		return 0;

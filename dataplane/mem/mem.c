@@ -93,6 +93,65 @@ mem_invalidate(struct mem_table *table, uint32_t key, uint32_t pz, uint32_t qpn)
 	return true;
 }
 
+/* Both sides exchange what they have found, so a slot that the other one has written meanwhile stays as it
+ * is. */
+static bool
+exchange(struct mem_table *table, uint32_t key, struct mem_region *from, struct mem_region *to)
+{
+	/* Release: pairs with the acquire load in mem_lookup.  Acquire: what the other side stored before. */
+	return atomic_compare_exchange_strong_explicit(&table->slot[mem_key_slot(table, key)], &from, to,
+						       memory_order_acq_rel, memory_order_relaxed);
+}
+
+bool
+mem_revoke(struct mem_table *table, const void *holder, uint32_t key)
+{
+	struct mem_region *region = mem_lookup(table, key);
+	struct mem_renewable *renewable = region == NULL ? NULL : region->renewable;
+
+	return renewable != NULL && renewable->holder == holder && region == &renewable->region &&
+	       exchange(table, key, region, &renewable->none);
+}
+
+bool
+mem_renew(struct mem_table *table, const void *holder, uint32_t key, uint32_t next)
+{
+	/* Pairs with the release stores of the control thread. */
+	struct mem_region *region =
+		atomic_load_explicit(&table->slot[mem_key_slot(table, key)], memory_order_acquire);
+	struct mem_renewable *renewable = region == NULL ? NULL : region->renewable;
+
+	if (renewable == NULL || renewable->holder != holder || region != &renewable->none ||
+	    mem_key_of(&renewable->region) != key || ((next ^ key) & ONE_KEY_SLOT) != 0 || next == 0)
+		return false;
+	/* Between `none` in the slot and this look; pairs with the fence in mem_settle: the control thread
+	 * finds it revoked, or it is found settled here. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&renewable->settled, memory_order_relaxed))
+		return false;
+	/* Pairs with mem_key_of, for who holds on to the region; nobody finds it before the release in
+	 * exchange(). */
+	__atomic_store_n(&renewable->region.key, next, __ATOMIC_RELAXED);
+	return exchange(table, key, &renewable->none, &renewable->region);
+}
+
+bool
+mem_settle(struct mem_table *table, struct mem_renewable *renewable, struct mem_region *copy)
+{
+	uint32_t key = mem_key_of(&renewable->region); /* its slot, at least */
+
+	atomic_store_explicit(&renewable->settled, true, memory_order_relaxed);
+	/* Pairs with the fence in mem_renew: the region found below keeps its key while it is there. */
+	atomic_thread_fence(memory_order_seq_cst);
+	/* Pairs with the release in exchange() on the core. */
+	if (atomic_load_explicit(&table->slot[mem_key_slot(table, key)], memory_order_acquire) !=
+	    &renewable->region)
+		return false;
+	*copy = renewable->region;
+	copy->renewable = NULL;
+	return exchange(table, key, &renewable->region, copy);
+}
+
 /*
  * Release stores of one word.  They pair with whatever loads the application polls the buffer with: acquire
  * loads, or volatile ones where the CPU keeps loads in order.

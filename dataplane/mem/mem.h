@@ -2,11 +2,11 @@
 /*
  * Memory keys: what a local or remote key gives access to.
  *
- * One table for the whole data plane.  The control thread alone writes it; the
- * polling cores read it without locks.  An entry is immutable once published;
- * it is replaced or removed by one atomic store, and freed by the control thread after every core has
- * passed a quiescent state (rte_rcu_qsbr).  A core may therefore use a `struct mem_region *` until the end
- * of its loop, never longer: a message of several packets looks its key up again for each packet, or for
+ * One table for the whole data plane.  The control thread writes it (a core only as mem_invalidate,
+ * mem_revoke and mem_renew say); the polling cores read it without locks.  An entry is immutable while it is
+ * published; it is replaced or removed by one atomic store, and freed by the control thread after every core
+ * has passed a quiescent state (rte_rcu_qsbr).  A core may therefore use a `struct mem_region *` until the
+ * end of its loop, never longer: a message of several packets looks its key up again for each packet, or for
  * each run of packets that came in one burst (rc_input_again).
  *
  *   key = tag(31:24) | slot(23:8) | variant(7:0)     all 32 bits must match
@@ -23,13 +23,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "abi/arena.h"   /* ONE_KEY_SLOT */
 #include "abi/message.h" /* ONE_ACCESS_* */
 #include "abi/ring.h"    /* enum one_status, struct one_sge */
 
 struct reach; /* reach.h */
 
+struct mem_renewable;
+
 struct mem_region {
-	uint32_t key;
+	uint32_t key;    /* of a renewable one it changes while it is not published */
 	uint32_t pz;     /* protection zone, unique in the data plane */
 	uint32_t access; /* ONE_ACCESS_*; a window has only REMOTE bits */
 	uint32_t qpn;    /* nonzero: only this queue pair may use the key (RSM windows) */
@@ -40,6 +43,20 @@ struct mem_region {
 	struct reach *reach; /* NULL when base is set */
 	void *owner;         /* the control thread's object */
 	bool window;         /* a window that peers may invalidate (ONE_OP_SEND_INV) */
+	struct mem_renewable *renewable; /* that it is part of; NULL: none */
+};
+
+/*
+ * A region whose key its application revokes and renews through its core, the only one that uses keys of its
+ * zone.  The slot stays the region's all the time and tells what holds: `region` is published, or `none`,
+ * which grants nothing.  The control thread makes it and removes it as any other, and settles it before
+ * anything is to stand on the region: from then on it can be revoked by the control thread alone.
+ */
+struct mem_renewable {
+	struct mem_region region; /* first: to free it frees all */
+	struct mem_region none;
+	const void *holder;   /* whose requests count */
+	_Atomic bool settled; /* it is not renewed any more */
 };
 
 struct mem_table {
@@ -64,6 +81,14 @@ mem_key_slot(const struct mem_table *table, uint32_t key)
 	return (key >> 8) & ((1u << table->log2) - 1u);
 }
 
+/* Relaxed: it pairs with the store in mem_renew, whose core publishes the region afterwards; another one may
+ * still look at it, and finds that its zone is not that of any queue pair there. */
+static inline uint32_t
+mem_key_of(const struct mem_region *region)
+{
+	return __atomic_load_n(&region->key, __ATOMIC_RELAXED);
+}
+
 static inline struct mem_region *
 mem_lookup(const struct mem_table *table, uint32_t key)
 {
@@ -71,7 +96,7 @@ mem_lookup(const struct mem_table *table, uint32_t key)
 	struct mem_region *region =
 		atomic_load_explicit(&table->slot[mem_key_slot(table, key)], memory_order_acquire);
 
-	return region != NULL && region->key == key ? region : NULL;
+	return region != NULL && mem_key_of(region) == key ? region : NULL;
 }
 
 /* The whole of [va, va+len) lies in the region; overflow-safe. */
@@ -87,6 +112,18 @@ mem_covers(const struct mem_region *region, uint64_t va, uint64_t len)
  * become free: it holds a region that grants nothing until the control thread publishes or removes.
  */
 bool mem_invalidate(struct mem_table *table, uint32_t key, uint32_t pz, uint32_t qpn);
+
+/*
+ * The core's side of a renewable region: on the core of `holder`, between two accesses to memory.  False:
+ * there is no such region, or it is settled.  `next` has the slot of `key`, the last key that the region had.
+ */
+bool mem_revoke(struct mem_table *table, const void *holder, uint32_t key);
+bool mem_renew(struct mem_table *table, const void *holder, uint32_t key, uint32_t next);
+/*
+ * The control thread: `copy` takes the place of the region in the table, with the key that it has now, and
+ * mem_revoke() finds no renewable region there any more.  False: it was revoked, and will not be renewed.
+ */
+bool mem_settle(struct mem_table *table, struct mem_renewable *renewable, struct mem_region *copy);
 
 /*
  * The region that `key` names, if it is in `pz`, grants every bit of `access`,

@@ -321,7 +321,8 @@ log_advice(void *context, const char *sentence)
 {
 	const struct port *port = context;
 
-	log_warning("%s: %s\n", engine.config->port[port - ports].name, sentence);
+	log_warning("event=port_slow port=%s text=\"%s\"\n", engine.config->port[port - ports].name,
+		    sentence);
 }
 
 /*

@@ -40,9 +40,11 @@ struct engine_client {
 	struct one_arena *header;
 	struct one_doorbells *doorbells;
 	struct one_channel *channels;
-	uint32_t groups;    /* doorbell groups that have queue pairs, counted from the first */
-	bool faulty;        /* served no more */
-	uint32_t scan_next; /* the word of groups with which the next look at its doorbells begins */
+	struct one_keys *keys;
+	uint32_t keys_answered; /* the last request there */
+	uint32_t groups;        /* doorbell groups that have queue pairs, counted from the first */
+	bool faulty;            /* served no more */
+	uint32_t scan_next;     /* the word of groups with which the next look at its doorbells begins */
 	struct share share;
 	int wake_fd;
 	int *channel_fd;                /* by channel, -1: woken by its futex word; NULL: all are */

@@ -98,7 +98,7 @@ qp_signal(struct core *core, struct engine_qp *qp, uint32_t signal)
 static void
 sample_begin(struct core *core, struct engine_qp *qp)
 {
-	core->sample_in = ENGINE_SAMPLE - 1;
+	core->sample_at = core->stats.work - 1 + ENGINE_SAMPLE;
 	if (qp->sampled_at != 0)
 		return;
 	qp->sample = qp->sq_taken;
@@ -155,9 +155,8 @@ qp_pull(struct core *core, struct engine_qp *qp, struct work *work)
 	wqe_to_work(&wqe, ext, work);
 	qp->sq_head += slots;
 	qp->sq_taken++;
-	core->stats.work++;
 	client_count(&qp->client->work);
-	if (unlikely(core->sample_in-- == 0))
+	if (unlikely(core->stats.work++ >= core->sample_at))
 		sample_begin(core, qp);
 	return 1;
 }
@@ -357,6 +356,31 @@ qp_set_phase(struct engine_qp *qp, enum qp_phase to, const char *why)
 	qp->phase = (uint8_t)to;
 }
 
+static void
+notify(struct core *core, struct engine_qp *qp, enum one_async what)
+{
+	struct one_cqe entry = {
+		.object = qp->id, .type = ONE_CQE_ASYNC, .status = (uint8_t)what, .flags = ONE_CQE_NOTIFY};
+
+	if (qp->async_cq != NULL)
+		cq_push(core, qp->async_cq, &entry);
+}
+
+void
+qp_stop(struct core *core, struct engine_qp *qp, bool stopped, bool told)
+{
+	if (qp->stopped != stopped) {
+		qp->stopped = qp->stopping = stopped;
+		qp->stop_notify = told;
+		if (qp->shm != NULL)
+			/* Pairs with the library's acquire load. */
+			atomic_store_explicit(&qp->shm->sq_draining, stopped, memory_order_release);
+		if (!stopped)
+			qp_make_hot(core, qp);
+	}
+	qp_check_drained(core, qp);
+}
+
 /* The end of the connection: no more timers, nothing more goes out. */
 static void
 qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase, const char *why)
@@ -377,20 +401,9 @@ qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase, const cha
 	qp->wait_since = 0;
 	qp->bind_pending = false;
 	qp->draining = false;
+	qp_stop(core, qp, false, false);
 	qp->moved = 0;
 	qp->make_rts = false;
-}
-
-static void
-notify_error(struct core *core, struct engine_qp *qp)
-{
-	struct one_cqe entry = {.object = qp->id,
-				.type = ONE_CQE_ASYNC,
-				.status = ONE_ASYNC_QP_ERROR,
-				.flags = ONE_CQE_NOTIFY};
-
-	if (qp->async_cq != NULL)
-		cq_push(core, qp->async_cq, &entry);
 }
 
 void
@@ -411,7 +424,7 @@ qp_break(struct core *core, struct engine_qp *qp, enum rc_error error)
 	qp_store_state(qp, ONE_QP_ERROR);
 	qp_flush_rings(core, qp);
 	if (qp->notify_end || (error == RC_ERROR_RESPONDER && qp->sq_done + qp->rq_done == done))
-		notify_error(core, qp);
+		notify(core, qp, ONE_ASYNC_QP_ERROR);
 	qp_raise(core, qp, ENGINE_EVENT_FAILED, error);
 }
 
@@ -428,7 +441,7 @@ qp_flush(struct core *core, struct engine_qp *qp)
 	}
 	qp_flush_rings(core, qp);
 	if (ends && qp->notify_end)
-		notify_error(core, qp);
+		notify(core, qp, ONE_ASYNC_QP_ERROR);
 }
 
 /* A receive that a message had taken is forgotten. */
@@ -478,6 +491,20 @@ qp_established(struct core *core, struct engine_qp *qp)
 	qp_raise(core, qp, ENGINE_EVENT_ESTABLISHED, 0);
 }
 
+static void
+check_stopped(struct core *core, struct engine_qp *qp)
+{
+	if (!qp->stopping || qp->sq_taken != qp->sq_done)
+		return;
+	qp->stopping = false;
+	cq_unstage(core); /* what was completed before is seen before */
+	if (qp->shm != NULL)
+		/* As in qp_stop(). */
+		atomic_store_explicit(&qp->shm->sq_draining, 0, memory_order_release);
+	if (qp->stop_notify)
+		notify(core, qp, ONE_ASYNC_SQ_DRAINED);
+}
+
 void
 qp_check_drained(struct core *core, struct engine_qp *qp)
 {
@@ -486,6 +513,7 @@ qp_check_drained(struct core *core, struct engine_qp *qp)
 		     atomic_load_explicit(&qp->sq[one_ring_slot(qp->sq_head, qp->sq_log2)].phase,
 					  memory_order_relaxed) != one_ring_phase(qp->sq_head, qp->sq_log2);
 
+	check_stopped(core, qp);
 	if (!qp->draining || qp->pending || !empty || qp->bind_pending ||
 	    (qp->rc != NULL && !qp->local && qp->phase == QP_RTS && !rc_idle(qp->rc)))
 		return;
@@ -538,9 +566,14 @@ qp_poll(struct core *core, struct engine_qp *qp)
 	}
 	switch (qp->phase) {
 	case QP_RTS:
-		budget = qp_budget(core, qp);
-		if (budget == 0)
+		budget = likely(!qp->stopped) ? qp_budget(core, qp) : qp->pending;
+		if (budget == 0) {
+			if (qp->stopped) {
+				qp_check_drained(core, qp);
+				qp_make_cold(core, qp);
+			}
 			return;
+		}
 		if (qp->local)
 			local_poll(core, qp, budget);
 		else if (qp->rc == NULL)
@@ -555,7 +588,7 @@ qp_poll(struct core *core, struct engine_qp *qp)
 		qp_make_cold(core, qp);
 		return;
 	}
-	if (qp->draining)
+	if (qp->draining || qp->stopping)
 		qp_check_drained(core, qp);
 	qp->streaming = qp->sq != NULL && qp->sq_taken - before >= CORE_STREAM;
 	qp->stream_until = core->now + CORE_STREAM_NS;

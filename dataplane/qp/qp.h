@@ -30,6 +30,7 @@ struct engine_qp {
 	uint8_t phase; /* enum qp_phase */
 	bool local;
 	bool pending; /* `work` waits for its turn */
+	bool stopped; /* nothing more is taken from the ring */
 	bool waiting; /* local transport: for the peer; off the hot list until a timer or the peer's doorbell
 		       */
 	bool hot, running;
@@ -71,10 +72,11 @@ struct engine_qp {
 	struct reach_party reach;
 
 	bool bind_pending, draining, established, recv_solicited, notify_end, loop, make_rts;
-	bool by_numbers;       /* goes to QP_RTS when it is told to, not with the peer's first packet */
-	bool signals;          /* what comes is counted in recv_cq */
-	bool signal_once;      /* to be sent: one that does not accumulate, */
-	uint32_t signals_owed; /* and those that do */
+	bool stopping, stop_notify; /* stopped, and not all that was taken is done; and that is to be told */
+	bool by_numbers;            /* goes to QP_RTS when it is told to, not with the peer's first packet */
+	bool signals;               /* what comes is counted in recv_cq */
+	bool signal_once;           /* to be sent: one that does not accumulate, */
+	uint32_t signals_owed;      /* and those that do */
 	struct work bind_work;
 	TAILQ_ENTRY(engine_qp) run_link;
 	struct timer timer;
@@ -110,6 +112,7 @@ void qp_flush(struct core *core, struct engine_qp *qp);
 void qp_reset(struct core *core, struct engine_qp *qp);
 void qp_established(struct core *core, struct engine_qp *qp);
 void qp_poll(struct core *core, struct engine_qp *qp);
+void qp_stop(struct core *core, struct engine_qp *qp, bool stopped, bool notify);
 void qp_check_drained(struct core *core, struct engine_qp *qp);
 void qp_forget(struct core *core, struct engine_qp *qp);
 void qp_reached(void *core, void *qp); /* a reach_wake */

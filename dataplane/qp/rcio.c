@@ -238,7 +238,7 @@ rcio_after(struct core *core, struct engine_qp *qp)
 	}
 	if (deadline < qp->timer.at)
 		timer_set(core, &qp->timer, deadline);
-	if (unlikely(qp->draining))
+	if (unlikely(qp->draining || qp->stopping))
 		qp_check_drained(core, qp);
 }
 

@@ -115,6 +115,13 @@ rc_set_requester(struct rc_qp *qp, const struct rc_attr *attr)
 }
 
 void
+rc_set_responder(struct rc_qp *qp, const struct rc_attr *attr)
+{
+	qp->access = attr->access;
+	qp->rsp.min_rnr_timer = attr->min_rnr_timer & 31;
+}
+
+void
 rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state)
 {
 	struct rc_requester *rq = &qp->req;
@@ -124,7 +131,7 @@ rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state)
 	qp->qpn = attr->qpn;
 	qp->peer_qpn = attr->peer_qpn;
 	qp->pz = attr->pz;
-	qp->access = attr->access;
+	rc_set_responder(qp, attr);
 	qp->shift = shift_of(attr->path_mtu);
 	qp->mtu = (uint16_t)(1u << qp->shift);
 	qp->selective = attr->selective && qp->env->scoreboards != NULL;
@@ -144,7 +151,6 @@ rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state state)
 	/* Some peers round what they were granted up to a power of two. */
 	while (rs->resources < rs->rd_max)
 		rs->resources = (uint8_t)(rs->resources * 2);
-	rs->min_rnr_timer = attr->min_rnr_timer & 31;
 	set_state(qp, state, "connected");
 }
 

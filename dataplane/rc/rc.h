@@ -160,6 +160,8 @@ void rc_connect(struct rc_qp *qp, const struct rc_attr *attr, enum rc_state stat
 void rc_set_rts(struct rc_qp *qp);                                                  /* RTR -> RTS */
 /* In RC_RTR: the first PSN, the depth of READs and atomics, retries and timeout of requests to come. */
 void rc_set_requester(struct rc_qp *qp, const struct rc_attr *attr);
+/* From then on: what the peer may do, and what our RNR NAKs say. */
+void rc_set_responder(struct rc_qp *qp, const struct rc_attr *attr);
 void rc_set_path(struct rc_qp *qp, const struct wire_path *path); /* new MAC of the peer */
 enum rc_state rc_state(const struct rc_qp *qp);
 

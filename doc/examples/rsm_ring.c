@@ -5,10 +5,13 @@
  *   rsm_ring consume CONTROLLER SEGMENT COUNT          prints its node id, then takes COUNT records
  *   rsm_ring produce CONTROLLER NODE SEGMENT COUNT     puts them
  *
+ *   cc rsm_ring.c $(pkg-config --cflags --libs librsm) -o rsm_ring
+ *
  * The segment holds two counters and the slots.  `tail` is written by the producer,
  * after the records it tells of; `head` by the consumer, and read by the producer
  * when it runs out of room.  Each side signals the other after it has moved its
- * counter, without accumulating: a signal means "look again", however often.
+ * counter, without accumulating: a signal means "look again", however often.  The
+ * producer says when it needs the segment no more, and the consumer waits for that.
  */
 #include <rsmapi.h>
 #include <stdatomic.h>
@@ -32,15 +35,18 @@ struct ring {
 	uint8_t pad0[56];
 	_Atomic uint64_t head; /* records taken */
 	uint8_t pad1[56];
+	_Atomic uint64_t ended; /* by the producer */
+	uint8_t pad2[56];
 	struct record slot[SLOTS];
 };
 
+/* With ONESIDE_DEBUG=1 in the environment the library says why. */
 static void
 must(int error, const char *what)
 {
 	if (error == RSM_SUCCESS)
 		return;
-	fprintf(stderr, "rsm_ring: %s: RSMERR %d\n", what, error);
+	fprintf(stderr, "rsm_ring: %s: %s\n", what, rsm_strerror(error));
 	exit(1);
 }
 
@@ -53,7 +59,7 @@ wait_for_records(rsm_memseg_export_handle_t segment, struct ring *ring, uint64_t
 
 	/* Acquire: the records were placed before the counter that tells of them. */
 	while ((tail = atomic_load_explicit(&ring->tail, memory_order_acquire)) == head)
-		must(rsm_intr_signal_wait(segment, -1), "wait");
+		must(rsm_intr_signal_wait(segment, -1), "rsm_intr_signal_wait");
 	return tail;
 }
 
@@ -67,13 +73,15 @@ consume(char *controller_name, rsm_memseg_id_t id, uint64_t count)
 	rsm_topology_t *topology;
 	uint64_t head = 0;
 
-	if (ring == NULL)
+	if (ring == NULL) {
+		fprintf(stderr, "rsm_ring: no memory\n");
 		exit(1);
+	}
 	memset(ring, 0, size);
-	must(rsm_get_controller(controller_name, &controller), "get_controller");
-	must(rsm_get_interconnect_topology(&topology), "topology");
-	must(rsm_memseg_export_create(controller, &segment, ring, size, 0), "create");
-	must(rsm_memseg_export_publish(segment, &id, NULL, 0), "publish");
+	must(rsm_get_controller(controller_name, &controller), "rsm_get_controller");
+	must(rsm_get_interconnect_topology(&topology), "rsm_get_interconnect_topology");
+	must(rsm_memseg_export_create(controller, &segment, ring, size, 0), "rsm_memseg_export_create");
+	must(rsm_memseg_export_publish(segment, &id, NULL, 0), "rsm_memseg_export_publish");
 	printf("node %u\n", topology->topology_hdr.local_nodeid);
 	fflush(stdout);
 	while (head < count) {
@@ -89,13 +97,14 @@ consume(char *controller_name, rsm_memseg_id_t id, uint64_t count)
 			}
 		}
 		atomic_store_explicit(&ring->head, head, memory_order_release);
-		must(rsm_intr_signal_post(segment, RSM_SIGPOST_NO_ACCUMULATE), "post");
+		must(rsm_intr_signal_post(segment, RSM_SIGPOST_NO_ACCUMULATE), "rsm_intr_signal_post");
 	}
 	printf("%lu records\n", head);
-	sleep(1); /* the producer still reads the counter */
-	must(rsm_memseg_export_destroy(segment), "destroy");
+	while (atomic_load_explicit(&ring->ended, memory_order_acquire) == 0)
+		must(rsm_intr_signal_wait(segment, -1), "rsm_intr_signal_wait");
+	must(rsm_memseg_export_destroy(segment), "rsm_memseg_export_destroy");
 	rsm_free_interconnect_topology(topology);
-	must(rsm_release_controller(controller), "release_controller");
+	must(rsm_release_controller(controller), "rsm_release_controller");
 	free(ring);
 }
 
@@ -107,18 +116,19 @@ struct producer {
 	uint64_t tail, head; /* what we know of it */
 };
 
+/* Until the consumer has taken record `head` - 1, at least. */
 static void
-wait_for_room(struct producer *producer)
+wait_for_head(struct producer *producer, uint64_t head)
 {
 	for (;;) {
-		must(rsm_memseg_import_open_barrier(&producer->barrier), "open_barrier");
+		must(rsm_memseg_import_open_barrier(&producer->barrier), "rsm_memseg_import_open_barrier");
 		must(rsm_memseg_import_get64(producer->segment, offsetof(struct ring, head), &producer->head,
 					     1),
-		     "get");
-		must(rsm_memseg_import_close_barrier(&producer->barrier), "close_barrier");
-		if (producer->tail - producer->head < SLOTS)
+		     "rsm_memseg_import_get64");
+		must(rsm_memseg_import_close_barrier(&producer->barrier), "rsm_memseg_import_close_barrier");
+		if (producer->head >= head)
 			return;
-		must(rsm_intr_signal_wait(producer->segment, -1), "wait");
+		must(rsm_intr_signal_wait(producer->segment, -1), "rsm_intr_signal_wait");
 	}
 }
 
@@ -126,21 +136,47 @@ wait_for_room(struct producer *producer)
 static void
 put_batch(struct producer *producer, uint64_t count)
 {
-	must(rsm_memseg_import_open_barrier(&producer->barrier), "open_barrier");
+	must(rsm_memseg_import_open_barrier(&producer->barrier), "rsm_memseg_import_open_barrier");
 	for (uint64_t k = 0; k < count; k++) {
 		uint64_t number = producer->tail + k;
 		struct record record = {.number = number, .payload = {[6] = number * 7}};
 		off_t at = (off_t)(offsetof(struct ring, slot) + number % SLOTS * sizeof(record));
 
 		must(rsm_memseg_import_put64(producer->segment, at, &record.number, sizeof(record) / 8),
-		     "put");
+		     "rsm_memseg_import_put64");
 	}
-	must(rsm_memseg_import_order_barrier(&producer->barrier), "order_barrier");
+	must(rsm_memseg_import_order_barrier(&producer->barrier), "rsm_memseg_import_order_barrier");
 	producer->tail += count;
 	must(rsm_memseg_import_put64(producer->segment, offsetof(struct ring, tail), &producer->tail, 1),
-	     "put");
-	must(rsm_memseg_import_close_barrier(&producer->barrier), "close_barrier");
-	must(rsm_intr_signal_post(producer->segment, RSM_SIGPOST_NO_ACCUMULATE), "post");
+	     "rsm_memseg_import_put64");
+	must(rsm_memseg_import_close_barrier(&producer->barrier), "rsm_memseg_import_close_barrier");
+	must(rsm_intr_signal_post(producer->segment, RSM_SIGPOST_NO_ACCUMULATE), "rsm_intr_signal_post");
+}
+
+/* Once the consumer sees the last word it withdraws the segment, perhaps before we hear that the word
+ * arrived. */
+static void
+must_or_withdrawn(int error, const char *what)
+{
+	if (error != RSMERR_CONN_ABORTED)
+		must(error, what);
+}
+
+/* The consumer has taken all, and needs to know that nobody looks at its memory any more. */
+static void
+end(struct producer *producer)
+{
+	uint64_t ended = 1;
+
+	while (producer->head < producer->tail)
+		wait_for_head(producer, producer->tail);
+	must(rsm_memseg_import_open_barrier(&producer->barrier), "rsm_memseg_import_open_barrier");
+	must(rsm_memseg_import_put64(producer->segment, offsetof(struct ring, ended), &ended, 1),
+	     "rsm_memseg_import_put64");
+	must_or_withdrawn(rsm_memseg_import_close_barrier(&producer->barrier),
+			  "rsm_memseg_import_close_barrier");
+	must_or_withdrawn(rsm_intr_signal_post(producer->segment, RSM_SIGPOST_NO_ACCUMULATE),
+			  "rsm_intr_signal_post");
 }
 
 static void
@@ -150,28 +186,30 @@ produce(char *controller_name, rsm_node_id_t node, rsm_memseg_id_t id, uint64_t 
 	struct producer producer = {0};
 	int error;
 
-	must(rsm_get_controller(controller_name, &controller), "get_controller");
+	must(rsm_get_controller(controller_name, &controller), "rsm_get_controller");
 	/* Until the consumer has published it. */
 	while ((error = rsm_memseg_import_connect(controller, node, id, RSM_PERM_RDWR, &producer.segment)) ==
 	       RSMERR_SEG_NOT_PUBLISHED)
 		usleep(10000);
-	must(error, "connect");
+	must(error, "rsm_memseg_import_connect");
 	must(rsm_memseg_import_init_barrier(producer.segment, RSM_BAR_DEFAULT, &producer.barrier),
-	     "init_barrier");
-	must(rsm_memseg_import_set_mode(producer.segment, RSM_BARRIER_MODE_EXPLICIT), "set_mode");
+	     "rsm_memseg_import_init_barrier");
+	must(rsm_memseg_import_set_mode(producer.segment, RSM_BARRIER_MODE_EXPLICIT),
+	     "rsm_memseg_import_set_mode");
 	while (producer.tail < count) {
 		uint64_t room, left = count - producer.tail;
 
 		if (producer.tail - producer.head >= SLOTS)
-			wait_for_room(&producer);
+			wait_for_head(&producer, producer.tail - SLOTS + 1);
 		room = SLOTS - (producer.tail - producer.head);
 		if (room > BATCH)
 			room = BATCH;
 		put_batch(&producer, left < room ? left : room);
 	}
-	must(rsm_memseg_import_destroy_barrier(&producer.barrier), "destroy_barrier");
-	must(rsm_memseg_import_disconnect(producer.segment), "disconnect");
-	must(rsm_release_controller(controller), "release_controller");
+	end(&producer);
+	must(rsm_memseg_import_destroy_barrier(&producer.barrier), "rsm_memseg_import_destroy_barrier");
+	must(rsm_memseg_import_disconnect(producer.segment), "rsm_memseg_import_disconnect");
+	must(rsm_release_controller(controller), "rsm_release_controller");
 }
 
 int

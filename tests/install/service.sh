@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What is installed, where it is installed: the unit is one that systemd accepts, with a sandbox worth the name; its
-# commands work, with its capabilities and system calls only, and where only /run can be written; the service manager is
-# told; installed applications find their libraries and are served at the default socket; what runs with privileges is
+# What is installed, where it is installed: the units are such that systemd accepts them, with a sandbox worth the name;
+# their commands work, as their user with its capabilities and system calls only, and where only /run can be written; the
+# service manager is told, and its watchdog; installed applications find their libraries and are served at the default socket; what runs with privileges is
 # hardened.
 #
 # In namespaces: of mounts, with the installed tree at the prefix and a /run of its own; of the network, with an interface.
@@ -55,25 +55,48 @@ say "data plane and libraries are hardened"
 
 # ---- the unit ----
 
-UNIT=$PREFIX/lib/systemd/system/oneside.service
-systemd-analyze verify --man=no "$UNIT" >"$WORK/out" 2>&1 && ! grep -q "$UNIT" "$WORK/out" ||
-	fail "systemd-analyze verify: $(cat "$WORK/out")"
-systemd-analyze security --no-pager --offline=true --threshold=39 "$UNIT" >"$WORK/out" ||
-	fail "the sandbox is too wide: $(tail -n 1 "$WORK/out")"
-say "the unit is accepted: $(sed -n 's/^.*\(Overall.*[0-9]\.[0-9]\).*/\1/p' "$WORK/out")"
+UNITS=$PREFIX/lib/systemd/system
+for unit in "$UNITS"/oneside{,@}.service; do
+	systemd-analyze verify --man=no "$unit" >"$WORK/out" 2>&1 && ! grep -q "$unit" "$WORK/out" ||
+		fail "systemd-analyze verify: $(cat "$WORK/out")"
+	systemd-analyze security --no-pager --offline=true --threshold=39 "$unit" >"$WORK/out" ||
+		fail "the sandbox is too wide: $(tail -n 1 "$WORK/out")"
+	say "$(basename "$unit") is accepted: $(sed -n 's/^.*\(Overall.*[0-9]\.[0-9]\).*/\1/p' "$WORK/out")"
+done
 
-of_unit() { # KEY: its value
-	sed -n "s/^$1=//p" "$UNIT"
+# The user and the folder that the service needs, as systemd makes them.
+mkdir -p "$WORK/sys/etc"
+cp /etc/passwd /etc/group "$WORK/sys/etc"
+systemd-sysusers --root="$WORK/sys" "$PREFIX/lib/sysusers.d/oneside.conf" >"$WORK/out" 2>&1 &&
+	mount --bind "$WORK/sys/etc/passwd" /etc/passwd && mount --bind "$WORK/sys/etc/group" /etc/group ||
+	fail "systemd-sysusers: $(cat "$WORK/out")"
+systemd-tmpfiles --create "$PREFIX/lib/tmpfiles.d/oneside.conf" || fail "systemd-tmpfiles"
+[ "$(stat -c %U:%G:%a /run/oneside)" = oneside:oneside:755 ] || fail "/run/oneside: $(stat -c %U:%G:%a /run/oneside)"
+
+# of_unit KEY: its last value in $UNIT, for the instance $INSTANCE
+of_unit() {
+	sed -n "s/^$1=//p" "$UNIT" | sed "\$!d; s/%i/$INSTANCE/g"
 }
 
-ENVIRONMENT=$(of_unit EnvironmentFile)
-ENVIRONMENT=${ENVIRONMENT#-}
-bounds=-all
-for capability in $(of_unit CapabilityBoundingSet | tr '[:upper:]' '[:lower:]'); do
-	bounds+=,+${capability#cap_}
-done
-CONFINED=(setpriv --bounding-set "$bounds" --inh-caps=-all --no-new-privs
-	python3 "$(dirname "$0")/confined.py" "$UNIT")
+# as_unit UNIT INSTANCE: CONFINED is what runs a command as the service manager does.
+as_unit() {
+	local capability sum
+	local -a sets=()
+	UNIT=$UNITS/$1 INSTANCE=$2
+	ENVIRONMENT=$(of_unit EnvironmentFile)
+	ENVIRONMENT=${ENVIRONMENT#-}
+	for key in bounding-set:CapabilityBoundingSet inh-caps:AmbientCapabilities ambient-caps:AmbientCapabilities; do
+		sum=-all
+		for capability in $(of_unit "${key#*:}" | tr '[:upper:]' '[:lower:]'); do
+			sum+=,+${capability#cap_}
+		done
+		sets+=("--${key%:*}" "$sum")
+	done
+	install -d -m "$(of_unit RuntimeDirectoryMode)" -o "$(of_unit User)" -g "$(of_unit Group)" "/run/$(of_unit RuntimeDirectory)"
+	CONFINED=(env "RUNTIME_DIRECTORY=/run/$(of_unit RuntimeDirectory)" "WATCHDOG_USEC=2000000"
+		python3 "$(dirname "$0")/confined.py" "$UNIT"
+		setpriv --reuid "$(of_unit User)" --regid "$(of_unit Group)" --init-groups "${sets[@]}" --no-new-privs)
+}
 
 # As the service manager does: the variable is split into words, and nothing else is a shell's.
 command_line() { # KEY: in COMMAND
@@ -97,6 +120,7 @@ while True:
 	print(s.recv(4096).decode())' "$1" >"$WORK/told" &
 	APPLICATIONS+=("$!")
 	wait_for listening "$WORK/told"
+	[ "${1#/}" = "$1" ] || chmod 666 "$1"
 }
 
 wait_for() { # TEXT FILE
@@ -110,7 +134,6 @@ wait_for() { # TEXT FILE
 
 copies() {
 	local receiver
-	unset ONESIDE_SOCKET
 	head -c 1000000 /dev/urandom >"$WORK/file"
 	"$PREFIX/bin/oneside-copy" receive "$WORK/copy" 2>"$WORK/receiver" &
 	receiver=$!
@@ -151,39 +174,48 @@ rdma_programs() {
 	end_process "$server" 10
 }
 
-# serves ADDRESS DEVICE: the sample configuration with a device, and the manager at the address.
+# serves UNIT INSTANCE ADDRESS DEVICE: the sample configuration with a device, and the manager at the address.
 serves() {
-	local address=$1
-	printf 'EAL_OPTIONS="%s"\n' "$(plane_cores 0) $PLANE_MEMORY --no-pci --iova-mode=va --vdev=$2" >"$ENVIRONMENT"
+	local address=$3 socket
+	as_unit "$1" "$2"
+	socket=/run/$(of_unit RuntimeDirectory)/oneside.sock
+	export ONESIDE_SOCKET=$socket
+	[ -n "$INSTANCE" ] || unset ONESIDE_SOCKET # the default
+	mkdir -p "$(dirname "$ENVIRONMENT")"
+	[ -e "${ENVIRONMENT%/*}/oneside.conf" ] || cp "$PREFIX/etc/oneside/oneside.conf" "${ENVIRONMENT%/*}"
+	printf 'EAL_OPTIONS="%s"\n' "$(plane_cores 0) $PLANE_MEMORY --no-pci --iova-mode=va --vdev=$4" >"$ENVIRONMENT"
 	# shellcheck disable=SC1090
 	. "$ENVIRONMENT"
 	manager "$address"
 	command_line ExecStartPre
 	NOTIFY_SOCKET=$address "${CONFINED[@]}" "${COMMAND[@]}" >"$WORK/out" 2>&1 || fail "ExecStartPre: $(cat "$WORK/out")"
+	! grep -q EAL "$WORK/out" || fail "ExecStartPre starts EAL: $(cat "$WORK/out")"
 	command_line ExecStart
 	NOTIFY_SOCKET=$address "${CONFINED[@]}" "${COMMAND[@]}" >"$WORK/service.log" 2>&1 &
 	PLANE_PID[service]=$!
 	wait_for READY=1 "$WORK/told"
-	expect 'serving on /run/oneside/oneside.sock' "$WORK/service.log"
+	expect "serving on $socket" "$WORK/service.log"
+	[ "$(stat -c %U "/proc/$(plane_pid service)")" = oneside ] || fail "it does not run as oneside"
+	wait_for WATCHDOG=1 "$WORK/told"
 	copies
 	rdma_programs
 	kill "$(plane_pid service)"
 	wait "$(plane_pid service)" || fail "after SIGTERM: status $?"
 	unset "PLANE_PID[service]"
 	wait_for STOPPING=1 "$WORK/told"
-	[ "$(tr '\n' ' ' <"$WORK/told")" = "listening READY=1 STOPPING=1 " ] || fail "the manager was told: $(cat "$WORK/told")"
-	say "ExecStart serves installed applications, and Debian's programs for a user without rights, on ${2%%,*}, and tells the manager at ${address//$$/PID}"
+	[ "$(uniq "$WORK/told" | tr '\n' ' ')" = "listening READY=1 WATCHDOG=1 STOPPING=1 " ] || fail "the manager was told: $(cat "$WORK/told")"
+	say "ExecStart serves installed applications, and Debian's programs for a user without rights, on ${4%%,*}, and tells the manager at ${address//$$/PID}"
 }
 
 # As ProtectSystem=strict does, but for what this test writes.
 net_at_exit() {
-	mount -o remount,rw,bind / && umount -l "$PREFIX" "$PREFIX" "$WORK"
+	mount -o remount,rw,bind / && umount -l "$PREFIX" "$PREFIX" /etc/passwd /etc/group "$WORK"
 }
 ip link add veth0 type veth peer name veth1 && ip link set veth0 up && ip link set veth1 up || fail "no veth pair"
-mkdir -p "$(dirname "$ENVIRONMENT")"
 mount --bind "$WORK" "$WORK" && mount --bind "$WORK/root$PREFIX" "$PREFIX" && mount -o remount,ro,bind / ||
 	fail "cannot make the file system read-only"
 ! touch /oneside-written 2>/dev/null || fail "the file system can be written"
+as_unit oneside.service ''
 ! "${CONFINED[@]}" unshare --mount true 2>/dev/null || fail "system calls are not filtered"
-serves "$WORK/notify" net_memif0,role=server,socket=/run/cable,socket-abstract=no
-serves "@oneside-$$" net_af_packet0,iface=veth0,framesz=2048
+serves oneside.service '' "$WORK/notify" net_memif0,role=server,socket=/run/oneside/cable,socket-abstract=no
+serves oneside@.service b "@oneside-$$" net_af_packet0,iface=veth0,framesz=2048

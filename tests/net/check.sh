@@ -12,12 +12,13 @@ CABLE="--vdev=net_memif0,role=server,socket=$WORK/cable,socket-abstract=no,bsize
 PORT="--port name=p0,device=net_memif0,address=192.0.2.1/24,mtu=4200"
 SOCKET="--socket $WORK/s"
 
+HOW=--check
 # checks STATUS TEXT ARGUMENTS...
 checks() {
 	local want=$1 text=$2 status
 	shift 2
 	# shellcheck disable=SC2086
-	timeout 60 "$DATAPLANE" $* --check >"$WORK/out" 2>"$WORK/err" </dev/null
+	timeout 60 "$DATAPLANE" $* "$HOW" >"$WORK/out" 2>"$WORK/err" </dev/null
 	status=$?
 	[ "$status" = "$want" ] || {
 		cat "$WORK/out" "$WORK/err" >&2
@@ -26,7 +27,7 @@ checks() {
 	expect "$text" "$WORK/out"
 	! grep -v '^missing: \|^advice: \|^Nothing essential\|^[0-9]* essential thing' "$WORK/out" |
 		grep -v '^EAL\|^TELEMETRY' | grep -q . || fail "$*: a line is neither advice nor missing"
-	[ ! -e "$WORK/s" ] || fail "$*: --check leaves a socket"
+	[ ! -e "$WORK/s" ] || fail "$*: $HOW leaves a socket"
 	say "$(grep -F -- "$text" "$WORK/out" | head -n 1)"
 }
 
@@ -70,6 +71,42 @@ three=$(needs -l 0,1,2,3)
 for cores in '-l 0-3' '-l 0,1-3' '--lcores=0@0,(1-3)@(0,1)' '--lcores (0-3)@0' '--lcores 0-1,2-3@0'; do
 	[ "$(needs "$cores")" = "$three" ] || fail "$cores is not counted as three polling cores"
 done
+
+# What can be seen, and nothing is started: by that alone it is known that there is no such device.
+HOW=--precheck
+checks 0 'Nothing essential is missing.' $SMALL $CABLE -- $SOCKET $PORT
+checks 0 'Nothing essential is missing.' $SMALL $CABLE -- $SOCKET --port name=p0,device=net_memif7,address=192.0.2.1/24
+! grep -q EAL "$WORK/out" "$WORK/err" || fail "--precheck starts EAL"
+[ ! -e "$WORK/cable" ] || fail "--precheck makes a device"
+checks 1 'no port reaches address 10.9.9.9' $SMALL $CABLE -- $SOCKET $PORT --node 1 --peer node=2,address=10.9.9.9
+checks 1 'there is no interface nothere' $SMALL --vdev=net_af_packet0,iface=nothere -- $SOCKET \
+	--port name=p0,address=192.0.2.1/24
+
+# Hugepages that a killed data plane has left are free: the next one, of the same prefix, has them.
+needed=$(needs -l 0,1)
+there=$(cat ${HUGEPAGES%/*}/free_hugepages 2>/dev/null)
+if [ "$(id -u)" = 0 ] && [ "${there:-$needed}" -lt "$needed" ] && reserve_hugepages $((needed + 2 - there)) && mkdir "$WORK/huge" &&
+	mount -t hugetlbfs -o pagesize=2M huge "$WORK/huge"; then
+	net_at_exit() { umount "$WORK/huge"; }
+	HUGE="$EAL --huge-dir=$WORK/huge"
+	# shellcheck disable=SC2086
+	start_plane a $HUGE $CABLE -- $PORT --idle sleep
+	kill_plane a
+	there=$(cat ${HUGEPAGES%/*}/free_hugepages)
+	left=$(find "$WORK/huge" -name '*map_*' | wc -l)
+	if [ "$there" -lt "$needed" ] && [ $((there + left)) -ge "$needed" ]; then
+		checks 0 'Nothing essential is missing.' $HUGE $CABLE -- $SOCKET $PORT
+		checks 1 'hugeadm --pool-pages-min 2MB:' $HUGE --file-prefix=other $CABLE -- $SOCKET $PORT
+	else
+		leave_out "hugepages that are left: others have taken or freed some"
+	fi
+	rm -f "$WORK"/huge/*
+	umount "$WORK/huge" && release_hugepages
+	unset -f net_at_exit
+else
+	leave_out "hugepages that are left: they cannot be had, or there are many"
+fi
+HOW=--check
 
 # Only where no hugepage is free can their lack be seen.
 if ! cat /sys/kernel/mm/hugepages/*/free_hugepages | grep -qv '^0$'; then

@@ -403,8 +403,10 @@ scribble(void)
 			uint64_t where = random64() % (1u << 20);
 
 			arena[where] = (uint8_t)random64();
-			if (i % 64 == 0)
-				one_doorbell_ring(v.qp.doorbells, v.qp.doorbell);
+			if (i % 64 != 0)
+				continue;
+			one_doorbell_ring(v.qp.doorbells, v.qp.doorbell);
+			atomic_store_explicit(&v.qp.doorbells->keys, 1, memory_order_release);
 		}
 		for (uint32_t i = 0; i < ONE_QPS_MAX; i++)
 			one_doorbell_ring(v.qp.doorbells, i);

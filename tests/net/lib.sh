@@ -291,7 +291,7 @@ stop_plane() {
 	unset "PLANE_PID[$1]"
 	[ "$status" = 0 ] || fail "data plane $1 ended with status $status: $(tail -n 5 "$(plane_log "$1")")"
 	[ ! -e "$(plane_socket "$1")" ] || fail "data plane $1 left its socket behind"
-	! grep -q 'is no edge of its table' "$(plane_log "$1")" || fail "data plane $1: $(grep -m 1 'is no edge' "$(plane_log "$1")")"
+	! grep -q 'event=state_wrong' "$(plane_log "$1")" || fail "data plane $1: $(grep -m 1 'event=state_wrong' "$(plane_log "$1")")"
 }
 
 kill_plane() {

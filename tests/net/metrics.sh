@@ -23,8 +23,8 @@ import re, socket, sys, time
 
 def dial():
     s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    s.connect(sys.argv[1])  # waits while the queue of those that are not accepted is full
     s.settimeout(60)
-    s.connect(sys.argv[1])
     return s
 
 def ask(text):

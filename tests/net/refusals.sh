@@ -138,11 +138,11 @@ fi
 # Frames that take several buffers are no mistake, but slow.
 # shellcheck disable=SC2086
 start_plane slow $DEVICE "--vdev=net_memif0,$SERVER" -- $ANY,mtu=4200
-expect 'p0: frames of mtu 4200 take several buffers of bsize=2048 each' "$(plane_log slow)"
+expect 'frames of mtu 4200 take several buffers of bsize=2048 each' "$(plane_log slow)"
 stop_plane slow
 # shellcheck disable=SC2086
 start_plane fast $DEVICE "--vdev=net_memif0,$SERVER,bsize=4352" -- $ANY,mtu=4200
-! grep -q '^port: ' "$(plane_log fast)" || fail 'what serves is warned of'
+! grep -q 'event=port_slow' "$(plane_log fast)" || fail 'what serves is warned of'
 stop_plane fast
 
 for where in '--version' '-l 0,1 -- --version' '-l 0,1 --version --'; do

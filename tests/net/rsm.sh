@@ -66,10 +66,10 @@ case $1 in
 torture)
 	start_memif_pair "${OPTIONS[@]}"
 	say "== the ring buffer of doc/examples"
-	ONESIDE_SOCKET=$(plane_socket a) timeout 60 "$PROGRAMS/rsm_ring" consume p0 0x400000 20000 >"$WORK/ring" &
+	ONESIDE_SOCKET=$(plane_socket a) timeout 60 "$BUILD/doc/examples/rsm_ring" consume p0 0x400000 20000 >"$WORK/ring" &
 	consumer=$!
 	APPLICATIONS+=("$consumer")
-	ONESIDE_SOCKET=$(plane_socket b) timeout 60 "$PROGRAMS/rsm_ring" produce p0 1 0x400000 20000 ||
+	ONESIDE_SOCKET=$(plane_socket b) timeout 60 "$BUILD/doc/examples/rsm_ring" produce p0 1 0x400000 20000 ||
 		fail "the producer of the ring buffer"
 	wait "$consumer" || fail "the consumer of the ring buffer"
 	expect "20000 records" "$WORK/ring"
@@ -136,9 +136,9 @@ flood)
 	start_af_packet_plane a "${OPTIONS[@]}" --keepalive-ms 4000
 	start_af_packet_plane b "${OPTIONS[@]}" --keepalive-ms 4000
 	# A connection that stays, and has nothing to say.
-	ONESIDE_SOCKET=$(plane_socket a) "$PROGRAMS/rsm_ring" consume p0 0x400000 2000000000 >"$WORK/consumer" &
+	ONESIDE_SOCKET=$(plane_socket a) "$BUILD/doc/examples/rsm_ring" consume p0 0x400000 2000000000 >"$WORK/consumer" &
 	consumer=$!
-	ONESIDE_SOCKET=$(plane_socket b) "$PROGRAMS/rsm_ring" produce p0 1 0x400000 2000000000 >"$WORK/producer" &
+	ONESIDE_SOCKET=$(plane_socket b) "$BUILD/doc/examples/rsm_ring" produce p0 1 0x400000 2000000000 >"$WORK/producer" &
 	producer=$!
 	APPLICATIONS+=("$consumer" "$producer")
 	connected() {
@@ -162,7 +162,7 @@ flood)
 	kill "$consumer" "$producer" 2>/dev/null
 	wait "$consumer" "$producer" 2>/dev/null
 	[ "$flooded" = 0 ] || fail "the flood: status $flooded"
-	! grep -h "has not answered" "$(plane_log a)" "$(plane_log b)" || fail "keep-alive is starved"
+	! grep -h "event=peer_lost" "$(plane_log a)" "$(plane_log b)" || fail "keep-alive is starved"
 	[ "$kept" = 0 ] || fail "the import is lost"
 	stop_plane a
 	stop_plane b

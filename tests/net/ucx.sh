@@ -6,9 +6,7 @@
 #   ucx.sh local    both ends on one data plane
 #   ucx.sh memif    on two, joined by memif
 #
-# UCX takes no device that has no character device of its name in /dev/infiniband, which it does not open.  The
-# programs run in a mount namespace with a /dev of their own that has one.  What it does not find in sysfs, the type of
-# the GID, it takes for RoCE v1, and would drop datagrams with IPv4 addresses.
+# What it does not find in sysfs, the type of the GID, it takes for RoCE v1, and would drop datagrams with IPv4 addresses.
 
 . "$(dirname "$0")/verbs_lib.sh"
 command -v ucx_perftest >/dev/null || skip "ucx_perftest is missing: apt-get install ucx-utils"
@@ -16,22 +14,9 @@ command -v ucx_perftest >/dev/null || skip "ucx_perftest is missing: apt-get ins
 verbs_init "$1"
 export UCX_NET_DEVICES=p0:1 UCX_UD_VERBS_ETH_DGID_CHECK=n UCX_WARN_UNUSED_ENV_VARS=n
 
-mkdir "$WORK/dev"
-cat >"$WORK/with_dev" <<END
-#!/bin/bash
-mount -t tmpfs dev "$WORK/dev" && cd "$WORK/dev" || exit 77
-mkdir shm infiniband
-for node in null zero full random urandom; do
-	touch \$node && mount --bind /dev/\$node \$node || exit 77
-done
-ln -s ../null infiniband/oneside0
-cd / && mount --rbind "$WORK/dev" /dev && exec "\$@"
-END
-chmod +x "$WORK/with_dev"
-
+in_dev
 on() { # 0|1 PROGRAM ARGUMENTS..., as that of verbs_lib.sh
-	local -a run=("${INSIDE[@]}" timeout -k 5 60 unshare -m --propagation private "$WORK/with_dev"
-		"$RUN" --socket "${sockets[$1]}" "${@:2}")
+	local -a run=("${INSIDE[@]}" timeout -k 5 60 "${IN_DEV[@]}" "$RUN" --socket "${sockets[$1]}" "${@:2}")
 	[ "$BASHPID" = $$ ] || exec "${run[@]}"
 	"${run[@]}"
 }

@@ -7,6 +7,7 @@
 #   verbs_init local|memif|veth6   data planes: both ends on one; on two, joined by memif, or by Ethernet with IPv6
 #   on 0|1 PROGRAM...              at that end; ${addresses[]} are theirs
 #   pair NAME PORT PROGRAM...      a server and a client that meet over TCP
+#   in_dev                         "${IN_DEV[@]}" PROGRAM...: with what UCX looks for in /dev
 #   cm_pair NAME SERVER... -- CLIENT...   by rdma_cm; SERVER_STAYS=yes: it is ended when the client has succeeded
 #
 # Those without rdma_cm meet over TCP on the loopback interface, as root one of their own.
@@ -58,6 +59,25 @@ on() { # 0|1 PROGRAM ARGUMENTS...
 	local -a run=("${INSIDE[@]}" timeout 120 "$RUN" --socket "${sockets[$1]}" "${@:2}")
 	[ "$BASHPID" = $$ ] || exec "${run[@]}" # in the background: the process id is the program's
 	"${run[@]}"
+}
+
+# UCX takes no device that has no character device of its name in /dev/infiniband, which it does not open.  IN_DEV
+# starts a program in a mount namespace with a /dev of its own that has one.
+in_dev() {
+	local dev=$WORK/dev script=$WORK/with_dev
+	mkdir "$dev"
+	cat >"$script" <<-END
+		#!/bin/bash
+		mount -t tmpfs dev "$dev" && cd "$dev" || exit 77
+		mkdir shm infiniband
+		for node in null zero full random urandom; do
+			touch \$node && mount --bind /dev/\$node \$node || exit 77
+		done
+		ln -s ../null infiniband/oneside0
+		cd / && mount --rbind "$dev" /dev && exec "\$@"
+	END
+	chmod +x "$script"
+	IN_DEV=(unshare -m --propagation private "$script")
 }
 
 listening() { # PORT

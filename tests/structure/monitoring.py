@@ -13,8 +13,10 @@ import subprocess
 import sys
 import tempfile
 
+import rooms
+
 METRIC = re.compile(r"\boneside_[a-z_]+\b")
-SUFFIX = re.compile(r"_(total|info|bucket|sum|count)$")
+LINE = re.compile(r'\blog_(error|warning|notice|info|of_others)\(\s*(?:(error|warning|notice|info),\s*)?"((?:[^"\\]|\\.)*)"')
 
 
 def read(root, path):
@@ -51,6 +53,23 @@ def alerts(document, rules, tests):
     yield from (f"{name}: no test of oneside.test.yml makes it fire" for name in defined if name not in tested)
     if not rules.count("description:") == rules.count("summary:") == len(defined):
         yield "oneside.rules.yml: an alert does not say what to do"
+
+
+def events(root, document):
+    """Each line of the log begins with its event; those from notice on are in the table of doc/monitoring.md."""
+    made = {}
+    for path in sorted(p for p in rooms.sources(root) if p.startswith(("control/", "dataplane/"))):
+        for macro, level, text in LINE.findall(read(root, path)):
+            level = level or macro
+            event = re.match(r"(?:control: )?event=([a-z_]+)[ \\]", text)
+            if event is None:
+                yield f"{path}: a line of the log does not begin with event=NAME: {text}"
+            elif level in ("notice", "warning", "error"):
+                made[event[1]] = level
+    told = dict(re.findall(r"^\| `([a-z_]+)` \| (notice|warning|error) \| .+ \| .+ \|$", document, re.M))
+    yield from (f"doc/monitoring.md: the {level} `{event}` is not in the table of the log, or with another level"
+                for event, level in made.items() if told.get(event) != level)
+    yield from (f"doc/monitoring.md: no source logs `{event}`" for event in told if event not in made)
 
 
 def panels(dashboard):
@@ -93,7 +112,7 @@ def main():
     shown = "\n".join(expr for _, expr in expressions(dashboard))
     bad = [*metrics(document, {"oneside.rules.yml": "\n".join(re.findall(r"expr: (.*)", rules)),
                                "oneside.test.yml": tests, "oneside.json": shown}),
-           *alerts(document, rules, tests), *panels(dashboard)]
+           *alerts(document, rules, tests), *events(root, document), *panels(dashboard)]
     promtool = shutil.which("promtool") or (sys.argv[1] if len(sys.argv) > 1 and os.access(sys.argv[1], os.X_OK) else None)
     if promtool is not None:
         bad += by_promtool(promtool, root, dashboard)

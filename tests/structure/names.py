@@ -39,8 +39,8 @@ PREFIXES = {
         "base": "acl arena listening port_space quota small table",
         "cm": "cm sidr",
         "connect": "ah ahs conn conns cr listen listener qp_connect qp_datagram qp_disconnect qp_engine_event "
-                   "qp_error qp_rtr qp_rts resolution",
-        "daemon": "calls check daemon kernel_addr notify telemetry",
+                   "qp_error qp_rtr qp_rts qp_set resolution",
+        "daemon": "calls check daemon hugepages journal kernel_addr notify telemetry watchdog",
         "loop": "control log",
         "metrics": "metrics",
         "neigh": "neigh",
@@ -53,10 +53,11 @@ PREFIXES = {
     },
     "config": {"": "config"},
     "api/client": {
-        "adopt": "cell file files keep maps mem page piece range ranges shared transplant",
+        "adopt": "cell file files keep maps mem page parked piece range ranges shared transplant",
         "attach": "call client copier copiers wait watcher",
         "life": "fork",
         "rings": "",
+        "tell": "",
     },
     "api/dat": {
         "base": "base handle idmap lock object pz",
@@ -64,10 +65,10 @@ PREFIXES = {
         "evd": "cno event evd lost stash",
         "ia": "ia",
         "mem": "lmr rmr",
-        "registry": "conf dats oneside registry",
+        "registry": "conf dats oneside refused registry tell telling",
     },
     "api/dat2": {"": "dat event face"},
-    "api/rsm": {room: "rsm" for room in ("base", "controller", "event", "segment", "transfer")},
+    "api/rsm": {room: "rsm" for room in ("base", "controller", "event", "face", "segment", "transfer")},
 }
 SAME_PREFIX = {"api/rsm"}  # one prefix for all its rooms, as its interface has
 PROGRAMS = (("dataplane", "control", "config"), ("api/client", "api/dat", "api/dat2"), ("api/client", "api/rsm"),

@@ -371,6 +371,29 @@ keep_take(struct range *range)
 	atomic_store_explicit(&guard->state, STATE_HELD, memory_order_release);
 }
 
+/*
+ * Since it has its guard the kernel tells whatever befalls the range, before it goes on: until the keeper has
+ * read that, it refuses to install pages (EAGAIN).  What was read before has been noted, or has cost the
+ * range.  As soon as it finds one mapping with a guard over all of the range (else ENOENT), and the first
+ * page there, it says so (EEXIST), and has done nothing.  The rights of that mapping are those of its first
+ * page.
+ */
+bool
+keep_intact(const struct range *range, bool write)
+{
+	struct uffdio_continue all = {.range = {.start = range->start, .len = range->length}};
+	void *first = (void *)(uintptr_t)range->start;
+	struct guard *guard = range->guard;
+
+	if (guard == NULL || ioctl(one_load_alone(&guard->fd), UFFDIO_CONTINUE, &all) == 0 || errno != EEXIST)
+		return false;
+	if (madvise(first, page_size(), MADV_POPULATE_READ) != 0 ||
+	    (write && madvise(first, page_size(), MADV_POPULATE_WRITE) != 0))
+		return false;
+	/* Pairs with the store in serve: after the kernel was asked. */
+	return !atomic_load_explicit(&guard->touched, memory_order_acquire);
+}
+
 bool
 keep_drop(uint64_t start, uint64_t end)
 {

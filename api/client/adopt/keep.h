@@ -7,9 +7,9 @@
  * So each such range has a userfaultfd, its guard.  The thread that made the call waits in the kernel until
  * the keeper, a thread of ours, has read the event.  UFFD_EVENT_REMOVE comes before the kernel acts, and it
  * looks the mapping up again afterwards: the keeper takes the guard off, makes the range private, then reads.
- * UNMAP and REMAP come after.  Registering reads the mappings anyway and takes only those of the file and
- * offset, so what lies at an old address now is never taken for the range.  Where the kernel has no such
- * events (before Linux 5.19), or RLIMIT_FSIZE is set, nothing is kept.
+ * UNMAP and REMAP come after.  Registering reads the mappings and takes only those of the file and
+ * offset, or asks whether the range is intact, so what lies at an old address now is never taken for it.
+ * Where the kernel has no such events (before Linux 5.19), or RLIMIT_FSIZE is set, nothing is kept.
  *
  * The waiting thread may hold the allocator's lock (glibc trims a heap so).  So the keeper only tries
  * ranges_lock, and its holder calls no allocator; fork, whose handlers take the allocator's locks after ours,
@@ -37,6 +37,9 @@ bool keep_usable(void);
 bool keep_put(struct range *range);
 /* It is registered again. */
 void keep_take(struct range *range);
+/* Without a look at the mappings: all of the range lies where it was adopted, and may be read (and written
+ * to). */
+bool keep_intact(const struct range *range, bool write);
 /* A mapping of it is about to be replaced, here. */
 void keep_unguard(const struct range *range, uint64_t start, uint64_t end);
 /* It has no guard any more: whoever waits goes on. */

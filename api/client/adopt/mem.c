@@ -4,13 +4,16 @@
  *
  * A registration (struct mem_use) holds ranges, which keep its pages adopted, and regions, which keep them
  * known to the data plane.  To undo one, the data plane lets go first: when it has answered MR_FREE nothing
- * is stored any more, and only then are pages given back.
+ * is stored any more, and only then are pages given back.  A registration of one range that may be kept
+ * (keep.h) is undone and done again by the polling core alone, under another key each time; in between it is
+ * parked (parked.h).
  *
  * The data plane takes no page that is not there: it would be charged for it.  Adopted
  * pages always are; of a shared file of the application's own those that the data plane
  * misses are populated here, under this process's limits.
  */
 #include <stdlib.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "client/attach/copier.h"
@@ -26,8 +29,12 @@ struct region {
 };
 
 struct mem_use {
+	struct parked parked;         /* first; what was asked for */
 	struct mem_use *next, **link; /* of the client */
-	uint32_t mr;
+	uint32_t mr;                  /* 0: not yet with the data plane */
+	uint32_t lkey;                /* or the last one it had */
+	bool remote;                  /* the rkey is the same */
+	bool renewable;
 	uint32_t num_pieces;
 	uint32_t num_ranges;
 	struct {
@@ -99,9 +106,13 @@ region_put(struct file *file, struct region *region)
 		region_remove(file, region);
 }
 
+static void unpark_gone(void);
+
+/* Registrations first: the data plane would not let go of their regions. */
 static void
 retire(struct file *retired)
 {
+	unpark_gone();
 	while (retired != NULL) {
 		struct file *file = retired;
 
@@ -113,6 +124,37 @@ retire(struct file *retired)
 }
 
 /* ---- registrations ---- */
+
+static int
+mr_free(struct one_client *client, uint32_t mr)
+{
+	struct one_msg msg = {.type = ONE_MSG_MR_FREE};
+
+	msg.id.id = mr;
+	return one_call(client, &msg, NULL, 0, NULL);
+}
+
+/* A parked one that will not be renewed. */
+static void
+use_forget(struct parked *parked)
+{
+	struct mem_use *use = (struct mem_use *)parked;
+
+	mr_free(parked->client, use->mr); /* gone already if the attachment is */
+	region_put(use->piece[0].file, use->piece[0].region);
+	free(use);
+}
+
+static void
+unpark_gone(void)
+{
+	struct parked *next, *parked = ranges_parked_gone();
+
+	for (; parked != NULL; parked = next) {
+		next = parked->next;
+		use_forget(parked);
+	}
+}
 
 static void
 use_drop(struct mem_use *use)
@@ -181,9 +223,103 @@ fill_pieces(struct one_mr_create *create, const struct mem_use *use, const struc
 	}
 }
 
+/* Random numbers that are left; a child draws its own. */
+static uint32_t keys_drawn;
+
+/* 16 bits of a key that are not its slot's: nobody knows them beforehand, and they are not those of `last`.
+ */
+static uint32_t
+key_after(uint32_t last)
+{
+	static uint32_t random[16];
+	uint32_t key;
+
+	do {
+		if (keys_drawn == 0 && getrandom(random, sizeof(random), 0) == (ssize_t)sizeof(random))
+			keys_drawn = sizeof(random) / sizeof(random[0]);
+		if (keys_drawn == 0)
+			return 0;
+		key = (last & ONE_KEY_SLOT) | (random[--keys_drawn] & ~ONE_KEY_SLOT);
+	} while (key == last || key == 0);
+	return key;
+}
+
+static bool
+may_park(const struct acquired *acquired)
+{
+	return !acquired->alone && acquired->num_pieces == 1 && acquired->num_ranges == 1 &&
+	       acquired->piece[0].file->lasting && !acquired->piece[0].file->slab;
+}
+
+static struct parked
+what_of(struct one_client *client, const struct one_mr_create *create)
+{
+	return (struct parked){.client = client,
+			       .va = create->va,
+			       .length = create->length,
+			       .shift = create->shift,
+			       .pz = create->pz,
+			       .access = create->access};
+}
+
+static struct parked
+as_parked(struct one_client *client, const struct one_mr_create *create, const struct acquired *acquired)
+{
+	struct parked parked = what_of(client, create);
+
+	parked.range = acquired->range[0];
+	parked.offset = acquired->piece[0].offset;
+	return parked;
+}
+
+/* A parked registration counts again; false: it has to be made anew. */
+static bool
+use_renew(struct mem_use *use)
+{
+	uint32_t key = key_after(use->lkey);
+
+	if (key == 0 || call_key(use->parked.client, ONE_KEY_RENEW, use->lkey, key) != 0)
+		return false;
+	use->lkey = key;
+	return true;
+}
+
+/* Of just that memory, which is the caller's range already; NULL: none. */
+static struct mem_use *
+renew_acquired(struct one_client *client, const struct one_mr_create *create, const struct acquired *acquired)
+{
+	struct parked like = as_parked(client, create, acquired), *parked;
+
+	parked = may_park(acquired) ? ranges_unpark(&like, false) : NULL;
+	if (parked == NULL)
+		return NULL;
+	if (use_renew((struct mem_use *)parked))
+		return (struct mem_use *)parked;
+	use_forget(parked);
+	return NULL;
+}
+
+/* Of just that memory, if nothing has befallen it since; NULL: none, or it is not known. */
+static struct mem_use *
+renew_parked(struct one_client *client, const struct one_mr_create *create, bool write)
+{
+	struct parked like = what_of(client, create), *parked = ranges_unpark(&like, write);
+	struct file *retired = NULL;
+
+	if (parked == NULL)
+		return NULL;
+	if (use_renew((struct mem_use *)parked))
+		return (struct mem_use *)parked;
+	ranges_release(&parked->range, 1, NULL, 0, &retired);
+	use_forget(parked);
+	retire(retired);
+	return NULL;
+}
+
 /*
  * Adopts and makes regions.  *out may hold nothing: then the memory is moved by the copy thread.  A region
- * of the application's own file that the data plane does not want is no error either.
+ * of the application's own file that the data plane does not want is no error either.  It may also be
+ * registered already, renewed: then it has an `mr`.
  */
 static int
 use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bool alone,
@@ -195,12 +331,18 @@ use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bo
 	bool foreign = false;
 	int error;
 
+	*out = alone ? NULL : renew_parked(client, create, write);
+	if (*out != NULL)
+		return 0;
 	acquired.alone = alone;
 	error = ranges_acquire(start, end, write, &acquired, &retired);
 
 	retire(retired);
 	if (error != 0)
 		return error;
+	*out = renew_acquired(client, create, &acquired);
+	if (*out != NULL)
+		return 0;
 	use = use_new(&acquired);
 	if (use == NULL) {
 		piece_close_fds(&acquired);
@@ -227,17 +369,12 @@ use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bo
 	}
 	fill_pieces(create, use, &acquired);
 	create->flags = acquired.fresh ? ONE_MR_FRESH : 0;
+	if (may_park(&acquired)) {
+		create->flags |= ONE_MR_RENEWABLE;
+		use->parked = as_parked(client, create, &acquired);
+	}
 	*out = use;
 	return 0;
-}
-
-static int
-mr_free(struct one_client *client, uint32_t mr)
-{
-	struct one_msg msg = {.type = ONE_MSG_MR_FREE};
-
-	msg.id.id = mr;
-	return one_call(client, &msg, NULL, 0, NULL);
 }
 
 /* ---- the copy thread ---- */
@@ -286,7 +423,7 @@ try_register(struct one_client *client, struct one_msg *msg, bool alone, struct 
 	msg->mr_create.num_pieces = 0;
 	error = use_make(client, start, end, (msg->mr_create.access & writes) != 0, alone, out,
 			 &msg->mr_create);
-	if (error != 0)
+	if (error != 0 || (*out)->mr != 0)
 		return error;
 	if (msg->mr_create.num_pieces == 0)
 		error = copies_make(client);
@@ -297,9 +434,15 @@ try_register(struct one_client *client, struct one_msg *msg, bool alone, struct 
 		if (error == 0)
 			error = one_call(client, msg, NULL, 0, reply);
 	}
-	if (error != 0)
+	if (error != 0) {
 		use_drop(*out);
-	return error;
+		return error;
+	}
+	(*out)->mr = reply->mr.mr;
+	(*out)->lkey = reply->mr.lkey;
+	(*out)->remote = reply->mr.rkey != 0;
+	(*out)->renewable = reply->mr.renewable != 0;
+	return 0;
 }
 
 /* What is kept of earlier registrations. */
@@ -307,8 +450,10 @@ static bool
 give_up_kept(void)
 {
 	struct file *retired = NULL;
-	bool any = ranges_give_up_all(&retired);
+	bool any;
 
+	ranges_parked_drop(NULL, 0);
+	any = ranges_give_up_all(&retired);
 	retire(retired);
 	return any;
 }
@@ -350,15 +495,14 @@ register_memory(struct one_client *client, uint32_t pz, uint64_t va, uint64_t le
 	pthread_mutex_lock(&lock);
 	error = mem_register(client, &msg, alone, &reply, &use);
 	if (error == 0) {
-		use->mr = reply.mr.mr;
 		use->next = client->uses;
 		use->link = &client->uses;
 		if (use->next != NULL)
 			use->next->link = &use->next;
 		client->uses = use;
-		*mr = (struct one_mr){.id = reply.mr.mr,
-				      .lkey = reply.mr.lkey,
-				      .rkey = reply.mr.rkey,
+		*mr = (struct one_mr){.id = use->mr,
+				      .lkey = use->lkey,
+				      .rkey = use->remote ? use->lkey : 0,
 				      .va = va,
 				      .length = length,
 				      .adopted = use};
@@ -442,12 +586,35 @@ one_mem_move(struct one_client *client, struct one_mr *mr, uint64_t va)
 }
 
 static void
-use_remove(struct mem_use *use)
+use_unlink(struct mem_use *use)
 {
 	*use->link = use->next;
 	if (use->next != NULL)
 		use->next->link = use->link;
+}
+
+static void
+use_remove(struct mem_use *use)
+{
+	use_unlink(use);
 	use_drop(use);
+}
+
+/* Without the control thread; false: it has to be asked. */
+static bool
+use_revoke(struct one_client *client, const struct one_mr *mr)
+{
+	struct file *retired = NULL;
+	struct mem_use *use = mr->adopted;
+
+	/* A region that was swapped has another key. */
+	if (use == NULL || !use->renewable || use->lkey != mr->lkey ||
+	    call_key(client, ONE_KEY_REVOKE, use->lkey, 0) != 0)
+		return false;
+	use_unlink(use);
+	ranges_park(&use->parked, &retired);
+	retire(retired);
+	return true;
 }
 
 int
@@ -459,6 +626,11 @@ one_mem_deregister(struct one_client *client, struct one_mr *mr)
 	if (atomic_load_explicit(&client->foreign, memory_order_relaxed))
 		return -ECHILD;
 	pthread_mutex_lock(&lock);
+	if (use_revoke(client, mr)) {
+		mr->adopted = NULL;
+		pthread_mutex_unlock(&lock);
+		return 0;
+	}
 	error = mr_free(client, mr->id);
 	/* What the data plane asked for before its end is not to be stored later. */
 	if (error == -ECONNRESET)
@@ -469,6 +641,21 @@ one_mem_deregister(struct one_client *client, struct one_mr *mr)
 	}
 	pthread_mutex_unlock(&lock);
 	return error;
+}
+
+int
+one_pz_free(struct one_client *client, uint32_t pz)
+{
+	struct one_msg msg = {.type = ONE_MSG_PZ_FREE, .id.id = pz};
+	int error = client_check(client);
+
+	if (error != 0)
+		return error;
+	pthread_mutex_lock(&lock);
+	ranges_parked_drop(client, pz);
+	unpark_gone();
+	pthread_mutex_unlock(&lock);
+	return one_call(client, &msg, NULL, 0, NULL);
 }
 
 static void
@@ -508,5 +695,6 @@ mem_release_all(struct one_client *client)
 void
 mem_fork_child(void)
 {
+	keys_drawn = 0;
 	pthread_mutex_init(&lock, NULL);
 }

@@ -5,6 +5,7 @@
 
 #include "keep.h"
 #include "maps.h"
+#include "parked.h"
 #include "ranges.h"
 #include "shared.h"
 #include "transplant.h"
@@ -143,6 +144,7 @@ range_free(struct range *range, struct file **retired)
 	if (file->slab)
 		slab_mark(file, (uint32_t)(range->offset / page_size()),
 			  (uint32_t)(range->length / page_size()), false);
+	parked_lose(range);
 	cell_free(range);
 	/* One empty slab stays, for programs that register and deregister all the time. */
 	if (--file->users == 0 && (!file->slab || has_other_slab(file))) {
@@ -640,6 +642,63 @@ ranges_release(struct range *const *range, uint32_t num_ranges, struct file *con
 }
 
 void
+ranges_park(struct parked *parked, struct file **retired)
+{
+	ranges_lock();
+	parked_put(parked);
+	release_locked(&parked->range, 1, NULL, 0, retired);
+	collect_given_up(SPARE_FILES, retired);
+	ranges_unlock();
+}
+
+/* The address leads to the place in the file that it did. */
+static bool
+is_in_place(const struct parked *parked)
+{
+	const struct range *range = parked->range;
+
+	return (parked->va & ~(page_size() - 1)) - range->start == parked->offset - range->offset;
+}
+
+struct parked *
+ranges_unpark(const struct parked *like, bool write)
+{
+	struct parked *parked;
+
+	ranges_lock();
+	parked = parked_find(like);
+	if (parked != NULL && like->range == NULL) {
+		if (!is_in_place(parked) || !keep_intact(parked->range, write))
+			parked = NULL;
+		else if (parked->range->refs++ == 0)
+			keep_take(parked->range);
+	}
+	if (parked != NULL)
+		parked_take(parked);
+	ranges_unlock();
+	return parked;
+}
+
+struct parked *
+ranges_parked_gone(void)
+{
+	struct parked *gone;
+
+	ranges_lock();
+	gone = parked_gone();
+	ranges_unlock();
+	return gone;
+}
+
+void
+ranges_parked_drop(const struct one_client *client, uint32_t pz)
+{
+	ranges_lock();
+	parked_drop(client, pz);
+	ranges_unlock();
+}
+
+void
 file_free(struct file *file)
 {
 	ranges_lock();
@@ -699,6 +758,7 @@ ranges_fork_child(void)
 	for (struct file *file = given_up; file != NULL; file = file->next)
 		close(file->fd);
 	given_up = NULL;
+	parked_fork_child();
 	keep_fork_child();
 	pthread_mutex_init(&lock, NULL);
 }

@@ -19,6 +19,7 @@
 
 #include "client/internal.h"
 #include "files.h"
+#include "parked.h"
 
 #define PIECES_MAX ONE_MR_PIECES
 #define RANGES_MAX 256u /* of one registration */
@@ -73,6 +74,16 @@ int ranges_move(struct range *range, uint64_t start, uint64_t length, uint64_t t
 void ranges_release(struct range *const *range, uint32_t num_ranges, struct file *const *foreign,
 		    uint32_t num_foreign, struct file **retired);
 void file_free(struct file *file);
+/* Gives up the one reference of a registration, which is parked (parked.h) before. */
+void ranges_park(struct parked *parked, struct file **retired);
+/*
+ * The registration that is parked for such memory, taken from there; NULL: none.  `like->range` is the
+ * caller's; or NULL, for any that memory with these rights lies in, of which it has a reference then.
+ */
+struct parked *ranges_unpark(const struct parked *like, bool write);
+/* parked_gone, parked_drop. */
+struct parked *ranges_parked_gone(void);
+void ranges_parked_drop(const struct one_client *client, uint32_t pz);
 /* What is kept of ranges that nobody holds becomes private, too; whether there was any. */
 bool ranges_give_up_all(struct file **retired);
 

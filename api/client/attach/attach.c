@@ -141,7 +141,8 @@ map_arena(struct one_client *client)
 	client->doorbells = client_span(client, client->header->doorbells, sizeof(struct one_doorbells));
 	client->channels =
 		client_span(client, client->header->channels, ONE_CHANNELS * sizeof(struct one_channel));
-	if (client->doorbells == NULL || client->channels == NULL)
+	client->keys = client_span(client, client->header->keys, sizeof(struct one_keys));
+	if (client->doorbells == NULL || client->channels == NULL || client->keys == NULL)
 		return -EPROTO;
 	if (!client_cq_ring(client, client->info.async_cq_offset, client->info.async_cq_log2, &shm, &ring))
 		return -EPROTO;

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests and replies on the control socket. */
+#include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "client/internal.h"
+#include "client/tell.h"
+
+#define KEY_LOOKS 64   /* at an answer, between two times that the processor is given away, */
+#define KEY_TURNS 1000 /* which is done so often before sleeping: */
+#define KEY_SLEEP_MS 1
 
 int
 client_check(const struct one_client *client)
@@ -150,6 +157,10 @@ call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t nu
 		}
 	}
 	pthread_mutex_unlock(&client->call_lock);
+	if (error == 0 && reply->error != 0 && one_telling)
+		one_note_cause(reply->error, reply->subject, reply->value);
+	else if (error != 0 && one_telling)
+		one_note_cause(error, ONE_SUBJECT_NONE, 0);
 	return error != 0 ? error : reply->error;
 }
 
@@ -173,4 +184,65 @@ one_call_fd(struct one_client *client, struct one_msg *msg, struct one_reply *re
 		*fd = -1;
 	}
 	return error;
+}
+
+/* ---- keys, on the polling core ---- */
+
+static void
+ring_keys(struct one_client *client)
+{
+	uint64_t one = 1;
+
+	/* Pairs with the engine's exchange in doorbell scanning. */
+	atomic_store_explicit(&client->doorbells->keys, 1, memory_order_release);
+	if (client->info.idle != ONE_IDLE_SLEEP)
+		return;
+	/* As in one_qp_wake. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&client->header->engine_asleep, memory_order_relaxed) != 0 &&
+	    write(client->wake_fd, &one, sizeof(one)) < 0)
+		return; /* a full counter is readable all the same */
+}
+
+/* The core may share this processor; and what it does before may take long. */
+static int
+await_key(struct one_client *client, uint32_t asked)
+{
+	struct pollfd end = {.fd = client->sock};
+
+	for (uint32_t turn = 0;; turn++) {
+		for (int i = 0; i < KEY_LOOKS; i++) {
+			/* Pairs with the store in serve_keys. */
+			if (atomic_load_explicit(&client->keys->answered, memory_order_acquire) == asked)
+				return 0;
+			one_cpu_relax();
+		}
+		if (turn < KEY_TURNS)
+			sched_yield();
+		else if (poll(&end, 1, KEY_SLEEP_MS) > 0)
+			return -ECONNRESET; /* hung up: nobody answers any more */
+		if (client_check(client) != 0)
+			return client_check(client);
+	}
+}
+
+int
+call_key(struct one_client *client, enum one_key_op op, uint32_t key, uint32_t next)
+{
+	struct one_keys *keys = client->keys;
+	uint32_t asked = one_load_alone(&keys->asked) + 1;
+	int error = client_check(client);
+
+	if (error != 0)
+		return error;
+	one_store_alone(&keys->op, op);
+	one_store_alone(&keys->key, key);
+	one_store_alone(&keys->next, next);
+	/* Pairs with the load in serve_keys. */
+	atomic_store_explicit(&keys->asked, asked, memory_order_release);
+	ring_keys(client);
+	error = await_key(client, asked);
+	if (error != 0)
+		return error;
+	return one_load_alone(&keys->refused) != 0 ? -EAGAIN : 0;
 }

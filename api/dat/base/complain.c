@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Why something failed, when DAT_DBG_TYPE is set. */
+/* Why an IA does not open: with DAT_DBG_TYPE on stderr at once, with ONESIDE_DEBUG as the call's refusal. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,16 +7,17 @@
 #include "dat/base/object.h"
 
 void
-base_complain(const char *format, ...)
+base_complain(const char *what, const char *about, const char *format, ...)
 {
 	const char *wanted = secure_getenv("DAT_DBG_TYPE");
+	char text[320];
 	va_list args;
 
-	if (wanted == NULL || strtoul(wanted, NULL, 0) == 0)
-		return;
-	fputs("oneside: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	fputc('\n', stderr);
+	if (one_telling)
+		one_note_reason("%s = \"%s\": %s", what, about, text);
+	else if (wanted != NULL && strtoul(wanted, NULL, 0) != 0)
+		fprintf(stderr, "oneside: %s: %s\n", about, text);
 }

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "client/order.h"
+#include "client/tell.h"
 #include "handle.h"
 
 #define GROW_BYTES ((uintptr_t)64 * 1024)
@@ -40,8 +41,10 @@ fresh_slot(void)
 	if ((uintptr_t)slots.used * HANDLE_SLOT == limit) {
 		if (mprotect((uint8_t *)base + limit, GROW_BYTES, PROT_READ | PROT_WRITE) < 0)
 			return NULL;
-		/* Release pairs with the acquire load in handle_slot. */
+		/* Both release stores pair with the acquire load in handle_below. */
 		atomic_store_explicit(&handle_range.limit, limit + GROW_BYTES, memory_order_release);
+		if (!one_telling)
+			atomic_store_explicit(&handle_range.direct, limit + GROW_BYTES, memory_order_release);
 	}
 	return (struct handle_slot *)base + slots.used++;
 }

@@ -38,17 +38,26 @@ _Static_assert(sizeof(struct handle_slot) == HANDLE_SLOT, "handle_slot");
 struct handle_range {
 	_Atomic uintptr_t base;
 	_Atomic uintptr_t limit; /* bytes */
+	/* Those below it go from the exported calls straight to ours: all, or none with ONESIDE_DEBUG, so
+	 * that refusals are looked for without a look at each call. */
+	_Atomic uintptr_t direct;
 };
 extern struct handle_range handle_range;
 
 static inline struct handle_slot *
-handle_slot(DAT_HANDLE handle)
+handle_below(DAT_HANDLE handle, const _Atomic uintptr_t *end)
 {
-	/* Acquire pairs with the release store in handle_new: the base is set, the slots are mapped. */
-	uintptr_t limit = atomic_load_explicit(&handle_range.limit, memory_order_acquire);
+	/* Acquire pairs with the release stores in fresh_slot: the base is set, the slots are mapped. */
+	uintptr_t limit = atomic_load_explicit(end, memory_order_acquire);
 	uintptr_t offset = (uintptr_t)handle - atomic_load_explicit(&handle_range.base, memory_order_relaxed);
 
 	return offset < limit && offset % HANDLE_SLOT == 0 ? handle : NULL;
+}
+
+static inline struct handle_slot *
+handle_slot(DAT_HANDLE handle)
+{
+	return handle_below(handle, &handle_range.limit);
 }
 
 /* The object, if `handle` is a live handle of this type; else NULL. */

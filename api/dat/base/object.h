@@ -13,6 +13,7 @@
 #ifndef DAT_BASE_OBJECT_H_INTERNAL
 #define DAT_BASE_OBJECT_H_INTERNAL
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,6 +24,7 @@
 #include <dat/udat_redirection.h>
 
 #include "client/cq.h"
+#include "client/tell.h"
 #include "dat/base/calls.h"
 #include "dat/base/handle.h"
 #include "dat/base/idmap.h"
@@ -32,6 +34,9 @@
 #define BAD_HANDLE(kind) DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_##kind)
 #define BAD_ARG(n) DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG##n)
 #define BAD_STATE(state) DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_##state)
+
+/* `ret`, after a note of the reason for ONESIDE_DEBUG: "ARGUMENT = VALUE: REASON; REMEDY". */
+#define BECAUSE(ret, ...) (ONE_NOTE(DAT_GET_TYPE(ret), __VA_ARGS__), (ret))
 
 #define OBJECT_TYPES 11 /* DAT_HANDLE_TYPE_* */
 
@@ -133,7 +138,8 @@ DAT_RETURN dat_errno(int error, DAT_RETURN_SUBTYPE subtype);
 
 /* ---- complain.c ---- */
 
-/* With DAT_DBG_TYPE in the environment: says on stderr why something failed. */
-void base_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* With DAT_DBG_TYPE or ONESIDE_DEBUG in the environment: why `what` = `about` is refused, and the remedy. */
+void base_complain(const char *what, const char *about, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 #endif

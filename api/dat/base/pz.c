@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Protection zones. */
+#include "client/mem.h"
 #include "dat/base/object.h"
 
 DAT_RETURN
@@ -27,10 +28,8 @@ dapl_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE *pz_handle)
 		object_discard(&pz->o);
 	pthread_mutex_unlock(&ia->lock);
 	if (error != 0) {
-		if (pz->id != 0) {
-			msg = (struct one_msg){.type = ONE_MSG_PZ_FREE, .id.id = pz->id};
-			one_call(ia->client, &msg, NULL, 0, NULL);
-		}
+		if (pz->id != 0)
+			one_pz_free(ia->client, pz->id);
 		return dat_errno(error, DAT_RESOURCE_PROTECTION_DOMAIN);
 	}
 	*pz_handle = pz->o.handle;
@@ -53,9 +52,7 @@ dapl_pz_query(DAT_PZ_HANDLE pz_handle, DAT_PZ_PARAM_MASK pz_param_mask, DAT_PZ_P
 void
 pz_destroy(struct pz *pz)
 {
-	struct one_msg msg = {.type = ONE_MSG_PZ_FREE, .id.id = pz->id};
-
-	one_call(pz->o.ia->client, &msg, NULL, 0, NULL);
+	one_pz_free(pz->o.ia->client, pz->id);
 	object_drop(&pz->o);
 }
 

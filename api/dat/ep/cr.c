@@ -224,7 +224,10 @@ dapl_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle, DAT_COUNT priva
 		return ret;
 	if (cr->ep != NULL) {
 		if (ep_handle != DAT_HANDLE_NULL)
-			return BAD_HANDLE(EP);
+			return BECAUSE(
+				BAD_HANDLE(EP),
+				"ep_handle = %p: the request brings its endpoint; give DAT_HANDLE_NULL",
+				ep_handle);
 		ep = cr->ep;
 		from = cr->reserved ? EP_PASSIVE : EP_TENTATIVE;
 	} else {
@@ -235,7 +238,8 @@ dapl_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle, DAT_COUNT priva
 	if (ep_phase(ep) != from)
 		return ep_state_error(ep_state(ep));
 	if (ep->pz == NULL || ep->conn_evd == NULL)
-		return BAD_HANDLE(EP);
+		return BECAUSE(BAD_HANDLE(EP), "ep_handle = %p: it has no %s; give one to dat_ep_create",
+			       ep_handle, ep->pz == NULL ? "PZ" : "connect EVD");
 	if (!ep_move(ep, from, EP_CHANGING))
 		return ep_state_error(ep_state(ep));
 	ep_set_peer(ep, &cr->remote, cr->remote_port, false);
@@ -304,7 +308,9 @@ dapl_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 	msg.cr_handoff.service = handoff;
 	error = one_call(cr->o.ia->client, &msg, NULL, 0, NULL);
 	if (error == -ENOENT || error == -EACCES)
-		return BAD_ARG(2);
+		return BECAUSE(BAD_ARG(2),
+			       "handoff = %" PRIu64 ": nobody listens there; give the qualifier of a PSP",
+			       handoff);
 	if (error == -EINVAL)
 		return BAD_HANDLE(CR);
 	if (error != 0)

@@ -53,6 +53,35 @@ within(DAT_COUNT value, uint32_t limit)
 	return value >= 0 && (uint32_t)value <= limit;
 }
 
+/* Counts of the attributes that exceed what the port, or the data plane's configuration, allows. */
+static bool
+too_many(const DAT_EP_ATTR *attr, const struct one_limits *limits, uint32_t iov)
+{
+	const struct {
+		const char *name;
+		DAT_COUNT count;
+		uint32_t max;
+	} counts[] = {
+		{"max_recv_dtos", attr->max_recv_dtos, limits->max_qp_wr},
+		{"max_request_dtos", attr->max_request_dtos, limits->max_qp_wr},
+		{"max_recv_iov", attr->max_recv_iov, iov},
+		{"max_request_iov", attr->max_request_iov, iov},
+		{"max_rdma_read_iov", attr->max_rdma_read_iov, iov},
+		{"max_rdma_write_iov", attr->max_rdma_write_iov, iov},
+		{"max_rdma_read_in", attr->max_rdma_read_in, limits->max_rd_atomic},
+		{"max_rdma_read_out", attr->max_rdma_read_out, limits->max_rd_atomic},
+	};
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		if (!within(counts[i].count, counts[i].max))
+			return (ONE_NOTE(DAT_INVALID_PARAMETER,
+					 "ep_attributes->%s = %d: it may be 0 to %u; ask for less",
+					 counts[i].name, counts[i].count, counts[i].max),
+				true);
+	}
+	return false;
+}
+
 DAT_RETURN
 ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr)
 {
@@ -61,19 +90,20 @@ ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr)
 		DAT_QOS_HIGH_THROUGHPUT | DAT_QOS_LOW_LATENCY | DAT_QOS_ECONOMY | DAT_QOS_PREMIUM;
 	uint32_t iov = max_iov(ia);
 
+	if (too_many(attr, limits, iov))
+		return BAD_ARG(6);
 	if (attr->service_type != DAT_SERVICE_TYPE_RC || ((uint32_t)attr->qos & ~all_qos) != 0 ||
 	    attr->max_message_size > limits->max_message || attr->max_rdma_size > limits->max_message ||
 	    ((uint32_t)attr->recv_completion_flags & ~0x1fu) != 0 ||
 	    ((uint32_t)attr->recv_completion_flags & DAT_COMPLETION_SUPPRESS_FLAG) != 0 ||
 	    ((uint32_t)attr->request_completion_flags & ~0x1fu) != 0 ||
-	    !within(attr->max_recv_dtos, limits->max_qp_wr) ||
-	    !within(attr->max_request_dtos, limits->max_qp_wr) || !within(attr->max_recv_iov, iov) ||
-	    !within(attr->max_request_iov, iov) || !within(attr->max_rdma_read_iov, iov) ||
-	    !within(attr->max_rdma_write_iov, iov) ||
-	    !within(attr->max_rdma_read_in, limits->max_rd_atomic) ||
-	    !within(attr->max_rdma_read_out, limits->max_rd_atomic) ||
 	    attr->ep_transport_specific_count != 0 || attr->ep_provider_specific_count != 0)
-		return BAD_ARG(6);
+		return BECAUSE(
+			BAD_ARG(6),
+			"ep_attributes = %p: service type, QoS, sizes or completion flags are not to be had, "
+			"or a "
+			"count of specific attributes is not 0; begin with zeros, and see dat_ep_attr(3DAT)",
+			(const void *)attr);
 	return attr->qos != DAT_QOS_BEST_EFFORT ? DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE)
 						: DAT_SUCCESS;
 }
@@ -84,9 +114,21 @@ static DAT_RETURN
 check_queues(const DAT_EP_ATTR *attr, bool shared, bool recv, bool request)
 {
 	if ((attr->max_request_dtos > 0) != request || (request && attr->max_request_iov == 0))
-		return shared ? BAD_ARG(7) : BAD_ARG(6);
+		return BECAUSE(shared ? BAD_ARG(7) : BAD_ARG(6),
+			       "ep_attributes->max_request_dtos = %d, max_request_iov = %d: %s; make them "
+			       "agree with "
+			       "request_evd_handle",
+			       attr->max_request_dtos, attr->max_request_iov,
+			       request ? "there is a request EVD, so neither may be 0"
+				       : "there is no request EVD, so no requests either");
 	if (!shared && ((attr->max_recv_dtos > 0) != recv || (recv && attr->max_recv_iov == 0)))
-		return BAD_ARG(6);
+		return BECAUSE(
+			BAD_ARG(6),
+			"ep_attributes->max_recv_dtos = %d, max_recv_iov = %d: %s; make them agree with "
+			"recv_evd_handle",
+			attr->max_recv_dtos, attr->max_recv_iov,
+			recv ? "there is a receive EVD, so neither may be 0"
+			     : "there is no receive EVD, so no receives either");
 	return DAT_SUCCESS;
 }
 
@@ -228,7 +270,8 @@ take_refs(struct ep *ep, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE r
 		if (ep->srq == NULL)
 			return BAD_HANDLE(SRQ);
 		if (ep->srq->pz != ep->pz)
-			return BAD_ARG(2);
+			return BECAUSE(BAD_ARG(2), "pz_handle = %p: the SRQ is of another PZ; give that one",
+				       pz);
 		ep->srq_dtos = ep->srq->max_recv_dtos;
 	}
 	return DAT_SUCCESS;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connecting, disconnecting, starting anew. */
+#include <arpa/inet.h>
 #include <netinet/in.h>
 
 #include "dat/ep/ep.h"
@@ -17,8 +18,26 @@ ep_check_private(const struct ia *ia, DAT_COUNT size, const void *data, DAT_RETU
 		 DAT_RETURN bad_data)
 {
 	if (size < 0 || (uint32_t)size > max_private(ia))
-		return bad_size;
-	return size > 0 && data == NULL ? bad_data : DAT_SUCCESS;
+		return BECAUSE(bad_size,
+			       "private_data_size = %d: it may be 0 to %u; send the rest when connected",
+			       size, max_private(ia));
+	return size > 0 && data == NULL ? BECAUSE(bad_data,
+						  "private_data = 0: it may not be null with "
+						  "private_data_size %d; give the data, or size 0",
+						  size)
+					: DAT_SUCCESS;
+}
+
+static __attribute__((cold, noinline)) DAT_RETURN
+bad_address(const struct sockaddr_storage *address, const void *host)
+{
+	char text[INET6_ADDRSTRLEN] = "";
+
+	inet_ntop(address->ss_family, host, text, sizeof(text));
+	return BECAUSE(
+		DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED),
+		"remote_ia_address = %s: no single host has this address; give that of the server's IA",
+		text);
 }
 
 /* The remote address in the form of the message; DAT_SUCCESS, or what is wrong with it. */
@@ -32,7 +51,10 @@ take_address(const struct ia *ia, DAT_IA_ADDRESS_PTR address, struct one_qp_conn
 		return BAD_ARG(2);
 	memcpy(&family, &address->sa_family, sizeof(family));
 	if (family != ia->addr.ss_family || (family != AF_INET && family != AF_INET6))
-		return DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
+		return BECAUSE(DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED),
+			       "remote_ia_address->sa_family = %d: the IA's own is %d; give an address of "
+			       "that family",
+			       family, ia->addr.ss_family);
 	memset(copy, 0, sizeof(*copy));
 	out->family = family;
 	if (family == AF_INET) {
@@ -43,7 +65,7 @@ take_address(const struct ia *ia, DAT_IA_ADDRESS_PTR address, struct one_qp_conn
 		memcpy(copy, &sin, sizeof(sin));
 		if (sin.sin_addr.s_addr == INADDR_ANY || sin.sin_addr.s_addr == INADDR_BROADCAST ||
 		    IN_MULTICAST(ntohl(sin.sin_addr.s_addr)))
-			return DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+			return bad_address(copy, &sin.sin_addr);
 	} else {
 		struct sockaddr_in6 sin6;
 
@@ -51,7 +73,7 @@ take_address(const struct ia *ia, DAT_IA_ADDRESS_PTR address, struct one_qp_conn
 		memcpy(out->addr, &sin6.sin6_addr, sizeof(sin6.sin6_addr));
 		memcpy(copy, &sin6, sizeof(sin6));
 		if (IN6_IS_ADDR_UNSPECIFIED(&sin6.sin6_addr) || IN6_IS_ADDR_MULTICAST(&sin6.sin6_addr))
-			return DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
+			return bad_address(copy, &sin6.sin6_addr);
 	}
 	return DAT_SUCCESS;
 }
@@ -61,7 +83,10 @@ connect_errno(int error)
 {
 	switch (error) {
 	case -EACCES:
-		return BAD_ARG(3);
+		return BECAUSE(
+			BAD_ARG(3),
+			"remote_conn_qual = not admitted: the data plane refuses it; ask for one above 0 "
+			"and below 65536 that its configuration admits");
 	case -EAFNOSUPPORT:
 		return DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
 	case -EADDRNOTAVAIL:
@@ -100,7 +125,9 @@ start(struct ep *ep, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (qual == 0)
-		return BAD_ARG(3);
+		return BECAUSE(
+			BAD_ARG(3),
+			"remote_conn_qual = 0: nobody can listen on it; give the one of the server's PSP");
 	if (!ep_move(ep, EP_UNCONNECTED, EP_CHANGING))
 		return ep_state_error(ep_state(ep));
 	ep_set_peer(ep, &remote, qual, true);
@@ -124,9 +151,14 @@ static DAT_RETURN
 check_usable(const struct ep *ep, DAT_TIMEOUT timeout, DAT_RETURN bad_timeout)
 {
 	if (ep->conn_evd == NULL)
-		return BAD_HANDLE(EVD_CONN);
+		return BECAUSE(
+			BAD_HANDLE(EVD_CONN),
+			"ep_handle = %p: it was created without a connect EVD, where the outcome would come; "
+			"give dat_ep_create a connect_evd_handle",
+			ep->o.handle);
 	if (timeout == 0)
-		return bad_timeout;
+		return BECAUSE(bad_timeout, "timeout = 0: no answer comes in no time; give microseconds, or "
+					    "DAT_TIMEOUT_INFINITE");
 	if (ep->pz == NULL)
 		return BAD_STATE(EP_NOTREADY);
 	if (ep_phase(ep) != EP_UNCONNECTED)
@@ -148,11 +180,19 @@ dapl_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address, D
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (((uint32_t)quality_of_service & ~0xfu) != 0)
-		return BAD_ARG(7);
+		return BECAUSE(BAD_ARG(7),
+			       "quality_of_service = %#x: bits of it mean nothing; give DAT_QOS_BEST_EFFORT",
+			       quality_of_service);
 	if (((uint32_t)connect_flags & ~(uint32_t)DAT_CONNECT_MULTIPATH_FLAG) != 0)
-		return BAD_ARG(8);
+		return BECAUSE(BAD_ARG(8),
+			       "connect_flags = %#x: bits of it mean nothing; give DAT_CONNECT_DEFAULT_FLAG",
+			       connect_flags);
 	if (quality_of_service != DAT_QOS_BEST_EFFORT || connect_flags != DAT_CONNECT_DEFAULT_FLAG)
-		return DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+		return BECAUSE(DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE),
+			       "quality_of_service = %#x, connect_flags = %#x: neither other qualities nor "
+			       "multipathing are "
+			       "there; give DAT_QOS_BEST_EFFORT and DAT_CONNECT_DEFAULT_FLAG",
+			       quality_of_service, connect_flags);
 	ret = ep_check_private(ep->o.ia, private_data_size, private_data, BAD_ARG(5), BAD_ARG(6));
 	if (ret != DAT_SUCCESS)
 		return ret;
@@ -189,7 +229,11 @@ dapl_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_handle, DAT_TI
 	pthread_mutex_unlock(&ep->o.ia->lock);
 	/* The accepting side went nowhere. */
 	if (qual == 0)
-		return BAD_ARG(2);
+		return BECAUSE(BAD_ARG(2),
+			       "ep_dup_handle = %p: it accepted its connection, so it has no qualifier to "
+			       "connect to; "
+			       "give one that connected",
+			       ep_dup_handle);
 	return start(ep, (DAT_IA_ADDRESS_PTR)&remote, qual, timeout, private_data_size, private_data);
 }
 
@@ -205,7 +249,10 @@ dapl_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS disconnect_flags)
 	if (ep == NULL)
 		return BAD_HANDLE(EP);
 	if (disconnect_flags != DAT_CLOSE_ABRUPT_FLAG && !graceful)
-		return BAD_ARG(2);
+		return BECAUSE(
+			BAD_ARG(2),
+			"disconnect_flags = %#x: give DAT_CLOSE_ABRUPT_FLAG or DAT_CLOSE_GRACEFUL_FLAG",
+			disconnect_flags);
 	state = ep_state(ep);
 	switch (state) {
 	case DAT_EP_STATE_DISCONNECTED:

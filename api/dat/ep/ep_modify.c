@@ -86,7 +86,11 @@ prepare(struct ep *to, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
 	/* The zone of an endpoint with an SRQ is that one's. */
 	if (!ok || (to->srq != NULL && to->pz != to->srq->pz)) {
 		pthread_mutex_unlock(&ia->lock);
-		return BAD_ARG(3);
+		return BECAUSE(
+			BAD_ARG(3),
+			"ep_param->pz_handle = %p: no PZ of this IA, or not that of the endpoint's SRQ; give "
+			"that one",
+			param->pz_handle);
 	}
 	ok = choose_evd(ia, (mask & DAT_EP_FIELD_RECV_EVD_HANDLE) != 0, param->recv_evd_handle,
 			DAT_EVD_DTO_FLAG, &to->recv_evd);
@@ -108,7 +112,12 @@ prepare(struct ep *to, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
 		to->conn_evd = was_conn;
 	}
 	pthread_mutex_unlock(&ia->lock);
-	return ok ? DAT_SUCCESS : BAD_ARG(3);
+	return ok ? DAT_SUCCESS
+		  : BECAUSE(BAD_ARG(3),
+			    "ep_param = %p: an EVD handle in it is not of this IA, or not made for this use; "
+			    "give EVDs with "
+			    "DTO or CONNECTION flag",
+			    (const void *)param);
 }
 
 static void

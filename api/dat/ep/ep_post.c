@@ -16,6 +16,86 @@
 
 #define FULL DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS)
 
+/* ---- what is said of a refused post; never on the way of one that is not ---- */
+
+static __attribute__((cold, noinline)) DAT_RETURN
+bad_flags(const struct ep *ep, uint32_t flags, uint32_t known, DAT_RETURN ret)
+{
+	if ((flags & ~known) != 0)
+		return BECAUSE(ret,
+			       "completion_flags = %#x: bits %#x mean nothing to this call; leave them out",
+			       flags, flags & ~known);
+	return BECAUSE(
+		ret,
+		"completion_flags = %#x: DAT_COMPLETION_UNSIGNALLED_FLAG is for endpoints that were created "
+		"with it in request_completion_flags or recv_completion_flags; create ep_handle so",
+		flags);
+}
+
+static __attribute__((cold, noinline)) DAT_RETURN
+bad_count(DAT_COUNT count, uint32_t max, const void *iov)
+{
+	if (count > 0 && (uint32_t)count <= max && iov == NULL)
+		return BECAUSE(BAD_ARG(3),
+			       "local_iov = 0: it may not be null with num_segments %d; give the segments",
+			       count);
+	return BECAUSE(
+		BAD_ARG(2),
+		"num_segments = %d: the endpoint takes 0 to %u; give fewer, or create it with more in its "
+		"max_*_iov attributes",
+		count, max);
+}
+
+static __attribute__((cold, noinline)) DAT_RETURN
+too_long(uint64_t length, uint64_t max)
+{
+	return BECAUSE(BAD_ARG(3),
+		       "local_iov.segment_length = %" PRIu64 ": a message has at most %" PRIu64
+		       " bytes here; send less, or create the endpoint with a larger max_message_size",
+		       length, max);
+}
+
+static __attribute__((cold, noinline)) DAT_RETURN
+lengths_differ(uint64_t local, uint64_t remote, const struct ep *ep, uint8_t op)
+{
+	return BECAUSE(DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE),
+		       "remote_iov.segment_length = %" PRIu64 ": %s local_iov's %" PRIu64
+		       " bytes, or both exceed the endpoint's max_rdma_size %" PRIu64 "; make the %s as long",
+		       remote, op == ONE_OP_READ ? "it may not be more than" : "it may not be less than",
+		       local, (uint64_t)ep->max_rdma, op == ONE_OP_READ ? "local buffer" : "remote segment");
+}
+
+static __attribute__((cold, noinline)) DAT_RETURN
+bad_segment(const struct ia *ia, DAT_LMR_TRIPLET segment, DAT_RETURN ret)
+{
+	const struct lmr *lmr = object_find(ia, DAT_HANDLE_TYPE_LMR, segment.lmr_context);
+
+	if (lmr == NULL)
+		return BECAUSE(ret,
+			       "local_iov.lmr_context = %#x: no LMR of this IA has this context; give the "
+			       "lmr_context "
+			       "(not rmr_context) of dat_lmr_create, and free the LMR after the last post",
+			       segment.lmr_context);
+	switch (DAT_GET_TYPE(ret)) {
+	case DAT_PRIVILEGES_VIOLATION:
+		return BECAUSE(ret,
+			       "local_iov.lmr_context = %#x: data comes in here, and the LMR has no "
+			       "DAT_MEM_PRIV_LOCAL_WRITE_FLAG; give it to dat_lmr_create",
+			       segment.lmr_context);
+	case DAT_PROTECTION_VIOLATION:
+		return BECAUSE(ret,
+			       "local_iov.lmr_context = %#x: the LMR is of another PZ than the endpoint; "
+			       "create both "
+			       "in one PZ",
+			       segment.lmr_context);
+	default:
+		return BECAUSE(ret,
+			       "local_iov = %#" PRIx64 " + %" PRIu64 ": outside its LMR, %#" PRIx64
+			       " + %" PRIu64 "; register as much as is posted",
+			       segment.virtual_address, segment.segment_length, lmr->mr.va, lmr->mr.length);
+	}
+}
+
 /* The segments that have any length, and their sum. */
 struct segments {
 	uint32_t count;
@@ -28,16 +108,14 @@ gather(DAT_COUNT num_segments, const DAT_LMR_TRIPLET *iov, uint32_t max, struct 
 {
 	out->count = 0;
 	out->total = 0;
-	if (num_segments < 0 || (uint32_t)num_segments > max)
-		return BAD_ARG(2);
-	if (num_segments > 0 && iov == NULL)
-		return BAD_ARG(3);
+	if (num_segments < 0 || (uint32_t)num_segments > max || (num_segments > 0 && iov == NULL))
+		return bad_count(num_segments, max, iov);
 	for (DAT_COUNT i = 0; i < num_segments; i++) {
 		if (iov[i].segment_length == 0)
 			continue;
 		/* No sum of a few such lengths overflows. */
 		if (iov[i].segment_length > UINT32_MAX)
-			return BAD_ARG(3);
+			return too_long(iov[i].segment_length, UINT32_MAX);
 		out->total += iov[i].segment_length;
 		out->segment[out->count++] = &iov[i];
 	}
@@ -68,8 +146,11 @@ check_local(const struct ep *ep, const struct segments *segments, bool write)
 {
 	DAT_RETURN ret = DAT_SUCCESS;
 
-	for (uint32_t i = 0; i < segments->count && ret == DAT_SUCCESS; i++)
+	for (uint32_t i = 0; i < segments->count && ret == DAT_SUCCESS; i++) {
 		ret = check_segment(ep->o.ia, ep->pz, segments->segment[i], write);
+		if (ret != DAT_SUCCESS)
+			return bad_segment(ep->o.ia, *segments->segment[i], ret);
+	}
 	return ret;
 }
 
@@ -206,10 +287,11 @@ post_segment(struct ep *ep, struct request request, DAT_LMR_TRIPLET segment)
 	DAT_RETURN ret = check_request(ep);
 	bool room;
 
-	if (ret == DAT_SUCCESS)
-		ret = check_one_segment(ep, &segment, request.op == ONE_OP_READ);
 	if (ret != DAT_SUCCESS)
 		return ret;
+	ret = check_one_segment(ep, &segment, request.op == ONE_OP_READ);
+	if (ret != DAT_SUCCESS)
+		return bad_segment(ep->o.ia, segment, ret);
 	lock_take(&ep->send_lock);
 	if (ia_lost(ep->o.ia)) {
 		lock_drop(&ep->send_lock);
@@ -309,12 +391,12 @@ post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, const DAT_LMR_TRIPLET
 		return BAD_HANDLE(EP);
 	if ((flags & ~(uint32_t)FLAGS_SEND) != 0 ||
 	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
-		return BAD_ARG(5);
+		return bad_flags(ep, flags, FLAGS_SEND, BAD_ARG(5));
 	if (is_one_segment(num_segments, local_iov, ep->max_send_iov)) {
 		DAT_LMR_TRIPLET segment = *local_iov;
 
 		if (segment.segment_length > ep->max_message)
-			return BAD_ARG(3);
+			return too_long(segment.segment_length, ep->max_message);
 		request.length = (uint32_t)segment.segment_length;
 		return post_segment(ep, request, segment);
 	}
@@ -322,7 +404,7 @@ post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, const DAT_LMR_TRIPLET
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (segments.total > ep->max_message)
-		return BAD_ARG(3);
+		return too_long(segments.total, ep->max_message);
 	request.length = (uint32_t)segments.total;
 	return post_segments(ep, request, &segments);
 }
@@ -372,7 +454,7 @@ post_rdma(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *loca
 		return BAD_HANDLE(EP);
 	if ((flags & ~(uint32_t)(op == ONE_OP_WRITE_IMM ? FLAGS_SEND : FLAGS_RDMA)) != 0 ||
 	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
-		return BAD_ARG(6);
+		return bad_flags(ep, flags, op == ONE_OP_WRITE_IMM ? FLAGS_SEND : FLAGS_RDMA, BAD_ARG(6));
 	max = op == ONE_OP_READ ? ep->max_read_iov : ep->max_write_iov;
 	if (remote_iov != NULL) {
 		request.remote_addr = remote_iov->target_address;
@@ -384,7 +466,7 @@ post_rdma(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *loca
 		if (remote_iov == NULL)
 			return BAD_ARG(5);
 		if (!rdma_length(ep, segment.segment_length, remote_iov->segment_length, op, &request.length))
-			return DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+			return lengths_differ(segment.segment_length, remote_iov->segment_length, ep, op);
 		return post_segment(ep, request, segment);
 	}
 	ret = gather(num_segments, local_iov, max, &segments);
@@ -393,7 +475,7 @@ post_rdma(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *loca
 	if (remote_iov == NULL)
 		return BAD_ARG(5);
 	if (!rdma_length(ep, segments.total, remote_iov->segment_length, op, &request.length))
-		return DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+		return lengths_differ(segments.total, remote_iov->segment_length, ep, op);
 	return post_segments(ep, request, &segments);
 }
 
@@ -457,14 +539,16 @@ dapl_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPL
 		return BAD_HANDLE(EP);
 	if ((flags & ~(uint32_t)DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 ||
 	    (flags != 0 && !ep->may_unsignal_recv))
-		return BAD_ARG(5);
+		return bad_flags(ep, flags, DAT_COMPLETION_UNSIGNALLED_FLAG, BAD_ARG(5));
 	if (ep->srq != NULL) /* its receives are posted there */
-		return BAD_ARG(1);
+		return BECAUSE(BAD_ARG(1),
+			       "ep_handle = %p: it takes its receives from an SRQ; call dat_srq_post_recv",
+			       ep_handle);
 	ret = gather(num_segments, local_iov, ep->max_recv_iov, &segments);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (segments.total > ONE_MESSAGE_MAX)
-		return BAD_ARG(3);
+		return too_long(segments.total, ONE_MESSAGE_MAX);
 	ret = check_local(ep, &segments, true);
 	if (ret != DAT_SUCCESS)
 		return ret;

@@ -13,9 +13,12 @@ create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL qual, DAT_EVD_HANDLE evd_handle, D
 	if (ia == NULL)
 		return BAD_HANDLE(IA);
 	if (qual == 0 && found == NULL)
-		return BAD_ARG(2);
+		return BECAUSE(BAD_ARG(2),
+			       "conn_qual = 0: it is no qualifier; choose one, or call dat_psp_create_any");
 	if (psp_flags != DAT_PSP_CONSUMER_FLAG && psp_flags != DAT_PSP_PROVIDER_FLAG)
-		return BAD_ARG(4);
+		return BECAUSE(BAD_ARG(4),
+			       "psp_flags = %#x: give DAT_PSP_CONSUMER_FLAG or DAT_PSP_PROVIDER_FLAG",
+			       psp_flags);
 	if (psp_handle == NULL)
 		return BAD_ARG(5);
 	psp = sp_make(ia, DAT_HANDLE_TYPE_PSP, evd_handle, &ret);

@@ -16,7 +16,7 @@ dapl_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual, DAT_EP_HANDLE 
 	if (ep == NULL || ep->o.ia != ia)
 		return BAD_HANDLE(EP);
 	if (conn_qual == 0)
-		return BAD_ARG(2);
+		return BECAUSE(BAD_ARG(2), "conn_qual = 0: it is no qualifier; choose one");
 	if (rsp_handle == NULL)
 		return BAD_ARG(5);
 	rsp = sp_make(ia, DAT_HANDLE_TYPE_RSP, evd_handle, &ret);

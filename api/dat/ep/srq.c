@@ -51,7 +51,11 @@ dapl_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ_ATTR *
 	    (uint32_t)srq_attr->max_recv_dtos > limits->max_srq_wr ||
 	    (uint32_t)srq_attr->max_recv_iov > limits->max_sge ||
 	    (uint32_t)srq_attr->max_recv_iov > ONE_MAX_SGE || srq_attr->low_watermark != DAT_SRQ_LW_DEFAULT)
-		return BAD_ARG(3);
+		return BECAUSE(
+			BAD_ARG(3),
+			"srq_attr = %p: null, or not max_recv_dtos of 1 to %u, max_recv_iov of 1 to %u and "
+			"low_watermark DAT_SRQ_LW_DEFAULT; give these",
+			(void *)srq_attr, limits->max_srq_wr, limits->max_sge);
 	if (srq_handle == NULL)
 		return BAD_ARG(4);
 	srq = object_new(ia, DAT_HANDLE_TYPE_SRQ);
@@ -113,7 +117,10 @@ dapl_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments, DAT_LMR_TR
 	if (srq == NULL)
 		return BAD_HANDLE(SRQ);
 	if (num_segments < 0 || num_segments > srq->max_recv_iov)
-		return BAD_ARG(2);
+		return BECAUSE(BAD_ARG(2),
+			       "num_segments = %d: the SRQ takes 0 to %d; give fewer, or create it with more "
+			       "in max_recv_iov",
+			       num_segments, srq->max_recv_iov);
 	if (num_segments > 0 && local_iov == NULL)
 		return BAD_ARG(3);
 	for (DAT_COUNT i = 0; i < num_segments; i++) {
@@ -127,7 +134,13 @@ dapl_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments, DAT_LMR_TR
 			return BAD_ARG(3);
 		ret = check_segment(srq->o.ia, srq->pz, segment, true);
 		if (ret != DAT_SUCCESS)
-			return ret;
+			return BECAUSE(ret,
+				       "local_iov[%d] = %#x, %#" PRIx64 " + %" PRIu64
+				       ": no LMR of the SRQ's PZ with local write has this context and "
+				       "range; give the "
+				       "lmr_context of dat_lmr_create, inside its region",
+				       i, segment->lmr_context, segment->virtual_address,
+				       segment->segment_length);
 		total += segment->segment_length;
 		sge[count++] = (struct one_sge){.addr = segment->virtual_address,
 						.len = (uint32_t)segment->segment_length,
@@ -226,9 +239,12 @@ dapl_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT srq_max_recv_dto)
 	ia = srq->o.ia;
 	if (srq_max_recv_dto <= 0 ||
 	    (uint32_t)srq_max_recv_dto > one_client_info(ia->client)->limits.max_srq_wr)
-		return BAD_ARG(2);
+		return BECAUSE(BAD_ARG(2), "srq_max_recv_dto = %d: it may be 1 to %u; ask for that",
+			       srq_max_recv_dto, one_client_info(ia->client)->limits.max_srq_wr);
 	if ((uint32_t)srq_max_recv_dto > srq->q.max_wr)
-		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
+		return BECAUSE(DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ),
+			       "srq_max_recv_dto = %d: the queue was made for %u; make another with more",
+			       srq_max_recv_dto, srq->q.max_wr);
 	pthread_mutex_lock(&ia->lock);
 	if (srq_max_recv_dto < outstanding(srq))
 		ret = BAD_STATE(SRQ_IN_USE);
@@ -253,7 +269,9 @@ dapl_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark)
 	lock_take(&srq->lock);
 	if (low_watermark < 0 || low_watermark > srq->max_recv_dtos) {
 		lock_drop(&srq->lock);
-		return BAD_ARG(2);
+		return BECAUSE(BAD_ARG(2),
+			       "low_watermark = %d: it may be 0 to max_recv_dtos; give such a one",
+			       low_watermark);
 	}
 	srq->low_watermark = low_watermark;
 	lock_drop(&srq->lock);

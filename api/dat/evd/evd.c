@@ -164,18 +164,29 @@ dapl_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen, DAT_CNO_HANDLE 
 	if (ia == NULL)
 		return BAD_HANDLE(IA);
 	if (evd_min_qlen <= 0)
-		return BAD_ARG(2);
+		return BECAUSE(
+			BAD_ARG(2),
+			"evd_min_qlen = %d: a queue has at least 1 entry; give as many as may be outstanding",
+			evd_min_qlen);
 	if (cno_handle != DAT_HANDLE_NULL) {
 		cno = handle_object(cno_handle, DAT_HANDLE_TYPE_CNO);
 		if (cno == NULL || cno->o.ia != ia)
 			return BAD_HANDLE(CNO);
 	}
 	if (evd_flags == 0 || ((uint32_t)evd_flags & ~(uint32_t)CONSUMER_FLAGS) != 0)
-		return BAD_ARG(4);
+		return BECAUSE(BAD_ARG(4),
+			       "evd_flags = %#x: say what comes here, by one or more DAT_EVD_*_FLAG but "
+			       "ASYNC, which "
+			       "dat_ia_open makes",
+			       evd_flags);
 	if (evd_handle == NULL)
 		return BAD_ARG(5);
 	if ((uint32_t)evd_min_qlen > one_client_info(ia->client)->limits.max_cq_entries)
-		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+		return BECAUSE(DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD),
+			       "evd_min_qlen = %d: the data plane allows %u; ask for less, or raise "
+			       "max_cq_entries in "
+			       "oneside.conf(5)",
+			       evd_min_qlen, one_client_info(ia->client)->limits.max_cq_entries);
 	evd = evd_make(ia, (uint32_t)evd_min_qlen, evd_flags, &ret);
 	if (evd == NULL)
 		return ret;
@@ -303,7 +314,11 @@ dapl_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen)
 	if (evd == NULL)
 		return BAD_HANDLE(EVD_REQUEST);
 	if (evd_min_qlen <= 0 || want > one_client_info(evd->o.ia->client)->limits.max_cq_entries)
-		return BAD_ARG(2);
+		return BECAUSE(
+			BAD_ARG(2),
+			"evd_min_qlen = %d: it may be 1 to %u; ask for that, or raise max_cq_entries in "
+			"oneside.conf(5)",
+			evd_min_qlen, one_client_info(evd->o.ia->client)->limits.max_cq_entries);
 	lock_take(&evd->lock);
 	if (evd->end != EVD_LIVE)
 		ret = BAD_HANDLE(EVD_REQUEST);

@@ -43,9 +43,14 @@ dapl_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event)
 	if (evd == NULL)
 		return BAD_HANDLE(EVD_REQUEST);
 	if ((evd->flags & DAT_EVD_SOFTWARE_FLAG) == 0)
-		return BAD_ARG(1);
+		return BECAUSE(
+			BAD_ARG(1),
+			"evd_handle = %p: it takes no software events; create it with DAT_EVD_SOFTWARE_FLAG",
+			evd_handle);
 	if (event == NULL || event->event_number != DAT_SOFTWARE_EVENT)
-		return BAD_ARG(2);
+		return BECAUSE(BAD_ARG(2),
+			       "event = %p: null, or its event_number is not DAT_SOFTWARE_EVENT; set that",
+			       (const void *)event);
 	cqe.cookie = (uintptr_t)event->event_data.software_event_data.pointer;
 	lock_take(&evd->lock);
 	if (evd->end != EVD_LIVE)
@@ -195,7 +200,8 @@ dapl_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUNT threshol
 	if (nmore == NULL)
 		return BAD_ARG(5);
 	if (threshold <= 0)
-		return BAD_ARG(3);
+		return BECAUSE(BAD_ARG(3), "threshold = %d: it is 1 or more; give 1 to wait for any event",
+			       threshold);
 	if (timeout != 0 && timeout != DAT_TIMEOUT_INFINITE)
 		deadline = one_now_ns() + (uint64_t)timeout * 1000;
 	for (;;) {
@@ -204,7 +210,10 @@ dapl_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUNT threshol
 		if (ret == DAT_SUCCESS && evd->waiter)
 			ret = BAD_STATE(EVD_WAITER);
 		if (ret == DAT_SUCCESS && (uint32_t)threshold > evd->qlen)
-			ret = BAD_ARG(3);
+			ret = BECAUSE(BAD_ARG(3),
+				      "threshold = %d: the EVD holds %u events, so there are never as many; "
+				      "wait for fewer, or dat_evd_resize",
+				      threshold, evd->qlen);
 		if (ret == DAT_SUCCESS && threshold > 1)
 			ret = evd_config_error(evd);
 		if (ret != DAT_SUCCESS) {

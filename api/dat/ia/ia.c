@@ -61,14 +61,38 @@ set_address(struct ia *ia)
 	}
 }
 
+static const char *
+remedy(int error)
+{
+	switch (error) {
+	case -ENOENT:
+	case -ECONNREFUSED:
+		return "start oneside-dataplane(8), or set ONESIDE_SOCKET to where it listens";
+	case -EACCES:
+	case -EPERM:
+		return "be of the group that may attach: socket_group in oneside.conf(5)";
+	case -EPROTO:
+		return "install libraries and data plane of one release";
+	case -EDQUOT:
+		return "close other IAs, or raise max_clients in oneside.conf(5)";
+	default:
+		return "see the data plane's log";
+	}
+}
+
 static void
 complain(const char *name, const char *socket, const char *port, int error)
 {
 	if (error == -ENODEV)
-		base_complain("%s: the data plane at %s has no port \"%s\"", name, socket, port);
+		base_complain("ia_name_ptr", name,
+			      "the data plane at %s has no port \"%s\"; its configuration names them, or "
+			      "give the one of "
+			      "another socket",
+			      socket, port);
 	else
-		base_complain("%s: no attachment to the data plane at %s: %s", name, socket,
-			      error == -EPROTO ? "it is of another version" : strerror(-error));
+		base_complain("ia_name_ptr", name, "no attachment to the data plane at %s: %s; %s", socket,
+			      error == -EPROTO ? "it is of another version" : strerror(-error),
+			      remedy(error));
 }
 
 static DAT_RETURN
@@ -86,7 +110,10 @@ attach(struct ia *ia, const char *params)
 	int error;
 
 	if (ret != DAT_SUCCESS) {
-		base_complain("%s: IA parameters \"%s\" are not [socket=PATH] [port=NAME]", ia->name, params);
+		base_complain("ia_name_ptr", ia->name,
+			      "its parameters \"%s\" are not [socket=PATH] [port=NAME]; mend "
+			      "dat.conf",
+			      params);
 		return ret;
 	}
 	args.socket = socket[0] != '\0' ? socket : NULL;
@@ -221,7 +248,10 @@ ia_open(const char *name, const char *params, const void *provider, DAT_COUNT ql
 	if (ia_handle == NULL)
 		return BAD_ARG(4);
 	if (*async_evd == DAT_HANDLE_NULL && qlen <= 0)
-		return BAD_ARG(2);
+		return BECAUSE(
+			BAD_ARG(2),
+			"async_evd_min_qlen = %d: a new asynchronous EVD has at least 1 entry; give 8, say",
+			qlen);
 	ia = calloc(1, sizeof(*ia));
 	if (ia == NULL)
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
@@ -311,7 +341,9 @@ dapl_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 	if (ia == NULL)
 		return handle_forget(ia_handle) ? DAT_SUCCESS : BAD_HANDLE(IA);
 	if (ia_flags != DAT_CLOSE_ABRUPT_FLAG && ia_flags != DAT_CLOSE_GRACEFUL_FLAG)
-		return BAD_ARG(2);
+		return BECAUSE(BAD_ARG(2),
+			       "ia_flags = %#x: give DAT_CLOSE_ABRUPT_FLAG or DAT_CLOSE_GRACEFUL_FLAG",
+			       ia_flags);
 	/* An agent cannot end the thread it runs on. */
 	if (cno_is_agent_of(ia))
 		return BAD_STATE(IA_IN_USE);

@@ -13,12 +13,17 @@ register_errno(int error)
 	switch (error) {
 	case -EFAULT:
 	case -EINVAL:
-		return BAD_ARG(3);
+		return BECAUSE(BAD_ARG(3), "region_description = not mapped: some of the range is not memory "
+					   "of this process with "
+					   "the rights asked for; give what is allocated, and its length");
 	case -EOPNOTSUPP: /* it cannot be shared, and the data plane does not, or may not, reach it otherwise
 			   */
 	case -EPERM:
 	case -EACCES:
-		return DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+		return BECAUSE(DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE),
+			       "region_description = memory of a device or a file: it cannot be shared with "
+			       "the data "
+			       "plane; use malloc, anonymous mmap or shared memory");
 	default:
 		return dat_errno(error, DAT_RESOURCE_MEMORY_REGION);
 	}
@@ -61,11 +66,19 @@ describe(struct ia *ia, struct lmr *lmr, DAT_MEM_TYPE type, const DAT_REGION_DES
 		return BAD_ARG(2);
 	}
 	if (ret == DAT_SUCCESS && *len == 0)
-		ret = DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+		ret = BECAUSE(DAT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE),
+			      "length = 0: a region has at least 1 byte; give the length of the buffer");
 	if (ret == DAT_SUCCESS && *va + *len < *va)
-		ret = BAD_ARG(3);
+		ret = BECAUSE(BAD_ARG(3),
+			      "region_description = %#" PRIx64 " + %" PRIu64
+			      ": it exceeds the address space; give the "
+			      "buffer's address and length",
+			      *va, *len);
 	if (ret == DAT_SUCCESS && *len > one_client_info(ia->client)->limits.max_mr_bytes)
-		ret = DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
+		ret = BECAUSE(DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION),
+			      "length = %" PRIu64 ": a region has at most %" PRIu64
+			      " bytes here; register pieces, or raise max_mr_bytes in oneside.conf(5)",
+			      *len, one_client_info(ia->client)->limits.max_mr_bytes);
 	return ret;
 }
 
@@ -93,9 +106,13 @@ lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, const DAT_REGION_DESC
 		return BAD_HANDLE(IA);
 	if (mem_type != DAT_MEM_TYPE_VIRTUAL && mem_type != DAT_MEM_TYPE_LMR &&
 	    mem_type != DAT_MEM_TYPE_SHARED_VIRTUAL)
-		return BAD_ARG(2);
+		return BECAUSE(BAD_ARG(2),
+			       "mem_type = %#x: give DAT_MEM_TYPE_VIRTUAL, _SHARED_VIRTUAL or _LMR",
+			       mem_type);
 	if ((privileges & ~allowed) != 0)
-		return BAD_ARG(6);
+		return BECAUSE(BAD_ARG(6),
+			       "mem_privileges = %#x: bits %#x mean nothing; give DAT_MEM_PRIV_*_FLAG",
+			       privileges, privileges & ~allowed);
 	if (lmr_handle == NULL)
 		return BAD_ARG(7);
 	lmr = object_new(ia, DAT_HANDLE_TYPE_LMR);

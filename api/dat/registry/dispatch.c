@@ -11,20 +11,27 @@
 #define FIRST(...) FIRST_OF(__VA_ARGS__, )
 #define DAT_INVALID_HANDLE_ANY DAT_INVALID_HANDLE1
 
-/* Ours is called directly; a foreign one through its table. */
-#define DISPATCH(name, handle, version2, parameters, arguments)                \
-	DAT_RETURN dat_##name parameters                                       \
-	{                                                                      \
-		const DAT_PROVIDER *provider;                                  \
-                                                                               \
-		if (__builtin_expect(handle_slot(FIRST arguments) != NULL, 1)) \
-			return dapl_##name arguments;                          \
-		provider = registry_foreign(FIRST arguments);                  \
-		if (provider == NULL)                                          \
-			return BAD_HANDLE(handle);                             \
-		if (provider->name##_func == NULL)                             \
-			return DAT_ERROR(DAT_NOT_IMPLEMENTED, 0);              \
-		return provider->name##_func arguments;                        \
+/* Ours is called directly, or by the function that looks for refusals; a foreign one through its table. */
+#define DISPATCH(name, handle, version2, parameters, arguments)                                       \
+	static __attribute__((noinline)) DAT_RETURN elsewhere_##name parameters                       \
+	{                                                                                             \
+		const DAT_PROVIDER *provider;                                                         \
+                                                                                                      \
+		if (handle_slot(FIRST arguments) != NULL)                                             \
+			return telling_##name arguments;                                              \
+		provider = registry_foreign(FIRST arguments);                                         \
+		if (provider == NULL)                                                                 \
+			return refused_##name(BAD_HANDLE(handle), SPREAD arguments);                  \
+		if (provider->name##_func == NULL)                                                    \
+			return refused_##name(DAT_ERROR(DAT_NOT_IMPLEMENTED, 0), SPREAD arguments);   \
+		return provider->name##_func arguments;                                               \
+	}                                                                                             \
+                                                                                                      \
+	DAT_RETURN dat_##name parameters                                                              \
+	{                                                                                             \
+		if (__builtin_expect(handle_below(FIRST arguments, &handle_range.direct) != NULL, 1)) \
+			return dapl_##name arguments;                                                 \
+		return elsewhere_##name arguments;                                                    \
 	}
 #define EXPORTED_BY_THE_REGISTRY(name, handle, version2, parameters, arguments)
 DAT_CALLS(EXPORTED_BY_THE_REGISTRY, DISPATCH)

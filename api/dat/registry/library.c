@@ -92,7 +92,7 @@ make(const DAT_PROVIDER_INFO *info)
 	if (offer == NULL)
 		return NULL;
 	offer->info = *info;
-	offer->table = oneside_provider;
+	offer->table = *oneside_table();
 	offer->table.device_name = offer->info.ia_name;
 	offer->table.ia_open_func = open_offered;
 	offer->table.ia_query_func = query_offered;

@@ -7,7 +7,16 @@ _Static_assert(sizeof(DAT_PROVIDER) == 70 * sizeof(void *), "the table is an ABI
 _Static_assert(2 DAT_CALLS(ONE, ONE) == 70, "a name, an extension, and a function for each member");
 
 #define MEMBER(name, handle, version2, parameters, arguments) .name##_func = dapl_##name,
-const DAT_PROVIDER oneside_provider = {.device_name = "oneside", DAT_CALLS(MEMBER, MEMBER)};
+static const DAT_PROVIDER plain = {.device_name = "oneside", DAT_CALLS(MEMBER, MEMBER)};
+
+#define TELLING_MEMBER(name, handle, version2, parameters, arguments) .name##_func = telling_##name,
+static const DAT_PROVIDER telling = {.device_name = "oneside", DAT_CALLS(TELLING_MEMBER, TELLING_MEMBER)};
+
+const DAT_PROVIDER *
+oneside_table(void)
+{
+	return one_telling ? &telling : &plain;
+}
 
 /* Another library may dispatch to us by the table. */
 DAT_RETURN
@@ -16,5 +25,5 @@ dapl_ia_open(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_E
 {
 	if (ia_name_ptr == NULL || strnlen(ia_name_ptr, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH)
 		return BAD_ARG(1);
-	return ia_open(ia_name_ptr, "", &oneside_provider, async_evd_min_qlen, async_evd_handle, ia_handle);
+	return ia_open(ia_name_ptr, "", oneside_table(), async_evd_min_qlen, async_evd_handle, ia_handle);
 }

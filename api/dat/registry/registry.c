@@ -57,7 +57,7 @@ read_file(const char *path)
 		return false;
 	skipped = conf_parse(file, &registry.entries);
 	if (skipped > 0)
-		base_complain("%s: %d malformed lines skipped", path, skipped);
+		base_complain("dat.conf", path, "%d malformed lines skipped", skipped);
 	fclose(file);
 	return true;
 }
@@ -92,7 +92,7 @@ read_conf(void)
 	if (path != NULL) {
 		registry.unreadable = !read_file(path);
 		if (registry.unreadable)
-			base_complain("DAT_OVERRIDE: cannot read %s: %s", path, strerror(errno));
+			base_complain("DAT_OVERRIDE", path, "it cannot be read: %s", strerror(errno));
 		return;
 	}
 	read_file("/etc/dat.conf");
@@ -200,8 +200,8 @@ take_slot(struct announced *a)
 	return true;
 }
 
-DAT_RETURN
-dat_registry_add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *provider_info)
+static DAT_RETURN
+add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *provider_info)
 {
 	struct announced *a;
 
@@ -238,7 +238,15 @@ dat_registry_add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO 
 }
 
 DAT_RETURN
-dat_registry_remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *provider_info)
+dat_registry_add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *provider_info)
+{
+	DAT_RETURN ret = add_provider(provider, provider_info);
+
+	return TELL("dat_registry_add_provider", ret, ONE_ARGUMENTS(provider, provider_info));
+}
+
+static DAT_RETURN
+remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *provider_info)
 {
 	DAT_RETURN ret = BAD_ARG(2);
 
@@ -265,6 +273,14 @@ dat_registry_remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_IN
 	}
 	pthread_mutex_unlock(&registry.lock);
 	return ret;
+}
+
+DAT_RETURN
+dat_registry_remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *provider_info)
+{
+	DAT_RETURN ret = remove_provider(provider, provider_info);
+
+	return TELL("dat_registry_remove_provider", ret, ONE_ARGUMENTS(provider, provider_info));
 }
 
 DAT_RETURN
@@ -356,13 +372,13 @@ load(struct conf_entry *entry)
 	if (entry->dl == NULL) {
 		entry->dl = dlopen(entry->library, RTLD_NOW | RTLD_LOCAL);
 		if (entry->dl == NULL) {
-			base_complain("%s: %s", entry->name, dlerror());
+			base_complain("ia_name_ptr", entry->name, "%s", dlerror());
 			return NULL;
 		}
 		symbol = dlsym(entry->dl, DAT_PROVIDER_INIT_FUNC_STR);
 		memcpy(&init, &symbol, sizeof(init));
 		if (init == NULL) {
-			base_complain("%s: %s has no " DAT_PROVIDER_INIT_FUNC_STR, entry->name,
+			base_complain("ia_name_ptr", entry->name, "%s has no " DAT_PROVIDER_INIT_FUNC_STR,
 				      entry->library);
 			dlclose(entry->dl);
 			entry->dl = NULL;
@@ -375,7 +391,7 @@ load(struct conf_entry *entry)
 	found = find_announced(entry->name, NULL);
 	pthread_mutex_unlock(&registry.lock);
 	if (found == NULL) {
-		base_complain("%s: %s did not register it", entry->name, entry->library);
+		base_complain("ia_name_ptr", entry->name, "%s did not register it", entry->library);
 		if (entry->opens == 0)
 			unload(entry);
 	}
@@ -422,22 +438,24 @@ complain_not_found(const char *name, DAT_RETURN_SUBTYPE how, uint32_t major, uin
 	switch (how) {
 	case DAT_MAJOR_NOT_FOUND:
 	case DAT_MINOR_NOT_FOUND:
-		base_complain("%s: it is there, but not for uDAPL %u.%u (in %s)", name, major, minor, where);
+		base_complain("ia_name_ptr", name, "it is there, but not for uDAPL %u.%u (in %s)", major,
+			      minor, where);
 		break;
 	case DAT_THREAD_SAFETY_NOT_FOUND:
-		base_complain("%s: it is there, but not thread-safe, as the program asks (in %s)", name,
-			      where);
+		base_complain("ia_name_ptr", name,
+			      "it is there, but not thread-safe, as the program asks (in %s)", where);
 		break;
 	default:
-		base_complain("%s: no interface adapter has this name; those there are stand in %s%s", name,
-			      where, registry.override ? "" : ", besides " OWN_NAME " and " OWN_NAME "-PORT");
+		base_complain("ia_name_ptr", name,
+			      "no interface adapter has this name; those there are stand in %s%s", where,
+			      registry.override ? "" : ", besides " OWN_NAME " and " OWN_NAME "-PORT");
 	}
 }
 
-DAT_RETURN
-dat_ia_openv(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE *async_evd_handle,
-	     DAT_IA_HANDLE *ia_handle, DAT_UINT32 dat_version_major, DAT_UINT32 dat_version_minor,
-	     DAT_BOOLEAN thread_safety)
+static DAT_RETURN
+open_named(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE *async_evd_handle,
+	   DAT_IA_HANDLE *ia_handle, DAT_UINT32 dat_version_major, DAT_UINT32 dat_version_minor,
+	   DAT_BOOLEAN thread_safety)
 {
 	DAT_RETURN_SUBTYPE best = DAT_NAME_NOT_REGISTERED, how;
 	DAT_RETURN ret = DAT_ERROR(DAT_PROVIDER_NOT_FOUND, 0);
@@ -453,7 +471,9 @@ dat_ia_openv(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_E
 		return BAD_HANDLE(IA);
 	pthread_once(&registry.once, read_conf);
 	if (registry.unreadable)
-		return DAT_ERROR(DAT_INVALID_STATE, DAT_NO_SUBTYPE);
+		return BECAUSE(DAT_ERROR(DAT_INVALID_STATE, DAT_NO_SUBTYPE),
+			       "DAT_OVERRIDE = %s: it cannot be read; name a readable file, or unset it",
+			       getenv("DAT_OVERRIDE"));
 
 	for (struct conf_entry *e = registry.entries; e != NULL; e = e->next) {
 		/* What we offer is thread-safe, whatever the administrator wrote. */
@@ -464,7 +484,7 @@ dat_ia_openv(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_E
 			continue;
 		}
 		if (conf_is_ours(e))
-			return ia_open(ia_name_ptr, e->params, &oneside_provider, async_evd_min_qlen,
+			return ia_open(ia_name_ptr, e->params, oneside_table(), async_evd_min_qlen,
 				       async_evd_handle, ia_handle);
 		pthread_mutex_lock(&registry.load_lock);
 		a = load(e);
@@ -480,7 +500,7 @@ dat_ia_openv(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_E
 			    dat_version_major, dat_version_minor, thread_safety);
 		if (how == DAT_NO_SUBTYPE) {
 			snprintf(params, sizeof(params), "%s%s", port[0] != '\0' ? "port=" : "", port);
-			return ia_open(ia_name_ptr, params, &oneside_provider, async_evd_min_qlen,
+			return ia_open(ia_name_ptr, params, oneside_table(), async_evd_min_qlen,
 				       async_evd_handle, ia_handle);
 		}
 		best = how > best ? how : best;
@@ -510,7 +530,19 @@ dat_ia_openv(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_E
 }
 
 DAT_RETURN
-dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
+dat_ia_openv(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE *async_evd_handle,
+	     DAT_IA_HANDLE *ia_handle, DAT_UINT32 dat_version_major, DAT_UINT32 dat_version_minor,
+	     DAT_BOOLEAN thread_safety)
+{
+	DAT_RETURN ret = open_named(ia_name_ptr, async_evd_min_qlen, async_evd_handle, ia_handle,
+				    dat_version_major, dat_version_minor, thread_safety);
+
+	return TELL("dat_ia_open", ret,
+		    ONE_ARGUMENTS(ia_name_ptr, async_evd_min_qlen, async_evd_handle, ia_handle));
+}
+
+static DAT_RETURN
+close_any(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 {
 	struct foreign_ia *ia = NULL, **at;
 	DAT_RETURN ret;
@@ -543,4 +575,10 @@ dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 	}
 	pthread_mutex_unlock(&registry.load_lock);
 	return ret;
+}
+
+DAT_RETURN
+dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
+{
+	return refused_ia_close(close_any(ia_handle, ia_flags), ia_handle, ia_flags);
 }

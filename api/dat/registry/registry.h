@@ -15,6 +15,25 @@
 const DAT_PROVIDER *registry_foreign(DAT_HANDLE handle);
 
 /* provider.c: the table of the oneside provider. */
-extern const DAT_PROVIDER oneside_provider;
+const DAT_PROVIDER *oneside_table(void);
+
+/*
+ * tell.c: for each call, with the call's parameters
+ *   telling_NAME()      dapl_NAME, which prints what it refuses
+ *   refused_NAME(ret,)  prints that the call returns `ret`, if that is a refusal and ONESIDE_DEBUG is set;
+ * `ret`
+ */
+#define SPREAD(...) __VA_ARGS__
+#define TELL_PROTOTYPES(name, handle, version2, parameters, arguments) \
+	DAT_RETURN telling_##name parameters;                          \
+	DAT_RETURN refused_##name(DAT_RETURN ret, SPREAD parameters);
+DAT_CALLS(TELL_PROTOTYPES, TELL_PROTOTYPES)
+
+/* The same for calls that are not in the list. */
+DAT_RETURN tell_refusal(const char *function, DAT_RETURN ret, const struct one_argument *arguments,
+			size_t count);
+#define TELL(function, ret, ...)                                                \
+	tell_refusal(function, ret, (const struct one_argument[]){__VA_ARGS__}, \
+		     sizeof((const struct one_argument[]){__VA_ARGS__}) / sizeof(struct one_argument))
 
 #endif

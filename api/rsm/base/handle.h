@@ -17,6 +17,8 @@
 #include <rsmapi.h>
 
 #include "client/order.h"
+#include "client/tell.h"
+#include "rsm/base/calls.h"
 
 struct rsm_link;
 

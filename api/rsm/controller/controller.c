@@ -163,6 +163,19 @@ open_error(int error)
 }
 
 static int
+not_open(const char *name, bool loopback, int error)
+{
+	return ONE_BECAUSE(open_error(error), "name = \"%s\": no attachment to the data plane at %s: %s; %s",
+			   loopback ? "loopback" : name, one_socket_path(NULL),
+			   error == -ENODEV   ? "it has no port of this name"
+			   : error == -EPROTO ? "it is of another version"
+					      : strerror(-error),
+			   error == -ENODEV
+				   ? "its configuration names them"
+				   : "start oneside-dataplane(8), or set ONESIDE_SOCKET to where it listens");
+}
+
+static int
 open_controller(const char *name, bool loopback, rsmapi_controller_handle_t *out)
 {
 	struct rsm_controller *controller;
@@ -170,7 +183,7 @@ open_controller(const char *name, bool loopback, rsmapi_controller_handle_t *out
 	int error = open_link(name, loopback, &link);
 
 	if (error != 0)
-		return open_error(error);
+		return not_open(name, loopback, error);
 	controller = rsm_slot_new(&rsm_controllers);
 	if (controller == NULL) {
 		rsm_link_put(link);
@@ -193,7 +206,7 @@ register_fork(void)
 }
 
 int
-rsm_get_controller(char *name, rsmapi_controller_handle_t *out)
+rsm_do_get_controller(char *name, rsmapi_controller_handle_t *out)
 {
 	bool loopback = name_is_loopback(name);
 	int result = RSM_SUCCESS;
@@ -210,7 +223,7 @@ rsm_get_controller(char *name, rsmapi_controller_handle_t *out)
 }
 
 int
-rsm_get_controller_attr(rsmapi_controller_handle_t handle, rsmapi_controller_attr_t *attr)
+rsm_do_get_controller_attr(rsmapi_controller_handle_t handle, rsmapi_controller_attr_t *attr)
 {
 	struct rsm_controller *controller;
 	enum rsm_found found = rsm_slot_lock(&rsm_controllers, handle, (void **)&controller);
@@ -225,7 +238,7 @@ rsm_get_controller_attr(rsmapi_controller_handle_t handle, rsmapi_controller_att
 }
 
 int
-rsm_release_controller(rsmapi_controller_handle_t handle)
+rsm_do_release_controller(rsmapi_controller_handle_t handle)
 {
 	struct rsm_controller *controller;
 	enum rsm_found found = rsm_slot_lock(&rsm_controllers, handle, (void **)&controller);

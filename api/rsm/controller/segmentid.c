@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include <rsmapi.h>
+#include "rsm/base/calls.h"
 
 #define FILE_DEFAULT "/etc/rsm/rsm.segmentid"
 #define FILE_ENV "RSM_SEGMENTID_FILE"
@@ -89,7 +89,7 @@ search(FILE *file, const char *appid, rsm_memseg_id_t *baseid, uint32_t *length)
 }
 
 int
-rsm_get_segmentid_range(const char *appid, rsm_memseg_id_t *baseid, uint32_t *length)
+rsm_do_get_segmentid_range(const char *appid, rsm_memseg_id_t *baseid, uint32_t *length)
 {
 	const char *path = secure_getenv(FILE_ENV);
 	FILE *file;

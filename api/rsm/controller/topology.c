@@ -132,7 +132,7 @@ collect(struct one_client *client, rsm_topology_t **out)
 }
 
 int
-rsm_get_interconnect_topology(rsm_topology_t **topology_data)
+rsm_do_get_interconnect_topology(rsm_topology_t **topology_data)
 {
 	struct one_attach attach = {.kind = ONE_KIND_RSM};
 	struct one_client *client;

@@ -132,7 +132,7 @@ post_export(struct rsm_export *export, bool once)
 }
 
 int
-rsm_intr_signal_post(void *memseg, uint_t flags)
+rsm_do_intr_signal_post(void *memseg, uint_t flags)
 {
 	bool once = (flags & RSM_SIGPOST_NO_ACCUMULATE) != 0;
 	struct rsm_event_segment segment;
@@ -169,7 +169,7 @@ sleep_on(struct rsm_event_segment *segment, uint32_t ticket, uint64_t deadline)
 }
 
 int
-rsm_intr_signal_wait(void *memseg, int timeout)
+rsm_do_intr_signal_wait(void *memseg, int timeout)
 {
 	uint64_t deadline = deadline_of(timeout);
 	struct rsm_event_segment segment;

@@ -252,7 +252,7 @@ unmake(struct rsm_event_segment *segment)
 }
 
 int
-rsm_memseg_get_pollfd(void *memseg, struct pollfd *fd)
+rsm_do_memseg_get_pollfd(void *memseg, struct pollfd *fd)
 {
 	struct rsm_event_segment segment;
 	int result = rsm_event_lock(memseg, &segment);
@@ -274,7 +274,7 @@ rsm_memseg_get_pollfd(void *memseg, struct pollfd *fd)
 }
 
 int
-rsm_memseg_release_pollfd(void *memseg)
+rsm_do_memseg_release_pollfd(void *memseg)
 {
 	struct rsm_event_segment segment;
 	int result = rsm_event_lock(memseg, &segment);
@@ -335,7 +335,7 @@ poll_error(int error)
 }
 
 int
-rsm_intr_signal_wait_pollfd(struct pollfd fds[], nfds_t nfds, int timeout, int *numfdsp)
+rsm_do_intr_signal_wait_pollfd(struct pollfd fds[], nfds_t nfds, int timeout, int *numfdsp)
 {
 	int ready, num = 0;
 

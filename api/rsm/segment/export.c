@@ -127,8 +127,8 @@ is_published(const struct rsm_export *export)
 }
 
 int
-rsm_memseg_export_create(rsmapi_controller_handle_t controller, rsm_memseg_export_handle_t *memseg,
-			 void *vaddr, size_t size, uint_t flags)
+rsm_do_memseg_export_create(rsmapi_controller_handle_t controller, rsm_memseg_export_handle_t *memseg,
+			    void *vaddr, size_t size, uint_t flags)
 {
 	rsmapi_controller_attr_t attr;
 	struct rsm_export *export;
@@ -136,7 +136,7 @@ rsm_memseg_export_create(rsmapi_controller_handle_t controller, rsm_memseg_expor
 	size_t page = rsm_page_size();
 	int result;
 
-	if (rsm_get_controller_attr(controller, &attr) != RSM_SUCCESS)
+	if (rsm_do_get_controller_attr(controller, &attr) != RSM_SUCCESS)
 		return RSMERR_BAD_CTLR_HNDL;
 	if (memseg == NULL)
 		return RSMERR_BAD_SEG_HNDL;
@@ -146,9 +146,17 @@ rsm_memseg_export_create(rsmapi_controller_handle_t controller, rsm_memseg_expor
 	if (size == 0)
 		return RSMERR_BAD_LENGTH;
 	if ((uintptr_t)vaddr % page != 0 || size % page != 0)
-		return RSMERR_BAD_MEM_ALIGNMENT;
+		return ONE_BECAUSE(
+			RSMERR_BAD_MEM_ALIGNMENT,
+			"vaddr = %p: with size %zu it is not whole pages of %zu; get it from mmap or "
+			"aligned_alloc, and round the size up",
+			vaddr, size, page);
 	if (attr.attr_max_export_segment_size != 0 && size > attr.attr_max_export_segment_size)
-		return RSMERR_BAD_LENGTH;
+		return ONE_BECAUSE(RSMERR_BAD_LENGTH,
+				   "size = %zu: a segment has at most %zu bytes here; make several, or raise "
+				   "max_mr_bytes "
+				   "in oneside.conf(5)",
+				   size, (size_t)attr.attr_max_export_segment_size);
 	export = rsm_slot_new(&rsm_exports);
 	if (export == NULL)
 		return RSMERR_INSUFFICIENT_RESOURCES;
@@ -300,8 +308,8 @@ publish(struct rsm_export *export, rsm_memseg_id_t *segment_id, const rsmapi_acc
 }
 
 int
-rsm_memseg_export_publish(rsm_memseg_export_handle_t memseg, rsm_memseg_id_t *segment_id,
-			  rsmapi_access_entry_t access_list[], uint_t access_list_length)
+rsm_do_memseg_export_publish(rsm_memseg_export_handle_t memseg, rsm_memseg_id_t *segment_id,
+			     rsmapi_access_entry_t access_list[], uint_t access_list_length)
 {
 	struct rsm_export *export;
 	struct rsm_link *held = NULL;
@@ -321,7 +329,11 @@ rsm_memseg_export_publish(rsm_memseg_export_handle_t memseg, rsm_memseg_id_t *se
 	else if (found == RSM_FOREIGN ? export->published : is_published(export))
 		result = RSMERR_SEG_ALREADY_PUBLISHED;
 	else if (is_reserved(*segment_id))
-		result = RSMERR_RESERVED_SEGID;
+		result = ONE_BECAUSE(
+			RSMERR_RESERVED_SEGID,
+			"segment_id = %#x: it is reserved; publish under 0x400000 to 0x7fffffff, or 0 to be "
+			"given one",
+			*segment_id);
 	else if (found == RSM_FOREIGN)
 		result = RSMERR_NOT_CREATOR;
 	else
@@ -347,8 +359,8 @@ republish(struct rsm_export *export, const rsmapi_access_entry_t *list, uint32_t
 }
 
 int
-rsm_memseg_export_republish(rsm_memseg_export_handle_t memseg, rsmapi_access_entry_t access_list[],
-			    uint_t access_list_length)
+rsm_do_memseg_export_republish(rsm_memseg_export_handle_t memseg, rsmapi_access_entry_t access_list[],
+			       uint_t access_list_length)
 {
 	struct rsm_export *export;
 	enum rsm_found found = rsm_slot_lock(&rsm_exports, memseg, (void **)&export);
@@ -397,7 +409,7 @@ unpublish(struct rsm_export *export)
 }
 
 int
-rsm_memseg_export_unpublish(rsm_memseg_export_handle_t memseg)
+rsm_do_memseg_export_unpublish(rsm_memseg_export_handle_t memseg)
 {
 	struct rsm_export *export;
 	enum rsm_found found = rsm_slot_lock(&rsm_exports, memseg, (void **)&export);
@@ -413,7 +425,7 @@ rsm_memseg_export_unpublish(rsm_memseg_export_handle_t memseg)
 }
 
 int
-rsm_memseg_export_destroy(rsm_memseg_export_handle_t memseg)
+rsm_do_memseg_export_destroy(rsm_memseg_export_handle_t memseg)
 {
 	struct rsm_export *export;
 	enum rsm_found found = rsm_slot_lock(&rsm_exports, memseg, (void **)&export);
@@ -471,7 +483,7 @@ rebind(struct rsm_export *export, uint64_t va)
 }
 
 int
-rsm_memseg_export_rebind(rsm_memseg_export_handle_t memseg, void *vaddr, offset_t off, size_t size)
+rsm_do_memseg_export_rebind(rsm_memseg_export_handle_t memseg, void *vaddr, offset_t off, size_t size)
 {
 	struct rsm_export *export;
 	enum rsm_found found;

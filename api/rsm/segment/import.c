@@ -116,9 +116,9 @@ connect_segment(struct rsm_import *import, uint32_t node, uint32_t segment, uint
 }
 
 int
-rsm_memseg_import_connect(rsmapi_controller_handle_t controller, rsm_node_id_t node_id,
-			  rsm_memseg_id_t segment_id, rsm_permission_t perm,
-			  rsm_memseg_import_handle_t *im_memseg)
+rsm_do_memseg_import_connect(rsmapi_controller_handle_t controller, rsm_node_id_t node_id,
+			     rsm_memseg_id_t segment_id, rsm_permission_t perm,
+			     rsm_memseg_import_handle_t *im_memseg)
 {
 	struct rsm_import *import;
 	struct rsm_link *link;
@@ -135,7 +135,10 @@ rsm_memseg_import_connect(rsmapi_controller_handle_t controller, rsm_node_id_t n
 	if (result != RSM_SUCCESS)
 		return result;
 	if (link->loopback && node_id != one_client_info(link->client)->node_id)
-		result = RSMERR_CTLR_NOT_PRESENT;
+		result = ONE_BECAUSE(
+			RSMERR_CTLR_NOT_PRESENT,
+			"node_id = %u: loopback reaches its own node, %u, only; use another controller",
+			node_id, one_client_info(link->client)->node_id);
 	else if (node_id >= NODES_MAX)
 		result = RSMERR_REMOTE_NODE_UNREACHABLE;
 	import = result == RSM_SUCCESS ? rsm_slot_new(&rsm_imports) : NULL;
@@ -155,7 +158,7 @@ rsm_memseg_import_connect(rsmapi_controller_handle_t controller, rsm_node_id_t n
 }
 
 int
-rsm_memseg_import_disconnect(rsm_memseg_import_handle_t im_memseg)
+rsm_do_memseg_import_disconnect(rsm_memseg_import_handle_t im_memseg)
 {
 	struct rsm_import *import;
 	enum rsm_found found = rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* put and get of elements and of blocks. */
+#include <inttypes.h>
+
 #include "rsm/transfer/access.h"
 #include "rsm/transfer/local.h"
 #include "rsm/transfer/map.h"
@@ -13,10 +15,19 @@ rsm_check(struct rsm_import *import, enum rsm_direction direction, uint64_t offs
 
 	*silent = false;
 	if ((import->permission & right) == 0)
-		return RSMERR_PERM_DENIED;
+		return ONE_BECAUSE(RSMERR_PERM_DENIED,
+				   "im_memseg, rights = %#x: it was connected without %s; give that to "
+				   "rsm_memseg_import_connect",
+				   import->permission,
+				   direction == RSM_PUT ? "RSM_PERM_WRITE" : "RSM_PERM_READ");
 	if (import->mapped ? !rsm_map_covers(import, offset, len)
 			   : offset > import->size || len > import->size - offset)
-		return import->mapped ? RSMERR_BAD_OFFSET : RSMERR_BAD_LENGTH;
+		return ONE_BECAUSE(import->mapped ? RSMERR_BAD_OFFSET : RSMERR_BAD_LENGTH,
+				   "offset = %" PRIu64 ": with length %" PRIu64 " it is beyond %s %" PRIu64
+				   " bytes; stay inside%s",
+				   offset, len,
+				   import->mapped ? "the part that is mapped, of" : "the segment's",
+				   import->size, import->mapped ? ", or map more" : "");
 	if (!import->explicit_mode && import->barrier == NULL)
 		return RSMERR_BARRIER_UNINITIALIZED;
 	rsm_drain(import);
@@ -83,7 +94,7 @@ transfer(struct rsm_import *import, enum rsm_direction direction, uint64_t offse
 	return rsm_finish(import, direction);
 }
 
-static __attribute__((noinline)) int
+static int
 access_locked(rsm_memseg_import_handle_t handle, enum rsm_direction direction, uint64_t offset, void *local,
 	      uint64_t len, uint32_t element)
 {
@@ -98,32 +109,59 @@ access_locked(rsm_memseg_import_handle_t handle, enum rsm_direction direction, u
 	return result;
 }
 
-/* `element` 1, 2, 4, 8: aligned elements; 0: bytes. */
-static inline int
-access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, off_t offset, void *local,
-	       uint64_t count, uint32_t element)
+/* What overflows is longer than any segment. */
+static inline uint64_t
+length_of(uint64_t count, uint32_t element)
 {
 	uint64_t len;
 
+	return __builtin_mul_overflow(count, element == 0 ? 1u : element, &len) ? UINT64_MAX : len;
+}
+
+static inline bool
+is_aligned(uint64_t offset, const void *local, uint32_t element)
+{
+	return element <= 1 || ((uintptr_t)local % element == 0 && offset % element == 0);
+}
+
+/* `element` 1, 2, 4, 8: aligned elements; 0: bytes.  A negative offset is beyond the end of any segment. */
+static __attribute__((noinline)) int
+access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, uint64_t offset, void *local,
+	       uint64_t count, uint32_t element)
+{
 	if (handle == NULL)
 		return RSMERR_BAD_SEG_HNDL;
 	if (local == NULL)
 		return RSMERR_BAD_ADDR;
-	if (element > 1 && ((uintptr_t)local % element != 0 || (uint64_t)offset % element != 0))
-		return RSMERR_BAD_MEM_ALIGNMENT;
-	/* What overflows is longer than any segment, and a negative offset is beyond its end. */
-	if (__builtin_mul_overflow(count, element == 0 ? 1u : element, &len))
-		len = UINT64_MAX;
-	if (rsm_map_quick(handle, direction, (uint64_t)offset, local, len))
-		return RSM_SUCCESS;
-	return access_locked(handle, direction, (uint64_t)offset, local, len, element);
+	if (!is_aligned(offset, local, element))
+		return ONE_BECAUSE(
+			RSMERR_BAD_MEM_ALIGNMENT,
+			"datap = %p, offset = %#" PRIx64
+			": elements of %u bytes begin at multiples of %u, at both ends; align them, or use "
+			"the call without a number, which moves bytes",
+			local, offset, element, element);
+	return access_locked(handle, direction, offset, local, length_of(count, element), element);
 }
 
-#define ACCESS(name, direction, type, number, element)                                                \
-	int rsm_memseg_import_##name(rsm_memseg_import_handle_t im_memseg, off_t offset, type *local, \
-				     number count)                                                    \
-	{                                                                                             \
-		return access_segment(im_memseg, direction, offset, local, count, element);           \
+/* Through a mapping nothing is kept for the case of a refusal, not even the arguments. */
+#define ACCESS(name, direction, type, number, element)                                                       \
+	static __attribute__((noinline)) int slow_##name(rsm_memseg_import_handle_t im_memseg, off_t offset, \
+							 type *local, number count)                          \
+	{                                                                                                    \
+		int result = access_segment(im_memseg, direction, (uint64_t)offset, local, count, element);  \
+                                                                                                             \
+		return result == RSM_SUCCESS                                                                 \
+			       ? RSM_SUCCESS                                                                 \
+			       : rsm_refused_memseg_import_##name(result, im_memseg, offset, local, count);  \
+	}                                                                                                    \
+                                                                                                             \
+	int rsm_memseg_import_##name(rsm_memseg_import_handle_t im_memseg, off_t offset, type *local,        \
+				     number count)                                                           \
+	{                                                                                                    \
+		if (local != NULL && is_aligned((uint64_t)offset, local, element) &&                         \
+		    rsm_map_quick(im_memseg, direction, (uint64_t)offset, local, length_of(count, element))) \
+			return RSM_SUCCESS;                                                                  \
+		return slow_##name(im_memseg, offset, local, count);                                         \
 	}
 ACCESS(get8, RSM_GET, uint8_t, ulong_t, 1)
 ACCESS(get16, RSM_GET, uint16_t, ulong_t, 2)

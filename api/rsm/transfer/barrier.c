@@ -33,8 +33,8 @@ abandon(rsmapi_barrier_t before, const rsmapi_barrier_t *barrier)
 }
 
 int
-rsm_memseg_import_init_barrier(rsm_memseg_import_handle_t im_memseg, rsm_barrier_type_t type,
-			       rsmapi_barrier_t *barrier)
+rsm_do_memseg_import_init_barrier(rsm_memseg_import_handle_t im_memseg, rsm_barrier_type_t type,
+				  rsmapi_barrier_t *barrier)
 {
 	struct rsm_import *import;
 	rsmapi_barrier_t before;
@@ -70,8 +70,8 @@ lock_import(const rsmapi_barrier_t *barrier, struct rsm_import **import)
 	return rsm_import_lock(barrier->seg, import);
 }
 
-int
-rsm_memseg_import_open_barrier(rsmapi_barrier_t *barrier)
+static int
+open_span(rsmapi_barrier_t *barrier)
 {
 	struct rsm_import *import;
 	int result = lock_import(barrier, &import);
@@ -108,8 +108,8 @@ settle(struct rsm_import *import, const rsmapi_barrier_t *barrier)
  * Writes of one queue pair are placed in order as long as no packet is lost; to wait for their
  * acknowledgement keeps the order whatever happens, and brings the errors.
  */
-int
-rsm_memseg_import_order_barrier(rsmapi_barrier_t *barrier)
+static int
+order_span(rsmapi_barrier_t *barrier)
 {
 	struct rsm_import *import;
 	int result = lock_import(barrier, &import);
@@ -121,8 +121,8 @@ rsm_memseg_import_order_barrier(rsmapi_barrier_t *barrier)
 	return result;
 }
 
-int
-rsm_memseg_import_close_barrier(rsmapi_barrier_t *barrier)
+static int
+close_span(rsmapi_barrier_t *barrier)
 {
 	struct rsm_import *import;
 	int result = lock_import(barrier, &import);
@@ -135,8 +135,21 @@ rsm_memseg_import_close_barrier(rsmapi_barrier_t *barrier)
 	return result;
 }
 
+#define SPAN(name)                                                                            \
+	int rsm_memseg_import_##name##_barrier(rsmapi_barrier_t *barrier)                     \
+	{                                                                                     \
+		int result = name##_span(barrier);                                            \
+                                                                                              \
+		return __builtin_expect(result == RSM_SUCCESS, 1)                             \
+			       ? RSM_SUCCESS                                                  \
+			       : rsm_refused_memseg_import_##name##_barrier(result, barrier); \
+	}
+SPAN(open)
+SPAN(order)
+SPAN(close)
+
 int
-rsm_memseg_import_destroy_barrier(rsmapi_barrier_t *barrier)
+rsm_do_memseg_import_destroy_barrier(rsmapi_barrier_t *barrier)
 {
 	struct rsm_import *import;
 	int result = lock_import(barrier, &import);
@@ -155,7 +168,7 @@ rsm_memseg_import_destroy_barrier(rsmapi_barrier_t *barrier)
 }
 
 int
-rsm_memseg_import_get_mode(rsm_memseg_import_handle_t im_memseg, rsm_barrier_mode_t *mode)
+rsm_do_memseg_import_get_mode(rsm_memseg_import_handle_t im_memseg, rsm_barrier_mode_t *mode)
 {
 	struct rsm_import *import;
 	enum rsm_found found = rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import);
@@ -170,7 +183,7 @@ rsm_memseg_import_get_mode(rsm_memseg_import_handle_t im_memseg, rsm_barrier_mod
 }
 
 int
-rsm_memseg_import_set_mode(rsm_memseg_import_handle_t im_memseg, rsm_barrier_mode_t mode)
+rsm_do_memseg_import_set_mode(rsm_memseg_import_handle_t im_memseg, rsm_barrier_mode_t mode)
 {
 	struct rsm_import *import;
 	enum rsm_found found = rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import);

@@ -5,8 +5,8 @@
 #include "rsm/transfer/range.h"
 
 int
-rsm_create_localmemory_handle(rsmapi_controller_handle_t cntrl_handle, rsm_localmemory_handle_t *local_hndl_p,
-			      caddr_t local_vaddr, size_t length)
+rsm_do_create_localmemory_handle(rsmapi_controller_handle_t cntrl_handle,
+				 rsm_localmemory_handle_t *local_hndl_p, caddr_t local_vaddr, size_t length)
 {
 	struct rsm_localmem *memory;
 	size_t page = rsm_page_size();
@@ -51,7 +51,7 @@ rsm_create_localmemory_handle(rsmapi_controller_handle_t cntrl_handle, rsm_local
 }
 
 int
-rsm_free_localmemory_handle(rsmapi_controller_handle_t cntrl_handle, rsm_localmemory_handle_t handle)
+rsm_do_free_localmemory_handle(rsmapi_controller_handle_t cntrl_handle, rsm_localmemory_handle_t handle)
 {
 	struct rsm_localmem *memory;
 	struct rsm_link *link;

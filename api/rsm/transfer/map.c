@@ -281,8 +281,8 @@ map(struct rsm_import *import, void **address, bool fixed, uint32_t perm, uint64
 }
 
 int
-rsm_memseg_import_map(rsm_memseg_import_handle_t im_memseg, void **address, rsm_attribute_t attr,
-		      rsm_permission_t perm, off_t offset, size_t length)
+rsm_do_memseg_import_map(rsm_memseg_import_handle_t im_memseg, void **address, rsm_attribute_t attr,
+			 rsm_permission_t perm, off_t offset, size_t length)
 {
 	bool fixed = ((uint32_t)attr & RSM_MAP_FIXED) != 0;
 	struct rsm_import *import;
@@ -303,7 +303,7 @@ rsm_memseg_import_map(rsm_memseg_import_handle_t im_memseg, void **address, rsm_
 }
 
 int
-rsm_memseg_import_unmap(rsm_memseg_import_handle_t im_memseg)
+rsm_do_memseg_import_unmap(rsm_memseg_import_handle_t im_memseg)
 {
 	struct rsm_import *import;
 	enum rsm_found found = rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import);

@@ -106,13 +106,13 @@ vector(rsm_scat_gath_t *sg_io, enum rsm_direction direction)
 }
 
 int
-rsm_memseg_import_putv(rsm_scat_gath_t *sg_io)
+rsm_do_memseg_import_putv(rsm_scat_gath_t *sg_io)
 {
 	return vector(sg_io, RSM_PUT);
 }
 
 int
-rsm_memseg_import_getv(rsm_scat_gath_t *sg_io)
+rsm_do_memseg_import_getv(rsm_scat_gath_t *sg_io)
 {
 	return vector(sg_io, RSM_GET);
 }

@@ -35,6 +35,9 @@ struct fixture {
 
 static struct fixture fixture;
 
+/* Whether keys may be renewed; the mock's core sleeps then. */
+static bool renewing = true;
+
 static inline struct one_client *
 attach(void)
 {
@@ -49,6 +52,8 @@ static inline int
 setup(void **state)
 {
 	fixture.mock = mock_start();
+	if (renewing)
+		mock_renewable(fixture.mock);
 	fixture.client = attach();
 	return 0;
 }

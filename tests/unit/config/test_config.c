@@ -373,7 +373,7 @@ static void
 test_options(void **state)
 {
 	(void)state;
-	char *version[] = {(char *)(uintptr_t) "--", (char *)(uintptr_t) "--version"};
+	char *one[] = {(char *)(uintptr_t) "--", (char *)(uintptr_t) "--version"};
 	enum config_action action;
 	bool check, help;
 
@@ -403,8 +403,11 @@ test_options(void **state)
 	assert_int_equal(options(&check, &help, NULL), 0);
 	assert_int_equal(config_options(&config, 0, NULL, &action, why, sizeof(why)), 0);
 	assert_int_equal(action, CONFIG_SERVE);
-	assert_int_equal(config_options(&config, 2, version, &action, why, sizeof(why)), 0);
+	assert_int_equal(config_options(&config, 2, one, &action, why, sizeof(why)), 0);
 	assert_int_equal(action, CONFIG_VERSION);
+	one[1] = (char *)(uintptr_t) "--precheck";
+	assert_int_equal(config_options(&config, 2, one, &action, why, sizeof(why)), 0);
+	assert_int_equal(action, CONFIG_PRECHECK);
 	assert_true(config_is_option("--port") && config_is_option("--socket-mode=0600"));
 	assert_false(config_is_option("--vdev=net_ring0") || config_is_option("-l") ||
 		     config_is_option("--file-prefix") || config_is_option("--=") || config_is_option("--"));
@@ -450,6 +453,7 @@ test_bad_options(void **state)
 		{"--node", NULL, "value is missing"},
 		{"--socket", "--check", "value is missing"},
 		{"--check=yes", NULL, "takes no value"},
+		{"--precheck=yes", NULL, "takes no value"},
 		{"--node=", NULL, "not a number"},
 		{"--port", "p0", "not KEY=VALUE"},
 		{"--port", "name=p0", "missing"},
@@ -592,9 +596,9 @@ test_usage_names_every_key(void **state)
 {
 	(void)state;
 	static const char *const names[] = {
-		"--config", "--port",           "--peer",    "--node",    "--socket ",        "--socket-mode",
-		"--idle",   "--limit",          "--check",   "--help",    "--keepalive-ms",   "--work-pool",
-		"--mbufs",  "--process-memory", "--metrics", "max_qp_wr", "max_bytes_per_uid"};
+		"--config",    "--port",  "--peer",           "--node",     "--socket ", "--socket-mode",
+		"--idle",      "--limit", "--check",          "--precheck", "--help",    "--keepalive-ms",
+		"--work-pool", "--mbufs", "--process-memory", "--metrics",  "max_qp_wr", "max_bytes_per_uid"};
 	char *text = NULL;
 	size_t len;
 	FILE *file = open_memstream(&text, &len);

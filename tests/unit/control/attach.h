@@ -39,6 +39,7 @@ void attach_restart(void);
 int hello_error(uint32_t magic, uint32_t version, uint32_t kind, const char *port);
 
 int object_tests(void);
+int renewable_tests(void);
 int mapping_tests(void);
 int connection_tests(void);
 int number_tests(void);

@@ -59,6 +59,7 @@ static void *guard_fault;
 static char mistake[200];
 static struct engine_connection connection;
 static struct engine_datagram datagram;
+static struct one_qp_settings settings;
 static struct engine_ah_config ah_made;
 static struct mem_table *table;
 static struct reach_list reaching = LIST_HEAD_INITIALIZER(reaching); /* the test's thread's, as a core */
@@ -250,38 +251,20 @@ fake_bind_result(void)
 	return result;
 }
 
-struct engine_datagram
-fake_datagram(void)
-{
-	struct engine_datagram copy;
-
-	pthread_mutex_lock(&lock);
-	copy = datagram;
-	pthread_mutex_unlock(&lock);
-	return copy;
-}
-
-struct engine_ah_config
-fake_ah(void)
-{
-	struct engine_ah_config copy;
-
-	pthread_mutex_lock(&lock);
-	copy = ah_made;
-	pthread_mutex_unlock(&lock);
-	return copy;
-}
-
-struct engine_connection
-fake_connection(void)
-{
-	struct engine_connection copy;
-
-	pthread_mutex_lock(&lock);
-	copy = connection;
-	pthread_mutex_unlock(&lock);
-	return copy;
-}
+/* What a command said last. */
+#define LAST(type, name, from)               \
+	type name(void)                      \
+	{                                    \
+		type copy;                   \
+		pthread_mutex_lock(&lock);   \
+		copy = from;                 \
+		pthread_mutex_unlock(&lock); \
+		return copy;                 \
+	}
+LAST(struct one_qp_settings, fake_settings, settings)
+LAST(struct engine_datagram, fake_datagram, datagram)
+LAST(struct engine_ah_config, fake_ah, ah_made)
+LAST(struct engine_connection, fake_connection, connection)
 
 /* ---- objects ---- */
 
@@ -576,6 +559,9 @@ execute(struct engine_command *command)
 		if (!qp->added || qp->removed || !qp->config.ud)
 			MISTAKE("datagrams of a queue pair that has none");
 		datagram = command->datagram;
+		break;
+	case ENGINE_QP_SET:
+		settings = command->settings;
 		break;
 	case ENGINE_QP_CONNECT:
 		connection = command->connection;

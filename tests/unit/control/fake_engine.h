@@ -49,6 +49,7 @@ void fake_bind(uint32_t qpn, const struct work *work);
 int fake_bind_result(void); /* -1: none yet */
 /* The connection of the last ENGINE_QP_CONNECT. */
 struct engine_connection fake_connection(void);
+struct one_qp_settings fake_settings(void); /* the last ENGINE_QP_SET */
 struct engine_datagram fake_datagram(void); /* the same of ENGINE_QP_DATAGRAM */
 struct engine_ah_config fake_ah(void);      /* of the last address handle */
 

@@ -173,6 +173,7 @@ app_start(struct app *app)
 	app->pz = ++pz;
 	app->header->doorbells = app_alloc(app, sizeof(struct one_doorbells));
 	app->header->channels = app_alloc(app, sizeof(struct one_channel) * ONE_CHANNELS);
+	app->header->keys = app_alloc(app, sizeof(struct one_keys));
 	app->doorbells = (struct one_doorbells *)(app->arena + app->header->doorbells);
 	app->channels = (struct one_channel *)(app->arena + app->header->channels);
 	with_arena.arena = app->arena;

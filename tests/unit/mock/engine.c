@@ -646,7 +646,8 @@ mock_mr_of_key(struct mock *mock, uint32_t key)
 
 	pthread_mutex_lock(&mock->lock);
 	for (struct mock_object *o = mock->objects; o != NULL && id == 0; o = o->next) {
-		if (o->type == ONE_MSG_MR_CREATE && (o->mr.lkey == key || o->mr.rkey == key))
+		if (o->type == ONE_MSG_MR_CREATE && !o->mr.revoked &&
+		    (o->mr.lkey == key || o->mr.rkey == key))
 			id = o->id;
 	}
 	pthread_mutex_unlock(&mock->lock);

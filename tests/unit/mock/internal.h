@@ -22,6 +22,7 @@ struct mock_client {
 	struct one_arena *header;
 	struct one_doorbells *doorbells;
 	struct one_channel *channels;
+	struct one_keys *keys;
 	uint32_t async_cq;
 	uint32_t next_doorbell;
 	int channel_fd[ONE_CHANNELS]; /* + 1; 0: woken by its word */
@@ -62,6 +63,7 @@ struct mock_mr {
 	uint8_t *base;
 	uint64_t size;
 	uint32_t lkey, rkey;
+	bool revoked;
 };
 
 struct mock_object {
@@ -97,6 +99,8 @@ struct mock {
 	int wake_fd;
 	bool stop;
 	bool no_fds;
+	bool renewable, refuse_keys;
+	uint32_t revoked, renewed;
 	int given_fd[ONE_MSG_MAX]; /* + 1; 0: none */
 	struct one_welcome welcome;
 	struct mock_client *clients; /* newest first */
@@ -134,6 +138,12 @@ bool mock_cq_store(struct mock_object *cq, const struct one_cqe *cqe);
 bool mock_ring_take(struct mock_ring *ring, struct one_wqe *wqe, struct one_sge *sge);
 void mock_qp_store(struct mock_qp *qp);
 
+void mock_handle_region(struct mock *mock, struct mock_client *client, const struct one_region_add *add,
+			const int *fds, uint32_t num_fds, struct one_reply *reply);
+void mock_handle_mr(struct mock *mock, struct mock_client *client, const struct one_mr_create *args,
+		    struct one_reply *reply);
+bool mock_region_used(const struct mock *mock, uint32_t region);
+void mock_serve_keys(struct mock *mock, const struct mock_client *client);
 void mock_channel_open(struct mock *mock, struct mock_client *client, uint32_t number,
 		       struct one_reply *reply);
 /* The application's end of the channel that the reply tells of, once; -1: none. */

@@ -127,9 +127,12 @@ client_new(struct mock *mock, int sock)
 	header->size = ONE_ARENA_SIZE;
 	header->doorbells = mock_arena_alloc(client, sizeof(struct one_doorbells));
 	header->channels = mock_arena_alloc(client, ONE_CHANNELS * sizeof(struct one_channel));
+	header->keys = mock_arena_alloc(client, sizeof(struct one_keys));
 	client->header = header;
 	client->doorbells = (void *)(client->arena + header->doorbells);
 	client->channels = (void *)(client->arena + header->channels);
+	client->keys = (void *)(client->arena + header->keys);
+	atomic_store(&header->engine_asleep, mock->renewable);
 	client->next = mock->clients;
 	mock->clients = client;
 	mock->num_clients++;
@@ -224,97 +227,6 @@ handle_qp_create(struct mock *mock, struct mock_client *client, enum one_msg_typ
 	qp->shm = (void *)(client->arena + out->shm);
 	qp->sq = (struct mock_ring){.ring = (void *)(client->arena + out->sq), .log2 = out->sq_log2};
 	qp->rq = (struct mock_ring){.ring = (void *)(client->arena + out->rq), .log2 = out->rq_log2};
-}
-
-/*
- * The real one maps regions, too.  Here, in the application's own process, only
- * MRs are mapped: a mapping of adopted memory that outlives its registration would
- * be taken for the application's, and be made private with it.
- */
-static void
-handle_region(struct mock *mock, struct mock_client *client, const struct one_region_add *add, const int *fds,
-	      uint32_t num_fds, struct one_reply *reply)
-{
-	struct mock_object *o;
-	struct stat st;
-	int copy;
-
-	if (num_fds != 1 || add->size == 0 || add->size % 4096 != 0 || fstat(fds[0], &st) != 0 ||
-	    add->size > ((uint64_t)st.st_size + 4095) / 4096 * 4096 ||
-	    ((add->flags & ONE_REGION_SEALED) != 0 && (fcntl(fds[0], F_GET_SEALS) & F_SEAL_SHRINK) == 0)) {
-		reply->error = -EINVAL;
-		reply->subject = ONE_SUBJECT_REGION;
-		return;
-	}
-	/* out of the way of tests that lower the limit on descriptors */
-	copy = fcntl(fds[0], F_DUPFD_CLOEXEC, 500);
-	if (copy < 0) {
-		reply->error = -errno;
-		reply->subject = ONE_SUBJECT_MEMORY;
-		return;
-	}
-	o = mock_object_new(mock, client, ONE_MSG_REGION_ADD);
-	o->region.fd = copy;
-	o->region.size = add->size;
-	reply->id.id = o->id;
-}
-
-static int
-map_pieces(struct mock *mock, struct mock_client *client, const struct one_mr_create *args,
-	   struct mock_mr *mr)
-{
-	uint64_t total = 0, at = 0;
-
-	for (uint32_t i = 0; i < args->num_pieces; i++) {
-		const struct one_mr_piece *piece = &args->piece[i];
-		struct mock_object *region = mock_object(mock, piece->region, ONE_MSG_REGION_ADD);
-
-		if (region == NULL || region->client != client || piece->length == 0 ||
-		    piece->offset % 4096 != 0 || piece->length % 4096 != 0 ||
-		    piece->offset > region->region.size ||
-		    piece->length > region->region.size - piece->offset)
-			return -EINVAL;
-		total += piece->length;
-	}
-	if (total != (args->va % 4096 + args->length + 4095) / 4096 * 4096)
-		return -EINVAL;
-	mr->base = mmap(NULL, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	mock_check(mr->base != MAP_FAILED, "mmap of an MR");
-	mr->size = total;
-	for (uint32_t i = 0; i < args->num_pieces; i++) {
-		const struct one_mr_piece *piece = &args->piece[i];
-		struct mock_object *region = mock_object(mock, piece->region, ONE_MSG_REGION_ADD);
-		void *p = mmap(mr->base + at, piece->length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-			       region->region.fd, (off_t)piece->offset);
-
-		mock_check(p == mr->base + at, "mmap of a piece");
-		at += piece->length;
-	}
-	return 0;
-}
-
-static void
-handle_mr(struct mock *mock, struct mock_client *client, const struct one_mr_create *args,
-	  struct one_reply *reply)
-{
-	struct mock_mr mr = {.args = *args};
-	struct mock_object *o;
-
-	if (args->num_pieces > ONE_MR_PIECES || args->length == 0)
-		reply->error = -EINVAL;
-	else if (args->num_pieces > 0)
-		reply->error = map_pieces(mock, client, args, &mr);
-	if (reply->error != 0) {
-		reply->subject = ONE_SUBJECT_MR;
-		return;
-	}
-	o = mock_object_new(mock, client, ONE_MSG_MR_CREATE);
-	o->mr = mr;
-	o->mr.lkey = o->id << 8 | 0x11;
-	o->mr.rkey = (args->access & ~(ONE_ACCESS_LOCAL_READ | ONE_ACCESS_LOCAL_WRITE)) != 0 ? o->mr.lkey : 0;
-	reply->mr.mr = o->id;
-	reply->mr.lkey = o->mr.lkey;
-	reply->mr.rkey = o->mr.rkey;
 }
 
 static void
@@ -412,14 +324,16 @@ handle_default(struct mock *mock, struct mock_client *client, const struct one_m
 		handle_free(mock, msg->id.id, ONE_MSG_LISTEN, ONE_SUBJECT_LISTENER, reply);
 		break;
 	case ONE_MSG_REGION_ADD:
-		handle_region(mock, client, &msg->region_add, fds, num_fds, reply);
+		mock_handle_region(mock, client, &msg->region_add, fds, num_fds, reply);
 		break;
 	case ONE_MSG_REGION_REMOVE:
+		mock_check(!mock_region_used(mock, msg->id.id),
+			   "a region is removed under its registrations");
 		handle_free(mock, msg->id.id, ONE_MSG_REGION_ADD, ONE_SUBJECT_REGION, reply);
 		break;
 	case ONE_MSG_MR_CREATE:
 		mock_check(msg->mr_create.num_pieces > 0 || client->copies != 0, "memory that nobody copies");
-		handle_mr(mock, client, &msg->mr_create, reply);
+		mock_handle_mr(mock, client, &msg->mr_create, reply);
 		break;
 	case ONE_MSG_MR_FREE:
 		handle_free(mock, msg->id.id, ONE_MSG_MR_CREATE, ONE_SUBJECT_MR, reply);
@@ -503,6 +417,11 @@ handle_default(struct mock *mock, struct mock_client *client, const struct one_m
 			atomic_store(&o->qp.shm->state, msg->type == ONE_MSG_QP_RTR   ? ONE_QP_CONNECTING
 							: msg->type == ONE_MSG_QP_RTS ? ONE_QP_CONNECTED
 										      : ONE_QP_ERROR);
+		break;
+	case ONE_MSG_QP_SET:
+		o = mock_object(mock, msg->id.id, ONE_MSG_QP_CREATE);
+		if (o != NULL) /* until a test says otherwise */
+			atomic_store(&o->qp.shm->sq_draining, msg->qp_set.to.stopped);
 		break;
 	case ONE_MSG_RSM_PUBLISH:
 		o = mock_object_new(mock, client, ONE_MSG_RSM_PUBLISH);
@@ -620,16 +539,20 @@ static void *
 run(void *arg)
 {
 	struct mock *mock = arg;
-	struct pollfd set[2 + MOCK_CLIENTS];
+	struct pollfd set[2 + 2 * MOCK_CLIENTS];
 
 	pthread_mutex_lock(&mock->lock);
 	while (!mock->stop) {
-		uint32_t n = 0;
+		uint32_t n = 0, last;
 
 		set[n++] = (struct pollfd){.fd = mock->wake_fd, .events = POLLIN};
 		set[n++] = (struct pollfd){.fd = mock->listener, .events = POLLIN};
 		for (struct mock_client *c = mock->clients; c != NULL && n < 2 + MOCK_CLIENTS; c = c->next)
 			set[n++] = (struct pollfd){.fd = c->sock, .events = POLLIN};
+		last = n;
+		for (struct mock_client *c = mock->clients;
+		     c != NULL && mock->renewable && n < 2 + 2 * MOCK_CLIENTS; c = c->next)
+			set[n++] = (struct pollfd){.fd = c->wake_fd, .events = POLLIN};
 		pthread_mutex_unlock(&mock->lock);
 		poll(set, n, -1);
 		pthread_mutex_lock(&mock->lock);
@@ -639,7 +562,15 @@ run(void *arg)
 			mock_check(read(mock->wake_fd, &value, sizeof(value)) == sizeof(value), "wake_fd");
 			continue;
 		}
-		for (uint32_t i = 2; i < n; i++) {
+		for (uint32_t i = last; i < n; i++) {
+			uint64_t value;
+
+			if (set[i].revents != 0 && read(set[i].fd, &value, sizeof(value)) < 0)
+				continue;
+			for (struct mock_client *c = mock->clients; c != NULL; c = c->next)
+				mock_serve_keys(mock, c);
+		}
+		for (uint32_t i = 2; i < last; i++) {
 			struct mock_client *client = mock->clients;
 
 			while (client != NULL && client->sock != set[i].fd)

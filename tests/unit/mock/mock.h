@@ -47,6 +47,13 @@ void mock_withhold_fds(struct mock *mock, bool withhold);
 void mock_kill(struct mock *mock);
 /* Listens again after mock_kill. */
 void mock_revive(struct mock *mock);
+/* Attachments from now on may revoke and renew keys of memory (struct one_keys), which the mock's thread
+ * does, and counts; it says that it sleeps, and is woken for it. */
+void mock_renewable(struct mock *mock);
+uint32_t mock_revoked(struct mock *mock);
+uint32_t mock_renewed(struct mock *mock);
+/* Such requests are refused, as long as it is true. */
+void mock_refuse_keys(struct mock *mock, bool refuse);
 /* Declares all attachments faulty (enum one_fault) and hangs up, but goes on listening. */
 void mock_fault(struct mock *mock, uint32_t fault);
 /* Attachments that live now. */

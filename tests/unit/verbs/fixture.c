@@ -114,6 +114,16 @@ good_attr(enum ibv_qp_state state, struct ibv_qp_attr *attr)
 	}
 }
 
+enum ibv_qp_state
+state_of(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
+	return attr.qp_state;
+}
+
 void
 bring(struct fixture *f, enum ibv_qp_state state)
 {
@@ -124,8 +134,8 @@ bring(struct fixture *f, enum ibv_qp_state state)
 
 		assert_int_equal(ibv_modify_qp(f->qp, &attr, mask), 0);
 	}
-	if (state == IBV_QPS_ERR) {
-		attr.qp_state = IBV_QPS_ERR;
+	if (state > IBV_QPS_RTS) {
+		attr.qp_state = state;
 		assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_STATE), 0);
 	}
 }

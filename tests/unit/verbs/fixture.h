@@ -30,6 +30,7 @@ int fixture_teardown(void **state);
 struct ibv_qp_init_attr default_init(struct fixture *f);
 /* All attributes that a transition to `state` must have, with good values; their mask. */
 int good_attr(enum ibv_qp_state state, struct ibv_qp_attr *attr);
+enum ibv_qp_state state_of(struct ibv_qp *qp);
 /* Through the states up to this one. */
 void bring(struct fixture *f, enum ibv_qp_state state);
 

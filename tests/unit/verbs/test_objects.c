@@ -227,6 +227,8 @@ test_atomics_and_inline(void **state)
 	uint8_t data[200];
 	struct ibv_sge sge = {.addr = 0x1000, .length = 8, .lkey = 7};
 	struct ibv_send_wr wr = {.opcode = IBV_WR_ATOMIC_CMP_AND_SWP, .sg_list = &sge, .num_sge = 1}, *bad;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
 	struct one_sge pieces[ONE_MAX_SGE];
 	struct one_wqe wqe;
 
@@ -248,9 +250,11 @@ test_atomics_and_inline(void **state)
 	sge.addr = (uintptr_t)data;
 	sge.length = ONE_INLINE_MAX;
 	assert_int_equal(ibv_post_send(f->qp, &wr, &bad), 0);
-	sge.length = 100;
+	assert_int_equal(ibv_query_qp(f->qp, &attr, IBV_QP_CAP, &init), 0);
+	assert_int_equal(init.cap.max_inline_data, 128); /* for 100, which were asked for */
+	sge.length = 128;
 	assert_int_equal(ibv_post_send(f->qp, &wr, &bad), 0);
-	sge.length = 101;
+	sge.length = 129;
 	assert_int_equal(ibv_post_send(f->qp, &wr, &bad), EINVAL);
 	memset(data, 0xff, sizeof(data));
 	assert_true(mock_take(f->mock, f->qp_id, false, &wqe, pieces));
@@ -258,8 +262,8 @@ test_atomics_and_inline(void **state)
 	assert_int_equal(wqe.inline_data[23], 23);
 	assert_true(mock_take(f->mock, f->qp_id, false, &wqe, pieces));
 	assert_int_equal(wqe.num_sge, 1);
-	assert_int_equal(pieces[0].len, 100);
-	assert_int_equal(((const uint8_t *)(uintptr_t)pieces[0].addr)[99], 99);
+	assert_int_equal(pieces[0].len, 128);
+	assert_int_equal(((const uint8_t *)(uintptr_t)pieces[0].addr)[127], 127);
 	assert_true(mock_mr_of_key(f->mock, pieces[0].lkey) != 0);
 }
 
@@ -385,6 +389,12 @@ test_async(void **state)
 	assert_false(readable(f->context->async_fd));
 	ibv_ack_async_event(&event);
 	ibv_ack_async_event(&second);
+	cqe.status = ONE_ASYNC_SQ_DRAINED;
+	assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &cqe));
+	assert_int_equal(ibv_get_async_event(f->context, &event), 0);
+	assert_int_equal(event.event_type, IBV_EVENT_SQ_DRAINED);
+	assert_ptr_equal(event.element.qp, f->qp);
+	ibv_ack_async_event(&event);
 	/* One that was not got when its object goes is not waited for. */
 	assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &cqe));
 	assert_int_equal(ibv_destroy_qp(f->qp), 0);

@@ -380,6 +380,7 @@ test_own_qp_connects(void **state)
 	struct rdma_cm_id *id;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp, *fewer;
+	struct one_msg msg;
 	int mask;
 
 	assert_int_equal(rdma_create_ep(&id, to, NULL, NULL), 0);
@@ -410,7 +411,10 @@ test_own_qp_connects(void **state)
 	fewer = own_qp(id, cq, IBV_ACCESS_REMOTE_READ);
 	param.qp_num = fewer->qp_num;
 	assert_int_equal(rdma_connect(id, &param), 0);
-	assert_int_equal(step(id, fewer, IBV_QPS_RTR), EOPNOTSUPP);
+	assert_int_equal(step(id, fewer, IBV_QPS_RTR), 0);
+	assert_true(mock_last(mock, ONE_MSG_QP_SET, &msg));
+	assert_int_equal(msg.qp_set.to.given, ONE_QP_SET_ACCESS);
+	assert_int_equal(msg.qp_set.to.access, ONE_ACCESS_REMOTE_READ);
 	/* Its own end; the id's is told when it asks. */
 	assert_int_equal(ibv_destroy_qp(fewer), 0);
 	mock_refuse(mock, ONE_MSG_QP_DISCONNECT, -EINVAL, ONE_SUBJECT_QP, 0, 1);

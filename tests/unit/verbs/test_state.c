@@ -2,37 +2,28 @@
 /* modify_qp: every pair of states, every attribute that is missing or too much, and bad values. */
 #include "fixture.h"
 
-static enum ibv_qp_state
-state_of(struct fixture *f)
-{
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
-
-	assert_int_equal(ibv_query_qp(f->qp, &attr, IBV_QP_STATE, &init), 0);
-	return attr.qp_state;
-}
-
 static void
 reset(struct fixture *f)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
 
 	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_STATE), 0);
-	assert_int_equal(state_of(f), IBV_QPS_RESET);
+	assert_int_equal(state_of(f->qp), IBV_QPS_RESET);
 }
 
-static const enum ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS,
-					   IBV_QPS_ERR};
-#define STATES 5
+static const enum ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR,
+					   IBV_QPS_RTS,   IBV_QPS_SQD,  IBV_QPS_ERR};
+#define STATES 6
 
 static void
 test_pairs(void **state)
 {
-	/* rows: from; columns: to RESET, INIT, RTR, RTS, ERR, each with the attributes of RESET's way there
-	 */
+	/* rows: from; columns: to RESET, INIT, RTR, RTS, SQD, ERR, each with the attributes of RESET's way
+	 * there, which are too many on the way back from SQD */
 	static const int expected[STATES][STATES] = {
-		{0, 0, EINVAL, EINVAL, 0},      {0, 0, 0, EINVAL, 0},           {0, EINVAL, EINVAL, 0, 0},
-		{0, EINVAL, EINVAL, EINVAL, 0}, {0, EINVAL, EINVAL, EINVAL, 0},
+		{0, 0, EINVAL, EINVAL, EINVAL, 0}, {0, 0, 0, EINVAL, EINVAL, 0},
+		{0, EINVAL, EINVAL, 0, EINVAL, 0}, {0, EINVAL, EINVAL, EINVAL, 0, 0},
+		{0, EINVAL, EINVAL, EINVAL, 0, 0}, {0, EINVAL, EINVAL, EINVAL, EINVAL, 0},
 	};
 	struct fixture *f = *state;
 
@@ -42,9 +33,9 @@ test_pairs(void **state)
 			int mask = good_attr(states[to], &attr);
 
 			bring(f, states[from]);
-			assert_int_equal(state_of(f), states[from]);
+			assert_int_equal(state_of(f->qp), states[from]);
 			assert_int_equal(ibv_modify_qp(f->qp, &attr, mask), expected[from][to]);
-			assert_int_equal(state_of(f), states[expected[from][to] == 0 ? to : from]);
+			assert_int_equal(state_of(f->qp), states[expected[from][to] == 0 ? to : from]);
 			reset(f);
 		}
 	}
@@ -93,7 +84,7 @@ test_masks(void **state)
 			if (to > IBV_QPS_INIT)
 				bring(f, to - 1);
 			assert_int_equal(ibv_modify_qp(f->qp, &attr, mask ^ all[i]), EINVAL);
-			assert_int_equal(state_of(f), to - 1);
+			assert_int_equal(state_of(f->qp), to - 1);
 			reset(f);
 		}
 	}
@@ -128,7 +119,7 @@ test_values(void **state)
 	mask = good_attr(IBV_QPS_RTR, &attr);
 	mock_refuse(f->mock, ONE_MSG_QP_RTR, -EHOSTUNREACH, ONE_SUBJECT_ADDRESS, 0, 1);
 	assert_int_equal(ibv_modify_qp(f->qp, &attr, mask), ETIMEDOUT);
-	assert_int_equal(state_of(f), IBV_QPS_INIT);
+	assert_int_equal(state_of(f->qp), IBV_QPS_INIT);
 	assert_int_equal(ibv_modify_qp(f->qp, &attr, mask), 0);
 	REFUSED(IBV_QPS_RTS, timeout, 32, EINVAL);
 	REFUSED(IBV_QPS_RTS, retry_cnt, 8, EINVAL);
@@ -141,11 +132,59 @@ test_values(void **state)
 	attr.cur_qp_state = IBV_QPS_RTR;
 	assert_int_equal(ibv_modify_qp(f->qp, &attr, mask | IBV_QP_CUR_STATE), 0);
 	/* Not there yet, and says so. */
-	attr.qp_access_flags = IBV_ACCESS_REMOTE_ATOMIC;
-	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_ACCESS_FLAGS), EOPNOTSUPP);
+	attr.path_mig_state = IBV_MIG_REARM;
+	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_PATH_MIG_STATE), EOPNOTSUPP);
+	assert_int_equal(state_of(f->qp), IBV_QPS_RTS);
+}
+
+/* What changes while the peer is served. */
+static void
+test_settings(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_qp_attr attr = {.qp_access_flags = IBV_ACCESS_REMOTE_ATOMIC, .min_rnr_timer = 9};
+	struct ibv_qp_init_attr init;
+	struct one_msg msg;
+
+	bring(f, IBV_QPS_RTS);
+	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER), 0);
+	assert_true(mock_last(f->mock, ONE_MSG_QP_SET, &msg));
+	assert_int_equal(msg.qp_set.qp, f->qp_id);
+	assert_int_equal(msg.qp_set.to.given, ONE_QP_SET_ACCESS | ONE_QP_SET_MIN_RNR_TIMER);
+	assert_int_equal(msg.qp_set.to.access, ONE_ACCESS_REMOTE_ATOMIC);
+	assert_int_equal(msg.qp_set.to.min_rnr_timer, 9);
+	assert_int_equal(ibv_query_qp(f->qp, &attr, 0, &init), 0);
+	assert_int_equal(attr.qp_access_flags, IBV_ACCESS_REMOTE_ATOMIC);
+	assert_int_equal(attr.sq_draining, 0);
+	/* SQD, until the data plane says that nothing is under way. */
 	attr.qp_state = IBV_QPS_SQD;
-	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_STATE), EOPNOTSUPP);
-	assert_int_equal(state_of(f), IBV_QPS_RTS);
+	attr.en_sqd_async_notify = 1;
+	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+	assert_true(mock_last(f->mock, ONE_MSG_QP_SET, &msg));
+	assert_int_equal(msg.qp_set.to.given, ONE_QP_SET_STOPPED);
+	assert_int_equal(msg.qp_set.to.stopped, 1);
+	assert_int_equal(msg.qp_set.to.notify, 1);
+	assert_int_equal(ibv_query_qp(f->qp, &attr, 0, &init), 0);
+	assert_int_equal(attr.qp_state, IBV_QPS_SQD);
+	assert_int_equal(attr.sq_draining, 1);
+	assert_int_equal(f->qp->state, IBV_QPS_SQD);
+	/* The rest of what SQD lets change stays. */
+	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_AV), 0);
+	attr.timeout++;
+	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_TIMEOUT), EOPNOTSUPP);
+	attr.ah_attr.grh.dgid.raw[15]++;
+	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_AV), EOPNOTSUPP);
+	attr.qp_state = IBV_QPS_RTS;
+	attr.cur_qp_state = IBV_QPS_SQD;
+	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE), 0);
+	assert_true(mock_last(f->mock, ONE_MSG_QP_SET, &msg));
+	assert_int_equal(msg.qp_set.to.given, ONE_QP_SET_STOPPED);
+	assert_int_equal(msg.qp_set.to.stopped, 0);
+	assert_int_equal(state_of(f->qp), IBV_QPS_RTS);
+	mock_refuse(f->mock, ONE_MSG_QP_SET, -ENOTCONN, ONE_SUBJECT_QP, 0, 1);
+	attr.qp_state = IBV_QPS_SQD;
+	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_STATE), EINVAL);
+	assert_int_equal(state_of(f->qp), IBV_QPS_RTS);
 }
 
 /* What reaches the data plane is what was said. */
@@ -192,14 +231,15 @@ test_requests(void **state)
 	assert_ptr_equal(init.send_cq, f->send_cq);
 	/* An error that the data plane finds is the state there is. */
 	mock_qp_state(f->mock, f->qp_id, ONE_QP_ERROR);
-	assert_int_equal(state_of(f), IBV_QPS_ERR);
+	assert_int_equal(state_of(f->qp), IBV_QPS_ERR);
 	reset(f);
 }
 
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {T(test_pairs), T(test_masks), T(test_values), T(test_requests)};
+	const struct CMUnitTest tests[] = {T(test_pairs), T(test_masks), T(test_values), T(test_requests),
+					   T(test_settings)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

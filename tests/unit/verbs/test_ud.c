@@ -58,33 +58,24 @@ go(enum ibv_qp_state to)
 		mask = good(step, &attr);
 		assert_int_equal(ibv_modify_qp(qp, &attr, mask), 0);
 	}
-	if (to == IBV_QPS_ERR || to == IBV_QPS_RESET) {
+	if (to > IBV_QPS_RTS || to == IBV_QPS_RESET) {
 		mask = good(to, &attr);
 		assert_int_equal(ibv_modify_qp(qp, &attr, mask), 0);
 	}
 }
 
-static enum ibv_qp_state
-state_now(void)
-{
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
-
-	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
-	return attr.qp_state;
-}
-
-static const enum ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS,
-					   IBV_QPS_ERR};
-#define STATES 5
+static const enum ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR,
+					   IBV_QPS_RTS,   IBV_QPS_SQD,  IBV_QPS_ERR};
+#define STATES 6
 
 static void
 test_pairs(void **state)
 {
 	/* rows: from; columns: to */
 	static const int expected[STATES][STATES] = {
-		{0, 0, EINVAL, EINVAL, 0},      {0, 0, 0, EINVAL, 0},           {0, EINVAL, EINVAL, 0, 0},
-		{0, EINVAL, EINVAL, EINVAL, 0}, {0, EINVAL, EINVAL, EINVAL, 0},
+		{0, 0, EINVAL, EINVAL, EINVAL, 0}, {0, 0, 0, EINVAL, EINVAL, 0},
+		{0, EINVAL, EINVAL, 0, EINVAL, 0}, {0, EINVAL, EINVAL, EINVAL, 0, 0},
+		{0, EINVAL, EINVAL, EINVAL, 0, 0}, {0, EINVAL, EINVAL, EINVAL, EINVAL, 0},
 	};
 
 	for (int from = 0; from < STATES; from++) {
@@ -93,9 +84,9 @@ test_pairs(void **state)
 			int mask = good(states[to], &attr);
 
 			go(states[from]);
-			assert_int_equal(state_now(), states[from]);
+			assert_int_equal(state_of(qp), states[from]);
 			assert_int_equal(ibv_modify_qp(qp, &attr, mask), expected[from][to]);
-			assert_int_equal(state_now(), states[expected[from][to] == 0 ? to : from]);
+			assert_int_equal(state_of(qp), states[expected[from][to] == 0 ? to : from]);
 			go(IBV_QPS_RESET);
 		}
 	}
@@ -171,7 +162,16 @@ test_values(void **state)
 	assert_int_equal(attr.sq_psn, 88);
 	assert_int_equal(init.qp_type, IBV_QPT_UD);
 	attr.qp_state = IBV_QPS_SQD;
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), EOPNOTSUPP);
+	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+	assert_true(mock_last(f->mock, ONE_MSG_QP_SET, &msg));
+	assert_int_equal(msg.qp_set.to.given, ONE_QP_SET_STOPPED);
+	assert_int_equal(msg.qp_set.to.stopped, 1);
+	attr.qkey = 6;
+	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_QKEY), 0);
+	attr.qp_state = IBV_QPS_RTS;
+	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+	assert_true(mock_last(f->mock, ONE_MSG_QP_SET, &msg));
+	assert_int_equal(msg.qp_set.to.stopped, 0);
 }
 
 /* ---- address handles ---- */

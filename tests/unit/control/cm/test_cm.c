@@ -151,6 +151,17 @@ test_private_lengths(void **state)
 	assert_int_equal(cm_confirm(passive->conn, net->now), -ENOTCONN);
 	net_run(net, net->now + SECOND);
 	assert_int_equal(active->remote.private_len, 180);
+	/* All of the area, and no announcement: neither end takes the other for oneside. */
+	active = net_connect(net, 0, 1, PORT);
+	net_run(net, net->now + 100 * MS);
+	passive = net->host[1].ends;
+	local = net_local(&net->host[1]);
+	cm_conn_plain(passive->conn);
+	assert_int_equal(cm_accept(passive->conn, &local, data, 197, net->now), -EMSGSIZE);
+	assert_int_equal(cm_accept(passive->conn, &local, data, 196, net->now), 0);
+	net_run(net, net->now + SECOND);
+	assert_int_equal(active->remote.private_len, 196);
+	assert_false(active->remote.oneside);
 }
 
 static void

@@ -19,10 +19,10 @@ struct ends {
 };
 
 static void
-ends_open(struct ends *ends, uint64_t service)
+ends_open_as(struct ends *ends, enum one_kind kind, uint64_t service)
 {
-	app_hello(&ends->active, ONE_KIND_DAT);
-	app_hello(&ends->passive, ONE_KIND_DAT);
+	app_hello(&ends->active, kind);
+	app_hello(&ends->passive, kind);
 	ends->pz_a = app_pz(&ends->active);
 	ends->pz_p = app_pz(&ends->passive);
 	/* Ids of the two attachments must differ here: the fake tells events apart by them. */
@@ -35,6 +35,12 @@ ends_open(struct ends *ends, uint64_t service)
 	ends->passive.msg.listen = (struct one_listen){.service = service, .cq = ends->cq_p};
 	assert_int_equal(app_call(&ends->passive, ONE_MSG_LISTEN), 0);
 	ends->listener = ends->passive.reply.listening.listener;
+}
+
+static void
+ends_open(struct ends *ends, uint64_t service)
+{
+	ends_open_as(ends, ONE_KIND_DAT, service);
 }
 
 static void
@@ -186,6 +192,52 @@ test_refusals(void **state)
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_ESTABLISHED);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_ESTABLISHED);
 	assert_no_event();
+	ends_close(&ends);
+}
+
+/* uDAPL has one limit for all messages; rdma_cm's is what each of them has room for. */
+static void
+test_private_data(void **state)
+{
+	struct one_cr_accept accept = {.private_len = CM_USER_PRIVATE_MAX + 1};
+	struct one_cr_reject refusal = {.private_len = CM_USER_PRIVATE_MAX + 1};
+	const struct one_qp_shm *shm;
+	struct ends ends;
+
+	memset(accept.private_data, 0x5a, sizeof(accept.private_data));
+	memset(refusal.private_data, 0xa5, sizeof(refusal.private_data));
+	for (int verbs = 0; verbs < 2; verbs++) {
+		ends_open_as(&ends, verbs != 0 ? ONE_KIND_VERBS : ONE_KIND_DAT, 5000);
+		assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5000, UINT64_MAX), 0);
+		accept.cr = refusal.cr = await_request(&ends)->cr;
+		accept.qp = ends.p.qp;
+		ends.passive.msg.cr_accept = accept;
+		assert_int_equal(app_call(&ends.passive, ONE_MSG_CR_ACCEPT), -EMSGSIZE);
+		ends.passive.msg.cr_reject = refusal;
+		assert_int_equal(app_call(&ends.passive, ONE_MSG_CR_REJECT), -EMSGSIZE);
+		accept.private_len = CM_PRIVATE_REP + 1;
+		refusal.private_len = CM_PRIVATE_REJ + 1;
+		if (verbs == 0)
+			ends_close(&ends);
+	}
+	refusal.private_len = CM_PRIVATE_REJ;
+	ends.passive.msg.cr_reject = refusal;
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_CR_REJECT), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_PEER_REJECTED);
+	shm = (const struct one_qp_shm *)(ends.active.arena + ends.a.shm);
+	assert_int_equal(shm->private_len, CM_PRIVATE_REJ);
+	assert_memory_equal(shm->private_data, refusal.private_data, CM_PRIVATE_REJ);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), 0);
+	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5000, UINT64_MAX), 0);
+	accept.cr = await_request(&ends)->cr;
+	accept.private_len = CM_PRIVATE_REP;
+	ends.passive.msg.cr_accept = accept;
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_CR_ACCEPT), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_ESTABLISHED);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_ESTABLISHED);
+	assert_int_equal(shm->private_len, CM_PRIVATE_REP);
+	assert_memory_equal(shm->private_data, accept.private_data, CM_PRIVATE_REP);
+	assert_false(fake_connection().rc.oneside_peer); /* no room to say so */
 	ends_close(&ends);
 }
 
@@ -473,11 +525,11 @@ int
 connection_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connect),        cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_arguments),      cmocka_unit_test(test_parameters),
-		cmocka_unit_test(test_share_of_ports), cmocka_unit_test(test_handoff_and_once),
-		cmocka_unit_test(test_backlog),        cmocka_unit_test(test_broken),
-		cmocka_unit_test(test_death_of_peers),
+		cmocka_unit_test(test_connect),          cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_arguments),        cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_private_data),     cmocka_unit_test(test_share_of_ports),
+		cmocka_unit_test(test_handoff_and_once), cmocka_unit_test(test_backlog),
+		cmocka_unit_test(test_broken),           cmocka_unit_test(test_death_of_peers),
 	};
 
 	return cmocka_run_group_tests_name("control: connections", tests, NULL, NULL);

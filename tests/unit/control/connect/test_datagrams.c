@@ -4,39 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "attach.h"
-
-struct side {
-	struct app app;
-	uint32_t pz, cq;
-	struct one_qp_created qp;
-};
-
-static void
-side_open(struct side *side)
-{
-	app_hello(&side->app, ONE_KIND_VERBS);
-	side->pz = app_pz(&side->app);
-	side->cq = app_cq(&side->app, 10);
-	side->app.msg.qp_create = (struct one_qp_create){.pz = side->pz,
-							 .send_cq = side->cq,
-							 .recv_cq = side->cq,
-							 .max_send_wr = 10,
-							 .max_recv_wr = 10,
-							 .max_send_sge = 1,
-							 .max_recv_sge = 1,
-							 .flags = ONE_QP_UD};
-	assert_int_equal(app_call(&side->app, ONE_MSG_QP_CREATE), 0);
-	side->qp = side->app.reply.qp;
-}
-
-static void
-side_close(struct side *side)
-{
-	app_close(&side->app);
-	assert_clean();
-	forget_events();
-}
+#include "side.h"
 
 static int
 ah_create(struct side *side, struct one_ah_create args)
@@ -60,7 +28,7 @@ test_handles(void **state)
 	struct one_ah_create args;
 	uint32_t id;
 
-	side_open(&a);
+	side_open(&a, true);
 	args = here(&a);
 	args.traffic_class = 0x28;
 	args.hop_limit = 1; /* of the link, as programs for InfiniBand have it */
@@ -90,7 +58,7 @@ test_refused_handles(void **state)
 	struct side a;
 	struct one_ah_create bad;
 
-	side_open(&a);
+	side_open(&a, true);
 #define REFUSED(field, value, error, about)          \
 	bad = here(&a);                              \
 	bad.field = value;                           \
@@ -108,7 +76,7 @@ test_refused_handles(void **state)
 	assert_int_equal(ah_create(&a, here(&a)), 0);
 	side_close(&a);
 	/* Nobody waits for the answer to one that has gone. */
-	side_open(&a);
+	side_open(&a, true);
 	a.app.msg.ah_create = here(&a);
 	a.app.msg.ah_create.addr[3] = 98;
 	app_post(&a.app, ONE_MSG_AH_CREATE);
@@ -120,7 +88,7 @@ test_quota(void **state)
 {
 	struct side a;
 
-	side_open(&a);
+	side_open(&a, true);
 	for (uint32_t i = 0; i < config.limits.max_ah; i++)
 		assert_int_equal(ah_create(&a, here(&a)), 0);
 	assert_int_equal(ah_create(&a, here(&a)), -EDQUOT);
@@ -144,7 +112,7 @@ test_states(void **state)
 {
 	struct side a;
 
-	side_open(&a);
+	side_open(&a, true);
 	assert_int_equal(datagram(&a, ONE_DATAGRAM_RTS, 5, 0), -ENOTCONN);
 	assert_int_equal(datagram(&a, 0, 5, 0), -EINVAL);
 	assert_int_equal(datagram(&a, 3, 5, 0), -EINVAL);
@@ -180,7 +148,7 @@ test_no_connection(void **state)
 	struct side a;
 	struct one_qp_created rc;
 
-	side_open(&a);
+	side_open(&a, true);
 	a.app.msg.qp_rtr = (struct one_qp_rtr){
 		.qp = a.qp.qp, .peer_qpn = 5, .path_mtu = 1024, .family = AF_INET, .addr = {192, 0, 2, 1}};
 	assert_int_equal(app_call(&a.app, ONE_MSG_QP_RTR), -EINVAL);
@@ -234,8 +202,8 @@ test_resolution(void **state)
 	uint32_t listener, question, id;
 	struct side a, b;
 
-	side_open(&a);
-	side_open(&b);
+	side_open(&a, true);
+	side_open(&b, true);
 	listener = listen_at(&b, UDP(7174));
 	assert_int_equal(sidr_ask(&a, UDP(7174), 1), 0);
 	id = a.app.reply.id.id;
@@ -279,8 +247,8 @@ test_refused_resolution(void **state)
 	uint32_t listener;
 	struct side a, b;
 
-	side_open(&a);
-	side_open(&b);
+	side_open(&a, true);
+	side_open(&b, true);
 	assert_int_equal(sidr_ask(&a, 7174, 1), -EINVAL); /* of TCP's port space */
 	assert_int_equal(sidr_ask(&a, UDP(7174), 1), 0);
 	assert_int_equal(await(ONE_CQE_SIDR, a.app.reply.id.id).status, 1); /* nobody listens */
@@ -311,7 +279,7 @@ test_no_connection_there(void **state)
 	struct side a;
 	struct one_qp_created rc;
 
-	side_open(&a);
+	side_open(&a, true);
 	listen_at(&a, UDP(7174));
 	rc = app_qp(&a.app, a.pz, a.cq);
 	assert_int_equal(app_connect_qp(&a.app, rc.qp, UDP(7174), 5000000), 0);

@@ -7,30 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "attach.h"
-
-struct side {
-	struct app app;
-	uint32_t pz, cq;
-	struct one_qp_created qp;
-};
-
-static void
-side_open(struct side *side)
-{
-	app_hello(&side->app, ONE_KIND_VERBS);
-	side->pz = app_pz(&side->app);
-	side->cq = app_cq(&side->app, 10);
-	side->qp = app_qp(&side->app, side->pz, side->cq);
-}
-
-static void
-side_close(struct side *side)
-{
-	app_close(&side->app);
-	assert_clean();
-	forget_events();
-}
+#include "side.h"
 
 /* To 192.0.2.1, an address of this data plane. */
 static struct one_qp_rtr
@@ -73,8 +50,8 @@ test_connect(void **state)
 	struct side a, b;
 	struct engine_connection connection;
 
-	side_open(&a);
-	side_open(&b);
+	side_open(&a, false);
+	side_open(&b, false);
 	assert_int_equal(rts(&a, plain), -ENOTCONN);
 	assert_int_equal(rtr(&a, rtr_to(&a, b.qp.qpn)), 0);
 	connection = fake_connection();
@@ -100,6 +77,45 @@ test_connect(void **state)
 	side_close(&b);
 }
 
+/* What is changed of a queue pair whose peer is served. */
+static void
+test_settings(void **state)
+{
+	const struct one_qp_settings all = {.access = ONE_ACCESS_REMOTE_READ,
+					    .given = ONE_QP_SET_ACCESS | ONE_QP_SET_MIN_RNR_TIMER |
+						     ONE_QP_SET_STOPPED,
+					    .min_rnr_timer = 31,
+					    .stopped = 1,
+					    .notify = 1};
+	struct one_msg *msg;
+	struct side a;
+
+	side_open(&a, false);
+	msg = &a.app.msg;
+	msg->qp_set = (struct one_qp_set){.qp = a.qp.qp, .to = all};
+	assert_int_equal(app_call(&a.app, ONE_MSG_QP_SET), -ENOTCONN);
+	assert_int_equal(rtr(&a, rtr_to(&a, 0x1234)), 0);
+#define REFUSED(field, value, error, about)                          \
+	msg->qp_set = (struct one_qp_set){.qp = a.qp.qp, .to = all}; \
+	msg->qp_set.field = value;                                   \
+	assert_int_equal(app_call(&a.app, ONE_MSG_QP_SET), error);   \
+	assert_int_equal(a.app.reply.subject, about)
+	REFUSED(qp, 0x77770077, -EINVAL, ONE_SUBJECT_QP);
+	REFUSED(to.given, 8, -EINVAL, ONE_SUBJECT_NONE);
+	REFUSED(to.access, ONE_ACCESS_LOCAL_WRITE, -EINVAL, ONE_SUBJECT_ACCESS);
+	REFUSED(to.min_rnr_timer, 32, -EINVAL, ONE_SUBJECT_COUNT);
+#undef REFUSED
+	assert_int_equal(fake_settings().given, 0);
+	msg->qp_set = (struct one_qp_set){.qp = a.qp.qp, .to = all};
+	assert_int_equal(app_call(&a.app, ONE_MSG_QP_SET), 0);
+	assert_int_equal(fake_settings().given, all.given);
+	assert_int_equal(fake_settings().access, all.access);
+	assert_int_equal(fake_settings().min_rnr_timer, 31);
+	assert_int_equal(fake_settings().stopped, 1);
+	assert_int_equal(fake_settings().notify, 1);
+	side_close(&a);
+}
+
 static void
 test_refusals(void **state)
 {
@@ -107,7 +123,7 @@ test_refusals(void **state)
 	struct one_qp_rtr bad;
 	struct one_qp_rts bad_rts;
 
-	side_open(&a);
+	side_open(&a, false);
 #define REFUSED(field, value, error, about)    \
 	bad = rtr_to(&a, 0x1234);              \
 	bad.field = value;                     \
@@ -154,7 +170,7 @@ test_silence(void **state)
 	struct side a;
 	struct one_qp_rtr to;
 
-	side_open(&a);
+	side_open(&a, false);
 	to = rtr_to(&a, 0x1234);
 	to.addr[3] = 99;
 	assert_int_equal(rtr(&a, to), -EHOSTUNREACH);
@@ -162,7 +178,7 @@ test_silence(void **state)
 	assert_int_equal(rtr(&a, rtr_to(&a, 0x1234)), 0);
 	side_close(&a);
 	/* Nobody waits for the answer to one that has gone. */
-	side_open(&a);
+	side_open(&a, false);
 	to = rtr_to(&a, 0x1234);
 	to.addr[3] = 98;
 	a.app.msg.qp_rtr = to;
@@ -175,7 +191,7 @@ test_error(void **state)
 {
 	struct side a;
 
-	side_open(&a);
+	side_open(&a, false);
 	/* From each state, and to the first again. */
 	assert_int_equal(app_call_id(&a.app, ONE_MSG_QP_ERROR, a.qp.qp), 0);
 	assert_int_equal(rtr(&a, rtr_to(&a, 0x1234)), -EISCONN);
@@ -261,6 +277,7 @@ number_tests(void)
 		cmocka_unit_test(test_connect),  cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_silence),  cmocka_unit_test(test_error),
 		cmocka_unit_test(test_channels), cmocka_unit_test(test_ports),
+		cmocka_unit_test(test_settings),
 	};
 
 	return cmocka_run_group_tests_name("numbers", tests, NULL, NULL);

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a refused call says: see tell.h. */
+#include "client/tell.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "abi/message.h"
+
+#define NOTE_MAX 400
+
+bool one_telling;
+
+static __thread struct {
+	uint32_t code; /* 0: nothing noted */
+	char note[NOTE_MAX];
+	char cause[NOTE_MAX];
+} said;
+
+__attribute__((constructor)) static void
+read_environment(void)
+{
+	const char *wanted = secure_getenv("ONESIDE_DEBUG");
+
+	one_telling = wanted != NULL && strtoul(wanted, NULL, 0) != 0;
+}
+
+void
+one_note(uint32_t code, const char *format, ...)
+{
+	int before = errno;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(said.note, sizeof(said.note), format, args);
+	va_end(args);
+	said.code = code;
+	errno = before;
+}
+
+void
+one_note_reason(const char *format, ...)
+{
+	int before = errno;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(said.cause, sizeof(said.cause), format, args);
+	va_end(args);
+	errno = before;
+}
+
+const char *
+one_noted(uint32_t code)
+{
+	return code != 0 && said.code == code ? said.note : NULL;
+}
+
+const char *
+one_noted_cause(void)
+{
+	return said.cause[0] != '\0' ? said.cause : NULL;
+}
+
+static const char *
+subject_name(uint32_t subject)
+{
+	static const char *const name[] = {
+		[ONE_SUBJECT_NONE] = "request",
+		[ONE_SUBJECT_VERSION] = "protocol version",
+		[ONE_SUBJECT_PORT] = "port",
+		[ONE_SUBJECT_PZ] = "protection zone",
+		[ONE_SUBJECT_CQ_SEND] = "send queue",
+		[ONE_SUBJECT_CQ_RECV] = "receive queue",
+		[ONE_SUBJECT_CQ_CONN] = "event queue",
+		[ONE_SUBJECT_QP] = "queue pair",
+		[ONE_SUBJECT_SRQ] = "shared receives",
+		[ONE_SUBJECT_LISTENER] = "service",
+		[ONE_SUBJECT_CR] = "connection request",
+		[ONE_SUBJECT_REGION] = "memory",
+		[ONE_SUBJECT_MR] = "memory region",
+		[ONE_SUBJECT_MW] = "memory window",
+		[ONE_SUBJECT_SEGMENT] = "segment",
+		[ONE_SUBJECT_ADDRESS] = "address",
+		[ONE_SUBJECT_LENGTH] = "length",
+		[ONE_SUBJECT_ACCESS] = "access rights",
+		[ONE_SUBJECT_COUNT] = "count",
+		[ONE_SUBJECT_QUOTA] = "quota",
+		[ONE_SUBJECT_MEMORY] = "memory",
+		[ONE_SUBJECT_CHANNEL] = "channel",
+		[ONE_SUBJECT_AH] = "address handle",
+	};
+
+	return subject < sizeof(name) / sizeof(name[0]) && name[subject] != NULL ? name[subject] : "request";
+}
+
+void
+one_note_cause(int error, uint32_t subject, uint64_t value)
+{
+	int before = errno;
+
+	if (subject == ONE_SUBJECT_QUOTA)
+		snprintf(said.cause, sizeof(said.cause),
+			 "the data plane's limit = %" PRIu64
+			 ": it is reached; free what is not needed, or raise "
+			 "the limit in oneside.conf(5)",
+			 value);
+	else if (error == -ECONNRESET)
+		snprintf(said.cause, sizeof(said.cause),
+			 "the data plane = gone: it ended, or ended this attachment; see its log, then close "
+			 "and "
+			 "open again");
+	else
+		snprintf(said.cause, sizeof(said.cause),
+			 "%s = %#" PRIx64 ": the data plane refused it, %s; see its log",
+			 subject_name(subject), value,
+			 error < 0 ? strerror(-error) : "for the reason of the code");
+	errno = before;
+}
+
+void
+one_tell_nothing(void)
+{
+	said.code = 0;
+	said.cause[0] = '\0';
+}
+
+void
+one_tell(const char *function, const char *text, const char *code)
+{
+	char line[NOTE_MAX + 256];
+	int before = errno, len;
+
+	len = snprintf(line, sizeof(line) - 1, "oneside: %s: %s (%s)", function, text, code);
+	if (len >= (int)sizeof(line) - 1)
+		len = (int)sizeof(line) - 2;
+	/* An application's string may stand in it. */
+	for (int i = 0; i < len; i++) {
+		if (line[i] == '\n' || line[i] == '\r')
+			line[i] = ' ';
+	}
+	line[len++] = '\n';
+	/* At once, so that lines of several threads do not mix.  Nobody to tell when it fails. */
+	if (write(STDERR_FILENO, line, (size_t)len) < 0)
+		errno = before;
+	one_tell_nothing();
+	errno = before;
+}
+
+uint64_t
+one_argument_bits(const struct one_argument *argument)
+{
+	uint64_t bits = 0;
+
+	memcpy(&bits, argument->at, argument->size < sizeof(bits) ? argument->size : sizeof(bits));
+	return bits;
+}
+
+void
+one_argument_text(const struct one_argument *argument, char *text, size_t size)
+{
+	uint64_t bits = one_argument_bits(argument);
+
+	switch (argument->kind) {
+	case ONE_ARGUMENT_SIGNED:
+		snprintf(text, size, "%s = %" PRId64, argument->name,
+			 argument->size == sizeof(int32_t) ? (int64_t)(int32_t)bits : (int64_t)bits);
+		break;
+	case ONE_ARGUMENT_UNSIGNED:
+		snprintf(text, size, "%s = %" PRIu64, argument->name, bits);
+		break;
+	case ONE_ARGUMENT_TEXT:
+		if (bits != 0) {
+			snprintf(text, size, "%s = \"%.64s\"", argument->name, (const char *)(uintptr_t)bits);
+			break;
+		}
+		/* fallthrough */
+	default:
+		snprintf(text, size, bits == 0 ? "%s = 0" : "%s = %#" PRIx64, argument->name, bits);
+	}
+}

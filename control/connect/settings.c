@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What an application changes of a queue pair that its peer uses already: the peer's rights, how long it is
+ * told to wait for receives, and whether requests are begun.
+ */
+#include <errno.h>
+
+#include "control/connect/connect.h"
+
+#define REMOTE (ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)
+#define GIVEN (ONE_QP_SET_ACCESS | ONE_QP_SET_MIN_RNR_TIMER | ONE_QP_SET_STOPPED)
+
+/* 0, or the refusal. */
+static int
+check(struct client *client, const struct qp *qp, const struct one_qp_set *args)
+{
+	const struct one_qp_settings *to = &args->to;
+
+	if (qp == NULL || !qp->kind->created)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, args->qp);
+	if (qp->state != ONE_QP_CONNECTING && qp->state != ONE_QP_CONNECTED)
+		return client_refuse(client, -ENOTCONN, ONE_SUBJECT_QP, qp->state);
+	if ((to->given & ~(qp->config.ud ? ONE_QP_SET_STOPPED : GIVEN)) != 0)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_NONE, to->given);
+	if ((to->access & ~REMOTE) != 0)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_ACCESS, to->access);
+	if (to->min_rnr_timer > 31)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, 31);
+	return 0;
+}
+
+static void
+done(struct engine_command *command, void *object)
+{
+	struct qp *qp = object;
+	struct client *client = qp->object.client;
+	int error = command->status;
+
+	qp->object.busy = false;
+	client_reply(client, error == 0 ? 0 : client_refuse(client, error, ONE_SUBJECT_QP, qp->object.id));
+}
+
+int
+qp_set(struct client *client, const struct one_msg *msg)
+{
+	const struct one_qp_set *args = &msg->qp_set;
+	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
+	struct engine_command *command;
+	int error = check(client, qp, args);
+
+	if (error != 0)
+		return error;
+	qp->object.busy = true;
+	command = qp_command(qp, ENGINE_QP_SET, done, qp);
+	command->settings = args->to;
+	command_send(command);
+	return REQUEST_LATER;
+}

@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Debian's packages: they are built, installed where nothing of ours is, used by a user, upgraded, removed and purged.
+#
+#   packages.sh quick    of what the build directory has compiled
+#   packages.sh full     by dpkg-buildpackage; lintian; into a root made by mmdebstrap, with what apt adds
+
+. "$(dirname "$0")/../net/lib.sh"
+. "$(dirname "$0")/packages_lib.sh"
+how=$1
+packages_init "$@"
+make_packages "$how"
+if [ "$how" = full ]; then
+	if command -v lintian >/dev/null; then
+		# The maintainers have no public address yet; nothing is asked of Debian.
+		run "lintian" lintian --allow-root --fail-on error,warning --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog \
+			"$WORK"/*.changes
+		say "lintian has nothing to say"
+	else
+		leave_out "there is no lintian; install it"
+	fi
+fi
+make_root "$how"
+
+listing() { # all that a package may have made or taken away
+	(cd "$WORK/root" && find etc usr lib run var/lib/systemd -xdev ! -name '*.pyc' ! -path 'etc/ld.so.cache' ! -path 'usr/share/man/*' \
+		! -path 'etc/*-' ! -path run/adduser -printf '%p %l\n' | sort)
+}
+
+listing >"$WORK/before"
+install_packages
+grep -q '^oneside:' "$WORK/root/etc/passwd" || fail "there is no user oneside"
+[ "$(chroot "$WORK/root" stat -c %U:%a /run/oneside)" = oneside:755 ] || fail "there is no /run/oneside of its own"
+inside dpkg --verify "${PACKAGES[@]}"
+[ ! -s "$WORK/out" ] || fail "not as in the packages: $(cat "$WORK/out")"
+[ ! -L "$WORK/root/etc/systemd/system/multi-user.target.wants/oneside.service" ] || fail "the service is enabled before it is configured"
+say "installed"
+
+as_user /tmp/source/debian/tests/demo
+tail -n 1 "$WORK/out"
+as_user /tmp/source/debian/tests/build
+say "programs build against it"
+
+# ---- upgrade: what an administrator has changed stays ----
+
+upgraded=9.9.9
+for package in "$WORK"/debs/*.deb; do
+	rm -rf "$WORK/again"
+	dpkg-deb -R "$package" "$WORK/again"
+	sed -i "s/^Version: .*/Version: $upgraded/; s/(= [^)]*)/(= $upgraded)/g" "$WORK/again/DEBIAN/control"
+	sed -i "s/librte\\([^ ]*\\) (= $upgraded)/librte\\1/g" "$WORK/again/DEBIAN/control"
+	run "dpkg-deb" dpkg-deb -Znone -b "$WORK/again" "$WORK/root/tmp/$(basename "$package")"
+done
+echo '# changed here' >>"$WORK/root/etc/oneside/oneside.conf"
+inside systemctl enable oneside
+install_packages
+inside dpkg-query -W -f '${Package} ${Version} ${db:Status-Status}\n' "${PACKAGES[@]}"
+[ "$(grep -c " $upgraded installed\$" "$WORK/out")" = ${#PACKAGES[@]} ] || fail "not upgraded: $(cat "$WORK/out")"
+expect '# changed here' "$WORK/root/etc/oneside/oneside.conf"
+[ -L "$WORK/root/etc/systemd/system/multi-user.target.wants/oneside.service" ] || fail "an upgrade disables the service"
+as_user /tmp/source/debian/tests/demo
+say "upgraded"
+
+inside dpkg --remove "${PACKAGES[@]}"
+expect '# changed here' "$WORK/root/etc/oneside/oneside.conf"
+[ ! -e "$WORK/root/usr/sbin/oneside-dataplane" ] || fail "removed, but there"
+inside dpkg --purge "${PACKAGES[@]}"
+listing | diff "$WORK/before" - >"$WORK/out" || fail "purged, but not as before: $(cat "$WORK/out")"
+! grep '^oneside:' "$WORK/root/etc/passwd" "$WORK/root/etc/group" || fail "purged, but its user is there"
+say "removed and purged: nothing is left"

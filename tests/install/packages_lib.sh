@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+#
+# Debian's packages, from shell; on top of tests/net/lib.sh, as root and in a mount namespace of its own.
+#
+#   packages_init                 what is needed is there, or the test is skipped; the namespace; net_init
+#   make_packages quick|full      into $WORK/debs: of what the build directory has compiled, by the rest of debian/rules;
+#                                 or by dpkg-buildpackage
+#   make_root quick|full          $WORK/root, where nothing of ours is: this machine's file system with all changes kept
+#                                 apart, or one made by mmdebstrap; packages are in its /tmp, autopkgtests in /tmp/source
+#   close_root                    without /proc, /sys, /dev, /run and /tmp again
+#   inside COMMAND..., as_user COMMAND...   in there; output in $WORK/out; a failure ends the test
+#   run WHAT COMMAND...           the same out here
+SOURCE=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
+PACKAGES=(libdaplone2 libdat1-oneside liboneside-dev librsm2 oneside oneside-doc oneside-perf oneside-verbs)
+shopt -s extglob
+
+packages_init() {
+	local program
+	[ "$(id -u)" = 0 ] || skip "a root directory needs root"
+	for program in dh dpkg-buildpackage dpkg; do
+		command -v "$program" >/dev/null || skip "there is no $program; install dpkg-dev debhelper"
+	done
+	[ -e /usr/share/perl5/Debian/Debhelper/Sequence/installsysusers.pm ] || skip "debhelper is older than Debian 12's"
+	if [ -z "${ONESIDE_NAMESPACE:-}" ]; then
+		unshare --mount --propagation private true 2>/dev/null || skip "namespaces cannot be made here"
+		ONESIDE_NAMESPACE=1 exec unshare --mount --propagation private bash "$0" "$@"
+	fi
+	net_init
+	mkdir "$WORK/debs" "$WORK/source" "$WORK/layer" "$WORK/root"
+}
+
+net_at_exit() { umount -R -l "$WORK/root" "$WORK/layer" 2>/dev/null; }
+
+run() { # WHAT COMMAND...
+	local what=$1
+	shift
+	"$@" >"$WORK/out" 2>&1 || {
+		tail -n 40 "$WORK/out" >&2
+		fail "$what"
+	}
+}
+
+# ---- building ----
+
+# What the build directory has compiled, in the place where debian/rules would compile it.
+take_compiled() {
+	local file
+	python3 - >"$WORK/outputs" <<'PYTHON'
+import json, os, subprocess, glob
+obj = os.path.abspath(glob.glob("obj-*")[0])
+targets = json.loads(subprocess.run(["meson", "introspect", "--targets", obj], capture_output=True, check=True).stdout)
+for target in targets:
+    if target["installed"] and target["type"] in ("executable", "shared library", "shared module"):
+        print(os.path.relpath(target["filename"][0], obj))
+PYTHON
+	while read -r file; do
+		[ -e "$BUILD/$file" ] || fail "$file is not built"
+		# With its links.
+		cp -a "$BUILD/${file%%.so*}"$([ "$file" = "${file%%.so*}" ] || echo '.so*([.0-9])') "obj-$(gcc -print-multiarch)/$(dirname "$file")"
+	done <"$WORK/outputs"
+	printf "%s\n" "${PACKAGES[@]}" >debian/debhelper-build-stamp
+}
+
+make_packages() {
+	local package
+	tar -C "$SOURCE" --exclude='./build*' --exclude=./.git -cf - . | tar -C "$WORK/source" --no-same-owner -xf - ||
+		fail "no copy of the sources"
+	cd "$WORK/source" || exit 1
+	if [ "$1" = quick ]; then
+		export DEB_BUILD_OPTIONS='nocheck nostrip noautodbgsym' DPKG_DEB_COMPRESSOR_TYPE=none
+		run "debian/rules: configuring" debian/rules override_dh_auto_configure
+		take_compiled
+		run "debian/rules binary" debian/rules binary
+	else
+		export DEB_BUILD_OPTIONS=nocheck
+		run "dpkg-buildpackage" dpkg-buildpackage --build=full --no-sign
+	fi
+	# In full a source package and those with debug information, too.
+	for package in "${PACKAGES[@]}"; do
+		mv "$WORK/${package}"_*.deb "$WORK/debs" || fail "there is no package $package"
+	done
+	say "packages: $(du -ch "$WORK"/debs/*.deb | tail -n 1 | cut -f1)"
+}
+
+# ---- installing ----
+
+make_root() {
+	local name
+	if [ "$1" = quick ]; then
+		dpkg-query -W -f '${db:Status-Status}\n' librte-meta-net 2>/dev/null | grep -qx installed ||
+			skip "DPDK's drivers are not installed as Debian's packages"
+		# Of another file system than what it covers.
+		mount -t tmpfs layer "$WORK/layer" && mkdir "$WORK/layer"/{upper,work} &&
+			mount -t overlay -o "lowerdir=/,upperdir=$WORK/layer/upper,workdir=$WORK/layer/work" root "$WORK/root" 2>/dev/null ||
+			skip "this machine has no overlay file system"
+	else
+		command -v mmdebstrap >/dev/null || skip "there is no mmdebstrap; install it"
+		mount -t tmpfs root "$WORK/root"
+		run "mmdebstrap" mmdebstrap --variant=minbase --include=systemd,librte-meta-bus,librte-meta-mempool,librte-meta-net,libdapl2 \
+			--include=libibverbs1,librdmacm1,rdmacm-utils,gcc,libc6-dev,pkg-config,procps \
+			"$(. /etc/os-release && printf %s "$VERSION_CODENAME")" "$WORK/root"
+	fi
+	for name in proc sys dev; do
+		mount --rbind "/$name" "$WORK/root/$name" || fail "no /$name"
+	done
+	mount -t tmpfs run "$WORK/root/run" && mount -t tmpfs tmp "$WORK/root/tmp" && chmod 1777 "$WORK/root/tmp" || fail "no /run"
+	install -d "$WORK/root/tmp/source/tests/net"
+	cp -r "$SOURCE/debian" "$WORK/root/tmp/source"
+	cp "$SOURCE/tests/net/lib.sh" "$WORK/root/tmp/source/tests/net"
+	cp "$WORK"/debs/*.deb "$WORK/root/tmp"
+}
+
+close_root() {
+	local name
+	for name in proc sys dev run tmp; do
+		umount -R -l "$WORK/root/$name" || fail "/$name stays"
+	done
+}
+
+inside() {
+	run "$*" chroot "$WORK/root" env PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@"
+}
+
+as_user() {
+	inside setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs "$@"
+}
+
+# All of them, those there are in /tmp of the root.
+install_packages() {
+	local -a files
+	mapfile -t files < <(cd "$WORK/root" && ls tmp/*.deb)
+	inside dpkg --install "${files[@]/#//}"
+}

@@ -1,0 +1,17 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The tutorials, followed to the letter on an installed tree: each piece of code and each command that they show.
+# stdout and stderr of a command are compared, so both have to be as shown.
+
+. "$(dirname "$0")/../net/lib.sh"
+. "$(dirname "$0")/tree.sh"
+HERE=$(realpath "$(dirname "$0")")
+net_init
+installed_tree
+export PATH=$TREE/sbin:$TREE/bin:$PATH
+unset ONESIDE_SOCKET
+
+for document in "$HERE"/../../doc/tutorial-*.md; do
+	mkdir "$WORK/$(basename "$document" .md)" && cd "$WORK/$(basename "$document" .md)" || fail "no directory"
+	python3 "$HERE/tutorial.py" "$document" || fail "$(basename "$document")"
+done

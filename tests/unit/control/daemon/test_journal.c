@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the log looks like on standard error, to people and to systemd's journal, and when nobody reads it. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <rte_log.h>
+
+#include "control/daemon/journal.h"
+
+static int saved, reading;
+static char text[1 << 17];
+
+/* Standard error is a pipe, which was named as the journal's or not. */
+static void
+begin(bool journal)
+{
+	struct stat st;
+	char name[64];
+	int ends[2];
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	reading = ends[0];
+	saved = dup(STDERR_FILENO);
+	assert_true(saved >= 0);
+	assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+	close(ends[1]);
+	assert_int_equal(fstat(STDERR_FILENO, &st), 0);
+	snprintf(name, sizeof(name), "%llu:%llu", (unsigned long long)st.st_dev,
+		 (unsigned long long)st.st_ino + !journal);
+	setenv("JOURNAL_STREAM", name, 1);
+	journal_open();
+}
+
+/* What has been written so far. */
+static const char *
+written(void)
+{
+	ssize_t n;
+
+	assert_int_equal(fcntl(reading, F_SETFL, O_NONBLOCK), 0);
+	n = read(reading, text, sizeof(text) - 1);
+	text[n < 0 ? 0 : n] = '\0';
+	return text;
+}
+
+static int
+end(void **state)
+{
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	close(reading);
+	unsetenv("JOURNAL_STREAM");
+	return 0;
+}
+
+static void
+test_journal(void **state)
+{
+	begin(true);
+	rte_log(RTE_LOG_ERR, RTE_LOGTYPE_USER1, "one %d\n", 1);
+	rte_log(RTE_LOG_NOTICE, RTE_LOGTYPE_USER1, "two\nthree\n");
+	assert_string_equal(written(), "<3>one 1\n<5>two\n<5>three\n");
+	assert_string_equal(journal_priority(RTE_LOG_EMERG), "<0>");
+	assert_string_equal(journal_priority(RTE_LOG_WARNING), "<4>");
+	assert_string_equal(journal_priority(RTE_LOG_DEBUG), "<7>");
+	assert_string_equal(journal_priority(0), "<0>");
+	assert_string_equal(journal_priority(99), "<7>");
+}
+
+/* The time in UTC and the level. */
+static void
+test_people(void **state)
+{
+	const char *line;
+	int y, mo, d, h, mi, s, ms, len = 0;
+
+	begin(false);
+	rte_log(RTE_LOG_WARNING, RTE_LOGTYPE_USER1, "one\n");
+	line = written();
+	assert_int_equal(sscanf(line, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ %n", &y, &mo, &d, &h, &mi, &s, &ms, &len),
+			 7);
+	assert_string_equal(line + len, "warning one\n");
+	assert_string_equal(journal_priority(RTE_LOG_ERR), "");
+}
+
+/* A line in parts is one line; what is longer than a line may be is cut. */
+static void
+test_lines(void **state)
+{
+	static char large[5000];
+
+	begin(true);
+	rte_log(RTE_LOG_ERR, RTE_LOGTYPE_USER1, "a");
+	assert_string_equal(written(), "");
+	rte_log(RTE_LOG_ERR, RTE_LOGTYPE_USER1, "b");
+	rte_log(RTE_LOG_ERR, RTE_LOGTYPE_USER1, "c\n");
+	assert_string_equal(written(), "<3>abc\n");
+	memset(large, 'x', sizeof(large) - 1);
+	rte_log(RTE_LOG_ERR, RTE_LOGTYPE_USER1, "%s\n", large);
+	rte_log(RTE_LOG_ERR, RTE_LOGTYPE_USER1, "next\n");
+	written();
+	assert_int_equal(strchr(text, '\n') - text, 2047);
+	assert_string_equal(strchr(text, '\n'), "\n<3>next\n");
+}
+
+/* Nobody reads: nobody waits, and what was lost is told once somebody does. */
+static void
+test_nobody_reads(void **state)
+{
+	char wanted[160];
+	int lines = 20000;
+
+	begin(true);
+	for (int i = 0; i < lines; i++)
+		rte_log(RTE_LOG_ERR, RTE_LOGTYPE_USER1, "line %d\n", i);
+	for (const char *at = written(); (at = strchr(at, '\n')) != NULL; at++)
+		lines--;
+	assert_true(lines > 0);
+	rte_log(RTE_LOG_ERR, RTE_LOGTYPE_USER1, "again\n");
+	snprintf(wanted, sizeof(wanted),
+		 "<4>control: event=log_lost lines=%d text=\"who reads standard error was late\"\n<3>again\n",
+		 lines);
+	assert_string_equal(written(), wanted);
+	rte_log(RTE_LOG_ERR, RTE_LOGTYPE_USER1, "and again\n");
+	assert_string_equal(written(), "<3>and again\n");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_journal, end),
+		cmocka_unit_test_teardown(test_people, end),
+		cmocka_unit_test_teardown(test_lines, end),
+		cmocka_unit_test_teardown(test_nobody_reads, end),
+	};
+
+	return cmocka_run_group_tests_name("journal", tests, NULL, NULL);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory regions whose keys a core revokes and renews: the test is the core. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "attach.h"
+#include "dataplane/mem/mem.h"
+
+struct world {
+	struct app app;
+	uint32_t pz, region;
+	struct one_mr_created mr;
+};
+
+static uint32_t
+create(struct world *w, uint32_t flags)
+{
+	w->app.msg.mr_create = (struct one_mr_create){.pz = w->pz,
+						      .access = ONE_ACCESS_ALL,
+						      .va = VA,
+						      .length = SIZE,
+						      .num_pieces = 1,
+						      .flags = flags,
+						      .piece = {{.region = w->region, .length = SIZE}}};
+	assert_int_equal(app_call(&w->app, ONE_MSG_MR_CREATE), 0);
+	w->mr = w->app.reply.mr;
+	return w->mr.lkey;
+}
+
+static struct world
+begin(void)
+{
+	struct world w;
+
+	app_hello(&w.app, ONE_KIND_DAT);
+	w.pz = app_pz(&w.app);
+	w.region = app_region(&w.app, SIZE);
+	create(&w, ONE_MR_RENEWABLE);
+	assert_int_equal(w.mr.renewable, 1);
+	return w;
+}
+
+static void
+end(struct world *w)
+{
+	app_close(&w->app);
+	assert_clean();
+}
+
+static const void *
+holder(uint32_t key)
+{
+	return mem_lookup(engine_mem_table(), key)->renewable->holder;
+}
+
+static bool
+bind_window(const struct world *w, uint32_t qpn, uint32_t key)
+{
+	struct work work = {.op = ONE_OP_BIND,
+			    .length = ONE_ACCESS_REMOTE_READ,
+			    .rkey = key,
+			    .sge = {{VA, 100, w->mr.lkey}}};
+
+	fake_bind(qpn, &work);
+	for (int i = 0; i < 20000 && fake_bind_result() < 0; i++)
+		pause_ms(1);
+	return fake_bind_result() == 1;
+}
+
+/* Who does not ask for it does not get it. */
+static void
+test_asked_for(void **state)
+{
+	struct world w = begin();
+	uint32_t key = create(&w, 0);
+
+	assert_int_equal(w.mr.renewable, 0);
+	assert_null(mem_lookup(engine_mem_table(), key)->renewable);
+	end(&w);
+}
+
+/* A revoked region is freed as any other; before that, neither its zone nor the memory below it. */
+static void
+test_freed(void **state)
+{
+	struct world w = begin();
+	struct mem_table *table = engine_mem_table();
+	const void *us = holder(w.mr.lkey);
+
+	assert_true(mem_revoke(table, us, w.mr.lkey));
+	assert_int_equal(app_call_id(&w.app, ONE_MSG_PZ_FREE, w.pz), -EBUSY);
+	assert_int_equal(app_call_id(&w.app, ONE_MSG_REGION_REMOVE, w.region), -EBUSY);
+	assert_int_equal(app_call_id(&w.app, ONE_MSG_MR_FREE, w.mr.mr), 0);
+	assert_false(mem_renew(table, us, w.mr.lkey, w.mr.lkey ^ 1));
+	assert_int_equal(app_call_id(&w.app, ONE_MSG_REGION_REMOVE, w.region), 0);
+	assert_int_equal(app_call_id(&w.app, ONE_MSG_PZ_FREE, w.pz), 0);
+	end(&w);
+}
+
+/* Freed while it counts under another key than the one that it was made with. */
+static void
+test_freed_renewed(void **state)
+{
+	struct world w = begin();
+	struct mem_table *table = engine_mem_table();
+	const void *us = holder(w.mr.lkey);
+	uint32_t next = w.mr.lkey ^ 0x7f000022;
+
+	assert_true(mem_revoke(table, us, w.mr.lkey));
+	assert_true(mem_renew(table, us, w.mr.lkey, next));
+	assert_int_equal(app_call_id(&w.app, ONE_MSG_MR_FREE, w.mr.mr), 0);
+	assert_null(mem_lookup(table, next));
+	assert_null(atomic_load(&table->slot[mem_key_slot(table, next)]));
+	end(&w);
+}
+
+static void
+test_attachment_ends(void **state)
+{
+	struct world w = begin();
+
+	assert_true(mem_revoke(engine_mem_table(), holder(w.mr.lkey), w.mr.lkey));
+	create(&w, ONE_MR_RENEWABLE);
+	end(&w);
+}
+
+/* What a window stands on is revoked by the control thread alone. */
+static void
+test_window(void **state)
+{
+	struct world w = begin();
+	struct mem_table *table = engine_mem_table();
+	const void *us = holder(w.mr.lkey);
+	struct one_qp_created qp = app_qp(&w.app, w.pz, app_cq(&w.app, 10));
+	struct one_mw_created mw;
+	uint32_t next = w.mr.lkey ^ 0x7f000022;
+
+	w.app.msg.mw_create.pz = w.pz;
+	assert_int_equal(app_call(&w.app, ONE_MSG_MW_CREATE), 0);
+	mw = w.app.reply.mw;
+	/* Renewed, it has no key but the new one. */
+	assert_true(mem_revoke(table, us, w.mr.lkey));
+	assert_false(bind_window(&w, qp.qpn, mw.key ^ 1));
+	assert_true(mem_renew(table, us, w.mr.lkey, next));
+	assert_false(bind_window(&w, qp.qpn, mw.key ^ 1));
+	w.mr.lkey = next;
+	assert_true(bind_window(&w, qp.qpn, mw.key ^ 1));
+	assert_non_null(mem_lookup(table, next));
+	assert_false(mem_revoke(table, us, next));
+	assert_int_equal(app_call_id(&w.app, ONE_MSG_MR_FREE, w.mr.mr), -EBUSY);
+	assert_int_equal(w.app.reply.subject, ONE_SUBJECT_MW);
+	assert_int_equal(app_call_id(&w.app, ONE_MSG_MW_FREE, mw.mw), 0);
+	assert_int_equal(app_call_id(&w.app, ONE_MSG_MR_FREE, w.mr.mr), 0);
+	assert_null(mem_lookup(table, next));
+	end(&w);
+}
+
+/* Keys that are exchanged stay with the control thread; what is revoked has none. */
+static void
+test_swap(void **state)
+{
+	struct world w = begin();
+	struct mem_table *table = engine_mem_table();
+	const void *us = holder(w.mr.lkey);
+	struct one_mr_created one = w.mr, other, revoked;
+
+	create(&w, ONE_MR_RENEWABLE);
+	other = w.mr;
+	create(&w, ONE_MR_RENEWABLE);
+	revoked = w.mr;
+	assert_true(mem_revoke(table, us, revoked.lkey));
+	w.app.msg.mr_swap = (struct one_mr_swap){one.mr, revoked.mr};
+	assert_int_equal(app_call(&w.app, ONE_MSG_MR_SWAP), -EINVAL);
+	w.app.msg.mr_swap = (struct one_mr_swap){revoked.mr, one.mr};
+	assert_int_equal(app_call(&w.app, ONE_MSG_MR_SWAP), -EINVAL);
+	assert_non_null(mem_lookup(table, one.lkey));
+	w.app.msg.mr_swap = (struct one_mr_swap){one.mr, other.mr};
+	assert_int_equal(app_call(&w.app, ONE_MSG_MR_SWAP), 0);
+	assert_non_null(mem_lookup(table, one.lkey));
+	assert_non_null(mem_lookup(table, other.lkey));
+	assert_false(mem_revoke(table, us, one.lkey));
+	assert_false(mem_revoke(table, us, other.lkey));
+	assert_false(mem_renew(table, us, revoked.lkey, revoked.lkey ^ 1));
+	assert_int_equal(app_call_id(&w.app, ONE_MSG_MR_FREE, one.mr), 0);
+	assert_null(mem_lookup(table, other.lkey));
+	end(&w);
+}
+
+static void
+test_segment(void **state)
+{
+	struct world w = begin();
+	struct mem_table *table = engine_mem_table();
+	const void *us = holder(w.mr.lkey);
+	struct one_mr_created published = w.mr;
+
+	create(&w, ONE_MR_RENEWABLE);
+	assert_true(mem_revoke(table, us, w.mr.lkey));
+	w.app.msg.rsm_publish = (struct one_rsm_publish){.mr = w.mr.mr, .default_permission = 0600};
+	assert_int_not_equal(app_call(&w.app, ONE_MSG_RSM_PUBLISH), 0);
+	w.app.msg.rsm_publish = (struct one_rsm_publish){.mr = published.mr, .default_permission = 0600};
+	assert_int_equal(app_call(&w.app, ONE_MSG_RSM_PUBLISH), 0);
+	assert_false(mem_revoke(table, us, published.lkey));
+	end(&w);
+}
+
+int
+renewable_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_asked_for),     cmocka_unit_test(test_freed),
+		cmocka_unit_test(test_freed_renewed), cmocka_unit_test(test_attachment_ends),
+		cmocka_unit_test(test_window),        cmocka_unit_test(test_swap),
+		cmocka_unit_test(test_segment),
+	};
+
+	return cmocka_run_group_tests_name("control: renewable regions", tests, NULL, NULL);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Regions and registrations, and their keys as the polling core revokes and renews them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/*
+ * The real one maps regions, too.  Here, in the application's own process, only
+ * MRs are mapped: a mapping of adopted memory that outlives its registration would
+ * be taken for the application's, and be made private with it.
+ */
+void
+mock_handle_region(struct mock *mock, struct mock_client *client, const struct one_region_add *add,
+		   const int *fds, uint32_t num_fds, struct one_reply *reply)
+{
+	struct mock_object *o;
+	struct stat st;
+	int copy;
+
+	if (num_fds != 1 || add->size == 0 || add->size % 4096 != 0 || fstat(fds[0], &st) != 0 ||
+	    add->size > ((uint64_t)st.st_size + 4095) / 4096 * 4096 ||
+	    ((add->flags & ONE_REGION_SEALED) != 0 && (fcntl(fds[0], F_GET_SEALS) & F_SEAL_SHRINK) == 0)) {
+		reply->error = -EINVAL;
+		reply->subject = ONE_SUBJECT_REGION;
+		return;
+	}
+	/* out of the way of tests that lower the limit on descriptors */
+	copy = fcntl(fds[0], F_DUPFD_CLOEXEC, 500);
+	if (copy < 0) {
+		reply->error = -errno;
+		reply->subject = ONE_SUBJECT_MEMORY;
+		return;
+	}
+	o = mock_object_new(mock, client, ONE_MSG_REGION_ADD);
+	o->region.fd = copy;
+	o->region.size = add->size;
+	reply->id.id = o->id;
+}
+
+static int
+map_pieces(struct mock *mock, const struct mock_client *client, const struct one_mr_create *args,
+	   struct mock_mr *mr)
+{
+	uint64_t total = 0, at = 0;
+
+	for (uint32_t i = 0; i < args->num_pieces; i++) {
+		const struct one_mr_piece *piece = &args->piece[i];
+		struct mock_object *region = mock_object(mock, piece->region, ONE_MSG_REGION_ADD);
+
+		if (region == NULL || region->client != client || piece->length == 0 ||
+		    piece->offset % 4096 != 0 || piece->length % 4096 != 0 ||
+		    piece->offset > region->region.size ||
+		    piece->length > region->region.size - piece->offset)
+			return -EINVAL;
+		total += piece->length;
+	}
+	if (total != (args->va % 4096 + args->length + 4095) / 4096 * 4096)
+		return -EINVAL;
+	mr->base = mmap(NULL, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	mock_check(mr->base != MAP_FAILED, "mmap of an MR");
+	mr->size = total;
+	for (uint32_t i = 0; i < args->num_pieces; i++) {
+		const struct one_mr_piece *piece = &args->piece[i];
+		struct mock_object *region = mock_object(mock, piece->region, ONE_MSG_REGION_ADD);
+		void *p = mmap(mr->base + at, piece->length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+			       region->region.fd, (off_t)piece->offset);
+
+		mock_check(p == mr->base + at, "mmap of a piece");
+		at += piece->length;
+	}
+	return 0;
+}
+
+void
+mock_handle_mr(struct mock *mock, struct mock_client *client, const struct one_mr_create *args,
+	       struct one_reply *reply)
+{
+	struct mock_mr mr = {.args = *args};
+	struct mock_object *o;
+
+	if (args->num_pieces > ONE_MR_PIECES || args->length == 0)
+		reply->error = -EINVAL;
+	else if (args->num_pieces > 0)
+		reply->error = map_pieces(mock, client, args, &mr);
+	if (reply->error != 0) {
+		reply->subject = ONE_SUBJECT_MR;
+		return;
+	}
+	o = mock_object_new(mock, client, ONE_MSG_MR_CREATE);
+	o->mr = mr;
+	o->mr.lkey = o->id << 8 | 0x11;
+	o->mr.rkey = (args->access & ~(ONE_ACCESS_LOCAL_READ | ONE_ACCESS_LOCAL_WRITE)) != 0 ? o->mr.lkey : 0;
+	reply->mr.mr = o->id;
+	reply->mr.lkey = o->mr.lkey;
+	reply->mr.rkey = o->mr.rkey;
+	reply->mr.renewable = mock->renewable && (args->flags & ONE_MR_RENEWABLE) != 0;
+}
+
+bool
+mock_region_used(const struct mock *mock, uint32_t region)
+{
+	for (const struct mock_object *o = mock->objects; o != NULL; o = o->next) {
+		for (uint32_t i = 0; o->type == ONE_MSG_MR_CREATE && i < o->mr.args.num_pieces; i++)
+			if (o->mr.args.piece[i].region == region)
+				return true;
+	}
+	return false;
+}
+
+/* As mem_revoke and mem_renew. */
+static bool
+handle_key(struct mock *mock, const struct mock_client *client)
+{
+	uint32_t op = atomic_load(&client->keys->op), key = atomic_load(&client->keys->key);
+	uint32_t next = atomic_load(&client->keys->next);
+
+	for (struct mock_object *o = mock->objects; o != NULL && !mock->refuse_keys; o = o->next) {
+		if (o->type != ONE_MSG_MR_CREATE || o->client != client || o->mr.lkey != key ||
+		    (o->mr.args.flags & ONE_MR_RENEWABLE) == 0)
+			continue;
+		if (op == ONE_KEY_REVOKE && !o->mr.revoked) {
+			o->mr.revoked = true;
+			munmap(o->mr.base, o->mr.size);
+			o->mr.base = NULL;
+			mock->revoked++;
+			return true;
+		}
+		if (op == ONE_KEY_RENEW && o->mr.revoked) {
+			mock_check(next != key && ((next ^ key) & ONE_KEY_SLOT) == 0, "key of another slot");
+			mock_check(map_pieces(mock, client, &o->mr.args, &o->mr) == 0, "a range has gone");
+			o->mr.revoked = false;
+			o->mr.lkey = next;
+			o->mr.rkey = o->mr.rkey != 0 ? next : 0;
+			mock->renewed++;
+			return true;
+		}
+	}
+	return false;
+}
+
+void
+mock_serve_keys(struct mock *mock, const struct mock_client *client)
+{
+	uint32_t asked;
+
+	if (atomic_exchange(&client->doorbells->keys, 0) == 0)
+		return;
+	asked = atomic_load(&client->keys->asked);
+	if (asked == atomic_load(&client->keys->answered))
+		return;
+	atomic_store(&client->keys->refused, !handle_key(mock, client));
+	atomic_store(&client->keys->answered, asked);
+}
+
+void
+mock_renewable(struct mock *mock)
+{
+	pthread_mutex_lock(&mock->lock);
+	mock->renewable = true;
+	mock->welcome.idle = ONE_IDLE_SLEEP;
+	pthread_mutex_unlock(&mock->lock);
+}
+
+void
+mock_refuse_keys(struct mock *mock, bool refuse)
+{
+	pthread_mutex_lock(&mock->lock);
+	mock->refuse_keys = refuse;
+	pthread_mutex_unlock(&mock->lock);
+}
+
+uint32_t
+mock_revoked(struct mock *mock)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&mock->lock);
+	n = mock->revoked;
+	pthread_mutex_unlock(&mock->lock);
+	return n;
+}
+
+uint32_t
+mock_renewed(struct mock *mock)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&mock->lock);
+	n = mock->renewed;
+	pthread_mutex_unlock(&mock->lock);
+	return n;
+}
