@@ -48,10 +48,7 @@ to_rtr(struct id *id, struct ibv_qp_attr *attr)
 
 	if (error != 0)
 		return error;
-	if (addr->dst_addr.sa_family == AF_INET6)
-		memcpy(peer, &addr->dst_sin6.sin6_addr, 16);
-	else
-		memcpy(peer, &addr->dst_sin.sin_addr, 4);
+	addr_bytes(&addr->dst_addr, peer);
 	verbs_cm_path(id->base.verbs, peer, attr);
 	attr->dest_qp_num = id->peer_qpn;
 	attr->rq_psn = id->psn;

@@ -80,6 +80,9 @@ extern struct id *ids;
 int devices_open(void); /* -errno; those that are open already stay */
 bool device_has(const struct device *device, const struct sockaddr *addr);
 void device_addr(const struct device *device, uint16_t port, struct sockaddr_storage *out);
+/* The 4 or 16 bytes of an address, and an address of them. */
+void addr_bytes(const struct sockaddr *addr, uint8_t *bytes);
+void addr_fill(uint16_t family, const uint8_t *bytes, uint16_t port, struct sockaddr_storage *out);
 /* An IPv4 address that is written as one of IPv6, as getaddrinfo() gives it where there is only IPv6. */
 const struct sockaddr *unmapped(const struct sockaddr *addr, struct sockaddr_storage *room);
 bool is_loopback(const struct sockaddr *addr);

@@ -86,6 +86,32 @@ unmapped(const struct sockaddr *addr, struct sockaddr_storage *room)
 	return (const struct sockaddr *)(const void *)room;
 }
 
+void
+addr_bytes(const struct sockaddr *addr, uint8_t *bytes)
+{
+	if (addr->sa_family == AF_INET6)
+		memcpy(bytes, &((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr, 16);
+	else
+		memcpy(bytes, &((const struct sockaddr_in *)(const void *)addr)->sin_addr, 4);
+}
+
+void
+addr_fill(uint16_t family, const uint8_t *bytes, uint16_t port, struct sockaddr_storage *out)
+{
+	struct sockaddr_in6 *v6 = (void *)out;
+	struct sockaddr_in *v4 = (void *)out;
+
+	memset(out, 0, sizeof(*out));
+	out->ss_family = family;
+	if (family == AF_INET6) {
+		memcpy(&v6->sin6_addr, bytes, 16);
+		v6->sin6_port = htons(port);
+	} else {
+		memcpy(&v4->sin_addr, bytes, 4);
+		v4->sin_port = htons(port);
+	}
+}
+
 bool
 is_loopback(const struct sockaddr *addr)
 {
@@ -123,18 +149,8 @@ void
 device_addr(const struct device *device, uint16_t port, struct sockaddr_storage *out)
 {
 	const struct one_welcome *info = verbs_cm_info(device->verbs);
-	struct sockaddr_in6 *v6 = (void *)out;
-	struct sockaddr_in *v4 = (void *)out;
 
-	memset(out, 0, sizeof(*out));
-	out->ss_family = info->family;
-	if (info->family == AF_INET6) {
-		memcpy(&v6->sin6_addr, info->addr, 16);
-		v6->sin6_port = htons(port);
-	} else {
-		memcpy(&v4->sin_addr, info->addr, 4);
-		v4->sin_port = htons(port);
-	}
+	addr_fill(info->family, info->addr, port, out);
 }
 
 struct ibv_context **

@@ -159,8 +159,6 @@ request_new(struct device *device, const struct id *listen, const struct request
 {
 	bool wanted = may_ask(device, listen, request->remote_addr) && !backlog_full(listen);
 	struct id *id = wanted ? calloc(1, sizeof(*id)) : NULL;
-	struct sockaddr_in6 *v6;
-	struct sockaddr_in *v4;
 
 	if (id == NULL)
 		return NULL;
@@ -175,14 +173,8 @@ request_new(struct device *device, const struct id *listen, const struct request
 	id->base.port_num = 1;
 	id->base.pd = device_pd(device);
 	device_addr(device, request->port, &id->base.route.addr.src_storage);
-	v6 = &id->base.route.addr.dst_sin6;
-	v4 = &id->base.route.addr.dst_sin;
-	v4->sin_family = request->family;
-	v4->sin_port = htobe16(request->remote_port);
-	if (request->family == AF_INET6)
-		memcpy(&v6->sin6_addr, request->remote_addr, 16);
-	else
-		memcpy(&v4->sin_addr, request->remote_addr, 4);
+	addr_fill(request->family, request->remote_addr, request->remote_port,
+		  &id->base.route.addr.dst_storage);
 	return id;
 }
 

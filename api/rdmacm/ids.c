@@ -502,10 +502,7 @@ connect_id(struct id *id, const struct rdma_conn_param *param)
 		return error;
 	msg.qp_connect.qp = id->qp;
 	msg.qp_connect.family = addr->dst_addr.sa_family;
-	if (addr->dst_addr.sa_family == AF_INET6)
-		memcpy(msg.qp_connect.addr, &addr->dst_sin6.sin6_addr, 16);
-	else
-		memcpy(msg.qp_connect.addr, &addr->dst_sin.sin_addr, 4);
+	addr_bytes(&addr->dst_addr, msg.qp_connect.addr);
 	msg.qp_connect.service = service_of(id, port_of(&addr->dst_addr));
 	msg.qp_connect.timeout_us = UINT64_MAX;
 	if (param != NULL && param->private_data_len != 0) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cma.h"
+#include "verbs/gid.h"
 
 int
 udp_take(struct ibv_qp *qp)
@@ -50,10 +51,7 @@ udp_connect(struct id *id, const struct rdma_conn_param *param)
 	ask->cq = id->device->cm.ring.id;
 	ask->service = RDMA_IB_IP_PS_UDP | port_of(&addr->dst_addr);
 	ask->family = addr->dst_addr.sa_family;
-	if (ask->family == AF_INET6)
-		memcpy(ask->addr, &addr->dst_sin6.sin6_addr, 16);
-	else
-		memcpy(ask->addr, &addr->dst_sin.sin_addr, 4);
+	addr_bytes(&addr->dst_addr, ask->addr);
 	if (param != NULL && param->private_data_len != 0) {
 		ask->private_len = param->private_data_len;
 		memcpy(ask->private_data, param->private_data, param->private_data_len);
@@ -113,18 +111,6 @@ copy_private(struct event *event, const struct one_sidr_shm *shm)
 	event->base.param.ud.private_data_len = (uint8_t)len;
 }
 
-static void
-put_gid(const struct one_sidr_shm *shm, union ibv_gid *gid)
-{
-	memset(gid, 0, sizeof(*gid));
-	if (shm->family == AF_INET6) {
-		memcpy(gid->raw, shm->remote_addr, 16);
-		return;
-	}
-	gid->raw[10] = gid->raw[11] = 0xff;
-	memcpy(gid->raw + 12, shm->remote_addr, 4);
-}
-
 void
 udp_answered(struct id *id, uint8_t status, const struct one_sidr_shm *shm)
 {
@@ -143,7 +129,7 @@ udp_answered(struct id *id, uint8_t status, const struct one_sidr_shm *shm)
 			ud->ah_attr.is_global = 1;
 			ud->ah_attr.port_num = 1;
 			ud->ah_attr.grh.hop_limit = 64;
-			put_gid(shm, &ud->ah_attr.grh.dgid);
+			gid_of_address(shm->family, shm->remote_addr, &ud->ah_attr.grh.dgid);
 		}
 		event_put(id, event);
 	}

@@ -74,14 +74,6 @@ ibv_destroy_ah(struct ibv_ah *base)
 
 /* ---- the way back to who has sent a datagram ---- */
 
-static void
-from_v4(const uint8_t addr[4], union ibv_gid *gid)
-{
-	memset(gid, 0, sizeof(*gid));
-	gid->raw[10] = gid->raw[11] = 0xff;
-	memcpy(gid->raw + 12, addr, 4);
-}
-
 /* The IP header of what was received; false: there is none. */
 static bool
 parse_grh(const uint8_t bytes[ONE_UD_GRH], struct ibv_global_route *back, union ibv_gid *us)
@@ -97,8 +89,8 @@ parse_grh(const uint8_t bytes[ONE_UD_GRH], struct ibv_global_route *back, union 
 	} else if (ip[0] == 0x45) {
 		back->traffic_class = ip[1];
 		back->hop_limit = ip[8];
-		from_v4(ip + 12, &back->dgid);
-		from_v4(ip + 16, us);
+		gid_of_address(AF_INET, ip + 12, &back->dgid);
+		gid_of_address(AF_INET, ip + 16, us);
 	} else {
 		return false;
 	}
@@ -114,7 +106,7 @@ ibv_init_ah_from_wc(struct ibv_context *base, uint8_t port, struct ibv_wc *wc, s
 	union ibv_gid us, own;
 
 	memset(attr, 0, sizeof(*attr));
-	gid_of(context_of(base)->info, &own);
+	own_gid(context_of(base), &own);
 	memcpy(bytes, grh, sizeof(bytes));
 	if (port != VERBS_PORT || (wc->wc_flags & IBV_WC_GRH) == 0 || !parse_grh(bytes, &attr->grh, &us) ||
 	    memcmp(&us, &own, sizeof(us)) != 0) {

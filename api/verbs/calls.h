@@ -3,6 +3,7 @@
 #ifndef VERBS_CALLS_H
 #define VERBS_CALLS_H
 
+#include "gid.h"
 #include "objects.h"
 
 /* ---- devices.c ---- */
@@ -13,7 +14,11 @@ __be64 guid_of(uint64_t hwaddr);
 int query_port(struct ibv_context *base, uint8_t port, struct ibv_port_attr *attr, size_t len);
 int query_device_ex(struct ibv_context *base, const struct ibv_query_device_ex_input *input,
 		    struct ibv_device_attr_ex *attr, size_t size);
-void gid_of(const struct one_welcome *info, union ibv_gid *gid);
+static inline void
+own_gid(const struct context *context, union ibv_gid *gid)
+{
+	gid_of_address(context->info->family, context->info->addr, gid);
+}
 /* The address a GID stands for on a port of `family`; false: none of that family. */
 bool gid_address(const union ibv_gid *gid, uint16_t family, uint8_t addr[16]);
 enum ibv_mtu mtu_code(uint16_t bytes);

@@ -190,13 +190,12 @@ verbs_cm_access(const struct ibv_qp *qp)
 void
 verbs_cm_path(struct ibv_context *base, const uint8_t addr[16], struct ibv_qp_attr *attr)
 {
-	struct one_welcome peer = *context_of(base)->info;
+	const struct one_welcome *info = context_of(base)->info;
 
-	memcpy(peer.addr, addr, sizeof(peer.addr));
-	gid_of(&peer, &attr->ah_attr.grh.dgid);
+	gid_of_address(info->family, addr, &attr->ah_attr.grh.dgid);
 	attr->ah_attr.is_global = 1;
 	attr->ah_attr.port_num = VERBS_PORT;
 	attr->ah_attr.grh.sgid_index = VERBS_GID_INDEX;
 	attr->ah_attr.grh.hop_limit = 64;
-	attr->path_mtu = mtu_code(peer.mtu);
+	attr->path_mtu = mtu_code(info->mtu);
 }

@@ -157,18 +157,6 @@ ibv_query_port(struct ibv_context *base, uint8_t number, struct _compat_ibv_port
 
 /* ---- addresses ---- */
 
-void
-gid_of(const struct one_welcome *info, union ibv_gid *gid)
-{
-	memset(gid, 0, sizeof(*gid));
-	if (info->family == AF_INET6) {
-		memcpy(gid->raw, info->addr, 16);
-	} else {
-		gid->raw[10] = gid->raw[11] = 0xff;
-		memcpy(gid->raw + 12, info->addr, 4);
-	}
-}
-
 bool
 gid_address(const union ibv_gid *gid, uint16_t family, uint8_t addr[16])
 {
@@ -196,7 +184,7 @@ ibv_query_gid(struct ibv_context *base, uint8_t port, int index, union ibv_gid *
 {
 	if (!is_gid(port, (uint32_t)index))
 		return -1;
-	gid_of(context_of(base)->info, gid);
+	own_gid(context_of(base), gid);
 	return 0;
 }
 
@@ -222,7 +210,7 @@ _ibv_query_gid_ex(struct ibv_context *base, uint32_t port, uint32_t index, struc
 		return EOPNOTSUPP;
 	if (!is_gid(port, index))
 		return EINVAL;
-	gid_of(context_of(base)->info, &full.gid);
+	own_gid(context_of(base), &full.gid);
 	memcpy(entry, &full, size < sizeof(full) ? size : sizeof(full));
 	return 0;
 }

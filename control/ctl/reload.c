@@ -134,10 +134,10 @@ report(int error, const char *changed)
 
 	ctl_printable(job.why);
 	if (!job.request.check && error != 0)
-		log_error("%s: %s\n", name, job.why);
+		log_error("event=change_refused command=%s text=\"%s\"\n", name, job.why);
 	else if (!job.request.check)
-		log_notice("%s: %s%s\n", name, changed[0] != '\0' ? "changed: " : "nothing has changed",
-			   changed);
+		log_notice("event=changed command=%s text=\"%s%s\"\n", name,
+			   changed[0] != '\0' ? "changed: " : "nothing has changed", changed);
 	if (job.caller == NULL)
 		return;
 	if (error != 0)
@@ -164,7 +164,7 @@ start_hangup(void)
 	job.again = false;
 	job.request = (struct ctl_request){.command = CTL_RELOAD};
 	if (start() != 0)
-		log_error("reload: no thread can be started; send SIGHUP again\n");
+		log_error("event=change_refused command=reload text=\"no thread can be started\"\n");
 }
 
 static void

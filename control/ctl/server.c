@@ -139,8 +139,8 @@ static void
 carry_out(struct ctl_caller *caller, const struct ctl_request *request)
 {
 	if (ctl_needs(request->command) == CTL_CHANGE)
-		log_notice("%s by pid %u (uid %u)\n", ctl_command_name(request->command), caller->pid,
-			   caller->uid);
+		log_notice("event=command command=%s pid=%u uid=%u\n", ctl_command_name(request->command),
+			   caller->pid, caller->uid);
 	switch (request->command) {
 	case CTL_SHOW:
 		ctl_show(caller, request);
@@ -429,7 +429,8 @@ void
 ctl_permissions(void)
 {
 	if (listening.fd >= 0 && chmod(listening.address.sun_path, mode()) != 0)
-		log_warning("ctl %s: its permissions: %s\n", listening.address.sun_path, strerror(errno));
+		log_warning("event=ctl_permissions path=\"%s\" error=\"%s\"\n", listening.address.sun_path,
+			    strerror(errno));
 }
 
 int

@@ -225,7 +225,7 @@ drain_poll(void)
 		return;
 	drain_at = control.now + DRAIN_NS;
 	if (ctl_drained() && !stop_seen) {
-		log_notice("drained: the last connection has ended\n");
+		log_notice("event=drained text=\"the last connection has ended\"\n");
 		stop_seen = true;
 	}
 }

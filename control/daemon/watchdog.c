@@ -100,8 +100,9 @@ watchdog_poll(uint64_t now)
 		notify_without_waiting("WATCHDOG=1");
 	} else if (!watchdog.standing) {
 		watchdog.standing = true;
-		log_error("polling core %d stands still: the service manager's watchdog is not told that all "
-			  "is well\n",
+		log_error("event=core_stands core=%d text=\"the service manager's watchdog is not told that "
+			  "all is "
+			  "well\"\n",
 			  standing);
 	}
 }

@@ -76,7 +76,8 @@ serve(struct core *core, struct share *share, uint64_t credit)
 	if (share->hot_count > 0) {
 		core->cost_end = start + (TAILQ_EMPTY(&share->run) ? credit : credit / 2);
 		done += poll_hot(core, share);
-		/* Among others a turn is not over when each was looked at, or those with few would have less. */
+		/* Among others a turn is not over when each was looked at, or those with few would have less.
+		 */
 		while (core->contended && share_lasts(core) && poll_hot(core, share))
 			done++;
 	}

@@ -176,8 +176,10 @@ class Bench:
         server = self._server(api, [self._program("oneside-perf"), "-A", api],
                               "published on" if rsm else "serving on")
         seconds = self.context.seconds if seconds is None else seconds
-        command = [self._program("oneside-perf"), "-t", *(str(a) for a in arguments), "-s", str(size), "-D",
-                   str(seconds), "--json", "--node", str(self.far.node), self.far.address]
+        # uDAPL's go by their number.
+        long = ["-n", "3000"] if test.endswith("_pp") and not rsm else ["-D", str(seconds)]
+        command = [self._program("oneside-perf"), "-t", *(str(a) for a in arguments), "-s", str(size), *long, "--json",
+                   "--node", str(self.far.node), self.far.address]
         try:
             out = run(command, seconds + PERF_SECONDS, self.near.environment(), cpus, policy)
         except Failed as error:

@@ -26,22 +26,23 @@ def free_port(context):
 
 # ---- UCX ----
 
-def ucx(context, transport, tests):
-    """tests: {name: (test, size, iterations)}; {name: (typical us, operations a second)}."""
+def ucx(context, transport, tests, more=None, server=(), client=()):
+    """tests: {name: (test, size, iterations)}; {name: (typical us, operations a second)}.  more: of the environment;
+    server, client: the beginnings of the commands."""
     need("ucx_perftest")
-    env = {"UCX_TLS": transport, "UCX_NET_DEVICES": "lo", "UCX_LOG_LEVEL": "error"}
-    if transport != "tcp":
-        del env["UCX_NET_DEVICES"]
+    env = {"UCX_TLS": transport, "UCX_LOG_LEVEL": "error", **(more or {})}
+    if transport == "tcp":
+        env["UCX_NET_DEVICES"] = "lo"
     batch = os.path.join(context.directory, "ucx.batch")
     with open(batch, "w", encoding="ascii") as f:
         for name, (test, size, count) in tests.items():
             f.write(f"{name} -t {test} -s {size} -n {count} -w {max(10, count // 20)}\n")
     port = free_port(context)
-    server = Background(["ucx_perftest", "-p", str(port), "-b", batch], os.path.join(context.directory, "ucx.log"),
+    server = Background([*server, "ucx_perftest", "-p", str(port), "-b", batch], os.path.join(context.directory, "ucx.log"),
                         env, context.layout.server)
     try:
         wait_for_port(port, server)
-        client = Background(["ucx_perftest", "-p", str(port), "127.0.0.1", "-b", batch, "-v"],
+        client = Background([*client, "ucx_perftest", "-p", str(port), "127.0.0.1", "-b", batch, "-v"],
                             os.path.join(context.directory, "ucx-client.log"), env, context.layout.client)
         try:
             client.finish(SECONDS)

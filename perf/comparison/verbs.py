@@ -1,43 +1,90 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""perftest as it is, on oneside's libibverbs, in turn with oneside-perf on the same two data planes."""
+"""perftest and UCX as they are, on oneside's libibverbs, in turn with oneside-perf on the same two data planes, and with
+UCX over TCP."""
 import os
 
+from . import rivals
 from .process import Background, Failed, run, wait_for_port
 from .rivals import SECONDS, free_port, need
+from .rows import LOWER
 
 GROUP = "Programs of verbs over memif"
-WORKS = ((8, "8 B", 1024, 64, 2e6, "M/s"), (4096, "4 KiB", 256, 16, 5e5, "GB/s"), (1 << 20, "1 MiB", 4, 1, 3e3, "GB/s"))
-COLUMNS = 5  # bytes, iterations, MB/s at most, MB/s (decimal), millions a second
+SIZES = ((8, "8 B"), (4096, "4 KiB"), (1 << 20, "1 MiB"))
+WORKS = {8: (1024, 64, 2e6, "M/s"), 4096: (256, 16, 5e5, "GB/s"), 1 << 20: (4, 1, 3e3, "GB/s")}
+BANDWIDTH_COLUMNS = 5  # bytes, iterations, MB/s at most, MB/s (decimal), millions a second
+LATENCY_COLUMNS = 9    # bytes, iterations, us: least, most, typical, average, deviation, 99 %, 99.9 %
+UCX_TESTS = {"rate": ("ucp_put_bw", 64, 30000), "large": ("ucp_put_bw", 1 << 20, 200), "latency": ("ucp_put_lat", 8, 3000)}
+
+# UCX takes no device without a character device of its name, which it does not open (doc/verbs.md, "UCX").
+DEV = """#!/bin/sh
+mount -t tmpfs dev "$0.dev" && cd "$0.dev" && mkdir shm infiniband || exit 1
+for node in null zero full random urandom; do
+	touch $node && mount --bind /dev/$node $node || exit 1
+done
+ln -s ../null infiniband/oneside0
+cd / && mount --rbind "$0.dev" /dev && exec "$@"
+"""
 
 
-def ib_write_bw(context, bench, size, depth, every, rate):
-    """Writes a second."""
-    need("ib_write_bw")
-    program, port = os.path.join(context.build, "api", "verbs", "oneside-run"), free_port(context)
-    command = ["ib_write_bw", "-F", "-s", str(size), "-t", str(depth), "-Q", str(every), "-p", str(port), "-n",
-               str(max(depth, int(rate * context.seconds) // depth * depth))]
-    server = Background([program, "--socket", bench.far.socket, *command],
-                        os.path.join(context.directory, "ib_write_bw.log"), None, context.layout.server)
+def started(context, plane):
+    """The beginning of a command whose program has that data plane's libraries."""
+    return [os.path.join(context.build, "api", "verbs", "oneside-run"), "--socket", plane.socket]
+
+
+def perftest(context, bench, program, size, options, columns):
+    """The line of numbers."""
+    need(program)
+    port = free_port(context)
+    command = [program, "-F", "-s", str(size), "-p", str(port), *options]
+    server = Background([*started(context, bench.far), *command], os.path.join(context.directory, f"{program}.log"), None,
+                        context.layout.server)
     try:
         wait_for_port(port, server)
-        out = run([program, "--socket", bench.near.socket, *command, "127.0.0.1"], SECONDS, None,
-                  context.layout.application)
+        out = run([*started(context, bench.near), *command, "127.0.0.1"], SECONDS, None, context.layout.application)
         server.finish(10)
     finally:
         server.stop()
     for line in out.splitlines():
         field = line.split()
-        if len(field) == COLUMNS and field[0] == str(size):
-            return float(field[4]) * 1e6
-    raise Failed(f"ib_write_bw: {out.strip()[-200:]}")
+        if len(field) == columns and field[0] == str(size):
+            return [float(x) for x in field]
+    raise Failed(f"{program}: {out.strip()[-200:]}")
 
 
-def programs(context, rows, bench, turns):
-    """turns: of work.py."""
-    for size, name, depth, every, rate, unit in WORKS:
+def ib_write_bw(context, bench, size):
+    """Writes a second."""
+    depth, every, rate, _ = WORKS[size]
+    options = ["-t", str(depth), "-Q", str(every), "-n", str(max(depth, int(rate * context.seconds) // depth * depth))]
+    return perftest(context, bench, "ib_write_bw", size, options, BANDWIDTH_COLUMNS)[4] * 1e6
+
+
+def ib_write_lat(context, bench, size):
+    """Half a round trip, us.  It looks at its memory without end, and lets nobody else run meanwhile."""
+    if not context.layout.spare:
+        raise Failed("ib_write_lat and two polling cores want four processors")
+    return perftest(context, bench, "ib_write_lat", size, ["-n", "3000"], LATENCY_COLUMNS)[4]
+
+
+def ucx(context, bench):
+    if os.geteuid() != 0:
+        raise Failed("UCX over verbs: a /dev with /dev/infiniband needs root")
+    script = os.path.join(context.directory, "with_dev")
+    os.makedirs(script + ".dev", exist_ok=True)
+    with open(script, "w", encoding="ascii") as f:
+        f.write(DEV)
+    os.chmod(script, 0o755)
+    enter = ["unshare", "-m", "--propagation", "private", script]
+    return rivals.ucx(context, "rc_verbs,ud_verbs,self", UCX_TESTS,
+                      {"UCX_NET_DEVICES": "p0:1", "UCX_UD_VERBS_ETH_DGID_CHECK": "n"},
+                      [*enter, *started(context, bench.far)], [*enter, *started(context, bench.near)])
+
+
+def bandwidths(context, rows, bench, turns):
+    for size, name in SIZES:
+        depth, every, _, unit = WORKS[size]
         scale = 1e-6 if size == 8 else size / 1e9
         slices = turns(rows, bench, GROUP, {
-            "perftest": lambda a=(size, depth, every, rate): ib_write_bw(context, bench, *a),
+            "perftest": lambda s=size: ib_write_bw(context, bench, s),
             "ours": lambda s=size, d=depth, q=every: bench.perf(
                 ["write_bw", "--tx-depth", d, "-Q", q], context.layout.application, s)["ops"]}, {})
         hops = slices.hops("perftest")
@@ -45,3 +92,37 @@ def programs(context, rows, bench, turns):
                  rivals=[("oneside-perf", slices.of("ours", lambda x, f=scale: x * f), unit)])
         rows.ratio(GROUP, f"ib_write_bw, {name} / oneside-perf", slices.ratios("perftest", "ours"), "of oneside-perf", 0.9,
                    hops=hops)
+
+
+def latencies(context, rows, bench, turns):
+    for size, name in SIZES:
+        slices = turns(rows, bench, GROUP, {
+            "perftest": lambda s=size: ib_write_lat(context, bench, s),
+            "ours": lambda s=size: bench.perf(["write_pp"], context.layout.application, s)["latency_ns"]["p50"] / 1e3}, {})
+        hops = slices.hops("perftest")
+        rows.add(GROUP, f"ib_write_lat, {name}", slices.values("perftest"), "us", better=LOWER, hops=hops,
+                 rivals=[("oneside-perf write_pp", slices.values("ours"), "us")])
+        rows.ratio(GROUP, f"ib_write_lat, {name} / oneside-perf", slices.ratios("perftest", "ours"), "of oneside-perf", 1.1,
+                   LOWER, hops=hops)
+
+
+def by_ucx(context, rows, bench, turns):
+    slices = turns(rows, bench, GROUP, {"verbs": lambda: ucx(context, bench)},
+                   {"tcp": lambda: rivals.ucx(context, "tcp", UCX_TESTS)})
+    hops = slices.hops("verbs")
+    for test, work, column, scale, unit, better in (
+            ("rate", "UCX put of 64 B over verbs", 1, 1e-6, "M/s", "higher"),
+            ("large", "UCX put of 1 MiB over verbs", 1, (1 << 20) / 1e9, "GB/s", "higher"),
+            ("latency", "UCX put of 8 B over verbs, half a round trip", 0, 1, "us", LOWER)):
+        def value(result, t=test, c=column, s=scale):
+            return result[t][c] * s
+
+        rows.add(GROUP, work, slices.of("verbs", value), unit, better=better, hops=hops,
+                 rivals=[("UCX over tcp", slices.of("tcp", value), unit)])
+
+
+def programs(context, rows, bench, turns):
+    """turns: of work.py."""
+    bandwidths(context, rows, bench, turns)
+    latencies(context, rows, bench, turns)
+    by_ucx(context, rows, bench, turns)

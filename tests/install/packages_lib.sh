@@ -78,12 +78,20 @@ make_packages() {
 	fi
 	# In full a source package and those with debug information, too.
 	for package in "${PACKAGES[@]}"; do
-		mv "$WORK/${package}"_*.deb "$WORK/debs" || fail "there is no package $package"
+		cp "$WORK/${package}"_*.deb "$WORK/debs" || fail "there is no package $package"
 	done
 	say "packages: $(du -ch "$WORK"/debs/*.deb | tail -n 1 | cut -f1)"
 }
 
 # ---- installing ----
+
+# Of others that our packages depend on, the first alternatives.
+dependencies() {
+	local deb
+	for deb in "$WORK"/debs/*.deb; do
+		dpkg-deb -f "$deb" Pre-Depends Depends
+	done | sed 's/^[A-Za-z-]*: //' | tr ',' '\n' | sed 's/|.*//; s/(.*//; s/ //g' | grep . | grep -vxF "$(printf '%s\n' "${PACKAGES[@]}")" | sort -u
+}
 
 make_root() {
 	local name
@@ -97,9 +105,8 @@ make_root() {
 	else
 		command -v mmdebstrap >/dev/null || skip "there is no mmdebstrap; install it"
 		mount -t tmpfs root "$WORK/root"
-		run "mmdebstrap" mmdebstrap --variant=minbase --include=systemd,librte-meta-bus,librte-meta-mempool,librte-meta-net,libdapl2 \
-			--include=libibverbs1,librdmacm1,rdmacm-utils,gcc,libc6-dev,pkg-config,procps \
-			"$(. /etc/os-release && printf %s "$VERSION_CODENAME")" "$WORK/root"
+		run "mmdebstrap" mmdebstrap --variant=minbase --include=rdmacm-utils,gcc,libc6-dev,pkg-config,procps \
+			"--include=$(dependencies | paste -sd,)" "$(. /etc/os-release && printf %s "$VERSION_CODENAME")" "$WORK/root"
 	fi
 	for name in proc sys dev; do
 		mount --rbind "/$name" "$WORK/root/$name" || fail "no /$name"

@@ -8,6 +8,7 @@
 # In namespaces: of mounts, with the installed tree at the prefix and a /run of its own; of the network, with an interface.
 
 . "$(dirname "$0")/../net/lib.sh"
+SOURCE=$(realpath "$(dirname "$0")/../..")
 
 [ "$(id -u)" = 0 ] || skip "namespaces need root"
 command -v systemd-analyze >/dev/null || skip "there is no systemd-analyze (package systemd)"
@@ -78,7 +79,11 @@ of_unit() {
 	sed -n "s/^$1=//p" "$UNIT" | sed "\$!d; s/%i/$INSTANCE/g"
 }
 
-# as_unit UNIT INSTANCE: CONFINED is what runs a command as the service manager does.
+# LimitMEMLOCK=infinity; where this root must not raise it, the capability that stands for that.
+MEMLOCK=(prlimit --memlock=unlimited)
+"${MEMLOCK[@]}" true 2>/dev/null || MEMLOCK=()
+
+# as_unit UNIT INSTANCE [DROP-IN]: CONFINED is what runs a command as the service manager does.
 as_unit() {
 	local capability sum
 	local -a sets=()
@@ -87,13 +92,15 @@ as_unit() {
 	ENVIRONMENT=${ENVIRONMENT#-}
 	for key in bounding-set:CapabilityBoundingSet inh-caps:AmbientCapabilities ambient-caps:AmbientCapabilities; do
 		sum=-all
-		for capability in $(of_unit "${key#*:}" | tr '[:upper:]' '[:lower:]'); do
+		for capability in $(sed -n "s/^${key#*:}=//p" "$UNIT" ${3:+"$3"} | tr '[:upper:]' '[:lower:]'); do
 			sum+=,+${capability#cap_}
 		done
+		[ ${#MEMLOCK[@]} -gt 0 ] || sum+=,+ipc_lock
 		sets+=("--${key%:*}" "$sum")
 	done
 	install -d -m "$(of_unit RuntimeDirectoryMode)" -o "$(of_unit User)" -g "$(of_unit Group)" "/run/$(of_unit RuntimeDirectory)"
 	CONFINED=(env "RUNTIME_DIRECTORY=/run/$(of_unit RuntimeDirectory)" "WATCHDOG_USEC=2000000"
+		"${MEMLOCK[@]}"
 		python3 "$(dirname "$0")/confined.py" "$UNIT"
 		setpriv --reuid "$(of_unit User)" --regid "$(of_unit Group)" --init-groups "${sets[@]}" --no-new-privs)
 }
@@ -174,16 +181,23 @@ rdma_programs() {
 	end_process "$server" 10
 }
 
-# serves UNIT INSTANCE ADDRESS DEVICE: the sample configuration with a device, and the manager at the address.
+# What doc/install.md gives as EAL_OPTIONS for a driver, with the interface that there is.
+documented() {
+	sed -n "s/^EAL_OPTIONS=\"-l 0,1 \(.*--vdev=net_$1.*\)\"\$/\1/p" "$SOURCE/doc/install.md" | sed 's/iface=eth1/iface=veth0/' | grep .
+}
+
+# serves UNIT INSTANCE ADDRESS DRIVER [DROP-IN]: the sample configuration with a device as documented, and the manager at
+# the address.
 serves() {
-	local address=$3 socket
-	as_unit "$1" "$2"
+	local address=$3 socket eal
+	as_unit "$1" "$2" ${5:+"$5"}
+	eal=$(documented "$4") || fail "doc/install.md has no EAL_OPTIONS for $4"
 	socket=/run/$(of_unit RuntimeDirectory)/oneside.sock
 	export ONESIDE_SOCKET=$socket
 	[ -n "$INSTANCE" ] || unset ONESIDE_SOCKET # the default
 	mkdir -p "$(dirname "$ENVIRONMENT")"
 	[ -e "${ENVIRONMENT%/*}/oneside.conf" ] || cp "$PREFIX/etc/oneside/oneside.conf" "${ENVIRONMENT%/*}"
-	printf 'EAL_OPTIONS="%s"\n' "$(plane_cores 0) $PLANE_MEMORY --no-pci --iova-mode=va --vdev=$4" >"$ENVIRONMENT"
+	printf 'EAL_OPTIONS="%s"\n' "$(plane_cores 0) $eal" >"$ENVIRONMENT"
 	# shellcheck disable=SC1090
 	. "$ENVIRONMENT"
 	manager "$address"
@@ -204,7 +218,7 @@ serves() {
 	unset "PLANE_PID[service]"
 	wait_for STOPPING=1 "$WORK/told"
 	[ "$(uniq "$WORK/told" | tr '\n' ' ')" = "listening READY=1 WATCHDOG=1 STOPPING=1 " ] || fail "the manager was told: $(cat "$WORK/told")"
-	say "ExecStart serves installed applications, and Debian's programs for a user without rights, on ${4%%,*}, and tells the manager at ${address//$$/PID}"
+	say "ExecStart serves installed applications, and Debian's programs for a user without rights, on net_$4, and tells the manager at ${address//$$/PID}"
 }
 
 # As ProtectSystem=strict does, but for what this test writes.
@@ -217,5 +231,23 @@ mount --bind "$WORK" "$WORK" && mount --bind "$WORK/root$PREFIX" "$PREFIX" && mo
 ! touch /oneside-written 2>/dev/null || fail "the file system can be written"
 as_unit oneside.service ''
 ! "${CONFINED[@]}" unshare --mount true 2>/dev/null || fail "system calls are not filtered"
-serves oneside.service '' "$WORK/notify" net_memif0,role=server,socket=/run/oneside/cable,socket-abstract=no
-serves oneside@.service b "@oneside-$$" net_af_packet0,iface=veth0,framesz=2048
+serves oneside.service '' "$WORK/notify" memif
+serves oneside@.service b "@oneside-$$" af_packet
+examples=$PREFIX/share/doc/oneside/examples
+if python3 -c 'import socket; socket.socket(44, socket.SOCK_RAW, 0)' 2>/dev/null; then
+	mkdir -p "$PREFIX/etc/oneside/x"
+	sed '/^address = 192.0.2.1/a mtu = 1500' "$PREFIX/etc/oneside/oneside.conf" >"$PREFIX/etc/oneside/x/oneside.conf" # as it says there
+	serves oneside@.service x "@oneside-x-$$" af_xdp "$examples/af_xdp.conf"
+else
+	leave_out "this kernel has no AF_XDP sockets: the drop-in for af_xdp"
+fi
+
+# Of NICs that are not here nothing but their absence may be found wrong.
+as_unit oneside.service ''
+while read -r eal; do
+	# shellcheck disable=SC2086 # words are wanted
+	"${CONFINED[@]}" "$PREFIX/sbin/oneside-dataplane" $eal -- --config "$PREFIX/etc/oneside/oneside.conf" --precheck >"$WORK/out" 2>&1
+	! grep '^missing: ' "$WORK/out" | grep -v '^missing: hugepages: \|: there is no PCI device \|^missing: processors: ' >&2 || fail "doc/install.md: $eal"
+	grep -q 'essential' "$WORK/out" || fail "doc/install.md: $eal: $(cat "$WORK/out")"
+done < <(sed -n 's/^EAL_OPTIONS="\(.* -a .*\)"$/\1/p' "$SOURCE/doc/install.md")
+say "EAL options of doc/install.md are those that work"

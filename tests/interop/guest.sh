@@ -8,6 +8,7 @@
 #   start_guest                   192.0.2.10, 2001:db8::10; returns when Soft-RoCE is there
 #   start_pci_guest NIC CORES QUEUES  instead: a network device bound to vfio-pci behind an IOMMU
 #   start_tap_guest CORES         instead: a bridge br0 with the network device
+#   start_systemd_guest ROOT      instead, without network: that folder is its root, under systemd
 #   stop_guest, kill_guest        power off; vanish
 #   start_interop_plane 4|6 MTU [KEY=VALUE] [DRIVER]  data plane a at 192.0.2.1 or 2001:db8::1 ($OURS; the
 #                                 guest's is $THEIRS), its port with that key; the guest's MTU follows
@@ -37,13 +38,17 @@ dapl2_programs() { command -v dtest dtestx dtestcm dapltest | tr '\n' ' '; }
 dapl2_provider() { ldconfig -p | awk '/libdaplofa\.so\.2 .*x86-64/ {print $NF; exit}'; }
 
 interop_init() {
-	local status
 	[ "$(uname -m)" = x86_64 ] || skip "the guest is an x86-64 one"
 	need_root
 	[ -c /dev/net/tun ] || skip "this machine has no /dev/net/tun for the guest's network"
 	command -v nft >/dev/null || skip "there is no nft; install nftables"
 	[ -x "$PROGRAMS/verbs-operations" ] || skip "there is no verbs-operations; install libibverbs-dev and librdmacm-dev, and build again"
 	[ -x "$PROGRAMS/udapl2-operations" ] || skip "there is no udapl2-operations; install libdapl-dev, and build again"
+	build_guest
+}
+
+build_guest() {
+	local status
 	GUEST_PROGRAMS="$PROGRAMS/verbs-operations $(dapl2_programs)" GUEST_LIBRARIES=$(dapl2_provider) \
 		bash "$(dirname "${BASH_SOURCE[0]}")/build_guest.sh" "$INTEROP"
 	status=$?
@@ -177,6 +182,11 @@ start_tap_guest() {
 		-device virtio-9p-pci,fsdev=root,mount_tag=hostroot \
 		-netdev tap,id=net,ifname=tap0,script=no,downscript=no \
 		-device virtio-net-pci,netdev=net,mac=52:54:00:6f:6e:67,csum=off,gso=off,guest_csum=off,guest_tso4=off
+}
+
+start_systemd_guest() {
+	boot 2 1536 "guest.systemd" -cpu Haswell-noTSX -fsdev "local,id=root,path=$1,security_model=none,readonly=on,multidevs=remap" \
+		-device virtio-9p-pci,fsdev=root,mount_tag=hostroot
 }
 
 stop_guest() {

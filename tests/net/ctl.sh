@@ -318,7 +318,7 @@ exec 9<&-
 APPLICATIONS=()
 wait "$(plane_pid a)" || fail "drained, it ends with status $?"
 unset "PLANE_PID[a]"
-grep -q "drained: the last connection has ended" "$(plane_log a)" || fail "it does not say why it has ended"
+grep -q "event=drained text=.the last connection has ended" "$(plane_log a)" || fail "it does not say why it has ended"
 [ ! -e "$(plane_socket a)" ] && [ ! -e "$(plane_socket a).ctl" ] || fail "a socket is left behind"
 judge
 say "drained, it ends"

@@ -66,3 +66,7 @@ if sed -n "s/.*\.\.\. skipped ['\"]\(.*\)['\"]\$/\1/p" "$WORK/out" | grep -Ev -f
 	fail "left out for other reasons"
 fi
 say "$passed of rdma-core's tests ran, $(grep -c '\.\.\. skipped' "$WORK/out") were left out"
+
+# What they leave out.
+timeout 120 "$RUN" --socket "$(plane_socket a)" "$PYTHON" "$(dirname "$0")/sqd.py" || fail "sqd.py"
+say "SQD, and rights that change"

@@ -106,13 +106,13 @@ region_put(struct file *file, struct region *region)
 		region_remove(file, region);
 }
 
-static void unpark_gone(void);
+static bool unpark_gone(uint32_t least);
 
 /* Registrations first: the data plane would not let go of their regions. */
 static void
 retire(struct file *retired)
 {
-	unpark_gone();
+	unpark_gone(retired != NULL ? 1 : GONE_MAX);
 	while (retired != NULL) {
 		struct file *file = retired;
 
@@ -145,15 +145,18 @@ use_forget(struct parked *parked)
 	free(use);
 }
 
-static void
-unpark_gone(void)
+/* If there are so many; whether there were. */
+static bool
+unpark_gone(uint32_t least)
 {
-	struct parked *next, *parked = ranges_parked_gone();
+	struct parked *next, *parked = ranges_parked_gone(least);
+	bool any = parked != NULL;
 
 	for (; parked != NULL; parked = next) {
 		next = parked->next;
 		use_forget(parked);
 	}
+	return any;
 }
 
 static void
@@ -454,6 +457,7 @@ give_up_kept(void)
 
 	ranges_parked_drop(NULL, 0);
 	any = ranges_give_up_all(&retired);
+	any = unpark_gone(1) || any;
 	retire(retired);
 	return any;
 }
@@ -653,7 +657,7 @@ one_pz_free(struct one_client *client, uint32_t pz)
 		return error;
 	pthread_mutex_lock(&lock);
 	ranges_parked_drop(client, pz);
-	unpark_gone();
+	unpark_gone(1);
 	pthread_mutex_unlock(&lock);
 	return one_call(client, &msg, NULL, 0, NULL);
 }

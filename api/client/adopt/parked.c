@@ -7,6 +7,7 @@
 static struct {
 	struct parked *place[PARKED_MAX];
 	struct parked *gone;
+	uint32_t num_gone;
 	uint64_t puts;
 } all;
 
@@ -18,6 +19,7 @@ lose(uint32_t i)
 	all.place[i] = NULL;
 	parked->next = all.gone;
 	all.gone = parked;
+	all.num_gone++;
 }
 
 /* A free place, or that of the oldest. */
@@ -88,11 +90,14 @@ parked_drop(const struct one_client *client, uint32_t pz)
 }
 
 struct parked *
-parked_gone(void)
+parked_gone(uint32_t least)
 {
 	struct parked *gone = all.gone;
 
+	if (all.num_gone < least)
+		return NULL;
 	all.gone = NULL;
+	all.num_gone = 0;
 	return gone;
 }
 

@@ -680,12 +680,12 @@ ranges_unpark(const struct parked *like, bool write)
 }
 
 struct parked *
-ranges_parked_gone(void)
+ranges_parked_gone(uint32_t least)
 {
 	struct parked *gone;
 
 	ranges_lock();
-	gone = parked_gone();
+	gone = parked_gone(least);
 	ranges_unlock();
 	return gone;
 }

@@ -82,7 +82,7 @@ void ranges_park(struct parked *parked, struct file **retired);
  */
 struct parked *ranges_unpark(const struct parked *like, bool write);
 /* parked_gone, parked_drop. */
-struct parked *ranges_parked_gone(void);
+struct parked *ranges_parked_gone(uint32_t least);
 void ranges_parked_drop(const struct one_client *client, uint32_t pz);
 /* What is kept of ranges that nobody holds becomes private, too; whether there was any. */
 bool ranges_give_up_all(struct file **retired);

@@ -50,7 +50,7 @@ static const struct {
 	 {"memseg"},
 	 "the parent process made it; only that may, or make one in this process"},
 	{RSMERR_BAD_ADDR,
-	 {"vaddr", "datap", "dst_addr"},
+	 {"vaddr", "datap", "local_vaddr"},
 	 "null, or not memory of this process with the rights that this needs; give what is allocated"},
 	{RSMERR_BAD_MEM_ALIGNMENT,
 	 {"vaddr", "datap", "offset"},
@@ -127,6 +127,18 @@ find_argument(const struct one_argument *arguments, size_t count, const char *co
 	return &arguments[0];
 }
 
+/* Of char pointers only names are text: caddr_t is one, too. */
+static void
+argument_text(const struct one_argument *argument, char *text, size_t size)
+{
+	struct one_argument shown = *argument;
+
+	if (strcmp(shown.name, "name") != 0 && strcmp(shown.name, "appid") != 0 &&
+	    shown.kind == ONE_ARGUMENT_TEXT)
+		shown.kind = ONE_ARGUMENT_BITS;
+	one_argument_text(&shown, text, size);
+}
+
 static void
 explain(const char *function, int result, const struct one_argument *arguments, size_t count, char *text,
 	size_t size)
@@ -137,15 +149,14 @@ explain(const char *function, int result, const struct one_argument *arguments, 
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
 		if (reasons[i].result != result)
 			continue;
-		one_argument_text(find_argument(arguments, count, reasons[i].arguments), value,
-				  sizeof(value));
+		argument_text(find_argument(arguments, count, reasons[i].arguments), value, sizeof(value));
 		if (reasons[i].arguments[0] == NULL && cause != NULL)
 			snprintf(text, size, "%s, %s", value, cause);
 		else
 			snprintf(text, size, "%s: %s", value, reasons[i].text);
 		return;
 	}
-	one_argument_text(&arguments[0], value, sizeof(value));
+	argument_text(&arguments[0], value, sizeof(value));
 	snprintf(text, size, "%s: it cannot be done now; see %s(3RSM)", value, function);
 }
 

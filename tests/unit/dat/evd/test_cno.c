@@ -3,9 +3,11 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "fixture.h"
+#include "tests/asleep.h"
 
 struct bench {
 	struct fixture *f;
@@ -172,6 +174,7 @@ struct waiter {
 	DAT_CNO_HANDLE cno;
 	DAT_EVD_HANDLE evd;
 	DAT_RETURN ret;
+	_Atomic pid_t tid;
 	_Atomic int done;
 };
 
@@ -180,6 +183,7 @@ wait_main(void *arg)
 {
 	struct waiter *w = arg;
 
+	w->tid = (pid_t)syscall(SYS_gettid);
 	w->ret = dat_cno_wait(w->cno, DAT_TIMEOUT_INFINITE, &w->evd);
 	w->done = 1;
 	return NULL;
@@ -192,7 +196,7 @@ start(struct waiter *w, DAT_CNO_HANDLE cno)
 	w->cno = cno;
 	w->evd = (DAT_EVD_HANDLE)0x5;
 	assert_int_equal(pthread_create(&w->thread, NULL, wait_main, w), 0);
-	usleep(20000);
+	await_asleep(&w->tid);
 	assert_int_equal(w->done, 0);
 }
 

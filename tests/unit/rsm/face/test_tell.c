@@ -45,6 +45,7 @@ segments(void **state)
 {
 	uint8_t *memory = aligned_alloc(PAGE, PAGE);
 	rsm_memseg_export_handle_t export;
+	rsm_localmemory_handle_t local;
 	rsm_memseg_id_t id = 5;
 
 	assert_says(rsm_memseg_export_create(controller, &export, memory + 8, PAGE, 0),
@@ -52,6 +53,9 @@ segments(void **state)
 		    "; get it from mmap", "(RSMERR_BAD_MEM_ALIGNMENT)");
 	assert_says(rsm_memseg_export_create(controller, &export, memory, 0, 0), RSMERR_BAD_LENGTH,
 		    "rsm_memseg_export_create: size = 0: ");
+	assert_says(rsm_create_localmemory_handle(controller, &local, (caddr_t)(uintptr_t)0x1000, PAGE),
+		    RSMERR_BAD_ADDR,
+		    "rsm_create_localmemory_handle: local_vaddr = 0x1000: ", "(RSMERR_BAD_ADDR)");
 	assert_says(rsm_memseg_export_create(NULL, &export, memory, PAGE, 0), RSMERR_BAD_CTLR_HNDL,
 		    "controller = 0: no live controller; give what rsm_get_controller stored");
 	assert_int_equal(rsm_memseg_export_create(controller, &export, memory, PAGE, 0), RSM_SUCCESS);
