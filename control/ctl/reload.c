@@ -132,6 +132,7 @@ report(int error, const char *changed)
 {
 	const char *name = ctl_command_name(job.request.command);
 
+	ctl_printable(job.why);
 	if (!job.request.check && error != 0)
 		log_error("event=change_refused command=%s text=\"%s\"\n", name, job.why);
 	else if (!job.request.check)

@@ -90,6 +90,14 @@ ctl_command_name(enum ctl_command command)
 
 static int refuse(char *why, size_t why_len, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+void
+ctl_printable(char *text)
+{
+	for (; *text != '\0'; text++)
+		if ((unsigned char)*text < ' ' || (unsigned char)*text > '~')
+			*text = '?';
+}
+
 static int
 refuse(char *why, size_t why_len, const char *format, ...)
 {
@@ -98,10 +106,7 @@ refuse(char *why, size_t why_len, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(why, why_len, format, args);
 	va_end(args);
-	/* What the caller has written comes back to it, perhaps to a terminal. */
-	for (char *c = why; *c != '\0'; c++)
-		if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
-			*c = '?';
+	ctl_printable(why);
 	return -EINVAL;
 }
 

@@ -74,6 +74,8 @@ struct ctl_request {
 
 /* 0, or -EINVAL and a sentence that names the member, its value and the remedy. */
 int ctl_parse(const char *text, size_t len, struct ctl_request *request, char *why, size_t why_len);
+/* What a caller has written comes back to it, perhaps to a terminal, and goes to the log: as ASCII. */
+void ctl_printable(char *text);
 enum ctl_rights ctl_needs(enum ctl_command command);
 const char *ctl_what_name(enum ctl_what what);
 const char *ctl_command_name(enum ctl_command command);

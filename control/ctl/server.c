@@ -97,6 +97,7 @@ say(struct ctl_caller *caller, const char *what, const char *format, va_list arg
 	char text[1024];
 
 	vsnprintf(text, sizeof(text), format, args);
+	ctl_printable(text);
 	ctl_answer(caller, json_pack("{s:s}", what, text));
 }
 
@@ -123,9 +124,10 @@ ctl_done(struct ctl_caller *caller, const char *format, ...)
 bool
 ctl_push(struct ctl_caller *caller, json_t *packet)
 {
-	char *text = caller->answer == NULL ? print(packet) : NULL;
-	bool taken = text != NULL && send(caller->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) ==
-					     (ssize_t)strlen(text);
+	char *text = print(packet);
+	bool taken =
+		text != NULL && caller->answer == NULL &&
+		send(caller->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)strlen(text);
 
 	free(text);
 	return taken;

@@ -196,6 +196,9 @@ test_changes(void **state)
 		       "remove it first");
 	assert_refused(fd, "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"10.9.9.9\"}",
 		       "no port reaches");
+	/* What a caller writes does not reach a terminal or the log as it is. */
+	assert_refused(fd, "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"\\u001b[2J\\u00e4\"}",
+		       "?[2J??");
 	assert_int_equal(config.num_peers, 1);
 	json_decref(ask(fd, "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"192.0.2.9\"}"));
 	assert_int_equal(count(fd, "peers", ""), 2);
