@@ -40,7 +40,7 @@ for signal in USR1 USR2 ALRM IO PIPE HUP; do
 	kill -"$signal" "$(plane_pid a)"
 done
 tenths=100
-until grep -q 'reload: nothing has changed' "$(plane_log a)"; do
+until grep -q 'event=changed command=reload text="nothing has changed"' "$(plane_log a)"; do
 	kill -0 "$(plane_pid a)" && [ "$tenths" -gt 0 ] || fail "it does not say what SIGHUP does, or is gone"
 	sleep 0.1
 	tenths=$((tenths - 1))
