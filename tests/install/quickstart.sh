@@ -62,6 +62,7 @@ make_commands() {
 			rm "$WORK/hidden/\$package"
 		done
 	END
+	printf '#!/bin/sh\n' >"$WORK/bin/promtool" # it would be fetched
 	chmod +x "$WORK"/bin/*
 	PATH=$WORK/bin:$PATH
 }

@@ -19,6 +19,7 @@ dapl2_init() {
 
 # here COMMAND..., there NAME COMMAND...: in the background; the process id is $HERE_PID, the guest's job NAME.
 here() {
+	: >"$WORK/ours.log" # what the last one has said is not this one's
 	DAT_OVERRIDE=$WORK/dat2.conf timeout -k 3 "$LIMIT" ip netns exec "$SWITCH" stdbuf -oL "$@" >"$WORK/ours.log" 2>&1 &
 	HERE_PID=$!
 	APPLICATIONS+=("$HERE_PID")

@@ -205,6 +205,7 @@ case_disorder() {
 vanish() {
 	local name=$1 rule=$2 pid since
 	shift 2
+	: >"$WORK/ours.log" # what the last one has said is not this one's
 	udapl "$@" >"$WORK/ours.log" 2>&1 &
 	pid=$!
 	APPLICATIONS+=("$pid")

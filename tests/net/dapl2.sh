@@ -110,6 +110,7 @@ client() {
 start_server() {
 	local text=$1 tenths=300
 	shift
+	: >"$LOGS/server.out" # what the last one has said is not this one's
 	DAT_OVERRIDE=$WORK/dat.conf.0 "${INSIDE[@]}" stdbuf -oL timeout 260 "$@" >"$LOGS/server.out" 2>&1 &
 	server=$!
 	APPLICATIONS+=("$server")
@@ -173,6 +174,7 @@ if [ -x "$BUILD/tests/interop/udapl2-operations" ]; then
 		sed "s/^$IA/oneside/" "$WORK/dat.conf.$end" >"$WORK/dat.operations.$end"
 	done
 	for operation in 'SEND with invalidate' 'WRITE with' FETCH-ADD CMP-SWAP 'a request that is rejected'; do
+		: >"$LOGS/server.out"
 		DAT_OVERRIDE=$WORK/dat.operations.0 timeout 120 "$BUILD/tests/interop/udapl2-operations" serve \
 			>"$LOGS/server.out" 2>&1 &
 		server=$!
