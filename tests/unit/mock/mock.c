@@ -609,7 +609,8 @@ void
 mock_revive(struct mock *mock)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	/* What poll() has said may be of the listener before, whose number this one has. */
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	memcpy(addr.sun_path, mock->path, sizeof(mock->path));
 	unlink(mock->path);

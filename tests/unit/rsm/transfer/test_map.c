@@ -147,11 +147,13 @@ test_in_the_caller(void **state)
 static void
 test_bad_addresses(void **state)
 {
-	uint8_t *window = NULL, *hole = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *window = NULL, *hole = pages + PAGE;
 	void *beyond = (void *)(UINTPTR_MAX - (PAGE - 1));
 
 	serve_maps();
-	assert_true(hole != MAP_FAILED);
+	assert_true(pages != MAP_FAILED);
+	assert_int_equal(mprotect(hole, PAGE, PROT_NONE), 0);
 	assert_int_equal(rsm_memseg_import_map(import, &beyond, RSM_MAP_FIXED, RSM_PERM_RDWR, 0, PAGE),
 			 RSMERR_BAD_ADDR);
 	assert_ptr_equal(beyond, (void *)(UINTPTR_MAX - (PAGE - 1)));
@@ -162,7 +164,7 @@ test_bad_addresses(void **state)
 	assert_int_equal(rsm_memseg_import_get(import, 0, hole - 1, 2), RSMERR_BAD_ADDR);
 	assert_int_equal(peer->ops, 0);
 	assert_int_equal(rsm_memseg_import_unmap(import), RSM_SUCCESS);
-	munmap(hole, PAGE);
+	munmap(pages, 2 * PAGE);
 }
 
 /* A window for reading: what may be written goes by the data plane. */
