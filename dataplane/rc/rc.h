@@ -122,8 +122,8 @@ struct rc_env {
 	 * completes something; NULL: nowhere.  The caller makes it before the next call, whichever, and
 	 * before the packet goes: by parsing the next frame, or by wire_move(). */
 	struct wire_move *move;
-	bool held;         /* no new request goes out now: the queue pair stays rc_wants_output() */
-	struct rc_run run; /* rc_input's; see rc_run_end */
+	bool held; /* as little as may be is to be in flight: the queue pair stays rc_wants_output() */
+	struct rc_run run;                  /* rc_input's; see rc_run_end */
 	struct rc_scoreboards *scoreboards; /* see rc_scoreboards_init; NULL: no selective repeat */
 	/* Pool of work nodes shared by the queue pairs of one env (see rc_pool_init). */
 	struct rc_pool *pool;

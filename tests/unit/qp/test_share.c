@@ -134,6 +134,20 @@ test_by_frames(void **state)
 	test_cases(cases, RTE_DIM(cases), false, SHARE_FRAME + 60);
 }
 
+/* Packets to a peer that does not answer count until they time out: the client's other connections go on. */
+static void
+test_silent_peer(void **state)
+{
+	for (int j = 0; j < 2; j++)
+		begin(&side[j], 2, 512, false);
+	side[0].app.client->share.flight += 2 * SHARE_FLIGHT;
+	run(1000, 2);
+	assert_int_not_equal(side[0].done, 0);
+	side[0].app.client->share.flight -= 2 * SHARE_FLIGHT;
+	for (int j = 0; j < 2; j++)
+		end(&side[j]);
+}
+
 /* What others leave is for whoever wants it, and past turns give no claim. */
 static void
 test_alone(void **state)
@@ -185,9 +199,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_local),
-		cmocka_unit_test(test_by_frames),
-		cmocka_unit_test(test_alone),
+		cmocka_unit_test(test_local),         cmocka_unit_test(test_by_frames),
+		cmocka_unit_test(test_silent_peer),   cmocka_unit_test(test_alone),
 		cmocka_unit_test(test_all_doorbells),
 	};
 
