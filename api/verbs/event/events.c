@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "calls.h"
+#include "verbs/base/calls.h"
 
 struct async_entry {
 	struct ibv_async_event event;

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "calls.h"
+#include "verbs/base/calls.h"
 
 #define KNOWN_ACCESS \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)

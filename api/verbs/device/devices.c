@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-#include "calls.h"
+#include "verbs/base/calls.h"
 
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device *devices;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "calls.h"
+#include "verbs/base/calls.h"
 
 /* ---- room for inline data ---- */
 

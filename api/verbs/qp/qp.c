@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calls.h"
+#include "verbs/base/calls.h"
 
 #define KNOWN_MASK (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS)
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* For librdmacm: connections of queue pairs by the CM of the data plane. */
-#include "cm.h"
+#include "verbs/face/cm.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "calls.h"
+#include "verbs/base/calls.h"
 
 #define CM_ENTRIES 4096u /* events not yet got: connection requests beyond are refused */
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calls.h"
+#include "verbs/base/calls.h"
 
 #define ECN 3u /* what the network says by the traffic class, not the sender */
 

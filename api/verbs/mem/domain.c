@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "calls.h"
+#include "verbs/base/calls.h"
 
 struct td {
 	struct ibv_td base;

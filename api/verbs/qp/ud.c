@@ -3,7 +3,7 @@
  * The states of a queue pair for datagrams (IBTA vol. 1, 10.3.1).  A request that fails takes it to ERR:
  * there is no SQE.
  */
-#include "calls.h"
+#include "verbs/base/calls.h"
 
 #define QKEY_PRIVILEGED 0x80000000u
 

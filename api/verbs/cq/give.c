@@ -7,7 +7,7 @@
  */
 #include <sched.h>
 
-#include "calls.h"
+#include "verbs/base/calls.h"
 #include "client/wait.h"
 
 #define LOOKS_BETWEEN 512u /* some microseconds, where no other thread wants the processor */

@@ -3,7 +3,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "calls.h"
+#include "verbs/base/calls.h"
 
 #define ATOMIC_QPS UINT16_MAX
 #define NO_VENDOR 0xffffffu /* as other devices without one: an OUI that nobody has */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calls.h"
+#include "verbs/base/calls.h"
 
 /* ---- making ---- */
 

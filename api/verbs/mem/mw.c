@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "calls.h"
+#include "verbs/base/calls.h"
 
 /* LOCAL_WRITE is the region's: who binds may name it. */
 #define KNOWN_ACCESS                                                                 \

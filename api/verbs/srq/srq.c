@@ -2,7 +2,7 @@
 /* Shared receive queues. */
 #include <stdlib.h>
 
-#include "calls.h"
+#include "verbs/base/calls.h"
 
 struct ibv_srq *
 ibv_create_srq(struct ibv_pd *base, struct ibv_srq_init_attr *init)
