@@ -12,7 +12,7 @@
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
 
-#include "verbs/cm.h"
+#include "verbs/face/cm.h"
 
 #define PRIVATE_MAX 255u
 

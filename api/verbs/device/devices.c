@@ -4,15 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 
-#include "calls.h"
+#include "verbs/device/device.h"
 
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device *devices;
 
 int
-port_query(struct one_client *client, uint32_t index, struct one_port *out)
+device_port(struct one_client *client, uint32_t index, struct one_port *out)
 {
 	struct one_msg msg = {.type = ONE_MSG_PORT};
 	struct one_reply reply;
@@ -27,7 +26,7 @@ port_query(struct one_client *client, uint32_t index, struct one_port *out)
 
 /* EUI-64 of the MAC. */
 __be64
-guid_of(uint64_t hwaddr)
+device_guid(uint64_t hwaddr)
 {
 	uint64_t high = hwaddr >> 24 & 0xffffff, low = hwaddr & 0xffffff;
 
@@ -69,7 +68,7 @@ list_devices(struct one_client *client, int *num)
 
 	for (n = 0; n < port.num_ports; n++) {
 		struct device *device;
-		int error = port_query(client, n, &port);
+		int error = device_port(client, n, &port);
 
 		if (error != 0) {
 			errno = -error;
@@ -139,88 +138,5 @@ ibv_get_device_index(struct ibv_device *device)
 __be64
 ibv_get_device_guid(struct ibv_device *device)
 {
-	return guid_of(TO(device, device)->hwaddr);
-}
-
-/* ---- contexts ---- */
-
-static void
-set_calls(struct context *context)
-{
-	struct verbs_context *verbs = &context->verbs;
-
-	verbs->sz = sizeof(*verbs);
-	verbs->query_port = query_port;
-	verbs->query_device_ex = query_device_ex;
-	verbs->create_cq_ex = create_cq_ex;
-	verbs->create_qp_ex = create_qp_ex;
-	domain_calls(verbs);
-	verbs->context.ops.alloc_mw = alloc_mw;
-	verbs->context.ops.bind_mw = bind_mw;
-	verbs->context.ops.dealloc_mw = dealloc_mw;
-	verbs->context.ops.poll_cq = poll_cq;
-	verbs->context.ops.req_notify_cq = req_notify_cq;
-	verbs->context.ops.post_send = post_send;
-	verbs->context.ops.post_recv = post_recv;
-	verbs->context.ops.post_srq_recv = post_srq_recv;
-}
-
-static void
-context_free(struct context *context)
-{
-	pthread_mutex_destroy(&context->lock);
-	pthread_mutex_destroy(&context->verbs.context.mutex);
-	free(context);
-}
-
-struct ibv_context *
-ibv_open_device(struct ibv_device *base)
-{
-	struct one_attach attach = {.kind = ONE_KIND_VERBS, .restarts = true, .lost = events_lost};
-	struct context *context = calloc(1, sizeof(*context));
-	int error;
-
-	if (context == NULL)
-		return NULL;
-	context->device = TO(device, base);
-	context->verbs.context.device = base;
-	context->verbs.context.async_fd = -1;
-	context->verbs.context.num_comp_vectors = 1;
-	context->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
-	pthread_mutex_init(&context->verbs.context.mutex, NULL);
-	pthread_mutex_init(&context->lock, NULL);
-	context->async_socket = -1;
-	/* Before the attachment: events_lost() writes to it, on the watcher's thread. */
-	context->async_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	attach.port = base->name;
-	attach.user = context;
-	error = context->async_event < 0 ? -errno : one_attach(&attach, &context->client);
-	if (error == 0) {
-		context->info = one_client_info(context->client);
-		error = events_open(context);
-		if (error != 0)
-			one_detach(context->client);
-	}
-	if (error != 0) {
-		events_close(context);
-		context_free(context);
-		errno = -error;
-		return NULL;
-	}
-	/* Programs expect one; no command goes through it. */
-	context->verbs.context.cmd_fd = context->verbs.context.async_fd;
-	set_calls(context);
-	return &context->verbs.context;
-}
-
-int
-ibv_close_device(struct ibv_context *base)
-{
-	struct context *context = context_of(base);
-
-	one_cq_forget(&context->async_cq);
-	one_detach(context->client);
-	events_close(context);
-	context_free(context);
-	return 0;
+	return device_guid(TO(device, device)->hwaddr);
 }

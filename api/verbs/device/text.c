@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Names of values, and rates. */
-#include "calls.h"
+#include <infiniband/verbs.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -7,8 +7,8 @@
  */
 #include <sched.h>
 
-#include "calls.h"
 #include "client/wait.h"
+#include "verbs/cq/cq.h"
 
 #define LOOKS_BETWEEN 512u /* some microseconds, where no other thread wants the processor */
 #define LEAST_NS_MAX 1000u /* a sched_yield() that returns at once takes less */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events of completion channels and asynchronous events, each by a descriptor that poll(2) takes.
+ * Asynchronous events.
  *
- * A completion channel's is the data plane's socket: a packet for each ring that was armed.  async_fd is
- * an epoll set of such a socket, and of an eventfd that is readable while there are events that were
- * taken from the ring and not yet got, or the data plane has gone.
+ * async_fd is an epoll set of the socket of a channel, and of an eventfd that is readable while there are
+ * events that were taken from the ring and not yet got, or the data plane has gone.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -14,146 +13,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "calls.h"
+#include "verbs/event/event.h"
 
 struct async_entry {
 	struct ibv_async_event event;
-	uint32_t *got; /* of its object */
+	struct element *element;
 	struct async_entry *next;
 };
-
-int
-channel_open(struct context *context, uint16_t *number, uint32_t *id, int *fd)
-{
-	struct one_msg msg = {.type = ONE_MSG_CHANNEL_OPEN};
-	struct one_reply reply;
-	int error = one_channel_alloc(context->client, number);
-
-	if (error != 0)
-		return error;
-	msg.channel_open.channel = *number;
-	error = one_call_fd(context->client, &msg, &reply, fd);
-	if (error == 0 && *fd < 0)
-		error = -EPROTO;
-	if (error != 0) {
-		one_channel_free(context->client, *number);
-		return error;
-	}
-	*id = reply.id.id;
-	return 0;
-}
-
-/* The id of a ring: 0, or -errno. */
-static int
-read_ring(int fd, uint32_t *ring)
-{
-	ssize_t n;
-
-	do
-		n = recv(fd, ring, sizeof(*ring), 0);
-	while (n < 0 && errno == EINTR);
-	if (n == (ssize_t)sizeof(*ring))
-		return 0;
-	return n < 0 ? -errno : -EIO; /* EIO: the data plane has gone */
-}
-
-void
-wait_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *done, uint32_t got)
-{
-	pthread_mutex_lock(mutex);
-	while (*done != got)
-		pthread_cond_wait(cond, mutex);
-	pthread_mutex_unlock(mutex);
-}
-
-/* ---- completion channels ---- */
-
-struct ibv_comp_channel *
-ibv_create_comp_channel(struct ibv_context *base)
-{
-	struct comp_channel *channel = calloc(1, sizeof(*channel));
-	int error;
-
-	if (channel == NULL)
-		return NULL;
-	error = channel_open(context_of(base), &channel->number, &channel->id, &channel->base.fd);
-	if (error != 0) {
-		free(channel);
-		errno = error == -EDQUOT || error == -ENOSPC ? ENOMEM : -error;
-		return NULL;
-	}
-	channel->base.context = base;
-	return &channel->base;
-}
-
-int
-ibv_destroy_comp_channel(struct ibv_comp_channel *base)
-{
-	struct comp_channel *channel = TO(comp_channel, base);
-	struct context *context = context_of(base->context);
-	struct one_msg msg = {.type = ONE_MSG_CHANNEL_CLOSE};
-	int users, error;
-
-	pthread_mutex_lock(&context->lock);
-	users = base->refcnt;
-	pthread_mutex_unlock(&context->lock);
-	if (users != 0)
-		return EBUSY;
-	msg.id.id = channel->id;
-	error = one_call(context->client, &msg, NULL, 0, NULL);
-	if (error != 0 && error != -ECONNRESET)
-		return -error;
-	one_channel_free(context->client, channel->number);
-	close(base->fd);
-	free(channel);
-	return 0;
-}
-
-static struct cq *
-cq_by_id(struct context *context, uint32_t id)
-{
-	struct cq *cq = context->cqs;
-
-	while (cq != NULL && cq->ring.id != id)
-		cq = cq->next;
-	return cq;
-}
-
-int
-ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
-{
-	struct context *context = context_of(channel->context);
-	struct cq *found = NULL;
-	uint32_t id;
-
-	while (found == NULL) {
-		int got = read_ring(channel->fd, &id);
-
-		if (got < 0) {
-			errno = -got;
-			return -1;
-		}
-		pthread_mutex_lock(&context->lock);
-		found = cq_by_id(context, id); /* NULL: destroyed meanwhile */
-		if (found != NULL)
-			found->comp_events++;
-		pthread_mutex_unlock(&context->lock);
-	}
-	*cq = &found->base;
-	*cq_context = found->base.cq_context;
-	return 0;
-}
-
-void
-ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
-{
-	pthread_mutex_lock(&cq->mutex);
-	cq->comp_events_completed += nevents;
-	pthread_cond_signal(&cq->cond);
-	pthread_mutex_unlock(&cq->mutex);
-}
-
-/* ---- asynchronous events ---- */
 
 static void
 say(struct context *context)
@@ -210,47 +76,55 @@ events_close(struct context *context)
 	}
 }
 
-/* What an entry of the ring is to the application; false: nothing, or its object has gone. */
-static bool
-translate(struct context *context, const struct one_cqe *cqe, struct async_entry *entry)
+/* The queue pair of an id; NULL: it has gone. */
+static struct element *
+find_qp(struct context *context, uint32_t id)
 {
-	struct ibv_async_event *event = &entry->event;
-	struct qp *qp;
-	struct cq *cq;
-	struct srq *srq;
+	struct qp_name *qp = atomic_load_explicit(&context->qps[id % ONE_QPS_MAX], memory_order_relaxed);
 
+	return qp != NULL && qp->element.id == id ? &qp->element : NULL;
+}
+
+/* What an entry of the ring is about; NULL: nothing, or its object has gone. */
+static struct element *
+find_element(struct context *context, const struct one_cqe *cqe)
+{
 	switch ((enum one_async)cqe->status) {
 	case ONE_ASYNC_CQ_OVERFLOW:
-		cq = cq_by_id(context, cqe->object);
-		event->event_type = IBV_EVENT_CQ_ERR;
-		event->element.cq = cq != NULL ? &cq->base : NULL;
-		if (cq != NULL)
-			entry->got = &cq->async_events;
-		return cq != NULL;
+		return element_find(context->cqs, cqe->object);
 	case ONE_ASYNC_QP_ERROR:
 	case ONE_ASYNC_SQ_DRAINED:
-		qp = atomic_load_explicit(&context->qps[cqe->object % ONE_QPS_MAX], memory_order_relaxed);
-		if (qp == NULL || qp->ring.id != cqe->object)
-			return false;
-		event->event_type = cqe->status == ONE_ASYNC_SQ_DRAINED ? IBV_EVENT_SQ_DRAINED
-				    : qp->base.srq != NULL              ? IBV_EVENT_QP_LAST_WQE_REACHED
-									: IBV_EVENT_QP_ACCESS_ERR;
-		event->element.qp = &qp->base;
-		entry->got = &qp->async_events;
-		return true;
+		return find_qp(context, cqe->object);
 	case ONE_ASYNC_SRQ_LIMIT:
-		srq = context->srqs;
-		while (srq != NULL && srq->ring.id != cqe->object)
-			srq = srq->next;
-		event->event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
-		event->element.srq = srq != NULL ? &srq->base : NULL;
-		if (srq != NULL) {
-			srq->limit = 0;
-			entry->got = &srq->async_events;
-		}
-		return srq != NULL;
+		return element_find(context->srqs, cqe->object);
 	}
-	return false;
+	return NULL;
+}
+
+/* And what it is to the application. */
+static void
+translate(struct element *element, enum one_async what, struct ibv_async_event *event)
+{
+	switch (what) {
+	case ONE_ASYNC_CQ_OVERFLOW:
+		event->event_type = IBV_EVENT_CQ_ERR;
+		event->element.cq = element->object;
+		break;
+	case ONE_ASYNC_QP_ERROR:
+		event->element.qp = element->object;
+		event->event_type = event->element.qp->srq != NULL ? IBV_EVENT_QP_LAST_WQE_REACHED
+								   : IBV_EVENT_QP_ACCESS_ERR;
+		break;
+	case ONE_ASYNC_SQ_DRAINED:
+		event->event_type = IBV_EVENT_SQ_DRAINED;
+		event->element.qp = element->object;
+		break;
+	case ONE_ASYNC_SRQ_LIMIT:
+		event->event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
+		event->element.srq = element->object;
+		element->limit = 0;
+		break;
+	}
 }
 
 /* From the ring to the list; with the lock held. */
@@ -264,12 +138,13 @@ collect(struct context *context)
 		;
 	one_wait_arm(&context->async_cq, context->async_channel, 1);
 	while (one_cq_poll(&context->async_cq, &cqe) != 0) {
-		struct async_entry *entry = calloc(1, sizeof(*entry));
+		struct element *element = find_element(context, &cqe);
+		struct async_entry *entry = element != NULL ? calloc(1, sizeof(*entry)) : NULL;
 
-		if (entry == NULL || !translate(context, &cqe, entry)) {
-			free(entry);
+		if (entry == NULL)
 			continue;
-		}
+		entry->element = element;
+		translate(element, cqe.status, &entry->event);
 		*context->async_last = entry;
 		context->async_last = &entry->next;
 	}
@@ -289,7 +164,7 @@ take_event(struct context *context, struct ibv_async_event *event)
 	entry = context->async_first;
 	if (entry != NULL) {
 		*event = entry->event;
-		++*entry->got;
+		entry->element->async_events++;
 		context->async_first = entry->next;
 		if (context->async_first == NULL)
 			context->async_last = &context->async_first;
@@ -335,14 +210,14 @@ ibv_get_async_event(struct ibv_context *base, struct ibv_async_event *event)
 }
 
 void
-events_forget(struct context *context, const void *object)
+events_forget(struct context *context, const struct element *element)
 {
 	struct async_entry **link = &context->async_first, *entry;
 
 	pthread_mutex_lock(&context->lock);
 	collect(context);
 	while ((entry = *link) != NULL) {
-		if (entry->event.element.cq != object) {
+		if (entry->element != element) {
 			link = &entry->next;
 			continue;
 		}

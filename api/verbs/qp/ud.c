@@ -3,7 +3,7 @@
  * The states of a queue pair for datagrams (IBTA vol. 1, 10.3.1).  A request that fails takes it to ERR:
  * there is no SQE.
  */
-#include "calls.h"
+#include "verbs/qp/qp.h"
 
 #define QKEY_PRIVILEGED 0x80000000u
 
@@ -59,7 +59,7 @@ move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, const struct i
 	case IBV_QPS_RTS:
 	case IBV_QPS_SQD:
 		error = request(qp, to, attr, mask);
-		set_stopped(from, to, attr, mask, &settings);
+		qp_set_stopped(from, to, attr, mask, &settings);
 		return error != 0 ? error : qp_set(qp, &settings);
 	default:
 		return 0;
@@ -74,7 +74,8 @@ ud_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 
 	if ((mask & IBV_QP_CUR_STATE) != 0 && attr->cur_qp_state != from)
 		return EINVAL;
-	error = check_transition(transitions, sizeof(transitions) / sizeof(transitions[0]), from, to, mask);
+	error = qp_check_transition(transitions, sizeof(transitions) / sizeof(transitions[0]), from, to,
+				    mask);
 	if (error == 0)
 		error = check_values(attr, mask);
 	if (error == 0)

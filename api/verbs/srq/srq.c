@@ -2,7 +2,9 @@
 /* Shared receive queues. */
 #include <stdlib.h>
 
-#include "calls.h"
+#include "verbs/event/event.h"
+#include "verbs/mem/mem.h"
+#include "verbs/srq/srq.h"
 
 struct ibv_srq *
 ibv_create_srq(struct ibv_pd *base, struct ibv_srq_init_attr *init)
@@ -32,10 +34,9 @@ ibv_create_srq(struct ibv_pd *base, struct ibv_srq_init_attr *init)
 	pthread_cond_init(&srq->base.cond, NULL);
 	pthread_mutex_init(&srq->lock, NULL);
 	atomic_fetch_add_explicit(&pd->users, 1, memory_order_relaxed);
-	pthread_mutex_lock(&context->lock);
-	srq->next = context->srqs;
-	context->srqs = srq;
-	pthread_mutex_unlock(&context->lock);
+	srq->element.object = &srq->base;
+	srq->element.id = srq->ring.id;
+	element_add(context, &context->srqs, &srq->element);
 	return &srq->base;
 }
 
@@ -51,7 +52,7 @@ ibv_modify_srq(struct ibv_srq *base, struct ibv_srq_attr *attr, int mask)
 		return EINVAL;
 	if ((mask & IBV_SRQ_LIMIT) == 0)
 		return 0;
-	srq->limit = attr->srq_limit;
+	srq->element.limit = attr->srq_limit;
 	error = -one_srq_limit(&srq->ring, attr->srq_limit);
 	return error;
 }
@@ -63,14 +64,14 @@ ibv_query_srq(struct ibv_srq *base, struct ibv_srq_attr *attr)
 
 	attr->max_wr = srq->max_wr;
 	attr->max_sge = srq->max_sge;
-	attr->srq_limit = srq->limit;
+	attr->srq_limit = srq->element.limit;
 	return 0;
 }
 
 int
 ibv_destroy_srq(struct ibv_srq *base)
 {
-	struct srq *srq = TO(srq, base), **link;
+	struct srq *srq = TO(srq, base);
 	struct context *context = context_of(base->context);
 	int error;
 
@@ -79,17 +80,52 @@ ibv_destroy_srq(struct ibv_srq *base)
 	error = one_srq_free(&srq->ring);
 	if (error != 0 && error != -ECONNRESET)
 		return -error;
-	events_forget(context, srq);
-	pthread_mutex_lock(&context->lock);
-	for (link = &context->srqs; *link != srq;)
-		link = &(*link)->next;
-	*link = srq->next;
-	pthread_mutex_unlock(&context->lock);
-	wait_acknowledged(&base->mutex, &base->cond, &base->events_completed, srq->async_events);
+	events_forget(context, &srq->element);
+	element_remove(context, &context->srqs, &srq->element);
+	element_acknowledged(&base->mutex, &base->cond, &base->events_completed, srq->element.async_events);
 	atomic_fetch_sub_explicit(&TO(pd, base->pd)->users, 1, memory_order_relaxed);
 	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&base->mutex);
 	pthread_mutex_destroy(&srq->lock);
 	free(srq);
 	return 0;
+}
+
+/* ---- receives ---- */
+
+static int
+srq_one(struct srq *srq, const struct ibv_recv_wr *wr)
+{
+	struct one_sge sge[ONE_MAX_SGE];
+	int error;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->max_sge ||
+	    (wr->num_sge > 0 && mem_total(wr->sg_list, wr->num_sge) > ONE_MESSAGE_MAX))
+		return EINVAL;
+	for (int i = 0; i < wr->num_sge; i++)
+		sge[i] = (struct one_sge){
+			.addr = wr->sg_list[i].addr,
+			.len = wr->sg_list[i].length,
+			.lkey = wr->sg_list[i].lkey,
+		};
+	error = one_srq_post(&srq->ring, srq->max_wr, wr->wr_id, sge, (uint32_t)wr->num_sge);
+	return error == -ENOSPC ? ENOMEM : -error;
+}
+
+int
+srq_post_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct srq *srq = TO(srq, base);
+	int error = 0;
+
+	pthread_mutex_lock(&srq->lock);
+	while (error == 0 && wr != NULL) {
+		error = srq_one(srq, wr);
+		if (error == 0)
+			wr = wr->next;
+	}
+	pthread_mutex_unlock(&srq->lock);
+	if (error != 0)
+		*bad = wr;
+	return error;
 }

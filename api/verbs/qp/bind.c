@@ -1,68 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory windows.  The data plane has given a window its key but for the low 8 bits, which are new with each
- * bind: type 1 takes the next here, those of type 2 are the application's.  One of type 2 is for the queue
- * pair that bound it (2B), and ends by LOCAL_INV or the peer's SEND with invalidate before it is bound anew.
+ * Binds of memory windows.  Of a window of type 1 each bind takes the next key here; those of type 2 are the
+ * application's.  One of type 2 is for the queue pair that bound it (2B), and ends by LOCAL_INV or the peer's
+ * SEND with invalidate before it is bound anew.
  */
-#include <stdlib.h>
-
-#include "calls.h"
+#include "verbs/qp/qp.h"
 
 /* LOCAL_WRITE is the region's: who binds may name it. */
 #define KNOWN_ACCESS                                                                 \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED)
-
-struct ibv_mw *
-alloc_mw(struct ibv_pd *base, enum ibv_mw_type type)
-{
-	struct one_msg msg = {.type = ONE_MSG_MW_CREATE};
-	struct pd *pd = TO(pd, base);
-	struct one_reply reply;
-	struct mw *mw;
-	int error;
-
-	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
-		errno = EINVAL;
-		return NULL;
-	}
-	mw = calloc(1, sizeof(*mw));
-	if (mw == NULL)
-		return NULL;
-	msg.mw_create.pz = pd->id;
-	error = one_call(context_of(base->context)->client, &msg, NULL, 0, &reply);
-	if (error != 0) {
-		free(mw);
-		errno = error == -EDQUOT ? ENOMEM : -error;
-		return NULL;
-	}
-	mw->id = reply.mw.mw;
-	mw->base.context = base->context;
-	mw->base.pd = base;
-	mw->base.rkey = reply.mw.key;
-	mw->base.handle = mw->id;
-	mw->base.type = type;
-	pthread_mutex_init(&mw->lock, NULL);
-	atomic_fetch_add_explicit(&pd->users, 1, memory_order_relaxed);
-	return &mw->base;
-}
-
-int
-dealloc_mw(struct ibv_mw *base)
-{
-	struct mw *mw = TO(mw, base);
-	struct one_msg msg = {.type = ONE_MSG_MW_FREE, .id.id = mw->id};
-	int error = one_call(context_of(base->context)->client, &msg, NULL, 0, NULL);
-
-	if (error != 0 && error != -ECONNRESET)
-		return -error;
-	atomic_fetch_sub_explicit(&TO(pd, base->pd)->users, 1, memory_order_relaxed);
-	pthread_mutex_destroy(&mw->lock);
-	free(mw);
-	return 0;
-}
-
-/* ---- requests ---- */
 
 static int
 check_range(const struct qp *qp, const struct ibv_mw *mw, const struct ibv_mw_bind_info *info)
@@ -80,7 +27,7 @@ check_range(const struct qp *qp, const struct ibv_mw *mw, const struct ibv_mw_bi
 }
 
 int
-check_bind(const struct qp *qp, const struct ibv_send_wr *wr)
+bind_check(const struct qp *qp, const struct ibv_send_wr *wr)
 {
 	const struct ibv_mw *mw = wr->bind_mw.mw;
 
@@ -123,7 +70,7 @@ put_range(struct qp *qp, struct one_wqe *wqe, uint32_t rkey, const struct ibv_mw
 }
 
 void
-put_bind(struct qp *qp, struct one_wqe *wqe, const struct ibv_send_wr *wr)
+bind_put(struct qp *qp, struct one_wqe *wqe, const struct ibv_send_wr *wr)
 {
 	static const struct ibv_mw_bind_info none;
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "calls.h"
+#include "verbs/qp/qp.h"
 
 /* ---- room for inline data ---- */
 
@@ -62,16 +62,6 @@ static const uint8_t op_of[] = {
 	[IBV_WR_BIND_MW] = ONE_OP_BIND,
 	[IBV_WR_LOCAL_INV] = ONE_OP_BIND,
 };
-
-static uint64_t
-total(const struct ibv_sge *sge, int num)
-{
-	uint64_t sum = 0;
-
-	for (int i = 0; i < num; i++)
-		sum += sge[i].length;
-	return sum;
-}
 
 static uint8_t
 flags_of(const struct qp *qp, unsigned int flags)
@@ -153,7 +143,7 @@ check_send(const struct qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 	    ((wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM) || wr->wr.ud.ah == NULL))
 		return EINVAL;
 	if (op_of[wr->opcode] == ONE_OP_BIND)
-		return check_bind(qp, wr);
+		return bind_check(qp, wr);
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.cap.max_send_sge || length > ONE_MESSAGE_MAX)
 		return EINVAL;
 	if (is_atomic(wr) && (wr->num_sge != 1 || length != 8 || is_inline))
@@ -191,7 +181,7 @@ write_one(struct qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 	if (is_atomic(wr)) {
 		put_atomic(qp, wqe, wr);
 	} else if (wqe->op == ONE_OP_BIND) {
-		put_bind(qp, wqe, wr);
+		bind_put(qp, wqe, wr);
 	} else {
 		if (wqe->op == ONE_OP_WRITE || wqe->op == ONE_OP_WRITE_IMM || wqe->op == ONE_OP_READ) {
 			wqe->remote_addr = wr->wr.rdma.remote_addr;
@@ -209,7 +199,7 @@ write_one(struct qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 static int
 post_one(struct qp *qp, const struct ibv_send_wr *wr)
 {
-	uint64_t length = wr->num_sge > 0 ? total(wr->sg_list, wr->num_sge) : 0;
+	uint64_t length = wr->num_sge > 0 ? mem_total(wr->sg_list, wr->num_sge) : 0;
 	int error = check_send(qp, wr, length);
 
 	return error != 0 ? error : write_one(qp, wr, length);
@@ -265,7 +255,7 @@ post_drafts(struct qp *qp)
 		return EINVAL;
 	for (uint32_t i = 0; i < qp->num_drafts; i++) {
 		const struct ibv_send_wr *wr = &qp->drafts[i].wr;
-		uint64_t length = total(wr->sg_list, wr->num_sge);
+		uint64_t length = mem_total(wr->sg_list, wr->num_sge);
 		int error = check_send(qp, wr, length);
 
 		if (error != 0)
@@ -287,7 +277,7 @@ post_drafts(struct qp *qp)
 static int
 recv_one(struct qp *qp, const struct ibv_recv_wr *wr)
 {
-	uint64_t length = wr->num_sge > 0 ? total(wr->sg_list, wr->num_sge) : 0;
+	uint64_t length = wr->num_sge > 0 ? mem_total(wr->sg_list, wr->num_sge) : 0;
 	struct one_wqe *wqe;
 
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.cap.max_recv_sge || length > ONE_MESSAGE_MAX)
@@ -326,43 +316,6 @@ post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 			wr = wr->next;
 	}
 	pthread_mutex_unlock(&qp->recv_lock);
-	if (error != 0)
-		*bad = wr;
-	return error;
-}
-
-static int
-srq_one(struct srq *srq, const struct ibv_recv_wr *wr)
-{
-	struct one_sge sge[ONE_MAX_SGE];
-	int error;
-
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->max_sge ||
-	    (wr->num_sge > 0 && total(wr->sg_list, wr->num_sge) > ONE_MESSAGE_MAX))
-		return EINVAL;
-	for (int i = 0; i < wr->num_sge; i++)
-		sge[i] = (struct one_sge){
-			.addr = wr->sg_list[i].addr,
-			.len = wr->sg_list[i].length,
-			.lkey = wr->sg_list[i].lkey,
-		};
-	error = one_srq_post(&srq->ring, srq->max_wr, wr->wr_id, sge, (uint32_t)wr->num_sge);
-	return error == -ENOSPC ? ENOMEM : -error;
-}
-
-int
-post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
-{
-	struct srq *srq = TO(srq, base);
-	int error = 0;
-
-	pthread_mutex_lock(&srq->lock);
-	while (error == 0 && wr != NULL) {
-		error = srq_one(srq, wr);
-		if (error == 0)
-			wr = wr->next;
-	}
-	pthread_mutex_unlock(&srq->lock);
 	if (error != 0)
 		*bad = wr;
 	return error;

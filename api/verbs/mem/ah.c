@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calls.h"
+#include "verbs/device/device.h"
+#include "verbs/mem/mem.h"
 
 #define ECN 3u /* what the network says by the traffic class, not the sender */
 
@@ -20,7 +21,7 @@ request(struct context *context, uint32_t pz, const struct ibv_ah_attr *attr, ui
 	int error;
 
 	if (attr->is_global == 0 || attr->port_num != VERBS_PORT || attr->grh.sgid_index != VERBS_GID_INDEX ||
-	    !gid_address(&attr->grh.dgid, context->info->family, create->addr))
+	    !device_address(&attr->grh.dgid, context->info->family, create->addr))
 		return EINVAL;
 	create->pz = pz;
 	create->flow_label = attr->grh.flow_label & 0xfffff;
@@ -106,7 +107,7 @@ ibv_init_ah_from_wc(struct ibv_context *base, uint8_t port, struct ibv_wc *wc, s
 	union ibv_gid us, own;
 
 	memset(attr, 0, sizeof(*attr));
-	own_gid(context_of(base), &own);
+	device_gid(context_of(base), &own);
 	memcpy(bytes, grh, sizeof(bytes));
 	if (port != VERBS_PORT || (wc->wc_flags & IBV_WC_GRH) == 0 || !parse_grh(bytes, &attr->grh, &us) ||
 	    memcmp(&us, &own, sizeof(us)) != 0) {

@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "calls.h"
+#include "verbs/base/context.h"
 
 #define REFUSED(name)              \
 	int name(void);            \

@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "calls.h"
+#include "verbs/mem/mem.h"
 
 struct td {
 	struct ibv_td base;

@@ -3,7 +3,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "calls.h"
+#include "verbs/device/device.h"
 
 #define ATOMIC_QPS UINT16_MAX
 #define NO_VENDOR 0xffffffu /* as other devices without one: an OUI that nobody has */
@@ -17,7 +17,7 @@ fill_device(struct context *context, struct ibv_device_attr *attr)
 
 	memset(attr, 0, sizeof(*attr));
 	strcpy(attr->fw_ver, ONESIDE_VERSION);
-	attr->node_guid = guid_of(context->device->hwaddr);
+	attr->node_guid = device_guid(context->device->hwaddr);
 	attr->sys_image_guid = attr->node_guid;
 	attr->max_mr_size = limits->max_mr_bytes;
 	attr->page_size_cap = PAGE_SIZES;
@@ -73,7 +73,7 @@ query_all(struct context *context, struct ibv_device_attr_ex *attr, size_t size)
 }
 
 int
-query_device_ex(struct ibv_context *base, const struct ibv_query_device_ex_input *input,
+device_query_ex(struct ibv_context *base, const struct ibv_query_device_ex_input *input,
 		struct ibv_device_attr_ex *attr, size_t size)
 {
 	if (input != NULL && input->comp_mask != 0)
@@ -87,7 +87,7 @@ query_device_ex(struct ibv_context *base, const struct ibv_query_device_ex_input
 /* ---- ports ---- */
 
 enum ibv_mtu
-mtu_code(uint16_t bytes)
+device_mtu_code(uint16_t bytes)
 {
 	enum ibv_mtu code = IBV_MTU_256;
 
@@ -116,7 +116,7 @@ fill_speed(uint32_t mbps, struct ibv_port_attr *attr)
 }
 
 int
-query_port(struct ibv_context *base, uint8_t number, struct ibv_port_attr *attr, size_t len)
+device_query_port(struct ibv_context *base, uint8_t number, struct ibv_port_attr *attr, size_t len)
 {
 	struct context *context = context_of(base);
 	struct ibv_port_attr full = {0};
@@ -125,13 +125,13 @@ query_port(struct ibv_context *base, uint8_t number, struct ibv_port_attr *attr,
 
 	if (number != VERBS_PORT)
 		return EINVAL;
-	error = port_query(context->client, context->info->port_index, &port);
+	error = device_port(context->client, context->info->port_index, &port);
 	if (error != 0)
 		return error == -ECONNRESET ? EIO : -error;
 	full.state = port.link_up != 0 ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	full.phys_state = port.link_up != 0 ? 5 : 3; /* LinkUp, Disabled */
 	full.max_mtu = IBV_MTU_4096;
-	full.active_mtu = mtu_code(context->info->mtu);
+	full.active_mtu = device_mtu_code(context->info->mtu);
 	full.gid_tbl_len = 1;
 	full.pkey_tbl_len = 1;
 	full.max_msg_sz = ONE_MESSAGE_MAX;
@@ -151,14 +151,14 @@ int
 ibv_query_port(struct ibv_context *base, uint8_t number, struct _compat_ibv_port_attr *attr)
 {
 	/* Who was built with an older header has room for what it knew. */
-	return query_port(base, number, (struct ibv_port_attr *)(void *)attr,
-			  offsetof(struct ibv_port_attr, port_cap_flags2));
+	return device_query_port(base, number, (struct ibv_port_attr *)(void *)attr,
+				 offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
 /* ---- addresses ---- */
 
 bool
-gid_address(const union ibv_gid *gid, uint16_t family, uint8_t addr[16])
+device_address(const union ibv_gid *gid, uint16_t family, uint8_t addr[16])
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 	bool v4 = memcmp(gid->raw, mapped, sizeof(mapped)) == 0;
@@ -184,7 +184,7 @@ ibv_query_gid(struct ibv_context *base, uint8_t port, int index, union ibv_gid *
 {
 	if (!is_gid(port, (uint32_t)index))
 		return -1;
-	own_gid(context_of(base), gid);
+	device_gid(context_of(base), gid);
 	return 0;
 }
 
@@ -210,7 +210,7 @@ _ibv_query_gid_ex(struct ibv_context *base, uint32_t port, uint32_t index, struc
 		return EOPNOTSUPP;
 	if (!is_gid(port, index))
 		return EINVAL;
-	own_gid(context_of(base), &full.gid);
+	device_gid(context_of(base), &full.gid);
 	memcpy(entry, &full, size < sizeof(full) ? size : sizeof(full));
 	return 0;
 }

@@ -2,7 +2,7 @@
 /* Memory regions. */
 #include <stdlib.h>
 
-#include "calls.h"
+#include "verbs/mem/mem.h"
 
 #define KNOWN_ACCESS                                                                                  \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                  \

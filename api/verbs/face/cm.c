@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* For librdmacm: connections of queue pairs by the CM of the data plane. */
-#include "cm.h"
+#include "verbs/face/cm.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "calls.h"
+#include "verbs/device/device.h"
+#include "verbs/event/event.h"
+#include "verbs/qp/qp.h"
 
 #define CM_ENTRIES 4096u /* events not yet got: connection requests beyond are refused */
 
@@ -96,7 +98,7 @@ verbs_cm_connected(struct ibv_qp *base, uint32_t peer_qpn)
 {
 	struct qp *qp = TO(qp, base);
 
-	qp->attr.dest_qp_num = peer_qpn;
+	qp_set_peer(qp, peer_qpn);
 	atomic_store_explicit(&qp->state, IBV_QPS_RTS, memory_order_relaxed);
 	base->state = IBV_QPS_RTS;
 }
@@ -115,56 +117,16 @@ verbs_cm_shm(const struct ibv_qp *qp)
 
 /* ---- queue pairs that the application brings up ---- */
 
-struct cm_peer {
-	uint32_t qpn, psn;
-	struct cm_peer *next;
-};
-
 int
 verbs_cm_expect(struct ibv_context *base, uint32_t peer_qpn, uint32_t *psn)
 {
-	struct context *context = context_of(base);
-	struct cm_peer *peer = malloc(sizeof(*peer));
-	static _Atomic uint32_t last;
-
-	if (peer == NULL)
-		return -ENOMEM;
-	*psn = (atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1) & 0xffffff;
-	peer->qpn = peer_qpn;
-	peer->psn = *psn;
-	pthread_mutex_lock(&context->lock);
-	peer->next = context->cm_peers;
-	context->cm_peers = peer;
-	pthread_mutex_unlock(&context->lock);
-	return 0;
+	return expected_add(context_of(base), peer_qpn, psn);
 }
 
 void
 verbs_cm_expect_no_more(struct ibv_context *base, uint32_t psn)
 {
-	struct context *context = context_of(base);
-	struct cm_peer **link = &context->cm_peers, *peer;
-
-	pthread_mutex_lock(&context->lock);
-	while ((peer = *link) != NULL && peer->psn != psn)
-		link = &peer->next;
-	if (peer != NULL)
-		*link = peer->next;
-	pthread_mutex_unlock(&context->lock);
-	free(peer);
-}
-
-bool
-cm_expects(struct context *context, uint32_t peer_qpn, uint32_t psn)
-{
-	struct cm_peer *peer;
-
-	pthread_mutex_lock(&context->lock);
-	peer = context->cm_peers;
-	while (peer != NULL && (peer->qpn != peer_qpn || peer->psn != psn))
-		peer = peer->next;
-	pthread_mutex_unlock(&context->lock);
-	return peer != NULL;
+	expected_remove(context_of(base), psn);
 }
 
 struct ibv_qp *
@@ -173,10 +135,10 @@ verbs_cm_find(struct ibv_context *base, uint32_t qpn)
 	struct context *context = context_of(base);
 
 	for (uint32_t i = 0; i < ONE_QPS_MAX; i++) {
-		struct qp *qp = atomic_load_explicit(&context->qps[i], memory_order_relaxed);
+		const struct qp_name *qp = atomic_load_explicit(&context->qps[i], memory_order_relaxed);
 
-		if (qp != NULL && qp->ring.qpn == qpn)
-			return &qp->base;
+		if (qp != NULL && qp->qpn == qpn)
+			return qp->element.object;
 	}
 	return NULL;
 }
@@ -184,7 +146,7 @@ verbs_cm_find(struct ibv_context *base, uint32_t qpn)
 uint32_t
 verbs_cm_access(const struct ibv_qp *qp)
 {
-	return remote_access(((const struct qp *)(const void *)qp)->attr.qp_access_flags);
+	return qp_remote_access(((const struct qp *)(const void *)qp)->attr.qp_access_flags);
 }
 
 void
@@ -197,5 +159,5 @@ verbs_cm_path(struct ibv_context *base, const uint8_t addr[16], struct ibv_qp_at
 	attr->ah_attr.port_num = VERBS_PORT;
 	attr->ah_attr.grh.sgid_index = VERBS_GID_INDEX;
 	attr->ah_attr.grh.hop_limit = 64;
-	attr->path_mtu = mtu_code(info->mtu);
+	attr->path_mtu = device_mtu_code(info->mtu);
 }

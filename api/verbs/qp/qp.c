@@ -3,12 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calls.h"
+#include "verbs/event/event.h"
+#include "verbs/qp/qp.h"
+#include "verbs/srq/srq.h"
 
 #define KNOWN_MASK (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS)
 
 void
-lock_rings(struct qp *qp)
+qp_lock_rings(struct qp *qp)
 {
 	struct cq *a = TO(cq, qp->base.send_cq), *b = TO(cq, qp->base.recv_cq);
 
@@ -18,7 +20,7 @@ lock_rings(struct qp *qp)
 }
 
 void
-unlock_rings(struct qp *qp)
+qp_unlock_rings(struct qp *qp)
 {
 	struct cq *a = TO(cq, qp->base.send_cq), *b = TO(cq, qp->base.recv_cq);
 
@@ -107,6 +109,9 @@ fill(struct qp *qp, struct ibv_context *base, struct ibv_qp_init_attr_ex *init)
 	qp->base.handle = qp->ring.id;
 	qp->base.qp_num = qp->ring.qpn;
 	qp->base.state = IBV_QPS_RESET;
+	qp->name.element.object = &qp->base;
+	qp->name.element.id = qp->ring.id;
+	qp->name.qpn = qp->ring.qpn;
 	qp->base.qp_type = init->qp_type;
 	pthread_mutex_init(&qp->base.mutex, NULL);
 	pthread_cond_init(&qp->base.cond, NULL);
@@ -147,7 +152,7 @@ qp_make(struct context *context, struct qp *qp, const struct ibv_qp_init_attr_ex
 }
 
 struct ibv_qp *
-create_qp_ex(struct ibv_context *base, struct ibv_qp_init_attr_ex *init)
+qp_create_ex(struct ibv_context *base, struct ibv_qp_init_attr_ex *init)
 {
 	struct context *context = context_of(base);
 	int error = check_init(context, init);
@@ -168,9 +173,9 @@ create_qp_ex(struct ibv_context *base, struct ibv_qp_init_attr_ex *init)
 	}
 	fill(qp, base, init);
 	count_users(qp, 1);
-	lock_rings(qp);
-	atomic_store_explicit(&context->qps[qp->ring.id % ONE_QPS_MAX], qp, memory_order_relaxed);
-	unlock_rings(qp);
+	qp_lock_rings(qp);
+	atomic_store_explicit(&context->qps[qp->ring.id % ONE_QPS_MAX], &qp->name, memory_order_relaxed);
+	qp_unlock_rings(qp);
 	if ((init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
 		error = wr_setup(qp, init->send_ops_flags);
 		if (error != 0) {
@@ -190,7 +195,7 @@ ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 
 	memcpy(&full, init,
 	       offsetof(struct ibv_qp_init_attr_ex, comp_mask)); /* the two are alike up to there */
-	qp = create_qp_ex(pd->context, &full);
+	qp = qp_create_ex(pd->context, &full);
 	if (qp != NULL)
 		init->cap = full.cap;
 	return qp;
@@ -229,11 +234,12 @@ ibv_destroy_qp(struct ibv_qp *base)
 
 	if (error != 0 && error != -ECONNRESET)
 		return -error;
-	lock_rings(qp);
+	qp_lock_rings(qp);
 	atomic_store_explicit(&context->qps[qp->ring.id % ONE_QPS_MAX], NULL, memory_order_relaxed);
-	unlock_rings(qp);
-	events_forget(context, qp);
-	wait_acknowledged(&base->mutex, &base->cond, &base->events_completed, qp->async_events);
+	qp_unlock_rings(qp);
+	events_forget(context, &qp->name.element);
+	element_acknowledged(&base->mutex, &base->cond, &base->events_completed,
+			     qp->name.element.async_events);
 	count_users(qp, (uint32_t)-1);
 	pthread_cond_destroy(&base->cond);
 	pthread_mutex_destroy(&base->mutex);

@@ -5,7 +5,8 @@
  */
 #include <string.h>
 
-#include "calls.h"
+#include "verbs/device/device.h"
+#include "verbs/qp/qp.h"
 
 #define KNOWN_ACCESS \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
@@ -35,8 +36,8 @@ static const struct transition transitions[] = {
 };
 
 int
-check_transition(const struct transition *table, size_t count, enum ibv_qp_state from, enum ibv_qp_state to,
-		 int mask)
+qp_check_transition(const struct transition *table, size_t count, enum ibv_qp_state from,
+		    enum ibv_qp_state to, int mask)
 {
 	mask &= ~IBV_QP_STATE;
 	/* These are there from every state. */
@@ -69,10 +70,10 @@ check_values(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if ((mask & IBV_QP_AV) != 0 &&
 	    (attr->ah_attr.is_global == 0 || attr->ah_attr.port_num != VERBS_PORT ||
 	     attr->ah_attr.grh.sgid_index != VERBS_GID_INDEX ||
-	     !gid_address(&attr->ah_attr.grh.dgid, info->family, addr)))
+	     !device_address(&attr->ah_attr.grh.dgid, info->family, addr)))
 		return EINVAL;
 	if ((mask & IBV_QP_PATH_MTU) != 0 &&
-	    (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > mtu_code(info->mtu)))
+	    (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > device_mtu_code(info->mtu)))
 		return EINVAL;
 	if ((mask & IBV_QP_DEST_QPN) != 0 && attr->dest_qp_num > 0xffffff)
 		return EINVAL;
@@ -104,6 +105,14 @@ check_settled(const struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
+void
+qp_set_peer(struct qp *qp, uint32_t qpn)
+{
+	qp->attr.dest_qp_num = qpn;
+	/* Pairs with the load of who polls a completion. */
+	atomic_store_explicit(&qp->name.peer_qpn, qpn, memory_order_relaxed);
+}
+
 static void
 take_values(struct qp *qp, const struct ibv_qp_attr *from, int mask)
 {
@@ -117,7 +126,6 @@ take_values(struct qp *qp, const struct ibv_qp_attr *from, int mask)
 	TAKE(IBV_QP_ACCESS_FLAGS, qp_access_flags);
 	TAKE(IBV_QP_AV, ah_attr);
 	TAKE(IBV_QP_PATH_MTU, path_mtu);
-	TAKE(IBV_QP_DEST_QPN, dest_qp_num);
 	TAKE(IBV_QP_RQ_PSN, rq_psn);
 	TAKE(IBV_QP_SQ_PSN, sq_psn);
 	TAKE(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
@@ -127,10 +135,12 @@ take_values(struct qp *qp, const struct ibv_qp_attr *from, int mask)
 	TAKE(IBV_QP_RETRY_CNT, retry_cnt);
 	TAKE(IBV_QP_RNR_RETRY, rnr_retry);
 #undef TAKE
+	if ((mask & IBV_QP_DEST_QPN) != 0)
+		qp_set_peer(qp, from->dest_qp_num);
 }
 
 uint32_t
-remote_access(unsigned int flags)
+qp_remote_access(unsigned int flags)
 {
 	uint32_t access = 0;
 
@@ -158,8 +168,8 @@ qp_set(struct qp *qp, const struct one_qp_settings *settings)
 }
 
 void
-set_stopped(enum ibv_qp_state from, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int mask,
-	    struct one_qp_settings *settings)
+qp_set_stopped(enum ibv_qp_state from, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int mask,
+	       struct one_qp_settings *settings)
 {
 	if (from == to || (from != IBV_QPS_SQD && to != IBV_QPS_SQD))
 		return;
@@ -176,13 +186,13 @@ change(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, const struct
 
 	if ((mask & IBV_QP_ACCESS_FLAGS) != 0) {
 		settings.given |= ONE_QP_SET_ACCESS;
-		settings.access = remote_access(attr->qp_access_flags);
+		settings.access = qp_remote_access(attr->qp_access_flags);
 	}
 	if ((mask & IBV_QP_MIN_RNR_TIMER) != 0) {
 		settings.given |= ONE_QP_SET_MIN_RNR_TIMER;
 		settings.min_rnr_timer = attr->min_rnr_timer;
 	}
-	set_stopped(from, to, attr, mask, &settings);
+	qp_set_stopped(from, to, attr, mask, &settings);
 	return qp_set(qp, &settings);
 }
 
@@ -197,11 +207,11 @@ to_rtr(struct qp *qp, struct ibv_qp_attr *attr)
 	rtr->qp = qp->ring.id;
 	rtr->peer_qpn = attr->dest_qp_num;
 	rtr->recv_psn = attr->rq_psn & 0xffffff;
-	rtr->access = remote_access(attr->qp_access_flags);
+	rtr->access = qp_remote_access(attr->qp_access_flags);
 	rtr->flow_label = attr->ah_attr.grh.flow_label & 0xfffff;
 	rtr->path_mtu = (uint16_t)(128u << attr->path_mtu);
 	rtr->family = context->info->family;
-	gid_address(&attr->ah_attr.grh.dgid, rtr->family, rtr->addr);
+	device_address(&attr->ah_attr.grh.dgid, rtr->family, rtr->addr);
 	rtr->traffic_class = attr->ah_attr.grh.traffic_class;
 	rtr->hop_limit = attr->ah_attr.grh.hop_limit;
 	rtr->rd_atomic_in = attr->max_dest_rd_atomic;
@@ -246,11 +256,11 @@ qp_to_reset(struct qp *qp)
 		error = -one_qp_reset(&qp->ring);
 	if (error != 0)
 		return error;
-	lock_rings(qp);
+	qp_lock_rings(qp);
 	error = cq_purge(TO(cq, qp->base.send_cq), qp->ring.id);
 	if (error == 0 && qp->base.recv_cq != qp->base.send_cq)
 		error = cq_purge(TO(cq, qp->base.recv_cq), qp->ring.id);
-	unlock_rings(qp);
+	qp_unlock_rings(qp);
 	return error;
 }
 
@@ -258,7 +268,7 @@ qp_to_reset(struct qp *qp)
 static int
 rtr_by_cm(struct qp *qp, unsigned int access)
 {
-	struct one_qp_settings settings = {.access = remote_access(access), .given = ONE_QP_SET_ACCESS};
+	struct one_qp_settings settings = {.access = qp_remote_access(access), .given = ONE_QP_SET_ACCESS};
 
 	/* Acquire: pairs with the store before the event that the application has got. */
 	if (atomic_load_explicit(&qp->ring.shm->state, memory_order_acquire) == ONE_QP_IDLE)
@@ -280,7 +290,7 @@ move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, struct ibv_qp_
 
 		if ((mask & IBV_QP_ACCESS_FLAGS) == 0)
 			all.qp_access_flags = qp->attr.qp_access_flags;
-		qp->by_cm = cm_expects(context_of(qp->base.context), attr->dest_qp_num, attr->rq_psn);
+		qp->by_cm = expected_has(context_of(qp->base.context), attr->dest_qp_num, attr->rq_psn);
 		return qp->by_cm ? rtr_by_cm(qp, all.qp_access_flags) : to_rtr(qp, &all);
 	}
 	if (from < IBV_QPS_RTR)
@@ -303,7 +313,8 @@ modify(struct qp *qp, struct ibv_qp_attr *attr, int mask)
 		to = attr->qp_state;
 	if ((mask & IBV_QP_CUR_STATE) != 0 && attr->cur_qp_state != from)
 		return EINVAL;
-	error = check_transition(transitions, sizeof(transitions) / sizeof(transitions[0]), from, to, mask);
+	error = qp_check_transition(transitions, sizeof(transitions) / sizeof(transitions[0]), from, to,
+				    mask);
 	if (error == 0)
 		error = check_values(qp, attr, mask);
 	if (error == 0)

@@ -2,7 +2,7 @@
 /*
  * Verbs that this library does not have.  They say so; the table is in doc/verbs.md.
  */
-#include "calls.h"
+#include "verbs/base/context.h"
 
 static void *
 nothing(void)
