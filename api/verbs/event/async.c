@@ -17,7 +17,7 @@
 
 struct async_entry {
 	struct ibv_async_event event;
-	struct element *element;
+	struct element *element; /* NULL: the port */
 	struct async_entry *next;
 };
 
@@ -85,7 +85,13 @@ find_qp(struct context *context, uint32_t id)
 	return qp != NULL && qp->element.id == id ? &qp->element : NULL;
 }
 
-/* What an entry of the ring is about; NULL: nothing, or its object has gone. */
+static bool
+is_of_port(const struct one_cqe *cqe)
+{
+	return cqe->status == ONE_ASYNC_LINK_UP || cqe->status == ONE_ASYNC_LINK_DOWN;
+}
+
+/* What an entry of the ring is about; NULL: the port, or its object has gone. */
 static struct element *
 find_element(struct context *context, const struct one_cqe *cqe)
 {
@@ -97,6 +103,9 @@ find_element(struct context *context, const struct one_cqe *cqe)
 		return find_qp(context, cqe->object);
 	case ONE_ASYNC_SRQ_LIMIT:
 		return element_find(context->srqs, cqe->object);
+	case ONE_ASYNC_LINK_UP:
+	case ONE_ASYNC_LINK_DOWN:
+		break;
 	}
 	return NULL;
 }
@@ -124,6 +133,11 @@ translate(struct element *element, enum one_async what, struct ibv_async_event *
 		event->element.srq = element->object;
 		element->limit = 0;
 		break;
+	case ONE_ASYNC_LINK_UP:
+	case ONE_ASYNC_LINK_DOWN:
+		event->event_type = what == ONE_ASYNC_LINK_UP ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
+		event->element.port_num = VERBS_PORT;
+		break;
 	}
 }
 
@@ -139,8 +153,11 @@ collect(struct context *context)
 	one_wait_arm(&context->async_cq, context->async_channel, 1);
 	while (one_cq_poll(&context->async_cq, &cqe) != 0) {
 		struct element *element = find_element(context, &cqe);
-		struct async_entry *entry = element != NULL ? calloc(1, sizeof(*entry)) : NULL;
+		struct async_entry *entry;
 
+		if (element == NULL && !is_of_port(&cqe))
+			continue;
+		entry = calloc(1, sizeof(*entry));
 		if (entry == NULL)
 			continue;
 		entry->element = element;
@@ -164,7 +181,8 @@ take_event(struct context *context, struct ibv_async_event *event)
 	entry = context->async_first;
 	if (entry != NULL) {
 		*event = entry->event;
-		entry->element->async_events++;
+		if (entry->element != NULL)
+			entry->element->async_events++;
 		context->async_first = entry->next;
 		if (context->async_first == NULL)
 			context->async_last = &context->async_first;

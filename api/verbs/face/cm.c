@@ -86,6 +86,7 @@ verbs_cm_prepare(struct ibv_qp *base, const struct verbs_cm *cm, uint32_t depth_
 	msg.qp_modify.qp = qp->ring.id;
 	msg.qp_modify.to = qp->create;
 	msg.qp_modify.to.conn_cq = cm->ring.id;
+	msg.qp_modify.to.flags |= ONE_QP_TIMEWAIT;
 	if (depth_in < msg.qp_modify.to.rd_atomic_in)
 		msg.qp_modify.to.rd_atomic_in = depth_in;
 	if (depth_out < msg.qp_modify.to.rd_atomic_out)
