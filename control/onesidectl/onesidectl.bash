@@ -66,12 +66,13 @@ _onesidectl() {
 			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 			return
 		fi
-		_onesidectl_offer show top trace capture check reload peer client drain log --socket --json --help --version
+		_onesidectl_offer show top trace metrics capture check reload peer client drain log --socket --json --help --version
 		;;
 	1:show) _onesidectl_offer $whats ;;
 	*:show) _onesidectl_offer pid= uid= port= peer= --json ;;
 	*:top) _onesidectl_offer interval= count= ;;
 	*:trace) _onesidectl_offer qp= client= pid= count= ;;
+	1:metrics) _onesidectl_offer openmetrics prometheus ;;
 	*:capture) _onesidectl_offer port= file= -- ;;
 	*:check) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
 	1:reload) _onesidectl_offer check ;;
