@@ -60,6 +60,11 @@ usage(void)
 	      "  capture [port=NAME] [file=FILE] [-- OPTIONS OF DPDK-DUMPCAP]\n"
 	      "  check [FILE]                       examine machine and configuration\n"
 	      "\n"
+	      "To begin:\n"
+	      "  setup [--dry-run]                  look at this machine, and propose a data plane for it\n"
+	      "  setup --yes --port NIC|INTERFACE|memif --address ADDRESS/PREFIX ...\n"
+	      "                                     write its configuration; onesidectl(8) has all options\n"
+	      "\n"
 	      "To change (root, or a member of ctl_admin_group):\n"
 	      "  reload [check]                     read the configuration again\n"
 	      "  peer add NODE ADDRESS [port=NAME]\n"
@@ -286,6 +291,7 @@ static const struct {
 	{"drain", drain_run},
 	{"log", log_run},
 	{"metrics", onesidectl_metrics_run},
+	{"setup", onesidectl_setup_run},
 };
 
 /* Takes the options before the command; the number of words taken. */

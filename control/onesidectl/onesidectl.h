@@ -45,5 +45,6 @@ int trace_run(int count, char **words);
 int capture_run(int count, char **words);
 int check_config_run(int count, char **words);
 int onesidectl_metrics_run(int count, char **words);
+int onesidectl_setup_run(int count, char **words);
 
 #endif
