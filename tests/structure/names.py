@@ -49,6 +49,7 @@ PREFIXES = {
         "path": "addr path paths",
         "rsm": "export host hosts import rsm segment share",
         "show": "show",
+        "setup": "setup",
         "ctl": "ctl",
         "onesidectl": "ask capture check_config columns onesidectl top trace word",
     },
