@@ -6,7 +6,7 @@
 #   rsm.sh torture   processes that export, import, map and die at random; SEED and SECONDS_EACH choose
 #   rsm.sh loss      an exporter's data plane is stopped, goes on, is killed and comes back
 #   rsm.sh cable     the cable between two namespaces is cut and mended
-#   rsm.sh nodes     three nodes
+#   rsm.sh nodes     three nodes, of which two share a secret
 #   rsm.sh flood     a third host sends requests for connections in many names
 #   rsm.sh secret    peers with the same secret, another one, or one at one end; a secret is changed
 #   rsm.sh forged    a process without rights sends with the peer's address
@@ -156,12 +156,18 @@ cable)
 	;;
 nodes)
 	make_switch a b c
+	make_secret "$WORK/one" 1
 	number=0
 	for name in a b c; do
 		number=$((number + 1))
-		start_kernel_plane "$name" "$number" af_packet "$CABLE_MTU" --node "$number" \
-			--peer "node=$((number % 3 + 1)),address=192.0.2.$((number % 3 + 1))" \
-			--peer "node=$(((number + 1) % 3 + 1)),address=192.0.2.$(((number + 1) % 3 + 1))" "${OPTIONS[@]}"
+		peers=()
+		for peer in 1 2 3; do
+			[ "$peer" = "$number" ] && continue
+			peers+=(--peer "node=$peer,address=192.0.2.$peer")
+			# Two of the three share a secret.
+			[ $((number + peer)) = 3 ] && peers[-1]+=,secret_file=$WORK/one
+		done
+		start_kernel_plane "$name" "$number" af_packet "$CABLE_MTU" --node "$number" "${peers[@]}" "${OPTIONS[@]}"
 	done
 	say "== a segment with importers on three nodes"
 	"$PROGRAMS/net-rsm-nodes" "$(plane_socket a)" "$(plane_socket b)" "$(plane_socket c)" ||
@@ -222,6 +228,8 @@ secret)
 	export_segment a
 	say "== the same secret"
 	import_segment connected
+	"$BUILD/control/onesidectl" --json --socket "$(plane_socket a).ctl" show peers >"$WORK/peers"
+	expect '"secret": "yes"' "$WORK/peers"
 	ONESIDE_SOCKET=$(plane_socket b) "$PROGRAMS/net-rsm-secret" hold 1 0x400000 "$WORK/end" >"$WORK/held" &
 	holder=$!
 	APPLICATIONS+=("$holder")
@@ -260,7 +268,7 @@ secret)
 	wait "$EXPORTER" 2>/dev/null
 	stop_plane a
 	stop_plane b
-	! grep -hE '1{32}|2{32}|3{32}' "$WORK"/*.log || fail "a log has a secret"
+	! grep -hE '1{32}|2{32}|3{32}' "$WORK"/*.log "$WORK/peers" "$WORK/refused" || fail "a secret is told"
 	;;
 forged)
 	need_root

@@ -44,7 +44,7 @@ uint64_t
 control_random(void)
 {
 	next_random = next_random * 6364136223846793005u + 1442695040888963407u;
-	return next_random;
+	return next_random >> 32 | next_random << 32; /* the low bits have short periods */
 }
 
 bool
@@ -353,6 +353,26 @@ test_again(void **state)
 	assert_true(admit());
 }
 
+/* The same claims are challenged anew, at every place there is: an old proof is none of these. */
+static void
+test_much_later(void **state)
+{
+	struct conn_setup recorded;
+
+	(void)state;
+	until_proof();
+	recorded = exporter_setup;
+	assert_true(admit());
+	for (uint32_t i = 0; i < 20000; i++) {
+		begin();
+		carry();
+		assert_false(admit());
+	}
+	exporter_setup = recorded;
+	assert_false(admit());
+	assert_int_equal(why(), RSM_WHY_STALE);
+}
+
 /* A proof that was wrong does not use up the challenge of the right one. */
 static void
 test_wrong_before_right(void **state)
@@ -391,15 +411,18 @@ test_reply_altered(void **state)
 	assert_int_equal(check_reply(), RSM_OK);
 }
 
-/* The REP of another connection, though of the same two and with the same numbers. */
+/* The REP of another connection, of the same two, with the same numbers and the same challenge, for who sits
+ * there. */
 static void
 test_reply_again(void **state)
 {
+	uint8_t challenge[CM_PRIVATE_REJ];
 	struct cm_remote before;
 	uint32_t psn;
 
 	(void)state;
 	until_proof();
+	memcpy(challenge, reject_data, sizeof(challenge));
 	assert_true(admit());
 	reply();
 	assert_int_equal(check_reply(), RSM_OK);
@@ -407,8 +430,7 @@ test_reply_again(void **state)
 	psn = importer.local.psn;
 	begin();
 	importer.local.psn = psn;
-	carry();
-	assert_false(admit());
+	memcpy(reject_data, challenge, sizeof(challenge));
 	assert_true(prove());
 	importer_setup.remote = before;
 	assert_int_equal(check_reply(), RSM_REMOTE_NODE_UNREACHABLE);
@@ -597,6 +619,7 @@ main(void)
 		cmocka_unit_test_setup(test_numbers_altered, setup),
 		cmocka_unit_test_setup(test_cut_off, setup),
 		cmocka_unit_test_setup(test_again, setup),
+		cmocka_unit_test_setup(test_much_later, setup),
 		cmocka_unit_test_setup(test_wrong_before_right, setup),
 		cmocka_unit_test_setup(test_reply_altered, setup),
 		cmocka_unit_test_setup(test_reply_again, setup),
