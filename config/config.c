@@ -18,8 +18,11 @@
 #include <rte_log.h>
 
 #include "config/internal.h"
+#include "config/secret.h"
 
 #define SIZE_ANY UINT64_MAX
+#define SECRET_MIN 16u /* bytes of a peer's, which nobody shall find by trying */
+#define SECRET_MAX 64u
 #define FILE_SECTIONS_MAX (2 + CONFIG_PORTS_MAX + CONFIG_PEERS_MAX)
 
 #define KEY(key, field, kind, min, max, fixed)                                                            \
@@ -505,6 +508,21 @@ set_port(struct config *config, const char *name, const struct place *at)
 }
 
 static int
+set_secret(const struct place *at, struct config_secret **secret)
+{
+	struct config_secret *read;
+	char fault[512];
+	int error = config_secret_read(at->value, CONFIG_SECRET_HEX, SECRET_MIN, SECRET_MAX, &read, fault,
+				       sizeof(fault));
+
+	if (error != 0)
+		return config_refuse(at->why, at->why_len, error, "%s: %s: %s", at->section, at->key, fault);
+	config_secret_drop(*secret);
+	*secret = read;
+	return 0;
+}
+
+static int
 set_peer(struct config *config, const char *name, const struct place *at)
 {
 	struct config_peer *peer = NULL;
@@ -536,20 +554,38 @@ set_peer(struct config *config, const char *name, const struct place *at)
 				     "this cannot be a port's name; write the NAME of a [port NAME]");
 		else
 			strcpy(peer->port, at->value);
+	} else if (strcmp(at->key, "secret_file") == 0) {
+		ret = set_secret(at, &peer->secret[0]);
+	} else if (strcmp(at->key, "old_secret_file") == 0) {
+		ret = set_secret(at, &peer->secret[1]);
 	} else {
-		ret = REFUSE(at, -EINVAL, "there is no such key for a peer; write one of address, port");
+		ret = REFUSE(at, -EINVAL,
+			     "there is no such key for a peer; write one of address, port, secret_file, "
+			     "old_secret_file");
 	}
 	if (ret < 0 && added)
 		config->num_peers--;
 	return ret;
 }
 
+/* "secret-file" is secret_file, as it is among the options. */
+static void
+underscore(char *name)
+{
+	for (; *name != '\0'; name++)
+		if (*name == '-')
+			*name = '_';
+}
+
 int
 config_set(struct config *config, const char *section, const char *key, const char *value, char *why,
 	   size_t why_len)
 {
-	struct place at = {.section = section, .key = key, .value = value, .why = why, .why_len = why_len};
+	char name[CFG_NAME_LEN];
+	struct place at = {.section = section, .key = name, .value = value, .why = why, .why_len = why_len};
 
+	snprintf(name, sizeof(name), "%s", key);
+	underscore(name);
 	if (strcmp(section, "dataplane") == 0)
 		return set_key(config, config_keys, &at);
 	if (strcmp(section, "limits") == 0)
@@ -578,6 +614,7 @@ read_section(struct config *config, struct rte_cfgfile *file, int index, const c
 		return config_refuse(why, why_len, -ENOMEM, "[%s]: out of memory", name);
 	entries = rte_cfgfile_section_entries_by_index(file, index, section, entry, entries);
 	for (int i = 0; i < entries && ret == 0; i++) {
+		underscore(entry[i].name);
 		for (int j = 0; j < i && ret == 0; j++) {
 			if (strcmp(entry[i].name, entry[j].name) == 0)
 				ret = config_refuse(why, why_len, -EEXIST,

@@ -5,7 +5,7 @@
  *
  *   [dataplane]  node = 1, socket = /run/oneside/oneside.sock, idle = spin|yield|sleep, ...
  *   [port NAME]  device = net_memif0, address = 192.0.2.1/24, mtu = 4096, ...
- *   [peer N]     address = 192.0.2.2, port = NAME
+ *   [peer N]     address = 192.0.2.2, port = NAME, secret_file = PATH, old_secret_file = PATH
  *   [limits]     max_qp = ..., ...
  */
 #ifndef CONFIG_CONFIG_H
@@ -19,6 +19,7 @@
 
 #define CONFIG_PORTS_MAX 16u
 #define CONFIG_PEERS_MAX 64u
+#define CONFIG_PEER_SECRETS 2u
 #define CONFIG_PATH_MAX 108u /* sun_path */
 #define CONFIG_NO_GROUP ((gid_t)-1)
 #define CONFIG_RNR_RETRY_ENDLESS 7u
@@ -43,10 +44,13 @@ struct config_port {
 	uint8_t rnr_retry;   /* of a uDAPL peer's SEND without a receive; CONFIG_RNR_RETRY_ENDLESS */
 };
 
+struct config_secret; /* secret.h */
+
 struct config_peer {
 	uint32_t node; /* 1..63 */
 	char port[ONE_PORT_NAME];
 	struct config_addr addr;
+	struct config_secret *secret[CONFIG_PEER_SECRETS]; /* the first is used, both are taken; NULL: none */
 };
 
 /* Where a service of ours listens: "unix:PATH", "ADDRESS:PORT", "[ADDRESS]:PORT", or "off". */
@@ -83,6 +87,9 @@ struct config {
 };
 
 void config_defaults(struct config *config);
+/* Copies share the secrets; config_release() lets go of those of one, which must have been set before. */
+void config_copy(struct config *to, const struct config *from);
+void config_release(struct config *config);
 
 /*
  * Each returns 0 or -errno and leaves one sentence in `why` that names object, value and remedy ("port p0:

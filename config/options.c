@@ -220,7 +220,7 @@ config_usage(void *file)
 		"  --port "
 		"name=NAME,address=ADDRESS/PREFIX[,device=DEVICE][,gateway=ADDRESS][,mtu=N][,path_mtu=N]\n"
 		"         [,ack_timeout=N][,rnr_retry=N]\n"
-		"  --peer node=N,address=ADDRESS[,port=NAME]\n"
+		"  --peer node=N,address=ADDRESS[,port=NAME][,secret_file=PATH][,old_secret_file=PATH]\n"
 		"  --node N          RSM node id, 1 to 63 (0: no RSM between nodes)\n"
 		"  --socket PATH     where applications attach (default " ONE_SOCKET_DEFAULT ")\n"
 		"  --socket-mode N   its permissions, octal (default 0666)\n"
