@@ -17,23 +17,15 @@
 #include <sys/types.h>
 
 #include "abi/message.h" /* struct one_limits, enum one_idle */
+#include "config/peer.h"
 
 #define CONFIG_PORTS_MAX 16u
-#define CONFIG_PEERS_MAX 64u
-#define CONFIG_PEER_SECRETS 2u
-#define CONFIG_IPSEC_MAX 64u
 #define CONFIG_PATH_MAX 108u /* sun_path */
 #define CONFIG_NO_GROUP ((gid_t)-1)
 #define CONFIG_RNR_RETRY_ENDLESS 7u
 #define CONFIG_ACK_TIMEOUT 19u /* 2.1 s */
 #define CONFIG_ACK_TIMEOUT_MIN 14u
 #define CONFIG_ACK_TIMEOUT_MAX 24u
-
-struct config_addr {
-	uint16_t family;   /* AF_INET or AF_INET6 */
-	uint8_t prefix;    /* bits */
-	uint8_t bytes[16]; /* network order; IPv4 in the first four */
-};
 
 struct config_port {
 	char name[ONE_PORT_NAME]; /* how applications name it: the IA, the RSM controller */
@@ -44,30 +36,6 @@ struct config_port {
 	uint16_t path_mtu;          /* 0: from the MTU */
 	uint8_t ack_timeout; /* code, 4.096 us x 2^n; a peer is silent for eight: CONFIG_ACK_TIMEOUT_* */
 	uint8_t rnr_retry;   /* of a uDAPL peer's SEND without a receive; CONFIG_RNR_RETRY_ENDLESS */
-};
-
-struct config_secret; /* secret.h */
-
-struct config_peer {
-	uint32_t node; /* 1..63 */
-	char port[ONE_PORT_NAME];
-	struct config_addr addr;
-	struct config_secret *secret[CONFIG_PEER_SECRETS]; /* the first is used, both are taken; NULL: none */
-};
-
-/* A security association of ESP: its key is in a file. */
-struct config_sa {
-	uint32_t spi; /* 0: there is none */
-	char file[192];
-};
-
-struct config_ipsec {
-	char name[ONE_PORT_NAME];
-	struct config_addr addr;  /* the peer's */
-	char port[ONE_PORT_NAME]; /* "": which reaches it */
-	bool plain;               /* policy: what is plain goes and comes, too */
-	struct config_sa out, in, in_next;
-	uint64_t soft_packets, soft_bytes, hard_packets, hard_bytes; /* of each key; 0: none */
 };
 
 /* Where a service of ours listens: "unix:PATH", "ADDRESS:PORT", "[ADDRESS]:PORT", or "off". */
