@@ -50,6 +50,7 @@ conn_new(struct path_port *port, bool passive)
 	conn->passive = passive;
 	conn->state = passive ? CONN_OFFERED : CONN_WAITING;
 	conn->deadline = conn->retry_at = NEVER;
+	conn->local.psn = (uint32_t)control_random() & 0xffffff;
 	TAILQ_INSERT_TAIL(&control.conns, conn, link);
 	return conn;
 }

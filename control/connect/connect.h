@@ -43,6 +43,7 @@ struct conn_setup {
 	struct one_conn_param asked; /* by our application */
 	uint16_t private_len;        /* ours */
 	uint8_t private_data[CM_PRIVATE_REP];
+	uint8_t claims[CM_PRIVATE_REQ]; /* of an RSM import: what its first REQ says */
 };
 
 /* What the applications have told each other instead, until the core has it. */

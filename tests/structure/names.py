@@ -27,6 +27,7 @@ PREFIXES = {
     "dataplane": {
         "core": "core event stage stages stats timer",
         "engine": "counters telemetry",
+        "esp": "esp",
         "loop": "idle loop",
         "mem": "guard mem reach",
         "port": "device flow flows link links memif_unmap munmap port ports privilege rx_wakeup tx",
@@ -50,6 +51,7 @@ PREFIXES = {
         "path": "addr path paths",
         "rsm": "export host hosts import rsm segment share",
         "show": "show",
+        "setup": "setup",
         "ctl": "ctl",
         "onesidectl": "ask capture check_config columns onesidectl top trace word",
     },
