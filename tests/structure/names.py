@@ -21,6 +21,7 @@ ANYWHERE = {  # declared in one public header, defined in whichever room it is a
     "api/client": "one",       # client.h
     "api/dat": "dat dapl",     # uDAPL's calls
     "api/verbs": "ibv _ibv mult mbps",  # those of libibverbs
+    "api/rdmacm": "rdma",      # those of librdmacm
 }
 PREFIXES = {
     "dataplane": {
@@ -80,6 +81,15 @@ PREFIXES = {
         "mem": "domain mw",
         "qp": "bind expected inline_room post qp ud wr",
         "srq": "srq",
+    },
+    "api/rdmacm": {
+        "base": "addr cma",
+        "channel": "channel event",
+        "device": "device devices reader",
+        "id": "bare ids param rings udp",
+        "ep": "raccept rbind rclose rconnect rfcntl rgetpeername rgetsockname rgetsockopt riomap riounmap riowrite "
+              "rlisten rpoll rread rreadv rrecv rrecvfrom rrecvmsg rselect rsend rsendmsg rsendto rsetsockopt "
+              "rshutdown rsocket rwrite rwritev",
     },
     "api/rsm": {room: "rsm" for room in ("base", "controller", "event", "face", "segment", "transfer")},
 }

@@ -6,16 +6,17 @@
  * rdma_get_cm_event(), which waits.  The ring's own descriptor says only that there may be something, for
  * any channel, or for none.
  */
-#include "cma.h"
-
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "rdmacm/device/device.h"
+
 #define DEVICES_AT_ONCE 8
 
 static int set = -1; /* of the devices' descriptors; made with the thread */
+static void (*drain)(void);
 
 static void *
 reader(void *arg)
@@ -26,29 +27,45 @@ reader(void *arg)
 		if (epoll_wait(set, ready, DEVICES_AT_ONCE, -1) < 0 && errno != EINTR)
 			return NULL;
 		pthread_mutex_lock(&cma_lock);
-		events_drain();
+		drain();
 		pthread_mutex_unlock(&cma_lock);
 	}
 }
 
-/* For the life of the process: devices stay open. */
 static int
-start(void)
+watch(void)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	for (const struct device *d = devices; d != NULL; d = d->next)
+		if (epoll_ctl(set, EPOLL_CTL_ADD, d->cm.fd, &event) != 0)
+			return errno;
+	return 0;
+}
+
+/* For the life of the process: devices stay open. */
+int
+reader_start(void (*take)(void))
 {
 	pthread_attr_t attr;
 	pthread_t thread;
 	sigset_t all, old;
 	int error;
 
+	if (set >= 0)
+		return 0;
 	set = epoll_create1(EPOLL_CLOEXEC);
 	if (set < 0)
 		return -errno;
+	drain = take;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	/* The program's handlers run on its own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(&thread, &attr, reader, NULL);
+	error = watch();
+	if (error == 0)
+		error = pthread_create(&thread, &attr, reader, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	if (error == 0)
@@ -56,17 +73,6 @@ start(void)
 	close(set);
 	set = -1;
 	return -error;
-}
-
-int
-reader_watch(const struct device *device)
-{
-	struct epoll_event event = {.events = EPOLLIN};
-	int error = set < 0 ? start() : 0;
-
-	if (error != 0)
-		return error;
-	return epoll_ctl(set, EPOLL_CTL_ADD, device->cm.fd, &event) == 0 ? 0 : -errno;
 }
 
 void

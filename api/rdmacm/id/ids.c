@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cma.h"
+#include "rdmacm/channel/channel.h"
+#include "rdmacm/device/device.h"
+#include "rdmacm/id/id.h"
 
 /* ---- life ---- */
 
@@ -113,7 +115,7 @@ rdma_destroy_id(struct rdma_cm_id *base)
 	if (base->event != NULL)
 		rdma_ack_cm_event(base->event);
 	pthread_mutex_lock(&cma_lock);
-	events_drain(); /* requests that have come are refused, too */
+	ids_drain(); /* requests that have come are refused, too */
 	stop_listening(id);
 	if (id->cr != 0)
 		reject(id, "", 0);
@@ -158,12 +160,12 @@ bind_addr(struct id *id, const struct sockaddr *addr)
 		return -EINVAL;
 	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
 		return -EAFNOSUPPORT;
-	if (!names_no_device(addr)) {
+	if (!addr_names_no_device(addr)) {
 		while (device != NULL && !device_has(device, addr))
 			device = device->next;
 		if (device == NULL)
 			return -ENODEV;
-		bind_device(id, device, port_of(addr));
+		bind_device(id, device, addr_port(addr));
 	} else {
 		memcpy(&id->base.route.addr.src_storage, addr, size_of(addr));
 	}
@@ -178,7 +180,7 @@ rdma_bind_addr(struct rdma_cm_id *base, struct sockaddr *addr)
 	int error;
 
 	pthread_mutex_lock(&cma_lock);
-	error = bind_addr(TO_ID(base), unmapped(addr, &room));
+	error = bind_addr(TO_ID(base), addr_unmapped(addr, &room));
 	pthread_mutex_unlock(&cma_lock);
 	return error != 0 ? fail(error) : 0;
 }
@@ -190,7 +192,7 @@ device_towards(const struct sockaddr *dst)
 {
 	struct device *device = devices;
 
-	if (names_no_device(dst))
+	if (addr_names_no_device(dst))
 		return device;
 	while (device != NULL && !device_has(device, dst))
 		device = device->next;
@@ -229,11 +231,11 @@ resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *d
 		device = device_towards(dst);
 		if (device == NULL)
 			return -ENODEV;
-		bind_device(id, device, id->bound ? port_of(&id->base.route.addr.src_addr) : 0);
+		bind_device(id, device, id->bound ? addr_port(&id->base.route.addr.src_addr) : 0);
 		id->bound = true;
 	}
-	if (names_no_device(dst)) {
-		device_addr(id->device, port_of(dst), &id->base.route.addr.dst_storage);
+	if (addr_names_no_device(dst)) {
+		device_addr(id->device, addr_port(dst), &id->base.route.addr.dst_storage);
 		return queue(id, RDMA_CM_EVENT_ADDR_RESOLVED);
 	}
 	if (verbs_cm_info(id->device->verbs)->family != dst->sa_family)
@@ -250,10 +252,10 @@ rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *src, struct sockaddr
 	int error;
 
 	pthread_mutex_lock(&cma_lock);
-	error = resolve_addr(TO_ID(base), src != NULL ? unmapped(src, &src_room) : NULL,
-			     unmapped(dst, &dst_room));
+	error = resolve_addr(TO_ID(base), src != NULL ? addr_unmapped(src, &src_room) : NULL,
+			     addr_unmapped(dst, &dst_room));
 	pthread_mutex_unlock(&cma_lock);
-	return error != 0 ? fail(error) : complete(TO_ID(base), RDMA_CM_EVENT_ADDR_RESOLVED);
+	return error != 0 ? fail(error) : channel_complete(TO_ID(base), RDMA_CM_EVENT_ADDR_RESOLVED);
 }
 
 int
@@ -266,19 +268,19 @@ rdma_resolve_route(struct rdma_cm_id *base, int timeout_ms)
 	if (id->device != NULL && base->route.addr.dst_addr.sa_family != 0)
 		error = queue(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	pthread_mutex_unlock(&cma_lock);
-	return error != 0 ? fail(error) : complete(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	return error != 0 ? fail(error) : channel_complete(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
 __be16
 rdma_get_src_port(struct rdma_cm_id *id)
 {
-	return htons(port_of(&id->route.addr.src_addr));
+	return htons(addr_port(&id->route.addr.src_addr));
 }
 
 __be16
 rdma_get_dst_port(struct rdma_cm_id *id)
 {
-	return htons(port_of(&id->route.addr.dst_addr));
+	return htons(addr_port(&id->route.addr.dst_addr));
 }
 
 /* ---- listening ---- */
@@ -299,11 +301,11 @@ listen_on(struct id *id, struct device *device)
 	struct one_reply reply;
 	int error;
 
-	if (id->base.ps != RDMA_PS_TCP && port_of(src) == 0)
+	if (id->base.ps != RDMA_PS_TCP && addr_port(src) == 0)
 		return -EADDRNOTAVAIL; /* only that of TCP chooses */
 	if (l == NULL)
 		return -ENOMEM;
-	msg.listen.service = service_of(id, port_of(src));
+	msg.listen.service = service_of(id, addr_port(src));
 	msg.listen.cq = device->cm.ring.id;
 	error = verbs_cm_call(device->verbs, &msg, &reply);
 	if (error != 0) {
@@ -455,7 +457,7 @@ rdma_destroy_qp(struct rdma_cm_id *base)
 
 	/* What is told of it afterwards is for nobody: a disconnect that has begun ends here. */
 	pthread_mutex_lock(&cma_lock);
-	events_drain();
+	ids_drain();
 	base->qp = NULL;
 	id->qp = 0;
 	if (id->disconnecting && !id->ended)
@@ -503,7 +505,7 @@ connect_id(struct id *id, const struct rdma_conn_param *param)
 	msg.qp_connect.qp = id->qp;
 	msg.qp_connect.family = addr->dst_addr.sa_family;
 	addr_bytes(&addr->dst_addr, msg.qp_connect.addr);
-	msg.qp_connect.service = service_of(id, port_of(&addr->dst_addr));
+	msg.qp_connect.service = service_of(id, addr_port(&addr->dst_addr));
 	msg.qp_connect.timeout_us = UINT64_MAX;
 	if (param != NULL && param->private_data_len != 0) {
 		msg.qp_connect.private_len = param->private_data_len;
@@ -527,8 +529,8 @@ rdma_connect(struct rdma_cm_id *base, struct rdma_conn_param *param)
 	pthread_mutex_unlock(&cma_lock);
 	if (error != 0)
 		return fail(error);
-	return complete(id, base->qp != NULL || is_udp(id) ? RDMA_CM_EVENT_ESTABLISHED
-							   : RDMA_CM_EVENT_CONNECT_RESPONSE);
+	return channel_complete(id, base->qp != NULL || is_udp(id) ? RDMA_CM_EVENT_ESTABLISHED
+								   : RDMA_CM_EVENT_CONNECT_RESPONSE);
 }
 
 static int
@@ -566,7 +568,8 @@ rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *param)
 	pthread_mutex_unlock(&cma_lock);
 	if (error != 0)
 		return fail(error);
-	return is_udp(id) ? 0 : complete(id, RDMA_CM_EVENT_ESTABLISHED); /* nothing follows an answer */
+	return is_udp(id) ? 0
+			  : channel_complete(id, RDMA_CM_EVENT_ESTABLISHED); /* nothing follows an answer */
 }
 
 int
@@ -615,7 +618,7 @@ rdma_disconnect(struct rdma_cm_id *base)
 	pthread_mutex_lock(&cma_lock);
 	error = disconnect(id);
 	pthread_mutex_unlock(&cma_lock);
-	return error != 0 ? fail(error) : complete(id, RDMA_CM_EVENT_DISCONNECTED);
+	return error != 0 ? fail(error) : channel_complete(id, RDMA_CM_EVENT_DISCONNECTED);
 }
 
 /* The data plane has seen the peer's first packet before the application can tell of it. */

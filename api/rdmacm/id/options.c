@@ -2,7 +2,7 @@
 /* What connections are asked to have: by options of an id, and by the parameters of a call. */
 #include <string.h>
 
-#include "cma.h"
+#include "rdmacm/id/id.h"
 
 #define CODE_MAX 31u
 #define RETRIES_MAX 7u

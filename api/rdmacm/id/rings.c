@@ -2,7 +2,7 @@
 /* Completion queues that an id makes for itself, each with a channel, and its shared receive queue. */
 #include <rdma/rdma_verbs.h>
 
-#include "cma.h"
+#include "rdmacm/id/id.h"
 
 static int
 ring_make(struct id *id, uint32_t entries, struct ibv_comp_channel **channel, struct ibv_cq **cq)

@@ -1,47 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ids without an event channel of the application's: they have one of their own, and calls wait. */
+/* Ids that move to another event channel, requests that are waited for, endpoints. */
 #include <rdma/rdma_verbs.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cma.h"
+#include "rdmacm/channel/channel.h"
+#include "rdmacm/id/id.h"
 
 #define RESOLVE_MS 2000
-
-/* Of ids whose calls wait: the last event is kept for the application to look at. */
-static void
-drop_event(struct id *id)
-{
-	if (id->base.event != NULL)
-		rdma_ack_cm_event(id->base.event);
-	id->base.event = NULL;
-}
-
-static int
-outcome(const struct rdma_cm_event *event, enum rdma_cm_event_type expected)
-{
-	if (event->event == RDMA_CM_EVENT_REJECTED)
-		return ECONNREFUSED;
-	if (event->status != 0)
-		return event->status < 0 ? -event->status : event->status;
-	if (event->event == expected)
-		return 0;
-	return event->event == RDMA_CM_EVENT_DEVICE_REMOVAL ? ENODEV : ECONNABORTED;
-}
-
-int
-complete(struct id *id, enum rdma_cm_event_type expected)
-{
-	int error;
-
-	if (!id->sync)
-		return 0;
-	drop_event(id);
-	if (rdma_get_cm_event(id->base.channel, &id->base.event) != 0)
-		return -1;
-	error = outcome(id->base.event, expected);
-	return error != 0 ? fail(error) : 0;
-}
 
 /* ---- another channel ---- */
 
@@ -78,9 +44,9 @@ rdma_migrate_id(struct rdma_cm_id *base, struct rdma_event_channel *channel)
 			return -1;
 	}
 	if (id->sync)
-		drop_event(id);
+		channel_drop_event(id);
 	pthread_mutex_lock(&cma_lock);
-	events_drain();
+	ids_drain();
 	move_events(id, (struct channel *)(void *)from, (struct channel *)(void *)channel);
 	base->channel = channel;
 	while (id->acked != id->got)
@@ -98,7 +64,7 @@ static int
 take_request(struct id *listen, struct rdma_cm_event *event)
 {
 	struct ibv_qp_init_attr init;
-	int error = outcome(event, RDMA_CM_EVENT_CONNECT_REQUEST);
+	int error = channel_outcome(event, RDMA_CM_EVENT_CONNECT_REQUEST);
 
 	if (error != 0)
 		return fail(error);
@@ -120,7 +86,7 @@ rdma_get_request(struct rdma_cm_id *base, struct rdma_cm_id **out)
 
 	if (!listen->sync || listen->listening == NULL)
 		return fail(EINVAL);
-	drop_event(listen);
+	channel_drop_event(listen);
 	if (rdma_get_cm_event(base->channel, &event) != 0)
 		return -1;
 	if (take_request(listen, event) == 0) {

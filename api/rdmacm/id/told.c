@@ -1,116 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Event channels, and what the rings of connections say. */
-#include "cma.h"
-
-#include <fcntl.h>
-#include <poll.h>
+/* What the rings of devices tell of connections, and of requests: to ids, as events. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
+#include <sys/socket.h>
+
+#include "rdmacm/channel/channel.h"
+#include "rdmacm/device/device.h"
+#include "rdmacm/id/id.h"
 
 /* IBTA vol. 1, 12.6.7.2: reasons of a REJ. */
 #define REJECT_NO_SERVICE 8
 #define REJECT_CONSUMER 28
 
-pthread_mutex_t cma_lock = PTHREAD_MUTEX_INITIALIZER;
-pthread_cond_t cma_acked = PTHREAD_COND_INITIALIZER;
-struct channel *channels;
 struct id *ids;
-
-/* ---- channels ---- */
-
-struct rdma_event_channel *
-rdma_create_event_channel(void)
-{
-	struct channel *channel = calloc(1, sizeof(*channel));
-	int error;
-
-	if (channel == NULL)
-		return NULL;
-	channel->last = &channel->first;
-	channel->base.fd = eventfd(0, EFD_CLOEXEC);
-	if (channel->base.fd < 0) {
-		free(channel);
-		return NULL;
-	}
-	pthread_mutex_lock(&cma_lock);
-	error = devices_open();
-	if (error == 0) {
-		channel->next = channels;
-		channels = channel;
-	}
-	pthread_mutex_unlock(&cma_lock);
-	if (error == 0)
-		return &channel->base;
-	close(channel->base.fd);
-	free(channel);
-	errno = -error;
-	return NULL;
-}
-
-void
-rdma_destroy_event_channel(struct rdma_event_channel *base)
-{
-	struct channel *channel = (struct channel *)(void *)base, **link = &channels;
-	struct event *event;
-
-	pthread_mutex_lock(&cma_lock);
-	while (*link != channel)
-		link = &(*link)->next;
-	*link = channel->next;
-	pthread_mutex_unlock(&cma_lock);
-	while ((event = channel->first) != NULL) {
-		channel->first = event->next;
-		free(event);
-	}
-	close(channel->base.fd);
-	free(channel);
-}
-
-/* ---- events ---- */
-
-struct event *
-event_new(struct id *id, enum rdma_cm_event_type type, int status)
-{
-	struct event *event = calloc(1, sizeof(*event));
-
-	if (event == NULL)
-		return NULL;
-	event->base.id = &id->base;
-	event->base.event = type;
-	event->base.status = status;
-	return event;
-}
-
-void
-channel_changed(struct channel *channel)
-{
-	bool any = channel->first != NULL;
-	uint64_t count = 1;
-	ssize_t n = 0;
-
-	if (any && !channel->readable)
-		n = write(channel->base.fd, &count, sizeof(count));
-	else if (!any && channel->readable)
-		n = read(channel->base.fd, &count, sizeof(count));
-	(void)n; /* it holds 0 or 1: neither has to wait */
-	channel->readable = any;
-}
-
-void
-event_append(struct channel *channel, struct event *event)
-{
-	*channel->last = event;
-	channel->last = &event->next;
-	channel_changed(channel);
-}
-
-void
-event_put(struct id *id, struct event *event)
-{
-	event_append((struct channel *)(void *)id->base.channel, event);
-}
 
 static void
 copy_private(struct event *event, const uint8_t *data, uint32_t len)
@@ -148,7 +50,7 @@ may_ask(const struct device *device, const struct id *listen, const uint8_t *rem
 {
 	const struct one_welcome *info = verbs_cm_info(device->verbs);
 
-	if (!is_loopback(&listen->base.route.addr.src_addr))
+	if (!addr_is_loopback(&listen->base.route.addr.src_addr))
 		return true;
 	return memcmp(remote_addr, info->addr, info->family == AF_INET6 ? 16 : 4) == 0;
 }
@@ -413,7 +315,7 @@ tell_loss(struct device *device)
 }
 
 void
-events_drain(void)
+ids_drain(void)
 {
 	for (struct device *d = devices; d != NULL; d = d->next) {
 		drain(d);
@@ -421,73 +323,24 @@ events_drain(void)
 	}
 }
 
-static struct event *
-take(struct channel *channel)
-{
-	struct event *event = channel->first;
+/* ---- who wants to hear ---- */
 
-	if (event == NULL)
+struct rdma_event_channel *
+rdma_create_event_channel(void)
+{
+	struct channel *channel = channel_new();
+	int error;
+
+	if (channel == NULL)
 		return NULL;
-	channel->first = event->next;
-	if (channel->first == NULL)
-		channel->last = &channel->first;
-	channel_changed(channel);
-	/* A request is acknowledged to its listener. */
-	TO_ID(event->base.listen_id != NULL ? event->base.listen_id : event->base.id)->got++;
-	return event;
-}
-
-int
-rdma_get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **out)
-{
-	struct channel *channel = (struct channel *)(void *)base;
-
-	for (;;) {
-		struct pollfd look = {.fd = base->fd, .events = POLLIN};
-		struct event *event;
-		int flags;
-
-		pthread_mutex_lock(&cma_lock);
-		event = take(channel);
-		pthread_mutex_unlock(&cma_lock);
-		if (event != NULL) {
-			*out = &event->base;
-			return 0;
-		}
-		flags = fcntl(base->fd, F_GETFL);
-		if (flags >= 0 && (flags & O_NONBLOCK) != 0)
-			return fail(EAGAIN);
-		if (poll(&look, 1, -1) < 0)
-			return -1;
-	}
-}
-
-int
-rdma_ack_cm_event(struct rdma_cm_event *event)
-{
-	if (event == NULL)
-		return fail(EINVAL);
 	pthread_mutex_lock(&cma_lock);
-	TO_ID(event->listen_id != NULL ? event->listen_id : event->id)->acked++;
-	pthread_cond_broadcast(&cma_acked);
+	error = devices_open();
+	if (error == 0)
+		error = reader_start(ids_drain);
 	pthread_mutex_unlock(&cma_lock);
-	free(event);
-	return 0;
-}
-
-const char *
-rdma_event_str(enum rdma_cm_event_type event)
-{
-	static const char *const names[] = {
-		"RDMA_CM_EVENT_ADDR_RESOLVED",   "RDMA_CM_EVENT_ADDR_ERROR",
-		"RDMA_CM_EVENT_ROUTE_RESOLVED",  "RDMA_CM_EVENT_ROUTE_ERROR",
-		"RDMA_CM_EVENT_CONNECT_REQUEST", "RDMA_CM_EVENT_CONNECT_RESPONSE",
-		"RDMA_CM_EVENT_CONNECT_ERROR",   "RDMA_CM_EVENT_UNREACHABLE",
-		"RDMA_CM_EVENT_REJECTED",        "RDMA_CM_EVENT_ESTABLISHED",
-		"RDMA_CM_EVENT_DISCONNECTED",    "RDMA_CM_EVENT_DEVICE_REMOVAL",
-		"RDMA_CM_EVENT_MULTICAST_JOIN",  "RDMA_CM_EVENT_MULTICAST_ERROR",
-		"RDMA_CM_EVENT_ADDR_CHANGE",     "RDMA_CM_EVENT_TIMEWAIT_EXIT",
-	};
-
-	return (size_t)event < sizeof(names) / sizeof(names[0]) ? names[event] : "UNKNOWN EVENT";
+	if (error == 0)
+		return &channel->base;
+	rdma_destroy_event_channel(&channel->base);
+	errno = -error;
+	return NULL;
 }

@@ -9,7 +9,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "cma.h"
+#include "rdmacm/id/id.h"
 
 #define MIN_RNR_TIMER 12u /* 640 us */
 #define TIMEOUT 18u       /* code: 1 s */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Calls that this library does not have.  They say so; the table is in doc/verbs.md. */
-#include "cma.h"
+#include "rdmacm/base/cma.h"
 
 int
 rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cma.h"
+#include "rdmacm/channel/channel.h"
+#include "rdmacm/id/id.h"
 #include "verbs/base/gid.h"
 
 int
@@ -49,7 +50,7 @@ udp_connect(struct id *id, const struct rdma_conn_param *param)
 	if (id->sidr != 0 || (param != NULL && param->private_data_len > ONE_SIDR_PRIVATE_REQ))
 		return -EINVAL;
 	ask->cq = id->device->cm.ring.id;
-	ask->service = RDMA_IB_IP_PS_UDP | port_of(&addr->dst_addr);
+	ask->service = RDMA_IB_IP_PS_UDP | addr_port(&addr->dst_addr);
 	ask->family = addr->dst_addr.sa_family;
 	addr_bytes(&addr->dst_addr, ask->addr);
 	if (param != NULL && param->private_data_len != 0) {
