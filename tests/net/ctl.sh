@@ -184,6 +184,26 @@ refuses 1 "no such port" ctl show ports port=p9
 refuses 1 "not an address" ctl show endpoints peer=there
 refuses 1 "takes no such word" ctl show cores pid=1
 json "top count=1" "d['seconds'] > 0 and len(d['clients']) == 2 and 'work' in d['cores'][0]"
+# On a terminal of few lines: what fits, and q ends it.
+ONESIDECTL=$ONESIDECTL python3 - <<'PYTHON' || fail "top on a terminal"
+import fcntl, os, pty, struct, sys, termios
+control, terminal = pty.openpty()
+fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 9, 200, 0, 0))
+before = termios.tcgetattr(terminal)
+pid = os.fork()
+if pid == 0:
+    for fd in (0, 1, 2):
+        os.dup2(terminal, fd)
+    os.execv(os.environ["ONESIDECTL"], ["onesidectl", "top"])
+seen = b""
+while seen.count(b"CLIENT") < 2 or not seen.endswith(b"\n"):
+    seen += os.read(control, 65536)
+page = seen.split(b"\x1b[J")[1].decode()
+assert "and 2 more" in page and page.count("\n") <= 9, page
+os.write(control, b"xq")
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+assert termios.tcgetattr(terminal) == before, "it leaves the terminal as another"
+PYTHON
 judge
 say "what there is is told"
 
