@@ -49,11 +49,28 @@ json() {
 	printf '%s\n' "$@" >"$WORK/asked-$ASKED.is"
 }
 judge() {
-	python3 - "$WORK/asked-" "$ASKED" <<'PYTHON' || fail "what onesidectl prints as JSON"
-import json, sys
+	python3 - "$WORK/asked-" "$ASKED" "$(dirname "$0")/../../doc/man/onesidectl.8" <<'PYTHON' || fail "what onesidectl prints as JSON"
+import json, re, sys
+
+# The manual page has each name, and of which kind it is.
+page = open(sys.argv[3], encoding="utf-8").read()
+page = page[page.index(".SS Names\n"):page.index(".SH PROTOCOL\n")]
+told = {}
+for entry in page.split(".TP\n")[1:]:
+    name, _, words = entry.partition("\n")
+    words = words.split(".\n")[0].replace("\\fR", "").split()
+    told[name.replace("\\fB", "").replace("\\fR", "")] = {w.strip(",").replace("\\fI", ""): "\\fI" in w for w in words}
+def check_names(d):
+    for name, objects in d.items():
+        for o in objects if isinstance(objects, list) else ():
+            for key, value in o.items():
+                if told[name].get(key) != isinstance(value, str):
+                    sys.exit(f"onesidectl(8) does not tell of {name}: {key}, or as another kind: {value!r}")
 for number in range(1, int(sys.argv[2]) + 1):
     command, *expressions = open(f"{sys.argv[1]}{number}.is").read().splitlines()
     d = json.load(open(f"{sys.argv[1]}{number}"))
+    if command.startswith("show"):
+        check_names(d)
     for expression in expressions:
         if not eval(expression):
             sys.exit(f"{command}: not so: {expression}\n{json.dumps(d)[:3000]}")
