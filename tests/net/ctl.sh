@@ -386,7 +386,7 @@ if [ "$(id -u)" = 0 ]; then
 	refuses 1 "may not look" as 61000 61001 "$WORK/onesidectl" show
 	stop_plane a
 	# As a service: a user of its own, without privileges, who is in neither group.
-	configuration "ctl_group = 61001" "ctl_admin_group = 61002" "$PEERS"
+	configuration "ctl_group = 61001" "ctl_admin_group = 61002" "log_level = debug" "$PEERS"
 	chmod 1777 "$WORK"
 	printf '#!/bin/sh\nRUNTIME_DIRECTORY=%s exec setpriv --reuid 61500 --regid 61500 --clear-groups %s "$@"\n' "$WORK" "$DATAPLANE" \
 		>"$WORK/as-service"
@@ -402,6 +402,10 @@ if [ "$(id -u)" = 0 ]; then
 	says "nothing has changed" as 61500 "" "$WORK/onesidectl" reload
 	says "nothing has changed" ctl reload
 	say "root, the data plane's user and the groups may, nobody else"
+	debugs more
+	configuration "ctl_group = 61001" "ctl_admin_group = 61002" "$PEERS"
+	says "changed: log_level" ctl reload
+	debugs no
 	stop_plane a
 	start
 else

@@ -230,6 +230,33 @@ test_vfio(void **state)
 	assert_good();
 }
 
+/* The default route of IPv6 counts as well; one that refuses does not. */
+static void
+test_ipv6(void **state)
+{
+	static const char none[] = "00000000000000000000000000000000";
+
+	made_nic("0000:01:00.0", "i40e", "eth0", 4);
+	made_nic("0000:02:00.0", "i40e", "eth1", 5);
+	made_file(
+		"proc/net/ipv6_route",
+		"20010db8000000000000000000000000 40 %s 00 %s 00000100 00000001 00000000 00000001     eth1\n"
+		"%s 00 %s 00 fe800000000000000000000000000001 00000400 00000001 00000000 00000003     eth0\n"
+		"%s 00 %s 00 %s ffffffff 00000001 00000000 00200200     eth1\n",
+		none, none, none, none, none, none, none);
+	made_file("proc/net/if_inet6", "20010db8000000000000000000000005 02 40 00 80     eth0\n");
+	made_read();
+	assert_true(made.iface[0].default_route);
+	assert_false(made.iface[1].default_route);
+	assert_best("eth1", SETUP_VFIO);
+	add_port("eth0", SETUP_AF_PACKET, "2001:db8::5/64");
+	assert_refused(-EADDRINUSE, "the kernel has address 2001:db8::5/64, on eth0");
+	add_port("eth0", SETUP_AF_PACKET, "2001:db8::6/64");
+	plan.port[0] = plan.port[1];
+	plan.ports = 1;
+	assert_good();
+}
+
 /* The group of an idle NIC has another that is needed. */
 static void
 test_group(void **state)
@@ -563,10 +590,10 @@ main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, made_end)
 	const struct CMUnitTest tests[] = {
-		TEST(test_mlx5),      TEST(test_mlx5_alone), TEST(test_vfio),    TEST(test_group),
-		TEST(test_address),   TEST(test_virtio),     TEST(test_nothing), TEST(test_others),
-		TEST(test_container), TEST(test_sessions),   TEST(test_rubbish), TEST(test_many),
-		TEST(test_peers),     TEST(test_files),
+		TEST(test_mlx5),   TEST(test_mlx5_alone), TEST(test_vfio),     TEST(test_group),
+		TEST(test_ipv6),   TEST(test_address),    TEST(test_virtio),   TEST(test_nothing),
+		TEST(test_others), TEST(test_container),  TEST(test_sessions), TEST(test_rubbish),
+		TEST(test_many),   TEST(test_peers),      TEST(test_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
