@@ -18,9 +18,12 @@
 #include <rte_log.h>
 
 #include "config/internal.h"
+#include "config/secret.h"
 
 #define SIZE_ANY UINT64_MAX
-#define FILE_SECTIONS_MAX (2 + CONFIG_PORTS_MAX + CONFIG_PEERS_MAX)
+#define SECRET_MIN 16u /* bytes of a peer's, which nobody shall find by trying */
+#define SECRET_MAX 64u
+#define FILE_SECTIONS_MAX (2 + CONFIG_PORTS_MAX + CONFIG_PEERS_MAX + CONFIG_IPSEC_MAX)
 
 #define KEY(key, field, kind, min, max, fixed)                                                            \
 	{                                                                                                 \
@@ -42,6 +45,7 @@ const struct config_key config_keys[] = {
 	FIXED("work_pool", work_pool, KEY_NUMBER, 1024, 1u << 24),
 	FIXED("mbufs", mbufs, KEY_NUMBER, 1024, 1u << 22),
 	DATAPLANE("process_memory", process_memory, KEY_SWITCH, 0, 0),
+	FIXED("state", state, KEY_PATH, 0, 0),
 	FIXED("metrics", metrics, KEY_LISTEN, 0, 0),
 	DATAPLANE("log_level", log_level, KEY_LEVEL, 0, 0),
 	{NULL, KEY_NUMBER, 0, 0, 0, 0, false},
@@ -101,6 +105,7 @@ config_defaults(struct config *config)
 	*config = (struct config){
 		.socket = ONE_SOCKET_DEFAULT,
 		.socket_mode = 0666,
+		.state = "/var/lib/oneside",
 		.ctl_group = CONFIG_NO_GROUP,
 		.ctl_admin_group = CONFIG_NO_GROUP,
 		.idle = ONE_IDLE_SPIN,
@@ -148,8 +153,8 @@ config_name_ok(const char *name, size_t room)
 	return true;
 }
 
-static int
-parse_size(const char *text, uint64_t *value)
+int
+config_size(const char *text, uint64_t *value)
 {
 	char digits[32];
 	size_t len = strlen(text);
@@ -200,7 +205,7 @@ set_number(const struct place *at, const struct config_key *key, void *field)
 {
 	uint64_t value;
 	bool size = key->kind == KEY_SIZE;
-	int ret = size ? parse_size(at->value, &value) : config_number(at->value, &value);
+	int ret = size ? config_size(at->value, &value) : config_number(at->value, &value);
 
 	if (ret == -EINVAL)
 		return REFUSE(at, ret, "this is not a %s; write %s", size ? "size" : "number",
@@ -505,6 +510,21 @@ set_port(struct config *config, const char *name, const struct place *at)
 }
 
 static int
+set_secret(const struct place *at, struct config_secret **secret)
+{
+	struct config_secret *read;
+	char fault[512];
+	int error = config_secret_read(at->value, CONFIG_SECRET_HEX, SECRET_MIN, SECRET_MAX, &read, fault,
+				       sizeof(fault));
+
+	if (error != 0)
+		return config_refuse(at->why, at->why_len, error, "%s: %s: %s", at->section, at->key, fault);
+	config_secret_drop(*secret);
+	*secret = read;
+	return 0;
+}
+
+static int
 set_peer(struct config *config, const char *name, const struct place *at)
 {
 	struct config_peer *peer = NULL;
@@ -536,20 +556,38 @@ set_peer(struct config *config, const char *name, const struct place *at)
 				     "this cannot be a port's name; write the NAME of a [port NAME]");
 		else
 			strcpy(peer->port, at->value);
+	} else if (strcmp(at->key, "secret_file") == 0) {
+		ret = set_secret(at, &peer->secret[0]);
+	} else if (strcmp(at->key, "old_secret_file") == 0) {
+		ret = set_secret(at, &peer->secret[1]);
 	} else {
-		ret = REFUSE(at, -EINVAL, "there is no such key for a peer; write one of address, port");
+		ret = REFUSE(at, -EINVAL,
+			     "there is no such key for a peer; write one of address, port, secret_file, "
+			     "old_secret_file");
 	}
 	if (ret < 0 && added)
 		config->num_peers--;
 	return ret;
 }
 
+/* "secret-file" is secret_file, as it is among the options. */
+static void
+underscore(char *name)
+{
+	for (; *name != '\0'; name++)
+		if (*name == '-')
+			*name = '_';
+}
+
 int
 config_set(struct config *config, const char *section, const char *key, const char *value, char *why,
 	   size_t why_len)
 {
-	struct place at = {.section = section, .key = key, .value = value, .why = why, .why_len = why_len};
+	char name[CFG_NAME_LEN];
+	struct place at = {.section = section, .key = name, .value = value, .why = why, .why_len = why_len};
 
+	snprintf(name, sizeof(name), "%s", key);
+	underscore(name);
 	if (strcmp(section, "dataplane") == 0)
 		return set_key(config, config_keys, &at);
 	if (strcmp(section, "limits") == 0)
@@ -558,9 +596,11 @@ config_set(struct config *config, const char *section, const char *key, const ch
 		return set_port(config, section + 5, &at);
 	if (strncmp(section, "peer ", 5) == 0)
 		return set_peer(config, section + 5, &at);
+	if (strncmp(section, "ipsec ", 6) == 0)
+		return config_ipsec_set(config, section + 6, key, value, why, why_len);
 	return config_refuse(why, why_len, -EINVAL,
 			     "section [%s]: there is no such section; write [dataplane], [port NAME], [peer "
-			     "NODE] or [limits]",
+			     "NODE], [ipsec NAME] or [limits]",
 			     section);
 }
 
@@ -578,6 +618,7 @@ read_section(struct config *config, struct rte_cfgfile *file, int index, const c
 		return config_refuse(why, why_len, -ENOMEM, "[%s]: out of memory", name);
 	entries = rte_cfgfile_section_entries_by_index(file, index, section, entry, entries);
 	for (int i = 0; i < entries && ret == 0; i++) {
+		underscore(entry[i].name);
 		for (int j = 0; j < i && ret == 0; j++) {
 			if (strcmp(entry[i].name, entry[j].name) == 0)
 				ret = config_refuse(why, why_len, -EEXIST,
@@ -587,7 +628,8 @@ read_section(struct config *config, struct rte_cfgfile *file, int index, const c
 		if (ret == 0)
 			ret = config_set(config, name, entry[i].name, entry[i].value, why, why_len);
 	}
-	if (entries <= 0 && (strncmp(name, "port ", 5) == 0 || strncmp(name, "peer ", 5) == 0))
+	if (entries <= 0 && (strncmp(name, "port ", 5) == 0 || strncmp(name, "peer ", 5) == 0 ||
+			     strncmp(name, "ipsec ", 6) == 0))
 		ret = config_refuse(why, why_len, -EINVAL, "[%s]: the section is empty; give it an address",
 				    name);
 	free(entry);

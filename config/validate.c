@@ -117,6 +117,11 @@ validate_peer(const struct config *config, uint32_t index, char *why, size_t why
 					     "peer %u: address %s is peer %u's already; give each its own",
 					     peer->node, text, config->peer[i].node);
 	}
+	if (peer->secret[0] == NULL && peer->secret[1] != NULL)
+		return config_refuse(
+			why, why_len, -EINVAL,
+			"peer %u: it has an old secret and none in use; write secret_file = PATH",
+			peer->node);
 	if (config_peer_port(config, peer) < 0)
 		return config_refuse(why, why_len, -ENETUNREACH,
 				     "peer %u: no port reaches address %s; widen a port's prefix, or give a "
@@ -155,5 +160,5 @@ config_validate(const struct config *config, char *why, size_t why_len)
 		ret = validate_port(config, i, why, why_len);
 	for (uint32_t i = 0; i < config->num_peers && ret == 0; i++)
 		ret = validate_peer(config, i, why, why_len);
-	return ret;
+	return ret == 0 ? config_ipsec_validate(config, why, why_len) : ret;
 }

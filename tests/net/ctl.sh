@@ -182,7 +182,7 @@ json "show listeners" "len(d['listeners']) == 1 and d['listeners'][0]['state'] =
 json "show ports port=p0" "d['ports'][0]['address'] == '192.0.2.1' and d['ports'][0]['device_name'] == 'net_memif0' and d['ports'][0]['mtu'] == $CABLE_MTU"
 json "show cores" "[c['core'] for c in d['cores']] == [1] and d['cores'][0]['loops'] > 0"
 json "show quota uid=$(id -u)" "len(d['quota']) == 1 and d['quota'][0]['clients'] == 2 and d['quota'][0]['bytes'] >= 131072"
-json "show peers" "d == {'peers': [{'node': 2, 'address': '192.0.2.2', 'port': 'p0'}]}"
+json "show peers" "d == {'peers': [{'node': 2, 'address': '192.0.2.2', 'port': 'p0', 'secret': 'no'}]}"
 json "show" "set(d) == {'version', 'ports', 'cores', 'clients', 'segments', 'drops'}"
 json "show segments" "d == {'segments': []}"
 json "show neighbours" "isinstance(d['neighbours'], list)"

@@ -301,6 +301,8 @@ test_bad_values(void **state)
 		{"port p0", "adress", "192.0.2.1/24", "no such key for a port"},
 		{"port ", "mtu", "1500", "cannot be a name"},
 		{"port 12345678901234567890123456789012", "mtu", "1500", "cannot be a name"},
+		{"peer 2", "secret-file", "secret", "not an absolute path"},
+		{"peer 2", "old_secret_file", "/nowhere/secret", "no such file"},
 		{"peer 2", "addr", "192.0.2.2", "no such key for a peer"},
 		{"peer 2", "port", "a b", "cannot be a port's name"},
 		{"peer 0", "address", "192.0.2.2", "1 to 63"},
