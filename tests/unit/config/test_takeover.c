@@ -120,8 +120,8 @@ test_nothing(void **state)
 static void
 test_every_key(void **state)
 {
-	static const char *const fixed[] = {"node", "socket",    "socket_mode", "ctl",
-					    "idle", "work_pool", "mbufs",       "metrics"};
+	static const char *const fixed[] = {"node",      "socket", "socket_mode", "ctl",    "idle",
+					    "work_pool", "mbufs",  "state",       "metrics"};
 	size_t num_fixed = 0;
 
 	for (const struct config_key *key = config_keys; key->name != NULL; key++) {
