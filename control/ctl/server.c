@@ -24,7 +24,7 @@ enum {
 	SHARE = 9, /* of the time that a request took: for all else, before the next */
 };
 #define ASK_NS (60 * NS_PER_S)  /* for the next request */
-#define TAKE_NS (10 * NS_PER_S) /* for taking an answer, and for asking for the next page of a text */
+#define TAKE_NS (10 * NS_PER_S) /* for taking an answer */
 #define LATER_NS (100 * NS_PER_MS)
 
 struct ctl_callers ctl_callers = TAILQ_HEAD_INITIALIZER(ctl_callers);
@@ -64,9 +64,7 @@ send_answer(struct ctl_caller *caller)
 	caller->answer = NULL;
 	if (n < 0)
 		caller->gone = true;
-	caller->deadline = caller->traces         ? NEVER
-			   : caller->text != NULL ? control.now + TAKE_NS
-						  : control.now + ASK_NS;
+	caller->deadline = caller->traces ? NEVER : control.now + ASK_NS;
 	watch_for(caller, EPOLLIN);
 }
 
@@ -178,8 +176,11 @@ request(struct ctl_caller *caller, const char *text, size_t len)
 {
 	struct ctl_request request;
 	char why[512];
+	int error = ctl_parse(text, len, &request, why, sizeof(why));
 
-	if (ctl_parse(text, len, &request, why, sizeof(why)) != 0)
+	if (error != 0 || request.command != CTL_METRICS)
+		ctl_metrics_forget(caller);
+	if (error != 0)
 		ctl_refuse(caller, "%s", why);
 	else if (ctl_needs(request.command) > caller->rights)
 		ctl_refuse(caller,

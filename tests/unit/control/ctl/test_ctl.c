@@ -400,6 +400,8 @@ test_metrics(void **state)
 	page = metrics_page(fd, "openmetrics", 0);
 	pause_ms(150); /* what others get then is rendered anew */
 	app_close(&app[0]);
+	while (count(second, "clients", "") != APPS - 1)
+		pause_ms(1);
 	assert_true(metrics_rest(second, "openmetrics", metrics_page(second, "openmetrics", 0), other,
 				 sizeof(other)) >= 2);
 	assert_true(metrics_rest(fd, "openmetrics", page, text, sizeof(text)) >= 2);
@@ -415,6 +417,10 @@ test_metrics(void **state)
 	assert_refused(holder[0], "{\"command\": \"metrics\", \"from\": 9007199254740991}",
 		       "ask from its beginning");
 	assert_refused(holder[0], "{\"command\": \"metrics\", \"from\": 30000}", "ask from its beginning");
+	/* Who asks for something else has it no longer. */
+	json_decref(metrics_page(fd, "prometheus", 0));
+	count(fd, "cores", "");
+	assert_refused(fd, "{\"command\": \"metrics\", \"from\": 30000}", "ask from its beginning");
 	assert_refused(fd, "{\"command\": \"metrics\", \"format\": \"xml\"}", "no such format");
 	for (int i = 1; i < APPS; i++)
 		app_close(&app[i]);
