@@ -3,7 +3,6 @@
  * Reading a configuration: every key of file and command line goes through config_set(), which checks the
  * value by itself; what spans several keys is checked in validate.c.
  */
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <grp.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include <rte_cfgfile.h>
+#include <rte_log.h>
 
 #include "config/internal.h"
 #include "config/secret.h"
@@ -46,6 +46,7 @@ const struct config_key config_keys[] = {
 	FIXED("mbufs", mbufs, KEY_NUMBER, 1024, 1u << 22),
 	DATAPLANE("process_memory", process_memory, KEY_SWITCH, 0, 0),
 	FIXED("metrics", metrics, KEY_LISTEN, 0, 0),
+	DATAPLANE("log_level", log_level, KEY_LEVEL, 0, 0),
 	{NULL, KEY_NUMBER, 0, 0, 0, 0, false},
 };
 
@@ -150,23 +151,6 @@ config_name_ok(const char *name, size_t room)
 	return true;
 }
 
-/* Decimal digits only: no sign, no space, nothing behind. */
-int
-config_number(const char *text, uint64_t *value)
-{
-	uint64_t sum = 0;
-	if (*text == '\0')
-		return -EINVAL;
-	for (; *text != '\0'; text++) {
-		if (*text < '0' || *text > '9')
-			return -EINVAL;
-		if (__builtin_mul_overflow(sum, 10, &sum) || __builtin_add_overflow(sum, *text - '0', &sum))
-			return -ERANGE;
-	}
-	*value = sum;
-	return 0;
-}
-
 static int
 parse_size(const char *text, uint64_t *value)
 {
@@ -202,46 +186,6 @@ parse_size(const char *text, uint64_t *value)
 		return -ERANGE;
 	*value <<= shift;
 	return 0;
-}
-
-/* "192.0.2.1/24"; without a prefix it is a host's. */
-int
-config_addr_parse(const char *text, struct config_addr *addr, bool *has_prefix)
-{
-	char host[INET6_ADDRSTRLEN];
-	const char *slash = strchr(text, '/');
-	size_t len = slash != NULL ? (size_t)(slash - text) : strlen(text);
-
-	memset(addr, 0, sizeof(*addr));
-	if (len >= sizeof(host))
-		return -EINVAL;
-	memcpy(host, text, len);
-	host[len] = '\0';
-
-	addr->family = strchr(host, ':') != NULL ? AF_INET6 : AF_INET;
-	if (inet_pton(addr->family, host, addr->bytes) != 1)
-		return -EINVAL;
-	unsigned int bits = addr->family == AF_INET ? 32 : 128;
-	uint64_t prefix = bits;
-	*has_prefix = slash != NULL;
-	if (slash != NULL && config_number(slash + 1, &prefix) < 0)
-		return -EINVAL;
-	if (prefix > bits)
-		return -ERANGE;
-	addr->prefix = (uint8_t)prefix;
-	return 0;
-}
-
-const char *
-config_addr_text(const struct config_addr *addr, bool prefix, char text[CONFIG_ADDR_TEXT])
-{
-	if (addr->family == 0 || inet_ntop(addr->family, addr->bytes, text, CONFIG_ADDR_TEXT) == NULL)
-		return strcpy(text, "none");
-	if (prefix) {
-		size_t len = strlen(text);
-		snprintf(text + len, CONFIG_ADDR_TEXT - len, "/%u", addr->prefix);
-	}
-	return text;
 }
 
 struct place { /* where a value is, for messages */
@@ -369,6 +313,32 @@ set_listen(const struct place *at, struct config_listen *listen)
 	return 0;
 }
 
+uint32_t
+config_log_level(const char *name)
+{
+	static const char *const names[] = {
+		[RTE_LOG_EMERG] = "emergency", [RTE_LOG_ALERT] = "alert",     [RTE_LOG_CRIT] = "critical",
+		[RTE_LOG_ERR] = "error",       [RTE_LOG_WARNING] = "warning", [RTE_LOG_NOTICE] = "notice",
+		[RTE_LOG_INFO] = "info",       [RTE_LOG_DEBUG] = "debug",
+	};
+
+	for (uint32_t i = RTE_LOG_EMERG; i <= RTE_LOG_DEBUG; i++)
+		if (strcmp(names[i], name) == 0)
+			return i;
+	return 0;
+}
+
+static int
+set_level(const struct place *at, uint32_t *level)
+{
+	uint32_t value = config_log_level(at->value);
+
+	if (value == 0)
+		return REFUSE(at, -EINVAL, "there is no such level; write one of " CONFIG_LOG_LEVELS);
+	*level = value;
+	return 0;
+}
+
 static int
 set_key(struct config *config, const struct config_key *keys, const struct place *at)
 {
@@ -392,6 +362,8 @@ set_key(struct config *config, const struct config_key *keys, const struct place
 			return set_group(at, field);
 		case KEY_LISTEN:
 			return set_listen(at, field);
+		case KEY_LEVEL:
+			return set_level(at, field);
 		}
 	}
 	char known[512];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The configuration of a data plane: an rte_cfgfile INI file, overridden by
- * options of the same names.  Read once at start; immutable afterwards.
+ * options of the same names.  Read at the start, and again by a reload (config_take_over).
  *
  *   [dataplane]  node = 1, socket = /run/oneside/oneside.sock, idle = spin|yield|sleep, ...
  *   [port NAME]  device = net_memif0, address = 192.0.2.1/24, mtu = 4096, ...
@@ -69,6 +69,7 @@ struct config {
 	char ctl[CONFIG_PATH_MAX]; /* the control socket; "": beside the other, config_ctl_path() */
 	gid_t ctl_group;           /* may look; CONFIG_NO_GROUP: nobody but root and the own user */
 	gid_t ctl_admin_group;     /* may change, too */
+	uint32_t log_level;        /* of oneside's own messages, as RTE_LOG_*; 0: as EAL's options have it */
 	enum one_idle idle;
 	struct config_listen metrics;
 	struct config_port port[CONFIG_PORTS_MAX];
@@ -110,6 +111,9 @@ bool config_ctl_path(const struct config *config, char path[CONFIG_PATH_MAX]);
 /* Across sections: at least one port, unique names and addresses, peers reachable. */
 int config_validate(const struct config *config, char *why, size_t why_len);
 void config_usage(void *file);
+/* "notice" and so on as RTE_LOG_*; 0: there is no such level. */
+uint32_t config_log_level(const char *name);
+#define CONFIG_LOG_LEVELS "emergency, alert, critical, error, warning, notice, info, debug"
 
 /*
  * What a running data plane can take over.  `config` becomes `next` in everything that may change while it

@@ -167,9 +167,10 @@ config_is_option(const char *arg)
 		if (strcmp(others[i], name) == 0)
 			return true;
 	}
+	/* EAL has a --log-level of its own. */
 	for (const struct config_key *key = config_keys; key->name != NULL; key++) {
 		if (strcmp(key->name, name) == 0)
-			return true;
+			return key->kind != KEY_LEVEL;
 	}
 	return false;
 }
@@ -234,6 +235,7 @@ config_usage(void *file)
 		"  --process-memory yes|no\n"
 		"                    whether memory that cannot be adopted works, more slowly\n"
 		"  --metrics WHERE   metrics by HTTP: unix:PATH, ADDRESS:PORT or [ADDRESS]:PORT\n"
+		"  --log-level LEVEL what oneside itself logs from on; not EAL's option of this name\n"
 		"  --limit KEY=N     any number of times; KEY is one of\n"
 		"                   ");
 	for (const struct config_key *key = config_limit_keys; key->name != NULL; key++) {

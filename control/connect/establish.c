@@ -493,6 +493,7 @@ conn_event(struct cm_env *env, const struct cm_event *event)
 		conn_let_go_qpn(conn);
 		if (conn->state != CONN_OVER)
 			conn_end(conn, ONE_CONN_BROKEN, RSM_OK, false);
+		conn_timewait_exit(conn);
 		conn_put(conn);
 		break;
 	}

@@ -108,6 +108,7 @@ put_in_force(void)
 	control.quota.max_clients_per_uid = config->max_clients_per_uid;
 	control.quota.max_bytes_per_uid = config->max_bytes_per_uid;
 	ctl_permissions();
+	ctl_log_take_over();
 	rsm_find_peers();
 }
 
@@ -118,6 +119,9 @@ take_over(char *changed, size_t len)
 	struct config trial;
 	int error;
 
+	/* It may have changed since the thread was given a copy. */
+	if (job.request.command != CTL_RELOAD)
+		job.next.log_level = ctl_source.config->log_level;
 	if (job.request.check) {
 		config_copy(&trial, ctl_source.config);
 		error = config_take_over(&trial, &job.next, changed, len, job.why, sizeof(job.why));

@@ -44,6 +44,7 @@ struct qp {
 	uint32_t qkey;              /* of datagrams */
 	uint64_t block, block_size; /* in the arena */
 	struct conn *conn;
+	bool timewait; /* the end of a connection's time wait is told */
 	/* IMPORT */
 	uint32_t permission;
 	/* EXPORT */

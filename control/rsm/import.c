@@ -165,6 +165,7 @@ import_error(enum one_conn_event event)
 	case ONE_CONN_ACCEPT_ERROR:
 	case ONE_CONN_DISCONNECTED:
 	case ONE_CONN_BROKEN:
+	case ONE_CONN_TIMEWAIT_EXIT:
 		break;
 	}
 	return RSM_CONN_ABORTED;

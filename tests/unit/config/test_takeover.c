@@ -104,6 +104,9 @@ alter(const struct config_key *key, const char *section)
 	case KEY_LISTEN:
 		value = "127.0.0.1:9464";
 		break;
+	case KEY_LEVEL:
+		value = "debug";
+		break;
 	}
 	set(&next, section, key->name, value);
 }
