@@ -10,6 +10,8 @@
 #include "control/loop/loop.h"
 
 #define CTL_ANSWER_MAX 65536u
+/* Of the time that a request, or a look at edges, took: for all else, before the next. */
+#define CTL_SHARE 9u
 
 /* What a caller that traces wants to see. */
 struct ctl_filter {

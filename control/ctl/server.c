@@ -21,7 +21,6 @@ enum {
 	CALLERS_MAX = 32,
 	CALLERS_OF_READERS = 24, /* the others are for who may change */
 	CALLERS_OF_UID = 8,
-	SHARE = 9, /* of the time that a request took: for all else, before the next */
 };
 #define ASK_NS (60 * NS_PER_S)  /* for the next request */
 #define TAKE_NS (10 * NS_PER_S) /* for taking an answer, and for asking for the next page of a text */
@@ -398,7 +397,7 @@ ctl_poll(void)
 		serve_one();
 		end = clock_now();
 		if (next_at <= end)
-			next_at = end + SHARE * (end - begin);
+			next_at = end + CTL_SHARE * (end - begin);
 	}
 	for (caller = TAILQ_FIRST(&ctl_callers); caller != NULL; caller = next) {
 		next = TAILQ_NEXT(caller, link);
