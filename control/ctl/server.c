@@ -433,6 +433,20 @@ mode(void)
 void
 ctl_permissions(void)
 {
+	struct ctl_caller *caller;
+
+	/* Who is connected has the rights that he would get now; ctl_poll() ends who has none. */
+	TAILQ_FOREACH(caller, &ctl_callers, link)
+	{
+		struct ucred cred;
+		socklen_t len = sizeof(cred);
+
+		caller->rights = getsockopt(caller->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0
+					 ? rights_of(caller->fd, &cred)
+					 : CTL_NOTHING;
+		if (caller->rights == CTL_NOTHING)
+			caller->gone = true;
+	}
 	if (listening.fd >= 0 && chmod(listening.address.sun_path, mode()) != 0)
 		log_warning("event=ctl_permissions path=\"%s\" error=\"%s\"\n", listening.address.sun_path,
 			    strerror(errno));
