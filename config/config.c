@@ -23,7 +23,7 @@
 #define SIZE_ANY UINT64_MAX
 #define SECRET_MIN 16u /* bytes of a peer's, which nobody shall find by trying */
 #define SECRET_MAX 64u
-#define FILE_SECTIONS_MAX (2 + CONFIG_PORTS_MAX + CONFIG_PEERS_MAX)
+#define FILE_SECTIONS_MAX (2 + CONFIG_PORTS_MAX + CONFIG_PEERS_MAX + CONFIG_IPSEC_MAX)
 
 #define KEY(key, field, kind, min, max, fixed)                                                            \
 	{                                                                                                 \
@@ -45,6 +45,7 @@ const struct config_key config_keys[] = {
 	FIXED("work_pool", work_pool, KEY_NUMBER, 1024, 1u << 24),
 	FIXED("mbufs", mbufs, KEY_NUMBER, 1024, 1u << 22),
 	DATAPLANE("process_memory", process_memory, KEY_SWITCH, 0, 0),
+	FIXED("state", state, KEY_PATH, 0, 0),
 	FIXED("metrics", metrics, KEY_LISTEN, 0, 0),
 	DATAPLANE("log_level", log_level, KEY_LEVEL, 0, 0),
 	{NULL, KEY_NUMBER, 0, 0, 0, 0, false},
@@ -104,6 +105,7 @@ config_defaults(struct config *config)
 	*config = (struct config){
 		.socket = ONE_SOCKET_DEFAULT,
 		.socket_mode = 0666,
+		.state = "/var/lib/oneside",
 		.ctl_group = CONFIG_NO_GROUP,
 		.ctl_admin_group = CONFIG_NO_GROUP,
 		.idle = ONE_IDLE_SPIN,
@@ -151,8 +153,8 @@ config_name_ok(const char *name, size_t room)
 	return true;
 }
 
-static int
-parse_size(const char *text, uint64_t *value)
+int
+config_size(const char *text, uint64_t *value)
 {
 	char digits[32];
 	size_t len = strlen(text);
@@ -203,7 +205,7 @@ set_number(const struct place *at, const struct config_key *key, void *field)
 {
 	uint64_t value;
 	bool size = key->kind == KEY_SIZE;
-	int ret = size ? parse_size(at->value, &value) : config_number(at->value, &value);
+	int ret = size ? config_size(at->value, &value) : config_number(at->value, &value);
 
 	if (ret == -EINVAL)
 		return REFUSE(at, ret, "this is not a %s; write %s", size ? "size" : "number",
@@ -594,9 +596,11 @@ config_set(struct config *config, const char *section, const char *key, const ch
 		return set_port(config, section + 5, &at);
 	if (strncmp(section, "peer ", 5) == 0)
 		return set_peer(config, section + 5, &at);
+	if (strncmp(section, "ipsec ", 6) == 0)
+		return config_ipsec_set(config, section + 6, key, value, why, why_len);
 	return config_refuse(why, why_len, -EINVAL,
 			     "section [%s]: there is no such section; write [dataplane], [port NAME], [peer "
-			     "NODE] or [limits]",
+			     "NODE], [ipsec NAME] or [limits]",
 			     section);
 }
 
@@ -624,7 +628,8 @@ read_section(struct config *config, struct rte_cfgfile *file, int index, const c
 		if (ret == 0)
 			ret = config_set(config, name, entry[i].name, entry[i].value, why, why_len);
 	}
-	if (entries <= 0 && (strncmp(name, "port ", 5) == 0 || strncmp(name, "peer ", 5) == 0))
+	if (entries <= 0 && (strncmp(name, "port ", 5) == 0 || strncmp(name, "peer ", 5) == 0 ||
+			     strncmp(name, "ipsec ", 6) == 0))
 		ret = config_refuse(why, why_len, -EINVAL, "[%s]: the section is empty; give it an address",
 				    name);
 	free(entry);

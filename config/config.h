@@ -6,6 +6,7 @@
  *   [dataplane]  node = 1, socket = /run/oneside/oneside.sock, idle = spin|yield|sleep, ...
  *   [port NAME]  device = net_memif0, address = 192.0.2.1/24, mtu = 4096, ...
  *   [peer N]     address = 192.0.2.2, port = NAME, secret_file = PATH, old_secret_file = PATH
+ *   [ipsec NAME] address = 192.0.2.2, out = SPI:FILE, in = SPI:FILE, ...
  *   [limits]     max_qp = ..., ...
  */
 #ifndef CONFIG_CONFIG_H
@@ -20,6 +21,7 @@
 #define CONFIG_PORTS_MAX 16u
 #define CONFIG_PEERS_MAX 64u
 #define CONFIG_PEER_SECRETS 2u
+#define CONFIG_IPSEC_MAX 64u
 #define CONFIG_PATH_MAX 108u /* sun_path */
 #define CONFIG_NO_GROUP ((gid_t)-1)
 #define CONFIG_RNR_RETRY_ENDLESS 7u
@@ -53,6 +55,21 @@ struct config_peer {
 	struct config_secret *secret[CONFIG_PEER_SECRETS]; /* the first is used, both are taken; NULL: none */
 };
 
+/* A security association of ESP: its key is in a file. */
+struct config_sa {
+	uint32_t spi; /* 0: there is none */
+	char file[192];
+};
+
+struct config_ipsec {
+	char name[ONE_PORT_NAME];
+	struct config_addr addr;  /* the peer's */
+	char port[ONE_PORT_NAME]; /* "": which reaches it */
+	bool plain;               /* policy: what is plain goes and comes, too */
+	struct config_sa out, in, in_next;
+	uint64_t soft_packets, soft_bytes, hard_packets, hard_bytes; /* of each key; 0: none */
+};
+
 /* Where a service of ours listens: "unix:PATH", "ADDRESS:PORT", "[ADDRESS]:PORT", or "off". */
 struct config_listen {
 	uint16_t family; /* AF_UNIX, AF_INET or AF_INET6; 0: nowhere */
@@ -76,7 +93,10 @@ struct config {
 	uint32_t num_ports;
 	struct config_peer peer[CONFIG_PEERS_MAX];
 	uint32_t num_peers;
-	struct one_limits limits; /* of one attachment */
+	struct config_ipsec ipsec[CONFIG_IPSEC_MAX];
+	uint32_t num_ipsec;
+	char state[CONFIG_PATH_MAX]; /* directory of what outlives the process: sequence numbers of keys */
+	struct one_limits limits;    /* of one attachment */
 	uint32_t max_clients;
 	uint32_t max_clients_per_uid;
 	uint64_t max_bytes_per_uid; /* registered memory and arenas */
@@ -128,6 +148,8 @@ int config_peer_remove(struct config *config, uint32_t node, char *why, size_t w
 /* The port that reaches `peer`: the one it names, else the one whose prefix has its address, else the
  * first with a gateway of its family; -1: none. */
 int config_peer_port(const struct config *config, const struct config_peer *peer);
+/* The same for the peer of a section. */
+int config_ipsec_port(const struct config *config, const struct config_ipsec *ipsec);
 /* True when `addr` is in the prefix of `net`. */
 bool config_on_link(const struct config_addr *net, const struct config_addr *addr);
 /* Room for an address with its prefix in text. */

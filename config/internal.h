@@ -42,7 +42,14 @@ int config_refuse(char *why, size_t why_len, int error, const char *format, ...)
  * asked. */
 uint64_t config_memory(const char *root);
 bool config_name_ok(const char *name, size_t room);
+int config_size(const char *text, uint64_t *value); /* "512M" */
 /* -EINVAL: no such form; -ENAMETOOLONG: the path does not fit. */
 int config_listen_parse(const char *text, struct config_listen *listen);
+
+/* ---- ipsec.c ---- */
+int config_ipsec_set(struct config *config, const char *name, const char *key, const char *value, char *why,
+		     size_t why_len);
+int config_ipsec_validate(const struct config *config, char *why, size_t why_len);
+bool config_ipsec_equal(const struct config *a, const struct config *b);
 
 #endif

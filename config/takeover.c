@@ -177,6 +177,11 @@ config_take_over(struct config *config, const struct config *next, char *changed
 		memcpy(config->peer, next->peer, sizeof(config->peer));
 		config->num_peers = next->num_peers;
 	}
+	if (!config_ipsec_equal(config, next)) {
+		note(changed, changed_len, "ipsec");
+		memcpy(config->ipsec, next->ipsec, sizeof(config->ipsec));
+		config->num_ipsec = next->num_ipsec;
+	}
 	return 0;
 }
 

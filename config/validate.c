@@ -160,5 +160,5 @@ config_validate(const struct config *config, char *why, size_t why_len)
 		ret = validate_port(config, i, why, why_len);
 	for (uint32_t i = 0; i < config->num_peers && ret == 0; i++)
 		ret = validate_peer(config, i, why, why_len);
-	return ret;
+	return ret == 0 ? config_ipsec_validate(config, why, why_len) : ret;
 }

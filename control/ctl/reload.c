@@ -22,6 +22,7 @@ static struct {
 	bool running; /* the thread's are the following, until done_fd is written */
 	struct ctl_request request;
 	struct config next;
+	struct esp_change *ipsec; /* its keys */
 	int error;
 	char why[1024];
 	/* The control thread's. */
@@ -91,6 +92,9 @@ make_next(void *unused)
 	}
 	if (job.error == 0)
 		job.error = config_validate(&job.next, job.why, sizeof(job.why));
+	if (job.error == 0)
+		job.error = engine_ipsec_prepare(&job.next, job.request.check, &job.ipsec, job.why,
+						 sizeof(job.why));
 	/* The counter cannot be full. */
 	while (write(job.done_fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
@@ -129,8 +133,11 @@ take_over(char *changed, size_t len)
 		return error;
 	}
 	error = config_take_over(ctl_source.config, &job.next, changed, len, job.why, sizeof(job.why));
-	if (error == 0)
+	if (error == 0) {
+		engine_ipsec_commit(job.ipsec);
+		job.ipsec = NULL;
 		put_in_force();
+	}
 	return error;
 }
 
@@ -189,6 +196,8 @@ done_ready(struct watch *watch, uint32_t events)
 	job.running = false;
 	error = job.error != 0 ? job.error : take_over(changed, sizeof(changed));
 	config_release(&job.next);
+	engine_ipsec_abandon(job.ipsec);
+	job.ipsec = NULL;
 	report(error, changed);
 	if (job.again)
 		start_hangup();

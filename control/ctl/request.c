@@ -46,6 +46,7 @@ static const struct {
 	[CTL_DROPS] = {"drops", CTL_M_FROM},
 	[CTL_TRANSPORT] = {"transport", CTL_M_FROM},
 	[CTL_QUOTA] = {"quota", CTL_M_FROM | CTL_M_UID},
+	[CTL_IPSEC] = {"ipsec", CTL_M_FROM | CTL_M_PEER},
 	[CTL_VERSION] = {"version", CTL_M_FROM},
 };
 

@@ -41,6 +41,7 @@ enum ctl_what {
 	CTL_DROPS,
 	CTL_TRANSPORT,
 	CTL_QUOTA,
+	CTL_IPSEC,
 	CTL_VERSION,
 	CTL_WHATS
 };

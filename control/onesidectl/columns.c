@@ -141,6 +141,21 @@ static const struct table_layout {
 	  {"zones", "ZONES", NUMBER},
 	  {"channels", "CHANNELS", NUMBER},
 	  {"ahs", "AHS", NUMBER}}},
+	{"ipsec",
+	 {{"ipsec", "IPSEC", TEXT},
+	  {"spi", "SPI", TEXT},
+	  {"direction", "DIRECTION", TEXT},
+	  {"peer", "PEER", TEXT},
+	  {"port", "PORT", TEXT},
+	  {"policy", "POLICY", TEXT},
+	  {"number", "NUMBER", NUMBER},
+	  {"packets", "PACKETS", NUMBER},
+	  {"bytes", "BYTES", BYTES},
+	  {"drop_length", "LENGTH", NUMBER},
+	  {"drop_address", "ADDRESS", NUMBER},
+	  {"drop_replay", "REPLAY", NUMBER},
+	  {"drop_icv", "ICV", NUMBER},
+	  {"drop_limit", "LIMIT", NUMBER}}},
 };
 
 const char *

@@ -14,7 +14,7 @@ struct options onesidectl_options;
 
 static const char *const shown[] = {"clients", "endpoints", "connections", "listeners",  "segments",
 				    "memory",  "ports",     "peers",       "neighbours", "cores",
-				    "drops",   "transport", "quota",       "version"};
+				    "drops",   "transport", "quota",       "ipsec",      "version"};
 #define SHOWN (sizeof(shown) / sizeof(shown[0]))
 
 void

@@ -38,7 +38,7 @@ _onesidectl_setup() {
 _onesidectl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} i=1 command= place=0 key=
 	local -a words=("${COMP_WORDS[@]}") _onesidectl_options=() words_of_key=()
-	local whats='clients endpoints connections listeners segments memory ports peers neighbours cores drops transport quota version'
+	local whats='clients endpoints connections listeners segments memory ports peers neighbours cores drops transport quota ipsec version'
 
 	for (( ; i < COMP_CWORD; i++)); do
 		case ${words[i]} in

@@ -26,6 +26,7 @@ PREFIXES = {
     "dataplane": {
         "core": "core event stage stages stats timer",
         "engine": "counters telemetry",
+        "esp": "esp",
         "loop": "idle loop",
         "mem": "guard mem reach",
         "port": "device flow flows link links memif_unmap munmap port ports privilege rx_wakeup tx",
