@@ -13,8 +13,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
 #include "control/cm/cm_internal.h"
 #include "control/cm/cm_mad.h"
+#include "control/ctl/request.h"
 #include "control/objects/objects.h"
 #include "control/objects/qp.h"
 #include "control/rsm/rsm_wire.h"
@@ -381,6 +384,43 @@ core(struct bytes *record)
 	stage_run();
 }
 
+/* ---- the control socket ---- */
+
+/* What ends the data plane, or is about files of its own, is left to other tests. */
+static bool
+is_left_out(const char *text, size_t len)
+{
+	struct ctl_request request;
+	char why[256];
+
+	return ctl_parse(text, len, &request, why, sizeof(why)) == 0 &&
+	       (request.command == CTL_DRAIN || request.command == CTL_RELOAD ||
+		request.command == CTL_LOG_LEVEL);
+}
+
+static void
+ask(struct bytes *record)
+{
+	static char answer[1 << 17];
+	size_t len = record->left;
+	json_t *said;
+	ssize_t n;
+	int fd;
+
+	if (len == 0 || len > CTL_REQUEST_MAX || is_left_out((const char *)record->at, len))
+		return;
+	fd = stage_connect(stage_ctl);
+	if (send(fd, record->at, len, MSG_NOSIGNAL) == (ssize_t)len)
+		stage_pass(NS_PER_S / 10);
+	n = recv(fd, answer, sizeof(answer), MSG_DONTWAIT);
+	said = n > 0 ? json_loadb(answer, (size_t)n, 0, NULL) : NULL;
+	if (n > 0 && !json_is_object(said))
+		fuzz_fail("an answer that is no JSON object");
+	json_decref(said);
+	close(fd);
+	stage_run();
+}
+
 static void
 pass(struct bytes *record)
 {
@@ -413,11 +453,14 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static void (*const kinds[])(struct bytes *) = {
-		request, request, request, raw_request, come_or_go, connect_request, mad, frame, core, pass};
+		request, request, request, raw_request, come_or_go, connect_request,
+		mad,     frame,   core,    pass,        ask};
 	struct bytes input = {data, size}, record;
 	struct fake_event events[64];
+	static struct config before;
 
 	stage_start();
+	before = stage_config;
 	files_open();
 	messages_begin();
 	for (uint32_t i = 0; i < APPS; i++)
@@ -427,6 +470,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint32_t i = 0; i < APPS; i++)
 		leave(i);
 	stage_clear();
+	stage_config = before;
 	while (fake_events(events, 64) == 64)
 		;
 	return 0;

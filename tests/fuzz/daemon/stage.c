@@ -23,6 +23,7 @@
 #define WORKER_MS 1
 
 struct config stage_config;
+char stage_ctl[CONFIG_PATH_MAX];
 
 static const struct ctl_source source = {.config = &stage_config, .version = "0"};
 static _Atomic uint64_t stage_now;
@@ -144,16 +145,15 @@ configure(void)
 	stage_config.limits.max_mr_total = 16 << 20;
 	stage_config.max_clients_per_uid = 3;
 	stage_config.max_bytes_per_uid = 64 << 20;
+	if (!config_ctl_path(&stage_config, stage_ctl))
+		fuzz_fail("no path for the control socket");
 }
 
 /* libFuzzer ends the process without a word: what lies in /tmp goes at once, sockets go on without a name. */
 static void
 forget_files(void)
 {
-	char ctl[CONFIG_PATH_MAX];
-
-	if (config_ctl_path(&stage_config, ctl))
-		unlink(ctl);
+	unlink(stage_ctl);
 	unlink(stage_config.socket);
 	*strrchr(stage_config.socket, '/') = '\0';
 	rmdir(stage_config.socket);

@@ -13,6 +13,7 @@
 #include "tests/unit/control/fake_engine.h"
 
 extern struct config stage_config;
+extern char stage_ctl[CONFIG_PATH_MAX]; /* the control socket */
 
 /* Starts it, once. */
 void stage_start(void);

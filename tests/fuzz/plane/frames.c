@@ -29,7 +29,7 @@ static uint8_t frame[65536];
 static struct pair *
 pair_of(uint8_t which)
 {
-	return &plane.pair[which % PLANE_UD];
+	return &plane.pair[which % 8 < PLANE_UD ? which % 8 : PLANE_SIGNALS];
 }
 
 /* Near a number that the queue pair has in mind. */

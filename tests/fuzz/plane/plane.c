@@ -12,6 +12,7 @@
 
 #define AH_ID 0x30007u
 #define RECEIVES 6
+#define FEW_LOG2 3
 #define TURNS_MAX 32u
 #define VTIME_LOG2_MAX 34u /* of ns */
 #define DRAIN_TURNS 64
@@ -238,6 +239,7 @@ connect_all(void)
 	join_pair(PLANE_HERE, PLANE_THERE, RC_RTS, true, false);
 	join_pair(PLANE_THERE, PLANE_HERE, RC_RTS, true, false);
 	join_pair(PLANE_LOOPED, PLANE_LOOPED, RC_RTS, false, false);
+	join_pair(PLANE_SIGNALS, PLANE_SIGNALS, RC_RTS, false, false);
 	for (uint32_t i = PLANE_UD; i <= PLANE_UD_SHARED; i++)
 		for (int state = RC_RTR; state <= RC_RTS; state++)
 			assert_int_equal(
@@ -246,6 +248,26 @@ connect_all(void)
 					.qp = plane.pair[i].qp,
 					.datagram = {.state = (enum rc_state)state, .qkey = PLANE_QKEY}}),
 				0);
+}
+
+static void
+signals_new(struct pair *pair)
+{
+	struct engine_qp_config config = {.owner = pair,
+					  .id = 7,
+					  .doorbell = plane.app.next_doorbell++,
+					  .pz = plane.app.pz,
+					  .recv_cq = plane.counter.cq,
+					  .async_cq = plane.async.cq,
+					  .signals = true};
+
+	config.qpn = __wrap_engine_qpn_new();
+	pair->app = &plane.app;
+	pair->qpn = config.qpn;
+	pair->id = config.id;
+	pair->qp = engine_qp_new(plane.app.client, &config);
+	assert_non_null(pair->qp);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_ADD, .qp = pair->qp}), 0);
 }
 
 static void
@@ -273,20 +295,24 @@ plane_begin(void)
 	ring_new(&plane.app, CQ_LOG2, &plane.send, plane.async.cq);
 	ring_new(&plane.app, CQ_LOG2, &plane.recv, plane.async.cq);
 	ring_new(&plane.app, CQ_LOG2, &plane.conn, plane.async.cq);
+	ring_new(&plane.app, FEW_LOG2, &plane.few, plane.async.cq);
+	ring_new(&plane.app, FEW_LOG2, &plane.counter, plane.async.cq);
 	memories_new();
 	srq_new();
 	for (uint32_t i = 0; i < PLANE_UD; i++)
-		pair_new_shared(&plane.app, &plane.send, &plane.recv, &plane.conn, &plane.async,
-				i == PLANE_SHARED ? plane.srq : NULL, &plane.pair[i]);
+		pair_new_shared(&plane.app, &plane.send, i == PLANE_SHARED ? &plane.few : &plane.recv,
+				&plane.conn, &plane.async, i == PLANE_SHARED ? plane.srq : NULL,
+				&plane.pair[i]);
 	pair_new_ud(&plane.app, &plane.send, &plane.recv, NULL, &plane.pair[PLANE_UD]);
-	pair_new_ud(&plane.app, &plane.send, &plane.recv, plane.srq, &plane.pair[PLANE_UD_SHARED]);
+	pair_new_ud(&plane.app, &plane.few, &plane.few, plane.srq, &plane.pair[PLANE_UD_SHARED]);
+	signals_new(&plane.pair[PLANE_SIGNALS]);
 	plane.ah[0] = ah_new(AH_ID, 2);
 	plane.ah[1] = ah_new(AH_ID + 1, 1);
 	assert_true(plane.ah[0] != NULL && plane.ah[1] != NULL);
 	connect_all();
 	for (uint32_t n = 0; n < RECEIVES; n++) {
 		for (uint32_t i = 0; i < PLANE_PAIRS; i++)
-			if (i != PLANE_SHARED && i != PLANE_UD_SHARED)
+			if (plane.pair[i].rq != NULL && i != PLANE_SHARED && i != PLANE_UD_SHARED)
 				post_recv(&plane.pair[i], &plane.memory, 3000, n);
 		post_shared(&plane.memory, 2000);
 	}
@@ -327,6 +353,8 @@ plane_end(void)
 	ring_end(&plane.send);
 	ring_end(&plane.recv);
 	ring_end(&plane.conn);
+	ring_end(&plane.few);
+	ring_end(&plane.counter);
 	ring_end(&plane.async);
 	app_end(&plane.app);
 	memory_end(&plane.memory);
@@ -344,13 +372,16 @@ static void
 post_work(struct bytes *record)
 {
 	struct pair *pair = &plane.pair[record_number(record, 1) % PLANE_PAIRS];
-	struct one_wqe *wqe = pair_send(pair);
+	struct one_wqe *wqe;
 	uint8_t op = (uint8_t)record_number(record, 1), from = (uint8_t)record_number(record, 1),
 		to = (uint8_t)record_number(record, 1), flags = (uint8_t)record_number(record, 1);
 	uint32_t len = (uint32_t)record_number(record, 2) % (PLANE_MEMORY + 1);
 	bool atomic = op % ONE_OP_MAX == ONE_OP_FETCH_ADD || op % ONE_OP_MAX == ONE_OP_CMP_SWAP;
-	bool ud = pair >= &plane.pair[PLANE_UD];
+	bool ud = plane_is_ud(pair);
 
+	if (pair->sq == NULL)
+		return;
+	wqe = pair_send(pair);
 	wqe->op = op % ONE_OP_MAX;
 	wqe->flags = flags & ONE_WQE_FLAGS & ~ONE_WQE_INLINE;
 	wqe->num_sge = 1;
@@ -377,6 +408,8 @@ post_receive(struct bytes *record)
 		post_shared(into, len);
 		return;
 	}
+	if (plane.pair[which].rq == NULL)
+		return;
 	receive_into(pair_recv(&plane.pair[which]), into, len);
 	pair_commit_recv(&plane.pair[which]);
 }
@@ -391,6 +424,21 @@ pass_time(struct bytes *record)
 		plane_turn(ns);
 }
 
+static void
+resize(struct ring *ring, uint32_t log2)
+{
+	const uint64_t size = sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << log2);
+	struct engine_cq_config config = {.offset = app_alloc(&plane.app, size), .log2 = log2};
+
+	if (command((struct engine_command){.type = ENGINE_CQ_RESIZE, .cq = ring->cq, .cq_config = config}) !=
+	    0)
+		return;
+	ring->shm = (struct one_cq_shm *)(plane.app.arena + config.offset);
+	ring->entries = (struct one_cqe *)(ring->shm + 1);
+	ring->log2 = log2;
+	ring->head = 0;
+}
+
 /* Each where the control thread may do it: a reset comes after the end of a connection. */
 static void
 control(struct bytes *record)
@@ -398,7 +446,16 @@ control(struct bytes *record)
 	struct pair *pair = &plane.pair[record_number(record, 1) % PLANE_PAIRS];
 	struct engine_command c = {.qp = pair->qp, .event = {.type = ONE_CQE_CONNECT, .object = pair->id}};
 
-	switch (record_number(record, 1) % 6) {
+	switch (record_number(record, 1) % 8) {
+	case 6:
+		c.type = ENGINE_QP_SIGNAL;
+		c.qp = plane.pair[PLANE_SIGNALS].qp;
+		c.event.imm = (uint32_t)record_number(record, 4);
+		break;
+	case 7:
+		resize(record_number(record, 1) % 2 == 0 ? &plane.few : &plane.send,
+		       1 + (uint32_t)record_number(record, 1) % CQ_LOG2);
+		return;
 	case 0:
 		c.type = ENGINE_QP_RTS;
 		break;

@@ -19,6 +19,7 @@ enum {
 	PLANE_LOOPED, /* RC_RTS, its own peer, by frames */
 	PLANE_UD,
 	PLANE_UD_SHARED, /* receives from the shared queue */
+	PLANE_SIGNALS,   /* RC_RTS, an exporter's end of RSM: without rings, what comes is counted */
 	PLANE_PAIRS
 };
 
@@ -27,7 +28,7 @@ enum {
 
 struct plane {
 	struct app app;
-	struct ring send, recv, conn, async;
+	struct ring send, recv, conn, async, few, counter; /* few: soon full, of those that share */
 	struct pair pair[PLANE_PAIRS];
 	struct memory memory, read_only, window, foreign, slow; /* slow: moved by the copy thread */
 	struct reach *reach;
@@ -56,6 +57,12 @@ bool plane_headers(const uint8_t *frame, uint32_t len, uint32_t *ip, uint32_t *b
 /* A key of one of the memories, or any number. */
 uint32_t plane_key(uint8_t which);
 struct wire_addr plane_addr(uint8_t last);
+
+static inline bool
+plane_is_ud(const struct pair *pair)
+{
+	return pair == &plane.pair[PLANE_UD] || pair == &plane.pair[PLANE_UD_SHARED];
+}
 
 /* Records that the targets have in common, by their first byte: work, time, what the control thread does. */
 void plane_record(uint8_t kind, struct bytes *record);

@@ -82,9 +82,11 @@ request(struct bytes *record)
 {
 	uint8_t which = (uint8_t)record_number(record, 1);
 	struct pair *pair = &plane.pair[which % PLANE_PAIRS];
-	bool ud = pair >= &plane.pair[PLANE_UD];
+	bool ud = plane_is_ud(pair);
 	uint32_t slots;
 
+	if (pair->sq == NULL)
+		return;
 	if (which >= 0xc0) {
 		slots = fill_request(plane.srq_ring, plane.srq_tail, false, record);
 		atomic_store(&plane.srq_shm->posted, plane.srq_tail + which % 4);
@@ -115,8 +117,9 @@ poke(struct bytes *record)
 static void
 completions(struct bytes *record)
 {
-	struct ring *const rings[] = {&plane.send, &plane.recv, &plane.conn, &plane.async};
-	struct ring *ring = rings[record_number(record, 1) % 4];
+	struct ring *const rings[] = {&plane.send,  &plane.recv, &plane.conn,
+				      &plane.async, &plane.few,  &plane.counter};
+	struct ring *ring = rings[record_number(record, 1) % 6];
 	uint8_t what = (uint8_t)record_number(record, 1);
 	uint32_t value = (uint32_t)record_number(record, 4);
 
