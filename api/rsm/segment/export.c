@@ -396,7 +396,9 @@ unpublish(struct rsm_export *export)
 	if (is_published(export)) {
 		msg.rsm_publish.segment = export->segment;
 		error = one_call(export->link->client, &msg, NULL, 0, &reply);
-		if (error != 0 && !rsm_link_lost(export->link))
+		/* -ECONNRESET: the publication has ended with its data plane, also where the watcher has yet
+		 * to say so. */
+		if (error != 0 && error != -ECONNRESET)
 			return rsm_error(error);
 		export->published = false;
 		export->withdrawn++;
