@@ -396,9 +396,7 @@ unpublish(struct rsm_export *export)
 	if (is_published(export)) {
 		msg.rsm_publish.segment = export->segment;
 		error = one_call(export->link->client, &msg, NULL, 0, &reply);
-		/* -ECONNRESET: the publication has ended with its data plane, also where the watcher has yet
-		 * to say so. */
-		if (error != 0 && error != -ECONNRESET)
+		if (error != 0 && !rsm_link_lost(export->link))
 			return rsm_error(error);
 		export->published = false;
 		export->withdrawn++;
