@@ -356,21 +356,17 @@ attach(void)
 static void
 lose_plane(void)
 {
-	uint64_t word = 0;
+	uint64_t word;
 	bool more = true;
 
 	chaos_listening(false);
 	while (more) {
 		more = false;
-		for (uint32_t k = 0; k < IMPORTS; k++) {
-			struct import *i = &imports[k];
-
-			if (i->import != NULL)
-				more |= !is_over(i,
-						 rsm_memseg_import_put64(
-							 i->import, AREA_OF(chaos_self, i->id), &word, 1),
-						 "put");
-		}
+		for (uint32_t k = 0; k < IMPORTS; k++)
+			if (imports[k].import != NULL)
+				more |= !is_over(&imports[k],
+						 rsm_memseg_import_get64(imports[k].import, 0, &word, 1),
+						 "get");
 	}
 	if (own.published) {
 		int error = rsm_memseg_export_unpublish(own.export);
