@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The configuration of a data plane: an rte_cfgfile INI file, overridden by
- * options of the same names.  Read once at start; immutable afterwards.
+ * options of the same names.  Read at the start, and again by a reload (config_take_over).
  *
  *   [dataplane]  node = 1, socket = /run/oneside/oneside.sock, idle = spin|yield|sleep, ...
  *   [port NAME]  device = net_memif0, address = 192.0.2.1/24, mtu = 4096, ...
- *   [peer N]     address = 192.0.2.2, port = NAME
+ *   [peer N]     address = 192.0.2.2, port = NAME, secret_file = PATH, old_secret_file = PATH
+ *   [ipsec NAME] address = 192.0.2.2, out = SPI:FILE, in = SPI:FILE, ...
  *   [limits]     max_qp = ..., ...
  */
 #ifndef CONFIG_CONFIG_H
@@ -19,6 +20,8 @@
 
 #define CONFIG_PORTS_MAX 16u
 #define CONFIG_PEERS_MAX 64u
+#define CONFIG_PEER_SECRETS 2u
+#define CONFIG_IPSEC_MAX 64u
 #define CONFIG_PATH_MAX 108u /* sun_path */
 #define CONFIG_NO_GROUP ((gid_t)-1)
 #define CONFIG_RNR_RETRY_ENDLESS 7u
@@ -43,10 +46,28 @@ struct config_port {
 	uint8_t rnr_retry;   /* of a uDAPL peer's SEND without a receive; CONFIG_RNR_RETRY_ENDLESS */
 };
 
+struct config_secret; /* secret.h */
+
 struct config_peer {
 	uint32_t node; /* 1..63 */
 	char port[ONE_PORT_NAME];
 	struct config_addr addr;
+	struct config_secret *secret[CONFIG_PEER_SECRETS]; /* the first is used, both are taken; NULL: none */
+};
+
+/* A security association of ESP: its key is in a file. */
+struct config_sa {
+	uint32_t spi; /* 0: there is none */
+	char file[192];
+};
+
+struct config_ipsec {
+	char name[ONE_PORT_NAME];
+	struct config_addr addr;  /* the peer's */
+	char port[ONE_PORT_NAME]; /* "": which reaches it */
+	bool plain;               /* policy: what is plain goes and comes, too */
+	struct config_sa out, in, in_next;
+	uint64_t soft_packets, soft_bytes, hard_packets, hard_bytes; /* of each key; 0: none */
 };
 
 /* Where a service of ours listens: "unix:PATH", "ADDRESS:PORT", "[ADDRESS]:PORT", or "off". */
@@ -65,13 +86,17 @@ struct config {
 	char ctl[CONFIG_PATH_MAX]; /* the control socket; "": beside the other, config_ctl_path() */
 	gid_t ctl_group;           /* may look; CONFIG_NO_GROUP: nobody but root and the own user */
 	gid_t ctl_admin_group;     /* may change, too */
+	uint32_t log_level;        /* of oneside's own messages, as RTE_LOG_*; 0: as EAL's options have it */
 	enum one_idle idle;
 	struct config_listen metrics;
 	struct config_port port[CONFIG_PORTS_MAX];
 	uint32_t num_ports;
 	struct config_peer peer[CONFIG_PEERS_MAX];
 	uint32_t num_peers;
-	struct one_limits limits; /* of one attachment */
+	struct config_ipsec ipsec[CONFIG_IPSEC_MAX];
+	uint32_t num_ipsec;
+	char state[CONFIG_PATH_MAX]; /* directory of what outlives the process: sequence numbers of keys */
+	struct one_limits limits;    /* of one attachment */
 	uint32_t max_clients;
 	uint32_t max_clients_per_uid;
 	uint64_t max_bytes_per_uid; /* registered memory and arenas */
@@ -82,6 +107,9 @@ struct config {
 };
 
 void config_defaults(struct config *config);
+/* Copies share the secrets; config_release() lets go of those of one, which must have been set before. */
+void config_copy(struct config *to, const struct config *from);
+void config_release(struct config *config);
 
 /*
  * Each returns 0 or -errno and leaves one sentence in `why` that names object, value and remedy ("port p0:
@@ -103,6 +131,9 @@ bool config_ctl_path(const struct config *config, char path[CONFIG_PATH_MAX]);
 /* Across sections: at least one port, unique names and addresses, peers reachable. */
 int config_validate(const struct config *config, char *why, size_t why_len);
 void config_usage(void *file);
+/* "notice" and so on as RTE_LOG_*; 0: there is no such level. */
+uint32_t config_log_level(const char *name);
+#define CONFIG_LOG_LEVELS "emergency, alert, critical, error, warning, notice, info, debug"
 
 /*
  * What a running data plane can take over.  `config` becomes `next` in everything that may change while it
@@ -117,6 +148,8 @@ int config_peer_remove(struct config *config, uint32_t node, char *why, size_t w
 /* The port that reaches `peer`: the one it names, else the one whose prefix has its address, else the
  * first with a gateway of its family; -1: none. */
 int config_peer_port(const struct config *config, const struct config_peer *peer);
+/* The same for the peer of a section. */
+int config_ipsec_port(const struct config *config, const struct config_ipsec *ipsec);
 /* True when `addr` is in the prefix of `net`. */
 bool config_on_link(const struct config_addr *net, const struct config_addr *addr);
 /* Room for an address with its prefix in text. */

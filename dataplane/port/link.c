@@ -84,8 +84,7 @@ restart(void *argument)
 	port->started = rte_eth_dev_start(port->device) == 0;
 	/* A port that did not start stays paused: it is tried again. */
 	if (port->started)
-		/* Pairs with port_usable. */
-		atomic_store_explicit(&port->paused, false, memory_order_release);
+		port_care(port, PORT_CARE_PAUSED, false);
 	/* Pairs with the load in engine_links_poll: `started` is the control thread's again. */
 	atomic_store_explicit(&port->restarting, false, memory_order_release);
 }
@@ -133,8 +132,7 @@ engine_links_poll(uint64_t now)
 			else
 				port->link_at = now + LINK_GRACE_NS;
 		} else if (!port->started || is_down(port)) {
-			/* Pairs with port_usable. */
-			atomic_store_explicit(&port->paused, true, memory_order_release);
+			port_care(port, PORT_CARE_PAUSED, true);
 			port->link_grace = engine_grace_start();
 			port->link_at = now + LINK_GRACE_NS;
 		}
