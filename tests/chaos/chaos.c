@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "chaos.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <pthread.h>
@@ -196,16 +198,56 @@ chaos_told(void)
 	note_longest(&chaos_slot()->late_ms, gone);
 }
 
+/* How long threads of this process were ready and had no processor, ns, all together. */
+static uint64_t
+kept_waiting(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *task;
+	uint64_t sum = 0, waited;
+
+	while (tasks != NULL && (task = readdir(tasks)) != NULL) {
+		char path[300];
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/schedstat", task->d_name);
+		file = fopen(path, "re");
+		if (file == NULL)
+			continue;
+		if (fscanf(file, "%*u %lu", &waited) == 1)
+			sum += waited;
+		fclose(file);
+	}
+	if (tasks != NULL)
+		closedir(tasks);
+	return sum;
+}
+
+static void
+show_stack(int number)
+{
+	void *stack[40];
+
+	(void)number;
+	backtrace_symbols_fd(stack, backtrace(stack, 40), STDERR_FILENO);
+}
+
+static bool
+is_owed(uint32_t life)
+{
+	return life != 0 && atomic_load(&attached_life) == life &&
+	       atomic_load(&chaos_plane_of(chaos_self)->life) != life;
+}
+
 /*
- * A second from the moment at which the kernel was done with the process; on a machine
- * that keeps this process waiting, as much longer as its own ticks are late.
+ * A second from the moment at which the kernel was done with the process; on a machine that keeps this one
+ * waiting, as much longer as its threads had no processor, and as its own ticks are late.
  */
 static void *
-watch(void *unused)
+watch(void *main_thread)
 {
-	uint64_t before = chaos_now_ns(), latest = 0;
+	uint64_t before = chaos_now_ns(), latest = 0, waited = 0;
 
-	(void)unused;
 	for (;;) {
 		struct timespec tick = {.tv_nsec = TICK_NS};
 		uint32_t life = atomic_load(&attached_life);
@@ -213,20 +255,29 @@ watch(void *unused)
 
 		nanosleep(&tick, NULL);
 		now = chaos_now_ns();
-		if (life == 0 || atomic_load(&chaos_plane_of(chaos_self)->life) == life)
-			latest = 0;
+		if (!is_owed(life)) {
+			latest = waited = 0;
+			before = now;
+			continue;
+		}
 		if (now - before > latest + TICK_NS)
 			latest = now - before - TICK_NS;
 		before = now;
+		if (waited == 0)
+			waited = kept_waiting();
 		gone = atomic_load(&chaos_plane_of(chaos_self)->gone_ns);
-		if (life == 0 || atomic_load(&attached_life) != life || gone == 0 ||
-		    atomic_load(&chaos_plane_of(chaos_self)->life) == life)
+		if (gone == 0 || now <= gone + SECOND + SECOND / TICK_NS * latest ||
+		    now <= gone + SECOND + SECOND / TICK_NS * latest + kept_waiting() - waited ||
+		    !is_owed(life))
 			continue;
-		if (now > gone + SECOND + SECOND / TICK_NS * latest)
-			chaos_fail(__FILE__, __LINE__,
-				   "its data plane is gone for %u ms, and it was not told (its own clock is "
-				   "late by %u ms)",
-				   (unsigned)((now - gone) / 1000000), (unsigned)(latest / 1000000));
+		pthread_kill(*(pthread_t *)main_thread, SIGUSR1);
+		usleep(500000);
+		chaos_fail(__FILE__, __LINE__,
+			   "its data plane is gone for %u ms, and it was not told (its threads had no "
+			   "processor for "
+			   "%u ms, its own clock is late by %u ms)",
+			   (unsigned)((now - gone) / 1000000),
+			   (unsigned)((kept_waiting() - waited) / 1000000), (unsigned)(latest / 1000000));
 	}
 	return NULL;
 }
@@ -329,6 +380,7 @@ void
 chaos_start(int argc, char **argv)
 {
 	uint32_t uid;
+	static pthread_t own;
 	pthread_t thread;
 
 	if (argc != 9) {
@@ -352,6 +404,8 @@ chaos_start(int argc, char **argv)
 		chaos_fail(__FILE__, __LINE__, "uid %u: %s", uid, strerror(errno));
 	umask(0); /* segments are for all users */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (pthread_create(&thread, NULL, watch, NULL) != 0)
+	signal(SIGUSR1, show_stack);
+	own = pthread_self();
+	if (pthread_create(&thread, NULL, watch, &own) != 0)
 		chaos_fail(__FILE__, __LINE__, "no thread");
 }
