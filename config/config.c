@@ -20,7 +20,7 @@
 #include "config/internal.h"
 
 #define SIZE_ANY UINT64_MAX
-#define FILE_SECTIONS_MAX (2 + CONFIG_PORTS_MAX + CONFIG_PEERS_MAX)
+#define FILE_SECTIONS_MAX (2 + CONFIG_PORTS_MAX + CONFIG_PEERS_MAX + CONFIG_USERS_MAX)
 
 #define KEY(key, field, kind, min, max, fixed)                                                            \
 	{                                                                                                 \
@@ -164,8 +164,8 @@ config_number(const char *text, uint64_t *value)
 	return 0;
 }
 
-static int
-parse_size(const char *text, uint64_t *value)
+int
+config_size(const char *text, uint64_t *value)
 {
 	char digits[32];
 	size_t len = strlen(text);
@@ -256,7 +256,7 @@ set_number(const struct place *at, const struct config_key *key, void *field)
 {
 	uint64_t value;
 	bool size = key->kind == KEY_SIZE;
-	int ret = size ? parse_size(at->value, &value) : config_number(at->value, &value);
+	int ret = size ? config_size(at->value, &value) : config_number(at->value, &value);
 
 	if (ret == -EINVAL)
 		return REFUSE(at, ret, "this is not a %s; write %s", size ? "size" : "number",
@@ -586,9 +586,11 @@ config_set(struct config *config, const char *section, const char *key, const ch
 		return set_port(config, section + 5, &at);
 	if (strncmp(section, "peer ", 5) == 0)
 		return set_peer(config, section + 5, &at);
+	if (strncmp(section, "user ", 5) == 0)
+		return config_user_set(config, section + 5, key, value, why, why_len);
 	return config_refuse(why, why_len, -EINVAL,
 			     "section [%s]: there is no such section; write [dataplane], [port NAME], [peer "
-			     "NODE] or [limits]",
+			     "NODE], [user NAME] or [limits]",
 			     section);
 }
 
@@ -615,6 +617,9 @@ read_section(struct config *config, struct rte_cfgfile *file, int index, const c
 		if (ret == 0)
 			ret = config_set(config, name, entry[i].name, entry[i].value, why, why_len);
 	}
+	if (entries <= 0 && strncmp(name, "user ", 5) == 0)
+		ret = config_refuse(why, why_len, -EINVAL,
+				    "[%s]: the section is empty; give it a weight or a ceiling", name);
 	if (entries <= 0 && (strncmp(name, "port ", 5) == 0 || strncmp(name, "peer ", 5) == 0))
 		ret = config_refuse(why, why_len, -EINVAL, "[%s]: the section is empty; give it an address",
 				    name);

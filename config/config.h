@@ -6,6 +6,7 @@
  *   [dataplane]  node = 1, socket = /run/oneside/oneside.sock, idle = spin|yield|sleep, ...
  *   [port NAME]  device = net_memif0, address = 192.0.2.1/24, mtu = 4096, ...
  *   [peer N]     address = 192.0.2.2, port = NAME
+ *   [user NAME]  weight = 2, max_ops = 100000, ...
  *   [limits]     max_qp = ..., ...
  */
 #ifndef CONFIG_CONFIG_H
@@ -19,6 +20,8 @@
 
 #define CONFIG_PORTS_MAX 16u
 #define CONFIG_PEERS_MAX 64u
+#define CONFIG_USERS_MAX 64u
+#define CONFIG_WEIGHT_MAX 1000u
 #define CONFIG_PATH_MAX 108u /* sun_path */
 #define CONFIG_NO_GROUP ((gid_t)-1)
 #define CONFIG_RNR_RETRY_ENDLESS 7u
@@ -49,6 +52,13 @@ struct config_peer {
 	struct config_addr addr;
 };
 
+/* A user's share of the cores. */
+struct config_user {
+	uid_t uid;
+	uint32_t weight;             /* 1..CONFIG_WEIGHT_MAX */
+	uint64_t max_ops, max_bytes; /* a second; 0: no ceiling */
+};
+
 /* Where a service of ours listens: "unix:PATH", "ADDRESS:PORT", "[ADDRESS]:PORT", or "off". */
 struct config_listen {
 	uint16_t family; /* AF_UNIX, AF_INET or AF_INET6; 0: nowhere */
@@ -71,6 +81,9 @@ struct config {
 	uint32_t num_ports;
 	struct config_peer peer[CONFIG_PEERS_MAX];
 	uint32_t num_peers;
+	struct config_user
+		user[CONFIG_USERS_MAX]; /* others have weight 1 and no ceilings: config_user_of() */
+	uint32_t num_users;
 	struct one_limits limits; /* of one attachment */
 	uint32_t max_clients;
 	uint32_t max_clients_per_uid;
@@ -113,6 +126,9 @@ int config_take_over(struct config *config, const struct config *next, char *cha
 		     char *why, size_t why_len);
 /* Forgets the peer; -ENOENT and the remedy when there is none. */
 int config_peer_remove(struct config *config, uint32_t node, char *why, size_t why_len);
+
+/* What a user has: of its section, or the default. */
+struct config_user config_user_of(const struct config *config, uid_t uid);
 
 /* The port that reaches `peer`: the one it names, else the one whose prefix has its address, else the
  * first with a gateway of its family; -1: none. */
