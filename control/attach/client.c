@@ -34,6 +34,7 @@
 #include "control/attach/identity.h"
 #include "control/attach/reaper.h"
 #include "control/attach/mapping.h"
+#include "control/attach/user.h"
 #include "control/attach/work.h"
 #include "dataplane/compat/clock.h"
 #include "dataplane/mem/reach.h"
@@ -348,7 +349,7 @@ client_accept(int fd)
 	    control_watch(fd, &client->fd_watch, EPOLLIN) != 0) {
 		if (client->account != NULL) {
 			quota_disconnect(&control.quota, client->account);
-			quota_leave(&control.quota, client->account);
+			user_leave(client->account);
 		} else {
 			log_of_others(warning,
 				      "event=connection_refused pid=%d uid=%u text=\"too many connections, "
@@ -517,7 +518,7 @@ clients_poll(void)
 			if (client->attached)
 				quota_detach(&control.quota, client->account);
 			client_totals.labelled -= client->labelled;
-			quota_leave(&control.quota, client->account);
+			user_leave(client->account);
 			free(client);
 		}
 	}

@@ -42,6 +42,7 @@ const struct counter counters[] = {
 	CORE("datagrams_sent", ud_sent, COUNTER_EVENTS, "Datagrams of UD queue pairs sent."),
 	CORE("datagrams_received", ud_received, COUNTER_EVENTS, "Datagrams of UD queue pairs received."),
 	CORE("backpressure", backpressure, COUNTER_EVENTS, "Frames that had to wait for a port."),
+	CORE("held", held, COUNTER_EVENTS, "Times that a user had to wait since it was above a ceiling."),
 	DROP("short", drop[WIRE_DROP_SHORT]),
 	DROP("ip", drop[WIRE_DROP_IP]),
 	DROP("udp", drop[WIRE_DROP_UDP]),

@@ -279,6 +279,7 @@ engine_client_new(const struct engine_client_config *config)
 	pthread_mutex_lock(&lock);
 	LIST_INSERT_HEAD(&clients, client, link);
 	pthread_mutex_unlock(&lock);
+	fake_user_hold(config->user, true);
 	return client;
 }
 
@@ -313,6 +314,7 @@ engine_client_free(struct engine_client *client)
 		MISTAKE("a client was freed before the core let go");
 	LIST_REMOVE(client, link);
 	pthread_mutex_unlock(&lock);
+	fake_user_hold(client->config.user, false);
 	reach_free(client->reach);
 	free(client);
 }

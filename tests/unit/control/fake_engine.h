@@ -51,6 +51,10 @@ int fake_bind_result(void); /* -1: none yet */
 struct engine_connection fake_connection(void);
 struct one_qp_settings fake_settings(void); /* the last ENGINE_QP_SET */
 struct engine_datagram fake_datagram(void); /* the same of ENGINE_QP_DATAGRAM */
+struct engine_share fake_share(void);       /* what a user was given last */
 struct engine_ah_config fake_ah(void);      /* of the last address handle */
+
+/* Of fake_engine.c to fake_user.c: an attachment comes or goes. */
+void fake_user_hold(struct engine_user *user, bool hold);
 
 #endif
