@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "config/config.h"
+#include "control/base/turns.h"
 
 enum quota_common {
 	QUOTA_KEYS,     /* of memory regions and windows */
@@ -32,6 +33,7 @@ struct engine_user;
 struct quota_account {
 	LIST_ENTRY(quota_account) link;
 	uid_t uid;
+	struct turns_user turns;  /* its requests that wait */
 	struct engine_user *user; /* its share of the cores; NULL: it has not attached yet */
 	uint32_t clients;         /* attachments */
 	uint32_t connections;     /* of the socket, attached or not; not those that have ended */

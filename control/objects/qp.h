@@ -43,6 +43,7 @@ struct qp {
 	uint32_t qkey;              /* of datagrams */
 	uint64_t block, block_size; /* in the arena */
 	struct conn *conn;
+	struct turns_item bind; /* of a window, which its core waits for */
 	/* IMPORT */
 	uint32_t permission;
 	/* EXPORT */

@@ -537,6 +537,7 @@ execute(struct engine_command *command)
 			MISTAKE("a completion ring before its client");
 		cq->added = true;
 		client->cqs++;
+		fake_user_served(client->config.user);
 		break;
 	case ENGINE_CQ_RESIZE:
 		cq->config.offset = command->cq_config.offset;
@@ -622,6 +623,7 @@ engine_poll(const struct engine_handlers *handlers)
 	/* What is not taken here is taken in the next round; the descriptor only wakes. */
 	if (read(engine_event_fd(), &value, sizeof(value)) < 0 && errno != EAGAIN)
 		abort();
+	fake_stopped();
 	pthread_mutex_lock(&lock);
 	if (!hold_commands && first != NULL) {
 		command = first;
