@@ -236,6 +236,34 @@ test_changes(void **state)
 	assert_clean();
 }
 
+/* Another share reaches the cores while its user is attached. */
+static void
+test_share(void **state)
+{
+	struct app app;
+	char why[256];
+	int fd = dial();
+
+	app_hello(&app, ONE_KIND_DAT);
+	assert_int_equal(fake_share().weight, 1);
+	assert_int_equal(fake_share().max_ops, 0);
+	/* Of a configuration that has been taken over, any change puts all in force. */
+	assert_int_equal(config_set(&config, "user 0", "weight", "7", why, sizeof(why)), 0);
+	assert_int_equal(config_set(&config, "user 0", "max_ops", "12345", why, sizeof(why)), 0);
+	config.user[0].uid = geteuid();
+	json_decref(ask(fd, "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"192.0.2.9\"}"));
+	assert_int_equal(fake_share().weight, 7);
+	assert_int_equal(fake_share().max_ops, 12345);
+	config.num_users = 0;
+	json_decref(ask(fd, "{\"command\": \"peer-remove\", \"node\": 9}"));
+	assert_int_equal(fake_share().weight, 1);
+	assert_int_equal(fake_share().max_ops, 0);
+	app_close(&app);
+	close(fd);
+	assert_clean();
+	forget_events();
+}
+
 /* ---- callers that mean no good ---- */
 
 static void
@@ -497,13 +525,10 @@ int
 ctl_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lists),
-		cmocka_unit_test(test_changes),
-		cmocka_unit_test(test_rubbish),
-		cmocka_unit_test(test_descriptors),
-		cmocka_unit_test(test_deaf),
-		cmocka_unit_test(test_crowd),
-		cmocka_unit_test(test_group_taken_away),
+		cmocka_unit_test(test_lists),       cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_share),       cmocka_unit_test(test_rubbish),
+		cmocka_unit_test(test_descriptors), cmocka_unit_test(test_deaf),
+		cmocka_unit_test(test_crowd),       cmocka_unit_test(test_group_taken_away),
 		cmocka_unit_test(test_metrics),
 	};
 
