@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "abi/message.h" /* struct one_limits, enum one_idle */
+#include "config/address.h"
 
 #define CONFIG_PORTS_MAX 16u
 #define CONFIG_PEERS_MAX 64u
@@ -28,12 +29,6 @@
 #define CONFIG_ACK_TIMEOUT 19u /* 2.1 s */
 #define CONFIG_ACK_TIMEOUT_MIN 14u
 #define CONFIG_ACK_TIMEOUT_MAX 24u
-
-struct config_addr {
-	uint16_t family;   /* AF_INET or AF_INET6 */
-	uint8_t prefix;    /* bits */
-	uint8_t bytes[16]; /* network order; IPv4 in the first four */
-};
 
 struct config_port {
 	char name[ONE_PORT_NAME]; /* how applications name it: the IA, the RSM controller */
@@ -150,10 +145,5 @@ int config_peer_remove(struct config *config, uint32_t node, char *why, size_t w
 int config_peer_port(const struct config *config, const struct config_peer *peer);
 /* The same for the peer of a section. */
 int config_ipsec_port(const struct config *config, const struct config_ipsec *ipsec);
-/* True when `addr` is in the prefix of `net`. */
-bool config_on_link(const struct config_addr *net, const struct config_addr *addr);
-/* Room for an address with its prefix in text. */
-#define CONFIG_ADDR_TEXT 64u
-const char *config_addr_text(const struct config_addr *addr, bool prefix, char text[CONFIG_ADDR_TEXT]);
 
 #endif
