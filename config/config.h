@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #include "abi/message.h" /* struct one_limits, enum one_idle */
+#include "config/address.h"
 #include "config/peer.h"
 
 #define CONFIG_PORTS_MAX 16u
@@ -134,10 +135,5 @@ struct config_user config_user_of(const struct config *config, uid_t uid);
 int config_peer_port(const struct config *config, const struct config_peer *peer);
 /* The same for the peer of a section. */
 int config_ipsec_port(const struct config *config, const struct config_ipsec *ipsec);
-/* True when `addr` is in the prefix of `net`. */
-bool config_on_link(const struct config_addr *net, const struct config_addr *addr);
-/* Room for an address with its prefix in text. */
-#define CONFIG_ADDR_TEXT 64u
-const char *config_addr_text(const struct config_addr *addr, bool prefix, char text[CONFIG_ADDR_TEXT]);
 
 #endif

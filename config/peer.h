@@ -7,16 +7,11 @@
 #include <stdint.h>
 
 #include "abi/message.h" /* ONE_PORT_NAME */
+#include "config/address.h"
 
 #define CONFIG_PEERS_MAX 64u
 #define CONFIG_PEER_SECRETS 2u
 #define CONFIG_IPSEC_MAX 64u
-
-struct config_addr {
-	uint16_t family;   /* AF_INET or AF_INET6 */
-	uint8_t prefix;    /* bits */
-	uint8_t bytes[16]; /* network order; IPv4 in the first four */
-};
 
 struct config_secret; /* secret.h */
 
