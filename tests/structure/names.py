@@ -30,16 +30,16 @@ PREFIXES = {
         "esp": "esp",
         "loop": "idle loop",
         "mem": "guard mem reach",
-        "port": "device flow flows link links memif_unmap munmap port ports privilege rx_wakeup tx",
-        "qp": "client_fault cq doorbell local qp qpn rcio share srq steer ud wqe",
+        "port": "device flow flows link links memif_send memif_unmap munmap port ports privilege rx_wakeup sendmsg tx",
+        "qp": "client_fault cq doorbell local qp qpn rcio share srq steer ud user wqe",
         "rc": "rc",
         "state": "state",
         "wire": "icrc wire",
     },
     "control": {
         "attach": "attach client clients command copies entry grace identity job lane mapping mappings object parts "
-                  "reaper reapers server work workers",
-        "base": "acl arena listening port_space quota small table",
+                  "reaper reapers server user users work workers",
+        "base": "acl arena listening port_space quota small table turns",
         "cm": "cm sidr",
         "connect": "ah ahs conn conns cr listen listener qp_connect qp_datagram qp_disconnect qp_engine_event "
                    "qp_error qp_rtr qp_rts qp_set resolution",

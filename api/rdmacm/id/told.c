@@ -158,10 +158,11 @@ id_of_listener(const struct device *device, uint32_t listener)
 	return NULL;
 }
 
+/* Without a queue pair there is no connection. */
 static struct id *
 id_of_qp(const struct device *device, uint32_t qp)
 {
-	struct id *id = ids;
+	struct id *id = qp != 0 ? ids : NULL;
 
 	while (id != NULL && (id->device != device || id->qp != qp))
 		id = id->next;
@@ -253,9 +254,11 @@ on_timewait_exit(struct id *id)
 static void
 on_sidr(struct device *device, const struct one_cqe *cqe)
 {
-	const struct one_sidr_shm *shm = (const void *)(verbs_cm_arena(device->verbs) + cqe->cookie);
+	const struct one_sidr_shm *shm = verbs_cm_at(device->verbs, cqe->cookie, sizeof(*shm));
 	struct id *id;
 
+	if (shm == NULL || cqe->object == 0)
+		return;
 	if (cqe->type == ONE_CQE_SIDR_REQUEST) {
 		id = id_of_listener(device, cqe->object);
 		if (id != NULL)
@@ -275,11 +278,12 @@ drain(struct device *device)
 	struct id *id;
 
 	while (verbs_cm_next(&device->cm, &cqe) != 0) {
-		if (cqe.type == ONE_CQE_REQUEST && cqe.cookie <= ONE_ARENA_SIZE - sizeof(struct one_cr_shm)) {
+		if (cqe.type == ONE_CQE_REQUEST) {
+			const struct one_cr_shm *shm = verbs_cm_at(device->verbs, cqe.cookie, sizeof(*shm));
+
 			id = id_of_listener(device, cqe.object);
-			if (id != NULL)
-				on_request(device, id,
-					   (const void *)(verbs_cm_arena(device->verbs) + cqe.cookie));
+			if (id != NULL && shm != NULL)
+				on_request(device, id, shm);
 		} else if (cqe.type == ONE_CQE_CONNECT && cqe.status == ONE_CONN_TIMEWAIT_EXIT) {
 			id = id_in_timewait(device, cqe.object);
 			if (id != NULL)
@@ -288,7 +292,7 @@ drain(struct device *device)
 			id = id_of_qp(device, cqe.object);
 			if (id != NULL)
 				on_connection(id, cqe.status);
-		} else if (cqe.cookie <= ONE_ARENA_SIZE - sizeof(struct one_sidr_shm)) {
+		} else {
 			on_sidr(device, &cqe);
 		}
 	}
