@@ -20,7 +20,7 @@ missing() {
 exec 9>"$out/lock"
 flock -w 120 9 || missing "another build of the guest does not end"
 
-programs="rping ucmatose ib_write_bw ib_read_bw ib_send_bw ib_write_lat ib_atomic_bw ibv_rc_pingpong ibv_ud_pingpong udaddy ip rdma tc"
+programs="rping ucmatose ib_write_bw ib_read_bw ib_send_bw ib_write_lat ib_atomic_bw ib_read_lat ib_send_lat ib_atomic_lat ibv_rc_pingpong ibv_ud_pingpong udaddy ip rdma tc"
 for program in qemu-system-x86_64 busybox cpio depmod modprobe python3 $programs; do
 	command -v "$program" >/dev/null ||
 		missing "there is no $program; install qemu-system-x86 busybox-static cpio kmod rdmacm-utils ibverbs-utils perftest iproute2"

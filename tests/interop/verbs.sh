@@ -48,9 +48,11 @@ await_listener() { # here|there cm|PORT
 TOO_EARLY='RDMA_CM_EVENT_REJECTED; error: 8'
 # When all is done it measures the clock of its processor, and fails where others had that meanwhile.
 CLOCK_LOST='Correlation coefficient'
+# Of both ends, when the emulated guest takes more than the second for an ARP reply that its kernel gives itself.
+NO_NEIGHBOUR='Failed to modify QP .* to RTR'
 fails_alone() {
 	local words
-	for words in "$TOO_EARLY" "$CLOCK_LOST"; do
+	for words in "$TOO_EARLY" "$CLOCK_LOST" "$NO_NEIGHBOUR"; do
 		said here "$words" || said there "$words" && return
 	done
 	return 1

@@ -172,7 +172,7 @@ id_of_qp(const struct device *device, uint32_t qp)
 static struct id *
 id_in_timewait(const struct device *device, uint32_t qp)
 {
-	struct id *id = ids;
+	struct id *id = qp != 0 ? ids : NULL;
 
 	while (id != NULL && (id->device != device || id->timewait != qp))
 		id = id->next;

@@ -178,6 +178,10 @@ test_connect(void **state)
 	assert_true(mock_cqe(mock, msg.qp_modify.to.conn_cq, &timewait_exit));
 	expect_event(RDMA_CM_EVENT_TIMEWAIT_EXIT, id, 0);
 	assert_true(mock_cqe(mock, msg.qp_modify.to.conn_cq, &timewait_exit));
+	timewait_exit.object = 0;
+	assert_true(mock_cqe(mock, msg.qp_modify.to.conn_cq, &timewait_exit));
+	assert_int_equal(rdma_migrate_id(id, other), 0); /* takes what is in the ring */
+	assert_false(readable(other, 0));
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_int_equal(rdma_destroy_id(id), 0);
 	none();
