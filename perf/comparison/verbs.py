@@ -22,6 +22,10 @@ UCX_WORKS = {"UCX put of 64 B": ("ucp_put_bw", 64, 30000, 1, 1e-6, "M/s"),
              "UCX tagged message of 8 B, half a round trip": ("tag_lat", 8, 3000, 0, 1, "us")}
 UCX_TESTS = {f"test{i}": work[:3] for i, work in enumerate(UCX_WORKS.values())}
 
+# By default it has its buffers in System V shared memory where there are hugepages, and that is copied (doc/verbs.md, "UCX").
+UCX_ENVIRONMENT = {"UCX_NET_DEVICES": "p0:1", "UCX_UD_VERBS_ETH_DGID_CHECK": "n",
+                   **dict.fromkeys(("UCX_RC_VERBS_ALLOC", "UCX_UD_VERBS_ALLOC", "UCX_ALLOC_PRIO"), "thp,mmap,heap")}
+
 # UCX takes no device without a character device of its name, which it does not open (doc/verbs.md, "UCX").
 DEV = """#!/bin/sh
 mount -t tmpfs dev "$0.dev" && cd "$0.dev" && mkdir shm infiniband || exit 1
@@ -81,8 +85,7 @@ def ucx(context, bench):
         f.write(DEV)
     os.chmod(script, 0o755)
     enter = ["unshare", "-m", "--propagation", "private", script]
-    return rivals.ucx(context, "rc_verbs,ud_verbs,self", UCX_TESTS,
-                      {"UCX_NET_DEVICES": "p0:1", "UCX_UD_VERBS_ETH_DGID_CHECK": "n"},
+    return rivals.ucx(context, "rc_verbs,ud_verbs,self", UCX_TESTS, UCX_ENVIRONMENT,
                       [*enter, *started(context, bench.far)], [*enter, *started(context, bench.near)])
 
 
