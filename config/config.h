@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The configuration of a data plane: an rte_cfgfile INI file, overridden by
- * options of the same names.  Read once at start; immutable afterwards.
+ * options of the same names.  Read at the start, and again by a reload (config_take_over).
  *
  *   [dataplane]  node = 1, socket = /run/oneside/oneside.sock, idle = spin|yield|sleep, ...
  *   [port NAME]  device = net_memif0, address = 192.0.2.1/24, mtu = 4096, ...
- *   [peer N]     address = 192.0.2.2, port = NAME
+ *   [peer N]     address = 192.0.2.2, port = NAME, secret_file = PATH, old_secret_file = PATH
  *   [ipsec NAME] address = 192.0.2.2, out = SPI:FILE, in = SPI:FILE, ...
  *   [limits]     max_qp = ..., ...
  */
@@ -20,6 +20,7 @@
 
 #define CONFIG_PORTS_MAX 16u
 #define CONFIG_PEERS_MAX 64u
+#define CONFIG_PEER_SECRETS 2u
 #define CONFIG_IPSEC_MAX 64u
 #define CONFIG_PATH_MAX 108u /* sun_path */
 #define CONFIG_NO_GROUP ((gid_t)-1)
@@ -45,10 +46,13 @@ struct config_port {
 	uint8_t rnr_retry;   /* of a uDAPL peer's SEND without a receive; CONFIG_RNR_RETRY_ENDLESS */
 };
 
+struct config_secret; /* secret.h */
+
 struct config_peer {
 	uint32_t node; /* 1..63 */
 	char port[ONE_PORT_NAME];
 	struct config_addr addr;
+	struct config_secret *secret[CONFIG_PEER_SECRETS]; /* the first is used, both are taken; NULL: none */
 };
 
 /* A security association of ESP: its key is in a file. */
@@ -82,6 +86,7 @@ struct config {
 	char ctl[CONFIG_PATH_MAX]; /* the control socket; "": beside the other, config_ctl_path() */
 	gid_t ctl_group;           /* may look; CONFIG_NO_GROUP: nobody but root and the own user */
 	gid_t ctl_admin_group;     /* may change, too */
+	uint32_t log_level;        /* of oneside's own messages, as RTE_LOG_*; 0: as EAL's options have it */
 	enum one_idle idle;
 	struct config_listen metrics;
 	struct config_port port[CONFIG_PORTS_MAX];
@@ -102,6 +107,9 @@ struct config {
 };
 
 void config_defaults(struct config *config);
+/* Copies share the secrets; config_release() lets go of those of one, which must have been set before. */
+void config_copy(struct config *to, const struct config *from);
+void config_release(struct config *config);
 
 /*
  * Each returns 0 or -errno and leaves one sentence in `why` that names object, value and remedy ("port p0:
@@ -123,6 +131,9 @@ bool config_ctl_path(const struct config *config, char path[CONFIG_PATH_MAX]);
 /* Across sections: at least one port, unique names and addresses, peers reachable. */
 int config_validate(const struct config *config, char *why, size_t why_len);
 void config_usage(void *file);
+/* "notice" and so on as RTE_LOG_*; 0: there is no such level. */
+uint32_t config_log_level(const char *name);
+#define CONFIG_LOG_LEVELS "emergency, alert, critical, error, warning, notice, info, debug"
 
 /*
  * What a running data plane can take over.  `config` becomes `next` in everything that may change while it

@@ -169,9 +169,10 @@ config_is_option(const char *arg)
 		if (strcmp(others[i], name) == 0)
 			return true;
 	}
+	/* EAL has a --log-level of its own. */
 	for (const struct config_key *key = config_keys; key->name != NULL; key++) {
 		if (strcmp(key->name, name) == 0)
-			return true;
+			return key->kind != KEY_LEVEL;
 	}
 	return false;
 }
@@ -221,7 +222,7 @@ config_usage(void *file)
 		"  --port "
 		"name=NAME,address=ADDRESS/PREFIX[,device=DEVICE][,gateway=ADDRESS][,mtu=N][,path_mtu=N]\n"
 		"         [,ack_timeout=N][,rnr_retry=N]\n"
-		"  --peer node=N,address=ADDRESS[,port=NAME]\n"
+		"  --peer node=N,address=ADDRESS[,port=NAME][,secret_file=PATH][,old_secret_file=PATH]\n"
 		"  --ipsec "
 		"name=NAME,address=ADDRESS,out=SPI:FILE,in=SPI:FILE[,in_next=SPI:FILE][,port=NAME]\n"
 		"         "
@@ -241,6 +242,7 @@ config_usage(void *file)
 		"                    whether memory that cannot be adopted works, more slowly\n"
 		"  --state DIRECTORY where sequence numbers of keys are kept (default /var/lib/oneside)\n"
 		"  --metrics WHERE   metrics by HTTP: unix:PATH, ADDRESS:PORT or [ADDRESS]:PORT\n"
+		"  --log-level LEVEL what oneside itself logs from on; not EAL's option of this name\n"
 		"  --limit KEY=N     any number of times; KEY is one of\n"
 		"                   ");
 	for (const struct config_key *key = config_limit_keys; key->name != NULL; key++) {

@@ -12,7 +12,7 @@
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
 
-#include "verbs/cm.h"
+#include "verbs/face/cm.h"
 
 #define PRIVATE_MAX 255u
 
@@ -58,6 +58,7 @@ struct id {
 	/* The queue pair that is connected, which the application may have destroyed meanwhile; 0: none. */
 	uint32_t qp;
 	const struct one_qp_shm *shm;
+	uint32_t timewait; /* a queue pair that was connected, until its time wait is over; 0: none */
 	/* What the peer has said, and bare.c's mark. */
 	uint32_t peer_qpn, psn;
 	uint8_t depth_in, depth_out;

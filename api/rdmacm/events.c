@@ -266,6 +266,16 @@ id_of_qp(const struct device *device, uint32_t qp)
 	return id;
 }
 
+static struct id *
+id_in_timewait(const struct device *device, uint32_t qp)
+{
+	struct id *id = ids;
+
+	while (id != NULL && (id->device != device || id->timewait != qp))
+		id = id->next;
+	return id;
+}
+
 static void
 on_established(struct id *id, struct event *event)
 {
@@ -276,6 +286,7 @@ on_established(struct id *id, struct event *event)
 	else if (id->connecting)
 		event->base.event = RDMA_CM_EVENT_CONNECT_RESPONSE; /* rdma_establish() is to come */
 	id->established = true;
+	id->timewait = id->qp;
 	id->peer_qpn = shm->remote_qpn;
 	id->depth_in = (uint8_t)shm->rd_atomic_in;
 	id->depth_out = (uint8_t)shm->rd_atomic_out;
@@ -324,6 +335,19 @@ on_connection(struct id *id, enum one_conn_event what)
 	event_put(id, event);
 }
 
+/* Ids whose calls wait would take it for what these wait for. */
+static void
+on_timewait_exit(struct id *id)
+{
+	struct event *event = NULL;
+
+	id->timewait = 0;
+	if (id->ended && !id->sync)
+		event = event_new(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	if (event != NULL)
+		event_put(id, event);
+}
+
 static void
 on_sidr(struct device *device, const struct one_cqe *cqe)
 {
@@ -354,6 +378,10 @@ drain(struct device *device)
 			if (id != NULL)
 				on_request(device, id,
 					   (const void *)(verbs_cm_arena(device->verbs) + cqe.cookie));
+		} else if (cqe.type == ONE_CQE_CONNECT && cqe.status == ONE_CONN_TIMEWAIT_EXIT) {
+			id = id_in_timewait(device, cqe.object);
+			if (id != NULL)
+				on_timewait_exit(id);
 		} else if (cqe.type == ONE_CQE_CONNECT) {
 			id = id_of_qp(device, cqe.object);
 			if (id != NULL)

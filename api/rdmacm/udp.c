@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cma.h"
-#include "verbs/gid.h"
+#include "verbs/base/gid.h"
 
 int
 udp_take(struct ibv_qp *qp)

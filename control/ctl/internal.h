@@ -27,9 +27,10 @@ struct ctl_caller {
 	bool gone;    /* to be freed by ctl_poll */
 	bool traces;
 	struct ctl_filter filter;
-	uint64_t lost;     /* edges that it did not take */
-	char *answer;      /* not taken yet; NULL */
-	uint64_t deadline; /* for the next request, or for taking the answer */
+	uint64_t lost;         /* edges that it did not take */
+	struct ctl_text *text; /* of which it has read a page, and not all; NULL */
+	char *answer;          /* not taken yet; NULL */
+	uint64_t deadline;     /* for the next request, or for taking the answer */
 };
 TAILQ_HEAD(ctl_callers, ctl_caller);
 extern struct ctl_callers ctl_callers;
@@ -47,10 +48,16 @@ void ctl_permissions(void);
 /* ---- show.c ---- */
 void ctl_show(struct ctl_caller *caller, const struct ctl_request *request);
 
+/* ---- metrics.c ---- */
+void ctl_metrics(struct ctl_caller *caller, const struct ctl_request *request);
+void ctl_metrics_forget(struct ctl_caller *caller); /* it reads no further */
+
 /* ---- change.c ---- */
 void ctl_client_kill(struct ctl_caller *caller, const struct ctl_request *request);
 void ctl_drain(struct ctl_caller *caller);
 void ctl_log_level(struct ctl_caller *caller, const struct ctl_request *request);
+void ctl_log_open(void);
+void ctl_log_take_over(void); /* the configuration may have another level */
 
 /* ---- reload.c ---- */
 int ctl_reload_open(void);

@@ -24,7 +24,7 @@ enum {
 	SHARE = 9, /* of the time that a request took: for all else, before the next */
 };
 #define ASK_NS (60 * NS_PER_S)  /* for the next request */
-#define TAKE_NS (10 * NS_PER_S) /* for taking an answer */
+#define TAKE_NS (10 * NS_PER_S) /* for taking an answer, and for asking for the next page of a text */
 #define LATER_NS (100 * NS_PER_MS)
 
 struct ctl_callers ctl_callers = TAILQ_HEAD_INITIALIZER(ctl_callers);
@@ -64,7 +64,9 @@ send_answer(struct ctl_caller *caller)
 	caller->answer = NULL;
 	if (n < 0)
 		caller->gone = true;
-	caller->deadline = caller->traces ? NEVER : control.now + ASK_NS;
+	caller->deadline = caller->traces         ? NEVER
+			   : caller->text != NULL ? control.now + TAKE_NS
+						  : control.now + ASK_NS;
 	watch_for(caller, EPOLLIN);
 }
 
@@ -148,6 +150,9 @@ carry_out(struct ctl_caller *caller, const struct ctl_request *request)
 	case CTL_TRACE:
 		if (ctl_trace_start(caller, request) == 0)
 			ctl_done(caller, "tracing");
+		break;
+	case CTL_METRICS:
+		ctl_metrics(caller, request);
 		break;
 	case CTL_RELOAD:
 	case CTL_PEER_ADD:
@@ -345,6 +350,7 @@ forget(struct ctl_caller *caller)
 	if (caller->in_turn)
 		TAILQ_REMOVE(&turns, caller, turn);
 	ctl_reload_forget(caller);
+	ctl_metrics_forget(caller);
 	if (caller->traces)
 		ctl_trace_stop();
 	epoll_ctl(control.epoll, EPOLL_CTL_DEL, caller->fd, NULL);
@@ -443,6 +449,7 @@ ctl_open(const struct ctl_source *source, char *why, size_t why_len)
 	next_at = 0;
 	connecting = accepted = false;
 	ctl_source.started = control.now;
+	ctl_log_open();
 	json_object_seed(0); /* which reads /dev/urandom */
 	if (!config_ctl_path(source->config, path)) {
 		snprintf(why, why_len,

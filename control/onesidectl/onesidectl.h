@@ -44,5 +44,7 @@ int top_run(int count, char **words);
 int trace_run(int count, char **words);
 int capture_run(int count, char **words);
 int check_config_run(int count, char **words);
+int onesidectl_metrics_run(int count, char **words);
+int onesidectl_setup_run(int count, char **words);
 
 #endif

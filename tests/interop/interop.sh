@@ -263,7 +263,7 @@ case_xdp() {
 xfrm() {
 	local from to spi key
 	{
-		printf 'set -e\nmodprobe -a esp4 esp6 xfrm_user gcm ctr ghash_generic jitterentropy_rng sha512_generic drbg seqiv\n'
+		printf 'set -e\nmodprobe -a esp4 esp6 xfrm_user gcm ctr ghash_generic sha512_generic drbg seqiv\n'
 		while read -r from to spi key; do
 			printf "/usr/bin/ip xfrm state add src %s dst %s proto esp spi %s mode transport \
 				aead 'rfc4106(gcm(aes))' 0x%s 128 flag esn replay-window 1024\n" "$from" "$to" "$spi" "$(cat "$key")"

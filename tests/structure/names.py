@@ -20,6 +20,7 @@ ANYWHERE = {  # declared in one public header, defined in whichever room it is a
     "control": "main",         # of each program
     "api/client": "one",       # client.h
     "api/dat": "dat dapl",     # uDAPL's calls
+    "api/verbs": "ibv _ibv mult mbps",  # those of libibverbs
 }
 PREFIXES = {
     "dataplane": {
@@ -49,6 +50,7 @@ PREFIXES = {
         "path": "addr path paths",
         "rsm": "export host hosts import rsm segment share",
         "show": "show",
+        "setup": "setup",
         "ctl": "ctl",
         "onesidectl": "ask capture check_config columns onesidectl top trace word",
     },
@@ -69,6 +71,16 @@ PREFIXES = {
         "registry": "conf dats oneside refused registry tell telling",
     },
     "api/dat2": {"": "dat event face"},
+    "api/verbs": {
+        "base": "",
+        "cq": "cq give",
+        "device": "device",
+        "event": "channel element events",
+        "face": "execute_ioctl verbs _verbs __verbs __ioctl",
+        "mem": "domain mw",
+        "qp": "bind expected inline_room post qp ud wr",
+        "srq": "srq",
+    },
     "api/rsm": {room: "rsm" for room in ("base", "controller", "event", "face", "segment", "transfer")},
 }
 SAME_PREFIX = {"api/rsm"}  # one prefix for all its rooms, as its interface has

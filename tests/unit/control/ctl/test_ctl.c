@@ -327,6 +327,109 @@ test_crowd(void **state)
 	assert_serves();
 }
 
+/* ---- metrics ---- */
+
+static json_t *
+metrics_page(int fd, const char *format, json_int_t from)
+{
+	char request[128];
+	json_t *page;
+
+	snprintf(request, sizeof(request),
+		 "{\"command\": \"metrics\", \"format\": \"%s\", \"from\": %" JSON_INTEGER_FORMAT "}", format,
+		 from);
+	page = ask(fd, request);
+	assert_true(json_is_string(json_object_get(page, "metrics")));
+	return page;
+}
+
+/* What is left of the text behind `page`, which is given away, together with it; how many pages. */
+static uint32_t
+metrics_rest(int fd, const char *format, json_t *page, char *text, size_t room)
+{
+	const json_t *part, *next;
+	uint32_t pages = 0;
+	size_t len = 0;
+
+	for (;; page = metrics_page(fd, format, (json_int_t)len)) {
+		part = json_object_get(page, "metrics");
+		next = json_object_get(page, "next");
+		assert_true(len + json_string_length(part) < room);
+		memcpy(text + len, json_string_value(part), json_string_length(part));
+		len += json_string_length(part);
+		text[len] = '\0';
+		pages++;
+		if (next == NULL)
+			break;
+		assert_int_equal(json_integer_value(next), len);
+		json_decref(page);
+	}
+	json_decref(page);
+	return pages;
+}
+
+static bool
+ends_with(const char *text, const char *tail)
+{
+	return strlen(text) >= strlen(tail) && strcmp(text + strlen(text) - strlen(tail), tail) == 0;
+}
+
+/* A text is whole and of one time, whoever else asks meanwhile, stops reading or goes. */
+static void
+test_metrics(void **state)
+{
+	static char text[1 << 20], other[1 << 20];
+	enum { APPS = 60, HOLDERS = 20 };
+	static struct app app[APPS];
+	uint32_t per_uid = config.max_clients_per_uid;
+	uint64_t bytes = config.max_bytes_per_uid;
+	int fd, second, holder[HOLDERS];
+	json_t *page;
+
+	config.max_clients_per_uid = APPS;
+	config.max_bytes_per_uid = 1ull << 40;
+	attach_restart();
+	fd = dial();
+	second = dial();
+	for (int i = 0; i < APPS; i++)
+		app_hello(&app[i], ONE_KIND_DAT);
+	for (int i = 0; i < HOLDERS; i++) {
+		holder[i] = dial();
+		json_decref(metrics_page(holder[i], i % 2 == 0 ? "openmetrics" : "prometheus", 0));
+	}
+	page = metrics_page(fd, "openmetrics", 0);
+	pause_ms(150); /* what others get then is rendered anew */
+	app_close(&app[0]);
+	assert_true(metrics_rest(second, "openmetrics", metrics_page(second, "openmetrics", 0), other,
+				 sizeof(other)) >= 2);
+	assert_true(metrics_rest(fd, "openmetrics", page, text, sizeof(text)) >= 2);
+	assert_non_null(strstr(text, "\noneside_resource_used{resource=\"attachments\"} 60\n"));
+	assert_non_null(strstr(other, "\noneside_resource_used{resource=\"attachments\"} 59\n"));
+	assert_true(ends_with(text, "\n# EOF\n"));
+	assert_true(ends_with(other, "\n# EOF\n"));
+	metrics_rest(fd, "prometheus", metrics_page(fd, "prometheus", 0), text, sizeof(text));
+	assert_null(strstr(text, "# EOF"));
+	assert_non_null(strstr(text, "# TYPE oneside_attached_total counter\n"));
+	/* It has been read to its end, and has gone. */
+	assert_refused(fd, "{\"command\": \"metrics\", \"from\": 100}", "ask from its beginning");
+	assert_refused(holder[0], "{\"command\": \"metrics\", \"from\": 9007199254740991}",
+		       "ask from its beginning");
+	assert_refused(holder[0], "{\"command\": \"metrics\", \"from\": 30000}", "ask from its beginning");
+	assert_refused(fd, "{\"command\": \"metrics\", \"format\": \"xml\"}", "no such format");
+	for (int i = 1; i < APPS; i++)
+		app_close(&app[i]);
+	for (int i = 0; i < HOLDERS; i++)
+		close(holder[i]);
+	close(second);
+	close(fd);
+	assert_clean();
+	config.max_clients_per_uid = per_uid;
+	config.max_bytes_per_uid = bytes;
+	attach_restart();
+	assert_serves();
+	forget_events();
+}
+
 int
 ctl_tests(void)
 {
@@ -334,6 +437,7 @@ ctl_tests(void)
 		cmocka_unit_test(test_lists),   cmocka_unit_test(test_changes),
 		cmocka_unit_test(test_rubbish), cmocka_unit_test(test_descriptors),
 		cmocka_unit_test(test_deaf),    cmocka_unit_test(test_crowd),
+		cmocka_unit_test(test_metrics),
 	};
 
 	return cmocka_run_group_tests_name("control: its own socket", tests, NULL, NULL);
