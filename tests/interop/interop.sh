@@ -297,7 +297,6 @@ case_esp() {
 	talk "ESP: rping" rping -C 5 -S 65535
 	talk "ESP: ib_write_bw" write_bw -s 65536 -n 20
 	talk "ESP: ib_send_bw" send_bw -s 4096 -n 100
-	talk "ESP: operations of uDAPL" 1.2
 	stop_plane a
 }
 
