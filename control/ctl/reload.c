@@ -93,7 +93,8 @@ make_next(void *unused)
 	}
 	if (job.error == 0)
 		job.error = config_validate(&job.next, job.why, sizeof(job.why));
-	if (job.error == 0)
+	/* Keys are read when all is read. */
+	if (job.error == 0 && job.request.command == CTL_RELOAD)
 		job.error = engine_ipsec_prepare(&job.next, job.request.check, &job.ipsec, job.why,
 						 sizeof(job.why));
 	/* The counter cannot be full. */
@@ -136,7 +137,8 @@ take_over(char *changed, size_t len)
 	}
 	error = config_take_over(ctl_source.config, &job.next, changed, len, job.why, sizeof(job.why));
 	if (error == 0) {
-		engine_ipsec_commit(job.ipsec);
+		if (job.ipsec != NULL)
+			engine_ipsec_commit(job.ipsec);
 		job.ipsec = NULL;
 		put_in_force();
 	}
@@ -197,9 +199,9 @@ done_ready(struct watch *watch, uint32_t events)
 	pthread_join(job.thread, NULL); /* it has only to return */
 	job.running = false;
 	error = job.error != 0 ? job.error : take_over(changed, sizeof(changed));
-	config_release(&job.next);
 	engine_ipsec_abandon(job.ipsec);
 	job.ipsec = NULL;
+	config_release(&job.next);
 	report(error, changed);
 	if (job.again)
 		start_hangup();

@@ -16,7 +16,9 @@ check_mtu(const struct config *config, char *why, size_t why_len)
 {
 	for (uint32_t i = 0; i < config->num_ipsec; i++) {
 		int port = config_ipsec_port(config, &config->ipsec[i]);
-		const struct engine_port_info *info = port >= 0 ? &ports[port].info : NULL;
+		/* Other ports than there are will be refused as such. */
+		const struct engine_port_info *info =
+			port >= 0 && (uint32_t)port < ports_num ? &ports[port].info : NULL;
 
 		if (info == NULL || info->path_mtu + PORT_PATH_OVERHEAD + ESP_OVERHEAD_ROCE <= info->mtu)
 			continue;

@@ -38,6 +38,7 @@ hide(struct rte_mempool *pool, void *unused, struct rte_mempool_memhdr *memory, 
 	madvise((void *)from, to - from, MADV_DONTDUMP);
 }
 
+/* The driver wants a queue pair even for what does not pass it. */
 static int
 start(char *why, size_t why_len)
 {

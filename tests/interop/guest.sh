@@ -13,6 +13,7 @@
 #   stop_guest, kill_guest        power off; vanish
 #   start_interop_plane 4|6 MTU [KEY=VALUE] [DRIVER]  data plane a at 192.0.2.1 or 2001:db8::1 ($OURS; the
 #                                 guest's is $THEIRS), its port with that key; the guest's MTU follows
+#                                 and the options of PLANE_MORE
 #   guest COMMAND...              runs it in the guest; its output and status; $LIMIT seconds at most
 #   guest_begin NAME COMMAND...   the same in the background; guest_end NAME waits: the status
 #   udapl COMMAND...              a program of ours on data plane a; $LIMIT seconds at most
@@ -33,6 +34,7 @@ GUEST_RUN= # the directory shared with the guest
 INTEROP=${INTEROP:-$BUILD/interop}
 PROGRAMS=$BUILD/tests/interop
 JOB=0
+declare -ga PLANE_MORE=()
 
 # OFED's uDAPL 2.0, where this machine has it: programs, and the provider on verbs and rdma_cm.
 dapl2_programs() { command -v dtest dtestx dtestcm dapltest | tr '\n' ' '; }
@@ -275,7 +277,7 @@ start_interop_plane() {
 	# shellcheck disable=SC2046 # words are wanted
 	PLANE_NETNS=oneside-$$-a start_plane a $(plane_cores 1) $(eal_options a) \
 		"--vdev=net_${driver}0,$device" -- --idle sleep --node 1 \
-		--port "name=p0,device=net_${driver}0,address=$OURS/$prefix,mtu=$2${3:+,$3}"
+		--port "name=p0,device=net_${driver}0,address=$OURS/$prefix,mtu=$2${3:+,$3}" "${PLANE_MORE[@]}"
 	say "$(grep '^port ' "$(plane_log a)")"
 	# For programs of uDAPL 2.0.
 	printf 'oneside u2.0 nonthreadsafe default %s oneside.2.0 "socket=%s" ""\n' \
