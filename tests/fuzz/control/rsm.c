@@ -34,17 +34,42 @@ answer(const uint8_t *data, uint32_t len)
 		fuzz_fail("an answer that changes on its way");
 }
 
+static void
+proof(const uint8_t *data, uint32_t len)
+{
+	struct rsm_proof proof, again;
+	uint8_t out[RSM_PROOF_LEN];
+
+	if (!rsm_proof_parse(data, len, &proof))
+		return;
+	if (proof.num_codes == 0 || proof.num_codes > RSM_CODES)
+		fuzz_fail("more codes than there is room for, or none");
+	rsm_proof_build(&proof, out);
+	if (!rsm_proof_parse(out, sizeof(out), &again) || memcmp(&proof, &again, sizeof(proof)) != 0)
+		fuzz_fail("a proof that changes on its way");
+}
+
+static void
+refusal(const uint8_t *data, uint32_t len)
+{
+	struct rsm_rej rej, again;
+	uint8_t out[RSM_REJ_LEN];
+
+	if (!rsm_rej_parse(data, len, &rej))
+		return;
+	if (rej.code == 0 || rej.code > UINT8_MAX)
+		fuzz_fail("a refusal that is success");
+	rsm_rej_build(&rej, out);
+	if (!rsm_rej_parse(out, sizeof(out), &again) || memcmp(&rej, &again, sizeof(rej)) != 0)
+		fuzz_fail("a refusal that changes on its way");
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	uint8_t out[RSM_REJ_LEN];
-	uint32_t code;
-
 	request(data, (uint32_t)size);
 	answer(data, (uint32_t)size);
-	code = rsm_rej_parse(data, (uint32_t)size);
-	rsm_rej_build((enum rsm_error)code, out);
-	if (rsm_rej_parse(out, sizeof(out)) != code)
-		fuzz_fail("a refusal that changes on its way");
+	proof(data, (uint32_t)size);
+	refusal(data, (uint32_t)size);
 	return 0;
 }
