@@ -118,6 +118,16 @@ plane_seal(uint8_t *frame, uint32_t len)
 		frame[end - WIRE_ICRC_LEN + i] = (uint8_t)(crc >> 8 * i);
 }
 
+void
+plane_fix_lengths(uint8_t *frame, uint32_t len, uint32_t ip, uint32_t bth)
+{
+	uint16_t udp_len = (uint16_t)((len - bth + 8) & ~3u);
+	bool v4 = bth - ip == 28;
+
+	store_be16(frame + ip + (v4 ? 2 : 4), v4 ? udp_len + 20 : udp_len);
+	store_be16(frame + bth - 4, udp_len);
+}
+
 struct wire_addr
 plane_addr(uint8_t last)
 {
