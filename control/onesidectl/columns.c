@@ -15,7 +15,7 @@ struct column {
 	enum form form;
 };
 
-#define COLUMNS 16
+#define COLUMNS 18
 #define CELL 64
 
 static const struct table_layout {
@@ -37,6 +37,7 @@ static const struct table_layout {
 	  {"segments", "SEGMENTS", NUMBER},
 	  {"mapped_bytes", "MAPPED", BYTES},
 	  {"arena_bytes", "ARENA", BYTES},
+	  {"weight", "WEIGHT", NUMBER},
 	  {"calls", "CALLS", NUMBER}}},
 	{"endpoints",
 	 {{"qpn", "QP", TEXT},
@@ -102,7 +103,11 @@ static const struct table_layout {
 	  {"tx_packets", "TX-PACKETS", NUMBER},
 	  {"rx_missed", "RX-MISSED", NUMBER},
 	  {"rx_errors", "RX-ERRORS", NUMBER}}},
-	{"peers", {{"node", "NODE", NUMBER}, {"address", "ADDRESS", TEXT}, {"port", "PORT", TEXT}}},
+	{"peers",
+	 {{"node", "NODE", NUMBER},
+	  {"address", "ADDRESS", TEXT},
+	  {"port", "PORT", TEXT},
+	  {"secret", "SECRET", TEXT}}},
 	{"neighbours",
 	 {{"address", "ADDRESS", TEXT},
 	  {"mac", "MAC", TEXT},
@@ -128,6 +133,9 @@ static const struct table_layout {
 	  {"clients_max", "OF", NUMBER},
 	  {"bytes", "BYTES", BYTES},
 	  {"bytes_max", "OF", BYTES},
+	  {"weight", "WEIGHT", NUMBER},
+	  {"max_ops", "OPS/S", NUMBER},
+	  {"max_bytes", "BYTES/S", BYTES},
 	  {"qps", "QPS", NUMBER},
 	  {"qps_max", "OF", NUMBER},
 	  {"keys", "KEYS", NUMBER},
@@ -137,6 +145,21 @@ static const struct table_layout {
 	  {"zones", "ZONES", NUMBER},
 	  {"channels", "CHANNELS", NUMBER},
 	  {"ahs", "AHS", NUMBER}}},
+	{"ipsec",
+	 {{"ipsec", "IPSEC", TEXT},
+	  {"spi", "SPI", TEXT},
+	  {"direction", "DIRECTION", TEXT},
+	  {"peer", "PEER", TEXT},
+	  {"port", "PORT", TEXT},
+	  {"policy", "POLICY", TEXT},
+	  {"number", "NUMBER", NUMBER},
+	  {"packets", "PACKETS", NUMBER},
+	  {"bytes", "BYTES", BYTES},
+	  {"drop_length", "LENGTH", NUMBER},
+	  {"drop_address", "ADDRESS", NUMBER},
+	  {"drop_replay", "REPLAY", NUMBER},
+	  {"drop_icv", "ICV", NUMBER},
+	  {"drop_limit", "LIMIT", NUMBER}}},
 };
 
 const char *

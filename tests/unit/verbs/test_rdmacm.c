@@ -144,6 +144,8 @@ test_connect(void **state)
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
 	struct rdma_cm_event *event;
 	struct one_msg msg;
+	struct one_cqe timewait_exit = {
+		.type = ONE_CQE_CONNECT, .status = ONE_CONN_TIMEWAIT_EXIT, .flags = ONE_CQE_NOTIFY};
 	struct ibv_cq *cq;
 	uint32_t qp;
 
@@ -155,6 +157,7 @@ test_connect(void **state)
 	assert_memory_equal(msg.qp_connect.addr, "\xc0\x00\x02\x02", 4);
 	assert_memory_equal(msg.qp_connect.private_data, "hello", 5);
 	assert_true(mock_last(mock, ONE_MSG_QP_MODIFY, &msg));
+	timewait_exit.object = qp;
 	assert_int_equal(msg.qp_modify.to.rd_atomic_in, 2);
 	assert_int_equal(msg.qp_modify.to.rd_atomic_out, 3);
 	none();
@@ -169,7 +172,14 @@ test_connect(void **state)
 	assert_int_equal(mock_count(mock, ONE_MSG_QP_DISCONNECT), 1);
 	mock_conn_event(mock, qp, ONE_CONN_DISCONNECTED);
 	expect_event(RDMA_CM_EVENT_DISCONNECTED, id, 0);
-	drop(id, cq);
+	/* The id is told of the end of the time wait, which outlasts its queue pair; once. */
+	rdma_destroy_qp(id);
+	assert_true((msg.qp_modify.to.flags & ONE_QP_TIMEWAIT) != 0);
+	assert_true(mock_cqe(mock, msg.qp_modify.to.conn_cq, &timewait_exit));
+	expect_event(RDMA_CM_EVENT_TIMEWAIT_EXIT, id, 0);
+	assert_true(mock_cqe(mock, msg.qp_modify.to.conn_cq, &timewait_exit));
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(rdma_destroy_id(id), 0);
 	none();
 }
 
