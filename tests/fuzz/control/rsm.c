@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RSM's private data: what is taken for a request, an answer or a refusal says the same when it is sent
- * again. */
+/* RSM's private data: what is taken for a request, a proof, an answer or a refusal says the same when it is
+ * sent again. */
 #include <string.h>
 
 #include "control/rsm/rsm_wire.h"
@@ -34,17 +34,40 @@ answer(const uint8_t *data, uint32_t len)
 		fuzz_fail("an answer that changes on its way");
 }
 
+static void
+proof(const uint8_t *data, uint32_t len)
+{
+	struct rsm_proof said, again;
+	uint8_t out[RSM_PROOF_LEN];
+
+	if (!rsm_proof_parse(data, len, &said))
+		return;
+	rsm_proof_build(&said, out);
+	if (!rsm_proof_parse(out, sizeof(out), &again) || memcmp(&said, &again, sizeof(said)) != 0)
+		fuzz_fail("a proof that changes on its way");
+}
+
+static void
+refusal(const uint8_t *data, uint32_t len)
+{
+	struct rsm_rej rej, again;
+	uint8_t out[RSM_REJ_LEN];
+
+	if (!rsm_rej_parse(data, len, &rej))
+		return;
+	if (rej.code == 0 || rej.code > UINT8_MAX)
+		fuzz_fail("a refusal without a reason");
+	rsm_rej_build(&rej, out);
+	if (!rsm_rej_parse(out, sizeof(out), &again) || memcmp(&rej, &again, sizeof(rej)) != 0)
+		fuzz_fail("a refusal that changes on its way");
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	uint8_t out[RSM_REJ_LEN];
-	uint32_t code;
-
 	request(data, (uint32_t)size);
 	answer(data, (uint32_t)size);
-	code = rsm_rej_parse(data, (uint32_t)size);
-	rsm_rej_build((enum rsm_error)code, out);
-	if (rsm_rej_parse(out, sizeof(out)) != code)
-		fuzz_fail("a refusal that changes on its way");
+	proof(data, (uint32_t)size);
+	refusal(data, (uint32_t)size);
 	return 0;
 }
