@@ -18,7 +18,7 @@ raw(struct bytes *record)
 {
 	uint32_t len, ip, bth;
 	uint32_t qpn = pair_of((uint8_t)record_number(record, 1))->qpn;
-	bool fix_qkey = record_number(record, 1) % 2 == 0;
+	uint8_t flags = (uint8_t)record_number(record, 1);
 
 	len = (uint32_t)record->left;
 	if (len > plane_frame_room())
@@ -26,7 +26,9 @@ raw(struct bytes *record)
 	record_fill(record, frame, len);
 	if (plane_headers(frame, len, &ip, &bth)) {
 		store_be24(frame + bth + 5, qpn);
-		if (fix_qkey && bth + 16 < len)
+		if ((flags & 2) == 0)
+			plane_fix_lengths(frame, len, ip, bth);
+		if ((flags & 1) == 0 && bth + 16 < len)
 			store_be32(frame + bth + 12, PLANE_QKEY);
 		plane_seal(frame, len);
 	}

@@ -10,7 +10,7 @@
 #include "dataplane/wire/bytes.h"
 #include "plane.h"
 
-enum { FIX_QPN = 1, FIX_ADDRESSES = 2, FIX_PSN = 4, FIX_KEY = 8, LEAVE_UNSEALED = 0x80 };
+enum { FIX_QPN = 1, FIX_ADDRESSES = 2, FIX_PSN = 4, FIX_KEY = 8, FIX_LENGTHS = 16, LEAVE_UNSEALED = 0x80 };
 
 static const uint8_t opcodes[] = {
 	WIRE_SEND_FIRST,         WIRE_SEND_MIDDLE,         WIRE_SEND_LAST,
@@ -67,6 +67,8 @@ raw(struct bytes *record)
 	if (plane_headers(frame, len, &ip, &bth)) {
 		if ((flags & FIX_ADDRESSES) != 0)
 			fix_addresses(ip, bth - ip == 28);
+		if ((flags & FIX_LENGTHS) != 0)
+			plane_fix_lengths(frame, len, ip, bth);
 		if ((flags & FIX_QPN) != 0)
 			store_be24(frame + bth + 5, pair->qpn);
 		if ((flags & FIX_PSN) != 0)

@@ -118,6 +118,16 @@ plane_seal(uint8_t *frame, uint32_t len)
 		frame[end - WIRE_ICRC_LEN + i] = (uint8_t)(crc >> 8 * i);
 }
 
+void
+plane_fix_lengths(uint8_t *frame, uint32_t len, uint32_t ip, uint32_t bth)
+{
+	uint16_t udp_len = (uint16_t)((len - bth + 8) & ~3u);
+	bool v4 = bth - ip == 28;
+
+	store_be16(frame + ip + (v4 ? 2 : 4), v4 ? udp_len + 20 : udp_len);
+	store_be16(frame + bth - 4, udp_len);
+}
+
 struct wire_addr
 plane_addr(uint8_t last)
 {
@@ -334,7 +344,7 @@ check_nothing_left(void)
 		fuzz_fail("packet buffers are lost");
 	if (!TAILQ_EMPTY(&core->env.scoreboards->used))
 		fuzz_fail("scoreboards are lost");
-	if (core->hot_count != 0 || core->busy_count != 0 || !SLIST_EMPTY(&core->dirty) ||
+	if (core->hot_count != 0 || !TAILQ_EMPTY(&core->turns.busy) || !SLIST_EMPTY(&core->dirty) ||
 	    !LIST_EMPTY(&core->reaching))
 		fuzz_fail("the core still knows of an application that has gone");
 	if (engine.reap != NULL)

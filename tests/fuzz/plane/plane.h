@@ -54,6 +54,8 @@ uint32_t plane_frame_room(void);
 void plane_seal(uint8_t *frame, uint32_t len);
 /* Where IP and BTH of the frame begin; false: it has none. */
 bool plane_headers(const uint8_t *frame, uint32_t len, uint32_t *ip, uint32_t *bth);
+/* IP and UDP say that they are as long as the frame, but for what is no multiple of 4. */
+void plane_fix_lengths(uint8_t *frame, uint32_t len, uint32_t ip, uint32_t bth);
 /* A key of one of the memories, or any number. */
 uint32_t plane_key(uint8_t which);
 struct wire_addr plane_addr(uint8_t last);
