@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Metrics in pages: the text is rendered for its first page, and the others are of the same.  Who asks within
- * a tenth of a second of another gets the other's text.  It goes with the last caller that reads it; one that
- * does not ask for the next page soon is ended, and a text of a minute ago is kept for nobody.
+ * a tenth of a second of another gets the other's text.  It goes with the last caller that reads it; a caller
+ * has it until he has read it, asks for something else, or a minute has passed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +90,7 @@ ctl_metrics(struct ctl_caller *caller, const struct ctl_request *request)
 	bool openmetrics = strcmp(format, "openmetrics") == 0;
 
 	if (!openmetrics && strcmp(format, "prometheus") != 0) {
+		ctl_metrics_forget(caller);
 		ctl_refuse(caller, "format %s: there is no such format; write openmetrics or prometheus",
 			   format);
 		return;

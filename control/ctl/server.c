@@ -21,10 +21,9 @@ enum {
 	CALLERS_MAX = 32,
 	CALLERS_OF_READERS = 24, /* the others are for who may change */
 	CALLERS_OF_UID = 8,
-	SHARE = 9, /* of the time that a request took: for all else, before the next */
 };
 #define ASK_NS (60 * NS_PER_S)  /* for the next request */
-#define TAKE_NS (10 * NS_PER_S) /* for taking an answer, and for asking for the next page of a text */
+#define TAKE_NS (10 * NS_PER_S) /* for taking an answer */
 #define LATER_NS (100 * NS_PER_MS)
 
 struct ctl_callers ctl_callers = TAILQ_HEAD_INITIALIZER(ctl_callers);
@@ -64,9 +63,7 @@ send_answer(struct ctl_caller *caller)
 	caller->answer = NULL;
 	if (n < 0)
 		caller->gone = true;
-	caller->deadline = caller->traces         ? NEVER
-			   : caller->text != NULL ? control.now + TAKE_NS
-						  : control.now + ASK_NS;
+	caller->deadline = caller->traces ? NEVER : control.now + ASK_NS;
 	watch_for(caller, EPOLLIN);
 }
 
@@ -178,8 +175,11 @@ request(struct ctl_caller *caller, const char *text, size_t len)
 {
 	struct ctl_request request;
 	char why[512];
+	int error = ctl_parse(text, len, &request, why, sizeof(why));
 
-	if (ctl_parse(text, len, &request, why, sizeof(why)) != 0)
+	if (error != 0 || request.command != CTL_METRICS)
+		ctl_metrics_forget(caller);
+	if (error != 0)
 		ctl_refuse(caller, "%s", why);
 	else if (ctl_needs(request.command) > caller->rights)
 		ctl_refuse(caller,
@@ -398,7 +398,7 @@ ctl_poll(void)
 		serve_one();
 		end = clock_now();
 		if (next_at <= end)
-			next_at = end + SHARE * (end - begin);
+			next_at = end + CTL_SHARE * (end - begin);
 	}
 	for (caller = TAILQ_FIRST(&ctl_callers); caller != NULL; caller = next) {
 		next = TAILQ_NEXT(caller, link);
@@ -434,6 +434,20 @@ mode(void)
 void
 ctl_permissions(void)
 {
+	struct ctl_caller *caller;
+
+	/* Who is connected has the rights that he would get now; ctl_poll() ends who has none. */
+	TAILQ_FOREACH(caller, &ctl_callers, link)
+	{
+		struct ucred cred;
+		socklen_t len = sizeof(cred);
+
+		caller->rights = getsockopt(caller->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0
+					 ? rights_of(caller->fd, &cred)
+					 : CTL_NOTHING;
+		if (caller->rights == CTL_NOTHING)
+			caller->gone = true;
+	}
 	if (listening.fd >= 0 && chmod(listening.address.sun_path, mode()) != 0)
 		log_warning("event=ctl_permissions path=\"%s\" error=\"%s\"\n", listening.address.sun_path,
 			    strerror(errno));

@@ -26,6 +26,21 @@ print_cpus(const cpu_set_t *set)
 	}
 }
 
+/* Where there are several. */
+static void
+print_nodes(const struct setup_machine *machine)
+{
+	const char *between = "\nNUMA nodes     ";
+
+	for (unsigned int node = 0; node < SETUP_NODES && CPU_COUNT(&machine->node[1]) > 0; node++) {
+		if (CPU_COUNT(&machine->node[node]) == 0)
+			continue;
+		printf("%s%u: ", between, node);
+		print_cpus(&machine->node[node]);
+		between = "; ";
+	}
+}
+
 static void
 print_machine(const struct setup_machine *machine)
 {
@@ -35,6 +50,7 @@ print_machine(const struct setup_machine *machine)
 		printf(", isolated: ");
 		print_cpus(&machine->isolated);
 	}
+	print_nodes(machine);
 	printf("\nHugepages      %llu MiB free of %llu, %s\n", (unsigned long long)(machine->huge_free / MIB),
 	       (unsigned long long)(machine->huge_bytes / MIB),
 	       machine->huge_mount[0] != '\0' ? machine->huge_mount : "not mounted");
@@ -84,6 +100,10 @@ print_device(const struct setup_machine *machine, const struct setup_device *dev
 	printf("%-15s  %-12s  %-15s  ", device->iface != NULL ? device->iface->name : "-",
 	       nic != NULL ? nic->pci : "-", nic != NULL && nic->driver[0] != '\0' ? nic->driver : "-");
 	print_ways(machine, device);
+	if (nic != NULL && nic->numa >= 0)
+		printf("; node %d", nic->numa);
+	if (nic != NULL && nic->companions[0] != '\0')
+		printf("; in one IOMMU group with %s", nic->companions);
 	if (device->iface != NULL)
 		print_addresses(machine, device->iface);
 	if (carried != NULL)

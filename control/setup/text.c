@@ -220,13 +220,12 @@ write_hugepages(const struct setup_plan *plan, FILE *out)
 }
 
 static void
-write_drop_in(const char *name, FILE *out)
+write_drop_in(const char *name, const char *unit, FILE *out)
 {
 	fprintf(out,
-		"install -D -m 644 /usr/share/doc/oneside/examples/%s -t "
-		"/etc/systemd/system/oneside.service.d && "
+		"install -D -m 644 /usr/share/doc/oneside/examples/%s -t /etc/systemd/system/%s.service.d && "
 		"systemctl daemon-reload\n",
-		name);
+		name, unit);
 }
 
 static void
@@ -259,7 +258,7 @@ write_vfio(const struct setup_plan *plan, const struct setup_nic *nic, FILE *out
 }
 
 void
-setup_text_steps(const struct setup_plan *plan, FILE *out)
+setup_text_steps(const struct setup_plan *plan, const char *unit, FILE *out)
 {
 	bool unsafe = false, xdp = false;
 
@@ -276,7 +275,7 @@ setup_text_steps(const struct setup_plan *plan, FILE *out)
 		xdp |= port->way == SETUP_AF_XDP;
 	}
 	if (unsafe)
-		write_drop_in("physical-addresses.conf", out);
+		write_drop_in("physical-addresses.conf", unit, out);
 	if (xdp)
-		write_drop_in("af_xdp.conf", out);
+		write_drop_in("af_xdp.conf", unit, out);
 }

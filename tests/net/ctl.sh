@@ -49,11 +49,28 @@ json() {
 	printf '%s\n' "$@" >"$WORK/asked-$ASKED.is"
 }
 judge() {
-	python3 - "$WORK/asked-" "$ASKED" <<'PYTHON' || fail "what onesidectl prints as JSON"
-import json, sys
+	python3 - "$WORK/asked-" "$ASKED" "$(dirname "$0")/../../doc/man/onesidectl.8" <<'PYTHON' || fail "what onesidectl prints as JSON"
+import json, re, sys
+
+# The manual page has each name, and of which kind it is.
+page = open(sys.argv[3], encoding="utf-8").read()
+page = page[page.index(".SS Names\n"):page.index(".SH PROTOCOL\n")]
+told = {}
+for entry in page.split(".TP\n")[1:]:
+    name, _, words = entry.partition("\n")
+    words = words.split(".\n")[0].replace("\\fR", "").split()
+    told[name.replace("\\fB", "").replace("\\fR", "")] = {w.strip(",").replace("\\fI", ""): "\\fI" in w for w in words}
+def check_names(d):
+    for name, objects in d.items():
+        for o in objects if isinstance(objects, list) else ():
+            for key, value in o.items():
+                if told[name].get(key) != isinstance(value, str):
+                    sys.exit(f"onesidectl(8) does not tell of {name}: {key}, or as another kind: {value!r}")
 for number in range(1, int(sys.argv[2]) + 1):
     command, *expressions = open(f"{sys.argv[1]}{number}.is").read().splitlines()
     d = json.load(open(f"{sys.argv[1]}{number}"))
+    if command.startswith("show"):
+        check_names(d)
     for expression in expressions:
         if not eval(expression):
             sys.exit(f"{command}: not so: {expression}\n{json.dumps(d)[:3000]}")
@@ -184,6 +201,26 @@ refuses 1 "no such port" ctl show ports port=p9
 refuses 1 "not an address" ctl show endpoints peer=there
 refuses 1 "takes no such word" ctl show cores pid=1
 json "top count=1" "d['seconds'] > 0 and len(d['clients']) == 2 and 'work' in d['cores'][0]"
+# On a terminal of few lines: what fits, and q ends it.
+ONESIDECTL=$ONESIDECTL python3 - <<'PYTHON' || fail "top on a terminal"
+import fcntl, os, pty, struct, sys, termios
+control, terminal = pty.openpty()
+fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 9, 200, 0, 0))
+before = termios.tcgetattr(terminal)
+pid = os.fork()
+if pid == 0:
+    for fd in (0, 1, 2):
+        os.dup2(terminal, fd)
+    os.execv(os.environ["ONESIDECTL"], ["onesidectl", "top"])
+seen = b""
+while seen.count(b"CLIENT") < 2 or not seen.endswith(b"\n"):
+    seen += os.read(control, 65536)
+page = seen.split(b"\x1b[J")[1].decode()
+assert "and 2 more" in page and page.count("\n") <= 9, page
+os.write(control, b"xq")
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+assert termios.tcgetattr(terminal) == before, "it leaves the terminal as another"
+PYTHON
 judge
 say "what there is is told"
 
@@ -349,7 +386,7 @@ if [ "$(id -u)" = 0 ]; then
 	refuses 1 "may not look" as 61000 61001 "$WORK/onesidectl" show
 	stop_plane a
 	# As a service: a user of its own, without privileges, who is in neither group.
-	configuration "ctl_group = 61001" "ctl_admin_group = 61002" "$PEERS"
+	configuration "ctl_group = 61001" "ctl_admin_group = 61002" "log_level = debug" "$PEERS"
 	chmod 1777 "$WORK"
 	printf '#!/bin/sh\nRUNTIME_DIRECTORY=%s exec setpriv --reuid 61500 --regid 61500 --clear-groups %s "$@"\n' "$WORK" "$DATAPLANE" \
 		>"$WORK/as-service"
@@ -365,6 +402,10 @@ if [ "$(id -u)" = 0 ]; then
 	says "nothing has changed" as 61500 "" "$WORK/onesidectl" reload
 	says "nothing has changed" ctl reload
 	say "root, the data plane's user and the groups may, nobody else"
+	debugs more
+	configuration "ctl_group = 61001" "ctl_admin_group = 61002" "$PEERS"
+	says "changed: log_level" ctl reload
+	debugs no
 	stop_plane a
 	start
 else

@@ -53,6 +53,12 @@ assert_refused(int error, const char *sentence)
 		fail_msg("\"%s\" does not say \"%s\"", why, sentence);
 }
 
+static void
+steps(const struct setup_plan *of, FILE *out)
+{
+	setup_text_steps(of, "oneside", out);
+}
+
 static char *
 text_of(void (*write)(const struct setup_plan *of, FILE *out))
 {
@@ -76,8 +82,8 @@ assert_text(void (*write)(const struct setup_plan *of, FILE *out), const char *p
 	free(text);
 }
 #define assert_eal(part) assert_text(setup_text_eal, part, true)
-#define assert_step(part) assert_text(setup_text_steps, part, true)
-#define assert_no_step(part) assert_text(setup_text_steps, part, false)
+#define assert_step(part) assert_text(steps, part, true)
+#define assert_no_step(part) assert_text(steps, part, false)
 
 /* It can be, and the data plane's own reader takes what is written, as it was meant. */
 static void
@@ -221,6 +227,33 @@ test_vfio(void **state)
 	assert_refused(-EBUSY, "af_xdp would take");
 	plan.port[0].way = setup_way_best(&made, &plan.port[0].device);
 	assert_int_equal(plan.port[0].way, SETUP_AF_PACKET);
+	assert_good();
+}
+
+/* The default route of IPv6 counts as well; one that refuses does not. */
+static void
+test_ipv6(void **state)
+{
+	static const char none[] = "00000000000000000000000000000000";
+
+	made_nic("0000:01:00.0", "i40e", "eth0", 4);
+	made_nic("0000:02:00.0", "i40e", "eth1", 5);
+	made_file(
+		"proc/net/ipv6_route",
+		"20010db8000000000000000000000000 40 %s 00 %s 00000100 00000001 00000000 00000001     eth1\n"
+		"%s 00 %s 00 fe800000000000000000000000000001 00000400 00000001 00000000 00000003     eth0\n"
+		"%s 00 %s 00 %s ffffffff 00000001 00000000 00200200     eth1\n",
+		none, none, none, none, none, none, none);
+	made_file("proc/net/if_inet6", "20010db8000000000000000000000005 02 40 00 80     eth0\n");
+	made_read();
+	assert_true(made.iface[0].default_route);
+	assert_false(made.iface[1].default_route);
+	assert_best("eth1", SETUP_VFIO);
+	add_port("eth0", SETUP_AF_PACKET, "2001:db8::5/64");
+	assert_refused(-EADDRINUSE, "the kernel has address 2001:db8::5/64, on eth0");
+	add_port("eth0", SETUP_AF_PACKET, "2001:db8::6/64");
+	plan.port[0] = plan.port[1];
+	plan.ports = 1;
 	assert_good();
 }
 
@@ -557,10 +590,10 @@ main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, made_end)
 	const struct CMUnitTest tests[] = {
-		TEST(test_mlx5),      TEST(test_mlx5_alone), TEST(test_vfio),    TEST(test_group),
-		TEST(test_address),   TEST(test_virtio),     TEST(test_nothing), TEST(test_others),
-		TEST(test_container), TEST(test_sessions),   TEST(test_rubbish), TEST(test_many),
-		TEST(test_peers),     TEST(test_files),
+		TEST(test_mlx5),   TEST(test_mlx5_alone), TEST(test_vfio),     TEST(test_group),
+		TEST(test_ipv6),   TEST(test_address),    TEST(test_virtio),   TEST(test_nothing),
+		TEST(test_others), TEST(test_container),  TEST(test_sessions), TEST(test_rubbish),
+		TEST(test_many),   TEST(test_peers),      TEST(test_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
