@@ -30,6 +30,7 @@ APPLICATIONS = 8        # of those that are killed
 ROUND_KILLS = 48
 ROUND_SECONDS = (1.0, 3.0)
 STEP = 0.002
+SETTLE_STEPS = (0.02, 1.0)    # longer and longer: what asked last has to be forgotten by then
 
 
 class Chaos:
@@ -172,14 +173,15 @@ class Chaos:
             print(f"round {self.rounds}: {time.monotonic() - begun:.1f} s, of which {settling - ended:.1f} to end and "
                   f"{time.monotonic() - settling:.1f} to settle", flush=True)
 
-    def until(self, condition, seconds, complaint):
+    def until(self, condition, seconds, complaint, step=STEP, longest=STEP):
         end = time.monotonic() + seconds
         while not condition():
             self.work_off()
             self.reap()
             if time.monotonic() > end:
                 raise Failure(complaint())
-            time.sleep(STEP)
+            time.sleep(step)
+            step = min(2 * step, longest)
 
     def hanging(self):
         left = [a for a in self.applications[CONTROLS:] if a.process is not None]
@@ -191,7 +193,7 @@ class Chaos:
                    str([self.board.slot[slot].ready for slot in range(CONTROLS)]))
         for plane, baseline in zip(self.planes, self.baselines):
             self.until(lambda: baseline.is_reached(plane), self.options.patience,
-                       lambda: f"data plane {NAMES[plane.index]}: {baseline.difference}")
+                       lambda: f"data plane {NAMES[plane.index]}: {baseline.difference}", *SETTLE_STEPS)
             for line in plane.new_log_lines():
                 if unexpected(line):
                     raise Failure(f"the log of data plane {NAMES[plane.index]} says: {line}")

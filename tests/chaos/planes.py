@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 
@@ -133,8 +134,18 @@ class Plane:
             raise Failure(f"data plane {NAMES[self.index]} ended with status {status}")
 
     def show(self, what):
-        told = run(os.path.join(self.build, "control/onesidectl"), "--socket", self.socket + ".ctl", "--json", "show", what)
-        return json.loads(told)[what]
+        """A list as onesidectl(8) shows it, by its protocol: a process for each of them would be most of the work."""
+        lines, place = [], 0
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asked:
+            asked.connect(self.socket + ".ctl")
+            while place is not None:
+                asked.send(json.dumps({"command": "show", "what": what, "from": place}).encode())
+                page = json.loads(asked.recv(1 << 16))
+                if "error" in page:
+                    raise Failure(f"data plane {NAMES[self.index]}: {page['error']}")
+                lines += page[what]
+                place = page.get("next")
+        return lines
 
     def proc(self, name):
         return f"/proc/{self.process.pid}/{name}"

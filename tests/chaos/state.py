@@ -28,7 +28,8 @@ def mappings(plane):
 
 
 def exact(plane):
-    """What has to be the same again."""
+    """What has to be the same again; descriptors first, before this makes connections itself."""
+    descriptors = dict(collections.Counter(plane.descriptors()))
     charged = {line["uid"]: {name: value for name, value in line.items()
                              if not name.endswith("_max") and name != "uid" and name not in KEPT and value}
                for line in plane.show("quota")}
@@ -40,7 +41,7 @@ def exact(plane):
         "listeners": counted(plane.show("listeners"), "service", "state"),
         "segments": counted(plane.show("segments"), "segment", "imports", "length"),
         "charged": {uid: values for uid, values in charged.items() if values},
-        "descriptors": dict(collections.Counter(plane.descriptors())),
+        "descriptors": descriptors,
         "mappings": mappings(plane),
     }
 
