@@ -23,7 +23,7 @@
 #define SIZE_ANY UINT64_MAX
 #define SECRET_MIN 16u /* bytes of a peer's, which nobody shall find by trying */
 #define SECRET_MAX 64u
-#define FILE_SECTIONS_MAX (2 + CONFIG_PORTS_MAX + CONFIG_PEERS_MAX + CONFIG_IPSEC_MAX)
+#define FILE_SECTIONS_MAX (2 + CONFIG_PORTS_MAX + CONFIG_PEERS_MAX + CONFIG_IPSEC_MAX + CONFIG_USERS_MAX)
 
 #define KEY(key, field, kind, min, max, fixed)                                                            \
 	{                                                                                                 \
@@ -598,9 +598,11 @@ config_set(struct config *config, const char *section, const char *key, const ch
 		return set_peer(config, section + 5, &at);
 	if (strncmp(section, "ipsec ", 6) == 0)
 		return config_ipsec_set(config, section + 6, key, value, why, why_len);
+	if (strncmp(section, "user ", 5) == 0)
+		return config_user_set(config, section + 5, key, value, why, why_len);
 	return config_refuse(why, why_len, -EINVAL,
 			     "section [%s]: there is no such section; write [dataplane], [port NAME], [peer "
-			     "NODE], [ipsec NAME] or [limits]",
+			     "NODE], [ipsec NAME], [user NAME] or [limits]",
 			     section);
 }
 
@@ -628,6 +630,9 @@ read_section(struct config *config, struct rte_cfgfile *file, int index, const c
 		if (ret == 0)
 			ret = config_set(config, name, entry[i].name, entry[i].value, why, why_len);
 	}
+	if (entries <= 0 && strncmp(name, "user ", 5) == 0)
+		ret = config_refuse(why, why_len, -EINVAL,
+				    "[%s]: the section is empty; give it a weight or a ceiling", name);
 	if (entries <= 0 && (strncmp(name, "port ", 5) == 0 || strncmp(name, "peer ", 5) == 0 ||
 			     strncmp(name, "ipsec ", 6) == 0))
 		ret = config_refuse(why, why_len, -EINVAL, "[%s]: the section is empty; give it an address",

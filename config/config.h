@@ -7,6 +7,7 @@
  *   [port NAME]  device = net_memif0, address = 192.0.2.1/24, mtu = 4096, ...
  *   [peer N]     address = 192.0.2.2, port = NAME, secret_file = PATH, old_secret_file = PATH
  *   [ipsec NAME] address = 192.0.2.2, out = SPI:FILE, in = SPI:FILE, ...
+ *   [user NAME]  weight = 2, max_ops = 100000, ...
  *   [limits]     max_qp = ..., ...
  */
 #ifndef CONFIG_CONFIG_H
@@ -18,11 +19,11 @@
 
 #include "abi/message.h" /* struct one_limits, enum one_idle */
 #include "config/address.h"
+#include "config/peer.h"
 
 #define CONFIG_PORTS_MAX 16u
-#define CONFIG_PEERS_MAX 64u
-#define CONFIG_PEER_SECRETS 2u
-#define CONFIG_IPSEC_MAX 64u
+#define CONFIG_USERS_MAX 64u
+#define CONFIG_WEIGHT_MAX 1000u
 #define CONFIG_PATH_MAX 108u /* sun_path */
 #define CONFIG_NO_GROUP ((gid_t)-1)
 #define CONFIG_RNR_RETRY_ENDLESS 7u
@@ -41,28 +42,11 @@ struct config_port {
 	uint8_t rnr_retry;   /* of a uDAPL peer's SEND without a receive; CONFIG_RNR_RETRY_ENDLESS */
 };
 
-struct config_secret; /* secret.h */
-
-struct config_peer {
-	uint32_t node; /* 1..63 */
-	char port[ONE_PORT_NAME];
-	struct config_addr addr;
-	struct config_secret *secret[CONFIG_PEER_SECRETS]; /* the first is used, both are taken; NULL: none */
-};
-
-/* A security association of ESP: its key is in a file. */
-struct config_sa {
-	uint32_t spi; /* 0: there is none */
-	char file[192];
-};
-
-struct config_ipsec {
-	char name[ONE_PORT_NAME];
-	struct config_addr addr;  /* the peer's */
-	char port[ONE_PORT_NAME]; /* "": which reaches it */
-	bool plain;               /* policy: what is plain goes and comes, too */
-	struct config_sa out, in, in_next;
-	uint64_t soft_packets, soft_bytes, hard_packets, hard_bytes; /* of each key; 0: none */
+/* A user's share of the cores. */
+struct config_user {
+	uid_t uid;
+	uint32_t weight;             /* 1..CONFIG_WEIGHT_MAX */
+	uint64_t max_ops, max_bytes; /* a second; 0: no ceiling */
 };
 
 /* Where a service of ours listens: "unix:PATH", "ADDRESS:PORT", "[ADDRESS]:PORT", or "off". */
@@ -90,6 +74,9 @@ struct config {
 	uint32_t num_peers;
 	struct config_ipsec ipsec[CONFIG_IPSEC_MAX];
 	uint32_t num_ipsec;
+	struct config_user
+		user[CONFIG_USERS_MAX]; /* others have weight 1 and no ceilings: config_user_of() */
+	uint32_t num_users;
 	char state[CONFIG_PATH_MAX]; /* directory of what outlives the process: sequence numbers of keys */
 	struct one_limits limits;    /* of one attachment */
 	uint32_t max_clients;
@@ -139,6 +126,9 @@ int config_take_over(struct config *config, const struct config *next, char *cha
 		     char *why, size_t why_len);
 /* Forgets the peer; -ENOENT and the remedy when there is none. */
 int config_peer_remove(struct config *config, uint32_t node, char *why, size_t why_len);
+
+/* What a user has: of its section, or the default. */
+struct config_user config_user_of(const struct config *config, uid_t uid);
 
 /* The port that reaches `peer`: the one it names, else the one whose prefix has its address, else the
  * first with a gateway of its family; -1: none. */

@@ -41,6 +41,10 @@ int config_refuse(char *why, size_t why_len, int error, const char *format, ...)
 /* Bytes that the machine has, or a cgroup of this process allows, whichever is less; `root`: of the files
  * asked. */
 uint64_t config_memory(const char *root);
+/* A key of [user NAME]. */
+int config_user_set(struct config *config, const char *name, const char *key, const char *value, char *why,
+		    size_t why_len);
+int config_size(const char *text, uint64_t *value);
 bool config_name_ok(const char *name, size_t room);
 int config_size(const char *text, uint64_t *value); /* "512M" */
 /* -EINVAL: no such form; -ENAMETOOLONG: the path does not fit. */

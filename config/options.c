@@ -82,7 +82,7 @@ next_option(int argc, char **argv, int *index, char name[64], const char **value
  * others are its keys, as in the file.
  */
 static int
-set_section(struct config *config, const char *option, const char *kind, const char *id, const char *text,
+set_section(struct config *config, const char *option, const char *id, const char *example, const char *text,
 	    char *why, size_t why_len)
 {
 	char copy[ARGUMENT_MAX], section[ARGUMENT_MAX + 8];
@@ -99,11 +99,9 @@ set_section(struct config *config, const char *option, const char *kind, const c
 	     token = strtok_r(NULL, ",", &save)) {
 		char *equals = strchr(token, '=');
 		if (equals == NULL || equals == token || pairs == sizeof(pair) / sizeof(pair[0]))
-			return config_refuse(
-				why, why_len, -EINVAL,
-				"--%s %s: \"%s\" is not KEY=VALUE; write as in --%s %s=%s,address=%s", option,
-				text, token, option, id, kind[1] == 'o' ? "p0" : "2",
-				kind[1] == 'o' ? "192.0.2.1/24" : "192.0.2.2");
+			return config_refuse(why, why_len, -EINVAL,
+					     "--%s %s: \"%s\" is not KEY=VALUE; write as in --%s %s=%s",
+					     option, text, token, option, id, example);
 		*equals = '\0';
 		if (strcmp(token, id) == 0)
 			name = equals + 1;
@@ -111,11 +109,10 @@ set_section(struct config *config, const char *option, const char *kind, const c
 			pair[pairs++] = token;
 	}
 	if (name == NULL || pairs == 0)
-		return config_refuse(
-			why, why_len, -EINVAL, "--%s %s: %s is missing; write as in --%s %s=%s,address=%s",
-			option, text, name == NULL ? id : "what belongs to it", option, id,
-			kind[1] == 'o' ? "p0" : "2", kind[1] == 'o' ? "192.0.2.1/24" : "192.0.2.2");
-	snprintf(section, sizeof(section), "%s %s", kind, name);
+		return config_refuse(why, why_len, -EINVAL, "--%s %s: %s is missing; write as in --%s %s=%s",
+				     option, text, name == NULL ? id : "what belongs to it", option, id,
+				     example);
+	snprintf(section, sizeof(section), "%s %s", option, name);
 	for (unsigned int i = 0; i < pairs; i++) {
 		int ret = config_set(config, section, pair[i], pair[i] + strlen(pair[i]) + 1, why, why_len);
 		if (ret < 0)
@@ -142,11 +139,14 @@ static int
 set_option(struct config *config, const char *name, const char *value, char *why, size_t why_len)
 {
 	if (strcmp(name, "port") == 0)
-		return set_section(config, name, "port", "name", value, why, why_len);
+		return set_section(config, name, "name", "p0,address=192.0.2.1/24", value, why, why_len);
 	if (strcmp(name, "peer") == 0)
-		return set_section(config, name, "peer", "node", value, why, why_len);
+		return set_section(config, name, "node", "2,address=192.0.2.2", value, why, why_len);
 	if (strcmp(name, "ipsec") == 0)
-		return set_section(config, name, "ipsec", "name", value, why, why_len);
+		return set_section(config, name, "name", "far,address=192.0.2.2,out=300:/etc/oneside/out.key",
+				   value, why, why_len);
+	if (strcmp(name, "user") == 0)
+		return set_section(config, name, "name", "alice,weight=2", value, why, why_len);
 	if (strcmp(name, "limit") == 0)
 		return set_limit(config, value, why, why_len);
 	for (const struct config_key *key = config_keys; key->name != NULL; key++) {
@@ -159,7 +159,8 @@ set_option(struct config *config, const char *name, const char *value, char *why
 bool
 config_is_option(const char *arg)
 {
-	static const char *const others[] = {"config", "port", "peer", "ipsec", "limit", "check", "precheck"};
+	static const char *const others[] = {"config", "port",  "peer",  "ipsec",
+					     "user",   "limit", "check", "precheck"};
 	const char *value;
 	char name[64];
 
@@ -227,6 +228,8 @@ config_usage(void *file)
 		"name=NAME,address=ADDRESS,out=SPI:FILE,in=SPI:FILE[,in_next=SPI:FILE][,port=NAME]\n"
 		"         "
 		"[,policy=encrypt|plain][,soft_packets=N][,hard_packets=N][,soft_bytes=N][,hard_bytes=N]\n"
+		"  --user name=NAME[,weight=N][,max_ops=N][,max_bytes=N]\n"
+		"                    share of the cores, and ceilings a second, of a user\n"
 		"  --node N          RSM node id, 1 to 63 (0: no RSM between nodes)\n"
 		"  --socket PATH     where applications attach (default " ONE_SOCKET_DEFAULT ")\n"
 		"  --socket-mode N   its permissions, octal (default 0666)\n"

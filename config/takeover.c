@@ -87,6 +87,13 @@ peers_equal(const struct config *a, const struct config *b)
 }
 
 static bool
+users_equal(const struct config *a, const struct config *b)
+{
+	return a->num_users == b->num_users &&
+	       memcmp(a->user, b->user, a->num_users * sizeof(a->user[0])) == 0;
+}
+
+static bool
 addr_same(const struct config_addr *a, const struct config_addr *b)
 {
 	return a->family == b->family && a->prefix == b->prefix &&
@@ -181,6 +188,11 @@ config_take_over(struct config *config, const struct config *next, char *changed
 		note(changed, changed_len, "ipsec");
 		memcpy(config->ipsec, next->ipsec, sizeof(config->ipsec));
 		config->num_ipsec = next->num_ipsec;
+	}
+	if (!users_equal(config, next)) {
+		note(changed, changed_len, "users");
+		memcpy(config->user, next->user, sizeof(config->user));
+		config->num_users = next->num_users;
 	}
 	return 0;
 }

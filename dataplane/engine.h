@@ -26,12 +26,22 @@
 
 struct engine_ah;     /* an address handle: where datagrams go */
 struct engine_client; /* an attachment: arena, doorbells */
+struct engine_user;   /* whose attachments share what is a user's */
 struct engine_cq;
 struct engine_qp;
 struct engine_srq;
 
+/* What a user may have of the cores. */
+struct engine_share {
+	uint32_t weight;    /* of a core's time among the users that have work, >= 1 */
+	uint64_t max_ops;   /* work requests, */
+	uint64_t max_bytes; /* and bytes of frames sent, of copies within a core, and read, a second; 0: no
+			       ceiling */
+};
+
 struct engine_client_config {
 	void *owner;
+	struct engine_user *user; /* is freed later */
 	uint8_t *arena; /* mapped, ONE_ARENA_SIZE; its struct one_arena is filled in, and no application has
 			 * it yet: offsets are read from there once */
 	int wake_fd;    /* eventfd the application writes when engine_asleep is set */
@@ -254,6 +264,7 @@ struct engine_stats {
 	uint64_t drop_segments; /* longer than a receive buffer */
 	uint64_t drop_tx_ring;  /* the ring of the core that owns the port's queue was full */
 	uint64_t backpressure;  /* a frame had to wait for the port */
+	uint64_t held;          /* a user had no turns until a time, since it was above a ceiling */
 	uint64_t cq_overflow;   /* completions lost, ring full */
 	uint64_t ud_sent, ud_received;
 	uint64_t ud_drop[ENGINE_UD_DROP_MAX];
@@ -339,6 +350,12 @@ void engine_links_poll(uint64_t now);
 
 /* ---- objects: made and freed here, a core's between the commands ADD and REMOVE ---- */
 
+/** @return  NULL: no memory. */
+struct engine_user *engine_user_new(const struct engine_share *share);
+/** From now on: cores look at it at the beginning of each turn. */
+void engine_user_set(struct engine_user *user, const struct engine_share *share);
+/** After its attachments; NULL is allowed. */
+void engine_user_free(struct engine_user *user);
 /**
  * Make an attachment, on the core that has the least.
  * @return  NULL: no memory, or the arena's header has offsets outside of the arena.

@@ -34,6 +34,7 @@
 #include "control/attach/identity.h"
 #include "control/attach/reaper.h"
 #include "control/attach/mapping.h"
+#include "control/attach/user.h"
 #include "control/attach/work.h"
 #include "dataplane/compat/clock.h"
 #include "dataplane/mem/reach.h"
@@ -178,6 +179,47 @@ request(struct client *client)
 		client_reply(client, error);
 }
 
+/* By what the control thread does for it, roughly in microseconds; what is not here takes one or two. */
+static uint32_t
+cost_of(uint32_t type)
+{
+	static const uint8_t costs[ONE_MSG_MAX] = {
+		[ONE_MSG_HELLO] = TURNS_COST_MAX,      /* an arena, a thread */
+		[ONE_MSG_REGION_ADD] = TURNS_COST_MAX, /* mappings, and up to 64 KiB of pages */
+		[ONE_MSG_STAGING] = TURNS_COST_MAX,
+		[ONE_MSG_MR_CREATE] = 4,
+		[ONE_MSG_MR_SWAP] = 4,
+		[ONE_MSG_CQ_CREATE] = 4, /* a part of the arena */
+		[ONE_MSG_CQ_RESIZE] = 4,
+		[ONE_MSG_SRQ_CREATE] = 4,
+		[ONE_MSG_QP_CREATE] = 4,
+		[ONE_MSG_QP_CONNECT] = 4, /* frames */
+		[ONE_MSG_CR_ACCEPT] = 4,
+		[ONE_MSG_RSM_PUBLISH] = 4,
+		[ONE_MSG_RSM_CONNECT] = 8, /* a queue pair, and frames */
+		[ONE_MSG_RSM_MAP] = 4,
+		[ONE_MSG_CHANNEL_OPEN] = 4,
+		[ONE_MSG_SIDR_ASK] = 4,
+	};
+
+	return type < ONE_MSG_MAX && costs[type] != 0 ? costs[type] : 2;
+}
+
+static void
+serve_turn(struct turns_item *turn)
+{
+	request(CONTAINER(turn, struct client, turn));
+}
+
+/* The request under way is served when it is its user's turn. */
+static void
+wait_for_turn(struct client *client)
+{
+	client->turn.cost = cost_of(client->msg.type);
+	client->turn.serve = serve_turn;
+	turns_wait(&control.turns, &client->account->turns, &client->turn);
+}
+
 /* Takes the descriptors of a message into client->fds; false: more than are allowed. */
 static bool
 take_fds(struct client *client, struct msghdr *header)
@@ -274,7 +316,7 @@ client_ready(struct watch *watch, uint32_t events)
 		client->sender = sender;
 		client->requests++;
 		client->asked_at = clock_now();
-		request(client);
+		wait_for_turn(client);
 	}
 }
 
@@ -349,7 +391,7 @@ client_accept(int fd)
 	    control_watch(fd, &client->fd_watch, EPOLLIN) != 0) {
 		if (client->account != NULL) {
 			quota_disconnect(&control.quota, client->account);
-			quota_leave(&control.quota, client->account);
+			user_leave(client->account);
 		} else {
 			log_of_others(warning,
 				      "event=connection_refused pid=%d uid=%u text=\"too many connections, "
@@ -403,6 +445,7 @@ client_kill(struct client *client, uint32_t fault, const char *reason)
 	client_state_set(client, CLIENT_LEAVING,
 			 reason != NULL ? reason : "its process or its socket has gone");
 	quota_disconnect(&control.quota, client->account);
+	turns_leave(&control.turns, &client->account->turns, &client->turn);
 	lane_cancel(&client->lane);
 	discard_fds(client);
 	/* A copy of the socket in another process would keep it in the epoll set. */
@@ -510,7 +553,7 @@ clients_poll(void)
 			client_kill(client, ONE_FAULT_PROTOCOL, "it did not say HELLO");
 		if (client->again && client->left != client->account->left &&
 		    client->state <= CLIENT_ATTACHED)
-			request(client);
+			wait_for_turn(client);
 		copies_poll(client);
 		if (client_step(client)) {
 			TAILQ_REMOVE(&control.clients, client, link);
@@ -518,7 +561,7 @@ clients_poll(void)
 			if (client->attached)
 				quota_detach(&control.quota, client->account);
 			client_totals.labelled -= client->labelled;
-			quota_leave(&control.quota, client->account);
+			user_leave(client->account);
 			free(client);
 		}
 	}

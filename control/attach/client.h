@@ -68,11 +68,12 @@ struct client {
 
 	bool held;     /* not read until descriptors of its user have been closed */
 	bool starved;  /* a request lacks memory that is on its way out */
-	bool busy;     /* a request is under way: */
+	bool busy;     /* a request is under way, or waits for its turn: */
 	bool again;    /* which is tried again when this */
 	uint32_t left; /* of its account has changed */
 	struct one_msg msg;
-	uint64_t asked_at; /* when it came */
+	struct turns_item turn; /* of that */
+	uint64_t asked_at;      /* when it came */
 	struct one_reply reply;
 	struct ucred sender; /* of the request, checked by the kernel: its rights count */
 	int fds[ONE_MSG_FDS];

@@ -36,14 +36,15 @@ quota_disconnect(struct quota *quota, struct quota_account *account)
 	account->connections--;
 }
 
-void
+bool
 quota_leave(struct quota *quota, struct quota_account *account)
 {
 	account->left++;
 	if (--account->users != 0)
-		return;
+		return false;
 	LIST_REMOVE(account, link);
 	free(account);
+	return true;
 }
 
 int

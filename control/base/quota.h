@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "config/config.h"
+#include "control/base/turns.h"
 
 enum quota_common {
 	QUOTA_KEYS,     /* of memory regions and windows */
@@ -27,12 +28,16 @@ enum quota_common {
 	QUOTA_COMMON = QUOTA_SERVICES + CONFIG_PORTS_MAX
 };
 
+struct engine_user;
+
 struct quota_account {
 	LIST_ENTRY(quota_account) link;
 	uid_t uid;
-	uint32_t clients;     /* attachments */
-	uint32_t connections; /* of the socket, attached or not; not those that have ended */
-	uint32_t users;       /* what refers to the account: connections, and ends that are not over */
+	struct turns_user turns;  /* its requests that wait */
+	struct engine_user *user; /* its share of the cores; NULL: it has not attached yet */
+	uint32_t clients;         /* attachments */
+	uint32_t connections;     /* of the socket, attached or not; not those that have ended */
+	uint32_t users;           /* what refers to the account: connections, and ends that are not over */
 	uint64_t bytes;
 	uint32_t leaving; /* what is on its way out, and still counts */
 	uint32_t left;    /* and what has gone; free-running */
@@ -53,7 +58,8 @@ struct quota {
 /* A connection of the socket: the account, or NULL when there are too many (or no memory). */
 struct quota_account *quota_connect(struct quota *quota, uid_t uid);
 void quota_disconnect(struct quota *quota, struct quota_account *account); /* it has ended; */
-void quota_leave(struct quota *quota, struct quota_account *account);      /* and nothing is left of it */
+/* And nothing is left of it; true: the account is no more. */
+bool quota_leave(struct quota *quota, struct quota_account *account);
 
 /* An attachment: 0, or -EDQUOT with the limit. */
 int quota_attach(struct quota *quota, struct quota_account *account, uint64_t *limit);

@@ -10,6 +10,8 @@
 #include "control/loop/loop.h"
 
 #define CTL_ANSWER_MAX 65536u
+/* Of the time that a request, or a look at edges, took: for all else, before the next. */
+#define CTL_SHARE 9u
 
 /* What a caller that traces wants to see. */
 struct ctl_filter {
@@ -42,7 +44,7 @@ void ctl_refuse(struct ctl_caller *caller, const char *format, ...) __attribute_
 void ctl_done(struct ctl_caller *caller, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* To one that traces: at once or never; false: it does not take it. */
 bool ctl_push(struct ctl_caller *caller, json_t *packet);
-/* The socket's permissions, after groups have changed. */
+/* The socket's permissions, and the callers' rights, after groups have changed. */
 void ctl_permissions(void);
 
 /* ---- show.c ---- */

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "control/attach/user.h"
 #include "control/ctl/internal.h"
 #include "control/rsm/rsm.h"
 
@@ -111,6 +112,7 @@ put_in_force(void)
 	control.quota.max_clients = config->max_clients;
 	control.quota.max_clients_per_uid = config->max_clients_per_uid;
 	control.quota.max_bytes_per_uid = config->max_bytes_per_uid;
+	users_put_in_force();
 	ctl_permissions();
 	ctl_log_take_over();
 	rsm_find_peers();

@@ -21,7 +21,6 @@ enum {
 	CALLERS_MAX = 32,
 	CALLERS_OF_READERS = 24, /* the others are for who may change */
 	CALLERS_OF_UID = 8,
-	SHARE = 9, /* of the time that a request took: for all else, before the next */
 };
 #define ASK_NS (60 * NS_PER_S)  /* for the next request */
 #define TAKE_NS (10 * NS_PER_S) /* for taking an answer */
@@ -399,7 +398,7 @@ ctl_poll(void)
 		serve_one();
 		end = clock_now();
 		if (next_at <= end)
-			next_at = end + SHARE * (end - begin);
+			next_at = end + CTL_SHARE * (end - begin);
 	}
 	for (caller = TAILQ_FIRST(&ctl_callers); caller != NULL; caller = next) {
 		next = TAILQ_NEXT(caller, link);
@@ -435,6 +434,20 @@ mode(void)
 void
 ctl_permissions(void)
 {
+	struct ctl_caller *caller;
+
+	/* Who is connected has the rights that he would get now; ctl_poll() ends who has none. */
+	TAILQ_FOREACH(caller, &ctl_callers, link)
+	{
+		struct ucred cred;
+		socklen_t len = sizeof(cred);
+
+		caller->rights = getsockopt(caller->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0
+					 ? rights_of(caller->fd, &cred)
+					 : CTL_NOTHING;
+		if (caller->rights == CTL_NOTHING)
+			caller->gone = true;
+	}
 	if (listening.fd >= 0 && chmod(listening.address.sun_path, mode()) != 0)
 		log_warning("event=ctl_permissions path=\"%s\" error=\"%s\"\n", listening.address.sun_path,
 			    strerror(errno));

@@ -144,7 +144,7 @@ next_deadline(void)
 	deadline = min64(deadline, watchdog_deadline());
 	if (work_pending())
 		deadline = min64(deadline, control.now + POLL_WORK_NS);
-	if (paths_pending())
+	if (paths_pending() || turns_waiting(&control.turns))
 		deadline = 0;
 	return deadline;
 }
@@ -259,6 +259,7 @@ loop_once(uint64_t deadline)
 
 		watch->ready(watch, events[i].events);
 	}
+	turns_round(&control.turns);
 	paths_poll();
 	work_poll();
 	workers_poll();
@@ -290,6 +291,7 @@ daemon_init(const struct ctl_source *source, char *why, size_t why_len)
 	control.listen_fd = -1;
 	control.epoll = epoll_create1(EPOLL_CLOEXEC);
 	control.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	turns_init(&control.turns);
 	TAILQ_INIT(&control.clients);
 	TAILQ_INIT(&control.conns);
 	TAILQ_INIT(&control.waiting);

@@ -40,6 +40,7 @@ struct control {
 	bool stopping;
 	bool draining; /* no attachment or connection begins any more */
 	struct quota quota;
+	struct turns turns; /* of users whose requests wait */
 	struct client_list clients;
 	struct table pz_numbers; /* every protection zone of the data plane */
 	struct neigh *neigh;

@@ -13,6 +13,7 @@
 #include "control/objects/qp.h"
 
 #define REMOTE (ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)
+#define BIND_COST 2u
 #define VARIANT 0xffu /* the bits of a key that the application chooses */
 
 static struct mw *mw_of_slot[1u << 16];
@@ -226,11 +227,26 @@ carry_out(const struct qp *qp, const struct work *work)
 	return true;
 }
 
-void
-bind_event(struct qp *qp)
+static void
+serve_bind(struct turns_item *turn)
 {
+	struct qp *qp = (struct qp *)(void *)((char *)turn - offsetof(struct qp, bind));
 	struct engine_command *command = qp_command(qp, ENGINE_QP_BIND_DONE, NULL, NULL);
 
 	command->ok = client_alive(qp->object.client) && carry_out(qp, engine_qp_bind_work(qp->engine));
 	command_send(command);
+}
+
+void
+bind_event(struct qp *qp)
+{
+	qp->bind.cost = BIND_COST;
+	qp->bind.serve = serve_bind;
+	turns_wait(&control.turns, &qp->object.client->account->turns, &qp->bind);
+}
+
+void
+bind_forget(struct qp *qp)
+{
+	turns_leave(&control.turns, &qp->object.client->account->turns, &qp->bind);
 }

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "control/attach/user.h"
 #include "control/attach/work.h"
 #include "control/objects/objects.h"
 #include "control/path/path.h"
@@ -143,7 +144,8 @@ start(struct client *client)
 	init_tables(client);
 	config.arena = client->arena.base;
 	config.wake_fd = client->wake_fd;
-	client->engine = engine_client_new(&config);
+	config.user = user_of(client->account);
+	client->engine = config.user != NULL ? engine_client_new(&config) : NULL;
 	if (client->engine == NULL)
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	command_send(command_new(client, ENGINE_CLIENT_ADD, client_added, client));

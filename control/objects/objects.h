@@ -122,7 +122,8 @@ int mw_create(struct client *client, const struct one_msg *msg);
 int mw_free(struct client *client, const struct one_msg *msg);
 void mw_withdraw(struct mw *mw);
 void mw_unbind_lost(struct mr *mr); /* windows of `mr` that peers have invalidated */
-void bind_event(struct qp *qp);
+void bind_event(struct qp *qp);     /* its core asks for one */
+void bind_forget(struct qp *qp);    /* the core does not wait for it any more */
 
 /* The ring for `wrs` requests of `sges` sges; a refusal if it is over the limits. */
 int qp_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t sges,

@@ -486,6 +486,7 @@ qp_reset_request(struct client *client, const struct one_msg *msg)
 	if (qp->state != ONE_QP_ERROR)
 		return client_refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);
 	qp->kind->detach(qp);
+	bind_forget(qp);
 	qp->object.busy = true;
 	command_send(qp_command(qp, ENGINE_QP_RESET, qp_was_reset, qp));
 	return REQUEST_LATER;
@@ -499,6 +500,7 @@ qp_withdraw(struct qp *qp)
 	if (qp->added && !qp->removing)
 		command_send(qp_command(qp, ENGINE_QP_REMOVE, NULL, NULL));
 	qp->removing = true;
+	bind_forget(qp);
 }
 
 void
@@ -540,6 +542,7 @@ qp_remove(struct qp *qp, bool reply)
 	if (qp->removing)
 		return;
 	qp->removing = true;
+	bind_forget(qp);
 	qp->object.busy = true;
 	if (qp->kind->unhook != NULL)
 		qp->kind->unhook(qp);

@@ -44,7 +44,8 @@ struct qp {
 	uint32_t qkey;              /* of datagrams */
 	uint64_t block, block_size; /* in the arena */
 	struct conn *conn;
-	bool timewait; /* the end of a connection's time wait is told */
+	bool timewait;          /* the end of a connection's time wait is told */
+	struct turns_item bind; /* of a window, which its core waits for */
 	/* IMPORT */
 	uint32_t permission;
 	/* EXPORT */

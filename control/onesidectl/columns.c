@@ -15,7 +15,7 @@ struct column {
 	enum form form;
 };
 
-#define COLUMNS 16
+#define COLUMNS 18
 #define CELL 64
 
 static const struct table_layout {
@@ -37,6 +37,7 @@ static const struct table_layout {
 	  {"segments", "SEGMENTS", NUMBER},
 	  {"mapped_bytes", "MAPPED", BYTES},
 	  {"arena_bytes", "ARENA", BYTES},
+	  {"weight", "WEIGHT", NUMBER},
 	  {"calls", "CALLS", NUMBER}}},
 	{"endpoints",
 	 {{"qpn", "QP", TEXT},
@@ -132,6 +133,9 @@ static const struct table_layout {
 	  {"clients_max", "OF", NUMBER},
 	  {"bytes", "BYTES", BYTES},
 	  {"bytes_max", "OF", BYTES},
+	  {"weight", "WEIGHT", NUMBER},
+	  {"max_ops", "OPS/S", NUMBER},
+	  {"max_bytes", "BYTES/S", BYTES},
 	  {"qps", "QPS", NUMBER},
 	  {"qps_max", "OF", NUMBER},
 	  {"keys", "KEYS", NUMBER},

@@ -45,6 +45,17 @@ api_name(uint32_t kind)
 	return kind == ONE_KIND_RSM ? "rsm" : kind == ONE_KIND_VERBS ? "verbs" : "dat";
 }
 
+/* Of its user, by the configuration; 0: no ceiling. */
+static void
+add_share(struct tell *d, uid_t uid)
+{
+	struct config_user user = config_user_of(control.config, uid);
+
+	add_number(d, "weight", user.weight);
+	add_number(d, "max_ops", user.max_ops);
+	add_number(d, "max_bytes", user.max_bytes);
+}
+
 void
 show_client(struct tell *d, const struct client *client)
 {
@@ -74,6 +85,7 @@ show_client(struct tell *d, const struct client *client)
 	add_number(d, "arena_bytes", client->arena_charged);
 	add_number(d, "copied_bytes", client->reach != NULL ? reach_bytes(client->reach) : 0);
 	add_number(d, "calls", client->requests);
+	add_share(d, client->uid);
 }
 
 void
@@ -216,6 +228,7 @@ show_quota(struct tell *d, const struct quota_account *account)
 	add_number(d, "clients_max", quota->max_clients_per_uid);
 	add_number(d, "bytes", account->bytes);
 	add_number(d, "bytes_max", quota->max_bytes_per_uid);
+	add_share(d, account->uid);
 	for (int i = 0; i < QUOTA_SERVICES; i++) {
 		uint32_t all = quota->max_common[i];
 

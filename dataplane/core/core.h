@@ -15,6 +15,7 @@
 #include "dataplane/core/event.h"
 #include "dataplane/core/limits.h"
 #include "dataplane/core/timer.h"
+#include "dataplane/core/turns.h"
 #include "dataplane/engine.h"
 #include "dataplane/mem/reach.h"
 
@@ -67,14 +68,8 @@ struct core {
 	bool timed_idle;    /* the loop before found nothing to do */
 	uint32_t hot_count; /* queue pairs whose rings are looked at, of all clients */
 	uint32_t clients_count;
-	/* Clients that have such ones, or some with frames to make, in the order of their turns: see share.c.
-	 */
-	TAILQ_HEAD(, engine_client) busy;
-	uint32_t busy_count;
-	bool contended;    /* there was more than one in this loop */
-	uint64_t cost;     /* of frames made and looks, see share_cost() */
-	uint64_t cost_end; /* of the turn under way */
-	uint64_t scan_at;  /* cycles: the next look at the doorbells at the latest */
+	struct core_turns turns;
+	uint64_t scan_at; /* cycles: the next look at the doorbells at the latest */
 	SLIST_HEAD(, engine_cq) dirty;
 	struct reach_list reaching;
 	TAILQ_HEAD(, engine_client) clients;

@@ -47,7 +47,7 @@ timer_set(struct core *core, struct timer *timer, uint64_t deadline)
 }
 
 void
-timer_run(struct core *core, const struct timer_calls *calls)
+timer_run(struct core *core)
 {
 	uint64_t now_tick = core->now >> TIMER_SHIFT;
 	uint32_t budget = CORE_TIMEOUTS;
@@ -69,10 +69,10 @@ timer_run(struct core *core, const struct timer_calls *calls)
 			if (budget-- == 0)
 				return;
 			timer_cancel(core, timer);
-			deadline = calls->deadline(timer);
+			deadline = timer->calls->deadline(timer);
 			if (deadline <= core->now) {
-				calls->expire(core, timer);
-				deadline = calls->deadline(timer);
+				timer->calls->expire(core, timer);
+				deadline = timer->calls->deadline(timer);
 			}
 			timer_set(core, timer, deadline);
 		}

@@ -10,14 +10,17 @@ struct core;
 
 #define TIMER_NEVER UINT64_MAX
 
+struct timer_calls;
+
 struct timer {
 	TAILQ_ENTRY(timer) link;
 	uint64_t at; /* deadline queued, ns; TIMER_NEVER: not in the wheel */
+	const struct timer_calls *calls;
 	uint32_t slot;
 };
 TAILQ_HEAD(timer_list, timer);
 
-void timer_init(struct core *core);
+void timer_init(struct core *core);                                        /* the wheel */
 void timer_set(struct core *core, struct timer *timer, uint64_t deadline); /* earlier than the one queued */
 void timer_cancel(struct core *core, struct timer *timer);
 
@@ -27,7 +30,7 @@ struct timer_calls {
 	uint64_t (*deadline)(const struct timer *timer);
 	void (*expire)(struct core *core, struct timer *timer);
 };
-void timer_run(struct core *core, const struct timer_calls *calls);
+void timer_run(struct core *core);
 uint64_t timer_next(const struct core *core); /* ns; TIMER_NEVER: none */
 
 #endif

@@ -44,6 +44,7 @@ const struct counter counters[] = {
 	CORE("esp_received", esp_received, COUNTER_EVENTS, "Packets of ESP received, authentic and new."),
 	CORE("esp_sent", esp_sent, COUNTER_EVENTS, "Packets of ESP sent."),
 	CORE("backpressure", backpressure, COUNTER_EVENTS, "Frames that had to wait for a port."),
+	CORE("held", held, COUNTER_EVENTS, "Times that a user had to wait since it was above a ceiling."),
 	DROP("short", drop[WIRE_DROP_SHORT]),
 	DROP("ip", drop[WIRE_DROP_IP]),
 	DROP("udp", drop[WIRE_DROP_UDP]),

@@ -54,7 +54,8 @@ core_new(uint32_t index, uint32_t lcore)
 	core->epoll = core->rx_epoll = core->wake_fd = -1;
 	core->now = core->real_at = engine_now(rte_rdtsc());
 	core->unsent_tail = &core->unsent;
-	TAILQ_INIT(&core->busy);
+	core->turns.look_budget = CORE_WORK_BUDGET;
+	TAILQ_INIT(&core->turns.busy);
 	TAILQ_INIT(&core->clients);
 	SLIST_INIT(&core->dirty);
 	LIST_INIT(&core->reaching);

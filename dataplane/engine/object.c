@@ -52,6 +52,54 @@ least_busy(void)
 	return best;
 }
 
+/* Stores of engine_user_set pair with the loads of turns: see user.h. */
+static void
+ceiling_set(struct ceiling *ceiling, uint64_t rate)
+{
+	if (atomic_load_explicit(&ceiling->rate, memory_order_relaxed) == rate)
+		return;
+	atomic_store_explicit(&ceiling->rate, rate, memory_order_relaxed);
+	/* What has been done by another rate is no debt by this one. */
+	atomic_store_explicit(&ceiling->arrival, 0, memory_order_relaxed);
+}
+
+void
+engine_user_set(struct engine_user *user, const struct engine_share *share)
+{
+	atomic_store_explicit(&user->weight, share->weight, memory_order_relaxed);
+	ceiling_set(&user->ceiling[CEILING_OPS], share->max_ops);
+	ceiling_set(&user->ceiling[CEILING_BYTES], share->max_bytes);
+	atomic_store_explicit(&user->limited, share->max_ops != 0 || share->max_bytes != 0,
+			      memory_order_relaxed);
+}
+
+struct engine_user *
+engine_user_new(const struct engine_share *share)
+{
+	struct engine_user *user = object_new(sizeof(*user) + engine.num_cores * sizeof(user->group[0]));
+
+	if (user == NULL)
+		return NULL;
+	engine_user_set(user, share);
+	for (uint32_t i = 0; i < engine.num_cores; i++) {
+		struct share_group *group = &user->group[i];
+
+		group->user = user;
+		group->core = engine.core[i];
+		TAILQ_INIT(&group->busy);
+		group->timer.at = TIMER_NEVER;
+		group->timer.calls = &share_timer_calls;
+	}
+	return user;
+}
+
+void
+engine_user_free(struct engine_user *user)
+{
+	if (user != NULL)
+		object_free(&user->reap, user, NULL);
+}
+
 struct engine_client *
 engine_client_new(const struct engine_client_config *config)
 {
@@ -74,6 +122,7 @@ engine_client_new(const struct engine_client_config *config)
 	TAILQ_INIT(&client->share.run);
 	client->core = least_busy();
 	client->core->clients_held++;
+	client->share.group = &config->user->group[client->core->index];
 	client->owner = config->owner;
 	client->node.owner = config->owner;
 	client->arena = config->arena;
@@ -236,6 +285,7 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	qp->signals = config->signals;
 	qp->port = config->port;
 	qp->timer.at = TIMER_NEVER;
+	qp->timer.calls = &qp_timer_calls;
 	qp->reach.user = qp;
 	if (!config->ud) {
 		qp->rc = (struct rc_qp *)((uint8_t *)qp + size);

@@ -227,7 +227,7 @@ is_behind(const struct core *core)
 	for (uint32_t i = 0; i < ports_num; i++)
 		if (core->tx[i].count > 0)
 			return true;
-	return core->busy_count > 0 || !STAILQ_EMPTY(&core->backlog);
+	return core->turns.clients > 0 || !STAILQ_EMPTY(&core->backlog);
 }
 
 /* After saying that we sleep: has something come meanwhile? */

@@ -42,9 +42,8 @@ timers_wait(struct core *core)
 }
 
 uint32_t
-loop_iterate(struct core *core)
+loop_iterate(struct core *core, uint64_t tsc)
 {
-	uint64_t tsc = rte_rdtsc();
 	uint32_t done;
 
 	core->loop_at = tsc;
@@ -64,10 +63,10 @@ loop_iterate(struct core *core)
 	stage_end(core, ENGINE_STAGE_DOORBELLS);
 	if (unlikely(!LIST_EMPTY(&core->reaching)))
 		done += reach_poll(&core->reaching, qp_reached, core);
-	if (core->busy_count > 0)
+	if (core->turns.clients > 0)
 		done += share_run(core);
 	if (!timers_wait(core))
-		timer_run(core, &qp_timer_calls);
+		timer_run(core);
 	stage_end(core, ENGINE_STAGE_TIMERS);
 	cq_publish(core);
 	stage_end(core, ENGINE_STAGE_PUBLISH);
@@ -96,7 +95,7 @@ loop_main(void *argument)
 	core->idle_at = rte_rdtsc();
 	/* Pairs with the store in engine_stop. */
 	while (!atomic_load_explicit(&core->stop, memory_order_acquire)) {
-		uint32_t done = loop_iterate(core);
+		uint32_t done = loop_iterate(core, rte_rdtsc());
 
 		rte_rcu_qsbr_quiescent(engine.rcu, core->lcore);
 		idle_wait(core, done);

@@ -9,7 +9,7 @@ struct engine_client;
 
 /* ---- loop.c ---- */
 void loop_clock(struct core *core, uint64_t tsc);
-uint32_t loop_iterate(struct core *core); /* one loop; how much was done */
+uint32_t loop_iterate(struct core *core, uint64_t tsc); /* one loop, at `tsc`; how much was done */
 int loop_main(void *core);
 
 /* ---- command.c ---- */

@@ -49,6 +49,7 @@ on_link_change(uint16_t device, enum rte_eth_event_type event, void *context, vo
 void
 link_guard(const struct port *port, const struct rte_eth_dev_info *info)
 {
+	memif_send_hides(true);
 	if ((*info->dev_flags & RTE_ETH_DEV_INTR_LSC) == 0 ||
 	    rte_eth_dev_callback_register(port->device, RTE_ETH_EVENT_INTR_LSC, on_link_change, NULL) != 0)
 		memif_unmap_waits(true);
@@ -105,6 +106,7 @@ links_fini(void)
 	for (uint32_t i = 0; i < ports_num; i++)
 		rte_eal_alarm_cancel(restart, &ports[i]);
 	memif_unmap_waits(false);
+	memif_send_hides(false);
 }
 
 void

@@ -93,6 +93,9 @@ void links_fini(void); /* before the ports are closed */
 /* ---- memif_unmap.c ---- */
 void memif_unmap_waits(bool on); /* munmap() on threads of DPDK's: for a grace period */
 
+/* ---- memif_send.c ---- */
+void memif_send_hides(bool on); /* that the far end has hung up, on DPDK's interrupt thread */
+
 /* ---- tx.c ---- */
 struct rte_mbuf *tx_alloc(struct core *core);
 bool tx_has_room(struct core *core, uint32_t port);

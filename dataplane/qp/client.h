@@ -5,7 +5,7 @@
 #ifndef DATAPLANE_QP_CLIENT_H
 #define DATAPLANE_QP_CLIENT_H
 
-#include "dataplane/core/core.h"
+#include "dataplane/qp/user.h"
 
 /* An address handle: made and freed by the control thread, not changed in between. */
 struct engine_ah {
@@ -25,11 +25,12 @@ struct ah_table {
 struct share {
 	struct engine_qp **hot; /* queue pairs whose rings are looked at, in no order; */
 	uint32_t hot_count;
-	uint32_t hot_next;  /* and the place of the next one */
-	struct qp_list run; /* queue pairs that have frames to make */
-	bool busy;          /* in core->busy */
-	uint32_t flight;    /* packets that its connections have in flight */
-	int64_t credit;     /* what its turn may still cost; below 0: what its last one took too much */
+	uint32_t hot_next;         /* and the place of the next one */
+	struct qp_list run;        /* queue pairs that have frames to make */
+	bool busy;                 /* in group->busy */
+	struct share_group *group; /* of its user, on its core */
+	uint32_t flight;           /* packets that its connections have in flight */
+	int64_t credit; /* what its turn may still cost; below 0: what its last one took too much */
 	TAILQ_ENTRY(engine_client) link;
 };
 

@@ -256,6 +256,8 @@ complete_send(struct core *core, struct engine_qp *qp, const struct completion *
 
 	cq_stage_qp(core, qp);
 	qp->sq_done++;
+	if (unlikely(c->op == ONE_OP_READ) && !qp->local)
+		qp->client->share.group->read_bytes += c->length;
 	if (unlikely(qp->sampled_at != 0))
 		sample_end(core, qp, c);
 	/* An error always completes, and always notifies. */
@@ -544,14 +546,14 @@ sq_ready(const struct engine_qp *qp, uint32_t ahead)
 static uint32_t
 qp_budget(const struct core *core, const struct engine_qp *qp)
 {
-	uint32_t most = core->contended ? CORE_RUN_BUDGET : CORE_WORK_BUDGET;
+	uint32_t most = core->turns.look_budget;
 
 	if (!qp->streaming || qp->pending)
 		return most;
 	for (uint32_t n = most; n >= CORE_STREAM; n /= 2)
 		if (sq_ready(qp, n - 1))
 			return n;
-	return core->now < qp->stream_until ? 0 : CORE_STREAM;
+	return core->now < qp->stream_until ? 0 : RTE_MIN(most, (uint32_t)CORE_STREAM);
 }
 
 void

@@ -149,6 +149,7 @@ uint32_t share_run(struct core *core);
 /* The turn under way is not over. */
 bool share_lasts(const struct core *core);
 void share_leave(struct core *core, struct engine_client *client);
+extern const struct timer_calls share_timer_calls;
 
 static inline void
 share_flight(struct engine_qp *qp, uint32_t flight)
@@ -159,11 +160,21 @@ share_flight(struct engine_qp *qp, uint32_t flight)
 static inline void
 share_join(struct core *core, struct engine_client *client)
 {
-	if (!client->share.busy) {
-		client->share.busy = true;
-		TAILQ_INSERT_TAIL(&core->busy, client, share.link);
-		core->busy_count++;
-	}
+	struct share_group *group = client->share.group;
+
+	if (client->share.busy)
+		return;
+	client->share.busy = true;
+	TAILQ_INSERT_TAIL(&group->busy, client, share.link);
+	group->count++;
+	if (unlikely(group->held))
+		return;
+	core->turns.clients++;
+	if (group->queued)
+		return;
+	group->queued = true;
+	TAILQ_INSERT_TAIL(&core->turns.busy, group, link);
+	core->turns.groups++;
 }
 
 static inline void

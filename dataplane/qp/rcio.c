@@ -102,7 +102,8 @@ rcio_frame_end(struct core *core, uint16_t port, bool loop, uint32_t qpn, bool s
 {
 	struct rte_mbuf *m = core->tx_frame;
 
-	core->cost += SHARE_FRAME + m->data_len;
+	core->turns.cost += SHARE_FRAME + m->data_len;
+	core->turns.frame_bytes += m->data_len;
 	if (unlikely(loop)) {
 		loop_frame(core, port, qpn, sealed);
 		return;
@@ -341,11 +342,24 @@ is_keep_alive(const struct wire_packet *packet)
 	return packet->payload_len > 1 && packet->payload[1] == ENGINE_CLASS_KEEP_ALIVE;
 }
 
+/* Its user has no turns now, but its peers wait for acknowledgements: these, and a few answers, go out at
+ * once. */
+static void
+answer_held(struct core *core, struct engine_qp *qp)
+{
+	core->env.held = RC_STOPPED;
+	if (rc_wants_output(qp->rc))
+		rc_output(qp->rc, CORE_RUN_BUDGET, core->now);
+	core->env.held = RC_FLOWS;
+}
+
 static inline void
 after_input(struct core *core)
 {
 	struct engine_qp *qp = core->rx_qp;
 
+	if (unlikely(qp->client->share.group->held))
+		answer_held(core, qp);
 	rcio_after(core, qp);
 	/* Pairs with the load in engine_qp_heard: only a mark. */
 	atomic_store_explicit(&qp->heard, rc_heard(qp->rc), memory_order_relaxed);

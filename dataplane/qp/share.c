@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whose turn it is: a core's time, and with it the room in its ports' rings, is shared between clients by
- * deficit round robin over what their work costs (Shreedhar and Varghese, SIGCOMM 1995), not by how many
- * queue pairs they keep busy.
+ * Whose turn it is: a core's time, and with it the room in its ports' rings, is shared between users by
+ * weight, and what a user gets between its clients, by deficit round robin over what their work costs
+ * (Shreedhar and Varghese, SIGCOMM 1995), not by how many clients or queue pairs they keep busy.
  *
- * In each loop each client that has something to do gets a turn.  At its beginning its credit grows by its
- * quantum, and what it causes is taken off: a queue pair's look is not cut short, so that a turn may cost
- * more than the credit, and the next ones are shorter.  A client whose turn ends since a port takes no more
- * is the first of the next loop, with what it has left: room goes round as time does.  A client alone has no
- * limits.
+ * In each loop each user that has something to do gets a turn, and its clients get theirs within it.  At its
+ * beginning its credit grows by its quantum, and what it causes is taken off: a queue pair's look is not cut
+ * short, so that a turn may cost more than the credit, and the next ones are shorter.  The quantum of the
+ * heaviest of those that are at work is SHARE_QUANTUM, so that no weight makes turns longer; the others' are
+ * less.  Whose turn ends since a port takes no more is the first of the next loop, with what it has left:
+ * room goes round as time does.  A client alone has no limits.
  *
- * What its peers send to a client is not its turn's: it cannot be put off.
+ * A user above a ceiling (user.h) has no turns, and its core may sleep, until a timer says that it may again.
+ *
+ * What its peers send to a client is not its turn's: it cannot be put off.  It takes requests and frames of
+ * its own in its turn only, answers to what peers read among them.
  */
 #include "dataplane/core/stats.h"
 #include "dataplane/qp/transport.h"
@@ -18,24 +22,92 @@
 static inline uint64_t
 share_cost(const struct core *core)
 {
-	return core->cost + core->stats.work * SHARE_REQUEST + core->stats.local_bytes;
+	return core->turns.cost + core->stats.work * SHARE_REQUEST + core->stats.local_bytes;
 }
 
 bool
 share_lasts(const struct core *core)
 {
-	return share_cost(core) < core->cost_end;
+	return share_cost(core) < core->turns.cost_end;
+}
+
+/* ---- who is busy ---- */
+
+static void
+group_unqueue(struct core *core, struct share_group *group)
+{
+	if (!group->queued)
+		return;
+	group->queued = false;
+	TAILQ_REMOVE(&core->turns.busy, group, link);
+	core->turns.groups--;
 }
 
 void
 share_leave(struct core *core, struct engine_client *client)
 {
+	struct share_group *group = client->share.group;
+
 	if (!client->share.busy)
 		return;
 	client->share.busy = false;
-	TAILQ_REMOVE(&core->busy, client, share.link);
-	core->busy_count--;
+	TAILQ_REMOVE(&group->busy, client, share.link);
+	group->count--;
+	core->turns.clients -= !group->held;
+	if (group->count > 0)
+		return;
+	group_unqueue(core, group);
+	group->held = false;
+	timer_cancel(core, &group->timer);
 }
+
+static void
+group_hold(struct core *core, struct share_group *group, uint64_t due)
+{
+	group_unqueue(core, group);
+	core->turns.clients -= group->count;
+	group->held = true;
+	core->stats.held++;
+	timer_set(core, &group->timer, core->now + (due - core->real_at));
+}
+
+static struct share_group *
+group_of_timer(const struct timer *timer)
+{
+	return (struct share_group *)((uintptr_t)timer - offsetof(struct share_group, timer));
+}
+
+/* As its ceilings are now: they may have been changed. */
+static uint64_t
+group_deadline(const struct timer *timer)
+{
+	const struct share_group *group = group_of_timer(timer);
+	const struct core *core = group->core;
+	struct user_room room;
+	uint64_t due;
+
+	if (!group->held)
+		return TIMER_NEVER;
+	return user_admits(group->user, core->real_at, &room, &due) ? core->now
+								    : core->now + (due - core->real_at);
+}
+
+static void
+group_release(struct core *core, struct timer *timer)
+{
+	struct share_group *group = group_of_timer(timer);
+
+	group->held = false;
+	group->queued = true;
+	TAILQ_INSERT_TAIL(&core->turns.busy, group, link);
+	core->turns.groups++;
+	core->turns.clients += group->count;
+	core->idle_loops = 0; /* its turn is in the next loop: no reason to sleep */
+}
+
+const struct timer_calls share_timer_calls = {.deadline = group_deadline, .expire = group_release};
+
+/* ---- a client's turn ---- */
 
 static inline uint64_t
 progress(const struct core *core)
@@ -54,7 +126,7 @@ poll_hot(struct core *core, struct share *share)
 	for (uint32_t i = 0; i < looks && share->hot_count > 0 && share_lasts(core); i++) {
 		if (share->hot_next >= share->hot_count)
 			share->hot_next = 0;
-		core->cost += SHARE_LOOK;
+		core->turns.cost += SHARE_LOOK;
 		qp_poll(core, share->hot[share->hot_next++]);
 	}
 	return progress(core) != before;
@@ -74,62 +146,177 @@ serve(struct core *core, struct share *share, uint64_t credit)
 	uint32_t done = 0;
 
 	if (share->hot_count > 0) {
-		core->cost_end = start + (TAILQ_EMPTY(&share->run) ? credit : credit / 2);
+		core->turns.cost_end = start + (TAILQ_EMPTY(&share->run) ? credit : credit / 2);
 		done += poll_hot(core, share);
 		/* Among others a turn is not over when each was looked at, or those with few would have less.
 		 */
-		while (core->contended && share_lasts(core) && poll_hot(core, share))
+		while (core->turns.contended && share_lasts(core) && poll_hot(core, share))
 			done++;
 	}
 	stage_end(core, ENGINE_STAGE_WORK);
-	core->cost_end = start + credit;
+	core->turns.cost_end = start + credit;
 	if (!TAILQ_EMPTY(&share->run))
 		done += rcio_run(core, &share->run);
 	stage_end(core, ENGINE_STAGE_OUTPUT);
 	return done;
 }
 
-/* Its turn among others. */
+/* Its turn among others, which ends with that of its user, at `end`, at the latest. */
 static uint32_t
-take_turn(struct core *core, struct engine_client *client)
+take_turn(struct core *core, struct share_group *group, struct engine_client *client, uint64_t end)
 {
 	struct share *share = &client->share;
 	uint64_t start = share_cost(core), refused = core->stats.backpressure;
 	uint32_t done = 0;
 
+	if (!core->turns.contended)
+		return serve(core, share, end - start);
 	if (share->credit <= 0)
 		share->credit += SHARE_QUANTUM;
 	if (share->credit > 0) {
-		core->env.held = share->flight >= SHARE_FLIGHT;
-		done = serve(core, share, (uint64_t)share->credit);
+		core->env.held = share->flight >= core->turns.flight_most ? RC_HELD : RC_FLOWS;
+		done = serve(core, share, RTE_MIN((uint64_t)share->credit, end - start));
 		share->credit -= (int64_t)(share_cost(core) - start);
 	}
-	if (share->credit > 0 && core->stats.backpressure != refused)
+	core->turns.cut_short |= share->credit <= 0;
+	if (share->credit > 0 && (core->stats.backpressure != refused || share_cost(core) >= end))
 		return done; /* it stays in front */
-	TAILQ_REMOVE(&core->busy, client, share.link);
-	TAILQ_INSERT_TAIL(&core->busy, client, share.link);
+	TAILQ_REMOVE(&group->busy, client, share.link);
+	TAILQ_INSERT_TAIL(&group->busy, client, share.link);
+	return done;
+}
+
+/* ---- a user's ---- */
+
+/* How many packets each of its clients may have in flight: those of one user as many as another one's. */
+static uint32_t
+flight_most(const struct core *core, const struct share_group *group, uint32_t weight, uint32_t heaviest)
+{
+	uint32_t most = SHARE_FLIGHT * weight / heaviest, flight = 0;
+	const struct engine_client *client;
+
+	if (core->turns.groups <= 1)
+		return SHARE_FLIGHT;
+	TAILQ_FOREACH(client, &group->busy, share.link)
+	flight += client->share.flight;
+	return flight < most ? SHARE_FLIGHT : most / group->count;
+}
+
+static uint32_t
+serve_each(struct core *core, struct share_group *group, uint64_t end)
+{
+	struct engine_client *client = TAILQ_FIRST(&group->busy), *next;
+	uint32_t done = 0;
+
+	for (uint32_t turns = group->count; turns > 0 && share_cost(core) < end; turns--, client = next) {
+		next = TAILQ_NEXT(client, share.link);
+		done += take_turn(core, group, client, end);
+		if (!has_work(&client->share))
+			share_leave(core, client);
+	}
+	return done;
+}
+
+/* Among other users until its credit is used up; else each client once. */
+static uint32_t
+serve_clients(struct core *core, struct share_group *group, uint64_t credit)
+{
+	uint64_t end = share_cost(core) + credit;
+	uint32_t done = 0;
+
+	do {
+		core->turns.cut_short = false;
+		done += serve_each(core, group, end);
+	} while (core->turns.cut_short && core->turns.groups > 1 && group->queued && share_cost(core) < end);
+	return done;
+}
+
+/* So that its ceilings hold; what a look does beyond is paid by later turns. */
+static uint32_t
+serve_limited(struct core *core, struct share_group *group, uint64_t credit, const struct user_room *room)
+{
+	const struct engine_stats *stats = &core->stats;
+	uint64_t work = stats->work, bytes = core->turns.frame_bytes + stats->local_bytes, done[CEILINGS];
+	uint32_t looks = core->turns.look_budget, served;
+
+	core->turns.look_budget = (uint32_t)RTE_MIN((uint64_t)looks, room->of[CEILING_OPS]);
+	if (room->of[CEILING_OPS] < SHARE_UNBOUNDED / SHARE_REQUEST)
+		credit = RTE_MIN(credit, room->of[CEILING_OPS] * SHARE_REQUEST);
+	served = serve_clients(core, group, RTE_MIN(credit, room->of[CEILING_BYTES]));
+	core->turns.look_budget = looks;
+	done[CEILING_OPS] = stats->work - work;
+	done[CEILING_BYTES] = core->turns.frame_bytes + stats->local_bytes - bytes + group->read_bytes;
+	group->read_bytes = 0;
+	user_charge(group->user, core->real_at, done);
+	return served;
+}
+
+static uint32_t
+group_turn(struct core *core, struct share_group *group)
+{
+	uint64_t start = share_cost(core), refused = core->stats.backpressure, credit = SHARE_UNBOUNDED, due;
+	uint32_t weight =
+		atomic_load_explicit(&group->user->weight, memory_order_relaxed); /* of engine_user_set */
+	uint32_t heaviest = RTE_MAX(core->turns.heaviest, weight), done = 0;
+	bool limited = user_is_limited(group->user), waits = false;
+	struct user_room room;
+
+	if (limited && !user_admits(group->user, core->real_at, &room, &due)) {
+		group_hold(core, group, due);
+		return 0;
+	}
+	core->turns.flight_most = flight_most(core, group, weight, heaviest);
+	if (core->turns.groups > 1) {
+		if (group->credit <= 0)
+			group->credit += RTE_MAX((int64_t)SHARE_QUANTUM * weight / heaviest, 1);
+		waits = group->credit <= 0;
+		credit = waits ? 0 : (uint64_t)group->credit;
+	}
+	if (!waits)
+		done = limited ? serve_limited(core, group, credit, &room)
+			       : serve_clients(core, group, credit);
+	if (credit != SHARE_UNBOUNDED)
+		group->credit -= (int64_t)(share_cost(core) - start);
+	if (done > 0 || waits || core->stats.backpressure != refused)
+		core->turns.heaviest_now = RTE_MAX(core->turns.heaviest_now, weight);
+	if (!group->queued || (group->credit > 0 && core->stats.backpressure != refused))
+		return done; /* it has left, or stays in front */
+	TAILQ_REMOVE(&core->turns.busy, group, link);
+	TAILQ_INSERT_TAIL(&core->turns.busy, group, link);
+	return done;
+}
+
+/* The heaviest is one that was at work in this round or the last one: a look may come too early. */
+static uint32_t
+take_round(struct core *core)
+{
+	struct share_group *group = TAILQ_FIRST(&core->turns.busy), *next;
+	uint32_t before = core->turns.heaviest_now, done = 0;
+
+	core->turns.heaviest_now = 0;
+	for (uint32_t turns = core->turns.groups; turns > 0; turns--, group = next) {
+		next = TAILQ_NEXT(group, link);
+		done += group_turn(core, group);
+	}
+	core->turns.heaviest = RTE_MAX(core->turns.heaviest_now, before);
+	core->env.held = RC_FLOWS;
 	return done;
 }
 
 uint32_t
 share_run(struct core *core)
 {
-	struct engine_client *client = TAILQ_FIRST(&core->busy), *next;
-	uint32_t turns = core->busy_count, done = 0;
+	struct share_group *group = TAILQ_FIRST(&core->turns.busy);
+	struct engine_client *client;
+	uint32_t done;
 
-	core->contended = turns > 1;
-	core->env.held = false;
-	if (likely(turns == 1)) {
-		done = serve(core, &client->share, SHARE_UNBOUNDED);
-		if (!has_work(&client->share))
-			share_leave(core, client);
-		return done;
-	}
-	for (; turns > 0; turns--, client = next) {
-		next = TAILQ_NEXT(client, share.link);
-		done += take_turn(core, client);
-		if (!has_work(&client->share))
-			share_leave(core, client);
-	}
+	core->turns.contended = core->turns.clients > 1;
+	core->turns.look_budget = core->turns.contended ? CORE_RUN_BUDGET : CORE_WORK_BUDGET;
+	if (unlikely(core->turns.contended) || unlikely(user_is_limited(group->user)))
+		return take_round(core);
+	client = TAILQ_FIRST(&group->busy);
+	done = serve(core, &client->share, SHARE_UNBOUNDED);
+	if (!has_work(&client->share))
+		share_leave(core, client);
 	return done;
 }

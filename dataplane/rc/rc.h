@@ -94,6 +94,13 @@ struct rc_run {
 	bool responses;   /* of a READ; else requests, of a WRITE */
 };
 
+/* Of requests of all queue pairs of an env, which stay rc_wants_output() meanwhile. */
+enum rc_held {
+	RC_FLOWS,
+	RC_HELD,   /* as little as may be is to be in flight */
+	RC_STOPPED /* none begins: only what peers ask for is answered */
+};
+
 struct rc_env {
 	struct mem_table *mem;
 	/* A buffer for a whole frame of `len` bytes from the Ethernet header, or NULL when
@@ -122,7 +129,7 @@ struct rc_env {
 	 * completes something; NULL: nowhere.  The caller makes it before the next call, whichever, and
 	 * before the packet goes: by parsing the next frame, or by wire_move(). */
 	struct wire_move *move;
-	bool held; /* as little as may be is to be in flight: the queue pair stays rc_wants_output() */
+	uint8_t held;                       /* enum rc_held */
 	struct rc_run run;                  /* rc_input's; see rc_run_end */
 	struct rc_scoreboards *scoreboards; /* see rc_scoreboards_init; NULL: no selective repeat */
 	/* Pool of work nodes shared by the queue pairs of one env (see rc_pool_init). */

@@ -447,7 +447,8 @@ rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 			continue;
 		}
 		/* Not all: what its client has in flight may be to a peer that is silent. */
-		if (unlikely(qp->env->held) && rq->snd - rq->una >= RC_WINDOW_LEAST)
+		if (unlikely(qp->env->held != RC_FLOWS) &&
+		    (qp->env->held == RC_STOPPED || rq->snd - rq->una >= RC_WINDOW_LEAST))
 			break;
 		if (rq->snd - rq->una >= room || (unlikely(node->work.flags & ONE_WQE_FENCE) &&
 						  rq->snd == node->first && rq->rd_out > 0)) {

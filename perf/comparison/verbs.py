@@ -13,7 +13,14 @@ SIZES = ((8, "8 B"), (4096, "4 KiB"), (1 << 20, "1 MiB"))
 WORKS = {8: (1024, 64, 2e6, "M/s"), 4096: (256, 16, 5e5, "GB/s"), 1 << 20: (4, 1, 3e3, "GB/s")}
 BANDWIDTH_COLUMNS = 5  # bytes, iterations, MB/s at most, MB/s (decimal), millions a second
 LATENCY_COLUMNS = 9    # bytes, iterations, us: least, most, typical, average, deviation, 99 %, 99.9 %
-UCX_TESTS = {"rate": ("ucp_put_bw", 64, 30000), "large": ("ucp_put_bw", 1 << 20, 200), "latency": ("ucp_put_lat", 8, 3000)}
+# test of ucx_perftest, size, count; what is made of its line: column (us, operations a second), factor, unit
+UCX_WORKS = {"UCX put of 64 B": ("ucp_put_bw", 64, 30000, 1, 1e-6, "M/s"),
+             "UCX put of 1 MiB": ("ucp_put_bw", 1 << 20, 200, 1, (1 << 20) / 1e9, "GB/s"),
+             "UCX put of 8 B, half a round trip": ("ucp_put_lat", 8, 3000, 0, 1, "us"),
+             "UCX tagged messages of 64 B": ("tag_bw", 64, 30000, 1, 1e-6, "M/s"),
+             "UCX tagged messages of 1 MiB": ("tag_bw", 1 << 20, 200, 1, (1 << 20) / 1e9, "GB/s"),
+             "UCX tagged message of 8 B, half a round trip": ("tag_lat", 8, 3000, 0, 1, "us")}
+UCX_TESTS = {f"test{i}": work[:3] for i, work in enumerate(UCX_WORKS.values())}
 
 # UCX takes no device without a character device of its name, which it does not open (doc/verbs.md, "UCX").
 DEV = """#!/bin/sh
@@ -110,15 +117,15 @@ def by_ucx(context, rows, bench, turns):
     slices = turns(rows, bench, GROUP, {"verbs": lambda: ucx(context, bench)},
                    {"tcp": lambda: rivals.ucx(context, "tcp", UCX_TESTS)})
     hops = slices.hops("verbs")
-    for test, work, column, scale, unit, better in (
-            ("rate", "UCX put of 64 B over verbs", 1, 1e-6, "M/s", "higher"),
-            ("large", "UCX put of 1 MiB over verbs", 1, (1 << 20) / 1e9, "GB/s", "higher"),
-            ("latency", "UCX put of 8 B over verbs, half a round trip", 0, 1, "us", LOWER)):
-        def value(result, t=test, c=column, s=scale):
+    for i, (work, (_, _, _, column, scale, unit)) in enumerate(UCX_WORKS.items()):
+        def value(result, t=f"test{i}", c=column, s=scale):
             return result[t][c] * s
 
-        rows.add(GROUP, work, slices.of("verbs", value), unit, better=better, hops=hops,
+        better = LOWER if unit == "us" else "higher"
+        rows.add(GROUP, f"{work}, over verbs", slices.of("verbs", value), unit, better=better, hops=hops,
                  rivals=[("UCX over tcp", slices.of("tcp", value), unit)])
+        rows.ratio(GROUP, f"{work}, over verbs / over tcp",
+                   slices.of_pairs("verbs", "tcp", lambda a, b, v=value: v(a) / v(b)), "of tcp", better=better, hops=hops)
 
 
 def programs(context, rows, bench, turns):

@@ -21,6 +21,7 @@ ANYWHERE = {  # declared in one public header, defined in whichever room it is a
     "api/client": "one",       # client.h
     "api/dat": "dat dapl",     # uDAPL's calls
     "api/verbs": "ibv _ibv mult mbps",  # those of libibverbs
+    "api/rdmacm": "rdma",      # those of librdmacm
 }
 PREFIXES = {
     "dataplane": {
@@ -29,16 +30,16 @@ PREFIXES = {
         "esp": "esp",
         "loop": "idle loop",
         "mem": "guard mem reach",
-        "port": "device flow flows link links memif_unmap munmap port ports privilege rx_wakeup tx",
-        "qp": "client_fault cq doorbell local qp qpn rcio share srq steer ud wqe",
+        "port": "device flow flows link links memif_send memif_unmap munmap port ports privilege rx_wakeup sendmsg tx",
+        "qp": "client_fault cq doorbell local qp qpn rcio share srq steer ud user wqe",
         "rc": "rc",
         "state": "state",
         "wire": "icrc wire",
     },
     "control": {
         "attach": "attach client clients command copies entry grace identity job lane mapping mappings object parts "
-                  "reaper reapers server work workers",
-        "base": "acl arena listening port_space quota small table",
+                  "reaper reapers server user users work workers",
+        "base": "acl arena listening port_space quota small table turns",
         "cm": "cm sidr",
         "connect": "ah ahs conn conns cr listen listener qp_connect qp_datagram qp_disconnect qp_engine_event "
                    "qp_error qp_rtr qp_rts qp_set resolution",
@@ -80,6 +81,15 @@ PREFIXES = {
         "mem": "domain mw",
         "qp": "bind expected inline_room post qp ud wr",
         "srq": "srq",
+    },
+    "api/rdmacm": {
+        "base": "addr cma",
+        "channel": "channel event",
+        "device": "device devices reader",
+        "id": "bare ids param rings udp",
+        "ep": "raccept rbind rclose rconnect rfcntl rgetpeername rgetsockname rgetsockopt riomap riounmap riowrite "
+              "rlisten rpoll rread rreadv rrecv rrecvfrom rrecvmsg rselect rsend rsendmsg rsendto rsetsockopt "
+              "rshutdown rsocket rwrite rwritev",
     },
     "api/rsm": {room: "rsm" for room in ("base", "controller", "event", "face", "segment", "transfer")},
 }

@@ -57,10 +57,15 @@ verbs_cm_info(struct ibv_context *base)
 	return context_of(base)->info;
 }
 
-const uint8_t *
-verbs_cm_arena(struct ibv_context *base)
+const void *
+verbs_cm_at(struct ibv_context *base, uint64_t offset, uint64_t size)
 {
-	return one_client_arena(context_of(base)->client);
+	const struct context *context = context_of(base);
+
+	if (offset % ONE_CACHE_LINE != 0 || size > context->info->arena_size ||
+	    offset > context->info->arena_size - size)
+		return NULL;
+	return one_client_arena(context->client) + offset;
 }
 
 /* ---- queue pairs ---- */

@@ -23,7 +23,8 @@ int verbs_cm_call(struct ibv_context *base, struct one_msg *msg, struct one_repl
 /* The next entry: 1, or 0 when `fd` has to be waited for. */
 int verbs_cm_next(struct verbs_cm *cm, struct one_cqe *cqe);
 const struct one_welcome *verbs_cm_info(struct ibv_context *base);
-const uint8_t *verbs_cm_arena(struct ibv_context *base);
+/* So much of the arena, where an entry says; NULL: it is not all inside. */
+const void *verbs_cm_at(struct ibv_context *base, uint64_t offset, uint64_t size);
 
 /* An RC queue pair in RESET becomes one that the CM connects: INIT. */
 int verbs_cm_take(struct ibv_qp *qp);

@@ -185,6 +185,66 @@ test_peers(void **state)
 	assert_fixed("idle");
 }
 
+/* Shares change, come and go; what is left out has the default again. */
+static void
+test_users(void **state)
+{
+	set(&next, "user 1000", "weight", "3");
+	assert_taken("users");
+	assert_int_equal(config_user_of(&running, 1000).weight, 3);
+	assert_int_equal(config_user_of(&running, 1000).max_ops, 0);
+	set(&next, "user 1000", "max_ops", "100000");
+	set(&next, "user root", "max_bytes", "1G");
+	assert_taken("users");
+	assert_int_equal(config_user_of(&running, 1000).weight, 3);
+	assert_int_equal(config_user_of(&running, 1000).max_ops, 100000);
+	assert_int_equal(config_user_of(&running, 0).max_bytes, 1 << 30);
+	assert_int_equal(config_user_of(&running, 0).weight, 1);
+	set(&next, "user 0", "max_bytes", "0");
+	assert_taken("users");
+	memset(next.user, 0, sizeof(next.user));
+	next.num_users = 0;
+	assert_taken("users");
+	assert_int_equal(config_user_of(&running, 1000).weight, 1);
+	assert_int_equal(config_user_of(&running, 1000).max_ops, 0);
+}
+
+static void
+refused_user(const char *section, const char *key, const char *value, const char *says)
+{
+	struct config before = next;
+
+	if (config_set(&next, section, key, value, why, sizeof(why)) == 0)
+		fail_msg("[%s] %s = %s is taken", section, key, value);
+	if (strstr(why, says) == NULL)
+		fail_msg("%s", why);
+	assert_memory_equal(&next, &before, sizeof(next));
+}
+
+static void
+test_wrong_users(void **state)
+{
+	refused_user("user no-such-user-here", "weight", "1", "there is no such user");
+	refused_user("user 4294967295", "weight", "1", "there is no such user");
+	refused_user("user 7", "weight", "0", "from 1 to 1000");
+	refused_user("user 7", "weight", "1001", "from 1 to 1000");
+	refused_user("user 7", "weight", "-1", "from 1 to 1000");
+	refused_user("user 7", "weight", "1.5", "from 1 to 1000");
+	refused_user("user 7", "max_ops", "99", "write 100 to");
+	refused_user("user 7", "max_ops", "1K", "write 100 to");
+	refused_user("user 7", "max_bytes", "1048575", "write 1048576 to");
+	refused_user("user 7", "max_bytes", "2048T", "write 1048576 to");
+	refused_user("user 7", "max_bytes", "", "or 0 for none");
+	refused_user("user 7", "share", "1", "one of weight, max_ops, max_bytes");
+	for (uint32_t i = 0; i < CONFIG_USERS_MAX; i++) {
+		char section[32];
+
+		snprintf(section, sizeof(section), "user %u", 100 + i);
+		set(&next, section, "weight", "2");
+	}
+	refused_user("user 7", "weight", "1", "more than 64 users");
+}
+
 static void
 write_secret(const char *path, char digit)
 {
@@ -300,6 +360,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_nothing, setup),  cmocka_unit_test_setup(test_every_key, setup),
 		cmocka_unit_test_setup(test_ports, setup),    cmocka_unit_test_setup(test_peers, setup),
+		cmocka_unit_test_setup(test_users, setup),    cmocka_unit_test_setup(test_wrong_users, setup),
 		cmocka_unit_test_setup(test_ctl_path, setup), cmocka_unit_test_setup(test_groups, setup),
 		cmocka_unit_test_setup(test_secrets, setup),
 	};

@@ -47,6 +47,7 @@ int datagram_tests(void);
 int rsm_tests(void);
 int identity_tests(void);
 int end_tests(void);
+int user_tests(void);
 int metrics_tests(void);
 int ctl_tests(void);
 

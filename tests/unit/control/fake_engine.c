@@ -279,6 +279,7 @@ engine_client_new(const struct engine_client_config *config)
 	pthread_mutex_lock(&lock);
 	LIST_INSERT_HEAD(&clients, client, link);
 	pthread_mutex_unlock(&lock);
+	fake_user_hold(config->user, true);
 	return client;
 }
 
@@ -313,6 +314,7 @@ engine_client_free(struct engine_client *client)
 		MISTAKE("a client was freed before the core let go");
 	LIST_REMOVE(client, link);
 	pthread_mutex_unlock(&lock);
+	fake_user_hold(client->config.user, false);
 	reach_free(client->reach);
 	free(client);
 }
@@ -535,6 +537,7 @@ execute(struct engine_command *command)
 			MISTAKE("a completion ring before its client");
 		cq->added = true;
 		client->cqs++;
+		fake_user_served(client->config.user);
 		break;
 	case ENGINE_CQ_RESIZE:
 		cq->config.offset = command->cq_config.offset;
@@ -620,6 +623,7 @@ engine_poll(const struct engine_handlers *handlers)
 	/* What is not taken here is taken in the next round; the descriptor only wakes. */
 	if (read(engine_event_fd(), &value, sizeof(value)) < 0 && errno != EAGAIN)
 		abort();
+	fake_stopped();
 	pthread_mutex_lock(&lock);
 	if (!hold_commands && first != NULL) {
 		command = first;

@@ -23,6 +23,8 @@ struct fake_event {
 
 /* Commands wait, unacknowledged, while held; grace periods do not end. */
 void fake_hold(bool commands, bool graces);
+/* The control thread waits at the next call of the engine, until it goes on. */
+void fake_stop(bool stop);
 /*
  * The test's thread looks keys up as a core would: what it has found it no longer
  * uses in grace periods that start after this.
@@ -51,6 +53,15 @@ int fake_bind_result(void); /* -1: none yet */
 struct engine_connection fake_connection(void);
 struct one_qp_settings fake_settings(void); /* the last ENGINE_QP_SET */
 struct engine_datagram fake_datagram(void); /* the same of ENGINE_QP_DATAGRAM */
+struct engine_share fake_share(void);       /* what a user was given last */
 struct engine_ah_config fake_ah(void);      /* of the last address handle */
+
+/* Completion rings that have been made since the last call, those of the first user that there was as 0. */
+uint32_t fake_made(uint8_t *users, uint32_t max);
+/* Of fake_engine.c to fake_user.c: the control thread has come by; a completion ring is made; an attachment
+ * comes or goes. */
+void fake_stopped(void);
+void fake_user_served(struct engine_user *user);
+void fake_user_hold(struct engine_user *user, bool hold);
 
 #endif

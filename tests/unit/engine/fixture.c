@@ -110,15 +110,20 @@ on_frame(uint16_t port, uint8_t *frame, uint32_t len, const struct wire_packet *
 }
 
 void
-turn(uint32_t loops)
+turn_at(uint64_t tsc)
 {
 	static const struct engine_handlers handlers = {.on_event = on_event, .on_frame = on_frame};
 
-	for (uint32_t i = 0; i < loops; i++) {
-		for (uint32_t j = 0; j < engine.num_cores && !engine.running; j++)
-			loop_iterate(engine.core[j]);
-		engine_poll(&handlers);
-	}
+	for (uint32_t j = 0; j < engine.num_cores && !engine.running; j++)
+		loop_iterate(engine.core[j], tsc);
+	engine_poll(&handlers);
+}
+
+void
+turn(uint32_t loops)
+{
+	for (uint32_t i = 0; i < loops; i++)
+		turn_at(rte_rdtsc());
 }
 
 static int acknowledged, command_status;
@@ -156,10 +161,11 @@ app_alloc(struct app *app, uint64_t size)
 }
 
 void
-app_start(struct app *app)
+app_start_of(struct app *app, struct engine_user *user)
 {
 	static uint32_t pz;
-	const struct engine_client_config config = {.owner = app, .wake_fd = fixture_wake_fd, .arena = NULL};
+	const struct engine_client_config config = {
+		.owner = app, .user = user, .wake_fd = fixture_wake_fd, .arena = NULL};
 	struct engine_client_config with_arena = config;
 
 	memset(app, 0, sizeof(*app));
@@ -184,11 +190,22 @@ app_start(struct app *app)
 }
 
 void
+app_start(struct app *app)
+{
+	struct engine_user *user = engine_user_new(&(struct engine_share){.weight = 1});
+
+	assert_non_null(user);
+	app_start_of(app, user);
+	app->user = user;
+}
+
+void
 app_end(struct app *app)
 {
 	assert_int_equal(
 		command((struct engine_command){.type = ENGINE_CLIENT_REMOVE, .client = app->client}), 0);
 	engine_client_free(app->client);
+	engine_user_free(app->user);
 	munmap(app->arena, ONE_ARENA_SIZE);
 	close(app->arena_fd);
 }

@@ -30,6 +30,7 @@ struct app {
 	uint64_t next; /* of the arena not handed out */
 	uint32_t next_doorbell;
 	struct engine_client *client;
+	struct engine_user *user; /* NULL: another one's, see app_start_of */
 	uint32_t pz;
 	uint32_t faults;
 	uint32_t fault;
@@ -70,6 +71,8 @@ extern struct config fixture_config;
 extern int fixture_wake_fd; /* of applications started from now on */
 /* `loops` turns of every core, and of the control thread. */
 void turn(uint32_t loops);
+/* One, in which the clock of the cores says `tsc`. */
+void turn_at(uint64_t tsc);
 /* Turns until the condition holds; fails the test after ten seconds: machines are busy. */
 #define TURN_UNTIL(condition)                                           \
 	do {                                                            \
@@ -84,7 +87,8 @@ void turn(uint32_t loops);
 int command(struct engine_command fields);
 extern uint32_t frames_to_control;
 
-void app_start(struct app *app);
+void app_start(struct app *app); /* of a user of its own, of weight 1 */
+void app_start_of(struct app *app, struct engine_user *user);
 void app_end(struct app *app); /* everything of it has been removed */
 uint64_t app_alloc(struct app *app, uint64_t size);
 void ring_new(struct app *app, uint32_t log2, struct ring *ring, struct engine_cq *async);

@@ -79,10 +79,10 @@ test_shared(void **state)
 	/* but more will follow upon much, */
 	assert_false(gives(MANY));
 	/* or upon what could not be finished. */
-	core->busy_count = 1;
+	core->turns.clients = 1;
 	assert_false(gives(FEW));
 	assert_true(gives(0));
-	core->busy_count = 0;
+	core->turns.clients = 0;
 	core->tx[0].count = 1;
 	assert_false(gives(FEW));
 	core->tx[0].count = 0;

@@ -1,68 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Clients that share a core: by the cost of their work, however many queue pairs they keep busy.  Each posts
- * to itself, and as much as its rings take. */
+/* Clients that share a core: by the cost of their work, however many queue pairs they keep busy. */
 #include <stdlib.h>
 
-#include "fixture.h"
-
-#define PAIRS 16
-#define LONG (1u << 20)
-
-struct side {
-	struct app app;
-	struct ring sends;
-	struct memory memory;
-	struct pair from[PAIRS], to[PAIRS];
-	uint32_t pairs, open[PAIRS], len;
-	uint64_t done; /* writes */
-};
+#include "sides.h"
 
 static struct side side[2];
-
-static void
-begin(struct side *s, uint32_t pairs, uint32_t len, bool local)
-{
-	app_start(&s->app);
-	ring_new(&s->app, 12, &s->sends, NULL);
-	memory_new(&s->app, ONE_ACCESS_ALL, LONG, &s->memory);
-	s->pairs = pairs;
-	s->len = len;
-	s->done = 0;
-	for (uint32_t i = 0; i < pairs; i++) {
-		pair_new(&s->app, &s->sends, &s->sends, NULL, NULL, &s->from[i]);
-		pair_new(&s->app, &s->sends, &s->sends, NULL, NULL, &s->to[i]);
-		pair_connect(&s->from[i], &s->to[i], RC_RTS, local);
-		pair_connect(&s->to[i], &s->from[i], RC_RTS, local);
-		s->open[i] = 0;
-	}
-}
-
-static void
-end(struct side *s)
-{
-	for (uint32_t i = 0; i < s->pairs; i++) {
-		pair_end(&s->from[i]);
-		pair_end(&s->to[i]);
-	}
-	ring_end(&s->sends);
-	memory_end(&s->memory);
-	app_end(&s->app);
-}
-
-static void
-post_all(struct side *s)
-{
-	struct one_cqe cqe;
-
-	while (ring_poll(&s->sends, &cqe)) {
-		assert_int_equal(cqe.status, ONE_STATUS_SUCCESS);
-		s->open[cqe.cookie]--;
-		s->done++;
-	}
-	for (uint32_t i = 0; i < s->pairs; i++)
-		for (; s->open[i] < MAX_WR; s->open[i]++)
-			post_write(&s->from[i], &s->memory, &s->memory, s->len, i);
-}
 
 static void
 run(uint32_t loops, uint32_t sides)

@@ -183,6 +183,38 @@ test_connect(void **state)
 	none();
 }
 
+/* Entries that no honest data plane stores: of no queue pair, of no question, and from outside of the arena.
+ */
+static void
+test_entries_of_nobody(void **state)
+{
+	struct rdma_cm_id *id = resolved(), *idle = resolved();
+	struct one_cqe entries[] = {
+		{.type = ONE_CQE_CONNECT, .status = ONE_CONN_ESTABLISHED},
+		{.type = ONE_CQE_CONNECT, .status = ONE_CONN_PEER_REJECTED},
+		{.type = ONE_CQE_SIDR},
+		{.type = ONE_CQE_REQUEST, .object = 1, .cookie = UINT64_MAX - 100},
+		{.type = ONE_CQE_SIDR_REQUEST, .object = 1, .cookie = ONE_ARENA_SIZE - 64},
+	};
+	struct rdma_conn_param param = {0};
+	struct one_msg msg;
+	struct ibv_cq *cq;
+	uint32_t qp;
+
+	cq = make_qp(id, &qp);
+	assert_int_equal(rdma_connect(id, &param), 0);
+	assert_true(mock_last(mock, ONE_MSG_QP_MODIFY, &msg));
+	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+		entries[i].flags = ONE_CQE_NOTIFY;
+		assert_true(mock_cqe(mock, msg.qp_modify.to.conn_cq, &entries[i]));
+	}
+	mock_conn_event(mock, qp, ONE_CONN_UNREACHABLE);
+	expect_event(RDMA_CM_EVENT_UNREACHABLE, id, -ETIMEDOUT);
+	drop(id, cq);
+	assert_int_equal(rdma_destroy_id(idle), 0);
+	none();
+}
+
 static void
 test_ends(void **state)
 {
@@ -315,7 +347,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connect),  cmocka_unit_test(test_ends), cmocka_unit_test(test_listen),
+		cmocka_unit_test(test_connect),  cmocka_unit_test(test_entries_of_nobody),
+		cmocka_unit_test(test_ends),     cmocka_unit_test(test_listen),
 		cmocka_unit_test(test_refusals), cmocka_unit_test(test_loss),
 	};
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -61,6 +63,21 @@ assert_refused(int fd, const char *request, const char *reason)
 	if (error == NULL || strstr(error, reason) == NULL)
 		fail_msg("%s: \"%s\" is not \"%s\"", request, error != NULL ? error : "no error", reason);
 	json_decref(answer);
+}
+
+/* As a user with no right but a group's.  Of this thread alone: the data plane, which is others, stays root.
+ */
+static int
+dial_as_member(gid_t gid)
+{
+	int fd;
+
+	assert_int_equal(syscall(SYS_setresgid, -1, gid, -1), 0);
+	assert_int_equal(syscall(SYS_setresuid, -1, 65534, -1), 0);
+	fd = dial();
+	assert_int_equal(syscall(SYS_setresuid, -1, 0, -1), 0);
+	assert_int_equal(syscall(SYS_setresgid, -1, 0, -1), 0);
+	return fd;
 }
 
 /* It serves: one fact that nobody else can know. */
@@ -219,6 +236,34 @@ test_changes(void **state)
 	assert_clean();
 }
 
+/* Another share reaches the cores while its user is attached. */
+static void
+test_share(void **state)
+{
+	struct app app;
+	char why[256];
+	int fd = dial();
+
+	app_hello(&app, ONE_KIND_DAT);
+	assert_int_equal(fake_share().weight, 1);
+	assert_int_equal(fake_share().max_ops, 0);
+	/* Of a configuration that has been taken over, any change puts all in force. */
+	assert_int_equal(config_set(&config, "user 0", "weight", "7", why, sizeof(why)), 0);
+	assert_int_equal(config_set(&config, "user 0", "max_ops", "12345", why, sizeof(why)), 0);
+	config.user[0].uid = geteuid();
+	json_decref(ask(fd, "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"192.0.2.9\"}"));
+	assert_int_equal(fake_share().weight, 7);
+	assert_int_equal(fake_share().max_ops, 12345);
+	config.num_users = 0;
+	json_decref(ask(fd, "{\"command\": \"peer-remove\", \"node\": 9}"));
+	assert_int_equal(fake_share().weight, 1);
+	assert_int_equal(fake_share().max_ops, 0);
+	app_close(&app);
+	close(fd);
+	assert_clean();
+	forget_events();
+}
+
 /* ---- callers that mean no good ---- */
 
 static void
@@ -325,6 +370,46 @@ test_crowd(void **state)
 		close(fd[i]);
 	assert_clean();
 	assert_serves();
+}
+
+/* Who is in the group no more may no more, though he is connected. */
+static void
+test_group_taken_away(void **state)
+{
+	const char show[] = "{\"command\": \"show\", \"what\": \"version\"}";
+	const char change[] = "{\"command\": \"log-level\", \"level\": \"loud\"}";
+	enum { READERS = 4711, ADMINS };
+	char folder[256];
+	int root, reader, admin;
+
+	if (geteuid() != 0)
+		skip();
+	snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(app_socket, '/') - app_socket), app_socket);
+	assert_int_equal(chmod(folder, 0711), 0);
+	config.ctl_group = READERS;
+	config.ctl_admin_group = ADMINS;
+	attach_restart();
+	root = dial();
+	reader = dial_as_member(READERS);
+	admin = dial_as_member(ADMINS);
+	json_decref(ask(reader, show));
+	assert_refused(reader, change, "may look only");
+	assert_refused(admin, change, "no such level");
+	/* As a reload does, of which the next change of a peer is one. */
+	config.ctl_group = ADMINS;
+	config.ctl_admin_group = CONFIG_NO_GROUP;
+	json_decref(ask(root, "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"192.0.2.9\"}"));
+	assert_null(hear(reader));
+	assert_refused(admin, change, "may look only");
+	json_decref(ask(admin, show));
+	json_decref(ask(root, "{\"command\": \"peer-remove\", \"node\": 9}"));
+	json_decref(ask(root, show));
+	close(reader);
+	close(admin);
+	close(root);
+	config.ctl_group = CONFIG_NO_GROUP;
+	attach_restart();
+	assert_clean();
 }
 
 /* ---- metrics ---- */
@@ -440,9 +525,10 @@ int
 ctl_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lists),   cmocka_unit_test(test_changes),
-		cmocka_unit_test(test_rubbish), cmocka_unit_test(test_descriptors),
-		cmocka_unit_test(test_deaf),    cmocka_unit_test(test_crowd),
+		cmocka_unit_test(test_lists),       cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_share),       cmocka_unit_test(test_rubbish),
+		cmocka_unit_test(test_descriptors), cmocka_unit_test(test_deaf),
+		cmocka_unit_test(test_crowd),       cmocka_unit_test(test_group_taken_away),
 		cmocka_unit_test(test_metrics),
 	};
 

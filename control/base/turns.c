@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "control/base/turns.h"
+
+void
+turns_init(struct turns *turns)
+{
+	TAILQ_INIT(&turns->users);
+}
+
+static void
+user_queue(struct turns *turns, struct turns_user *user)
+{
+	if (user->waits)
+		return;
+	user->waits = true;
+	TAILQ_INSERT_TAIL(&turns->users, user, link);
+}
+
+static void
+user_unqueue(struct turns *turns, struct turns_user *user)
+{
+	if (!user->waits)
+		return;
+	user->waits = false;
+	TAILQ_REMOVE(&turns->users, user, link);
+}
+
+void
+turns_wait(struct turns *turns, struct turns_user *user, struct turns_item *turn)
+{
+	if (turn->waits)
+		return;
+	turn->waits = true;
+	if (!user->waits)
+		TAILQ_INIT(&user->queue);
+	TAILQ_INSERT_TAIL(&user->queue, turn, link);
+	user_queue(turns, user);
+}
+
+/* Whose queue is empty has nothing saved for later; debts stay. */
+static void
+check_empty(struct turns *turns, struct turns_user *user)
+{
+	if (!user->waits || !TAILQ_EMPTY(&user->queue))
+		return;
+	user_unqueue(turns, user);
+	if (user->credit > 0)
+		user->credit = 0;
+}
+
+void
+turns_leave(struct turns *turns, struct turns_user *user, struct turns_item *turn)
+{
+	if (!turn->waits)
+		return;
+	turn->waits = false;
+	TAILQ_REMOVE(&user->queue, turn, link);
+	check_empty(turns, user);
+}
+
+/* What is asked for meanwhile waits behind the others. */
+static uint32_t
+user_round(struct turns *turns, struct turns_user *user)
+{
+	uint32_t served = 0;
+	struct turns_item *turn;
+
+	user->credit += TURNS_QUANTUM;
+	while (user->waits && user->credit > 0) {
+		turn = TAILQ_FIRST(&user->queue);
+		user->credit -= (int32_t)turn->cost;
+		turns_leave(turns, user, turn);
+		turn->serve(turn);
+		served++;
+	}
+	if (user->waits) {
+		user_unqueue(turns, user);
+		user_queue(turns, user);
+	}
+	return served;
+}
+
+uint32_t
+turns_round(struct turns *turns)
+{
+	struct turns_user *user;
+	uint32_t users = 0, served = 0;
+
+	TAILQ_FOREACH(user, &turns->users, link)
+	users++;
+	for (; users > 0 && (user = TAILQ_FIRST(&turns->users)) != NULL; users--)
+		served += user_round(turns, user);
+	return served;
+}

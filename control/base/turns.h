@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whom the control thread serves next: users take turns, by deficit round robin over what their requests
+ * cost, however many attachments ask; what one user asks for is served in the order in which it came.
+ */
+#ifndef CONTROL_BASE_TURNS_H
+#define CONTROL_BASE_TURNS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+enum {
+	TURNS_QUANTUM =
+		16, /* what a user gets in one round; a request may cost more, and later ones wait for it */
+	TURNS_COST_MAX = 16
+};
+
+/* Something to be done for a user; embedded in what it is about, which must not go while it waits. */
+struct turns_item {
+	TAILQ_ENTRY(turns_item) link;
+	void (*serve)(struct turns_item *turn); /* it waits no more then, and may wait anew */
+	uint32_t cost;                          /* 1..TURNS_COST_MAX */
+	bool waits;
+};
+
+/* All zero: nothing waits. */
+struct turns_user {
+	TAILQ_HEAD(, turns_item) queue;
+	TAILQ_ENTRY(turns_user) link;
+	bool waits;
+	int32_t credit; /* below 0: what its last turn cost too much */
+};
+
+struct turns {
+	TAILQ_HEAD(, turns_user) users;
+};
+
+void turns_init(struct turns *turns);
+/* It waits, if it does not yet. */
+void turns_wait(struct turns *turns, struct turns_user *user, struct turns_item *turn);
+void turns_leave(struct turns *turns, struct turns_user *user, struct turns_item *turn);
+/* Each user that waits gets its turn; how many requests were served. */
+uint32_t turns_round(struct turns *turns);
+
+static inline bool
+turns_waiting(const struct turns *turns)
+{
+	return !TAILQ_EMPTY(&turns->users);
+}
+
+#endif

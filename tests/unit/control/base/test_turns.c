@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whom the control thread serves next. */
+#include <string.h>
+
+#include "control/base/turns.h"
+#include "tests.h"
+
+#define MANY 100
+
+static struct turns turns;
+static struct turns_user flood, quiet;
+static struct turns_item turn[MANY], one;
+static uint32_t served_flood, served_one;
+static bool again;
+
+static void
+serve_flood(struct turns_item *which)
+{
+	assert_false(which->waits);
+	served_flood++;
+	if (again) /* the next request of that attachment is there at once */
+		turns_wait(&turns, &flood, which);
+}
+
+static void
+serve_one(struct turns_item *which)
+{
+	assert_ptr_equal(which, &one);
+	served_one++;
+}
+
+static void
+begin(uint32_t cost, uint32_t cost_of_one)
+{
+	turns_init(&turns);
+	memset(&flood, 0, sizeof(flood));
+	memset(&quiet, 0, sizeof(quiet));
+	served_flood = served_one = 0;
+	for (uint32_t i = 0; i < MANY; i++) {
+		turn[i] = (struct turns_item){.serve = serve_flood, .cost = cost};
+		turns_wait(&turns, &flood, &turn[i]);
+	}
+	one = (struct turns_item){.serve = serve_one, .cost = cost_of_one};
+}
+
+/* One request at a time waits for one turn of the other user at most, whatever that asks for. */
+static void
+test_flood(void **state)
+{
+	again = true;
+	for (uint32_t cost = 1; cost <= TURNS_COST_MAX; cost++) {
+		for (uint32_t mine = 1; mine <= TURNS_COST_MAX; mine += 5) {
+			begin(cost, mine);
+			for (uint32_t i = 0; i < 50; i++) {
+				uint32_t before = served_flood, most = TURNS_QUANTUM / cost + 1;
+
+				turns_wait(&turns, &quiet, &one);
+				turns_round(&turns);
+				assert_int_equal(served_one, i + 1);
+				assert_in_range(served_flood - before, 0, most);
+			}
+			/* And both get as much, if both have so much to ask for. */
+			assert_in_range(served_flood * cost, 49 * TURNS_QUANTUM, 51 * TURNS_QUANTUM);
+		}
+	}
+}
+
+/* In the order in which they came, each once. */
+static void
+test_order(void **state)
+{
+	uint32_t rounds = 0;
+
+	again = false;
+	begin(4, 1);
+	turns_wait(&turns, &flood, &turn[3]); /* it waits already */
+	while (turns_waiting(&turns)) {
+		turns_round(&turns);
+		rounds++;
+		for (uint32_t i = 0; i < MANY; i++)
+			assert_int_equal(turn[i].waits, i >= served_flood);
+	}
+	assert_int_equal(served_flood, MANY);
+	assert_int_equal(rounds, MANY * 4 / TURNS_QUANTUM);
+	assert_int_equal(turns_round(&turns), 0);
+}
+
+/* What a round cost too much is paid, and nothing is saved up. */
+static void
+test_credit(void **state)
+{
+	again = false;
+	begin(3, 1);
+	turns_round(&turns);
+	assert_int_equal(served_flood, 6);
+	assert_int_equal(flood.credit, -2);
+	turns_round(&turns);
+	assert_int_equal(served_flood, 11);
+	for (uint32_t i = 0; i < MANY; i++)
+		turns_leave(&turns, &flood, &turn[i]);
+	assert_false(turns_waiting(&turns));
+	assert_int_equal(flood.credit, -1);
+	for (uint32_t i = 0; i < 3; i++) {
+		turns_wait(&turns, &quiet, &one);
+		turns_round(&turns);
+		assert_int_equal(quiet.credit, 0);
+	}
+}
+
+static void
+test_leaves(void **state)
+{
+	again = false;
+	begin(1, 1);
+	turns_wait(&turns, &quiet, &one);
+	turns_leave(&turns, &quiet, &one);
+	turns_leave(&turns, &quiet, &one);
+	for (uint32_t i = 0; i < MANY; i += 2)
+		turns_leave(&turns, &flood, &turn[i]);
+	while (turns_waiting(&turns))
+		turns_round(&turns);
+	assert_int_equal(served_flood, MANY / 2);
+	assert_int_equal(served_one, 0);
+}
+
+int
+turns_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_flood),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_credit),
+		cmocka_unit_test(test_leaves),
+	};
+
+	return cmocka_run_group_tests_name("control: turns", tests, NULL, NULL);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Users of the fake engine, and in which order they are served. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "fake_engine.h"
+
+#define MADE 1024
+
+struct engine_user {
+	uint8_t number;
+	uint32_t clients;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct engine_share given;
+static uint8_t made[MADE], users;
+static uint32_t num_made;
+
+static pthread_mutex_t stop_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void
+fake_stop(bool stop)
+{
+	if (stop)
+		pthread_mutex_lock(&stop_lock);
+	else
+		pthread_mutex_unlock(&stop_lock);
+}
+
+void
+fake_stopped(void)
+{
+	fake_stop(true);
+	fake_stop(false);
+}
+
+struct engine_share
+fake_share(void)
+{
+	struct engine_share share;
+
+	pthread_mutex_lock(&lock);
+	share = given;
+	pthread_mutex_unlock(&lock);
+	return share;
+}
+
+void
+fake_user_hold(struct engine_user *user, bool hold)
+{
+	user->clients += hold ? 1u : -1u;
+}
+
+void
+fake_user_served(struct engine_user *user)
+{
+	pthread_mutex_lock(&lock);
+	if (num_made < MADE)
+		made[num_made++] = user->number;
+	pthread_mutex_unlock(&lock);
+}
+
+uint32_t
+fake_made(uint8_t *out, uint32_t max)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&lock);
+	n = num_made < max ? num_made : max;
+	for (uint32_t i = 0; i < n; i++)
+		out[i] = made[i];
+	num_made = 0;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+struct engine_user *
+engine_user_new(const struct engine_share *share)
+{
+	struct engine_user *user = calloc(1, sizeof(*user));
+
+	if (user == NULL)
+		return NULL;
+	user->number = users++;
+	engine_user_set(user, share);
+	return user;
+}
+
+void
+engine_user_set(struct engine_user *user, const struct engine_share *share)
+{
+	pthread_mutex_lock(&lock);
+	given = *share;
+	pthread_mutex_unlock(&lock);
+}
+
+void
+engine_user_free(struct engine_user *user)
+{
+	if (user != NULL && user->clients != 0)
+		abort(); /* attachments of it are there */
+	users -= user != NULL;
+	free(user);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ceilings of a user, in virtual time: over its attachments, on two cores. */
+#include "sides.h"
+
+#define STEP_NS 20000ull
+#define STEPS (1000000000 / STEP_NS) /* a second */
+
+static struct side side[2];
+static struct engine_user *user;
+static uint64_t clock_tsc;
+
+/* Attachments of one user, one on each core. */
+static void
+begin_both(const struct engine_share *share, uint32_t pairs, uint32_t len, bool local)
+{
+	user = engine_user_new(share);
+	assert_non_null(user);
+	for (int i = 0; i < 2; i++)
+		begin_of(&side[i], user, pairs, len, local);
+	assert_ptr_not_equal(side[0].app.client->core, side[1].app.client->core);
+	clock_tsc = rte_rdtsc() + rte_get_tsc_hz();
+}
+
+static void
+step(void)
+{
+	clock_tsc += rte_get_tsc_hz() / 1000000 * STEP_NS / 1000;
+	turn_at(clock_tsc);
+}
+
+/* In a second. */
+static uint64_t
+done_in_a_second(uint32_t sides)
+{
+	uint64_t before = side[0].done + side[1].done;
+
+	for (uint32_t i = 0; i < STEPS; i++) {
+		for (uint32_t j = 0; j < sides; j++)
+			post_all(&side[j]);
+		step();
+	}
+	return side[0].done + side[1].done - before;
+}
+
+static void
+assert_within(uint64_t done, uint64_t wanted)
+{
+	if (done * 100 < wanted * 98 || done * 100 > wanted * 102)
+		fail_msg("%lu in a second, not %lu", done, wanted);
+}
+
+static bool
+all_done(struct side *s)
+{
+	struct one_cqe cqe;
+
+	while (ring_poll(&s->sends, &cqe)) {
+		assert_int_equal(cqe.status, ONE_STATUS_SUCCESS);
+		s->open[cqe.cookie]--;
+	}
+	for (uint32_t i = 0; i < s->pairs; i++)
+		if (s->open[i] != 0)
+			return false;
+	return true;
+}
+
+/* What waits is not lost. */
+static void
+end_both(void)
+{
+	engine_user_set(user, &(struct engine_share){.weight = 1});
+	for (uint32_t i = 0; i < STEPS && !(all_done(&side[0]) & all_done(&side[1])); i++)
+		step();
+	for (int i = 0; i < 2; i++) {
+		assert_true(all_done(&side[i]));
+		end(&side[i]);
+	}
+	engine_user_free(user);
+}
+
+static void
+test_ops(void **state)
+{
+	static const uint64_t rates[] = {1000, 30000, 1000000};
+
+	for (size_t i = 0; i < RTE_DIM(rates); i++) {
+		begin_both(&(struct engine_share){.weight = 1, .max_ops = rates[i]}, 4, 8, true);
+		done_in_a_second(2); /* what it had saved up is over */
+		assert_within(done_in_a_second(2), rates[i]);
+		assert_within(done_in_a_second(1), rates[i]);
+		assert_true(engine.core[0]->stats.held > 0);
+		end_both();
+	}
+}
+
+static void
+test_bytes(void **state)
+{
+	static const uint64_t rate = 256 << 20;
+
+	begin_both(&(struct engine_share){.weight = 1, .max_bytes = rate}, 2, 65536, true);
+	done_in_a_second(2);
+	assert_within(done_in_a_second(2), rate / 65536);
+	end_both();
+}
+
+/* Headers count, acknowledgements do not: they answer a peer. */
+static void
+test_bytes_of_frames(void **state)
+{
+	static const uint64_t rate = 16 << 20, frame = 1024 + 58 + 16;
+
+	begin_both(&(struct engine_share){.weight = 1, .max_bytes = rate}, 2, 1024, false);
+	done_in_a_second(2);
+	assert_within(done_in_a_second(2), rate / frame);
+	end_both();
+}
+
+static void
+test_both_ceilings(void **state)
+{
+	begin_both(&(struct engine_share){.weight = 1, .max_ops = 2000, .max_bytes = 1 << 30}, 2, 65536,
+		   true);
+	done_in_a_second(2);
+	assert_within(done_in_a_second(2), 2000);
+	end_both();
+}
+
+/* Higher, lower, none, while work waits. */
+static void
+test_changes(void **state)
+{
+	static const uint64_t rates[] = {50000, 500, 10000};
+
+	begin_both(&(struct engine_share){.weight = 1, .max_ops = 100}, 4, 8, true);
+	done_in_a_second(2);
+	for (size_t i = 0; i < RTE_DIM(rates); i++) {
+		engine_user_set(user, &(struct engine_share){.weight = 1, .max_ops = rates[i]});
+		done_in_a_second(2);
+		assert_within(done_in_a_second(2), rates[i]);
+	}
+	engine_user_set(user, &(struct engine_share){.weight = 1});
+	assert_true(done_in_a_second(2) > 10 * rates[0]);
+	end_both();
+}
+
+/* Nothing is polled, and nothing but the timer keeps the core from a long sleep, until its time has come. */
+static void
+test_sleep(void **state)
+{
+	struct core *core;
+	uint64_t looks, due, waits = 0;
+
+	begin_both(&(struct engine_share){.weight = 1, .max_ops = 100}, 4, 8, true);
+	core = side[0].app.client->core;
+	done_in_a_second(1);
+	for (uint32_t i = 0; i < STEPS; i++) {
+		post_all(&side[0]);
+		looks = core->turns.cost;
+		step();
+		if (!side[0].app.client->share.group->held)
+			continue;
+		waits++;
+		due = timer_next(core);
+		assert_int_equal(core->turns.clients, 0);
+		assert_true(due != TIMER_NEVER && due <= core->now + (TIMER_SLOTS << TIMER_SHIFT));
+		step();
+		assert_true(core->turns.cost == looks || !side[0].app.client->share.group->held || waits < 2);
+	}
+	assert_true(waits > STEPS / 4);
+	end_both();
+}
+
+/* An attachment may end while its user is above a ceiling. */
+static void
+test_end(void **state)
+{
+	begin_both(&(struct engine_share){.weight = 1, .max_ops = 1}, 4, 8, true);
+	done_in_a_second(2);
+	assert_true(side[0].app.client->share.group->held);
+	for (int i = 0; i < 2; i++) {
+		struct core *core = side[i].app.client->core;
+
+		end(&side[i]);
+		assert_int_equal(core->turns.clients, 0);
+		assert_int_equal(core->turns.groups, 0);
+		assert_int_equal(core->timers, 0);
+	}
+	engine_user_free(user);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ops),
+		cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_bytes_of_frames),
+		cmocka_unit_test(test_both_ceilings),
+		cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_sleep),
+		cmocka_unit_test(test_end),
+	};
+
+	return cmocka_run_group_tests(tests, group_start_two, group_stop);
+}
