@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   guest.sh BUILD ROUNDS veth|virtio MTU CANDIDATES TESTS    in the guest; one line for each measurement
+#   guest.sh BUILD ROUNDS/SHARE veth|virtio MTU CANDIDATES TESTS    in the guest; one line for each measurement
 #
 # CANDIDATES: words of soft_roce; with veth: af_packet, af_xdp, which are oneside by that driver, with virtio: virtio,
 # which is oneside by DPDK's driver of the NIC.  Each has a cable of its own, made the same way: veth interfaces, or two
-# NICs that QEMU joins.  TESTS: words PROGRAM:SIZE:COUNT:COUNT, the counts of Soft-RoCE and of oneside.  Who is not measured stands still.
+# NICs that QEMU joins.  TESTS: words PROGRAM:SIZE:COUNT:COUNT, the counts of Soft-RoCE and of oneside, of which one
+# SHARE-th is done.  Who is not measured stands still.
 export PATH=/usr/bin:/bin
-BUILD=$1 ROUNDS=$2 LINK=$3 MTU=$4 CANDIDATES=$5 TESTS=$6
-LIMIT=60
+BUILD=$1 ROUNDS=${2%/*} SHARE=${2#*/} LINK=$3 MTU=$4 CANDIDATES=$5 TESTS=$6
+LIMIT=600
 PLANES=
 PORT=18600
 
@@ -170,6 +171,7 @@ while [ $round -lt "$ROUNDS" ]; do
 		for candidate in $CANDIDATES; do
 			count=$ours
 			[ "$candidate" != soft_roce ] || count=$theirs
+			count=$((count / SHARE + 5))
 			eval "stopped=\${planes_$candidate:-}"
 			[ -z "$stopped" ] || kill -CONT $stopped
 			measure "$candidate" "$program" "$size" "$count"
