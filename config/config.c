@@ -3,7 +3,6 @@
  * Reading a configuration: every key of file and command line goes through config_set(), which checks the
  * value by itself; what spans several keys is checked in validate.c.
  */
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <grp.h>
@@ -16,11 +15,15 @@
 #include <unistd.h>
 
 #include <rte_cfgfile.h>
+#include <rte_log.h>
 
 #include "config/internal.h"
+#include "config/secret.h"
 
 #define SIZE_ANY UINT64_MAX
-#define FILE_SECTIONS_MAX (2 + CONFIG_PORTS_MAX + CONFIG_PEERS_MAX + CONFIG_USERS_MAX)
+#define SECRET_MIN 16u /* bytes of a peer's, which nobody shall find by trying */
+#define SECRET_MAX 64u
+#define FILE_SECTIONS_MAX (2 + CONFIG_PORTS_MAX + CONFIG_PEERS_MAX + CONFIG_IPSEC_MAX + CONFIG_USERS_MAX)
 
 #define KEY(key, field, kind, min, max, fixed)                                                            \
 	{                                                                                                 \
@@ -42,7 +45,9 @@ const struct config_key config_keys[] = {
 	FIXED("work_pool", work_pool, KEY_NUMBER, 1024, 1u << 24),
 	FIXED("mbufs", mbufs, KEY_NUMBER, 1024, 1u << 22),
 	DATAPLANE("process_memory", process_memory, KEY_SWITCH, 0, 0),
+	FIXED("state", state, KEY_PATH, 0, 0),
 	FIXED("metrics", metrics, KEY_LISTEN, 0, 0),
+	DATAPLANE("log_level", log_level, KEY_LEVEL, 0, 0),
 	{NULL, KEY_NUMBER, 0, 0, 0, 0, false},
 };
 
@@ -100,6 +105,7 @@ config_defaults(struct config *config)
 	*config = (struct config){
 		.socket = ONE_SOCKET_DEFAULT,
 		.socket_mode = 0666,
+		.state = "/var/lib/oneside",
 		.ctl_group = CONFIG_NO_GROUP,
 		.ctl_admin_group = CONFIG_NO_GROUP,
 		.idle = ONE_IDLE_SPIN,
@@ -147,23 +153,6 @@ config_name_ok(const char *name, size_t room)
 	return true;
 }
 
-/* Decimal digits only: no sign, no space, nothing behind. */
-int
-config_number(const char *text, uint64_t *value)
-{
-	uint64_t sum = 0;
-	if (*text == '\0')
-		return -EINVAL;
-	for (; *text != '\0'; text++) {
-		if (*text < '0' || *text > '9')
-			return -EINVAL;
-		if (__builtin_mul_overflow(sum, 10, &sum) || __builtin_add_overflow(sum, *text - '0', &sum))
-			return -ERANGE;
-	}
-	*value = sum;
-	return 0;
-}
-
 int
 config_size(const char *text, uint64_t *value)
 {
@@ -199,46 +188,6 @@ config_size(const char *text, uint64_t *value)
 		return -ERANGE;
 	*value <<= shift;
 	return 0;
-}
-
-/* "192.0.2.1/24"; without a prefix it is a host's. */
-int
-config_addr_parse(const char *text, struct config_addr *addr, bool *has_prefix)
-{
-	char host[INET6_ADDRSTRLEN];
-	const char *slash = strchr(text, '/');
-	size_t len = slash != NULL ? (size_t)(slash - text) : strlen(text);
-
-	memset(addr, 0, sizeof(*addr));
-	if (len >= sizeof(host))
-		return -EINVAL;
-	memcpy(host, text, len);
-	host[len] = '\0';
-
-	addr->family = strchr(host, ':') != NULL ? AF_INET6 : AF_INET;
-	if (inet_pton(addr->family, host, addr->bytes) != 1)
-		return -EINVAL;
-	unsigned int bits = addr->family == AF_INET ? 32 : 128;
-	uint64_t prefix = bits;
-	*has_prefix = slash != NULL;
-	if (slash != NULL && config_number(slash + 1, &prefix) < 0)
-		return -EINVAL;
-	if (prefix > bits)
-		return -ERANGE;
-	addr->prefix = (uint8_t)prefix;
-	return 0;
-}
-
-const char *
-config_addr_text(const struct config_addr *addr, bool prefix, char text[CONFIG_ADDR_TEXT])
-{
-	if (addr->family == 0 || inet_ntop(addr->family, addr->bytes, text, CONFIG_ADDR_TEXT) == NULL)
-		return strcpy(text, "none");
-	if (prefix) {
-		size_t len = strlen(text);
-		snprintf(text + len, CONFIG_ADDR_TEXT - len, "/%u", addr->prefix);
-	}
-	return text;
 }
 
 struct place { /* where a value is, for messages */
@@ -366,6 +315,32 @@ set_listen(const struct place *at, struct config_listen *listen)
 	return 0;
 }
 
+uint32_t
+config_log_level(const char *name)
+{
+	static const char *const names[] = {
+		[RTE_LOG_EMERG] = "emergency", [RTE_LOG_ALERT] = "alert",     [RTE_LOG_CRIT] = "critical",
+		[RTE_LOG_ERR] = "error",       [RTE_LOG_WARNING] = "warning", [RTE_LOG_NOTICE] = "notice",
+		[RTE_LOG_INFO] = "info",       [RTE_LOG_DEBUG] = "debug",
+	};
+
+	for (uint32_t i = RTE_LOG_EMERG; i <= RTE_LOG_DEBUG; i++)
+		if (strcmp(names[i], name) == 0)
+			return i;
+	return 0;
+}
+
+static int
+set_level(const struct place *at, uint32_t *level)
+{
+	uint32_t value = config_log_level(at->value);
+
+	if (value == 0)
+		return REFUSE(at, -EINVAL, "there is no such level; write one of " CONFIG_LOG_LEVELS);
+	*level = value;
+	return 0;
+}
+
 static int
 set_key(struct config *config, const struct config_key *keys, const struct place *at)
 {
@@ -389,6 +364,8 @@ set_key(struct config *config, const struct config_key *keys, const struct place
 			return set_group(at, field);
 		case KEY_LISTEN:
 			return set_listen(at, field);
+		case KEY_LEVEL:
+			return set_level(at, field);
 		}
 	}
 	char known[512];
@@ -533,6 +510,21 @@ set_port(struct config *config, const char *name, const struct place *at)
 }
 
 static int
+set_secret(const struct place *at, struct config_secret **secret)
+{
+	struct config_secret *read;
+	char fault[512];
+	int error = config_secret_read(at->value, CONFIG_SECRET_HEX, SECRET_MIN, SECRET_MAX, &read, fault,
+				       sizeof(fault));
+
+	if (error != 0)
+		return config_refuse(at->why, at->why_len, error, "%s: %s: %s", at->section, at->key, fault);
+	config_secret_drop(*secret);
+	*secret = read;
+	return 0;
+}
+
+static int
 set_peer(struct config *config, const char *name, const struct place *at)
 {
 	struct config_peer *peer = NULL;
@@ -564,20 +556,38 @@ set_peer(struct config *config, const char *name, const struct place *at)
 				     "this cannot be a port's name; write the NAME of a [port NAME]");
 		else
 			strcpy(peer->port, at->value);
+	} else if (strcmp(at->key, "secret_file") == 0) {
+		ret = set_secret(at, &peer->secret[0]);
+	} else if (strcmp(at->key, "old_secret_file") == 0) {
+		ret = set_secret(at, &peer->secret[1]);
 	} else {
-		ret = REFUSE(at, -EINVAL, "there is no such key for a peer; write one of address, port");
+		ret = REFUSE(at, -EINVAL,
+			     "there is no such key for a peer; write one of address, port, secret_file, "
+			     "old_secret_file");
 	}
 	if (ret < 0 && added)
 		config->num_peers--;
 	return ret;
 }
 
+/* "secret-file" is secret_file, as it is among the options. */
+static void
+underscore(char *name)
+{
+	for (; *name != '\0'; name++)
+		if (*name == '-')
+			*name = '_';
+}
+
 int
 config_set(struct config *config, const char *section, const char *key, const char *value, char *why,
 	   size_t why_len)
 {
-	struct place at = {.section = section, .key = key, .value = value, .why = why, .why_len = why_len};
+	char name[CFG_NAME_LEN];
+	struct place at = {.section = section, .key = name, .value = value, .why = why, .why_len = why_len};
 
+	snprintf(name, sizeof(name), "%s", key);
+	underscore(name);
 	if (strcmp(section, "dataplane") == 0)
 		return set_key(config, config_keys, &at);
 	if (strcmp(section, "limits") == 0)
@@ -586,11 +596,13 @@ config_set(struct config *config, const char *section, const char *key, const ch
 		return set_port(config, section + 5, &at);
 	if (strncmp(section, "peer ", 5) == 0)
 		return set_peer(config, section + 5, &at);
+	if (strncmp(section, "ipsec ", 6) == 0)
+		return config_ipsec_set(config, section + 6, key, value, why, why_len);
 	if (strncmp(section, "user ", 5) == 0)
 		return config_user_set(config, section + 5, key, value, why, why_len);
 	return config_refuse(why, why_len, -EINVAL,
 			     "section [%s]: there is no such section; write [dataplane], [port NAME], [peer "
-			     "NODE], [user NAME] or [limits]",
+			     "NODE], [ipsec NAME], [user NAME] or [limits]",
 			     section);
 }
 
@@ -608,6 +620,7 @@ read_section(struct config *config, struct rte_cfgfile *file, int index, const c
 		return config_refuse(why, why_len, -ENOMEM, "[%s]: out of memory", name);
 	entries = rte_cfgfile_section_entries_by_index(file, index, section, entry, entries);
 	for (int i = 0; i < entries && ret == 0; i++) {
+		underscore(entry[i].name);
 		for (int j = 0; j < i && ret == 0; j++) {
 			if (strcmp(entry[i].name, entry[j].name) == 0)
 				ret = config_refuse(why, why_len, -EEXIST,
@@ -620,7 +633,8 @@ read_section(struct config *config, struct rte_cfgfile *file, int index, const c
 	if (entries <= 0 && strncmp(name, "user ", 5) == 0)
 		ret = config_refuse(why, why_len, -EINVAL,
 				    "[%s]: the section is empty; give it a weight or a ceiling", name);
-	if (entries <= 0 && (strncmp(name, "port ", 5) == 0 || strncmp(name, "peer ", 5) == 0))
+	if (entries <= 0 && (strncmp(name, "port ", 5) == 0 || strncmp(name, "peer ", 5) == 0 ||
+			     strncmp(name, "ipsec ", 6) == 0))
 		ret = config_refuse(why, why_len, -EINVAL, "[%s]: the section is empty; give it an address",
 				    name);
 	free(entry);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The configuration of a data plane: an rte_cfgfile INI file, overridden by
- * options of the same names.  Read once at start; immutable afterwards.
+ * options of the same names.  Read at the start, and again by a reload (config_take_over).
  *
  *   [dataplane]  node = 1, socket = /run/oneside/oneside.sock, idle = spin|yield|sleep, ...
  *   [port NAME]  device = net_memif0, address = 192.0.2.1/24, mtu = 4096, ...
- *   [peer N]     address = 192.0.2.2, port = NAME
+ *   [peer N]     address = 192.0.2.2, port = NAME, secret_file = PATH, old_secret_file = PATH
+ *   [ipsec NAME] address = 192.0.2.2, out = SPI:FILE, in = SPI:FILE, ...
  *   [user NAME]  weight = 2, max_ops = 100000, ...
  *   [limits]     max_qp = ..., ...
  */
@@ -17,9 +18,10 @@
 #include <sys/types.h>
 
 #include "abi/message.h" /* struct one_limits, enum one_idle */
+#include "config/address.h"
+#include "config/peer.h"
 
 #define CONFIG_PORTS_MAX 16u
-#define CONFIG_PEERS_MAX 64u
 #define CONFIG_USERS_MAX 64u
 #define CONFIG_WEIGHT_MAX 1000u
 #define CONFIG_PATH_MAX 108u /* sun_path */
@@ -28,12 +30,6 @@
 #define CONFIG_ACK_TIMEOUT 19u /* 2.1 s */
 #define CONFIG_ACK_TIMEOUT_MIN 14u
 #define CONFIG_ACK_TIMEOUT_MAX 24u
-
-struct config_addr {
-	uint16_t family;   /* AF_INET or AF_INET6 */
-	uint8_t prefix;    /* bits */
-	uint8_t bytes[16]; /* network order; IPv4 in the first four */
-};
 
 struct config_port {
 	char name[ONE_PORT_NAME]; /* how applications name it: the IA, the RSM controller */
@@ -44,12 +40,6 @@ struct config_port {
 	uint16_t path_mtu;          /* 0: from the MTU */
 	uint8_t ack_timeout; /* code, 4.096 us x 2^n; a peer is silent for eight: CONFIG_ACK_TIMEOUT_* */
 	uint8_t rnr_retry;   /* of a uDAPL peer's SEND without a receive; CONFIG_RNR_RETRY_ENDLESS */
-};
-
-struct config_peer {
-	uint32_t node; /* 1..63 */
-	char port[ONE_PORT_NAME];
-	struct config_addr addr;
 };
 
 /* A user's share of the cores. */
@@ -75,16 +65,20 @@ struct config {
 	char ctl[CONFIG_PATH_MAX]; /* the control socket; "": beside the other, config_ctl_path() */
 	gid_t ctl_group;           /* may look; CONFIG_NO_GROUP: nobody but root and the own user */
 	gid_t ctl_admin_group;     /* may change, too */
+	uint32_t log_level;        /* of oneside's own messages, as RTE_LOG_*; 0: as EAL's options have it */
 	enum one_idle idle;
 	struct config_listen metrics;
 	struct config_port port[CONFIG_PORTS_MAX];
 	uint32_t num_ports;
 	struct config_peer peer[CONFIG_PEERS_MAX];
 	uint32_t num_peers;
+	struct config_ipsec ipsec[CONFIG_IPSEC_MAX];
+	uint32_t num_ipsec;
 	struct config_user
 		user[CONFIG_USERS_MAX]; /* others have weight 1 and no ceilings: config_user_of() */
 	uint32_t num_users;
-	struct one_limits limits; /* of one attachment */
+	char state[CONFIG_PATH_MAX]; /* directory of what outlives the process: sequence numbers of keys */
+	struct one_limits limits;    /* of one attachment */
 	uint32_t max_clients;
 	uint32_t max_clients_per_uid;
 	uint64_t max_bytes_per_uid; /* registered memory and arenas */
@@ -95,6 +89,9 @@ struct config {
 };
 
 void config_defaults(struct config *config);
+/* Copies share the secrets; config_release() lets go of those of one, which must have been set before. */
+void config_copy(struct config *to, const struct config *from);
+void config_release(struct config *config);
 
 /*
  * Each returns 0 or -errno and leaves one sentence in `why` that names object, value and remedy ("port p0:
@@ -116,6 +113,9 @@ bool config_ctl_path(const struct config *config, char path[CONFIG_PATH_MAX]);
 /* Across sections: at least one port, unique names and addresses, peers reachable. */
 int config_validate(const struct config *config, char *why, size_t why_len);
 void config_usage(void *file);
+/* "notice" and so on as RTE_LOG_*; 0: there is no such level. */
+uint32_t config_log_level(const char *name);
+#define CONFIG_LOG_LEVELS "emergency, alert, critical, error, warning, notice, info, debug"
 
 /*
  * What a running data plane can take over.  `config` becomes `next` in everything that may change while it
@@ -133,10 +133,7 @@ struct config_user config_user_of(const struct config *config, uid_t uid);
 /* The port that reaches `peer`: the one it names, else the one whose prefix has its address, else the
  * first with a gateway of its family; -1: none. */
 int config_peer_port(const struct config *config, const struct config_peer *peer);
-/* True when `addr` is in the prefix of `net`. */
-bool config_on_link(const struct config_addr *net, const struct config_addr *addr);
-/* Room for an address with its prefix in text. */
-#define CONFIG_ADDR_TEXT 64u
-const char *config_addr_text(const struct config_addr *addr, bool prefix, char text[CONFIG_ADDR_TEXT]);
+/* The same for the peer of a section. */
+int config_ipsec_port(const struct config *config, const struct config_ipsec *ipsec);
 
 #endif

@@ -7,9 +7,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "config/address.h"
 #include "config/config.h"
 
-enum config_kind { KEY_NUMBER, KEY_SIZE, KEY_MODE, KEY_IDLE, KEY_SWITCH, KEY_PATH, KEY_GROUP, KEY_LISTEN };
+enum config_kind {
+	KEY_NUMBER,
+	KEY_SIZE,
+	KEY_MODE,
+	KEY_IDLE,
+	KEY_SWITCH,
+	KEY_PATH,
+	KEY_GROUP,
+	KEY_LISTEN,
+	KEY_LEVEL
+};
 
 /* A key of [dataplane] or [limits] and where its value goes. */
 struct config_key {
@@ -35,12 +46,14 @@ int config_user_set(struct config *config, const char *name, const char *key, co
 		    size_t why_len);
 int config_size(const char *text, uint64_t *value);
 bool config_name_ok(const char *name, size_t room);
-int config_number(const char *text, uint64_t *value);
-/* -EINVAL: no address; -ERANGE: prefix too long. */
-int config_addr_parse(const char *text, struct config_addr *addr, bool *has_prefix);
+int config_size(const char *text, uint64_t *value); /* "512M" */
 /* -EINVAL: no such form; -ENAMETOOLONG: the path does not fit. */
 int config_listen_parse(const char *text, struct config_listen *listen);
-/* An address that a host on a link can have. */
-bool config_addr_unicast(const struct config_addr *addr);
+
+/* ---- ipsec.c ---- */
+int config_ipsec_set(struct config *config, const char *name, const char *key, const char *value, char *why,
+		     size_t why_len);
+int config_ipsec_validate(const struct config *config, char *why, size_t why_len);
+bool config_ipsec_equal(const struct config *a, const struct config *b);
 
 #endif

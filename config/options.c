@@ -142,6 +142,9 @@ set_option(struct config *config, const char *name, const char *value, char *why
 		return set_section(config, name, "name", "p0,address=192.0.2.1/24", value, why, why_len);
 	if (strcmp(name, "peer") == 0)
 		return set_section(config, name, "node", "2,address=192.0.2.2", value, why, why_len);
+	if (strcmp(name, "ipsec") == 0)
+		return set_section(config, name, "name", "far,address=192.0.2.2,out=300:/etc/oneside/out.key",
+				   value, why, why_len);
 	if (strcmp(name, "user") == 0)
 		return set_section(config, name, "name", "alice,weight=2", value, why, why_len);
 	if (strcmp(name, "limit") == 0)
@@ -156,7 +159,8 @@ set_option(struct config *config, const char *name, const char *value, char *why
 bool
 config_is_option(const char *arg)
 {
-	static const char *const others[] = {"config", "port", "peer", "user", "limit", "check", "precheck"};
+	static const char *const others[] = {"config", "port",  "peer",  "ipsec",
+					     "user",   "limit", "check", "precheck"};
 	const char *value;
 	char name[64];
 
@@ -166,9 +170,10 @@ config_is_option(const char *arg)
 		if (strcmp(others[i], name) == 0)
 			return true;
 	}
+	/* EAL has a --log-level of its own. */
 	for (const struct config_key *key = config_keys; key->name != NULL; key++) {
 		if (strcmp(key->name, name) == 0)
-			return true;
+			return key->kind != KEY_LEVEL;
 	}
 	return false;
 }
@@ -218,7 +223,11 @@ config_usage(void *file)
 		"  --port "
 		"name=NAME,address=ADDRESS/PREFIX[,device=DEVICE][,gateway=ADDRESS][,mtu=N][,path_mtu=N]\n"
 		"         [,ack_timeout=N][,rnr_retry=N]\n"
-		"  --peer node=N,address=ADDRESS[,port=NAME]\n"
+		"  --peer node=N,address=ADDRESS[,port=NAME][,secret_file=PATH][,old_secret_file=PATH]\n"
+		"  --ipsec "
+		"name=NAME,address=ADDRESS,out=SPI:FILE,in=SPI:FILE[,in_next=SPI:FILE][,port=NAME]\n"
+		"         "
+		"[,policy=encrypt|plain][,soft_packets=N][,hard_packets=N][,soft_bytes=N][,hard_bytes=N]\n"
 		"  --user name=NAME[,weight=N][,max_ops=N][,max_bytes=N]\n"
 		"                    share of the cores, and ceilings a second, of a user\n"
 		"  --node N          RSM node id, 1 to 63 (0: no RSM between nodes)\n"
@@ -234,7 +243,9 @@ config_usage(void *file)
 		"  --mbufs N         packet buffers per core and port\n"
 		"  --process-memory yes|no\n"
 		"                    whether memory that cannot be adopted works, more slowly\n"
+		"  --state DIRECTORY where sequence numbers of keys are kept (default /var/lib/oneside)\n"
 		"  --metrics WHERE   metrics by HTTP: unix:PATH, ADDRESS:PORT or [ADDRESS]:PORT\n"
+		"  --log-level LEVEL what oneside itself logs from on; not EAL's option of this name\n"
 		"  --limit KEY=N     any number of times; KEY is one of\n"
 		"                   ");
 	for (const struct config_key *key = config_limit_keys; key->name != NULL; key++) {

@@ -6,6 +6,7 @@
 
 #include "config/ctl_path.h"
 #include "config/internal.h"
+#include "config/secret.h"
 
 bool
 config_ctl_path(const struct config *config, char path[CONFIG_PATH_MAX])
@@ -14,6 +15,37 @@ config_ctl_path(const struct config *config, char path[CONFIG_PATH_MAX])
 		return ctl_path_beside(config->socket, path, CONFIG_PATH_MAX);
 	strcpy(path, config->ctl);
 	return true;
+}
+
+static void
+hold_secrets(const struct config *config)
+{
+	for (uint32_t i = 0; i < config->num_peers; i++)
+		for (uint32_t j = 0; j < CONFIG_PEER_SECRETS; j++)
+			config_secret_hold(config->peer[i].secret[j]);
+}
+
+void
+config_copy(struct config *to, const struct config *from)
+{
+	hold_secrets(from);
+	*to = *from;
+}
+
+static void
+drop_secrets(struct config_peer *peer)
+{
+	for (uint32_t j = 0; j < CONFIG_PEER_SECRETS; j++) {
+		config_secret_drop(peer->secret[j]);
+		peer->secret[j] = NULL;
+	}
+}
+
+void
+config_release(struct config *config)
+{
+	for (uint32_t i = 0; i < config->num_peers; i++)
+		drop_secrets(&config->peer[i]);
 }
 
 static bool
@@ -38,7 +70,9 @@ static bool
 peer_equal(const struct config_peer *a, const struct config_peer *b)
 {
 	return a->node == b->node && strcmp(a->port, b->port) == 0 && a->addr.family == b->addr.family &&
-	       memcmp(a->addr.bytes, b->addr.bytes, sizeof(a->addr.bytes)) == 0;
+	       memcmp(a->addr.bytes, b->addr.bytes, sizeof(a->addr.bytes)) == 0 &&
+	       config_secret_equal(a->secret[0], b->secret[0]) &&
+	       config_secret_equal(a->secret[1], b->secret[1]);
 }
 
 static bool
@@ -145,8 +179,15 @@ config_take_over(struct config *config, const struct config *next, char *changed
 	take_ports(config, next, changed, changed_len);
 	if (!peers_equal(config, next)) {
 		note(changed, changed_len, "peers");
+		hold_secrets(next);
+		config_release(config);
 		memcpy(config->peer, next->peer, sizeof(config->peer));
 		config->num_peers = next->num_peers;
+	}
+	if (!config_ipsec_equal(config, next)) {
+		note(changed, changed_len, "ipsec");
+		memcpy(config->ipsec, next->ipsec, sizeof(config->ipsec));
+		config->num_ipsec = next->num_ipsec;
 	}
 	if (!users_equal(config, next)) {
 		note(changed, changed_len, "users");
@@ -162,6 +203,7 @@ config_peer_remove(struct config *config, uint32_t node, char *why, size_t why_l
 	for (uint32_t i = 0; i < config->num_peers; i++) {
 		if (config->peer[i].node != node)
 			continue;
+		drop_secrets(&config->peer[i]);
 		memmove(&config->peer[i], &config->peer[i + 1],
 			(config->num_peers - i - 1) * sizeof(config->peer[0]));
 		config->num_peers--;

@@ -10,58 +10,6 @@
 /* IPv6, UDP, BTH, the largest extension headers, ICRC: what a full packet has around its payload. */
 #define OVERHEAD 96u
 
-static bool
-prefix_equal(const uint8_t *a, const uint8_t *b, unsigned int bits)
-{
-	unsigned int bytes = bits / 8, rest = bits % 8;
-	if (memcmp(a, b, bytes) != 0)
-		return false;
-	return rest == 0 || ((a[bytes] ^ b[bytes]) & (uint8_t)(0xff00u >> rest)) == 0;
-}
-
-static unsigned int
-family_bits(const struct config_addr *addr)
-{
-	return addr->family == AF_INET ? 32 : 128;
-}
-
-static bool
-addr_equal(const struct config_addr *a, const struct config_addr *b)
-{
-	return a->family == b->family && memcmp(a->bytes, b->bytes, family_bits(a) / 8) == 0;
-}
-
-bool
-config_on_link(const struct config_addr *net, const struct config_addr *addr)
-{
-	return net->family == addr->family && net->family != 0 &&
-	       prefix_equal(net->bytes, addr->bytes, net->prefix);
-}
-
-bool
-config_addr_unicast(const struct config_addr *addr)
-{
-	static const uint8_t zero[16], loopback6[16] = {[15] = 1};
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-	if (addr->family == AF_INET)
-		return addr->bytes[0] != 0 && addr->bytes[0] != 127 && addr->bytes[0] < 224;
-	return memcmp(addr->bytes, zero, 16) != 0 && memcmp(addr->bytes, loopback6, 16) != 0 &&
-	       memcmp(addr->bytes, mapped, 12) != 0 && addr->bytes[0] != 0xff;
-}
-
-/* The all-zeros or all-ones address of its own prefix: the network, or its broadcast. */
-static bool
-is_network_or_broadcast(const struct config_addr *addr)
-{
-	if (addr->family != AF_INET || addr->prefix > 30)
-		return false;
-	uint32_t ip = (uint32_t)addr->bytes[0] << 24 | (uint32_t)addr->bytes[1] << 16 |
-		      (uint32_t)addr->bytes[2] << 8 | addr->bytes[3];
-	uint32_t host = UINT32_MAX >> addr->prefix;
-	return (ip & host) == 0 || (ip & host) == host;
-}
-
 int
 config_peer_port(const struct config *config, const struct config_peer *peer)
 {
@@ -91,12 +39,12 @@ validate_port(const struct config *config, uint32_t index, char *why, size_t why
 			"port %s: it has no address; write address = 192.0.2.1/24 (or an IPv6 one)",
 			port->name);
 	config_addr_text(&port->addr, true, text);
-	if (is_network_or_broadcast(&port->addr))
+	if (!config_addr_is_host(&port->addr))
 		return config_refuse(why, why_len, -EINVAL,
 				     "port %s: address %s is the network or its broadcast; choose a host's",
 				     port->name, text);
 	if (port->gateway.family != 0 &&
-	    (!config_on_link(&port->addr, &port->gateway) || addr_equal(&port->addr, &port->gateway)))
+	    (!config_on_link(&port->addr, &port->gateway) || config_addr_equal(&port->addr, &port->gateway)))
 		return config_refuse(
 			why, why_len, -EINVAL,
 			"port %s: gateway %s is not another host in %s; name a router on this link",
@@ -111,7 +59,7 @@ validate_port(const struct config *config, uint32_t index, char *why, size_t why
 		if (strcmp(other->name, port->name) == 0)
 			return config_refuse(why, why_len, -EEXIST,
 					     "port %s: two ports have this name; rename one", port->name);
-		if (addr_equal(&other->addr, &port->addr))
+		if (config_addr_equal(&other->addr, &port->addr))
 			return config_refuse(why, why_len, -EEXIST,
 					     "port %s: address %s is port %s's already; give each its own",
 					     port->name, text, other->name);
@@ -158,17 +106,22 @@ validate_peer(const struct config *config, uint32_t index, char *why, size_t why
 					     peer->node, peer->port);
 	}
 	for (uint32_t i = 0; i < config->num_ports; i++) {
-		if (addr_equal(&config->port[i].addr, &peer->addr))
+		if (config_addr_equal(&config->port[i].addr, &peer->addr))
 			return config_refuse(why, why_len, -EINVAL,
 					     "peer %u: address %s is our own port %s's; write the peer's",
 					     peer->node, text, config->port[i].name);
 	}
 	for (uint32_t i = 0; i < index; i++) {
-		if (addr_equal(&config->peer[i].addr, &peer->addr))
+		if (config_addr_equal(&config->peer[i].addr, &peer->addr))
 			return config_refuse(why, why_len, -EEXIST,
 					     "peer %u: address %s is peer %u's already; give each its own",
 					     peer->node, text, config->peer[i].node);
 	}
+	if (peer->secret[0] == NULL && peer->secret[1] != NULL)
+		return config_refuse(
+			why, why_len, -EINVAL,
+			"peer %u: it has an old secret and none in use; write secret_file = PATH",
+			peer->node);
 	if (config_peer_port(config, peer) < 0)
 		return config_refuse(why, why_len, -ENETUNREACH,
 				     "peer %u: no port reaches address %s; widen a port's prefix, or give a "
@@ -207,5 +160,5 @@ config_validate(const struct config *config, char *why, size_t why_len)
 		ret = validate_port(config, i, why, why_len);
 	for (uint32_t i = 0; i < config->num_peers && ret == 0; i++)
 		ret = validate_peer(config, i, why, why_len);
-	return ret;
+	return ret == 0 ? config_ipsec_validate(config, why, why_len) : ret;
 }

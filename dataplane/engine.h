@@ -220,6 +220,20 @@ enum engine_ud_drop {
 	ENGINE_UD_DROP_MAX
 };
 
+/* Why a frame that came or was to leave as ESP, or should have, is not there. */
+enum engine_esp_drop {
+	ENGINE_ESP_OK,
+	ENGINE_ESP_PLAIN,   /* plain, from a peer that is to encrypt */
+	ENGINE_ESP_LENGTH,  /* no frame of ESP's, or longer than the MTU with it */
+	ENGINE_ESP_SPI,     /* of no security association */
+	ENGINE_ESP_ADDRESS, /* not between the two that have the key */
+	ENGINE_ESP_REPLAY,  /* below the window, or seen before */
+	ENGINE_ESP_ICV,     /* altered, or another key */
+	ENGINE_ESP_LIMIT,   /* the key is used up: hard limit, or no sequence number */
+	ENGINE_ESP_NO_SA,   /* to be encrypted, and there is nothing to encrypt it with */
+	ENGINE_ESP_DROP_MAX
+};
+
 /* What work requests are told apart by where their time is counted. */
 enum engine_operation {
 	ENGINE_OPERATION_SEND,
@@ -254,6 +268,8 @@ struct engine_stats {
 	uint64_t cq_overflow;   /* completions lost, ring full */
 	uint64_t ud_sent, ud_received;
 	uint64_t ud_drop[ENGINE_UD_DROP_MAX];
+	uint64_t esp_received, esp_sent;
+	uint64_t esp_drop[ENGINE_ESP_DROP_MAX];
 	uint64_t rc[32]; /* enum rc_counter */
 	/* while engine_time_stages() is on */
 	uint64_t stage_loops; /* busy ones */
@@ -437,6 +453,27 @@ void engine_sleep_end(void);
  * wait.
  */
 int engine_send_frame(uint16_t port, const uint8_t *frame, uint32_t len);
+
+/* ---- encryption: dataplane/esp ---- */
+
+struct esp_change;
+/**
+ * Make the security associations that `config`, which lives until the change is put in force or abandoned,
+ * has and the one in force has not.  Any thread but cores; reads files, and waits for the disk.  One at a
+ * time.
+ * @param trial  It will be abandoned: nothing is saved.
+ * @return       0; or -errno, a sentence in `why`, and nothing is changed.
+ */
+int engine_ipsec_prepare(const struct config *config, bool trial, struct esp_change **change, char *why,
+			 size_t why_len);
+/** Put in force, and free `change`.  Those that it has not are freed when no core uses them any more. */
+void engine_ipsec_commit(struct esp_change *change);
+/** As if it had not been prepared; NULL is allowed. */
+void engine_ipsec_abandon(struct esp_change *change);
+/** Security associations in force. */
+uint32_t engine_ipsec_count(void);
+/** The peer of one of them. */
+void engine_ipsec_peer(uint32_t index, struct wire_addr *peer);
 
 /* ---- grace periods ---- */
 

@@ -183,6 +183,7 @@ struct one_qp_create {
 #define ONE_QP_RECV_SOLICITED 1u /* only solicited receives count as notifications */
 #define ONE_QP_NOTIFY_END 2u     /* ONE_ASYNC_QP_ERROR whenever its connection ends */
 #define ONE_QP_UD 4u             /* for datagrams: it has no connection, and no conn_cq */
+#define ONE_QP_TIMEWAIT 8u       /* ONE_CONN_TIMEWAIT_EXIT, even if it has been freed by then */
 struct one_qp_created {
 	uint32_t qp;
 	uint32_t qpn;

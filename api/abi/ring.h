@@ -196,7 +196,8 @@ enum one_conn_event {
 	ONE_CONN_DISCONNECTED,
 	ONE_CONN_BROKEN,
 	ONE_CONN_TIMED_OUT,
-	ONE_CONN_UNREACHABLE
+	ONE_CONN_UNREACHABLE,
+	ONE_CONN_TIMEWAIT_EXIT /* nothing of it is on the wire any more; with ONE_QP_TIMEWAIT */
 };
 
 enum one_async {
@@ -204,7 +205,9 @@ enum one_async {
 	ONE_ASYNC_QP_ERROR,        /* object = QP: broken by its peer's bad access, nothing was outstanding;
 				    * with ONE_QP_NOTIFY_END: it takes no receives any more */
 	ONE_ASYNC_SQ_DRAINED,      /* object = QP: see ONE_MSG_QP_SET */
-	ONE_ASYNC_SRQ_LIMIT /* object = SRQ: fewer receives are left than ONE_MSG_SRQ_LIMIT said; once */
+	ONE_ASYNC_SRQ_LIMIT, /* object = SRQ: fewer receives are left than ONE_MSG_SRQ_LIMIT said; once */
+	ONE_ASYNC_LINK_UP,   /* of the attachment's port, whose object is 0; to ONE_KIND_VERBS */
+	ONE_ASYNC_LINK_DOWN
 };
 
 #define ONE_CQE_NOTIFY 0x01u /* counts as a notification: may wake a waiter */

@@ -14,7 +14,7 @@
  * kept.
  * Errno: 0 or -errno is returned, errno itself is undefined afterwards.
  *   -ECONNRESET  The data plane has gone, or has found this attachment faulty.  It stays so: every later call
- *                says the same, one_client_dead() is true, and all sleepers have been woken.
+ *                says the same, one_client_dead() is true, and all sleepers are woken.
  *   -ECHILD      After fork in the child: the attachment is the parent's.  Only one_detach has an effect.
  *   -EPROTO      The answer makes no sense.  The attachment is ended: -ECONNRESET from now on.  Exceptions
  *                say so.

@@ -382,6 +382,7 @@ client_accept(int fd)
 	client->pid_watch.ready = process_ready;
 	client->hello_deadline = control.now + CLIENT_HELLO_MS * NS_PER_MS;
 	LIST_INIT(&client->segment_list);
+	LIST_INIT(&client->timewaits);
 	for (int i = 0; i < OBJECT_KINDS; i++)
 		table_init(&client->table[i], 0);
 	if (identify(client) == 0 && !reaper_stuck(client->uid))

@@ -94,6 +94,7 @@ struct client {
 	uint64_t copies_offset; /* of its struct one_copies */
 	uint64_t mapped, arena_charged, staged, requests;
 	LIST_HEAD(, segment) segment_list;
+	LIST_HEAD(, conn) timewaits; /* whose end it is told */
 	uint32_t segments;
 	uint32_t exports;       /* queue pairs that others have made here by importing */
 	uint32_t kept_fds;      /* of regions */

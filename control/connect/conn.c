@@ -50,6 +50,7 @@ conn_new(struct path_port *port, bool passive)
 	conn->passive = passive;
 	conn->state = passive ? CONN_OFFERED : CONN_WAITING;
 	conn->deadline = conn->retry_at = NEVER;
+	conn->local.psn = (uint32_t)control_random() & 0xffffff;
 	TAILQ_INSERT_TAIL(&control.conns, conn, link);
 	return conn;
 }
@@ -104,6 +105,7 @@ conn_notify_peer(struct conn *conn)
 static void
 conn_over(struct conn *conn, const char *why)
 {
+	conn_timewait(conn);
 	conn_state_set(conn, CONN_OVER, why);
 	conn_wait_no_more(conn);
 	neigh_cancel(control.neigh, conn);
@@ -191,6 +193,7 @@ conn_detach(struct qp *qp)
 	if (conn == NULL)
 		return;
 	live = conn->state != CONN_OVER;
+	conn_timewait(conn);
 	qp->conn = NULL;
 	conn->qp = NULL;
 	conn_over(conn, "its queue pair goes");

@@ -43,6 +43,7 @@ struct conn_setup {
 	struct one_conn_param asked; /* by our application */
 	uint16_t private_len;        /* ours */
 	uint8_t private_data[CM_PRIVATE_REP];
+	uint8_t claims[CM_PRIVATE_REQ]; /* of an RSM import: what its first REQ says */
 };
 
 /* What the applications have told each other instead, until the core has it. */
@@ -73,7 +74,9 @@ struct conn {
 	uint64_t deadline; /* of the attempt; NEVER */
 	uint64_t retry_at; /* WAITING: not before; NEVER: when the QPN is free */
 	uint32_t attempts;
-	uint32_t qpn;                    /* in time-wait until CM_GONE */
+	uint32_t qpn;        /* in time-wait until CM_GONE */
+	struct client *told; /* who is told of that: by a queue pair's id, in a ring; NULL: nobody */
+	uint32_t told_qp, told_cq;
 	struct host *host;               /* keep-alive of an RSM connection */
 	void (*over)(struct conn *conn); /* called when it is over, once or more often; may be NULL */
 	uint64_t incarnation;
@@ -81,6 +84,7 @@ struct conn {
 	TAILQ_ENTRY(conn) link;
 	TAILQ_ENTRY(conn) wait_link;
 	LIST_ENTRY(conn) host_link;
+	LIST_ENTRY(conn) told_link; /* of the client that is told */
 };
 
 /* ---- conn_state.c: the only writer of a connection's state after conn_new(); `why`: for the trace ---- */
@@ -116,6 +120,12 @@ void conns_fini(void); /* at the end, without clients */
 void conns_poll(void); /* deadlines, retries, the dead */
 uint64_t conns_deadline(void);
 void qp_engine_event(struct qp *qp, const struct engine_event *event);
+
+/* ---- timewait.c ---- */
+/* Before a connection is over, while it has its queue pair: to whom the end of its time wait is told. */
+void conn_timewait(struct conn *conn);
+void conn_timewait_exit(struct conn *conn);
+void conns_leave(struct client *client); /* it is told no more */
 
 /* ---- establish.c ---- */
 int qp_connect(struct client *client, const struct one_msg *msg);

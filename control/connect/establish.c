@@ -266,7 +266,6 @@ conn_start(struct conn *conn, struct qp *qp)
 	qp->conn = conn;
 	qp_tell_state(qp, ONE_QP_CONNECTING, "a connection begins");
 	conn->local.qpn = qp->config.qpn;
-	conn->local.psn = (uint32_t)control_random() & 0xffffff;
 	conn->local.rnr_retry =
 		qp->kind->endless_rnr ? CONFIG_RNR_RETRY_ENDLESS : conn->port->config->rnr_retry;
 	if ((asked->given & ONE_CONN_RNR_RETRY) != 0 && asked->rnr_retry < conn->local.rnr_retry)
@@ -328,22 +327,37 @@ qp_connect(struct client *client, const struct one_msg *msg)
 
 /* ---- what the connection manager says ---- */
 
-/* Refused for a reason that another attempt may not meet: true when there will be one. */
+/* Whether another attempt may not meet this, and when it is to be made. */
 static bool
-try_again(struct conn *conn, uint16_t reason)
+may_try_again(struct conn *conn, const struct cm_event *event)
 {
-	if ((reason != CM_REJ_STALE && reason != CM_REJ_INVALID_MTU) || conn->attempts >= RETRIES_MAX)
+	const struct qp_kind *kind = conn->qp->kind;
+
+	if (conn->attempts >= RETRIES_MAX)
 		return false;
-	if (reason == CM_REJ_INVALID_MTU) {
+	conn->retry_at = control.now;
+	switch (event->reason) {
+	case CM_REJ_INVALID_MTU:
 		if (conn->local.path_mtu <= 256)
 			return false;
 		conn->local.path_mtu /= 2;
-		conn->retry_at = control.now;
-	} else if (conn->attempts < 6) {
+		return true;
+	case CM_REJ_STALE:
 		conn->retry_at = control.now + (STALE_DELAY_NS << conn->attempts);
-	} else {
+		return conn->attempts < 6;
+	case CM_REJ_CONSUMER:
+		return kind->asked_again != NULL && kind->asked_again(conn, event->reject_data);
+	default:
 		return false;
 	}
+}
+
+/* Refused for a reason that another attempt may not meet: true when there will be one. */
+static bool
+try_again(struct conn *conn, const struct cm_event *event)
+{
+	if (!may_try_again(conn, event))
+		return false;
 	conn->attempts++;
 	/* That one lives on by itself; its number is ours to use again, since the peer has not taken it. */
 	cm_set_user(conn->cm, NULL);
@@ -382,14 +396,17 @@ on_request(struct path_port *port, const struct cm_event *event)
 static void
 on_reply(struct conn *conn, const struct cm_event *event)
 {
+	enum rsm_error rsm;
+
 	if (conn->state != CONN_REQUESTED) {
 		cm_disconnect(conn->cm, control.now);
 		return;
 	}
 	take_remote(conn, event->remote);
 	connection_negotiate(&conn->local, &conn->setup->remote);
-	if (conn->qp->kind->replied != NULL && !conn->qp->kind->replied(conn)) {
-		conn_end(conn, ONE_CONN_BROKEN, RSM_BAD_DRIVER_VERSION, true);
+	rsm = conn->qp->kind->replied == NULL ? RSM_OK : conn->qp->kind->replied(conn);
+	if (rsm != RSM_OK) {
+		conn_end(conn, ONE_CONN_BROKEN, rsm, true);
 		return;
 	}
 	conn_state_set(conn, CONN_STARTING, "REP");
@@ -404,10 +421,10 @@ on_rejected(struct conn *conn, const struct cm_event *event)
 	if (conn->state == CONN_REQUESTED) {
 		enum rsm_error rsm = RSM_OK;
 
-		if (try_again(conn, event->reason))
+		if (try_again(conn, event))
 			return;
 		if (conn->qp->kind->rejected != NULL)
-			rsm = conn->qp->kind->rejected(event->reason, event->reject_data);
+			rsm = conn->qp->kind->rejected(conn, event->reason, event->reject_data);
 		else if (event->reason == CM_REJ_CONSUMER)
 			conn_show_refusal(conn, event->reject_data);
 		conn_end(conn,
@@ -476,6 +493,7 @@ conn_event(struct cm_env *env, const struct cm_event *event)
 		conn_let_go_qpn(conn);
 		if (conn->state != CONN_OVER)
 			conn_end(conn, ONE_CONN_BROKEN, RSM_OK, false);
+		conn_timewait_exit(conn);
 		conn_put(conn);
 		break;
 	}

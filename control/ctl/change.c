@@ -58,19 +58,35 @@ ctl_drained(void)
 
 /* ---- log level ---- */
 
-static int
-find_level(const char *name)
-{
-	static const char *const names[] = {
-		[RTE_LOG_EMERG] = "emergency", [RTE_LOG_ALERT] = "alert",     [RTE_LOG_CRIT] = "critical",
-		[RTE_LOG_ERR] = "error",       [RTE_LOG_WARNING] = "warning", [RTE_LOG_NOTICE] = "notice",
-		[RTE_LOG_INFO] = "info",       [RTE_LOG_DEBUG] = "debug",
-	};
+#define OURS "oneside.*"
 
-	for (int i = RTE_LOG_EMERG; i <= (int)RTE_LOG_DEBUG; i++)
-		if (strcmp(names[i], name) == 0)
-			return i;
-	return -1;
+static uint32_t level_at_start, level_in_force; /* of what we log; RTE_LOG_* */
+
+static void
+set_level_in_force(uint32_t level)
+{
+	level_in_force = level;
+	rte_log_set_level_pattern(OURS, level);
+}
+
+/* Where the configuration has said nothing new, what `log level` has set for some kinds stays. */
+void
+ctl_log_take_over(void)
+{
+	uint32_t level = ctl_source.config->log_level;
+
+	if (level == 0)
+		level = level_at_start;
+	if (level != level_in_force)
+		set_level_in_force(level);
+}
+
+void
+ctl_log_open(void)
+{
+	level_at_start = level_in_force = (uint32_t)rte_log_get_level((uint32_t)control_logtype);
+	if (ctl_source.config->log_level != 0)
+		set_level_in_force(ctl_source.config->log_level);
 }
 
 /* How many of the kinds of messages that DPDK and we have registered have such a name. */
@@ -95,24 +111,22 @@ count_types(const char *pattern)
 void
 ctl_log_level(struct ctl_caller *caller, const struct ctl_request *request)
 {
-	const char *pattern = (request->given & CTL_M_PATTERN) != 0 ? request->pattern : "oneside.*";
-	int level = find_level(request->level);
-	uint32_t types = count_types(pattern);
+	const char *pattern = (request->given & CTL_M_PATTERN) != 0 ? request->pattern : OURS;
+	uint32_t level = config_log_level(request->level), types = count_types(pattern);
 
-	if (level < 0)
-		ctl_refuse(caller,
-			   "level %s: there is no such level; write one of emergency, alert, critical, "
-			   "error, warning, "
-			   "notice, info, debug",
+	if (level == 0) {
+		ctl_refuse(caller, "level %s: there is no such level; write one of " CONFIG_LOG_LEVELS,
 			   request->level);
-	else if (types == 0)
+		return;
+	}
+	if (types == 0 || rte_log_set_level_pattern(pattern, level) != 0) {
 		ctl_refuse(
 			caller,
 			"log %s: no kind of message has such a name; write as in oneside.control or 'lib.*'",
 			pattern);
-	else if (rte_log_set_level_pattern(pattern, (uint32_t)level) != 0)
-		ctl_refuse(caller, "log %s: DPDK does not take this; write as in oneside.control or 'lib.*'",
-			   pattern);
-	else
-		ctl_done(caller, "%s: %s and worse is logged", pattern, request->level);
+		return;
+	}
+	if (strcmp(pattern, OURS) == 0)
+		ctl_source.config->log_level = level_in_force = level; /* until it is read again */
+	ctl_done(caller, "%s: %s and worse is logged", pattern, request->level);
 }

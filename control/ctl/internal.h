@@ -10,6 +10,8 @@
 #include "control/loop/loop.h"
 
 #define CTL_ANSWER_MAX 65536u
+/* Of the time that a request, or a look at edges, took: for all else, before the next. */
+#define CTL_SHARE 9u
 
 /* What a caller that traces wants to see. */
 struct ctl_filter {
@@ -27,9 +29,10 @@ struct ctl_caller {
 	bool gone;    /* to be freed by ctl_poll */
 	bool traces;
 	struct ctl_filter filter;
-	uint64_t lost;     /* edges that it did not take */
-	char *answer;      /* not taken yet; NULL */
-	uint64_t deadline; /* for the next request, or for taking the answer */
+	uint64_t lost;         /* edges that it did not take */
+	struct ctl_text *text; /* of which it has read a page, and not all; NULL */
+	char *answer;          /* not taken yet; NULL */
+	uint64_t deadline;     /* for the next request, or for taking the answer */
 };
 TAILQ_HEAD(ctl_callers, ctl_caller);
 extern struct ctl_callers ctl_callers;
@@ -41,16 +44,22 @@ void ctl_refuse(struct ctl_caller *caller, const char *format, ...) __attribute_
 void ctl_done(struct ctl_caller *caller, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* To one that traces: at once or never; false: it does not take it. */
 bool ctl_push(struct ctl_caller *caller, json_t *packet);
-/* The socket's permissions, after groups have changed. */
+/* The socket's permissions, and the callers' rights, after groups have changed. */
 void ctl_permissions(void);
 
 /* ---- show.c ---- */
 void ctl_show(struct ctl_caller *caller, const struct ctl_request *request);
 
+/* ---- metrics.c ---- */
+void ctl_metrics(struct ctl_caller *caller, const struct ctl_request *request);
+void ctl_metrics_forget(struct ctl_caller *caller); /* it reads no further */
+
 /* ---- change.c ---- */
 void ctl_client_kill(struct ctl_caller *caller, const struct ctl_request *request);
 void ctl_drain(struct ctl_caller *caller);
 void ctl_log_level(struct ctl_caller *caller, const struct ctl_request *request);
+void ctl_log_open(void);
+void ctl_log_take_over(void); /* the configuration may have another level */
 
 /* ---- reload.c ---- */
 int ctl_reload_open(void);

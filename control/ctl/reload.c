@@ -23,6 +23,7 @@ static struct {
 	bool running; /* the thread's are the following, until done_fd is written */
 	struct ctl_request request;
 	struct config next;
+	struct esp_change *ipsec; /* its keys */
 	int error;
 	char why[1024];
 	/* The control thread's. */
@@ -44,6 +45,7 @@ read_again(void)
 	enum config_action action;
 	int error;
 
+	config_release(&job.next);
 	config_defaults(&job.next);
 	error = config_options(&job.next, ctl_source.argc, ctl_source.argv, &action, job.why,
 			       sizeof(job.why));
@@ -91,6 +93,10 @@ make_next(void *unused)
 	}
 	if (job.error == 0)
 		job.error = config_validate(&job.next, job.why, sizeof(job.why));
+	/* Keys are read when all is read. */
+	if (job.error == 0 && job.request.command == CTL_RELOAD)
+		job.error = engine_ipsec_prepare(&job.next, job.request.check, &job.ipsec, job.why,
+						 sizeof(job.why));
 	/* The counter cannot be full. */
 	while (write(job.done_fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
@@ -109,6 +115,7 @@ put_in_force(void)
 	control.quota.max_bytes_per_uid = config->max_bytes_per_uid;
 	users_put_in_force();
 	ctl_permissions();
+	ctl_log_take_over();
 	rsm_find_peers();
 }
 
@@ -119,13 +126,22 @@ take_over(char *changed, size_t len)
 	struct config trial;
 	int error;
 
+	/* It may have changed since the thread was given a copy. */
+	if (job.request.command != CTL_RELOAD)
+		job.next.log_level = ctl_source.config->log_level;
 	if (job.request.check) {
-		trial = *ctl_source.config;
-		return config_take_over(&trial, &job.next, changed, len, job.why, sizeof(job.why));
+		config_copy(&trial, ctl_source.config);
+		error = config_take_over(&trial, &job.next, changed, len, job.why, sizeof(job.why));
+		config_release(&trial);
+		return error;
 	}
 	error = config_take_over(ctl_source.config, &job.next, changed, len, job.why, sizeof(job.why));
-	if (error == 0)
+	if (error == 0) {
+		if (job.ipsec != NULL)
+			engine_ipsec_commit(job.ipsec);
+		job.ipsec = NULL;
 		put_in_force();
+	}
 	return error;
 }
 
@@ -155,8 +171,10 @@ static int
 start(void)
 {
 	job.why[0] = '\0';
-	job.next = *ctl_source.config;
+	config_copy(&job.next, ctl_source.config);
 	job.running = pthread_create(&job.thread, NULL, make_next, NULL) == 0;
+	if (!job.running)
+		config_release(&job.next);
 	return job.running ? 0 : -EAGAIN;
 }
 
@@ -181,6 +199,9 @@ done_ready(struct watch *watch, uint32_t events)
 	pthread_join(job.thread, NULL); /* it has only to return */
 	job.running = false;
 	error = job.error != 0 ? job.error : take_over(changed, sizeof(changed));
+	engine_ipsec_abandon(job.ipsec);
+	job.ipsec = NULL;
+	config_release(&job.next);
 	report(error, changed);
 	if (job.again)
 		start_hangup();

@@ -18,6 +18,7 @@ static const struct command {
 	[CTL_SHOW] = {"show", CTL_LOOK, CTL_M_WHAT,
 		      CTL_M_FROM | CTL_M_PID | CTL_M_UID | CTL_M_PORT | CTL_M_PEER},
 	[CTL_TRACE] = {"trace", CTL_LOOK, 0, CTL_M_QP | CTL_M_CLIENT | CTL_M_PID},
+	[CTL_METRICS] = {"metrics", CTL_LOOK, 0, CTL_M_FROM | CTL_M_FORMAT},
 	[CTL_RELOAD] = {"reload", CTL_CHANGE, 0, CTL_M_CHECK},
 	[CTL_PEER_ADD] = {"peer-add", CTL_CHANGE, CTL_M_NODE | CTL_M_ADDRESS, CTL_M_PORT},
 	[CTL_PEER_REMOVE] = {"peer-remove", CTL_CHANGE, CTL_M_NODE, 0},
@@ -45,6 +46,7 @@ static const struct {
 	[CTL_DROPS] = {"drops", CTL_M_FROM},
 	[CTL_TRANSPORT] = {"transport", CTL_M_FROM},
 	[CTL_QUOTA] = {"quota", CTL_M_FROM | CTL_M_UID},
+	[CTL_IPSEC] = {"ipsec", CTL_M_FROM | CTL_M_PEER},
 	[CTL_VERSION] = {"version", CTL_M_FROM},
 };
 
@@ -67,6 +69,7 @@ static const struct member {
 	MEMBER(port, WORD, CTL_M_PORT),       MEMBER(peer, WORD, CTL_M_PEER),
 	MEMBER(address, WORD, CTL_M_ADDRESS), MEMBER(pattern, WORD, CTL_M_PATTERN),
 	MEMBER(level, WORD, CTL_M_LEVEL),     MEMBER(check, SWITCH, CTL_M_CHECK),
+	MEMBER(format, WORD, CTL_M_FORMAT),
 };
 #define MEMBERS (sizeof(members) / sizeof(members[0]))
 

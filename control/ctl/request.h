@@ -17,6 +17,7 @@ enum ctl_rights { CTL_NOTHING, CTL_LOOK, CTL_CHANGE };
 enum ctl_command {
 	CTL_SHOW,
 	CTL_TRACE,
+	CTL_METRICS,
 	CTL_RELOAD,
 	CTL_PEER_ADD,
 	CTL_PEER_REMOVE,
@@ -40,6 +41,7 @@ enum ctl_what {
 	CTL_DROPS,
 	CTL_TRANSPORT,
 	CTL_QUOTA,
+	CTL_IPSEC,
 	CTL_VERSION,
 	CTL_WHATS
 };
@@ -58,18 +60,19 @@ enum ctl_member {
 	CTL_M_ADDRESS = 1 << 9,
 	CTL_M_PATTERN = 1 << 10,
 	CTL_M_LEVEL = 1 << 11,
-	CTL_M_CHECK = 1 << 12
+	CTL_M_CHECK = 1 << 12,
+	CTL_M_FORMAT = 1 << 13
 };
 
 struct ctl_request {
 	enum ctl_command command;
 	uint32_t given;
 	enum ctl_what what;
-	uint64_t from; /* where a list goes on */
+	uint64_t from; /* where a list or a text goes on */
 	uint32_t pid, uid, client, qp, node;
 	bool check; /* only whether it would be done */
 	char port[CTL_WORD_MAX], peer[CTL_WORD_MAX], address[CTL_WORD_MAX], pattern[CTL_WORD_MAX],
-		level[CTL_WORD_MAX];
+		level[CTL_WORD_MAX], format[CTL_WORD_MAX];
 };
 
 /* 0, or -EINVAL and a sentence that names the member, its value and the remedy. */

@@ -21,7 +21,6 @@ enum {
 	CALLERS_MAX = 32,
 	CALLERS_OF_READERS = 24, /* the others are for who may change */
 	CALLERS_OF_UID = 8,
-	SHARE = 9, /* of the time that a request took: for all else, before the next */
 };
 #define ASK_NS (60 * NS_PER_S)  /* for the next request */
 #define TAKE_NS (10 * NS_PER_S) /* for taking an answer */
@@ -149,6 +148,9 @@ carry_out(struct ctl_caller *caller, const struct ctl_request *request)
 		if (ctl_trace_start(caller, request) == 0)
 			ctl_done(caller, "tracing");
 		break;
+	case CTL_METRICS:
+		ctl_metrics(caller, request);
+		break;
 	case CTL_RELOAD:
 	case CTL_PEER_ADD:
 	case CTL_PEER_REMOVE:
@@ -173,8 +175,11 @@ request(struct ctl_caller *caller, const char *text, size_t len)
 {
 	struct ctl_request request;
 	char why[512];
+	int error = ctl_parse(text, len, &request, why, sizeof(why));
 
-	if (ctl_parse(text, len, &request, why, sizeof(why)) != 0)
+	if (error != 0 || request.command != CTL_METRICS)
+		ctl_metrics_forget(caller);
+	if (error != 0)
 		ctl_refuse(caller, "%s", why);
 	else if (ctl_needs(request.command) > caller->rights)
 		ctl_refuse(caller,
@@ -345,6 +350,7 @@ forget(struct ctl_caller *caller)
 	if (caller->in_turn)
 		TAILQ_REMOVE(&turns, caller, turn);
 	ctl_reload_forget(caller);
+	ctl_metrics_forget(caller);
 	if (caller->traces)
 		ctl_trace_stop();
 	epoll_ctl(control.epoll, EPOLL_CTL_DEL, caller->fd, NULL);
@@ -392,7 +398,7 @@ ctl_poll(void)
 		serve_one();
 		end = clock_now();
 		if (next_at <= end)
-			next_at = end + SHARE * (end - begin);
+			next_at = end + CTL_SHARE * (end - begin);
 	}
 	for (caller = TAILQ_FIRST(&ctl_callers); caller != NULL; caller = next) {
 		next = TAILQ_NEXT(caller, link);
@@ -428,6 +434,20 @@ mode(void)
 void
 ctl_permissions(void)
 {
+	struct ctl_caller *caller;
+
+	/* Who is connected has the rights that he would get now; ctl_poll() ends who has none. */
+	TAILQ_FOREACH(caller, &ctl_callers, link)
+	{
+		struct ucred cred;
+		socklen_t len = sizeof(cred);
+
+		caller->rights = getsockopt(caller->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0
+					 ? rights_of(caller->fd, &cred)
+					 : CTL_NOTHING;
+		if (caller->rights == CTL_NOTHING)
+			caller->gone = true;
+	}
 	if (listening.fd >= 0 && chmod(listening.address.sun_path, mode()) != 0)
 		log_warning("event=ctl_permissions path=\"%s\" error=\"%s\"\n", listening.address.sun_path,
 			    strerror(errno));
@@ -443,6 +463,7 @@ ctl_open(const struct ctl_source *source, char *why, size_t why_len)
 	next_at = 0;
 	connecting = accepted = false;
 	ctl_source.started = control.now;
+	ctl_log_open();
 	json_object_seed(0); /* which reads /dev/urandom */
 	if (!config_ctl_path(source->config, path)) {
 		snprintf(why, why_len,

@@ -313,6 +313,25 @@ list_neighbours(struct list *list)
 }
 
 static void
+list_ipsec(struct list *list)
+{
+	for (uint32_t i = first(list); i < engine_ipsec_count(); i++) {
+		struct entry_json entry;
+		struct wire_addr peer;
+
+		if (page_ends(list, i))
+			return;
+		engine_ipsec_peer(i, &peer);
+		if (!is_peer(list, &peer))
+			continue;
+		entry = entry_begin();
+		engine_tell_ipsec(&entry.tell, i);
+		add_text(&entry.tell, "peer", addr_text(&peer));
+		entry_end(list, &entry);
+	}
+}
+
+static void
 list_quota(struct list *list)
 {
 	const struct quota_account *account;
@@ -403,6 +422,9 @@ fill(struct list *list)
 		break;
 	case CTL_QUOTA:
 		list_quota(list);
+		break;
+	case CTL_IPSEC:
+		list_ipsec(list);
 		break;
 	case CTL_VERSION:
 		tell_version(list);

@@ -20,6 +20,7 @@
 #define EDGES 512u  /* of a ring */
 #define AT_ONCE 64u /* edges of one look, */
 #define LOOK_NS (20 * NS_PER_MS)
+#define LOOK_MOST_NS NS_PER_MS /* of telling them, and others go on */
 #define KNOWN 1024u
 
 /* Whose an object is. */
@@ -269,17 +270,23 @@ tell_lost(void)
 void
 ctl_trace_poll(void)
 {
+	uint64_t begin, taken;
 	struct edge_ring *ring = NULL;
 	const struct edge *edge;
 
 	if (atomic_load_explicit(&tracing, memory_order_relaxed) == 0 || control.now < look_at)
 		return;
-	look_at = control.now + LOOK_NS;
-	for (uint32_t i = 0; i < AT_ONCE && (edge = oldest(&ring)) != NULL; i++) {
+	begin = clock_now();
+	for (uint32_t i = 0; i < AT_ONCE && clock_now() - begin < LOOK_MOST_NS; i++) {
+		edge = oldest(&ring);
+		if (edge == NULL)
+			break;
 		tell(edge);
 		atomic_fetch_add_explicit(&ring->tail, 1, memory_order_release);
 	}
 	tell_lost();
+	taken = clock_now() - begin;
+	look_at = begin + (LOOK_NS > (1 + CTL_SHARE) * taken ? LOOK_NS : (1 + CTL_SHARE) * taken);
 }
 
 uint64_t

@@ -59,6 +59,13 @@ region_end(void *object)
 	region_destroy(object, NULL);
 }
 
+static void
+leave(struct client *client)
+{
+	conns_leave(client);
+	rsm_leave(client);
+}
+
 const struct attach_calls calls_of_attach = {
 	.request =
 		{
@@ -145,7 +152,7 @@ const struct attach_calls calls_of_attach = {
 			[OBJECT_REGION] = {.subject = ONE_SUBJECT_REGION, .destroy = region_end},
 			[OBJECT_PZ] = {.subject = ONE_SUBJECT_PZ, .free = ONE_MSG_PZ_FREE, .destroy = pz_end},
 		},
-	.leave = rsm_leave,
+	.leave = leave,
 	.endpoint = &conn_kind,
 	.rsm_request = rsm_request,
 };
@@ -157,10 +164,26 @@ path_moved(const struct path_port *port, const struct wire_addr *hop, const uint
 	ahs_path_changed(port, hop, mac);
 }
 
+/* The event that verbs have for it; uDAPL and RSMAPI have none. */
+static void
+path_link(const struct path_port *port)
+{
+	const struct one_cqe event = {.type = ONE_CQE_ASYNC,
+				      .status = port->link_up ? ONE_ASYNC_LINK_UP : ONE_ASYNC_LINK_DOWN,
+				      .flags = ONE_CQE_NOTIFY};
+	struct client *client;
+
+	if (port->link_up)
+		rsm_find_peers();
+	TAILQ_FOREACH(client, &control.clients, link)
+	if (client->state == CLIENT_ATTACHED && client->kind == ONE_KIND_VERBS && client->port == port)
+		cq_post(client->async_cq, &event);
+}
+
 const struct path_calls calls_of_path = {
 	.cm = conn_event,
 	.sidr = resolution_event,
 	.mad = host_mad,
 	.moved = path_moved,
-	.link_up = rsm_find_peers,
+	.link = path_link,
 };

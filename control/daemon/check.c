@@ -545,7 +545,10 @@ check_run(const struct config *config, bool start, int argc, char **argv)
 	else if (start && report.missing == 0)
 		check_start(&report);
 	if (report.missing == 0)
-		printf("Nothing essential is missing.\n");
+		printf("Nothing essential is missing.%s\n",
+		       start ? ""
+			     : " Only a start shows whether EAL takes its options, memory and devices "
+			       "(--check).");
 	else
 		printf("%u essential thing%s missing.\n", report.missing,
 		       report.missing == 1 ? " is" : "s are");

@@ -104,7 +104,7 @@ print_ports(void)
 static void
 warn(void *user, const char *text)
 {
-	fprintf(stderr, "%soneside-dataplane: warning: %s\n", journal_priority(RTE_LOG_WARNING), text);
+	log_warning("event=kernel_address text=\"%s\"\n", text);
 }
 
 /* Another one than that which it began with. */
@@ -141,11 +141,9 @@ serve(const struct ctl_source *source)
 		ret = daemon_run();
 		notify_service("STOPPING=1");
 		if (ret < 0)
-			fprintf(stderr, "%soneside-dataplane: the control thread ended: %s\n",
-				journal_priority(RTE_LOG_CRIT), strerror(-ret));
+			log_error("event=control_ended error=\"%s\"\n", strerror(-ret));
 	} else {
-		fprintf(stderr, "%soneside-dataplane: the polling cores do not start: %s\n",
-			journal_priority(RTE_LOG_CRIT), strerror(-ret));
+		log_error("event=cores_not_started error=\"%s\"\n", strerror(-ret));
 	}
 	daemon_fini();
 	engine_stop();
@@ -227,8 +225,7 @@ main(int argc, char **argv)
 
 	/* dpdk-dumpcap shares the memory of hugepages, and asks us to copy what passes. */
 	if (rte_eal_has_hugepages() && rte_pdump_init() < 0)
-		fprintf(stderr, "%soneside-dataplane: no packets can be captured: %s\n",
-			journal_priority(RTE_LOG_WARNING), rte_strerror(rte_errno));
+		log_warning("event=capture_off error=\"%s\"\n", rte_strerror(rte_errno));
 	state_trace = trace_state;
 	const struct ctl_source source = {
 		.config = &config,

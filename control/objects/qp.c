@@ -144,7 +144,7 @@ resolve(struct client *client, const struct one_qp_create *args, struct qp *to)
 		if (to->srq->pz != to->pz)
 			return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
 	}
-	if ((args->flags & ~(ONE_QP_RECV_SOLICITED | ONE_QP_NOTIFY_END | ONE_QP_UD)) != 0)
+	if ((args->flags & ~(ONE_QP_RECV_SOLICITED | ONE_QP_NOTIFY_END | ONE_QP_UD | ONE_QP_TIMEWAIT)) != 0)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_NONE, args->flags);
 	if (args->rd_atomic_in > control.config->limits.max_rd_atomic ||
 	    args->rd_atomic_out > control.config->limits.max_rd_atomic)
@@ -154,6 +154,7 @@ resolve(struct client *client, const struct one_qp_create *args, struct qp *to)
 	to->rd_atomic_out = args->rd_atomic_out;
 	to->config.recv_solicited = (args->flags & ONE_QP_RECV_SOLICITED) != 0;
 	to->config.notify_end = (args->flags & ONE_QP_NOTIFY_END) != 0;
+	to->timewait = (args->flags & ONE_QP_TIMEWAIT) != 0;
 	return 0;
 }
 
@@ -341,6 +342,7 @@ assign(struct qp *qp, const struct qp *from)
 	qp->rd_atomic_out = from->rd_atomic_out;
 	qp->config.recv_solicited = from->config.recv_solicited;
 	qp->config.notify_end = from->config.notify_end;
+	qp->timewait = from->timewait;
 }
 
 int

@@ -24,8 +24,9 @@ struct qp_kind {
 	struct one_cqe (*outcome)(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm);
 	bool ends_alone; /* without a ring for its end: it is removed with its connection */
 	/* The peer's private data in a REP and a REJ; NULL: the application's, as they are. */
-	bool (*replied)(struct conn *conn);
-	enum rsm_error (*rejected)(uint16_t reason, const uint8_t *data);
+	enum rsm_error (*replied)(struct conn *conn);
+	enum rsm_error (*rejected)(const struct conn *conn, uint16_t reason, const uint8_t *data);
+	bool (*asked_again)(struct conn *conn, const uint8_t *data); /* a REJ: ours is another REQ now */
 };
 
 struct qp {
@@ -43,6 +44,7 @@ struct qp {
 	uint32_t qkey;              /* of datagrams */
 	uint64_t block, block_size; /* in the arena */
 	struct conn *conn;
+	bool timewait;          /* the end of a connection's time wait is told */
 	struct turns_item bind; /* of a window, which its core waits for */
 	/* IMPORT */
 	uint32_t permission;

@@ -14,7 +14,7 @@ struct options onesidectl_options;
 
 static const char *const shown[] = {"clients", "endpoints", "connections", "listeners",  "segments",
 				    "memory",  "ports",     "peers",       "neighbours", "cores",
-				    "drops",   "transport", "quota",       "version"};
+				    "drops",   "transport", "quota",       "ipsec",      "version"};
 #define SHOWN (sizeof(shown) / sizeof(shown[0]))
 
 void
@@ -56,8 +56,14 @@ usage(void)
 	      "  top [interval=SECONDS] [count=N]   rates of cores, ports and clients\n"
 	      "  trace [QP | qp=N | client=N | pid=N] [count=N]\n"
 	      "                                     changes of state as they happen\n"
+	      "  metrics [openmetrics | prometheus] what has been counted, as text\n"
 	      "  capture [port=NAME] [file=FILE] [-- OPTIONS OF DPDK-DUMPCAP]\n"
 	      "  check [FILE]                       examine machine and configuration\n"
+	      "\n"
+	      "To begin:\n"
+	      "  setup [--dry-run]                  look at this machine, and propose a data plane for it\n"
+	      "  setup --yes --port NIC|INTERFACE|memif --address ADDRESS/PREFIX ...\n"
+	      "                                     write its configuration; onesidectl(8) has all options\n"
 	      "\n"
 	      "To change (root, or a member of ctl_admin_group):\n"
 	      "  reload [check]                     read the configuration again\n"
@@ -274,9 +280,18 @@ static const struct {
 	const char *name;
 	int (*run)(int count, char **words);
 } commands[] = {
-	{"show", show_run},          {"top", top_run},       {"trace", trace_run}, {"capture", capture_run},
-	{"check", check_config_run}, {"reload", reload_run}, {"peer", peer_run},   {"client", client_run},
-	{"drain", drain_run},        {"log", log_run},
+	{"show", show_run},
+	{"top", top_run},
+	{"trace", trace_run},
+	{"capture", capture_run},
+	{"check", check_config_run},
+	{"reload", reload_run},
+	{"peer", peer_run},
+	{"client", client_run},
+	{"drain", drain_run},
+	{"log", log_run},
+	{"metrics", onesidectl_metrics_run},
+	{"setup", onesidectl_setup_run},
 };
 
 /* Takes the options before the command; the number of words taken. */

@@ -20,10 +20,25 @@ _onesidectl_offer() {
 	return 0
 }
 
+# What may follow a word of setup.
+_onesidectl_setup() {
+	case $1 in
+	--port) _onesidectl_offer memif $(cd /sys/class/net && printf '%s\n' * | grep -vx lo) ;;
+	--take-away) _onesidectl_offer $(cd /sys/class/net && printf '%s\n' * | grep -vx lo) ;;
+	--driver) _onesidectl_offer vfio bifurcated af_xdp af_packet memif ;;
+	--idle) _onesidectl_offer spin yield sleep ;;
+	--role) _onesidectl_offer server client ;;
+	--output | --cable) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+	--address | --gateway | --mtu | --node | --peer | --cores) COMPREPLY=() ;;
+	*) _onesidectl_offer --port --driver --address --gateway --mtu --cable --role --node --peer --cores --idle \
+		--take-away --output --replace --yes --dry-run ;;
+	esac
+}
+
 _onesidectl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} i=1 command= place=0 key=
 	local -a words=("${COMP_WORDS[@]}") _onesidectl_options=() words_of_key=()
-	local whats='clients endpoints connections listeners segments memory ports peers neighbours cores drops transport quota version'
+	local whats='clients endpoints connections listeners segments memory ports peers neighbours cores drops transport quota ipsec version'
 
 	for (( ; i < COMP_CWORD; i++)); do
 		case ${words[i]} in
@@ -66,12 +81,14 @@ _onesidectl() {
 			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 			return
 		fi
-		_onesidectl_offer show top trace capture check reload peer client drain log --socket --json --help --version
+		_onesidectl_offer show top setup trace metrics capture check reload peer client drain log --socket --json --help --version
 		;;
 	1:show) _onesidectl_offer $whats ;;
 	*:show) _onesidectl_offer pid= uid= port= peer= --json ;;
 	*:top) _onesidectl_offer interval= count= ;;
 	*:trace) _onesidectl_offer qp= client= pid= count= ;;
+	*:setup) _onesidectl_setup "${words[COMP_CWORD - 1]}" ;;
+	1:metrics) _onesidectl_offer openmetrics prometheus ;;
 	*:capture) _onesidectl_offer port= file= -- ;;
 	*:check) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
 	1:reload) _onesidectl_offer check ;;

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <jansson.h>
 
@@ -39,10 +40,17 @@ void columns_print(const char *what, const json_t *answer);
 void columns_summary(const json_t *answer); /* of show without a name */
 const char *columns_bytes(double bytes, char text[32]);
 
+/* ---- screen.c ---- */
+void top_screen_open(void);                 /* does nothing where there is no terminal */
+size_t top_screen_rows(void);               /* SIZE_MAX: as many as one likes */
+bool top_screen_wait(unsigned int seconds); /* false: somebody wants to end it */
+
 /* ---- commands: `words` are what follows the command's name ---- */
 int top_run(int count, char **words);
 int trace_run(int count, char **words);
 int capture_run(int count, char **words);
 int check_config_run(int count, char **words);
+int onesidectl_metrics_run(int count, char **words);
+int onesidectl_setup_run(int count, char **words);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Other programs, started with what they need: dpdk-dumpcap, and the data plane's --check. */
+/* Other programs, started with what they need: dpdk-dumpcap, and the data plane's --precheck. */
 #include <errno.h>
 #include <libgen.h>
 #include <stdio.h>
@@ -139,12 +139,24 @@ dataplane(void)
 	return SBINDIR "/oneside-dataplane";
 }
 
-/* EAL_OPTIONS of the service's file, or what the service has without one. */
-static void
-add_eal_options(struct command *command, const char *path)
+/* The file of EAL options that belongs to a configuration: beside it, else the service's. */
+static FILE *
+open_eal_conf(const char *config)
 {
-	char line[4096] = "", options[4096] = "-l 0,1";
-	FILE *file = fopen(path, "re");
+	char copy[4096], path[4200];
+	FILE *file;
+
+	snprintf(copy, sizeof(copy), "%s", config);
+	snprintf(path, sizeof(path), "%s/eal.conf", dirname(copy));
+	file = fopen(path, "re");
+	return file != NULL ? file : fopen(SYSCONFDIR "/oneside/eal.conf", "re");
+}
+
+/* Its EAL_OPTIONS, or what the service has without them. */
+static void
+add_eal_options(struct command *command, FILE *file)
+{
+	char line[4096] = "", options[4096] = "-l 0,1 --huge-dir=/dev/hugepages/oneside";
 
 	while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
 		if (strncmp(line, "EAL_OPTIONS=", 12) != 0)
@@ -168,10 +180,10 @@ check_config_run(int count, char **words)
 	if (count > 1)
 		onesidectl_misused("check %s: one file is enough", words[1]);
 	add(&command, dataplane());
-	add_eal_options(&command, SYSCONFDIR "/oneside/eal.conf");
+	add_eal_options(&command, open_eal_conf(path));
 	add(&command, "--");
 	add(&command, "--config");
 	add(&command, path);
-	add(&command, "--check");
+	add(&command, "--precheck");
 	start(&command, "install the data plane");
 }

@@ -132,32 +132,38 @@ rates(const json_t *now, const json_t *before, const char *name, const struct ra
 }
 
 static void
-print_rates(const char *title, const json_t *list, const struct rate *rate)
+print_head(const json_t *object)
 {
+	const char *name = json_string_value(json_object_get(object, "program"));
+	char head[64];
+
+	if (name != NULL)
+		snprintf(head, sizeof(head), "%" JSON_INTEGER_FORMAT " %s",
+			 json_integer_value(json_object_get(object, "pid")), name);
+	else if (json_object_get(object, "core") != NULL)
+		snprintf(head, sizeof(head), "%" JSON_INTEGER_FORMAT " (%.0f%% busy)",
+			 json_integer_value(json_object_get(object, "core")),
+			 json_real_value(json_object_get(object, "busy_percent")));
+	else
+		snprintf(head, sizeof(head), "%s", json_string_value(json_object_get(object, "port")));
+	printf("%-24.24s", head);
+}
+
+/* A heading and at most so many lines; how many lines there were. */
+static size_t
+print_rates(const char *title, const json_t *list, const struct rate *rate, size_t most)
+{
+	size_t i, there = json_array_size(list), shown = there <= most ? there : most > 0 ? most - 1 : 0;
 	char bytes[32];
-	json_t *object;
-	size_t i;
 
 	printf("%-24s", title);
 	for (const struct rate *r = rate; r->key != NULL; r++)
 		printf(" %13s", r->title);
 	putchar('\n');
-	json_array_foreach(list, i, object)
-	{
-		const char *name = json_string_value(json_object_get(object, "program"));
-		char head[64];
+	for (i = 0; i < shown; i++) {
+		const json_t *object = json_array_get(list, i);
 
-		if (name != NULL)
-			snprintf(head, sizeof(head), "%" JSON_INTEGER_FORMAT " %s",
-				 json_integer_value(json_object_get(object, "pid")), name);
-		else if (json_object_get(object, "core") != NULL)
-			snprintf(head, sizeof(head), "%" JSON_INTEGER_FORMAT " (%.0f%% busy)",
-				 json_integer_value(json_object_get(object, "core")),
-				 json_real_value(json_object_get(object, "busy_percent")));
-		else
-			snprintf(head, sizeof(head), "%s",
-				 json_string_value(json_object_get(object, "port")));
-		printf("%-24.24s", head);
+		print_head(object);
 		for (const struct rate *r = rate; r->key != NULL; r++) {
 			double value = json_real_value(json_object_get(object, r->key));
 
@@ -168,6 +174,52 @@ print_rates(const char *title, const json_t *list, const struct rate *rate)
 		}
 		putchar('\n');
 	}
+	if (shown < there)
+		printf("and %zu more\n", there - shown);
+	return 1 + shown + (shown < there);
+}
+
+static int
+compare_work(const void *a, const void *b)
+{
+	double x = json_real_value(json_object_get(*(json_t *const *)a, client_rates[0].key));
+	double y = json_real_value(json_object_get(*(json_t *const *)b, client_rates[0].key));
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* Those that ask for most come first. */
+static json_t *
+busiest_first(const json_t *list)
+{
+	size_t n = json_array_size(list);
+	json_t *sorted = json_array(), **object = calloc(n + 1, sizeof(json_t *));
+
+	for (size_t i = 0; object != NULL && i < n; i++)
+		object[i] = json_array_get(list, i);
+	if (object != NULL)
+		qsort(object, n, sizeof(json_t *), compare_work);
+	for (size_t i = 0; object != NULL && i < n; i++)
+		json_array_append(sorted, object[i]);
+	free(object);
+	return sorted;
+}
+
+static void
+print_screen(const json_t *cores, const json_t *ports, const json_t *clients)
+{
+	json_t *sorted = busiest_first(clients);
+	size_t rows = top_screen_rows(), used;
+
+	if (isatty(STDOUT_FILENO))
+		fputs("\033[H\033[J", stdout);
+	used = print_rates("CORE", cores, core_rates, rows / 3) + 1;
+	putchar('\n');
+	used += print_rates("PORT", ports, port_rates, rows / 4) + 1;
+	putchar('\n');
+	/* The heading, and a line for the cursor. */
+	print_rates("CLIENT", sorted, client_rates, rows > used + 2 ? rows - used - 2 : 0);
+	json_decref(sorted);
 }
 
 static void
@@ -186,13 +238,7 @@ print_difference(const struct sample *now, const struct sample *before)
 		putchar('\n');
 		json_decref(all);
 	} else {
-		if (isatty(STDOUT_FILENO))
-			fputs("\033[H\033[J", stdout);
-		print_rates("CORE", cores, core_rates);
-		putchar('\n');
-		print_rates("PORT", ports, port_rates);
-		putchar('\n');
-		print_rates("CLIENT", clients, client_rates);
+		print_screen(cores, ports, clients);
 	}
 	fflush(stdout);
 	json_decref(cores);
@@ -219,8 +265,8 @@ top_run(int count, char **words)
 				   interval);
 	json_decref(given);
 	before = sample();
-	for (json_int_t i = 0; rounds == 0 || i < rounds; i++) {
-		sleep((unsigned int)interval);
+	top_screen_open();
+	for (json_int_t i = 0; (rounds == 0 || i < rounds) && top_screen_wait((unsigned int)interval); i++) {
 		now = sample();
 		print_difference(&now, &before);
 		forget(&before);

@@ -274,10 +274,9 @@ look_at_links(void)
 			log_notice("event=link port=%s text=\"the link is %s\"\n", port->info->name,
 				   up ? "up" : "down");
 			port->link_up = up;
-			if (up) {
+			if (up)
 				neigh_announce(control.neigh, control.now);
-				path_calls->link_up();
-			}
+			path_calls->link(port);
 		}
 		all_up = all_up && up;
 	}

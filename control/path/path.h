@@ -43,7 +43,7 @@ struct path_calls {
 	bool (*mad)(struct path_port *port, const struct cm_path *reply_path, const uint8_t *mad);
 	/* The next hop `hop` of `port` has another MAC now. */
 	void (*moved)(const struct path_port *port, const struct wire_addr *hop, const uint8_t mac[6]);
-	void (*link_up)(void);
+	void (*link)(const struct path_port *port); /* it is up, or down, now */
 };
 int paths_init(const struct config *config, const struct path_calls *calls, char *why, size_t why_len);
 void paths_fini(void);

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "control/attach/identity.h"
+#include "admit.h"
 #include "control/rsm/rsm.h"
-#include "rsm_wire.h"
 
 #define PATIENCE 4u /* keep-alive times until connecting is given up */
 
@@ -37,10 +37,13 @@ build_request(struct conn *conn, const struct client *client, const struct one_r
 		.order = rsm_own_order(),
 		.incarnation = control.incarnation,
 	};
+	const struct config_peer *peer = rsm_peer_at(&conn->path.dst);
 
 	identity_fill(&req.who, &client->sender, client->num_fds > 0 ? client->fds[0] : -1,
 		      segment == NULL ? NULL : &segment->acl);
-	rsm_req_build(&req, conn->setup->private_data);
+	req.secret = peer != NULL && peer->secret[0] != NULL;
+	rsm_req_build(&req, conn->setup->claims);
+	memcpy(conn->setup->private_data, conn->setup->claims, RSM_REQ_LEN);
 	conn->setup->private_len = RSM_REQ_LEN;
 }
 
@@ -129,19 +132,23 @@ rsm_disconnect(struct client *client, const struct one_msg *msg)
 	return REQUEST_LATER;
 }
 
-bool
+enum rsm_error
 import_reply(struct conn *conn)
 {
 	struct one_qp_shm *shm = qp_shm(conn->qp);
 	struct rsm_rep rep;
+	enum rsm_error error;
 
 	if (!rsm_rep_parse(conn->setup->remote.private_data, conn->setup->remote.private_len, &rep))
-		return false;
+		return RSM_BAD_DRIVER_VERSION;
+	error = import_check_proof(conn);
+	if (error != RSM_OK)
+		return error;
 	shm->rsm_addr = rep.addr;
 	shm->rsm_size = rep.size;
 	shm->rsm_key = rep.key;
 	shm->rsm_flags = rep.order == rsm_own_order() ? 0 : ONE_RSM_SWAP;
-	return host_watch(conn, rep.incarnation) == 0;
+	return host_watch(conn, rep.incarnation) == 0 ? RSM_OK : RSM_INSUFFICIENT_MEM;
 }
 
 enum rsm_error
@@ -158,21 +165,24 @@ import_error(enum one_conn_event event)
 	case ONE_CONN_ACCEPT_ERROR:
 	case ONE_CONN_DISCONNECTED:
 	case ONE_CONN_BROKEN:
+	case ONE_CONN_TIMEWAIT_EXIT:
 		break;
 	}
 	return RSM_CONN_ABORTED;
 }
 
 enum rsm_error
-import_rejected(uint16_t reason, const uint8_t *data)
+import_rejected(const struct conn *conn, uint16_t reason, const uint8_t *data)
 {
-	uint32_t code;
+	struct rsm_rej rej;
 
 	switch (reason) {
 	case CM_REJ_CONSUMER:
-		code = data == NULL ? 0 : rsm_rej_parse(data, CM_PRIVATE_REJ);
 		/* Without a reason: it was published when it heard us, and then not. */
-		return code == 0 ? RSM_INTERRUPTED : (enum rsm_error)code;
+		if (!rsm_rej_parse(data, CM_PRIVATE_REJ, &rej))
+			return RSM_INTERRUPTED;
+		import_unproven(conn, rej.why);
+		return (enum rsm_error)rej.code;
 	case CM_REJ_INVALID_SERVICE_ID:
 		return RSM_SEG_NOT_PUBLISHED;
 	case CM_REJ_NO_QP:

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "admit.h"
 #include "control/rsm/rsm.h"
 
 /* ---- imports ---- */
@@ -23,6 +24,7 @@ const struct qp_kind import_kind = {
 	.outcome = import_outcome,
 	.replied = import_reply,
 	.rejected = import_rejected,
+	.asked_again = import_prove,
 };
 
 int

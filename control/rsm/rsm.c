@@ -2,15 +2,16 @@
 /*
  * RSM segments: the exporter's side.  Ids are unique on the node; each published
  * segment is a listener of its own, and the decision on each import is made
- * here alone, from what the importer's data plane says of its process.
+ * here alone, from what the importer's data plane says of its process and,
+ * where they share a secret, proves (admit.c).
  */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "admit.h"
 #include "control/rsm/rsm.h"
-#include "rsm_wire.h"
 
 static uint64_t
 id_hash(uint32_t id)
@@ -178,76 +179,59 @@ rsm_unpublish(struct client *client, const struct one_msg *msg)
 
 /* ---- requests of importers ---- */
 
-static void
-refuse_import(struct conn *conn, enum rsm_error code)
+const struct config_peer *
+rsm_peer_at(const struct wire_addr *addr)
 {
-	uint8_t data[RSM_REJ_LEN];
-
-	rsm_rej_build(code, data);
-	conn_reject(conn, CM_REJ_CONSUMER, data, sizeof(data));
-}
-
-/* Is `node` what the configuration knows at that address? */
-static bool
-is_node(const struct wire_addr *addr, uint32_t node)
-{
-	if (path_own(addr) != NULL)
-		return node == control.config->node;
 	for (uint32_t i = 0; i < control.config->num_peers; i++) {
 		const struct config_peer *peer = &control.config->peer[i];
 		struct wire_addr at;
 
 		addr_to_wire(peer->addr.family, peer->addr.bytes, &at);
-		if (peer->node == node && memcmp(&at, addr, sizeof(at)) == 0)
-			return true;
+		if (memcmp(&at, addr, sizeof(at)) == 0)
+			return peer;
 	}
-	return false;
+	return NULL;
+}
+
+/* What the REP says. */
+static void
+grant(const struct segment *segment, const struct qp *qp, uint8_t out[RSM_REP_LEN])
+{
+	const struct rsm_rep rep = {
+		.size = segment->mr->length,
+		.addr = segment->mr->va,
+		.key = qp->window->key,
+		.mode = qp->permission,
+		.incarnation = control.incarnation,
+		.order = rsm_own_order(),
+	};
+
+	rsm_rep_build(&rep, out);
 }
 
 void
 rsm_request(struct segment *segment, struct conn *conn)
 {
-	struct rsm_rep rep = {
-		.size = segment->mr->length,
-		.addr = segment->mr->va,
-		.incarnation = control.incarnation,
-		.order = rsm_own_order(),
-	};
-	enum rsm_error error;
-	struct rsm_req req;
+	struct rsm_admitted admitted;
 	struct qp *qp;
+	enum rsm_error error;
 
-	if (!rsm_req_parse(conn->setup->remote.private_data, conn->setup->remote.private_len, &req) ||
-	    req.segment != segment->id) {
-		refuse_import(conn, RSM_BAD_DRIVER_VERSION);
+	if (!rsm_admit(segment, conn, &admitted))
 		return;
-	}
-	if (!is_node(&conn->path.dst, req.who.node)) {
-		log_of_others(warning,
-			      "event=node_wrong segment=%#x peer=%s node=%u text=\"the configuration does "
-			      "not have it so\" "
-			      "remedy=\"[peer %u] address = %s\"\n",
-			      segment->id, addr_text(&conn->path.dst), req.who.node, req.who.node,
-			      addr_text(&conn->path.dst));
-		refuse_import(conn, RSM_SEG_NOT_PUBLISHED_TO_NODE);
-		return;
-	}
-	error = acl_check(&segment->acl, &req.who, req.permission);
+	error = acl_check(&segment->acl, &admitted.req.who, admitted.req.permission);
 	if (error != RSM_OK) {
-		refuse_import(conn, error);
+		rsm_refuse(conn, error);
 		return;
 	}
-	if (!client_alive(segment->client) || export_qp_new(segment, req.permission, &qp) != 0) {
-		refuse_import(conn, RSM_INSUFFICIENT_RESOURCES);
+	if (!client_alive(segment->client) || export_qp_new(segment, admitted.req.permission, &qp) != 0) {
+		rsm_refuse(conn, RSM_INSUFFICIENT_RESOURCES);
 		return;
 	}
-	rep.key = qp->window->key;
-	rep.mode = req.permission;
-	rsm_rep_build(&rep, conn->setup->private_data);
-	conn->setup->private_len = RSM_REP_LEN;
-	if (host_watch(conn, req.incarnation) != 0) {
+	grant(segment, qp, conn->setup->private_data);
+	if (!rsm_admitted_seal(&admitted, conn, qp->config.qpn) ||
+	    host_watch(conn, admitted.req.incarnation) != 0) {
 		qp_remove(qp, false);
-		refuse_import(conn, RSM_INSUFFICIENT_RESOURCES);
+		rsm_refuse(conn, RSM_INSUFFICIENT_RESOURCES);
 		return;
 	}
 	conn_start(conn, qp);

@@ -31,6 +31,8 @@ struct segment *segment_find(uint32_t id);
 void rsm_request(struct segment *segment, struct conn *conn); /* CM_REQUEST */
 
 void rsm_leave(struct client *client); /* its segments go with it */
+/* The peer that the configuration has at that address; NULL: none. */
+const struct config_peer *rsm_peer_at(const struct wire_addr *addr);
 
 /* ---- queue.c ---- */
 extern const struct qp_kind import_kind, export_kind;
@@ -43,10 +45,10 @@ void export_drop_window(struct qp *qp);
 /* ---- import.c ---- */
 int rsm_connect(struct client *client, const struct one_msg *msg);
 int rsm_disconnect(struct client *client, const struct one_msg *msg);
-/* CM_REPLY of an import: false when it is not one that makes sense. */
-bool import_reply(struct conn *conn);
+/* CM_REPLY of an import. */
+enum rsm_error import_reply(struct conn *conn);
 enum rsm_error import_error(enum one_conn_event event);
-enum rsm_error import_rejected(uint16_t reason, const uint8_t *data);
+enum rsm_error import_rejected(const struct conn *conn, uint16_t reason, const uint8_t *data);
 
 /* ---- signal.c ---- */
 int rsm_signal(struct client *client, const struct one_msg *msg);

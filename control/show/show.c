@@ -247,4 +247,5 @@ show_peer(struct tell *d, const struct config_peer *peer)
 	add_number(d, "node", peer->node);
 	add_text(d, "address", config_addr_text(&peer->addr, false, text));
 	add_text(d, "port", by >= 0 ? control.config->port[by].name : "");
+	add_text(d, "secret", peer->secret[0] != NULL ? "yes" : "no");
 }

@@ -33,6 +33,7 @@ struct frame_info {
 	struct wire_packet packet;
 	uint16_t port;
 	bool parsed; /* packet is valid */
+	bool esp;    /* else: came by the port as ESP, from which it is still to be freed */
 };
 
 struct tx_queue {

@@ -17,6 +17,7 @@
 #include <rte_malloc.h>
 
 #include "dataplane/engine/internal.h"
+#include "dataplane/esp/change.h"
 #include "dataplane/loop/loop.h"
 #include "dataplane/mem/guard.h"
 #include "dataplane/port/port.h"
@@ -175,6 +176,20 @@ icrc_choose(char *why, size_t why_len)
 			   name, icrc->name);
 }
 
+static int
+ipsec_init(const struct config *config, char *why, size_t why_len)
+{
+	struct esp_change *change;
+	int error = esp_init(why, why_len);
+
+	if (error != 0 || config->num_ipsec == 0)
+		return error;
+	error = engine_ipsec_prepare(config, false, &change, why, why_len);
+	if (error == 0)
+		engine_ipsec_commit(change);
+	return error;
+}
+
 int
 engine_init(const struct config *config, char *why, size_t why_len)
 {
@@ -197,6 +212,8 @@ engine_init(const struct config *config, char *why, size_t why_len)
 		error = pools_init(why, why_len);
 	if (error == 0)
 		error = ports_start(why, why_len);
+	if (error == 0)
+		error = ipsec_init(config, why, why_len);
 	for (uint32_t i = 0; i < engine.num_cores && error == 0; i++) {
 		error = idle_init(engine.core[i]);
 		if (error != 0)
@@ -310,6 +327,7 @@ reap(bool all)
 void
 engine_fini(void)
 {
+	esp_fini();
 	for (uint32_t i = 0; i < engine.num_cores; i++)
 		core_free(engine.core[i]);
 	ports_fini();

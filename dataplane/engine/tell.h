@@ -17,5 +17,7 @@ typedef void engine_tell_fn(struct tell *tell, uint32_t number);
 engine_tell_fn engine_tell_core, engine_tell_drops, engine_tell_transport, engine_tell_stages;
 /* Any thread; a driver may ask its device. */
 engine_tell_fn engine_tell_port;
+/* Control thread: of security association number `number`, below engine_ipsec_count(). */
+engine_tell_fn engine_tell_ipsec;
 
 #endif

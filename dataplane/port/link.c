@@ -49,6 +49,7 @@ on_link_change(uint16_t device, enum rte_eth_event_type event, void *context, vo
 void
 link_guard(const struct port *port, const struct rte_eth_dev_info *info)
 {
+	memif_send_hides(true);
 	if ((*info->dev_flags & RTE_ETH_DEV_INTR_LSC) == 0 ||
 	    rte_eth_dev_callback_register(port->device, RTE_ETH_EVENT_INTR_LSC, on_link_change, NULL) != 0)
 		memif_unmap_waits(true);
@@ -83,8 +84,7 @@ restart(void *argument)
 	port->started = rte_eth_dev_start(port->device) == 0;
 	/* A port that did not start stays paused: it is tried again. */
 	if (port->started)
-		/* Pairs with port_usable. */
-		atomic_store_explicit(&port->paused, false, memory_order_release);
+		port_care(port, PORT_CARE_PAUSED, false);
 	/* Pairs with the load in engine_links_poll: `started` is the control thread's again. */
 	atomic_store_explicit(&port->restarting, false, memory_order_release);
 }
@@ -106,6 +106,7 @@ links_fini(void)
 	for (uint32_t i = 0; i < ports_num; i++)
 		rte_eal_alarm_cancel(restart, &ports[i]);
 	memif_unmap_waits(false);
+	memif_send_hides(false);
 }
 
 void
@@ -131,8 +132,7 @@ engine_links_poll(uint64_t now)
 			else
 				port->link_at = now + LINK_GRACE_NS;
 		} else if (!port->started || is_down(port)) {
-			/* Pairs with port_usable. */
-			atomic_store_explicit(&port->paused, true, memory_order_release);
+			port_care(port, PORT_CARE_PAUSED, true);
 			port->link_grace = engine_grace_start();
 			port->link_at = now + LINK_GRACE_NS;
 		}

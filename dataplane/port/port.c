@@ -15,6 +15,7 @@
 
 #include <rte_ethdev.h>
 
+#include "dataplane/esp/esp.h"
 #include "dataplane/port/device.h"
 #include "dataplane/port/port.h"
 
@@ -25,10 +26,7 @@ enum {
 	DESCRIPTORS = 1024,
 	/* A VLAN tag, the checksum that some devices deliver, and the header before the frame that virtio's
 	 * driver wants room for. */
-	FRAME_OVERHEAD = RTE_ETHER_HDR_LEN + 4 + 4 + 12,
-	/* What Linux leaves of an MTU for the payload of a packet (IPv6, UDP, BTH, the largest extension
-	 * headers, ICRC): both ends come to the same path MTU. */
-	PATH_OVERHEAD = 96
+	FRAME_OVERHEAD = RTE_ETHER_HDR_LEN + 4 + 4 + 12
 };
 
 struct port ports[CONFIG_PORTS_MAX];
@@ -238,6 +236,8 @@ choose_mtu(uint32_t index, const struct rte_eth_dev_info *info, uint16_t *config
 	const struct config_port *config = &engine.config->port[index];
 	struct engine_port_info *port = &ports[index].info;
 	char name[IF_NAMESIZE] = "";
+	/* Room for ESP where some peer has it: what a port does for one it does for all. */
+	uint32_t overhead = PORT_PATH_OVERHEAD + (engine.config->num_ipsec > 0 ? ESP_OVERHEAD_ROCE : 0);
 	uint16_t kernel = 0, largest = 256;
 
 	port->mtu = config->mtu != 0 ? config->mtu : RTE_ETHER_MTU;
@@ -260,18 +260,18 @@ choose_mtu(uint32_t index, const struct rte_eth_dev_info *info, uint16_t *config
 		return core_refuse(why, why_len, -EMSGSIZE,
 				   "port %s: mtu %u: the device takes at most %u; write mtu = %u",
 				   config->name, port->mtu, info->max_mtu, info->max_mtu);
-	if (port->mtu < 256 + PATH_OVERHEAD)
+	if (port->mtu < 256 + overhead)
 		return core_refuse(why, why_len, -EMSGSIZE,
 				   "port %s: mtu %u: RoCE needs %u at least; write mtu = 1500 or more",
-				   config->name, port->mtu, 256 + PATH_OVERHEAD);
-	while (largest < 4096 && largest * 2 + PATH_OVERHEAD <= port->mtu)
+				   config->name, port->mtu, 256 + overhead);
+	while (largest < 4096 && largest * 2 + overhead <= port->mtu)
 		largest *= 2;
 	if (config->path_mtu > largest)
 		return core_refuse(
 			why, why_len, -EMSGSIZE,
 			"port %s: path_mtu %u: an mtu of %u allows %u; write path_mtu = %u or mtu = %u",
 			config->name, config->path_mtu, port->mtu, largest, largest,
-			config->path_mtu + PATH_OVERHEAD);
+			config->path_mtu + overhead);
 	port->path_mtu = config->path_mtu != 0 ? config->path_mtu : largest;
 	return 0;
 }
@@ -502,7 +502,7 @@ start(uint32_t index, char *why, size_t why_len)
 		return fail_open(index, "does not start", error, why, why_len);
 	port->started = error == 0;
 	/* The far end of the cable may come later: link.c tries again. */
-	atomic_init(&port->paused, !port->started);
+	atomic_init(&port->care, port->started ? 0 : PORT_CARE_PAUSED);
 	/* Neighbour discovery comes by multicast; devices that have no such filter deliver it anyway. */
 	rte_eth_allmulticast_enable(port->device);
 	add_rx_queues(index);

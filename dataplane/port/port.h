@@ -31,7 +31,8 @@ struct port {
 	bool started;
 	/* link.c: the port must be started again when its link is lost. */
 	bool reconnects;
-	_Atomic bool paused;     /* cores leave the device alone */
+	/* What cores have to mind of it before a burst: PORT_CARE_*; mostly 0. */
+	_Atomic uint8_t care;
 	_Atomic bool restarting; /* on DPDK's interrupt thread, whose `started` is meanwhile */
 	uint64_t link_at, link_grace;
 	/* Frames of the control thread, and of cores without a queue of their own, to the core
@@ -42,11 +43,29 @@ struct port {
 extern struct port ports[CONFIG_PORTS_MAX];
 extern uint32_t ports_num;
 
-/* Pairs with the stores in link.c: what the device was started with is there when it is not paused. */
-static inline bool
-port_usable(const struct port *port)
+#define PORT_CARE_PAUSED 1u /* leave the device alone */
+#define PORT_CARE_ESP 2u    /* there are peers to whom policy matters */
+
+/* What Linux leaves of an MTU for the payload of a packet (IPv6, UDP, BTH, the largest extension headers,
+ * ICRC): both ends come to the same path MTU. */
+#define PORT_PATH_OVERHEAD 96u
+
+/* Pairs with port_care: what the device was started with is there when it is not paused. */
+static inline uint8_t
+port_cares(const struct port *port)
 {
-	return !atomic_load_explicit(&port->paused, memory_order_acquire);
+	return atomic_load_explicit(&port->care, memory_order_acquire);
+}
+
+/* Any thread: one of PORT_CARE_*. */
+static inline void
+port_care(struct port *port, uint8_t care, bool on)
+{
+	/* Pair with port_cares. */
+	if (on)
+		atomic_fetch_or_explicit(&port->care, care, memory_order_release);
+	else
+		atomic_fetch_and_explicit(&port->care, (uint8_t)~care, memory_order_release);
 }
 
 int ports_configure(char *why, size_t why_len); /* before the cores' buffers: says how large they are */
@@ -73,6 +92,9 @@ void links_fini(void); /* before the ports are closed */
 
 /* ---- memif_unmap.c ---- */
 void memif_unmap_waits(bool on); /* munmap() on threads of DPDK's: for a grace period */
+
+/* ---- memif_send.c ---- */
+void memif_send_hides(bool on); /* that the far end has hung up, on DPDK's interrupt thread */
 
 /* ---- tx.c ---- */
 struct rte_mbuf *tx_alloc(struct core *core);

@@ -5,6 +5,7 @@
  * hands its frames to the core that has queue 0.
  */
 #include "dataplane/core/stats.h"
+#include "dataplane/esp/esp.h"
 #include "dataplane/port/port.h"
 
 struct rte_mbuf *
@@ -39,6 +40,19 @@ seal(struct core *core)
 		stage_within(core, ENGINE_STAGE_OUTPUT, rte_rdtsc() - start);
 }
 
+/* Of so many frames at the front those that may leave, as they may. */
+static uint16_t
+protect(struct core *core, uint32_t index, struct tx_queue *queue, uint16_t burst)
+{
+	struct rte_mbuf **frames = &queue->frame[queue->first];
+	uint16_t kept = esp_out(core, (uint16_t)index, ports[index].info.mtu, frames, burst);
+
+	if (kept < burst)
+		memmove(frames + kept, frames + burst, (queue->count - burst) * sizeof(frames[0]));
+	queue->count -= burst - kept;
+	return kept;
+}
+
 /* Frames that have gone. */
 static uint32_t
 flush_port(struct core *core, uint32_t index)
@@ -52,12 +66,16 @@ flush_port(struct core *core, uint32_t index)
 	while (burst > 0) {
 		struct rte_mbuf **frames = &queue->frame[queue->first];
 		uint32_t len[CORE_BURST];
+		uint8_t care = port_cares(port);
 
+		if (unlikely(care != 0)) {
+			if ((care & PORT_CARE_PAUSED) != 0)
+				break;
+			burst = protect(core, index, queue, burst);
+		}
 		/* Once sent, a frame is no longer ours to look at. */
 		for (uint16_t i = 0; i < burst; i++)
 			len[i] = frames[i]->pkt_len;
-		if (unlikely(!port_usable(port)))
-			break;
 		if (likely(has_queue(core, port))) {
 			sent = rte_eth_tx_burst(port->device, (uint16_t)core->index, frames, burst);
 			for (uint16_t i = 0; i < sent; i++)

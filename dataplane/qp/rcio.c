@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "dataplane/core/stats.h"
+#include "dataplane/esp/esp.h"
 #include "dataplane/port/port.h"
 #include "dataplane/qp/transport.h"
 
@@ -91,7 +92,7 @@ loop_frame(struct core *core, uint16_t port, uint32_t qpn, bool sealed)
 	}
 	if (!sealed)
 		wire_seal(rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
-	frame_info(m)->parsed = false;
+	frame_info(m)->parsed = frame_info(m)->esp = false;
 	frame_info(m)->port = port;
 	hand_over(core, peer->core, m);
 }
@@ -468,6 +469,49 @@ input(struct core *core, struct rte_mbuf *m, uint16_t port)
 	return false;
 }
 
+/* Frames of one port, in the order in which they came. */
+static inline void
+take_burst(struct core *core, uint16_t port, struct rte_mbuf **frames, uint16_t n)
+{
+	struct rte_mbuf *done[CORE_BURST];
+	uint16_t num_done = 0;
+
+	for (uint16_t j = 0; j < n && j < 2; j++)
+		rte_prefetch0(rte_pktmbuf_mtod(frames[j], void *));
+	core->env.move = &core->move;
+	rc_run_end(&core->env);
+	for (uint16_t j = 0; j < n; j++) {
+		if (j + 2 < n)
+			rte_prefetch0(rte_pktmbuf_mtod(frames[j + 2], void *));
+		if (input(core, frames[j], port))
+			done[num_done++] = frames[j];
+	}
+	delivered(core);
+	core->env.move = NULL;
+	wire_move(&core->move);
+	rte_pktmbuf_free_bulk(done, num_done);
+}
+
+static inline uint32_t
+receive(struct core *core, const struct rx_queue *queue, bool esp)
+{
+	struct rte_mbuf *frames[CORE_BURST];
+	uint16_t n = rte_eth_rx_burst(queue->device, queue->queue, frames, CORE_BURST);
+
+	stage_end(core, ENGINE_STAGE_DRIVER_RX);
+	core->rx_more |= n == CORE_BURST;
+	take_burst(core, queue->port, frames, esp ? esp_in(core, queue->port, frames, n) : n);
+	core->stats.rx_packets += n;
+	stage_end(core, ENGINE_STAGE_INPUT);
+	return n;
+}
+
+static __rte_noinline uint32_t
+receive_with_care(struct core *core, const struct rx_queue *queue, uint8_t care)
+{
+	return (care & PORT_CARE_PAUSED) != 0 ? 0 : receive(core, queue, true);
+}
+
 uint32_t
 rcio_receive(struct core *core)
 {
@@ -476,40 +520,45 @@ rcio_receive(struct core *core)
 	core->rx_more = false;
 	for (uint32_t i = 0; i < core->num_rx; i++) {
 		const struct rx_queue *queue = &core->rx[i];
-		struct rte_mbuf *frames[CORE_BURST], *done[CORE_BURST];
-		uint16_t n, num_done = 0;
+		uint8_t care = port_cares(&ports[queue->port]);
 
-		if (unlikely(!port_usable(&ports[queue->port])))
-			continue;
-		n = rte_eth_rx_burst(queue->device, queue->queue, frames, CORE_BURST);
-		stage_end(core, ENGINE_STAGE_DRIVER_RX);
-		core->rx_more |= n == CORE_BURST;
-		for (uint16_t j = 0; j < n && j < 2; j++)
-			rte_prefetch0(rte_pktmbuf_mtod(frames[j], void *));
-		core->env.move = &core->move;
-		rc_run_end(&core->env);
-		for (uint16_t j = 0; j < n; j++) {
-			if (j + 2 < n)
-				rte_prefetch0(rte_pktmbuf_mtod(frames[j + 2], void *));
-			if (input(core, frames[j], queue->port))
-				done[num_done++] = frames[j];
-		}
-		delivered(core);
-		core->env.move = NULL;
-		wire_move(&core->move);
-		rte_pktmbuf_free_bulk(done, num_done);
-		core->stats.rx_packets += n;
-		received += n;
-		stage_end(core, ENGINE_STAGE_INPUT);
+		if (unlikely(care != 0))
+			received += receive_with_care(core, queue, care);
+		else
+			received += receive(core, queue, false);
 	}
 	return received;
+}
+
+/* From another core: from a queue pair of its, or a port; false: nothing is to be delivered. */
+static bool
+look_inbound(struct core *core, struct rte_mbuf *m)
+{
+	struct frame_info *info = frame_info(m);
+	enum wire_drop drop;
+
+	if (info->parsed)
+		return true;
+	drop = wire_parse(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, &info->packet);
+	if (drop != WIRE_OK)
+		core->stats.drop[drop]++;
+	return drop == WIRE_OK;
+}
+
+/* As if it had come by a queue of ours. */
+static void
+take_esp(struct core *core, struct rte_mbuf *m)
+{
+	uint16_t port = frame_info(m)->port, left = esp_in(core, port, &m, 1);
+
+	take_burst(core, port, &m, left);
 }
 
 uint32_t
 rcio_inbound(struct core *core)
 {
-	struct rte_mbuf *frames[CORE_BURST];
-	uint32_t n;
+	struct rte_mbuf *frames[CORE_BURST], *done[CORE_BURST];
+	uint32_t n, num_done = 0;
 
 	if (ring_used(core->inbound) == 0)
 		return 0;
@@ -519,17 +568,15 @@ rcio_inbound(struct core *core)
 		struct frame_info *info = frame_info(frames[i]);
 		struct engine_qp *qp;
 
-		core->rx_frame = frames[i];
-
-		if (!info->parsed) {
-			enum wire_drop drop = wire_parse(rte_pktmbuf_mtod(frames[i], uint8_t *),
-							 frames[i]->data_len, &info->packet);
-
-			if (drop != WIRE_OK) {
-				core->stats.drop[drop]++;
-				continue;
-			}
+		if (unlikely(!info->parsed && info->esp)) {
+			delivered(core);
+			take_esp(core, frames[i]);
+			continue;
 		}
+		done[num_done++] = frames[i];
+		core->rx_frame = frames[i];
+		if (!look_inbound(core, frames[i]))
+			continue;
 		qp = engine_qp_find(info->packet.qpn);
 		/* It may have gone, or its number to another core, since it was handed over. */
 		if (qp != NULL && qp->core == core) {
@@ -541,6 +588,6 @@ rcio_inbound(struct core *core)
 		}
 	}
 	delivered(core);
-	rte_pktmbuf_free_bulk(frames, n);
+	rte_pktmbuf_free_bulk(done, num_done);
 	return n;
 }

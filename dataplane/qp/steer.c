@@ -15,6 +15,7 @@
  *
  * What changes rules runs on the control thread.
  */
+#include "dataplane/esp/esp.h"
 #include "dataplane/port/port.h"
 #include "dataplane/qp/transport.h"
 
@@ -32,6 +33,9 @@ steer_ask(struct core *core, struct engine_qp *qp, const struct frame_info *info
 	    core->now < qp->flow_at || info->port != qp->port || qp->local || qp->loop ||
 	    (qp->phase != QP_RTR && qp->phase != QP_RTS) ||
 	    memcmp(&packet->src, &qp->attr.path.dst, sizeof(packet->src)) != 0)
+		return;
+	/* Of what comes as ESP a device sees no UDP port. */
+	if (esp_encrypts(&packet->src))
 		return;
 	if (event_strays(core, qp, (uint16_t)(udp[0] << 8 | udp[1])))
 		qp->flow_at = core->now + FLOW_INTERVAL_NS;

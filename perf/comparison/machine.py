@@ -12,7 +12,7 @@ HUGE_WANTED = 800  # pages of 2 MiB, for two data planes or two testpmd
 
 # program looked for: package of Debian that has it
 RIVALS = {"ucx_perftest": "ucx-utils", "fi_pingpong": "libfabric-bin", "iperf3": "iperf3", "sockperf": "sockperf",
-          "dpdk-testpmd": "dpdk", "ib_write_bw": "perftest", "ib_write_lat": "perftest"}
+          "dpdk-testpmd": "dpdk", "ib_write_bw": "perftest", "ib_write_lat": "perftest", "ib_send_lat": "perftest"}
 
 
 ROUND_ROBIN = ("chrt", "-r", "1")

@@ -62,7 +62,7 @@ class DataPlane(Background):
                          os.path.join(context.directory, f"{name}.log"))
         try:
             self.wait_for("serving on", 30)
-        except Failed:
+        except BaseException:
             self.stop()
             raise
 
@@ -109,7 +109,7 @@ class Bench:
             for i, core in enumerate(cores):
                 self.planes.append(DataPlane(context, f"{name}{i + 1}", i + 1, core, ("server", "client")[i], mtu,
                                              idle[i], control[i], frame))
-        except Failed:
+        except BaseException:
             self.close()
             raise
         self.near, self.far = self.planes[0], self.planes[-1]

@@ -162,7 +162,7 @@ class TestPmd:
                 if time.time() > deadline:
                     raise Failed("dpdk-testpmd received nothing")
                 time.sleep(0.1)
-        except Failed:
+        except BaseException:
             self.__exit__()
             raise
         self._signal(signal.SIGSTOP)

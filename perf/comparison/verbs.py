@@ -13,7 +13,18 @@ SIZES = ((8, "8 B"), (4096, "4 KiB"), (1 << 20, "1 MiB"))
 WORKS = {8: (1024, 64, 2e6, "M/s"), 4096: (256, 16, 5e5, "GB/s"), 1 << 20: (4, 1, 3e3, "GB/s")}
 BANDWIDTH_COLUMNS = 5  # bytes, iterations, MB/s at most, MB/s (decimal), millions a second
 LATENCY_COLUMNS = 9    # bytes, iterations, us: least, most, typical, average, deviation, 99 %, 99.9 %
-UCX_TESTS = {"rate": ("ucp_put_bw", 64, 30000), "large": ("ucp_put_bw", 1 << 20, 200), "latency": ("ucp_put_lat", 8, 3000)}
+# test of ucx_perftest, size, count; what is made of its line: column (us, operations a second), factor, unit
+UCX_WORKS = {"UCX put of 64 B": ("ucp_put_bw", 64, 30000, 1, 1e-6, "M/s"),
+             "UCX put of 1 MiB": ("ucp_put_bw", 1 << 20, 200, 1, (1 << 20) / 1e9, "GB/s"),
+             "UCX put of 8 B, half a round trip": ("ucp_put_lat", 8, 3000, 0, 1, "us"),
+             "UCX tagged messages of 64 B": ("tag_bw", 64, 30000, 1, 1e-6, "M/s"),
+             "UCX tagged messages of 1 MiB": ("tag_bw", 1 << 20, 200, 1, (1 << 20) / 1e9, "GB/s"),
+             "UCX tagged message of 8 B, half a round trip": ("tag_lat", 8, 3000, 0, 1, "us")}
+UCX_TESTS = {f"test{i}": work[:3] for i, work in enumerate(UCX_WORKS.values())}
+
+# By default it has its buffers in System V shared memory where there are hugepages, and that is copied (doc/verbs.md, "UCX").
+UCX_ENVIRONMENT = {"UCX_NET_DEVICES": "p0:1", "UCX_UD_VERBS_ETH_DGID_CHECK": "n",
+                   **dict.fromkeys(("UCX_RC_VERBS_ALLOC", "UCX_UD_VERBS_ALLOC", "UCX_ALLOC_PRIO"), "thp,mmap,heap")}
 
 # UCX takes no device without a character device of its name, which it does not open (doc/verbs.md, "UCX").
 DEV = """#!/bin/sh
@@ -58,11 +69,9 @@ def ib_write_bw(context, bench, size):
     return perftest(context, bench, "ib_write_bw", size, options, BANDWIDTH_COLUMNS)[4] * 1e6
 
 
-def ib_write_lat(context, bench, size):
-    """Half a round trip, us.  It looks at its memory without end, and lets nobody else run meanwhile."""
-    if not context.layout.spare:
-        raise Failed("ib_write_lat and two polling cores want four processors")
-    return perftest(context, bench, "ib_write_lat", size, ["-n", "3000"], LATENCY_COLUMNS)[4]
+def half_a_round_trip(context, bench, program, size):
+    """us"""
+    return perftest(context, bench, program, size, ["-n", "3000"], LATENCY_COLUMNS)[4]
 
 
 def ucx(context, bench):
@@ -74,8 +83,7 @@ def ucx(context, bench):
         f.write(DEV)
     os.chmod(script, 0o755)
     enter = ["unshare", "-m", "--propagation", "private", script]
-    return rivals.ucx(context, "rc_verbs,ud_verbs,self", UCX_TESTS,
-                      {"UCX_NET_DEVICES": "p0:1", "UCX_UD_VERBS_ETH_DGID_CHECK": "n"},
+    return rivals.ucx(context, "rc_verbs,ud_verbs,self", UCX_TESTS, UCX_ENVIRONMENT,
                       [*enter, *started(context, bench.far)], [*enter, *started(context, bench.near)])
 
 
@@ -95,14 +103,16 @@ def bandwidths(context, rows, bench, turns):
 
 
 def latencies(context, rows, bench, turns):
+    # ib_write_lat looks at its memory without end, and lets nobody else run meanwhile: it wants a processor of its own.
+    program, ours = ("ib_write_lat", "write_pp") if context.layout.spare else ("ib_send_lat", "send_pp")
     for size, name in SIZES:
         slices = turns(rows, bench, GROUP, {
-            "perftest": lambda s=size: ib_write_lat(context, bench, s),
-            "ours": lambda s=size: bench.perf(["write_pp"], context.layout.application, s)["latency_ns"]["p50"] / 1e3}, {})
+            "perftest": lambda s=size: half_a_round_trip(context, bench, program, s),
+            "ours": lambda s=size: bench.perf([ours], context.layout.application, s)["latency_ns"]["p50"] / 1e3}, {})
         hops = slices.hops("perftest")
-        rows.add(GROUP, f"ib_write_lat, {name}", slices.values("perftest"), "us", better=LOWER, hops=hops,
-                 rivals=[("oneside-perf write_pp", slices.values("ours"), "us")])
-        rows.ratio(GROUP, f"ib_write_lat, {name} / oneside-perf", slices.ratios("perftest", "ours"), "of oneside-perf", 1.1,
+        rows.add(GROUP, f"{program}, {name}", slices.values("perftest"), "us", better=LOWER, hops=hops,
+                 rivals=[(f"oneside-perf {ours}", slices.values("ours"), "us")])
+        rows.ratio(GROUP, f"{program}, {name} / oneside-perf", slices.ratios("perftest", "ours"), "of oneside-perf", 1.1,
                    LOWER, hops=hops)
 
 
@@ -110,15 +120,15 @@ def by_ucx(context, rows, bench, turns):
     slices = turns(rows, bench, GROUP, {"verbs": lambda: ucx(context, bench)},
                    {"tcp": lambda: rivals.ucx(context, "tcp", UCX_TESTS)})
     hops = slices.hops("verbs")
-    for test, work, column, scale, unit, better in (
-            ("rate", "UCX put of 64 B over verbs", 1, 1e-6, "M/s", "higher"),
-            ("large", "UCX put of 1 MiB over verbs", 1, (1 << 20) / 1e9, "GB/s", "higher"),
-            ("latency", "UCX put of 8 B over verbs, half a round trip", 0, 1, "us", LOWER)):
-        def value(result, t=test, c=column, s=scale):
+    for i, (work, (_, _, _, column, scale, unit)) in enumerate(UCX_WORKS.items()):
+        def value(result, t=f"test{i}", c=column, s=scale):
             return result[t][c] * s
 
-        rows.add(GROUP, work, slices.of("verbs", value), unit, better=better, hops=hops,
+        better = LOWER if unit == "us" else "higher"
+        rows.add(GROUP, f"{work}, over verbs", slices.of("verbs", value), unit, better=better, hops=hops,
                  rivals=[("UCX over tcp", slices.of("tcp", value), unit)])
+        rows.ratio(GROUP, f"{work}, over verbs / over tcp",
+                   slices.of_pairs("verbs", "tcp", lambda a, b, v=value: v(a) / v(b)), "of tcp", better=better, hops=hops)
 
 
 def programs(context, rows, bench, turns):

@@ -233,7 +233,6 @@ def across(context, rows):
         large(context, rows, bench, 4096, 0.45, True)
         latencies(context, rows, bench)
         signals(context, rows, bench)
-        programs(context, rows, bench, turns)
         sweep(context, rows, bench, "oneside over memif")
         by_endpoints(context, rows, bench, "oneside over memif")
     with Bench(context, "small", True, mtu=1500) as bench:
@@ -245,6 +244,12 @@ def across(context, rows):
         time.sleep(0.5)
         connections(context, rows, bench)
         memory(context, rows, bench)
+
+
+def verbs(context, rows):
+    with Bench(context, "pair", True) as bench:
+        time.sleep(0.5)
+        programs(context, rows, bench, turns)
 
 
 def tcp_rivals(context, rows):
@@ -503,5 +508,5 @@ def simulator(context, rows):
     rows.add(SIMULATED, "32 senders into one receiver: Jain fairness", most[0][6] if most else None, "", 0.95)
 
 
-GROUPS = {"across": (across, tcp_rivals), "alone": (alone,), "sleep": (sleeping,),
+GROUPS = {"across": (across, tcp_rivals), "verbs": (verbs,), "alone": (alone,), "sleep": (sleeping,),
           "simulator": (simulator,)}

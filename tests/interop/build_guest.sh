@@ -20,7 +20,7 @@ missing() {
 exec 9>"$out/lock"
 flock -w 120 9 || missing "another build of the guest does not end"
 
-programs="rping ucmatose ib_write_bw ib_read_bw ib_send_bw ib_write_lat ib_atomic_bw ibv_rc_pingpong ibv_ud_pingpong udaddy ip rdma tc"
+programs="rping ucmatose ib_write_bw ib_read_bw ib_send_bw ib_write_lat ib_atomic_bw ib_read_lat ib_send_lat ib_atomic_lat ibv_rc_pingpong ibv_ud_pingpong udaddy ip rdma tc"
 for program in qemu-system-x86_64 busybox cpio depmod modprobe python3 $programs; do
 	command -v "$program" >/dev/null ||
 		missing "there is no $program; install qemu-system-x86 busybox-static cpio kmod rdmacm-utils ibverbs-utils perftest iproute2"
@@ -128,7 +128,7 @@ put_file "$(ldconfig -p | awk '/libgcc_s.so.1.*x86-64/ {print $NF; exit}')"
 printf 'root:x:0:0:root:/:/bin/sh\n' >"$root/etc/passwd"
 printf '127.0.0.1 localhost\n' >"$root/etc/hosts"
 
-for module in virtio_pci virtio_net 9p 9pnet_virtio rdma_rxe ib_uverbs rdma_ucm crc32_generic sch_netem sch_ingress cls_matchall act_mirred ifb vfio-pci vfio_iommu_type1 tun bridge sch_multiq cls_flower act_skbedit overlay; do
+for module in virtio_pci virtio_net veth 9p 9pnet_virtio rdma_rxe ib_uverbs rdma_ucm crc32_generic sch_netem sch_ingress cls_matchall act_mirred ifb vfio-pci vfio_iommu_type1 uio_pci_generic tun bridge sch_multiq cls_flower act_skbedit overlay esp4 esp6 xfrm_user gcm ctr ghash_generic seqiv sha512_generic drbg; do
 	modprobe -d "$modules" -S "$kernel" --show-depends "$module" | awk '$1 == "insmod" {print $2}'
 done | sort -u | while read -r file; do
 	part=lib/modules/$kernel/${file#*/lib/modules/"$kernel"/}

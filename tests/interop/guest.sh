@@ -8,10 +8,12 @@
 #   start_guest                   192.0.2.10, 2001:db8::10; returns when Soft-RoCE is there
 #   start_pci_guest NIC CORES QUEUES  instead: a network device bound to vfio-pci behind an IOMMU
 #   start_tap_guest CORES         instead: a bridge br0 with the network device
+#   start_rdma_guest CPUS MEMORY  instead, with four NICs that QEMU joins, two and two
 #   start_systemd_guest ROOT      instead, without network: that folder is its root, under systemd
 #   stop_guest, kill_guest        power off; vanish
 #   start_interop_plane 4|6 MTU [KEY=VALUE] [DRIVER]  data plane a at 192.0.2.1 or 2001:db8::1 ($OURS; the
 #                                 guest's is $THEIRS), its port with that key; the guest's MTU follows
+#                                 and the options of PLANE_MORE
 #   guest COMMAND...              runs it in the guest; its output and status; $LIMIT seconds at most
 #   guest_begin NAME COMMAND...   the same in the background; guest_end NAME waits: the status
 #   udapl COMMAND...              a program of ours on data plane a; $LIMIT seconds at most
@@ -32,6 +34,7 @@ GUEST_RUN= # the directory shared with the guest
 INTEROP=${INTEROP:-$BUILD/interop}
 PROGRAMS=$BUILD/tests/interop
 JOB=0
+declare -ga PLANE_MORE=()
 
 # OFED's uDAPL 2.0, where this machine has it: programs, and the provider on verbs and rdma_cm.
 dapl2_programs() { command -v dtest dtestx dtestcm dapltest | tr '\n' ' '; }
@@ -144,14 +147,14 @@ boot() {
 	say "guest: Linux $(cat "$GUEST_RUN/ready")"
 }
 
+# No offloads: the bridge sees what a cable would carry.
+WIRE=host_mtu=$CABLE_MTU,csum=off,gso=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ufo=off
+WIRE+=,host_tso4=off,host_tso6=off,host_ufo=off
+
 start_guest() {
-	local device
-	# No offloads: the bridge sees what a cable would carry.
-	device=virtio-net-pci,netdev=net,mac=52:54:00:6f:6e:65,host_mtu=$CABLE_MTU,csum=off,gso=off
-	device+=,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ufo=off,host_tso4=off,host_tso6=off,host_ufo=off
 	# Without pclmulqdq, whose emulation is slower than a table.
 	boot 1 512 "guest.mtu=1500 guest.ip=192.0.2.10/24 guest.ip6=2001:db8::10/64" -cpu Haswell-noTSX,-pclmulqdq \
-		-netdev tap,id=net,ifname=tap0,script=no,downscript=no -device "$device"
+		-netdev tap,id=net,ifname=tap0,script=no,downscript=no -device "virtio-net-pci,netdev=net,mac=52:54:00:6f:6e:65,$WIRE"
 }
 
 # start_pci_guest e1000e|vmxnet3|virtio-net-pci CORES QUEUES: $PCI is the device's address.
@@ -182,6 +185,18 @@ start_tap_guest() {
 		-device virtio-9p-pci,fsdev=root,mount_tag=hostroot \
 		-netdev tap,id=net,ifname=tap0,script=no,downscript=no \
 		-device virtio-net-pci,netdev=net,mac=52:54:00:6f:6e:67,csum=off,gso=off,guest_csum=off,guest_tso4=off
+}
+
+# Without pclmulqdq, as start_guest; without erms, since string moves are emulated byte by byte.
+start_rdma_guest() {
+	local -a nics=()
+	local i
+	for i in 1 2 3 4; do
+		nics+=(-netdev "hubport,id=net$i,hubid=$(((i - 1) / 2))" -device "virtio-net-pci,netdev=net$i,mac=52:54:00:6f:6e:1$i,$WIRE")
+	done
+	boot "$1" "$2" "guest.rdma" -cpu Haswell-noTSX,-pclmulqdq,-erms "${nics[@]}" \
+		-fsdev local,id=root,path=/,security_model=none,readonly=on,multidevs=remap \
+		-device virtio-9p-pci,fsdev=root,mount_tag=hostroot
 }
 
 start_systemd_guest() {
@@ -262,7 +277,7 @@ start_interop_plane() {
 	# shellcheck disable=SC2046 # words are wanted
 	PLANE_NETNS=oneside-$$-a start_plane a $(plane_cores 1) $(eal_options a) \
 		"--vdev=net_${driver}0,$device" -- --idle sleep --node 1 \
-		--port "name=p0,device=net_${driver}0,address=$OURS/$prefix,mtu=$2${3:+,$3}"
+		--port "name=p0,device=net_${driver}0,address=$OURS/$prefix,mtu=$2${3:+,$3}" "${PLANE_MORE[@]}"
 	say "$(grep '^port ' "$(plane_log a)")"
 	# For programs of uDAPL 2.0.
 	printf 'oneside u2.0 nonthreadsafe default %s oneside.2.0 "socket=%s" ""\n' \

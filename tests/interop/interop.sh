@@ -259,13 +259,67 @@ case_xdp() {
 	stop_plane a
 }
 
+# The guest's kernel as the other end of ESP: `ip xfrm` with the same keys.
+xfrm() {
+	local from to spi key
+	{
+		printf 'set -e\nmodprobe -a esp4 esp6 xfrm_user gcm ctr ghash_generic sha512_generic drbg seqiv\n'
+		while read -r from to spi key; do
+			printf "/usr/bin/ip xfrm state add src %s dst %s proto esp spi %s mode transport \
+				aead 'rfc4106(gcm(aes))' 0x%s 128 flag esn replay-window 1024\n" "$from" "$to" "$spi" "$(cat "$key")"
+		done <<-KEYS
+			$OURS $THEIRS 0x1001 $WORK/to-guest.key
+			$THEIRS $OURS 0x1002 $WORK/to-us.key
+		KEYS
+		printf '/usr/bin/ip xfrm policy add src %s dst %s dir out tmpl proto esp mode transport\n' "$THEIRS" "$OURS"
+		printf '/usr/bin/ip xfrm policy add src %s dst %s dir in tmpl proto esp mode transport\n' "$OURS" "$THEIRS"
+	} >"$GUEST_RUN/xfrm.sh"
+	guest sh /host/xfrm.sh || fail "the guest takes no keys"
+}
+
+# start_esp_plane 4|6 MTU: with the guest behind ESP.
+start_esp_plane() {
+	local theirs=192.0.2.10
+	[ "$1" = 4 ] || theirs=2001:db8::10
+	(umask 077 && openssl rand -hex 36 >"$WORK/to-guest.key" && openssl rand -hex 20 >"$WORK/to-us.key")
+	KEYS="0x1001:$WORK/to-guest.key 0x1002:$WORK/to-us.key"
+	PLANE_MORE=(--state "$WORK/state"
+		"--ipsec=name=guest,address=$theirs,out=0x1001:$WORK/to-guest.key,in=0x1002:$WORK/to-us.key")
+	start_interop_plane "$1" "$2"
+	PLANE_MORE=()
+	xfrm
+}
+
+case_esp() {
+	start_esp_plane 4 1500
+	guest ping -c 3 -s 1000 "$OURS" || fail "no echo by ESP"
+	talk "ESP: rping" rping -C 5 -S 64
+	talk "ESP: rping" rping -C 5 -S 65535
+	talk "ESP: ib_write_bw" write_bw -s 65536 -n 20
+	talk "ESP: ib_send_bw" send_bw -s 4096 -n 100
+	stop_plane a
+}
+
+case_esp6() {
+	start_esp_plane 6 3000
+	talk "ESP, IPv6: rping" rping -C 5 -S 64
+	talk "ESP, IPv6: rping" rping -C 5 -S 16385
+	stop_plane a
+}
+
 for name in "$@"; do
+	KEYS=
 	declare -F "case_$name" >/dev/null || fail "there is no case $name"
 	[ "$SECONDS" -le "$ENOUGH" ] || skip "this machine is slow: case $name is left out, and what follows it"
 	began=$SECONDS
 	start_capture "$name" "$SWITCH" port0 # the data plane's side of the cable does not show what it sends
 	"case_$name"
 	stop_capture "$name"
+	# shellcheck disable=SC2086 # words are wanted
+	[ -z "$KEYS" ] || {
+		/usr/bin/python3 -B "$HERE/../net/esp_decrypt.py" "$WORK/$name.pcap" "$WORK/opened.pcap" $KEYS || fail "ESP of $name"
+		mv "$WORK/opened.pcap" "$WORK/$name.pcap"
+	}
 	/usr/bin/python3 "$HERE/../net/check_capture.py" "$WORK/$name.pcap" 50 || fail "the capture of $name"
 	say "     case $name: $((SECONDS - began)) seconds"
 done

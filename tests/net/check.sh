@@ -76,7 +76,7 @@ done
 HOW=--precheck
 checks 0 'Nothing essential is missing.' $SMALL $CABLE -- $SOCKET $PORT
 checks 0 'Nothing essential is missing.' $SMALL $CABLE -- $SOCKET --port name=p0,device=net_memif7,address=192.0.2.1/24
-! grep -q EAL "$WORK/out" "$WORK/err" || fail "--precheck starts EAL"
+! grep -q "EAL: " "$WORK/out" "$WORK/err" || fail "--precheck starts EAL"
 [ ! -e "$WORK/cable" ] || fail "--precheck makes a device"
 checks 1 'no port reaches address 10.9.9.9' $SMALL $CABLE -- $SOCKET $PORT --node 1 --peer node=2,address=10.9.9.9
 checks 1 'there is no interface nothere' $SMALL --vdev=net_af_packet0,iface=nothere -- $SOCKET \
@@ -142,7 +142,7 @@ if [ "$(id -u)" = 0 ] && make_namespace kernel; then
 	checks 0 'advice: peer 2: the kernel has 2001:db8::7, too, on lo: ' \
 		$SMALL $CABLE -- $SOCKET $SIX --peer node=2,address=2001:db8::7
 	start_memif_plane a
-	expect 'warning: port p0: the kernel has 192.0.2.1, too' "$(plane_log a)"
+	expect ' warning control: event=kernel_address text="port p0: the kernel has 192.0.2.1, too' "$(plane_log a)"
 	stop_plane a
 	DATAPLANE=$DATAPLANE_REAL
 	checks 0 'Nothing essential is missing.' $SMALL $CABLE -- $SOCKET $PORT

@@ -49,11 +49,28 @@ json() {
 	printf '%s\n' "$@" >"$WORK/asked-$ASKED.is"
 }
 judge() {
-	python3 - "$WORK/asked-" "$ASKED" <<'PYTHON' || fail "what onesidectl prints as JSON"
-import json, sys
+	python3 - "$WORK/asked-" "$ASKED" "$(dirname "$0")/../../doc/man/onesidectl.8" <<'PYTHON' || fail "what onesidectl prints as JSON"
+import json, re, sys
+
+# The manual page has each name, and of which kind it is.
+page = open(sys.argv[3], encoding="utf-8").read()
+page = page[page.index(".SS Names\n"):page.index(".SH PROTOCOL\n")]
+told = {}
+for entry in page.split(".TP\n")[1:]:
+    name, _, words = entry.partition("\n")
+    words = words.split(".\n")[0].replace("\\fR", "").split()
+    told[name.replace("\\fB", "").replace("\\fR", "")] = {w.strip(",").replace("\\fI", ""): "\\fI" in w for w in words}
+def check_names(d):
+    for name, objects in d.items():
+        for o in objects if isinstance(objects, list) else ():
+            for key, value in o.items():
+                if told[name].get(key) != isinstance(value, str):
+                    sys.exit(f"onesidectl(8) does not tell of {name}: {key}, or as another kind: {value!r}")
 for number in range(1, int(sys.argv[2]) + 1):
     command, *expressions = open(f"{sys.argv[1]}{number}.is").read().splitlines()
     d = json.load(open(f"{sys.argv[1]}{number}"))
+    if command.startswith("show"):
+        check_names(d)
     for expression in expressions:
         if not eval(expression):
             sys.exit(f"{command}: not so: {expression}\n{json.dumps(d)[:3000]}")
@@ -94,7 +111,7 @@ await_line() {
 refuses 1 "no data plane is there" ctl show
 refuses 1 "too long" ctl --socket "/tmp/$(printf '%0200d' 0)" show
 for wrong in "" "dance" "show dances" "show clients user=1" "show clients pid=" "show clients pid=x" "show clients pid=1 pid=2" \
-	"show clients uid=nobody-of-that-name" "top interval=0" "top fast" "trace 0x" "trace 1 2" "capture p0" "check a b" \
+	"show clients uid=nobody-of-that-name" "metrics xml" "metrics prometheus now" "metrics --json" "top interval=0" "top fast" "trace 0x" "trace 1 2" "capture p0" "check a b" \
 	"reload now" "peer" "peer add 1" "peer add x 192.0.2.1" "peer add 1 192.0.2.1 2" "peer remove" "client kill" \
 	"client kill me" "drain now" "log level" "log debug" "--loud show" "--socket"; do
 	# shellcheck disable=SC2086
@@ -107,6 +124,16 @@ says "onesidectl " ctl --version
 
 configuration "keepalive_ms = often"
 refuses 1 "keepalive_ms = often" ctl check "$WORK/conf"
+# The EAL options beside the file are its own; nothing is started.
+configuration "socket = $WORK/checked.sock"
+eal_conf() { printf 'EAL_OPTIONS="--lcores=0,1@0 --no-huge -m 256 --no-pci %s"\n' "$1" >"$WORK/eal.conf"; }
+eal_conf "$(memif_device server)"
+says "Nothing essential is missing. Only a start shows" ctl check "$WORK/conf"
+[ ! -e "$WORK/cable" ] || fail "check makes a device"
+eal_conf "--vdev=net_af_packet0,iface=nothere"
+ctl check "$WORK/conf" >"$WORK/out" 2>&1 && fail "an interface that is not there is not missed"
+expect "there is no interface nothere" "$WORK/out"
+rm "$WORK/eal.conf"
 # completes WORDS... -- EXPECTED...: what bash offers for the last word.
 completes() {
 	local -a words=()
@@ -127,6 +154,10 @@ completes "$ONESIDECTL" --json show p -- ports peers
 completes "$ONESIDECTL" show clients p -- pid= port= peer=
 completes "$ONESIDECTL" log level lib.eal de -- debug
 completes "$ONESIDECTL" reload "" -- check
+completes "$ONESIDECTL" setup --port memif --dri -- --driver
+completes "$ONESIDECTL" setup --port memif --driver af_p -- af_packet
+completes "$ONESIDECTL" setup --port mem -- memif
+completes "$ONESIDECTL" metrics pro -- prometheus
 
 # ---- what there is ----
 
@@ -151,7 +182,7 @@ json "show listeners" "len(d['listeners']) == 1 and d['listeners'][0]['state'] =
 json "show ports port=p0" "d['ports'][0]['address'] == '192.0.2.1' and d['ports'][0]['device_name'] == 'net_memif0' and d['ports'][0]['mtu'] == $CABLE_MTU"
 json "show cores" "[c['core'] for c in d['cores']] == [1] and d['cores'][0]['loops'] > 0"
 json "show quota uid=$(id -u)" "len(d['quota']) == 1 and d['quota'][0]['clients'] == 2 and d['quota'][0]['bytes'] >= 131072"
-json "show peers" "d == {'peers': [{'node': 2, 'address': '192.0.2.2', 'port': 'p0'}]}"
+json "show peers" "d == {'peers': [{'node': 2, 'address': '192.0.2.2', 'port': 'p0', 'secret': 'no'}]}"
 json "show" "set(d) == {'version', 'ports', 'cores', 'clients', 'segments', 'drops'}"
 json "show segments" "d == {'segments': []}"
 json "show neighbours" "isinstance(d['neighbours'], list)"
@@ -170,6 +201,26 @@ refuses 1 "no such port" ctl show ports port=p9
 refuses 1 "not an address" ctl show endpoints peer=there
 refuses 1 "takes no such word" ctl show cores pid=1
 json "top count=1" "d['seconds'] > 0 and len(d['clients']) == 2 and 'work' in d['cores'][0]"
+# On a terminal of few lines: what fits, and q ends it.
+ONESIDECTL=$ONESIDECTL python3 - <<'PYTHON' || fail "top on a terminal"
+import fcntl, os, pty, struct, sys, termios
+control, terminal = pty.openpty()
+fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 9, 200, 0, 0))
+before = termios.tcgetattr(terminal)
+pid = os.fork()
+if pid == 0:
+    for fd in (0, 1, 2):
+        os.dup2(terminal, fd)
+    os.execv(os.environ["ONESIDECTL"], ["onesidectl", "top"])
+seen = b""
+while seen.count(b"CLIENT") < 2 or not seen.endswith(b"\n"):
+    seen += os.read(control, 65536)
+page = seen.split(b"\x1b[J")[1].decode()
+assert "and 2 more" in page and page.count("\n") <= 9, page
+os.write(control, b"xq")
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+assert termios.tcgetattr(terminal) == before, "it leaves the terminal as another"
+PYTHON
 judge
 say "what there is is told"
 
@@ -214,6 +265,42 @@ says "debug and worse" ctl log level oneside.control debug
 refuses 1 "no such level" ctl log level loud
 refuses 1 "no kind of message" ctl log level oneside.nothing debug
 says "notice and worse" ctl log level notice
+# debugs MORE|NO: whether an attachment that comes and goes leaves lines of the level debug.
+debugs() {
+	local before
+	before=$(grep -c ' debug ' "$(plane_log a)")
+	timeout 100 "$BUILD/tests/net/net-attachments" "$(plane_socket a)" 1 1 </dev/null >"$WORK/out" 2>&1 || fail "an attachment: $(cat "$WORK/out")"
+	if [ "$(grep -c ' debug ' "$(plane_log a)")" -gt "$before" ]; then
+		[ "$1" = more ] || fail "debug is logged: $(grep ' debug ' "$(plane_log a)" | tail -n 1)"
+	else
+		[ "$1" = no ] || fail "no debug is logged"
+	fi
+}
+says "changed: keepalive_ms, log_level, max_clients, max_bytes_per_uid" ctl reload
+debugs no
+configuration "log_level = debug" "$PEERS"
+says "would change: log_level" ctl reload check
+debugs no
+says "changed: log_level" ctl reload
+debugs more
+configuration "log_level = loud" "$PEERS"
+refuses 1 "log_level = loud" ctl reload
+configuration "log_level = notice" "work_pool = 4096" "$PEERS"
+refuses 1 "work_pool: it cannot change" ctl reload
+debugs more
+# What was set by hand is as the file has it again; without the key it is as at the start.
+configuration "log_level = info" "$PEERS"
+says "changed: log_level" ctl reload
+debugs no
+says "debug and worse" ctl log level debug
+debugs more
+says "changed: log_level" ctl reload
+debugs no
+says "debug and worse" ctl log level debug
+configuration "$PEERS"
+says "changed: log_level" ctl reload
+debugs no
+says "nothing has changed" ctl reload
 refuses 1 "no such attachment" ctl client kill 1
 refuses 1 "no such attachment" ctl client kill client=999999
 judge
@@ -286,6 +373,7 @@ if [ "$(id -u)" = 0 ]; then
 	done
 	says "CLIENT" as 61000 61001 "$WORK/onesidectl" show clients
 	says "node 1" as 61000 61001 "$WORK/onesidectl" show
+	says "# EOF" as 61000 61001 "$WORK/onesidectl" metrics
 	for command in "reload" "reload check" "drain" "peer add 9 192.0.2.9" "peer remove 2" "client kill 1" "log level debug"; do
 		# shellcheck disable=SC2086
 		refuses 1 "may look only" as 61000 61001 "$WORK/onesidectl" $command
@@ -296,7 +384,30 @@ if [ "$(id -u)" = 0 ]; then
 	says "changed: ctl_group, ctl_admin_group" ctl reload
 	[ "$(stat -c %a "$(plane_socket a).ctl")" = 600 ] || fail "the control socket stays open to others"
 	refuses 1 "may not look" as 61000 61001 "$WORK/onesidectl" show
+	stop_plane a
+	# As a service: a user of its own, without privileges, who is in neither group.
+	configuration "ctl_group = 61001" "ctl_admin_group = 61002" "log_level = debug" "$PEERS"
+	chmod 1777 "$WORK"
+	printf '#!/bin/sh\nRUNTIME_DIRECTORY=%s exec setpriv --reuid 61500 --regid 61500 --clear-groups %s "$@"\n' "$WORK" "$DATAPLANE" \
+		>"$WORK/as-service"
+	chmod 755 "$WORK/as-service"
+	rm -f "$WORK/cable"
+	DATAPLANE=$WORK/as-service start
+	[ "$(stat -c %u "$(plane_socket a).ctl")" = 61500 ] || fail "the data plane does not run as 61500"
+	refuses 1 "may not look" as 61000 "" "$WORK/onesidectl" show
+	refuses 1 "may not look" as 61000 61500 "$WORK/onesidectl" show
+	says "node 1" as 61000 61001 "$WORK/onesidectl" show
+	refuses 1 "may look only" as 61000 61001 "$WORK/onesidectl" reload
+	says "nothing has changed" as 61000 61002 "$WORK/onesidectl" reload
+	says "nothing has changed" as 61500 "" "$WORK/onesidectl" reload
+	says "nothing has changed" ctl reload
 	say "root, the data plane's user and the groups may, nobody else"
+	debugs more
+	configuration "ctl_group = 61001" "ctl_admin_group = 61002" "$PEERS"
+	says "changed: log_level" ctl reload
+	debugs no
+	stop_plane a
+	start
 else
 	leave_out "other users need root"
 	start

@@ -234,9 +234,13 @@ flight_client(struct pair *pair)
 				       DAT_COMPLETION_DEFAULT_FLAG));
 	/* Behind the fence the READs are done, so this may overwrite what they fetched from. */
 	DAT_CHECK(&s, dat_write(s.ep, &out, 0, 16, 2000, &r, 0, DAT_COMPLETION_BARRIER_FENCE_FLAG));
+	/* And this may pass on what they bring. */
+	DAT_CHECK(&s, dat_write(s.ep, &in, 39 * BLOCK, 8, 2001, &r, 39 * BLOCK,
+				DAT_COMPLETION_BARRIER_FENCE_FLAG));
 	for (uint32_t i = 0; i < 40; i++)
 		dat_side_complete(&s, s.request, 1000 + i, DAT_DTO_SUCCESS, BLOCK);
 	dat_side_complete(&s, s.request, 2000, DAT_DTO_SUCCESS, 16);
+	dat_side_complete(&s, s.request, 2001, DAT_DTO_SUCCESS, 8);
 	for (uint32_t i = 0; i < 40; i++)
 		CHECK(pair, pair_pattern_check(in.data + i * BLOCK, BLOCK, i) == BLOCK, "block %u read wrong",
 		      i);

@@ -31,6 +31,26 @@ done
 [ "$(grep -c 'Connection request accepted' "$(plane_log a)")" = 1 ] || fail "the cable was connected more than once"
 say "the cable is up at its first connection"
 
+# One that is gone before it is greeted: the server answers when it goes on.
+kill -STOP "$(plane_pid a)"
+python3 - "$WORK/cable" <<'PYTHON' || fail "the cable's socket takes no connection"
+import socket, sys
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+    s.connect(sys.argv[1])
+PYTHON
+kill -CONT "$(plane_pid a)"
+tenths=100
+until [ "$(grep -c 'Connection request accepted' "$(plane_log a)")" = 2 ]; do
+	kill -0 "$(plane_pid a)" && [ "$tenths" -gt 0 ] || fail "it does not take the connection, or is gone"
+	sleep 0.1
+	tenths=$((tenths - 1))
+done
+"$BUILD/tests/net/net-dat-transfer" "$(plane_socket a)" "$(plane_socket b)" send >"$WORK/out" 2>&1 || {
+	cat "$WORK/out" >&2
+	fail "after a connection to the cable that came and went"
+}
+say "a connection to the cable that comes and goes does no harm"
+
 refused_on a
 kill -0 "$(plane_pid a)" || fail "the refused one ended the first"
 [ -S "$(plane_socket a)" ] || fail "the refused one removed the socket"

@@ -107,14 +107,24 @@ for s in crowd[::2]:
 assert total(values(scrape(b"*/*")), "oneside_core_loops_total") > total(second, "oneside_core_loops_total")
 PYTHON
 
+# By the control socket it is the same, with other values.
+for format in openmetrics prometheus; do
+	ONESIDE_SOCKET=$(plane_socket a) "${ONESIDECTL:-$BUILD/control/onesidectl}" metrics $format >"$WORK/ctl-$format" || fail "onesidectl metrics $format"
+done
+names() { sed '/^#/! s/ [^ ]*$//' "$1"; }
+diff <(names "$WORK/openmetrics") <(names "$WORK/ctl-openmetrics") || fail "onesidectl metrics tells others than the listener"
+diff <(names "$WORK/classic") <(names "$WORK/ctl-prometheus") || fail "onesidectl metrics prometheus tells others than the listener"
+
 promtool=$(command -v promtool) || promtool=$BUILD/promtool # where quickstart puts it
 if [ -x "$promtool" ]; then
-	"$promtool" check metrics <"$WORK/classic" >"$WORK/lint" 2>&1 && [ ! -s "$WORK/lint" ] || fail "promtool: $(cat "$WORK/lint")"
+	for text in classic ctl-prometheus; do
+		"$promtool" check metrics <"$WORK/$text" >"$WORK/lint" 2>&1 && [ ! -s "$WORK/lint" ] || fail "promtool: $text: $(cat "$WORK/lint")"
+	done
 else
 	leave_out "promtool check metrics: there is no promtool (Debian: prometheus)"
 fi
 if /usr/bin/python3 -c 'import prometheus_client' 2>/dev/null; then
-	/usr/bin/python3 - "$WORK/openmetrics" <<'PYTHON' || fail "OpenMetrics, as prometheus_client reads it"
+	/usr/bin/python3 - "$WORK/ctl-openmetrics" <<'PYTHON' || fail "OpenMetrics, as prometheus_client reads it"
 import sys
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as families
 with open(sys.argv[1], encoding="utf-8") as text:

@@ -6,8 +6,10 @@
 #   rsm.sh torture   processes that export, import, map and die at random; SEED and SECONDS_EACH choose
 #   rsm.sh loss      an exporter's data plane is stopped, goes on, is killed and comes back
 #   rsm.sh cable     the cable between two namespaces is cut and mended
-#   rsm.sh nodes     three nodes
+#   rsm.sh nodes     three nodes, of which two share a secret
 #   rsm.sh flood     a third host sends requests for connections in many names
+#   rsm.sh secret    peers with the same secret, another one, or one at one end; a secret is changed
+#   rsm.sh forged    a process without rights sends with the peer's address
 #   rsm.sh order     order barriers on a cable that loses, doubles and delays frames
 #   rsm.sh foreign   two hosts that take each other for one of the other byte order
 
@@ -62,6 +64,46 @@ make_switch() { # NAME...
 	done
 }
 
+# A file with the secret of 16 bytes that one digit makes.
+make_secret() { # FILE DIGIT
+	(umask 077 && printf '%032d\n' 0 | tr 0 "$2" >"$1")
+}
+
+# The segment of plane $1, in the background.
+export_segment() { # PLANE
+	local tenths=200
+	: >"$WORK/export"
+	ONESIDE_SOCKET=$(plane_socket "$1") "$PROGRAMS/net-rsm-secret" export 0x400000 >"$WORK/export" &
+	EXPORTER=$!
+	APPLICATIONS+=("$EXPORTER")
+	until grep -q published "$WORK/export"; do
+		[ "$tenths" -gt 0 ] || fail "no segment within 20 seconds"
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+}
+
+import_segment() { # what it shall print
+	ONESIDE_SOCKET=$(plane_socket b) "$PROGRAMS/net-rsm-secret" import 1 0x400000 >"$WORK/import"
+	expect "$1" "$WORK/import"
+}
+
+# reload_with PLANE PEER-LINE...: the plane's [peer] section anew.
+reload_with() {
+	local name=$1 peer=1
+	shift
+	[ "$name" = a ] && peer=2
+	printf '%s\n' "[peer $peer]" "$@" >"$WORK/$name.conf"
+	[ -z "${PLANE_PID[$name]:-}" ] || "$BUILD/control/onesidectl" --socket "$(plane_socket "$name").ctl" reload ||
+		fail "the reload of $name"
+}
+
+refused() { # REASON-AT-THE-EXPORTER REASON-AT-THE-IMPORTER ERROR
+	import_segment "connect: $3"
+	[ "$1" = none ] || expect "event=peer_unproven side=exporter reason=$1 segment=0x400000 peer=192.0.2.2" "$(plane_log a)"
+	expect "event=peer_unproven side=importer reason=$2 segment=0x400000 peer=192.0.2.1" "$(plane_log b)"
+}
+
 case $1 in
 torture)
 	start_memif_pair "${OPTIONS[@]}"
@@ -114,12 +156,18 @@ cable)
 	;;
 nodes)
 	make_switch a b c
+	make_secret "$WORK/one" 1
 	number=0
 	for name in a b c; do
 		number=$((number + 1))
-		start_kernel_plane "$name" "$number" af_packet "$CABLE_MTU" --node "$number" \
-			--peer "node=$((number % 3 + 1)),address=192.0.2.$((number % 3 + 1))" \
-			--peer "node=$(((number + 1) % 3 + 1)),address=192.0.2.$(((number + 1) % 3 + 1))" "${OPTIONS[@]}"
+		peers=()
+		for peer in 1 2 3; do
+			[ "$peer" = "$number" ] && continue
+			peers+=(--peer "node=$peer,address=192.0.2.$peer")
+			# Two of the three share a secret.
+			[ $((number + peer)) = 3 ] && peers[-1]+=,secret_file=$WORK/one
+		done
+		start_kernel_plane "$name" "$number" af_packet "$CABLE_MTU" --node "$number" "${peers[@]}" "${OPTIONS[@]}"
 	done
 	say "== a segment with importers on three nodes"
 	"$PROGRAMS/net-rsm-nodes" "$(plane_socket a)" "$(plane_socket b)" "$(plane_socket c)" ||
@@ -166,6 +214,88 @@ flood)
 	[ "$kept" = 0 ] || fail "the import is lost"
 	stop_plane a
 	stop_plane b
+	;;
+secret)
+	make_secret "$WORK/one" 1
+	make_secret "$WORK/two" 2
+	make_secret "$WORK/three" 3
+	one=secret-file=$WORK/one two=secret-file=$WORK/two three=secret-file=$WORK/three
+	reload_with a "$one"
+	reload_with b "$one"
+	# The first import is to last, however busy the machine is.
+	start_memif_plane a "${OPTIONS[@]}" --keepalive-ms 60000 --config "$WORK/a.conf"
+	start_memif_plane b "${OPTIONS[@]}" --keepalive-ms 60000 --config "$WORK/b.conf"
+	export_segment a
+	say "== the same secret"
+	import_segment connected
+	"$BUILD/control/onesidectl" --json --socket "$(plane_socket a).ctl" show peers >"$WORK/peers"
+	expect '"secret": "yes"' "$WORK/peers"
+	ONESIDE_SOCKET=$(plane_socket b) "$PROGRAMS/net-rsm-secret" hold 1 0x400000 "$WORK/end" >"$WORK/held" &
+	holder=$!
+	APPLICATIONS+=("$holder")
+	say "== it is changed, and nobody is refused"
+	reload_with a "$two" "old-$one"
+	import_segment connected
+	reload_with b "$two" "old-$one"
+	import_segment connected
+	reload_with b "$two"
+	import_segment connected
+	reload_with a "$two"
+	import_segment connected
+	! grep event=peer_unproven "$(plane_log a)" "$(plane_log b)" || fail "somebody is not believed"
+	say "== another secret"
+	reload_with b "$three"
+	refused wrong wrong RSMERR_SEG_NOT_PUBLISHED_TO_NODE
+	say "== none at the importer"
+	reload_with b "address=192.0.2.1"
+	refused missing no_secret RSMERR_SEG_NOT_PUBLISHED_TO_NODE
+	say "== none at the exporter"
+	reload_with b "$two"
+	reload_with a "address=192.0.2.2"
+	refused no_secret missing RSMERR_SEG_NOT_PUBLISHED_TO_NODE
+	say "== none at all"
+	reload_with b "address=192.0.2.1"
+	import_segment connected
+	say "== what was connected at first"
+	touch "$WORK/end"
+	wait "$holder" || fail "the first import: $(cat "$WORK/held")"
+	say "== a file that others may read is refused, and nothing changes"
+	chmod 640 "$WORK/one"
+	(reload_with a "$one") >"$WORK/refused" 2>&1 && fail "mode 0640 is taken"
+	expect "mode 0640 gives others rights to it; chmod 600 $WORK/one" "$WORK/refused"
+	import_segment connected
+	kill "$EXPORTER"
+	wait "$EXPORTER" 2>/dev/null
+	stop_plane a
+	stop_plane b
+	! grep -hE '1{32}|2{32}|3{32}' "$WORK"/*.log "$WORK/peers" "$WORK/refused" || fail "a secret is told"
+	;;
+forged)
+	need_root
+	make_namespace a
+	make_namespace b
+	make_veth "oneside-$$-a" "oneside-$$-b"
+	# The kernel there has the peer's address, and no data plane.
+	ip -n "oneside-$$-b" address add 192.0.2.2/24 dev veth0
+	make_secret "$WORK/one" 1
+	reload_with a "address=192.0.2.2"
+	start_af_packet_plane a "${OPTIONS[@]}" --config "$WORK/a.conf"
+	export_segment a
+	forge() {
+		ip netns exec "oneside-$$-b" setpriv --reuid 65534 --regid 65534 --clear-groups \
+			"$PROGRAMS/net-rsm-forge" 192.0.2.2 192.0.2.1 2 0x400000 "$1"
+	}
+	say "== without a secret it gets the segment"
+	forge open || fail "a forged request is not granted: this tests nothing"
+	say "== with one it does not"
+	reload_with a "secret-file=$WORK/one"
+	forge guarded || fail "a process without rights"
+	for reason in missing wrong stale; do
+		expect "event=peer_unproven side=exporter reason=$reason segment=0x400000 peer=192.0.2.2" "$(plane_log a)"
+	done
+	kill "$EXPORTER"
+	wait "$EXPORTER" 2>/dev/null
+	stop_plane a
 	;;
 order)
 	start_bad_pair 10 5 100

@@ -5,6 +5,7 @@
 #
 #   ucx.sh local    both ends on one data plane
 #   ucx.sh memif    on two, joined by memif
+#   ucx.sh local|memif ud    over ud_verbs alone
 #
 # What it does not find in sysfs, the type of the GID, it takes for RoCE v1, and would drop datagrams with IPv4 addresses.
 
@@ -35,6 +36,19 @@ perftest() {
 	pair "$1" 13337 ucx_perftest -w 10 "${@:2}"
 	expect 'Final:' "$WORK/$1.client"
 }
+
+if [ "${2:-}" = ud ]; then
+	export UCX_TLS=ud_verbs,self
+	for test in 'am_lat -n 200' 'am_bw -D bcopy -s 4000 -n 500' 'am_bw -D zcopy -s 4000 -n 300'; do
+		read -ra options <<<"$test"
+		perftest "ud-${options[0]}-${options[2]}" -x ud_verbs -d p0:1 -t "${options[@]}"
+	done
+	perftest ud_tag_bw -t tag_bw -s 65536 -n 300
+	perftest ud_ucp_am -t ucp_am_lat -n 100
+	perftest ud_ucp_put -t ucp_put_lat -n 100
+	perftest ud_ucp_get -t ucp_get -n 100
+	exit
+fi
 
 # By UCT, over one transport.
 for test in 'am_lat -n 200' 'am_bw -D bcopy -s 4000 -n 500' 'am_bw -D zcopy -s 8000 -n 300' 'put_lat -n 200' \

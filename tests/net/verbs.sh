@@ -73,28 +73,31 @@ pair atomic_bw-events 18516 ib_atomic_bw -F -e -n 500
 on 0 ibv_uc_pingpong -g 0 >"$WORK/uc" 2>&1 && fail "a UC queue pair"
 expect "Couldn't create QP" "$WORK/uc"
 
-# ---- the data plane's end: nobody waits for ever ----
+# ---- the link, and the data plane's end: nobody waits for ever ----
+
+said() { # FILE WORDS: within a minute
+	local tenths=600
+	until grep -q "$2" "$WORK/$1"; do
+		[ "$tenths" -gt 0 ] || fail "$1: not said: $2"
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+}
 
 on 0 ibv_asyncwatch >"$WORK/watch" 2>&1 &
 watch=$!
 APPLICATIONS+=("$watch")
-on 0 ibv_rc_pingpong -g 0 -e -p 18517 >"$WORK/left" 2>&1 &
+on 0 ibv_rc_pingpong -g 0 -e -p 18517 >"$WORK/left.server" 2>&1 &
 left=$!
 APPLICATIONS+=("$left")
-for what in watch:'async event FD' left:'local address'; do
-	tenths=100
-	until grep -q "${what#*:}" "$WORK/${what%%:*}" || [ "$tenths" = 0 ]; do
-		sleep 0.1
-		tenths=$((tenths - 1))
-	done
-done
+said watch 'async event FD'
+await_listening 18517 "$left" left
+kill_plane b
+said watch 'IBV_EVENT_PORT_ERR'
+start_memif_plane b
+said watch 'IBV_EVENT_PORT_ACTIVE'
 kill_plane a
-tenths=100
-until grep -q IBV_EVENT_DEVICE_FATAL "$WORK/watch"; do
-	[ "$tenths" -gt 0 ] || fail "ibv_asyncwatch is not told of the data plane's end"
-	sleep 0.1
-	tenths=$((tenths - 1))
-done
+said watch IBV_EVENT_DEVICE_FATAL
 kill "$watch" "$left" 2>/dev/null
 wait "$watch" "$left" 2>/dev/null
 true

@@ -30,6 +30,9 @@ rping_pair() { # NAME COUNT SERVER-OPTIONS -- CLIENT-OPTIONS
 rping_pair rping 20 -a "$to" -p 7174 -V -- -p 7174
 rping_pair rping-any 5 -p 7174 -V -S 4000 -- -p 7174 -S 4000
 cm_pair ucmatose ucmatose -b "$to" -c 5 -C 3 -S 1000 -- ucmatose -s "$to" -c 5 -C 3 -S 1000
+rping_pair rping-source 3 -V -- -I "${addresses[1]}"
+cm_pair ucmatose-ib ucmatose -b "$to" -p 7475 -P ib -c 2 -C 3 -- ucmatose -s "$to" -p 7475 -P ib -c 2 -C 3
+cm_pair ucmatose-timeout ucmatose -b "$to" -c 2 -C 3 -a 19 -- ucmatose -s "$to" -c 2 -C 3 -a 19
 rping_pair rping-verbose 2 -v -d -a "$to" -S 100 -- -d -S 100
 rping_pair rping-own 5 -q -V -- -q
 rping_pair rping-own-client 5 -V -- -q

@@ -24,10 +24,14 @@ tell(const char *name, const struct link_run *run, const struct link_result *r)
 	printf("%-10s %-9s %-5s mtu %4u loss %5.3f%%: %6.2f Gb/s, Jain %.3f, least %5.2f; sent again %llu, "
 	       "timeouts "
 	       "%llu, lost %llu, dropped %llu (late %llu), marked %llu, CNPs %llu\n",
-	       name, run->selective ? "selective" : "go-back", run->read ? "READ" : "WRITE", run->mtu,
-	       100 * run->loss, r->goodput, r->jain, r->least, (unsigned long long)r->resent,
-	       (unsigned long long)r->timeouts, (unsigned long long)r->lost, (unsigned long long)r->dropped,
-	       (unsigned long long)r->late, (unsigned long long)r->marked, (unsigned long long)r->cnps);
+	       name,
+	       run->unknown     ? "unknown"
+	       : run->selective ? "selective"
+				: "go-back",
+	       run->read ? "READ" : "WRITE", run->mtu, 100 * run->loss, r->goodput, r->jain, r->least,
+	       (unsigned long long)r->resent, (unsigned long long)r->timeouts, (unsigned long long)r->lost,
+	       (unsigned long long)r->dropped, (unsigned long long)r->late, (unsigned long long)r->marked,
+	       (unsigned long long)r->cnps);
 	fflush(stdout);
 }
 
@@ -38,6 +42,29 @@ at_least(const char *what, double value, double bar)
 		return true;
 	printf("%s: %.3f, must be %.3f\n", what, value, bar);
 	return false;
+}
+
+/* What a peer that has announced nothing leaves of the goodput: its window is RC_WINDOW_OTHER. */
+static bool
+unknown_peer(uint16_t mtu, double bar)
+{
+	struct link_run run = plain;
+	double announced;
+	struct link_result r;
+
+	run.mtu = mtu;
+	announced = link_simulate(&run).goodput;
+	run.selective = false;
+	run.unknown = true;
+	for (int lossy = 0; lossy < 2; lossy++) {
+		run.loss = lossy ? 0.001 : 0;
+		r = link_simulate(&run);
+		tell("loss", &run, &r);
+		if (!lossy &&
+		    !at_least("share of the goodput with an announcement", r.goodput / announced, bar))
+			return false;
+	}
+	return true;
 }
 
 bool
@@ -71,6 +98,8 @@ link_loss(void)
 			}
 		}
 	}
+	good &= unknown_peer(4096, 0.5);
+	good &= unknown_peer(1024, 0.15);
 	return good;
 }
 

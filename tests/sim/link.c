@@ -207,7 +207,7 @@ flow_new(struct network *net, struct node *node, struct node *peer, uint32_t ind
 		.retry_count = 7,
 		.rnr_retry = 7,
 		.timeout = 17,
-		.oneside_peer = true,
+		.oneside_peer = !net->run->unknown,
 		.selective = net->run->selective,
 		.path = {.ttl = 64,
 			 .tos = 2,

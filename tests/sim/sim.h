@@ -193,6 +193,7 @@ struct link_run {
 	uint32_t senders;
 	uint16_t mtu;
 	bool selective, read;
+	bool unknown;        /* neither end has announced oneside, as by exchanged numbers */
 	double loss;         /* of each frame */
 	double buffer, mark; /* bytes: of the switch's port; from where it marks */
 	uint64_t rtt, time;  /* ns */

@@ -20,14 +20,17 @@ ANYWHERE = {  # declared in one public header, defined in whichever room it is a
     "control": "main",         # of each program
     "api/client": "one",       # client.h
     "api/dat": "dat dapl",     # uDAPL's calls
+    "api/verbs": "ibv _ibv mult mbps",  # those of libibverbs
+    "api/rdmacm": "rdma",      # those of librdmacm
 }
 PREFIXES = {
     "dataplane": {
         "core": "core event stage stages stats timer",
         "engine": "counters telemetry",
+        "esp": "esp",
         "loop": "idle loop",
         "mem": "guard mem reach",
-        "port": "device flow flows link links memif_unmap munmap port ports privilege rx_wakeup tx",
+        "port": "device flow flows link links memif_send memif_unmap munmap port ports privilege rx_wakeup sendmsg tx",
         "qp": "client_fault cq doorbell local qp qpn rcio share srq steer ud user wqe",
         "rc": "rc",
         "state": "state",
@@ -48,6 +51,7 @@ PREFIXES = {
         "path": "addr path paths",
         "rsm": "export host hosts import rsm segment share",
         "show": "show",
+        "setup": "setup",
         "ctl": "ctl",
         "onesidectl": "ask capture check_config columns onesidectl top trace word",
     },
@@ -68,6 +72,25 @@ PREFIXES = {
         "registry": "conf dats oneside refused registry tell telling",
     },
     "api/dat2": {"": "dat event face"},
+    "api/verbs": {
+        "base": "",
+        "cq": "cq give",
+        "device": "device",
+        "event": "channel element events",
+        "face": "execute_ioctl verbs _verbs __verbs __ioctl",
+        "mem": "domain mw",
+        "qp": "bind expected inline_room post qp ud wr",
+        "srq": "srq",
+    },
+    "api/rdmacm": {
+        "base": "addr cma",
+        "channel": "channel event",
+        "device": "device devices reader",
+        "id": "bare ids param rings udp",
+        "ep": "raccept rbind rclose rconnect rfcntl rgetpeername rgetsockname rgetsockopt riomap riounmap riowrite "
+              "rlisten rpoll rread rreadv rrecv rrecvfrom rrecvmsg rselect rsend rsendmsg rsendto rsetsockopt "
+              "rshutdown rsocket rwrite rwritev",
+    },
     "api/rsm": {room: "rsm" for room in ("base", "controller", "event", "face", "segment", "transfer")},
 }
 SAME_PREFIX = {"api/rsm"}  # one prefix for all its rooms, as its interface has

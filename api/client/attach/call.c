@@ -23,6 +23,9 @@ client_check(const struct one_client *client)
 void
 client_fail(struct one_client *client)
 {
+	/* Who has -ECONNRESET finds the attachment dead, though the watcher may be late.  Pairs with the
+	 * acquire load in one_client_dead. */
+	atomic_store_explicit(&client->dead, true, memory_order_release);
 	shutdown(client->sock, SHUT_RDWR);
 }
 
@@ -220,7 +223,7 @@ await_key(struct one_client *client, uint32_t asked)
 		if (turn < KEY_TURNS)
 			sched_yield();
 		else if (poll(&end, 1, KEY_SLEEP_MS) > 0)
-			return -ECONNRESET; /* hung up: nobody answers any more */
+			client_fail(client); /* hung up: nobody answers any more */
 		if (client_check(client) != 0)
 			return client_check(client);
 	}

@@ -132,14 +132,15 @@ backlog_put(struct backlog *log, uint32_t log2, const struct one_cqe *cqe)
 	one_store_alone(&log->shm.tail, tail + 1);
 }
 
-/* Takes all entries up to the switch entry and leaves the ring to the data plane; false: it does not come. */
+/* Takes all entries up to the switch entry, fewer than the ring has places, and leaves the ring to the data
+ * plane; false: it does not come. */
 static bool
 drain_to_switch(struct one_cq *cq, struct backlog *log, uint32_t log2, struct one_cq_shm *shm,
 		const struct one_cqe *ring, uint32_t ring_log2, uint32_t head)
 {
 	uint64_t give_up = one_now_ns() + SWITCH_TIMEOUT_NS;
 
-	for (uint32_t n = 0; n <= 1u << ring_log2;) {
+	for (uint32_t n = 0; n < 1u << ring_log2;) {
 		const struct one_cqe *slot = &ring[one_ring_slot(head, ring_log2)];
 
 		/* Pairs with the engine's release store of the phase. */

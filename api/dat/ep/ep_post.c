@@ -129,6 +129,14 @@ is_one_segment(DAT_COUNT num_segments, const DAT_LMR_TRIPLET *iov, uint32_t max)
 	return num_segments == 1 && max != 0 && iov != NULL && iov->segment_length - 1 < UINT32_MAX;
 }
 
+/* Small payloads are taken when they are posted, but what is behind a fence may yet be brought by an earlier
+ * READ. */
+static inline ALWAYS bool
+may_take_now(uint32_t flags)
+{
+	return (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) == 0;
+}
+
 static uint8_t
 wqe_flags(uint32_t flags)
 {
@@ -382,7 +390,7 @@ post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, const DAT_LMR_TRIPLET
 	struct request request = {.op = op,
 				  .imm = imm,
 				  .flags = wqe_flags(flags),
-				  .may_inline = true,
+				  .may_inline = may_take_now(flags),
 				  .cookie = user_cookie.as_64};
 	struct segments segments;
 	DAT_RETURN ret;
@@ -445,7 +453,7 @@ post_rdma(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *loca
 	struct request request = {.op = op,
 				  .imm = imm,
 				  .flags = wqe_flags(flags),
-				  .may_inline = op != ONE_OP_READ,
+				  .may_inline = op != ONE_OP_READ && may_take_now(flags),
 				  .cookie = user_cookie.as_64};
 	struct segments segments;
 	DAT_RETURN ret;

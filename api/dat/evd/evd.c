@@ -84,8 +84,10 @@ evd_make(struct ia *ia, uint32_t qlen, DAT_EVD_FLAGS flags, DAT_RETURN *ret)
 		error = make_ring(evd, entries);
 	if (error == 0)
 		evd->qlen = length_for(evd, qlen);
-	if (error != 0)
+	if (error != 0) {
+		one_cq_forget(&evd->cq); /* a resize that has failed leaves entries */
 		object_drop(&evd->o);
+	}
 	*ret = dat_errno(error, DAT_RESOURCE_TEVD);
 	return error == 0 ? evd : NULL;
 }

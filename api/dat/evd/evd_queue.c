@@ -86,13 +86,31 @@ always_notifies(const struct one_cqe *cqe)
 	return cqe->type == ONE_CQE_CONNECT || cqe->type == ONE_CQE_REQUEST || cqe->type == ONE_CQE_ASYNC;
 }
 
+/*
+ * The next entry of the data plane's.  It may neither say what only this library says, nor name the IA that
+ * an asynchronous error is of: that would be a pointer of the data plane's.
+ */
+static bool
+poll_ring(struct one_cq *cq, uintptr_t ia, struct one_cqe *cqe)
+{
+	while (one_cq_poll(cq, cqe)) {
+		if (ONE_LIKELY(cqe->type < ONE_CQE_ASYNC))
+			return true;
+		if (cqe->type == ONE_CQE_ASYNC) {
+			cqe->cookie = ia;
+			return true;
+		}
+	}
+	return false;
+}
+
 void
 evd_collect(struct evd *evd)
 {
 	const uint64_t arrived = evd->arrived;
 	struct one_cqe cqe;
 
-	while (evd->has_cq && room(&evd->stash) && one_cq_poll(&evd->cq, &cqe)) {
+	while (evd->has_cq && room(&evd->stash) && poll_ring(&evd->cq, 0, &cqe)) {
 		if (stale(evd->o.ia, &cqe))
 			continue;
 		if (always_notifies(&cqe))
@@ -100,9 +118,8 @@ evd_collect(struct evd *evd)
 		put(evd, &cqe);
 	}
 	for (struct ia *ia = evd->guests; ia != NULL; ia = ia->async_next) {
-		while (room(&evd->stash) && one_cq_poll(&ia->async_cq, &cqe)) {
+		while (room(&evd->stash) && poll_ring(&ia->async_cq, (uintptr_t)ia, &cqe)) {
 			cqe.flags |= ONE_CQE_NOTIFY;
-			cqe.cookie = (uintptr_t)ia;
 			put(evd, &cqe);
 		}
 	}
@@ -128,7 +145,7 @@ evd_pop(struct evd *evd, struct one_cqe *out)
 	struct stash *stash = &evd->stash;
 
 	if (stash->count == 0) {
-		if (evd->has_cq && one_cq_poll(&evd->cq, out))
+		if (evd->has_cq && poll_ring(&evd->cq, 0, out))
 			return true;
 		if (evd->guests == NULL)
 			return false;

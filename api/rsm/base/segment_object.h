@@ -57,6 +57,7 @@ struct rsm_import {
 	bool explicit_mode;
 	bool answered; /* the outcome of the connect is in `outcome` */
 	bool aborted;
+	bool cut;     /* aborted, and a transfer was not issued to its end */
 	bool crowded; /* a wait that spins takes time from the data plane */
 	int outcome;
 	int error;      /* returned by the next call that may return it, once aborted */

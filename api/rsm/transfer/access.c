@@ -50,7 +50,7 @@ rsm_finish(struct rsm_import *import, enum rsm_direction direction)
 	/* Data that was got must be there, since no close will wait for it. */
 	if (!import->explicit_mode || direction == RSM_GET) {
 		rsm_wait_done(import, target);
-		if (import->done >= target)
+		if (import->done >= target && !import->cut)
 			return RSM_SUCCESS;
 	}
 	return import->aborted ? rsm_report_abort(import) : RSM_SUCCESS;

@@ -374,7 +374,7 @@ put_inline(struct rsm_import *import, uint64_t offset, const uint8_t *src, uint3
 		memcpy(&r.data[0], src, sizeof(uint64_t));
 	else
 		copy_swapped((uint8_t *)r.data, src, len, element);
-	post(import, r, (struct rsm_op){0}, !import->explicit_mode);
+	import->cut |= !post(import, r, (struct rsm_op){0}, !import->explicit_mode);
 }
 
 /* `signaled`: the last piece asks for a completion. */
@@ -398,8 +398,10 @@ issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, 
 			uint8_t *memory;
 			int result = stage(import, n, &memory);
 
-			if (memory == NULL)
+			if (result != RSM_SUCCESS)
 				return result;
+			if (memory == NULL)
+				break;
 			if (direction == RSM_PUT)
 				copy_swapped(memory, at, n, element);
 			else
@@ -420,6 +422,7 @@ issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, 
 		offset += n;
 		len -= n;
 	}
+	import->cut |= len > 0;
 	return RSM_SUCCESS;
 }
 

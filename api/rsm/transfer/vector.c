@@ -64,7 +64,7 @@ transfer(struct rsm_import *import, enum rsm_direction direction, const rsm_iove
 
 		result = issue_piece(import, direction, &piece);
 		if (result == RSM_SUCCESS)
-			end[issued++] = import->posted;
+			end[issued++] = import->cut ? UINT64_MAX : import->posted;
 	}
 	/* Of a piece that stopped halfway, chunks may be under way: they are waited for as well. */
 	wait = rsm_finish(import, direction);

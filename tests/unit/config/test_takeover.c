@@ -6,12 +6,15 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "config/config.h"
 #include "config/internal.h"
+#include "config/secret.h"
 
 static struct config running, next;
 static char why[1024], changed[1024];
@@ -101,6 +104,9 @@ alter(const struct config_key *key, const char *section)
 	case KEY_LISTEN:
 		value = "127.0.0.1:9464";
 		break;
+	case KEY_LEVEL:
+		value = "debug";
+		break;
 	}
 	set(&next, section, key->name, value);
 }
@@ -114,8 +120,8 @@ test_nothing(void **state)
 static void
 test_every_key(void **state)
 {
-	static const char *const fixed[] = {"node", "socket",    "socket_mode", "ctl",
-					    "idle", "work_pool", "mbufs",       "metrics"};
+	static const char *const fixed[] = {"node",      "socket", "socket_mode", "ctl",    "idle",
+					    "work_pool", "mbufs",  "state",       "metrics"};
 	size_t num_fixed = 0;
 
 	for (const struct config_key *key = config_keys; key->name != NULL; key++) {
@@ -240,6 +246,76 @@ test_wrong_users(void **state)
 }
 
 static void
+write_secret(const char *path, char digit)
+{
+	FILE *file = fopen(path, "we");
+
+	assert_non_null(file);
+	for (int i = 0; i < 32; i++)
+		fputc(digit, file);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void
+set_secret(const char *path, char digit)
+{
+	write_secret(path, digit);
+	set(&next, "peer 2", "secret-file", path);
+}
+
+/* What is in the files is what may change, not their names; and nothing is held twice, or no more. */
+static void
+test_secrets(void **state)
+{
+	char path[] = "/tmp/oneside-takeover-XXXXXX";
+	struct config trial;
+	size_t len;
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	close(fd);
+	set_secret(path, '1');
+	assert_taken("peers");
+	config_release(&next);
+	assert_int_equal(config_secret_bytes(running.peer[0].secret[0], &len)[0], 0x11);
+	assert_int_equal(len, 16);
+	/* Read again, as it was. */
+	config_copy(&next, &running);
+	set_secret(path, '1');
+	assert_int_equal(config_take_over(&running, &next, changed, sizeof(changed), why, sizeof(why)), 0);
+	assert_string_equal(changed, "");
+	/* Another one, and the last one beside it. */
+	set(&next, "peer 2", "old_secret_file", path);
+	set_secret(path, '2');
+	config_copy(&trial, &running);
+	assert_int_equal(config_take_over(&trial, &next, changed, sizeof(changed), why, sizeof(why)), 0);
+	assert_string_equal(changed, "peers");
+	config_release(&trial);
+	assert_int_equal(config_secret_bytes(running.peer[0].secret[0], &len)[0], 0x11);
+	assert_taken("peers");
+	config_release(&next);
+	assert_int_equal(config_secret_bytes(running.peer[0].secret[0], &len)[0], 0x22);
+	assert_int_equal(config_secret_bytes(running.peer[0].secret[1], &len)[0], 0x11);
+	/* The peer goes, and comes back without. */
+	config_copy(&next, &running);
+	assert_int_equal(config_peer_remove(&next, 2, why, sizeof(why)), 0);
+	set(&next, "peer 2", "address", "192.0.2.2");
+	assert_null(next.peer[1].secret[0]);
+	assert_taken("peers");
+	/* Not one of its own to use. */
+	write_secret(path, '3');
+	set(&next, "peer 2", "old-secret-file", path);
+	assert_int_equal(config_validate(&next, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "peer 2: it has an old secret and none in use; write secret_file"));
+	config_release(&next);
+	assert_int_equal(config_validate(&next, why, sizeof(why)), 0);
+	unlink(path);
+	assert_int_equal(config_set(&next, "peer 2", "secret_file", path, why, sizeof(why)), -ENOENT);
+	assert_non_null(strstr(why, "peer 2: secret_file: secret file /tmp/oneside-takeover-"));
+	assert_null(next.peer[1].secret[0]);
+}
+
+static void
 test_ctl_path(void **state)
 {
 	char path[CONFIG_PATH_MAX];
@@ -286,6 +362,7 @@ main(void)
 		cmocka_unit_test_setup(test_ports, setup),    cmocka_unit_test_setup(test_peers, setup),
 		cmocka_unit_test_setup(test_users, setup),    cmocka_unit_test_setup(test_wrong_users, setup),
 		cmocka_unit_test_setup(test_ctl_path, setup), cmocka_unit_test_setup(test_groups, setup),
+		cmocka_unit_test_setup(test_secrets, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the engine tells of cores and ports. */
+/* What the engine tells of cores and ports, and encryption: there is none. */
 #include <string.h>
 
 #include "dataplane/engine.h"
@@ -40,4 +40,39 @@ engine_client_counts(const struct engine_client *client, uint64_t *work, uint64_
 {
 	*work = 7;
 	*completions = 8;
+}
+
+void
+engine_tell_ipsec(struct tell *tell, uint32_t number)
+{
+	tell_nothing(tell, number);
+}
+
+int
+engine_ipsec_prepare(const struct config *config, bool trial, struct esp_change **change, char *why,
+		     size_t why_len)
+{
+	*change = NULL;
+	return 0;
+}
+
+void
+engine_ipsec_commit(struct esp_change *change)
+{
+}
+
+void
+engine_ipsec_abandon(struct esp_change *change)
+{
+}
+
+uint32_t
+engine_ipsec_count(void)
+{
+	return 0;
+}
+
+void
+engine_ipsec_peer(uint32_t index, struct wire_addr *peer)
+{
 }

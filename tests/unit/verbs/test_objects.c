@@ -395,6 +395,17 @@ test_async(void **state)
 	assert_int_equal(event.event_type, IBV_EVENT_SQ_DRAINED);
 	assert_ptr_equal(event.element.qp, f->qp);
 	ibv_ack_async_event(&event);
+	cqe.object = 0;
+	for (int up = 0; up <= 1; up++) {
+		cqe.status = up ? ONE_ASYNC_LINK_UP : ONE_ASYNC_LINK_DOWN;
+		assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &cqe));
+		assert_int_equal(ibv_get_async_event(f->context, &event), 0);
+		assert_int_equal(event.event_type, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+		assert_int_equal(event.element.port_num, 1);
+		ibv_ack_async_event(&event);
+	}
+	cqe.object = f->qp_id;
+	cqe.status = ONE_ASYNC_SQ_DRAINED;
 	/* One that was not got when its object goes is not waited for. */
 	assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &cqe));
 	assert_int_equal(ibv_destroy_qp(f->qp), 0);

@@ -144,6 +144,8 @@ test_connect(void **state)
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
 	struct rdma_cm_event *event;
 	struct one_msg msg;
+	struct one_cqe timewait_exit = {
+		.type = ONE_CQE_CONNECT, .status = ONE_CONN_TIMEWAIT_EXIT, .flags = ONE_CQE_NOTIFY};
 	struct ibv_cq *cq;
 	uint32_t qp;
 
@@ -155,6 +157,7 @@ test_connect(void **state)
 	assert_memory_equal(msg.qp_connect.addr, "\xc0\x00\x02\x02", 4);
 	assert_memory_equal(msg.qp_connect.private_data, "hello", 5);
 	assert_true(mock_last(mock, ONE_MSG_QP_MODIFY, &msg));
+	timewait_exit.object = qp;
 	assert_int_equal(msg.qp_modify.to.rd_atomic_in, 2);
 	assert_int_equal(msg.qp_modify.to.rd_atomic_out, 3);
 	none();
@@ -169,7 +172,50 @@ test_connect(void **state)
 	assert_int_equal(mock_count(mock, ONE_MSG_QP_DISCONNECT), 1);
 	mock_conn_event(mock, qp, ONE_CONN_DISCONNECTED);
 	expect_event(RDMA_CM_EVENT_DISCONNECTED, id, 0);
+	/* The id is told of the end of the time wait, which outlasts its queue pair; once. */
+	rdma_destroy_qp(id);
+	assert_true((msg.qp_modify.to.flags & ONE_QP_TIMEWAIT) != 0);
+	assert_true(mock_cqe(mock, msg.qp_modify.to.conn_cq, &timewait_exit));
+	expect_event(RDMA_CM_EVENT_TIMEWAIT_EXIT, id, 0);
+	assert_true(mock_cqe(mock, msg.qp_modify.to.conn_cq, &timewait_exit));
+	timewait_exit.object = 0;
+	assert_true(mock_cqe(mock, msg.qp_modify.to.conn_cq, &timewait_exit));
+	assert_int_equal(rdma_migrate_id(id, other), 0); /* takes what is in the ring */
+	assert_false(readable(other, 0));
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	none();
+}
+
+/* Entries that no honest data plane stores: of no queue pair, of no question, and from outside of the arena.
+ */
+static void
+test_entries_of_nobody(void **state)
+{
+	struct rdma_cm_id *id = resolved(), *idle = resolved();
+	struct one_cqe entries[] = {
+		{.type = ONE_CQE_CONNECT, .status = ONE_CONN_ESTABLISHED},
+		{.type = ONE_CQE_CONNECT, .status = ONE_CONN_PEER_REJECTED},
+		{.type = ONE_CQE_SIDR},
+		{.type = ONE_CQE_REQUEST, .object = 1, .cookie = UINT64_MAX - 100},
+		{.type = ONE_CQE_SIDR_REQUEST, .object = 1, .cookie = ONE_ARENA_SIZE - 64},
+	};
+	struct rdma_conn_param param = {0};
+	struct one_msg msg;
+	struct ibv_cq *cq;
+	uint32_t qp;
+
+	cq = make_qp(id, &qp);
+	assert_int_equal(rdma_connect(id, &param), 0);
+	assert_true(mock_last(mock, ONE_MSG_QP_MODIFY, &msg));
+	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+		entries[i].flags = ONE_CQE_NOTIFY;
+		assert_true(mock_cqe(mock, msg.qp_modify.to.conn_cq, &entries[i]));
+	}
+	mock_conn_event(mock, qp, ONE_CONN_UNREACHABLE);
+	expect_event(RDMA_CM_EVENT_UNREACHABLE, id, -ETIMEDOUT);
 	drop(id, cq);
+	assert_int_equal(rdma_destroy_id(idle), 0);
 	none();
 }
 
@@ -305,7 +351,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connect),  cmocka_unit_test(test_ends), cmocka_unit_test(test_listen),
+		cmocka_unit_test(test_connect),  cmocka_unit_test(test_entries_of_nobody),
+		cmocka_unit_test(test_ends),     cmocka_unit_test(test_listen),
 		cmocka_unit_test(test_refusals), cmocka_unit_test(test_loss),
 	};
 

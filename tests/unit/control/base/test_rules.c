@@ -352,15 +352,48 @@ test_rsm_rep(void **state)
 static void
 test_rsm_rej(void **state)
 {
+	const struct rsm_rej rej = {.code = RSM_PERM_DENIED, .why = RSM_WHY_LAST, .nonce = {1, [15] = 2}};
 	uint8_t data[RSM_REJ_LEN];
+	struct rsm_rej back;
 
-	rsm_rej_build(RSM_PERM_DENIED, data);
-	assert_int_equal(rsm_rej_parse(data, sizeof(data)), RSM_PERM_DENIED);
-	assert_int_equal(rsm_rej_parse(data, sizeof(data) - 1), 0);
+	rsm_rej_build(&rej, data);
+	assert_true(rsm_rej_parse(data, sizeof(data), &back));
+	assert_int_equal(back.code, RSM_PERM_DENIED);
+	assert_int_equal(back.why, RSM_WHY_LAST);
+	assert_memory_equal(back.nonce, rej.nonce, sizeof(back.nonce));
+	assert_false(rsm_rej_parse(data, sizeof(data) - 1, &back));
+	data[8]++;
+	assert_false(rsm_rej_parse(data, sizeof(data), &back));
+	data[8]--;
 	data[4] = 1; /* no code of ours: must not be cut to 8 bits */
-	assert_int_equal(rsm_rej_parse(data, sizeof(data)), 0);
+	assert_false(rsm_rej_parse(data, sizeof(data), &back));
+	data[4] = 0;
+	data[7] = 0; /* a refusal is never success */
+	assert_false(rsm_rej_parse(data, sizeof(data), &back));
 	memset(data, 0, sizeof(data));
-	assert_int_equal(rsm_rej_parse(data, sizeof(data)), 0);
+	assert_false(rsm_rej_parse(data, sizeof(data), &back));
+}
+
+static void
+test_rsm_proof(void **state)
+{
+	struct rsm_proof proof = {
+		.num_codes = 2, .exporter_nonce = {1}, .importer_nonce = {2}, .code = {{3}, {[15] = 4}}};
+	struct rsm_proof back;
+	uint8_t data[RSM_PROOF_LEN];
+
+	rsm_proof_build(&proof, data);
+	assert_true(rsm_proof_parse(data, sizeof(data), &back));
+	assert_memory_equal(&back, &proof, sizeof(proof));
+	for (uint32_t len = 0; len < sizeof(data); len++)
+		assert_false(rsm_proof_parse(data, len, &back));
+	data[5] = 0;
+	assert_false(rsm_proof_parse(data, sizeof(data), &back));
+	data[5] = RSM_CODES + 1;
+	assert_false(rsm_proof_parse(data, sizeof(data), &back));
+	data[5] = RSM_CODES;
+	data[4]++;
+	assert_false(rsm_proof_parse(data, sizeof(data), &back));
 }
 
 int
@@ -378,6 +411,7 @@ rules_tests(void)
 		cmocka_unit_test(test_timeouts),
 		cmocka_unit_test(test_rsm_req),
 		cmocka_unit_test(test_rsm_rep),
+		cmocka_unit_test(test_rsm_proof),
 		cmocka_unit_test(test_rsm_rej),
 	};
 

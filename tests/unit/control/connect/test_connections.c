@@ -521,6 +521,66 @@ test_death_of_peers(void **state)
 	assert_no_event();
 }
 
+static void
+ask_for_timewait(struct app *app, uint32_t qp, uint32_t pz, uint32_t cq)
+{
+	app->msg.qp_modify = (struct one_qp_modify){.qp = qp,
+						    .to = {.pz = pz,
+							   .send_cq = cq,
+							   .recv_cq = cq,
+							   .conn_cq = cq,
+							   .max_send_wr = 10,
+							   .max_recv_wr = 10,
+							   .max_send_sge = 4,
+							   .max_recv_sge = 1,
+							   .rd_atomic_in = 4,
+							   .rd_atomic_out = 4,
+							   .flags = ONE_QP_TIMEWAIT}};
+	assert_int_equal(app_call(app, ONE_MSG_QP_MODIFY), 0);
+}
+
+/* Who asks is told when nothing of its connection is on the wire any more, though its queue pair has gone. */
+static void
+test_timewait(void **state)
+{
+	struct ends ends;
+
+	ends_open(&ends, 5000);
+	ask_for_timewait(&ends.active, ends.a.qp, ends.pz_a, ends.cq_a);
+	establish(&ends, 5000);
+	assert_int_equal(disconnect(&ends.active, ends.a.qp, false), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_DISCONNECTED);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
+	assert_no_event();
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_FREE, ends.a.qp), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_TIMEWAIT_EXIT);
+	assert_no_event();
+	ends_close(&ends);
+	/* Where the ring has gone as well, or the attachment, nobody is told; the other end's time is over.
+	 */
+	for (int i = 0; i < 2; i++) {
+		ends_open(&ends, 5000);
+		ask_for_timewait(&ends.active, ends.a.qp, ends.pz_a, ends.cq_a);
+		ask_for_timewait(&ends.passive, ends.p.qp, ends.pz_p, ends.cq_p);
+		establish(&ends, 5000);
+		assert_int_equal(disconnect(&ends.active, ends.a.qp, false), 0);
+		assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_DISCONNECTED);
+		assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
+		if (i == 0) {
+			assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_FREE, ends.a.qp), 0);
+			assert_int_equal(app_call_id(&ends.active, ONE_MSG_CQ_FREE, ends.cq_a), 0);
+		} else {
+			app_close(&ends.active);
+		}
+		assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_TIMEWAIT_EXIT);
+		assert_no_event();
+		app_close(&ends.passive);
+		if (i == 0)
+			app_close(&ends.active);
+		assert_clean();
+	}
+}
+
 int
 connection_tests(void)
 {
@@ -530,6 +590,7 @@ connection_tests(void)
 		cmocka_unit_test(test_private_data),     cmocka_unit_test(test_share_of_ports),
 		cmocka_unit_test(test_handoff_and_once), cmocka_unit_test(test_backlog),
 		cmocka_unit_test(test_broken),           cmocka_unit_test(test_death_of_peers),
+		cmocka_unit_test(test_timewait),
 	};
 
 	return cmocka_run_group_tests_name("control: connections", tests, NULL, NULL);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -61,6 +63,21 @@ assert_refused(int fd, const char *request, const char *reason)
 	if (error == NULL || strstr(error, reason) == NULL)
 		fail_msg("%s: \"%s\" is not \"%s\"", request, error != NULL ? error : "no error", reason);
 	json_decref(answer);
+}
+
+/* As a user with no right but a group's.  Of this thread alone: the data plane, which is others, stays root.
+ */
+static int
+dial_as_member(gid_t gid)
+{
+	int fd;
+
+	assert_int_equal(syscall(SYS_setresgid, -1, gid, -1), 0);
+	assert_int_equal(syscall(SYS_setresuid, -1, 65534, -1), 0);
+	fd = dial();
+	assert_int_equal(syscall(SYS_setresuid, -1, 0, -1), 0);
+	assert_int_equal(syscall(SYS_setresgid, -1, 0, -1), 0);
+	return fd;
 }
 
 /* It serves: one fact that nobody else can know. */
@@ -355,6 +372,155 @@ test_crowd(void **state)
 	assert_serves();
 }
 
+/* Who is in the group no more may no more, though he is connected. */
+static void
+test_group_taken_away(void **state)
+{
+	const char show[] = "{\"command\": \"show\", \"what\": \"version\"}";
+	const char change[] = "{\"command\": \"log-level\", \"level\": \"loud\"}";
+	enum { READERS = 4711, ADMINS };
+	char folder[256];
+	int root, reader, admin;
+
+	if (geteuid() != 0)
+		skip();
+	snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(app_socket, '/') - app_socket), app_socket);
+	assert_int_equal(chmod(folder, 0711), 0);
+	config.ctl_group = READERS;
+	config.ctl_admin_group = ADMINS;
+	attach_restart();
+	root = dial();
+	reader = dial_as_member(READERS);
+	admin = dial_as_member(ADMINS);
+	json_decref(ask(reader, show));
+	assert_refused(reader, change, "may look only");
+	assert_refused(admin, change, "no such level");
+	/* As a reload does, of which the next change of a peer is one. */
+	config.ctl_group = ADMINS;
+	config.ctl_admin_group = CONFIG_NO_GROUP;
+	json_decref(ask(root, "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"192.0.2.9\"}"));
+	assert_null(hear(reader));
+	assert_refused(admin, change, "may look only");
+	json_decref(ask(admin, show));
+	json_decref(ask(root, "{\"command\": \"peer-remove\", \"node\": 9}"));
+	json_decref(ask(root, show));
+	close(reader);
+	close(admin);
+	close(root);
+	config.ctl_group = CONFIG_NO_GROUP;
+	attach_restart();
+	assert_clean();
+}
+
+/* ---- metrics ---- */
+
+static json_t *
+metrics_page(int fd, const char *format, json_int_t from)
+{
+	char request[128];
+	json_t *page;
+
+	snprintf(request, sizeof(request),
+		 "{\"command\": \"metrics\", \"format\": \"%s\", \"from\": %" JSON_INTEGER_FORMAT "}", format,
+		 from);
+	page = ask(fd, request);
+	assert_true(json_is_string(json_object_get(page, "metrics")));
+	return page;
+}
+
+/* What is left of the text behind `page`, which is given away, together with it; how many pages. */
+static uint32_t
+metrics_rest(int fd, const char *format, json_t *page, char *text, size_t room)
+{
+	const json_t *part, *next;
+	uint32_t pages = 0;
+	size_t len = 0;
+
+	for (;; page = metrics_page(fd, format, (json_int_t)len)) {
+		part = json_object_get(page, "metrics");
+		next = json_object_get(page, "next");
+		assert_true(len + json_string_length(part) < room);
+		memcpy(text + len, json_string_value(part), json_string_length(part));
+		len += json_string_length(part);
+		text[len] = '\0';
+		pages++;
+		if (next == NULL)
+			break;
+		assert_int_equal(json_integer_value(next), len);
+		json_decref(page);
+	}
+	json_decref(page);
+	return pages;
+}
+
+static bool
+ends_with(const char *text, const char *tail)
+{
+	return strlen(text) >= strlen(tail) && strcmp(text + strlen(text) - strlen(tail), tail) == 0;
+}
+
+/* A text is whole and of one time, whoever else asks meanwhile, stops reading or goes. */
+static void
+test_metrics(void **state)
+{
+	static char text[1 << 20], other[1 << 20];
+	enum { APPS = 60, HOLDERS = 20 };
+	static struct app app[APPS];
+	uint32_t per_uid = config.max_clients_per_uid;
+	uint64_t bytes = config.max_bytes_per_uid;
+	int fd, second, holder[HOLDERS];
+	json_t *page;
+
+	config.max_clients_per_uid = APPS;
+	config.max_bytes_per_uid = 1ull << 40;
+	attach_restart();
+	fd = dial();
+	second = dial();
+	for (int i = 0; i < APPS; i++)
+		app_hello(&app[i], ONE_KIND_DAT);
+	for (int i = 0; i < HOLDERS; i++) {
+		holder[i] = dial();
+		json_decref(metrics_page(holder[i], i % 2 == 0 ? "openmetrics" : "prometheus", 0));
+	}
+	page = metrics_page(fd, "openmetrics", 0);
+	pause_ms(150); /* what others get then is rendered anew */
+	app_close(&app[0]);
+	while (count(second, "clients", "") != APPS - 1)
+		pause_ms(1);
+	assert_true(metrics_rest(second, "openmetrics", metrics_page(second, "openmetrics", 0), other,
+				 sizeof(other)) >= 2);
+	assert_true(metrics_rest(fd, "openmetrics", page, text, sizeof(text)) >= 2);
+	assert_non_null(strstr(text, "\noneside_resource_used{resource=\"attachments\"} 60\n"));
+	assert_non_null(strstr(other, "\noneside_resource_used{resource=\"attachments\"} 59\n"));
+	assert_true(ends_with(text, "\n# EOF\n"));
+	assert_true(ends_with(other, "\n# EOF\n"));
+	metrics_rest(fd, "prometheus", metrics_page(fd, "prometheus", 0), text, sizeof(text));
+	assert_null(strstr(text, "# EOF"));
+	assert_non_null(strstr(text, "# TYPE oneside_attached_total counter\n"));
+	/* It has been read to its end, and has gone. */
+	assert_refused(fd, "{\"command\": \"metrics\", \"from\": 100}", "ask from its beginning");
+	assert_refused(holder[0], "{\"command\": \"metrics\", \"from\": 9007199254740991}",
+		       "ask from its beginning");
+	assert_refused(holder[0], "{\"command\": \"metrics\", \"from\": 30000}", "ask from its beginning");
+	/* Who asks for something else has it no longer. */
+	json_decref(metrics_page(fd, "prometheus", 0));
+	count(fd, "cores", "");
+	assert_refused(fd, "{\"command\": \"metrics\", \"from\": 30000}", "ask from its beginning");
+	assert_refused(fd, "{\"command\": \"metrics\", \"format\": \"xml\"}", "no such format");
+	for (int i = 1; i < APPS; i++)
+		app_close(&app[i]);
+	for (int i = 0; i < HOLDERS; i++)
+		close(holder[i]);
+	close(second);
+	close(fd);
+	assert_clean();
+	config.max_clients_per_uid = per_uid;
+	config.max_bytes_per_uid = bytes;
+	attach_restart();
+	assert_serves();
+	forget_events();
+}
+
 int
 ctl_tests(void)
 {
@@ -362,7 +528,8 @@ ctl_tests(void)
 		cmocka_unit_test(test_lists),       cmocka_unit_test(test_changes),
 		cmocka_unit_test(test_share),       cmocka_unit_test(test_rubbish),
 		cmocka_unit_test(test_descriptors), cmocka_unit_test(test_deaf),
-		cmocka_unit_test(test_crowd),
+		cmocka_unit_test(test_crowd),       cmocka_unit_test(test_group_taken_away),
+		cmocka_unit_test(test_metrics),
 	};
 
 	return cmocka_run_group_tests_name("control: its own socket", tests, NULL, NULL);

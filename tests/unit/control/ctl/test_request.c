@@ -95,7 +95,7 @@ test_refusals(void **state)
 		{"7", "has to be JSON"},
 		{"{}", "there is no such command"},
 		{"{\"command\": 7}", "there is no such command"},
-		{"{\"command\": \"shutdown\"}", "write one of show, trace, reload"},
+		{"{\"command\": \"shutdown\"}", "write one of show, trace, metrics, reload"},
 		{"{\"command\": \"show\"}", "write one of clients, endpoints"},
 		{"{\"command\": \"show\", \"what\": [\"clients\"]}", "nothing of that name"},
 		{"{\"command\": \"show\", \"what\": \"passwords\"}", "\"passwords\""},

@@ -377,6 +377,36 @@ test_pages_leave(void **state)
 	munmap(memory, 4 * PAGE);
 }
 
+/* The answer is none: the attachment ends, and the caller knows it before the watcher does. */
+static bool
+on_unpublish_nonsense(struct mock *mock, const struct one_msg *msg, const int *fds, uint32_t num_fds,
+		      struct one_reply *reply, void *user)
+{
+	reply->type = msg->type;
+	reply->seq = msg->seq + 1;
+	return true;
+}
+
+static void
+test_unpublish_while_lost(void **state)
+{
+	rsm_memseg_id_t id = PEER_SEGMENT;
+	rsm_memseg_export_handle_t seg;
+	uint8_t *memory = pages(4);
+
+	memset(memory, 0x5c, 4 * PAGE);
+	assert_int_equal(rsm_memseg_export_create(controller, &seg, memory, 4 * PAGE, 0), RSM_SUCCESS);
+	assert_int_equal(rsm_memseg_export_publish(seg, &id, NULL, 0), RSM_SUCCESS);
+	assert_true(is_shared(memory));
+	mock_on(peer->mock, ONE_MSG_RSM_UNPUBLISH, on_unpublish_nonsense, NULL);
+	assert_int_equal(rsm_memseg_export_unpublish(seg), RSM_SUCCESS);
+	assert_false(is_shared(memory));
+	assert_int_equal(memory[4 * PAGE - 1], 0x5c);
+	assert_int_equal(rsm_memseg_export_unpublish(seg), RSMERR_SEG_NOT_PUBLISHED);
+	assert_int_equal(rsm_memseg_export_destroy(seg), RSM_SUCCESS);
+	munmap(memory, 4 * PAGE);
+}
+
 static void
 test_loopback_rules(void **state)
 {
@@ -413,10 +443,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_create_arguments),  TEST(test_create_memory), TEST(test_create_refused),
-		TEST(test_publish_arguments), TEST(test_publish_ids),   TEST(test_publish_messages),
-		TEST(test_pages_leave),       TEST(test_rebind),        TEST(test_republish_refused),
-		TEST(test_loopback_rules),
+		TEST(test_create_arguments),     TEST(test_create_memory),
+		TEST(test_create_refused),       TEST(test_publish_arguments),
+		TEST(test_publish_ids),          TEST(test_publish_messages),
+		TEST(test_pages_leave),          TEST(test_rebind),
+		TEST(test_republish_refused),    TEST(test_loopback_rules),
+		TEST(test_unpublish_while_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

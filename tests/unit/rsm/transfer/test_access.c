@@ -551,6 +551,36 @@ test_each_call_without_staging(void **state)
 	free(bytes);
 }
 
+/* The answer is none, so the attachment ends. */
+static bool
+on_staging_nonsense(struct mock *mock, const struct one_msg *msg, const int *fds, uint32_t num_fds,
+		    struct one_reply *reply, void *user)
+{
+	reply->type = msg->type;
+	reply->seq = msg->seq + 1;
+	return true;
+}
+
+/* The data plane is lost before anything was issued: nothing succeeds that did not happen. */
+static void
+test_each_call_lost(void **state)
+{
+	uint8_t *bytes = aligned_alloc(64, BLOCK_SIZE);
+
+	memset(bytes, 0, BLOCK_SIZE);
+	EACH_CALL(c)
+	{
+		if (c->put && c->size <= ONE_INLINE_MAX)
+			continue;
+		mock_on(peer->mock, ONE_MSG_STAGING, on_staging_nonsense, NULL);
+		peer_forget(peer); /* its queue pair ends with the attachment */
+		assert_int_equal(c->call(import, 0, bytes), RSMERR_CONN_ABORTED);
+		mock_on(peer->mock, ONE_MSG_STAGING, NULL, NULL);
+		connect_again();
+	}
+	free(bytes);
+}
+
 /* ---- threads ---- */
 
 static void *
@@ -601,6 +631,7 @@ main(void)
 		TEST(test_each_call_refused),
 		TEST(test_each_call_fails),
 		TEST(test_each_call_without_staging),
+		TEST(test_each_call_lost),
 		TEST(test_threads),
 		TEST(test_each_call_bad_address),
 		TEST(test_bad_address_later),

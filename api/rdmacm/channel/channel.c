@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Event channels: each has a queue of events, and a descriptor that is readable exactly while it has some. */
+#include "rdmacm/channel/channel.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct channel *
+channel_new(void)
+{
+	struct channel *channel = calloc(1, sizeof(*channel));
+
+	if (channel == NULL)
+		return NULL;
+	channel->last = &channel->first;
+	channel->base.fd = eventfd(0, EFD_CLOEXEC);
+	if (channel->base.fd >= 0)
+		return channel;
+	free(channel);
+	return NULL;
+}
+
+void
+rdma_destroy_event_channel(struct rdma_event_channel *base)
+{
+	struct channel *channel = (struct channel *)(void *)base;
+	struct event *event;
+
+	while ((event = channel->first) != NULL) {
+		channel->first = event->next;
+		free(event);
+	}
+	close(channel->base.fd);
+	free(channel);
+}
+
+/* ---- events ---- */
+
+struct event *
+event_new(struct id *id, enum rdma_cm_event_type type, int status)
+{
+	struct event *event = calloc(1, sizeof(*event));
+
+	if (event == NULL)
+		return NULL;
+	event->base.id = &id->base;
+	event->base.event = type;
+	event->base.status = status;
+	return event;
+}
+
+void
+channel_changed(struct channel *channel)
+{
+	bool any = channel->first != NULL;
+	uint64_t count = 1;
+	ssize_t n = 0;
+
+	if (any && !channel->readable)
+		n = write(channel->base.fd, &count, sizeof(count));
+	else if (!any && channel->readable)
+		n = read(channel->base.fd, &count, sizeof(count));
+	(void)n; /* it holds 0 or 1: neither has to wait */
+	channel->readable = any;
+}
+
+void
+event_append(struct channel *channel, struct event *event)
+{
+	*channel->last = event;
+	channel->last = &event->next;
+	channel_changed(channel);
+}
+
+void
+event_put(struct id *id, struct event *event)
+{
+	event_append((struct channel *)(void *)id->base.channel, event);
+}
+
+static struct event *
+take(struct channel *channel)
+{
+	struct event *event = channel->first;
+
+	if (event == NULL)
+		return NULL;
+	channel->first = event->next;
+	if (channel->first == NULL)
+		channel->last = &channel->first;
+	channel_changed(channel);
+	/* A request is acknowledged to its listener. */
+	TO_ID(event->base.listen_id != NULL ? event->base.listen_id : event->base.id)->got++;
+	return event;
+}
+
+int
+rdma_get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **out)
+{
+	struct channel *channel = (struct channel *)(void *)base;
+
+	for (;;) {
+		struct pollfd look = {.fd = base->fd, .events = POLLIN};
+		struct event *event;
+		int flags;
+
+		pthread_mutex_lock(&cma_lock);
+		event = take(channel);
+		pthread_mutex_unlock(&cma_lock);
+		if (event != NULL) {
+			*out = &event->base;
+			return 0;
+		}
+		flags = fcntl(base->fd, F_GETFL);
+		if (flags >= 0 && (flags & O_NONBLOCK) != 0)
+			return fail(EAGAIN);
+		if (poll(&look, 1, -1) < 0)
+			return -1;
+	}
+}
+
+int
+rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+	if (event == NULL)
+		return fail(EINVAL);
+	pthread_mutex_lock(&cma_lock);
+	TO_ID(event->listen_id != NULL ? event->listen_id : event->id)->acked++;
+	pthread_cond_broadcast(&cma_acked);
+	pthread_mutex_unlock(&cma_lock);
+	free(event);
+	return 0;
+}
+
+const char *
+rdma_event_str(enum rdma_cm_event_type event)
+{
+	static const char *const names[] = {
+		"RDMA_CM_EVENT_ADDR_RESOLVED",   "RDMA_CM_EVENT_ADDR_ERROR",
+		"RDMA_CM_EVENT_ROUTE_RESOLVED",  "RDMA_CM_EVENT_ROUTE_ERROR",
+		"RDMA_CM_EVENT_CONNECT_REQUEST", "RDMA_CM_EVENT_CONNECT_RESPONSE",
+		"RDMA_CM_EVENT_CONNECT_ERROR",   "RDMA_CM_EVENT_UNREACHABLE",
+		"RDMA_CM_EVENT_REJECTED",        "RDMA_CM_EVENT_ESTABLISHED",
+		"RDMA_CM_EVENT_DISCONNECTED",    "RDMA_CM_EVENT_DEVICE_REMOVAL",
+		"RDMA_CM_EVENT_MULTICAST_JOIN",  "RDMA_CM_EVENT_MULTICAST_ERROR",
+		"RDMA_CM_EVENT_ADDR_CHANGE",     "RDMA_CM_EVENT_TIMEWAIT_EXIT",
+	};
+
+	return (size_t)event < sizeof(names) / sizeof(names[0]) ? names[event] : "UNKNOWN EVENT";
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Event channels, and ids that wait on one of their own. */
+#ifndef RDMACM_CHANNEL_H
+#define RDMACM_CHANNEL_H
+
+#include "rdmacm/base/cma.h"
+
+/* ---- channel.c; but for the first with the lock held ---- */
+struct channel *channel_new(void); /* NULL: none, with errno */
+/* NULL: no memory. */
+struct event *event_new(struct id *id, enum rdma_cm_event_type type, int status);
+void event_append(struct channel *channel, struct event *event);
+void event_put(struct id *id, struct event *event);
+/* After something has been put in or taken out. */
+void channel_changed(struct channel *channel);
+
+/* ---- complete.c; without the lock ---- */
+/* Of ids whose calls wait: the last event is kept for the application to look at. */
+void channel_drop_event(struct id *id);
+/* What that says to who has waited for `expected`: 0, or an errno. */
+int channel_outcome(const struct rdma_cm_event *event, enum rdma_cm_event_type expected);
+/* What a call on an id without channel waits for; 0, or -1 with errno.  Others do not wait. */
+int channel_complete(struct id *id, enum rdma_cm_event_type expected);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ids without an event channel of the application's: they have one of their own, and calls wait. */
+#include "rdmacm/channel/channel.h"
+
+/* Of ids whose calls wait: the last event is kept for the application to look at. */
+void
+channel_drop_event(struct id *id)
+{
+	if (id->base.event != NULL)
+		rdma_ack_cm_event(id->base.event);
+	id->base.event = NULL;
+}
+
+int
+channel_outcome(const struct rdma_cm_event *event, enum rdma_cm_event_type expected)
+{
+	if (event->event == RDMA_CM_EVENT_REJECTED)
+		return ECONNREFUSED;
+	if (event->status != 0)
+		return event->status < 0 ? -event->status : event->status;
+	if (event->event == expected)
+		return 0;
+	return event->event == RDMA_CM_EVENT_DEVICE_REMOVAL ? ENODEV : ECONNABORTED;
+}
+
+int
+channel_complete(struct id *id, enum rdma_cm_event_type expected)
+{
+	int error;
+
+	if (!id->sync)
+		return 0;
+	channel_drop_event(id);
+	if (rdma_get_cm_event(id->base.channel, &id->base.event) != 0)
+		return -1;
+	error = channel_outcome(id->base.event, expected);
+	return error != 0 ? fail(error) : 0;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Devices, which stay open, and the thread that reads their rings.  All with the lock held. */
+#ifndef RDMACM_DEVICE_H
+#define RDMACM_DEVICE_H
+
+#include "rdmacm/base/cma.h"
+
+extern struct device *devices;
+
+/* ---- devices.c ---- */
+int devices_open(void); /* -errno; those that are open already stay */
+bool device_has(const struct device *device, const struct sockaddr *addr);
+void device_addr(const struct device *device, uint16_t port, struct sockaddr_storage *out);
+/* NULL: none, with errno. */
+struct ibv_pd *device_pd(struct device *device);
+
+/* ---- reader.c ---- */
+/* When there may be something in a ring of the open devices the thread calls `take`; 0, or -errno. */
+int reader_start(void (*take)(void));
+void reader_leave(const struct device *device);
+
+#endif

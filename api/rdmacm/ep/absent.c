@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls that this library does not have.  They say so; the table is in doc/verbs.md. */
+#include "rdmacm/base/cma.h"
+
+int
+rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
+{
+	return fail(EOPNOTSUPP);
+}
+
+int
+rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *context)
+{
+	return fail(EOPNOTSUPP);
+}
+
+int
+rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+	return fail(EOPNOTSUPP);
+}
+
+int
+rdma_reject_ece(struct rdma_cm_id *id, const void *data, uint8_t len)
+{
+	return fail(EOPNOTSUPP);
+}
+
+int
+rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
+{
+	return fail(EOPNOTSUPP);
+}
+
+int
+rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
+{
+	return fail(EOPNOTSUPP);
+}
+
+/* ---- rsockets: refused where they begin, so nothing else is reached ---- */
+
+#define REFUSED(name)                    \
+	int name(void);                  \
+	int name(void)                   \
+	{                                \
+		return fail(EOPNOTSUPP); \
+	}
+
+REFUSED(raccept)
+REFUSED(rbind)
+REFUSED(rclose)
+REFUSED(rconnect)
+REFUSED(rfcntl)
+REFUSED(rgetpeername)
+REFUSED(rgetsockname)
+REFUSED(rgetsockopt)
+REFUSED(riomap)
+REFUSED(riounmap)
+REFUSED(riowrite)
+REFUSED(rlisten)
+REFUSED(rpoll)
+REFUSED(rread)
+REFUSED(rreadv)
+REFUSED(rrecv)
+REFUSED(rrecvfrom)
+REFUSED(rrecvmsg)
+REFUSED(rselect)
+REFUSED(rsend)
+REFUSED(rsendmsg)
+REFUSED(rsendto)
+REFUSED(rsetsockopt)
+REFUSED(rshutdown)
+REFUSED(rsocket)
+REFUSED(rwrite)
+REFUSED(rwritev)

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Queue pairs that the application makes and brings up itself: it tells their number when it connects or
+ * accepts, and sets the attributes that rdma_init_qp_attr() says.
+ *
+ * The data plane brings them up when the CM has connected them, as any other; RTR and RTS with these
+ * attributes are noted and change nothing.  The PSN among them is what they are known by.
+ */
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "rdmacm/id/id.h"
+
+#define MIN_RNR_TIMER 12u /* 640 us */
+#define TIMEOUT 18u       /* code: 1 s */
+
+struct ibv_qp *
+bare_qp(const struct id *id, const struct rdma_conn_param *param)
+{
+	if (id->base.qp != NULL || param == NULL)
+		return id->base.qp;
+	return verbs_cm_find(id->base.verbs, param->qp_num);
+}
+
+void
+bare_forget(struct id *id)
+{
+	if (id->psn != 0)
+		verbs_cm_expect_no_more(id->base.verbs, id->psn);
+	id->psn = 0;
+}
+
+static int
+to_init(struct ibv_qp_attr *attr)
+{
+	attr->port_num = 1;
+	attr->pkey_index = 0;
+	attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+}
+
+static int
+to_rtr(struct id *id, struct ibv_qp_attr *attr)
+{
+	const struct rdma_addr *addr = &id->base.route.addr;
+	uint8_t peer[16] = {0};
+	int error = id->psn != 0 ? 0 : verbs_cm_expect(id->base.verbs, id->peer_qpn, &id->psn);
+
+	if (error != 0)
+		return error;
+	addr_bytes(&addr->dst_addr, peer);
+	verbs_cm_path(id->base.verbs, peer, attr);
+	attr->dest_qp_num = id->peer_qpn;
+	attr->rq_psn = id->psn;
+	attr->max_dest_rd_atomic = id->depth_in;
+	attr->min_rnr_timer = MIN_RNR_TIMER;
+	return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+	       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+}
+
+static int
+to_rts(const struct id *id, struct ibv_qp_attr *attr)
+{
+	attr->timeout = TIMEOUT;
+	attr->retry_cnt = 7;
+	attr->rnr_retry = 7;
+	attr->sq_psn = id->psn;
+	attr->max_rd_atomic = id->depth_out;
+	return IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+	       IBV_QP_MAX_QP_RD_ATOMIC;
+}
+
+/* The mask, or -errno. */
+static int
+init_qp_attr(struct id *id, struct ibv_qp_attr *attr)
+{
+	if (id->device == NULL)
+		return -EINVAL;
+	if (is_udp(id))
+		return -EOPNOTSUPP;
+	if (attr->qp_state == IBV_QPS_INIT)
+		return to_init(attr);
+	/* What the peer has said; before that there is nothing to say. */
+	if (id->peer_qpn == 0)
+		return -EINVAL;
+	if (attr->qp_state == IBV_QPS_RTR)
+		return to_rtr(id, attr);
+	return attr->qp_state == IBV_QPS_RTS ? to_rts(id, attr) : -EINVAL;
+}
+
+int
+rdma_init_qp_attr(struct rdma_cm_id *base, struct ibv_qp_attr *attr, int *mask)
+{
+	enum ibv_qp_state state = attr->qp_state;
+	int result;
+
+	memset(attr, 0, sizeof(*attr));
+	attr->qp_state = state;
+	pthread_mutex_lock(&cma_lock);
+	result = init_qp_attr(TO_ID(base), attr);
+	pthread_mutex_unlock(&cma_lock);
+	if (result < 0)
+		return fail(result);
+	*mask = result;
+	return 0;
+}
+
+/* The RTU has gone out with the REP's arrival. */
+int
+rdma_establish(struct rdma_cm_id *base)
+{
+	const struct id *id = TO_ID(base);
+	bool responded;
+
+	pthread_mutex_lock(&cma_lock);
+	responded = base->qp == NULL && id->connecting && id->established && !id->ended;
+	pthread_mutex_unlock(&cma_lock);
+	return responded ? 0 : fail(EINVAL);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ids: bound, resolved, listening, connected. */
+#ifndef RDMACM_ID_H
+#define RDMACM_ID_H
+
+#include "rdmacm/base/cma.h"
+
+/* ---- told.c; with the lock held ---- */
+extern struct id *ids;
+/* What has come in the rings of all devices becomes events. */
+void ids_drain(void);
+
+/* ---- udp.c: ids of the UDP port space; with the lock held ---- */
+static inline bool
+is_udp(const struct id *id)
+{
+	return id->base.ps == RDMA_PS_UDP;
+}
+
+int udp_take(struct ibv_qp *qp); /* to RTS, with rdma_cm's Q_Key; a positive errno */
+int udp_connect(struct id *id, const struct rdma_conn_param *param); /* -errno, as those below */
+int udp_accept(struct id *id, const struct rdma_conn_param *param);
+int udp_reject(struct id *id, const void *data, uint8_t len);
+void udp_forget(struct id *id); /* nobody waits for an answer any more */
+void udp_answered(struct id *id, uint8_t status, const struct one_sidr_shm *shm);
+/* NULL: no memory. */
+struct event *udp_requested(struct id *id, const struct one_sidr_shm *shm);
+
+/* ---- rings.c ---- */
+/* Those that the id has none of yet, of so many entries (0: none is wanted); 0, or -1 with errno. */
+int rings_make(struct id *id, uint32_t send_entries, uint32_t recv_entries);
+void rings_destroy(struct id *id);
+
+/* ---- bare.c; with the lock held ---- */
+/* The id's queue pair, or the application's own with the number that it tells; NULL: there is none. */
+struct ibv_qp *bare_qp(const struct id *id, const struct rdma_conn_param *param);
+void bare_forget(struct id *id);
+
+/* ---- options.c; with the lock held ---- */
+/* Depths of READs and atomics that the device has. */
+bool param_valid(const struct id *id, const struct rdma_conn_param *param);
+void param_fill(const struct id *id, const struct rdma_conn_param *param, struct one_conn_param *out);
+
+#endif

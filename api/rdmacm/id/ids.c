@@ -1,0 +1,637 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ids: bound, resolved, listening, connected. */
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rdmacm/channel/channel.h"
+#include "rdmacm/device/device.h"
+#include "rdmacm/id/id.h"
+
+/* ---- life ---- */
+
+int
+rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *context,
+	       enum rdma_port_space ps)
+{
+	struct id *id;
+
+	if (ps != RDMA_PS_TCP && ps != RDMA_PS_IB && ps != RDMA_PS_UDP)
+		return fail(EOPNOTSUPP);
+	id = calloc(1, sizeof(*id));
+	if (id == NULL)
+		return fail(ENOMEM);
+	id->sync = channel == NULL;
+	id->base.channel = id->sync ? rdma_create_event_channel() : channel;
+	if (id->base.channel == NULL) {
+		free(id);
+		return -1;
+	}
+	id->base.context = context;
+	id->base.ps = ps;
+	id->base.qp_type = ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
+	pthread_mutex_lock(&cma_lock);
+	id->next = ids;
+	ids = id;
+	pthread_mutex_unlock(&cma_lock);
+	*out = &id->base;
+	return 0;
+}
+
+/* By the consumer, whether it says so or goes without an answer: as the kernel's. */
+static int
+reject(struct id *id, const void *data, uint8_t len)
+{
+	struct one_msg msg = {.type = ONE_MSG_CR_REJECT};
+	int error;
+
+	if (is_udp(id))
+		return udp_reject(id, data, len);
+	msg.cr_reject.cr = id->cr;
+	msg.cr_reject.private_len = len;
+	memcpy(msg.cr_reject.private_data, data, len);
+	error = verbs_cm_call(id->device->verbs, &msg, NULL);
+	if (error != -EMSGSIZE)
+		id->cr = 0;
+	return error == -EMSGSIZE ? -EINVAL : 0;
+}
+
+static void
+id_unlink(const struct id *id)
+{
+	struct id **link = &ids;
+
+	while (*link != id)
+		link = &(*link)->next;
+	*link = id->next;
+}
+
+/* Events that nobody has got, and with them requests that this listener's owner will never see. */
+static void
+forget_events(const struct id *id)
+{
+	struct channel *channel = (struct channel *)(void *)id->base.channel;
+	struct event **link = &channel->first, *event;
+
+	while ((event = *link) != NULL) {
+		if (event->base.id != &id->base && event->base.listen_id != &id->base) {
+			link = &event->next;
+			continue;
+		}
+		*link = event->next;
+		if (event->base.id != &id->base) {
+			struct id *requested = TO_ID(event->base.id);
+
+			reject(requested, "", 0);
+			id_unlink(requested);
+			free(requested);
+		}
+		free(event);
+	}
+	channel->last = link;
+	channel_changed(channel);
+}
+
+static void
+stop_listening(struct id *id)
+{
+	struct listening *l;
+
+	while ((l = id->listening) != NULL) {
+		struct one_msg msg = {.type = ONE_MSG_UNLISTEN};
+
+		msg.id.id = l->listener;
+		verbs_cm_call(l->device->verbs, &msg, NULL);
+		id->listening = l->next;
+		free(l);
+	}
+}
+
+int
+rdma_destroy_id(struct rdma_cm_id *base)
+{
+	struct id *id = TO_ID(base);
+
+	if (base->event != NULL)
+		rdma_ack_cm_event(base->event);
+	pthread_mutex_lock(&cma_lock);
+	ids_drain(); /* requests that have come are refused, too */
+	stop_listening(id);
+	if (id->cr != 0)
+		reject(id, "", 0);
+	bare_forget(id);
+	udp_forget(id);
+	id_unlink(id);
+	forget_events(id);
+	while (id->acked != id->got)
+		pthread_cond_wait(&cma_acked, &cma_lock);
+	pthread_mutex_unlock(&cma_lock);
+	if (id->sync)
+		rdma_destroy_event_channel(base->channel);
+	free(id->qp_init);
+	free(id);
+	return 0;
+}
+
+/* ---- addresses ---- */
+
+static size_t
+size_of(const struct sockaddr *addr)
+{
+	return addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
+
+static void
+bind_device(struct id *id, struct device *device, uint16_t port)
+{
+	id->device = device;
+	id->base.verbs = device->verbs;
+	id->base.port_num = 1;
+	id->base.pd = device_pd(device);
+	device_addr(device, port, &id->base.route.addr.src_storage);
+}
+
+static int
+bind_addr(struct id *id, const struct sockaddr *addr)
+{
+	struct device *device = devices;
+
+	if (id->bound)
+		return -EINVAL;
+	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
+		return -EAFNOSUPPORT;
+	if (!addr_names_no_device(addr)) {
+		while (device != NULL && !device_has(device, addr))
+			device = device->next;
+		if (device == NULL)
+			return -ENODEV;
+		bind_device(id, device, addr_port(addr));
+	} else {
+		memcpy(&id->base.route.addr.src_storage, addr, size_of(addr));
+	}
+	id->bound = true;
+	return 0;
+}
+
+int
+rdma_bind_addr(struct rdma_cm_id *base, struct sockaddr *addr)
+{
+	struct sockaddr_storage room;
+	int error;
+
+	pthread_mutex_lock(&cma_lock);
+	error = bind_addr(TO_ID(base), addr_unmapped(addr, &room));
+	pthread_mutex_unlock(&cma_lock);
+	return error != 0 ? fail(error) : 0;
+}
+
+/* The device with the address itself, else the first of its family: which one reaches it is not known here.
+ */
+static struct device *
+device_towards(const struct sockaddr *dst)
+{
+	struct device *device = devices;
+
+	if (addr_names_no_device(dst))
+		return device;
+	while (device != NULL && !device_has(device, dst))
+		device = device->next;
+	if (device != NULL)
+		return device;
+	device = devices;
+	while (device != NULL && verbs_cm_info(device->verbs)->family != dst->sa_family)
+		device = device->next;
+	return device;
+}
+
+static int
+queue(struct id *id, enum rdma_cm_event_type type)
+{
+	struct event *event = event_new(id, type, 0);
+
+	if (event == NULL)
+		return -ENOMEM;
+	event_put(id, event);
+	return 0;
+}
+
+static int
+resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *dst)
+{
+	struct device *device;
+	int error = 0;
+
+	if (dst->sa_family != AF_INET && dst->sa_family != AF_INET6)
+		return -EAFNOSUPPORT;
+	if (src != NULL && !id->bound)
+		error = bind_addr(id, src);
+	if (error != 0)
+		return error;
+	if (id->device == NULL) {
+		device = device_towards(dst);
+		if (device == NULL)
+			return -ENODEV;
+		bind_device(id, device, id->bound ? addr_port(&id->base.route.addr.src_addr) : 0);
+		id->bound = true;
+	}
+	if (addr_names_no_device(dst)) {
+		device_addr(id->device, addr_port(dst), &id->base.route.addr.dst_storage);
+		return queue(id, RDMA_CM_EVENT_ADDR_RESOLVED);
+	}
+	if (verbs_cm_info(id->device->verbs)->family != dst->sa_family)
+		return -EAFNOSUPPORT;
+	memcpy(&id->base.route.addr.dst_storage, dst, size_of(dst));
+	return queue(id, RDMA_CM_EVENT_ADDR_RESOLVED);
+}
+
+/* Whether the address answers is found out by the data plane, when it connects. */
+int
+rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *src, struct sockaddr *dst, int timeout_ms)
+{
+	struct sockaddr_storage src_room, dst_room;
+	int error;
+
+	pthread_mutex_lock(&cma_lock);
+	error = resolve_addr(TO_ID(base), src != NULL ? addr_unmapped(src, &src_room) : NULL,
+			     addr_unmapped(dst, &dst_room));
+	pthread_mutex_unlock(&cma_lock);
+	return error != 0 ? fail(error) : channel_complete(TO_ID(base), RDMA_CM_EVENT_ADDR_RESOLVED);
+}
+
+int
+rdma_resolve_route(struct rdma_cm_id *base, int timeout_ms)
+{
+	struct id *id = TO_ID(base);
+	int error = -EINVAL;
+
+	pthread_mutex_lock(&cma_lock);
+	if (id->device != NULL && base->route.addr.dst_addr.sa_family != 0)
+		error = queue(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	pthread_mutex_unlock(&cma_lock);
+	return error != 0 ? fail(error) : channel_complete(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
+}
+
+__be16
+rdma_get_src_port(struct rdma_cm_id *id)
+{
+	return htons(addr_port(&id->route.addr.src_addr));
+}
+
+__be16
+rdma_get_dst_port(struct rdma_cm_id *id)
+{
+	return htons(addr_port(&id->route.addr.dst_addr));
+}
+
+/* ---- listening ---- */
+
+/* As rdma_cm numbers its port spaces; the data plane knows that of TCP by the port alone. */
+static uint64_t
+service_of(const struct id *id, uint16_t port)
+{
+	return id->base.ps == RDMA_PS_TCP ? port : (uint64_t)id->base.ps << 16 | port;
+}
+
+static int
+listen_on(struct id *id, struct device *device)
+{
+	struct sockaddr *src = &id->base.route.addr.src_addr;
+	struct listening *l = calloc(1, sizeof(*l));
+	struct one_msg msg = {.type = ONE_MSG_LISTEN};
+	struct one_reply reply;
+	int error;
+
+	if (id->base.ps != RDMA_PS_TCP && addr_port(src) == 0)
+		return -EADDRNOTAVAIL; /* only that of TCP chooses */
+	if (l == NULL)
+		return -ENOMEM;
+	msg.listen.service = service_of(id, addr_port(src));
+	msg.listen.cq = device->cm.ring.id;
+	error = verbs_cm_call(device->verbs, &msg, &reply);
+	if (error != 0) {
+		free(l);
+		return error == -EDQUOT ? -ENOMEM : error;
+	}
+	/* Chosen by the data plane when it was 0. */
+	((struct sockaddr_in *)(void *)src)->sin_port = htons((uint16_t)reply.listening.service);
+	l->device = device;
+	l->listener = reply.listening.listener;
+	l->next = id->listening;
+	id->listening = l;
+	return 0;
+}
+
+/* An unspecified address is any device's; with AFONLY, of those of its family. */
+static bool
+listens_on(const struct id *id, const struct device *device)
+{
+	sa_family_t family = id->base.route.addr.src_addr.sa_family;
+
+	return verbs_cm_info(device->verbs)->family == family || !id->afonly;
+}
+
+static int
+listen_on_all(struct id *id)
+{
+	int error = -ENODEV;
+
+	for (struct device *d = devices; d != NULL; d = d->next) {
+		if (!listens_on(id, d))
+			continue;
+		error = listen_on(id, d);
+		if (error != 0)
+			break;
+	}
+	return error;
+}
+
+int
+rdma_listen(struct rdma_cm_id *base, int backlog)
+{
+	struct id *id = TO_ID(base);
+	int error = -EINVAL;
+
+	pthread_mutex_lock(&cma_lock);
+	id->backlog = backlog > 0 ? (uint32_t)backlog : 0;
+	if (id->bound && id->listening == NULL) {
+		error = id->device != NULL ? listen_on(id, id->device) : listen_on_all(id);
+		if (error != 0)
+			stop_listening(id);
+	}
+	pthread_mutex_unlock(&cma_lock);
+	return error != 0 ? fail(error) : 0;
+}
+
+/* ---- queue pairs ---- */
+
+/* What the application leaves out: the protection domain, completion queues, the shared receive queue. */
+static int
+fill_init(struct id *id, struct ibv_qp_init_attr_ex *init)
+{
+	struct rdma_cm_id *base = &id->base;
+
+	if ((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init->pd == NULL)
+		init->pd = base->pd;
+	init->comp_mask |= IBV_QP_INIT_ATTR_PD;
+	if (init->pd == NULL || init->pd->context != base->verbs)
+		return fail(EINVAL);
+	if ((base->send_cq != NULL && init->send_cq != NULL && base->send_cq != init->send_cq) ||
+	    (base->recv_cq != NULL && init->recv_cq != NULL && base->recv_cq != init->recv_cq))
+		return fail(EINVAL);
+	/* Of one entry at least: a queue pair has both. */
+	if (rings_make(id, init->send_cq != NULL ? 0 : init->cap.max_send_wr + !init->cap.max_send_wr,
+		       init->recv_cq != NULL ? 0 : init->cap.max_recv_wr + !init->cap.max_recv_wr) != 0)
+		return -1;
+	if (init->send_cq == NULL)
+		init->send_cq = base->send_cq;
+	if (init->recv_cq == NULL)
+		init->recv_cq = base->recv_cq;
+	if (init->srq == NULL)
+		init->srq = base->srq;
+	return 0;
+}
+
+static int
+create_qp(struct id *id, struct ibv_qp_init_attr_ex *init)
+{
+	struct ibv_qp *qp;
+	int error;
+
+	if (id->device == NULL || id->base.qp != NULL)
+		return fail(EINVAL);
+	if (init->qp_type != id->base.qp_type)
+		return fail(EINVAL);
+	if (fill_init(id, init) != 0)
+		return -1;
+	qp = ibv_create_qp_ex(id->base.verbs, init);
+	error = qp == NULL ? errno : is_udp(id) ? udp_take(qp) : verbs_cm_take(qp);
+	if (error != 0) {
+		if (qp != NULL)
+			ibv_destroy_qp(qp);
+		rings_destroy(id);
+		return fail(error);
+	}
+	id->base.pd = init->pd;
+	id->base.qp = qp;
+	return 0;
+}
+
+int
+rdma_create_qp_ex(struct rdma_cm_id *base, struct ibv_qp_init_attr_ex *init)
+{
+	int result;
+
+	pthread_mutex_lock(&cma_lock);
+	result = create_qp(TO_ID(base), init);
+	pthread_mutex_unlock(&cma_lock);
+	return result;
+}
+
+int
+rdma_create_qp(struct rdma_cm_id *base, struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp_init_attr_ex full = {.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd};
+	int result;
+
+	memcpy(&full, init, offsetof(struct ibv_qp_init_attr_ex, comp_mask)); /* alike up to there */
+	result = rdma_create_qp_ex(base, &full);
+	if (result == 0)
+		init->cap = full.cap;
+	return result;
+}
+
+static int
+tell_end(struct id *id)
+{
+	int error = queue(id, RDMA_CM_EVENT_DISCONNECTED);
+
+	id->ended = error == 0;
+	return error;
+}
+
+void
+rdma_destroy_qp(struct rdma_cm_id *base)
+{
+	struct id *id = TO_ID(base);
+	struct ibv_qp *qp = base->qp;
+
+	/* What is told of it afterwards is for nobody: a disconnect that has begun ends here. */
+	pthread_mutex_lock(&cma_lock);
+	ids_drain();
+	base->qp = NULL;
+	id->qp = 0;
+	if (id->disconnecting && !id->ended)
+		tell_end(id);
+	pthread_mutex_unlock(&cma_lock);
+	ibv_destroy_qp(qp);
+	rings_destroy(id);
+}
+
+/* ---- connections ---- */
+
+static int
+prepare(struct id *id, const struct rdma_conn_param *param, struct one_conn_param *asked)
+{
+	uint32_t in = param != NULL ? param->responder_resources : RDMA_MAX_RESP_RES;
+	uint32_t out = param != NULL ? param->initiator_depth : RDMA_MAX_INIT_DEPTH;
+
+	struct ibv_qp *qp = bare_qp(id, param);
+	int error;
+
+	if (!param_valid(id, param) || qp == NULL)
+		return -EINVAL;
+	error = verbs_cm_prepare(qp, &id->device->cm, in, out);
+	if (error != 0)
+		return error;
+	id->qp = verbs_cm_id(qp);
+	id->shm = verbs_cm_shm(qp);
+	param_fill(id, param, asked);
+	if (id->base.qp == NULL && id->cr != 0) { /* brought up before it is told to accept */
+		asked->given |= ONE_CONN_ACCESS;
+		asked->access = (uint8_t)verbs_cm_access(qp);
+	}
+	return 0;
+}
+
+static int
+connect_id(struct id *id, const struct rdma_conn_param *param)
+{
+	const struct rdma_addr *addr = &id->base.route.addr;
+	struct one_msg msg = {.type = ONE_MSG_QP_CONNECT};
+	int error = prepare(id, param, &msg.qp_connect.param);
+
+	if (error != 0)
+		return error;
+	msg.qp_connect.qp = id->qp;
+	msg.qp_connect.family = addr->dst_addr.sa_family;
+	addr_bytes(&addr->dst_addr, msg.qp_connect.addr);
+	msg.qp_connect.service = service_of(id, addr_port(&addr->dst_addr));
+	msg.qp_connect.timeout_us = UINT64_MAX;
+	if (param != NULL && param->private_data_len != 0) {
+		msg.qp_connect.private_len = param->private_data_len;
+		memcpy(msg.qp_connect.private_data, param->private_data, param->private_data_len);
+	}
+	id->connecting = true;
+	id->ended = id->disconnecting = false;
+	error = verbs_cm_call(id->base.verbs, &msg, NULL);
+	return error == -EMSGSIZE ? -EINVAL : error;
+}
+
+int
+rdma_connect(struct rdma_cm_id *base, struct rdma_conn_param *param)
+{
+	struct id *id = TO_ID(base);
+	int error = -EINVAL;
+
+	pthread_mutex_lock(&cma_lock);
+	if (id->device != NULL && base->route.addr.dst_addr.sa_family != 0)
+		error = is_udp(id) ? udp_connect(id, param) : connect_id(id, param);
+	pthread_mutex_unlock(&cma_lock);
+	if (error != 0)
+		return fail(error);
+	return channel_complete(id, base->qp != NULL || is_udp(id) ? RDMA_CM_EVENT_ESTABLISHED
+								   : RDMA_CM_EVENT_CONNECT_RESPONSE);
+}
+
+static int
+accept_id(struct id *id, const struct rdma_conn_param *param)
+{
+	struct one_msg msg = {.type = ONE_MSG_CR_ACCEPT};
+	int error = prepare(id, param, &msg.cr_accept.param);
+
+	if (error != 0)
+		return error;
+	msg.cr_accept.cr = id->cr;
+	msg.cr_accept.qp = id->qp;
+	if (param != NULL && param->private_data_len != 0) {
+		msg.cr_accept.private_len = param->private_data_len;
+		memcpy(msg.cr_accept.private_data, param->private_data, param->private_data_len);
+	}
+	error = verbs_cm_call(id->base.verbs, &msg, NULL);
+	if (error != 0)
+		return error == -EMSGSIZE ? -EINVAL : error;
+	id->cr = 0;
+	/* What is posted from now on waits in its ring until the connection is there. */
+	if (id->base.qp != NULL)
+		verbs_cm_connected(id->base.qp, 0);
+	return 0;
+}
+
+int
+rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *param)
+{
+	struct id *id = TO_ID(base);
+	int error;
+
+	pthread_mutex_lock(&cma_lock);
+	error = id->cr == 0 ? -EINVAL : is_udp(id) ? udp_accept(id, param) : accept_id(id, param);
+	pthread_mutex_unlock(&cma_lock);
+	if (error != 0)
+		return fail(error);
+	return is_udp(id) ? 0
+			  : channel_complete(id, RDMA_CM_EVENT_ESTABLISHED); /* nothing follows an answer */
+}
+
+int
+rdma_reject(struct rdma_cm_id *base, const void *data, uint8_t len)
+{
+	struct id *id = TO_ID(base);
+	int error = -EINVAL;
+
+	pthread_mutex_lock(&cma_lock);
+	if (id->cr != 0)
+		error = reject(id, len != 0 ? data : "", len);
+	pthread_mutex_unlock(&cma_lock);
+	return error != 0 ? fail(error) : 0;
+}
+
+static int
+disconnect(struct id *id)
+{
+	struct one_msg msg = {.type = ONE_MSG_QP_DISCONNECT};
+	int error;
+
+	if (is_udp(id))
+		return -EINVAL;
+	/* Without its queue pair the connection has ended, but nobody has been told. */
+	if (id->qp == 0)
+		return id->established && !id->ended ? tell_end(id) : -EINVAL;
+	/* Its end has been got, so nothing is left to wait for. */
+	if (id->sync && id->ended && ((struct channel *)(void *)id->base.channel)->first == NULL)
+		return -EINVAL;
+	msg.qp_disconnect.qp = id->qp;
+	error = verbs_cm_call(id->base.verbs, &msg, NULL);
+	if (error == -EINVAL && id->base.qp == NULL) { /* the application has destroyed its own */
+		id->qp = 0;
+		return disconnect(id);
+	}
+	id->disconnecting |= error == 0;
+	return error == -ENOTCONN ? -EINVAL : error;
+}
+
+int
+rdma_disconnect(struct rdma_cm_id *base)
+{
+	struct id *id = TO_ID(base);
+	int error;
+
+	pthread_mutex_lock(&cma_lock);
+	error = disconnect(id);
+	pthread_mutex_unlock(&cma_lock);
+	return error != 0 ? fail(error) : channel_complete(id, RDMA_CM_EVENT_DISCONNECTED);
+}
+
+/* The data plane has seen the peer's first packet before the application can tell of it. */
+int
+rdma_notify(struct rdma_cm_id *base, enum ibv_event_type event)
+{
+	const struct id *id = TO_ID(base);
+	int error = EINVAL;
+
+	pthread_mutex_lock(&cma_lock);
+	if (event == IBV_EVENT_COMM_EST && !id->ended &&
+	    (base->qp != NULL ? base->qp->state == IBV_QPS_RTS : id->qp != 0))
+		error = 0;
+	pthread_mutex_unlock(&cma_lock);
+	return error != 0 ? fail(error) : 0;
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the rings of devices tell of connections, and of requests: to ids, as events. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "rdmacm/channel/channel.h"
+#include "rdmacm/device/device.h"
+#include "rdmacm/id/id.h"
+
+/* IBTA vol. 1, 12.6.7.2: reasons of a REJ. */
+#define REJECT_NO_SERVICE 8
+#define REJECT_CONSUMER 28
+
+struct id *ids;
+
+static void
+copy_private(struct event *event, const uint8_t *data, uint32_t len)
+{
+	uint32_t n = len < PRIVATE_MAX ? len : PRIVATE_MAX;
+
+	memcpy(event->private_data, data, n);
+	event->base.param.conn.private_data = n != 0 ? event->private_data : NULL;
+	event->base.param.conn.private_data_len = (uint8_t)n;
+}
+
+static bool
+backlog_full(const struct id *listen)
+{
+	const struct channel *channel = (const struct channel *)(const void *)listen->base.channel;
+	uint32_t waiting = 0;
+
+	if (listen->backlog == 0)
+		return false;
+	for (const struct event *event = channel->first; event != NULL; event = event->next)
+		waiting += event->base.listen_id == &listen->base;
+	return waiting >= listen->backlog;
+}
+
+/* Who asks, and for what. */
+struct request {
+	uint32_t cr;
+	uint16_t port, family, remote_port;
+	const uint8_t *remote_addr;
+};
+
+/* Who listens at the loopback address is for this end only. */
+static bool
+may_ask(const struct device *device, const struct id *listen, const uint8_t *remote_addr)
+{
+	const struct one_welcome *info = verbs_cm_info(device->verbs);
+
+	if (!addr_is_loopback(&listen->base.route.addr.src_addr))
+		return true;
+	return memcmp(remote_addr, info->addr, info->family == AF_INET6 ? 16 : 4) == 0;
+}
+
+/* An id of its own, with the listener's context and channel; NULL: not wanted, or no room. */
+static struct id *
+request_new(struct device *device, const struct id *listen, const struct request *request)
+{
+	bool wanted = may_ask(device, listen, request->remote_addr) && !backlog_full(listen);
+	struct id *id = wanted ? calloc(1, sizeof(*id)) : NULL;
+
+	if (id == NULL)
+		return NULL;
+	id->device = device;
+	id->cr = request->cr;
+	id->bound = true;
+	id->base.verbs = device->verbs;
+	id->base.channel = listen->base.channel;
+	id->base.context = listen->base.context;
+	id->base.ps = listen->base.ps;
+	id->base.qp_type = listen->base.qp_type;
+	id->base.port_num = 1;
+	id->base.pd = device_pd(device);
+	device_addr(device, request->port, &id->base.route.addr.src_storage);
+	addr_fill(request->family, request->remote_addr, request->remote_port,
+		  &id->base.route.addr.dst_storage);
+	return id;
+}
+
+static void
+offer(struct id *listen, struct id *id, struct event *event)
+{
+	id->next = ids;
+	ids = id;
+	event->base.listen_id = &listen->base;
+	event_put(listen, event);
+}
+
+/* Of READs and atomics: what the peer says, as far as the device goes. */
+static uint8_t
+depth(const struct device *device, uint32_t said)
+{
+	uint32_t max = verbs_cm_info(device->verbs)->limits.max_rd_atomic;
+
+	return (uint8_t)(said < max ? said : max);
+}
+
+static void
+on_request(struct device *device, struct id *listen, const struct one_cr_shm *shm)
+{
+	const struct request request = {shm->cr, (uint16_t)shm->conn_qual, shm->family, shm->remote_port,
+					shm->remote_addr};
+	struct id *id = request_new(device, listen, &request);
+	struct event *event = id != NULL ? event_new(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0) : NULL;
+
+	if (event == NULL) {
+		struct one_msg msg = {.type = ONE_MSG_CR_REJECT};
+
+		msg.cr_reject.cr = shm->cr;
+		verbs_cm_call(device->verbs, &msg, NULL);
+		free(id);
+		return;
+	}
+	id->peer_qpn = shm->remote_qpn;
+	id->depth_in = depth(device, shm->rd_atomic_in);
+	id->depth_out = depth(device, shm->rd_atomic_out);
+	copy_private(event, shm->private_data,
+		     shm->private_len < ONE_PRIVATE_DATA_MAX ? shm->private_len : ONE_PRIVATE_DATA_MAX);
+	event->base.param.conn.responder_resources = (uint8_t)shm->rd_atomic_in;
+	event->base.param.conn.initiator_depth = (uint8_t)shm->rd_atomic_out;
+	event->base.param.conn.retry_count = shm->retry_count;
+	event->base.param.conn.rnr_retry_count = shm->rnr_retry;
+	event->base.param.conn.qp_num = shm->remote_qpn;
+	event->base.param.conn.flow_control = 1;
+	offer(listen, id, event);
+}
+
+/* The same of a listener for datagrams. */
+static void
+on_question(struct device *device, struct id *listen, const struct one_sidr_shm *shm)
+{
+	const struct request request = {shm->id, (uint16_t)shm->service, shm->family, shm->remote_port,
+					shm->remote_addr};
+	struct id *id = request_new(device, listen, &request);
+	struct event *event = id != NULL ? udp_requested(id, shm) : NULL;
+
+	if (event == NULL) {
+		struct one_msg msg = {.type = ONE_MSG_SIDR_FREE};
+
+		msg.id.id = shm->id;
+		verbs_cm_call(device->verbs, &msg, NULL);
+		free(id);
+		return;
+	}
+	offer(listen, id, event);
+}
+
+static struct id *
+id_of_listener(const struct device *device, uint32_t listener)
+{
+	for (struct id *id = ids; id != NULL; id = id->next)
+		for (struct listening *l = id->listening; l != NULL; l = l->next)
+			if (l->device == device && l->listener == listener)
+				return id;
+	return NULL;
+}
+
+/* Without a queue pair there is no connection. */
+static struct id *
+id_of_qp(const struct device *device, uint32_t qp)
+{
+	struct id *id = qp != 0 ? ids : NULL;
+
+	while (id != NULL && (id->device != device || id->qp != qp))
+		id = id->next;
+	return id;
+}
+
+static struct id *
+id_in_timewait(const struct device *device, uint32_t qp)
+{
+	struct id *id = qp != 0 ? ids : NULL;
+
+	while (id != NULL && (id->device != device || id->timewait != qp))
+		id = id->next;
+	return id;
+}
+
+static void
+on_established(struct id *id, struct event *event)
+{
+	const struct one_qp_shm *shm = id->shm;
+
+	if (id->base.qp != NULL)
+		verbs_cm_connected(id->base.qp, shm->remote_qpn);
+	else if (id->connecting)
+		event->base.event = RDMA_CM_EVENT_CONNECT_RESPONSE; /* rdma_establish() is to come */
+	id->established = true;
+	id->timewait = id->qp;
+	id->peer_qpn = shm->remote_qpn;
+	id->depth_in = (uint8_t)shm->rd_atomic_in;
+	id->depth_out = (uint8_t)shm->rd_atomic_out;
+	event->base.param.conn.responder_resources = (uint8_t)shm->rd_atomic_in;
+	event->base.param.conn.initiator_depth = (uint8_t)shm->rd_atomic_out;
+	event->base.param.conn.qp_num = shm->remote_qpn;
+	if (id->connecting)
+		copy_private(event, shm->private_data,
+			     shm->private_len < ONE_PRIVATE_DATA_MAX ? shm->private_len
+								     : ONE_PRIVATE_DATA_MAX);
+}
+
+static void
+on_connection(struct id *id, enum one_conn_event what)
+{
+	static const struct {
+		enum rdma_cm_event_type type;
+		int status;
+	} told[] = {
+		[ONE_CONN_ESTABLISHED] = {RDMA_CM_EVENT_ESTABLISHED, 0},
+		[ONE_CONN_PEER_REJECTED] = {RDMA_CM_EVENT_REJECTED, REJECT_CONSUMER},
+		[ONE_CONN_NON_PEER_REJECTED] = {RDMA_CM_EVENT_REJECTED, REJECT_NO_SERVICE},
+		[ONE_CONN_ACCEPT_ERROR] = {RDMA_CM_EVENT_CONNECT_ERROR, -ECONNABORTED},
+		[ONE_CONN_DISCONNECTED] = {RDMA_CM_EVENT_DISCONNECTED, 0},
+		[ONE_CONN_BROKEN] = {RDMA_CM_EVENT_DISCONNECTED, 0},
+		[ONE_CONN_TIMED_OUT] = {RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT},
+		[ONE_CONN_UNREACHABLE] = {RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT},
+	};
+	struct event *event;
+
+	if (what < ONE_CONN_ESTABLISHED || what > ONE_CONN_UNREACHABLE)
+		return;
+	id->ended = what != ONE_CONN_ESTABLISHED;
+	event = event_new(id, told[what].type, told[what].status);
+	if (event == NULL)
+		return;
+	if (what == ONE_CONN_ESTABLISHED) {
+		on_established(id, event);
+	} else if (what == ONE_CONN_PEER_REJECTED) {
+		const struct one_qp_shm *shm = id->shm;
+
+		copy_private(event, shm->private_data,
+			     shm->private_len < ONE_PRIVATE_DATA_MAX ? shm->private_len
+								     : ONE_PRIVATE_DATA_MAX);
+	}
+	event_put(id, event);
+}
+
+/* Ids whose calls wait would take it for what these wait for. */
+static void
+on_timewait_exit(struct id *id)
+{
+	struct event *event = NULL;
+
+	id->timewait = 0;
+	if (id->ended && !id->sync)
+		event = event_new(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	if (event != NULL)
+		event_put(id, event);
+}
+
+static void
+on_sidr(struct device *device, const struct one_cqe *cqe)
+{
+	const struct one_sidr_shm *shm = verbs_cm_at(device->verbs, cqe->cookie, sizeof(*shm));
+	struct id *id;
+
+	if (shm == NULL || cqe->object == 0)
+		return;
+	if (cqe->type == ONE_CQE_SIDR_REQUEST) {
+		id = id_of_listener(device, cqe->object);
+		if (id != NULL)
+			on_question(device, id, shm);
+	} else if (cqe->type == ONE_CQE_SIDR) {
+		for (id = ids; id != NULL && (id->device != device || id->sidr != cqe->object);)
+			id = id->next;
+		if (id != NULL)
+			udp_answered(id, cqe->status, shm);
+	}
+}
+
+static void
+drain(struct device *device)
+{
+	struct one_cqe cqe;
+	struct id *id;
+
+	while (verbs_cm_next(&device->cm, &cqe) != 0) {
+		if (cqe.type == ONE_CQE_REQUEST) {
+			const struct one_cr_shm *shm = verbs_cm_at(device->verbs, cqe.cookie, sizeof(*shm));
+
+			id = id_of_listener(device, cqe.object);
+			if (id != NULL && shm != NULL)
+				on_request(device, id, shm);
+		} else if (cqe.type == ONE_CQE_CONNECT && cqe.status == ONE_CONN_TIMEWAIT_EXIT) {
+			id = id_in_timewait(device, cqe.object);
+			if (id != NULL)
+				on_timewait_exit(id);
+		} else if (cqe.type == ONE_CQE_CONNECT) {
+			id = id_of_qp(device, cqe.object);
+			if (id != NULL)
+				on_connection(id, cqe.status);
+		} else {
+			on_sidr(device, &cqe);
+		}
+	}
+}
+
+/* The data plane has gone: every id on the device hears of it, once. */
+static void
+tell_loss(struct device *device)
+{
+	char byte;
+
+	if (device->lost || recv(device->cm.fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_PEEK) != 0)
+		return;
+	device->lost = true;
+	reader_leave(device);
+	for (struct id *id = ids; id != NULL; id = id->next) {
+		struct event *event = NULL;
+
+		if (id->device == device || (id->device == NULL && id->listening != NULL))
+			event = event_new(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+		if (event != NULL)
+			event_put(id, event);
+	}
+}
+
+void
+ids_drain(void)
+{
+	for (struct device *d = devices; d != NULL; d = d->next) {
+		drain(d);
+		tell_loss(d);
+	}
+}
+
+/* ---- who wants to hear ---- */
+
+struct rdma_event_channel *
+rdma_create_event_channel(void)
+{
+	struct channel *channel = channel_new();
+	int error;
+
+	if (channel == NULL)
+		return NULL;
+	pthread_mutex_lock(&cma_lock);
+	error = devices_open();
+	if (error == 0)
+		error = reader_start(ids_drain);
+	pthread_mutex_unlock(&cma_lock);
+	if (error == 0)
+		return &channel->base;
+	rdma_destroy_event_channel(&channel->base);
+	errno = -error;
+	return NULL;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The UDP port space: ids whose queue pairs send datagrams.  Nothing is connected: to "connect" is to ask
+ * which queue pair of a host takes them (SIDR), and to "accept" is to say so.  All with the lock held.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rdmacm/channel/channel.h"
+#include "rdmacm/id/id.h"
+#include "verbs/base/gid.h"
+
+int
+udp_take(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = RDMA_UDP_QKEY};
+	int error = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+
+	if (error != 0)
+		return error;
+	attr.qp_state = IBV_QPS_RTR;
+	error = ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+	if (error != 0)
+		return error;
+	attr.qp_state = IBV_QPS_RTS;
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+}
+
+void
+udp_forget(struct id *id)
+{
+	struct one_msg msg = {.type = ONE_MSG_SIDR_FREE};
+
+	if (id->sidr == 0)
+		return;
+	msg.id.id = id->sidr;
+	id->sidr = 0;
+	verbs_cm_call(id->device->verbs, &msg, NULL);
+}
+
+int
+udp_connect(struct id *id, const struct rdma_conn_param *param)
+{
+	const struct rdma_addr *addr = &id->base.route.addr;
+	struct one_msg msg = {.type = ONE_MSG_SIDR_ASK};
+	struct one_sidr_ask *ask = &msg.sidr_ask;
+	struct one_reply reply;
+	int error;
+
+	if (id->sidr != 0 || (param != NULL && param->private_data_len > ONE_SIDR_PRIVATE_REQ))
+		return -EINVAL;
+	ask->cq = id->device->cm.ring.id;
+	ask->service = RDMA_IB_IP_PS_UDP | addr_port(&addr->dst_addr);
+	ask->family = addr->dst_addr.sa_family;
+	addr_bytes(&addr->dst_addr, ask->addr);
+	if (param != NULL && param->private_data_len != 0) {
+		ask->private_len = param->private_data_len;
+		memcpy(ask->private_data, param->private_data, param->private_data_len);
+	}
+	error = verbs_cm_call(id->base.verbs, &msg, &reply);
+	if (error == 0)
+		id->sidr = reply.id.id;
+	return error;
+}
+
+/* With queue pair 0: a refusal. */
+static int
+answer(struct id *id, uint32_t qp, const void *data, uint8_t len)
+{
+	struct one_msg msg = {.type = ONE_MSG_SIDR_ANSWER};
+	int error;
+
+	if (len > ONE_SIDR_PRIVATE_REP)
+		return -EINVAL;
+	msg.sidr_answer.sidr = id->cr;
+	msg.sidr_answer.qp = qp;
+	msg.sidr_answer.private_len = len;
+	if (len != 0)
+		memcpy(msg.sidr_answer.private_data, data, len);
+	error = verbs_cm_call(id->device->verbs, &msg, NULL);
+	if (error == 0)
+		id->cr = 0;
+	return error;
+}
+
+int
+udp_reject(struct id *id, const void *data, uint8_t len)
+{
+	return answer(id, 0, data, len);
+}
+
+int
+udp_accept(struct id *id, const struct rdma_conn_param *param)
+{
+	if (id->base.qp == NULL)
+		return -EOPNOTSUPP; /* a queue pair of another id, by its number */
+	return param != NULL
+		       ? answer(id, verbs_cm_id(id->base.qp), param->private_data, param->private_data_len)
+		       : answer(id, verbs_cm_id(id->base.qp), NULL, 0);
+}
+
+/* ---- events ---- */
+
+/* All of the area: how much of it is the peer's is not told. */
+static void
+copy_private(struct event *event, const struct one_sidr_shm *shm)
+{
+	uint32_t len = shm->private_len < ONE_SIDR_PRIVATE_REQ ? shm->private_len : ONE_SIDR_PRIVATE_REQ;
+
+	memcpy(event->private_data, shm->private_data, len);
+	event->base.param.ud.private_data = len != 0 ? event->private_data : NULL;
+	event->base.param.ud.private_data_len = (uint8_t)len;
+}
+
+void
+udp_answered(struct id *id, uint8_t status, const struct one_sidr_shm *shm)
+{
+	enum rdma_cm_event_type type = status == 0 ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_UNREACHABLE;
+	/* As the kernel's: IBTA's status of a refusal. */
+	struct event *event = event_new(id, type, status == ONE_SIDR_SILENCE ? -ETIMEDOUT : status);
+	struct rdma_ud_param *ud;
+
+	if (event != NULL) {
+		ud = &event->base.param.ud;
+		if (status != ONE_SIDR_SILENCE)
+			copy_private(event, shm);
+		if (status == 0) {
+			ud->qp_num = shm->qpn;
+			ud->qkey = shm->qkey;
+			ud->ah_attr.is_global = 1;
+			ud->ah_attr.port_num = 1;
+			ud->ah_attr.grh.hop_limit = 64;
+			gid_of_address(shm->family, shm->remote_addr, &ud->ah_attr.grh.dgid);
+		}
+		event_put(id, event);
+	}
+	udp_forget(id);
+}
+
+struct event *
+udp_requested(struct id *id, const struct one_sidr_shm *shm)
+{
+	struct event *event = event_new(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+
+	if (event != NULL)
+		copy_private(event, shm);
+	return event;
+}

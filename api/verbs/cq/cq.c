@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion queues: made, resized, destroyed. */
+#include <stdlib.h>
+
+#include "verbs/cq/cq.h"
+#include "verbs/event/event.h"
+
+static void
+count_channel(struct context *context, struct ibv_comp_channel *channel, int by)
+{
+	if (channel == NULL)
+		return;
+	pthread_mutex_lock(&context->lock);
+	channel->refcnt += by;
+	pthread_mutex_unlock(&context->lock);
+}
+
+static struct cq *
+cq_new(struct ibv_context *base, int cqe, void *cq_context, struct ibv_comp_channel *channel, int vector)
+{
+	struct context *context = context_of(base);
+	struct cq *cq = NULL;
+	int error = EINVAL;
+
+	if (cqe >= 1 && (uint32_t)cqe <= context->info->limits.max_cq_entries && vector >= 0 &&
+	    vector < base->num_comp_vectors) {
+		error = ENOMEM;
+		cq = calloc(1, sizeof(*cq));
+	}
+	if (cq != NULL) {
+		error = -one_cq_create(context->client, (uint32_t)cqe, &cq->ring);
+		error = error == EDQUOT ? ENOMEM : error;
+	}
+	if (error != 0) {
+		free(cq);
+		errno = error;
+		return NULL;
+	}
+	cq->base.context = base;
+	cq->base.channel = channel;
+	cq->base.cq_context = cq_context;
+	cq->base.handle = cq->ring.id;
+	cq->base.cqe = cqe;
+	pthread_mutex_init(&cq->base.mutex, NULL);
+	pthread_cond_init(&cq->base.cond, NULL);
+	pthread_mutex_init(&cq->lock, NULL);
+	cq->element.object = &cq->base;
+	cq->element.id = cq->ring.id;
+	element_add(context, &context->cqs, &cq->element);
+	count_channel(context, channel, 1);
+	return cq;
+}
+
+struct ibv_cq *
+ibv_create_cq(struct ibv_context *base, int cqe, void *cq_context, struct ibv_comp_channel *channel,
+	      int vector)
+{
+	struct cq *cq = cq_new(base, cqe, cq_context, channel, vector);
+
+	return cq != NULL ? &cq->base : NULL;
+}
+
+struct ibv_cq_ex *
+cq_create_ex(struct ibv_context *base, struct ibv_cq_init_attr_ex *attr)
+{
+	struct cq *cq;
+
+	if ((attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS) != 0 ||
+	    (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) != 0 ||
+	    ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 &&
+	     (attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	cq = cq_new(base, (int)attr->cqe, attr->cq_context, attr->channel, (int)attr->comp_vector);
+	if (cq == NULL)
+		return NULL;
+	cq_calls(&cq->ex);
+	return &cq->ex;
+}
+
+int
+ibv_resize_cq(struct ibv_cq *base, int cqe)
+{
+	struct cq *cq = TO(cq, base);
+	int error;
+
+	if (cqe < 1 || (uint32_t)cqe > context_of(base->context)->info->limits.max_cq_entries)
+		return EINVAL;
+	pthread_mutex_lock(&cq->lock);
+	error = cq_waiting(cq) > (uint32_t)cqe ? EINVAL : -one_cq_resize(&cq->ring, (uint32_t)cqe);
+	if (error == 0) {
+		cq->base.cqe = cqe;
+		/* An arm was for the old ring. */
+		if (cq->ring.arm_channel != 0)
+			one_wait_arm(&cq->ring, cq->ring.arm_channel, 1);
+	}
+	pthread_mutex_unlock(&cq->lock);
+	return error;
+}
+
+int
+ibv_destroy_cq(struct ibv_cq *base)
+{
+	struct cq *cq = TO(cq, base);
+	struct context *context = context_of(base->context);
+	int error;
+
+	if (atomic_load_explicit(&cq->users, memory_order_relaxed) != 0)
+		return EBUSY;
+	error = one_cq_free(&cq->ring);
+	if (error != 0 && error != -ECONNRESET)
+		return -error;
+	events_forget(context, &cq->element);
+	element_remove(context, &context->cqs, &cq->element);
+	count_channel(context, base->channel, -1);
+	element_acknowledged(&base->mutex, &base->cond, &base->comp_events_completed,
+			     cq->element.comp_events);
+	element_acknowledged(&base->mutex, &base->cond, &base->async_events_completed,
+			     cq->element.async_events);
+	pthread_cond_destroy(&base->cond);
+	pthread_mutex_destroy(&base->mutex);
+	pthread_mutex_destroy(&cq->lock);
+	free(cq->held);
+	free(cq);
+	return 0;
+}

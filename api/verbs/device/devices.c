@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Devices: one for each port of the data plane.  They are kept for the life of the process. */
+#include <endian.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/device/device.h"
+
+static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct device *devices;
+
+int
+device_port(struct one_client *client, uint32_t index, struct one_port *out)
+{
+	struct one_msg msg = {.type = ONE_MSG_PORT};
+	struct one_reply reply;
+	int error;
+
+	msg.port_query.port = index;
+	error = one_call(client, &msg, NULL, 0, &reply);
+	if (error == 0)
+		*out = reply.port;
+	return error;
+}
+
+/* EUI-64 of the MAC. */
+__be64
+device_guid(uint64_t hwaddr)
+{
+	uint64_t high = hwaddr >> 24 & 0xffffff, low = hwaddr & 0xffffff;
+
+	return htobe64((high ^ 0x020000) << 40 | 0xfffeull << 24 | low);
+}
+
+static struct device *
+device_find(const struct one_port *port, uint32_t index)
+{
+	struct device *device;
+
+	for (device = devices; device != NULL; device = device->next)
+		if (strncmp(device->base.name, port->name, ONE_PORT_NAME) == 0)
+			break;
+	if (device == NULL) {
+		device = calloc(1, sizeof(*device));
+		if (device == NULL)
+			return NULL;
+		snprintf(device->base.name, sizeof(device->base.name), "%.*s", (int)ONE_PORT_NAME,
+			 port->name);
+		snprintf(device->base.dev_name, sizeof(device->base.dev_name), "oneside%u", index);
+		device->base.node_type = IBV_NODE_CA;
+		device->base.transport_type = IBV_TRANSPORT_IB;
+		device->next = devices;
+		devices = device;
+	}
+	device->hwaddr = port->hwaddr;
+	device->index = index;
+	return device;
+}
+
+/* All devices there are now, in the order of ports. */
+static struct ibv_device **
+list_devices(struct one_client *client, int *num)
+{
+	struct one_port port = {.num_ports = 1};
+	struct ibv_device **list = NULL;
+	uint32_t n;
+
+	for (n = 0; n < port.num_ports; n++) {
+		struct device *device;
+		int error = device_port(client, n, &port);
+
+		if (error != 0) {
+			errno = -error;
+			goto fail;
+		}
+		if (list == NULL)
+			list = calloc(port.num_ports + 1, sizeof(struct ibv_device *));
+		device = list != NULL ? device_find(&port, n) : NULL;
+		if (device == NULL) {
+			errno = ENOMEM;
+			goto fail;
+		}
+		list[n] = &device->base;
+	}
+	*num = (int)n;
+	return list;
+fail:
+	free(list);
+	return NULL;
+}
+
+struct ibv_device **
+ibv_get_device_list(int *num_devices)
+{
+	struct one_attach attach = {.kind = ONE_KIND_VERBS};
+	struct ibv_device **list;
+	struct one_client *client;
+	int num = 0, error = one_attach(&attach, &client);
+
+	if (error == -ENOENT || error == -ECONNREFUSED) {
+		/* There is no data plane, so there are no devices. */
+		list = calloc(1, sizeof(struct ibv_device *));
+	} else if (error != 0) {
+		errno = -error;
+		list = NULL;
+	} else {
+		pthread_mutex_lock(&devices_lock);
+		list = list_devices(client, &num);
+		pthread_mutex_unlock(&devices_lock);
+		error = errno;
+		one_detach(client);
+		errno = error;
+	}
+	if (num_devices != NULL)
+		*num_devices = num;
+	return list;
+}
+
+void
+ibv_free_device_list(struct ibv_device **list)
+{
+	free(list);
+}
+
+const char *
+ibv_get_device_name(struct ibv_device *device)
+{
+	return device->name;
+}
+
+int
+ibv_get_device_index(struct ibv_device *device)
+{
+	return (int)TO(device, device)->index;
+}
+
+__be64
+ibv_get_device_guid(struct ibv_device *device)
+{
+	return device_guid(TO(device, device)->hwaddr);
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Asynchronous events.
+ *
+ * async_fd is an epoll set of the socket of a channel, and of an eventfd that is readable while there are
+ * events that were taken from the ring and not yet got, or the data plane has gone.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "verbs/event/event.h"
+
+struct async_entry {
+	struct ibv_async_event event;
+	struct element *element; /* NULL: the port */
+	struct async_entry *next;
+};
+
+static void
+say(struct context *context)
+{
+	uint64_t one = 1;
+	ssize_t n = write(context->async_event, &one, sizeof(one));
+
+	(void)n; /* a full counter is readable all the same */
+}
+
+void
+events_lost(void *user)
+{
+	struct context *context = user;
+
+	/* Pairs with the acquire load in take_event(). */
+	atomic_store_explicit(&context->lost, true, memory_order_release);
+	say(context);
+}
+
+int
+events_open(struct context *context)
+{
+	struct ibv_context *base = &context->verbs.context;
+	struct epoll_event event = {.events = EPOLLIN};
+	uint32_t id;
+	int error = channel_open(context, &context->async_channel, &id, &context->async_socket);
+
+	if (error != 0)
+		return error;
+	context->async_last = &context->async_first;
+	base->async_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (base->async_fd < 0 ||
+	    epoll_ctl(base->async_fd, EPOLL_CTL_ADD, context->async_event, &event) != 0 ||
+	    epoll_ctl(base->async_fd, EPOLL_CTL_ADD, context->async_socket, &event) != 0)
+		return -errno;
+	one_cq_async(context->client, &context->async_cq);
+	one_wait_arm(&context->async_cq, context->async_channel, 1);
+	return 0;
+}
+
+void
+events_close(struct context *context)
+{
+	int fds[] = {context->verbs.context.async_fd, context->async_event, context->async_socket};
+	struct async_entry *entry;
+
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	while ((entry = context->async_first) != NULL) {
+		context->async_first = entry->next;
+		free(entry);
+	}
+}
+
+/* The queue pair of an id; NULL: it has gone. */
+static struct element *
+find_qp(struct context *context, uint32_t id)
+{
+	struct qp_name *qp = atomic_load_explicit(&context->qps[id % ONE_QPS_MAX], memory_order_relaxed);
+
+	return qp != NULL && qp->element.id == id ? &qp->element : NULL;
+}
+
+static bool
+is_of_port(const struct one_cqe *cqe)
+{
+	return cqe->status == ONE_ASYNC_LINK_UP || cqe->status == ONE_ASYNC_LINK_DOWN;
+}
+
+/* What an entry of the ring is about; NULL: the port, or its object has gone. */
+static struct element *
+find_element(struct context *context, const struct one_cqe *cqe)
+{
+	switch ((enum one_async)cqe->status) {
+	case ONE_ASYNC_CQ_OVERFLOW:
+		return element_find(context->cqs, cqe->object);
+	case ONE_ASYNC_QP_ERROR:
+	case ONE_ASYNC_SQ_DRAINED:
+		return find_qp(context, cqe->object);
+	case ONE_ASYNC_SRQ_LIMIT:
+		return element_find(context->srqs, cqe->object);
+	case ONE_ASYNC_LINK_UP:
+	case ONE_ASYNC_LINK_DOWN:
+		break;
+	}
+	return NULL;
+}
+
+/* And what it is to the application. */
+static void
+translate(struct element *element, enum one_async what, struct ibv_async_event *event)
+{
+	switch (what) {
+	case ONE_ASYNC_CQ_OVERFLOW:
+		event->event_type = IBV_EVENT_CQ_ERR;
+		event->element.cq = element->object;
+		break;
+	case ONE_ASYNC_QP_ERROR:
+		event->element.qp = element->object;
+		event->event_type = event->element.qp->srq != NULL ? IBV_EVENT_QP_LAST_WQE_REACHED
+								   : IBV_EVENT_QP_ACCESS_ERR;
+		break;
+	case ONE_ASYNC_SQ_DRAINED:
+		event->event_type = IBV_EVENT_SQ_DRAINED;
+		event->element.qp = element->object;
+		break;
+	case ONE_ASYNC_SRQ_LIMIT:
+		event->event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
+		event->element.srq = element->object;
+		element->limit = 0;
+		break;
+	case ONE_ASYNC_LINK_UP:
+	case ONE_ASYNC_LINK_DOWN:
+		event->event_type = what == ONE_ASYNC_LINK_UP ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
+		event->element.port_num = VERBS_PORT;
+		break;
+	}
+}
+
+/* From the ring to the list; with the lock held. */
+static void
+collect(struct context *context)
+{
+	struct one_cqe cqe;
+	uint32_t ring;
+
+	while (recv(context->async_socket, &ring, sizeof(ring), MSG_DONTWAIT) > 0)
+		;
+	one_wait_arm(&context->async_cq, context->async_channel, 1);
+	while (one_cq_poll(&context->async_cq, &cqe) != 0) {
+		struct element *element = find_element(context, &cqe);
+		struct async_entry *entry;
+
+		if (element == NULL && !is_of_port(&cqe))
+			continue;
+		entry = calloc(1, sizeof(*entry));
+		if (entry == NULL)
+			continue;
+		entry->element = element;
+		translate(element, cqe.status, &entry->event);
+		*context->async_last = entry;
+		context->async_last = &entry->next;
+	}
+}
+
+/* The next event, with the lock held.  The eventfd is readable while there are more. */
+static bool
+take_event(struct context *context, struct ibv_async_event *event)
+{
+	struct async_entry *entry;
+	uint64_t count;
+	ssize_t n = read(context->async_event, &count, sizeof(count));
+	bool found = true;
+
+	(void)n; /* whatever it said, we look */
+	collect(context);
+	entry = context->async_first;
+	if (entry != NULL) {
+		*event = entry->event;
+		if (entry->element != NULL)
+			entry->element->async_events++;
+		context->async_first = entry->next;
+		if (context->async_first == NULL)
+			context->async_last = &context->async_first;
+		free(entry);
+	} else if (atomic_load_explicit(&context->lost, memory_order_acquire) && !context->fatal_told) {
+		context->fatal_told = true;
+		event->event_type = IBV_EVENT_DEVICE_FATAL;
+		event->element.port_num = 0;
+		/* Its end of file would be readable for ever. */
+		epoll_ctl(context->verbs.context.async_fd, EPOLL_CTL_DEL, context->async_socket, NULL);
+	} else {
+		found = false;
+	}
+	if (context->async_first != NULL ||
+	    (atomic_load_explicit(&context->lost, memory_order_relaxed) && !context->fatal_told))
+		say(context);
+	return found;
+}
+
+int
+ibv_get_async_event(struct ibv_context *base, struct ibv_async_event *event)
+{
+	struct context *context = context_of(base);
+
+	for (;;) {
+		struct pollfd look = {.fd = base->async_fd, .events = POLLIN};
+		bool found;
+		int flags;
+
+		pthread_mutex_lock(&context->lock);
+		found = take_event(context, event);
+		pthread_mutex_unlock(&context->lock);
+		if (found)
+			return 0;
+		flags = fcntl(base->async_fd, F_GETFL);
+		if (flags >= 0 && (flags & O_NONBLOCK) != 0) {
+			errno = EAGAIN;
+			return -1;
+		}
+		if (poll(&look, 1, -1) < 0)
+			return -1;
+	}
+}
+
+void
+events_forget(struct context *context, const struct element *element)
+{
+	struct async_entry **link = &context->async_first, *entry;
+
+	pthread_mutex_lock(&context->lock);
+	collect(context);
+	while ((entry = *link) != NULL) {
+		if (entry->element != element) {
+			link = &entry->next;
+			continue;
+		}
+		*link = entry->next;
+		free(entry);
+	}
+	context->async_last = link;
+	if (context->async_first != NULL)
+		say(context);
+	pthread_mutex_unlock(&context->lock);
+}
+
+static void
+acknowledge(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *count)
+{
+	pthread_mutex_lock(mutex);
+	++*count;
+	pthread_cond_signal(cond);
+	pthread_mutex_unlock(mutex);
+}
+
+void
+ibv_ack_async_event(struct ibv_async_event *event)
+{
+	struct ibv_cq *cq = event->element.cq;
+	struct ibv_qp *qp = event->element.qp;
+	struct ibv_srq *srq = event->element.srq;
+
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		acknowledge(&cq->mutex, &cq->cond, &cq->async_events_completed);
+		break;
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_SQ_DRAINED:
+		acknowledge(&qp->mutex, &qp->cond, &qp->events_completed);
+		break;
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		acknowledge(&srq->mutex, &srq->cond, &srq->events_completed);
+		break;
+	default:
+		break;
+	}
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* For librdmacm: connections of queue pairs by the CM of the data plane. */
+#include "verbs/face/cm.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "verbs/device/device.h"
+#include "verbs/event/event.h"
+#include "verbs/qp/qp.h"
+
+#define CM_ENTRIES 4096u /* events not yet got: connection requests beyond are refused */
+
+int
+verbs_cm_open(struct ibv_context *base, struct verbs_cm *cm)
+{
+	struct context *context = context_of(base);
+	uint32_t entries = context->info->limits.max_cq_entries, id;
+	int error;
+
+	if (entries > CM_ENTRIES)
+		entries = CM_ENTRIES;
+	error = one_cq_create(context->client, entries, &cm->ring);
+	if (error != 0)
+		return error;
+	error = channel_open(context, &cm->channel, &id, &cm->fd);
+	if (error != 0)
+		one_cq_free(&cm->ring);
+	else
+		one_wait_arm(&cm->ring, cm->channel, 1);
+	return error;
+}
+
+int
+verbs_cm_call(struct ibv_context *base, struct one_msg *msg, struct one_reply *reply)
+{
+	return one_call(context_of(base)->client, msg, NULL, 0, reply);
+}
+
+int
+verbs_cm_next(struct verbs_cm *cm, struct one_cqe *cqe)
+{
+	uint32_t ring;
+
+	if (one_cq_poll(&cm->ring, cqe) != 0)
+		return 1;
+	while (recv(cm->fd, &ring, sizeof(ring), MSG_DONTWAIT) > 0)
+		;
+	one_wait_arm(&cm->ring, cm->channel, 1);
+	return one_cq_poll(&cm->ring, cqe);
+}
+
+const struct one_welcome *
+verbs_cm_info(struct ibv_context *base)
+{
+	return context_of(base)->info;
+}
+
+const void *
+verbs_cm_at(struct ibv_context *base, uint64_t offset, uint64_t size)
+{
+	const struct context *context = context_of(base);
+
+	if (offset % ONE_CACHE_LINE != 0 || size > context->info->arena_size ||
+	    offset > context->info->arena_size - size)
+		return NULL;
+	return one_client_arena(context->client) + offset;
+}
+
+/* ---- queue pairs ---- */
+
+int
+verbs_cm_take(struct ibv_qp *base)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+				   .port_num = VERBS_PORT,
+				   .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+						      IBV_ACCESS_REMOTE_ATOMIC};
+
+	return ibv_modify_qp(base, &attr,
+			     IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS);
+}
+
+int
+verbs_cm_prepare(struct ibv_qp *base, const struct verbs_cm *cm, uint32_t depth_in, uint32_t depth_out)
+{
+	struct qp *qp = TO(qp, base);
+	struct one_msg msg = {.type = ONE_MSG_QP_MODIFY};
+
+	msg.qp_modify.qp = qp->ring.id;
+	msg.qp_modify.to = qp->create;
+	msg.qp_modify.to.conn_cq = cm->ring.id;
+	msg.qp_modify.to.flags |= ONE_QP_TIMEWAIT;
+	if (depth_in < msg.qp_modify.to.rd_atomic_in)
+		msg.qp_modify.to.rd_atomic_in = depth_in;
+	if (depth_out < msg.qp_modify.to.rd_atomic_out)
+		msg.qp_modify.to.rd_atomic_out = depth_out;
+	return one_call(qp->ring.client, &msg, NULL, 0, NULL);
+}
+
+void
+verbs_cm_connected(struct ibv_qp *base, uint32_t peer_qpn)
+{
+	struct qp *qp = TO(qp, base);
+
+	qp_set_peer(qp, peer_qpn);
+	atomic_store_explicit(&qp->state, IBV_QPS_RTS, memory_order_relaxed);
+	base->state = IBV_QPS_RTS;
+}
+
+uint32_t
+verbs_cm_id(const struct ibv_qp *qp)
+{
+	return ((const struct qp *)(const void *)qp)->ring.id;
+}
+
+const struct one_qp_shm *
+verbs_cm_shm(const struct ibv_qp *qp)
+{
+	return ((const struct qp *)(const void *)qp)->ring.shm;
+}
+
+/* ---- queue pairs that the application brings up ---- */
+
+int
+verbs_cm_expect(struct ibv_context *base, uint32_t peer_qpn, uint32_t *psn)
+{
+	return expected_add(context_of(base), peer_qpn, psn);
+}
+
+void
+verbs_cm_expect_no_more(struct ibv_context *base, uint32_t psn)
+{
+	expected_remove(context_of(base), psn);
+}
+
+struct ibv_qp *
+verbs_cm_find(struct ibv_context *base, uint32_t qpn)
+{
+	struct context *context = context_of(base);
+
+	for (uint32_t i = 0; i < ONE_QPS_MAX; i++) {
+		const struct qp_name *qp = atomic_load_explicit(&context->qps[i], memory_order_relaxed);
+
+		if (qp != NULL && qp->qpn == qpn)
+			return qp->element.object;
+	}
+	return NULL;
+}
+
+uint32_t
+verbs_cm_access(const struct ibv_qp *qp)
+{
+	return qp_remote_access(((const struct qp *)(const void *)qp)->attr.qp_access_flags);
+}
+
+void
+verbs_cm_path(struct ibv_context *base, const uint8_t addr[16], struct ibv_qp_attr *attr)
+{
+	const struct one_welcome *info = context_of(base)->info;
+
+	gid_of_address(info->family, addr, &attr->ah_attr.grh.dgid);
+	attr->ah_attr.is_global = 1;
+	attr->ah_attr.port_num = VERBS_PORT;
+	attr->ah_attr.grh.sgid_index = VERBS_GID_INDEX;
+	attr->ah_attr.grh.hop_limit = 64;
+	attr->path_mtu = device_mtu_code(info->mtu);
+}

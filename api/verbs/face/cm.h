@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What librdmacm needs of the attachment behind a context: exported by this project's libibverbs under a
+ * version of its own.
+ */
+#ifndef VERBS_CM_H
+#define VERBS_CM_H
+
+#include <infiniband/verbs.h>
+
+#include "client/cq.h"
+
+/* The ring that tells of connections, and the descriptor that is readable when there may be more. */
+struct verbs_cm {
+	struct one_cq ring;
+	uint16_t channel;
+	int fd;
+};
+
+/* 0, or -errno. */
+int verbs_cm_open(struct ibv_context *base, struct verbs_cm *cm);
+int verbs_cm_call(struct ibv_context *base, struct one_msg *msg, struct one_reply *reply);
+/* The next entry: 1, or 0 when `fd` has to be waited for. */
+int verbs_cm_next(struct verbs_cm *cm, struct one_cqe *cqe);
+const struct one_welcome *verbs_cm_info(struct ibv_context *base);
+/* So much of the arena, where an entry says; NULL: it is not all inside. */
+const void *verbs_cm_at(struct ibv_context *base, uint64_t offset, uint64_t size);
+
+/* An RC queue pair in RESET becomes one that the CM connects: INIT. */
+int verbs_cm_take(struct ibv_qp *qp);
+/* Before it is connected: where its connection is told of, and the depth of READs and atomics. */
+int verbs_cm_prepare(struct ibv_qp *qp, const struct verbs_cm *cm, uint32_t depth_in, uint32_t depth_out);
+/*
+ * Queue pairs that the application brings up itself, with what rdma_init_qp_attr() says of the peer: the data
+ * plane does it when the CM connects, so RTR and RTS are only noted.  They are known by the number of the
+ * peer and a PSN that no other expected peer has.
+ */
+int verbs_cm_expect(struct ibv_context *base, uint32_t peer_qpn, uint32_t *psn);
+void verbs_cm_expect_no_more(struct ibv_context *base, uint32_t psn);
+/* The queue pair of that number, or NULL. */
+struct ibv_qp *verbs_cm_find(struct ibv_context *base, uint32_t qpn);
+/* ONE_ACCESS_REMOTE_*, as it was set. */
+uint32_t verbs_cm_access(const struct ibv_qp *qp);
+/* The GID of an address of the device's family; its path MTU. */
+void verbs_cm_path(struct ibv_context *base, const uint8_t addr[16], struct ibv_qp_attr *attr);
+/* It may send from now on. */
+void verbs_cm_connected(struct ibv_qp *qp, uint32_t peer_qpn);
+uint32_t verbs_cm_id(const struct ibv_qp *qp);
+const struct one_qp_shm *verbs_cm_shm(const struct ibv_qp *qp);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Contexts: opened and closed, and the calls that programs find in one. */
+#include <stdlib.h>
+#include <sys/eventfd.h>
+
+#include "verbs/cq/cq.h"
+#include "verbs/device/device.h"
+#include "verbs/event/event.h"
+#include "verbs/mem/mem.h"
+#include "verbs/qp/qp.h"
+#include "verbs/srq/srq.h"
+
+static void
+set_calls(struct context *context)
+{
+	struct verbs_context *verbs = &context->verbs;
+
+	verbs->sz = sizeof(*verbs);
+	verbs->query_port = device_query_port;
+	verbs->query_device_ex = device_query_ex;
+	verbs->create_cq_ex = cq_create_ex;
+	verbs->create_qp_ex = qp_create_ex;
+	domain_calls(verbs);
+	verbs->context.ops.alloc_mw = mw_alloc;
+	verbs->context.ops.bind_mw = bind_mw;
+	verbs->context.ops.dealloc_mw = mw_dealloc;
+	verbs->context.ops.poll_cq = cq_poll;
+	verbs->context.ops.req_notify_cq = cq_req_notify;
+	verbs->context.ops.post_send = post_send;
+	verbs->context.ops.post_recv = post_recv;
+	verbs->context.ops.post_srq_recv = srq_post_recv;
+}
+
+static void
+context_free(struct context *context)
+{
+	pthread_mutex_destroy(&context->lock);
+	pthread_mutex_destroy(&context->verbs.context.mutex);
+	free(context);
+}
+
+struct ibv_context *
+ibv_open_device(struct ibv_device *base)
+{
+	struct one_attach attach = {.kind = ONE_KIND_VERBS, .restarts = true, .lost = events_lost};
+	struct context *context = calloc(1, sizeof(*context));
+	int error;
+
+	if (context == NULL)
+		return NULL;
+	context->device = TO(device, base);
+	context->verbs.context.device = base;
+	context->verbs.context.async_fd = -1;
+	context->verbs.context.num_comp_vectors = 1;
+	context->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	pthread_mutex_init(&context->verbs.context.mutex, NULL);
+	pthread_mutex_init(&context->lock, NULL);
+	context->async_socket = -1;
+	/* Before the attachment: events_lost() writes to it, on the watcher's thread. */
+	context->async_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	attach.port = base->name;
+	attach.user = context;
+	error = context->async_event < 0 ? -errno : one_attach(&attach, &context->client);
+	if (error == 0) {
+		context->info = one_client_info(context->client);
+		error = events_open(context);
+		if (error != 0)
+			one_detach(context->client);
+	}
+	if (error != 0) {
+		events_close(context);
+		context_free(context);
+		errno = -error;
+		return NULL;
+	}
+	/* Programs expect one; no command goes through it. */
+	context->verbs.context.cmd_fd = context->verbs.context.async_fd;
+	set_calls(context);
+	return &context->verbs.context;
+}
+
+int
+ibv_close_device(struct ibv_context *base)
+{
+	struct context *context = context_of(base);
+
+	one_cq_forget(&context->async_cq);
+	one_detach(context->client);
+	events_close(context);
+	context_free(context);
+	return 0;
+}

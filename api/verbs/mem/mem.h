@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Protection domains and what belongs to one: memory regions, memory windows, address handles. */
+#ifndef VERBS_MEM_H
+#define VERBS_MEM_H
+
+#include "verbs/base/context.h"
+
+struct pd {
+	struct ibv_pd base;
+	uint32_t id;
+	_Atomic uint32_t users;
+	struct pd *parent; /* of a parent domain: what it stands for; else NULL */
+	struct td *td;     /* NULL: none */
+};
+
+struct ah {
+	struct ibv_ah base;
+	uint32_t id;
+};
+
+struct mr {
+	struct ibv_mr base;
+	struct one_mr mr;
+	uint64_t iova;
+	unsigned int access; /* enum ibv_access_flags */
+};
+
+struct mw {
+	struct ibv_mw base;
+	uint32_t id;
+	pthread_mutex_t lock; /* type 1: the key, since each bind takes the next */
+};
+
+/* ---- domain.c ---- */
+void domain_calls(struct verbs_context *verbs);
+
+/* ---- mw.c ---- */
+struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type);
+int mw_dealloc(struct ibv_mw *base);
+
+static inline uint64_t
+mem_total(const struct ibv_sge *sge, int num)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < num; i++)
+		sum += sge[i].length;
+	return sum;
+}
+
+#endif

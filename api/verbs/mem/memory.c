@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory regions. */
+#include <stdlib.h>
+
+#include "verbs/mem/mem.h"
+
+#define KNOWN_ACCESS                                                                                  \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                  \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB | \
+	 IBV_ACCESS_OPTIONAL_RANGE)
+
+static int
+access_of(unsigned int flags, uint32_t *access)
+{
+	if ((flags & IBV_ACCESS_ON_DEMAND) != 0)
+		return EOPNOTSUPP;
+	if ((flags & ~(unsigned int)KNOWN_ACCESS) != 0)
+		return EINVAL;
+	if ((flags & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0 &&
+	    (flags & IBV_ACCESS_LOCAL_WRITE) == 0)
+		return EINVAL;
+	*access = ONE_ACCESS_LOCAL_READ;
+	if ((flags & IBV_ACCESS_LOCAL_WRITE) != 0)
+		*access |= ONE_ACCESS_LOCAL_WRITE;
+	if ((flags & IBV_ACCESS_REMOTE_WRITE) != 0)
+		*access |= ONE_ACCESS_REMOTE_WRITE;
+	if ((flags & IBV_ACCESS_REMOTE_READ) != 0)
+		*access |= ONE_ACCESS_REMOTE_READ;
+	if ((flags & IBV_ACCESS_REMOTE_ATOMIC) != 0)
+		*access |= ONE_ACCESS_REMOTE_ATOMIC;
+	return 0;
+}
+
+static struct ibv_mr *
+reg_mr(struct ibv_pd *base, void *addr, size_t length, uint64_t iova, unsigned int flags)
+{
+	struct pd *pd = TO(pd, base);
+	struct mr *mr;
+	uint32_t access;
+	int error = access_of(flags, &access);
+
+	if ((flags & IBV_ACCESS_ZERO_BASED) != 0)
+		iova = 0;
+	if (error != 0) {
+		errno = error;
+		return NULL;
+	}
+	mr = calloc(1, sizeof(*mr));
+	if (mr == NULL)
+		return NULL;
+	mr->access = flags;
+	mr->iova = iova;
+	error = one_mem_register_iova(context_of(base->context)->client, pd->id, (uintptr_t)addr, length,
+				      iova, access, &mr->mr);
+	if (error != 0) {
+		free(mr);
+		errno = error == -EDQUOT ? ENOMEM : -error;
+		return NULL;
+	}
+	mr->base.context = base->context;
+	mr->base.pd = base;
+	mr->base.addr = addr;
+	mr->base.length = length;
+	mr->base.handle = mr->mr.id;
+	mr->base.lkey = mr->mr.lkey;
+	mr->base.rkey = mr->mr.lkey; /* what it grants may change */
+	atomic_fetch_add_explicit(&pd->users, 1, memory_order_relaxed);
+	return &mr->base;
+}
+
+#undef ibv_reg_mr
+struct ibv_mr *
+ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return reg_mr(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
+}
+
+#undef ibv_reg_mr_iova
+struct ibv_mr *
+ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+{
+	return reg_mr(pd, addr, length, iova, (unsigned int)access);
+}
+
+struct ibv_mr *
+ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	return reg_mr(pd, addr, length, iova, access);
+}
+
+/* The registration under new terms, which then gets the keys. */
+static int
+rereg(struct mr *mr, struct pd *pd, uint64_t va, uint64_t length, uint64_t iova, unsigned int flags)
+{
+	struct one_client *client = context_of(mr->base.context)->client;
+	struct one_msg msg = {.type = ONE_MSG_MR_SWAP};
+	struct one_mr next;
+	uint32_t access;
+	int error = -access_of(flags, &access);
+
+	if (error == 0)
+		error = one_mem_register_iova(client, pd->id, va, length, iova, access, &next);
+	if (error != 0)
+		return error;
+	msg.mr_swap.mr = mr->mr.id;
+	msg.mr_swap.other = next.id;
+	error = one_call(client, &msg, NULL, 0, NULL);
+	if (error != 0) {
+		one_mem_deregister(client, &next);
+		return error;
+	}
+	/* With an error the data plane has gone, and the memory is given back all the same. */
+	one_mem_deregister(client, &mr->mr);
+	mr->mr = next;
+	return 0;
+}
+
+int
+ibv_rereg_mr(struct ibv_mr *base, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	const int known =
+		IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
+	struct mr *mr = TO(mr, base);
+	bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+	unsigned int rights = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0 ? (unsigned int)access : mr->access;
+	uint64_t iova = mr->iova;
+	int error = -EINVAL;
+
+	if ((flags & IBV_REREG_MR_CHANGE_PD) == 0)
+		pd = base->pd;
+	if (moves) {
+		iova = (rights & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : (uintptr_t)addr;
+	} else {
+		addr = base->addr;
+		length = base->length;
+	}
+	if ((flags & ~known) == 0 && flags != 0 && pd != NULL && pd->context == base->context)
+		error = rereg(mr, TO(pd, pd), (uintptr_t)addr, length, iova, rights);
+	if (error != 0) {
+		errno = error == -EDQUOT ? ENOMEM : -error;
+		return IBV_REREG_MR_ERR_INPUT; /* it is as it was */
+	}
+	atomic_fetch_sub_explicit(&TO(pd, base->pd)->users, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&TO(pd, pd)->users, 1, memory_order_relaxed);
+	base->pd = pd;
+	base->addr = addr;
+	base->length = length;
+	base->handle = mr->mr.id;
+	mr->iova = iova;
+	mr->access = rights;
+	return 0;
+}
+
+int
+ibv_dereg_mr(struct ibv_mr *base)
+{
+	struct mr *mr = TO(mr, base);
+	int error = one_mem_deregister(context_of(base->context)->client, &mr->mr);
+
+	if (error != 0 && error != -ECONNRESET)
+		return -error;
+	atomic_fetch_sub_explicit(&TO(pd, base->pd)->users, 1, memory_order_relaxed);
+	free(mr);
+	return 0;
+}
+
+/* The client core keeps registered memory out of children. */
+int
+ibv_fork_init(void)
+{
+	return 0;
+}
+
+enum ibv_fork_status
+ibv_is_fork_initialized(void)
+{
+	return IBV_FORK_UNNEEDED;
+}
+
+int ibv_dontfork_range(void *base, size_t size);
+int ibv_dofork_range(void *base, size_t size);
+
+int
+ibv_dontfork_range(void *base, size_t size)
+{
+	return 0;
+}
+
+int
+ibv_dofork_range(void *base, size_t size)
+{
+	return 0;
+}

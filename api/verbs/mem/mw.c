@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory windows.  The data plane has given a window its key but for the low 8 bits, which are new with each
+ * bind (qp/bind.c).
+ */
+#include <stdlib.h>
+
+#include "verbs/mem/mem.h"
+
+struct ibv_mw *
+mw_alloc(struct ibv_pd *base, enum ibv_mw_type type)
+{
+	struct one_msg msg = {.type = ONE_MSG_MW_CREATE};
+	struct pd *pd = TO(pd, base);
+	struct one_reply reply;
+	struct mw *mw;
+	int error;
+
+	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
+		errno = EINVAL;
+		return NULL;
+	}
+	mw = calloc(1, sizeof(*mw));
+	if (mw == NULL)
+		return NULL;
+	msg.mw_create.pz = pd->id;
+	error = one_call(context_of(base->context)->client, &msg, NULL, 0, &reply);
+	if (error != 0) {
+		free(mw);
+		errno = error == -EDQUOT ? ENOMEM : -error;
+		return NULL;
+	}
+	mw->id = reply.mw.mw;
+	mw->base.context = base->context;
+	mw->base.pd = base;
+	mw->base.rkey = reply.mw.key;
+	mw->base.handle = mw->id;
+	mw->base.type = type;
+	pthread_mutex_init(&mw->lock, NULL);
+	atomic_fetch_add_explicit(&pd->users, 1, memory_order_relaxed);
+	return &mw->base;
+}
+
+int
+mw_dealloc(struct ibv_mw *base)
+{
+	struct mw *mw = TO(mw, base);
+	struct one_msg msg = {.type = ONE_MSG_MW_FREE, .id.id = mw->id};
+	int error = one_call(context_of(base->context)->client, &msg, NULL, 0, NULL);
+
+	if (error != 0 && error != -ECONNRESET)
+		return -error;
+	atomic_fetch_sub_explicit(&TO(pd, base->pd)->users, 1, memory_order_relaxed);
+	pthread_mutex_destroy(&mw->lock);
+	free(mw);
+	return 0;
+}

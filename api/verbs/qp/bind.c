@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Binds of memory windows.  Of a window of type 1 each bind takes the next key here; those of type 2 are the
+ * application's.  One of type 2 is for the queue pair that bound it (2B), and ends by LOCAL_INV or the peer's
+ * SEND with invalidate before it is bound anew.
+ */
+#include "verbs/qp/qp.h"
+
+/* LOCAL_WRITE is the region's: who binds may name it. */
+#define KNOWN_ACCESS                                                                 \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED)
+
+static int
+check_range(const struct qp *qp, const struct ibv_mw *mw, const struct ibv_mw_bind_info *info)
+{
+	uint32_t zone = TO(pd, mw->pd)->id;
+
+	if (zone != TO(pd, qp->base.pd)->id || (info->mw_access_flags & ~(unsigned int)KNOWN_ACCESS) != 0)
+		return EINVAL;
+	if (info->length == 0)
+		return 0;
+	if (info->mr == NULL || TO(pd, info->mr->pd)->id != zone ||
+	    (TO(mr, info->mr)->access & IBV_ACCESS_MW_BIND) == 0)
+		return EINVAL;
+	return 0;
+}
+
+int
+bind_check(const struct qp *qp, const struct ibv_send_wr *wr)
+{
+	const struct ibv_mw *mw = wr->bind_mw.mw;
+
+	if ((wr->send_flags & IBV_SEND_INLINE) != 0)
+		return EINVAL;
+	if (wr->opcode == IBV_WR_LOCAL_INV)
+		return 0;
+	/* A window of type 1 is bound by ibv_bind_mw. */
+	if (mw == NULL || mw->type != IBV_MW_TYPE_2)
+		return EINVAL;
+	return check_range(qp, mw, &wr->bind_mw.bind_info);
+}
+
+static uint32_t
+rights_of(unsigned int flags)
+{
+	uint32_t rights = 0;
+
+	if ((flags & IBV_ACCESS_REMOTE_WRITE) != 0)
+		rights |= ONE_ACCESS_REMOTE_WRITE;
+	if ((flags & IBV_ACCESS_REMOTE_READ) != 0)
+		rights |= ONE_ACCESS_REMOTE_READ;
+	if ((flags & IBV_ACCESS_REMOTE_ATOMIC) != 0)
+		rights |= ONE_ACCESS_REMOTE_ATOMIC;
+	if ((flags & IBV_ACCESS_ZERO_BASED) != 0)
+		rights |= ONE_BIND_ZERO_BASED;
+	return rights;
+}
+
+static void
+put_range(struct qp *qp, struct one_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	bool bound = info->length != 0;
+
+	one_post_sge(&qp->ring, wqe, 0, bound ? info->addr : 0, (uint32_t)info->length,
+		     bound ? info->mr->lkey : 0);
+	wqe->imm = (uint32_t)(info->length >> 32);
+	wqe->rkey = rkey;
+	wqe->length = rights_of(info->mw_access_flags);
+}
+
+void
+bind_put(struct qp *qp, struct one_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	static const struct ibv_mw_bind_info none;
+
+	if (wr->opcode == IBV_WR_LOCAL_INV) {
+		put_range(qp, wqe, wr->invalidate_rkey, &none);
+		wqe->length = ONE_BIND_INVALIDATE;
+		return;
+	}
+	put_range(qp, wqe, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+	wqe->length |= wr->bind_mw.mw->type == IBV_MW_TYPE_2 ? ONE_BIND_TYPE_2 : ONE_BIND_TYPE_1;
+}
+
+int
+bind_mw(struct ibv_qp *base, struct ibv_mw *window, struct ibv_mw_bind *bind)
+{
+	struct qp *qp = TO(qp, base);
+	struct mw *mw = TO(mw, window);
+	struct ibv_send_wr wr = {.wr_id = bind->wr_id,
+				 .opcode = IBV_WR_BIND_MW,
+				 .send_flags = bind->send_flags,
+				 .bind_mw = {.mw = window, .bind_info = bind->bind_info}};
+	int error = base->qp_type == IBV_QPT_RC ? check_range(qp, window, &bind->bind_info) : EINVAL;
+
+	if (error != 0)
+		return error;
+	/* Keys follow each other as the binds do. */
+	pthread_mutex_lock(&mw->lock);
+	wr.bind_mw.rkey = ibv_inc_rkey(window->rkey);
+	error = post_checked(qp, &wr);
+	if (error == 0)
+		window->rkey = wr.bind_mw.rkey;
+	pthread_mutex_unlock(&mw->lock);
+	return error;
+}

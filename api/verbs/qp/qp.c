@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Queue pairs: made, asked, destroyed.  Their states are in state.c, their work in post.c and wr.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/event/event.h"
+#include "verbs/qp/qp.h"
+#include "verbs/srq/srq.h"
+
+#define KNOWN_MASK (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS)
+
+void
+qp_lock_rings(struct qp *qp)
+{
+	struct cq *a = TO(cq, qp->base.send_cq), *b = TO(cq, qp->base.recv_cq);
+
+	pthread_mutex_lock(a < b ? &a->lock : &b->lock);
+	if (a != b)
+		pthread_mutex_lock(a < b ? &b->lock : &a->lock);
+}
+
+void
+qp_unlock_rings(struct qp *qp)
+{
+	struct cq *a = TO(cq, qp->base.send_cq), *b = TO(cq, qp->base.recv_cq);
+
+	pthread_mutex_unlock(&a->lock);
+	if (a != b)
+		pthread_mutex_unlock(&b->lock);
+}
+
+enum ibv_qp_state
+qp_state(struct qp *qp)
+{
+	uint32_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);
+
+	/* Acquire: what the engine completed before is in the rings. */
+	if (state > IBV_QPS_INIT &&
+	    atomic_load_explicit(&qp->ring.shm->state, memory_order_acquire) == ONE_QP_ERROR)
+		return IBV_QPS_ERR;
+	return state;
+}
+
+static int
+check_init(const struct context *context, const struct ibv_qp_init_attr_ex *init)
+{
+	const struct one_limits *limits = &context->info->limits;
+	const struct ibv_qp_cap *cap = &init->cap;
+	uint32_t sges = limits->max_sge < ONE_MAX_SGE ? limits->max_sge : ONE_MAX_SGE;
+
+	if ((init->comp_mask & ~(uint32_t)KNOWN_MASK) != 0)
+		return EOPNOTSUPP;
+	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UD)
+		return EOPNOTSUPP;
+	if ((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && init->create_flags != 0)
+		return EOPNOTSUPP;
+	if ((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init->pd == NULL || init->send_cq == NULL ||
+	    init->recv_cq == NULL)
+		return EINVAL;
+	if (cap->max_send_wr > limits->max_qp_wr || cap->max_send_sge > sges ||
+	    cap->max_inline_data > VERBS_INLINE_MAX)
+		return EINVAL;
+	if (init->srq == NULL && (cap->max_recv_wr > limits->max_qp_wr || cap->max_recv_sge > sges))
+		return EINVAL;
+	return 0;
+}
+
+static int
+make_ring(struct context *context, struct qp *qp, const struct ibv_qp_init_attr_ex *init)
+{
+	const struct ibv_qp_cap *cap = &init->cap;
+	uint32_t depth = context->info->limits.max_rd_atomic;
+	struct one_qp_create create = {
+		.pz = TO(pd, init->pd)->id,
+		.send_cq = TO(cq, init->send_cq)->ring.id,
+		.recv_cq = TO(cq, init->recv_cq)->ring.id,
+		.srq = init->srq != NULL ? TO(srq, init->srq)->ring.id : 0,
+		.max_send_wr = cap->max_send_wr,
+		.max_recv_wr = init->srq != NULL ? 0 : cap->max_recv_wr,
+		.max_send_sge = cap->max_send_sge == 0 ? 1 : cap->max_send_sge,
+		.max_recv_sge = cap->max_recv_sge == 0 || init->srq != NULL ? 1 : cap->max_recv_sge,
+		.rd_atomic_in = depth,
+		.rd_atomic_out = depth,
+		/* Its end is IBV_EVENT_QP_LAST_WQE_REACHED. */
+		.flags = init->srq != NULL ? ONE_QP_NOTIFY_END : 0,
+	};
+
+	if (init->qp_type == IBV_QPT_UD)
+		create.flags |= ONE_QP_UD;
+	qp->create = create;
+	return one_qp_create(context->client, &create, &qp->ring);
+}
+
+static void
+fill(struct qp *qp, struct ibv_context *base, struct ibv_qp_init_attr_ex *init)
+{
+	init->cap.max_send_sge += init->cap.max_send_sge == 0;
+	init->cap.max_recv_sge += init->cap.max_recv_sge == 0 && init->srq == NULL;
+	init->cap.max_inline_data = qp->room.base != NULL ? qp->room.size : ONE_INLINE_MAX;
+	memcpy(&qp->init, init, offsetof(struct ibv_qp_init_attr_ex, comp_mask)); /* alike up to there */
+	qp->attr.cap = init->cap;
+	qp->attr.qp_state = IBV_QPS_RESET;
+	qp->base.context = base;
+	qp->base.qp_context = init->qp_context;
+	qp->base.pd = init->pd;
+	qp->base.send_cq = init->send_cq;
+	qp->base.recv_cq = init->recv_cq;
+	qp->base.srq = init->srq;
+	qp->base.handle = qp->ring.id;
+	qp->base.qp_num = qp->ring.qpn;
+	qp->base.state = IBV_QPS_RESET;
+	qp->name.element.object = &qp->base;
+	qp->name.element.id = qp->ring.id;
+	qp->name.qpn = qp->ring.qpn;
+	qp->base.qp_type = init->qp_type;
+	pthread_mutex_init(&qp->base.mutex, NULL);
+	pthread_cond_init(&qp->base.cond, NULL);
+	pthread_mutex_init(&qp->send_lock, NULL);
+	pthread_mutex_init(&qp->recv_lock, NULL);
+}
+
+static void
+count_users(struct qp *qp, uint32_t by)
+{
+	atomic_fetch_add_explicit(&TO(pd, qp->base.pd)->users, by, memory_order_relaxed);
+	atomic_fetch_add_explicit(&TO(cq, qp->base.send_cq)->users, by, memory_order_relaxed);
+	atomic_fetch_add_explicit(&TO(cq, qp->base.recv_cq)->users, by, memory_order_relaxed);
+	if (qp->base.srq != NULL)
+		atomic_fetch_add_explicit(&TO(srq, qp->base.srq)->users, by, memory_order_relaxed);
+}
+
+static void
+qp_release(struct qp *qp)
+{
+	inline_room_close(qp);
+	wr_free(qp);
+	free(qp);
+}
+
+static int
+qp_make(struct context *context, struct qp *qp, const struct ibv_qp_init_attr_ex *init)
+{
+	const struct ibv_qp_cap *cap = &init->cap;
+	int error = make_ring(context, qp, init);
+
+	if (error == 0 && cap->max_inline_data > ONE_INLINE_MAX && cap->max_send_wr > 0) {
+		error = inline_room_open(qp, TO(pd, init->pd)->id, cap->max_send_wr, cap->max_inline_data);
+		if (error != 0)
+			one_qp_free(&qp->ring);
+	}
+	return error == -EDQUOT ? ENOMEM : -error;
+}
+
+struct ibv_qp *
+qp_create_ex(struct ibv_context *base, struct ibv_qp_init_attr_ex *init)
+{
+	struct context *context = context_of(base);
+	int error = check_init(context, init);
+	struct qp *qp;
+
+	if (error != 0) {
+		errno = error;
+		return NULL;
+	}
+	qp = calloc(1, sizeof(*qp));
+	if (qp == NULL)
+		return NULL;
+	error = qp_make(context, qp, init);
+	if (error != 0) {
+		qp_release(qp);
+		errno = error;
+		return NULL;
+	}
+	fill(qp, base, init);
+	count_users(qp, 1);
+	qp_lock_rings(qp);
+	atomic_store_explicit(&context->qps[qp->ring.id % ONE_QPS_MAX], &qp->name, memory_order_relaxed);
+	qp_unlock_rings(qp);
+	if ((init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
+		error = wr_setup(qp, init->send_ops_flags);
+		if (error != 0) {
+			ibv_destroy_qp(&qp->base);
+			errno = error;
+			return NULL;
+		}
+	}
+	return &qp->base;
+}
+
+struct ibv_qp *
+ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp_init_attr_ex full = {.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd};
+	struct ibv_qp *qp;
+
+	memcpy(&full, init,
+	       offsetof(struct ibv_qp_init_attr_ex, comp_mask)); /* the two are alike up to there */
+	qp = qp_create_ex(pd->context, &full);
+	if (qp != NULL)
+		init->cap = full.cap;
+	return qp;
+}
+
+struct ibv_qp_ex *
+ibv_qp_to_qp_ex(struct ibv_qp *base)
+{
+	struct qp *qp = TO(qp, base);
+
+	return qp->drafts != NULL ? &qp->ex : NULL;
+}
+
+int
+ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+{
+	struct qp *qp = TO(qp, base);
+
+	*attr = qp->attr;
+	attr->qp_state = qp_state(qp);
+	attr->cur_qp_state = attr->qp_state;
+	/* Acquire: what was completed until then is in the rings. */
+	attr->sq_draining = attr->qp_state == IBV_QPS_SQD &&
+			    atomic_load_explicit(&qp->ring.shm->sq_draining, memory_order_acquire) != 0;
+	*init = qp->init;
+	base->state = attr->qp_state;
+	return 0;
+}
+
+int
+ibv_destroy_qp(struct ibv_qp *base)
+{
+	struct qp *qp = TO(qp, base);
+	struct context *context = context_of(base->context);
+	int error = one_qp_free(&qp->ring);
+
+	if (error != 0 && error != -ECONNRESET)
+		return -error;
+	qp_lock_rings(qp);
+	atomic_store_explicit(&context->qps[qp->ring.id % ONE_QPS_MAX], NULL, memory_order_relaxed);
+	qp_unlock_rings(qp);
+	events_forget(context, &qp->name.element);
+	element_acknowledged(&base->mutex, &base->cond, &base->events_completed,
+			     qp->name.element.async_events);
+	count_users(qp, (uint32_t)-1);
+	pthread_cond_destroy(&base->cond);
+	pthread_mutex_destroy(&base->mutex);
+	pthread_mutex_destroy(&qp->send_lock);
+	pthread_mutex_destroy(&qp->recv_lock);
+	qp_release(qp);
+	return 0;
+}
+
+int
+ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	/* Placement is in address order, the last byte of a write last. */
+	return flags == 0 && (op == IBV_WR_RDMA_WRITE || op == IBV_WR_RDMA_WRITE_WITH_IMM);
+}

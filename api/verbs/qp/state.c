@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The states of a queue pair (IBTA vol. 1, 10.3.1): which transitions there are, and which attributes
+ * each must and may have.
+ */
+#include <string.h>
+
+#include "verbs/device/device.h"
+#include "verbs/qp/qp.h"
+
+#define KNOWN_ACCESS \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+static const struct transition transitions[] = {
+	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
+	{IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
+	{IBV_QPS_INIT, IBV_QPS_RTR,
+	 IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+		 IBV_QP_MIN_RNR_TIMER,
+	 IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
+	{IBV_QPS_RTR, IBV_QPS_RTS,
+	 IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+	 IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER |
+		 IBV_QP_PATH_MIG_STATE},
+	{IBV_QPS_RTS, IBV_QPS_RTS, 0,
+	 IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER |
+		 IBV_QP_PATH_MIG_STATE},
+	{IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+	{IBV_QPS_SQD, IBV_QPS_SQD, 0,
+	 IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+		 IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS |
+		 IBV_QP_PKEY_INDEX | IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE},
+	{IBV_QPS_SQD, IBV_QPS_RTS, 0,
+	 IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER |
+		 IBV_QP_PATH_MIG_STATE},
+};
+
+int
+qp_check_transition(const struct transition *table, size_t count, enum ibv_qp_state from,
+		    enum ibv_qp_state to, int mask)
+{
+	mask &= ~IBV_QP_STATE;
+	/* These are there from every state. */
+	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+		return mask == 0 ? 0 : EINVAL;
+	for (const struct transition *t = table; t < table + count; t++)
+		if (t->from == from && t->to == to)
+			return (mask & t->required) == t->required &&
+					       (mask & ~(t->required | t->optional)) == 0
+				       ? 0
+				       : EINVAL;
+	return EINVAL;
+}
+
+/* The values, whichever transition they come with. */
+static int
+check_values(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	const struct one_welcome *info = context_of(qp->base.context)->info;
+	uint8_t addr[16];
+
+	if ((mask & IBV_QP_PKEY_INDEX) != 0 && attr->pkey_index != 0)
+		return EINVAL;
+	if ((mask & IBV_QP_PORT) != 0 && attr->port_num != VERBS_PORT)
+		return EINVAL;
+	if ((mask & IBV_QP_ACCESS_FLAGS) != 0 && (attr->qp_access_flags & ~(unsigned int)KNOWN_ACCESS) != 0)
+		return EINVAL;
+	if ((mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)) != 0)
+		return EOPNOTSUPP;
+	if ((mask & IBV_QP_AV) != 0 &&
+	    (attr->ah_attr.is_global == 0 || attr->ah_attr.port_num != VERBS_PORT ||
+	     attr->ah_attr.grh.sgid_index != VERBS_GID_INDEX ||
+	     !device_address(&attr->ah_attr.grh.dgid, info->family, addr)))
+		return EINVAL;
+	if ((mask & IBV_QP_PATH_MTU) != 0 &&
+	    (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > device_mtu_code(info->mtu)))
+		return EINVAL;
+	if ((mask & IBV_QP_DEST_QPN) != 0 && attr->dest_qp_num > 0xffffff)
+		return EINVAL;
+	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && attr->max_dest_rd_atomic > info->limits.max_rd_atomic)
+		return EINVAL;
+	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && attr->max_rd_atomic > info->limits.max_rd_atomic)
+		return EINVAL;
+	if (((mask & IBV_QP_MIN_RNR_TIMER) != 0 && attr->min_rnr_timer > 31) ||
+	    ((mask & IBV_QP_TIMEOUT) != 0 && attr->timeout > 31) ||
+	    ((mask & IBV_QP_RETRY_CNT) != 0 && attr->retry_cnt > 7) ||
+	    ((mask & IBV_QP_RNR_RETRY) != 0 && attr->rnr_retry > 7))
+		return EINVAL;
+	return 0;
+}
+
+/* What SQD would let change, and the data plane does not. */
+static int
+check_settled(const struct qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	const struct ibv_qp_attr *own = &qp->attr;
+
+	if (((mask & IBV_QP_AV) != 0 && memcmp(&attr->ah_attr, &own->ah_attr, sizeof(own->ah_attr)) != 0) ||
+	    ((mask & IBV_QP_TIMEOUT) != 0 && attr->timeout != own->timeout) ||
+	    ((mask & IBV_QP_RETRY_CNT) != 0 && attr->retry_cnt != own->retry_cnt) ||
+	    ((mask & IBV_QP_RNR_RETRY) != 0 && attr->rnr_retry != own->rnr_retry) ||
+	    ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && attr->max_rd_atomic != own->max_rd_atomic) ||
+	    ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && attr->max_dest_rd_atomic != own->max_dest_rd_atomic))
+		return EOPNOTSUPP;
+	return 0;
+}
+
+void
+qp_set_peer(struct qp *qp, uint32_t qpn)
+{
+	qp->attr.dest_qp_num = qpn;
+	/* Pairs with the load of who polls a completion. */
+	atomic_store_explicit(&qp->name.peer_qpn, qpn, memory_order_relaxed);
+}
+
+static void
+take_values(struct qp *qp, const struct ibv_qp_attr *from, int mask)
+{
+	struct ibv_qp_attr *to = &qp->attr;
+
+#define TAKE(bit, field)         \
+	if ((mask & (bit)) != 0) \
+	to->field = from->field
+	TAKE(IBV_QP_PKEY_INDEX, pkey_index);
+	TAKE(IBV_QP_PORT, port_num);
+	TAKE(IBV_QP_ACCESS_FLAGS, qp_access_flags);
+	TAKE(IBV_QP_AV, ah_attr);
+	TAKE(IBV_QP_PATH_MTU, path_mtu);
+	TAKE(IBV_QP_RQ_PSN, rq_psn);
+	TAKE(IBV_QP_SQ_PSN, sq_psn);
+	TAKE(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	TAKE(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	TAKE(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
+	TAKE(IBV_QP_TIMEOUT, timeout);
+	TAKE(IBV_QP_RETRY_CNT, retry_cnt);
+	TAKE(IBV_QP_RNR_RETRY, rnr_retry);
+#undef TAKE
+	if ((mask & IBV_QP_DEST_QPN) != 0)
+		qp_set_peer(qp, from->dest_qp_num);
+}
+
+uint32_t
+qp_remote_access(unsigned int flags)
+{
+	uint32_t access = 0;
+
+	if ((flags & IBV_ACCESS_REMOTE_WRITE) != 0)
+		access |= ONE_ACCESS_REMOTE_WRITE;
+	if ((flags & IBV_ACCESS_REMOTE_READ) != 0)
+		access |= ONE_ACCESS_REMOTE_READ;
+	if ((flags & IBV_ACCESS_REMOTE_ATOMIC) != 0)
+		access |= ONE_ACCESS_REMOTE_ATOMIC;
+	return access;
+}
+
+int
+qp_set(struct qp *qp, const struct one_qp_settings *settings)
+{
+	struct one_msg msg = {.type = ONE_MSG_QP_SET};
+	int error;
+
+	if (settings->given == 0)
+		return 0;
+	msg.qp_set.qp = qp->ring.id;
+	msg.qp_set.to = *settings;
+	error = one_call(qp->ring.client, &msg, NULL, 0, NULL);
+	return error == -ENOTCONN ? EINVAL : -error;
+}
+
+void
+qp_set_stopped(enum ibv_qp_state from, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int mask,
+	       struct one_qp_settings *settings)
+{
+	if (from == to || (from != IBV_QPS_SQD && to != IBV_QPS_SQD))
+		return;
+	settings->given |= ONE_QP_SET_STOPPED;
+	settings->stopped = to == IBV_QPS_SQD;
+	settings->notify = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && attr->en_sqd_async_notify != 0;
+}
+
+/* What changes while the peer is served. */
+static int
+change(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int mask)
+{
+	struct one_qp_settings settings = {0};
+
+	if ((mask & IBV_QP_ACCESS_FLAGS) != 0) {
+		settings.given |= ONE_QP_SET_ACCESS;
+		settings.access = qp_remote_access(attr->qp_access_flags);
+	}
+	if ((mask & IBV_QP_MIN_RNR_TIMER) != 0) {
+		settings.given |= ONE_QP_SET_MIN_RNR_TIMER;
+		settings.min_rnr_timer = attr->min_rnr_timer;
+	}
+	qp_set_stopped(from, to, attr, mask, &settings);
+	return qp_set(qp, &settings);
+}
+
+static int
+to_rtr(struct qp *qp, struct ibv_qp_attr *attr)
+{
+	struct context *context = context_of(qp->base.context);
+	struct one_msg msg = {.type = ONE_MSG_QP_RTR};
+	struct one_qp_rtr *rtr = &msg.qp_rtr;
+	int error;
+
+	rtr->qp = qp->ring.id;
+	rtr->peer_qpn = attr->dest_qp_num;
+	rtr->recv_psn = attr->rq_psn & 0xffffff;
+	rtr->access = qp_remote_access(attr->qp_access_flags);
+	rtr->flow_label = attr->ah_attr.grh.flow_label & 0xfffff;
+	rtr->path_mtu = (uint16_t)(128u << attr->path_mtu);
+	rtr->family = context->info->family;
+	device_address(&attr->ah_attr.grh.dgid, rtr->family, rtr->addr);
+	rtr->traffic_class = attr->ah_attr.grh.traffic_class;
+	rtr->hop_limit = attr->ah_attr.grh.hop_limit;
+	rtr->rd_atomic_in = attr->max_dest_rd_atomic;
+	rtr->min_rnr_timer = attr->min_rnr_timer;
+	error = one_call(context->client, &msg, NULL, 0, NULL);
+	/* The kernel's word for a neighbour that does not answer. */
+	return error == -EHOSTUNREACH ? ETIMEDOUT : -error;
+}
+
+static int
+to_rts(struct qp *qp, struct ibv_qp_attr *attr)
+{
+	struct one_msg msg = {.type = ONE_MSG_QP_RTS};
+	struct one_qp_rts *rts = &msg.qp_rts;
+	int error;
+
+	rts->qp = qp->ring.id;
+	rts->send_psn = attr->sq_psn & 0xffffff;
+	rts->timeout = attr->timeout;
+	rts->retry_count = attr->retry_cnt;
+	rts->rnr_retry = attr->rnr_retry;
+	rts->rd_atomic_out = attr->max_rd_atomic;
+	error = one_call(qp->ring.client, &msg, NULL, 0, NULL);
+	return error == -ENOTCONN ? EINVAL : -error;
+}
+
+int
+qp_to_error(struct qp *qp)
+{
+	struct one_msg msg = {.type = ONE_MSG_QP_ERROR};
+
+	msg.id.id = qp->ring.id;
+	return -one_call(qp->ring.client, &msg, NULL, 0, NULL);
+}
+
+int
+qp_to_reset(struct qp *qp)
+{
+	int error = qp_to_error(qp);
+
+	if (error == 0)
+		error = -one_qp_reset(&qp->ring);
+	if (error != 0)
+		return error;
+	qp_lock_rings(qp);
+	error = cq_purge(TO(cq, qp->base.send_cq), qp->ring.id);
+	if (error == 0 && qp->base.recv_cq != qp->base.send_cq)
+		error = cq_purge(TO(cq, qp->base.recv_cq), qp->ring.id);
+	qp_unlock_rings(qp);
+	return error;
+}
+
+/* By the CM: it has connected already, with all rights, or will with those that are said by then. */
+static int
+rtr_by_cm(struct qp *qp, unsigned int access)
+{
+	struct one_qp_settings settings = {.access = qp_remote_access(access), .given = ONE_QP_SET_ACCESS};
+
+	/* Acquire: pairs with the store before the event that the application has got. */
+	if (atomic_load_explicit(&qp->ring.shm->state, memory_order_acquire) == ONE_QP_IDLE)
+		return 0;
+	return qp_set(qp, &settings);
+}
+
+static int
+move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, struct ibv_qp_attr *attr, int mask)
+{
+	int error;
+
+	if (to == IBV_QPS_RESET)
+		return from == IBV_QPS_RESET ? 0 : qp_to_reset(qp);
+	if (to == IBV_QPS_ERR)
+		return qp_to_error(qp);
+	if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) {
+		struct ibv_qp_attr all = *attr;
+
+		if ((mask & IBV_QP_ACCESS_FLAGS) == 0)
+			all.qp_access_flags = qp->attr.qp_access_flags;
+		qp->by_cm = expected_has(context_of(qp->base.context), attr->dest_qp_num, attr->rq_psn);
+		return qp->by_cm ? rtr_by_cm(qp, all.qp_access_flags) : to_rtr(qp, &all);
+	}
+	if (from < IBV_QPS_RTR)
+		return 0;
+	error = from == IBV_QPS_SQD ? check_settled(qp, attr, mask) : 0;
+	if (error == 0)
+		error = change(qp, from, to, attr, mask);
+	if (error == 0 && from == IBV_QPS_RTR && to == IBV_QPS_RTS && !qp->by_cm)
+		error = to_rts(qp, attr);
+	return error;
+}
+
+static int
+modify(struct qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	enum ibv_qp_state from = qp_state(qp), to = from;
+	int error;
+
+	if ((mask & IBV_QP_STATE) != 0)
+		to = attr->qp_state;
+	if ((mask & IBV_QP_CUR_STATE) != 0 && attr->cur_qp_state != from)
+		return EINVAL;
+	error = qp_check_transition(transitions, sizeof(transitions) / sizeof(transitions[0]), from, to,
+				    mask);
+	if (error == 0)
+		error = check_values(qp, attr, mask);
+	if (error == 0)
+		error = move(qp, from, to, attr, mask);
+	if (error != 0)
+		return error;
+	take_values(qp, attr, mask);
+	atomic_store_explicit(&qp->state, to, memory_order_relaxed);
+	return 0;
+}
+
+int
+ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
+{
+	struct qp *qp = TO(qp, base);
+	int error;
+
+	pthread_mutex_lock(&qp->send_lock);
+	pthread_mutex_lock(&qp->recv_lock);
+	error = base->qp_type == IBV_QPT_UD ? ud_modify(qp, attr, mask) : modify(qp, attr, mask);
+	if (error == 0)
+		base->state = (enum ibv_qp_state)atomic_load_explicit(&qp->state, memory_order_relaxed);
+	pthread_mutex_unlock(&qp->recv_lock);
+	pthread_mutex_unlock(&qp->send_lock);
+	return error == ECONNRESET ? EIO : error;
+}

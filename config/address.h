@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Numbers and addresses as people write them; without DPDK, for programs that have none. */
+#ifndef CONFIG_ADDRESS_H
+#define CONFIG_ADDRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct config_addr {
+	uint16_t family;   /* AF_INET or AF_INET6 */
+	uint8_t prefix;    /* bits */
+	uint8_t bytes[16]; /* network order; IPv4 in the first four */
+};
+
+int config_number(const char *text, uint64_t *value);
+/* -EINVAL: no address; -ERANGE: prefix too long. */
+int config_addr_parse(const char *text, struct config_addr *addr, bool *has_prefix);
+/* An address that a host on a link can have, */
+bool config_addr_unicast(const struct config_addr *addr);
+/* and not the network or broadcast address (all zeros or ones) of its own prefix. */
+bool config_addr_is_host(const struct config_addr *addr);
+bool config_addr_equal(const struct config_addr *a, const struct config_addr *b);
+/* True when `addr` is in the prefix of `net`. */
+bool config_on_link(const struct config_addr *net, const struct config_addr *addr);
+/* Room for an address with its prefix in text. */
+#define CONFIG_ADDR_TEXT 64u
+const char *config_addr_text(const struct config_addr *addr, bool prefix, char text[CONFIG_ADDR_TEXT]);
+
+#endif

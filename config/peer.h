@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Other hosts, as the configuration has them: RSM's nodes, and who is spoken to by ESP. */
+#ifndef CONFIG_PEER_H
+#define CONFIG_PEER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "abi/message.h" /* ONE_PORT_NAME */
+#include "config/address.h"
+
+#define CONFIG_PEERS_MAX 64u
+#define CONFIG_PEER_SECRETS 2u
+#define CONFIG_IPSEC_MAX 64u
+
+struct config_secret; /* secret.h */
+
+struct config_peer {
+	uint32_t node; /* 1..63 */
+	char port[ONE_PORT_NAME];
+	struct config_addr addr;
+	struct config_secret *secret[CONFIG_PEER_SECRETS]; /* the first is used, both are taken; NULL: none */
+};
+
+/* A security association of ESP: its key is in a file. */
+struct config_sa {
+	uint32_t spi; /* 0: there is none */
+	char file[192];
+};
+
+struct config_ipsec {
+	char name[ONE_PORT_NAME];
+	struct config_addr addr;  /* the peer's */
+	char port[ONE_PORT_NAME]; /* "": which reaches it */
+	bool plain;               /* policy: what is plain goes and comes, too */
+	struct config_sa out, in, in_next;
+	uint64_t soft_packets, soft_bytes, hard_packets, hard_bytes; /* of each key; 0: none */
+};
+
+#endif

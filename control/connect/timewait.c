@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The end of a connection's time wait, told to an application that wants to know (ONE_QP_TIMEWAIT), as
+ * rdma_cm's users do.  The queue pair may have gone by then, and its ring, so both are known by their ids.
+ */
+#include "control/connect/connect.h"
+
+void
+conn_timewait(struct conn *conn)
+{
+	struct qp *qp = conn->qp;
+
+	if (conn->state != CONN_UP || conn->cm == NULL || qp == NULL || !qp->timewait ||
+	    qp->conn_cq == NULL || qp->object.client->state != CLIENT_ATTACHED)
+		return;
+	conn->told = qp->object.client;
+	conn->told_qp = qp->object.id;
+	conn->told_cq = qp->conn_cq->object.id;
+	LIST_INSERT_HEAD(&conn->told->timewaits, conn, told_link);
+}
+
+static struct client *
+forget(struct conn *conn)
+{
+	struct client *client = conn->told;
+
+	if (client != NULL)
+		LIST_REMOVE(conn, told_link);
+	conn->told = NULL;
+	return client;
+}
+
+void
+conn_timewait_exit(struct conn *conn)
+{
+	struct client *client = forget(conn);
+	struct cq *cq = client != NULL ? object_get(client, OBJECT_CQ, conn->told_cq) : NULL;
+
+	if (cq != NULL)
+		cq_post(cq, &(struct one_cqe){.type = ONE_CQE_CONNECT,
+					      .status = ONE_CONN_TIMEWAIT_EXIT,
+					      .object = conn->told_qp,
+					      .flags = ONE_CQE_NOTIFY});
+}
+
+void
+conns_leave(struct client *client)
+{
+	struct conn *conn;
+
+	while ((conn = LIST_FIRST(&client->timewaits)) != NULL)
+		forget(conn);
+}

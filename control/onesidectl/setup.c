@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From a machine to the files of its data plane. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "control/onesidectl/onesidectl.h"
+#include "control/onesidectl/setup.h"
+
+/* Where neither command line nor dialogue has named a port or an address. */
+static void
+fill_in(struct setup_plan *plan)
+{
+	if (plan->ports == 0) {
+		enum setup_way way;
+		struct setup_device device = setup_device_best(plan->machine, &way);
+		char why[512];
+
+		if (onesidectl_setup_port(plan, setup_device_name(&device), why, sizeof(why)) != 0)
+			onesidectl_fail("%s", why);
+		plan->port[0].way = way;
+	}
+	for (uint32_t i = 0; i < plan->ports; i++)
+		if (plan->port[i].addr.family == 0)
+			setup_plan_address(plan->machine, &plan->port[i], &plan->port[i].addr);
+}
+
+static void
+show_proposal(const struct setup_machine *machine)
+{
+	enum setup_way way;
+	struct setup_device device = setup_device_best(machine, &way);
+
+	printf("Proposed:  onesidectl setup --port %s --driver %s --address ADDRESS/PREFIX\n",
+	       setup_device_name(&device), setup_way_name(way));
+}
+
+static void
+show_plan(const struct onesidectl_setup *setup)
+{
+	printf("%s:\n\n", setup->files.eal);
+	setup_text_eal(&setup->plan, stdout);
+	printf("\n%s:\n\n", setup->files.conf);
+	setup_text_conf(&setup->plan, stdout);
+	putchar('\n');
+}
+
+/* The service that reads the file: "oneside", "oneside@NAME" for the one of that folder; false: none does. */
+static bool
+find_service(const char *conf, char service[128])
+{
+	static const char folder[] = SYSCONFDIR "/oneside/";
+	char name[100];
+	int end = 0;
+
+	strcpy(service, "oneside");
+	if (strncmp(conf, folder, sizeof(folder) - 1) != 0)
+		return false;
+	conf += sizeof(folder) - 1;
+	if (strcmp(conf, "oneside.conf") == 0)
+		return true;
+	if (sscanf(conf, "%99[A-Za-z0-9_.-]/oneside.conf%n", name, &end) != 1 || end == 0 ||
+	    conf[end] != '\0')
+		return false;
+	snprintf(service, 128, "oneside@%s", name);
+	return true;
+}
+
+static void
+show_steps(const struct onesidectl_setup *setup)
+{
+	char service[128];
+	bool serves = find_service(setup->files.conf, service);
+
+	puts("Then, as root:\n");
+	setup_text_steps(&setup->plan, strchr(service, '@') != NULL ? "oneside@" : "oneside", stdout);
+	if (serves && strcmp(service, "oneside") == 0)
+		puts("onesidectl check");
+	else
+		printf("onesidectl check %s\n", setup->files.conf);
+	if (serves)
+		printf("systemctl enable --now %s\n", service);
+	fflush(stdout);
+}
+
+static void
+confirm(struct onesidectl_setup *setup)
+{
+	const char *there = setup_files_there(&setup->files);
+	char question[SETUP_FILE_MAX + 128];
+
+	if (there != NULL && !setup->replace) {
+		snprintf(question, sizeof(question),
+			 "%s is there already.  Replace it, and keep it as %s.old?", basename(there),
+			 basename(there));
+		setup->replace = onesidectl_setup_agrees(question, false);
+		if (!setup->replace)
+			onesidectl_fail("setup: nothing has been written");
+	} else if (!onesidectl_setup_agrees("Write these files?", true)) {
+		onesidectl_fail("setup: nothing has been written");
+	}
+}
+
+int
+onesidectl_setup_run(int count, char **words)
+{
+	static struct setup_machine machine;
+	static struct onesidectl_setup setup;
+	bool asks;
+	char why[1024];
+
+	if (onesidectl_options.json)
+		onesidectl_misused("setup: it has no JSON; leave --json out");
+	setup_machine_read(&machine, "");
+	setup.plan.machine = &machine;
+	onesidectl_setup_options(&setup, count, words);
+	asks = !setup.yes && !setup.dry_run;
+	if (asks && !isatty(STDIN_FILENO))
+		onesidectl_fail(
+			"setup: there is no terminal to ask on; say --yes, or --dry-run to see what would be "
+			"written");
+	if (!setup.yes)
+		onesidectl_setup_show(&machine, &setup.files);
+	if (setup.dry_run && setup.plan.ports == 0) {
+		show_proposal(&machine);
+		return EXIT_SUCCESS;
+	}
+	if (asks)
+		onesidectl_setup_ask(&setup);
+	fill_in(&setup.plan);
+	if (setup_plan_check(&setup.plan, why, sizeof(why)) != 0)
+		onesidectl_fail("%s", why);
+	show_plan(&setup);
+	if (asks)
+		confirm(&setup);
+	if (!setup.dry_run &&
+	    setup_files_write(&setup.files, &setup.plan, setup.replace, why, sizeof(why)) != 0)
+		onesidectl_fail("%s", why);
+	show_steps(&setup);
+	return EXIT_SUCCESS;
+}

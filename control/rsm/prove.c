@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "admit.h"
+
+/* Both ends' numbers as far as they are known before the REP. */
+static void
+state(struct rsm_statement *statement, const struct conn *conn, const struct rsm_proof *proof)
+{
+	memset(statement, 0, sizeof(*statement));
+	memcpy(statement->claims, conn->setup->claims, RSM_REQ_LEN);
+	memcpy(statement->exporter_nonce, proof->exporter_nonce, RSM_NONCE_LEN);
+	memcpy(statement->importer_nonce, proof->importer_nonce, RSM_NONCE_LEN);
+	statement->importer =
+		(struct rsm_end){.addr = conn->path.src, .qpn = conn->local.qpn, .psn = conn->local.psn};
+	statement->exporter = (struct rsm_end){.addr = conn->path.dst};
+}
+
+/* A code for each secret: which of them the other end has is not known. */
+static bool
+meet_challenge(struct conn *conn, const struct config_peer *peer, const uint8_t nonce[RSM_NONCE_LEN])
+{
+	struct rsm_statement statement;
+	struct rsm_proof proof = {0};
+
+	memcpy(proof.exporter_nonce, nonce, RSM_NONCE_LEN);
+	rsm_nonce(proof.importer_nonce);
+	state(&statement, conn, &proof);
+	for (uint32_t i = 0; i < CONFIG_PEER_SECRETS; i++)
+		if (peer->secret[i] != NULL &&
+		    !rsm_code(peer->secret[i], RSM_SAYS_REQ, &statement, proof.code[proof.num_codes++]))
+			return false;
+	rsm_proof_build(&proof, conn->setup->private_data);
+	conn->setup->private_len = RSM_PROOF_LEN;
+	return true;
+}
+
+bool
+import_prove(struct conn *conn, const uint8_t *data)
+{
+	const struct config_peer *peer = rsm_peer_at(&conn->path.dst);
+	struct rsm_rej rej;
+
+	if (peer == NULL || peer->secret[0] == NULL || !rsm_rej_parse(data, CM_PRIVATE_REJ, &rej))
+		return false;
+	if (rej.why == RSM_WHY_CHALLENGE)
+		return meet_challenge(conn, peer, rej.nonce);
+	if (rej.why != RSM_WHY_STALE)
+		return false;
+	/* The challenge has been lost under many: from the beginning. */
+	memcpy(conn->setup->private_data, conn->setup->claims, RSM_REQ_LEN);
+	conn->setup->private_len = RSM_REQ_LEN;
+	return true;
+}
+
+static void
+log_unproven(const struct conn *conn, const char *reason, const char *text, const char *remedy)
+{
+	log_of_others(warning,
+		      "event=peer_unproven side=importer reason=%s segment=%#x peer=%s text=\"%s\" "
+		      "remedy=\"%s\"\n",
+		      reason, (uint32_t)conn->service, addr_text(&conn->path.dst), text, remedy);
+}
+
+enum rsm_error
+import_check_proof(const struct conn *conn)
+{
+	const struct config_peer *peer = rsm_peer_at(&conn->path.dst);
+	const struct conn_setup *setup = conn->setup;
+	struct rsm_statement statement;
+	struct rsm_proof proof;
+
+	if (peer == NULL || peer->secret[0] == NULL)
+		return RSM_OK;
+	if (!rsm_proof_parse(setup->private_data, setup->private_len, &proof) ||
+	    setup->remote.private_len < RSM_REP_PROVEN_LEN) {
+		log_unproven(conn, "missing", "it grants without any proof, and has a secret here",
+			     "give it the same secret_file there, or none here");
+		return RSM_REMOTE_NODE_UNREACHABLE;
+	}
+	state(&statement, conn, &proof);
+	statement.exporter.qpn = setup->remote.qpn;
+	statement.exporter.psn = setup->remote.psn;
+	memcpy(statement.grant, setup->remote.private_data, RSM_REP_LEN);
+	if (rsm_code_secret(peer, RSM_SAYS_REP, &statement, &setup->remote.private_data[RSM_REP_LEN]) != NULL)
+		return RSM_OK;
+	log_unproven(conn, "wrong", "its proof is by another secret, or of something else",
+		     "the same secret_file on both hosts");
+	return RSM_REMOTE_NODE_UNREACHABLE;
+}
+
+void
+import_unproven(const struct conn *conn, enum rsm_why why)
+{
+	switch (why) {
+	case RSM_WHY_CODE:
+		return;
+	case RSM_WHY_CHALLENGE:
+		log_unproven(conn, "challenged", "it wants a proof, again or without a secret here",
+			     "give it the same secret_file here, or none there");
+		return;
+	case RSM_WHY_MISSING:
+		log_unproven(conn, "no_secret", "it wants a proof, and has no secret here",
+			     "give it the same secret_file here, or none there");
+		return;
+	case RSM_WHY_NO_SECRET:
+		log_unproven(conn, "missing", "it cannot judge a proof, and has a secret here",
+			     "give it the same secret_file there, or none here");
+		return;
+	case RSM_WHY_WRONG:
+		log_unproven(conn, "wrong", "it has another secret", "the same secret_file on both hosts");
+		return;
+	case RSM_WHY_STALE:
+		log_unproven(conn, "stale", "it forgets its challenges before they are met",
+			     "look who sends so many requests for connections with this host's address");
+		return;
+	}
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which processors: those that poll near the NIC, and where the kernel has nothing else to do (isolated), the
+ * control thread, which sleeps, with everybody else.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "control/setup/plan.h"
+
+/* The one of `set` with the highest number; -1: none. */
+static int
+last_of(const cpu_set_t *set)
+{
+	for (int cpu = CPU_SETSIZE - 1; cpu >= 0; cpu--)
+		if (CPU_ISSET((unsigned int)cpu, set))
+			return cpu;
+	return -1;
+}
+
+static int
+first_of(const cpu_set_t *set)
+{
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET((unsigned int)cpu, set))
+			return cpu;
+	return -1;
+}
+
+static void
+find_near(const struct setup_plan *plan, cpu_set_t *near)
+{
+	const struct setup_nic *nic = NULL;
+
+	for (uint32_t i = 0; i < plan->ports && nic == NULL; i++)
+		if (plan->port[i].device.nic != NULL && plan->port[i].device.nic->numa >= 0)
+			nic = plan->port[i].device.nic;
+	CPU_ZERO(near);
+	if (nic != NULL)
+		CPU_AND(near, &plan->machine->cpus, &plan->machine->node[nic->numa]);
+}
+
+/* The best one that is left. */
+static int
+take_polling(const struct setup_machine *machine, const cpu_set_t *near, const cpu_set_t *left)
+{
+	cpu_set_t set;
+	int cpu;
+
+	CPU_AND(&set, near, left);
+	CPU_AND(&set, &set, &machine->isolated);
+	cpu = last_of(&set);
+	if (cpu >= 0)
+		return cpu;
+	CPU_AND(&set, near, left);
+	cpu = last_of(&set);
+	if (cpu >= 0)
+		return cpu;
+	CPU_AND(&set, &machine->isolated, left);
+	cpu = last_of(&set);
+	return cpu >= 0 ? cpu : last_of(left);
+}
+
+static int
+take_control(const struct setup_machine *machine, const cpu_set_t *left)
+{
+	cpu_set_t shared;
+
+	CPU_XOR(&shared, &machine->cpus, &machine->isolated);
+	CPU_AND(&shared, &shared, left);
+	return first_of(CPU_COUNT(&shared) > 0 ? &shared : left);
+}
+
+/* In rising order, which EAL's -l has. */
+static void
+sort(unsigned int *cpu, uint32_t num)
+{
+	for (uint32_t i = 1; i < num; i++)
+		for (uint32_t j = i; j > 0 && cpu[j - 1] > cpu[j]; j--) {
+			unsigned int other = cpu[j];
+
+			cpu[j] = cpu[j - 1];
+			cpu[j - 1] = other;
+		}
+}
+
+int
+setup_cores_choose(struct setup_plan *plan, char *why, size_t why_len)
+{
+	cpu_set_t near, left = plan->machine->cpus;
+	unsigned int there = (unsigned int)CPU_COUNT(&left);
+
+	if (there < 2) {
+		snprintf(why, why_len,
+			 "processors: there are %u for this process, and a data plane needs 2 (control "
+			 "thread and polling "
+			 "core); give the machine more, or run this outside of taskset",
+			 there);
+		return -ENODEV;
+	}
+	if (plan->cores < 1 || plan->cores >= there) {
+		snprintf(
+			why, why_len,
+			"--cores %u: there are %u processors, and one is the control thread's; write 1 to %u",
+			plan->cores, there, there - 1);
+		return -ERANGE;
+	}
+	find_near(plan, &near);
+	plan->control = (unsigned int)take_control(plan->machine, &left);
+	CPU_CLR(plan->control, &left);
+	for (uint32_t i = 0; i < plan->cores; i++) {
+		plan->polling[i] = (unsigned int)take_polling(plan->machine, &near, &left);
+		CPU_CLR(plan->polling[i], &left);
+	}
+	sort(plan->polling, plan->cores);
+	return 0;
+}

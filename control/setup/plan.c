@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "control/setup/plan.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "config/address.h"
+
+#define MTU_LEAST 576u /* as the configuration has it */
+#define MTU_MOST 9216u
+
+static int refuse(char *why, size_t why_len, int error, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+static int
+refuse(char *why, size_t why_len, int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, why_len, format, args);
+	va_end(args);
+	return error;
+}
+
+/* An IPv4 address of the kernel on that interface; NULL: none. */
+static const struct config_addr *
+kernel_address(const struct setup_machine *machine, const struct setup_iface *iface)
+{
+	for (uint32_t i = 0; iface != NULL && i < machine->addrs; i++)
+		if (machine->addr[i].addr.family == AF_INET &&
+		    strcmp(machine->addr[i].iface, iface->name) == 0)
+			return &machine->addr[i].addr;
+	return NULL;
+}
+
+void
+setup_plan_address(const struct setup_machine *machine, const struct setup_port *port,
+		   struct config_addr *addr)
+{
+	const struct config_addr *kernel = kernel_address(machine, port->device.iface);
+
+	memset(addr, 0, sizeof(*addr));
+	if (port->way == SETUP_VFIO && kernel != NULL)
+		*addr = *kernel; /* which loses it with the interface */
+	else if (port->way == SETUP_MEMIF)
+		*addr = (struct config_addr){AF_INET, 24, {192, 0, 2, port->client ? 2 : 1}};
+}
+
+/* ---- what is taken away ---- */
+
+static bool
+is_given(const struct setup_plan *plan, const char *iface)
+{
+	for (uint32_t i = 0; i < plan->givens; i++)
+		if (strcmp(plan->given[i], iface) == 0)
+			return true;
+	return false;
+}
+
+static int
+check_taking(const struct setup_plan *plan, const struct setup_port *port, char *why, size_t why_len)
+{
+	char iface[SETUP_NAME];
+	const char *carried = setup_device_carries(plan->machine, &port->device, iface);
+
+	if (!setup_way_takes(port->way) || carried == NULL || is_given(plan, iface))
+		return 0;
+	return refuse(why, why_len, -EBUSY,
+		      "port %s: %s carries %s, and %s would take its frames from the kernel; choose --driver "
+		      "af_packet, or another port, or say --take-away %s",
+		      setup_device_name(&port->device), iface, carried, setup_way_name(port->way), iface);
+}
+
+static int
+check_given(const struct setup_plan *plan, char *why, size_t why_len)
+{
+	for (uint32_t i = 0; i < plan->givens; i++)
+		if (setup_iface_find(plan->machine, plan->given[i]) == NULL &&
+		    setup_nic_find(plan->machine, plan->given[i]) == NULL)
+			return refuse(why, why_len, -ENODEV,
+				      "--take-away %s: this machine has no such interface or NIC; leave it "
+				      "out, or write "
+				      "the name of one",
+				      plan->given[i]);
+	return 0;
+}
+
+/* ---- ports ---- */
+
+static bool
+same_device(const struct setup_port *a, const struct setup_port *b)
+{
+	if (a->way == SETUP_MEMIF || b->way == SETUP_MEMIF)
+		return a->way == b->way && strcmp(a->cable, b->cable) == 0;
+	return (a->device.nic != NULL && a->device.nic == b->device.nic) ||
+	       (a->device.iface != NULL && a->device.iface == b->device.iface);
+}
+
+static int
+check_mtu(const struct setup_port *port, char *why, size_t why_len)
+{
+	const char *name = setup_device_name(&port->device);
+
+	if (port->mtu != 0 && (port->mtu < MTU_LEAST || port->mtu > MTU_MOST))
+		return refuse(why, why_len, -ERANGE, "port %s: mtu %u is out of range; write %u to %u", name,
+			      port->mtu, MTU_LEAST, MTU_MOST);
+	if ((port->way == SETUP_AF_PACKET || port->way == SETUP_AF_XDP) &&
+	    port->mtu > port->device.iface->mtu)
+		return refuse(why, why_len, -ERANGE,
+			      "port %s: mtu %u is more than the interface's %u; write no more, or raise that "
+			      "first by "
+			      "ip link set %s mtu %u",
+			      name, port->mtu, port->device.iface->mtu, name, port->mtu);
+	return 0;
+}
+
+static int
+check_cable(const struct setup_port *port, char *why, size_t why_len)
+{
+	static const char fit[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-";
+
+	if (port->way != SETUP_MEMIF)
+		return 0;
+	if (port->cable[0] != '/' || port->cable[strspn(port->cable, fit)] != '\0')
+		return refuse(why, why_len, -EINVAL,
+			      "--cable %s: this is no path for a socket; write an absolute one of letters, "
+			      "digits and "
+			      "_.+-/, as in /run/oneside/cable",
+			      port->cable);
+	return 0;
+}
+
+/* Whether the kernel still has the address when the data plane runs. */
+static const struct setup_addr *
+kernel_keeps(const struct setup_plan *plan, const struct setup_port *port)
+{
+	const struct setup_addr *kernel = setup_addr_find(plan->machine, &port->addr);
+	const struct setup_iface *iface = port->device.iface;
+
+	if (kernel != NULL && port->way == SETUP_VFIO && iface != NULL &&
+	    strcmp(kernel->iface, iface->name) == 0)
+		return NULL;
+	return kernel;
+}
+
+static int
+check_address(const struct setup_plan *plan, const struct setup_port *port, char *why, size_t why_len)
+{
+	const struct config_addr *on_link = kernel_address(plan->machine, port->device.iface);
+	const char *name = setup_device_name(&port->device);
+	const struct setup_addr *kernel;
+	char text[CONFIG_ADDR_TEXT];
+
+	if (port->addr.family == 0)
+		return refuse(why, why_len, -EINVAL,
+			      "port %s: its address is missing; give --address ADDRESS/PREFIX, one that "
+			      "nobody has on "
+			      "the link%s%s",
+			      name, on_link != NULL ? " of " : "",
+			      on_link != NULL ? config_addr_text(on_link, true, text) : "");
+	config_addr_text(&port->addr, true, text);
+	if (!config_addr_is_host(&port->addr))
+		return refuse(why, why_len, -EINVAL,
+			      "port %s: address %s is the network or its broadcast; choose a host's", name,
+			      text);
+	kernel = kernel_keeps(plan, port);
+	if (kernel != NULL)
+		return refuse(
+			why, why_len, -EADDRINUSE,
+			"port %s: the kernel has address %s, on %s; choose one that nobody has, or remove it "
+			"there (ip addr del)",
+			name, text, kernel->iface[0] != '\0' ? kernel->iface : "an interface");
+	if (port->gateway.family != 0 &&
+	    (!config_on_link(&port->addr, &port->gateway) || config_addr_equal(&port->addr, &port->gateway)))
+		return refuse(why, why_len, -EINVAL,
+			      "port %s: its gateway is not another host in %s; name a router on this link",
+			      name, text);
+	return 0;
+}
+
+static int
+check_port(const struct setup_plan *plan, uint32_t index, char *why, size_t why_len)
+{
+	const struct setup_port *port = &plan->port[index];
+	int error;
+
+	if (port->way == SETUP_WAYS)
+		return refuse(why, why_len, -ENOTSUP,
+			      "port %s: nothing drives it that takes away nothing that is needed; choose "
+			      "another, or "
+			      "say by --driver and --take-away what may be",
+			      setup_device_name(&port->device));
+	error = setup_way_fits(plan->machine, &port->device, port->way, why, why_len);
+	for (uint32_t i = 0; i < index && error == 0; i++) {
+		if (same_device(&plan->port[i], port))
+			error = refuse(why, why_len, -EEXIST, "port %s: it is given twice; leave one out",
+				       setup_device_name(&port->device));
+		else if (config_addr_equal(&plan->port[i].addr, &port->addr))
+			error = refuse(
+				why, why_len, -EEXIST, "port %s: port %s has its address; give each its own",
+				setup_device_name(&port->device), setup_device_name(&plan->port[i].device));
+	}
+	if (error == 0)
+		error = check_taking(plan, port, why, why_len);
+	if (error == 0)
+		error = check_mtu(port, why, why_len);
+	if (error == 0)
+		error = check_cable(port, why, why_len);
+	return error != 0 ? error : check_address(plan, port, why, why_len);
+}
+
+/* ---- peers ---- */
+
+static bool
+is_reached(const struct setup_plan *plan, const struct config_addr *addr)
+{
+	for (uint32_t i = 0; i < plan->ports; i++)
+		if (config_on_link(&plan->port[i].addr, addr) || plan->port[i].gateway.family == addr->family)
+			return true;
+	return false;
+}
+
+static int
+check_peer(const struct setup_plan *plan, uint32_t index, char *why, size_t why_len)
+{
+	const struct config_peer *peer = &plan->peer[index];
+	char text[CONFIG_ADDR_TEXT];
+
+	config_addr_text(&peer->addr, false, text);
+	if (plan->node == 0)
+		return refuse(why, why_len, -EINVAL,
+			      "--peer %u: this node itself has no id; give --node N (1 to 63)", peer->node);
+	if (peer->node == plan->node)
+		return refuse(why, why_len, -EINVAL,
+			      "--peer %u: this is this node's own id; give one of them another", peer->node);
+	for (uint32_t i = 0; i < plan->ports; i++)
+		if (config_addr_equal(&plan->port[i].addr, &peer->addr))
+			return refuse(why, why_len, -EINVAL,
+				      "--peer %u: address %s is port %s's; write the peer's", peer->node,
+				      text, setup_device_name(&plan->port[i].device));
+	for (uint32_t i = 0; i < index; i++)
+		if (plan->peer[i].node == peer->node || config_addr_equal(&plan->peer[i].addr, &peer->addr))
+			return refuse(why, why_len, -EEXIST,
+				      "--peer %u: it is given twice, or has another's address; leave one out",
+				      peer->node);
+	if (!is_reached(plan, &peer->addr))
+		return refuse(why, why_len, -ENETUNREACH,
+			      "--peer %u: no port reaches address %s; widen a port's prefix, or give a port "
+			      "a --gateway",
+			      peer->node, text);
+	return 0;
+}
+
+int
+setup_plan_check_ports(const struct setup_plan *plan, char *why, size_t why_len)
+{
+	int error = 0;
+
+	for (uint32_t i = 0; i < plan->ports && error == 0; i++)
+		error = check_port(plan, i, why, why_len);
+	return error;
+}
+
+int
+setup_plan_check(struct setup_plan *plan, char *why, size_t why_len)
+{
+	int error = check_given(plan, why, why_len);
+
+	if (error == 0)
+		error = setup_plan_check_ports(plan, why, why_len);
+	for (uint32_t i = 0; i < plan->peers && error == 0; i++)
+		error = check_peer(plan, i, why, why_len);
+	return error != 0 ? error : setup_cores_choose(plan, why, why_len);
+}

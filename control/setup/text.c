@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The files of a plan, and what is to be done besides. */
+#include <string.h>
+
+#include "control/setup/plan.h"
+
+#define LCORES_MAX 128u /* DPDK's numbers of lcores end there */
+#define FEW_CPUS 4      /* with fewer no core spins for nothing */
+#define MIB (1ull << 20)
+#define MBUFS 8192ull /* the configuration's defaults, */
+#define WORK_POOL 65536ull
+#define NODE_BYTES 256ull
+#define TABLES (192 * MIB) /* and what precheck counts for all else */
+#define MORE 700u          /* of a packet buffer than its frame */
+#define PLAIN_MTU 1500u
+#define CABLE_MTU 4200u /* a path MTU of 4096 and its headers */
+#define SLOT_MORE 80u   /* than the MTU, of af_packet's slots */
+#define PCI_MTU_MOST 9216u
+
+static bool
+is_pci(const struct setup_port *port)
+{
+	return port->way == SETUP_VFIO || port->way == SETUP_BIFURCATED;
+}
+
+static bool
+any_pci(const struct setup_plan *plan)
+{
+	for (uint32_t i = 0; i < plan->ports; i++)
+		if (is_pci(&plan->port[i]))
+			return true;
+	return false;
+}
+
+/* Of an af_packet ring, a power of two. */
+static uint32_t
+slot_of(const struct setup_port *port)
+{
+	uint32_t slot = 2048;
+
+	while (slot < port->device.iface->mtu + SLOT_MORE && slot < 16384)
+		slot *= 2;
+	return slot;
+}
+
+/* The key of the configuration; 0: it is not needed. */
+static uint32_t
+mtu_of(const struct setup_port *port)
+{
+	uint32_t mtu = port->mtu;
+
+	if (mtu == 0 && port->way == SETUP_MEMIF)
+		mtu = CABLE_MTU;
+	if (port->way == SETUP_AF_XDP && (mtu == 0 || mtu > PLAIN_MTU)) /* a frame has to fit its page */
+		mtu = port->device.iface->mtu < PLAIN_MTU ? port->device.iface->mtu : PLAIN_MTU;
+	if (mtu == 0 && port->way == SETUP_AF_PACKET && port->device.iface->mtu > PCI_MTU_MOST)
+		mtu = PCI_MTU_MOST;
+	return mtu;
+}
+
+static uint64_t
+memory_needed(const struct setup_plan *plan)
+{
+	uint64_t bytes = TABLES + plan->cores * WORK_POOL * NODE_BYTES;
+
+	for (uint32_t i = 0; i < plan->ports; i++) {
+		const struct setup_port *port = &plan->port[i];
+		uint32_t room = port->way == SETUP_AF_PACKET ? slot_of(port) : mtu_of(port);
+
+		bytes += plan->cores * MBUFS * ((room != 0 ? room : PLAIN_MTU) + MORE);
+	}
+	return bytes;
+}
+
+/* ---- oneside.conf ---- */
+
+/* As DPDK and the configuration call it: a PCI address, or that of a virtual device of this port. */
+static const char *
+device_name(const struct setup_plan *plan, uint32_t index, char name[SETUP_NAME + 8])
+{
+	static const char *const kinds[SETUP_WAYS] = {[SETUP_AF_XDP] = "net_af_xdp",
+						      [SETUP_AF_PACKET] = "net_af_packet",
+						      [SETUP_MEMIF] = "net_memif"};
+	const struct setup_port *port = &plan->port[index];
+
+	if (is_pci(port))
+		return port->device.nic->pci;
+	snprintf(name, SETUP_NAME + 8, "%s%u", kinds[port->way], index);
+	return name;
+}
+
+static void
+write_port(const struct setup_plan *plan, uint32_t index, FILE *out)
+{
+	const struct setup_port *port = &plan->port[index];
+	char name[SETUP_NAME + 8], text[CONFIG_ADDR_TEXT];
+
+	fprintf(out, "\n[port p%u]\ndevice = %s\naddress = %s\n", index, device_name(plan, index, name),
+		config_addr_text(&port->addr, true, text));
+	if (port->gateway.family != 0)
+		fprintf(out, "gateway = %s\n", config_addr_text(&port->gateway, false, text));
+	if (mtu_of(port) != 0)
+		fprintf(out, "mtu = %u\n", mtu_of(port));
+}
+
+void
+setup_text_conf(const struct setup_plan *plan, FILE *out)
+{
+	const char *idle = plan->idle;
+	char text[CONFIG_ADDR_TEXT];
+
+	if (idle == NULL)
+		idle = CPU_COUNT(&plan->machine->cpus) < FEW_CPUS ? "sleep" : "spin";
+	fprintf(out, "# Made by onesidectl setup.  What else there is: oneside.conf(5).\n[dataplane]\n");
+	if (plan->node != 0)
+		fprintf(out, "node = %u\n", plan->node);
+	fprintf(out, "idle = %s\n", idle);
+	for (uint32_t i = 0; i < plan->ports; i++)
+		write_port(plan, i, out);
+	for (uint32_t i = 0; i < plan->peers; i++)
+		fprintf(out, "\n[peer %u]\naddress = %s\n", plan->peer[i].node,
+			config_addr_text(&plan->peer[i].addr, false, text));
+}
+
+/* ---- eal.conf ---- */
+
+static void
+write_cores(const struct setup_plan *plan, FILE *out)
+{
+	/* The lowest lcore is the control thread. */
+	bool plain = plan->control < plan->polling[0] && plan->polling[plan->cores - 1] < LCORES_MAX;
+
+	fprintf(out, plain ? "-l %u" : "--lcores=0@%u", plan->control);
+	for (uint32_t i = 0; i < plan->cores; i++) {
+		if (plain)
+			fprintf(out, ",%u", plan->polling[i]);
+		else
+			fprintf(out, ",%u@%u", i + 1, plan->polling[i]);
+	}
+}
+
+static const char *
+huge_mount(const struct setup_plan *plan)
+{
+	return plan->machine->huge_mount[0] != '\0' ? plan->machine->huge_mount : "/dev/hugepages";
+}
+
+static void
+write_memory(const struct setup_plan *plan, FILE *out)
+{
+	const uint64_t unit = 256 * MIB;
+
+	if (any_pci(plan))
+		fprintf(out, " --huge-dir=%s/oneside", huge_mount(plan));
+	else
+		fprintf(out, " --no-huge -m %llu --no-pci --iova-mode=va",
+			(unsigned long long)((memory_needed(plan) + 2 * unit - 1) / unit * (unit / MIB)));
+}
+
+static void
+write_device(const struct setup_plan *plan, uint32_t index, FILE *out)
+{
+	const struct setup_port *port = &plan->port[index];
+	char name[SETUP_NAME + 8];
+	const char *device = device_name(plan, index, name);
+
+	switch (port->way) {
+	case SETUP_AF_XDP:
+		fprintf(out, " --vdev=%s,iface=%s,start_queue=0,queue_count=1", device,
+			port->device.iface->name);
+		break;
+	case SETUP_AF_PACKET:
+		fprintf(out, " --vdev=%s,iface=%s,framesz=%u", device, port->device.iface->name,
+			slot_of(port));
+		if (slot_of(port) > 2048)
+			fputs(",blocksz=65536,framecnt=1024", out);
+		break;
+	case SETUP_MEMIF:
+		fprintf(out, " --vdev=%s,role=%s,socket=%s,socket-abstract=no,bsize=%u,rsize=10", device,
+			port->client ? "client" : "server", port->cable,
+			(mtu_of(port) + 14 + 255) / 256 * 256);
+		break;
+	default:
+		fprintf(out, " -a %s", device);
+		break;
+	}
+}
+
+void
+setup_text_eal(const struct setup_plan *plan, FILE *out)
+{
+	fprintf(out, "# Made by onesidectl setup: processors, memory and devices; "
+		     "oneside-dataplane(8).\nEAL_OPTIONS=\"");
+	write_cores(plan, out);
+	write_memory(plan, out);
+	for (uint32_t i = 0; i < plan->ports; i++)
+		write_device(plan, i, out);
+	fputs("\"\n", out);
+}
+
+/* ---- what else ---- */
+
+static void
+write_hugepages(const struct setup_plan *plan, FILE *out)
+{
+	const struct setup_machine *machine = plan->machine;
+	const uint64_t page = 2 * MIB, needed = memory_needed(plan) + 64 * MIB;
+	uint64_t pages = (needed + page - 1) / page;
+
+	if (pages < 512)
+		pages = 512;
+	if (machine->huge_free < needed)
+		fprintf(out,
+			"echo 'vm.nr_hugepages = %llu' >/etc/sysctl.d/80-oneside.conf && sysctl --system\n",
+			(unsigned long long)((machine->huge_bytes - machine->huge_free) / page + pages));
+	if (machine->huge_mount[0] == '\0')
+		fputs("systemctl start dev-hugepages.mount\n", out);
+	else if (strcmp(machine->huge_mount, "/dev/hugepages") != 0)
+		fprintf(out, "install -d -m 0700 -o oneside -g oneside %s/oneside\n", machine->huge_mount);
+}
+
+static void
+write_drop_in(const char *name, const char *unit, FILE *out)
+{
+	fprintf(out,
+		"install -D -m 644 /usr/share/doc/oneside/examples/%s -t /etc/systemd/system/%s.service.d && "
+		"systemctl daemon-reload\n",
+		name, unit);
+}
+
+static void
+write_bind(const char *pci, FILE *out)
+{
+	fprintf(out,
+		"dpdk-devbind.py --bind=vfio-pci %s   # at each boot: driverctl set-override %s vfio-pci\n",
+		pci, pci);
+}
+
+static void
+write_vfio(const struct setup_plan *plan, const struct setup_nic *nic, FILE *out)
+{
+	const char *end;
+
+	if (strcmp(nic->driver, "vfio-pci") != 0) {
+		fputs("modprobe vfio-pci\n", out);
+		if (!plan->machine->iommu)
+			fputs("echo 1 >/sys/module/vfio/parameters/enable_unsafe_noiommu_mode\n", out);
+		write_bind(nic->pci, out);
+	}
+	/* An IOMMU's group belongs to one. */
+	for (const char *at = nic->companions; *at != '\0'; at = end + (*end == ' ')) {
+		char pci[SETUP_NAME];
+
+		end = at + strcspn(at, " ");
+		snprintf(pci, sizeof(pci), "%.*s", (int)(end - at), at);
+		write_bind(pci, out);
+	}
+}
+
+void
+setup_text_steps(const struct setup_plan *plan, const char *unit, FILE *out)
+{
+	bool unsafe = false, xdp = false;
+
+	if (any_pci(plan))
+		write_hugepages(plan, out);
+	for (uint32_t i = 0; i < plan->ports; i++) {
+		const struct setup_port *port = &plan->port[i];
+
+		if (port->way == SETUP_VFIO)
+			write_vfio(plan, port->device.nic, out);
+		else if (port->device.iface != NULL && !port->device.iface->up)
+			fprintf(out, "ip link set %s up\n", port->device.iface->name);
+		unsafe |= port->way == SETUP_VFIO && !plan->machine->iommu;
+		xdp |= port->way == SETUP_AF_XDP;
+	}
+	if (unsafe)
+		write_drop_in("physical-addresses.conf", unit, out);
+	if (xdp)
+		write_drop_in("af_xdp.conf", unit, out);
+}

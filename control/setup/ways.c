@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "control/setup/ways.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const names[SETUP_WAYS + 1] = {
+	[SETUP_VFIO] = "vfio",           [SETUP_BIFURCATED] = "bifurcated", [SETUP_AF_XDP] = "af_xdp",
+	[SETUP_AF_PACKET] = "af_packet", [SETUP_MEMIF] = "memif",
+};
+
+static const char *const bound[] = {"vfio-pci", "uio_pci_generic", "igb_uio", NULL};
+static const char *const bifurcated[] = {"mlx5_core", "mlx4_core", "mana", NULL};
+/* Kernel drivers of NICs that DPDK has a driver for, by vfio. */
+static const char *const known[] = {"virtio-pci", "e1000", "e1000e",   "igb",   "igbvf", "igc",   "ixgbe",
+				    "ixgbevf",    "i40e",  "iavf",     "ice",   "fm10k", "bnx2x", "bnxt_en",
+				    "ena",        "enic",  "vmxnet3",  "cxgb4", "sfc",   "qede",  "hns3",
+				    "nfp",        "ionic", "atlantic", "ngbe",  "txgbe", NULL};
+
+static bool
+is_among(const char *name, const char *const *list)
+{
+	for (; *list != NULL; list++)
+		if (strcmp(*list, name) == 0)
+			return true;
+	return false;
+}
+
+static int refuse(char *why, size_t why_len, int error, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+static int
+refuse(char *why, size_t why_len, int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, why_len, format, args);
+	va_end(args);
+	return error;
+}
+
+const char *
+setup_way_name(enum setup_way way)
+{
+	return names[way];
+}
+
+bool
+setup_way_find(const char *name, enum setup_way *way)
+{
+	for (int i = 0; i < SETUP_WAYS; i++) {
+		if (strcmp(names[i], name) == 0) {
+			*way = (enum setup_way)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+int
+setup_device_find(const struct setup_machine *machine, const char *name, struct setup_device *device,
+		  char *why, size_t why_len)
+{
+	char full[SETUP_NAME + 8];
+
+	*device = (struct setup_device){NULL, NULL};
+	if (strcmp(name, "memif") == 0)
+		return 0;
+	device->iface = setup_iface_find(machine, name);
+	if (device->iface != NULL) {
+		device->nic = setup_nic_find(machine, device->iface->pci);
+		return 0;
+	}
+	/* "01:00.0" is of domain 0. */
+	snprintf(full, sizeof(full), "%s%.*s", strchr(name, ':') == strrchr(name, ':') ? "0000:" : "",
+		 (int)SETUP_NAME, name);
+	device->nic = setup_nic_find(machine, full);
+	if (device->nic == NULL)
+		return refuse(
+			why, why_len, -ENODEV,
+			"port %.40s: this machine has no such NIC or interface; onesidectl setup --dry-run "
+			"lists them, and memif is a cable to another process",
+			name);
+	device->iface = setup_iface_of(machine, full);
+	return 0;
+}
+
+const char *
+setup_device_name(const struct setup_device *device)
+{
+	return device->iface != NULL ? device->iface->name : device->nic != NULL ? device->nic->pci : "memif";
+}
+
+bool
+setup_way_takes(enum setup_way way)
+{
+	return way == SETUP_VFIO || way == SETUP_BIFURCATED || way == SETUP_AF_XDP;
+}
+
+static int
+nic_fits(const struct setup_device *device, enum setup_way way, char *why, size_t why_len)
+{
+	const struct setup_nic *nic = device->nic;
+	bool beside = nic != NULL && is_among(nic->driver, bifurcated);
+
+	if (nic == NULL)
+		return refuse(why, why_len, -ENOTSUP,
+			      "port %s: it is no PCI device; choose af_packet or af_xdp",
+			      setup_device_name(device));
+	if (way == SETUP_BIFURCATED && !beside)
+		return refuse(why, why_len, -ENOTSUP,
+			      "port %s: its driver %s is not mlx5_core, mlx4_core or mana; choose vfio, or "
+			      "af_packet",
+			      setup_device_name(device), nic->driver[0] != '\0' ? nic->driver : "(none)");
+	if (way == SETUP_VFIO && beside)
+		return refuse(
+			why, why_len, -ENOTSUP,
+			"port %s: DPDK uses it beside its kernel driver %s, not instead; choose bifurcated",
+			setup_device_name(device), nic->driver);
+	if (way == SETUP_VFIO && nic->driver[0] != '\0' && !is_among(nic->driver, bound) &&
+	    !is_among(nic->driver, known))
+		return refuse(why, why_len, -ENOTSUP,
+			      "port %s: DPDK has no driver for NICs of %s; choose af_packet or af_xdp",
+			      setup_device_name(device), nic->driver);
+	return 0;
+}
+
+static int
+iface_fits(const struct setup_device *device, enum setup_way way, char *why, size_t why_len)
+{
+	if (device->iface == NULL)
+		return refuse(why, why_len, -ENOTSUP,
+			      "port %s: the kernel has no interface for it here; choose vfio",
+			      setup_device_name(device));
+	if (!device->iface->ethernet)
+		return refuse(why, why_len, -ENOTSUP,
+			      "port %s: its frames are not Ethernet's; choose another", device->iface->name);
+	return 0;
+}
+
+int
+setup_way_fits(const struct setup_machine *machine, const struct setup_device *device, enum setup_way way,
+	       char *why, size_t why_len)
+{
+	bool memif = device->nic == NULL && device->iface == NULL;
+
+	if (memif != (way == SETUP_MEMIF))
+		return refuse(why, why_len, -ENOTSUP,
+			      "port %s: it cannot be driven by %s; choose another way, or port",
+			      setup_device_name(device), names[way]);
+	if (memif)
+		return 0;
+	if (way == SETUP_VFIO || way == SETUP_BIFURCATED)
+		return nic_fits(device, way, why, why_len);
+	return iface_fits(device, way, why, why_len);
+}
+
+static const char *
+carries(const struct setup_iface *iface)
+{
+	return iface->session ? "an ssh session" : iface->default_route ? "the default route" : NULL;
+}
+
+/* Whether interface `iface` goes when the device goes: it is its own, or of the same NIC or IOMMU group. */
+static bool
+goes_with(const struct setup_device *device, const struct setup_iface *iface)
+{
+	const struct setup_nic *nic = device->nic;
+
+	if (iface == device->iface)
+		return true;
+	return nic != NULL && iface->pci[0] != '\0' &&
+	       (strcmp(iface->pci, nic->pci) == 0 || strstr(nic->companions, iface->pci) != NULL);
+}
+
+/* The kernel drives it, and has no interface for it here: another network namespace has. */
+static bool
+is_elsewhere(const struct setup_device *device)
+{
+	const struct setup_nic *nic = device->nic;
+
+	return nic != NULL && device->iface == NULL && nic->driver[0] != '\0' &&
+	       !is_among(nic->driver, bound);
+}
+
+const char *
+setup_device_carries(const struct setup_machine *machine, const struct setup_device *device,
+		     char name[SETUP_NAME])
+{
+	for (uint32_t i = 0; i < machine->ifaces; i++) {
+		const struct setup_iface *iface = &machine->iface[i];
+
+		if (carries(iface) == NULL || !goes_with(device, iface))
+			continue;
+		strcpy(name, iface->name);
+		return carries(iface);
+	}
+	if (!is_elsewhere(device))
+		return NULL;
+	strcpy(name, device->nic->pci);
+	return "an interface of another network namespace";
+}
+
+enum setup_way
+setup_way_best(const struct setup_machine *machine, const struct setup_device *device)
+{
+	static const enum setup_way order[] = {SETUP_MEMIF, SETUP_BIFURCATED, SETUP_VFIO, SETUP_AF_PACKET};
+	char why[256], iface[SETUP_NAME];
+	bool missed = setup_device_carries(machine, device, iface) != NULL;
+
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		if (setup_way_fits(machine, device, order[i], why, sizeof(why)) != 0 ||
+		    (missed && setup_way_takes(order[i])))
+			continue;
+		/* Without an IOMMU a NIC can write anywhere in memory: not where there is another way. */
+		if (order[i] == SETUP_VFIO && !machine->iommu && device->iface != NULL &&
+		    device->iface->ethernet)
+			continue;
+		return order[i];
+	}
+	return SETUP_WAYS;
+}
+
+static bool
+has_address(const struct setup_machine *machine, const struct setup_iface *iface)
+{
+	for (uint32_t i = 0; iface != NULL && i < machine->addrs; i++)
+		if (strcmp(machine->addr[i].iface, iface->name) == 0)
+			return true;
+	return false;
+}
+
+/* How good it is to propose: 0 not at all. */
+static unsigned int
+rank(const struct setup_machine *machine, const struct setup_device *device, enum setup_way *way)
+{
+	char why[256];
+	bool used = has_address(machine, device->iface);
+
+	*way = setup_way_best(machine, device);
+	if (*way == SETUP_WAYS)
+		return 0;
+	if (setup_way_takes(*way) && used) {
+		*way = SETUP_AF_PACKET;
+		if (setup_way_fits(machine, device, *way, why, sizeof(why)) != 0)
+			return 0;
+	}
+	if (setup_way_takes(*way))
+		return 4;
+	/* Bridges, tunnels and cables of containers are somebody's. */
+	if (device->nic == NULL)
+		return 0;
+	return carries(device->iface) != NULL ? 1 : used ? 2 : 3;
+}
+
+struct setup_device
+setup_device_best(const struct setup_machine *machine, enum setup_way *way)
+{
+	struct setup_device best = {NULL, NULL};
+	unsigned int best_rank = 0;
+
+	*way = SETUP_MEMIF;
+	for (uint32_t i = 0; i < machine->nics; i++) {
+		const struct setup_nic *nic = &machine->nic[i];
+		const struct setup_device device = {nic, setup_iface_of(machine, nic->pci)};
+		enum setup_way its;
+		unsigned int its_rank = rank(machine, &device, &its);
+
+		if (its_rank <= best_rank)
+			continue;
+		best = device;
+		best_rank = its_rank;
+		*way = its;
+	}
+	return best;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Both files of a plan, beside each other: both or none, and nothing that is there is lost. */
+#ifndef CONTROL_SETUP_WRITE_H
+#define CONTROL_SETUP_WRITE_H
+
+#include "control/setup/plan.h"
+
+#define SETUP_FILE_MAX 3072u
+
+struct setup_files {
+	char conf[SETUP_FILE_MAX]; /* oneside.conf, or as somebody called it */
+	char eal[SETUP_FILE_MAX];  /* eal.conf of the same folder */
+};
+
+/* 0, or -errno and a sentence. */
+int setup_files_name(struct setup_files *files, const char *conf, char *why, size_t why_len);
+/* That of the two which is there already; NULL: none. */
+const char *setup_files_there(const struct setup_files *files);
+/* With `replace` what is there is kept beside it, as NAME.old.  0, or -errno and a sentence. */
+int setup_files_write(const struct setup_files *files, const struct setup_plan *plan, bool replace, char *why,
+		      size_t why_len);
+
+#endif

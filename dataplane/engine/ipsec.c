@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Encryption as the control thread sees it: put in force, and told of. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "dataplane/engine/tell.h"
+#include "dataplane/esp/change.h"
+#include "dataplane/esp/esp.h"
+#include "dataplane/esp/table.h"
+#include "dataplane/port/port.h"
+
+/* A full packet of each connection has to fit with ESP around it, and connections may be there already. */
+static int
+check_mtu(const struct config *config, char *why, size_t why_len)
+{
+	for (uint32_t i = 0; i < config->num_ipsec; i++) {
+		int port = config_ipsec_port(config, &config->ipsec[i]);
+		/* Other ports than there are will be refused as such. */
+		const struct engine_port_info *info =
+			port >= 0 && (uint32_t)port < ports_num ? &ports[port].info : NULL;
+
+		if (info == NULL || info->path_mtu + PORT_PATH_OVERHEAD + ESP_OVERHEAD_ROCE <= info->mtu)
+			continue;
+		return core_refuse(
+			why, why_len, -EMSGSIZE,
+			"ipsec %s: port %s has mtu %u, and a path MTU of %u with ESP needs %u; write that "
+			"mtu, or a lower path_mtu, and start the data plane anew",
+			config->ipsec[i].name, info->name, info->mtu, info->path_mtu,
+			info->path_mtu + PORT_PATH_OVERHEAD + ESP_OVERHEAD_ROCE);
+	}
+	return 0;
+}
+
+int
+engine_ipsec_prepare(const struct config *config, bool trial, struct esp_change **change, char *why,
+		     size_t why_len)
+{
+	int error = check_mtu(config, why, why_len);
+
+	*change = NULL;
+	return error != 0 ? error : esp_change_prepare(config, trial, change, why, why_len);
+}
+
+void
+engine_ipsec_commit(struct esp_change *change)
+{
+	bool any = esp_change_commit(change);
+
+	for (uint32_t i = 0; i < ports_num; i++)
+		port_care(&ports[i], PORT_CARE_ESP, any);
+}
+
+void
+engine_ipsec_abandon(struct esp_change *change)
+{
+	esp_change_abandon(change);
+}
+
+static uint64_t
+load(const _Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed); /* only told */
+}
+
+static void
+tell_drops(struct tell *tell, const struct esp_sa *sa)
+{
+	static const struct {
+		enum engine_esp_drop reason;
+		const char *name;
+	} reasons[] = {{ENGINE_ESP_LENGTH, "drop_length"},
+		       {ENGINE_ESP_ADDRESS, "drop_address"},
+		       {ENGINE_ESP_REPLAY, "drop_replay"},
+		       {ENGINE_ESP_ICV, "drop_icv"},
+		       {ENGINE_ESP_LIMIT, "drop_limit"}};
+
+	for (uint32_t i = 0; i < RTE_DIM(reasons); i++)
+		tell->number(tell, reasons[i].name, load(&sa->dropped[reasons[i].reason]));
+}
+
+/* The table in force; the control thread alone replaces it. */
+static const struct esp_table *
+in_force(void)
+{
+	return atomic_load_explicit(&esp_table, memory_order_relaxed);
+}
+
+uint32_t
+engine_ipsec_count(void)
+{
+	const struct esp_table *table = in_force();
+
+	return table != NULL ? table->num_sas : 0;
+}
+
+void
+engine_ipsec_peer(uint32_t index, struct wire_addr *peer)
+{
+	*peer = in_force()->sa[index]->peer;
+}
+
+void
+engine_tell_ipsec(struct tell *tell, uint32_t index)
+{
+	const struct esp_table *table = in_force();
+	const struct esp_sa *sa = table->sa[index];
+	const struct esp_peer *peer = esp_table_peer(table, sa->peer.gid);
+	char spi[16];
+
+	snprintf(spi, sizeof(spi), "%#" PRIx32, sa->spi);
+	tell->text(tell, "ipsec", sa->name);
+	tell->text(tell, "spi", spi);
+	tell->text(tell, "direction", sa->outbound ? "out" : "in");
+	tell->text(tell, "policy", peer->encrypt ? "encrypt" : "plain");
+	tell->text(tell, "port", ports[sa->port].info.name);
+	tell->number(tell, "number", load(&sa->next) - 1);
+	tell->number(tell, "packets", load(&sa->packets));
+	tell->number(tell, "bytes", load(&sa->bytes));
+	tell_drops(tell, sa);
+}

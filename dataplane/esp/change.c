@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dataplane/esp/change.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include <rte_mbuf_dyn.h>
+
+#include "config/secret.h"
+#include "dataplane/esp/frame.h"
+#include "dataplane/esp/keeper.h"
+#include "dataplane/esp/protected.h"
+#include "dataplane/esp/state.h"
+#include "dataplane/esp/table.h"
+
+#define KEY_LEAST 16u
+#define KEY_MOST 32u
+
+struct esp_change {
+	struct esp_table table; /* first: it is the allocation */
+	const struct esp_table *before;
+	const struct config *config;
+	bool trial;
+	char *why;
+	size_t why_len;
+};
+
+uint64_t esp_protected;
+
+static int refuse(const struct esp_change *change, const struct config_ipsec *ipsec, int error,
+		  const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+static int
+refuse(const struct esp_change *change, const struct config_ipsec *ipsec, int error, const char *format, ...)
+{
+	int len = snprintf(change->why, change->why_len, "ipsec %s: ", ipsec->name);
+	va_list args;
+
+	if (len < 0 || (size_t)len >= change->why_len)
+		return error;
+	va_start(args, format);
+	vsnprintf(change->why + len, change->why_len - (size_t)len, format, args);
+	va_end(args);
+	return error;
+}
+
+/* A number that grows over restarts, whatever becomes of files: nanoseconds of the wall clock. */
+static uint64_t
+wall_clock(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/*
+ * Tells keys apart without telling of them: the ICV of a constant under the IV 0, which no packet has, since
+ * theirs begin at the time of day.
+ */
+static int
+check_value(const uint8_t *key, uint32_t len, const uint8_t *salt, uint8_t check[ESP_CHECK_LEN])
+{
+	void *session = esp_crypto_session(true, key, len);
+	struct esp_batch batch = {.num = 0};
+	uint8_t text[16] = {0};
+
+	if (session == NULL)
+		return -ENOMEM;
+	memcpy(batch.nonce[0], salt, ESP_SALT_LEN);
+	esp_batch_add(&batch, text, sizeof(text), check);
+	esp_crypto_run(session, &batch);
+	esp_crypto_free(session);
+	return batch.status[0] == 0 ? 0 : -EIO;
+}
+
+/* Key and salt as one string: RFC 4106 section 8.1. */
+static int
+take_key(struct esp_sa *sa, const uint8_t *bytes, size_t len)
+{
+	uint32_t key_len = (uint32_t)len - ESP_SALT_LEN;
+	int error;
+
+	memcpy(sa->salt, bytes + key_len, ESP_SALT_LEN);
+	error = check_value(bytes, key_len, sa->salt, sa->check);
+	if (error != 0)
+		return error;
+	sa->session = esp_crypto_session(sa->outbound, bytes, key_len);
+	return sa->session != NULL ? 0 : -ENOMEM;
+}
+
+static int
+read_key(const struct esp_change *change, const struct config_ipsec *ipsec, const char *file,
+	 struct esp_sa *sa)
+{
+	struct config_secret *secret;
+	char sentence[400];
+	const uint8_t *bytes;
+	size_t len;
+	int error = config_secret_read(file, CONFIG_SECRET_HEX, KEY_LEAST + ESP_SALT_LEN,
+				       KEY_MOST + ESP_SALT_LEN, &secret, sentence, sizeof(sentence));
+
+	if (error != 0)
+		return refuse(change, ipsec, error, "%s", sentence);
+	bytes = config_secret_bytes(secret, &len);
+	if (len != KEY_LEAST + ESP_SALT_LEN && len != KEY_MOST + ESP_SALT_LEN)
+		error = refuse(
+			change, ipsec, -EINVAL,
+			"secret file %s: it has %zu bytes; write the 16 or 32 of an AES key and the 4 of a "
+			"salt, in hexadecimal digits",
+			file, len);
+	else if (take_key(sa, bytes, len) != 0)
+		error = refuse(change, ipsec, -ENOMEM,
+			       "secret file %s: the crypto device %s does not take the key", file,
+			       esp_crypto_name());
+	config_secret_drop(secret);
+	return error;
+}
+
+static bool
+is_same(const struct esp_sa *a, const struct esp_sa *b)
+{
+	return strcmp(a->name, b->name) == 0 && a->spi == b->spi && a->outbound == b->outbound &&
+	       a->port == b->port && memcmp(&a->local, &b->local, sizeof(a->local)) == 0 &&
+	       memcmp(&a->peer, &b->peer, sizeof(a->peer)) == 0 &&
+	       memcmp(a->check, b->check, ESP_CHECK_LEN) == 0;
+}
+
+static struct esp_sa *
+find_running(const struct esp_change *change, const struct esp_sa *sa)
+{
+	for (uint32_t i = 0; change->before != NULL && i < change->before->num_sas; i++)
+		if (is_same(change->before->sa[i], sa))
+			return change->before->sa[i];
+	return NULL;
+}
+
+/* A key with two directions or SPIs has two sequences of IVs. */
+static int
+check_alone(const struct esp_change *change, const struct config_ipsec *ipsec, const struct esp_sa *sa)
+{
+	for (uint32_t i = 0; i < change->table.num_sas; i++) {
+		const struct esp_sa *other = change->table.sa[i];
+
+		if (memcmp(other->check, sa->check, ESP_CHECK_LEN) == 0)
+			return refuse(change, ipsec, -EEXIST,
+				      "the key of SPI %#" PRIx32 " is that of SPI %#" PRIx32
+				      " in [ipsec %s], too; give each SPI and direction its own",
+				      sa->spi, other->spi, other->name);
+	}
+	return 0;
+}
+
+static int
+begin(const struct esp_change *change, const struct config_ipsec *ipsec, struct esp_sa *sa)
+{
+	char sentence[300];
+	struct esp_saved saved;
+	int error = esp_state_load(sa, &saved, sentence, sizeof(sentence));
+
+	if (error != 0)
+		return refuse(change, ipsec, error, "SPI %#" PRIx32 ": %s", sa->spi, sentence);
+	esp_sa_begin(sa, &saved, wall_clock());
+	error = change->trial ? 0 : esp_keeper_reserve(sa, ESP_BLOCK_FIRST);
+	if (error != 0)
+		return refuse(change, ipsec, error,
+			      "SPI %#" PRIx32
+			      ": its sequence numbers cannot be saved in %s: %s; make room there, or "
+			      "name another directory by state = DIRECTORY",
+			      sa->spi, change->config->state, strerror(-error));
+	return 0;
+}
+
+static struct esp_sa *
+sa_new(const struct esp_change *change, const struct config_ipsec *ipsec, const struct config_sa *config,
+       bool outbound, uint32_t port)
+{
+	const struct config_addr *local = &change->config->port[port].addr;
+	struct esp_sa *sa =
+		aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*sa), RTE_CACHE_LINE_SIZE));
+
+	if (sa == NULL)
+		return NULL;
+	memset(sa, 0, sizeof(*sa));
+	sa->spi = config->spi;
+	sa->outbound = outbound;
+	sa->port = (uint16_t)port;
+	esp_frame_addr(local->family == AF_INET, local->bytes, sa->local.gid);
+	esp_frame_addr(local->family == AF_INET, ipsec->addr.bytes, sa->peer.gid);
+	snprintf(sa->name, sizeof(sa->name), "%s", ipsec->name);
+	return sa;
+}
+
+/* *out: in the table, new or as it was; NULL when the section has none. */
+static int
+add_sa(struct esp_change *change, const struct config_ipsec *ipsec, const struct config_sa *config,
+       bool outbound, uint32_t port, struct esp_sa **out)
+{
+	struct esp_sa *sa, *running;
+	int error;
+
+	*out = NULL;
+	if (config->spi == 0)
+		return 0;
+	sa = sa_new(change, ipsec, config, outbound, port);
+	if (sa == NULL)
+		return refuse(change, ipsec, -ENOMEM, "no memory for SPI %#" PRIx32, config->spi);
+	error = read_key(change, ipsec, config->file, sa);
+	if (error == 0)
+		error = check_alone(change, ipsec, sa);
+	running = error == 0 ? find_running(change, sa) : NULL;
+	if (error == 0 && running == NULL)
+		error = begin(change, ipsec, sa);
+	if (error != 0 || running != NULL) {
+		esp_sa_free(sa);
+		sa = running;
+	}
+	if (error == 0)
+		esp_table_add_sa(&change->table, sa);
+	*out = sa;
+	return error;
+}
+
+static int
+add_section(struct esp_change *change, const struct config_ipsec *ipsec)
+{
+	int port = config_ipsec_port(change->config, ipsec);
+	struct esp_sa *out, *in;
+	struct esp_peer *peer;
+	struct wire_addr addr;
+	int error;
+
+	if (port < 0)
+		return refuse(change, ipsec, -ENETUNREACH, "no port reaches its address");
+	error = add_sa(change, ipsec, &ipsec->out, true, (uint32_t)port, &out);
+	if (error == 0)
+		error = add_sa(change, ipsec, &ipsec->in, false, (uint32_t)port, &in);
+	if (error == 0)
+		error = add_sa(change, ipsec, &ipsec->in_next, false, (uint32_t)port, &in);
+	if (error != 0)
+		return error;
+	esp_frame_addr(ipsec->addr.family == AF_INET, ipsec->addr.bytes, addr.gid);
+	peer = esp_table_add_peer(&change->table, &addr);
+	peer->port = (uint16_t)port;
+	peer->encrypt = !ipsec->plain;
+	peer->out = out;
+	return 0;
+}
+
+static int
+open_all(struct esp_change *change)
+{
+	char sentence[400];
+	int error = esp_crypto_open(sentence, sizeof(sentence));
+
+	if (error == 0)
+		error = esp_state_open(change->config->state, sentence, sizeof(sentence));
+	if (error == 0)
+		error = esp_keeper_start();
+	else
+		return refuse(change, &change->config->ipsec[0], error, "%s", sentence);
+	return error == 0 ? 0 : refuse(change, &change->config->ipsec[0], error, "no thread can be started");
+}
+
+int
+esp_change_prepare(const struct config *config, bool trial, struct esp_change **out, char *why,
+		   size_t why_len)
+{
+	struct esp_change *change;
+	int error = 0;
+
+	*out = NULL;
+	change = calloc(1, sizeof(*change));
+	if (change == NULL) {
+		snprintf(why, why_len, "no memory for a table of %u security associations", ESP_SAS_MAX);
+		return -ENOMEM;
+	}
+	change->config = config;
+	change->trial = trial;
+	change->why = why;
+	change->why_len = why_len;
+	/* Only whoever prepares and commits writes it. */
+	change->before = atomic_load_explicit(&esp_table, memory_order_relaxed);
+	if (config->num_ipsec > 0)
+		error = open_all(change);
+	for (uint32_t i = 0; i < config->num_ipsec && error == 0; i++)
+		error = add_section(change, &config->ipsec[i]);
+	if (error == 0)
+		*out = change;
+	else
+		esp_change_abandon(change);
+	return error;
+}
+
+static bool
+is_in(const struct esp_table *table, const struct esp_sa *sa)
+{
+	for (uint32_t i = 0; table != NULL && i < table->num_sas; i++)
+		if (table->sa[i] == sa)
+			return true;
+	return false;
+}
+
+void
+esp_change_abandon(struct esp_change *change)
+{
+	if (change == NULL)
+		return;
+	for (uint32_t i = 0; i < change->table.num_sas; i++)
+		if (!is_in(change->before, change->table.sa[i]))
+			esp_sa_free(change->table.sa[i]);
+	free(change);
+}
+
+/* Those of running ones, too. */
+static void
+set_limits(struct esp_sa *sa, const struct config_ipsec *ipsec)
+{
+	/* Compared with counters, by cores. */
+	atomic_store_explicit(&sa->soft_packets, ipsec->soft_packets, memory_order_relaxed);
+	atomic_store_explicit(&sa->soft_bytes, ipsec->soft_bytes, memory_order_relaxed);
+	atomic_store_explicit(&sa->hard_packets, ipsec->hard_packets, memory_order_relaxed);
+	atomic_store_explicit(&sa->hard_bytes, ipsec->hard_bytes, memory_order_relaxed);
+}
+
+bool
+esp_change_commit(struct esp_change *change)
+{
+	struct esp_table *table = &change->table, *before;
+
+	for (uint32_t i = 0; i < table->num_sas; i++)
+		for (uint32_t j = 0; j < change->config->num_ipsec; j++)
+			if (strcmp(change->config->ipsec[j].name, table->sa[i]->name) == 0)
+				set_limits(table->sa[i], &change->config->ipsec[j]);
+	if (table->num_peers == 0) {
+		free(change);
+		table = NULL;
+	}
+	/* Pairs with the loads in esp_in and esp_out. */
+	before = atomic_exchange_explicit(&esp_table, table, memory_order_acq_rel);
+	if (before != NULL) {
+		before->successor = table;
+		esp_keeper_retire(before);
+	}
+	return table != NULL;
+}
+
+/* ---- */
+
+int
+esp_init(char *why, size_t why_len)
+{
+	static const struct rte_mbuf_dynflag flag = {.name = "oneside_esp"};
+	int bit = rte_mbuf_dynflag_register(&flag);
+
+	if (bit < 0) {
+		snprintf(why, why_len, "DPDK has no flag of packet buffers left");
+		return -ENOSPC;
+	}
+	esp_protected = 1ull << bit;
+	return 0;
+}
+
+void
+esp_fini(void)
+{
+	esp_keeper_stop();
+	esp_crypto_close();
+	esp_state_close();
+}

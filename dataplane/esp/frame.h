@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where things are in a frame that has an IP header; lengths are checked. */
+#ifndef DATAPLANE_ESP_FRAME_H
+#define DATAPLANE_ESP_FRAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "dataplane/wire/bytes.h"
+
+#define ESP_HEADER 16u /* SPI, sequence number, IV */
+#define ESP_PROTO 50u
+#define ESP_ETH_LEN 14u
+#define ESP_VLAN_LEN 4u
+#define ESP_IPV4_LEN 20u
+#define ESP_IPV6_LEN 40u
+
+struct esp_frame {
+	uint8_t *ip;
+	uint32_t at;     /* of ip, in the frame */
+	uint32_t ip_len; /* 20 or 40: without options and extension headers */
+	bool v4;
+	uint8_t proto; /* that follows it */
+	uint8_t src[16], dst[16];
+};
+
+static inline void
+esp_frame_addr(bool v4, const uint8_t *from, uint8_t to[16])
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (v4) {
+		memcpy(to, mapped, sizeof(mapped));
+		memcpy(to + 12, from, 4);
+	} else {
+		memcpy(to, from, 16);
+	}
+}
+
+/* False: it has no IP header, or not all of it. */
+static inline bool
+esp_frame_look(uint8_t *data, uint32_t len, struct esp_frame *frame)
+{
+	uint16_t type;
+
+	frame->at = ESP_ETH_LEN;
+	if (len < ESP_ETH_LEN + ESP_IPV4_LEN)
+		return false;
+	type = load_be16(data + 12);
+	if (type == 0x8100) {
+		type = load_be16(data + 16);
+		frame->at += ESP_VLAN_LEN;
+	}
+	frame->v4 = type == 0x0800;
+	if (!frame->v4 && type != 0x86dd)
+		return false;
+	frame->ip_len = frame->v4 ? ESP_IPV4_LEN : ESP_IPV6_LEN;
+	if (len < frame->at + frame->ip_len)
+		return false;
+	frame->ip = data + frame->at;
+	frame->proto = frame->v4 ? frame->ip[9] : frame->ip[6];
+	esp_frame_addr(frame->v4, frame->ip + (frame->v4 ? 12 : 8), frame->src);
+	esp_frame_addr(frame->v4, frame->ip + (frame->v4 ? 16 : 24), frame->dst);
+	return true;
+}
+
+/* Neighbour discovery (types 133 to 137): it finds the host that keys are for, and stays plain, as ARP does.
+ */
+static inline bool
+esp_frame_is_discovery(const struct esp_frame *frame, uint32_t len)
+{
+	const uint8_t *icmp = frame->ip + ESP_IPV6_LEN;
+
+	return !frame->v4 && frame->proto == 58 && len > frame->at + ESP_IPV6_LEN && icmp[0] >= 133 &&
+	       icmp[0] <= 137;
+}
+
+static inline uint16_t
+esp_frame_sum(const uint8_t *ip)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < ESP_IPV4_LEN; i += 2)
+		sum += load_be16(ip + i);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t) ~(sum + (sum >> 16));
+}
+
+/* Another protocol, and so many bytes behind the header. */
+static inline void
+esp_frame_become(uint8_t *ip, bool v4, uint8_t proto, uint32_t len)
+{
+	if (v4) {
+		store_be16(ip + 2, (uint16_t)(ESP_IPV4_LEN + len));
+		ip[9] = proto;
+		store_be16(ip + 10, 0);
+		store_be16(ip + 10, esp_frame_sum(ip));
+	} else {
+		store_be16(ip + 4, (uint16_t)len);
+		ip[6] = proto;
+	}
+}
+
+#endif

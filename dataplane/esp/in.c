@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames on their way in.  ESP is checked from the outside in (lengths, SPI, addresses, window, ICV, window
+ * once more, padding) and becomes the frame that was protected.  Transport mode does not authenticate the IP
+ * header, so the addresses have to be those of the security association.
+ *
+ * A window has one owner, the core that the first good packet came to: what a device spreads over queues by
+ * other rules than the SPI is handed over whole.
+ */
+#include <rte_ring.h>
+
+#include "dataplane/core/stats.h"
+#include "dataplane/esp/esp.h"
+#include "dataplane/esp/frame.h"
+#include "dataplane/esp/table.h"
+
+/* Least bytes behind the IP header. */
+#define ESP_LEAST (ESP_HEADER + 4 + ESP_ICV_LEN)
+
+struct in_packet {
+	struct rte_mbuf **place;
+	uint32_t at, ip_len; /* of the IP header */
+	uint32_t text_len;
+	uint64_t number;
+	bool v4;
+};
+
+struct in_run {
+	struct core *core;
+	struct esp_sa *sa;
+	uint32_t num;
+	struct in_packet packet[ESP_BATCH];
+	struct esp_batch batch;
+};
+
+static void
+drop(struct core *core, struct rte_mbuf **place, enum engine_esp_drop reason)
+{
+	core->stats.esp_drop[reason]++;
+	rte_pktmbuf_free(*place);
+	*place = NULL;
+}
+
+static void
+drop_of(struct core *core, struct esp_sa *sa, struct rte_mbuf **place, enum engine_esp_drop reason)
+{
+	esp_sa_drop(sa, reason);
+	drop(core, place, reason);
+}
+
+/* The core whose window it is; the first good packet makes it ours. */
+static bool
+own(struct core *core, struct esp_sa *sa)
+{
+	uint32_t owner = ESP_NO_OWNER;
+
+	/* Pairs with itself on other cores: one of them gets it, and none looks at the window before. */
+	return atomic_compare_exchange_strong_explicit(&sa->owner, &owner, core->index, memory_order_acq_rel,
+						       memory_order_acquire) ||
+	       owner == core->index;
+}
+
+/* What was protected, where it was before: the headers move up to it. */
+static void
+unframe(struct rte_mbuf *m, const struct in_packet *packet, uint32_t len, uint8_t proto)
+{
+	uint32_t headers = packet->at + packet->ip_len;
+	uint8_t *data = rte_pktmbuf_mtod(m, uint8_t *);
+
+	memmove(data + ESP_HEADER, data, headers);
+	m->data_off += ESP_HEADER;
+	m->data_len = (uint16_t)(headers + len);
+	m->pkt_len = m->data_len;
+	m->ol_flags &= ~RTE_MBUF_F_RX_IP_CKSUM_MASK;
+	esp_frame_become(data + ESP_HEADER + packet->at, packet->v4, proto, len);
+}
+
+/* After decryption. */
+static enum engine_esp_drop
+accept_packet(struct core *core, struct esp_sa *sa, const struct in_packet *packet)
+{
+	struct rte_mbuf *m = *packet->place;
+	const uint8_t *text = rte_pktmbuf_mtod(m, uint8_t *) + packet->at + packet->ip_len + ESP_HEADER;
+	uint32_t pad = text[packet->text_len - 2];
+
+	if (!own(core, sa) || !esp_window_take(&sa->window, packet->number))
+		return ENGINE_ESP_REPLAY;
+	if (pad + 2 > packet->text_len)
+		return ENGINE_ESP_LENGTH;
+	esp_sa_count(sa, packet->text_len - pad - 2);
+	unframe(m, packet, packet->text_len - pad - 2, text[packet->text_len - 1]);
+	core->stats.esp_received++;
+	return ENGINE_ESP_OK;
+}
+
+static void
+finish(struct in_run *run)
+{
+	esp_crypto_run(run->sa->session, &run->batch);
+	for (uint32_t i = 0; i < run->num; i++) {
+		enum engine_esp_drop reason = ENGINE_ESP_ICV;
+
+		if (run->batch.status[i] == 0)
+			reason = accept_packet(run->core, run->sa, &run->packet[i]);
+		if (reason != ENGINE_ESP_OK)
+			drop_of(run->core, run->sa, run->packet[i].place, reason);
+	}
+}
+
+/* The next packets are of `sa`. */
+static void
+turn(struct in_run *run, struct esp_sa *sa)
+{
+	if (run->num > 0)
+		finish(run);
+	run->sa = sa;
+	run->num = run->batch.num = 0;
+}
+
+static void
+collect(struct in_run *run, struct esp_sa *sa, const struct in_packet *packet, uint8_t *esp)
+{
+	uint32_t i;
+
+	if (sa != run->sa)
+		turn(run, sa);
+	i = run->num++;
+	run->packet[i] = *packet;
+	memcpy(run->batch.nonce[i], sa->salt, ESP_SALT_LEN);
+	memcpy(run->batch.nonce[i] + ESP_SALT_LEN, esp + 8, ESP_IV_LEN);
+	store_be32(run->batch.header[i], sa->spi);
+	store_be64(run->batch.header[i] + 4, packet->number);
+	esp_batch_add(&run->batch, esp + ESP_HEADER, packet->text_len, esp + ESP_HEADER + packet->text_len);
+}
+
+/* The bytes behind the IP header as that says; 0: no frame of ours. */
+static uint32_t
+room_of(const struct esp_frame *frame, const struct rte_mbuf *m)
+{
+	uint32_t avail = m->data_len - frame->at - frame->ip_len, room;
+
+	if (!frame->v4) {
+		room = load_be16(frame->ip + 4);
+	} else {
+		/* No options, no fragments; where no device has checked the sum, that is right. */
+		if (frame->ip[0] != 0x45 || (load_be16(frame->ip + 6) & 0x3fff) != 0 ||
+		    load_be16(frame->ip + 2) < ESP_IPV4_LEN)
+			return 0;
+		if ((m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) != RTE_MBUF_F_RX_IP_CKSUM_GOOD &&
+		    esp_frame_sum(frame->ip) != 0)
+			return 0;
+		room = load_be16(frame->ip + 2) - ESP_IPV4_LEN;
+	}
+	return room <= avail ? room : 0;
+}
+
+static void
+hand_over(struct core *core, uint32_t owner, uint16_t port, struct rte_mbuf **place)
+{
+	struct core *to = engine.core[owner];
+
+	frame_info(*place)->parsed = false;
+	frame_info(*place)->esp = true;
+	frame_info(*place)->port = port;
+	if (rte_ring_mp_enqueue(to->inbound, *place) != 0) {
+		core->stats.drop_inbound++;
+		rte_pktmbuf_free(*place);
+	} else {
+		core->stats.handed_over++;
+		core->wake_mask |= 1ull << owner;
+	}
+	*place = NULL;
+}
+
+/* False: a replay.  A window that nobody owns is as it began. */
+static bool
+number(const struct esp_sa *sa, uint32_t owner, uint32_t low, uint64_t *out)
+{
+	if (owner == ESP_NO_OWNER) {
+		*out = esp_window_number(sa->begun, low);
+		return *out > sa->begun;
+	}
+	*out = esp_window_number(sa->window.highest, low);
+	return esp_window_allows(&sa->window, *out);
+}
+
+static void
+take_esp(struct in_run *run, const struct esp_table *table, uint16_t port, struct rte_mbuf **place,
+	 const struct esp_frame *frame)
+{
+	uint32_t room = room_of(frame, *place), owner;
+	uint8_t *esp = frame->ip + frame->ip_len;
+	struct in_packet packet = {place, frame->at, frame->ip_len, room - ESP_HEADER - ESP_ICV_LEN,
+				   0,     frame->v4};
+	struct core *core = run->core;
+	struct esp_sa *sa;
+
+	if (room < ESP_LEAST || room % 4 != 0) {
+		drop(core, place, ENGINE_ESP_LENGTH);
+		return;
+	}
+	sa = esp_table_sa(table, load_be32(esp));
+	if (sa == NULL) {
+		drop(core, place, ENGINE_ESP_SPI);
+		return;
+	}
+	if (sa->port != port || memcmp(sa->peer.gid, frame->src, 16) != 0 ||
+	    memcmp(sa->local.gid, frame->dst, 16) != 0) {
+		drop_of(core, sa, place, ENGINE_ESP_ADDRESS);
+		return;
+	}
+	/* Pairs with own(). */
+	owner = atomic_load_explicit(&sa->owner, memory_order_acquire);
+	if (owner != ESP_NO_OWNER && owner != core->index) {
+		hand_over(core, owner, port, place);
+		return;
+	}
+	if (!number(sa, owner, load_be32(esp + 4), &packet.number))
+		drop_of(core, sa, place, ENGINE_ESP_REPLAY);
+	else if (esp_sa_exhausted(sa))
+		drop_of(core, sa, place, ENGINE_ESP_LIMIT);
+	else
+		collect(run, sa, &packet, esp);
+}
+
+static void
+take(struct in_run *run, const struct esp_table *table, uint16_t port, struct rte_mbuf **place)
+{
+	struct core *core = run->core;
+	const struct esp_peer *peer;
+	struct esp_frame frame;
+
+	if (unlikely((*place)->nb_segs > 1)) {
+		core->stats.rx_chained++;
+		if (rte_pktmbuf_linearize(*place) != 0) {
+			core->stats.drop_segments++;
+			rte_pktmbuf_free(*place);
+			*place = NULL;
+			return;
+		}
+	}
+	if (!esp_frame_look(rte_pktmbuf_mtod(*place, uint8_t *), (*place)->data_len, &frame))
+		return;
+	if (frame.proto == ESP_PROTO) {
+		take_esp(run, table, port, place, &frame);
+		return;
+	}
+	peer = esp_table_peer(table, frame.src);
+	if (peer != NULL && peer->encrypt && !esp_frame_is_discovery(&frame, (*place)->data_len))
+		drop(core, place, ENGINE_ESP_PLAIN);
+}
+
+uint16_t
+esp_in(struct core *core, uint16_t port, struct rte_mbuf **frames, uint16_t count)
+{
+	/* Pairs with the store in esp_change_commit. */
+	const struct esp_table *table = atomic_load_explicit(&esp_table, memory_order_acquire);
+	struct in_run run;
+	uint16_t kept = 0;
+
+	if (table == NULL)
+		return count;
+	run.core = core;
+	run.num = 0;
+	turn(&run, NULL);
+	for (uint16_t i = 0; i < count; i++)
+		take(&run, table, port, &frames[i]);
+	turn(&run, NULL);
+	for (uint16_t i = 0; i < count; i++)
+		if (frames[i] != NULL)
+			frames[kept++] = frames[i];
+	return kept;
+}
+
+bool
+esp_encrypts(const struct wire_addr *addr)
+{
+	/* As above. */
+	const struct esp_table *table = atomic_load_explicit(&esp_table, memory_order_acquire);
+	const struct esp_peer *peer = table != NULL ? esp_table_peer(table, addr->gid) : NULL;
+
+	return peer != NULL && peer->encrypt;
+}

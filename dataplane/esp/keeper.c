@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dataplane/esp/keeper.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <rte_log.h>
+
+#include "dataplane/esp/state.h"
+#include "dataplane/esp/table.h"
+
+RTE_LOG_REGISTER(esp_logtype, oneside.esp, NOTICE);
+#define log_warning(...) rte_log(RTE_LOG_WARNING, (uint32_t)esp_logtype, __VA_ARGS__)
+#define log_error(...) rte_log(RTE_LOG_ERR, (uint32_t)esp_logtype, __VA_ARGS__)
+
+enum { GRACE_MS = 10, RETRY_MS = 1000 };
+
+static struct {
+	bool running;
+	pthread_t thread;
+	int fd;
+	_Atomic bool stop;
+	_Atomic(struct esp_table *) retired; /* pushed by whoever makes tables, taken by the thread */
+	struct esp_table *waiting;           /* the thread's: for their grace period */
+	bool failed;                         /* a file could not be written */
+} keeper = {.fd = -1};
+
+void
+esp_keeper_wake(void)
+{
+	eventfd_write(keeper.fd, 1);
+}
+
+void
+esp_sa_free(struct esp_sa *sa)
+{
+	esp_crypto_free(sa->session);
+	explicit_bzero(sa, sizeof(*sa));
+	free(sa);
+}
+
+int
+esp_keeper_reserve(struct esp_sa *sa, uint64_t block)
+{
+	struct esp_saved saved = esp_sa_saved(sa, block);
+	int error = esp_state_save(sa, &saved);
+
+	if (error != 0)
+		return error;
+	if (sa->outbound)
+		esp_sa_allow(sa, saved.number);
+	/* Pairs with the exchange in count() of sa.c. */
+	atomic_store_explicit(&sa->wake_at, sa->outbound ? saved.number - block / 2 : saved.number + block,
+			      memory_order_release);
+	return 0;
+}
+
+static void
+reserve(struct esp_sa *sa)
+{
+	int error;
+
+	/* Pairs with count() in sa.c. */
+	if (atomic_load_explicit(&sa->wake_at, memory_order_acquire) != UINT64_MAX)
+		return;
+	error = esp_keeper_reserve(sa, sa->outbound ? ESP_BLOCK : ESP_BLOCK_FIRST);
+	if (error == 0)
+		return;
+	keeper.failed = true;
+	log_error(
+		"event=esp_state_failed ipsec=%s spi=%#" PRIx32
+		" text=\"its sequence numbers cannot be saved: %s\" "
+		"remedy=\"make room where state = DIRECTORY is, before those that were saved are used up\"\n",
+		sa->name, sa->spi, strerror(-error));
+}
+
+static void
+tell_limits(struct esp_sa *sa)
+{
+	/* Pair with tell() in sa.c; once for each. */
+	if (atomic_load_explicit(&sa->told_soft, memory_order_relaxed) && !sa->logged_soft) {
+		sa->logged_soft = true;
+		log_warning("event=esp_soft_limit ipsec=%s spi=%#" PRIx32
+			    " text=\"its key has served its time\" "
+			    "remedy=\"give both ends another, and reload\"\n",
+			    sa->name, sa->spi);
+	}
+	if (atomic_load_explicit(&sa->told_hard, memory_order_relaxed) && !sa->logged_hard) {
+		sa->logged_hard = true;
+		log_error("event=esp_hard_limit ipsec=%s spi=%#" PRIx32
+			  " text=\"its key is used up, and what it would "
+			  "protect is dropped\" remedy=\"give both ends another, and reload\"\n",
+			  sa->name, sa->spi);
+	}
+}
+
+static void
+serve(const struct esp_table *table)
+{
+	keeper.failed = false;
+	for (uint32_t i = 0; table != NULL && i < table->num_sas; i++) {
+		reserve(table->sa[i]);
+		tell_limits(table->sa[i]);
+	}
+}
+
+static bool
+has(const struct esp_table *table, const struct esp_sa *sa)
+{
+	for (uint32_t i = 0; table != NULL && i < table->num_sas; i++)
+		if (table->sa[i] == sa)
+			return true;
+	return false;
+}
+
+/* Tables are retired in the order in which they were made: an SA that the next has not is in none after it.
+ */
+static void
+free_table(struct esp_table *table)
+{
+	for (uint32_t i = 0; i < table->num_sas; i++)
+		if (!has(table->successor, table->sa[i]))
+			esp_sa_free(table->sa[i]);
+	free(table);
+}
+
+/* Oldest first. */
+static void
+take_retired(void)
+{
+	/* Pairs with the push in esp_keeper_retire. */
+	struct esp_table *table = atomic_exchange_explicit(&keeper.retired, NULL, memory_order_acquire);
+	struct esp_table *turned = NULL, **end = &keeper.waiting;
+
+	while (table != NULL) {
+		struct esp_table *older = table->next_retired;
+
+		table->grace = engine_grace_start();
+		table->next_retired = turned;
+		turned = table;
+		table = older;
+	}
+	while (*end != NULL)
+		end = &(*end)->next_retired;
+	*end = turned;
+}
+
+static void
+reap(bool all)
+{
+	struct esp_table *table;
+
+	while ((table = keeper.waiting) != NULL && (all || engine_grace_over(table->grace))) {
+		keeper.waiting = table->next_retired;
+		free_table(table);
+	}
+}
+
+static void *
+keep(void *unused)
+{
+	struct pollfd ready = {.fd = keeper.fd, .events = POLLIN};
+	eventfd_t value;
+
+	(void)unused;
+	/* Pairs with the store in esp_keeper_stop. */
+	while (!atomic_load_explicit(&keeper.stop, memory_order_acquire)) {
+		int timeout = keeper.waiting != NULL ? GRACE_MS : keeper.failed ? RETRY_MS : -1;
+
+		if (poll(&ready, 1, timeout) > 0)
+			eventfd_read(keeper.fd, &value);
+		/* Pairs with the store in esp_change_commit. */
+		serve(atomic_load_explicit(&esp_table, memory_order_acquire));
+		take_retired();
+		reap(false);
+	}
+	return NULL;
+}
+
+int
+esp_keeper_start(void)
+{
+	int error;
+
+	if (keeper.running)
+		return 0;
+	keeper.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (keeper.fd < 0)
+		return -errno;
+	atomic_init(&keeper.stop, false);
+	error = pthread_create(&keeper.thread, NULL, keep, NULL);
+	keeper.running = error == 0;
+	if (error != 0)
+		close(keeper.fd);
+	return -error;
+}
+
+void
+esp_keeper_retire(struct esp_table *table)
+{
+	/* Only one thread makes tables, so nothing else is pushed meanwhile. */
+	table->next_retired = atomic_load_explicit(&keeper.retired, memory_order_relaxed);
+	/* Pairs with the exchange in take_retired. */
+	while (!atomic_compare_exchange_weak_explicit(&keeper.retired, &table->next_retired, table,
+						      memory_order_release, memory_order_relaxed))
+		;
+	esp_keeper_wake();
+}
+
+/* An end in order wastes no numbers. */
+static void
+give_back(struct esp_table *table)
+{
+	for (uint32_t i = 0; i < table->num_sas; i++) {
+		struct esp_saved saved = esp_sa_saved(table->sa[i], 0);
+
+		esp_state_save(table->sa[i], &saved);
+	}
+}
+
+void
+esp_keeper_stop(void)
+{
+	struct esp_table *table;
+
+	if (!keeper.running)
+		return;
+	/* Pairs with the load in keep(). */
+	atomic_store_explicit(&keeper.stop, true, memory_order_release);
+	esp_keeper_wake();
+	pthread_join(keeper.thread, NULL);
+	take_retired();
+	reap(true);
+	table = atomic_exchange_explicit(&esp_table, NULL, memory_order_acq_rel); /* no core runs */
+	if (table != NULL) {
+		give_back(table);
+		free_table(table);
+	}
+	close(keeper.fd);
+	memset(&keeper, 0, sizeof(keeper));
+	keeper.fd = -1;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames on their way out: ESP, in transport mode, between the IP header and what followed it.  A frame that
+ * policy wants protected and that cannot be is dropped: none leaves plain.
+ */
+#include "dataplane/core/stats.h"
+#include "dataplane/esp/esp.h"
+#include "dataplane/esp/frame.h"
+#include "dataplane/esp/protected.h"
+#include "dataplane/esp/table.h"
+
+_Static_assert(CORE_BURST <= ESP_BATCH, "a burst is one batch at most");
+
+/* Frames of one security association, each in its place of the burst. */
+struct out_run {
+	struct core *core;
+	struct esp_sa *sa;
+	uint32_t num, bytes;
+	struct rte_mbuf **place[ESP_BATCH];
+	struct esp_frame frame[ESP_BATCH];
+	struct esp_batch batch;
+};
+
+static void
+drop(struct core *core, struct rte_mbuf **place, enum engine_esp_drop reason)
+{
+	core->stats.esp_drop[reason]++;
+	rte_pktmbuf_free(*place);
+	*place = NULL;
+}
+
+/* Padding 1, 2, 3, its length, and the protocol within; the ciphertext ends at a multiple of four. */
+static uint8_t *
+trail(uint8_t *end, uint32_t len, uint8_t proto)
+{
+	uint8_t pad = (uint8_t)(-(len + 2) & 3u);
+
+	for (uint8_t i = 1; i <= pad; i++)
+		*end++ = i;
+	*end++ = pad;
+	*end++ = proto;
+	return end;
+}
+
+/* Makes room in the frame, writes all but the ciphertext and the ICV. */
+static void
+frame_up(struct out_run *run, uint32_t i, uint64_t number)
+{
+	struct rte_mbuf *m = *run->place[i];
+	struct esp_frame *frame = &run->frame[i];
+	uint32_t headers = frame->at + frame->ip_len, len = m->data_len - headers;
+	uint8_t *from = rte_pktmbuf_mtod(m, uint8_t *), *data, *esp, *end;
+	uint64_t iv = run->sa->iv_base + number;
+
+	end = trail(from + m->data_len, len, frame->proto);
+	m->data_off -= ESP_HEADER;
+	data = from - ESP_HEADER;
+	memmove(data, from, headers);
+	esp = data + headers;
+	store_be32(esp, run->sa->spi);
+	store_be32(esp + 4, (uint32_t)number);
+	store_be64(esp + 8, iv);
+	memcpy(run->batch.nonce[i], run->sa->salt, ESP_SALT_LEN);
+	memcpy(run->batch.nonce[i] + ESP_SALT_LEN, esp + 8, ESP_IV_LEN);
+	store_be32(run->batch.header[i], run->sa->spi);
+	store_be64(run->batch.header[i] + 4, number);
+	esp_batch_add(&run->batch, esp + ESP_HEADER, (uint32_t)(end - esp) - ESP_HEADER, end);
+	m->data_len = (uint16_t)(end + ESP_ICV_LEN - data);
+	m->pkt_len = m->data_len;
+	esp_frame_become(data + frame->at, frame->v4, ESP_PROTO, m->data_len - headers);
+	m->ol_flags |= esp_protected;
+}
+
+static void
+give_up(struct out_run *run, uint32_t i, enum engine_esp_drop reason)
+{
+	esp_sa_drop(run->sa, reason);
+	drop(run->core, run->place[i], reason);
+}
+
+/* What has been collected. */
+static void
+finish(struct out_run *run)
+{
+	uint64_t number = esp_sa_take(run->sa, run->num, run->bytes);
+
+	for (uint32_t i = 0; i < run->num; i++) {
+		if (number != 0)
+			frame_up(run, i, number + i);
+		else
+			give_up(run, i, ENGINE_ESP_LIMIT);
+	}
+	if (number == 0)
+		return;
+	esp_crypto_run(run->sa->session, &run->batch);
+	for (uint32_t i = 0; i < run->num; i++) {
+		if (run->batch.status[i] == 0)
+			run->core->stats.esp_sent++;
+		else
+			give_up(run, i, ENGINE_ESP_ICV);
+	}
+}
+
+/* The next frames are of `sa`. */
+static void
+turn(struct out_run *run, struct esp_sa *sa)
+{
+	if (run->num > 0)
+		finish(run);
+	run->sa = sa;
+	run->num = run->bytes = run->batch.num = 0;
+}
+
+static bool
+fits(const struct rte_mbuf *m, uint32_t mtu)
+{
+	return m->nb_segs == 1 && m->data_len + ESP_OVERHEAD <= mtu + ESP_ETH_LEN &&
+	       rte_pktmbuf_headroom(m) >= ESP_HEADER && rte_pktmbuf_tailroom(m) >= ESP_OVERHEAD - ESP_HEADER;
+}
+
+static void
+collect(struct out_run *run, const struct esp_peer *peer, struct rte_mbuf **place, uint32_t mtu,
+	const struct esp_frame *frame)
+{
+	if (!fits(*place, mtu)) {
+		esp_sa_drop(peer->out, ENGINE_ESP_LENGTH);
+		drop(run->core, place, ENGINE_ESP_LENGTH);
+		return;
+	}
+	if (peer->out != run->sa)
+		turn(run, peer->out);
+	run->place[run->num] = place;
+	run->frame[run->num++] = *frame;
+	run->bytes += (*place)->data_len;
+}
+
+/* NULL: the frame leaves as it is. */
+static const struct esp_peer *
+peer_of(const struct esp_table *table, struct rte_mbuf *m, struct esp_frame *frame)
+{
+	const struct esp_peer *peer;
+
+	if ((m->ol_flags & esp_protected) != 0 ||
+	    !esp_frame_look(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, frame) ||
+	    esp_frame_is_discovery(frame, m->data_len))
+		return NULL;
+	peer = esp_table_peer(table, frame->dst);
+	return peer != NULL && peer->encrypt ? peer : NULL;
+}
+
+uint16_t
+esp_out(struct core *core, uint16_t port, uint32_t mtu, struct rte_mbuf **frames, uint16_t count)
+{
+	/* Pairs with the store in esp_change_commit. */
+	const struct esp_table *table = atomic_load_explicit(&esp_table, memory_order_acquire);
+	struct out_run run;
+	uint16_t kept = 0;
+
+	if (table == NULL)
+		return count;
+	run.core = core;
+	run.num = 0;
+	turn(&run, NULL);
+	for (uint16_t i = 0; i < count; i++) {
+		struct esp_frame frame;
+		const struct esp_peer *peer = peer_of(table, frames[i], &frame);
+
+		if (peer == NULL)
+			continue;
+		if (peer->out == NULL || peer->port != port)
+			drop(core, &frames[i], ENGINE_ESP_NO_SA);
+		else
+			collect(&run, peer, &frames[i], mtu, &frame);
+	}
+	turn(&run, NULL);
+	for (uint16_t i = 0; i < count; i++)
+		if (frames[i] != NULL)
+			frames[kept++] = frames[i];
+	return kept;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A security association: one direction, one SPI, one key.  Made and freed off the cores (change.c); an
+ * outbound one is shared by all cores, the window of an inbound one is its owner's, the core that its packets
+ * came to first.
+ */
+#ifndef DATAPLANE_ESP_SA_H
+#define DATAPLANE_ESP_SA_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rte_common.h>
+
+#include "dataplane/engine.h"
+#include "dataplane/esp/crypto.h"
+#include "dataplane/esp/window.h"
+
+/* Sequence numbers are used when the file says that those before a later one may have been. */
+#define ESP_BLOCK_FIRST (1ull << 20) /* that a start takes: an end without a farewell wastes them */
+#define ESP_BLOCK (1ull << 24)       /* later ones: fetched when half of the one before is left */
+#define ESP_CHECK_LEN 16u
+#define ESP_NO_OWNER UINT32_MAX
+
+/* What is kept over restarts, in a file. */
+struct esp_saved {
+	uint64_t number; /* outbound: the first that is free; inbound: the highest taken */
+	uint64_t iv;     /* outbound: the first that is free */
+	uint64_t packets, bytes;
+};
+
+struct esp_sa {
+	uint32_t spi;
+	bool outbound;
+	uint16_t port;
+	struct wire_addr local, peer;
+	uint8_t salt[ESP_SALT_LEN];
+	uint8_t check[ESP_CHECK_LEN]; /* tells keys apart, and tells nothing of them */
+	void *session;
+	uint64_t iv_base;         /* IV less the sequence number; wraps */
+	uint64_t begun;           /* inbound: the window's highest at first */
+	char name[ONE_PORT_NAME]; /* of its section */
+	_Atomic uint64_t soft_packets, soft_bytes, hard_packets,
+		hard_bytes; /* 0: none; reload changes them */
+
+	/* Written by cores, read by all. */
+	_Atomic uint64_t packets __rte_cache_aligned, bytes;
+	_Atomic uint64_t
+		next; /* outbound: the first number not used; inbound: one above the window's highest */
+	_Atomic uint64_t ceiling; /* outbound: numbers below it may be used; written by the keeper */
+	_Atomic uint64_t wake_at; /* the keeper is woken when `next` is here; UINT64_MAX: it has been */
+	_Atomic uint64_t dropped[ENGINE_ESP_DROP_MAX];
+	_Atomic bool told_soft, told_hard; /* the keeper has been woken for them, */
+	bool logged_soft, logged_hard;     /* and has told of them */
+	/* Inbound. */
+	_Atomic uint32_t owner; /* core */
+	struct esp_window window;
+};
+
+/* Takes `count` sequence numbers; 0: none are left at the moment, or a limit is reached. */
+uint64_t esp_sa_take(struct esp_sa *sa, uint32_t count, uint32_t bytes);
+/* True: packets or bytes are at the hard limit. */
+bool esp_sa_exhausted(struct esp_sa *sa);
+/* An inbound packet that was authenticated and is new. */
+void esp_sa_count(struct esp_sa *sa, uint32_t bytes);
+void esp_sa_drop(struct esp_sa *sa, enum engine_esp_drop reason);
+/* What a file is to say, for so many numbers more; a restart begins there. */
+struct esp_saved esp_sa_saved(const struct esp_sa *sa, uint64_t block);
+/* Begin, or go on after a restart; `iv` is a number that only grows over restarts. */
+void esp_sa_begin(struct esp_sa *sa, const struct esp_saved *saved, uint64_t iv);
+/* The file says so: numbers up to there may be used. */
+void esp_sa_allow(struct esp_sa *sa, uint64_t ceiling);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who is spoken to how: peers by address, inbound security associations by SPI.  Immutable; a change is
+ * another table (change.c).
+ */
+#ifndef DATAPLANE_ESP_TABLE_H
+#define DATAPLANE_ESP_TABLE_H
+
+#include "dataplane/esp/sa.h"
+
+#define ESP_SAS_MAX (3 * CONFIG_IPSEC_MAX)
+#define ESP_PEER_SLOTS 256u
+#define ESP_SA_SLOTS 1024u
+
+struct esp_peer {
+	struct wire_addr addr;
+	uint16_t port;
+	bool encrypt;
+	struct esp_sa *out; /* NULL: there is none */
+};
+
+struct esp_table {
+	uint32_t num_peers, num_sas;
+	struct esp_peer peer[CONFIG_IPSEC_MAX];
+	struct esp_sa *sa[ESP_SAS_MAX];
+	uint16_t peer_slot[ESP_PEER_SLOTS], sa_slot[ESP_SA_SLOTS]; /* index + 1; 0: free */
+	/* When it is out of use: what came after it, for whom the keeper frees it. */
+	struct esp_table *successor, *next_retired;
+	uint64_t grace;
+};
+
+/* Cores: of this moment, to be used until their next quiescent state.  NULL: everything is plain. */
+extern _Atomic(struct esp_table *) esp_table;
+
+struct esp_peer *esp_table_add_peer(struct esp_table *table, const struct wire_addr *addr);
+void esp_table_add_sa(struct esp_table *table, struct esp_sa *sa);
+/* NULL: there is none.  `addr` as in a GID; of inbound security associations. */
+const struct esp_peer *esp_table_peer(const struct esp_table *table, const uint8_t addr[16]);
+struct esp_sa *esp_table_sa(const struct esp_table *table, uint32_t spi);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The anti-replay window of an inbound security association (RFC 4303 section 3.4.3 and appendix A, RFC
+ * 6479): 64-bit sequence numbers, of which a packet carries the lower half.
+ */
+#ifndef DATAPLANE_ESP_WINDOW_H
+#define DATAPLANE_ESP_WINDOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define ESP_WINDOW_WORDS 128u
+/* The word with the highest number is partly of numbers to come. */
+#define ESP_WINDOW ((ESP_WINDOW_WORDS - 1) * 64)
+
+/* Zeroed: nothing was received. */
+struct esp_window {
+	uint64_t highest; /* number that was taken */
+	uint64_t seen[ESP_WINDOW_WORDS];
+};
+
+/*
+ * The number that a packet means by its lower half: the nearest in or above the window whose highest is this;
+ * 0: there is none.
+ */
+static inline uint64_t
+esp_window_number(uint64_t highest, uint32_t low)
+{
+	uint32_t high = (uint32_t)(highest >> 32), top = (uint32_t)highest;
+	uint32_t bottom = top - (ESP_WINDOW - 1);
+
+	if (top >= ESP_WINDOW - 1) {
+		if (low < bottom)
+			high++;
+	} else if (low >= bottom) {
+		if (high == 0)
+			return 0;
+		high--;
+	}
+	return (uint64_t)high << 32 | low;
+}
+
+static inline bool
+esp_window_allows(const struct esp_window *window, uint64_t number)
+{
+	if (number > window->highest)
+		return true;
+	return number != 0 && window->highest - number < ESP_WINDOW &&
+	       (window->seen[number / 64 % ESP_WINDOW_WORDS] >> number % 64 & 1) == 0;
+}
+
+/* Of a packet that was authenticated; false: it is a replay. */
+static inline bool
+esp_window_take(struct esp_window *window, uint64_t number)
+{
+	uint64_t word = window->highest / 64, last = number / 64;
+
+	if (!esp_window_allows(window, number))
+		return false;
+	if (number > window->highest) {
+		if (last - word > ESP_WINDOW_WORDS)
+			word = last - ESP_WINDOW_WORDS;
+		while (word < last)
+			window->seen[++word % ESP_WINDOW_WORDS] = 0;
+		window->highest = number;
+	}
+	window->seen[last % ESP_WINDOW_WORDS] |= 1ull << number % 64;
+	return true;
+}
+
+#endif

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "liar.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LIES 16u
+#define ANY_REPLY 0xffu
+#define TICK_NS 10000000u
+
+/* In place of a byte of the reply. */
+enum { AT_LENGTH = 0xff, AT_FDS = 0xfe };
+
+struct liar liar;
+
+static int sock = -1, far_end = -1, arena_fd = -1, wake_fd = -1;
+static struct one_msg asked;
+static uint64_t used, now;
+static uint32_t last_id, replies;
+static struct {
+	uint8_t reply, at, value;
+} lies[LIES];
+static uint32_t num_lies;
+
+/* ---- the system calls of the library ---- */
+
+int __real_connect(int fd, const struct sockaddr *address, socklen_t len);
+int __wrap_connect(int fd, const struct sockaddr *address, socklen_t len);
+ssize_t __real_sendmsg(int fd, const struct msghdr *header, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *header, int flags);
+ssize_t __real_recvmsg(int fd, struct msghdr *header, int flags);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *header, int flags);
+int __real_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
+
+/* It waits for something that never comes: not for long. */
+int
+__wrap_clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	if (now == 0)
+		return __real_clock_gettime(clock, ts);
+	now += TICK_NS;
+	ts->tv_sec = (time_t)(now / 1000000000);
+	ts->tv_nsec = (long)(now % 1000000000);
+	return 0;
+}
+
+int
+__wrap_connect(int fd, const struct sockaddr *address, socklen_t len)
+{
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+		return -1;
+	dup2(ends[0], fd);
+	close(ends[0]);
+	sock = fd;
+	far_end = ends[1];
+	return 0;
+}
+
+ssize_t
+__wrap_sendmsg(int fd, const struct msghdr *header, int flags)
+{
+	if (fd != sock)
+		return __real_sendmsg(fd, header, flags);
+	memcpy(&asked, header->msg_iov->iov_base, sizeof(asked));
+	return (ssize_t)sizeof(asked);
+}
+
+/* ---- replies ---- */
+
+static uint64_t
+arena_new(uint64_t size)
+{
+	uint64_t at = used;
+
+	if (size > LIAR_ARENA || used + size > LIAR_ARENA)
+		return LIAR_ARENA - 4096; /* a lie by itself */
+	used += (size + 63) / 64 * 64;
+	return at;
+}
+
+static uint32_t
+log2_of(uint32_t entries)
+{
+	uint32_t log2 = 1;
+
+	while (log2 < 12 && 1u << log2 < entries + 1)
+		log2++;
+	return log2;
+}
+
+static void
+ring_lay_out(uint32_t entries, struct liar_ring *ring, struct one_cq_created *out)
+{
+	out->cq = ring->id;
+	out->log2 = log2_of(entries);
+	out->offset = arena_new(sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << out->log2));
+	ring->shm = (struct one_cq_shm *)(void *)(liar.arena + out->offset);
+	ring->tail = 0;
+	/* Behind the end of the arena the program has a lie, and we have a page. */
+	ring->log2 = out->offset + (sizeof(struct one_cqe) << out->log2) < LIAR_ARENA - 4096 ? out->log2 : 4;
+}
+
+static void
+ring_new(uint32_t entries, struct one_cq_created *out)
+{
+	struct liar_ring *ring = &liar.ring[liar.num_rings++ % LIAR_RINGS];
+
+	ring->id = ++last_id;
+	ring_lay_out(entries, ring, out);
+}
+
+static void
+store(struct liar_ring *ring, struct one_cqe *cqe)
+{
+	struct one_cqe *slots = (struct one_cqe *)(ring->shm + 1);
+
+	cqe->phase = one_ring_phase(ring->tail, ring->log2);
+	memcpy((void *)&slots[one_ring_slot(ring->tail, ring->log2)], (const void *)cqe, sizeof(*cqe));
+	ring->tail++;
+	atomic_store(&ring->shm->tail, ring->tail);
+}
+
+static void
+ring_resize(struct one_cq_created *out)
+{
+	struct one_cqe end = {.type = ONE_CQE_SWITCHED};
+
+	for (uint32_t i = 0; i < LIAR_RINGS; i++) {
+		if (liar.ring[i].shm == NULL || liar.ring[i].id != asked.cq_resize.cq)
+			continue;
+		store(&liar.ring[i], &end);
+		ring_lay_out(asked.cq_resize.entries, &liar.ring[i], out);
+	}
+}
+
+static void
+qp_new(struct one_qp_created *out)
+{
+	uint32_t place = liar.num_qps++ % LIAR_QPS;
+
+	out->qp = liar.qp[place] = ++last_id;
+	out->qpn = 0x100 + last_id;
+	out->doorbell = liar.num_qps;
+	out->sq_log2 = 5;
+	out->rq_log2 = 5;
+	out->shm = arena_new(sizeof(struct one_qp_shm));
+	out->sq = arena_new(sizeof(struct one_wqe) << 5);
+	out->rq = arena_new(sizeof(struct one_wqe) << 5);
+	liar.qp_shm[place] = (struct one_qp_shm *)(void *)(liar.arena + out->shm);
+}
+
+static void
+welcome(struct one_welcome *w)
+{
+	struct one_cq_created async;
+
+	ring_new(15, &async);
+	*w = (struct one_welcome){.version = ONE_ABI_VERSION,
+				  .family = AF_INET,
+				  .mtu = 4096,
+				  .port = "p0",
+				  .addr = {192, 0, 2, 1},
+				  .arena_size = LIAR_ARENA,
+				  .async_cq = async.cq,
+				  .async_cq_offset = async.offset,
+				  .async_cq_log2 = async.log2,
+				  .node_id = 1};
+	w->limits = (struct one_limits){.max_pz = 256,
+					.max_cq = 64,
+					.max_cq_entries = 1024,
+					.max_qp = 64,
+					.max_qp_wr = 32,
+					.max_sge = ONE_MAX_SGE,
+					.max_listen = 16,
+					.max_mr = 64,
+					.max_mw = 64,
+					.max_srq = 16,
+					.max_srq_wr = 32,
+					.max_ah = 16,
+					.max_rd_atomic = 16,
+					.max_private_data = 64,
+					.max_segments = 16,
+					.max_mr_bytes = 1 << 20,
+					.max_mr_total = 1 << 20,
+					.max_message = ONE_MESSAGE_MAX};
+}
+
+static void
+answer(struct one_reply *reply)
+{
+	memset(reply, 0, sizeof(*reply));
+	reply->type = asked.type;
+	reply->seq = asked.seq;
+	switch (asked.type) {
+	case ONE_MSG_HELLO:
+		welcome(&reply->welcome);
+		break;
+	case ONE_MSG_CQ_CREATE:
+		ring_new(asked.cq_create.entries, &reply->cq);
+		break;
+	case ONE_MSG_CQ_RESIZE:
+		ring_resize(&reply->cq);
+		break;
+	case ONE_MSG_QP_CREATE:
+		qp_new(&reply->qp);
+		break;
+	case ONE_MSG_SRQ_CREATE:
+		reply->srq.srq = liar.srq = ++last_id;
+		reply->srq.log2 = 5;
+		reply->srq.shm = arena_new(sizeof(struct one_srq_shm));
+		reply->srq.rq = arena_new(sizeof(struct one_wqe) << 5);
+		break;
+	case ONE_MSG_LISTEN:
+		reply->listening.listener = liar.listener = ++last_id;
+		reply->listening.service = asked.listen.service != 0 ? asked.listen.service : 2000;
+		break;
+	case ONE_MSG_MW_CREATE:
+		reply->mw.mw = ++last_id;
+		reply->mw.key = last_id << 8;
+		break;
+	default:
+		reply->id.id = ++last_id;
+		break;
+	}
+}
+
+/* One or two. */
+static void
+give_fds(struct msghdr *header, uint32_t num)
+{
+	int fds[2] = {dup(arena_fd), dup(wake_fd)};
+	struct cmsghdr *cmsg = header->msg_control;
+
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(num * sizeof(int));
+	memcpy(CMSG_DATA(cmsg), fds, num * sizeof(int));
+	header->msg_controllen = CMSG_SPACE(num * sizeof(int));
+	for (uint32_t i = num; i < 2; i++)
+		close(fds[i]);
+}
+
+ssize_t
+__wrap_recvmsg(int fd, struct msghdr *header, int flags)
+{
+	uint32_t num_fds = asked.type == ONE_MSG_HELLO ? 2 : 0;
+	ssize_t len = (ssize_t)sizeof(struct one_reply);
+	struct one_reply reply;
+
+	if (fd != sock)
+		return __real_recvmsg(fd, header, flags);
+	answer(&reply);
+	for (uint32_t i = 0; i < num_lies; i++) {
+		if (lies[i].reply != ANY_REPLY && lies[i].reply != replies)
+			continue;
+		if (lies[i].at == AT_LENGTH)
+			len = lies[i].value;
+		else if (lies[i].at == AT_FDS)
+			num_fds = lies[i].value % 3;
+		else
+			((uint8_t *)&reply)[lies[i].at] = lies[i].value;
+	}
+	replies++;
+	memcpy(header->msg_iov->iov_base, &reply, sizeof(reply));
+	header->msg_flags = 0;
+	header->msg_controllen = 0;
+	if (num_fds > 0)
+		give_fds(header, num_fds);
+	return len;
+}
+
+void
+liar_lie(struct bytes *record)
+{
+	replies = 0;
+	for (num_lies = 0; num_lies < LIES && record->left >= 3; num_lies++) {
+		lies[num_lies].reply = (uint8_t)record_number(record, 1);
+		lies[num_lies].at = (uint8_t)record_number(record, 1);
+		lies[num_lies].value = (uint8_t)record_number(record, 1);
+	}
+}
+
+/* ---- the arena ---- */
+
+static uint32_t
+object_of(uint8_t which)
+{
+	if (which < 0x80)
+		return liar.qp[which % LIAR_QPS];
+	return which == 0x80 ? liar.listener : which == 0x81 ? liar.srq : which == 0x82 ? 2 : which - 0x83u;
+}
+
+void
+liar_complete(struct bytes *record)
+{
+	struct liar_ring *ring = &liar.ring[record_number(record, 1) % LIAR_RINGS];
+	struct one_cqe cqe = {.type = (uint8_t)record_number(record, 1)};
+	uint8_t cookie;
+
+	if (ring->shm == NULL)
+		return;
+	cqe.status = (uint8_t)record_number(record, 1);
+	cqe.object = object_of((uint8_t)record_number(record, 1));
+	cqe.flags = (uint8_t)record_number(record, 1);
+	cookie = (uint8_t)record_number(record, 1);
+	cqe.cookie = cookie == 0xff ? record_number(record, 8) : cookie * 4096ull;
+	cqe.length = (uint32_t)record_number(record, 4);
+	cqe.imm = (uint32_t)record_number(record, 4);
+	cqe.op = (uint8_t)record_number(record, 1);
+	store(ring, &cqe);
+}
+
+void
+liar_poke(struct bytes *record)
+{
+	uint64_t at = record_number(record, 4) % LIAR_ARENA;
+
+	record_fill(record, liar.arena + at, record->left < LIAR_ARENA - at ? record->left : LIAR_ARENA - at);
+}
+
+void
+liar_progress(struct bytes *record)
+{
+	struct one_qp_shm *shm = liar.qp_shm[record_number(record, 1) % LIAR_QPS];
+
+	if (shm == NULL)
+		return;
+	atomic_store(&shm->state, (uint32_t)record_number(record, 1));
+	atomic_store(&shm->sq_head, (uint32_t)record_number(record, 4));
+	atomic_store(&shm->sq_done, (uint32_t)record_number(record, 4));
+	atomic_store(&shm->rq_head, (uint32_t)record_number(record, 4));
+	atomic_store(&shm->rq_done, (uint32_t)record_number(record, 4));
+	shm->private_len = (uint16_t)record_number(record, 2);
+	shm->family = (uint16_t)record_number(record, 2);
+}
+
+void
+liar_begin(void)
+{
+	struct one_arena *header;
+
+	memset(&liar, 0, sizeof(liar));
+	arena_fd = memfd_create("arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (arena_fd < 0 || wake_fd < 0 || ftruncate(arena_fd, LIAR_ARENA) != 0 ||
+	    fcntl(arena_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+		fuzz_fail("no file in memory");
+	liar.arena = mmap(NULL, LIAR_ARENA, PROT_READ | PROT_WRITE, MAP_SHARED, arena_fd, 0);
+	if (liar.arena == MAP_FAILED)
+		fuzz_fail("no arena");
+	used = 4096;
+	last_id = 0;
+	replies = 0;
+	num_lies = 0;
+	now = 1000000000ull * 1000000;
+	header = (struct one_arena *)(void *)liar.arena;
+	header->magic = ONE_ARENA_MAGIC;
+	header->version = ONE_ABI_VERSION;
+	header->size = LIAR_ARENA;
+	header->doorbells = arena_new(sizeof(struct one_doorbells));
+	header->channels = arena_new(ONE_CHANNELS * sizeof(struct one_channel));
+	header->keys = arena_new(sizeof(struct one_keys));
+}
+
+void
+liar_end(void)
+{
+	now = 0;
+	sock = -1;
+	munmap(liar.arena, LIAR_ARENA);
+	close(arena_fd);
+	close(wake_fd);
+	if (far_end >= 0)
+		close(far_end);
+	far_end = -1;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A hostile data plane, in place of the socket of the client library: it answers as an honest one would, but
+ * for what it is told to say otherwise, and stores what it likes into the arena.
+ */
+#ifndef TESTS_FUZZ_LIAR_H
+#define TESTS_FUZZ_LIAR_H
+
+#include "abi/arena.h"
+#include "abi/message.h"
+#include "tests/fuzz/base/records.h"
+
+#define LIAR_ARENA (1u << 20)
+#define LIAR_RINGS 16u
+#define LIAR_QPS 8u
+
+struct liar_ring {
+	struct one_cq_shm *shm;
+	uint32_t id, log2, tail;
+};
+
+struct liar {
+	uint8_t *arena;
+	uint32_t num_rings, num_qps, listener, srq;
+	struct liar_ring ring[LIAR_RINGS];
+	uint32_t qp[LIAR_QPS];
+	struct one_qp_shm *qp_shm[LIAR_QPS];
+};
+extern struct liar liar;
+
+void liar_begin(void);
+void liar_end(void);
+/* Replies from now on: three bytes a lie, which reply, which byte of it, and what is there instead. */
+void liar_lie(struct bytes *record);
+/* A completion, as its fields in the record have it. */
+void liar_complete(struct bytes *record);
+/* Anything, anywhere in the arena. */
+void liar_poke(struct bytes *record);
+/* Of a queue pair: its state, and how far its rings are taken. */
+void liar_progress(struct bytes *record);
+
+#endif

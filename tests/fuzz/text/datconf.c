@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* dat.conf as libdat reads it: a file of anybody whom DAT_OVERRIDE names. */
+#include <string.h>
+
+#include "api/dat/registry/conf.h"
+#include "tests/fuzz/base/records.h"
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct conf_entry *list = NULL;
+	FILE *file = fmemopen((void *)(uintptr_t)data, size, "r");
+	int skipped;
+
+	if (file == NULL)
+		return 0; /* some C libraries refuse one without bytes */
+	skipped = conf_parse(file, &list);
+	fclose(file);
+	if (skipped < 0)
+		fuzz_fail("no memory for a few lines");
+	for (const struct conf_entry *entry = list; entry != NULL; entry = entry->next) {
+		if (entry->name[0] == '\0' || strlen(entry->name) >= DAT_NAME_MAX_LENGTH ||
+		    entry->library[0] == '\0')
+			fuzz_fail("an entry without a name or a library");
+		conf_is_ours(entry);
+	}
+	conf_free(list);
+	return 0;
+}

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# Pairs of data planes with keys: sourced by esp*.sh after lib.sh.
+ONESIDECTL=${ONESIDECTL:-$BUILD/control/onesidectl}
+PERF=${PERF:-$BUILD/perf/oneside-perf}
+# shellcheck disable=SC2034 # lib.sh's
+CABLE_MTU=4228 # a path MTU of 4096, its headers, and ESP
+
+need_crypto() {
+	ls "$(pkg-config --variable=libdir libdpdk)"/dpdk/pmds-*/librte_crypto_ipsec_mb.so* >/dev/null 2>&1 ||
+		skip "there is no driver for AES-GCM (Debian: librte-crypto-ipsec-mb23)"
+}
+
+# make_key NAME BYTES: $WORK/NAME.key, that many bytes of a key and its salt.
+make_key() {
+	(umask 077 && openssl rand -hex "$2" >"$WORK/$1.key")
+}
+
+# ipsec NAME PEER OUT IN [MORE]: a section as an option; OUT and IN are SPI:FILE.
+ipsec() {
+	printf -- '--ipsec=name=%s,address=%s,out=%s,in=%s%s' "$1" "$2" "$3" "$4" "${5:-}"
+}
+
+ctl() { # PLANE COMMAND...
+	ONESIDE_SOCKET=$(plane_socket "$1") "$ONESIDECTL" "${@:2}"
+}
+
+# drops PLANE REASON: the counter, when it has been published.
+drops() {
+	sleep 0.01
+	ctl "$1" show drops --json | python3 -c "import json,sys; print(sum(c['$2'] for c in json.load(sys.stdin)['drops']))"
+}
+
+# perf_begin OPTIONS...: an exchange between applications of a and of b, under way; perf_end: its end.
+perf_begin() {
+	local tenths=100
+	: >"$WORK/server"
+	ONESIDE_SOCKET=$(plane_socket b) timeout 100 "$PERF" --once "$@" 2>"$WORK/server" &
+	PERF_SERVER=$!
+	APPLICATIONS+=("$PERF_SERVER")
+	until grep -qE 'serving on|published on' "$WORK/server"; do
+		kill -0 "$PERF_SERVER" 2>/dev/null && [ "$tenths" -gt 0 ] || fail "no server of $*: $(cat "$WORK/server")"
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+	ONESIDE_SOCKET=$(plane_socket a) timeout 100 "$PERF" "$@" --node 2 "${HOST:-192.0.2.2}" >"$WORK/out" 2>"$WORK/err" &
+	PERF_CLIENT=$!
+	APPLICATIONS+=("$PERF_CLIENT")
+}
+
+perf_end() {
+	wait "$PERF_CLIENT" || fail "oneside-perf: $(cat "$WORK/err" "$WORK/server")"
+	wait "$PERF_SERVER" || fail "the server of oneside-perf: $(cat "$WORK/server")"
+	APPLICATIONS=()
+}
+
+# perf_break: it was still under way, and is not any more.
+perf_break() {
+	kill "$PERF_CLIENT" "$PERF_SERVER" || fail "the exchange has ended: $(cat "$WORK/err" "$WORK/server")"
+	wait "$PERF_CLIENT" "$PERF_SERVER"
+	APPLICATIONS=()
+}
+
+perf() {
+	perf_begin "$@"
+	perf_end
+}
+
+# perf_dropped PLANE REASON OPTIONS...: an exchange does not begin, and PLANE counts why.
+perf_dropped() {
+	local plane=$1 reason=$2 before tenths=300
+	shift 2
+	before=$(drops "$plane" "$reason")
+	perf_begin "$@"
+	until [ "$(drops "$plane" "$reason")" -gt "$before" ]; do
+		[ "$tenths" -gt 0 ] || fail "$plane counts no $reason"
+		sleep 0.1
+		tenths=$((tenths - 1))
+	done
+	perf_break
+}

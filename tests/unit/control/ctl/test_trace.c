@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What tracing costs the control thread (control/ctl/trace.c), by a clock that stands still but while it
+ * sends. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+#include <rte_lcore.h>
+
+#include "control/ctl/internal.h"
+#include "dataplane/engine.h"
+
+#define CALLERS 24u
+#define SEND_NS 20000u
+#define LOOP_NS (NS_PER_MS / 10)
+
+struct control control;
+struct ctl_callers ctl_callers = TAILQ_HEAD_INITIALIZER(ctl_callers);
+
+static uint64_t clock_ns = NS_PER_S, sending_ns, sent, told_lost;
+static struct ctl_caller callers[CALLERS];
+
+/* ---- what it needs of others ---- */
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
+unsigned int __wrap_rte_get_next_lcore(unsigned int i, int skip_main, int wrap);
+unsigned int __wrap_rte_get_main_lcore(void);
+
+int
+__wrap_clock_gettime(clockid_t id, struct timespec *ts)
+{
+	ts->tv_sec = (time_t)(clock_ns / NS_PER_S);
+	ts->tv_nsec = (long)(clock_ns % NS_PER_S);
+	return 0;
+}
+
+unsigned int
+__wrap_rte_get_next_lcore(unsigned int i, int skip_main, int wrap)
+{
+	return i == UINT32_MAX ? 0 : RTE_MAX_LCORE;
+}
+
+unsigned int
+__wrap_rte_get_main_lcore(void)
+{
+	return 1;
+}
+
+void *
+engine_qp_owner(uint32_t qpn)
+{
+	return NULL;
+}
+
+bool
+ctl_push(struct ctl_caller *caller, json_t *packet)
+{
+	const json_t *lost = json_object_get(packet, "lost");
+
+	if (caller == &callers[0] && lost != NULL)
+		told_lost += (uint64_t)json_integer_value(lost);
+	sent += lost == NULL && caller == &callers[0];
+	json_decref(packet);
+	clock_ns += SEND_NS;
+	sending_ns += SEND_NS;
+	return true;
+}
+
+void
+ctl_refuse(struct ctl_caller *caller, const char *format, ...)
+{
+	fail();
+}
+
+/* ---- tests ---- */
+
+/* Edges without end, and as many who look as may: nine tenths of the time are left, at any time. */
+static void
+test_share(void **state)
+{
+	static const char *const names[] = {"one", "other"};
+	static const struct state_machine machine = {.object = "connection", .name = names};
+	const struct ctl_request all = {.command = CTL_TRACE};
+	uint64_t edges = 0, begin = clock_ns;
+
+	RTE_PER_LCORE(_lcore_id) = 0;
+	control.now = clock_ns;
+	TAILQ_INIT(&control.clients);
+	for (uint32_t i = 0; i < CALLERS; i++) {
+		TAILQ_INSERT_TAIL(&ctl_callers, &callers[i], link);
+		assert_int_equal(ctl_trace_start(&callers[i], &all), 0);
+	}
+	while (clock_ns < begin + 10 * NS_PER_S) {
+		uint64_t before = sending_ns;
+
+		for (int i = 0; i < 64; i++, edges++)
+			ctl_edge(&machine, 7, 0, 1, "a test", true);
+		ctl_trace_poll();
+		/* Nobody waits for long. */
+		assert_in_range(sending_ns - before, 0, 3 * NS_PER_MS);
+		clock_ns += LOOP_NS;
+		control.now = clock_ns;
+	}
+	assert_in_range(sending_ns, (clock_ns - begin) / 20, (clock_ns - begin) * 11 / 100);
+	/* What there was no time for is lost, and told so. */
+	for (uint32_t i = 0; i < 1000000 && sent + told_lost < edges; i++) {
+		ctl_trace_poll();
+		clock_ns += LOOP_NS;
+		control.now = clock_ns;
+	}
+	assert_int_equal(sent + told_lost, edges);
+	assert_in_range(sent, 100, edges / 2);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_share),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is proposed for machines of many makes, what is refused, and that the files are what the data plane
+ * reads. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "config/address.h"
+#include "machine.h"
+
+static struct setup_plan plan;
+static char why[1024];
+
+/* One port with this address; `way`: SETUP_WAYS for the best. */
+static struct setup_port *
+add_port(const char *name, enum setup_way way, const char *address)
+{
+	struct setup_port *port;
+	bool has_prefix;
+
+	if (plan.machine == NULL)
+		plan = (struct setup_plan){.machine = &made, .cores = 1};
+	port = &plan.port[plan.ports];
+	assert_int_equal(setup_device_find(&made, name, &port->device, why, sizeof(why)), 0);
+	port->way = way != SETUP_WAYS ? way : setup_way_best(&made, &port->device);
+	assert_int_equal(config_addr_parse(address, &port->addr, &has_prefix), 0);
+	strcpy(port->cable, "/run/oneside/cable");
+	plan.ports++;
+	return port;
+}
+
+static void
+take_away(const char *iface)
+{
+	strcpy(plan.given[plan.givens++], iface);
+}
+
+static void
+assert_refused(int error, const char *sentence)
+{
+	why[0] = '\0';
+	assert_int_equal(setup_plan_check(&plan, why, sizeof(why)), error);
+	if (strstr(why, sentence) == NULL)
+		fail_msg("\"%s\" does not say \"%s\"", why, sentence);
+}
+
+static void
+steps(const struct setup_plan *of, FILE *out)
+{
+	setup_text_steps(of, "oneside", out);
+}
+
+static char *
+text_of(void (*write)(const struct setup_plan *of, FILE *out))
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	write(&plan, out);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static void
+assert_text(void (*write)(const struct setup_plan *of, FILE *out), const char *part, bool there)
+{
+	char *text = text_of(write);
+
+	if ((strstr(text, part) != NULL) != there)
+		fail_msg("%s \"%s\":\n%s", there ? "there is no" : "there is", part, text);
+	free(text);
+}
+#define assert_eal(part) assert_text(setup_text_eal, part, true)
+#define assert_step(part) assert_text(steps, part, true)
+#define assert_no_step(part) assert_text(steps, part, false)
+
+/* It can be, and the data plane's own reader takes what is written, as it was meant. */
+static void
+assert_good(void)
+{
+	static struct config config;
+	struct setup_files files;
+	char path[128];
+
+	if (setup_plan_check(&plan, why, sizeof(why)) != 0)
+		fail_msg("%s", why);
+	snprintf(path, sizeof(path), "%s/oneside.conf", made_root);
+	assert_int_equal(setup_files_name(&files, path, why, sizeof(why)), 0);
+	if (setup_files_write(&files, &plan, true, why, sizeof(why)) != 0)
+		fail_msg("%s", why);
+	config_defaults(&config);
+	if (config_read(&config, path, why, sizeof(why)) != 0 ||
+	    config_validate(&config, why, sizeof(why)) != 0)
+		fail_msg("%s", why);
+	assert_int_equal(config.num_ports, plan.ports);
+	assert_int_equal(config.node, plan.node);
+	assert_int_equal(config.num_peers, plan.peers);
+	for (uint32_t i = 0; i < plan.ports; i++)
+		assert_true(config_addr_equal(&config.port[i].addr, &plan.port[i].addr));
+}
+
+static int
+begin(void **state)
+{
+	memset(&plan, 0, sizeof(plan));
+	return made_begin(state);
+}
+
+static void
+assert_best(const char *name, enum setup_way way)
+{
+	enum setup_way its;
+	struct setup_device device = setup_device_best(&made, &its);
+
+	assert_string_equal(setup_device_name(&device), name);
+	assert_int_equal(its, way);
+}
+
+/* ---- machines ---- */
+
+/* Two sockets; a bifurcated NIC at the second, where two processors are isolated. */
+static void
+test_mlx5(void **state)
+{
+	made_nic("0000:01:00.0", "ixgbe", "eth0", 1);
+	made_nic("0000:81:00.0", "mlx5_core", "ens1", 2);
+	made_file("sys/bus/pci/devices/0000:81:00.0/numa_node", "1\n");
+	made_file("sys/devices/system/node/node0/cpulist", "0-3\n");
+	made_file("sys/devices/system/node/node1/cpulist", "4-7\n");
+	made_file("sys/devices/system/cpu/isolated", "5-6\n");
+	made_file("proc/self/status", "Cpus_allowed_list:\t0-4,7\n");
+	made_file("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "1024\n");
+	made_file("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "1024\n");
+	made_file("proc/mounts",
+		  "proc /proc proc rw 0 0\nhugetlbfs /mnt/huge hugetlbfs rw 0 0\nhugetlbfs /dev/hugepages "
+		  "hugetlbfs rw 0 0\n");
+	made_address("eth0", 10, 0, 0, 5);
+	made_default("eth0");
+	made_read();
+	assert_int_equal(made.nics, 2);
+	assert_best("ens1", SETUP_BIFURCATED);
+	add_port("ens1", SETUP_WAYS, "192.0.2.1/24");
+	plan.cores = 2;
+	assert_good();
+	assert_eal("EAL_OPTIONS=\"-l 0,5,6 --huge-dir=/dev/hugepages/oneside -a 0000:81:00.0\"\n");
+	assert_text(setup_text_conf, "idle = spin\n", true);
+	assert_no_step("\n"); /* nothing is missing */
+	plan.cores = 7;
+	assert_good();
+	plan.cores = 8;
+	assert_refused(-ERANGE, "--cores 8: there are 8 processors");
+	/* It cannot be bound, and the other one cannot stay. */
+	plan.cores = 1;
+	plan.port[0].way = SETUP_VFIO;
+	assert_refused(-ENOTSUP, "choose bifurcated");
+	plan.ports = 0;
+	add_port("0000:01:00.0", SETUP_BIFURCATED, "192.0.2.1/24");
+	assert_refused(-ENOTSUP, "its driver ixgbe is not mlx5_core");
+}
+
+/* A bifurcated NIC that carries the default route: DPDK gets the frames of its address. */
+static void
+test_mlx5_alone(void **state)
+{
+	made_nic("0000:81:00.0", "mlx5_core", "ens1", 0);
+	made_address("ens1", 10, 0, 0, 5);
+	made_default("ens1");
+	made_read();
+	assert_best("ens1", SETUP_AF_PACKET);
+	add_port("ens1", SETUP_BIFURCATED, "10.0.0.6/24");
+	assert_refused(-EBUSY, "ens1 carries the default route, and bifurcated would take");
+	take_away("ens1");
+	assert_good();
+	/* The kernel keeps its address. */
+	plan.port[0].addr.bytes[3] = 5;
+	assert_refused(-EADDRINUSE, "the kernel has address 10.0.0.5/24, on ens1");
+}
+
+/* A server with an IOMMU: a NIC that nobody uses, and one below a bridge that carries everything. */
+static void
+test_vfio(void **state)
+{
+	made_nic("0000:01:00.0", "igb", "eth0", 4);
+	made_nic("0000:02:00.0", "i40e", "eth1", 5);
+	made_nic("0000:02:00.1", "i40e", "eth2", 5);
+	made_file("sys/bus/pci/devices/0000:02:00.2/class", "0x060400\n");
+	made_file("sys/kernel/iommu_groups/5/devices/0000:02:00.2", "a bridge\n");
+	made_iface("br0", 1500);
+	made_link("sys/class/net/br0/lower_bond0", "../bond0");
+	made_iface("bond0", 1500);
+	made_link("sys/class/net/bond0/lower_eth0", "../eth0");
+	made_address("br0", 10, 0, 0, 5);
+	made_default("br0");
+	made_read();
+	assert_true(made.iommu);
+	assert_best("eth1", SETUP_VFIO);
+	add_port("02:00.0", SETUP_WAYS, "192.0.2.1/24");
+	assert_good();
+	assert_eal("-l 0,7 --huge-dir=/dev/hugepages/oneside -a 0000:02:00.0\"\n");
+	assert_step("modprobe vfio-pci\n");
+	assert_step("dpdk-devbind.py --bind=vfio-pci 0000:02:00.0 ");
+	assert_step("dpdk-devbind.py --bind=vfio-pci 0000:02:00.1 "); /* of the same group, */
+	assert_no_step("0000:02:00.2");                               /* which the bridge leaves as it is */
+	assert_step("vm.nr_hugepages = 512");
+	assert_no_step("noiommu");
+	/* What stands on eth0 needs it. */
+	plan.ports = 0;
+	add_port("eth0", SETUP_VFIO, "192.0.2.1/24");
+	assert_refused(-EBUSY, "port eth0: eth0 carries the default route, and vfio would take");
+	take_away("eth1"); /* which is not it */
+	assert_refused(-EBUSY, "say --take-away eth0");
+	take_away("eth0");
+	assert_good();
+	plan.givens = 0;
+	plan.port[0].way = SETUP_AF_XDP;
+	assert_refused(-EBUSY, "af_xdp would take");
+	plan.port[0].way = setup_way_best(&made, &plan.port[0].device);
+	assert_int_equal(plan.port[0].way, SETUP_AF_PACKET);
+	assert_good();
+}
+
+/* The default route of IPv6 counts as well; one that refuses does not. */
+static void
+test_ipv6(void **state)
+{
+	static const char none[] = "00000000000000000000000000000000";
+
+	made_nic("0000:01:00.0", "i40e", "eth0", 4);
+	made_nic("0000:02:00.0", "i40e", "eth1", 5);
+	made_file(
+		"proc/net/ipv6_route",
+		"20010db8000000000000000000000000 40 %s 00 %s 00000100 00000001 00000000 00000001     eth1\n"
+		"%s 00 %s 00 fe800000000000000000000000000001 00000400 00000001 00000000 00000003     eth0\n"
+		"%s 00 %s 00 %s ffffffff 00000001 00000000 00200200     eth1\n",
+		none, none, none, none, none, none, none);
+	made_file("proc/net/if_inet6", "20010db8000000000000000000000005 02 40 00 80     eth0\n");
+	made_read();
+	assert_true(made.iface[0].default_route);
+	assert_false(made.iface[1].default_route);
+	assert_best("eth1", SETUP_VFIO);
+	add_port("eth0", SETUP_AF_PACKET, "2001:db8::5/64");
+	assert_refused(-EADDRINUSE, "the kernel has address 2001:db8::5/64, on eth0");
+	add_port("eth0", SETUP_AF_PACKET, "2001:db8::6/64");
+	plan.port[0] = plan.port[1];
+	plan.ports = 1;
+	assert_good();
+}
+
+/* The group of an idle NIC has another that is needed. */
+static void
+test_group(void **state)
+{
+	made_nic("0000:01:00.0", "i40e", "eth0", 4);
+	made_nic("0000:01:00.1", "i40e", "eth1", 4);
+	made_default("eth0");
+	made_read();
+	add_port("eth1", SETUP_VFIO, "192.0.2.1/24");
+	assert_refused(-EBUSY, "port eth1: eth0 carries the default route");
+	assert_best("eth1", SETUP_AF_PACKET);
+}
+
+/* In a container the host's NICs are seen, and their interfaces are not. */
+static void
+test_container(void **state)
+{
+	made_nic("0000:01:00.0", "i40e", NULL, 4);
+	made_nic("0000:02:00.0", NULL, NULL, 5);
+	made_read();
+	assert_best("0000:02:00.0", SETUP_VFIO); /* which nobody has */
+	add_port("0000:01:00.0", SETUP_VFIO, "192.0.2.1/24");
+	plan.port[0].way = setup_way_best(&made, &plan.port[0].device);
+	assert_refused(-ENOTSUP, "port 0000:01:00.0: nothing drives it");
+	plan.port[0].way = SETUP_VFIO;
+	assert_refused(-EBUSY, "0000:01:00.0 carries an interface of another network namespace");
+	take_away("0000:01:00.0");
+	assert_good();
+}
+
+/* Its address is the data plane's when the kernel has lost the interface. */
+static void
+test_address(void **state)
+{
+	struct config_addr addr;
+
+	made_nic("0000:01:00.0", "ice", "eth1", 4);
+	made_address("eth1", 10, 1, 0, 5);
+	made_read();
+	assert_best("eth1",
+		    SETUP_AF_PACKET); /* unasked nothing is taken that somebody has given an address */
+	add_port("eth1", SETUP_VFIO, "10.1.0.9/24");
+	setup_plan_address(&made, &plan.port[0], &addr);
+	assert_int_equal(addr.prefix, 24);
+	assert_memory_equal(addr.bytes, "\x0a\x01\x00\x05", 4);
+	plan.port[0].addr = addr;
+	assert_good();
+	plan.port[0].way = SETUP_AF_PACKET;
+	setup_plan_address(&made, &plan.port[0], &addr);
+	assert_int_equal(addr.family, 0);
+	assert_refused(-EADDRINUSE, "the kernel has address 10.1.0.5/24, on eth1");
+	plan.port[0].addr = addr;
+	assert_refused(-EINVAL, "one that nobody has on the link of 10.1.0.5/24");
+}
+
+/* A virtual machine: virtio, no IOMMU. */
+static void
+test_virtio(void **state)
+{
+	made_nic("0000:00:03.0", "virtio-pci", "eth0", 0);
+	made_nic("0000:00:04.0", "virtio-pci", "eth1", 0);
+	made_file("sys/devices/system/cpu/online", "0-1\n");
+	made_address("eth0", 10, 0, 2, 15);
+	made_default("eth0");
+	made_read();
+	assert_false(made.iommu);
+	assert_string_equal(made.iface[0].pci, "0000:00:03.0");
+	assert_best("eth1", SETUP_AF_PACKET);
+	add_port("eth1", SETUP_WAYS, "192.0.2.1/24");
+	assert_good();
+	assert_eal("\"-l 0,1 --no-huge -m 512 --no-pci --iova-mode=va "
+		   "--vdev=net_af_packet0,iface=eth1,framesz=2048\"\n");
+	assert_text(setup_text_conf, "idle = sleep\n", true);
+	plan.port[0].way = SETUP_VFIO;
+	assert_good();
+	assert_step("enable_unsafe_noiommu_mode");
+	assert_step("physical-addresses.conf");
+	plan.port[0].way = SETUP_AF_XDP;
+	assert_good();
+	assert_step("af_xdp.conf");
+	assert_text(setup_text_conf, "mtu = 1500\n", true);
+	plan.port[0].mtu = 1501;
+	assert_refused(-ERANGE, "ip link set eth1 mtu 1501");
+	/* One processor is too few. */
+	plan.port[0].mtu = 0;
+	made_file("sys/devices/system/cpu/online", "0\n");
+	made_read();
+	assert_refused(-ENODEV, "a data plane needs 2");
+}
+
+/* Neither NIC nor interface. */
+static void
+test_nothing(void **state)
+{
+	struct setup_device device;
+
+	made_file("sys/class/net/lo/type", "772\n");
+	made_read();
+	assert_int_equal(made.nics + made.ifaces, 0);
+	assert_best("memif", SETUP_MEMIF);
+	add_port("memif", SETUP_WAYS, "192.0.2.1/24");
+	assert_good();
+	assert_eal("--vdev=net_memif0,role=server,socket=/run/oneside/"
+		   "cable,socket-abstract=no,bsize=4352,rsize=10");
+	strcpy(plan.port[0].cable, "relative");
+	assert_refused(-EINVAL, "--cable relative");
+	strcpy(plan.port[0].cable, "/run/a b");
+	assert_refused(-EINVAL, "--cable /run/a b");
+	assert_int_equal(setup_device_find(&made, "eth0", &device, why, sizeof(why)), -ENODEV);
+	assert_int_equal(
+		setup_device_find(&made, "0000:01:00.0-and-much-more-than-that", &device, why, sizeof(why)),
+		-ENODEV);
+	assert_non_null(strstr(why, "setup --dry-run"));
+}
+
+/* A NIC that DPDK has already, one of an unknown make, a veth with long frames. */
+static void
+test_others(void **state)
+{
+	struct setup_device device;
+
+	made_nic("0000:05:00.0", "r8169", "eth5", 0);
+	made_nic("0000:06:00.0", "vfio-pci", NULL, 7);
+	made_iface("veth0", 4200);
+	made_iface("wide", 65535);
+	made_iface("tun0", 1500);
+	made_file("sys/class/net/tun0/type", "65534\n");
+	made_read();
+	assert_best("0000:06:00.0", SETUP_VFIO);
+	add_port("0000:06:00.0", SETUP_WAYS, "192.0.2.1/24");
+	add_port("veth0", SETUP_WAYS, "198.51.100.1/24");
+	add_port("wide", SETUP_WAYS, "2001:db8::1/64");
+	add_port("eth5", SETUP_WAYS, "203.0.113.1/24");
+	assert_good();
+	assert_eal(" --huge-dir=/dev/hugepages/oneside -a 0000:06:00.0 "
+		   "--vdev=net_af_packet1,iface=veth0,framesz=8192,blocksz=65536,framecnt=1024 "
+		   "--vdev=net_af_packet2,iface=wide,framesz=16384,blocksz=65536,framecnt=1024 "
+		   "--vdev=net_af_packet3,iface=eth5,framesz=2048\"\n");
+	assert_text(setup_text_conf, "mtu = 9216\n", true);
+	assert_no_step("modprobe");
+	plan.port[3].way = SETUP_VFIO;
+	assert_refused(-ENOTSUP, "DPDK has no driver for NICs of r8169");
+	plan.ports = 3;
+	add_port("veth0", SETUP_AF_PACKET, "10.0.0.1/24");
+	assert_refused(-EEXIST, "port veth0: it is given twice");
+	assert_int_equal(setup_device_find(&made, "tun0", &device, why, sizeof(why)), 0);
+	assert_int_equal(setup_way_best(&made, &device), SETUP_WAYS);
+}
+
+/* ---- ssh ---- */
+
+static void
+test_sessions(void **state)
+{
+	made_nic("0000:01:00.0", "i40e", "eth0", 4);
+	made_nic("0000:02:00.0", "i40e", "eth1", 5);
+	made_nic("0000:03:00.0", "i40e", "eth2", 6);
+	made_nic("0000:04:00.0", "i40e", "eth3", 7);
+	made_address("eth0", 10, 0, 0, 5);
+	made_address("eth1", 10, 1, 0, 5);
+	made_address("eth3", 10, 3, 0, 5);
+	made_file("proc/net/if_inet6", "20010db8000000000000000000000001 03 40 00 80     eth2\n");
+	made_file("etc/ssh/sshd_config", "# Port 5000\n  Port 2222\nPort 22\n");
+	/* One of port 22, one that only listens, one of another port, */
+	made_file("proc/net/tcp", "  sl  local_address rem_address   st\n"
+				  "   0: 0500000A:0016 0600000A:C000 01 0 0 0\n"
+				  "   1: 0500030A:0016 00000000:0000 0A 0 0 0\n"
+				  "   2: 0500030A:1388 0600000A:C000 01 0 0 0\n");
+	/* one of sshd's own port, IPv4 in IPv6, and one of IPv6. */
+	made_file(
+		"proc/net/tcp6",
+		"   0: 0000000000000000FFFF00000500010A:08AE 0000000000000000FFFF00000600010A:C000 01 0 0 0\n"
+		"   1: B80D0120000000000000000001000000:0016 B80D0120000000000000000002000000:C000 01 0 0 "
+		"0\n");
+	made_read();
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(made.iface[i].session, i != 3);
+	add_port("eth1", SETUP_VFIO, "192.0.2.1/24");
+	assert_refused(-EBUSY, "eth1 carries an ssh session");
+	/* This session's own port, where sudo leaves it. */
+	assert_int_equal(setenv("SSH_CONNECTION", "10.0.0.6 49152 10.3.0.5 5000", 1), 0);
+	made_read();
+	assert_true(made.iface[3].session);
+}
+
+/* ---- what is not as it should be ---- */
+
+static void
+test_rubbish(void **state)
+{
+	char longest[600];
+
+	memset(longest, 'x', sizeof(longest));
+	longest[sizeof(longest) - 1] = '\0';
+	made_iface("a,b=c", 1500);
+	made_iface("$(reboot)", 1500);
+	made_iface("a\"b", 1500);
+	made_file("sys/bus/pci/devices/nonsense-that-is-too-long/class", "0x020000\n");
+	made_file("sys/bus/pci/devices/0000:01:00.0/class", "%s\n", longest);
+	made_file("sys/devices/system/cpu/online", "0-99999999999,%s\n", longest);
+	made_file("proc/mounts", "h /mnt/$(x) hugetlbfs rw\nh %s hugetlbfs rw\n", longest);
+	made_file("proc/net/if_inet6", "2001 03 40 00 80 eth2\n%s\n", longest);
+	made_file("proc/net/tcp", "%s\n 0: %s:0016\n 1: 05:0016 06:1 01\n", longest, longest);
+	made_file("proc/net/ipv6_route", "%s\n", longest);
+	made_file("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "many\n");
+	made_default(longest);
+	made_read();
+	assert_int_equal(made.nics + made.ifaces + made.addrs, 0);
+	assert_string_equal(made.huge_mount, "");
+	assert_int_equal(made.huge_bytes, 0);
+	assert_best("memif", SETUP_MEMIF);
+}
+
+static void
+test_many(void **state)
+{
+	for (int i = 0; i < 300; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "v%d", i);
+		made_iface(name, 1500);
+	}
+	made_read();
+	assert_int_equal(made.ifaces, SETUP_IFACES);
+	assert_true(made.more);
+}
+
+static void
+add_peer(uint32_t node, const char *address)
+{
+	bool has_prefix;
+
+	plan.peer[plan.peers].node = node;
+	assert_int_equal(config_addr_parse(address, &plan.peer[plan.peers++].addr, &has_prefix), 0);
+}
+
+static void
+test_peers(void **state)
+{
+	bool has_prefix;
+
+	made_read();
+	add_port("memif", SETUP_WAYS, "192.0.2.1/24");
+	add_peer(2, "192.0.2.2");
+	assert_refused(-EINVAL, "give --node");
+	plan.node = 2;
+	assert_refused(-EINVAL, "this node's own id");
+	plan.node = 1;
+	assert_good();
+	add_peer(3, "192.0.2.2");
+	assert_refused(-EEXIST, "--peer 3");
+	plan.peers = 1;
+	add_peer(3, "192.0.2.1");
+	assert_refused(-EINVAL, "is port memif's");
+	plan.peers = 1;
+	add_peer(3, "10.0.0.3");
+	assert_refused(-ENETUNREACH, "no port reaches address 10.0.0.3");
+	config_addr_parse("192.0.2.254", &plan.port[0].gateway, &has_prefix);
+	assert_good();
+	config_addr_parse("10.0.0.1", &plan.port[0].gateway, &has_prefix);
+	assert_refused(-EINVAL, "gateway is not another host");
+	plan.port[0].gateway.family = 0;
+	plan.peers = 0;
+	plan.port[0].addr.bytes[3] = 255;
+	assert_refused(-EINVAL, "the network or its broadcast");
+	plan.port[0].addr.bytes[3] = 1;
+	take_away("eth9");
+	assert_refused(-ENODEV, "--take-away eth9");
+}
+
+/* ---- files ---- */
+
+static void
+read_all(const char *path, char text[4096])
+{
+	FILE *file = fopen(path, "r");
+
+	text[0] = '\0';
+	if (file == NULL)
+		return;
+	text[fread(text, 1, 4095, file)] = '\0';
+	fclose(file);
+}
+
+static void
+test_files(void **state)
+{
+	struct setup_files files;
+	char path[128], old[160], text[4096];
+	struct stat st;
+
+	made_read();
+	add_port("memif", SETUP_WAYS, "192.0.2.1/24");
+	assert_int_equal(setup_plan_check(&plan, why, sizeof(why)), 0);
+	snprintf(path, sizeof(path), "%s/oneside.conf", made_root);
+	assert_int_equal(setup_files_name(&files, path, why, sizeof(why)), 0);
+	assert_null(setup_files_there(&files));
+	/* Both, or none: there is something else at the other's place. */
+	made_file("eal.conf/file", "x");
+	assert_int_equal(setup_files_write(&files, &plan, false, why, sizeof(why)), -EEXIST);
+	assert_int_equal(setup_files_write(&files, &plan, true, why, sizeof(why)), -EEXIST);
+	assert_int_equal(stat(path, &st), -1);
+	snprintf(old, sizeof(old), "%s/eal.conf/file", made_root);
+	unlink(old);
+	assert_int_equal(rmdir(files.eal), 0);
+	assert_int_equal(setup_files_write(&files, &plan, false, why, sizeof(why)), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0644);
+	assert_int_equal(st.st_nlink, 1);
+	/* What is there stays, or is kept. */
+	made_file("oneside.conf", "mine\n");
+	assert_int_equal(setup_files_write(&files, &plan, false, why, sizeof(why)), -EEXIST);
+	assert_non_null(strstr(why, "--replace"));
+	read_all(path, text);
+	assert_string_equal(text, "mine\n");
+	assert_int_equal(setup_files_write(&files, &plan, true, why, sizeof(why)), 0);
+	read_all(path, text);
+	assert_non_null(strstr(text, "address = 192.0.2.1/24"));
+	snprintf(old, sizeof(old), "%s.old", path);
+	read_all(old, text);
+	assert_string_equal(text, "mine\n");
+	assert_int_equal(setup_files_name(&files, "/nowhere/at/all.conf", why, sizeof(why)), 0);
+	assert_int_equal(setup_files_write(&files, &plan, false, why, sizeof(why)), -ENOENT);
+	assert_int_equal(setup_files_name(&files, "", why, sizeof(why)), -EINVAL);
+	assert_int_equal(setup_files_name(&files, "/tmp/", why, sizeof(why)), -EINVAL);
+	assert_int_equal(setup_files_name(&files, "/tmp/eal.conf", why, sizeof(why)), -EINVAL);
+}
+
+int
+main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, made_end)
+	const struct CMUnitTest tests[] = {
+		TEST(test_mlx5),   TEST(test_mlx5_alone), TEST(test_vfio),     TEST(test_group),
+		TEST(test_ipv6),   TEST(test_address),    TEST(test_virtio),   TEST(test_nothing),
+		TEST(test_others), TEST(test_container),  TEST(test_sessions), TEST(test_rubbish),
+		TEST(test_many),   TEST(test_peers),      TEST(test_files),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Keys come and go while frames pass; no number and no IV is used again over restarts, whatever is lost. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "peer.h"
+
+#include "dataplane/esp/esp.h"
+#include "dataplane/esp/keeper.h"
+#include "dataplane/esp/state.h"
+#include "dataplane/esp/table.h"
+#include "dataplane/wire/bytes.h"
+
+#define US 0xc0000201u
+#define PEER 0xc0000202u
+
+static char directory[] = "/tmp/oneside-esp.XXXXXX";
+static struct peer_key key[4];
+static struct config config;
+
+static void
+set_sa(struct config_sa *sa, uint32_t spi, uint32_t number)
+{
+	char name[8];
+
+	snprintf(name, sizeof(name), "%u", number);
+	sa->spi = spi;
+	snprintf(sa->file, sizeof(sa->file), "%s", peer_key_file(directory, name, &key[number]));
+}
+
+/* A data plane of two SAs to one peer. */
+static void
+begin(void)
+{
+	struct config_ipsec *ipsec = &config.ipsec[0];
+
+	fixture_start(1, ONE_IDLE_SPIN);
+	config = fixture_config;
+	snprintf(config.state, sizeof(config.state), "%s/state", directory);
+	config.num_ipsec = 1;
+	strcpy(ipsec->name, "peer");
+	ipsec->addr.family = AF_INET;
+	memcpy(ipsec->addr.bytes, (uint8_t[]){192, 0, 2, 2}, 4);
+	set_sa(&ipsec->out, 0x1001, 0);
+	set_sa(&ipsec->in, 0x1002, 1);
+}
+
+static int
+setup(void **state)
+{
+	if (directory[sizeof(directory) - 2] == 'X')
+		assert_non_null(mkdtemp(directory));
+	for (uint32_t i = 0; i < RTE_DIM(key); i++)
+		peer_key_random(&key[i], i % 2 == 0 ? 36 : 20);
+	begin();
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	char line[128];
+
+	fixture_stop();
+	snprintf(line, sizeof(line), "rm -rf %s/*", directory);
+	return system(line);
+}
+
+static int
+group_end(void **state)
+{
+	return rmdir(directory);
+}
+
+static void
+put_in_force(const struct config *next)
+{
+	struct esp_change *change;
+	char why[512] = "";
+
+	if (engine_ipsec_prepare(next, false, &change, why, sizeof(why)) != 0)
+		fail_msg("%s", why);
+	engine_ipsec_commit(change);
+}
+
+/* Nothing has changed, and the sentence has this. */
+static void
+assert_refused(const struct config *next, const char *sentence)
+{
+	const struct esp_table *before = atomic_load(&esp_table);
+	struct esp_change *change;
+	char why[512] = "";
+
+	assert_true(engine_ipsec_prepare(next, false, &change, why, sizeof(why)) < 0);
+	assert_null(change);
+	if (strstr(why, sentence) == NULL)
+		fail_msg("\"%s\" does not say \"%s\"", why, sentence);
+	assert_ptr_equal(atomic_load(&esp_table), before);
+}
+
+/* A frame of ours, opened. */
+static struct peer_packet
+sent(const struct peer_key *with)
+{
+	uint8_t payload[64] = {1}, inside[128];
+	struct rte_mbuf *m = peer_plain(US, PEER, 17, payload, sizeof(payload));
+	struct peer_packet packet;
+
+	assert_int_equal(esp_out(engine.core[0], 0, 1500, &m, 1), 1);
+	assert_true(peer_open(m, with, 0, &packet, inside));
+	rte_pktmbuf_free(m);
+	return packet;
+}
+
+static bool
+received(const struct peer_key *with, uint32_t spi, uint64_t number)
+{
+	uint8_t payload[64] = {2};
+	struct peer_packet packet = {.spi = spi,
+				     .src = PEER,
+				     .dst = US,
+				     .number = number,
+				     .iv = number,
+				     .key = with,
+				     .proto = 17,
+				     .payload = payload,
+				     .len = sizeof(payload),
+				     .pad = 0xff};
+	struct rte_mbuf *m = peer_frame(&packet);
+	bool taken = esp_in(engine.core[0], 0, &m, 1) == 1;
+
+	if (taken)
+		rte_pktmbuf_free(m);
+	return taken;
+}
+
+static void
+assert_spi(const struct peer_key *with, uint32_t spi)
+{
+	assert_int_equal(sent(with).spi, spi);
+}
+
+/* The path of the state file of an SPI. */
+static const char *
+state_file(uint32_t spi)
+{
+	static char path[256];
+	char line[256];
+	FILE *found;
+
+	snprintf(line, sizeof(line), "ls %s/state/%08x-*", directory, spi);
+	found = popen(line, "r");
+	assert_non_null(found);
+	assert_non_null(fgets(path, sizeof(path), found));
+	assert_int_equal(pclose(found), 0);
+	path[strcspn(path, "\n")] = '\0';
+	return path;
+}
+
+/* ---- */
+
+/* What stays goes on: no number twice; what is new begins; what is gone is not taken any more. */
+static void
+test_rotation(void **state)
+{
+	struct esp_sa *kept;
+	uint64_t last;
+
+	assert_int_equal(fixture_config.num_ipsec, 0);
+	put_in_force(&config);
+	last = sent(&key[0]).number;
+	kept = atomic_load(&esp_table)->peer[0].out;
+	assert_true(received(&key[1], 0x1002, 5));
+	set_sa(&config.ipsec[0].in_next, 0x2002, 3);
+	put_in_force(&config);
+	assert_ptr_equal(atomic_load(&esp_table)->peer[0].out, kept);
+	assert_int_equal(sent(&key[0]).number, last + 1);
+	assert_false(received(&key[1], 0x1002, 5));
+	assert_true(received(&key[1], 0x1002, 6));
+	assert_true(received(&key[3], 0x2002, 1));
+	set_sa(&config.ipsec[0].out, 0x2001, 2);
+	config.ipsec[0].in = config.ipsec[0].in_next;
+	config.ipsec[0].in_next.spi = 0;
+	put_in_force(&config);
+	assert_spi(&key[2], 0x2001);
+	assert_true(received(&key[3], 0x2002, 2));
+	assert_false(received(&key[3], 0x2002, 1));
+	assert_false(received(&key[1], 0x1002, 7));
+	/* None. */
+	config.num_ipsec = 0;
+	put_in_force(&config);
+	assert_null(atomic_load(&esp_table));
+	assert_int_equal(atomic_load(&ports[0].care), 0);
+}
+
+static void
+test_refused(void **state)
+{
+	struct config wrong;
+
+	put_in_force(&config);
+	wrong = config;
+	set_sa(&wrong.ipsec[0].in, 0x1002, 0); /* the key of the other direction */
+	assert_refused(&wrong, "give each SPI and direction its own");
+	wrong = config;
+	strcpy(wrong.ipsec[0].out.file, "/nowhere/at.all");
+	assert_refused(&wrong, "/nowhere/at.all");
+	wrong = config;
+	key[2].len = 28;
+	set_sa(&wrong.ipsec[0].out, 0x3001, 2);
+	assert_refused(&wrong, "it has 28 bytes");
+	key[2].len = 36;
+	set_sa(&wrong.ipsec[0].out, 0x3001, 2);
+	assert_int_equal(chmod(wrong.ipsec[0].out.file, 0640), 0);
+	assert_refused(&wrong, "chmod 600");
+	assert_spi(&key[0], 0x1001);
+}
+
+/* With the same keys, after an end in order and after a crash: numbers and IVs go on above what was used. */
+static void
+test_restart(void **state)
+{
+	struct peer_packet before, after;
+	static struct esp_sa crashed;
+	struct esp_saved saved;
+	struct esp_sa *sa;
+
+	put_in_force(&config);
+	for (int i = 0; i < 10; i++)
+		before = sent(&key[0]);
+	assert_true(received(&key[1], 0x1002, 40));
+	fixture_stop();
+	begin();
+	put_in_force(&config);
+	after = sent(&key[0]);
+	assert_int_equal(after.number, before.number + 1);
+	assert_true(after.iv > before.iv);
+	/* What the window had is not taken again. */
+	assert_false(received(&key[1], 0x1002, 40));
+	assert_false(received(&key[1], 0x1002, 39));
+	assert_true(received(&key[1], 0x1002, 41));
+
+	/* A crash: the file has what was written before the numbers were used. */
+	sa = atomic_load(&esp_table)->peer[0].out;
+	crashed.spi = sa->spi;
+	memcpy(crashed.check, sa->check, sizeof(crashed.check));
+	assert_int_equal(esp_state_load(sa, &saved, NULL, 0), 0);
+	assert_true(saved.number > after.number);
+	before = sent(&key[0]);
+	fixture_stop();
+	assert_int_equal(esp_state_open(config.state, NULL, 0), 0);
+	assert_int_equal(esp_state_save(&crashed, &saved), 0);
+	esp_state_close();
+	begin();
+	put_in_force(&config);
+	after = sent(&key[0]);
+	assert_int_equal(after.number, saved.number);
+	assert_true(after.number > before.number && after.iv > before.iv);
+}
+
+/* A clock that was set back meets what the file says; a file that is lost meets the clock. */
+static void
+test_iv(void **state)
+{
+	struct timespec now;
+	struct peer_packet packet;
+	FILE *file;
+	uint64_t clock;
+
+	put_in_force(&config);
+	packet = sent(&key[0]);
+	clock_gettime(CLOCK_REALTIME, &now);
+	clock = (uint64_t)now.tv_sec * 1000000000u;
+	assert_true(packet.iv > clock - 3600 * 1000000000ull && packet.iv < clock + 3600 * 1000000000ull);
+	fixture_stop();
+	/* As if this were the past. */
+	file = fopen(state_file(0x1001), "w");
+	assert_non_null(file);
+	fprintf(file, "number 777\niv %llu\npackets 776\nbytes 1000\n",
+		(unsigned long long)clock + 10000000000000ull);
+	fclose(file);
+	begin();
+	put_in_force(&config);
+	packet = sent(&key[0]);
+	assert_int_equal(packet.number, 777);
+	assert_true(packet.iv == clock + 10000000000000ull);
+	fixture_stop();
+	assert_int_equal(unlink(state_file(0x1001)), 0);
+	begin();
+	put_in_force(&config);
+	packet = sent(&key[0]);
+	assert_int_equal(packet.number, 1);
+	assert_true(packet.iv > clock);
+}
+
+/* A file that says nothing, and a directory that others can write to, or that another process has. */
+static void
+test_state(void **state)
+{
+	char path[64];
+	FILE *file;
+
+	put_in_force(&config);
+	fixture_stop();
+	file = fopen(state_file(0x1001), "w");
+	assert_non_null(file);
+	fputs("number 5\niv 7\n", file);
+	fclose(file);
+	begin();
+	assert_refused(&config, "replace the key");
+	assert_int_equal(unlink(state_file(0x1001)), 0);
+	fixture_stop();
+	begin();
+	snprintf(path, sizeof(path), "%s/state", directory);
+	assert_int_equal(chmod(path, 0770), 0);
+	assert_refused(&config, "chmod 700");
+	assert_int_equal(chmod(path, 0700), 0);
+	put_in_force(&config);
+	assert_spi(&key[0], 0x1001);
+}
+
+/* Numbers end where the file says; the keeper writes on before they do, and wastes none. */
+static void
+test_block(void **state)
+{
+	struct esp_saved saved;
+	struct esp_sa *sa;
+	uint64_t ceiling, first;
+	char why[256];
+
+	put_in_force(&config);
+	sa = atomic_load(&esp_table)->peer[0].out;
+	ceiling = atomic_load(&sa->ceiling);
+	assert_int_equal(ceiling, 1 + ESP_BLOCK_FIRST);
+	/* Up to the half nothing happens. */
+	first = esp_sa_take(sa, ESP_BLOCK_FIRST / 2 - 1, 0);
+	assert_int_equal(first, 1);
+	assert_int_equal(atomic_load(&sa->ceiling), ceiling);
+	assert_int_equal(esp_sa_take(sa, 1, 0), ESP_BLOCK_FIRST / 2);
+	TURN_UNTIL(atomic_load(&sa->ceiling) > ceiling);
+	assert_int_equal(esp_state_load(sa, &saved, why, sizeof(why)), 0);
+	assert_int_equal(saved.number, atomic_load(&sa->ceiling));
+	ceiling = saved.number;
+	assert_int_equal(ceiling, ESP_BLOCK_FIRST / 2 + 1 + ESP_BLOCK);
+	/* More than there are: none. */
+	assert_int_equal(esp_sa_take(sa, ESP_BLOCK + 1, 0), 0);
+	assert_int_equal(esp_sa_take(sa, 1, 0), ESP_BLOCK_FIRST / 2 + 1);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_rotation, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_iv, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_state, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_block, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, group_end);
+}
