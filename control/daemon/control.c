@@ -40,6 +40,7 @@ static uint64_t look_until;    /* before sleeping, */
 static uint64_t no_look_until; /* unless that is too dear */
 static unsigned int looks;
 static uint32_t engine_turns; /* loops that did not look at applications */
+static bool heard;            /* descriptors were looked at in this loop */
 static uint64_t drain_at;     /* when to look whether the last connection has ended */
 static struct watch stop_watch, engine_watch;
 
@@ -155,6 +156,8 @@ epoll_until(struct epoll_event *events, uint64_t deadline)
 	struct timespec wait = {0, 0}, *timeout = &wait;
 	int n;
 
+	heard = true;
+
 	if (deadline == NEVER) {
 		timeout = NULL;
 	} else if (deadline > control.now) {
@@ -236,6 +239,7 @@ loop_once(uint64_t deadline)
 	struct epoll_event events[EVENTS];
 	int n;
 
+	heard = false;
 	control.now = clock_now();
 	/* While the cores have much to say, applications and the clock are looked at now and then only. */
 	if (engine_turns < ENGINE_TURNS && poll_engine()) {
@@ -259,7 +263,9 @@ loop_once(uint64_t deadline)
 
 		watch->ready(watch, events[i].events);
 	}
-	turns_round(&control.turns);
+	/* A round begins when all that ask have been heard. */
+	if (heard)
+		turns_round(&control.turns);
 	paths_poll();
 	work_poll();
 	workers_poll();

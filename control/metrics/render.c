@@ -149,6 +149,25 @@ write_quota(struct metrics_text *text, const struct metrics_snapshot *snapshot)
 	metrics_value(text, snapshot->max_bytes_per_uid);
 }
 
+/* Users that the configuration does not name have weight 1 and no ceiling. */
+static void
+write_shares(struct metrics_text *text, const struct metrics_snapshot *snapshot)
+{
+	metrics_family(text, "oneside_user_weight", METRICS_GAUGE, "",
+		       "Weight of a user that the configuration names; others have 1.");
+	for (uint32_t i = 0; i < snapshot->shares; i++)
+		metrics_sample(text, snapshot->user[i].weight, "uid=\"%u\"", snapshot->user[i].uid);
+	metrics_family(
+		text, "oneside_user_ceiling", METRICS_GAUGE, "",
+		"What a user that the configuration names may do in a second; 0: there is no ceiling.");
+	for (uint32_t i = 0; i < snapshot->shares; i++) {
+		metrics_sample(text, snapshot->user[i].max_ops, "uid=\"%u\",of=\"ops\"",
+			       snapshot->user[i].uid);
+		metrics_sample(text, snapshot->user[i].max_bytes, "uid=\"%u\",of=\"bytes\"",
+			       snapshot->user[i].uid);
+	}
+}
+
 /* ---- attachments one by one ---- */
 
 #define CLIENT_LABELS_MAX 256u
@@ -383,6 +402,7 @@ metrics_write(struct metrics_text *text, const struct metrics_snapshot *snapshot
 	write_process(text, snapshot);
 	write_objects(text, snapshot);
 	write_quota(text, snapshot);
+	write_shares(text, snapshot);
 	write_clients(text, snapshot);
 	write_requests(text, snapshot);
 	write_ports(text, snapshot);

@@ -81,6 +81,8 @@ metrics_snapshot_take(struct metrics_snapshot *out)
 	out->suppressed = log_suppressed;
 	take_clients(out);
 	take_quota(out);
+	out->shares = control.config->num_users;
+	memcpy(out->user, control.config->user, sizeof(out->user));
 	memcpy(out->latency, client_totals.latency, sizeof(out->latency));
 	out->ports = path_num_ports;
 	for (uint32_t i = 0; i < path_num_ports; i++) {

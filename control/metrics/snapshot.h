@@ -23,6 +23,8 @@ struct metrics_snapshot {
 	uint32_t max_clients;
 	uint64_t max_bytes_per_uid;
 	struct latency latency[ONE_MSG_MAX];
+	struct config_user user[CONFIG_USERS_MAX]; /* that the configuration names */
+	uint32_t shares;
 	uint32_t ports;
 	struct engine_port_info port[CONFIG_PORTS_MAX];
 };

@@ -101,10 +101,10 @@ flush_port(struct core *core, uint32_t index)
 bool
 tx_has_room(struct core *core, uint32_t port)
 {
-	if (likely(core->tx[port].count < TX_HIGH))
+	if (likely(core->tx[port].count < core->turns.tx_most))
 		return true;
 	flush_port(core, port);
-	if (core->tx[port].count < TX_HIGH)
+	if (core->tx[port].count < core->turns.tx_most)
 		return true;
 	core->stats.backpressure++;
 	return false;

@@ -312,6 +312,7 @@ share_run(struct core *core)
 
 	core->turns.contended = core->turns.clients > 1;
 	core->turns.look_budget = core->turns.contended ? CORE_RUN_BUDGET : CORE_WORK_BUDGET;
+	core->turns.tx_most = core->turns.contended ? TX_SHARED : TX_HIGH;
 	if (unlikely(core->turns.contended) || unlikely(user_is_limited(group->user)))
 		return take_round(core);
 	client = TAILQ_FIRST(&group->busy);
