@@ -318,15 +318,22 @@ esp_change_abandon(struct esp_change *change)
 	free(change);
 }
 
+static void
+set_limit(_Atomic uint64_t *limit, uint64_t value, _Atomic bool *told)
+{
+	/* Compared with counters, by cores; what was told was of the limit of before. */
+	if (atomic_exchange_explicit(limit, value, memory_order_relaxed) != value)
+		atomic_store_explicit(told, false, memory_order_relaxed);
+}
+
 /* Those of running ones, too. */
 static void
 set_limits(struct esp_sa *sa, const struct config_ipsec *ipsec)
 {
-	/* Compared with counters, by cores. */
-	atomic_store_explicit(&sa->soft_packets, ipsec->soft_packets, memory_order_relaxed);
-	atomic_store_explicit(&sa->soft_bytes, ipsec->soft_bytes, memory_order_relaxed);
-	atomic_store_explicit(&sa->hard_packets, ipsec->hard_packets, memory_order_relaxed);
-	atomic_store_explicit(&sa->hard_bytes, ipsec->hard_bytes, memory_order_relaxed);
+	set_limit(&sa->soft_packets, ipsec->soft_packets, &sa->told_soft);
+	set_limit(&sa->soft_bytes, ipsec->soft_bytes, &sa->told_soft);
+	set_limit(&sa->hard_packets, ipsec->hard_packets, &sa->told_hard);
+	set_limit(&sa->hard_bytes, ipsec->hard_bytes, &sa->told_hard);
 }
 
 bool

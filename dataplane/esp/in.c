@@ -28,7 +28,7 @@ struct in_packet {
 struct in_run {
 	struct core *core;
 	struct esp_sa *sa;
-	uint32_t num;
+	uint32_t num, bytes; /* bytes: of what was accepted */
 	struct in_packet packet[ESP_BATCH];
 	struct esp_batch batch;
 };
@@ -52,12 +52,14 @@ drop_of(struct core *core, struct esp_sa *sa, struct rte_mbuf **place, enum engi
 static bool
 own(struct core *core, struct esp_sa *sa)
 {
-	uint32_t owner = ESP_NO_OWNER;
+	uint32_t owner = atomic_load_explicit(&sa->owner, memory_order_acquire);
 
 	/* Pairs with itself on other cores: one of them gets it, and none looks at the window before. */
-	return atomic_compare_exchange_strong_explicit(&sa->owner, &owner, core->index, memory_order_acq_rel,
-						       memory_order_acquire) ||
-	       owner == core->index;
+	if (unlikely(owner == ESP_NO_OWNER) &&
+	    atomic_compare_exchange_strong_explicit(&sa->owner, &owner, core->index, memory_order_acq_rel,
+						    memory_order_acquire))
+		return true;
+	return owner == core->index;
 }
 
 /* What was protected, where it was before: the headers move up to it. */
@@ -77,34 +79,42 @@ unframe(struct rte_mbuf *m, const struct in_packet *packet, uint32_t len, uint8_
 
 /* After decryption. */
 static enum engine_esp_drop
-accept_packet(struct core *core, struct esp_sa *sa, const struct in_packet *packet)
+accept_packet(struct in_run *run, const struct in_packet *packet)
 {
+	struct esp_sa *sa = run->sa;
 	struct rte_mbuf *m = *packet->place;
 	const uint8_t *text = rte_pktmbuf_mtod(m, uint8_t *) + packet->at + packet->ip_len + ESP_HEADER;
 	uint32_t pad = text[packet->text_len - 2];
 
-	if (!own(core, sa) || !esp_window_take(&sa->window, packet->number))
+	if (!own(run->core, sa) || !esp_window_take(&sa->window, packet->number))
 		return ENGINE_ESP_REPLAY;
 	if (pad + 2 > packet->text_len)
 		return ENGINE_ESP_LENGTH;
-	esp_sa_count(sa, packet->text_len - pad - 2);
+	run->bytes += packet->text_len - pad - 2;
 	unframe(m, packet, packet->text_len - pad - 2, text[packet->text_len - 1]);
-	core->stats.esp_received++;
 	return ENGINE_ESP_OK;
 }
 
 static void
 finish(struct in_run *run)
 {
+	uint32_t accepted = 0;
+
+	run->bytes = 0;
 	esp_crypto_run(run->sa->session, &run->batch);
 	for (uint32_t i = 0; i < run->num; i++) {
 		enum engine_esp_drop reason = ENGINE_ESP_ICV;
 
 		if (run->batch.status[i] == 0)
-			reason = accept_packet(run->core, run->sa, &run->packet[i]);
+			reason = accept_packet(run, &run->packet[i]);
 		if (reason != ENGINE_ESP_OK)
 			drop_of(run->core, run->sa, run->packet[i].place, reason);
+		else
+			accepted++;
 	}
+	run->core->stats.esp_received += accepted;
+	if (accepted > 0)
+		esp_sa_count(run->sa, accepted, run->bytes);
 }
 
 /* The next packets are of `sa`. */

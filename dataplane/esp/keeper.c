@@ -83,21 +83,22 @@ reserve(struct esp_sa *sa)
 static void
 tell_limits(struct esp_sa *sa)
 {
-	/* Pair with tell() in sa.c; once for each. */
-	if (atomic_load_explicit(&sa->told_soft, memory_order_relaxed) && !sa->logged_soft) {
-		sa->logged_soft = true;
+	/* Pair with tell() in sa.c, and with set_limit() in change.c; once for each limit. */
+	bool soft = atomic_load_explicit(&sa->told_soft, memory_order_relaxed);
+	bool hard = atomic_load_explicit(&sa->told_hard, memory_order_relaxed);
+
+	if (soft && !sa->logged_soft)
 		log_warning("event=esp_soft_limit ipsec=%s spi=%#" PRIx32
 			    " text=\"its key has served its time\" "
 			    "remedy=\"give both ends another, and reload\"\n",
 			    sa->name, sa->spi);
-	}
-	if (atomic_load_explicit(&sa->told_hard, memory_order_relaxed) && !sa->logged_hard) {
-		sa->logged_hard = true;
+	if (hard && !sa->logged_hard)
 		log_error("event=esp_hard_limit ipsec=%s spi=%#" PRIx32
 			  " text=\"its key is used up, and what it would "
 			  "protect is dropped\" remedy=\"give both ends another, and reload\"\n",
 			  sa->name, sa->spi);
-	}
+	sa->logged_soft = soft;
+	sa->logged_hard = hard;
 }
 
 static void

@@ -75,13 +75,13 @@ esp_sa_take(struct esp_sa *sa, uint32_t packets, uint32_t bytes)
 }
 
 void
-esp_sa_count(struct esp_sa *sa, uint32_t bytes)
+esp_sa_count(struct esp_sa *sa, uint32_t packets, uint32_t bytes)
 {
 	uint64_t next = sa->window.highest + 1;
 
 	/* Read by the keeper, and by who tells of it. */
 	atomic_store_explicit(&sa->next, next, memory_order_relaxed);
-	count(sa, 1, bytes, next);
+	count(sa, packets, bytes, next);
 }
 
 void

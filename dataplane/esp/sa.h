@@ -63,8 +63,8 @@ struct esp_sa {
 uint64_t esp_sa_take(struct esp_sa *sa, uint32_t count, uint32_t bytes);
 /* True: packets or bytes are at the hard limit. */
 bool esp_sa_exhausted(struct esp_sa *sa);
-/* An inbound packet that was authenticated and is new. */
-void esp_sa_count(struct esp_sa *sa, uint32_t bytes);
+/* Inbound packets that were authenticated and new. */
+void esp_sa_count(struct esp_sa *sa, uint32_t packets, uint32_t bytes);
 void esp_sa_drop(struct esp_sa *sa, enum engine_esp_drop reason);
 /* What a file is to say, for so many numbers more; a restart begins there. */
 struct esp_saved esp_sa_saved(const struct esp_sa *sa, uint64_t block);
