@@ -25,7 +25,7 @@ class PlaneLine(ctypes.Structure):
 
 class SlotLine(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint32) for name in
-                ("killed", "life", "paused", "ready", "imports", "doomed", "told_ms", "late_ms", "told", "reserved")] + \
+                ("killed", "life", "paused", "ready", "imports", "doomed", "told_ms", "late_ms", "told", "unended")] + \
                [(name, ctypes.c_uint64) for name in ("blocks", "received", "connected", "excused")]
 
 

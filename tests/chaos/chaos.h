@@ -49,8 +49,9 @@ struct chaos_slot {
 	_Atomic uint32_t told_ms; /* from the kill of its data plane; the longest */
 	_Atomic uint32_t late_ms; /* the same from the moment at which the kernel was done with it */
 	_Atomic uint32_t told;    /* how often */
-	uint32_t reserved;
-	_Atomic uint64_t blocks;    /* sent or put, read back and compared */
+	_Atomic uint32_t
+		unended;         /* connections whose end a dying data plane kept to itself; see lose_plane */
+	_Atomic uint64_t blocks; /* sent or put, read back and compared */
 	_Atomic uint64_t received;  /* verified by who received them */
 	_Atomic uint64_t connected; /* connections or imports made */
 	_Atomic uint64_t excused;   /* ends of connections that somebody's death explains */

@@ -294,16 +294,25 @@ free_memory(void)
 	}
 }
 
-/* The data plane has gone: an asynchronous error, and the end of each connection. */
+/*
+ * The data plane has gone: an asynchronous error, and before it the end of each connection.  Between the
+ * moment at which a core breaks a queue pair and that at which the control thread tells of it nothing says in
+ * the arena whether it was told; libdat takes it that it was.  Connections that a kill meets there are
+ * counted.
+ */
 static void
 lose_plane(void)
 {
 	chaos_listening(false);
-	while (!ia.lost || !are_links_over()) {
+	while (!ia.lost) {
 		drain();
 		wait_some();
 		usleep(200);
 	}
+	drain();
+	for (uint32_t k = 0; k < LINKS; k++)
+		if (links[k].state != LINK_FREE && !link_is_over(&links[k]))
+			atomic_fetch_add(&chaos_slot()->unended, 1);
 	chaos_told();
 	dat_ia_close(ia.ia, DAT_CLOSE_ABRUPT_FLAG);
 	free_memory();
