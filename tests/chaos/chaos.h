@@ -40,18 +40,17 @@ struct chaos_plane {
 };
 
 struct chaos_slot {
-	_Atomic uint32_t killed;  /* the driver's.  Odd: it is being killed, or there is none */
-	_Atomic uint32_t life;    /* the application's.  Odd: it listens, or its segment is published */
-	_Atomic uint32_t paused;  /* the driver's: how often it was stopped */
-	_Atomic uint32_t ready;   /* the application's: connections or imports that are open */
-	_Atomic uint32_t imports; /* the application's: ids of imports */
-	_Atomic uint32_t doomed;  /* the application's: it has armed its own end in the phase - 1 */
-	_Atomic uint32_t told_ms; /* from the kill of its data plane; the longest */
-	_Atomic uint32_t late_ms; /* the same from the moment at which the kernel was done with it */
-	_Atomic uint32_t told;    /* how often */
-	_Atomic uint32_t
-		unended;         /* connections whose end a dying data plane kept to itself; see lose_plane */
-	_Atomic uint64_t blocks; /* sent or put, read back and compared */
+	_Atomic uint32_t killed;    /* the driver's.  Odd: it is being killed, or there is none */
+	_Atomic uint32_t life;      /* the application's.  Odd: it listens, or its segment is published */
+	_Atomic uint32_t paused;    /* the driver's: how often it was stopped */
+	_Atomic uint32_t ready;     /* the application's: connections or imports that are open */
+	_Atomic uint32_t imports;   /* the application's: ids of imports */
+	_Atomic uint32_t doomed;    /* the application's: it has armed its own end in the phase - 1 */
+	_Atomic uint32_t told_ms;   /* from the kill of its data plane; the longest */
+	_Atomic uint32_t late_ms;   /* the same from the moment at which the kernel was done with it */
+	_Atomic uint32_t told;      /* how often */
+	_Atomic uint32_t unended;   /* connections with work that never ended; see lose_plane */
+	_Atomic uint64_t blocks;    /* sent or put, read back and compared */
 	_Atomic uint64_t received;  /* verified by who received them */
 	_Atomic uint64_t connected; /* connections or imports made */
 	_Atomic uint64_t excused;   /* ends of connections that somebody's death explains */

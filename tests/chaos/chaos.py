@@ -240,8 +240,8 @@ class Chaos:
                          f"others; {sum(s.blocks for s in mine)} blocks compared by who sent them, "
                          f"{sum(s.received for s in mine)} by who received them; told of a dead data plane "
                          f"{sum(s.told for s in mine)} times, {max(s.told_ms for s in mine)} ms after the kill at most, "
-                         f"{max(s.late_ms for s in mine)} ms after its end; {sum(s.unended for s in mine)} connections without "
-                         "a word")
+                         f"{max(s.late_ms for s in mine)} ms after its end; {sum(s.unended for s in mine)} connections with "
+                         "work that never ended")
         lines += [f"data plane {NAMES[p.index]}: {b}" for p, b in zip(self.planes, self.baselines)]
         return "\n".join(lines)
 

@@ -294,17 +294,24 @@ free_memory(void)
 	}
 }
 
+static bool
+are_ends_told(void)
+{
+	for (uint32_t k = 0; k < LINKS; k++)
+		if (links[k].state != LINK_FREE && links[k].state != LINK_ENDED)
+			return false;
+	return true;
+}
+
 /*
- * The data plane has gone: an asynchronous error, and before it the end of each connection.  Between the
- * moment at which a core breaks a queue pair and that at which the control thread tells of it nothing says in
- * the arena whether it was told; libdat takes it that it was.  Connections that a kill meets there are
- * counted.
+ * The data plane has gone: the end of each connection, and an asynchronous error.  Completions that a killed
+ * core had not stored yet may be missing; connections with work that never ended are counted.
  */
 static void
 lose_plane(void)
 {
 	chaos_listening(false);
-	while (!ia.lost) {
+	while (!ia.lost || !are_ends_told()) {
 		drain();
 		wait_some();
 		usleep(200);

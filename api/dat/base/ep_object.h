@@ -40,6 +40,7 @@ struct ep {
 	struct object o; /* by the id of its queue pair */
 	_Atomic uint32_t phase;
 	_Atomic bool closing; /* disconnect was issued */
+	_Atomic bool over;    /* the event that ends its connection has been taken off conn_evd */
 	bool active;          /* the connecting side of its connection */
 	struct lock send_lock, recv_lock;
 	struct one_qp qp;

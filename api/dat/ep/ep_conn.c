@@ -107,7 +107,8 @@ ep_set_peer(struct ep *ep, const struct sockaddr_storage *remote, DAT_CONN_QUAL 
 	ep->active = active;
 	ep->remote = remote != NULL ? *remote : none;
 	ep->remote_qual = qual;
-	one_store_alone(&ep->closing, false); /* seen with the phase that is set next */
+	one_store_alone(&ep->closing, false); /* both are seen with the phase that is set next */
+	one_store_alone(&ep->over, false);
 	pthread_mutex_unlock(&ep->o.ia->lock);
 }
 

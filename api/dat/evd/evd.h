@@ -34,6 +34,8 @@ void evd_abort(struct evd *evd);
 void evd_collect(struct evd *evd);                         /* wakes the sleepers */
 bool evd_push(struct evd *evd, const struct one_cqe *cqe); /* false: no memory */
 bool evd_pop(struct evd *evd, struct one_cqe *out);
+/* The event that ends this endpoint's connection has come, whether it has been taken or not. */
+bool evd_ends_connection(struct evd *evd, const struct ep *ep);
 uint32_t evd_count(struct evd *evd);
 /* Takes entries of this queue pair or IA out of the stash. */
 void evd_purge(struct evd *evd, bool (*drop)(const struct one_cqe *cqe, void *arg), void *arg);

@@ -139,14 +139,29 @@ evd_push(struct evd *evd, const struct one_cqe *cqe)
 	return true;
 }
 
+/* Under the EVD's lock, as evd_ends_connection. */
+static void
+note_end(const struct evd *evd, const struct one_cqe *cqe)
+{
+	struct ep *ep;
+
+	if (ONE_LIKELY(cqe->type != ONE_CQE_CONNECT) || cqe->status == ONE_CONN_ESTABLISHED)
+		return;
+	ep = (struct ep *)object_find(evd->o.ia, DAT_HANDLE_TYPE_EP, cqe->object);
+	if (ep != NULL)
+		one_store_alone(&ep->over, true);
+}
+
 bool
 evd_pop(struct evd *evd, struct one_cqe *out)
 {
 	struct stash *stash = &evd->stash;
 
 	if (stash->count == 0) {
-		if (evd->has_cq && poll_ring(&evd->cq, 0, out))
+		if (evd->has_cq && poll_ring(&evd->cq, 0, out)) {
+			note_end(evd, out);
 			return true;
+		}
 		if (evd->guests == NULL)
 			return false;
 		evd_collect(evd);
@@ -157,7 +172,24 @@ evd_pop(struct evd *evd, struct one_cqe *out)
 	stash->head = (stash->head + 1) & (stash->size - 1);
 	stash->count--;
 	stash->notify -= (out->flags & ONE_CQE_NOTIFY) != 0;
+	note_end(evd, out);
 	return true;
+}
+
+bool
+evd_ends_connection(struct evd *evd, const struct ep *ep)
+{
+	if (one_load_alone(&ep->over))
+		return true;
+	evd_collect(evd);
+	for (uint32_t i = 0; i < evd->stash.count; i++) {
+		const struct one_cqe *cqe = &stash_at(&evd->stash, i)->cqe;
+
+		if (cqe->type == ONE_CQE_CONNECT && cqe->object == ep->qp.id &&
+		    cqe->status != ONE_CONN_ESTABLISHED)
+			return true;
+	}
+	return false;
 }
 
 uint32_t

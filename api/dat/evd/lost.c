@@ -66,14 +66,20 @@ end_connection(struct ep *ep)
 		.status = ONE_CONN_BROKEN,
 		.flags = ONE_CQE_NOTIFY,
 	};
+	struct evd *evd = ep->conn_evd;
 	uint32_t phase = ep_phase(ep);
 
 	if (phase != EP_ACTIVE && phase != EP_ACCEPTED)
 		return;
 	flush(ep);
-	/* In ERROR the event that tells of it was posted. */
-	if (ep_qp_state(ep) != ONE_QP_ERROR)
-		report(ep->conn_evd, &cqe);
+	if (evd == NULL)
+		return;
+	/* Its state does not say whether that was told: a core has it in ERROR before the control thread
+	 * tells. */
+	lock_take(&evd->lock);
+	if (!evd_ends_connection(evd, ep))
+		evd_push(evd, &cqe);
+	lock_drop(&evd->lock);
 }
 
 void

@@ -477,6 +477,35 @@ lost_while_polling(void **state)
 	assert_int_equal(event.event_number, DAT_ASYNC_ERROR_IA_CATASTROPHIC);
 }
 
+/* Each connection ends once: a core may have broken one of which nobody told before the end. */
+static void
+lost_untold(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t qp[3];
+	DAT_EP_HANDLE ep[3];
+	DAT_COUNT nmore;
+	DAT_EVENT event;
+
+	for (int i = 0; i < 3; i++)
+		ep[i] = connected_ep(f, &qp[i]);
+	mock_conn_event(f->mock, qp[0], ONE_CONN_DISCONNECTED);
+	event = take(f->conn);
+	assert_int_equal(event.event_number, DAT_CONNECTION_EVENT_DISCONNECTED);
+	mock_conn_event(f->mock, qp[1], ONE_CONN_BROKEN);
+	for (int i = 0; i < 3; i++)
+		mock_qp_state(f->mock, qp[i], ONE_QP_ERROR);
+	mock_kill(f->mock);
+	assert_ok(dat_evd_wait(f->async, DAT_TIMEOUT_INFINITE, 1, &event, &nmore));
+	assert_int_equal(event.event_number, DAT_ASYNC_ERROR_IA_CATASTROPHIC);
+	for (int i = 1; i < 3; i++) {
+		event = take(f->conn);
+		assert_int_equal(event.event_number, DAT_CONNECTION_EVENT_BROKEN);
+		assert_ptr_equal(event.event_data.connect_event_data.ep_handle, ep[i]);
+	}
+	expect_empty(f->conn);
+}
+
 /* Waits that begin after the end hear of it first, too. */
 static void
 lost_before_waiting(void **state)
@@ -589,6 +618,7 @@ main(void)
 		TEST(contexts),
 		TEST(no_shared_receive_queues),
 		TEST(lost),
+		TEST(lost_untold),
 		TEST(lost_while_polling),
 		TEST(forks),
 		TEST(lost_before_waiting),
