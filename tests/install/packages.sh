@@ -3,7 +3,7 @@
 # Debian's packages: they are built, installed where nothing of ours is, used by a user, upgraded, removed and purged.
 #
 #   packages.sh quick    of what the build directory has compiled
-#   packages.sh full     by dpkg-buildpackage; lintian; into a root made by mmdebstrap, with what apt adds
+#   packages.sh full     by dpkg-buildpackage; lintian; into a root made by mmdebstrap, with what apt adds; autopkgtest
 
 . "$(dirname "$0")/../net/lib.sh"
 . "$(dirname "$0")/packages_lib.sh"
@@ -68,3 +68,11 @@ inside dpkg --purge "${PACKAGES[@]}"
 listing | diff "$WORK/before" - >"$WORK/out" || fail "purged, but not as before: $(cat "$WORK/out")"
 ! grep '^oneside:' "$WORK/root/etc/passwd" "$WORK/root/etc/group" || fail "purged, but its user is there"
 say "removed and purged: nothing is left"
+[ "$how" = full ] || exit 0
+
+if command -v autopkgtest >/dev/null; then
+	autopkgtests
+	say "autopkgtest: $(paste -sd, "$WORK/expected")"
+else
+	leave_out "there is no autopkgtest; install it"
+fi
