@@ -115,7 +115,12 @@ ibv_init_ah_from_wc(struct ibv_context *base, uint8_t port, struct ibv_wc *wc, s
 	memcpy(bytes, grh, sizeof(bytes));
 	if (port != VERBS_PORT || (wc->wc_flags & IBV_WC_GRH) == 0 || !parse_grh(bytes, &attr->grh, &us) ||
 	    memcmp(&us, &own, sizeof(us)) != 0) {
-		errno = EINVAL;
+		refused_because(EINVAL,
+				"wc->wc_flags = %#x: it has no IBV_WC_GRH, or port or the header's "
+				"destination is not "
+				"this port's; give what was received, and the first 40 bytes of its buffer",
+				wc->wc_flags);
+		errno = refused_tell("ibv_init_ah_from_wc", EINVAL, "context", base);
 		return -1;
 	}
 	attr->is_global = 1;

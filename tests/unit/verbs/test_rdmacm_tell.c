@@ -137,6 +137,8 @@ connecting(void **state)
 	struct ibv_qp_init_attr init = {.cap = {.max_send_wr = 4, .max_recv_wr = 4}, .qp_type = IBV_QPT_UD};
 	struct rdma_conn_param param = {.initiator_depth = 200};
 	struct rdma_cm_id *id = new_id();
+	int before, file;
+	const char *lines;
 
 	assert_refused(rdma_connect(id, NULL), EINVAL, "rdma_connect: id = 0x",
 		       "it has no peer's address; rdma_resolve_addr first", "(EINVAL)");
@@ -158,7 +160,21 @@ connecting(void **state)
 	mock_refuse(mock, ONE_MSG_QP_CONNECT, -EDQUOT, ONE_SUBJECT_QUOTA, 9, 1);
 	assert_refused(rdma_connect(id, NULL), EDQUOT, "rdma_connect: id = 0x",
 		       "the data plane's limit = 9: it is reached; ", "(EDQUOT)");
+	param = (struct rdma_conn_param){.private_data = address("192.0.2.2", 0), .private_data_len = 4};
+	mock_refuse(mock, ONE_MSG_QP_CONNECT, -EMSGSIZE, ONE_SUBJECT_LENGTH, 4, 1);
+	assert_refused(rdma_connect(id, &param), EINVAL,
+		       "rdma_connect: conn_param->private_data_len = 4: ", "; give less (EINVAL)");
 	rdma_destroy_qp(id);
+	/* libibverbs explains what it refused, and the call that asked it says so. */
+	init.cap.max_send_wr = 0x7fffffff;
+	before = said_begin(&file);
+	assert_int_equal(rdma_create_qp(id, NULL, &init), -1);
+	lines = said_end(before, file);
+	assert_non_null(strstr(lines, "oneside: ibv_create_cq: cqe = 2147483647: it may be 1 to "));
+	assert_non_null(strstr(lines, "\noneside: rdma_create_qp: "));
+	assert_refused(rdma_join_multicast(id, NULL, NULL), EOPNOTSUPP,
+		       "rdma_join_multicast: id = ", "does not have it; see oneside-run(1)", "(EOPNOTSUPP)");
+	assert_refused(rdma_ack_cm_event(NULL), EINVAL, "rdma_ack_cm_event: event = 0: ", "; give what");
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
 

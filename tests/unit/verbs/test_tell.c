@@ -203,6 +203,88 @@ receives(void **state)
 	assert_ptr_equal(bad, &wr);
 }
 
+/* Those that have a bad argument of another kind, or are not there at all. */
+static void
+others(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = 2, .max_sge = 1}};
+	struct ibv_srq_attr attr = {.srq_limit = 3};
+	struct ibv_ah_attr way = {.is_global = 0, .port_num = 1};
+	struct ibv_sge sge[2] = {{.length = 0}};
+	struct ibv_recv_wr wr = {.sg_list = sge, .num_sge = 2}, *bad;
+	struct ibv_mw_bind bind = {.bind_info = {.length = 8}};
+	union ibv_gid gid;
+	char bytes[64];
+	struct ibv_srq *srq;
+	struct ibv_mw *mw;
+
+	assert_says(ibv_query_gid(f->context, 1, 3, &gid), (unsigned long)-1,
+		    "ibv_query_gid: index = 3: there is no other than 0; give that (EINVAL)");
+	assert_null_says(ibv_create_ah(f->pd, &way), EINVAL, "ibv_create_ah: attr = 0x",
+			 "is_global has to be 1");
+	assert_says(ibv_attach_mcast(f->qp, &gid, 0), EOPNOTSUPP, "ibv_attach_mcast: qp = 0x",
+		    "does not have it; see oneside-run(1)", "(EOPNOTSUPP)");
+	srq = ibv_create_srq(f->pd, &srq_init);
+	assert_non_null(srq);
+	assert_says(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), EINVAL,
+		    "ibv_modify_srq: srq_attr->srq_limit = 3: it may be 0 to 2; ");
+	assert_says(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EOPNOTSUPP,
+		    "ibv_modify_srq: srq_attr_mask = 0x1: ", "; leave IBV_SRQ_MAX_WR out");
+	assert_says(ibv_post_srq_recv(srq, &wr, &bad), EINVAL,
+		    "ibv_post_srq_recv: wr->num_sge = 2: ", "takes 1, ");
+	wr.num_sge = 0;
+	for (int i = 0; i < 2; i++)
+		assert_silent(ibv_post_srq_recv(srq, &wr, &bad), 0);
+	assert_says(ibv_post_srq_recv(srq, &wr, &bad), ENOMEM, "ibv_post_srq_recv: srq = full: 2 receives ",
+		    "; let messages take some, or ask for more in max_wr (ENOMEM)");
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	mw = ibv_alloc_mw(f->pd, IBV_MW_TYPE_1);
+	assert_non_null(mw);
+	bind.bind_info.mr = ibv_reg_mr(f->pd, bytes, sizeof(bytes), 0);
+	assert_non_null(bind.bind_info.mr);
+	assert_says(ibv_bind_mw(f->qp, mw, &bind), EINVAL, "ibv_bind_mw: bind_info->mr = 0x",
+		    "; give one (EINVAL)");
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+	assert_int_equal(ibv_dereg_mr(bind.bind_info.mr), 0);
+}
+
+/* Requests of ibv_qp_ex, and states of a queue pair for datagrams. */
+static void
+extended(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_qp_init_attr plain = default_init(f);
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = f->send_cq,
+		.recv_cq = f->recv_cq,
+		.cap = plain.cap,
+		.qp_type = IBV_QPT_UD,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = f->pd,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_READ,
+	};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 0x80000001};
+	struct ibv_qp *qp;
+
+	assert_null_says(
+		ibv_create_qp_ex(f->context, &init), EOPNOTSUPP,
+		"ibv_create_qp_ex: init_attr->send_ops_flags = 0x10: ", "; leave some out (EOPNOTSUPP)");
+	init.send_ops_flags = IBV_QP_EX_WITH_SEND;
+	qp = ibv_create_qp_ex(f->context, &init);
+	assert_non_null(qp);
+	assert_says(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+		    EPERM, "ibv_modify_qp: attr->qkey = 0x80000001: ", "; give one below 0x80000000 (EPERM)");
+	assert_says(ibv_modify_qp(qp, &attr, IBV_QP_STATE), EINVAL,
+		    "from RESET to INIT it lacks IBV_QP_PKEY_INDEX, ",
+		    "IBV_QP_PORT, IBV_QP_QKEY; set these, too");
+	ibv_wr_start(ibv_qp_to_qp_ex(qp));
+	ibv_wr_send(ibv_qp_to_qp_ex(qp));
+	assert_says(ibv_wr_complete(ibv_qp_to_qp_ex(qp)), EINVAL,
+		    "ibv_wr_complete: qp->state = RESET: ", "to RTS first");
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
 static void
 no_data_plane(void **state)
 {
@@ -242,8 +324,8 @@ not_asked(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest asked[] = {T(memory), T(queues),   T(queue_pairs),  T(states),
-					   T(sends),  T(receives), T(no_data_plane)};
+	const struct CMUnitTest asked[] = {T(memory),   T(queues), T(queue_pairs), T(states),       T(sends),
+					   T(receives), T(others), T(extended),    T(no_data_plane)};
 	const struct CMUnitTest unasked[] = {T(not_asked)};
 
 	return getenv("ONESIDE_DEBUG") != NULL ? cmocka_run_group_tests(asked, NULL, NULL)
