@@ -203,7 +203,7 @@ serves() {
 	manager "$address"
 	command_line ExecStartPre
 	NOTIFY_SOCKET=$address "${CONFINED[@]}" "${COMMAND[@]}" >"$WORK/out" 2>&1 || fail "ExecStartPre: $(cat "$WORK/out")"
-	! grep -q EAL "$WORK/out" || fail "ExecStartPre starts EAL: $(cat "$WORK/out")"
+	! grep -q "^EAL:" "$WORK/out" || fail "ExecStartPre starts EAL: $(cat "$WORK/out")"
 	command_line ExecStart
 	NOTIFY_SOCKET=$address "${CONFINED[@]}" "${COMMAND[@]}" >"$WORK/service.log" 2>&1 &
 	PLANE_PID[service]=$!
