@@ -307,6 +307,10 @@ test_qkey(void **unused)
 	assert_int_equal(state(1, RC_RTS, 7), 0);
 	send_datagram(8, 4);
 	TURN_UNTIL(both().ud_drop[ENGINE_UD_QKEY] == dropped + 2);
+	/* All its bits count. */
+	assert_int_equal(state(1, RC_RTS, QKEY ^ 0x80000000), 0);
+	send_datagram(8, 5);
+	TURN_UNTIL(both().ud_drop[ENGINE_UD_QKEY] == dropped + 3);
 }
 
 static void

@@ -234,6 +234,27 @@ test_bad_responses(void **state)
 	}
 }
 
+/* What has not been sent is not acknowledged, be it the very next packet. */
+static void
+test_response_to_nothing(void **state)
+{
+	static const uint8_t opcodes[] = {WIRE_ACKNOWLEDGE, WIRE_READ_RESPONSE_ONLY};
+
+	for (size_t i = 0; i < sizeof(opcodes); i++) {
+		struct pair *p = pair_new(NULL);
+		struct wire_build b = {.opcode = opcodes[i], .psn = 0x1001, .syndrome = 0x1f};
+
+		post_simple(p, &p->a, ONE_OP_WRITE, 1, 0, 8, 0);
+		flush_output(p, &p->a);
+		inject(p, &p->b, &b, NULL);
+		assert_int_equal(p->a.num_done, 0);
+		assert_int_equal(p->a.env.rc.counter[RC_COUNT_DROP_RESPONSE], 1);
+		pump(p);
+		expect_done(&p->a, 0, 1, ONE_CQE_SEND, OK, 8);
+		pair_free(p);
+	}
+}
+
 /* ---- ends ---- */
 
 static void
@@ -327,12 +348,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_local_keys),      cmocka_unit_test(test_atomic_pieces),
-		cmocka_unit_test(test_local_rights),    cmocka_unit_test(test_bad_last_piece),
-		cmocka_unit_test(test_malformed_work),  cmocka_unit_test(test_reads_without_depth),
-		cmocka_unit_test(test_nak_statuses),    cmocka_unit_test(test_nak_behind_a_lost_read),
-		cmocka_unit_test(test_bad_responses),   cmocka_unit_test(test_flush),
-		cmocka_unit_test(test_reset_and_reuse), cmocka_unit_test(test_gone_memory),
+		cmocka_unit_test(test_local_keys),     cmocka_unit_test(test_atomic_pieces),
+		cmocka_unit_test(test_local_rights),   cmocka_unit_test(test_bad_last_piece),
+		cmocka_unit_test(test_malformed_work), cmocka_unit_test(test_reads_without_depth),
+		cmocka_unit_test(test_nak_statuses),   cmocka_unit_test(test_nak_behind_a_lost_read),
+		cmocka_unit_test(test_bad_responses),  cmocka_unit_test(test_response_to_nothing),
+		cmocka_unit_test(test_flush),          cmocka_unit_test(test_reset_and_reuse),
+		cmocka_unit_test(test_gone_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -432,7 +432,7 @@ test_retry_exceeded(void **state)
 		gap = p->now - (last ? last : p->now);
 		last = p->now;
 	}
-	assert_in_range(p->now - start, 4 * timeout, 6 * timeout);
+	assert_in_range(p->now - start, 4 * timeout, 5 * timeout - 1);
 	assert_in_range(p->a.env.rc.counter[RC_COUNT_TIMEOUT], 5, 10);
 	expect_done(&p->a, 0, 1, ONE_CQE_SEND, ONE_STATUS_RETRY_EXCEEDED, 0);
 	expect_done(&p->a, 1, 2, ONE_CQE_SEND, ONE_STATUS_FLUSHED, 0);

@@ -133,7 +133,7 @@ test_acl_first_entry_counts(void **state)
 static void
 test_acl_valid(void **state)
 {
-	struct one_rsm_access list[ONE_RSM_ACL_MAX] = {{1, 0666}, {ACL_NODE_MAX, 0}};
+	struct one_rsm_access list[ONE_RSM_ACL_MAX + 1] = {{1, 0666}, {ACL_NODE_MAX, 0}};
 
 	assert_int_equal(acl_valid(list, 0), RSM_OK);
 	assert_int_equal(acl_valid(list, 2), RSM_OK);

@@ -616,6 +616,13 @@ test_endless_mra(void **state)
 	mra.remote_id = end->conn->local_id;
 	mra.mra.answers = CM_ANSWERS_REP;
 	mra.mra.service_timeout = 31;
+	for (uint32_t i = 0; i <= CM_EXTENSIONS_PASSIVE; i++) {
+		uint64_t before = cm_deadline(net->host[1].cm);
+
+		net_run(net, net->now + MS);
+		net_inject(net, 2, 1, &mra);
+		assert_int_equal(cm_deadline(net->host[1].cm) > before, i < CM_EXTENSIONS_PASSIVE);
+	}
 	while (end->conn != NULL && net->now < start + 3600 * SECOND) {
 		net_inject(net, 2, 1, &mra);
 		net_run(net, net->now + 100 * MS);
