@@ -74,12 +74,14 @@ struct one_argument {
 #define ONE_ARGUMENTS_9(a, ...) ONE_ARGUMENT(a), ONE_ARGUMENTS_8(__VA_ARGS__)
 #define ONE_ARGUMENTS_10(a, ...) ONE_ARGUMENT(a), ONE_ARGUMENTS_9(__VA_ARGS__)
 #define ONE_ARGUMENTS_11(a, ...) ONE_ARGUMENT(a), ONE_ARGUMENTS_10(__VA_ARGS__)
-#define ONE_ARGUMENTS_COUNT(a, b, c, d, e, f, g, h, i, j, k, n, ...) n
+#define ONE_ARGUMENTS_12(a, ...) ONE_ARGUMENT(a), ONE_ARGUMENTS_11(__VA_ARGS__)
+#define ONE_ARGUMENTS_COUNT(a, b, c, d, e, f, g, h, i, j, k, l, n, ...) n
 #define ONE_ARGUMENTS_CAT(a, b) a##b
 #define ONE_ARGUMENTS_OF(n) ONE_ARGUMENTS_CAT(ONE_ARGUMENTS_, n)
 /* The initializer of an array of struct one_argument. */
-#define ONE_ARGUMENTS(...) \
-	ONE_ARGUMENTS_OF(ONE_ARGUMENTS_COUNT(__VA_ARGS__, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0))(__VA_ARGS__)
+#define ONE_ARGUMENTS(...)                                                                           \
+	ONE_ARGUMENTS_OF(ONE_ARGUMENTS_COUNT(__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)) \
+	(__VA_ARGS__)
 
 /* The first bytes of its value. */
 uint64_t one_argument_bits(const struct one_argument *argument);

@@ -24,5 +24,6 @@ face_evd_create(DAT_IA_HANDLE ia, DAT_COUNT qlen, DAT_CNO_HANDLE cno, uint32_t f
 		return face_return(DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE)); \
 	}
 #define DEFINE_DIFFERS(name, parameters, arguments)
+#define DEFINE_EXTENDED(name, parameters, arguments)
 #define DEFINE(name, handle, version2, parameters, arguments) DEFINE_##version2(name, parameters, arguments)
 FACE_CALLS(DEFINE)

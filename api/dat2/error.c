@@ -4,6 +4,8 @@
 
 #define TYPE_NOT_IMPLEMENTED 0x3fff0000u
 
+__thread DAT_RETURN face_refused;
+
 DAT_RETURN
 face_error(DAT_RETURN ret)
 {
@@ -18,6 +20,8 @@ face_error(DAT_RETURN ret)
 	/* The two outcomes that are not errors: programs compare them as they are. */
 	if (type == DAT_QUEUE_EMPTY || type == DAT_TIMEOUT_EXPIRED)
 		return ret;
+	if (__builtin_expect(one_telling, 0))
+		face_refused = ret;
 	return DAT_CLASS_ERROR | type | moved;
 }
 

@@ -49,7 +49,7 @@ dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data)
 	if (face == NULL) {
 		face = calloc(1, sizeof(*face));
 		if (face != NULL) {
-			face->table = face_table;
+			face->table = one_telling ? face_telling : face_table;
 			face->info = *info;
 			face->info.ia_name[DAT_NAME_MAX_LENGTH - 1] = '\0';
 			face->table.device_name = face->info.ia_name;

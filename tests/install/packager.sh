@@ -28,8 +28,9 @@ commands_with() { # DIRECTORY FLAG: how many compilations have it
 CXX=/bin/false configures "$HERE" --prefix="$THERE" --libdir=far/lib -Dtests=false -Db_lto=false
 [ "$(commands_with "$HERE" -Werror)" = 0 ] || fail "warnings are errors though nobody asked"
 [ "$(commands_with "$HERE" -flto=auto)" = 0 ] || fail "-Db_lto=false is ignored"
-meson introspect --targets "$HERE" | grep -q '"name": "oneside-perf"' || fail "no oneside-perf without C++"
-! meson introspect --targets "$HERE" | grep -q '"name": "oneside-micro"' || fail "oneside-micro without C++"
+targets=$(meson introspect --targets "$HERE") # not a pipe: grep -q ends before the list does, and pipefail counts that
+grep -q '"name": "oneside-perf"' <<<"$targets" || fail "no oneside-perf without C++"
+! grep -q '"name": "oneside-micro"' <<<"$targets" || fail "oneside-micro without C++"
 say "without link-time optimization, C++ and errors out of warnings"
 
 CFLAGS=-D_FORTIFY_SOURCE=3 configures "$WORK/other" -Dtests=false -Dwerror=true

@@ -3,7 +3,7 @@
 # Debian's packages: they are built, installed where nothing of ours is, used by a user, upgraded, removed and purged.
 #
 #   packages.sh quick    of what the build directory has compiled
-#   packages.sh full     by dpkg-buildpackage; lintian; into a root made by mmdebstrap, with what apt adds
+#   packages.sh full     by dpkg-buildpackage; lintian; into a root made by mmdebstrap, with what apt adds; autopkgtest
 
 . "$(dirname "$0")/../net/lib.sh"
 . "$(dirname "$0")/packages_lib.sh"
@@ -61,10 +61,22 @@ expect '# changed here' "$WORK/root/etc/oneside/oneside.conf"
 as_user /tmp/source/debian/tests/demo
 say "upgraded"
 
+# What its state directories would keep of keys, an instance's, too.
+inside install -d -o oneside -m 0700 /var/lib/oneside /var/lib/oneside-b
 inside dpkg --remove "${PACKAGES[@]}"
+[ -d "$WORK/root/var/lib/oneside" ] && [ -d "$WORK/root/var/lib/oneside-b" ] || fail "a removal forgets the sequence numbers of keys"
 expect '# changed here' "$WORK/root/etc/oneside/oneside.conf"
 [ ! -e "$WORK/root/usr/sbin/oneside-dataplane" ] || fail "removed, but there"
 inside dpkg --purge "${PACKAGES[@]}"
 listing | diff "$WORK/before" - >"$WORK/out" || fail "purged, but not as before: $(cat "$WORK/out")"
 ! grep '^oneside:' "$WORK/root/etc/passwd" "$WORK/root/etc/group" || fail "purged, but its user is there"
+[ -z "$(find "$WORK/root/var/lib" -maxdepth 1 -name 'oneside*')" ] || fail "purged, but its state is there"
 say "removed and purged: nothing is left"
+[ "$how" = full ] || exit 0
+
+if command -v autopkgtest >/dev/null; then
+	autopkgtests
+	say "autopkgtest: $(paste -sd, "$WORK/expected")"
+else
+	leave_out "there is no autopkgtest; install it"
+fi

@@ -11,8 +11,10 @@
 #   close_root                    without /proc, /sys, /dev, /run and /tmp again
 #   inside COMMAND..., as_user COMMAND...   in there; output in $WORK/out; a failure ends the test
 #   run WHAT COMMAND...           the same out here
+#   autopkgtests                  debian/tests as Debian runs them, in a root made by mmdebstrap without packages of ours
 SOURCE=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 PACKAGES=(libdaplone2 libdat1-oneside liboneside-dev librsm2 oneside oneside-doc oneside-perf oneside-verbs)
+TESTED_WITH=(gcc libc6-dev pkg-config procps rdmacm-utils) # what debian/tests/control names beside them
 shopt -s extglob
 
 packages_init() {
@@ -105,7 +107,7 @@ make_root() {
 	else
 		command -v mmdebstrap >/dev/null || skip "there is no mmdebstrap; install it"
 		mount -t tmpfs root "$WORK/root"
-		run "mmdebstrap" mmdebstrap --variant=minbase --include=rdmacm-utils,gcc,libc6-dev,pkg-config,procps \
+		run "mmdebstrap" mmdebstrap --variant=minbase --include=apt-utils "--include=${TESTED_WITH[*]}" \
 			"--include=$(dependencies | paste -sd,)" "$(. /etc/os-release && printf %s "$VERSION_CODENAME")" "$WORK/root"
 	fi
 	for name in proc sys dev; do
@@ -138,4 +140,20 @@ install_packages() {
 	local -a files
 	mapfile -t files < <(cd "$WORK/root" && ls tmp/*.deb)
 	inside dpkg --install "${files[@]/#//}"
+}
+
+# What a test needs is what debian/tests/control says: autopkgtest installs it, of our packages no other ones.
+autopkgtests() {
+	local user=tester status=0
+	inside useradd --create-home "$user"
+	inside apt-get --yes purge --auto-remove "${TESTED_WITH[@]}"
+	autopkgtest --no-built-binaries --apt-upgrade --user "$user" --summary-file "$WORK/summary" "$WORK"/debs/*.deb \
+		"$WORK/root/tmp/source" -- chroot "$WORK/root" >"$WORK/out" 2>&1 || status=$?
+	# 2: some were skipped, as the one that needs a service manager.
+	[ "$status" = 0 ] || [ "$status" = 2 ] || {
+		tail -n 60 "$WORK/out" >&2
+		fail "autopkgtest: status $status: $(cat "$WORK/summary")"
+	}
+	printf '%s\n' 'build PASS' 'demo PASS' 'service SKIP' >"$WORK/expected"
+	awk '{ print $1, $2 }' "$WORK/summary" | sort -u | diff "$WORK/expected" - >"$WORK/out" || fail "autopkgtest: $(cat "$WORK/out")"
 }

@@ -34,7 +34,7 @@ mount --bind "$WORK/root$PREFIX" "$PREFIX" && mount -t tmpfs run /run && mount -
 for program in "$PREFIX"/*bin/oneside-*; do
 	! ldd "$program" | grep 'not found' >&2 || fail "$program does not find its libraries"
 done
-ldd "$PREFIX/bin/oneside-copy" | grep -q "libdat.so.1 => $LIBDIR/libdat.so.1 " || fail "oneside-copy has another libdat"
+grep -q "libdat.so.1 => $LIBDIR/libdat.so.1 " <<<"$(ldd "$PREFIX/bin/oneside-copy")" || fail "oneside-copy has another libdat"
 say "installed programs find their libraries"
 
 hardened() { # FILE NEEDLES...
@@ -203,7 +203,7 @@ serves() {
 	manager "$address"
 	command_line ExecStartPre
 	NOTIFY_SOCKET=$address "${CONFINED[@]}" "${COMMAND[@]}" >"$WORK/out" 2>&1 || fail "ExecStartPre: $(cat "$WORK/out")"
-	! grep -q EAL "$WORK/out" || fail "ExecStartPre starts EAL: $(cat "$WORK/out")"
+	! grep -q "^EAL:" "$WORK/out" || fail "ExecStartPre starts EAL: $(cat "$WORK/out")"
 	command_line ExecStart
 	NOTIFY_SOCKET=$address "${CONFINED[@]}" "${COMMAND[@]}" >"$WORK/service.log" 2>&1 &
 	PLANE_PID[service]=$!

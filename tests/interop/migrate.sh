@@ -14,7 +14,7 @@ chunks) PIN=off ;;
 *) fail "migrate.sh: \"${1:-}\" is neither pin nor chunks" ;;
 esac
 qemu-system-x86_64 --version >/dev/null 2>&1 || skip "there is no qemu-system-x86_64; install qemu-system-x86"
-ldd "$(command -v qemu-system-x86_64)" | grep -q librdmacm || skip "this QEMU has no RDMA"
+grep -q librdmacm <<<"$(ldd "$(command -v qemu-system-x86_64)")" || skip "this QEMU has no RDMA"
 verbs_init memif
 interop_init
 
@@ -86,7 +86,7 @@ until_true() {
 
 wholes() { grep -c '^whole' "$WORK/$1.console" 2>/dev/null; }
 has_wholes() { [ "$(wholes "$1")" -ge "$2" ]; }
-is_over() { qmp source query-migrate | grep -Eq '"status": "(completed|failed)"'; }
+is_over() { grep -Eq '"status": "(completed|failed)"' <<<"$(qmp source query-migrate)"; }
 
 capabilities='{"capabilities": [{"capability": "rdma-pin-all", "state": '$([ $PIN = on ] && echo true || echo false)'}]}'
 qemu 0 source

@@ -147,8 +147,9 @@ plane a "$help"
 stop_plane a
 
 # The examples of configuration.
-sed -n '/^.SH EXAMPLES/,/^.SH NOTES/p' "$SOURCE/doc/man/oneside.conf.5" |
-	sed '1,/^\.nf/d; /^\.fi/,$d; s/\\&//; s/\\-/-/g' >oneside.conf
+(umask 077 && head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' >peer2.secret)
+sed -n '/^.SH EXAMPLES/,/^.SH SEE/p' "$SOURCE/doc/man/oneside.conf.5" |
+	sed "1,/^\.nf/d; /^\.fi/,\$d; s/\\\\&//; s/\\\\-/-/g; s|/etc/oneside/|$PWD/|" >oneside.conf
 grep -q '^\[port p0\]' oneside.conf || fail "no example in oneside.conf(5)"
 examines "oneside-dataplane -l 0,1 -- --config oneside.conf --check"
 sed -n '/^.SH EXAMPLES/,/^.SH SEE/p' "$SOURCE/doc/man/dat.conf.5" |

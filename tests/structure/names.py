@@ -73,7 +73,7 @@ PREFIXES = {
     },
     "api/dat2": {"": "dat event face"},
     "api/verbs": {
-        "base": "",
+        "base": "refused",
         "cq": "cq give",
         "device": "device",
         "event": "channel element events",

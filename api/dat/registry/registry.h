@@ -18,7 +18,7 @@ const DAT_PROVIDER *registry_foreign(DAT_HANDLE handle);
 const DAT_PROVIDER *oneside_table(void);
 
 /*
- * tell.c: for each call, with the call's parameters
+ * telling.c: for each call, with the call's parameters
  *   telling_NAME()      dapl_NAME, which prints what it refuses
  *   refused_NAME(ret,)  prints that the call returns `ret`, if that is a refusal and ONESIDE_DEBUG is set;
  * `ret`
@@ -29,7 +29,7 @@ const DAT_PROVIDER *oneside_table(void);
 	DAT_RETURN refused_##name(DAT_RETURN ret, SPREAD parameters);
 DAT_CALLS(TELL_PROTOTYPES, TELL_PROTOTYPES)
 
-/* The same for calls that are not in the list. */
+/* tell.c: the same for calls that are not in the list. */
 DAT_RETURN tell_refusal(const char *function, DAT_RETURN ret, const struct one_argument *arguments,
 			size_t count);
 #define TELL(function, ret, ...)                                                \

@@ -293,14 +293,3 @@ tell_refusal(const char *function, DAT_RETURN ret, const struct one_argument *ar
 	one_tell(function, text, code);
 	return ret;
 }
-
-#define DEFINE(name, handle, version2, parameters, arguments)                   \
-	DAT_RETURN refused_##name(DAT_RETURN ret, SPREAD parameters)            \
-	{                                                                       \
-		return TELL("dat_" #name, ret, ONE_ARGUMENTS arguments);        \
-	}                                                                       \
-	DAT_RETURN telling_##name parameters                                    \
-	{                                                                       \
-		return refused_##name(dapl_##name arguments, SPREAD arguments); \
-	}
-DAT_CALLS(DEFINE, DEFINE)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Socket addresses, and the lock of all that this library has. */
+#include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "rdmacm/base/cma.h"
@@ -55,6 +57,20 @@ addr_fill(uint16_t family, const uint8_t *bytes, uint16_t port, struct sockaddr_
 		memcpy(&v4->sin_addr, bytes, 4);
 		v4->sin_port = htons(port);
 	}
+}
+
+const char *
+addr_text(const struct sockaddr *addr, char *text)
+{
+	uint8_t bytes[16];
+
+	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6) {
+		snprintf(text, ADDR_TEXT_MAX, "one of family %u", addr->sa_family);
+		return text;
+	}
+	addr_bytes(addr, bytes);
+	inet_ntop(addr->sa_family, bytes, text, ADDR_TEXT_MAX);
+	return text;
 }
 
 bool

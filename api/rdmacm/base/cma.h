@@ -12,6 +12,7 @@
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
 
+#include "verbs/base/refused.h"
 #include "verbs/face/cm.h"
 
 #define PRIVATE_MAX 255u
@@ -83,6 +84,9 @@ bool addr_is_loopback(const struct sockaddr *addr);
 /* Unspecified, or loopback: any device has it, as with the kernel's rdma_cm. */
 bool addr_names_no_device(const struct sockaddr *addr);
 uint16_t addr_port(const struct sockaddr *addr);
+/* As messages have it; in `text`, of ADDR_TEXT_MAX bytes. */
+#define ADDR_TEXT_MAX 64u
+const char *addr_text(const struct sockaddr *addr, char *text);
 
 /* -1 with errno, as all of these calls. */
 static inline int
@@ -92,6 +96,14 @@ fail(int error)
 	if (errno == ECONNRESET)
 		errno = EIO;
 	return -1;
+}
+
+/* At the end of a call: what it refuses is printed if the user wants (verbs/base/refused.h); `result`. */
+static inline int
+cma_told(const char *function, int result, const void *id)
+{
+	refused_tell(function, result != 0 ? errno : 0, "id", id);
+	return result;
 }
 
 #endif

@@ -125,8 +125,10 @@ rdma_get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **out)
 int
 rdma_ack_cm_event(struct rdma_cm_event *event)
 {
-	if (event == NULL)
-		return fail(EINVAL);
+	if (event == NULL) {
+		refused_because(EINVAL, "event = 0: it may not be null; give what rdma_get_cm_event stored");
+		return cma_told(__func__, fail(EINVAL), NULL);
+	}
 	pthread_mutex_lock(&cma_lock);
 	TO_ID(event->listen_id != NULL ? event->listen_id : event->id)->acked++;
 	pthread_cond_broadcast(&cma_acked);

@@ -34,5 +34,10 @@ channel_complete(struct id *id, enum rdma_cm_event_type expected)
 	if (rdma_get_cm_event(id->base.channel, &id->base.event) != 0)
 		return -1;
 	error = channel_outcome(id->base.event, expected);
-	return error != 0 ? fail(error) : 0;
+	if (error == 0)
+		return 0;
+	refused_because(error,
+			"id->event = %s, status %d: the peer or the network did not let it; look there",
+			rdma_event_str(id->base.event->event), id->base.event->status);
+	return fail(error);
 }

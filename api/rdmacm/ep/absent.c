@@ -5,46 +5,46 @@
 int
 rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
 {
-	return fail(EOPNOTSUPP);
+	return cma_told(__func__, fail(EOPNOTSUPP), id);
 }
 
 int
 rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *context)
 {
-	return fail(EOPNOTSUPP);
+	return cma_told(__func__, fail(EOPNOTSUPP), id);
 }
 
 int
 rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 {
-	return fail(EOPNOTSUPP);
+	return cma_told(__func__, fail(EOPNOTSUPP), id);
 }
 
 int
 rdma_reject_ece(struct rdma_cm_id *id, const void *data, uint8_t len)
 {
-	return fail(EOPNOTSUPP);
+	return cma_told(__func__, fail(EOPNOTSUPP), id);
 }
 
 int
 rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
-	return fail(EOPNOTSUPP);
+	return cma_told(__func__, fail(EOPNOTSUPP), id);
 }
 
 int
 rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
-	return fail(EOPNOTSUPP);
+	return cma_told(__func__, fail(EOPNOTSUPP), id);
 }
 
 /* ---- rsockets: refused where they begin, so nothing else is reached ---- */
 
-#define REFUSED(name)                    \
-	int name(void);                  \
-	int name(void)                   \
-	{                                \
-		return fail(EOPNOTSUPP); \
+#define REFUSED(name)                                           \
+	int name(void);                                         \
+	int name(void)                                          \
+	{                                                       \
+		return cma_told(#name, fail(EOPNOTSUPP), NULL); \
 	}
 
 REFUSED(raccept)

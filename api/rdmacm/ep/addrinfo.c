@@ -68,8 +68,10 @@ rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrin
 	struct rdma_addrinfo *out;
 	int error;
 
-	if (node == NULL && service == NULL && hints == NULL)
-		return fail(EINVAL);
+	if (node == NULL && service == NULL && hints == NULL) {
+		refused_because(EINVAL, "node = 0: service and hints are null, too; give one of these");
+		return cma_told(__func__, fail(EINVAL), NULL);
+	}
 	if (hints == NULL)
 		hints = &none;
 	out = calloc(1, sizeof(*out));

@@ -36,8 +36,10 @@ rdma_migrate_id(struct rdma_cm_id *base, struct rdma_event_channel *channel)
 	struct rdma_event_channel *from = base->channel, *own = NULL;
 	struct id *id = TO_ID(base);
 
-	if (id->sync && channel == NULL)
-		return fail(EINVAL);
+	if (id->sync && channel == NULL) {
+		refused_because(EINVAL, "channel = 0: the id has one of its own; give another");
+		return cma_told(__func__, fail(EINVAL), base);
+	}
 	if (channel == NULL) {
 		own = channel = rdma_create_event_channel();
 		if (own == NULL)
@@ -84,8 +86,14 @@ rdma_get_request(struct rdma_cm_id *base, struct rdma_cm_id **out)
 	struct rdma_cm_event *event;
 	int error;
 
-	if (!listen->sync || listen->listening == NULL)
-		return fail(EINVAL);
+	if (!listen->sync || listen->listening == NULL) {
+		refused_because(
+			EINVAL,
+			"listen = %p: it does not listen, or has an event channel of yours; rdma_listen, "
+			"or rdma_get_cm_event",
+			(const void *)base);
+		return cma_told(__func__, fail(EINVAL), base);
+	}
 	channel_drop_event(listen);
 	if (rdma_get_cm_event(base->channel, &event) != 0)
 		return -1;
@@ -138,18 +146,23 @@ active(struct id *id, const struct rdma_addrinfo *res, struct ibv_pd *pd, struct
 	return rdma_create_qp(&id->base, pd, init);
 }
 
-int
-rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *res, struct ibv_pd *pd,
-	       struct ibv_qp_init_attr *init)
+static int
+create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *res, struct ibv_pd *pd,
+	  struct ibv_qp_init_attr *init)
 {
 	bool listens = (res->ai_flags & RAI_PASSIVE) != 0;
 	struct rdma_cm_id *base;
 	int error;
 
 	if (res->ai_qp_type != IBV_QPT_RC && res->ai_qp_type != IBV_QPT_UD)
-		return fail(EOPNOTSUPP);
+		return fail(refused_because(
+			EOPNOTSUPP,
+			"res->ai_qp_type = %d: there are IBV_QPT_RC and IBV_QPT_UD; give one of these",
+			res->ai_qp_type));
 	if ((listens ? res->ai_src_addr : res->ai_dst_addr) == NULL)
-		return fail(EINVAL);
+		return fail(refused_because(
+			EINVAL, "res->ai_%s_addr = 0: it has to be known; see rdma_getaddrinfo(3)",
+			listens ? "src" : "dst"));
 	if (rdma_create_id(NULL, &base, NULL, (enum rdma_port_space)res->ai_port_space) != 0)
 		return -1;
 	if ((listens ? passive(TO_ID(base), res, pd, init) : active(TO_ID(base), res, pd, init)) == 0) {
@@ -158,7 +171,15 @@ rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *res, struct ibv_pd
 	}
 	error = errno;
 	rdma_destroy_ep(base);
-	return fail(error);
+	return fail(refused_because(error, "res = %p: one of its steps was refused; see what is said above",
+				    (const void *)res));
+}
+
+int
+rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *res, struct ibv_pd *pd,
+	       struct ibv_qp_init_attr *init)
+{
+	return cma_told(__func__, create_ep(out, res, pd, init), res);
 }
 
 void

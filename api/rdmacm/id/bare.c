@@ -99,8 +99,15 @@ rdma_init_qp_attr(struct rdma_cm_id *base, struct ibv_qp_attr *attr, int *mask)
 	pthread_mutex_lock(&cma_lock);
 	result = init_qp_attr(TO_ID(base), attr);
 	pthread_mutex_unlock(&cma_lock);
-	if (result < 0)
-		return fail(result);
+	if (result < 0) {
+		refused_because(
+			result,
+			"qp_attr->qp_state = %u: that is not known yet (RTR and RTS need what the peer "
+			"said), or "
+			"is of no connection; resolve or get the request first, and ask for INIT, RTR or RTS",
+			(unsigned int)state);
+		return cma_told(__func__, fail(result), base);
+	}
 	*mask = result;
 	return 0;
 }
@@ -115,5 +122,11 @@ rdma_establish(struct rdma_cm_id *base)
 	pthread_mutex_lock(&cma_lock);
 	responded = base->qp == NULL && id->connecting && id->established && !id->ended;
 	pthread_mutex_unlock(&cma_lock);
-	return responded ? 0 : fail(EINVAL);
+	if (responded)
+		return 0;
+	refused_because(
+		EINVAL,
+		"id = %p: no response of a peer waits for it; get RDMA_CM_EVENT_CONNECT_RESPONSE first",
+		(const void *)base);
+	return cma_told(__func__, fail(EINVAL), base);
 }

@@ -10,14 +10,17 @@
 
 /* ---- life ---- */
 
-int
-rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *context,
-	       enum rdma_port_space ps)
+static int
+create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *context, enum rdma_port_space ps)
 {
 	struct id *id;
 
 	if (ps != RDMA_PS_TCP && ps != RDMA_PS_IB && ps != RDMA_PS_UDP)
-		return fail(EOPNOTSUPP);
+		return fail(refused_because(
+			EOPNOTSUPP,
+			"ps = %#x: there are RDMA_PS_TCP, RDMA_PS_IB and RDMA_PS_UDP; give one "
+			"of these",
+			(unsigned int)ps));
 	id = calloc(1, sizeof(*id));
 	if (id == NULL)
 		return fail(ENOMEM);
@@ -36,6 +39,13 @@ rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void
 	pthread_mutex_unlock(&cma_lock);
 	*out = &id->base;
 	return 0;
+}
+
+int
+rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *context,
+	       enum rdma_port_space ps)
+{
+	return cma_told(__func__, create_id(channel, out, context, ps), channel);
 }
 
 /* By the consumer, whether it says so or goes without an answer: as the kernel's. */
@@ -152,19 +162,49 @@ bind_device(struct id *id, struct device *device, uint16_t port)
 }
 
 static int
+no_family(const struct sockaddr *addr, const char *argument)
+{
+	char text[ADDR_TEXT_MAX];
+
+	return refused_because(
+		-EAFNOSUPPORT,
+		"%s = %s: the port has no address of this family; give one of AF_INET or AF_INET6, as "
+		"ports have",
+		argument, addr_text(addr, text));
+}
+
+static int
+no_port(const struct sockaddr *addr)
+{
+	char text[ADDR_TEXT_MAX];
+
+	if (devices == NULL)
+		return refused_because(-ENODEV,
+				       "addr = %s: there are no ports; start oneside-dataplane(8), or set "
+				       "ONESIDE_SOCKET",
+				       addr_text(addr, text));
+	return refused_because(
+		-ENODEV,
+		"addr = %s: no port of the data plane has this address (the kernel's are not its); give "
+		"one that `onesidectl show ports` lists, or the unspecified address",
+		addr_text(addr, text));
+}
+
+static int
 bind_addr(struct id *id, const struct sockaddr *addr)
 {
 	struct device *device = devices;
 
 	if (id->bound)
-		return -EINVAL;
+		return refused_because(-EINVAL, "id = %p: it is bound to an address; use another id",
+				       (const void *)&id->base);
 	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
-		return -EAFNOSUPPORT;
+		return no_family(addr, "addr");
 	if (!addr_names_no_device(addr)) {
 		while (device != NULL && !device_has(device, addr))
 			device = device->next;
 		if (device == NULL)
-			return -ENODEV;
+			return no_port(addr);
 		bind_device(id, device, addr_port(addr));
 	} else {
 		memcpy(&id->base.route.addr.src_storage, addr, size_of(addr));
@@ -182,7 +222,7 @@ rdma_bind_addr(struct rdma_cm_id *base, struct sockaddr *addr)
 	pthread_mutex_lock(&cma_lock);
 	error = bind_addr(TO_ID(base), addr_unmapped(addr, &room));
 	pthread_mutex_unlock(&cma_lock);
-	return error != 0 ? fail(error) : 0;
+	return cma_told(__func__, error != 0 ? fail(error) : 0, base);
 }
 
 /* The device with the address itself, else the first of its family: which one reaches it is not known here.
@@ -216,13 +256,23 @@ queue(struct id *id, enum rdma_cm_event_type type)
 }
 
 static int
+no_device_towards(const struct sockaddr *dst)
+{
+	char text[ADDR_TEXT_MAX];
+
+	return refused_because(
+		-ENODEV, "dst_addr = %s: no port has an address of this family; see `onesidectl show ports`",
+		addr_text(dst, text));
+}
+
+static int
 resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *dst)
 {
 	struct device *device;
 	int error = 0;
 
 	if (dst->sa_family != AF_INET && dst->sa_family != AF_INET6)
-		return -EAFNOSUPPORT;
+		return no_family(dst, "dst_addr");
 	if (src != NULL && !id->bound)
 		error = bind_addr(id, src);
 	if (error != 0)
@@ -230,7 +280,7 @@ resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *d
 	if (id->device == NULL) {
 		device = device_towards(dst);
 		if (device == NULL)
-			return -ENODEV;
+			return devices == NULL ? no_port(dst) : no_device_towards(dst);
 		bind_device(id, device, id->bound ? addr_port(&id->base.route.addr.src_addr) : 0);
 		id->bound = true;
 	}
@@ -239,7 +289,7 @@ resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *d
 		return queue(id, RDMA_CM_EVENT_ADDR_RESOLVED);
 	}
 	if (verbs_cm_info(id->device->verbs)->family != dst->sa_family)
-		return -EAFNOSUPPORT;
+		return no_family(dst, "dst_addr");
 	memcpy(&id->base.route.addr.dst_storage, dst, size_of(dst));
 	return queue(id, RDMA_CM_EVENT_ADDR_RESOLVED);
 }
@@ -255,7 +305,17 @@ rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *src, struct sockaddr
 	error = resolve_addr(TO_ID(base), src != NULL ? addr_unmapped(src, &src_room) : NULL,
 			     addr_unmapped(dst, &dst_room));
 	pthread_mutex_unlock(&cma_lock);
-	return error != 0 ? fail(error) : channel_complete(TO_ID(base), RDMA_CM_EVENT_ADDR_RESOLVED);
+	return cma_told(__func__,
+			error != 0 ? fail(error) : channel_complete(TO_ID(base), RDMA_CM_EVENT_ADDR_RESOLVED),
+			base);
+}
+
+static int
+not_resolved(const struct id *id)
+{
+	return refused_because(
+		-EINVAL, "id = %p: it has no peer's address; rdma_resolve_addr first, and get its event",
+		(const void *)&id->base);
 }
 
 int
@@ -267,8 +327,11 @@ rdma_resolve_route(struct rdma_cm_id *base, int timeout_ms)
 	pthread_mutex_lock(&cma_lock);
 	if (id->device != NULL && base->route.addr.dst_addr.sa_family != 0)
 		error = queue(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	else
+		not_resolved(id);
 	pthread_mutex_unlock(&cma_lock);
-	return error != 0 ? fail(error) : channel_complete(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	return cma_told(__func__,
+			error != 0 ? fail(error) : channel_complete(id, RDMA_CM_EVENT_ROUTE_RESOLVED), base);
 }
 
 __be16
@@ -302,7 +365,9 @@ listen_on(struct id *id, struct device *device)
 	int error;
 
 	if (id->base.ps != RDMA_PS_TCP && addr_port(src) == 0)
-		return -EADDRNOTAVAIL; /* only that of TCP chooses */
+		return refused_because(
+			-EADDRNOTAVAIL, /* only that of TCP chooses */
+			"port = 0: only RDMA_PS_TCP chooses one; bind to an address with a port");
 	if (l == NULL)
 		return -ENOMEM;
 	msg.listen.service = service_of(id, addr_port(src));
@@ -310,6 +375,12 @@ listen_on(struct id *id, struct device *device)
 	error = verbs_cm_call(device->verbs, &msg, &reply);
 	if (error != 0) {
 		free(l);
+		if (error == -EADDRINUSE)
+			refused_because(
+				error,
+				"port = %u: somebody listens on it at this port of the data plane; choose "
+				"another, or 0 to be given one",
+				addr_port(src));
 		return error == -EDQUOT ? -ENOMEM : error;
 	}
 	/* Chosen by the data plane when it was 0. */
@@ -335,6 +406,8 @@ listen_on_all(struct id *id)
 {
 	int error = -ENODEV;
 
+	if (devices == NULL)
+		no_port(&id->base.route.addr.src_addr);
 	for (struct device *d = devices; d != NULL; d = d->next) {
 		if (!listens_on(id, d))
 			continue;
@@ -357,9 +430,13 @@ rdma_listen(struct rdma_cm_id *base, int backlog)
 		error = id->device != NULL ? listen_on(id, id->device) : listen_on_all(id);
 		if (error != 0)
 			stop_listening(id);
+	} else {
+		refused_because(error, "id = %p: it is %s", (const void *)base,
+				id->bound ? "listening; one rdma_listen is enough"
+					  : "bound to no address; rdma_bind_addr first");
 	}
 	pthread_mutex_unlock(&cma_lock);
-	return error != 0 ? fail(error) : 0;
+	return cma_told(__func__, error != 0 ? fail(error) : 0, base);
 }
 
 /* ---- queue pairs ---- */
@@ -374,10 +451,15 @@ fill_init(struct id *id, struct ibv_qp_init_attr_ex *init)
 		init->pd = base->pd;
 	init->comp_mask |= IBV_QP_INIT_ATTR_PD;
 	if (init->pd == NULL || init->pd->context != base->verbs)
-		return fail(EINVAL);
+		return fail(refused_because(
+			EINVAL,
+			"pd = %p: it is not of the id's device; allocate it with id->verbs, or give NULL",
+			(const void *)init->pd));
 	if ((base->send_cq != NULL && init->send_cq != NULL && base->send_cq != init->send_cq) ||
 	    (base->recv_cq != NULL && init->recv_cq != NULL && base->recv_cq != init->recv_cq))
-		return fail(EINVAL);
+		return fail(refused_because(EINVAL,
+					    "qp_init_attr = %p: the id has other CQs; give these, or NULL",
+					    (const void *)init));
 	/* Of one entry at least: a queue pair has both. */
 	if (rings_make(id, init->send_cq != NULL ? 0 : init->cap.max_send_wr + !init->cap.max_send_wr,
 		       init->recv_cq != NULL ? 0 : init->cap.max_recv_wr + !init->cap.max_recv_wr) != 0)
@@ -392,15 +474,29 @@ fill_init(struct id *id, struct ibv_qp_init_attr_ex *init)
 }
 
 static int
+not_bound(void)
+{
+	return refused_because(
+		-EINVAL, "id->verbs = 0: it is bound to no device; rdma_resolve_addr, or rdma_bind_addr to a "
+			 "port's address, first");
+}
+
+static int
 create_qp(struct id *id, struct ibv_qp_init_attr_ex *init)
 {
 	struct ibv_qp *qp;
 	int error;
 
-	if (id->device == NULL || id->base.qp != NULL)
-		return fail(EINVAL);
+	if (id->device == NULL)
+		return fail(not_bound());
+	if (id->base.qp != NULL)
+		return fail(refused_because(EINVAL,
+					    "id->qp = %p: it has one; rdma_destroy_qp first, or use it",
+					    (const void *)id->base.qp));
 	if (init->qp_type != id->base.qp_type)
-		return fail(EINVAL);
+		return fail(refused_because(
+			EINVAL, "qp_init_attr->qp_type = %u: ids of this port space have type %u; give that",
+			(unsigned int)init->qp_type, (unsigned int)id->base.qp_type));
 	if (fill_init(id, init) != 0)
 		return -1;
 	qp = ibv_create_qp_ex(id->base.verbs, init);
@@ -409,22 +505,30 @@ create_qp(struct id *id, struct ibv_qp_init_attr_ex *init)
 		if (qp != NULL)
 			ibv_destroy_qp(qp);
 		rings_destroy(id);
-		return fail(error);
+		return fail(refused_because(
+			error, "qp_init_attr = %p: libibverbs refused it; see what it says above",
+			(const void *)init));
 	}
 	id->base.pd = init->pd;
 	id->base.qp = qp;
 	return 0;
 }
 
-int
-rdma_create_qp_ex(struct rdma_cm_id *base, struct ibv_qp_init_attr_ex *init)
+static int
+create_qp_for(const char *function, struct rdma_cm_id *base, struct ibv_qp_init_attr_ex *init)
 {
 	int result;
 
 	pthread_mutex_lock(&cma_lock);
 	result = create_qp(TO_ID(base), init);
 	pthread_mutex_unlock(&cma_lock);
-	return result;
+	return cma_told(function, result, base);
+}
+
+int
+rdma_create_qp_ex(struct rdma_cm_id *base, struct ibv_qp_init_attr_ex *init)
+{
+	return create_qp_for(__func__, base, init);
 }
 
 int
@@ -434,7 +538,7 @@ rdma_create_qp(struct rdma_cm_id *base, struct ibv_pd *pd, struct ibv_qp_init_at
 	int result;
 
 	memcpy(&full, init, offsetof(struct ibv_qp_init_attr_ex, comp_mask)); /* alike up to there */
-	result = rdma_create_qp_ex(base, &full);
+	result = create_qp_for(__func__, base, &full);
 	if (result == 0)
 		init->cap = full.cap;
 	return result;
@@ -478,8 +582,13 @@ prepare(struct id *id, const struct rdma_conn_param *param, struct one_conn_para
 	struct ibv_qp *qp = bare_qp(id, param);
 	int error;
 
-	if (!param_valid(id, param) || qp == NULL)
+	if (!param_valid(id, param))
 		return -EINVAL;
+	if (qp == NULL)
+		return refused_because(
+			-EINVAL,
+			"id->qp = 0: there is no queue pair to connect; rdma_create_qp first, or give the "
+			"number of one in conn_param->qp_num");
 	error = verbs_cm_prepare(qp, &id->device->cm, in, out);
 	if (error != 0)
 		return error;
@@ -491,6 +600,15 @@ prepare(struct id *id, const struct rdma_conn_param *param, struct one_conn_para
 		asked->access = (uint8_t)verbs_cm_access(qp);
 	}
 	return 0;
+}
+
+static int
+too_long(const struct rdma_conn_param *param)
+{
+	return refused_because(
+		-EINVAL,
+		"conn_param->private_data_len = %u: messages of the CM have no room for so much; give less",
+		param->private_data_len);
 }
 
 static int
@@ -514,7 +632,7 @@ connect_id(struct id *id, const struct rdma_conn_param *param)
 	id->connecting = true;
 	id->ended = id->disconnecting = false;
 	error = verbs_cm_call(id->base.verbs, &msg, NULL);
-	return error == -EMSGSIZE ? -EINVAL : error;
+	return error == -EMSGSIZE ? too_long(param) : error;
 }
 
 int
@@ -526,11 +644,15 @@ rdma_connect(struct rdma_cm_id *base, struct rdma_conn_param *param)
 	pthread_mutex_lock(&cma_lock);
 	if (id->device != NULL && base->route.addr.dst_addr.sa_family != 0)
 		error = is_udp(id) ? udp_connect(id, param) : connect_id(id, param);
+	else
+		not_resolved(id);
 	pthread_mutex_unlock(&cma_lock);
 	if (error != 0)
-		return fail(error);
-	return channel_complete(id, base->qp != NULL || is_udp(id) ? RDMA_CM_EVENT_ESTABLISHED
-								   : RDMA_CM_EVENT_CONNECT_RESPONSE);
+		return cma_told(__func__, fail(error), base);
+	return cma_told(__func__,
+			channel_complete(id, base->qp != NULL || is_udp(id) ? RDMA_CM_EVENT_ESTABLISHED
+									    : RDMA_CM_EVENT_CONNECT_RESPONSE),
+			base);
 }
 
 static int
@@ -549,12 +671,22 @@ accept_id(struct id *id, const struct rdma_conn_param *param)
 	}
 	error = verbs_cm_call(id->base.verbs, &msg, NULL);
 	if (error != 0)
-		return error == -EMSGSIZE ? -EINVAL : error;
+		return error == -EMSGSIZE ? too_long(param) : error;
 	id->cr = 0;
 	/* What is posted from now on waits in its ring until the connection is there. */
 	if (id->base.qp != NULL)
 		verbs_cm_connected(id->base.qp, 0);
 	return 0;
+}
+
+static int
+no_request(const struct id *id)
+{
+	return refused_because(
+		-EINVAL,
+		"id = %p: no request waits for an answer; answer the id of RDMA_CM_EVENT_CONNECT_REQUEST, "
+		"once",
+		(const void *)&id->base);
 }
 
 int
@@ -564,25 +696,33 @@ rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *param)
 	int error;
 
 	pthread_mutex_lock(&cma_lock);
-	error = id->cr == 0 ? -EINVAL : is_udp(id) ? udp_accept(id, param) : accept_id(id, param);
+	error = id->cr == 0 ? no_request(id) : is_udp(id) ? udp_accept(id, param) : accept_id(id, param);
 	pthread_mutex_unlock(&cma_lock);
 	if (error != 0)
-		return fail(error);
-	return is_udp(id) ? 0
-			  : channel_complete(id, RDMA_CM_EVENT_ESTABLISHED); /* nothing follows an answer */
+		return cma_told(__func__, fail(error), base);
+	if (is_udp(id))
+		return 0; /* nothing follows an answer */
+	return cma_told(__func__, channel_complete(id, RDMA_CM_EVENT_ESTABLISHED), base);
 }
 
 int
 rdma_reject(struct rdma_cm_id *base, const void *data, uint8_t len)
 {
 	struct id *id = TO_ID(base);
-	int error = -EINVAL;
+	int error;
 
 	pthread_mutex_lock(&cma_lock);
-	if (id->cr != 0)
-		error = reject(id, len != 0 ? data : "", len);
+	error = id->cr != 0 ? reject(id, len != 0 ? data : "", len) : no_request(id);
 	pthread_mutex_unlock(&cma_lock);
-	return error != 0 ? fail(error) : 0;
+	return cma_told(__func__, error != 0 ? fail(error) : 0, base);
+}
+
+static int
+no_connection(const struct id *id)
+{
+	return refused_because(
+		-EINVAL, "id = %p: it has no connection, or its end has been told; connect or accept first",
+		(const void *)&id->base);
 }
 
 static int
@@ -592,13 +732,13 @@ disconnect(struct id *id)
 	int error;
 
 	if (is_udp(id))
-		return -EINVAL;
+		return no_connection(id);
 	/* Without its queue pair the connection has ended, but nobody has been told. */
 	if (id->qp == 0)
-		return id->established && !id->ended ? tell_end(id) : -EINVAL;
+		return id->established && !id->ended ? tell_end(id) : no_connection(id);
 	/* Its end has been got, so nothing is left to wait for. */
 	if (id->sync && id->ended && ((struct channel *)(void *)id->base.channel)->first == NULL)
-		return -EINVAL;
+		return no_connection(id);
 	msg.qp_disconnect.qp = id->qp;
 	error = verbs_cm_call(id->base.verbs, &msg, NULL);
 	if (error == -EINVAL && id->base.qp == NULL) { /* the application has destroyed its own */
@@ -606,7 +746,7 @@ disconnect(struct id *id)
 		return disconnect(id);
 	}
 	id->disconnecting |= error == 0;
-	return error == -ENOTCONN ? -EINVAL : error;
+	return error == -ENOTCONN ? no_connection(id) : error;
 }
 
 int
@@ -618,7 +758,8 @@ rdma_disconnect(struct rdma_cm_id *base)
 	pthread_mutex_lock(&cma_lock);
 	error = disconnect(id);
 	pthread_mutex_unlock(&cma_lock);
-	return error != 0 ? fail(error) : channel_complete(id, RDMA_CM_EVENT_DISCONNECTED);
+	return cma_told(__func__, error != 0 ? fail(error) : channel_complete(id, RDMA_CM_EVENT_DISCONNECTED),
+			base);
 }
 
 /* The data plane has seen the peer's first packet before the application can tell of it. */
@@ -632,6 +773,10 @@ rdma_notify(struct rdma_cm_id *base, enum ibv_event_type event)
 	if (event == IBV_EVENT_COMM_EST && !id->ended &&
 	    (base->qp != NULL ? base->qp->state == IBV_QPS_RTS : id->qp != 0))
 		error = 0;
+	else
+		refused_because(error,
+				"event = %u: only IBV_EVENT_COMM_EST of a connection is taken; give that",
+				(unsigned int)event);
 	pthread_mutex_unlock(&cma_lock);
-	return error != 0 ? fail(error) : 0;
+	return cma_told(__func__, error != 0 ? fail(error) : 0, base);
 }

@@ -27,9 +27,12 @@ param_valid(const struct id *id, const struct rdma_conn_param *param)
 {
 	uint32_t max = verbs_cm_info(id->base.verbs)->limits.max_rd_atomic;
 
-	return param == NULL ||
-	       ((param->responder_resources == RDMA_MAX_RESP_RES || param->responder_resources <= max) &&
-		(param->initiator_depth == RDMA_MAX_INIT_DEPTH || param->initiator_depth <= max));
+	if (param == NULL)
+		return true;
+	return (param->responder_resources == RDMA_MAX_RESP_RES ||
+		refused_range("conn_param->responder_resources", param->responder_resources, 0, max) == 0) &&
+	       (param->initiator_depth == RDMA_MAX_INIT_DEPTH ||
+		refused_range("conn_param->initiator_depth", param->initiator_depth, 0, max) == 0);
 }
 
 /* ---- rdma_set_option ---- */
@@ -98,5 +101,11 @@ rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t 
 	pthread_mutex_lock(&cma_lock);
 	error = set_option(TO_ID(id), level, name, value, len);
 	pthread_mutex_unlock(&cma_lock);
-	return error != 0 ? fail(error) : 0;
+	if (error != 0)
+		refused_because(error,
+				"optname = %d of level %d, %zu bytes: there is no such option, or not with "
+				"this value "
+				"and length, or not in this state of the id; see rdma_set_option(3)",
+				name, level, len);
+	return cma_told(__func__, error != 0 ? fail(error) : 0, id);
 }

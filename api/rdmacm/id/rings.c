@@ -54,7 +54,11 @@ static int
 create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 {
 	if (id->verbs == NULL || id->srq != NULL)
-		return fail(EINVAL);
+		return fail(refused_because(
+			EINVAL,
+			"id = %p: it is bound to no device, or has an SRQ; resolve or bind it "
+			"first, once",
+			(const void *)id));
 	if (pd == NULL)
 		pd = id->pd;
 	if (pd == NULL || pd->context != id->verbs)
@@ -69,7 +73,7 @@ create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *i
 int
 rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 {
-	return create_srq(id, pd, init);
+	return cma_told(__func__, create_srq(id, pd, init), id);
 }
 
 int
@@ -78,12 +82,16 @@ rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *init)
 	struct ibv_srq_init_attr plain = {.srq_context = init->srq_context, .attr = init->attr};
 	bool has_pd = (init->comp_mask & IBV_SRQ_INIT_ATTR_PD) != 0;
 
-	if ((init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0)
-		return fail(EINVAL);
+	if ((init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0) {
+		refused_because(EINVAL,
+				"attr_ex->comp_mask = %#x: it has to say a type; add IBV_SRQ_INIT_ATTR_TYPE",
+				init->comp_mask);
+		return cma_told(__func__, fail(EINVAL), id);
+	}
 	if (init->srq_type != IBV_SRQT_BASIC)
-		return fail(EOPNOTSUPP);
+		return cma_told(__func__, fail(EOPNOTSUPP), id);
 	if (create_srq(id, has_pd ? init->pd : NULL, &plain) != 0)
-		return -1;
+		return cma_told(__func__, -1, id);
 	init->attr = plain.attr;
 	return 0;
 }

@@ -345,6 +345,11 @@ rdma_create_event_channel(void)
 	if (error == 0)
 		return &channel->base;
 	rdma_destroy_event_channel(&channel->base);
-	errno = -error;
+	if (error == -ENODEV)
+		refused_because(
+			error,
+			"ports = 0: no data plane answers, or it has none; start oneside-dataplane(8), or "
+			"set ONESIDE_SOCKET");
+	cma_told(__func__, fail(error), NULL);
 	return NULL;
 }

@@ -47,8 +47,13 @@ udp_connect(struct id *id, const struct rdma_conn_param *param)
 	struct one_reply reply;
 	int error;
 
-	if (id->sidr != 0 || (param != NULL && param->private_data_len > ONE_SIDR_PRIVATE_REQ))
-		return -EINVAL;
+	if (id->sidr != 0)
+		return refused_because(-EINVAL,
+				       "id = %p: its question has not been answered; wait for its event",
+				       (const void *)&id->base);
+	if (param != NULL && param->private_data_len > ONE_SIDR_PRIVATE_REQ)
+		return -refused_range("conn_param->private_data_len", param->private_data_len, 0,
+				      ONE_SIDR_PRIVATE_REQ);
 	ask->cq = id->device->cm.ring.id;
 	ask->service = RDMA_IB_IP_PS_UDP | addr_port(&addr->dst_addr);
 	ask->family = addr->dst_addr.sa_family;
@@ -71,7 +76,7 @@ answer(struct id *id, uint32_t qp, const void *data, uint8_t len)
 	int error;
 
 	if (len > ONE_SIDR_PRIVATE_REP)
-		return -EINVAL;
+		return -refused_range("private_data_len", len, 0, ONE_SIDR_PRIVATE_REP);
 	msg.sidr_answer.sidr = id->cr;
 	msg.sidr_answer.qp = qp;
 	msg.sidr_answer.private_len = len;
@@ -93,7 +98,9 @@ int
 udp_accept(struct id *id, const struct rdma_conn_param *param)
 {
 	if (id->base.qp == NULL)
-		return -EOPNOTSUPP; /* a queue pair of another id, by its number */
+		return refused_because(
+			-EOPNOTSUPP, /* a queue pair of another id, by its number */
+			"id->qp = 0: datagrams are for a queue pair of the id; rdma_create_qp first");
 	return param != NULL
 		       ? answer(id, verbs_cm_id(id->base.qp), param->private_data, param->private_data_len)
 		       : answer(id, verbs_cm_id(id->base.qp), NULL, 0);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Completion queues: made, resized, destroyed. */
+#include <inttypes.h>
 #include <stdlib.h>
 
+#include "verbs/base/refused.h"
 #include "verbs/cq/cq.h"
 #include "verbs/event/event.h"
 
@@ -16,25 +18,26 @@ count_channel(struct context *context, struct ibv_comp_channel *channel, int by)
 }
 
 static struct cq *
-cq_new(struct ibv_context *base, int cqe, void *cq_context, struct ibv_comp_channel *channel, int vector)
+cq_new(const char *function, struct ibv_context *base, int cqe, void *cq_context,
+       struct ibv_comp_channel *channel, int vector)
 {
 	struct context *context = context_of(base);
 	struct cq *cq = NULL;
-	int error = EINVAL;
+	int error = refused_range("cqe", cqe, 1, context->info->limits.max_cq_entries);
 
-	if (cqe >= 1 && (uint32_t)cqe <= context->info->limits.max_cq_entries && vector >= 0 &&
-	    vector < base->num_comp_vectors) {
-		error = ENOMEM;
+	if (error == 0)
+		error = refused_range("comp_vector", vector, 0, base->num_comp_vectors - 1);
+	if (error == 0) {
 		cq = calloc(1, sizeof(*cq));
+		error = cq == NULL ? ENOMEM : 0;
 	}
-	if (cq != NULL) {
+	if (error == 0) {
 		error = -one_cq_create(context->client, (uint32_t)cqe, &cq->ring);
 		error = error == EDQUOT ? ENOMEM : error;
 	}
 	if (error != 0) {
 		free(cq);
-		errno = error;
-		return NULL;
+		return refused_null(function, error, "context", base);
 	}
 	cq->base.context = base;
 	cq->base.channel = channel;
@@ -55,7 +58,7 @@ struct ibv_cq *
 ibv_create_cq(struct ibv_context *base, int cqe, void *cq_context, struct ibv_comp_channel *channel,
 	      int vector)
 {
-	struct cq *cq = cq_new(base, cqe, cq_context, channel, vector);
+	struct cq *cq = cq_new("ibv_create_cq", base, cqe, cq_context, channel, vector);
 
 	return cq != NULL ? &cq->base : NULL;
 }
@@ -69,10 +72,16 @@ cq_create_ex(struct ibv_context *base, struct ibv_cq_init_attr_ex *attr)
 	    (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) != 0 ||
 	    ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 &&
 	     (attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0)) {
-		errno = EOPNOTSUPP;
-		return NULL;
+		refused_because(
+			EOPNOTSUPP,
+			"cq_attr = %p: its wc_flags = %#" PRIx64
+			", comp_mask or flags ask for what there is not; IBV_WC_STANDARD_FLAGS, "
+			"IBV_CQ_INIT_ATTR_MASK_FLAGS and IBV_CREATE_CQ_ATTR_SINGLE_THREADED are there",
+			(const void *)attr, (uint64_t)attr->wc_flags);
+		return refused_null("ibv_create_cq_ex", EOPNOTSUPP, "context", base);
 	}
-	cq = cq_new(base, (int)attr->cqe, attr->cq_context, attr->channel, (int)attr->comp_vector);
+	cq = cq_new("ibv_create_cq_ex", base, (int)attr->cqe, attr->cq_context, attr->channel,
+		    (int)attr->comp_vector);
 	if (cq == NULL)
 		return NULL;
 	cq_calls(&cq->ex);
@@ -83,12 +92,17 @@ int
 ibv_resize_cq(struct ibv_cq *base, int cqe)
 {
 	struct cq *cq = TO(cq, base);
-	int error;
+	int error = refused_range("cqe", cqe, 1, context_of(base->context)->info->limits.max_cq_entries);
 
-	if (cqe < 1 || (uint32_t)cqe > context_of(base->context)->info->limits.max_cq_entries)
-		return EINVAL;
+	if (error != 0)
+		return refused_tell("ibv_resize_cq", error, "cq", base);
 	pthread_mutex_lock(&cq->lock);
-	error = cq_waiting(cq) > (uint32_t)cqe ? EINVAL : -one_cq_resize(&cq->ring, (uint32_t)cqe);
+	if (cq_waiting(cq) > (uint32_t)cqe)
+		error = refused_because(EINVAL,
+					"cqe = %d: %u completions wait in it; take them first, or give more",
+					cqe, cq_waiting(cq));
+	else
+		error = -one_cq_resize(&cq->ring, (uint32_t)cqe);
 	if (error == 0) {
 		cq->base.cqe = cqe;
 		/* An arm was for the old ring. */
@@ -96,7 +110,7 @@ ibv_resize_cq(struct ibv_cq *base, int cqe)
 			one_wait_arm(&cq->ring, cq->ring.arm_channel, 1);
 	}
 	pthread_mutex_unlock(&cq->lock);
-	return error;
+	return refused_tell("ibv_resize_cq", error, "cq", base);
 }
 
 int
@@ -107,10 +121,10 @@ ibv_destroy_cq(struct ibv_cq *base)
 	int error;
 
 	if (atomic_load_explicit(&cq->users, memory_order_relaxed) != 0)
-		return EBUSY;
+		return refused_tell("ibv_destroy_cq", EBUSY, "cq", base);
 	error = one_cq_free(&cq->ring);
 	if (error != 0 && error != -ECONNRESET)
-		return -error;
+		return refused_tell("ibv_destroy_cq", -error, "cq", base);
 	events_forget(context, &cq->element);
 	element_remove(context, &context->cqs, &cq->element);
 	count_channel(context, base->channel, -1);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verbs/base/refused.h"
 #include "verbs/device/device.h"
 
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -101,9 +102,13 @@ ibv_get_device_list(int *num_devices)
 	if (error == -ENOENT || error == -ECONNREFUSED) {
 		/* There is no data plane, so there are no devices. */
 		list = calloc(1, sizeof(struct ibv_device *));
+		refused_because(-error,
+				"devices = 0: no data plane answers at %s; start oneside-dataplane(8), or "
+				"set ONESIDE_SOCKET",
+				one_socket_path(NULL));
+		refused_tell("ibv_get_device_list", -error, "num_devices", num_devices);
 	} else if (error != 0) {
-		errno = -error;
-		list = NULL;
+		list = refused_null("ibv_get_device_list", -error, "num_devices", num_devices);
 	} else {
 		pthread_mutex_lock(&devices_lock);
 		list = list_devices(client, &num);

@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "verbs/base/refused.h"
 #include "verbs/device/device.h"
 
 #define ATOMIC_QPS UINT16_MAX
@@ -123,11 +124,12 @@ device_query_port(struct ibv_context *base, uint8_t number, struct ibv_port_attr
 	struct one_port port;
 	int error;
 
-	if (number != VERBS_PORT)
-		return EINVAL;
+	error = refused_range("port_num", number, VERBS_PORT, VERBS_PORT);
+	if (error != 0)
+		return refused_tell("ibv_query_port", error, "context", base);
 	error = device_port(context->client, context->info->port_index, &port);
 	if (error != 0)
-		return error == -ECONNRESET ? EIO : -error;
+		return refused_tell("ibv_query_port", error == -ECONNRESET ? EIO : -error, "context", base);
 	full.state = port.link_up != 0 ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	full.phys_state = port.link_up != 0 ? 5 : 3; /* LinkUp, Disabled */
 	full.max_mtu = IBV_MTU_4096;
@@ -171,18 +173,22 @@ device_address(const union ibv_gid *gid, uint16_t family, uint8_t addr[16])
 }
 
 static bool
-is_gid(uint32_t port, uint32_t index)
+is_gid(struct ibv_context *base, uint32_t port, uint32_t index)
 {
-	if (port == VERBS_PORT && index == VERBS_GID_INDEX)
+	int error = refused_range("port_num", port, VERBS_PORT, VERBS_PORT);
+
+	if (error == 0)
+		error = refused_range("index", index, VERBS_GID_INDEX, VERBS_GID_INDEX);
+	if (error == 0)
 		return true;
-	errno = EINVAL;
+	errno = refused_tell("ibv_query_gid", error, "context", base);
 	return false;
 }
 
 int
 ibv_query_gid(struct ibv_context *base, uint8_t port, int index, union ibv_gid *gid)
 {
-	if (!is_gid(port, (uint32_t)index))
+	if (!is_gid(base, port, (uint32_t)index))
 		return -1;
 	device_gid(context_of(base), gid);
 	return 0;
@@ -194,7 +200,7 @@ int ibv_query_gid_type(struct ibv_context *base, uint8_t port, unsigned int inde
 int
 ibv_query_gid_type(struct ibv_context *base, uint8_t port, unsigned int index, int *type)
 {
-	if (!is_gid(port, index))
+	if (!is_gid(base, port, index))
 		return -1;
 	*type = 1;
 	return 0;
@@ -208,7 +214,7 @@ _ibv_query_gid_ex(struct ibv_context *base, uint32_t port, uint32_t index, struc
 
 	if (flags != 0)
 		return EOPNOTSUPP;
-	if (!is_gid(port, index))
+	if (!is_gid(base, port, index))
 		return EINVAL;
 	device_gid(context_of(base), &full.gid);
 	memcpy(entry, &full, size < sizeof(full) ? size : sizeof(full));

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "verbs/base/refused.h"
 #include "verbs/event/event.h"
 
 int
@@ -53,12 +54,12 @@ ibv_create_comp_channel(struct ibv_context *base)
 	int error;
 
 	if (channel == NULL)
-		return NULL;
+		return refused_null("ibv_create_comp_channel", ENOMEM, "context", base);
 	error = channel_open(context_of(base), &channel->number, &channel->id, &channel->base.fd);
 	if (error != 0) {
 		free(channel);
-		errno = error == -EDQUOT || error == -ENOSPC ? ENOMEM : -error;
-		return NULL;
+		return refused_null("ibv_create_comp_channel",
+				    error == -EDQUOT || error == -ENOSPC ? ENOMEM : -error, "context", base);
 	}
 	channel->base.context = base;
 	return &channel->base;
@@ -76,11 +77,11 @@ ibv_destroy_comp_channel(struct ibv_comp_channel *base)
 	users = base->refcnt;
 	pthread_mutex_unlock(&context->lock);
 	if (users != 0)
-		return EBUSY;
+		return refused_tell("ibv_destroy_comp_channel", EBUSY, "channel", base);
 	msg.id.id = channel->id;
 	error = one_call(context->client, &msg, NULL, 0, NULL);
 	if (error != 0 && error != -ECONNRESET)
-		return -error;
+		return refused_tell("ibv_destroy_comp_channel", -error, "channel", base);
 	one_channel_free(context->client, channel->number);
 	close(base->fd);
 	free(channel);

@@ -3,42 +3,36 @@
  * Verbs that this library does not have.  They say so; the table is in doc/verbs.md.
  */
 #include "verbs/base/context.h"
-
-static void *
-nothing(void)
-{
-	errno = EOPNOTSUPP;
-	return NULL;
-}
+#include "verbs/base/refused.h"
 
 int
 ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	return EOPNOTSUPP;
+	return refused_tell(__func__, EOPNOTSUPP, "qp", qp);
 }
 
 int
 ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	return EOPNOTSUPP;
+	return refused_tell(__func__, EOPNOTSUPP, "qp", qp);
 }
 
 struct ibv_mr *
 ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 {
-	return nothing();
+	return refused_null(__func__, EOPNOTSUPP, "pd", pd);
 }
 
 struct ibv_context *
 ibv_import_device(int cmd_fd)
 {
-	return nothing();
+	return refused_null(__func__, EOPNOTSUPP, "cmd_fd", NULL);
 }
 
 struct ibv_pd *
 ibv_import_pd(struct ibv_context *context, uint32_t handle)
 {
-	return nothing();
+	return refused_null(__func__, EOPNOTSUPP, "context", context);
 }
 
 void
@@ -49,7 +43,7 @@ ibv_unimport_pd(struct ibv_pd *pd)
 struct ibv_mr *
 ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 {
-	return nothing();
+	return refused_null(__func__, EOPNOTSUPP, "pd", pd);
 }
 
 void
@@ -60,7 +54,7 @@ ibv_unimport_mr(struct ibv_mr *mr)
 struct ibv_dm *
 ibv_import_dm(struct ibv_context *context, uint32_t handle)
 {
-	return nothing();
+	return refused_null(__func__, EOPNOTSUPP, "context", context);
 }
 
 void
@@ -71,7 +65,7 @@ ibv_unimport_dm(struct ibv_dm *dm)
 int
 ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	return EOPNOTSUPP;
+	return refused_tell(__func__, EOPNOTSUPP, "qp", qp);
 }
 
 /* No options: a CM has none to offer. */
@@ -79,7 +73,7 @@ int
 ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	*ece = (struct ibv_ece){0};
-	return EOPNOTSUPP;
+	return refused_tell(__func__, EOPNOTSUPP, "qp", qp);
 }
 
 /* Nobody needs to know: address handles and connections have the data plane find out. */
@@ -87,5 +81,5 @@ int
 ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr, uint8_t mac[6],
 			    uint16_t *vid)
 {
-	return EOPNOTSUPP;
+	return refused_tell(__func__, EOPNOTSUPP, "context", context);
 }

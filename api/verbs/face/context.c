@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 
+#include "verbs/base/refused.h"
 #include "verbs/cq/cq.h"
 #include "verbs/device/device.h"
 #include "verbs/event/event.h"
@@ -47,7 +48,7 @@ ibv_open_device(struct ibv_device *base)
 	int error;
 
 	if (context == NULL)
-		return NULL;
+		return refused_null("ibv_open_device", ENOMEM, "device", base);
 	context->device = TO(device, base);
 	context->verbs.context.device = base;
 	context->verbs.context.async_fd = -1;
@@ -70,8 +71,12 @@ ibv_open_device(struct ibv_device *base)
 	if (error != 0) {
 		events_close(context);
 		context_free(context);
-		errno = -error;
-		return NULL;
+		if (error == -ENOENT || error == -ECONNREFUSED)
+			refused_because(-error,
+					"device = \"%s\": no data plane answers at %s; start "
+					"oneside-dataplane(8), or set ONESIDE_SOCKET",
+					base->name, one_socket_path(NULL));
+		return refused_null("ibv_open_device", -error, "device", base);
 	}
 	/* Programs expect one; no command goes through it. */
 	context->verbs.context.cmd_fd = context->verbs.context.async_fd;

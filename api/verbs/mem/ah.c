@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verbs/base/refused.h"
 #include "verbs/device/device.h"
 #include "verbs/mem/mem.h"
 
@@ -22,7 +23,11 @@ request(struct context *context, uint32_t pz, const struct ibv_ah_attr *attr, ui
 
 	if (attr->is_global == 0 || attr->port_num != VERBS_PORT || attr->grh.sgid_index != VERBS_GID_INDEX ||
 	    !device_address(&attr->grh.dgid, context->info->family, create->addr))
-		return EINVAL;
+		return refused_because(
+			EINVAL,
+			"attr = %p: its is_global has to be 1, port_num 1, sgid_index 0, and its dgid "
+			"an address of the port's family; see ibv_query_gid(3)",
+			(const void *)attr);
 	create->pz = pz;
 	create->flow_label = attr->grh.flow_label & 0xfffff;
 	create->family = context->info->family;
@@ -43,12 +48,11 @@ ibv_create_ah(struct ibv_pd *base, struct ibv_ah_attr *attr)
 	int error;
 
 	if (ah == NULL)
-		return NULL;
+		return refused_null("ibv_create_ah", ENOMEM, "pd", base);
 	error = request(context_of(base->context), pd->id, attr, &ah->id);
 	if (error != 0) {
 		free(ah);
-		errno = error;
-		return NULL;
+		return refused_null("ibv_create_ah", error, "pd", base);
 	}
 	ah->base.context = base->context;
 	ah->base.pd = base;
@@ -67,7 +71,7 @@ ibv_destroy_ah(struct ibv_ah *base)
 	msg.id.id = ah->id;
 	error = one_call(context_of(base->context)->client, &msg, NULL, 0, NULL);
 	if (error != 0 && error != -ECONNRESET)
-		return -error;
+		return refused_tell("ibv_destroy_ah", -error, "ah", base);
 	atomic_fetch_sub_explicit(&TO(pd, base->pd)->users, 1, memory_order_relaxed);
 	free(ah);
 	return 0;
@@ -111,7 +115,12 @@ ibv_init_ah_from_wc(struct ibv_context *base, uint8_t port, struct ibv_wc *wc, s
 	memcpy(bytes, grh, sizeof(bytes));
 	if (port != VERBS_PORT || (wc->wc_flags & IBV_WC_GRH) == 0 || !parse_grh(bytes, &attr->grh, &us) ||
 	    memcmp(&us, &own, sizeof(us)) != 0) {
-		errno = EINVAL;
+		refused_because(EINVAL,
+				"wc->wc_flags = %#x: it has no IBV_WC_GRH, or port or the header's "
+				"destination is not "
+				"this port's; give what was received, and the first 40 bytes of its buffer",
+				wc->wc_flags);
+		errno = refused_tell("ibv_init_ah_from_wc", EINVAL, "context", base);
 		return -1;
 	}
 	attr->is_global = 1;

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "verbs/base/refused.h"
 #include "verbs/mem/mem.h"
 
 struct td {
@@ -22,12 +23,11 @@ ibv_alloc_pd(struct ibv_context *base)
 	int error;
 
 	if (pd == NULL)
-		return NULL;
+		return refused_null("ibv_alloc_pd", ENOMEM, "context", base);
 	error = one_call(context_of(base)->client, &msg, NULL, 0, &reply);
 	if (error != 0) {
 		free(pd);
-		errno = error == -EDQUOT ? ENOMEM : -error;
-		return NULL;
+		return refused_null("ibv_alloc_pd", error == -EDQUOT ? ENOMEM : -error, "context", base);
 	}
 	pd->base.context = base;
 	pd->base.handle = reply.id.id;
@@ -50,7 +50,7 @@ ibv_dealloc_pd(struct ibv_pd *base)
 	int error;
 
 	if (atomic_load_explicit(&pd->users, memory_order_relaxed) != 0)
-		return EBUSY;
+		return refused_tell("ibv_dealloc_pd", EBUSY, "pd", base);
 	if (pd->parent != NULL) {
 		leave_parent(pd);
 		free(pd);
@@ -59,7 +59,7 @@ ibv_dealloc_pd(struct ibv_pd *base)
 	error = one_pz_free(context_of(base->context)->client, pd->id);
 	/* Of a data plane that has gone nothing is left to free. */
 	if (error != 0 && error != -ECONNRESET)
-		return -error;
+		return refused_tell("ibv_dealloc_pd", -error, "pd", base);
 	free(pd);
 	return 0;
 }
@@ -70,8 +70,8 @@ alloc_td(struct ibv_context *base, struct ibv_td_init_attr *attr)
 	struct td *td;
 
 	if (attr->comp_mask != 0) {
-		errno = EINVAL;
-		return NULL;
+		refused_range("attr->comp_mask", attr->comp_mask, 0, 0);
+		return refused_null("ibv_alloc_td", EINVAL, "context", base);
 	}
 	td = calloc(1, sizeof(*td));
 	if (td == NULL)
@@ -86,7 +86,7 @@ dealloc_td(struct ibv_td *base)
 	struct td *td = TO(td, base);
 
 	if (atomic_load_explicit(&td->users, memory_order_relaxed) != 0)
-		return EBUSY;
+		return refused_tell("ibv_dealloc_td", EBUSY, "td", base);
 	free(td);
 	return 0;
 }
@@ -100,8 +100,11 @@ alloc_parent_domain(struct ibv_context *base, struct ibv_parent_domain_init_attr
 
 	if (attr->pd == NULL || attr->pd->context != base || (attr->comp_mask & ~known) != 0 ||
 	    (attr->td != NULL && attr->td->context != base)) {
-		errno = EINVAL;
-		return NULL;
+		refused_because(EINVAL,
+				"attr = %p: its pd or td is of another context, or comp_mask = %#x "
+				"has unknown bits; make them agree",
+				(const void *)attr, attr->comp_mask);
+		return refused_null("ibv_alloc_parent_domain", EINVAL, "context", base);
 	}
 	pd = calloc(1, sizeof(*pd));
 	if (pd == NULL)

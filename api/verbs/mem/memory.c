@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory regions. */
+#include <inttypes.h>
 #include <stdlib.h>
 
+#include "verbs/base/refused.h"
 #include "verbs/mem/mem.h"
 
 #define KNOWN_ACCESS                                                                                  \
@@ -13,12 +15,19 @@ static int
 access_of(unsigned int flags, uint32_t *access)
 {
 	if ((flags & IBV_ACCESS_ON_DEMAND) != 0)
-		return EOPNOTSUPP;
+		return refused_because(
+			EOPNOTSUPP,
+			"access = %#x: there is no on-demand paging; leave IBV_ACCESS_ON_DEMAND out", flags);
 	if ((flags & ~(unsigned int)KNOWN_ACCESS) != 0)
-		return EINVAL;
+		return refused_because(EINVAL, "access = %#x: no such rights as %#x; leave those out", flags,
+				       flags & ~(unsigned int)KNOWN_ACCESS);
 	if ((flags & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0 &&
 	    (flags & IBV_ACCESS_LOCAL_WRITE) == 0)
-		return EINVAL;
+		return refused_because(
+			EINVAL,
+			"access = %#x: remote writes and atomics take a local right to write; add "
+			"IBV_ACCESS_LOCAL_WRITE",
+			flags);
 	*access = ONE_ACCESS_LOCAL_READ;
 	if ((flags & IBV_ACCESS_LOCAL_WRITE) != 0)
 		*access |= ONE_ACCESS_LOCAL_WRITE;
@@ -31,8 +40,31 @@ access_of(unsigned int flags, uint32_t *access)
 	return 0;
 }
 
+/* Of a registration: the errno of this -errno. */
+static int
+because(int error, const void *addr, size_t length, uint64_t iova)
+{
+	if (error == -EFAULT || error == -EACCES)
+		return refused_because(
+			-error,
+			"addr = %p: these %zu bytes are not all mapped with the rights that access "
+			"names; give what is allocated, writable for IBV_ACCESS_LOCAL_WRITE",
+			addr, length);
+	if (error == -EINVAL && length == 0)
+		return refused_because(EINVAL, "length = 0: a region has a byte at least; give the length");
+	if (error == -EINVAL)
+		return refused_because(
+			EINVAL,
+			"addr = %p: %zu bytes from there, seen at %#" PRIx64
+			", are beyond the address space, or not as far into a page there as here; "
+			"give another length or iova",
+			addr, length, iova);
+	return error == -EDQUOT ? ENOMEM : -error;
+}
+
 static struct ibv_mr *
-reg_mr(struct ibv_pd *base, void *addr, size_t length, uint64_t iova, unsigned int flags)
+reg_mr(const char *function, struct ibv_pd *base, void *addr, size_t length, uint64_t iova,
+       unsigned int flags)
 {
 	struct pd *pd = TO(pd, base);
 	struct mr *mr;
@@ -41,21 +73,18 @@ reg_mr(struct ibv_pd *base, void *addr, size_t length, uint64_t iova, unsigned i
 
 	if ((flags & IBV_ACCESS_ZERO_BASED) != 0)
 		iova = 0;
-	if (error != 0) {
-		errno = error;
-		return NULL;
-	}
+	if (error != 0)
+		return refused_null(function, error, "pd", base);
 	mr = calloc(1, sizeof(*mr));
 	if (mr == NULL)
-		return NULL;
+		return refused_null(function, ENOMEM, "pd", base);
 	mr->access = flags;
 	mr->iova = iova;
 	error = one_mem_register_iova(context_of(base->context)->client, pd->id, (uintptr_t)addr, length,
 				      iova, access, &mr->mr);
 	if (error != 0) {
 		free(mr);
-		errno = error == -EDQUOT ? ENOMEM : -error;
-		return NULL;
+		return refused_null(function, because(error, addr, length, iova), "pd", base);
 	}
 	mr->base.context = base->context;
 	mr->base.pd = base;
@@ -72,20 +101,20 @@ reg_mr(struct ibv_pd *base, void *addr, size_t length, uint64_t iova, unsigned i
 struct ibv_mr *
 ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	return reg_mr(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
+	return reg_mr("ibv_reg_mr", pd, addr, length, (uintptr_t)addr, (unsigned int)access);
 }
 
 #undef ibv_reg_mr_iova
 struct ibv_mr *
 ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
 {
-	return reg_mr(pd, addr, length, iova, (unsigned int)access);
+	return reg_mr("ibv_reg_mr_iova", pd, addr, length, iova, (unsigned int)access);
 }
 
 struct ibv_mr *
 ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
-	return reg_mr(pd, addr, length, iova, access);
+	return reg_mr("ibv_reg_mr_iova2", pd, addr, length, iova, access);
 }
 
 /* The registration under new terms, which then gets the keys. */
@@ -101,7 +130,7 @@ rereg(struct mr *mr, struct pd *pd, uint64_t va, uint64_t length, uint64_t iova,
 	if (error == 0)
 		error = one_mem_register_iova(client, pd->id, va, length, iova, access, &next);
 	if (error != 0)
-		return error;
+		return -because(error, (const void *)(uintptr_t)va, length, iova);
 	msg.mr_swap.mr = mr->mr.id;
 	msg.mr_swap.other = next.id;
 	error = one_call(client, &msg, NULL, 0, NULL);
@@ -124,7 +153,7 @@ ibv_rereg_mr(struct ibv_mr *base, int flags, struct ibv_pd *pd, void *addr, size
 	bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
 	unsigned int rights = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0 ? (unsigned int)access : mr->access;
 	uint64_t iova = mr->iova;
-	int error = -EINVAL;
+	int error = 0;
 
 	if ((flags & IBV_REREG_MR_CHANGE_PD) == 0)
 		pd = base->pd;
@@ -134,10 +163,18 @@ ibv_rereg_mr(struct ibv_mr *base, int flags, struct ibv_pd *pd, void *addr, size
 		addr = base->addr;
 		length = base->length;
 	}
-	if ((flags & ~known) == 0 && flags != 0 && pd != NULL && pd->context == base->context)
+	if ((flags & ~known) != 0 || flags == 0)
+		error = refused_because(-EINVAL,
+					"flags = %#x: nothing else changes than %#x; give some of these",
+					(unsigned int)flags, (unsigned int)known);
+	else if (pd == NULL || pd->context != base->context)
+		error = refused_because(-EINVAL,
+					"pd = %p: it is of another context; give one of the region's",
+					(const void *)pd);
+	else
 		error = rereg(mr, TO(pd, pd), (uintptr_t)addr, length, iova, rights);
 	if (error != 0) {
-		errno = error == -EDQUOT ? ENOMEM : -error;
+		errno = refused_tell("ibv_rereg_mr", error == -EDQUOT ? ENOMEM : -error, "mr", base);
 		return IBV_REREG_MR_ERR_INPUT; /* it is as it was */
 	}
 	atomic_fetch_sub_explicit(&TO(pd, base->pd)->users, 1, memory_order_relaxed);
@@ -157,8 +194,11 @@ ibv_dereg_mr(struct ibv_mr *base)
 	struct mr *mr = TO(mr, base);
 	int error = one_mem_deregister(context_of(base->context)->client, &mr->mr);
 
+	if (error == -EBUSY)
+		refused_because(EBUSY, "mr = %p: a memory window is bound to it; unbind or free that first",
+				(const void *)base);
 	if (error != 0 && error != -ECONNRESET)
-		return -error;
+		return refused_tell("ibv_dereg_mr", -error, "mr", base);
 	atomic_fetch_sub_explicit(&TO(pd, base->pd)->users, 1, memory_order_relaxed);
 	free(mr);
 	return 0;

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "verbs/base/refused.h"
 #include "verbs/mem/mem.h"
 
 struct ibv_mw *
@@ -17,18 +18,17 @@ mw_alloc(struct ibv_pd *base, enum ibv_mw_type type)
 	int error;
 
 	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
-		errno = EINVAL;
-		return NULL;
+		refused_range("type", type, IBV_MW_TYPE_1, IBV_MW_TYPE_2);
+		return refused_null("ibv_alloc_mw", EINVAL, "pd", base);
 	}
 	mw = calloc(1, sizeof(*mw));
 	if (mw == NULL)
-		return NULL;
+		return refused_null("ibv_alloc_mw", ENOMEM, "pd", base);
 	msg.mw_create.pz = pd->id;
 	error = one_call(context_of(base->context)->client, &msg, NULL, 0, &reply);
 	if (error != 0) {
 		free(mw);
-		errno = error == -EDQUOT ? ENOMEM : -error;
-		return NULL;
+		return refused_null("ibv_alloc_mw", error == -EDQUOT ? ENOMEM : -error, "pd", base);
 	}
 	mw->id = reply.mw.mw;
 	mw->base.context = base->context;
@@ -49,7 +49,7 @@ mw_dealloc(struct ibv_mw *base)
 	int error = one_call(context_of(base->context)->client, &msg, NULL, 0, NULL);
 
 	if (error != 0 && error != -ECONNRESET)
-		return -error;
+		return refused_tell("ibv_dealloc_mw", -error, "mw", base);
 	atomic_fetch_sub_explicit(&TO(pd, base->pd)->users, 1, memory_order_relaxed);
 	pthread_mutex_destroy(&mw->lock);
 	free(mw);

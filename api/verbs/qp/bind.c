@@ -4,6 +4,7 @@
  * application's.  One of type 2 is for the queue pair that bound it (2B), and ends by LOCAL_INV or the peer's
  * SEND with invalidate before it is bound anew.
  */
+#include "verbs/base/refused.h"
 #include "verbs/qp/qp.h"
 
 /* LOCAL_WRITE is the region's: who binds may name it. */
@@ -17,12 +18,20 @@ check_range(const struct qp *qp, const struct ibv_mw *mw, const struct ibv_mw_bi
 	uint32_t zone = TO(pd, mw->pd)->id;
 
 	if (zone != TO(pd, qp->base.pd)->id || (info->mw_access_flags & ~(unsigned int)KNOWN_ACCESS) != 0)
-		return EINVAL;
+		return refused_because(
+			EINVAL,
+			"bind_info->mw_access_flags = %#x: window and queue pair are of different PDs, or "
+			"there are no such rights; mend either",
+			info->mw_access_flags);
 	if (info->length == 0)
 		return 0;
 	if (info->mr == NULL || TO(pd, info->mr->pd)->id != zone ||
 	    (TO(mr, info->mr)->access & IBV_ACCESS_MW_BIND) == 0)
-		return EINVAL;
+		return refused_because(
+			EINVAL,
+			"bind_info->mr = %p: it is no region of the window's PD that was registered with "
+			"IBV_ACCESS_MW_BIND; give one",
+			(const void *)info->mr);
 	return 0;
 }
 
@@ -32,12 +41,17 @@ bind_check(const struct qp *qp, const struct ibv_send_wr *wr)
 	const struct ibv_mw *mw = wr->bind_mw.mw;
 
 	if ((wr->send_flags & IBV_SEND_INLINE) != 0)
-		return EINVAL;
+		return refused_because(EINVAL,
+				       "wr->send_flags = %#x: this has no data; leave IBV_SEND_INLINE out",
+				       wr->send_flags);
 	if (wr->opcode == IBV_WR_LOCAL_INV)
 		return 0;
 	/* A window of type 1 is bound by ibv_bind_mw. */
 	if (mw == NULL || mw->type != IBV_MW_TYPE_2)
-		return EINVAL;
+		return refused_because(
+			EINVAL,
+			"wr->bind_mw.mw = %p: it is no window of type 2; give one, or call ibv_bind_mw",
+			(const void *)mw);
 	return check_range(qp, mw, &wr->bind_mw.bind_info);
 }
 
@@ -92,10 +106,16 @@ bind_mw(struct ibv_qp *base, struct ibv_mw *window, struct ibv_mw_bind *bind)
 				 .opcode = IBV_WR_BIND_MW,
 				 .send_flags = bind->send_flags,
 				 .bind_mw = {.mw = window, .bind_info = bind->bind_info}};
-	int error = base->qp_type == IBV_QPT_RC ? check_range(qp, window, &bind->bind_info) : EINVAL;
+	int error;
 
+	if (base->qp_type == IBV_QPT_RC)
+		error = check_range(qp, window, &bind->bind_info);
+	else
+		error = refused_because(EINVAL,
+					"qp->qp_type = IBV_QPT_UD: windows are for connections; give an RC "
+					"queue pair");
 	if (error != 0)
-		return error;
+		return refused_tell("ibv_bind_mw", error, "qp", base);
 	/* Keys follow each other as the binds do. */
 	pthread_mutex_lock(&mw->lock);
 	wr.bind_mw.rkey = ibv_inc_rkey(window->rkey);
@@ -103,5 +123,5 @@ bind_mw(struct ibv_qp *base, struct ibv_mw *window, struct ibv_mw_bind *bind)
 	if (error == 0)
 		window->rkey = wr.bind_mw.rkey;
 	pthread_mutex_unlock(&mw->lock);
-	return error;
+	return error != 0 ? refused_tell("ibv_bind_mw", error, "qp", base) : 0;
 }

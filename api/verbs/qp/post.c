@@ -5,9 +5,11 @@
  * Inline data of up to ONE_INLINE_MAX bytes go into the request.  More are copied to registered memory of
  * the queue pair, where each request that may be unfinished has a place.
  */
+#include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "verbs/base/refused.h"
 #include "verbs/qp/qp.h"
 
 /* ---- room for inline data ---- */
@@ -132,24 +134,63 @@ is_atomic(const struct ibv_send_wr *wr)
 	return wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+static __attribute__((cold)) int
+explain_sges(int num, uint32_t most, uint64_t length, const char *field)
+{
+	return refused_because(EINVAL,
+			       "wr->num_sge = %d: of %" PRIu64 " bytes; the queue pair takes %u, of %" PRIu64
+			       " bytes together; make them fewer, or ask for more in %s",
+			       num, length, most, (uint64_t)ONE_MESSAGE_MAX, field);
+}
+
+static __attribute__((cold)) int
+explain_full(const char *queue, uint32_t depth, const char *remedy)
+{
+	return refused_because(ENOMEM, "%s = full: as much is outstanding as %u requests may be; %s", queue,
+			       depth, remedy);
+}
+
+static __attribute__((cold)) int
+send_full(const struct qp *qp)
+{
+	return explain_full(
+		"send queue", qp->init.cap.max_send_wr,
+		"poll the send CQ for completions (of unsignaled requests as well: signal some), or ask "
+		"for more in max_send_wr");
+}
+
 static int
 check_send(const struct qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 {
 	bool is_inline = (wr->send_flags & IBV_SEND_INLINE) != 0;
 
 	if ((unsigned int)wr->opcode >= sizeof(op_of) || op_of[wr->opcode] == 0)
-		return EOPNOTSUPP;
+		return refused_because(EOPNOTSUPP, "wr->opcode = %u: it is not there; give another",
+				       (unsigned int)wr->opcode);
 	if (qp->base.qp_type == IBV_QPT_UD &&
 	    ((wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM) || wr->wr.ud.ah == NULL))
-		return EINVAL;
+		return refused_because(
+			EINVAL,
+			"wr->opcode = %u: a UD queue pair sends to an address handle, and nothing else; "
+			"give IBV_WR_SEND or IBV_WR_SEND_WITH_IMM, and wr->wr.ud.ah",
+			(unsigned int)wr->opcode);
 	if (op_of[wr->opcode] == ONE_OP_BIND)
 		return bind_check(qp, wr);
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.cap.max_send_sge || length > ONE_MESSAGE_MAX)
-		return EINVAL;
+		return explain_sges(wr->num_sge, qp->init.cap.max_send_sge, length, "max_send_sge");
 	if (is_atomic(wr) && (wr->num_sge != 1 || length != 8 || is_inline))
-		return EINVAL;
+		return refused_because(
+			EINVAL,
+			"wr->sg_list = %d elements, %" PRIu64
+			" bytes: an atomic gives back 8 bytes; give one element of 8 bytes, not inline",
+			wr->num_sge, length);
 	if (is_inline && (length > qp->init.cap.max_inline_data || wr->opcode == IBV_WR_RDMA_READ))
-		return EINVAL;
+		return refused_because(
+			EINVAL,
+			"wr->send_flags = %#x: of %" PRIu64
+			" bytes; inline go %u, and no READ: leave IBV_SEND_INLINE out, or ask for more in "
+			"max_inline_data",
+			wr->send_flags, length, qp->init.cap.max_inline_data);
 	return 0;
 }
 
@@ -169,7 +210,7 @@ write_one(struct qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 
 	wqe = one_send_reserve(&qp->ring, sges_of(wr, length));
 	if (wqe == NULL)
-		return ENOMEM;
+		return send_full(qp);
 	wqe->op = op_of[wr->opcode];
 	wqe->flags = flags_of(qp, wr->send_flags);
 	wqe->inline_len = 0;
@@ -208,11 +249,13 @@ post_one(struct qp *qp, const struct ibv_send_wr *wr)
 int
 post_checked(struct qp *qp, const struct ibv_send_wr *wr)
 {
-	int error = EINVAL;
+	int error;
 
 	pthread_mutex_lock(&qp->send_lock);
 	if (atomic_load_explicit(&qp->state, memory_order_relaxed) >= IBV_QPS_RTS)
 		error = write_one(qp, wr, 0);
+	else
+		error = qp_explain_state(qp, "RTS");
 	pthread_mutex_unlock(&qp->send_lock);
 	return error;
 }
@@ -225,16 +268,17 @@ post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 
 	pthread_mutex_lock(&qp->send_lock);
 	if (atomic_load_explicit(&qp->state, memory_order_relaxed) < IBV_QPS_RTS)
-		error = EINVAL;
+		error = qp_explain_state(qp, "RTS");
 	while (error == 0 && wr != NULL) {
 		error = post_one(qp, wr);
 		if (error == 0)
 			wr = wr->next;
 	}
 	pthread_mutex_unlock(&qp->send_lock);
-	if (error != 0)
-		*bad = wr;
-	return error;
+	if (error == 0)
+		return 0;
+	*bad = wr;
+	return refused_tell("ibv_post_send", error, "qp", base);
 }
 
 static bool
@@ -252,7 +296,7 @@ post_drafts(struct qp *qp)
 	uint32_t slots = 0;
 
 	if (atomic_load_explicit(&qp->state, memory_order_relaxed) < IBV_QPS_RTS)
-		return EINVAL;
+		return qp_explain_state(qp, "RTS");
 	for (uint32_t i = 0; i < qp->num_drafts; i++) {
 		const struct ibv_send_wr *wr = &qp->drafts[i].wr;
 		uint64_t length = mem_total(wr->sg_list, wr->num_sge);
@@ -265,7 +309,7 @@ post_drafts(struct qp *qp)
 	if (!has_room(qp, qp->num_drafts, slots)) {
 		one_send_outstanding(&qp->ring); /* looks how far the engine is */
 		if (!has_room(qp, qp->num_drafts, slots))
-			return ENOMEM;
+			return send_full(qp);
 	}
 	for (uint32_t i = 0; i < qp->num_drafts; i++)
 		post_one(qp, &qp->drafts[i].wr);
@@ -281,10 +325,11 @@ recv_one(struct qp *qp, const struct ibv_recv_wr *wr)
 	struct one_wqe *wqe;
 
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.cap.max_recv_sge || length > ONE_MESSAGE_MAX)
-		return EINVAL;
+		return explain_sges(wr->num_sge, qp->init.cap.max_recv_sge, length, "max_recv_sge");
 	wqe = one_recv_reserve(&qp->ring, (uint32_t)wr->num_sge);
 	if (wqe == NULL)
-		return ENOMEM;
+		return explain_full("receive queue", qp->init.cap.max_recv_wr,
+				    "poll the receive CQ, or ask for more in max_recv_wr");
 	wqe->op = ONE_OP_RECV;
 	wqe->flags = 0;
 	wqe->inline_len = 0;
@@ -308,15 +353,20 @@ post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 	int error = 0;
 
 	pthread_mutex_lock(&qp->recv_lock);
-	if (atomic_load_explicit(&qp->state, memory_order_relaxed) == IBV_QPS_RESET || base->srq != NULL)
-		error = EINVAL;
+	if (base->srq != NULL)
+		error = refused_because(EINVAL,
+					"qp->srq = %p: its receives are the SRQ's; ibv_post_srq_recv to it",
+					(const void *)base->srq);
+	else if (atomic_load_explicit(&qp->state, memory_order_relaxed) == IBV_QPS_RESET)
+		error = qp_explain_state(qp, "INIT");
 	while (error == 0 && wr != NULL) {
 		error = recv_one(qp, wr);
 		if (error == 0)
 			wr = wr->next;
 	}
 	pthread_mutex_unlock(&qp->recv_lock);
-	if (error != 0)
-		*bad = wr;
-	return error;
+	if (error == 0)
+		return 0;
+	*bad = wr;
+	return refused_tell("ibv_post_recv", error, "qp", base);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verbs/base/refused.h"
 #include "verbs/event/event.h"
 #include "verbs/qp/qp.h"
 #include "verbs/srq/srq.h"
@@ -42,27 +43,47 @@ qp_state(struct qp *qp)
 }
 
 static int
+check_cap(const struct one_limits *limits, const struct ibv_qp_cap *cap, bool has_srq)
+{
+	uint32_t sges = limits->max_sge < ONE_MAX_SGE ? limits->max_sge : ONE_MAX_SGE;
+	int error = refused_range("init_attr->cap.max_send_wr", cap->max_send_wr, 0, limits->max_qp_wr);
+
+	if (error == 0)
+		error = refused_range("init_attr->cap.max_send_sge", cap->max_send_sge, 0, sges);
+	if (error == 0)
+		error = refused_range("init_attr->cap.max_inline_data", cap->max_inline_data, 0,
+				      VERBS_INLINE_MAX);
+	if (error == 0 && !has_srq)
+		error = refused_range("init_attr->cap.max_recv_wr", cap->max_recv_wr, 0, limits->max_qp_wr);
+	if (error == 0 && !has_srq)
+		error = refused_range("init_attr->cap.max_recv_sge", cap->max_recv_sge, 0, sges);
+	return error;
+}
+
+static int
 check_init(const struct context *context, const struct ibv_qp_init_attr_ex *init)
 {
-	const struct one_limits *limits = &context->info->limits;
-	const struct ibv_qp_cap *cap = &init->cap;
-	uint32_t sges = limits->max_sge < ONE_MAX_SGE ? limits->max_sge : ONE_MAX_SGE;
-
 	if ((init->comp_mask & ~(uint32_t)KNOWN_MASK) != 0)
-		return EOPNOTSUPP;
+		return refused_because(EOPNOTSUPP,
+				       "init_attr->comp_mask = %#x: %#x is not there; leave it out",
+				       init->comp_mask, init->comp_mask & ~(uint32_t)KNOWN_MASK);
 	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UD)
-		return EOPNOTSUPP;
+		return refused_because(
+			EOPNOTSUPP,
+			"init_attr->qp_type = %u: there are IBV_QPT_RC and IBV_QPT_UD; give one of these",
+			(unsigned int)init->qp_type);
 	if ((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && init->create_flags != 0)
-		return EOPNOTSUPP;
-	if ((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init->pd == NULL || init->send_cq == NULL ||
-	    init->recv_cq == NULL)
-		return EINVAL;
-	if (cap->max_send_wr > limits->max_qp_wr || cap->max_send_sge > sges ||
-	    cap->max_inline_data > VERBS_INLINE_MAX)
-		return EINVAL;
-	if (init->srq == NULL && (cap->max_recv_wr > limits->max_qp_wr || cap->max_recv_sge > sges))
-		return EINVAL;
-	return 0;
+		return refused_because(EOPNOTSUPP, "init_attr->create_flags = %#x: there are none; give 0",
+				       init->create_flags);
+	if ((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init->pd == NULL)
+		return refused_because(EINVAL,
+				       "pd = 0: a queue pair needs one; give what ibv_alloc_pd returned");
+	if (init->send_cq == NULL || init->recv_cq == NULL)
+		return refused_because(
+			EINVAL,
+			"init_attr->%s = 0: a queue pair needs both; give what ibv_create_cq returned",
+			init->send_cq == NULL ? "send_cq" : "recv_cq");
+	return check_cap(&context->info->limits, &init->cap, init->srq != NULL);
 }
 
 static int
@@ -151,25 +172,22 @@ qp_make(struct context *context, struct qp *qp, const struct ibv_qp_init_attr_ex
 	return error == -EDQUOT ? ENOMEM : -error;
 }
 
-struct ibv_qp *
-qp_create_ex(struct ibv_context *base, struct ibv_qp_init_attr_ex *init)
+static struct ibv_qp *
+create(const char *function, struct ibv_context *base, struct ibv_qp_init_attr_ex *init)
 {
 	struct context *context = context_of(base);
 	int error = check_init(context, init);
 	struct qp *qp;
 
-	if (error != 0) {
-		errno = error;
-		return NULL;
-	}
+	if (error != 0)
+		return refused_null(function, error, "context", base);
 	qp = calloc(1, sizeof(*qp));
 	if (qp == NULL)
-		return NULL;
+		return refused_null(function, ENOMEM, "context", base);
 	error = qp_make(context, qp, init);
 	if (error != 0) {
 		qp_release(qp);
-		errno = error;
-		return NULL;
+		return refused_null(function, error, "context", base);
 	}
 	fill(qp, base, init);
 	count_users(qp, 1);
@@ -180,11 +198,16 @@ qp_create_ex(struct ibv_context *base, struct ibv_qp_init_attr_ex *init)
 		error = wr_setup(qp, init->send_ops_flags);
 		if (error != 0) {
 			ibv_destroy_qp(&qp->base);
-			errno = error;
-			return NULL;
+			return refused_null(function, error, "context", base);
 		}
 	}
 	return &qp->base;
+}
+
+struct ibv_qp *
+qp_create_ex(struct ibv_context *base, struct ibv_qp_init_attr_ex *init)
+{
+	return create("ibv_create_qp_ex", base, init);
 }
 
 struct ibv_qp *
@@ -195,7 +218,7 @@ ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 
 	memcpy(&full, init,
 	       offsetof(struct ibv_qp_init_attr_ex, comp_mask)); /* the two are alike up to there */
-	qp = qp_create_ex(pd->context, &full);
+	qp = create("ibv_create_qp", pd->context, &full);
 	if (qp != NULL)
 		init->cap = full.cap;
 	return qp;
@@ -233,7 +256,7 @@ ibv_destroy_qp(struct ibv_qp *base)
 	int error = one_qp_free(&qp->ring);
 
 	if (error != 0 && error != -ECONNRESET)
-		return -error;
+		return refused_tell("ibv_destroy_qp", -error, "qp", base);
 	qp_lock_rings(qp);
 	atomic_store_explicit(&context->qps[qp->ring.id % ONE_QPS_MAX], NULL, memory_order_relaxed);
 	qp_unlock_rings(qp);

@@ -77,6 +77,12 @@ int qp_to_error(struct qp *qp);
 /* All work is forgotten, and what was completed of it. */
 int qp_to_reset(struct qp *qp);
 
+/* ---- explain.c ---- */
+/* EINVAL, whose reason is noted: there is no such transition (table entry NULL), or not with this mask. */
+int qp_explain_transition(enum ibv_qp_state from, enum ibv_qp_state to, const struct transition *t, int mask);
+/* EINVAL likewise: nothing is posted before the state `needed`. */
+int qp_explain_state(struct qp *qp, const char *needed);
+
 /* ---- ud.c ---- */
 int ud_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask);
 

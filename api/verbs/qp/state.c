@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "verbs/base/refused.h"
 #include "verbs/device/device.h"
 #include "verbs/qp/qp.h"
 
@@ -39,17 +40,48 @@ int
 qp_check_transition(const struct transition *table, size_t count, enum ibv_qp_state from,
 		    enum ibv_qp_state to, int mask)
 {
-	mask &= ~IBV_QP_STATE;
 	/* These are there from every state. */
-	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
-		return mask == 0 ? 0 : EINVAL;
-	for (const struct transition *t = table; t < table + count; t++)
+	const struct transition always = {from, to, 0, 0};
+	const struct transition *found = to == IBV_QPS_RESET || to == IBV_QPS_ERR ? &always : NULL;
+
+	mask &= ~IBV_QP_STATE;
+	for (const struct transition *t = table; t < table + count && found == NULL; t++)
 		if (t->from == from && t->to == to)
-			return (mask & t->required) == t->required &&
-					       (mask & ~(t->required | t->optional)) == 0
-				       ? 0
-				       : EINVAL;
-	return EINVAL;
+			found = t;
+	if (found != NULL && (mask & found->required) == found->required &&
+	    (mask & ~(found->required | found->optional)) == 0)
+		return 0;
+	return qp_explain_transition(from, to, found, mask);
+}
+
+static int
+check_access(unsigned int flags)
+{
+	if ((flags & ~(unsigned int)KNOWN_ACCESS) == 0)
+		return 0;
+	return refused_because(EINVAL, "attr->qp_access_flags = %#x: no such rights as %#x; leave those out",
+			       flags, flags & ~(unsigned int)KNOWN_ACCESS);
+}
+
+static int
+check_path(const struct one_welcome *info, const struct ibv_ah_attr *ah)
+{
+	uint8_t addr[16];
+	int error = refused_range("attr->ah_attr.port_num", ah->port_num, VERBS_PORT, VERBS_PORT);
+
+	if (error == 0)
+		error = refused_range("attr->ah_attr.grh.sgid_index", ah->grh.sgid_index, VERBS_GID_INDEX,
+				      VERBS_GID_INDEX);
+	if (error == 0 && ah->is_global == 0)
+		error = refused_because(
+			EINVAL, "attr->ah_attr.is_global = 0: peers are known by their GID; give 1, and grh");
+	if (error == 0 && !device_address(&ah->grh.dgid, info->family, addr))
+		error = refused_because(
+			EINVAL,
+			"attr->ah_attr.grh.dgid = no address of IPv%d, as the port's is; give the "
+			"GID that ibv_query_gid says at the peer",
+			info->family == AF_INET6 ? 6 : 4);
+	return error;
 }
 
 /* The values, whichever transition they come with. */
@@ -57,36 +89,34 @@ static int
 check_values(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	const struct one_welcome *info = context_of(qp->base.context)->info;
-	uint8_t addr[16];
+	int64_t depth = info->limits.max_rd_atomic;
+	int error = 0;
 
-	if ((mask & IBV_QP_PKEY_INDEX) != 0 && attr->pkey_index != 0)
-		return EINVAL;
-	if ((mask & IBV_QP_PORT) != 0 && attr->port_num != VERBS_PORT)
-		return EINVAL;
-	if ((mask & IBV_QP_ACCESS_FLAGS) != 0 && (attr->qp_access_flags & ~(unsigned int)KNOWN_ACCESS) != 0)
-		return EINVAL;
-	if ((mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)) != 0)
-		return EOPNOTSUPP;
-	if ((mask & IBV_QP_AV) != 0 &&
-	    (attr->ah_attr.is_global == 0 || attr->ah_attr.port_num != VERBS_PORT ||
-	     attr->ah_attr.grh.sgid_index != VERBS_GID_INDEX ||
-	     !device_address(&attr->ah_attr.grh.dgid, info->family, addr)))
-		return EINVAL;
-	if ((mask & IBV_QP_PATH_MTU) != 0 &&
-	    (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > device_mtu_code(info->mtu)))
-		return EINVAL;
-	if ((mask & IBV_QP_DEST_QPN) != 0 && attr->dest_qp_num > 0xffffff)
-		return EINVAL;
-	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && attr->max_dest_rd_atomic > info->limits.max_rd_atomic)
-		return EINVAL;
-	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && attr->max_rd_atomic > info->limits.max_rd_atomic)
-		return EINVAL;
-	if (((mask & IBV_QP_MIN_RNR_TIMER) != 0 && attr->min_rnr_timer > 31) ||
-	    ((mask & IBV_QP_TIMEOUT) != 0 && attr->timeout > 31) ||
-	    ((mask & IBV_QP_RETRY_CNT) != 0 && attr->retry_cnt > 7) ||
-	    ((mask & IBV_QP_RNR_RETRY) != 0 && attr->rnr_retry > 7))
-		return EINVAL;
-	return 0;
+#define RANGE(bit, field, least, most)         \
+	if (error == 0 && (mask & (bit)) != 0) \
+	error = refused_range("attr->" #field, attr->field, least, most)
+	RANGE(IBV_QP_PKEY_INDEX, pkey_index, 0, 0);
+	RANGE(IBV_QP_PORT, port_num, VERBS_PORT, VERBS_PORT);
+	if (error == 0 && (mask & IBV_QP_ACCESS_FLAGS) != 0)
+		error = check_access(attr->qp_access_flags);
+	if (error == 0 && (mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)) != 0)
+		error = refused_because(
+			EOPNOTSUPP,
+			"attr_mask = %#x: there is no path migration; leave IBV_QP_ALT_PATH and "
+			"IBV_QP_PATH_MIG_STATE out",
+			(unsigned int)mask);
+	if (error == 0 && (mask & IBV_QP_AV) != 0)
+		error = check_path(info, &attr->ah_attr);
+	RANGE(IBV_QP_PATH_MTU, path_mtu, IBV_MTU_256, device_mtu_code(info->mtu));
+	RANGE(IBV_QP_DEST_QPN, dest_qp_num, 0, 0xffffff);
+	RANGE(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic, 0, depth);
+	RANGE(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic, 0, depth);
+	RANGE(IBV_QP_MIN_RNR_TIMER, min_rnr_timer, 0, 31);
+	RANGE(IBV_QP_TIMEOUT, timeout, 0, 31);
+	RANGE(IBV_QP_RETRY_CNT, retry_cnt, 0, 7);
+	RANGE(IBV_QP_RNR_RETRY, rnr_retry, 0, 7);
+#undef RANGE
+	return error;
 }
 
 /* What SQD would let change, and the data plane does not. */
@@ -101,7 +131,11 @@ check_settled(const struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 	    ((mask & IBV_QP_RNR_RETRY) != 0 && attr->rnr_retry != own->rnr_retry) ||
 	    ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && attr->max_rd_atomic != own->max_rd_atomic) ||
 	    ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && attr->max_dest_rd_atomic != own->max_dest_rd_atomic))
-		return EOPNOTSUPP;
+		return refused_because(
+			EOPNOTSUPP,
+			"attr_mask = %#x: what was set for the way to RTS is not changed in SQD; leave it "
+			"as it is",
+			(unsigned int)mask);
 	return 0;
 }
 
@@ -217,6 +251,10 @@ to_rtr(struct qp *qp, struct ibv_qp_attr *attr)
 	rtr->rd_atomic_in = attr->max_dest_rd_atomic;
 	rtr->min_rnr_timer = attr->min_rnr_timer;
 	error = one_call(context->client, &msg, NULL, 0, NULL);
+	if (error == -EHOSTUNREACH)
+		refused_because(ETIMEDOUT, "attr->ah_attr.grh.dgid = silent: no host answers for this "
+					   "address; see that the peer's "
+					   "port is up, and [route] in oneside.conf(5)");
 	/* The kernel's word for a neighbour that does not answer. */
 	return error == -EHOSTUNREACH ? ETIMEDOUT : -error;
 }
@@ -312,7 +350,7 @@ modify(struct qp *qp, struct ibv_qp_attr *attr, int mask)
 	if ((mask & IBV_QP_STATE) != 0)
 		to = attr->qp_state;
 	if ((mask & IBV_QP_CUR_STATE) != 0 && attr->cur_qp_state != from)
-		return EINVAL;
+		return refused_range("attr->cur_qp_state", attr->cur_qp_state, from, from);
 	error = qp_check_transition(transitions, sizeof(transitions) / sizeof(transitions[0]), from, to,
 				    mask);
 	if (error == 0)
@@ -339,5 +377,5 @@ ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 		base->state = (enum ibv_qp_state)atomic_load_explicit(&qp->state, memory_order_relaxed);
 	pthread_mutex_unlock(&qp->recv_lock);
 	pthread_mutex_unlock(&qp->send_lock);
-	return error == ECONNRESET ? EIO : error;
+	return refused_tell("ibv_modify_qp", error == ECONNRESET ? EIO : error, "qp", base);
 }

@@ -3,6 +3,7 @@
  * The states of a queue pair for datagrams (IBTA vol. 1, 10.3.1).  A request that fails takes it to ERR:
  * there is no SQE.
  */
+#include "verbs/base/refused.h"
 #include "verbs/qp/qp.h"
 
 #define QKEY_PRIVILEGED 0x80000000u
@@ -21,13 +22,19 @@ static const struct transition transitions[] = {
 static int
 check_values(const struct ibv_qp_attr *attr, int mask)
 {
-	if ((mask & IBV_QP_PKEY_INDEX) != 0 && attr->pkey_index != 0)
-		return EINVAL;
-	if ((mask & IBV_QP_PORT) != 0 && attr->port_num != VERBS_PORT)
-		return EINVAL;
-	if ((mask & IBV_QP_QKEY) != 0 && (attr->qkey & QKEY_PRIVILEGED) != 0)
-		return EPERM;
-	return 0;
+	int error = 0;
+
+	if ((mask & IBV_QP_PKEY_INDEX) != 0)
+		error = refused_range("attr->pkey_index", attr->pkey_index, 0, 0);
+	if (error == 0 && (mask & IBV_QP_PORT) != 0)
+		error = refused_range("attr->port_num", attr->port_num, VERBS_PORT, VERBS_PORT);
+	if (error == 0 && (mask & IBV_QP_QKEY) != 0 && (attr->qkey & QKEY_PRIVILEGED) != 0)
+		error = refused_because(
+			EPERM,
+			"attr->qkey = %#x: those with the highest bit are for management; give one below "
+			"0x80000000",
+			attr->qkey);
+	return error;
 }
 
 static int
@@ -73,7 +80,7 @@ ud_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 	int error;
 
 	if ((mask & IBV_QP_CUR_STATE) != 0 && attr->cur_qp_state != from)
-		return EINVAL;
+		return refused_range("attr->cur_qp_state", attr->cur_qp_state, from, from);
 	error = qp_check_transition(transitions, sizeof(transitions) / sizeof(transitions[0]), from, to,
 				    mask);
 	if (error == 0)

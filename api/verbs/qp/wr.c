@@ -3,9 +3,11 @@
  * Requests of ibv_qp_ex: drafts between wr_start and wr_complete, which posts them in one go, or none of
  * them.  The lock of the send queue is held in between.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "verbs/base/refused.h"
 #include "verbs/qp/qp.h"
 
 #define KNOWN_OPS                                                                                        \
@@ -31,7 +33,11 @@ draft(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 
 	/* What is beyond the ring is written over the last that fits, and refused by wr_complete. */
 	if (qp->num_drafts == qp->max_drafts) {
-		fail(qp, ENOMEM);
+		fail(qp, refused_because(
+				 ENOMEM,
+				 "requests since ibv_wr_start = more than %u: the send queue has no room for "
+				 "them; complete earlier, or ask for more in max_send_wr",
+				 qp->max_drafts));
 		qp->num_drafts--;
 		qp->num_sges = qp->drafts[qp->num_drafts].first_sge;
 		qp->num_bytes = qp->drafts[qp->num_drafts].inline_at;
@@ -136,7 +142,9 @@ static struct wr_draft *
 last_draft(struct qp *qp)
 {
 	if (qp->num_drafts == 0) {
-		fail(qp, EINVAL);
+		fail(qp, refused_because(EINVAL,
+					 "requests since ibv_wr_start = 0: what is set belongs to one; call "
+					 "ibv_wr_send or another first"));
 		return NULL;
 	}
 	return &qp->drafts[qp->num_drafts - 1];
@@ -163,7 +171,12 @@ wr_set_sge_list(struct ibv_qp_ex *ex, size_t num, const struct ibv_sge *list)
 	if (d == NULL)
 		return;
 	if (num > qp->init.cap.max_send_sge) {
-		fail(qp, EINVAL);
+		fail(qp,
+		     refused_because(
+			     EINVAL,
+			     "num_sge = %zu: the queue pair takes %u; make them fewer, or ask for more in "
+			     "max_send_sge",
+			     num, qp->init.cap.max_send_sge));
 		return;
 	}
 	memcpy(&qp->draft_sges[d->first_sge], list, num * sizeof(*list));
@@ -192,7 +205,12 @@ wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num, const struct ibv_data_
 	at = d->inline_at;
 	for (size_t i = 0; i < num; i++) {
 		if (list[i].length > qp->init.cap.max_inline_data - (at - d->inline_at)) {
-			fail(qp, EINVAL);
+			fail(qp,
+			     refused_because(
+				     EINVAL,
+				     "inline data = %zu bytes more: the queue pair takes %u; give them by "
+				     "ibv_wr_set_sge, or ask for more in max_inline_data",
+				     list[i].length, qp->init.cap.max_inline_data));
 			return;
 		}
 		memcpy(qp->draft_bytes + at, list[i].addr, list[i].length);
@@ -235,7 +253,7 @@ wr_complete(struct ibv_qp_ex *ex)
 	if (error == 0)
 		error = post_drafts(qp);
 	pthread_mutex_unlock(&qp->send_lock);
-	return error;
+	return error != 0 ? refused_tell("ibv_wr_complete", error, "qp", ex) : 0;
 }
 
 static void
@@ -273,7 +291,11 @@ wr_setup(struct qp *qp, uint64_t send_ops)
 	size_t n = qp->init.cap.max_send_wr == 0 ? 1 : qp->init.cap.max_send_wr;
 
 	if ((send_ops & ~(uint64_t)(qp->base.qp_type == IBV_QPT_UD ? UD_OPS : KNOWN_OPS)) != 0)
-		return EOPNOTSUPP;
+		return refused_because(
+			EOPNOTSUPP,
+			"init_attr->send_ops_flags = %#" PRIx64
+			": a queue pair of this type does not have all of these; leave some out",
+			send_ops);
 	qp->max_drafts = (uint32_t)n;
 	qp->drafts = calloc(n, sizeof(*qp->drafts));
 	qp->draft_sges = calloc(n, qp->init.cap.max_send_sge * sizeof(*qp->draft_sges));

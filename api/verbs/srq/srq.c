@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared receive queues. */
+#include <inttypes.h>
 #include <stdlib.h>
 
+#include "verbs/base/refused.h"
 #include "verbs/event/event.h"
 #include "verbs/mem/mem.h"
 #include "verbs/srq/srq.h"
@@ -16,12 +18,18 @@ ibv_create_srq(struct ibv_pd *base, struct ibv_srq_init_attr *init)
 	int error;
 
 	if (srq == NULL)
-		return NULL;
+		return refused_null("ibv_create_srq", ENOMEM, "pd", base);
 	error = one_srq_create(context->client, pd->id, init->attr.max_wr, sges, &srq->ring);
 	if (error != 0) {
 		free(srq);
-		errno = error == -EDQUOT ? ENOMEM : -error;
-		return NULL;
+		if (error == -EINVAL)
+			refused_because(EINVAL,
+					"srq_init_attr->attr = max_wr %u, max_sge %u: the data plane allows "
+					"%u and %u; "
+					"ask for 1 receive at least, and no more than that",
+					init->attr.max_wr, sges, context->info->limits.max_qp_wr,
+					ONE_MAX_SGE);
+		return refused_null("ibv_create_srq", error == -EDQUOT ? ENOMEM : -error, "pd", base);
 	}
 	srq->max_wr = init->attr.max_wr;
 	srq->max_sge = sges;
@@ -46,15 +54,25 @@ ibv_modify_srq(struct ibv_srq *base, struct ibv_srq_attr *attr, int mask)
 	struct srq *srq = TO(srq, base);
 	int error;
 
-	if ((mask & IBV_SRQ_MAX_WR) != 0)
-		return EOPNOTSUPP; /* no IBV_DEVICE_SRQ_RESIZE */
-	if ((mask & ~IBV_SRQ_LIMIT) != 0 || attr->srq_limit > srq->max_wr)
-		return EINVAL;
+	if ((mask & IBV_SRQ_MAX_WR) != 0) {
+		refused_because(EOPNOTSUPP,
+				"srq_attr_mask = %#x: there is no IBV_DEVICE_SRQ_RESIZE; leave "
+				"IBV_SRQ_MAX_WR out",
+				(unsigned int)mask);
+		return refused_tell("ibv_modify_srq", EOPNOTSUPP, "srq", base);
+	}
+	error = refused_range("srq_attr->srq_limit", attr->srq_limit, 0, srq->max_wr);
+	if ((mask & ~IBV_SRQ_LIMIT) != 0)
+		error = refused_because(
+			EINVAL, "srq_attr_mask = %#x: there is nothing else to set; give IBV_SRQ_LIMIT",
+			(unsigned int)mask);
+	if (error != 0)
+		return refused_tell("ibv_modify_srq", error, "srq", base);
 	if ((mask & IBV_SRQ_LIMIT) == 0)
 		return 0;
 	srq->element.limit = attr->srq_limit;
 	error = -one_srq_limit(&srq->ring, attr->srq_limit);
-	return error;
+	return refused_tell("ibv_modify_srq", error, "srq", base);
 }
 
 int
@@ -76,10 +94,10 @@ ibv_destroy_srq(struct ibv_srq *base)
 	int error;
 
 	if (atomic_load_explicit(&srq->users, memory_order_relaxed) != 0)
-		return EBUSY;
+		return refused_tell("ibv_destroy_srq", EBUSY, "srq", base);
 	error = one_srq_free(&srq->ring);
 	if (error != 0 && error != -ECONNRESET)
-		return -error;
+		return refused_tell("ibv_destroy_srq", -error, "srq", base);
 	events_forget(context, &srq->element);
 	element_remove(context, &context->srqs, &srq->element);
 	element_acknowledged(&base->mutex, &base->cond, &base->events_completed, srq->element.async_events);
@@ -101,7 +119,10 @@ srq_one(struct srq *srq, const struct ibv_recv_wr *wr)
 
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->max_sge ||
 	    (wr->num_sge > 0 && mem_total(wr->sg_list, wr->num_sge) > ONE_MESSAGE_MAX))
-		return EINVAL;
+		return refused_because(EINVAL,
+				       "wr->num_sge = %d: the SRQ takes %u, of %" PRIu64
+				       " bytes together; make them fewer, or ask for more in max_sge",
+				       wr->num_sge, srq->max_sge, (uint64_t)ONE_MESSAGE_MAX);
 	for (int i = 0; i < wr->num_sge; i++)
 		sge[i] = (struct one_sge){
 			.addr = wr->sg_list[i].addr,
@@ -109,7 +130,13 @@ srq_one(struct srq *srq, const struct ibv_recv_wr *wr)
 			.lkey = wr->sg_list[i].lkey,
 		};
 	error = one_srq_post(&srq->ring, srq->max_wr, wr->wr_id, sge, (uint32_t)wr->num_sge);
-	return error == -ENOSPC ? ENOMEM : -error;
+	if (error == -ENOSPC)
+		return refused_because(
+			ENOMEM,
+			"srq = full: %u receives wait in it, as many as it has room for; let messages "
+			"take some, or ask for more in max_wr",
+			srq->max_wr);
+	return -error;
 }
 
 int
@@ -125,7 +152,8 @@ srq_post_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 			wr = wr->next;
 	}
 	pthread_mutex_unlock(&srq->lock);
-	if (error != 0)
-		*bad = wr;
-	return error;
+	if (error == 0)
+		return 0;
+	*bad = wr;
+	return refused_tell("ibv_post_srq_recv", error, "srq", base);
 }

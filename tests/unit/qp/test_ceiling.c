@@ -69,8 +69,13 @@ static void
 end_both(void)
 {
 	engine_user_set(user, &(struct engine_share){.weight = 1});
-	for (uint32_t i = 0; i < STEPS && !(all_done(&side[0]) & all_done(&side[1])); i++)
+	for (uint32_t i = 0; i < STEPS; i++) {
+		bool first = all_done(&side[0]), second = all_done(&side[1]); /* each takes what is done */
+
+		if (first && second)
+			break;
 		step();
+	}
 	for (int i = 0; i < 2; i++) {
 		assert_true(all_done(&side[i]));
 		end(&side[i]);
