@@ -68,7 +68,7 @@ reg_mr(const char *function, struct ibv_pd *base, void *addr, size_t length, uin
 {
 	struct pd *pd = TO(pd, base);
 	struct mr *mr;
-	uint32_t access;
+	uint32_t access = 0;
 	int error = access_of(flags, &access);
 
 	if ((flags & IBV_ACCESS_ZERO_BASED) != 0)
@@ -124,11 +124,12 @@ rereg(struct mr *mr, struct pd *pd, uint64_t va, uint64_t length, uint64_t iova,
 	struct one_client *client = context_of(mr->base.context)->client;
 	struct one_msg msg = {.type = ONE_MSG_MR_SWAP};
 	struct one_mr next;
-	uint32_t access;
-	int error = -access_of(flags, &access);
+	uint32_t access = 0;
+	int error = access_of(flags, &access);
 
-	if (error == 0)
-		error = one_mem_register_iova(client, pd->id, va, length, iova, access, &next);
+	if (error != 0)
+		return -error;
+	error = one_mem_register_iova(client, pd->id, va, length, iova, access, &next);
 	if (error != 0)
 		return -because(error, (const void *)(uintptr_t)va, length, iova);
 	msg.mr_swap.mr = mr->mr.id;
