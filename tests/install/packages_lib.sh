@@ -147,13 +147,13 @@ autopkgtests() {
 	local user=tester status=0
 	inside useradd --create-home "$user"
 	inside apt-get --yes purge --auto-remove "${TESTED_WITH[@]}"
-	autopkgtest --no-built-binaries --apt-upgrade --user "$user" --summary-file "$WORK/summary" "$WORK"/debs/*.deb \
+	autopkgtest --no-built-binaries --apt-upgrade --user "$user" --output-dir "$WORK/tested" "$WORK"/debs/*.deb \
 		"$WORK/root/tmp/source" -- chroot "$WORK/root" >"$WORK/out" 2>&1 || status=$?
 	# 2: some were skipped, as the one that needs a service manager.
 	[ "$status" = 0 ] || [ "$status" = 2 ] || {
-		tail -n 60 "$WORK/out" >&2
-		fail "autopkgtest: status $status: $(cat "$WORK/summary")"
+		tail -n 30 "$WORK/out" "$WORK"/tested/*-std* >&2
+		fail "autopkgtest: status $status"
 	}
 	printf '%s\n' 'build PASS' 'demo PASS' 'service SKIP' >"$WORK/expected"
-	awk '{ print $1, $2 }' "$WORK/summary" | sort -u | diff "$WORK/expected" - >"$WORK/out" || fail "autopkgtest: $(cat "$WORK/out")"
+	awk '{ print $1, $2 }' "$WORK/tested/summary" | sort -u | diff "$WORK/expected" - >"$WORK/out" || fail "autopkgtest: $(cat "$WORK/out")"
 }

@@ -137,6 +137,10 @@ rereg(struct mr *mr, struct pd *pd, uint64_t va, uint64_t length, uint64_t iova,
 	error = one_call(client, &msg, NULL, 0, NULL);
 	if (error != 0) {
 		one_mem_deregister(client, &next);
+		if (error == -EBUSY)
+			refused_because(error,
+					"mr = %p: a memory window is bound to it; unbind or free that first",
+					(const void *)&mr->base);
 		return error;
 	}
 	/* With an error the data plane has gone, and the memory is given back all the same. */

@@ -18,12 +18,12 @@
 
 #define UD_OPS (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
 
-static void
-fail(struct qp *qp, int error)
-{
-	if (qp->draft_error == 0)
-		qp->draft_error = error;
-}
+/* The first failure is what wr_complete returns. */
+#define FAIL(qp, ...)                                                     \
+	do {                                                              \
+		if ((qp)->draft_error == 0)                               \
+			(qp)->draft_error = refused_because(__VA_ARGS__); \
+	} while (0)
 
 static struct ibv_send_wr *
 draft(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
@@ -33,11 +33,10 @@ draft(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 
 	/* What is beyond the ring is written over the last that fits, and refused by wr_complete. */
 	if (qp->num_drafts == qp->max_drafts) {
-		fail(qp, refused_because(
-				 ENOMEM,
-				 "requests since ibv_wr_start = more than %u: the send queue has no room for "
-				 "them; complete earlier, or ask for more in max_send_wr",
-				 qp->max_drafts));
+		FAIL(qp, ENOMEM,
+		     "requests since ibv_wr_start = more than %u: the send queue has no room for "
+		     "them; complete earlier, or ask for more in max_send_wr",
+		     qp->max_drafts);
 		qp->num_drafts--;
 		qp->num_sges = qp->drafts[qp->num_drafts].first_sge;
 		qp->num_bytes = qp->drafts[qp->num_drafts].inline_at;
@@ -142,9 +141,9 @@ static struct wr_draft *
 last_draft(struct qp *qp)
 {
 	if (qp->num_drafts == 0) {
-		fail(qp, refused_because(EINVAL,
-					 "requests since ibv_wr_start = 0: what is set belongs to one; call "
-					 "ibv_wr_send or another first"));
+		FAIL(qp, EINVAL,
+		     "requests since ibv_wr_start = 0: what is set belongs to one; call "
+		     "ibv_wr_send or another first");
 		return NULL;
 	}
 	return &qp->drafts[qp->num_drafts - 1];
@@ -171,12 +170,10 @@ wr_set_sge_list(struct ibv_qp_ex *ex, size_t num, const struct ibv_sge *list)
 	if (d == NULL)
 		return;
 	if (num > qp->init.cap.max_send_sge) {
-		fail(qp,
-		     refused_because(
-			     EINVAL,
-			     "num_sge = %zu: the queue pair takes %u; make them fewer, or ask for more in "
-			     "max_send_sge",
-			     num, qp->init.cap.max_send_sge));
+		FAIL(qp, EINVAL,
+		     "num_sge = %zu: the queue pair takes %u; make them fewer, or ask for more in "
+		     "max_send_sge",
+		     num, qp->init.cap.max_send_sge);
 		return;
 	}
 	memcpy(&qp->draft_sges[d->first_sge], list, num * sizeof(*list));
@@ -205,12 +202,10 @@ wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num, const struct ibv_data_
 	at = d->inline_at;
 	for (size_t i = 0; i < num; i++) {
 		if (list[i].length > qp->init.cap.max_inline_data - (at - d->inline_at)) {
-			fail(qp,
-			     refused_because(
-				     EINVAL,
-				     "inline data = %zu bytes more: the queue pair takes %u; give them by "
-				     "ibv_wr_set_sge, or ask for more in max_inline_data",
-				     list[i].length, qp->init.cap.max_inline_data));
+			FAIL(qp, EINVAL,
+			     "inline data = %zu bytes more: the queue pair takes %u; give them by "
+			     "ibv_wr_set_sge, or ask for more in max_inline_data",
+			     list[i].length, qp->init.cap.max_inline_data);
 			return;
 		}
 		memcpy(qp->draft_bytes + at, list[i].addr, list[i].length);

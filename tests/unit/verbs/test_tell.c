@@ -40,6 +40,10 @@ memory(void **state)
 	assert_non_null(mr);
 	assert_says(ibv_rereg_mr(mr, 0, NULL, NULL, 0, 0), (unsigned long)IBV_REREG_MR_ERR_INPUT,
 		    "ibv_rereg_mr: flags = 0: ", "; give some of these (EINVAL)");
+	mock_refuse(f->mock, ONE_MSG_MR_SWAP, -EBUSY, ONE_SUBJECT_MR, 0, 1);
+	assert_says(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE),
+		    (unsigned long)IBV_REREG_MR_ERR_INPUT, "ibv_rereg_mr: mr = 0x",
+		    "a memory window is bound to it; ", "(EBUSY)");
 	assert_says(ibv_dealloc_pd(f->pd), EBUSY, "ibv_dealloc_pd: pd = 0x", "; destroy those first (EBUSY)");
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
@@ -282,6 +286,13 @@ extended(void **state)
 	ibv_wr_send(ibv_qp_to_qp_ex(qp));
 	assert_says(ibv_wr_complete(ibv_qp_to_qp_ex(qp)), EINVAL,
 		    "ibv_wr_complete: qp->state = RESET: ", "to RTS first");
+	/* the first of several */
+	ibv_wr_start(ibv_qp_to_qp_ex(qp));
+	ibv_wr_send(ibv_qp_to_qp_ex(qp));
+	ibv_wr_set_sge_list(ibv_qp_to_qp_ex(qp), 9, NULL);
+	ibv_wr_set_inline_data(ibv_qp_to_qp_ex(qp), NULL, 5000);
+	assert_says(ibv_wr_complete(ibv_qp_to_qp_ex(qp)), EINVAL,
+		    "ibv_wr_complete: num_sge = 9: ", "takes 4; ");
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
