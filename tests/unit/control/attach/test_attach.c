@@ -301,7 +301,7 @@ setup(void)
 	config.limits.max_ah = 20;
 	config.limits.max_mr_total = 16 << 20;
 	config.limits.max_listen = 60000;
-	config.limits.max_segments = 5000;
+	config.limits.max_segments = 4000;
 	config.max_clients_per_uid = 3;
 	config.max_bytes_per_uid = 24 << 20;
 	attach_edges_trace();

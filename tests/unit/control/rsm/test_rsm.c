@@ -3,13 +3,14 @@
  * RSM segments and imports, both in one data plane.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "attach.h"
 #include "control/base/acl.h"
 #include "control/rsm/rsm.h"
-
-#define MANY 4000u
 
 static int
 publish(struct app *app, enum one_msg_type type, uint32_t mr, uint32_t segment, uint32_t mode, uint32_t node)
@@ -125,10 +126,67 @@ test_rsm(void **state)
 	assert_clean();
 }
 
-/* However many there are, a segment is found by its id among few. */
+/* One of which importers may map segments. */
+static uint32_t
+mappable_region(struct app *app)
+{
+	int fd = memfd_create("region", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_int_equal(fallocate(fd, 0, 0, SIZE), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	app->msg.region_add =
+		(struct one_region_add){.size = SIZE, .flags = ONE_REGION_SEALED | ONE_REGION_MAPPABLE};
+	assert_int_equal(app_call_fd(app, ONE_MSG_REGION_ADD, fd), 0);
+	close(fd);
+	return app->reply.id.id;
+}
+
+static int
+map(struct app *app, uint32_t qp, uint32_t permission)
+{
+	app->msg.rsm_map = (struct one_rsm_map){.qp = qp, .permission = permission};
+	return app_call(app, ONE_MSG_RSM_MAP);
+}
+
+/* An importer of the same host maps with the rights that it was granted, and no others. */
+static void
+test_map(void **state)
+{
+	struct app exporter, importer;
+	struct one_mr_created mr;
+	uint32_t pz, cq, reader, writer;
+
+	app_hello(&exporter, ONE_KIND_RSM);
+	app_hello(&importer, ONE_KIND_RSM);
+	mr = app_mr(&exporter, app_pz(&exporter), mappable_region(&exporter), VA, SIZE);
+	pz = app_pz(&importer);
+	cq = app_cq(&importer, 20);
+	exporter.msg.rsm_publish = (struct one_rsm_publish){
+		.mr = mr.mr, .segment = 0x400000, .default_permission = 0600, .flags = ONE_RSM_MAPPABLE};
+	assert_int_equal(app_call(&exporter, ONE_MSG_RSM_PUBLISH), 0);
+	assert_int_equal(import(&importer, 1, 0x400000, ACL_READ, cq, pz), 0);
+	reader = importer.reply.qp.qp;
+	assert_int_equal(await(ONE_CQE_RSM, reader).status, 0);
+	assert_int_equal(import(&importer, 1, 0x400000, ACL_READ | ACL_WRITE, cq, pz), 0);
+	writer = importer.reply.qp.qp;
+	assert_int_equal(await(ONE_CQE_RSM, writer).status, 0);
+	assert_int_equal(map(&importer, reader, ACL_READ | ACL_WRITE), RSM_BAD_PERMS);
+	assert_int_equal(map(&importer, reader, ACL_WRITE), RSM_BAD_PERMS);
+	assert_int_equal(map(&importer, reader, 0), RSM_BAD_PERMS);
+	assert_int_equal(map(&exporter, reader, ACL_READ), RSM_BAD_SEG_HNDL);
+	assert_int_equal(map(&importer, reader, ACL_READ), 0);
+	assert_int_equal(importer.reply.rsm_mapped.length, SIZE);
+	assert_int_equal(map(&importer, writer, ACL_READ | ACL_WRITE), 0);
+	app_close(&exporter);
+	app_close(&importer);
+	assert_clean();
+}
+
+/* As many as a process may have: each is found by its id among few, and one that is gone makes room. */
 static void
 test_many(void **state)
 {
+	const uint32_t many = config.limits.max_segments;
 	const struct cm_table *table = &control.segment_ids;
 	uint32_t longest = 0, pz, region, mr = 0;
 	struct app app;
@@ -136,7 +194,7 @@ test_many(void **state)
 	app_hello(&app, ONE_KIND_RSM);
 	pz = app_pz(&app);
 	region = app_region(&app, SIZE);
-	for (uint32_t i = 0; i < MANY; i++) {
+	for (uint32_t i = 0; i < many; i++) {
 		mr = app_mr(&app, pz, region, VA, SIZE).mr;
 		assert_int_equal(publish(&app, ONE_MSG_RSM_PUBLISH, mr, 0x500000 + i, 0600, 0), 0);
 	}
@@ -144,8 +202,11 @@ test_many(void **state)
 			 RSM_SEG_ALREADY_PUBLISHED);
 	mr = app_mr(&app, pz, region, VA, SIZE).mr;
 	assert_int_equal(publish(&app, ONE_MSG_RSM_PUBLISH, mr, 0x500000, 0600, 0), RSM_SEGID_IN_USE);
+	assert_int_equal(publish(&app, ONE_MSG_RSM_PUBLISH, mr, 0x400000, 0600, 0),
+			 RSM_INSUFFICIENT_RESOURCES);
+	assert_int_equal(app.reply.value, many);
 	/* The control thread has answered, and is asked nothing meanwhile. */
-	assert_int_equal(table->count, MANY);
+	assert_int_equal(table->count, many);
 	for (uint32_t i = 0; i < 1u << table->log2; i++) {
 		uint32_t length = 0;
 
@@ -189,6 +250,7 @@ rsm_tests(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rsm),
+		cmocka_unit_test(test_map),
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_topology),
 	};
