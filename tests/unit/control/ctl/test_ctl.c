@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <jansson.h>
+#include <rte_log.h>
 
 #include "attach.h"
 #include "config/ctl_path.h"
@@ -197,6 +198,26 @@ test_lists(void **state)
 	forget_events();
 }
 
+/* Of a request that is refused for that reason: the words of the reason do not become words of the log. */
+static void
+assert_logs_one_text(int fd, const char *request, const char *reason)
+{
+	char line[2048], *text = NULL;
+	FILE *log = tmpfile();
+
+	assert_non_null(log);
+	rte_openlog_stream(log);
+	assert_refused(fd, request, reason);
+	rte_openlog_stream(NULL);
+	rewind(log);
+	while (text == NULL && fgets(line, sizeof(line), log) != NULL)
+		if (strstr(line, "event=change_refused") != NULL)
+			text = strstr(line, " text=\"");
+	fclose(log);
+	assert_non_null(text);
+	assert_string_equal(strchr(text + strlen(" text=\""), '"'), "\"\n");
+}
+
 static void
 test_changes(void **state)
 {
@@ -216,6 +237,10 @@ test_changes(void **state)
 	/* What a caller writes does not reach a terminal or the log as it is. */
 	assert_refused(fd, "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"\\u001b[2J\\u00e4\"}",
 		       "?[2J??");
+	assert_logs_one_text(fd,
+			     "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"x\\\" event=command "
+			     "pid=1 text=\\\"\"}",
+			     "x\" event=command");
 	assert_int_equal(config.num_peers, 1);
 	json_decref(ask(fd, "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"192.0.2.9\"}"));
 	assert_int_equal(count(fd, "peers", ""), 2);
