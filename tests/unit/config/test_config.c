@@ -506,6 +506,8 @@ test_bad_options(void **state)
 		{"--port", "address=192.0.2.1/24", "name is missing"},
 		{"--port", "name=p0,adress=192.0.2.1/24", "no such key for a port"},
 		{"--port", "", "missing"},
+		{"--port", "name=p0,mtu=1500,address=192.0.2.1/24,mtu=4200", "mtu is given twice"},
+		{"--user", "name=root,name=daemon,weight=2", "name is given twice"},
 		{"--peer", "address=192.0.2.1", "node is missing"},
 		{"--peer", "node=99,address=192.0.2.1", "1 to 63"},
 		{"--limit", "max_qp", "not KEY=VALUE"},
@@ -593,6 +595,10 @@ test_across_sections(void **state)
 		  {"peer 2", "address", "192.0.2.2"},
 		  {"peer 2", "port", "p7"}},
 		 "there is no port p7"},
+		{{{"dataplane", "socket", "/run/x"}, {"dataplane", "metrics", "unix:/run/x"}},
+		 "metrics unix:/run/x: this is the attachments' socket"},
+		{{{"dataplane", "socket", "/run/x"}, {"dataplane", "metrics", "unix:/run/x.ctl"}},
+		 "metrics unix:/run/x.ctl: this is the control socket"},
 	};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		config_defaults(&config);
