@@ -5,6 +5,7 @@
 Usage: test_onesidectl.py ONESIDECTL"""
 import json
 import os
+import pty
 import re
 import socket
 import subprocess
@@ -108,6 +109,17 @@ check(["trace"], 1, "has ended the connection")
 # One of another version, of which less can be told.
 for words, status in ((["show"], 0), (["show", "ports"], 0), (["top", "count=1"], 0), (["capture"], 1), (["capture", "port=p0"], 1)):
     check(words, status, "")
+
+# A node is not cut off to another, nor is a line: its end would take what is proposed to the next question.
+check(["setup", "--dry-run", "--port", "memif", "--node", "1", "--peer", "00000063=192.0.2.2"], 1, "write NODE=ADDRESS")
+control, terminal = pty.openpty()
+with tempfile.TemporaryDirectory() as directory:
+    setup = subprocess.Popen([ONESIDECTL, "setup", "--output", os.path.join(directory, "oneside.conf")], stdin=terminal,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    os.write(control, b"x" * 511 + b"\n\x04")
+    told = setup.communicate(timeout=100)[0].decode()
+if told.count("no such NIC") != 1 or "Its own address" in told or "Driven by" in told or "the answers have ended" not in told:
+    sys.exit(f"setup, told a line of 511 bytes: {told}")
 
 # Help, manual page and completion have the same commands and lists.
 ROOT = os.path.join(os.path.dirname(__file__), "../../../..")
