@@ -16,7 +16,7 @@
 
 #include "attach.h"
 #include "config/ctl_path.h"
-#include "control/ctl/request.h"
+#include "control/ctl/internal.h"
 
 #define ROOM 70000u
 
@@ -258,6 +258,63 @@ test_changes(void **state)
 	assert_ended(&app);
 	app_close(&app);
 	close(fd);
+	assert_clean();
+}
+
+static int gate[2];
+
+static void
+wait_at_gate(const struct config *next)
+{
+	char byte;
+
+	(void)next;
+	while (read(gate[0], &byte, 1) < 0 && errno == EINTR)
+		;
+}
+
+static void
+open_gate(void)
+{
+	assert_int_equal(write(gate[1], "", 1), 1);
+}
+
+/* While a change is being made others are refused and all else is served, though who wants it has gone. */
+static void
+test_one_change_at_a_time(void **state)
+{
+	const char reload[] = "{\"command\": \"reload\"}", busy[] = "another change is being made";
+	int first = dial(), second = dial();
+	json_t *answer;
+	bool ended = false;
+
+	assert_int_equal(pipe(gate), 0);
+	ctl_source.examine = wait_at_gate;
+	for (int gone = 0; gone < 2; gone++) {
+		assert_int_equal(send(first, reload, strlen(reload), MSG_NOSIGNAL), (ssize_t)strlen(reload));
+		/* The second's is read after the first's: that one's answer waits for the gate. */
+		assert_serves();
+		assert_refused(second, reload, busy);
+		assert_refused(second, "{\"command\": \"peer-remove\", \"node\": 2}", busy);
+		assert_serves();
+		if (gone)
+			close(first);
+		open_gate();
+		if (gone)
+			continue;
+		answer = hear(first);
+		assert_non_null(strstr(json_string_value(json_object_get(answer, "error")), "no port"));
+		json_decref(answer);
+	}
+	while (!ended) {
+		answer = ask(second, "{\"command\": \"peer-remove\", \"node\": 40}");
+		ended = strstr(json_string_value(json_object_get(answer, "error")), busy) == NULL;
+		json_decref(answer);
+	}
+	ctl_source.examine = NULL;
+	close(second);
+	close(gate[0]);
+	close(gate[1]);
 	assert_clean();
 }
 
@@ -550,10 +607,15 @@ int
 ctl_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lists),       cmocka_unit_test(test_changes),
-		cmocka_unit_test(test_share),       cmocka_unit_test(test_rubbish),
-		cmocka_unit_test(test_descriptors), cmocka_unit_test(test_deaf),
-		cmocka_unit_test(test_crowd),       cmocka_unit_test(test_group_taken_away),
+		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_one_change_at_a_time),
+		cmocka_unit_test(test_share),
+		cmocka_unit_test(test_rubbish),
+		cmocka_unit_test(test_descriptors),
+		cmocka_unit_test(test_deaf),
+		cmocka_unit_test(test_crowd),
+		cmocka_unit_test(test_group_taken_away),
 		cmocka_unit_test(test_metrics),
 	};
 
