@@ -23,6 +23,7 @@ inline_room_open(struct qp *qp, uint32_t pz, uint32_t count, uint32_t size)
 	if (size < VERBS_INLINE_ROOM)
 		size = VERBS_INLINE_ROOM;
 	room->size = (size + ONE_CACHE_LINE - 1) / ONE_CACHE_LINE * ONE_CACHE_LINE;
+	room->count = count;
 	room->length = (size_t)room->size * count;
 	room->base = mmap(NULL, room->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (room->base == MAP_FAILED) {
@@ -92,7 +93,7 @@ gather(uint8_t *to, const struct ibv_sge *sge, int num)
 static void
 put_payload(struct qp *qp, struct one_wqe *wqe, const struct ibv_send_wr *wr, uint64_t length)
 {
-	const struct inline_room *room = &qp->room;
+	struct inline_room *room = &qp->room;
 	uint8_t *at;
 
 	wqe->length = (uint32_t)length;
@@ -108,8 +109,10 @@ put_payload(struct qp *qp, struct one_wqe *wqe, const struct ibv_send_wr *wr, ui
 		gather(wqe->inline_data, wr->sg_list, wr->num_sge);
 		return;
 	}
-	/* As many places as there may be unfinished requests, in turn. */
-	at = room->base + (size_t)(qp->ring.sq_posted % qp->init.cap.max_send_wr) * room->size;
+	/* As many places as there may be unfinished requests, in turn; requests are counted to 2^32, which is
+	 * no multiple of that. */
+	at = room->base + (size_t)room->next * room->size;
+	room->next = room->next + 1 < room->count ? room->next + 1 : 0;
 	gather(at, wr->sg_list, wr->num_sge);
 	one_post_sge(&qp->ring, wqe, 0, (uintptr_t)at, (uint32_t)length, room->mr.lkey);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "fixture.h"
+#include "verbs/qp/qp.h"
 
 static void
 test_device(void **state)
@@ -267,6 +268,41 @@ test_atomics_and_inline(void **state)
 	assert_true(mock_mr_of_key(f->mock, pieces[0].lkey) != 0);
 }
 
+/* Each unfinished request has a place for its inline data, also when their count begins anew. */
+static void
+test_inline_places(void **state)
+{
+	struct fixture *f = *state, small = *f;
+	struct ibv_qp_init_attr init = default_init(f);
+	uint8_t data[100];
+	struct ibv_sge sge = {.addr = (uintptr_t)data, .length = sizeof(data)};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_INLINE,
+				 .sg_list = &sge,
+				 .num_sge = 1},
+			   *bad;
+	struct one_sge pieces[3][ONE_MAX_SGE];
+	struct one_wqe wqe;
+	struct one_qp *ring;
+
+	init.cap.max_send_wr = 3;
+	small.qp = ibv_create_qp(f->pd, &init);
+	assert_non_null(small.qp);
+	small.qp_id = mock_newest(f->mock, ONE_MSG_QP_CREATE);
+	bring(&small, IBV_QPS_RTS);
+	ring = &TO(qp, small.qp)->ring;
+	ring->sq_posted = ring->sq_done_seen = UINT32_MAX;
+	for (uint8_t i = 0; i < 3; i++) {
+		memset(data, i, sizeof(data));
+		assert_int_equal(ibv_post_send(small.qp, &wr, &bad), 0);
+	}
+	for (int i = 0; i < 3; i++) {
+		assert_true(mock_take(f->mock, small.qp_id, false, &wqe, pieces[i]));
+		assert_int_equal(*(const uint8_t *)(uintptr_t)pieces[i][0].addr, i);
+	}
+	assert_int_equal(ibv_destroy_qp(small.qp), 0);
+}
+
 /* ---- completions ---- */
 
 static void
@@ -432,6 +468,7 @@ main(void)
 		T(test_post_states),
 		T(test_post_send),
 		T(test_atomics_and_inline),
+		T(test_inline_places),
 		T(test_events),
 		T(test_reset),
 		T(test_async),
