@@ -138,12 +138,12 @@ is_atomic(const struct ibv_send_wr *wr)
 }
 
 static __attribute__((cold)) int
-explain_sges(int num, uint32_t most, uint64_t length, const char *field)
+explain_sges(int num, uint32_t most, const char *field)
 {
 	return refused_because(EINVAL,
-			       "wr->num_sge = %d: of %" PRIu64 " bytes; the queue pair takes %u, of %" PRIu64
+			       "wr->num_sge = %d: the queue pair takes %u, of %" PRIu64
 			       " bytes together; make them fewer, or ask for more in %s",
-			       num, length, most, (uint64_t)ONE_MESSAGE_MAX, field);
+			       num, most, (uint64_t)ONE_MESSAGE_MAX, field);
 }
 
 static __attribute__((cold)) int
@@ -180,7 +180,7 @@ check_send(const struct qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 	if (op_of[wr->opcode] == ONE_OP_BIND)
 		return bind_check(qp, wr);
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.cap.max_send_sge || length > ONE_MESSAGE_MAX)
-		return explain_sges(wr->num_sge, qp->init.cap.max_send_sge, length, "max_send_sge");
+		return explain_sges(wr->num_sge, qp->init.cap.max_send_sge, "max_send_sge");
 	if (is_atomic(wr) && (wr->num_sge != 1 || length != 8 || is_inline))
 		return refused_because(
 			EINVAL,
@@ -240,10 +240,19 @@ write_one(struct qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 	return 0;
 }
 
+/* Neither a list that is too long is looked at, nor one of a request that has no data. */
+static uint64_t
+length_of(const struct ibv_send_wr *wr, uint32_t most)
+{
+	if (wr->opcode == IBV_WR_BIND_MW || wr->opcode == IBV_WR_LOCAL_INV)
+		return 0;
+	return wr->num_sge > 0 && (uint32_t)wr->num_sge <= most ? mem_total(wr->sg_list, wr->num_sge) : 0;
+}
+
 static int
 post_one(struct qp *qp, const struct ibv_send_wr *wr)
 {
-	uint64_t length = wr->num_sge > 0 ? mem_total(wr->sg_list, wr->num_sge) : 0;
+	uint64_t length = length_of(wr, qp->init.cap.max_send_sge);
 	int error = check_send(qp, wr, length);
 
 	return error != 0 ? error : write_one(qp, wr, length);
@@ -324,11 +333,13 @@ post_drafts(struct qp *qp)
 static int
 recv_one(struct qp *qp, const struct ibv_recv_wr *wr)
 {
-	uint64_t length = wr->num_sge > 0 ? mem_total(wr->sg_list, wr->num_sge) : 0;
+	uint32_t most = qp->init.cap.max_recv_sge;
+	bool fits = wr->num_sge >= 0 && (uint32_t)wr->num_sge <= most;
+	uint64_t length = fits ? mem_total(wr->sg_list, wr->num_sge) : 0;
 	struct one_wqe *wqe;
 
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.cap.max_recv_sge || length > ONE_MESSAGE_MAX)
-		return explain_sges(wr->num_sge, qp->init.cap.max_recv_sge, length, "max_recv_sge");
+	if (!fits || length > ONE_MESSAGE_MAX)
+		return explain_sges(wr->num_sge, most, "max_recv_sge");
 	wqe = one_recv_reserve(&qp->ring, (uint32_t)wr->num_sge);
 	if (wqe == NULL)
 		return explain_full("receive queue", qp->init.cap.max_recv_wr,

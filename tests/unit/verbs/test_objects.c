@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Each object: made, refused with the right errno, busy while it is used, and posted and polled. */
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "fixture.h"
 #include "verbs/qp/qp.h"
@@ -268,6 +270,30 @@ test_atomics_and_inline(void **state)
 	assert_true(mock_mr_of_key(f->mock, pieces[0].lkey) != 0);
 }
 
+/* A list that is said to be longer than the queue takes is refused, not read; a bind has none. */
+static void
+test_sges_unread(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_sge *last = (void *)(pages + 4096 - sizeof(*last));
+	struct ibv_recv_wr recv = {.sg_list = last, .num_sge = INT_MAX}, *bad_recv = NULL;
+	struct ibv_send_wr send = {.opcode = IBV_WR_SEND, .sg_list = last, .num_sge = INT_MAX}, *bad = NULL;
+
+	assert_ptr_not_equal(pages, MAP_FAILED);
+	assert_int_equal(mprotect(pages + 4096, 4096, PROT_NONE), 0);
+	bring(f, IBV_QPS_RTS);
+	assert_int_equal(ibv_post_send(f->qp, &send, &bad), EINVAL);
+	assert_ptr_equal(bad, &send);
+	assert_int_equal(ibv_post_recv(f->qp, &recv, &bad_recv), EINVAL);
+	assert_ptr_equal(bad_recv, &recv);
+	send.opcode = IBV_WR_LOCAL_INV;
+	send.sg_list = (void *)(pages + 4096);
+	send.num_sge = 1;
+	assert_int_equal(ibv_post_send(f->qp, &send, &bad), 0);
+	munmap(pages, 8192);
+}
+
 /* Each unfinished request has a place for its inline data, also when their count begins anew. */
 static void
 test_inline_places(void **state)
@@ -468,6 +494,7 @@ main(void)
 		T(test_post_states),
 		T(test_post_send),
 		T(test_atomics_and_inline),
+		T(test_sges_unread),
 		T(test_inline_places),
 		T(test_events),
 		T(test_reset),
