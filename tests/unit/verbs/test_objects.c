@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -421,6 +423,55 @@ test_reset(void **state)
 	assert_int_equal(ibv_poll_cq(f->recv_cq, 8, wc), 0);
 }
 
+static void *
+destroy(void *qp)
+{
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	return NULL;
+}
+
+/* A queue pair that takes the place of one which is still being destroyed has its completions. */
+static void
+test_place_again(void **state)
+{
+	struct fixture *f = *state, next = *f;
+	struct ibv_cq_init_attr_ex cq_init = {.cqe = 4, .wc_flags = IBV_WC_STANDARD_FLAGS};
+	struct ibv_qp_init_attr init = default_init(f);
+	struct ibv_poll_cq_attr poll_attr = {0};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(f->context, &cq_init);
+	struct one_cqe cqe = {.type = ONE_CQE_RECV, .flags = ONE_CQE_NOTIFY, .op = ONE_OP_RECV};
+	uint32_t freed = mock_count(f->mock, ONE_MSG_QP_FREE),
+		 cq_id = mock_newest(f->mock, ONE_MSG_CQ_CREATE);
+	pthread_t thread;
+	struct ibv_qp *qp;
+	struct ibv_wc wc;
+
+	assert_non_null(cq);
+	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(cq);
+	qp = ibv_create_qp(f->pd, &init);
+	assert_non_null(qp);
+	cqe.object = mock_newest(f->mock, ONE_MSG_QP_CREATE);
+	assert_true(mock_cqe(f->mock, cq_id, &cqe));
+	/* While its ring is being read it is not forgotten. */
+	assert_int_equal(ibv_start_poll(cq, &poll_attr), 0);
+	assert_int_equal(pthread_create(&thread, NULL, destroy, qp), 0);
+	while (mock_count(f->mock, ONE_MSG_QP_FREE) == freed)
+		sched_yield();
+	mock_number(f->mock, cqe.object + ONE_QPS_MAX);
+	init = default_init(f);
+	next.qp = ibv_create_qp(f->pd, &init);
+	assert_non_null(next.qp);
+	next.qp_id = mock_newest(f->mock, ONE_MSG_QP_CREATE);
+	assert_int_equal(next.qp_id % ONE_QPS_MAX, cqe.object % ONE_QPS_MAX);
+	ibv_end_poll(cq);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	receive(&next, 1, 0);
+	assert_int_equal(ibv_poll_cq(f->recv_cq, 1, &wc), 1);
+	assert_int_equal(wc.qp_num, next.qp->qp_num);
+	assert_int_equal(ibv_destroy_qp(next.qp), 0);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
 static void
 test_async(void **state)
 {
@@ -498,6 +549,7 @@ main(void)
 		T(test_inline_places),
 		T(test_events),
 		T(test_reset),
+		T(test_place_again),
 		T(test_async),
 	};
 
