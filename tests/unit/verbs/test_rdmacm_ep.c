@@ -246,6 +246,38 @@ test_migrate(void **state)
 	rdma_destroy_event_channel(b);
 }
 
+/* Requests that nobody has got yet go along with their listener, whose old channel may end then. */
+static void
+test_migrate_listener(void **state)
+{
+	struct rdma_event_channel *a = rdma_create_event_channel(), *b = rdma_create_event_channel();
+	struct ibv_qp_init_attr init = small();
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *listen, *id;
+	uint32_t number;
+
+	listen = listener(0, NULL, &number);
+	assert_int_equal(rdma_migrate_id(listen, a), 0);
+	mock_request(mock, number, 7000, NULL, 0);
+	while (!readable(a)) /* the thread that reads the ring puts it there */
+		sched_yield();
+	assert_int_equal(rdma_migrate_id(listen, b), 0);
+	rdma_destroy_event_channel(a);
+	assert_int_equal(rdma_get_cm_event(b, &event), 0);
+	assert_int_equal(event->event, RDMA_CM_EVENT_CONNECT_REQUEST);
+	id = event->id;
+	rdma_ack_cm_event(event);
+	assert_ptr_equal(id->channel, b);
+	assert_int_equal(rdma_create_qp(id, NULL, &init), 0);
+	assert_int_equal(rdma_accept(id, NULL), 0);
+	assert_int_equal(rdma_get_cm_event(b, &event), 0);
+	assert_int_equal(event->event, RDMA_CM_EVENT_ESTABLISHED);
+	rdma_ack_cm_event(event);
+	rdma_destroy_ep(id);
+	rdma_destroy_ep(listen);
+	rdma_destroy_event_channel(b);
+}
+
 static void
 test_srq(void **state)
 {
@@ -631,6 +663,7 @@ main(void)
 		cmocka_unit_test(test_passive),
 		cmocka_unit_test(test_backlog),
 		cmocka_unit_test(test_migrate),
+		cmocka_unit_test(test_migrate_listener),
 		cmocka_unit_test(test_srq),
 		cmocka_unit_test(test_end_without_qp),
 		cmocka_unit_test(test_addrinfo),
