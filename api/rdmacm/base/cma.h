@@ -34,6 +34,7 @@ struct event {
 struct channel {
 	struct rdma_event_channel base; /* fd: an eventfd, readable exactly while there are events */
 	bool readable;
+	_Atomic uint32_t put; /* events so far, which rdma_get_cm_event() waits for */
 	struct event *first, **last;
 };
 

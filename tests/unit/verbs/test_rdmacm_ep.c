@@ -4,9 +4,12 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
+#include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fixture.h"
@@ -276,6 +279,68 @@ test_migrate_listener(void **state)
 	rdma_destroy_ep(id);
 	rdma_destroy_ep(listen);
 	rdma_destroy_event_channel(b);
+}
+
+static _Atomic int handled;
+
+static void
+on_signal(int number)
+{
+	handled++;
+}
+
+struct waiter {
+	pthread_t thread;
+	struct rdma_cm_id *id;
+	_Atomic bool ended;
+};
+
+/* Interrupts who waits for an event, until it has ended or there is one. */
+static void *
+interrupt(void *arg)
+{
+	const struct timespec moment = {.tv_nsec = 1000000};
+	struct waiter *waiter = arg;
+
+	while (!waiter->ended && handled < 50) {
+		pthread_kill(waiter->thread, SIGUSR1);
+		nanosleep(&moment, NULL);
+	}
+	if (!waiter->ended)
+		rdma_resolve_route(waiter->id, 1000);
+	return NULL;
+}
+
+/* Handlers with SA_RESTART are not noticed by who waits, others are. */
+static void
+test_signals(void **state)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id = active();
+
+	assert_int_equal(rdma_migrate_id(id, channel), 0);
+	for (int restarts = 0; restarts <= 1; restarts++) {
+		struct sigaction action = {.sa_handler = on_signal, .sa_flags = restarts ? SA_RESTART : 0};
+		struct waiter waiter = {.thread = pthread_self(), .id = id};
+		pthread_t thread;
+		int result, error;
+
+		handled = 0;
+		assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+		assert_int_equal(pthread_create(&thread, NULL, interrupt, &waiter), 0);
+		result = rdma_get_cm_event(channel, &event);
+		error = errno;
+		waiter.ended = true;
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		assert_int_equal(result, restarts ? 0 : -1);
+		if (restarts)
+			rdma_ack_cm_event(event);
+		else
+			assert_int_equal(error, EINTR);
+	}
+	rdma_destroy_ep(id);
+	rdma_destroy_event_channel(channel);
 }
 
 static void
@@ -664,6 +729,7 @@ main(void)
 		cmocka_unit_test(test_backlog),
 		cmocka_unit_test(test_migrate),
 		cmocka_unit_test(test_migrate_listener),
+		cmocka_unit_test(test_signals),
 		cmocka_unit_test(test_srq),
 		cmocka_unit_test(test_end_without_qp),
 		cmocka_unit_test(test_addrinfo),
