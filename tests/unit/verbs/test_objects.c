@@ -5,8 +5,10 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "fixture.h"
 #include "verbs/qp/qp.h"
@@ -394,6 +396,101 @@ test_events(void **state)
 	assert_int_equal(ibv_poll_cq(f->recv_cq, 1, &wc), 0);
 }
 
+/* Events of a CQ that has gone make the descriptor readable no more: nobody would get them. */
+static void
+test_events_of_gone(void **state)
+{
+	struct fixture *f = *state;
+	struct one_cqe cqe = {.object = f->qp_id, .type = ONE_CQE_RECV, .flags = ONE_CQE_NOTIFY};
+	struct ibv_cq *gone[2], *cq;
+	uint32_t id[2];
+	void *context;
+
+	for (int i = 0; i < 2; i++) {
+		gone[i] = ibv_create_cq(f->context, 4, NULL, f->channel, 0);
+		assert_non_null(gone[i]);
+		id[i] = mock_newest(f->mock, ONE_MSG_CQ_CREATE);
+		assert_int_equal(ibv_req_notify_cq(gone[i], 0), 0);
+	}
+	/* Before and behind one that stays. */
+	assert_int_equal(ibv_req_notify_cq(f->recv_cq, 0), 0);
+	assert_true(mock_cqe(f->mock, id[0], &cqe));
+	receive(f, 1, 0);
+	assert_true(mock_cqe(f->mock, id[1], &cqe));
+	assert_int_equal(ibv_destroy_cq(gone[1]), 0);
+	assert_int_equal(ibv_destroy_cq(gone[0]), 0);
+	assert_true(readable(f->channel->fd));
+	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), 0);
+	assert_ptr_equal(cq, f->recv_cq);
+	ibv_ack_cq_events(cq, 1);
+	assert_false(readable(f->channel->fd));
+	/* and one alone */
+	cq = ibv_create_cq(f->context, 4, NULL, f->channel, 0);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	assert_true(mock_cqe(f->mock, mock_newest(f->mock, ONE_MSG_CQ_CREATE), &cqe));
+	assert_true(readable(f->channel->fd));
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_false(readable(f->channel->fd));
+}
+
+static _Atomic int handled;
+
+static void
+on_signal(int number)
+{
+	handled++;
+}
+
+struct waiter {
+	struct fixture *f;
+	pthread_t thread;
+	_Atomic bool ended;
+};
+
+/* Interrupts who waits for an event, until it has ended or there is one. */
+static void *
+interrupt(void *arg)
+{
+	const struct timespec moment = {.tv_nsec = 1000000};
+	struct waiter *waiter = arg;
+
+	while (!waiter->ended && handled < 50) {
+		pthread_kill(waiter->thread, SIGUSR1);
+		nanosleep(&moment, NULL);
+	}
+	if (!waiter->ended)
+		receive(waiter->f, 1, 0);
+	return NULL;
+}
+
+/* Handlers with SA_RESTART are not noticed by who waits, others end it. */
+static void
+test_events_and_signals(void **state)
+{
+	for (int restarts = 0; restarts <= 1; restarts++) {
+		struct sigaction action = {.sa_handler = on_signal, .sa_flags = restarts ? SA_RESTART : 0};
+		struct waiter waiter = {.f = *state, .thread = pthread_self()};
+		struct ibv_cq *cq;
+		pthread_t thread;
+		void *context;
+		int result, error;
+
+		handled = 0;
+		assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+		assert_int_equal(ibv_req_notify_cq(waiter.f->recv_cq, 0), 0);
+		assert_int_equal(pthread_create(&thread, NULL, interrupt, &waiter), 0);
+		result = ibv_get_cq_event(waiter.f->channel, &cq, &context);
+		error = errno;
+		waiter.ended = true;
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		if (result == 0)
+			ibv_ack_cq_events(cq, 1);
+		assert_int_equal(result, restarts ? 0 : -1);
+		if (!restarts)
+			assert_int_equal(error, EINTR);
+	}
+}
+
 /* RESET forgets what was completed, of this queue pair. */
 static void
 test_reset(void **state)
@@ -548,6 +645,8 @@ main(void)
 		T(test_sges_unread),
 		T(test_inline_places),
 		T(test_events),
+		T(test_events_of_gone),
+		T(test_events_and_signals),
 		T(test_reset),
 		T(test_place_again),
 		T(test_async),
