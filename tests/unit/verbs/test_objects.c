@@ -616,10 +616,14 @@ test_async(void **state)
 	}
 	cqe.object = f->qp_id;
 	cqe.status = ONE_ASYNC_SQ_DRAINED;
-	/* One that was not got when its object goes is not waited for. */
+	/* One that was not got when its object goes is not waited for, nor does it make the descriptor
+	 * readable, as it does when only another object goes. */
 	assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &cqe));
+	assert_int_equal(ibv_destroy_cq(ibv_create_cq(f->context, 4, NULL, NULL, 0)), 0);
+	assert_true(readable(f->context->async_fd));
 	assert_int_equal(ibv_destroy_qp(f->qp), 0);
 	f->qp = NULL;
+	assert_false(readable(f->context->async_fd));
 	assert_int_equal(ibv_get_async_event(f->context, &event), -1);
 	/* The data plane's end. */
 	mock_kill(f->mock);
