@@ -258,13 +258,21 @@ post_one(struct qp *qp, const struct ibv_send_wr *wr)
 	return error != 0 ? error : write_one(qp, wr, length);
 }
 
+/* In ERR, too, which the data plane may have found: requests are flushed then. */
+static bool
+may_send(struct qp *qp)
+{
+	return ONE_LIKELY(atomic_load_explicit(&qp->state, memory_order_relaxed) >= IBV_QPS_RTS) ||
+	       qp_state(qp) == IBV_QPS_ERR;
+}
+
 int
 post_checked(struct qp *qp, const struct ibv_send_wr *wr)
 {
 	int error;
 
 	pthread_mutex_lock(&qp->send_lock);
-	if (atomic_load_explicit(&qp->state, memory_order_relaxed) >= IBV_QPS_RTS)
+	if (may_send(qp))
 		error = write_one(qp, wr, 0);
 	else
 		error = qp_explain_state(qp, "RTS");
@@ -279,7 +287,7 @@ post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 	int error = 0;
 
 	pthread_mutex_lock(&qp->send_lock);
-	if (atomic_load_explicit(&qp->state, memory_order_relaxed) < IBV_QPS_RTS)
+	if (!may_send(qp))
 		error = qp_explain_state(qp, "RTS");
 	while (error == 0 && wr != NULL) {
 		error = post_one(qp, wr);
@@ -307,7 +315,7 @@ post_drafts(struct qp *qp)
 {
 	uint32_t slots = 0;
 
-	if (atomic_load_explicit(&qp->state, memory_order_relaxed) < IBV_QPS_RTS)
+	if (!may_send(qp))
 		return qp_explain_state(qp, "RTS");
 	for (uint32_t i = 0; i < qp->num_drafts; i++) {
 		const struct ibv_send_wr *wr = &qp->drafts[i].wr;

@@ -35,8 +35,9 @@ qp_state(struct qp *qp)
 {
 	uint32_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);
 
-	/* Acquire: what the engine completed before is in the rings. */
-	if (state > IBV_QPS_INIT &&
+	/* From INIT, too: a connection may be refused.  Acquire: what the engine completed before is in the
+	 * rings. */
+	if (state != IBV_QPS_RESET &&
 	    atomic_load_explicit(&qp->ring.shm->state, memory_order_acquire) == ONE_QP_ERROR)
 		return IBV_QPS_ERR;
 	return state;

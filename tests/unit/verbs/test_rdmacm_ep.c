@@ -38,7 +38,7 @@ answer(struct mock *m, const struct one_msg *msg, const int *fds, uint32_t num_f
 		mock_connected(m, qp, "welcome", 7);
 	else
 		mock_conn_event(m, qp, outcome);
-	return false;
+	return true; /* not CONNECTING */
 }
 
 /* Devices stay open for the life of the process, and so does the mock. */
@@ -136,10 +136,18 @@ test_failures(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
 		struct rdma_cm_id *id = active();
+		struct ibv_qp_init_attr init;
+		struct ibv_qp_attr attr;
 
 		outcome = ends[i].end;
+		assert_int_equal(ibv_post_send(id->qp, &wr, &bad), EINVAL);
 		assert_fails(rdma_connect(id, NULL), ends[i].error);
+		/* Its queue pair is in ERR, where requests are flushed. */
+		assert_int_equal(ibv_query_qp(id->qp, &attr, IBV_QP_STATE, &init), 0);
+		assert_int_equal(attr.qp_state, IBV_QPS_ERR);
+		assert_int_equal(ibv_post_send(id->qp, &wr, &bad), 0);
 		rdma_destroy_ep(id);
 	}
 	outcome = ONE_CONN_ESTABLISHED;
