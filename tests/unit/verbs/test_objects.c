@@ -65,6 +65,33 @@ test_no_device(void **state)
 	mock_revive(f->mock);
 }
 
+/* More ports with each answer. */
+static bool
+answer_port(struct mock *mock, const struct one_msg *msg, const int *fds, uint32_t num_fds,
+	    struct one_reply *reply, void *user)
+{
+	reply->port.num_ports = 2 * (msg->port_query.port + 1);
+	reply->port.name[0] = (char)('a' + msg->port_query.port);
+	return msg->port_query.port < 32;
+}
+
+/* A list has as many devices as it was made for. */
+static void
+test_growing(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_device **list;
+	int num = 0;
+
+	mock_on(f->mock, ONE_MSG_PORT, answer_port, NULL);
+	list = ibv_get_device_list(&num);
+	assert_non_null(list);
+	assert_int_equal(num, 2);
+	assert_string_equal(ibv_get_device_name(list[1]), "b");
+	assert_null(list[2]);
+	ibv_free_device_list(list);
+}
+
 static void
 test_memory(void **state)
 {
@@ -138,6 +165,14 @@ test_limits(void **state)
 	assert_int_equal(ibv_query_srq(srq, &srq_attr), 0);
 	assert_int_equal(srq_attr.srq_limit, 2);
 	assert_int_equal(srq_attr.max_wr, 4);
+	/* What is refused changes nothing, and what is not in the mask is not looked at. */
+	mock_refuse(f->mock, ONE_MSG_SRQ_LIMIT, -ENOMEM, ONE_SUBJECT_MEMORY, 0, 1);
+	srq_attr.srq_limit = 3;
+	assert_int_equal(ibv_modify_srq(srq, &srq_attr, IBV_SRQ_LIMIT), ENOMEM);
+	srq_attr.srq_limit = 5;
+	assert_int_equal(ibv_modify_srq(srq, &srq_attr, 0), 0);
+	assert_int_equal(ibv_query_srq(srq, &srq_attr), 0);
+	assert_int_equal(srq_attr.srq_limit, 2);
 	init = default_init(f);
 	init.srq = srq;
 	assert_int_equal(ibv_destroy_qp(f->qp), 0);
@@ -641,6 +676,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_device),
 		T(test_no_device),
+		T(test_growing),
 		T(test_memory),
 		T(test_limits),
 		T(test_post_states),
