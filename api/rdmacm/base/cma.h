@@ -21,7 +21,6 @@ struct device {
 	struct ibv_context *verbs;
 	struct verbs_cm cm;
 	struct ibv_pd *pd; /* for queue pairs that come without one; made when the first does */
-	bool lost;
 	struct device *next;
 };
 

@@ -716,15 +716,44 @@ test_port_space_ib(void **state)
 	rdma_freeaddrinfo(info);
 }
 
-/* The last test: the device does not come back. */
+/* Who listens hears of the loss of a device; when its data plane has come back, new ids connect and are
+ * connected to by the channel that was there. */
 static void
 test_loss(void **state)
 {
-	struct rdma_cm_id *id = active();
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = active(), *listen, *asked;
+	struct rdma_cm_event *event;
+	uint32_t number;
 
-	mock_kill(mock);
-	assert_int_equal(rdma_connect(id, NULL), -1);
+	listen = listener(0, NULL, &number);
+	assert_int_equal(rdma_migrate_id(listen, channel), 0);
+	for (int again = 0; again < 2; again++) {
+		mock_kill(mock);
+		assert_int_equal(rdma_connect(id, NULL), -1);
+		rdma_destroy_ep(id);
+		assert_int_equal(rdma_get_cm_event(channel, &event), 0);
+		assert_int_equal(event->event, RDMA_CM_EVENT_DEVICE_REMOVAL);
+		assert_ptr_equal(event->id, listen);
+		rdma_ack_cm_event(event);
+		rdma_destroy_ep(listen);
+		mock_revive(mock);
+		id = active();
+		assert_int_equal(rdma_connect(id, NULL), 0);
+		rdma_destroy_ep(id);
+		id = active();
+		listen = listener(0, NULL, &number);
+		assert_int_equal(rdma_migrate_id(listen, channel), 0);
+		mock_request(mock, number, 7000, NULL, 0);
+		assert_int_equal(rdma_get_cm_event(channel, &event), 0);
+		assert_int_equal(event->event, RDMA_CM_EVENT_CONNECT_REQUEST);
+		asked = event->id;
+		rdma_ack_cm_event(event);
+		assert_int_equal(rdma_destroy_id(asked), 0);
+	}
 	rdma_destroy_ep(id);
+	rdma_destroy_ep(listen);
+	rdma_destroy_event_channel(channel);
 }
 
 int
