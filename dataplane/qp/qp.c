@@ -257,7 +257,7 @@ complete_send(struct core *core, struct engine_qp *qp, const struct completion *
 	cq_stage_qp(core, qp);
 	qp->sq_done++;
 	if (unlikely(c->op == ONE_OP_READ) && !qp->local)
-		qp->client->share.group->read_bytes += c->length;
+		share_read(qp->client->share.group, c->length);
 	if (unlikely(qp->sampled_at != 0))
 		sample_end(core, qp, c);
 	/* An error always completes, and always notifies. */

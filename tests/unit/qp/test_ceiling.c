@@ -122,6 +122,43 @@ test_bytes_of_frames(void **state)
 }
 
 static void
+post_read(struct side *s, uint32_t len)
+{
+	struct one_wqe *wqe = pair_send(&s->from[0]);
+	const struct mem_region *region = &s->memory.region;
+
+	wqe->op = ONE_OP_READ;
+	wqe->num_sge = 1;
+	wqe->length = len;
+	wqe->remote_addr = region->va;
+	wqe->rkey = region->key;
+	wqe->sge = (struct one_sge){.addr = region->va, .len = len, .lkey = region->key};
+	pair_commit_send(&s->from[0]);
+}
+
+/* What has been read without a ceiling is no debt by a later one. */
+static void
+test_reads_before(void **state)
+{
+	static const uint64_t rate = 4 << 20, frame = 1024 + 58 + 16;
+	struct one_cqe cqe;
+
+	begin_both(&(struct engine_share){.weight = 1}, 2, 1024, false);
+	for (uint32_t i = 0; i < 16; i++) {
+		cqe.type = 0;
+		post_read(&side[0], LONG);
+		for (uint32_t j = 0; j < STEPS && !ring_poll(&side[0].sends, &cqe); j++)
+			step();
+		assert_int_equal(cqe.type, ONE_CQE_SEND);
+		assert_int_equal(cqe.status, ONE_STATUS_SUCCESS);
+	}
+	engine_user_set(user, &(struct engine_share){.weight = 1, .max_bytes = rate});
+	done_in_a_second(2);
+	assert_within(done_in_a_second(2), rate / frame);
+	end_both();
+}
+
+static void
 test_both_ceilings(void **state)
 {
 	begin_both(&(struct engine_share){.weight = 1, .max_ops = 2000, .max_bytes = 1 << 30}, 2, 65536,
@@ -201,6 +238,7 @@ main(void)
 		cmocka_unit_test(test_ops),
 		cmocka_unit_test(test_bytes),
 		cmocka_unit_test(test_bytes_of_frames),
+		cmocka_unit_test(test_reads_before),
 		cmocka_unit_test(test_both_ceilings),
 		cmocka_unit_test(test_changes),
 		cmocka_unit_test(test_sleep),
