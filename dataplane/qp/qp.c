@@ -645,7 +645,12 @@ go_on(struct core *core, struct engine_qp *qp, void (*go)(struct rc_qp *rc, uint
 static void
 qp_expire(struct core *core, struct timer *timer)
 {
-	go_on(core, qp_of_timer(timer), rc_timeout);
+	struct engine_qp *qp = qp_of_timer(timer);
+
+	if (unlikely(qp->client->share.group->held))
+		core->env.held = RC_STOPPED;
+	go_on(core, qp, rc_timeout);
+	core->env.held = RC_FLOWS;
 }
 
 const struct timer_calls qp_timer_calls = {.deadline = qp_deadline, .expire = qp_expire};
