@@ -221,6 +221,37 @@ test_refused(void **state)
 	assert_spi(&key[0], 0x1001);
 }
 
+/* A section that has another name goes on; one that goes and comes again begins where it ended. */
+static void
+test_return(void **state)
+{
+	struct config moved;
+	struct esp_sa *kept;
+	uint64_t last;
+
+	put_in_force(&config);
+	kept = atomic_load(&esp_table)->peer[0].out;
+	last = sent(&key[0]).number;
+	assert_true(received(&key[1], 0x1002, 40));
+	strcpy(config.ipsec[0].name, "other");
+	put_in_force(&config);
+	assert_ptr_equal(atomic_load(&esp_table)->peer[0].out, kept);
+	assert_string_equal(atomic_load(&esp_table)->name[0], "other");
+	assert_int_equal(sent(&key[0]).number, last + 1);
+	assert_false(received(&key[1], 0x1002, 40));
+	/* For another peer the numbers would begin behind those that are still in use. */
+	moved = config;
+	moved.ipsec[0].addr.bytes[3] = 3;
+	assert_refused(&moved, "give it another key");
+	moved.num_ipsec = 0;
+	put_in_force(&moved);
+	put_in_force(&config);
+	assert_int_equal(sent(&key[0]).number, last + 2);
+	assert_false(received(&key[1], 0x1002, 40));
+	assert_false(received(&key[1], 0x1002, 39));
+	assert_true(received(&key[1], 0x1002, 41));
+}
+
 /* With the same keys, after an end in order and after a crash: numbers and IVs go on above what was used. */
 static void
 test_restart(void **state)
@@ -358,6 +389,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_rotation, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_return, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_iv, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_state, setup, teardown),
