@@ -16,6 +16,7 @@
 #include <rte_cryptodev.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
+#include <rte_memory.h>
 
 #define DEVICE "crypto_aesni_gcm_oneside"
 #define SESSIONS 1024u /* of all security associations, those that go and those that come in one change */
@@ -26,16 +27,24 @@ static struct {
 	struct rte_mempool *sessions;
 } crypto;
 
-/* What holds keys stays out of core dumps. */
-static void
-hide(struct rte_mempool *pool, void *unused, struct rte_mempool_memhdr *memory, unsigned int index)
+bool
+esp_crypto_hide(void *memory, size_t len)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t from = (uintptr_t)memory->addr & ~(page - 1);
-	uintptr_t to = ((uintptr_t)memory->addr + memory->len + page - 1) & ~(page - 1);
+	/* Of a part of a huge page the kernel refuses it. */
+	const struct rte_memseg_list *list = rte_mem_virt2memseg_list(memory);
+	uintptr_t page = list != NULL ? (uintptr_t)list->page_sz : (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t from = RTE_ALIGN_FLOOR((uintptr_t)memory, page);
+	uintptr_t to = RTE_ALIGN_CEIL((uintptr_t)memory + len, page);
 
-	(void)pool, (void)unused, (void)index;
-	madvise((void *)from, to - from, MADV_DONTDUMP);
+	return madvise((void *)from, to - from, MADV_DONTDUMP) == 0;
+}
+
+static void
+hide(struct rte_mempool *pool, void *hidden, struct rte_mempool_memhdr *memory, unsigned int index)
+{
+	(void)pool, (void)index;
+	if (!esp_crypto_hide(memory->addr, memory->len))
+		*(bool *)hidden = false;
 }
 
 /* The driver wants a queue pair even for what does not pass it. */
@@ -45,6 +54,7 @@ start(char *why, size_t why_len)
 	struct rte_cryptodev_config config = {.nb_queue_pairs = 1, .socket_id = SOCKET_ID_ANY};
 	struct rte_cryptodev_qp_conf queue = {.nb_descriptors = 128};
 	uint32_t size = rte_cryptodev_sym_get_private_session_size(crypto.device);
+	bool hidden = true;
 
 	crypto.sessions =
 		rte_cryptodev_sym_session_pool_create("oneside_keys", SESSIONS, size, 0, 0, SOCKET_ID_ANY);
@@ -52,7 +62,14 @@ start(char *why, size_t why_len)
 		snprintf(why, why_len, "no memory for %u keys; give EAL more (-m)", SESSIONS);
 		return -ENOMEM;
 	}
-	rte_mempool_mem_iter(crypto.sessions, hide, NULL);
+	rte_mempool_mem_iter(crypto.sessions, hide, &hidden);
+	if (!hidden) {
+		snprintf(why, why_len,
+			 "the memory for keys cannot be kept out of core dumps: %s; free memory, or raise "
+			 "vm.max_map_count",
+			 strerror(errno));
+		return -ENOMEM;
+	}
 	queue.mp_session = crypto.sessions;
 	config.socket_id = rte_cryptodev_socket_id(crypto.device);
 	if (rte_cryptodev_configure(crypto.device, &config) == 0 &&
