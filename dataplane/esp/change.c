@@ -13,6 +13,7 @@
 #include <rte_mbuf_dyn.h>
 
 #include "config/secret.h"
+#include "dataplane/core/core.h"
 #include "dataplane/esp/frame.h"
 #include "dataplane/esp/keeper.h"
 #include "dataplane/esp/protected.h"
@@ -75,7 +76,7 @@ check_value(const uint8_t *key, uint32_t len, const uint8_t *salt, uint8_t check
 		return -ENOMEM;
 	memcpy(batch.nonce[0], salt, ESP_SALT_LEN);
 	esp_batch_add(&batch, text, sizeof(text), check);
-	esp_crypto_run(session, &batch);
+	esp_crypto_run(engine.num_cores, session, &batch);
 	esp_crypto_free(session);
 	return batch.status[0] == 0 ? 0 : -EIO;
 }
@@ -279,7 +280,7 @@ static int
 open_all(struct esp_change *change)
 {
 	char sentence[400];
-	int error = esp_crypto_open(sentence, sizeof(sentence));
+	int error = esp_crypto_open(engine.num_cores, sentence, sizeof(sentence));
 
 	if (error == 0)
 		error = esp_state_open(change->config->state, sentence, sizeof(sentence));

@@ -27,6 +27,7 @@
 static char directory[] = "/tmp/oneside-esp.XXXXXX";
 static struct peer_key key[4];
 static struct config config;
+static const char *device; /* the program's argument */
 
 static void
 set_sa(struct config_sa *sa, uint32_t spi, uint32_t number)
@@ -45,6 +46,7 @@ begin(void)
 	struct config_ipsec *ipsec = &config.ipsec[0];
 
 	fixture_start(1, ONE_IDLE_SPIN);
+	peer_device(device);
 	config = fixture_config;
 	snprintf(config.state, sizeof(config.state), "%s/state", directory);
 	config.num_ipsec = 1;
@@ -420,7 +422,7 @@ test_block(void **state)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_rotation, setup, teardown),
@@ -433,5 +435,6 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_block, setup, teardown),
 	};
 
+	device = argc > 1 ? argv[1] : NULL;
 	return cmocka_run_group_tests(tests, NULL, group_end);
 }
