@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device is made when the first key needs it, without arguments of the operator's.  One that computes on
- * the calling thread (CPU crypto) is all that is used: the cores are there anyway, a frame is in their cache,
- * and nothing has to wait for a device's answer.
+ * Frames are in the cache of the core that has them, and nothing else is to be done with them meanwhile, so
+ * the device has to compute on the calling core: by CPU crypto where it has that, else by operations that are
+ * done when they have been enqueued.  Hardware beside the cores is not waited for.
  */
 #define ALLOW_EXPERIMENTAL_API /* CPU crypto, and pools for sessions */
 #include "dataplane/esp/crypto.h"
@@ -11,112 +11,141 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
+#include <rte_cpuflags.h>
 #include <rte_cryptodev.h>
 #include <rte_dev.h>
-#include <rte_errno.h>
+#include <rte_log.h>
+#include <rte_malloc.h>
+#include <rte_memory.h>
+#include <rte_version.h>
 
-#define DEVICE "crypto_aesni_gcm_oneside"
+RTE_LOG_REGISTER(esp_crypto_logtype, oneside.esp.crypto, NOTICE);
+#define log_notice(...) rte_log(RTE_LOG_NOTICE, (uint32_t)esp_crypto_logtype, __VA_ARGS__)
+#define log_warning(...) rte_log(RTE_LOG_WARNING, (uint32_t)esp_crypto_logtype, __VA_ARGS__)
+
+#define AESNI_GCM "crypto_aesni_gcm"
+#define OPENSSL "crypto_openssl"
+#define OWN "_oneside"
 #define SESSIONS 1024u /* of all security associations, those that go and those that come in one change */
+#define DESCRIPTORS (4 * ESP_BATCH)
+#define NONCE_LEN (ESP_SALT_LEN + ESP_IV_LEN)
+#define NONCE_OFFSET (sizeof(struct rte_crypto_op) + sizeof(struct rte_crypto_sym_op))
+
+/* A caller's, for what is enqueued. */
+struct queue {
+	struct rte_crypto_op *op[ESP_BATCH];
+	struct rte_mbuf text[ESP_BATCH]; /* describes bytes that are elsewhere */
+} __rte_cache_aligned;
 
 static struct {
-	bool open;
+	bool open, started;
+	bool own;    /* this file has made the device */
+	bool on_cpu; /* it has CPU crypto, and needs no queues */
+	int dumpable;
 	uint8_t device;
-	struct rte_mempool *sessions;
+	uint32_t queues;
+	struct rte_cryptodev_info info;
+	struct rte_mempool *sessions, *ops;
+	struct queue *queue;
 } crypto;
 
-/* What holds keys stays out of core dumps. */
+bool
+esp_crypto_hide(void *memory, size_t len)
+{
+	/* Of a part of a huge page the kernel refuses it. */
+	const struct rte_memseg_list *list = rte_mem_virt2memseg_list(memory);
+	uintptr_t page = list != NULL ? (uintptr_t)list->page_sz : (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t from = RTE_ALIGN_FLOOR((uintptr_t)memory, page);
+	uintptr_t to = RTE_ALIGN_CEIL((uintptr_t)memory + len, page);
+
+	return madvise((void *)from, to - from, MADV_DONTDUMP) == 0;
+}
+
 static void
-hide(struct rte_mempool *pool, void *unused, struct rte_mempool_memhdr *memory, unsigned int index)
+hide(struct rte_mempool *pool, void *hidden, struct rte_mempool_memhdr *memory, unsigned int index)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t from = (uintptr_t)memory->addr & ~(page - 1);
-	uintptr_t to = ((uintptr_t)memory->addr + memory->len + page - 1) & ~(page - 1);
-
-	(void)pool, (void)unused, (void)index;
-	madvise((void *)from, to - from, MADV_DONTDUMP);
+	(void)pool, (void)index;
+	if (!esp_crypto_hide(memory->addr, memory->len))
+		*(bool *)hidden = false;
 }
 
-/* The driver wants a queue pair even for what does not pass it. */
-static int
-start(char *why, size_t why_len)
-{
-	struct rte_cryptodev_config config = {.nb_queue_pairs = 1, .socket_id = SOCKET_ID_ANY};
-	struct rte_cryptodev_qp_conf queue = {.nb_descriptors = 128};
-	uint32_t size = rte_cryptodev_sym_get_private_session_size(crypto.device);
+/* ---- operations ---- */
 
-	crypto.sessions =
-		rte_cryptodev_sym_session_pool_create("oneside_keys", SESSIONS, size, 0, 0, SOCKET_ID_ANY);
-	if (crypto.sessions == NULL) {
-		snprintf(why, why_len, "no memory for %u keys; give EAL more (-m)", SESSIONS);
-		return -ENOMEM;
+/* The operation and the buffer that stand for packet `i`. */
+static void
+describe(struct queue *queue, uint32_t i, void *session, const struct esp_batch *batch)
+{
+	struct rte_crypto_op *op = queue->op[i];
+	struct rte_mbuf *text = &queue->text[i];
+
+	text->buf_addr = batch->text[i].base;
+	text->buf_len = text->data_len = (uint16_t)batch->text[i].len;
+	text->pkt_len = batch->text[i].len;
+	op->status = RTE_CRYPTO_OP_STATUS_NOT_PROCESSED;
+	rte_crypto_op_attach_sym_session(op, session);
+	op->sym->m_src = text;
+	op->sym->aead.data.length = batch->text[i].len;
+	op->sym->aead.digest.data = batch->icv[i].va;
+	op->sym->aead.aad.data = batch->aad[i].va;
+	memcpy(rte_crypto_op_ctod_offset(op, uint8_t *, NONCE_OFFSET), batch->nonce[i], NONCE_LEN);
+}
+
+/* Until they have all come back: a buffer that the device still has must not be freed. */
+static void
+await(uint16_t id, uint16_t count)
+{
+	struct rte_crypto_op *done[ESP_BATCH];
+
+	while (count > 0)
+		count -= rte_cryptodev_dequeue_burst(crypto.device, id, done, count);
+}
+
+static void
+run_by_queue(uint16_t id, void *session, struct esp_batch *batch)
+{
+	struct queue *queue = &crypto.queue[id];
+
+	for (uint32_t i = 0; i < batch->num; i++)
+		describe(queue, i, session, batch);
+	/* One that the device does not take has failed; the others follow. */
+	for (uint32_t at = 0; at < batch->num; at++) {
+		uint16_t taken = rte_cryptodev_enqueue_burst(crypto.device, id, &queue->op[at],
+							     (uint16_t)(batch->num - at));
+
+		await(id, taken);
+		at += taken;
 	}
-	rte_mempool_mem_iter(crypto.sessions, hide, NULL);
-	queue.mp_session = crypto.sessions;
-	config.socket_id = rte_cryptodev_socket_id(crypto.device);
-	if (rte_cryptodev_configure(crypto.device, &config) == 0 &&
-	    rte_cryptodev_queue_pair_setup(crypto.device, 0, &queue, config.socket_id) == 0 &&
-	    rte_cryptodev_start(crypto.device) == 0)
-		return 0;
-	snprintf(why, why_len,
-		 "the crypto device " DEVICE " does not start; its driver's reason is in the lines above");
-	return -EIO;
+	for (uint32_t i = 0; i < batch->num; i++)
+		batch->status[i] = queue->op[i]->status == RTE_CRYPTO_OP_STATUS_SUCCESS ? 0 : -1;
 }
 
-static int
-find(char *why, size_t why_len)
+static void
+run_on_cpu(void *session, struct esp_batch *batch)
 {
-	struct rte_cryptodev_info info;
-	int device;
+	static const union rte_crypto_sym_ofs all = {.raw = 0};
+	struct rte_crypto_sym_vec vec = {.num = batch->num,
+					 .src_sgl = batch->sgl,
+					 .iv = batch->iv,
+					 .aad = batch->aad,
+					 .digest = batch->icv,
+					 .status = batch->status};
 
-	if (rte_eal_hotplug_add("vdev", DEVICE, "") == 0 &&
-	    (device = rte_cryptodev_get_dev_id(DEVICE)) >= 0) {
-		crypto.device = (uint8_t)device;
-		rte_cryptodev_info_get(crypto.device, &info);
-		if ((info.feature_flags & RTE_CRYPTODEV_FF_SYM_CPU_CRYPTO) != 0)
-			return 0;
-	}
-	snprintf(why, why_len,
-		 "DPDK has no driver for AES-GCM on this machine; install crypto_aesni_gcm (Debian: "
-		 "librte-crypto-ipsec-mb23), or leave the section out");
-	return -ENODEV;
-}
-
-int
-esp_crypto_open(char *why, size_t why_len)
-{
-	int error = 0;
-
-	if (crypto.open)
-		return 0;
-	error = find(why, why_len);
-	if (error == 0)
-		error = start(why, why_len);
-	crypto.open = true;
-	if (error != 0)
-		esp_crypto_close();
-	return error;
+	rte_cryptodev_sym_cpu_crypto_process(crypto.device, session, all, &vec);
 }
 
 void
-esp_crypto_close(void)
+esp_crypto_run(uint32_t core, void *session, struct esp_batch *batch)
 {
-	if (!crypto.open)
-		return;
-	if (rte_cryptodev_get_dev_id(DEVICE) >= 0) {
-		rte_cryptodev_stop(crypto.device);
-		rte_eal_hotplug_remove("vdev", DEVICE);
-	}
-	rte_mempool_free(crypto.sessions);
-	memset(&crypto, 0, sizeof(crypto));
+	if (likely(crypto.on_cpu))
+		run_on_cpu(session, batch);
+	else
+		run_by_queue((uint16_t)core, session, batch);
 }
 
-const char *
-esp_crypto_name(void)
-{
-	return crypto.open ? DEVICE : "none";
-}
+/* ---- sessions ---- */
 
 void *
 esp_crypto_session(bool encrypt, const uint8_t *key, uint32_t key_len)
@@ -126,7 +155,7 @@ esp_crypto_session(bool encrypt, const uint8_t *key, uint32_t key_len)
 		.aead = {.op = encrypt ? RTE_CRYPTO_AEAD_OP_ENCRYPT : RTE_CRYPTO_AEAD_OP_DECRYPT,
 			 .algo = RTE_CRYPTO_AEAD_AES_GCM,
 			 .key = {.data = key, .length = (uint16_t)key_len},
-			 .iv = {.length = ESP_SALT_LEN + ESP_IV_LEN},
+			 .iv = {.offset = NONCE_OFFSET, .length = NONCE_LEN},
 			 .digest_length = ESP_ICV_LEN,
 			 .aad_length = ESP_AAD_LEN}};
 
@@ -141,16 +170,316 @@ esp_crypto_free(void *session)
 		rte_cryptodev_sym_session_free(crypto.device, session);
 }
 
-void
-esp_crypto_run(void *session, struct esp_batch *batch)
-{
-	static const union rte_crypto_sym_ofs all = {.raw = 0};
-	struct rte_crypto_sym_vec vec = {.num = batch->num,
-					 .src_sgl = batch->sgl,
-					 .iv = batch->iv,
-					 .aad = batch->aad,
-					 .digest = batch->icv,
-					 .status = batch->status};
+/* ---- the device ---- */
 
-	rte_cryptodev_sym_cpu_crypto_process(crypto.device, session, all, &vec);
+static int refuse(char *why, size_t why_len, int error, const char *what) __attribute__((warn_unused_result));
+
+static int
+refuse(char *why, size_t why_len, int error, const char *what)
+{
+	snprintf(why, why_len, "the crypto device %s %s", rte_cryptodev_name_get(crypto.device), what);
+	return error;
+}
+
+/*
+ * Its drivers of earlier releases have one OpenSSL context for a key, and cores that use it at once spoil
+ * each other's packets; since then there is one for each queue.
+ */
+static bool
+shares_contexts(void)
+{
+	unsigned int release = rte_version_year() * 100 + rte_version_month(), minor = rte_version_minor();
+
+	if (strcmp(crypto.info.driver_name, OPENSSL) != 0)
+		return false;
+	return release < 2211 || (release == 2211 && minor < 6) || (release > 2211 && release < 2311) ||
+	       (release == 2311 && minor < 2) || (release > 2311 && release < 2407);
+}
+
+static bool
+has_gcm(void)
+{
+	const struct rte_cryptodev_sym_capability_idx gcm = {.type = RTE_CRYPTO_SYM_XFORM_AEAD,
+							     .algo.aead = RTE_CRYPTO_AEAD_AES_GCM};
+	const struct rte_cryptodev_symmetric_capability *has =
+		rte_cryptodev_sym_capability_get(crypto.device, &gcm);
+
+	return has != NULL &&
+	       rte_cryptodev_sym_capability_check_aead(has, 16, ESP_ICV_LEN, ESP_AAD_LEN, NONCE_LEN) == 0 &&
+	       rte_cryptodev_sym_capability_check_aead(has, 32, ESP_ICV_LEN, ESP_AAD_LEN, NONCE_LEN) == 0;
+}
+
+/* By what it says of itself. */
+static int
+judge(char *why, size_t why_len)
+{
+	char text[200];
+
+	if (!has_gcm())
+		return refuse(why, why_len, -ENOTSUP,
+			      "has no AES-GCM with keys of 16 and 32 bytes; give EAL --vdev " AESNI_GCM
+			      " or --vdev " OPENSSL ", or no crypto device");
+	if (crypto.on_cpu)
+		return 0;
+	if ((crypto.info.feature_flags & RTE_CRYPTODEV_FF_HW_ACCELERATED) != 0)
+		return refuse(why, why_len, -ENOTSUP,
+			      "is hardware that cores would have to wait for; block it (EAL's -b), and give "
+			      "--vdev " AESNI_GCM " or --vdev " OPENSSL);
+	if (shares_contexts())
+		return refuse(why, why_len, -ENOTSUP,
+			      "is of a DPDK whose " OPENSSL
+			      " is not safe on several cores; have DPDK 22.11.6, "
+			      "23.11.2, 24.07 or later");
+	if (crypto.info.max_nb_queue_pairs != 0 && crypto.info.max_nb_queue_pairs < crypto.queues) {
+		snprintf(text, sizeof(text),
+			 "has %u queue pairs, and %u are needed, one for each core and one more; give it "
+			 "max_nb_queue_pairs=%u",
+			 crypto.info.max_nb_queue_pairs, crypto.queues, crypto.queues);
+		return refuse(why, why_len, -ENOSPC, text);
+	}
+	return 0;
+}
+
+/* How large a session is may depend on the number of queue pairs, which are configured. */
+static int
+make_sessions(char *why, size_t why_len)
+{
+	bool hidden = true;
+
+	crypto.sessions = rte_cryptodev_sym_session_pool_create(
+		"oneside_keys", SESSIONS, rte_cryptodev_sym_get_private_session_size(crypto.device), 0, 0,
+		SOCKET_ID_ANY);
+	if (crypto.sessions == NULL) {
+		snprintf(why, why_len, "no memory for %u keys; give EAL more (-m)", SESSIONS);
+		return -ENOMEM;
+	}
+	rte_mempool_mem_iter(crypto.sessions, hide, &hidden);
+	if (!hidden) {
+		snprintf(why, why_len,
+			 "the memory for keys cannot be kept out of core dumps: %s; free memory, or raise "
+			 "vm.max_map_count",
+			 strerror(errno));
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* A driver wants one queue pair even for what does not pass it. */
+static int
+configure(char *why, size_t why_len)
+{
+	static const char silent[] = "does not start; its driver's reason is in the lines above";
+	uint16_t queues = crypto.on_cpu ? 1 : (uint16_t)crypto.queues;
+	int socket = rte_cryptodev_socket_id(crypto.device), error;
+	struct rte_cryptodev_config config = {.nb_queue_pairs = queues, .socket_id = socket};
+	struct rte_cryptodev_qp_conf queue = {.nb_descriptors = DESCRIPTORS};
+
+	if (rte_cryptodev_configure(crypto.device, &config) != 0)
+		return refuse(why, why_len, -EIO, silent);
+	error = make_sessions(why, why_len);
+	if (error != 0)
+		return error;
+	queue.mp_session = crypto.sessions;
+	for (uint16_t i = 0; i < queues; i++)
+		if (rte_cryptodev_queue_pair_setup(crypto.device, i, &queue, socket) != 0)
+			return refuse(why, why_len, -EIO, silent);
+	crypto.started = rte_cryptodev_start(crypto.device) == 0;
+	return crypto.started ? 0 : refuse(why, why_len, -EIO, silent);
+}
+
+static bool
+make_queues(void)
+{
+	uint32_t ops = crypto.queues * ESP_BATCH;
+
+	crypto.ops = rte_crypto_op_pool_create("oneside_crypto", RTE_CRYPTO_OP_TYPE_SYMMETRIC, ops, 0,
+					       NONCE_LEN, SOCKET_ID_ANY);
+	crypto.queue = rte_calloc(NULL, crypto.queues, sizeof(struct queue), RTE_CACHE_LINE_SIZE);
+	if (crypto.ops == NULL || crypto.queue == NULL)
+		return false;
+	for (uint32_t i = 0; i < crypto.queues; i++) {
+		rte_crypto_op_bulk_alloc(crypto.ops, RTE_CRYPTO_OP_TYPE_SYMMETRIC, crypto.queue[i].op,
+					 ESP_BATCH);
+		for (uint32_t j = 0; j < ESP_BATCH; j++)
+			crypto.queue[i].text[j].nb_segs = 1;
+	}
+	return true;
+}
+
+/* One operation, which has to be done when it has been enqueued. */
+static bool
+is_at_once(void)
+{
+	static const uint8_t key[16];
+	static uint8_t text[16], icv[ESP_ICV_LEN]; /* a device that is late may still write there */
+	void *session = esp_crypto_session(true, key, sizeof(key));
+	struct queue *queue = &crypto.queue[0];
+	struct rte_crypto_op *done;
+	struct esp_batch batch = {.num = 0};
+	bool at_once;
+
+	if (session == NULL)
+		return false;
+	esp_batch_add(&batch, text, sizeof(text), icv);
+	describe(queue, 0, session, &batch);
+	at_once = rte_cryptodev_enqueue_burst(crypto.device, 0, &queue->op[0], 1) == 1 &&
+		  rte_cryptodev_dequeue_burst(crypto.device, 0, &done, 1) == 1 &&
+		  done->status == RTE_CRYPTO_OP_STATUS_SUCCESS;
+	esp_crypto_free(session);
+	return at_once;
+}
+
+/* What is made of keys outside of the sessions, is where its driver likes it: there are no core dumps then.
+ */
+static int
+start_queues(char *why, size_t why_len)
+{
+	crypto.dumpable = prctl(PR_GET_DUMPABLE);
+	prctl(PR_SET_DUMPABLE, 0);
+	if (!make_queues()) {
+		snprintf(why, why_len, "no memory for the operations of %u queues; give EAL more (-m)",
+			 crypto.queues);
+		return -ENOMEM;
+	}
+	if (!is_at_once())
+		return refuse(why, why_len, -ENOTSUP,
+			      "does not do an operation at once; give EAL --vdev " AESNI_GCM
+			      " or --vdev " OPENSSL);
+	return 0;
+}
+
+static int
+start(char *why, size_t why_len)
+{
+	int error;
+
+	rte_cryptodev_info_get(crypto.device, &crypto.info);
+	crypto.on_cpu = (crypto.info.feature_flags & RTE_CRYPTODEV_FF_SYM_CPU_CRYPTO) != 0;
+	error = judge(why, why_len);
+	if (error != 0)
+		return error;
+	error = configure(why, why_len);
+	if (error != 0)
+		return error;
+	return crypto.on_cpu ? 0 : start_queues(why, why_len);
+}
+
+static void
+stop(void)
+{
+	char name[RTE_CRYPTODEV_NAME_MAX_LEN];
+
+	snprintf(name, sizeof(name), "%s", rte_cryptodev_name_get(crypto.device));
+	if (crypto.started)
+		rte_cryptodev_stop(crypto.device);
+	if (crypto.own)
+		rte_eal_hotplug_remove("vdev", name);
+	if (crypto.dumpable > 0)
+		prctl(PR_SET_DUMPABLE, crypto.dumpable);
+	rte_free(crypto.queue);
+	rte_mempool_free(crypto.ops);
+	rte_mempool_free(crypto.sessions);
+	memset(&crypto, 0, sizeof(crypto));
+}
+
+static int
+attempt(uint8_t device, bool own, uint32_t cores, char *why, size_t why_len)
+{
+	int error;
+
+	crypto.device = device;
+	crypto.own = own;
+	crypto.queues = cores + 1;
+	error = start(why, why_len);
+	if (error != 0)
+		stop();
+	return error;
+}
+
+/* The first of EAL's that will do. */
+static int
+choose(uint32_t cores, char *why, size_t why_len)
+{
+	int error = -ENODEV;
+
+	for (uint32_t i = 0; i < RTE_CRYPTO_MAX_DEVS && error != 0; i++)
+		if (rte_cryptodev_is_valid_dev((uint8_t)i))
+			error = attempt((uint8_t)i, false, cores, why, why_len);
+	return error;
+}
+
+/* The other drivers are as good where it cannot, and slower where it can. */
+static bool
+processor_has_aesni(void)
+{
+#ifdef RTE_ARCH_X86
+	return rte_cpu_get_flag_enabled(RTE_CPUFLAG_AES) > 0 &&
+	       rte_cpu_get_flag_enabled(RTE_CPUFLAG_PCLMULQDQ) > 0;
+#else
+	return false;
+#endif
+}
+
+static int
+make(const char *name, uint32_t cores, char *why, size_t why_len)
+{
+	char options[48];
+	int device;
+
+	snprintf(options, sizeof(options), "max_nb_queue_pairs=%u", cores + 1);
+	if (rte_eal_hotplug_add("vdev", name, options) == 0 && (device = rte_cryptodev_get_dev_id(name)) >= 0)
+		return attempt((uint8_t)device, true, cores, why, why_len);
+	snprintf(why, why_len,
+		 "DPDK has no driver for AES-GCM on this machine; install " AESNI_GCM
+		 " (Debian: librte-crypto-ipsec-mb23) or " OPENSSL
+		 " (librte-crypto-openssl23), or leave the section out");
+	return -ENODEV;
+}
+
+static int
+find(uint32_t cores, char *why, size_t why_len)
+{
+	bool aesni = processor_has_aesni();
+	int error;
+
+	if (rte_cryptodev_count() > 0)
+		return choose(cores, why, why_len);
+	if (aesni && make(AESNI_GCM OWN, cores, why, why_len) == 0)
+		return 0;
+	error = make(OPENSSL OWN, cores, why, why_len);
+	if (error == 0 && aesni)
+		log_warning("event=esp_slow text=\"this processor could do with " AESNI_GCM
+			    ", which is faster and not there\" remedy=\"install it (Debian: "
+			    "librte-crypto-ipsec-mb23), and start the data plane anew\"\n");
+	return error;
+}
+
+int
+esp_crypto_open(uint32_t cores, char *why, size_t why_len)
+{
+	int error;
+
+	if (crypto.open)
+		return 0;
+	error = find(cores, why, why_len);
+	if (error != 0)
+		return error;
+	crypto.open = true;
+	log_notice("event=esp_crypto device=%s text=\"ESP is encrypted and decrypted by it, %s\"\n",
+		   esp_crypto_name(),
+		   crypto.on_cpu ? "by CPU crypto" : "by operations in a queue of each core");
+	return 0;
+}
+
+void
+esp_crypto_close(void)
+{
+	if (crypto.open)
+		stop();
+}
+
+const char *
+esp_crypto_name(void)
+{
+	return crypto.open ? rte_cryptodev_name_get(crypto.device) : "none";
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* AES-GCM by a crypto device of DPDK's, some packets at a time, on the calling core. */
+/* AES-GCM by a crypto device of DPDK's, some packets at a time, done when the call returns. */
 #ifndef DATAPLANE_ESP_CRYPTO_H
 #define DATAPLANE_ESP_CRYPTO_H
 
@@ -26,10 +26,16 @@ struct esp_batch {
 	uint8_t nonce[ESP_BATCH][16], header[ESP_BATCH][16];
 };
 
-/* Once; again has no effect.  May take long; not on cores.  0 or -errno and a sentence without its object. */
-int esp_crypto_open(char *why, size_t why_len);
+/*
+ * Once, for so many cores and one thread more; again has no effect.  May take long; not on cores.  0 or
+ * -errno and a sentence without its object.
+ */
+int esp_crypto_open(uint32_t cores, char *why, size_t why_len);
 void esp_crypto_close(void); /* after all sessions */
 const char *esp_crypto_name(void);
+
+/* What holds keys stays out of core dumps; false, errno is set: it does not. */
+bool esp_crypto_hide(void *memory, size_t len);
 
 /* A key scheduled for one direction; NULL: no memory. */
 void *esp_crypto_session(bool encrypt, const uint8_t *key, uint32_t key_len);
@@ -49,7 +55,7 @@ esp_batch_add(struct esp_batch *batch, uint8_t *text, uint32_t len, uint8_t *icv
 	batch->status[i] = -1;
 }
 
-/* Each status is set. */
-void esp_crypto_run(void *session, struct esp_batch *batch);
+/* Each status is set.  `core`: the calling core's index; the number of cores: the thread that is none. */
+void esp_crypto_run(uint32_t core, void *session, struct esp_batch *batch);
 
 #endif

@@ -101,7 +101,7 @@ finish(struct in_run *run)
 	uint32_t accepted = 0;
 
 	run->bytes = 0;
-	esp_crypto_run(run->sa->session, &run->batch);
+	esp_crypto_run(run->core->index, run->sa->session, &run->batch);
 	for (uint32_t i = 0; i < run->num; i++) {
 		enum engine_esp_drop reason = ENGINE_ESP_ICV;
 

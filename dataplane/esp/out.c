@@ -92,7 +92,7 @@ finish(struct out_run *run)
 	}
 	if (number == 0)
 		return;
-	esp_crypto_run(run->sa->session, &run->batch);
+	esp_crypto_run(run->core->index, run->sa->session, &run->batch);
 	for (uint32_t i = 0; i < run->num; i++) {
 		if (run->batch.status[i] == 0)
 			run->core->stats.esp_sent++;

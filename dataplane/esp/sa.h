@@ -39,9 +39,8 @@ struct esp_sa {
 	uint8_t salt[ESP_SALT_LEN];
 	uint8_t check[ESP_CHECK_LEN]; /* tells keys apart, and tells nothing of them */
 	void *session;
-	uint64_t iv_base;         /* IV less the sequence number; wraps */
-	uint64_t begun;           /* inbound: the window's highest at first */
-	char name[ONE_PORT_NAME]; /* of its section */
+	uint64_t iv_base; /* IV less the sequence number; wraps */
+	uint64_t begun;   /* inbound: the window's highest at first */
 	_Atomic uint64_t soft_packets, soft_bytes, hard_packets,
 		hard_bytes; /* 0: none; reload changes them */
 

@@ -42,7 +42,8 @@ def cable_ring(frame):
 class DataPlane(Background):
     """One oneside-dataplane process on an end of a memif cable."""
 
-    def __init__(self, context, name, node, core, role, mtu=4200, idle=None, control=None, frame=None):
+    def __init__(self, context, name, node, core, role, mtu=4200, idle=None, control=None, frame=None,
+                 options=()):
         self.node = node
         self.address = f"192.0.2.{node}"
         self.socket = os.path.join(context.directory, f"{name}.sock")
@@ -58,6 +59,7 @@ class DataPlane(Background):
         own += ["--port", f"name=p0,device=net_memif0,address={self.address}/24,mtu={mtu}",
                 "--peer", f"node={3 - node},address=192.0.2.{3 - node}"]
         eal += context.eal
+        own += options
         super().__init__([os.path.join(context.build, "control", "oneside-dataplane"), *eal, "--", *own],
                          os.path.join(context.directory, f"{name}.log"))
         try:
@@ -99,8 +101,10 @@ class DataPlane(Background):
 class Bench:
     """Data planes with the servers of oneside-perf and oneside-rates, for as long as measurements need them."""
 
-    def __init__(self, context, name, pair, idle=(None, None), control=(None, None), mtu=4200, frame=None):
+    def __init__(self, context, name, pair, idle=(None, None), control=(None, None), mtu=4200, frame=None,
+                 options=((), ())):
         self.context = context
+        self.name = name
         self.pair = pair
         self.planes = []
         self.servers = {}
@@ -108,7 +112,7 @@ class Bench:
         try:
             for i, core in enumerate(cores):
                 self.planes.append(DataPlane(context, f"{name}{i + 1}", i + 1, core, ("server", "client")[i], mtu,
-                                             idle[i], control[i], frame))
+                                             idle[i], control[i], frame, options[i]))
         except BaseException:
             self.close()
             raise
@@ -162,7 +166,7 @@ class Bench:
         """A server, started when the first client of its kind comes, and again when it has ended."""
         server = self.servers.get(kind)
         if server is None or server.process.poll() is not None:
-            server = Background(command, os.path.join(self.context.directory, f"server-{kind}.log"),
+            server = Background(command, os.path.join(self.context.directory, f"server-{self.name}-{kind}.log"),
                                 env=self.far.environment())
             self.servers[kind] = server
             server.wait_for(ready, 20)

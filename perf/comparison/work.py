@@ -6,6 +6,7 @@ import re
 import time
 
 from . import machine, rivals
+from .esp import esp
 from .planes import Bench
 from .process import Background, Failed
 from .registration import registration
@@ -509,4 +510,4 @@ def simulator(context, rows):
 
 
 GROUPS = {"across": (across, tcp_rivals), "verbs": (verbs,), "alone": (alone,), "sleep": (sleeping,),
-          "simulator": (simulator,)}
+          "esp": (esp,), "simulator": (simulator,)}

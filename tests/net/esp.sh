@@ -5,10 +5,11 @@
 #                  discovery, and tshark, who has the keys, finds valid RoCE in it.
 # esp.sh keys      keys are changed under load and lose nothing; a restart uses no number again; wrong keys, plain
 #                  peers and files that others can read are refused, and counted; no key is told.
+# esp.sh openssl   a data plane whose EAL has crypto_openssl, and one that takes what it likes, understand each other.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/esp_lib.sh"
 net_init
-need_crypto
+need_crypto ipsec_mb openssl
 
 # The pair over a veth, whose frames can be seen; addresses ${N}1 and ${N}2.
 start_seen_pair() {
@@ -83,11 +84,11 @@ conf() {
 		[ $# = 0 ] || printf '%s\n' '[ipsec other]' "address = 192.0.2.$peer" "$@"
 	} >"$WORK/$name.conf"
 }
-start() { # PLANE
+start() { # PLANE EAL...
 	local role=server
 	[ "$1" = b ] && role=client
 	# shellcheck disable=SC2046
-	start_plane "$1" $(plane_cores 1) $(eal_options "$1") "$(memif_device "$role")" -- --config "$WORK/$1.conf"
+	start_plane "$1" $(plane_cores 1) $(eal_options "$1") "$(memif_device "$role")" "${@:2}" -- --config "$WORK/$1.conf"
 }
 reload() { # PLANE LINES...
 	conf "$@"
@@ -225,9 +226,29 @@ keys() {
 	start a
 	start b
 	change_under_load
-	no_key_told a
+	# OpenSSL has keys anywhere, and the process no core dump.
+	grep -q 'event=esp_crypto device=crypto_openssl' "$(plane_log a)" || no_key_told a
 	restart
 	refusals
+	stop_plane a
+	stop_plane b
+}
+
+by_openssl() {
+	need_crypto openssl
+	make_key ab 36
+	make_key ba 20
+	conf a "out = 0x1001:$WORK/ab.key" "in = 0x1002:$WORK/ba.key"
+	conf b "out = 0x1002:$WORK/ba.key" "in = 0x1001:$WORK/ab.key"
+	start a --vdev crypto_openssl0
+	start b
+	expect 'event=esp_crypto device=crypto_openssl0' "$(plane_log a)"
+	expect 'event=esp_crypto device=crypto_' "$(plane_log b)"
+	perf -t write_bw -s 65536 -n 20
+	perf -t read_bw -s 5000 -n 20
+	perf -t send_lat -s 100 -n 50
+	nothing_dropped
+	[ "$(sa a 0x1001 packets)" -gt 300 ] || fail "little was encrypted: $(ctl a show ipsec)"
 	stop_plane a
 	stop_plane b
 }
@@ -235,5 +256,6 @@ keys() {
 case ${1:-} in
 seen) seen "${2:-4}" ;;
 keys) keys ;;
-*) fail "usage: esp.sh seen 4|6, esp.sh keys" ;;
+openssl) by_openssl ;;
+*) fail "usage: esp.sh seen 4|6, esp.sh keys, esp.sh openssl" ;;
 esac

@@ -6,9 +6,14 @@ PERF=${PERF:-$BUILD/perf/oneside-perf}
 # shellcheck disable=SC2034 # lib.sh's
 CABLE_MTU=4228 # a path MTU of 4096, its headers, and ESP
 
+# need_crypto DRIVER...: one of these is there.
 need_crypto() {
-	ls "$(pkg-config --variable=libdir libdpdk)"/dpdk/pmds-*/librte_crypto_ipsec_mb.so* >/dev/null 2>&1 ||
-		skip "there is no driver for AES-GCM (Debian: librte-crypto-ipsec-mb23)"
+	local driver directory
+	directory=$(pkg-config --variable=libdir libdpdk)/dpdk
+	for driver in "$@"; do
+		! compgen -G "$directory/pmds-*/librte_crypto_$driver.so" >/dev/null || return 0
+	done
+	skip "there is no driver for AES-GCM: $* (Debian: librte-crypto-ipsec-mb23, librte-crypto-openssl23)"
 }
 
 # make_key NAME BYTES: $WORK/NAME.key, that many bytes of a key and its salt.

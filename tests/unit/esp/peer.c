@@ -6,9 +6,20 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <rte_cryptodev.h>
+#include <rte_dev.h>
 #include <rte_random.h>
 
 #include "dataplane/wire/bytes.h"
+
+void
+peer_device(const char *driver)
+{
+	if (driver == NULL || rte_cryptodev_count() > 0 || rte_eal_hotplug_add("vdev", driver, "") == 0)
+		return;
+	printf("SKIPPED: DPDK has no driver %s\n", driver);
+	exit(77);
+}
 
 void
 peer_key_random(struct peer_key *key, uint32_t len)
@@ -102,7 +113,7 @@ run_cipher(struct esp_batch *batch, const struct peer_key *key, bool encrypt, ui
 
 	assert_non_null(session);
 	esp_batch_add(batch, text, len, text + len);
-	esp_crypto_run(session, batch);
+	esp_crypto_run(engine_num_cores(), session, batch);
 	esp_crypto_free(session);
 	return batch->status[0] == 0;
 }

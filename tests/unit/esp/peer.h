@@ -28,6 +28,9 @@ struct peer_packet { /* of ESP, over IPv4 */
 	uint8_t pad; /* 0xff: what alignment asks for */
 };
 
+/* The crypto device that EAL has, from then on; NULL: none, the data plane makes its own. */
+void peer_device(const char *driver);
+
 /* A file with the key; its path is static. */
 const char *peer_key_file(const char *directory, const char *name, const struct peer_key *key);
 void peer_key_random(struct peer_key *key, uint32_t len);

@@ -21,6 +21,7 @@
 static char directory[] = "/tmp/oneside-esp.XXXXXX";
 static struct peer_key key_out, key_in, key_next;
 static struct config config;
+static const char *device; /* the program's argument */
 static uint64_t before[ENGINE_ESP_DROP_MAX];
 
 static struct core *
@@ -53,6 +54,7 @@ start(void **state)
 	struct config_ipsec *ipsec = &config.ipsec[0];
 
 	fixture_start(2, ONE_IDLE_SPIN);
+	peer_device(device);
 	assert_non_null(mkdtemp(directory));
 	peer_key_random(&key_out, 36);
 	peer_key_random(&key_in, 20);
@@ -67,6 +69,8 @@ start(void **state)
 	set_sa(&ipsec->in, SPI_IN, "in", &key_in);
 	set_sa(&ipsec->in_next, SPI_NEXT, "next", &key_next);
 	in_force(&config);
+	if (device != NULL)
+		assert_string_equal(esp_crypto_name(), device);
 	return 0;
 }
 
@@ -567,7 +571,7 @@ test_owner(void **state)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_in_good),     cmocka_unit_test(test_in_burst),
@@ -580,5 +584,6 @@ main(void)
 		cmocka_unit_test(test_owner),
 	};
 
+	device = argc > 1 ? argv[1] : NULL;
 	return cmocka_run_group_tests(tests, start, stop);
 }
