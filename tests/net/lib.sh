@@ -73,6 +73,8 @@ expect() {
 net_init() {
 	WORK=$(mktemp -d /tmp/oneside.XXXXXX) || exit 1
 	chmod 755 "$WORK"
+	# A user's data planes have their runtime directory there, or else in one of /tmp that may be another user's.
+	[ "$(id -u)" = 0 ] || export XDG_RUNTIME_DIR=$WORK
 	trap net_cleanup EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
