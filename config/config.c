@@ -641,39 +641,31 @@ read_section(struct config *config, struct rte_cfgfile *file, int index, const c
 	return ret;
 }
 
-/* rte_cfgfile passes over lines that it does not understand; a typing error shall not be silent. */
-static int
-check_lines(const char *path, char *why, size_t why_len)
+/* Sections of one user or node are one, however it is written; 0: there is no other way to write it. */
+static uint64_t
+find_identity(const char *section)
 {
-	FILE *file = fopen(path, "re");
-	char line[CFG_NAME_LEN + CFG_VALUE_LEN];
-	int ret = 0;
+	uint64_t node;
+	uid_t uid;
 
-	for (unsigned int number = 1; file != NULL && ret == 0 && fgets(line, sizeof(line), file) != NULL;
-	     number++) {
-		size_t len = strlen(line);
-		if (len == sizeof(line) - 1 && line[len - 1] != '\n') {
-			ret = config_refuse(why, why_len, -E2BIG,
-					    "file %s: line %u is too long; write at most %u bytes", path,
-					    number, CFG_VALUE_LEN - 1);
-			break;
-		}
-		line[strcspn(line, "#\n")] = '\0';
-		const char *start = line + strspn(line, " \t\r");
-		if (*start != '\0' && *start != '[' && strchr(start, '=') == NULL)
-			ret = config_refuse(why, why_len, -EINVAL,
-					    "file %s: line %u, \"%.40s\": this is neither [section] nor key "
-					    "= value; correct it, or put # before it",
-					    path, number, start);
-	}
-	if (file == NULL || (ret == 0 && ferror(file))) {
-		int error = errno;
-		ret = config_refuse(why, why_len, -error, "file %s: %s; name a readable file with --config",
-				    path, strerror(error));
-	}
-	if (file != NULL)
-		fclose(file);
-	return ret;
+	if (strncmp(section, "peer ", 5) == 0 && config_number(section + 5, &node) == 0 && node <= UINT32_MAX)
+		return UINT64_C(1) << 32 | node;
+	if (strncmp(section, "user ", 5) == 0 && config_user_find(section + 5, &uid) == 0)
+		return UINT64_C(2) << 32 | uid;
+	return 0;
+}
+
+/* Neither of two of the same. */
+static int
+check_other(const char *section, uint64_t identity, const char *other, uint64_t others, char *why,
+	    size_t why_len)
+{
+	if (strcmp(section, other) == 0)
+		return config_refuse(why, why_len, -EEXIST, "[%s] is there twice; join the two", section);
+	if (identity != 0 && identity == others)
+		return config_refuse(why, why_len, -EEXIST, "[%s] and [%s] are the same %.4s; join the two",
+				     other, section, section);
+	return 0;
 }
 
 int
@@ -683,8 +675,9 @@ config_read(struct config *config, const char *path, char *why, size_t why_len)
 	char why_section[512];
 	char *names[FILE_SECTIONS_MAX];
 	char text[FILE_SECTIONS_MAX][CFG_NAME_LEN];
+	uint64_t identity[FILE_SECTIONS_MAX];
 
-	int ret = check_lines(path, why, why_len);
+	int ret = config_lines_check(path, why, why_len);
 	if (ret < 0)
 		return ret;
 	struct rte_cfgfile *file = rte_cfgfile_load_with_params(path, CFG_FLAG_EMPTY_VALUES, &params);
@@ -704,11 +697,10 @@ config_read(struct config *config, const char *path, char *why, size_t why_len)
 	if (ret == 0)
 		sections = rte_cfgfile_sections(file, names, FILE_SECTIONS_MAX);
 	for (int i = 0; i < sections && ret == 0; i++) {
-		for (int j = 0; j < i && ret == 0; j++) {
-			if (strcmp(text[i], text[j]) == 0)
-				ret = config_refuse(why_section, sizeof(why_section), -EEXIST,
-						    "[%s] is there twice; join the two", text[i]);
-		}
+		identity[i] = find_identity(text[i]);
+		for (int j = 0; j < i && ret == 0; j++)
+			ret = check_other(text[i], identity[i], text[j], identity[j], why_section,
+					  sizeof(why_section));
 		if (ret == 0)
 			ret = read_section(config, file, i, text[i], why_section, sizeof(why_section));
 		if (ret < 0)

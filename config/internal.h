@@ -44,11 +44,14 @@ uint64_t config_memory(const char *root);
 /* A key of [user NAME]. */
 int config_user_set(struct config *config, const char *name, const char *key, const char *value, char *why,
 		    size_t why_len);
-int config_size(const char *text, uint64_t *value);
+int config_user_find(const char *name, uid_t *uid); /* by name or number */
 bool config_name_ok(const char *name, size_t room);
 int config_size(const char *text, uint64_t *value); /* "512M" */
 /* -EINVAL: no such form; -ENAMETOOLONG: the path does not fit. */
 int config_listen_parse(const char *text, struct config_listen *listen);
+
+/* -errno and a sentence where one of the file's lines is none of a configuration. */
+int config_lines_check(const char *path, char *why, size_t why_len);
 
 /* ---- ipsec.c ---- */
 int config_ipsec_set(struct config *config, const char *name, const char *key, const char *value, char *why,

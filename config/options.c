@@ -77,6 +77,15 @@ next_option(int argc, char **argv, int *index, char name[64], const char **value
 	return 0;
 }
 
+static bool
+is_given(const char *key, char *const *pair, unsigned int pairs)
+{
+	for (unsigned int i = 0; i < pairs; i++)
+		if (strcmp(pair[i], key) == 0)
+			return true;
+	return false;
+}
+
 /*
  * "name=p0,device=net_memif0,...": the pair with `id` names the section, the
  * others are its keys, as in the file.
@@ -103,6 +112,10 @@ set_section(struct config *config, const char *option, const char *id, const cha
 					     "--%s %s: \"%s\" is not KEY=VALUE; write as in --%s %s=%s",
 					     option, text, token, option, id, example);
 		*equals = '\0';
+		if (is_given(token, pair, pairs) || (name != NULL && strcmp(token, id) == 0))
+			return config_refuse(why, why_len, -EEXIST,
+					     "--%s %s: %s is given twice; keep one of them", option, text,
+					     token);
 		if (strcmp(token, id) == 0)
 			name = equals + 1;
 		else

@@ -13,8 +13,8 @@
 		    */
 
 /* Asks the system's databases, which may take its time: never on the control thread. */
-static int
-find_uid(const char *name, uid_t *uid)
+int
+config_user_find(const char *name, uid_t *uid)
 {
 	struct passwd user, *found;
 	char buffer[16384];
@@ -87,7 +87,7 @@ config_user_set(struct config *config, const char *name, const char *key, const 
 	struct config_user user;
 	uint32_t i = 0;
 	uid_t uid;
-	int error = find_uid(name, &uid);
+	int error = config_user_find(name, &uid);
 
 	if (error != 0)
 		return config_refuse(

@@ -131,7 +131,7 @@ validate_peer(const struct config *config, uint32_t index, char *why, size_t why
 }
 
 static int
-validate_ctl(const struct config *config, char *why, size_t why_len)
+validate_sockets(const struct config *config, char *why, size_t why_len)
 {
 	char path[CONFIG_PATH_MAX];
 
@@ -144,13 +144,19 @@ validate_ctl(const struct config *config, char *why, size_t why_len)
 	if (strcmp(path, config->socket) == 0)
 		return config_refuse(why, why_len, -EINVAL,
 				     "ctl %s: this is the attachments' socket; give each its own", path);
+	if (config->metrics.family == AF_UNIX &&
+	    (strcmp(config->metrics.path, path) == 0 || strcmp(config->metrics.path, config->socket) == 0))
+		return config_refuse(why, why_len, -EINVAL, "metrics %s: this is %s; give each its own",
+				     config->metrics.text,
+				     strcmp(config->metrics.path, path) == 0 ? "the control socket"
+									     : "the attachments' socket");
 	return 0;
 }
 
 int
 config_validate(const struct config *config, char *why, size_t why_len)
 {
-	int ret = validate_ctl(config, why, why_len);
+	int ret = validate_sockets(config, why, why_len);
 
 	if (ret == 0 && config->num_ports == 0)
 		return config_refuse(why, why_len, -EINVAL,

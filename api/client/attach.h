@@ -75,7 +75,7 @@ const char *one_socket_path(const char *socket);
 
 /*
  * Attaches this process to the data plane, and starts the watcher thread with the first attachment.
- * Blocks until the data plane has answered, 10 s at most.
+ * Blocks until the data plane has answered: 10 s at most until it lets this process connect, and 10 s more.
  * Lifetime: *out lives until one_detach.  args->user until then, the rest of `args` until the return.
  * Errno: -ENOENT, -ECONNREFUSED, -EACCES: no data plane at that socket, or not for this user; -ETIMEDOUT: it
  * does not answer; -ENAMETOOLONG: the path; -EPROTO: another version; -ENODEV: no such port; -EDQUOT: too

@@ -145,6 +145,19 @@ take_over(char *changed, size_t len)
 	return error;
 }
 
+/* It stands between quotes there, and what a caller or a file has is part of it. */
+static void
+log_refusal(const char *name)
+{
+	char text[sizeof(job.why)];
+
+	strcpy(text, job.why);
+	for (char *c = text; *c != '\0'; c++)
+		if (*c == '"' || *c == '\\')
+			*c = '\'';
+	log_error("event=change_refused command=%s text=\"%s\"\n", name, text);
+}
+
 static void
 report(int error, const char *changed)
 {
@@ -152,7 +165,7 @@ report(int error, const char *changed)
 
 	ctl_printable(job.why);
 	if (!job.request.check && error != 0)
-		log_error("event=change_refused command=%s text=\"%s\"\n", name, job.why);
+		log_refusal(name);
 	else if (!job.request.check)
 		log_notice("event=changed command=%s text=\"%s%s\"\n", name,
 			   changed[0] != '\0' ? "changed: " : "nothing has changed", changed);

@@ -32,6 +32,7 @@
 #include "check.h"
 #include "hugepages.h"
 #include "kernel_addr.h"
+#include "control/metrics/open.h"
 #include "dataplane/engine.h"
 #include "dataplane/port/device.h"
 #include "dataplane/port/privilege.h"
@@ -149,7 +150,7 @@ count_numbers(const char *list, const char *end)
 		if (*after == '-')
 			last = strtoul(after + 1, &after, 10);
 		if (after == list || last < first || last - first >= RTE_MAX_LCORE)
-			return 0; /* EAL will client_refuse it */
+			return 0; /* EAL will refuse it */
 		count += last - first + 1;
 		list = after + strcspn(after, ",");
 		list += *list == ',';
@@ -329,16 +330,38 @@ can_create(const char *path, bool make_directory, char *directory, size_t len)
 }
 
 static void
-check_socket(struct report *report)
+check_place(struct report *report, const char *key, const char *path, bool make_directory)
 {
-	const struct config *config = report->config;
 	char directory[512];
 
-	if (!can_create(config->socket, true, directory, sizeof(directory)))
+	if (!can_create(path, make_directory, directory, sizeof(directory)))
 		missing(report,
-			"socket %s: no file can be made in %s; make it yours with %sinstall -d -o %u %s, or "
-			"choose another path by --socket",
-			config->socket, directory, privilege_sudo(), geteuid(), directory);
+			"%s %s: no file can be made in %s; make it yours with %sinstall -d -o %u %s, or "
+			"choose another path by --%s",
+			key, path, directory, privilege_sudo(), geteuid(), directory, key);
+}
+
+/* `served`: by a data plane that runs, whose the addresses may be. */
+static void
+check_listeners(struct report *report, bool served)
+{
+	const struct config *config = report->config;
+	struct metrics_address address;
+	char why[512];
+	int fd;
+
+	check_place(report, "socket", config->socket, true);
+	if (config->ctl[0] != '\0') /* else it is beside the other */
+		check_place(report, "ctl", config->ctl, true);
+	if (config->metrics.family == AF_UNIX)
+		check_place(report, "metrics", config->metrics.path, false);
+	if (config->metrics.family == 0 || config->metrics.family == AF_UNIX || served)
+		return;
+	fd = metrics_open(&config->metrics, &address, why, sizeof(why));
+	if (fd < 0)
+		missing(report, "%s", why);
+	else
+		metrics_close(fd, &address);
 }
 
 int
@@ -528,7 +551,8 @@ unsigned int
 check_run(const struct config *config, bool start, int argc, char **argv)
 {
 	struct report report = {.config = config, .argc = argc, .argv = argv};
-	char why[512];
+	char why[512], served_why[512];
+	bool served = check_socket_free(config, served_why, sizeof(served_why)) < 0;
 
 	setlinebuf(stdout);
 	if (config_validate(config, why, sizeof(why)) < 0)
@@ -536,12 +560,12 @@ check_run(const struct config *config, bool start, int argc, char **argv)
 	check_cpu(&report);
 	check_hugepages(&report);
 	check_userfaultfd(&report);
-	check_socket(&report);
+	check_listeners(&report, served);
 	check_devices(&report);
 	kernel_addr_look(config, advise, &report);
-	if (check_socket_free(config, why, sizeof(why)) < 0)
+	if (served)
 		advice(&report, "%s",
-		       why); /* its cores, memory and devices are in use: starting proves nothing */
+		       served_why); /* its cores, memory and devices are in use: starting proves nothing */
 	else if (start && report.missing == 0)
 		check_start(&report);
 	if (report.missing == 0)

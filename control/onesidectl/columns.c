@@ -163,6 +163,14 @@ static const struct table_layout {
 };
 
 const char *
+columns_text(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text != NULL ? text : "?";
+}
+
+const char *
 columns_bytes(double bytes, char text[32])
 {
 	static const char units[] = " KMGTPE";
@@ -314,12 +322,11 @@ columns_summary(const json_t *answer)
 
 	printf("oneside %s, %s, pid %" JSON_INTEGER_FORMAT ", node %" JSON_INTEGER_FORMAT
 	       ", up %" JSON_INTEGER_FORMAT "d %02d:%02d:%02d%s\n",
-	       json_string_value(json_object_get(facts, "version")),
-	       json_string_value(json_object_get(facts, "dpdk")),
+	       columns_text(facts, "version"), columns_text(facts, "dpdk"),
 	       json_integer_value(json_object_get(facts, "pid")),
 	       json_integer_value(json_object_get(facts, "node")), up / 86400, (int)(up / 3600 % 24),
 	       (int)(up / 60 % 60), (int)(up % 60),
-	       strcmp(json_string_value(json_object_get(facts, "drains")), "yes") == 0 ? ", draining" : "");
+	       strcmp(columns_text(facts, "drains"), "yes") == 0 ? ", draining" : "");
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
 		if (json_array_size(json_object_get(answer, lists[i])) == 0)
 			continue;

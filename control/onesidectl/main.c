@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command line of onesidectl. */
+#include <errno.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,6 +45,15 @@ onesidectl_misused(const char *format, ...)
 	exit(USAGE_STATUS);
 }
 
+void
+onesidectl_flush(void)
+{
+	int error = fflush(stdout) != 0 ? errno : ferror(stdout) ? EIO : 0;
+
+	if (error != 0)
+		onesidectl_fail("standard output: %s; write to another place", strerror(error));
+}
+
 static void
 usage(void)
 {
@@ -52,7 +62,7 @@ usage(void)
 	      "To look:\n"
 	      "  show [WHAT] [pid=N] [uid=USER] [port=NAME] [peer=ADDRESS]\n"
 	      "        WHAT: clients, endpoints, connections, listeners, segments, memory, ports,\n"
-	      "        peers, neighbours, cores, drops, transport, quota or version\n"
+	      "        peers, neighbours, cores, drops, transport, quota, ipsec or version\n"
 	      "  top [interval=SECONDS] [count=N]   rates of cores, ports and clients\n"
 	      "  trace [QP | qp=N | client=N | pid=N] [count=N]\n"
 	      "                                     changes of state as they happen\n"
@@ -109,6 +119,14 @@ user_number(const char *text)
 	return user->pw_uid;
 }
 
+void
+word_text(json_t *request, const char *name, const char *text)
+{
+	/* jansson makes no string of other bytes, and one left out would ask for something else. */
+	if (json_object_set_new(request, name, json_string(text)) != 0)
+		onesidectl_misused("%s %s: this is not UTF-8; write ASCII", name, text);
+}
+
 /* Whether the first `len` bytes of `word` are one of `allowed`, words with spaces between. */
 static bool
 is_among(const char *word, size_t len, const char *allowed)
@@ -140,7 +158,7 @@ word_filter(json_t *request, const char *word, const char *allowed)
 	if (strcmp(name, "uid") == 0)
 		json_object_set_new(request, name, json_integer(user_number(value)));
 	else if (strcmp(name, "port") == 0 || strcmp(name, "peer") == 0 || strcmp(name, "file") == 0)
-		json_object_set_new(request, name, json_string(value));
+		word_text(request, name, value);
 	else
 		json_object_set_new(request, name, json_integer(word_number(name, value, UINT32_MAX)));
 	return true;
@@ -231,7 +249,7 @@ peer_run(int count, char **words)
 	request = json_pack("{s:s, s:I}", "command", add ? "peer-add" : "peer-remove", "node",
 			    word_number("node", words[1], UINT32_MAX));
 	if (add)
-		json_object_set_new(request, "address", json_string(words[2]));
+		word_text(request, "address", words[2]);
 	if (count == 4 && !word_filter(request, words[3], "port"))
 		onesidectl_misused("peer add %s: write port=NAME, or leave it out", words[3]);
 	ask_change(request);
@@ -267,9 +285,10 @@ log_run(int count, char **words)
 
 	if ((count != 2 && count != 3) || strcmp(words[0], "level") != 0)
 		onesidectl_misused("log: write log level [NAME] LEVEL");
-	request = json_pack("{s:s, s:s}", "command", "log-level", "level", words[count - 1]);
+	request = json_pack("{s:s}", "command", "log-level");
+	word_text(request, "level", words[count - 1]);
 	if (count == 3)
-		json_object_set_new(request, "pattern", json_string(words[1]));
+		word_text(request, "pattern", words[1]);
 	ask_change(request);
 	return EXIT_SUCCESS;
 }
@@ -305,9 +324,11 @@ take_options(int argc, char **argv)
 			onesidectl_options.json = true;
 		} else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
 			usage();
+			onesidectl_flush();
 			exit(EXIT_SUCCESS);
 		} else if (strcmp(argv[i], "--version") == 0) {
 			puts("onesidectl " ONESIDE_VERSION);
+			onesidectl_flush();
 			exit(EXIT_SUCCESS);
 		} else if (strncmp(argv[i], "--socket=", 9) == 0) {
 			onesidectl_options.socket = argv[i] + 9;
@@ -348,8 +369,14 @@ main(int argc, char **argv)
 		onesidectl_options.json = true;
 		argc--;
 	}
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		if (strcmp(commands[i].name, argv[at]) == 0)
-			return commands[i].run(argc - at - 1, argv + at + 1);
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		int status;
+
+		if (strcmp(commands[i].name, argv[at]) != 0)
+			continue;
+		status = commands[i].run(argc - at - 1, argv + at + 1);
+		onesidectl_flush();
+		return status;
+	}
 	onesidectl_misused("%s: there is no such command", argv[at]);
 }

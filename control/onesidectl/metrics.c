@@ -40,5 +40,5 @@ onesidectl_metrics_run(int count, char **words)
 		onesidectl_fail("no memory");
 	fwrite(whole, 1, len, stdout);
 	free(whole);
-	return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return EXIT_SUCCESS;
 }

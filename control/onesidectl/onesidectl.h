@@ -21,6 +21,9 @@ extern struct options onesidectl_options;
 _Noreturn void onesidectl_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void onesidectl_misused(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* What has been printed is out, or the program ends with a sentence. */
+void onesidectl_flush(void);
+
 /* ---- ask.c: each takes its request away; refusals and failures end the program ---- */
 int ask_connect(void);
 json_t *ask_answer(int fd); /* NULL: the data plane has ended the connection */
@@ -33,11 +36,13 @@ void ask_change(json_t *request); /* and prints what has been done */
 /* ---- words of the command line ---- */
 /* "name=value" into `request`; false: it is none of `allowed`, words separated by spaces. */
 bool word_filter(json_t *request, const char *word, const char *allowed);
+void word_text(json_t *request, const char *name, const char *text);
 json_int_t word_number(const char *name, const char *text, json_int_t max);
 
 /* ---- columns.c ---- */
 void columns_print(const char *what, const json_t *answer);
-void columns_summary(const json_t *answer); /* of show without a name */
+void columns_summary(const json_t *answer);                      /* of show without a name */
+const char *columns_text(const json_t *object, const char *key); /* "?": a data plane of another version */
 const char *columns_bytes(double bytes, char text[32]);
 
 /* ---- screen.c ---- */

@@ -13,11 +13,16 @@ ask(const char *question, const char *otherwise, char answer[ANSWER])
 {
 	char line[ANSWER];
 	size_t len, skip;
+	int c;
 
 	printf("%s [%s]: ", question, otherwise);
 	fflush(stdout);
 	if (fgets(line, sizeof(line), stdin) == NULL)
 		onesidectl_fail("setup: the answers have ended; nothing has been written");
+	/* The end of a line that is too long answers no other question. */
+	if (strchr(line, '\n') == NULL)
+		while ((c = getchar()) != '\n' && c != EOF)
+			;
 	skip = strspn(line, " \t\r\n");
 	len = strlen(line + skip);
 	while (len > 0 && strchr(" \t\r\n", line[skip + len - 1]) != NULL)

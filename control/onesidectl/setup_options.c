@@ -112,9 +112,11 @@ onesidectl_setup_peer(struct setup_plan *plan, const char *text, char *why, size
 	if (plan->peers == CONFIG_PEERS_MAX)
 		return refuse(why, why_len, "--peer %.60s: this is more than %u; leave one out", text,
 			      CONFIG_PEERS_MAX);
-	snprintf(node, sizeof(node), "%.*s", equals != NULL ? (int)(equals - text) : 0, text);
 	memset(peer, 0, sizeof(*peer));
-	peer->node = small_number(node, 63);
+	if (equals != NULL && (size_t)(equals - text) < sizeof(node)) {
+		snprintf(node, sizeof(node), "%.*s", (int)(equals - text), text);
+		peer->node = small_number(node, 63);
+	}
 	if (peer->node == 0)
 		return refuse(why, why_len,
 			      "--peer %.60s: write NODE=ADDRESS, with a node from 1 to 63, as in 2=192.0.2.2",

@@ -48,7 +48,7 @@ find_port(const json_t *ports, const char *name)
 
 	json_array_foreach(ports, i, port)
 	{
-		if (name == NULL || strcmp(json_string_value(json_object_get(port, "port")), name) == 0)
+		if (name == NULL || strcmp(columns_text(port, "port"), name) == 0)
 			return port;
 	}
 	onesidectl_fail("port %s: there is no such port; onesidectl show ports tells which there are", name);
@@ -58,11 +58,11 @@ find_port(const json_t *ports, const char *name)
 static void
 check_capture(const json_t *facts)
 {
-	const char *directory = json_string_value(json_object_get(facts, "runtime_directory"));
+	const char *directory = columns_text(facts, "runtime_directory");
 	char path[4096];
 	struct stat st;
 
-	if (strcmp(json_string_value(json_object_get(facts, "hugepages")), "yes") != 0)
+	if (strcmp(columns_text(facts, "hugepages"), "yes") != 0)
 		onesidectl_fail(
 			"capture: the data plane runs with --no-huge, and dpdk-dumpcap works in shared "
 			"hugepages; start it with hugepages, or capture at the other end of the cable, or at "
@@ -100,13 +100,12 @@ capture_run(int count, char **words)
 	facts = json_array_get(json_object_get(version, "version"), 0);
 	port = find_port(json_object_get(ports, "ports"), json_string_value(json_object_get(given, "port")));
 	check_capture(facts);
-	snprintf(directory, sizeof(directory), "%s",
-		 json_string_value(json_object_get(facts, "runtime_directory")));
+	snprintf(directory, sizeof(directory), "%s", columns_text(facts, "runtime_directory"));
 	add(&command, "dpdk-dumpcap");
 	snprintf(text, sizeof(text), "--file-prefix=%s", basename(directory));
 	add(&command, text);
 	add(&command, "-i");
-	add(&command, json_string_value(json_object_get(port, "device_name")));
+	add(&command, columns_text(port, "device_name"));
 	add(&command, "-s");
 	snprintf(text, sizeof(text), "%" JSON_INTEGER_FORMAT,
 		 json_integer_value(json_object_get(port, "mtu")) + FRAME_MORE);

@@ -145,7 +145,7 @@ print_head(const json_t *object)
 			 json_integer_value(json_object_get(object, "core")),
 			 json_real_value(json_object_get(object, "busy_percent")));
 	else
-		snprintf(head, sizeof(head), "%s", json_string_value(json_object_get(object, "port")));
+		snprintf(head, sizeof(head), "%s", columns_text(object, "port"));
 	printf("%-24.24s", head);
 }
 
@@ -240,7 +240,7 @@ print_difference(const struct sample *now, const struct sample *before)
 	} else {
 		print_screen(cores, ports, clients);
 	}
-	fflush(stdout);
+	onesidectl_flush();
 	json_decref(cores);
 	json_decref(ports);
 	json_decref(clients);

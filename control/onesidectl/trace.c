@@ -24,11 +24,9 @@ print_edge(const json_t *edge)
 	printf("%s.%06" JSON_INTEGER_FORMAT " ", at, ns % NS_PER_S / 1000);
 	if (client != NULL)
 		printf("client %" JSON_INTEGER_FORMAT " ", json_integer_value(client));
-	printf("%s %#" PRIx64 ": %s -> %s (%s)%s\n", json_string_value(json_object_get(edge, "object")),
-	       (uint64_t)json_integer_value(json_object_get(edge, "id")),
-	       json_string_value(json_object_get(edge, "from")),
-	       json_string_value(json_object_get(edge, "to")),
-	       json_string_value(json_object_get(edge, "why")),
+	printf("%s %#" PRIx64 ": %s -> %s (%s)%s\n", columns_text(edge, "object"),
+	       (uint64_t)json_integer_value(json_object_get(edge, "id")), columns_text(edge, "from"),
+	       columns_text(edge, "to"), columns_text(edge, "why"),
 	       json_is_false(json_object_get(edge, "allowed")) ? " NO EDGE OF ITS TABLE" : "");
 }
 
@@ -45,7 +43,7 @@ print_packet(const json_t *packet)
 	} else if (lost != NULL) {
 		printf("(%" JSON_INTEGER_FORMAT " more were lost)\n", json_integer_value(lost));
 	}
-	fflush(stdout);
+	onesidectl_flush();
 }
 
 int
@@ -71,7 +69,10 @@ trace_run(int count, char **words)
 		onesidectl_fail("the data plane has ended the connection");
 	json_decref(packet);
 	fprintf(stderr, "tracing\n");
-	while ((most == 0 || edges < most) && (packet = ask_answer(fd)) != NULL) {
+	while (most == 0 || edges < most) {
+		packet = ask_answer(fd);
+		if (packet == NULL)
+			onesidectl_fail("the data plane has ended the connection");
 		edges += json_object_get(packet, "edge") != NULL;
 		print_packet(packet);
 		json_decref(packet);

@@ -109,7 +109,7 @@ engine_tell_ipsec(struct tell *tell, uint32_t index)
 	char spi[16];
 
 	snprintf(spi, sizeof(spi), "%#" PRIx32, sa->spi);
-	tell->text(tell, "ipsec", sa->name);
+	tell->text(tell, "ipsec", table->name[index]);
 	tell->text(tell, "spi", spi);
 	tell->text(tell, "direction", sa->outbound ? "out" : "in");
 	tell->text(tell, "policy", peer->encrypt ? "encrypt" : "plain");

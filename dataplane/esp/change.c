@@ -125,12 +125,17 @@ read_key(const struct esp_change *change, const struct config_ipsec *ipsec, cons
 }
 
 static bool
+has_same_file(const struct esp_sa *a, const struct esp_sa *b)
+{
+	return a->spi == b->spi && memcmp(a->check, b->check, ESP_CHECK_LEN) == 0;
+}
+
+static bool
 is_same(const struct esp_sa *a, const struct esp_sa *b)
 {
-	return strcmp(a->name, b->name) == 0 && a->spi == b->spi && a->outbound == b->outbound &&
-	       a->port == b->port && memcmp(&a->local, &b->local, sizeof(a->local)) == 0 &&
-	       memcmp(&a->peer, &b->peer, sizeof(a->peer)) == 0 &&
-	       memcmp(a->check, b->check, ESP_CHECK_LEN) == 0;
+	return has_same_file(a, b) && a->outbound == b->outbound && a->port == b->port &&
+	       memcmp(&a->local, &b->local, sizeof(a->local)) == 0 &&
+	       memcmp(&a->peer, &b->peer, sizeof(a->peer)) == 0;
 }
 
 static struct esp_sa *
@@ -153,8 +158,23 @@ check_alone(const struct esp_change *change, const struct config_ipsec *ipsec, c
 			return refuse(change, ipsec, -EEXIST,
 				      "the key of SPI %#" PRIx32 " is that of SPI %#" PRIx32
 				      " in [ipsec %s], too; give each SPI and direction its own",
-				      sa->spi, other->spi, other->name);
+				      sa->spi, other->spi, change->table.name[i]);
 	}
+	return 0;
+}
+
+/* What is in force uses the numbers that another one would begin with. */
+static int
+check_idle(const struct esp_change *change, const struct config_ipsec *ipsec, const struct esp_sa *sa)
+{
+	for (uint32_t i = 0; change->before != NULL && i < change->before->num_sas; i++)
+		if (has_same_file(change->before->sa[i], sa))
+			return refuse(
+				change, ipsec, -EBUSY,
+				"SPI %#" PRIx32
+				" has the key that it has in force in [ipsec %s], for another address, port "
+				"or direction; give it another key, or start the data plane anew",
+				sa->spi, change->before->name[i]);
 	return 0;
 }
 
@@ -163,8 +183,11 @@ begin(const struct esp_change *change, const struct config_ipsec *ipsec, struct 
 {
 	char sentence[300];
 	struct esp_saved saved;
-	int error = esp_state_load(sa, &saved, sentence, sizeof(sentence));
+	int error = check_idle(change, ipsec, sa);
 
+	if (error != 0)
+		return error;
+	error = esp_state_load(sa, &saved, sentence, sizeof(sentence));
 	if (error != 0)
 		return refuse(change, ipsec, error, "SPI %#" PRIx32 ": %s", sa->spi, sentence);
 	esp_sa_begin(sa, &saved, wall_clock());
@@ -194,7 +217,6 @@ sa_new(const struct esp_change *change, const struct config_ipsec *ipsec, const 
 	sa->port = (uint16_t)port;
 	esp_frame_addr(local->family == AF_INET, local->bytes, sa->local.gid);
 	esp_frame_addr(local->family == AF_INET, ipsec->addr.bytes, sa->peer.gid);
-	snprintf(sa->name, sizeof(sa->name), "%s", ipsec->name);
 	return sa;
 }
 
@@ -223,7 +245,7 @@ add_sa(struct esp_change *change, const struct config_ipsec *ipsec, const struct
 		sa = running;
 	}
 	if (error == 0)
-		esp_table_add_sa(&change->table, sa);
+		esp_table_add_sa(&change->table, sa, ipsec->name);
 	*out = sa;
 	return error;
 }
@@ -286,6 +308,7 @@ esp_change_prepare(const struct config *config, bool trial, struct esp_change **
 	change->trial = trial;
 	change->why = why;
 	change->why_len = why_len;
+	esp_keeper_settle();
 	/* Only whoever prepares and commits writes it. */
 	change->before = atomic_load_explicit(&esp_table, memory_order_relaxed);
 	if (config->num_ipsec > 0)
@@ -344,7 +367,7 @@ esp_change_commit(struct esp_change *change)
 
 	for (uint32_t i = 0; i < table->num_sas; i++)
 		for (uint32_t j = 0; j < change->config->num_ipsec; j++)
-			if (strcmp(change->config->ipsec[j].name, table->sa[i]->name) == 0)
+			if (strcmp(change->config->ipsec[j].name, table->name[i]) == 0)
 				set_limits(table->sa[i], &change->config->ipsec[j]);
 	if (table->num_peers == 0) {
 		free(change);

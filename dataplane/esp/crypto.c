@@ -19,6 +19,7 @@
 #include <rte_dev.h>
 #include <rte_log.h>
 #include <rte_malloc.h>
+#include <rte_memory.h>
 #include <rte_version.h>
 
 RTE_LOG_REGISTER(esp_crypto_logtype, oneside.esp.crypto, NOTICE);
@@ -51,16 +52,24 @@ static struct {
 	struct queue *queue;
 } crypto;
 
-/* What holds keys stays out of core dumps. */
-static void
-hide(struct rte_mempool *pool, void *unused, struct rte_mempool_memhdr *memory, unsigned int index)
+bool
+esp_crypto_hide(void *memory, size_t len)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t from = (uintptr_t)memory->addr & ~(page - 1);
-	uintptr_t to = ((uintptr_t)memory->addr + memory->len + page - 1) & ~(page - 1);
+	/* Of a part of a huge page the kernel refuses it. */
+	const struct rte_memseg_list *list = rte_mem_virt2memseg_list(memory);
+	uintptr_t page = list != NULL ? (uintptr_t)list->page_sz : (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t from = RTE_ALIGN_FLOOR((uintptr_t)memory, page);
+	uintptr_t to = RTE_ALIGN_CEIL((uintptr_t)memory + len, page);
 
-	(void)pool, (void)unused, (void)index;
-	madvise((void *)from, to - from, MADV_DONTDUMP);
+	return madvise((void *)from, to - from, MADV_DONTDUMP) == 0;
+}
+
+static void
+hide(struct rte_mempool *pool, void *hidden, struct rte_mempool_memhdr *memory, unsigned int index)
+{
+	(void)pool, (void)index;
+	if (!esp_crypto_hide(memory->addr, memory->len))
+		*(bool *)hidden = false;
 }
 
 /* ---- operations ---- */
@@ -231,30 +240,51 @@ judge(char *why, size_t why_len)
 	return 0;
 }
 
-/* A driver wants one queue pair even for what does not pass it. */
-static bool
-configure(void)
+/* How large a session is may depend on the number of queue pairs, which are configured. */
+static int
+make_sessions(char *why, size_t why_len)
 {
+	bool hidden = true;
+
+	crypto.sessions = rte_cryptodev_sym_session_pool_create(
+		"oneside_keys", SESSIONS, rte_cryptodev_sym_get_private_session_size(crypto.device), 0, 0,
+		SOCKET_ID_ANY);
+	if (crypto.sessions == NULL) {
+		snprintf(why, why_len, "no memory for %u keys; give EAL more (-m)", SESSIONS);
+		return -ENOMEM;
+	}
+	rte_mempool_mem_iter(crypto.sessions, hide, &hidden);
+	if (!hidden) {
+		snprintf(why, why_len,
+			 "the memory for keys cannot be kept out of core dumps: %s; free memory, or raise "
+			 "vm.max_map_count",
+			 strerror(errno));
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* A driver wants one queue pair even for what does not pass it. */
+static int
+configure(char *why, size_t why_len)
+{
+	static const char silent[] = "does not start; its driver's reason is in the lines above";
 	uint16_t queues = crypto.on_cpu ? 1 : (uint16_t)crypto.queues;
-	int socket = rte_cryptodev_socket_id(crypto.device);
+	int socket = rte_cryptodev_socket_id(crypto.device), error;
 	struct rte_cryptodev_config config = {.nb_queue_pairs = queues, .socket_id = socket};
 	struct rte_cryptodev_qp_conf queue = {.nb_descriptors = DESCRIPTORS};
 
 	if (rte_cryptodev_configure(crypto.device, &config) != 0)
-		return false;
-	/* How large a session is may depend on the number of queue pairs. */
-	crypto.sessions = rte_cryptodev_sym_session_pool_create(
-		"oneside_keys", SESSIONS, rte_cryptodev_sym_get_private_session_size(crypto.device), 0, 0,
-		SOCKET_ID_ANY);
-	if (crypto.sessions == NULL)
-		return false;
-	rte_mempool_mem_iter(crypto.sessions, hide, NULL);
+		return refuse(why, why_len, -EIO, silent);
+	error = make_sessions(why, why_len);
+	if (error != 0)
+		return error;
 	queue.mp_session = crypto.sessions;
 	for (uint16_t i = 0; i < queues; i++)
 		if (rte_cryptodev_queue_pair_setup(crypto.device, i, &queue, socket) != 0)
-			return false;
+			return refuse(why, why_len, -EIO, silent);
 	crypto.started = rte_cryptodev_start(crypto.device) == 0;
-	return crypto.started;
+	return crypto.started ? 0 : refuse(why, why_len, -EIO, silent);
 }
 
 static bool
@@ -328,11 +358,9 @@ start(char *why, size_t why_len)
 	error = judge(why, why_len);
 	if (error != 0)
 		return error;
-	if (!configure())
-		return refuse(
-			why, why_len, -EIO,
-			"does not start; its driver's reason is in the lines above, unless memory is short "
-			"(EAL's -m)");
+	error = configure(why, why_len);
+	if (error != 0)
+		return error;
 	return crypto.on_cpu ? 0 : start_queues(why, why_len);
 }
 

@@ -19,7 +19,7 @@ RTE_LOG_REGISTER(esp_logtype, oneside.esp, NOTICE);
 #define log_warning(...) rte_log(RTE_LOG_WARNING, (uint32_t)esp_logtype, __VA_ARGS__)
 #define log_error(...) rte_log(RTE_LOG_ERR, (uint32_t)esp_logtype, __VA_ARGS__)
 
-enum { GRACE_MS = 10, RETRY_MS = 1000 };
+enum { GRACE_MS = 10, RETRY_MS = 1000, SETTLE_US = 1000 };
 
 static struct {
 	bool running;
@@ -27,6 +27,7 @@ static struct {
 	int fd;
 	_Atomic bool stop;
 	_Atomic(struct esp_table *) retired; /* pushed by whoever makes tables, taken by the thread */
+	_Atomic uint32_t leaving;            /* tables that were retired and are not freed */
 	struct esp_table *waiting;           /* the thread's: for their grace period */
 	bool failed;                         /* a file could not be written */
 } keeper = {.fd = -1};
@@ -62,7 +63,17 @@ esp_keeper_reserve(struct esp_sa *sa, uint64_t block)
 }
 
 static void
-reserve(struct esp_sa *sa)
+tell_unsaved(const struct esp_sa *sa, const char *name, int error)
+{
+	log_error(
+		"event=esp_state_failed ipsec=%s spi=%#" PRIx32
+		" text=\"its sequence numbers cannot be saved: %s\" "
+		"remedy=\"make room where state = DIRECTORY is, before those that were saved are used up\"\n",
+		name, sa->spi, strerror(-error));
+}
+
+static void
+reserve(struct esp_sa *sa, const char *name)
 {
 	int error;
 
@@ -73,15 +84,11 @@ reserve(struct esp_sa *sa)
 	if (error == 0)
 		return;
 	keeper.failed = true;
-	log_error(
-		"event=esp_state_failed ipsec=%s spi=%#" PRIx32
-		" text=\"its sequence numbers cannot be saved: %s\" "
-		"remedy=\"make room where state = DIRECTORY is, before those that were saved are used up\"\n",
-		sa->name, sa->spi, strerror(-error));
+	tell_unsaved(sa, name, error);
 }
 
 static void
-tell_limits(struct esp_sa *sa)
+tell_limits(struct esp_sa *sa, const char *name)
 {
 	/* Pair with tell() in sa.c, and with set_limit() in change.c; once for each limit. */
 	bool soft = atomic_load_explicit(&sa->told_soft, memory_order_relaxed);
@@ -91,12 +98,12 @@ tell_limits(struct esp_sa *sa)
 		log_warning("event=esp_soft_limit ipsec=%s spi=%#" PRIx32
 			    " text=\"its key has served its time\" "
 			    "remedy=\"give both ends another, and reload\"\n",
-			    sa->name, sa->spi);
+			    name, sa->spi);
 	if (hard && !sa->logged_hard)
 		log_error("event=esp_hard_limit ipsec=%s spi=%#" PRIx32
 			  " text=\"its key is used up, and what it would "
 			  "protect is dropped\" remedy=\"give both ends another, and reload\"\n",
-			  sa->name, sa->spi);
+			  name, sa->spi);
 	sa->logged_soft = soft;
 	sa->logged_hard = hard;
 }
@@ -106,8 +113,8 @@ serve(const struct esp_table *table)
 {
 	keeper.failed = false;
 	for (uint32_t i = 0; table != NULL && i < table->num_sas; i++) {
-		reserve(table->sa[i]);
-		tell_limits(table->sa[i]);
+		reserve(table->sa[i], table->name[i]);
+		tell_limits(table->sa[i], table->name[i]);
 	}
 }
 
@@ -120,6 +127,18 @@ has(const struct esp_table *table, const struct esp_sa *sa)
 	return false;
 }
 
+/* An end in order wastes no numbers, and forgets none that were received. */
+static void
+leave(struct esp_sa *sa, const char *name)
+{
+	struct esp_saved saved = esp_sa_saved(sa, 0);
+	int error = esp_state_save(sa, &saved);
+
+	if (error != 0)
+		tell_unsaved(sa, name, error);
+	esp_sa_free(sa);
+}
+
 /* Tables are retired in the order in which they were made: an SA that the next has not is in none after it.
  */
 static void
@@ -127,7 +146,7 @@ free_table(struct esp_table *table)
 {
 	for (uint32_t i = 0; i < table->num_sas; i++)
 		if (!has(table->successor, table->sa[i]))
-			esp_sa_free(table->sa[i]);
+			leave(table->sa[i], table->name[i]);
 	free(table);
 }
 
@@ -160,6 +179,8 @@ reap(bool all)
 	while ((table = keeper.waiting) != NULL && (all || engine_grace_over(table->grace))) {
 		keeper.waiting = table->next_retired;
 		free_table(table);
+		/* Pairs with the load in esp_keeper_settle: files are written before. */
+		atomic_fetch_sub_explicit(&keeper.leaving, 1, memory_order_release);
 	}
 }
 
@@ -205,6 +226,8 @@ esp_keeper_start(void)
 void
 esp_keeper_retire(struct esp_table *table)
 {
+	/* Read by the thread that prepares the next change, which the one that commits starts. */
+	atomic_fetch_add_explicit(&keeper.leaving, 1, memory_order_relaxed);
 	/* Only one thread makes tables, so nothing else is pushed meanwhile. */
 	table->next_retired = atomic_load_explicit(&keeper.retired, memory_order_relaxed);
 	/* Pairs with the exchange in take_retired. */
@@ -214,15 +237,12 @@ esp_keeper_retire(struct esp_table *table)
 	esp_keeper_wake();
 }
 
-/* An end in order wastes no numbers. */
-static void
-give_back(struct esp_table *table)
+void
+esp_keeper_settle(void)
 {
-	for (uint32_t i = 0; i < table->num_sas; i++) {
-		struct esp_saved saved = esp_sa_saved(table->sa[i], 0);
-
-		esp_state_save(table->sa[i], &saved);
-	}
+	/* Pairs with the release in reap. */
+	while (atomic_load_explicit(&keeper.leaving, memory_order_acquire) != 0)
+		usleep(SETTLE_US);
 }
 
 void
@@ -239,10 +259,8 @@ esp_keeper_stop(void)
 	take_retired();
 	reap(true);
 	table = atomic_exchange_explicit(&esp_table, NULL, memory_order_acq_rel); /* no core runs */
-	if (table != NULL) {
-		give_back(table);
+	if (table != NULL)
 		free_table(table);
-	}
 	close(keeper.fd);
 	memset(&keeper, 0, sizeof(keeper));
 	keeper.fd = -1;

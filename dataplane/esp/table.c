@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataplane/esp/table.h"
 
+#include <stdio.h>
 #include <string.h>
 
 _Atomic(struct esp_table *) esp_table;
@@ -40,11 +41,12 @@ esp_table_add_peer(struct esp_table *table, const struct wire_addr *addr)
 }
 
 void
-esp_table_add_sa(struct esp_table *table, struct esp_sa *sa)
+esp_table_add_sa(struct esp_table *table, struct esp_sa *sa, const char *name)
 {
 	uint32_t index = table->num_sas++;
 
 	table->sa[index] = sa;
+	snprintf(table->name[index], sizeof(table->name[index]), "%s", name);
 	if (!sa->outbound)
 		take_slot(table->sa_slot, ESP_SA_SLOTS, slot_of(sa->spi, ESP_SA_SLOTS), index);
 }

@@ -23,6 +23,7 @@ struct esp_table {
 	uint32_t num_peers, num_sas;
 	struct esp_peer peer[CONFIG_IPSEC_MAX];
 	struct esp_sa *sa[ESP_SAS_MAX];
+	char name[ESP_SAS_MAX][ONE_PORT_NAME];                     /* of their sections */
 	uint16_t peer_slot[ESP_PEER_SLOTS], sa_slot[ESP_SA_SLOTS]; /* index + 1; 0: free */
 	/* When it is out of use: what came after it, for whom the keeper frees it. */
 	struct esp_table *successor, *next_retired;
@@ -33,7 +34,7 @@ struct esp_table {
 extern _Atomic(struct esp_table *) esp_table;
 
 struct esp_peer *esp_table_add_peer(struct esp_table *table, const struct wire_addr *addr);
-void esp_table_add_sa(struct esp_table *table, struct esp_sa *sa);
+void esp_table_add_sa(struct esp_table *table, struct esp_sa *sa, const char *name);
 /* NULL: there is none.  `addr` as in a GID; of inbound security associations. */
 const struct esp_peer *esp_table_peer(const struct esp_table *table, const uint8_t addr[16]);
 struct esp_sa *esp_table_sa(const struct esp_table *table, uint32_t spi);

@@ -257,7 +257,7 @@ complete_send(struct core *core, struct engine_qp *qp, const struct completion *
 	cq_stage_qp(core, qp);
 	qp->sq_done++;
 	if (unlikely(c->op == ONE_OP_READ) && !qp->local)
-		qp->client->share.group->read_bytes += c->length;
+		share_read(qp->client->share.group, c->length);
 	if (unlikely(qp->sampled_at != 0))
 		sample_end(core, qp, c);
 	/* An error always completes, and always notifies. */
@@ -645,7 +645,12 @@ go_on(struct core *core, struct engine_qp *qp, void (*go)(struct rc_qp *rc, uint
 static void
 qp_expire(struct core *core, struct timer *timer)
 {
-	go_on(core, qp_of_timer(timer), rc_timeout);
+	struct engine_qp *qp = qp_of_timer(timer);
+
+	if (unlikely(qp->client->share.group->held))
+		core->env.held = RC_STOPPED;
+	go_on(core, qp, rc_timeout);
+	core->env.held = RC_FLOWS;
 }
 
 const struct timer_calls qp_timer_calls = {.deadline = qp_deadline, .expire = qp_expire};

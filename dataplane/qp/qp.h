@@ -157,6 +157,13 @@ share_flight(struct engine_qp *qp, uint32_t flight)
 	qp->client->share.flight += flight - qp->flight;
 	qp->flight = flight;
 }
+/* Of a READ that has come by frames.  What was read without a ceiling is no debt by a later one. */
+static inline void
+share_read(struct share_group *group, uint32_t bytes)
+{
+	if (user_is_limited(group->user))
+		group->read_bytes += bytes;
+}
 static inline void
 share_join(struct core *core, struct engine_client *client)
 {

@@ -221,18 +221,20 @@ rcio_after(struct core *core, struct engine_qp *qp)
 {
 	uint64_t deadline;
 
-	share_flight(qp, rc_flight(qp->rc));
 	if (unlikely(qp->make_rts)) {
 		qp->make_rts = false;
 		qp_set_phase(qp, QP_RTS, "a packet of its peer");
 		rc_set_rts(qp->rc);
 		qp_make_hot(core, qp);
 	}
-	if (unlikely(qp->phase == QP_BROKEN))
-		/* The refusal that ended it may still have to go out. */
+	if (unlikely(qp->phase == QP_BROKEN)) {
+		/* The refusal that ended it may still have to go out; what was in flight is not any more
+		 * (qp_leave). */
 		deadline = RC_NEVER;
-	else
+	} else {
+		share_flight(qp, rc_flight(qp->rc));
 		deadline = rc_deadline(qp->rc);
+	}
 	if (!qp->running && rc_wants_output(qp->rc)) {
 		qp->running = true;
 		TAILQ_INSERT_TAIL(&qp->client->share.run, qp, run_link);

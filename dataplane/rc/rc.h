@@ -94,7 +94,8 @@ struct rc_run {
 	bool responses;   /* of a READ; else requests, of a WRITE */
 };
 
-/* Of requests of all queue pairs of an env, which stay rc_wants_output() meanwhile. */
+/* Of requests of all queue pairs of an env, which stay rc_wants_output() meanwhile.  Timeouts of those that
+ * are stopped charge no retry. */
 enum rc_held {
 	RC_FLOWS,
 	RC_HELD,   /* as little as may be is to be in flight */

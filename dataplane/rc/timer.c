@@ -172,6 +172,12 @@ rc_timeout(struct rc_qp *qp, uint64_t now)
 	}
 	if (rq->timer > now)
 		return;
+	/* Nothing can be sent again: what is silent meanwhile is this end. */
+	if (unlikely(qp->env->held == RC_STOPPED)) {
+		rq->progress_at = now;
+		rq->timer = now + rc_rto(rq);
+		return;
+	}
 	rc_count(qp, RC_COUNT_TIMEOUT);
 	if (!rc_charge(rq, now)) {
 		rc_count(qp, RC_COUNT_RETRY_EXCEEDED);

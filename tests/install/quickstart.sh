@@ -97,12 +97,18 @@ for package in "${!HIDES[@]}"; do
 done
 make_commands
 
+pool() {
+	cat /sys/kernel/mm/hugepages/hugepages-2048kB/nr_{,overcommit_}hugepages 2>/dev/null
+}
+
 if [ "$how" = run ]; then
+	before=$(pool)
 	"$CLONE/quickstart" demo >"$WORK/out" 2>&1 || {
 		cat "$WORK/out" >&2
 		fail "quickstart demo"
 	}
 	[ "$(grep -c 'They are the same' "$WORK/out")" = 2 ] || fail "the demo did not copy twice"
+	[ "$(pool)" = "$before" ] || fail "the pool of hugepages, and what goes beyond it: $(pool | xargs), not" $before
 else
 	quickstart prepare_demo
 fi

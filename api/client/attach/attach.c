@@ -12,7 +12,7 @@
 #include "client/internal.h"
 #include "copier.h"
 
-/* A data plane that accepts and does not answer is given up after this time. */
+/* A data plane that does not answer, or has no room for one more to wait, is given up after this time. */
 #define HELLO_TIMEOUT_S 10
 
 void *
@@ -48,11 +48,20 @@ one_socket_path(const char *path)
 	return path == NULL || path[0] == '\0' ? ONE_SOCKET_DEFAULT : path;
 }
 
+/* Of each thing that the socket waits for; 0: for ever. */
+static void
+set_timeout(int sock, time_t seconds)
+{
+	const struct timeval timeout = {.tv_sec = seconds};
+
+	setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)); /* of connect(2), too */
+	setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+}
+
 static int
 connect_socket(const char *path)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	struct timeval timeout = {.tv_sec = HELLO_TIMEOUT_S};
 	int sock;
 
 	path = one_socket_path(path);
@@ -62,15 +71,15 @@ connect_socket(const char *path)
 	sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (sock < 0)
 		return -errno;
+	set_timeout(sock, HELLO_TIMEOUT_S);
 	while (connect(sock, (const struct sockaddr *)&addr, sizeof(addr)) < 0) {
 		int error = errno;
 
 		if (error == EINTR)
 			continue;
 		close(sock);
-		return -error;
+		return error == EAGAIN ? -ETIMEDOUT : -error;
 	}
-	setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	return sock;
 }
 
@@ -78,7 +87,6 @@ static int
 greet(struct one_client *client, const struct one_attach *args)
 {
 	struct one_msg msg = {.type = ONE_MSG_HELLO, .seq = 0};
-	struct timeval forever = {0};
 	struct one_reply reply;
 	uint32_t num_fds = 2;
 	int fds[2];
@@ -107,7 +115,7 @@ greet(struct one_client *client, const struct one_attach *args)
 		return -EPROTO;
 	client->info = reply.welcome;
 	client->info.port[ONE_PORT_NAME - 1] = '\0';
-	setsockopt(client->sock, SOL_SOCKET, SO_RCVTIMEO, &forever, sizeof(forever));
+	set_timeout(client->sock, 0);
 	return 0;
 }
 

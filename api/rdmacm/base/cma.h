@@ -21,7 +21,6 @@ struct device {
 	struct ibv_context *verbs;
 	struct verbs_cm cm;
 	struct ibv_pd *pd; /* for queue pairs that come without one; made when the first does */
-	bool lost;
 	struct device *next;
 };
 
@@ -34,6 +33,7 @@ struct event {
 struct channel {
 	struct rdma_event_channel base; /* fd: an eventfd, readable exactly while there are events */
 	bool readable;
+	_Atomic uint32_t put; /* events so far, which rdma_get_cm_event() waits for */
 	struct event *first, **last;
 };
 

@@ -3,9 +3,11 @@
 #include "rdmacm/channel/channel.h"
 
 #include <fcntl.h>
-#include <poll.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 struct channel *
@@ -73,6 +75,9 @@ event_append(struct channel *channel, struct event *event)
 	*channel->last = event;
 	channel->last = &event->next;
 	channel_changed(channel);
+	/* With the lock held: it is the partner of the load in rdma_get_cm_event(). */
+	atomic_fetch_add_explicit(&channel->put, 1, memory_order_relaxed);
+	syscall(SYS_futex, &channel->put, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 void
@@ -97,18 +102,32 @@ take(struct channel *channel)
 	return event;
 }
 
+/*
+ * As the kernel's: after a signal handler it goes on if that was installed with SA_RESTART, and else fails
+ * with EINTR, which poll(2) does after each.
+ */
+static int
+wait_for_more(struct channel *channel, uint32_t put)
+{
+	return syscall(SYS_futex, &channel->put, FUTEX_WAIT_PRIVATE, put, NULL, NULL, 0) < 0 &&
+			       errno != EAGAIN
+		       ? -1
+		       : 0;
+}
+
 int
 rdma_get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **out)
 {
 	struct channel *channel = (struct channel *)(void *)base;
 
 	for (;;) {
-		struct pollfd look = {.fd = base->fd, .events = POLLIN};
 		struct event *event;
+		uint32_t put;
 		int flags;
 
 		pthread_mutex_lock(&cma_lock);
 		event = take(channel);
+		put = atomic_load_explicit(&channel->put, memory_order_relaxed); /* see event_append() */
 		pthread_mutex_unlock(&cma_lock);
 		if (event != NULL) {
 			*out = &event->base;
@@ -117,7 +136,7 @@ rdma_get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **out)
 		flags = fcntl(base->fd, F_GETFL);
 		if (flags >= 0 && (flags & O_NONBLOCK) != 0)
 			return fail(EAGAIN);
-		if (poll(&look, 1, -1) < 0)
+		if (wait_for_more(channel, put) != 0)
 			return -1;
 	}
 }

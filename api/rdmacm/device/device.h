@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices, which stay open, and the thread that reads their rings.  All with the lock held. */
+/* Devices, open until they are lost, and the thread that reads their rings.  All with the lock held. */
 #ifndef RDMACM_DEVICE_H
 #define RDMACM_DEVICE_H
 
@@ -8,7 +8,10 @@
 extern struct device *devices;
 
 /* ---- devices.c ---- */
-int devices_open(void); /* -errno; those that are open already stay */
+/* -errno: there is none; those that are open already stay */
+int devices_open(void);
+/* Its data plane has gone: it is what its ids have, and no longer one of `devices`. */
+void devices_leave(struct device *device);
 bool device_has(const struct device *device, const struct sockaddr *addr);
 void device_addr(const struct device *device, uint16_t port, struct sockaddr_storage *out);
 /* NULL: none, with errno. */
@@ -17,6 +20,7 @@ struct ibv_pd *device_pd(struct device *device);
 /* ---- reader.c ---- */
 /* When there may be something in a ring of the open devices the thread calls `take`; 0, or -errno. */
 int reader_start(void (*take)(void));
+int reader_watch(const struct device *device); /* one that is opened later; -errno */
 void reader_leave(const struct device *device);
 
 #endif

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices, which stay open, and their addresses. */
+/* Devices, which stay open until they are lost, and their addresses. */
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "rdmacm/device/device.h"
 
 struct device *devices;
+static struct device *gone; /* lost; applications may have objects of their contexts */
+static bool complete;       /* there is one for each port */
 
 static struct device *
 device_open(struct ibv_device *which)
@@ -19,8 +22,12 @@ device_open(struct ibv_device *which)
 	device->verbs = ibv_open_device(which);
 	if (device->verbs != NULL) {
 		error = -verbs_cm_open(device->verbs, &device->cm);
-		if (error == 0)
-			return device;
+		if (error == 0) {
+			error = -reader_watch(device);
+			if (error == 0)
+				return device;
+			close(device->cm.fd);
+		}
 		ibv_close_device(device->verbs);
 	} else {
 		error = errno;
@@ -30,27 +37,54 @@ device_open(struct ibv_device *which)
 	return NULL;
 }
 
+static bool
+is_open(const struct ibv_device *which)
+{
+	const struct device *device = devices;
+
+	while (device != NULL && device->verbs->device != which)
+		device = device->next;
+	return device != NULL;
+}
+
 int
 devices_open(void)
 {
-	struct ibv_device **list;
 	struct device **last = &devices;
+	struct ibv_device **list;
 
-	if (devices != NULL)
+	if (complete)
 		return 0;
 	list = ibv_get_device_list(NULL);
-	if (list == NULL)
+	if (list == NULL && devices == NULL)
 		return -errno;
-	for (int i = 0; list[i] != NULL; i++) {
-		struct device *device = device_open(list[i]);
-
-		if (device == NULL)
+	while (*last != NULL)
+		last = &(*last)->next;
+	for (int i = 0; list != NULL && list[i] != NULL; i++) {
+		if (is_open(list[i]))
+			continue;
+		*last = device_open(list[i]);
+		complete = *last != NULL;
+		if (!complete)
 			break;
-		*last = device;
-		last = &device->next;
+		last = &(*last)->next;
 	}
 	ibv_free_device_list(list);
 	return devices != NULL ? 0 : -ENODEV;
+}
+
+void
+devices_leave(struct device *device)
+{
+	struct device **link = &devices;
+
+	while (*link != device)
+		link = &(*link)->next;
+	*link = device->next;
+	device->next = gone;
+	gone = device;
+	complete = false;
+	reader_leave(device);
 }
 
 struct ibv_pd *

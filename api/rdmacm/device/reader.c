@@ -32,18 +32,26 @@ reader(void *arg)
 	}
 }
 
-static int
-watch(void)
+/* Those that are open when the thread starts it watches from the beginning. */
+int
+reader_watch(const struct device *device)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 
-	for (const struct device *d = devices; d != NULL; d = d->next)
-		if (epoll_ctl(set, EPOLL_CTL_ADD, d->cm.fd, &event) != 0)
-			return errno;
-	return 0;
+	return set >= 0 && epoll_ctl(set, EPOLL_CTL_ADD, device->cm.fd, &event) != 0 ? -errno : 0;
 }
 
-/* For the life of the process: devices stay open. */
+static int
+watch(void)
+{
+	int error = 0;
+
+	for (const struct device *d = devices; d != NULL && error == 0; d = d->next)
+		error = reader_watch(d);
+	return -error;
+}
+
+/* For the life of the process: devices that are lost may come back. */
 int
 reader_start(void (*take)(void))
 {

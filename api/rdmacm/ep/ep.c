@@ -11,7 +11,8 @@
 
 /* ---- another channel ---- */
 
-/* What has been told of the id and nobody has got: in order behind what is in the new channel. */
+/* What has been told of the id and nobody has got: in order behind what is in the new channel.  Ids of
+ * requests for it go along. */
 static void
 move_events(const struct id *id, struct channel *from, struct channel *to)
 {
@@ -24,6 +25,7 @@ move_events(const struct id *id, struct channel *from, struct channel *to)
 		}
 		*link = event->next;
 		event->next = NULL;
+		event->base.id->channel = &to->base;
 		event_append(to, event);
 	}
 	from->last = link;

@@ -220,6 +220,7 @@ rdma_bind_addr(struct rdma_cm_id *base, struct sockaddr *addr)
 	int error;
 
 	pthread_mutex_lock(&cma_lock);
+	devices_open(); /* they may have come back */
 	error = bind_addr(TO_ID(base), addr_unmapped(addr, &room));
 	pthread_mutex_unlock(&cma_lock);
 	return cma_told(__func__, error != 0 ? fail(error) : 0, base);
@@ -302,6 +303,7 @@ rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *src, struct sockaddr
 	int error;
 
 	pthread_mutex_lock(&cma_lock);
+	devices_open();
 	error = resolve_addr(TO_ID(base), src != NULL ? addr_unmapped(src, &src_room) : NULL,
 			     addr_unmapped(dst, &dst_room));
 	pthread_mutex_unlock(&cma_lock);

@@ -304,10 +304,9 @@ tell_loss(struct device *device)
 {
 	char byte;
 
-	if (device->lost || recv(device->cm.fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_PEEK) != 0)
+	if (recv(device->cm.fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_PEEK) != 0)
 		return;
-	device->lost = true;
-	reader_leave(device);
+	devices_leave(device);
 	for (struct id *id = ids; id != NULL; id = id->next) {
 		struct event *event = NULL;
 
@@ -321,7 +320,10 @@ tell_loss(struct device *device)
 void
 ids_drain(void)
 {
-	for (struct device *d = devices; d != NULL; d = d->next) {
+	struct device *next;
+
+	for (struct device *d = devices; d != NULL; d = next) {
+		next = d->next;
 		drain(d);
 		tell_loss(d);
 	}

@@ -127,6 +127,8 @@ ibv_destroy_cq(struct ibv_cq *base)
 		return refused_tell("ibv_destroy_cq", -error, "cq", base);
 	events_forget(context, &cq->element);
 	element_remove(context, &context->cqs, &cq->element);
+	if (base->channel != NULL)
+		channel_forget_ring(context, base->channel);
 	count_channel(context, base->channel, -1);
 	element_acknowledged(&base->mutex, &base->cond, &base->comp_events_completed,
 			     cq->element.comp_events);

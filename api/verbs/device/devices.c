@@ -59,15 +59,15 @@ device_find(const struct one_port *port, uint32_t index)
 	return device;
 }
 
-/* All devices there are now, in the order of ports. */
+/* All devices there are now, in the order of ports: as many as the first answer says. */
 static struct ibv_device **
 list_devices(struct one_client *client, int *num)
 {
-	struct one_port port = {.num_ports = 1};
 	struct ibv_device **list = NULL;
-	uint32_t n;
+	uint32_t n, count = 1;
 
-	for (n = 0; n < port.num_ports; n++) {
+	for (n = 0; n < count; n++) {
+		struct one_port port;
 		struct device *device;
 		int error = device_port(client, n, &port);
 
@@ -75,8 +75,10 @@ list_devices(struct one_client *client, int *num)
 			errno = -error;
 			goto fail;
 		}
-		if (list == NULL)
-			list = calloc(port.num_ports + 1, sizeof(struct ibv_device *));
+		if (list == NULL) {
+			count = port.num_ports != 0 ? port.num_ports : 1; /* there is this one */
+			list = calloc((size_t)count + 1, sizeof(struct ibv_device *));
+		}
 		device = list != NULL ? device_find(&port, n) : NULL;
 		if (device == NULL) {
 			errno = ENOMEM;
@@ -84,7 +86,7 @@ list_devices(struct one_client *client, int *num)
 		}
 		list[n] = &device->base;
 	}
-	*num = (int)n;
+	*num = (int)count;
 	return list;
 fail:
 	free(list);

@@ -167,16 +167,27 @@ collect(struct context *context)
 	}
 }
 
-/* The next event, with the lock held.  The eventfd is readable while there are more. */
+/* With the lock held: the eventfd is readable while there is something to get. */
+static void
+say_whether(struct context *context)
+{
+	uint64_t count;
+	ssize_t n = read(context->async_event, &count, sizeof(count));
+
+	(void)n; /* whatever it said, we look */
+	/* Acquire: pairs with the store in events_lost(), which writes to the eventfd after it. */
+	if (context->async_first != NULL ||
+	    (atomic_load_explicit(&context->lost, memory_order_acquire) && !context->fatal_told))
+		say(context);
+}
+
+/* The next event, with the lock held. */
 static bool
 take_event(struct context *context, struct ibv_async_event *event)
 {
 	struct async_entry *entry;
-	uint64_t count;
-	ssize_t n = read(context->async_event, &count, sizeof(count));
 	bool found = true;
 
-	(void)n; /* whatever it said, we look */
 	collect(context);
 	entry = context->async_first;
 	if (entry != NULL) {
@@ -196,9 +207,7 @@ take_event(struct context *context, struct ibv_async_event *event)
 	} else {
 		found = false;
 	}
-	if (context->async_first != NULL ||
-	    (atomic_load_explicit(&context->lost, memory_order_relaxed) && !context->fatal_told))
-		say(context);
+	say_whether(context);
 	return found;
 }
 
@@ -243,8 +252,7 @@ events_forget(struct context *context, const struct element *element)
 		free(entry);
 	}
 	context->async_last = link;
-	if (context->async_first != NULL)
-		say(context);
+	say_whether(context);
 	pthread_mutex_unlock(&context->lock);
 }
 

@@ -31,15 +31,12 @@ channel_open(struct context *context, uint16_t *number, uint32_t *id, int *fd)
 	return 0;
 }
 
-/* The id of a ring: 0, or -errno. */
+/* The id of a ring: 0, or -errno.  EINTR only after signal handlers without SA_RESTART, as the kernel's. */
 static int
-read_ring(int fd, uint32_t *ring)
+read_ring(int fd, uint32_t *ring, int flags)
 {
-	ssize_t n;
+	ssize_t n = recv(fd, ring, sizeof(*ring), flags);
 
-	do
-		n = recv(fd, ring, sizeof(*ring), 0);
-	while (n < 0 && errno == EINTR);
 	if (n == (ssize_t)sizeof(*ring))
 		return 0;
 	return n < 0 ? -errno : -EIO; /* EIO: the data plane has gone */
@@ -88,25 +85,68 @@ ibv_destroy_comp_channel(struct ibv_comp_channel *base)
 	return 0;
 }
 
-int
-ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+/*
+ * The descriptor is readable exactly while there are events that can be got: the first packet is never one of
+ * a ring that has gone.  Packets are taken with the context's lock held only, so this can be looked at.
+ */
+static void
+drop_stale(struct context *context, struct comp_channel *channel)
 {
-	struct context *context = context_of(channel->context);
+	int fd = channel->base.fd, error = 0;
+	uint32_t ring;
+
+	while (channel->stale && (error = read_ring(fd, &ring, MSG_DONTWAIT | MSG_PEEK)) == 0 &&
+	       element_find(context->cqs, ring) == NULL)
+		read_ring(fd, &ring, MSG_DONTWAIT);
+	if (error != 0)
+		channel->stale = false;
+}
+
+void
+channel_forget_ring(struct context *context, struct ibv_comp_channel *base)
+{
+	struct comp_channel *channel = TO(comp_channel, base);
+
+	pthread_mutex_lock(&context->lock);
+	channel->stale = true;
+	drop_stale(context, channel);
+	pthread_mutex_unlock(&context->lock);
+}
+
+/* The next event, if there is one: 0, or -errno. */
+static int
+take(struct context *context, struct comp_channel *channel, struct element **found)
+{
+	uint32_t ring;
+	int error;
+
+	pthread_mutex_lock(&context->lock);
+	error = read_ring(channel->base.fd, &ring, MSG_DONTWAIT);
+	*found = error == 0 ? element_find(context->cqs, ring) : NULL;
+	if (*found != NULL)
+		(*found)->comp_events++;
+	drop_stale(context, channel);
+	pthread_mutex_unlock(&context->lock);
+	return error;
+}
+
+int
+ibv_get_cq_event(struct ibv_comp_channel *base, struct ibv_cq **cq, void **cq_context)
+{
+	struct context *context = context_of(base->context);
 	struct element *found = NULL;
-	uint32_t id;
+	uint32_t ring;
+	int error = 0;
 
-	while (found == NULL) {
-		int got = read_ring(channel->fd, &id);
-
-		if (got < 0) {
-			errno = -got;
-			return -1;
-		}
-		pthread_mutex_lock(&context->lock);
-		found = element_find(context->cqs, id); /* NULL: destroyed meanwhile */
-		if (found != NULL)
-			found->comp_events++;
-		pthread_mutex_unlock(&context->lock);
+	while (found == NULL && error == 0) {
+		error = take(context, TO(comp_channel, base), &found);
+		/* Waits, unless the descriptor is not to, and takes nothing. */
+		if (error == -EAGAIN)
+			error = read_ring(base->fd, &ring, MSG_PEEK);
+	}
+	if (error != 0) {
+		errno = -error;
+		return -1;
 	}
 	*cq = found->object;
 	*cq_context = (*cq)->cq_context;

@@ -38,6 +38,7 @@ void domain_calls(struct verbs_context *verbs);
 struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type);
 int mw_dealloc(struct ibv_mw *base);
 
+/* Of a list that has been found to be no longer than it may be. */
 static inline uint64_t
 mem_total(const struct ibv_sge *sge, int num)
 {

@@ -23,6 +23,7 @@ inline_room_open(struct qp *qp, uint32_t pz, uint32_t count, uint32_t size)
 	if (size < VERBS_INLINE_ROOM)
 		size = VERBS_INLINE_ROOM;
 	room->size = (size + ONE_CACHE_LINE - 1) / ONE_CACHE_LINE * ONE_CACHE_LINE;
+	room->count = count;
 	room->length = (size_t)room->size * count;
 	room->base = mmap(NULL, room->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (room->base == MAP_FAILED) {
@@ -92,7 +93,7 @@ gather(uint8_t *to, const struct ibv_sge *sge, int num)
 static void
 put_payload(struct qp *qp, struct one_wqe *wqe, const struct ibv_send_wr *wr, uint64_t length)
 {
-	const struct inline_room *room = &qp->room;
+	struct inline_room *room = &qp->room;
 	uint8_t *at;
 
 	wqe->length = (uint32_t)length;
@@ -108,8 +109,10 @@ put_payload(struct qp *qp, struct one_wqe *wqe, const struct ibv_send_wr *wr, ui
 		gather(wqe->inline_data, wr->sg_list, wr->num_sge);
 		return;
 	}
-	/* As many places as there may be unfinished requests, in turn. */
-	at = room->base + (size_t)(qp->ring.sq_posted % qp->init.cap.max_send_wr) * room->size;
+	/* As many places as there may be unfinished requests, in turn; requests are counted to 2^32, which is
+	 * no multiple of that. */
+	at = room->base + (size_t)room->next * room->size;
+	room->next = room->next + 1 < room->count ? room->next + 1 : 0;
 	gather(at, wr->sg_list, wr->num_sge);
 	one_post_sge(&qp->ring, wqe, 0, (uintptr_t)at, (uint32_t)length, room->mr.lkey);
 }
@@ -135,12 +138,12 @@ is_atomic(const struct ibv_send_wr *wr)
 }
 
 static __attribute__((cold)) int
-explain_sges(int num, uint32_t most, uint64_t length, const char *field)
+explain_sges(int num, uint32_t most, const char *field)
 {
 	return refused_because(EINVAL,
-			       "wr->num_sge = %d: of %" PRIu64 " bytes; the queue pair takes %u, of %" PRIu64
+			       "wr->num_sge = %d: the queue pair takes %u, of %" PRIu64
 			       " bytes together; make them fewer, or ask for more in %s",
-			       num, length, most, (uint64_t)ONE_MESSAGE_MAX, field);
+			       num, most, (uint64_t)ONE_MESSAGE_MAX, field);
 }
 
 static __attribute__((cold)) int
@@ -177,7 +180,7 @@ check_send(const struct qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 	if (op_of[wr->opcode] == ONE_OP_BIND)
 		return bind_check(qp, wr);
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.cap.max_send_sge || length > ONE_MESSAGE_MAX)
-		return explain_sges(wr->num_sge, qp->init.cap.max_send_sge, length, "max_send_sge");
+		return explain_sges(wr->num_sge, qp->init.cap.max_send_sge, "max_send_sge");
 	if (is_atomic(wr) && (wr->num_sge != 1 || length != 8 || is_inline))
 		return refused_because(
 			EINVAL,
@@ -237,13 +240,30 @@ write_one(struct qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 	return 0;
 }
 
+/* Neither a list that is too long is looked at, nor one of a request that has no data. */
+static uint64_t
+length_of(const struct ibv_send_wr *wr, uint32_t most)
+{
+	if (wr->opcode == IBV_WR_BIND_MW || wr->opcode == IBV_WR_LOCAL_INV)
+		return 0;
+	return wr->num_sge > 0 && (uint32_t)wr->num_sge <= most ? mem_total(wr->sg_list, wr->num_sge) : 0;
+}
+
 static int
 post_one(struct qp *qp, const struct ibv_send_wr *wr)
 {
-	uint64_t length = wr->num_sge > 0 ? mem_total(wr->sg_list, wr->num_sge) : 0;
+	uint64_t length = length_of(wr, qp->init.cap.max_send_sge);
 	int error = check_send(qp, wr, length);
 
 	return error != 0 ? error : write_one(qp, wr, length);
+}
+
+/* In ERR, too, which the data plane may have found: requests are flushed then. */
+static bool
+may_send(struct qp *qp)
+{
+	return ONE_LIKELY(atomic_load_explicit(&qp->state, memory_order_relaxed) >= IBV_QPS_RTS) ||
+	       qp_state(qp) == IBV_QPS_ERR;
 }
 
 int
@@ -252,7 +272,7 @@ post_checked(struct qp *qp, const struct ibv_send_wr *wr)
 	int error;
 
 	pthread_mutex_lock(&qp->send_lock);
-	if (atomic_load_explicit(&qp->state, memory_order_relaxed) >= IBV_QPS_RTS)
+	if (may_send(qp))
 		error = write_one(qp, wr, 0);
 	else
 		error = qp_explain_state(qp, "RTS");
@@ -267,7 +287,7 @@ post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 	int error = 0;
 
 	pthread_mutex_lock(&qp->send_lock);
-	if (atomic_load_explicit(&qp->state, memory_order_relaxed) < IBV_QPS_RTS)
+	if (!may_send(qp))
 		error = qp_explain_state(qp, "RTS");
 	while (error == 0 && wr != NULL) {
 		error = post_one(qp, wr);
@@ -295,7 +315,7 @@ post_drafts(struct qp *qp)
 {
 	uint32_t slots = 0;
 
-	if (atomic_load_explicit(&qp->state, memory_order_relaxed) < IBV_QPS_RTS)
+	if (!may_send(qp))
 		return qp_explain_state(qp, "RTS");
 	for (uint32_t i = 0; i < qp->num_drafts; i++) {
 		const struct ibv_send_wr *wr = &qp->drafts[i].wr;
@@ -321,11 +341,13 @@ post_drafts(struct qp *qp)
 static int
 recv_one(struct qp *qp, const struct ibv_recv_wr *wr)
 {
-	uint64_t length = wr->num_sge > 0 ? mem_total(wr->sg_list, wr->num_sge) : 0;
+	uint32_t most = qp->init.cap.max_recv_sge;
+	bool fits = wr->num_sge >= 0 && (uint32_t)wr->num_sge <= most;
+	uint64_t length = fits ? mem_total(wr->sg_list, wr->num_sge) : 0;
 	struct one_wqe *wqe;
 
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.cap.max_recv_sge || length > ONE_MESSAGE_MAX)
-		return explain_sges(wr->num_sge, qp->init.cap.max_recv_sge, length, "max_recv_sge");
+	if (!fits || length > ONE_MESSAGE_MAX)
+		return explain_sges(wr->num_sge, most, "max_recv_sge");
 	wqe = one_recv_reserve(&qp->ring, (uint32_t)wr->num_sge);
 	if (wqe == NULL)
 		return explain_full("receive queue", qp->init.cap.max_recv_wr,

@@ -35,8 +35,9 @@ qp_state(struct qp *qp)
 {
 	uint32_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);
 
-	/* Acquire: what the engine completed before is in the rings. */
-	if (state > IBV_QPS_INIT &&
+	/* From INIT, too: a connection may be refused.  Acquire: what the engine completed before is in the
+	 * rings. */
+	if (state != IBV_QPS_RESET &&
 	    atomic_load_explicit(&qp->ring.shm->state, memory_order_acquire) == ONE_QP_ERROR)
 		return IBV_QPS_ERR;
 	return state;
@@ -248,6 +249,19 @@ ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask, struct ibv
 	return 0;
 }
 
+/* Who polls its rings does not find it any more.  The place may be that of a newer queue pair by now, which
+ * another thread has made since the data plane gave up this one. */
+static void
+forget_name(struct context *context, struct qp *qp)
+{
+	struct qp_name *own = &qp->name;
+
+	qp_lock_rings(qp);
+	atomic_compare_exchange_strong_explicit(&context->qps[qp->ring.id % ONE_QPS_MAX], &own, NULL,
+						memory_order_relaxed, memory_order_relaxed);
+	qp_unlock_rings(qp);
+}
+
 int
 ibv_destroy_qp(struct ibv_qp *base)
 {
@@ -257,9 +271,7 @@ ibv_destroy_qp(struct ibv_qp *base)
 
 	if (error != 0 && error != -ECONNRESET)
 		return refused_tell("ibv_destroy_qp", -error, "qp", base);
-	qp_lock_rings(qp);
-	atomic_store_explicit(&context->qps[qp->ring.id % ONE_QPS_MAX], NULL, memory_order_relaxed);
-	qp_unlock_rings(qp);
+	forget_name(context, qp);
 	events_forget(context, &qp->name.element);
 	element_acknowledged(&base->mutex, &base->cond, &base->events_completed,
 			     qp->name.element.async_events);

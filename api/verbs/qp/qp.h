@@ -24,7 +24,8 @@ struct wr_draft {
 struct inline_room {
 	uint8_t *base;
 	size_t length;
-	uint32_t size; /* of a place */
+	uint32_t size;        /* of a place */
+	uint32_t count, next; /* places, and the one that is taken next */
 	struct one_mr mr;
 };
 

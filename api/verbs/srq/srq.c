@@ -48,6 +48,20 @@ ibv_create_srq(struct ibv_pd *base, struct ibv_srq_init_attr *init)
 	return &srq->base;
 }
 
+/* Before the data plane knows, since its event ends the limit; a positive errno. */
+static int
+set_limit(struct srq *srq, uint32_t limit)
+{
+	uint32_t before = srq->element.limit;
+	int error;
+
+	srq->element.limit = limit;
+	error = -one_srq_limit(&srq->ring, limit);
+	if (error != 0)
+		srq->element.limit = before;
+	return error;
+}
+
 int
 ibv_modify_srq(struct ibv_srq *base, struct ibv_srq_attr *attr, int mask)
 {
@@ -61,17 +75,17 @@ ibv_modify_srq(struct ibv_srq *base, struct ibv_srq_attr *attr, int mask)
 				(unsigned int)mask);
 		return refused_tell("ibv_modify_srq", EOPNOTSUPP, "srq", base);
 	}
-	error = refused_range("srq_attr->srq_limit", attr->srq_limit, 0, srq->max_wr);
-	if ((mask & ~IBV_SRQ_LIMIT) != 0)
-		error = refused_because(
-			EINVAL, "srq_attr_mask = %#x: there is nothing else to set; give IBV_SRQ_LIMIT",
-			(unsigned int)mask);
-	if (error != 0)
-		return refused_tell("ibv_modify_srq", error, "srq", base);
+	if ((mask & ~IBV_SRQ_LIMIT) != 0) {
+		refused_because(EINVAL,
+				"srq_attr_mask = %#x: there is nothing else to set; give IBV_SRQ_LIMIT",
+				(unsigned int)mask);
+		return refused_tell("ibv_modify_srq", EINVAL, "srq", base);
+	}
 	if ((mask & IBV_SRQ_LIMIT) == 0)
 		return 0;
-	srq->element.limit = attr->srq_limit;
-	error = -one_srq_limit(&srq->ring, attr->srq_limit);
+	error = refused_range("srq_attr->srq_limit", attr->srq_limit, 0, srq->max_wr);
+	if (error == 0)
+		error = set_limit(srq, attr->srq_limit);
 	return refused_tell("ibv_modify_srq", error, "srq", base);
 }
 

@@ -30,18 +30,24 @@ setup(void **state)
 	return 0;
 }
 
-/* Writes `text` to a file and reads it. */
+/* Writes `len` bytes to a file and reads it. */
 static int
-read_text(const char *text)
+read_bytes(const char *text, size_t len)
 {
 	char path[] = "/tmp/oneside-config-XXXXXX";
 	int fd = mkstemp(path);
 	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	assert_int_equal(write(fd, text, len), (ssize_t)len);
 	close(fd);
 	int ret = config_read(&config, path, why, sizeof(why));
 	unlink(path);
 	return ret;
+}
+
+static int
+read_text(const char *text)
+{
+	return read_bytes(text, strlen(text));
 }
 
 static int
@@ -176,9 +182,18 @@ test_bad_files(void **state)
 		{"[dataplane]\nnode = 1\nnode = 2\n", "given twice"},
 		{"[port p0]\n", "empty"},
 		{"[dataplane]\nnod = 1\n", "no such key in [dataplane]; write one of node, socket"},
-		{"node = 1\n", "cannot be understood"},
+		{"node = 1\n", "line 1, \"node = 1\": it is in no section"},
 		{"[dataplane]\nnode\n", "line 2, \"node\""},
-		{"[dataplane\nnode = 1\n", "cannot be understood"},
+		{"[dataplane\nnode = 1\n", "line 1, \"[dataplane\": its ] is missing"},
+		{"\n [dataplane] node = 1\n",
+		 "line 2, \"[dataplane] node = 1\": something stands behind the ]"},
+		{"[user root]\nweight = 2\n[user 0]\nmax_ops = 1000\n",
+		 "[user root] and [user 0] are the same user"},
+		{"[user 7]\nweight = 2\n[user 07]\nweight = 3\n", "[user 7] and [user 07] are the same user"},
+		{"[peer 2]\naddress = 192.0.2.2\n[peer 02]\nport = p0\n",
+		 "[peer 2] and [peer 02] are the same peer"},
+		{"[peer 0000000000000000000000000000000000000000000000000000000000002]\n",
+		 "name is too long"},
 		{"[dataplane]\nnode =\n", "not a number"},
 		{"[peer 64]\naddress = 192.0.2.1\n", "1 to 63"},
 		{"[peer x]\naddress = 192.0.2.1\n", "1 to 63"},
@@ -187,7 +202,8 @@ test_bad_files(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		config_defaults(&config);
 		why[0] = '\0';
-		assert_true(read_text(bad[i].text) < 0);
+		if (read_text(bad[i].text) >= 0)
+			fail_msg("\"%s\" is taken", bad[i].text);
 		assert_says(bad[i].says);
 		assert_says("file /tmp/oneside-config-");
 	}
@@ -200,6 +216,31 @@ test_bad_files(void **state)
 	big[1999] = '\0';
 	assert_int_equal(read_text(big), -E2BIG);
 	free(big);
+}
+
+/* What rte_cfgfile would pass over, cut off, or wait for. */
+static void
+test_bad_lines(void **state)
+{
+	static const char zero[] = "[dataplane]\nnode = 1\n\0work_pool = x\n";
+	char line[258], path[] = "/tmp/oneside-config-XXXXXX", fifo[sizeof(path) + 5];
+
+	(void)state;
+	assert_int_equal(read_bytes(zero, sizeof(zero) - 1), -EINVAL);
+	assert_says("line 3 has a byte 0");
+	memset(line, '#', sizeof(line));
+	assert_int_equal(read_bytes(line, 255), 0);
+	assert_int_equal(read_bytes(line, 256), -E2BIG);
+	assert_says("line 1 is too long; write at most 255 bytes");
+	line[255] = '\n';
+	assert_int_equal(read_bytes(line, sizeof(line)), 0);
+	assert_non_null(mkdtemp(path));
+	snprintf(fifo, sizeof(fifo), "%s/fifo", path);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	assert_int_equal(config_read(&config, fifo, why, sizeof(why)), -EINVAL);
+	assert_says("not a regular file");
+	unlink(fifo);
+	rmdir(path);
 }
 
 static void
@@ -465,6 +506,8 @@ test_bad_options(void **state)
 		{"--port", "address=192.0.2.1/24", "name is missing"},
 		{"--port", "name=p0,adress=192.0.2.1/24", "no such key for a port"},
 		{"--port", "", "missing"},
+		{"--port", "name=p0,mtu=1500,address=192.0.2.1/24,mtu=4200", "mtu is given twice"},
+		{"--user", "name=root,name=daemon,weight=2", "name is given twice"},
 		{"--peer", "address=192.0.2.1", "node is missing"},
 		{"--peer", "node=99,address=192.0.2.1", "1 to 63"},
 		{"--limit", "max_qp", "not KEY=VALUE"},
@@ -552,6 +595,10 @@ test_across_sections(void **state)
 		  {"peer 2", "address", "192.0.2.2"},
 		  {"peer 2", "port", "p7"}},
 		 "there is no port p7"},
+		{{{"dataplane", "socket", "/run/x"}, {"dataplane", "metrics", "unix:/run/x"}},
+		 "metrics unix:/run/x: this is the attachments' socket"},
+		{{{"dataplane", "socket", "/run/x"}, {"dataplane", "metrics", "unix:/run/x.ctl"}},
+		 "metrics unix:/run/x.ctl: this is the control socket"},
 	};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		config_defaults(&config);
@@ -687,6 +734,7 @@ main(void)
 		cmocka_unit_test_setup(test_file, setup),
 		cmocka_unit_test_setup(test_sample_file, setup),
 		cmocka_unit_test_setup(test_bad_files, setup),
+		cmocka_unit_test_setup(test_bad_lines, setup),
 		cmocka_unit_test_setup(test_metrics, setup),
 		cmocka_unit_test_setup(test_bad_values, setup),
 		cmocka_unit_test_setup(test_sizes, setup),

@@ -3,10 +3,15 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <linux/mman.h>
+
+#include <rte_memory.h>
 
 #include "peer.h"
 
@@ -223,6 +228,68 @@ test_refused(void **state)
 	assert_spi(&key[0], 0x1001);
 }
 
+/* A section that has another name goes on; one that goes and comes again begins where it ended. */
+static void
+test_return(void **state)
+{
+	struct config moved;
+	struct esp_sa *kept;
+	uint64_t last;
+
+	put_in_force(&config);
+	kept = atomic_load(&esp_table)->peer[0].out;
+	last = sent(&key[0]).number;
+	assert_true(received(&key[1], 0x1002, 40));
+	strcpy(config.ipsec[0].name, "other");
+	put_in_force(&config);
+	assert_ptr_equal(atomic_load(&esp_table)->peer[0].out, kept);
+	assert_string_equal(atomic_load(&esp_table)->name[0], "other");
+	assert_int_equal(sent(&key[0]).number, last + 1);
+	assert_false(received(&key[1], 0x1002, 40));
+	/* For another peer the numbers would begin behind those that are still in use. */
+	moved = config;
+	moved.ipsec[0].addr.bytes[3] = 3;
+	assert_refused(&moved, "give it another key");
+	moved.num_ipsec = 0;
+	put_in_force(&moved);
+	put_in_force(&config);
+	assert_int_equal(sent(&key[0]).number, last + 2);
+	assert_false(received(&key[1], 0x1002, 40));
+	assert_false(received(&key[1], 0x1002, 39));
+	assert_true(received(&key[1], 0x1002, 41));
+}
+
+/* Keys are in huge pages mostly, of which the kernel takes no parts: here of some that nobody touches. */
+static void
+test_huge_pages(void **state)
+{
+	const size_t page = 2u << 20;
+	char *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS | MAP_HUGETLB | MAP_HUGE_2MB | MAP_NORESERVE, -1, 0);
+	char line[256];
+	bool within = false, hidden = false;
+	FILE *maps;
+
+	if (memory == MAP_FAILED)
+		skip();
+	assert_int_equal(rte_extmem_register(memory, 2 * page, NULL, 0, page), 0);
+	assert_true(esp_crypto_hide(memory + page + 4096 + 64, 8192));
+	maps = fopen("/proc/self/smaps", "re");
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps) != NULL) {
+		uintptr_t from, to;
+
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			within = from == (uintptr_t)memory + page;
+		else if (within && strncmp(line, "VmFlags:", 8) == 0)
+			hidden = strstr(line, " dd") != NULL;
+	}
+	fclose(maps);
+	assert_true(hidden);
+	assert_int_equal(rte_extmem_unregister(memory, 2 * page), 0);
+	munmap(memory, 2 * page);
+}
+
 /* With the same keys, after an end in order and after a crash: numbers and IVs go on above what was used. */
 static void
 test_restart(void **state)
@@ -360,6 +427,8 @@ main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_rotation, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_return, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_huge_pages, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_iv, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_state, setup, teardown),

@@ -105,6 +105,14 @@ mock_newest(struct mock *mock, enum one_msg_type type)
 	return id;
 }
 
+void
+mock_number(struct mock *mock, uint32_t id)
+{
+	pthread_mutex_lock(&mock->lock);
+	mock->last_id = id - 1;
+	pthread_mutex_unlock(&mock->lock);
+}
+
 static void
 wake(struct mock_client *client, uint16_t number)
 {

@@ -81,6 +81,8 @@ bool mock_last(struct mock *mock, enum one_msg_type type, struct one_msg *out);
 /* Id of the newest object that such a request made (PZ, CQ, QP, LISTEN, REGION_ADD, MR, MW, SRQ,
  * RSM_PUBLISH: the segment, RSM_CONNECT: the queue pair); 0: none. */
 uint32_t mock_newest(struct mock *mock, enum one_msg_type type);
+/* The next object gets this id, which none has: the data plane uses places again. */
+void mock_number(struct mock *mock, uint32_t id);
 
 /* ---- the engine's side of rings ---- */
 

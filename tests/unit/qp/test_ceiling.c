@@ -122,6 +122,65 @@ test_bytes_of_frames(void **state)
 }
 
 static void
+post_read(struct side *s, uint32_t pair, uint32_t len)
+{
+	struct one_wqe *wqe = pair_send(&s->from[pair]);
+	const struct mem_region *region = &s->memory.region;
+
+	wqe->op = ONE_OP_READ;
+	wqe->num_sge = 1;
+	wqe->length = len;
+	wqe->remote_addr = region->va;
+	wqe->rkey = region->key;
+	wqe->cookie = pair;
+	wqe->sge = (struct one_sge){.addr = region->va, .len = len, .lkey = region->key};
+	pair_commit_send(&s->from[pair]);
+}
+
+/* What has been read without a ceiling is no debt by a later one. */
+static void
+test_reads_before(void **state)
+{
+	static const uint64_t rate = 4 << 20, frame = 1024 + 58 + 16;
+	struct one_cqe cqe;
+
+	begin_both(&(struct engine_share){.weight = 1}, 2, 1024, false);
+	for (uint32_t i = 0; i < 16; i++) {
+		cqe.type = 0;
+		post_read(&side[0], 0, LONG);
+		for (uint32_t j = 0; j < STEPS && !ring_poll(&side[0].sends, &cqe); j++)
+			step();
+		assert_int_equal(cqe.type, ONE_CQE_SEND);
+		assert_int_equal(cqe.status, ONE_STATUS_SUCCESS);
+	}
+	engine_user_set(user, &(struct engine_share){.weight = 1, .max_bytes = rate});
+	done_in_a_second(2);
+	assert_within(done_in_a_second(2), rate / frame);
+	end_both();
+}
+
+/* A user that is held for longer than eight timeouts of its connections, at both of their ends: none of them
+ * breaks, since nothing could go out again. */
+static void
+test_long_pause(void **state)
+{
+	begin_both(&(struct engine_share){.weight = 1, .max_bytes = 1 << 20}, 2, 1024, false);
+	for (int i = 0; i < 2; i++)
+		side[i].pairs = 1; /* that write; the other reads */
+	for (uint32_t i = 0; i < 6; i++) {
+		for (int j = 0; j < 2; j++) {
+			post_read(&side[j], 1, LONG);
+			side[j].open[1]++;
+		}
+		done_in_a_second(2);
+	}
+	assert_true(engine.core[0]->stats.held > 0);
+	for (int i = 0; i < 2; i++)
+		side[i].pairs = 2;
+	end_both();
+}
+
+static void
 test_both_ceilings(void **state)
 {
 	begin_both(&(struct engine_share){.weight = 1, .max_ops = 2000, .max_bytes = 1 << 30}, 2, 65536,
@@ -201,6 +260,8 @@ main(void)
 		cmocka_unit_test(test_ops),
 		cmocka_unit_test(test_bytes),
 		cmocka_unit_test(test_bytes_of_frames),
+		cmocka_unit_test(test_reads_before),
+		cmocka_unit_test(test_long_pause),
 		cmocka_unit_test(test_both_ceilings),
 		cmocka_unit_test(test_changes),
 		cmocka_unit_test(test_sleep),

@@ -90,6 +90,23 @@ test_silent_peer(void **state)
 		end(&side[j]);
 }
 
+/* What a connection had in flight when it broke will never be acknowledged, and is in flight no more. */
+static void
+test_broken(void **state)
+{
+	struct memory forbidden;
+
+	begin(&side[0], 1, 512, false);
+	forbidden = side[0].memory;
+	forbidden.region.key ^= 1;
+	post_write(&side[0].from[0], &side[0].memory, &forbidden, 512, 0);
+	for (uint32_t i = 1; i < MAX_WR; i++)
+		post_write(&side[0].from[0], &side[0].memory, &side[0].memory, 512, 0);
+	TURN_UNTIL(side[0].from[0].failed == 1);
+	assert_int_equal(side[0].app.client->share.flight, 0);
+	end(&side[0]);
+}
+
 /* What others leave is for whoever wants it, and past turns give no claim. */
 static void
 test_alone(void **state)
@@ -141,9 +158,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_local),         cmocka_unit_test(test_by_frames),
-		cmocka_unit_test(test_silent_peer),   cmocka_unit_test(test_alone),
-		cmocka_unit_test(test_all_doorbells),
+		cmocka_unit_test(test_local),       cmocka_unit_test(test_by_frames),
+		cmocka_unit_test(test_silent_peer), cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_alone),       cmocka_unit_test(test_all_doorbells),
 	};
 
 	return cmocka_run_group_tests(tests, group_start, group_stop);

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Each object: made, refused with the right errno, busy while it is used, and posted and polled. */
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
 
 #include "fixture.h"
+#include "verbs/qp/qp.h"
 
 static void
 test_device(void **state)
@@ -56,6 +63,33 @@ test_no_device(void **state)
 	assert_null(list[0]);
 	ibv_free_device_list(list);
 	mock_revive(f->mock);
+}
+
+/* More ports with each answer. */
+static bool
+answer_port(struct mock *mock, const struct one_msg *msg, const int *fds, uint32_t num_fds,
+	    struct one_reply *reply, void *user)
+{
+	reply->port.num_ports = 2 * (msg->port_query.port + 1);
+	reply->port.name[0] = (char)('a' + msg->port_query.port);
+	return msg->port_query.port < 32;
+}
+
+/* A list has as many devices as it was made for. */
+static void
+test_growing(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_device **list;
+	int num = 0;
+
+	mock_on(f->mock, ONE_MSG_PORT, answer_port, NULL);
+	list = ibv_get_device_list(&num);
+	assert_non_null(list);
+	assert_int_equal(num, 2);
+	assert_string_equal(ibv_get_device_name(list[1]), "b");
+	assert_null(list[2]);
+	ibv_free_device_list(list);
 }
 
 static void
@@ -131,6 +165,14 @@ test_limits(void **state)
 	assert_int_equal(ibv_query_srq(srq, &srq_attr), 0);
 	assert_int_equal(srq_attr.srq_limit, 2);
 	assert_int_equal(srq_attr.max_wr, 4);
+	/* What is refused changes nothing, and what is not in the mask is not looked at. */
+	mock_refuse(f->mock, ONE_MSG_SRQ_LIMIT, -ENOMEM, ONE_SUBJECT_MEMORY, 0, 1);
+	srq_attr.srq_limit = 3;
+	assert_int_equal(ibv_modify_srq(srq, &srq_attr, IBV_SRQ_LIMIT), ENOMEM);
+	srq_attr.srq_limit = 5;
+	assert_int_equal(ibv_modify_srq(srq, &srq_attr, 0), 0);
+	assert_int_equal(ibv_query_srq(srq, &srq_attr), 0);
+	assert_int_equal(srq_attr.srq_limit, 2);
 	init = default_init(f);
 	init.srq = srq;
 	assert_int_equal(ibv_destroy_qp(f->qp), 0);
@@ -267,6 +309,65 @@ test_atomics_and_inline(void **state)
 	assert_true(mock_mr_of_key(f->mock, pieces[0].lkey) != 0);
 }
 
+/* A list that is said to be longer than the queue takes is refused, not read; a bind has none. */
+static void
+test_sges_unread(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_sge *last = (void *)(pages + 4096 - sizeof(*last));
+	struct ibv_recv_wr recv = {.sg_list = last, .num_sge = INT_MAX}, *bad_recv = NULL;
+	struct ibv_send_wr send = {.opcode = IBV_WR_SEND, .sg_list = last, .num_sge = INT_MAX}, *bad = NULL;
+
+	assert_ptr_not_equal(pages, MAP_FAILED);
+	assert_int_equal(mprotect(pages + 4096, 4096, PROT_NONE), 0);
+	bring(f, IBV_QPS_RTS);
+	assert_int_equal(ibv_post_send(f->qp, &send, &bad), EINVAL);
+	assert_ptr_equal(bad, &send);
+	assert_int_equal(ibv_post_recv(f->qp, &recv, &bad_recv), EINVAL);
+	assert_ptr_equal(bad_recv, &recv);
+	send.opcode = IBV_WR_LOCAL_INV;
+	send.sg_list = (void *)(pages + 4096);
+	send.num_sge = 1;
+	assert_int_equal(ibv_post_send(f->qp, &send, &bad), 0);
+	munmap(pages, 8192);
+}
+
+/* Each unfinished request has a place for its inline data, also when their count begins anew. */
+static void
+test_inline_places(void **state)
+{
+	struct fixture *f = *state, small = *f;
+	struct ibv_qp_init_attr init = default_init(f);
+	uint8_t data[100];
+	struct ibv_sge sge = {.addr = (uintptr_t)data, .length = sizeof(data)};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_INLINE,
+				 .sg_list = &sge,
+				 .num_sge = 1},
+			   *bad;
+	struct one_sge pieces[3][ONE_MAX_SGE];
+	struct one_wqe wqe;
+	struct one_qp *ring;
+
+	init.cap.max_send_wr = 3;
+	small.qp = ibv_create_qp(f->pd, &init);
+	assert_non_null(small.qp);
+	small.qp_id = mock_newest(f->mock, ONE_MSG_QP_CREATE);
+	bring(&small, IBV_QPS_RTS);
+	ring = &TO(qp, small.qp)->ring;
+	ring->sq_posted = ring->sq_done_seen = UINT32_MAX;
+	for (uint8_t i = 0; i < 3; i++) {
+		memset(data, i, sizeof(data));
+		assert_int_equal(ibv_post_send(small.qp, &wr, &bad), 0);
+	}
+	for (int i = 0; i < 3; i++) {
+		assert_true(mock_take(f->mock, small.qp_id, false, &wqe, pieces[i]));
+		assert_int_equal(*(const uint8_t *)(uintptr_t)pieces[i][0].addr, i);
+	}
+	assert_int_equal(ibv_destroy_qp(small.qp), 0);
+}
+
 /* ---- completions ---- */
 
 static void
@@ -330,6 +431,101 @@ test_events(void **state)
 	assert_int_equal(ibv_poll_cq(f->recv_cq, 1, &wc), 0);
 }
 
+/* Events of a CQ that has gone make the descriptor readable no more: nobody would get them. */
+static void
+test_events_of_gone(void **state)
+{
+	struct fixture *f = *state;
+	struct one_cqe cqe = {.object = f->qp_id, .type = ONE_CQE_RECV, .flags = ONE_CQE_NOTIFY};
+	struct ibv_cq *gone[2], *cq;
+	uint32_t id[2];
+	void *context;
+
+	for (int i = 0; i < 2; i++) {
+		gone[i] = ibv_create_cq(f->context, 4, NULL, f->channel, 0);
+		assert_non_null(gone[i]);
+		id[i] = mock_newest(f->mock, ONE_MSG_CQ_CREATE);
+		assert_int_equal(ibv_req_notify_cq(gone[i], 0), 0);
+	}
+	/* Before and behind one that stays. */
+	assert_int_equal(ibv_req_notify_cq(f->recv_cq, 0), 0);
+	assert_true(mock_cqe(f->mock, id[0], &cqe));
+	receive(f, 1, 0);
+	assert_true(mock_cqe(f->mock, id[1], &cqe));
+	assert_int_equal(ibv_destroy_cq(gone[1]), 0);
+	assert_int_equal(ibv_destroy_cq(gone[0]), 0);
+	assert_true(readable(f->channel->fd));
+	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), 0);
+	assert_ptr_equal(cq, f->recv_cq);
+	ibv_ack_cq_events(cq, 1);
+	assert_false(readable(f->channel->fd));
+	/* and one alone */
+	cq = ibv_create_cq(f->context, 4, NULL, f->channel, 0);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	assert_true(mock_cqe(f->mock, mock_newest(f->mock, ONE_MSG_CQ_CREATE), &cqe));
+	assert_true(readable(f->channel->fd));
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_false(readable(f->channel->fd));
+}
+
+static _Atomic int handled;
+
+static void
+on_signal(int number)
+{
+	handled++;
+}
+
+struct waiter {
+	struct fixture *f;
+	pthread_t thread;
+	_Atomic bool ended;
+};
+
+/* Interrupts who waits for an event, until it has ended or there is one. */
+static void *
+interrupt(void *arg)
+{
+	const struct timespec moment = {.tv_nsec = 1000000};
+	struct waiter *waiter = arg;
+
+	while (!waiter->ended && handled < 50) {
+		pthread_kill(waiter->thread, SIGUSR1);
+		nanosleep(&moment, NULL);
+	}
+	if (!waiter->ended)
+		receive(waiter->f, 1, 0);
+	return NULL;
+}
+
+/* Handlers with SA_RESTART are not noticed by who waits, others end it. */
+static void
+test_events_and_signals(void **state)
+{
+	for (int restarts = 0; restarts <= 1; restarts++) {
+		struct sigaction action = {.sa_handler = on_signal, .sa_flags = restarts ? SA_RESTART : 0};
+		struct waiter waiter = {.f = *state, .thread = pthread_self()};
+		struct ibv_cq *cq;
+		pthread_t thread;
+		void *context;
+		int result, error;
+
+		handled = 0;
+		assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+		assert_int_equal(ibv_req_notify_cq(waiter.f->recv_cq, 0), 0);
+		assert_int_equal(pthread_create(&thread, NULL, interrupt, &waiter), 0);
+		result = ibv_get_cq_event(waiter.f->channel, &cq, &context);
+		error = errno;
+		waiter.ended = true;
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		if (result == 0)
+			ibv_ack_cq_events(cq, 1);
+		assert_int_equal(result, restarts ? 0 : -1);
+		if (!restarts)
+			assert_int_equal(error, EINTR);
+	}
+}
+
 /* RESET forgets what was completed, of this queue pair. */
 static void
 test_reset(void **state)
@@ -357,6 +553,55 @@ test_reset(void **state)
 	receive(&of_other, 5, 0);
 	assert_int_equal(ibv_destroy_qp(other), 0);
 	assert_int_equal(ibv_poll_cq(f->recv_cq, 8, wc), 0);
+}
+
+static void *
+destroy(void *qp)
+{
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	return NULL;
+}
+
+/* A queue pair that takes the place of one which is still being destroyed has its completions. */
+static void
+test_place_again(void **state)
+{
+	struct fixture *f = *state, next = *f;
+	struct ibv_cq_init_attr_ex cq_init = {.cqe = 4, .wc_flags = IBV_WC_STANDARD_FLAGS};
+	struct ibv_qp_init_attr init = default_init(f);
+	struct ibv_poll_cq_attr poll_attr = {0};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(f->context, &cq_init);
+	struct one_cqe cqe = {.type = ONE_CQE_RECV, .flags = ONE_CQE_NOTIFY, .op = ONE_OP_RECV};
+	uint32_t freed = mock_count(f->mock, ONE_MSG_QP_FREE),
+		 cq_id = mock_newest(f->mock, ONE_MSG_CQ_CREATE);
+	pthread_t thread;
+	struct ibv_qp *qp;
+	struct ibv_wc wc;
+
+	assert_non_null(cq);
+	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(cq);
+	qp = ibv_create_qp(f->pd, &init);
+	assert_non_null(qp);
+	cqe.object = mock_newest(f->mock, ONE_MSG_QP_CREATE);
+	assert_true(mock_cqe(f->mock, cq_id, &cqe));
+	/* While its ring is being read it is not forgotten. */
+	assert_int_equal(ibv_start_poll(cq, &poll_attr), 0);
+	assert_int_equal(pthread_create(&thread, NULL, destroy, qp), 0);
+	while (mock_count(f->mock, ONE_MSG_QP_FREE) == freed)
+		sched_yield();
+	mock_number(f->mock, cqe.object + ONE_QPS_MAX);
+	init = default_init(f);
+	next.qp = ibv_create_qp(f->pd, &init);
+	assert_non_null(next.qp);
+	next.qp_id = mock_newest(f->mock, ONE_MSG_QP_CREATE);
+	assert_int_equal(next.qp_id % ONE_QPS_MAX, cqe.object % ONE_QPS_MAX);
+	ibv_end_poll(cq);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	receive(&next, 1, 0);
+	assert_int_equal(ibv_poll_cq(f->recv_cq, 1, &wc), 1);
+	assert_int_equal(wc.qp_num, next.qp->qp_num);
+	assert_int_equal(ibv_destroy_qp(next.qp), 0);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
 static void
@@ -406,10 +651,14 @@ test_async(void **state)
 	}
 	cqe.object = f->qp_id;
 	cqe.status = ONE_ASYNC_SQ_DRAINED;
-	/* One that was not got when its object goes is not waited for. */
+	/* One that was not got when its object goes is not waited for, nor does it make the descriptor
+	 * readable, as it does when only another object goes. */
 	assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &cqe));
+	assert_int_equal(ibv_destroy_cq(ibv_create_cq(f->context, 4, NULL, NULL, 0)), 0);
+	assert_true(readable(f->context->async_fd));
 	assert_int_equal(ibv_destroy_qp(f->qp), 0);
 	f->qp = NULL;
+	assert_false(readable(f->context->async_fd));
 	assert_int_equal(ibv_get_async_event(f->context, &event), -1);
 	/* The data plane's end. */
 	mock_kill(f->mock);
@@ -427,13 +676,19 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_device),
 		T(test_no_device),
+		T(test_growing),
 		T(test_memory),
 		T(test_limits),
 		T(test_post_states),
 		T(test_post_send),
 		T(test_atomics_and_inline),
+		T(test_sges_unread),
+		T(test_inline_places),
 		T(test_events),
+		T(test_events_of_gone),
+		T(test_events_and_signals),
 		T(test_reset),
+		T(test_place_again),
 		T(test_async),
 	};
 

@@ -4,9 +4,12 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
+#include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fixture.h"
@@ -35,7 +38,7 @@ answer(struct mock *m, const struct one_msg *msg, const int *fds, uint32_t num_f
 		mock_connected(m, qp, "welcome", 7);
 	else
 		mock_conn_event(m, qp, outcome);
-	return false;
+	return true; /* not CONNECTING */
 }
 
 /* Devices stay open for the life of the process, and so does the mock. */
@@ -133,10 +136,18 @@ test_failures(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
 		struct rdma_cm_id *id = active();
+		struct ibv_qp_init_attr init;
+		struct ibv_qp_attr attr;
 
 		outcome = ends[i].end;
+		assert_int_equal(ibv_post_send(id->qp, &wr, &bad), EINVAL);
 		assert_fails(rdma_connect(id, NULL), ends[i].error);
+		/* Its queue pair is in ERR, where requests are flushed. */
+		assert_int_equal(ibv_query_qp(id->qp, &attr, IBV_QP_STATE, &init), 0);
+		assert_int_equal(attr.qp_state, IBV_QPS_ERR);
+		assert_int_equal(ibv_post_send(id->qp, &wr, &bad), 0);
 		rdma_destroy_ep(id);
 	}
 	outcome = ONE_CONN_ESTABLISHED;
@@ -244,6 +255,100 @@ test_migrate(void **state)
 	assert_int_equal(rdma_destroy_id(other), 0);
 	rdma_destroy_event_channel(a);
 	rdma_destroy_event_channel(b);
+}
+
+/* Requests that nobody has got yet go along with their listener, whose old channel may end then. */
+static void
+test_migrate_listener(void **state)
+{
+	struct rdma_event_channel *a = rdma_create_event_channel(), *b = rdma_create_event_channel();
+	struct ibv_qp_init_attr init = small();
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *listen, *id;
+	uint32_t number;
+
+	listen = listener(0, NULL, &number);
+	assert_int_equal(rdma_migrate_id(listen, a), 0);
+	mock_request(mock, number, 7000, NULL, 0);
+	while (!readable(a)) /* the thread that reads the ring puts it there */
+		sched_yield();
+	assert_int_equal(rdma_migrate_id(listen, b), 0);
+	rdma_destroy_event_channel(a);
+	assert_int_equal(rdma_get_cm_event(b, &event), 0);
+	assert_int_equal(event->event, RDMA_CM_EVENT_CONNECT_REQUEST);
+	id = event->id;
+	rdma_ack_cm_event(event);
+	assert_ptr_equal(id->channel, b);
+	assert_int_equal(rdma_create_qp(id, NULL, &init), 0);
+	assert_int_equal(rdma_accept(id, NULL), 0);
+	assert_int_equal(rdma_get_cm_event(b, &event), 0);
+	assert_int_equal(event->event, RDMA_CM_EVENT_ESTABLISHED);
+	rdma_ack_cm_event(event);
+	rdma_destroy_ep(id);
+	rdma_destroy_ep(listen);
+	rdma_destroy_event_channel(b);
+}
+
+static _Atomic int handled;
+
+static void
+on_signal(int number)
+{
+	handled++;
+}
+
+struct waiter {
+	pthread_t thread;
+	struct rdma_cm_id *id;
+	_Atomic bool ended;
+};
+
+/* Interrupts who waits for an event, until it has ended or there is one. */
+static void *
+interrupt(void *arg)
+{
+	const struct timespec moment = {.tv_nsec = 1000000};
+	struct waiter *waiter = arg;
+
+	while (!waiter->ended && handled < 50) {
+		pthread_kill(waiter->thread, SIGUSR1);
+		nanosleep(&moment, NULL);
+	}
+	if (!waiter->ended)
+		rdma_resolve_route(waiter->id, 1000);
+	return NULL;
+}
+
+/* Handlers with SA_RESTART are not noticed by who waits, others are. */
+static void
+test_signals(void **state)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id = active();
+
+	assert_int_equal(rdma_migrate_id(id, channel), 0);
+	for (int restarts = 0; restarts <= 1; restarts++) {
+		struct sigaction action = {.sa_handler = on_signal, .sa_flags = restarts ? SA_RESTART : 0};
+		struct waiter waiter = {.thread = pthread_self(), .id = id};
+		pthread_t thread;
+		int result, error;
+
+		handled = 0;
+		assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+		assert_int_equal(pthread_create(&thread, NULL, interrupt, &waiter), 0);
+		result = rdma_get_cm_event(channel, &event);
+		error = errno;
+		waiter.ended = true;
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		assert_int_equal(result, restarts ? 0 : -1);
+		if (restarts)
+			rdma_ack_cm_event(event);
+		else
+			assert_int_equal(error, EINTR);
+	}
+	rdma_destroy_ep(id);
+	rdma_destroy_event_channel(channel);
 }
 
 static void
@@ -611,15 +716,44 @@ test_port_space_ib(void **state)
 	rdma_freeaddrinfo(info);
 }
 
-/* The last test: the device does not come back. */
+/* Who listens hears of the loss of a device; when its data plane has come back, new ids connect and are
+ * connected to by the channel that was there. */
 static void
 test_loss(void **state)
 {
-	struct rdma_cm_id *id = active();
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = active(), *listen, *asked;
+	struct rdma_cm_event *event;
+	uint32_t number;
 
-	mock_kill(mock);
-	assert_int_equal(rdma_connect(id, NULL), -1);
+	listen = listener(0, NULL, &number);
+	assert_int_equal(rdma_migrate_id(listen, channel), 0);
+	for (int again = 0; again < 2; again++) {
+		mock_kill(mock);
+		assert_int_equal(rdma_connect(id, NULL), -1);
+		rdma_destroy_ep(id);
+		assert_int_equal(rdma_get_cm_event(channel, &event), 0);
+		assert_int_equal(event->event, RDMA_CM_EVENT_DEVICE_REMOVAL);
+		assert_ptr_equal(event->id, listen);
+		rdma_ack_cm_event(event);
+		rdma_destroy_ep(listen);
+		mock_revive(mock);
+		id = active();
+		assert_int_equal(rdma_connect(id, NULL), 0);
+		rdma_destroy_ep(id);
+		id = active();
+		listen = listener(0, NULL, &number);
+		assert_int_equal(rdma_migrate_id(listen, channel), 0);
+		mock_request(mock, number, 7000, NULL, 0);
+		assert_int_equal(rdma_get_cm_event(channel, &event), 0);
+		assert_int_equal(event->event, RDMA_CM_EVENT_CONNECT_REQUEST);
+		asked = event->id;
+		rdma_ack_cm_event(event);
+		assert_int_equal(rdma_destroy_id(asked), 0);
+	}
 	rdma_destroy_ep(id);
+	rdma_destroy_ep(listen);
+	rdma_destroy_event_channel(channel);
 }
 
 int
@@ -631,6 +765,8 @@ main(void)
 		cmocka_unit_test(test_passive),
 		cmocka_unit_test(test_backlog),
 		cmocka_unit_test(test_migrate),
+		cmocka_unit_test(test_migrate_listener),
+		cmocka_unit_test(test_signals),
 		cmocka_unit_test(test_srq),
 		cmocka_unit_test(test_end_without_qp),
 		cmocka_unit_test(test_addrinfo),

@@ -12,10 +12,11 @@
 #include <unistd.h>
 
 #include <jansson.h>
+#include <rte_log.h>
 
 #include "attach.h"
 #include "config/ctl_path.h"
-#include "control/ctl/request.h"
+#include "control/ctl/internal.h"
 
 #define ROOM 70000u
 
@@ -197,6 +198,26 @@ test_lists(void **state)
 	forget_events();
 }
 
+/* Of a request that is refused for that reason: the words of the reason do not become words of the log. */
+static void
+assert_logs_one_text(int fd, const char *request, const char *reason)
+{
+	char line[2048], *text = NULL;
+	FILE *log = tmpfile();
+
+	assert_non_null(log);
+	rte_openlog_stream(log);
+	assert_refused(fd, request, reason);
+	rte_openlog_stream(NULL);
+	rewind(log);
+	while (text == NULL && fgets(line, sizeof(line), log) != NULL)
+		if (strstr(line, "event=change_refused") != NULL)
+			text = strstr(line, " text=\"");
+	fclose(log);
+	assert_non_null(text);
+	assert_string_equal(strchr(text + strlen(" text=\""), '"'), "\"\n");
+}
+
 static void
 test_changes(void **state)
 {
@@ -216,6 +237,10 @@ test_changes(void **state)
 	/* What a caller writes does not reach a terminal or the log as it is. */
 	assert_refused(fd, "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"\\u001b[2J\\u00e4\"}",
 		       "?[2J??");
+	assert_logs_one_text(fd,
+			     "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"x\\\" event=command "
+			     "pid=1 text=\\\"\"}",
+			     "x\" event=command");
 	assert_int_equal(config.num_peers, 1);
 	json_decref(ask(fd, "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"192.0.2.9\"}"));
 	assert_int_equal(count(fd, "peers", ""), 2);
@@ -233,6 +258,63 @@ test_changes(void **state)
 	assert_ended(&app);
 	app_close(&app);
 	close(fd);
+	assert_clean();
+}
+
+static int gate[2];
+
+static void
+wait_at_gate(const struct config *next)
+{
+	char byte;
+
+	(void)next;
+	while (read(gate[0], &byte, 1) < 0 && errno == EINTR)
+		;
+}
+
+static void
+open_gate(void)
+{
+	assert_int_equal(write(gate[1], "", 1), 1);
+}
+
+/* While a change is being made others are refused and all else is served, though who wants it has gone. */
+static void
+test_one_change_at_a_time(void **state)
+{
+	const char reload[] = "{\"command\": \"reload\"}", busy[] = "another change is being made";
+	int first = dial(), second = dial();
+	json_t *answer;
+	bool ended = false;
+
+	assert_int_equal(pipe(gate), 0);
+	ctl_source.examine = wait_at_gate;
+	for (int gone = 0; gone < 2; gone++) {
+		assert_int_equal(send(first, reload, strlen(reload), MSG_NOSIGNAL), (ssize_t)strlen(reload));
+		/* The second's is read after the first's: that one's answer waits for the gate. */
+		assert_serves();
+		assert_refused(second, reload, busy);
+		assert_refused(second, "{\"command\": \"peer-remove\", \"node\": 2}", busy);
+		assert_serves();
+		if (gone)
+			close(first);
+		open_gate();
+		if (gone)
+			continue;
+		answer = hear(first);
+		assert_non_null(strstr(json_string_value(json_object_get(answer, "error")), "no port"));
+		json_decref(answer);
+	}
+	while (!ended) {
+		answer = ask(second, "{\"command\": \"peer-remove\", \"node\": 40}");
+		ended = strstr(json_string_value(json_object_get(answer, "error")), busy) == NULL;
+		json_decref(answer);
+	}
+	ctl_source.examine = NULL;
+	close(second);
+	close(gate[0]);
+	close(gate[1]);
 	assert_clean();
 }
 
@@ -525,10 +607,15 @@ int
 ctl_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lists),       cmocka_unit_test(test_changes),
-		cmocka_unit_test(test_share),       cmocka_unit_test(test_rubbish),
-		cmocka_unit_test(test_descriptors), cmocka_unit_test(test_deaf),
-		cmocka_unit_test(test_crowd),       cmocka_unit_test(test_group_taken_away),
+		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_one_change_at_a_time),
+		cmocka_unit_test(test_share),
+		cmocka_unit_test(test_rubbish),
+		cmocka_unit_test(test_descriptors),
+		cmocka_unit_test(test_deaf),
+		cmocka_unit_test(test_crowd),
+		cmocka_unit_test(test_group_taken_away),
 		cmocka_unit_test(test_metrics),
 	};
 

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""onesidectl, beside a data plane that answers as it is told to: what it asks, says and returns.
+
+Usage: test_onesidectl.py ONESIDECTL"""
+import json
+import os
+import pty
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+
+ONESIDECTL = sys.argv[1]
+EDGE = {"edge": {"time_ns": 1, "object": "attachment", "id": 1, "from": "a", "to": "b", "why": "c", "allowed": True}}
+
+
+class DataPlane:
+    """Answers each request by answer(request), a list of packets; None among them ends the connection."""
+
+    def __init__(self, path, answer):
+        self.asked, self.answer = [], answer
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.bind(path)
+        self.listener.listen()
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+
+    def serve(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:  # the end
+                return
+            with connection:
+                try:
+                    self.converse(connection)
+                except ConnectionError:
+                    pass
+
+    def converse(self, connection):
+        while packet := connection.recv(65536):
+            request = json.loads(packet)
+            self.asked.append(request)
+            for answer in self.answer(request):
+                if answer is None:
+                    return
+                connection.send(json.dumps(answer).encode())
+
+    def end(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
+        self.listener.close()
+
+
+def empty(request):
+    """As a data plane of which nothing can be told."""
+    if request["command"] == "trace":
+        return [{"done": "tracing"}, EDGE, EDGE, None]
+    if request["command"] == "metrics":
+        return [{"metrics": "# EOF\n"}]
+    what = request.get("what")
+    return [{"done": "it is done"}] if what is None else [{what: [{}] if what in ("version", "ports") else []}]
+
+
+def run(words, output=subprocess.PIPE, answer=empty):
+    """Status, output and errors of the command, and what it has asked."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "ctl")
+        plane = DataPlane(path, answer)
+        try:
+            done = subprocess.run([ONESIDECTL, "--socket", path, *words], stdin=subprocess.DEVNULL, stdout=output,
+                                  stderr=subprocess.PIPE, timeout=100)
+        finally:
+            plane.end()
+    return done.returncode, done.stdout, done.stderr.decode(errors="replace"), plane.asked
+
+
+def check(words, status, says, asks=None, **more):
+    returned, _, errors, asked = run(words, **more)
+    if returned != status or says not in errors:
+        sys.exit(f"{words}: status {returned}, {errors!r}; not {status}, {says!r}")
+    if asks is not None and asked != asks:
+        sys.exit(f"{words}: it has asked {asked}, not {asks}")
+
+
+# A word that cannot be asked with is not left out: what remains would ask for something else.
+for words in ([b"log", b"level", b"\xff", b"debug"], [b"log", b"level", b"\xff"], [b"show", b"clients", b"port=\xff"],
+              [b"show", b"clients", b"peer=192.0.2.\xff"], [b"peer", b"add", b"3", b"\xff"],
+              [b"peer", b"add", b"3", b"192.0.2.3", b"port=\xff"], [b"capture", b"port=\xff"], [b"capture", b"file=\xff"]):
+    check(words, 2, "this is not UTF-8", asks=[])
+check(["log", "level", "oneside.*", "debug"], 0, "", asks=[{"command": "log-level", "level": "debug", "pattern": "oneside.*"}])
+check(["peer", "add", "3", "192.0.2.3", "port=p0"], 0, "",
+      asks=[{"command": "peer-add", "node": 3, "address": "192.0.2.3", "port": "p0"}])
+
+# What cannot be printed is no success.
+for words in (["--help"], ["--version"], ["show"], ["show", "clients"], ["show", "clients", "--json"], ["drain"],
+              ["reload", "--json"], ["metrics"], ["trace"], ["top", "count=1"], ["setup", "--dry-run"]):
+    with open("/dev/full", "wb") as full:
+        check(words, 1, "standard output: ", output=full)
+
+# A trace ends when there are as many edges as were asked for, and not before.
+check(["trace", "count=2"], 0, "tracing")
+check(["trace", "count=3"], 1, "has ended the connection")
+check(["trace"], 1, "has ended the connection")
+
+# One of another version, of which less can be told.
+for words, status in ((["show"], 0), (["show", "ports"], 0), (["top", "count=1"], 0), (["capture"], 1), (["capture", "port=p0"], 1)):
+    check(words, status, "")
+
+# A node is not cut off to another, nor is a line: its end would take what is proposed to the next question.
+check(["setup", "--dry-run", "--port", "memif", "--node", "1", "--peer", "00000063=192.0.2.2"], 1, "write NODE=ADDRESS")
+control, terminal = pty.openpty()
+with tempfile.TemporaryDirectory() as directory:
+    setup = subprocess.Popen([ONESIDECTL, "setup", "--output", os.path.join(directory, "oneside.conf")], stdin=terminal,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    os.write(control, b"x" * 511 + b"\n\x04")
+    told = setup.communicate(timeout=100)[0].decode()
+if told.count("no such NIC") != 1 or "Its own address" in told or "Driven by" in told or "the answers have ended" not in told:
+    sys.exit(f"setup, told a line of 511 bytes: {told}")
+
+# Help, manual page and completion have the same commands and lists.
+ROOT = os.path.join(os.path.dirname(__file__), "../../../..")
+with open(os.path.join(ROOT, "control/onesidectl/onesidectl.bash"), encoding="utf-8") as file:
+    completion = file.read()
+with open(os.path.join(ROOT, "doc/man/onesidectl.8"), encoding="utf-8") as file:
+    page = re.sub(r"\\f[BIR]", "", file.read())
+helped = run(["--help"])[1].decode()
+lists = re.search(r"local whats='(.*)'", completion)[1].split()
+commands = re.search(r"_onesidectl_offer (show .*) --socket", completion)[1].split()
+named = re.split(r"\.SS Names\n|\.SH PROTOCOL\n", page)[1]
+for what in lists:
+    check(["show", what], 0, "", asks=[{"command": "show", "what": what}])
+for text, where in ((helped.split("WHAT:")[1].split("top [")[0], "--help"), (named, "the names of JSON"), (page, "the list of show")):
+    if missing := [what for what in lists if not re.search(rf"\b{what}\b", text)]:
+        sys.exit(f"{where} lacks {missing}")
+if set(re.findall(r"(?m)^  ([a-z]+)\b", helped)) != set(commands):
+    sys.exit(f"completion has {commands}, and the help not the same")
+if missing := [command for command in commands if f"\n{command}" not in page]:
+    sys.exit(f"the manual page lacks {missing}")
