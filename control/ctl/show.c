@@ -41,7 +41,10 @@ struct entry_json {
 static void
 add_number(struct tell *tell, const char *name, uint64_t number)
 {
-	json_object_set_new(((struct entry_json *)tell)->object, name, json_integer((json_int_t)number));
+	/* A limit may be more than JSON's integers here; it is not to be less than nothing. */
+	json_int_t most = number < INT64_MAX ? (json_int_t)number : INT64_MAX;
+
+	json_object_set_new(((struct entry_json *)tell)->object, name, json_integer(most));
 }
 
 static void

@@ -361,15 +361,16 @@ static int
 listen_on(struct id *id, struct device *device)
 {
 	struct sockaddr *src = &id->base.route.addr.src_addr;
-	struct listening *l = calloc(1, sizeof(*l));
 	struct one_msg msg = {.type = ONE_MSG_LISTEN};
 	struct one_reply reply;
+	struct listening *l;
 	int error;
 
 	if (id->base.ps != RDMA_PS_TCP && addr_port(src) == 0)
 		return refused_because(
 			-EADDRNOTAVAIL, /* only that of TCP chooses */
 			"port = 0: only RDMA_PS_TCP chooses one; bind to an address with a port");
+	l = calloc(1, sizeof(*l));
 	if (l == NULL)
 		return -ENOMEM;
 	msg.listen.service = service_of(id, addr_port(src));

@@ -63,6 +63,19 @@ ibv_create_cq(struct ibv_context *base, int cqe, void *cq_context, struct ibv_co
 	return cq != NULL ? &cq->base : NULL;
 }
 
+/* From start_poll to end_poll a thread has the lock, and may arm the CQ or destroy a queue pair meanwhile. */
+static void
+let_nest(pthread_mutex_t *lock)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutex_destroy(lock);
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
 struct ibv_cq_ex *
 cq_create_ex(struct ibv_context *base, struct ibv_cq_init_attr_ex *attr)
 {
@@ -84,6 +97,7 @@ cq_create_ex(struct ibv_context *base, struct ibv_cq_init_attr_ex *attr)
 		    (int)attr->comp_vector);
 	if (cq == NULL)
 		return NULL;
+	let_nest(&cq->lock);
 	cq_calls(&cq->ex);
 	return &cq->ex;
 }

@@ -555,6 +555,38 @@ test_reset(void **state)
 	assert_int_equal(ibv_poll_cq(f->recv_cq, 8, wc), 0);
 }
 
+/* What completions tell may be acted upon before the batch ends. */
+static void
+test_within_batch(void **state)
+{
+	struct fixture *f = *state, other = *f;
+	struct ibv_cq_init_attr_ex cq_init = {
+		.cqe = 4, .channel = f->channel, .wc_flags = IBV_WC_STANDARD_FLAGS};
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+	struct ibv_poll_cq_attr poll_attr = {0};
+	struct ibv_qp_init_attr init = default_init(f);
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(f->context, &cq_init);
+
+	assert_non_null(cq);
+	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(cq);
+	other.recv_id = mock_newest(f->mock, ONE_MSG_CQ_CREATE);
+	other.qp = ibv_create_qp(f->pd, &init);
+	other.qp_id = mock_newest(f->mock, ONE_MSG_QP_CREATE);
+	assert_non_null(other.qp);
+	bring(&other, IBV_QPS_RTS);
+	for (uint64_t i = 1; i <= 3; i++)
+		receive(&other, i, 0);
+	assert_int_equal(ibv_start_poll(cq, &poll_attr), 0);
+	assert_int_equal(ibv_req_notify_cq(ibv_cq_ex_to_cq(cq), 0), 0);
+	assert_int_equal(ibv_next_poll(cq), 0);
+	assert_int_equal(cq->wr_id, 2);
+	assert_int_equal(ibv_modify_qp(other.qp, &reset, IBV_QP_STATE), 0);
+	assert_int_equal(ibv_destroy_qp(other.qp), 0);
+	assert_int_equal(ibv_next_poll(cq), ENOENT);
+	ibv_end_poll(cq);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
 static void *
 destroy(void *qp)
 {
@@ -688,6 +720,7 @@ main(void)
 		T(test_events_of_gone),
 		T(test_events_and_signals),
 		T(test_reset),
+		T(test_within_batch),
 		T(test_place_again),
 		T(test_async),
 	};

@@ -322,7 +322,9 @@ test_one_change_at_a_time(void **state)
 static void
 test_share(void **state)
 {
+	const uint64_t bytes = config.max_bytes_per_uid;
 	struct app app;
+	json_t *answer, *quota;
 	char why[256];
 	int fd = dial();
 
@@ -333,9 +335,15 @@ test_share(void **state)
 	assert_int_equal(config_set(&config, "user 0", "weight", "7", why, sizeof(why)), 0);
 	assert_int_equal(config_set(&config, "user 0", "max_ops", "12345", why, sizeof(why)), 0);
 	config.user[0].uid = geteuid();
+	config.max_bytes_per_uid = UINT64_MAX;
 	json_decref(ask(fd, "{\"command\": \"peer-add\", \"node\": 9, \"address\": \"192.0.2.9\"}"));
 	assert_int_equal(fake_share().weight, 7);
 	assert_int_equal(fake_share().max_ops, 12345);
+	config.max_bytes_per_uid = bytes;
+	answer = ask(fd, "{\"command\": \"show\", \"what\": \"quota\"}");
+	quota = json_array_get(json_object_get(answer, "quota"), 0);
+	assert_int_equal(json_integer_value(json_object_get(quota, "bytes_max")), INT64_MAX);
+	json_decref(answer);
 	config.num_users = 0;
 	json_decref(ask(fd, "{\"command\": \"peer-remove\", \"node\": 9}"));
 	assert_int_equal(fake_share().weight, 1);
