@@ -180,7 +180,7 @@ static int
 ipsec_init(const struct config *config, char *why, size_t why_len)
 {
 	struct esp_change *change;
-	int error = esp_init(why, why_len);
+	int error = esp_init(engine.num_cores, why, why_len);
 
 	if (error != 0 || config->num_ipsec == 0)
 		return error;

@@ -13,7 +13,6 @@
 #include <rte_mbuf_dyn.h>
 
 #include "config/secret.h"
-#include "dataplane/core/core.h"
 #include "dataplane/esp/frame.h"
 #include "dataplane/esp/keeper.h"
 #include "dataplane/esp/protected.h"
@@ -33,6 +32,7 @@ struct esp_change {
 };
 
 uint64_t esp_protected;
+static uint32_t num_cores; /* the thread that makes keys comes after them */
 
 static int refuse(const struct esp_change *change, const struct config_ipsec *ipsec, int error,
 		  const char *format, ...) __attribute__((format(printf, 4, 5)));
@@ -76,7 +76,7 @@ check_value(const uint8_t *key, uint32_t len, const uint8_t *salt, uint8_t check
 		return -ENOMEM;
 	memcpy(batch.nonce[0], salt, ESP_SALT_LEN);
 	esp_batch_add(&batch, text, sizeof(text), check);
-	esp_crypto_run(engine.num_cores, session, &batch);
+	esp_crypto_run(num_cores, session, &batch);
 	esp_crypto_free(session);
 	return batch.status[0] == 0 ? 0 : -EIO;
 }
@@ -280,7 +280,7 @@ static int
 open_all(struct esp_change *change)
 {
 	char sentence[400];
-	int error = esp_crypto_open(engine.num_cores, sentence, sizeof(sentence));
+	int error = esp_crypto_open(num_cores, sentence, sizeof(sentence));
 
 	if (error == 0)
 		error = esp_state_open(change->config->state, sentence, sizeof(sentence));
@@ -385,7 +385,7 @@ esp_change_commit(struct esp_change *change)
 /* ---- */
 
 int
-esp_init(char *why, size_t why_len)
+esp_init(uint32_t cores, char *why, size_t why_len)
 {
 	static const struct rte_mbuf_dynflag flag = {.name = "oneside_esp"};
 	int bit = rte_mbuf_dynflag_register(&flag);
@@ -395,6 +395,7 @@ esp_init(char *why, size_t why_len)
 		return -ENOSPC;
 	}
 	esp_protected = 1ull << bit;
+	num_cores = cores;
 	return 0;
 }
 

@@ -21,7 +21,7 @@ bool esp_change_commit(struct esp_change *change);
 void esp_change_abandon(struct esp_change *change); /* NULL: nothing */
 
 /* Before the first, and at the end when no core runs any more. */
-int esp_init(char *why, size_t why_len);
+int esp_init(uint32_t cores, char *why, size_t why_len);
 void esp_fini(void);
 
 #endif

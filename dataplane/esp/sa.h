@@ -32,17 +32,20 @@ struct esp_saved {
 };
 
 struct esp_sa {
+	/* What each frame needs, in one cache line. */
 	uint32_t spi;
 	bool outbound;
 	uint16_t port;
-	struct wire_addr local, peer;
 	uint8_t salt[ESP_SALT_LEN];
-	uint8_t check[ESP_CHECK_LEN]; /* tells keys apart, and tells nothing of them */
 	void *session;
 	uint64_t iv_base; /* IV less the sequence number; wraps */
-	uint64_t begun;   /* inbound: the window's highest at first */
 	_Atomic uint64_t soft_packets, soft_bytes, hard_packets,
 		hard_bytes; /* 0: none; reload changes them */
+
+	struct wire_addr local, peer;
+	uint64_t begun;               /* inbound: the window's highest at first */
+	uint8_t check[ESP_CHECK_LEN]; /* tells keys apart, and tells nothing of them */
+	char name[ONE_PORT_NAME];     /* of its section */
 
 	/* Written by cores, read by all. */
 	_Atomic uint64_t packets __rte_cache_aligned, bytes;
@@ -50,13 +53,18 @@ struct esp_sa {
 		next; /* outbound: the first number not used; inbound: one above the window's highest */
 	_Atomic uint64_t ceiling; /* outbound: numbers below it may be used; written by the keeper */
 	_Atomic uint64_t wake_at; /* the keeper is woken when `next` is here; UINT64_MAX: it has been */
-	_Atomic uint64_t dropped[ENGINE_ESP_DROP_MAX];
 	_Atomic bool told_soft, told_hard; /* the keeper has been woken for them, */
 	bool logged_soft, logged_hard;     /* and has told of them */
 	/* Inbound. */
 	_Atomic uint32_t owner; /* core */
 	struct esp_window window;
+
+	_Atomic uint64_t dropped[ENGINE_ESP_DROP_MAX];
 };
+_Static_assert(offsetof(struct esp_sa, local) <= RTE_CACHE_LINE_SIZE,
+	       "what each frame needs is one cache line");
+_Static_assert(offsetof(struct esp_sa, window.seen) - offsetof(struct esp_sa, packets) <= RTE_CACHE_LINE_SIZE,
+	       "so is what each frame changes, but for the window's bits");
 
 /* Takes `count` sequence numbers; 0: none are left at the moment, or a limit is reached. */
 uint64_t esp_sa_take(struct esp_sa *sa, uint32_t count, uint32_t bytes);

@@ -38,7 +38,7 @@ sessions_once(void)
 
 	if (sas[0].session != NULL)
 		return;
-	if (esp_crypto_open(why, sizeof(why)) != 0)
+	if (esp_crypto_open(engine.num_cores, why, sizeof(why)) != 0)
 		fuzz_fail(why);
 	for (uint32_t i = 0; i <= SENDERS; i++) {
 		bool outbound = i == SENDERS;
@@ -68,7 +68,7 @@ sa_begin(uint32_t index, uint64_t number)
 	esp_sa_begin(sa, &saved, 1);
 	if (sa->outbound)
 		esp_sa_allow(sa, CEILING);
-	esp_table_add_sa(&table, sa);
+	esp_table_add_sa(&table, sa, "peer");
 	if (sa->outbound)
 		return;
 	sender[index].sa = sa;
@@ -150,7 +150,7 @@ seal(const struct sent *sent, uint8_t *esp)
 	store_be32(batch.header[0], sa->spi);
 	store_be64(batch.header[0] + 4, sent->number);
 	esp_batch_add(&batch, esp + 16, sent->text_len, esp + 16 + sent->text_len);
-	esp_crypto_run(sent->from->session, &batch);
+	esp_crypto_run(engine.num_cores, sent->from->session, &batch);
 	if (batch.status[0] != 0)
 		fuzz_fail("it cannot be encrypted");
 }
