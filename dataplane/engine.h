@@ -216,7 +216,7 @@ enum engine_ud_drop {
 	ENGINE_UD_QKEY,       /* another Q_Key */
 	ENGINE_UD_NO_RECEIVE, /* no receive was posted */
 	ENGINE_UD_LENGTH,     /* longer than the path MTU, or than the receive */
-	ENGINE_UD_BUSY,       /* memory without mapping has not taken the one before, or takes none now */
+	ENGINE_UD_BUSY,       /* memory without mapping takes none now, or has not taken those before */
 	ENGINE_UD_DROP_MAX
 };
 

@@ -9,9 +9,10 @@
 #include "dataplane/compat/clock.h"
 
 #define STALE 256u /* looks after which an outcome that its party does not fetch is dropped for others */
+#define QUEUED REACH_SLOTS /* in the place of a slot: the queue of the party */
 
 struct reach_job {
-	struct reach_job *next; /* free ones */
+	struct reach_job *next; /* free ones; or the queue of the party, the last one's is the oldest */
 	struct reach *reach;
 	struct reach_party *party; /* NULL: its outcome is not wanted */
 	uint32_t slot, tag;
@@ -93,6 +94,17 @@ job_put(struct reach_job *job)
 	job->reach->free = job;
 }
 
+static void
+queue_add(struct reach_party *party, struct reach_job *job)
+{
+	job->next = job;
+	if (party->last != NULL) {
+		job->next = party->last->next;
+		party->last->next = job;
+	}
+	party->last = job;
+}
+
 static struct reach_job *
 job_get(struct reach *reach, struct reach_party *party, uint32_t slot)
 {
@@ -110,8 +122,24 @@ job_get(struct reach *reach, struct reach_party *party, uint32_t slot)
 	job->party = party;
 	job->slot = slot;
 	job->done = false;
-	party->job[slot] = job;
+	if (slot == QUEUED)
+		queue_add(party, job);
+	else
+		party->job[slot] = job;
 	return job;
+}
+
+/* No party's any more. */
+static void
+job_drop(struct reach_job *job)
+{
+	job->party = NULL;
+	if (job->done)
+		job_put(job);
+	else
+		/* Pairs with the load of the copy thread before it begins.  It is answered as any other. */
+		atomic_store_explicit(&job->reach->shm->request[job->sequence % ONE_COPIES].cancelled, 1,
+				      memory_order_release);
 }
 
 static void
@@ -166,13 +194,19 @@ reach_cancel(struct reach_party *party, uint32_t slot)
 	if (job == NULL)
 		return;
 	party->job[slot] = NULL;
-	job->party = NULL;
-	if (job->done)
-		job_put(job);
+	job_drop(job);
+}
+
+static struct reach_job *
+queue_take(struct reach_party *party)
+{
+	struct reach_job *job = party->last->next;
+
+	if (job == party->last)
+		party->last = NULL;
 	else
-		/* Pairs with the load of the copy thread before it begins.  It is answered as any other. */
-		atomic_store_explicit(&job->reach->shm->request[job->sequence % ONE_COPIES].cancelled, 1,
-				      memory_order_release);
+		party->last->next = job->next;
+	return job;
 }
 
 void
@@ -180,6 +214,8 @@ reach_leave(struct reach_party *party)
 {
 	for (uint32_t i = 0; i < REACH_SLOTS; i++)
 		reach_cancel(party, i);
+	while (party->last != NULL)
+		job_drop(queue_take(party));
 	if (party->starved != NULL) {
 		TAILQ_REMOVE(&party->starved->starved, party, link);
 		party->starved = NULL;
@@ -360,6 +396,60 @@ reach_atomic(struct reach_party *party, uint32_t slot, const struct mem_region *
 	return -EAGAIN;
 }
 
+/* ---- the queue of a party ---- */
+
+int
+reach_queue_scatter(struct reach_party *party, const struct mem_sge *sges, uint32_t num, const void *buffer,
+		    const void *note, uint32_t len)
+{
+	struct reach *reach = reach_of(sges, num);
+	struct one_copy_span span[ONE_MAX_SGE];
+	uint32_t num_spans, bytes;
+	struct reach_job *job;
+
+	if (reach == NULL || reach->detached || len > REACH_NOTE)
+		return -EFAULT;
+	bytes = spans_of(sges, num, span, &num_spans);
+	if (bytes == 0)
+		return -EFAULT;
+	job = job_new(reach, party, QUEUED, ONE_COPY_IN, 0, span, num_spans);
+	if (job == NULL)
+		return -EAGAIN;
+	memcpy(job->note, note, len);
+	memcpy(data_of(job), buffer, bytes);
+	submit(job, 0, 0);
+	return 0;
+}
+
+const void *
+reach_queue_first(const struct reach_party *party)
+{
+	return party->last != NULL ? party->last->next->note : NULL;
+}
+
+bool
+reach_queue_done(const struct reach_party *party)
+{
+	return party->last != NULL && party->last->next->done;
+}
+
+int
+reach_queue_end(struct reach_party *party, const struct mem_sge *sges, uint32_t num)
+{
+	struct reach_job *job = queue_take(party);
+	struct one_copy_span span[ONE_MAX_SGE];
+	int result = -EFAULT;
+	uint32_t num_spans;
+
+	if (job->done && reach_of(sges, num) == job->reach && spans_of(sges, num, span, &num_spans) != 0 &&
+	    is_same(job, ONE_COPY_IN, 0, span, num_spans))
+		result = job->result;
+	if (result == 0)
+		move_mapped(sges, num, data_of(job), false);
+	job_drop(job);
+	return result;
+}
+
 /* ---- what has been answered ---- */
 
 static bool
@@ -423,14 +513,18 @@ collect(struct reach *reach, reach_wake *wake, void *context)
 	return head_of(reach) - before;
 }
 
-/* A free job for one that waits: outcomes that are not fetched are dropped. */
+/*
+ * A free job for one that waits: outcomes that are not fetched are dropped.  Not those of a queue, which
+ * nobody would call again: its party ends them when it is woken.
+ */
 static bool
 job_for_starved(struct reach *reach)
 {
 	for (uint32_t i = 0; i < ONE_COPIES && reach->free == NULL; i++) {
 		struct reach_job *job = &reach->job[i];
 
-		if (job->party != NULL && job->done && reach->looks - job->done_at > STALE)
+		if (job->party != NULL && job->slot != QUEUED && job->done &&
+		    reach->looks - job->done_at > STALE)
 			reach_cancel(job->party, job->slot);
 	}
 	return reach->free != NULL;
@@ -488,10 +582,17 @@ reach_detach(struct reach *reach, reach_wake *wake, void *context)
 
 	reach->detached = true;
 	for (uint32_t i = 0; i < ONE_COPIES; i++) {
-		party = reach->job[i].party;
+		struct reach_job *job = &reach->job[i];
+
+		party = job->party;
 		if (party == NULL)
 			continue;
-		reach_cancel(party, reach->job[i].slot);
+		if (job->slot == QUEUED) {
+			job->done = true;
+			job->result = -EFAULT;
+		} else {
+			reach_cancel(party, job->slot);
+		}
 		wake(context, party->user);
 	}
 	while ((party = TAILQ_FIRST(&reach->starved)) != NULL) {

@@ -13,6 +13,8 @@
  *
  * A party (a queue pair) has a few slots, one for each thing it may have under way
  * at once.  When all jobs of an application are taken, the party waits for one in turn.
+ * Accesses of which there may be many it queues: they are not called again, but ended in the order in which
+ * they were begun.
  *
  * What the application stores in its arena is hostile.  Which request is answered next,
  * what it moves and where its staging slot lies is kept in private memory; of an answer
@@ -32,7 +34,7 @@
 #include "mem.h"
 
 #define REACH_LEN ONE_COPY_LEN /* bytes of one access */
-#define REACH_NOTE 160u        /* bytes that a party may leave with an access */
+#define REACH_NOTE 168u        /* bytes that a party may leave with an access */
 #define REACH_SLOTS 4u
 
 struct reach;
@@ -49,6 +51,7 @@ struct reach_party {
 	struct reach *starved; /* all its jobs were taken; NULL: not waiting for one */
 	TAILQ_ENTRY(reach_party) link;
 	struct reach_job *job[REACH_SLOTS];
+	struct reach_job *last; /* of its queue, a ring; NULL: it is empty */
 };
 
 /* Applications that a core has to look at; one list for each core. */
@@ -74,7 +77,27 @@ void *reach_note(struct reach_party *party, uint32_t slot);
 const uint8_t *reach_data(const struct reach_party *party, uint32_t slot);
 /* The outcome is not wanted.  The access does not happen any more unless it is happening now. */
 void reach_cancel(struct reach_party *party, uint32_t slot);
-void reach_leave(struct reach_party *party); /* all slots; the party may be freed */
+void reach_leave(struct reach_party *party); /* all slots and the queue; the party may be freed */
+
+/*
+ * As reach_scatter, at the end of the queue of the party, with a note of `len` bytes.  0: it is under way;
+ * -EAGAIN: all jobs are taken, and the party is woken when there is one.
+ */
+int reach_queue_scatter(struct reach_party *party, const struct mem_sge *sges, uint32_t num,
+			const void *buffer, const void *note, uint32_t len);
+static inline bool
+reach_queued(const struct reach_party *party)
+{
+	return party->last != NULL;
+}
+/* The note of the oldest; NULL: the queue is empty. */
+const void *reach_queue_first(const struct reach_party *party);
+bool reach_queue_done(const struct reach_party *party); /* the oldest has been carried out */
+/*
+ * The oldest is over: 0, or -EFAULT when it was refused, or is not an access to these sges; or, before it is
+ * carried out, as by reach_cancel.
+ */
+int reach_queue_end(struct reach_party *party, const struct mem_sge *sges, uint32_t num);
 
 /* Wake the parties whose accesses have been carried out; call while the list is not empty.  How many
  * were woken. */

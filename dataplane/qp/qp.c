@@ -391,7 +391,7 @@ qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase, const cha
 	if (qp->local)
 		local_leave(core, qp);
 	if (qp->rc == NULL)
-		ud_leave(qp);
+		ud_leave(core, qp, phase == QP_BROKEN);
 	share_flight(qp, 0);
 	if (qp->running) {
 		qp->running = false;

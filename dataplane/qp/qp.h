@@ -64,10 +64,7 @@ struct engine_qp {
 	uint64_t wait_until;
 	struct recv_work recv; /* taken for the peer's message in progress, if recv_taken */
 	bool recv_taken;
-	/* datagrams: the receive in `recv` waits for memory without mapping, and is then completed so */
-	bool recv_parked;
-	struct completion recv_done;
-	uint32_t qkey;
+	uint32_t qkey;  /* datagrams */
 	uint64_t found; /* of an atomic that has been carried out, `moved` is 8 then, and not answered */
 	struct reach_party reach;
 

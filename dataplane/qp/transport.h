@@ -33,7 +33,7 @@ void rcio_frame_end(struct core *core, uint16_t port, bool loop, uint32_t qpn, b
 void ud_poll(struct core *core, struct engine_qp *qp, uint32_t budget);
 void ud_input(struct core *core, struct engine_qp *qp, const struct wire_packet *packet);
 void ud_resume(struct core *core, struct engine_qp *qp); /* memory without mapping has been read or written */
-void ud_leave(struct engine_qp *qp);
+void ud_leave(struct core *core, struct engine_qp *qp, bool flush);
 
 /* ---- steer.c: flow rules for queue pairs ---- */
 /* The control thread: before the core gets the command. */

@@ -10,6 +10,10 @@
  * could not be taken: it is dropped and counted, and the receive that was too short for it waits for the next
  * (IBTA vol. 1, 9.9.3, responder class D).  What is wrong with a request or a receive itself ends the queue
  * pair.
+ *
+ * A receive into memory without mapping is parked: it is over when the application's copy thread has moved
+ * its bytes. Receives complete in the order in which they were taken, so what could not be parked behind such
+ * ones is dropped and its receive kept, until they are over.
  */
 #include <errno.h>
 
@@ -26,8 +30,16 @@
 /* No status: try again. */
 #define LATER UINT8_MAX
 
-/* Slots of the queue pair's accesses to memory without mapping. */
-enum { REACH_SEND, REACH_RECV };
+/* Slot of the queue pair's accesses to memory without mapping; receives are queued. */
+enum { REACH_SEND };
+
+/* Left with the access of a receive that is parked. */
+struct parked {
+	struct completion c;
+	struct one_sge sge[ONE_MAX_SGE];
+	uint8_t num_sge;
+};
+_Static_assert(sizeof(struct parked) <= REACH_NOTE, "a receive is kept as a note");
 
 /* The memory of a message. */
 struct span_list {
@@ -266,7 +278,7 @@ make_grh(const struct wire_packet *packet, uint8_t grh[ONE_UD_GRH])
 	memcpy(grh + ONE_UD_GRH - len, bth - UDP_LEN - len, len);
 }
 
-/* The receive in qp->recv is over. */
+/* The oldest receive is over. */
 static void
 complete_recv(struct core *core, struct engine_qp *qp, struct completion *c, uint8_t status)
 {
@@ -275,32 +287,42 @@ complete_recv(struct core *core, struct engine_qp *qp, struct completion *c, uin
 		c->length = 0;
 	else
 		core->stats.ud_received++;
-	qp->recv_taken = false;
-	qp->recv_parked = false;
 	qp_complete(core, qp, c);
 	if (status != ONE_STATUS_SUCCESS)
 		qp_break(core, qp, RC_ERROR_RESPONDER);
 }
 
+/* The receive in qp->recv is over as `c`, unless some are parked before it. */
+static void
+end_taken(struct core *core, struct engine_qp *qp, struct completion *c, uint8_t status)
+{
+	if (reach_queued(&qp->reach)) {
+		drop(core, ENGINE_UD_BUSY);
+		return;
+	}
+	qp->recv_taken = false;
+	complete_recv(core, qp, c, status);
+}
+
 /* Memory without mapping: completed by ud_resume; or dropped, since it is not kept until there is room. */
 static void
-place_slowly(struct core *core, struct engine_qp *qp, const struct span_list *list, const uint8_t *grh,
-	     const struct wire_packet *packet, struct completion *c)
+park(struct core *core, struct engine_qp *qp, const struct span_list *list, const uint8_t *grh,
+     const struct wire_packet *packet, struct completion *c)
 {
+	struct parked note = {.c = *c, .num_sge = qp->recv.num_sge};
 	uint8_t bounce[DATAGRAM_MAX];
 	int error;
 
+	memcpy(note.sge, qp->recv.sge, note.num_sge * sizeof(note.sge[0]));
 	memcpy(bounce, grh, ONE_UD_GRH);
 	memcpy(bounce + ONE_UD_GRH, packet->payload, packet->payload_len);
-	error = reach_scatter(&qp->reach, REACH_RECV, list->sge, list->num, bounce, qp->rq_taken);
-	if (error != -EAGAIN) {
-		complete_recv(core, qp, c, error == 0 ? ONE_STATUS_SUCCESS : ONE_STATUS_LOCAL_PROTECTION);
-	} else if (qp->reach.job[REACH_RECV] != NULL) {
-		qp->recv_done = *c;
-		qp->recv_parked = true;
-	} else {
+	error = reach_queue_scatter(&qp->reach, list->sge, list->num, bounce, &note, sizeof(note));
+	if (error == 0)
+		qp->recv_taken = false;
+	else if (error == -EAGAIN)
 		drop(core, ENGINE_UD_BUSY);
-	}
+	else
+		end_taken(core, qp, c, ONE_STATUS_LOCAL_PROTECTION);
 }
 
 static void
@@ -320,17 +342,19 @@ place(struct core *core, struct engine_qp *qp, const struct wire_packet *packet)
 	if (packet->opcode == WIRE_UD_SEND_ONLY_IMM)
 		c.cqe_flags |= ONE_CQE_IMM;
 	if (!resolve(core, qp, qp->recv.sge, qp->recv.num_sge, c.length, ONE_ACCESS_LOCAL_WRITE, &list)) {
-		complete_recv(core, qp, &c, ONE_STATUS_LOCAL_PROTECTION);
+		end_taken(core, qp, &c, ONE_STATUS_LOCAL_PROTECTION);
 		return;
 	}
 	make_grh(packet, grh);
 	if (unlikely(!list.mapped)) {
-		place_slowly(core, qp, &list, grh, packet, &c);
+		park(core, qp, &list, grh, packet, &c);
 		return;
 	}
-	scatter(&list, 0, grh, ONE_UD_GRH);
-	scatter(&list, ONE_UD_GRH, packet->payload, packet->payload_len);
-	complete_recv(core, qp, &c, ONE_STATUS_SUCCESS);
+	if (likely(!reach_queued(&qp->reach))) {
+		scatter(&list, 0, grh, ONE_UD_GRH);
+		scatter(&list, ONE_UD_GRH, packet->payload, packet->payload_len);
+	}
+	end_taken(core, qp, &c, ONE_STATUS_SUCCESS);
 }
 
 static bool
@@ -350,13 +374,11 @@ ud_input(struct core *core, struct engine_qp *qp, const struct wire_packet *pack
 
 	if (!check_packet(core, qp, packet))
 		return;
-	if (unlikely(qp->recv_parked)) {
-		drop(core, ENGINE_UD_BUSY);
-	} else if (!take_recv(core, qp)) {
+	if (!take_recv(core, qp)) {
 		drop(core, ENGINE_UD_NO_RECEIVE);
 	} else if (unlikely(qp->recv.status != ONE_STATUS_SUCCESS)) {
 		c = (struct completion){.cookie = qp->recv.cookie, .type = ONE_CQE_RECV};
-		complete_recv(core, qp, &c, qp->recv.status);
+		end_taken(core, qp, &c, qp->recv.status);
 	} else if (qp->recv.length < ONE_UD_GRH + packet->payload_len) {
 		drop(core, ENGINE_UD_LENGTH);
 	} else {
@@ -364,35 +386,39 @@ ud_input(struct core *core, struct engine_qp *qp, const struct wire_packet *pack
 	}
 }
 
-/* The same access again tells what has become of it; keys may be gone. */
+/* The oldest that is parked has been moved; keys may be gone. */
 static void
-resume_recv(struct core *core, struct engine_qp *qp)
+end_parked(struct core *core, struct engine_qp *qp)
 {
-	struct completion c = qp->recv_done;
-	uint8_t bounce[DATAGRAM_MAX];
+	struct parked parked = *(const struct parked *)reach_queue_first(&qp->reach);
+	bool granted;
 	struct span_list list;
-	int error = -EFAULT;
+	int error;
 
-	memcpy(bounce, reach_data(&qp->reach, REACH_RECV), c.length);
-	if (resolve(core, qp, qp->recv.sge, qp->recv.num_sge, c.length, ONE_ACCESS_LOCAL_WRITE, &list) &&
-	    !list.mapped)
-		error = reach_scatter(&qp->reach, REACH_RECV, list.sge, list.num, bounce, qp->rq_taken);
-	if (error == -EAGAIN && qp->reach.job[REACH_RECV] != NULL)
-		return;
-	reach_cancel(&qp->reach, REACH_RECV);
-	complete_recv(core, qp, &c, error == 0 ? ONE_STATUS_SUCCESS : ONE_STATUS_LOCAL_PROTECTION);
+	granted =
+		resolve(core, qp, parked.sge, parked.num_sge, parked.c.length, ONE_ACCESS_LOCAL_WRITE, &list);
+	error = reach_queue_end(&qp->reach, list.sge, granted ? list.num : 0);
+	complete_recv(core, qp, &parked.c, error == 0 ? ONE_STATUS_SUCCESS : ONE_STATUS_LOCAL_PROTECTION);
 }
 
 void
 ud_resume(struct core *core, struct engine_qp *qp)
 {
-	if (qp->recv_parked && reach_done(&qp->reach, REACH_RECV))
-		resume_recv(core, qp);
+	while (reach_queue_done(&qp->reach))
+		end_parked(core, qp);
 }
 
 void
-ud_leave(struct engine_qp *qp)
+ud_leave(struct core *core, struct engine_qp *qp, bool flush)
 {
+	const struct parked *parked;
+
+	while (flush && (parked = reach_queue_first(&qp->reach)) != NULL) {
+		const struct completion c = {
+			.cookie = parked->c.cookie, .type = ONE_CQE_RECV, .status = ONE_STATUS_FLUSHED};
+
+		reach_queue_end(&qp->reach, NULL, 0);
+		qp_complete(core, qp, &c);
+	}
 	reach_leave(&qp->reach);
-	qp->recv_parked = false;
 }

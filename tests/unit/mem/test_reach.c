@@ -7,96 +7,11 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
-#include <time.h>
 
-#include "dataplane/mem/reach.h"
 #include "dataplane/mem/channel.h"
-#include "tests/copying.h"
+#include "reaching.h"
 #include "tests/stuck.h"
-
-#define PARTIES 40u
-#define SECOND 1000000000ull
-
-struct fixture {
-	struct copying c;
-	struct reach_party party[PARTIES];
-	uint32_t woken[PARTIES];
-	uint32_t order[PARTIES], num_order;
-};
-
-static void
-wake(void *context, void *user)
-{
-	struct fixture *f = context;
-	uint32_t *woken = user;
-
-	(*woken)++;
-	f->order[f->num_order++ % PARTIES] = (uint32_t)(woken - f->woken);
-}
-
-static int
-setup(void **state)
-{
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	copying_open(&f->c);
-	for (uint32_t i = 0; i < PARTIES; i++)
-		f->party[i].user = &f->woken[i];
-	*state = f;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	for (uint32_t i = 0; i < PARTIES; i++)
-		reach_leave(&f->party[i]);
-	reach_detach(f->c.reach, wake, f);
-	assert_true(LIST_EMPTY(&f->c.list));
-	copying_close(&f->c);
-	free(f);
-	return 0;
-}
-
-static uint64_t
-now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * SECOND + (uint64_t)ts.tv_nsec;
-}
-
-/* Until the party has been woken `times` more times. */
-static void
-await(struct fixture *f, uint32_t party, uint32_t times)
-{
-	uint32_t until = f->woken[party] + times;
-	uint64_t end = now() + 20 * SECOND;
-
-	while (f->woken[party] != until && now() < end) {
-		if (!LIST_EMPTY(&f->c.list))
-			reach_poll(&f->c.list, wake, f);
-		sched_yield();
-	}
-	assert_int_equal(f->woken[party], until);
-}
-
-static struct mem_region
-region_of(struct reach *reach, void *memory, size_t len)
-{
-	return (struct mem_region){.va = (uintptr_t)memory, .length = len, .reach = reach};
-}
-
-static struct mem_sge
-piece_of(const struct mem_region *region, size_t offset, uint32_t len)
-{
-	return (struct mem_sge){region, region->va + offset, len};
-}
 
 /* ---- accesses ---- */
 
