@@ -8,6 +8,8 @@
 #include "verbs/base/refused.h"
 #include "verbs/device/device.h"
 
+#define DEVICES_MAX 64u
+
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device *devices;
 
@@ -64,19 +66,19 @@ static struct ibv_device **
 list_devices(struct one_client *client, int *num)
 {
 	struct one_port port = {.num_ports = 1};
-	struct ibv_device **list = NULL;
+	struct ibv_device **list = calloc(DEVICES_MAX + 1, sizeof(struct ibv_device *));
 	uint32_t n;
 
 	for (n = 0; n < port.num_ports; n++) {
 		struct device *device;
 		int error = device_port(client, n, &port);
 
+		if (error == 0 && port.num_ports > DEVICES_MAX)
+			error = -EPROTO;
 		if (error != 0) {
 			errno = -error;
 			goto fail;
 		}
-		if (list == NULL)
-			list = calloc(port.num_ports + 1, sizeof(struct ibv_device *));
 		device = list != NULL ? device_find(&port, n) : NULL;
 		if (device == NULL) {
 			errno = ENOMEM;
