@@ -13,7 +13,8 @@
 #define NAME_MAX_LEN (8 + 1 + 2 * ESP_CHECK_LEN + 5)
 #define TEXT_MAX 256
 #define FORMAT "number %" PRIu64 "\niv %" PRIu64 "\npackets %" PRIu64 "\nbytes %" PRIu64 "\n"
-#define PARSE "number %" SCNu64 "\niv %" SCNu64 "\npackets %" SCNu64 "\nbytes %" SCNu64 "\n%n"
+#define PARSE "number %" SCNu64 "\niv %" SCNu64 "\npackets %" SCNu64 "\nbytes %" SCNu64
+#define NUMBER_MAX INT64_MAX /* nobody comes so far; beyond it numbers could come round */
 
 static int directory_fd = -1;
 
@@ -85,12 +86,30 @@ name_of(const struct esp_sa *sa, char name[NAME_MAX_LEN])
 		len += snprintf(name + len, (size_t)(NAME_MAX_LEN - len), "%02x", sa->check[i]);
 }
 
+static int
+format(const struct esp_saved *saved, char text[TEXT_MAX])
+{
+	return snprintf(text, TEXT_MAX, FORMAT, saved->number, saved->iv, saved->packets, saved->bytes);
+}
+
+/* As it was written, to the byte. */
+static bool
+parse(const char *text, ssize_t len, struct esp_saved *saved)
+{
+	char again[TEXT_MAX];
+
+	return len > 0 &&
+	       sscanf(text, PARSE, &saved->number, &saved->iv, &saved->packets, &saved->bytes) == 4 &&
+	       saved->number <= NUMBER_MAX && saved->iv <= NUMBER_MAX && format(saved, again) == len &&
+	       memcmp(text, again, (size_t)len) == 0;
+}
+
 int
 esp_state_load(const struct esp_sa *sa, struct esp_saved *saved, char *why, size_t why_len)
 {
 	char name[NAME_MAX_LEN], text[TEXT_MAX];
 	ssize_t len;
-	int fd, used = 0;
+	int fd;
 
 	memset(saved, 0, sizeof(*saved));
 	name_of(sa, name);
@@ -101,9 +120,7 @@ esp_state_load(const struct esp_sa *sa, struct esp_saved *saved, char *why, size
 	if (fd >= 0)
 		close(fd);
 	text[len > 0 ? len : 0] = '\0';
-	if (len > 0 &&
-	    sscanf(text, PARSE, &saved->number, &saved->iv, &saved->packets, &saved->bytes, &used) == 4 &&
-	    used == len)
+	if (parse(text, len, saved))
 		return 0;
 	snprintf(why, why_len,
 		 "the file %s of its sequence numbers cannot be read, so some could be used again; replace "
@@ -134,7 +151,7 @@ esp_state_save(const struct esp_sa *sa, const struct esp_saved *saved)
 
 	name_of(sa, name);
 	snprintf(next, sizeof(next), "%.*s.new", NAME_MAX_LEN - 5, name);
-	len = snprintf(text, sizeof(text), FORMAT, saved->number, saved->iv, saved->packets, saved->bytes);
+	len = format(saved, text);
 	fd = openat(directory_fd, next, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;

@@ -444,7 +444,8 @@ try_register(struct one_client *client, struct one_msg *msg, bool alone, struct 
 	(*out)->mr = reply->mr.mr;
 	(*out)->lkey = reply->mr.lkey;
 	(*out)->remote = reply->mr.rkey != 0;
-	(*out)->renewable = reply->mr.renewable != 0;
+	/* Only what was asked for can be parked, whatever the answer says. */
+	(*out)->renewable = (msg->mr_create.flags & ONE_MR_RENEWABLE) != 0 && reply->mr.renewable != 0;
 	return 0;
 }
 

@@ -112,8 +112,10 @@ udp_accept(struct id *id, const struct rdma_conn_param *param)
 static void
 copy_private(struct event *event, const struct one_sidr_shm *shm)
 {
-	uint32_t len = shm->private_len < ONE_SIDR_PRIVATE_REQ ? shm->private_len : ONE_SIDR_PRIVATE_REQ;
+	uint32_t len = shm->private_len; /* once: it may change */
 
+	if (len > ONE_SIDR_PRIVATE_REQ)
+		len = ONE_SIDR_PRIVATE_REQ;
 	memcpy(event->private_data, shm->private_data, len);
 	event->base.param.ud.private_data = len != 0 ? event->private_data : NULL;
 	event->base.param.ud.private_data_len = (uint8_t)len;

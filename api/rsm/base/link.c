@@ -165,6 +165,14 @@ rsm_link_lost(const struct rsm_link *link)
 	return one_client_dead(link->client);
 }
 
+static bool
+is_in_arena(const struct one_client *client, const struct one_staged *staged)
+{
+	uint64_t size = one_client_info(client)->arena_size;
+
+	return staged->size <= size && staged->offset <= size - staged->size;
+}
+
 /* The data plane gives staging memory for the life of the attachment, so rings go from import to import. */
 struct rsm_stage *
 rsm_stage_get(struct rsm_link *link)
@@ -190,7 +198,8 @@ rsm_stage_get(struct rsm_link *link)
 		if (error != -EDQUOT && error != -ENOMEM && error != -ENOSPC)
 			break;
 	}
-	if (error != 0)
+	/* What has no room for a chunk, or is not ours, is none. */
+	if (error != 0 || reply.staged.size < STAGE_SIZE_MIN || !is_in_arena(link->client, &reply.staged))
 		return NULL;
 	stage = calloc(1, sizeof(*stage));
 	if (stage == NULL)

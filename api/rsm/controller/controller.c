@@ -72,7 +72,7 @@ find_port(const char *name, char port[ONE_PORT_NAME])
 		error = one_call(client, &msg, NULL, 0, &reply);
 		if (error != 0)
 			break;
-		num_ports = reply.rsm_port.num_ports;
+		num_ports = reply.rsm_port.num_ports <= RSM_PORTS_MAX ? reply.rsm_port.num_ports : 0;
 		memcpy(port, reply.rsm_port.name, ONE_PORT_NAME);
 		port[ONE_PORT_NAME - 1] = '\0';
 		error = -ENODEV;

@@ -5,6 +5,8 @@
 
 #include "rsm/base/link.h"
 
+#define RSM_PORTS_MAX 64u /* of a data plane */
+
 struct rsm_controller {
 	struct rsm_slot slot;
 	uint32_t refs;

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PORTS_MAX 64u
 #define PEERS_MAX 4096u
 
 struct port {
@@ -38,7 +37,7 @@ ask(struct one_client *client, uint32_t port, uint32_t first, struct one_rsm_por
 	if (error != 0)
 		return error;
 	*out = reply.rsm_port;
-	return out->num_ports > PORTS_MAX || out->num_peers > PEERS_MAX ? -EPROTO : 0;
+	return out->num_ports > RSM_PORTS_MAX || out->num_peers > PEERS_MAX ? -EPROTO : 0;
 }
 
 static int
@@ -115,7 +114,7 @@ pack(uint32_t node, const struct port *ports, uint32_t num_ports)
 static int
 collect(struct one_client *client, rsm_topology_t **out)
 {
-	struct port *ports = calloc(PORTS_MAX, sizeof(*ports));
+	struct port *ports = calloc(RSM_PORTS_MAX, sizeof(*ports));
 	uint32_t num_ports = 1;
 	int error = ports == NULL ? -ENOMEM : 0;
 
@@ -125,7 +124,7 @@ collect(struct one_client *client, rsm_topology_t **out)
 		*out = pack(one_client_info(client)->node_id, ports, num_ports);
 		error = *out == NULL ? -ENOMEM : 0;
 	}
-	for (uint32_t i = 0; ports != NULL && i < PORTS_MAX; i++)
+	for (uint32_t i = 0; ports != NULL && i < RSM_PORTS_MAX; i++)
 		free(ports[i].peers);
 	free(ports);
 	return error;

@@ -14,8 +14,10 @@
 #include "rsm/transfer/local.h"
 #include "rsm/transfer/map.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void
@@ -238,6 +240,18 @@ why_not(bool fixed, uint64_t size, int prot, int fd, off_t at)
 	return RSMERR_BAD_ADDR;
 }
 
+/* The file has all of the segment, and keeps it: else our own loads would fault. */
+static bool
+is_whole(const struct rsm_import *import, const struct one_rsm_mapped *mapped, int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat st;
+
+	return mapped->length >= import->size && seals >= 0 && (seals & F_SEAL_SHRINK) != 0 &&
+	       fstat(fd, &st) == 0 && mapped->length <= (uint64_t)st.st_size &&
+	       mapped->offset <= (uint64_t)st.st_size - mapped->length;
+}
+
 static int
 map(struct rsm_import *import, void **address, bool fixed, uint32_t perm, uint64_t offset, uint64_t length)
 {
@@ -259,7 +273,7 @@ map(struct rsm_import *import, void **address, bool fixed, uint32_t perm, uint64
 	prot = perm == RSM_PERM_READ ? PROT_READ : PROT_READ | PROT_WRITE;
 	at = (off_t)(reply.rsm_mapped.offset + offset);
 	error = RSMERR_MAP_FAILED;
-	if (reply.rsm_mapped.length >= import->size) {
+	if (is_whole(import, &reply.rsm_mapped, fd)) {
 		memory = mmap(fixed ? *address : NULL, size, prot, MAP_SHARED | (fixed ? MAP_FIXED : 0), fd,
 			      at);
 		if (memory == MAP_FAILED)

@@ -8,6 +8,8 @@
 #include "verbs/base/refused.h"
 #include "verbs/device/device.h"
 
+#define DEVICES_MAX 64u
+
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device *devices;
 
@@ -59,25 +61,23 @@ device_find(const struct one_port *port, uint32_t index)
 	return device;
 }
 
-/* All devices there are now, in the order of ports: as many as the first answer says. */
+/* All devices there are now, in the order of ports. */
 static struct ibv_device **
 list_devices(struct one_client *client, int *num)
 {
-	struct ibv_device **list = NULL;
-	uint32_t n, count = 1;
+	struct one_port port = {.num_ports = 1};
+	struct ibv_device **list = calloc(DEVICES_MAX + 1, sizeof(struct ibv_device *));
+	uint32_t n;
 
-	for (n = 0; n < count; n++) {
-		struct one_port port;
+	for (n = 0; n < port.num_ports; n++) {
 		struct device *device;
 		int error = device_port(client, n, &port);
 
+		if (error == 0 && port.num_ports > DEVICES_MAX)
+			error = -EPROTO;
 		if (error != 0) {
 			errno = -error;
 			goto fail;
-		}
-		if (list == NULL) {
-			count = port.num_ports != 0 ? port.num_ports : 1; /* there is this one */
-			list = calloc((size_t)count + 1, sizeof(struct ibv_device *));
 		}
 		device = list != NULL ? device_find(&port, n) : NULL;
 		if (device == NULL) {
@@ -86,7 +86,7 @@ list_devices(struct one_client *client, int *num)
 		}
 		list[n] = &device->base;
 	}
-	*num = (int)count;
+	*num = (int)n;
 	return list;
 fail:
 	free(list);

@@ -1,33 +1,54 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "liar.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "abi/copy.h"
+#include "abi/ring.h"
+
 #define LIES 16u
+#define SQ_LOG2 5u
 #define ANY_REPLY 0xffu
 #define TICK_NS 10000000u
+#define ATTACHMENTS 64u
+#define PORTS 2u
+#define CHANNELS 4u
+#define SEGMENT_AT 4096u /* of the arena */
 
 /* In place of a byte of the reply. */
 enum { AT_LENGTH = 0xff, AT_FDS = 0xfe };
 
 struct liar liar;
 
-static int sock = -1, far_end = -1, arena_fd = -1, wake_fd = -1;
+static struct {
+	int sock, far_end;
+} attachments[ATTACHMENTS];
+static uint32_t num_attachments;
+static int arena_fd = -1, wake_fd = -1, given_fd;                            /* given: with the next reply */
+static int channels[CHANNELS][2] = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}}; /* the program's end, ours */
+static uint32_t num_channels;
 static struct one_msg asked;
-static uint64_t used, now;
-static uint32_t last_id, replies;
+static uint64_t used, now, keys_at;
+static uint32_t last_id, replies, patience;
 static struct {
 	uint8_t reply, at, value;
 } lies[LIES];
 static uint32_t num_lies;
+static pthread_t program; /* its thread; the library has others */
 
 /* ---- the system calls of the library ---- */
 
@@ -39,17 +60,73 @@ ssize_t __real_recvmsg(int fd, struct msghdr *header, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *header, int flags);
 int __real_clock_gettime(clockid_t clock, struct timespec *ts);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
+int __real_sched_yield(void);
+int __wrap_sched_yield(void);
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+
+/* Who waits without a limit finds the data plane dead, at last. */
+static void
+grow_tired(void)
+{
+	if (patience > 0 && --patience == 0)
+		atomic_store(&((struct one_arena *)(void *)liar.arena)->fault, 1);
+}
 
 /* It waits for something that never comes: not for long. */
 int
 __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 {
-	if (now == 0)
+	if (now == 0 || !pthread_equal(pthread_self(), program))
 		return __real_clock_gettime(clock, ts);
 	now += TICK_NS;
+	if (liar.serves)
+		liar_serve();
+	grow_tired();
 	ts->tv_sec = (time_t)(now / 1000000000);
 	ts->tv_nsec = (long)(now % 1000000000);
 	return 0;
+}
+
+/* It looks for an answer in the arena, or gives the processor to who is to do something. */
+int
+__wrap_sched_yield(void)
+{
+	struct one_keys *keys;
+
+	if (now == 0 || !pthread_equal(pthread_self(), program))
+		return __real_sched_yield();
+	keys = (struct one_keys *)(void *)(liar.arena + keys_at);
+	if (liar.serves) {
+		liar_serve();
+		atomic_store(&keys->answered, atomic_load(&keys->asked));
+	}
+	grow_tired();
+	return 0;
+}
+
+/*
+ * Nobody wakes it: a sleep ends at once, as if its time had come.  Of arguments that are not there, what is
+ * in their place is passed on.
+ */
+__attribute__((no_sanitize("address"))) long
+__wrap_syscall(long number, ...)
+{
+	long argument[6];
+	bool waits;
+	va_list list;
+
+	va_start(list, number);
+	for (int i = 0; i < 6; i++)
+		argument[i] = va_arg(list, long);
+	va_end(list);
+	waits = number == SYS_futex_waitv || (number == SYS_futex && argument[1] != FUTEX_WAKE);
+	if (now == 0 || !waits || !pthread_equal(pthread_self(), program))
+		return __real_syscall(number, argument[0], argument[1], argument[2], argument[3], argument[4],
+				      argument[5]);
+	grow_tired();
+	errno = ETIMEDOUT;
+	return -1;
 }
 
 int
@@ -57,19 +134,32 @@ __wrap_connect(int fd, const struct sockaddr *address, socklen_t len)
 {
 	int ends[2];
 
+	if (num_attachments == ATTACHMENTS) {
+		errno = ECONNREFUSED;
+		return -1;
+	}
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return -1;
 	dup2(ends[0], fd);
 	close(ends[0]);
-	sock = fd;
-	far_end = ends[1];
+	attachments[num_attachments].sock = fd;
+	attachments[num_attachments++].far_end = ends[1];
 	return 0;
+}
+
+static bool
+is_attachment(int fd)
+{
+	for (uint32_t i = 0; i < num_attachments; i++)
+		if (attachments[i].sock == fd)
+			return true;
+	return false;
 }
 
 ssize_t
 __wrap_sendmsg(int fd, const struct msghdr *header, int flags)
 {
-	if (fd != sock)
+	if (!is_attachment(fd))
 		return __real_sendmsg(fd, header, flags);
 	memcpy(&asked, header->msg_iov->iov_base, sizeof(asked));
 	return (ssize_t)sizeof(asked);
@@ -144,19 +234,22 @@ ring_resize(struct one_cq_created *out)
 }
 
 static void
-qp_new(struct one_qp_created *out)
+qp_new(uint32_t send_cq, struct one_qp_created *out)
 {
 	uint32_t place = liar.num_qps++ % LIAR_QPS;
 
 	out->qp = liar.qp[place] = ++last_id;
+	liar.send_cq[place] = send_cq;
+	liar.sq_head[place] = 0;
 	out->qpn = 0x100 + last_id;
 	out->doorbell = liar.num_qps;
-	out->sq_log2 = 5;
+	out->sq_log2 = SQ_LOG2;
 	out->rq_log2 = 5;
 	out->shm = arena_new(sizeof(struct one_qp_shm));
-	out->sq = arena_new(sizeof(struct one_wqe) << 5);
+	out->sq = arena_new(sizeof(struct one_wqe) << SQ_LOG2);
 	out->rq = arena_new(sizeof(struct one_wqe) << 5);
 	liar.qp_shm[place] = (struct one_qp_shm *)(void *)(liar.arena + out->shm);
+	liar.sq[place] = (struct one_wqe *)(void *)(liar.arena + out->sq);
 }
 
 static void
@@ -164,6 +257,7 @@ welcome(struct one_welcome *w)
 {
 	struct one_cq_created async;
 
+	given_fd = arena_fd;
 	ring_new(15, &async);
 	*w = (struct one_welcome){.version = ONE_ABI_VERSION,
 				  .family = AF_INET,
@@ -196,6 +290,47 @@ welcome(struct one_welcome *w)
 }
 
 static void
+channel_new(void)
+{
+	uint32_t place = num_channels++ % CHANNELS;
+
+	for (int i = 0; i < 2; i++)
+		if (channels[place][i] >= 0)
+			close(channels[place][i]);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channels[place]) != 0)
+		fuzz_fail("no channel");
+	given_fd = channels[place][0];
+}
+
+static void
+topology(struct one_rsm_port *out)
+{
+	out->num_ports = PORTS;
+	out->num_peers = ONE_RSM_PEERS + 1;
+	snprintf(out->name, sizeof(out->name), "p%u", asked.rsm_topology.port % PORTS);
+	for (uint32_t i = 0; i < ONE_RSM_PEERS; i++)
+		out->peer[i] = (struct one_rsm_peer){.node = 2 + i, .state = ONE_RSM_PATH_UP, .name = "p0"};
+}
+
+/* An import, whose connection is there already. */
+static void
+segment_new(struct one_qp_created *out)
+{
+	struct one_cqe cqe = {.type = ONE_CQE_RSM, .status = liar.outcome};
+	struct one_qp_shm *shm;
+
+	qp_new(asked.rsm_connect.cq, out);
+	shm = (struct one_qp_shm *)(void *)(liar.arena + out->shm);
+	shm->rsm_addr = 4096;
+	shm->rsm_size = LIAR_SEGMENT;
+	shm->rsm_key = 77;
+	cqe.object = out->qp;
+	for (uint32_t i = 0; i < LIAR_RINGS; i++)
+		if (liar.ring[i].shm != NULL && liar.ring[i].id == asked.rsm_connect.cq)
+			store(&liar.ring[i], &cqe);
+}
+
+static void
 answer(struct one_reply *reply)
 {
 	memset(reply, 0, sizeof(*reply));
@@ -212,7 +347,7 @@ answer(struct one_reply *reply)
 		ring_resize(&reply->cq);
 		break;
 	case ONE_MSG_QP_CREATE:
-		qp_new(&reply->qp);
+		qp_new(asked.qp_create.send_cq, &reply->qp);
 		break;
 	case ONE_MSG_SRQ_CREATE:
 		reply->srq.srq = liar.srq = ++last_id;
@@ -228,6 +363,38 @@ answer(struct one_reply *reply)
 		reply->mw.mw = ++last_id;
 		reply->mw.key = last_id << 8;
 		break;
+	case ONE_MSG_MR_CREATE:
+		reply->mr.mr = ++last_id;
+		reply->mr.lkey = reply->mr.rkey = last_id << 8;
+		reply->mr.renewable = 1;
+		break;
+	case ONE_MSG_CHANNEL_OPEN:
+		reply->id.id = ++last_id;
+		channel_new();
+		break;
+	case ONE_MSG_PORT:
+		reply->error = asked.port_query.port < PORTS ? 0 : -ENODEV;
+		reply->port = (struct one_port){.num_ports = PORTS, .mbps = 100000, .link_up = 1};
+		snprintf(reply->port.name, sizeof(reply->port.name), "p%u", asked.port_query.port % PORTS);
+		break;
+	case ONE_MSG_STAGING:
+		reply->staged.size = asked.staging.size / 4; /* as one that has little */
+		reply->staged.offset = arena_new(reply->staged.size);
+		reply->staged.lkey = ++last_id;
+		break;
+	case ONE_MSG_COPIES:
+		reply->copies.offset = arena_new(sizeof(struct one_copies));
+		break;
+	case ONE_MSG_RSM_TOPOLOGY:
+		topology(&reply->rsm_port);
+		break;
+	case ONE_MSG_RSM_CONNECT:
+		segment_new(&reply->qp);
+		break;
+	case ONE_MSG_RSM_MAP:
+		given_fd = arena_fd;
+		reply->rsm_mapped = (struct one_rsm_mapped){.offset = SEGMENT_AT, .length = LIAR_SEGMENT};
+		break;
 	default:
 		reply->id.id = ++last_id;
 		break;
@@ -238,7 +405,7 @@ answer(struct one_reply *reply)
 static void
 give_fds(struct msghdr *header, uint32_t num)
 {
-	int fds[2] = {dup(arena_fd), dup(wake_fd)};
+	int fds[2] = {dup(given_fd), dup(wake_fd)};
 	struct cmsghdr *cmsg = header->msg_control;
 
 	cmsg->cmsg_level = SOL_SOCKET;
@@ -253,13 +420,18 @@ give_fds(struct msghdr *header, uint32_t num)
 ssize_t
 __wrap_recvmsg(int fd, struct msghdr *header, int flags)
 {
-	uint32_t num_fds = asked.type == ONE_MSG_HELLO ? 2 : 0;
+	uint32_t num_fds = 0;
 	ssize_t len = (ssize_t)sizeof(struct one_reply);
 	struct one_reply reply;
 
-	if (fd != sock)
+	if (!is_attachment(fd))
 		return __real_recvmsg(fd, header, flags);
+	given_fd = -1;
 	answer(&reply);
+	if (given_fd >= 0)
+		num_fds = asked.type == ONE_MSG_HELLO ? 2 : 1;
+	else
+		given_fd = arena_fd; /* of a lie */
 	for (uint32_t i = 0; i < num_lies; i++) {
 		if (lies[i].reply != ANY_REPLY && lies[i].reply != replies)
 			continue;
@@ -321,6 +493,27 @@ liar_complete(struct bytes *record)
 }
 
 void
+liar_count_one(struct bytes *record)
+{
+	struct liar_ring *ring = &liar.ring[record_number(record, 1) % LIAR_RINGS];
+	uint32_t count = (uint32_t)record_number(record, 1);
+
+	if (ring->shm != NULL)
+		atomic_fetch_add(&ring->shm->tail, count < 0xff ? count : (uint32_t)record_number(record, 4));
+}
+
+void
+liar_announce(struct bytes *record)
+{
+	int fd = channels[record_number(record, 1) % CHANNELS][1];
+	uint32_t ring = (uint32_t)record_number(record, 1), len = (uint32_t)record_number(record, 1);
+
+	ring = ring < LIAR_RINGS ? liar.ring[ring].id : ring;
+	if (fd >= 0 && send(fd, &ring, len % 8 == 7 ? 3 : 4, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return; /* full */
+}
+
+void
 liar_poke(struct bytes *record)
 {
 	uint64_t at = record_number(record, 4) % LIAR_ARENA;
@@ -344,6 +537,43 @@ liar_progress(struct bytes *record)
 	shm->family = (uint16_t)record_number(record, 2);
 }
 
+static void
+serve_queue_pair(uint32_t place)
+{
+	for (uint32_t i = 0; i < 1u << SQ_LOG2; i++) {
+		uint32_t head = liar.sq_head[place];
+		struct one_wqe *wqe = &liar.sq[place][one_ring_slot(head, SQ_LOG2)];
+		struct one_cqe cqe = {.type = ONE_CQE_SEND, .object = liar.qp[place], .cookie = wqe->cookie};
+		uint8_t num_sge = wqe->num_sge <= ONE_MAX_SGE ? wqe->num_sge : 0;
+
+		if (atomic_load(&wqe->phase) != one_ring_phase(head, SQ_LOG2))
+			return;
+		liar.sq_head[place] += one_wqe_slots(num_sge);
+		cqe.op = wqe->op;
+		cqe.length = wqe->length;
+		for (uint32_t r = 0; (wqe->flags & ONE_WQE_SUPPRESS) == 0 && r < LIAR_RINGS; r++)
+			if (liar.ring[r].shm != NULL && liar.ring[r].id == liar.send_cq[place])
+				store(&liar.ring[r], &cqe);
+		atomic_store(&liar.qp_shm[place]->sq_head, liar.sq_head[place]);
+		atomic_fetch_add(&liar.qp_shm[place]->sq_done, 1);
+	}
+}
+
+/* As an honest one whose peer is quick: all that is in send rings is done. */
+void
+liar_serve(void)
+{
+	for (uint32_t i = 0; i < LIAR_QPS; i++)
+		if (liar.sq[i] != NULL)
+			serve_queue_pair(i);
+}
+
+void
+liar_be_patient(void)
+{
+	patience = LIAR_PATIENCE;
+}
+
 void
 liar_begin(void)
 {
@@ -358,10 +588,13 @@ liar_begin(void)
 	liar.arena = mmap(NULL, LIAR_ARENA, PROT_READ | PROT_WRITE, MAP_SHARED, arena_fd, 0);
 	if (liar.arena == MAP_FAILED)
 		fuzz_fail("no arena");
-	used = 4096;
+	used = SEGMENT_AT + LIAR_SEGMENT;
 	last_id = 0;
 	replies = 0;
 	num_lies = 0;
+	patience = 0;
+	num_attachments = num_channels = 0;
+	program = pthread_self();
 	now = 1000000000ull * 1000000;
 	header = (struct one_arena *)(void *)liar.arena;
 	header->magic = ONE_ARENA_MAGIC;
@@ -369,18 +602,22 @@ liar_begin(void)
 	header->size = LIAR_ARENA;
 	header->doorbells = arena_new(sizeof(struct one_doorbells));
 	header->channels = arena_new(ONE_CHANNELS * sizeof(struct one_channel));
-	header->keys = arena_new(sizeof(struct one_keys));
+	header->keys = keys_at = arena_new(sizeof(struct one_keys));
 }
 
 void
 liar_end(void)
 {
 	now = 0;
-	sock = -1;
 	munmap(liar.arena, LIAR_ARENA);
 	close(arena_fd);
 	close(wake_fd);
-	if (far_end >= 0)
-		close(far_end);
-	far_end = -1;
+	for (uint32_t i = 0; i < CHANNELS; i++)
+		for (int end = 0; end < 2; end++) {
+			if (channels[i][end] >= 0)
+				close(channels[i][end]);
+			channels[i][end] = -1;
+		}
+	while (num_attachments > 0)
+		close(attachments[--num_attachments].far_end);
 }

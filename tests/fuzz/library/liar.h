@@ -12,6 +12,8 @@
 
 #define LIAR_ARENA (1u << 20)
 #define LIAR_RINGS 16u
+#define LIAR_PATIENCE 900u  /* fewer than the turns after which the library sleeps */
+#define LIAR_SEGMENT 65536u /* bytes of an import */
 #define LIAR_QPS 8u
 
 struct liar_ring {
@@ -23,17 +25,29 @@ struct liar {
 	uint8_t *arena;
 	uint32_t num_rings, num_qps, listener, srq;
 	struct liar_ring ring[LIAR_RINGS];
-	uint32_t qp[LIAR_QPS];
+	uint32_t qp[LIAR_QPS], send_cq[LIAR_QPS], sq_head[LIAR_QPS];
 	struct one_qp_shm *qp_shm[LIAR_QPS];
+	struct one_wqe *sq[LIAR_QPS];
+	bool serves;     /* what is posted is done when the program waits */
+	uint8_t outcome; /* of imports that are connected from now on: RSMERR_* */
 };
 extern struct liar liar;
 
 void liar_begin(void);
 void liar_end(void);
+/* After LIAR_PATIENCE more looks of the program's at the clock the attachment is dead: nothing waits for
+ * ever. */
+void liar_be_patient(void);
+/* Carries out all requests in the send rings. */
+void liar_serve(void);
 /* Replies from now on: three bytes a lie, which reply, which byte of it, and what is there instead. */
 void liar_lie(struct bytes *record);
 /* A completion, as its fields in the record have it. */
 void liar_complete(struct bytes *record);
+/* Of a ring that counts signals: there are more. */
+void liar_count_one(struct bytes *record);
+/* By a channel with a descriptor: this ring has something. */
+void liar_announce(struct bytes *record);
 /* Anything, anywhere in the arena. */
 void liar_poke(struct bytes *record);
 /* Of a queue pair: its state, and how far its rings are taken. */

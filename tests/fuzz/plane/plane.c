@@ -63,10 +63,13 @@ plane_receive(const uint8_t *frame, uint32_t len)
 	room = rte_pktmbuf_tailroom(m);
 	if (rte_eth_tx_burst(ports[0].device, 0, &m, 1) != 1)
 		fuzz_fail("the port takes no frame");
-	/* Behind the frame is another one's buffer, as far as the address sanitizer is concerned. */
+	/* Behind the frame is another one's buffer, as far as the address sanitizer is concerned; as long as
+	 * that is so, it is no buffer of another frame. */
+	rte_mbuf_refcnt_update(m, 1);
 	ASAN_POISON_MEMORY_REGION(behind, room);
 	plane_turn(1000);
 	ASAN_UNPOISON_MEMORY_REGION(behind, room);
+	rte_pktmbuf_free(m);
 }
 
 bool

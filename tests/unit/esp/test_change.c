@@ -367,21 +367,34 @@ test_iv(void **state)
 	assert_true(packet.iv > clock);
 }
 
-/* A file that says nothing, and a directory that others can write to, or that another process has. */
+static void
+write_state(const char *text)
+{
+	FILE *file = fopen(state_file(0x1001), "w");
+
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+/* A file that says nothing, or what nobody has written, and a directory that others can write to, or that
+ * another process has. */
 static void
 test_state(void **state)
 {
+	static const char *const wrong[] = {"number 5\niv 7\n", "number -5\niv 7\npackets 1\nbytes 1\n",
+					    "number 18446744073709551615\niv 7\npackets 1\nbytes 1\n",
+					    "number 5\niv 99999999999999999999\npackets 1\nbytes 1\n",
+					    "number 5\niv 7\npackets 1\nbytes 1\n\n"};
 	char path[64];
-	FILE *file;
 
 	put_in_force(&config);
 	fixture_stop();
-	file = fopen(state_file(0x1001), "w");
-	assert_non_null(file);
-	fputs("number 5\niv 7\n", file);
-	fclose(file);
 	begin();
-	assert_refused(&config, "replace the key");
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		write_state(wrong[i]);
+		assert_refused(&config, "replace the key");
+	}
 	assert_int_equal(unlink(state_file(0x1001)), 0);
 	fixture_stop();
 	begin();

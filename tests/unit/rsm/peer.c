@@ -2,6 +2,7 @@
 #include "peer.h"
 
 #include <endian.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,8 +170,10 @@ peer_start(size_t size)
 
 	check(peer != NULL, "memory");
 	peer->size = size;
-	peer->fd = memfd_create("segment", MFD_CLOEXEC);
-	check(peer->fd >= 0 && ftruncate(peer->fd, (off_t)size) == 0, "memfd");
+	peer->fd = memfd_create("segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	check(peer->fd >= 0 && ftruncate(peer->fd, (off_t)size) == 0 &&
+		      fcntl(peer->fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0,
+	      "memfd");
 	peer->memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, peer->fd, 0);
 	check(peer->memory != MAP_FAILED, "memory of the segment");
 	peer->mock = mock_start();

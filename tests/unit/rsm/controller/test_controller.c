@@ -71,6 +71,27 @@ test_controller_spelling(void **state)
 	assert_int_equal(rsm_release_controller(handle), RSM_SUCCESS);
 }
 
+static bool
+on_endless(struct mock *mock, const struct one_msg *msg, const int *fds, uint32_t num_fds,
+	   struct one_reply *reply, void *user)
+{
+	reply->rsm_port.num_ports = UINT32_MAX;
+	strcpy(reply->rsm_port.name, "other3");
+	return true;
+}
+
+/* No data plane has so many ports. */
+static void
+test_controller_endless(void **state)
+{
+	rsmapi_controller_handle_t handle;
+	char name[] = "nowhere";
+
+	mock_on(peer->mock, ONE_MSG_RSM_TOPOLOGY, on_endless, NULL);
+	assert_int_equal(rsm_get_controller(name, &handle), RSMERR_CTLR_NOT_PRESENT);
+	assert_int_equal(mock_count(peer->mock, ONE_MSG_RSM_TOPOLOGY), 1);
+}
+
 static void
 test_controller_counting(void **state)
 {
@@ -178,8 +199,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_controller_names),   TEST(test_controller_spelling), TEST(test_controller_counting),
-		TEST(test_controller_refused), TEST(test_controller_attr),     TEST(test_topology),
+		TEST(test_controller_names),   TEST(test_controller_spelling),
+		TEST(test_controller_endless), TEST(test_controller_counting),
+		TEST(test_controller_refused), TEST(test_controller_attr),
+		TEST(test_topology),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

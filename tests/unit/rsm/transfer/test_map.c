@@ -85,6 +85,7 @@ test_refused(void **state)
 		{-EMFILE, RSMERR_INSUFFICIENT_RESOURCES},
 	};
 	uint8_t *window = NULL;
+	int fd;
 
 	serve_maps();
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
@@ -96,6 +97,14 @@ test_refused(void **state)
 	serve_maps();
 	mappable = SIZE - PAGE; /* a file that is shorter than the segment */
 	assert_int_equal(map(import, RSM_PERM_RDWR, 0, PAGE, &window), RSMERR_MAP_FAILED);
+	mappable = 2 * SIZE; /* said to be longer than it is */
+	assert_int_equal(map(import, RSM_PERM_RDWR, 0, PAGE, &window), RSMERR_MAP_FAILED);
+	mappable = SIZE;
+	fd = memfd_create("shrinks", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(fd, SIZE), 0);
+	mock_give_fd(peer->mock, ONE_MSG_RSM_MAP, fd);
+	assert_int_equal(map(import, RSM_PERM_RDWR, 0, PAGE, &window), RSMERR_MAP_FAILED);
+	close(fd);
 	assert_null(window);
 	assert_int_equal(rsm_memseg_import_unmap(import), RSMERR_SEG_NOT_MAPPED);
 	peer_abort(peer, RSMERR_CONN_ABORTED);
