@@ -8,12 +8,15 @@
 #   ucx.sh local|memif ud    over ud_verbs alone
 #
 # What it does not find in sysfs, the type of the GID, it takes for RoCE v1, and would drop datagrams with IPv4 addresses.
+# Its buffers are memory that a data plane maps; but one conversation of `ud` has those that UCX takes by itself, System V shared
+# memory of hugepages where there are some: each message is copied then, and a burst of datagrams is more than is copied at once.
 
 . "$(dirname "$0")/verbs_lib.sh"
 command -v ucx_perftest >/dev/null || skip "ucx_perftest is missing: apt-get install ucx-utils"
 [ "$(id -u)" = 0 ] || skip "a /dev with /dev/infiniband needs root"
 verbs_init "$1"
 export UCX_NET_DEVICES=p0:1 UCX_UD_VERBS_ETH_DGID_CHECK=n UCX_WARN_UNUSED_ENV_VARS=n
+export UCX_RC_VERBS_ALLOC=thp,mmap,heap UCX_UD_VERBS_ALLOC=thp,mmap,heap UCX_ALLOC_PRIO=thp,mmap,heap
 
 in_dev
 on() { # 0|1 PROGRAM ARGUMENTS..., as that of verbs_lib.sh
@@ -37,6 +40,11 @@ perftest() {
 	expect 'Final:' "$WORK/$1.client"
 }
 
+huge_pages() { # those that are free, or that may be had
+	awk '/^HugePages_Free/ {free = $2} END {exit free == 0}' /proc/meminfo ||
+		[ "$(cat /proc/sys/vm/nr_overcommit_hugepages)" != 0 ]
+}
+
 if [ "${2:-}" = ud ]; then
 	export UCX_TLS=ud_verbs,self
 	for test in 'am_lat -n 200' 'am_bw -D bcopy -s 4000 -n 500' 'am_bw -D zcopy -s 4000 -n 300'; do
@@ -47,6 +55,12 @@ if [ "${2:-}" = ud ]; then
 	perftest ud_ucp_am -t ucp_am_lat -n 100
 	perftest ud_ucp_put -t ucp_put_lat -n 100
 	perftest ud_ucp_get -t ucp_get -n 100
+	huge_pages || {
+		say "no hugepages: nothing is copied"
+		exit
+	}
+	unset UCX_RC_VERBS_ALLOC UCX_UD_VERBS_ALLOC UCX_ALLOC_PRIO
+	perftest ud_tag_bw_copied -t tag_bw -s 65536 -n 300
 	exit
 fi
 
