@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "control/loop/loop.h"
 #include "side.h"
 
 static int
@@ -83,12 +84,20 @@ test_refused_handles(void **state)
 	side_close(&a);
 }
 
+/* One that is gone is counted neither for its process nor for its user. */
 static void
 test_quota(void **state)
 {
+	const uint32_t all = control.quota.max_common[QUOTA_AHS], few = 2 * config.limits.max_ah;
 	struct side a;
 
 	side_open(&a, true);
+	control.quota.max_common[QUOTA_AHS] = few;
+	for (uint32_t i = 0; i < few; i++) {
+		assert_int_equal(ah_create(&a, here(&a)), 0);
+		assert_int_equal(app_call_id(&a.app, ONE_MSG_AH_FREE, fake_ah().id), 0);
+	}
+	control.quota.max_common[QUOTA_AHS] = all;
 	for (uint32_t i = 0; i < config.limits.max_ah; i++)
 		assert_int_equal(ah_create(&a, here(&a)), 0);
 	assert_int_equal(ah_create(&a, here(&a)), -EDQUOT);
