@@ -65,11 +65,11 @@ device_find(const struct one_port *port, uint32_t index)
 static struct ibv_device **
 list_devices(struct one_client *client, int *num)
 {
-	struct one_port port = {.num_ports = 1};
 	struct ibv_device **list = calloc(DEVICES_MAX + 1, sizeof(struct ibv_device *));
-	uint32_t n;
+	uint32_t n, count = 1;
 
-	for (n = 0; n < port.num_ports; n++) {
+	for (n = 0; n < count; n++) {
+		struct one_port port;
 		struct device *device;
 		int error = device_port(client, n, &port);
 
@@ -79,6 +79,9 @@ list_devices(struct one_client *client, int *num)
 			errno = -error;
 			goto fail;
 		}
+		/* The first answer says how many there are; at least the one that it is about. */
+		if (n == 0 && port.num_ports > 1)
+			count = port.num_ports;
 		device = list != NULL ? device_find(&port, n) : NULL;
 		if (device == NULL) {
 			errno = ENOMEM;
