@@ -466,6 +466,8 @@ struct esp_change;
  */
 int engine_ipsec_prepare(const struct config *config, bool trial, struct esp_change **change, char *why,
 			 size_t why_len);
+/** Whether keys come or go by it, which files may have although their names are as before; NULL: none. */
+bool engine_ipsec_renews(const struct esp_change *change);
 /** Put in force, and free `change`.  Those that it has not are freed when no core uses them any more. */
 void engine_ipsec_commit(struct esp_change *change);
 /** As if it had not been prepared; NULL is allowed. */

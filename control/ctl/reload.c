@@ -119,6 +119,16 @@ put_in_force(void)
 	rsm_find_peers();
 }
 
+/* Files may have others under the names of before. */
+static void
+note_keys(char *changed, size_t len)
+{
+	size_t used = strlen(changed);
+
+	if (engine_ipsec_renews(job.ipsec))
+		snprintf(changed + used, len - used, "%skeys of ipsec", used > 0 ? ", " : "");
+}
+
 /* `changed` gets the names of what has changed, or would. */
 static int
 take_over(char *changed, size_t len)
@@ -133,10 +143,12 @@ take_over(char *changed, size_t len)
 		config_copy(&trial, ctl_source.config);
 		error = config_take_over(&trial, &job.next, changed, len, job.why, sizeof(job.why));
 		config_release(&trial);
+		note_keys(changed, len);
 		return error;
 	}
 	error = config_take_over(ctl_source.config, &job.next, changed, len, job.why, sizeof(job.why));
 	if (error == 0) {
+		note_keys(changed, len);
 		if (job.ipsec != NULL)
 			engine_ipsec_commit(job.ipsec);
 		job.ipsec = NULL;

@@ -42,6 +42,12 @@ engine_ipsec_prepare(const struct config *config, bool trial, struct esp_change 
 	return error != 0 ? error : esp_change_prepare(config, trial, change, why, why_len);
 }
 
+bool
+engine_ipsec_renews(const struct esp_change *change)
+{
+	return change != NULL && esp_change_renews(change);
+}
+
 void
 engine_ipsec_commit(struct esp_change *change)
 {

@@ -331,6 +331,21 @@ is_in(const struct esp_table *table, const struct esp_sa *sa)
 	return false;
 }
 
+static bool
+has_others(const struct esp_table *table, const struct esp_table *than)
+{
+	for (uint32_t i = 0; table != NULL && i < table->num_sas; i++)
+		if (!is_in(than, table->sa[i]))
+			return true;
+	return false;
+}
+
+bool
+esp_change_renews(const struct esp_change *change)
+{
+	return has_others(&change->table, change->before) || has_others(change->before, &change->table);
+}
+
 void
 esp_change_abandon(struct esp_change *change)
 {

@@ -16,6 +16,8 @@ struct esp_change;
  */
 int esp_change_prepare(const struct config *config, bool trial, struct esp_change **change, char *why,
 		       size_t why_len);
+/* Whether keys come or go by it; before it is put in force. */
+bool esp_change_renews(const struct esp_change *change);
 /* True: there are peers in force. */
 bool esp_change_commit(struct esp_change *change);
 void esp_change_abandon(struct esp_change *change); /* NULL: nothing */

@@ -209,6 +209,11 @@ refusals() {
 	nothing_dropped
 	# Another key than b's.
 	reload a "out = 0x2001:$WORK/ab.key" "in = $ba2"
+	reload a "out = 0x2001:$WORK/ab.key" "in = $ba2"
+	expect 'nothing has changed' "$WORK/reload"
+	make_key ab 36
+	reload a "out = 0x2001:$WORK/ab.key" "in = $ba2"
+	expect 'changed: keys of ipsec' "$WORK/reload"
 	perf_dropped b esp_icv -t write_bw -s 4096 -n 20
 	# None: a speaks plain.
 	reload a

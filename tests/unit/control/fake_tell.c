@@ -56,6 +56,12 @@ engine_ipsec_prepare(const struct config *config, bool trial, struct esp_change 
 	return 0;
 }
 
+bool
+engine_ipsec_renews(const struct esp_change *change)
+{
+	return false;
+}
+
 void
 engine_ipsec_commit(struct esp_change *change)
 {

@@ -228,6 +228,37 @@ test_refused(void **state)
 	assert_spi(&key[0], 0x1001);
 }
 
+static bool
+renews(const struct config *next)
+{
+	struct esp_change *change;
+	char why[512] = "";
+	bool any;
+
+	if (engine_ipsec_prepare(next, true, &change, why, sizeof(why)) != 0)
+		fail_msg("%s", why);
+	any = engine_ipsec_renews(change);
+	engine_ipsec_abandon(change);
+	return any;
+}
+
+/* A file may have another key under the name of before. */
+static void
+test_renews(void **state)
+{
+	struct config none = config, other = config;
+
+	assert_true(renews(&config));
+	put_in_force(&config);
+	assert_false(renews(&config));
+	set_sa(&other.ipsec[0].out, 0x1001, 2);
+	assert_true(renews(&other));
+	none.num_ipsec = 0;
+	assert_true(renews(&none));
+	put_in_force(&none);
+	assert_false(renews(&none));
+}
+
 /* A section that has another name goes on; one that goes and comes again begins where it ended. */
 static void
 test_return(void **state)
@@ -440,6 +471,7 @@ main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_rotation, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_renews, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_return, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_huge_pages, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),
