@@ -157,10 +157,15 @@ link_of(DAT_EP_HANDLE ep)
 
 /* ---- events ---- */
 
-static void drain_completions(void);
+/* Taken, and put by until all completions that came before them have been. */
+static struct {
+	struct link *link;
+	DAT_EVENT event;
+} ends[LINKS];
+static uint32_t num_ends;
 
 static bool
-drain_connection(void)
+take_connection(void)
 {
 	struct link *link;
 	DAT_EVENT event;
@@ -168,10 +173,14 @@ drain_connection(void)
 	if (dat_evd_dequeue(ia.conn, &event) != DAT_SUCCESS)
 		return false;
 	link = link_of(event.event_data.connect_event_data.ep_handle);
-	/* All completions of a connection come before the event that ends it. */
-	if (event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED)
-		drain_completions();
-	link_event(link, &event);
+	if (event.event_number == DAT_CONNECTION_EVENT_ESTABLISHED) {
+		link_event(link, &event);
+		return true;
+	}
+	CHAOS_CHECK(num_ends < LINKS, "event %#x, and each connection has had one that ends it",
+		    event.event_number);
+	ends[num_ends].link = link;
+	ends[num_ends++].event = event;
 	return true;
 }
 
@@ -184,7 +193,7 @@ completed(const DAT_EVENT *event)
 	/* ESTABLISHED comes before the first receive, on another EVD. */
 	while (dto->status == DAT_DTO_SUCCESS &&
 	       (link->state == LINK_CONNECTING || link->state == LINK_ACCEPTING))
-		CHAOS_CHECK(drain_connection(), "a completion before the connection is established");
+		CHAOS_CHECK(take_connection(), "a completion before the connection is established");
 	link_completed(link, dto);
 }
 
@@ -215,9 +224,12 @@ drain(void)
 
 	while (dat_evd_dequeue(ia.cr, &event) == DAT_SUCCESS)
 		accept_step(event.event_data.cr_arrival_event_data.cr_handle);
-	while (drain_connection())
+	while (take_connection())
 		;
 	drain_completions();
+	for (uint32_t i = 0; i < num_ends; i++)
+		link_event(ends[i].link, &ends[i].event);
+	num_ends = 0;
 	while (dat_evd_dequeue(ia.async, &event) == DAT_SUCCESS) {
 		CHAOS_CHECK(event.event_number == DAT_ASYNC_ERROR_IA_CATASTROPHIC ||
 				    event.event_number == DAT_ASYNC_ERROR_EP_BROKEN,
