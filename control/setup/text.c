@@ -260,7 +260,7 @@ write_vfio(const struct setup_plan *plan, const struct setup_nic *nic, FILE *out
 void
 setup_text_steps(const struct setup_plan *plan, const char *unit, FILE *out)
 {
-	bool unsafe = false, xdp = false;
+	bool unsafe = false, xdp = false, kernel = false;
 
 	if (any_pci(plan))
 		write_hugepages(plan, out);
@@ -273,7 +273,10 @@ setup_text_steps(const struct setup_plan *plan, const char *unit, FILE *out)
 			fprintf(out, "ip link set %s up\n", port->device.iface->name);
 		unsafe |= port->way == SETUP_VFIO && !plan->machine->iommu;
 		xdp |= port->way == SETUP_AF_XDP;
+		kernel |= port->way != SETUP_VFIO && port->way != SETUP_MEMIF;
 	}
+	if (!kernel)
+		write_drop_in("no-capabilities.conf", unit, out);
 	if (unsafe)
 		write_drop_in("physical-addresses.conf", unit, out);
 	if (xdp)

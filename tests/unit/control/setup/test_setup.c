@@ -214,6 +214,7 @@ test_vfio(void **state)
 	assert_no_step("0000:02:00.2");                               /* which the bridge leaves as it is */
 	assert_step("vm.nr_hugepages = 512");
 	assert_no_step("noiommu");
+	assert_step("no-capabilities.conf");
 	/* What stands on eth0 needs it. */
 	plan.ports = 0;
 	add_port("eth0", SETUP_VFIO, "192.0.2.1/24");
@@ -334,9 +335,11 @@ test_virtio(void **state)
 	assert_good();
 	assert_step("enable_unsafe_noiommu_mode");
 	assert_step("physical-addresses.conf");
+	assert_step("no-capabilities.conf"); /* but those */
 	plan.port[0].way = SETUP_AF_XDP;
 	assert_good();
 	assert_step("af_xdp.conf");
+	assert_no_step("no-capabilities.conf");
 	assert_text(setup_text_conf, "mtu = 1500\n", true);
 	plan.port[0].mtu = 1501;
 	assert_refused(-ERANGE, "ip link set eth1 mtu 1501");
