@@ -11,8 +11,9 @@
 #include "common.h"
 
 #define THREADS 3
-#define RUN_NS 1500000000ull
 #define MIN_ROUNDS 10u /* also on a machine that is busy otherwise */
+
+static uint64_t run_ns = 300000000; /* of each case; HAMMER_MS: another time */
 
 struct hammer {
 	volatile uint64_t *slot; /* of this thread: one in every `stride` words */
@@ -82,7 +83,7 @@ with_hammers(void *p, size_t len, void (*work)(void *p, size_t len))
 static void
 adopt_and_give_back(void *p, size_t len)
 {
-	uint64_t end = one_now_ns() + RUN_NS;
+	uint64_t end = one_now_ns() + run_ns;
 	uint32_t rounds = 0;
 
 	while (one_now_ns() < end || rounds < MIN_ROUNDS) {
@@ -119,7 +120,7 @@ test_medium(void **state)
 static void
 overlapping(void *p, size_t len)
 {
-	uint64_t end = one_now_ns() + RUN_NS;
+	uint64_t end = one_now_ns() + run_ns;
 	uint32_t x = 1, rounds = 0;
 	struct one_mr mr[8];
 	bool live[8] = {false};
@@ -189,7 +190,7 @@ test_remote_writes_survive(void **state)
 	uint8_t *p = pages(64);
 	struct one_mr keep = reg(p, 64 * PAGE), other;
 	struct hammer h = {.stride = 3, .slots = 64 * PAGE / 24, .stop = &stop};
-	uint64_t end = one_now_ns() + RUN_NS / 2;
+	uint64_t end = one_now_ns() + run_ns / 2;
 
 	h.slot = (volatile uint64_t *)(void *)peer(&keep);
 	h.count = calloc(h.slots, sizeof(uint64_t));
@@ -288,7 +289,7 @@ test_malloc_meanwhile(void **state)
 	pthread_create(&thread[1], NULL, allocate, &stop);
 	pthread_create(&thread[2], NULL, register_blocks, &r[0]);
 	pthread_create(&thread[3], NULL, register_blocks, &r[1]);
-	usleep(RUN_NS / 1000);
+	usleep(run_ns / 1000);
 	atomic_store(&stop, true);
 	for (int i = 0; i < 4; i++) {
 		pthread_join(thread[i], &result);
@@ -383,5 +384,7 @@ main(int argc, char **argv)
 	};
 
 	restrict_program(argc, argv);
+	if (getenv("HAMMER_MS") != NULL)
+		run_ns = strtoull(getenv("HAMMER_MS"), NULL, 10) * 1000000;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
