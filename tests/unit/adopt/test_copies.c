@@ -83,7 +83,7 @@ test_only_what_is_registered(void **state)
 {
 	uint64_t stack[LEN / 8], around[2] = {5, 6};
 	const uint8_t *end = (const uint8_t *)&stack[100];
-	struct one_mr mr = reg(stack, 800), readable;
+	struct one_mr mr = reg(&stack[1], 792), readable;
 	uint32_t n = 0;
 
 	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)around, sizeof(around),
@@ -95,7 +95,7 @@ test_only_what_is_registered(void **state)
 	assert_int_equal(stack[99], 0);
 	assert_refused(&n, ONE_COPY_IN, end - 7, 8);
 	assert_refused(&n, ONE_COPY_OUT, end, 1);
-	assert_refused(&n, ONE_COPY_OUT, (const uint8_t *)stack - 1, 8);
+	assert_refused(&n, ONE_COPY_OUT, (const uint8_t *)&stack[1] - 1, 8);
 	assert_refused(&n, ONE_COPY_IN, &stack[100], 8);
 	assert_refused(&n, ONE_COPY_FETCH_ADD, &stack[100], 8);
 	assert_refused(&n, ONE_COPY_CMP_SWAP, &stack[100], 8);
@@ -104,7 +104,7 @@ test_only_what_is_registered(void **state)
 	ask(n, ONE_COPY_OUT, around, 8);
 	assert_int_equal(await(n++), 0);
 	dereg(&mr);
-	assert_refused(&n, ONE_COPY_OUT, stack, 8);
+	assert_refused(&n, ONE_COPY_OUT, &stack[1], 8);
 	for (uint32_t i = 100; i < LEN / 8; i++)
 		assert_int_equal(stack[i], 0x0707070707070707);
 	assert_int_equal(around[0], 5);
