@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Keys come and go while frames pass; no number and no IV is used again over restarts, whatever is lost. */
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -387,7 +388,7 @@ test_restart(void **state)
 static void
 copy_file(const char *from, const char *to)
 {
-	char line[600];
+	char line[2 * PATH_MAX + 8];
 
 	snprintf(line, sizeof(line), "cp %s %s", from, to);
 	assert_int_equal(system(line), 0);

@@ -10,7 +10,6 @@
 static struct side side; /* the user's: it writes to itself, */
 static struct engine_user *user;
 static struct side peer; /* and another one's, whose queue pairs are connected with the user's `to` */
-static uint64_t clock_tsc;
 
 static void
 begin_both(const struct engine_share *share, uint32_t pairs)
@@ -29,7 +28,6 @@ begin_both(const struct engine_share *share, uint32_t pairs)
 		pair_connect(near, far, RC_RTS, false);
 		peer.open[peer.pairs] = 0;
 	}
-	clock_tsc = rte_rdtsc() + rte_get_tsc_hz();
 }
 
 static void
@@ -38,13 +36,6 @@ end_both(void)
 	end(&peer);
 	end(&side);
 	engine_user_free(user);
-}
-
-static void
-step(void)
-{
-	clock_tsc += rte_get_tsc_hz() / 1000000 * STEP_NS / 1000;
-	turn_at(clock_tsc);
 }
 
 static void
@@ -99,7 +90,7 @@ test_acknowledged(void **state)
 			post_write(&peer.from[0], &peer.memory, &side.memory, 8, 0);
 			peer.open[0]++;
 		}
-		step();
+		turn_for(STEP_NS);
 		waits += held();
 	}
 	assert_true(waits > STEPS * 9 / 10);
@@ -125,7 +116,7 @@ test_read_by_peers(void **state)
 		for (uint32_t j = 0; j < peer.pairs; j++)
 			for (; peer.open[j] < MAX_WR; peer.open[j]++)
 				post_read(&peer.from[j], &peer.memory, &side.memory, 1024, j);
-		step();
+		turn_for(STEP_NS);
 	}
 	own = side.done - own;
 	if ((own + read) * FRAME * 100 > RATE * 105ull || own * FRAME < RATE / 8 || read * FRAME < RATE / 4)
@@ -147,7 +138,7 @@ test_read_beside_ops(void **state)
 			post_read(&peer.from[0], &peer.memory, &side.memory, 16384, 0);
 			peer.open[0]++;
 		}
-		step();
+		turn_for(STEP_NS);
 	}
 	if (read < STEPS / 16)
 		fail_msg("%lu reads", read);
@@ -164,7 +155,7 @@ test_read_in_pieces(void **state)
 	post_read(&peer.to[0], &side.memory, &peer.memory, LONG, 0);
 	for (side.open[0] = 1; side.open[0] != 0; steps++) {
 		assert_true(steps < STEPS);
-		step();
+		turn_for(STEP_NS);
 		taken(&side);
 		pause = held() ? pause + 1 : 0;
 		longest = RTE_MAX(longest, pause);
@@ -175,7 +166,7 @@ test_read_in_pieces(void **state)
 	post_write(&side.from[0], &side.memory, &side.memory, 8, 0);
 	for (side.open[0] = 1, steps = 0; side.open[0] != 0; steps++) {
 		assert_true(steps * STEP_NS < 10000000);
-		step();
+		turn_for(STEP_NS);
 		taken(&side);
 	}
 	end_both();
@@ -193,7 +184,7 @@ test_read_rate(void **state)
 		for (uint32_t j = 0; j < 2; j++)
 			for (; side.open[j] < 4; side.open[j]++)
 				post_read(&peer.to[j], &side.memory, &peer.memory, len, j);
-		step();
+		turn_for(STEP_NS);
 	}
 	assert_in_range(read, RATE / len * 96 / 100, RATE / len * 102 / 100);
 	end_both();
@@ -204,7 +195,7 @@ static void
 test_ends(void **state)
 {
 	static const uint64_t rate = 100;
-	uint64_t done = 0, start = rte_rdtsc(), seconds;
+	uint64_t done = 0, start = fixture_tsc(), seconds;
 	struct one_cqe cqe;
 
 	begin_both(&(struct engine_share){.weight = 1, .max_ops = rate}, 0);
@@ -222,7 +213,7 @@ test_ends(void **state)
 		pair_connect(from, to, RC_RTS, true);
 		pair_connect(to, from, RC_RTS, true);
 	}
-	seconds = (rte_rdtsc() - start) / rte_get_tsc_hz() + 1;
+	seconds = (fixture_tsc() - start) / rte_get_tsc_hz() + 1;
 	if (done > rate * seconds + CORE_WORK_BUDGET)
 		fail_msg("%lu in less than %lu seconds", done, seconds);
 	end_both();
