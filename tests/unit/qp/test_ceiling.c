@@ -2,7 +2,7 @@
 /* Ceilings of a user, in virtual time: over its attachments, on two cores. */
 #include "sides.h"
 
-#define STEP_NS 20000ull
+#define STEP_NS 100000ull
 #define STEPS (1000000000 / STEP_NS) /* a second */
 
 static struct side side[2];
