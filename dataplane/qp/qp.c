@@ -256,8 +256,6 @@ complete_send(struct core *core, struct engine_qp *qp, const struct completion *
 
 	cq_stage_qp(core, qp);
 	qp->sq_done++;
-	if (unlikely(c->op == ONE_OP_READ) && !qp->local)
-		share_read(qp->client->share.group, c->length);
 	if (unlikely(qp->sampled_at != 0))
 		sample_end(core, qp, c);
 	/* An error always completes, and always notifies. */
@@ -639,6 +637,8 @@ go_on(struct core *core, struct engine_qp *qp, void (*go)(struct rc_qp *rc, uint
 		return;
 	}
 	go(qp->rc, core->now);
+	if (unlikely(user_is_limited(qp->client->share.group->user)))
+		rcio_answer(core, qp);
 	rcio_after(core, qp);
 }
 
