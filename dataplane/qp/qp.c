@@ -95,13 +95,15 @@ qp_signal(struct core *core, struct engine_qp *qp, uint32_t signal)
 
 /* ---- how long requests take ---- */
 
+/* A bind is the control thread's, and is counted as such requests are. */
 static void
-sample_begin(struct core *core, struct engine_qp *qp)
+sample_begin(struct core *core, struct engine_qp *qp, uint8_t op)
 {
 	core->sample_at = core->stats.work - 1 + ENGINE_SAMPLE;
-	if (qp->sampled_at != 0)
+	if (qp->sampled_at != 0 || op == ONE_OP_BIND)
 		return;
 	qp->sample = qp->sq_taken;
+	qp->sample_op = op;
 	qp->sampled_at = rte_rdtsc();
 }
 
@@ -124,13 +126,12 @@ sample_operation(const struct engine_qp *qp, uint8_t op)
 
 /* Requests complete in the order in which they were taken. */
 static void
-sample_end(struct core *core, struct engine_qp *qp, const struct completion *c)
+sample_end(struct core *core, struct engine_qp *qp, bool success)
 {
-	if (qp->sq_done != qp->sample)
+	if ((int32_t)(qp->sq_done - qp->sample) < 0)
 		return;
-	/* A bind is the control thread's, and is counted as such requests are. */
-	if (c->status == ONE_STATUS_SUCCESS && c->type == ONE_CQE_SEND)
-		latency_add(&core->stats.latency[sample_operation(qp, c->op)],
+	if (success)
+		latency_add(&core->stats.latency[sample_operation(qp, qp->sample_op)],
 			    engine_now(rte_rdtsc() - qp->sampled_at));
 	qp->sampled_at = 0;
 }
@@ -157,7 +158,7 @@ qp_pull(struct core *core, struct engine_qp *qp, struct work *work)
 	qp->sq_taken++;
 	client_count(&qp->client->work);
 	if (unlikely(core->stats.work++ >= core->sample_at))
-		sample_begin(core, qp);
+		sample_begin(core, qp, work->op);
 	return 1;
 }
 
@@ -249,22 +250,35 @@ report(struct core *core, struct engine_qp *qp, struct engine_cq *cq, const stru
 	entry->op = op;
 }
 
+/* So many requests are. */
+static inline void
+send_done(struct core *core, struct engine_qp *qp, uint32_t count, bool success)
+{
+	cq_stage_qp(core, qp);
+	qp->sq_done += count;
+	if (unlikely(qp->sampled_at != 0))
+		sample_end(core, qp, success);
+	if (unlikely(qp->sq == NULL) && signal_due(qp))
+		qp_make_hot(core, qp);
+}
+
+void
+qp_retired(struct core *core, struct engine_qp *qp, uint32_t count)
+{
+	send_done(core, qp, count, true);
+}
+
 static inline void
 complete_send(struct core *core, struct engine_qp *qp, const struct completion *c)
 {
 	bool error = c->status != ONE_STATUS_SUCCESS;
 
-	cq_stage_qp(core, qp);
-	qp->sq_done++;
+	send_done(core, qp, 1, !error);
 	if (unlikely(c->op == ONE_OP_READ) && !qp->local)
 		share_read(qp->client->share.group, c->length);
-	if (unlikely(qp->sampled_at != 0))
-		sample_end(core, qp, c);
 	/* An error always completes, and always notifies. */
 	if (qp->send_cq != NULL && (error || !(c->wqe_flags & ONE_WQE_SUPPRESS)))
 		report(core, qp, qp->send_cq, c, c->op, error || !(c->wqe_flags & ONE_WQE_UNSIGNALED));
-	if (unlikely(qp->sq == NULL) && signal_due(qp))
-		qp_make_hot(core, qp);
 }
 
 static inline void

@@ -140,6 +140,12 @@ env_complete(struct rc_env *env, struct rc_qp *rc, const struct completion *c)
 }
 
 static void
+env_retired(struct rc_env *env, struct rc_qp *rc, uint32_t count)
+{
+	qp_retired(core_of(env), rc_user(rc), count);
+}
+
+static void
 env_failed(struct rc_env *env, struct rc_qp *rc, enum rc_error error)
 {
 	qp_break(core_of(env), rc_user(rc), error);
@@ -208,6 +214,7 @@ rcio_init(struct core *core)
 	core->env.tx_end = env_tx_end;
 	core->env.take_recv = env_take_recv;
 	core->env.complete = env_complete;
+	core->env.retired = env_retired;
 	core->env.failed = env_failed;
 	core->env.bind = env_bind;
 	core->env.invalidate = env_invalidate;

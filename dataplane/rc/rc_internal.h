@@ -512,12 +512,19 @@ rc_node_get(struct rc_pool *pool)
 	return node;
 }
 
+/* A list of them. */
+static inline void
+rc_nodes_put(struct rc_pool *pool, struct rc_node *first, struct rc_node *last, uint32_t count)
+{
+	last->next = pool->free;
+	pool->free = first;
+	pool->available += count;
+}
+
 static inline void
 rc_node_put(struct rc_pool *pool, struct rc_node *node)
 {
-	node->next = pool->free;
-	pool->free = node;
-	pool->available++;
+	rc_nodes_put(pool, node, node, 1);
 }
 
 /*
