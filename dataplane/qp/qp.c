@@ -61,7 +61,7 @@ signal_due(const struct engine_qp *qp)
 }
 
 /* One message at a time, that stands for all that are owed. */
-static int
+static __rte_noinline int
 signal_pull(struct core *core, struct engine_qp *qp, struct work *work)
 {
 	bool once = qp->signals_owed == 0;
@@ -136,30 +136,65 @@ sample_end(struct core *core, struct engine_qp *qp, bool success)
 	qp->sampled_at = 0;
 }
 
-int
-qp_pull(struct core *core, struct engine_qp *qp, struct work *work)
+static __rte_noinline int
+too_many(struct engine_qp *qp)
 {
-	struct one_wqe wqe;
-	struct one_wqe_ext ext[ONE_WQE_SLOTS_MAX - 1];
-	uint32_t slots;
+	client_fault(qp->client, ONE_FAULT_RING);
+	return -1;
+}
 
-	if (unlikely(qp->sq == NULL))
-		return signal_pull(core, qp, work);
-	slots = ring_take(qp->sq, qp->sq_head, qp->sq_log2, &wqe, ext);
-	if (slots == 0)
-		return 0;
+static __rte_noinline int
+sample_taken(struct core *core, struct engine_qp *qp, uint8_t op)
+{
+	sample_begin(core, qp, op);
+	return 1;
+}
+
+static inline int
+taken(struct core *core, struct engine_qp *qp, uint8_t op, uint32_t slots)
+{
 	/* The library counts too, and has read of no room. */
-	if (unlikely(qp->sq_taken - qp->sq_done >= qp->max_send_wr)) {
-		client_fault(qp->client, ONE_FAULT_RING);
-		return -1;
-	}
-	wqe_to_work(&wqe, ext, work);
+	if (unlikely(qp->sq_taken - qp->sq_done >= qp->max_send_wr))
+		return too_many(qp);
 	qp->sq_head += slots;
 	qp->sq_taken++;
 	client_count(&qp->client->work);
 	if (unlikely(core->stats.work++ >= core->sample_at))
-		sample_begin(core, qp, work->op);
+		return sample_taken(core, qp, op);
 	return 1;
+}
+
+static __rte_noinline int
+pull_any(struct core *core, struct engine_qp *qp, struct work *work)
+{
+	struct one_wqe wqe;
+	struct one_wqe_ext ext[ONE_WQE_SLOTS_MAX - 1];
+	uint32_t slots = ring_take(qp->sq, qp->sq_head, qp->sq_log2, &wqe, ext);
+
+	if (slots == 0)
+		return 0;
+	wqe_to_work(&wqe, ext, work);
+	return taken(core, qp, work->op, slots);
+}
+
+/* What few requests need is called last, so that the others save no registers for it. */
+int
+qp_pull(struct core *core, struct engine_qp *qp, struct work *work)
+{
+	const struct one_wqe *slot;
+	uint8_t phase;
+
+	if (unlikely(qp->sq == NULL))
+		return signal_pull(core, qp, work);
+	slot = &qp->sq[one_ring_slot(qp->sq_head, qp->sq_log2)];
+	phase = one_ring_phase(qp->sq_head, qp->sq_log2);
+	/* Pairs with the application's release store of the phase. */
+	if (atomic_load_explicit(&slot->phase, memory_order_acquire) != phase)
+		return 0;
+	/* Another, or one that the application has changed meanwhile, is read anew. */
+	if (!wqe_take_plain(slot, phase, work))
+		return pull_any(core, qp, work);
+	return taken(core, qp, work->op, 1);
 }
 
 /* From the shared queue.  What is taken is this queue pair's, to complete or to flush. */
