@@ -47,6 +47,7 @@ struct engine_qp {
 	struct rc_qp *rc;    /* NULL: datagrams, see ud.c */
 	uint64_t sampled_at; /* cycles: when it was taken whose time is measured; 0: none */
 	uint32_t sample;     /* sq_done when that one is complete */
+	uint8_t sample_op;   /* enum one_op of it */
 
 	struct one_wqe *rq;     /* NULL: none, or `srq` */
 	struct engine_srq *srq; /* then rq_head is rq_taken */
@@ -97,6 +98,8 @@ int qp_pull(struct core *core, struct engine_qp *qp, struct work *work);
 bool qp_take_recv(struct core *core, struct engine_qp *qp, struct recv_work *out);
 int qp_signal(struct core *core, struct engine_qp *qp, uint32_t signal);
 void qp_complete(struct core *core, struct engine_qp *qp, const struct completion *c);
+/* Requests that have succeeded and have no completion. */
+void qp_retired(struct core *core, struct engine_qp *qp, uint32_t count);
 void qp_store_state(struct engine_qp *qp, enum one_qp_state state);
 void qp_publish(struct engine_qp *qp); /* how far the rings have been taken */
 /* The only writer of the phase after engine_qp_new(); `why`: for the trace. */
@@ -229,6 +232,12 @@ qp_make_cold(struct core *core, struct engine_qp *qp)
 /* ---- wqe.c ---- */
 /* Check the form of a slot copied from a ring; `ext` are its extension slots. */
 void wqe_to_work(const struct one_wqe *wqe, const struct one_wqe_ext *ext, struct work *work);
+/*
+ * The same of the usual request, which has the form of a struct work in its slot, with that phase: one range
+ * of memory to be sent or written from.  It is copied once, to its place.  False: it is another, and what was
+ * copied counts for nothing.
+ */
+bool wqe_take_plain(const struct one_wqe *slot, uint8_t phase, struct work *work);
 void wqe_to_recv(const struct one_wqe *wqe, const struct one_wqe_ext *ext, struct recv_work *recv);
 
 /* ---- doorbell.c ---- */

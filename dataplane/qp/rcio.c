@@ -47,11 +47,20 @@ loop_has_room(struct core *core, uint32_t qpn)
 	return false;
 }
 
+static __rte_noinline uint8_t *
+begin_slowly(struct core *core, uint16_t port, bool loop, uint32_t qpn, uint32_t len)
+{
+	if (loop ? !loop_has_room(core, qpn) : !tx_has_room(core, port))
+		return NULL;
+	return take_frame(core, len);
+}
+
+/* What few frames need is called last, so that the others save no registers for it. */
 uint8_t *
 rcio_frame_begin(struct core *core, uint16_t port, bool loop, uint32_t qpn, uint32_t len)
 {
-	if (unlikely(loop) ? !loop_has_room(core, qpn) : !tx_has_room(core, port))
-		return NULL;
+	if (unlikely(loop || !tx_at_once(core, port)))
+		return begin_slowly(core, port, loop, qpn, len);
 	return take_frame(core, len);
 }
 
@@ -78,7 +87,7 @@ hand_over(struct core *core, struct core *to, struct rte_mbuf *m)
 }
 
 /* As if it came by the port. */
-static void
+static __rte_noinline void
 loop_frame(struct core *core, uint16_t port, uint32_t qpn, bool sealed)
 {
 	const struct engine_qp *peer = engine_qp_find(qpn);
@@ -137,6 +146,12 @@ static void
 env_complete(struct rc_env *env, struct rc_qp *rc, const struct completion *c)
 {
 	qp_complete(core_of(env), rc_user(rc), c);
+}
+
+static void
+env_retired(struct rc_env *env, struct rc_qp *rc, uint32_t count)
+{
+	qp_retired(core_of(env), rc_user(rc), count);
 }
 
 static void
@@ -208,6 +223,7 @@ rcio_init(struct core *core)
 	core->env.tx_end = env_tx_end;
 	core->env.take_recv = env_take_recv;
 	core->env.complete = env_complete;
+	core->env.retired = env_retired;
 	core->env.failed = env_failed;
 	core->env.bind = env_bind;
 	core->env.invalidate = env_invalidate;

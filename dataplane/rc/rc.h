@@ -113,6 +113,9 @@ struct rc_env {
 	/* The next receive work request, taken off its ring; false when there is none. */
 	bool (*take_recv)(struct rc_env *env, struct rc_qp *qp, struct recv_work *out);
 	void (*complete)(struct rc_env *env, struct rc_qp *qp, const struct completion *c);
+	/* So many requests that followed one another have succeeded, SENDs and WRITEs with SUPPRESS: not told
+	 * by `complete`.  Needed where there are such. */
+	void (*retired)(struct rc_env *env, struct rc_qp *qp, uint32_t count);
 	/* Entered RC_ERROR by itself; all completions have been reported before. */
 	void (*failed)(struct rc_env *env, struct rc_qp *qp, enum rc_error error);
 	/* ONE_OP_BIND reached the head: carry it out elsewhere, then rc_bind_done(). */
