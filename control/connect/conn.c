@@ -86,7 +86,7 @@ conn_put(struct conn *conn)
 		return;
 	conn->dead = true;
 	conn_wait_no_more(conn);
-	neigh_cancel(control.neigh, conn);
+	neigh_cancel(&conn->waiter);
 	if (conn->over != NULL)
 		conn->over(conn);
 	conn_let_go_qpn(conn);
@@ -108,7 +108,7 @@ conn_over(struct conn *conn, const char *why)
 	conn_timewait(conn);
 	conn_state_set(conn, CONN_OVER, why);
 	conn_wait_no_more(conn);
-	neigh_cancel(control.neigh, conn);
+	neigh_cancel(&conn->waiter);
 	if (conn->over != NULL)
 		conn->over(conn);
 }

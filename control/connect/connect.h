@@ -69,6 +69,7 @@ struct conn {
 	struct cm_local local;
 	struct cm_path path;
 	uint8_t mac[6];
+	struct neigh_waiter waiter; /* RESOLVING */
 	uint64_t service;
 	uint16_t ip_port;  /* the active side's */
 	uint64_t deadline; /* of the attempt; NEVER */

@@ -247,8 +247,9 @@ conn_try(struct conn *conn)
 		return;
 	}
 	conn_state_set(conn, CONN_RESOLVING, "an attempt");
+	conn->waiter = (struct neigh_waiter){.done = on_resolved, .user = conn};
 	error = neigh_resolve(control.neigh, conn->port->index, &conn->path.dst, control.now, conn->mac,
-			      on_resolved, conn);
+			      conn->qp->object.client->uid, &conn->waiter);
 	if (error == 0)
 		resolved(conn);
 	else if (error == -EINPROGRESS)

@@ -83,7 +83,7 @@ check_ask(struct client *client, const struct one_sidr_ask *args, struct wire_ad
 		return client_refuse(client, -EAFNOSUPPORT, ONE_SUBJECT_ADDRESS, args->family);
 	addr_to_wire(args->family, args->addr, dst);
 	/* Whether it answers is found out with the question; what cannot be asked is refused at once. */
-	error = neigh_resolve(control.neigh, client->port->index, dst, control.now, mac, NULL, NULL);
+	error = neigh_resolve(control.neigh, client->port->index, dst, control.now, mac, client->uid, NULL);
 	return error == -EINVAL || error == -ENETUNREACH
 		       ? client_refuse(client, error, ONE_SUBJECT_ADDRESS, 0)
 		       : 0;

@@ -23,6 +23,7 @@
 struct held_mad {
 	STAILQ_ENTRY(held_mad) link; /* looped */
 	TAILQ_ENTRY(held_mad) unresolved;
+	struct neigh_waiter waiter;
 	struct path_port *port;
 	struct cm_path path; /* looped: as the receiver answers it */
 	uint8_t mad[CM_MAD_LEN];
@@ -208,7 +209,9 @@ path_send_mad(struct path_port *port, const struct cm_path *path, const uint8_t 
 	held->port = port;
 	held->path = *path;
 	memcpy(held->mad, mad, CM_MAD_LEN);
-	error = neigh_resolve(control.neigh, port->index, &path->dst, control.now, mac, mad_resolved, held);
+	held->waiter = (struct neigh_waiter){.done = mad_resolved, .user = held};
+	error = neigh_resolve(control.neigh, port->index, &path->dst, control.now, mac, NEIGH_NOBODY,
+			      &held->waiter);
 	if (error == -EINPROGRESS) {
 		TAILQ_INSERT_TAIL(&unresolved, held, unresolved);
 		num_unresolved++;
@@ -223,7 +226,7 @@ path_send_mad_known(struct path_port *port, const struct cm_path *path, const ui
 {
 	uint8_t hop[6];
 
-	if (neigh_resolve(control.neigh, port->index, &path->dst, control.now, hop, NULL, NULL) != 0)
+	if (neigh_resolve(control.neigh, port->index, &path->dst, control.now, hop, NEIGH_NOBODY, NULL) != 0)
 		memcpy(hop, mac, sizeof(hop));
 	send_frame(port, path, hop, mad);
 }
