@@ -63,6 +63,25 @@ conn_free(struct conn *conn)
 	free(conn);
 }
 
+bool
+conn_charge(struct conn *conn, struct quota_account *account)
+{
+	uint64_t limit;
+
+	conn_uncharge(conn); /* handed off: by another */
+	if (quota_take(&control.quota, account, QUOTA_REQUESTS + conn->port->index, 1, &limit) == 0)
+		conn->charged = account;
+	return conn->charged != NULL;
+}
+
+void
+conn_uncharge(struct conn *conn)
+{
+	if (conn->charged != NULL)
+		quota_give(&control.quota, conn->charged, QUOTA_REQUESTS + conn->port->index, 1);
+	conn->charged = NULL;
+}
+
 void
 conn_wait(struct conn *conn)
 {
@@ -107,6 +126,7 @@ conn_over(struct conn *conn, const char *why)
 {
 	conn_timewait(conn);
 	conn_state_set(conn, CONN_OVER, why);
+	conn_uncharge(conn);
 	conn_wait_no_more(conn);
 	neigh_cancel(&conn->waiter);
 	if (conn->over != NULL)

@@ -75,7 +75,8 @@ struct conn {
 	uint64_t deadline; /* of the attempt; NEVER */
 	uint64_t retry_at; /* WAITING: not before; NEVER: when the QPN is free */
 	uint32_t attempts;
-	uint32_t qpn;        /* in time-wait until CM_GONE */
+	uint32_t qpn;                  /* in time-wait until CM_GONE */
+	struct quota_account *charged; /* half-open: whose share of that it counts in; NULL: nobody's */
 	struct client *told; /* who is told of that: by a queue pair's id, in a ring; NULL: nobody */
 	uint32_t told_qp, told_cq;
 	struct host *host;               /* keep-alive of an RSM connection */
@@ -105,7 +106,10 @@ void conn_end_or(struct conn *conn, enum one_conn_event event, enum one_conn_eve
 void conn_reject(struct conn *conn, enum cm_reject reason, const void *data, uint16_t len);
 void conn_put(struct conn *conn); /* frees it when nothing refers to it */
 void conn_free(struct conn *conn);
-void conn_wait(struct conn *conn); /* in control.waiting */
+/* A request that waits for an answer of this account's application; false: it has too many. */
+bool conn_charge(struct conn *conn, struct quota_account *account);
+void conn_uncharge(struct conn *conn); /* answered, and the answer confirmed, or over */
+void conn_wait(struct conn *conn);     /* in control.waiting */
 void conn_wait_no_more(struct conn *conn);
 /* Its queue pair number is in time-wait until the second. */
 void conn_hold_qpn(struct conn *conn);

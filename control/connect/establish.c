@@ -120,6 +120,7 @@ conn_establish(struct conn *conn, command_done *done)
 	command->event = qp->kind->outcome(qp, ONE_CONN_ESTABLISHED, RSM_OK);
 	command->quiet = conn->passive; /* nothing waits for it there; what goes wrong is an event */
 	qp_state_set(qp, ONE_QP_CONNECTED, "established");
+	conn_uncharge(conn);
 	conn->commands++;
 	command_send(command);
 	free(conn->setup);

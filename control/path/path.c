@@ -15,7 +15,6 @@
 #define MAX_RETRIES 15u
 #define SIDR_RETRIES 8u /* 14 s */
 #define RETRY_NS (250 * NS_PER_MS)
-#define HALF_OPEN_MAX 4096u
 #define HOPS 64u
 #define LINK_UP_NS NS_PER_S          /* how often to look at links that are up, */
 #define LINK_DOWN_NS (NS_PER_S / 10) /* and when one is down */
@@ -417,7 +416,7 @@ port_init(struct path_port *port, uint16_t index, const struct config *config)
 		.response_timeout = RESPONSE_TIMEOUT,
 		.max_retries = MAX_RETRIES,
 		.retry_interval = RETRY_NS,
-		.max_half_open = HALF_OPEN_MAX,
+		.max_half_open = PATH_REQUESTS_MAX,
 	};
 	port->sidr_env = (struct sidr_env){
 		.send = sidr_env_send,
@@ -425,7 +424,7 @@ port_init(struct path_port *port, uint16_t index, const struct config *config)
 		.random = sidr_env_random,
 		.retry_interval = RETRY_NS,
 		.max_retries = SIDR_RETRIES,
-		.max_requests = HALF_OPEN_MAX,
+		.max_requests = PATH_REQUESTS_MAX,
 	};
 	port->cm = cm_new(&port->env);
 	port->sidr = sidr_new(&port->sidr_env);
