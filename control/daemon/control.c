@@ -300,7 +300,6 @@ daemon_init(const struct ctl_source *source, char *why, size_t why_len)
 	turns_init(&control.turns);
 	TAILQ_INIT(&control.clients);
 	TAILQ_INIT(&control.conns);
-	TAILQ_INIT(&control.waiting);
 	TAILQ_INIT(&control.dead);
 	LIST_INIT(&control.segments);
 	table_init(&control.pz_numbers, TABLE_MAX);

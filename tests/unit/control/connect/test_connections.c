@@ -11,6 +11,7 @@
 #include "attach.h"
 #include "control/base/port_space.h"
 #include "control/cm/cm.h"
+#include "control/connect/connect.h"
 
 struct ends {
 	struct app active, passive;
@@ -522,6 +523,66 @@ test_death_of_peers(void **state)
 	assert_no_event();
 }
 
+#define MANY 50000u
+#define REQUESTS 50
+#define LOOK_NS 3 /* at one of them in a loop: a walk over memory that is in no cache takes longer */
+
+/* Processor time of the control thread for a request; the least of some rounds. */
+static uint64_t
+cost_of_request(struct app *app)
+{
+	uint64_t least = UINT64_MAX;
+	clockid_t clock;
+
+	assert_int_equal(pthread_getcpuclockid(control_thread, &clock), 0);
+	for (int round = 0; round < 10; round++) {
+		struct timespec from, to;
+		uint64_t ns;
+
+		clock_gettime(clock, &from);
+		for (int i = 0; i < REQUESTS; i++)
+			assert_int_equal(app_call_id(app, ONE_MSG_PZ_FREE, app_pz(app)), 0);
+		clock_gettime(clock, &to);
+		ns = (uint64_t)(to.tv_sec - from.tv_sec) * NS_PER_S + (uint64_t)to.tv_nsec -
+		     (uint64_t)from.tv_nsec;
+		if (ns / REQUESTS < least)
+			least = ns / REQUESTS;
+	}
+	return least;
+}
+
+/* However many connections wait to be tried, requests do not wait for them. */
+static void
+test_many_wait(void **state)
+{
+	static struct conn *waiting[MANY];
+	uint64_t alone, beside;
+	struct app app;
+
+	app_hello(&app, ONE_KIND_DAT);
+	alone = cost_of_request(&app);
+	fake_stop(true);
+	for (uint32_t i = 0; i < MANY; i++) {
+		waiting[i] = conn_new(&path_port[0], false);
+		assert_non_null(waiting[i]);
+		waiting[i]->deadline = control.now + 10000 * NS_PER_S + i * 7919 % MANY;
+		conn_wait(waiting[i]);
+	}
+	fake_stop(false);
+	beside = cost_of_request(&app);
+	fake_stop(true);
+	for (uint32_t i = 0; i < MANY; i++) {
+		conn_state_set(waiting[i], CONN_OVER, "the test's end");
+		conn_put(waiting[i]);
+	}
+	fake_stop(false);
+	if (beside > alone + (uint64_t)MANY * LOOK_NS)
+		fail_msg("%llu ns a request alone, %llu beside %u that wait", (unsigned long long)alone,
+			 (unsigned long long)beside, MANY);
+	app_close(&app);
+	assert_clean();
+}
+
 static void
 ask_for_timewait(struct app *app, uint32_t qp, uint32_t pz, uint32_t cq)
 {
@@ -603,7 +664,7 @@ connection_tests(void)
 		cmocka_unit_test(test_private_data),     cmocka_unit_test(test_share_of_ports),
 		cmocka_unit_test(test_handoff_and_once), cmocka_unit_test(test_backlog),
 		cmocka_unit_test(test_broken),           cmocka_unit_test(test_death_of_peers),
-		cmocka_unit_test(test_timewait),
+		cmocka_unit_test(test_many_wait),        cmocka_unit_test(test_timewait),
 	};
 
 	return cmocka_run_group_tests_name("control: connections", tests, NULL, NULL);
