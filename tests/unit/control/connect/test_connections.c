@@ -487,6 +487,33 @@ test_broken(void **state)
 	ends_close(&ends);
 }
 
+/* An application sees that its queue pair is broken, and may reset it, before the control thread hears of
+ * that. */
+static void
+test_reset_at_once(void **state)
+{
+	struct ends ends;
+
+	ends_open(&ends, 5000);
+	establish(&ends, 5000);
+	fake_hold(true, false);
+	ends.active.msg.id = (struct one_id){.id = ends.a.qp};
+	app_post(&ends.active, ONE_MSG_QP_RESET);
+	for (int i = 0; i < 5000 && fake_waiting() == 0; i++)
+		pause_ms(1);
+	fake_tell(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
+	fake_hold(false, false);
+	assert_int_equal(app_receive(&ends.active), 1);
+	assert_int_equal(ends.active.reply.error, 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_BROKEN);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
+	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_QP_RESET, ends.p.qp), 0);
+	establish(&ends, 5000);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), -EISCONN);
+	assert_no_event();
+	ends_close(&ends);
+}
+
 static void
 test_death_of_peers(void **state)
 {
@@ -663,8 +690,9 @@ connection_tests(void)
 		cmocka_unit_test(test_arguments),        cmocka_unit_test(test_parameters),
 		cmocka_unit_test(test_private_data),     cmocka_unit_test(test_share_of_ports),
 		cmocka_unit_test(test_handoff_and_once), cmocka_unit_test(test_backlog),
-		cmocka_unit_test(test_broken),           cmocka_unit_test(test_death_of_peers),
-		cmocka_unit_test(test_many_wait),        cmocka_unit_test(test_timewait),
+		cmocka_unit_test(test_broken),           cmocka_unit_test(test_reset_at_once),
+		cmocka_unit_test(test_death_of_peers),   cmocka_unit_test(test_many_wait),
+		cmocka_unit_test(test_timewait),
 	};
 
 	return cmocka_run_group_tests_name("control: connections", tests, NULL, NULL);
