@@ -35,9 +35,8 @@ copying_start(const struct copier_place *place, uint64_t offset, struct copied *
 {
 	struct copier *copier;
 
-	assert(copier_start(place, offset, &copier) == 0);
 	*all = (struct copied){.length = UINT64_MAX, .write = true};
-	copier_allow(copier, all);
+	assert(copier_start(place, offset, all, &copier) == 0);
 	return copier;
 }
 
