@@ -177,7 +177,7 @@ deliver(struct listener *listener, struct conn *conn)
 	struct cr *cr;
 
 	/* The ring is the backlog: what does not fit is refused. */
-	if (!client_alive(client) || !cq_has_room(listener->cq))
+	if (!client_alive(client) || !cq_has_room(listener->cq) || !conn_charge(conn, client->account))
 		return false;
 	cr = object_new(client, OBJECT_CR, sizeof(*cr));
 	if (cr == NULL)

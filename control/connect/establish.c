@@ -121,6 +121,7 @@ conn_establish(struct conn *conn, command_done *done)
 	command->event = qp->kind->outcome(qp, ONE_CONN_ESTABLISHED, RSM_OK);
 	command->quiet = conn->passive; /* nothing waits for it there; what goes wrong is an event */
 	qp_state_set(qp, ONE_QP_CONNECTED, "established");
+	conn_uncharge(conn);
 	conn->commands++;
 	command_send(command);
 	free(conn->setup);
@@ -247,8 +248,9 @@ conn_try(struct conn *conn)
 		return;
 	}
 	conn_state_set(conn, CONN_RESOLVING, "an attempt");
+	conn->waiter = (struct neigh_waiter){.done = on_resolved, .user = conn};
 	error = neigh_resolve(control.neigh, conn->port->index, &conn->path.dst, control.now, conn->mac,
-			      on_resolved, conn);
+			      conn->qp->object.client->uid, &conn->waiter);
 	if (error == 0)
 		resolved(conn);
 	else if (error == -EINPROGRESS)

@@ -12,7 +12,7 @@
 /* ---- another channel ---- */
 
 /* What has been told of the id and nobody has got: in order behind what is in the new channel.  Ids of
- * requests for it go along. */
+ * requests for it go along, with all that has been told of them. */
 static void
 move_events(const struct id *id, struct channel *from, struct channel *to)
 {
@@ -27,6 +27,8 @@ move_events(const struct id *id, struct channel *from, struct channel *to)
 		event->next = NULL;
 		event->base.id->channel = &to->base;
 		event_append(to, event);
+		if (event->base.id != &id->base)
+			move_events(TO_ID(event->base.id), from, to);
 	}
 	from->last = link;
 	channel_changed(from);
@@ -45,6 +47,8 @@ rdma_migrate_id(struct rdma_cm_id *base, struct rdma_event_channel *channel)
 		refused_because(EINVAL, "channel = 0: the id has one of its own; give another");
 		return cma_told(__func__, fail(EINVAL), base);
 	}
+	if (channel == from)
+		return 0;
 	if (channel == NULL) {
 		own = channel = rdma_create_event_channel();
 		if (own == NULL)

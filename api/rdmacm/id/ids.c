@@ -83,7 +83,8 @@ id_unlink(const struct id *id)
 	*link = id->next;
 }
 
-/* Events that nobody has got, and with them requests that this listener's owner will never see. */
+/* Events that nobody has got, and with them requests that this listener's owner will never see, of which more
+ * may have been told since. */
 static void
 forget_events(const struct id *id)
 {
@@ -101,6 +102,7 @@ forget_events(const struct id *id)
 
 			reject(requested, "", 0);
 			id_unlink(requested);
+			forget_events(requested);
 			free(requested);
 		}
 		free(event);

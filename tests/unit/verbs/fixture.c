@@ -69,12 +69,11 @@ fixture_teardown(void **state)
 	assert_int_equal(ibv_destroy_comp_channel(f->channel), 0);
 	assert_int_equal(ibv_dealloc_pd(f->pd), 0);
 	assert_int_equal(ibv_close_device(f->context), 0);
-	for (int i = 0; i < 1000 && mock_attached(f->mock) > 0; i++) {
+	while (mock_attached(f->mock) > 0) {
 		struct timespec moment = {.tv_nsec = 1000000};
 
 		nanosleep(&moment, NULL);
 	}
-	assert_int_equal(mock_attached(f->mock), 0);
 	mock_stop(f->mock);
 	free(f);
 	return 0;

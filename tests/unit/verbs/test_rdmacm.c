@@ -36,6 +36,7 @@ address(const char *text, uint16_t port)
 	return (struct sockaddr *)&in;
 }
 
+/* At once, or when it is (-1). */
 static bool
 readable(const struct rdma_event_channel *which, int timeout_ms)
 {
@@ -59,7 +60,7 @@ next(enum rdma_cm_event_type type, struct rdma_cm_id *id)
 {
 	struct rdma_cm_event *event;
 
-	assert_true(readable(channel, 20000));
+	assert_true(readable(channel, -1));
 	assert_false(readable(other, 0)); /* nothing is for it */
 	assert_int_equal(rdma_get_cm_event(channel, &event), 0);
 	assert_string_equal(rdma_event_str(event->event), rdma_event_str(type));
@@ -384,10 +385,9 @@ static void
 test_loss(void **state)
 {
 	struct rdma_cm_id *id = resolved();
-	struct pollfd look = {.fd = channel->fd, .events = POLLIN};
 
 	mock_kill(mock);
-	assert_int_equal(poll(&look, 1, 10000), 1);
+	assert_true(readable(channel, -1));
 	expect_event(RDMA_CM_EVENT_DEVICE_REMOVAL, id, 0);
 	none();
 	assert_int_equal(rdma_destroy_id(id), 0);
