@@ -388,7 +388,7 @@ use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bo
 
 /* Made with the first registration that needs it. */
 static int
-copies_make(struct one_client *client)
+copies_make(struct one_client *client, struct copied *first)
 {
 	struct one_msg msg = {.type = ONE_MSG_COPIES};
 	const struct copier_place place = {.arena_fd = client->arena_fd,
@@ -397,26 +397,22 @@ copies_make(struct one_client *client)
 	struct one_reply reply;
 	int error;
 
-	if (client->copier != NULL)
-		return 0;
 	error = one_call(client, &msg, NULL, 0, &reply);
 	if (error != 0)
 		return error < 0 ? error : -EPROTO;
 	if (client_span(client, reply.copies.offset, sizeof(struct one_copies)) == NULL)
 		return -EPROTO;
-	return copier_start(&place, reply.copies.offset, &client->copier);
+	return copier_start(&place, reply.copies.offset, first, &client->copier);
 }
 
 static int
 copies_allow(struct one_client *client, const struct one_mr_create *create, struct mem_use *use)
 {
-	int error = copies_make(client);
-
-	if (error != 0)
-		return error;
 	use->copied.start = create->va;
 	use->copied.length = create->length;
 	use->copied.write = (create->access & WRITES) != 0;
+	if (client->copier == NULL)
+		return copies_make(client, &use->copied);
 	copier_allow(client->copier, &use->copied);
 	return 0;
 }

@@ -304,7 +304,7 @@ open_place(struct copier *copier, const struct copier_place *place, uint64_t off
 }
 
 int
-copier_start(const struct copier_place *place, uint64_t offset, struct copier **out)
+copier_start(const struct copier_place *place, uint64_t offset, struct copied *first, struct copier **out)
 {
 	struct copier *copier = calloc(1, sizeof(*copier));
 	int error;
@@ -317,9 +317,11 @@ copier_start(const struct copier_place *place, uint64_t offset, struct copier **
 	copier->page = (size_t)sysconf(_SC_PAGESIZE);
 	copier->pid = getpid();
 	error = open_place(copier, place, offset);
+	copier_allow(copier, first);
 	if (error == 0)
 		error = client_thread(&copier->thread, run, copier);
 	if (error != 0) {
+		copier_forbid(first);
 		destroy(copier);
 		return error;
 	}

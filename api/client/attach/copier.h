@@ -31,10 +31,12 @@ struct copier_place {
 };
 
 /*
- * With a thread that serves the struct one_copies at `offset` (a multiple of the page size) of the arena.
- * -EPERM: this process may not copy its own memory that way (seccomp); -EAGAIN, -ENOMEM.
+ * With a thread that serves the struct one_copies at `offset` (a multiple of the page size) of the arena:
+ * `first`, and what copier_allow adds. -EPERM: this process may not copy its own memory that way (seccomp);
+ * -EAGAIN, -ENOMEM.
  */
-int copier_start(const struct copier_place *place, uint64_t offset, struct copier **out);
+int copier_start(const struct copier_place *place, uint64_t offset, struct copied *first,
+		 struct copier **out);
 /*
  * Nothing is begun any more, and what was begun has ended, unless it takes more than a second: then memory
  * does not answer, the copy may still be stored later, and the thread frees what it has by itself.

@@ -39,7 +39,10 @@ rdma_migrate_id(struct rdma_cm_id *base, struct rdma_event_channel *channel)
 {
 	struct rdma_event_channel *from = base->channel, *own = NULL;
 	struct id *id = TO_ID(base);
+	int error = cma_own(id->process, "id", base);
 
+	if (error != 0)
+		return cma_told(__func__, fail(error), base);
 	if (id->sync && channel == NULL) {
 		refused_because(EINVAL, "channel = 0: the id has one of its own; give another");
 		return cma_told(__func__, fail(EINVAL), base);
@@ -92,7 +95,7 @@ rdma_get_request(struct rdma_cm_id *base, struct rdma_cm_id **out)
 	struct rdma_cm_event *event;
 	int error;
 
-	if (!listen->sync || listen->listening == NULL) {
+	if (!listen->sync || !listen->listens) {
 		refused_because(
 			EINVAL,
 			"listen = %p: it does not listen, or has an event channel of yours; rdma_listen, "

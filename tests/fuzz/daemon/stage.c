@@ -229,7 +229,7 @@ stage_clear(void)
 {
 	for (int i = 0; i < CLEAR_ROUNDS; i++) {
 		if (TAILQ_EMPTY(&control.clients) && TAILQ_EMPTY(&control.conns) &&
-		    TAILQ_EMPTY(&control.waiting) && TAILQ_EMPTY(&control.dead) && fake_objects() == 0)
+		    control.conn_timers.count == 0 && TAILQ_EMPTY(&control.dead) && fake_objects() == 0)
 			return;
 		stage_pass(CLEAR_NS);
 	}
