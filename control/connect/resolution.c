@@ -177,8 +177,8 @@ requested(struct path_port *port, struct sidr_query *query, const struct sidr_re
 	struct resolution *r = NULL;
 
 	/* The ring is the backlog. */
-	if (listener == NULL || !client_alive(listener->object.client) || !cq_has_room(listener->cq) ||
-	    resolution_new(listener->object.client, &r) != 0)
+	if (listener == NULL || listener->later || !client_alive(listener->object.client) ||
+	    !cq_has_room(listener->cq) || resolution_new(listener->object.client, &r) != 0)
 		return false;
 	r->query = query;
 	sidr_set_user(query, r);

@@ -309,8 +309,6 @@ complete_send(struct core *core, struct engine_qp *qp, const struct completion *
 	bool error = c->status != ONE_STATUS_SUCCESS;
 
 	send_done(core, qp, 1, !error);
-	if (unlikely(c->op == ONE_OP_READ) && !qp->local)
-		share_read(qp->client->share.group, c->length);
 	/* An error always completes, and always notifies. */
 	if (qp->send_cq != NULL && (error || !(c->wqe_flags & ONE_WQE_SUPPRESS)))
 		report(core, qp, qp->send_cq, c, c->op, error || !(c->wqe_flags & ONE_WQE_UNSIGNALED));
@@ -688,6 +686,8 @@ go_on(struct core *core, struct engine_qp *qp, void (*go)(struct rc_qp *rc, uint
 		return;
 	}
 	go(qp->rc, core->now);
+	if (unlikely(user_is_limited(qp->client->share.group->user)))
+		rcio_answer(core, qp);
 	rcio_after(core, qp);
 }
 

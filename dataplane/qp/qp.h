@@ -139,6 +139,8 @@ enum {
 	SHARE_LOOK = 64, /* at a queue pair's ring */
 	SHARE_REQUEST = 256,
 	SHARE_FRAME = 512,
+	SHARE_PACKET = 4096, /* payload of the longest frame */
+	SHARE_ANSWERS = 4,   /* part of its turns' bytes that a user may answer READs with out of turn */
 	SHARE_QUANTUM = 32768,
 	SHARE_FLIGHT = 1024 /* packets: as many as one queue pair may have in flight */
 };
@@ -149,6 +151,8 @@ uint32_t share_run(struct core *core);
 /* The turn under way is not over. */
 bool share_lasts(const struct core *core);
 void share_leave(struct core *core, struct engine_client *client);
+/* Looks at a queue pair out of turn, which a connection's end brings forward; counted as in a turn. */
+void share_look(struct core *core, struct engine_qp *qp);
 extern const struct timer_calls share_timer_calls;
 
 static inline void
@@ -157,12 +161,25 @@ share_flight(struct engine_qp *qp, uint32_t flight)
 	qp->client->share.flight += flight - qp->flight;
 	qp->flight = flight;
 }
-/* Of a READ that has come by frames.  What was read without a ceiling is no debt by a later one. */
-static inline void
-share_read(struct share_group *group, uint32_t bytes)
+/* Frames that may answer READs out of turn. */
+static inline uint32_t
+share_reads(const struct engine_qp *qp)
 {
-	if (user_is_limited(group->user))
-		group->read_bytes += bytes;
+	const struct share_group *group = qp->client->share.group;
+	int64_t frames;
+
+	if (!group->held || group->answer_room <= 0)
+		return 0;
+	frames = group->answer_room / qp->attr.path_mtu + 1;
+	return (uint32_t)RTE_MIN(frames, (int64_t)CORE_RUN_BUDGET);
+}
+static inline void
+share_answered(struct engine_qp *qp, uint64_t bytes)
+{
+	struct share_group *group = qp->client->share.group;
+
+	group->answer_room -= (int64_t)bytes;
+	group->answered += bytes;
 }
 static inline void
 share_join(struct core *core, struct engine_client *client)

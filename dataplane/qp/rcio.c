@@ -307,11 +307,28 @@ rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 		budget -= part;
 		if (qp->running || qp->phase != QP_RTS || qp->client->faulty || !rc_wants_output(qp->rc))
 			continue;
-		rc_output(qp->rc, CORE_RUN_BUDGET, core->now);
+		rc_output(qp->rc, core->turns.run_budget, core->now);
 		if (rc_wants_output(qp->rc))
 			break;
 	}
 	rcio_after(core, qp);
+}
+
+void
+rcio_answer_run(struct core *core, struct qp_list *run)
+{
+	struct engine_qp *qp, *last = TAILQ_LAST(run, qp_list);
+
+	for (uint32_t i = 0; i < CORE_RUN_LOOKS && (qp = TAILQ_FIRST(run)) != NULL; i++) {
+		TAILQ_REMOVE(run, qp, run_link);
+		qp->running = false;
+		if (!qp->client->faulty) {
+			rcio_answer(core, qp);
+			rcio_after(core, qp);
+		}
+		if (qp == last)
+			break;
+	}
 }
 
 uint32_t
@@ -325,7 +342,7 @@ rcio_run(struct core *core, struct qp_list *run)
 		TAILQ_REMOVE(run, qp, run_link);
 		qp->running = false;
 		if (!qp->client->faulty) {
-			uint32_t n = rc_output(qp->rc, CORE_RUN_BUDGET, core->now);
+			uint32_t n = rc_output(qp->rc, core->turns.run_budget, core->now);
 
 			frames += n;
 			bytes += n * qp->attr.path_mtu;
@@ -360,15 +377,17 @@ is_keep_alive(const struct wire_packet *packet)
 	return packet->payload_len > 1 && packet->payload[1] == ENGINE_CLASS_KEEP_ALIVE;
 }
 
-/* Its user has no turns now, but its peers wait for acknowledgements: these, and a few answers, go out at
- * once. */
-static void
-answer_held(struct core *core, struct engine_qp *qp)
+void
+rcio_answer(struct core *core, struct engine_qp *qp)
 {
-	core->env.held = RC_STOPPED;
-	if (rc_wants_output(qp->rc))
-		rc_output(qp->rc, CORE_RUN_BUDGET, core->now);
-	core->env.held = RC_FLOWS;
+	uint32_t most = core->turns.tx_most;
+	uint64_t before = core->turns.frame_bytes;
+
+	/* Others' requests may have filled what several clients share. */
+	core->turns.tx_most = TX_HIGH;
+	if (rc_answer(qp->rc, share_reads(qp)) > 0)
+		share_answered(qp, core->turns.frame_bytes - before);
+	core->turns.tx_most = most;
 }
 
 static inline void
@@ -376,8 +395,8 @@ after_input(struct core *core)
 {
 	struct engine_qp *qp = core->rx_qp;
 
-	if (unlikely(qp->client->share.group->held))
-		answer_held(core, qp);
+	if (unlikely(user_is_limited(qp->client->share.group->user)))
+		rcio_answer(core, qp);
 	rcio_after(core, qp);
 	/* Pairs with the load in engine_qp_heard: only a mark. */
 	atomic_store_explicit(&qp->heard, rc_heard(qp->rc), memory_order_relaxed);

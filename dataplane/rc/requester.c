@@ -406,6 +406,7 @@ send_rd(struct rc_qp *qp, struct rc_node *node, uint32_t again, uint64_t now)
 	wire_build(&qp->template, &b, frame);
 	env->tx_end(env, qp, false);
 	rq->rd_out += again == 0;
+	env->asked += work->op == ONE_OP_READ ? b.dma_length : 0;
 	sent(qp, node, psns, now);
 	return true;
 }
@@ -472,8 +473,10 @@ rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 			continue;
 		}
 		/* Not all: what its client has in flight may be to a peer that is silent. */
-		if (unlikely(qp->env->held != RC_FLOWS) &&
-		    (qp->env->held == RC_STOPPED || rq->snd - rq->una >= RC_WINDOW_LEAST))
+		if (unlikely(qp->env->held != RC_FLOWS) && rq->snd - rq->una >= RC_WINDOW_LEAST)
+			break;
+		if (unlikely(qp->env->ask_end != 0) && node->work.op == ONE_OP_READ &&
+		    qp->env->asked >= qp->env->ask_end)
 			break;
 		if (rq->snd - rq->una >= room || (unlikely(node->work.flags & ONE_WQE_FENCE) &&
 						  rq->snd == node->first && rq->rd_out > 0)) {
