@@ -483,7 +483,7 @@ main(int argc, char **argv)
 
 		if (now() >= end || atomic_load(&board->failed))
 			atomic_store(&board->stop, true);
-		if (now() >= end + 20) {
+		if (now() >= end + 20 * 50) { /* seconds of a fiftieth of a processor */
 			fprintf(stderr, "a process hangs\n");
 			for (uint32_t k = 0; k < PROCESSES; k++)
 				kill(pid[k], SIGABRT);
