@@ -78,6 +78,7 @@ enum one_msg_type {
 	ONE_MSG_SIDR_ANSWER, /* frees the id */
 	ONE_MSG_SIDR_FREE,
 	ONE_MSG_MR_SWAP, /* two regions without windows exchange their keys */
+	ONE_MSG_SRQ_SWAP,
 	ONE_MSG_MAX
 };
 
@@ -329,11 +330,14 @@ struct one_sidr_answer {
 };
 
 struct one_listen {
-	uint64_t service; /* 0: any free port >= 1024 */
-	uint32_t cq;      /* where ONE_CQE_REQUEST goes */
-	uint32_t flags;   /* ONE_LISTEN_ONCE: closes itself at the first request (RSP) */
+	uint64_t service;  /* 0: any free port >= 1024 */
+	uint32_t cq;       /* where ONE_CQE_REQUEST goes */
+	uint32_t flags;    /* ONE_LISTEN_* */
+	uint32_t listener; /* not 0: no new one, but this, which has been for LATER, listens from now on */
+	uint32_t reserved;
 };
-#define ONE_LISTEN_ONCE 1u
+#define ONE_LISTEN_ONCE 1u  /* closes itself at the first request (RSP) */
+#define ONE_LISTEN_LATER 2u /* has its service to itself; requests are refused as if nobody listened */
 struct one_listening {
 	uint32_t listener;
 	uint32_t reserved;
@@ -431,8 +435,8 @@ struct one_mw_created {
 };
 
 /*
- * CHANNEL_OPEN: wake-ups of `channel` come by the descriptor in the reply, from which packets of four bytes
- * are read: the id of the completion ring that was armed.  It ends (end-of-file) with the attachment.
+ * CHANNEL_OPEN: wake-ups of `channel` come by the descriptor in the reply, too, from which packets of four
+ * bytes are read: the id of the completion ring that was armed.  It ends (end-of-file) with the attachment.
  */
 struct one_channel_open {
 	uint32_t channel; /* 1..ONE_CHANNELS - 1, which nobody sleeps on */
@@ -448,6 +452,14 @@ struct one_srq_created {
 /* ONE_ASYNC_SRQ_LIMIT, once, as soon as fewer than `limit` receives are left; 0: never. */
 struct one_srq_limit {
 	uint32_t srq, limit;
+};
+
+/*
+ * SRQ_SWAP: two of a zone exchange their rings, and go on in them where they are: what waits in that of `srq`
+ * the application has put into the other before, under the same indices.  No queue pair uses `other`.
+ */
+struct one_srq_swap {
+	uint32_t srq, other;
 };
 
 /* Memory of the arena, up to 1 MiB, registered as an MR with local rights, for bounce copies. */
@@ -606,6 +618,7 @@ struct one_msg {
 		struct one_rsm_signal rsm_signal;
 		struct one_rsm_map rsm_map;
 		struct one_srq_limit srq_limit;
+		struct one_srq_swap srq_swap;
 		struct one_qp_rtr qp_rtr;
 		struct one_qp_rts qp_rts;
 		struct one_qp_set qp_set;

@@ -17,6 +17,7 @@ struct listener {
 	uint64_t service;
 	struct cq *cq;
 	bool once;
+	bool later; /* its service is taken, and nobody is let in */
 };
 
 struct cr {
@@ -115,8 +116,8 @@ void conn_hold_qpn(struct conn *conn);
 void conn_let_go_qpn(struct conn *conn);
 /* The event of an endpoint's connection. */
 struct one_cqe conn_outcome(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm);
-/* conn_show.c: before its event. */
-void conn_show(const struct conn *conn);
+/* conn_show.c: before its event; `rc` is what its core is told. */
+void conn_show(const struct conn *conn, const struct rc_attr *rc);
 void conn_show_refusal(const struct conn *conn, const uint8_t *data);
 /* The next hop `hop` of `port` has another MAC now. */
 void conns_path_changed(const struct path_port *port, const struct wire_addr *hop, const uint8_t mac[6]);

@@ -104,6 +104,7 @@ send_connect(struct conn *conn, command_done *done)
 	rc->selective = conn->setup->remote.oneside &&
 			(conn->setup->remote.capabilities & CM_CAPABILITY_SELECTIVE_REPEAT) != 0;
 	conn_fill_path(conn, &rc->path);
+	conn_show(conn, rc);
 	command->connection.state = conn->passive ? RC_RTR : RC_RTS;
 	command->connection.local = conn_is_local(conn);
 	command->quiet = !conn->passive; /* ESTABLISHED follows at once */
@@ -206,7 +207,6 @@ resolved(struct conn *conn)
 	conn_wait_no_more(conn);
 	if (conn->passive) {
 		conn_state_set(conn, CONN_PREPARING, "resolved");
-		conn_show(conn);
 		send_connect(conn, conn_prepared);
 	} else if (control.now >= conn->deadline) {
 		conn_end(conn, ONE_CONN_TIMED_OUT, RSM_OK, false);
@@ -412,7 +412,6 @@ on_reply(struct conn *conn, const struct cm_event *event)
 		return;
 	}
 	conn_state_set(conn, CONN_STARTING, "REP");
-	conn_show(conn);
 	send_connect(conn, conn_told);
 	conn_establish(conn, conn_started);
 }

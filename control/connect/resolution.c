@@ -183,8 +183,8 @@ requested(struct path_port *port, struct sidr_query *query, const struct sidr_re
 	uint64_t limit;
 
 	/* The ring is the backlog. */
-	if (listener == NULL || !client_alive(listener->object.client) || !cq_has_room(listener->cq) ||
-	    resolution_new(listener->object.client, &r) != 0)
+	if (listener == NULL || listener->later || !client_alive(listener->object.client) ||
+	    !cq_has_room(listener->cq) || resolution_new(listener->object.client, &r) != 0)
 		return false;
 	r->counted = quota_take(&control.quota, listener->object.client->account,
 				QUOTA_REQUESTS + port->index, 1, &limit) == 0;

@@ -55,6 +55,7 @@ core_new(uint32_t index, uint32_t lcore)
 	core->now = core->real_at = engine_now(rte_rdtsc());
 	core->unsent_tail = &core->unsent;
 	core->turns.look_budget = CORE_WORK_BUDGET;
+	core->turns.run_budget = CORE_RUN_BUDGET;
 	core->turns.tx_most = TX_HIGH;
 	TAILQ_INIT(&core->turns.busy);
 	TAILQ_INIT(&core->clients);
@@ -431,6 +432,7 @@ core_of_command(const struct engine_command *command)
 		return command->cq != NULL ? command->cq->client->core : NULL;
 	case ENGINE_SRQ_ADD:
 	case ENGINE_SRQ_LIMIT:
+	case ENGINE_SRQ_SWAP:
 	case ENGINE_SRQ_REMOVE:
 		return command->srq != NULL ? command->srq->client->core : NULL;
 	default:

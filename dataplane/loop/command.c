@@ -214,7 +214,7 @@ qp_end(struct core *core, struct engine_qp *qp, const struct engine_command *com
 	 * share a processor the command is mostly found together with it, and first.
 	 */
 	if (qp->phase == QP_RTS)
-		qp_poll(core, qp);
+		share_look(core, qp);
 	if (qp->phase == QP_BROKEN && command->status_if_broken != 0)
 		event.status = command->status_if_broken;
 	qp_flush(core, qp);
@@ -281,6 +281,9 @@ execute(struct core *core, const struct engine_command *command)
 		return 0; /* only its queue pairs lead to it */
 	case ENGINE_SRQ_LIMIT:
 		srq_set_limit(core, command->srq, command->limit);
+		return 0;
+	case ENGINE_SRQ_SWAP:
+		srq_exchange_rings(command->srq, command->other_srq);
 		return 0;
 	}
 	return -EINVAL;

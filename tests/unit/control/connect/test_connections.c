@@ -90,8 +90,8 @@ disconnect(struct app *app, uint32_t qp, bool graceful)
 static void
 test_connect(void **state)
 {
+	const struct one_qp_shm *shm, *peer;
 	const struct one_cr_shm *cr;
-	const struct one_qp_shm *shm;
 	struct ends ends;
 
 	ends_open(&ends, 45248);
@@ -113,6 +113,18 @@ test_connect(void **state)
 	assert_int_equal(shm->remote_port, 45248);
 	assert_int_equal(shm->rd_atomic_in, 4);
 	assert_int_equal(shm->rd_atomic_out, 4); /* 8 wanted, the passive side serves 4 */
+	/* What the transport has been told, either end: the PSNs of one are those of the other. */
+	peer = (const struct one_qp_shm *)(ends.passive.arena + ends.p.shm);
+	assert_int_equal(shm->send_psn, fake_connection().rc.send_psn);
+	assert_int_equal(shm->recv_psn, peer->send_psn);
+	assert_int_equal(shm->send_psn, peer->recv_psn);
+	assert_int_equal(shm->flow_label, peer->flow_label);
+	assert_int_equal(shm->path_mtu, 4096);
+	assert_int_equal(shm->hop_limit, 64);
+	assert_int_equal(shm->rnr_retry, 6);
+	assert_int_equal(shm->timeout, 18);
+	assert_int_equal(shm->retry_count, 7);
+	assert_int_equal(shm->min_rnr_timer, 12);
 	assert_true(fake_connection().local);
 	assert_int_equal(fake_connection().rc.path_mtu, 4096);
 	assert_int_equal(fake_connection().rc.rnr_retry, 6);
@@ -373,6 +385,40 @@ test_share_of_ports(void **state)
 	assert_clean();
 }
 
+/* A service is taken before anybody is let in. */
+static void
+test_listen_later(void **state)
+{
+	struct one_listen *args;
+	struct ends ends;
+	uint32_t later;
+
+	ends_open(&ends, 5000);
+	args = &ends.passive.msg.listen;
+	*args = (struct one_listen){.service = 6000, .cq = ends.cq_p, .flags = ONE_LISTEN_LATER << 1};
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_LISTEN), -EINVAL);
+	*args = (struct one_listen){.service = 6000, .cq = ends.cq_p, .flags = ONE_LISTEN_LATER};
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_LISTEN), 0);
+	later = ends.passive.reply.listening.listener;
+	*args = (struct one_listen){.service = 6000, .cq = ends.cq_p};
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_LISTEN), -EADDRINUSE);
+	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 6000, UINT64_MAX), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_NON_PEER_REJECTED);
+	assert_no_event();
+	*args = (struct one_listen){.listener = ends.listener};
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_LISTEN), -EINVAL); /* it does */
+	assert_int_equal(ends.passive.reply.subject, ONE_SUBJECT_LISTENER);
+	*args = (struct one_listen){.listener = later};
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_LISTEN), 0);
+	assert_int_equal(ends.passive.reply.listening.service, 6000);
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_LISTEN), -EINVAL);
+	ends.a = app_qp(&ends.active, ends.pz_a, ends.cq_a);
+	ends.listener = later;
+	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 6000, UINT64_MAX), 0);
+	assert_int_equal(await_request(&ends)->conn_qual, 6000);
+	ends_close(&ends);
+}
+
 static void
 test_handoff_and_once(void **state)
 {
@@ -518,13 +564,16 @@ static void
 test_death_of_peers(void **state)
 {
 	struct ends ends;
+	uint32_t objects;
 
 	/* of the requester, before the answer */
 	ends_open(&ends, 5000);
 	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5000, UINT64_MAX), 0);
 	const struct one_cr_shm *cr = await_request(&ends);
+	objects = fake_objects();
 	app_close(&ends.active);
-	pause_ms(20);
+	while (fake_objects() == objects) /* its connections end first */
+		pause_ms(1);
 	assert_int_equal(accept_request(&ends, cr->cr), 0);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_ACCEPT_ERROR);
 	app_close(&ends.passive);
@@ -686,13 +735,13 @@ int
 connection_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connect),          cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_arguments),        cmocka_unit_test(test_parameters),
-		cmocka_unit_test(test_private_data),     cmocka_unit_test(test_share_of_ports),
-		cmocka_unit_test(test_handoff_and_once), cmocka_unit_test(test_backlog),
-		cmocka_unit_test(test_broken),           cmocka_unit_test(test_reset_at_once),
-		cmocka_unit_test(test_death_of_peers),   cmocka_unit_test(test_many_wait),
-		cmocka_unit_test(test_timewait),
+		cmocka_unit_test(test_connect),       cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_arguments),     cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_private_data),  cmocka_unit_test(test_share_of_ports),
+		cmocka_unit_test(test_listen_later),  cmocka_unit_test(test_handoff_and_once),
+		cmocka_unit_test(test_backlog),       cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_reset_at_once), cmocka_unit_test(test_death_of_peers),
+		cmocka_unit_test(test_many_wait),     cmocka_unit_test(test_timewait),
 	};
 
 	return cmocka_run_group_tests_name("control: connections", tests, NULL, NULL);
