@@ -76,8 +76,8 @@ static struct engine_port_info port = {.name = "p0",
 			snprintf(mistake, sizeof(mistake), __VA_ARGS__); \
 	} while (0)
 
-static void
-wake(void)
+void
+fake_wake(void)
 {
 	const uint64_t one = 1;
 
@@ -94,7 +94,7 @@ fake_hold(bool commands, bool graces)
 	hold_commands = commands;
 	hold_graces = graces;
 	pthread_mutex_unlock(&lock);
-	wake();
+	fake_wake();
 }
 
 void
@@ -203,7 +203,7 @@ fake_tell(uint32_t qpn, enum engine_event_type type, uint32_t value)
 	if (qp->config.qpn == qpn)
 		tell(type, qp->config.owner, value);
 	pthread_mutex_unlock(&lock);
-	wake();
+	fake_wake();
 }
 
 void
@@ -213,7 +213,7 @@ fake_fault_first_client(void)
 	if (!LIST_EMPTY(&clients))
 		tell(ENGINE_EVENT_FAULT, LIST_FIRST(&clients)->config.owner, ONE_FAULT_RING);
 	pthread_mutex_unlock(&lock);
-	wake();
+	fake_wake();
 }
 
 void
@@ -223,7 +223,7 @@ fake_guard_first_region(void)
 	for (int i = 0; i < GUARDS && guard_fault == NULL; i++)
 		guard_fault = guard[i].owner;
 	pthread_mutex_unlock(&lock);
-	wake();
+	fake_wake();
 }
 
 void
@@ -610,7 +610,7 @@ engine_command(struct engine_command *command)
 	last = &command->next;
 	waiting++;
 	pthread_mutex_unlock(&lock);
-	wake();
+	fake_wake();
 	return 0;
 }
 
@@ -648,12 +648,12 @@ engine_poll(const struct engine_handlers *handlers)
 	pthread_mutex_unlock(&lock);
 	if (command != NULL) {
 		command->done(command);
-		wake();
+		fake_wake();
 		return 1;
 	}
 	if (event.type != 0) {
 		handlers->on_event(&event);
-		wake();
+		fake_wake();
 		return 1;
 	}
 	return 0;

@@ -23,7 +23,7 @@ struct fake_event {
 
 /* Commands wait, unacknowledged, while held; grace periods do not end. */
 void fake_hold(bool commands, bool graces);
-/* The control thread waits at the next call of the engine, until it goes on. */
+/* The control thread is at a call of the engine when this returns, and stays there until it goes on. */
 void fake_stop(bool stop);
 /*
  * The test's thread looks keys up as a core would: what it has found it no longer
@@ -58,9 +58,10 @@ struct engine_ah_config fake_ah(void);      /* of the last address handle */
 
 /* Completion rings that have been made since the last call, those of the first user that there was as 0. */
 uint32_t fake_made(uint8_t *users, uint32_t max);
-/* Of fake_engine.c to fake_user.c: the control thread has come by; a completion ring is made; an attachment
- * comes or goes. */
+/* Between fake_engine.c and fake_user.c: the control thread comes by; a completion ring is made; an
+ * attachment comes or goes. */
 void fake_stopped(void);
+void fake_wake(void); /* the control thread looks at the engine */
 void fake_user_served(struct engine_user *user);
 void fake_user_hold(struct engine_user *user, bool hold);
 

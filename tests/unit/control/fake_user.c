@@ -18,21 +18,32 @@ static uint8_t made[MADE], users;
 static uint32_t num_made;
 
 static pthread_mutex_t stop_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t stop_news = PTHREAD_COND_INITIALIZER;
+static bool stop_wanted, stopped;
 
 void
 fake_stop(bool stop)
 {
-	if (stop)
-		pthread_mutex_lock(&stop_lock);
-	else
-		pthread_mutex_unlock(&stop_lock);
+	pthread_mutex_lock(&stop_lock);
+	stop_wanted = stop;
+	pthread_cond_broadcast(&stop_news);
+	fake_wake();
+	while (stop && !stopped)
+		pthread_cond_wait(&stop_news, &stop_lock);
+	pthread_mutex_unlock(&stop_lock);
 }
 
 void
 fake_stopped(void)
 {
-	fake_stop(true);
-	fake_stop(false);
+	pthread_mutex_lock(&stop_lock);
+	while (stop_wanted) {
+		stopped = true;
+		pthread_cond_broadcast(&stop_news);
+		pthread_cond_wait(&stop_news, &stop_lock);
+	}
+	stopped = false;
+	pthread_mutex_unlock(&stop_lock);
 }
 
 struct engine_share
