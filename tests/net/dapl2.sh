@@ -116,7 +116,7 @@ start_server() {
 	APPLICATIONS+=("$server")
 	until grep -q "$text" "$LOGS/server.out"; do
 		kill -0 "$server" 2>/dev/null || show "$* does not start"
-		sleep 0.1
+		sleep 0.02
 	done
 }
 
@@ -135,7 +135,7 @@ meet() {
 	start_server . "$program" -P $IA -s "$@"
 	until listening; do
 		kill -0 "$server" 2>/dev/null || show "$program does not listen"
-		sleep 0.1
+		sleep 0.02
 	done
 	client "$program" -P $IA -h 127.0.0.1 "$@"
 }
@@ -179,7 +179,7 @@ if [ -x "$BUILD/tests/interop/udapl2-operations" ]; then
 		APPLICATIONS+=("$server")
 		until grep -q '^listening' "$LOGS/server.out"; do
 			kill -0 "$server" 2>/dev/null || show "udapl2-operations does not start"
-			sleep 0.1
+			sleep 0.02
 		done
 		DAT_OVERRIDE=$WORK/dat.operations.1 "$BUILD/tests/interop/udapl2-operations" connect $SERVER \
 			"$operation" >"$LOGS/client.out" 2>&1 || show "udapl2-operations: $operation"

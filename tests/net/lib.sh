@@ -121,11 +121,11 @@ net_cleanup() {
 
 # end_process PID SECONDS: SIGTERM, then SIGKILL; its exit status.
 end_process() {
-	local pid=$1 tenths=$(($2 * 10))
+	local pid=$1 looks=$(($2 * 50))
 	kill "$pid" 2>/dev/null
-	while kill -0 "$pid" 2>/dev/null && [ "$tenths" -gt 0 ]; do
-		sleep 0.1
-		tenths=$((tenths - 1))
+	while kill -0 "$pid" 2>/dev/null && [ "$looks" -gt 0 ]; do
+		sleep 0.02
+		looks=$((looks - 1))
 	done
 	kill -9 "$pid" 2>/dev/null
 	wait "$pid" 2>/dev/null
@@ -194,7 +194,7 @@ await_plane() {
 	log=$(plane_log "$name")
 	until grep -q 'serving on' "$log"; do
 		kill -0 "${PLANE_PID[$name]}" 2>/dev/null || fail "data plane $name does not start"
-		sleep 0.1
+		sleep 0.02
 	done
 }
 
@@ -310,7 +310,7 @@ start_capture() {
 	CAPTURE_PID[$1]=$!
 	until grep -q '^File:' "$WORK/$1.capture"; do
 		kill -0 "${CAPTURE_PID[$1]}" 2>/dev/null || fail "dumpcap does not start"
-		sleep 0.1
+		sleep 0.02
 	done
 }
 

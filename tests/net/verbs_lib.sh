@@ -90,7 +90,7 @@ await_listening() { # PORT PID NAME
 			cat "$WORK/$3.server" >&2
 			fail "$3: the server does not listen"
 		}
-		sleep 0.1
+		sleep 0.02
 	done
 }
 
@@ -150,7 +150,7 @@ until_served() { # yes|no NAME
 			cat "$WORK/$2.server" >&2
 			fail "$2: its server does not listen"
 		}
-		sleep 0.1
+		sleep 0.02
 	done
 }
 

@@ -69,6 +69,48 @@ test_serves(void **state)
 	dereg(&mr);
 }
 
+static void
+assert_refused(uint32_t *n, enum one_copy_op op, const void *at, uint32_t len)
+{
+	ask(*n, op, at, len);
+	assert_int_equal(await(*n), EFAULT);
+	(*n)++;
+}
+
+/* A data plane that asks for other memory of the process gets and changes nothing. */
+static void
+test_only_what_is_registered(void **state)
+{
+	uint64_t stack[LEN / 8], around[2] = {5, 6};
+	const uint8_t *end = (const uint8_t *)&stack[100];
+	struct one_mr mr = reg(&stack[1], 792), readable;
+	uint32_t n = 0;
+
+	assert_int_equal(one_mem_register(fixture.client, 0, (uintptr_t)around, sizeof(around),
+					  ONE_ACCESS_LOCAL_READ, &readable),
+			 0);
+	memset(stack, 7, sizeof(stack));
+	ask(n, ONE_COPY_IN, end - 8, 8);
+	assert_int_equal(await(n++), 0);
+	assert_int_equal(stack[99], 0);
+	assert_refused(&n, ONE_COPY_IN, end - 7, 8);
+	assert_refused(&n, ONE_COPY_OUT, end, 1);
+	assert_refused(&n, ONE_COPY_OUT, (const uint8_t *)&stack[1] - 1, 8);
+	assert_refused(&n, ONE_COPY_IN, &stack[100], 8);
+	assert_refused(&n, ONE_COPY_FETCH_ADD, &stack[100], 8);
+	assert_refused(&n, ONE_COPY_CMP_SWAP, &stack[100], 8);
+	assert_refused(&n, ONE_COPY_IN, around, 8);
+	assert_refused(&n, ONE_COPY_FETCH_ADD, around, 8);
+	ask(n, ONE_COPY_OUT, around, 8);
+	assert_int_equal(await(n++), 0);
+	dereg(&mr);
+	assert_refused(&n, ONE_COPY_OUT, &stack[1], 8);
+	for (uint32_t i = 100; i < LEN / 8; i++)
+		assert_int_equal(stack[i], 0x0707070707070707);
+	assert_int_equal(around[0], 5);
+	dereg(&readable);
+}
+
 /* Only a core that sleeps is told by the eventfd. */
 static void
 test_wakes_the_core(void **state)
@@ -198,8 +240,9 @@ main(int argc, char **argv)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_serves),         T(test_wakes_the_core),  T(test_refused),
-		T(test_detach_ends_it), T(test_data_plane_dies), T(test_children),
+		T(test_serves),   T(test_only_what_is_registered), T(test_wakes_the_core),
+		T(test_refused),  T(test_detach_ends_it),          T(test_data_plane_dies),
+		T(test_children),
 	};
 
 	renewing = false; /* none of the memory here can be, and the core is not to sleep */

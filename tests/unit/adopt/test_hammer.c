@@ -11,10 +11,11 @@
 #include "common.h"
 
 #define THREADS 3
-#define RUN_NS 1500000000ull
 /* Also on a machine that is busy otherwise: */
 #define MIN_ROUNDS 10u
 #define MIN_STORES 1000u /* of each thread, meanwhile */
+
+static uint64_t run_ns = 300000000; /* of each case; HAMMER_MS: another time */
 
 struct hammer {
 	volatile uint64_t *slot; /* of this thread: one in every `stride` words */
@@ -94,7 +95,7 @@ with_hammers(void *p, size_t len, void (*work)(void *p, size_t len))
 static void
 adopt_and_give_back(void *p, size_t len)
 {
-	uint64_t end = one_now_ns() + RUN_NS;
+	uint64_t end = one_now_ns() + run_ns;
 	uint32_t rounds = 0;
 
 	while (one_now_ns() < end || rounds < MIN_ROUNDS) {
@@ -131,7 +132,7 @@ test_medium(void **state)
 static void
 overlapping(void *p, size_t len)
 {
-	uint64_t end = one_now_ns() + RUN_NS;
+	uint64_t end = one_now_ns() + run_ns;
 	uint32_t x = 1, rounds = 0;
 	struct one_mr mr[8];
 	bool live[8] = {false};
@@ -201,7 +202,7 @@ test_remote_writes_survive(void **state)
 	uint8_t *p = pages(64);
 	struct one_mr keep = reg(p, 64 * PAGE), other;
 	struct hammer h = {.stride = 3, .slots = 64 * PAGE / 24, .stop = &stop};
-	uint64_t end = one_now_ns() + RUN_NS / 2;
+	uint64_t end = one_now_ns() + run_ns / 2;
 
 	h.slot = (volatile uint64_t *)(void *)peer(&keep);
 	h.count = calloc(h.slots, sizeof(uint64_t));
@@ -318,7 +319,7 @@ test_malloc_meanwhile(void **state)
 	for (int i = 0; i < 4; i++)
 		pthread_create(&thread[i], NULL, i < 2 ? allocate : register_blocks, &r[i]);
 	do
-		usleep(RUN_NS / 1000);
+		usleep(run_ns / 1000);
 	while (any_behind(r, 4) && !atomic_load(&stop));
 	atomic_store(&stop, true);
 	for (int i = 0; i < 4; i++) {
@@ -413,5 +414,7 @@ main(int argc, char **argv)
 	};
 
 	restrict_program(argc, argv);
+	if (getenv("HAMMER_MS") != NULL)
+		run_ns = strtoull(getenv("HAMMER_MS"), NULL, 10) * 1000000;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,3 +138,16 @@ bring(struct fixture *f, enum ibv_qp_state state)
 		assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_STATE), 0);
 	}
 }
+
+void
+receive(struct fixture *f, uint64_t cookie, uint8_t flags)
+{
+	const struct one_cqe cqe = {.cookie = cookie,
+				    .length = 5,
+				    .object = f->qp_id,
+				    .type = ONE_CQE_RECV,
+				    .flags = ONE_CQE_NOTIFY | flags,
+				    .op = ONE_OP_RECV};
+
+	assert_true(mock_cqe(f->mock, f->recv_id, &cqe));
+}
