@@ -26,7 +26,7 @@ reached(const _Atomic uint64_t *counter, const _Atomic uint64_t *limit)
 static void
 tell(_Atomic bool *told)
 {
-	/* Pairs with the keeper's loads; the eventfd orders them. */
+	/* Pairs with the keeper's loads and esp_nic_tend; the eventfd orders them. */
 	if (!atomic_load_explicit(told, memory_order_relaxed) &&
 	    !atomic_exchange_explicit(told, true, memory_order_relaxed))
 		esp_keeper_wake();
@@ -88,6 +88,19 @@ void
 esp_sa_drop(struct esp_sa *sa, enum engine_esp_drop reason)
 {
 	atomic_fetch_add_explicit(&sa->dropped[reason], 1, memory_order_relaxed); /* only told */
+}
+
+void
+esp_sa_count_nic(struct esp_sa *sa, uint32_t packets)
+{
+	if (packets > 0)
+		atomic_fetch_add_explicit(&sa->nic_packets, packets, memory_order_relaxed); /* only told */
+}
+
+void
+esp_sa_stray(struct esp_sa *sa)
+{
+	tell(&sa->nic_astray);
 }
 
 struct esp_saved
