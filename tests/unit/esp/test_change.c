@@ -60,8 +60,6 @@ begin(void)
 static int
 setup(void **state)
 {
-	if (directory[sizeof(directory) - 2] == 'X')
-		assert_non_null(mkdtemp(directory));
 	for (uint32_t i = 0; i < RTE_DIM(key); i++)
 		peer_key_random(&key[i], i % 2 == 0 ? 36 : 20);
 	begin();
@@ -76,6 +74,12 @@ teardown(void **state)
 	fixture_stop();
 	snprintf(line, sizeof(line), "rm -rf %s/*", directory);
 	return system(line);
+}
+
+static int
+group_begin(void **state)
+{
+	return mkdtemp(directory) != NULL ? 0 : -1;
 }
 
 static int
@@ -481,5 +485,5 @@ main(int argc, char **argv)
 	};
 
 	device = argc > 1 ? argv[1] : NULL;
-	return cmocka_run_group_tests(tests, NULL, group_end);
+	return cmocka_run_group_tests(tests, group_begin, group_end);
 }
