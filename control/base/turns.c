@@ -5,6 +5,7 @@ void
 turns_init(struct turns *turns)
 {
 	TAILQ_INIT(&turns->users);
+	turns->asked = 0;
 }
 
 static void
@@ -88,6 +89,7 @@ turns_round(struct turns *turns)
 
 	TAILQ_FOREACH(user, &turns->users, link)
 	users++;
+	turns->asked = users;
 	for (; users > 0 && (user = TAILQ_FIRST(&turns->users)) != NULL; users--)
 		served += user_round(turns, user);
 	return served;

@@ -35,6 +35,7 @@ struct turns_user {
 
 struct turns {
 	TAILQ_HEAD(, turns_user) users;
+	uint32_t asked; /* users that had a turn in the last round */
 };
 
 void turns_init(struct turns *turns);
@@ -43,6 +44,18 @@ void turns_wait(struct turns *turns, struct turns_user *user, struct turns_item 
 void turns_leave(struct turns *turns, struct turns_user *user, struct turns_item *turn);
 /* Each user that waits gets its turn; how many requests were served. */
 uint32_t turns_round(struct turns *turns);
+
+/*
+ * One user asks, and had nobody beside it in the last round: its turn may come before it is heard whether
+ * others ask now.  They are in the next round, and from then on it waits for them.
+ */
+static inline bool
+turns_alone(const struct turns *turns)
+{
+	const struct turns_user *first = TAILQ_FIRST(&turns->users);
+
+	return turns->asked <= 1 && first != NULL && TAILQ_NEXT(first, link) == NULL;
+}
 
 static inline bool
 turns_waiting(const struct turns *turns)

@@ -107,6 +107,26 @@ test_credit(void **state)
 	}
 }
 
+/* Others do not come to wait for more than they were seen to ask beside. */
+static void
+test_alone(void **state)
+{
+	again = true;
+	begin(4, 1);
+	assert_true(turns_alone(&turns));
+	turns_round(&turns);
+	assert_true(turns_alone(&turns));
+	turns_wait(&turns, &quiet, &one);
+	assert_false(turns_alone(&turns));
+	turns_round(&turns);
+	assert_int_equal(served_one, 1);
+	assert_false(turns_alone(&turns)); /* the other one may ask again, and was not heard yet */
+	turns_round(&turns);
+	assert_true(turns_alone(&turns));
+	turns_init(&turns);
+	assert_false(turns_alone(&turns)); /* nobody asks */
+}
+
 static void
 test_leaves(void **state)
 {
@@ -127,10 +147,8 @@ int
 turns_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_flood),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_credit),
-		cmocka_unit_test(test_leaves),
+		cmocka_unit_test(test_flood), cmocka_unit_test(test_order),  cmocka_unit_test(test_credit),
+		cmocka_unit_test(test_alone), cmocka_unit_test(test_leaves),
 	};
 
 	return cmocka_run_group_tests_name("control: turns", tests, NULL, NULL);
