@@ -18,12 +18,12 @@ struct soft_nic {
 	bool makes_trailers;
 	uint32_t sessions_max; /* 0: no limit */
 	/* What has been done. */
-	uint32_t sessions, rules; /* there are */
-	uint32_t made;            /* sessions, ever */
-	uint64_t encrypted, decrypted, failed;
-	uint64_t orphans;   /* frames for a session that is not there */
-	uint64_t malformed; /* that say other than what they are */
-	bool asked;         /* the port was configured for it */
+	_Atomic uint32_t sessions, rules; /* there are */
+	_Atomic uint32_t made;            /* sessions, ever */
+	_Atomic uint64_t encrypted, decrypted, failed;
+	_Atomic uint64_t orphans;   /* frames for a session that is not there */
+	_Atomic uint64_t malformed; /* that say other than what they are */
+	bool asked;                 /* the port was configured for it */
 };
 extern struct soft_nic soft_nic;
 
