@@ -3,7 +3,7 @@
 #
 # esp.sh seen 4|6: what two data planes with keys exchange; on the cable is nothing but ESP, ARP and neighbour
 #                  discovery, and tshark, who has the keys, finds valid RoCE in it.
-# esp.sh keys      keys are changed under load and lose nothing; a restart uses no number again; wrong keys, plain
+# esp.sh keys [nic] keys are changed under load and lose nothing; a restart uses no number again; wrong keys, plain
 #                  peers and files that others can read are refused, and counted; no key is told.
 # esp.sh nic 4|6   as seen, of a data plane whose NIC encrypts and decrypts, and of one that computes itself.
 # esp.sh openssl   a data plane whose EAL has crypto_openssl, and one that takes what it likes, understand each other.
@@ -258,6 +258,7 @@ keys() {
 	conf b "out = 0x1002:$WORK/ba.key" "in = 0x1001:$WORK/ab.key"
 	start a
 	start b
+	[ "$DATAPLANE" = "$OWN_DATAPLANE" ] || expect 'event=esp_nic ' "$(plane_log b)"
 	change_under_load
 	# OpenSSL has keys anywhere, and the process no core dump.
 	grep -q 'event=esp_crypto device=crypto_openssl' "$(plane_log a)" || no_key_told a
@@ -291,7 +292,10 @@ SOFT_NIC=$BUILD/tests/unit/engine/libsoft_nic.so
 OWN_DATAPLANE=$DATAPLANE
 case $KIND in
 seen | nic) seen "${2:-4}" ;;
-keys) keys ;;
+keys)
+	[ "${2:-}" = nic ] && give_nic
+	keys
+	;;
 openssl) by_openssl ;;
-*) fail "usage: esp.sh seen|nic 4|6, esp.sh keys, esp.sh openssl" ;;
+*) fail "usage: esp.sh seen|nic 4|6, esp.sh keys [nic], esp.sh openssl" ;;
 esac
