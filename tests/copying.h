@@ -17,6 +17,7 @@ struct copying {
 	struct one_arena *arena;
 	struct one_copies *shm;
 	struct copier *copier; /* NULL: stopped */
+	struct copied all;
 	struct reach *reach;
 	struct reach_list list;
 	uint32_t faults;
@@ -26,6 +27,17 @@ static inline void
 copying_fault(void *owner)
 {
 	((struct copying *)owner)->faults++;
+}
+
+/* Of a process all of whose memory is registered. */
+static inline struct copier *
+copying_start(const struct copier_place *place, uint64_t offset, struct copied *all)
+{
+	struct copier *copier;
+
+	*all = (struct copied){.length = UINT64_MAX, .write = true};
+	assert(copier_start(place, offset, all, &copier) == 0);
+	return copier;
 }
 
 static inline void
@@ -40,7 +52,8 @@ copying_open(struct copying *c)
 	assert(c->arena != MAP_FAILED);
 	c->shm = (struct one_copies *)(void *)((uint8_t *)c->arena + COPYING_PAGE);
 	c->reach = reach_new(c->shm, &c->list, copying_fault, c);
-	assert(c->reach != NULL && copier_start(&place, COPYING_PAGE, &c->copier) == 0);
+	assert(c->reach != NULL);
+	c->copier = copying_start(&place, COPYING_PAGE, &c->all);
 	close(place.arena_fd);
 }
 

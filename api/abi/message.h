@@ -329,11 +329,14 @@ struct one_sidr_answer {
 };
 
 struct one_listen {
-	uint64_t service; /* 0: any free port >= 1024 */
-	uint32_t cq;      /* where ONE_CQE_REQUEST goes */
-	uint32_t flags;   /* ONE_LISTEN_ONCE: closes itself at the first request (RSP) */
+	uint64_t service;  /* 0: any free port >= 1024 */
+	uint32_t cq;       /* where ONE_CQE_REQUEST goes */
+	uint32_t flags;    /* ONE_LISTEN_* */
+	uint32_t listener; /* not 0: no new one, but this, which has been for LATER, listens from now on */
+	uint32_t reserved;
 };
-#define ONE_LISTEN_ONCE 1u
+#define ONE_LISTEN_ONCE 1u  /* closes itself at the first request (RSP) */
+#define ONE_LISTEN_LATER 2u /* has its service to itself; requests are refused as if nobody listened */
 struct one_listening {
 	uint32_t listener;
 	uint32_t reserved;
@@ -431,8 +434,8 @@ struct one_mw_created {
 };
 
 /*
- * CHANNEL_OPEN: wake-ups of `channel` come by the descriptor in the reply, from which packets of four bytes
- * are read: the id of the completion ring that was armed.  It ends (end-of-file) with the attachment.
+ * CHANNEL_OPEN: wake-ups of `channel` come by the descriptor in the reply, too, from which packets of four
+ * bytes are read: the id of the completion ring that was armed.  It ends (end-of-file) with the attachment.
  */
 struct one_channel_open {
 	uint32_t channel; /* 1..ONE_CHANNELS - 1, which nobody sleeps on */

@@ -247,7 +247,9 @@ _Static_assert(sizeof(struct one_cqe) == 32, "one_cqe");
 struct one_cq_shm {
 	/* written by the engine */
 	_Atomic uint32_t tail; /* entries stored so far */
-	uint8_t pad0[60];
+	_Atomic uint32_t
+		arm_served; /* ONE_ARM_SEQ of the last arm that was answered; stored before its wake-up */
+	uint8_t pad0[56];
 	/* written by the application */
 	_Atomic uint32_t head; /* entries taken so far: the engine's room check */
 	uint8_t pad1[60];
@@ -262,7 +264,7 @@ _Static_assert(sizeof(struct one_cq_shm) == 192, "one_cq_shm");
  * `index` itself, and wakes even if it has been taken meanwhile: one wake-up for each arm and entry.
  *
  * Where the channel has a descriptor (ONE_MSG_CHANNEL_OPEN) the engine sends it the id of the ring, as four
- * bytes, instead of waking the futex word. */
+ * bytes, before it wakes the futex word. */
 #define ONE_ARM_SOLICITED 0x8000u
 #define ONE_ARM_NEXT 0x4000u
 #define ONE_ARM_FLAGS (ONE_ARM_SOLICITED | ONE_ARM_NEXT)
@@ -329,7 +331,13 @@ struct one_qp_shm {
 	_Atomic uint32_t rsm_flags;
 	uint8_t private_data[ONE_PRIVATE_DATA_MAX];
 	uint32_t remote_qpn;
-	uint8_t pad2[4];
+	uint32_t send_psn, recv_psn; /* of the first requests of either end */
+	uint32_t flow_label;
+	uint16_t path_mtu;
+	uint8_t traffic_class, hop_limit;
+	uint8_t timeout, min_rnr_timer; /* codes */
+	uint8_t retry_count, rnr_retry;
+	uint8_t pad2[48];
 };
 _Static_assert(sizeof(struct one_qp_shm) % ONE_CACHE_LINE == 0, "one_qp_shm");
 

@@ -74,6 +74,13 @@ struct one_attach {
 const char *one_socket_path(const char *socket);
 
 /*
+ * pthread_atfork(3) for who takes locks around calls of the core: the core's own handlers are there already,
+ * so `prepare` takes its locks before the core does.  In `child` all attachments are foreign (-ECHILD) by
+ * then.
+ */
+int one_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+
+/*
  * Attaches this process to the data plane, and starts the watcher thread with the first attachment.
  * Blocks until the data plane has answered: 10 s at most until it lets this process connect, and 10 s more.
  * Lifetime: *out lives until one_detach.  args->user until then, the rest of `args` until the return.

@@ -40,6 +40,12 @@ uint32_t one_wait_begin(struct one_client *client, uint16_t channel);
 void one_wait_arm(struct one_cq *cq, uint16_t channel, uint32_t need);
 
 /*
+ * Whether the last arm of the ring was for this `channel`, and the engine has not answered it.
+ * Lock: the ring's.
+ */
+bool one_wait_armed(const struct one_cq *cq, uint16_t channel);
+
+/*
  * Sleeps until the channel is woken after its ticket was taken.  Spins for $ONESIDE_SPIN_US microseconds
  * (20 if unset) first, while the engine wakes it without a system call.
  * Lock: none.  Several threads may sleep on one channel.

@@ -25,7 +25,8 @@ enum quota_common {
 	QUOTA_CHANNELS, /* with a descriptor */
 	QUOTA_AHS,      /* address handles */
 	QUOTA_SERVICES, /* TCP ports to listen on, of each port of the data plane */
-	QUOTA_COMMON = QUOTA_SERVICES + CONFIG_PORTS_MAX
+	QUOTA_REQUESTS = QUOTA_SERVICES + CONFIG_PORTS_MAX, /* that wait for an answer, at each port */
+	QUOTA_COMMON = QUOTA_REQUESTS + CONFIG_PORTS_MAX
 };
 
 struct engine_user;

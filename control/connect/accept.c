@@ -77,6 +77,27 @@ stop_listening(struct listener *listener)
 	give_port(listener);
 }
 
+static void
+tell(const struct listener *listener)
+{
+	listener->object.client->reply.listening = (struct one_listening){
+		.listener = listener->object.id,
+		.service = service_to_qual(listener->service),
+	};
+}
+
+static int
+listen_now(struct client *client, uint32_t id)
+{
+	struct listener *listener = object_get(client, OBJECT_LISTENER, id);
+
+	if (listener == NULL || !listener->later)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_LISTENER, id);
+	listener->later = false;
+	tell(listener);
+	return 0;
+}
+
 int
 listen_create(struct client *client, const struct one_msg *msg)
 {
@@ -86,9 +107,11 @@ listen_create(struct client *client, const struct one_msg *msg)
 	uint64_t service = 0, limit = 0;
 	int error;
 
+	if (args->listener != 0)
+		return listen_now(client, args->listener);
 	if (cq == NULL)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_CQ_CONN, args->cq);
-	if ((args->flags & ~ONE_LISTEN_ONCE) != 0)
+	if ((args->flags & ~(ONE_LISTEN_ONCE | ONE_LISTEN_LATER)) != 0)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_NONE, args->flags);
 	if (args->service != 0 && service_from_qual(args->service, &service) != 0)
 		return client_refuse(client, -EACCES, ONE_SUBJECT_ADDRESS, args->service);
@@ -97,6 +120,7 @@ listen_create(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_LISTENER].max);
 	listener->cq = cq;
 	listener->once = (args->flags & ONE_LISTEN_ONCE) != 0;
+	listener->later = (args->flags & ONE_LISTEN_LATER) != 0;
 	listener->service = service;
 	error = start_listening(listener, &limit);
 	if (error != 0) {
@@ -106,10 +130,7 @@ listen_create(struct client *client, const struct one_msg *msg)
 	}
 	cq->object.users++;
 	listener->object.busy = false;
-	client->reply.listening = (struct one_listening){
-		.listener = listener->object.id,
-		.service = service_to_qual(listener->service),
-	};
+	tell(listener);
 	return 0;
 }
 
@@ -156,7 +177,7 @@ deliver(struct listener *listener, struct conn *conn)
 	struct cr *cr;
 
 	/* The ring is the backlog: what does not fit is refused. */
-	if (!client_alive(client) || !cq_has_room(listener->cq))
+	if (!client_alive(client) || !cq_has_room(listener->cq) || !conn_charge(conn, client->account))
 		return false;
 	cr = object_new(client, OBJECT_CR, sizeof(*cr));
 	if (cr == NULL)
@@ -179,7 +200,9 @@ deliver(struct listener *listener, struct conn *conn)
 void
 cr_offer(struct listener *listener, struct conn *conn)
 {
-	if (sidr_service_is_udp(listener->service))
+	if (listener->later)
+		conn_reject(conn, CM_REJ_INVALID_SERVICE_ID, NULL, 0);
+	else if (sidr_service_is_udp(listener->service))
 		conn_reject(conn, CM_REJ_INVALID_TRANSPORT, NULL, 0);
 	else if (!deliver(listener, conn))
 		conn_reject(conn, CM_REJ_NO_RESOURCES, NULL, 0);

@@ -18,6 +18,7 @@ struct ah {
 	struct pz *pz;
 	struct path_port *port;
 	struct wire_path path;
+	struct neigh_waiter waiter;
 	struct engine_ah *engine; /* NULL: the next hop is being asked for */
 	TAILQ_ENTRY(ah) link;
 };
@@ -132,8 +133,9 @@ ah_create(struct client *client, const struct one_msg *msg)
 		error = ah_new(client, args, &ah);
 	if (error != 0)
 		return error;
+	ah->waiter = (struct neigh_waiter){.done = on_neighbour, .user = ah};
 	error = neigh_resolve(control.neigh, ah->port->index, &ah->path.dst, control.now, ah->path.dst_mac,
-			      on_neighbour, ah);
+			      client->uid, &ah->waiter);
 	return error == -EINPROGRESS ? REQUEST_LATER : resolved(ah, error);
 }
 
@@ -151,7 +153,7 @@ ah_free(struct client *client, const struct one_msg *msg)
 void
 ah_unhook(struct ah *ah)
 {
-	neigh_cancel(control.neigh, ah);
+	neigh_cancel(&ah->waiter);
 }
 
 void

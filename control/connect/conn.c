@@ -4,6 +4,7 @@
  * that time runs on.  conn_end() and conn_broken() are the only places that report an end.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,8 +29,10 @@ conn_let_go_qpn(struct conn *conn)
 	qpn_let_go(qpn);
 	/* Its queue pair may be waiting to connect anew. */
 	qp = engine_qp_owner(qpn);
-	if (qp != NULL && qp->conn != NULL && qp->conn->state == CONN_WAITING)
+	if (qp != NULL && qp->conn != NULL && qp->conn->state == CONN_WAITING) {
 		qp->conn->retry_at = control.now;
+		conn_wait(qp->conn);
+	}
 }
 
 /* ---- lifetime ---- */
@@ -37,8 +40,12 @@ conn_let_go_qpn(struct conn *conn)
 struct conn *
 conn_new(struct path_port *port, bool passive)
 {
-	struct conn *conn = calloc(1, sizeof(*conn));
+	struct conn *conn;
 
+	/* To wait must not fail later. */
+	if (cm_heap_reserve(&control.conn_timers, control.num_conns + 1) != 0)
+		return NULL;
+	conn = calloc(1, sizeof(*conn));
 	if (conn == NULL)
 		return NULL;
 	conn->setup = calloc(1, sizeof(*conn->setup));
@@ -52,6 +59,7 @@ conn_new(struct path_port *port, bool passive)
 	conn->deadline = conn->retry_at = NEVER;
 	conn->local.psn = (uint32_t)control_random() & 0xffffff;
 	TAILQ_INSERT_TAIL(&control.conns, conn, link);
+	control.num_conns++;
 	return conn;
 }
 
@@ -63,20 +71,42 @@ conn_free(struct conn *conn)
 	free(conn);
 }
 
+bool
+conn_charge(struct conn *conn, struct quota_account *account)
+{
+	uint64_t limit;
+
+	conn_uncharge(conn); /* handed off: by another */
+	if (quota_take(&control.quota, account, QUOTA_REQUESTS + conn->port->index, 1, &limit) == 0)
+		conn->charged = account;
+	return conn->charged != NULL;
+}
+
+void
+conn_uncharge(struct conn *conn)
+{
+	if (conn->charged != NULL)
+		quota_give(&control.quota, conn->charged, QUOTA_REQUESTS + conn->port->index, 1);
+	conn->charged = NULL;
+}
+
 void
 conn_wait(struct conn *conn)
 {
-	if (!conn->listed)
-		TAILQ_INSERT_TAIL(&control.waiting, conn, wait_link);
-	conn->listed = true;
+	uint64_t until = conn->deadline;
+
+	if (conn->state == CONN_WAITING && conn->retry_at < until)
+		until = conn->retry_at;
+	if (until == NEVER)
+		cm_heap_clear(&control.conn_timers, &conn->timer);
+	else
+		cm_heap_set(&control.conn_timers, &conn->timer, until);
 }
 
 void
 conn_wait_no_more(struct conn *conn)
 {
-	if (conn->listed)
-		TAILQ_REMOVE(&control.waiting, conn, wait_link);
-	conn->listed = false;
+	cm_heap_clear(&control.conn_timers, &conn->timer);
 }
 
 void
@@ -86,12 +116,13 @@ conn_put(struct conn *conn)
 		return;
 	conn->dead = true;
 	conn_wait_no_more(conn);
-	neigh_cancel(control.neigh, conn);
+	neigh_cancel(&conn->waiter);
 	if (conn->over != NULL)
 		conn->over(conn);
 	conn_let_go_qpn(conn);
 	/* Freed at the end of the loop: callers up the stack may still look at it. */
 	TAILQ_REMOVE(&control.conns, conn, link);
+	control.num_conns--;
 	TAILQ_INSERT_TAIL(&control.dead, conn, link);
 }
 
@@ -107,8 +138,9 @@ conn_over(struct conn *conn, const char *why)
 {
 	conn_timewait(conn);
 	conn_state_set(conn, CONN_OVER, why);
+	conn_uncharge(conn);
 	conn_wait_no_more(conn);
-	neigh_cancel(control.neigh, conn);
+	neigh_cancel(&conn->waiter);
 	if (conn->over != NULL)
 		conn->over(conn);
 }
@@ -289,21 +321,23 @@ conns_fini(void)
 			conn_free(conn);
 		}
 	}
+	cm_heap_fini(&control.conn_timers);
+	control.num_conns = 0;
 }
 
 void
 conns_poll(void)
 {
-	struct conn *conn, *next;
+	struct cm_timer *timer;
+	struct conn *conn;
 
-	for (conn = TAILQ_FIRST(&control.waiting); conn != NULL; conn = next) {
-		next = TAILQ_NEXT(conn, wait_link);
-		if (control.now >= conn->deadline) {
+	while ((timer = cm_heap_first(&control.conn_timers)) != NULL && timer->deadline <= control.now) {
+		conn = (struct conn *)(void *)((char *)timer - offsetof(struct conn, timer));
+		conn_wait_no_more(conn);
+		if (control.now >= conn->deadline)
 			conn_end(conn, ONE_CONN_TIMED_OUT, RSM_OK, false);
-		} else if (conn->state == CONN_WAITING && control.now >= conn->retry_at) {
-			conn_wait_no_more(conn);
+		else
 			conn_try(conn);
-		}
 	}
 	while ((conn = TAILQ_FIRST(&control.dead)) != NULL) {
 		TAILQ_REMOVE(&control.dead, conn, link);
@@ -314,17 +348,9 @@ conns_poll(void)
 uint64_t
 conns_deadline(void)
 {
-	uint64_t deadline = NEVER;
-	struct conn *conn;
+	const struct cm_timer *timer = cm_heap_first(&control.conn_timers);
 
-	TAILQ_FOREACH(conn, &control.waiting, wait_link)
-	{
-		if (conn->deadline < deadline)
-			deadline = conn->deadline;
-		if (conn->state == CONN_WAITING && conn->retry_at < deadline)
-			deadline = conn->retry_at;
-	}
-	return deadline;
+	return timer != NULL ? timer->deadline : NEVER;
 }
 
 void

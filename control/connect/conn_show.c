@@ -6,9 +6,24 @@
 #include "control/connect/connect.h"
 #include "control/cm/service.h"
 
+static void
+show_transport(const struct conn *conn, const struct rc_attr *rc, struct one_qp_shm *shm)
+{
+	shm->send_psn = rc->send_psn;
+	shm->recv_psn = rc->recv_psn;
+	shm->flow_label = conn->path.flow_label;
+	shm->path_mtu = (uint16_t)rc->path_mtu;
+	shm->traffic_class = conn->path.traffic_class;
+	shm->hop_limit = rc->path.ttl;
+	shm->timeout = rc->timeout;
+	shm->min_rnr_timer = rc->min_rnr_timer;
+	shm->retry_count = rc->retry_count;
+	shm->rnr_retry = rc->rnr_retry;
+}
+
 /* What the application may look at when it sees the event. */
 void
-conn_show(const struct conn *conn)
+conn_show(const struct conn *conn, const struct rc_attr *rc)
 {
 	struct one_qp_shm *shm = qp_shm(conn->qp);
 	const struct cm_remote *remote = &conn->setup->remote;
@@ -22,6 +37,7 @@ conn_show(const struct conn *conn)
 	shm->remote_qpn = remote->qpn;
 	shm->rd_atomic_in = conn->local.rd_atomic_in;
 	shm->rd_atomic_out = conn->local.rd_atomic_out;
+	show_transport(conn, rc, shm);
 	if (conn->passive || !conn->qp->kind->created) {
 		shm->private_len = 0;
 		return;

@@ -17,6 +17,7 @@ struct listener {
 	uint64_t service;
 	struct cq *cq;
 	bool once;
+	bool later; /* its service is taken, and nobody is let in */
 };
 
 struct cr {
@@ -60,7 +61,6 @@ struct conn {
 	struct cr *cr;
 	uint32_t commands;        /* on their way with this conn as their object */
 	bool dead;                /* in the list of those to be freed */
-	bool listed;              /* in the list of those that wait */
 	struct conn_setup *setup; /* NULL once established */
 	struct conn_numbers *numbers;
 	bool by_numbers; /* without CM */
@@ -69,12 +69,15 @@ struct conn {
 	struct cm_local local;
 	struct cm_path path;
 	uint8_t mac[6];
+	struct neigh_waiter waiter; /* RESOLVING */
 	uint64_t service;
 	uint16_t ip_port;  /* the active side's */
 	uint64_t deadline; /* of the attempt; NEVER */
 	uint64_t retry_at; /* WAITING: not before; NEVER: when the QPN is free */
+	struct cm_timer timer;
 	uint32_t attempts;
-	uint32_t qpn;        /* in time-wait until CM_GONE */
+	uint32_t qpn;                  /* in time-wait until CM_GONE */
+	struct quota_account *charged; /* half-open: whose share of that it counts in; NULL: nobody's */
 	struct client *told; /* who is told of that: by a queue pair's id, in a ring; NULL: nobody */
 	uint32_t told_qp, told_cq;
 	struct host *host;               /* keep-alive of an RSM connection */
@@ -82,7 +85,6 @@ struct conn {
 	uint64_t incarnation;
 	uint32_t heard; /* engine_qp_heard() when it was looked at last */
 	TAILQ_ENTRY(conn) link;
-	TAILQ_ENTRY(conn) wait_link;
 	LIST_ENTRY(conn) host_link;
 	LIST_ENTRY(conn) told_link; /* of the client that is told */
 };
@@ -104,15 +106,18 @@ void conn_end_or(struct conn *conn, enum one_conn_event event, enum one_conn_eve
 void conn_reject(struct conn *conn, enum cm_reject reason, const void *data, uint16_t len);
 void conn_put(struct conn *conn); /* frees it when nothing refers to it */
 void conn_free(struct conn *conn);
-void conn_wait(struct conn *conn); /* in control.waiting */
+/* A request that waits for an answer of this account's application; false: it has too many. */
+bool conn_charge(struct conn *conn, struct quota_account *account);
+void conn_uncharge(struct conn *conn); /* answered, and the answer confirmed, or over */
+void conn_wait(struct conn *conn);     /* until its deadline, or retry_at if that comes first */
 void conn_wait_no_more(struct conn *conn);
 /* Its queue pair number is in time-wait until the second. */
 void conn_hold_qpn(struct conn *conn);
 void conn_let_go_qpn(struct conn *conn);
 /* The event of an endpoint's connection. */
 struct one_cqe conn_outcome(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm);
-/* conn_show.c: before its event. */
-void conn_show(const struct conn *conn);
+/* conn_show.c: before its event; `rc` is what its core is told. */
+void conn_show(const struct conn *conn, const struct rc_attr *rc);
 void conn_show_refusal(const struct conn *conn, const uint8_t *data);
 /* The next hop `hop` of `port` has another MAC now. */
 void conns_path_changed(const struct path_port *port, const struct wire_addr *hop, const uint8_t mac[6]);

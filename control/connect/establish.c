@@ -104,6 +104,7 @@ send_connect(struct conn *conn, command_done *done)
 	rc->selective = conn->setup->remote.oneside &&
 			(conn->setup->remote.capabilities & CM_CAPABILITY_SELECTIVE_REPEAT) != 0;
 	conn_fill_path(conn, &rc->path);
+	conn_show(conn, rc);
 	command->connection.state = conn->passive ? RC_RTR : RC_RTS;
 	command->connection.local = conn_is_local(conn);
 	command->quiet = !conn->passive; /* ESTABLISHED follows at once */
@@ -120,6 +121,7 @@ conn_establish(struct conn *conn, command_done *done)
 	command->event = qp->kind->outcome(qp, ONE_CONN_ESTABLISHED, RSM_OK);
 	command->quiet = conn->passive; /* nothing waits for it there; what goes wrong is an event */
 	qp_state_set(qp, ONE_QP_CONNECTED, "established");
+	conn_uncharge(conn);
 	conn->commands++;
 	command_send(command);
 	free(conn->setup);
@@ -205,7 +207,6 @@ resolved(struct conn *conn)
 	conn_wait_no_more(conn);
 	if (conn->passive) {
 		conn_state_set(conn, CONN_PREPARING, "resolved");
-		conn_show(conn);
 		send_connect(conn, conn_prepared);
 	} else if (control.now >= conn->deadline) {
 		conn_end(conn, ONE_CONN_TIMED_OUT, RSM_OK, false);
@@ -247,8 +248,9 @@ conn_try(struct conn *conn)
 		return;
 	}
 	conn_state_set(conn, CONN_RESOLVING, "an attempt");
+	conn->waiter = (struct neigh_waiter){.done = on_resolved, .user = conn};
 	error = neigh_resolve(control.neigh, conn->port->index, &conn->path.dst, control.now, conn->mac,
-			      on_resolved, conn);
+			      conn->qp->object.client->uid, &conn->waiter);
 	if (error == 0)
 		resolved(conn);
 	else if (error == -EINPROGRESS)
@@ -410,7 +412,6 @@ on_reply(struct conn *conn, const struct cm_event *event)
 		return;
 	}
 	conn_state_set(conn, CONN_STARTING, "REP");
-	conn_show(conn);
 	send_connect(conn, conn_told);
 	conn_establish(conn, conn_started);
 }

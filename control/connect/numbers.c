@@ -189,8 +189,9 @@ qp_rtr(struct client *client, const struct one_msg *msg)
 	conn->qp = qp;
 	qp->conn = conn;
 	conn_state_set(conn, CONN_RESOLVING, "RTR");
+	conn->waiter = (struct neigh_waiter){.done = on_neighbour, .user = conn};
 	error = neigh_resolve(control.neigh, conn->port->index, &conn->path.dst, control.now, conn->mac,
-			      on_neighbour, conn);
+			      client->uid, &conn->waiter);
 	if (error != 0 && error != -EINPROGRESS)
 		return give_up(conn, error);
 	qp->object.busy = true;

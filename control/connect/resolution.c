@@ -18,6 +18,7 @@ struct resolution {
 	struct object object;
 	struct sidr_query *query; /* NULL: ours, and over */
 	struct cq *cq;            /* ours: where the answer is told of; NULL: another's question */
+	bool counted;             /* as a request that waits, of its user's share */
 	uint64_t shm;             /* offset of struct one_sidr_shm */
 };
 
@@ -49,9 +50,13 @@ resolution_new(struct client *client, struct resolution **out)
 static void
 resolution_free(struct resolution *r)
 {
+	struct client *client = r->object.client;
+
 	if (r->cq != NULL)
 		r->cq->object.users--;
-	client_free(r->object.client, r->shm, sizeof(struct one_sidr_shm));
+	if (r->counted)
+		quota_give(&control.quota, client->account, QUOTA_REQUESTS + client->port->index, 1);
+	client_free(client, r->shm, sizeof(struct one_sidr_shm));
 	object_free(r);
 }
 
@@ -83,7 +88,7 @@ check_ask(struct client *client, const struct one_sidr_ask *args, struct wire_ad
 		return client_refuse(client, -EAFNOSUPPORT, ONE_SUBJECT_ADDRESS, args->family);
 	addr_to_wire(args->family, args->addr, dst);
 	/* Whether it answers is found out with the question; what cannot be asked is refused at once. */
-	error = neigh_resolve(control.neigh, client->port->index, dst, control.now, mac, NULL, NULL);
+	error = neigh_resolve(control.neigh, client->port->index, dst, control.now, mac, client->uid, NULL);
 	return error == -EINVAL || error == -ENETUNREACH
 		       ? client_refuse(client, error, ONE_SUBJECT_ADDRESS, 0)
 		       : 0;
@@ -175,11 +180,18 @@ requested(struct path_port *port, struct sidr_query *query, const struct sidr_re
 	struct listener *listener = cm == NULL ? NULL : cm_listener_user(cm);
 	struct one_cqe event = {.type = ONE_CQE_SIDR_REQUEST, .flags = ONE_CQE_NOTIFY};
 	struct resolution *r = NULL;
+	uint64_t limit;
 
 	/* The ring is the backlog. */
-	if (listener == NULL || !client_alive(listener->object.client) || !cq_has_room(listener->cq) ||
-	    resolution_new(listener->object.client, &r) != 0)
+	if (listener == NULL || listener->later || !client_alive(listener->object.client) ||
+	    !cq_has_room(listener->cq) || resolution_new(listener->object.client, &r) != 0)
 		return false;
+	r->counted = quota_take(&control.quota, listener->object.client->account,
+				QUOTA_REQUESTS + port->index, 1, &limit) == 0;
+	if (!r->counted) {
+		resolution_free(r);
+		return false;
+	}
 	r->query = query;
 	sidr_set_user(query, r);
 	fill(r, remote, SIDR_PRIVATE_REQ);

@@ -301,7 +301,6 @@ daemon_init(const struct ctl_source *source, char *why, size_t why_len)
 	turns_init(&control.turns);
 	TAILQ_INIT(&control.clients);
 	TAILQ_INIT(&control.conns);
-	TAILQ_INIT(&control.waiting);
 	TAILQ_INIT(&control.dead);
 	LIST_INIT(&control.segments);
 	table_init(&control.pz_numbers, TABLE_MAX);
@@ -313,8 +312,10 @@ daemon_init(const struct ctl_source *source, char *why, size_t why_len)
 	control.quota.max_common[QUOTA_QPNS] = ENGINE_QPNS_MAX;
 	control.quota.max_common[QUOTA_CHANNELS] = channels_for_clients();
 	control.quota.max_common[QUOTA_AHS] = TABLE_MAX;
-	for (uint32_t i = 0; i < CONFIG_PORTS_MAX; i++)
+	for (uint32_t i = 0; i < CONFIG_PORTS_MAX; i++) {
 		control.quota.max_common[QUOTA_SERVICES + i] = PORT_SPACE;
+		control.quota.max_common[QUOTA_REQUESTS + i] = PATH_REQUESTS_MAX;
+	}
 	control.quota.max_common[QUOTA_MAPPINGS] = mappings_for_clients();
 	control.next_segment = 0x80000000u;
 	control.segment_secret[0] = control_random();

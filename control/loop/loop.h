@@ -44,7 +44,9 @@ struct control {
 	struct client_list clients;
 	struct table pz_numbers; /* every protection zone of the data plane */
 	struct neigh *neigh;
-	struct conn_list conns, waiting, dead;
+	struct conn_list conns, dead;
+	uint32_t num_conns;         /* of `conns` */
+	struct cm_heap conn_timers; /* has room for all of them */
 	LIST_HEAD(, segment) segments;
 	struct cm_table segment_ids;
 	uint64_t segment_secret[2];

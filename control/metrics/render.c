@@ -127,9 +127,12 @@ write_resources(struct metrics_text *text, const struct metrics_snapshot *snapsh
 	metrics_sample(text, attachments, "resource=\"attachments\"");
 	for (uint32_t i = 0; i < QUOTA_SERVICES; i++)
 		metrics_sample(text, of[i], "resource=\"%s\"", names[i]);
-	for (uint32_t i = 0; i < snapshot->ports; i++)
+	for (uint32_t i = 0; i < snapshot->ports; i++) {
 		metrics_sample(text, of[QUOTA_SERVICES + i], "resource=\"listeners\",port=\"%s\"",
 			       snapshot->port[i].name);
+		metrics_sample(text, of[QUOTA_REQUESTS + i], "resource=\"requests\",port=\"%s\"",
+			       snapshot->port[i].name);
+	}
 }
 
 static void

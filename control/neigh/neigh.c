@@ -6,8 +6,9 @@
  *   REACHABLE   known; STALE once it has not been heard of for a while
  *   PROBE       known and in use, but being asked again
  *
- * INCOMPLETE and PROBE entries are on `pending` with a time to ask again; the
- * others on `idle`, from whose head places are taken when the table is full.
+ * INCOMPLETE and PROBE entries are on `pending` with a time to ask again, or, when
+ * that has come, wait for the rate of queries; the others are on `idle`, from whose
+ * head places are taken when the table is full.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,8 +20,8 @@
 #define REACHABLE_NS (30000 * MS)
 #define QUERIES_PER_SECOND 1000u
 
-/* Waits after each query; the last one before giving up.  The first two queries of a PROBE go to the known
- * MAC only. */
+/* Waits after each query that was sent; the last one before giving up.  The first two queries of a PROBE go
+ * to the known MAC only. */
 static const uint64_t query_wait[] = {200 * MS, 500 * MS, 1000 * MS, 1000 * MS, 1000 * MS};
 #define QUERIES (sizeof(query_wait) / sizeof(query_wait[0]))
 #define PROBES_UNICAST 2u
@@ -86,20 +87,27 @@ neigh_is_on_link(const struct neigh_iface *iface, const struct wire_addr *addr)
 }
 
 /* A token bucket that holds a tenth of a second's frames. */
-bool
-neigh_rate_ok(struct neigh *neigh, struct neigh_rate *rate, uint32_t per_second, uint64_t now)
+static bool
+take_credit(struct neigh_rate *rate, uint32_t per_second, uint64_t now)
 {
 	uint64_t cost = 1000 * MS / per_second, full = 100 * MS;
 	uint64_t gone = now > rate->last ? now - rate->last : 0;
 
 	rate->credit = gone >= full || rate->credit + gone >= full ? full : rate->credit + gone;
 	rate->last = now;
-	if (rate->credit < cost) {
-		neigh->stats.rate_limited++;
+	if (rate->credit < cost)
 		return false;
-	}
 	rate->credit -= cost;
 	return true;
+}
+
+bool
+neigh_rate_ok(struct neigh *neigh, struct neigh_rate *rate, uint32_t per_second, uint64_t now)
+{
+	bool ok = take_credit(rate, per_second, now);
+
+	neigh->stats.rate_limited += !ok;
+	return ok;
 }
 
 /* ---- table ---- */
@@ -139,12 +147,27 @@ is_stale(const struct neigh_entry *entry, uint64_t now)
 }
 
 static void
+move(struct neigh_entry *entry, struct neigh_entries *to)
+{
+	TAILQ_REMOVE(entry->list, entry, order);
+	TAILQ_INSERT_TAIL(to, entry, order);
+	entry->list = to;
+}
+
+static void
+set_state(struct neigh *neigh, struct neigh_entry *entry, enum neigh_state to)
+{
+	neigh->incomplete -= entry->state == NEIGH_INCOMPLETE;
+	neigh->incomplete += to == NEIGH_INCOMPLETE;
+	entry->state = to;
+}
+
+static void
 entry_free(struct neigh *neigh, struct neigh_entry *entry)
 {
-	TAILQ_REMOVE(is_pending(entry) ? &neigh->pending : &neigh->idle, entry, order);
 	LIST_REMOVE(entry, hash);
-	entry->state = NEIGH_NONE;
-	TAILQ_INSERT_HEAD(&neigh->free, entry, order);
+	set_state(neigh, entry, NEIGH_NONE);
+	move(entry, &neigh->free);
 }
 
 /* A new entry on `idle`.  What others send us takes a stale entry's place at most. */
@@ -158,49 +181,69 @@ entry_new(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, bool
 		entry_free(neigh, oldest);
 	}
 	struct neigh_entry *entry = TAILQ_FIRST(&neigh->free);
-	TAILQ_REMOVE(&neigh->free, entry, order);
 	LIST_INIT(&entry->waiters);
 	entry->addr = *addr;
 	entry->port = port;
-	entry->state = NEIGH_REACHABLE;
+	set_state(neigh, entry, NEIGH_REACHABLE);
 	entry->confirmed = now;
 	LIST_INSERT_HEAD(bucket_of(neigh, port, addr), entry, hash);
-	TAILQ_INSERT_TAIL(&neigh->idle, entry, order);
+	move(entry, &neigh->idle);
 	return entry;
+}
+
+static void
+send_query(struct neigh *neigh, struct neigh_entry *entry, uint64_t now)
+{
+	bool unicast = entry->state == NEIGH_PROBE && entry->queries < PROBES_UNICAST;
+
+	neigh_send_query(neigh, entry->port, &entry->addr, unicast ? entry->mac : NULL);
+	neigh->stats.queries++;
+	entry->next = now + query_wait[entry->queries++];
+	if (entry->next < neigh->deadline)
+		neigh->deadline = entry->next;
+	move(entry, &neigh->pending);
+}
+
+/* What has never been asked goes first: it may be there, and be known as soon as it is. */
+static struct neigh_entry *
+next_query(const struct neigh_iface *iface)
+{
+	return !TAILQ_EMPTY(&iface->first) ? TAILQ_FIRST(&iface->first) : TAILQ_FIRST(&iface->again);
+}
+
+/* Queries that are due, as many as the rate allows; the others are late, and none is lost. */
+static void
+send_due(struct neigh *neigh, struct neigh_iface *iface, uint64_t now)
+{
+	struct neigh_entry *entry;
+
+	while ((entry = next_query(iface)) != NULL) {
+		if (!take_credit(&iface->queries, QUERIES_PER_SECOND, now)) {
+			uint64_t allowed = now + 1000 * MS / QUERIES_PER_SECOND;
+
+			if (allowed < neigh->rate_deadline)
+				neigh->rate_deadline = allowed;
+			return;
+		}
+		send_query(neigh, entry, now);
+	}
 }
 
 static void
 query(struct neigh *neigh, struct neigh_entry *entry, uint64_t now)
 {
-	bool unicast = entry->state == NEIGH_PROBE && entry->queries < PROBES_UNICAST;
+	struct neigh_iface *iface = &neigh->port[entry->port];
 
-	/* A query that the rate forbids counts as sent and lost. */
-	if (neigh_rate_ok(neigh, &neigh->port[entry->port].queries, QUERIES_PER_SECOND, now)) {
-		neigh_send_query(neigh, entry->port, &entry->addr, unicast ? entry->mac : NULL);
-		neigh->stats.queries++;
-	}
-	entry->next = now + query_wait[entry->queries++];
-	if (entry->next < neigh->deadline)
-		neigh->deadline = entry->next;
+	move(entry, entry->queries == 0 ? &iface->first : &iface->again);
+	send_due(neigh, iface, now);
 }
 
 static void
 entry_ask(struct neigh *neigh, struct neigh_entry *entry, enum neigh_state state, uint64_t now)
 {
-	TAILQ_REMOVE(&neigh->idle, entry, order);
-	entry->state = state;
+	set_state(neigh, entry, state);
 	entry->queries = 0;
-	TAILQ_INSERT_TAIL(&neigh->pending, entry, order);
 	query(neigh, entry, now);
-}
-
-static void
-waiter_free(struct neigh *neigh, struct neigh_waiter *waiter)
-{
-	LIST_REMOVE(waiter, link);
-	waiter->done = NULL;
-	LIST_INSERT_HEAD(&neigh->free_waiters, waiter, link);
-	neigh->num_waiters--;
 }
 
 /* Waiters are moved to `firing` before any is called: what they call may change every list. */
@@ -219,10 +262,8 @@ fire(struct neigh *neigh, int status, const uint8_t mac[6])
 {
 	struct neigh_waiter *waiter;
 	while ((waiter = LIST_FIRST(&neigh->firing)) != NULL) {
-		neigh_done *done = waiter->done;
-		void *user = waiter->user;
-		waiter_free(neigh, waiter);
-		done(user, status, mac);
+		neigh_cancel(waiter);
+		waiter->done(waiter->user, status, mac); /* which may free it */
 	}
 }
 
@@ -239,9 +280,8 @@ entry_confirm(struct neigh *neigh, struct neigh_entry *entry, const uint8_t mac[
 	entry->confirmed = now;
 	collect(neigh, entry);
 	if (is_pending(entry)) {
-		TAILQ_REMOVE(&neigh->pending, entry, order);
-		entry->state = NEIGH_REACHABLE;
-		TAILQ_INSERT_TAIL(&neigh->idle, entry, order);
+		set_state(neigh, entry, NEIGH_REACHABLE);
+		move(entry, &neigh->idle);
 	}
 	if (moved && neigh->env->changed != NULL) {
 		struct wire_addr addr = entry->addr;
@@ -316,7 +356,7 @@ neigh_new(struct neigh_env *env, const struct neigh_port *ports, uint16_t num_po
 		neigh->seed = 2166136261u;
 	neigh->env = env;
 	neigh->num_ports = num_ports;
-	neigh->deadline = NEIGH_NEVER;
+	neigh->deadline = neigh->rate_deadline = NEIGH_NEVER;
 	for (uint16_t i = 0; i < num_ports; i++) {
 		struct neigh_iface *iface = &neigh->port[i];
 		const uint8_t *mac = ports[i].mac;
@@ -324,16 +364,17 @@ neigh_new(struct neigh_env *env, const struct neigh_port *ports, uint16_t num_po
 		iface->v4 = wire_addr_is_v4(&ports[i].addr);
 		iface->link_local = (struct wire_addr){{0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 2, mac[1],
 							mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]}};
+		TAILQ_INIT(&iface->first);
+		TAILQ_INIT(&iface->again);
 	}
 	TAILQ_INIT(&neigh->free);
 	TAILQ_INIT(&neigh->idle);
 	TAILQ_INIT(&neigh->pending);
 	LIST_INIT(&neigh->firing);
-	LIST_INIT(&neigh->free_waiters);
-	for (uint32_t i = 0; i < NEIGH_ENTRIES; i++)
+	for (uint32_t i = 0; i < NEIGH_ENTRIES; i++) {
 		TAILQ_INSERT_TAIL(&neigh->free, &neigh->entry[i], order);
-	for (uint32_t i = 0; i < NEIGH_WAITERS; i++)
-		LIST_INSERT_HEAD(&neigh->free_waiters, &neigh->waiter[i], link);
+		neigh->entry[i].list = &neigh->free;
+	}
 	return neigh;
 }
 
@@ -392,57 +433,74 @@ neigh_lookup(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, ui
 	if (is_stale(entry, now)) {
 		entry_ask(neigh, entry, NEIGH_PROBE, now);
 	} else if (entry->state == NEIGH_REACHABLE) {
-		TAILQ_REMOVE(&neigh->idle, entry, order);
-		TAILQ_INSERT_TAIL(&neigh->idle, entry, order);
+		move(entry, &neigh->idle);
 	}
 	return 0;
 }
 
+/* Whether a user has its share of the places already for neighbours that have not answered. */
+static bool
+has_share(const struct neigh *neigh, uint32_t asker)
+{
+	const uint32_t share = NEIGH_ENTRIES - NEIGH_ENTRIES / 4;
+	uint32_t n = 0;
+
+	/* Looked for only where somebody may have. */
+	if (asker == NEIGH_NOBODY || neigh->incomplete < share)
+		return false;
+	for (uint32_t i = 0; i < NEIGH_ENTRIES; i++)
+		n += neigh->entry[i].state == NEIGH_INCOMPLETE && neigh->entry[i].asker == asker;
+	return n >= share;
+}
+
 int
 neigh_resolve(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, uint64_t now, uint8_t mac[6],
-	      neigh_done *done, void *user)
+	      uint32_t asker, struct neigh_waiter *waiter)
 {
-	struct neigh_waiter *waiter = LIST_FIRST(&neigh->free_waiters);
 	struct neigh_entry *entry;
 	struct wire_addr hop;
 	int error = neigh_lookup(neigh, port, dst, now, mac);
 
 	if (error != -ENOENT)
 		return error;
-	if (done != NULL && waiter == NULL)
-		return -ENOBUFS;
 	next_hop(neigh, port, dst, &hop);
 	entry = find(neigh, port, &hop);
 	if (entry == NULL) {
-		entry = entry_new(neigh, port, &hop, true, now);
+		entry = has_share(neigh, asker) ? NULL : entry_new(neigh, port, &hop, true, now);
 		if (entry == NULL)
 			return -ENOBUFS;
+		entry->asker = asker;
 		entry_ask(neigh, entry, NEIGH_INCOMPLETE, now);
 	}
-	if (done == NULL)
-		return -EINPROGRESS;
-	LIST_REMOVE(waiter, link);
-	waiter->done = done;
-	waiter->user = user;
-	LIST_INSERT_HEAD(&entry->waiters, waiter, link);
-	neigh->num_waiters++;
+	if (waiter != NULL) {
+		waiter->waits = true;
+		LIST_INSERT_HEAD(&entry->waiters, waiter, link);
+	}
 	return -EINPROGRESS;
 }
 
 void
-neigh_cancel(struct neigh *neigh, const void *user)
+neigh_cancel(struct neigh_waiter *waiter)
 {
-	for (uint32_t i = 0; i < NEIGH_WAITERS && neigh->num_waiters > 0; i++) {
-		struct neigh_waiter *waiter = &neigh->waiter[i];
-		if (waiter->done != NULL && waiter->user == user)
-			waiter_free(neigh, waiter);
-	}
+	if (waiter->waits)
+		LIST_REMOVE(waiter, link);
+	waiter->waits = false;
 }
 
 uint64_t
 neigh_deadline(const struct neigh *neigh)
 {
-	return neigh->deadline;
+	return neigh->deadline < neigh->rate_deadline ? neigh->deadline : neigh->rate_deadline;
+}
+
+static void
+rate_timeout(struct neigh *neigh, uint64_t now)
+{
+	if (now < neigh->rate_deadline)
+		return;
+	neigh->rate_deadline = NEIGH_NEVER;
+	for (uint16_t i = 0; i < neigh->num_ports; i++)
+		send_due(neigh, &neigh->port[i], now);
 }
 
 void
@@ -451,6 +509,7 @@ neigh_timeout(struct neigh *neigh, uint64_t now)
 	static const uint8_t nowhere[6];
 	struct neigh_entry *entry, *next;
 
+	rate_timeout(neigh, now);
 	if (now < neigh->deadline)
 		return;
 	neigh->deadline = NEIGH_NEVER;

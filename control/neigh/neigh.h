@@ -13,12 +13,12 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "dataplane/wire/wire.h" /* struct wire_addr */
 
 #define NEIGH_NEVER UINT64_MAX
 #define NEIGH_ENTRIES 4096u   /* over all ports */
-#define NEIGH_WAITERS 4096u   /* resolutions under way */
 #define NEIGH_FRAME_MAX 9234u /* longer echo requests are not answered */
 
 struct neigh;
@@ -42,28 +42,38 @@ struct neigh_env {
 /* status 0 and the next hop's MAC, or -EHOSTUNREACH (no answer). */
 typedef void neigh_done(void *user, int status, const uint8_t mac[6]);
 
+/* Who waits for an answer, in the memory of whoever it is: there may be any number. */
+struct neigh_waiter {
+	LIST_ENTRY(neigh_waiter) link;
+	neigh_done *done;
+	void *user;
+	bool waits;
+};
+
 struct neigh *neigh_new(struct neigh_env *env, const struct neigh_port *ports, uint16_t num_ports);
 void neigh_free(struct neigh *neigh);
 /* Announce every port's address (gratuitous ARP, unsolicited advertisement). */
 void neigh_announce(struct neigh *neigh, uint64_t now);
 
+#define NEIGH_NOBODY UINT32_MAX /* asks for the data plane itself */
+
 /*
  * The MAC to send to for reaching `dst` from `port`: its own when it is on the link, the gateway's
  * otherwise, ours when `dst` is an address of this data plane.  Returns
  *   0              `mac` is filled; `done` will not be called
- *   -EINPROGRESS   `done` is called once, later, from neigh_input or neigh_timeout
+ *   -EINPROGRESS   waiter->done is called once, later, from neigh_input or neigh_timeout
  *   -ENETUNREACH   not on the link and no gateway, or the wrong family
  *   -EINVAL        multicast, broadcast or unspecified
- *   -ENOBUFS       too many resolutions under way
- * `done` may call neigh_resolve and neigh_cancel; NULL: only ask.
+ *   -ENOBUFS       too many neighbours have not answered: in all, or three quarters of that for `asker`, a
+ * uid `done` may call neigh_resolve and neigh_cancel.  `waiter`: set up, and not waiting; NULL: only ask.
  */
 int neigh_resolve(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, uint64_t now,
-		  uint8_t mac[6], neigh_done *done, void *user);
+		  uint8_t mac[6], uint32_t asker, struct neigh_waiter *waiter);
 /* What is known, without asking for what is not: 0, -ENOENT, or as above. */
 int neigh_lookup(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, uint64_t now,
 		 uint8_t mac[6]);
-/* `done` of no resolution with this user will be called any more. */
-void neigh_cancel(struct neigh *neigh, const void *user);
+/* It waits no more, if it did. */
+void neigh_cancel(struct neigh_waiter *waiter);
 
 /* A frame that is not RoCE, from the Ethernet header on. */
 void neigh_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t len, uint64_t now);

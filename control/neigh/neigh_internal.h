@@ -17,17 +17,16 @@ struct neigh_rate {
 	uint64_t credit; /* ns worth of frames */
 };
 
-struct neigh_waiter {
-	LIST_ENTRY(neigh_waiter) link; /* of its entry, of `firing`, or of the free ones */
-	neigh_done *done;              /* NULL: free */
-	void *user;
-};
 LIST_HEAD(neigh_waiters, neigh_waiter);
+struct neigh_entry;
+TAILQ_HEAD(neigh_entries, neigh_entry);
 
 struct neigh_entry {
 	LIST_ENTRY(neigh_entry) hash;
-	TAILQ_ENTRY(neigh_entry) order; /* of `free`, `idle` (least recently used first) or `pending` */
-	struct neigh_waiters waiters;   /* INCOMPLETE only */
+	TAILQ_ENTRY(neigh_entry) order;
+	struct neigh_entries *list;   /* that it is in */
+	struct neigh_waiters waiters; /* INCOMPLETE only */
+	uint32_t asker;               /* INCOMPLETE only */
 	struct wire_addr addr;
 	enum neigh_state state; /* STALE is never stored: REACHABLE and old */
 	uint16_t port;
@@ -36,7 +35,6 @@ struct neigh_entry {
 	uint64_t confirmed; /* when it last answered or asked */
 	uint64_t next;      /* pending: when to ask again or give up */
 };
-TAILQ_HEAD(neigh_entries, neigh_entry);
 LIST_HEAD(neigh_bucket, neigh_entry);
 
 struct neigh_iface {
@@ -44,6 +42,8 @@ struct neigh_iface {
 	bool v4;
 	struct wire_addr link_local; /* IPv6 ports */
 	struct neigh_rate replies, echoes, queries;
+	/* Whose query is due, and waits for the rate: for the first time, which goes first, and again. */
+	struct neigh_entries first, again;
 };
 
 struct neigh {
@@ -52,13 +52,12 @@ struct neigh {
 	uint32_t seed;
 	uint16_t num_ports;
 	struct neigh_iface port[NEIGH_PORTS_MAX];
-	uint64_t deadline;
-	struct neigh_entries free, idle, pending;
-	struct neigh_waiters firing, free_waiters;
-	uint32_t num_waiters;
+	uint64_t deadline, rate_deadline;         /* of `pending`; of a port's `first` and `again` */
+	struct neigh_entries free, idle, pending; /* idle: least recently used first */
+	struct neigh_waiters firing;
+	uint32_t incomplete; /* entries in that state */
 	struct neigh_bucket bucket[NEIGH_BUCKETS];
 	struct neigh_entry entry[NEIGH_ENTRIES];
-	struct neigh_waiter waiter[NEIGH_WAITERS];
 	uint8_t frame[NEIGH_FRAME_MAX]; /* being built */
 };
 

@@ -473,6 +473,29 @@ qp_was_reset(struct engine_command *command, void *object)
 				     : client_refuse(client, command->status, ONE_SUBJECT_QP, qp->object.id));
 }
 
+static void
+reset(struct qp *qp)
+{
+	qp->kind->detach(qp);
+	bind_forget(qp);
+	command_send(qp_command(qp, ENGINE_QP_RESET, qp_was_reset, qp));
+}
+
+/* What its core had to say before is known now. */
+static void
+reset_if_broken(struct engine_command *command, void *object)
+{
+	struct qp *qp = object;
+	struct client *client = qp->object.client;
+
+	if (client_alive(client) && qp->state == ONE_QP_ERROR) {
+		reset(qp);
+		return;
+	}
+	qp->object.busy = false;
+	client_reply(client, client_refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state));
+}
+
 int
 qp_reset_request(struct client *client, const struct one_msg *msg)
 {
@@ -483,12 +506,11 @@ qp_reset_request(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_QP, id);
 	if (qp->state == ONE_QP_IDLE)
 		return 0;
-	if (qp->state != ONE_QP_ERROR)
-		return client_refuse(client, -EISCONN, ONE_SUBJECT_QP, qp->state);
-	qp->kind->detach(qp);
-	bind_forget(qp);
 	qp->object.busy = true;
-	command_send(qp_command(qp, ENGINE_QP_RESET, qp_was_reset, qp));
+	if (qp->state == ONE_QP_ERROR)
+		reset(qp);
+	else /* The application sees that its core has broken it before this thread hears of it. */
+		command_send(qp_command(qp, ENGINE_QP_SET, reset_if_broken, qp));
 	return REQUEST_LATER;
 }
 

@@ -60,6 +60,38 @@ ask_send(int fd, json_t *request)
 	free(text);
 }
 
+/* Nothing in it that a terminal obeys: escape sequences begin with a control character, also with one of
+ * U+0080 to U+009F. */
+static bool
+is_text(const char *text)
+{
+	for (const uint8_t *c = (const uint8_t *)text; *c != 0; c++)
+		if ((*c < ' ' && *c != '\n') || *c == 0x7f || (c[0] == 0xc2 && c[1] < 0xa0))
+			return false;
+	return true;
+}
+
+/* Whoever serves the socket: it is printed as it is. */
+static bool
+is_printable(json_t *value)
+{
+	const char *name;
+	json_t *part;
+	size_t i;
+
+	json_object_foreach(value, name, part)
+	{
+		if (!is_text(name) || !is_printable(part))
+			return false;
+	}
+	json_array_foreach(value, i, part)
+	{
+		if (!is_printable(part))
+			return false;
+	}
+	return !json_is_string(value) || is_text(json_string_value(value));
+}
+
 json_t *
 ask_answer(int fd)
 {
@@ -80,6 +112,9 @@ ask_answer(int fd)
 	answer = json_loadb(text, (size_t)n, 0, NULL);
 	if (!json_is_object(answer))
 		onesidectl_fail("socket %s: the answer is not JSON; is it a data plane of another version?",
+				onesidectl_options.socket);
+	if (!is_printable(answer))
+		onesidectl_fail("socket %s: the answer has control characters; is it a data plane?",
 				onesidectl_options.socket);
 	error = json_object_get(answer, "error");
 	if (json_is_string(error))
@@ -111,20 +146,34 @@ ask_one(json_t *request)
 	return one(request);
 }
 
+/* Each page is behind the one before, or it would be asked for ever. */
+json_t *
+ask_next(const json_t *page, const json_t *from)
+{
+	json_t *next = json_object_get(page, "next");
+
+	if (next != NULL && json_integer_value(next) <= json_integer_value(from))
+		onesidectl_fail("socket %s: the answer goes on where it was; is it a data plane?",
+				onesidectl_options.socket);
+	return json_incref(next);
+}
+
 json_t *
 ask_list(const char *what, const json_t *filters)
 {
-	json_t *all = json_array(), *next = NULL;
+	json_t *all = json_array(), *from, *next = NULL;
 
 	do {
 		json_t *request = json_pack("{s:s, s:s}", "command", "show", "what", what), *page;
 
 		json_object_update(request, (json_t *)(uintptr_t)filters);
 		if (next != NULL)
-			json_object_set_new(request, "from", next);
+			json_object_set(request, "from", next);
 		page = one(request);
 		json_array_extend(all, json_object_get(page, what));
-		next = json_incref(json_object_get(page, "next"));
+		from = next;
+		next = ask_next(page, from);
+		json_decref(from);
 		json_decref(page);
 	} while (next != NULL);
 	return json_pack("{s:o}", what, all);

@@ -258,12 +258,13 @@ print_counters(const char *what, const json_t *list)
 
 	json_object_foreach(first, name, value)
 	{
-		json_int_t sum = 0;
+		bool any = false;
 
 		if (strcmp(name, "core") == 0)
 			continue;
-		json_array_foreach(list, i, object) sum += json_integer_value(json_object_get(object, name));
-		if (sum == 0)
+		json_array_foreach(list, i, object) any |=
+			json_integer_value(json_object_get(object, name)) != 0;
+		if (!any)
 			continue;
 		if (none) {
 			printf("%-24s", "CORE");

@@ -144,7 +144,7 @@ is_among(const char *word, size_t len, const char *allowed)
 bool
 word_filter(json_t *request, const char *word, const char *allowed)
 {
-	const char *equals = strchr(word, '='), *value = equals + 1;
+	const char *equals = strchr(word, '='), *value = equals != NULL ? equals + 1 : NULL;
 	char name[16];
 
 	if (equals == NULL || equals == word || (size_t)(equals - word) >= sizeof(name) ||

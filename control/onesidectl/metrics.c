@@ -11,11 +11,12 @@ static json_t *
 take_page(FILE *text, const char *format, json_t *from)
 {
 	json_t *page =
-		ask_one(json_pack("{s:s, s:s, s:o}", "command", "metrics", "format", format, "from", from));
-	const json_t *part = json_object_get(page, "metrics");
-	json_t *next = json_incref(json_object_get(page, "next"));
+		ask_one(json_pack("{s:s, s:s, s:O}", "command", "metrics", "format", format, "from", from));
+	const char *part = json_string_value(json_object_get(page, "metrics"));
+	json_t *next = ask_next(page, from);
 
-	fwrite(json_string_value(part), 1, json_string_length(part), text);
+	fputs(part != NULL ? part : "", text);
+	json_decref(from);
 	json_decref(page);
 	return next;
 }

@@ -29,6 +29,8 @@ int ask_connect(void);
 json_t *ask_answer(int fd); /* NULL: the data plane has ended the connection */
 void ask_send(int fd, json_t *request);
 json_t *ask_one(json_t *request);
+/* Where the page behind this one begins, which began at `from`; NULL: it was the last. */
+json_t *ask_next(const json_t *page, const json_t *from);
 /* {"WHAT": [...]}, all pages in one. */
 json_t *ask_list(const char *what, const json_t *filters);
 void ask_change(json_t *request); /* and prints what has been done */

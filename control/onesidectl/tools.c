@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Other programs, started with what they need: dpdk-dumpcap, and the data plane's --precheck. */
 #include <errno.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,8 @@ find_port(const json_t *ports, const char *name)
 		if (name == NULL || strcmp(columns_text(port, "port"), name) == 0)
 			return port;
 	}
+	if (name == NULL)
+		onesidectl_fail("ports = 0: the data plane has none to capture from; see its log");
 	onesidectl_fail("port %s: there is no such port; onesidectl show ports tells which there are", name);
 }
 
@@ -107,8 +110,8 @@ capture_run(int count, char **words)
 	add(&command, "-i");
 	add(&command, columns_text(port, "device_name"));
 	add(&command, "-s");
-	snprintf(text, sizeof(text), "%" JSON_INTEGER_FORMAT,
-		 json_integer_value(json_object_get(port, "mtu")) + FRAME_MORE);
+	snprintf(text, sizeof(text), "%" PRIu64,
+		 (uint64_t)json_integer_value(json_object_get(port, "mtu")) + FRAME_MORE);
 	add(&command, text);
 	if (json_object_get(given, "file") != NULL) {
 		add(&command, "-w");

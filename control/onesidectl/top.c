@@ -97,7 +97,7 @@ rate_of(const json_t *now, const json_t *before, const char *key, double seconds
 {
 	json_int_t a = before != NULL ? json_integer_value(json_object_get(before, key)) : 0;
 
-	return (double)(json_integer_value(json_object_get(now, key)) - a) / seconds;
+	return ((double)json_integer_value(json_object_get(now, key)) - (double)a) / seconds;
 }
 
 /* The busy part of the time between, in percent. */

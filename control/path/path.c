@@ -15,7 +15,6 @@
 #define MAX_RETRIES 15u
 #define SIDR_RETRIES 8u /* 14 s */
 #define RETRY_NS (250 * NS_PER_MS)
-#define HALF_OPEN_MAX 4096u
 #define HOPS 64u
 #define LINK_UP_NS NS_PER_S          /* how often to look at links that are up, */
 #define LINK_DOWN_NS (NS_PER_S / 10) /* and when one is down */
@@ -23,6 +22,7 @@
 struct held_mad {
 	STAILQ_ENTRY(held_mad) link; /* looped */
 	TAILQ_ENTRY(held_mad) unresolved;
+	struct neigh_waiter waiter;
 	struct path_port *port;
 	struct cm_path path; /* looped: as the receiver answers it */
 	uint8_t mad[CM_MAD_LEN];
@@ -208,7 +208,9 @@ path_send_mad(struct path_port *port, const struct cm_path *path, const uint8_t 
 	held->port = port;
 	held->path = *path;
 	memcpy(held->mad, mad, CM_MAD_LEN);
-	error = neigh_resolve(control.neigh, port->index, &path->dst, control.now, mac, mad_resolved, held);
+	held->waiter = (struct neigh_waiter){.done = mad_resolved, .user = held};
+	error = neigh_resolve(control.neigh, port->index, &path->dst, control.now, mac, NEIGH_NOBODY,
+			      &held->waiter);
 	if (error == -EINPROGRESS) {
 		TAILQ_INSERT_TAIL(&unresolved, held, unresolved);
 		num_unresolved++;
@@ -223,7 +225,7 @@ path_send_mad_known(struct path_port *port, const struct cm_path *path, const ui
 {
 	uint8_t hop[6];
 
-	if (neigh_resolve(control.neigh, port->index, &path->dst, control.now, hop, NULL, NULL) != 0)
+	if (neigh_resolve(control.neigh, port->index, &path->dst, control.now, hop, NEIGH_NOBODY, NULL) != 0)
 		memcpy(hop, mac, sizeof(hop));
 	send_frame(port, path, hop, mad);
 }
@@ -414,7 +416,7 @@ port_init(struct path_port *port, uint16_t index, const struct config *config)
 		.response_timeout = RESPONSE_TIMEOUT,
 		.max_retries = MAX_RETRIES,
 		.retry_interval = RETRY_NS,
-		.max_half_open = HALF_OPEN_MAX,
+		.max_half_open = PATH_REQUESTS_MAX,
 	};
 	port->sidr_env = (struct sidr_env){
 		.send = sidr_env_send,
@@ -422,7 +424,7 @@ port_init(struct path_port *port, uint16_t index, const struct config *config)
 		.random = sidr_env_random,
 		.retry_interval = RETRY_NS,
 		.max_retries = SIDR_RETRIES,
-		.max_requests = HALF_OPEN_MAX,
+		.max_requests = PATH_REQUESTS_MAX,
 	};
 	port->cm = cm_new(&port->env);
 	port->sidr = sidr_new(&port->sidr_env);

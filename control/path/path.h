@@ -16,7 +16,9 @@
 enum {
 	PATH_LOOPED_MAX =
 		65536, /* datagrams between queue pairs of this data plane, waiting for the next loop */
-	PATH_UNRESOLVED_MAX = 512 /* waiting for a MAC */
+	PATH_UNRESOLVED_MAX = 512, /* waiting for a MAC */
+	PATH_REQUESTS_MAX =
+		4096 /* of others, half-open: of connections, and as many for service IDs; a port's */
 };
 
 struct path_port {

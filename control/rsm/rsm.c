@@ -239,11 +239,6 @@ rsm_request(struct segment *segment, struct conn *conn)
 
 /* ---- topology ---- */
 
-static void
-peer_resolved(void *user, int status, const uint8_t mac[6])
-{
-}
-
 /* How well `addr` is known at this port; fills the MAC when it is. */
 static enum neigh_state
 peer_state(const struct path_port *port, const struct wire_addr *addr, struct neigh_info *info)
@@ -261,7 +256,7 @@ peer_ask(const struct path_port *port, const struct wire_addr *addr)
 {
 	uint8_t mac[6];
 
-	neigh_resolve(control.neigh, port->index, addr, control.now, mac, peer_resolved, NULL);
+	neigh_resolve(control.neigh, port->index, addr, control.now, mac, NEIGH_NOBODY, NULL);
 }
 
 static const struct path_port *

@@ -136,7 +136,7 @@ show_listener(struct tell *d, const void *object)
 	add_number(d, "id", listener->object.id);
 	add_text(d, "port", listener->object.client->port->info->name);
 	add_number(d, "service", service_to_qual(listener->service));
-	add_text(d, "state", listener->cm != NULL ? "listening" : "ended");
+	add_text(d, "state", listener->cm == NULL ? "ended" : listener->later ? "bound" : "listening");
 	add_text(d, "takes", listener->once ? "one" : "all");
 }
 

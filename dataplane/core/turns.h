@@ -14,7 +14,8 @@ struct core_turns {
 	uint32_t groups, clients; /* users there, and clients of theirs */
 	bool contended;           /* there was more than one client in this loop */
 	bool cut_short;           /* a client's turn ended, or did not begin, for want of credit */
-	uint32_t look_budget;     /* requests of one queue pair in one loop */
+	uint32_t look_budget;     /* requests of one queue pair in one loop, */
+	uint32_t run_budget;      /* and frames that it makes before others' */
 	uint32_t heaviest;        /* weight, of users at work in the last two rounds, */
 	uint32_t heaviest_now;    /* and in this one */
 	uint32_t tx_most;         /* frames behind for a port: with more, queue pairs wait */

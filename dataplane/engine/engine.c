@@ -56,6 +56,7 @@ core_new(uint32_t index, uint32_t lcore)
 	core->now = core->real_at = engine_now(rte_rdtsc());
 	core->unsent_tail = &core->unsent;
 	core->turns.look_budget = CORE_WORK_BUDGET;
+	core->turns.run_budget = CORE_RUN_BUDGET;
 	core->turns.tx_most = TX_HIGH;
 	TAILQ_INIT(&core->turns.busy);
 	TAILQ_INIT(&core->clients);

@@ -24,7 +24,7 @@
 
 struct esp_change {
 	struct esp_table table; /* first: it is the allocation */
-	const struct esp_table *before;
+	struct esp_table *before;
 	const struct config *config;
 	bool trial;
 	char *why;
@@ -217,6 +217,25 @@ offer_to_nic(const struct esp_change *change, const struct config_ipsec *ipsec, 
 	esp_nic_begin(sa, ipsec->name, key);
 }
 
+static void
+set_limit(_Atomic uint64_t *limit, uint64_t value, _Atomic uint8_t *told)
+{
+	/* Compared with counters, by cores; what was told was of the limit of before: pairs with tell() of
+	 * sa.c and is_news() of keeper.c. */
+	if (atomic_exchange_explicit(limit, value, memory_order_relaxed) != value)
+		atomic_store_explicit(told, ESP_BELOW, memory_order_relaxed);
+}
+
+/* Those of running ones, too. */
+static void
+set_limits(struct esp_sa *sa, const struct config_ipsec *ipsec)
+{
+	set_limit(&sa->soft_packets, ipsec->soft_packets, &sa->soft);
+	set_limit(&sa->soft_bytes, ipsec->soft_bytes, &sa->soft);
+	set_limit(&sa->hard_packets, ipsec->hard_packets, &sa->hard);
+	set_limit(&sa->hard_bytes, ipsec->hard_bytes, &sa->hard);
+}
+
 static struct esp_sa *
 sa_new(const struct esp_change *change, const struct config_ipsec *ipsec, const struct config_sa *config,
        bool outbound, uint32_t port)
@@ -231,6 +250,7 @@ sa_new(const struct esp_change *change, const struct config_ipsec *ipsec, const 
 	sa->spi = config->spi;
 	sa->outbound = outbound;
 	sa->port = (uint16_t)port;
+	set_limits(sa, ipsec);
 	esp_frame_addr(local->family == AF_INET, local->bytes, sa->local.gid);
 	esp_frame_addr(local->family == AF_INET, ipsec->addr.bytes, sa->peer.gid);
 	return sa;
@@ -366,33 +386,27 @@ esp_change_renews(const struct esp_change *change)
 	return has_others(&change->table, change->before) || has_others(change->before, &change->table);
 }
 
+/* What was taken for it is given back: its files are written by the keeper, as if it had been in force. */
+static void
+retire(struct esp_change *change)
+{
+	change->table.successor = change->before;
+	esp_keeper_retire(&change->table);
+}
+
 void
 esp_change_abandon(struct esp_change *change)
 {
 	if (change == NULL)
 		return;
+	if (!change->trial && change->table.num_sas > 0) {
+		retire(change);
+		return;
+	}
 	for (uint32_t i = 0; i < change->table.num_sas; i++)
 		if (!is_in(change->before, change->table.sa[i]))
 			esp_sa_free(change->table.sa[i]);
 	free(change);
-}
-
-static void
-set_limit(_Atomic uint64_t *limit, uint64_t value, _Atomic bool *told)
-{
-	/* Compared with counters, by cores; what was told was of the limit of before. */
-	if (atomic_exchange_explicit(limit, value, memory_order_relaxed) != value)
-		atomic_store_explicit(told, false, memory_order_relaxed);
-}
-
-/* Those of running ones, too. */
-static void
-set_limits(struct esp_sa *sa, const struct config_ipsec *ipsec)
-{
-	set_limit(&sa->soft_packets, ipsec->soft_packets, &sa->told_soft);
-	set_limit(&sa->soft_bytes, ipsec->soft_bytes, &sa->told_soft);
-	set_limit(&sa->hard_packets, ipsec->hard_packets, &sa->told_hard);
-	set_limit(&sa->hard_bytes, ipsec->hard_bytes, &sa->told_hard);
 }
 
 bool

@@ -30,7 +30,8 @@ struct in_packet {
 struct in_run {
 	struct core *core;
 	struct esp_sa *sa;
-	uint32_t num, bytes; /* bytes: of what was accepted */
+	uint32_t num, text; /* packets collected, and their bytes */
+	uint32_t bytes;     /* of what was accepted */
 	struct in_packet packet[ESP_BATCH];
 	struct esp_batch batch;
 };
@@ -129,7 +130,7 @@ turn(struct in_run *run, struct esp_sa *sa)
 	if (run->num > 0)
 		finish(run);
 	run->sa = sa;
-	run->num = run->batch.num = 0;
+	run->num = run->text = run->batch.num = 0;
 }
 
 static void
@@ -140,6 +141,7 @@ collect(struct in_run *run, struct esp_sa *sa, const struct in_packet *packet, u
 	if (sa != run->sa)
 		turn(run, sa);
 	i = run->batch.num;
+	run->text += packet->text_len;
 	run->packet[run->num] = *packet;
 	run->packet[run->num++].in_batch = i;
 	if (packet->by_nic)
@@ -227,6 +229,13 @@ look_at_verdict(struct esp_sa *sa, const struct rte_mbuf *m, struct in_packet *p
 	return ENGINE_ESP_ICV;
 }
 
+/* With what has been collected. */
+static bool
+admitted(const struct in_run *run, struct esp_sa *sa, uint32_t len)
+{
+	return sa == run->sa ? esp_sa_admits(sa, run->num + 1, run->text + len) : esp_sa_admits(sa, 1, len);
+}
+
 static void
 take_esp(struct in_run *run, const struct esp_table *table, uint16_t port, struct rte_mbuf **place,
 	 const struct esp_frame *frame)
@@ -264,7 +273,7 @@ take_esp(struct in_run *run, const struct esp_table *table, uint16_t port, struc
 	}
 	if (!number(sa, owner, load_be32(esp + 4), &packet.number))
 		drop_of(core, sa, place, ENGINE_ESP_REPLAY);
-	else if (esp_sa_exhausted(sa))
+	else if (!admitted(run, sa, packet.text_len))
 		drop_of(core, sa, place, ENGINE_ESP_LIMIT);
 	else if ((reason = look_at_verdict(sa, *place, &packet)) != ENGINE_ESP_OK)
 		drop_of(core, sa, place, reason);

@@ -51,15 +51,18 @@ esp_sa_free(struct esp_sa *sa)
 int
 esp_keeper_reserve(struct esp_sa *sa, uint64_t block)
 {
-	struct esp_saved saved = esp_sa_saved(sa, block);
-	int error = esp_state_save(sa, &saved);
+	struct esp_saved saved;
+	int error;
 
+	block = esp_sa_block(sa, block);
+	saved = esp_sa_saved(sa, block);
+	error = esp_state_save(sa, &saved);
 	if (error != 0)
 		return error;
-	if (sa->outbound)
-		esp_sa_allow(sa, saved.number);
-	/* Pairs with the exchange in count() of sa.c. */
-	atomic_store_explicit(&sa->wake_at, sa->outbound ? saved.number - block / 2 : saved.number + block,
+	esp_sa_allow(sa, &saved);
+	/* Pairs with the exchange in watch() of sa.c. */
+	atomic_store_explicit(&sa->wake_at,
+			      (sa->outbound ? saved.number - block : saved.number + 1) + block / 2,
 			      memory_order_release);
 	return 0;
 }
@@ -79,7 +82,7 @@ reserve(struct esp_sa *sa, const char *name)
 {
 	int error;
 
-	/* Pairs with count() in sa.c. */
+	/* Pairs with watch() in sa.c. */
 	if (atomic_load_explicit(&sa->wake_at, memory_order_acquire) != UINT64_MAX)
 		return;
 	error = esp_keeper_reserve(sa, sa->outbound ? ESP_BLOCK : ESP_BLOCK_FIRST);
@@ -89,25 +92,30 @@ reserve(struct esp_sa *sa, const char *name)
 	tell_unsaved(sa, name, error);
 }
 
+/* True: it is to be told of now, for the first time since the limit is what it is. */
+static bool
+is_news(_Atomic uint8_t *told)
+{
+	uint8_t reached = ESP_REACHED;
+
+	/* Pairs with tell() in sa.c, and with set_limit() in change.c. */
+	return atomic_compare_exchange_strong_explicit(told, &reached, ESP_TOLD, memory_order_relaxed,
+						       memory_order_relaxed);
+}
+
 static void
 tell_limits(struct esp_sa *sa, const char *name)
 {
-	/* Pair with tell() in sa.c, and with set_limit() in change.c; once for each limit. */
-	bool soft = atomic_load_explicit(&sa->told_soft, memory_order_relaxed);
-	bool hard = atomic_load_explicit(&sa->told_hard, memory_order_relaxed);
-
-	if (soft && !sa->logged_soft)
+	if (is_news(&sa->soft))
 		log_warning("event=esp_soft_limit ipsec=%s spi=%#" PRIx32
 			    " text=\"its key has served its time\" "
 			    "remedy=\"give both ends another, and reload\"\n",
 			    name, sa->spi);
-	if (hard && !sa->logged_hard)
+	if (is_news(&sa->hard))
 		log_error("event=esp_hard_limit ipsec=%s spi=%#" PRIx32
 			  " text=\"its key is used up, and what it would "
 			  "protect is dropped\" remedy=\"give both ends another, and reload\"\n",
 			  name, sa->spi);
-	sa->logged_soft = soft;
-	sa->logged_hard = hard;
 }
 
 static void

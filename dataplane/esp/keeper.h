@@ -24,7 +24,8 @@ void esp_keeper_retire(struct esp_table *table);
 /* Waits until the files of all that was retired say how far it came: then the same keys may come again. */
 void esp_keeper_settle(void);
 
-/* The first block of numbers of one that is in no table yet, or for an inbound one nothing; 0 or -errno. */
+/* Writes a file that is ahead by a block, which may be used then; cores do not have it yet, or the thread
+ * calls.  0 or -errno. */
 int esp_keeper_reserve(struct esp_sa *sa, uint64_t block);
 void esp_sa_free(struct esp_sa *sa);
 

@@ -346,7 +346,7 @@ engage(struct esp_sa *sa, const char *name)
 	struct esp_nic *nic = sa->nic;
 	const char *why;
 
-	atomic_store_explicit(&sa->nic_astray, false, memory_order_relaxed); /* of the session before */
+	atomic_store_explicit(&sa->nic_astray, ESP_BELOW, memory_order_relaxed); /* of the session before */
 	nic->session = begin_session(sa, next_number(sa), &why);
 	if (nic->session == NULL) {
 		give_up(sa, name, why);
@@ -415,7 +415,7 @@ is_past(const struct esp_sa *sa)
 
 	/* Pairs with esp_sa_stray. */
 	return next >> 32 != sa->nic->session->high || (!sa->outbound && (uint32_t)next >= -LAST) ||
-	       atomic_load_explicit(&sa->nic_astray, memory_order_relaxed);
+	       atomic_load_explicit(&sa->nic_astray, memory_order_relaxed) != ESP_BELOW;
 }
 
 /* What it has decrypted by now is still taken: it is in rings. */

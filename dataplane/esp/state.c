@@ -100,7 +100,8 @@ parse(const char *text, ssize_t len, struct esp_saved *saved)
 
 	return len > 0 &&
 	       sscanf(text, PARSE, &saved->number, &saved->iv, &saved->packets, &saved->bytes) == 4 &&
-	       saved->number <= NUMBER_MAX && saved->iv <= NUMBER_MAX && format(saved, again) == len &&
+	       saved->number <= NUMBER_MAX && saved->iv <= NUMBER_MAX && saved->packets <= NUMBER_MAX &&
+	       saved->bytes <= NUMBER_MAX && format(saved, again) == len &&
 	       memcmp(text, again, (size_t)len) == 0;
 }
 

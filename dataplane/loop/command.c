@@ -214,7 +214,7 @@ qp_end(struct core *core, struct engine_qp *qp, const struct engine_command *com
 	 * share a processor the command is mostly found together with it, and first.
 	 */
 	if (qp->phase == QP_RTS)
-		qp_poll(core, qp);
+		share_look(core, qp);
 	if (qp->phase == QP_BROKEN && command->status_if_broken != 0)
 		event.status = command->status_if_broken;
 	qp_flush(core, qp);

@@ -102,6 +102,7 @@ void memif_send_hides(bool on); /* that the far end has hung up, on DPDK's inter
 /* ---- tx.c ---- */
 struct rte_mbuf *tx_alloc(struct core *core);
 bool tx_has_room(struct core *core, uint32_t port);
+bool tx_at_once(const struct core *core, uint32_t port); /* the same without sending, and a buffer is there */
 void tx_append(struct core *core, uint32_t port, struct rte_mbuf *m);
 void tx_append_unsealed(struct core *core, uint32_t port, struct rte_mbuf *m); /* without its ICRC */
 uint32_t tx_flush(struct core *core);                                          /* frames moved */

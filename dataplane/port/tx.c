@@ -8,15 +8,20 @@
 #include "dataplane/esp/esp.h"
 #include "dataplane/port/port.h"
 
+static __rte_noinline bool
+alloc_spares(struct core *core)
+{
+	if (rte_pktmbuf_alloc_bulk(core->pool, core->tx_spare, CORE_BURST) != 0)
+		return false;
+	core->tx_spares = CORE_BURST;
+	return true;
+}
+
 struct rte_mbuf *
 tx_alloc(struct core *core)
 {
-	if (unlikely(core->tx_spares == 0)) {
-		if (rte_pktmbuf_alloc_bulk(core->pool, core->tx_spare, CORE_BURST) == 0)
-			core->tx_spares = CORE_BURST;
-		else
-			return NULL;
-	}
+	if (unlikely(core->tx_spares == 0) && !alloc_spares(core))
+		return NULL;
 	return core->tx_spare[--core->tx_spares];
 }
 
@@ -27,7 +32,7 @@ has_queue(const struct core *core, const struct port *port)
 }
 
 /* The ICRCs of many frames side by side, when their bytes have long been stored. */
-static void
+static __rte_noinline void
 seal(struct core *core)
 {
 	uint64_t start = unlikely(core->timed) ? rte_rdtsc() : 0;
@@ -99,6 +104,12 @@ flush_port(struct core *core, uint32_t index)
 }
 
 bool
+tx_at_once(const struct core *core, uint32_t port)
+{
+	return core->tx_spares != 0 && core->tx[port].count < core->turns.tx_most;
+}
+
+bool
 tx_has_room(struct core *core, uint32_t port)
 {
 	if (likely(core->tx[port].count < core->turns.tx_most))
@@ -110,39 +121,59 @@ tx_has_room(struct core *core, uint32_t port)
 	return false;
 }
 
+static __rte_noinline void
+send_burst(struct core *core, uint32_t port)
+{
+	uint64_t start;
+
+	seal(core);
+	start = unlikely(core->timed) ? rte_rdtsc() : 0;
+	flush_port(core, port);
+	/* Not of the stage in which the frame was made. */
+	if (unlikely(core->timed))
+		stage_within(core, ENGINE_STAGE_TX, rte_rdtsc() - start);
+}
+
+static inline void
+append(struct core *core, uint32_t port, struct tx_queue *queue, struct rte_mbuf *m)
+{
+	queue->frame[queue->first + queue->count++] = m;
+	if (unlikely(queue->count % CORE_BURST == 0))
+		send_burst(core, port);
+	else if (unlikely(core->tx_unsealed == CORE_BURST))
+		seal(core);
+}
+
+/* The queue ends where its buffer does. */
+static __rte_noinline void
+append_moved(struct core *core, uint32_t port, struct tx_queue *queue, struct rte_mbuf *m)
+{
+	memmove(queue->frame, &queue->frame[queue->first], queue->count * sizeof(queue->frame[0]));
+	queue->first = 0;
+	/* Only the control thread's frames come without a question for room before. */
+	if (queue->count == TX_BUFFER) {
+		core->stats.drop_tx_ring++;
+		rte_pktmbuf_free(m);
+		return;
+	}
+	append(core, port, queue, m);
+}
+
+/* What few frames need is called last, so that the others save no registers for it. */
 void
 tx_append(struct core *core, uint32_t port, struct rte_mbuf *m)
 {
 	struct tx_queue *queue = &core->tx[port];
 
-	if (unlikely(queue->first + queue->count == TX_BUFFER)) {
-		memmove(queue->frame, &queue->frame[queue->first], queue->count * sizeof(queue->frame[0]));
-		queue->first = 0;
-	}
-	/* Only the control thread's frames come without a question for room before. */
-	if (unlikely(queue->count == TX_BUFFER)) {
-		core->stats.drop_tx_ring++;
-		rte_pktmbuf_free(m);
-		return;
-	}
-	queue->frame[queue->first + queue->count++] = m;
-	if (queue->count >= CORE_BURST && queue->count % CORE_BURST == 0) {
-		uint64_t start;
-
-		seal(core);
-		start = unlikely(core->timed) ? rte_rdtsc() : 0;
-		flush_port(core, port);
-		/* Not of the stage in which the frame was made. */
-		if (unlikely(core->timed))
-			stage_within(core, ENGINE_STAGE_TX, rte_rdtsc() - start);
-	}
+	if (unlikely(queue->first + queue->count == TX_BUFFER))
+		append_moved(core, port, queue, m);
+	else
+		append(core, port, queue, m);
 }
 
 void
 tx_append_unsealed(struct core *core, uint32_t port, struct rte_mbuf *m)
 {
-	if (core->tx_unsealed == CORE_BURST)
-		seal(core);
 	core->tx_seal[core->tx_unsealed++] = m;
 	tx_append(core, port, m);
 }

@@ -48,7 +48,7 @@ struct engine_client {
 	uint32_t scan_next;     /* the word of groups with which the next look at its doorbells begins */
 	struct share share;
 	int wake_fd;
-	int *channel_fd;                /* by channel, -1: woken by its futex word; NULL: all are */
+	int *channel_fd;                /* by channel, -1: only its futex word is woken; NULL: all are -1 */
 	struct engine_qp **qps;         /* by doorbell */
 	_Atomic(struct ah_table *) ahs; /* NULL: there has been none */
 	/* Stored by the core, loaded by engine_client_counts(): each number by itself. */

@@ -180,8 +180,9 @@ channel_wake(struct core *core, struct engine_client *client, uint16_t channel, 
 		return true;
 	}
 	core->stats.wakes++;
-	if (client->channel_fd != NULL && client->channel_fd[channel] >= 0)
-		return channel_send(client->channel_fd[channel], cq);
+	if (client->channel_fd != NULL && client->channel_fd[channel] >= 0 &&
+	    !channel_send(client->channel_fd[channel], cq))
+		return false;
 	channel_signal(&client->channels[channel]);
 	return true;
 }
@@ -212,9 +213,13 @@ cq_check_arm(struct core *core, struct engine_cq *cq)
 	 */
 	if (arm == cq->arm_served || ONE_ARM_SEQ(arm) == 0 || !cq_arm_due(cq, arm))
 		return;
-	/* The wake-up that could not be sent goes with the next entry. */
+	/* Pairs with the load in one_wait_armed(): who has been woken finds the arm answered. */
+	atomic_store_explicit(&cq->shm->arm_served, ONE_ARM_SEQ(arm), memory_order_release);
 	if (channel_wake(core, cq->client, ONE_ARM_CHANNEL(arm) & ~ONE_ARM_FLAGS, cq->id))
 		cq->arm_served = arm;
+	else /* what could not be sent goes with the next entry */
+		atomic_store_explicit(&cq->shm->arm_served, ONE_ARM_SEQ(cq->arm_served),
+				      memory_order_release);
 }
 
 void

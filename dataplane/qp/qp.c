@@ -61,7 +61,7 @@ signal_due(const struct engine_qp *qp)
 }
 
 /* One message at a time, that stands for all that are owed. */
-static int
+static __rte_noinline int
 signal_pull(struct core *core, struct engine_qp *qp, struct work *work)
 {
 	bool once = qp->signals_owed == 0;
@@ -95,13 +95,15 @@ qp_signal(struct core *core, struct engine_qp *qp, uint32_t signal)
 
 /* ---- how long requests take ---- */
 
+/* A bind is the control thread's, and is counted as such requests are. */
 static void
-sample_begin(struct core *core, struct engine_qp *qp)
+sample_begin(struct core *core, struct engine_qp *qp, uint8_t op)
 {
 	core->sample_at = core->stats.work - 1 + ENGINE_SAMPLE;
-	if (qp->sampled_at != 0)
+	if (qp->sampled_at != 0 || op == ONE_OP_BIND)
 		return;
 	qp->sample = qp->sq_taken;
+	qp->sample_op = op;
 	qp->sampled_at = rte_rdtsc();
 }
 
@@ -124,41 +126,75 @@ sample_operation(const struct engine_qp *qp, uint8_t op)
 
 /* Requests complete in the order in which they were taken. */
 static void
-sample_end(struct core *core, struct engine_qp *qp, const struct completion *c)
+sample_end(struct core *core, struct engine_qp *qp, bool success)
 {
-	if (qp->sq_done != qp->sample)
+	if ((int32_t)(qp->sq_done - qp->sample) < 0)
 		return;
-	/* A bind is the control thread's, and is counted as such requests are. */
-	if (c->status == ONE_STATUS_SUCCESS && c->type == ONE_CQE_SEND)
-		latency_add(&core->stats.latency[sample_operation(qp, c->op)],
+	if (success)
+		latency_add(&core->stats.latency[sample_operation(qp, qp->sample_op)],
 			    engine_now(rte_rdtsc() - qp->sampled_at));
 	qp->sampled_at = 0;
 }
 
-int
-qp_pull(struct core *core, struct engine_qp *qp, struct work *work)
+static __rte_noinline int
+too_many(struct engine_qp *qp)
 {
-	struct one_wqe wqe;
-	struct one_wqe_ext ext[ONE_WQE_SLOTS_MAX - 1];
-	uint32_t slots;
+	client_fault(qp->client, ONE_FAULT_RING);
+	return -1;
+}
 
-	if (unlikely(qp->sq == NULL))
-		return signal_pull(core, qp, work);
-	slots = ring_take(qp->sq, qp->sq_head, qp->sq_log2, &wqe, ext);
-	if (slots == 0)
-		return 0;
+static __rte_noinline int
+sample_taken(struct core *core, struct engine_qp *qp, uint8_t op)
+{
+	sample_begin(core, qp, op);
+	return 1;
+}
+
+static inline int
+taken(struct core *core, struct engine_qp *qp, uint8_t op, uint32_t slots)
+{
 	/* The library counts too, and has read of no room. */
-	if (unlikely(qp->sq_taken - qp->sq_done >= qp->max_send_wr)) {
-		client_fault(qp->client, ONE_FAULT_RING);
-		return -1;
-	}
-	wqe_to_work(&wqe, ext, work);
+	if (unlikely(qp->sq_taken - qp->sq_done >= qp->max_send_wr))
+		return too_many(qp);
 	qp->sq_head += slots;
 	qp->sq_taken++;
 	client_count(&qp->client->work);
 	if (unlikely(core->stats.work++ >= core->sample_at))
-		sample_begin(core, qp);
+		return sample_taken(core, qp, op);
 	return 1;
+}
+
+static __rte_noinline int
+pull_any(struct core *core, struct engine_qp *qp, struct work *work)
+{
+	struct one_wqe wqe;
+	struct one_wqe_ext ext[ONE_WQE_SLOTS_MAX - 1];
+	uint32_t slots = ring_take(qp->sq, qp->sq_head, qp->sq_log2, &wqe, ext);
+
+	if (slots == 0)
+		return 0;
+	wqe_to_work(&wqe, ext, work);
+	return taken(core, qp, work->op, slots);
+}
+
+/* What few requests need is called last, so that the others save no registers for it. */
+int
+qp_pull(struct core *core, struct engine_qp *qp, struct work *work)
+{
+	const struct one_wqe *slot;
+	uint8_t phase;
+
+	if (unlikely(qp->sq == NULL))
+		return signal_pull(core, qp, work);
+	slot = &qp->sq[one_ring_slot(qp->sq_head, qp->sq_log2)];
+	phase = one_ring_phase(qp->sq_head, qp->sq_log2);
+	/* Pairs with the application's release store of the phase. */
+	if (atomic_load_explicit(&slot->phase, memory_order_acquire) != phase)
+		return 0;
+	/* Another, or one that the application has changed meanwhile, is read anew. */
+	if (!wqe_take_plain(slot, phase, work))
+		return pull_any(core, qp, work);
+	return taken(core, qp, work->op, 1);
 }
 
 /* From the shared queue.  What is taken is this queue pair's, to complete or to flush. */
@@ -249,22 +285,33 @@ report(struct core *core, struct engine_qp *qp, struct engine_cq *cq, const stru
 	entry->op = op;
 }
 
+/* So many requests are. */
+static inline void
+send_done(struct core *core, struct engine_qp *qp, uint32_t count, bool success)
+{
+	cq_stage_qp(core, qp);
+	qp->sq_done += count;
+	if (unlikely(qp->sampled_at != 0))
+		sample_end(core, qp, success);
+	if (unlikely(qp->sq == NULL) && signal_due(qp))
+		qp_make_hot(core, qp);
+}
+
+void
+qp_retired(struct core *core, struct engine_qp *qp, uint32_t count)
+{
+	send_done(core, qp, count, true);
+}
+
 static inline void
 complete_send(struct core *core, struct engine_qp *qp, const struct completion *c)
 {
 	bool error = c->status != ONE_STATUS_SUCCESS;
 
-	cq_stage_qp(core, qp);
-	qp->sq_done++;
-	if (unlikely(c->op == ONE_OP_READ) && !qp->local)
-		share_read(qp->client->share.group, c->length);
-	if (unlikely(qp->sampled_at != 0))
-		sample_end(core, qp, c);
+	send_done(core, qp, 1, !error);
 	/* An error always completes, and always notifies. */
 	if (qp->send_cq != NULL && (error || !(c->wqe_flags & ONE_WQE_SUPPRESS)))
 		report(core, qp, qp->send_cq, c, c->op, error || !(c->wqe_flags & ONE_WQE_UNSIGNALED));
-	if (unlikely(qp->sq == NULL) && signal_due(qp))
-		qp_make_hot(core, qp);
 }
 
 static inline void
@@ -639,6 +686,8 @@ go_on(struct core *core, struct engine_qp *qp, void (*go)(struct rc_qp *rc, uint
 		return;
 	}
 	go(qp->rc, core->now);
+	if (unlikely(user_is_limited(qp->client->share.group->user)))
+		rcio_answer(core, qp);
 	rcio_after(core, qp);
 }
 

@@ -47,6 +47,7 @@ struct engine_qp {
 	struct rc_qp *rc;    /* NULL: datagrams, see ud.c */
 	uint64_t sampled_at; /* cycles: when it was taken whose time is measured; 0: none */
 	uint32_t sample;     /* sq_done when that one is complete */
+	uint8_t sample_op;   /* enum one_op of it */
 
 	struct one_wqe *rq;     /* NULL: none, or `srq` */
 	struct engine_srq *srq; /* then rq_head is rq_taken */
@@ -97,6 +98,8 @@ int qp_pull(struct core *core, struct engine_qp *qp, struct work *work);
 bool qp_take_recv(struct core *core, struct engine_qp *qp, struct recv_work *out);
 int qp_signal(struct core *core, struct engine_qp *qp, uint32_t signal);
 void qp_complete(struct core *core, struct engine_qp *qp, const struct completion *c);
+/* Requests that have succeeded and have no completion. */
+void qp_retired(struct core *core, struct engine_qp *qp, uint32_t count);
 void qp_store_state(struct engine_qp *qp, enum one_qp_state state);
 void qp_publish(struct engine_qp *qp); /* how far the rings have been taken */
 /* The only writer of the phase after engine_qp_new(); `why`: for the trace. */
@@ -136,6 +139,8 @@ enum {
 	SHARE_LOOK = 64, /* at a queue pair's ring */
 	SHARE_REQUEST = 256,
 	SHARE_FRAME = 512,
+	SHARE_PACKET = 4096, /* payload of the longest frame */
+	SHARE_ANSWERS = 4,   /* part of its turns' bytes that a user may answer READs with out of turn */
 	SHARE_QUANTUM = 32768,
 	SHARE_FLIGHT = 1024 /* packets: as many as one queue pair may have in flight */
 };
@@ -146,6 +151,8 @@ uint32_t share_run(struct core *core);
 /* The turn under way is not over. */
 bool share_lasts(const struct core *core);
 void share_leave(struct core *core, struct engine_client *client);
+/* Looks at a queue pair out of turn, which a connection's end brings forward; counted as in a turn. */
+void share_look(struct core *core, struct engine_qp *qp);
 extern const struct timer_calls share_timer_calls;
 
 static inline void
@@ -154,12 +161,25 @@ share_flight(struct engine_qp *qp, uint32_t flight)
 	qp->client->share.flight += flight - qp->flight;
 	qp->flight = flight;
 }
-/* Of a READ that has come by frames.  What was read without a ceiling is no debt by a later one. */
-static inline void
-share_read(struct share_group *group, uint32_t bytes)
+/* Frames that may answer READs out of turn. */
+static inline uint32_t
+share_reads(const struct engine_qp *qp)
 {
-	if (user_is_limited(group->user))
-		group->read_bytes += bytes;
+	const struct share_group *group = qp->client->share.group;
+	int64_t frames;
+
+	if (!group->held || group->answer_room <= 0)
+		return 0;
+	frames = group->answer_room / qp->attr.path_mtu + 1;
+	return (uint32_t)RTE_MIN(frames, (int64_t)CORE_RUN_BUDGET);
+}
+static inline void
+share_answered(struct engine_qp *qp, uint64_t bytes)
+{
+	struct share_group *group = qp->client->share.group;
+
+	group->answer_room -= (int64_t)bytes;
+	group->answered += bytes;
 }
 static inline void
 share_join(struct core *core, struct engine_client *client)
@@ -212,6 +232,12 @@ qp_make_cold(struct core *core, struct engine_qp *qp)
 /* ---- wqe.c ---- */
 /* Check the form of a slot copied from a ring; `ext` are its extension slots. */
 void wqe_to_work(const struct one_wqe *wqe, const struct one_wqe_ext *ext, struct work *work);
+/*
+ * The same of the usual request, which has the form of a struct work in its slot, with that phase: one range
+ * of memory to be sent or written from.  It is copied once, to its place.  False: it is another, and what was
+ * copied counts for nothing.
+ */
+bool wqe_take_plain(const struct one_wqe *slot, uint8_t phase, struct work *work);
 void wqe_to_recv(const struct one_wqe *wqe, const struct one_wqe_ext *ext, struct recv_work *recv);
 
 /* ---- doorbell.c ---- */

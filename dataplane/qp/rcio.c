@@ -47,11 +47,20 @@ loop_has_room(struct core *core, uint32_t qpn)
 	return false;
 }
 
+static __rte_noinline uint8_t *
+begin_slowly(struct core *core, uint16_t port, bool loop, uint32_t qpn, uint32_t len)
+{
+	if (loop ? !loop_has_room(core, qpn) : !tx_has_room(core, port))
+		return NULL;
+	return take_frame(core, len);
+}
+
+/* What few frames need is called last, so that the others save no registers for it. */
 uint8_t *
 rcio_frame_begin(struct core *core, uint16_t port, bool loop, uint32_t qpn, uint32_t len)
 {
-	if (unlikely(loop) ? !loop_has_room(core, qpn) : !tx_has_room(core, port))
-		return NULL;
+	if (unlikely(loop || !tx_at_once(core, port)))
+		return begin_slowly(core, port, loop, qpn, len);
 	return take_frame(core, len);
 }
 
@@ -78,7 +87,7 @@ hand_over(struct core *core, struct core *to, struct rte_mbuf *m)
 }
 
 /* As if it came by the port. */
-static void
+static __rte_noinline void
 loop_frame(struct core *core, uint16_t port, uint32_t qpn, bool sealed)
 {
 	const struct engine_qp *peer = engine_qp_find(qpn);
@@ -137,6 +146,12 @@ static void
 env_complete(struct rc_env *env, struct rc_qp *rc, const struct completion *c)
 {
 	qp_complete(core_of(env), rc_user(rc), c);
+}
+
+static void
+env_retired(struct rc_env *env, struct rc_qp *rc, uint32_t count)
+{
+	qp_retired(core_of(env), rc_user(rc), count);
 }
 
 static void
@@ -208,6 +223,7 @@ rcio_init(struct core *core)
 	core->env.tx_end = env_tx_end;
 	core->env.take_recv = env_take_recv;
 	core->env.complete = env_complete;
+	core->env.retired = env_retired;
 	core->env.failed = env_failed;
 	core->env.bind = env_bind;
 	core->env.invalidate = env_invalidate;
@@ -291,11 +307,28 @@ rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 		budget -= part;
 		if (qp->running || qp->phase != QP_RTS || qp->client->faulty || !rc_wants_output(qp->rc))
 			continue;
-		rc_output(qp->rc, CORE_RUN_BUDGET, core->now);
+		rc_output(qp->rc, core->turns.run_budget, core->now);
 		if (rc_wants_output(qp->rc))
 			break;
 	}
 	rcio_after(core, qp);
+}
+
+void
+rcio_answer_run(struct core *core, struct qp_list *run)
+{
+	struct engine_qp *qp, *last = TAILQ_LAST(run, qp_list);
+
+	for (uint32_t i = 0; i < CORE_RUN_LOOKS && (qp = TAILQ_FIRST(run)) != NULL; i++) {
+		TAILQ_REMOVE(run, qp, run_link);
+		qp->running = false;
+		if (!qp->client->faulty) {
+			rcio_answer(core, qp);
+			rcio_after(core, qp);
+		}
+		if (qp == last)
+			break;
+	}
 }
 
 uint32_t
@@ -309,7 +342,7 @@ rcio_run(struct core *core, struct qp_list *run)
 		TAILQ_REMOVE(run, qp, run_link);
 		qp->running = false;
 		if (!qp->client->faulty) {
-			uint32_t n = rc_output(qp->rc, CORE_RUN_BUDGET, core->now);
+			uint32_t n = rc_output(qp->rc, core->turns.run_budget, core->now);
 
 			frames += n;
 			bytes += n * qp->attr.path_mtu;
@@ -344,15 +377,17 @@ is_keep_alive(const struct wire_packet *packet)
 	return packet->payload_len > 1 && packet->payload[1] == ENGINE_CLASS_KEEP_ALIVE;
 }
 
-/* Its user has no turns now, but its peers wait for acknowledgements: these, and a few answers, go out at
- * once. */
-static void
-answer_held(struct core *core, struct engine_qp *qp)
+void
+rcio_answer(struct core *core, struct engine_qp *qp)
 {
-	core->env.held = RC_STOPPED;
-	if (rc_wants_output(qp->rc))
-		rc_output(qp->rc, CORE_RUN_BUDGET, core->now);
-	core->env.held = RC_FLOWS;
+	uint32_t most = core->turns.tx_most;
+	uint64_t before = core->turns.frame_bytes;
+
+	/* Others' requests may have filled what several clients share. */
+	core->turns.tx_most = TX_HIGH;
+	if (rc_answer(qp->rc, share_reads(qp)) > 0)
+		share_answered(qp, core->turns.frame_bytes - before);
+	core->turns.tx_most = most;
 }
 
 static inline void
@@ -360,8 +395,8 @@ after_input(struct core *core)
 {
 	struct engine_qp *qp = core->rx_qp;
 
-	if (unlikely(qp->client->share.group->held))
-		answer_held(core, qp);
+	if (unlikely(user_is_limited(qp->client->share.group->user)))
+		rcio_answer(core, qp);
 	rcio_after(core, qp);
 	/* Pairs with the load in engine_qp_heard: only a mark. */
 	atomic_store_explicit(&qp->heard, rc_heard(qp->rc), memory_order_relaxed);

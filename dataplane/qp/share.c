@@ -14,7 +14,9 @@
  * A user above a ceiling (user.h) has no turns, and its core may sleep, until a timer says that it may again.
  *
  * What its peers send to a client is not its turn's: it cannot be put off.  It takes requests and frames of
- * its own in its turn only, answers to what peers read among them.
+ * its own in its turn only, answers to what peers read among them.  A user that has a ceiling may be long
+ * without a turn, and its peers would take it that their packets were lost: so it acknowledges at once, and
+ * while it is held it answers READs with some bytes for those of its turns, which count by its ceiling.
  */
 #include "dataplane/core/stats.h"
 #include "dataplane/qp/transport.h"
@@ -62,13 +64,20 @@ share_leave(struct core *core, struct engine_client *client)
 }
 
 static void
-group_hold(struct core *core, struct share_group *group, uint64_t due)
+group_hold(struct core *core, struct share_group *group, const struct user_room *room, uint64_t due)
 {
+	struct engine_client *client;
+
 	group_unqueue(core, group);
 	core->turns.clients -= group->count;
 	group->held = true;
+	if (room->of[CEILING_BYTES] != 0) /* by requests alone */
+		group->answer_room = (int64_t)RTE_MIN(room->of[CEILING_BYTES], (uint64_t)INT64_MAX / 2);
 	core->stats.held++;
 	timer_set(core, &group->timer, core->now + (due - core->real_at));
+	/* What was asked for before. */
+	TAILQ_FOREACH(client, &group->busy, share.link)
+	rcio_answer_run(core, &client->share.run);
 }
 
 static struct share_group *
@@ -231,23 +240,61 @@ serve_clients(struct core *core, struct share_group *group, uint64_t credit)
 	return done;
 }
 
+/* What counts by ceilings, of all users on the core. */
+static void
+count_done(const struct core *core, uint64_t done[CEILINGS])
+{
+	done[CEILING_OPS] = core->stats.work;
+	done[CEILING_BYTES] = core->turns.frame_bytes + core->stats.local_bytes + core->env.asked;
+}
+
+/* What was done since, and what it has answered out of turn. */
+static void
+group_charge(struct core *core, struct share_group *group, const uint64_t since[CEILINGS])
+{
+	uint64_t done[CEILINGS];
+	int64_t room;
+
+	count_done(core, done);
+	for (int i = 0; i < CEILINGS; i++)
+		done[i] -= since[i];
+	room = group->answer_room + (int64_t)(done[CEILING_BYTES] / SHARE_ANSWERS);
+	group->answer_room = RTE_MIN(room, (int64_t)CORE_RUN_BYTES);
+	done[CEILING_BYTES] += group->answered;
+	group->answered = 0;
+	user_charge(group->user, core->real_at, done);
+}
+
+/* Looks are no longer than there is room for, as far as they can be cut. */
+static void
+set_budgets(struct core *core, const struct user_room *room)
+{
+	struct core_turns *turns = &core->turns;
+	uint64_t bytes = room->of[CEILING_BYTES], frames = RTE_MAX(bytes / SHARE_PACKET, 1u);
+	uint64_t looks = RTE_MAX(frames, (uint64_t)CORE_RUN_BUDGET);
+
+	looks = RTE_MIN(looks, room->of[CEILING_OPS]);
+	turns->look_budget = (uint32_t)RTE_MIN(looks, (uint64_t)turns->look_budget);
+	turns->run_budget = (uint32_t)RTE_MIN(frames, (uint64_t)CORE_RUN_BUDGET);
+	core->env.ask_end = bytes < SHARE_UNBOUNDED ? core->env.asked + bytes : 0;
+}
+
 /* So that its ceilings hold; what a look does beyond is paid by later turns. */
 static uint32_t
 serve_limited(struct core *core, struct share_group *group, uint64_t credit, const struct user_room *room)
 {
-	const struct engine_stats *stats = &core->stats;
-	uint64_t work = stats->work, bytes = core->turns.frame_bytes + stats->local_bytes, done[CEILINGS];
 	uint32_t looks = core->turns.look_budget, served;
+	uint64_t before[CEILINGS];
 
-	core->turns.look_budget = (uint32_t)RTE_MIN((uint64_t)looks, room->of[CEILING_OPS]);
+	count_done(core, before);
+	set_budgets(core, room);
 	if (room->of[CEILING_OPS] < SHARE_UNBOUNDED / SHARE_REQUEST)
 		credit = RTE_MIN(credit, room->of[CEILING_OPS] * SHARE_REQUEST);
 	served = serve_clients(core, group, RTE_MIN(credit, room->of[CEILING_BYTES]));
 	core->turns.look_budget = looks;
-	done[CEILING_OPS] = stats->work - work;
-	done[CEILING_BYTES] = core->turns.frame_bytes + stats->local_bytes - bytes + group->read_bytes;
-	group->read_bytes = 0;
-	user_charge(group->user, core->real_at, done);
+	core->turns.run_budget = CORE_RUN_BUDGET;
+	core->env.ask_end = 0;
+	group_charge(core, group, before);
 	return served;
 }
 
@@ -262,7 +309,7 @@ group_turn(struct core *core, struct share_group *group)
 	struct user_room room;
 
 	if (limited && !user_admits(group->user, core->real_at, &room, &due)) {
-		group_hold(core, group, due);
+		group_hold(core, group, &room, due);
 		return 0;
 	}
 	core->turns.flight_most = flight_most(core, group, weight, heaviest);
@@ -301,6 +348,28 @@ take_round(struct core *core)
 	core->turns.heaviest = RTE_MAX(core->turns.heaviest_now, before);
 	core->env.held = RC_FLOWS;
 	return done;
+}
+
+void
+share_look(struct core *core, struct engine_qp *qp)
+{
+	struct share *share = &qp->client->share;
+	struct share_group *group = share->group;
+	uint64_t start = share_cost(core), before[CEILINGS], due;
+	bool limited = user_is_limited(group->user);
+	struct user_room room;
+
+	/* Else ends of connections would be a way round the ceiling. */
+	if (limited && !user_admits(group->user, core->real_at, &room, &due))
+		return;
+	count_done(core, before);
+	qp_poll(core, qp);
+	if (limited)
+		group_charge(core, group, before);
+	if (!core->turns.contended)
+		return;
+	share->credit -= (int64_t)(share_cost(core) - start);
+	group->credit -= (int64_t)(share_cost(core) - start);
 }
 
 uint32_t

@@ -19,6 +19,11 @@ void local_leave(struct core *core, struct engine_qp *qp);
 void rcio_init(struct core *core);
 void rcio_after(struct core *core, struct engine_qp *qp); /* after any call of the transport */
 void rcio_poll(struct core *core, struct engine_qp *qp, uint32_t budget); /* new work */
+/* What the peer waits for, at once, since its user has a ceiling and its next turn may be far: see
+ * share_reads(). */
+void rcio_answer(struct core *core, struct engine_qp *qp);
+/* The same for those of these that are to make frames. */
+void rcio_answer_run(struct core *core, struct qp_list *run);
 /* Frames of these, until the client's turn is over; returns how many. */
 uint32_t rcio_run(struct core *core, struct qp_list *run);
 uint32_t rcio_receive(struct core *core);

@@ -32,7 +32,8 @@ struct share_group {
 	bool queued;         /* in core->turns.busy */
 	bool held;           /* above a ceiling: not in core->turns.busy until the timer expires */
 	int64_t credit;      /* what its turn may still cost; below 0: what its last one took too much */
-	uint64_t read_bytes; /* that have come by frames, and are to be counted */
+	int64_t answer_room; /* bytes of answers that it may make while it is held, */
+	uint64_t answered;   /* and those that it has made since its last turn */
 	struct timer timer;
 } __rte_cache_aligned;
 

@@ -100,6 +100,28 @@ form_is_right(const struct one_wqe *wqe, const struct one_wqe_ext *ext, struct w
 	}
 }
 
+#define SAME(field) offsetof(struct work, field) == offsetof(struct one_wqe, field)
+_Static_assert(SAME(op) && SAME(flags) && SAME(num_sge) && SAME(length) && SAME(cookie) &&
+		       SAME(remote_addr) && SAME(rkey) && SAME(imm) && SAME(sge) &&
+		       offsetof(struct one_wqe, phase) == 63 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	       "wqe_take_plain copies a slot");
+
+bool
+wqe_take_plain(const struct one_wqe *slot, uint8_t phase, struct work *work)
+{
+	uint64_t tail;
+
+	memcpy(work, slot, offsetof(struct work, sge[1]));
+	memcpy(&tail, slot->reserved, sizeof(tail));
+	/* As in copy_once. */
+	atomic_signal_fence(memory_order_seq_cst);
+	work->status = ONE_STATUS_SUCCESS;
+	return tail == (uint64_t)phase << 56 &&
+	       (uint8_t)(work->op - ONE_OP_SEND) <= ONE_OP_WRITE_IMM - ONE_OP_SEND &&
+	       (work->flags & ~(ONE_WQE_FLAGS & ~ONE_WQE_INLINE)) == 0 && work->num_sge == 1 &&
+	       work->sge[0].len == work->length && work->length <= ONE_MESSAGE_MAX;
+}
+
 void
 wqe_to_work(const struct one_wqe *wqe, const struct one_wqe_ext *ext, struct work *work)
 {

@@ -18,18 +18,17 @@ rc_emit_middles(struct rc_qp *qp, uint8_t opcode, uint32_t psn, uint32_t count, 
 	const struct rc_requester *rq = rc_request_kind[opcode] != 0 ? &qp->req : NULL;
 	struct rc_env *env = qp->env;
 	struct wire_build b = {.opcode = opcode, .qpn = qp->peer_qpn, .payload_len = qp->mtu};
-	uint32_t len = wire_frame_len(&qp->template, opcode, qp->mtu), n;
-	uint8_t head[WIRE_HEADERS_MAX];
+	uint32_t len = wire_head_for(&qp->head, &qp->template, &b), n;
 
-	wire_build(&qp->template, &b, head);
 	for (n = 0; n < count; n++, psn++, from += qp->mtu) {
 		uint8_t *frame = env->tx_begin(env, qp, len), *payload;
 		bool sealed;
 
 		if (unlikely(frame == NULL))
 			break;
-		payload = frame + qp->template.len;
-		wire_build_next(&qp->template, head, frame, psn, rq != NULL && rc_asks_ack(rq, psn));
+		b.psn = psn;
+		b.ack_request = rq != NULL && rc_asks_ack(rq, psn);
+		payload = wire_build_on(&qp->head, &b, frame);
 		sealed = wire_fill(&qp->template, frame, payload, from, qp->mtu);
 		env->tx_end(env, qp, sealed);
 	}

@@ -96,6 +96,7 @@ rc_set_path(struct rc_qp *qp, const struct wire_path *path)
 	qp->local = path->src;
 	qp->remote = path->dst;
 	wire_template_init(&qp->template, path);
+	qp->head.shape = 0;
 }
 
 void

@@ -12,6 +12,7 @@
  *   rc_input()    for each packet whose BTH names this queue pair; rc_input_again() first, where
  *                 many of them come at once
  *   rc_output()   while rc_wants_output(): emits requests, READ responses, ACKs
+ *   rc_answer()   instead, where requests have to wait
  *   rc_timeout()  when now >= rc_deadline()
  *   rc_resume()   when reach_poll() wakes rc_user()
  *
@@ -94,12 +95,11 @@ struct rc_run {
 	bool responses;   /* of a READ; else requests, of a WRITE */
 };
 
-/* Of requests of all queue pairs of an env, which stay rc_wants_output() meanwhile.  Timeouts of those that
- * are stopped charge no retry. */
+/* Of requests of all queue pairs of an env, which stay rc_wants_output() meanwhile. */
 enum rc_held {
 	RC_FLOWS,
 	RC_HELD,   /* as little as may be is to be in flight */
-	RC_STOPPED /* none begins: only what peers ask for is answered */
+	RC_STOPPED /* none can go out, and rc_output is not called: timeouts charge no retry */
 };
 
 struct rc_env {
@@ -113,6 +113,9 @@ struct rc_env {
 	/* The next receive work request, taken off its ring; false when there is none. */
 	bool (*take_recv)(struct rc_env *env, struct rc_qp *qp, struct recv_work *out);
 	void (*complete)(struct rc_env *env, struct rc_qp *qp, const struct completion *c);
+	/* So many requests that followed one another have succeeded, SENDs and WRITEs with SUPPRESS: not told
+	 * by `complete`.  Needed where there are such. */
+	void (*retired)(struct rc_env *env, struct rc_qp *qp, uint32_t count);
 	/* Entered RC_ERROR by itself; all completions have been reported before. */
 	void (*failed)(struct rc_env *env, struct rc_qp *qp, enum rc_error error);
 	/* ONE_OP_BIND reached the head: carry it out elsewhere, then rc_bind_done(). */
@@ -131,6 +134,8 @@ struct rc_env {
 	 * before the packet goes: by parsing the next frame, or by wire_move(). */
 	struct wire_move *move;
 	uint8_t held;                       /* enum rc_held */
+	uint64_t asked;                     /* bytes of READs that have been asked for, again or not */
+	uint64_t ask_end;                   /* with so many asked for, no READ begins; 0: no bound */
 	struct rc_run run;                  /* rc_input's; see rc_run_end */
 	struct rc_scoreboards *scoreboards; /* see rc_scoreboards_init; NULL: no selective repeat */
 	/* Pool of work nodes shared by the queue pairs of one env (see rc_pool_init). */
@@ -200,6 +205,11 @@ rc_run_end(struct rc_env *env)
 }
 /* Emits at most `budget` frames; returns how many. */
 uint32_t rc_output(struct rc_qp *qp, uint32_t budget, uint64_t now);
+/*
+ * Emits what the peer waits for and no request: acknowledgements, NAKs, results of atomics, and at most
+ * `reads` responses to READs.  Returns how many of these, with the results between them.
+ */
+uint32_t rc_answer(struct rc_qp *qp, uint32_t reads);
 bool rc_wants_output(const struct rc_qp *qp);
 uint32_t rc_flight(const struct rc_qp *qp); /* packets of requests that are not acknowledged */
 /* The party of the queue pair, rc_user(), was woken: see reach.h. */

@@ -27,6 +27,7 @@
 
 #include "rc.h"
 #include "dataplane/mem/reach.h"
+#include "dataplane/wire/head.h"
 
 #define RC_PSN_MASK 0xFFFFFFu
 #define RC_POSTED_MAX 1024u /* work requests taken from one send ring and not yet completed */
@@ -226,6 +227,7 @@ struct rc_qp {
 	bool selective;
 	struct wire_addr local, remote;
 	struct wire_template template;
+	struct wire_head head; /* of requests with data, and of responses from the middle of a READ */
 	struct rc_requester req;
 	struct rc_responder rsp;
 	struct reach_party party;
@@ -499,25 +501,31 @@ void rc_recv_complete(struct rc_qp *qp, const struct completion *c);
 /* To RC_ERROR: `node` completes with `status`, all other work as FLUSHED; then env->failed. */
 void rc_fail(struct rc_qp *qp, struct rc_node *node, enum one_status status, enum rc_error error);
 
+/* There is one. */
 static inline struct rc_node *
 rc_node_get(struct rc_pool *pool)
 {
 	struct rc_node *node = pool->free;
 
-	if (likely(node != NULL)) {
-		pool->free = node->next;
-		__builtin_prefetch(node->next, 1);
-		pool->available--;
-	}
+	pool->free = node->next;
+	__builtin_prefetch(node->next, 1);
+	pool->available--;
 	return node;
+}
+
+/* A list of them. */
+static inline void
+rc_nodes_put(struct rc_pool *pool, struct rc_node *first, struct rc_node *last, uint32_t count)
+{
+	last->next = pool->free;
+	pool->free = first;
+	pool->available += count;
 }
 
 static inline void
 rc_node_put(struct rc_pool *pool, struct rc_node *node)
 {
-	node->next = pool->free;
-	pool->free = node;
-	pool->available++;
+	rc_nodes_put(pool, node, node, 1);
 }
 
 /*

@@ -311,6 +311,37 @@ emit_cnp(struct rc_qp *qp)
 	return 1;
 }
 
+/* What is to be answered next is a READ. */
+static bool
+owes_read(const struct rc_responder *rs)
+{
+	return (rs->pending & RC_PENDING_AGAIN) != 0 ||
+	       rs->resource[oldest_pending(rs)].kind == RC_RESOURCE_READ;
+}
+
+uint32_t
+rc_answer(struct rc_qp *qp, uint32_t reads)
+{
+	struct rc_responder *rs = &qp->rsp;
+	uint32_t n = 0;
+
+	if (qp->state != RC_RTS && qp->state != RC_RTR)
+		return 0;
+	if (rs->cnp_due)
+		emit_cnp(qp);
+	while (rs->pending != 0 && !rs->stalled) {
+		bool read = owes_read(rs);
+		uint32_t most = read ? reads - n : 1, done = most != 0 ? respond(qp, most) : 0;
+
+		if (done == 0)
+			break;
+		n += read ? done : 0;
+	}
+	if (rs->pending == 0 && rs->reply != RC_REPLY_NONE)
+		acknowledge(qp);
+	return n;
+}
+
 uint32_t
 rc_reply_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 {

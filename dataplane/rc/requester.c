@@ -41,6 +41,25 @@ examine(const struct rc_qp *qp, const struct work *work)
 	return ONE_STATUS_SUCCESS;
 }
 
+/* Its PSNs, and in *status what is wrong with it. */
+static __attribute__((noinline)) uint32_t
+plan(const struct rc_qp *qp, const struct work *work, enum one_status *status)
+{
+	*status = examine(qp, work);
+	if (*status != ONE_STATUS_SUCCESS || work->op == ONE_OP_BIND)
+		return 0;
+	return work->op >= ONE_OP_FETCH_ADD ? 1 : rc_packets(qp, work->length);
+}
+
+/* Nothing is wrong with it, and it is one packet. */
+static inline bool
+is_short(const struct rc_qp *qp, const struct work *work)
+{
+	return (uint8_t)(work->op - ONE_OP_SEND) <= ONE_OP_WRITE_IMM - ONE_OP_SEND &&
+	       work->status == ONE_STATUS_SUCCESS && work->num_sge <= ONE_MAX_SGE &&
+	       (work->flags & ONE_WQE_INLINE) == 0 && work->length <= qp->mtu;
+}
+
 static void
 copy_work(struct work *to, const struct work *from)
 {
@@ -53,42 +72,40 @@ copy_work(struct work *to, const struct work *from)
 		memcpy(to->sge, from->sge, sizeof(to->sge));
 }
 
+static inline bool
+may_post(const struct rc_qp *qp)
+{
+	const struct rc_pool *pool = qp->env->pool;
+
+	return likely(qp->req.posted < RC_POSTED_MAX && !rc_pool_denies(pool, qp->req.posted) &&
+		      pool->free != NULL);
+}
+
 struct work *
 rc_next_work(struct rc_qp *qp)
 {
-	struct rc_pool *pool = qp->env->pool;
-
-	if (unlikely(qp->req.posted >= RC_POSTED_MAX || rc_pool_denies(pool, qp->req.posted) ||
-		     pool->free == NULL))
-		return NULL;
-	return &pool->free->work;
+	return may_post(qp) ? &qp->env->pool->free->work : NULL;
 }
 
 int
 rc_post(struct rc_qp *qp, const struct work *work, uint64_t now)
 {
 	struct rc_requester *rq = &qp->req;
-	enum one_status status;
+	struct rc_pool *pool = qp->env->pool;
+	enum one_status status = ONE_STATUS_SUCCESS;
 	struct rc_node *node;
-	uint32_t psns;
+	uint32_t psns = 1;
 
 	if (unlikely(qp->state != RC_RTS))
 		return -ENOTCONN;
-	if (unlikely(rq->posted >= RC_POSTED_MAX || rc_pool_denies(qp->env->pool, rq->posted)))
+	/* What rc_next_work() gave may be posted. */
+	if (!(likely(pool->free != NULL) && likely(work == &pool->free->work)) && !may_post(qp))
 		return -EAGAIN;
-	status = examine(qp, work);
-	if (unlikely(status != ONE_STATUS_SUCCESS || work->op == ONE_OP_BIND))
-		psns = 0;
-	else if (work->op >= ONE_OP_FETCH_ADD)
-		psns = 1;
-	else
-		psns = likely(work->length <= qp->mtu) ? 1 : rc_packets(qp, work->length);
+	if (!likely(is_short(qp, work)))
+		psns = plan(qp, work, &status);
 	if (unlikely(rq->post - rq->una > RC_POSTED_PSNS - psns))
 		return -EAGAIN;
-	node = rc_node_get(qp->env->pool);
-	if (unlikely(node == NULL))
-		return -EAGAIN;
-
+	node = rc_node_get(pool);
 	if (work != &node->work)
 		copy_work(&node->work, work);
 	node->work.status = (uint8_t)status;
@@ -216,7 +233,7 @@ gather_short(const struct rc_sg_list *list, uint8_t *dst)
 }
 
 /* Packet `snd` with `len` bytes from `flat`, or from `list` when that is NULL; false: no frame. */
-static inline bool
+static inline __attribute__((always_inline)) bool
 emit_data(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, const uint8_t *flat,
 	  const struct rc_sg_list *list, uint64_t now)
 {
@@ -229,23 +246,23 @@ emit_data(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, 
 
 	b.opcode = data_opcode[work->op][place];
 	b.payload_len = len;
-	frame = env->tx_begin(env, qp, wire_frame_len(&qp->template, b.opcode, len));
-	if (unlikely(frame == NULL))
-		return false;
+	b.qpn = qp->peer_qpn;
 	b.solicited = false;
 	b.ack_request = true;
 	if (place == PLACE_ONLY || place == PLACE_LAST)
-		b.solicited = (work->flags & ONE_WQE_SOLICITED) != 0 && work->op != ONE_OP_WRITE;
+		b.solicited = work->op != ONE_OP_WRITE && (work->flags & ONE_WQE_SOLICITED) != 0;
 	else
 		b.ack_request = rc_asks_ack(rq, rq->snd);
-	b.qpn = qp->peer_qpn;
+	frame = env->tx_begin(env, qp, wire_head_for(&qp->head, &qp->template, &b));
+	if (unlikely(frame == NULL))
+		return false;
 	b.psn = rq->snd & RC_PSN_MASK;
 	b.remote_addr = work->remote_addr;
 	b.rkey = work->rkey;
 	b.dma_length = work->length;
 	b.imm = work->imm;
 	b.inv_key = work->imm;
-	payload = wire_build(&qp->template, &b, frame);
+	payload = wire_build_on(&qp->head, &b, frame);
 	if (flat != NULL)
 		memcpy(payload, flat, len);
 	else if (len > RC_SHORT && list->num == 1)
@@ -256,6 +273,14 @@ emit_data(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, 
 	env->tx_end(env, qp, sealed);
 	sent(qp, node, 1, now);
 	return true;
+}
+
+/* From the request itself, or from where it was read before. */
+static __attribute__((noinline)) bool
+emit_flat(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, const uint8_t *flat,
+	  uint64_t now)
+{
+	return emit_data(qp, node, place, len, flat, NULL, now);
 }
 
 /* Memory without mapping: read before a frame is begun, since that takes its time and may fail. */
@@ -272,7 +297,7 @@ send_bounced(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t le
 	}
 	if (error != 0)
 		return local_error(qp, node, ONE_STATUS_LOCAL_PROTECTION);
-	return emit_data(qp, node, place, len, bounce, NULL, now);
+	return emit_flat(qp, node, place, len, bounce, now);
 }
 
 /* One packet of a SEND or WRITE; false: no frame to be had, or failed. */
@@ -292,7 +317,7 @@ send_data(struct rc_qp *qp, struct rc_node *node, uint64_t now)
 		place = PLACE_LAST;
 	}
 	if (work->flags & ONE_WQE_INLINE)
-		return emit_data(qp, node, place, len, work->inline_data, NULL, now);
+		return emit_flat(qp, node, place, len, work->inline_data, now);
 	status = rc_resolve(qp, work->sge, work->num_sge, offset, len, ONE_ACCESS_LOCAL_READ, &list);
 	if (unlikely(place == PLACE_FIRST && work->num_sge > 1 && status == ONE_STATUS_SUCCESS))
 		status = check_whole_list(qp, work);
@@ -381,6 +406,7 @@ send_rd(struct rc_qp *qp, struct rc_node *node, uint32_t again, uint64_t now)
 	wire_build(&qp->template, &b, frame);
 	env->tx_end(env, qp, false);
 	rq->rd_out += again == 0;
+	env->asked += work->op == ONE_OP_READ ? b.dma_length : 0;
 	sent(qp, node, psns, now);
 	return true;
 }
@@ -447,8 +473,10 @@ rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 			continue;
 		}
 		/* Not all: what its client has in flight may be to a peer that is silent. */
-		if (unlikely(qp->env->held != RC_FLOWS) &&
-		    (qp->env->held == RC_STOPPED || rq->snd - rq->una >= RC_WINDOW_LEAST))
+		if (unlikely(qp->env->held != RC_FLOWS) && rq->snd - rq->una >= RC_WINDOW_LEAST)
+			break;
+		if (unlikely(qp->env->ask_end != 0) && node->work.op == ONE_OP_READ &&
+		    qp->env->asked >= qp->env->ask_end)
 			break;
 		if (rq->snd - rq->una >= room || (unlikely(node->work.flags & ONE_WQE_FENCE) &&
 						  rq->snd == node->first && rq->rd_out > 0)) {

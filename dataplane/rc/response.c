@@ -55,6 +55,39 @@ rc_retire(struct rc_qp *qp, enum one_status status)
 	qp->env->complete(qp->env, qp, &c);
 }
 
+/* Executed before `psn`, it has nothing to tell. */
+static inline bool
+is_silent(const struct rc_node *node, uint32_t psn)
+{
+	return (node->work.flags & ONE_WQE_SUPPRESS) != 0 && node->work.op <= ONE_OP_WRITE_IMM &&
+	       node->first != node->end && (int32_t)(psn - node->end) >= 0;
+}
+
+/* Requests from the head on that have nothing to tell go back to the pool together. */
+static inline void
+retire_silent(struct rc_qp *qp, uint32_t psn)
+{
+	struct rc_requester *rq = &qp->req;
+	struct rc_node *first = rq->head, *last = NULL, *node = first;
+	uint32_t count = 0;
+	bool current = false;
+
+	for (; node != NULL && is_silent(node, psn); node = node->next) {
+		current |= rq->cur == node;
+		last = node;
+		count++;
+	}
+	if (count == 0)
+		return;
+	rq->una = last->end;
+	rq->head = node;
+	if (unlikely(current))
+		rq->cur = node;
+	rq->posted = (uint16_t)(rq->posted - count);
+	rc_nodes_put(qp->env->pool, first, last, count);
+	qp->env->retired(qp->env, qp, count);
+}
+
 void
 rc_go_back(struct rc_qp *qp, uint64_t now)
 {
@@ -85,6 +118,7 @@ advance(struct rc_qp *qp, uint32_t psn, uint64_t now)
 	uint32_t before = rq->una;
 	struct rc_node *node;
 
+	retire_silent(qp, psn);
 	while ((node = rq->head) != NULL && rq->una != psn) {
 		if (rc_is_rd(node->work.op) || node->first == node->end)
 			break;
@@ -94,6 +128,7 @@ advance(struct rc_qp *qp, uint32_t psn, uint64_t now)
 		}
 		rq->una = node->end;
 		rc_retire(qp, ONE_STATUS_SUCCESS);
+		retire_silent(qp, psn);
 	}
 	if (rq->una != before)
 		rc_progress(qp, before, now);

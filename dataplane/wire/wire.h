@@ -177,13 +177,6 @@ uint8_t *wire_build(const struct wire_template *t, const struct wire_build *b, u
 void wire_seal(uint8_t *frame, uint32_t len);
 
 /*
- * The headers that wire_build() has made at `head`, in another frame of the same message: it differs in its
- * PSN, and in whether it asks for an acknowledgement.  For opcodes without extension headers.
- */
-void wire_build_next(const struct wire_template *t, const uint8_t *head, uint8_t *frame, uint32_t psn,
-		     bool ack_request);
-
-/*
  * Copy the payload from memory that others may be changing to where wire_build() said.  True: in the same
  * pass the frame was sealed, which is faster for long payloads; false: wire_seal() is still to come.
  */

@@ -5,11 +5,14 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "head.h"
 #include "icrc.h"
 
 #define IPV4_LEN 20u
 #define IPV6_LEN 40u
 #define UDP_LEN 8u
+#define FIXED_IPV4 (WIRE_ETH_LEN + IPV4_LEN + UDP_LEN + WIRE_BTH_LEN)
+#define FIXED_IPV6 (WIRE_ETH_LEN + IPV6_LEN + UDP_LEN + WIRE_BTH_LEN)
 #define BTH_SE 0x80u
 #define BTH_MIGREQ 0x40u
 #define BTH_BECN 0x40u
@@ -100,8 +103,8 @@ build_deth(uint8_t *p, const struct wire_build *b)
 	store_be24(p + 5, b->src_qpn);
 }
 
-static void
-build_extensions(uint8_t *p, const struct wire_build *b)
+void
+wire_build_extensions(uint8_t *p, const struct wire_build *b)
 {
 	switch (b->opcode) {
 	case WIRE_SEND_LAST_IMM:
@@ -160,50 +163,57 @@ store_psn(uint8_t *bth, uint32_t psn, bool ack_request)
 	store_be32(bth + 8, (ack_request ? 1u << 31 : 0u) | (psn & 0xffffff));
 }
 
-uint8_t *
-wire_build(const struct wire_template *t, const struct wire_build *b, uint8_t *frame)
+/* All up to the BTH but PSN and A. */
+static inline void
+build_fixed(const struct wire_template *t, const struct wire_build *b, uint32_t udp_len, uint8_t *frame)
 {
-	uint32_t extensions = (uint32_t)wire_extension_len(b->opcode), pad = pad_len(b->payload_len);
-	uint32_t udp_len = UDP_LEN + WIRE_BTH_LEN + extensions + b->payload_len + pad + WIRE_ICRC_LEN;
 	uint8_t *ip = frame + WIRE_ETH_LEN, *bth = frame + t->len - WIRE_BTH_LEN;
 
 	if (t->ip_len == IPV4_LEN) {
 		uint32_t sum;
 
-		memcpy(frame, t->bytes, WIRE_ETH_LEN + IPV4_LEN + UDP_LEN + WIRE_BTH_LEN);
+		memcpy(frame, t->bytes, FIXED_IPV4);
 		sum = load_be16(t->bytes + WIRE_ETH_LEN + 10) + IPV4_LEN + udp_len;
 		sum = (sum & 0xffff) + (sum >> 16);
 		store_be16(ip + 2, (uint16_t)(IPV4_LEN + udp_len));
 		store_be16(ip + 10, (uint16_t)~sum);
 	} else {
-		memcpy(frame, t->bytes, WIRE_ETH_LEN + IPV6_LEN + UDP_LEN + WIRE_BTH_LEN);
+		memcpy(frame, t->bytes, FIXED_IPV6);
 		store_be16(ip + 4, (uint16_t)udp_len);
 	}
 	store_be16(bth - 4, (uint16_t)udp_len);
 
 	bth[0] = b->opcode;
-	bth[1] = (uint8_t)((b->solicited ? BTH_SE : 0u) | pad << 4);
+	bth[1] = (uint8_t)((b->solicited ? BTH_SE : 0u) | pad_len(b->payload_len) << 4);
 	if (TRANSPORT(b->opcode) == 0)
 		bth[1] |= BTH_MIGREQ; /* the resting state; hardware is slow towards senders that clear it */
 	if (b->opcode == WIRE_CNP)
 		bth[4] = BTH_BECN;
 	store_be24(bth + 5, b->qpn);
-	store_psn(bth, b->psn, b->ack_request);
-	build_extensions(bth + WIRE_BTH_LEN, b);
+}
+
+uint8_t *
+wire_build(const struct wire_template *t, const struct wire_build *b, uint8_t *frame)
+{
+	uint32_t extensions = (uint32_t)wire_extension_len(b->opcode), pad = pad_len(b->payload_len);
+	uint8_t *end = frame + t->len; /* of the BTH */
+
+	build_fixed(t, b, UDP_LEN + WIRE_BTH_LEN + extensions + b->payload_len + pad + WIRE_ICRC_LEN, frame);
+	store_psn(end - WIRE_BTH_LEN, b->psn, b->ack_request);
+	wire_build_extensions(end, b);
 	if (pad != 0)
-		memset(bth + WIRE_BTH_LEN + extensions + b->payload_len, 0, pad);
-	return bth + WIRE_BTH_LEN + extensions;
+		memset(end + extensions + b->payload_len, 0, pad);
+	return end + extensions;
 }
 
 void
-wire_build_next(const struct wire_template *t, const uint8_t *head, uint8_t *frame, uint32_t psn,
-		bool ack_request)
+wire_head_make(struct wire_head *head, const struct wire_template *t, const struct wire_build *b)
 {
-	if (t->ip_len == IPV4_LEN)
-		memcpy(frame, head, WIRE_ETH_LEN + IPV4_LEN + UDP_LEN + WIRE_BTH_LEN);
-	else
-		memcpy(frame, head, WIRE_ETH_LEN + IPV6_LEN + UDP_LEN + WIRE_BTH_LEN);
-	store_psn(frame + t->len - WIRE_BTH_LEN, psn, ack_request);
+	head->frame_len = wire_frame_len(t, b->opcode, b->payload_len);
+	head->len = t->len;
+	head->pad = (uint8_t)pad_len(b->payload_len);
+	head->payload = head->frame_len - WIRE_ICRC_LEN - head->pad - b->payload_len;
+	build_fixed(t, b, head->frame_len - WIRE_ETH_LEN - t->ip_len, head->bytes);
 }
 
 void

@@ -100,10 +100,10 @@ dropped() {
 
 # A loss that never happened proves nothing; what is repeated after a loss may come when the programs have ended.
 keep_frames() {
-	local rules tenths=$((LIMIT * 10))
-	until [ "$(dropped)" -eq "$1" ] || [ "$tenths" -eq 0 ]; do
-		sleep 0.1
-		tenths=$((tenths - 1))
+	local rules looks=$((LIMIT * 50))
+	until [ "$(dropped)" -eq "$1" ] || [ "$looks" -eq 0 ]; do
+		sleep 0.02
+		looks=$((looks - 1))
 	done
 	rules=$(dropped)
 	ip netns exec "$SWITCH" nft flush chain bridge interop drops
@@ -116,7 +116,7 @@ guest_alive() {
 
 # boot CPUS MEMORY KERNEL-WORDS QEMU-WORDS...
 boot() {
-	local tenths=$((GUEST_BOOT * 10)) cpus=$1 memory=$2 words=$3
+	local looks=$((GUEST_BOOT * 50)) cpus=$1 memory=$2 words=$3
 	shift 3
 	JOB=$((JOB + 1))
 	GUEST_RUN=$WORK/guest$JOB
@@ -140,9 +140,9 @@ boot() {
 			tail -n 20 "$GUEST_RUN/console" "$WORK/qemu.log" >&2
 			fail "the guest does not boot"
 		}
-		[ "$tenths" -gt 0 ] || skip "this machine is too slow: the guest does not boot within $GUEST_BOOT seconds"
-		sleep 0.1
-		tenths=$((tenths - 1))
+		[ "$looks" -gt 0 ] || skip "this machine is too slow: the guest does not boot within $GUEST_BOOT seconds"
+		sleep 0.02
+		looks=$((looks - 1))
 	done
 	say "guest: Linux $(cat "$GUEST_RUN/ready")"
 }
@@ -205,11 +205,11 @@ start_systemd_guest() {
 }
 
 stop_guest() {
-	local tenths=100
+	local looks=500
 	: >"$GUEST_RUN/jobs/poweroff.sh"
-	while guest_alive && [ "$tenths" -gt 0 ]; do
-		sleep 0.1
-		tenths=$((tenths - 1))
+	while guest_alive && [ "$looks" -gt 0 ]; do
+		sleep 0.02
+		looks=$((looks - 1))
 	done
 	kill_guest
 }
@@ -232,12 +232,12 @@ guest_begin() {
 }
 
 guest_end() {
-	local name=$1 tenths=$(((LIMIT + 30) * 10))
+	local name=$1 looks=$(((LIMIT + 30) * 50))
 	until [ -e "$GUEST_RUN/jobs/$name.rc" ]; do
 		guest_alive || fail "the guest died"
-		[ "$tenths" -gt 0 ] || fail "the guest gives no answer to job $name"
-		sleep 0.1
-		tenths=$((tenths - 1))
+		[ "$looks" -gt 0 ] || fail "the guest gives no answer to job $name"
+		sleep 0.02
+		looks=$((looks - 1))
 	done
 	return "$(cat "$GUEST_RUN/jobs/$name.rc")"
 }
@@ -291,7 +291,7 @@ plane_telemetry() { printf '/run/dpdk/%s-%s/dpdk_telemetry.v2' "$(basename "$WOR
 # converse serve NAME OUR-COMMAND... -- GUEST-COMMAND...: ours listens, then the guest's connects.
 # converse connect ...: the guest's is started first; ours tries until it listens.
 converse() {
-	local role=$1 name=$2 tenths=200 ours pid
+	local role=$1 name=$2 looks=1000 ours pid
 	local -a command=()
 	shift 2
 	while [ "$1" != -- ]; do
@@ -308,9 +308,9 @@ converse() {
 	APPLICATIONS+=("$pid")
 	if [ "$role" = serve ]; then
 		until grep -q '^listening' "$WORK/ours.log"; do
-			kill -0 "$pid" 2>/dev/null && [ "$tenths" -gt 0 ] || break
-			sleep 0.1
-			tenths=$((tenths - 1))
+			kill -0 "$pid" 2>/dev/null && [ "$looks" -gt 0 ] || break
+			sleep 0.02
+			looks=$((looks - 1))
 		done
 		guest_begin talk "$@"
 	fi

@@ -222,7 +222,7 @@ FAULTS = [
           "a receive that is flushed completes as if a message had come",
           ("engine-qp", "engine-local", "engine-local-errors")),
     Fault("rings", "queue-one-more", "dataplane/qp/qp.c",
-          "if (unlikely(qp->sq_taken - qp->sq_done >= qp->max_send_wr)) {", "if (unlikely(qp->sq_taken - qp->sq_done > qp->max_send_wr)) {",
+          "if (unlikely(qp->sq_taken - qp->sq_done >= qp->max_send_wr))", "if (unlikely(qp->sq_taken - qp->sq_done > qp->max_send_wr))",
           "an application has one request more under way than it has asked for",
           ("engine-qp", "engine-wire")),
     Fault("rings", "srq-limit-one-late", "dataplane/qp/srq.c",

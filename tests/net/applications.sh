@@ -11,7 +11,7 @@
 #   applications.sh cores    local and memif with two polling cores in each data plane, so that the
 #                            two applications of one are on different cores
 #   applications.sh sleep    local and memif with polling cores that sleep when they are idle
-#   applications.sh spin     local and memif with polling cores that never let go of a processor
+#   applications.sh spin     memif with polling cores that never let go of a processor
 
 . "$(dirname "$0")/lib.sh"
 net_init
@@ -93,13 +93,17 @@ local | memif | veth | veth6)
 	;;
 cores)
 	PLANE_CORES=2
-	ROWS=("${ROWS[*]}") # small machines have no processors left for more than one
+	[ "$(allowed_cpus | wc -l)" -gt 4 ] || PLANE_IDLE=${PLANE_IDLE:-sleep} # four cores leave small machines no processor
 	run local
 	run memif
 	;;
-sleep | spin)
-	PLANE_IDLE=$kind
+sleep)
+	PLANE_IDLE=sleep
 	run local
+	run memif
+	;;
+spin)
+	PLANE_IDLE=spin
 	run memif
 	;;
 *)

@@ -108,16 +108,16 @@ client() {
 
 # start_server TEXT ARGUMENTS...: returns when it has said TEXT.
 start_server() {
-	local text=$1 tenths=300
+	local text=$1 looks=1500
 	shift
 	: >"$LOGS/server.out" # what the last one has said is not this one's
 	DAT_OVERRIDE=$WORK/dat.conf.0 "${INSIDE[@]}" stdbuf -oL timeout 260 "$@" >"$LOGS/server.out" 2>&1 &
 	server=$!
 	APPLICATIONS+=("$server")
 	until grep -q "$text" "$LOGS/server.out"; do
-		kill -0 "$server" 2>/dev/null && [ "$tenths" -gt 0 ] || show "$* does not start"
-		sleep 0.1
-		tenths=$((tenths - 1))
+		kill -0 "$server" 2>/dev/null && [ "$looks" -gt 0 ] || show "$* does not start"
+		sleep 0.02
+		looks=$((looks - 1))
 	done
 }
 
@@ -131,13 +131,13 @@ listening() {
 
 # meet PROGRAM OPTIONS...: one run of both ends.
 meet() {
-	local program=$1 tenths=300
+	local program=$1 looks=1500
 	shift
 	start_server . "$program" -P $IA -s "$@"
 	until listening; do
-		kill -0 "$server" 2>/dev/null && [ "$tenths" -gt 0 ] || show "$program does not listen"
-		sleep 0.1
-		tenths=$((tenths - 1))
+		kill -0 "$server" 2>/dev/null && [ "$looks" -gt 0 ] || show "$program does not listen"
+		sleep 0.02
+		looks=$((looks - 1))
 	done
 	client "$program" -P $IA -h 127.0.0.1 "$@"
 }
@@ -179,11 +179,11 @@ if [ -x "$BUILD/tests/interop/udapl2-operations" ]; then
 			>"$LOGS/server.out" 2>&1 &
 		server=$!
 		APPLICATIONS+=("$server")
-		tenths=300
+		looks=1500
 		until grep -q '^listening' "$LOGS/server.out"; do
-			kill -0 "$server" 2>/dev/null && [ "$tenths" -gt 0 ] || show "udapl2-operations does not start"
-			sleep 0.1
-			tenths=$((tenths - 1))
+			kill -0 "$server" 2>/dev/null && [ "$looks" -gt 0 ] || show "udapl2-operations does not start"
+			sleep 0.02
+			looks=$((looks - 1))
 		done
 		DAT_OVERRIDE=$WORK/dat.operations.1 timeout 60 "$BUILD/tests/interop/udapl2-operations" connect $SERVER \
 			"$operation" >"$LOGS/client.out" 2>&1 || show "udapl2-operations: $operation"

@@ -9,6 +9,7 @@
  * measures how long its slowest request takes.
  */
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <fcntl.h>
@@ -23,14 +24,16 @@
 #define SOCKET_MAX 128u
 #define PAGES 16u
 #define LEN 9000u        /* several packets */
-#define WAIT_MS 1500u    /* without an answer */
-#define SLOWEST_MS 1000u /* of the honest: far less than WAIT_MS, even where processors are shared */
+#define WAIT_MS 100u     /* without an answer, */
+#define MEANWHILE 50u    /* and so many requests of the honest are served */
+#define SLOWEST_MS 1000u /* one of them, even where processors are shared */
 
 /* ---- the honest application ---- */
 
 struct honest {
 	pid_t pid;
 	int fd;
+	_Atomic uint32_t *served; /* shared with it; no ordering goes by it */
 };
 
 struct report {
@@ -67,7 +70,7 @@ honest_connect(struct dat_side *s, DAT_EP_HANDLE ep[2])
 }
 
 static void
-honest_run(struct pair *pair, int fd)
+honest_run(struct pair *pair, int fd, _Atomic uint32_t *served)
 {
 	struct report report = {0};
 	struct dat_remote remote;
@@ -91,6 +94,7 @@ honest_run(struct pair *pair, int fd)
 		dat_side_complete(&s, s.request, 1, DAT_DTO_SUCCESS, 64);
 		took = pair_now_ms() - begin;
 		report.requests++;
+		atomic_store_explicit(served, report.requests, memory_order_relaxed);
 		if (took > report.slowest_ms)
 			report.slowest_ms = (uint32_t)took;
 		usleep(200);
@@ -102,19 +106,33 @@ honest_run(struct pair *pair, int fd)
 static void
 honest_start(struct pair *pair, struct honest *honest)
 {
+	void *shared = mmap(NULL, sizeof(*honest->served), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			    -1, 0);
 	int fds[2];
 	char ready;
 
+	CHECK(pair, shared != MAP_FAILED, "no memory");
+	honest->served = shared;
 	CHECK(pair, socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0, "no socket pair");
 	honest->pid = fork();
 	if (honest->pid == 0) {
 		close(fds[0]);
-		honest_run(pair, fds[1]);
+		honest_run(pair, fds[1], honest->served);
 		_exit(0);
 	}
 	close(fds[1]);
 	honest->fd = fds[0];
 	CHECK(pair, read(honest->fd, &ready, 1) == 1, "the honest application does not come up");
+}
+
+/* Whoever does not serve it hangs here. */
+static void
+honest_await(const struct honest *honest)
+{
+	uint32_t until = atomic_load_explicit(honest->served, memory_order_relaxed) + MEANWHILE;
+
+	while (atomic_load_explicit(honest->served, memory_order_relaxed) < until)
+		usleep(1000);
 }
 
 static void
@@ -188,6 +206,9 @@ late_server(struct pair *pair, enum what what)
 	if (what == LANDING)
 		DAT_CHECK(&s, dat_read(s.ep, &b, 1, LEN, 1, &remote, 0, DAT_COMPLETION_DEFAULT_FLAG));
 	dat_side_nothing(&s, what == RECEIVE ? s.recv : s.request, WAIT_MS);
+	honest_await(&honest);
+	dat_side_nothing(&s, what == RECEIVE ? s.recv : s.request, 1);
+	pair_barrier(pair);
 	pair_barrier(pair); /* nothing at the other side either */
 	honest_stop(pair, &honest);
 	stuck_file_answer(&stuck);
@@ -225,7 +246,8 @@ late_client(struct pair *pair, enum what what)
 		DAT_CHECK(&s, dat_read(s.ep, &b, 0, LEN, 1, &remote, 1, DAT_COMPLETION_DEFAULT_FLAG));
 	if (what == RECEIVE)
 		DAT_CHECK(&s, dat_send(s.ep, &b, 0, LEN, 1, DAT_COMPLETION_DEFAULT_FLAG));
-	dat_side_nothing(&s, s.request, WAIT_MS - 500);
+	pair_barrier(pair);
+	dat_side_nothing(&s, s.request, 1);
 	pair_barrier(pair);
 	if (what == INTO || what == OUT_OF || what == RECEIVE)
 		dat_side_complete(&s, s.request, 1, DAT_DTO_SUCCESS, LEN);
@@ -297,7 +319,7 @@ never_client(struct pair *pair)
 	pair_recv(pair, socket, sizeof(socket));
 	setenv("ONESIDE_SOCKET", socket, 1);
 	honest_start(pair, &honest);
-	usleep(300000);
+	honest_await(&honest);
 	honest_stop(pair, &honest);
 	pair_barrier(pair);
 }

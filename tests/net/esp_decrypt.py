@@ -10,7 +10,7 @@ import os
 import struct
 import sys
 
-from check_capture import frames
+from check_capture import frames, read_pcap
 
 try:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -74,7 +74,7 @@ def main():
     counts = collections.Counter()
     with open(sys.argv[2], "wb") as out:
         out.write(struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
-        for frame in frames(sys.argv[1]):
+        for frame in frames(read_pcap(sys.argv[1])):
             plain = opened(frame, keys)
             counts["esp" if plain is not frame else "other"] += 1
             out.write(struct.pack("<IIII", 0, 0, len(plain), len(plain)) + plain)

@@ -38,15 +38,15 @@ drops() {
 
 # perf_begin OPTIONS...: an exchange between applications of a and of b, under way; perf_end: its end.
 perf_begin() {
-	local tenths=100
+	local looks=500
 	: >"$WORK/server"
 	ONESIDE_SOCKET=$(plane_socket b) timeout 100 "$PERF" --once "$@" 2>"$WORK/server" &
 	PERF_SERVER=$!
 	APPLICATIONS+=("$PERF_SERVER")
 	until grep -qE 'serving on|published on' "$WORK/server"; do
-		kill -0 "$PERF_SERVER" 2>/dev/null && [ "$tenths" -gt 0 ] || fail "no server of $*: $(cat "$WORK/server")"
-		sleep 0.1
-		tenths=$((tenths - 1))
+		kill -0 "$PERF_SERVER" 2>/dev/null && [ "$looks" -gt 0 ] || fail "no server of $*: $(cat "$WORK/server")"
+		sleep 0.02
+		looks=$((looks - 1))
 	done
 	ONESIDE_SOCKET=$(plane_socket a) timeout 100 "$PERF" "$@" --node 2 "${HOST:-192.0.2.2}" >"$WORK/out" 2>"$WORK/err" &
 	PERF_CLIENT=$!
@@ -73,14 +73,14 @@ perf() {
 
 # perf_dropped PLANE REASON OPTIONS...: an exchange does not begin, and PLANE counts why.
 perf_dropped() {
-	local plane=$1 reason=$2 before tenths=300
+	local plane=$1 reason=$2 before looks=1500
 	shift 2
 	before=$(drops "$plane" "$reason")
 	perf_begin "$@"
 	until [ "$(drops "$plane" "$reason")" -gt "$before" ]; do
-		[ "$tenths" -gt 0 ] || fail "$plane counts no $reason"
-		sleep 0.1
-		tenths=$((tenths - 1))
+		[ "$looks" -gt 0 ] || fail "$plane counts no $reason"
+		sleep 0.02
+		looks=$((looks - 1))
 	done
 	perf_break
 }

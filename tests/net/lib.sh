@@ -119,11 +119,11 @@ net_cleanup() {
 
 # end_process PID SECONDS: SIGTERM, then SIGKILL; its exit status.
 end_process() {
-	local pid=$1 tenths=$(($2 * 10))
+	local pid=$1 looks=$(($2 * 50))
 	kill "$pid" 2>/dev/null
-	while kill -0 "$pid" 2>/dev/null && [ "$tenths" -gt 0 ]; do
-		sleep 0.1
-		tenths=$((tenths - 1))
+	while kill -0 "$pid" 2>/dev/null && [ "$looks" -gt 0 ]; do
+		sleep 0.02
+		looks=$((looks - 1))
 	done
 	kill -9 "$pid" 2>/dev/null
 	wait "$pid" 2>/dev/null
@@ -188,13 +188,13 @@ start_plane() {
 }
 
 await_plane() {
-	local name=$1 log tenths=200
+	local name=$1 log looks=1000
 	log=$(plane_log "$name")
 	until grep -q 'serving on' "$log"; do
 		kill -0 "${PLANE_PID[$name]}" 2>/dev/null || fail "data plane $name does not start"
-		[ "$tenths" -gt 0 ] || fail "data plane $name does not serve within 20 seconds"
-		sleep 0.1
-		tenths=$((tenths - 1))
+		[ "$looks" -gt 0 ] || fail "data plane $name does not serve within 20 seconds"
+		sleep 0.02
+		looks=$((looks - 1))
 	done
 }
 
@@ -304,14 +304,14 @@ kill_plane() {
 }
 
 start_capture() {
-	local tenths=100
+	local looks=500
 	: >"$WORK/$1.capture"
 	ip netns exec "$2" dumpcap -q -i "$3" -w "$WORK/$1.pcap" >"$WORK/$1.capture" 2>&1 &
 	CAPTURE_PID[$1]=$!
 	until grep -q '^File:' "$WORK/$1.capture"; do
-		kill -0 "${CAPTURE_PID[$1]}" 2>/dev/null && [ "$tenths" -gt 0 ] || fail "dumpcap does not start"
-		sleep 0.1
-		tenths=$((tenths - 1))
+		kill -0 "${CAPTURE_PID[$1]}" 2>/dev/null && [ "$looks" -gt 0 ] || fail "dumpcap does not start"
+		sleep 0.02
+		looks=$((looks - 1))
 	done
 }
 

@@ -3,14 +3,16 @@
 #
 # Many connections, many endpoints, and a soak in which every byte is checked:
 #
-#   load.sh local    on one data plane
-#   load.sh memif    across two
-#   load.sh lossy [SECONDS]    across two joined by a bridge that drops one RoCEv2 frame in a hundred
-#                              (the soak, for half a minute unless told otherwise)
+#   load.sh local SECONDS    on one data plane
+#   load.sh memif SECONDS    across two
+#   load.sh lossy SECONDS    across two joined by a bridge that drops one RoCEv2 frame in a hundred: the soak alone
+#
+# SECONDS: of the soak
 
 . "$(dirname "$0")/lib.sh"
 net_init
 PROGRAM=$BUILD/tests/net/net-dat-load
+export ONESIDE_SOAK_SECONDS=$2
 
 # Namespaces a and b, and between them one with a bridge that loses frames.
 start_lossy_pair() {
@@ -55,7 +57,6 @@ memif)
 	;;
 lossy)
 	start_lossy_pair
-	export ONESIDE_SOAK_SECONDS=${2:-30}
 	"$PROGRAM" "$(plane_socket a)" "$(plane_socket b)" soak || fail "the soak under loss"
 	dropped=$(ip netns exec "$NETNS" nft list table bridge lossy | sed -n 's/.*packets \([0-9]*\) .*/\1/p')
 	say "$dropped frames were dropped"

@@ -8,19 +8,19 @@ PERF=${PERF:-$BUILD/perf/oneside-perf}
 
 # serve PLANE OPTIONS...: a server in the background, ready when this returns; its pid is in $SERVER.
 serve() {
-	local plane=$1 tenths=100
+	local plane=$1 looks=500
 	shift
 	: >"$WORK/server"
 	ONESIDE_SOCKET=$(plane_socket "$plane") timeout 100 "$PERF" --once "$@" 2>"$WORK/server" &
 	SERVER=$!
 	APPLICATIONS+=("$SERVER")
 	until grep -qE 'serving on|published on' "$WORK/server"; do
-		kill -0 "$SERVER" 2>/dev/null && [ "$tenths" -gt 0 ] || {
+		kill -0 "$SERVER" 2>/dev/null && [ "$looks" -gt 0 ] || {
 			cat "$WORK/server" >&2
 			fail "no server of $*"
 		}
-		sleep 0.1
-		tenths=$((tenths - 1))
+		sleep 0.02
+		looks=$((looks - 1))
 	done
 }
 

@@ -51,16 +51,23 @@ paths)
 	;;
 esac
 
-run() { # SOCKET SOCKET
+run() { # PEER
 	local program
 	for program in net-dat-transfer net-dat-protection net-dat-connection; do
-		say "== $program"
-		env "${settings[@]}" "$BUILD/tests/net/$program" "$@" || fail "$program with $kind registry"
+		say "== $program from a to $1"
+		env "${settings[@]}" "$BUILD/tests/net/$program" "$(plane_socket a)" "$(plane_socket "$1")" || {
+			say "FAILED: $program with $kind registry"
+			return 1
+		}
 	done
 }
 
 start_memif_pair
-run "$(plane_socket a)" "$(plane_socket a)"
-run "$(plane_socket a)" "$(plane_socket b)"
+run a >"$WORK/within" 2>&1 &
+within=$!
+APPLICATIONS+=("$within")
+run b || fail "over two data planes"
+wait "$within" || fail "over one data plane: $(cat "$WORK/within")"
+cat "$WORK/within"
 stop_plane a
 stop_plane b

@@ -3,14 +3,15 @@
 #
 # RSM applications under stress:
 #
-#   rsm.sh torture   processes that export, import, map and die at random; SEED and SECONDS_EACH choose
-#   rsm.sh loss      an exporter's data plane is stopped, goes on, is killed and comes back
+#   rsm.sh torture SECONDS   processes that export, import, map and die at random, for so long each time; SEED chooses
+#   rsm.sh stopped   an exporter's data plane is stopped, and goes on
+#   rsm.sh killed    it is killed and comes back; then an importer's
 #   rsm.sh cable     the cable between two namespaces is cut and mended
-#   rsm.sh nodes     three nodes, of which two share a secret
+#   rsm.sh nodes SECONDS     three nodes, of which two share a secret; then torture
 #   rsm.sh flood     a third host sends requests for connections in many names
 #   rsm.sh secret    peers with the same secret, another one, or one at one end; a secret is changed
 #   rsm.sh forged    a process without rights sends with the peer's address
-#   rsm.sh order     order barriers on a cable that loses, doubles and delays frames
+#   rsm.sh order SECONDS     order barriers on a cable that loses, doubles and delays frames
 #   rsm.sh foreign   two hosts that take each other for one of the other byte order
 
 . "$(dirname "$0")/lib.sh"
@@ -18,7 +19,11 @@ net_init
 PROGRAMS=$BUILD/tests/net
 OPTIONS=(--socket-mode 0666)
 SEED=${SEED:-0}
-SECONDS_EACH=${SECONDS_EACH:-15}
+
+# Those that wait nearly all of the time run side by side.
+quiet() {
+	[ "$(allowed_cpus | wc -l)" -ge 8 ] || PLANE_IDLE=${PLANE_IDLE:-sleep}
+}
 
 # For the commands that a test program runs: start_plane in a shell of its own would end with that shell.
 restart_plane() { # NAME COMMAND-FILE
@@ -116,19 +121,26 @@ torture)
 	wait "$consumer" || fail "the consumer of the ring buffer"
 	expect "20000 records" "$WORK/ring"
 	say "== one node"
-	"$PROGRAMS/net-rsm-torture" "$SECONDS_EACH" "$SEED" "$(plane_socket a)" || fail "torture on one node"
+	"$PROGRAMS/net-rsm-torture" "$2" "$SEED" "$(plane_socket a)" || fail "torture on one node"
 	say "== two nodes"
-	"$PROGRAMS/net-rsm-torture" "$SECONDS_EACH" "$SEED" "$(plane_socket a)" "$(plane_socket b)" ||
+	"$PROGRAMS/net-rsm-torture" "$2" "$SEED" "$(plane_socket a)" "$(plane_socket b)" ||
 		fail "torture on two nodes"
 	stop_plane a
 	stop_plane b
 	;;
-loss)
+stopped)
+	quiet
 	start_memif_pair "${OPTIONS[@]}"
 	pid=$(plane_pid b)
-	say "== data plane b stands still"
 	"$PROGRAMS/net-rsm-loss" "$(plane_socket a)" "$(plane_socket b)" "kill -STOP $pid" "kill -CONT $pid" ||
 		fail "a data plane that stands still"
+	stop_plane a
+	stop_plane b
+	;;
+killed)
+	quiet
+	start_memif_pair "${OPTIONS[@]}"
+	pid=$(plane_pid b)
 	say "== data plane b is killed, and another one comes"
 	"$PROGRAMS/net-rsm-loss" "$(plane_socket a)" "$(plane_socket b)" "kill -KILL $pid" "touch $WORK/restart" &
 	program=$!
@@ -148,6 +160,7 @@ loss)
 	stop_plane b
 	;;
 cable)
+	quiet
 	start_veth_pair "${OPTIONS[@]}"
 	"$PROGRAMS/net-rsm-loss" "$(plane_socket a)" "$(plane_socket b)" "ip -n oneside-$$-b link set veth0 down" \
 		"ip -n oneside-$$-b link set veth0 up" || fail "a cable that is cut"
@@ -173,7 +186,7 @@ nodes)
 	"$PROGRAMS/net-rsm-nodes" "$(plane_socket a)" "$(plane_socket b)" "$(plane_socket c)" ||
 		fail "three nodes"
 	say "== torture"
-	"$PROGRAMS/net-rsm-torture" "$SECONDS_EACH" "$SEED" "$(plane_socket a)" "$(plane_socket b)" \
+	"$PROGRAMS/net-rsm-torture" "$2" "$SEED" "$(plane_socket a)" "$(plane_socket b)" \
 		"$(plane_socket c)" || fail "torture on three nodes"
 	for name in a b c; do
 		stop_plane "$name"
@@ -202,7 +215,7 @@ flood)
 	done
 	kill -STOP "$consumer" "$producer"
 	mac=$(ip netns exec "oneside-$$-a" cat /sys/class/net/veth0/address)
-	ip netns exec "oneside-$$-switch" "$PROGRAMS/net-flood" bridge0 "$mac" 192.0.2.1 150000 12000
+	ip netns exec "oneside-$$-switch" "$PROGRAMS/net-flood" bridge0 "$mac" 192.0.2.1 96000 12000 # for longer than the keep-alive time
 	flooded=$?
 	connected
 	kept=$?
@@ -300,10 +313,10 @@ forged)
 order)
 	start_bad_pair 10 5 100
 	say "== what is out of order is noticed"
-	ORDER_SECONDS=2 "$PROGRAMS/net-rsm-order" "$(plane_socket a)" "$(plane_socket b)" swapped ||
+	ORDER_SECONDS=1 "$PROGRAMS/net-rsm-order" "$(plane_socket a)" "$(plane_socket b)" swapped ||
 		fail "the test of order itself"
 	say "== frames are lost, doubled and delayed (seed $SEED)"
-	"$PROGRAMS/net-rsm-order" "$(plane_socket a)" "$(plane_socket b)" || fail "the order of puts"
+	ORDER_SECONDS=$2 "$PROGRAMS/net-rsm-order" "$(plane_socket a)" "$(plane_socket b)" || fail "the order of puts"
 	stop_plane a
 	stop_plane b
 	kill "$CABLE_PID"
@@ -312,7 +325,7 @@ order)
 	# FIGURES: passed, lost, doubled, delayed
 	mapfile -t FIGURES < <(tail -n 1 "$WORK/cable" | grep -o '[0-9]*')
 	for figure in "${FIGURES[@]}"; do
-		[ "$figure" -gt 50 ] || fail "too little went wrong on the cable for a test of order"
+		[ "$figure" -gt 5 ] || fail "too little went wrong on the cable for a test of order"
 	done
 	;;
 foreign)

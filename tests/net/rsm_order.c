@@ -10,8 +10,8 @@
  * rounds.  The exporter looks all the time: the words of the block are never behind
  * a last number that was seen before, nor ahead of a first number seen after.
  *
- * ORDER_SECONDS: for how long.  "swapped" puts the last number before the block, to
- * see that the exporter would notice.
+ * ORDER_SECONDS: for how long, and MIN_ROUNDS at least.  "swapped" puts the last
+ * number before the block, to see that the exporter would notice.
  */
 #include <sched.h>
 #include <stdint.h>
@@ -23,6 +23,7 @@
 #define FIRST 0u
 #define LAST 4096u
 #define BLOCK 8192u
+#define MIN_ROUNDS 100u
 
 static bool swapped;
 
@@ -117,7 +118,7 @@ order_client(struct pair *pair)
 	importer_connect(&i, pair, RSM_PERM_RDWR);
 	RSM_CHECK(pair, rsm_memseg_import_set_mode(i.import, RSM_BARRIER_MODE_EXPLICIT), RSM_SUCCESS);
 	end = pair_now_ms() + 1000 * seconds();
-	while (pair_now_ms() < end) {
+	while (pair_now_ms() < end || round < MIN_ROUNDS) {
 		RSM_CHECK(pair, rsm_memseg_import_open_barrier(&i.barrier), RSM_SUCCESS);
 		for (uint32_t k = 0; k < 8; k++) {
 			round++;

@@ -465,7 +465,7 @@ main(int argc, char **argv)
 	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 0;
 	uint32_t sockets = (uint32_t)argc - 3, lives = 0, running = 0;
 	pid_t pid[PROCESSES];
-	time_t end;
+	time_t end, stopped = 0;
 
 	if (argc < 4)
 		return 2;
@@ -481,9 +481,13 @@ main(int argc, char **argv)
 		int status;
 		pid_t dead = waitpid(-1, &status, WNOHANG);
 
-		if (now() >= end || atomic_load(&board->failed))
+		/* Not before there was something to see: a machine may be slow. */
+		if (stopped == 0 && ((now() >= end && board->puts != 0 && board->withdrawals != 0) ||
+				     atomic_load(&board->failed))) {
 			atomic_store(&board->stop, true);
-		if (now() >= end + 20) {
+			stopped = now();
+		}
+		if (stopped != 0 && now() >= stopped + 20) {
 			fprintf(stderr, "a process hangs\n");
 			for (uint32_t k = 0; k < PROCESSES; k++)
 				kill(pid[k], SIGABRT);

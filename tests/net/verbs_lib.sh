@@ -85,14 +85,14 @@ listening() { # PORT
 }
 
 await_listening() { # PORT PID NAME
-	local tenths=200
+	local looks=1000
 	until listening "$1"; do
-		kill -0 "$2" 2>/dev/null && [ "$tenths" -gt 0 ] || {
+		kill -0 "$2" 2>/dev/null && [ "$looks" -gt 0 ] || {
 			cat "$WORK/$3.server" >&2
 			fail "$3: the server does not listen"
 		}
-		sleep 0.1
-		tenths=$((tenths - 1))
+		sleep 0.02
+		looks=$((looks - 1))
 	done
 }
 
@@ -147,14 +147,14 @@ served() { # yes|no: whether an attachment of data plane a listens
 }
 
 until_served() { # yes|no NAME
-	local tenths=200
+	local looks=1000
 	until served "$1"; do
-		[ "$tenths" -gt 0 ] || {
+		[ "$looks" -gt 0 ] || {
 			cat "$WORK/$2.server" >&2
 			fail "$2: does a server listen? not as expected: $1"
 		}
-		sleep 0.1
-		tenths=$((tenths - 1))
+		sleep 0.02
+		looks=$((looks - 1))
 	done
 }
 

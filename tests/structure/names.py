@@ -86,7 +86,7 @@ PREFIXES = {
         "base": "addr cma",
         "channel": "channel event",
         "device": "device devices reader",
-        "id": "bare ids param rings udp",
+        "id": "bare ids listening param rings udp",
         "ep": "raccept rbind rclose rconnect rfcntl rgetpeername rgetsockname rgetsockopt riomap riounmap riowrite "
               "rlisten rpoll rread rreadv rrecv rrecvfrom rrecvmsg rselect rsend rsendmsg rsendto rsetsockopt "
               "rshutdown rsocket rwrite rwritev",

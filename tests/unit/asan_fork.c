@@ -8,13 +8,18 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-#define LOOKS 500 /* then it forks all the same: there may be threads that never sleep */
+/* Looks for a moment, and the processor time that others use meanwhile: then it forks all the same, since
+ * there may be threads that never sleep. */
+#define LOOKS 500
+#define BUSY_NS 20000000
 
 struct entry { /* getdents64(2) */
 	ino64_t ino;
@@ -61,12 +66,23 @@ others_sleep(int tasks)
 	return true;
 }
 
+static int64_t
+used_by_others(void)
+{
+	struct timespec all, mine;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &all);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &mine);
+	return (all.tv_sec - mine.tv_sec) * 1000000000ll + all.tv_nsec - mine.tv_nsec;
+}
+
 static void
 await_sleep(void)
 {
 	int tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int64_t until = used_by_others() + BUSY_NS;
 
-	for (int i = 0; i < LOOKS && !others_sleep(tasks); i++)
+	for (int i = 0; i < LOOKS && !others_sleep(tasks) && used_by_others() < until; i++)
 		usleep(1000);
 	close(tasks);
 }

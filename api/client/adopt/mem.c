@@ -20,6 +20,8 @@
 #include "ranges.h"
 #include "transplant.h"
 
+#define WRITES (ONE_ACCESS_LOCAL_WRITE | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)
+
 struct region {
 	struct region *next; /* of the file */
 	struct one_client *client;
@@ -35,6 +37,7 @@ struct mem_use {
 	uint32_t lkey;                /* or the last one it had */
 	bool remote;                  /* the rkey is the same */
 	bool renewable;
+	struct copied copied; /* what the copy thread may move */
 	uint32_t num_pieces;
 	uint32_t num_ranges;
 	struct {
@@ -165,6 +168,7 @@ use_drop(struct mem_use *use)
 	struct file *foreign[PIECES_MAX], *retired = NULL;
 	uint32_t num_foreign = 0;
 
+	copier_forbid(&use->copied);
 	for (uint32_t i = 0; i < use->num_pieces; i++) {
 		struct file *file = use->piece[i].file;
 
@@ -384,7 +388,7 @@ use_make(struct one_client *client, uint64_t start, uint64_t end, bool write, bo
 
 /* Made with the first registration that needs it. */
 static int
-copies_make(struct one_client *client)
+copies_make(struct one_client *client, struct copied *first)
 {
 	struct one_msg msg = {.type = ONE_MSG_COPIES};
 	const struct copier_place place = {.arena_fd = client->arena_fd,
@@ -393,14 +397,24 @@ copies_make(struct one_client *client)
 	struct one_reply reply;
 	int error;
 
-	if (client->copier != NULL)
-		return 0;
 	error = one_call(client, &msg, NULL, 0, &reply);
 	if (error != 0)
 		return error < 0 ? error : -EPROTO;
 	if (client_span(client, reply.copies.offset, sizeof(struct one_copies)) == NULL)
 		return -EPROTO;
-	return copier_start(&place, reply.copies.offset, &client->copier);
+	return copier_start(&place, reply.copies.offset, first, &client->copier);
+}
+
+static int
+copies_allow(struct one_client *client, const struct one_mr_create *create, struct mem_use *use)
+{
+	use->copied.start = create->va;
+	use->copied.length = create->length;
+	use->copied.write = (create->access & WRITES) != 0;
+	if (client->copier == NULL)
+		return copies_make(client, &use->copied);
+	copier_allow(client->copier, &use->copied);
+	return 0;
 }
 
 static void
@@ -418,18 +432,17 @@ try_register(struct one_client *client, struct one_msg *msg, bool alone, struct 
 	     struct mem_use **out)
 {
 	uint64_t mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
-	const uint32_t writes = ONE_ACCESS_LOCAL_WRITE | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC;
 	uint64_t start = msg->mr_create.va & ~mask;
 	uint64_t end = (msg->mr_create.va + msg->mr_create.length + mask) & ~mask;
 	int error;
 
 	msg->mr_create.num_pieces = 0;
-	error = use_make(client, start, end, (msg->mr_create.access & writes) != 0, alone, out,
+	error = use_make(client, start, end, (msg->mr_create.access & WRITES) != 0, alone, out,
 			 &msg->mr_create);
 	if (error != 0 || (*out)->mr != 0)
 		return error;
 	if (msg->mr_create.num_pieces == 0)
-		error = copies_make(client);
+		error = copies_allow(client, &msg->mr_create, *out);
 	if (error == 0)
 		error = one_call(client, msg, NULL, 0, reply);
 	if (error == -EFAULT && reply->subject == ONE_SUBJECT_ADDRESS) {

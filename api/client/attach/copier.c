@@ -3,7 +3,9 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -23,6 +25,7 @@ struct copier {
 	pid_t pid;
 	uint32_t head; /* requests taken; the thread's */
 	pthread_t thread;
+	struct copied *allowed; /* with `allowing` held */
 	_Atomic bool stop;
 	_Atomic bool left; /* by the thread, or by copier_stop without waiting: the second one frees */
 };
@@ -33,6 +36,66 @@ static pthread_mutex_t atomics = PTHREAD_MUTEX_INITIALIZER;
 /* Copies share it; held for writing, there are none. */
 static pthread_rwlock_t copying = PTHREAD_RWLOCK_INITIALIZER;
 static _Atomic uint32_t count;
+
+/* ---- what may be copied ---- */
+
+/* Of all attachments: what is done with it held does not wait for memory. */
+static pthread_mutex_t allowing = PTHREAD_MUTEX_INITIALIZER;
+
+void
+copier_allow(struct copier *copier, struct copied *memory)
+{
+	pthread_mutex_lock(&allowing);
+	memory->next = copier->allowed;
+	memory->link = &copier->allowed;
+	if (memory->next != NULL)
+		memory->next->link = &memory->next;
+	copier->allowed = memory;
+	pthread_mutex_unlock(&allowing);
+}
+
+static void
+forbid(struct copied *memory)
+{
+	if (memory->link == NULL)
+		return;
+	*memory->link = memory->next;
+	if (memory->next != NULL)
+		memory->next->link = memory->link;
+	memory->link = NULL;
+}
+
+void
+copier_forbid(struct copied *memory)
+{
+	pthread_mutex_lock(&allowing);
+	forbid(memory);
+	pthread_mutex_unlock(&allowing);
+}
+
+static void
+forbid_all(struct copier *copier)
+{
+	pthread_mutex_lock(&allowing);
+	while (copier->allowed != NULL)
+		forbid(copier->allowed);
+	pthread_mutex_unlock(&allowing);
+}
+
+/* All of it lies in one registration, which has the right. */
+static bool
+may_copy(const struct copier *copier, uint64_t addr, uint64_t len, bool write)
+{
+	const struct copied *memory;
+	bool found = false;
+
+	pthread_mutex_lock(&allowing);
+	for (memory = copier->allowed; memory != NULL && !found; memory = memory->next)
+		found = addr >= memory->start && len <= memory->length &&
+			addr - memory->start <= memory->length - len && (memory->write || !write);
+	pthread_mutex_unlock(&allowing);
+	return found;
+}
 
 /* ---- one copy ---- */
 
@@ -74,8 +137,10 @@ static uint32_t
 change(const struct copier *copier, const struct one_copy_request *request, uint64_t *found)
 {
 	uint64_t addr = request->span[0].addr, next = request->operand;
-	uint32_t error = move(copier, addr, found, sizeof(*found), false);
+	uint32_t error = EFAULT;
 
+	if (may_copy(copier, addr, sizeof(*found), true))
+		error = move(copier, addr, found, sizeof(*found), false);
 	if (error != 0 || (request->op == ONE_COPY_CMP_SWAP && *found != request->compare))
 		return error;
 	if (request->op == ONE_COPY_FETCH_ADD)
@@ -98,7 +163,8 @@ carry_out(const struct copier *copier, const struct one_copy_request *request, u
 	for (uint32_t i = 0; i < request->num_spans && i < ONE_MAX_SGE && error == 0; i++) {
 		const struct one_copy_span *span = &request->span[i];
 
-		if (span->len == 0 || span->at > ONE_COPY_LEN || span->len > ONE_COPY_LEN - span->at)
+		if (span->len == 0 || span->at > ONE_COPY_LEN || span->len > ONE_COPY_LEN - span->at ||
+		    !may_copy(copier, span->addr, span->len, request->op == ONE_COPY_IN))
 			error = EFAULT;
 		else if (request->op == ONE_COPY_IN)
 			error = move_in(copier, span->addr, slot + span->at, span->len);
@@ -133,19 +199,21 @@ static bool
 serve(struct copier *copier)
 {
 	uint32_t head = copier->head;
-	const struct one_copy_request *request = &copier->shm->request[head % ONE_COPIES];
+	const struct one_copy_request *shared = &copier->shm->request[head % ONE_COPIES];
+	struct one_copy_request request;
 	uint32_t error = 0;
 	uint64_t value = 0;
 
 	/* Pairs with the release store of the core. */
-	if (atomic_load_explicit(&request->phase, memory_order_acquire) !=
-	    one_ring_phase(head, ONE_COPY_LOG2))
+	if (atomic_load_explicit(&shared->phase, memory_order_acquire) != one_ring_phase(head, ONE_COPY_LOG2))
 		return false;
 	copier->head++;
 	/* Pairs with the store in reach_cancel. */
-	if (atomic_load_explicit(&request->cancelled, memory_order_acquire) == 0) {
+	if (atomic_load_explicit(&shared->cancelled, memory_order_acquire) == 0) {
+		/* Read once: it may change. */
+		memcpy(&request, (const void *)shared, offsetof(struct one_copy_request, cancelled));
 		pthread_rwlock_rdlock(&copying);
-		error = carry_out(copier, request, &value);
+		error = carry_out(copier, &request, &value);
 		pthread_rwlock_unlock(&copying);
 	}
 	answer(copier, head, error, value);
@@ -236,7 +304,7 @@ open_place(struct copier *copier, const struct copier_place *place, uint64_t off
 }
 
 int
-copier_start(const struct copier_place *place, uint64_t offset, struct copier **out)
+copier_start(const struct copier_place *place, uint64_t offset, struct copied *first, struct copier **out)
 {
 	struct copier *copier = calloc(1, sizeof(*copier));
 	int error;
@@ -249,9 +317,11 @@ copier_start(const struct copier_place *place, uint64_t offset, struct copier **
 	copier->page = (size_t)sysconf(_SC_PAGESIZE);
 	copier->pid = getpid();
 	error = open_place(copier, place, offset);
+	copier_allow(copier, first);
 	if (error == 0)
 		error = client_thread(&copier->thread, run, copier);
 	if (error != 0) {
+		copier_forbid(first);
 		destroy(copier);
 		return error;
 	}
@@ -268,6 +338,7 @@ copier_stop(struct copier *copier)
 	struct one_channel *wake = &copier->shm->wake;
 	struct timespec until;
 
+	forbid_all(copier);
 	/* Pairs with the loads of the thread. */
 	atomic_store_explicit(&copier->stop, true, memory_order_release);
 	atomic_fetch_add_explicit(&wake->word, 1, memory_order_seq_cst);
@@ -289,7 +360,9 @@ copier_forget(struct copier *copier)
 {
 	/* Threads of the parent may have had them. */
 	pthread_mutex_init(&atomics, NULL);
+	pthread_mutex_init(&allowing, NULL);
 	pthread_rwlock_init(&copying, NULL);
+	forbid_all(copier);
 	one_store_alone(&count, 0);
 	copier->arena = MAP_FAILED;
 	copier->shm = MAP_FAILED;

@@ -166,6 +166,16 @@ one_wait_arm(struct one_cq *cq, uint16_t channel, uint32_t need)
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
+bool
+one_wait_armed(const struct one_cq *cq, uint16_t channel)
+{
+	const struct one_cq_shm *shm = cq->next_ring != NULL ? cq->next_shm : cq->shm;
+
+	/* Acquire: pairs with the engine's store before it wakes. */
+	return cq->arm_channel == channel &&
+	       atomic_load_explicit(&shm->arm_served, memory_order_acquire) != cq->arm_seq;
+}
+
 /* 1: the word has changed; 0: not within the time. */
 static int
 spin(const struct one_client *client, struct one_channel *channel, uint32_t ticket, uint64_t deadline)

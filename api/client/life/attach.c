@@ -3,6 +3,14 @@
 #include "client/internal.h"
 
 int
+one_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+{
+	int error = fork_install();
+
+	return error != 0 ? error : -pthread_atfork(prepare, parent, child);
+}
+
+int
 one_attach(const struct one_attach *args, struct one_client **out)
 {
 	int error = fork_install();

@@ -9,6 +9,17 @@
 
 pthread_mutex_t cma_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t cma_acked = PTHREAD_COND_INITIALIZER;
+uint32_t cma_process;
+
+int
+cma_own(uint32_t process, const char *what, const void *object)
+{
+	if (process == cma_process)
+		return 0;
+	return refused_because(-ECHILD,
+			       "%s = %p: it is of the process that this one was forked from; make one here",
+			       what, object);
+}
 
 uint16_t
 addr_port(const struct sockaddr *addr)

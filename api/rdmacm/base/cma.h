@@ -33,6 +33,7 @@ struct event {
 struct channel {
 	struct rdma_event_channel base; /* fd: an eventfd, readable exactly while there are events */
 	bool readable;
+	uint32_t process;     /* cma_process of who made it */
 	_Atomic uint32_t put; /* events so far, which rdma_get_cm_event() waits for */
 	struct event *first, **last;
 };
@@ -41,6 +42,7 @@ struct channel {
 struct listening {
 	struct device *device;
 	uint32_t listener;
+	bool later; /* its port is held, and nobody let in */
 	struct listening *next;
 };
 
@@ -62,15 +64,19 @@ struct id {
 	/* What the peer has said, and bare.c's mark. */
 	uint32_t peer_qpn, psn;
 	uint8_t depth_in, depth_out;
-	struct listening *listening;
+	struct listening *listening; /* or what holds its port until it does */
+	bool listens;
 	uint32_t backlog;                 /* requests that nobody has got yet: more are rejected */
 	struct ibv_qp_init_attr *qp_init; /* of rdma_create_ep(): for the queue pairs of requests */
 	uint32_t got, acked;              /* events */
+	uint32_t process;                 /* as a channel's */
 	struct id *next;
 };
 
 extern pthread_mutex_t cma_lock;
 extern pthread_cond_t cma_acked; /* an event has been acknowledged */
+/* Counts the forks above this process: a channel or an id of another process is the parent's. */
+extern uint32_t cma_process;
 
 #define TO_ID(object) ((struct id *)(void *)(object))
 
@@ -97,6 +103,9 @@ fail(int error)
 		errno = EIO;
 	return -1;
 }
+
+/* 0, or -ECHILD, which is noted: that `what` was made by a process above. */
+int cma_own(uint32_t process, const char *what, const void *object);
 
 /* At the end of a call: what it refuses is printed if the user wants (verbs/base/refused.h); `result`. */
 static inline int

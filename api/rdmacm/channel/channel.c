@@ -18,6 +18,7 @@ channel_new(void)
 	if (channel == NULL)
 		return NULL;
 	channel->last = &channel->first;
+	channel->process = cma_process;
 	channel->base.fd = eventfd(0, EFD_CLOEXEC);
 	if (channel->base.fd >= 0)
 		return channel;
@@ -61,6 +62,8 @@ channel_changed(struct channel *channel)
 	uint64_t count = 1;
 	ssize_t n = 0;
 
+	if (channel->process != cma_process)
+		return; /* the descriptor tells of the parent's events */
 	if (any && !channel->readable)
 		n = write(channel->base.fd, &count, sizeof(count));
 	else if (!any && channel->readable)
@@ -119,7 +122,10 @@ int
 rdma_get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **out)
 {
 	struct channel *channel = (struct channel *)(void *)base;
+	int error = cma_own(channel->process, "channel", base);
 
+	if (error != 0)
+		return cma_told(__func__, fail(error), base);
 	for (;;) {
 		struct event *event;
 		uint32_t put;

@@ -10,17 +10,23 @@ extern struct device *devices;
 /* ---- devices.c ---- */
 /* -errno: there is none; those that are open already stay */
 int devices_open(void);
+bool devices_complete(void); /* there is one for each port, as far as is known */
 /* Its data plane has gone: it is what its ids have, and no longer one of `devices`. */
 void devices_leave(struct device *device);
+void devices_fork_child(void); /* without devices, and without the thread that reads their rings */
 bool device_has(const struct device *device, const struct sockaddr *addr);
 void device_addr(const struct device *device, uint16_t port, struct sockaddr_storage *out);
 /* NULL: none, with errno. */
 struct ibv_pd *device_pd(struct device *device);
 
 /* ---- reader.c ---- */
-/* When there may be something in a ring of the open devices the thread calls `take`; 0, or -errno. */
-int reader_start(void (*take)(void));
+/*
+ * When there may be something in a ring of the open devices, or another device, the thread calls `take`; and
+ * again in a while if that is false.  0, or -errno.
+ */
+int reader_start(bool (*take)(void));
 int reader_watch(const struct device *device); /* one that is opened later; -errno */
 void reader_leave(const struct device *device);
+void reader_fork_child(void);
 
 #endif

@@ -52,6 +52,7 @@ devices_open(void)
 {
 	struct device **last = &devices;
 	struct ibv_device **list;
+	bool all;
 
 	if (complete)
 		return 0;
@@ -60,17 +61,24 @@ devices_open(void)
 		return -errno;
 	while (*last != NULL)
 		last = &(*last)->next;
-	for (int i = 0; list != NULL && list[i] != NULL; i++) {
+	all = list != NULL && list[0] != NULL;
+	for (int i = 0; all && list[i] != NULL; i++) {
 		if (is_open(list[i]))
 			continue;
 		*last = device_open(list[i]);
-		complete = *last != NULL;
-		if (!complete)
-			break;
-		last = &(*last)->next;
+		all = *last != NULL;
+		if (all)
+			last = &(*last)->next;
 	}
+	complete = all;
 	ibv_free_device_list(list);
 	return devices != NULL ? 0 : -ENODEV;
+}
+
+bool
+devices_complete(void)
+{
+	return complete;
 }
 
 void
@@ -116,28 +124,12 @@ device_addr(const struct device *device, uint16_t port, struct sockaddr_storage 
 	addr_fill(info->family, info->addr, port, out);
 }
 
-struct ibv_context **
-rdma_get_devices(int *num_devices)
-{
-	struct ibv_context **list = NULL;
-	int n = 0;
-
-	pthread_mutex_lock(&cma_lock);
-	devices_open();
-	for (struct device *d = devices; d != NULL; d = d->next)
-		n++;
-	list = calloc((size_t)n + 1, sizeof(struct ibv_context *));
-	n = 0;
-	for (struct device *d = devices; list != NULL && d != NULL; d = d->next)
-		list[n++] = d->verbs;
-	pthread_mutex_unlock(&cma_lock);
-	if (num_devices != NULL)
-		*num_devices = list != NULL ? n : 0;
-	return list;
-}
-
+/* Those that there were are the parent's; what they hold stays allocated. */
 void
-rdma_free_devices(struct ibv_context **list)
+devices_fork_child(void)
 {
-	free(list);
+	devices = NULL;
+	gone = NULL;
+	complete = false;
+	reader_fork_child();
 }

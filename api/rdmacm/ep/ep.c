@@ -12,7 +12,7 @@
 /* ---- another channel ---- */
 
 /* What has been told of the id and nobody has got: in order behind what is in the new channel.  Ids of
- * requests for it go along. */
+ * requests for it go along, with all that has been told of them. */
 static void
 move_events(const struct id *id, struct channel *from, struct channel *to)
 {
@@ -27,6 +27,8 @@ move_events(const struct id *id, struct channel *from, struct channel *to)
 		event->next = NULL;
 		event->base.id->channel = &to->base;
 		event_append(to, event);
+		if (event->base.id != &id->base)
+			move_events(TO_ID(event->base.id), from, to);
 	}
 	from->last = link;
 	channel_changed(from);
@@ -37,11 +39,16 @@ rdma_migrate_id(struct rdma_cm_id *base, struct rdma_event_channel *channel)
 {
 	struct rdma_event_channel *from = base->channel, *own = NULL;
 	struct id *id = TO_ID(base);
+	int error = cma_own(id->process, "id", base);
 
+	if (error != 0)
+		return cma_told(__func__, fail(error), base);
 	if (id->sync && channel == NULL) {
 		refused_because(EINVAL, "channel = 0: the id has one of its own; give another");
 		return cma_told(__func__, fail(EINVAL), base);
 	}
+	if (channel == from)
+		return 0;
 	if (channel == NULL) {
 		own = channel = rdma_create_event_channel();
 		if (own == NULL)
@@ -88,7 +95,7 @@ rdma_get_request(struct rdma_cm_id *base, struct rdma_cm_id **out)
 	struct rdma_cm_event *event;
 	int error;
 
-	if (!listen->sync || listen->listening == NULL) {
+	if (!listen->sync || !listen->listens) {
 		refused_because(
 			EINVAL,
 			"listen = %p: it does not listen, or has an event channel of yours; rdma_listen, "

@@ -10,7 +10,17 @@ extern struct id *ids;
 /* What has come in the rings of all devices becomes events. */
 void ids_drain(void);
 
+/* ---- fork.c; without the lock, before it is taken for the first time ---- */
+void ids_watch_forks(void);
+
 /* ---- udp.c: ids of the UDP port space; with the lock held ---- */
+/* As rdma_cm numbers its port spaces; the data plane knows that of TCP by the port alone. */
+static inline uint64_t
+ids_service(const struct id *id, uint16_t port)
+{
+	return id->base.ps == RDMA_PS_TCP ? port : (uint64_t)id->base.ps << 16 | port;
+}
+
 static inline bool
 is_udp(const struct id *id)
 {
@@ -25,6 +35,14 @@ void udp_forget(struct id *id); /* nobody waits for an answer any more */
 void udp_answered(struct id *id, uint8_t status, const struct one_sidr_shm *shm);
 /* NULL: no memory. */
 struct event *udp_requested(struct id *id, const struct one_sidr_shm *shm);
+
+/* ---- listening.c; with the lock held ---- */
+int listening_hold(struct id *id); /* one that is bound to port 0 gets one, which nobody else has; -errno */
+void listening_end(struct id *id);
+/* Its device has gone. */
+void listening_leave(struct id *id, const struct device *device);
+/* Ids that listen wherever there is a device begin at those that have come; false: some are not there yet. */
+bool listening_resume(void);
 
 /* ---- rings.c ---- */
 /* Those that the id has none of yet, of so many entries (0: none is wanted); 0, or -1 with errno. */

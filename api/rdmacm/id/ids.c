@@ -21,6 +21,12 @@ create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *con
 			"ps = %#x: there are RDMA_PS_TCP, RDMA_PS_IB and RDMA_PS_UDP; give one "
 			"of these",
 			(unsigned int)ps));
+	if (channel != NULL) {
+		int error = cma_own(((struct channel *)(void *)channel)->process, "channel", channel);
+
+		if (error != 0)
+			return fail(error);
+	}
 	id = calloc(1, sizeof(*id));
 	if (id == NULL)
 		return fail(ENOMEM);
@@ -30,6 +36,7 @@ create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *con
 		free(id);
 		return -1;
 	}
+	id->process = cma_process;
 	id->base.context = context;
 	id->base.ps = ps;
 	id->base.qp_type = ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
@@ -76,7 +83,8 @@ id_unlink(const struct id *id)
 	*link = id->next;
 }
 
-/* Events that nobody has got, and with them requests that this listener's owner will never see. */
+/* Events that nobody has got, and with them requests that this listener's owner will never see, of which more
+ * may have been told since. */
 static void
 forget_events(const struct id *id)
 {
@@ -94,6 +102,7 @@ forget_events(const struct id *id)
 
 			reject(requested, "", 0);
 			id_unlink(requested);
+			forget_events(requested);
 			free(requested);
 		}
 		free(event);
@@ -102,19 +111,16 @@ forget_events(const struct id *id)
 	channel_changed(channel);
 }
 
+/* With its id a connection ends, as the kernel's; a queue pair of the application's own may be gone already.
+ */
 static void
-stop_listening(struct id *id)
+end_connection(const struct id *id)
 {
-	struct listening *l;
+	struct one_msg msg = {.type = ONE_MSG_QP_DISCONNECT};
 
-	while ((l = id->listening) != NULL) {
-		struct one_msg msg = {.type = ONE_MSG_UNLISTEN};
-
-		msg.id.id = l->listener;
-		verbs_cm_call(l->device->verbs, &msg, NULL);
-		id->listening = l->next;
-		free(l);
-	}
+	msg.qp_disconnect.qp = id->qp;
+	if (id->qp != 0 && !id->ended)
+		verbs_cm_call(id->base.verbs, &msg, NULL);
 }
 
 int
@@ -126,14 +132,16 @@ rdma_destroy_id(struct rdma_cm_id *base)
 		rdma_ack_cm_event(base->event);
 	pthread_mutex_lock(&cma_lock);
 	ids_drain(); /* requests that have come are refused, too */
-	stop_listening(id);
+	listening_end(id);
 	if (id->cr != 0)
 		reject(id, "", 0);
+	end_connection(id);
 	bare_forget(id);
 	udp_forget(id);
 	id_unlink(id);
 	forget_events(id);
-	while (id->acked != id->got)
+	/* In a child nobody else has any of the parent's. */
+	while (id->acked != id->got && id->process == cma_process)
 		pthread_cond_wait(&cma_acked, &cma_lock);
 	pthread_mutex_unlock(&cma_lock);
 	if (id->sync)
@@ -213,15 +221,32 @@ bind_addr(struct id *id, const struct sockaddr *addr)
 	return 0;
 }
 
+static void
+unbind(struct id *id)
+{
+	id->bound = false;
+	id->device = NULL;
+	id->base.verbs = NULL;
+	id->base.pd = NULL;
+	id->base.port_num = 0;
+	memset(&id->base.route.addr.src_storage, 0, sizeof(id->base.route.addr.src_storage));
+}
+
 int
 rdma_bind_addr(struct rdma_cm_id *base, struct sockaddr *addr)
 {
+	struct id *id = TO_ID(base);
 	struct sockaddr_storage room;
 	int error;
 
 	pthread_mutex_lock(&cma_lock);
 	devices_open(); /* they may have come back */
-	error = bind_addr(TO_ID(base), addr_unmapped(addr, &room));
+	error = bind_addr(id, addr_unmapped(addr, &room));
+	if (error == 0 && addr_port(&base->route.addr.src_addr) == 0) {
+		error = listening_hold(id);
+		if (error != 0)
+			unbind(id);
+	}
 	pthread_mutex_unlock(&cma_lock);
 	return cma_told(__func__, error != 0 ? fail(error) : 0, base);
 }
@@ -346,100 +371,6 @@ __be16
 rdma_get_dst_port(struct rdma_cm_id *id)
 {
 	return htons(addr_port(&id->route.addr.dst_addr));
-}
-
-/* ---- listening ---- */
-
-/* As rdma_cm numbers its port spaces; the data plane knows that of TCP by the port alone. */
-static uint64_t
-service_of(const struct id *id, uint16_t port)
-{
-	return id->base.ps == RDMA_PS_TCP ? port : (uint64_t)id->base.ps << 16 | port;
-}
-
-static int
-listen_on(struct id *id, struct device *device)
-{
-	struct sockaddr *src = &id->base.route.addr.src_addr;
-	struct one_msg msg = {.type = ONE_MSG_LISTEN};
-	struct one_reply reply;
-	struct listening *l;
-	int error;
-
-	if (id->base.ps != RDMA_PS_TCP && addr_port(src) == 0)
-		return refused_because(
-			-EADDRNOTAVAIL, /* only that of TCP chooses */
-			"port = 0: only RDMA_PS_TCP chooses one; bind to an address with a port");
-	l = calloc(1, sizeof(*l));
-	if (l == NULL)
-		return -ENOMEM;
-	msg.listen.service = service_of(id, addr_port(src));
-	msg.listen.cq = device->cm.ring.id;
-	error = verbs_cm_call(device->verbs, &msg, &reply);
-	if (error != 0) {
-		free(l);
-		if (error == -EADDRINUSE)
-			refused_because(
-				error,
-				"port = %u: somebody listens on it at this port of the data plane; choose "
-				"another, or 0 to be given one",
-				addr_port(src));
-		return error == -EDQUOT ? -ENOMEM : error;
-	}
-	/* Chosen by the data plane when it was 0. */
-	((struct sockaddr_in *)(void *)src)->sin_port = htons((uint16_t)reply.listening.service);
-	l->device = device;
-	l->listener = reply.listening.listener;
-	l->next = id->listening;
-	id->listening = l;
-	return 0;
-}
-
-/* An unspecified address is any device's; with AFONLY, of those of its family. */
-static bool
-listens_on(const struct id *id, const struct device *device)
-{
-	sa_family_t family = id->base.route.addr.src_addr.sa_family;
-
-	return verbs_cm_info(device->verbs)->family == family || !id->afonly;
-}
-
-static int
-listen_on_all(struct id *id)
-{
-	int error = -ENODEV;
-
-	if (devices == NULL)
-		no_port(&id->base.route.addr.src_addr);
-	for (struct device *d = devices; d != NULL; d = d->next) {
-		if (!listens_on(id, d))
-			continue;
-		error = listen_on(id, d);
-		if (error != 0)
-			break;
-	}
-	return error;
-}
-
-int
-rdma_listen(struct rdma_cm_id *base, int backlog)
-{
-	struct id *id = TO_ID(base);
-	int error = -EINVAL;
-
-	pthread_mutex_lock(&cma_lock);
-	id->backlog = backlog > 0 ? (uint32_t)backlog : 0;
-	if (id->bound && id->listening == NULL) {
-		error = id->device != NULL ? listen_on(id, id->device) : listen_on_all(id);
-		if (error != 0)
-			stop_listening(id);
-	} else {
-		refused_because(error, "id = %p: it is %s", (const void *)base,
-				id->bound ? "listening; one rdma_listen is enough"
-					  : "bound to no address; rdma_bind_addr first");
-	}
-	pthread_mutex_unlock(&cma_lock);
-	return cma_told(__func__, error != 0 ? fail(error) : 0, base);
 }
 
 /* ---- queue pairs ---- */
@@ -626,7 +557,7 @@ connect_id(struct id *id, const struct rdma_conn_param *param)
 	msg.qp_connect.qp = id->qp;
 	msg.qp_connect.family = addr->dst_addr.sa_family;
 	addr_bytes(&addr->dst_addr, msg.qp_connect.addr);
-	msg.qp_connect.service = service_of(id, addr_port(&addr->dst_addr));
+	msg.qp_connect.service = ids_service(id, addr_port(&addr->dst_addr));
 	msg.qp_connect.timeout_us = UINT64_MAX;
 	if (param != NULL && param->private_data_len != 0) {
 		msg.qp_connect.private_len = param->private_data_len;

@@ -68,7 +68,7 @@ set_int(struct id *id, int name, const void *value, size_t len)
 	/* Ports are reusable at once: connections that have ended hold none. */
 	if (name == RDMA_OPTION_ID_REUSEADDR)
 		return id->bound ? EINVAL : 0;
-	if (id->listening != NULL)
+	if (id->listens)
 		return EINVAL;
 	id->afonly = number != 0;
 	return 0;

@@ -64,6 +64,7 @@ request_new(struct device *device, const struct id *listen, const struct request
 
 	if (id == NULL)
 		return NULL;
+	id->process = cma_process;
 	id->device = device;
 	id->cr = request->cr;
 	id->bound = true;
@@ -298,7 +299,7 @@ drain(struct device *device)
 	}
 }
 
-/* The data plane has gone: every id on the device hears of it, once. */
+/* The data plane has gone: every id on the device hears of it, once; who listens at all goes on without. */
 static void
 tell_loss(struct device *device)
 {
@@ -310,8 +311,10 @@ tell_loss(struct device *device)
 	for (struct id *id = ids; id != NULL; id = id->next) {
 		struct event *event = NULL;
 
-		if (id->device == device || (id->device == NULL && id->listening != NULL))
+		if (id->device == device)
 			event = event_new(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+		else
+			listening_leave(id, device);
 		if (event != NULL)
 			event_put(id, event);
 	}
@@ -331,6 +334,13 @@ ids_drain(void)
 
 /* ---- who wants to hear ---- */
 
+static bool
+attend(void)
+{
+	ids_drain();
+	return listening_resume();
+}
+
 struct rdma_event_channel *
 rdma_create_event_channel(void)
 {
@@ -339,10 +349,11 @@ rdma_create_event_channel(void)
 
 	if (channel == NULL)
 		return NULL;
+	ids_watch_forks();
 	pthread_mutex_lock(&cma_lock);
 	error = devices_open();
 	if (error == 0)
-		error = reader_start(ids_drain);
+		error = reader_start(attend);
 	pthread_mutex_unlock(&cma_lock);
 	if (error == 0)
 		return &channel->base;
@@ -354,4 +365,31 @@ rdma_create_event_channel(void)
 			"set ONESIDE_SOCKET");
 	cma_told(__func__, fail(error), NULL);
 	return NULL;
+}
+
+struct ibv_context **
+rdma_get_devices(int *num_devices)
+{
+	struct ibv_context **list = NULL;
+	int n = 0;
+
+	ids_watch_forks();
+	pthread_mutex_lock(&cma_lock);
+	devices_open();
+	for (struct device *d = devices; d != NULL; d = d->next)
+		n++;
+	list = calloc((size_t)n + 1, sizeof(struct ibv_context *));
+	n = 0;
+	for (struct device *d = devices; list != NULL && d != NULL; d = d->next)
+		list[n++] = d->verbs;
+	pthread_mutex_unlock(&cma_lock);
+	if (num_devices != NULL)
+		*num_devices = list != NULL ? n : 0;
+	return list;
+}
+
+void
+rdma_free_devices(struct ibv_context **list)
+{
+	free(list);
 }

@@ -57,8 +57,8 @@ struct context {
 	struct one_cq async_cq;
 	struct async_entry *async_first, **async_last; /* taken from the ring, not yet got */
 	bool fatal_told;
-	_Atomic bool lost;
 	struct expected *expected; /* qp/expected.c */
+	struct context *next;      /* face/fork.c */
 };
 
 static inline struct context *

@@ -102,15 +102,32 @@ cq_create_ex(struct ibv_context *base, struct ibv_cq_init_attr_ex *attr)
 	return &cq->ex;
 }
 
+static int
+foreign_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	return refused_tell("ibv_start_poll", ECHILD, "cq", ex);
+}
+
+void
+cq_fork_child(struct cq *cq)
+{
+	pthread_mutex_init(&cq->lock, NULL);
+	pthread_mutex_init(&cq->base.mutex, NULL);
+	pthread_cond_init(&cq->base.cond, NULL);
+	cq->ex.start_poll = foreign_start_poll;
+}
+
 int
 ibv_resize_cq(struct ibv_cq *base, int cqe)
 {
 	struct cq *cq = TO(cq, base);
 	int error = refused_range("cqe", cqe, 1, context_of(base->context)->info->limits.max_cq_entries);
+	bool armed;
 
 	if (error != 0)
 		return refused_tell("ibv_resize_cq", error, "cq", base);
 	pthread_mutex_lock(&cq->lock);
+	armed = one_wait_armed(&cq->ring, cq->ring.arm_channel);
 	if (cq_waiting(cq) > (uint32_t)cqe)
 		error = refused_because(EINVAL,
 					"cqe = %d: %u completions wait in it; take them first, or give more",
@@ -120,7 +137,7 @@ ibv_resize_cq(struct ibv_cq *base, int cqe)
 	if (error == 0) {
 		cq->base.cqe = cqe;
 		/* An arm was for the old ring. */
-		if (cq->ring.arm_channel != 0)
+		if (armed)
 			one_wait_arm(&cq->ring, cq->ring.arm_channel, 1);
 	}
 	pthread_mutex_unlock(&cq->lock);

@@ -22,6 +22,9 @@ struct cq {
 /* ---- cq.c ---- */
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *base, struct ibv_cq_init_attr_ex *attr);
 
+/* In a child after fork, whoever had its locks: it is the parent's. */
+void cq_fork_child(struct cq *cq);
+
 /* ---- poll.c ---- */
 int cq_poll(struct ibv_cq *base, int num, struct ibv_wc *wc);
 int cq_req_notify(struct ibv_cq *base, int solicited_only);

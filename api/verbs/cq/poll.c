@@ -128,12 +128,19 @@ int
 cq_req_notify(struct ibv_cq *base, int solicited_only)
 {
 	struct cq *cq = TO(cq, base);
-	uint16_t how = solicited_only ? ONE_ARM_SOLICITED : ONE_ARM_NEXT;
+	uint16_t number;
 
 	if (base->channel == NULL)
 		return 0;
+	number = TO(comp_channel, base->channel)->number;
 	pthread_mutex_lock(&cq->lock);
-	one_wait_arm(&cq->ring, TO(comp_channel, base->channel)->number | how, 1);
+	if (!solicited_only)
+		one_wait_arm(&cq->ring, number | ONE_ARM_NEXT, 1);
+	/* What is armed for any completion stays so until there has been one (IBTA vol. 1, 11.4.2.2). */
+	else if (!one_wait_armed(&cq->ring, number | ONE_ARM_NEXT))
+		/* Past what is there: that is not what comes. */
+		one_wait_arm(&cq->ring, number | ONE_ARM_SOLICITED,
+			     one_cq_pending(&cq->ring, UINT32_MAX) + 1);
 	pthread_mutex_unlock(&cq->lock);
 	return 0;
 }

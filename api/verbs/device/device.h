@@ -7,6 +7,7 @@
 #include "verbs/base/gid.h"
 
 /* ---- devices.c ---- */
+int device_watch_forks(void); /* a child finds their list unlocked; -errno */
 int device_port(struct one_client *client, uint32_t index, struct one_port *out); /* -errno */
 __be64 device_guid(uint64_t hwaddr);
 

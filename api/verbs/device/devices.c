@@ -12,6 +12,39 @@
 
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device *devices;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int watch_error;
+
+static void
+fork_prepare(void)
+{
+	pthread_mutex_lock(&devices_lock);
+}
+
+static void
+fork_parent(void)
+{
+	pthread_mutex_unlock(&devices_lock);
+}
+
+static void
+fork_child(void)
+{
+	pthread_mutex_init(&devices_lock, NULL);
+}
+
+static void
+watch_forks(void)
+{
+	watch_error = one_at_fork(fork_prepare, fork_parent, fork_child);
+}
+
+int
+device_watch_forks(void)
+{
+	pthread_once(&once, watch_forks);
+	return watch_error;
+}
 
 int
 device_port(struct one_client *client, uint32_t index, struct one_port *out)
@@ -102,7 +135,10 @@ ibv_get_device_list(int *num_devices)
 	struct one_attach attach = {.kind = ONE_KIND_VERBS};
 	struct ibv_device **list;
 	struct one_client *client;
-	int num = 0, error = one_attach(&attach, &client);
+	int num = 0, error = device_watch_forks();
+
+	if (error == 0)
+		error = one_attach(&attach, &client);
 
 	if (error == -ENOENT || error == -ECONNREFUSED) {
 		/* There is no data plane, so there are no devices. */

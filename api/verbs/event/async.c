@@ -3,16 +3,17 @@
  * Asynchronous events.
  *
  * async_fd is an epoll set of the socket of a channel, and of an eventfd that is readable while there are
- * events that were taken from the ring and not yet got, or the data plane has gone.
+ * events that were taken from the ring and not yet got, or the data plane has gone.  Who waits in
+ * ibv_get_async_event() sleeps on the word of the channel: poll(2) would end with every signal handler.
  */
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "client/wait.h"
 #include "verbs/event/event.h"
 
 struct async_entry {
@@ -35,9 +36,10 @@ events_lost(void *user)
 {
 	struct context *context = user;
 
-	/* Pairs with the acquire load in take_event(). */
-	atomic_store_explicit(&context->lost, true, memory_order_release);
-	say(context);
+	pthread_mutex_lock(&context->lock);
+	if (!context->fatal_told)
+		say(context);
+	pthread_mutex_unlock(&context->lock);
 }
 
 int
@@ -167,7 +169,13 @@ collect(struct context *context)
 	}
 }
 
-/* With the lock held: the eventfd is readable while there is something to get. */
+static bool
+fatal_is_due(const struct context *context)
+{
+	return one_client_dead(context->client) && !context->fatal_told;
+}
+
+/* With the lock held: the eventfd is readable, and nobody sleeps, while there is something to get. */
 static void
 say_whether(struct context *context)
 {
@@ -175,18 +183,18 @@ say_whether(struct context *context)
 	ssize_t n = read(context->async_event, &count, sizeof(count));
 
 	(void)n; /* whatever it said, we look */
-	/* Acquire: pairs with the store in events_lost(), which writes to the eventfd after it. */
-	if (context->async_first != NULL ||
-	    (atomic_load_explicit(&context->lost, memory_order_acquire) && !context->fatal_told))
-		say(context);
+	if (context->async_first == NULL && !fatal_is_due(context))
+		return;
+	say(context);
+	one_channel_wake(context->client, context->async_channel);
 }
 
-/* The next event, with the lock held. */
-static bool
+/* The next event, with the lock held: 0; -EAGAIN: there is none; -EIO: and there will be none. */
+static int
 take_event(struct context *context, struct ibv_async_event *event)
 {
 	struct async_entry *entry;
-	bool found = true;
+	int error = 0;
 
 	collect(context);
 	entry = context->async_first;
@@ -198,42 +206,50 @@ take_event(struct context *context, struct ibv_async_event *event)
 		if (context->async_first == NULL)
 			context->async_last = &context->async_first;
 		free(entry);
-	} else if (atomic_load_explicit(&context->lost, memory_order_acquire) && !context->fatal_told) {
+	} else if (fatal_is_due(context)) {
 		context->fatal_told = true;
 		event->event_type = IBV_EVENT_DEVICE_FATAL;
 		event->element.port_num = 0;
 		/* Its end of file would be readable for ever. */
 		epoll_ctl(context->verbs.context.async_fd, EPOLL_CTL_DEL, context->async_socket, NULL);
 	} else {
-		found = false;
+		error = context->fatal_told ? -EIO : -EAGAIN;
 	}
 	say_whether(context);
-	return found;
+	return error;
+}
+
+/* As read(2): -EINTR only after signal handlers without SA_RESTART. */
+static int
+wait_for_more(struct context *context, uint32_t ticket)
+{
+	int flags = fcntl(context->verbs.context.async_fd, F_GETFL), error;
+
+	if (flags >= 0 && (flags & O_NONBLOCK) != 0)
+		return -EAGAIN;
+	error = one_wait_sleep(context->client, context->async_channel, ticket, UINT64_MAX);
+	return error == -ECONNRESET ? 0 : error; /* that is an event */
 }
 
 int
 ibv_get_async_event(struct ibv_context *base, struct ibv_async_event *event)
 {
 	struct context *context = context_of(base);
+	int error;
 
-	for (;;) {
-		struct pollfd look = {.fd = base->async_fd, .events = POLLIN};
-		bool found;
-		int flags;
+	do {
+		uint32_t ticket = one_wait_begin(context->client, context->async_channel);
 
 		pthread_mutex_lock(&context->lock);
-		found = take_event(context, event);
+		error = take_event(context, event);
 		pthread_mutex_unlock(&context->lock);
-		if (found)
+		if (error == 0)
 			return 0;
-		flags = fcntl(base->async_fd, F_GETFL);
-		if (flags >= 0 && (flags & O_NONBLOCK) != 0) {
-			errno = EAGAIN;
-			return -1;
-		}
-		if (poll(&look, 1, -1) < 0)
-			return -1;
-	}
+		if (error == -EAGAIN)
+			error = wait_for_more(context, ticket);
+	} while (error == 0);
+	errno = -error;
+	return -1;
 }
 
 void

@@ -105,6 +105,8 @@ verbs_cm_connected(struct ibv_qp *base, uint32_t peer_qpn)
 	struct qp *qp = TO(qp, base);
 
 	qp_set_peer(qp, peer_qpn);
+	/* Relaxed: what is shown is there when the state says so. */
+	atomic_store_explicit(&qp->by_cm, true, memory_order_relaxed);
 	atomic_store_explicit(&qp->state, IBV_QPS_RTS, memory_order_relaxed);
 	base->state = IBV_QPS_RTS;
 }

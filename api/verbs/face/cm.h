@@ -10,6 +10,10 @@
 
 #include "client/cq.h"
 
+/* pthread_atfork(3): `prepare` takes its locks before libibverbs does, whose calls are made with them.
+ * -errno. */
+int verbs_cm_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+
 /* The ring that tells of connections, and the descriptor that is readable when there may be more. */
 struct verbs_cm {
 	struct one_cq ring;

@@ -7,6 +7,7 @@
 #include "verbs/cq/cq.h"
 #include "verbs/device/device.h"
 #include "verbs/event/event.h"
+#include "verbs/face/fork.h"
 #include "verbs/mem/mem.h"
 #include "verbs/qp/qp.h"
 #include "verbs/srq/srq.h"
@@ -61,7 +62,9 @@ ibv_open_device(struct ibv_device *base)
 	context->async_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	attach.port = base->name;
 	attach.user = context;
-	error = context->async_event < 0 ? -errno : one_attach(&attach, &context->client);
+	error = context->async_event < 0 ? -errno : verbs_watch_forks();
+	if (error == 0)
+		error = one_attach(&attach, &context->client);
 	if (error == 0) {
 		context->info = one_client_info(context->client);
 		error = events_open(context);
@@ -81,6 +84,7 @@ ibv_open_device(struct ibv_device *base)
 	/* Programs expect one; no command goes through it. */
 	context->verbs.context.cmd_fd = context->verbs.context.async_fd;
 	set_calls(context);
+	verbs_fork_add(context);
 	return &context->verbs.context;
 }
 
@@ -89,6 +93,7 @@ ibv_close_device(struct ibv_context *base)
 {
 	struct context *context = context_of(base);
 
+	verbs_fork_remove(context);
 	one_cq_forget(&context->async_cq);
 	one_detach(context->client);
 	events_close(context);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "verbs/base/refused.h"
+#include "verbs/device/device.h"
 #include "verbs/event/event.h"
 #include "verbs/qp/qp.h"
 #include "verbs/srq/srq.h"
@@ -233,12 +234,49 @@ ibv_qp_to_qp_ex(struct ibv_qp *base)
 	return qp->drafts != NULL ? &qp->ex : NULL;
 }
 
+/* Whether the CM has connected it, and the data plane shows how. */
+static bool
+is_shown(const struct qp *qp)
+{
+	const struct one_qp_shm *shm = qp->ring.shm;
+	/* Acquire: pairs with the engine's store, before which all else was. */
+	uint32_t state = atomic_load_explicit(&shm->state, memory_order_acquire);
+
+	return atomic_load_explicit(&qp->by_cm, memory_order_relaxed) && state >= ONE_QP_CONNECTED &&
+	       shm->family != 0;
+}
+
+static void
+take_shown(const struct one_qp_shm *shm, struct ibv_qp_attr *attr)
+{
+	struct ibv_ah_attr *ah = &attr->ah_attr;
+
+	attr->dest_qp_num = shm->remote_qpn;
+	attr->sq_psn = shm->send_psn;
+	attr->rq_psn = shm->recv_psn;
+	attr->path_mtu = device_mtu_code(shm->path_mtu);
+	attr->max_rd_atomic = (uint8_t)shm->rd_atomic_out;
+	attr->max_dest_rd_atomic = (uint8_t)shm->rd_atomic_in;
+	attr->timeout = shm->timeout;
+	attr->min_rnr_timer = shm->min_rnr_timer;
+	attr->retry_cnt = shm->retry_count;
+	attr->rnr_retry = shm->rnr_retry;
+	*ah = (struct ibv_ah_attr){.is_global = 1, .port_num = VERBS_PORT};
+	ah->grh.sgid_index = VERBS_GID_INDEX;
+	ah->grh.flow_label = shm->flow_label;
+	ah->grh.traffic_class = shm->traffic_class;
+	ah->grh.hop_limit = shm->hop_limit;
+	gid_of_address(shm->family, shm->remote_addr, &ah->grh.dgid);
+}
+
 int
 ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
 	struct qp *qp = TO(qp, base);
 
 	*attr = qp->attr;
+	if (is_shown(qp))
+		take_shown(qp->ring.shm, attr);
 	attr->qp_state = qp_state(qp);
 	attr->cur_qp_state = attr->qp_state;
 	/* Acquire: what was completed until then is in the rings. */
@@ -282,6 +320,16 @@ ibv_destroy_qp(struct ibv_qp *base)
 	pthread_mutex_destroy(&qp->recv_lock);
 	qp_release(qp);
 	return 0;
+}
+
+void
+qp_fork_child(struct qp *qp)
+{
+	pthread_mutex_init(&qp->send_lock, NULL);
+	pthread_mutex_init(&qp->recv_lock, NULL);
+	pthread_mutex_init(&qp->base.mutex, NULL);
+	pthread_cond_init(&qp->base.cond, NULL);
+	wr_fork_child(qp);
 }
 
 int

@@ -42,7 +42,7 @@ struct qp {
 	struct ibv_qp_attr attr; /* as set so far */
 	_Atomic uint32_t state;  /* enum ibv_qp_state, as asked for: the data plane may have found an error */
 	struct inline_room room;
-	bool by_cm; /* RTR and RTS were asked for with what the CM says: it connects */
+	_Atomic bool by_cm; /* the CM has connected it, or RTR was asked for with what the CM says */
 	/* wr.c */
 	struct wr_draft *drafts;
 	struct ibv_sge *draft_sges;
@@ -55,6 +55,8 @@ struct qp {
 struct ibv_qp *qp_create_ex(struct ibv_context *base, struct ibv_qp_init_attr_ex *attr);
 /* What it is in, with what the data plane has found. */
 enum ibv_qp_state qp_state(struct qp *qp);
+/* In a child after fork, whoever had its locks: it is the parent's. */
+void qp_fork_child(struct qp *qp);
 /* Both rings of completions, which may be one. */
 void qp_lock_rings(struct qp *qp);
 void qp_unlock_rings(struct qp *qp);
@@ -112,5 +114,6 @@ void bind_put(struct qp *qp, struct one_wqe *wqe, const struct ibv_send_wr *wr);
 /* ---- wr.c ---- */
 int wr_setup(struct qp *qp, uint64_t send_ops);
 void wr_free(struct qp *qp);
+void wr_fork_child(struct qp *qp);
 
 #endif

@@ -317,6 +317,7 @@ rtr_by_cm(struct qp *qp, unsigned int access)
 static int
 move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, struct ibv_qp_attr *attr, int mask)
 {
+	bool by_cm = atomic_load_explicit(&qp->by_cm, memory_order_relaxed);
 	int error;
 
 	if (to == IBV_QPS_RESET)
@@ -328,15 +329,16 @@ move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, struct ibv_qp_
 
 		if ((mask & IBV_QP_ACCESS_FLAGS) == 0)
 			all.qp_access_flags = qp->attr.qp_access_flags;
-		qp->by_cm = expected_has(context_of(qp->base.context), attr->dest_qp_num, attr->rq_psn);
-		return qp->by_cm ? rtr_by_cm(qp, all.qp_access_flags) : to_rtr(qp, &all);
+		by_cm = expected_has(context_of(qp->base.context), attr->dest_qp_num, attr->rq_psn);
+		atomic_store_explicit(&qp->by_cm, by_cm, memory_order_relaxed);
+		return by_cm ? rtr_by_cm(qp, all.qp_access_flags) : to_rtr(qp, &all);
 	}
 	if (from < IBV_QPS_RTR)
 		return 0;
 	error = from == IBV_QPS_SQD ? check_settled(qp, attr, mask) : 0;
 	if (error == 0)
 		error = change(qp, from, to, attr, mask);
-	if (error == 0 && from == IBV_QPS_RTR && to == IBV_QPS_RTS && !qp->by_cm)
+	if (error == 0 && from == IBV_QPS_RTR && to == IBV_QPS_RTS && !by_cm)
 		error = to_rts(qp, attr);
 	return error;
 }

@@ -308,3 +308,27 @@ wr_free(struct qp *qp)
 	free(qp->draft_sges);
 	free(qp->draft_bytes);
 }
+
+/* ---- in a child after fork: the send lock may be another thread's of the parent ---- */
+
+static void
+foreign_start(struct ibv_qp_ex *ex)
+{
+	TO(qp, ex)->num_drafts = TO(qp, ex)->num_sges = TO(qp, ex)->num_bytes = 0;
+}
+
+static int
+foreign_complete(struct ibv_qp_ex *ex)
+{
+	return refused_tell("ibv_wr_complete", ECHILD, "qp", ex);
+}
+
+void
+wr_fork_child(struct qp *qp)
+{
+	if (qp->drafts == NULL)
+		return;
+	qp->ex.wr_start = foreign_start;
+	qp->ex.wr_complete = foreign_complete;
+	qp->ex.wr_abort = foreign_start;
+}

@@ -123,6 +123,14 @@ ibv_destroy_srq(struct ibv_srq *base)
 	return 0;
 }
 
+void
+srq_fork_child(struct srq *srq)
+{
+	pthread_mutex_init(&srq->lock, NULL);
+	pthread_mutex_init(&srq->base.mutex, NULL);
+	pthread_cond_init(&srq->base.cond, NULL);
+}
+
 /* ---- receives ---- */
 
 static int

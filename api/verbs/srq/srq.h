@@ -14,6 +14,8 @@ struct srq {
 	struct element element;
 };
 
+/* In a child after fork, whoever had its locks: it is the parent's. */
+void srq_fork_child(struct srq *srq);
 int srq_post_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 #endif

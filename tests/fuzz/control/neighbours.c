@@ -8,6 +8,7 @@
 
 static struct fixture *f;
 static uint64_t now;
+static struct neigh_waiter waiters[ASKED_MAX];
 static uint32_t asked, told;
 
 static void
@@ -24,7 +25,10 @@ look_for(struct bytes *record)
 	struct wire_addr addr = port == 0 ? v4(192, 0, 2, host) : v6(1, host);
 
 	neigh_lookup(f->neigh, port, &addr, now, mac);
-	if (asked < ASKED_MAX && neigh_resolve(f->neigh, port, &addr, now, mac, count, f) == -EINPROGRESS)
+	if (asked == ASKED_MAX)
+		return;
+	waiters[asked] = (struct neigh_waiter){.done = count};
+	if (neigh_resolve(f->neigh, port, &addr, now, mac, host % 3, &waiters[asked]) == -EINPROGRESS)
 		asked++;
 }
 

@@ -267,6 +267,7 @@ connect_request(struct bytes *record)
 		rsm.who.uid = (uint32_t)record_number(record, 1);
 		rsm.who.num_groups = (uint32_t)record_number(record, 1) % (ACL_GROUPS + 1);
 		rsm.incarnation = record_number(record, 1);
+		rsm.secret = (what & 0x10) != 0;
 		rsm_req_build(&rsm, mad.private_data);
 	} else {
 		mad.req.service_id = CM_SERVICE_TCP(what);
@@ -460,7 +461,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct config before;
 
 	stage_start();
-	before = stage_config;
+	config_copy(&before, &stage_config);
 	files_open();
 	messages_begin();
 	for (uint32_t i = 0; i < APPS; i++)
@@ -470,6 +471,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint32_t i = 0; i < APPS; i++)
 		leave(i);
 	stage_clear();
+	config_release(&stage_config);
 	stage_config = before;
 	while (fake_events(events, 64) == 64)
 		;

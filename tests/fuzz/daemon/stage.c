@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "stage.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -13,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "config/secret.h"
 #include "control/ctl/ctl.h"
 #include "control/daemon/control.h"
 
@@ -122,6 +124,26 @@ stage_pass(uint64_t ns)
 
 /* ---- beginning and end ---- */
 
+/* That a peer proves it knows; or not. */
+static struct config_secret *
+secret(const char *directory)
+{
+	static const uint8_t bytes[32] = {1};
+	struct config_secret *made;
+	char path[64], why[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/secret", directory);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0 || write(fd, bytes, sizeof(bytes)) != sizeof(bytes) ||
+	    config_secret_read(path, CONFIG_SECRET_RAW, sizeof(bytes), sizeof(bytes), &made, why,
+			       sizeof(why)) != 0)
+		fuzz_fail("no secret");
+	close(fd);
+	unlink(path);
+	return made;
+}
+
 static void
 configure(void)
 {
@@ -136,8 +158,10 @@ configure(void)
 	stage_config.port[0].addr = (struct config_addr){AF_INET, 24, {192, 0, 2, 1}};
 	stage_config.port[0].rnr_retry = 6;
 	stage_config.port[0].ack_timeout = 18;
-	stage_config.num_peers = 1;
+	stage_config.num_peers = 2;
 	stage_config.peer[0] = (struct config_peer){.node = 2, .addr = {AF_INET, 24, {192, 0, 2, 2}}};
+	stage_config.peer[1] = (struct config_peer){
+		.node = 3, .addr = {AF_INET, 24, {192, 0, 2, 3}}, .secret = {secret(directory)}};
 	snprintf(stage_config.socket, sizeof(stage_config.socket), "%s/one.sock", directory);
 	stage_config.socket_mode = 0600;
 	stage_config.limits.max_pz = 20;
@@ -205,7 +229,7 @@ stage_clear(void)
 {
 	for (int i = 0; i < CLEAR_ROUNDS; i++) {
 		if (TAILQ_EMPTY(&control.clients) && TAILQ_EMPTY(&control.conns) &&
-		    TAILQ_EMPTY(&control.waiting) && TAILQ_EMPTY(&control.dead) && fake_objects() == 0)
+		    control.conn_timers.count == 0 && TAILQ_EMPTY(&control.dead) && fake_objects() == 0)
 			return;
 		stage_pass(CLEAR_NS);
 	}

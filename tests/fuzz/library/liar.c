@@ -17,7 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "abi/copy.h"
 #include "abi/ring.h"
 
 #define LIES 16u
@@ -26,8 +25,9 @@
 #define TICK_NS 10000000u
 #define ATTACHMENTS 64u
 #define PORTS 2u
-#define CHANNELS 4u
-#define SEGMENT_AT 4096u /* of the arena */
+#define CHANNELS 8u
+#define PAGE 4096u
+#define SEGMENT_AT PAGE /* of the arena */
 
 /* In place of a byte of the reply. */
 enum { AT_LENGTH = 0xff, AT_FDS = 0xfe };
@@ -38,8 +38,8 @@ static struct {
 	int sock, far_end;
 } attachments[ATTACHMENTS];
 static uint32_t num_attachments;
-static int arena_fd = -1, wake_fd = -1, given_fd;                            /* given: with the next reply */
-static int channels[CHANNELS][2] = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}}; /* the program's end, ours */
+static int arena_fd = -1, wake_fd = -1, given_fd; /* given: with the next reply */
+static int channels[CHANNELS][2];                 /* the program's end, ours; -1: none */
 static uint32_t num_channels;
 static struct one_msg asked;
 static uint64_t used, now, keys_at;
@@ -120,12 +120,13 @@ __wrap_syscall(long number, ...)
 	for (int i = 0; i < 6; i++)
 		argument[i] = va_arg(list, long);
 	va_end(list);
-	waits = number == SYS_futex_waitv || (number == SYS_futex && argument[1] != FUTEX_WAKE);
+	waits = number == SYS_futex_waitv ||
+		(number == SYS_futex && (argument[1] & ~FUTEX_PRIVATE_FLAG) != FUTEX_WAKE);
 	if (now == 0 || !waits || !pthread_equal(pthread_self(), program))
 		return __real_syscall(number, argument[0], argument[1], argument[2], argument[3], argument[4],
 				      argument[5]);
 	grow_tired();
-	errno = ETIMEDOUT;
+	errno = liar.waits != NULL && liar.waits() ? EAGAIN : ETIMEDOUT;
 	return -1;
 }
 
@@ -209,8 +210,8 @@ ring_new(uint32_t entries, struct one_cq_created *out)
 	ring_lay_out(entries, ring, out);
 }
 
-static void
-store(struct liar_ring *ring, struct one_cqe *cqe)
+void
+liar_store(struct liar_ring *ring, struct one_cqe *cqe)
 {
 	struct one_cqe *slots = (struct one_cqe *)(ring->shm + 1);
 
@@ -228,7 +229,7 @@ ring_resize(struct one_cq_created *out)
 	for (uint32_t i = 0; i < LIAR_RINGS; i++) {
 		if (liar.ring[i].shm == NULL || liar.ring[i].id != asked.cq_resize.cq)
 			continue;
-		store(&liar.ring[i], &end);
+		liar_store(&liar.ring[i], &end);
 		ring_lay_out(asked.cq_resize.entries, &liar.ring[i], out);
 	}
 }
@@ -327,7 +328,7 @@ segment_new(struct one_qp_created *out)
 	cqe.object = out->qp;
 	for (uint32_t i = 0; i < LIAR_RINGS; i++)
 		if (liar.ring[i].shm != NULL && liar.ring[i].id == asked.rsm_connect.cq)
-			store(&liar.ring[i], &cqe);
+			liar_store(&liar.ring[i], &cqe);
 }
 
 static void
@@ -383,7 +384,9 @@ answer(struct one_reply *reply)
 		reply->staged.lkey = ++last_id;
 		break;
 	case ONE_MSG_COPIES:
+		used = (used + PAGE - 1) / PAGE * PAGE;
 		reply->copies.offset = arena_new(sizeof(struct one_copies));
+		liar.copies = (struct one_copies *)(void *)(liar.arena + reply->copies.offset);
 		break;
 	case ONE_MSG_RSM_TOPOLOGY:
 		topology(&reply->rsm_port);
@@ -435,6 +438,8 @@ __wrap_recvmsg(int fd, struct msghdr *header, int flags)
 	for (uint32_t i = 0; i < num_lies; i++) {
 		if (lies[i].reply != ANY_REPLY && lies[i].reply != replies)
 			continue;
+		if (asked.type == ONE_MSG_COPIES)
+			liar.copies = NULL; /* nobody knows where it looks */
 		if (lies[i].at == AT_LENGTH)
 			len = lies[i].value;
 		else if (lies[i].at == AT_FDS)
@@ -489,7 +494,7 @@ liar_complete(struct bytes *record)
 	cqe.length = (uint32_t)record_number(record, 4);
 	cqe.imm = (uint32_t)record_number(record, 4);
 	cqe.op = (uint8_t)record_number(record, 1);
-	store(ring, &cqe);
+	liar_store(ring, &cqe);
 }
 
 void
@@ -511,6 +516,16 @@ liar_announce(struct bytes *record)
 	ring = ring < LIAR_RINGS ? liar.ring[ring].id : ring;
 	if (fd >= 0 && send(fd, &ring, len % 8 == 7 ? 3 : 4, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		return; /* full */
+}
+
+void
+liar_hang_up(uint32_t which)
+{
+	int *end = &channels[which % CHANNELS][1];
+
+	if (*end >= 0)
+		close(*end);
+	*end = -1;
 }
 
 void
@@ -553,7 +568,7 @@ serve_queue_pair(uint32_t place)
 		cqe.length = wqe->length;
 		for (uint32_t r = 0; (wqe->flags & ONE_WQE_SUPPRESS) == 0 && r < LIAR_RINGS; r++)
 			if (liar.ring[r].shm != NULL && liar.ring[r].id == liar.send_cq[place])
-				store(&liar.ring[r], &cqe);
+				liar_store(&liar.ring[r], &cqe);
 		atomic_store(&liar.qp_shm[place]->sq_head, liar.sq_head[place]);
 		atomic_fetch_add(&liar.qp_shm[place]->sq_done, 1);
 	}
@@ -594,6 +609,7 @@ liar_begin(void)
 	num_lies = 0;
 	patience = 0;
 	num_attachments = num_channels = 0;
+	memset(channels, -1, sizeof(channels));
 	program = pthread_self();
 	now = 1000000000ull * 1000000;
 	header = (struct one_arena *)(void *)liar.arena;

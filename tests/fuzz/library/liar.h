@@ -7,6 +7,7 @@
 #define TESTS_FUZZ_LIAR_H
 
 #include "abi/arena.h"
+#include "abi/copy.h"
 #include "abi/message.h"
 #include "tests/fuzz/base/records.h"
 
@@ -28,8 +29,11 @@ struct liar {
 	uint32_t qp[LIAR_QPS], send_cq[LIAR_QPS], sq_head[LIAR_QPS];
 	struct one_qp_shm *qp_shm[LIAR_QPS];
 	struct one_wqe *sq[LIAR_QPS];
-	bool serves;     /* what is posted is done when the program waits */
-	uint8_t outcome; /* of imports that are connected from now on: RSMERR_* */
+	struct one_copies *copies; /* of the newest attachment with a copy thread; NULL: none */
+	bool serves;               /* what is posted is done when the program waits */
+	uint8_t outcome;           /* of imports that are connected from now on: RSMERR_* */
+	/* Instead of a sleep on a futex: whether there may be something now; NULL: never. */
+	bool (*waits)(void);
 };
 extern struct liar liar;
 
@@ -42,6 +46,10 @@ void liar_be_patient(void);
 void liar_serve(void);
 /* Replies from now on: three bytes a lie, which reply, which byte of it, and what is there instead. */
 void liar_lie(struct bytes *record);
+/* The next entry of a ring. */
+void liar_store(struct liar_ring *ring, struct one_cqe *cqe);
+/* A channel with a descriptor ends, as when the data plane dies. */
+void liar_hang_up(uint32_t which);
 /* A completion, as its fields in the record have it. */
 void liar_complete(struct bytes *record);
 /* Of a ring that counts signals: there are more. */

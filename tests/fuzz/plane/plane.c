@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plane.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -427,14 +428,37 @@ post_receive(struct bytes *record)
 	pair_commit_recv(&plane.pair[which]);
 }
 
+/* All that the copy thread has been asked for, with this outcome. */
+static void
+copy_all(uint32_t error)
+{
+	for (uint32_t n = plane.copied; n - plane.copied < ONE_COPIES; n++) {
+		const struct one_copy_request *request = &plane.copies->request[n % ONE_COPIES];
+		struct one_copy_answer *answer = &plane.copies->answer[n % ONE_COPIES];
+
+		if (atomic_load(&request->phase) != one_ring_phase(n, ONE_COPY_LOG2)) {
+			plane.copied = n;
+			return;
+		}
+		answer->sequence = n;
+		answer->error = error;
+		atomic_store(&answer->phase, one_ring_phase(n, ONE_COPY_LOG2));
+	}
+	plane.copied += ONE_COPIES;
+}
+
 static void
 pass_time(struct bytes *record)
 {
 	uint64_t ns = 1ull << record_number(record, 1) % VTIME_LOG2_MAX;
 	uint32_t turns = (uint32_t)record_number(record, 1) % TURNS_MAX;
+	uint8_t copies = (uint8_t)record_number(record, 1);
 
-	for (uint32_t i = 0; i <= turns; i++)
+	for (uint32_t i = 0; i <= turns; i++) {
+		if (copies != 0)
+			copy_all(copies == 2 ? EFAULT : 0);
 		plane_turn(ns);
+	}
 }
 
 static void

@@ -40,6 +40,7 @@ struct plane {
 	uint32_t srq_tail;
 	struct engine_ah *ah[2]; /* to the peer on the wire, and to ourselves */
 	uint32_t binds[PLANE_PAIRS];
+	uint32_t copied; /* that the copy thread has answered */
 };
 extern struct plane plane;
 

@@ -55,6 +55,7 @@ static void
 sa_begin(uint32_t index, uint64_t number)
 {
 	const struct esp_saved saved = {.number = number, .iv = 1};
+	const struct esp_saved ahead = {.number = CEILING, .packets = CEILING, .bytes = CEILING};
 	struct esp_sa *sa = &sas[index];
 	void *session = sa->session;
 
@@ -66,8 +67,7 @@ sa_begin(uint32_t index, uint64_t number)
 	sa->peer = addr_of(over_ipv4[index], 2);
 	sa->salt[0] = (uint8_t)index;
 	esp_sa_begin(sa, &saved, 1);
-	if (sa->outbound)
-		esp_sa_allow(sa, CEILING);
+	esp_sa_allow(sa, &ahead);
 	esp_table_add_sa(&table, sa, "peer");
 	if (sa->outbound)
 		return;

@@ -3,10 +3,12 @@
 #ifndef TESTS_UNIT_ADOPT_COMMON_H
 #define TESTS_UNIT_ADOPT_COMMON_H
 
+#include <dirent.h>
 #include <inttypes.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -107,6 +109,23 @@ is_shared(const void *p)
 	}
 	fclose(maps);
 	return shared;
+}
+
+/* Until the process has so many: the kernel counts one that has been joined until it is through with it. */
+static inline void
+await_threads(uint32_t n)
+{
+	uint32_t found;
+
+	do {
+		DIR *tasks = opendir("/proc/self/task");
+
+		assert_non_null(tasks);
+		sched_yield();
+		for (found = 0; readdir(tasks) != NULL; found++)
+			;
+		closedir(tasks);
+	} while (found != n + 2); /* "." and ".." */
 }
 
 /* Private memory; or kept. */

@@ -154,9 +154,8 @@ test_parents_death_is_seen(void **state)
 		_exit(0);
 	}
 	reap(pid);
-	for (int i = 0; i < 2000 && mock_attached(fixture.mock) != 1; i++)
+	while (mock_attached(fixture.mock) != 1)
 		usleep(1000);
-	assert_int_equal(mock_attached(fixture.mock), 1);
 	close(hold[1]);
 	close(hold[0]);
 	close(ready[0]);
@@ -389,11 +388,12 @@ test_applications_own_handler(void **state)
 		}
 		reap(pid);
 	}
+	while (atomic_load(&faults) == 0)
+		sched_yield();
 	atomic_store(&stop, true);
 	pthread_join(thread, NULL);
 	sigaction(SIGSEGV, &old, &now);
 	assert_ptr_equal(now.sa_sigaction, on_segv);
-	assert_true(faults > 0);
 	dereg(&mr);
 	munmap(p, 50 * PAGE);
 }
@@ -401,7 +401,7 @@ test_applications_own_handler(void **state)
 struct busy {
 	_Atomic bool *stop;
 	const char *wrong;
-	uint64_t rounds;
+	_Atomic uint32_t rounds;
 };
 
 /* The parent's other threads register, call and store on while it forks. */
@@ -414,7 +414,7 @@ busy(void *arg)
 	while (!atomic_load(b->stop) && b->wrong == NULL) {
 		struct one_mr mr;
 
-		fill(p, 30 * PAGE, (uint32_t)b->rounds);
+		fill(p, 30 * PAGE, b->rounds);
 		if (one_mem_register(fixture.client, 0, (uintptr_t)p, 30 * PAGE, ALL, &mr) != 0)
 			b->wrong = "register";
 		else if (memcmp(peer(&mr), p, 30 * PAGE) != 0)
@@ -440,7 +440,7 @@ test_fork_while_others_register(void **state)
 	atomic_store(&stop, false);
 	for (int i = 0; i < 2; i++)
 		pthread_create(&thread[i], NULL, busy, &b[i]);
-	for (int i = 0; i < 60; i++) {
+	for (int i = 0; i < 60 || b[0].rounds == 0 || b[1].rounds == 0; i++) {
 		pid_t pid = fork();
 
 		if (pid == 0) {
@@ -455,7 +455,6 @@ test_fork_while_others_register(void **state)
 		pthread_join(thread[i], NULL);
 		if (b[i].wrong != NULL)
 			fail_msg("%s", b[i].wrong);
-		assert_true(b[i].rounds > 0);
 	}
 	assert_true(is_filled(peer(&mr), 10 * PAGE, 3));
 	dereg(&mr);

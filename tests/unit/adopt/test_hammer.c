@@ -11,15 +11,19 @@
 #include "common.h"
 
 #define THREADS 3
-#define RUN_NS 1500000000ull
-#define MIN_ROUNDS 10u /* also on a machine that is busy otherwise */
+/* Also on a machine that is busy otherwise: */
+#define MIN_ROUNDS 10u
+#define MIN_STORES 1000u /* of each thread, meanwhile */
+
+static uint64_t run_ns = 300000000; /* of each case; HAMMER_MS: another time */
 
 struct hammer {
 	volatile uint64_t *slot; /* of this thread: one in every `stride` words */
 	size_t slots, stride;
 	uint64_t *count; /* what each slot must hold; in memory that is never registered */
 	_Atomic bool *stop;
-	uint64_t stores, lost;
+	_Atomic uint64_t stores;
+	uint64_t lost;
 	pthread_t thread;
 };
 
@@ -37,18 +41,24 @@ hammer(void *arg)
 		if (h->slot[i * h->stride] != h->count[i])
 			h->lost++;
 		h->slot[i * h->stride] = ++h->count[i];
-		h->stores++;
+		atomic_store_explicit(&h->stores, n + 1, memory_order_relaxed); /* pairs with stores_of */
 	}
 	return NULL;
 }
 
-/* Hammers [p, p+len) with threads while `work` runs. */
+static uint64_t
+stores_of(struct hammer *h)
+{
+	return atomic_load_explicit(&h->stores, memory_order_relaxed); /* of the thread, which goes on */
+}
+
+/* Hammers [p, p+len) with threads while `work` runs, once at least. */
 static void
 with_hammers(void *p, size_t len, void (*work)(void *p, size_t len))
 {
 	static _Atomic bool stop;
 	struct hammer h[THREADS];
-	uint64_t stores = 0;
+	uint64_t stores = 0, least;
 
 	atomic_store(&stop, false);
 	memset(p, 0, len);
@@ -64,25 +74,28 @@ with_hammers(void *p, size_t len, void (*work)(void *p, size_t len))
 		assert_ptr_not_equal(h[i].count, MAP_FAILED);
 		assert_int_equal(pthread_create(&h[i].thread, NULL, hammer, &h[i]), 0);
 	}
-	work(p, len);
+	do {
+		work(p, len);
+		least = UINT64_MAX;
+		for (size_t i = 0; i < THREADS; i++)
+			least = stores_of(&h[i]) < least ? stores_of(&h[i]) : least;
+	} while (least < MIN_STORES);
 	atomic_store(&stop, true);
 	for (size_t i = 0; i < THREADS; i++) {
 		pthread_join(h[i].thread, NULL);
 		assert_int_equal(h[i].lost, 0);
 		for (size_t s = 0; s < h[i].slots; s++)
 			assert_int_equal(h[i].slot[s * THREADS], h[i].count[s]);
-		stores += h[i].stores;
+		stores += stores_of(&h[i]);
 		munmap(h[i].count, h[i].slots * sizeof(uint64_t));
 	}
 	printf("%" PRIu64 " stores by %d threads, none lost\n", stores, THREADS);
-	/* the threads did run */
-	assert_true(stores > 1000);
 }
 
 static void
 adopt_and_give_back(void *p, size_t len)
 {
-	uint64_t end = one_now_ns() + RUN_NS;
+	uint64_t end = one_now_ns() + run_ns;
 	uint32_t rounds = 0;
 
 	while (one_now_ns() < end || rounds < MIN_ROUNDS) {
@@ -119,7 +132,7 @@ test_medium(void **state)
 static void
 overlapping(void *p, size_t len)
 {
-	uint64_t end = one_now_ns() + RUN_NS;
+	uint64_t end = one_now_ns() + run_ns;
 	uint32_t x = 1, rounds = 0;
 	struct one_mr mr[8];
 	bool live[8] = {false};
@@ -189,7 +202,7 @@ test_remote_writes_survive(void **state)
 	uint8_t *p = pages(64);
 	struct one_mr keep = reg(p, 64 * PAGE), other;
 	struct hammer h = {.stride = 3, .slots = 64 * PAGE / 24, .stop = &stop};
-	uint64_t end = one_now_ns() + RUN_NS / 2;
+	uint64_t end = one_now_ns() + run_ns / 2;
 
 	h.slot = (volatile uint64_t *)(void *)peer(&keep);
 	h.count = calloc(h.slots, sizeof(uint64_t));
@@ -209,16 +222,30 @@ test_remote_writes_survive(void **state)
 	munmap(p, 64 * PAGE);
 }
 
+struct rounds {
+	_Atomic bool *stop;
+	uint32_t least; /* rounds */
+	_Atomic uint32_t rounds;
+};
+
+/* What a thread returns that found a mistake: all end. */
+static void *
+mistaken(struct rounds *r, const char *what)
+{
+	atomic_store(r->stop, true);
+	return (void *)(uintptr_t)what;
+}
+
 /* malloc and free in other threads while blocks between theirs are adopted and given back. */
 static void *
 allocate(void *arg)
 {
-	_Atomic bool *stop = arg;
+	struct rounds *r = arg;
 	enum { COUNT = 64 };
 	uint8_t *block[COUNT] = {NULL};
-	uint32_t x = 7, n = 0;
+	uint32_t x = 7;
 
-	while (!atomic_load_explicit(stop, memory_order_relaxed)) {
+	while (!atomic_load_explicit(r->stop, memory_order_relaxed)) {
 		uint32_t i = (x >> 16) % COUNT;
 		size_t size = 16 + (x >> 8) % 3000;
 
@@ -228,29 +255,24 @@ allocate(void *arg)
 
 			for (size_t b = sizeof(size_t); b < was; b++) {
 				if (block[i][b] != (uint8_t)i)
-					return "a block has changed";
+					return mistaken(r, "a block has changed");
 			}
 			free(block[i]);
 		}
 		block[i] = malloc(size);
 		*(size_t *)(void *)block[i] = size;
 		memset(block[i] + sizeof(size_t), (int)i, size - sizeof(size_t));
-		n++;
+		atomic_fetch_add_explicit(&r->rounds, 1, memory_order_relaxed); /* pairs with any_behind */
 	}
 	for (int i = 0; i < COUNT; i++)
 		free(block[i]);
-	return n > 100 ? NULL : "hardly ran";
+	return NULL;
 }
-
-struct registrar {
-	_Atomic bool *stop;
-	int rounds;
-};
 
 static void *
 register_blocks(void *arg)
 {
-	struct registrar *r = arg;
+	struct rounds *r = arg;
 	enum { COUNT = 16 };
 	uint8_t *block[COUNT];
 	struct one_mr mr[COUNT];
@@ -261,41 +283,50 @@ register_blocks(void *arg)
 			block[i] = malloc(100 + (size_t)i * 50);
 			memset(block[i], i, 100);
 			if (one_mem_register(fixture.client, 0, (uintptr_t)block[i], 100, ALL, &mr[i]) != 0)
-				return "register failed";
+				return mistaken(r, "register failed");
 		}
 		for (int i = 0; i < COUNT; i++) {
 			if (block[i][50] != i)
-				return "a registered block has changed";
+				return mistaken(r, "a registered block has changed");
 			if (one_mem_deregister(fixture.client, &mr[i]) != 0)
-				return "deregister failed";
+				return mistaken(r, "deregister failed");
 			free(block[i]);
 		}
-		r->rounds++;
+		atomic_fetch_add_explicit(&r->rounds, 1, memory_order_relaxed); /* pairs with any_behind */
 	}
 	return NULL;
+}
+
+static bool
+any_behind(struct rounds *r, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		/* Pairs with the adds of the threads, which go on. */
+		if (atomic_load_explicit(&r[i].rounds, memory_order_relaxed) < r[i].least)
+			return true;
+	return false;
 }
 
 static void
 test_malloc_meanwhile(void **state)
 {
 	static _Atomic bool stop;
-	struct registrar r[2] = {{&stop, 0}, {&stop, 0}};
+	struct rounds r[4] = {{&stop, 100, 0}, {&stop, 100, 0}, {&stop, 1, 0}, {&stop, 1, 0}};
 	pthread_t thread[4];
 	void *result;
 
 	atomic_store(&stop, false);
-	pthread_create(&thread[0], NULL, allocate, &stop);
-	pthread_create(&thread[1], NULL, allocate, &stop);
-	pthread_create(&thread[2], NULL, register_blocks, &r[0]);
-	pthread_create(&thread[3], NULL, register_blocks, &r[1]);
-	usleep(RUN_NS / 1000);
+	for (int i = 0; i < 4; i++)
+		pthread_create(&thread[i], NULL, i < 2 ? allocate : register_blocks, &r[i]);
+	do
+		usleep(run_ns / 1000);
+	while (any_behind(r, 4) && !atomic_load(&stop));
 	atomic_store(&stop, true);
 	for (int i = 0; i < 4; i++) {
 		pthread_join(thread[i], &result);
 		if (result != NULL)
 			fail_msg("%s", (const char *)result);
 	}
-	assert_true(r[0].rounds > 0 && r[1].rounds > 0);
 	assert_int_equal(adopted_mappings(), 0);
 }
 
@@ -311,7 +342,7 @@ read_into(void *arg)
 
 		if (n != (ssize_t)(h->slots * sizeof(uint64_t)))
 			h->lost++;
-		h->stores++;
+		atomic_fetch_add_explicit(&h->stores, 1, memory_order_relaxed);
 	}
 	close(zero);
 	return NULL;
@@ -333,7 +364,7 @@ test_system_calls(void **state)
 	/* With all rights they wait like any store.  Without, they may fail (EFAULT, short): said so. */
 	if (getuid() == 0)
 		assert_int_equal(h.lost, 0);
-	printf("%" PRIu64 " reads into the range, %" PRIu64 " cut short\n", h.stores, h.lost);
+	printf("%" PRIu64 " reads into the range, %" PRIu64 " cut short\n", stores_of(&h), h.lost);
 	munmap(p, 100 * PAGE);
 }
 
@@ -383,5 +414,7 @@ main(int argc, char **argv)
 	};
 
 	restrict_program(argc, argv);
+	if (getenv("HAMMER_MS") != NULL)
+		run_ns = strtoull(getenv("HAMMER_MS"), NULL, 10) * 1000000;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,6 @@
 #include "common.h"
 
 #define LIMIT "8M"
-#define WAIT_NS 20000000000ull
 
 /* Registered, filled, and deregistered. */
 static uint8_t *
@@ -133,7 +132,6 @@ test_another_at_its_address(void **state)
 {
 	uint8_t *p = pages(64), *at = p;
 	struct one_mr mr = reg(p, 64 * PAGE);
-	uint64_t end = one_now_ns() + WAIT_NS;
 	struct stat st;
 	int fd;
 
@@ -149,8 +147,7 @@ test_another_at_its_address(void **state)
 	do {
 		sched_yield();
 		assert_int_equal(fstat(fd, &st), 0);
-	} while (st.st_blocks != 0 && one_now_ns() < end);
-	assert_int_equal(st.st_blocks, 0);
+	} while (st.st_blocks != 0);
 	close(fd);
 	p[5] = 4;
 	mr = reg(p, 64 * PAGE);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where there is no userfaultfd: adoption in processes of one thread, copies in others.  Also run by
  * valgrind, which knows none. */
-#include <sched.h>
 #include <sys/wait.h>
 
 #include "common.h"
@@ -68,8 +67,9 @@ run_child(int from_parent)
 	atomic_store(&stop, true);
 	CHECK(pthread_join(thread, NULL) == 0);
 
-	/* alone again: the next registration's end gives it back */
-	usleep(20000);
+	/* alone again, but for the watcher of data planes and the copy thread: the next registration's end
+	 * gives it back */
+	await_threads(3);
 	CHECK(one_mem_register(client, 0, (uintptr_t)p, PAGE, ALL, &mr) == 0);
 	CHECK(one_mem_deregister(client, &mr) == 0);
 	CHECK(!is_shared(p));

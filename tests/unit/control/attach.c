@@ -78,16 +78,8 @@ count_fds(void)
 void
 assert_clean(void)
 {
-	uint32_t fds = 0;
-
-	for (int i = 0; i < 60000; i++) { /* others may have the processors */
-		fds = count_fds();
-		if (fake_objects() == 0 && fds == base_fds)
-			break;
+	while (fake_objects() != 0 || count_fds() != base_fds)
 		pause_ms(1);
-	}
-	assert_int_equal(fake_objects(), 0);
-	assert_int_equal(fds, base_fds);
 	if (fake_mistake() != NULL)
 		fail_msg("%s", fake_mistake());
 	/* What nobody took is of objects that have gone; others get their ids. */
@@ -107,7 +99,7 @@ collect(void)
 struct fake_event
 await(uint8_t type, uint32_t object)
 {
-	for (int i = 0; i < 10000; i++) {
+	for (;;) {
 		collect();
 		for (uint32_t n = 0; n < num_seen; n++) {
 			struct fake_event event = seen[n];
@@ -119,8 +111,6 @@ await(uint8_t type, uint32_t object)
 		}
 		pause_ms(1);
 	}
-	fail_msg("no entry of type %u for %#x", type, object);
-	return (struct fake_event){0};
 }
 
 void

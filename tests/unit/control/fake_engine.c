@@ -625,7 +625,11 @@ engine_poll(const struct engine_handlers *handlers)
 		abort();
 	fake_stopped();
 	pthread_mutex_lock(&lock);
-	if (!hold_commands && first != NULL) {
+	/* What a core told comes before what it answers later. */
+	if (num_told != 0) {
+		event = told[0];
+		memmove(told, told + 1, --num_told * sizeof(told[0]));
+	} else if (!hold_commands && first != NULL) {
 		command = first;
 		first = command->next;
 		if (first == NULL)
@@ -639,9 +643,6 @@ engine_poll(const struct engine_handlers *handlers)
 			execute(command);
 		}
 		done[command->type]++;
-	} else if (num_told != 0) {
-		event = told[0];
-		memmove(told, told + 1, --num_told * sizeof(told[0]));
 	}
 	pthread_mutex_unlock(&lock);
 	if (command != NULL) {

@@ -51,13 +51,11 @@ DAT_EP_STATE state_of(DAT_EP_HANDLE ep);
 void expect_untouched(DAT_EP_HANDLE ep); /* unconnected, and there is no peer */
 DAT_EVENT take(DAT_EVD_HANDLE evd);
 void expect_empty(DAT_EVD_HANDLE evd);
-DAT_EVENT expect_event(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number); /* waits up to a second */
+DAT_EVENT expect_event(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number); /* waits for it */
 /* A completion of a send on the request EVD of the endpoint made last; flags: ONE_WQE_UNSIGNALED. */
 void complete(struct fixture *f, uint32_t qp, uint64_t cookie, uint8_t flags);
 /* One that notifies, stored as by mock_cqe_early; returns its ring, for mock_publish. */
 uint32_t complete_early(struct fixture *f, uint32_t qp, uint64_t cookie);
-/* Whether a thread sets it within two seconds. */
-bool comes_true(const _Atomic int *done);
 void post_software(DAT_EVD_HANDLE evd, uintptr_t value);
 uint64_t now_us(void);
 

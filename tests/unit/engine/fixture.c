@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,11 +12,14 @@
 
 #include "fixture.h"
 
+#define TURN_NS 1000
+
 struct config fixture_config;
 uint32_t frames_to_control;
 int fixture_wake_fd = -1;
 void (*fixture_prepare)(struct config *config);
 static bool eal_is_up;
+static uint64_t clock_tsc;
 
 void
 fixture_start(uint32_t cores, enum one_idle idle)
@@ -46,6 +50,7 @@ fixture_start(uint32_t cores, enum one_idle idle)
 	if (engine_init(&fixture_config, why, sizeof(why)) != 0)
 		fail_msg("%s", why);
 	assert_int_equal(engine_num_cores(), cores);
+	clock_tsc = rte_rdtsc(); /* later than what the cores have begun with */
 	frames_to_control = 0;
 }
 
@@ -112,13 +117,29 @@ on_frame(uint16_t port, uint8_t *frame, uint32_t len, const struct wire_packet *
 	frames_to_control++;
 }
 
+static void
+pass(uint64_t ns)
+{
+	clock_tsc += rte_get_tsc_hz() / 1000000 * ns / 1000;
+}
+
+uint64_t
+fixture_tsc(void)
+{
+	pass(TURN_NS);
+	return clock_tsc;
+}
+
 void
-turn_at(uint64_t tsc)
+turn_for(uint64_t ns)
 {
 	static const struct engine_handlers handlers = {.on_event = on_event, .on_frame = on_frame};
 
+	pass(ns);
 	for (uint32_t j = 0; j < engine.num_cores && !engine.running; j++)
-		loop_iterate(engine.core[j], tsc);
+		loop_iterate(engine.core[j], clock_tsc);
+	if (engine.running)
+		sched_yield();
 	engine_poll(&handlers);
 }
 
@@ -126,7 +147,7 @@ void
 turn(uint32_t loops)
 {
 	for (uint32_t i = 0; i < loops; i++)
-		turn_at(rte_rdtsc());
+		turn_for(TURN_NS);
 }
 
 static int acknowledged, command_status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A data plane of one or two cores whose loops the test turns by hand, and fake
- * applications: an arena and hand-written rings.
+ * A data plane of one or two cores whose loops the test turns by hand, on a clock that goes on with the
+ * turns and with nothing else, and fake applications: an arena and hand-written rings.
  */
 #ifndef TESTS_ENGINE_FIXTURE_H
 #define TESTS_ENGINE_FIXTURE_H
@@ -70,19 +70,21 @@ int group_stop(void **state);
 extern struct config fixture_config;
 extern void (*fixture_prepare)(struct config *config); /* before the engine is made of it; NULL: nothing */
 extern int fixture_wake_fd;                            /* of applications started from now on */
-/* `loops` turns of every core, and of the control thread. */
+/* `loops` turns of every core, and of the control thread; a microsecond each. */
 void turn(uint32_t loops);
-/* One, in which the clock of the cores says `tsc`. */
-void turn_at(uint64_t tsc);
-/* Turns until the condition holds; fails the test after ten seconds: machines are busy. */
-#define TURN_UNTIL(condition)                                           \
-	do {                                                            \
-		uint64_t until_ = rte_rdtsc() + 10 * rte_get_tsc_hz();  \
-		bool holds_;                                            \
-		while (!(holds_ = (condition)) && rte_rdtsc() < until_) \
-			turn(1);                                        \
-		if (!holds_)                                            \
-			fail_msg("never: %s", #condition);              \
+/* One that takes so long. */
+void turn_for(uint64_t ns);
+/* What the clock of the cores says: later each time, as a turn is. */
+uint64_t fixture_tsc(void);
+/* Turns until the condition holds; fails the test after ten seconds by their clock.  A core on its own thread
+ * has a clock of its own, and no limit but the test's: machines are busy. */
+#define TURN_UNTIL(condition)                                      \
+	do {                                                       \
+		for (uint32_t n_ = 0; !(condition);) {             \
+			if (!engine.running && ++n_ > 10000000)    \
+				fail_msg("never: %s", #condition); \
+			turn(1);                                   \
+		}                                                  \
 	} while (0)
 /* A filled-in command, carried out before this returns; its status. */
 int command(struct engine_command fields);

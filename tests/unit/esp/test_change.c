@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Keys come and go while frames pass; no number and no IV is used again over restarts, whatever is lost. */
 #include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -11,6 +13,7 @@
 
 #include <linux/mman.h>
 
+#include <rte_log.h>
 #include <rte_memory.h>
 
 #include "peer.h"
@@ -60,6 +63,11 @@ begin(void)
 static int
 setup(void **state)
 {
+	static bool made;
+
+	if (!made)
+		assert_non_null(mkdtemp(directory));
+	made = true;
 	for (uint32_t i = 0; i < RTE_DIM(key); i++)
 		peer_key_random(&key[i], i % 2 == 0 ? 36 : 20);
 	begin();
@@ -74,12 +82,6 @@ teardown(void **state)
 	fixture_stop();
 	snprintf(line, sizeof(line), "rm -rf %s/*", directory);
 	return system(line);
-}
-
-static int
-group_begin(void **state)
-{
-	return mkdtemp(directory) != NULL ? 0 : -1;
 }
 
 static int
@@ -164,7 +166,7 @@ state_file(uint32_t spi)
 	char line[256];
 	FILE *found;
 
-	snprintf(line, sizeof(line), "ls %s/state/%08x-*", directory, spi);
+	snprintf(line, sizeof(line), "ls %s/state/%08x-*[0-9a-f]", directory, spi);
 	found = popen(line, "r");
 	assert_non_null(found);
 	assert_non_null(fgets(path, sizeof(path), found));
@@ -230,6 +232,22 @@ test_refused(void **state)
 	assert_int_equal(chmod(wrong.ipsec[0].out.file, 0640), 0);
 	assert_refused(&wrong, "chmod 600");
 	assert_spi(&key[0], 0x1001);
+}
+
+/* Numbers that were taken for what is refused after that are given back. */
+static void
+test_refused_late(void **state)
+{
+	struct config wrong = config;
+
+	strcpy(wrong.ipsec[0].in.file, "/nowhere/at.all");
+	for (int i = 0; i < 3; i++)
+		assert_refused(&wrong, "/nowhere/at.all");
+	put_in_force(&config);
+	assert_int_equal(sent(&key[0]).number, 1);
+	for (int i = 0; i < 3; i++)
+		assert_refused(&wrong, "/nowhere/at.all");
+	assert_int_equal(sent(&key[0]).number, 2);
 }
 
 static bool
@@ -367,6 +385,148 @@ test_restart(void **state)
 	assert_true(after.number > before.number && after.iv > before.iv);
 }
 
+static void
+copy_file(const char *from, const char *to)
+{
+	char line[2 * PATH_MAX + 8];
+
+	snprintf(line, sizeof(line), "cp %s %s", from, to);
+	assert_int_equal(system(line), 0);
+}
+
+/* What an end in order writes is lost, for the SPI of each direction. */
+static void
+crash(uint32_t out, uint32_t in)
+{
+	const struct config in_force = config;
+	const uint32_t spi[] = {out, in};
+	char path[2][256], kept[2][300];
+
+	for (int i = 0; i < 2; i++) {
+		strcpy(path[i], state_file(spi[i]));
+		snprintf(kept[i], sizeof(kept[i]), "%s/kept%d", directory, i);
+		copy_file(path[i], kept[i]);
+	}
+	fixture_stop();
+	for (int i = 0; i < 2; i++)
+		copy_file(kept[i], path[i]);
+	begin();
+	config = in_force;
+}
+
+/* Outbound packets, some at a time, `most` or until the key is used up. */
+static uint64_t
+serve(uint64_t most)
+{
+	struct esp_sa *sa = atomic_load(&esp_table)->peer[0].out;
+	uint64_t done = 0;
+
+	while (done < most && atomic_load(&sa->hard) == ESP_BELOW) {
+		if (esp_sa_take(sa, 32, 32 * 4096) != 0)
+			done += 32;
+		else
+			usleep(100); /* the keeper is at it */
+	}
+	return done;
+}
+
+/* Over four crashes, with the limits in `config`; inbound one packet each time. */
+static uint64_t
+serve_with_crashes(uint32_t out, uint32_t in, const struct peer_key *with)
+{
+	uint64_t packets = 0;
+
+	for (uint64_t i = 0; i < 4; i++) {
+		put_in_force(&config);
+		packets += serve(1024);
+		assert_true(received(with, in, 1 + i * 2 * ESP_BLOCK_LEAST));
+		crash(out, in);
+	}
+	put_in_force(&config);
+	assert_true(atomic_load(&atomic_load(&esp_table)->sa[1]->packets) >= 4);
+	packets += serve(UINT64_MAX);
+	crash(out, in);
+	put_in_force(&config);
+	assert_int_equal(serve(UINT64_MAX), 0);
+	return packets;
+}
+
+/* What a key has served counts over crashes, too; each wastes a part of it. */
+static void
+test_limits_over_crashes(void **state)
+{
+	config.ipsec[0].hard_packets = 16 * ESP_BLOCK_LEAST;
+	assert_in_range(serve_with_crashes(0x1001, 0x1002, &key[1]), 5 * 1024, 16 * ESP_BLOCK_LEAST);
+	fixture_stop();
+	begin();
+	set_sa(&config.ipsec[0].out, 0x2001, 2);
+	set_sa(&config.ipsec[0].in, 0x2002, 3);
+	config.ipsec[0].hard_packets = 0;
+	config.ipsec[0].hard_bytes = 16ull * ESP_BLOCK_LEAST * ESP_BLOCK_BYTES;
+	assert_in_range(serve_with_crashes(0x2001, 0x2002, &key[3]), 5 * 1024,
+			config.ipsec[0].hard_bytes / 4096);
+}
+
+static uint32_t
+times_in(const char *path, const char *words)
+{
+	FILE *file = fopen(path, "r");
+	char line[512];
+	uint32_t n = 0;
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file) != NULL)
+		n += strstr(line, words) != NULL;
+	fclose(file);
+	return n;
+}
+
+static _Atomic bool serving;
+
+static void *
+serve_on(void *sa)
+{
+	cpu_set_t any;
+
+	memset(&any, 0xff, sizeof(any)); /* beside the core, if there are several */
+	pthread_setaffinity_np(pthread_self(), sizeof(any), &any);
+	while (atomic_load(&serving))
+		esp_sa_take(sa, 1, 64);
+	return NULL;
+}
+
+/* Each is told of once, also when it takes the place of one that was reached, and is reached at once. */
+static void
+test_soft_limits(void **state)
+{
+	pthread_t thread;
+	char path[64];
+	FILE *log;
+
+	put_in_force(&config);
+	snprintf(path, sizeof(path), "%s/log", directory);
+	log = fopen(path, "w");
+	assert_non_null(log);
+	rte_openlog_stream(log);
+	rte_log_set_global_level(RTE_LOG_WARNING);
+	atomic_store(&serving, true);
+	assert_int_equal(pthread_create(&thread, NULL, serve_on, atomic_load(&esp_table)->peer[0].out), 0);
+	for (uint32_t i = 1; i <= 50; i++) {
+		config.ipsec[0].soft_packets = i;
+		put_in_force(&config);
+		TURN_UNTIL(times_in(path, "event=esp_soft_limit") >= i);
+	}
+	atomic_store(&serving, false);
+	pthread_join(thread, NULL);
+	config.num_ipsec = 0;
+	put_in_force(&config);
+	esp_keeper_settle();
+	assert_int_equal(times_in(path, "event=esp_soft_limit"), 50);
+	rte_openlog_stream(NULL);
+	rte_log_set_global_level(RTE_LOG_ERR);
+	fclose(log);
+}
+
 /* A clock that was set back meets what the file says; a file that is lost meets the clock. */
 static void
 test_iv(void **state)
@@ -475,15 +635,18 @@ main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_rotation, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_renews, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_return, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_huge_pages, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_limits_over_crashes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_soft_limits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_iv, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_state, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_block, setup, teardown),
 	};
 
 	device = argc > 1 ? argv[1] : NULL;
-	return cmocka_run_group_tests(tests, group_begin, group_end);
+	return cmocka_run_group_tests(tests, NULL, group_end);
 }

@@ -15,7 +15,8 @@
 #define CORES 3u
 
 static bool processor_is_old, device_is_late;
-static uint32_t looks;
+static uint32_t looks, frees, early_frees; /* since the late device was started */
+static bool has_operation;
 static dequeue_pkt_burst_t dequeue;
 
 /* In place of EAL's: a processor without instructions for AES, when the test wants that. */
@@ -32,7 +33,23 @@ rte_cpu_get_flag_enabled(enum rte_cpu_flag_t feature)
 static uint16_t
 dequeue_late(void *queue, struct rte_crypto_op **ops, uint16_t count)
 {
-	return looks++ == 0 ? 0 : dequeue(queue, ops, count);
+	uint16_t done = looks++ == 0 ? 0 : dequeue(queue, ops, count);
+
+	has_operation &= done == 0;
+	return done;
+}
+
+/* In place of DPDK's: what a device still computes with is not to be freed. */
+int
+rte_cryptodev_sym_session_free(uint8_t device, void *session)
+{
+	static int (*real)(uint8_t, void *);
+
+	if (real == NULL)
+		*(void **)&real = dlsym(RTLD_NEXT, "rte_cryptodev_sym_session_free");
+	frees++;
+	early_frees += has_operation;
+	return real(device, session);
 }
 
 /* In place of DPDK's: a device that gives operations back when it is asked again. */
@@ -46,7 +63,8 @@ rte_cryptodev_start(uint8_t device)
 		*(void **)&real = dlsym(RTLD_NEXT, "rte_cryptodev_start");
 	error = real(device);
 	if (error == 0 && device_is_late) {
-		looks = 0;
+		looks = frees = early_frees = 0;
+		has_operation = true;
 		dequeue = rte_crypto_fp_ops[device].dequeue_burst;
 		rte_crypto_fp_ops[device].dequeue_burst = dequeue_late;
 	}
@@ -262,7 +280,9 @@ test_late(void **state)
 	add("crypto_openssl0", "");
 	device_is_late = true;
 	assert_refused("crypto_openssl0 does not do an operation at once");
-	device_is_late = false;
+	assert_int_equal(frees, 1);
+	assert_int_equal(early_frees, 0);
+	device_is_late = has_operation = false;
 	open_device();
 	check_gcm();
 	esp_crypto_close();

@@ -68,7 +68,8 @@ work(uint32_t count, uint32_t pause_us)
 	}
 }
 
-/* Cores publish their figures about once a millisecond, when they run. */
+/* Cores publish their figures about once a millisecond, when they run, one after the other: what is read may
+ * be some of the last and some of those before. */
 static struct engine_stats
 published(void)
 {
@@ -85,9 +86,9 @@ test_spin(void **state)
 
 	begin(ONE_IDLE_SPIN);
 	work(1000, 0);
-	TURN_UNTIL(published().work >= 1000 && published().idle_cycles > 0);
+	TURN_UNTIL(published().work >= 1000 && published().busy_cycles > 0 && published().idle_cycles > 0);
 	stats = published();
-	assert_true(stats.loops > 0 && stats.busy_cycles > 0 && stats.idle_cycles > 0);
+	assert_true(stats.loops > 0);
 	assert_int_equal(stats.sleeps, 0);
 	end();
 }
@@ -106,7 +107,7 @@ static void
 test_stages(void **state)
 {
 	struct engine_stats before, stats;
-	uint64_t start;
+	uint64_t start, loops;
 
 	begin(ONE_IDLE_SPIN);
 	work(1000, 0);
@@ -117,16 +118,20 @@ test_stages(void **state)
 	start = rte_rdtsc();
 	engine_time_stages(true);
 	work(1000, 0);
-	TURN_UNTIL(published().work >= 2000 && published().stage_cycles[ENGINE_STAGE_IDLE] > 0);
+	TURN_UNTIL(published().work >= 2000 && published().stage_loops > 0 &&
+		   published().stage_cycles[ENGINE_STAGE_IDLE] > 0 &&
+		   published().stage_cycles[ENGINE_STAGE_WORK] > 0 &&
+		   published().stage_cycles[ENGINE_STAGE_PUBLISH] > 0);
 	stats = published();
-	assert_true(stats.stage_cycles[ENGINE_STAGE_WORK] > 0 &&
-		    stats.stage_cycles[ENGINE_STAGE_PUBLISH] > 0);
-	assert_true(stats.stage_loops > 0);
 	assert_true(stages(&stats) <= rte_rdtsc() - start);
 
 	engine_time_stages(false);
-	before = published();
-	TURN_UNTIL(published().loops > before.loops + 10);
+	/* The next figures may be of a loop that has begun before; those after it have all of that; and while
+	 * they are read, others may come. */
+	for (int i = 0; i < 3; i++) {
+		loops = published().loops;
+		TURN_UNTIL(published().loops != loops);
+	}
 	before = published();
 	work(1000, 0);
 	TURN_UNTIL(published().work >= 3000);

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "dataplane/compat/clock.h"
 #include "dataplane/mem/mem.h"
 
 #define PZ 7u
@@ -192,10 +193,15 @@ test_place_shapes(void **state)
 struct poll_job {
 	uint8_t *buffer;
 	size_t len;
-	unsigned int rounds;
+	_Atomic bool over;
 	_Atomic unsigned int seen; /* rounds finished by the poller */
 	_Atomic unsigned int wrong;
 };
+
+/* Of each length: so long, and so often at least; where the two threads take turns on one processor, each
+ * round is a turn of everybody else's, too. */
+#define LAST_BYTE_NS 50000000u
+#define LAST_BYTE_ROUNDS 10u
 
 /* An application: spins on the last byte, then everything before it has to be there. */
 static void *
@@ -203,20 +209,21 @@ poller(void *arg)
 {
 	struct poll_job *job = arg;
 
-	for (unsigned int round = 1; round <= job->rounds; round++) {
+	for (unsigned int round = 1;; round++) {
 		uint8_t want = (uint8_t)(round % 255 + 1);
 		unsigned int spins = 0;
 
 		/* Pairs with the release store of the last word in mem_place. */
 		while (__atomic_load_n(&job->buffer[job->len - 1], __ATOMIC_ACQUIRE) != want)
-			if (++spins % 1024 == 0)
+			if (atomic_load(&job->over))
+				return NULL;
+			else if (++spins % 1024 == 0)
 				sched_yield();
 		for (size_t i = 0; i + 1 < job->len; i++)
 			if (job->buffer[i] != want)
 				atomic_fetch_add(&job->wrong, 1);
 		atomic_store_explicit(&job->seen, round, memory_order_release);
 	}
-	return NULL;
 }
 
 static void
@@ -227,12 +234,12 @@ test_last_byte_is_last(void **state)
 
 	for (size_t k = 0; k < 2 * sizeof(lens) / sizeof(lens[0]); k++) {
 		struct poll_job job = {.buffer = base + (k & 1 ? 3 : 0), .len = lens[k / 2]};
+		uint64_t end = clock_now() + LAST_BYTE_NS;
 		pthread_t thread;
 
-		job.rounds = job.len > 10000 ? 150 : 1500;
 		memset(base, 0, 262147 + 64);
 		assert_int_equal(pthread_create(&thread, NULL, poller, &job), 0);
-		for (unsigned int round = 1; round <= job.rounds; round++) {
+		for (unsigned int round = 1; round <= LAST_BYTE_ROUNDS || clock_now() < end; round++) {
 			unsigned int spins = 0;
 
 			memset(src, (int)(round % 255 + 1), job.len);
@@ -241,6 +248,7 @@ test_last_byte_is_last(void **state)
 				if (++spins % 1024 == 0)
 					sched_yield();
 		}
+		atomic_store(&job.over, true);
 		pthread_join(thread, NULL);
 		assert_int_equal(atomic_load(&job.wrong), 0);
 	}

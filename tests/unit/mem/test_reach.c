@@ -269,7 +269,6 @@ test_bad_requests(void **state)
 
 	for (uint32_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct one_copy_request *request = &f->c.shm->request[i];
-		uint64_t end = now() + 20 * SECOND;
 
 		request->span[0] = bad[i];
 		request->span[0].addr = (uintptr_t)there;
@@ -278,7 +277,7 @@ test_bad_requests(void **state)
 		request->num_spans = UINT8_MAX;
 		atomic_store(&request->phase, 1);
 		channel_signal(&f->c.shm->wake);
-		while (atomic_load(&f->c.shm->answer[i].phase) != 1 && now() < end)
+		while (atomic_load(&f->c.shm->answer[i].phase) != 1)
 			sched_yield();
 		assert_int_equal(f->c.shm->answer[i].error, EFAULT);
 		assert_int_equal(f->c.shm->answer[i].sequence, i);
@@ -384,11 +383,8 @@ stuck_here(struct stuck *stuck)
 static void
 await_since(const struct fixture *f, bool waits)
 {
-	uint64_t end = now() + 20 * SECOND;
-
-	while ((reach_since(f->c.reach) != 0) != waits && now() < end)
+	while ((reach_since(f->c.reach) != 0) != waits)
 		sched_yield();
-	assert_true((reach_since(f->c.reach) != 0) == waits);
 }
 
 /* Whoever waits for other memory is served meanwhile, and nothing here blocks. */
@@ -482,7 +478,6 @@ test_starved(void **state)
 	uint8_t bytes[64] = {0}, out[64];
 	struct mem_region here = region_of(f->c.reach, bytes, sizeof(bytes));
 	struct mem_sge piece = piece_of(&here, 0, 64);
-	uint64_t end = now() + 20 * SECOND;
 	uint32_t held = 0, served = 0, last;
 
 	for (uint32_t i = 0; i < PARTIES; i++)
@@ -494,7 +489,7 @@ test_starved(void **state)
 	for (uint32_t i = 0; i < 8; i++)
 		assert_int_equal(reach_gather(&f->party[i], 0, &piece, 1, out, 1), 0);
 	/* 8..15 keep theirs.  The others do as transports: ask again when they are woken. */
-	while (served < PARTIES - 16 && now() < end) {
+	while (served < PARTIES - 16) {
 		reach_poll(&f->c.list, wake, f);
 		for (uint32_t i = 16; i < PARTIES; i++) {
 			if (f->woken[i] == 0)

@@ -315,6 +315,10 @@ handle_default(struct mock *mock, struct mock_client *client, const struct one_m
 		handle_free(mock, msg->id.id, ONE_MSG_QP_CREATE, ONE_SUBJECT_QP, reply);
 		break;
 	case ONE_MSG_LISTEN:
+		if (msg->listen.listener != 0) {
+			reply->listening.listener = msg->listen.listener;
+			break;
+		}
 		o = mock_object_new(mock, client, ONE_MSG_LISTEN);
 		o->listener.cq = msg->listen.cq;
 		reply->listening.listener = o->id;

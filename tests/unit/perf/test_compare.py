@@ -15,6 +15,8 @@ sys.path.insert(0, sys.argv.pop(1))
 
 from comparison import machine, planes, process, rows, turns, work  # noqa: E402  the path is set first
 
+EVER = 10 ** 6  # seconds: what ends what hangs is the limit of the whole test
+
 ABOUT = {"date": "1 May 2026", "processor": "a processor", "processors": 2, "hugepages": True, "rounds": 3,
          "busy_before": 0.01, "busy_after": 0.02, "stolen": 0.0,
          "command": "perf/compare --quick", "least_hop": 130.0, "patience": 60, "layout": "a layout", "tunables": "a=b",
@@ -217,7 +219,7 @@ class TestPlacement(unittest.TestCase):
         return hop
 
     def test_what_is_unlike_is_measured_again_and_told(self):
-        table = rows.Rows(3, self.hop_for_a_while(1), turns.Patience(60, 60))
+        table = rows.Rows(3, self.hop_for_a_while(1), turns.Patience(EVER, EVER))
         quietly(measure, table, "g", "work", self.work((2, 3)), "us")
         self.assertEqual(table.rows[0]["slices"], [1.0] * 3)
         self.assertEqual(self.measured, 5)  # the second and the third were left out
@@ -230,7 +232,7 @@ class TestPlacement(unittest.TestCase):
                          [(1.0, True), (4.0, False), (4.0, False), (1.0, True), (1.0, True)])
 
     def test_waits_for_them_to_come_near(self):
-        table = rows.Rows(2, self.hop_for_a_while(5), turns.Patience(60, 60))
+        table = rows.Rows(2, self.hop_for_a_while(5), turns.Patience(EVER, EVER))
         (slices, _) = quietly(table.in_turn, "g", {"a": self.work((2,)), "b": lambda: 5.0})
         self.assertEqual(slices.values("a"), [1.0, 1.0])
         self.assertEqual(slices.values("b"), [5.0, 5.0])
@@ -239,18 +241,16 @@ class TestPlacement(unittest.TestCase):
 
     def test_comes_near_at_last_and_the_early_rounds_are_measured_again(self):
         self.apart = True
-        table = rows.Rows(3, self.hop, turns.Patience(60, 60))
+        table = rows.Rows(3, self.hop, turns.Patience(EVER, EVER))
         quietly(measure, table, "g", "work", self.work((3,)), "us")
         self.assertEqual(table.rows[0]["slices"], [1.0] * 3)
         self.assertEqual(self.measured, 6)
 
     def test_patience_ends(self):
         table = rows.Rows(3, self.hop, turns.Patience(0.2, 0.1))
-        start = time.time()
         quietly(measure, table, "g", "work", self.work((2,)), "us")
         quietly(measure, table, "h", "work", lambda: 1.0, "us")
         quietly(measure, table, "i", "work", lambda: 1.0, "us")
-        self.assertLess(time.time() - start, 10)
         self.assertEqual(table.rows[0]["slices"], [1.0, 4.0, 4.0])
         text = rows.markdown(table, ABOUT)
         self.assertIn("**2 slices (hop 500 ns) count although the processors were farther apart", text)
@@ -305,13 +305,12 @@ class TestPause(unittest.TestCase):
                 return f.read().rsplit(")", 1)[1].split()[0]
 
         def await_state(pid, wanted):
-            deadline = time.time() + 10
-            while state(pid) not in wanted and time.time() < deadline:
+            while state(pid) != wanted:
                 time.sleep(0.01)
-            return state(pid)
+            return wanted
 
         with tempfile.TemporaryDirectory() as directory:
-            plane = process.Background(["sleep", "60"], os.path.join(directory, "log"))
+            plane = process.Background(["sleep", "infinity"], os.path.join(directory, "log"))
             bench = planes.Bench.__new__(planes.Bench)
             bench.planes, bench.servers = [plane], {}
             try:
@@ -330,21 +329,19 @@ class TestPause(unittest.TestCase):
 
 class TestPrograms(unittest.TestCase):
     def test_a_program_that_does_not_end(self):
-        start = time.time()
         with self.assertRaisesRegex(process.Failed, "not done after 1 s"):
-            process.run(["sleep", "30"], 1)
-        self.assertLess(time.time() - start, 20)
+            process.run(["sleep", "infinity"], 1)
 
     def test_a_program_that_fails_or_is_missing(self):
         with self.assertRaisesRegex(process.Failed, "status 3: it went wrong"):
-            process.run(["sh", "-c", "echo it went wrong >&2; exit 3"], 10)
+            process.run(["sh", "-c", "echo it went wrong >&2; exit 3"], EVER)
         with self.assertRaisesRegex(process.Failed, "no-such-program"):
-            process.run(["no-such-program"], 10)
+            process.run(["no-such-program"], EVER)
 
     def test_place_and_policy(self):
         cpu = min(os.sched_getaffinity(0))
         told = process.run([sys.executable, "-c", "import os; print(os.sched_getaffinity(0), os.sched_getscheduler(0))"],
-                           10, cpus=[cpu], policy=("chrt", "-b", "0"))
+                           EVER, cpus=[cpu], policy=("chrt", "-b", "0"))
         self.assertEqual(told.split(), [f"{{{cpu}}}", str(os.SCHED_BATCH)])
 
     def test_only_the_polling_core_is_scheduled_round_robin(self):
@@ -354,13 +351,13 @@ class TestPrograms(unittest.TestCase):
                 "def poll():\n"
                 "    open('/proc/thread-self/comm', 'w').write('rte-worker-1')\n"
                 "    print(threading.get_native_id(), flush=True)\n"
-                "    time.sleep(60)\n"
+                f"    time.sleep({EVER})\n"
                 "threading.Thread(target=poll).start()\n")
         with tempfile.TemporaryDirectory() as directory:
             plane = planes.DataPlane.__new__(planes.DataPlane)
             process.Background.__init__(plane, [sys.executable, "-c", core], os.path.join(directory, "log"))
             try:
-                plane.wait_for("\n", 10)
+                plane.wait_for("\n", EVER)
                 tid = int(plane.said())
                 with plane.round_robin():
                     self.assertEqual(os.sched_getscheduler(tid), os.SCHED_RR)
@@ -372,9 +369,9 @@ class TestPrograms(unittest.TestCase):
     def test_a_server(self):
         with tempfile.TemporaryDirectory() as directory:
             log = os.path.join(directory, "log")
-            server = process.Background(["sh", "-c", "echo ready; exec sleep 60"], log)
+            server = process.Background(["sh", "-c", "echo ready; exec sleep infinity"], log)
             try:
-                server.wait_for("ready", 10)
+                server.wait_for("ready", EVER)
                 with self.assertRaisesRegex(process.Failed, "not ready after 0.1 s"):
                     server.wait_for("never said", 0.1)
             finally:
@@ -382,7 +379,7 @@ class TestPrograms(unittest.TestCase):
             self.assertIsNotNone(server.process.returncode)
             server = process.Background(["sh", "-c", "echo gone"], log)
             with self.assertRaisesRegex(process.Failed, "ended: gone"):
-                server.wait_for("ready", 10)
+                server.wait_for("ready", EVER)
 
     def test_simulator(self):
         line = "{:10} {:9} {:5} mtu {:4} loss {:5.3f}%: {:6.2f} Gb/s, Jain {:.3f}, least  1.00; sent again 0"

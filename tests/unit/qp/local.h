@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fixture.h"
+#include "tests/copying.h"
 
 #define REMOTE (ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)
 #define LONG (5 * LOCAL_CHUNK_ALONE + 777)
@@ -18,6 +19,7 @@ struct world {
 	struct memory memory[2]; /* all rights */
 	struct reach *reach[2];  /* NULL: all of this application's memory is mapped */
 	struct copier *copier[2];
+	struct copied all[2];
 	uint64_t offset; /* of the last struct one_copies in its arena */
 };
 static struct world w;

@@ -2,12 +2,11 @@
 /* Ceilings of a user, in virtual time: over its attachments, on two cores. */
 #include "sides.h"
 
-#define STEP_NS 20000ull
+#define STEP_NS 100000ull
 #define STEPS (1000000000 / STEP_NS) /* a second */
 
 static struct side side[2];
 static struct engine_user *user;
-static uint64_t clock_tsc;
 
 /* Attachments of one user, one on each core. */
 static void
@@ -18,14 +17,6 @@ begin_both(const struct engine_share *share, uint32_t pairs, uint32_t len, bool 
 	for (int i = 0; i < 2; i++)
 		begin_of(&side[i], user, pairs, len, local);
 	assert_ptr_not_equal(side[0].app.client->core, side[1].app.client->core);
-	clock_tsc = rte_rdtsc() + rte_get_tsc_hz();
-}
-
-static void
-step(void)
-{
-	clock_tsc += rte_get_tsc_hz() / 1000000 * STEP_NS / 1000;
-	turn_at(clock_tsc);
 }
 
 /* In a second. */
@@ -37,7 +28,7 @@ done_in_a_second(uint32_t sides)
 	for (uint32_t i = 0; i < STEPS; i++) {
 		for (uint32_t j = 0; j < sides; j++)
 			post_all(&side[j]);
-		step();
+		turn_for(STEP_NS);
 	}
 	return side[0].done + side[1].done - before;
 }
@@ -75,7 +66,7 @@ end_both(void)
 
 		if (first && second)
 			break;
-		step();
+		turn_for(STEP_NS);
 	}
 	for (int i = 0; i < 2; i++) {
 		assert_true(all_done(&side[i]));
@@ -150,7 +141,7 @@ test_reads_before(void **state)
 		cqe.type = 0;
 		post_read(&side[0], 0, LONG);
 		for (uint32_t j = 0; j < STEPS && !ring_poll(&side[0].sends, &cqe); j++)
-			step();
+			turn_for(STEP_NS);
 		assert_int_equal(cqe.type, ONE_CQE_SEND);
 		assert_int_equal(cqe.status, ONE_STATUS_SUCCESS);
 	}
@@ -222,14 +213,14 @@ test_sleep(void **state)
 	for (uint32_t i = 0; i < STEPS; i++) {
 		post_all(&side[0]);
 		looks = core->turns.cost;
-		step();
+		turn_for(STEP_NS);
 		if (!side[0].app.client->share.group->held)
 			continue;
 		waits++;
 		due = timer_next(core);
 		assert_int_equal(core->turns.clients, 0);
 		assert_true(due != TIMER_NEVER && due <= core->now + (TIMER_SLOTS << TIMER_SHIFT));
-		step();
+		turn_for(STEP_NS);
 		assert_true(core->turns.cost == looks || !side[0].app.client->share.group->held || waits < 2);
 	}
 	assert_true(waits > STEPS / 4);

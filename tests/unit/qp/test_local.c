@@ -2,7 +2,6 @@
 /* The local transport: every operation, between mapped memory and memory that its application copies. */
 #include <unistd.h>
 
-#include "client/attach/copier.h"
 #include "local.h"
 
 static void
@@ -15,7 +14,7 @@ copies_begin(int i)
 	w.offset = offset = (offset + page - 1) / page * page;
 	w.reach[i] = engine_client_reach(w.app[i].client, offset);
 	assert_non_null(w.reach[i]);
-	assert_int_equal(copier_start(&place, offset, &w.copier[i]), 0);
+	w.copier[i] = copying_start(&place, offset, &w.all[i]);
 	w.memory[i].region.base = NULL;
 	w.memory[i].region.reach = w.reach[i];
 }

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/attach/copier.h"
 #include "fixture.h"
+#include "tests/copying.h"
 
 #define QKEY 0x11111111u
 #define AH_ID 0x30007u
@@ -23,6 +23,7 @@ struct world {
 	struct engine_ah *ah;
 	struct memory memory[RECEIVES];
 	struct copier *copier;
+	struct copied all;
 	uint64_t copies; /* in the arena */
 	uint64_t cookie;
 };
@@ -92,7 +93,7 @@ copy(void)
 {
 	const struct copier_place place = {.arena_fd = w.app.arena_fd, .wake_fd = -1};
 
-	assert_int_equal(copier_start(&place, w.copies, &w.copier), 0);
+	w.copier = copying_start(&place, w.copies, &w.all);
 }
 
 static struct engine_stats *

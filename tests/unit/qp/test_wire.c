@@ -137,9 +137,9 @@ test_refusal_comes_before_its_consequence(void **state)
 	connect_both();
 	post_write(&w.pair[0], &w.memory[0], &w.memory[0], 8, 1); /* a key of the wrong side */
 	for (int i = 0; i < 1000 && ring_used(there->inbound) == 0; i++)
-		loop_iterate(here, rte_rdtsc());
+		loop_iterate(here, fixture_tsc());
 	for (int i = 0; i < 1000 && ring_used(here->inbound) == 0; i++)
-		loop_iterate(there, rte_rdtsc());
+		loop_iterate(there, fixture_tsc());
 	assert_true(ring_used(here->inbound) > 0);
 	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.pair[0].qp}), 0);
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_REMOTE_ACCESS, 1);
@@ -319,7 +319,7 @@ send_mad(uint8_t class)
 	wire_seal(frame, wire_frame_len(&t, b.opcode, b.payload_len));
 	tx_append(core, 0, m);
 	for (uint32_t i = 0; i < 2 * engine.num_cores; i++)
-		loop_iterate(engine.core[i % engine.num_cores], rte_rdtsc());
+		loop_iterate(engine.core[i % engine.num_cores], fixture_tsc());
 }
 
 static uint32_t mads_seen, keep_alive_at;
@@ -427,7 +427,7 @@ static void
 turn_until_used(struct core *core, const struct rte_ring *ring)
 {
 	for (int i = 0; i < 1000 && ring_used(ring) == 0; i++)
-		loop_iterate(core, rte_rdtsc());
+		loop_iterate(core, fixture_tsc());
 	assert_true(ring_used(ring) > 0);
 }
 
@@ -470,7 +470,7 @@ test_away(void **state)
 	for (int i = 0; i < 10; i++) {
 		before = here->now;
 		be_away(here, 20 * SECOND);
-		loop_iterate(here, rte_rdtsc());
+		loop_iterate(here, fixture_tsc());
 		assert_true(here->now - before <= CORE_GAP_NS);
 	}
 	assert_true(here->stats.gaps >= gaps + 10 && here->stats.gaps_ns > 199 * SECOND);
@@ -485,15 +485,15 @@ test_asleep_counts(void **state)
 	struct core *core = engine.core[0];
 	uint64_t before;
 
-	loop_iterate(core, rte_rdtsc());
+	loop_iterate(core, fixture_tsc());
 	before = core->now;
 	core->slept = SECOND;
 	be_away(core, 5 * SECOND);
-	loop_iterate(core, rte_rdtsc());
+	loop_iterate(core, fixture_tsc());
 	assert_true(core->now - before >= SECOND && core->now - before <= SECOND + CORE_GAP_NS);
 	before = core->now;
 	be_away(core, 5 * SECOND);
-	loop_iterate(core, rte_rdtsc());
+	loop_iterate(core, fixture_tsc());
 	assert_true(core->now - before <= CORE_GAP_NS);
 }
 
@@ -521,11 +521,11 @@ test_late_acknowledgement(void **state)
 	begin_impatient(8, &here, &there); /* 1 ms, which has passed at the next loop */
 	fill_inbound(here, frames);
 	for (int i = 0; i < 1000 && ring_used(here->inbound) == frames; i++)
-		loop_iterate(there, rte_rdtsc());
+		loop_iterate(there, fixture_tsc());
 	assert_int_equal(ring_used(here->inbound), frames + 1);
 	be_away(here, SECOND);
 	for (int i = 0; i < 41; i++)
-		loop_iterate(here, rte_rdtsc());
+		loop_iterate(here, fixture_tsc());
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
 	assert_int_equal(w.pair[0].qp->phase, QP_RTS);
 }
@@ -542,7 +542,7 @@ test_flooded(void **state)
 	for (; w.pair[0].qp->phase == QP_RTS; loops++) {
 		assert_true(loops <= TIMER_DEFER_LOOPS);
 		fill_inbound(here, CORE_BURST);
-		loop_iterate(here, rte_rdtsc());
+		loop_iterate(here, fixture_tsc());
 	}
 	assert_true(loops > TIMER_DEFER_LOOPS / 2);
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_RETRY_EXCEEDED, 1);

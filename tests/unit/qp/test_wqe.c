@@ -84,6 +84,33 @@ test_work(void **state)
 	}
 }
 
+/* What is copied as it is comes to the same; and it is what is said to be the usual. */
+static void
+test_plain(void **state)
+{
+	struct one_wqe_ext ext[ONE_WQE_SLOTS_MAX - 1] = {0};
+
+	for (size_t i = 0; i < RTE_DIM(rows); i++) {
+		struct one_wqe wqe = rows[i].wqe;
+		struct work work, plain;
+		bool usual = rows[i].right && wqe.op <= ONE_OP_WRITE_IMM && wqe.num_sge == 1 &&
+			     wqe.inline_len == 0;
+
+		memset(&work, 0xcc, sizeof(work));
+		memset(&plain, 0xcc, sizeof(plain));
+		wqe.phase = 1;
+		wqe.remote_addr = 0x123456789abcdef0;
+		wqe.rkey = 0xfedcba98;
+		if (wqe_take_plain(&wqe, 1, &plain) != usual)
+			fail_msg("%s: taken for the usual", rows[i].what);
+		assert_false(wqe_take_plain(&wqe, 0, &plain));
+		if (!usual)
+			continue;
+		wqe_to_work(&wqe, ext, &work);
+		assert_memory_equal(&work, &plain, sizeof(work));
+	}
+}
+
 static void
 test_pieces_in_order(void **state)
 {
@@ -152,6 +179,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_work),
+		cmocka_unit_test(test_plain),
 		cmocka_unit_test(test_pieces_in_order),
 		cmocka_unit_test(test_atomic_operands),
 		cmocka_unit_test(test_receives),

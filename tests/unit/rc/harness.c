@@ -59,7 +59,17 @@ complete(struct rc_env *env, struct rc_qp *qp, const struct completion *c)
 
 	assert_int_equal(end->failures, 0);
 	assert_true(end->num_done < RECORDS);
+	end->silent[end->num_done] = end->retired;
 	end->done[end->num_done++] = *c;
+}
+
+static void
+retired(struct rc_env *env, struct rc_qp *qp, uint32_t count)
+{
+	struct end *end = end_of(env);
+
+	assert_int_equal(end->failures, 0);
+	end->retired += count;
 }
 
 static void
@@ -119,6 +129,7 @@ end_init(struct pair *pair, struct end *end, struct end *peer, const struct pair
 	end->env.rc.tx_end = tx_end;
 	end->env.rc.take_recv = take_recv;
 	end->env.rc.complete = complete;
+	end->env.rc.retired = retired;
 	end->env.rc.failed = failed;
 	end->env.rc.bind = bind;
 	end->env.rc.invalidate = invalidate;

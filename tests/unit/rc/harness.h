@@ -44,7 +44,8 @@ struct end {
 	struct recv_work recv[64];
 	uint32_t recv_head, recv_tail;
 	struct completion done[RECORDS];
-	uint32_t num_done;
+	uint32_t silent[RECORDS]; /* `retired` when it came */
+	uint32_t num_done, retired;
 	struct work bound;
 	uint32_t binds;
 	bool bind_at_once, bind_result;

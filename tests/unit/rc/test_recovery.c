@@ -698,6 +698,54 @@ test_congestion(void **state)
 	pair_free(p);
 }
 
+/* What has no completion is counted before the completions of what was posted after it, and comes back to the
+ * pool. */
+static void
+test_suppressed_are_counted_in_order(void **state)
+{
+	enum { WORKS = 400 };
+	static const uint8_t ops[] = {ONE_OP_WRITE, ONE_OP_WRITE, ONE_OP_WRITE, ONE_OP_READ};
+	bool told[WORKS];
+
+	for (uint32_t round = 0; round < 20; round++) {
+		struct pair *p = pair_new(&(struct pair_options){.selective = round % 2 == 1});
+		uint32_t seed = round, done = 0, silent = 0;
+
+		p->counter = round;
+		p->lose = round % 4 == 0 ? NULL : lose_some;
+		for (uint32_t i = 0; i < WORKS; i++) {
+			struct work work;
+
+			seed = seed * 1103515245u + 12345u;
+			work = make_work(&p->a, ops[(seed >> 8) % 4], i, i * 2048, (seed >> 16) % 1500,
+					 i * 2048);
+			work.flags = (seed >> 12) % 4 == 0 ? 0 : ONE_WQE_SUPPRESS;
+			told[i] = work.flags == 0 || work.op == ONE_OP_READ;
+			post(p, &p->a, &work);
+		}
+		pump(p);
+		while (!rc_idle(p->a.qp)) {
+			assert_true(run_timer(p));
+			pump(p);
+		}
+		for (uint32_t i = 0; i < WORKS; i++) {
+			if (!told[i]) {
+				silent++;
+				continue;
+			}
+			assert_int_equal(p->a.done[done].cookie, i);
+			assert_int_equal(p->a.silent[done], silent);
+			done++;
+		}
+		assert_int_equal(p->a.num_done, done);
+		assert_int_equal(p->a.retired, silent);
+		assert_int_equal(p->a.env.rc.counter[RC_COUNT_RETRY_EXCEEDED], 0);
+		for (uint32_t i = 0; i < 1024; i++) /* as many as there may be */
+			post_simple(p, &p->a, ONE_OP_WRITE, i, 0, 8, 0);
+		pair_free(p);
+	}
+}
+
 int
 main(void)
 {
@@ -727,6 +775,7 @@ main(void)
 		cmocka_unit_test(test_stale_responses),
 		cmocka_unit_test(test_heavy_loss),
 		cmocka_unit_test(test_congestion),
+		cmocka_unit_test(test_suppressed_are_counted_in_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

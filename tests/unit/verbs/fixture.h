@@ -33,6 +33,8 @@ int good_attr(enum ibv_qp_state state, struct ibv_qp_attr *attr);
 enum ibv_qp_state state_of(struct ibv_qp *qp);
 /* Through the states up to this one. */
 void bring(struct fixture *f, enum ibv_qp_state state);
+/* A completion of a receive, in recv_cq. */
+void receive(struct fixture *f, uint64_t cookie, uint8_t flags);
 
 #define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 #define assert_errno(call, expected)               \

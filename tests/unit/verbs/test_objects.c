@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Each object: made, refused with the right errno, busy while it is used, and posted and polled. */
-#include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "fixture.h"
 #include "verbs/qp/qp.h"
@@ -370,165 +366,6 @@ test_inline_places(void **state)
 
 /* ---- completions ---- */
 
-static void
-receive(struct fixture *f, uint64_t cookie, uint8_t flags)
-{
-	const struct one_cqe cqe = {.cookie = cookie,
-				    .length = 5,
-				    .object = f->qp_id,
-				    .type = ONE_CQE_RECV,
-				    .flags = ONE_CQE_NOTIFY | flags,
-				    .op = ONE_OP_RECV};
-
-	assert_true(mock_cqe(f->mock, f->recv_id, &cqe));
-}
-
-static bool
-readable(int fd)
-{
-	struct pollfd look = {.fd = fd, .events = POLLIN};
-
-	return poll(&look, 1, 0) == 1;
-}
-
-static void
-test_events(void **state)
-{
-	struct fixture *f = *state;
-	struct ibv_cq *cq;
-	struct ibv_wc wc;
-	void *context;
-
-	assert_int_equal(fcntl(f->channel->fd, F_SETFL, O_NONBLOCK), 0);
-	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), -1);
-	assert_int_equal(errno, EAGAIN);
-	receive(f, 1, 0); /* nobody asked */
-	assert_false(readable(f->channel->fd));
-	assert_int_equal(ibv_req_notify_cq(f->recv_cq, 1), 0);
-	receive(f, 2, 0);
-	assert_false(readable(f->channel->fd));
-	receive(f, 3, ONE_CQE_SOLICITED);
-	assert_true(readable(f->channel->fd));
-	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), 0);
-	assert_ptr_equal(cq, f->recv_cq);
-	assert_null(context);
-	ibv_ack_cq_events(cq, 1);
-	/* What has not been polled by now is told of by no arm; what comes next is, once. */
-	assert_int_equal(ibv_req_notify_cq(f->recv_cq, 0), 0);
-	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), -1);
-	assert_int_equal(errno, EAGAIN);
-	receive(f, 4, 0);
-	receive(f, 5, 0);
-	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), 0);
-	ibv_ack_cq_events(cq, 1);
-	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), -1);
-	assert_int_equal(ibv_resize_cq(f->recv_cq, 4), EINVAL); /* not for what has come */
-	for (uint64_t i = 1; i <= 5; i++) {
-		assert_int_equal(ibv_poll_cq(f->recv_cq, 1, &wc), 1);
-		assert_int_equal(wc.wr_id, i);
-		assert_int_equal(wc.opcode, IBV_WC_RECV);
-	}
-	assert_int_equal(ibv_poll_cq(f->recv_cq, 1, &wc), 0);
-}
-
-/* Events of a CQ that has gone make the descriptor readable no more: nobody would get them. */
-static void
-test_events_of_gone(void **state)
-{
-	struct fixture *f = *state;
-	struct one_cqe cqe = {.object = f->qp_id, .type = ONE_CQE_RECV, .flags = ONE_CQE_NOTIFY};
-	struct ibv_cq *gone[2], *cq;
-	uint32_t id[2];
-	void *context;
-
-	for (int i = 0; i < 2; i++) {
-		gone[i] = ibv_create_cq(f->context, 4, NULL, f->channel, 0);
-		assert_non_null(gone[i]);
-		id[i] = mock_newest(f->mock, ONE_MSG_CQ_CREATE);
-		assert_int_equal(ibv_req_notify_cq(gone[i], 0), 0);
-	}
-	/* Before and behind one that stays. */
-	assert_int_equal(ibv_req_notify_cq(f->recv_cq, 0), 0);
-	assert_true(mock_cqe(f->mock, id[0], &cqe));
-	receive(f, 1, 0);
-	assert_true(mock_cqe(f->mock, id[1], &cqe));
-	assert_int_equal(ibv_destroy_cq(gone[1]), 0);
-	assert_int_equal(ibv_destroy_cq(gone[0]), 0);
-	assert_true(readable(f->channel->fd));
-	assert_int_equal(ibv_get_cq_event(f->channel, &cq, &context), 0);
-	assert_ptr_equal(cq, f->recv_cq);
-	ibv_ack_cq_events(cq, 1);
-	assert_false(readable(f->channel->fd));
-	/* and one alone */
-	cq = ibv_create_cq(f->context, 4, NULL, f->channel, 0);
-	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
-	assert_true(mock_cqe(f->mock, mock_newest(f->mock, ONE_MSG_CQ_CREATE), &cqe));
-	assert_true(readable(f->channel->fd));
-	assert_int_equal(ibv_destroy_cq(cq), 0);
-	assert_false(readable(f->channel->fd));
-}
-
-static _Atomic int handled;
-
-static void
-on_signal(int number)
-{
-	handled++;
-}
-
-struct waiter {
-	struct fixture *f;
-	pthread_t thread;
-	_Atomic bool ended;
-};
-
-/* Interrupts who waits for an event, until it has ended or there is one. */
-static void *
-interrupt(void *arg)
-{
-	const struct timespec moment = {.tv_nsec = 1000000};
-	struct waiter *waiter = arg;
-
-	while (!waiter->ended && handled < 50) {
-		pthread_kill(waiter->thread, SIGUSR1);
-		nanosleep(&moment, NULL);
-	}
-	if (!waiter->ended)
-		receive(waiter->f, 1, 0);
-	return NULL;
-}
-
-/* Handlers with SA_RESTART are not noticed by who waits, others end it. */
-static void
-test_events_and_signals(void **state)
-{
-#ifdef __SANITIZE_THREAD__
-	skip(); /* it puts handlers off while a thread is in a system call of its own */
-#endif
-	for (int restarts = 0; restarts <= 1; restarts++) {
-		struct sigaction action = {.sa_handler = on_signal, .sa_flags = restarts ? SA_RESTART : 0};
-		struct waiter waiter = {.f = *state, .thread = pthread_self()};
-		struct ibv_cq *cq;
-		pthread_t thread;
-		void *context;
-		int result, error;
-
-		handled = 0;
-		assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
-		assert_int_equal(ibv_req_notify_cq(waiter.f->recv_cq, 0), 0);
-		assert_int_equal(pthread_create(&thread, NULL, interrupt, &waiter), 0);
-		result = ibv_get_cq_event(waiter.f->channel, &cq, &context);
-		error = errno;
-		waiter.ended = true;
-		assert_int_equal(pthread_join(thread, NULL), 0);
-		if (result == 0)
-			ibv_ack_cq_events(cq, 1);
-		assert_int_equal(result, restarts ? 0 : -1);
-		if (!restarts)
-			assert_int_equal(error, EINTR);
-	}
-}
-
 /* RESET forgets what was completed, of this queue pair. */
 static void
 test_reset(void **state)
@@ -639,93 +476,14 @@ test_place_again(void **state)
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-static void
-test_async(void **state)
-{
-	struct fixture *f = *state;
-	struct one_cqe cqe = {.object = f->send_id,
-			      .type = ONE_CQE_ASYNC,
-			      .status = ONE_ASYNC_CQ_OVERFLOW,
-			      .flags = ONE_CQE_NOTIFY};
-	struct ibv_async_event event, second;
-	struct ibv_wc wc;
-
-	assert_int_equal(fcntl(f->context->async_fd, F_SETFL, O_NONBLOCK), 0);
-	assert_false(readable(f->context->async_fd));
-	assert_int_equal(ibv_get_async_event(f->context, &event), -1);
-	assert_int_equal(errno, EAGAIN);
-	assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &cqe));
-	cqe.status = ONE_ASYNC_QP_ERROR;
-	cqe.object = f->qp_id;
-	assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &cqe));
-	assert_true(readable(f->context->async_fd));
-	assert_int_equal(ibv_get_async_event(f->context, &event), 0);
-	assert_int_equal(event.event_type, IBV_EVENT_CQ_ERR);
-	assert_ptr_equal(event.element.cq, f->send_cq);
-	assert_true(readable(f->context->async_fd)); /* there is another one */
-	assert_int_equal(ibv_get_async_event(f->context, &second), 0);
-	assert_int_equal(second.event_type, IBV_EVENT_QP_ACCESS_ERR);
-	assert_ptr_equal(second.element.qp, f->qp);
-	assert_false(readable(f->context->async_fd));
-	ibv_ack_async_event(&event);
-	ibv_ack_async_event(&second);
-	cqe.status = ONE_ASYNC_SQ_DRAINED;
-	assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &cqe));
-	assert_int_equal(ibv_get_async_event(f->context, &event), 0);
-	assert_int_equal(event.event_type, IBV_EVENT_SQ_DRAINED);
-	assert_ptr_equal(event.element.qp, f->qp);
-	ibv_ack_async_event(&event);
-	cqe.object = 0;
-	for (int up = 0; up <= 1; up++) {
-		cqe.status = up ? ONE_ASYNC_LINK_UP : ONE_ASYNC_LINK_DOWN;
-		assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &cqe));
-		assert_int_equal(ibv_get_async_event(f->context, &event), 0);
-		assert_int_equal(event.event_type, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
-		assert_int_equal(event.element.port_num, 1);
-		ibv_ack_async_event(&event);
-	}
-	cqe.object = f->qp_id;
-	cqe.status = ONE_ASYNC_SQ_DRAINED;
-	/* One that was not got when its object goes is not waited for, nor does it make the descriptor
-	 * readable, as it does when only another object goes. */
-	assert_true(mock_cqe(f->mock, mock_async_cq(f->mock), &cqe));
-	assert_int_equal(ibv_destroy_cq(ibv_create_cq(f->context, 4, NULL, NULL, 0)), 0);
-	assert_true(readable(f->context->async_fd));
-	assert_int_equal(ibv_destroy_qp(f->qp), 0);
-	f->qp = NULL;
-	assert_false(readable(f->context->async_fd));
-	assert_int_equal(ibv_get_async_event(f->context, &event), -1);
-	/* The data plane's end. */
-	mock_kill(f->mock);
-	assert_int_equal(fcntl(f->context->async_fd, F_SETFL, 0), 0);
-	assert_int_equal(ibv_get_async_event(f->context, &event), 0);
-	assert_int_equal(event.event_type, IBV_EVENT_DEVICE_FATAL);
-	ibv_ack_async_event(&event);
-	assert_int_equal(ibv_poll_cq(f->send_cq, 1, &wc), -1);
-	mock_revive(f->mock);
-}
-
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_device),
-		T(test_no_device),
-		T(test_growing),
-		T(test_memory),
-		T(test_limits),
-		T(test_post_states),
-		T(test_post_send),
-		T(test_atomics_and_inline),
-		T(test_sges_unread),
-		T(test_inline_places),
-		T(test_events),
-		T(test_events_of_gone),
-		T(test_events_and_signals),
-		T(test_reset),
-		T(test_within_batch),
+		T(test_device),      T(test_no_device),     T(test_growing),   T(test_memory),
+		T(test_limits),      T(test_post_states),   T(test_post_send), T(test_atomics_and_inline),
+		T(test_sges_unread), T(test_inline_places), T(test_reset),     T(test_within_batch),
 		T(test_place_again),
-		T(test_async),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

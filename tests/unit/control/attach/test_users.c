@@ -7,6 +7,7 @@
 
 #include "attach.h"
 #include "control/base/turns.h"
+#include "control/path/path.h"
 
 #define FLOOD 100
 #define OTHER 54321 /* a uid */
@@ -99,6 +100,97 @@ test_gone(void **state)
 	forget_events();
 }
 
+#define PLACES 8u /* for requests that wait */
+
+static struct one_qp_created qps[PLACES + 3];
+
+static void
+ask(struct app *app, uint32_t i, uint64_t service)
+{
+	assert_int_equal(app_connect_qp(app, qps[i].qp, service, UINT64_MAX), 0);
+}
+
+static uint32_t
+await_cr(const struct app *app, uint32_t listener)
+{
+	return ((const struct one_cr_shm *)(app->arena + await(ONE_CQE_REQUEST, listener).cookie))->cr;
+}
+
+static void
+refuse(struct app *app, uint32_t cr, uint32_t i)
+{
+	assert_int_equal(app_call_id(app, ONE_MSG_CR_REJECT, cr), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, qps[i].qp).status, ONE_CONN_PEER_REJECTED);
+}
+
+static uint32_t
+listens(struct app *app, uint64_t service)
+{
+	app->msg.listen = (struct one_listen){.service = service, .cq = app_cq(app, 100)};
+	assert_int_equal(app_call(app, ONE_MSG_LISTEN), 0);
+	return app->reply.listening.listener;
+}
+
+/* A server that does not answer, however many want to connect to it, keeps nobody from another user's. */
+static void
+test_unanswered(void **state)
+{
+	const enum quota_common what = QUOTA_REQUESTS;
+	const uint32_t share = PLACES - PLACES / 4;
+	struct app active, silent, other;
+	struct one_qp_created own = {0};
+	uint32_t cr[PLACES], unanswered, answered, cq, pz;
+
+	if (geteuid() != 0)
+		skip();
+	control.quota.max_common[what] = path_port[0].env.max_half_open = PLACES;
+	app_hello(&active, ONE_KIND_DAT);
+	app_hello(&silent, ONE_KIND_DAT);
+	hello_as(&other, OTHER);
+	/* Ids of two attachments must differ here: the fake tells events apart by them. */
+	pz = app_pz(&active);
+	cq = app_cq(&active, 100);
+	for (uint32_t i = 0; i < PLACES + 3; i++)
+		qps[i] = app_qp(&active, pz, cq);
+	unanswered = listens(&silent, 5000);
+	listens(&other, 6001);
+	answered = listens(&other, 6000);
+	for (uint32_t i = 0; i < share; i++) {
+		ask(&active, i, 5000);
+		cr[i] = await_cr(&silent, unanswered);
+	}
+	ask(&active, share, 5000);
+	assert_int_equal(await(ONE_CQE_CONNECT, qps[share].qp).status, ONE_CONN_NON_PEER_REJECTED);
+	ask(&active, PLACES, 6000);
+	refuse(&other, await_cr(&other, answered), PLACES);
+	/* A place is there again when it has answered, when who asked has gone, and when they are connected.
+	 */
+	refuse(&silent, cr[0], 0);
+	ask(&active, PLACES + 1, 5000);
+	await_cr(&silent, unanswered);
+	assert_int_equal(app_call_id(&active, ONE_MSG_QP_FREE, qps[1].qp), 0);
+	ask(&active, PLACES + 2, 5000);
+	await_cr(&silent, unanswered);
+	pz = app_pz(&silent);
+	cq = app_cq(&silent, 100);
+	for (uint32_t i = 0; i < PLACES + 4; i++)
+		own = app_qp(&silent, pz, cq);
+	silent.msg.cr_accept = (struct one_cr_accept){.cr = cr[2], .qp = own.qp};
+	assert_int_equal(app_call(&silent, ONE_MSG_CR_ACCEPT), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, qps[2].qp).status, ONE_CONN_ESTABLISHED);
+	assert_int_equal(await(ONE_CQE_CONNECT, own.qp).status, ONE_CONN_ESTABLISHED);
+	assert_int_equal(app_call_id(&active, ONE_MSG_QP_RESET, qps[share].qp), 0);
+	ask(&active, share, 5000);
+	await_cr(&silent, unanswered);
+	app_close(&silent);
+	app_close(&active);
+	app_close(&other);
+	assert_clean();
+	forget_events();
+	assert_int_equal(control.quota.common[what], 0);
+	control.quota.max_common[what] = path_port[0].env.max_half_open = PATH_REQUESTS_MAX;
+}
+
 static uint32_t per_uid;
 
 static int
@@ -121,7 +213,8 @@ teardown(void **state)
 int
 user_tests(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_flood), cmocka_unit_test(test_gone)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_flood), cmocka_unit_test(test_gone),
+					   cmocka_unit_test(test_unanswered)};
 
 	return cmocka_run_group_tests_name("control: users", tests, setup, teardown);
 }

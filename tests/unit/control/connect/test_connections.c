@@ -11,6 +11,7 @@
 #include "attach.h"
 #include "control/base/port_space.h"
 #include "control/cm/cm.h"
+#include "control/connect/connect.h"
 
 struct ends {
 	struct app active, passive;
@@ -89,8 +90,8 @@ disconnect(struct app *app, uint32_t qp, bool graceful)
 static void
 test_connect(void **state)
 {
+	const struct one_qp_shm *shm, *peer;
 	const struct one_cr_shm *cr;
-	const struct one_qp_shm *shm;
 	struct ends ends;
 
 	ends_open(&ends, 45248);
@@ -112,6 +113,18 @@ test_connect(void **state)
 	assert_int_equal(shm->remote_port, 45248);
 	assert_int_equal(shm->rd_atomic_in, 4);
 	assert_int_equal(shm->rd_atomic_out, 4); /* 8 wanted, the passive side serves 4 */
+	/* What the transport has been told, either end: the PSNs of one are those of the other. */
+	peer = (const struct one_qp_shm *)(ends.passive.arena + ends.p.shm);
+	assert_int_equal(shm->send_psn, fake_connection().rc.send_psn);
+	assert_int_equal(shm->recv_psn, peer->send_psn);
+	assert_int_equal(shm->send_psn, peer->recv_psn);
+	assert_int_equal(shm->flow_label, peer->flow_label);
+	assert_int_equal(shm->path_mtu, 4096);
+	assert_int_equal(shm->hop_limit, 64);
+	assert_int_equal(shm->rnr_retry, 6);
+	assert_int_equal(shm->timeout, 18);
+	assert_int_equal(shm->retry_count, 7);
+	assert_int_equal(shm->min_rnr_timer, 12);
 	assert_true(fake_connection().local);
 	assert_int_equal(fake_connection().rc.path_mtu, 4096);
 	assert_int_equal(fake_connection().rc.rnr_retry, 6);
@@ -372,6 +385,40 @@ test_share_of_ports(void **state)
 	assert_clean();
 }
 
+/* A service is taken before anybody is let in. */
+static void
+test_listen_later(void **state)
+{
+	struct one_listen *args;
+	struct ends ends;
+	uint32_t later;
+
+	ends_open(&ends, 5000);
+	args = &ends.passive.msg.listen;
+	*args = (struct one_listen){.service = 6000, .cq = ends.cq_p, .flags = ONE_LISTEN_LATER << 1};
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_LISTEN), -EINVAL);
+	*args = (struct one_listen){.service = 6000, .cq = ends.cq_p, .flags = ONE_LISTEN_LATER};
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_LISTEN), 0);
+	later = ends.passive.reply.listening.listener;
+	*args = (struct one_listen){.service = 6000, .cq = ends.cq_p};
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_LISTEN), -EADDRINUSE);
+	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 6000, UINT64_MAX), 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_NON_PEER_REJECTED);
+	assert_no_event();
+	*args = (struct one_listen){.listener = ends.listener};
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_LISTEN), -EINVAL); /* it does */
+	assert_int_equal(ends.passive.reply.subject, ONE_SUBJECT_LISTENER);
+	*args = (struct one_listen){.listener = later};
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_LISTEN), 0);
+	assert_int_equal(ends.passive.reply.listening.service, 6000);
+	assert_int_equal(app_call(&ends.passive, ONE_MSG_LISTEN), -EINVAL);
+	ends.a = app_qp(&ends.active, ends.pz_a, ends.cq_a);
+	ends.listener = later;
+	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 6000, UINT64_MAX), 0);
+	assert_int_equal(await_request(&ends)->conn_qual, 6000);
+	ends_close(&ends);
+}
+
 static void
 test_handoff_and_once(void **state)
 {
@@ -486,17 +533,47 @@ test_broken(void **state)
 	ends_close(&ends);
 }
 
+/* An application sees that its queue pair is broken, and may reset it, before the control thread hears of
+ * that. */
+static void
+test_reset_at_once(void **state)
+{
+	struct ends ends;
+
+	ends_open(&ends, 5000);
+	establish(&ends, 5000);
+	fake_hold(true, false);
+	ends.active.msg.id = (struct one_id){.id = ends.a.qp};
+	app_post(&ends.active, ONE_MSG_QP_RESET);
+	for (int i = 0; i < 5000 && fake_waiting() == 0; i++)
+		pause_ms(1);
+	fake_tell(ends.a.qpn, ENGINE_EVENT_FAILED, RC_ERROR_REQUESTER);
+	fake_hold(false, false);
+	assert_int_equal(app_receive(&ends.active), 1);
+	assert_int_equal(ends.active.reply.error, 0);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.a.qp).status, ONE_CONN_BROKEN);
+	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_DISCONNECTED);
+	assert_int_equal(app_call_id(&ends.passive, ONE_MSG_QP_RESET, ends.p.qp), 0);
+	establish(&ends, 5000);
+	assert_int_equal(app_call_id(&ends.active, ONE_MSG_QP_RESET, ends.a.qp), -EISCONN);
+	assert_no_event();
+	ends_close(&ends);
+}
+
 static void
 test_death_of_peers(void **state)
 {
 	struct ends ends;
+	uint32_t objects;
 
 	/* of the requester, before the answer */
 	ends_open(&ends, 5000);
 	assert_int_equal(app_connect_qp(&ends.active, ends.a.qp, 5000, UINT64_MAX), 0);
 	const struct one_cr_shm *cr = await_request(&ends);
+	objects = fake_objects();
 	app_close(&ends.active);
-	pause_ms(20);
+	while (fake_objects() == objects) /* its connections end first */
+		pause_ms(1);
 	assert_int_equal(accept_request(&ends, cr->cr), 0);
 	assert_int_equal(await(ONE_CQE_CONNECT, ends.p.qp).status, ONE_CONN_ACCEPT_ERROR);
 	app_close(&ends.passive);
@@ -520,6 +597,66 @@ test_death_of_peers(void **state)
 		assert_clean();
 	}
 	assert_no_event();
+}
+
+#define MANY 50000u
+#define REQUESTS 50
+#define LOOK_NS 3 /* at one of them in a loop: a walk over memory that is in no cache takes longer */
+
+/* Processor time of the control thread for a request; the least of some rounds. */
+static uint64_t
+cost_of_request(struct app *app)
+{
+	uint64_t least = UINT64_MAX;
+	clockid_t clock;
+
+	assert_int_equal(pthread_getcpuclockid(control_thread, &clock), 0);
+	for (int round = 0; round < 10; round++) {
+		struct timespec from, to;
+		uint64_t ns;
+
+		clock_gettime(clock, &from);
+		for (int i = 0; i < REQUESTS; i++)
+			assert_int_equal(app_call_id(app, ONE_MSG_PZ_FREE, app_pz(app)), 0);
+		clock_gettime(clock, &to);
+		ns = (uint64_t)(to.tv_sec - from.tv_sec) * NS_PER_S + (uint64_t)to.tv_nsec -
+		     (uint64_t)from.tv_nsec;
+		if (ns / REQUESTS < least)
+			least = ns / REQUESTS;
+	}
+	return least;
+}
+
+/* However many connections wait to be tried, requests do not wait for them. */
+static void
+test_many_wait(void **state)
+{
+	static struct conn *waiting[MANY];
+	uint64_t alone, beside;
+	struct app app;
+
+	app_hello(&app, ONE_KIND_DAT);
+	alone = cost_of_request(&app);
+	fake_stop(true);
+	for (uint32_t i = 0; i < MANY; i++) {
+		waiting[i] = conn_new(&path_port[0], false);
+		assert_non_null(waiting[i]);
+		waiting[i]->deadline = control.now + 10000 * NS_PER_S + i * 7919 % MANY;
+		conn_wait(waiting[i]);
+	}
+	fake_stop(false);
+	beside = cost_of_request(&app);
+	fake_stop(true);
+	for (uint32_t i = 0; i < MANY; i++) {
+		conn_state_set(waiting[i], CONN_OVER, "the test's end");
+		conn_put(waiting[i]);
+	}
+	fake_stop(false);
+	if (beside > alone + (uint64_t)MANY * LOOK_NS)
+		fail_msg("%llu ns a request alone, %llu beside %u that wait", (unsigned long long)alone,
+			 (unsigned long long)beside, MANY);
+	app_close(&app);
+	assert_clean();
 }
 
 static void
@@ -598,12 +735,13 @@ int
 connection_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connect),          cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_arguments),        cmocka_unit_test(test_parameters),
-		cmocka_unit_test(test_private_data),     cmocka_unit_test(test_share_of_ports),
-		cmocka_unit_test(test_handoff_and_once), cmocka_unit_test(test_backlog),
-		cmocka_unit_test(test_broken),           cmocka_unit_test(test_death_of_peers),
-		cmocka_unit_test(test_timewait),
+		cmocka_unit_test(test_connect),       cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_arguments),     cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_private_data),  cmocka_unit_test(test_share_of_ports),
+		cmocka_unit_test(test_listen_later),  cmocka_unit_test(test_handoff_and_once),
+		cmocka_unit_test(test_backlog),       cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_reset_at_once), cmocka_unit_test(test_death_of_peers),
+		cmocka_unit_test(test_many_wait),     cmocka_unit_test(test_timewait),
 	};
 
 	return cmocka_run_group_tests_name("control: connections", tests, NULL, NULL);

@@ -129,7 +129,7 @@ test_fresh(void **state)
 	before = value_of(text, "oneside_attached_total ");
 	free(text);
 	app_hello(&app, ONE_KIND_DAT);
-	for (int i = 0;; i++) {
+	for (;;) {
 		uint64_t after;
 
 		text = ask(GET);
@@ -138,7 +138,6 @@ test_fresh(void **state)
 		if (after == before + 1)
 			break;
 		assert_int_equal(after, before);
-		assert_true(i < 500);
 		pause_ms(10);
 	}
 	app_close(&app);

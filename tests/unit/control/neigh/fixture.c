@@ -9,12 +9,10 @@ on_send(struct neigh_env *env, uint16_t port, const uint8_t *frame, uint32_t len
 {
 	struct fixture *f = (struct fixture *)(void *)env;
 	assert_true(len >= 60 && len <= NEIGH_FRAME_MAX);
-	if (f->sent < OUT_MAX) {
-		f->out[f->sent].port = port;
-		f->out[f->sent].len = len;
-		memcpy(f->out[f->sent].bytes, frame, len);
-	}
-	f->sent++;
+	struct out *out = &f->out[f->sent++ % OUT_MAX];
+	out->port = port;
+	out->len = len;
+	memcpy(out->bytes, frame, len);
 }
 
 static void
@@ -27,17 +25,22 @@ on_changed(struct neigh_env *env, uint16_t port, const struct wire_addr *addr, c
 	memcpy(f->changed_mac, mac, 6);
 }
 
-void
+static void
 on_done(void *user, int status, const uint8_t mac[6])
 {
 	struct waiting *w = user;
-	if (w == NULL)
-		return; /* nobody looks */
 	w->calls++;
 	w->status = status;
 	memcpy(w->mac, mac, 6);
 	if (w->cancel != NULL)
-		neigh_cancel(w->neigh, w->cancel);
+		neigh_cancel(&w->cancel->waiter);
+}
+
+struct neigh_waiter *
+waits(struct waiting *w)
+{
+	w->waiter = (struct neigh_waiter){.done = on_done, .user = w};
+	return &w->waiter;
 }
 
 struct wire_addr

@@ -18,7 +18,7 @@
 #include "control/neigh/neigh.h"
 
 #define SECOND 1000000000ull
-#define OUT_MAX 64
+#define OUT_MAX 128 /* more than the rate of queries lets out at once */
 
 extern const uint8_t our_mac[6], peer_mac[6], other_mac[6], everyone[6];
 
@@ -32,19 +32,22 @@ struct fixture {
 	struct neigh_env env;
 	struct neigh *neigh;
 	struct out out[OUT_MAX];
-	uint32_t sent; /* all; the first OUT_MAX are kept */
+	uint32_t sent; /* all; the last OUT_MAX are kept, by their number */
 	uint32_t changes;
 	uint8_t changed_mac[6];
 };
 
+#define ME 1000u /* a uid */
+
 struct waiting {
-	struct neigh *neigh;
+	struct neigh_waiter waiter;
 	int calls, status;
 	uint8_t mac[6];
-	void *cancel; /* another to cancel from within */
+	struct waiting *cancel; /* another to cancel from within */
 };
 
-void on_done(void *user, int status, const uint8_t mac[6]);
+/* Set up, to be given to neigh_resolve. */
+struct neigh_waiter *waits(struct waiting *w);
 struct wire_addr v4(uint8_t a, uint8_t b, uint8_t c, uint8_t d);
 struct wire_addr v6(uint8_t net, uint8_t last);
 int setup(void **state);

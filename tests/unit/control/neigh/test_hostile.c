@@ -22,49 +22,147 @@ test_replies_are_limited(void **state)
 	assert_int_equal(f->sent, 1101);
 }
 
+/* One port on 10.0.0.0/8, for tests with many hosts. */
 static void
-test_table_is_bounded(void **state)
+use_wide_link(struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct neigh_port wide = {.addr = v4(10, 0, 0, 1), .prefix = 8};
-	uint8_t mac[6], frame[64];
-	struct wire_addr friend = v4(10, 200, 0, 1);
-	uint64_t now = SECOND;
 
 	memcpy(wide.mac, our_mac, 6);
 	neigh_free(f->neigh);
 	f->neigh = neigh_new(&f->env, &wide, 1);
 	assert_non_null(f->neigh);
+}
 
+/* Asks for hosts of 10.NET/16 from the first on, until there is no place: how many there were. */
+static uint32_t
+ask_for_all(struct fixture *f, uint8_t net, uint32_t asker, uint64_t now)
+{
+	uint32_t n = 0;
+	uint8_t mac[6];
+
+	for (; n < 65536; n++) {
+		struct wire_addr next = v4(10, net, (uint8_t)(n >> 8), (uint8_t)n);
+		int ret = neigh_resolve(f->neigh, 0, &next, now, mac, asker, NULL);
+
+		if (ret == -ENOBUFS)
+			break;
+		assert_int_equal(ret, -EINPROGRESS);
+	}
+	return n;
+}
+
+static void
+run_out(struct fixture *f)
+{
+	while (neigh_deadline(f->neigh) != NEIGH_NEVER)
+		neigh_timeout(f->neigh, neigh_deadline(f->neigh));
+}
+
+static void
+test_table_is_bounded(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t mac[6], frame[64];
+	struct wire_addr friend = v4(10, 200, 0, 1), own = v4(10, 0, 0, 1);
+	uint64_t now = SECOND;
+
+	use_wide_link(f);
 	/* More strangers than places ask us, slowly enough to be answered: those in use stay. */
 	for (uint32_t i = 0; i < NEIGH_ENTRIES + 500; i++) {
 		struct wire_addr stranger = v4(10, 1, (uint8_t)(i >> 8), (uint8_t)i);
-		uint32_t len = arp_frame(frame, everyone, 1, peer_mac, stranger, (uint8_t[6]){0}, wide.addr);
+		uint32_t len = arp_frame(frame, everyone, 1, peer_mac, stranger, (uint8_t[6]){0}, own);
 		now += SECOND / 1000;
 		neigh_input(f->neigh, 0, frame, len, now);
 	}
 	assert_int_equal(known(f), NEIGH_ENTRIES);
 	assert_int_equal(f->sent, NEIGH_ENTRIES + 500);
 	/* a resolution of ours takes the place of the one longest unused */
-	assert_int_equal(neigh_resolve(f->neigh, 0, &friend, now, mac, on_done, NULL), -EINPROGRESS);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &friend, now, mac, ME, NULL), -EINPROGRESS);
 	assert_int_equal(known(f), NEIGH_ENTRIES);
-	/* waiters are bounded too, and so is what waits in the table */
-	uint32_t waiting = 1;
-	int ret = -EINPROGRESS;
-	for (uint32_t i = 0; i < NEIGH_ENTRIES + 500 && ret == -EINPROGRESS; i++) {
-		struct wire_addr next = v4(10, 2, (uint8_t)(i >> 8), (uint8_t)(i & 0xff));
-		ret = neigh_resolve(f->neigh, 0, &next, now, mac, on_done, f);
-		waiting += ret == -EINPROGRESS;
-	}
-	/* 10.2.0.0 and so on are hosts of 10/8: all could wait */
-	assert_int_equal(ret, -ENOBUFS);
-	assert_int_equal(waiting, NEIGH_WAITERS);
+	/* what waits in the table is bounded too */
+	assert_int_equal(ask_for_all(f, 2, NEIGH_NOBODY, now), NEIGH_ENTRIES - 1);
 	assert_true(neigh_stats(f->neigh)->queries <= 101);
-	neigh_cancel(f->neigh, f);
-	neigh_cancel(f->neigh, NULL);
-	while (neigh_deadline(f->neigh) != NEIGH_NEVER)
-		neigh_timeout(f->neigh, neigh_deadline(f->neigh));
+	run_out(f);
 	assert_int_equal(known(f), 0);
+}
+
+/* Who asks for hosts that are not there leaves places to others, and a query of theirs goes out soon. */
+static void
+test_askers_share(void **state)
+{
+	struct fixture *f = *state;
+	const uint32_t share = NEIGH_ENTRIES - NEIGH_ENTRIES / 4;
+	struct waiting other = {0};
+	struct wire_addr friend = v4(10, 200, 0, 1);
+	uint64_t now = SECOND;
+	uint8_t mac[6], frame[64];
+	uint32_t len = arp_frame(frame, our_mac, 2, peer_mac, friend, our_mac, v4(10, 0, 0, 1)), before;
+
+	use_wide_link(f);
+	assert_int_equal(ask_for_all(f, 2, ME, now), share);
+	/* All have been asked for once, and are being asked for again. */
+	for (; neigh_stats(f->neigh)->queries < share + 1000; now = neigh_deadline(f->neigh)) {
+		assert_true(now < 5 * SECOND + share * (SECOND / 1000));
+		neigh_timeout(f->neigh, now);
+	}
+	before = f->sent;
+	assert_int_equal(neigh_resolve(f->neigh, 0, &friend, now, mac, ME + 1, waits(&other)), -EINPROGRESS);
+	while (f->sent == before) {
+		now = neigh_deadline(f->neigh);
+		assert_int_not_equal(now, NEIGH_NEVER);
+		neigh_timeout(f->neigh, now);
+	}
+	/* The next frame was for it. */
+	assert_int_equal(f->sent, before + 1);
+	assert_memory_equal(f->out[before % OUT_MAX].bytes + 38, friend.gid + 12, 4);
+	neigh_input(f->neigh, 0, frame, len, now);
+	assert_int_equal(other.calls, 1);
+	assert_int_equal(other.status, 0);
+	/* The other has its own share. */
+	assert_int_equal(ask_for_all(f, 3, ME, now), 0);
+	assert_int_equal(ask_for_all(f, 3, ME + 1, now), NEIGH_ENTRIES - share);
+	run_out(f);
+	assert_int_equal(known(f), 0);
+	assert_int_equal(ask_for_all(f, 2, ME, now + 100 * SECOND), share);
+}
+
+/* A job that begins on a thousand hosts at once: all of them answer, so all are found, at the rate of
+ * queries. */
+static void
+test_a_thousand_hosts(void **state)
+{
+	static struct waiting waiting[1000];
+	struct fixture *f = *state;
+	uint64_t now = SECOND, next;
+	uint32_t found = 0, answered = 0;
+	uint8_t mac[6], frame[64];
+
+	memset(waiting, 0, sizeof(waiting));
+	use_wide_link(f);
+	for (uint32_t i = 0; i < 1000; i++) {
+		struct wire_addr host = v4(10, 1, (uint8_t)(i >> 8), (uint8_t)i);
+
+		assert_int_equal(neigh_resolve(f->neigh, 0, &host, now, mac, ME, waits(&waiting[i])),
+				 -EINPROGRESS);
+	}
+	while ((next = neigh_deadline(f->neigh)) != NEIGH_NEVER) {
+		now = next;
+		neigh_timeout(f->neigh, now);
+		/* Whoever was asked for answers. */
+		for (; answered < f->sent; answered++) {
+			const uint8_t *target = f->out[answered % OUT_MAX].bytes + 38;
+			struct wire_addr host = v4(target[0], target[1], target[2], target[3]);
+			uint32_t len = arp_frame(frame, our_mac, 2, peer_mac, host, our_mac, v4(10, 0, 0, 1));
+
+			neigh_input(f->neigh, 0, frame, len, now);
+		}
+	}
+	for (uint32_t i = 0; i < 1000; i++)
+		found += waiting[i].calls == 1 && waiting[i].status == 0;
+	assert_int_equal(found, 1000);
+	assert_int_equal(f->sent, 1000);
+	assert_true(now <= 2 * SECOND);
 }
 
 /* ---- hostile frames ---- */
@@ -190,8 +288,9 @@ main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_replies_are_limited), TEST(test_table_is_bounded), TEST(test_every_length),
-		TEST(test_every_byte),          TEST(test_random_frames),
+		TEST(test_replies_are_limited), TEST(test_table_is_bounded), TEST(test_askers_share),
+		TEST(test_a_thousand_hosts),    TEST(test_every_length),     TEST(test_every_byte),
+		TEST(test_random_frames),
 	};
 
 	return cmocka_run_group_tests_name("neigh-hostile", tests, NULL, NULL);

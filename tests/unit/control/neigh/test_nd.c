@@ -20,7 +20,7 @@ test_nd_solicitation_is_answered(void **state)
 	memcpy(expected + 6, our_mac, 6);
 	assert_int_equal(f->out[0].len, len);
 	assert_memory_equal(f->out[0].bytes, expected, len);
-	assert_int_equal(neigh_resolve(f->neigh, 1, &peer, SECOND, mac, on_done, NULL), 0);
+	assert_int_equal(neigh_resolve(f->neigh, 1, &peer, SECOND, mac, ME, NULL), 0);
 	assert_memory_equal(mac, peer_mac, 6);
 
 	/* Our link-local address is ours too. */
@@ -92,11 +92,11 @@ static void
 test_nd_resolution(void **state)
 {
 	struct fixture *f = *state;
-	struct waiting a = {.neigh = f->neigh};
+	struct waiting a = {0};
 	struct wire_addr us = v6(1, 1), peer = v6(1, 2), group = group_of(peer);
 	uint8_t frame[128], mac[6], expected[128];
 
-	assert_int_equal(neigh_resolve(f->neigh, 1, &peer, SECOND, mac, on_done, &a), -EINPROGRESS);
+	assert_int_equal(neigh_resolve(f->neigh, 1, &peer, SECOND, mac, ME, waits(&a)), -EINPROGRESS);
 	assert_int_equal(f->sent, 1);
 	group_mac(group, mac);
 	uint32_t len = nd_frame(expected, mac, us, group, 135, 0, peer, 1, our_mac);

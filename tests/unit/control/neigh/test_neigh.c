@@ -18,7 +18,7 @@ test_arp_request_is_answered(void **state)
 	assert_memory_equal(f->out[0].bytes, expected, 60);
 	/* who asks us is known: no query is needed */
 	struct wire_addr peer = v4(192, 0, 2, 2);
-	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, on_done, NULL), 0);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, ME, NULL), 0);
 	assert_memory_equal(mac, peer_mac, 6);
 	assert_int_equal(f->sent, 1);
 }
@@ -124,13 +124,13 @@ static void
 test_resolution(void **state)
 {
 	struct fixture *f = *state;
-	struct waiting a = {.neigh = f->neigh}, b = {.neigh = f->neigh};
+	struct waiting a = {0}, b = {0};
 	struct wire_addr peer = v4(192, 0, 2, 2);
 	uint8_t mac[6], expected[60], frame[64];
 
 	assert_int_equal(neigh_deadline(f->neigh), NEIGH_NEVER);
-	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, on_done, &a), -EINPROGRESS);
-	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, on_done, &b), -EINPROGRESS);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, ME, waits(&a)), -EINPROGRESS);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, ME, waits(&b)), -EINPROGRESS);
 	assert_int_equal(f->sent, 1); /* one query for both */
 	arp_frame(expected, everyone, 1, our_mac, v4(192, 0, 2, 1), (uint8_t[6]){0}, peer);
 	assert_memory_equal(f->out[0].bytes, expected, 60);
@@ -160,12 +160,12 @@ static void
 test_resolution_fails_in_time(void **state)
 {
 	struct fixture *f = *state;
-	struct waiting a = {.neigh = f->neigh};
+	struct waiting a = {0};
 	struct wire_addr peer = v4(192, 0, 2, 2);
 	uint64_t now = SECOND;
 	uint8_t mac[6];
 
-	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, now, mac, on_done, &a), -EINPROGRESS);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, now, mac, ME, waits(&a)), -EINPROGRESS);
 	for (int i = 0; i < 20 && a.calls == 0; i++) {
 		now = neigh_deadline(f->neigh);
 		assert_true(now > SECOND && now != NEIGH_NEVER);
@@ -179,7 +179,7 @@ test_resolution_fails_in_time(void **state)
 	assert_int_equal(neigh_deadline(f->neigh), NEIGH_NEVER);
 	assert_int_equal(known(f), 0);
 	/* and may be tried again */
-	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, now, mac, on_done, &a), -EINPROGRESS);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, now, mac, ME, waits(&a)), -EINPROGRESS);
 	assert_int_equal(f->sent, 6);
 }
 
@@ -187,11 +187,11 @@ static void
 test_resolution_answered_by_a_request(void **state)
 {
 	struct fixture *f = *state;
-	struct waiting a = {.neigh = f->neigh};
+	struct waiting a = {0};
 	struct wire_addr peer = v4(192, 0, 2, 2);
 	uint8_t mac[6];
 
-	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, on_done, &a), -EINPROGRESS);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, ME, waits(&a)), -EINPROGRESS);
 	introduce(f, 2, peer_mac, SECOND);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(a.status, 0);
@@ -201,14 +201,14 @@ static void
 test_cancel(void **state)
 {
 	struct fixture *f = *state;
-	struct waiting a = {.neigh = f->neigh}, b = {.neigh = f->neigh}, c = {.neigh = f->neigh};
+	struct waiting a = {0}, b = {0}, c = {0};
 	struct wire_addr peer = v4(192, 0, 2, 2);
 	uint8_t mac[6];
 
-	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, on_done, &a), -EINPROGRESS);
-	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, on_done, &b), -EINPROGRESS);
-	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, on_done, &c), -EINPROGRESS);
-	neigh_cancel(f->neigh, &b);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, ME, waits(&a)), -EINPROGRESS);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, ME, waits(&b)), -EINPROGRESS);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, ME, waits(&c)), -EINPROGRESS);
+	neigh_cancel(&b.waiter);
 	/* whichever of the two is called first cancels the other, from within the call */
 	a.cancel = &c;
 	c.cancel = &a;
@@ -217,31 +217,45 @@ test_cancel(void **state)
 	assert_int_equal(a.calls + c.calls, 1);
 }
 
-/* Who only looks asks nobody; who only asks needs no place among those who wait. */
+/* Who only looks asks nobody. */
 static void
 test_lookup(void **state)
 {
 	struct fixture *f = *state;
-	struct waiting a = {.neigh = f->neigh};
-	struct wire_addr peer = v4(192, 0, 2, 2), other = v4(192, 0, 2, 3), far6 = v6(9, 9);
+	struct wire_addr peer = v4(192, 0, 2, 2), far6 = v6(9, 9);
 	uint8_t mac[6], frame[64];
 
 	assert_int_equal(neigh_lookup(f->neigh, 0, &peer, SECOND, mac), -ENOENT);
 	assert_int_equal(neigh_lookup(f->neigh, 0, &far6, SECOND, mac), -ENETUNREACH);
 	assert_int_equal(f->sent, 0);
-	for (uint32_t i = 0; i < NEIGH_WAITERS; i++)
-		assert_int_equal(neigh_resolve(f->neigh, 0, &other, SECOND, mac, on_done, &a), -EINPROGRESS);
-	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, on_done, &a), -ENOBUFS);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, ME, NULL), -EINPROGRESS);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, ME, NULL), -EINPROGRESS);
 	assert_int_equal(f->sent, 1);
-	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, NULL, NULL), -EINPROGRESS);
-	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, NULL, NULL), -EINPROGRESS);
-	assert_int_equal(f->sent, 2);
 	assert_int_equal(neigh_lookup(f->neigh, 0, &peer, SECOND, mac), -ENOENT);
 	neigh_input(f->neigh, 0, frame,
 		    arp_frame(frame, our_mac, 2, peer_mac, peer, our_mac, v4(192, 0, 2, 1)), SECOND);
 	assert_int_equal(neigh_lookup(f->neigh, 0, &peer, SECOND, mac), 0);
 	assert_memory_equal(mac, peer_mac, 6);
-	assert_int_equal(a.calls, 0);
+}
+
+/* As many connections to one host as there may be queue pairs: one query, and all are told. */
+static void
+test_any_number_waits(void **state)
+{
+	static struct waiting many[20000];
+	const uint32_t n = sizeof(many) / sizeof(many[0]);
+	struct fixture *f = *state;
+	struct wire_addr peer = v4(192, 0, 2, 2);
+	uint8_t mac[6];
+
+	memset(many, 0, sizeof(many));
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, ME, waits(&many[i])),
+				 -EINPROGRESS);
+	assert_int_equal(f->sent, 1);
+	introduce(f, 2, peer_mac, SECOND);
+	for (uint32_t i = 0; i < n; i++)
+		assert_true(many[i].calls == 1 && many[i].status == 0);
 }
 
 static void
@@ -261,22 +275,22 @@ test_next_hops(void **state)
 	uint8_t mac[6];
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_int_equal(neigh_resolve(f->neigh, 0, &bad[i], SECOND, mac, on_done, NULL), -EINVAL);
-	assert_int_equal(neigh_resolve(f->neigh, 7, &far, SECOND, mac, on_done, NULL), -EINVAL);
+		assert_int_equal(neigh_resolve(f->neigh, 0, &bad[i], SECOND, mac, ME, NULL), -EINVAL);
+	assert_int_equal(neigh_resolve(f->neigh, 7, &far, SECOND, mac, ME, NULL), -EINVAL);
 	/* ourselves, from either port */
-	assert_int_equal(neigh_resolve(f->neigh, 1, &own, SECOND, mac, on_done, NULL), 0);
+	assert_int_equal(neigh_resolve(f->neigh, 1, &own, SECOND, mac, ME, NULL), 0);
 	assert_memory_equal(mac, our_mac, 6);
-	assert_int_equal(neigh_resolve(f->neigh, 0, &own6, SECOND, mac, on_done, NULL), 0);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &own6, SECOND, mac, ME, NULL), 0);
 	/* no gateway; the wrong family */
-	assert_int_equal(neigh_resolve(f->neigh, 1, &far6, SECOND, mac, on_done, NULL), -ENETUNREACH);
-	assert_int_equal(neigh_resolve(f->neigh, 0, &far6, SECOND, mac, on_done, NULL), -ENETUNREACH);
-	assert_int_equal(neigh_resolve(f->neigh, 1, &far, SECOND, mac, on_done, NULL), -ENETUNREACH);
+	assert_int_equal(neigh_resolve(f->neigh, 1, &far6, SECOND, mac, ME, NULL), -ENETUNREACH);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &far6, SECOND, mac, ME, NULL), -ENETUNREACH);
+	assert_int_equal(neigh_resolve(f->neigh, 1, &far, SECOND, mac, ME, NULL), -ENETUNREACH);
 	assert_int_equal(f->sent, 0);
 	/* through the gateway, which is asked for by its own address */
-	assert_int_equal(neigh_resolve(f->neigh, 0, &far, SECOND, mac, on_done, NULL), -EINPROGRESS);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &far, SECOND, mac, ME, NULL), -EINPROGRESS);
 	assert_memory_equal(f->out[0].bytes + 38, ((uint8_t[]){192, 0, 2, 254}), 4);
 	introduce(f, 254, other_mac, SECOND);
-	assert_int_equal(neigh_resolve(f->neigh, 0, &far, SECOND, mac, on_done, NULL), 0);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &far, SECOND, mac, ME, NULL), 0);
 	assert_memory_equal(mac, other_mac, 6);
 }
 
@@ -290,10 +304,10 @@ test_stale_is_used_and_asked(void **state)
 
 	introduce(f, 2, peer_mac, SECOND);
 	f->sent = 0;
-	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, now, mac, on_done, NULL), 0);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, now, mac, ME, NULL), 0);
 	assert_int_equal(f->sent, 1);
 	assert_memory_equal(f->out[0].bytes, peer_mac, 6); /* only it is asked */
-	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, now, mac, on_done, NULL), 0);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, now, mac, ME, NULL), 0);
 	assert_int_equal(f->sent, 1);
 	/* another one answers, which was not asked */
 	uint32_t len = arp_frame(frame, our_mac, 2, other_mac, peer, our_mac, v4(192, 0, 2, 1));
@@ -309,7 +323,7 @@ test_stale_is_used_and_asked(void **state)
 	/* nobody answers: it is forgotten, after everyone was asked */
 	now += 40 * SECOND;
 	f->sent = 0;
-	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, now, mac, on_done, NULL), 0);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, now, mac, ME, NULL), 0);
 	assert_memory_equal(mac, other_mac, 6);
 	while (neigh_deadline(f->neigh) != NEIGH_NEVER)
 		neigh_timeout(f->neigh, neigh_deadline(f->neigh));
@@ -341,7 +355,7 @@ test_request_from_another_place(void **state)
 		neigh_input(f->neigh, 0, lie, len, SECOND);
 	}
 	assert_int_equal(f->changes, 0);
-	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, on_done, NULL), 0);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, ME, NULL), 0);
 	assert_memory_equal(mac, peer_mac, 6);
 	neigh_input(f->neigh, 0, truth, len, SECOND);
 	neigh_timeout(f->neigh, 2 * SECOND);
@@ -370,7 +384,7 @@ test_gratuitous_makes_us_ask(void **state)
 	neigh_input(f->neigh, 0, frame, len, SECOND);
 	assert_int_equal(f->sent, 1); /* one query, whatever the number of announcements */
 	assert_int_equal(f->changes, 0);
-	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, on_done, NULL), 0);
+	assert_int_equal(neigh_resolve(f->neigh, 0, &peer, SECOND, mac, ME, NULL), 0);
 	assert_memory_equal(mac, peer_mac, 6);
 }
 
@@ -390,6 +404,7 @@ main(void)
 		TEST(test_resolution_answered_by_a_request),
 		TEST(test_cancel),
 		TEST(test_lookup),
+		TEST(test_any_number_waits),
 		TEST(test_next_hops),
 		TEST(test_stale_is_used_and_asked),
 		TEST(test_request_from_another_place),

@@ -336,7 +336,7 @@ take_early(void *arg)
 	struct early *early = arg;
 	DAT_COUNT nmore;
 
-	early->ret = dat_evd_wait(early->cr, 5000000, 1, &early->event, &nmore);
+	early->ret = dat_evd_wait(early->cr, DAT_TIMEOUT_INFINITE, 1, &early->event, &nmore);
 	return NULL;
 }
 

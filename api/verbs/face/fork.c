@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What fork does to contexts: see fork.h. */
+#include "verbs/face/fork.h"
+
+#include "verbs/base/refused.h"
+#include "verbs/cq/cq.h"
+#include "verbs/device/device.h"
+#include "verbs/face/cm.h"
+#include "verbs/qp/qp.h"
+#include "verbs/srq/srq.h"
+
+static struct {
+	pthread_mutex_t lock;
+	struct context *first;
+} contexts = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int watch_error;
+
+/* ---- calls that would take locks ---- */
+
+static int
+not_ours(const char *function, const char *argument, const void *object)
+{
+	refused_because(ECHILD, "%s = %p: it is of the process that this one was forked from; make one here",
+			argument, object);
+	return refused_tell(function, ECHILD, argument, object);
+}
+
+static int
+foreign_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc)
+{
+	errno = not_ours("ibv_poll_cq", "cq", cq);
+	return -1;
+}
+
+static int
+foreign_req_notify_cq(struct ibv_cq *cq, int solicited_only)
+{
+	return not_ours("ibv_req_notify_cq", "cq", cq);
+}
+
+static int
+foreign_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	*bad = wr;
+	return not_ours("ibv_post_send", "qp", qp);
+}
+
+static int
+foreign_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	*bad = wr;
+	return not_ours("ibv_post_recv", "qp", qp);
+}
+
+static int
+foreign_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	*bad = wr;
+	return not_ours("ibv_post_srq_recv", "srq", srq);
+}
+
+static int
+foreign_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	return not_ours("ibv_bind_mw", "qp", qp);
+}
+
+/* ---- fork ---- */
+
+/* The lists that the child goes through are whole. */
+static void
+prepare(void)
+{
+	pthread_mutex_lock(&contexts.lock);
+	for (struct context *c = contexts.first; c != NULL; c = c->next)
+		pthread_mutex_lock(&c->lock);
+}
+
+static void
+parent(void)
+{
+	for (struct context *c = contexts.first; c != NULL; c = c->next)
+		pthread_mutex_unlock(&c->lock);
+	pthread_mutex_unlock(&contexts.lock);
+}
+
+static void
+disown(struct context *context)
+{
+	struct ibv_context_ops *ops = &context->verbs.context.ops;
+
+	pthread_mutex_init(&context->lock, NULL);
+	ops->poll_cq = foreign_poll_cq;
+	ops->req_notify_cq = foreign_req_notify_cq;
+	ops->post_send = foreign_post_send;
+	ops->post_recv = foreign_post_recv;
+	ops->post_srq_recv = foreign_post_srq_recv;
+	ops->bind_mw = foreign_bind_mw;
+	for (struct element *e = context->cqs; e != NULL; e = e->next)
+		cq_fork_child(e->object);
+	for (struct element *e = context->srqs; e != NULL; e = e->next)
+		srq_fork_child(e->object);
+	for (uint32_t i = 0; i < ONE_QPS_MAX; i++) {
+		/* Relaxed: there is no other thread. */
+		struct qp_name *qp = atomic_load_explicit(&context->qps[i], memory_order_relaxed);
+
+		if (qp != NULL)
+			qp_fork_child(qp->element.object);
+	}
+}
+
+static void
+child(void)
+{
+	for (struct context *c = contexts.first; c != NULL; c = c->next)
+		disown(c);
+	pthread_mutex_init(&contexts.lock, NULL);
+}
+
+static void
+watch(void)
+{
+	watch_error = device_watch_forks();
+	if (watch_error == 0)
+		watch_error = one_at_fork(prepare, parent, child);
+}
+
+int
+verbs_watch_forks(void)
+{
+	pthread_once(&once, watch);
+	return watch_error;
+}
+
+int
+verbs_cm_at_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void))
+{
+	int error = verbs_watch_forks();
+
+	return error != 0 ? error : one_at_fork(before, in_parent, in_child);
+}
+
+void
+verbs_fork_add(struct context *context)
+{
+	pthread_mutex_lock(&contexts.lock);
+	context->next = contexts.first;
+	contexts.first = context;
+	pthread_mutex_unlock(&contexts.lock);
+}
+
+void
+verbs_fork_remove(struct context *context)
+{
+	struct context **link = &contexts.first;
+
+	pthread_mutex_lock(&contexts.lock);
+	while (*link != context)
+		link = &(*link)->next;
+	*link = context->next;
+	pthread_mutex_unlock(&contexts.lock);
+}

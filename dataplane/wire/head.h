@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Headers that are made once for many frames: what one queue pair sends to another differs mostly in PSN, A,
+ * extension headers and payload.  Inline, since all of it is a few words for each frame.
+ */
+#ifndef DATAPLANE_HEAD_H
+#define DATAPLANE_HEAD_H
+
+#include "dataplane/wire/bytes.h"
+#include "dataplane/wire/wire.h"
+
+/* From the Ethernet header to the BTH, for frames with the same opcode, SE and length of payload.  All zero
+ * at first. */
+struct wire_head {
+	uint64_t shape;     /* which those are; 0: none */
+	uint32_t frame_len; /* bytes of the whole frame */
+	uint32_t payload;   /* where that is */
+	uint8_t len, pad;   /* bytes of these headers, and behind the payload */
+	uint8_t bytes[14 + 40 + 8 + 12];
+};
+
+/* Makes those of `b`, but for PSN and A. */
+void wire_head_make(struct wire_head *head, const struct wire_template *t, const struct wire_build *b);
+void wire_build_extensions(uint8_t *p, const struct wire_build *b);
+
+/* The same unless they are made already: all frames have the queue pair of the first.  Bytes of the whole
+ * frame. */
+static inline uint32_t
+wire_head_for(struct wire_head *head, const struct wire_template *t, const struct wire_build *b)
+{
+	uint64_t shape = (uint64_t)b->payload_len << 32 | 1u << 16 | (uint32_t)b->solicited << 8 | b->opcode;
+
+	if (__builtin_expect(head->shape != shape, 0)) {
+		wire_head_make(head, t, b);
+		head->shape = shape;
+	}
+	return head->frame_len;
+}
+
+/* As wire_build(), after wire_head_for(). */
+static inline uint8_t *
+wire_build_on(const struct wire_head *head, const struct wire_build *b, uint8_t *frame)
+{
+	static const uint32_t ipv4 = 14 + 20 + 8 + 12, ipv6 = 14 + 40 + 8 + 12;
+	uint8_t *end = frame + head->len;
+
+	/* Lengths that the compiler knows: no call. */
+	if (__builtin_expect(head->len == ipv4, 1))
+		memcpy(frame, head->bytes, ipv4);
+	else
+		memcpy(frame, head->bytes, ipv6);
+	store_be32(end - 4, (b->ack_request ? 1u << 31 : 0u) | (b->psn & 0xffffff));
+	if (b->opcode == WIRE_WRITE_ONLY) {
+		store_be64(end, b->remote_addr);
+		store_be32(end + 8, b->rkey);
+		store_be32(end + 12, b->dma_length);
+	} else {
+		wire_build_extensions(end, b);
+	}
+	if (__builtin_expect(head->pad != 0, 0))
+		memset(frame + head->payload + b->payload_len, 0, head->pad);
+	return frame + head->payload;
+}
+
+#endif
