@@ -136,6 +136,7 @@ enum engine_command_type {
 	ENGINE_QP_SIGNAL,    /* without a send ring: signal the peer, event.imm = one_signal() */
 	ENGINE_SRQ_ADD,      /* before the queue pairs that use it */
 	ENGINE_SRQ_LIMIT,    /* `limit`: ONE_ASYNC_SRQ_LIMIT, once, when fewer receives are left; 0: never */
+	ENGINE_SRQ_SWAP,     /* `srq` and `other_srq` exchange their rings; their indices stay */
 	ENGINE_SRQ_REMOVE,   /* after the queue pairs that use it */
 	ENGINE_QP_DATAGRAM,  /* `datagram`: to RC_RTR or RC_RTS, or a new Q_Key there; and the application's
 			      * state: CONNECTING, CONNECTED */
@@ -162,6 +163,7 @@ struct engine_command {
 		enum one_qp_state state;
 		bool ok;
 		uint32_t limit;
+		struct engine_srq *other_srq;
 		struct {
 			uint32_t number;
 			int fd; /* AF_UNIX, SOCK_SEQPACKET: the far end is the application's */

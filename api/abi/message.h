@@ -78,6 +78,7 @@ enum one_msg_type {
 	ONE_MSG_SIDR_ANSWER, /* frees the id */
 	ONE_MSG_SIDR_FREE,
 	ONE_MSG_MR_SWAP, /* two regions without windows exchange their keys */
+	ONE_MSG_SRQ_SWAP,
 	ONE_MSG_MAX
 };
 
@@ -453,6 +454,14 @@ struct one_srq_limit {
 	uint32_t srq, limit;
 };
 
+/*
+ * SRQ_SWAP: two of a zone exchange their rings, and go on in them where they are: what waits in that of `srq`
+ * the application has put into the other before, under the same indices.  No queue pair uses `other`.
+ */
+struct one_srq_swap {
+	uint32_t srq, other;
+};
+
 /* Memory of the arena, up to 1 MiB, registered as an MR with local rights, for bounce copies. */
 struct one_staging {
 	uint64_t size;
@@ -609,6 +618,7 @@ struct one_msg {
 		struct one_rsm_signal rsm_signal;
 		struct one_rsm_map rsm_map;
 		struct one_srq_limit srq_limit;
+		struct one_srq_swap srq_swap;
 		struct one_qp_rtr qp_rtr;
 		struct one_qp_rts qp_rts;
 		struct one_qp_set qp_set;

@@ -26,6 +26,12 @@ struct one_srq {
 int one_srq_create(struct one_client *client, uint32_t pz, uint32_t max_wr, uint32_t max_sge,
 		   struct one_srq *srq);
 
+/*
+ * Another length, in use: receives and their order are kept.  [message]
+ * Errno: -EBUSY: more receives wait than it would have room for; it stays as it is, as with all others.
+ */
+int one_srq_resize(struct one_srq *srq, uint32_t pz, uint32_t max_wr, uint32_t max_sge);
+
 /* Frees the queue.  [message]  -EBUSY: a queue pair uses it. */
 int one_srq_free(struct one_srq *srq);
 

@@ -95,6 +95,7 @@ const struct attach_calls calls_of_attach = {
 			[ONE_MSG_MW_FREE] = mw_free,
 			[ONE_MSG_SRQ_CREATE] = srq_create,
 			[ONE_MSG_SRQ_LIMIT] = srq_limit,
+			[ONE_MSG_SRQ_SWAP] = srq_swap,
 			[ONE_MSG_SRQ_FREE] = object_free_request,
 			[ONE_MSG_COPIES] = copies_start,
 			[ONE_MSG_QP_RTR] = qp_rtr,

@@ -45,6 +45,7 @@ metrics_request_name(uint32_t type)
 		[ONE_MSG_MW_FREE] = "mw_free",
 		[ONE_MSG_SRQ_CREATE] = "srq_create",
 		[ONE_MSG_SRQ_LIMIT] = "srq_limit",
+		[ONE_MSG_SRQ_SWAP] = "srq_swap",
 		[ONE_MSG_SRQ_FREE] = "srq_free",
 		[ONE_MSG_STAGING] = "staging",
 		[ONE_MSG_COPIES] = "copies",

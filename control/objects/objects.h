@@ -74,7 +74,7 @@ struct srq {
 	struct engine_srq *engine;
 	struct pz *pz;
 	uint32_t max_wr;
-	uint64_t block, block_size; /* in the arena */
+	uint64_t shm, ring, ring_size; /* in the arena */
 };
 
 /* ---- hello.c ---- */
@@ -139,6 +139,7 @@ void channel_destroy(struct channel *channel); /* the core has let go */
 /* ---- srq.c ---- */
 int srq_create(struct client *client, const struct one_msg *msg);
 int srq_limit(struct client *client, const struct one_msg *msg);
+int srq_swap(struct client *client, const struct one_msg *msg);
 void srq_remove(struct srq *srq, command_done *done); /* at the client's end */
 void srq_destroy(struct srq *srq);                    /* the core has let go */
 

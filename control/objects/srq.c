@@ -13,8 +13,8 @@ srq_reply(struct client *client, const struct srq *srq, uint32_t log2)
 	client->reply.srq = (struct one_srq_created){
 		.srq = srq->object.id,
 		.log2 = log2,
-		.shm = srq->block,
-		.rq = srq->block + sizeof(struct one_srq_shm),
+		.shm = srq->shm,
+		.rq = srq->ring,
 	};
 }
 
@@ -25,6 +25,20 @@ srq_command(struct srq *srq, enum engine_command_type type, command_done *done)
 
 	command->srq = srq->engine;
 	return command;
+}
+
+static int
+alloc(struct client *client, struct srq *srq, uint32_t log2)
+{
+	int error = client_alloc(client, sizeof(struct one_srq_shm), &srq->shm);
+
+	if (error != 0)
+		return error;
+	srq->ring_size = sizeof(struct one_wqe) << log2;
+	error = client_alloc(client, srq->ring_size, &srq->ring);
+	if (error != 0)
+		client_free(client, srq->shm, sizeof(struct one_srq_shm));
+	return error;
 }
 
 int
@@ -48,8 +62,7 @@ srq_create(struct client *client, const struct one_msg *msg)
 	srq = object_new(client, OBJECT_SRQ, sizeof(*srq));
 	if (srq == NULL)
 		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_SRQ].max);
-	srq->block_size = sizeof(struct one_srq_shm) + (sizeof(struct one_wqe) << log2);
-	error = client_alloc(client, srq->block_size, &srq->block);
+	error = alloc(client, srq, log2);
 	if (error != 0) {
 		object_free(srq);
 		return client_refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
@@ -76,7 +89,7 @@ srq_create(struct client *client, const struct one_msg *msg)
 }
 
 static void
-limit_set(struct engine_command *command, void *object)
+answer(struct engine_command *command, void *object)
 {
 	client_reply(object, 0);
 }
@@ -92,9 +105,37 @@ srq_limit(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_SRQ, args->srq);
 	if (args->limit > srq->max_wr)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, srq->max_wr);
-	command = command_new(client, ENGINE_SRQ_LIMIT, limit_set, client);
+	command = command_new(client, ENGINE_SRQ_LIMIT, answer, client);
 	command->srq = srq->engine;
 	command->limit = args->limit;
+	command_send(command);
+	return REQUEST_LATER;
+}
+
+int
+srq_swap(struct client *client, const struct one_msg *msg)
+{
+	const struct one_srq_swap *args = &msg->srq_swap;
+	struct srq *srq = object_get(client, OBJECT_SRQ, args->srq);
+	struct srq *other = object_get(client, OBJECT_SRQ, args->other), was;
+	struct engine_command *command;
+
+	if (srq == NULL)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_SRQ, args->srq);
+	if (other == NULL || other == srq || other->pz != srq->pz)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_SRQ, args->other);
+	if (other->object.users != 0)
+		return client_refuse(client, -EBUSY, ONE_SUBJECT_SRQ, args->other);
+	was = *srq;
+	srq->ring = other->ring;
+	srq->ring_size = other->ring_size;
+	srq->max_wr = other->max_wr;
+	other->ring = was.ring;
+	other->ring_size = was.ring_size;
+	other->max_wr = was.max_wr;
+	command = command_new(client, ENGINE_SRQ_SWAP, answer, client);
+	command->srq = srq->engine;
+	command->other_srq = other->engine;
 	command_send(command);
 	return REQUEST_LATER;
 }
@@ -105,7 +146,8 @@ srq_destroy(struct srq *srq)
 	struct client *client = srq->object.client;
 
 	engine_srq_free(srq->engine);
-	client_free(client, srq->block, srq->block_size);
+	client_free(client, srq->ring, srq->ring_size);
+	client_free(client, srq->shm, sizeof(struct one_srq_shm));
 	srq->pz->object.users--;
 	object_free(srq);
 }

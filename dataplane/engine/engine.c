@@ -438,6 +438,7 @@ core_of_command(const struct engine_command *command)
 		return command->cq != NULL ? command->cq->client->core : NULL;
 	case ENGINE_SRQ_ADD:
 	case ENGINE_SRQ_LIMIT:
+	case ENGINE_SRQ_SWAP:
 	case ENGINE_SRQ_REMOVE:
 		return command->srq != NULL ? command->srq->client->core : NULL;
 	default:

@@ -282,6 +282,9 @@ execute(struct core *core, const struct engine_command *command)
 	case ENGINE_SRQ_LIMIT:
 		srq_set_limit(core, command->srq, command->limit);
 		return 0;
+	case ENGINE_SRQ_SWAP:
+		srq_exchange_rings(command->srq, command->other_srq);
+		return 0;
 	}
 	return -EINVAL;
 }

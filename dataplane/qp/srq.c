@@ -48,6 +48,18 @@ srq_set_limit(struct core *core, struct engine_srq *srq, uint32_t limit)
 }
 
 void
+srq_exchange_rings(struct engine_srq *one, struct engine_srq *other)
+{
+	struct one_wqe *rq = one->rq;
+	uint32_t log2 = one->log2;
+
+	one->rq = other->rq;
+	one->log2 = other->log2;
+	other->rq = rq;
+	other->log2 = log2;
+}
+
+void
 srq_publish(struct engine_srq *srq)
 {
 	/* Pairs with the library's acquire load. */

@@ -24,6 +24,7 @@ struct engine_srq {
 
 void srq_took(struct core *core, struct engine_srq *srq, uint32_t slots); /* a receive of so many slots */
 void srq_set_limit(struct core *core, struct engine_srq *srq, uint32_t limit);
+void srq_exchange_rings(struct engine_srq *one, struct engine_srq *other);
 void srq_publish(struct engine_srq *srq); /* how many are done */
 
 #endif

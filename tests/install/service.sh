@@ -131,11 +131,8 @@ while True:
 }
 
 wait_for() { # TEXT FILE
-	local tenths=300
 	until grep -q "$1" "$2"; do
-		[ "$tenths" -gt 0 ] || fail "never: $1"
 		sleep 0.1
-		tenths=$((tenths - 1))
 	done
 }
 
@@ -154,11 +151,11 @@ copies() {
 # As a user without any rights, at the default socket.
 nobody() {
 	setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs \
-		timeout 60 "$PREFIX/bin/oneside-run" "$@"
+		"$PREFIX/bin/oneside-run" "$@"
 }
 
 rdma_programs() {
-	local server tenths=300
+	local server
 	command -v rping >/dev/null && command -v ibv_devinfo >/dev/null || {
 		leave_out "there is no rping or ibv_devinfo; install rdmacm-utils and ibverbs-utils"
 		return
@@ -174,9 +171,8 @@ rdma_programs() {
 	APPLICATIONS+=("$server")
 	# It says nothing when it listens: a client is refused until then.
 	until nobody rping -c -a 192.0.2.1 -C 3 -V >"$WORK/client" 2>&1; do
-		kill -0 "$server" 2>/dev/null && [ "$tenths" -gt 0 ] || fail "rping: $(cat "$WORK/rping" "$WORK/client")"
+		kill -0 "$server" 2>/dev/null || fail "rping: $(cat "$WORK/rping" "$WORK/client")"
 		sleep 0.1
-		tenths=$((tenths - 1))
 	done
 	end_process "$server" 10
 }

@@ -30,11 +30,9 @@ compile() {
 }
 
 spoken() {
-	local tenths=600
 	until grep -qF -- "$2" "$1"; do
-		kill -0 "${APPLICATIONS[-1]}" 2>/dev/null && [ "$tenths" -gt 0 ] || fail "$1 does not say \"$2\": $(cat "$1")"
+		kill -0 "${APPLICATIONS[-1]}" 2>/dev/null || fail "$1 does not say \"$2\": $(cat "$1")"
 		sleep 0.1
-		tenths=$((tenths - 1))
 	done
 }
 

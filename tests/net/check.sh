@@ -18,7 +18,7 @@ checks() {
 	local want=$1 text=$2 status
 	shift 2
 	# shellcheck disable=SC2086
-	timeout 60 "$DATAPLANE" $* "$HOW" >"$WORK/out" 2>"$WORK/err" </dev/null
+	"$DATAPLANE" $* "$HOW" >"$WORK/out" 2>"$WORK/err" </dev/null
 	status=$?
 	[ "$status" = "$want" ] || {
 		cat "$WORK/out" "$WORK/err" >&2
@@ -68,7 +68,7 @@ checks 0 'advice: device net_memif0: every process of this network namespace can
 # All ways to write three polling cores ask for the same memory, and one core for less.
 needs() { # EAL-OPTIONS: how many pages
 	# shellcheck disable=SC2086
-	timeout 60 "$DATAPLANE" $* --no-pci --file-prefix="$PREFIX" --no-huge -m 256 $CABLE -- $SOCKET $PORT --check 2>"$WORK/err" |
+	"$DATAPLANE" $* --no-pci --file-prefix="$PREFIX" --no-huge -m 256 $CABLE -- $SOCKET $PORT --check 2>"$WORK/err" |
 		sed -n 's/^advice: hugepages:.* 2MB:\([0-9]*\),.*/\1/p'
 }
 three=$(needs -l 0,1,2,3)
@@ -129,7 +129,7 @@ DATAPLANE=$DATAPLANE_REAL
 # Beside a data plane that runs.
 start_memif_plane a
 # shellcheck disable=SC2086
-timeout 60 "$DATAPLANE" $SMALL $CABLE -- --socket "$(plane_socket a)" $PORT --check >"$WORK/out" 2>&1 ||
+"$DATAPLANE" $SMALL $CABLE -- --socket "$(plane_socket a)" $PORT --check >"$WORK/out" 2>&1 ||
 	fail "beside a running data plane: status $?"
 expect 'advice: socket' "$WORK/out"
 stop_plane a

@@ -79,11 +79,9 @@ PYTHON
 }
 # logged TEXT: the data plane says so, soon.
 logged() {
-	local tenths=200
 	until grep -qF -- "$1" "$(plane_log a)"; do
-		[ "$tenths" -gt 0 ] || fail "the data plane does not log \"$1\""
+		kill -0 "$(plane_pid a)" 2>/dev/null || fail "the data plane does not log \"$1\""
 		sleep 0.1
-		tenths=$((tenths - 1))
 	done
 }
 # connection: one stands until descriptor 8 is closed; its process is $connected.
@@ -98,7 +96,7 @@ connection() {
 }
 await_line() {
 	local line
-	while read -r -t 100 line <&9; do
+	while read -r -t 5000 line <&9; do
 		[ "$line" = "$1" ] && return
 		heard=$line
 		[ -z "$1" ] && return
@@ -269,7 +267,7 @@ says "notice and worse" ctl log level notice
 debugs() {
 	local before
 	before=$(grep -c ' debug ' "$(plane_log a)")
-	timeout 100 "$BUILD/tests/net/net-attachments" "$(plane_socket a)" 1 1 </dev/null >"$WORK/out" 2>&1 || fail "an attachment: $(cat "$WORK/out")"
+	"$BUILD/tests/net/net-attachments" "$(plane_socket a)" 1 1 </dev/null >"$WORK/out" 2>&1 || fail "an attachment: $(cat "$WORK/out")"
 	if [ "$(grep -c ' debug ' "$(plane_log a)")" -gt "$before" ]; then
 		[ "$1" = more ] || fail "debug is logged: $(grep ' debug ' "$(plane_log a)" | tail -n 1)"
 	else
@@ -326,16 +324,11 @@ wait "$second" || fail "trace of a process: $(cat "$WORK/err-pid")"
 kill $pids 2>/dev/null
 wait "$connected"
 exec 8>&- 9<&-
-tenths=200
 until [ "$(ctl show clients --json | tr -d ' \n')" = '{"clients":[]}' ]; do
-	[ "$tenths" -gt 0 ] || fail "attachments stay: $(ctl show clients)"
 	sleep 0.1
-	tenths=$((tenths - 1))
 done
 until grep -q '"gone"' "$WORK/trace"; do
-	[ "$tenths" -gt 0 ] || fail "no attachment is traced to its end: $(cat "$WORK/trace")"
 	sleep 0.1
-	tenths=$((tenths - 1))
 done
 kill "$tracer"
 wait "$tracer"
@@ -421,7 +414,7 @@ json "show version" "d['version'][0]['drains'] == 'yes'"
 echo more >&8
 await_line ""
 [ "$heard" = DAT_INSUFFICIENT_RESOURCES ] || fail "while it drains a connection is: $heard"
-timeout 60 "$BUILD/tests/net/net-attachments" "$(plane_socket a)" 1 1 </dev/null >"$WORK/out" 2>&1 && fail "an attachment while it drains"
+"$BUILD/tests/net/net-attachments" "$(plane_socket a)" 1 1 </dev/null >"$WORK/out" 2>&1 && fail "an attachment while it drains"
 kill -0 "$(plane_pid a)" || fail "it has not waited for the connection: $(cat "$(plane_log a)")"
 exec 8>&-
 wait "$connected" || fail "the connection that was there: status $?"

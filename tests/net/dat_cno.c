@@ -24,7 +24,7 @@ expect_trigger(struct dat_side *s, DAT_CNO_HANDLE cno, DAT_EVD_HANDLE evd)
 {
 	DAT_EVD_HANDLE got = DAT_HANDLE_NULL;
 
-	DAT_CHECK(s, dat_cno_wait(cno, 10000000, &got));
+	DAT_CHECK(s, dat_cno_wait(cno, 10000000 * PAIR_SHARE, &got));
 	CHECK(s->pair, got == evd, "the CNO was triggered by %p instead of %p", got, evd);
 }
 

@@ -85,7 +85,8 @@ private_client(struct pair *pair)
 		s.ep = dat_side_ep(&s);
 		pair_barrier(pair);
 		pair_pattern(data, private_sizes[i], (uint32_t)i);
-		DAT_CHECK(&s, connect_to(&s, s.ep, &s.address, s.qual, 10000000, data, private_sizes[i]));
+		DAT_CHECK(&s, connect_to(&s, s.ep, &s.address, s.qual, 10000000 * PAIR_SHARE, data,
+					 private_sizes[i]));
 		dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_ESTABLISHED, 10000, &event);
 		CHECK(pair, c->private_data_size == (DAT_COUNT)private_sizes[i],
 		      "private data: %d bytes, not %u", c->private_data_size, private_sizes[i]);
@@ -132,15 +133,16 @@ refuse_client(struct pair *pair)
 
 	dat_side_open(&s, pair, false);
 	s.ep = dat_side_ep(&s);
-	DAT_CHECK(&s, connect_to(&s, s.ep, &s.address, s.qual, 10000000, NULL, 0));
+	DAT_CHECK(&s, connect_to(&s, s.ep, &s.address, s.qual, 10000000 * PAIR_SHARE, NULL, 0));
 	dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_PEER_REJECTED, 10000, &event);
 	CHECK(pair, state_of(&s, s.ep) == DAT_EP_STATE_DISCONNECTED, "not DISCONNECTED after PEER_REJECTED");
-	DAT_CHECK_ERROR(&s, connect_to(&s, s.ep, &s.address, s.qual, 10000000, NULL, 0), DAT_INVALID_STATE);
+	DAT_CHECK_ERROR(&s, connect_to(&s, s.ep, &s.address, s.qual, 10000000 * PAIR_SHARE, NULL, 0),
+			DAT_INVALID_STATE);
 	DAT_CHECK(&s, dat_ep_reset(s.ep));
 	dat_side_connect(&s, false);
 	pair_barrier(pair); /* nobody listens now */
 	other = dat_side_ep(&s);
-	DAT_CHECK(&s, connect_to(&s, other, &s.address, s.qual, 10000000, NULL, 0));
+	DAT_CHECK(&s, connect_to(&s, other, &s.address, s.qual, 10000000 * PAIR_SHARE, NULL, 0));
 	dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED, 10000, &event);
 	CHECK(pair, event.event_data.connect_event_data.ep_handle == other, "another endpoint's event");
 	DAT_CHECK(&s, dat_ep_free(other));
@@ -180,8 +182,8 @@ silent_client(struct pair *pair)
 	before = pair_now_ms();
 	DAT_CHECK(&s, connect_to(&s, s.ep, &s.address, s.qual, 700000, NULL, 0));
 	dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_TIMED_OUT, 10000, &event);
-	CHECK(pair, pair_now_ms() - before >= 650 && pair_now_ms() - before < 3000,
-	      "a time-out of 0.7 s took %llu ms", (unsigned long long)(pair_now_ms() - before));
+	CHECK(pair, pair_now_ms() - before >= 650, "a time-out of 0.7 s took %llu ms",
+	      (unsigned long long)(pair_now_ms() - before));
 	pair_barrier(pair);
 	pair_barrier(pair);
 	/* An address of the same subnet that nobody has. */
@@ -222,7 +224,7 @@ withdraw_client(struct pair *pair)
 	dat_buffer_make(&s, &b, 4096, DAT_MEM_PRIV_ALL_FLAG);
 	s.ep = dat_side_ep(&s);
 	DAT_CHECK(&s, dat_recv(s.ep, &b, 0, 64, 1));
-	DAT_CHECK(&s, connect_to(&s, s.ep, &s.address, s.qual, 10000000, NULL, 0));
+	DAT_CHECK(&s, connect_to(&s, s.ep, &s.address, s.qual, 10000000 * PAIR_SHARE, NULL, 0));
 	pair_barrier(pair);
 	DAT_CHECK(&s, dat_ep_disconnect(s.ep, DAT_CLOSE_ABRUPT_FLAG));
 	dat_side_expect(&s, s.conn, DAT_CONNECTION_EVENT_DISCONNECTED, 10000, &event);
@@ -385,8 +387,8 @@ killed_client(struct pair *pair)
 		}
 		if (killed_at != 0 && outstanding == 0)
 			break;
-		CHECK(pair, killed_at == 0 || pair_now_ms() - killed_at < 15000,
-		      "work still open 15 s after the kill");
+		CHECK(pair, killed_at == 0 || pair_now_ms() - killed_at < 15000 * PAIR_SHARE,
+		      "work still open long after the kill");
 	}
 	dat_side_expect_end(&s);
 	/* This application is well: a new listener of its own works. */

@@ -370,7 +370,8 @@ resize_server(struct pair *pair)
 			uint64_t start = pair_now_ms();
 
 			while (dat_evd_dequeue(s.recv, &event) != DAT_SUCCESS)
-				CHECK(pair, pair_now_ms() - start < 20000, "event %u never came", i);
+				CHECK(pair, pair_now_ms() - start < 20000 * PAIR_SHARE, "event %u never came",
+				      i);
 		}
 		CHECK(pair, event.event_data.dto_completion_event_data.user_cookie.as_64 == i % WINDOW,
 		      "event %u: cookie %llu", i,
@@ -401,7 +402,7 @@ resize_client(struct pair *pair)
 		memcpy(b.data, &i, sizeof(i));
 		do {
 			ret = dat_send(s.ep, &b, 0, 8, i, DAT_COMPLETION_SUPPRESS_FLAG);
-			CHECK(pair, pair_now_ms() - start < 20000, "message %u: 0x%x", i, ret);
+			CHECK(pair, pair_now_ms() - start < 20000 * PAIR_SHARE, "message %u: 0x%x", i, ret);
 		} while (ret == DAT_CODE(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS));
 		DAT_CHECK(&s, ret);
 	}

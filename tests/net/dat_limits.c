@@ -264,7 +264,8 @@ exhausted(struct pair *pair)
 				ret = c->make(&s, &made[n]);
 				if (ret == DAT_SUCCESS)
 					n++;
-				else if (!c->slow || n == c->limit || pair_now_ms() - start > 10000)
+				else if (!c->slow || n == c->limit ||
+					 pair_now_ms() - start > 10000 * PAIR_SHARE)
 					break;
 			}
 			CHECK(pair, n == c->limit && ret == DAT_CODE(DAT_INSUFFICIENT_RESOURCES, c->subtype),
@@ -275,7 +276,7 @@ exhausted(struct pair *pair)
 			/* one that is freed makes room for one; an attachment takes a moment to go */
 			DAT_CHECK(&s, c->end(made[n / 2]));
 			for (start = pair_now_ms(); c->make(&s, &made[n / 2]) != DAT_SUCCESS;)
-				CHECK(pair, c->slow && pair_now_ms() - start < 10000,
+				CHECK(pair, c->slow && pair_now_ms() - start < 10000 * PAIR_SHARE,
 				      "%s: freeing one makes no room", c->name);
 			CHECK(pair, c->make(&s, &made[n]) != DAT_SUCCESS, "%s: one more than the limit",
 			      c->name);

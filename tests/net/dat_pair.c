@@ -70,7 +70,7 @@ dat_side_state(struct dat_side *s, DAT_EP_HANDLE ep)
 void
 dat_side_request(struct dat_side *s, DAT_EP_HANDLE ep, DAT_CONN_QUAL qual)
 {
-	DAT_CHECK(s, dat_ep_connect(ep, (DAT_IA_ADDRESS_PTR)&s->address, qual, 10000000, 0, NULL,
+	DAT_CHECK(s, dat_ep_connect(ep, (DAT_IA_ADDRESS_PTR)&s->address, qual, 10000000 * PAIR_SHARE, 0, NULL,
 				    DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
 }
 
@@ -129,7 +129,7 @@ dat_side_event(struct dat_side *s, DAT_EVD_HANDLE evd, uint32_t ms, DAT_EVENT *e
 {
 	DAT_COUNT more;
 
-	DAT_CHECK(s, dat_evd_wait(evd, ms * 1000, 1, event, &more));
+	DAT_CHECK(s, dat_evd_wait(evd, ms * 1000 * PAIR_SHARE, 1, event, &more));
 }
 
 void
@@ -153,8 +153,9 @@ dat_side_connect(struct dat_side *s, bool server)
 		dat_side_expect(s, s->cr, DAT_CONNECTION_REQUEST_EVENT, 10000, &event);
 		DAT_CHECK(s, dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, s->ep, 0, NULL));
 	} else {
-		DAT_CHECK(s, dat_ep_connect(s->ep, (DAT_IA_ADDRESS_PTR)&s->address, s->qual, 10000000, 0,
-					    NULL, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+		DAT_CHECK(s, dat_ep_connect(s->ep, (DAT_IA_ADDRESS_PTR)&s->address, s->qual,
+					    10000000 * PAIR_SHARE, 0, NULL, DAT_QOS_BEST_EFFORT,
+					    DAT_CONNECT_DEFAULT_FLAG));
 	}
 	dat_side_expect(s, s->conn, DAT_CONNECTION_EVENT_ESTABLISHED, 10000, &event);
 	CHECK(s->pair, event.event_data.connect_event_data.ep_handle == s->ep,
@@ -172,6 +173,20 @@ dat_side_nothing(struct dat_side *s, DAT_EVD_HANDLE evd, uint32_t ms)
 	CHECK(s->pair, DAT_GET_TYPE(ret) == DAT_TIMEOUT_EXPIRED,
 	      "an event (0x%x, of a completion status %d) that nobody caused", event.event_number,
 	      event.event_data.dto_completion_event_data.status);
+}
+
+void
+dat_side_quiet(struct dat_side *s, DAT_EVD_HANDLE evd, DAT_COUNT events, DAT_COUNT threshold)
+{
+	DAT_EVENT event;
+	DAT_COUNT more;
+
+	do
+		CHECK(s->pair,
+		      dat_evd_wait(evd, 100000, threshold, &event, &more) == DAT_TIMEOUT_EXPIRED &&
+			      more <= events,
+		      "events woke a waiter, and should not have (%d more)", more);
+	while (more < events);
 }
 
 void

@@ -98,6 +98,8 @@ void dat_side_expect_end(struct dat_side *side);
 void dat_side_complete(struct dat_side *side, DAT_EVD_HANDLE evd, uint64_t cookie,
 		       DAT_DTO_COMPLETION_STATUS status, uint64_t length);
 void dat_side_nothing(struct dat_side *side, DAT_EVD_HANDLE evd, uint32_t ms);
+/* So many events come, and do not end a wait for as many as `threshold`: none of them notifies. */
+void dat_side_quiet(struct dat_side *side, DAT_EVD_HANDLE evd, DAT_COUNT events, DAT_COUNT threshold);
 
 void dat_buffer_make(struct dat_side *side, struct dat_buffer *buffer, size_t size,
 		     DAT_MEM_PRIV_FLAGS privileges);

@@ -163,7 +163,6 @@ use_server(struct pair *pair)
 			    .max_rdma_read_out = 4,
 			    .request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG};
 	DAT_RMR_CONTEXT context, before = 0;
-	DAT_COUNT more;
 
 	dat_side_open(&s, pair, true);
 	dat_buffer_make(&s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
@@ -205,8 +204,7 @@ use_server(struct pair *pair)
 	/* unsignalled: it is queued, but wakes nobody */
 	DAT_CHECK(&s, bind_range(&s, rmr, &b, 8192, 100, DAT_MEM_PRIV_REMOTE_READ_FLAG,
 				 DAT_COMPLETION_UNSIGNALLED_FLAG, &context));
-	CHECK(pair, dat_evd_wait(s.request, 300000, 1, &event, &more) == DAT_TIMEOUT_EXPIRED && more == 1,
-	      "an unsignalled bind woke a waiter, or did not complete");
+	dat_side_quiet(&s, s.request, 1, 1);
 	CHECK(pair,
 	      dat_evd_dequeue(s.request, &event) == DAT_SUCCESS &&
 		      event.event_number == DAT_RMR_BIND_COMPLETION_EVENT,

@@ -90,7 +90,7 @@ expect_counts(struct srq_side *q, DAT_COUNT available, DAT_COUNT outstanding)
 	do
 		param = query(q);
 	while ((param.available_dto_count != available || param.outstanding_dto_count != outstanding) &&
-	       pair_now_ms() - start < 5000);
+	       pair_now_ms() - start < 5000 * PAIR_SHARE);
 	CHECK(q->s.pair, param.available_dto_count == available && param.outstanding_dto_count == outstanding,
 	      "counts are (%d, %d) instead of (%d, %d)", param.available_dto_count,
 	      param.outstanding_dto_count, available, outstanding);

@@ -167,7 +167,7 @@ take_main(void *arg)
 		const DAT_DTO_COMPLETION_EVENT_DATA *dto = &e.event_data.dto_completion_event_data;
 		uint32_t number;
 
-		CHECK(t->s->pair, pair_now_ms() - start < 50000, "only %u messages", *t->total);
+		CHECK(t->s->pair, pair_now_ms() - start < 50000 * PAIR_SHARE, "only %u messages", *t->total);
 		if (dat_evd_dequeue(t->s->recv, &e) != DAT_SUCCESS)
 			continue;
 		CHECK(t->s->pair, dto->status == DAT_DTO_SUCCESS, "status %d", dto->status);
@@ -222,7 +222,8 @@ takers_client(struct pair *pair)
 		/* small enough to go along with the request */
 		memcpy(b.data, number, sizeof(number));
 		while (dat_send(s.ep, &b, 0, 8, i, DAT_COMPLETION_SUPPRESS_FLAG) != DAT_SUCCESS)
-			CHECK(pair, pair_now_ms() - start < 20000, "message %u cannot be posted", i);
+			CHECK(pair, pair_now_ms() - start < 20000 * PAIR_SHARE, "message %u cannot be posted",
+			      i);
 	}
 	pair_barrier(pair);
 	dat_side_nothing(&s, s.request, 1);

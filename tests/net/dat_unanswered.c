@@ -5,8 +5,8 @@
  * with it, others on the same core are served as ever, and what waits is right when
  * the page comes after all; when it does not, its owner is detached.
  *
- * The server is the hostile one.  Beside it an honest application of its data plane
- * measures how long its slowest request takes.
+ * The server is the hostile one.  Beside it an honest application of its data plane goes on, and its last
+ * request begins and ends while the memory does not answer.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -23,10 +23,9 @@
 
 #define SOCKET_MAX 128u
 #define PAGES 16u
-#define LEN 9000u        /* several packets */
-#define WAIT_MS 100u     /* without an answer, */
-#define MEANWHILE 50u    /* and so many requests of the honest are served */
-#define SLOWEST_MS 1000u /* one of them, even where processors are shared */
+#define LEN 9000u     /* several packets */
+#define WAIT_MS 100u  /* without an answer, */
+#define MEANWHILE 50u /* and so many requests of the honest are served */
 
 /* ---- the honest application ---- */
 
@@ -85,10 +84,13 @@ honest_run(struct pair *pair, int fd, _Atomic uint32_t *served)
 	dat_buffer_make(&s, &b, 4096, DAT_MEM_PRIV_ALL_FLAG);
 	remote = (struct dat_remote){
 		.address = (uintptr_t)b.data + 2048, .length = 2048, .context = b.rmr_context};
-	/* Ready; then until the other end is closed. */
+	/* Ready; then until the other end is closed, and once more. */
 	CHECK(pair, write(fd, "r", 1) == 1, "nobody there");
-	while (recv(fd, &go, 1, MSG_DONTWAIT) != 0) {
-		uint64_t begin = pair_now_ms(), took;
+	for (bool last = false; !last;) {
+		uint64_t begin, took;
+
+		last = recv(fd, &go, 1, MSG_DONTWAIT) == 0;
+		begin = pair_now_ms();
 
 		DAT_CHECK(&s, dat_write(s.ep, &b, 0, 64, 1, &remote, 0, DAT_COMPLETION_DEFAULT_FLAG));
 		dat_side_complete(&s, s.request, 1, DAT_DTO_SUCCESS, 64);
@@ -147,8 +149,6 @@ honest_stop(struct pair *pair, const struct honest *honest)
 	CHECK(pair, waitpid(honest->pid, &status, 0) == honest->pid && status == 0,
 	      "the honest application ended badly");
 	printf("  beside it: %u requests, the slowest in %u ms\n", report.requests, report.slowest_ms);
-	CHECK(pair, report.slowest_ms < SLOWEST_MS, "one of its %u requests took %u ms", report.requests,
-	      report.slowest_ms);
 	close(honest->fd);
 }
 

@@ -38,17 +38,15 @@ drops() {
 
 # perf_begin OPTIONS...: an exchange between applications of a and of b, under way; perf_end: its end.
 perf_begin() {
-	local looks=500
 	: >"$WORK/server"
-	ONESIDE_SOCKET=$(plane_socket b) timeout 100 "$PERF" --once "$@" 2>"$WORK/server" &
+	ONESIDE_SOCKET=$(plane_socket b) "$PERF" --once "$@" 2>"$WORK/server" &
 	PERF_SERVER=$!
 	APPLICATIONS+=("$PERF_SERVER")
 	until grep -qE 'serving on|published on' "$WORK/server"; do
-		kill -0 "$PERF_SERVER" 2>/dev/null && [ "$looks" -gt 0 ] || fail "no server of $*: $(cat "$WORK/server")"
+		kill -0 "$PERF_SERVER" 2>/dev/null || fail "no server of $*: $(cat "$WORK/server")"
 		sleep 0.02
-		looks=$((looks - 1))
 	done
-	ONESIDE_SOCKET=$(plane_socket a) timeout 100 "$PERF" "$@" --node 2 "${HOST:-192.0.2.2}" >"$WORK/out" 2>"$WORK/err" &
+	ONESIDE_SOCKET=$(plane_socket a) "$PERF" "$@" --node 2 "${HOST:-192.0.2.2}" >"$WORK/out" 2>"$WORK/err" &
 	PERF_CLIENT=$!
 	APPLICATIONS+=("$PERF_CLIENT")
 }
@@ -71,16 +69,17 @@ perf() {
 	perf_end
 }
 
-# perf_dropped PLANE REASON OPTIONS...: an exchange does not begin, and PLANE counts why.
+# perf_dropped PLANE REASON OPTIONS...: an exchange does not begin, for which its client may lose patience, and PLANE counts why.
 perf_dropped() {
-	local plane=$1 reason=$2 before looks=1500
+	local plane=$1 reason=$2 before
 	shift 2
 	before=$(drops "$plane" "$reason")
 	perf_begin "$@"
 	until [ "$(drops "$plane" "$reason")" -gt "$before" ]; do
-		[ "$looks" -gt 0 ] || fail "$plane counts no $reason"
 		sleep 0.02
-		looks=$((looks - 1))
 	done
-	perf_break
+	kill "$PERF_CLIENT" "$PERF_SERVER" 2>/dev/null
+	wait "$PERF_CLIENT" && fail "an exchange in spite of $reason: $(cat "$WORK/out")"
+	wait "$PERF_SERVER"
+	APPLICATIONS=()
 }

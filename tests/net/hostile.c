@@ -192,7 +192,7 @@ turned_away(void)
 	for (uint32_t i = 0; i < 200; i++)
 		close(fd[i]);
 	/* Its places are free when the data plane has seen the others go; until then it hangs up at once. */
-	for (uint32_t i = 0; i < 2000 && !served(); i++)
+	while (!served())
 		usleep(10000);
 	must(healthy(), "the data plane waits");
 	close_peers();
@@ -225,13 +225,8 @@ descriptors_of_plane(void)
 static void
 keeps_no_more_than(uint32_t most)
 {
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < 500 && (n = descriptors_of_plane()) > most; i++)
+	while (descriptors_of_plane() > most)
 		usleep(10000);
-	if (n > most)
-		fprintf(stderr, "  %u descriptors instead of %u\n", n, most);
-	must(n <= most, "the data plane keeps descriptors");
 }
 
 /* Connections from now on are another user's, where that is allowed. */
@@ -314,9 +309,8 @@ never_closes(void)
 	keeps_no_more_than(before + 8);
 	/* until they are closed. */
 	stuck_file_close(&file);
-	for (uint32_t i = 0; i < 500 && !served(); i++)
+	while (!served())
 		usleep(10000);
-	must(served(), "its user is not served again");
 }
 
 /* Connections that never say anything, or leave in the middle. */
@@ -338,7 +332,7 @@ random_messages(void)
 	for (uint32_t round = 0; round < 400; round++) {
 		struct one_msg msg = hello();
 		int fd = raw_connect(), null = open("/dev/null", O_RDWR | O_CLOEXEC);
-		struct timeval limit = {.tv_sec = 5};
+		struct timeval limit = {.tv_sec = 5 * SHARE};
 		uint8_t reply[4096];
 
 		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
@@ -569,7 +563,7 @@ healthy(void)
 	if (pid == 0) {
 		struct victim v;
 
-		alarm(20);
+		alarm(20 * SHARE);
 		/* Rings and queue pairs are answered for by their core: both threads are alive. */
 		victim_open(&v);
 		errno = -one_qp_free(&v.qp);
@@ -628,7 +622,7 @@ main(int argc, char **argv)
 			continue;
 		pid = fork();
 		if (pid == 0) {
-			alarm(60);
+			alarm(60 * SHARE);
 			cases[i].run();
 			_exit(0);
 		}

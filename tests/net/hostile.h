@@ -7,6 +7,8 @@
 
 #include "client/client.h"
 
+#define SHARE 50 /* of a processor a machine may give each process one in so many */
+
 struct victim {
 	struct one_client *client;
 	struct one_cq cq;

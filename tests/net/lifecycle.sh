@@ -9,7 +9,7 @@ net_init
 # refused_on NAME: a data plane with that name's socket does not start.
 refused_on() {
 	# shellcheck disable=SC2046
-	timeout 30 "$DATAPLANE" $(plane_cores 0) $(eal_options other) --vdev=net_ring0 -- \
+	"$DATAPLANE" $(plane_cores 0) $(eal_options other) --vdev=net_ring0 -- \
 		--socket "$(plane_socket "$1")" --port name=p0,device=net_ring0,address=192.0.2.9/24 \
 		>"$WORK/refused" 2>&1 && fail "a second data plane starts on one socket"
 	expect "socket $(plane_socket "$1"): a data plane runs there already" "$WORK/refused"
@@ -22,11 +22,9 @@ say "both data planes serve"
 expect 'port p0: 192.0.2.1/24, MTU 4200, path MTU 4096' "$(plane_log a)"
 
 # The client does not hang up in the middle of its first handshake.
-tenths=100
 until grep -q 'the link is up' "$(plane_log a)" && grep -q 'the link is up' "$(plane_log b)"; do
-	[ "$tenths" -gt 0 ] || fail "the cable is not up within 10 seconds"
+	kill -0 "$(plane_pid a)" "$(plane_pid b)" 2>/dev/null || fail "a data plane is gone"
 	sleep 0.1
-	tenths=$((tenths - 1))
 done
 [ "$(grep -c 'Connection request accepted' "$(plane_log a)")" = 1 ] || fail "the cable was connected more than once"
 say "the cable is up at its first connection"
@@ -39,11 +37,9 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
     s.connect(sys.argv[1])
 PYTHON
 kill -CONT "$(plane_pid a)"
-tenths=100
 until [ "$(grep -c 'Connection request accepted' "$(plane_log a)")" = 2 ]; do
-	kill -0 "$(plane_pid a)" && [ "$tenths" -gt 0 ] || fail "it does not take the connection, or is gone"
+	kill -0 "$(plane_pid a)" 2>/dev/null || fail "it does not take the connection, or is gone"
 	sleep 0.1
-	tenths=$((tenths - 1))
 done
 "$BUILD/tests/net/net-dat-transfer" "$(plane_socket a)" "$(plane_socket b)" send >"$WORK/out" 2>&1 || {
 	cat "$WORK/out" >&2
@@ -59,11 +55,9 @@ say "a second one on the same socket is refused"
 for signal in USR1 USR2 ALRM IO PIPE HUP; do
 	kill -"$signal" "$(plane_pid a)"
 done
-tenths=100
 until grep -q 'event=changed command=reload text="nothing has changed"' "$(plane_log a)"; do
-	kill -0 "$(plane_pid a)" && [ "$tenths" -gt 0 ] || fail "it does not say what SIGHUP does, or is gone"
+	kill -0 "$(plane_pid a)" 2>/dev/null || fail "it does not say what SIGHUP does, or is gone"
 	sleep 0.1
-	tenths=$((tenths - 1))
 done
 "$BUILD/tests/net/net-dat-ia" "$(plane_socket a)" "$(plane_socket a)" >"$WORK/out" 2>&1 || {
 	cat "$WORK/out" >&2
@@ -90,7 +84,7 @@ stop_plane a
 # Another file that is in the way is not ours to remove.
 echo precious >"$(plane_socket c)"
 # shellcheck disable=SC2046
-timeout 30 "$DATAPLANE" $(plane_cores 0) $(eal_options c) --vdev=net_ring0 -- \
+"$DATAPLANE" $(plane_cores 0) $(eal_options c) --vdev=net_ring0 -- \
 	--socket "$(plane_socket c)" --port name=p0,address=192.0.2.9/24 >"$WORK/refused" 2>&1 &&
 	fail "a data plane starts over a file"
 [ "$(cat "$(plane_socket c)")" = precious ] || fail "a file in the socket's place was removed"
@@ -107,7 +101,7 @@ umask 022
 stop_plane a
 plane_socket() { printf '%s/not/there/%s.sock' "$WORK" "$1"; }
 # shellcheck disable=SC2046
-timeout 30 "$DATAPLANE" $(plane_cores 0) $(eal_options d) --vdev=net_ring0 -- \
+"$DATAPLANE" $(plane_cores 0) $(eal_options d) --vdev=net_ring0 -- \
 	--socket "$(plane_socket d)" --port name=p0,device=net_ring0,address=192.0.2.9/24 >"$WORK/refused" 2>&1 &&
 	fail "a data plane starts without a directory for its socket"
 expect "cannot make directory $WORK/not/there" "$WORK/refused"

@@ -101,7 +101,7 @@ start(const struct pair_case *c, bool server, struct pair *pair, int other_fd)
 	close(other_fd);
 	setenv("ONESIDE_SOCKET", pair->socket, 1);
 	/* A case that hangs is a failed case. */
-	alarm(CASE_SECONDS);
+	alarm(CASE_SECONDS * PAIR_SHARE);
 	(server ? c->server : c->client)(pair);
 	fflush(stdout);
 	_exit(0);
@@ -118,7 +118,7 @@ ended_well(pid_t pid, const char *who, bool may_be_killed)
 		if (may_be_killed && WTERMSIG(status) == SIGKILL)
 			return true;
 		fprintf(stderr, "  %s: %s\n", who,
-			WTERMSIG(status) == SIGALRM ? "hung for a minute" : strsignal(WTERMSIG(status)));
+			WTERMSIG(status) == SIGALRM ? "hung" : strsignal(WTERMSIG(status)));
 		return false;
 	}
 	return WEXITSTATUS(status) == 0;

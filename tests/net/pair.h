@@ -15,6 +15,9 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+/* Limits are meant for a processor of one's own; a machine may give each process a fiftieth of one. */
+#define PAIR_SHARE 50u
+
 struct pair {
 	const char *socket; /* of the own data plane */
 	int fd;             /* to the other process */

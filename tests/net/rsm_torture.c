@@ -487,7 +487,7 @@ main(int argc, char **argv)
 			atomic_store(&board->stop, true);
 			stopped = now();
 		}
-		if (stopped != 0 && now() >= stopped + 20) {
+		if (stopped != 0 && now() >= stopped + 20 * 50) { /* seconds of a fiftieth of a processor */
 			fprintf(stderr, "a process hangs\n");
 			for (uint32_t k = 0; k < PROCESSES; k++)
 				kill(pid[k], SIGABRT);

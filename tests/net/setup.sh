@@ -123,16 +123,14 @@ for end in a b; do
 done
 head -c 1000001 /dev/urandom >"$WORK/file"
 : >"$WORK/receiver"
-ONESIDE_SOCKET=$(plane_socket a) timeout 250 "$BUILD/perf/oneside-copy" receive "$WORK/copy" 2>"$WORK/receiver" &
+ONESIDE_SOCKET=$(plane_socket a) "$BUILD/perf/oneside-copy" receive "$WORK/copy" 2>"$WORK/receiver" &
 receiver=$!
 APPLICATIONS+=("$receiver")
-tenths=600
 until grep -q 'waiting for a sender' "$WORK/receiver"; do
-	[ "$tenths" -gt 0 ] || fail "no receiver: $(cat "$WORK/receiver")"
+	kill -0 "$receiver" 2>/dev/null || fail "no receiver: $(cat "$WORK/receiver")"
 	sleep 0.1
-	tenths=$((tenths - 1))
 done
-ONESIDE_SOCKET=$(plane_socket b) timeout 200 "$BUILD/perf/oneside-copy" send "$WORK/file" 192.0.2.1 >"$WORK/out" 2>&1 || fail "the sender: $(cat "$WORK/out")"
+ONESIDE_SOCKET=$(plane_socket b) "$BUILD/perf/oneside-copy" send "$WORK/file" 192.0.2.1 >"$WORK/out" 2>&1 || fail "the sender: $(cat "$WORK/out")"
 wait "$receiver" || fail "the receiver: $(cat "$WORK/receiver")"
 cmp "$WORK/file" "$WORK/copy" || fail "the copy differs"
 ONESIDE_SOCKET=$(plane_socket b) "$ONESIDECTL" metrics >"$WORK/out" || fail "metrics"

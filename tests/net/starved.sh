@@ -75,11 +75,9 @@ done
 DAT_OVERRIDE=$WORK/dat.conf.a stdbuf -oL dapltest -T S -D $IA >"$WORK/server.out" 2>&1 &
 server=$!
 APPLICATIONS+=("$server")
-tenths=300
 until grep -q 'Service Point Ready' "$WORK/server.out"; do
-	kill -0 "$server" 2>/dev/null && [ "$tenths" -gt 0 ] || fail "dapltest does not serve: $(cat "$WORK/server.out")"
+	kill -0 "$server" 2>/dev/null || fail "dapltest does not serve: $(cat "$WORK/server.out")"
 	sleep 0.1
-	tenths=$((tenths - 1))
 done
 for ((i = 0; i < LOOPS; i++)); do
 	(while :; do :; done) &
@@ -88,7 +86,7 @@ done
 
 # client ARGUMENTS...: how long it takes is no matter.
 client() {
-	DAT_OVERRIDE=$WORK/dat.conf.b timeout 900 dapltest "$@" >"$WORK/client.out" 2>&1 &&
+	DAT_OVERRIDE=$WORK/dat.conf.b dapltest "$@" >"$WORK/client.out" 2>&1 &&
 		! grep -Eiq 'fail|error|mismatch|unexpected' "$WORK/client.out" "$WORK/server.out" && return
 	tail -n 30 "$WORK/server.out" "$WORK/client.out" >&2
 	counters

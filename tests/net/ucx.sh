@@ -20,7 +20,7 @@ export UCX_RC_VERBS_ALLOC=thp,mmap,heap UCX_UD_VERBS_ALLOC=thp,mmap,heap UCX_ALL
 
 in_dev
 on() { # 0|1 PROGRAM ARGUMENTS..., as that of verbs_lib.sh
-	local -a run=("${INSIDE[@]}" timeout -k 5 60 "${IN_DEV[@]}" "$RUN" --socket "${sockets[$1]}" "${@:2}")
+	local -a run=("${INSIDE[@]}" timeout -k 5 3000 "${IN_DEV[@]}" "$RUN" --socket "${sockets[$1]}" "${@:2}")
 	[ "$BASHPID" = $$ ] || exec "${run[@]}"
 	"${run[@]}"
 }

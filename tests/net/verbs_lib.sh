@@ -56,7 +56,7 @@ verbs_init() {
 }
 
 on() { # 0|1 PROGRAM ARGUMENTS...
-	local -a run=("${INSIDE[@]}" timeout 120 "$RUN" --socket "${sockets[$1]}" "${@:2}")
+	local -a run=("${INSIDE[@]}" timeout 6000 "$RUN" --socket "${sockets[$1]}" "${@:2}")
 	[ "$BASHPID" = $$ ] || exec "${run[@]}" # in the background: the process id is the program's
 	"${run[@]}"
 }
@@ -85,14 +85,12 @@ listening() { # PORT
 }
 
 await_listening() { # PORT PID NAME
-	local looks=1000
 	until listening "$1"; do
-		kill -0 "$2" 2>/dev/null && [ "$looks" -gt 0 ] || {
+		kill -0 "$2" 2>/dev/null || {
 			cat "$WORK/$3.server" >&2
 			fail "$3: the server does not listen"
 		}
 		sleep 0.02
-		looks=$((looks - 1))
 	done
 }
 
@@ -147,14 +145,12 @@ served() { # yes|no: whether an attachment of data plane a listens
 }
 
 until_served() { # yes|no NAME
-	local looks=1000
 	until served "$1"; do
-		[ "$looks" -gt 0 ] || {
+		[ "$1" = no ] || kill -0 "$server" 2>/dev/null || {
 			cat "$WORK/$2.server" >&2
-			fail "$2: does a server listen? not as expected: $1"
+			fail "$2: its server does not listen"
 		}
 		sleep 0.02
-		looks=$((looks - 1))
 	done
 }
 

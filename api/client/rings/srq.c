@@ -65,6 +65,65 @@ refresh(struct one_srq *srq)
 		srq->head_seen = head;
 }
 
+/* Slots of the old ring that the engine may still take, under their indices; behind them there is nothing
+ * yet. */
+static void
+copy_slots(const struct one_srq *from, struct one_srq *to)
+{
+	uint32_t first = from->head_seen;
+
+	for (uint32_t i = first; i != first + (1u << to->log2); i++) {
+		struct one_wqe *slot = &to->rq[one_ring_slot(i, to->log2)];
+		uint8_t phase = one_ring_phase(i, to->log2);
+
+		if (i - first < from->tail - first)
+			memcpy((void *)slot, (const void *)&from->rq[one_ring_slot(i, from->log2)],
+			       offsetof(struct one_wqe, phase));
+		else
+			phase ^= 1;
+		/* The engine looks there after the message that follows. */
+		one_store_alone(&slot->phase, phase);
+	}
+}
+
+static int
+swap(struct one_srq *srq, struct one_srq *other)
+{
+	struct one_msg msg = {.type = ONE_MSG_SRQ_SWAP};
+	const struct one_srq was = *srq;
+	int error;
+
+	msg.srq_swap = (struct one_srq_swap){.srq = srq->id, .other = other->id};
+	error = one_call(srq->client, &msg, NULL, 0, NULL);
+	if (error != 0)
+		return error;
+	srq->rq = other->rq;
+	srq->log2 = other->log2;
+	srq->max_wr = other->max_wr;
+	other->rq = was.rq;
+	other->log2 = was.log2;
+	return 0;
+}
+
+int
+one_srq_resize(struct one_srq *srq, uint32_t pz, uint32_t max_wr, uint32_t max_sge)
+{
+	struct one_srq next;
+	int error = one_srq_create(srq->client, pz, max_wr, max_sge, &next);
+
+	if (error != 0)
+		return error;
+	refresh(srq);
+	if (srq->posted - srq->done_seen > max_wr || srq->tail - srq->head_seen > 1u << next.log2) {
+		error = -EBUSY;
+	} else {
+		copy_slots(srq, &next);
+		error = swap(srq, &next);
+	}
+	one_srq_free(&next);
+	return error;
+}
+
 static bool
 has_room(const struct one_srq *srq, uint32_t max, uint32_t slots)
 {

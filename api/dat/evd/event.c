@@ -37,10 +37,11 @@ event_status(uint8_t status)
 struct ep *
 event_ep(struct evd *evd, uint32_t id)
 {
-	/* A cache: objects live as long as the IA, and the key says whether it is the one. */
+	/* A cache: objects live as long as the IA, and the key says whether it is the one; those that have
+	 * gone have key 0. */
 	struct ep *ep = one_load_alone(&evd->last_ep);
 
-	if (ep != NULL && idmap_key(&ep->o.node) == id)
+	if (ep != NULL && idmap_key(&ep->o.node) == id && id != 0)
 		return ep;
 	ep = object_find(evd->o.ia, DAT_HANDLE_TYPE_EP, id);
 	if (ep != NULL)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Calls that this library does not have.  They say so; the table is in doc/verbs.md. */
+#include <sys/types.h>
+
 #include "rdmacm/base/cma.h"
 
 int
@@ -40,9 +42,10 @@ rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 
 /* ---- rsockets: refused where they begin, so nothing else is reached ---- */
 
+/* As wide as the widest result: -1, whatever the caller takes it for. */
 #define REFUSED(name)                                           \
-	int name(void);                                         \
-	int name(void)                                          \
+	ssize_t name(void);                                     \
+	ssize_t name(void)                                      \
 	{                                                       \
 		return cma_told(#name, fail(EOPNOTSUPP), NULL); \
 	}

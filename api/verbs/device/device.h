@@ -15,6 +15,7 @@ __be64 device_guid(uint64_t hwaddr);
 int device_query_port(struct ibv_context *base, uint8_t port, struct ibv_port_attr *attr, size_t len);
 int device_query_ex(struct ibv_context *base, const struct ibv_query_device_ex_input *input,
 		    struct ibv_device_attr_ex *attr, size_t size);
+int device_query_rt_values(struct ibv_context *base, struct ibv_values_ex *values);
 static inline void
 device_gid(const struct context *context, union ibv_gid *gid)
 {

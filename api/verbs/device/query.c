@@ -2,6 +2,7 @@
 /* What a device and its port are like. */
 #include <netinet/in.h>
 #include <string.h>
+#include <time.h>
 
 #include "verbs/base/refused.h"
 #include "verbs/device/device.h"
@@ -9,6 +10,7 @@
 #define ATOMIC_QPS UINT16_MAX
 #define NO_VENDOR 0xffffffu /* as other devices without one: an OUI that nobody has */
 #define PAGE_SIZES 0xfffff000ull
+#define CORE_CLOCK_KHZ 1000000u
 
 static void
 fill_device(struct context *context, struct ibv_device_attr *attr)
@@ -27,7 +29,8 @@ fill_device(struct context *context, struct ibv_device_attr *attr)
 	attr->max_qp = (int)limits->max_qp;
 	attr->max_qp_wr = (int)limits->max_qp_wr;
 	attr->device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
-				 IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+				 IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+				 IBV_DEVICE_SRQ_RESIZE;
 	attr->max_sge = sges;
 	attr->max_sge_rd = sges;
 	attr->max_cq = (int)limits->max_cq;
@@ -58,6 +61,27 @@ ibv_query_device(struct ibv_context *base, struct ibv_device_attr *attr)
 	return 0;
 }
 
+/* The device is a program: its clock is that of its host, and counts nanoseconds. */
+int
+device_query_rt_values(struct ibv_context *base, struct ibv_values_ex *values)
+{
+	struct timespec now;
+
+	if ((values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK) != 0) {
+		refused_because(EINVAL,
+				"values->comp_mask = %#x: there is only IBV_VALUES_MASK_RAW_CLOCK; give that",
+				values->comp_mask);
+		return refused_tell("ibv_query_rt_values_ex", EINVAL, "context", base);
+	}
+	if (values->comp_mask == 0)
+		return 0;
+	clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+	/* As other devices: ticks, however many there are. */
+	values->raw_clock.tv_sec = 0;
+	values->raw_clock.tv_nsec = now.tv_sec * 1000000000l + now.tv_nsec;
+	return 0;
+}
+
 /* As far as the caller's structure goes. */
 static int
 query_all(struct context *context, struct ibv_device_attr_ex *attr, size_t size)
@@ -69,6 +93,7 @@ query_all(struct context *context, struct ibv_device_attr_ex *attr, size_t size)
 		return error;
 	full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
 	full.phys_port_cnt_ex = full.orig_attr.phys_port_cnt;
+	full.hca_core_clock = CORE_CLOCK_KHZ;
 	memcpy(attr, &full, size < sizeof(full) ? size : sizeof(full));
 	return 0;
 }

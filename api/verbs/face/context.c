@@ -20,6 +20,7 @@ set_calls(struct context *context)
 	verbs->sz = sizeof(*verbs);
 	verbs->query_port = device_query_port;
 	verbs->query_device_ex = device_query_ex;
+	verbs->query_rt_values = device_query_rt_values;
 	verbs->create_cq_ex = cq_create_ex;
 	verbs->create_qp_ex = qp_create_ex;
 	domain_calls(verbs);

@@ -62,29 +62,46 @@ set_limit(struct srq *srq, uint32_t limit)
 	return error;
 }
 
+/* Not below the limit that is armed, unless that changes, too. */
+static int
+resize(struct srq *srq, uint32_t max_wr, bool limit_changes)
+{
+	uint32_t least = limit_changes || srq->element.limit == 0 ? 1 : srq->element.limit;
+	int error = refused_range("srq_attr->max_wr", max_wr, least,
+				  context_of(srq->base.context)->info->limits.max_srq_wr);
+
+	if (error != 0)
+		return error;
+	pthread_mutex_lock(&srq->lock);
+	error = -one_srq_resize(&srq->ring, TO(pd, srq->base.pd)->id, max_wr, srq->max_sge);
+	if (error == 0)
+		srq->max_wr = max_wr;
+	pthread_mutex_unlock(&srq->lock);
+	if (error == EBUSY)
+		return refused_because(EINVAL,
+				       "srq_attr->max_wr = %u: more receives wait in it; let messages take "
+				       "some, or ask for more",
+				       max_wr);
+	return error == EDQUOT ? ENOMEM : error;
+}
+
 int
 ibv_modify_srq(struct ibv_srq *base, struct ibv_srq_attr *attr, int mask)
 {
 	struct srq *srq = TO(srq, base);
-	int error;
+	int error = 0;
 
-	if ((mask & IBV_SRQ_MAX_WR) != 0) {
-		refused_because(EOPNOTSUPP,
-				"srq_attr_mask = %#x: there is no IBV_DEVICE_SRQ_RESIZE; leave "
-				"IBV_SRQ_MAX_WR out",
-				(unsigned int)mask);
-		return refused_tell("ibv_modify_srq", EOPNOTSUPP, "srq", base);
-	}
-	if ((mask & ~IBV_SRQ_LIMIT) != 0) {
-		refused_because(EINVAL,
-				"srq_attr_mask = %#x: there is nothing else to set; give IBV_SRQ_LIMIT",
-				(unsigned int)mask);
-		return refused_tell("ibv_modify_srq", EINVAL, "srq", base);
-	}
-	if ((mask & IBV_SRQ_LIMIT) == 0)
-		return 0;
-	error = refused_range("srq_attr->srq_limit", attr->srq_limit, 0, srq->max_wr);
-	if (error == 0)
+	if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0)
+		error = refused_because(EINVAL,
+					"srq_attr_mask = %#x: there is nothing else to set; give "
+					"IBV_SRQ_MAX_WR, IBV_SRQ_LIMIT",
+					(unsigned int)mask);
+	if (error == 0 && (mask & IBV_SRQ_LIMIT) != 0)
+		error = refused_range("srq_attr->srq_limit", attr->srq_limit, 0,
+				      (mask & IBV_SRQ_MAX_WR) != 0 ? attr->max_wr : srq->max_wr);
+	if (error == 0 && (mask & IBV_SRQ_MAX_WR) != 0)
+		error = resize(srq, attr->max_wr, (mask & IBV_SRQ_LIMIT) != 0);
+	if (error == 0 && (mask & IBV_SRQ_LIMIT) != 0)
 		error = set_limit(srq, attr->srq_limit);
 	return refused_tell("ibv_modify_srq", error, "srq", base);
 }

@@ -117,6 +117,7 @@ static const struct field fields[ONE_MSG_MAX][FIELDS_MAX] = {
 	[ONE_MSG_SIDR_ANSWER] = {F(sidr_answer.sidr, OBJECT_SIDR), F(sidr_answer.qp, OBJECT_QP),
 				 F(sidr_answer.private_len, NUMBER), F(sidr_answer.private_data, BYTES)},
 	[ONE_MSG_SIDR_FREE] = ID(OBJECT_SIDR),
+	[ONE_MSG_SRQ_SWAP] = {F(srq_swap.srq, OBJECT_SRQ), F(srq_swap.other, OBJECT_SRQ)},
 	[ONE_MSG_MR_SWAP] = {F(mr_swap.mr, OBJECT_MR), F(mr_swap.other, OBJECT_MR)},
 };
 

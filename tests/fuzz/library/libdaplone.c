@@ -33,6 +33,8 @@ static DAT_EP_HANDLE ep[EPS];    /* the last with the SRQ */
 static DAT_SRQ_HANDLE srq;
 static DAT_PSP_HANDLE psp;
 static DAT_LMR_HANDLE lmr;
+static DAT_RMR_HANDLE rmr;
+static DAT_CNO_HANDLE cno;
 static DAT_LMR_CONTEXT lmr_context;
 static uint8_t *memory;
 static DAT_LMR_HANDLE slow_lmr;
@@ -102,7 +104,7 @@ set_up(void)
 					     DAT_EVD_CONNECTION_FLAG, DAT_EVD_CR_FLAG};
 	DAT_SRQ_ATTR attr = {.max_recv_dtos = 8, .max_recv_iov = 2};
 
-	ia = pz = srq = psp = lmr = DAT_HANDLE_NULL;
+	ia = pz = srq = psp = lmr = rmr = cno = DAT_HANDLE_NULL;
 	lmr_context = 1;
 	memset(evd, 0, sizeof(evd));
 	memset(ep, 0, sizeof(ep));
@@ -413,12 +415,95 @@ manage(struct bytes *record)
 	}
 }
 
+/* ---- windows, services, waiting ---- */
+
+static void
+windows(uint8_t how)
+{
+	DAT2_LMR_TRIPLET target = {
+		.lmr_context = lmr_context, .virtual_address = (uintptr_t)memory, .segment_length = how % 65};
+	DAT_RMR_COOKIE cookie = {.as_64 = how};
+	DAT_RMR_CONTEXT context;
+	DAT2_RMR_PARAM param;
+
+	if (rmr == DAT_HANDLE_NULL && calls->rmr_create_func(pz, &rmr) != DAT_SUCCESS)
+		rmr = DAT_HANDLE_NULL;
+	if (rmr == DAT_HANDLE_NULL)
+		return;
+	calls->rmr_bind_func(rmr, lmr, &target, DAT_MEM_PRIV_REMOTE_READ_FLAG, DAT2_VA_TYPE_VA,
+			     ep[how >> 6 & 1], cookie, DAT_COMPLETION_DEFAULT_FLAG, &context);
+	calls->rmr_query_func(rmr, DAT_RMR_FIELD_ALL, &param);
+	if (how >= 0x80 && calls->rmr_free_func(rmr) == DAT_SUCCESS)
+		rmr = DAT_HANDLE_NULL;
+}
+
+static void
+services(uint8_t how)
+{
+	DAT_CONN_QUAL chosen;
+	DAT_PSP_PARAM param;
+	DAT_RSP_HANDLE rsp;
+
+	if (how % 2 != 0) {
+		if (calls->rsp_create_func(ia, 77, ep[how >> 1 & 1], evd[3], &rsp) == DAT_SUCCESS &&
+		    how >= 0x80)
+			calls->rsp_free_func(rsp);
+		return;
+	}
+	calls->psp_query_func(psp, DAT_PSP_FIELD_ALL, &param);
+	if (calls->psp_free_func(psp) == DAT_SUCCESS)
+		calls->psp_create_any_func(ia, &chosen, evd[3],
+					   how >= 0x80 ? DAT_PSP_PROVIDER_FLAG : DAT_PSP_CONSUMER_FLAG, &psp);
+}
+
+static void
+wait_for_any(uint8_t how)
+{
+	DAT_EVD_HANDLE of = evd[how % EVDS], woken;
+
+	if (cno == DAT_HANDLE_NULL &&
+	    calls->cno_create_func(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno) != DAT_SUCCESS)
+		cno = DAT_HANDLE_NULL;
+	if (cno == DAT_HANDLE_NULL)
+		return;
+	calls->evd_modify_cno_func(of, (how & 0x10) != 0 ? DAT_HANDLE_NULL : cno);
+	calls->cno_wait_func(cno, 0, &woken);
+	if ((how & 0x20) != 0)
+		calls->evd_disable_func(of);
+	if ((how & 0x40) != 0)
+		calls->evd_enable_func(of);
+}
+
+static void
+change(uint8_t how)
+{
+	DAT2_EP_PARAM param = {.ep_attr = {.max_recv_dtos = how % 16, .max_request_dtos = how >> 4}};
+	DAT_COUNT buffers, span;
+
+	if (how % 2 == 0)
+		calls->srq_resize_func(srq, 1 + how / 2 % 32);
+	else
+		calls->ep_modify_func(
+			ep[how / 2 % EPS],
+			DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS | DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS, &param);
+	calls->ep_recv_query_func(ep[how % EPS], &buffers, &span);
+}
+
+static void
+more(struct bytes *record)
+{
+	static void (*const what[])(uint8_t) = {windows, windows, services, wait_for_any, change};
+	uint8_t which = (uint8_t)record_number(record, 1);
+
+	what[which % (sizeof(what) / sizeof(what[0]))]((uint8_t)record_number(record, 1));
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static void (*const kinds[])(struct bytes *) = {
-		liar_complete, liar_complete, liar_progress, liar_poke, liar_lie,
-		take,          take,          post,          manage,    copy};
+		liar_complete, liar_complete, liar_progress, liar_poke, liar_lie, take,
+		take,          post,          manage,        copy,      more};
 	struct bytes input = {data, size}, record;
 
 	load();

@@ -524,6 +524,7 @@ execute(struct engine_command *command)
 		command->srq->added = true;
 		break;
 	case ENGINE_SRQ_LIMIT:
+	case ENGINE_SRQ_SWAP:
 		if (!command->srq->added || command->srq->removed)
 			MISTAKE("a limit for a receive queue that is not there");
 		break;

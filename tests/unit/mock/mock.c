@@ -264,6 +264,25 @@ handle_reset(struct mock *mock, uint32_t id, struct one_reply *reply)
 }
 
 static void
+handle_srq_swap(struct mock *mock, const struct one_srq_swap *args, struct one_reply *reply)
+{
+	struct mock_object *one = mock_object(mock, args->srq, ONE_MSG_SRQ_CREATE);
+	struct mock_object *other = mock_object(mock, args->other, ONE_MSG_SRQ_CREATE);
+	struct mock_ring was;
+
+	if (one == NULL || other == NULL) {
+		reply->error = -EINVAL;
+		reply->subject = ONE_SUBJECT_SRQ;
+		return;
+	}
+	was = one->srq.rq;
+	one->srq.rq.ring = other->srq.rq.ring;
+	one->srq.rq.log2 = other->srq.rq.log2;
+	other->srq.rq.ring = was.ring;
+	other->srq.rq.log2 = was.log2;
+}
+
+static void
 handle_free(struct mock *mock, uint32_t id, enum one_msg_type type, enum one_subject subject,
 	    struct one_reply *reply)
 {
@@ -359,6 +378,9 @@ handle_default(struct mock *mock, struct mock_client *client, const struct one_m
 		o->srq.shm = (void *)(client->arena + reply->srq.shm);
 		o->srq.rq = (struct mock_ring){.ring = (void *)(client->arena + reply->srq.rq),
 					       .log2 = reply->srq.log2};
+		break;
+	case ONE_MSG_SRQ_SWAP:
+		handle_srq_swap(mock, &msg->srq_swap, reply);
 		break;
 	case ONE_MSG_SRQ_FREE:
 		handle_free(mock, msg->id.id, ONE_MSG_SRQ_CREATE, ONE_SUBJECT_SRQ, reply);

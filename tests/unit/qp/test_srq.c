@@ -15,7 +15,7 @@ static struct world {
 	struct engine_srq *srq;
 	struct one_srq_shm *shm;
 	struct one_wqe *rq;
-	uint32_t tail, posted;
+	uint32_t log2, tail, posted;
 	struct memory out, in;
 } w;
 
@@ -25,6 +25,7 @@ setup(void **state)
 	struct engine_srq_config config = {.id = 4711, .log2 = RING_LOG2};
 
 	memset(&w, 0, sizeof(w));
+	w.log2 = RING_LOG2;
 	app_start(&w.app);
 	ring_new(&w.app, CQ_LOG2, &w.async, NULL);
 	ring_new(&w.app, CQ_LOG2, &w.send, NULL);
@@ -81,7 +82,7 @@ connect_all(bool local)
 static void
 post(uint64_t cookie, uint32_t len)
 {
-	struct one_wqe *wqe = &w.rq[one_ring_slot(w.tail, RING_LOG2)];
+	struct one_wqe *wqe = &w.rq[one_ring_slot(w.tail, w.log2)];
 
 	memset(wqe, 0, offsetof(struct one_wqe, phase));
 	wqe->op = ONE_OP_RECV;
@@ -91,8 +92,24 @@ post(uint64_t cookie, uint32_t len)
 	wqe->sge =
 		(struct one_sge){.addr = w.in.region.va + cookie * LEN, .len = len, .lkey = w.in.region.key};
 	atomic_store_explicit(&w.shm->posted, ++w.posted, memory_order_relaxed);
-	atomic_store_explicit(&wqe->phase, one_ring_phase(w.tail, RING_LOG2), memory_order_release);
+	atomic_store_explicit(&wqe->phase, one_ring_phase(w.tail, w.log2), memory_order_release);
 	w.tail++;
+}
+
+/* As one_srq_resize() does it: what waits is copied under its indices, and behind it there is nothing. */
+static void
+fill_longer(const struct one_srq_shm *shm, struct one_wqe *ring)
+{
+	uint32_t head = atomic_load(&shm->head);
+
+	for (uint32_t i = head; i != head + (2u << RING_LOG2); i++) {
+		struct one_wqe *slot = &ring[one_ring_slot(i, RING_LOG2 + 1)];
+		uint8_t phase = one_ring_phase(i, RING_LOG2 + 1);
+
+		if (i - head < w.tail - head)
+			memcpy(slot, &w.rq[one_ring_slot(i, RING_LOG2)], offsetof(struct one_wqe, phase));
+		atomic_store(&slot->phase, i - head < w.tail - head ? phase : !phase);
+	}
 }
 
 static void
@@ -367,6 +384,59 @@ test_places_refused(void **state)
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+static void
+send_to_all(uint32_t first, uint32_t count)
+{
+	struct one_cqe cqe;
+
+	for (uint32_t i = first; i < first + count; i++) {
+		post_send(&w.from[i % PAIRS], &w.out, LEN, i);
+		expect(&w.send, ONE_CQE_SEND, ONE_STATUS_SUCCESS, i);
+		TURN_UNTIL(ring_poll(&w.recv[i % PAIRS], &cqe));
+		assert_int_equal(cqe.status, ONE_STATUS_SUCCESS);
+		assert_int_equal(cqe.cookie, i);
+	}
+}
+
+/* Another ring takes the place of its own, where what waits is, and what is posted later goes. */
+static void
+test_longer_ring(void **state)
+{
+	struct engine_srq_config config = {.id = 4712, .log2 = RING_LOG2 + 1};
+	uint32_t before = (1u << RING_LOG2) - 3; /* near the end of a lap */
+	struct engine_srq *longer;
+	struct one_wqe *ring;
+
+	connect_all(true);
+	for (uint32_t i = 0; i < before; i++) {
+		post(i, LEN);
+		send_to_all(i, 1);
+	}
+	for (uint32_t i = 0; i < 6; i++)
+		post(before + i, LEN);
+	send_to_all(before, 1);
+	config.shm = app_alloc(&w.app, sizeof(struct one_srq_shm));
+	config.rq = app_alloc(&w.app, sizeof(struct one_wqe) << config.log2);
+	ring = (struct one_wqe *)(w.app.arena + config.rq);
+	longer = engine_srq_new(w.app.client, &config);
+	assert_non_null(longer);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_SRQ_ADD, .srq = longer}), 0);
+	fill_longer(w.shm, ring);
+	assert_int_equal(
+		command((struct engine_command){.type = ENGINE_SRQ_SWAP, .srq = w.srq, .other_srq = longer}),
+		0);
+	memset(w.rq, 0xff, sizeof(*w.rq) << RING_LOG2); /* nobody reads it */
+	assert_int_equal(command((struct engine_command){.type = ENGINE_SRQ_REMOVE, .srq = longer}), 0);
+	engine_srq_free(longer);
+	send_to_all(before + 1, 5);
+	w.rq = ring;
+	w.log2 = config.log2;
+	for (uint32_t i = before + 6; i < before + 6 + (4u << RING_LOG2); i++) {
+		post(i, LEN);
+		send_to_all(i, 1);
+	}
+}
+
 int
 main(void)
 {
@@ -384,6 +454,7 @@ main(void)
 		T(test_tells_its_end),
 		T(test_malformed),
 		T(test_places_refused),
+		T(test_longer_ring),
 	};
 
 	return cmocka_run_group_tests(tests, group_start, group_stop);

@@ -13,6 +13,7 @@ static void
 test_device(void **state)
 {
 	struct fixture *f = *state;
+	struct ibv_values_ex before = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK}, after = before;
 	struct ibv_device_attr_ex ex;
 	struct ibv_device_attr attr;
 	struct ibv_port_attr port;
@@ -28,6 +29,13 @@ test_device(void **state)
 	assert_int_equal(attr.phys_port_cnt, 1);
 	assert_int_equal(ibv_query_device_ex(f->context, NULL, &ex), 0);
 	assert_int_equal(ex.orig_attr.max_cqe, attr.max_cqe);
+	assert_int_equal(ex.hca_core_clock, 1000000);
+	assert_int_equal(ibv_query_rt_values_ex(f->context, &before), 0);
+	assert_int_equal(ibv_query_rt_values_ex(f->context, &after), 0);
+	assert_int_not_equal(before.raw_clock.tv_nsec, 0);
+	assert_true(after.raw_clock.tv_nsec >= before.raw_clock.tv_nsec);
+	after.comp_mask <<= 1;
+	assert_int_equal(ibv_query_rt_values_ex(f->context, &after), EINVAL);
 	assert_int_equal(ibv_query_port(f->context, 1, &port), 0);
 	assert_int_equal(port.state, IBV_PORT_ACTIVE);
 	assert_int_equal(port.active_mtu, IBV_MTU_1024);
@@ -155,7 +163,7 @@ test_limits(void **state)
 	srq = ibv_create_srq(f->pd, &srq_init);
 	assert_non_null(srq);
 	assert_int_equal(ibv_modify_srq(srq, &srq_attr, IBV_SRQ_LIMIT), EINVAL);
-	assert_int_equal(ibv_modify_srq(srq, &srq_attr, IBV_SRQ_MAX_WR), EOPNOTSUPP);
+	assert_int_equal(ibv_modify_srq(srq, &srq_attr, IBV_SRQ_LIMIT << 1), EINVAL);
 	srq_attr.srq_limit = 2;
 	assert_int_equal(ibv_modify_srq(srq, &srq_attr, IBV_SRQ_LIMIT), 0);
 	assert_int_equal(ibv_query_srq(srq, &srq_attr), 0);
@@ -179,6 +187,93 @@ test_limits(void **state)
 	f->qp = NULL;
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 	assert_errno(ibv_alloc_mw(f->pd, (enum ibv_mw_type)3), EINVAL);
+}
+
+/* `from`, `from` + 1 ...: receives of three segments, which have two slots in the ring. */
+static int
+post_srq(struct ibv_srq *srq, uint64_t from, uint32_t count)
+{
+	struct ibv_sge sge[3] = {{.length = 1}, {.length = 2}, {.length = 3}};
+	struct ibv_recv_wr wr = {.sg_list = sge, .num_sge = 3}, *bad;
+	int error = 0;
+
+	for (uint32_t i = 0; i < count && error == 0; i++) {
+		wr.wr_id = from + i;
+		for (int n = 0; n < 3; n++)
+			sge[n].addr = wr.wr_id * 3 + (uint64_t)n;
+		error = ibv_post_srq_recv(srq, &wr, &bad);
+	}
+	return error;
+}
+
+static void
+take_srq(struct fixture *f, uint32_t srq, uint64_t from, uint32_t count)
+{
+	struct one_sge sge[ONE_MAX_SGE];
+	struct one_wqe wqe;
+	struct ibv_wc wc;
+
+	for (uint32_t i = 0; i < count; i++) {
+		assert_true(mock_srq_take(f->mock, srq, f->qp_id, &wqe, sge));
+		assert_int_equal(wqe.cookie, from + i);
+		for (uint64_t n = 0; n < 3; n++)
+			assert_int_equal(sge[n].addr, (from + i) * 3 + n);
+		mock_srq_complete(f->mock, srq, f->qp_id, &wqe, ONE_STATUS_SUCCESS);
+		assert_int_equal(ibv_poll_cq(f->recv_cq, 1, &wc), 1);
+		assert_int_equal(wc.wr_id, from + i);
+	}
+}
+
+/* It grows and shrinks with receives in it, anywhere in its ring; not below what waits or the limit. */
+static void
+test_srq_resize(void **state)
+{
+	struct fixture *f = *state;
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = 4, .max_sge = 3}};
+	struct ibv_srq_attr attr = {.max_wr = 3, .srq_limit = 2};
+	struct ibv_srq *srq;
+	uint64_t next = 0;
+	uint32_t id;
+
+	srq = ibv_create_srq(f->pd, &init);
+	assert_non_null(srq);
+	id = mock_newest(f->mock, ONE_MSG_SRQ_CREATE);
+	for (uint32_t round = 0; round < 40; round++) {
+		uint32_t size = 4 + round * 7 % 40;
+
+		assert_int_equal(post_srq(srq, next, 4), 0);
+		take_srq(f, id, next, 1);
+		attr.max_wr = size;
+		assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), 0);
+		assert_int_equal(ibv_query_srq(srq, &attr), 0);
+		assert_int_equal(attr.max_wr, size);
+		assert_int_equal(post_srq(srq, next + 4, size - 3), 0);
+		assert_int_equal(post_srq(srq, 0, 1), ENOMEM);
+		attr.max_wr = size - 1;
+		assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
+		take_srq(f, id, next + 1, size);
+		next += size + 1;
+	}
+	attr = (struct ibv_srq_attr){.max_wr = 8, .srq_limit = 8};
+	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), 0);
+	attr.max_wr = 7;
+	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
+	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), EINVAL);
+	attr.max_wr = 0;
+	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
+	attr.max_wr = mock_welcome(f->mock)->limits.max_srq_wr + 1;
+	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
+	attr.max_wr = 16;
+	mock_refuse(f->mock, ONE_MSG_SRQ_SWAP, -EBUSY, ONE_SUBJECT_SRQ, 0, 1);
+	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
+	mock_refuse(f->mock, ONE_MSG_SRQ_CREATE, -EDQUOT, ONE_SUBJECT_QUOTA, 0, 1);
+	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), ENOMEM);
+	assert_int_equal(ibv_query_srq(srq, &attr), 0);
+	assert_int_equal(attr.max_wr, 8);
+	assert_int_equal(attr.srq_limit, 8);
+	assert_int_equal(post_srq(srq, next, 8), 0);
+	take_srq(f, id, next, 8);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
 /* ---- posting ---- */
@@ -480,10 +575,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_device),      T(test_no_device),     T(test_growing),   T(test_memory),
-		T(test_limits),      T(test_post_states),   T(test_post_send), T(test_atomics_and_inline),
-		T(test_sges_unread), T(test_inline_places), T(test_reset),     T(test_within_batch),
-		T(test_place_again),
+		T(test_device),       T(test_no_device),     T(test_growing),
+		T(test_memory),       T(test_limits),        T(test_srq_resize),
+		T(test_post_states),  T(test_post_send),     T(test_atomics_and_inline),
+		T(test_sges_unread),  T(test_inline_places), T(test_reset),
+		T(test_within_batch), T(test_place_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

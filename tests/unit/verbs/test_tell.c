@@ -233,8 +233,8 @@ others(void **state)
 	assert_non_null(srq);
 	assert_says(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), EINVAL,
 		    "ibv_modify_srq: srq_attr->srq_limit = 3: it may be 0 to 2; ");
-	assert_says(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EOPNOTSUPP,
-		    "ibv_modify_srq: srq_attr_mask = 0x1: ", "; leave IBV_SRQ_MAX_WR out");
+	assert_says(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EINVAL,
+		    "ibv_modify_srq: srq_attr->max_wr = 0: it may be 1 to ");
 	assert_says(ibv_post_srq_recv(srq, &wr, &bad), EINVAL,
 		    "ibv_post_srq_recv: wr->num_sge = 2: ", "takes 1, ");
 	wr.num_sge = 0;

@@ -115,7 +115,7 @@ test_receive_queues(void **state)
 {
 	struct app app;
 	struct one_srq_created made;
-	uint32_t pz, other, cq, qp, limits = fake_done(ENGINE_SRQ_LIMIT);
+	uint32_t pz, other, cq, qp, longer, foreign, limits = fake_done(ENGINE_SRQ_LIMIT);
 
 	app_hello(&app, ONE_KIND_DAT);
 	pz = app_pz(&app);
@@ -141,7 +141,7 @@ test_receive_queues(void **state)
 	assert_int_equal(app_call(&app, ONE_MSG_SRQ_CREATE), 0);
 	made = app.reply.srq;
 	assert_int_equal(made.log2, 5); /* 10 x 2 slots */
-	assert_true(made.shm != 0 && made.rq >= made.shm + sizeof(struct one_srq_shm));
+	assert_true(made.shm != 0 && made.rq != 0 && made.rq != made.shm);
 
 	app.msg.srq_limit = (struct one_srq_limit){.srq = made.srq, .limit = 10};
 	assert_int_equal(app_call(&app, ONE_MSG_SRQ_LIMIT), 0);
@@ -150,6 +150,29 @@ test_receive_queues(void **state)
 	assert_int_equal(app_call(&app, ONE_MSG_SRQ_LIMIT), -EINVAL);
 	app.msg.srq_limit = (struct one_srq_limit){.srq = made.srq + 1};
 	assert_int_equal(app_call(&app, ONE_MSG_SRQ_LIMIT), -EINVAL);
+
+	/* Its ring is exchanged for that of another of the zone, with its length. */
+	app.msg.srq_create = (struct one_srq_create){.pz = pz, .max_wr = 20, .max_sge = 4};
+	assert_int_equal(app_call(&app, ONE_MSG_SRQ_CREATE), 0);
+	longer = app.reply.srq.srq;
+	app.msg.srq_create.pz = other;
+	assert_int_equal(app_call(&app, ONE_MSG_SRQ_CREATE), 0);
+	foreign = app.reply.srq.srq;
+	app.msg.srq_swap = (struct one_srq_swap){made.srq, foreign};
+	assert_int_equal(app_call(&app, ONE_MSG_SRQ_SWAP), -EINVAL);
+	assert_int_equal(app_call_id(&app, ONE_MSG_SRQ_FREE, foreign), 0);
+	app.msg.srq_swap = (struct one_srq_swap){made.srq, made.srq};
+	assert_int_equal(app_call(&app, ONE_MSG_SRQ_SWAP), -EINVAL);
+	app.msg.srq_swap = (struct one_srq_swap){foreign, made.srq};
+	assert_int_equal(app_call(&app, ONE_MSG_SRQ_SWAP), -EINVAL);
+	app.msg.srq_swap = (struct one_srq_swap){made.srq, longer};
+	assert_int_equal(app_call(&app, ONE_MSG_SRQ_SWAP), 0);
+	assert_int_equal(fake_done(ENGINE_SRQ_SWAP), 1);
+	app.msg.srq_limit = (struct one_srq_limit){.srq = made.srq, .limit = 20};
+	assert_int_equal(app_call(&app, ONE_MSG_SRQ_LIMIT), 0);
+	app.msg.srq_limit.srq = longer;
+	assert_int_equal(app_call(&app, ONE_MSG_SRQ_LIMIT), -EINVAL);
+	assert_int_equal(app_call_id(&app, ONE_MSG_SRQ_FREE, longer), 0);
 
 	/* Queue pairs of its zone only. */
 	app.msg.qp_create = (struct one_qp_create){.pz = other,
