@@ -499,10 +499,15 @@ set_port(struct config *config, const char *name, const struct place *at)
 		ret = set_ack_timeout(at, &port->ack_timeout);
 	} else if (strcmp(at->key, "rnr_retry") == 0) {
 		ret = set_rnr_retry(at, &port->rnr_retry);
+	} else if (strcmp(at->key, "inline_esp") == 0) {
+		bool on = true;
+
+		ret = set_switch(at, &on);
+		port->no_inline_esp = !on;
 	} else {
 		ret = REFUSE(at, -EINVAL,
 			     "there is no such key for a port; write one of device, address, gateway, mtu, "
-			     "path_mtu, ack_timeout, rnr_retry");
+			     "path_mtu, ack_timeout, rnr_retry, inline_esp");
 	}
 	if (ret < 0 && added)
 		config->num_ports--;

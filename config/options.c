@@ -235,7 +235,7 @@ config_usage(void *file)
 		"  --config FILE     read FILE first; the options below override it\n"
 		"  --port "
 		"name=NAME,address=ADDRESS/PREFIX[,device=DEVICE][,gateway=ADDRESS][,mtu=N][,path_mtu=N]\n"
-		"         [,ack_timeout=N][,rnr_retry=N]\n"
+		"         [,ack_timeout=N][,rnr_retry=N][,inline_esp=no]\n"
 		"  --peer node=N,address=ADDRESS[,port=NAME][,secret_file=PATH][,old_secret_file=PATH]\n"
 		"  --ipsec "
 		"name=NAME,address=ADDRESS,out=SPI:FILE,in=SPI:FILE[,in_next=SPI:FILE][,port=NAME]\n"

@@ -106,7 +106,7 @@ port_fixed_equal(const struct config_port *a, const struct config_port *b)
 {
 	return strcmp(a->name, b->name) == 0 && strcmp(a->device, b->device) == 0 &&
 	       addr_same(&a->addr, &b->addr) && addr_same(&a->gateway, &b->gateway) && a->mtu == b->mtu &&
-	       a->path_mtu == b->path_mtu;
+	       a->path_mtu == b->path_mtu && a->no_inline_esp == b->no_inline_esp;
 }
 
 static int

@@ -18,6 +18,7 @@
 
 #include "dataplane/engine/internal.h"
 #include "dataplane/esp/change.h"
+#include "dataplane/esp/nic.h"
 #include "dataplane/loop/loop.h"
 #include "dataplane/mem/guard.h"
 #include "dataplane/port/port.h"
@@ -183,6 +184,9 @@ ipsec_init(const struct config *config, char *why, size_t why_len)
 	struct esp_change *change;
 	int error = esp_init(engine.num_cores, why, why_len);
 
+	for (uint32_t i = 0; i < ports_num && error == 0; i++)
+		if (ports[i].offers_esp)
+			esp_nic_offer((uint16_t)i, ports[i].device, ports[i].info.name, ports[i].does_esp);
 	if (error != 0 || config->num_ipsec == 0)
 		return error;
 	error = engine_ipsec_prepare(config, false, &change, why, why_len);
@@ -328,6 +332,8 @@ reap(bool all)
 void
 engine_fini(void)
 {
+	esp_stop();
+	ports_stop();
 	esp_fini();
 	for (uint32_t i = 0; i < engine.num_cores; i++)
 		core_free(engine.core[i]);

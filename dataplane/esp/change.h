@@ -24,6 +24,7 @@ void esp_change_abandon(struct esp_change *change); /* NULL: nothing */
 
 /* Before the first, and at the end when no core runs any more. */
 int esp_init(uint32_t cores, char *why, size_t why_len);
-void esp_fini(void);
+void esp_stop(void); /* before the devices stop */
+void esp_fini(void); /* before they are closed */
 
 #endif

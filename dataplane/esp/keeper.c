@@ -30,6 +30,7 @@ static struct {
 	_Atomic uint32_t leaving;            /* tables that were retired and are not freed */
 	struct esp_table *waiting;           /* the thread's: for their grace period */
 	bool failed;                         /* a file could not be written */
+	bool changing;                       /* a NIC is about to be given another session */
 } keeper = {.fd = -1};
 
 void
@@ -41,6 +42,7 @@ esp_keeper_wake(void)
 void
 esp_sa_free(struct esp_sa *sa)
 {
+	esp_nic_end(sa);
 	esp_crypto_free(sa->session);
 	explicit_bzero(sa, sizeof(*sa));
 	free(sa);
@@ -119,10 +121,11 @@ tell_limits(struct esp_sa *sa, const char *name)
 static void
 serve(const struct esp_table *table)
 {
-	keeper.failed = false;
+	keeper.failed = keeper.changing = false;
 	for (uint32_t i = 0; table != NULL && i < table->num_sas; i++) {
 		reserve(table->sa[i], table->name[i]);
 		tell_limits(table->sa[i], table->name[i]);
+		keeper.changing |= esp_nic_tend(table->sa[i], table->name[i]);
 	}
 }
 
@@ -158,6 +161,15 @@ free_table(struct esp_table *table)
 	free(table);
 }
 
+/* What no core takes any more, no NIC need decrypt. */
+static void
+stop_nics(struct esp_table *table)
+{
+	for (uint32_t i = 0; i < table->num_sas; i++)
+		if (!has(table->successor, table->sa[i]) && esp_nic_stop(table->sa[i]))
+			table->rounds = ESP_NIC_ROUNDS;
+}
+
 /* Oldest first. */
 static void
 take_retired(void)
@@ -169,6 +181,7 @@ take_retired(void)
 	while (table != NULL) {
 		struct esp_table *older = table->next_retired;
 
+		stop_nics(table);
 		table->grace = engine_grace_start();
 		table->next_retired = turned;
 		turned = table;
@@ -179,12 +192,24 @@ take_retired(void)
 	*end = turned;
 }
 
+static bool
+is_unused(struct esp_table *table)
+{
+	if (!engine_grace_over(table->grace))
+		return false;
+	if (table->rounds == 0)
+		return true;
+	table->rounds--;
+	table->grace = engine_grace_start();
+	return false;
+}
+
 static void
 reap(bool all)
 {
 	struct esp_table *table;
 
-	while ((table = keeper.waiting) != NULL && (all || engine_grace_over(table->grace))) {
+	while ((table = keeper.waiting) != NULL && (all || is_unused(table))) {
 		keeper.waiting = table->next_retired;
 		free_table(table);
 		/* Pairs with the load in esp_keeper_settle: files are written before. */
@@ -201,7 +226,8 @@ keep(void *unused)
 	(void)unused;
 	/* Pairs with the store in esp_keeper_stop. */
 	while (!atomic_load_explicit(&keeper.stop, memory_order_acquire)) {
-		int timeout = keeper.waiting != NULL ? GRACE_MS : keeper.failed ? RETRY_MS : -1;
+		bool soon = keeper.waiting != NULL || keeper.changing;
+		int timeout = soon ? GRACE_MS : keeper.failed ? RETRY_MS : -1;
 
 		if (poll(&ready, 1, timeout) > 0)
 			eventfd_read(keeper.fd, &value);
@@ -266,7 +292,21 @@ esp_keeper_stop(void)
 	atomic_store_explicit(&keeper.stop, true, memory_order_release);
 	esp_keeper_wake();
 	pthread_join(keeper.thread, NULL);
+	keeper.running = false;
 	take_retired();
+	/* No core runs, nor any other thread that makes tables. */
+	table = atomic_load_explicit(&esp_table, memory_order_relaxed);
+	if (table != NULL)
+		stop_nics(table);
+}
+
+void
+esp_keeper_free(void)
+{
+	struct esp_table *table;
+
+	if (keeper.fd < 0)
+		return;
 	reap(true);
 	table = atomic_exchange_explicit(&esp_table, NULL, memory_order_acq_rel); /* no core runs */
 	if (table != NULL)

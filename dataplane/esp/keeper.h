@@ -12,8 +12,10 @@ struct esp_table;
 
 /* Once; again has no effect.  0 or -errno. */
 int esp_keeper_start(void);
-/* After the cores: all numbers that were not used are given back. */
+/* After the cores. */
 void esp_keeper_stop(void);
+/* After that: all numbers that were not used are given back. */
+void esp_keeper_free(void);
 /* Any thread: something is to be done. */
 void esp_keeper_wake(void);
 /* Out of use: freed, with the security associations that the table in use does not have, when no core has it.

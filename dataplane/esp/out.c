@@ -19,6 +19,7 @@ struct out_run {
 	struct rte_mbuf **place[ESP_BATCH];
 	struct esp_frame frame[ESP_BATCH];
 	struct esp_batch batch;
+	uint8_t of_batch[ESP_BATCH]; /* which frame each packet of the batch is */
 };
 
 static void
@@ -42,15 +43,15 @@ trail(uint8_t *end, uint32_t len, uint8_t proto)
 	return end;
 }
 
-/* Makes room in the frame, writes all but the ciphertext and the ICV. */
-static void
-frame_up(struct out_run *run, uint32_t i, uint64_t number)
+/* Makes room in the frame, writes all but the ciphertext and the ICV; where ESP begins.  *text: how long what
+ * is to be encrypted is. */
+static uint8_t *
+frame_up(struct out_run *run, uint32_t i, uint64_t number, uint32_t *text)
 {
 	struct rte_mbuf *m = *run->place[i];
 	struct esp_frame *frame = &run->frame[i];
 	uint32_t headers = frame->at + frame->ip_len, len = m->data_len - headers;
 	uint8_t *from = rte_pktmbuf_mtod(m, uint8_t *), *data, *esp, *end;
-	uint64_t iv = run->sa->iv_base + number;
 
 	end = trail(from + m->data_len, len, frame->proto);
 	m->data_off -= ESP_HEADER;
@@ -59,16 +60,28 @@ frame_up(struct out_run *run, uint32_t i, uint64_t number)
 	esp = data + headers;
 	store_be32(esp, run->sa->spi);
 	store_be32(esp + 4, (uint32_t)number);
-	store_be64(esp + 8, iv);
-	memcpy(run->batch.nonce[i], run->sa->salt, ESP_SALT_LEN);
-	memcpy(run->batch.nonce[i] + ESP_SALT_LEN, esp + 8, ESP_IV_LEN);
-	store_be32(run->batch.header[i], run->sa->spi);
-	store_be64(run->batch.header[i] + 4, number);
-	esp_batch_add(&run->batch, esp + ESP_HEADER, (uint32_t)(end - esp) - ESP_HEADER, end);
+	store_be64(esp + 8, run->sa->iv_base + number);
+	*text = (uint32_t)(end - esp) - ESP_HEADER;
 	m->data_len = (uint16_t)(end + ESP_ICV_LEN - data);
 	m->pkt_len = m->data_len;
 	esp_frame_become(data + frame->at, frame->v4, ESP_PROTO, m->data_len - headers);
 	m->ol_flags |= esp_protected;
+	return esp;
+}
+
+/* The crypto device's. */
+static void
+add_to_batch(struct out_run *run, uint32_t i, uint64_t number)
+{
+	uint32_t at = run->batch.num, text;
+	uint8_t *esp = frame_up(run, i, number, &text);
+
+	run->of_batch[at] = (uint8_t)i;
+	memcpy(run->batch.nonce[at], run->sa->salt, ESP_SALT_LEN);
+	memcpy(run->batch.nonce[at] + ESP_SALT_LEN, esp + 8, ESP_IV_LEN);
+	store_be32(run->batch.header[at], run->sa->spi);
+	store_be64(run->batch.header[at] + 4, number);
+	esp_batch_add(&run->batch, esp + ESP_HEADER, text, esp + ESP_HEADER + text);
 }
 
 static void
@@ -78,27 +91,54 @@ give_up(struct out_run *run, uint32_t i, enum engine_esp_drop reason)
 	drop(run->core, run->place[i], reason);
 }
 
+static void
+run_batch(struct out_run *run)
+{
+	if (run->batch.num == 0)
+		return;
+	esp_crypto_run(run->core->index, run->sa->session, &run->batch);
+	for (uint32_t i = 0; i < run->batch.num; i++) {
+		if (run->batch.status[i] == 0)
+			run->core->stats.esp_sent++;
+		else
+			give_up(run, run->of_batch[i], ENGINE_ESP_ICV);
+	}
+}
+
+/* The NIC's. */
+static void
+give_to_nic(struct out_run *run, const struct esp_nic_session *nic, uint32_t i, uint64_t number)
+{
+	const struct esp_frame *frame = &run->frame[i];
+	uint32_t text;
+
+	frame_up(run, i, number, &text);
+	frame_info(*run->place[i])->nic = nic->id;
+	if (esp_nic_send(nic, *run->place[i], frame->at, frame->ip_len, frame->v4, number))
+		run->core->stats.esp_sent++;
+	else
+		give_up(run, i, ENGINE_ESP_ICV);
+}
+
 /* What has been collected. */
 static void
 finish(struct out_run *run)
 {
 	uint64_t number = esp_sa_take(run->sa, run->num, run->bytes);
+	/* Pairs with the stores in nic.c. */
+	const struct esp_nic_session *nic = atomic_load_explicit(&run->sa->nic_session, memory_order_acquire);
 
 	for (uint32_t i = 0; i < run->num; i++) {
-		if (number != 0)
-			frame_up(run, i, number + i);
-		else
+		if (number == 0)
 			give_up(run, i, ENGINE_ESP_LIMIT);
-	}
-	if (number == 0)
-		return;
-	esp_crypto_run(run->core->index, run->sa->session, &run->batch);
-	for (uint32_t i = 0; i < run->num; i++) {
-		if (run->batch.status[i] == 0)
-			run->core->stats.esp_sent++;
+		else if (nic != NULL && (number + i) >> 32 == nic->high)
+			give_to_nic(run, nic, i, number + i);
 		else
-			give_up(run, i, ENGINE_ESP_ICV);
+			add_to_batch(run, i, number + i);
 	}
+	if (number != 0)
+		esp_sa_count_nic(run->sa, run->num - run->batch.num);
+	run_batch(run);
 }
 
 /* The next frames are of `sa`. */
@@ -134,18 +174,50 @@ collect(struct out_run *run, const struct esp_peer *peer, struct rte_mbuf **plac
 	run->bytes += (*place)->data_len;
 }
 
+/* A frame that waited for the port, and is the NIC's: the key may have gone from there meanwhile. */
+static bool
+is_lost(const struct esp_table *table, struct rte_mbuf *m)
+{
+	const struct esp_nic_session *nic = NULL;
+	const struct esp_peer *peer = NULL;
+	struct esp_frame frame;
+
+	if ((m->ol_flags & RTE_MBUF_F_TX_SEC_OFFLOAD) == 0)
+		return false;
+	if (table != NULL && esp_frame_look(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, &frame))
+		peer = esp_table_peer(table, frame.dst);
+	/* Pairs with the stores in nic.c. */
+	if (peer != NULL && peer->out != NULL)
+		nic = atomic_load_explicit(&peer->out->nic_session, memory_order_acquire);
+	return nic == NULL || nic->id != frame_info(m)->nic;
+}
+
 /* NULL: the frame leaves as it is. */
 static const struct esp_peer *
 peer_of(const struct esp_table *table, struct rte_mbuf *m, struct esp_frame *frame)
 {
 	const struct esp_peer *peer;
 
-	if ((m->ol_flags & esp_protected) != 0 ||
-	    !esp_frame_look(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, frame) ||
+	if (table == NULL || !esp_frame_look(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, frame) ||
 	    esp_frame_is_discovery(frame, m->data_len))
 		return NULL;
 	peer = esp_table_peer(table, frame->dst);
 	return peer != NULL && peer->encrypt ? peer : NULL;
+}
+
+static void
+apply(struct out_run *run, const struct esp_table *table, uint16_t port, uint32_t mtu,
+      struct rte_mbuf **place)
+{
+	struct esp_frame frame;
+	const struct esp_peer *peer = peer_of(table, *place, &frame);
+
+	if (peer == NULL)
+		return;
+	if (peer->out == NULL || peer->port != port)
+		drop(run->core, place, ENGINE_ESP_NO_SA);
+	else
+		collect(run, peer, place, mtu, &frame);
 }
 
 uint16_t
@@ -156,21 +228,14 @@ esp_out(struct core *core, uint16_t port, uint32_t mtu, struct rte_mbuf **frames
 	struct out_run run;
 	uint16_t kept = 0;
 
-	if (table == NULL)
-		return count;
 	run.core = core;
 	run.num = 0;
 	turn(&run, NULL);
 	for (uint16_t i = 0; i < count; i++) {
-		struct esp_frame frame;
-		const struct esp_peer *peer = peer_of(table, frames[i], &frame);
-
-		if (peer == NULL)
-			continue;
-		if (peer->out == NULL || peer->port != port)
+		if ((frames[i]->ol_flags & esp_protected) == 0)
+			apply(&run, table, port, mtu, &frames[i]);
+		else if (is_lost(table, frames[i]))
 			drop(core, &frames[i], ENGINE_ESP_NO_SA);
-		else
-			collect(&run, peer, &frames[i], mtu, &frame);
 	}
 	turn(&run, NULL);
 	for (uint16_t i = 0; i < count; i++)

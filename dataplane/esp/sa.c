@@ -20,7 +20,8 @@ tell(_Atomic uint8_t *told)
 {
 	uint8_t below = ESP_BELOW;
 
-	/* Pairs with the keeper's exchange, and with set_limit() in change.c; the eventfd orders it. */
+	/* Pairs with the keeper's exchange, with set_limit() in change.c and with esp_nic_tend; the eventfd
+	 * orders it. */
 	if (atomic_load_explicit(told, memory_order_relaxed) == ESP_BELOW &&
 	    atomic_compare_exchange_strong_explicit(told, &below, ESP_REACHED, memory_order_relaxed,
 						    memory_order_relaxed))
@@ -122,6 +123,19 @@ void
 esp_sa_drop(struct esp_sa *sa, enum engine_esp_drop reason)
 {
 	atomic_fetch_add_explicit(&sa->dropped[reason], 1, memory_order_relaxed); /* only told */
+}
+
+void
+esp_sa_count_nic(struct esp_sa *sa, uint32_t packets)
+{
+	if (packets > 0)
+		atomic_fetch_add_explicit(&sa->nic_packets, packets, memory_order_relaxed); /* only told */
+}
+
+void
+esp_sa_stray(struct esp_sa *sa)
+{
+	tell(&sa->nic_astray);
 }
 
 struct esp_saved

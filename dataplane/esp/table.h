@@ -28,6 +28,7 @@ struct esp_table {
 	/* When it is out of use: what came after it, for whom the keeper frees it. */
 	struct esp_table *successor, *next_retired;
 	uint64_t grace;
+	uint32_t rounds; /* grace periods after it: frames of its keys are in rings of a NIC */
 };
 
 /* Cores: of this moment, to be used until their next quiescent state.  NULL: everything is plain. */

@@ -388,6 +388,22 @@ check_members(uint32_t index, char *why, size_t why_len)
 	return first.sentence[0] == '\0' ? 0 : fail_open(index, "cannot be used", -ENOTSUP, why, why_len);
 }
 
+/* With this offload drivers may leave their fastest functions out: only where there are keys at the start. */
+static void
+choose_esp(uint32_t index, const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
+{
+	struct port *port = &ports[index];
+
+	port->offers_esp = !engine.config->port[index].no_inline_esp &&
+			   (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_SECURITY) != 0 &&
+			   (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_SECURITY) != 0;
+	port->does_esp = port->offers_esp && engine.config->num_ipsec > 0;
+	if (!port->does_esp)
+		return;
+	conf->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SECURITY;
+	conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_SECURITY;
+}
+
 static int
 configure(uint32_t index, char *why, size_t why_len)
 {
@@ -426,6 +442,7 @@ configure(uint32_t index, char *why, size_t why_len)
 		(info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0 && !sums_in_software(&info);
 	if (port->checks_ipv4)
 		conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
+	choose_esp(index, &info, &conf);
 	if (port->rx_queues > 1) {
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 		conf.rx_adv_conf.rss_conf.rss_hf =
@@ -524,7 +541,7 @@ ports_start(char *why, size_t why_len)
 }
 
 void
-ports_fini(void)
+ports_stop(void)
 {
 	links_fini();
 	for (uint32_t i = 0; i < ports_num; i++) {
@@ -533,6 +550,16 @@ ports_fini(void)
 		flows_fini(port);
 		if (port->started)
 			rte_eth_dev_stop(port->device);
+		port->started = false;
+	}
+}
+
+void
+ports_fini(void)
+{
+	for (uint32_t i = 0; i < ports_num; i++) {
+		struct port *port = &ports[i];
+
 		rte_eth_dev_close(port->device);
 		rte_ring_free(port->tx_ring);
 	}

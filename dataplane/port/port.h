@@ -28,6 +28,8 @@ struct port {
 	uint32_t room; /* of a packet buffer for its frames, without headroom */
 	bool interrupts;
 	bool checks_ipv4; /* checksums of headers received */
+	bool offers_esp;  /* the device can be given keys of ESP, */
+	bool does_esp;    /* and was started for that */
 	bool started;
 	/* link.c: the port must be started again when its link is lost. */
 	bool reconnects;
@@ -70,6 +72,7 @@ port_care(struct port *port, uint8_t care, bool on)
 
 int ports_configure(char *why, size_t why_len); /* before the cores' buffers: says how large they are */
 int ports_start(char *why, size_t why_len);
+void ports_stop(void); /* no frame comes or goes any more */
 void ports_fini(void);
 const struct port *port_by_addr(const struct wire_addr *addr);
 
@@ -88,7 +91,7 @@ void flow_rule_put(struct port *port, struct flow_rule *rule); /* NULL: nothing 
 void link_guard(const struct port *port, const struct rte_eth_dev_info *info);
 /* On a thread of DPDK's: returns when no core is inside a burst that began before; at once on others. */
 void links_quiesce(void);
-void links_fini(void); /* before the ports are closed */
+void links_fini(void); /* before the ports stop */
 
 /* ---- memif_unmap.c ---- */
 void memif_unmap_waits(bool on); /* munmap() on threads of DPDK's: for a grace period */

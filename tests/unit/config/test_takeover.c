@@ -150,7 +150,8 @@ test_ports(void **state)
 					       {"device", "net_memif7"},
 					       {"gateway", "192.0.2.254"},
 					       {"mtu", "1500"},
-					       {"path_mtu", "1024"}};
+					       {"path_mtu", "1024"},
+					       {"inline_esp", "no"}};
 
 	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
 		setup(NULL);

@@ -17,6 +17,7 @@
 struct config fixture_config;
 uint32_t frames_to_control;
 int fixture_wake_fd = -1;
+void (*fixture_prepare)(struct config *config);
 static bool eal_is_up;
 static uint64_t clock_tsc;
 
@@ -44,6 +45,8 @@ fixture_start(uint32_t cores, enum one_idle idle)
 	memcpy(fixture_config.port[0].addr.bytes, (uint8_t[]){192, 0, 2, 1}, 4);
 	fixture_config.work_pool = 1024;
 	fixture_config.mbufs = 2048;
+	if (fixture_prepare != NULL)
+		fixture_prepare(&fixture_config);
 	if (engine_init(&fixture_config, why, sizeof(why)) != 0)
 		fail_msg("%s", why);
 	assert_int_equal(engine_num_cores(), cores);

@@ -68,7 +68,8 @@ int group_start(void **state);
 int group_start_two(void **state);
 int group_stop(void **state);
 extern struct config fixture_config;
-extern int fixture_wake_fd; /* of applications started from now on */
+extern void (*fixture_prepare)(struct config *config); /* before the engine is made of it; NULL: nothing */
+extern int fixture_wake_fd;                            /* of applications started from now on */
 /* `loops` turns of every core, and of the control thread; a microsecond each. */
 void turn(uint32_t loops);
 /* One that takes so long. */
