@@ -85,8 +85,8 @@ test_spin(void **state)
 	struct engine_stats stats;
 
 	begin(ONE_IDLE_SPIN);
-	work(1000, 0);
-	TURN_UNTIL(published().work >= 1000 && published().busy_cycles > 0 && published().idle_cycles > 0);
+	work(100, 0);
+	TURN_UNTIL(published().work >= 100 && published().busy_cycles > 0 && published().idle_cycles > 0);
 	stats = published();
 	assert_true(stats.loops > 0);
 	assert_int_equal(stats.sleeps, 0);
@@ -110,15 +110,15 @@ test_stages(void **state)
 	uint64_t start, loops;
 
 	begin(ONE_IDLE_SPIN);
-	work(1000, 0);
-	TURN_UNTIL(published().work >= 1000);
+	work(100, 0);
+	TURN_UNTIL(published().work >= 100);
 	stats = published();
 	assert_true(stages(&stats) == 0 && stats.stage_loops == 0);
 
 	start = rte_rdtsc();
 	engine_time_stages(true);
-	work(1000, 0);
-	TURN_UNTIL(published().work >= 2000 && published().stage_loops > 0 &&
+	work(100, 0);
+	TURN_UNTIL(published().work >= 200 && published().stage_loops > 0 &&
 		   published().stage_cycles[ENGINE_STAGE_IDLE] > 0 &&
 		   published().stage_cycles[ENGINE_STAGE_WORK] > 0 &&
 		   published().stage_cycles[ENGINE_STAGE_PUBLISH] > 0);
@@ -133,8 +133,8 @@ test_stages(void **state)
 		TURN_UNTIL(published().loops != loops);
 	}
 	before = published();
-	work(1000, 0);
-	TURN_UNTIL(published().work >= 3000);
+	work(100, 0);
+	TURN_UNTIL(published().work >= 300);
 	stats = published();
 	assert_int_equal(stages(&stats), stages(&before));
 	end();
@@ -144,7 +144,7 @@ static void
 test_yield(void **state)
 {
 	begin(ONE_IDLE_YIELD);
-	work(1000, 0);
+	work(100, 0);
 	end();
 }
 
@@ -153,7 +153,7 @@ test_sleep(void **state)
 {
 	fixture_wake_fd = eventfd(0, EFD_NONBLOCK);
 	begin(ONE_IDLE_SLEEP);
-	work(200, 500);
+	work(50, 500);
 	TURN_UNTIL(published().sleeps > 10);
 	/* Commands get through while it sleeps. */
 	for (int i = 0; i < 50; i++) {
