@@ -46,15 +46,16 @@ void turns_leave(struct turns *turns, struct turns_user *user, struct turns_item
 uint32_t turns_round(struct turns *turns);
 
 /*
- * One user asks, and had nobody beside it in the last round: its turn may come before it is heard whether
- * others ask now.  They are in the next round, and from then on it waits for them.
+ * All that is asked for is one thing, and its user had nobody beside it in the last round: its turn may come
+ * before it is heard whether others ask now.  They are in the next round, and from then on it waits for them.
  */
 static inline bool
 turns_alone(const struct turns *turns)
 {
-	const struct turns_user *first = TAILQ_FIRST(&turns->users);
+	const struct turns_user *user = TAILQ_FIRST(&turns->users);
 
-	return turns->asked <= 1 && first != NULL && TAILQ_NEXT(first, link) == NULL;
+	return turns->asked <= 1 && user != NULL && TAILQ_NEXT(user, link) == NULL &&
+	       TAILQ_NEXT(TAILQ_FIRST(&user->queue), link) == NULL;
 }
 
 static inline bool

@@ -31,7 +31,7 @@ Create QP type 8 is not supported
 Extended QP is not supported on this device
 Create Extended CQ is not supported
 Extended CQ is not supported
-Query device real time is not supported
+Converting timestamp to nanoseconds is not supported
 Importing a device is not supported
 All gid indices populated, cannot check bad flow
 END
