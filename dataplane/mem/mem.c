@@ -78,10 +78,12 @@ mem_remove(struct mem_table *table, uint32_t key)
 	atomic_store_explicit(&table->slot[mem_key_slot(table, key)], NULL, memory_order_release);
 }
 
+/* Grants nothing, for good. */
+static struct mem_region invalidated = {.pz = UINT32_MAX};
+
 bool
 mem_invalidate(struct mem_table *table, uint32_t key, uint32_t pz, uint32_t qpn)
 {
-	static struct mem_region invalidated = {.pz = UINT32_MAX};
 	struct mem_region *region = mem_lookup(table, key);
 
 	if (region == NULL || !region->window || region->pz != pz || (region->qpn != 0 && region->qpn != qpn))
@@ -124,8 +126,8 @@ mem_renew(struct mem_table *table, const void *holder, uint32_t key, uint32_t ne
 	if (renewable == NULL || renewable->holder != holder || region != &renewable->none ||
 	    mem_key_of(&renewable->region) != key || ((next ^ key) & ONE_KEY_SLOT) != 0 || next == 0)
 		return false;
-	/* Between `none` in the slot and this look; pairs with the fence in mem_settle: the control thread
-	 * finds it revoked, or it is found settled here. */
+	/* Between `none` in the slot, which is of this core, and this look; pairs with the fence in
+	 * mem_settle: the region that is published after it keeps its key. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&renewable->settled, memory_order_relaxed))
 		return false;
@@ -139,17 +141,25 @@ bool
 mem_settle(struct mem_table *table, struct mem_renewable *renewable, struct mem_region *copy)
 {
 	uint32_t key = mem_key_of(&renewable->region); /* its slot, at least */
+	struct mem_region *found;
 
 	atomic_store_explicit(&renewable->settled, true, memory_order_relaxed);
 	/* Pairs with the fence in mem_renew: the region found below keeps its key while it is there. */
 	atomic_thread_fence(memory_order_seq_cst);
-	/* Pairs with the release in exchange() on the core. */
-	if (atomic_load_explicit(&table->slot[mem_key_slot(table, key)], memory_order_acquire) !=
-	    &renewable->region)
-		return false;
-	*copy = renewable->region;
-	copy->renewable = NULL;
-	return exchange(table, key, &renewable->region, copy);
+	/* The core can be in the midst of one renewal, which ends in the slot or finds it taken, and revoke
+	 * once more. */
+	for (;;) {
+		/* Pairs with the release in exchange() on the core. */
+		found = atomic_load_explicit(&table->slot[mem_key_slot(table, key)], memory_order_acquire);
+		if (found == &renewable->region) {
+			*copy = renewable->region;
+			copy->renewable = NULL;
+			if (exchange(table, key, found, copy))
+				return true;
+		} else if (found != &renewable->none || exchange(table, key, found, &invalidated)) {
+			return false;
+		}
+	}
 }
 
 /*
