@@ -529,6 +529,7 @@ prepare(struct id *id, const struct rdma_conn_param *param, struct one_conn_para
 	id->qp = verbs_cm_id(qp);
 	id->shm = verbs_cm_shm(qp);
 	param_fill(id, param, asked);
+	verbs_cm_asks(qp, asked);
 	if (id->base.qp == NULL && id->cr != 0) { /* brought up before it is told to accept */
 		asked->given |= ONE_CONN_ACCESS;
 		asked->access = (uint8_t)verbs_cm_access(qp);

@@ -100,6 +100,15 @@ verbs_cm_prepare(struct ibv_qp *base, const struct verbs_cm *cm, uint32_t depth_
 }
 
 void
+verbs_cm_asks(struct ibv_qp *base, const struct one_conn_param *asked)
+{
+	struct qp *qp = TO(qp, base);
+
+	if ((asked->given & ONE_CONN_ACK_TIMEOUT) != 0)
+		qp->attr.timeout = asked->ack_timeout;
+}
+
+void
 verbs_cm_connected(struct ibv_qp *base, uint32_t peer_qpn)
 {
 	struct qp *qp = TO(qp, base);

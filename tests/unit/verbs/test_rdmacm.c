@@ -193,12 +193,19 @@ test_connect(void **state)
 	struct one_msg msg;
 	struct one_cqe timewait_exit = {
 		.type = ONE_CQE_CONNECT, .status = ONE_CONN_TIMEWAIT_EXIT, .flags = ONE_CQE_NOTIFY};
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	uint8_t timeout = 21;
 	struct ibv_cq *cq;
 	uint32_t qp;
 
+	assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1), 0);
 	assert_fails(rdma_connect(id, &param), EINVAL); /* neither a queue pair nor the number of one */
 	cq = make_qp(id, &qp);
 	assert_int_equal(rdma_connect(id, &param), 0);
+	/* What it is to have, until there is a connection. */
+	assert_int_equal(ibv_query_qp(id->qp, &attr, IBV_QP_TIMEOUT, &init), 0);
+	assert_int_equal(attr.timeout, timeout);
 	assert_true(mock_last(mock, ONE_MSG_QP_CONNECT, &msg));
 	assert_int_equal(msg.qp_connect.service, 7000);
 	assert_memory_equal(msg.qp_connect.addr, "\xc0\x00\x02\x02", 4);
