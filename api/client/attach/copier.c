@@ -25,7 +25,7 @@ struct copier {
 	pid_t pid;
 	uint32_t head; /* requests taken; the thread's */
 	pthread_t thread;
-	struct copied *allowed; /* with `allowing` held */
+	LIST_HEAD(, copied) allowed; /* with `allowing` held */
 	_Atomic bool stop;
 	_Atomic bool left; /* by the thread, or by copier_stop without waiting: the second one frees */
 };
@@ -46,23 +46,17 @@ void
 copier_allow(struct copier *copier, struct copied *memory)
 {
 	pthread_mutex_lock(&allowing);
-	memory->next = copier->allowed;
-	memory->link = &copier->allowed;
-	if (memory->next != NULL)
-		memory->next->link = &memory->next;
-	copier->allowed = memory;
+	LIST_INSERT_HEAD(&copier->allowed, memory, link);
+	memory->listed = true;
 	pthread_mutex_unlock(&allowing);
 }
 
 static void
 forbid(struct copied *memory)
 {
-	if (memory->link == NULL)
-		return;
-	*memory->link = memory->next;
-	if (memory->next != NULL)
-		memory->next->link = memory->link;
-	memory->link = NULL;
+	if (memory->listed)
+		LIST_REMOVE(memory, link);
+	memory->listed = false;
 }
 
 void
@@ -77,8 +71,8 @@ static void
 forbid_all(struct copier *copier)
 {
 	pthread_mutex_lock(&allowing);
-	while (copier->allowed != NULL)
-		forbid(copier->allowed);
+	while (!LIST_EMPTY(&copier->allowed))
+		forbid(LIST_FIRST(&copier->allowed));
 	pthread_mutex_unlock(&allowing);
 }
 
@@ -87,14 +81,14 @@ static bool
 may_copy(const struct copier *copier, uint64_t addr, uint64_t len, bool write)
 {
 	const struct copied *memory;
-	bool found = false;
 
 	pthread_mutex_lock(&allowing);
-	for (memory = copier->allowed; memory != NULL && !found; memory = memory->next)
-		found = addr >= memory->start && len <= memory->length &&
-			addr - memory->start <= memory->length - len && (memory->write || !write);
+	LIST_FOREACH(memory, &copier->allowed, link)
+	if (addr >= memory->start && len <= memory->length && addr - memory->start <= memory->length - len &&
+	    (memory->write || !write))
+		break;
 	pthread_mutex_unlock(&allowing);
-	return found;
+	return memory != NULL;
 }
 
 /* ---- one copy ---- */

@@ -14,13 +14,16 @@
 #ifndef CLIENT_COPIER_H
 #define CLIENT_COPIER_H
 
+#include <sys/queue.h>
+
 #include "abi/copy.h"
 
 struct copier;
 
 /* A registration; the caller's memory, from copier_allow to copier_forbid. */
 struct copied {
-	struct copied *next, **link; /* link NULL: it is not allowed */
+	LIST_ENTRY(copied) link;
+	bool listed; /* it is allowed */
 	uint64_t start, length;
 	bool write; /* not only to be read */
 };
