@@ -99,6 +99,12 @@ has_gcm(const struct rte_cryptodev_capabilities *has, uint32_t key_len)
 	return false;
 }
 
+static enum rte_security_ipsec_sa_direction
+direction_of(const struct esp_sa *sa)
+{
+	return sa->outbound ? RTE_SECURITY_IPSEC_SA_DIR_EGRESS : RTE_SECURITY_IPSEC_SA_DIR_INGRESS;
+}
+
 static bool
 is_for(const struct rte_security_capability *has, enum rte_security_ipsec_sa_direction direction)
 {
@@ -198,17 +204,15 @@ make_in_device(struct offer *offer, void *context, const struct esp_sa *sa, cons
 			 .iv = {.length = ESP_SALT_LEN + ESP_IV_LEN},
 			 .digest_length = ESP_ICV_LEN,
 			 .aad_length = ESP_AAD_LEN}};
-	struct rte_security_session_conf conf = {
-		.action_type = RTE_SECURITY_ACTION_TYPE_INLINE_CRYPTO,
-		.protocol = RTE_SECURITY_PROTOCOL_IPSEC,
-		.ipsec = {.spi = sa->spi,
-			  .options.esn = 1,
-			  .direction = sa->outbound ? RTE_SECURITY_IPSEC_SA_DIR_EGRESS
-						    : RTE_SECURITY_IPSEC_SA_DIR_INGRESS,
-			  .proto = RTE_SECURITY_IPSEC_SA_PROTO_ESP,
-			  .mode = RTE_SECURITY_IPSEC_SA_MODE_TRANSPORT,
-			  .esn.value = number},
-		.crypto_xform = &xform};
+	struct rte_security_session_conf conf = {.action_type = RTE_SECURITY_ACTION_TYPE_INLINE_CRYPTO,
+						 .protocol = RTE_SECURITY_PROTOCOL_IPSEC,
+						 .ipsec = {.spi = sa->spi,
+							   .options.esn = 1,
+							   .direction = direction_of(sa),
+							   .proto = RTE_SECURITY_IPSEC_SA_PROTO_ESP,
+							   .mode = RTE_SECURITY_IPSEC_SA_MODE_TRANSPORT,
+							   .esn.value = number},
+						 .crypto_xform = &xform};
 	struct rte_mempool *pool = pool_of(offer, context);
 
 	memcpy(&conf.ipsec.salt, sa->salt, ESP_SALT_LEN);
@@ -238,10 +242,7 @@ begin_session(const struct esp_sa *sa, uint64_t number, const char **why)
 
 	*why = "it has no security context";
 	if (context != NULL)
-		has = find_capability(context,
-				      sa->outbound ? RTE_SECURITY_IPSEC_SA_DIR_EGRESS
-						   : RTE_SECURITY_IPSEC_SA_DIR_INGRESS,
-				      (uint32_t)len - ESP_SALT_LEN, why);
+		has = find_capability(context, direction_of(sa), (uint32_t)len - ESP_SALT_LEN, why);
 	if (session == NULL || has == NULL) {
 		free(session);
 		return NULL;
