@@ -590,6 +590,28 @@ liar_be_patient(void)
 }
 
 void
+liar_start(struct bytes *input)
+{
+	struct bytes record;
+
+	liar_be_patient();
+	if (record_next(input, &record))
+		liar_lie(&record);
+}
+
+bool
+liar_step(struct bytes *input, liar_kind *const kinds[], size_t num)
+{
+	struct bytes record;
+
+	if (!record_next(input, &record))
+		return false;
+	liar_be_patient();
+	kinds[record_number(&record, 1) % num](&record);
+	return true;
+}
+
+void
 liar_begin(void)
 {
 	struct one_arena *header;

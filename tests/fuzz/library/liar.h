@@ -42,6 +42,11 @@ void liar_end(void);
 /* After LIAR_PATIENCE more looks of the program's at the clock the attachment is dead: nothing waits for
  * ever. */
 void liar_be_patient(void);
+typedef void liar_kind(struct bytes *record);
+/* What the data plane begins with, by the first record. */
+void liar_start(struct bytes *input);
+/* One of `kinds`, as the next record says; false: there is none. */
+bool liar_step(struct bytes *input, liar_kind *const kinds[], size_t num);
 /* Carries out all requests in the send rings. */
 void liar_serve(void);
 /* Replies from now on: three bytes a lie, which reply, which byte of it, and what is there instead. */

@@ -501,22 +501,18 @@ more(struct bytes *record)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static void (*const kinds[])(struct bytes *) = {
-		liar_complete, liar_complete, liar_progress, liar_poke, liar_lie, take,
-		take,          post,          manage,        copy,      more};
-	struct bytes input = {data, size}, record;
+	static liar_kind *const kinds[] = {liar_complete, liar_complete, liar_progress, liar_poke,
+					   liar_lie,      take,          take,          post,
+					   manage,        copy,          more};
+	struct bytes input = {data, size};
 
 	load();
 	liar_begin();
 	liar.serves = true;
-	liar_be_patient();
-	if (record_next(&input, &record))
-		liar_lie(&record);
+	liar_start(&input);
 	set_up();
-	while (ia != DAT_HANDLE_NULL && record_next(&input, &record)) {
-		liar_be_patient();
-		kinds[record_number(&record, 1) % (sizeof(kinds) / sizeof(kinds[0]))](&record);
-	}
+	while (ia != DAT_HANDLE_NULL && liar_step(&input, kinds, sizeof(kinds) / sizeof(kinds[0])))
+		;
 	liar_be_patient();
 	tear_down();
 	liar_end();

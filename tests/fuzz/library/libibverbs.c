@@ -373,22 +373,18 @@ others(struct bytes *record)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static void (*const kinds[])(struct bytes *) = {
-		liar_complete, liar_complete, liar_progress, liar_poke, liar_lie,  liar_announce,
-		modify,        modify,        post_send,     post_send, post_recv, poll_cq,
-		poll_cq,       events,        memories,      others};
-	struct bytes input = {data, size}, record;
+	static liar_kind *const kinds[] = {liar_complete, liar_complete, liar_progress, liar_poke,
+					   liar_lie,      liar_announce, modify,        modify,
+					   post_send,     post_send,     post_recv,     poll_cq,
+					   poll_cq,       events,        memories,      others};
+	struct bytes input = {data, size};
 
 	liar_begin();
 	liar.serves = true;
-	liar_be_patient();
-	if (record_next(&input, &record))
-		liar_lie(&record);
+	liar_start(&input);
 	set_up();
-	while (context != NULL && record_next(&input, &record)) {
-		liar_be_patient();
-		kinds[record_number(&record, 1) % (sizeof(kinds) / sizeof(kinds[0]))](&record);
-	}
+	while (context != NULL && liar_step(&input, kinds, sizeof(kinds) / sizeof(kinds[0])))
+		;
 	liar_be_patient();
 	tear_down();
 	liar_end();

@@ -493,24 +493,19 @@ tear_down(void)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static void (*const kinds[])(struct bytes *) = {
+	static liar_kind *const kinds[] = {
 		liar_complete, liar_progress, liar_poke,   liar_lie,        create,      address_of,
 		address_of,    queue_pair,    connections, connections,     connections, get_event,
 		get_event,     tell_request,  tell_sidr,   tell_connection, others};
-	struct bytes input = {data, size}, record;
+	struct bytes input = {data, size};
 
 	liar_begin();
 	liar.waits = on_wait;
 	looked = false;
-	liar_be_patient();
-	if (record_next(&input, &record))
-		liar_lie(&record);
+	liar_start(&input);
 	open_channel();
-	while (record_next(&input, &record)) {
-		liar_be_patient();
-		kinds[record_number(&record, 1) % (sizeof(kinds) / sizeof(kinds[0]))](&record);
+	while (liar_step(&input, kinds, sizeof(kinds) / sizeof(kinds[0])))
 		refuse_misplaced();
-	}
 	liar_be_patient();
 	tear_down();
 	liar_end();

@@ -292,22 +292,18 @@ others(struct bytes *record)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static void (*const kinds[])(struct bytes *) = {
-		liar_complete, liar_progress, liar_poke,      liar_lie, connect_import, connect_import,
-		transfer,      transfer,      transfer,       vector,   barriers,       map,
-		signals,       exports,       liar_count_one, others};
-	struct bytes input = {data, size}, record;
+	static liar_kind *const kinds[] = {liar_complete,  liar_progress,  liar_poke,      liar_lie,
+					   connect_import, connect_import, transfer,       transfer,
+					   transfer,       vector,         barriers,       map,
+					   signals,        exports,        liar_count_one, others};
+	struct bytes input = {data, size};
 
 	liar_begin();
 	liar.serves = true;
-	liar_be_patient();
-	if (record_next(&input, &record))
-		liar_lie(&record);
+	liar_start(&input);
 	set_up();
-	while (record_next(&input, &record)) {
-		liar_be_patient();
-		kinds[record_number(&record, 1) % (sizeof(kinds) / sizeof(kinds[0]))](&record);
-	}
+	while (liar_step(&input, kinds, sizeof(kinds) / sizeof(kinds[0])))
+		;
 	liar_be_patient();
 	tear_down();
 	liar_end();
