@@ -356,6 +356,8 @@ void engine_links_poll(uint64_t now);
 struct engine_user *engine_user_new(const struct engine_share *share);
 /** From now on: cores look at it at the beginning of each turn. */
 void engine_user_set(struct engine_user *user, const struct engine_share *share);
+/** @return  For how long (ns) it would have no turns, for what it has done; after its attachments. */
+uint64_t engine_user_debt(const struct engine_user *user);
 /** After its attachments; NULL is allowed. */
 void engine_user_free(struct engine_user *user);
 /**

@@ -14,17 +14,11 @@
 
 #include "dataplane/core/event.h"
 #include "dataplane/core/limits.h"
+#include "dataplane/core/process.h"
 #include "dataplane/core/timer.h"
 #include "dataplane/core/turns.h"
 #include "dataplane/engine.h"
 #include "dataplane/mem/reach.h"
-
-/* Freed by the control thread when every core has passed a quiescent state. */
-struct reap {
-	struct reap *next;
-	uint64_t token;
-	void *memory[3];
-};
 
 TAILQ_HEAD(qp_list, engine_qp);
 
@@ -131,43 +125,6 @@ struct core {
 	struct engine_command *unsent, **unsent_tail;
 } __rte_cache_aligned;
 
-struct engine {
-	const struct config *config;
-	struct core *core[CORE_MAX];
-	uint32_t num_cores;
-	struct mem_table *mem;
-	struct rte_rcu_qsbr *rcu;
-	uint16_t data_room;              /* of the cores' mbufs, without headroom */
-	struct rte_ring *control_frames; /* frames for the control thread, */
-	struct rte_ring *alive_frames;   /* and keep-alive, which those must not keep waiting */
-	struct rte_mempool *control_pool;
-	int event_fd;
-	_Atomic uint64_t
-		control_sleep;   /* the number of its sleep, for which event_fd is to be written; 0: awake */
-	uint64_t control_sleeps; /* the control thread's: numbers given so far */
-	uint64_t tsc_mult;       /* ns = tsc * mult >> 32 */
-	uint64_t scan_cycles;    /* CORE_SCAN_NS */
-	_Atomic bool time_stages;
-	bool running;
-	struct reap *reap, **reap_tail; /* in the order of their tokens */
-};
-extern struct engine engine;
-
-static inline uint64_t
-engine_now(uint64_t tsc)
-{
-	return (uint64_t)(((unsigned __int128)tsc * engine.tsc_mult) >> 32);
-}
-
-/* Entries of a ring that other threads use.  Relaxed: nothing is read from it for that; where it decides on
- * sleeping, a fence stands before it (idle.c). */
-static inline uint32_t
-ring_used(const struct rte_ring *ring)
-{
-	return __atomic_load_n(&ring->prod.tail, __ATOMIC_RELAXED) -
-	       __atomic_load_n(&ring->cons.tail, __ATOMIC_RELAXED);
-}
-
 static inline struct frame_info *
 frame_info(struct rte_mbuf *m)
 {
@@ -180,9 +137,5 @@ core_time(const struct core *core)
 {
 	return core->now + (engine_now(rte_rdtsc()) - core->real_at);
 }
-
-/* `error`, with one sentence in `why` of what is wrong and what helps. */
-int core_refuse(char *why, size_t why_len, int error, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
 
 #endif

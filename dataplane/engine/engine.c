@@ -28,6 +28,7 @@
 #define MEM_TABLE_LOG2 16
 #define UP_BURST 64u
 #define FRAME_BURST 32u
+#define REAPS 64u /* objects whose memory is freed in one round: a client may have had tens of thousands */
 
 /* ---- start and end ---- */
 
@@ -97,21 +98,21 @@ cores_init(char *why, size_t why_len)
 		struct core *core;
 
 		if (engine.num_cores == CORE_MAX)
-			return core_refuse(why, why_len, -E2BIG,
-					   "more than %u polling cores; give EAL fewer (-l)", CORE_MAX);
+			return config_refuse(why, why_len, -E2BIG,
+					     "more than %u polling cores; give EAL fewer (-l)", CORE_MAX);
 		core = core_new(engine.num_cores, lcore);
 		if (core != NULL)
 			engine.core[engine.num_cores++] = core;
 		if (core == NULL || !core_is_whole(core))
-			return core_refuse(why, why_len, -ENOMEM,
-					   "core %u: no memory for its rings and %u work nodes; give EAL "
-					   "more (-m), or write a lower work_pool",
-					   lcore, engine.config->work_pool);
+			return config_refuse(why, why_len, -ENOMEM,
+					     "core %u: no memory for its rings and %u work nodes; give EAL "
+					     "more (-m), or write a lower work_pool",
+					     lcore, engine.config->work_pool);
 	}
 	if (engine.num_cores == 0)
-		return core_refuse(why, why_len, -EINVAL,
-				   "one lcore is not enough: the first is the control thread's, every "
-				   "further one polls; give EAL two or more (-l 0,1)");
+		return config_refuse(why, why_len, -EINVAL,
+				     "one lcore is not enough: the first is the control thread's, every "
+				     "further one polls; give EAL two or more (-l 0,1)");
 	return 0;
 }
 
@@ -132,10 +133,11 @@ pools_init(char *why, size_t why_len)
 		core->pool = rte_pktmbuf_pool_create(name, count, count >= 4096 ? 256 : 32, priv, room,
 						     (int)rte_lcore_to_socket_id(core->lcore));
 		if (core->pool == NULL)
-			return core_refuse(why, why_len, -rte_errno,
-					   "mbufs %u: no memory for %u packet buffers of %u bytes; give EAL "
-					   "more (hugepages, or -m), or write a lower mbufs",
-					   engine.config->mbufs, count, room);
+			return config_refuse(
+				why, why_len, -rte_errno,
+				"mbufs %u: no memory for %u packet buffers of %u bytes; give EAL "
+				"more (hugepages, or -m), or write a lower mbufs",
+				engine.config->mbufs, count, room);
 	}
 	engine.control_pool = rte_pktmbuf_pool_create("oneside_control", CONTROL_MBUFS, 0, priv, room,
 						      SOCKET_ID_ANY); /* replies to jumbo echoes */
@@ -144,8 +146,8 @@ pools_init(char *why, size_t why_len)
 	engine.alive_frames =
 		rte_ring_create("oneside_alive", CONTROL_FRAME_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
 	if (engine.control_pool == NULL || engine.control_frames == NULL || engine.alive_frames == NULL)
-		return core_refuse(why, why_len, -ENOMEM,
-				   "no memory for the control thread's buffers; give EAL more (-m)");
+		return config_refuse(why, why_len, -ENOMEM,
+				     "no memory for the control thread's buffers; give EAL more (-m)");
 	return 0;
 }
 
@@ -159,7 +161,8 @@ tables_init(char *why, size_t why_len)
 	engine.rcu = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(size, RTE_CACHE_LINE_SIZE));
 	if (engine.event_fd < 0 || engine.mem == NULL || engine.rcu == NULL || qpn_init() != 0 ||
 	    rte_rcu_qsbr_init(engine.rcu, RTE_MAX_LCORE) != 0)
-		return core_refuse(why, why_len, -ENOMEM, "no memory for the tables of keys and queue pairs");
+		return config_refuse(why, why_len, -ENOMEM,
+				     "no memory for the tables of keys and queue pairs");
 	return guard_init(engine.event_fd);
 }
 
@@ -172,10 +175,11 @@ icrc_choose(char *why, size_t why_len)
 	wire_init();
 	if (name == NULL || icrc_use(name))
 		return 0;
-	return core_refuse(why, why_len, -EINVAL,
-			   "ONESIDE_ICRC=%s: no implementation of the ICRC that this processor has; unset it "
-			   "to have the best (%s)",
-			   name, icrc->name);
+	return config_refuse(
+		why, why_len, -EINVAL,
+		"ONESIDE_ICRC=%s: no implementation of the ICRC that this processor has; unset it "
+		"to have the best (%s)",
+		name, icrc->name);
 }
 
 static int
@@ -186,7 +190,7 @@ ipsec_init(const struct config *config, char *why, size_t why_len)
 
 	for (uint32_t i = 0; i < ports_num && error == 0; i++)
 		if (ports[i].offers_esp)
-			esp_nic_offer((uint16_t)i, ports[i].device, ports[i].info.name, ports[i].does_esp);
+			esp_nic_offer((uint16_t)i, ports[i].device, ports[i].info.name, ports[i].esp_off);
 	if (error != 0 || config->num_ipsec == 0)
 		return error;
 	error = engine_ipsec_prepare(config, false, &change, why, why_len);
@@ -222,8 +226,8 @@ engine_init(const struct config *config, char *why, size_t why_len)
 	for (uint32_t i = 0; i < engine.num_cores && error == 0; i++) {
 		error = idle_init(engine.core[i]);
 		if (error != 0)
-			core_refuse(why, why_len, error, "core %u: cannot wait for events: %s",
-				    engine.core[i]->lcore, strerror(-error));
+			config_refuse(why, why_len, error, "core %u: cannot wait for events: %s",
+				      engine.core[i]->lcore, strerror(-error));
 	}
 	if (error != 0) {
 		engine_fini();
@@ -311,13 +315,14 @@ core_free(struct core *core)
 	free(core->scoreboards_memory);
 }
 
-static void
+static uint32_t
 reap(bool all)
 {
 	struct reap *one;
+	uint32_t n = 0;
 
 	/* Tokens grow: those behind an unfinished one are not over either. */
-	while ((one = engine.reap) != NULL && (all || engine_grace_over(one->token))) {
+	for (; (one = engine.reap) != NULL && (all || (n < REAPS && engine_grace_over(one->token))); n++) {
 		void *memory[3] = {one->memory[0], one->memory[1], one->memory[2]};
 
 		engine.reap = one->next; /* before it is freed with its object */
@@ -327,6 +332,7 @@ reap(bool all)
 	}
 	if (engine.reap == NULL)
 		engine.reap_tail = &engine.reap;
+	return n;
 }
 
 void
@@ -569,7 +575,7 @@ engine_poll(const struct engine_handlers *handlers)
 	if (ring_used(engine.control_frames) > 0)
 		total += poll_frames(engine.control_frames, handlers);
 	if (engine.reap != NULL)
-		reap(false);
+		total += reap(false);
 	return total;
 }
 

@@ -22,7 +22,7 @@ check_mtu(const struct config *config, char *why, size_t why_len)
 
 		if (info == NULL || info->path_mtu + PORT_PATH_OVERHEAD + ESP_OVERHEAD_ROCE <= info->mtu)
 			continue;
-		return core_refuse(
+		return config_refuse(
 			why, why_len, -EMSGSIZE,
 			"ipsec %s: port %s has mtu %u, and a path MTU of %u with ESP needs %u; write that "
 			"mtu, or a lower path_mtu, and start the data plane anew",
@@ -55,7 +55,7 @@ engine_ipsec_commit(struct esp_change *change)
 
 	for (uint32_t i = 0; i < ports_num; i++)
 		/* Of a key that has gone, frames may wait for the port. */
-		port_care(&ports[i], PORT_CARE_ESP, any || ports[i].does_esp);
+		port_care(&ports[i], PORT_CARE_ESP, any || (ports[i].offers_esp && ports[i].esp_off == NULL));
 }
 
 void
@@ -112,7 +112,7 @@ engine_tell_ipsec(struct tell *tell, uint32_t index)
 {
 	const struct esp_table *table = in_force();
 	const struct esp_sa *sa = table->sa[index];
-	const struct esp_peer *peer = esp_table_peer(table, sa->peer.gid);
+	const struct esp_peer *peer = esp_table_peer(table, &sa->peer);
 	char spi[16];
 
 	snprintf(spi, sizeof(spi), "%#" PRIx32, sa->spi);

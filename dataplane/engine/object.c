@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "dataplane/port/port.h"
-#include "dataplane/qp/qp.h"
+#include "dataplane/qp/share.h"
 
 static void *
 object_new(size_t size)
@@ -91,6 +91,21 @@ engine_user_new(const struct engine_share *share)
 		group->timer.calls = &share_timer_calls;
 	}
 	return user;
+}
+
+uint64_t
+engine_user_debt(const struct engine_user *user)
+{
+	uint64_t now = engine_now(rte_rdtsc()), debt = 0;
+
+	for (int i = 0; i < CEILINGS; i++) {
+		/* As in user_charge: no core has a client of it that could move it on. */
+		uint64_t arrival = atomic_load_explicit(&user->ceiling[i].arrival, memory_order_relaxed);
+
+		if (arrival > now)
+			debt = RTE_MAX(debt, arrival - now);
+	}
+	return debt;
 }
 
 void

@@ -11,6 +11,9 @@
 
 #include <rte_telemetry.h>
 
+#include "dataplane/compat/compat.h"
+#include "dataplane/engine/tell.h"
+
 /* The whole answer: { "error": `why` }. */
 static inline int
 tel_refuse(struct rte_tel_data *d, const char *why)
@@ -27,5 +30,44 @@ tel_has(const char *params)
 }
 
 #define TEL_NO_PARAMETERS "it takes no parameters"
+
+/* Facts as a dictionary of telemetry. */
+struct telemetry_dictionary {
+	struct tell tell;
+	struct rte_tel_data *data; /* NULL: no memory */
+};
+
+static inline void
+telemetry_number(struct tell *tell, const char *name, uint64_t number)
+{
+	rte_tel_data_add_dict_uint(((struct telemetry_dictionary *)tell)->data, name, number);
+}
+
+static inline void
+telemetry_text(struct tell *tell, const char *name, const char *text)
+{
+	rte_tel_data_add_dict_string(((struct telemetry_dictionary *)tell)->data, name, text);
+}
+
+static inline struct telemetry_dictionary
+telemetry_dictionary(void)
+{
+	struct telemetry_dictionary dictionary = {{telemetry_number, telemetry_text}, rte_tel_data_alloc()};
+
+	if (dictionary.data != NULL)
+		rte_tel_data_start_dict(dictionary.data);
+	return dictionary;
+}
+
+/* Into `d`, by a name; 0, or it has been freed, since an answer has no more room. */
+static inline int
+telemetry_add(struct rte_tel_data *d, const char *name, struct telemetry_dictionary *dictionary)
+{
+	int error = rte_tel_data_add_dict_container(d, name, dictionary->data, 0);
+
+	if (error != 0)
+		rte_tel_data_free(dictionary->data);
+	return error;
+}
 
 #endif

@@ -5,11 +5,9 @@
 
 #include <rte_telemetry.h>
 
-#include "dataplane/compat/compat.h"
 #include "dataplane/engine/counters.h"
 #include "dataplane/engine/internal.h"
 #include "dataplane/engine/tel.h"
-#include "dataplane/engine/tell.h"
 #include "dataplane/port/port.h"
 #include "dataplane/wire/icrc.h"
 
@@ -19,35 +17,16 @@ add(struct tell *d, const char *name, uint64_t value)
 	d->number(d, name, value);
 }
 
-/* A dictionary of telemetry. */
-struct dictionary {
-	struct tell tell;
-	struct rte_tel_data *data;
-};
-
-static void
-dictionary_number(struct tell *tell, const char *name, uint64_t number)
-{
-	rte_tel_data_add_dict_uint(((struct dictionary *)tell)->data, name, number);
-}
-
-static void
-dictionary_text(struct tell *tell, const char *name, const char *text)
-{
-	rte_tel_data_add_dict_string(((struct dictionary *)tell)->data, name, text);
-}
-
 /* One in `d`, of what `fill` tells of number `number`. */
 static int
 add_dictionary(struct rte_tel_data *d, const char *name, engine_tell_fn *fill, uint32_t number)
 {
-	struct dictionary one = {{dictionary_number, dictionary_text}, rte_tel_data_alloc()};
+	struct telemetry_dictionary one = telemetry_dictionary();
 
 	if (one.data == NULL)
 		return -1;
-	rte_tel_data_start_dict(one.data);
 	fill(&one.tell, number);
-	rte_tel_data_add_dict_container(d, name, one.data, 0);
+	telemetry_add(d, name, &one);
 	return 0;
 }
 
@@ -113,8 +92,8 @@ engine_tell_transport(struct tell *d, uint32_t core)
 	fill_group(d, &stats, COUNTER_TRANSPORT);
 }
 
-void
-engine_tell_stages(struct tell *d, uint32_t core)
+static void
+tell_stages(struct tell *d, uint32_t core)
 {
 	struct engine_stats stats;
 	static const char *const names[ENGINE_STAGE_MAX] = {
@@ -144,25 +123,18 @@ on_stages(const char *command, const char *params, struct rte_tel_data *d)
 		engine_time_stages(false);
 	else if (tel_has(params))
 		return tel_refuse(d, "its parameter is on or off");
-	return for_each_core(d, engine_tell_stages);
+	return for_each_core(d, tell_stages);
 }
 
-static int
-on_transport(const char *command, const char *params, struct rte_tel_data *d)
-{
-	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, engine_tell_transport);
-}
-
+/* Cores, drops, transport. */
 static int
 on_cores(const char *command, const char *params, struct rte_tel_data *d)
 {
-	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, engine_tell_core);
-}
+	engine_tell_fn *fill = strcmp(command, "/oneside/cores") == 0   ? engine_tell_core
+			       : strcmp(command, "/oneside/drops") == 0 ? engine_tell_drops
+									: engine_tell_transport;
 
-static int
-on_drops(const char *command, const char *params, struct rte_tel_data *d)
-{
-	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, engine_tell_drops);
+	return tel_has(params) ? tel_refuse(d, TEL_NO_PARAMETERS) : for_each_core(d, fill);
 }
 
 void
@@ -221,9 +193,9 @@ telemetry_register(void)
 		"/oneside/stages", on_stages,
 		"Cycles of each stage of the cores' loops, counted while that is on. Parameters: [on|off]");
 	rte_telemetry_register_cmd(
-		"/oneside/drops", on_drops,
+		"/oneside/drops", on_cores,
 		"Frames and completions lost on each polling core, by reason. No parameters");
-	rte_telemetry_register_cmd("/oneside/transport", on_transport,
+	rte_telemetry_register_cmd("/oneside/transport", on_cores,
 				   "Counters of the RC transport on each polling core. No parameters");
 	rte_telemetry_register_cmd("/oneside/ports", on_ports, "Ports and their counters. No parameters");
 }

@@ -14,7 +14,7 @@ struct tell {
 
 /* Any thread: counters of core number `core`, a millisecond old at most. */
 typedef void engine_tell_fn(struct tell *tell, uint32_t number);
-engine_tell_fn engine_tell_core, engine_tell_drops, engine_tell_transport, engine_tell_stages;
+engine_tell_fn engine_tell_core, engine_tell_drops, engine_tell_transport;
 /* Any thread; a driver may ask its device. */
 engine_tell_fn engine_tell_port;
 /* Control thread: of security association number `number`, below engine_ipsec_count(). */

@@ -13,9 +13,7 @@
 #include <rte_mbuf_dyn.h>
 
 #include "config/secret.h"
-#include "dataplane/esp/frame.h"
 #include "dataplane/esp/keeper.h"
-#include "dataplane/esp/protected.h"
 #include "dataplane/esp/state.h"
 #include "dataplane/esp/table.h"
 
@@ -34,10 +32,7 @@ struct esp_change {
 uint64_t esp_protected;
 static uint32_t num_cores; /* the thread that makes keys comes after them */
 
-static int refuse(const struct esp_change *change, const struct config_ipsec *ipsec, int error,
-		  const char *format, ...) __attribute__((format(printf, 4, 5)));
-
-static int
+static int __attribute__((format(printf, 4, 5)))
 refuse(const struct esp_change *change, const struct config_ipsec *ipsec, int error, const char *format, ...)
 {
 	int len = snprintf(change->why, change->why_len, "ipsec %s: ", ipsec->name);
@@ -133,8 +128,7 @@ static bool
 is_same(const struct esp_sa *a, const struct esp_sa *b)
 {
 	return has_same_file(a, b) && a->outbound == b->outbound && a->port == b->port &&
-	       memcmp(&a->local, &b->local, sizeof(a->local)) == 0 &&
-	       memcmp(&a->peer, &b->peer, sizeof(a->peer)) == 0;
+	       wire_addr_equal(&a->local, &b->local) && wire_addr_equal(&a->peer, &b->peer);
 }
 
 static struct esp_sa *
@@ -251,8 +245,8 @@ sa_new(const struct esp_change *change, const struct config_ipsec *ipsec, const 
 	sa->outbound = outbound;
 	sa->port = (uint16_t)port;
 	set_limits(sa, ipsec);
-	esp_frame_addr(local->family == AF_INET, local->bytes, sa->local.gid);
-	esp_frame_addr(local->family == AF_INET, ipsec->addr.bytes, sa->peer.gid);
+	sa->local = wire_addr_of(local->family == AF_INET, local->bytes);
+	sa->peer = wire_addr_of(local->family == AF_INET, ipsec->addr.bytes);
 	return sa;
 }
 
@@ -308,7 +302,7 @@ add_section(struct esp_change *change, const struct config_ipsec *ipsec)
 		error = add_sa(change, ipsec, &ipsec->in_next, false, (uint32_t)port, &in);
 	if (error != 0)
 		return error;
-	esp_frame_addr(ipsec->addr.family == AF_INET, ipsec->addr.bytes, addr.gid);
+	addr = wire_addr_of(ipsec->addr.family == AF_INET, ipsec->addr.bytes);
 	peer = esp_table_add_peer(&change->table, &addr);
 	peer->port = (uint16_t)port;
 	peer->encrypt = !ipsec->plain;
@@ -340,10 +334,9 @@ esp_change_prepare(const struct config *config, bool trial, struct esp_change **
 
 	*out = NULL;
 	change = calloc(1, sizeof(*change));
-	if (change == NULL) {
-		snprintf(why, why_len, "no memory for a table of %u security associations", ESP_SAS_MAX);
-		return -ENOMEM;
-	}
+	if (change == NULL)
+		return config_refuse(why, why_len, -ENOMEM,
+				     "no memory for a table of %u security associations", ESP_SAS_MAX);
 	change->config = config;
 	change->trial = trial;
 	change->why = why;
@@ -363,19 +356,10 @@ esp_change_prepare(const struct config *config, bool trial, struct esp_change **
 }
 
 static bool
-is_in(const struct esp_table *table, const struct esp_sa *sa)
-{
-	for (uint32_t i = 0; table != NULL && i < table->num_sas; i++)
-		if (table->sa[i] == sa)
-			return true;
-	return false;
-}
-
-static bool
 has_others(const struct esp_table *table, const struct esp_table *than)
 {
 	for (uint32_t i = 0; table != NULL && i < table->num_sas; i++)
-		if (!is_in(than, table->sa[i]))
+		if (!esp_table_has(than, table->sa[i]))
 			return true;
 	return false;
 }
@@ -386,25 +370,20 @@ esp_change_renews(const struct esp_change *change)
 	return has_others(&change->table, change->before) || has_others(change->before, &change->table);
 }
 
-/* What was taken for it is given back: its files are written by the keeper, as if it had been in force. */
-static void
-retire(struct esp_change *change)
-{
-	change->table.successor = change->before;
-	esp_keeper_retire(&change->table);
-}
-
 void
 esp_change_abandon(struct esp_change *change)
 {
 	if (change == NULL)
 		return;
+	/* What was taken for it is given back: its files are written by the keeper, as if it had been in
+	 * force. */
 	if (!change->trial && change->table.num_sas > 0) {
-		retire(change);
+		change->table.successor = change->before;
+		esp_keeper_retire(&change->table);
 		return;
 	}
 	for (uint32_t i = 0; i < change->table.num_sas; i++)
-		if (!is_in(change->before, change->table.sa[i]))
+		if (!esp_table_has(change->before, change->table.sa[i]))
 			esp_sa_free(change->table.sa[i]);
 	free(change);
 }
@@ -439,10 +418,8 @@ esp_init(uint32_t cores, char *why, size_t why_len)
 	static const struct rte_mbuf_dynflag flag = {.name = "oneside_esp"};
 	int bit = rte_mbuf_dynflag_register(&flag);
 
-	if (bit < 0) {
-		snprintf(why, why_len, "DPDK has no flag of packet buffers left");
-		return -ENOSPC;
-	}
+	if (bit < 0)
+		return config_refuse(why, why_len, -ENOSPC, "DPDK has no flag of packet buffers left");
 	esp_protected = 1ull << bit;
 	num_cores = cores;
 	return 0;

@@ -22,6 +22,8 @@
 #include <rte_memory.h>
 #include <rte_version.h>
 
+#include "config/address.h"
+
 RTE_LOG_REGISTER(esp_crypto_logtype, oneside.esp.crypto, NOTICE);
 #define log_notice(...) rte_log(RTE_LOG_NOTICE, (uint32_t)esp_crypto_logtype, __VA_ARGS__)
 #define log_warning(...) rte_log(RTE_LOG_WARNING, (uint32_t)esp_crypto_logtype, __VA_ARGS__)
@@ -71,6 +73,15 @@ hide(struct rte_mempool *pool, void *hidden, struct rte_mempool_memhdr *memory, 
 	(void)pool, (void)index;
 	if (!esp_crypto_hide(memory->addr, memory->len))
 		*(bool *)hidden = false;
+}
+
+bool
+esp_crypto_hide_pool(struct rte_mempool *pool)
+{
+	bool hidden = true;
+
+	rte_mempool_mem_iter(pool, hide, &hidden);
+	return hidden;
 }
 
 /* ---- operations ---- */
@@ -173,13 +184,11 @@ esp_crypto_free(void *session)
 
 /* ---- the device ---- */
 
-static int refuse(char *why, size_t why_len, int error, const char *what) __attribute__((warn_unused_result));
-
 static int
 refuse(char *why, size_t why_len, int error, const char *what)
 {
-	snprintf(why, why_len, "the crypto device %s %s", rte_cryptodev_name_get(crypto.device), what);
-	return error;
+	return config_refuse(why, why_len, error, "the crypto device %s %s",
+			     rte_cryptodev_name_get(crypto.device), what);
 }
 
 /*
@@ -214,8 +223,6 @@ has_gcm(void)
 static int
 judge(char *why, size_t why_len)
 {
-	char text[200];
-
 	if (!has_gcm())
 		return refuse(why, why_len, -ENOTSUP,
 			      "has no AES-GCM with keys of 16 and 32 bytes; give EAL --vdev " AESNI_GCM
@@ -231,13 +238,13 @@ judge(char *why, size_t why_len)
 			      "is of a DPDK whose " OPENSSL
 			      " is not safe on several cores; have DPDK 22.11.6, "
 			      "23.11.2, 24.07 or later");
-	if (crypto.info.max_nb_queue_pairs != 0 && crypto.info.max_nb_queue_pairs < crypto.queues) {
-		snprintf(text, sizeof(text),
-			 "has %u queue pairs, and %u are needed, one for each core and one more; give it "
-			 "max_nb_queue_pairs=%u",
-			 crypto.info.max_nb_queue_pairs, crypto.queues, crypto.queues);
-		return refuse(why, why_len, -ENOSPC, text);
-	}
+	if (crypto.info.max_nb_queue_pairs != 0 && crypto.info.max_nb_queue_pairs < crypto.queues)
+		return config_refuse(why, why_len, -ENOSPC,
+				     "the crypto device %s has %u queue pairs, and %u are needed, one for "
+				     "each core and one "
+				     "more; give it max_nb_queue_pairs=%u",
+				     rte_cryptodev_name_get(crypto.device), crypto.info.max_nb_queue_pairs,
+				     crypto.queues, crypto.queues);
 	return 0;
 }
 
@@ -245,23 +252,18 @@ judge(char *why, size_t why_len)
 static int
 make_sessions(char *why, size_t why_len)
 {
-	bool hidden = true;
-
 	crypto.sessions = rte_cryptodev_sym_session_pool_create(
 		"oneside_keys", SESSIONS, rte_cryptodev_sym_get_private_session_size(crypto.device), 0, 0,
 		SOCKET_ID_ANY);
-	if (crypto.sessions == NULL) {
-		snprintf(why, why_len, "no memory for %u keys; give EAL more (-m)", SESSIONS);
-		return -ENOMEM;
-	}
-	rte_mempool_mem_iter(crypto.sessions, hide, &hidden);
-	if (!hidden) {
-		snprintf(why, why_len,
-			 "the memory for keys cannot be kept out of core dumps: %s; free memory, or raise "
-			 "vm.max_map_count",
-			 strerror(errno));
-		return -ENOMEM;
-	}
+	if (crypto.sessions == NULL)
+		return config_refuse(why, why_len, -ENOMEM, "no memory for %u keys; give EAL more (-m)",
+				     SESSIONS);
+	if (!esp_crypto_hide_pool(crypto.sessions))
+		return config_refuse(
+			why, why_len, -ENOMEM,
+			"the memory for keys cannot be kept out of core dumps: %s; free memory, or raise "
+			"vm.max_map_count",
+			strerror(errno));
 	return 0;
 }
 
@@ -352,11 +354,10 @@ start_queues(char *why, size_t why_len)
 {
 	crypto.dumpable = prctl(PR_GET_DUMPABLE);
 	prctl(PR_SET_DUMPABLE, 0);
-	if (!make_queues()) {
-		snprintf(why, why_len, "no memory for the operations of %u queues; give EAL more (-m)",
-			 crypto.queues);
-		return -ENOMEM;
-	}
+	if (!make_queues())
+		return config_refuse(why, why_len, -ENOMEM,
+				     "no memory for the operations of %u queues; give EAL more (-m)",
+				     crypto.queues);
 	if (!is_at_once())
 		return refuse(why, why_len, -ENOTSUP,
 			      "does not do an operation at once; give EAL --vdev " AESNI_GCM
@@ -445,11 +446,10 @@ make(const char *name, uint32_t cores, char *why, size_t why_len)
 	snprintf(options, sizeof(options), "max_nb_queue_pairs=%u", cores + 1);
 	if (rte_eal_hotplug_add("vdev", name, options) == 0 && (device = rte_cryptodev_get_dev_id(name)) >= 0)
 		return attempt((uint8_t)device, true, cores, why, why_len);
-	snprintf(why, why_len,
-		 "DPDK has no driver for AES-GCM on this machine; install " AESNI_GCM
-		 " (Debian: librte-crypto-ipsec-mb23) or " OPENSSL
-		 " (librte-crypto-openssl23), or leave the section out");
-	return -ENODEV;
+	return config_refuse(why, why_len, -ENODEV,
+			     "DPDK has no driver for AES-GCM on this machine; install " AESNI_GCM
+			     " (Debian: librte-crypto-ipsec-mb23) or " OPENSSL
+			     " (librte-crypto-openssl23), or leave the section out");
 }
 
 static int

@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "dataplane/wire/bytes.h"
+#include "dataplane/wire/wire.h"
 
 #define ESP_HEADER 16u /* SPI, sequence number, IV */
 #define ESP_PROTO 50u
@@ -22,21 +22,8 @@ struct esp_frame {
 	uint32_t ip_len; /* 20 or 40: without options and extension headers */
 	bool v4;
 	uint8_t proto; /* that follows it */
-	uint8_t src[16], dst[16];
+	struct wire_addr src, dst;
 };
-
-static inline void
-esp_frame_addr(bool v4, const uint8_t *from, uint8_t to[16])
-{
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-	if (v4) {
-		memcpy(to, mapped, sizeof(mapped));
-		memcpy(to + 12, from, 4);
-	} else {
-		memcpy(to, from, 16);
-	}
-}
 
 /* False: it has no IP header, or not all of it. */
 static inline bool
@@ -60,8 +47,8 @@ esp_frame_look(uint8_t *data, uint32_t len, struct esp_frame *frame)
 		return false;
 	frame->ip = data + frame->at;
 	frame->proto = frame->v4 ? frame->ip[9] : frame->ip[6];
-	esp_frame_addr(frame->v4, frame->ip + (frame->v4 ? 12 : 8), frame->src);
-	esp_frame_addr(frame->v4, frame->ip + (frame->v4 ? 16 : 24), frame->dst);
+	frame->src = wire_addr_of(frame->v4, frame->ip + (frame->v4 ? 12 : 8));
+	frame->dst = wire_addr_of(frame->v4, frame->ip + (frame->v4 ? 16 : 24));
 	return true;
 }
 

@@ -36,8 +36,8 @@ struct in_run {
 	struct esp_batch batch;
 };
 
-static void
-drop(struct core *core, struct rte_mbuf **place, enum engine_esp_drop reason)
+void
+esp_drop(struct core *core, struct rte_mbuf **place, enum engine_esp_drop reason)
 {
 	core->stats.esp_drop[reason]++;
 	rte_pktmbuf_free(*place);
@@ -48,7 +48,7 @@ static void
 drop_of(struct core *core, struct esp_sa *sa, struct rte_mbuf **place, enum engine_esp_drop reason)
 {
 	esp_sa_drop(sa, reason);
-	drop(core, place, reason);
+	esp_drop(core, place, reason);
 }
 
 /* The core whose window it is; the first good packet makes it ours. */
@@ -252,16 +252,16 @@ take_esp(struct in_run *run, const struct esp_table *table, uint16_t port, struc
 	struct esp_sa *sa;
 
 	if (room < ESP_LEAST || room % 4 != 0) {
-		drop(core, place, ENGINE_ESP_LENGTH);
+		esp_drop(core, place, ENGINE_ESP_LENGTH);
 		return;
 	}
 	sa = esp_table_sa(table, load_be32(esp));
 	if (sa == NULL) {
-		drop(core, place, ENGINE_ESP_SPI);
+		esp_drop(core, place, ENGINE_ESP_SPI);
 		return;
 	}
-	if (sa->port != port || memcmp(sa->peer.gid, frame->src, 16) != 0 ||
-	    memcmp(sa->local.gid, frame->dst, 16) != 0) {
+	if (sa->port != port || !wire_addr_equal(&sa->peer, &frame->src) ||
+	    !wire_addr_equal(&sa->local, &frame->dst)) {
 		drop_of(core, sa, place, ENGINE_ESP_ADDRESS);
 		return;
 	}
@@ -303,9 +303,9 @@ take(struct in_run *run, const struct esp_table *table, uint16_t port, struct rt
 		take_esp(run, table, port, place, &frame);
 		return;
 	}
-	peer = esp_table_peer(table, frame.src);
+	peer = esp_table_peer(table, &frame.src);
 	if (peer != NULL && peer->encrypt && !esp_frame_is_discovery(&frame, (*place)->data_len))
-		drop(core, place, ENGINE_ESP_PLAIN);
+		esp_drop(core, place, ENGINE_ESP_PLAIN);
 }
 
 uint16_t
@@ -335,7 +335,7 @@ esp_encrypts(const struct wire_addr *addr)
 {
 	/* As above. */
 	const struct esp_table *table = atomic_load_explicit(&esp_table, memory_order_acquire);
-	const struct esp_peer *peer = table != NULL ? esp_table_peer(table, addr->gid) : NULL;
+	const struct esp_peer *peer = table != NULL ? esp_table_peer(table, addr) : NULL;
 
 	return peer != NULL && peer->encrypt;
 }

@@ -59,11 +59,12 @@ esp_keeper_reserve(struct esp_sa *sa, uint64_t block)
 	error = esp_state_save(sa, &saved);
 	if (error != 0)
 		return error;
-	esp_sa_allow(sa, &saved);
-	/* Pairs with the exchange in watch() of sa.c. */
+	/* Pairs with the exchange in watch() of sa.c.  Before they are allowed: who had used up all of them
+	 * by then would wake nobody. */
 	atomic_store_explicit(&sa->wake_at,
 			      (sa->outbound ? saved.number - block : saved.number + 1) + block / 2,
 			      memory_order_release);
+	esp_sa_allow(sa, &saved);
 	return 0;
 }
 
@@ -129,15 +130,6 @@ serve(const struct esp_table *table)
 	}
 }
 
-static bool
-has(const struct esp_table *table, const struct esp_sa *sa)
-{
-	for (uint32_t i = 0; table != NULL && i < table->num_sas; i++)
-		if (table->sa[i] == sa)
-			return true;
-	return false;
-}
-
 /* An end in order wastes no numbers, and forgets none that were received. */
 static void
 leave(struct esp_sa *sa, const char *name)
@@ -156,18 +148,22 @@ static void
 free_table(struct esp_table *table)
 {
 	for (uint32_t i = 0; i < table->num_sas; i++)
-		if (!has(table->successor, table->sa[i]))
+		if (!esp_table_has(table->successor, table->sa[i]))
 			leave(table->sa[i], table->name[i]);
 	free(table);
 }
 
-/* What no core takes any more, no NIC need decrypt. */
-static void
+/* What no core takes any more, no NIC need decrypt.  For how many grace periods frames of it may be in rings.
+ */
+static uint32_t
 stop_nics(struct esp_table *table)
 {
+	uint32_t rounds = 0;
+
 	for (uint32_t i = 0; i < table->num_sas; i++)
-		if (!has(table->successor, table->sa[i]) && esp_nic_stop(table->sa[i]))
-			table->rounds = ESP_NIC_ROUNDS;
+		if (!esp_table_has(table->successor, table->sa[i]) && esp_nic_stop(table->sa[i]))
+			rounds = ESP_NIC_ROUNDS;
+	return rounds;
 }
 
 /* Oldest first. */
@@ -181,8 +177,7 @@ take_retired(void)
 	while (table != NULL) {
 		struct esp_table *older = table->next_retired;
 
-		stop_nics(table);
-		table->grace = engine_grace_start();
+		esp_rounds_begin(&table->rounds, 1 + stop_nics(table));
 		table->next_retired = turned;
 		turned = table;
 		table = older;
@@ -192,24 +187,12 @@ take_retired(void)
 	*end = turned;
 }
 
-static bool
-is_unused(struct esp_table *table)
-{
-	if (!engine_grace_over(table->grace))
-		return false;
-	if (table->rounds == 0)
-		return true;
-	table->rounds--;
-	table->grace = engine_grace_start();
-	return false;
-}
-
 static void
 reap(bool all)
 {
 	struct esp_table *table;
 
-	while ((table = keeper.waiting) != NULL && (all || is_unused(table))) {
+	while ((table = keeper.waiting) != NULL && (all || esp_rounds_over(&table->rounds))) {
 		keeper.waiting = table->next_retired;
 		free_table(table);
 		/* Pairs with the load in esp_keeper_settle: files are written before. */

@@ -46,12 +46,13 @@ struct esp_nic {
 	struct esp_nic_session *session; /* NULL: none at the moment */
 	struct rte_flow *rule;           /* inbound; NULL: frames come as they are */
 	bool refused;                    /* there will be no other */
-	uint32_t rounds;                 /* until the session may go; 0: it stays */
-	uint64_t grace;
+	bool leaving;                    /* the session goes, after these: */
+	struct esp_rounds rounds;
 };
 
 struct offer {
-	bool there, on;
+	bool there;
+	const char *off; /* why it is not used; NULL: it is */
 	uint16_t device;
 	const char *name;
 	struct rte_mempool *sessions;
@@ -62,9 +63,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* devices' sessions, t
 static uint32_t last_id;
 
 void
-esp_nic_offer(uint16_t port, uint16_t device, const char *name, bool on)
+esp_nic_offer(uint16_t port, uint16_t device, const char *name, const char *off)
 {
-	offers[port] = (struct offer){.there = true, .on = on, .device = device, .name = name};
+	offers[port] = (struct offer){.there = true, .off = off, .device = device, .name = name};
 }
 
 void
@@ -141,21 +142,11 @@ find_capability(void *context, enum rte_security_ipsec_sa_direction direction, u
 
 /* ---- sessions ---- */
 
-static void
-hide(struct rte_mempool *pool, void *hidden, struct rte_mempool_memhdr *memory, unsigned int index)
-{
-	(void)pool;
-	(void)index;
-	if (!esp_crypto_hide(memory->addr, memory->len))
-		*(bool *)hidden = false;
-}
-
 /* Drivers have keys in their sessions: out of core dumps with them. */
 static struct rte_mempool *
 pool_of(struct offer *offer, void *context)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
-	bool hidden = true;
 
 	if (offer->sessions != NULL)
 		return offer->sessions;
@@ -163,10 +154,7 @@ pool_of(struct offer *offer, void *context)
 	offer->sessions =
 		rte_mempool_create(name, SESSIONS, rte_security_session_get_size(context) + LIBRARY_PART, 0,
 				   0, NULL, NULL, NULL, NULL, SOCKET_ID_ANY, 0);
-	if (offer->sessions == NULL)
-		return NULL;
-	rte_mempool_mem_iter(offer->sessions, hide, &hidden);
-	if (!hidden) {
+	if (offer->sessions != NULL && !esp_crypto_hide_pool(offer->sessions)) {
 		rte_mempool_free(offer->sessions);
 		offer->sessions = NULL;
 	}
@@ -362,8 +350,8 @@ engage(struct esp_sa *sa, const char *name)
 	esp_nic_refuse(sa, name, "it takes no flow rule to the key");
 	nic->refused = true;
 	publish(sa, NULL);
-	nic->rounds = 1;
-	nic->grace = engine_grace_start();
+	nic->leaving = true;
+	esp_rounds_begin(&nic->rounds, 1);
 }
 
 void
@@ -373,11 +361,8 @@ esp_nic_begin(struct esp_sa *sa, const char *name, struct config_secret *key)
 
 	if (!offer->there)
 		return;
-	if (!offer->on) {
-		esp_nic_refuse(
-			sa, name,
-			"the port was started without an [ipsec] section, and a NIC is told then; start "
-			"the data plane anew");
+	if (offer->off != NULL) {
+		esp_nic_refuse(sa, name, offer->off);
 		return;
 	}
 	sa->nic = calloc(1, sizeof(*sa->nic));
@@ -426,8 +411,8 @@ retreat(struct esp_sa *sa)
 	take_back_rule(sa);
 	if (sa->outbound)
 		publish(sa, NULL);
-	sa->nic->rounds = ESP_NIC_ROUNDS + 1;
-	sa->nic->grace = engine_grace_start();
+	sa->nic->leaving = true;
+	esp_rounds_begin(&sa->nic->rounds, sa->outbound ? ESP_NIC_ROUNDS + 1 : ESP_NIC_ROUNDS);
 }
 
 /* True: it has gone. */
@@ -436,15 +421,17 @@ leave(struct esp_sa *sa)
 {
 	struct esp_nic *nic = sa->nic;
 
-	if (!engine_grace_over(nic->grace))
+	if (!esp_rounds_over(&nic->rounds))
 		return false;
-	nic->grace = engine_grace_start();
-	if (--nic->rounds == 1)
+	/* This thread's own store. */
+	if (atomic_load_explicit(&sa->nic_session, memory_order_relaxed) != NULL) {
 		publish(sa, NULL);
-	if (nic->rounds > 0)
+		esp_rounds_begin(&nic->rounds, 1);
 		return false;
+	}
 	end_session(nic->session);
 	nic->session = NULL;
+	nic->leaving = false;
 	return true;
 }
 
@@ -455,7 +442,7 @@ esp_nic_tend(struct esp_sa *sa, const char *name)
 
 	if (nic == NULL)
 		return false;
-	if (nic->session != NULL && nic->rounds == 0) {
+	if (nic->session != NULL && !nic->leaving) {
 		if (!is_past(sa))
 			return false;
 		retreat(sa);
@@ -466,7 +453,7 @@ esp_nic_tend(struct esp_sa *sa, const char *name)
 		esp_nic_end(sa);
 	else if (!is_at_turn(sa))
 		engage(sa, name);
-	return sa->nic != NULL && sa->nic->rounds > 0;
+	return sa->nic != NULL && sa->nic->leaving;
 }
 
 bool

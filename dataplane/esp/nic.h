@@ -33,8 +33,8 @@ struct esp_nic_session {
  * each with a burst. */
 #define ESP_NIC_ROUNDS 33u
 
-/* Before the first key: the port `name` has such a NIC; `on`: and was started for that. */
-void esp_nic_offer(uint16_t port, uint16_t device, const char *name, bool on);
+/* Before the first key: the port `name` has such a NIC; `off`: why it was not started for that, or NULL. */
+void esp_nic_offer(uint16_t port, uint16_t device, const char *name, const char *off);
 void esp_nic_close(void); /* after all keys */
 
 /* A key that is not in use yet, `key` with its salt; no effect at a port that does not offer it. */

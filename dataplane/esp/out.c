@@ -6,7 +6,6 @@
 #include "dataplane/core/stats.h"
 #include "dataplane/esp/esp.h"
 #include "dataplane/esp/frame.h"
-#include "dataplane/esp/protected.h"
 #include "dataplane/esp/table.h"
 
 _Static_assert(CORE_BURST <= ESP_BATCH, "a burst is one batch at most");
@@ -21,14 +20,6 @@ struct out_run {
 	struct esp_batch batch;
 	uint8_t of_batch[ESP_BATCH]; /* which frame each packet of the batch is */
 };
-
-static void
-drop(struct core *core, struct rte_mbuf **place, enum engine_esp_drop reason)
-{
-	core->stats.esp_drop[reason]++;
-	rte_pktmbuf_free(*place);
-	*place = NULL;
-}
 
 /* Padding 1, 2, 3, its length, and the protocol within; the ciphertext ends at a multiple of four. */
 static uint8_t *
@@ -88,7 +79,7 @@ static void
 give_up(struct out_run *run, uint32_t i, enum engine_esp_drop reason)
 {
 	esp_sa_drop(run->sa, reason);
-	drop(run->core, run->place[i], reason);
+	esp_drop(run->core, run->place[i], reason);
 }
 
 static void
@@ -164,7 +155,7 @@ collect(struct out_run *run, const struct esp_peer *peer, struct rte_mbuf **plac
 {
 	if (!fits(*place, mtu)) {
 		esp_sa_drop(peer->out, ENGINE_ESP_LENGTH);
-		drop(run->core, place, ENGINE_ESP_LENGTH);
+		esp_drop(run->core, place, ENGINE_ESP_LENGTH);
 		return;
 	}
 	if (peer->out != run->sa)
@@ -185,7 +176,7 @@ is_lost(const struct esp_table *table, struct rte_mbuf *m)
 	if ((m->ol_flags & RTE_MBUF_F_TX_SEC_OFFLOAD) == 0)
 		return false;
 	if (table != NULL && esp_frame_look(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, &frame))
-		peer = esp_table_peer(table, frame.dst);
+		peer = esp_table_peer(table, &frame.dst);
 	/* Pairs with the stores in nic.c. */
 	if (peer != NULL && peer->out != NULL)
 		nic = atomic_load_explicit(&peer->out->nic_session, memory_order_acquire);
@@ -201,7 +192,7 @@ peer_of(const struct esp_table *table, struct rte_mbuf *m, struct esp_frame *fra
 	if (table == NULL || !esp_frame_look(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, frame) ||
 	    esp_frame_is_discovery(frame, m->data_len))
 		return NULL;
-	peer = esp_table_peer(table, frame->dst);
+	peer = esp_table_peer(table, &frame->dst);
 	return peer != NULL && peer->encrypt ? peer : NULL;
 }
 
@@ -215,7 +206,7 @@ apply(struct out_run *run, const struct esp_table *table, uint16_t port, uint32_
 	if (peer == NULL)
 		return;
 	if (peer->out == NULL || peer->port != port)
-		drop(run->core, place, ENGINE_ESP_NO_SA);
+		esp_drop(run->core, place, ENGINE_ESP_NO_SA);
 	else
 		collect(run, peer, place, mtu, &frame);
 }
@@ -235,7 +226,7 @@ esp_out(struct core *core, uint16_t port, uint32_t mtu, struct rte_mbuf **frames
 		if ((frames[i]->ol_flags & esp_protected) == 0)
 			apply(&run, table, port, mtu, &frames[i]);
 		else if (is_lost(table, frames[i]))
-			drop(core, &frames[i], ENGINE_ESP_NO_SA);
+			esp_drop(core, &frames[i], ENGINE_ESP_NO_SA);
 	}
 	turn(&run, NULL);
 	for (uint16_t i = 0; i < count; i++)

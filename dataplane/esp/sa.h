@@ -58,7 +58,6 @@ struct esp_sa {
 
 	uint64_t begun;               /* inbound: the window's highest at first */
 	uint8_t check[ESP_CHECK_LEN]; /* tells keys apart, and tells nothing of them */
-	char name[ONE_PORT_NAME];     /* of its section */
 
 	/* Written by cores, read by all. */
 	_Atomic uint64_t packets __rte_cache_aligned, bytes;

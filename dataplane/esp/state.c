@@ -21,8 +21,8 @@ static int directory_fd = -1;
 static int
 refuse(const char *directory, int error, const char *what, char *why, size_t why_len)
 {
-	snprintf(why, why_len, "directory %s for the sequence numbers of its keys: %s", directory, what);
-	return -error;
+	return config_refuse(why, why_len, -error, "directory %s for the sequence numbers of its keys: %s",
+			     directory, what);
 }
 
 /* Who may write there could have numbers used again. */
@@ -123,12 +123,11 @@ esp_state_load(const struct esp_sa *sa, struct esp_saved *saved, char *why, size
 	text[len > 0 ? len : 0] = '\0';
 	if (parse(text, len, saved))
 		return 0;
-	snprintf(why, why_len,
-		 "the file %s of its sequence numbers cannot be read, so some could be used again; replace "
-		 "the key at "
-		 "both ends",
-		 name);
-	return -EIO;
+	return config_refuse(
+		why, why_len, -EIO,
+		"the file %s of its sequence numbers cannot be read, so some could be used again; "
+		"replace the key at both ends",
+		name);
 }
 
 static int

@@ -14,11 +14,11 @@ slot_of(uint32_t number, uint32_t slots)
 }
 
 static uint32_t
-slot_of_addr(const uint8_t addr[16])
+slot_of_addr(const struct wire_addr *addr)
 {
 	uint32_t part[4];
 
-	memcpy(part, addr, sizeof(part));
+	memcpy(part, addr->gid, sizeof(part));
 	return slot_of(part[0] ^ part[1] ^ part[2] ^ part[3], ESP_PEER_SLOTS);
 }
 
@@ -36,7 +36,7 @@ esp_table_add_peer(struct esp_table *table, const struct wire_addr *addr)
 	uint32_t index = table->num_peers++;
 
 	table->peer[index] = (struct esp_peer){.addr = *addr};
-	take_slot(table->peer_slot, ESP_PEER_SLOTS, slot_of_addr(addr->gid), index);
+	take_slot(table->peer_slot, ESP_PEER_SLOTS, slot_of_addr(addr), index);
 	return &table->peer[index];
 }
 
@@ -52,13 +52,13 @@ esp_table_add_sa(struct esp_table *table, struct esp_sa *sa, const char *name)
 }
 
 const struct esp_peer *
-esp_table_peer(const struct esp_table *table, const uint8_t addr[16])
+esp_table_peer(const struct esp_table *table, const struct wire_addr *addr)
 {
 	for (uint32_t slot = slot_of_addr(addr); table->peer_slot[slot] != 0;
 	     slot = (slot + 1) % ESP_PEER_SLOTS) {
 		const struct esp_peer *peer = &table->peer[table->peer_slot[slot] - 1];
 
-		if (memcmp(peer->addr.gid, addr, sizeof(peer->addr.gid)) == 0)
+		if (wire_addr_equal(&peer->addr, addr))
 			return peer;
 	}
 	return NULL;
@@ -75,4 +75,13 @@ esp_table_sa(const struct esp_table *table, uint32_t spi)
 			return sa;
 	}
 	return NULL;
+}
+
+bool
+esp_table_has(const struct esp_table *table, const struct esp_sa *sa)
+{
+	for (uint32_t i = 0; table != NULL && i < table->num_sas; i++)
+		if (table->sa[i] == sa)
+			return true;
+	return false;
 }

@@ -6,6 +6,7 @@
 #ifndef DATAPLANE_ESP_TABLE_H
 #define DATAPLANE_ESP_TABLE_H
 
+#include "dataplane/esp/rounds.h"
 #include "dataplane/esp/sa.h"
 
 #define ESP_SAS_MAX (3 * CONFIG_IPSEC_MAX)
@@ -27,8 +28,7 @@ struct esp_table {
 	uint16_t peer_slot[ESP_PEER_SLOTS], sa_slot[ESP_SA_SLOTS]; /* index + 1; 0: free */
 	/* When it is out of use: what came after it, for whom the keeper frees it. */
 	struct esp_table *successor, *next_retired;
-	uint64_t grace;
-	uint32_t rounds; /* grace periods after it: frames of its keys are in rings of a NIC */
+	struct esp_rounds rounds; /* until no core has it, and no ring of a NIC a frame of its keys */
 };
 
 /* Cores: of this moment, to be used until their next quiescent state.  NULL: everything is plain. */
@@ -36,8 +36,17 @@ extern _Atomic(struct esp_table *) esp_table;
 
 struct esp_peer *esp_table_add_peer(struct esp_table *table, const struct wire_addr *addr);
 void esp_table_add_sa(struct esp_table *table, struct esp_sa *sa, const char *name);
-/* NULL: there is none.  `addr` as in a GID; of inbound security associations. */
-const struct esp_peer *esp_table_peer(const struct esp_table *table, const uint8_t addr[16]);
+/* NULL: there is none.  Of inbound security associations. */
+const struct esp_peer *esp_table_peer(const struct esp_table *table, const struct wire_addr *addr);
 struct esp_sa *esp_table_sa(const struct esp_table *table, uint32_t spi);
+/* `table` may be NULL. */
+bool esp_table_has(const struct esp_table *table, const struct esp_sa *sa);
+
+struct core;
+/* Counted and freed, and its place is empty. */
+void esp_drop(struct core *core, struct rte_mbuf **place, enum engine_esp_drop reason);
+
+/* A flag of mbufs, set before the first table: the frame is ESP already, or leaves as it is. */
+extern uint64_t esp_protected;
 
 #endif

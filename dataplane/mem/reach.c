@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "channel.h"
+#include "place.h"
 #include "dataplane/compat/clock.h"
 
 #define STALE 256u /* looks after which an outcome that its party does not fetch is dropped for others */
@@ -347,6 +348,8 @@ reach_move(struct reach_party *party, uint32_t slot, const struct mem_sge *sges,
 			reach_cancel(party, slot);
 		return result;
 	}
+	if (out == NULL && in == NULL)
+		return -ENOENT;
 	job = job_new(reach, party, slot, op, tag, span, num_spans);
 	if (job == NULL)
 		return -EAGAIN;
@@ -514,8 +517,9 @@ collect(struct reach *reach, reach_wake *wake, void *context)
 }
 
 /*
- * A free job for one that waits: outcomes that are not fetched are dropped.  Not those of a queue, which
- * nobody would call again: its party ends them when it is woken.
+ * A free job for one that waits: what was read and is not fetched is dropped.  Not what was changed, which
+ * must not be done twice and is fetched when its party has its turn; nor what is in a queue, which nobody
+ * would call again: its party ends that when it is woken.
  */
 static bool
 job_for_starved(struct reach *reach)
@@ -523,7 +527,7 @@ job_for_starved(struct reach *reach)
 	for (uint32_t i = 0; i < ONE_COPIES && reach->free == NULL; i++) {
 		struct reach_job *job = &reach->job[i];
 
-		if (job->party != NULL && job->slot != QUEUED && job->done &&
+		if (job->party != NULL && job->slot != QUEUED && job->done && job->op == ONE_COPY_OUT &&
 		    reach->looks - job->done_at > STALE)
 			reach_cancel(job->party, job->slot);
 	}

@@ -65,6 +65,7 @@ LIST_HEAD(reach_list, reach);
  */
 int reach_gather(struct reach_party *party, uint32_t slot, const struct mem_sge *sges, uint32_t num,
 		 void *buffer, uint32_t tag);
+/* `buffer` NULL: the outcome of the same call alone; -ENOENT: another one was under way, and is cancelled. */
 int reach_scatter(struct reach_party *party, uint32_t slot, const struct mem_sge *sges, uint32_t num,
 		  const void *buffer, uint32_t tag);
 /* As mem_fetch_add (`compare` is NULL) and mem_cmp_swap, atomic towards each other. */

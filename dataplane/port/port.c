@@ -36,21 +36,9 @@ const struct port *
 port_by_addr(const struct wire_addr *addr)
 {
 	for (uint32_t i = 0; i < ports_num; i++)
-		if (memcmp(&ports[i].info.addr, addr, sizeof(*addr)) == 0)
+		if (wire_addr_equal(&ports[i].info.addr, addr))
 			return &ports[i];
 	return NULL;
-}
-
-static struct wire_addr
-addr_from_config(const struct config_addr *from)
-{
-	struct wire_addr addr = {.gid = {[10] = 0xff, [11] = 0xff}};
-
-	if (from->family == AF_INET)
-		memcpy(&addr.gid[12], from->bytes, 4);
-	else
-		memcpy(addr.gid, from->bytes, 16);
-	return addr;
 }
 
 static bool
@@ -126,12 +114,12 @@ fail(uint32_t index, const char *device, const char *what, int error, char *why,
 		device_conflicts(device, args, take_first, &first);
 	}
 	if (first.sentence[0] != '\0')
-		return core_refuse(why, why_len, error, "port %s: device %s %s: %s", name, device, what,
-				   first.sentence);
-	return core_refuse(why, why_len, error,
-			   "port %s: device %s %s (%s; its driver's reason is in the lines above); correct "
-			   "its arguments",
-			   name, device, what, strerror(-error));
+		return config_refuse(why, why_len, error, "port %s: device %s %s: %s", name, device, what,
+				     first.sentence);
+	return config_refuse(why, why_len, error,
+			     "port %s: device %s %s (%s; its driver's reason is in the lines above); correct "
+			     "its arguments",
+			     name, device, what, strerror(-error));
 }
 
 /* The same for a device that has opened. */
@@ -154,15 +142,16 @@ find_named(uint32_t index, char *why, size_t why_len)
 	if (rte_eth_dev_get_port_by_name(name, &ports[index].device) != 0) {
 		if (given(name) != NULL)
 			return fail(index, name, "does not open", -ENODEV, why, why_len);
-		return core_refuse(why, why_len, -ENODEV,
-				   "port %s: DPDK has no device %s; give it to EAL (--vdev=%s,... or -a for "
-				   "PCI), or name one of those there are",
-				   config->name, config->device, config->device);
+		return config_refuse(
+			why, why_len, -ENODEV,
+			"port %s: DPDK has no device %s; give it to EAL (--vdev=%s,... or -a for "
+			"PCI), or name one of those there are",
+			config->name, config->device, config->device);
 	}
 	if (device_taken(ports[index].device, index))
-		return core_refuse(why, why_len, -EBUSY,
-				   "port %s: device %s is another port's; give each its own", config->name,
-				   config->device);
+		return config_refuse(why, why_len, -EBUSY,
+				     "port %s: device %s is another port's; give each its own", config->name,
+				     config->device);
 	return 0;
 }
 
@@ -182,9 +171,10 @@ find_device(uint32_t index, char *why, size_t why_len)
 	}
 	if (unopened() != NULL)
 		return fail(index, unopened(), "does not open", -ENODEV, why, why_len);
-	return core_refuse(why, why_len, -ENODEV,
-			   "port %s: DPDK has only %u devices; give EAL one more (--vdev=... or -a for PCI)",
-			   engine.config->port[index].name, rte_eth_dev_count_avail());
+	return config_refuse(
+		why, why_len, -ENODEV,
+		"port %s: DPDK has only %u devices; give EAL one more (--vdev=... or -a for PCI)",
+		engine.config->port[index].name, rte_eth_dev_count_avail());
 }
 
 static bool
@@ -252,22 +242,22 @@ choose_mtu(uint32_t index, const struct rte_eth_dev_info *info, uint16_t *config
 	if (config->mtu == 0 && kernel != 0)
 		port->mtu = RTE_MIN(port->mtu, kernel);
 	if (kernel != 0 && port->mtu > kernel)
-		return core_refuse(why, why_len, -EMSGSIZE,
-				   "port %s: mtu %u: interface %s has only %u; write mtu = %u, or: ip link "
-				   "set %s mtu %u",
-				   config->name, port->mtu, name, kernel, kernel, name, port->mtu);
+		return config_refuse(why, why_len, -EMSGSIZE,
+				     "port %s: mtu %u: interface %s has only %u; write mtu = %u, or: ip link "
+				     "set %s mtu %u",
+				     config->name, port->mtu, name, kernel, kernel, name, port->mtu);
 	if (!understates_frames(info) && port->mtu > info->max_mtu)
-		return core_refuse(why, why_len, -EMSGSIZE,
-				   "port %s: mtu %u: the device takes at most %u; write mtu = %u",
-				   config->name, port->mtu, info->max_mtu, info->max_mtu);
+		return config_refuse(why, why_len, -EMSGSIZE,
+				     "port %s: mtu %u: the device takes at most %u; write mtu = %u",
+				     config->name, port->mtu, info->max_mtu, info->max_mtu);
 	if (port->mtu < 256 + overhead)
-		return core_refuse(why, why_len, -EMSGSIZE,
-				   "port %s: mtu %u: RoCE needs %u at least; write mtu = 1500 or more",
-				   config->name, port->mtu, 256 + overhead);
+		return config_refuse(why, why_len, -EMSGSIZE,
+				     "port %s: mtu %u: RoCE needs %u at least; write mtu = 1500 or more",
+				     config->name, port->mtu, 256 + overhead);
 	while (largest < 4096 && largest * 2 + overhead <= port->mtu)
 		largest *= 2;
 	if (config->path_mtu > largest)
-		return core_refuse(
+		return config_refuse(
 			why, why_len, -EMSGSIZE,
 			"port %s: path_mtu %u: an mtu of %u allows %u; write path_mtu = %u or mtu = %u",
 			config->name, config->path_mtu, port->mtu, largest, largest,
@@ -348,16 +338,17 @@ choose_room(uint32_t index, const struct rte_eth_dev_info *info, char *why, size
 	if (slot == 0)
 		return fail_open(index, "cannot be used", -EINVAL, why, why_len);
 	if (slot > LARGEST_SLOT)
-		return core_refuse(
+		return config_refuse(
 			why, why_len, -EMSGSIZE,
 			"port %s: framesz=%u: a packet buffer holds at most %u; write framesz=8192", name,
 			slot, LARGEST_SLOT);
 	if (port->info.mtu + SLOT_OVERHEAD > slot)
-		return core_refuse(why, why_len, -EMSGSIZE,
-				   "port %s: mtu %u: a slot of framesz=%u cuts off all above %u; write mtu = "
-				   "%u or framesz=%u,blocksz=65536,framecnt=1024",
-				   name, port->info.mtu, slot, slot - SLOT_OVERHEAD, slot - SLOT_OVERHEAD,
-				   rte_align32pow2(port->info.mtu + SLOT_OVERHEAD));
+		return config_refuse(
+			why, why_len, -EMSGSIZE,
+			"port %s: mtu %u: a slot of framesz=%u cuts off all above %u; write mtu = "
+			"%u or framesz=%u,blocksz=65536,framecnt=1024",
+			name, port->info.mtu, slot, slot - SLOT_OVERHEAD, slot - SLOT_OVERHEAD,
+			rte_align32pow2(port->info.mtu + SLOT_OVERHEAD));
 	port->room = RTE_MAX(port->room, slot);
 	return 0;
 }
@@ -397,11 +388,44 @@ choose_esp(uint32_t index, const struct rte_eth_dev_info *info, struct rte_eth_c
 	port->offers_esp = !engine.config->port[index].no_inline_esp &&
 			   (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_SECURITY) != 0 &&
 			   (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_SECURITY) != 0;
-	port->does_esp = port->offers_esp && engine.config->num_ipsec > 0;
-	if (!port->does_esp)
+	port->esp_off =
+		engine.config->num_ipsec > 0
+			? NULL
+			: "the port was started without an [ipsec] section, and a NIC is told then; start "
+			  "the data plane anew";
+	if (!port->offers_esp || port->esp_off != NULL)
 		return;
 	conf->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SECURITY;
 	conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_SECURITY;
+}
+
+/* Without interrupts if need be. */
+static int
+configure_queues(struct port *port, const struct rte_eth_conf *wanted)
+{
+	struct rte_eth_conf conf = *wanted;
+	int error = rte_eth_dev_configure(port->device, port->rx_queues, port->tx_queues, &conf);
+
+	if (error != 0 && conf.intr_conf.rxq != 0) {
+		conf.intr_conf.rxq = 0;
+		error = rte_eth_dev_configure(port->device, port->rx_queues, port->tx_queues, &conf);
+	}
+	port->interrupts = conf.intr_conf.rxq != 0;
+	return error;
+}
+
+/* And without the NIC's part of ESP, which the crypto device does as well. */
+static int
+configure_device(struct port *port, struct rte_eth_conf *conf)
+{
+	int error = configure_queues(port, conf);
+
+	if (error == 0 || (conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_SECURITY) == 0)
+		return error;
+	conf->rxmode.offloads &= ~RTE_ETH_RX_OFFLOAD_SECURITY;
+	conf->txmode.offloads &= ~RTE_ETH_TX_OFFLOAD_SECURITY;
+	port->esp_off = "its driver refuses to be configured for it";
+	return configure_queues(port, conf);
 }
 
 static int
@@ -412,20 +436,22 @@ configure(uint32_t index, char *why, size_t why_len)
 	struct rte_eth_dev_info info;
 	struct rte_ether_addr mac;
 	const char *name = engine.config->port[index].name;
+	const struct config_addr *addr = &engine.config->port[index].addr;
 	uint16_t mtu;
 	int error;
 
 	error = rte_eth_dev_info_get(port->device, &info);
 	if (error != 0)
-		return core_refuse(why, why_len, error, "port %s: the device says nothing of itself: %s",
-				   name, strerror(-error));
+		return config_refuse(why, why_len, error, "port %s: the device says nothing of itself: %s",
+				     name, strerror(-error));
 	/* Its client closes EAL's own descriptors when it connects, passes on what has their numbers by then
 	 * when it connects again, and never frees what is in its rings.  The server ignores it. */
 	if (is_memif_client(&info) && memif_has(&info, "zero-copy", "yes"))
-		return core_refuse(why, why_len, -ENOTSUP,
-				   "port %s: zero-copy=yes: DPDK's memif cannot connect such a cable twice; "
-				   "leave it out",
-				   name);
+		return config_refuse(
+			why, why_len, -ENOTSUP,
+			"port %s: zero-copy=yes: DPDK's memif cannot connect such a cable twice; "
+			"leave it out",
+			name);
 	error = driven_by(&info, "net_bonding") ? check_members(index, why, why_len) : 0;
 	if (error == 0)
 		error = choose_mtu(index, &info, &mtu, why, why_len);
@@ -450,21 +476,16 @@ configure(uint32_t index, char *why, size_t why_len)
 		if (conf.rx_adv_conf.rss_conf.rss_hf == 0)
 			conf.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
 	}
-	error = rte_eth_dev_configure(port->device, port->rx_queues, port->tx_queues, &conf);
-	if (error != 0 && conf.intr_conf.rxq != 0) {
-		conf.intr_conf.rxq = 0;
-		error = rte_eth_dev_configure(port->device, port->rx_queues, port->tx_queues, &conf);
-	}
+	error = configure_device(port, &conf);
 	if (error != 0)
 		return fail_open(index, "refuses its configuration", error, why, why_len);
-	port->interrupts = conf.intr_conf.rxq != 0;
 	error = rte_eth_macaddr_get(port->device, &mac);
 	if (error != 0)
-		return core_refuse(why, why_len, error, "port %s: the device has no MAC address: %s", name,
-				   strerror(-error));
+		return config_refuse(why, why_len, error, "port %s: the device has no MAC address: %s", name,
+				     strerror(-error));
 	memcpy(port->info.mac, mac.addr_bytes, sizeof(port->info.mac));
 	snprintf(port->info.name, sizeof(port->info.name), "%s", name);
-	port->info.addr = addr_from_config(&engine.config->port[index].addr);
+	port->info.addr = wire_addr_of(addr->family == AF_INET, addr->bytes);
 	return 0;
 }
 
@@ -484,16 +505,16 @@ ports_configure(char *why, size_t why_len)
 		snprintf(name, sizeof(name), "oneside_tx_%u", i);
 		ports[i].tx_ring = rte_ring_create(name, PORT_TX_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
 		if (ports[i].tx_ring == NULL)
-			return core_refuse(why, why_len, -ENOMEM,
-					   "port %s: no memory for its rings; give EAL more (-m)",
-					   ports[i].info.name);
+			return config_refuse(why, why_len, -ENOMEM,
+					     "port %s: no memory for its rings; give EAL more (-m)",
+					     ports[i].info.name);
 		room = RTE_MAX(room, ports[i].room);
 		ports_num = i + 1;
 	}
 	if (room > UINT16_MAX - RTE_PKTMBUF_HEADROOM)
-		return core_refuse(why, why_len, -EMSGSIZE,
-				   "mtu %u does not fit a packet buffer; write mtu = 9000 or less",
-				   room - FRAME_OVERHEAD);
+		return config_refuse(why, why_len, -EMSGSIZE,
+				     "mtu %u does not fit a packet buffer; write mtu = 9000 or less",
+				     room - FRAME_OVERHEAD);
 	engine.data_room = (uint16_t)RTE_ALIGN_CEIL(room, RTE_CACHE_LINE_SIZE);
 	return 0;
 }

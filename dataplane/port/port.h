@@ -27,9 +27,9 @@ struct port {
 	uint16_t rx_queues, tx_queues;
 	uint32_t room; /* of a packet buffer for its frames, without headroom */
 	bool interrupts;
-	bool checks_ipv4; /* checksums of headers received */
-	bool offers_esp;  /* the device can be given keys of ESP, */
-	bool does_esp;    /* and was started for that */
+	bool checks_ipv4;    /* checksums of headers received */
+	bool offers_esp;     /* the device can be given keys of ESP, */
+	const char *esp_off; /* and why it was not started for that; NULL: it was */
 	bool started;
 	/* link.c: the port must be started again when its link is lost. */
 	bool reconnects;

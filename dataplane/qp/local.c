@@ -16,6 +16,7 @@
  */
 #include <errno.h>
 
+#include "dataplane/mem/place.h"
 #include "dataplane/qp/transport.h"
 
 #define STEP_MIN_NS 8000ull
@@ -56,16 +57,24 @@ find_peer(const struct core *core, const struct engine_qp *qp)
 	return peer;
 }
 
+/* It looks again at once at what it waits for. */
+static void
+wake(struct core *core, struct engine_qp *qp)
+{
+	if (!qp->waiting || qp->bind_pending)
+		return;
+	qp->waiting = false;
+	qp->wait_step = 0;
+	qp_make_hot(core, qp);
+}
+
 void
 local_kick(struct core *core, struct engine_qp *qp)
 {
 	struct engine_qp *peer = find_peer(core, qp);
 
-	if (peer == NULL || !peer->waiting || peer->bind_pending)
-		return;
-	peer->waiting = false;
-	peer->wait_step = 0;
-	qp_make_hot(core, peer);
+	if (peer != NULL)
+		wake(core, peer);
 }
 
 void
@@ -74,9 +83,14 @@ local_leave(struct core *core, struct engine_qp *qp)
 	struct engine_qp *peer = engine_qp_find(qp->attr.peer_qpn);
 
 	reach_leave(&qp->reach);
-	/* What the peer moves for itself it begins again. */
-	if (peer != NULL && peer->core == core && peer->local && peer->attr.peer_qpn == qp->qpn)
-		reach_leave(&peer->reach);
+	if (peer == NULL || peer->core != core || !peer->local || peer->attr.peer_qpn != qp->qpn)
+		return;
+	/* What the peer moves for itself it begins again, but for an atomic that is done; nobody else wakes
+	 * it. */
+	reach_leave(&peer->reach);
+	if (peer->work.op < ONE_OP_FETCH_ADD)
+		peer->moved = 0;
+	wake(core, peer);
 }
 
 static void
@@ -176,6 +190,19 @@ park(struct engine_qp *qp)
 	return STEP_WAIT;
 }
 
+/* A peer that is not there: where the queue pairs were connected by their numbers it may still come. */
+static enum step
+wait_for_peer(struct core *core, struct engine_qp *qp)
+{
+	uint64_t timeout = LOCAL_LOST_NS, told = 4096ull << (qp->attr.timeout & 31);
+
+	if (qp->by_numbers)
+		timeout = (qp->attr.timeout & 31) == 0
+				  ? 0
+				  : RTE_MAX(timeout, told * ((qp->attr.retry_count & 7) + 1u));
+	return wait_for(core, qp, timeout, ONE_STATUS_RETRY_EXCEEDED);
+}
+
 static enum step
 wait_for_receive(struct core *core, struct engine_qp *qp, const struct engine_qp *peer)
 {
@@ -229,21 +256,29 @@ copy_slowly(struct engine_qp *qp, const struct mem_sge *to, const struct mem_sge
 {
 	uint32_t n = (uint32_t)RTE_MIN(*len, (uint64_t)REACH_LEN);
 	struct mem_sge dst = {to->region, to->va, n}, src = {from->region, from->va, n};
-	const uint8_t *data = NULL;
+	const uint8_t *data;
 	uint8_t bounce[REACH_LEN];
 	int error;
 
 	*len = n;
-	*source = src.region->base == NULL;
-	if (!*source) {
-		data = src.region->base + (src.va - src.region->va);
-	} else if (qp->reach.job[REACH_TO] == NULL) { /* else what was read is on its way already */
+	*source = false;
+	if (dst.region->base == NULL && qp->reach.job[REACH_TO] != NULL) {
+		/* What was read is on its way, unless the key names another place since. */
+		error = reach_scatter(&qp->reach, REACH_TO, &dst, 1, NULL, qp->moved);
+		if (error != -ENOENT)
+			return error;
+	}
+	reach_cancel(&qp->reach, REACH_TO);
+	if (src.region->base != NULL) {
+		data = mem_at(src.region, src.va);
+	} else {
+		*source = true;
 		error = reach_gather(&qp->reach, REACH_FROM, &src, 1, bounce, qp->moved);
 		if (error != 0)
 			return error;
 		data = bounce;
+		*source = false;
 	}
-	*source = false;
 	if (dst.region->base != NULL)
 		return mem_write(dst.region, dst.va, data, n);
 	return reach_scatter(&qp->reach, REACH_TO, &dst, 1, data, qp->moved);
@@ -486,7 +521,7 @@ do_send(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 	if (step != STEP_DONE)
 		return step;
 	if (work->op == ONE_OP_SEND_INV && !mem_invalidate(core->env.mem, work->imm, peer->pz, peer->qpn))
-		return fail_remote(core, qp, peer, ONE_STATUS_REMOTE_INVALID, ONE_STATUS_LOCAL_QP);
+		return fail_remote(core, qp, peer, ONE_STATUS_REMOTE_OPERATION, ONE_STATUS_LOCAL_PROTECTION);
 	complete_receive(core, peer, work, ONE_STATUS_SUCCESS);
 	return STEP_DONE;
 }
@@ -596,7 +631,7 @@ execute(struct core *core, struct engine_qp *qp, struct engine_qp *peer)
 	if (qp->work.op == ONE_OP_BIND)
 		return do_bind(core, qp);
 	if (unlikely(peer == NULL))
-		return wait_for(core, qp, LOCAL_LOST_NS, ONE_STATUS_RETRY_EXCEEDED);
+		return wait_for_peer(core, qp);
 	if (unlikely(peer->phase == QP_RTR && !peer->by_numbers)) {
 		qp_set_phase(peer, QP_RTS, "a request of its peer");
 		qp_established(core, peer);

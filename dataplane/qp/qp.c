@@ -5,6 +5,7 @@
  */
 #include "dataplane/state/state.h"
 #include "dataplane/qp/transport.h"
+#include "dataplane/qp/wqe.h"
 
 /*
  * The only read of a slot, which may change at any time.  It is no atomic read, so a compiler might take it

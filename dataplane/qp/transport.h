@@ -5,7 +5,7 @@
 #ifndef DATAPLANE_QP_TRANSPORT_H
 #define DATAPLANE_QP_TRANSPORT_H
 
-#include "dataplane/qp/qp.h"
+#include "dataplane/qp/share.h"
 
 /* ---- local.c ---- */
 void local_poll(struct core *core, struct engine_qp *qp, uint32_t budget);

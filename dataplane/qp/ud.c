@@ -17,6 +17,7 @@
  */
 #include <errno.h>
 
+#include "dataplane/mem/place.h"
 #include "dataplane/port/port.h"
 #include "dataplane/qp/transport.h"
 

@@ -5,7 +5,14 @@
  * request becomes a struct work that completes with ONE_STATUS_LOCAL_QP and
  * breaks its queue pair, as hardware does.
  */
-#include "dataplane/qp/qp.h"
+#include "dataplane/qp/wqe.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+
+#include "abi/message.h"
 
 #define REMOTE_RIGHTS (ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)
 

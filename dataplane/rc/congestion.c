@@ -64,6 +64,7 @@ rc_congestion(struct rc_qp *qp)
 	}
 	rq->target = window;
 	set_fine(rq, window - (uint32_t)((uint64_t)window * rq->alpha / (2 * ALPHA_ONE)));
+	rq->overdrawn = rq->max - rq->una >= rq->window;
 	rq->threshold = rq->window;
 	rq->stage = 0;
 	rq->acked = 0;

@@ -10,12 +10,12 @@
  * the one before, and with the last packet; there is none while packets are held behind a hole, through
  * memory without mapping, over lists of several sges, nor for frames that are marked for congestion.
  */
-#include "rc_internal.h"
+#include "sg_list.h"
 
 uint32_t
 rc_emit_middles(struct rc_qp *qp, uint8_t opcode, uint32_t psn, uint32_t count, const uint8_t *from)
 {
-	const struct rc_requester *rq = rc_request_kind[opcode] != 0 ? &qp->req : NULL;
+	bool requests = rc_request_kind[opcode] != 0;
 	struct rc_env *env = qp->env;
 	struct wire_build b = {.opcode = opcode, .qpn = qp->peer_qpn, .payload_len = qp->mtu};
 	uint32_t len = wire_head_for(&qp->head, &qp->template, &b), n;
@@ -27,7 +27,7 @@ rc_emit_middles(struct rc_qp *qp, uint8_t opcode, uint32_t psn, uint32_t count, 
 		if (unlikely(frame == NULL))
 			break;
 		b.psn = psn;
-		b.ack_request = rq != NULL && rc_asks_ack(rq, psn);
+		b.ack_request = requests && rc_asks_ack(qp, psn);
 		payload = wire_build_on(&qp->head, &b, frame);
 		sealed = wire_fill(&qp->template, frame, payload, from, qp->mtu);
 		env->tx_end(env, qp, sealed);

@@ -4,7 +4,7 @@
  * the requests, and after them at most one ACK or NAK, which stands for all that
  * came in since the last one.
  */
-#include "rc_internal.h"
+#include "sg_list.h"
 
 #include <errno.h>
 #include <string.h>

@@ -8,7 +8,7 @@
  * two.  What cannot go on (window, fence, READ limit, RNR wait) clears `ready`;
  * whatever may change that sets it again.
  */
-#include "rc_internal.h"
+#include "sg_list.h"
 
 #include <errno.h>
 #include <string.h>
@@ -252,7 +252,7 @@ emit_data(struct rc_qp *qp, struct rc_node *node, uint32_t place, uint32_t len, 
 	if (place == PLACE_ONLY || place == PLACE_LAST)
 		b.solicited = work->op != ONE_OP_WRITE && (work->flags & ONE_WQE_SOLICITED) != 0;
 	else
-		b.ack_request = rc_asks_ack(rq, rq->snd);
+		b.ack_request = rc_asks_ack(qp, rq->snd);
 	frame = env->tx_begin(env, qp, wire_head_for(&qp->head, &qp->template, &b));
 	if (unlikely(frame == NULL))
 		return false;
@@ -436,6 +436,29 @@ rc_send_again(struct rc_qp *qp, struct rc_node *node, uint32_t psn, uint32_t cou
 	return done;
 }
 
+static inline bool
+is_fenced(const struct rc_requester *rq, const struct rc_node *node)
+{
+	return unlikely(node->work.flags & ONE_WQE_FENCE) && rq->snd == node->first && rq->rd_out > 0;
+}
+
+/*
+ * While less may be in flight than when it was sent: something is whose answer lets the next go out.  Between
+ * the packets that ask for one there may be more than are allowed now.
+ */
+static RC_COLD bool
+awaits_answer(struct rc_requester *rq)
+{
+	const struct rc_node *head = rq->head;
+	uint32_t flight = rq->snd - rq->una;
+
+	if (flight >= RC_WINDOW_LEAST && (rc_is_rd(head->work.op) || head->end - rq->una <= flight ||
+					  rq->held - rq->una < flight || (rq->snd ^ rq->una) >= RC_ACK_EVERY))
+		return true;
+	rq->held = rq->snd;
+	return false;
+}
+
 uint32_t
 rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 {
@@ -473,18 +496,19 @@ rc_request_output(struct rc_qp *qp, uint32_t budget, uint64_t now)
 			continue;
 		}
 		/* Not all: what its client has in flight may be to a peer that is silent. */
-		if (unlikely(qp->env->held != RC_FLOWS) && rq->snd - rq->una >= RC_WINDOW_LEAST)
+		if (unlikely(qp->env->held != RC_FLOWS) && awaits_answer(rq))
 			break;
 		if (unlikely(qp->env->ask_end != 0) && node->work.op == ONE_OP_READ &&
 		    qp->env->asked >= qp->env->ask_end)
 			break;
-		if (rq->snd - rq->una >= room || (unlikely(node->work.flags & ONE_WQE_FENCE) &&
-						  rq->snd == node->first && rq->rd_out > 0)) {
+		if ((rq->snd - rq->una >= room && (likely(!rq->overdrawn) || awaits_answer(rq))) ||
+		    is_fenced(rq, node)) {
+			rq->overdrawn = false;
 			rq->ready = false;
 			break;
 		}
 		if (rq->snd != node->first) {
-			uint32_t left = room - (rq->snd - rq->una), done;
+			uint32_t flight = rq->snd - rq->una, left = flight < room ? room - flight : 1, done;
 
 			done = send_middles(qp, node, left < budget - n ? left : budget - n, now);
 			n += done;

@@ -6,7 +6,7 @@
  *
  * Keys are looked up again for every packet of a message, or for a run of them (middle.c).
  */
-#include "rc_internal.h"
+#include "sg_list.h"
 
 #include <errno.h>
 #include <string.h>
@@ -364,8 +364,9 @@ rc_resource_of(struct rc_qp *qp, uint32_t psn)
 {
 	struct rc_responder *rs = &qp->rsp;
 
-	for (uint32_t i = 0; i < rs->resources; i++) {
-		struct rc_resource *resource = &rs->resource[i];
+	/* The newest first: where READs are rare the PSNs of one that is still remembered come again. */
+	for (uint32_t i = rs->resource_next + rs->resources; i-- > rs->resource_next;) {
+		struct rc_resource *resource = &rs->resource[i & (rs->resources - 1)];
 
 		if (resource->kind != RC_RESOURCE_NONE &&
 		    ((psn - resource->first) & RC_PSN_MASK) < resource->count)
@@ -541,7 +542,7 @@ rc_request_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t no
 	}
 	execute(qp, packet, kind);
 	if (unlikely(rs->scoreboard != NULL)) {
-		rc_held_requests(qp, now);
+		rc_held_requests(qp, packet->psn);
 		rc_run_end(qp->env); /* what was held may be unlike what came */
 	}
 }

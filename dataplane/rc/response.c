@@ -10,7 +10,7 @@
  * A READ's responses are placed by PSN, not by opcode: some peers continue a
  * restarted READ with MIDDLE, others begin again with FIRST.
  */
-#include "rc_internal.h"
+#include "sg_list.h"
 
 #include <errno.h>
 #include <string.h>

@@ -8,7 +8,7 @@
  * nothing was changed by the first time.  Packets behind it are dropped: their
  * sender is told to repeat them when the queue pair goes on.
  */
-#include "rc_internal.h"
+#include "sg_list.h"
 
 #include <string.h>
 

@@ -165,13 +165,33 @@ rc_hold_request(struct rc_qp *qp, const struct wire_packet *packet, uint32_t dis
 	rc_count(qp, RC_COUNT_OUT_OF_SEQUENCE);
 }
 
+/* What is held inside of a READ that was executed, at `psn`: a request for a part of it that overtook it. */
+static void
+release_parts(struct rc_qp *qp, uint32_t psn)
+{
+	struct rc_scoreboard *scoreboard = qp->rsp.scoreboard;
+	uint32_t count = (qp->rsp.epsn - psn) & RC_PSN_MASK;
+
+	for (uint32_t i = 1; scoreboard != NULL && scoreboard->holds > 0 && i < count && i < RC_SCOREBOARD;
+	     i++) {
+		const struct wire_packet **place = &scoreboard->held[(psn + i) & (RC_SCOREBOARD - 1)];
+
+		if (*place == NULL)
+			continue;
+		qp->env->release(qp->env, *place);
+		*place = NULL;
+		scoreboard->holds--;
+	}
+}
+
 void
-rc_held_requests(struct rc_qp *qp, uint64_t now)
+rc_held_requests(struct rc_qp *qp, uint32_t psn)
 {
 	struct rc_responder *rs = &qp->rsp;
 	uint32_t first = rs->epsn;
 	bool held;
 
+	release_parts(qp, psn);
 	/* Executing may end the connection, and with it the scoreboard. */
 	while (rs->scoreboard != NULL && rs->scoreboard->holds > 0) {
 		const struct wire_packet **place = &rs->scoreboard->held[rs->epsn & (RC_SCOREBOARD - 1)];
@@ -187,6 +207,7 @@ rc_held_requests(struct rc_qp *qp, uint64_t now)
 		qp->env->release(qp->env, packet);
 		if (rs->epsn == epsn)
 			break;
+		release_parts(qp, epsn);
 	}
 	if (rs->scoreboard == NULL)
 		return;

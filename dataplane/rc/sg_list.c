@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Local scatter/gather lists: keys are looked up for every packet, never kept. */
-#include "rc_internal.h"
+#include "sg_list.h"
 
 #include <errno.h>
 

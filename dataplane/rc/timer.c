@@ -18,7 +18,7 @@
  * timeout has passed without progress since the last charge.  A peer is thus
  * given up after retry_count + 1 timeouts, as if we had waited each time.
  */
-#include "rc_internal.h"
+#include "sg_list.h"
 
 uint64_t
 rc_rto(const struct rc_requester *rq)
@@ -172,8 +172,10 @@ rc_timeout(struct rc_qp *qp, uint64_t now)
 	}
 	if (rq->timer > now)
 		return;
-	/* Nothing can be sent again: what is silent meanwhile is this end. */
-	if (unlikely(qp->env->held == RC_STOPPED)) {
+	/* Nothing can be sent again, or what is answered is not taken: what is silent meanwhile is this end.
+	 */
+	if (unlikely(qp->env->held == RC_STOPPED || rc_is_moving(qp, RC_REACH_RESPONSE) ||
+		     rc_is_moving(qp, RC_REACH_SEND))) {
 		rq->progress_at = now;
 		rq->timer = now + rc_rto(rq);
 		return;

@@ -14,17 +14,17 @@ const struct icrc_impl *const icrc_impls[] = {
 #elif defined(__aarch64__)
 	&icrc_clmul,
 #endif
-	&icrc_table,      NULL,
+	&icrc_shift,      NULL,
 };
 
-const struct icrc_impl *icrc = &icrc_table;
+const struct icrc_impl *icrc = &icrc_shift;
 
 void
 icrc_init(uint32_t max_bits)
 {
 	const struct icrc_impl *const *impl = icrc_impls;
 
-	icrc_table_init();
+	icrc_shift_init();
 	icrc_fold_init();
 	while ((max_bits != 0 && (*impl)->bits > max_bits) || !(*impl)->available())
 		impl++;

@@ -11,10 +11,10 @@
 /* Bytes behind the IP header up to the last masked one. */
 #define ICRC_MASKED (8u + 5u)
 
-extern const struct icrc_impl icrc_table, icrc_clmul, icrc_vpclmul256, icrc_vpclmul512;
+extern const struct icrc_impl icrc_shift, icrc_clmul, icrc_vpclmul256, icrc_vpclmul512;
 
 /* What they look up; computed once, nothing is written later. */
-void icrc_table_init(void);
+void icrc_shift_init(void);
 void icrc_fold_init(void);
 
 /* All ones where a header is masked, `ip_len` + ICRC_MASKED bytes of it. */

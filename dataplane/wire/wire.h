@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define WIRE_UDP_PORT 4791u
 #define WIRE_QKEY_GSI 0x80010000u
@@ -52,6 +53,25 @@ struct wire_addr {
 	uint8_t gid[16];
 };
 bool wire_addr_is_v4(const struct wire_addr *addr);
+
+/* Of 4 or 16 bytes. */
+static inline struct wire_addr
+wire_addr_of(bool v4, const uint8_t *bytes)
+{
+	struct wire_addr addr = {.gid = {[10] = 0xff, [11] = 0xff}};
+
+	if (v4)
+		memcpy(addr.gid + 12, bytes, 4);
+	else
+		memcpy(addr.gid, bytes, sizeof(addr.gid));
+	return addr;
+}
+
+static inline bool
+wire_addr_equal(const struct wire_addr *a, const struct wire_addr *b)
+{
+	return memcmp(a->gid, b->gid, sizeof(a->gid)) == 0;
+}
 
 /* Everything of a connection's frames that does not change from frame to frame. */
 struct wire_path {

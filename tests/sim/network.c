@@ -12,6 +12,9 @@ weather_draw(struct sim *sim)
 	w->delay = 1 + sim_below(sim, 50 * US);
 	w->jitter = sim_below(sim, 2) ? 0 : sim_below(sim, 5 * US);
 	w->poll_jitter = sim_below(sim, 2) ? 0 : sim_below(sim, 20 * US);
+	w->copy_delay = 1 + sim_below(sim, sim_below(sim, 4) ? 20 * US : 5 * MS);
+	if (sim_below(sim, 4) == 0)
+		w->held = sim_below(sim, 2) ? 1 : unit;
 	if (kind == 0)
 		return; /* fair */
 	if (kind == 1 || kind >= 6)

@@ -227,6 +227,7 @@ host_new(struct sim *sim, struct host *host, uint32_t index)
 	host->env.rc.bind = bind;
 	host->env.rc.invalidate = invalidate;
 	host->env.rc.hold = hold;
+	copies_open(host);
 }
 
 static struct side *
@@ -255,6 +256,10 @@ side_areas(struct sim *sim, struct side *side, uint32_t len)
 	area_new(sim, &side->landing, len, pz, ONE_ACCESS_LOCAL_WRITE);
 	area_new(sim, &side->receive, len, pz, ONE_ACCESS_LOCAL_WRITE);
 	area_new(sim, &side->target, len, pz, side->attr.access);
+	/* How long peers wait for hosts that stop is bounded without such. */
+	side->unmapped = sim_below(sim, 8) == 0 && sim->options->stops == STOPS_NONE;
+	for (struct area *area = &side->source; side->unmapped && area <= &side->target; area++)
+		copies_unmap(side->host, area);
 	side->readable = side->target.region;
 	side->readable.access = ONE_ACCESS_REMOTE_READ;
 	do
@@ -365,6 +370,7 @@ tear_down(struct sim *sim)
 		if (sim->host[i].env.holds != 0)
 			sim_fail(sim, NULL, "%u packets are still held", sim->host[i].env.holds);
 		test_env_fini(&sim->host[i].env);
+		copies_close(&sim->host[i]);
 	}
 	free(sim->heap);
 	mem_table_free(sim->mem);
@@ -373,12 +379,28 @@ tear_down(struct sim *sim)
 /* ---- time ---- */
 
 static void
-poll_soon(struct sim *sim, struct host *host)
+poll_at(struct host *host, uint64_t at)
 {
-	uint64_t at = sim->now + 1 + sim_below(sim, (uint32_t)sim->weather.poll_jitter + 1);
-
 	if (at < host->poll_at)
 		host->poll_at = at;
+}
+
+static void
+poll_soon(struct sim *sim, struct host *host)
+{
+	poll_at(host, sim->now + 1 + sim_below(sim, (uint32_t)sim->weather.poll_jitter + 1));
+}
+
+/* Who is held looks again and again. */
+static void
+poll_wanted(struct sim *sim, struct side *side)
+{
+	if (!rc_wants_output(side->qp))
+		return;
+	if (side->host->env.rc.held != RC_FLOWS)
+		poll_at(side->host, sim->now + 20 * US);
+	else
+		poll_soon(sim, side->host);
 }
 
 static struct side *
@@ -420,6 +442,7 @@ poll_host(struct sim *sim, struct host *host)
 	frame_free(before);
 	if (host->inbox != NULL)
 		poll_soon(sim, host);
+	host->env.rc.held = sim_chance(sim, sim->weather.held) ? RC_HELD : RC_FLOWS;
 	for (uint32_t i = 0; i < sim->sides; i++) {
 		struct side *side = sim->side[i];
 		uint32_t budget = 1 + sim_below(sim, 64);
@@ -428,8 +451,7 @@ poll_host(struct sim *sim, struct host *host)
 			continue;
 		if (rc_wants_output(side->qp) && rc_output(side->qp, budget, host_now(host)) > budget)
 			sim_fail(sim, side, "rc_output exceeded its budget");
-		if (rc_wants_output(side->qp))
-			poll_soon(sim, host);
+		poll_wanted(sim, side);
 	}
 }
 
@@ -449,8 +471,7 @@ post_some(struct sim *sim, struct side *side)
 		side->posted++;
 		sim->totals->work++;
 	}
-	if (rc_wants_output(side->qp))
-		poll_soon(sim, side->host);
+	poll_wanted(sim, side);
 	if (side->posted == side->ops || rc_state(side->qp) == RC_ERROR)
 		side->next_post = NEVER;
 }
@@ -505,8 +526,7 @@ side_timers(struct sim *sim, struct side *side)
 	}
 	if (side_deadline(side) <= sim->now && !stops_hold_timers(side->host))
 		rc_timeout(side->qp, host_now(side->host));
-	if (rc_wants_output(side->qp))
-		poll_soon(sim, side->host);
+	poll_wanted(sim, side);
 }
 
 static void
@@ -522,8 +542,10 @@ next_time(struct sim *sim)
 	struct frame *frame = network_next(sim);
 	uint64_t time = frame != NULL ? frame->at : NEVER;
 
-	for (uint32_t i = 0; i < sim->hosts; i++)
+	for (uint32_t i = 0; i < sim->hosts; i++) {
 		earlier(&time, host_due(&sim->host[i], sim->host[i].poll_at));
+		earlier(&time, host_due(&sim->host[i], sim->host[i].copy_at));
+	}
 	for (uint32_t i = 0; i < sim->sides; i++) {
 		struct side *side = sim->side[i];
 		uint64_t own = side->next_post;
@@ -568,11 +590,32 @@ check_fair(struct sim *sim)
 		again += sim->host[i].env.rc.counter[RC_COUNT_RETRANSMIT];
 	}
 	for (uint32_t i = 0; i < sim->sides; i++)
-		rnr += sim->side[i]->failed || sim->side[i]->stopped;
+		rnr += sim->side[i]->failed || sim->side[i]->stopped || sim->side[i]->unmapped;
 	if (w->loss + w->duplicate + w->corrupt + w->reorder + w->spike == 0 && w->jitter == 0 && rnr == 0 &&
 	    sim->options->stops == STOPS_NONE && again != 0)
 		sim_fail(sim, NULL, "%llu packets sent again on a perfect network",
 			 (unsigned long long)again);
+}
+
+/* All is executed and answered: what a loss, a READ or a late peer has left behind would be found by later
+ * work. */
+static void
+check_rest(struct sim *sim)
+{
+	for (uint32_t i = 0; i < sim->sides; i++) {
+		const struct rc_qp *qp = sim->side[i]->qp;
+
+		if (qp->req.scoreboard != NULL || qp->req.sacked != 0 || qp->rsp.scoreboard != NULL)
+			sim_fail(sim, sim->side[i], "a scoreboard is left at the end");
+		if (qp->req.rd_out != 0)
+			sim_fail(sim, sim->side[i], "%u READs count as unanswered at the end",
+				 qp->req.rd_out);
+		if (qp->req.snd != qp->req.una || qp->req.max != qp->req.una || qp->rsp.pending != 0)
+			sim_fail(sim, sim->side[i], "something is under way at the end");
+	}
+	for (uint32_t i = 0; i < sim->hosts; i++)
+		if (sim->host[i].env.holds != 0)
+			sim_fail(sim, NULL, "%u packets are held at the end", sim->host[i].env.holds);
 }
 
 void
@@ -605,9 +648,16 @@ sim_run(uint64_t seed, const struct options *options, struct totals *totals)
 		for (uint32_t i = 0; i < sim->hosts; i++)
 			if (sim->host[i].poll_at <= sim->now && !host_is_away(&sim->host[i]))
 				poll_host(sim, &sim->host[i]);
+		for (uint32_t i = 0; i < sim->hosts; i++)
+			if (sim->host[i].copy_at <= sim->now && !host_is_away(&sim->host[i])) {
+				copies_run(sim, &sim->host[i]);
+				poll_soon(sim, &sim->host[i]);
+			}
 		for (uint32_t i = 0; i < sim->sides; i++)
 			if (!host_is_away(sim->side[i]->host))
 				side_timers(sim, sim->side[i]);
+		for (uint32_t i = 0; i < sim->hosts; i++)
+			copies_await(sim, &sim->host[i]);
 	}
 	for (uint32_t i = 0; i < sim->sides; i++) {
 		workload_check_end(sim, sim->side[i]);
@@ -616,6 +666,8 @@ sim_run(uint64_t seed, const struct options *options, struct totals *totals)
 	if (failure && options->stops == STOPS_PAUSE)
 		sim_fail(sim, NULL, "a connection broke, and nothing was lost");
 	check_fair(sim);
+	if (!failure)
+		check_rest(sim);
 	for (uint32_t i = 0; i < sim->hosts; i++)
 		check_pool(sim, &sim->host[i]);
 	totals->runs++;

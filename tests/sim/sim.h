@@ -5,6 +5,7 @@
  *   sim.c       one run: hosts, time, the order of events
  *   stops.c     hosts that stop for a while, or for ever
  *   network.c   frames in flight: loss, duplication, delay, corruption
+ *   copies.c    memory without mapping
  *   workload.c  the work of each side, and the model of what must come of it
  *   link.c      goodput over a modelled switch
  *   bars.c      what that has to reach
@@ -27,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dataplane/mem/reach.h"
 #include "tests/rc_env.h"
 
 #include "common.h"
@@ -91,6 +93,12 @@ struct host {
 	struct wire_addr v4, v6;
 	struct frame *inbox, **inbox_end;
 	uint64_t poll_at;
+	/* copies.c */
+	struct one_copies *copies;
+	struct reach *reach;
+	struct reach_list reaching;
+	uint64_t copy_at; /* NEVER: nothing is asked for */
+	uint32_t copied;
 	/* stops.c */
 	uint64_t away_from, away_until; /* off its processor */
 	uint64_t lost;                  /* of that, what its clock has not counted */
@@ -116,7 +124,7 @@ struct side {
 	enum poison poison;
 	uint8_t failed_status; /* of the first work request that did not succeed */
 	uint8_t recv_status;
-	bool failed, stopped, revoked;
+	bool failed, stopped, revoked, unmapped;
 	uint64_t next_post, next_recv, bind_at, stop_at, revoke_at, rtu_at;
 	uint64_t busy_since; /* it posted, and nothing was unfinished before */
 };
@@ -142,7 +150,8 @@ struct options {
 /* What one run's network does, drawn from the seed. */
 struct weather {
 	double loss, duplicate, corrupt, reorder, spike, starve;
-	uint64_t delay, jitter, spike_delay, poll_jitter;
+	double held; /* not the network's: how often a host may have little in flight */
+	uint64_t delay, jitter, spike_delay, poll_jitter, copy_delay;
 };
 
 struct frame {
@@ -157,7 +166,8 @@ struct frame {
 };
 
 struct totals {
-	uint64_t runs, frames, lost, corrupted, caught, duplicated, work, failures, gave_up, unprovoked;
+	uint64_t runs, frames, lost, corrupted, caught, duplicated, work, failures, gave_up, unprovoked,
+		copied;
 	uint64_t virtual_ms;
 	uint64_t counter[RC_COUNT_MAX];
 };
@@ -187,6 +197,13 @@ uint32_t sim_below(struct sim *sim, uint32_t n); /* 0..n-1 */
 bool sim_chance(struct sim *sim, double p);
 
 void bench_run(void);
+
+/* copies.c */
+void copies_open(struct host *host);
+void copies_close(struct host *host);
+void copies_unmap(struct host *host, struct area *area); /* before its key is copied or used */
+void copies_await(struct sim *sim, struct host *host);   /* what is asked for will be done at host->copy_at */
+void copies_run(struct sim *sim, struct host *host);
 
 /* link.c: goodput over a modelled switch, in virtual time. */
 struct link_run {

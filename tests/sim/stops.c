@@ -48,7 +48,7 @@ stops_draw(struct sim *sim)
 	if (sim->options->stops == STOPS_NONE)
 		return;
 	/* Nor does anything overtake: who goes back drops what has. */
-	*w = (struct weather){.delay = w->delay, .poll_jitter = w->poll_jitter};
+	*w = (struct weather){.delay = w->delay, .poll_jitter = w->poll_jitter, .copy_delay = w->copy_delay};
 	if (sim->options->stops == STOPS_VANISH) {
 		sim->vanish_at = sim_below(sim, 5 * MS);
 		for (uint32_t i = 0; i < sim->sides; i++)

@@ -364,6 +364,8 @@ rte_eth_dev_configure(uint16_t port, uint16_t rx_queues, uint16_t tx_queues, con
 
 	soft_nic.asked = (conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_SECURITY) != 0 &&
 			 (conf->txmode.offloads & RTE_ETH_TX_OFFLOAD_SECURITY) != 0;
+	if (soft_nic.asked && soft_nic.no_configuration)
+		return -EINVAL;
 	device.rxmode.offloads &= ~RTE_ETH_RX_OFFLOAD_SECURITY;
 	device.txmode.offloads &= ~RTE_ETH_TX_OFFLOAD_SECURITY;
 	return REAL(rte_eth_dev_configure)(port, rx_queues, tx_queues, &device);

@@ -14,7 +14,7 @@
 
 struct soft_nic {
 	/* What it lacks. */
-	bool no_offload, no_context, no_esn, no_long_keys, no_ipv6, no_rules;
+	bool no_offload, no_configuration, no_context, no_esn, no_long_keys, no_ipv6, no_rules;
 	bool makes_trailers;
 	uint32_t sessions_max; /* 0: no limit */
 	/* What has been done. */

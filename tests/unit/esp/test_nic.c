@@ -452,6 +452,8 @@ test_refused(void **state)
 	assert_false(soft_nic.asked);
 	AGAIN(NIC(.made = 0), set_refused, false, false, NULL);
 	assert_false(soft_nic.asked);
+	AGAIN(NIC(.no_configuration = true), set_keys, false, false, "refuses to be configured");
+	assert_false(soft_nic.asked);
 	AGAIN(NIC(.no_context = true), set_keys, false, false, "no security context");
 	AGAIN(NIC(.no_esn = true), set_keys, false, false, "no extended sequence numbers");
 	AGAIN(NIC(.no_long_keys = true), set_keys, false, true, "no AES-GCM with keys of 32 bytes");
@@ -615,15 +617,22 @@ test_old_key(void **state)
 
 /* ---- the upper half of numbers ---- */
 
+/* As if so many had been sent; the keeper, which numbers wake when many have been used, sleeps on. */
+static void
+go_on_with(struct esp_sa *sa, uint64_t number)
+{
+	atomic_store(&sa->ceiling, 4 * EPOCH);
+	atomic_store(&sa->wake_at, UINT64_MAX);
+	atomic_store(&sa->next, number);
+}
+
 static void
 test_out_extended(void **state)
 {
 	struct esp_sa *sa = out_sa();
 
 	sent(&key[0], 0);
-	/* As if so many had been sent. */
-	atomic_store(&sa->ceiling, 4 * EPOCH);
-	atomic_store(&sa->next, EPOCH - 2);
+	go_on_with(sa, EPOCH - 2);
 	assert_int_equal(sent(&key[0], 0).number, EPOCH - 2);
 	assert_int_equal(sent(&key[0], 0).number, EPOCH - 1);
 	assert_int_equal(soft_nic.encrypted, 3);
@@ -645,8 +654,7 @@ test_out_turn(void **state)
 	uint8_t payload[64] = {1}, inside[128];
 	struct rte_mbuf *frames[8];
 
-	atomic_store(&out_sa()->ceiling, 4 * EPOCH);
-	atomic_store(&out_sa()->next, EPOCH - 4);
+	go_on_with(out_sa(), EPOCH - 4);
 	for (uint32_t i = 0; i < 8; i++)
 		frames[i] = peer_plain(US, PEER, 17, payload, sizeof(payload));
 	assert_int_equal(esp_out(engine.core[0], 0, 1500, frames, 8), 8);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "dataplane/compat/clock.h"
-#include "dataplane/mem/mem.h"
+#include "dataplane/mem/place.h"
 
 #define PZ 7u
 #define VA 0x7f0000001000ull

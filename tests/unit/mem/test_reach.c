@@ -513,6 +513,33 @@ test_starved(void **state)
 	assert_non_null(f->party[last].job[0]);
 }
 
+/* What has been changed is not forgotten for others, however long its party is without a turn. */
+static void
+test_starved_by_changes(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t bytes[64] = {0}, out[64];
+	uint64_t word = 40, found = 0;
+	struct mem_region here = region_of(f->c.reach, bytes, sizeof(bytes)),
+			  there = region_of(f->c.reach, &word, sizeof(word));
+	struct mem_sge piece = piece_of(&here, 0, 64);
+
+	assert_int_equal(reach_atomic(&f->party[0], 0, &there, there.va, NULL, 1, &found, 1), -EAGAIN);
+	for (uint32_t i = 1; i < 16; i++)
+		assert_int_equal(reach_scatter(&f->party[i], 0, &piece, 1, bytes, 1), -EAGAIN);
+	await(f, 15, 1);
+	assert_int_equal(reach_gather(&f->party[16], 0, &piece, 1, out, 1), -EAGAIN);
+	for (uint32_t i = 0; i < 1000; i++)
+		reach_poll(&f->c.list, wake, f);
+	assert_int_equal(f->woken[16], 0);
+	assert_int_equal(reach_atomic(&f->party[0], 0, &there, there.va, NULL, 1, &found, 1), 0);
+	assert_true(found == 40 && word == 41);
+	await(f, 16, 1);
+	assert_int_equal(reach_gather(&f->party[16], 0, &piece, 1, out, 1), -EAGAIN);
+	await(f, 16, 1);
+	assert_int_equal(reach_gather(&f->party[16], 0, &piece, 1, out, 1), 0);
+}
+
 /* The end of a process that never answers: nobody waits for it any more. */
 static void
 test_detach(void **state)
@@ -553,13 +580,21 @@ main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_pieces),       TEST(test_faults),
-		TEST(test_lengths),      cmocka_unit_test(test_forged),
-		TEST(test_unasked),      TEST(test_scribbled),
-		TEST(test_bad_requests), TEST(test_another_call),
-		TEST(test_atomics),      TEST(test_atomics_of_two),
-		TEST(test_stuck),        TEST(test_cancel),
-		TEST(test_starved),      cmocka_unit_test(test_detach),
+		TEST(test_pieces),
+		TEST(test_faults),
+		TEST(test_lengths),
+		cmocka_unit_test(test_forged),
+		TEST(test_unasked),
+		TEST(test_scribbled),
+		TEST(test_bad_requests),
+		TEST(test_another_call),
+		TEST(test_atomics),
+		TEST(test_atomics_of_two),
+		TEST(test_stuck),
+		TEST(test_cancel),
+		TEST(test_starved),
+		TEST(test_starved_by_changes),
+		cmocka_unit_test(test_detach),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -245,19 +245,32 @@ test_end(void **state)
 	engine_user_free(user);
 }
 
+/* What its last attachment leaves behind. */
+static void
+test_debt(void **state)
+{
+	const uint64_t none[CEILINGS] = {0}, done[CEILINGS] = {[CEILING_BYTES] = 1 << 30};
+
+	user = engine_user_new(&(struct engine_share){.weight = 1, .max_bytes = 1 << 20});
+	user_charge(user, engine_now(rte_rdtsc()), none);
+	assert_int_equal(engine_user_debt(user), 0);
+	user_charge(user, engine_now(rte_rdtsc()), done);
+	assert_in_range(engine_user_debt(user), 1, 1024 * 1000000000ull);
+	/* By another rate it is none. */
+	engine_user_set(user, &(struct engine_share){.weight = 1, .max_bytes = 1 << 21});
+	assert_int_equal(engine_user_debt(user), 0);
+	engine_user_free(user);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ops),
-		cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_bytes_of_frames),
-		cmocka_unit_test(test_reads_before),
-		cmocka_unit_test(test_long_pause),
-		cmocka_unit_test(test_both_ceilings),
-		cmocka_unit_test(test_changes),
-		cmocka_unit_test(test_sleep),
-		cmocka_unit_test(test_end),
+		cmocka_unit_test(test_ops),           cmocka_unit_test(test_debt),
+		cmocka_unit_test(test_bytes),         cmocka_unit_test(test_bytes_of_frames),
+		cmocka_unit_test(test_reads_before),  cmocka_unit_test(test_long_pause),
+		cmocka_unit_test(test_both_ceilings), cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_sleep),         cmocka_unit_test(test_end),
 	};
 
 	return cmocka_run_group_tests(tests, group_start_two, group_stop);

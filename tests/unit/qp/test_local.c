@@ -330,8 +330,9 @@ test_invalidate_what_is_no_window(void **state)
 {
 	post_recv(&w.pair[1], &w.memory[1], 8, 2);
 	post_send_inv(w.memory[1].region.key);
-	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_LOCAL_QP, 2);
-	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_REMOTE_INVALID, 0);
+	/* As by RC. */
+	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_LOCAL_PROTECTION, 2);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_REMOTE_OPERATION, 0);
 	assert_non_null(mem_lookup(engine.mem, w.memory[1].region.key));
 	assert_both_broken();
 }

@@ -2,6 +2,7 @@
 /* The form of work requests: a truth table of what passes and what does not. */
 #include <string.h>
 
+#include "dataplane/qp/wqe.h"
 #include "fixture.h"
 
 struct row {

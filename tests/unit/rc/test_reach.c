@@ -240,6 +240,52 @@ test_stuck(void **state)
 	}
 }
 
+/* The end whose own memory is slow does not take that for its peer's silence. */
+static void
+test_own_memory_is_stuck(void **state)
+{
+	static const uint8_t ops[] = {ONE_OP_WRITE, ONE_OP_READ};
+
+	for (size_t o = 0; o < sizeof(ops); o++) {
+		const struct pair_options options = {.timeout = 10}; /* 34 ms, with eight of them */
+		struct pair *p = pair_new(&options);
+		struct process process;
+		struct stuck stuck;
+		struct work work;
+
+		if (!stuck_open(&stuck, NULL, 4)) {
+			pair_free(p);
+			skip();
+		}
+		process_open(&process, p);
+		work = make_work(&p->a, ops[o], 1, 0, 2048, 0);
+		work.num_sge = 2;
+		work.sge[0].len = 1024;
+		work.sge[1] = (struct one_sge){
+			.addr = (uint64_t)(uintptr_t)stuck.memory, .len = 1024, .lkey = p->a.remote.key};
+		p->a.remote.va = work.sge[1].addr;
+		p->a.remote.length = stuck.len;
+		p->a.remote.access = ONE_ACCESS_LOCAL_READ | ONE_ACCESS_LOCAL_WRITE;
+		p->a.remote.base = NULL;
+		p->a.remote.reach = process.c.reach;
+		post(p, &p->a, &work);
+		for (uint64_t until = p->now + 500 * MS; p->now < until;) {
+			pump(p);
+			if (!LIST_EMPTY(&process.c.list))
+				reach_poll(&process.c.list, wake, &process);
+			assert_true(run_timer(p));
+		}
+		assert_int_equal(p->a.num_done, 0);
+		assert_int_equal(p->a.env.rc.counter[RC_COUNT_RETRANSMIT], 0);
+		stuck_answer(&stuck);
+		run_until(&process, 1, 0);
+		expect_done(&p->a, 0, 1, ONE_CQE_SEND, OK, 2048);
+		pair_free(p);
+		process_close(&process);
+		stuck_close(&stuck);
+	}
+}
+
 /* The key goes while its memory is being read or written, and the connection ends meanwhile. */
 static void
 test_ends(void **state)
@@ -281,8 +327,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_everything), cmocka_unit_test(test_selective_repeat),
-		cmocka_unit_test(test_lists),      cmocka_unit_test(test_stuck),
+		cmocka_unit_test(test_everything),
+		cmocka_unit_test(test_selective_repeat),
+		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_stuck),
+		cmocka_unit_test(test_own_memory_is_stuck),
 		cmocka_unit_test(test_ends),
 	};
 

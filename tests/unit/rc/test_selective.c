@@ -205,6 +205,37 @@ test_without_a_scoreboard(void **state)
 	expect_read(p);
 }
 
+/*
+ * A READ request is lost, and the probe asks for its last response alone: B holds that behind the hole, and
+ * passes it with the READ that fills it.  Nothing is held any more, so a loss after that ends as the first
+ * one.
+ */
+static void
+test_probe_of_a_read(void **state)
+{
+	struct pair *p = pair_new(&selective);
+
+	fill(p->b.area, 10 * MTU, 1);
+	post_simple(p, &p->a, ONE_OP_READ, 1, 0, 10 * MTU, 0);
+	carry_but(p, &p->a, 1u << 0);
+	assert_true(run_timer(p));
+	flush_output(p, &p->a);
+	expect_frame(&p->a, 0, WIRE_READ_REQUEST, 0x1009);
+	carry_but(p, &p->a, 0);
+	assert_int_equal(p->b.env.holds, 1);
+	pump(p);
+	assert_int_equal(p->a.num_done, 1);
+	assert_memory_equal(p->a.area, p->b.area, 10 * MTU);
+	assert_int_equal(p->b.env.holds, 0);
+	post_simple(p, &p->a, ONE_OP_WRITE, 2, 0, 3 * MTU, 0);
+	carry_but(p, &p->a, 1u << 1);
+	carry_but(p, &p->b, 0);
+	carry_but(p, &p->a, 0);
+	flush_output(p, &p->b);
+	expect_reply(&p->b, 0x1f, 0x100c);
+	pair_free(p);
+}
+
 int
 main(void)
 {
@@ -212,7 +243,7 @@ main(void)
 		cmocka_unit_test(test_hole_of_a_write),          cmocka_unit_test(test_parts_of_a_read),
 		cmocka_unit_test(test_part_of_a_read_under_way), cmocka_unit_test(test_lost_repeat),
 		cmocka_unit_test(test_lost_answer_of_many),      cmocka_unit_test(test_key_is_gone),
-		cmocka_unit_test(test_without_a_scoreboard),
+		cmocka_unit_test(test_without_a_scoreboard),     cmocka_unit_test(test_probe_of_a_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,7 +126,7 @@ test_bitwidth(void **state)
 	const char *best = icrc->name;
 
 	assert_int_equal(rte_vect_get_max_simd_bitwidth(), 0);
-	assert_string_equal(chosen_with(RTE_VECT_SIMD_DISABLED), "table");
+	assert_string_equal(chosen_with(RTE_VECT_SIMD_DISABLED), "shift");
 	if (icrc_use("clmul"))
 		assert_string_equal(chosen_with(RTE_VECT_SIMD_128), "clmul");
 	assert_string_equal(chosen_with(RTE_VECT_SIMD_256), best);

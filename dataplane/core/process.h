@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the cores and the control thread share. */
+#ifndef DATAPLANE_CORE_PROCESS_H
+#define DATAPLANE_CORE_PROCESS_H
+
+#include <stdatomic.h>
+
+#include <rte_mempool.h>
+#include <rte_rcu_qsbr.h>
+#include <rte_ring.h>
+
+#include "dataplane/core/limits.h"
+#include "dataplane/mem/mem.h"
+
+struct config;
+struct core;
+
+/* Freed by the control thread when every core has passed a quiescent state. */
+struct reap {
+	struct reap *next;
+	uint64_t token;
+	void *memory[3];
+};
+
+struct engine {
+	const struct config *config;
+	struct core *core[CORE_MAX];
+	uint32_t num_cores;
+	struct mem_table *mem;
+	struct rte_rcu_qsbr *rcu;
+	uint16_t data_room;              /* of the cores' mbufs, without headroom */
+	struct rte_ring *control_frames; /* frames for the control thread, */
+	struct rte_ring *alive_frames;   /* and keep-alive, which those must not keep waiting */
+	struct rte_mempool *control_pool;
+	int event_fd;
+	_Atomic uint64_t
+		control_sleep;   /* the number of its sleep, for which event_fd is to be written; 0: awake */
+	uint64_t control_sleeps; /* the control thread's: numbers given so far */
+	uint64_t tsc_mult;       /* ns = tsc * mult >> 32 */
+	uint64_t scan_cycles;    /* CORE_SCAN_NS */
+	_Atomic bool time_stages;
+	bool running;
+	struct reap *reap, **reap_tail; /* in the order of their tokens */
+};
+extern struct engine engine;
+
+static inline uint64_t
+engine_now(uint64_t tsc)
+{
+	return (uint64_t)(((unsigned __int128)tsc * engine.tsc_mult) >> 32);
+}
+
+/* Entries of a ring that other threads use.  Relaxed: nothing is read from it for that; where it decides on
+ * sleeping, a fence stands before it (idle.c). */
+static inline uint32_t
+ring_used(const struct rte_ring *ring)
+{
+	return __atomic_load_n(&ring->prod.tail, __ATOMIC_RELAXED) -
+	       __atomic_load_n(&ring->cons.tail, __ATOMIC_RELAXED);
+}
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Turns of users and their clients on a core (share.c), and which queue pairs are looked at in them. */
+#ifndef DATAPLANE_QP_SHARE_H
+#define DATAPLANE_QP_SHARE_H
+
+#include "dataplane/qp/qp.h"
+
+/* Costs, in bytes that are moved in the same time. */
+enum {
+	SHARE_LOOK = 64, /* at a queue pair's ring */
+	SHARE_REQUEST = 256,
+	SHARE_FRAME = 512,
+	SHARE_PACKET = 4096, /* payload of the longest frame */
+	SHARE_ANSWERS = 4,   /* part of its turns' bytes that a user may answer READs with out of turn */
+	SHARE_QUANTUM = 32768,
+	SHARE_FLIGHT = 1024 /* packets: as many as one queue pair may have in flight */
+};
+#define SHARE_UNBOUNDED (UINT64_MAX / 2)
+
+/* All clients that are busy get their turns; 0: none of them had anything to do. */
+uint32_t share_run(struct core *core);
+/* The turn under way is not over. */
+bool share_lasts(const struct core *core);
+void share_leave(struct core *core, struct engine_client *client);
+/* Looks at a queue pair out of turn, which a connection's end brings forward; counted as in a turn. */
+void share_look(struct core *core, struct engine_qp *qp);
+extern const struct timer_calls share_timer_calls;
+
+static inline void
+share_flight(struct engine_qp *qp, uint32_t flight)
+{
+	qp->client->share.flight += flight - qp->flight;
+	qp->flight = flight;
+}
+/* Frames that may answer READs out of turn. */
+static inline uint32_t
+share_reads(const struct engine_qp *qp)
+{
+	const struct share_group *group = qp->client->share.group;
+	int64_t frames;
+
+	if (!group->held || group->answer_room <= 0)
+		return 0;
+	frames = group->answer_room / qp->attr.path_mtu + 1;
+	return (uint32_t)RTE_MIN(frames, (int64_t)CORE_RUN_BUDGET);
+}
+static inline void
+share_answered(struct engine_qp *qp, uint64_t bytes)
+{
+	struct share_group *group = qp->client->share.group;
+
+	group->answer_room -= (int64_t)bytes;
+	group->answered += bytes;
+}
+static inline void
+share_join(struct core *core, struct engine_client *client)
+{
+	struct share_group *group = client->share.group;
+
+	if (client->share.busy)
+		return;
+	client->share.busy = true;
+	TAILQ_INSERT_TAIL(&group->busy, client, share.link);
+	group->count++;
+	if (unlikely(group->held))
+		return;
+	core->turns.clients++;
+	if (group->queued)
+		return;
+	group->queued = true;
+	TAILQ_INSERT_TAIL(&core->turns.busy, group, link);
+	core->turns.groups++;
+}
+
+static inline void
+qp_make_hot(struct core *core, struct engine_qp *qp)
+{
+	qp->empty_looks = 0;
+	if (!qp->hot && !qp->faulty) {
+		struct share *share = &qp->client->share;
+
+		qp->hot = true;
+		qp->hot_at = share->hot_count;
+		share->hot[share->hot_count++] = qp;
+		core->hot_count++;
+		share_join(core, qp->client);
+	}
+}
+
+static inline void
+qp_make_cold(struct core *core, struct engine_qp *qp)
+{
+	if (qp->hot) {
+		struct share *share = &qp->client->share;
+
+		qp->hot = false;
+		share->hot[qp->hot_at] = share->hot[--share->hot_count];
+		share->hot[qp->hot_at]->hot_at = qp->hot_at;
+		core->hot_count--;
+	}
+}
+
+#endif

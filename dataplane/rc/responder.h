@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the peer sends, and how it is answered. */
+#ifndef DATAPLANE_RC_RESPONDER_H
+#define DATAPLANE_RC_RESPONDER_H
+
+#include "rc.h"
+#include "work.h"
+
+struct rc_scoreboard;
+
+enum rc_resource_kind { RC_RESOURCE_NONE, RC_RESOURCE_READ, RC_RESOURCE_ATOMIC };
+
+/* A READ or atomic of the peer: kept after it is answered, for its duplicates. */
+struct rc_resource {
+	uint32_t first;            /* wire PSN */
+	uint32_t count;            /* PSNs */
+	uint32_t start, next, end; /* the reply under way, relative to `first` */
+	uint32_t rkey;
+	uint32_t length;
+	uint8_t kind;
+	uint8_t opcode;
+	union {
+		uint64_t va;
+		uint64_t found; /* atomics: the value before */
+	};
+};
+
+enum rc_reply { RC_REPLY_NONE, RC_REPLY_ACK, RC_REPLY_NAK_SEQ, RC_REPLY_RNR, RC_REPLY_FATAL };
+
+struct rc_responder {
+	uint32_t epsn;
+	uint32_t msn;
+	uint32_t reply_psn;
+	uint8_t reply; /* enum rc_reply: what goes out after the READ responses under way */
+	uint8_t syndrome;
+	uint8_t context;     /* RC_REQ_SEND or RC_REQ_WRITE: inside a message; 0: between */
+	bool nak_sent;       /* this hole was reported */
+	uint8_t closed;      /* RC_CLOSED_*: requests are not taken */
+	bool missed;         /* some were dropped while RC_CLOSED_PLACING */
+	bool stalled;        /* the READ response whose turn it is waits for its payload */
+	bool recv_held;      /* `recv` is taken and not completed */
+	uint8_t recv_status; /* of the held receive when this queue pair fails */
+	bool established;
+	bool cnp_due;
+	uint8_t resources, resource_next; /* a power of two; where the next one goes */
+	uint8_t rd_max;
+	uint8_t min_rnr_timer;
+	uint32_t pending;     /* bits of resources: a reply is under way; RC_PENDING_AGAIN */
+	uint16_t fresh;       /* and it is the first one */
+	uint32_t rkey;        /* WRITE in progress */
+	uint32_t left, total; /* bytes to come, and placed, of the message */
+	uint64_t va;
+	uint64_t cnp_at;
+	struct rc_resource resource[RC_RD_ATOMIC_MAX];
+	struct rc_scoreboard *scoreboard; /* NULL: nothing is held */
+	struct recv_work recv;
+};
+
+/* rc_responder.pending: the scoreboard has READ responses to send again */
+#define RC_PENDING_AGAIN 0x10000u
+
+/* rc_responder.closed */
+#define RC_CLOSED_FATAL 1u   /* RC_ERROR when the NAK is out */
+#define RC_CLOSED_PLACING 2u /* one waits until its payload is in place */
+
+#define RC_NAK_INVALID 0x61u
+#define RC_NAK_ACCESS 0x62u
+#define RC_NAK_OPERATION 0x63u
+
+/* What a request opcode is made of. */
+enum {
+	RC_REQ_START = 0x01,
+	RC_REQ_END = 0x02,
+	RC_REQ_SEND = 0x04,
+	RC_REQ_WRITE = 0x08,
+	RC_REQ_READ = 0x10,
+	RC_REQ_ATOMIC = 0x20,
+	RC_REQ_IMM = 0x40,
+	RC_REQ_INV = 0x80
+};
+
+extern const uint8_t rc_request_kind[32];
+
+void rc_request_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now);
+/* A request with the expected PSN. */
+void rc_request_execute(struct rc_qp *qp, const struct wire_packet *packet);
+uint32_t rc_reply_output(struct rc_qp *qp, uint32_t budget, uint64_t now);
+/* The READ or atomic that `psn` belongs to; NULL: forgotten. */
+struct rc_resource *rc_resource_of(struct rc_qp *qp, uint32_t psn);
+/* Refuse for good: NAK with `syndrome` for `psn` goes out after the replies before it. */
+void rc_refuse(struct rc_qp *qp, uint8_t syndrome, uint32_t psn, enum one_status recv_status);
+void rc_cnp_note(struct rc_qp *qp, uint64_t now);
+void rc_recv_complete(struct rc_qp *qp, const struct completion *c);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The local transport in the middle of a message: what happens to either end meanwhile.  Copies are answered
+ * by the test. */
+#include "local.h"
+
+static struct one_copies *copies[2];
+static uint32_t answered[2];
+
+/* Memory without mapping on both sides. */
+static int
+setup_parked(void **state)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	setup(state);
+	for (int i = 0; i < 2; i++) {
+		uint64_t offset = app_alloc(&w.app[i], sizeof(struct one_copies) + page);
+
+		offset = (offset + page - 1) / page * page;
+		w.reach[i] = engine_client_reach(w.app[i].client, offset);
+		assert_non_null(w.reach[i]);
+		copies[i] = (struct one_copies *)(w.app[i].arena + offset);
+		answered[i] = 0;
+		w.memory[i].region.base = NULL;
+		w.memory[i].region.reach = w.reach[i];
+	}
+	return 0;
+}
+
+/* The next access to the memory of one side is asked for. */
+static const struct one_copy_request *
+asked(int side)
+{
+	TURN_UNTIL(reach_since(w.reach[side]) != 0);
+	return &copies[side]->request[answered[side] % ONE_COPIES];
+}
+
+/* It is carried out, as a copy thread does it. */
+static void
+answer(int side)
+{
+	const struct one_copy_request *request = asked(side);
+	struct one_copy_answer *to = &copies[side]->answer[answered[side] % ONE_COPIES];
+	uint8_t *there = (uint8_t *)(uintptr_t)request->span[0].addr;
+
+	if (request->op == ONE_COPY_OUT)
+		memcpy(copies[side]->slot[request->slot], there, request->span[0].len);
+	else
+		memcpy(there, copies[side]->slot[request->slot], request->span[0].len);
+	to->sequence = answered[side];
+	to->error = 0;
+	atomic_store(&to->phase, one_ring_phase(answered[side]++, ONE_COPY_LOG2));
+}
+
+/* A key that names another place, mapped or not, while what was read is on its way to the old one. */
+static void
+test_key_names_another_place(void **state)
+{
+	for (int mapped = 0; mapped < 2; mapped++) {
+		struct mem_region again = w.memory[1].region;
+		uint8_t *bytes = w.memory[1].bytes;
+
+		fill(&w.memory[0], 64, 5);
+		memset(bytes, 0, 8192);
+		post_write(&w.pair[0], &w.memory[0], &w.memory[1], 64, 1);
+		answer(0);
+		asked(1);
+		again.shift -= 4096;
+		if (mapped)
+			again.base = bytes + 4096;
+		mem_publish(engine.mem, &again);
+		answer(1);
+		answer(0);
+		if (!mapped)
+			answer(1);
+		expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
+		assert_memory_equal(bytes + 4096, w.memory[0].bytes, 64);
+		mem_publish(engine.mem, &w.memory[1].region);
+		turn(2); /* no core has the other one */
+	}
+}
+
+/* Nobody answers for a target that has gone: the initiator is not left alone with that. */
+static void
+test_target_leaves(void **state)
+{
+	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 64, 1);
+	answer(0);
+	asked(1);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.pair[1].qp}), 0);
+	answer(1);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_RETRY_EXCEEDED, 1);
+}
+
+/* A target that is reset in the middle of a message, and connected again, gets all of it. */
+static void
+test_target_begins_again(void **state)
+{
+	fill(&w.memory[0], LONG, 9);
+	post_recv(&w.pair[1], &w.memory[1], LONG, 1);
+	post_recv(&w.pair[1], &w.memory[1], LONG, 2);
+	post_send(&w.pair[0], &w.memory[0], LONG, 3);
+	TURN_UNTIL(w.pair[0].qp->moved > 0);
+	assert_true(w.pair[0].qp->moved < LONG);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_RESET, .qp = w.pair[1].qp}), 0);
+	memset(w.memory[1].bytes, 0, LONG);
+	pair_connect(&w.pair[1], &w.pair[0], RC_RTS, true);
+	expect(&w.recv[1], ONE_CQE_RECV, ONE_STATUS_SUCCESS, 2);
+	assert_memory_equal(w.memory[1].bytes, w.memory[0].bytes, LONG);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 3);
+}
+
+/* Between queue pairs that were connected by their numbers it is their timeout for how long a peer may lack.
+ */
+static void
+test_peer_comes_late(void **state)
+{
+	struct engine_connection c = connection_to(&w.pair[0], &w.pair[1], RC_RTS, true);
+
+	c.by_numbers = true;
+	c.rc.timeout = 18; /* 8.6 s, with eight of them */
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(
+			command((struct engine_command){.type = ENGINE_QP_RESET, .qp = w.pair[i].qp}), 0);
+	assert_int_equal(command((struct engine_command){
+				 .type = ENGINE_QP_CONNECT, .qp = w.pair[0].qp, .connection = c}),
+			 0);
+	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 1);
+	for (int i = 0; i < 2000; i++)
+		turn_for(4000000);
+	expect_none(&w.send[0]);
+	pair_connect(&w.pair[1], &w.pair[0], RC_RTR, true);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.pair[1].qp}), 0);
+	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 8, 2);
+	for (int i = 0; i < 2200; i++)
+		turn_for(4000000);
+	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_RETRY_EXCEEDED, 2);
+}
+
+#define P(f) cmocka_unit_test_setup_teardown(f, setup_parked, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		P(test_key_names_another_place),
+		P(test_target_leaves),
+		T(test_target_begins_again),
+		T(test_peer_comes_late),
+	};
+
+	return cmocka_run_group_tests(tests, group_start, group_stop);
+}
