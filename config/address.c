@@ -3,9 +3,21 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+
+int
+config_refuse(char *why, size_t why_len, int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, why_len, format, args);
+	va_end(args);
+	return error;
+}
 
 /* Decimal digits only: no sign, no space, nothing behind. */
 int

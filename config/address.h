@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers and addresses as people write them; without DPDK, for programs that have none. */
+/* Numbers and addresses as people write them, and refusals of them; without DPDK, for programs that have
+ * none. */
 #ifndef CONFIG_ADDRESS_H
 #define CONFIG_ADDRESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct config_addr {
@@ -12,6 +14,9 @@ struct config_addr {
 	uint8_t bytes[16]; /* network order; IPv4 in the first four */
 };
 
+/* Writes the sentence and returns `error`. */
+int config_refuse(char *why, size_t why_len, int error, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 int config_number(const char *text, uint64_t *value);
 /* -EINVAL: no address; -ERANGE: prefix too long. */
 int config_addr_parse(const char *text, struct config_addr *addr, bool *has_prefix);

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reading a configuration: every key of file and command line goes through config_set(), which checks the
- * value by itself; what spans several keys is checked in validate.c.
+ * The keys of a configuration, and what their values may be: every key of file and command line goes through
+ * config_set(), which checks the value by itself; what spans several keys is checked in validate.c.
  */
 #include <ctype.h>
 #include <errno.h>
 #include <grp.h>
-#include <stdarg.h>
+#include <pwd.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include <rte_cfgfile.h>
 #include <rte_log.h>
 
 #include "config/internal.h"
@@ -23,78 +21,8 @@
 #define SIZE_ANY UINT64_MAX
 #define SECRET_MIN 16u /* bytes of a peer's, which nobody shall find by trying */
 #define SECRET_MAX 64u
-#define FILE_SECTIONS_MAX (2 + CONFIG_PORTS_MAX + CONFIG_PEERS_MAX + CONFIG_IPSEC_MAX + CONFIG_USERS_MAX)
-
-#define KEY(key, field, kind, min, max, fixed)                                                            \
-	{                                                                                                 \
-		key, kind, offsetof(struct config, field), sizeof(((struct config *)0)->field), min, max, \
-			fixed                                                                             \
-	}
-#define DATAPLANE(key, field, kind, min, max) KEY(key, field, kind, min, max, false)
-#define FIXED(key, field, kind, min, max) KEY(key, field, kind, min, max, true)
-
-const struct config_key config_keys[] = {
-	FIXED("node", node, KEY_NUMBER, 0, 63),
-	FIXED("socket", socket, KEY_PATH, 0, 0),
-	FIXED("socket_mode", socket_mode, KEY_MODE, 0, 0777),
-	FIXED("ctl", ctl, KEY_PATH, 0, 0),
-	DATAPLANE("ctl_group", ctl_group, KEY_GROUP, 0, 0),
-	DATAPLANE("ctl_admin_group", ctl_admin_group, KEY_GROUP, 0, 0),
-	FIXED("idle", idle, KEY_IDLE, 0, 0),
-	DATAPLANE("keepalive_ms", keepalive_ms, KEY_NUMBER, 100, 3600000),
-	FIXED("work_pool", work_pool, KEY_NUMBER, 1024, 1u << 24),
-	FIXED("mbufs", mbufs, KEY_NUMBER, 1024, 1u << 22),
-	DATAPLANE("process_memory", process_memory, KEY_SWITCH, 0, 0),
-	FIXED("state", state, KEY_PATH, 0, 0),
-	FIXED("metrics", metrics, KEY_LISTEN, 0, 0),
-	DATAPLANE("log_level", log_level, KEY_LEVEL, 0, 0),
-	{NULL, KEY_NUMBER, 0, 0, 0, 0, false},
-};
-
-#define OBJECTS_MAX 65535
-#define QP_WR_MAX 65535u
-_Static_assert(QP_WR_MAX *ONE_WQE_SLOTS_MAX <= 1u << ONE_RING_LOG2_MAX,
-	       "so many requests of the most pieces have room in a ring");
-
-const struct config_key config_limit_keys[] = {
-	DATAPLANE("max_pz", limits.max_pz, KEY_NUMBER, 1, OBJECTS_MAX),
-	DATAPLANE("max_cq", limits.max_cq, KEY_NUMBER, 2, OBJECTS_MAX),
-	DATAPLANE("max_cq_entries", limits.max_cq_entries, KEY_NUMBER, 16,
-		  (3u << (ONE_RING_LOG2_MAX - 2)) - 1),
-	DATAPLANE("max_qp", limits.max_qp, KEY_NUMBER, 1, ONE_QPS_MAX),
-	DATAPLANE("max_qp_wr", limits.max_qp_wr, KEY_NUMBER, 1, QP_WR_MAX),
-	DATAPLANE("max_sge", limits.max_sge, KEY_NUMBER, 1, ONE_MAX_SGE),
-	DATAPLANE("max_listen", limits.max_listen, KEY_NUMBER, 1, OBJECTS_MAX),
-	DATAPLANE("max_mr", limits.max_mr, KEY_NUMBER, 1, OBJECTS_MAX),
-	DATAPLANE("max_mw", limits.max_mw, KEY_NUMBER, 0, OBJECTS_MAX),
-	DATAPLANE("max_srq", limits.max_srq, KEY_NUMBER, 0, OBJECTS_MAX),
-	DATAPLANE("max_srq_wr", limits.max_srq_wr, KEY_NUMBER, 1, QP_WR_MAX),
-	DATAPLANE("max_ah", limits.max_ah, KEY_NUMBER, 0, ONE_AHS_MAX),
-	DATAPLANE("max_rd_atomic", limits.max_rd_atomic, KEY_NUMBER, 1, 16),
-	DATAPLANE("max_private_data", limits.max_private_data, KEY_NUMBER, 0, 64),
-	DATAPLANE("max_segments", limits.max_segments, KEY_NUMBER, 0, OBJECTS_MAX),
-	DATAPLANE("max_mr_bytes", limits.max_mr_bytes, KEY_SIZE, 4096, SIZE_ANY),
-	DATAPLANE("max_mr_total", limits.max_mr_total, KEY_SIZE, 4096, SIZE_ANY),
-	DATAPLANE("max_message", limits.max_message, KEY_SIZE, 4096, ONE_MESSAGE_MAX),
-	DATAPLANE("max_clients", max_clients, KEY_NUMBER, 1, 4096),
-	DATAPLANE("max_clients_per_uid", max_clients_per_uid, KEY_NUMBER, 1, 4096),
-	DATAPLANE("max_bytes_per_uid", max_bytes_per_uid, KEY_SIZE, 1u << 20, SIZE_ANY),
-	{NULL, KEY_NUMBER, 0, 0, 0, 0, false},
-};
-
-#undef DATAPLANE
-#undef FIXED
-#undef KEY
-
-int
-config_refuse(char *why, size_t why_len, int error, const char *format, ...)
-{
-	va_list args;
-	va_start(args, format);
-	vsnprintf(why, why_len, format, args);
-	va_end(args);
-	return error;
-}
+#define SPI_LEAST 256u /* those below are IANA's */
+#define DATABASE_ROOM 16384
 
 void
 config_defaults(struct config *config)
@@ -140,577 +68,648 @@ config_defaults(struct config *config)
 	};
 }
 
-bool
-config_name_ok(const char *name, size_t room)
+/* ---- values ---- */
+
+#define REFUSE(value, error, format, ...)                                                              \
+	config_refuse((value)->why, (value)->why_len, error, "%s: %s = %s: " format, (value)->section, \
+		      (value)->key, (value)->text __VA_OPT__(, ) __VA_ARGS__)
+
+static bool
+is_name(const char *name, size_t room)
 {
 	size_t len = strlen(name);
-	if (len == 0 || len >= room)
-		return false;
-	for (size_t i = 0; i < len; i++) {
+
+	for (size_t i = 0; i < len; i++)
 		if (!isalnum((unsigned char)name[i]) && strchr("_.-", name[i]) == NULL)
 			return false;
-	}
-	return true;
+	return len > 0 && len < room;
 }
 
-int
-config_size(const char *text, uint64_t *value)
+/* `from` has been found to fit. */
+static int
+put_text(char *to, size_t room, const char *from)
 {
+	memset(to, 0, room);
+	strcpy(to, from);
+	return 0;
+}
+
+/* "512M" */
+static int
+parse_size(const char *text, uint64_t *value)
+{
+	static const char units[] = "KMGT";
 	char digits[32];
 	size_t len = strlen(text);
+	const char *unit;
 	unsigned int shift = 0;
+	int error;
 
 	if (len == 0 || len >= sizeof(digits))
 		return -EINVAL;
 	memcpy(digits, text, len + 1);
-	switch (digits[len - 1]) {
-	case 'T':
-	case 't':
-		shift += 10;
-		__attribute__((fallthrough));
-	case 'G':
-	case 'g':
-		shift += 10;
-		__attribute__((fallthrough));
-	case 'M':
-	case 'm':
-		shift += 10;
-		__attribute__((fallthrough));
-	case 'K':
-	case 'k':
-		shift += 10;
+	unit = strchr(units, toupper((unsigned char)digits[len - 1]));
+	if (unit != NULL) {
+		shift = 10 * (unsigned int)(unit - units + 1);
 		digits[len - 1] = '\0';
 	}
-	int ret = config_number(digits, value);
-	if (ret < 0)
-		return ret;
-	if (*value > UINT64_MAX >> shift)
-		return -ERANGE;
-	*value <<= shift;
-	return 0;
+	error = config_number(digits, value);
+	if (error == 0 && *value > UINT64_MAX >> shift)
+		error = -ERANGE;
+	*value <<= error == 0 ? shift : 0;
+	return error;
 }
 
-struct place { /* where a value is, for messages */
-	const char *section, *key, *value;
-	char *why;
-	size_t why_len;
-};
-
-#define REFUSE(place, error, format, ...)                                                              \
-	config_refuse((place)->why, (place)->why_len, error, "%s: %s = %s: " format, (place)->section, \
-		      (place)->key, (place)->value __VA_OPT__(, ) __VA_ARGS__)
+static void
+store(const struct config_key *key, uint64_t number, void *field)
+{
+	switch (key->size) {
+	case sizeof(uint8_t):
+		*(uint8_t *)field = (uint8_t)number;
+		break;
+	case sizeof(uint16_t):
+		*(uint16_t *)field = (uint16_t)number;
+		break;
+	case sizeof(uint32_t):
+		*(uint32_t *)field = (uint32_t)number;
+		break;
+	default:
+		*(uint64_t *)field = number;
+	}
+}
 
 static int
-set_number(const struct place *at, const struct config_key *key, void *field)
+put_number(const struct config_value *value, const struct config_key *key, int error, uint64_t number,
+	   void *field)
 {
-	uint64_t value;
-	bool size = key->kind == KEY_SIZE;
-	int ret = size ? config_size(at->value, &value) : config_number(at->value, &value);
-
-	if (ret == -EINVAL)
-		return REFUSE(at, ret, "this is not a %s; write %s", size ? "size" : "number",
-			      size ? "bytes as in 1048576, 512M or 8G" : "decimal digits only");
-	if (ret < 0 || value < key->min || value > key->max) {
-		if (key->max == SIZE_ANY)
-			return REFUSE(at, -ERANGE, "out of range; write at least %llu",
-				      (unsigned long long)key->min);
-		return REFUSE(at, -ERANGE, "out of range; write a number from %llu to %llu",
+	if (error == 0 && (number < key->min || number > key->max) && !(key->or_zero && number == 0))
+		error = -ERANGE;
+	if (error != 0 && key->help != NULL)
+		return REFUSE(value, error, "%s", key->help);
+	if (error != 0 && key->max == SIZE_ANY)
+		return REFUSE(value, error, "out of range; write at least %llu",
+			      (unsigned long long)key->min);
+	if (error != 0)
+		return REFUSE(value, error, "out of range; write a number from %llu to %llu",
 			      (unsigned long long)key->min, (unsigned long long)key->max);
-	}
-	if (key->size == sizeof(uint32_t))
-		*(uint32_t *)field = (uint32_t)value;
-	else
-		*(uint64_t *)field = value;
+	store(key, number, field);
 	return 0;
 }
 
 static int
-set_mode(const struct place *at, mode_t *mode)
+set_number(const struct config_value *value, const struct config_key *key, void *field)
 {
-	char *end;
-	errno = 0;
-	unsigned long value = strtoul(at->value, &end, 8);
-	if (errno != 0 || end == at->value || *end != '\0' || !isdigit((unsigned char)at->value[0]) ||
-	    value > 0777 || (value & 0600) != 0600)
-		return REFUSE(at, -EINVAL,
-			      "this is not a mode its owner can use; write octal digits as in 0666 (everyone "
-			      "may attach) or 0660 (owner and group)");
-	*mode = (mode_t)value;
-	return 0;
+	uint64_t number = 0;
+	int error = config_number(value->text, &number);
+
+	if (error == -EINVAL && key->help == NULL)
+		return REFUSE(value, error, "this is not a number; write decimal digits only");
+	return put_number(value, key, error, number, field);
 }
 
 static int
-set_switch(const struct place *at, bool *on)
+set_size(const struct config_value *value, const struct config_key *key, void *field)
 {
-	*on = strcmp(at->value, "yes") == 0;
-	if (!*on && strcmp(at->value, "no") != 0)
-		return REFUSE(at, -EINVAL, "this is not a switch; write yes or no");
-	return 0;
+	uint64_t number = 0;
+	int error = parse_size(value->text, &number);
+
+	if (error == -EINVAL && key->help == NULL)
+		return REFUSE(value, error, "this is not a size; write bytes as in 1048576, 512M or 8G");
+	return put_number(value, key, error, number, field);
 }
 
 static int
-set_idle(const struct place *at, enum one_idle *idle)
+set_path_mtu(const struct config_value *value, const struct config_key *key, void *field)
 {
-	static const char *const names[] = {
-		[ONE_IDLE_SPIN] = "spin", [ONE_IDLE_YIELD] = "yield", [ONE_IDLE_SLEEP] = "sleep"};
-	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(at->value, names[i]) == 0) {
-			*idle = (enum one_idle)i;
-			return 0;
-		}
-	}
-	return REFUSE(at, -EINVAL, "no such way to idle; write spin, yield or sleep");
-}
-
-static int
-set_path(const struct place *at, char path[CONFIG_PATH_MAX])
-{
-	size_t len = strlen(at->value);
-	if (len == 0 || at->value[0] != '/')
-		return REFUSE(at, -EINVAL, "this is not an absolute path; write one that begins with /");
-	if (len >= CONFIG_PATH_MAX)
-		return REFUSE(
-			at, -ENAMETOOLONG,
-			"%zu bytes are more than a Unix socket's name may have; choose a path of at most %u",
-			len, CONFIG_PATH_MAX - 1);
-	memcpy(path, at->value, len + 1);
-	return 0;
-}
-
-/* Asks the system's databases, which may take its time: never on the control thread. */
-static int
-set_group(const struct place *at, gid_t *gid)
-{
-	struct group group, *found;
-	char buffer[16384];
 	uint64_t number;
 
-	if (config_number(at->value, &number) == 0 && number < CONFIG_NO_GROUP) {
-		*gid = (gid_t)number;
-		return 0;
-	}
-	if (getgrnam_r(at->value, &group, buffer, sizeof(buffer), &found) != 0 || found == NULL)
-		return REFUSE(
-			at, -ENOENT,
-			"there is no such group; make it (groupadd NAME), or write the name or number of one "
-			"that there is");
-	*gid = found->gr_gid;
-	return 0;
+	if (config_number(value->text, &number) == 0 && (number & (number - 1)) != 0 && number != 0)
+		return REFUSE(value, -EINVAL, "%s", key->help);
+	return set_number(value, key, field);
 }
 
 static int
-set_listen(const struct place *at, struct config_listen *listen)
+set_mode(const struct config_value *value, const struct config_key *key, void *field)
 {
-	struct config_listen value;
-	int error = config_listen_parse(at->value, &value);
+	char *end;
+	unsigned long mode;
 
-	if (error == -ENAMETOOLONG)
-		return REFUSE(at, error, "the path is longer than %u bytes; choose a shorter one",
-			      CONFIG_PATH_MAX - 1);
-	if (error < 0)
-		return REFUSE(at, error,
-			      "this is no place to listen; write as in unix:/run/oneside/metrics.sock, "
-			      "127.0.0.1:9464 or [::1]:9464, or off");
-	*listen = value;
+	errno = 0;
+	mode = strtoul(value->text, &end, 8);
+	if (errno != 0 || end == value->text || *end != '\0' || !isdigit((unsigned char)value->text[0]) ||
+	    mode > 0777 || (mode & 0600) != 0600)
+		return REFUSE(value, -EINVAL,
+			      "this is not a mode its owner can use; write octal digits as in 0666 (everyone "
+			      "may attach) or 0660 (owner and group)");
+	*(mode_t *)field = (mode_t)mode;
+	return 0;
+}
+
+/* The place of `text` in a list that NULL ends; -1: it is not there. */
+static int
+place_of(const char *text, const char *const *list)
+{
+	for (int i = 0; list[i] != NULL; i++)
+		if (strcmp(list[i], text) == 0)
+			return i;
+	return -1;
+}
+
+static int
+set_word(const struct config_value *value, const struct config_key *key, void *field)
+{
+	int place = place_of(value->text, key->words);
+
+	if (place < 0)
+		return REFUSE(value, -EINVAL, "%s", key->help);
+	store(key, (uint64_t)place, field);
 	return 0;
 }
 
 uint32_t
 config_log_level(const char *name)
 {
-	static const char *const names[] = {
-		[RTE_LOG_EMERG] = "emergency", [RTE_LOG_ALERT] = "alert",     [RTE_LOG_CRIT] = "critical",
-		[RTE_LOG_ERR] = "error",       [RTE_LOG_WARNING] = "warning", [RTE_LOG_NOTICE] = "notice",
-		[RTE_LOG_INFO] = "info",       [RTE_LOG_DEBUG] = "debug",
-	};
+	static const char *const names[] = {"emergency", "alert", "critical", "error", "warning",
+					    "notice",    "info",  "debug",    NULL};
 
-	for (uint32_t i = RTE_LOG_EMERG; i <= RTE_LOG_DEBUG; i++)
-		if (strcmp(names[i], name) == 0)
-			return i;
+	return (uint32_t)(place_of(name, names) + RTE_LOG_EMERG);
+}
+
+static int
+set_level(const struct config_value *value, const struct config_key *key, void *field)
+{
+	uint32_t level = config_log_level(value->text);
+
+	if (level == 0)
+		return REFUSE(value, -EINVAL, "there is no such level; write one of " CONFIG_LOG_LEVELS);
+	*(uint32_t *)field = level;
 	return 0;
 }
 
 static int
-set_level(const struct place *at, uint32_t *level)
+set_path(const struct config_value *value, const struct config_key *key, void *field)
 {
-	uint32_t value = config_log_level(at->value);
-
-	if (value == 0)
-		return REFUSE(at, -EINVAL, "there is no such level; write one of " CONFIG_LOG_LEVELS);
-	*level = value;
-	return 0;
+	if (value->text[0] != '/')
+		return REFUSE(value, -EINVAL, "this is not an absolute path; write one that begins with /");
+	if (strlen(value->text) >= key->size)
+		return REFUSE(
+			value, -ENAMETOOLONG,
+			"%zu bytes are more than a Unix socket's name may have; choose a path of at most %zu",
+			strlen(value->text), key->size - 1);
+	return put_text(field, key->size, value->text);
 }
 
 static int
-set_key(struct config *config, const struct config_key *keys, const struct place *at)
+set_device(const struct config_value *value, const struct config_key *key, void *field)
 {
-	for (const struct config_key *key = keys; key->name != NULL; key++) {
-		if (strcmp(key->name, at->key) != 0)
-			continue;
-		void *field = (uint8_t *)config + key->offset;
-		switch (key->kind) {
-		case KEY_NUMBER:
-		case KEY_SIZE:
-			return set_number(at, key, field);
-		case KEY_MODE:
-			return set_mode(at, field);
-		case KEY_IDLE:
-			return set_idle(at, field);
-		case KEY_SWITCH:
-			return set_switch(at, field);
-		case KEY_PATH:
-			return set_path(at, field);
-		case KEY_GROUP:
-			return set_group(at, field);
-		case KEY_LISTEN:
-			return set_listen(at, field);
-		case KEY_LEVEL:
-			return set_level(at, field);
-		}
+	if (strlen(value->text) >= key->size)
+		return REFUSE(value, -ENAMETOOLONG,
+			      "the name is longer than DPDK's; write as in net_memif0 or 0000:01:00.0");
+	return put_text(field, key->size, value->text);
+}
+
+static int
+set_port_name(const struct config_value *value, const struct config_key *key, void *field)
+{
+	if (!is_name(value->text, key->size))
+		return REFUSE(value, -EINVAL,
+			      "this cannot be a port's name; write the NAME of a [port NAME]");
+	return put_text(field, key->size, value->text);
+}
+
+/* Asks the system's databases, which may take its time: never on the control thread. */
+static int
+set_group(const struct config_value *value, const struct config_key *key, void *field)
+{
+	struct group group, *found;
+	char buffer[DATABASE_ROOM];
+	uint64_t number;
+
+	if (config_number(value->text, &number) == 0 && number < CONFIG_NO_GROUP) {
+		*(gid_t *)field = (gid_t)number;
+		return 0;
 	}
-	char known[512];
-	size_t len = 0;
-	for (const struct config_key *key = keys; key->name != NULL && len < sizeof(known); key++)
-		len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s", len ? ", " : "", key->name);
-	return REFUSE(at, -EINVAL, "there is no such key in [%s]; write one of %s", at->section, known);
+	if (getgrnam_r(value->text, &group, buffer, sizeof(buffer), &found) != 0 || found == NULL)
+		return REFUSE(
+			value, -ENOENT,
+			"there is no such group; make it (groupadd NAME), or write the name or number of one "
+			"that there is");
+	*(gid_t *)field = found->gr_gid;
+	return 0;
 }
 
 static int
-set_address(const struct place *at, struct config_addr *out, bool of_port)
+set_listen(const struct config_value *value, const struct config_key *key, void *field)
+{
+	struct config_listen listen;
+	int error = config_listen_parse(value->text, &listen);
+
+	if (error == -ENAMETOOLONG)
+		return REFUSE(value, error, "the path is longer than %u bytes; choose a shorter one",
+			      CONFIG_PATH_MAX - 1);
+	if (error < 0)
+		return REFUSE(value, error,
+			      "this is no place to listen; write as in unix:/run/oneside/metrics.sock, "
+			      "127.0.0.1:9464 or [::1]:9464, or off");
+	memcpy(field, &listen, sizeof(listen));
+	return 0;
+}
+
+/* Of a port, with the prefix of its link; of another host, without. */
+static int
+put_address(const struct config_value *value, bool of_port, void *field)
 {
 	struct config_addr addr;
 	bool has_prefix;
-	int ret = config_addr_parse(at->value, &addr, &has_prefix);
+	int error = config_addr_parse(value->text, &addr, &has_prefix);
 
-	if (ret == -ERANGE)
-		return REFUSE(at, ret, "the prefix is above %u; write as in %s",
+	if (error == -ERANGE)
+		return REFUSE(value, error, "the prefix is above %u; write as in %s",
 			      addr.family == AF_INET ? 32u : 128u,
 			      addr.family == AF_INET ? "192.0.2.1/24" : "2001:db8::1/64");
-	if (ret < 0)
-		return REFUSE(at, ret, "this is not an IPv4 or IPv6 address; write as in %s",
+	if (error < 0)
+		return REFUSE(value, error, "this is not an IPv4 or IPv6 address; write as in %s",
 			      of_port ? "192.0.2.1/24 or 2001:db8::1/64" : "192.0.2.1 or 2001:db8::1");
 	if (of_port && (!has_prefix || addr.prefix == 0))
-		return REFUSE(at, -EINVAL, "the prefix of the link is missing; write as in %s",
+		return REFUSE(value, -EINVAL, "the prefix of the link is missing; write as in %s",
 			      addr.family == AF_INET ? "192.0.2.1/24" : "2001:db8::1/64");
 	if (!of_port && has_prefix)
-		return REFUSE(at, -EINVAL, "this is one host, not a network; write it without /%u",
+		return REFUSE(value, -EINVAL, "this is one host, not a network; write it without /%u",
 			      addr.prefix);
 	if (!config_addr_unicast(&addr))
-		return REFUSE(at, -EINVAL,
+		return REFUSE(value, -EINVAL,
 			      "no host can have this address (unspecified, loopback, multicast or "
 			      "broadcast); write a unicast address");
-	*out = addr;
+	memcpy(field, &addr, sizeof(addr));
 	return 0;
 }
 
 static int
-set_mtu(const struct place *at, uint16_t *mtu)
+set_link(const struct config_value *value, const struct config_key *key, void *field)
 {
-	uint64_t value;
-	if (config_number(at->value, &value) < 0 || (value != 0 && (value < 576 || value > 9216)))
-		return REFUSE(at, -ERANGE,
-			      "out of range; write the Ethernet payload in bytes, 576 to 9216, or 0 for what "
-			      "the device has");
-	*mtu = (uint16_t)value;
-	return 0;
+	return put_address(value, true, field);
 }
 
 static int
-set_path_mtu(const struct place *at, uint16_t *mtu)
+set_host(const struct config_value *value, const struct config_key *key, void *field)
 {
-	uint64_t value;
-	if (config_number(at->value, &value) < 0 ||
-	    (value != 0 && value != 256 && value != 512 && value != 1024 && value != 2048 && value != 4096))
-		return REFUSE(at, -EINVAL,
-			      "no such path MTU; write 256, 512, 1024, 2048 or 4096, or 0 for the largest "
-			      "that the MTU carries");
-	*mtu = (uint16_t)value;
-	return 0;
+	return put_address(value, false, field);
 }
 
 static int
-set_rnr_retry(const struct place *at, uint8_t *retries)
+set_secret(const struct config_value *value, const struct config_key *key, void *field)
 {
-	uint64_t value;
-	if (config_number(at->value, &value) < 0 || value > CONFIG_RNR_RETRY_ENDLESS)
-		return REFUSE(at, -EINVAL, "not a number of retries; write 0 to 6, or 7 for no limit");
-	*retries = (uint8_t)value;
-	return 0;
-}
-
-static int
-set_ack_timeout(const struct place *at, uint8_t *code)
-{
-	uint64_t value;
-	if (config_number(at->value, &value) < 0 || value < CONFIG_ACK_TIMEOUT_MIN ||
-	    value > CONFIG_ACK_TIMEOUT_MAX)
-		return REFUSE(at, -EINVAL,
-			      "not a timeout of 4.096 us x 2^n; write n, %u (67 ms) to %u (69 s)",
-			      CONFIG_ACK_TIMEOUT_MIN, CONFIG_ACK_TIMEOUT_MAX);
-	*code = (uint8_t)value;
-	return 0;
-}
-
-static int
-set_port(struct config *config, const char *name, const struct place *at)
-{
-	struct config_port *port = NULL;
-
-	if (!config_name_ok(name, ONE_PORT_NAME))
-		return config_refuse(
-			at->why, at->why_len, -EINVAL,
-			"port \"%s\": this cannot be a name; write 1 to %u letters, digits, '_', '.' or '-'",
-			name, ONE_PORT_NAME - 1);
-	for (uint32_t i = 0; i < config->num_ports; i++) {
-		if (strcmp(config->port[i].name, name) == 0)
-			port = &config->port[i];
-	}
-	bool added = port == NULL;
-	if (added) {
-		if (config->num_ports == CONFIG_PORTS_MAX)
-			return config_refuse(at->why, at->why_len, -ENOSPC,
-					     "port %s: this is more than %u ports; remove one", name,
-					     CONFIG_PORTS_MAX);
-		port = &config->port[config->num_ports++];
-		memset(port, 0, sizeof(*port));
-		strcpy(port->name, name);
-		port->ack_timeout = CONFIG_ACK_TIMEOUT;
-		port->rnr_retry = CONFIG_RNR_RETRY_ENDLESS;
-	}
-
-	int ret;
-	if (strcmp(at->key, "device") == 0) {
-		ret = 0;
-		if (strlen(at->value) >= sizeof(port->device))
-			ret = REFUSE(
-				at, -ENAMETOOLONG,
-				"the name is longer than DPDK's; write as in net_memif0 or 0000:01:00.0");
-		else
-			strcpy(port->device, at->value);
-	} else if (strcmp(at->key, "address") == 0) {
-		ret = set_address(at, &port->addr, true);
-	} else if (strcmp(at->key, "gateway") == 0) {
-		ret = set_address(at, &port->gateway, false);
-	} else if (strcmp(at->key, "mtu") == 0) {
-		ret = set_mtu(at, &port->mtu);
-	} else if (strcmp(at->key, "path_mtu") == 0) {
-		ret = set_path_mtu(at, &port->path_mtu);
-	} else if (strcmp(at->key, "ack_timeout") == 0) {
-		ret = set_ack_timeout(at, &port->ack_timeout);
-	} else if (strcmp(at->key, "rnr_retry") == 0) {
-		ret = set_rnr_retry(at, &port->rnr_retry);
-	} else if (strcmp(at->key, "inline_esp") == 0) {
-		bool on = true;
-
-		ret = set_switch(at, &on);
-		port->no_inline_esp = !on;
-	} else {
-		ret = REFUSE(at, -EINVAL,
-			     "there is no such key for a port; write one of device, address, gateway, mtu, "
-			     "path_mtu, ack_timeout, rnr_retry, inline_esp");
-	}
-	if (ret < 0 && added)
-		config->num_ports--;
-	return ret;
-}
-
-static int
-set_secret(const struct place *at, struct config_secret **secret)
-{
-	struct config_secret *read;
+	struct config_secret **secret = field, *read;
 	char fault[512];
-	int error = config_secret_read(at->value, CONFIG_SECRET_HEX, SECRET_MIN, SECRET_MAX, &read, fault,
+	int error = config_secret_read(value->text, CONFIG_SECRET_HEX, SECRET_MIN, SECRET_MAX, &read, fault,
 				       sizeof(fault));
 
 	if (error != 0)
-		return config_refuse(at->why, at->why_len, error, "%s: %s: %s", at->section, at->key, fault);
+		return config_refuse(value->why, value->why_len, error, "%s: %s: %s", value->section,
+				     value->key, fault);
 	config_secret_drop(*secret);
 	*secret = read;
 	return 0;
 }
 
+/* "SPI:FILE", the SPI in decimal or hexadecimal digits. */
 static int
-set_peer(struct config *config, const char *name, const struct place *at)
+set_sa(const struct config_value *value, const struct config_key *key, void *field)
 {
-	struct config_peer *peer = NULL;
+	const char *colon = strchr(value->text, ':');
+	struct config_sa *sa = field;
+	unsigned long long spi;
+	char *end;
+
+	errno = 0;
+	spi = strtoull(value->text, &end, 0);
+	if (colon == NULL || end != colon || !isdigit((unsigned char)value->text[0]) || errno != 0 ||
+	    spi < SPI_LEAST || spi > UINT32_MAX)
+		return REFUSE(value, -EINVAL,
+			      "this is not SPI:FILE; write an SPI of 256 to 4294967295 and the file of its "
+			      "key, as in 0x1001:/etc/oneside/to-b.key");
+	if (colon[1] != '/')
+		return REFUSE(value, -EINVAL,
+			      "the file's path is not absolute; write one that begins with /");
+	if (strlen(colon + 1) >= sizeof(sa->file))
+		return REFUSE(value, -ENAMETOOLONG,
+			      "the file's path is longer than %zu bytes; choose a shorter one",
+			      sizeof(sa->file) - 1);
+	sa->spi = (uint32_t)spi;
+	return put_text(sa->file, sizeof(sa->file), colon + 1);
+}
+
+/* ---- keys ---- */
+
+#define KEY(key, type, field, setter)                                       \
+	.name = key, .set = setter, .offset = offsetof(struct type, field), \
+	.size = sizeof(((struct type *)0)->field)
+
+static const char *const idles[] = {
+	[ONE_IDLE_SPIN] = "spin", [ONE_IDLE_YIELD] = "yield", [ONE_IDLE_SLEEP] = "sleep", NULL};
+static const char *const switches[] = {"no", "yes", NULL}, *const negations[] = {"yes", "no", NULL};
+static const char *const policies[] = {"encrypt", "plain", NULL};
+#define SWITCH_HELP "this is not a switch; write yes or no"
+_Static_assert(sizeof(bool) == sizeof(uint8_t), "stored as such");
+
+static const struct config_key dataplane_keys[] = {
+	{KEY("node", config, node, set_number), .max = 63, .fixed = true},
+	{KEY("socket", config, socket, set_path), .fixed = true},
+	{KEY("socket_mode", config, socket_mode, set_mode), .fixed = true},
+	{KEY("ctl", config, ctl, set_path), .fixed = true},
+	{KEY("ctl_group", config, ctl_group, set_group)},
+	{KEY("ctl_admin_group", config, ctl_admin_group, set_group)},
+	{KEY("idle", config, idle, set_word), .words = idles, .fixed = true,
+	 .help = "no such way to idle; write spin, yield or sleep"},
+	{KEY("keepalive_ms", config, keepalive_ms, set_number), .min = 100, .max = 3600000},
+	{KEY("work_pool", config, work_pool, set_number), .min = 1024, .max = 1u << 24, .fixed = true},
+	{KEY("mbufs", config, mbufs, set_number), .min = 1024, .max = 1u << 22, .fixed = true},
+	{KEY("process_memory", config, process_memory, set_word), .words = switches, .help = SWITCH_HELP},
+	{KEY("state", config, state, set_path), .fixed = true},
+	{KEY("metrics", config, metrics, set_listen), .fixed = true},
+	{KEY("log_level", config, log_level, set_level)},
+	{.name = NULL},
+};
+
+#define OBJECTS_MAX 65535
+#define QP_WR_MAX 65535u
+_Static_assert(QP_WR_MAX *ONE_WQE_SLOTS_MAX <= 1u << ONE_RING_LOG2_MAX,
+	       "so many requests of the most pieces have room in a ring");
+
+static const struct config_key limit_keys[] = {
+	{KEY("max_pz", config, limits.max_pz, set_number), .min = 1, .max = OBJECTS_MAX},
+	{KEY("max_cq", config, limits.max_cq, set_number), .min = 2, .max = OBJECTS_MAX},
+	{KEY("max_cq_entries", config, limits.max_cq_entries, set_number), .min = 16,
+	 .max = (3u << (ONE_RING_LOG2_MAX - 2)) - 1},
+	{KEY("max_qp", config, limits.max_qp, set_number), .min = 1, .max = ONE_QPS_MAX},
+	{KEY("max_qp_wr", config, limits.max_qp_wr, set_number), .min = 1, .max = QP_WR_MAX},
+	{KEY("max_sge", config, limits.max_sge, set_number), .min = 1, .max = ONE_MAX_SGE},
+	{KEY("max_listen", config, limits.max_listen, set_number), .min = 1, .max = OBJECTS_MAX},
+	{KEY("max_mr", config, limits.max_mr, set_number), .min = 1, .max = OBJECTS_MAX},
+	{KEY("max_mw", config, limits.max_mw, set_number), .max = OBJECTS_MAX},
+	{KEY("max_srq", config, limits.max_srq, set_number), .max = OBJECTS_MAX},
+	{KEY("max_srq_wr", config, limits.max_srq_wr, set_number), .min = 1, .max = QP_WR_MAX},
+	{KEY("max_ah", config, limits.max_ah, set_number), .max = ONE_AHS_MAX},
+	{KEY("max_rd_atomic", config, limits.max_rd_atomic, set_number), .min = 1, .max = 16},
+	{KEY("max_private_data", config, limits.max_private_data, set_number), .max = 64},
+	{KEY("max_segments", config, limits.max_segments, set_number), .max = OBJECTS_MAX},
+	{KEY("max_mr_bytes", config, limits.max_mr_bytes, set_size), .min = 4096, .max = SIZE_ANY},
+	{KEY("max_mr_total", config, limits.max_mr_total, set_size), .min = 4096, .max = SIZE_ANY},
+	{KEY("max_message", config, limits.max_message, set_size), .min = 4096, .max = ONE_MESSAGE_MAX},
+	{KEY("max_clients", config, max_clients, set_number), .min = 1, .max = 4096},
+	{KEY("max_clients_per_uid", config, max_clients_per_uid, set_number), .min = 1, .max = 4096},
+	{KEY("max_bytes_per_uid", config, max_bytes_per_uid, set_size), .min = 1u << 20, .max = SIZE_ANY},
+	{.name = NULL},
+};
+
+/* What devices and their users have been made with is fixed; timeouts and retries are of connections to come.
+ */
+static const struct config_key port_keys[] = {
+	{KEY("device", config_port, device, set_device), .fixed = true},
+	{KEY("address", config_port, addr, set_link), .fixed = true},
+	{KEY("gateway", config_port, gateway, set_host), .fixed = true},
+	{KEY("mtu", config_port, mtu, set_number), .min = 576, .max = 9216, .or_zero = true, .fixed = true,
+	 .help = "out of range; write the Ethernet payload in bytes, 576 to 9216, or 0 for what the device "
+		 "has"},
+	{KEY("path_mtu", config_port, path_mtu, set_path_mtu), .min = 256, .max = 4096, .or_zero = true,
+	 .fixed = true,
+	 .help = "no such path MTU; write 256, 512, 1024, 2048 or 4096, or 0 for the largest that the MTU "
+		 "carries"},
+	{KEY("ack_timeout", config_port, ack_timeout, set_number), .min = CONFIG_ACK_TIMEOUT_MIN,
+	 .max = CONFIG_ACK_TIMEOUT_MAX,
+	 .help = "not a timeout of 4.096 us x 2^n; write n, 14 (67 ms) to 24 (69 s)"},
+	{KEY("rnr_retry", config_port, rnr_retry, set_number), .max = CONFIG_RNR_RETRY_ENDLESS,
+	 .help = "not a number of retries; write 0 to 6, or 7 for no limit"},
+	{KEY("inline_esp", config_port, no_inline_esp, set_word), .words = negations, .fixed = true,
+	 .help = SWITCH_HELP},
+	{.name = NULL},
+};
+
+static const struct config_key peer_keys[] = {
+	{KEY("address", config_peer, addr, set_host)},
+	{KEY("port", config_peer, port, set_port_name)},
+	{KEY("secret_file", config_peer, secret[0], set_secret)},
+	{KEY("old_secret_file", config_peer, secret[1], set_secret)},
+	{.name = NULL},
+};
+
+#define LIMIT_HELP "this is not a limit; write a number as in 1048576, 512M or 64G, or 0 for none"
+
+static const struct config_key ipsec_keys[] = {
+	{KEY("address", config_ipsec, addr, set_host)},
+	{KEY("port", config_ipsec, port, set_port_name)},
+	{KEY("policy", config_ipsec, plain, set_word), .words = policies,
+	 .help = "no such policy; write encrypt or plain"},
+	{KEY("out", config_ipsec, out, set_sa)},
+	{KEY("in", config_ipsec, in, set_sa)},
+	{KEY("in_next", config_ipsec, in_next, set_sa)},
+	{KEY("soft_packets", config_ipsec, soft_packets, set_size), .max = SIZE_ANY, .help = LIMIT_HELP},
+	{KEY("soft_bytes", config_ipsec, soft_bytes, set_size), .max = SIZE_ANY, .help = LIMIT_HELP},
+	{KEY("hard_packets", config_ipsec, hard_packets, set_size), .max = SIZE_ANY, .help = LIMIT_HELP},
+	{KEY("hard_bytes", config_ipsec, hard_bytes, set_size), .max = SIZE_ANY, .help = LIMIT_HELP},
+	{.name = NULL},
+};
+
+static const struct config_key user_keys[] = {
+	{KEY("weight", config_user, weight, set_number), .min = 1, .max = CONFIG_WEIGHT_MAX,
+	 .help = "this is no weight; write a number from 1 to 1000"},
+	{KEY("max_ops", config_user, max_ops, set_number), .min = 100, .max = 1ull << 50, .or_zero = true,
+	 .help = "this is no ceiling; write 100 to 1125899906842624 a second, or 0 for none"},
+	/* A burst is some tens of KiB: with less its acknowledgements would be late. */
+	{KEY("max_bytes", config_user, max_bytes, set_size), .min = 1u << 20, .max = 1ull << 50,
+	 .or_zero = true,
+	 .help = "this is no ceiling; write 1048576 to 1125899906842624 a second, as in 512M or 8G, or 0 for "
+		 "none"},
+	{.name = NULL},
+};
+
+/* ---- sections and their objects ---- */
+
+static int
+begin_named(const struct config_value *value, const char *name, void *object)
+{
+	if (!is_name(name, ONE_PORT_NAME))
+		return config_refuse(
+			value->why, value->why_len, -EINVAL,
+			"%s: this cannot be a name; write 1 to %u letters, digits, '_', '.' or '-'",
+			value->section, ONE_PORT_NAME - 1);
+	return put_text(object, ONE_PORT_NAME, name);
+}
+
+static int
+begin_port(const struct config_value *value, const char *name, void *object)
+{
+	struct config_port *port = object;
+
+	port->ack_timeout = CONFIG_ACK_TIMEOUT;
+	port->rnr_retry = CONFIG_RNR_RETRY_ENDLESS;
+	return begin_named(value, name, port->name);
+}
+
+static int
+begin_peer(const struct config_value *value, const char *name, void *object)
+{
 	uint64_t node;
 
 	if (config_number(name, &node) < 0 || node < 1 || node > 63)
-		return config_refuse(at->why, at->why_len, -EINVAL,
+		return config_refuse(value->why, value->why_len, -EINVAL,
 				     "peer %s: this is not a node; write the peer's RSM node id, 1 to 63",
 				     name);
-	for (uint32_t i = 0; i < config->num_peers; i++) {
-		if (config->peer[i].node == node)
-			peer = &config->peer[i];
-	}
-	bool added = peer == NULL;
-	if (added) {
-		/* At most 63 different nodes: there is always room. */
-		peer = &config->peer[config->num_peers++];
-		memset(peer, 0, sizeof(*peer));
-		peer->node = (uint32_t)node;
-	}
-
-	int ret;
-	if (strcmp(at->key, "address") == 0) {
-		ret = set_address(at, &peer->addr, false);
-	} else if (strcmp(at->key, "port") == 0) {
-		ret = 0;
-		if (!config_name_ok(at->value, sizeof(peer->port)))
-			ret = REFUSE(at, -EINVAL,
-				     "this cannot be a port's name; write the NAME of a [port NAME]");
-		else
-			strcpy(peer->port, at->value);
-	} else if (strcmp(at->key, "secret_file") == 0) {
-		ret = set_secret(at, &peer->secret[0]);
-	} else if (strcmp(at->key, "old_secret_file") == 0) {
-		ret = set_secret(at, &peer->secret[1]);
-	} else {
-		ret = REFUSE(at, -EINVAL,
-			     "there is no such key for a peer; write one of address, port, secret_file, "
-			     "old_secret_file");
-	}
-	if (ret < 0 && added)
-		config->num_peers--;
-	return ret;
+	((struct config_peer *)object)->node = (uint32_t)node;
+	return 0;
 }
 
-/* "secret-file" is secret_file, as it is among the options. */
-static void
-underscore(char *name)
+/* Asks the system's databases, as above. */
+static int
+begin_user(const struct config_value *value, const char *name, void *object)
 {
-	for (; *name != '\0'; name++)
-		if (*name == '-')
-			*name = '_';
+	struct config_user *user = object;
+	struct passwd entry, *found = NULL;
+	char buffer[DATABASE_ROOM];
+	uint64_t number;
+	bool is_number = config_number(name, &number) == 0;
+
+	if (!is_number && getpwnam_r(name, &entry, buffer, sizeof(buffer), &found) != 0)
+		found = NULL;
+	if (is_number ? number >= UINT32_MAX : found == NULL)
+		return config_refuse(value->why, value->why_len, -ENOENT,
+				     "user %s: there is no such user; make it (useradd NAME), or write the "
+				     "name or number of one that there is",
+				     name);
+	user->uid = is_number ? (uid_t)number : found->pw_uid;
+	user->weight = 1;
+	return 0;
+}
+
+#define LIST(array, count, limit, id)                                                                \
+	.list = offsetof(struct config, array), .num = offsetof(struct config, count), .max = limit, \
+	.size = sizeof(((struct config *)0)->array[0]), .id_len = sizeof(((struct config *)0)->array[0].id)
+
+const struct config_section config_sections[CONFIG_SECTIONS] = {
+	[CONFIG_DATAPLANE] = {.name = "dataplane", .whose = "in [dataplane]", .keys = dataplane_keys},
+	[CONFIG_LIMITS] = {.name = "limits", .whose = "in [limits]", .keys = limit_keys},
+	[CONFIG_PORT] = {"port", "for a port", port_keys, "an address",
+			 LIST(port, num_ports, CONFIG_PORTS_MAX, name), .begin = begin_port},
+	[CONFIG_PEER] = {"peer", "for a peer", peer_keys, "an address",
+			 LIST(peer, num_peers, CONFIG_PEERS_MAX, node), .begin = begin_peer},
+	[CONFIG_IPSEC] = {"ipsec", "for ipsec", ipsec_keys, "an address",
+			  LIST(ipsec, num_ipsec, CONFIG_IPSEC_MAX, name), .begin = begin_named},
+	[CONFIG_USER] = {"user", "for a user", user_keys, "a weight or a ceiling",
+			 LIST(user, num_users, CONFIG_USERS_MAX, uid), .begin = begin_user},
+};
+
+static const struct config_section *
+find_section(const char *text)
+{
+	for (const struct config_section *section = config_sections;
+	     section < &config_sections[CONFIG_SECTIONS]; section++) {
+		size_t len = strlen(section->name);
+
+		if (strncmp(text, section->name, len) == 0 && text[len] == (section->size != 0 ? ' ' : '\0'))
+			return section;
+	}
+	return NULL;
+}
+
+int
+config_object(struct config *config, const struct config_value *value, const struct config_section **section,
+	      char **object)
+{
+	const struct config_section *found = find_section(value->section);
+	union {
+		struct config_port port;
+		struct config_peer peer;
+		struct config_ipsec ipsec;
+		struct config_user user;
+	} new;
+	uint32_t i = 0;
+	int error;
+
+	memset(&new, 0, sizeof(new));
+	*section = found;
+	if (found == NULL)
+		return config_refuse(
+			value->why, value->why_len, -EINVAL,
+			"section [%s]: there is no such section; write [dataplane], [port NAME], "
+			"[peer NODE], [ipsec NAME], [user NAME] or [limits]",
+			value->section);
+	*object = (char *)config + found->list;
+	if (found->size == 0)
+		return 0;
+	error = found->begin(value, value->section + strlen(found->name) + 1, &new);
+	for (; error == 0 && i < *config_num_of(config, found); i++, *object += found->size)
+		if (memcmp(*object, &new, found->id_len) == 0)
+			return 0;
+	if (error == 0 && i == found->max)
+		return config_refuse(value->why, value->why_len, -ENOSPC,
+				     "%s: this is more than %u %ss; remove one", value->section, found->max,
+				     found->name);
+	if (error == 0)
+		memcpy(*object, &new, found->size);
+	return error;
+}
+
+const struct config_key *
+config_key_find(const struct config_section *section, const char *name)
+{
+	for (const struct config_key *key = section->keys; key->name != NULL; key++) {
+		size_t i = 0;
+
+		while (key->name[i] != '\0' && (name[i] == '-' ? '_' : name[i]) == key->name[i])
+			i++;
+		if (key->name[i] == name[i])
+			return key;
+	}
+	return NULL;
+}
+
+bool
+config_key_differs(const struct config_key *key, const void *a, const void *b)
+{
+	const char *x = (const char *)a + key->offset, *y = (const char *)b + key->offset;
+
+	if (key->set == set_secret)
+		return !config_secret_equal(*(struct config_secret *const *)(const void *)x,
+					    *(struct config_secret *const *)(const void *)y);
+	return memcmp(x, y, key->size) != 0;
+}
+
+static int
+refuse_key(const struct config_value *value, const struct config_section *section)
+{
+	char known[512] = "";
+	size_t len = 0;
+
+	for (const struct config_key *key = section->keys; key->name != NULL && len < sizeof(known); key++)
+		len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s", len > 0 ? ", " : "",
+					key->name);
+	return REFUSE(value, -EINVAL, "there is no such key %s; write one of %s", section->whose, known);
 }
 
 int
 config_set(struct config *config, const char *section, const char *key, const char *value, char *why,
 	   size_t why_len)
 {
-	char name[CFG_NAME_LEN];
-	struct place at = {.section = section, .key = name, .value = value, .why = why, .why_len = why_len};
+	struct config_value at = {
+		.section = section, .key = key, .text = value, .why = why, .why_len = why_len};
+	const struct config_section *of;
+	const struct config_key *found;
+	char *object;
+	int error = config_object(config, &at, &of, &object);
 
-	snprintf(name, sizeof(name), "%s", key);
-	underscore(name);
-	if (strcmp(section, "dataplane") == 0)
-		return set_key(config, config_keys, &at);
-	if (strcmp(section, "limits") == 0)
-		return set_key(config, config_limit_keys, &at);
-	if (strncmp(section, "port ", 5) == 0)
-		return set_port(config, section + 5, &at);
-	if (strncmp(section, "peer ", 5) == 0)
-		return set_peer(config, section + 5, &at);
-	if (strncmp(section, "ipsec ", 6) == 0)
-		return config_ipsec_set(config, section + 6, key, value, why, why_len);
-	if (strncmp(section, "user ", 5) == 0)
-		return config_user_set(config, section + 5, key, value, why, why_len);
-	return config_refuse(why, why_len, -EINVAL,
-			     "section [%s]: there is no such section; write [dataplane], [port NAME], [peer "
-			     "NODE], [ipsec NAME], [user NAME] or [limits]",
-			     section);
-}
-
-/* One section of a file, by index: names may repeat, and that is an error of its own. */
-static int
-read_section(struct config *config, struct rte_cfgfile *file, int index, const char *name, char *why,
-	     size_t why_len)
-{
-	char section[CFG_NAME_LEN];
-	int entries = rte_cfgfile_section_num_entries_by_index(file, section, index);
-	struct rte_cfgfile_entry *entry = calloc((size_t)(entries > 0 ? entries : 1), sizeof(*entry));
-	int ret = 0;
-
-	if (entry == NULL)
-		return config_refuse(why, why_len, -ENOMEM, "[%s]: out of memory", name);
-	entries = rte_cfgfile_section_entries_by_index(file, index, section, entry, entries);
-	for (int i = 0; i < entries && ret == 0; i++) {
-		underscore(entry[i].name);
-		for (int j = 0; j < i && ret == 0; j++) {
-			if (strcmp(entry[i].name, entry[j].name) == 0)
-				ret = config_refuse(why, why_len, -EEXIST,
-						    "%s: %s is given twice; keep one of the lines", name,
-						    entry[i].name);
-		}
-		if (ret == 0)
-			ret = config_set(config, name, entry[i].name, entry[i].value, why, why_len);
-	}
-	if (entries <= 0 && strncmp(name, "user ", 5) == 0)
-		ret = config_refuse(why, why_len, -EINVAL,
-				    "[%s]: the section is empty; give it a weight or a ceiling", name);
-	if (entries <= 0 && (strncmp(name, "port ", 5) == 0 || strncmp(name, "peer ", 5) == 0 ||
-			     strncmp(name, "ipsec ", 6) == 0))
-		ret = config_refuse(why, why_len, -EINVAL, "[%s]: the section is empty; give it an address",
-				    name);
-	free(entry);
-	return ret;
-}
-
-/* Sections of one user or node are one, however it is written; 0: there is no other way to write it. */
-static uint64_t
-find_identity(const char *section)
-{
-	uint64_t node;
-	uid_t uid;
-
-	if (strncmp(section, "peer ", 5) == 0 && config_number(section + 5, &node) == 0 && node <= UINT32_MAX)
-		return UINT64_C(1) << 32 | node;
-	if (strncmp(section, "user ", 5) == 0 && config_user_find(section + 5, &uid) == 0)
-		return UINT64_C(2) << 32 | uid;
-	return 0;
-}
-
-/* Neither of two of the same. */
-static int
-check_other(const char *section, uint64_t identity, const char *other, uint64_t others, char *why,
-	    size_t why_len)
-{
-	if (strcmp(section, other) == 0)
-		return config_refuse(why, why_len, -EEXIST, "[%s] is there twice; join the two", section);
-	if (identity != 0 && identity == others)
-		return config_refuse(why, why_len, -EEXIST, "[%s] and [%s] are the same %.4s; join the two",
-				     other, section, section);
-	return 0;
-}
-
-int
-config_read(struct config *config, const char *path, char *why, size_t why_len)
-{
-	struct rte_cfgfile_parameters params = {.comment_character = '#'};
-	char why_section[512];
-	char *names[FILE_SECTIONS_MAX];
-	char text[FILE_SECTIONS_MAX][CFG_NAME_LEN];
-	uint64_t identity[FILE_SECTIONS_MAX];
-
-	int ret = config_lines_check(path, why, why_len);
-	if (ret < 0)
-		return ret;
-	struct rte_cfgfile *file = rte_cfgfile_load_with_params(path, CFG_FLAG_EMPTY_VALUES, &params);
-	if (file == NULL)
-		return config_refuse(why, why_len, -EINVAL,
-				     "file %s: it cannot be understood; write [section] lines, \"key = "
-				     "value\" lines and # comments, each of at most 255 bytes",
-				     path);
-
-	int sections = rte_cfgfile_num_sections(file, NULL, 0);
-	if (sections > (int)FILE_SECTIONS_MAX)
-		ret = config_refuse(why, why_len, -ENOSPC,
-				    "file %s: %d sections are more than %u; remove some", path, sections,
-				    FILE_SECTIONS_MAX);
-	for (unsigned int i = 0; i < FILE_SECTIONS_MAX; i++)
-		names[i] = text[i];
-	if (ret == 0)
-		sections = rte_cfgfile_sections(file, names, FILE_SECTIONS_MAX);
-	for (int i = 0; i < sections && ret == 0; i++) {
-		identity[i] = find_identity(text[i]);
-		for (int j = 0; j < i && ret == 0; j++)
-			ret = check_other(text[i], identity[i], text[j], identity[j], why_section,
-					  sizeof(why_section));
-		if (ret == 0)
-			ret = read_section(config, file, i, text[i], why_section, sizeof(why_section));
-		if (ret < 0)
-			config_refuse(why, why_len, ret, "file %s: %s", path, why_section);
-	}
-	rte_cfgfile_close(file);
-	return ret;
+	if (error != 0)
+		return error;
+	found = config_key_find(of, key);
+	if (found == NULL)
+		error = refuse_key(&at, of);
+	else
+		error = found->set(&at, found, object + found->offset);
+	/* A new one is behind the others, and is counted when it has been given something. */
+	if (of->size == 0 || object != (char *)config + of->list + *config_num_of(config, of) * of->size)
+		return error;
+	if (error == 0)
+		++*config_num_of(config, of);
+	else
+		memset(object, 0, of->size);
+	return error;
 }

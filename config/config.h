@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The configuration of a data plane: an rte_cfgfile INI file, overridden by
+ * The configuration of a data plane: a file of sections and keys, overridden by
  * options of the same names.  Read at the start, and again by a reload (config_take_over).
  *
  *   [dataplane]  node = 1, socket = /run/oneside/oneside.sock, idle = spin|yield|sleep, ...

@@ -10,53 +10,70 @@
 #include "config/address.h"
 #include "config/config.h"
 
-enum config_kind {
-	KEY_NUMBER,
-	KEY_SIZE,
-	KEY_MODE,
-	KEY_IDLE,
-	KEY_SWITCH,
-	KEY_PATH,
-	KEY_GROUP,
-	KEY_LISTEN,
-	KEY_LEVEL
+/* What is to be set, for sentences. */
+struct config_value {
+	const char *section, *key, *text;
+	char *why;
+	size_t why_len;
 };
 
-/* A key of [dataplane] or [limits] and where its value goes. */
+/* A key of a section and where its value goes.  Values are compared as bytes: there are zeros behind a text.
+ */
 struct config_key {
 	const char *name; /* NULL ends a table */
-	enum config_kind kind;
-	size_t offset, size; /* in struct config */
-	uint64_t min, max;   /* of numbers and sizes */
-	bool fixed;          /* while a data plane runs */
+	int (*set)(const struct config_value *value, const struct config_key *key, void *field);
+	size_t offset, size;      /* in the section's object */
+	uint64_t min, max;        /* of numbers and sizes */
+	bool or_zero;             /* which is below the least, and none */
+	bool fixed;               /* while a data plane runs */
+	const char *const *words; /* of those that are a word's place here; NULL ends them */
+	const char *help;         /* of words; of numbers and sizes, instead of the common sentences */
 };
 
-extern const struct config_key config_keys[];
-extern const struct config_key config_limit_keys[];
+/* [NAME] of the configuration as a whole, or [NAME OBJECT] of one of its objects. */
+struct config_section {
+	const char *name, *whose; /* are its keys: "for a port" */
+	const struct config_key *keys;
+	/* Of those with objects, else 0. */
+	const char *needs;   /* what each has to be given */
+	size_t list, num;    /* in struct config: an array, and how many of it are in use */
+	size_t size, id_len; /* of an object, and of what tells it from others, which it begins with */
+	uint32_t max;
+	/* `object` is all zero: what tells it from others, and its defaults. */
+	int (*begin)(const struct config_value *value, const char *name, void *object);
+};
 
-/* Writes the sentence and returns `error`. */
-int config_refuse(char *why, size_t why_len, int error, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
+/* How many objects a configuration has in its list. */
+static inline uint32_t *
+config_num_of(const struct config *config, const struct config_section *section)
+{
+	return (uint32_t *)(uintptr_t)((const char *)config + section->num);
+}
+
+enum {
+	CONFIG_DATAPLANE,
+	CONFIG_LIMITS,
+	CONFIG_PORT,
+	CONFIG_PEER,
+	CONFIG_IPSEC,
+	CONFIG_USER,
+	CONFIG_SECTIONS
+};
+extern const struct config_section config_sections[CONFIG_SECTIONS];
+
+/* Of "port p0": the section, and where its object is, or is to be behind the others, as it begins.  0, or
+ * -errno and a sentence. */
+int config_object(struct config *config, const struct config_value *value,
+		  const struct config_section **section, char **object);
+/* "secret-file" is secret_file, as it is among the options; NULL: there is no such key. */
+const struct config_key *config_key_find(const struct config_section *section, const char *name);
+/* Whether two objects, or configurations, differ in a key. */
+bool config_key_differs(const struct config_key *key, const void *a, const void *b);
 
 /* Bytes that the machine has, or a cgroup of this process allows, whichever is less; `root`: of the files
  * asked. */
 uint64_t config_memory(const char *root);
-/* A key of [user NAME]. */
-int config_user_set(struct config *config, const char *name, const char *key, const char *value, char *why,
-		    size_t why_len);
-int config_user_find(const char *name, uid_t *uid); /* by name or number */
-bool config_name_ok(const char *name, size_t room);
-int config_size(const char *text, uint64_t *value); /* "512M" */
 /* -EINVAL: no such form; -ENAMETOOLONG: the path does not fit. */
 int config_listen_parse(const char *text, struct config_listen *listen);
-
-/* -errno and a sentence where one of the file's lines is none of a configuration. */
-int config_lines_check(const char *path, char *why, size_t why_len);
-
-/* ---- ipsec.c ---- */
-int config_ipsec_set(struct config *config, const char *name, const char *key, const char *value, char *why,
-		     size_t why_len);
-int config_ipsec_validate(const struct config *config, char *why, size_t why_len);
-bool config_ipsec_equal(const struct config *a, const struct config *b);
 
 #endif

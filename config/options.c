@@ -12,7 +12,7 @@
 
 #define ARGUMENT_MAX 512u
 
-/* "--name" or "--name=value" as a key of the file has it, "name"; the value, or NULL, in *value. */
+/* "--name" or "--name=value": "name", and the value, or NULL, in *value. */
 static bool
 split_option(const char *arg, char name[64], const char **value)
 {
@@ -23,10 +23,6 @@ split_option(const char *arg, char name[64], const char **value)
 		return false;
 	memcpy(name, arg + 2, len - 2);
 	name[len - 2] = '\0';
-	for (char *c = name; *c != '\0'; c++) {
-		if (*c == '-')
-			*c = '_';
-	}
 	*value = equals != NULL ? equals + 1 : NULL;
 	return true;
 }
@@ -148,24 +144,27 @@ set_limit(struct config *config, const char *text, char *why, size_t why_len)
 	return config_set(config, "limits", key, equals + 1, why, why_len);
 }
 
+/* Options that are a section of the file each. */
+static const struct {
+	const char *name, *id, *example;
+} sections[] = {
+	{"port", "name", "p0,address=192.0.2.1/24"},
+	{"peer", "node", "2,address=192.0.2.2"},
+	{"ipsec", "name", "far,address=192.0.2.2,out=300:/etc/oneside/out.key"},
+	{"user", "name", "alice,weight=2"},
+};
+
 static int
 set_option(struct config *config, const char *name, const char *value, char *why, size_t why_len)
 {
-	if (strcmp(name, "port") == 0)
-		return set_section(config, name, "name", "p0,address=192.0.2.1/24", value, why, why_len);
-	if (strcmp(name, "peer") == 0)
-		return set_section(config, name, "node", "2,address=192.0.2.2", value, why, why_len);
-	if (strcmp(name, "ipsec") == 0)
-		return set_section(config, name, "name", "far,address=192.0.2.2,out=300:/etc/oneside/out.key",
-				   value, why, why_len);
-	if (strcmp(name, "user") == 0)
-		return set_section(config, name, "name", "alice,weight=2", value, why, why_len);
+	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++)
+		if (strcmp(sections[i].name, name) == 0)
+			return set_section(config, name, sections[i].id, sections[i].example, value, why,
+					   why_len);
 	if (strcmp(name, "limit") == 0)
 		return set_limit(config, value, why, why_len);
-	for (const struct config_key *key = config_keys; key->name != NULL; key++) {
-		if (strcmp(key->name, name) == 0)
-			return config_set(config, "dataplane", name, value, why, why_len);
-	}
+	if (config_key_find(&config_sections[CONFIG_DATAPLANE], name) != NULL)
+		return config_set(config, "dataplane", name, value, why, why_len);
 	return config_refuse(why, why_len, -EINVAL, "option --%s: there is no such option; see --help", name);
 }
 
@@ -179,16 +178,12 @@ config_is_option(const char *arg)
 
 	if (!split_option(arg, name, &value))
 		return false;
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (strcmp(others[i], name) == 0)
 			return true;
-	}
 	/* EAL has a --log-level of its own. */
-	for (const struct config_key *key = config_keys; key->name != NULL; key++) {
-		if (strcmp(key->name, name) == 0)
-			return key->kind != KEY_LEVEL;
-	}
-	return false;
+	return config_key_find(&config_sections[CONFIG_DATAPLANE], name) != NULL &&
+	       strcmp(name, "log-level") != 0 && strcmp(name, "log_level") != 0;
 }
 
 int
@@ -224,6 +219,7 @@ config_options(struct config *config, int argc, char **argv, enum config_action 
 void
 config_usage(void *file)
 {
+	const struct config_key *limits = config_sections[CONFIG_LIMITS].keys;
 	FILE *out = file;
 	fprintf(out,
 		"Usage: oneside-dataplane [EAL options] -- [options]\n"
@@ -261,10 +257,9 @@ config_usage(void *file)
 		"  --log-level LEVEL what oneside itself logs from on; not EAL's option of this name\n"
 		"  --limit KEY=N     any number of times; KEY is one of\n"
 		"                   ");
-	for (const struct config_key *key = config_limit_keys; key->name != NULL; key++) {
-		bool wrap = key != config_limit_keys && (key - config_limit_keys) % 5 == 0;
-		fprintf(out, "%s %s", wrap ? "\n                   " : "", key->name);
-	}
+	for (const struct config_key *key = limits; key->name != NULL; key++)
+		fprintf(out, "%s %s", key != limits && (key - limits) % 5 == 0 ? "\n                   " : "",
+			key->name);
 	fprintf(out,
 		"\n"
 		"  --check           examine machine and configuration, say what is missing, and end\n"

@@ -86,64 +86,67 @@ config_secret_equal(const struct config_secret *a, const struct config_secret *b
 
 /* ---- files ---- */
 
+struct secret_file {
+	const char *path;
+	struct config_secret *secret;
+	char *why;
+	size_t why_len;
+};
+
+#define REFUSE(file, error, format, ...)                                              \
+	config_refuse((file)->why, (file)->why_len, error, "secret file %s: " format, \
+		      (file)->path __VA_OPT__(, ) __VA_ARGS__)
+
 static int
-refuse_open(const char *path, int error, char *why, size_t why_len)
+refuse_open(const struct secret_file *file, int error)
 {
 	switch (error) {
 	case ELOOP:
-		return config_refuse(why, why_len, -error,
-				     "secret file %s: it is a symbolic link; name the file that it leads to",
-				     path);
+		return REFUSE(file, -error, "it is a symbolic link; name the file that it leads to");
 	case EACCES:
-		return config_refuse(
-			why, why_len, -error,
-			"secret file %s: user %u may not read it; make it that user's: chown %u %s", path,
-			(unsigned int)geteuid(), (unsigned int)geteuid(), path);
+		return REFUSE(file, -error, "user %u may not read it; make it that user's: chown %u %s",
+			      (unsigned int)geteuid(), (unsigned int)geteuid(), file->path);
 	case ENOENT:
-		return config_refuse(
-			why, why_len, -error,
-			"secret file %s: there is no such file; make it: (umask 077; openssl rand -hex 32 "
-			"> %s)",
-			path, path);
+		return REFUSE(file, -error,
+			      "there is no such file; make it: (umask 077; openssl rand -hex 32 > %s)",
+			      file->path);
 	default:
-		return config_refuse(why, why_len, -error, "secret file %s: %s; name a file that can be read",
-				     path, strerror(error));
+		return REFUSE(file, -error, "%s; name a file that can be read", strerror(error));
 	}
 }
 
 /* Others must be able neither to read it nor to put in what they know. */
 static int
-check_file(int fd, const char *path, char *why, size_t why_len)
+check_file(const struct secret_file *file, int fd)
 {
 	struct stat st;
 
 	if (fstat(fd, &st) != 0)
-		return refuse_open(path, errno, why, why_len);
+		return refuse_open(file, errno);
 	if (!S_ISREG(st.st_mode))
-		return config_refuse(why, why_len, -EINVAL,
-				     "secret file %s: it is not a regular file; name one that is", path);
+		return REFUSE(file, -EINVAL, "it is not a regular file; name one that is");
 	if (st.st_uid != geteuid() && st.st_uid != 0)
-		return config_refuse(why, why_len, -EPERM,
-				     "secret file %s: it is user %u's, who can change it; chown %u %s", path,
-				     (unsigned int)st.st_uid, (unsigned int)geteuid(), path);
+		return REFUSE(file, -EPERM, "it is user %u's, who can change it; chown %u %s",
+			      (unsigned int)st.st_uid, (unsigned int)geteuid(), file->path);
 	if ((st.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-		return config_refuse(why, why_len, -EPERM,
-				     "secret file %s: mode %04o gives others rights to it; chmod 600 %s",
-				     path, (unsigned int)st.st_mode & 07777, path);
+		return REFUSE(file, -EPERM, "mode %04o gives others rights to it; chmod 600 %s",
+			      (unsigned int)st.st_mode & 07777, file->path);
 	return 0;
 }
 
 /* All of it, or one byte more than there is room for. */
 static int
-read_text(int fd, const char *path, struct config_secret *secret, char *why, size_t why_len)
+read_text(const struct secret_file *file, int fd)
 {
+	struct config_secret *secret = file->secret;
+
 	while (secret->len < TEXT_MAX) {
 		ssize_t got = read(fd, &secret->bytes[secret->len], TEXT_MAX - secret->len);
 
 		if (got == 0)
 			break;
 		if (got < 0 && errno != EINTR)
-			return refuse_open(path, errno, why, why_len);
+			return refuse_open(file, errno);
 		if (got > 0)
 			secret->len += (size_t)got;
 	}
@@ -151,17 +154,17 @@ read_text(int fd, const char *path, struct config_secret *secret, char *why, siz
 }
 
 static int
-open_and_read(const char *path, struct config_secret *secret, char *why, size_t why_len)
+open_and_read(const struct secret_file *file)
 {
 	/* Opening must not wait for the writer of a FIFO. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	int error;
 
 	if (fd < 0)
-		return refuse_open(path, errno, why, why_len);
-	error = check_file(fd, path, why, why_len);
+		return refuse_open(file, errno);
+	error = check_file(file, fd);
 	if (error == 0)
-		error = read_text(fd, path, secret, why, why_len);
+		error = read_text(file, fd);
 	close(fd);
 	return error;
 }
@@ -179,8 +182,9 @@ digit(uint8_t character)
 
 /* In place: a byte lies before its digits.  A line's end may follow. */
 static int
-decode(const char *path, struct config_secret *secret, char *why, size_t why_len)
+decode(const struct secret_file *file)
 {
+	struct config_secret *secret = file->secret;
 	size_t digits = secret->len, i;
 
 	if (digits > 0 && secret->bytes[digits - 1] == '\n')
@@ -190,60 +194,44 @@ decode(const char *path, struct config_secret *secret, char *why, size_t why_len
 			secret->bytes[i / 2] =
 				(uint8_t)(digit(secret->bytes[i - 1]) << 4 | digit(secret->bytes[i]));
 	if (i < digits)
-		return config_refuse(
-			why, why_len, -EINVAL,
-			"secret file %s: byte %zu is no hexadecimal digit; write one line of digits "
-			"0 to 9 and a to f",
-			path, i + 1);
+		return REFUSE(file, -EINVAL,
+			      "byte %zu is no hexadecimal digit; write one line of digits 0 to 9 and a to f",
+			      i + 1);
 	if (digits % 2 != 0)
-		return config_refuse(
-			why, why_len, -EINVAL,
-			"secret file %s: %zu hexadecimal digits are no whole bytes; write two for each", path,
-			digits);
+		return REFUSE(file, -EINVAL, "%zu hexadecimal digits are no whole bytes; write two for each",
+			      digits);
 	secret->len = digits / 2;
 	explicit_bzero(&secret->bytes[secret->len], TEXT_MAX - secret->len);
 	return 0;
-}
-
-static int
-check_length(const char *path, const struct config_secret *secret, size_t min, size_t max, char *why,
-	     size_t why_len)
-{
-	if (secret->len >= min && secret->len <= max)
-		return 0;
-	return config_refuse(why, why_len, -EINVAL,
-			     "secret file %s: %s%zu bytes are too %s; a secret here has %zu to %zu bytes",
-			     path, secret->len > CONFIG_SECRET_MAX ? "more than " : "",
-			     secret->len > CONFIG_SECRET_MAX ? (size_t)CONFIG_SECRET_MAX : secret->len,
-			     secret->len < min ? "few" : "many", min, max);
 }
 
 int
 config_secret_read(const char *path, enum config_secret_form form, size_t min, size_t max,
 		   struct config_secret **out, char *why, size_t why_len)
 {
-	struct config_secret *secret;
+	struct secret_file file = {.path = path, .why = why, .why_len = why_len};
+	size_t len;
 	int error;
 
 	if (path[0] != '/')
-		return config_refuse(
-			why, why_len, -EINVAL,
-			"secret file %s: this is not an absolute path; write one that begins with /", path);
-	secret = secret_new();
-	if (secret == NULL)
-		return config_refuse(
-			why, why_len, -ENOMEM,
-			"secret file %s: there is no memory that stays out of core dumps for it; free "
-			"memory, or raise vm.max_map_count",
-			path);
-	error = open_and_read(path, secret, why, why_len);
+		return REFUSE(&file, -EINVAL, "this is not an absolute path; write one that begins with /");
+	file.secret = secret_new();
+	if (file.secret == NULL)
+		return REFUSE(&file, -ENOMEM,
+			      "there is no memory that stays out of core dumps for it; free memory, or raise "
+			      "vm.max_map_count");
+	error = open_and_read(&file);
 	if (error == 0 && form == CONFIG_SECRET_HEX)
-		error = decode(path, secret, why, why_len);
-	if (error == 0)
-		error = check_length(path, secret, min, max, why, why_len);
+		error = decode(&file);
+	len = file.secret->len;
+	if (error == 0 && (len < min || len > max))
+		error = REFUSE(&file, -EINVAL, "%s%zu bytes are too %s; a secret here has %zu to %zu bytes",
+			       len > CONFIG_SECRET_MAX ? "more than " : "",
+			       len > CONFIG_SECRET_MAX ? (size_t)CONFIG_SECRET_MAX : len,
+			       len < min ? "few" : "many", min, max);
 	if (error != 0)
-		secret_free(secret);
+		secret_free(file.secret);
 	else
-		*out = secret;
+		*out = file.secret;
 	return error;
 }

@@ -48,14 +48,6 @@ config_release(struct config *config)
 		drop_secrets(&config->peer[i]);
 }
 
-static bool
-differs(const struct config *a, const struct config *b, const struct config_key *key)
-{
-	const char *x = (const char *)a + key->offset, *y = (const char *)b + key->offset;
-
-	return key->kind == KEY_PATH ? strcmp(x, y) != 0 : memcmp(x, y, key->size) != 0;
-}
-
 static int
 refuse_fixed(const char *name, char *why, size_t why_len)
 {
@@ -66,62 +58,52 @@ refuse_fixed(const char *name, char *why, size_t why_len)
 		name);
 }
 
-static bool
-peer_equal(const struct config_peer *a, const struct config_peer *b)
+static const char *
+object_in(const struct config *config, const struct config_section *section, uint32_t i)
 {
-	return a->node == b->node && strcmp(a->port, b->port) == 0 && a->addr.family == b->addr.family &&
-	       memcmp(a->addr.bytes, b->addr.bytes, sizeof(a->addr.bytes)) == 0 &&
-	       config_secret_equal(a->secret[0], b->secret[0]) &&
-	       config_secret_equal(a->secret[1], b->secret[1]);
+	return (const char *)config + section->list + i * section->size;
+}
+
+/* In what tells it from others, or in a key: in one that is fixed, if only those are asked for. */
+static bool
+object_differs(const struct config *config, const struct config *next, const struct config_section *section,
+	       uint32_t i, bool fixed)
+{
+	const char *a = object_in(config, section, i), *b = object_in(next, section, i);
+
+	if (memcmp(a, b, section->id_len) != 0)
+		return true;
+	for (const struct config_key *key = section->keys; key->name != NULL; key++)
+		if ((key->fixed || !fixed) && config_key_differs(key, a, b))
+			return true;
+	return false;
 }
 
 static bool
-peers_equal(const struct config *a, const struct config *b)
+list_differs(const struct config *config, const struct config *next, const struct config_section *section)
 {
-	if (a->num_peers != b->num_peers)
-		return false;
-	for (uint32_t i = 0; i < a->num_peers; i++)
-		if (!peer_equal(&a->peer[i], &b->peer[i]))
-			return false;
-	return true;
-}
-
-static bool
-users_equal(const struct config *a, const struct config *b)
-{
-	return a->num_users == b->num_users &&
-	       memcmp(a->user, b->user, a->num_users * sizeof(a->user[0])) == 0;
-}
-
-static bool
-addr_same(const struct config_addr *a, const struct config_addr *b)
-{
-	return a->family == b->family && a->prefix == b->prefix &&
-	       memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0;
-}
-
-/* What devices and their users have been made with.  Timeouts and retries are of connections to come. */
-static bool
-port_fixed_equal(const struct config_port *a, const struct config_port *b)
-{
-	return strcmp(a->name, b->name) == 0 && strcmp(a->device, b->device) == 0 &&
-	       addr_same(&a->addr, &b->addr) && addr_same(&a->gateway, &b->gateway) && a->mtu == b->mtu &&
-	       a->path_mtu == b->path_mtu && a->no_inline_esp == b->no_inline_esp;
+	if (*config_num_of(config, section) != *config_num_of(next, section))
+		return true;
+	for (uint32_t i = 0; i < *config_num_of(config, section); i++)
+		if (object_differs(config, next, section, i, false))
+			return true;
+	return false;
 }
 
 static int
 check_fixed(const struct config *config, const struct config *next, char *why, size_t why_len)
 {
+	const struct config_section *ports = &config_sections[CONFIG_PORT];
 	char name[ONE_PORT_NAME + 8];
 
-	for (const struct config_key *key = config_keys; key->name != NULL; key++)
-		if (key->fixed && differs(config, next, key))
+	for (const struct config_key *key = config_sections[CONFIG_DATAPLANE].keys; key->name != NULL; key++)
+		if (key->fixed && config_key_differs(key, config, next))
 			return refuse_fixed(key->name, why, why_len);
 	if (config->num_ports != next->num_ports)
 		return refuse_fixed("the number of ports", why, why_len);
 	for (uint32_t i = 0; i < config->num_ports; i++) {
 		snprintf(name, sizeof(name), "port %s", config->port[i].name);
-		if (!port_fixed_equal(&config->port[i], &next->port[i]))
+		if (object_differs(config, next, ports, i, true))
 			return refuse_fixed(name, why, why_len);
 	}
 	return 0;
@@ -135,34 +117,48 @@ note(char *changed, size_t len, const char *name)
 	snprintf(changed + used, len - used, "%s%s", used > 0 ? ", " : "", name);
 }
 
+/* Of two objects, or configurations. */
 static void
-take_keys(struct config *config, const struct config *next, const struct config_key *keys, char *changed,
+take_keys(void *object, const void *next, const struct config_key *keys, const char *whose, char *changed,
 	  size_t len)
 {
+	char name[ONE_PORT_NAME + 32];
+
 	for (const struct config_key *key = keys; key->name != NULL; key++) {
-		if (!differs(config, next, key))
+		if (!config_key_differs(key, object, next))
 			continue;
-		memcpy((char *)config + key->offset, (const char *)next + key->offset, key->size);
-		note(changed, len, key->name);
+		memcpy((char *)object + key->offset, (const char *)next + key->offset, key->size);
+		snprintf(name, sizeof(name), "%s%s", whose, key->name);
+		note(changed, len, name);
 	}
 }
 
 static void
 take_ports(struct config *config, const struct config *next, char *changed, size_t len)
 {
-	for (uint32_t i = 0; i < config->num_ports; i++) {
-		struct config_port *port = &config->port[i];
-		char name[ONE_PORT_NAME + 16];
+	char whose[ONE_PORT_NAME + 8];
 
-		snprintf(name, sizeof(name), "port %s: ack_timeout", port->name);
-		if (port->ack_timeout != next->port[i].ack_timeout)
-			note(changed, len, name);
-		port->ack_timeout = next->port[i].ack_timeout;
-		snprintf(name, sizeof(name), "port %s: rnr_retry", port->name);
-		if (port->rnr_retry != next->port[i].rnr_retry)
-			note(changed, len, name);
-		port->rnr_retry = next->port[i].rnr_retry;
+	for (uint32_t i = 0; i < config->num_ports; i++) {
+		snprintf(whose, sizeof(whose), "port %s: ", config->port[i].name);
+		take_keys(&config->port[i], &next->port[i], config_sections[CONFIG_PORT].keys, whose, changed,
+			  len);
 	}
+}
+
+static void
+take_list(struct config *config, const struct config *next, const struct config_section *section,
+	  const char *name, char *changed, size_t len)
+{
+	if (!list_differs(config, next, section))
+		return;
+	note(changed, len, name);
+	if (section == &config_sections[CONFIG_PEER]) {
+		hold_secrets(next);
+		config_release(config);
+	}
+	memcpy((char *)config + section->list, (const char *)next + section->list,
+	       section->max * section->size);
+	memcpy((char *)config + section->num, (const char *)next + section->num, sizeof(uint32_t));
 }
 
 int
@@ -174,26 +170,12 @@ config_take_over(struct config *config, const struct config *next, char *changed
 	changed[0] = '\0';
 	if (error != 0)
 		return error;
-	take_keys(config, next, config_keys, changed, changed_len);
-	take_keys(config, next, config_limit_keys, changed, changed_len);
+	take_keys(config, next, config_sections[CONFIG_DATAPLANE].keys, "", changed, changed_len);
+	take_keys(config, next, config_sections[CONFIG_LIMITS].keys, "", changed, changed_len);
 	take_ports(config, next, changed, changed_len);
-	if (!peers_equal(config, next)) {
-		note(changed, changed_len, "peers");
-		hold_secrets(next);
-		config_release(config);
-		memcpy(config->peer, next->peer, sizeof(config->peer));
-		config->num_peers = next->num_peers;
-	}
-	if (!config_ipsec_equal(config, next)) {
-		note(changed, changed_len, "ipsec");
-		memcpy(config->ipsec, next->ipsec, sizeof(config->ipsec));
-		config->num_ipsec = next->num_ipsec;
-	}
-	if (!users_equal(config, next)) {
-		note(changed, changed_len, "users");
-		memcpy(config->user, next->user, sizeof(config->user));
-		config->num_users = next->num_users;
-	}
+	take_list(config, next, &config_sections[CONFIG_PEER], "peers", changed, changed_len);
+	take_list(config, next, &config_sections[CONFIG_IPSEC], "ipsec", changed, changed_len);
+	take_list(config, next, &config_sections[CONFIG_USER], "users", changed, changed_len);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What spans several keys of a configuration, and the questions others ask about its addresses. */
+/* What spans several keys of a configuration, and the questions that others ask. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +25,24 @@ config_peer_port(const struct config *config, const struct config_peer *peer)
 			gateway = (int)i;
 	}
 	return best >= 0 ? best : gateway;
+}
+
+int
+config_ipsec_port(const struct config *config, const struct config_ipsec *ipsec)
+{
+	struct config_peer peer = {.addr = ipsec->addr};
+
+	strcpy(peer.port, ipsec->port);
+	return config_peer_port(config, &peer);
+}
+
+struct config_user
+config_user_of(const struct config *config, uid_t uid)
+{
+	for (uint32_t i = 0; i < config->num_users; i++)
+		if (config->user[i].uid == uid)
+			return config->user[i];
+	return (struct config_user){.uid = uid, .weight = 1};
 }
 
 static int
@@ -130,6 +148,57 @@ validate_peer(const struct config *config, uint32_t index, char *why, size_t why
 	return 0;
 }
 
+static bool
+has_spi(const struct config_ipsec *ipsec, uint32_t spi)
+{
+	return spi != 0 && (ipsec->in.spi == spi || ipsec->in_next.spi == spi);
+}
+
+static int
+validate_unique(const struct config *config, const struct config_ipsec *ipsec, char *why, size_t why_len)
+{
+	char text[CONFIG_ADDR_TEXT];
+
+	if (ipsec->in.spi != 0 && ipsec->in.spi == ipsec->in_next.spi)
+		return config_refuse(why, why_len, -EEXIST,
+				     "ipsec %s: in and in_next have the same SPI; give each its own",
+				     ipsec->name);
+	for (const struct config_ipsec *other = config->ipsec; other < ipsec; other++) {
+		if (config_addr_equal(&other->addr, &ipsec->addr))
+			return config_refuse(why, why_len, -EEXIST,
+					     "ipsec %s: address %s is that of ipsec %s; join the two",
+					     ipsec->name, config_addr_text(&ipsec->addr, false, text),
+					     other->name);
+		if (has_spi(other, ipsec->in.spi) || has_spi(other, ipsec->in_next.spi))
+			return config_refuse(why, why_len, -EEXIST,
+					     "ipsec %s: it receives by an SPI of ipsec %s; give each its own",
+					     ipsec->name, other->name);
+	}
+	return 0;
+}
+
+static int
+validate_ipsec(const struct config *config, uint32_t index, char *why, size_t why_len)
+{
+	const struct config_ipsec *ipsec = &config->ipsec[index];
+
+	if (ipsec->addr.family == 0)
+		return config_refuse(why, why_len, -EINVAL,
+				     "ipsec %s: it has no address; write address = 192.0.2.2", ipsec->name);
+	if (!ipsec->plain && (ipsec->out.spi == 0 || ipsec->in.spi == 0))
+		return config_refuse(why, why_len, -EINVAL,
+				     "ipsec %s: it has no key to %s; write %s = SPI:FILE, or policy = plain",
+				     ipsec->name, ipsec->out.spi == 0 ? "send" : "receive",
+				     ipsec->out.spi == 0 ? "out" : "in");
+	if (config_ipsec_port(config, ipsec) < 0)
+		return config_refuse(
+			why, why_len, -ENETUNREACH,
+			"ipsec %s: no port reaches its address; widen a port's prefix, give a port "
+			"a gateway, or correct port = NAME",
+			ipsec->name);
+	return validate_unique(config, ipsec, why, why_len);
+}
+
 static int
 validate_sockets(const struct config *config, char *why, size_t why_len)
 {
@@ -166,5 +235,7 @@ config_validate(const struct config *config, char *why, size_t why_len)
 		ret = validate_port(config, i, why, why_len);
 	for (uint32_t i = 0; i < config->num_peers && ret == 0; i++)
 		ret = validate_peer(config, i, why, why_len);
-	return ret == 0 ? config_ipsec_validate(config, why, why_len) : ret;
+	for (uint32_t i = 0; i < config->num_ipsec && ret == 0; i++)
+		ret = validate_ipsec(config, i, why, why_len);
+	return ret;
 }

@@ -4,12 +4,17 @@
  *
  * The end is one sequence, whatever the reason and whatever was under way:
  *
- *   LEAVING    socket closed; listeners, segments and connections unhooked, so that peers are
+ *   LEAVING    no request is read; listeners, segments and connections unhooked, so that peers are
  *              told and nothing new comes in; commands and jobs under way are waited for
  *   REMOVING   the core lets go of queue pairs, rings and the client; waited for
- *   QUIESCING  memory keys are removed; a grace period is waited for
+ *   QUIESCING  the socket is closed, if it was not at once; memory keys are removed; a grace period
+ *              is waited for
  *   GONE       all freed, but mappings and arena go on the thread of the user, and are waited
  *              for
+ *
+ * In each of them all objects are walked through, so many in each turn of the user: others wait for one
+ * turn, and not for an attachment with all that it may have.  Until it is unhooked an object is as it was,
+ * but nothing begins with it.
  *
  * Its connection counts against its user until LEAVING, its attachment and what it has until it is
  * freed.  A HELLO that finds too many attachments waits for those that end: a program that attaches
@@ -155,7 +160,7 @@ static int
 dispatch(struct client *client)
 {
 	const struct one_msg *msg = &client->msg;
-	request_handler *handler = msg->type < ONE_MSG_MAX ? attach_calls->request[msg->type] : NULL;
+	request_handler *handler = msg->type < ONE_MSG_MAX ? attach_calls->request[msg->type].handler : NULL;
 
 	if (handler != NULL)
 		return handler(client, msg);
@@ -217,6 +222,26 @@ wait_for_turn(struct client *client)
 {
 	client->turn.cost = cost_of(client->msg.type);
 	client->turn.serve = serve_turn;
+	turns_wait(&control.turns, &client->account->turns, &client->turn);
+}
+
+static void
+serve_slice(struct turns_item *turn)
+{
+	struct client *client = CONTAINER(turn, struct client, turn);
+	bool (*slice)(struct client *) = client->slice;
+
+	client->slice = NULL;
+	if (!slice(client) && client->slice == NULL)
+		client_slice(client, slice);
+}
+
+void
+client_slice(struct client *client, bool (*slice)(struct client *client))
+{
+	client->slice = slice;
+	client->turn.cost = TURNS_COST_MAX;
+	client->turn.serve = serve_slice;
 	turns_wait(&control.turns, &client->account->turns, &client->turn);
 }
 
@@ -410,66 +435,47 @@ client_accept(int fd)
 
 /* ---- the end ---- */
 
-/* `step` of the class of each object, in the order of enum object_kind; what follows are its further
- * arguments. */
-#define FOR_EACH_OBJECT(client, step, ...)                                                              \
-	for (int kind_ = 0; kind_ < OBJECT_KINDS; kind_++)                                              \
-		for (uint32_t i_ = 0;                                                                   \
-		     attach_calls->class[kind_].step != NULL && i_ < (client)->table[kind_].size; i_++) \
-			if (table_at(&(client)->table[kind_], i_) != NULL)                              \
-	attach_calls->class[kind_].step(table_at(&(client)->table[kind_], i_) __VA_OPT__(, ) __VA_ARGS__)
+#define LOOKS 4096u /* at places of tables in one slice */
 
-/* No lookup finds anything of this client any more; its peers get a DREQ. */
-static void
-unhook(struct client *client)
+/* What the state that the end is in does with an object; false: nothing. */
+static bool
+end_object(struct client *client, struct object *object)
 {
-	attach_calls->leave(client);
-	FOR_EACH_OBJECT(client, unhook);
-}
+	const struct object_class *class = &attach_calls->class[object->kind];
 
-void
-client_kill(struct client *client, uint32_t fault, const char *reason)
-{
-	if (client->state > CLIENT_ATTACHED)
-		return;
-	if (reason != NULL)
-		log_of_others(notice, "event=attachment_ended pid=%d program=\"%s\" uid=%u reason=\"%s\"\n",
-			      (int)client->pid, client->program, client->uid, reason);
+	if (client->state == CLIENT_LEAVING && class->unhook != NULL)
+		class->unhook(object);
+	else if (client->state == CLIENT_REMOVING && class->remove != NULL)
+		class->remove(object, NULL);
+	else if (client->state == CLIENT_QUIESCING && class->withdraw != NULL)
+		class->withdraw(object);
+	else if (client->state == CLIENT_GONE && class->destroy != NULL)
+		class->destroy(object);
+	else if (client->state == CLIENT_GONE)
+		object_free(object);
 	else
-		log_info("event=attachment_ended pid=%d program=\"%s\" uid=%u\n", (int)client->pid,
-			 client->program, client->uid);
-	/* Pairs with the library's acquire load when it asks whether it is alive. */
-	if (fault != 0 && client->arena.base != NULL)
-		atomic_store_explicit(&((struct one_arena *)client->arena.base)->fault, fault,
-				      memory_order_release);
-	client_state_set(client, CLIENT_LEAVING,
-			 reason != NULL ? reason : "its process or its socket has gone");
-	quota_disconnect(&control.quota, client->account);
-	turns_leave(&control.turns, &client->account->turns, &client->turn);
-	lane_cancel(&client->lane);
-	discard_fds(client);
-	/* A copy of the socket in another process would keep it in the epoll set. */
-	epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->fd, NULL);
-	epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->pidfd, NULL);
-	reaper_close_socket(client->uid, client->fd);
-	close(client->pidfd);
-	if (client->arena_fd >= 0)
-		close(client->arena_fd);
-	client->fd = client->pidfd = client->arena_fd = -1;
-	unhook(client);
+		return false;
+	return true;
 }
 
-/* Everything on the core: in order, so one wait is enough for all. */
-static void
-remove_from_core(struct client *client)
+/* Some of them, in the order of enum object_kind; true: they are through. */
+static bool
+end_objects(struct client *client)
 {
-	struct engine_command *command;
+	uint32_t looks = 0, objects = 0;
 
-	FOR_EACH_OBJECT(client, remove, NULL);
-	if (client->added) {
-		command = command_new(client, ENGINE_CLIENT_REMOVE, NULL, NULL);
-		command_send(command);
+	for (; client->end_kind < OBJECT_KINDS; client->end_kind++, client->end_place = 0) {
+		const struct table *table = &client->table[client->end_kind];
+
+		for (; client->end_place < table->size; client->end_place++) {
+			struct object *object = table_at(table, client->end_place);
+
+			if (objects == CLIENT_SLICE || looks++ == LOOKS)
+				return false;
+			objects += object != NULL && end_object(client, object);
+		}
 	}
+	return true;
 }
 
 static void
@@ -480,12 +486,8 @@ quiesced(struct client *client, void *object)
 static void
 release(struct client *client)
 {
-	FOR_EACH_OBJECT(client, destroy);
-	for (int kind = 0; kind < OBJECT_KINDS; kind++) {
-		for (uint32_t i = 0; i < client->table[kind].size; i++)
-			free(table_at(&client->table[kind], i));
+	for (int kind = 0; kind < OBJECT_KINDS; kind++)
 		table_fini(&client->table[kind]);
-	}
 	if (!client->labelled) {
 		client_totals.requests += client->requests;
 		client_totals.copied += client->reach != NULL ? reach_bytes(client->reach) : 0;
@@ -509,34 +511,97 @@ release(struct client *client)
 		close(client->wake_fd);
 }
 
-/* One step of the end; true when the client can be freed. */
+/* Behind the objects: commands are carried out in order, so one wait is enough for all. */
+static void
+end_rest(struct client *client)
+{
+	if (client->state == CLIENT_REMOVING && client->added)
+		command_send(command_new(client, ENGINE_CLIENT_REMOVE, NULL, NULL));
+	else if (client->state == CLIENT_QUIESCING)
+		grace_defer(client, quiesced, NULL);
+	else if (client->state == CLIENT_GONE)
+		release(client);
+}
+
+static bool
+end_slice(struct client *client)
+{
+	if (client->state == CLIENT_LEAVING && !attach_calls->leave(client))
+		return false;
+	if (!end_objects(client))
+		return false;
+	end_rest(client);
+	return true;
+}
+
+static void
+end_enter(struct client *client, enum client_state state, const char *why)
+{
+	client_state_set(client, state, why);
+	client->end_kind = client->end_place = 0;
+	client_slice(client, end_slice);
+}
+
+/* The application's end of the socket reads its end. */
+static void
+hang_up(struct client *client)
+{
+	if (client->fd >= 0)
+		reaper_close_socket(client->uid, client->fd);
+	client->fd = -1;
+}
+
+void
+client_kill(struct client *client, uint32_t fault, const char *reason)
+{
+	if (client->state > CLIENT_ATTACHED)
+		return;
+	if (reason != NULL)
+		log_of_others(notice, "event=attachment_ended pid=%d program=\"%s\" uid=%u reason=\"%s\"\n",
+			      (int)client->pid, client->program, client->uid, reason);
+	else
+		log_info("event=attachment_ended pid=%d program=\"%s\" uid=%u\n", (int)client->pid,
+			 client->program, client->uid);
+	/* Pairs with the library's acquire load when it asks whether it is alive. */
+	if (fault != 0 && client->arena.base != NULL)
+		atomic_store_explicit(&((struct one_arena *)client->arena.base)->fault, fault,
+				      memory_order_release);
+	quota_disconnect(&control.quota, client->account);
+	turns_leave(&control.turns, &client->account->turns, &client->turn);
+	end_enter(client, CLIENT_LEAVING, reason != NULL ? reason : "its process or its socket has gone");
+	lane_cancel(&client->lane);
+	discard_fds(client);
+	/* A copy of the socket in another process would keep it in the epoll set. */
+	epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->fd, NULL);
+	epoll_ctl(control.epoll, EPOLL_CTL_DEL, client->pidfd, NULL);
+	/* A living application that broke no rule of the socket is told when its core has let go of it: what
+	 * was carried out comes before. */
+	if (reason == NULL || fault == ONE_FAULT_PROTOCOL || !client->added)
+		hang_up(client);
+	close(client->pidfd);
+	if (client->arena_fd >= 0)
+		close(client->arena_fd);
+	client->pidfd = client->arena_fd = -1;
+}
+
+/* The next state of the end; true when the client can be freed. */
 static bool
 client_step(struct client *client)
 {
-	for (;;) {
-		if (client->commands != 0 || client->jobs != 0)
-			return false;
-		switch (client->state) {
-		case CLIENT_CONNECTED:
-		case CLIENT_ATTACHED:
-			return false;
-		case CLIENT_LEAVING:
-			client_state_set(client, CLIENT_REMOVING, "nothing is under way");
-			remove_from_core(client);
-			break;
-		case CLIENT_REMOVING:
-			client_state_set(client, CLIENT_QUIESCING, "the core has removed its objects");
-			FOR_EACH_OBJECT(client, withdraw);
-			grace_defer(client, quiesced, NULL);
-			break;
-		case CLIENT_QUIESCING:
-			client_state_set(client, CLIENT_GONE, "the grace period has ended");
-			release(client);
-			break;
-		case CLIENT_GONE:
-			return true;
-		}
+	if (client->state <= CLIENT_ATTACHED || client->slice != NULL || client->commands != 0 ||
+	    client->jobs != 0)
+		return false;
+	if (client->state == CLIENT_LEAVING) {
+		end_enter(client, CLIENT_REMOVING, "nothing is under way");
+	} else if (client->state == CLIENT_REMOVING) {
+		hang_up(client);
+		end_enter(client, CLIENT_QUIESCING, "the core has removed its objects");
+	} else if (client->state == CLIENT_QUIESCING) {
+		end_enter(client, CLIENT_GONE, "the grace period has ended");
+	} else {
+		return true;
 	}
+	return false;
 }
 
 void

@@ -35,6 +35,7 @@ enum {
 	CLIENT_CRS_MAX = 4096,     /* connection requests not yet answered, of one attachment */
 	CLIENT_CHANNELS_MAX = 256, /* that have a descriptor; of ONE_CHANNELS */
 	CLIENT_HELLO_MS = 5000,    /* for the first message */
+	CLIENT_SLICE = 32,         /* objects in one turn */
 	ASYNC_CQ_LOG2 = 8,
 };
 
@@ -72,8 +73,9 @@ struct client {
 	bool again;    /* which is tried again when this */
 	uint32_t left; /* of its account has changed */
 	struct one_msg msg;
-	struct turns_item turn; /* of that */
-	uint64_t asked_at;      /* when it came */
+	struct turns_item turn;               /* of that, or: */
+	bool (*slice)(struct client *client); /* what takes several turns; NULL: nothing */
+	uint64_t asked_at;                    /* when it came */
 	struct one_reply reply;
 	struct ucred sender; /* of the request, checked by the kernel: its rights count */
 	int fds[ONE_MSG_FDS];
@@ -102,8 +104,8 @@ struct client {
 	uint32_t leaving_mark;  /* this mark (reach_mark) are waited for */
 	uint64_t copies_at;     /* when its copies are looked at */
 
-	uint32_t commands; /* on their way to the core */
-	uint32_t jobs;     /* graces and jobs under way */
+	uint32_t commands, jobs;      /* on their way to the core; graces and jobs under way */
+	uint32_t end_kind, end_place; /* the next object that this state of its end comes to */
 	struct lane lane;
 	TAILQ_ENTRY(client) link;
 };
@@ -130,6 +132,8 @@ void client_accept(int fd);
 void client_kill(struct client *client, uint32_t fault, const char *reason);
 /* The outcome of the request under way. */
 void client_reply(struct client *client, int error);
+/* For what takes long by what a user has: `slice` in its turns until it is true, or the client ends. */
+void client_slice(struct client *client, bool (*slice)(struct client *client));
 /* For handlers: `return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, id)`. */
 int client_refuse(struct client *client, int error, enum one_subject subject, uint64_t value);
 static inline bool
@@ -141,7 +145,6 @@ void clients_poll(void); /* deadlines, ends */
 uint64_t clients_deadline(void);
 /* Descriptor `i` of the request under way; the caller owns it from now on; -1: there is none. */
 int client_take_fd(struct client *client, uint32_t i);
-/* The same, and it stays the request's. */
-int client_fd(const struct client *client, uint32_t i);
+int client_fd(const struct client *client, uint32_t i); /* the same, and it stays the request's */
 
 #endif

@@ -57,10 +57,14 @@ struct object_class {
 };
 
 struct attach_calls {
-	request_handler *request[ONE_MSG_MAX]; /* by enum one_msg_type */
+	struct {
+		const char *name;
+		request_handler *handler;
+	} request[ONE_MSG_MAX]; /* by enum one_msg_type; NULL: there is none */
 	struct object_class class[OBJECT_KINDS];
-	void (*leave)(struct client *client); /* it ends: before its objects are unhooked */
-	const struct qp_kind *endpoint;       /* the kind of queue pairs that QP_CREATE makes */
+	/* It ends: before its objects are unhooked, a slice (client_slice) at a time. */
+	bool (*leave)(struct client *client);
+	const struct qp_kind *endpoint; /* the kind of queue pairs that QP_CREATE makes */
 	void (*rsm_request)(struct segment *segment, struct conn *conn); /* a request for an RSM segment */
 };
 /* All that lower rooms call in higher ones but for ports (path_calls); set by daemon_init. */

@@ -14,12 +14,89 @@ share_of(uid_t uid)
 		.weight = user.weight, .max_ops = user.max_ops, .max_bytes = user.max_bytes};
 }
 
+/* ---- those that owe ---- */
+
+/*
+ * What a user has done above its ceilings is not forgiven with its last attachment: it pays when it has
+ * another, or by waiting.  When there are too many of them, who owes least is forgiven.
+ */
+static struct {
+	uid_t uid;
+	struct engine_user *user; /* NULL: nobody */
+} debtor[USERS_DEBTORS];
+
+static void
+forgive(uint32_t i)
+{
+	engine_user_free(debtor[i].user);
+	debtor[i].user = NULL;
+}
+
+/* A free place, or that of who owes least. */
+static uint32_t
+debtor_place(void)
+{
+	uint64_t least = UINT64_MAX;
+	uint32_t place = 0;
+
+	for (uint32_t i = 0; i < USERS_DEBTORS; i++) {
+		uint64_t debt = debtor[i].user == NULL ? 0 : engine_user_debt(debtor[i].user);
+
+		if (debt == 0)
+			forgive(i);
+		if (debt < least) {
+			least = debt;
+			place = i;
+		}
+	}
+	return place;
+}
+
+static void
+debtor_put(uid_t uid, struct engine_user *user)
+{
+	uint32_t place = debtor_place();
+
+	forgive(place);
+	debtor[place].uid = uid;
+	debtor[place].user = user;
+}
+
+/* NULL: it owes nothing. */
+static struct engine_user *
+debtor_take(uid_t uid)
+{
+	for (uint32_t i = 0; i < USERS_DEBTORS; i++) {
+		struct engine_user *user = debtor[i].user;
+
+		if (user == NULL || debtor[i].uid != uid)
+			continue;
+		debtor[i].user = NULL;
+		return user;
+	}
+	return NULL;
+}
+
+void
+users_fini(void)
+{
+	for (uint32_t i = 0; i < USERS_DEBTORS; i++)
+		forgive(i);
+}
+
+/* ---- those with attachments ---- */
+
 struct engine_user *
 user_of(struct quota_account *account)
 {
 	const struct engine_share share = share_of(account->uid);
 
-	if (account->user == NULL)
+	if (account->user != NULL)
+		return account->user;
+	account->user = debtor_take(account->uid);
+	if (account->user != NULL)
+		engine_user_set(account->user, &share);
+	else
 		account->user = engine_user_new(&share);
 	return account->user;
 }
@@ -28,8 +105,13 @@ void
 user_leave(struct quota_account *account)
 {
 	struct engine_user *user = account->user;
+	uid_t uid = account->uid;
 
-	if (quota_leave(&control.quota, account))
+	if (!quota_leave(&control.quota, account) || user == NULL)
+		return;
+	if (engine_user_debt(user) != 0)
+		debtor_put(uid, user);
+	else
 		engine_user_free(user);
 }
 

@@ -19,12 +19,17 @@ struct grace {
 	void *object;
 };
 
+#define POLL_NS 50000ull /* how often to look whether a grace period is over */
+#define AT_ONCE 256u     /* periods that one loop ends: an attachment may have made tens of thousands */
+
 static TAILQ_HEAD(, grace) graces;
+static bool more; /* are over */
 
 void
 work_init(void)
 {
 	TAILQ_INIT(&graces);
+	more = false;
 }
 
 /* A few hundred bytes that releasing things depends on: without them nothing could be kept in order. */
@@ -108,21 +113,26 @@ entry_retire(struct client *client, struct mem_region *entry)
 		grace_defer(client, entry_free, entry);
 }
 
-bool
-work_pending(void)
+uint64_t
+work_deadline(void)
 {
-	return !TAILQ_EMPTY(&graces);
+	return TAILQ_EMPTY(&graces) ? NEVER : control.now + (more ? 0 : POLL_NS);
 }
 
 void
 work_poll(void)
 {
 	struct grace *grace;
+	uint32_t done = 0;
 
+	more = false;
 	/* Tokens grow: those behind an unfinished one are not over either. */
 	while ((grace = TAILQ_FIRST(&graces)) != NULL && engine_grace_over(grace->token)) {
 		struct client *client = grace->client;
 
+		more = done++ == AT_ONCE;
+		if (more)
+			break;
 		TAILQ_REMOVE(&graces, grace, link);
 		grace->done(client, grace->object);
 		client->jobs--;

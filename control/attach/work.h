@@ -20,7 +20,7 @@ typedef void grace_done(struct client *client, void *object);
 void grace_defer(struct client *client, grace_done *done, void *object);
 /* Free a memory key's entry when no core can look at it any more. */
 void entry_retire(struct client *client, struct mem_region *entry);
-bool work_pending(void);
+uint64_t work_deadline(void);
 void work_poll(void);
 void work_init(void);
 

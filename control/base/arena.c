@@ -95,14 +95,6 @@ fail:
 }
 
 void
-arena_close(struct arena *arena)
-{
-	if (arena->size != 0)
-		munmap(arena->base, arena->size);
-	arena_leave(arena);
-}
-
-void
 arena_leave(struct arena *arena)
 {
 	free(arena->free);

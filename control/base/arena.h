@@ -32,8 +32,7 @@ struct arena {
 /* Makes the file, seals its size, maps it, and hands out its first `reserved` bytes.
  * Returns a descriptor for the application (the caller closes it), or -errno. */
 int arena_open(struct arena *arena, uint64_t size, uint64_t reserved);
-void arena_close(struct arena *arena);
-void arena_leave(struct arena *arena); /* all but the mapping */
+void arena_leave(struct arena *arena); /* all but the mapping, which is the caller's to end */
 
 /* Page-aligned; with the contents that the application left there, perhaps without pages (arena_populate). 0,
  * -ENOSPC, -ENOMEM. */

@@ -11,10 +11,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "config/address.h"
+
 #define BACKLOG 128
 #define LOCK_TRIES 50
 #define DIRECTORY_MODE 0755
 #define PATH_ROOM (sizeof(((struct sockaddr_un *)0)->sun_path) + 2)
+
+/* Before the path, as the configuration has it. */
+static const char *
+scheme(const struct listening *listening)
+{
+	return listening->type == SOCK_STREAM ? "unix:" : "";
+}
 
 static int
 make_parent(const struct listening *listening, char *why, size_t why_len, char *parent, size_t parent_len)
@@ -25,22 +34,18 @@ make_parent(const struct listening *listening, char *why, size_t why_len, char *
 
 	snprintf(copy, sizeof(copy), "%s", path);
 	snprintf(parent, parent_len, "%s", dirname(copy));
-	if (mkdir(parent, DIRECTORY_MODE) == 0) {
+	if (mkdir(parent, DIRECTORY_MODE) == 0)
 		chmod(parent,
 		      DIRECTORY_MODE); /* whatever the umask: the socket's mode decides who may attach */
-	} else if (errno != EEXIST) {
-		int error = errno;
-
-		snprintf(why, why_len,
-			 "%s %s: cannot make directory %s: %s; make it (mkdir -p %s) or choose %s = PATH",
-			 key, path, parent, strerror(error), parent, key);
-		return -error;
-	}
-	if (stat(parent, &st) != 0 || !S_ISDIR(st.st_mode)) {
-		snprintf(why, why_len, "%s %s: %s is not a directory; choose %s = PATH", key, path, parent,
-			 key);
-		return -ENOTDIR;
-	}
+	else if (errno != EEXIST)
+		return config_refuse(
+			why, why_len, -errno,
+			"%s %s: cannot make directory %s: %s; make it (mkdir -p %s) or choose %s = %sPATH",
+			key, path, parent, strerror(errno), parent, key, scheme(listening));
+	if (stat(parent, &st) != 0 || !S_ISDIR(st.st_mode))
+		return config_refuse(why, why_len, -ENOTDIR,
+				     "%s %s: %s is not a directory; choose %s = %sPATH", key, path, parent,
+				     key, scheme(listening));
 	return 0;
 }
 
@@ -54,31 +59,28 @@ remove_stale(const struct listening *listening, char *why, size_t why_len)
 
 	if (lstat(path, &st) != 0)
 		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISSOCK(st.st_mode)) {
-		snprintf(why, why_len, "%s %s: exists and is not a socket; remove it or choose %s = PATH",
-			 key, path, key);
-		return -EEXIST;
-	}
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (!S_ISSOCK(st.st_mode))
+		return config_refuse(why, why_len, -EEXIST,
+				     "%s %s: exists and is not a socket; remove it or choose %s = %sPATH",
+				     key, path, key, scheme(listening));
+	fd = socket(AF_UNIX, listening->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
 	error = connect(fd, (const struct sockaddr *)&listening->address, sizeof(listening->address)) == 0
 			? 0
 			: errno;
 	close(fd);
-	if (error != ECONNREFUSED) {
-		snprintf(why, why_len,
-			 "%s %s: another data plane serves it; end that one or choose %s = PATH", key, path,
-			 key);
-		return -EADDRINUSE;
-	}
+	if (error != ECONNREFUSED)
+		return config_refuse(why, why_len, -EADDRINUSE,
+				     "%s %s: another program serves it; end that one or choose %s = %sPATH",
+				     key, path, key, scheme(listening));
 	return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
 static int
 bind_locked(struct listening *listening, mode_t mode, char *why, size_t why_len)
 {
-	const char *path = listening->address.sun_path, *key = listening->key;
+	const char *path = listening->address.sun_path;
 	char parent[PATH_ROOM];
 	int dir, error = make_parent(listening, why, why_len, parent, sizeof(parent));
 	struct stat st;
@@ -91,43 +93,40 @@ bind_locked(struct listening *listening, mode_t mode, char *why, size_t why_len)
 	for (int i = 0; dir >= 0 && i < LOCK_TRIES && flock(dir, LOCK_EX | LOCK_NB) != 0; i++)
 		usleep(10000);
 	error = remove_stale(listening, why, why_len);
+	/* From the first moment not for more than it is to be, */
+	fchmod(listening->fd, mode);
 	if (error == 0 && bind(listening->fd, (const struct sockaddr *)&listening->address,
 			       sizeof(listening->address)) != 0)
 		error = -errno;
-	if (error == 0 && chmod(path, mode) != 0)
-		error = -errno;
-	if (error == 0 && listen(listening->fd, BACKLOG) != 0)
+	/* and whatever the umask not for less. */
+	if (error == 0 && (chmod(path, mode) != 0 || listen(listening->fd, BACKLOG) != 0))
 		error = -errno;
 	if (error == 0 && lstat(path, &st) == 0)
 		listening->inode = st.st_ino;
 	if (dir >= 0)
 		close(dir);
 	if (error != 0 && why[0] == '\0')
-		snprintf(why, why_len, "%s %s: %s; choose %s = PATH where this user may write", key, path,
-			 strerror(-error), key);
+		config_refuse(why, why_len, error, "%s %s: %s; choose %s = %sPATH where this user may write",
+			      listening->key, path, strerror(-error), listening->key, scheme(listening));
 	return error;
 }
 
 int
-listening_open(struct listening *listening, const char *key, const char *path, mode_t mode, char *why,
-	       size_t why_len)
+listening_open_type(struct listening *listening, int type, const char *key, const char *path, mode_t mode,
+		    char *why, size_t why_len)
 {
 	int error;
 
 	why[0] = '\0';
-	*listening = (struct listening){.fd = -1, .key = key, .address.sun_family = AF_UNIX};
-	if (strlen(path) >= sizeof(listening->address.sun_path)) {
-		snprintf(why, why_len, "%s %s: longer than %zu bytes; choose a shorter %s = PATH", key, path,
-			 sizeof(listening->address.sun_path) - 1, key);
-		return -ENAMETOOLONG;
-	}
+	*listening = (struct listening){.fd = -1, .type = type, .key = key, .address.sun_family = AF_UNIX};
+	if (strlen(path) >= sizeof(listening->address.sun_path))
+		return config_refuse(why, why_len, -ENAMETOOLONG,
+				     "%s %s: longer than %zu bytes; choose a shorter %s = %sPATH", key, path,
+				     sizeof(listening->address.sun_path) - 1, key, scheme(listening));
 	strcpy(listening->address.sun_path, path);
-	listening->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (listening->fd < 0) {
-		error = -errno;
-		snprintf(why, why_len, "%s %s: %s", key, path, strerror(errno));
-		return error;
-	}
+	listening->fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (listening->fd < 0)
+		return config_refuse(why, why_len, -errno, "%s %s: %s", key, path, strerror(errno));
 	error = bind_locked(listening, mode, why, why_len);
 	if (error != 0)
 		listening_close(listening);

@@ -1,22 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A Unix SEQPACKET socket that is listened to, by its name in the file system. */
+/* A Unix socket that is listened to, by its name in the file system. */
 #ifndef CONTROL_BASE_LISTENING_H
 #define CONTROL_BASE_LISTENING_H
 
 #include <stddef.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/un.h>
 
 struct listening {
 	int fd;          /* -1: none */
+	int type;        /* SOCK_SEQPACKET, or SOCK_STREAM, whose key takes unix:PATH */
 	const char *key; /* of the configuration that names it */
 	struct sockaddr_un address;
 	ino_t inode;
 };
 
 /* 0, or -errno and a sentence.  Its directory is made, and what a killed data plane has left is removed. */
-int listening_open(struct listening *listening, const char *key, const char *path, mode_t mode, char *why,
-		   size_t why_len);
+int listening_open_type(struct listening *listening, int type, const char *key, const char *path, mode_t mode,
+			char *why, size_t why_len);
 void listening_close(struct listening *listening); /* and its name is removed */
+
+static inline int
+listening_open(struct listening *listening, const char *key, const char *path, mode_t mode, char *why,
+	       size_t why_len)
+{
+	return listening_open_type(listening, SOCK_SEQPACKET, key, path, mode, why, why_len);
+}
 
 #endif

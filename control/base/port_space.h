@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The TCP port numbers with a listener, as bitmaps of two levels: a free
- * one is found in a number of steps that does not grow with those in use.
- */
+/* The TCP port numbers with a listener: a free one is found in PORT_SPACE_WORDS steps at most. */
 #ifndef CONTROL_PORT_SPACE_H
 #define CONTROL_PORT_SPACE_H
 
@@ -15,8 +12,7 @@
 
 struct port_space {
 	uint64_t used[PORT_SPACE_WORDS];
-	uint64_t full[PORT_SPACE_WORDS / 64]; /* words of `used` without a zero */
-	uint32_t next;                        /* where the search for any begins */
+	uint32_t next; /* where the search for any begins */
 };
 
 bool port_space_take(struct port_space *space, uint16_t port); /* false: it is in use */

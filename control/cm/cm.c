@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cm_internal.h"
+#include "dataplane/wire/bytes.h"
 
 struct cm *
 cm_new(struct cm_env *env)
@@ -65,13 +66,6 @@ hash_peer(const struct cm *cm, uint32_t number, uint64_t guid, const struct cm_p
 	return cm_hash(cm->secret, cm_hash(cm->secret, number, guid), cm_hash(cm->secret, gid[0], gid[1]));
 }
 
-/* Both ends' addresses: what comes from elsewhere is not of this connection, whatever ids it names. */
-static bool
-same_ends(const struct cm_path *a, const struct cm_path *b)
-{
-	return memcmp(&a->src, &b->src, sizeof(a->src)) == 0 && memcmp(&a->dst, &b->dst, sizeof(a->dst)) == 0;
-}
-
 static struct cm_conn *
 find_id(const struct cm *cm, uint32_t local_id)
 {
@@ -88,7 +82,7 @@ cm_find_local(const struct cm *cm, uint32_t local_id, const struct cm_path *path
 {
 	struct cm_conn *conn = find_id(cm, local_id);
 
-	return conn != NULL && same_ends(&conn->path, path) ? conn : NULL;
+	return conn != NULL && cm_path_same_ends(&conn->path, path) ? conn : NULL;
 }
 
 struct cm_conn *
@@ -99,7 +93,8 @@ cm_find_remote(const struct cm *cm, uint32_t remote_id, uint64_t guid, const str
 	for (; node != NULL; node = cm_table_next(node)) {
 		struct cm_conn *conn = CONN_OF(node, by_remote);
 
-		if (conn->remote_id == remote_id && conn->remote_guid == guid && same_ends(&conn->path, path))
+		if (conn->remote_id == remote_id && conn->remote_guid == guid &&
+		    cm_path_same_ends(&conn->path, path))
 			return conn;
 	}
 	return NULL;
@@ -114,7 +109,7 @@ cm_find_qpn(const struct cm *cm, uint32_t remote_qpn, uint64_t guid, const struc
 		struct cm_conn *conn = CONN_OF(node, by_qpn);
 
 		if (conn->remote_qpn == remote_qpn && conn->remote_guid == guid &&
-		    same_ends(&conn->path, path))
+		    cm_path_same_ends(&conn->path, path))
 			return conn;
 	}
 	return NULL;
@@ -238,11 +233,8 @@ cm_conn_send_rej(struct cm_conn *conn, enum cm_answered answers, uint16_t reason
 	mad.rej.answers = (uint8_t)answers;
 	mad.rej.reason = reason;
 	if (reason == CM_REJ_TIMEOUT) {
-		uint64_t guid = conn->cm->env->guid;
-
 		mad.rej.info_len = 8;
-		for (int i = 7; i >= 0; i--, guid >>= 8)
-			mad.rej.info[i] = (uint8_t)guid;
+		store_be64(mad.rej.info, conn->cm->env->guid);
 	}
 	if (len > 0)
 		memcpy(mad.private_data, data, len);
@@ -427,8 +419,7 @@ cm_connect(struct cm *cm, const struct cm_connect *params, void *user, uint64_t 
 	struct cm_conn *conn;
 
 	if (params->private_len > (params->rdma_cm ? CM_USER_PRIVATE_MAX : CM_PRIVATE_REQ) ||
-	    cm_mtu_code(params->local.path_mtu) == 0 ||
-	    params->rdma_cm != cm_service_is_ip(params->service_id))
+	    cm_mtu_code(params->local.path_mtu) == 0 || params->rdma_cm != service_is_ip(params->service_id))
 		return NULL;
 	conn = cm_conn_new(cm, &params->path, CM_STATE_REQ_SENT);
 	if (conn == NULL)
@@ -659,7 +650,8 @@ cm_timeout(struct cm *cm, uint64_t now)
 {
 	struct cm_timer *timer;
 
-	while ((timer = cm_heap_first(&cm->timers)) != NULL && timer->deadline <= now) {
+	for (uint32_t i = 0;
+	     i < CM_TIMEOUTS && (timer = cm_heap_first(&cm->timers)) != NULL && timer->deadline <= now; i++) {
 		cm_heap_clear(&cm->timers, timer);
 		conn_timeout(CONN_OF(timer, timer), now);
 	}

@@ -68,6 +68,13 @@ struct cm_path {
 	uint8_t hop_limit;
 };
 
+/* What comes from elsewhere than these two addresses is of something else, whatever ids it names. */
+static inline bool
+cm_path_same_ends(const struct cm_path *a, const struct cm_path *b)
+{
+	return wire_addr_equal(&a->src, &b->src) && wire_addr_equal(&a->dst, &b->dst);
+}
+
 /* What the other end said: with CM_REQUEST and CM_ESTABLISHED_ACTIVE. */
 struct cm_remote {
 	uint32_t qpn, psn;
@@ -170,6 +177,6 @@ void cm_set_user(struct cm_conn *conn, void *user);
 void cm_input(struct cm *cm, const struct cm_path *reply_path, const uint8_t *mad, uint32_t len,
 	      uint64_t now);
 uint64_t cm_deadline(const struct cm *cm);
-void cm_timeout(struct cm *cm, uint64_t now);
+void cm_timeout(struct cm *cm, uint64_t now); /* CM_TIMEOUTS at most */
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cm_internal.h"
+#include "dataplane/wire/bytes.h"
 
 /* Answer to what belongs to no connection here. */
 static void
@@ -187,7 +188,7 @@ input_req(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad, u
 		reject_stateless(cm, path, mad, CM_REJ_INVALID_SERVICE_ID);
 		return;
 	}
-	if (cm_service_is_ip(req->service_id)) {
+	if (service_is_ip(req->service_id)) {
 		if (cm_ip_header_parse(mad->private_data, &header) != 0 ||
 		    memcmp(&header.src, &path->dst, sizeof(header.src)) != 0 ||
 		    memcmp(&header.dst, &path->src, sizeof(header.dst)) != 0) {
@@ -350,13 +351,9 @@ static struct cm_conn *
 find_rejected(struct cm *cm, const struct cm_path *path, const struct cm_mad *mad)
 {
 	struct cm_conn *conn;
-	uint64_t guid = 0;
 
-	if (mad->rej.reason == CM_REJ_TIMEOUT && mad->rej.info_len >= 8 && mad->local_id != 0) {
-		for (int i = 0; i < 8; i++)
-			guid = guid << 8 | mad->rej.info[i];
-		return cm_find_remote(cm, mad->local_id, guid, path);
-	}
+	if (mad->rej.reason == CM_REJ_TIMEOUT && mad->rej.info_len >= 8 && mad->local_id != 0)
+		return cm_find_remote(cm, mad->local_id, load_be64(mad->rej.info), path);
 	if (mad->rej.answers != CM_ANSWERS_REQ)
 		return find_pair(cm, path, mad);
 	/* The rejecter may have no id to give; ours alone must then be of a request still open. */

@@ -9,6 +9,7 @@
 #include "cm.h"
 #include "cm_mad.h"
 #include "cm_table.h"
+#include "service.h"
 
 #define CM_RETRIES_MAX 15u       /* what the field holds */
 #define CM_EXTENSIONS_ACTIVE 15u /* MRAs honoured: our own request may wait for long, */
@@ -109,13 +110,6 @@ cm_timewait_ns(uint8_t ack_timeout)
 	if (ack_timeout < CM_TIMEWAIT_CODE_MIN)
 		ack_timeout = CM_TIMEWAIT_CODE_MIN;
 	return cm_code_ns(ack_timeout, CM_TIMEWAIT_CODE_MAX);
-}
-
-/* In one of rdma_cm's IP port spaces: private data starts with its header. */
-static inline bool
-cm_service_is_ip(uint64_t service_id)
-{
-	return service_id >> 24 == 1;
 }
 
 /* The only writer of a connection's state after cm_conn_new(); `why`: for the trace. */

@@ -6,7 +6,6 @@
 
 #include "dataplane/wire/bytes.h"
 
-#define MAD_HEADER_LEN 24u
 #define MAD_BASE_VERSION 1u
 #define MAD_CLASS_CM 7u
 #define MAD_CLASS_VERSION 2u
@@ -152,14 +151,32 @@ build_rep(const struct cm_rep *rep, uint8_t *p)
 	store_be64(p + 28, rep->guid);
 }
 
+/* What all of them begin with. */
+static const uint8_t magic[4] = {MAD_BASE_VERSION, MAD_CLASS_CM, MAD_CLASS_VERSION, MAD_METHOD_SEND};
+
+bool
+cm_mad_is_ours(const uint8_t *bytes)
+{
+	return memcmp(bytes, magic, sizeof(magic)) == 0;
+}
+
+void
+cm_mad_begin(uint8_t bytes[CM_MAD_LEN], uint64_t tid, uint16_t attribute, uint32_t local_id)
+{
+	memset(bytes, 0, CM_MAD_LEN);
+	memcpy(bytes, magic, sizeof(magic));
+	store_be64(bytes + 8, tid);
+	store_be16(bytes + 16, attribute);
+	store_be32(bytes + CM_MAD_HEADER_LEN, local_id);
+}
+
 int
 cm_mad_parse(const uint8_t *bytes, uint32_t len, struct cm_mad *mad)
 {
-	const uint8_t *p = bytes + MAD_HEADER_LEN;
+	const uint8_t *p = bytes + CM_MAD_HEADER_LEN;
 	const struct layout *layout;
 
-	if (len != CM_MAD_LEN || bytes[0] != MAD_BASE_VERSION || bytes[1] != MAD_CLASS_CM ||
-	    bytes[2] != MAD_CLASS_VERSION || bytes[3] != MAD_METHOD_SEND)
+	if (len != CM_MAD_LEN || !cm_mad_is_ours(bytes))
 		return -EPROTO;
 	memset(mad, 0, sizeof(*mad));
 	mad->attribute = load_be16(bytes + 16);
@@ -204,17 +221,10 @@ void
 cm_mad_build(const struct cm_mad *mad, uint8_t bytes[CM_MAD_LEN])
 {
 	const struct layout *layout = &layouts[mad->attribute - CM_REQ];
-	uint8_t *p = bytes + MAD_HEADER_LEN;
+	uint8_t *p = bytes + CM_MAD_HEADER_LEN;
 
-	memset(bytes, 0, CM_MAD_LEN);
-	bytes[0] = MAD_BASE_VERSION;
-	bytes[1] = MAD_CLASS_CM;
-	bytes[2] = MAD_CLASS_VERSION;
-	bytes[3] = MAD_METHOD_SEND;
-	store_be64(bytes + 8, mad->tid);
-	store_be16(bytes + 16, mad->attribute);
+	cm_mad_begin(bytes, mad->tid, mad->attribute, mad->local_id);
 	store_be32(bytes + 20, mad->modifier);
-	store_be32(p, mad->local_id);
 	if (mad->attribute != CM_REQ)
 		store_be32(p + 4, mad->remote_id);
 	switch (mad->attribute) {

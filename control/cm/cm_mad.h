@@ -79,6 +79,11 @@ struct cm_mad {
 	uint8_t private_data[CM_PRIVATE_LARGEST]; /* cm_private_len() bytes */
 };
 
+#define CM_MAD_HEADER_LEN 24u
+/* By its class, version and method. */
+bool cm_mad_is_ours(const uint8_t *bytes);
+/* All zero but for that, and what every message has. */
+void cm_mad_begin(uint8_t bytes[CM_MAD_LEN], uint64_t tid, uint16_t attribute, uint32_t local_id);
 /* 0, or -EPROTO: not a message of connection management that we speak. */
 int cm_mad_parse(const uint8_t *bytes, uint32_t len, struct cm_mad *mad);
 void cm_mad_build(const struct cm_mad *mad, uint8_t bytes[CM_MAD_LEN]);

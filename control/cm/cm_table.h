@@ -36,6 +36,8 @@ struct cm_timer {
 	uint32_t place; /* in the heap, from 1; 0: not set */
 };
 
+#define CM_TIMEOUTS 64u /* of a heap at once; what is due beyond is due still, and others have their turn */
+
 struct cm_heap {
 	struct cm_timer **timer;
 	uint32_t count, room;

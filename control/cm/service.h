@@ -12,7 +12,7 @@
 
 #include "cm.h"
 
-/* In one of rdma_cm's IP port spaces: its REQ carries the IP header. */
+/* In one of rdma_cm's IP port spaces: private data of its REQ starts with the IP header. */
 static inline bool
 service_is_ip(uint64_t service)
 {

@@ -12,9 +12,8 @@
 
 #define ATTRIBUTE_REQ 0x17u
 #define ATTRIBUTE_REP 0x18u
-#define MAD_HEADER_LEN 24u
-#define REQ_PRIVATE_AT (MAD_HEADER_LEN + 16u)
-#define REP_PRIVATE_AT (MAD_HEADER_LEN + 96u)
+#define REQ_PRIVATE_AT (CM_MAD_HEADER_LEN + 16u)
+#define REP_PRIVATE_AT (CM_MAD_HEADER_LEN + 96u)
 #define PATIENCE 7u /* doublings: so long a request counts that nobody answers; who asked has given up */
 #define BACKOFF 3u  /* the interval between requests doubles so often */
 
@@ -99,9 +98,7 @@ find(const struct sidr *sidr, bool ours, uint32_t id, const struct cm_path *path
 	for (; node != NULL; node = cm_table_next(node)) {
 		struct sidr_query *query = QUERY_OF(node, node);
 
-		if (query->ours == ours && query->id == id &&
-		    memcmp(&query->path.src, &path->src, sizeof(path->src)) == 0 &&
-		    memcmp(&query->path.dst, &path->dst, sizeof(path->dst)) == 0)
+		if (query->ours == ours && query->id == id && cm_path_same_ends(&query->path, path))
 			return query;
 	}
 	return NULL;
@@ -158,19 +155,6 @@ sidr_set_user(struct sidr_query *query, void *user)
 /* ---- messages ---- */
 
 static void
-header_build(const struct sidr_query *query, uint16_t attribute, uint8_t mad[CM_MAD_LEN])
-{
-	memset(mad, 0, CM_MAD_LEN);
-	mad[0] = 1; /* base version */
-	mad[1] = 7; /* class: communication management, */
-	mad[2] = 2; /* its version, */
-	mad[3] = 3; /* and method: Send */
-	store_be64(mad + 8, query->tid);
-	store_be16(mad + 16, attribute);
-	store_be32(mad + MAD_HEADER_LEN, query->id);
-}
-
-static void
 query_send(struct sidr_query *query)
 {
 	struct sidr_env *env = query->sidr->env;
@@ -195,9 +179,9 @@ sidr_ask(struct sidr *sidr, const struct cm_path *path, uint64_t service_id, uin
 	query->user = user;
 	query->tid = sidr->env->random(sidr->env);
 	query->service_id = service_id;
-	header_build(query, ATTRIBUTE_REQ, query->mad);
-	store_be16(query->mad + MAD_HEADER_LEN + 4, 0xffff); /* P_Key */
-	store_be64(query->mad + MAD_HEADER_LEN + 8, service_id);
+	cm_mad_begin(query->mad, query->tid, ATTRIBUTE_REQ, query->id);
+	store_be16(query->mad + CM_MAD_HEADER_LEN + 4, 0xffff); /* P_Key */
+	store_be64(query->mad + CM_MAD_HEADER_LEN + 8, service_id);
 	cm_ip_header_build(&ip, query->mad + REQ_PRIVATE_AT);
 	if (len > 0)
 		memcpy(query->mad + REQ_PRIVATE_AT + CM_IP_HEADER_LEN, private_data,
@@ -212,9 +196,9 @@ sidr_answer(struct sidr_query *query, enum sidr_status status, uint32_t qpn, uin
 	    const void *private_data, uint32_t len, uint64_t now)
 {
 	struct sidr *sidr = query->sidr;
-	uint8_t *p = query->mad + MAD_HEADER_LEN;
+	uint8_t *p = query->mad + CM_MAD_HEADER_LEN;
 
-	header_build(query, ATTRIBUTE_REP, query->mad);
+	cm_mad_begin(query->mad, query->tid, ATTRIBUTE_REP, query->id);
 	p[4] = (uint8_t)status;
 	store_be24(p + 8, qpn);
 	store_be64(p + 12, query->service_id);
@@ -257,8 +241,8 @@ take_ip_header(const struct cm_path *path, const uint8_t *bytes, struct sidr_rem
 static void
 input_req(struct sidr *sidr, const struct cm_path *path, const uint8_t *mad, uint64_t now)
 {
-	struct sidr_remote remote = {.path = *path, .service_id = load_be64(mad + MAD_HEADER_LEN + 8)};
-	uint32_t id = load_be32(mad + MAD_HEADER_LEN);
+	struct sidr_remote remote = {.path = *path, .service_id = load_be64(mad + CM_MAD_HEADER_LEN + 8)};
+	uint32_t id = load_be32(mad + CM_MAD_HEADER_LEN);
 	struct sidr_query *query = find(sidr, false, id, path);
 
 	if (query != NULL) {
@@ -288,7 +272,7 @@ input_req(struct sidr *sidr, const struct cm_path *path, const uint8_t *mad, uin
 static void
 input_rep(struct sidr *sidr, const struct cm_path *path, const uint8_t *mad)
 {
-	const uint8_t *p = mad + MAD_HEADER_LEN;
+	const uint8_t *p = mad + CM_MAD_HEADER_LEN;
 	struct sidr_query *query = find(sidr, true, load_be32(p), path);
 	struct sidr_remote remote = {.path = *path};
 
@@ -309,11 +293,9 @@ input_rep(struct sidr *sidr, const struct cm_path *path, const uint8_t *mad)
 bool
 sidr_input(struct sidr *sidr, const struct cm_path *reply_path, const uint8_t mad[CM_MAD_LEN], uint64_t now)
 {
-	static const uint8_t sent[4] = {1, 7, 2, 3};
 	uint16_t attribute = load_be16(mad + 16);
 
-	if (memcmp(mad, sent, sizeof(sent)) != 0 ||
-	    (attribute != ATTRIBUTE_REQ && attribute != ATTRIBUTE_REP))
+	if (!cm_mad_is_ours(mad) || (attribute != ATTRIBUTE_REQ && attribute != ATTRIBUTE_REP))
 		return false;
 	if (attribute == ATTRIBUTE_REQ)
 		input_req(sidr, reply_path, mad, now);
@@ -359,7 +341,9 @@ sidr_timeout(struct sidr *sidr, uint64_t now)
 {
 	struct cm_timer *timer;
 
-	while ((timer = cm_heap_first(&sidr->timers)) != NULL && timer->deadline <= now) {
+	for (uint32_t i = 0;
+	     i < CM_TIMEOUTS && (timer = cm_heap_first(&sidr->timers)) != NULL && timer->deadline <= now;
+	     i++) {
 		cm_heap_clear(&sidr->timers, timer);
 		query_timeout(QUERY_OF(timer, timer), now);
 	}

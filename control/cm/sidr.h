@@ -72,7 +72,7 @@ void sidr_set_user(struct sidr_query *query, void *user);
 /* False: it is none of these messages. */
 bool sidr_input(struct sidr *sidr, const struct cm_path *reply_path, const uint8_t mad[CM_MAD_LEN],
 		uint64_t now);
-uint64_t sidr_deadline(const struct sidr *sidr); /* CM_NEVER: nothing is due */
-void sidr_timeout(struct sidr *sidr, uint64_t now);
+uint64_t sidr_deadline(const struct sidr *sidr);    /* CM_NEVER: nothing is due */
+void sidr_timeout(struct sidr *sidr, uint64_t now); /* CM_TIMEOUTS at most */
 
 #endif

@@ -47,6 +47,27 @@ give_port(struct listener *listener)
 	quota_give(&control.quota, client->account, QUOTA_SERVICES + client->port->index, 1);
 }
 
+static void
+stop_listening(struct listener *listener)
+{
+	if (listener->cm == NULL)
+		return;
+	cm_unlisten(listener->object.client->port->cm, listener->cm);
+	listener->cm = NULL;
+	give_port(listener);
+}
+
+/* One whose attachment ends, and has not come to it, is in nobody's way. */
+static void
+clear_way(const struct cm *cm, uint64_t service)
+{
+	struct cm_listener *there = cm_find_listener(cm, service);
+	struct listener *listener = there == NULL ? NULL : cm_listener_user(there);
+
+	if (listener != NULL && !client_alive(listener->object.client))
+		stop_listening(listener);
+}
+
 /* At its service; at any when that is 0. */
 static int
 start_listening(struct listener *listener, uint64_t *limit)
@@ -54,6 +75,7 @@ start_listening(struct listener *listener, uint64_t *limit)
 	struct cm *cm = listener->object.client->port->cm;
 	int error = 0;
 
+	clear_way(cm, listener->service);
 	if (listener->service == 0 || service_is_tcp(listener->service))
 		error = take_port(listener, limit);
 	else if (cm_find_listener(cm, listener->service) != NULL)
@@ -65,16 +87,6 @@ start_listening(struct listener *listener, uint64_t *limit)
 		return 0;
 	give_port(listener);
 	return -ENOMEM;
-}
-
-static void
-stop_listening(struct listener *listener)
-{
-	if (listener->cm == NULL)
-		return;
-	cm_unlisten(listener->object.client->port->cm, listener->cm);
-	listener->cm = NULL;
-	give_port(listener);
 }
 
 static void
@@ -177,7 +189,7 @@ deliver(struct listener *listener, struct conn *conn)
 	struct cr *cr;
 
 	/* The ring is the backlog: what does not fit is refused. */
-	if (!client_alive(client) || !cq_has_room(listener->cq) || !conn_charge(conn, client->account))
+	if (!cq_has_room(listener->cq) || !conn_charge(conn, client->account))
 		return false;
 	cr = object_new(client, OBJECT_CR, sizeof(*cr));
 	if (cr == NULL)
@@ -200,7 +212,7 @@ deliver(struct listener *listener, struct conn *conn)
 void
 cr_offer(struct listener *listener, struct conn *conn)
 {
-	if (listener->later)
+	if (listener->later || !client_alive(listener->object.client))
 		conn_reject(conn, CM_REJ_INVALID_SERVICE_ID, NULL, 0);
 	else if (sidr_service_is_udp(listener->service))
 		conn_reject(conn, CM_REJ_INVALID_TRANSPORT, NULL, 0);
@@ -246,6 +258,7 @@ cr_accept(struct client *client, const struct one_msg *msg)
 	if (error != 0)
 		return error;
 	conn = cr_take(cr);
+	qp->number = args->param.number;
 	if (conn->state == CONN_OVER) {
 		/* The requester has gone: reported as the outcome, like any other failure. */
 		conn_state_set(conn, CONN_OFFERED, "accepted after its requester has gone");

@@ -5,6 +5,7 @@
  * find by the handle's id.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -19,12 +20,9 @@ struct ah {
 	struct path_port *port;
 	struct wire_path path;
 	struct neigh_waiter waiter;
+	struct path_user path_user;
 	struct engine_ah *engine; /* NULL: the next hop is being asked for */
-	TAILQ_ENTRY(ah) link;
 };
-
-/* Of all attachments, for changes of their paths. */
-static TAILQ_HEAD(, ah) ahs = TAILQ_HEAD_INITIALIZER(ahs);
 
 /* 0, or the refusal. */
 static int
@@ -72,7 +70,6 @@ ah_new(struct client *client, const struct one_ah_create *args, struct ah **out)
 		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, limit);
 	}
 	fill(ah, args);
-	TAILQ_INSERT_TAIL(&ahs, ah, link);
 	*out = ah;
 	return 0;
 }
@@ -92,6 +89,18 @@ publish(struct ah *ah)
 	return true;
 }
 
+static void
+path_moved(struct path_user *user, const uint8_t mac[6])
+{
+	struct ah *ah = (struct ah *)(void *)((char *)user - offsetof(struct ah, path_user));
+
+	if (memcmp(ah->path.dst_mac, mac, sizeof(ah->path.dst_mac)) == 0)
+		return;
+	memcpy(ah->path.dst_mac, mac, sizeof(ah->path.dst_mac));
+	if (!publish(ah))
+		log_error("event=path_lost text=\"no memory for the new path of an address handle\"\n");
+}
+
 /* The outcome of AH_CREATE. */
 static int
 resolved(struct ah *ah, int status)
@@ -106,6 +115,8 @@ resolved(struct ah *ah, int status)
 		ah_destroy(ah);
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
+	ah->path_user.moved = path_moved;
+	path_watch(&ah->path_user, ah->port, &ah->path.dst);
 	ah->object.busy = false;
 	client->reply.id.id = ah->object.id;
 	return 0;
@@ -161,26 +172,9 @@ ah_destroy(struct ah *ah)
 {
 	struct client *client = ah->object.client;
 
-	TAILQ_REMOVE(&ahs, ah, link);
+	path_unwatch(&ah->path_user);
 	engine_ah_free(client->engine, ah->engine);
 	quota_give(&control.quota, client->account, QUOTA_AHS, 1);
 	ah->pz->object.users--;
 	object_free(ah);
-}
-
-void
-ahs_path_changed(const struct path_port *port, const struct wire_addr *hop, const uint8_t mac[6])
-{
-	struct ah *ah;
-
-	TAILQ_FOREACH(ah, &ahs, link)
-	{
-		if (ah->port != port || ah->engine == NULL || !path_goes_by(port, &ah->path.dst, hop) ||
-		    memcmp(ah->path.dst_mac, mac, sizeof(ah->path.dst_mac)) == 0)
-			continue;
-		memcpy(ah->path.dst_mac, mac, sizeof(ah->path.dst_mac));
-		if (!publish(ah))
-			log_error(
-				"event=path_lost text=\"no memory for the new path of an address handle\"\n");
-	}
 }

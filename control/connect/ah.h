@@ -15,8 +15,6 @@ int ah_create(struct client *client, const struct one_msg *msg);
 int ah_free(struct client *client, const struct one_msg *msg);
 void ah_unhook(struct ah *ah);  /* at the client's end */
 void ah_destroy(struct ah *ah); /* no core has its client any more */
-/* The next hop `hop` of `port` has another MAC now. */
-void ahs_path_changed(const struct path_port *port, const struct wire_addr *hop, const uint8_t mac[6]);
 
 /* ---- ud.c ---- */
 int qp_datagram(struct client *client, const struct one_msg *msg);

@@ -117,6 +117,7 @@ conn_put(struct conn *conn)
 	conn->dead = true;
 	conn_wait_no_more(conn);
 	neigh_cancel(&conn->waiter);
+	path_unwatch(&conn->path_user);
 	if (conn->over != NULL)
 		conn->over(conn);
 	conn_let_go_qpn(conn);
@@ -141,6 +142,7 @@ conn_over(struct conn *conn, const char *why)
 	conn_uncharge(conn);
 	conn_wait_no_more(conn);
 	neigh_cancel(&conn->waiter);
+	path_unwatch(&conn->path_user);
 	if (conn->over != NULL)
 		conn->over(conn);
 }
@@ -148,8 +150,11 @@ conn_over(struct conn *conn, const char *why)
 struct one_cqe
 conn_outcome(const struct qp *qp, enum one_conn_event event, enum rsm_error rsm)
 {
-	return (struct one_cqe){
-		.type = ONE_CQE_CONNECT, .status = event, .object = qp->object.id, .flags = ONE_CQE_NOTIFY};
+	return (struct one_cqe){.type = ONE_CQE_CONNECT,
+				.status = event,
+				.object = qp->object.id,
+				.imm = qp->number,
+				.flags = ONE_CQE_NOTIFY};
 }
 
 static void
@@ -318,6 +323,7 @@ conns_fini(void)
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
 		while ((conn = TAILQ_FIRST(lists[i])) != NULL) {
 			TAILQ_REMOVE(lists[i], conn, link);
+			path_unwatch(&conn->path_user);
 			conn_free(conn);
 		}
 	}
@@ -331,7 +337,9 @@ conns_poll(void)
 	struct cm_timer *timer;
 	struct conn *conn;
 
-	while ((timer = cm_heap_first(&control.conn_timers)) != NULL && timer->deadline <= control.now) {
+	for (uint32_t i = 0; i < CM_TIMEOUTS && (timer = cm_heap_first(&control.conn_timers)) != NULL &&
+			     timer->deadline <= control.now;
+	     i++) {
 		conn = (struct conn *)(void *)((char *)timer - offsetof(struct conn, timer));
 		conn_wait_no_more(conn);
 		if (control.now >= conn->deadline)
@@ -353,23 +361,26 @@ conns_deadline(void)
 	return timer != NULL ? timer->deadline : NEVER;
 }
 
-void
-conns_path_changed(const struct path_port *port, const struct wire_addr *hop, const uint8_t mac[6])
+static void
+path_moved(struct path_user *user, const uint8_t mac[6])
 {
-	struct conn *conn;
+	struct conn *conn = (struct conn *)(void *)((char *)user - offsetof(struct conn, path_user));
+	struct engine_command *command;
 
-	TAILQ_FOREACH(conn, &control.conns, link)
-	{
-		struct engine_command *command;
+	if (conn->qp == NULL || memcmp(conn->mac, mac, sizeof(conn->mac)) == 0)
+		return;
+	memcpy(conn->mac, mac, sizeof(conn->mac));
+	if (conn->state < CONN_STARTING || conn->state == CONN_OFFERED || conn->state == CONN_OVER)
+		return;
+	command = qp_command(conn->qp, ENGINE_QP_PATH, NULL, NULL);
+	conn_fill_path(conn, &command->path);
+	command_send(command);
+}
 
-		if (conn->port != port || conn->qp == NULL || !path_goes_by(port, &conn->path.dst, hop) ||
-		    memcmp(conn->mac, mac, sizeof(conn->mac)) == 0)
-			continue;
-		memcpy(conn->mac, mac, sizeof(conn->mac));
-		if (conn->state < CONN_STARTING || conn->state == CONN_OFFERED || conn->state == CONN_OVER)
-			continue;
-		command = qp_command(conn->qp, ENGINE_QP_PATH, NULL, NULL);
-		conn_fill_path(conn, &command->path);
-		command_send(command);
-	}
+void
+conn_resolved(struct conn *conn, const uint8_t mac[6])
+{
+	memcpy(conn->mac, mac, sizeof(conn->mac));
+	conn->path_user.moved = path_moved;
+	path_watch(&conn->path_user, conn->port, &conn->path.dst);
 }

@@ -70,6 +70,7 @@ struct conn {
 	struct cm_path path;
 	uint8_t mac[6];
 	struct neigh_waiter waiter; /* RESOLVING */
+	struct path_user path_user;
 	uint64_t service;
 	uint16_t ip_port;  /* the active side's */
 	uint64_t deadline; /* of the attempt; NEVER */
@@ -119,8 +120,8 @@ struct one_cqe conn_outcome(const struct qp *qp, enum one_conn_event event, enum
 /* conn_show.c: before its event; `rc` is what its core is told. */
 void conn_show(const struct conn *conn, const struct rc_attr *rc);
 void conn_show_refusal(const struct conn *conn, const uint8_t *data);
-/* The next hop `hop` of `port` has another MAC now. */
-void conns_path_changed(const struct path_port *port, const struct wire_addr *hop, const uint8_t mac[6]);
+/* Its next hop has that MAC, and another from now on when the hop has. */
+void conn_resolved(struct conn *conn, const uint8_t mac[6]);
 void conns_fini(void); /* at the end, without clients */
 void conns_poll(void); /* deadlines, retries, the dead */
 uint64_t conns_deadline(void);
@@ -130,7 +131,7 @@ void qp_engine_event(struct qp *qp, const struct engine_event *event);
 /* Before a connection is over, while it has its queue pair: to whom the end of its time wait is told. */
 void conn_timewait(struct conn *conn);
 void conn_timewait_exit(struct conn *conn);
-void conns_leave(struct client *client); /* it is told no more */
+bool conns_leave(struct client *client); /* it is told no more; a slice of its end: true when it is over */
 
 /* ---- establish.c ---- */
 int qp_connect(struct client *client, const struct one_msg *msg);

@@ -232,13 +232,14 @@ on_resolved(void *user, int status, const uint8_t mac[6])
 		unreachable(conn);
 		return;
 	}
-	memcpy(conn->mac, mac, sizeof(conn->mac));
+	conn_resolved(conn, mac);
 	resolved(conn);
 }
 
 void
 conn_try(struct conn *conn)
 {
+	uint8_t mac[6];
 	int error;
 
 	if (qpn_held(conn->qp->config.qpn)) {
@@ -249,10 +250,10 @@ conn_try(struct conn *conn)
 	}
 	conn_state_set(conn, CONN_RESOLVING, "an attempt");
 	conn->waiter = (struct neigh_waiter){.done = on_resolved, .user = conn};
-	error = neigh_resolve(control.neigh, conn->port->index, &conn->path.dst, control.now, conn->mac,
+	error = neigh_resolve(control.neigh, conn->port->index, &conn->path.dst, control.now, mac,
 			      conn->qp->object.client->uid, &conn->waiter);
 	if (error == 0)
-		resolved(conn);
+		on_resolved(conn, 0, mac);
 	else if (error == -EINPROGRESS)
 		conn_wait(conn);
 	else
@@ -320,6 +321,7 @@ qp_connect(struct client *client, const struct one_msg *msg)
 	addr_to_wire(args->family, args->addr, &conn->path.dst);
 	if (args->timeout_us < (NEVER - control.now) / 1000)
 		conn->deadline = control.now + args->timeout_us * 1000;
+	qp->number = args->param.number;
 	conn->setup->asked = args->param;
 	conn->setup->private_len = args->private_len;
 	memcpy(conn->setup->private_data, args->private_data, args->private_len);

@@ -134,7 +134,7 @@ on_neighbour(void *user, int status, const uint8_t mac[6])
 		client_reply(qp->object.client, give_up(conn, status));
 		return;
 	}
-	memcpy(conn->mac, mac, sizeof(conn->mac));
+	conn_resolved(conn, mac);
 	serve(conn);
 }
 
@@ -177,6 +177,7 @@ qp_rtr(struct client *client, const struct one_msg *msg)
 	const struct one_qp_rtr *args = &msg->qp_rtr;
 	struct qp *qp = object_get(client, OBJECT_QP, args->qp);
 	struct conn *conn;
+	uint8_t mac[6];
 	int error = check_idle(client, args->qp);
 
 	if (error == 0)
@@ -190,13 +191,13 @@ qp_rtr(struct client *client, const struct one_msg *msg)
 	qp->conn = conn;
 	conn_state_set(conn, CONN_RESOLVING, "RTR");
 	conn->waiter = (struct neigh_waiter){.done = on_neighbour, .user = conn};
-	error = neigh_resolve(control.neigh, conn->port->index, &conn->path.dst, control.now, conn->mac,
+	error = neigh_resolve(control.neigh, conn->port->index, &conn->path.dst, control.now, mac,
 			      client->uid, &conn->waiter);
 	if (error != 0 && error != -EINPROGRESS)
 		return give_up(conn, error);
 	qp->object.busy = true;
 	if (error == 0)
-		serve(conn);
+		on_neighbour(conn, 0, mac);
 	return REQUEST_LATER;
 }
 

@@ -43,11 +43,12 @@ conn_timewait_exit(struct conn *conn)
 					      .flags = ONE_CQE_NOTIFY});
 }
 
-void
+bool
 conns_leave(struct client *client)
 {
 	struct conn *conn;
 
-	while ((conn = LIST_FIRST(&client->timewaits)) != NULL)
+	for (int i = 0; i < CLIENT_SLICE && (conn = LIST_FIRST(&client->timewaits)) != NULL; i++)
 		forget(conn);
+	return LIST_EMPTY(&client->timewaits);
 }

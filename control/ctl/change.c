@@ -36,7 +36,7 @@ ctl_client_kill(struct ctl_caller *caller, const struct ctl_request *request)
 /* ---- drain ---- */
 
 void
-ctl_drain(struct ctl_caller *caller)
+ctl_drain(struct ctl_caller *caller, const struct ctl_request *request)
 {
 	control.draining = true;
 	ctl_done(caller, "no attachment or connection begins any more; the data plane ends when the last "

@@ -56,7 +56,7 @@ void ctl_metrics_forget(struct ctl_caller *caller); /* it reads no further */
 
 /* ---- change.c ---- */
 void ctl_client_kill(struct ctl_caller *caller, const struct ctl_request *request);
-void ctl_drain(struct ctl_caller *caller);
+void ctl_drain(struct ctl_caller *caller, const struct ctl_request *request);
 void ctl_log_level(struct ctl_caller *caller, const struct ctl_request *request);
 void ctl_log_open(void);
 void ctl_log_take_over(void); /* the configuration may have another level */
@@ -68,7 +68,7 @@ void ctl_reload(struct ctl_caller *caller, const struct ctl_request *request); /
 void ctl_reload_forget(const struct ctl_caller *caller);                       /* it has gone */
 
 /* ---- trace.c ---- */
-int ctl_trace_start(struct ctl_caller *caller, const struct ctl_request *request);
+void ctl_trace_start(struct ctl_caller *caller, const struct ctl_request *request);
 void ctl_trace_stop(void); /* one caller less traces */
 void ctl_trace_poll(void);
 uint64_t ctl_trace_deadline(void);

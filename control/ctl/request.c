@@ -91,8 +91,6 @@ ctl_command_name(enum ctl_command command)
 	return commands[command].name;
 }
 
-static int refuse(char *why, size_t why_len, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
 void
 ctl_printable(char *text)
 {
@@ -101,8 +99,7 @@ ctl_printable(char *text)
 			*text = '?';
 }
 
-static int
-refuse(char *why, size_t why_len, const char *format, ...)
+static int __attribute__((format(printf, 3, 4))) refuse(char *why, size_t why_len, const char *format, ...)
 {
 	va_list args;
 

@@ -134,40 +134,25 @@ ctl_push(struct ctl_caller *caller, json_t *packet)
 
 /* ---- requests ---- */
 
+static void (*const handlers[CTL_COMMANDS])(struct ctl_caller *caller, const struct ctl_request *request) = {
+	[CTL_SHOW] = ctl_show,
+	[CTL_TRACE] = ctl_trace_start,
+	[CTL_METRICS] = ctl_metrics,
+	[CTL_RELOAD] = ctl_reload,
+	[CTL_PEER_ADD] = ctl_reload,
+	[CTL_PEER_REMOVE] = ctl_reload,
+	[CTL_CLIENT_KILL] = ctl_client_kill,
+	[CTL_DRAIN] = ctl_drain,
+	[CTL_LOG_LEVEL] = ctl_log_level,
+};
+
 static void
 carry_out(struct ctl_caller *caller, const struct ctl_request *request)
 {
 	if (ctl_needs(request->command) == CTL_CHANGE)
 		log_notice("event=command command=%s pid=%u uid=%u\n", ctl_command_name(request->command),
 			   caller->pid, caller->uid);
-	switch (request->command) {
-	case CTL_SHOW:
-		ctl_show(caller, request);
-		break;
-	case CTL_TRACE:
-		if (ctl_trace_start(caller, request) == 0)
-			ctl_done(caller, "tracing");
-		break;
-	case CTL_METRICS:
-		ctl_metrics(caller, request);
-		break;
-	case CTL_RELOAD:
-	case CTL_PEER_ADD:
-	case CTL_PEER_REMOVE:
-		ctl_reload(caller, request);
-		break;
-	case CTL_CLIENT_KILL:
-		ctl_client_kill(caller, request);
-		break;
-	case CTL_DRAIN:
-		ctl_drain(caller);
-		break;
-	case CTL_LOG_LEVEL:
-		ctl_log_level(caller, request);
-		break;
-	case CTL_COMMANDS:
-		break;
-	}
+	handlers[request->command](caller, request);
 }
 
 static void
@@ -465,13 +450,12 @@ ctl_open(const struct ctl_source *source, char *why, size_t why_len)
 	ctl_source.started = control.now;
 	ctl_log_open();
 	json_object_seed(0); /* which reads /dev/urandom */
-	if (!config_ctl_path(source->config, path)) {
-		snprintf(why, why_len,
-			 "ctl: its name beside socket %s is longer than a Unix socket's may be; choose ctl = "
-			 "PATH",
-			 source->config->socket);
-		return -ENAMETOOLONG;
-	}
+	if (!config_ctl_path(source->config, path))
+		return config_refuse(
+			why, why_len, -ENAMETOOLONG,
+			"ctl: its name beside socket %s is longer than a Unix socket's may be; choose "
+			"ctl = PATH",
+			source->config->socket);
 	error = listening_open(&listening, "ctl", path, mode(), why, why_len);
 	if (error != 0)
 		return error;
@@ -481,9 +465,8 @@ ctl_open(const struct ctl_source *source, char *why, size_t why_len)
 		error = ctl_reload_open();
 	if (error == 0)
 		return 0;
-	snprintf(why, why_len, "ctl %s: %s", path, strerror(-error));
 	listening_close(&listening);
-	return error;
+	return config_refuse(why, why_len, error, "ctl %s: %s", path, strerror(-error));
 }
 
 void

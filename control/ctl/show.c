@@ -32,6 +32,20 @@ struct list {
 	uint64_t next;
 };
 
+struct list_kind {
+	void (*fill)(struct list *list, const struct list_kind *kind);
+	/* Objects in tables of attachments; what is told of one, or nothing if it is none. */
+	enum object_kind table[2];
+	uint32_t tables;
+	const void *(*wanted)(const struct list *list, const void *object);
+	show_object *tell;
+	/* What is numbered. */
+	uint32_t (*num)(void);
+	bool (*is_wanted)(const struct list *list, uint32_t number); /* NULL: all are */
+	engine_tell_fn *tell_number;
+	bool of_cores;
+};
+
 /* An object of JSON. */
 struct entry_json {
 	struct tell tell;
@@ -122,7 +136,7 @@ tell_owner(struct entry_json *entry, const struct client *client)
 }
 
 static void
-list_clients(struct list *list)
+list_clients(struct list *list, const struct list_kind *kind)
 {
 	const struct client *client;
 
@@ -140,14 +154,6 @@ list_clients(struct list *list)
 		entry_end(list, &entry);
 	}
 }
-
-/* The objects of a list are in tables of attachments; what is told of one, or nothing if it is none. */
-struct list_kind {
-	enum object_kind table[2];
-	uint32_t tables;
-	const void *(*wanted)(const struct list *list, const void *object);
-	void (*tell)(struct tell *tell, const void *object);
-};
 
 /* False: the page has ended. */
 static bool
@@ -231,67 +237,48 @@ tell_connection(struct tell *tell, const void *object)
 	show_connection(tell, object);
 }
 
-static const struct list_kind endpoints = {{OBJECT_QP}, 1, endpoint, show_qp};
-static const struct list_kind connections = {{OBJECT_QP, OBJECT_CR}, 2, connection, tell_connection};
-static const struct list_kind listeners = {{OBJECT_LISTENER}, 1, any, show_listener};
-static const struct list_kind segments = {{OBJECT_MR}, 1, published, show_segment};
-static const struct list_kind memory = {{OBJECT_MR}, 1, any, show_mr};
-
 /* ---- what is numbered ---- */
 
-static uint32_t
-first(const struct list *list)
-{
-	return list->request->from < UINT32_MAX ? (uint32_t)list->request->from : UINT32_MAX;
-}
-
 static void
-list_ports(struct list *list)
+list_numbered(struct list *list, const struct list_kind *kind)
 {
-	for (uint32_t i = first(list); i < path_num_ports; i++) {
+	uint32_t from = (uint32_t)(list->request->from < UINT32_MAX ? list->request->from : UINT32_MAX);
+
+	for (uint32_t i = from, num = kind->num(); i < num; i++) {
 		struct entry_json entry;
 
 		if (page_ends(list, i))
 			return;
-		if (!is_port(list, engine_port(i)->name))
+		if (kind->is_wanted != NULL && !kind->is_wanted(list, i))
 			continue;
 		entry = entry_begin();
-		show_port(&entry.tell, i);
+		if (kind->of_cores)
+			add_number(&entry.tell, "core", engine_core_lcore(i));
+		kind->tell_number(&entry.tell, i);
 		entry_end(list, &entry);
 	}
 }
 
-static void
-list_cores(struct list *list, engine_tell_fn *tell)
+static uint32_t
+num_peers(void)
 {
-	for (uint32_t i = first(list); i < engine_num_cores(); i++) {
-		struct entry_json entry;
-
-		if (page_ends(list, i))
-			return;
-		entry = entry_begin();
-		add_number(&entry.tell, "core", engine_core_lcore(i));
-		tell(&entry.tell, i);
-		entry_end(list, &entry);
-	}
+	return control.config->num_peers;
 }
 
-static void
-list_peers(struct list *list)
+static uint32_t
+num_neighbours(void)
 {
-	for (uint32_t i = first(list); i < control.config->num_peers; i++) {
-		struct entry_json entry;
-
-		if (page_ends(list, i))
-			return;
-		entry = entry_begin();
-		show_peer(&entry.tell, &control.config->peer[i]);
-		entry_end(list, &entry);
-	}
+	return NEIGH_ENTRIES;
 }
 
 static bool
-is_neighbour(const struct list *list, uint32_t index)
+is_port_wanted(const struct list *list, uint32_t number)
+{
+	return is_port(list, engine_port(number)->name);
+}
+
+static bool
+is_neighbour_wanted(const struct list *list, uint32_t index)
 {
 	struct neigh_info info;
 
@@ -299,43 +286,35 @@ is_neighbour(const struct list *list, uint32_t index)
 	       is_port(list, path_port[info.port].info->name);
 }
 
-static void
-list_neighbours(struct list *list)
+static bool
+is_ipsec_wanted(const struct list *list, uint32_t index)
 {
-	for (uint32_t i = first(list); i < NEIGH_ENTRIES; i++) {
-		struct entry_json entry;
+	struct wire_addr peer;
 
-		if (page_ends(list, i))
-			return;
-		if (!is_neighbour(list, i))
-			continue;
-		entry = entry_begin();
-		show_neighbour(&entry.tell, i);
-		entry_end(list, &entry);
-	}
+	engine_ipsec_peer(index, &peer);
+	return is_peer(list, &peer);
 }
 
 static void
-list_ipsec(struct list *list)
+tell_neighbour(struct tell *tell, uint32_t index)
 {
-	for (uint32_t i = first(list); i < engine_ipsec_count(); i++) {
-		struct entry_json entry;
-		struct wire_addr peer;
-
-		if (page_ends(list, i))
-			return;
-		engine_ipsec_peer(i, &peer);
-		if (!is_peer(list, &peer))
-			continue;
-		entry = entry_begin();
-		engine_tell_ipsec(&entry.tell, i);
-		add_text(&entry.tell, "peer", addr_text(&peer));
-		entry_end(list, &entry);
-	}
+	show_neighbour(tell, index);
 }
 
 static void
-list_quota(struct list *list)
+tell_ipsec(struct tell *tell, uint32_t index)
+{
+	struct wire_addr peer;
+
+	engine_ipsec_peer(index, &peer);
+	engine_tell_ipsec(tell, index);
+	add_text(tell, "peer", addr_text(&peer));
+}
+
+/* ---- */
+
+static void
+list_quota(struct list *list, const struct list_kind *kind)
 {
 	const struct quota_account *account;
 	uint64_t i = 0;
@@ -357,7 +336,7 @@ list_quota(struct list *list)
 }
 
 static void
-tell_version(struct list *list)
+tell_version(struct list *list, const struct list_kind *kind)
 {
 	struct entry_json entry = entry_begin();
 	const struct config *config = control.config;
@@ -381,61 +360,38 @@ tell_version(struct list *list)
 	entry_end(list, &entry);
 }
 
-/* ---- */
-
-static void
-fill(struct list *list)
-{
-	switch (list->request->what) {
-	case CTL_CLIENTS:
-		list_clients(list);
-		break;
-	case CTL_ENDPOINTS:
-		list_objects(list, &endpoints);
-		break;
-	case CTL_CONNECTIONS:
-		list_objects(list, &connections);
-		break;
-	case CTL_LISTENERS:
-		list_objects(list, &listeners);
-		break;
-	case CTL_SEGMENTS:
-		list_objects(list, &segments);
-		break;
-	case CTL_MEMORY:
-		list_objects(list, &memory);
-		break;
-	case CTL_PORTS:
-		list_ports(list);
-		break;
-	case CTL_PEERS:
-		list_peers(list);
-		break;
-	case CTL_NEIGHBOURS:
-		list_neighbours(list);
-		break;
-	case CTL_CORES:
-		list_cores(list, engine_tell_core);
-		break;
-	case CTL_DROPS:
-		list_cores(list, engine_tell_drops);
-		break;
-	case CTL_TRANSPORT:
-		list_cores(list, engine_tell_transport);
-		break;
-	case CTL_QUOTA:
-		list_quota(list);
-		break;
-	case CTL_IPSEC:
-		list_ipsec(list);
-		break;
-	case CTL_VERSION:
-		tell_version(list);
-		break;
-	case CTL_WHATS:
-		break;
+#define OBJECTS(which, told, count, ...)                                                         \
+	{                                                                                        \
+		.fill = list_objects, .wanted = which, .tell = told, .tables = count, .table = { \
+			__VA_ARGS__                                                              \
+		}                                                                                \
 	}
-}
+#define NUMBERED(count, which, told)                                                         \
+	{                                                                                    \
+		.fill = list_numbered, .num = count, .is_wanted = which, .tell_number = told \
+	}
+#define OF_CORES(told)                                                                                \
+	{                                                                                             \
+		.fill = list_numbered, .num = engine_num_cores, .tell_number = told, .of_cores = true \
+	}
+
+static const struct list_kind kinds[CTL_WHATS] = {
+	[CTL_CLIENTS] = {.fill = list_clients},
+	[CTL_ENDPOINTS] = OBJECTS(endpoint, show_qp, 1, OBJECT_QP),
+	[CTL_CONNECTIONS] = OBJECTS(connection, tell_connection, 2, OBJECT_QP, OBJECT_CR),
+	[CTL_LISTENERS] = OBJECTS(any, show_listener, 1, OBJECT_LISTENER),
+	[CTL_SEGMENTS] = OBJECTS(published, show_segment, 1, OBJECT_MR),
+	[CTL_MEMORY] = OBJECTS(any, show_mr, 1, OBJECT_MR),
+	[CTL_PORTS] = NUMBERED(engine_num_ports, is_port_wanted, show_port),
+	[CTL_PEERS] = NUMBERED(num_peers, NULL, show_peer),
+	[CTL_NEIGHBOURS] = NUMBERED(num_neighbours, is_neighbour_wanted, tell_neighbour),
+	[CTL_CORES] = OF_CORES(engine_tell_core),
+	[CTL_DROPS] = OF_CORES(engine_tell_drops),
+	[CTL_TRANSPORT] = OF_CORES(engine_tell_transport),
+	[CTL_QUOTA] = {.fill = list_quota},
+	[CTL_IPSEC] = NUMBERED(engine_ipsec_count, is_ipsec_wanted, tell_ipsec),
+	[CTL_VERSION] = {.fill = tell_version},
+};
 
 static bool
 parse_addr(const char *text, struct wire_addr *addr)
@@ -467,7 +423,7 @@ ctl_show(struct ctl_caller *caller, const struct ctl_request *request)
 		return;
 	}
 	list.entries = json_array();
-	fill(&list);
+	kinds[request->what].fill(&list, &kinds[request->what]);
 	answer = json_pack("{s:o}", ctl_what_name(request->what), list.entries);
 	if (list.more)
 		json_object_set_new(answer, "next", json_integer((json_int_t)list.next));

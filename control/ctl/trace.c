@@ -4,7 +4,6 @@
  * the control thread reads; nobody waits: an edge without room is counted as lost.  Without a caller that
  * traces, an edge costs one load.
  */
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -295,12 +294,12 @@ ctl_trace_deadline(void)
 	return atomic_load_explicit(&tracing, memory_order_relaxed) != 0 ? look_at : NEVER;
 }
 
-int
+void
 ctl_trace_start(struct ctl_caller *caller, const struct ctl_request *request)
 {
 	if (!make_rings()) {
 		ctl_refuse(caller, "trace: no memory");
-		return -ENOMEM;
+		return;
 	}
 	caller->filter.given = request->given;
 	caller->filter.number = (request->given & CTL_M_QP) != 0       ? request->qp
@@ -310,7 +309,7 @@ ctl_trace_start(struct ctl_caller *caller, const struct ctl_request *request)
 	if (atomic_load_explicit(&tracing, memory_order_relaxed) == 0)
 		look_at = control.now;
 	atomic_fetch_add_explicit(&tracing, 1, memory_order_release);
-	return 0;
+	ctl_done(caller, "tracing");
 }
 
 void

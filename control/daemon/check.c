@@ -42,34 +42,42 @@
 #endif
 
 #define MIB (1ull << 20)
+#define RUNTIME_ROOM \
+	(4 * MIB) /* more than EAL's files have; with --no-huge they have a word for each page: */
+#define RUNTIME_PER_MIB 16384
 
 struct report {
 	const struct config *config;
 	int argc;
 	char **argv; /* of EAL */
-	unsigned int missing, advice;
+	unsigned int missing;
 };
+
+static void
+say(const char *what, const char *format, va_list args)
+{
+	printf("%s: ", what);
+	vprintf(format, args);
+	putchar('\n');
+}
 
 static void __attribute__((format(printf, 2, 3))) missing(struct report *report, const char *format, ...)
 {
 	va_list args;
+
 	va_start(args, format);
-	fputs("missing: ", stdout);
-	vprintf(format, args);
-	putchar('\n');
+	say("missing", format, args);
 	va_end(args);
 	report->missing++;
 }
 
-static void __attribute__((format(printf, 2, 3))) advice(struct report *report, const char *format, ...)
+static void __attribute__((format(printf, 1, 2))) advice(const char *format, ...)
 {
 	va_list args;
+
 	va_start(args, format);
-	fputs("advice: ", stdout);
-	vprintf(format, args);
-	putchar('\n');
+	say("advice", format, args);
 	va_end(args);
-	report->advice++;
 }
 
 static bool
@@ -124,12 +132,12 @@ check_cpu(struct report *report)
 	cpu_set_t set;
 
 	if (rte_cpu_get_flag_enabled(RTE_CPUFLAG_INVTSC) != 1)
-		advice(report, "processor: its time stamp counter may change speed or stop (no invariant "
-			       "TSC), so timers are inexact; on a virtual machine let the host pass its CPU "
-			       "through (-cpu host)");
+		advice("processor: its time stamp counter may change speed or stop (no invariant "
+		       "TSC), so timers are inexact; on a virtual machine let the host pass its CPU "
+		       "through (-cpu host)");
 	if (rte_cpu_get_flag_enabled(RTE_CPUFLAG_PCLMULQDQ) != 1)
-		advice(report, "processor: no PCLMULQDQ, so checksums of packets are slow; on a virtual "
-			       "machine let the host pass its CPU through (-cpu host)");
+		advice("processor: no PCLMULQDQ, so checksums of packets are slow; on a virtual "
+		       "machine let the host pass its CPU through (-cpu host)");
 	if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) < 2)
 		missing(report,
 			"processors: this process may use %d, and a data plane needs 2 (control thread and "
@@ -261,8 +269,7 @@ check_hugepages(struct report *report)
 	char why[512];
 
 	if (eal_has(report, "--no-huge"))
-		advice(report,
-		       "hugepages: --no-huge works, but is slower and cannot drive PCI devices; reserve some "
+		advice("hugepages: --no-huge works, but is slower and cannot drive PCI devices; reserve some "
 		       "with %shugeadm --pool-pages-min 2MB:%llu, and leave --no-huge out",
 		       privilege_sudo(), (unsigned long long)((needed + 2 * MIB - 1) / (2 * MIB)));
 	else if (lacks_hugepages(report, needed, why, sizeof(why)))
@@ -277,15 +284,14 @@ check_userfaultfd(struct report *report)
 	struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP};
 
 	if (fd < 0) {
-		advice(report,
-		       "userfaultfd: this kernel refuses it (%s), so applications' memory is copied by "
+		advice("userfaultfd: this kernel refuses it (%s), so applications' memory is copied by "
 		       "system calls, slowly; boot a kernel from 5.11 on with CONFIG_USERFAULTFD",
 		       strerror(errno));
 		return;
 	}
 	if (ioctl(fd, UFFDIO_API, &api) < 0)
-		advice(report, "userfaultfd: this kernel cannot write-protect by it, so applications' memory "
-			       "is copied by system calls, slowly; boot a kernel from 5.11 on for x86-64");
+		advice("userfaultfd: this kernel cannot write-protect by it, so applications' memory "
+		       "is copied by system calls, slowly; boot a kernel from 5.11 on for x86-64");
 	close(fd);
 }
 
@@ -315,30 +321,85 @@ is_ours(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode) && access(path, W_OK | X_OK) == 0;
 }
 
-/* Whether a file could be made at `path`; with `make_directory` its directory is made, too. */
+/* Whether a file could be made at `path`: its directory is made, too. */
 static bool
-can_create(const char *path, bool make_directory, char *directory, size_t len)
+can_create(const char *path, char *directory, size_t len)
 {
 	char copy[512];
 
 	snprintf(copy, sizeof(copy), "%s", path);
 	snprintf(directory, len, "%s", dirname(copy));
-	if (exists(directory) || !make_directory)
+	if (exists(directory))
 		return is_ours(directory);
 	snprintf(copy, sizeof(copy), "%s", directory);
 	return is_ours(dirname(copy));
 }
 
 static void
-check_place(struct report *report, const char *key, const char *path, bool make_directory)
+check_place(struct report *report, const char *key, const char *path)
 {
 	char directory[512];
 
-	if (!can_create(path, make_directory, directory, sizeof(directory)))
+	if (!can_create(path, directory, sizeof(directory)))
 		missing(report,
 			"%s %s: no file can be made in %s; make it yours with %sinstall -d -o %u %s, or "
 			"choose another path by --%s",
 			key, path, directory, privilege_sudo(), geteuid(), directory, key);
+}
+
+/* Where EAL makes its files, as far as it is there. */
+static void
+find_runtime(const struct report *report, char path[512])
+{
+	const char *base = getenv("RUNTIME_DIRECTORY"), *prefix = eal_option(report, "--file-prefix");
+
+	if (base == NULL && geteuid() == 0)
+		base = "/var/run";
+	else if (base == NULL)
+		base = getenv("XDG_RUNTIME_DIR");
+	if (base == NULL)
+		base = "/tmp";
+	snprintf(path, 512, "%s/dpdk/%s", base, prefix != NULL ? prefix : "rte");
+	if (!exists(path))
+		snprintf(path, 512, "%s/dpdk", base);
+	if (!exists(path))
+		snprintf(path, 512, "%s", base);
+}
+
+static uint64_t
+runtime_room(const struct report *report)
+{
+	const char *memory = eal_option(report, "-m");
+
+	if (!eal_has(report, "--no-huge") || memory == NULL)
+		return RUNTIME_ROOM;
+	return RUNTIME_ROOM + (strtoull(memory, NULL, 10) & UINT32_MAX) * RUNTIME_PER_MIB;
+}
+
+/* EAL maps its files before there is room for them: of a full file system it dies without a word. */
+static int
+check_runtime(const struct report *report, char *why, size_t why_len)
+{
+	uint64_t room = runtime_room(report);
+	char directory[512], path[600];
+	int fd, error;
+
+	if (eal_has(report, "--in-memory") || eal_has(report, "--no-shconf"))
+		return 0;
+	find_runtime(report, directory);
+	snprintf(path, sizeof(path), "%s/oneside.XXXXXX", directory);
+	fd = mkostemp(path, O_CLOEXEC);
+	error = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)room);
+	if (fd >= 0) {
+		unlink(path);
+		close(fd);
+	}
+	if (error != 0)
+		snprintf(why, why_len,
+			 "EAL: its files cannot be made in %s: %s; make room for %llu MiB there, let "
+			 "this user write there, or name another directory by the variable RUNTIME_DIRECTORY",
+			 directory, strerror(error), (unsigned long long)(room / MIB));
+	return -error;
 }
 
 /* `served`: by a data plane that runs, whose the addresses may be. */
@@ -346,22 +407,20 @@ static void
 check_listeners(struct report *report, bool served)
 {
 	const struct config *config = report->config;
-	struct metrics_address address;
+	struct listening listening;
 	char why[512];
-	int fd;
 
-	check_place(report, "socket", config->socket, true);
+	check_place(report, "socket", config->socket);
 	if (config->ctl[0] != '\0') /* else it is beside the other */
-		check_place(report, "ctl", config->ctl, true);
+		check_place(report, "ctl", config->ctl);
 	if (config->metrics.family == AF_UNIX)
-		check_place(report, "metrics", config->metrics.path, false);
+		check_place(report, "metrics", config->metrics.path);
 	if (config->metrics.family == 0 || config->metrics.family == AF_UNIX || served)
 		return;
-	fd = metrics_open(&config->metrics, &address, why, sizeof(why));
-	if (fd < 0)
+	if (metrics_open(&config->metrics, &listening, why, sizeof(why)) != 0)
 		missing(report, "%s", why);
 	else
-		metrics_close(fd, &address);
+		listening_close(&listening);
 }
 
 int
@@ -378,11 +437,11 @@ check_socket_free(const struct config *config, char *why, size_t why_len)
 	close(fd);
 	if (!used)
 		return 0;
-	snprintf(why, why_len,
-		 "socket %s: a data plane runs there already; end it first, or choose another path by "
-		 "--socket",
-		 config->socket);
-	return -EADDRINUSE;
+	return config_refuse(
+		why, why_len, -EADDRINUSE,
+		"socket %s: a data plane runs there already; end it first, or choose another path by "
+		"--socket",
+		config->socket);
 }
 
 /* ---- devices ---- */
@@ -415,7 +474,7 @@ advise_device(void *context, const char *sentence)
 {
 	const struct device *device = context;
 
-	advice(device->report, "device %s: %s", device->name, sentence);
+	advice("device %s: %s", device->name, sentence);
 }
 
 /* For the MTU of the port that has the device, if it is named. */
@@ -467,7 +526,10 @@ int
 check_eal_init(int argc, char **argv)
 {
 	struct report report = {.argc = argc, .argv = argv};
+	char why[1024];
 
+	if (check_runtime(&report, why, sizeof(why)) != 0)
+		return -1; /* which check_eal_failure() finds, too */
 	for (int i = 1; i < argc; i++) {
 		const char *text = eal_value(&report, i, "--vdev");
 		char name[64];
@@ -482,7 +544,7 @@ check_eal_init(int argc, char **argv)
 static void
 advise(void *report, const char *text)
 {
-	advice(report, "%s", text);
+	advice("%s", text);
 }
 
 /* ---- by doing it ---- */
@@ -494,11 +556,11 @@ check_lcores(char *why, size_t why_len)
 
 	if (cores >= 2)
 		return 0;
-	snprintf(why, why_len,
-		 "cores: EAL has %u, and a data plane needs at least 2 (the first is the control thread, the "
-		 "others poll); give the EAL option -l 0,1",
-		 cores);
-	return -EINVAL;
+	return config_refuse(
+		why, why_len, -EINVAL,
+		"cores: EAL has %u, and a data plane needs at least 2 (the first is the control thread, the "
+		"others poll); give the EAL option -l 0,1",
+		cores);
 }
 
 void
@@ -508,6 +570,8 @@ check_eal_failure(const struct config *config, int argc, char **argv, char *why,
 	bool denied = rte_errno == EACCES || rte_errno == EPERM;
 	int error = rte_errno;
 
+	if (check_runtime(&report, why, why_len) != 0)
+		return;
 	if (!eal_has(&report, "--in-memory") && !eal_has(&report, "--no-shconf") &&
 	    rte_eal_primary_proc_alive(NULL))
 		snprintf(why, why_len,
@@ -531,7 +595,7 @@ check_eal_failure(const struct config *config, int argc, char **argv, char *why,
 static void
 check_start(struct report *report)
 {
-	char why[512];
+	char why[1024];
 
 	if (check_eal_init(report->argc, report->argv) < 0) {
 		check_eal_failure(report->config, report->argc, report->argv, why, sizeof(why));
@@ -551,11 +615,13 @@ unsigned int
 check_run(const struct config *config, bool start, int argc, char **argv)
 {
 	struct report report = {.config = config, .argc = argc, .argv = argv};
-	char why[512], served_why[512];
+	char why[1024], served_why[512];
 	bool served = check_socket_free(config, served_why, sizeof(served_why)) < 0;
 
 	setlinebuf(stdout);
 	if (config_validate(config, why, sizeof(why)) < 0)
+		missing(&report, "%s", why);
+	if (check_runtime(&report, why, sizeof(why)) != 0)
 		missing(&report, "%s", why);
 	check_cpu(&report);
 	check_hugepages(&report);
@@ -564,7 +630,7 @@ check_run(const struct config *config, bool start, int argc, char **argv)
 	check_devices(&report);
 	kernel_addr_look(config, advise, &report);
 	if (served)
-		advice(&report, "%s",
+		advice("%s",
 		       served_why); /* its cores, memory and devices are in use: starting proves nothing */
 	else if (start && report.missing == 0)
 		check_start(&report);

@@ -14,6 +14,7 @@
 
 #include "control/attach/reaper.h"
 #include "control/attach/server.h"
+#include "control/attach/user.h"
 #include "control/ctl/ctl.h"
 #include "control/daemon/calls.h"
 #include "control/daemon/telemetry.h"
@@ -23,8 +24,7 @@
 #include "dataplane/compat/clock.h"
 
 #define EVENTS 64
-#define ENGINE_ROUNDS 16      /* of engine_poll in one loop */
-#define POLL_WORK_NS 50000ull /* how often to look whether a grace period is over */
+#define ENGINE_ROUNDS 16 /* of engine_poll in one loop */
 #define ENGINE_TURNS 4
 #define LOOK_NS 20000ull /* answers come soon: to look for them this long before sleeping */
 #define YIELD_LONG_NS 100000ull
@@ -133,20 +133,17 @@ min64(uint64_t a, uint64_t b)
 static uint64_t
 next_deadline(void)
 {
-	uint64_t deadline = min64(paths_deadline(), conns_deadline());
+	static uint64_t (*const deadlines[])(void) = {
+		paths_deadline, conns_deadline,        clients_deadline,  hosts_deadline, reapers_deadline,
+		ctl_deadline,   engine_links_deadline, watchdog_deadline, work_deadline};
+	uint64_t deadline = NEVER;
 
-	deadline = min64(deadline, clients_deadline());
-	deadline = min64(deadline, hosts_deadline());
-	deadline = min64(deadline, engine_links_deadline());
-	deadline = min64(deadline, reapers_deadline());
-	deadline = min64(deadline, ctl_deadline());
+	if (paths_pending() || turns_waiting(&control.turns))
+		return 0;
+	for (size_t i = 0; i < sizeof(deadlines) / sizeof(deadlines[0]); i++)
+		deadline = min64(deadline, deadlines[i]());
 	if (control.draining)
 		deadline = min64(deadline, drain_at);
-	deadline = min64(deadline, watchdog_deadline());
-	if (work_pending())
-		deadline = min64(deadline, control.now + POLL_WORK_NS);
-	if (paths_pending() || turns_waiting(&control.turns))
-		deadline = 0;
 	return deadline;
 }
 
@@ -416,11 +413,12 @@ daemon_fini(void)
 	TAILQ_FOREACH(client, &control.clients, link)
 	client_kill(client, 0, "the data plane ends");
 	while (!TAILQ_EMPTY(&control.clients) && clock_now() < end)
-		if (loop_once(clock_now() + NS_PER_MS) != 0)
+		if (loop_once(min64(next_deadline(), clock_now() + NS_PER_MS)) != 0)
 			break;
 	if (!TAILQ_EMPTY(&control.clients))
 		log_warning("event=end_late text=\"the cores did not let go of all attachments in time\"\n");
 	conns_fini();
+	users_fini();
 	mappings_fini();
 	reapers_stop();
 	paths_fini();

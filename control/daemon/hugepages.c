@@ -1,51 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <dirent.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <mntent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "control/setup/machine.h"
 #include "hugepages.h"
 
-#define POOLS "/sys/kernel/mm/hugepages"
-
-/* The number in a small file; 0 when there is none. */
-static uint64_t
-number_in(const char *path)
+static const struct setup_machine *
+read_memory(void)
 {
-	unsigned long long number = 0;
-	FILE *file = fopen(path, "re");
+	static struct setup_machine machine;
 
-	if (file != NULL && fscanf(file, "%llu", &number) != 1)
-		number = 0;
-	if (file != NULL)
-		fclose(file);
-	return number;
-}
-
-static uint64_t
-free_in_pools(void)
-{
-	DIR *pools = opendir(POOLS);
-	char path[PATH_MAX];
-	uint64_t bytes = 0;
-	struct dirent *entry;
-
-	while (pools != NULL && (entry = readdir(pools)) != NULL) {
-		unsigned long long kib;
-		if (sscanf(entry->d_name, "hugepages-%llukB", &kib) != 1)
-			continue;
-		snprintf(path, sizeof(path), POOLS "/%s/free_hugepages", entry->d_name);
-		bytes += number_in(path) * kib * 1024;
-	}
-	if (pools != NULL)
-		closedir(pools);
-	return bytes;
+	memset(&machine, 0, sizeof(machine));
+	setup_memory_read(&machine, "");
+	return &machine;
 }
 
 /* Who maps such a file has locked it. */
@@ -81,29 +54,19 @@ left_in(const char *path, const char *prefix)
 	return bytes;
 }
 
-/* The next mount of hugetlbfs, or NULL. */
-static const char *
-next_mount(FILE *mounts)
-{
-	struct mntent *mount;
-
-	while (mounts != NULL && (mount = getmntent(mounts)) != NULL)
-		if (strcmp(mount->mnt_type, "hugetlbfs") == 0)
-			return mount->mnt_dir;
-	return NULL;
-}
-
 uint64_t
 hugepages_free(const char *prefix, const char *folder)
 {
-	uint64_t bytes = free_in_pools();
+	uint64_t bytes = read_memory()->huge_free;
+	const struct mntent *mount;
 	FILE *mounts;
 
 	if (folder != NULL)
 		return bytes + left_in(folder, prefix);
 	mounts = setmntent("/proc/mounts", "re");
-	for (const char *path; (path = next_mount(mounts)) != NULL;)
-		bytes += left_in(path, prefix);
+	while (mounts != NULL && (mount = getmntent(mounts)) != NULL)
+		if (strcmp(mount->mnt_type, "hugetlbfs") == 0)
+			bytes += left_in(mount->mnt_dir, prefix);
 	if (mounts != NULL)
 		endmntent(mounts);
 	return bytes;
@@ -112,10 +75,5 @@ hugepages_free(const char *prefix, const char *folder)
 bool
 hugepages_mounted(void)
 {
-	FILE *mounts = setmntent("/proc/mounts", "re");
-	bool found = next_mount(mounts) != NULL;
-
-	if (mounts != NULL)
-		endmntent(mounts);
-	return found;
+	return read_memory()->huge_mount[0] != '\0';
 }

@@ -137,9 +137,9 @@ serve(const struct ctl_source *source)
 	if (ret == 0) {
 		print_ports();
 		engine_leave_rseq();
-		notify_service("READY=1");
+		notify_service("READY=1", true);
 		ret = daemon_run();
-		notify_service("STOPPING=1");
+		notify_service("STOPPING=1", true);
 		if (ret < 0)
 			log_error("event=control_ended error=\"%s\"\n", strerror(-ret));
 	} else {

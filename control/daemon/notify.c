@@ -9,8 +9,8 @@
 
 #include "notify.h"
 
-static void
-tell(const char *state, int flags)
+void
+notify_service(const char *state, bool waits)
 {
 	const char *name = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -25,19 +25,7 @@ tell(const char *state, int flags)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
-	sendto(fd, state, strlen(state), MSG_NOSIGNAL | flags, (const struct sockaddr *)&addr,
-	       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
+	sendto(fd, state, strlen(state), MSG_NOSIGNAL | (waits ? 0 : MSG_DONTWAIT),
+	       (const struct sockaddr *)&addr, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
 	close(fd);
-}
-
-void
-notify_service(const char *state)
-{
-	tell(state, 0);
-}
-
-void
-notify_without_waiting(const char *state)
-{
-	tell(state, MSG_DONTWAIT);
 }

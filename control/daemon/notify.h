@@ -2,10 +2,10 @@
 #ifndef ONESIDE_NOTIFY_H
 #define ONESIDE_NOTIFY_H
 
-/* Assignments as in sd_notify(3), "READY=1"; nothing where no service manager asked for them. */
-void notify_service(const char *state);
+#include <stdbool.h>
 
-/* What will be said again: lost when the manager does not keep up. */
-void notify_without_waiting(const char *state);
+/* Assignments as in sd_notify(3), "READY=1"; nothing where no service manager asked for them.  What will be
+ * said again need not wait for a manager that does not keep up, and is lost then. */
+void notify_service(const char *state, bool waits);
 
 #endif

@@ -25,7 +25,6 @@
 #include "control/daemon/telemetry.h"
 #include "control/rsm/rsm.h"
 #include "control/show/show.h"
-#include "dataplane/compat/compat.h"
 #include "dataplane/engine/tel.h"
 
 #define ENTRIES 48u /* in one answer: it has 16 KiB */
@@ -97,46 +96,14 @@ question_ready(struct watch *self, uint32_t events)
 	pthread_mutex_unlock(&lock);
 }
 
-/* A dictionary of an answer. */
-struct entry {
-	struct tell tell;
-	struct rte_tel_data *data; /* NULL: no memory */
-};
-
-static void
-add_text(struct tell *tell, const char *name, const char *text)
-{
-	rte_tel_data_add_dict_string(((struct entry *)tell)->data, name, text);
-}
-
-static void
-add_number(struct tell *tell, const char *name, uint64_t number)
-{
-	rte_tel_data_add_dict_uint(((struct entry *)tell)->data, name, number);
-}
-
 /* A dictionary of dictionaries: arrays of them are not among what the library takes. */
 static int
-add_entry(struct rte_tel_data *out, const char *kind, uint32_t number, struct entry *entry)
+add_entry(struct rte_tel_data *out, const char *kind, uint32_t number, struct telemetry_dictionary *entry)
 {
 	char name[32];
-	int error;
 
 	snprintf(name, sizeof(name), "%s%" PRIu32, kind, number);
-	error = rte_tel_data_add_dict_container(out, name, entry->data, 0);
-	if (error != 0)
-		rte_tel_data_free(entry->data);
-	return error;
-}
-
-static struct entry
-new_entry(void)
-{
-	struct entry entry = {{add_number, add_text}, rte_tel_data_alloc()};
-
-	if (entry.data != NULL)
-		rte_tel_data_start_dict(entry.data);
-	return entry;
+	return telemetry_add(out, name, entry);
 }
 
 static const char *
@@ -148,7 +115,7 @@ clients(const char *params, struct rte_tel_data *out)
 		return TEL_NO_PARAMETERS;
 	TAILQ_FOREACH(client, &control.clients, link)
 	{
-		struct entry entry = new_entry();
+		struct telemetry_dictionary entry = telemetry_dictionary();
 
 		if (entry.data == NULL)
 			return NO_MEMORY;
@@ -199,16 +166,16 @@ objects(const char *params, struct rte_tel_data *out, enum object_kind kind, con
 		found = true;
 		for (uint32_t i = 0; i < client->table[kind].size; i++) {
 			const void *object = table_at(&client->table[kind], i);
-			struct entry entry;
+			struct telemetry_dictionary entry;
 
 			if (object == NULL || seen++ < first)
 				continue;
 			if (seen - first > ENTRIES)
 				return NULL;
-			entry = new_entry();
+			entry = telemetry_dictionary();
 			if (entry.data == NULL)
 				return NO_MEMORY;
-			add_number(&entry.tell, "client", client->number);
+			entry.tell.number(&entry.tell, "client", client->number);
 			fill(&entry.tell, object);
 			if (add_entry(out, name, seen - 1, &entry) != 0)
 				return NULL;
@@ -239,13 +206,13 @@ segments(const char *params, struct rte_tel_data *out)
 		return "its parameter is [FIRST]";
 	LIST_FOREACH(segment, &control.segments, link)
 	{
-		struct entry entry;
+		struct telemetry_dictionary entry;
 
 		if (seen++ < first)
 			continue;
 		if (seen - first > ENTRIES)
 			break;
-		entry = new_entry();
+		entry = telemetry_dictionary();
 		if (entry.data == NULL)
 			return NO_MEMORY;
 		show_segment(&entry.tell, segment);
@@ -258,13 +225,13 @@ segments(const char *params, struct rte_tel_data *out)
 static const char *
 neighbours(const char *params, struct rte_tel_data *out)
 {
-	struct entry entry = {.data = NULL};
+	struct telemetry_dictionary entry = {.data = NULL};
 
 	if (tel_has(params))
 		return TEL_NO_PARAMETERS;
 	for (uint32_t i = 0; i < NEIGH_ENTRIES; i++) {
 		if (entry.data == NULL)
-			entry = new_entry();
+			entry = telemetry_dictionary();
 		if (entry.data == NULL)
 			return NO_MEMORY;
 		if (!show_neighbour(&entry.tell, i))

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <rte_lcore.h>
@@ -48,8 +49,7 @@ watchdog_init(uint64_t now)
 	if (us >= LOOKS && us < UINT64_MAX / NS_PER_US)
 		watchdog.interval = us * NS_PER_US / LOOKS;
 	watchdog.next = now + watchdog.interval;
-	for (uint32_t i = 0; i < RTE_MAX_LCORE; i++)
-		watchdog.loops[i] = 0;
+	memset(watchdog.loops, 0, sizeof(watchdog.loops));
 }
 
 uint64_t
@@ -58,31 +58,25 @@ watchdog_deadline(void)
 	return watchdog.interval == 0 ? UINT64_MAX : watchdog.next;
 }
 
-/* A core that has not turned since it had last; -1: there is none.  One that sleeps wakes ten times a second.
+/* A core that has not turned since all had last; -1: there is none.  One that sleeps wakes ten times a
+ * second.
  */
 static int
 standing_core(void)
 {
+	uint64_t loops[RTE_MAX_LCORE];
 	struct engine_stats stats;
 	int standing = -1;
 
 	for (uint32_t i = 0; i < engine_num_cores(); i++) {
 		engine_stats(i, &stats);
-		if (stats.loops == watchdog.loops[i])
+		loops[i] = stats.loops;
+		if (loops[i] == watchdog.loops[i])
 			standing = (int)i;
 	}
+	if (standing < 0)
+		memcpy(watchdog.loops, loops, engine_num_cores() * sizeof(loops[0]));
 	return standing;
-}
-
-static void
-remember_loops(void)
-{
-	struct engine_stats stats;
-
-	for (uint32_t i = 0; i < engine_num_cores(); i++) {
-		engine_stats(i, &stats);
-		watchdog.loops[i] = stats.loops;
-	}
 }
 
 void
@@ -95,9 +89,8 @@ watchdog_poll(uint64_t now)
 	watchdog.next = now + watchdog.interval;
 	standing = standing_core();
 	if (standing < 0) {
-		remember_loops();
 		watchdog.standing = false;
-		notify_without_waiting("WATCHDOG=1");
+		notify_service("WATCHDOG=1", false);
 	} else if (!watchdog.standing) {
 		watchdog.standing = true;
 		log_error("event=core_stands core=%d text=\"the service manager's watchdog is not told that "

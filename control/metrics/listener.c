@@ -52,8 +52,7 @@ enum turn { TURN_THREAD, TURN_ASKED, TURN_ANSWERED };
 static struct {
 	pthread_t thread;
 	bool running;
-	int listen_fd;
-	struct metrics_address address;
+	struct listening listening;
 	/* between the two threads */
 	int ask_fd, wake_fd; /* eventfds: for the control thread, for ours */
 	_Atomic bool stop;
@@ -66,7 +65,7 @@ static struct {
 	uint64_t asked_at;
 	uint64_t second; /* in which `accepts` were taken */
 	uint32_t accepts;
-} listener = {.listen_fd = -1, .ask_fd = -1, .wake_fd = -1};
+} listener = {.listening.fd = -1, .ask_fd = -1, .wake_fd = -1};
 
 static uint64_t started;
 
@@ -241,7 +240,7 @@ accept_some(uint64_t now)
 			continue;
 		if (listener.accepts >= ACCEPTS_A_SECOND)
 			return;
-		c->fd = accept4(listener.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		c->fd = accept4(listener.listening.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (c->fd < 0) {
 			/* Without descriptors it would be woken for ever: none until the next second. */
 			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
@@ -387,7 +386,7 @@ prepare(struct pollfd fds[2 + CONNECTIONS], uint64_t now)
 		if ((listener.second + 1) * NS_PER_S < deadline)
 			deadline = (listener.second + 1) * NS_PER_S;
 	}
-	fds[1] = (struct pollfd){.fd = takes ? listener.listen_fd : -1, .events = POLLIN};
+	fds[1] = (struct pollfd){.fd = takes ? listener.listening.fd : -1, .events = POLLIN};
 	if (deadline == UINT64_MAX)
 		return -1;
 	return deadline <= now ? 0 : (int)((deadline - now) / NS_PER_MS + 1);
@@ -428,9 +427,9 @@ start(const struct config *config, char *why, size_t why_len)
 {
 	int error;
 
-	listener.listen_fd = metrics_open(&config->metrics, &listener.address, why, why_len);
-	if (listener.listen_fd < 0)
-		return listener.listen_fd;
+	error = metrics_open(&config->metrics, &listener.listening, why, why_len);
+	if (error != 0)
+		return error;
 	listener.ask_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	listener.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	error = listener.ask_fd < 0 || listener.wake_fd < 0 ? -errno : 0;
@@ -485,9 +484,7 @@ metrics_fini(void)
 			end(&listener.connection[i]);
 	metrics_text_free(&listener.text[0]);
 	metrics_text_free(&listener.text[1]);
-	if (listener.listen_fd >= 0)
-		metrics_close(listener.listen_fd, &listener.address);
-	listener.listen_fd = -1;
+	listening_close(&listener.listening);
 	close_fd(&listener.ask_fd);
 	close_fd(&listener.wake_fd);
 }

@@ -3,59 +3,13 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "config/config.h"
 
 #define BACKLOG 16
 #define MODE 0660 /* owner and group */
-
-/* One that another data plane has left; -EADDRINUSE: it is served, -EEXIST: it is no socket. */
-static int
-remove_stale(const struct sockaddr_un *path)
-{
-	struct stat st;
-	int fd, error;
-
-	if (lstat(path->sun_path, &st) != 0)
-		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISSOCK(st.st_mode))
-		return -EEXIST;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	error = connect(fd, (const struct sockaddr *)path, sizeof(*path)) == 0 ? 0 : errno;
-	close(fd);
-	if (error != ECONNREFUSED)
-		return -EADDRINUSE;
-	return unlink(path->sun_path) == 0 || errno == ENOENT ? 0 : -errno;
-}
-
-static int
-bind_unix(int fd, const char *path, struct metrics_address *address)
-{
-	struct stat st;
-	int error;
-
-	address->path.sun_family = AF_UNIX;
-	snprintf(address->path.sun_path, sizeof(address->path.sun_path), "%s", path);
-	error = remove_stale(&address->path);
-	if (error != 0)
-		return error;
-	/* From the first moment not for more than it is to be, */
-	fchmod(fd, MODE);
-	if (bind(fd, (const struct sockaddr *)&address->path, sizeof(address->path)) != 0)
-		return -errno;
-	/* and whatever the umask not for less. */
-	if (lstat(path, &st) != 0 || chmod(path, MODE) != 0)
-		return -errno;
-	address->inode = st.st_ino;
-	return 0;
-}
 
 static int
 bind_inet(int fd, const struct config_listen *where)
@@ -79,48 +33,28 @@ bind_inet(int fd, const struct config_listen *where)
 static const char *
 remedy(int error)
 {
-	switch (error) {
-	case -EADDRINUSE:
-		return "another program serves it; end that one or choose another";
-	case -EEXIST:
-		return "it exists and is not a socket; remove it or choose another path";
-	case -EADDRNOTAVAIL:
-		return "this host's kernel does not have the address; choose one of \"ip address\"";
-	default:
-		return "choose an address or a path that this user may listen on";
-	}
+	return error == -EADDRINUSE ? "another program serves it; end that one or choose another"
+	       : error == -EADDRNOTAVAIL
+		       ? "this host's kernel does not have the address; choose one of \"ip address\""
+		       : "choose an address or a path that this user may listen on";
 }
 
 int
-metrics_open(const struct config_listen *where, struct metrics_address *address, char *why, size_t why_len)
+metrics_open(const struct config_listen *where, struct listening *listening, char *why, size_t why_len)
 {
-	int fd = socket(where->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error;
+	int error;
 
-	memset(address, 0, sizeof(*address));
-	if (fd < 0)
-		error = -errno;
-	else if (where->family == AF_UNIX)
-		error = bind_unix(fd, where->path, address);
-	else
-		error = bind_inet(fd, where);
-	if (error == 0 && listen(fd, BACKLOG) != 0)
+	if (where->family == AF_UNIX)
+		return listening_open_type(listening, SOCK_STREAM, "metrics", where->path, MODE, why,
+					   why_len);
+	*listening = (struct listening){
+		.fd = socket(where->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+	error = listening->fd < 0 ? -errno : bind_inet(listening->fd, where);
+	if (error == 0 && listen(listening->fd, BACKLOG) != 0)
 		error = -errno;
 	if (error == 0)
-		return fd;
-	snprintf(why, why_len, "metrics = %s: %s: %s", where->text, strerror(-error), remedy(error));
-	if (fd >= 0)
-		metrics_close(fd, address);
-	return error;
-}
-
-void
-metrics_close(int fd, struct metrics_address *address)
-{
-	struct stat st;
-
-	close(fd);
-	/* Not one that another process has put there since. */
-	if (address->inode != 0 && lstat(address->path.sun_path, &st) == 0 && st.st_ino == address->inode)
-		unlink(address->path.sun_path);
-	address->inode = 0;
+		return 0;
+	listening_close(listening);
+	return config_refuse(why, why_len, error, "metrics = %s: %s: %s", where->text, strerror(-error),
+			     remedy(error));
 }

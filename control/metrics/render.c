@@ -15,66 +15,6 @@
 
 #include "dataplane/engine/counters.h"
 
-const char *
-metrics_request_name(uint32_t type)
-{
-	static const char *const names[ONE_MSG_MAX] = {
-		[ONE_MSG_HELLO] = "hello",
-		[ONE_MSG_PZ_CREATE] = "pz_create",
-		[ONE_MSG_PZ_FREE] = "pz_free",
-		[ONE_MSG_CQ_CREATE] = "cq_create",
-		[ONE_MSG_CQ_RESIZE] = "cq_resize",
-		[ONE_MSG_CQ_FREE] = "cq_free",
-		[ONE_MSG_QP_CREATE] = "qp_create",
-		[ONE_MSG_QP_MODIFY] = "qp_modify",
-		[ONE_MSG_QP_CONNECT] = "qp_connect",
-		[ONE_MSG_QP_DISCONNECT] = "qp_disconnect",
-		[ONE_MSG_QP_RESET] = "qp_reset",
-		[ONE_MSG_QP_FREE] = "qp_free",
-		[ONE_MSG_LISTEN] = "listen",
-		[ONE_MSG_UNLISTEN] = "unlisten",
-		[ONE_MSG_CR_ACCEPT] = "cr_accept",
-		[ONE_MSG_CR_REJECT] = "cr_reject",
-		[ONE_MSG_CR_HANDOFF] = "cr_handoff",
-		[ONE_MSG_REGION_ADD] = "region_add",
-		[ONE_MSG_REGION_REMOVE] = "region_remove",
-		[ONE_MSG_MR_CREATE] = "mr_create",
-		[ONE_MSG_MR_FREE] = "mr_free",
-		[ONE_MSG_MR_SWAP] = "mr_swap",
-		[ONE_MSG_MW_CREATE] = "mw_create",
-		[ONE_MSG_MW_FREE] = "mw_free",
-		[ONE_MSG_SRQ_CREATE] = "srq_create",
-		[ONE_MSG_SRQ_LIMIT] = "srq_limit",
-		[ONE_MSG_SRQ_SWAP] = "srq_swap",
-		[ONE_MSG_SRQ_FREE] = "srq_free",
-		[ONE_MSG_STAGING] = "staging",
-		[ONE_MSG_COPIES] = "copies",
-		[ONE_MSG_RSM_PUBLISH] = "rsm_publish",
-		[ONE_MSG_RSM_REPUBLISH] = "rsm_republish",
-		[ONE_MSG_RSM_UNPUBLISH] = "rsm_unpublish",
-		[ONE_MSG_RSM_CONNECT] = "rsm_connect",
-		[ONE_MSG_RSM_DISCONNECT] = "rsm_disconnect",
-		[ONE_MSG_RSM_TOPOLOGY] = "rsm_topology",
-		[ONE_MSG_RSM_SIGNAL] = "rsm_signal",
-		[ONE_MSG_RSM_MAP] = "rsm_map",
-		[ONE_MSG_QP_RTR] = "qp_rtr",
-		[ONE_MSG_QP_RTS] = "qp_rts",
-		[ONE_MSG_QP_SET] = "qp_set",
-		[ONE_MSG_QP_ERROR] = "qp_error",
-		[ONE_MSG_QP_DATAGRAM] = "qp_datagram",
-		[ONE_MSG_CHANNEL_OPEN] = "channel_open",
-		[ONE_MSG_CHANNEL_CLOSE] = "channel_close",
-		[ONE_MSG_PORT] = "port",
-		[ONE_MSG_AH_CREATE] = "ah_create",
-		[ONE_MSG_AH_FREE] = "ah_free",
-		[ONE_MSG_SIDR_ASK] = "sidr_ask",
-		[ONE_MSG_SIDR_ANSWER] = "sidr_answer",
-		[ONE_MSG_SIDR_FREE] = "sidr_free",
-	};
-
-	return type < ONE_MSG_MAX ? names[type] : NULL;
-}
-
 static void
 write_process(struct metrics_text *text, const struct metrics_snapshot *snapshot)
 {
@@ -206,19 +146,6 @@ write_clients_value(struct metrics_text *text, const struct metrics_snapshot *sn
 }
 
 static void
-write_clients_objects(struct metrics_text *text, const struct metrics_snapshot *snapshot,
-		      enum object_kind kind)
-{
-	char labels[CLIENT_LABELS_MAX];
-
-	for (uint32_t i = 0; i < snapshot->clients; i++) {
-		client_labels(&snapshot->client[i], labels);
-		metrics_sample(text, snapshot->client[i].object[kind], "%s", labels);
-	}
-	metrics_sample(text, snapshot->others.object[kind], "client=\"others\"");
-}
-
-static void
 write_clients(struct metrics_text *text, const struct metrics_snapshot *snapshot)
 {
 	static const struct {
@@ -234,18 +161,16 @@ write_clients(struct metrics_text *text, const struct metrics_snapshot *snapshot
 		 offsetof(struct metrics_client, mapped)},
 		{"oneside_client_arena", "bytes", "Rings and staging memory of an attachment.", METRICS_GAUGE,
 		 offsetof(struct metrics_client, arena)},
+		{"oneside_client_queue_pairs", "", "Queue pairs of an attachment.", METRICS_GAUGE,
+		 offsetof(struct metrics_client, object[OBJECT_QP])},
+		{"oneside_client_memory_regions", "", "Memory regions of an attachment.", METRICS_GAUGE,
+		 offsetof(struct metrics_client, object[OBJECT_MR])},
 	};
 
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 		metrics_family(text, values[i].name, values[i].type, values[i].unit, values[i].help);
 		write_clients_value(text, snapshot, values[i].offset);
 	}
-	metrics_family(text, "oneside_client_queue_pairs", METRICS_GAUGE, "",
-		       "Queue pairs of an attachment.");
-	write_clients_objects(text, snapshot, OBJECT_QP);
-	metrics_family(text, "oneside_client_memory_regions", METRICS_GAUGE, "",
-		       "Memory regions of an attachment.");
-	write_clients_objects(text, snapshot, OBJECT_MR);
 }
 
 static void
@@ -261,7 +186,7 @@ write_requests(struct metrics_text *text, const struct metrics_snapshot *snapsho
 		for (uint32_t i = 0; i < LATENCY_BUCKETS; i++)
 			any |= latency->bucket[i];
 		if (any != 0)
-			metrics_histogram(text, latency, "request=\"%s\"", metrics_request_name(type));
+			metrics_histogram(text, latency, "request=\"%s\"", attach_calls->request[type].name);
 	}
 }
 

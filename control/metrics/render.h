@@ -9,7 +9,4 @@
 /* Any thread; asks the drivers of ports. */
 void metrics_write(struct metrics_text *text, const struct metrics_snapshot *snapshot);
 
-/* What a request is called, by enum one_msg_type; NULL: there is no such request. */
-const char *metrics_request_name(uint32_t type);
-
 #endif

@@ -8,8 +8,7 @@
 struct metrics_client {
 	uint32_t number, pid, uid, kind;
 	char program[32], port[ONE_PORT_NAME];
-	uint64_t requests, copied, mapped, arena;
-	uint32_t object[OBJECT_KINDS];
+	uint64_t requests, copied, mapped, arena, object[OBJECT_KINDS];
 };
 
 struct metrics_snapshot {

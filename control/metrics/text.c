@@ -32,70 +32,61 @@ grow(struct metrics_text *text, size_t more)
 	size_t room = text->room == 0 ? FIRST_ROOM : text->room;
 	char *at;
 
-	if (text->failed)
-		return false;
-	if (more <= text->room - text->len)
-		return true;
 	while (room - text->len < more && room < METRICS_TEXT_MAX)
 		room *= 2;
 	at = room - text->len < more ? NULL : realloc(text->at, room);
-	if (at == NULL) {
-		text->failed = true;
+	if (at == NULL)
 		return false;
-	}
 	text->at = at;
 	text->room = room;
 	return true;
 }
 
-static void
-add(struct metrics_text *text, const char *string)
+static void __attribute__((format(printf, 2, 3))) add(struct metrics_text *text, const char *format, ...)
 {
-	size_t len = strlen(string);
+	while (!text->failed) {
+		size_t room = text->room - text->len;
+		va_list args;
+		int len;
 
-	if (!grow(text, len))
-		return;
-	memcpy(text->at + text->len, string, len);
-	text->len += len;
-}
-
-/* The name of a sample, with its labels and `more` of them. */
-static void
-add_name(struct metrics_text *text, const char *suffix, const char *labels, const char *more)
-{
-	add(text, text->name);
-	add(text, suffix);
-	if (*labels != '\0' || *more != '\0') {
-		add(text, "{");
-		add(text, labels);
-		if (*labels != '\0' && *more != '\0')
-			add(text, ",");
-		add(text, more);
-		add(text, "}");
+		va_start(args, format);
+		len = vsnprintf(room > 0 ? text->at + text->len : NULL, room, format, args);
+		va_end(args);
+		if (len >= 0 && (size_t)len < room) {
+			text->len += (size_t)len;
+			return;
+		}
+		text->failed = len < 0 || !grow(text, (size_t)len + 1);
 	}
-	add(text, " ");
 }
 
 static void
 add_sample(struct metrics_text *text, const char *suffix, const char *labels, const char *more,
+	   const char *value)
+{
+	bool any = *labels != '\0' || *more != '\0', both = *labels != '\0' && *more != '\0';
+
+	add(text, "%s%s%s%s%s%s%s %s\n", text->name, suffix, any ? "{" : "", labels, both ? "," : "", more,
+	    any ? "}" : "", value);
+}
+
+static void
+add_number(struct metrics_text *text, const char *suffix, const char *labels, const char *more,
 	   uint64_t value)
 {
 	char number[24];
 
-	add_name(text, suffix, labels, more);
-	snprintf(number, sizeof(number), "%" PRIu64 "\n", value);
-	add(text, number);
+	snprintf(number, sizeof(number), "%" PRIu64, value);
+	add_sample(text, suffix, labels, more, number);
 }
 
 static void
-add_sample_seconds(struct metrics_text *text, const char *suffix, const char *labels, uint64_t ns)
+add_seconds(struct metrics_text *text, const char *suffix, const char *labels, uint64_t ns)
 {
 	char number[40];
 
-	add_name(text, suffix, labels, "");
-	snprintf(number, sizeof(number), "%" PRIu64 ".%09" PRIu64 "\n", ns / NS_PER_SECOND,
-		 ns % NS_PER_SECOND);
-	add(text, number);
+	snprintf(number, sizeof(number), "%" PRIu64 ".%09" PRIu64, ns / NS_PER_SECOND, ns % NS_PER_SECOND);
+	add_sample(text, suffix, labels, "", number);
 }
 
 static const char *
@@ -107,15 +98,8 @@ suffix_of(const struct metrics_text *text)
 static void
 add_head(struct metrics_text *text, const char *what, const char *value)
 {
-	add(text, "# ");
-	add(text, what);
-	add(text, " ");
-	add(text, text->name);
 	/* Before OpenMetrics a family was called as its samples. */
-	add(text, text->openmetrics ? "" : suffix_of(text));
-	add(text, " ");
-	add(text, value);
-	add(text, "\n");
+	add(text, "# %s %s%s %s\n", what, text->name, text->openmetrics ? "" : suffix_of(text), value);
 }
 
 void
@@ -149,7 +133,7 @@ metrics_family(struct metrics_text *text, const char *name, enum metrics_type ty
 void
 metrics_value(struct metrics_text *text, uint64_t value)
 {
-	add_sample(text, suffix_of(text), "", "", value);
+	add_number(text, suffix_of(text), "", "", value);
 }
 
 void
@@ -158,7 +142,7 @@ metrics_sample(struct metrics_text *text, uint64_t value, const char *labels, ..
 	char formatted[LABELS_MAX];
 
 	FORMAT_LABELS(text, labels, formatted);
-	add_sample(text, suffix_of(text), formatted, "", value);
+	add_number(text, suffix_of(text), formatted, "", value);
 }
 
 void
@@ -167,7 +151,7 @@ metrics_seconds(struct metrics_text *text, uint64_t ns, const char *labels, ...)
 	char formatted[LABELS_MAX];
 
 	FORMAT_LABELS(text, labels, formatted);
-	add_sample_seconds(text, suffix_of(text), formatted, ns);
+	add_seconds(text, suffix_of(text), formatted, ns);
 }
 
 void
@@ -184,10 +168,10 @@ metrics_histogram(struct metrics_text *text, const struct latency *latency, cons
 				 (double)LATENCY_FIRST_NS * (double)(1u << i) / 1e9);
 		else
 			snprintf(bound, sizeof(bound), "le=\"+Inf\"");
-		add_sample(text, "_bucket", formatted, bound, count);
+		add_number(text, "_bucket", formatted, bound, count);
 	}
-	add_sample_seconds(text, "_sum", formatted, latency->sum_ns);
-	add_sample(text, "_count", formatted, "", count);
+	add_seconds(text, "_sum", formatted, latency->sum_ns);
+	add_number(text, "_count", formatted, "", count);
 }
 
 void

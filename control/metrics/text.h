@@ -17,7 +17,7 @@
 enum metrics_type { METRICS_COUNTER, METRICS_GAUGE, METRICS_HISTOGRAM, METRICS_INFO };
 
 struct metrics_text {
-	char *at; /* NULL: nothing yet; never NUL-terminated by itself */
+	char *at; /* NULL: nothing yet */
 	size_t len, room;
 	bool openmetrics;
 	bool failed; /* no memory, or too long: what is there is not to be used */

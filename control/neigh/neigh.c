@@ -6,14 +6,18 @@
  *   REACHABLE   known; STALE once it has not been heard of for a while
  *   PROBE       known and in use, but being asked again
  *
+ *   FAILED      not known: those who wait are being told so
+ *
  * INCOMPLETE and PROBE entries are on `pending` with a time to ask again, or, when
- * that has come, wait for the rate of queries; the others are on `idle`, from whose
- * head places are taken when the table is full.
+ * that has come, wait for the rate of queries; those of which somebody is to be told are on `answering`,
+ * the others on `idle`, from whose head places are taken when the table is full.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 
+#include "config/address.h"
 #include "neigh_internal.h"
 
 #define MS 1000000ull
@@ -25,64 +29,59 @@
 static const uint64_t query_wait[] = {200 * MS, 500 * MS, 1000 * MS, 1000 * MS, 1000 * MS};
 #define QUERIES (sizeof(query_wait) / sizeof(query_wait[0]))
 #define PROBES_UNICAST 2u
+#define ANSWERS 64u /* at once: any number may wait for one neighbour */
 
 /* ---- addresses ---- */
 
-static bool
-gid_in_prefix(const struct wire_addr *a, const struct wire_addr *b, unsigned int bits)
+/* As the configuration has one, with the prefix of this link. */
+static struct config_addr
+addr_of(const struct neigh_iface *iface, const struct wire_addr *addr)
 {
-	unsigned int bytes = bits / 8, rest = bits % 8;
-	if (memcmp(a->gid, b->gid, bytes) != 0)
-		return false;
-	return rest == 0 || ((a->gid[bytes] ^ b->gid[bytes]) & (uint8_t)(0xff00u >> rest)) == 0;
+	struct config_addr out = {.family = wire_addr_is_v4(addr) ? AF_INET : AF_INET6,
+				  .prefix = iface->config.prefix};
+
+	memcpy(out.bytes, out.family == AF_INET ? addr->gid + 12 : addr->gid,
+	       out.family == AF_INET ? 4 : sizeof(addr->gid));
+	return out;
 }
 
 static bool
 in_prefix(const struct neigh_iface *iface, const struct wire_addr *addr)
 {
-	if (wire_addr_is_v4(addr) != iface->v4)
-		return false;
-	if (!iface->v4 && neigh_addr_link_local(addr))
-		return true;
-	return gid_in_prefix(&iface->config.addr, addr, iface->config.prefix + (iface->v4 ? 96u : 0u));
+	struct config_addr own = addr_of(iface, &iface->config.addr), other = addr_of(iface, addr);
+
+	return config_on_link(&own, &other) || (!iface->v4 && neigh_addr_link_local(addr));
 }
 
 /* Unicast as far as the address itself shows. */
 static bool
-is_unicast(const struct wire_addr *addr)
+is_unicast(const struct neigh_iface *iface, const struct wire_addr *addr)
 {
-	static const uint8_t low[15];
-	const uint8_t *ip = &addr->gid[12];
+	struct config_addr other = addr_of(iface, addr);
 
-	if (wire_addr_is_v4(addr))
-		return ip[0] != 0 && ip[0] != 127 && ip[0] < 224;
-	/* neither multicast, nor ::, nor ::1 */
-	return addr->gid[0] != 0xff && !(memcmp(addr->gid, low, 15) == 0 && addr->gid[15] <= 1);
+	return config_addr_unicast(&other);
 }
 
 /* The network's own or its directed broadcast address. */
 static bool
 is_network(const struct neigh_iface *iface, const struct wire_addr *addr)
 {
-	if (!iface->v4 || iface->config.prefix > 30)
-		return false;
-	const uint8_t *ip = &addr->gid[12];
-	uint32_t value = (uint32_t)ip[0] << 24 | (uint32_t)ip[1] << 16 | (uint32_t)ip[2] << 8 | ip[3];
-	uint32_t host = UINT32_MAX >> iface->config.prefix;
-	return (value & host) == 0 || (value & host) == host;
+	struct config_addr other = addr_of(iface, addr);
+
+	return iface->v4 && !config_addr_is_host(&other);
 }
 
 bool
 neigh_is_ours(const struct neigh_iface *iface, const struct wire_addr *addr)
 {
-	return neigh_addr_equal(&iface->config.addr, addr) ||
-	       (!iface->v4 && neigh_addr_equal(&iface->link_local, addr));
+	return wire_addr_equal(&iface->config.addr, addr) ||
+	       (!iface->v4 && wire_addr_equal(&iface->link_local, addr));
 }
 
 bool
 neigh_is_on_link(const struct neigh_iface *iface, const struct wire_addr *addr)
 {
-	return is_unicast(addr) && in_prefix(iface, addr) && !is_network(iface, addr) &&
+	return is_unicast(iface, addr) && in_prefix(iface, addr) && !is_network(iface, addr) &&
 	       !neigh_is_ours(iface, addr);
 }
 
@@ -128,7 +127,7 @@ find(struct neigh *neigh, uint16_t port, const struct wire_addr *addr)
 	struct neigh_entry *entry;
 	LIST_FOREACH(entry, bucket_of(neigh, port, addr), hash)
 	{
-		if (entry->port == port && neigh_addr_equal(&entry->addr, addr))
+		if (entry->port == port && wire_addr_equal(&entry->addr, addr))
 			return entry;
 	}
 	return NULL;
@@ -246,25 +245,43 @@ entry_ask(struct neigh *neigh, struct neigh_entry *entry, enum neigh_state state
 	query(neigh, entry, now);
 }
 
-/* Waiters are moved to `firing` before any is called: what they call may change every list. */
+/* Who waits for it is told; there may be nobody. */
 static void
-collect(struct neigh *neigh, struct neigh_entry *entry)
+to_answer(struct neigh *neigh, struct neigh_entry *entry, enum neigh_state state)
 {
-	struct neigh_waiter *waiter;
-	while ((waiter = LIST_FIRST(&entry->waiters)) != NULL) {
-		LIST_REMOVE(waiter, link);
-		LIST_INSERT_HEAD(&neigh->firing, waiter, link);
-	}
+	set_state(neigh, entry, state);
+	move(entry, &neigh->answering);
 }
 
 static void
-fire(struct neigh *neigh, int status, const uint8_t mac[6])
+answered_all(struct neigh *neigh, struct neigh_entry *entry)
 {
-	struct neigh_waiter *waiter;
-	while ((waiter = LIST_FIRST(&neigh->firing)) != NULL) {
+	if (entry->state == NEIGH_FAILED)
+		entry_free(neigh, entry);
+	else
+		move(entry, &neigh->idle);
+}
+
+/* Whom it tells may ask, and cancel: so all is looked up anew each time. */
+static void
+answer(struct neigh *neigh, uint64_t now)
+{
+	struct neigh_entry *entry;
+
+	for (uint32_t told = 0; told < ANSWERS && (entry = TAILQ_FIRST(&neigh->answering)) != NULL; told++) {
+		struct neigh_waiter *waiter = LIST_FIRST(&entry->waiters);
+		uint8_t mac[6];
+
+		if (waiter == NULL) {
+			answered_all(neigh, entry);
+			continue;
+		}
+		memcpy(mac, entry->mac, sizeof(mac));
 		neigh_cancel(waiter);
-		waiter->done(waiter->user, status, mac); /* which may free it */
+		waiter->done(waiter->user, entry->state == NEIGH_FAILED ? -EHOSTUNREACH : 0,
+			     mac); /* which may free it */
 	}
+	neigh->answer_deadline = TAILQ_EMPTY(&neigh->answering) ? NEIGH_NEVER : now;
 }
 
 /* ---- what came in ---- */
@@ -272,22 +289,15 @@ fire(struct neigh *neigh, int status, const uint8_t mac[6])
 static void
 entry_confirm(struct neigh *neigh, struct neigh_entry *entry, const uint8_t mac[6], uint64_t now)
 {
-	uint8_t copy[6];
 	bool moved = entry->state != NEIGH_INCOMPLETE && memcmp(entry->mac, mac, 6) != 0;
 
-	memcpy(copy, mac, 6); /* the entry may change while waiters run */
 	memcpy(entry->mac, mac, 6);
 	entry->confirmed = now;
-	collect(neigh, entry);
-	if (is_pending(entry)) {
-		set_state(neigh, entry, NEIGH_REACHABLE);
-		move(entry, &neigh->idle);
-	}
-	if (moved && neigh->env->changed != NULL) {
-		struct wire_addr addr = entry->addr;
-		neigh->env->changed(neigh->env, entry->port, &addr, copy);
-	}
-	fire(neigh, 0, copy);
+	if (is_pending(entry))
+		to_answer(neigh, entry, NEIGH_REACHABLE);
+	if (moved && neigh->env->changed != NULL)
+		neigh->env->changed(neigh->env, entry->port, &entry->addr, entry->mac);
+	answer(neigh, now);
 }
 
 /*
@@ -298,6 +308,8 @@ entry_confirm(struct neigh *neigh, struct neigh_entry *entry, const uint8_t mac[
 static bool
 may_be_at(const struct neigh_entry *entry, const uint8_t mac[6])
 {
+	if (entry->state == NEIGH_FAILED)
+		return false;
 	return entry->state == NEIGH_INCOMPLETE || memcmp(entry->mac, mac, 6) == 0 ||
 	       (entry->state == NEIGH_PROBE && entry->queries > PROBES_UNICAST);
 }
@@ -356,7 +368,7 @@ neigh_new(struct neigh_env *env, const struct neigh_port *ports, uint16_t num_po
 		neigh->seed = 2166136261u;
 	neigh->env = env;
 	neigh->num_ports = num_ports;
-	neigh->deadline = neigh->rate_deadline = NEIGH_NEVER;
+	neigh->deadline = neigh->rate_deadline = neigh->answer_deadline = NEIGH_NEVER;
 	for (uint16_t i = 0; i < num_ports; i++) {
 		struct neigh_iface *iface = &neigh->port[i];
 		const uint8_t *mac = ports[i].mac;
@@ -370,7 +382,7 @@ neigh_new(struct neigh_env *env, const struct neigh_port *ports, uint16_t num_po
 	TAILQ_INIT(&neigh->free);
 	TAILQ_INIT(&neigh->idle);
 	TAILQ_INIT(&neigh->pending);
-	LIST_INIT(&neigh->firing);
+	TAILQ_INIT(&neigh->answering);
 	for (uint32_t i = 0; i < NEIGH_ENTRIES; i++) {
 		TAILQ_INSERT_TAIL(&neigh->free, &neigh->entry[i], order);
 		neigh->entry[i].list = &neigh->free;
@@ -393,9 +405,8 @@ neigh_announce(struct neigh *neigh, uint64_t now)
 	}
 }
 
-/* The next hop to resolve on the way to `dst`: 0 or -errno. */
-static int
-next_hop(const struct neigh *neigh, uint16_t port, const struct wire_addr *dst, struct wire_addr *hop)
+int
+neigh_hop(const struct neigh *neigh, uint16_t port, const struct wire_addr *dst, struct wire_addr *hop)
 {
 	const struct neigh_iface *iface = &neigh->port[port];
 
@@ -415,7 +426,7 @@ neigh_lookup(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, ui
 	struct wire_addr hop;
 	int error;
 
-	if (port >= neigh->num_ports || !is_unicast(dst))
+	if (port >= neigh->num_ports || !is_unicast(&neigh->port[port], dst))
 		return -EINVAL;
 	for (uint16_t i = 0; i < neigh->num_ports; i++) {
 		if (neigh_is_ours(&neigh->port[i], dst)) {
@@ -423,16 +434,18 @@ neigh_lookup(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, ui
 			return 0;
 		}
 	}
-	error = next_hop(neigh, port, dst, &hop);
+	error = neigh_hop(neigh, port, dst, &hop);
 	if (error != 0)
 		return error;
 	entry = find(neigh, port, &hop);
 	if (entry == NULL || entry->state == NEIGH_INCOMPLETE)
 		return -ENOENT;
+	if (entry->state == NEIGH_FAILED)
+		return -EHOSTUNREACH;
 	memcpy(mac, entry->mac, 6);
 	if (is_stale(entry, now)) {
 		entry_ask(neigh, entry, NEIGH_PROBE, now);
-	} else if (entry->state == NEIGH_REACHABLE) {
+	} else if (entry->list == &neigh->idle) {
 		move(entry, &neigh->idle);
 	}
 	return 0;
@@ -463,7 +476,7 @@ neigh_resolve(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, u
 
 	if (error != -ENOENT)
 		return error;
-	next_hop(neigh, port, dst, &hop);
+	neigh_hop(neigh, port, dst, &hop);
 	entry = find(neigh, port, &hop);
 	if (entry == NULL) {
 		entry = has_share(neigh, asker) ? NULL : entry_new(neigh, port, &hop, true, now);
@@ -490,7 +503,9 @@ neigh_cancel(struct neigh_waiter *waiter)
 uint64_t
 neigh_deadline(const struct neigh *neigh)
 {
-	return neigh->deadline < neigh->rate_deadline ? neigh->deadline : neigh->rate_deadline;
+	uint64_t deadline = neigh->deadline < neigh->rate_deadline ? neigh->deadline : neigh->rate_deadline;
+
+	return deadline < neigh->answer_deadline ? deadline : neigh->answer_deadline;
 }
 
 static void
@@ -503,13 +518,11 @@ rate_timeout(struct neigh *neigh, uint64_t now)
 		send_due(neigh, &neigh->port[i], now);
 }
 
-void
-neigh_timeout(struct neigh *neigh, uint64_t now)
+static void
+queries_timeout(struct neigh *neigh, uint64_t now)
 {
-	static const uint8_t nowhere[6];
 	struct neigh_entry *entry, *next;
 
-	rate_timeout(neigh, now);
 	if (now < neigh->deadline)
 		return;
 	neigh->deadline = NEIGH_NEVER;
@@ -522,17 +535,24 @@ neigh_timeout(struct neigh *neigh, uint64_t now)
 			query(neigh, entry, now);
 		} else {
 			neigh->stats.failed++;
-			collect(neigh, entry);
-			entry_free(neigh, entry);
+			to_answer(neigh, entry, NEIGH_FAILED);
 		}
 	}
-	fire(neigh, -EHOSTUNREACH, nowhere);
+}
+
+void
+neigh_timeout(struct neigh *neigh, uint64_t now)
+{
+	rate_timeout(neigh, now);
+	queries_timeout(neigh, now);
+	answer(neigh, now);
 }
 
 bool
 neigh_get(const struct neigh *neigh, uint32_t index, uint64_t now, struct neigh_info *out)
 {
-	if (index >= NEIGH_ENTRIES || neigh->entry[index].state == NEIGH_NONE)
+	if (index >= NEIGH_ENTRIES || neigh->entry[index].state == NEIGH_NONE ||
+	    neigh->entry[index].state == NEIGH_FAILED)
 		return false;
 	const struct neigh_entry *entry = &neigh->entry[index];
 	*out = (struct neigh_info){.addr = entry->addr,

@@ -63,6 +63,7 @@ void neigh_announce(struct neigh *neigh, uint64_t now);
  *   0              `mac` is filled; `done` will not be called
  *   -EINPROGRESS   waiter->done is called once, later, from neigh_input or neigh_timeout
  *   -ENETUNREACH   not on the link and no gateway, or the wrong family
+ *   -EHOSTUNREACH  it has not answered just now
  *   -EINVAL        multicast, broadcast or unspecified
  *   -ENOBUFS       too many neighbours have not answered: in all, or three quarters of that for `asker`, a
  * uid `done` may call neigh_resolve and neigh_cancel.  `waiter`: set up, and not waiting; NULL: only ask.
@@ -72,6 +73,8 @@ int neigh_resolve(struct neigh *neigh, uint16_t port, const struct wire_addr *ds
 /* What is known, without asking for what is not: 0, -ENOENT, or as above. */
 int neigh_lookup(struct neigh *neigh, uint16_t port, const struct wire_addr *dst, uint64_t now,
 		 uint8_t mac[6]);
+/* The next hop on the way from `port` to `dst`: 0, or as above. */
+int neigh_hop(const struct neigh *neigh, uint16_t port, const struct wire_addr *dst, struct wire_addr *hop);
 /* It waits no more, if it did. */
 void neigh_cancel(struct neigh_waiter *waiter);
 
@@ -82,7 +85,14 @@ uint64_t neigh_deadline(const struct neigh *neigh);
 void neigh_timeout(struct neigh *neigh, uint64_t now);
 
 /* For telemetry and people. */
-enum neigh_state { NEIGH_NONE = 0, NEIGH_INCOMPLETE, NEIGH_REACHABLE, NEIGH_STALE, NEIGH_PROBE };
+enum neigh_state {
+	NEIGH_NONE = 0,
+	NEIGH_INCOMPLETE,
+	NEIGH_REACHABLE,
+	NEIGH_STALE,
+	NEIGH_PROBE,
+	NEIGH_FAILED /* within neigh alone */
+};
 struct neigh_info {
 	struct wire_addr addr;
 	uint8_t mac[6];

@@ -4,6 +4,7 @@
  * 4443) as frames.  Every length is checked against the frame before it is
  * used; what is not exactly as we need it is dropped and counted.
  */
+#include "dataplane/wire/bytes.h"
 #include "neigh_internal.h"
 
 #define REPLIES_PER_SECOND 1000u
@@ -30,24 +31,11 @@ static const uint8_t broadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 static const struct wire_addr all_nodes = {{0xff, 2, [15] = 1}};
 static const struct wire_addr unspecified;
 
-static uint16_t
-get16(const uint8_t *at)
-{
-	return (uint16_t)(at[0] << 8 | at[1]);
-}
-
-static void
-put16(uint8_t *at, uint16_t value)
-{
-	at[0] = (uint8_t)(value >> 8);
-	at[1] = (uint8_t)value;
-}
-
 static uint32_t
 sum16(const uint8_t *data, uint32_t len, uint32_t sum)
 {
 	for (uint32_t i = 0; i + 1 < len; i += 2)
-		sum += get16(data + i);
+		sum += load_be16(data + i);
 	if (len & 1)
 		sum += (uint32_t)data[len - 1] << 8;
 	return (sum & 0xffff) + (sum >> 16);
@@ -76,20 +64,6 @@ mac_unicast(const uint8_t mac[6])
 }
 
 static struct wire_addr
-addr_v4(const uint8_t ip[4])
-{
-	return (struct wire_addr){{[10] = 0xff, 0xff, ip[0], ip[1], ip[2], ip[3]}};
-}
-
-static struct wire_addr
-addr_v6(const uint8_t ip[16])
-{
-	struct wire_addr addr;
-	memcpy(addr.gid, ip, 16);
-	return addr;
-}
-
-static struct wire_addr
 solicited_node(const struct wire_addr *addr)
 {
 	return (struct wire_addr){{0xff, 2, [11] = 1, 0xff, addr->gid[13], addr->gid[14], addr->gid[15]}};
@@ -111,7 +85,7 @@ put_ethernet(struct neigh *neigh, uint16_t port, const uint8_t dst[6], uint16_t 
 {
 	memcpy(neigh->frame, dst, 6);
 	memcpy(neigh->frame + 6, neigh->port[port].config.mac, 6);
-	put16(neigh->frame + 12, type);
+	store_be16(neigh->frame + 12, type);
 	return neigh->frame + ETH;
 }
 
@@ -122,11 +96,11 @@ send_arp(struct neigh *neigh, uint16_t port, uint16_t op, const uint8_t dst[6], 
 	const struct neigh_port *config = &neigh->port[port].config;
 	uint8_t *arp = put_ethernet(neigh, port, dst, TYPE_ARP);
 
-	put16(arp, 1);
-	put16(arp + 2, TYPE_IPV4);
+	store_be16(arp, 1);
+	store_be16(arp + 2, TYPE_IPV4);
 	arp[4] = 6;
 	arp[5] = 4;
-	put16(arp + 6, op);
+	store_be16(arp + 6, op);
 	memcpy(arp + 8, config->mac, 6);
 	memcpy(arp + 14, &config->addr.gid[12], 4);
 	memcpy(arp + 18, target_mac, 6);
@@ -140,7 +114,7 @@ put_ipv6(uint8_t *ip, uint32_t payload, uint8_t hops, const struct wire_addr *sr
 {
 	memset(ip, 0, IPV6_LEN);
 	ip[0] = 0x60;
-	put16(ip + 4, (uint16_t)payload);
+	store_be16(ip + 4, (uint16_t)payload);
 	ip[6] = IPPROTO_ICMP6;
 	ip[7] = hops;
 	memcpy(ip + 8, src->gid, 16);
@@ -164,7 +138,7 @@ send_nd(struct neigh *neigh, uint16_t port, uint8_t type, uint8_t flags, const u
 	icmp[24] = type == ICMP6_NS ? ND_OPTION_SOURCE : ND_OPTION_TARGET;
 	icmp[25] = 1;
 	memcpy(icmp + 26, neigh->port[port].config.mac, 6);
-	put16(icmp + 2, icmp6_checksum(ip, icmp, ND_LEN + 8));
+	store_be16(icmp + 2, icmp6_checksum(ip, icmp, ND_LEN + 8));
 	transmit(neigh, port, ETH + IPV6_LEN + ND_LEN + 8);
 }
 
@@ -202,14 +176,14 @@ arp_input(struct neigh *neigh, uint16_t port, const uint8_t *arp, uint32_t len, 
 	struct neigh_iface *iface = &neigh->port[port];
 
 	neigh->stats.arp_in++;
-	if (len < ARP_LEN || get16(arp) != 1 || get16(arp + 2) != TYPE_IPV4 || arp[4] != 6 || arp[5] != 4 ||
-	    !mac_unicast(arp + 8)) {
+	if (len < ARP_LEN || load_be16(arp) != 1 || load_be16(arp + 2) != TYPE_IPV4 || arp[4] != 6 ||
+	    arp[5] != 4 || !mac_unicast(arp + 8)) {
 		neigh->stats.malformed++;
 		return;
 	}
 	const uint8_t *mac = arp + 8;
-	uint16_t op = get16(arp + 6);
-	struct wire_addr sender = addr_v4(arp + 14), target = addr_v4(arp + 24);
+	uint16_t op = load_be16(arp + 6);
+	struct wire_addr sender = wire_addr_of(true, arp + 14), target = wire_addr_of(true, arp + 24);
 	bool probe = memcmp(arp + 14, unspecified.gid, 4) == 0; /* asks whether an address is in use */
 
 	/* The kernel's end of a tap has the MAC of ours: only the address tells what came back. */
@@ -231,7 +205,7 @@ arp_input(struct neigh *neigh, uint16_t port, const uint8_t *arp, uint32_t len, 
 			neigh_asked(neigh, port, &sender, mac, now);
 	} else if (known_place && op == ARP_REPLY) {
 		neigh_answered(neigh, port, &sender, mac, neigh_is_ours(iface, &target), now);
-	} else if (known_place && op == ARP_REQUEST && neigh_addr_equal(&sender, &target)) {
+	} else if (known_place && op == ARP_REQUEST && wire_addr_equal(&sender, &target)) {
 		neigh_answered(neigh, port, &sender, mac, false, now);
 	} else {
 		neigh->stats.ignored++;
@@ -247,8 +221,8 @@ send_echo_reply(struct neigh *neigh, uint16_t port, uint32_t ip_len, const uint8
 
 	memcpy(out, icmp, len);
 	out[0] = type;
-	put16(out + 2, 0);
-	put16(out + 2, ip_len == IPV6_LEN ? icmp6_checksum(ip, out, len) : fold(sum16(out, len, 0)));
+	store_be16(out + 2, 0);
+	store_be16(out + 2, ip_len == IPV6_LEN ? icmp6_checksum(ip, out, len) : fold(sum16(out, len, 0)));
 	neigh->stats.replies++;
 	transmit(neigh, port, ETH + ip_len + len);
 }
@@ -259,18 +233,18 @@ ipv4_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t le
 	struct neigh_iface *iface = &neigh->port[port];
 	const uint8_t *ip = frame + ETH;
 
-	if (len < ETH + IPV4_LEN || ip[0] != 0x45 || get16(ip + 2) < IPV4_LEN || get16(ip + 2) > len - ETH ||
-	    fold(sum16(ip, IPV4_LEN, 0)) != 0) {
+	if (len < ETH + IPV4_LEN || ip[0] != 0x45 || load_be16(ip + 2) < IPV4_LEN ||
+	    load_be16(ip + 2) > len - ETH || fold(sum16(ip, IPV4_LEN, 0)) != 0) {
 		neigh->stats.malformed++;
 		return;
 	}
-	uint32_t payload = get16(ip + 2) - IPV4_LEN;
+	uint32_t payload = load_be16(ip + 2) - IPV4_LEN;
 	const uint8_t *icmp = ip + IPV4_LEN;
-	struct wire_addr src = addr_v4(ip + 12), dst = addr_v4(ip + 16);
+	struct wire_addr src = wire_addr_of(true, ip + 12), dst = wire_addr_of(true, ip + 16);
 
 	/* An echo for our address at our MAC, whole, from a possible host. */
 	if (ip[9] != IPPROTO_ICMP4 || !neigh_is_ours(iface, &dst) ||
-	    memcmp(frame, iface->config.mac, 6) != 0 || (get16(ip + 6) & 0x3fff) != 0 || ip[12] == 0 ||
+	    memcmp(frame, iface->config.mac, 6) != 0 || (load_be16(ip + 6) & 0x3fff) != 0 || ip[12] == 0 ||
 	    ip[12] == 127 || ip[12] >= 224 || neigh_is_ours(iface, &src)) {
 		neigh->stats.ignored++;
 		return;
@@ -291,13 +265,13 @@ ipv4_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t le
 	memset(out, 0, IPV4_LEN);
 	out[0] = 0x45;
 	out[1] = ip[1] & 0xfc; /* DSCP, not the congestion bits */
-	put16(out + 2, (uint16_t)(IPV4_LEN + payload));
+	store_be16(out + 2, (uint16_t)(IPV4_LEN + payload));
 	memcpy(out + 4, ip + 4, 2);
 	out[8] = 64;
 	out[9] = IPPROTO_ICMP4;
 	memcpy(out + 12, ip + 16, 4);
 	memcpy(out + 16, ip + 12, 4);
-	put16(out + 10, fold(sum16(out, IPV4_LEN, 0)));
+	store_be16(out + 10, fold(sum16(out, IPV4_LEN, 0)));
 	send_echo_reply(neigh, port, IPV4_LEN, icmp, payload, ICMP_ECHO_REPLY);
 }
 
@@ -332,10 +306,10 @@ solicitation_input(struct neigh *neigh, uint16_t port, const struct nd *nd, cons
 {
 	struct neigh_iface *iface = &neigh->port[port];
 	struct wire_addr group = solicited_node(&nd->target);
-	bool probe = neigh_addr_equal(&nd->src, &unspecified); /* asks whether an address is in use */
+	bool probe = wire_addr_equal(&nd->src, &unspecified); /* asks whether an address is in use */
 
 	if (!neigh_is_ours(iface, &nd->target) ||
-	    !(neigh_addr_equal(&nd->dst, &group) || (!probe && neigh_is_ours(iface, &nd->dst))) ||
+	    !(wire_addr_equal(&nd->dst, &group) || (!probe && neigh_is_ours(iface, &nd->dst))) ||
 	    !(probe || neigh_is_on_link(iface, &nd->src)) || (probe && nd->mac != NULL)) {
 		neigh->stats.ignored++;
 		return;
@@ -366,7 +340,7 @@ advertisement_input(struct neigh *neigh, uint16_t port, const struct nd *nd, con
 		if (memcmp(mac, iface->config.mac, 6) != 0)
 			neigh->stats.conflicts++;
 	} else if (!neigh_is_on_link(iface, &nd->target) ||
-		   !(solicited || neigh_addr_equal(&nd->dst, &all_nodes))) {
+		   !(solicited || wire_addr_equal(&nd->dst, &all_nodes))) {
 		neigh->stats.ignored++;
 	} else {
 		neigh_answered(neigh, port, &nd->target, mac, solicited, now);
@@ -378,7 +352,7 @@ nd_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, const uint8_t
 	 uint64_t now)
 {
 	const uint8_t *ip = frame + ETH;
-	struct nd nd = {.src = addr_v6(ip + 8), .dst = addr_v6(ip + 24)};
+	struct nd nd = {.src = wire_addr_of(false, ip + 8), .dst = wire_addr_of(false, ip + 24)};
 	bool asks = icmp[0] == ICMP6_NS;
 
 	neigh->stats.nd_in++;
@@ -388,7 +362,7 @@ nd_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, const uint8_t
 		neigh->stats.malformed++;
 		return;
 	}
-	nd.target = addr_v6(icmp + 8);
+	nd.target = wire_addr_of(false, icmp + 8);
 	nd.flags = icmp[4];
 	if (asks)
 		solicitation_input(neigh, port, &nd, frame + 6, now);
@@ -402,11 +376,11 @@ ipv6_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t le
 	struct neigh_iface *iface = &neigh->port[port];
 	const uint8_t *ip = frame + ETH, *icmp = ip + IPV6_LEN;
 
-	if (len < ETH + IPV6_LEN || ip[0] >> 4 != 6 || get16(ip + 4) > len - ETH - IPV6_LEN) {
+	if (len < ETH + IPV6_LEN || ip[0] >> 4 != 6 || load_be16(ip + 4) > len - ETH - IPV6_LEN) {
 		neigh->stats.malformed++;
 		return;
 	}
-	uint32_t payload = get16(ip + 4);
+	uint32_t payload = load_be16(ip + 4);
 	if (iface->v4 || ip[6] != IPPROTO_ICMP6) {
 		neigh->stats.ignored++;
 		return;
@@ -419,10 +393,10 @@ ipv6_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t le
 		nd_input(neigh, port, frame, icmp, payload, now);
 		return;
 	}
-	struct wire_addr src = addr_v6(ip + 8), dst = addr_v6(ip + 24);
+	struct wire_addr src = wire_addr_of(false, ip + 8), dst = wire_addr_of(false, ip + 24);
 	if (icmp[0] != ICMP6_ECHO || icmp[1] != 0 || !neigh_is_ours(iface, &dst) ||
 	    memcmp(frame, iface->config.mac, 6) != 0 || src.gid[0] == 0xff ||
-	    neigh_addr_equal(&src, &unspecified) || neigh_is_ours(iface, &src) ||
+	    wire_addr_equal(&src, &unspecified) || neigh_is_ours(iface, &src) ||
 	    ETH + IPV6_LEN + payload > NEIGH_FRAME_MAX) {
 		neigh->stats.ignored++;
 		return;
@@ -442,7 +416,7 @@ neigh_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t l
 		neigh->stats.ignored++;
 		return;
 	}
-	switch (get16(frame + 12)) {
+	switch (load_be16(frame + 12)) {
 	case TYPE_ARP:
 		arp_input(neigh, port, frame + ETH, len - ETH, now);
 		break;

@@ -25,7 +25,7 @@ struct neigh_entry {
 	LIST_ENTRY(neigh_entry) hash;
 	TAILQ_ENTRY(neigh_entry) order;
 	struct neigh_entries *list;   /* that it is in */
-	struct neigh_waiters waiters; /* INCOMPLETE only */
+	struct neigh_waiters waiters; /* while INCOMPLETE, and `answering` */
 	uint32_t asker;               /* INCOMPLETE only */
 	struct wire_addr addr;
 	enum neigh_state state; /* STALE is never stored: REACHABLE and old */
@@ -52,10 +52,10 @@ struct neigh {
 	uint32_t seed;
 	uint16_t num_ports;
 	struct neigh_iface port[NEIGH_PORTS_MAX];
-	uint64_t deadline, rate_deadline;         /* of `pending`; of a port's `first` and `again` */
-	struct neigh_entries free, idle, pending; /* idle: least recently used first */
-	struct neigh_waiters firing;
-	uint32_t incomplete; /* entries in that state */
+	uint64_t deadline, rate_deadline; /* of `pending`; of a port's `first` and `again` */
+	uint64_t answer_deadline;         /* of `answering` */
+	struct neigh_entries free, idle, pending, answering; /* idle: least recently used first */
+	uint32_t incomplete;                                 /* entries in that state */
 	struct neigh_bucket bucket[NEIGH_BUCKETS];
 	struct neigh_entry entry[NEIGH_ENTRIES];
 	uint8_t frame[NEIGH_FRAME_MAX]; /* being built */
@@ -77,12 +77,6 @@ bool neigh_rate_ok(struct neigh *neigh, struct neigh_rate *rate, uint32_t per_se
 /* neigh_frame.c: sends; `mac` NULL asks everyone. */
 void neigh_send_query(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, const uint8_t *mac);
 void neigh_send_announcement(struct neigh *neigh, uint16_t port);
-
-static inline bool
-neigh_addr_equal(const struct wire_addr *a, const struct wire_addr *b)
-{
-	return memcmp(a->gid, b->gid, sizeof(a->gid)) == 0;
-}
 
 static inline bool
 neigh_addr_link_local(const struct wire_addr *addr)

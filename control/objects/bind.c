@@ -125,13 +125,10 @@ void
 mw_unbind_lost(struct mr *mr)
 {
 	struct mem_table *table = engine_mem_table();
-	struct mw *mw, *next;
+	struct mw *mw;
 
-	for (mw = LIST_FIRST(&mr->windows); mw != NULL; mw = next) {
-		next = LIST_NEXT(mw, mr_link);
-		if (mem_lookup(table, mw->entry->key) != mw->entry)
-			let_go(mw);
-	}
+	while ((mw = LIST_FIRST(&mr->windows)) != NULL && mem_lookup(table, mw->entry->key) != mw->entry)
+		let_go(mw);
 }
 
 /* ---- the operation ---- */

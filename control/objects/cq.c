@@ -7,6 +7,8 @@
 
 #include "control/objects/objects.h"
 
+#define OLD_RINGS 64u /* that the application has not read to the end: more are not made meanwhile */
+
 static uint64_t
 ring_size(uint32_t log2)
 {
@@ -126,6 +128,7 @@ free_old_rings(struct cq *cq, bool all)
 			continue;
 		}
 		*link = old->next;
+		cq->num_old--;
 		client_free(client, old->offset, ring_size(old->log2));
 		free(old);
 	}
@@ -153,6 +156,7 @@ cq_resized(struct engine_command *command, void *object)
 	} else {
 		*resize->old = (struct old_ring){cq->old, cq->offset, cq->log2};
 		cq->old = resize->old;
+		cq->num_old++;
 		cq->offset = resize->offset;
 		cq->log2 = resize->log2;
 		describe(client, cq);
@@ -178,6 +182,8 @@ cq_resize_request(struct client *client, const struct one_msg *msg)
 	if (error != 0)
 		return error;
 	free_old_rings(cq, false);
+	if (cq->num_old >= OLD_RINGS)
+		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, OLD_RINGS);
 	error = client_alloc(client, ring_size(log2), &offset);
 	if (error != 0)
 		return client_refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);

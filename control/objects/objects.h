@@ -34,6 +34,7 @@ struct cq {
 	uint32_t log2;
 	uint32_t posts; /* entries on their way from here */
 	struct old_ring *old;
+	uint32_t num_old;
 };
 
 struct region {
@@ -121,7 +122,7 @@ void key_free(struct client *client); /* one that was taken out of the table */
 int mw_create(struct client *client, const struct one_msg *msg);
 int mw_free(struct client *client, const struct one_msg *msg);
 void mw_withdraw(struct mw *mw);
-void mw_unbind_lost(struct mr *mr); /* windows of `mr` that peers have invalidated */
+void mw_unbind_lost(struct mr *mr); /* windows of `mr` that peers have invalidated, up to one that stands */
 void bind_event(struct qp *qp);     /* its core asks for one */
 void bind_forget(struct qp *qp);    /* the core does not wait for it any more */
 

@@ -44,6 +44,7 @@ struct qp {
 	uint32_t qkey;              /* of datagrams */
 	uint64_t block, block_size; /* in the arena */
 	struct conn *conn;
+	uint16_t number;        /* the application's, of the last connection */
 	bool timewait;          /* the end of a connection's time wait is told */
 	struct turns_item bind; /* of a window, which its core waits for */
 	/* IMPORT */

@@ -108,7 +108,8 @@ ask_answer(int fd)
 	if (n < 0 && errno != ECONNRESET)
 		onesidectl_fail("socket %s: %s", onesidectl_options.socket, strerror(errno));
 	if (n <= 0)
-		return NULL;
+		onesidectl_fail("socket %s: the data plane has ended the connection",
+				onesidectl_options.socket);
 	answer = json_loadb(text, (size_t)n, 0, NULL);
 	if (!json_is_object(answer))
 		onesidectl_fail("socket %s: the answer is not JSON; is it a data plane of another version?",
@@ -122,28 +123,17 @@ ask_answer(int fd)
 	return answer;
 }
 
-static json_t *
-one(json_t *request)
+json_t *
+ask_one(json_t *request)
 {
 	const struct timeval wait = {.tv_sec = WAIT_S};
-	json_t *answer;
 
 	if (connection < 0) {
 		connection = ask_connect();
 		setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
 	}
 	ask_send(connection, request);
-	answer = ask_answer(connection);
-	if (answer == NULL)
-		onesidectl_fail("socket %s: the data plane has ended the connection",
-				onesidectl_options.socket);
-	return answer;
-}
-
-json_t *
-ask_one(json_t *request)
-{
-	return one(request);
+	return ask_answer(connection);
 }
 
 /* Each page is behind the one before, or it would be asked for ever. */
@@ -169,7 +159,7 @@ ask_list(const char *what, const json_t *filters)
 		json_object_update(request, (json_t *)(uintptr_t)filters);
 		if (next != NULL)
 			json_object_set(request, "from", next);
-		page = one(request);
+		page = ask_one(request);
 		json_array_extend(all, json_object_get(page, what));
 		from = next;
 		next = ask_next(page, from);
@@ -182,14 +172,10 @@ ask_list(const char *what, const json_t *filters)
 void
 ask_change(json_t *request)
 {
-	json_t *answer = one(request);
+	json_t *answer = ask_one(request);
 	const char *done = json_string_value(json_object_get(answer, "done"));
 
-	if (onesidectl_options.json) {
-		json_dumpf(answer, stdout, JSON_INDENT(2));
-		putchar('\n');
-	} else {
+	if (!onesidectl_json(answer, JSON_INDENT(2)))
 		puts(done != NULL ? done : "done");
-	}
 	json_decref(answer);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lists as tables for people. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -8,161 +9,69 @@
 
 #include "control/onesidectl/onesidectl.h"
 
-enum form { TEXT, NUMBER, BYTES, ADDRESS };
-
-struct column {
-	const char *key, *title;
-	enum form form;
-};
-
-#define COLUMNS 18
 #define CELL 64
 
 static const struct table_layout {
-	const char *what;
-	struct column column[COLUMNS];
+	const char *what, *columns; /* NULL: facts, or counters, by their names */
 } layouts[] = {
 	{"clients",
-	 {{"client", "CLIENT", NUMBER},
-	  {"pid", "PID", NUMBER},
-	  {"uid", "UID", NUMBER},
-	  {"program", "PROGRAM", TEXT},
-	  {"api", "API", TEXT},
-	  {"port", "PORT", TEXT},
-	  {"core", "CORE", NUMBER},
-	  {"state", "STATE", TEXT},
-	  {"qps", "QPS", NUMBER},
-	  {"listeners", "LISTENERS", NUMBER},
-	  {"mrs", "REGIONS", NUMBER},
-	  {"segments", "SEGMENTS", NUMBER},
-	  {"mapped_bytes", "MAPPED", BYTES},
-	  {"arena_bytes", "ARENA", BYTES},
-	  {"weight", "WEIGHT", NUMBER},
-	  {"calls", "CALLS", NUMBER}}},
-	{"endpoints",
-	 {{"qpn", "QP", TEXT},
-	  {"client", "CLIENT", NUMBER},
-	  {"pid", "PID", NUMBER},
-	  {"program", "PROGRAM", TEXT},
-	  {"role", "ROLE", TEXT},
-	  {"state", "STATE", TEXT},
-	  {"peer", "PEER", TEXT},
-	  {"peer_qpn", "PEER-QP", TEXT},
-	  {"service", "SERVICE", NUMBER},
-	  {"kind", "KIND", TEXT}}},
+	 "client:n pid:n uid:n program api port core:n state qps:n listeners:n mrs=REGIONS:n segments:n "
+	 "mapped_bytes=MAPPED:b arena_bytes=ARENA:b weight:n calls:n"},
+	{"endpoints", "qpn=QP client:n pid:n program role state peer peer_qpn=PEER-QP service:n kind"},
 	{"connections",
-	 {{"qpn", "QP", TEXT},
-	  {"state", "STATE", TEXT},
-	  {"side", "SIDE", TEXT},
-	  {"by", "BY", TEXT},
-	  {"local", "LOCAL", TEXT},
-	  {"peer", "PEER", TEXT},
-	  {"peer_qpn", "PEER-QP", TEXT},
-	  {"service", "SERVICE", NUMBER},
-	  {"path_mtu", "PATH-MTU", NUMBER},
-	  {"kind", "KIND", TEXT},
-	  {"pid", "PID", NUMBER},
-	  {"program", "PROGRAM", TEXT}}},
-	{"listeners",
-	 {{"port", "PORT", TEXT},
-	  {"service", "SERVICE", NUMBER},
-	  {"state", "STATE", TEXT},
-	  {"takes", "TAKES", TEXT},
-	  {"client", "CLIENT", NUMBER},
-	  {"pid", "PID", NUMBER},
-	  {"program", "PROGRAM", TEXT}}},
-	{"segments",
-	 {{"segment", "SEGMENT", TEXT},
-	  {"port", "PORT", TEXT},
-	  {"length", "LENGTH", BYTES},
-	  {"imports", "IMPORTS", NUMBER},
-	  {"access_entries", "ACCESS", NUMBER},
-	  {"client", "CLIENT", NUMBER},
-	  {"pid", "PID", NUMBER},
-	  {"uid", "UID", NUMBER},
-	  {"program", "PROGRAM", TEXT}}},
-	{"memory",
-	 {{"address", "ADDRESS", ADDRESS},
-	  {"length", "LENGTH", BYTES},
-	  {"access", "ACCESS", TEXT},
-	  {"way", "WAY", TEXT},
-	  {"windows", "WINDOWS", NUMBER},
-	  {"client", "CLIENT", NUMBER},
-	  {"pid", "PID", NUMBER},
-	  {"program", "PROGRAM", TEXT}}},
+	 "qpn=QP state side by local peer peer_qpn=PEER-QP service:n path_mtu:n kind pid:n program"},
+	{"listeners", "port service:n state takes client:n pid:n program"},
+	{"segments", "segment port length:b imports:n access_entries=ACCESS:n client:n pid:n uid:n program"},
+	{"memory", "address:x length:b access way windows:n client:n pid:n program"},
 	{"ports",
-	 {{"port", "PORT", TEXT},
-	  {"address", "ADDRESS", TEXT},
-	  {"link", "LINK", TEXT},
-	  {"mbps", "MBPS", NUMBER},
-	  {"mac", "MAC", TEXT},
-	  {"device_name", "DEVICE", TEXT},
-	  {"mtu", "MTU", NUMBER},
-	  {"path_mtu", "PATH-MTU", NUMBER},
-	  {"rx_packets", "RX-PACKETS", NUMBER},
-	  {"tx_packets", "TX-PACKETS", NUMBER},
-	  {"rx_missed", "RX-MISSED", NUMBER},
-	  {"rx_errors", "RX-ERRORS", NUMBER}}},
-	{"peers",
-	 {{"node", "NODE", NUMBER},
-	  {"address", "ADDRESS", TEXT},
-	  {"port", "PORT", TEXT},
-	  {"secret", "SECRET", TEXT}}},
-	{"neighbours",
-	 {{"address", "ADDRESS", TEXT},
-	  {"mac", "MAC", TEXT},
-	  {"port", "PORT", TEXT},
-	  {"state", "STATE", TEXT}}},
-	{"cores",
-	 {{"core", "CORE", NUMBER},
-	  {"busy_percent", "BUSY%", NUMBER},
-	  {"work", "REQUESTS", NUMBER},
-	  {"completions", "COMPLETIONS", NUMBER},
-	  {"local_ops", "LOCAL", NUMBER},
-	  {"local_bytes", "LOCAL-BYTES", BYTES},
-	  {"rx_packets", "RX-PACKETS", NUMBER},
-	  {"rx_bytes", "RX-BYTES", BYTES},
-	  {"tx_packets", "TX-PACKETS", NUMBER},
-	  {"tx_bytes", "TX-BYTES", BYTES},
-	  {"wakes", "WAKES", NUMBER},
-	  {"sleeps", "SLEEPS", NUMBER},
-	  {"gaps", "GAPS", NUMBER}}},
+	 "port address link mbps:n mac device_name=DEVICE mtu:n path_mtu:n rx_packets:n tx_packets:n "
+	 "rx_missed:n rx_errors:n"},
+	{"peers", "node:n address port secret"},
+	{"neighbours", "address mac port state"},
+	{"cores", "core:n busy_percent=BUSY%:n work=REQUESTS:n completions:n local_ops=LOCAL:n local_bytes:b "
+		  "rx_packets:n rx_bytes:b tx_packets:n tx_bytes:b wakes:n sleeps:n gaps:n"},
+	{"drops", NULL},
+	{"transport", NULL},
 	{"quota",
-	 {{"uid", "UID", NUMBER},
-	  {"clients", "CLIENTS", NUMBER},
-	  {"clients_max", "OF", NUMBER},
-	  {"bytes", "BYTES", BYTES},
-	  {"bytes_max", "OF", BYTES},
-	  {"weight", "WEIGHT", NUMBER},
-	  {"max_ops", "OPS/S", NUMBER},
-	  {"max_bytes", "BYTES/S", BYTES},
-	  {"qps", "QPS", NUMBER},
-	  {"qps_max", "OF", NUMBER},
-	  {"keys", "KEYS", NUMBER},
-	  {"keys_max", "OF", NUMBER},
-	  {"mappings", "MAPPINGS", NUMBER},
-	  {"mappings_max", "OF", NUMBER},
-	  {"zones", "ZONES", NUMBER},
-	  {"channels", "CHANNELS", NUMBER},
-	  {"ahs", "AHS", NUMBER}}},
+	 "uid:n clients:n clients_max=OF:n bytes:b bytes_max=OF:b weight:n max_ops=OPS/S:n "
+	 "max_bytes=BYTES/S:b qps:n qps_max=OF:n keys:n keys_max=OF:n mappings:n mappings_max=OF:n zones:n "
+	 "channels:n ahs:n"},
 	{"ipsec",
-	 {{"ipsec", "IPSEC", TEXT},
-	  {"spi", "SPI", TEXT},
-	  {"direction", "DIRECTION", TEXT},
-	  {"peer", "PEER", TEXT},
-	  {"port", "PORT", TEXT},
-	  {"policy", "POLICY", TEXT},
-	  {"crypto", "CRYPTO", TEXT},
-	  {"number", "NUMBER", NUMBER},
-	  {"packets", "PACKETS", NUMBER},
-	  {"bytes", "BYTES", BYTES},
-	  {"nic_packets", "BY-NIC", NUMBER},
-	  {"drop_length", "LENGTH", NUMBER},
-	  {"drop_address", "ADDRESS", NUMBER},
-	  {"drop_replay", "REPLAY", NUMBER},
-	  {"drop_icv", "ICV", NUMBER},
-	  {"drop_limit", "LIMIT", NUMBER}}},
+	 "ipsec spi direction peer port policy crypto number:n packets:n bytes:b nic_packets=BY-NIC:n "
+	 "drop_length=LENGTH:n drop_address=ADDRESS:n drop_replay=REPLAY:n drop_icv=ICV:n "
+	 "drop_limit=LIMIT:n"},
+	{"version", NULL},
 };
+
+/* "key", "key=TITLE" and "key:FORM", with blanks between. */
+size_t
+columns_parse(const char *text, struct column column[COLUMNS_MAX])
+{
+	size_t n = 0;
+
+	for (int used = 0; sscanf(text, " %23[a-z_]%n", column[n].key, &used) == 1; n++) {
+		struct column *one = &column[n];
+
+		text += used;
+		for (int i = 0; i <= (int)strlen(one->key); i++)
+			one->title[i] = one->key[i] == '_' ? '-' : (char)toupper(one->key[i]);
+		if (*text == '=' && sscanf(text, "=%23[^: ]%n", one->title, &used) == 1)
+			text += used;
+		one->form = 't';
+		if (*text == ':' && sscanf(text, ":%c%n", &one->form, &used) == 1)
+			text += used;
+	}
+	return n;
+}
+
+bool
+columns_known(const char *what)
+{
+	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
+		if (strcmp(layouts[i].what, what) == 0)
+			return true;
+	return false;
+}
 
 const char *
 columns_text(const json_t *object, const char *key)
@@ -199,9 +108,9 @@ cell(const json_t *object, const struct column *column, char text[CELL])
 		snprintf(text, CELL, "%s", json_string_value(value));
 	else if (!json_is_integer(value))
 		strcpy(text, "-");
-	else if (column->form == BYTES)
+	else if (column->form == 'b')
 		snprintf(text, CELL, "%s", columns_bytes((double)json_integer_value(value), bytes));
-	else if (column->form == ADDRESS)
+	else if (column->form == 'x')
 		snprintf(text, CELL, "%#" PRIx64, (uint64_t)json_integer_value(value));
 	else
 		snprintf(text, CELL, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
@@ -210,9 +119,9 @@ cell(const json_t *object, const struct column *column, char text[CELL])
 }
 
 static void
-put(const char *text, enum form form, size_t width, bool last)
+put(const char *text, const struct column *column, size_t width, bool last)
 {
-	if (form != TEXT)
+	if (column->form != 't')
 		printf("%*s%s", (int)width, text, last ? "\n" : "  ");
 	else if (last)
 		printf("%s\n", text);
@@ -221,28 +130,29 @@ put(const char *text, enum form form, size_t width, bool last)
 }
 
 static void
-print_rows(const struct table_layout *layout, const json_t *list)
+print_rows(const char *layout, const json_t *list)
 {
-	size_t columns = 0, width[COLUMNS], i;
+	struct column column[COLUMNS_MAX];
+	size_t columns = columns_parse(layout, column), width[COLUMNS_MAX], i;
 	char text[CELL];
 	json_t *object;
 
-	for (; columns < COLUMNS && layout->column[columns].key != NULL; columns++) {
-		width[columns] = strlen(layout->column[columns].title);
+	for (size_t c = 0; c < columns; c++) {
+		width[c] = strlen(column[c].title);
 		json_array_foreach(list, i, object)
 		{
-			cell(object, &layout->column[columns], text);
-			if (strlen(text) > width[columns])
-				width[columns] = strlen(text);
+			cell(object, &column[c], text);
+			if (strlen(text) > width[c])
+				width[c] = strlen(text);
 		}
 	}
 	for (size_t c = 0; c < columns; c++)
-		put(layout->column[c].title, layout->column[c].form, width[c], c + 1 == columns);
+		put(column[c].title, &column[c], width[c], c + 1 == columns);
 	json_array_foreach(list, i, object)
 	{
 		for (size_t c = 0; c < columns; c++) {
-			cell(object, &layout->column[c], text);
-			put(text, layout->column[c].form, width[c], c + 1 == columns);
+			cell(object, &column[c], text);
+			put(text, &column[c], width[c], c + 1 == columns);
 		}
 	}
 }
@@ -303,17 +213,16 @@ columns_print(const char *what, const json_t *answer)
 {
 	const json_t *list = json_object_get(answer, what);
 
-	if (strcmp(what, "version") == 0) {
-		print_facts(json_array_get(list, 0));
-		return;
+	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+		if (strcmp(layouts[i].what, what) != 0)
+			continue;
+		if (layouts[i].columns != NULL)
+			print_rows(layouts[i].columns, list);
+		else if (strcmp(what, "version") == 0)
+			print_facts(json_array_get(list, 0));
+		else
+			print_counters(what, list);
 	}
-	if (strcmp(what, "drops") == 0 || strcmp(what, "transport") == 0) {
-		print_counters(what, list);
-		return;
-	}
-	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
-		if (strcmp(layouts[i].what, what) == 0)
-			print_rows(&layouts[i], list);
 }
 
 void

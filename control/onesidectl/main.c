@@ -13,11 +13,6 @@
 
 struct options onesidectl_options;
 
-static const char *const shown[] = {"clients", "endpoints", "connections", "listeners",  "segments",
-				    "memory",  "ports",     "peers",       "neighbours", "cores",
-				    "drops",   "transport", "quota",       "ipsec",      "version"};
-#define SHOWN (sizeof(shown) / sizeof(shown[0]))
-
 void
 onesidectl_fail(const char *format, ...)
 {
@@ -52,6 +47,16 @@ onesidectl_flush(void)
 
 	if (error != 0)
 		onesidectl_fail("standard output: %s; write to another place", strerror(error));
+}
+
+bool
+onesidectl_json(const json_t *value, size_t form)
+{
+	if (!onesidectl_options.json)
+		return false;
+	json_dumpf(value, stdout, form);
+	putchar('\n');
+	return true;
 }
 
 static void
@@ -119,7 +124,7 @@ user_number(const char *text)
 	return user->pw_uid;
 }
 
-void
+static void
 word_text(json_t *request, const char *name, const char *text)
 {
 	/* jansson makes no string of other bytes, and one left out would ask for something else. */
@@ -166,18 +171,6 @@ word_filter(json_t *request, const char *word, const char *allowed)
 
 /* ---- show ---- */
 
-static void
-print(const char *what, json_t *answer)
-{
-	if (onesidectl_options.json) {
-		json_dumpf(answer, stdout, JSON_INDENT(2));
-		putchar('\n');
-	} else {
-		columns_print(what, answer);
-	}
-	json_decref(answer);
-}
-
 /* Of all, what is worth a screen. */
 static int
 show_all(void)
@@ -191,12 +184,8 @@ show_all(void)
 		json_object_update(all, list);
 		json_decref(list);
 	}
-	if (onesidectl_options.json) {
-		json_dumpf(all, stdout, JSON_INDENT(2));
-		putchar('\n');
-	} else {
+	if (!onesidectl_json(all, JSON_INDENT(2)))
 		columns_summary(all);
-	}
 	json_decref(all);
 	return EXIT_SUCCESS;
 }
@@ -204,21 +193,21 @@ show_all(void)
 static int
 show_run(int count, char **words)
 {
-	json_t *filters = json_object();
-	const char *what = NULL;
+	json_t *filters = json_object(), *answer;
+	const char *what = words[0];
 
 	if (count == 0)
 		return show_all();
-	for (size_t i = 0; i < SHOWN; i++)
-		if (strcmp(shown[i], words[0]) == 0)
-			what = shown[i];
-	if (what == NULL)
-		onesidectl_misused("show %s: there is nothing of that name to show", words[0]);
+	if (!columns_known(what))
+		onesidectl_misused("show %s: there is nothing of that name to show", what);
 	for (int i = 1; i < count; i++)
 		if (!word_filter(filters, words[i], "pid uid port peer"))
 			onesidectl_misused("show %s %s: this is no filter; write pid=, uid=, port= or peer=",
 					   what, words[i]);
-	print(what, ask_list(what, filters));
+	answer = ask_list(what, filters);
+	if (!onesidectl_json(answer, JSON_INDENT(2)))
+		columns_print(what, answer);
+	json_decref(answer);
 	json_decref(filters);
 	return EXIT_SUCCESS;
 }

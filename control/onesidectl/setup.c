@@ -45,35 +45,14 @@ show_plan(const struct onesidectl_setup *setup)
 	putchar('\n');
 }
 
-/* The service that reads the file: "oneside", "oneside@NAME" for the one of that folder; false: none does. */
-static bool
-find_service(const char *conf, char service[128])
-{
-	static const char folder[] = SYSCONFDIR "/oneside/";
-	char name[100];
-	int end = 0;
-
-	strcpy(service, "oneside");
-	if (strncmp(conf, folder, sizeof(folder) - 1) != 0)
-		return false;
-	conf += sizeof(folder) - 1;
-	if (strcmp(conf, "oneside.conf") == 0)
-		return true;
-	if (sscanf(conf, "%99[A-Za-z0-9_.-]/oneside.conf%n", name, &end) != 1 || end == 0 ||
-	    conf[end] != '\0')
-		return false;
-	snprintf(service, 128, "oneside@%s", name);
-	return true;
-}
-
 static void
 show_steps(const struct onesidectl_setup *setup)
 {
-	char service[128];
-	bool serves = find_service(setup->files.conf, service);
+	char service[ONESIDECTL_SERVICE];
+	bool serves = onesidectl_service(setup->files.conf, service);
 
 	puts("Then, as root:\n");
-	setup_text_steps(&setup->plan, strchr(service, '@') != NULL ? "oneside@" : "oneside", stdout);
+	setup_text_steps(&setup->plan, service, stdout);
 	if (serves && strcmp(service, "oneside") == 0)
 		puts("onesidectl check");
 	else

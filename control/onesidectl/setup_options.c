@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command line of `onesidectl setup`: --port begins a port, and what follows is said of it. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,18 +9,6 @@
 #include "control/onesidectl/setup.h"
 
 #define CABLE "/run/oneside/cable" /* where the service may make sockets */
-
-static int refuse(char *why, size_t why_len, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static int
-refuse(char *why, size_t why_len, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(why, why_len, format, args);
-	va_end(args);
-	return -EINVAL;
-}
 
 /* ---- values ---- */
 
@@ -32,8 +19,9 @@ onesidectl_setup_port(struct setup_plan *plan, const char *name, char *why, size
 	int error;
 
 	if (plan->ports == CONFIG_PORTS_MAX)
-		return refuse(why, why_len, "port %.40s: this is more than %u ports; leave one out", name,
-			      CONFIG_PORTS_MAX);
+		return config_refuse(why, why_len, -EINVAL,
+				     "port %.40s: this is more than %u ports; leave one out", name,
+				     CONFIG_PORTS_MAX);
 	memset(port, 0, sizeof(*port));
 	error = setup_device_find(plan->machine, name, &port->device, why, why_len);
 	if (error != 0)
@@ -49,8 +37,8 @@ onesidectl_setup_way(struct setup_port *port, const char *text, char *why, size_
 {
 	if (setup_way_find(text, &port->way))
 		return 0;
-	return refuse(
-		why, why_len,
+	return config_refuse(
+		why, why_len, -EINVAL,
 		"--driver %.40s: there is no such way; write vfio, bifurcated, af_xdp, af_packet or memif",
 		text);
 }
@@ -63,14 +51,15 @@ parse_address(const char *option, const char *text, bool of_port, struct config_
 	int error = config_addr_parse(text, addr, &has_prefix);
 
 	if (error != 0 || !config_addr_unicast(addr))
-		return refuse(why, why_len,
-			      "%s %.60s: this is no address that a host can have; write as in %s", option,
-			      text, of_port ? "192.0.2.1/24 or 2001:db8::1/64" : "192.0.2.2 or 2001:db8::2");
+		return config_refuse(why, why_len, -EINVAL,
+				     "%s %.60s: this is no address that a host can have; write as in %s",
+				     option, text,
+				     of_port ? "192.0.2.1/24 or 2001:db8::1/64" : "192.0.2.2 or 2001:db8::2");
 	if (has_prefix == of_port && (!of_port || addr->prefix > 0))
 		return 0;
-	return refuse(why, why_len, "%s %.60s: %s", option, text,
-		      of_port ? "the prefix of the link is missing; write as in 192.0.2.1/24"
-			      : "this is one host, not a network; write it without a prefix");
+	return config_refuse(why, why_len, -EINVAL, "%s %.60s: %s", option, text,
+			     of_port ? "the prefix of the link is missing; write as in 192.0.2.1/24"
+				     : "this is one host, not a network; write it without a prefix");
 }
 
 int
@@ -98,7 +87,8 @@ onesidectl_setup_node(struct setup_plan *plan, const char *text, char *why, size
 {
 	plan->node = small_number(text, 63);
 	return plan->node != 0 ? 0
-			       : refuse(why, why_len, "--node %.20s: this is no node; write 1 to 63", text);
+			       : config_refuse(why, why_len, -EINVAL,
+					       "--node %.20s: this is no node; write 1 to 63", text);
 }
 
 int
@@ -110,17 +100,19 @@ onesidectl_setup_peer(struct setup_plan *plan, const char *text, char *why, size
 	int error;
 
 	if (plan->peers == CONFIG_PEERS_MAX)
-		return refuse(why, why_len, "--peer %.60s: this is more than %u; leave one out", text,
-			      CONFIG_PEERS_MAX);
+		return config_refuse(why, why_len, -EINVAL,
+				     "--peer %.60s: this is more than %u; leave one out", text,
+				     CONFIG_PEERS_MAX);
 	memset(peer, 0, sizeof(*peer));
 	if (equals != NULL && (size_t)(equals - text) < sizeof(node)) {
 		snprintf(node, sizeof(node), "%.*s", (int)(equals - text), text);
 		peer->node = small_number(node, 63);
 	}
 	if (peer->node == 0)
-		return refuse(why, why_len,
-			      "--peer %.60s: write NODE=ADDRESS, with a node from 1 to 63, as in 2=192.0.2.2",
-			      text);
+		return config_refuse(
+			why, why_len, -EINVAL,
+			"--peer %.60s: write NODE=ADDRESS, with a node from 1 to 63, as in 2=192.0.2.2",
+			text);
 	error = parse_address("--peer", equals + 1, false, &peer->addr, why, why_len);
 	plan->peers += error == 0;
 	return error;
@@ -132,15 +124,17 @@ set_idle(struct setup_plan *plan, const char *text, char *why, size_t why_len)
 	plan->idle = text;
 	if (strcmp(text, "spin") == 0 || strcmp(text, "yield") == 0 || strcmp(text, "sleep") == 0)
 		return 0;
-	return refuse(why, why_len, "--idle %.20s: no such way to idle; write spin, yield or sleep", text);
+	return config_refuse(why, why_len, -EINVAL,
+			     "--idle %.20s: no such way to idle; write spin, yield or sleep", text);
 }
 
 static int
 set_given(struct setup_plan *plan, const char *text, char *why, size_t why_len)
 {
 	if (plan->givens == CONFIG_PORTS_MAX || strlen(text) >= SETUP_NAME)
-		return refuse(why, why_len,
-			      "--take-away %.40s: this is no interface's name, or there are too many", text);
+		return config_refuse(why, why_len, -EINVAL,
+				     "--take-away %.40s: this is no interface's name, or there are too many",
+				     text);
 	strcpy(plan->given[plan->givens++], text);
 	return 0;
 }
@@ -149,9 +143,9 @@ static int
 set_cable(struct setup_port *port, const char *text, char *why, size_t why_len)
 {
 	if (strlen(text) >= sizeof(port->cable))
-		return refuse(why, why_len,
-			      "--cable %.40s...: the path is longer than a Unix socket's may be; shorten it",
-			      text);
+		return config_refuse(
+			why, why_len, -EINVAL,
+			"--cable %.40s...: the path is longer than a Unix socket's may be; shorten it", text);
 	strcpy(port->cable, text);
 	return 0;
 }
@@ -162,18 +156,20 @@ set_role(struct setup_port *port, const char *text, char *why, size_t why_len)
 	port->client = strcmp(text, "client") == 0;
 	return port->client || strcmp(text, "server") == 0
 		       ? 0
-		       : refuse(why, why_len,
-				"--role %.20s: there is no such end of a cable; write server or client",
-				text);
+		       : config_refuse(
+				 why, why_len, -EINVAL,
+				 "--role %.20s: there is no such end of a cable; write server or client",
+				 text);
 }
 
 static int
 set_number(const char *option, const char *text, uint32_t max, uint32_t *value, char *why, size_t why_len)
 {
 	*value = small_number(text, max);
-	return *value != 0 ? 0
-			   : refuse(why, why_len, "%s %.20s: this is no such number; write 1 to %u", option,
-				    text, max);
+	return *value != 0
+		       ? 0
+		       : config_refuse(why, why_len, -EINVAL,
+				       "%s %.20s: this is no such number; write 1 to %u", option, text, max);
 }
 
 /* ---- options ---- */
@@ -216,15 +212,6 @@ set_of_plan(struct onesidectl_setup *setup, const char *name, const char *value,
 }
 
 static bool
-is_among(const char *name, const char *const *list)
-{
-	for (; *list != NULL; list++)
-		if (strcmp(*list, name) == 0)
-			return true;
-	return false;
-}
-
-static bool
 take_switch(struct onesidectl_setup *setup, const char *name)
 {
 	if (strcmp(name, "--yes") == 0)
@@ -246,11 +233,11 @@ take_option(struct onesidectl_setup *setup, const char *name, const char *value)
 	static const char *const of_plan[] = {"--port", "--node",      "--peer",   "--cores",
 					      "--idle", "--take-away", "--output", NULL};
 	struct setup_plan *plan = &setup->plan;
-	bool port = is_among(name, of_port);
+	bool port = setup_is_among(name, of_port);
 	char why[1024];
 	int error;
 
-	if (!port && !is_among(name, of_plan))
+	if (!port && !setup_is_among(name, of_plan))
 		onesidectl_misused("setup %s: there is no such option", name);
 	if (value == NULL || *value == '\0')
 		onesidectl_misused("setup %s: its value is missing; write %s VALUE", name, name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Other programs, started with what they need: dpdk-dumpcap, and the data plane's --precheck. */
+/* Other programs, started with what they need; dpdk-dumpcap is one. */
 #include <errno.h>
 #include <inttypes.h>
 #include <libgen.h>
@@ -11,27 +11,20 @@
 
 #include "control/onesidectl/onesidectl.h"
 
-#define WORDS 128
 #define FRAME_MORE 200 /* than the MTU: what DPDK-dumpcap counts */
 
-/* The words of a command under way. */
-struct command {
-	char *word[WORDS + 1];
-	int words;
-};
-
-static void
-add(struct command *command, const char *word)
+void
+onesidectl_command_add(struct onesidectl_command *command, const char *word)
 {
-	if (command->words == WORDS)
-		onesidectl_fail("%s: more than %d words", command->word[0], WORDS);
+	if (command->words == ONESIDECTL_WORDS)
+		onesidectl_fail("%s: more than %d words", command->word[0], ONESIDECTL_WORDS);
 	command->word[command->words] = strdup(word);
 	if (command->word[command->words++] == NULL)
 		onesidectl_fail("no memory");
 }
 
-static _Noreturn void
-start(struct command *command, const char *remedy)
+void
+onesidectl_command_start(struct onesidectl_command *command, const char *remedy)
 {
 	fflush(stdout);
 	execvp(command->word[0], command->word);
@@ -89,7 +82,7 @@ capture_run(int count, char **words)
 {
 	json_t *given = json_object(), *version, *ports;
 	const json_t *facts, *port;
-	struct command command = {.words = 0};
+	struct onesidectl_command command = {.words = 0};
 	char directory[4096], text[4200];
 	int i = 0;
 
@@ -104,88 +97,23 @@ capture_run(int count, char **words)
 	port = find_port(json_object_get(ports, "ports"), json_string_value(json_object_get(given, "port")));
 	check_capture(facts);
 	snprintf(directory, sizeof(directory), "%s", columns_text(facts, "runtime_directory"));
-	add(&command, "dpdk-dumpcap");
+	onesidectl_command_add(&command, "dpdk-dumpcap");
 	snprintf(text, sizeof(text), "--file-prefix=%s", basename(directory));
-	add(&command, text);
-	add(&command, "-i");
-	add(&command, columns_text(port, "device_name"));
-	add(&command, "-s");
+	onesidectl_command_add(&command, text);
+	/* EAL's folders are directory/dpdk/prefix: a service has them elsewhere than whoever captures. */
+	setenv("RUNTIME_DIRECTORY", dirname(dirname(directory)), 1);
+	onesidectl_command_add(&command, "-i");
+	onesidectl_command_add(&command, columns_text(port, "device_name"));
+	onesidectl_command_add(&command, "-s");
 	snprintf(text, sizeof(text), "%" PRIu64,
 		 (uint64_t)json_integer_value(json_object_get(port, "mtu")) + FRAME_MORE);
-	add(&command, text);
+	onesidectl_command_add(&command, text);
 	if (json_object_get(given, "file") != NULL) {
-		add(&command, "-w");
-		add(&command, json_string_value(json_object_get(given, "file")));
+		onesidectl_command_add(&command, "-w");
+		onesidectl_command_add(&command, json_string_value(json_object_get(given, "file")));
 	}
 	for (i++; i < count; i++)
-		add(&command, words[i]);
-	start(&command, "install it (Debian: dpdk-dev), of the same DPDK as the data plane's");
-}
-
-/* ---- check ---- */
-
-/* Beside this program, as in a build directory; else where it is installed. */
-static const char *
-dataplane(void)
-{
-	static char path[4200];
-	char own[4096];
-	ssize_t n = readlink("/proc/self/exe", own, sizeof(own) - 1);
-
-	if (n > 0) {
-		own[n] = '\0';
-		snprintf(path, sizeof(path), "%s/oneside-dataplane", dirname(own));
-		if (access(path, X_OK) == 0)
-			return path;
-	}
-	return SBINDIR "/oneside-dataplane";
-}
-
-/* The file of EAL options that belongs to a configuration: beside it, else the service's. */
-static FILE *
-open_eal_conf(const char *config)
-{
-	char copy[4096], path[4200];
-	FILE *file;
-
-	snprintf(copy, sizeof(copy), "%s", config);
-	snprintf(path, sizeof(path), "%s/eal.conf", dirname(copy));
-	file = fopen(path, "re");
-	return file != NULL ? file : fopen(SYSCONFDIR "/oneside/eal.conf", "re");
-}
-
-/* Its EAL_OPTIONS, or what the service has without them. */
-static void
-add_eal_options(struct command *command, FILE *file)
-{
-	char line[4096] = "", options[4096] = "-l 0,1 --huge-dir=/dev/hugepages/oneside";
-
-	while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-		if (strncmp(line, "EAL_OPTIONS=", 12) != 0)
-			continue;
-		line[strcspn(line, "\n")] = '\0';
-		strcpy(options, line + 12);
-	}
-	if (file != NULL)
-		fclose(file);
-	for (char *save = NULL, *word = strtok_r(options, " \t\"'", &save); word != NULL;
-	     word = strtok_r(NULL, " \t\"'", &save))
-		add(command, word);
-}
-
-int
-check_config_run(int count, char **words)
-{
-	struct command command = {.words = 0};
-	const char *path = count > 0 ? words[0] : SYSCONFDIR "/oneside/oneside.conf";
-
-	if (count > 1)
-		onesidectl_misused("check %s: one file is enough", words[1]);
-	add(&command, dataplane());
-	add_eal_options(&command, open_eal_conf(path));
-	add(&command, "--");
-	add(&command, "--config");
-	add(&command, path);
-	add(&command, "--precheck");
-	start(&command, "install the data plane");
+		onesidectl_command_add(&command, words[i]);
+	onesidectl_command_start(&command,
+				 "install it (Debian: dpdk-dev), of the same DPDK as the data plane's");
 }

@@ -8,61 +8,45 @@
 
 #include "control/onesidectl/onesidectl.h"
 
+/* Lists, and the rates of each object in them. */
+static const struct {
+	const char *what, *name; /* a member that tells objects apart */
+	const char *title, *rates;
+	size_t part; /* of the screen; 1: what is left */
+} lists[] = {
+	{"cores", "core", "CORE",
+	 "work=REQUESTS/s completions=COMPLETIONS/s local_bytes=LOCAL-B/s:b rx_packets=RX-PKT/s "
+	 "rx_bytes=RX-B/s:b "
+	 "tx_packets=TX-PKT/s tx_bytes=TX-B/s:b wakes=WAKES/s",
+	 3},
+	{"ports", "port", "PORT",
+	 "rx_packets=RX-PKT/s rx_bytes=RX-B/s:b tx_packets=TX-PKT/s tx_bytes=TX-B/s:b rx_missed=RX-MISSED/s "
+	 "rx_errors=RX-ERRORS/s",
+	 4},
+	{"clients", "client", "CLIENT",
+	 "work=REQUESTS/s completions=COMPLETIONS/s copied_bytes=COPIED-B/s:b "
+	 "calls=CALLS/s",
+	 1},
+};
+enum { LISTS = sizeof(lists) / sizeof(lists[0]) };
+
 struct sample {
 	double at; /* s */
-	json_t *cores, *ports, *clients;
+	json_t *list[LISTS];
 };
-
-/* What is told of each object of a list. */
-struct rate {
-	const char *key, *title;
-	bool bytes;
-};
-
-static const struct rate core_rates[] = {
-	{"work", "REQUESTS/s", false},
-	{"completions", "COMPLETIONS/s", false},
-	{"local_bytes", "LOCAL-B/s", true},
-	{"rx_packets", "RX-PKT/s", false},
-	{"rx_bytes", "RX-B/s", true},
-	{"tx_packets", "TX-PKT/s", false},
-	{"tx_bytes", "TX-B/s", true},
-	{"wakes", "WAKES/s", false},
-	{NULL, NULL, false},
-};
-static const struct rate port_rates[] = {
-	{"rx_packets", "RX-PKT/s", false},
-	{"rx_bytes", "RX-B/s", true},
-	{"tx_packets", "TX-PKT/s", false},
-	{"tx_bytes", "TX-B/s", true},
-	{"rx_missed", "RX-MISSED/s", false},
-	{"rx_errors", "RX-ERRORS/s", false},
-	{NULL, NULL, false},
-};
-static const struct rate client_rates[] = {
-	{"work", "REQUESTS/s", false},
-	{"completions", "COMPLETIONS/s", false},
-	{"copied_bytes", "COPIED-B/s", true},
-	{"calls", "CALLS/s", false},
-	{NULL, NULL, false},
-};
-
-static json_t *
-list_of(const char *what)
-{
-	json_t *answer = ask_list(what, NULL), *list = json_incref(json_object_get(answer, what));
-
-	json_decref(answer);
-	return list;
-}
 
 static struct sample
 sample(void)
 {
 	struct timespec now;
-	struct sample one = {
-		.cores = list_of("cores"), .ports = list_of("ports"), .clients = list_of("clients")};
+	struct sample one;
 
+	for (int i = 0; i < LISTS; i++) {
+		json_t *answer = ask_list(lists[i].what, NULL);
+
+		one.list[i] = json_incref(json_object_get(answer, lists[i].what));
+		json_decref(answer);
+	}
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	one.at = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 	return one;
@@ -71,9 +55,8 @@ sample(void)
 static void
 forget(struct sample *one)
 {
-	json_decref(one->cores);
-	json_decref(one->ports);
-	json_decref(one->clients);
+	for (int i = 0; i < LISTS; i++)
+		json_decref(one->list[i]);
 }
 
 /* The object of the earlier list that has the same name; NULL: it is new. */
@@ -109,21 +92,24 @@ busy(const json_t *now, const json_t *before)
 	return busy + idle > 0 ? 100 * busy / (busy + idle) : 0;
 }
 
+/* The objects of list `i`, with rates for counters. */
 static json_t *
-rates(const json_t *now, const json_t *before, const char *name, const struct rate *rate, double seconds)
+rates(const struct sample *now, const struct sample *before, int i)
 {
+	struct column column[COLUMNS_MAX];
+	size_t columns = columns_parse(lists[i].rates, column), j;
 	json_t *list = json_array(), *object;
-	size_t i;
 
-	json_array_foreach(now, i, object)
+	json_array_foreach(now->list[i], j, object)
 	{
-		const json_t *earlier = same(before, object, name);
+		const json_t *earlier = same(before->list[i], object, lists[i].name);
 		json_t *one = json_object();
 
 		json_object_update(one, object);
-		for (const struct rate *r = rate; r->key != NULL; r++)
-			json_object_set_new(one, r->key,
-					    json_real(rate_of(object, earlier, r->key, seconds)));
+		for (size_t c = 0; c < columns; c++)
+			json_object_set_new(
+				one, column[c].key,
+				json_real(rate_of(object, earlier, column[c].key, now->at - before->at)));
 		if (json_object_get(object, "busy_cycles") != NULL)
 			json_object_set_new(one, "busy_percent", json_real(busy(object, earlier)));
 		json_array_append_new(list, one);
@@ -151,23 +137,25 @@ print_head(const json_t *object)
 
 /* A heading and at most so many lines; how many lines there were. */
 static size_t
-print_rates(const char *title, const json_t *list, const struct rate *rate, size_t most)
+print_rates(int list, const json_t *objects, size_t most)
 {
-	size_t i, there = json_array_size(list), shown = there <= most ? there : most > 0 ? most - 1 : 0;
+	struct column column[COLUMNS_MAX];
+	size_t columns = columns_parse(lists[list].rates, column);
+	size_t there = json_array_size(objects), shown = there <= most ? there : most > 0 ? most - 1 : 0;
 	char bytes[32];
 
-	printf("%-24s", title);
-	for (const struct rate *r = rate; r->key != NULL; r++)
-		printf(" %13s", r->title);
+	printf("%-24s", lists[list].title);
+	for (size_t c = 0; c < columns; c++)
+		printf(" %13s", column[c].title);
 	putchar('\n');
-	for (i = 0; i < shown; i++) {
-		const json_t *object = json_array_get(list, i);
+	for (size_t i = 0; i < shown; i++) {
+		const json_t *object = json_array_get(objects, i);
 
 		print_head(object);
-		for (const struct rate *r = rate; r->key != NULL; r++) {
-			double value = json_real_value(json_object_get(object, r->key));
+		for (size_t c = 0; c < columns; c++) {
+			double value = json_real_value(json_object_get(object, column[c].key));
 
-			if (r->bytes)
+			if (column[c].form == 'b')
 				printf(" %13s", columns_bytes(value, bytes));
 			else
 				printf(" %13.0f", value);
@@ -182,8 +170,8 @@ print_rates(const char *title, const json_t *list, const struct rate *rate, size
 static int
 compare_work(const void *a, const void *b)
 {
-	double x = json_real_value(json_object_get(*(json_t *const *)a, client_rates[0].key));
-	double y = json_real_value(json_object_get(*(json_t *const *)b, client_rates[0].key));
+	double x = json_real_value(json_object_get(*(json_t *const *)a, "work"));
+	double y = json_real_value(json_object_get(*(json_t *const *)b, "work"));
 
 	return x < y ? 1 : x > y ? -1 : 0;
 }
@@ -195,55 +183,49 @@ busiest_first(const json_t *list)
 	size_t n = json_array_size(list);
 	json_t *sorted = json_array(), **object = calloc(n + 1, sizeof(json_t *));
 
-	for (size_t i = 0; object != NULL && i < n; i++)
+	if (object == NULL)
+		onesidectl_fail("no memory");
+	for (size_t i = 0; i < n; i++)
 		object[i] = json_array_get(list, i);
-	if (object != NULL)
-		qsort(object, n, sizeof(json_t *), compare_work);
-	for (size_t i = 0; object != NULL && i < n; i++)
+	qsort(object, n, sizeof(json_t *), compare_work);
+	for (size_t i = 0; i < n; i++)
 		json_array_append(sorted, object[i]);
 	free(object);
 	return sorted;
 }
 
 static void
-print_screen(const json_t *cores, const json_t *ports, const json_t *clients)
+print_screen(json_t *const list[LISTS])
 {
-	json_t *sorted = busiest_first(clients);
-	size_t rows = top_screen_rows(), used;
+	size_t rows = top_screen_rows(), used = 2; /* the last heading, and a line for the cursor */
 
 	if (isatty(STDOUT_FILENO))
 		fputs("\033[H\033[J", stdout);
-	used = print_rates("CORE", cores, core_rates, rows / 3) + 1;
-	putchar('\n');
-	used += print_rates("PORT", ports, port_rates, rows / 4) + 1;
-	putchar('\n');
-	/* The heading, and a line for the cursor. */
-	print_rates("CLIENT", sorted, client_rates, rows > used + 2 ? rows - used - 2 : 0);
-	json_decref(sorted);
+	for (int i = 0; i < LISTS; i++) {
+		bool last = i + 1 == LISTS;
+		json_t *shown = last ? busiest_first(list[i]) : json_incref(list[i]);
+
+		used += 1 +
+			print_rates(i, shown, last ? (rows > used ? rows - used : 0) : rows / lists[i].part);
+		if (!last)
+			putchar('\n');
+		json_decref(shown);
+	}
 }
 
 static void
 print_difference(const struct sample *now, const struct sample *before)
 {
-	double seconds = now->at - before->at;
-	json_t *cores = rates(now->cores, before->cores, "core", core_rates, seconds);
-	json_t *ports = rates(now->ports, before->ports, "port", port_rates, seconds);
-	json_t *clients = rates(now->clients, before->clients, "client", client_rates, seconds);
+	json_t *all = json_pack("{s:f}", "seconds", now->at - before->at), *list[LISTS];
 
-	if (onesidectl_options.json) {
-		json_t *all = json_pack("{s:f, s:O, s:O, s:O}", "seconds", seconds, "cores", cores, "ports",
-					ports, "clients", clients);
-
-		json_dumpf(all, stdout, JSON_COMPACT);
-		putchar('\n');
-		json_decref(all);
-	} else {
-		print_screen(cores, ports, clients);
+	for (int i = 0; i < LISTS; i++) {
+		list[i] = rates(now, before, i);
+		json_object_set_new(all, lists[i].what, list[i]);
 	}
+	if (!onesidectl_json(all, JSON_COMPACT))
+		print_screen(list);
 	onesidectl_flush();
-	json_decref(cores);
-	json_decref(ports);
-	json_decref(clients);
+	json_decref(all);
 }
 
 int

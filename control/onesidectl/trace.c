@@ -35,14 +35,12 @@ print_packet(const json_t *packet)
 {
 	const json_t *edge = json_object_get(packet, "edge"), *lost = json_object_get(packet, "lost");
 
-	if (onesidectl_options.json) {
-		json_dumpf(packet, stdout, JSON_COMPACT);
-		putchar('\n');
-	} else if (edge != NULL) {
+	if (onesidectl_json(packet, JSON_COMPACT))
+		;
+	else if (edge != NULL)
 		print_edge(edge);
-	} else if (lost != NULL) {
+	else if (lost != NULL)
 		printf("(%" JSON_INTEGER_FORMAT " more were lost)\n", json_integer_value(lost));
-	}
 	onesidectl_flush();
 }
 
@@ -64,15 +62,10 @@ trace_run(int count, char **words)
 	json_object_del(request, "count");
 	fd = ask_connect();
 	ask_send(fd, request);
-	packet = ask_answer(fd);
-	if (packet == NULL)
-		onesidectl_fail("the data plane has ended the connection");
-	json_decref(packet);
+	json_decref(ask_answer(fd));
 	fprintf(stderr, "tracing\n");
 	while (most == 0 || edges < most) {
 		packet = ask_answer(fd);
-		if (packet == NULL)
-			onesidectl_fail("the data plane has ended the connection");
 		edges += json_object_get(packet, "edge") != NULL;
 		print_packet(packet);
 		json_decref(packet);

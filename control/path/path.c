@@ -43,13 +43,7 @@ uint32_t path_num_ports;
 void
 addr_to_wire(uint16_t family, const uint8_t bytes[16], struct wire_addr *out)
 {
-	memset(out, 0, sizeof(*out));
-	if (family == AF_INET6) {
-		memcpy(out->gid, bytes, 16);
-		return;
-	}
-	out->gid[10] = out->gid[11] = 0xff;
-	memcpy(&out->gid[12], bytes, 4);
+	*out = wire_addr_of(family != AF_INET6, bytes);
 }
 
 uint16_t
@@ -74,17 +68,11 @@ addr_text(const struct wire_addr *addr)
 	return inet_ntop(family, bytes, text, sizeof(text));
 }
 
-static bool
-same_addr(const struct wire_addr *a, const struct wire_addr *b)
-{
-	return memcmp(a->gid, b->gid, sizeof(a->gid)) == 0;
-}
-
 struct path_port *
 path_own(const struct wire_addr *addr)
 {
 	for (uint32_t i = 0; i < path_num_ports; i++)
-		if (same_addr(&path_port[i].info->addr, addr))
+		if (wire_addr_equal(&path_port[i].info->addr, addr))
 			return &path_port[i];
 	return NULL;
 }
@@ -96,23 +84,6 @@ path_port_by_name(const char *name)
 		if (strcmp(path_port[i].info->name, name) == 0)
 			return &path_port[i];
 	return NULL;
-}
-
-bool
-path_goes_by(const struct path_port *port, const struct wire_addr *dst, const struct wire_addr *hop)
-{
-	struct config_addr to = {0};
-	struct wire_addr gateway;
-
-	if (same_addr(dst, hop))
-		return true;
-	if (port->config->gateway.family == 0)
-		return false;
-	addr_to_wire(port->config->gateway.family, port->config->gateway.bytes, &gateway);
-	if (!same_addr(&gateway, hop))
-		return false;
-	to.family = addr_from_wire(dst, to.bytes);
-	return !config_on_link(&port->config->addr, &to);
 }
 
 /* ---- sending ---- */
@@ -256,7 +227,7 @@ path_frame(uint16_t index, uint8_t *frame, uint32_t len, const struct wire_packe
 	}
 	/* What claims to come from ourselves did not come by a port. */
 	if (packet->qpn != 1 || packet->opcode != WIRE_UD_SEND_ONLY || packet->qkey != WIRE_QKEY_GSI ||
-	    !same_addr(&packet->dst, &port->info->addr) || path_own(&packet->src) != NULL)
+	    !wire_addr_equal(&packet->dst, &port->info->addr) || path_own(&packet->src) != NULL)
 		return;
 	path = (struct cm_path){.port = index, .src = packet->dst, .dst = packet->src, .hop_limit = HOPS};
 	input_mad(port, &path, packet->payload, packet->payload_len);
@@ -307,12 +278,13 @@ paths_poll(void)
 	}
 	if (neigh_deadline(control.neigh) <= control.now)
 		neigh_timeout(control.neigh, control.now);
+	path_moves_poll();
 }
 
 bool
 paths_pending(void)
 {
-	return num_looped != 0;
+	return num_looped != 0 || path_moves_pending();
 }
 
 uint64_t
@@ -381,7 +353,7 @@ static void
 env_changed(struct neigh_env *env, uint16_t port, const struct wire_addr *addr, const uint8_t mac[6])
 {
 	if (port < path_num_ports)
-		path_calls->moved(&path_port[port], addr, mac);
+		path_hop_moved(&path_port[port], addr);
 }
 
 /* Stable over restarts, since peers tell devices apart by it: the MAC as EUI-64. */
@@ -389,11 +361,8 @@ static uint64_t
 guid_of(const uint8_t mac[6])
 {
 	const uint8_t bytes[8] = {mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
-	uint64_t guid = 0;
 
-	for (int i = 0; i < 8; i++)
-		guid = guid << 8 | bytes[i];
-	return guid;
+	return load_be64(bytes);
 }
 
 static int
@@ -464,9 +433,9 @@ paths_init(const struct config *config, const struct path_calls *calls, char *wh
 	if (error == 0)
 		control.neigh = neigh_new(&neigh_env, ports, (uint16_t)path_num_ports);
 	if (control.neigh == NULL) {
-		snprintf(why, why_len, "no memory for the ports' connection managers; free some");
 		paths_fini();
-		return -ENOMEM;
+		return config_refuse(why, why_len, -ENOMEM,
+				     "no memory for the ports' connection managers; free some");
 	}
 	links_at = control.now;
 	return 0;
@@ -491,6 +460,7 @@ paths_fini(void)
 		sidr_free(path_port[i].sidr);
 	}
 	path_num_ports = 0;
+	path_moves_fini();
 	if (control.neigh != NULL)
 		neigh_free(control.neigh);
 	control.neigh = NULL;

@@ -12,6 +12,7 @@
 #include "control/loop/loop.h"
 #include "control/neigh/neigh.h"
 #include "dataplane/engine.h"
+#include "dataplane/wire/bytes.h"
 
 enum {
 	PATH_LOOPED_MAX =
@@ -43,8 +44,6 @@ struct path_calls {
 		     const struct sidr_remote *remote);
 	/* A datagram that is not the connection manager's: true when it was theirs. */
 	bool (*mad)(struct path_port *port, const struct cm_path *reply_path, const uint8_t *mad);
-	/* The next hop `hop` of `port` has another MAC now. */
-	void (*moved)(const struct path_port *port, const struct wire_addr *hop, const uint8_t mac[6]);
 	void (*link)(const struct path_port *port); /* it is up, or down, now */
 };
 int paths_init(const struct config *config, const struct path_calls *calls, char *why, size_t why_len);
@@ -54,8 +53,6 @@ uint64_t paths_deadline(void);
 bool paths_pending(void);
 void path_frame(uint16_t port, uint8_t *frame, uint32_t len, const struct wire_packet *packet);
 struct path_port *path_own(const struct wire_addr *addr); /* the port of this data plane with that address */
-/* Frames from `port` to `dst` go by way of `hop`. */
-bool path_goes_by(const struct path_port *port, const struct wire_addr *dst, const struct wire_addr *hop);
 struct path_port *path_port_by_name(const char *name);
 void path_send_mad(struct path_port *port, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN]);
 /* The same, at once: to the MAC `mac` while the next hop's is not known better. */
@@ -65,14 +62,29 @@ void addr_to_wire(uint16_t family, const uint8_t bytes[16], struct wire_addr *ou
 uint16_t addr_from_wire(const struct wire_addr *addr, uint8_t bytes[16]);
 const char *addr_text(const struct wire_addr *addr); /* static buffer */
 
+/* ---- moves.c ---- */
+
+/* Something with frames to an address, in the memory of whoever it is; all zero: not watched. */
+struct path_user {
+	LIST_ENTRY(path_user) link;
+	const struct path_port *port; /* NULL: it is not watched */
+	const struct wire_addr *dst;
+	void (*moved)(struct path_user *user, const uint8_t mac[6]); /* the next hop's; may be as before */
+};
+/* `moved` is called, by paths_poll(), when the next hop on the way to `dst`, which stays where it is, has
+ * another MAC than it had. */
+void path_watch(struct path_user *user, const struct path_port *port, const struct wire_addr *dst);
+void path_unwatch(struct path_user *user);
+/* Within this room. */
+void path_hop_moved(const struct path_port *port, const struct wire_addr *hop);
+void path_moves_poll(void);
+bool path_moves_pending(void);
+void path_moves_fini(void);
+
 static inline uint64_t
 mac_number(const uint8_t mac[6])
 {
-	uint64_t number = 0;
-
-	for (int i = 0; i < 6; i++)
-		number = number << 8 | mac[i];
-	return number;
+	return (uint64_t)load_be24(mac) << 24 | load_be24(mac + 3);
 }
 
 #endif

@@ -21,9 +21,7 @@ rsm_refuse(struct conn *conn, enum rsm_error code)
 	refuse_because(conn, code, RSM_WHY_CODE, NULL);
 }
 
-static const struct {
-	const char *reason, *text, *remedy;
-} unproven[] = {
+const struct rsm_unproven rsm_unproven[] = {
 	[RSM_WHY_MISSING] = {"missing", "it proves nothing, and has a secret here",
 			     "give it the same secret_file there, or none here"},
 	[RSM_WHY_NO_SECRET] = {"no_secret", "it would prove who it is, and has no secret here",
@@ -34,15 +32,21 @@ static const struct {
 			   "none, if it connects then; else it was sent before"},
 };
 
+void
+rsm_log_unproven(const char *side, uint32_t segment, const struct conn *conn,
+		 const struct rsm_unproven *unproven)
+{
+	log_of_others(warning,
+		      "event=peer_unproven side=%s reason=%s segment=%#x peer=%s text=\"%s\" remedy=\"%s\"\n",
+		      side, unproven->reason, segment, addr_text(&conn->path.dst), unproven->text,
+		      unproven->remedy);
+}
+
 /* Not believed; the importer is told that the segment is not for such as it is. */
 static bool
 refuse_unproven(const struct segment *segment, struct conn *conn, enum rsm_why why)
 {
-	log_of_others(warning,
-		      "event=peer_unproven side=exporter reason=%s segment=%#x peer=%s text=\"%s\" "
-		      "remedy=\"%s\"\n",
-		      unproven[why].reason, segment->id, addr_text(&conn->path.dst), unproven[why].text,
-		      unproven[why].remedy);
+	rsm_log_unproven("exporter", segment->id, conn, &rsm_unproven[why]);
 	refuse_because(conn, RSM_SEG_NOT_PUBLISHED_TO_NODE, why, NULL);
 	return false;
 }

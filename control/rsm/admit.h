@@ -22,6 +22,14 @@ bool rsm_admit(struct segment *segment, struct conn *conn, struct rsm_admitted *
 bool rsm_admitted_seal(struct rsm_admitted *admitted, struct conn *conn, uint32_t qpn);
 void rsm_refuse(struct conn *conn, enum rsm_error code);
 
+/* Why the other end is not believed. */
+struct rsm_unproven {
+	const char *reason, *text, *remedy;
+};
+extern const struct rsm_unproven rsm_unproven[]; /* by the exporter, by enum rsm_why */
+void rsm_log_unproven(const char *side, uint32_t segment, const struct conn *conn,
+		      const struct rsm_unproven *unproven);
+
 /* ---- prove.c: the importer's side ---- */
 
 /* REJ of an import: true when it asks for what the next REQ, now in the private data, says. */

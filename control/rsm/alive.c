@@ -20,12 +20,12 @@
  * out by the MAC that the connections use when the table of neighbours has lost it, and what the transport
  * of a connection has heard from the host since is a sign of life as good as an answer.
  */
-#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "control/rsm/rsm.h"
+#include "dataplane/wire/bytes.h"
 
 #define METHOD_ASK 0x01
 #define METHOD_ANSWER 0x81
@@ -63,7 +63,7 @@ host_find(const struct path_port *port, const struct wire_addr *addr)
 	struct host *host;
 
 	LIST_FOREACH(host, &hosts, link)
-	if (host->port == port && memcmp(&host->addr, addr, sizeof(*addr)) == 0)
+	if (host->port == port && wire_addr_equal(&host->addr, addr))
 		return host;
 	return NULL;
 }
@@ -110,8 +110,6 @@ host_unwatch(struct conn *conn)
 static void
 build(uint8_t mad[CM_MAD_LEN], uint8_t method, const uint8_t transaction[8])
 {
-	uint64_t incarnation = htobe64(control.incarnation);
-
 	memset(mad, 0, CM_MAD_LEN);
 	mad[0] = 1;
 	mad[1] = ENGINE_CLASS_KEEP_ALIVE;
@@ -120,7 +118,7 @@ build(uint8_t mad[CM_MAD_LEN], uint8_t method, const uint8_t transaction[8])
 	memcpy(&mad[8], transaction, 8);
 	mad[17] = 1;
 	memcpy(&mad[37], mark, sizeof(mark));
-	memcpy(&mad[44], &incarnation, sizeof(incarnation));
+	store_be64(&mad[44], control.incarnation);
 }
 
 /* `host`: NULL when it is none that is known. */
@@ -199,8 +197,7 @@ host_mad(struct path_port *port, const struct cm_path *reply_path, const uint8_t
 	}
 	if (mad[3] != METHOD_ANSWER || host == NULL || !is_answer(host, mad))
 		return true;
-	memcpy(&incarnation, &mad[44], sizeof(incarnation));
-	incarnation = be64toh(incarnation);
+	incarnation = load_be64(&mad[44]);
 	host->unanswered = 0;
 	if (incarnation != 0)
 		lose(host, incarnation);

@@ -13,14 +13,12 @@
 static bool
 find_node(const struct path_port *port, uint32_t node, struct wire_addr *out)
 {
-	const struct config *config = control.config;
+	for (uint32_t i = 0; i < control.config->num_peers; i++) {
+		const struct config_peer *peer = &control.config->peer[i];
 
-	for (uint32_t i = 0; i < config->num_peers; i++) {
-		int by = config_peer_port(config, &config->peer[i]);
-
-		if (config->peer[i].node != node || by < 0 || &config->port[by] != port->config)
+		if (peer->node != node || rsm_peer_port(peer) != port)
 			continue;
-		addr_to_wire(config->peer[i].addr.family, config->peer[i].addr.bytes, out);
+		addr_to_wire(peer->addr.family, peer->addr.bytes, out);
 		return true;
 	}
 	return false;
@@ -154,21 +152,10 @@ import_reply(struct conn *conn)
 enum rsm_error
 import_error(enum one_conn_event event)
 {
-	switch (event) {
-	case ONE_CONN_ESTABLISHED:
+	if (event == ONE_CONN_ESTABLISHED)
 		return RSM_OK;
-	case ONE_CONN_UNREACHABLE:
-	case ONE_CONN_TIMED_OUT:
-		return RSM_REMOTE_NODE_UNREACHABLE;
-	case ONE_CONN_PEER_REJECTED:
-	case ONE_CONN_NON_PEER_REJECTED:
-	case ONE_CONN_ACCEPT_ERROR:
-	case ONE_CONN_DISCONNECTED:
-	case ONE_CONN_BROKEN:
-	case ONE_CONN_TIMEWAIT_EXIT:
-		break;
-	}
-	return RSM_CONN_ABORTED;
+	return event == ONE_CONN_UNREACHABLE || event == ONE_CONN_TIMED_OUT ? RSM_REMOTE_NODE_UNREACHABLE
+									    : RSM_CONN_ABORTED;
 }
 
 enum rsm_error

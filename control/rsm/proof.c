@@ -5,6 +5,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
+#include "dataplane/wire/bytes.h"
 #include "proof.h"
 
 #define LABEL_LEN 16u
@@ -21,13 +22,10 @@ add(uint8_t *at, const void *data, size_t len)
 static uint8_t *
 add_end(uint8_t *at, const struct rsm_end *end)
 {
-	const uint32_t numbers[] = {end->qpn, end->psn};
-
 	at = add(at, end->addr.gid, sizeof(end->addr.gid));
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		for (int shift = 24; shift >= 0; shift -= 8)
-			*at++ = (uint8_t)(numbers[i] >> shift);
-	return at;
+	store_be32(at, end->qpn);
+	store_be32(at + 4, end->psn);
+	return at + 8;
 }
 
 /* Every part has a fixed length: no two statements have the same text. */

@@ -53,14 +53,20 @@ import_prove(struct conn *conn, const uint8_t *data)
 	return true;
 }
 
-static void
-log_unproven(const struct conn *conn, const char *reason, const char *text, const char *remedy)
-{
-	log_of_others(warning,
-		      "event=peer_unproven side=importer reason=%s segment=%#x peer=%s text=\"%s\" "
-		      "remedy=\"%s\"\n",
-		      reason, (uint32_t)conn->service, addr_text(&conn->path.dst), text, remedy);
-}
+/* By what the exporter says; RSM_WHY_CODE: nothing, and it grants. */
+static const struct rsm_unproven unproven[] = {
+	[RSM_WHY_CODE] = {"missing", "it grants without any proof, and has a secret here",
+			  "give it the same secret_file there, or none here"},
+	[RSM_WHY_CHALLENGE] = {"challenged", "it wants a proof, again or without a secret here",
+			       "give it the same secret_file here, or none there"},
+	[RSM_WHY_MISSING] = {"no_secret", "it wants a proof, and has no secret here",
+			     "give it the same secret_file here, or none there"},
+	[RSM_WHY_NO_SECRET] = {"missing", "it cannot judge a proof, and has a secret here",
+			       "give it the same secret_file there, or none here"},
+	[RSM_WHY_WRONG] = {"wrong", "it has another secret", "the same secret_file on both hosts"},
+	[RSM_WHY_STALE] = {"stale", "it forgets its challenges before they are met",
+			   "look who sends so many requests for connections with this host's address"},
+};
 
 enum rsm_error
 import_check_proof(const struct conn *conn)
@@ -74,8 +80,7 @@ import_check_proof(const struct conn *conn)
 		return RSM_OK;
 	if (!rsm_proof_parse(setup->private_data, setup->private_len, &proof) ||
 	    setup->remote.private_len < RSM_REP_PROVEN_LEN) {
-		log_unproven(conn, "missing", "it grants without any proof, and has a secret here",
-			     "give it the same secret_file there, or none here");
+		rsm_log_unproven("importer", (uint32_t)conn->service, conn, &unproven[RSM_WHY_CODE]);
 		return RSM_REMOTE_NODE_UNREACHABLE;
 	}
 	state(&statement, conn, &proof);
@@ -84,35 +89,13 @@ import_check_proof(const struct conn *conn)
 	memcpy(statement.grant, setup->remote.private_data, RSM_REP_LEN);
 	if (rsm_code_secret(peer, RSM_SAYS_REP, &statement, &setup->remote.private_data[RSM_REP_LEN]) != NULL)
 		return RSM_OK;
-	log_unproven(conn, "wrong", "its proof is by another secret, or of something else",
-		     "the same secret_file on both hosts");
+	rsm_log_unproven("importer", (uint32_t)conn->service, conn, &rsm_unproven[RSM_WHY_WRONG]);
 	return RSM_REMOTE_NODE_UNREACHABLE;
 }
 
 void
 import_unproven(const struct conn *conn, enum rsm_why why)
 {
-	switch (why) {
-	case RSM_WHY_CODE:
-		return;
-	case RSM_WHY_CHALLENGE:
-		log_unproven(conn, "challenged", "it wants a proof, again or without a secret here",
-			     "give it the same secret_file here, or none there");
-		return;
-	case RSM_WHY_MISSING:
-		log_unproven(conn, "no_secret", "it wants a proof, and has no secret here",
-			     "give it the same secret_file here, or none there");
-		return;
-	case RSM_WHY_NO_SECRET:
-		log_unproven(conn, "missing", "it cannot judge a proof, and has a secret here",
-			     "give it the same secret_file there, or none here");
-		return;
-	case RSM_WHY_WRONG:
-		log_unproven(conn, "wrong", "it has another secret", "the same secret_file on both hosts");
-		return;
-	case RSM_WHY_STALE:
-		log_unproven(conn, "stale", "it forgets its challenges before they are met",
-			     "look who sends so many requests for connections with this host's address");
-		return;
-	}
+	if (why != RSM_WHY_CODE)
+		rsm_log_unproven("importer", (uint32_t)conn->service, conn, &unproven[why]);
 }

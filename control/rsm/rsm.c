@@ -50,13 +50,26 @@ own_segment(struct client *client, uint32_t id)
 	return segment != NULL && segment->client == client ? segment : NULL;
 }
 
+/* It can no longer be found, nor asked for. */
+static void
+segment_close(struct segment *segment)
+{
+	if (segment->cm == NULL)
+		return;
+	LIST_REMOVE(segment, link);
+	cm_table_remove(&control.segment_ids, &segment->by_id);
+	segment->mr->segment = NULL;
+	cm_unlisten(segment->client->port->cm, segment->cm);
+	segment->cm = NULL;
+}
+
 int
 rsm_publish(struct client *client, const struct one_msg *msg)
 {
 	const struct one_rsm_publish *args = &msg->rsm_publish;
 	struct mr *mr = object_get(client, OBJECT_MR, args->mr);
 	struct cq *signal_cq = args->signal_cq == 0 ? NULL : object_get(client, OBJECT_CQ, args->signal_cq);
-	struct segment *segment;
+	struct segment *segment, *other;
 	uint32_t id = args->segment;
 
 	if (mr == NULL || !mr_settle(mr))
@@ -71,7 +84,8 @@ rsm_publish(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, RSM_BAD_ACL, ONE_SUBJECT_ACCESS, args->num_access);
 	if (id == 0 && control.next_segment > UINT32_MAX)
 		return client_refuse(client, RSM_INSUFFICIENT_RESOURCES, ONE_SUBJECT_SEGMENT, UINT32_MAX);
-	if (id != 0 && segment_find(id) != NULL)
+	other = id != 0 ? segment_find(id) : NULL;
+	if (other != NULL && client_alive(other->client))
 		return client_refuse(client, RSM_SEGID_IN_USE, ONE_SUBJECT_SEGMENT, id);
 	if (client->segments >= control.config->limits.max_segments)
 		return client_refuse(client, RSM_INSUFFICIENT_RESOURCES, ONE_SUBJECT_QUOTA,
@@ -79,6 +93,8 @@ rsm_publish(struct client *client, const struct one_msg *msg)
 	segment = calloc(1, sizeof(*segment));
 	if (segment == NULL)
 		return client_refuse(client, RSM_INSUFFICIENT_MEM, ONE_SUBJECT_MEMORY, 0);
+	if (other != NULL) /* its exporter ends, and has not come to it */
+		segment_close(other);
 	segment->id = id != 0 ? id : (uint32_t)control.next_segment;
 	segment->cm = cm_listen(client->port->cm, CM_SERVICE_RSM(segment->id), segment);
 	if (segment->cm == NULL) {
@@ -122,25 +138,22 @@ rsm_republish(struct client *client, const struct one_msg *msg)
 	return 0;
 }
 
-/* First it can neither be found nor reached, then the importers are notified. */
-static void
-segment_withdraw(struct segment *segment)
+/* One that is closed: nothing of it can be reached before its importer is notified.  True: its client has it
+ * no more; false: that would have been more than *most exports. */
+static bool
+segment_withdraw(struct segment *segment, uint32_t *most)
 {
 	struct qp *qp;
 
-	LIST_REMOVE(segment, link);
-	LIST_REMOVE(segment, client_link);
-	cm_table_remove(&control.segment_ids, &segment->by_id);
-	segment->mr->segment = NULL;
-	cm_unlisten(segment->client->port->cm, segment->cm);
-	segment->cm = NULL;
-	LIST_FOREACH(qp, &segment->exports, segment_link)
-	{
+	for (; (qp = LIST_FIRST(&segment->exports)) != NULL; --*most) {
+		if (*most == 0)
+			return false;
 		export_drop_window(qp);
 		share_revoke(qp);
-	}
-	while ((qp = LIST_FIRST(&segment->exports)) != NULL)
 		qp_remove(qp, false);
+	}
+	LIST_REMOVE(segment, client_link);
+	return true;
 }
 
 static void
@@ -163,6 +176,18 @@ unpublished(struct client *client, void *object)
 	client_reply(client, 0);
 }
 
+static bool
+unpublish_slice(struct client *client)
+{
+	struct segment *segment = LIST_FIRST(&client->segment_list);
+	uint32_t most = CLIENT_SLICE;
+
+	if (!segment_withdraw(segment, &most))
+		return false;
+	grace_defer(client, unpublished, segment);
+	return true;
+}
+
 /* Answered when no core can carry out an import's access any more. */
 int
 rsm_unpublish(struct client *client, const struct one_msg *msg)
@@ -172,8 +197,12 @@ rsm_unpublish(struct client *client, const struct one_msg *msg)
 
 	if (segment == NULL)
 		return client_refuse(client, RSM_SEG_NOT_PUBLISHED, ONE_SUBJECT_SEGMENT, args->segment);
-	segment_withdraw(segment);
-	grace_defer(client, unpublished, segment);
+	segment_close(segment);
+	/* The first one is it until the request is answered: no other comes meanwhile. */
+	LIST_REMOVE(segment, client_link);
+	LIST_INSERT_HEAD(&client->segment_list, segment, client_link);
+	if (!unpublish_slice(client))
+		client_slice(client, unpublish_slice);
 	return REQUEST_LATER;
 }
 
@@ -187,7 +216,7 @@ rsm_peer_at(const struct wire_addr *addr)
 		struct wire_addr at;
 
 		addr_to_wire(peer->addr.family, peer->addr.bytes, &at);
-		if (memcmp(&at, addr, sizeof(at)) == 0)
+		if (wire_addr_equal(&at, addr))
 			return peer;
 	}
 	return NULL;
@@ -216,6 +245,10 @@ rsm_request(struct segment *segment, struct conn *conn)
 	struct qp *qp;
 	enum rsm_error error;
 
+	if (!client_alive(segment->client)) {
+		conn_reject(conn, CM_REJ_INVALID_SERVICE_ID, NULL, 0);
+		return;
+	}
 	if (!rsm_admit(segment, conn, &admitted))
 		return;
 	error = acl_check(&segment->acl, &admitted.req.who, admitted.req.permission);
@@ -223,7 +256,7 @@ rsm_request(struct segment *segment, struct conn *conn)
 		rsm_refuse(conn, error);
 		return;
 	}
-	if (!client_alive(segment->client) || export_qp_new(segment, admitted.req.permission, &qp) != 0) {
+	if (export_qp_new(segment, admitted.req.permission, &qp) != 0) {
 		rsm_refuse(conn, RSM_INSUFFICIENT_RESOURCES);
 		return;
 	}
@@ -245,7 +278,7 @@ peer_state(const struct path_port *port, const struct wire_addr *addr, struct ne
 {
 	for (uint32_t i = 0; i < NEIGH_ENTRIES; i++)
 		if (neigh_get(control.neigh, i, control.now, info) && info->port == port->index &&
-		    memcmp(&info->addr, addr, sizeof(*addr)) == 0)
+		    wire_addr_equal(&info->addr, addr))
 			return info->state;
 	return NEIGH_NONE;
 }
@@ -259,8 +292,8 @@ peer_ask(const struct path_port *port, const struct wire_addr *addr)
 	neigh_resolve(control.neigh, port->index, addr, control.now, mac, NEIGH_NOBODY, NULL);
 }
 
-static const struct path_port *
-peer_port(const struct config_peer *peer)
+const struct path_port *
+rsm_peer_port(const struct config_peer *peer)
 {
 	int by = config_peer_port(control.config, peer);
 
@@ -275,7 +308,7 @@ rsm_find_peers(void)
 {
 	for (uint32_t i = 0; i < control.config->num_peers; i++) {
 		const struct config_peer *peer = &control.config->peer[i];
-		const struct path_port *port = peer_port(peer);
+		const struct path_port *port = rsm_peer_port(peer);
 		struct wire_addr addr;
 
 		if (port == NULL)
@@ -321,9 +354,7 @@ rsm_topology(struct client *client, const struct one_msg *msg)
 	memcpy(out->name, port->info->name, sizeof(out->name));
 	out->hwaddr = mac_number(port->info->mac);
 	for (uint32_t i = 0; i < config->num_peers; i++) {
-		int by = config_peer_port(config, &config->peer[i]);
-
-		if (by < 0 || &config->port[by] != port->config)
+		if (rsm_peer_port(&config->peer[i]) != port)
 			continue;
 		if (out->num_peers >= args->first && out->num_peers - args->first < ONE_RSM_PEERS)
 			fill_peer(port, &config->peer[i], &out->peer[out->num_peers - args->first]);
@@ -332,13 +363,18 @@ rsm_topology(struct client *client, const struct one_msg *msg)
 	return 0;
 }
 
-void
+bool
 rsm_leave(struct client *client)
 {
 	struct segment *segment;
+	uint32_t most = CLIENT_SLICE;
 
-	while ((segment = LIST_FIRST(&client->segment_list)) != NULL) {
-		segment_withdraw(segment);
+	while (most > 0 && (segment = LIST_FIRST(&client->segment_list)) != NULL) {
+		segment_close(segment);
+		if (!segment_withdraw(segment, &most))
+			return false;
 		segment_destroy(segment);
+		most -= most > 0;
 	}
+	return LIST_EMPTY(&client->segment_list);
 }

@@ -30,9 +30,12 @@ void rsm_find_peers(void); /* ask for the MACs of all that are configured */
 struct segment *segment_find(uint32_t id);
 void rsm_request(struct segment *segment, struct conn *conn); /* CM_REQUEST */
 
-void rsm_leave(struct client *client); /* its segments go with it */
+bool rsm_leave(struct client *client); /* its segments go with it; a slice of its end: true when it is over */
 /* The peer that the configuration has at that address; NULL: none. */
 const struct config_peer *rsm_peer_at(const struct wire_addr *addr);
+
+/* By which it is reached; NULL: by none. */
+const struct path_port *rsm_peer_port(const struct config_peer *peer);
 
 /* ---- queue.c ---- */
 extern const struct qp_kind import_kind, export_kind;

@@ -3,27 +3,10 @@
 
 #include <string.h>
 
+#include "dataplane/wire/bytes.h"
+
 static const uint8_t magic[4] = {'R', 'S', 'M', '1'};
 static const uint8_t proof_magic[4] = {'R', 'S', 'M', 'P'};
-
-static void
-put(uint8_t *at, uint64_t value, unsigned int bytes)
-{
-	while (bytes-- > 0) {
-		at[bytes] = (uint8_t)value;
-		value >>= 8;
-	}
-}
-
-static uint64_t
-get(const uint8_t *at, unsigned int bytes)
-{
-	uint64_t value = 0;
-
-	for (unsigned int i = 0; i < bytes; i++)
-		value = value << 8 | at[i];
-	return value;
-}
 
 uint8_t
 rsm_own_order(void)
@@ -42,16 +25,16 @@ rsm_req_build(const struct rsm_req *req, uint8_t out[RSM_REQ_LEN])
 	out[5] = req->order;
 	out[6] = (uint8_t)groups;
 	out[7] = (uint8_t)req->who.node;
-	put(&out[8], req->segment, 4);
-	put(&out[12], req->permission, 2);
+	store_be32(&out[8], req->segment);
+	store_be16(&out[12], (uint16_t)req->permission);
 	out[14] = req->who.partial;
 	out[15] = req->secret;
-	put(&out[16], req->who.uid, 4);
-	put(&out[20], req->who.gid, 4);
-	put(&out[24], req->incarnation, 8);
-	put(&out[32], req->who.not_group, 4);
+	store_be32(&out[16], req->who.uid);
+	store_be32(&out[20], req->who.gid);
+	store_be64(&out[24], req->incarnation);
+	store_be32(&out[32], req->who.not_group);
 	for (uint32_t i = 0; i < groups; i++)
-		put(&out[36 + 4 * i], req->who.group[i], 4);
+		store_be32(&out[36 + 4 * i], req->who.group[i]);
 }
 
 bool
@@ -65,16 +48,16 @@ rsm_req_parse(const uint8_t *data, uint32_t len, struct rsm_req *req)
 	req->order = data[5];
 	req->who.num_groups = data[6];
 	req->who.node = data[7];
-	req->segment = (uint32_t)get(&data[8], 4);
-	req->permission = (uint32_t)get(&data[12], 2);
+	req->segment = load_be32(&data[8]);
+	req->permission = load_be16(&data[12]);
 	req->who.partial = data[14] != 0;
 	req->secret = data[15] != 0;
-	req->who.uid = (uint32_t)get(&data[16], 4);
-	req->who.gid = (uint32_t)get(&data[20], 4);
-	req->incarnation = get(&data[24], 8);
-	req->who.not_group = (uint32_t)get(&data[32], 4);
+	req->who.uid = load_be32(&data[16]);
+	req->who.gid = load_be32(&data[20]);
+	req->incarnation = load_be64(&data[24]);
+	req->who.not_group = load_be32(&data[32]);
 	for (uint32_t i = 0; i < req->who.num_groups; i++)
-		req->who.group[i] = (uint32_t)get(&data[36 + 4 * i], 4);
+		req->who.group[i] = load_be32(&data[36 + 4 * i]);
 	return true;
 }
 
@@ -85,11 +68,11 @@ rsm_rep_build(const struct rsm_rep *rep, uint8_t out[RSM_REP_LEN])
 	memcpy(out, magic, sizeof(magic));
 	out[4] = RSM_WIRE_VERSION;
 	out[5] = rep->order;
-	put(&out[6], rep->mode, 2);
-	put(&out[8], rep->size, 8);
-	put(&out[16], rep->addr, 8);
-	put(&out[24], rep->key, 4);
-	put(&out[32], rep->incarnation, 8);
+	store_be16(&out[6], (uint16_t)rep->mode);
+	store_be64(&out[8], rep->size);
+	store_be64(&out[16], rep->addr);
+	store_be32(&out[24], rep->key);
+	store_be64(&out[32], rep->incarnation);
 }
 
 bool
@@ -100,11 +83,11 @@ rsm_rep_parse(const uint8_t *data, uint32_t len, struct rsm_rep *rep)
 	    (data[5] != RSM_LITTLE && data[5] != RSM_BIG))
 		return false;
 	rep->order = data[5];
-	rep->mode = (uint32_t)get(&data[6], 2);
-	rep->size = get(&data[8], 8);
-	rep->addr = get(&data[16], 8);
-	rep->key = (uint32_t)get(&data[24], 4);
-	rep->incarnation = get(&data[32], 8);
+	rep->mode = load_be16(&data[6]);
+	rep->size = load_be64(&data[8]);
+	rep->addr = load_be64(&data[16]);
+	rep->key = load_be32(&data[24]);
+	rep->incarnation = load_be64(&data[32]);
 	return true;
 }
 
@@ -139,7 +122,7 @@ rsm_rej_build(const struct rsm_rej *rej, uint8_t out[RSM_REJ_LEN])
 {
 	memset(out, 0, RSM_REJ_LEN);
 	memcpy(out, magic, sizeof(magic));
-	put(&out[4], rej->code, 4);
+	store_be32(&out[4], rej->code);
 	out[8] = (uint8_t)rej->why;
 	memcpy(&out[16], rej->nonce, RSM_NONCE_LEN);
 }
@@ -149,10 +132,10 @@ rsm_rej_parse(const uint8_t *data, uint32_t len, struct rsm_rej *rej)
 {
 	memset(rej, 0, sizeof(*rej));
 	/* The code becomes a status of 8 bits, and is never success. */
-	if (len < RSM_REJ_LEN || memcmp(data, magic, sizeof(magic)) != 0 || get(&data[4], 4) > UINT8_MAX ||
-	    get(&data[4], 4) == 0 || data[8] > RSM_WHY_LAST)
+	if (len < RSM_REJ_LEN || memcmp(data, magic, sizeof(magic)) != 0 || load_be32(&data[4]) > UINT8_MAX ||
+	    load_be32(&data[4]) == 0 || data[8] > RSM_WHY_LAST)
 		return false;
-	rej->code = (uint32_t)get(&data[4], 4);
+	rej->code = load_be32(&data[4]);
 	rej->why = (enum rsm_why)data[8];
 	memcpy(rej->nonce, &data[16], RSM_NONCE_LEN);
 	return true;

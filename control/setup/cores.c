@@ -4,7 +4,7 @@
  * control thread, which sleeps, with everybody else.
  */
 #include <errno.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "control/setup/plan.h"
 
@@ -44,21 +44,18 @@ find_near(const struct setup_plan *plan, cpu_set_t *near)
 static int
 take_polling(const struct setup_machine *machine, const cpu_set_t *near, const cpu_set_t *left)
 {
-	cpu_set_t set;
-	int cpu;
+	const cpu_set_t *const wanted[][2] = {
+		{near, &machine->isolated}, {near, left}, {&machine->isolated, left}, {left, left}};
+	int cpu = -1;
 
-	CPU_AND(&set, near, left);
-	CPU_AND(&set, &set, &machine->isolated);
-	cpu = last_of(&set);
-	if (cpu >= 0)
-		return cpu;
-	CPU_AND(&set, near, left);
-	cpu = last_of(&set);
-	if (cpu >= 0)
-		return cpu;
-	CPU_AND(&set, &machine->isolated, left);
-	cpu = last_of(&set);
-	return cpu >= 0 ? cpu : last_of(left);
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]) && cpu < 0; i++) {
+		cpu_set_t set;
+
+		CPU_AND(&set, wanted[i][0], wanted[i][1]);
+		CPU_AND(&set, &set, left);
+		cpu = last_of(&set);
+	}
+	return cpu;
 }
 
 static int
@@ -71,17 +68,10 @@ take_control(const struct setup_machine *machine, const cpu_set_t *left)
 	return first_of(CPU_COUNT(&shared) > 0 ? &shared : left);
 }
 
-/* In rising order, which EAL's -l has. */
-static void
-sort(unsigned int *cpu, uint32_t num)
+static int
+compare(const void *a, const void *b)
 {
-	for (uint32_t i = 1; i < num; i++)
-		for (uint32_t j = i; j > 0 && cpu[j - 1] > cpu[j]; j--) {
-			unsigned int other = cpu[j];
-
-			cpu[j] = cpu[j - 1];
-			cpu[j - 1] = other;
-		}
+	return (int)*(const unsigned int *)a - (int)*(const unsigned int *)b;
 }
 
 int
@@ -90,21 +80,17 @@ setup_cores_choose(struct setup_plan *plan, char *why, size_t why_len)
 	cpu_set_t near, left = plan->machine->cpus;
 	unsigned int there = (unsigned int)CPU_COUNT(&left);
 
-	if (there < 2) {
-		snprintf(why, why_len,
-			 "processors: there are %u for this process, and a data plane needs 2 (control "
-			 "thread and polling "
-			 "core); give the machine more, or run this outside of taskset",
-			 there);
-		return -ENODEV;
-	}
-	if (plan->cores < 1 || plan->cores >= there) {
-		snprintf(
-			why, why_len,
+	if (there < 2)
+		return config_refuse(
+			why, why_len, -ENODEV,
+			"processors: there are %u for this process, and a data plane needs 2 (control "
+			"thread and polling core); give the machine more, or run this outside of taskset",
+			there);
+	if (plan->cores < 1 || plan->cores >= there)
+		return config_refuse(
+			why, why_len, -ERANGE,
 			"--cores %u: there are %u processors, and one is the control thread's; write 1 to %u",
 			plan->cores, there, there - 1);
-		return -ERANGE;
-	}
 	find_near(plan, &near);
 	plan->control = (unsigned int)take_control(plan->machine, &left);
 	CPU_CLR(plan->control, &left);
@@ -112,6 +98,7 @@ setup_cores_choose(struct setup_plan *plan, char *why, size_t why_len)
 		plan->polling[i] = (unsigned int)take_polling(plan->machine, &near, &left);
 		CPU_CLR(plan->polling[i], &left);
 	}
-	sort(plan->polling, plan->cores);
+	/* In rising order, which EAL's -l has. */
+	qsort(plan->polling, plan->cores, sizeof(plan->polling[0]), compare);
 	return 0;
 }

@@ -9,6 +9,7 @@ void
 setup_machine_read(struct setup_machine *machine, const char *root)
 {
 	memset(machine, 0, sizeof(*machine));
+	machine->root = root;
 	setup_pci_read(machine, root);
 	setup_interfaces_read(machine, root);
 	setup_routes_read(machine, root);

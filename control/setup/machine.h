@@ -44,6 +44,7 @@ struct setup_addr {
 };
 
 struct setup_machine {
+	const char *root; /* before each path: "" for this machine */
 	struct setup_nic nic[SETUP_NICS];
 	uint32_t nics;
 	struct setup_iface iface[SETUP_IFACES];
@@ -59,7 +60,7 @@ struct setup_machine {
 	char huge_mount[128];           /* of hugetlbfs; "": none */
 };
 
-/* `root` stands before each path: "" for this machine. */
+/* `root` has to stay. */
 void setup_machine_read(struct setup_machine *machine, const char *root);
 
 const struct setup_iface *setup_iface_find(const struct setup_machine *machine, const char *name);

@@ -2,7 +2,6 @@
 #include "control/setup/plan.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -10,19 +9,6 @@
 
 #define MTU_LEAST 576u /* as the configuration has it */
 #define MTU_MOST 9216u
-
-static int refuse(char *why, size_t why_len, int error, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
-static int
-refuse(char *why, size_t why_len, int error, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(why, why_len, format, args);
-	va_end(args);
-	return error;
-}
 
 /* An IPv4 address of the kernel on that interface; NULL: none. */
 static const struct config_addr *
@@ -67,10 +53,11 @@ check_taking(const struct setup_plan *plan, const struct setup_port *port, char 
 
 	if (!setup_way_takes(port->way) || carried == NULL || is_given(plan, iface))
 		return 0;
-	return refuse(why, why_len, -EBUSY,
-		      "port %s: %s carries %s, and %s would take its frames from the kernel; choose --driver "
-		      "af_packet, or another port, or say --take-away %s",
-		      setup_device_name(&port->device), iface, carried, setup_way_name(port->way), iface);
+	return config_refuse(
+		why, why_len, -EBUSY,
+		"port %s: %s carries %s, and %s would take its frames from the kernel; choose --driver "
+		"af_packet, or another port, or say --take-away %s",
+		setup_device_name(&port->device), iface, carried, setup_way_name(port->way), iface);
 }
 
 static int
@@ -79,11 +66,12 @@ check_given(const struct setup_plan *plan, char *why, size_t why_len)
 	for (uint32_t i = 0; i < plan->givens; i++)
 		if (setup_iface_find(plan->machine, plan->given[i]) == NULL &&
 		    setup_nic_find(plan->machine, plan->given[i]) == NULL)
-			return refuse(why, why_len, -ENODEV,
-				      "--take-away %s: this machine has no such interface or NIC; leave it "
-				      "out, or write "
-				      "the name of one",
-				      plan->given[i]);
+			return config_refuse(
+				why, why_len, -ENODEV,
+				"--take-away %s: this machine has no such interface or NIC; leave it "
+				"out, or write "
+				"the name of one",
+				plan->given[i]);
 	return 0;
 }
 
@@ -104,15 +92,16 @@ check_mtu(const struct setup_port *port, char *why, size_t why_len)
 	const char *name = setup_device_name(&port->device);
 
 	if (port->mtu != 0 && (port->mtu < MTU_LEAST || port->mtu > MTU_MOST))
-		return refuse(why, why_len, -ERANGE, "port %s: mtu %u is out of range; write %u to %u", name,
-			      port->mtu, MTU_LEAST, MTU_MOST);
+		return config_refuse(why, why_len, -ERANGE, "port %s: mtu %u is out of range; write %u to %u",
+				     name, port->mtu, MTU_LEAST, MTU_MOST);
 	if ((port->way == SETUP_AF_PACKET || port->way == SETUP_AF_XDP) &&
 	    port->mtu > port->device.iface->mtu)
-		return refuse(why, why_len, -ERANGE,
-			      "port %s: mtu %u is more than the interface's %u; write no more, or raise that "
-			      "first by "
-			      "ip link set %s mtu %u",
-			      name, port->mtu, port->device.iface->mtu, name, port->mtu);
+		return config_refuse(
+			why, why_len, -ERANGE,
+			"port %s: mtu %u is more than the interface's %u; write no more, or raise that "
+			"first by "
+			"ip link set %s mtu %u",
+			name, port->mtu, port->device.iface->mtu, name, port->mtu);
 	return 0;
 }
 
@@ -124,11 +113,12 @@ check_cable(const struct setup_port *port, char *why, size_t why_len)
 	if (port->way != SETUP_MEMIF)
 		return 0;
 	if (port->cable[0] != '/' || port->cable[strspn(port->cable, fit)] != '\0')
-		return refuse(why, why_len, -EINVAL,
-			      "--cable %s: this is no path for a socket; write an absolute one of letters, "
-			      "digits and "
-			      "_.+-/, as in /run/oneside/cable",
-			      port->cable);
+		return config_refuse(
+			why, why_len, -EINVAL,
+			"--cable %s: this is no path for a socket; write an absolute one of letters, "
+			"digits and "
+			"_.+-/, as in /run/oneside/cable",
+			port->cable);
 	return 0;
 }
 
@@ -154,29 +144,31 @@ check_address(const struct setup_plan *plan, const struct setup_port *port, char
 	char text[CONFIG_ADDR_TEXT];
 
 	if (port->addr.family == 0)
-		return refuse(why, why_len, -EINVAL,
-			      "port %s: its address is missing; give --address ADDRESS/PREFIX, one that "
-			      "nobody has on "
-			      "the link%s%s",
-			      name, on_link != NULL ? " of " : "",
-			      on_link != NULL ? config_addr_text(on_link, true, text) : "");
+		return config_refuse(
+			why, why_len, -EINVAL,
+			"port %s: its address is missing; give --address ADDRESS/PREFIX, one that "
+			"nobody has on "
+			"the link%s%s",
+			name, on_link != NULL ? " of " : "",
+			on_link != NULL ? config_addr_text(on_link, true, text) : "");
 	config_addr_text(&port->addr, true, text);
 	if (!config_addr_is_host(&port->addr))
-		return refuse(why, why_len, -EINVAL,
-			      "port %s: address %s is the network or its broadcast; choose a host's", name,
-			      text);
+		return config_refuse(why, why_len, -EINVAL,
+				     "port %s: address %s is the network or its broadcast; choose a host's",
+				     name, text);
 	kernel = kernel_keeps(plan, port);
 	if (kernel != NULL)
-		return refuse(
+		return config_refuse(
 			why, why_len, -EADDRINUSE,
 			"port %s: the kernel has address %s, on %s; choose one that nobody has, or remove it "
 			"there (ip addr del)",
 			name, text, kernel->iface[0] != '\0' ? kernel->iface : "an interface");
 	if (port->gateway.family != 0 &&
 	    (!config_on_link(&port->addr, &port->gateway) || config_addr_equal(&port->addr, &port->gateway)))
-		return refuse(why, why_len, -EINVAL,
-			      "port %s: its gateway is not another host in %s; name a router on this link",
-			      name, text);
+		return config_refuse(
+			why, why_len, -EINVAL,
+			"port %s: its gateway is not another host in %s; name a router on this link", name,
+			text);
 	return 0;
 }
 
@@ -187,18 +179,20 @@ check_port(const struct setup_plan *plan, uint32_t index, char *why, size_t why_
 	int error;
 
 	if (port->way == SETUP_WAYS)
-		return refuse(why, why_len, -ENOTSUP,
-			      "port %s: nothing drives it that takes away nothing that is needed; choose "
-			      "another, or "
-			      "say by --driver and --take-away what may be",
-			      setup_device_name(&port->device));
+		return config_refuse(
+			why, why_len, -ENOTSUP,
+			"port %s: nothing drives it that takes away nothing that is needed; choose "
+			"another, or "
+			"say by --driver and --take-away what may be",
+			setup_device_name(&port->device));
 	error = setup_way_fits(plan->machine, &port->device, port->way, why, why_len);
 	for (uint32_t i = 0; i < index && error == 0; i++) {
 		if (same_device(&plan->port[i], port))
-			error = refuse(why, why_len, -EEXIST, "port %s: it is given twice; leave one out",
-				       setup_device_name(&port->device));
+			error = config_refuse(why, why_len, -EEXIST,
+					      "port %s: it is given twice; leave one out",
+					      setup_device_name(&port->device));
 		else if (config_addr_equal(&plan->port[i].addr, &port->addr))
-			error = refuse(
+			error = config_refuse(
 				why, why_len, -EEXIST, "port %s: port %s has its address; give each its own",
 				setup_device_name(&port->device), setup_device_name(&plan->port[i].device));
 	}
@@ -230,26 +224,30 @@ check_peer(const struct setup_plan *plan, uint32_t index, char *why, size_t why_
 
 	config_addr_text(&peer->addr, false, text);
 	if (plan->node == 0)
-		return refuse(why, why_len, -EINVAL,
-			      "--peer %u: this node itself has no id; give --node N (1 to 63)", peer->node);
+		return config_refuse(why, why_len, -EINVAL,
+				     "--peer %u: this node itself has no id; give --node N (1 to 63)",
+				     peer->node);
 	if (peer->node == plan->node)
-		return refuse(why, why_len, -EINVAL,
-			      "--peer %u: this is this node's own id; give one of them another", peer->node);
+		return config_refuse(why, why_len, -EINVAL,
+				     "--peer %u: this is this node's own id; give one of them another",
+				     peer->node);
 	for (uint32_t i = 0; i < plan->ports; i++)
 		if (config_addr_equal(&plan->port[i].addr, &peer->addr))
-			return refuse(why, why_len, -EINVAL,
-				      "--peer %u: address %s is port %s's; write the peer's", peer->node,
-				      text, setup_device_name(&plan->port[i].device));
+			return config_refuse(why, why_len, -EINVAL,
+					     "--peer %u: address %s is port %s's; write the peer's",
+					     peer->node, text, setup_device_name(&plan->port[i].device));
 	for (uint32_t i = 0; i < index; i++)
 		if (plan->peer[i].node == peer->node || config_addr_equal(&plan->peer[i].addr, &peer->addr))
-			return refuse(why, why_len, -EEXIST,
-				      "--peer %u: it is given twice, or has another's address; leave one out",
-				      peer->node);
+			return config_refuse(
+				why, why_len, -EEXIST,
+				"--peer %u: it is given twice, or has another's address; leave one out",
+				peer->node);
 	if (!is_reached(plan, &peer->addr))
-		return refuse(why, why_len, -ENETUNREACH,
-			      "--peer %u: no port reaches address %s; widen a port's prefix, or give a port "
-			      "a --gateway",
-			      peer->node, text);
+		return config_refuse(
+			why, why_len, -ENETUNREACH,
+			"--peer %u: no port reaches address %s; widen a port's prefix, or give a port "
+			"a --gateway",
+			peer->node, text);
 	return 0;
 }
 

@@ -47,7 +47,8 @@ int setup_cores_choose(struct setup_plan *plan, char *why, size_t why_len);
 void setup_text_conf(const struct setup_plan *plan, FILE *out);
 /* eal.conf */
 void setup_text_eal(const struct setup_plan *plan, FILE *out);
-/* What is to be done besides, as commands, one a line; nothing: nothing.  `unit` is "oneside" or "oneside@".
+/* What is to be done besides, as commands, one a line; nothing: nothing.  `unit` is "oneside" or
+ * "oneside@NAME".
  */
 void setup_text_steps(const struct setup_plan *plan, const char *unit, FILE *out);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The files of a plan, and what is to be done besides. */
 #include <string.h>
+#include <unistd.h>
 
+#include "control/setup/files.h"
 #include "control/setup/plan.h"
 
 #define LCORES_MAX 128u /* DPDK's numbers of lcores end there */
@@ -16,6 +18,7 @@
 #define CABLE_MTU 4200u /* a path MTU of 4096 and its headers */
 #define SLOT_MORE 80u   /* than the MTU, of af_packet's slots */
 #define PCI_MTU_MOST 9216u
+#define DROP_INS "etc/systemd/system/%s.service.d"
 
 static bool
 is_pci(const struct setup_port *port)
@@ -223,14 +226,30 @@ static void
 write_drop_in(const char *name, const char *unit, FILE *out)
 {
 	fprintf(out,
-		"install -D -m 644 /usr/share/doc/oneside/examples/%s -t /etc/systemd/system/%s.service.d && "
+		"install -D -m 644 " EXAMPLES "/%s -t /" DROP_INS " && "
 		"systemctl daemon-reload\n",
 		name, unit);
 }
 
+/* One of other ports that were here, which would take from these what they need. */
 static void
-write_bind(const char *pci, FILE *out)
+write_removal(const struct setup_plan *plan, const char *name, const char *unit, FILE *out)
 {
+	char path[SETUP_PATH];
+
+	setup_path(path, plan->machine->root, DROP_INS "/%s", unit, name);
+	if (access(path, F_OK) == 0)
+		fprintf(out, "rm /" DROP_INS "/%s && systemctl daemon-reload\n", unit, name);
+}
+
+/* dpdk-devbind.py leaves alone what routes lead to. */
+static void
+write_bind(const struct setup_plan *plan, const char *pci, FILE *out)
+{
+	const struct setup_iface *iface = setup_iface_of(plan->machine, pci);
+
+	if (iface != NULL && iface->up)
+		fprintf(out, "ip link set %s down\n", iface->name);
 	fprintf(out,
 		"dpdk-devbind.py --bind=vfio-pci %s   # at each boot: driverctl set-override %s vfio-pci\n",
 		pci, pci);
@@ -245,7 +264,7 @@ write_vfio(const struct setup_plan *plan, const struct setup_nic *nic, FILE *out
 		fputs("modprobe vfio-pci\n", out);
 		if (!plan->machine->iommu)
 			fputs("echo 1 >/sys/module/vfio/parameters/enable_unsafe_noiommu_mode\n", out);
-		write_bind(nic->pci, out);
+		write_bind(plan, nic->pci, out);
 	}
 	/* An IOMMU's group belongs to one. */
 	for (const char *at = nic->companions; *at != '\0'; at = end + (*end == ' ')) {
@@ -253,7 +272,7 @@ write_vfio(const struct setup_plan *plan, const struct setup_nic *nic, FILE *out
 
 		end = at + strcspn(at, " ");
 		snprintf(pci, sizeof(pci), "%.*s", (int)(end - at), at);
-		write_bind(pci, out);
+		write_bind(plan, pci, out);
 	}
 }
 
@@ -275,7 +294,9 @@ setup_text_steps(const struct setup_plan *plan, const char *unit, FILE *out)
 		xdp |= port->way == SETUP_AF_XDP;
 		kernel |= port->way != SETUP_VFIO && port->way != SETUP_MEMIF;
 	}
-	if (!kernel)
+	if (kernel)
+		write_removal(plan, "no-capabilities.conf", unit, out);
+	else
 		write_drop_in("no-capabilities.conf", unit, out);
 	if (unsafe)
 		write_drop_in("physical-addresses.conf", unit, out);

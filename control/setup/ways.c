@@ -2,7 +2,6 @@
 #include "control/setup/ways.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,26 +18,13 @@ static const char *const known[] = {"virtio-pci", "e1000", "e1000e",   "igb",   
 				    "ena",        "enic",  "vmxnet3",  "cxgb4", "sfc",   "qede",  "hns3",
 				    "nfp",        "ionic", "atlantic", "ngbe",  "txgbe", NULL};
 
-static bool
-is_among(const char *name, const char *const *list)
+bool
+setup_is_among(const char *name, const char *const *list)
 {
 	for (; *list != NULL; list++)
 		if (strcmp(*list, name) == 0)
 			return true;
 	return false;
-}
-
-static int refuse(char *why, size_t why_len, int error, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
-static int
-refuse(char *why, size_t why_len, int error, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(why, why_len, format, args);
-	va_end(args);
-	return error;
 }
 
 const char *
@@ -78,7 +64,7 @@ setup_device_find(const struct setup_machine *machine, const char *name, struct 
 		 (int)SETUP_NAME, name);
 	device->nic = setup_nic_find(machine, full);
 	if (device->nic == NULL)
-		return refuse(
+		return config_refuse(
 			why, why_len, -ENODEV,
 			"port %.40s: this machine has no such NIC or interface; onesidectl setup --dry-run "
 			"lists them, and memif is a cable to another process",
@@ -103,27 +89,28 @@ static int
 nic_fits(const struct setup_device *device, enum setup_way way, char *why, size_t why_len)
 {
 	const struct setup_nic *nic = device->nic;
-	bool beside = nic != NULL && is_among(nic->driver, bifurcated);
+	bool beside = nic != NULL && setup_is_among(nic->driver, bifurcated);
 
 	if (nic == NULL)
-		return refuse(why, why_len, -ENOTSUP,
-			      "port %s: it is no PCI device; choose af_packet or af_xdp",
-			      setup_device_name(device));
+		return config_refuse(why, why_len, -ENOTSUP,
+				     "port %s: it is no PCI device; choose af_packet or af_xdp",
+				     setup_device_name(device));
 	if (way == SETUP_BIFURCATED && !beside)
-		return refuse(why, why_len, -ENOTSUP,
-			      "port %s: its driver %s is not mlx5_core, mlx4_core or mana; choose vfio, or "
-			      "af_packet",
-			      setup_device_name(device), nic->driver[0] != '\0' ? nic->driver : "(none)");
+		return config_refuse(
+			why, why_len, -ENOTSUP,
+			"port %s: its driver %s is not mlx5_core, mlx4_core or mana; choose vfio, or "
+			"af_packet",
+			setup_device_name(device), nic->driver[0] != '\0' ? nic->driver : "(none)");
 	if (way == SETUP_VFIO && beside)
-		return refuse(
+		return config_refuse(
 			why, why_len, -ENOTSUP,
 			"port %s: DPDK uses it beside its kernel driver %s, not instead; choose bifurcated",
 			setup_device_name(device), nic->driver);
-	if (way == SETUP_VFIO && nic->driver[0] != '\0' && !is_among(nic->driver, bound) &&
-	    !is_among(nic->driver, known))
-		return refuse(why, why_len, -ENOTSUP,
-			      "port %s: DPDK has no driver for NICs of %s; choose af_packet or af_xdp",
-			      setup_device_name(device), nic->driver);
+	if (way == SETUP_VFIO && nic->driver[0] != '\0' && !setup_is_among(nic->driver, bound) &&
+	    !setup_is_among(nic->driver, known))
+		return config_refuse(why, why_len, -ENOTSUP,
+				     "port %s: DPDK has no driver for NICs of %s; choose af_packet or af_xdp",
+				     setup_device_name(device), nic->driver);
 	return 0;
 }
 
@@ -131,12 +118,13 @@ static int
 iface_fits(const struct setup_device *device, enum setup_way way, char *why, size_t why_len)
 {
 	if (device->iface == NULL)
-		return refuse(why, why_len, -ENOTSUP,
-			      "port %s: the kernel has no interface for it here; choose vfio",
-			      setup_device_name(device));
+		return config_refuse(why, why_len, -ENOTSUP,
+				     "port %s: the kernel has no interface for it here; choose vfio",
+				     setup_device_name(device));
 	if (!device->iface->ethernet)
-		return refuse(why, why_len, -ENOTSUP,
-			      "port %s: its frames are not Ethernet's; choose another", device->iface->name);
+		return config_refuse(why, why_len, -ENOTSUP,
+				     "port %s: its frames are not Ethernet's; choose another",
+				     device->iface->name);
 	return 0;
 }
 
@@ -147,9 +135,9 @@ setup_way_fits(const struct setup_machine *machine, const struct setup_device *d
 	bool memif = device->nic == NULL && device->iface == NULL;
 
 	if (memif != (way == SETUP_MEMIF))
-		return refuse(why, why_len, -ENOTSUP,
-			      "port %s: it cannot be driven by %s; choose another way, or port",
-			      setup_device_name(device), names[way]);
+		return config_refuse(why, why_len, -ENOTSUP,
+				     "port %s: it cannot be driven by %s; choose another way, or port",
+				     setup_device_name(device), names[way]);
 	if (memif)
 		return 0;
 	if (way == SETUP_VFIO || way == SETUP_BIFURCATED)
@@ -182,7 +170,7 @@ is_elsewhere(const struct setup_device *device)
 	const struct setup_nic *nic = device->nic;
 
 	return nic != NULL && device->iface == NULL && nic->driver[0] != '\0' &&
-	       !is_among(nic->driver, bound);
+	       !setup_is_among(nic->driver, bound);
 }
 
 const char *

@@ -22,6 +22,8 @@ struct setup_device {
 	const struct setup_iface *iface;
 };
 
+/* Of a list that NULL ends. */
+bool setup_is_among(const char *name, const char *const *list);
 const char *setup_way_name(enum setup_way way); /* SETUP_WAYS: "none" */
 /* False: there is none of that name. */
 bool setup_way_find(const char *name, enum setup_way *way);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define MODE 0644
+#define FOLDER_MODE 0755
 
 /* A file under way: it is made beside its place, and then put there. */
 struct new_file {
@@ -21,9 +22,9 @@ struct new_file {
 static int
 refuse(char *why, size_t why_len, const char *path, int error)
 {
-	snprintf(why, why_len, "file %s: %s; be root, or write to another place by --output FILE", path,
-		 strerror(error));
-	return -error;
+	return config_refuse(why, why_len, -error,
+			     "file %s: %s; be root, or write to another place by --output FILE", path,
+			     strerror(error));
 }
 
 int
@@ -32,19 +33,18 @@ setup_files_name(struct setup_files *files, const char *conf, char *why, size_t 
 	char copy[SETUP_FILE_MAX];
 
 	if (*conf == '\0' || conf[strlen(conf) - 1] == '/' ||
-	    strlen(conf) + sizeof("/eal.conf") > SETUP_FILE_MAX) {
-		snprintf(why, why_len,
-			 "--output %.80s: this is no name of a file; write as in /etc/oneside/oneside.conf",
-			 conf);
-		return -EINVAL;
-	}
+	    strlen(conf) + sizeof("/eal.conf") > SETUP_FILE_MAX)
+		return config_refuse(
+			why, why_len, -EINVAL,
+			"--output %.80s: this is no name of a file; write as in /etc/oneside/oneside.conf",
+			conf);
 	strcpy(files->conf, conf);
 	strcpy(copy, conf);
 	snprintf(files->eal, sizeof(files->eal), "%s/eal.conf", dirname(copy));
-	if (strcmp(basename(strcpy(copy, conf)), "eal.conf") != 0)
-		return 0;
-	snprintf(why, why_len, "--output %.80s: EAL's options have this name; choose another", conf);
-	return -EINVAL;
+	if (strcmp(basename(strcpy(copy, conf)), "eal.conf") == 0)
+		return config_refuse(why, why_len, -EINVAL,
+				     "--output %.80s: EAL's options have this name; choose another", conf);
+	return 0;
 }
 
 const char *
@@ -127,6 +127,20 @@ forget(const struct new_file *file)
 
 /* ---- both ---- */
 
+/* An instance has a folder of its own, which the service's user has to get into; its parent must be there. */
+static int
+make_folder(const char *path, char folder[SETUP_FILE_MAX], bool *made)
+{
+	char copy[SETUP_FILE_MAX];
+
+	strcpy(copy, path);
+	strcpy(folder, dirname(copy));
+	*made = mkdir(folder, FOLDER_MODE) == 0;
+	if (!*made)
+		return errno == EEXIST ? 0 : errno;
+	return chmod(folder, FOLDER_MODE) != 0 ? errno : 0; /* whatever the umask */
+}
+
 static int
 place_both(struct new_file *eal, struct new_file *conf, bool replace, char *why, size_t why_len)
 {
@@ -141,23 +155,13 @@ place_both(struct new_file *eal, struct new_file *conf, bool replace, char *why,
 	return refuse(why, why_len, conf->path, error);
 }
 
-int
-setup_files_write(const struct setup_files *files, const struct setup_plan *plan, bool replace, char *why,
-		  size_t why_len)
+static int
+write_both(const struct setup_files *files, const struct setup_plan *plan, bool replace, char *why,
+	   size_t why_len)
 {
 	struct new_file eal = {.path = files->eal}, conf = {.path = files->conf};
-	const char *there = setup_files_there(files);
-	int error;
+	int error = make(&eal, plan, setup_text_eal);
 
-	if (there != NULL && !replace) {
-		snprintf(why, why_len,
-			 "file %s: it is there already; say --replace, which keeps it as %s.old, or write to "
-			 "another "
-			 "place by --output FILE",
-			 there, there);
-		return -EEXIST;
-	}
-	error = make(&eal, plan, setup_text_eal);
 	if (error == 0 && replace)
 		error = keep(&eal);
 	if (error != 0) {
@@ -172,5 +176,28 @@ setup_files_write(const struct setup_files *files, const struct setup_plan *plan
 			   : place_both(&eal, &conf, replace, why, why_len);
 	forget(&eal);
 	forget(&conf);
+	return error;
+}
+
+int
+setup_files_write(const struct setup_files *files, const struct setup_plan *plan, bool replace, char *why,
+		  size_t why_len)
+{
+	const char *there = setup_files_there(files);
+	char folder[SETUP_FILE_MAX];
+	bool made;
+	int error;
+
+	if (there != NULL && !replace)
+		return config_refuse(
+			why, why_len, -EEXIST,
+			"file %s: it is there already; say --replace, which keeps it as %s.old, or "
+			"write to another place by --output FILE",
+			there, there);
+	error = make_folder(files->conf, folder, &made);
+	error = error != 0 ? refuse(why, why_len, files->conf, error)
+			   : write_both(files, plan, replace, why, why_len);
+	if (error != 0 && made)
+		rmdir(folder);
 	return error;
 }

@@ -239,8 +239,9 @@ show_quota(struct tell *d, const struct quota_account *account)
 }
 
 void
-show_peer(struct tell *d, const struct config_peer *peer)
+show_peer(struct tell *d, uint32_t number)
 {
+	const struct config_peer *peer = &control.config->peer[number];
 	char text[CONFIG_ADDR_TEXT];
 	int by = config_peer_port(control.config, peer);
 

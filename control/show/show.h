@@ -17,6 +17,6 @@ void show_connection(struct tell *tell, const struct conn *conn);
 bool show_neighbour(struct tell *tell, uint32_t index);
 void show_port(struct tell *tell, uint32_t port);
 void show_quota(struct tell *tell, const struct quota_account *account);
-void show_peer(struct tell *tell, const struct config_peer *peer);
+void show_peer(struct tell *tell, uint32_t number); /* in the configuration's list */
 
 #endif

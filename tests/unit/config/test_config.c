@@ -108,6 +108,7 @@ test_file(void **state)
 				   "socket_mode = 0660\n"
 				   "idle = sleep\n"
 				   "keepalive_ms = 500\n"
+				   "state = /tmp/\\#1 # \\#2\n"
 				   "\n"
 				   "[port p0]\n"
 				   "device = 0000:01:00.0\n"
@@ -137,6 +138,7 @@ test_file(void **state)
 	assert_int_equal(config.socket_mode, 0660);
 	assert_int_equal(config.idle, ONE_IDLE_SLEEP);
 	assert_int_equal(config.keepalive_ms, 500);
+	assert_string_equal(config.state, "/tmp/#1");
 	assert_int_equal(config.num_ports, 2);
 	assert_string_equal(config.port[0].name, "p0");
 	assert_string_equal(config.port[0].device, "0000:01:00.0");
@@ -180,6 +182,7 @@ test_bad_files(void **state)
 		const char *text, *says;
 	} bad[] = {
 		{"[dataplan]\nnode = 1\n", "no such section"},
+		{"[dataplan]\n", "no such section"},
 		{"[port p0]\naddress = 192.0.2.1/24\n[port p0]\nmtu = 1500\n", "twice"},
 		{"[dataplane]\nnode = 1\nnode = 2\n", "given twice"},
 		{"[port p0]\n", "empty"},
@@ -220,7 +223,7 @@ test_bad_files(void **state)
 	free(big);
 }
 
-/* What rte_cfgfile would pass over, cut off, or wait for. */
+/* What is no line of text, or would have to be waited for. */
 static void
 test_bad_lines(void **state)
 {

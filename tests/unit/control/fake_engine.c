@@ -604,6 +604,7 @@ execute(struct engine_command *command)
 int
 engine_command(struct engine_command *command)
 {
+	fake_sending(command->type);
 	pthread_mutex_lock(&lock);
 	command->next = NULL;
 	*last = command;

@@ -36,6 +36,9 @@ struct reach_list *fake_reaching(void);
 void fake_refuse(enum engine_command_type type, int error);
 uint32_t fake_waiting(void); /* commands held */
 uint32_t fake_done(enum engine_command_type type);
+uint32_t fake_sent(enum engine_command_type type);
+/* Called by the control thread, once, as it sends the next command of that type. */
+void fake_on(enum engine_command_type type, void (*call)(void));
 /* Objects that exist: clients, rings, queue pairs, guards and keys together. */
 uint32_t fake_objects(void);
 uint32_t fake_keys(void);
@@ -58,10 +61,14 @@ struct engine_ah_config fake_ah(void);      /* of the last address handle */
 
 /* Completion rings that have been made since the last call, those of the first user that there was as 0. */
 uint32_t fake_made(uint8_t *users, uint32_t max);
+void fake_debt(uint64_t owes);  /* of every user, from now on */
+uint32_t fake_users(void);      /* there are, with attachments or without */
+uint32_t fake_users_made(void); /* ever */
 /* Between fake_engine.c and fake_user.c: the control thread comes by; a completion ring is made; an
  * attachment comes or goes. */
 void fake_stopped(void);
 void fake_wake(void); /* the control thread looks at the engine */
+void fake_sending(enum engine_command_type type);
 void fake_user_served(struct engine_user *user);
 void fake_user_hold(struct engine_user *user, bool hold);
 

@@ -14,8 +14,13 @@ struct engine_user {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct engine_share given;
-static uint8_t made[MADE], users;
-static uint32_t num_made;
+static uint8_t made[MADE];
+static uint32_t num_made, users, users_made;
+static uint64_t debt;
+
+static uint32_t sent[ENGINE_CHANNEL_FD + 1];
+static enum engine_command_type hooked_type;
+static void (*hook)(void);
 
 static pthread_mutex_t stop_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t stop_news = PTHREAD_COND_INITIALIZER;
@@ -93,7 +98,10 @@ engine_user_new(const struct engine_share *share)
 
 	if (user == NULL)
 		return NULL;
-	user->number = users++;
+	pthread_mutex_lock(&lock);
+	user->number = (uint8_t)users++;
+	users_made++;
+	pthread_mutex_unlock(&lock);
 	engine_user_set(user, share);
 	return user;
 }
@@ -106,11 +114,92 @@ engine_user_set(struct engine_user *user, const struct engine_share *share)
 	pthread_mutex_unlock(&lock);
 }
 
+uint64_t
+engine_user_debt(const struct engine_user *user)
+{
+	uint64_t owes;
+
+	pthread_mutex_lock(&lock);
+	owes = debt;
+	pthread_mutex_unlock(&lock);
+	return owes;
+}
+
+void
+fake_debt(uint64_t owes)
+{
+	pthread_mutex_lock(&lock);
+	debt = owes;
+	pthread_mutex_unlock(&lock);
+}
+
+uint32_t
+fake_users(void)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&lock);
+	n = users;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+uint32_t
+fake_users_made(void)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&lock);
+	n = users_made;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
 void
 engine_user_free(struct engine_user *user)
 {
 	if (user != NULL && user->clients != 0)
 		abort(); /* attachments of it are there */
+	pthread_mutex_lock(&lock);
 	users -= user != NULL;
+	pthread_mutex_unlock(&lock);
 	free(user);
+}
+
+/* ---- what is sent ---- */
+
+void
+fake_sending(enum engine_command_type type)
+{
+	void (*call)(void) = NULL;
+
+	pthread_mutex_lock(&lock);
+	sent[type]++;
+	if (type == hooked_type) {
+		call = hook;
+		hook = NULL;
+	}
+	pthread_mutex_unlock(&lock);
+	if (call != NULL)
+		call();
+}
+
+uint32_t
+fake_sent(enum engine_command_type type)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&lock);
+	n = sent[type];
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+void
+fake_on(enum engine_command_type type, void (*call)(void))
+{
+	pthread_mutex_lock(&lock);
+	hooked_type = type;
+	hook = call;
+	pthread_mutex_unlock(&lock);
 }

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -224,6 +225,24 @@ test_faults(void **state)
 	assert_clean();
 }
 
+/* A living application hears of the end when its core has let go: what that carries out before comes before.
+ */
+static void
+test_told_last(void **state)
+{
+	struct app app;
+
+	app_hello(&app, ONE_KIND_DAT);
+	fake_hold(true, false);
+	fake_fault_first_client();
+	while (fake_waiting() == 0) /* its removal */
+		pause_ms(1);
+	assert_int_equal(poll(&(struct pollfd){.fd = app.fd, .events = POLLIN}, 1, 50), 0);
+	fake_hold(false, false);
+	assert_ended(&app);
+	assert_clean();
+}
+
 /* A child that holds the socket does not keep a dead parent's attachment alive. */
 static void
 test_death_with_heirs(void **state)
@@ -291,6 +310,7 @@ end_tests(void)
 		cmocka_unit_test(test_death_at_each_step),
 		cmocka_unit_test(test_core_refuses),
 		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_told_last),
 		cmocka_unit_test(test_death_with_heirs),
 		cmocka_unit_test(test_edges),
 	};

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "attach.h"
+#include "control/attach/user.h"
 #include "control/base/turns.h"
 #include "control/path/path.h"
 
@@ -191,6 +192,151 @@ test_unanswered(void **state)
 	control.quota.max_common[what] = path_port[0].env.max_half_open = PATH_REQUESTS_MAX;
 }
 
+/* ---- what one has, and what others wait for ---- */
+
+#define OWNED 600u
+#define BEFORE 256u /* for four loops nobody is heard while cores have much to say */
+
+static struct app asker;
+static uint32_t removed, services;
+
+static void
+count_at_ring(void)
+{
+	removed = fake_sent(ENGINE_QP_REMOVE) - removed;
+	services = control.quota.common[QUOTA_SERVICES];
+}
+
+static void
+ask_for_ring(void)
+{
+	fake_on(ENGINE_CQ_ADD, count_at_ring);
+	asker.msg.cq_create.entries = 16;
+	app_post(&asker, ONE_MSG_CQ_CREATE);
+}
+
+/* A user that asks for something while the attachment of another ends is not behind all that this had. */
+static void
+test_end_in_slices(void **state)
+{
+	struct app app;
+	uint32_t pz, cq;
+
+	if (geteuid() != 0)
+		skip();
+	app_hello(&app, ONE_KIND_DAT);
+	hello_as(&asker, OTHER);
+	pz = app_pz(&app);
+	cq = app_cq(&app, 10);
+	for (uint32_t i = 0; i < OWNED; i++)
+		app_qp(&app, pz, cq);
+	removed = fake_sent(ENGINE_QP_REMOVE);
+	fake_on(ENGINE_QP_REMOVE, ask_for_ring);
+	app_close(&app);
+	/* By then the first of them is on its way. */
+	assert_int_equal(app_receive(&asker), 1);
+	if (removed > BEFORE)
+		fail_msg("%u of %u queue pairs came first", removed, OWNED);
+	app_close(&asker);
+	assert_clean();
+	forget_events();
+}
+
+static void
+test_unhook_in_slices(void **state)
+{
+	struct app app;
+	uint32_t cq;
+
+	if (geteuid() != 0)
+		skip();
+	app_hello(&app, ONE_KIND_DAT);
+	hello_as(&asker, OTHER);
+	cq = app_cq(&app, 10);
+	for (uint32_t i = 0; i < OWNED; i++) {
+		app.msg.listen = (struct one_listen){.service = 7000 + i, .cq = cq};
+		assert_int_equal(app_call(&app, ONE_MSG_LISTEN), 0);
+	}
+	fake_stop(true);
+	close(app.fd);
+	app.fd = -1;
+	ask_for_ring();
+	fake_stop(false);
+	assert_int_equal(app_receive(&asker), 1);
+	if (services < OWNED - BEFORE)
+		fail_msg("%u of %u listeners were closed before", OWNED - services, OWNED);
+	/* Whoever wants the place of one that is still there has it. */
+	cq = asker.reply.cq.cq;
+	for (uint32_t i = OWNED; i-- > 0;) {
+		asker.msg.listen = (struct one_listen){.service = 7000 + i, .cq = cq};
+		assert_int_equal(app_call(&asker, ONE_MSG_LISTEN), 0);
+	}
+	app_close(&app);
+	app_close(&asker);
+	assert_clean();
+	forget_events();
+	assert_int_equal(control.quota.common[QUOTA_SERVICES], 0);
+}
+
+/* ---- debts ---- */
+
+/* Until nothing is left of any attachment, not even an account. */
+static void
+await_nobody(void)
+{
+	bool empty = false;
+
+	while (!empty) {
+		fake_stop(true);
+		empty = LIST_EMPTY(&control.quota.accounts);
+		fake_stop(false);
+		pause_ms(1);
+	}
+}
+
+static void
+come_and_go(uid_t uid)
+{
+	struct app app;
+
+	hello_as(&app, uid);
+	app_close(&app);
+	await_nobody();
+}
+
+/* What a user has done above its ceilings does not go with its last attachment. */
+static void
+test_debt(void **state)
+{
+	uint32_t made;
+
+	if (geteuid() != 0)
+		skip();
+	await_nobody();
+	made = fake_users_made();
+	fake_debt(1);
+	come_and_go(OTHER);
+	come_and_go(OTHER);
+	come_and_go(OTHER + 1);
+	come_and_go(OTHER);
+	assert_int_equal(fake_users_made() - made, 2);
+	assert_int_equal(fake_users(), 2);
+	/* It is paid. */
+	fake_debt(0);
+	come_and_go(OTHER);
+	assert_int_equal(fake_users_made() - made, 2);
+	come_and_go(OTHER);
+	assert_int_equal(fake_users_made() - made, 3);
+	/* There is a limit to how many are remembered. */
+	fake_debt(1);
+	for (uint32_t i = 0; i <= USERS_DEBTORS; i++)
+		come_and_go(OTHER + i);
+	assert_int_equal(fake_users(), USERS_DEBTORS);
+	fake_debt(0);
+	attach_restart();
+	assert_int_equal(fake_users(), 0);
+}
+
 static uint32_t per_uid;
 
 static int
@@ -213,8 +359,12 @@ teardown(void **state)
 int
 user_tests(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_flood), cmocka_unit_test(test_gone),
-					   cmocka_unit_test(test_unanswered)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_flood),
+					   cmocka_unit_test(test_gone),
+					   cmocka_unit_test(test_unanswered),
+					   cmocka_unit_test(test_end_in_slices),
+					   cmocka_unit_test(test_unhook_in_slices),
+					   cmocka_unit_test(test_debt)};
 
 	return cmocka_run_group_tests_name("control: users", tests, setup, teardown);
 }

@@ -251,7 +251,7 @@ net_params(struct net *net, int from, int to, uint64_t service_id)
 		.service_id = service_id,
 		.local = net_local(&net->host[from]),
 		.path = net_path(net, from, to),
-		.rdma_cm = cm_service_is_ip(service_id),
+		.rdma_cm = service_is_ip(service_id),
 		.ip_port = 0x9abc,
 		.timeout = CM_NEVER,
 	};

@@ -76,6 +76,11 @@ ctl_refuse(struct ctl_caller *caller, const char *format, ...)
 	fail();
 }
 
+void
+ctl_done(struct ctl_caller *caller, const char *format, ...)
+{
+}
+
 /* ---- tests ---- */
 
 /* Edges without end, and as many who look as may: nine tenths of the time are left, at any time. */
@@ -92,7 +97,8 @@ test_share(void **state)
 	TAILQ_INIT(&control.clients);
 	for (uint32_t i = 0; i < CALLERS; i++) {
 		TAILQ_INSERT_TAIL(&ctl_callers, &callers[i], link);
-		assert_int_equal(ctl_trace_start(&callers[i], &all), 0);
+		ctl_trace_start(&callers[i], &all);
+		assert_true(callers[i].traces);
 	}
 	while (clock_ns < begin + 10 * NS_PER_S) {
 		uint64_t before = sending_ns;

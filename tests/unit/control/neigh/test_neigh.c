@@ -238,6 +238,16 @@ test_lookup(void **state)
 	assert_memory_equal(mac, peer_mac, 6);
 }
 
+static uint32_t
+told_of(const struct waiting *many, uint32_t n)
+{
+	uint32_t told = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		told += many[i].calls;
+	return told;
+}
+
 /* As many connections to one host as there may be queue pairs: one query, and all are told. */
 static void
 test_any_number_waits(void **state)
@@ -254,8 +264,16 @@ test_any_number_waits(void **state)
 				 -EINPROGRESS);
 	assert_int_equal(f->sent, 1);
 	introduce(f, 2, peer_mac, SECOND);
+	/* Some at a time: whoever calls has others to serve. */
+	for (uint32_t told = told_of(many, n), before = 0; told < n; before = told, told = told_of(many, n)) {
+		assert_in_range(told - before, 1, 64);
+		assert_true(neigh_deadline(f->neigh) <= SECOND);
+		neigh_timeout(f->neigh, SECOND);
+	}
 	for (uint32_t i = 0; i < n; i++)
 		assert_true(many[i].calls == 1 && many[i].status == 0);
+	neigh_timeout(f->neigh, SECOND);
+	assert_true(neigh_deadline(f->neigh) > SECOND);
 }
 
 static void

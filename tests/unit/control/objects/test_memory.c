@@ -23,6 +23,13 @@
 
 #define PAGE 4096u
 
+static void
+close_arena(struct arena *arena)
+{
+	assert_int_equal(munmap(arena->base, arena->size), 0);
+	arena_leave(arena);
+}
+
 /* ---- tables ---- */
 
 static void
@@ -140,7 +147,7 @@ test_arena_is_sealed(void **state)
 	assert_int_equal(ftruncate(fd, 2 * ARENA_SIZE), -1);
 	assert_int_equal(arena.used, 3 * PAGE);
 	close(fd);
-	arena_close(&arena);
+	close_arena(&arena);
 }
 
 static void
@@ -168,7 +175,7 @@ test_arena_alloc(void **state)
 	assert_int_equal(arena_alloc(&arena, ARENA_SIZE, &d), -ENOSPC);
 	assert_int_equal(arena_alloc(&arena, UINT64_MAX, &d), -ENOSPC);
 	close(fd);
-	arena_close(&arena);
+	close_arena(&arena);
 }
 
 /* Parts of every size, in an arena that ends; what comes back is handed out again, empty. */
@@ -216,7 +223,7 @@ test_small(void **state)
 	small_free(&small, last[7], 4096);
 	assert_int_equal(small_alloc(&small, &arena, 4096, &offset), 0);
 	small_fini(&small);
-	arena_close(&arena);
+	close_arena(&arena);
 }
 
 /* Random allocations against a map of who has which page; at the end all is one piece again. */
@@ -261,7 +268,7 @@ test_arena_random(void **state)
 	assert_int_equal(arena.num_free, 1);
 	assert_int_equal(arena_alloc(&arena, ARENA_SIZE - PAGE, &offset), 0);
 	assert_int_equal(offset, PAGE);
-	arena_close(&arena);
+	close_arena(&arena);
 }
 
 /* Freeing in the worst order needs the most extents; there must be room for them. */
@@ -283,7 +290,7 @@ test_arena_fragments(void **state)
 	for (int i = 1; i < 2000; i += 2)
 		arena_free(&arena, part[i], PAGE);
 	assert_int_equal(arena.num_free, 1);
-	arena_close(&arena);
+	close_arena(&arena);
 }
 
 /* ---- quotas ---- */

@@ -209,8 +209,10 @@ test_vfio(void **state)
 	assert_good();
 	assert_eal("-l 0,7 --huge-dir=/dev/hugepages/oneside -a 0000:02:00.0\"\n");
 	assert_step("modprobe vfio-pci\n");
-	assert_step("dpdk-devbind.py --bind=vfio-pci 0000:02:00.0 ");
-	assert_step("dpdk-devbind.py --bind=vfio-pci 0000:02:00.1 "); /* of the same group, */
+	/* Which dpdk-devbind.py would not bind while routes lead to them. */
+	assert_step("ip link set eth1 down\ndpdk-devbind.py --bind=vfio-pci 0000:02:00.0 ");
+	assert_step("ip link set eth2 down\n"
+		    "dpdk-devbind.py --bind=vfio-pci 0000:02:00.1 "); /* of the same group, */
 	assert_no_step("0000:02:00.2");                               /* which the bridge leaves as it is */
 	assert_step("vm.nr_hugepages = 512");
 	assert_no_step("noiommu");
@@ -340,6 +342,9 @@ test_virtio(void **state)
 	assert_good();
 	assert_step("af_xdp.conf");
 	assert_no_step("no-capabilities.conf");
+	/* Of the ports that were here before. */
+	made_file("etc/systemd/system/oneside.service.d/no-capabilities.conf", "[Service]\n");
+	assert_step("rm /etc/systemd/system/oneside.service.d/no-capabilities.conf && ");
 	assert_text(setup_text_conf, "mtu = 1500\n", true);
 	plan.port[0].mtu = 1501;
 	assert_refused(-ERANGE, "ip link set eth1 mtu 1501");
@@ -544,6 +549,29 @@ read_all(const char *path, char text[4096])
 	fclose(file);
 }
 
+/* That of an instance, which nobody has made yet; it goes again when nothing could be put there. */
+static void
+check_folder(void)
+{
+	struct setup_files files;
+	char path[512], folder[128];
+	struct stat st;
+	mode_t mask;
+
+	snprintf(folder, sizeof(folder), "%s/b", made_root);
+	snprintf(path, sizeof(path), "%s/%0250d.conf", folder, 0);
+	assert_int_equal(setup_files_name(&files, path, why, sizeof(why)), 0);
+	assert_int_equal(setup_files_write(&files, &plan, false, why, sizeof(why)), -ENAMETOOLONG);
+	assert_int_equal(stat(folder, &st), -1);
+	snprintf(path, sizeof(path), "%s/oneside.conf", folder);
+	assert_int_equal(setup_files_name(&files, path, why, sizeof(why)), 0);
+	mask = umask(077);
+	assert_int_equal(setup_files_write(&files, &plan, false, why, sizeof(why)), 0);
+	umask(mask);
+	assert_int_equal(stat(folder, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0755);
+}
+
 static void
 test_files(void **state)
 {
@@ -581,6 +609,7 @@ test_files(void **state)
 	snprintf(old, sizeof(old), "%s.old", path);
 	read_all(old, text);
 	assert_string_equal(text, "mine\n");
+	check_folder();
 	assert_int_equal(setup_files_name(&files, "/nowhere/at/all.conf", why, sizeof(why)), 0);
 	assert_int_equal(setup_files_write(&files, &plan, false, why, sizeof(why)), -ENOENT);
 	assert_int_equal(setup_files_name(&files, "", why, sizeof(why)), -EINVAL);

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who is to be told when a next hop has another MAC: found by the hop, and told some at a time, since behind
+ * a gateway there may be everybody.  What each is told is what the table of neighbours says then, so that a
+ * change during another one needs no more than another look.
+ */
+#include <string.h>
+
+#include "control/path/path.h"
+
+#define BUCKETS 4096u
+#define MOVES 64u /* told at once */
+
+struct bucket {
+	LIST_HEAD(, path_user) users, late; /* late: to be looked after */
+	bool again;                         /* and then all once more */
+	bool queued;
+	STAILQ_ENTRY(bucket) link;
+};
+
+static struct bucket bucket[BUCKETS];
+static STAILQ_HEAD(, bucket) queue = STAILQ_HEAD_INITIALIZER(queue); /* with late ones */
+
+static struct bucket *
+bucket_of(const struct path_port *port, const struct wire_addr *hop)
+{
+	uint64_t gid[2];
+
+	memcpy(gid, hop->gid, sizeof(gid));
+	return &bucket[cm_hash(control.segment_secret, gid[0] ^ port->index, gid[1]) % BUCKETS];
+}
+
+void
+path_watch(struct path_user *user, const struct path_port *port, const struct wire_addr *dst)
+{
+	struct wire_addr hop;
+
+	path_unwatch(user);
+	if (neigh_hop(control.neigh, port->index, dst, &hop) != 0)
+		return;
+	user->port = port;
+	user->dst = dst;
+	LIST_INSERT_HEAD(&bucket_of(port, &hop)->users, user, link);
+}
+
+void
+path_unwatch(struct path_user *user)
+{
+	if (user->port != NULL)
+		LIST_REMOVE(user, link);
+	user->port = NULL;
+}
+
+/* All at once: the other list is empty. */
+static void
+make_late(struct bucket *of)
+{
+	struct path_user *first = LIST_FIRST(&of->users);
+
+	of->again = false;
+	of->late.lh_first = first;
+	if (first != NULL)
+		first->link.le_prev = &of->late.lh_first;
+	LIST_INIT(&of->users);
+}
+
+void
+path_hop_moved(const struct path_port *port, const struct wire_addr *hop)
+{
+	struct bucket *of = bucket_of(port, hop);
+
+	of->again = true;
+	if (of->queued)
+		return;
+	of->queued = true;
+	STAILQ_INSERT_TAIL(&queue, of, link);
+}
+
+static void
+look(struct path_user *user)
+{
+	uint8_t mac[6];
+
+	if (neigh_lookup(control.neigh, user->port->index, user->dst, control.now, mac) == 0)
+		user->moved(user, mac);
+}
+
+/* The next of them; false: the bucket has none. */
+static bool
+tell_one(struct bucket *of)
+{
+	struct path_user *user = LIST_FIRST(&of->late);
+
+	if (user == NULL && !of->again)
+		return false;
+	if (user == NULL) {
+		make_late(of);
+		return true;
+	}
+	LIST_REMOVE(user, link);
+	LIST_INSERT_HEAD(&of->users, user, link);
+	look(user);
+	return true;
+}
+
+void
+path_moves_poll(void)
+{
+	struct bucket *of;
+
+	for (uint32_t i = 0; i < MOVES && (of = STAILQ_FIRST(&queue)) != NULL; i++) {
+		if (tell_one(of))
+			continue;
+		STAILQ_REMOVE_HEAD(&queue, link);
+		of->queued = false;
+	}
+}
+
+bool
+path_moves_pending(void)
+{
+	return !STAILQ_EMPTY(&queue);
+}
+
+void
+path_moves_fini(void)
+{
+	memset(bucket, 0, sizeof(bucket));
+	STAILQ_INIT(&queue);
+}
