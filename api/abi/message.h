@@ -206,7 +206,7 @@ struct one_conn_param {
 	uint8_t ack_timeout;   /* code, 0..31; never less than the port's */
 	uint8_t traffic_class; /* of what this end sends */
 	uint8_t access;        /* ONE_ACCESS_REMOTE_*: what the peer may do with memory whose key allows it */
-	uint8_t reserved[2];
+	uint16_t number;       /* the application's, of this connection: one_cqe.imm of its events */
 };
 #define ONE_CONN_RNR_RETRY 1u
 #define ONE_CONN_RETRY_COUNT 2u

@@ -162,7 +162,8 @@ enum one_cqe_type {
 	ONE_CQE_RECV,           /* a receive; ONE_CQE_IMM, ONE_CQE_INV say what `imm` is */
 	ONE_CQE_RECV_WRITE_IMM, /* a receive consumed by WRITE with immediate */
 	ONE_CQE_BIND,           /* imm: the new key; ONE_CQE_INV: an invalidation */
-	ONE_CQE_CONNECT,        /* connection event: status = enum one_conn_event, object = QP */
+	ONE_CQE_CONNECT,        /* connection event: status = enum one_conn_event, object = QP,
+				   imm = one_conn_param.number */
 	ONE_CQE_REQUEST, /* connection request: object = listener, cookie = arena offset of one_cr_shm */
 	ONE_CQE_ASYNC,   /* asynchronous error: status = enum one_async, object as it says */
 	ONE_CQE_RSM,     /* outcome of ONE_MSG_RSM_CONNECT, or loss: status = RSMERR_*, object = import */

@@ -120,6 +120,9 @@ bool one_client_dead(const struct one_client *client);
 int one_call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_t num_fds,
 	     struct one_reply *reply);
 
+/* one_call for a request that names one object, and whose reply says no more than 0 or why not.  [message] */
+int one_call_id(struct one_client *client, enum one_msg_type type, uint32_t id);
+
 /*
  * one_call for a request whose reply brings a descriptor.
  * Lifetime: *fd is the caller's, close-on-exec; -1 when there is none or the request failed.
@@ -127,9 +130,9 @@ int one_call(struct one_client *client, struct one_msg *msg, const int *fds, uin
 int one_call_fd(struct one_client *client, struct one_msg *msg, struct one_reply *reply, int *fd);
 
 /*
- * Where the arena is mapped; offsets of abi/arena.h count from here.
- * Lifetime: that of the attachment, also when it is lost.
+ * So much of the arena at an offset that the data plane said; NULL: it is not aligned (ONE_CACHE_LINE), or
+ * not all inside. Lifetime: that of the attachment, also when it is lost.
  */
-uint8_t *one_client_arena(const struct one_client *client);
+void *one_client_span(const struct one_client *client, uint64_t offset, uint64_t size);
 
 #endif

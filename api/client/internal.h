@@ -71,8 +71,6 @@ int client_check(const struct one_client *client);
 int client_attach(const struct one_attach *args, struct one_client **out);
 void client_detach(struct one_client *client);
 
-/* [offset, offset+size) lies in the arena and is aligned; NULL if not. */
-void *client_span(const struct one_client *client, uint64_t offset, uint64_t size);
 /* The two parts of a completion ring. */
 bool client_cq_ring(const struct one_client *client, uint64_t offset, uint32_t log2, struct one_cq_shm **shm,
 		    struct one_cqe **ring);

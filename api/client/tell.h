@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "client/parameters.h"
+
 /* Read from the environment when the library is loaded; constant from then on. */
 extern bool one_telling;
 
@@ -63,25 +65,8 @@ struct one_argument {
 				 : ONE_ARGUMENT_BITS),                                                    \
 			sizeof(x), &(x) \
 	}
-#define ONE_ARGUMENTS_1(a) ONE_ARGUMENT(a)
-#define ONE_ARGUMENTS_2(a, ...) ONE_ARGUMENT(a), ONE_ARGUMENTS_1(__VA_ARGS__)
-#define ONE_ARGUMENTS_3(a, ...) ONE_ARGUMENT(a), ONE_ARGUMENTS_2(__VA_ARGS__)
-#define ONE_ARGUMENTS_4(a, ...) ONE_ARGUMENT(a), ONE_ARGUMENTS_3(__VA_ARGS__)
-#define ONE_ARGUMENTS_5(a, ...) ONE_ARGUMENT(a), ONE_ARGUMENTS_4(__VA_ARGS__)
-#define ONE_ARGUMENTS_6(a, ...) ONE_ARGUMENT(a), ONE_ARGUMENTS_5(__VA_ARGS__)
-#define ONE_ARGUMENTS_7(a, ...) ONE_ARGUMENT(a), ONE_ARGUMENTS_6(__VA_ARGS__)
-#define ONE_ARGUMENTS_8(a, ...) ONE_ARGUMENT(a), ONE_ARGUMENTS_7(__VA_ARGS__)
-#define ONE_ARGUMENTS_9(a, ...) ONE_ARGUMENT(a), ONE_ARGUMENTS_8(__VA_ARGS__)
-#define ONE_ARGUMENTS_10(a, ...) ONE_ARGUMENT(a), ONE_ARGUMENTS_9(__VA_ARGS__)
-#define ONE_ARGUMENTS_11(a, ...) ONE_ARGUMENT(a), ONE_ARGUMENTS_10(__VA_ARGS__)
-#define ONE_ARGUMENTS_12(a, ...) ONE_ARGUMENT(a), ONE_ARGUMENTS_11(__VA_ARGS__)
-#define ONE_ARGUMENTS_COUNT(a, b, c, d, e, f, g, h, i, j, k, l, n, ...) n
-#define ONE_ARGUMENTS_CAT(a, b) a##b
-#define ONE_ARGUMENTS_OF(n) ONE_ARGUMENTS_CAT(ONE_ARGUMENTS_, n)
 /* The initializer of an array of struct one_argument. */
-#define ONE_ARGUMENTS(...)                                                                           \
-	ONE_ARGUMENTS_OF(ONE_ARGUMENTS_COUNT(__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)) \
-	(__VA_ARGS__)
+#define ONE_ARGUMENTS(...) ONE_EACH(ONE_ARGUMENT, __VA_ARGS__)
 
 /* The first bytes of its value. */
 uint64_t one_argument_bits(const struct one_argument *argument);

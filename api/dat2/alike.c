@@ -6,24 +6,26 @@
 #define EVD_EXTENSION 0x200u
 
 DAT_RETURN
-face_evd_create(DAT_IA_HANDLE ia, DAT_COUNT qlen, DAT_CNO_HANDLE cno, uint32_t flags, DAT_EVD_HANDLE *evd)
+face_evd_create(DAT_IA_HANDLE ia, DAT_COUNT qlen, DAT_CNO_HANDLE cno, DAT_EVD_FLAGS flags,
+		DAT_EVD_HANDLE *evd)
 {
-	if ((flags & EVD_EXTENSION) != 0)
-		flags = (flags & ~EVD_EXTENSION) | DAT_EVD_DTO_FLAG;
-	return face_return(dapl_evd_create(ia, qlen, cno, (DAT_EVD_FLAGS)flags, evd));
+	if (((uint32_t)flags & EVD_EXTENSION) != 0)
+		flags = (DAT_EVD_FLAGS)(((uint32_t)flags & ~EVD_EXTENSION) | DAT_EVD_DTO_FLAG);
+	return face_return(dapl_evd_create(ia, qlen, cno, flags, evd));
 }
 
-#define DEFINE_ALIKE(name, parameters, arguments)          \
-	DAT_RETURN face_##name parameters                  \
-	{                                                  \
-		return face_return(dapl_##name arguments); \
+#define DEFINE_ALIKE(name, ...)                                          \
+	DAT_RETURN face_##name(ONE_PARAMETERS(__VA_ARGS__))              \
+	{                                                                \
+		return face_return(dapl_##name(ONE_NAMES(__VA_ARGS__))); \
 	}
-#define DEFINE_UNSUPPORTED(name, parameters, arguments)                                 \
-	DAT_RETURN face_##name parameters                                               \
+#define DEFINE_UNSUPPORTED(name, ...)                                                   \
+	DAT_RETURN face_##name(ONE_PARAMETERS(__VA_ARGS__))                             \
 	{                                                                               \
 		return face_return(DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE)); \
 	}
-#define DEFINE_DIFFERS(name, parameters, arguments)
-#define DEFINE_EXTENDED(name, parameters, arguments)
-#define DEFINE(name, handle, version2, parameters, arguments) DEFINE_##version2(name, parameters, arguments)
+#define DEFINE_LAYOUTS(name, ...)
+#define DEFINE_DIFFERS(name, ...)
+#define DEFINE_EXTENDED(name, ...)
+#define DEFINE(name, handle, version2, ...) DEFINE_##version2(name, __VA_ARGS__)
 FACE_CALLS(DEFINE)

@@ -4,7 +4,7 @@
  *
  * The headers of both versions use the same names, so the layouts of 2.0 have names of their own here; a
  * test compares them with the headers of a 2.0 installation.  What is not here (handles, cookies, EVD, CR,
- * PSP, RSP and PZ parameters, flags, event numbers, completion statuses) is alike.
+ * PSP, RSP and PZ parameters, flags, states of endpoints, event numbers, completion statuses) is alike.
  *
  * Functions called face_* are the members of the provider table.  Each converts
  * its arguments and calls the provider of 1.2, which is linked in.
@@ -14,6 +14,7 @@
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "dat/ia/ia.h"
 
@@ -140,25 +141,9 @@ typedef struct {
 	DAT_NAMED_ATTR *ep_provider_specific;
 } DAT2_EP_ATTR;
 
-typedef enum {
-	DAT2_EP_STATE_UNCONNECTED = 0,
-	DAT2_EP_STATE_UNCONFIGURED_UNCONNECTED,
-	DAT2_EP_STATE_RESERVED,
-	DAT2_EP_STATE_UNCONFIGURED_RESERVED,
-	DAT2_EP_STATE_PASSIVE_CONNECTION_PENDING,
-	DAT2_EP_STATE_UNCONFIGURED_PASSIVE,
-	DAT2_EP_STATE_ACTIVE_CONNECTION_PENDING,
-	DAT2_EP_STATE_TENTATIVE_CONNECTION_PENDING,
-	DAT2_EP_STATE_UNCONFIGURED_TENTATIVE,
-	DAT2_EP_STATE_CONNECTED,
-	DAT2_EP_STATE_DISCONNECT_PENDING,
-	DAT2_EP_STATE_DISCONNECTED,
-	DAT2_EP_STATE_COMPLETION_PENDING
-} DAT2_EP_STATE;
-
 typedef struct {
 	DAT_IA_HANDLE ia_handle;
-	DAT2_EP_STATE ep_state;
+	DAT_EP_STATE ep_state;
 	DAT2_COMM comm;
 	DAT_IA_ADDRESS_PTR local_ia_address_ptr;
 	DAT_PORT_QUAL local_port_qual;
@@ -300,144 +285,64 @@ typedef enum {
 
 /* ---- the provider table ---- */
 
+#define DAT2_OF(type) DAT2_##type
+
+/* clang-format off */
 /* The parameters that are not those of 1.2; named as there. */
-#define FACE_PARAMETERS_ia_open                                                                          \
-	(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE *async_evd_handle, \
-	 DAT_IA_HANDLE *ia_handle)
-#define FACE_PARAMETERS_ia_query                                                                    \
-	(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE * async_evd_handle, DAT_IA_ATTR_MASK ia_attr_mask, \
-	 DAT2_IA_ATTR * ia_attributes, DAT_PROVIDER_ATTR_MASK provider_attr_mask,                   \
-	 DAT2_PROVIDER_ATTR * provider_attributes)
-#define FACE_PARAMETERS_cno_query \
-	(DAT_CNO_HANDLE cno_handle, uint32_t cno_param_mask, DAT2_CNO_PARAM * cno_param)
-#define FACE_PARAMETERS_cr_reject \
-	(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size, const DAT_PVOID private_data)
-#define FACE_PARAMETERS_evd_create                                                                       \
-	(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen, DAT_CNO_HANDLE cno_handle, uint32_t evd_flags, \
-	 DAT_EVD_HANDLE * evd_handle)
-#define FACE_PARAMETERS_evd_wait                                                                  \
-	(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT2_EVENT * event, \
-	 DAT_COUNT * nmore)
-#define FACE_PARAMETERS_evd_post_se (DAT_EVD_HANDLE evd_handle, const DAT2_EVENT *event)
-#define FACE_PARAMETERS_evd_dequeue (DAT_EVD_HANDLE evd_handle, DAT2_EVENT * event)
-#define FACE_PARAMETERS_ep_create                                                          \
-	(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_EVD_HANDLE recv_evd_handle, \
-	 DAT_EVD_HANDLE request_evd_handle, DAT_EVD_HANDLE connect_evd_handle,             \
-	 const DAT2_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle)
-#define FACE_PARAMETERS_ep_query \
-	(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask, DAT2_EP_PARAM * ep_param)
-#define FACE_PARAMETERS_ep_modify \
-	(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask, const DAT2_EP_PARAM *ep_param)
-#define FACE_PARAMETERS_ep_connect                                                                      \
-	(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address, DAT_CONN_QUAL remote_conn_qual, \
-	 DAT_TIMEOUT timeout, DAT_COUNT private_data_size, const DAT_PVOID private_data,                \
-	 DAT_QOS quality_of_service, DAT_CONNECT_FLAGS connect_flags)
-#define FACE_PARAMETERS_ep_post_send                                                    \
-	(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT2_LMR_TRIPLET * local_iov, \
-	 DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags)
-#define FACE_PARAMETERS_ep_post_recv                                                    \
-	(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT2_LMR_TRIPLET * local_iov, \
-	 DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags)
-#define FACE_PARAMETERS_ep_post_rdma_read                                               \
-	(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT2_LMR_TRIPLET * local_iov, \
-	 DAT_DTO_COOKIE user_cookie, const DAT2_RMR_TRIPLET *remote_iov,                \
-	 DAT_COMPLETION_FLAGS completion_flags)
-#define FACE_PARAMETERS_ep_post_rdma_write                                              \
-	(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT2_LMR_TRIPLET * local_iov, \
-	 DAT_DTO_COOKIE user_cookie, const DAT2_RMR_TRIPLET *remote_iov,                \
-	 DAT_COMPLETION_FLAGS completion_flags)
-#define FACE_PARAMETERS_ep_get_status                                                \
-	(DAT_EP_HANDLE ep_handle, DAT2_EP_STATE * ep_state, DAT_BOOLEAN * recv_idle, \
-	 DAT_BOOLEAN * request_idle)
-#define FACE_PARAMETERS_lmr_create                                                                  \
-	(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, DAT_REGION_DESCRIPTION region_description, \
-	 DAT_VLEN length, DAT_PZ_HANDLE pz_handle, uint32_t mem_privileges, DAT2_VA_TYPE va_type,   \
-	 DAT_LMR_HANDLE * lmr_handle, DAT_LMR_CONTEXT * lmr_context, DAT_RMR_CONTEXT * rmr_context, \
-	 DAT_VLEN * registered_size, DAT_VADDR * registered_address)
-#define FACE_PARAMETERS_lmr_query \
-	(DAT_LMR_HANDLE lmr_handle, uint32_t lmr_param_mask, DAT2_LMR_PARAM * lmr_param)
-#define FACE_PARAMETERS_rmr_query \
-	(DAT_RMR_HANDLE rmr_handle, uint32_t rmr_param_mask, DAT2_RMR_PARAM * rmr_param)
-#define FACE_PARAMETERS_rmr_bind                                                                    \
-	(DAT_RMR_HANDLE rmr_handle, DAT_LMR_HANDLE lmr_handle, const DAT2_LMR_TRIPLET *lmr_triplet, \
-	 DAT_MEM_PRIV_FLAGS mem_privileges, DAT2_VA_TYPE va_type, DAT_EP_HANDLE ep_handle,          \
-	 DAT_RMR_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags, DAT_RMR_CONTEXT *rmr_context)
-#define FACE_PARAMETERS_lmr_sync_rdma_read \
-	(DAT_IA_HANDLE ia_handle, const DAT2_LMR_TRIPLET *local_segments, DAT_VLEN num_segments)
-#define FACE_PARAMETERS_lmr_sync_rdma_write \
-	(DAT_IA_HANDLE ia_handle, const DAT2_LMR_TRIPLET *local_segments, DAT_VLEN num_segments)
-#define FACE_PARAMETERS_ep_create_with_srq                                                                \
-	(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_EVD_HANDLE recv_evd_handle,                \
-	 DAT_EVD_HANDLE request_evd_handle, DAT_EVD_HANDLE connect_evd_handle, DAT_SRQ_HANDLE srq_handle, \
-	 const DAT2_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle)
-#define FACE_PARAMETERS_srq_post_recv                                                     \
-	(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments, DAT2_LMR_TRIPLET * local_iov, \
-	 DAT_DTO_COOKIE user_cookie)
-#define FACE_PARAMETERS_srq_query \
-	(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK srq_param_mask, DAT2_SRQ_PARAM * srq_param)
-#define FACE_PARAMETERS_ep_post_send_with_invalidate                                                \
-	(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT2_LMR_TRIPLET * local_iov,             \
-	 DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags, DAT_BOOLEAN invalidate, \
-	 DAT_RMR_CONTEXT rmr_context)
-#define FACE_PARAMETERS_handle_extendedop (DAT_HANDLE dat_handle, int extended_op, va_list args)
+#define FACE_PARAMETERS_cr_reject                                                                            \
+	(DAT_CR_HANDLE) cr_handle, (DAT_COUNT) private_data_size, (const DAT_PVOID) private_data
+#define FACE_PARAMETERS_lmr_create                                                                           \
+	(DAT_IA_HANDLE) ia_handle, (DAT_MEM_TYPE) mem_type, (DAT_REGION_DESCRIPTION) region_description,     \
+	(DAT_VLEN) length, (DAT_PZ_HANDLE) pz_handle, (uint32_t) mem_privileges, (DAT2_VA_TYPE) va_type,     \
+	(DAT_LMR_HANDLE *) lmr_handle, (DAT_LMR_CONTEXT *) lmr_context, (DAT_RMR_CONTEXT *) rmr_context,     \
+	(DAT_VLEN *) registered_size, (DAT_VADDR *) registered_address
+#define FACE_PARAMETERS_rmr_bind                                                                             \
+	(DAT_RMR_HANDLE) rmr_handle, (DAT_LMR_HANDLE) lmr_handle, (const DAT2_LMR_TRIPLET *) lmr_triplet,    \
+	(DAT_MEM_PRIV_FLAGS) mem_privileges, (DAT2_VA_TYPE) va_type, (DAT_EP_HANDLE) ep_handle,              \
+	(DAT_RMR_COOKIE) user_cookie, (DAT_COMPLETION_FLAGS) completion_flags, (DAT_RMR_CONTEXT *) rmr_context
 
 /* The calls of 1.2 (dat/base/calls.h), and those that 2.0 adds. */
-/* clang-format off */
-#define FACE_CALLS(CALL)                                                                          \
-	DAT_CALLS(CALL, CALL)                                                                     \
-	CALL(csp_create, , UNSUPPORTED,                                                           \
-	     (DAT_IA_HANDLE ia, DAT2_COMM *comm, DAT_IA_ADDRESS_PTR address, DAT_EVD_HANDLE evd,  \
-	      DAT_HANDLE *csp),                                                                   \
-	     (ia, comm, address, evd, csp))                                                       \
-	CALL(csp_query, , UNSUPPORTED, (DAT_HANDLE csp, uint32_t mask, void *param),              \
-	     (csp, mask, param))                                                                  \
-	CALL(csp_free, , UNSUPPORTED, (DAT_HANDLE csp), (csp))                                    \
-	CALL(ep_common_connect, , UNSUPPORTED,                                                    \
-	     (DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR address, DAT_TIMEOUT timeout, DAT_COUNT size,  \
-	      const DAT_PVOID data),                                                              \
-	     (ep, address, timeout, size, data))                                                  \
-	CALL(rmr_create_for_ep, , UNSUPPORTED, (DAT_PZ_HANDLE pz, DAT_RMR_HANDLE *rmr),           \
-	     (pz, rmr))                                                                           \
-	CALL(ep_post_send_with_invalidate, , DIFFERS, , )                                         \
-	CALL(ep_post_rdma_read_to_rmr, , UNSUPPORTED,                                             \
-	     (DAT_EP_HANDLE ep, const DAT2_RMR_TRIPLET *local, DAT_DTO_COOKIE cookie,             \
-	      const DAT2_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags),                        \
-	     (ep, local, cookie, remote, flags))                                                  \
-	CALL(cno_fd_create, , UNSUPPORTED, (DAT_IA_HANDLE ia, int *fd, DAT_CNO_HANDLE *cno),      \
-	     (ia, fd, cno))                                                                       \
-	CALL(cno_trigger, , UNSUPPORTED, (DAT_CNO_HANDLE cno, DAT_EVD_HANDLE *evd), (cno, evd))   \
-	CALL(ia_ha_related, , UNSUPPORTED,                                                        \
-	     (DAT_IA_HANDLE ia, const DAT_NAME_PTR name, DAT_BOOLEAN *answer),                    \
-	     (ia, name, answer))                                                                  \
-	CALL(handle_extendedop, , EXTENDED, , )
+#define FACE_CALLS(CALL)                                                                                     \
+	DAT_CALLS(CALL, CALL, DAT2_OF)                                                                       \
+	CALL(csp_create, , UNSUPPORTED, (DAT_IA_HANDLE) ia, (DAT2_COMM *) comm,                              \
+	     (DAT_IA_ADDRESS_PTR) address, (DAT_EVD_HANDLE) evd, (DAT_HANDLE *) csp)                         \
+	CALL(csp_query, , UNSUPPORTED, (DAT_HANDLE) csp, (uint32_t) mask, (void *) param)                    \
+	CALL(csp_free, , UNSUPPORTED, (DAT_HANDLE) csp)                                                      \
+	CALL(ep_common_connect, , UNSUPPORTED, (DAT_EP_HANDLE) ep, (DAT_IA_ADDRESS_PTR) address,             \
+	     (DAT_TIMEOUT) timeout, (DAT_COUNT) size, (const DAT_PVOID) data)                                \
+	CALL(rmr_create_for_ep, , UNSUPPORTED, (DAT_PZ_HANDLE) pz, (DAT_RMR_HANDLE *) rmr)                   \
+	CALL(ep_post_send_with_invalidate, , LAYOUTS, (DAT_EP_HANDLE) ep_handle, (DAT_COUNT) num_segments,   \
+	     (DAT2_LMR_TRIPLET *) local_iov, (DAT_DTO_COOKIE) user_cookie,                                   \
+	     (DAT_COMPLETION_FLAGS) completion_flags, (DAT_BOOLEAN) invalidate,                              \
+	     (DAT_RMR_CONTEXT) rmr_context)                                                                  \
+	CALL(ep_post_rdma_read_to_rmr, , UNSUPPORTED, (DAT_EP_HANDLE) ep,                                    \
+	     (const DAT2_RMR_TRIPLET *) local, (DAT_DTO_COOKIE) cookie, (const DAT2_RMR_TRIPLET *) remote,   \
+	     (DAT_COMPLETION_FLAGS) flags)                                                                   \
+	CALL(cno_fd_create, , UNSUPPORTED, (DAT_IA_HANDLE) ia, (int *) fd, (DAT_CNO_HANDLE *) cno)           \
+	CALL(cno_trigger, , UNSUPPORTED, (DAT_CNO_HANDLE) cno, (DAT_EVD_HANDLE *) evd)                       \
+	CALL(ia_ha_related, , UNSUPPORTED, (DAT_IA_HANDLE) ia, (const DAT_NAME_PTR) name,                    \
+	     (DAT_BOOLEAN *) answer)                                                                         \
+	CALL(handle_extendedop, , EXTENDED, (DAT_HANDLE) dat_handle, (int) extended_op, (va_list) args)
 /* clang-format on */
 
-#define FACE_ALIKE(name, parameters) parameters
-#define FACE_UNSUPPORTED(name, parameters) parameters
-#define FACE_DIFFERS(name, parameters) FACE_PARAMETERS_##name
-#define FACE_EXTENDED(name, parameters) FACE_PARAMETERS_##name
+#define FACE_ALIKE(name, ...) __VA_ARGS__
+#define FACE_LAYOUTS(name, ...) __VA_ARGS__
+#define FACE_UNSUPPORTED(name, ...) __VA_ARGS__
+#define FACE_EXTENDED(name, ...) __VA_ARGS__
+#define FACE_DIFFERS(name, ...) FACE_PARAMETERS_##name
 
-#define FACE_PROTOTYPE(name, handle, version2, parameters, arguments) \
-	DAT_RETURN face_##name FACE_##version2(name, parameters);
+#define FACE_PROTOTYPE(name, handle, version2, ...) \
+	DAT_RETURN face_##name(ONE_PARAMETERS(FACE_##version2(name, __VA_ARGS__)));
 FACE_CALLS(FACE_PROTOTYPE)
 
-#define FACE_MEMBER(name, handle, version2, parameters, arguments) \
-	DAT_RETURN(*name##_func) FACE_##version2(name, parameters);
+#define FACE_MEMBER(name, handle, version2, ...) \
+	DAT_RETURN (*name##_func)(ONE_PARAMETERS(FACE_##version2(name, __VA_ARGS__)));
 typedef struct {
 	const char *device_name; /* the name of the IA */
 	DAT_PVOID extension;
 	FACE_CALLS(FACE_MEMBER)
 } DAT2_PROVIDER;
 _Static_assert(sizeof(DAT2_PROVIDER) == 81 * sizeof(void *), "the table is an ABI");
-
-/* An IA name given by the registry; its table is what handles begin with. */
-struct face {
-	DAT2_PROVIDER table;
-	DAT_PROVIDER_INFO info;
-	char *params; /* field 7 of dat.conf */
-	struct face *next;
-};
-_Static_assert(offsetof(struct face, table) == 0, "a handle leads to its face");
 
 /* With ONESIDE_DEBUG (client/tell.h): the table whose calls print what they refuse. */
 extern const DAT2_PROVIDER face_telling;
@@ -458,6 +363,17 @@ face_return(DAT_RETURN ret)
 /* The INVALID_ARG of a call whose arguments stand elsewhere: `from[n]` is the place in 2.0 of 1.2's argument
  * n + 1. */
 DAT_RETURN face_return_moved(DAT_RETURN ret, const uint8_t *from, uint32_t count);
+
+/* The members from `first` to `last`, which are alike in both versions. */
+#define FACE_COPY(type, to, from, first, last)                                                           \
+	do {                                                                                             \
+		_Static_assert(offsetof(DAT_##type, last) - offsetof(DAT_##type, first) ==               \
+				       offsetof(DAT2_##type, last) - offsetof(DAT2_##type, first),       \
+			       "alike");                                                                 \
+		memcpy((char *)(to) + offsetof(DAT2_##type, first),                                      \
+		       (const char *)(from) + offsetof(DAT_##type, first),                               \
+		       offsetof(DAT_##type, last) + sizeof((from)->last) - offsetof(DAT_##type, first)); \
+	} while (0)
 
 static inline DAT_RMR_TRIPLET
 face_remote(const DAT2_RMR_TRIPLET *from)

@@ -38,31 +38,6 @@ attr_to(const DAT_EP_ATTR *from)
 }
 _Static_assert(ONE_MESSAGE_MAX <= UINT32_MAX, "attributes of endpoints fit");
 
-static DAT2_EP_STATE
-state_to(DAT_EP_STATE state)
-{
-	switch (state) {
-	case DAT_EP_STATE_RESERVED:
-		return DAT2_EP_STATE_RESERVED;
-	case DAT_EP_STATE_PASSIVE_CONNECTION_PENDING:
-		return DAT2_EP_STATE_PASSIVE_CONNECTION_PENDING;
-	case DAT_EP_STATE_ACTIVE_CONNECTION_PENDING:
-		return DAT2_EP_STATE_ACTIVE_CONNECTION_PENDING;
-	case DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING:
-		return DAT2_EP_STATE_TENTATIVE_CONNECTION_PENDING;
-	case DAT_EP_STATE_CONNECTED:
-		return DAT2_EP_STATE_CONNECTED;
-	case DAT_EP_STATE_DISCONNECT_PENDING:
-		return DAT2_EP_STATE_DISCONNECT_PENDING;
-	case DAT_EP_STATE_DISCONNECTED:
-		return DAT2_EP_STATE_DISCONNECTED;
-	case DAT_EP_STATE_COMPLETION_PENDING:
-		return DAT2_EP_STATE_COMPLETION_PENDING;
-	default:
-		return DAT2_EP_STATE_UNCONNECTED;
-	}
-}
-
 /*
  * Programs of 2.0 ask for some maximal size and transfer more, since the
  * reference implementation does not look: the sizes asked for are the least that
@@ -80,11 +55,18 @@ grant_sizes(const struct ia *ia, DAT_EP_ATTR *attr)
 }
 
 /* Unreliable datagrams, of the extension, are not to be had. */
-static bool
-wants_datagrams(DAT_IA_HANDLE ia, const DAT2_EP_ATTR *attr)
+static DAT_RETURN
+take_attr(DAT_IA_HANDLE ia_handle, const DAT2_EP_ATTR *attr, DAT_EP_ATTR *out)
 {
-	return attr != NULL && (uint32_t)attr->service_type == DAT2_IB_SERVICE_TYPE_UD &&
-	       handle_object(ia, DAT_HANDLE_TYPE_IA) != NULL;
+	const struct ia *ia = handle_object(ia_handle, DAT_HANDLE_TYPE_IA);
+
+	if (attr == NULL)
+		return DAT_SUCCESS;
+	if (ia != NULL && (uint32_t)attr->service_type == DAT2_IB_SERVICE_TYPE_UD)
+		return DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	*out = attr_from(attr);
+	grant_sizes(ia, out);
+	return DAT_SUCCESS;
 }
 
 DAT_RETURN
@@ -92,14 +74,11 @@ face_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_
 	       DAT_EVD_HANDLE connect, const DAT2_EP_ATTR *attr, DAT_EP_HANDLE *ep)
 {
 	DAT_EP_ATTR attr1;
+	DAT_RETURN ret = take_attr(ia, attr, &attr1);
 
-	if (wants_datagrams(ia, attr))
-		return face_return(DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE));
-	if (attr != NULL) {
-		attr1 = attr_from(attr);
-		grant_sizes(handle_object(ia, DAT_HANDLE_TYPE_IA), &attr1);
-	}
-	return face_return(dapl_ep_create(ia, pz, recv, request, connect, attr != NULL ? &attr1 : NULL, ep));
+	if (ret == DAT_SUCCESS)
+		ret = dapl_ep_create(ia, pz, recv, request, connect, attr != NULL ? &attr1 : NULL, ep);
+	return face_return(ret);
 }
 
 DAT_RETURN
@@ -108,15 +87,12 @@ face_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv,
 			DAT_EP_HANDLE *ep)
 {
 	DAT_EP_ATTR attr1;
+	DAT_RETURN ret = take_attr(ia, attr, &attr1);
 
-	if (wants_datagrams(ia, attr))
-		return face_return(DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE));
-	if (attr != NULL) {
-		attr1 = attr_from(attr);
-		grant_sizes(handle_object(ia, DAT_HANDLE_TYPE_IA), &attr1);
-	}
-	return face_return(dapl_ep_create_with_srq(ia, pz, recv, request, connect, srq,
-						   attr != NULL ? &attr1 : NULL, ep));
+	if (ret == DAT_SUCCESS)
+		ret = dapl_ep_create_with_srq(ia, pz, recv, request, connect, srq,
+					      attr != NULL ? &attr1 : NULL, ep);
+	return face_return(ret);
 }
 
 DAT_RETURN
@@ -125,21 +101,11 @@ face_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT2_EP_PARAM *param)
 	DAT_EP_PARAM from;
 	DAT_RETURN ret = dapl_ep_query(ep, DAT_EP_FIELD_ALL, param != NULL ? &from : NULL);
 
-	if (ret == DAT_SUCCESS)
-		*param = (DAT2_EP_PARAM){
-			.ia_handle = from.ia_handle,
-			.ep_state = state_to(from.ep_state),
-			.local_ia_address_ptr = from.local_ia_address_ptr,
-			.local_port_qual = from.local_port_qual,
-			.remote_ia_address_ptr = from.remote_ia_address_ptr,
-			.remote_port_qual = from.remote_port_qual,
-			.pz_handle = from.pz_handle,
-			.recv_evd_handle = from.recv_evd_handle,
-			.request_evd_handle = from.request_evd_handle,
-			.connect_evd_handle = from.connect_evd_handle,
-			.srq_handle = from.srq_handle,
-			.ep_attr = attr_to(&from.ep_attr),
-		};
+	if (ret == DAT_SUCCESS) {
+		*param = (DAT2_EP_PARAM){.ep_attr = attr_to(&from.ep_attr)};
+		FACE_COPY(EP_PARAM, param, &from, ia_handle, ep_state);
+		FACE_COPY(EP_PARAM, param, &from, local_ia_address_ptr, srq_handle);
+	}
 	return face_return(ret);
 }
 
@@ -169,17 +135,6 @@ face_ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, const DAT2_EP_PARAM *pa
 		grant_sizes(o != NULL ? o->o.ia : NULL, &param1.ep_attr);
 	}
 	return face_return(dapl_ep_modify(ep, mask1, param != NULL ? &param1 : NULL));
-}
-
-DAT_RETURN
-face_ep_get_status(DAT_EP_HANDLE ep, DAT2_EP_STATE *state, DAT_BOOLEAN *recv_idle, DAT_BOOLEAN *request_idle)
-{
-	DAT_EP_STATE state1;
-	DAT_RETURN ret = dapl_ep_get_status(ep, &state1, recv_idle, request_idle);
-
-	if (ret == DAT_SUCCESS && state != NULL)
-		*state = state_to(state1);
-	return face_return(ret);
 }
 
 DAT_RETURN

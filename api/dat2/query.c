@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Attributes and parameters in the layouts of 2.0. */
 #include "dat2.h"
+#include "dat/registry/offer.h"
 
 static DAT2_SEG_LENGTH
 clamp(DAT_VLEN length)
@@ -41,19 +42,6 @@ static void
 convert_ia(const DAT_IA_ATTR *from, DAT2_IA_ATTR *to)
 {
 	*to = (DAT2_IA_ATTR){
-		.hardware_version_major = from->hardware_version_major,
-		.hardware_version_minor = from->hardware_version_minor,
-		.firmware_version_major = from->firmware_version_major,
-		.firmware_version_minor = from->firmware_version_minor,
-		.ia_address_ptr = from->ia_address_ptr,
-		.max_eps = from->max_eps,
-		.max_dto_per_ep = from->max_dto_per_ep,
-		.max_rdma_read_per_ep_in = from->max_rdma_read_per_ep_in,
-		.max_rdma_read_per_ep_out = from->max_rdma_read_per_ep_out,
-		.max_evds = from->max_evds,
-		.max_evd_qlen = from->max_evd_qlen,
-		.max_iov_segments_per_dto = from->max_iov_segments_per_dto,
-		.max_lmrs = from->max_lmrs,
 		.max_lmr_block_size = clamp(from->max_lmr_block_size),
 		.max_lmr_virtual_address = from->max_lmr_virtual_address,
 		.max_pzs = from->max_pzs,
@@ -61,52 +49,20 @@ convert_ia(const DAT_IA_ATTR *from, DAT2_IA_ATTR *to)
 		.max_rdma_size = clamp(from->max_rdma_size),
 		.max_rmrs = from->max_rmrs,
 		.max_rmr_target_address = from->max_rmr_target_address,
-		.max_srqs = from->max_srqs,
-		.max_ep_per_srq = from->max_ep_per_srq,
-		.max_recv_per_srq = from->max_recv_per_srq,
-		.max_iov_segments_per_rdma_read = from->max_iov_segments_per_rdma_read,
-		.max_iov_segments_per_rdma_write = from->max_iov_segments_per_rdma_write,
-		.max_rdma_read_in = from->max_rdma_read_in,
-		.max_rdma_read_out = from->max_rdma_read_out,
-		.max_rdma_read_per_ep_in_guaranteed = from->max_rdma_read_per_ep_in_guaranteed,
-		.max_rdma_read_per_ep_out_guaranteed = from->max_rdma_read_per_ep_out_guaranteed,
 		.zb_supported = DAT_FALSE,
 		.extension_supported = DAT2_EXTENSION_IB,
 		.extension_version = EXTENSION_VERSION,
 	};
-	memcpy(to->adapter_name, from->adapter_name, sizeof(to->adapter_name));
-	memcpy(to->vendor_name, from->vendor_name, sizeof(to->vendor_name));
+	FACE_COPY(IA_ATTR, to, from, adapter_name, max_lmrs);
+	FACE_COPY(IA_ATTR, to, from, max_srqs, max_rdma_read_per_ep_out_guaranteed);
 }
 
 static void
 convert_provider(const struct ia *ia, const DAT_PROVIDER_ATTR *from, DAT2_PROVIDER_ATTR *to)
 {
-	const struct face *face = ia->provider;
+	const DAT_PROVIDER_INFO info = offer_info(ia->provider);
 
 	*to = (DAT2_PROVIDER_ATTR){
-		.provider_version_major = from->provider_version_major,
-		.provider_version_minor = from->provider_version_minor,
-		/* The registry looks its entry up by these: they are what it gave. */
-		.dapl_version_major = face->info.dapl_version_major,
-		.dapl_version_minor = face->info.dapl_version_minor,
-		.is_thread_safe = face->info.is_thread_safe,
-		.lmr_mem_types_supported = from->lmr_mem_types_supported,
-		.iov_ownership_on_return = from->iov_ownership_on_return,
-		.dat_qos_supported = from->dat_qos_supported,
-		.completion_flags_supported = from->completion_flags_supported,
-		.max_private_data_size = from->max_private_data_size,
-		.supports_multipath = from->supports_multipath,
-		.ep_creator = from->ep_creator,
-		.pz_support = from->pz_support,
-		.optimal_buffer_alignment = from->optimal_buffer_alignment,
-		.srq_supported = from->srq_supported,
-		.srq_watermarks_supported = from->srq_watermarks_supported,
-		.srq_ep_pz_difference_supported = from->srq_ep_pz_difference_supported,
-		.srq_info_supported = from->srq_info_supported,
-		.ep_recv_info_supported = from->ep_recv_info_supported,
-		.lmr_sync_req = from->lmr_sync_req,
-		.dto_async_return_guaranteed = from->dto_async_return_guaranteed,
-		.rdma_write_for_rdma_read_req = from->rdma_write_for_rdma_read_req,
 		.rdma_read_lmr_rmr_context_exposure = DAT_FALSE,
 		.rmr_scope_supported = DAT2_RMR_SCOPE_PZ,
 		.is_signal_safe = DAT_FALSE,
@@ -114,9 +70,11 @@ convert_provider(const struct ia *ia, const DAT_PROVIDER_ATTR *from, DAT2_PROVID
 		.num_provider_specific_attr = ATTRIBUTES,
 		.provider_specific_attr = attributes_of(ia),
 	};
-	memcpy(to->provider_name, from->provider_name, sizeof(to->provider_name));
-	memcpy(to->evd_stream_merging_supported, from->evd_stream_merging_supported,
-	       sizeof(to->evd_stream_merging_supported));
+	FACE_COPY(PROVIDER_ATTR, to, from, provider_name, rdma_write_for_rdma_read_req);
+	/* The registry looks its entry up by these: they are what it gave. */
+	to->dapl_version_major = info.dapl_version_major;
+	to->dapl_version_minor = info.dapl_version_minor;
+	to->is_thread_safe = info.is_thread_safe;
 }
 
 DAT_RETURN
@@ -143,33 +101,29 @@ face_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd, DAT_IA_ATTR_MA
 }
 
 DAT_RETURN
-face_lmr_query(DAT_LMR_HANDLE lmr, uint32_t mask, DAT2_LMR_PARAM *param)
+face_lmr_query(DAT_LMR_HANDLE lmr, DAT_LMR_PARAM_MASK mask, DAT2_LMR_PARAM *param)
 {
 	DAT_LMR_PARAM from;
 	DAT_RETURN ret = dapl_lmr_query(lmr, DAT_LMR_FIELD_ALL, param != NULL ? &from : NULL);
 
-	if (ret == DAT_SUCCESS)
+	if (ret == DAT_SUCCESS) {
 		*param = (DAT2_LMR_PARAM){
-			.ia_handle = from.ia_handle,
-			.mem_type = from.mem_type,
-			.region_desc = from.region_desc,
-			.length = from.length,
-			.pz_handle = from.pz_handle,
-			.mem_priv = from.mem_priv,
 			.va_type = DAT2_VA_TYPE_VA,
 			.lmr_context = from.lmr_context,
 			.rmr_context = from.rmr_context,
 			.registered_size = from.registered_size,
 			.registered_address = from.registered_address,
 		};
+		FACE_COPY(LMR_PARAM, param, &from, ia_handle, mem_priv);
+	}
 	return face_return(ret);
 }
 
 DAT_RETURN
-face_rmr_query(DAT_RMR_HANDLE rmr, uint32_t mask, DAT2_RMR_PARAM *param)
+face_rmr_query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MASK mask, DAT2_RMR_PARAM *param)
 {
 	DAT_RMR_PARAM from;
-	DAT_RETURN ret = dapl_rmr_query(rmr, (DAT_RMR_PARAM_MASK)(mask & DAT_RMR_FIELD_ALL),
+	DAT_RETURN ret = dapl_rmr_query(rmr, (DAT_RMR_PARAM_MASK)((uint32_t)mask & DAT_RMR_FIELD_ALL),
 					param != NULL ? &from : NULL);
 
 	if (ret == DAT_SUCCESS)
@@ -188,7 +142,7 @@ face_rmr_query(DAT_RMR_HANDLE rmr, uint32_t mask, DAT2_RMR_PARAM *param)
 }
 
 DAT_RETURN
-face_cno_query(DAT_CNO_HANDLE cno, uint32_t mask, DAT2_CNO_PARAM *param)
+face_cno_query(DAT_CNO_HANDLE cno, DAT_CNO_PARAM_MASK mask, DAT2_CNO_PARAM *param)
 {
 	DAT_CNO_PARAM from;
 	DAT_RETURN ret = dapl_cno_query(cno, DAT_CNO_FIELD_ALL, param != NULL ? &from : NULL);
@@ -209,17 +163,10 @@ face_srq_query(DAT_SRQ_HANDLE srq, DAT_SRQ_PARAM_MASK mask, DAT2_SRQ_PARAM *para
 	DAT_SRQ_PARAM from;
 	DAT_RETURN ret = dapl_srq_query(srq, mask, param != NULL ? &from : NULL);
 
-	if (ret == DAT_SUCCESS)
-		*param = (DAT2_SRQ_PARAM){
-			.ia_handle = from.ia_handle,
-			.srq_state = from.srq_state == DAT_SRQ_STATE_OPERATIONAL ? DAT2_SRQ_STATE_OPERATIONAL
-										 : DAT2_SRQ_STATE_ERROR,
-			.pz_handle = from.pz_handle,
-			.max_recv_dtos = from.max_recv_dtos,
-			.max_recv_iov = from.max_recv_iov,
-			.low_watermark = from.low_watermark,
-			.available_dto_count = from.available_dto_count,
-			.outstanding_dto_count = from.outstanding_dto_count,
-		};
+	if (ret == DAT_SUCCESS) {
+		FACE_COPY(SRQ_PARAM, param, &from, ia_handle, outstanding_dto_count);
+		param->srq_state = from.srq_state == DAT_SRQ_STATE_OPERATIONAL ? DAT2_SRQ_STATE_OPERATIONAL
+									       : DAT2_SRQ_STATE_ERROR;
+	}
 	return face_return(ret);
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# man.sh SOURCE: the manual pages are well formed, and those of RSMAPI tell of every call and of every
+# man.sh SOURCE: the manual pages are well formed and of this version, and those of RSMAPI tell of every call and of every
 # structure that a program fills in or reads.
 
 set -u
@@ -23,6 +23,10 @@ done
 for type in rsmapi_controller_attr_t rsmapi_access_entry_t rsm_iovec_t rsm_scat_gath_t rsm_topology_t rsm_connections_t; do
 	grep -q "^} $type;" <<<"$pages" || fail "$type is laid out in no page of doc/man/*.3rsm"
 done
+
+version=$(sed -n "s/^  version: '\(.*\)',$/\1/p" meson.build)
+others=$(grep -L "^\.TH .*\"oneside $version\"" doc/man/*.[1-9] doc/man/*.3rsm doc/man/*.3dat)
+[ -z "$others" ] || fail "not of version $version: $others"
 
 if ! command -v mandoc >/dev/null; then
 	[ -z "${NO_SKIP:-}" ] || fail "NO_SKIP is set: there is no mandoc; install it"

@@ -55,14 +55,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void
 region_remove(struct file *file, struct region *region)
 {
-	struct one_msg msg = {.type = ONE_MSG_REGION_REMOVE};
 	struct region **at = &file->regions;
 
 	while (*at != region)
 		at = &(*at)->next;
 	*at = region->next;
-	msg.id.id = region->id;
-	one_call(region->client, &msg, NULL, 0, NULL); /* gone already if the attachment is */
+	one_call_id(region->client, ONE_MSG_REGION_REMOVE,
+		    region->id); /* gone already if the attachment is */
 	free(region);
 }
 
@@ -128,22 +127,13 @@ retire(struct file *retired)
 
 /* ---- registrations ---- */
 
-static int
-mr_free(struct one_client *client, uint32_t mr)
-{
-	struct one_msg msg = {.type = ONE_MSG_MR_FREE};
-
-	msg.id.id = mr;
-	return one_call(client, &msg, NULL, 0, NULL);
-}
-
 /* A parked one that will not be renewed. */
 static void
 use_forget(struct parked *parked)
 {
 	struct mem_use *use = (struct mem_use *)parked;
 
-	mr_free(parked->client, use->mr); /* gone already if the attachment is */
+	one_call_id(parked->client, ONE_MSG_MR_FREE, use->mr); /* gone already if the attachment is */
 	region_put(use->piece[0].file, use->piece[0].region);
 	free(use);
 }
@@ -400,7 +390,7 @@ copies_make(struct one_client *client, struct copied *first)
 	error = one_call(client, &msg, NULL, 0, &reply);
 	if (error != 0)
 		return error < 0 ? error : -EPROTO;
-	if (client_span(client, reply.copies.offset, sizeof(struct one_copies)) == NULL)
+	if (one_client_span(client, reply.copies.offset, sizeof(struct one_copies)) == NULL)
 		return -EPROTO;
 	return copier_start(&place, reply.copies.offset, first, &client->copier);
 }
@@ -649,7 +639,7 @@ one_mem_deregister(struct one_client *client, struct one_mr *mr)
 		pthread_mutex_unlock(&lock);
 		return 0;
 	}
-	error = mr_free(client, mr->id);
+	error = one_call_id(client, ONE_MSG_MR_FREE, mr->id);
 	/* What the data plane asked for before its end is not to be stored later. */
 	if (error == -ECONNRESET)
 		copies_end(client);
@@ -664,7 +654,6 @@ one_mem_deregister(struct one_client *client, struct one_mr *mr)
 int
 one_pz_free(struct one_client *client, uint32_t pz)
 {
-	struct one_msg msg = {.type = ONE_MSG_PZ_FREE, .id.id = pz};
 	int error = client_check(client);
 
 	if (error != 0)
@@ -673,7 +662,7 @@ one_pz_free(struct one_client *client, uint32_t pz)
 	ranges_parked_drop(client, pz);
 	unpark_gone(1);
 	pthread_mutex_unlock(&lock);
-	return one_call(client, &msg, NULL, 0, NULL);
+	return one_call_id(client, ONE_MSG_PZ_FREE, pz);
 }
 
 static void
@@ -698,7 +687,7 @@ mem_release_all(struct one_client *client)
 {
 	pthread_mutex_lock(&lock);
 	while (client->uses != NULL) {
-		mr_free(client, client->uses->mr);
+		one_call_id(client, ONE_MSG_MR_FREE, client->uses->mr);
 		use_remove(client->uses);
 	}
 	copies_end(client);

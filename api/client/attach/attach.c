@@ -16,7 +16,7 @@
 #define HELLO_TIMEOUT_S 10
 
 void *
-client_span(const struct one_client *client, uint64_t offset, uint64_t size)
+one_client_span(const struct one_client *client, uint64_t offset, uint64_t size)
 {
 	if (offset % ONE_CACHE_LINE != 0 || size > client->info.arena_size ||
 	    offset > client->info.arena_size - size)
@@ -32,7 +32,7 @@ client_cq_ring(const struct one_client *client, uint64_t offset, uint32_t log2, 
 
 	if (log2 > ONE_RING_LOG2_MAX)
 		return false;
-	base = client_span(client, offset, sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << log2));
+	base = one_client_span(client, offset, sizeof(struct one_cq_shm) + (sizeof(struct one_cqe) << log2));
 	if (base == NULL)
 		return false;
 	*shm = (struct one_cq_shm *)(void *)base;
@@ -146,10 +146,10 @@ map_arena(struct one_client *client)
 	if (client->header->magic != ONE_ARENA_MAGIC || client->header->version != ONE_ABI_VERSION ||
 	    client->header->size != size)
 		return -EPROTO;
-	client->doorbells = client_span(client, client->header->doorbells, sizeof(struct one_doorbells));
+	client->doorbells = one_client_span(client, client->header->doorbells, sizeof(struct one_doorbells));
 	client->channels =
-		client_span(client, client->header->channels, ONE_CHANNELS * sizeof(struct one_channel));
-	client->keys = client_span(client, client->header->keys, sizeof(struct one_keys));
+		one_client_span(client, client->header->channels, ONE_CHANNELS * sizeof(struct one_channel));
+	client->keys = one_client_span(client, client->header->keys, sizeof(struct one_keys));
 	if (client->doorbells == NULL || client->channels == NULL || client->keys == NULL)
 		return -EPROTO;
 	if (!client_cq_ring(client, client->info.async_cq_offset, client->info.async_cq_log2, &shm, &ring))
@@ -252,10 +252,4 @@ one_client_dead(const struct one_client *client)
 	/* Acquire pairs with the watcher's release store: what went before is seen with it. */
 	return atomic_load_explicit(&client->dead, memory_order_acquire) ||
 	       atomic_load_explicit(&client->header->fault, memory_order_relaxed) != 0;
-}
-
-uint8_t *
-one_client_arena(const struct one_client *client)
-{
-	return client->arena;
 }

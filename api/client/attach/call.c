@@ -175,6 +175,14 @@ one_call(struct one_client *client, struct one_msg *msg, const int *fds, uint32_
 }
 
 int
+one_call_id(struct one_client *client, enum one_msg_type type, uint32_t id)
+{
+	struct one_msg msg = {.type = type, .id.id = id};
+
+	return one_call(client, &msg, NULL, 0, NULL);
+}
+
+int
 one_call_fd(struct one_client *client, struct one_msg *msg, struct one_reply *reply, int *fd)
 {
 	uint32_t num = 1;

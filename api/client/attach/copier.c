@@ -25,7 +25,7 @@ struct copier {
 	pid_t pid;
 	uint32_t head; /* requests taken; the thread's */
 	pthread_t thread;
-	LIST_HEAD(, copied) allowed; /* with `allowing` held */
+	struct copied_set allowed; /* with `allowing` held */
 	_Atomic bool stop;
 	_Atomic bool left; /* by the thread, or by copier_stop without waiting: the second one frees */
 };
@@ -46,24 +46,15 @@ void
 copier_allow(struct copier *copier, struct copied *memory)
 {
 	pthread_mutex_lock(&allowing);
-	LIST_INSERT_HEAD(&copier->allowed, memory, link);
-	memory->listed = true;
+	copied_add(&copier->allowed, memory);
 	pthread_mutex_unlock(&allowing);
-}
-
-static void
-forbid(struct copied *memory)
-{
-	if (memory->listed)
-		LIST_REMOVE(memory, link);
-	memory->listed = false;
 }
 
 void
 copier_forbid(struct copied *memory)
 {
 	pthread_mutex_lock(&allowing);
-	forbid(memory);
+	copied_remove(memory);
 	pthread_mutex_unlock(&allowing);
 }
 
@@ -71,24 +62,19 @@ static void
 forbid_all(struct copier *copier)
 {
 	pthread_mutex_lock(&allowing);
-	while (!LIST_EMPTY(&copier->allowed))
-		forbid(LIST_FIRST(&copier->allowed));
+	copied_clear(&copier->allowed);
 	pthread_mutex_unlock(&allowing);
 }
 
-/* All of it lies in one registration, which has the right. */
 static bool
 may_copy(const struct copier *copier, uint64_t addr, uint64_t len, bool write)
 {
-	const struct copied *memory;
+	bool may;
 
 	pthread_mutex_lock(&allowing);
-	LIST_FOREACH(memory, &copier->allowed, link)
-	if (addr >= memory->start && len <= memory->length && addr - memory->start <= memory->length - len &&
-	    (memory->write || !write))
-		break;
+	may = copied_covers(&copier->allowed, addr, len, write);
 	pthread_mutex_unlock(&allowing);
-	return memory != NULL;
+	return may;
 }
 
 /* ---- one copy ---- */

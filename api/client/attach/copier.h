@@ -14,19 +14,10 @@
 #ifndef CLIENT_COPIER_H
 #define CLIENT_COPIER_H
 
-#include <sys/queue.h>
-
 #include "abi/copy.h"
+#include "copied.h"
 
 struct copier;
-
-/* A registration; the caller's memory, from copier_allow to copier_forbid. */
-struct copied {
-	LIST_ENTRY(copied) link;
-	bool listed; /* it is allowed */
-	uint64_t start, length;
-	bool write; /* not only to be read */
-};
 
 struct copier_place {
 	int arena_fd;

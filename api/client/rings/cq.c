@@ -56,11 +56,8 @@ one_cq_forget(struct one_cq *cq)
 int
 one_cq_free(struct one_cq *cq)
 {
-	struct one_msg msg = {.type = ONE_MSG_CQ_FREE};
-	int error;
+	int error = one_call_id(cq->client, ONE_MSG_CQ_FREE, cq->id);
 
-	msg.id.id = cq->id;
-	error = one_call(cq->client, &msg, NULL, 0, NULL);
 	/* Refused (still used by a queue pair): it goes on living. */
 	if (error == 0 || error == -ECONNRESET || error == -ECHILD)
 		one_cq_forget(cq);

@@ -95,9 +95,9 @@ one_qp_attach(struct one_client *client, const struct one_qp_created *made, uint
 	qp->doorbell = made->doorbell;
 	qp->sq_log2 = made->sq_log2;
 	qp->rq_log2 = made->rq_log2;
-	qp->shm = client_span(client, made->shm, sizeof(struct one_qp_shm));
-	qp->sq = client_span(client, made->sq, sizeof(struct one_wqe) << made->sq_log2);
-	qp->rq = client_span(client, made->rq, sizeof(struct one_wqe) << made->rq_log2);
+	qp->shm = one_client_span(client, made->shm, sizeof(struct one_qp_shm));
+	qp->sq = one_client_span(client, made->sq, sizeof(struct one_wqe) << made->sq_log2);
+	qp->rq = one_client_span(client, made->rq, sizeof(struct one_wqe) << made->rq_log2);
 	if (qp->shm == NULL || qp->sq == NULL || qp->rq == NULL)
 		return -EPROTO;
 	qp->doorbells = client->doorbells;
@@ -129,11 +129,8 @@ one_qp_create(struct one_client *client, const struct one_qp_create *args, struc
 int
 one_qp_reset(struct one_qp *qp)
 {
-	struct one_msg msg = {.type = ONE_MSG_QP_RESET};
-	int error;
+	int error = one_call_id(qp->client, ONE_MSG_QP_RESET, qp->id);
 
-	msg.id.id = qp->id;
-	error = one_call(qp->client, &msg, NULL, 0, NULL);
 	if (error != 0)
 		return error;
 	/* The engine has emptied the send ring: what it has taken and done is all there is.  Receives
@@ -148,8 +145,5 @@ one_qp_reset(struct one_qp *qp)
 int
 one_qp_free(struct one_qp *qp)
 {
-	struct one_msg msg = {.type = ONE_MSG_QP_FREE};
-
-	msg.id.id = qp->id;
-	return one_call(qp->client, &msg, NULL, 0, NULL);
+	return one_call_id(qp->client, ONE_MSG_QP_FREE, qp->id);
 }

@@ -19,8 +19,8 @@ one_srq_create(struct one_client *client, uint32_t pz, uint32_t max_wr, uint32_t
 		return error;
 	made = &reply.srq;
 	if (made->log2 <= ONE_RING_LOG2_MAX) {
-		srq->shm = client_span(client, made->shm, sizeof(struct one_srq_shm));
-		srq->rq = client_span(client, made->rq, sizeof(struct one_wqe) << made->log2);
+		srq->shm = one_client_span(client, made->shm, sizeof(struct one_srq_shm));
+		srq->rq = one_client_span(client, made->rq, sizeof(struct one_wqe) << made->log2);
 	}
 	if (srq->shm == NULL || srq->rq == NULL) {
 		client_fail(client);
@@ -36,10 +36,7 @@ one_srq_create(struct one_client *client, uint32_t pz, uint32_t max_wr, uint32_t
 int
 one_srq_free(struct one_srq *srq)
 {
-	struct one_msg msg = {.type = ONE_MSG_SRQ_FREE};
-
-	msg.id.id = srq->id;
-	return one_call(srq->client, &msg, NULL, 0, NULL);
+	return one_call_id(srq->client, ONE_MSG_SRQ_FREE, srq->id);
 }
 
 int

@@ -36,16 +36,23 @@ struct posted {
 	uint32_t slot; /* where it begins in its ring */
 };
 
+/* Rings of them, by qp.sq_posted and rq_posted. */
+struct ep_logs {
+	struct posted *send, *recv;
+	uint32_t send_mask, recv_mask;
+};
+
 struct ep {
 	struct object o; /* by the id of its queue pair */
 	_Atomic uint32_t phase;
 	_Atomic bool closing; /* disconnect was issued */
-	_Atomic bool over;    /* the event that ends its connection has been taken off conn_evd */
-	bool active;          /* the connecting side of its connection */
+	/* Of its connection, or the one it may have next; and the last one whose end was taken off conn_evd.
+	 * 16 bits. */
+	_Atomic uint32_t number, ended;
+	bool active; /* the connecting side of its connection */
 	struct lock send_lock, recv_lock;
 	struct one_qp qp;
-	struct posted *send_log, *recv_log; /* rings, by qp.sq_posted and rq_posted */
-	uint32_t send_mask, recv_mask;
+	struct ep_logs logs;
 	uint32_t max_send_iov, max_recv_iov, max_read_iov, max_write_iov;
 	uint64_t max_message, max_rdma;
 	struct pz *pz;

@@ -5,16 +5,6 @@
 
 #include "dat/ep/ep.h"
 
-static struct one_cr_shm *
-request_at(struct ia *ia, uint64_t offset)
-{
-	uint64_t size = one_client_info(ia->client)->arena_size;
-
-	if (offset % ONE_CACHE_LINE != 0 || offset > size - sizeof(struct one_cr_shm))
-		return NULL;
-	return (struct one_cr_shm *)(void *)(one_client_arena(ia->client) + offset);
-}
-
 /* Not by the consumer: the peer gets the same refusal as from a port without a listener. */
 static void
 refuse(struct ia *ia, uint32_t id)
@@ -27,7 +17,7 @@ refuse(struct ia *ia, uint32_t id)
 void
 cr_refuse(struct ia *ia, uint64_t offset)
 {
-	const struct one_cr_shm *shm = request_at(ia, offset);
+	const struct one_cr_shm *shm = one_client_span(ia->client, offset, sizeof(*shm));
 
 	if (shm != NULL)
 		refuse(ia, shm->cr);
@@ -137,7 +127,7 @@ cr_arrived(struct evd *evd, const struct one_cqe *cqe, DAT_EVENT *event)
 	DAT_CR_ARRIVAL_EVENT_DATA *data = &event->event_data.cr_arrival_event_data;
 	struct ia *ia = evd->o.ia;
 	struct sp *sp = find_sp(ia, cqe->object);
-	const struct one_cr_shm *shm = request_at(ia, cqe->cookie);
+	const struct one_cr_shm *shm = one_client_span(ia->client, cqe->cookie, sizeof(*shm));
 	struct cr *cr = NULL;
 	bool ok = false;
 
@@ -242,7 +232,7 @@ dapl_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle, DAT_COUNT priva
 			       ep_handle, ep->pz == NULL ? "PZ" : "connect EVD");
 	if (!ep_move(ep, from, EP_CHANGING))
 		return ep_state_error(ep_state(ep));
-	ep_set_peer(ep, &cr->remote, cr->remote_port, false);
+	msg.cr_accept.param.number = ep_set_peer(ep, &cr->remote, cr->remote_port, false);
 	msg.cr_accept.cr = cr->id;
 	msg.cr_accept.qp = ep->qp.id;
 	msg.cr_accept.private_len = (uint32_t)private_data_size;

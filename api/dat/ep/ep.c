@@ -218,8 +218,7 @@ ep_count_streams(struct ep *ep, int sign)
 }
 
 int
-ep_new_logs(const DAT_EP_ATTR *attr, struct posted **send_log, uint32_t *send_mask, struct posted **recv_log,
-	    uint32_t *recv_mask)
+ep_new_logs(const DAT_EP_ATTR *attr, struct ep_logs *logs)
 {
 	uint32_t sends = 1, recvs = 1;
 
@@ -227,15 +226,22 @@ ep_new_logs(const DAT_EP_ATTR *attr, struct posted **send_log, uint32_t *send_ma
 		sends *= 2;
 	while (recvs < (uint32_t)attr->max_recv_dtos)
 		recvs *= 2;
-	*send_log = calloc(sends, sizeof(**send_log));
-	*recv_log = calloc(recvs, sizeof(**recv_log));
-	*send_mask = sends - 1;
-	*recv_mask = recvs - 1;
-	if (*send_log != NULL && *recv_log != NULL)
+	logs->send = calloc(sends, sizeof(*logs->send));
+	logs->recv = calloc(recvs, sizeof(*logs->recv));
+	logs->send_mask = sends - 1;
+	logs->recv_mask = recvs - 1;
+	if (logs->send != NULL && logs->recv != NULL)
 		return 0;
-	free(*send_log);
-	free(*recv_log);
+	ep_free_logs(logs);
 	return -ENOMEM;
+}
+
+void
+ep_free_logs(struct ep_logs *logs)
+{
+	free(logs->send);
+	free(logs->recv);
+	logs->send = logs->recv = NULL;
 }
 
 /* ia.lock held: looks the handles up and takes references. */
@@ -277,9 +283,8 @@ take_refs(struct ep *ep, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE r
 	return DAT_SUCCESS;
 }
 
-/* ia.lock held. */
-static void
-drop_refs(struct ep *ep)
+void
+ep_drop_refs(struct ep *ep)
 {
 	object_unref(ep->pz);
 	object_unref(ep->recv_evd);
@@ -288,21 +293,13 @@ drop_refs(struct ep *ep)
 	object_unref(ep->srq);
 }
 
-static void
-free_logs(struct ep *ep)
-{
-	free(ep->send_log);
-	free(ep->recv_log);
-	ep->send_log = ep->recv_log = NULL;
-}
-
 /* Its logs, its queue pair, its handle: all, or none. */
 static int
 start(struct ep *ep)
 {
 	struct ia *ia = ep->o.ia;
 	struct one_qp_create args;
-	int error = ep_new_logs(&ep->attr, &ep->send_log, &ep->send_mask, &ep->recv_log, &ep->recv_mask);
+	int error = ep_new_logs(&ep->attr, &ep->logs);
 
 	if (error != 0)
 		return error;
@@ -316,7 +313,7 @@ start(struct ep *ep)
 			one_qp_free(&ep->qp);
 	}
 	if (error != 0)
-		free_logs(ep);
+		ep_free_logs(&ep->logs);
 	return error;
 }
 
@@ -348,7 +345,7 @@ ep_make(struct ia *ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE req
 		return ep;
 	}
 	pthread_mutex_lock(&ia->lock);
-	drop_refs(ep);
+	ep_drop_refs(ep);
 	object_discard(&ep->o);
 	pthread_mutex_unlock(&ia->lock);
 	return NULL;
@@ -439,9 +436,9 @@ ep_destroy(struct ep *ep)
 	purge(ep->send_evd, id);
 	purge(ep->conn_evd, id);
 	ep_count_streams(ep, -1);
-	free_logs(ep);
+	ep_free_logs(&ep->logs);
 	pthread_mutex_lock(&ia->lock);
-	drop_refs(ep);
+	ep_drop_refs(ep);
 	object_discard(&ep->o);
 	pthread_mutex_unlock(&ia->lock);
 }
@@ -507,26 +504,19 @@ ep_state(const struct ep *ep)
 DAT_RETURN
 ep_state_error(DAT_EP_STATE state)
 {
-	switch (state) {
-	case DAT_EP_STATE_RESERVED:
-		return BAD_STATE(EP_RESERVED);
-	case DAT_EP_STATE_PASSIVE_CONNECTION_PENDING:
-		return BAD_STATE(EP_PASSCONNPENDING);
-	case DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING:
-		return BAD_STATE(EP_TENTCONNPENDING);
-	case DAT_EP_STATE_ACTIVE_CONNECTION_PENDING:
-		return BAD_STATE(EP_ACTCONNPENDING);
-	case DAT_EP_STATE_COMPLETION_PENDING:
-		return BAD_STATE(EP_COMPLPENDING);
-	case DAT_EP_STATE_CONNECTED:
-		return BAD_STATE(EP_CONNECTED);
-	case DAT_EP_STATE_DISCONNECT_PENDING:
-		return BAD_STATE(EP_DISCPENDING);
-	case DAT_EP_STATE_DISCONNECTED:
-		return BAD_STATE(EP_DISCONNECTED);
-	default:
-		return BAD_STATE(EP_UNCONNECTED);
-	}
+	static const DAT_RETURN_SUBTYPE subtype[] = {
+		[DAT_EP_STATE_UNCONNECTED] = DAT_INVALID_STATE_EP_UNCONNECTED,
+		[DAT_EP_STATE_RESERVED] = DAT_INVALID_STATE_EP_RESERVED,
+		[DAT_EP_STATE_PASSIVE_CONNECTION_PENDING] = DAT_INVALID_STATE_EP_PASSCONNPENDING,
+		[DAT_EP_STATE_ACTIVE_CONNECTION_PENDING] = DAT_INVALID_STATE_EP_ACTCONNPENDING,
+		[DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING] = DAT_INVALID_STATE_EP_TENTCONNPENDING,
+		[DAT_EP_STATE_CONNECTED] = DAT_INVALID_STATE_EP_CONNECTED,
+		[DAT_EP_STATE_DISCONNECT_PENDING] = DAT_INVALID_STATE_EP_DISCPENDING,
+		[DAT_EP_STATE_DISCONNECTED] = DAT_INVALID_STATE_EP_DISCONNECTED,
+		[DAT_EP_STATE_COMPLETION_PENDING] = DAT_INVALID_STATE_EP_COMPLPENDING,
+	};
+
+	return DAT_ERROR(DAT_INVALID_STATE, subtype[state]);
 }
 
 DAT_RETURN

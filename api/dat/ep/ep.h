@@ -26,8 +26,9 @@ DAT_RETURN ep_check_attr(const struct ia *ia, const DAT_EP_ATTR *attr);
 void ep_apply_attr(struct ep *ep);
 void ep_fill_create(const struct ep *ep, struct one_qp_create *args);
 void ep_count_streams(struct ep *ep, int sign);
-int ep_new_logs(const DAT_EP_ATTR *attr, struct posted **send_log, uint32_t *send_mask,
-		struct posted **recv_log, uint32_t *recv_mask);
+int ep_new_logs(const DAT_EP_ATTR *attr, struct ep_logs *logs);
+void ep_free_logs(struct ep_logs *logs);
+void ep_drop_refs(struct ep *ep); /* ia.lock held */
 
 /* ---- srq.c ---- */
 
@@ -35,15 +36,16 @@ void srq_destroy(struct srq *srq); /* retired; no lock held */
 
 /* ---- ep_conn.c ---- */
 
-/* The peer to connect to, by the endpoint's own request if `active`; NULL: none.  No lock held. */
-void ep_set_peer(struct ep *ep, const struct sockaddr_storage *remote, DAT_CONN_QUAL qual, bool active);
+/* The peer to connect to, by the endpoint's own request if `active`; NULL: none.  The number of the
+ * connection: no event of one before has it.  No lock held. */
+uint16_t ep_set_peer(struct ep *ep, const struct sockaddr_storage *remote, DAT_CONN_QUAL qual, bool active);
 DAT_RETURN ep_check_private(const struct ia *ia, DAT_COUNT size, const void *data, DAT_RETURN bad_size,
 			    DAT_RETURN bad_data);
 
 /* ---- ep_post.c ---- */
 
 /* Posts the receives outstanding on `from` again; recv_lock held. */
-int ep_move_recvs(struct ep *ep, struct one_qp *from, struct posted *log, uint32_t mask);
+int ep_move_recvs(struct ep *ep, struct one_qp *from, const struct ep_logs *logs);
 /* A send that makes the peer's window with this context useless; else dat_ep_post_send. */
 DAT_RETURN ep_post_send_inv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
 			    DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags,

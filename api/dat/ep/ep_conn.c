@@ -98,18 +98,21 @@ connect_errno(int error)
 	}
 }
 
-void
+uint16_t
 ep_set_peer(struct ep *ep, const struct sockaddr_storage *remote, DAT_CONN_QUAL qual, bool active)
 {
 	static const struct sockaddr_storage none;
+	uint16_t number;
 
 	pthread_mutex_lock(&ep->o.ia->lock);
+	number = (uint16_t)(one_load_alone(&ep->number) + 1);
 	ep->active = active;
 	ep->remote = remote != NULL ? *remote : none;
 	ep->remote_qual = qual;
 	one_store_alone(&ep->closing, false); /* both are seen with the phase that is set next */
-	one_store_alone(&ep->over, false);
+	one_store_alone(&ep->number, number);
 	pthread_mutex_unlock(&ep->o.ia->lock);
+	return number;
 }
 
 /* What connect and dup_connect have in common, from the state on. */
@@ -131,7 +134,7 @@ start(struct ep *ep, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT
 			"remote_conn_qual = 0: nobody can listen on it; give the one of the server's PSP");
 	if (!ep_move(ep, EP_UNCONNECTED, EP_CHANGING))
 		return ep_state_error(ep_state(ep));
-	ep_set_peer(ep, &remote, qual, true);
+	msg.qp_connect.param.number = ep_set_peer(ep, &remote, qual, true);
 	msg.qp_connect.qp = ep->qp.id;
 	msg.qp_connect.service = qual;
 	msg.qp_connect.timeout_us = timeout == DAT_TIMEOUT_INFINITE ? UINT64_MAX : timeout;

@@ -15,11 +15,6 @@
 	(DAT_EP_FIELD_EP_ATTR_NUM_TRANSPORT_ATTR | DAT_EP_FIELD_EP_ATTR_TRANSPORT_SPECIFIC_ATTR | \
 	 DAT_EP_FIELD_EP_ATTR_NUM_PROVIDER_ATTR | DAT_EP_FIELD_EP_ATTR_PROVIDER_SPECIFIC_ATTR)
 
-struct logs {
-	struct posted *send, *recv;
-	uint32_t send_mask, recv_mask;
-};
-
 static void
 merge_attr(DAT_EP_ATTR *attr, DAT_EP_PARAM_MASK mask, const DAT_EP_ATTR *from)
 {
@@ -67,7 +62,6 @@ static DAT_RETURN
 prepare(struct ep *to, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
 {
 	struct ia *ia = to->o.ia;
-	struct evd *was_recv = to->recv_evd, *was_send = to->send_evd, *was_conn = to->conn_evd;
 	DAT_RETURN ret;
 	bool ok = true;
 
@@ -103,13 +97,8 @@ prepare(struct ep *to, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
 	if (to->pz != NULL)
 		to->pz->o.refs++;
 	if (!ok) {
-		object_unref(to->recv_evd);
-		object_unref(to->send_evd);
-		object_unref(to->conn_evd);
-		object_unref(to->pz);
-		to->recv_evd = was_recv;
-		to->send_evd = was_send;
-		to->conn_evd = was_conn;
+		to->srq = NULL; /* the endpoint's own reference */
+		ep_drop_refs(to);
 	}
 	pthread_mutex_unlock(&ia->lock);
 	return ok ? DAT_SUCCESS
@@ -120,23 +109,12 @@ prepare(struct ep *to, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
 			    (const void *)param);
 }
 
-static void
-drop_refs(struct ia *ia, struct pz *pz, struct evd *recv, struct evd *send, struct evd *conn)
-{
-	pthread_mutex_lock(&ia->lock);
-	object_unref(pz);
-	object_unref(recv);
-	object_unref(send);
-	object_unref(conn);
-	pthread_mutex_unlock(&ia->lock);
-}
-
 /* Puts another queue pair in the place of the present one; that comes back in *qp, as do the logs. */
 static int
-swap(struct ep *ep, struct one_qp *qp, struct logs *logs)
+swap(struct ep *ep, struct one_qp *qp, struct ep_logs *logs)
 {
 	const struct one_qp old = ep->qp;
-	const struct logs old_logs = {ep->send_log, ep->recv_log, ep->send_mask, ep->recv_mask};
+	const struct ep_logs old_logs = ep->logs;
 	struct one_qp from = old;
 	struct ia *ia = ep->o.ia;
 	struct idmap *map = object_map(ia, DAT_HANDLE_TYPE_EP);
@@ -146,11 +124,8 @@ swap(struct ep *ep, struct one_qp *qp, struct logs *logs)
 	lock_take(&ep->send_lock);
 	lock_take(&ep->recv_lock);
 	ep->qp = *qp;
-	ep->send_log = logs->send;
-	ep->recv_log = logs->recv;
-	ep->send_mask = logs->send_mask;
-	ep->recv_mask = logs->recv_mask;
-	error = ep_move_recvs(ep, &from, old_logs.recv, old_logs.recv_mask);
+	ep->logs = *logs;
+	error = ep_move_recvs(ep, &from, &old_logs);
 	if (error == 0) {
 		idmap_remove(map, &ep->o.node);
 		error = idmap_insert(map, &ep->o.node, ep->qp.id);
@@ -159,10 +134,7 @@ swap(struct ep *ep, struct one_qp *qp, struct logs *logs)
 	}
 	if (error != 0) {
 		ep->qp = old;
-		ep->send_log = old_logs.send;
-		ep->recv_log = old_logs.recv;
-		ep->send_mask = old_logs.send_mask;
-		ep->recv_mask = old_logs.recv_mask;
+		ep->logs = old_logs;
 	} else {
 		*qp = old;
 		*logs = old_logs;
@@ -177,7 +149,7 @@ swap(struct ep *ep, struct one_qp *qp, struct logs *logs)
 static int
 replace(struct ep *ep, const struct one_qp_create *args, const DAT_EP_ATTR *attr)
 {
-	struct logs logs;
+	struct ep_logs logs;
 	struct one_qp qp;
 	uint32_t posted;
 	int error;
@@ -187,7 +159,7 @@ replace(struct ep *ep, const struct one_qp_create *args, const DAT_EP_ATTR *attr
 	lock_drop(&ep->recv_lock);
 	if (posted > (uint32_t)attr->max_recv_dtos)
 		return -ENOSPC;
-	error = ep_new_logs(attr, &logs.send, &logs.send_mask, &logs.recv, &logs.recv_mask);
+	error = ep_new_logs(attr, &logs);
 	if (error != 0)
 		return error;
 	error = one_qp_create(ep->o.ia->client, args, &qp);
@@ -195,8 +167,7 @@ replace(struct ep *ep, const struct one_qp_create *args, const DAT_EP_ATTR *attr
 		error = swap(ep, &qp, &logs);
 		one_qp_free(&qp);
 	}
-	free(logs.send);
-	free(logs.recv);
+	ep_free_logs(&logs);
 	return error;
 }
 
@@ -215,6 +186,28 @@ change(struct ep *ep, const struct ep *to)
 		return replace(ep, &msg.qp_modify.to, &to->attr);
 	msg.qp_modify.qp = ep->qp.id;
 	return one_call(ep->o.ia->client, &msg, NULL, 0, NULL);
+}
+
+/* The endpoint has what `to` has; that comes back with what it had. */
+static void
+exchange(struct ep *ep, struct ep *to)
+{
+	const struct ep was = *ep;
+
+	ep_count_streams(ep, -1);
+	pthread_mutex_lock(&ep->o.ia->lock);
+	ep->attr = to->attr;
+	ep->pz = to->pz;
+	ep->recv_evd = to->recv_evd;
+	ep->send_evd = to->send_evd;
+	ep->conn_evd = to->conn_evd;
+	ep_apply_attr(ep);
+	pthread_mutex_unlock(&ep->o.ia->lock);
+	ep_count_streams(ep, 1);
+	to->pz = was.pz;
+	to->recv_evd = was.recv_evd;
+	to->send_evd = was.send_evd;
+	to->conn_evd = was.conn_evd;
 }
 
 /* Whether all that the mask names may change in this state. */
@@ -241,7 +234,6 @@ dapl_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask, const D
 	uint32_t phase;
 	struct ep to;
 	DAT_RETURN ret;
-	int error;
 
 	if (ep == NULL)
 		return BAD_HANDLE(EP);
@@ -268,26 +260,13 @@ dapl_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask, const D
 	ret = prepare(&to, ep_param_mask, ep_param);
 	if (ret == DAT_SUCCESS) {
 		ep_apply_attr(&to);
-		error = change(ep, &to);
-		ret = dat_errno(error, DAT_RESOURCE_TEP);
-		if (error == 0) {
-			struct pz *pz = ep->pz;
-			struct evd *recv = ep->recv_evd, *send = ep->send_evd, *conn = ep->conn_evd;
-
-			ep_count_streams(ep, -1);
-			pthread_mutex_lock(&ep->o.ia->lock);
-			ep->attr = to.attr;
-			ep->pz = to.pz;
-			ep->recv_evd = to.recv_evd;
-			ep->send_evd = to.send_evd;
-			ep->conn_evd = to.conn_evd;
-			ep_apply_attr(ep);
-			pthread_mutex_unlock(&ep->o.ia->lock);
-			ep_count_streams(ep, 1);
-			drop_refs(ep->o.ia, pz, recv, send, conn);
-		} else {
-			drop_refs(ep->o.ia, to.pz, to.recv_evd, to.send_evd, to.conn_evd);
-		}
+		ret = dat_errno(change(ep, &to), DAT_RESOURCE_TEP);
+		if (ret == DAT_SUCCESS)
+			exchange(ep, &to);
+		to.srq = NULL;
+		pthread_mutex_lock(&ep->o.ia->lock);
+		ep_drop_refs(&to);
+		pthread_mutex_unlock(&ep->o.ia->lock);
 	}
 	ep_set_phase(ep, phase);
 	return ret;

@@ -19,7 +19,7 @@
 /* ---- what is said of a refused post; never on the way of one that is not ---- */
 
 static __attribute__((cold, noinline)) DAT_RETURN
-bad_flags(const struct ep *ep, uint32_t flags, uint32_t known, DAT_RETURN ret)
+bad_flags(uint32_t flags, uint32_t known, DAT_RETURN ret)
 {
 	if ((flags & ~known) != 0)
 		return BECAUSE(ret,
@@ -191,9 +191,9 @@ fill_inline(uint64_t data[ONE_INLINE_MAX / 8], const struct segments *segments)
 
 /* After the data plane has gone no core takes the request: it is flushed here. */
 static DAT_RETURN
-post_lost(struct ep *ep, struct evd *evd, uint8_t type, uint64_t cookie, uint32_t key)
+post_lost(struct ep *ep, struct evd *evd, uint8_t type, uint64_t cookie)
 {
-	const struct posted posted = {.cookie = cookie, .key = key};
+	const struct posted posted = {.cookie = cookie};
 
 	lost_sweep(ep->o.ia);
 	lost_flush_one(ep, evd, type, &posted);
@@ -203,7 +203,7 @@ post_lost(struct ep *ep, struct evd *evd, uint8_t type, uint64_t cookie, uint32_
 static void
 log_send(struct ep *ep, uint64_t cookie, uint32_t key)
 {
-	ep->send_log[ep->qp.sq_posted & ep->send_mask] = (struct posted){.cookie = cookie, .key = key};
+	ep->logs.send[ep->qp.sq_posted & ep->logs.send_mask] = (struct posted){.cookie = cookie, .key = key};
 }
 
 static DAT_RETURN
@@ -303,7 +303,7 @@ post_segment(struct ep *ep, struct request request, DAT_LMR_TRIPLET segment)
 	lock_take(&ep->send_lock);
 	if (ia_lost(ep->o.ia)) {
 		lock_drop(&ep->send_lock);
-		return post_lost(ep, ep->send_evd, ONE_CQE_SEND, request.cookie, 0);
+		return post_lost(ep, ep->send_evd, ONE_CQE_SEND, request.cookie);
 	}
 	room = __builtin_expect(one_send_has_room(&ep->qp), 1);
 	if (room)
@@ -371,7 +371,7 @@ post_segments(struct ep *ep, struct request request, const struct segments *segm
 	lock_take(&ep->send_lock);
 	if (ia_lost(ep->o.ia)) {
 		lock_drop(&ep->send_lock);
-		return post_lost(ep, ep->send_evd, ONE_CQE_SEND, request.cookie, 0);
+		return post_lost(ep, ep->send_evd, ONE_CQE_SEND, request.cookie);
 	}
 	done = request.may_inline && segments->total <= ONE_INLINE_MAX ? put_inline(ep, &request, segments)
 								       : put_segments(ep, &request, segments);
@@ -380,6 +380,13 @@ post_segments(struct ep *ep, struct request request, const struct segments *segm
 }
 
 /* ---- the calls ---- */
+
+static inline ALWAYS bool
+may_have_flags(const struct ep *ep, uint32_t flags, uint32_t known)
+{
+	return (flags & ~known) == 0 &&
+	       ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) == 0 || ep->may_unsignal_send);
+}
 
 static inline ALWAYS DAT_RETURN
 post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, const DAT_LMR_TRIPLET *local_iov,
@@ -397,9 +404,8 @@ post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, const DAT_LMR_TRIPLET
 
 	if (ep == NULL)
 		return BAD_HANDLE(EP);
-	if ((flags & ~(uint32_t)FLAGS_SEND) != 0 ||
-	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
-		return bad_flags(ep, flags, FLAGS_SEND, BAD_ARG(5));
+	if (!may_have_flags(ep, flags, FLAGS_SEND))
+		return bad_flags(flags, FLAGS_SEND, BAD_ARG(5));
 	if (is_one_segment(num_segments, local_iov, ep->max_send_iov)) {
 		DAT_LMR_TRIPLET segment = *local_iov;
 
@@ -460,9 +466,8 @@ post_rdma(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *loca
 
 	if (ep == NULL)
 		return BAD_HANDLE(EP);
-	if ((flags & ~(uint32_t)(op == ONE_OP_WRITE_IMM ? FLAGS_SEND : FLAGS_RDMA)) != 0 ||
-	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
-		return bad_flags(ep, flags, op == ONE_OP_WRITE_IMM ? FLAGS_SEND : FLAGS_RDMA, BAD_ARG(6));
+	if (!may_have_flags(ep, flags, op == ONE_OP_WRITE_IMM ? FLAGS_SEND : FLAGS_RDMA))
+		return bad_flags(flags, op == ONE_OP_WRITE_IMM ? FLAGS_SEND : FLAGS_RDMA, BAD_ARG(6));
 	max = op == ONE_OP_READ ? ep->max_read_iov : ep->max_write_iov;
 	if (remote_iov != NULL) {
 		request.remote_addr = remote_iov->target_address;
@@ -527,7 +532,7 @@ put_recv(struct ep *ep, const struct segments *segments, uint64_t cookie, uint8_
 				   .length = (uint32_t)segments->total,
 				   .cookie = cookie});
 	fill_segments(ep, wqe, segments);
-	ep->recv_log[ep->qp.rq_posted & ep->recv_mask] =
+	ep->logs.recv[ep->qp.rq_posted & ep->logs.recv_mask] =
 		(struct posted){.cookie = cookie, .slot = ep->qp.rq_tail};
 	one_recv_commit(&ep->qp, wqe);
 	return true;
@@ -547,7 +552,7 @@ dapl_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPL
 		return BAD_HANDLE(EP);
 	if ((flags & ~(uint32_t)DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 ||
 	    (flags != 0 && !ep->may_unsignal_recv))
-		return bad_flags(ep, flags, DAT_COMPLETION_UNSIGNALLED_FLAG, BAD_ARG(5));
+		return bad_flags(flags, DAT_COMPLETION_UNSIGNALLED_FLAG, BAD_ARG(5));
 	if (ep->srq != NULL) /* its receives are posted there */
 		return BECAUSE(BAD_ARG(1),
 			       "ep_handle = %p: it takes its receives from an SRQ; call dat_srq_post_recv",
@@ -565,17 +570,18 @@ dapl_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPL
 	done = lost || put_recv(ep, &segments, user_cookie.as_64, wqe_flags(flags));
 	lock_drop(&ep->recv_lock);
 	if (lost)
-		return post_lost(ep, ep->recv_evd, ONE_CQE_RECV, user_cookie.as_64, 0);
+		return post_lost(ep, ep->recv_evd, ONE_CQE_RECV, user_cookie.as_64);
 	return done ? DAT_SUCCESS : FULL;
 }
 
 int
-ep_move_recvs(struct ep *ep, struct one_qp *from, struct posted *log, uint32_t mask)
+ep_move_recvs(struct ep *ep, struct one_qp *from, const struct ep_logs *logs)
 {
 	uint32_t n = one_recv_outstanding(from);
 
 	for (uint32_t i = from->rq_posted - n; i != from->rq_posted; i++) {
-		const struct one_wqe *old = &from->rq[one_ring_slot(log[i & mask].slot, from->rq_log2)];
+		uint32_t first = logs->recv[i & logs->recv_mask].slot;
+		const struct one_wqe *old = &from->rq[one_ring_slot(first, from->rq_log2)];
 		DAT_LMR_TRIPLET triplet[ONE_MAX_SGE];
 		struct segments segments = {.count = old->num_sge, .total = old->length};
 
@@ -583,7 +589,7 @@ ep_move_recvs(struct ep *ep, struct one_qp *from, struct posted *log, uint32_t m
 			const struct one_sge *sge = &old->sge;
 
 			if (j > 0) {
-				uint32_t slot = log[i & mask].slot + 1 + (j - 1) / ONE_SGE_PER_EXT;
+				uint32_t slot = first + 1 + (j - 1) / ONE_SGE_PER_EXT;
 				const struct one_wqe *ext = &from->rq[one_ring_slot(slot, from->rq_log2)];
 
 				sge = &((const struct one_wqe_ext *)(const void *)ext)
@@ -601,19 +607,50 @@ ep_move_recvs(struct ep *ep, struct one_qp *from, struct posted *log, uint32_t m
 }
 
 DAT_RETURN
+ep_check_request(const struct ep *ep)
+{
+	return check_request(ep);
+}
+
+/* A request whose segment is no payload: where an atomic's result goes, or what a window is bound to. */
+static DAT_RETURN
+post_special(struct ep *ep, struct request request, const DAT_LMR_TRIPLET *segment, uint64_t add_or_swap,
+	     uint32_t key)
+{
+	const struct posted posted = {.cookie = request.cookie, .key = key};
+	struct one_wqe *wqe = NULL;
+	bool lost;
+
+	lock_take(&ep->send_lock);
+	lost = ia_lost(ep->o.ia);
+	if (!lost)
+		wqe = one_send_reserve(&ep->qp, 1);
+	if (wqe != NULL) {
+		fill(wqe, request);
+		one_post_sge(&ep->qp, wqe, 0, segment->virtual_address, (uint32_t)segment->segment_length,
+			     segment->lmr_context);
+		wqe->atomic.add_or_swap = add_or_swap;
+		log_send(ep, request.cookie, key);
+		one_send_commit(&ep->qp, wqe);
+	}
+	lock_drop(&ep->send_lock);
+	if (lost)
+		lost_flush_one(ep, ep->send_evd, ONE_CQE_SEND, &posted);
+	return lost || wqe != NULL ? DAT_SUCCESS : FULL;
+}
+
+DAT_RETURN
 ep_post_atomic(DAT_EP_HANDLE ep_handle, uint8_t op, uint64_t add_or_swap, uint64_t compare,
 	       const DAT_LMR_TRIPLET *result, DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov,
 	       DAT_COMPLETION_FLAGS completion_flags)
 {
 	struct ep *ep = handle_object(ep_handle, DAT_HANDLE_TYPE_EP);
 	uint32_t flags = (uint32_t)completion_flags;
-	struct one_wqe *wqe;
 	DAT_RETURN ret;
 
 	if (ep == NULL)
 		return BAD_HANDLE(EP);
-	if ((flags & ~(uint32_t)FLAGS_RDMA) != 0 ||
-	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
+	if (!may_have_flags(ep, flags, FLAGS_RDMA))
 		return BAD_ARG(6);
 	if (result == NULL || remote_iov == NULL)
 		return BAD_ARG(3);
@@ -624,35 +661,17 @@ ep_post_atomic(DAT_EP_HANDLE ep_handle, uint8_t op, uint64_t add_or_swap, uint64
 		ret = check_local(ep, &(struct segments){.count = 1, .segment = {result}}, true);
 	if (ret != DAT_SUCCESS)
 		return ret;
-	lock_take(&ep->send_lock);
-	if (ia_lost(ep->o.ia)) {
-		lock_drop(&ep->send_lock);
-		return post_lost(ep, ep->send_evd, ONE_CQE_SEND, user_cookie.as_64, 0);
-	}
-	wqe = one_send_reserve(&ep->qp, 1);
-	if (wqe == NULL) {
-		lock_drop(&ep->send_lock);
-		return FULL;
-	}
-	fill(wqe, (struct request){.op = op,
-				   .flags = wqe_flags(flags),
-				   .length = (uint32_t)compare,
-				   .cookie = user_cookie.as_64,
-				   .remote_addr = remote_iov->target_address,
-				   .rkey = remote_iov->rmr_context,
-				   .imm = (uint32_t)(compare >> 32)});
-	one_post_sge(&ep->qp, wqe, 0, result->virtual_address, sizeof(uint64_t), result->lmr_context);
-	wqe->atomic.add_or_swap = add_or_swap;
-	log_send(ep, user_cookie.as_64, 0);
-	one_send_commit(&ep->qp, wqe);
-	lock_drop(&ep->send_lock);
-	return DAT_SUCCESS;
-}
-
-DAT_RETURN
-ep_check_request(const struct ep *ep)
-{
-	return check_request(ep);
+	if (ia_lost(ep->o.ia))
+		lost_sweep(ep->o.ia);
+	return post_special(ep,
+			    (struct request){.op = op,
+					     .flags = wqe_flags(flags),
+					     .length = (uint32_t)compare,
+					     .cookie = user_cookie.as_64,
+					     .remote_addr = remote_iov->target_address,
+					     .rkey = remote_iov->rmr_context,
+					     .imm = (uint32_t)(compare >> 32)},
+			    result, add_or_swap, 0);
 }
 
 DAT_RETURN
@@ -660,35 +679,15 @@ ep_post_bind(struct ep *ep, uint32_t key, const DAT_LMR_TRIPLET *triplet, uint32
 	     DAT_COMPLETION_FLAGS completion_flags)
 {
 	uint32_t flags = (uint32_t)completion_flags;
-	struct one_wqe *wqe;
 
-	if ((flags & ~(uint32_t)FLAGS_RDMA) != 0 ||
-	    ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0 && !ep->may_unsignal_send))
+	if (!may_have_flags(ep, flags, FLAGS_RDMA))
 		return BAD_ARG(6);
-	lock_take(&ep->send_lock);
-	if (ia_lost(ep->o.ia)) {
-		const struct posted posted = {.cookie = cookie, .key = key};
-
-		/* The caller holds the IA's lock, and has swept if it knew. */
-		lock_drop(&ep->send_lock);
-		lost_flush_one(ep, ep->send_evd, ONE_CQE_SEND, &posted);
-		return DAT_SUCCESS;
-	}
-	wqe = one_send_reserve(&ep->qp, 1);
-	if (wqe == NULL) {
-		lock_drop(&ep->send_lock);
-		return FULL;
-	}
-	fill(wqe, (struct request){.op = ONE_OP_BIND,
-				   .flags = wqe_flags(flags),
-				   .length = access,
-				   .cookie = cookie,
-				   .rkey = key,
-				   .imm = (uint32_t)(triplet->segment_length >> 32)});
-	one_post_sge(&ep->qp, wqe, 0, triplet->virtual_address, (uint32_t)triplet->segment_length,
-		     triplet->lmr_context);
-	log_send(ep, cookie, key);
-	one_send_commit(&ep->qp, wqe);
-	lock_drop(&ep->send_lock);
-	return DAT_SUCCESS;
+	return post_special(ep,
+			    (struct request){.op = ONE_OP_BIND,
+					     .flags = wqe_flags(flags),
+					     .length = access,
+					     .cookie = cookie,
+					     .rkey = key,
+					     .imm = (uint32_t)(triplet->segment_length >> 32)},
+			    triplet, 0, key);
 }

@@ -21,14 +21,6 @@ listen_errno(int error)
 	}
 }
 
-static void
-unlisten(struct ia *ia, uint32_t id)
-{
-	struct one_msg msg = {.type = ONE_MSG_UNLISTEN, .id.id = id};
-
-	one_call(ia->client, &msg, NULL, 0, NULL);
-}
-
 /*
  * Listens and gives the service point its handle.  A request may be in the EVD before the reply: a thread
  * that finds one of an unknown listener waits for listen_lock and looks again.
@@ -56,7 +48,7 @@ sp_listen(struct sp *sp, uint32_t flags, DAT_CONN_QUAL qual)
 	pthread_mutex_unlock(&ia->lock);
 	pthread_mutex_unlock(&ia->listen_lock);
 	if (error != 0)
-		unlisten(ia, reply.listening.listener);
+		one_call_id(ia->client, ONE_MSG_UNLISTEN, reply.listening.listener);
 	return dat_errno(error, DAT_RESOURCE_MEMORY);
 }
 
@@ -93,7 +85,7 @@ sp_destroy(struct sp *sp)
 	struct ia *ia = sp->o.ia;
 	struct refused refused = {.ia = ia, .listener = idmap_key(&sp->o.node)};
 
-	unlisten(ia, refused.listener);
+	one_call_id(ia->client, ONE_MSG_UNLISTEN, refused.listener);
 	/* Requests that the consumer has not seen are refused. */
 	do {
 		refused.count = 0;

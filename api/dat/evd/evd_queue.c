@@ -149,7 +149,7 @@ note_end(const struct evd *evd, const struct one_cqe *cqe)
 		return;
 	ep = (struct ep *)object_find(evd->o.ia, DAT_HANDLE_TYPE_EP, cqe->object);
 	if (ep != NULL)
-		one_store_alone(&ep->over, true);
+		one_store_alone(&ep->ended, cqe->imm);
 }
 
 bool
@@ -179,13 +179,15 @@ evd_pop(struct evd *evd, struct one_cqe *out)
 bool
 evd_ends_connection(struct evd *evd, const struct ep *ep)
 {
-	if (one_load_alone(&ep->over))
+	uint32_t number = one_load_alone(&ep->number);
+
+	if (one_load_alone(&ep->ended) == number)
 		return true;
 	evd_collect(evd);
 	for (uint32_t i = 0; i < evd->stash.count; i++) {
 		const struct one_cqe *cqe = &stash_at(&evd->stash, i)->cqe;
 
-		if (cqe->type == ONE_CQE_CONNECT && cqe->object == ep->qp.id &&
+		if (cqe->type == ONE_CQE_CONNECT && cqe->object == ep->qp.id && cqe->imm == number &&
 		    cqe->status != ONE_CONN_ESTABLISHED)
 			return true;
 	}

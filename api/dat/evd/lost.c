@@ -48,12 +48,12 @@ flush(struct ep *ep)
 	lock_take(&ep->send_lock);
 	n = one_send_outstanding(&ep->qp);
 	for (uint32_t i = ep->qp.sq_posted - n; i != ep->qp.sq_posted; i++)
-		lost_flush_one(ep, ep->send_evd, ONE_CQE_SEND, &ep->send_log[i & ep->send_mask]);
+		lost_flush_one(ep, ep->send_evd, ONE_CQE_SEND, &ep->logs.send[i & ep->logs.send_mask]);
 	lock_drop(&ep->send_lock);
 	lock_take(&ep->recv_lock);
 	n = one_recv_outstanding(&ep->qp);
 	for (uint32_t i = ep->qp.rq_posted - n; i != ep->qp.rq_posted; i++)
-		lost_flush_one(ep, ep->recv_evd, ONE_CQE_RECV, &ep->recv_log[i & ep->recv_mask]);
+		lost_flush_one(ep, ep->recv_evd, ONE_CQE_RECV, &ep->logs.recv[i & ep->logs.recv_mask]);
 	lock_drop(&ep->recv_lock);
 }
 
@@ -64,6 +64,7 @@ end_connection(struct ep *ep)
 		.object = ep->qp.id,
 		.type = ONE_CQE_CONNECT,
 		.status = ONE_CONN_BROKEN,
+		.imm = one_load_alone(&ep->number),
 		.flags = ONE_CQE_NOTIFY,
 	};
 	struct evd *evd = ep->conn_evd;

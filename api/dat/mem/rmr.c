@@ -79,11 +79,10 @@ dapl_rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK rmr_param_mask, DAT
 void
 rmr_destroy(struct rmr *rmr)
 {
-	struct one_msg msg = {.type = ONE_MSG_MW_FREE, .id.id = rmr->id};
 	struct ia *ia = rmr->o.ia;
 
 	if (rmr->id != 0)
-		one_call(ia->client, &msg, NULL, 0, NULL);
+		one_call_id(ia->client, ONE_MSG_MW_FREE, rmr->id);
 	pthread_mutex_lock(&ia->lock);
 	object_unref(rmr->lmr);
 	object_unref(rmr->pz);

@@ -12,9 +12,7 @@
 /* One line of dat.conf. */
 struct conf_entry {
 	struct conf_entry *next;
-	char name[DAT_NAME_MAX_LENGTH];
-	uint32_t major, minor;
-	bool thread_safe;
+	DAT_PROVIDER_INFO info;
 	char *library;
 	char *params;   /* field 7 */
 	char *platform; /* field 8 */

@@ -12,29 +12,30 @@
 #define DAT_INVALID_HANDLE_ANY DAT_INVALID_HANDLE1
 
 /* Ours is called directly, or by the function that looks for refusals; a foreign one through its table. */
-#define DISPATCH(name, handle, version2, parameters, arguments)                                       \
-	static __attribute__((noinline)) DAT_RETURN elsewhere_##name parameters                       \
-	{                                                                                             \
-		const DAT_PROVIDER *provider;                                                         \
-                                                                                                      \
-		if (handle_slot(FIRST arguments) != NULL)                                             \
-			return telling_##name arguments;                                              \
-		provider = registry_foreign(FIRST arguments);                                         \
-		if (provider == NULL)                                                                 \
-			return refused_##name(BAD_HANDLE(handle), SPREAD arguments);                  \
-		if (provider->name##_func == NULL)                                                    \
-			return refused_##name(DAT_ERROR(DAT_NOT_IMPLEMENTED, 0), SPREAD arguments);   \
-		return provider->name##_func arguments;                                               \
-	}                                                                                             \
-                                                                                                      \
-	DAT_RETURN dat_##name parameters                                                              \
-	{                                                                                             \
-		if (__builtin_expect(handle_below(FIRST arguments, &handle_range.direct) != NULL, 1)) \
-			return dapl_##name arguments;                                                 \
-		return elsewhere_##name arguments;                                                    \
+#define DISPATCH(name, handle, version2, ...)                                                              \
+	static __attribute__((noinline)) DAT_RETURN elsewhere_##name(ONE_PARAMETERS(__VA_ARGS__))          \
+	{                                                                                                  \
+		const DAT_PROVIDER *provider;                                                              \
+                                                                                                           \
+		if (handle_slot(FIRST(ONE_NAMES(__VA_ARGS__))) != NULL)                                    \
+			return telling_##name(ONE_NAMES(__VA_ARGS__));                                     \
+		provider = registry_foreign(FIRST(ONE_NAMES(__VA_ARGS__)));                                \
+		if (provider == NULL)                                                                      \
+			return refused_##name(BAD_HANDLE(handle), ONE_NAMES(__VA_ARGS__));                 \
+		if (provider->name##_func == NULL)                                                         \
+			return refused_##name(DAT_ERROR(DAT_NOT_IMPLEMENTED, 0), ONE_NAMES(__VA_ARGS__));  \
+		return provider->name##_func(ONE_NAMES(__VA_ARGS__));                                      \
+	}                                                                                                  \
+                                                                                                           \
+	DAT_RETURN dat_##name(ONE_PARAMETERS(__VA_ARGS__))                                                 \
+	{                                                                                                  \
+		if (__builtin_expect(                                                                      \
+			    handle_below(FIRST(ONE_NAMES(__VA_ARGS__)), &handle_range.direct) != NULL, 1)) \
+			return dapl_##name(ONE_NAMES(__VA_ARGS__));                                        \
+		return elsewhere_##name(ONE_NAMES(__VA_ARGS__));                                           \
 	}
-#define EXPORTED_BY_THE_REGISTRY(name, handle, version2, parameters, arguments)
-DAT_CALLS(EXPORTED_BY_THE_REGISTRY, DISPATCH)
+#define EXPORTED_BY_THE_REGISTRY(name, handle, version2, ...)
+DAT_CALLS(EXPORTED_BY_THE_REGISTRY, DISPATCH, DAT_OF)
 
 /* In no header: OFED's library exports it beside the calls.  There an IA's handle is a number that stands for
  * the provider's; here it is the provider's. */

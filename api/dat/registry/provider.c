@@ -2,15 +2,16 @@
 /* The provider table: what other registries, and the redirection macros, call us by. */
 #include "dat/registry/registry.h"
 
-#define ONE(name, handle, version2, parameters, arguments) +1
+#define ONE(name, handle, version2, ...) +1
 _Static_assert(sizeof(DAT_PROVIDER) == 70 * sizeof(void *), "the table is an ABI");
-_Static_assert(2 DAT_CALLS(ONE, ONE) == 70, "a name, an extension, and a function for each member");
+_Static_assert(2 DAT_CALLS(ONE, ONE, DAT_OF) == 70, "a name, an extension, and a function for each member");
 
-#define MEMBER(name, handle, version2, parameters, arguments) .name##_func = dapl_##name,
-static const DAT_PROVIDER plain = {.device_name = "oneside", DAT_CALLS(MEMBER, MEMBER)};
+#define MEMBER(name, handle, version2, ...) .name##_func = dapl_##name,
+static const DAT_PROVIDER plain = {.device_name = "oneside", DAT_CALLS(MEMBER, MEMBER, DAT_OF)};
 
-#define TELLING_MEMBER(name, handle, version2, parameters, arguments) .name##_func = telling_##name,
-static const DAT_PROVIDER telling = {.device_name = "oneside", DAT_CALLS(TELLING_MEMBER, TELLING_MEMBER)};
+#define TELLING_MEMBER(name, handle, version2, ...) .name##_func = telling_##name,
+static const DAT_PROVIDER telling = {.device_name = "oneside",
+				     DAT_CALLS(TELLING_MEMBER, TELLING_MEMBER, DAT_OF)};
 
 const DAT_PROVIDER *
 oneside_table(void)

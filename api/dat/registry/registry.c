@@ -12,9 +12,11 @@
 
 #define OWN_NAME "oneside"
 
+static const DAT_PROVIDER_INFO own = {OWN_NAME, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_TRUE};
+
 /* A provider that has announced itself. */
 struct announced {
-	struct announced *next;
+	LIST_ENTRY(announced) link;
 	DAT_PROVIDER_INFO info;
 	const DAT_PROVIDER *provider;
 	uint32_t opens;
@@ -25,7 +27,7 @@ struct announced {
 
 /* An open IA of a provider library. */
 struct foreign_ia {
-	struct foreign_ia *next;
+	LIST_ENTRY(foreign_ia) link;
 	DAT_IA_HANDLE handle;
 	struct announced *announced;
 	struct conf_entry *entry; /* NULL: the program loaded the library itself */
@@ -38,8 +40,8 @@ static struct {
 	bool override;
 	pthread_mutex_t load_lock; /* around loading, init, fini; taken before `lock` */
 	pthread_mutex_t lock;      /* the lists below */
-	struct announced *announced;
-	struct foreign_ia *ias;
+	LIST_HEAD(, announced) announced;
+	LIST_HEAD(, foreign_ia) ias;
 	_Atomic uint32_t num_foreign; /* open IAs of provider libraries */
 	/* Tables of those announced: read by every call on a foreign handle, without a lock. */
 	_Atomic(const DAT_PROVIDER *) tables[TABLES];
@@ -114,7 +116,7 @@ own_name(const char *name, const char **port)
 static bool
 listed(const struct conf_entry *entry)
 {
-	return entry->major == DAT_VERSION_MAJOR;
+	return entry->info.dapl_version_major == DAT_VERSION_MAJOR;
 }
 
 /* The own name is in the list unless an entry has taken it. */
@@ -124,38 +126,43 @@ own_listed(void)
 	if (registry.override)
 		return false;
 	for (const struct conf_entry *e = registry.entries; e != NULL; e = e->next) {
-		if (listed(e) && strcmp(e->name, OWN_NAME) == 0)
+		if (listed(e) && strcmp(e->info.ia_name, OWN_NAME) == 0)
 			return false;
 	}
 	return true;
 }
 
 /*
- * How far an offer meets a request: DAT_SUCCESS, or the subtype that says what
- * is missing.  A later one in the enumeration is a better match.
+ * Whether an offer is what is wanted; else *best is raised to the subtype that says what is missing, of which
+ * a later one in the enumeration is a better match.
  */
-static DAT_RETURN_SUBTYPE
-match(const char *name, uint32_t major, uint32_t minor, bool safe, const char *wanted, uint32_t wanted_major,
-      uint32_t wanted_minor, DAT_BOOLEAN wanted_safe)
+static bool
+meets(const DAT_PROVIDER_INFO *offer, const DAT_PROVIDER_INFO *wanted, DAT_RETURN_SUBTYPE *best)
 {
-	if (strcmp(name, wanted) != 0)
-		return DAT_NAME_NOT_REGISTERED;
-	if (major != wanted_major)
-		return DAT_MAJOR_NOT_FOUND;
-	if (minor < wanted_minor)
-		return DAT_MINOR_NOT_FOUND;
-	return wanted_safe != DAT_FALSE && !safe ? DAT_THREAD_SAFETY_NOT_FOUND : DAT_NO_SUBTYPE;
+	DAT_RETURN_SUBTYPE how = DAT_THREAD_SAFETY_NOT_FOUND;
+
+	if (strcmp(offer->ia_name, wanted->ia_name) != 0)
+		how = DAT_NAME_NOT_REGISTERED;
+	else if (offer->dapl_version_major != wanted->dapl_version_major)
+		how = DAT_MAJOR_NOT_FOUND;
+	else if (offer->dapl_version_minor < wanted->dapl_version_minor)
+		how = DAT_MINOR_NOT_FOUND;
+	else if (wanted->is_thread_safe == DAT_FALSE || offer->is_thread_safe != DAT_FALSE)
+		return true;
+	*best = how > *best ? how : *best;
+	return false;
 }
 
+/* registry.lock held. */
 static struct announced *
-find_announced(const char *name, const DAT_PROVIDER *provider)
+find_announced(const char *name)
 {
-	for (struct announced *a = registry.announced; a != NULL; a = a->next) {
-		if ((name == NULL || strcmp(a->info.ia_name, name) == 0) &&
-		    (provider == NULL || a->provider == provider))
-			return a;
-	}
-	return NULL;
+	struct announced *a;
+
+	LIST_FOREACH(a, &registry.announced, link)
+	if (strcmp(a->info.ia_name, name) == 0)
+		break;
+	return a;
 }
 
 const DAT_PROVIDER *
@@ -203,7 +210,7 @@ take_slot(struct announced *a)
 static DAT_RETURN
 add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *provider_info)
 {
-	struct announced *a;
+	struct announced *a, *other;
 
 	if (provider == NULL)
 		return BAD_ARG(1);
@@ -216,7 +223,8 @@ add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *provider_inf
 	a->info = *provider_info;
 	a->provider = provider;
 	pthread_mutex_lock(&registry.lock);
-	for (struct announced *other = registry.announced; other != NULL; other = other->next) {
+	LIST_FOREACH(other, &registry.announced, link)
+	{
 		if (strcmp(other->info.ia_name, a->info.ia_name) == 0 &&
 		    other->info.dapl_version_major == a->info.dapl_version_major &&
 		    other->info.dapl_version_minor == a->info.dapl_version_minor &&
@@ -231,8 +239,7 @@ add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *provider_inf
 		free(a);
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	}
-	a->next = registry.announced;
-	registry.announced = a;
+	LIST_INSERT_HEAD(&registry.announced, a, link);
 	pthread_mutex_unlock(&registry.lock);
 	return DAT_SUCCESS;
 }
@@ -248,7 +255,8 @@ dat_registry_add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO 
 static DAT_RETURN
 remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *provider_info)
 {
-	DAT_RETURN ret = BAD_ARG(2);
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct announced *a;
 
 	if (provider == NULL)
 		return BAD_ARG(1);
@@ -256,20 +264,17 @@ remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *provider_
 	    memchr(provider_info->ia_name, '\0', sizeof(provider_info->ia_name)) == NULL)
 		return BAD_ARG(2);
 	pthread_mutex_lock(&registry.lock);
-	for (struct announced **at = &registry.announced; *at != NULL; at = &(*at)->next) {
-		struct announced *a = *at;
-
-		if (a->provider != provider || strcmp(a->info.ia_name, provider_info->ia_name) != 0)
-			continue;
-		if (a->opens > 0) {
-			ret = DAT_ERROR(DAT_PROVIDER_IN_USE, DAT_NO_SUBTYPE);
-		} else {
-			*at = a->next;
-			one_store_alone(&registry.tables[a->slot], NULL);
-			free(a);
-			ret = DAT_SUCCESS;
-		}
+	LIST_FOREACH(a, &registry.announced, link)
+	if (a->provider == provider && strcmp(a->info.ia_name, provider_info->ia_name) == 0)
 		break;
+	if (a == NULL) {
+		ret = BAD_ARG(2);
+	} else if (a->opens > 0) {
+		ret = DAT_ERROR(DAT_PROVIDER_IN_USE, DAT_NO_SUBTYPE);
+	} else {
+		LIST_REMOVE(a, link);
+		one_store_alone(&registry.tables[a->slot], NULL);
+		free(a);
 	}
 	pthread_mutex_unlock(&registry.lock);
 	return ret;
@@ -288,15 +293,13 @@ dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *entries_returned
 			    DAT_PROVIDER_INFO *(dat_provider_list[]))
 {
 	DAT_COUNT total, filled = 0;
-	bool own;
 
 	pthread_once(&registry.once, read_conf);
 	if (entries_returned == NULL)
 		return BAD_ARG(2);
 	if (registry.unreadable)
 		return DAT_ERROR(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	own = own_listed();
-	total = own;
+	total = own_listed();
 	for (const struct conf_entry *e = registry.entries; e != NULL; e = e->next)
 		total += listed(e);
 	*entries_returned = total;
@@ -310,38 +313,13 @@ dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *entries_returned
 	}
 	for (const struct conf_entry *e = registry.entries; e != NULL && filled < max_to_return;
 	     e = e->next) {
-		DAT_PROVIDER_INFO *info = dat_provider_list[filled];
-
-		if (!listed(e))
-			continue;
-		memset(info, 0, sizeof(*info));
-		memcpy(info->ia_name, e->name, sizeof(info->ia_name));
-		info->dapl_version_major = e->major;
-		info->dapl_version_minor = e->minor;
-		info->is_thread_safe = e->thread_safe ? DAT_TRUE : DAT_FALSE;
-		filled++;
+		if (listed(e))
+			*dat_provider_list[filled++] = e->info;
 	}
-	if (own && filled < max_to_return) {
-		DAT_PROVIDER_INFO *info = dat_provider_list[filled++];
-
-		memset(info, 0, sizeof(*info));
-		memcpy(info->ia_name, OWN_NAME, sizeof(OWN_NAME));
-		info->dapl_version_major = DAT_VERSION_MAJOR;
-		info->dapl_version_minor = DAT_VERSION_MINOR;
-		info->is_thread_safe = DAT_TRUE;
-	}
+	if (own_listed() && filled < max_to_return)
+		*dat_provider_list[filled++] = own;
 	*entries_returned = filled;
 	return DAT_SUCCESS;
-}
-
-static void
-entry_info(const struct conf_entry *entry, DAT_PROVIDER_INFO *info)
-{
-	memset(info, 0, sizeof(*info));
-	memcpy(info->ia_name, entry->name, sizeof(info->ia_name));
-	info->dapl_version_major = entry->major;
-	info->dapl_version_minor = entry->minor;
-	info->is_thread_safe = entry->thread_safe ? DAT_TRUE : DAT_FALSE;
 }
 
 /* load_lock held.  Calls fini and unloads. */
@@ -349,13 +327,11 @@ static void
 unload(struct conf_entry *entry)
 {
 	DAT_PROVIDER_FINI_FUNC fini;
-	DAT_PROVIDER_INFO info;
 	void *symbol = dlsym(entry->dl, DAT_PROVIDER_FINI_FUNC_STR);
 
-	entry_info(entry, &info);
 	memcpy(&fini, &symbol, sizeof(fini));
 	if (fini != NULL)
-		fini(&info);
+		fini(&entry->info);
 	dlclose(entry->dl);
 	entry->dl = NULL;
 }
@@ -366,32 +342,30 @@ load(struct conf_entry *entry)
 {
 	struct announced *found;
 	DAT_PROVIDER_INIT_FUNC init;
-	DAT_PROVIDER_INFO info;
 	void *symbol;
 
 	if (entry->dl == NULL) {
 		entry->dl = dlopen(entry->library, RTLD_NOW | RTLD_LOCAL);
 		if (entry->dl == NULL) {
-			base_complain("ia_name_ptr", entry->name, "%s", dlerror());
+			base_complain("ia_name_ptr", entry->info.ia_name, "%s", dlerror());
 			return NULL;
 		}
 		symbol = dlsym(entry->dl, DAT_PROVIDER_INIT_FUNC_STR);
 		memcpy(&init, &symbol, sizeof(init));
 		if (init == NULL) {
-			base_complain("ia_name_ptr", entry->name, "%s has no " DAT_PROVIDER_INIT_FUNC_STR,
-				      entry->library);
+			base_complain("ia_name_ptr", entry->info.ia_name,
+				      "%s has no " DAT_PROVIDER_INIT_FUNC_STR, entry->library);
 			dlclose(entry->dl);
 			entry->dl = NULL;
 			return NULL;
 		}
-		entry_info(entry, &info);
-		init(&info, entry->params);
+		init(&entry->info, entry->params);
 	}
 	pthread_mutex_lock(&registry.lock);
-	found = find_announced(entry->name, NULL);
+	found = find_announced(entry->info.ia_name);
 	pthread_mutex_unlock(&registry.lock);
 	if (found == NULL) {
-		base_complain("ia_name_ptr", entry->name, "%s did not register it", entry->library);
+		base_complain("ia_name_ptr", entry->info.ia_name, "%s did not register it", entry->library);
 		if (entry->opens == 0)
 			unload(entry);
 	}
@@ -421,8 +395,7 @@ open_foreign(struct announced *a, struct conf_entry *entry, const DAT_NAME_PTR n
 	a->opens++;
 	if (entry != NULL)
 		entry->opens++;
-	ia->next = registry.ias;
-	registry.ias = ia;
+	LIST_INSERT_HEAD(&registry.ias, ia, link);
 	pthread_mutex_unlock(&registry.lock);
 	/* Release pairs with the acquire load in registry_foreign. */
 	atomic_fetch_add_explicit(&registry.num_foreign, 1, memory_order_release);
@@ -430,7 +403,7 @@ open_foreign(struct announced *a, struct conf_entry *entry, const DAT_NAME_PTR n
 }
 
 static void
-complain_not_found(const char *name, DAT_RETURN_SUBTYPE how, uint32_t major, uint32_t minor)
+complain_not_found(const DAT_PROVIDER_INFO *wanted, DAT_RETURN_SUBTYPE how)
 {
 	const char *where =
 		registry.override ? "the file of DAT_OVERRIDE" : "/etc/dat.conf, /etc/dat/dat.conf";
@@ -438,34 +411,34 @@ complain_not_found(const char *name, DAT_RETURN_SUBTYPE how, uint32_t major, uin
 	switch (how) {
 	case DAT_MAJOR_NOT_FOUND:
 	case DAT_MINOR_NOT_FOUND:
-		base_complain("ia_name_ptr", name, "it is there, but not for uDAPL %u.%u (in %s)", major,
-			      minor, where);
+		base_complain("ia_name_ptr", wanted->ia_name, "it is there, but not for uDAPL %u.%u (in %s)",
+			      wanted->dapl_version_major, wanted->dapl_version_minor, where);
 		break;
 	case DAT_THREAD_SAFETY_NOT_FOUND:
-		base_complain("ia_name_ptr", name,
+		base_complain("ia_name_ptr", wanted->ia_name,
 			      "it is there, but not thread-safe, as the program asks (in %s)", where);
 		break;
 	default:
-		base_complain("ia_name_ptr", name,
+		base_complain("ia_name_ptr", wanted->ia_name,
 			      "no interface adapter has this name; those there are stand in %s%s", where,
 			      registry.override ? "" : ", besides " OWN_NAME " and " OWN_NAME "-PORT");
 	}
 }
 
 static DAT_RETURN
-open_named(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE *async_evd_handle,
-	   DAT_IA_HANDLE *ia_handle, DAT_UINT32 dat_version_major, DAT_UINT32 dat_version_minor,
-	   DAT_BOOLEAN thread_safety)
+open_named(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE *async_evd, DAT_IA_HANDLE *ia_handle,
+	   DAT_PROVIDER_INFO wanted)
 {
-	DAT_RETURN_SUBTYPE best = DAT_NAME_NOT_REGISTERED, how;
+	DAT_RETURN_SUBTYPE best = DAT_NAME_NOT_REGISTERED;
 	DAT_RETURN ret = DAT_ERROR(DAT_PROVIDER_NOT_FOUND, 0);
+	char params[DAT_NAME_MAX_LENGTH + sizeof("port=")];
+	DAT_PROVIDER_INFO info;
 	struct announced *a;
 	const char *port;
-	char params[DAT_NAME_MAX_LENGTH + sizeof("port=")];
 
-	if (ia_name_ptr == NULL || strnlen(ia_name_ptr, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH)
+	if (name == NULL || strnlen(name, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH)
 		return BAD_ARG(1);
-	if (async_evd_handle == NULL)
+	if (async_evd == NULL)
 		return BAD_ARG(3);
 	if (ia_handle == NULL)
 		return BAD_HANDLE(IA);
@@ -475,54 +448,41 @@ open_named(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_EVD
 			       "DAT_OVERRIDE = %s: it cannot be read; name a readable file, or unset it",
 			       getenv("DAT_OVERRIDE"));
 
+	memcpy(wanted.ia_name, name, strlen(name));
 	for (struct conf_entry *e = registry.entries; e != NULL; e = e->next) {
+		info = e->info;
 		/* What we offer is thread-safe, whatever the administrator wrote. */
-		how = match(e->name, e->major, e->minor, e->thread_safe || conf_is_ours(e), ia_name_ptr,
-			    dat_version_major, dat_version_minor, thread_safety);
-		if (how != DAT_NO_SUBTYPE) {
-			best = how > best ? how : best;
-			continue;
-		}
 		if (conf_is_ours(e))
-			return ia_open(ia_name_ptr, e->params, oneside_table(), async_evd_min_qlen,
-				       async_evd_handle, ia_handle);
+			info.is_thread_safe = DAT_TRUE;
+		if (!meets(&info, &wanted, &best))
+			continue;
+		if (conf_is_ours(e))
+			return ia_open(name, e->params, oneside_table(), qlen, async_evd, ia_handle);
 		pthread_mutex_lock(&registry.load_lock);
 		a = load(e);
 		if (a != NULL)
-			ret = open_foreign(a, e, ia_name_ptr, async_evd_min_qlen, async_evd_handle,
-					   ia_handle);
+			ret = open_foreign(a, e, name, qlen, async_evd, ia_handle);
 		pthread_mutex_unlock(&registry.load_lock);
 		if (a != NULL)
 			return ret;
 	}
-	if (own_name(ia_name_ptr, &port)) {
-		how = match(ia_name_ptr, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, true, ia_name_ptr,
-			    dat_version_major, dat_version_minor, thread_safety);
-		if (how == DAT_NO_SUBTYPE) {
-			snprintf(params, sizeof(params), "%s%s", port[0] != '\0' ? "port=" : "", port);
-			return ia_open(ia_name_ptr, params, oneside_table(), async_evd_min_qlen,
-				       async_evd_handle, ia_handle);
-		}
-		best = how > best ? how : best;
+	info = own;
+	memcpy(info.ia_name, wanted.ia_name, sizeof(info.ia_name));
+	if (own_name(name, &port) && meets(&info, &wanted, &best)) {
+		snprintf(params, sizeof(params), "%s%s", port[0] != '\0' ? "port=" : "", port);
+		return ia_open(name, params, oneside_table(), qlen, async_evd, ia_handle);
 	}
 	/* A library that the program has loaded by itself. */
 	pthread_mutex_lock(&registry.load_lock);
 	pthread_mutex_lock(&registry.lock);
-	a = find_announced(ia_name_ptr, NULL);
-	if (a != NULL) {
-		how = match(a->info.ia_name, a->info.dapl_version_major, a->info.dapl_version_minor,
-			    a->info.is_thread_safe != DAT_FALSE, ia_name_ptr, dat_version_major,
-			    dat_version_minor, thread_safety);
-		if (how != DAT_NO_SUBTYPE) {
-			best = how > best ? how : best;
-			a = NULL;
-		}
-	}
+	a = find_announced(name);
+	if (a != NULL && !meets(&a->info, &wanted, &best))
+		a = NULL;
 	pthread_mutex_unlock(&registry.lock);
 	if (a != NULL) {
-		ret = open_foreign(a, NULL, ia_name_ptr, async_evd_min_qlen, async_evd_handle, ia_handle);
+		ret = open_foreign(a, NULL, name, qlen, async_evd, ia_handle);
 	} else {
-		complain_not_found(ia_name_ptr, best, dat_version_major, dat_version_minor);
+		complain_not_found(&wanted, best);
 		ret = DAT_ERROR(DAT_PROVIDER_NOT_FOUND, best);
 	}
 	pthread_mutex_unlock(&registry.load_lock);
@@ -534,8 +494,10 @@ dat_ia_openv(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_E
 	     DAT_IA_HANDLE *ia_handle, DAT_UINT32 dat_version_major, DAT_UINT32 dat_version_minor,
 	     DAT_BOOLEAN thread_safety)
 {
-	DAT_RETURN ret = open_named(ia_name_ptr, async_evd_min_qlen, async_evd_handle, ia_handle,
-				    dat_version_major, dat_version_minor, thread_safety);
+	const DAT_PROVIDER_INFO wanted = {.dapl_version_major = dat_version_major,
+					  .dapl_version_minor = dat_version_minor,
+					  .is_thread_safe = thread_safety};
+	DAT_RETURN ret = open_named(ia_name_ptr, async_evd_min_qlen, async_evd_handle, ia_handle, wanted);
 
 	return TELL("dat_ia_open", ret,
 		    ONE_ARGUMENTS(ia_name_ptr, async_evd_min_qlen, async_evd_handle, ia_handle));
@@ -544,16 +506,16 @@ dat_ia_openv(const DAT_NAME_PTR ia_name_ptr, DAT_COUNT async_evd_min_qlen, DAT_E
 static DAT_RETURN
 close_any(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 {
-	struct foreign_ia *ia = NULL, **at;
+	struct foreign_ia *ia;
 	DAT_RETURN ret;
 
 	if (handle_slot(ia_handle) != NULL)
 		return dapl_ia_close(ia_handle, ia_flags);
 	pthread_mutex_lock(&registry.load_lock);
 	pthread_mutex_lock(&registry.lock);
-	for (at = &registry.ias; *at != NULL && (*at)->handle != ia_handle; at = &(*at)->next)
-		;
-	ia = *at;
+	LIST_FOREACH(ia, &registry.ias, link)
+	if (ia->handle == ia_handle)
+		break;
 	pthread_mutex_unlock(&registry.lock);
 	if (ia == NULL || ia_handle == DAT_HANDLE_NULL) {
 		pthread_mutex_unlock(&registry.load_lock);
@@ -562,9 +524,7 @@ close_any(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags)
 	ret = ia->announced->provider->ia_close_func(ia_handle, ia_flags);
 	if (ret == DAT_SUCCESS) {
 		pthread_mutex_lock(&registry.lock);
-		for (at = &registry.ias; *at != ia; at = &(*at)->next)
-			;
-		*at = ia->next;
+		LIST_REMOVE(ia, link);
 		ia->announced->opens--;
 		pthread_mutex_unlock(&registry.lock);
 		/* Pairs with the load in registry_foreign. */

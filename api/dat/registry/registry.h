@@ -23,11 +23,10 @@ const DAT_PROVIDER *oneside_table(void);
  *   refused_NAME(ret,)  prints that the call returns `ret`, if that is a refusal and ONESIDE_DEBUG is set;
  * `ret`
  */
-#define SPREAD(...) __VA_ARGS__
-#define TELL_PROTOTYPES(name, handle, version2, parameters, arguments) \
-	DAT_RETURN telling_##name parameters;                          \
-	DAT_RETURN refused_##name(DAT_RETURN ret, SPREAD parameters);
-DAT_CALLS(TELL_PROTOTYPES, TELL_PROTOTYPES)
+#define TELL_PROTOTYPES(name, handle, version2, ...)            \
+	DAT_RETURN telling_##name(ONE_PARAMETERS(__VA_ARGS__)); \
+	DAT_RETURN refused_##name(DAT_RETURN ret, ONE_PARAMETERS(__VA_ARGS__));
+DAT_CALLS(TELL_PROTOTYPES, TELL_PROTOTYPES, DAT_OF)
 
 /* tell.c: the same for calls that are not in the list. */
 DAT_RETURN tell_refusal(const char *function, DAT_RETURN ret, const struct one_argument *arguments,

@@ -89,16 +89,18 @@ provider_version_ok(const char *text)
 static int
 make_entry(char *const field[FIELDS], struct conf_entry **out)
 {
+	DAT_PROVIDER_INFO info = {0};
 	struct conf_entry *entry;
-	uint32_t major, minor;
-	bool safe, used;
+	bool used;
 
 	if (field[0][0] == '\0' || strlen(field[0]) >= DAT_NAME_MAX_LENGTH)
 		return -EINVAL;
-	if ((field[1][0] != 'u' && field[1][0] != 'k') || !take_version(field[1] + 1, &major, &minor))
+	memcpy(info.ia_name, field[0], strlen(field[0]));
+	if ((field[1][0] != 'u' && field[1][0] != 'k') ||
+	    !take_version(field[1] + 1, &info.dapl_version_major, &info.dapl_version_minor))
 		return -EINVAL;
-	safe = strcmp(field[2], "threadsafe") == 0;
-	if (!safe && strcmp(field[2], "nonthreadsafe") != 0)
+	info.is_thread_safe = strcmp(field[2], "threadsafe") == 0 ? DAT_TRUE : DAT_FALSE;
+	if (!info.is_thread_safe && strcmp(field[2], "nonthreadsafe") != 0)
 		return -EINVAL;
 	used = strcmp(field[3], "default") == 0;
 	if (!used && strcmp(field[3], "nondefault") != 0)
@@ -110,10 +112,7 @@ make_entry(char *const field[FIELDS], struct conf_entry **out)
 	entry = calloc(1, sizeof(*entry));
 	if (entry == NULL)
 		return -ENOMEM;
-	memcpy(entry->name, field[0], strlen(field[0]) + 1);
-	entry->major = major;
-	entry->minor = minor;
-	entry->thread_safe = safe;
+	entry->info = info;
 	entry->library = strdup(field[4]);
 	entry->params = strdup(field[6]);
 	entry->platform = strdup(field[7]);

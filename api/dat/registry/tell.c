@@ -40,62 +40,63 @@ static const struct kind {
 	{DAT_INVALID_HANDLE_SRQ, DAT_HANDLE_TYPE_SRQ, "srq_handle", "an SRQ", "dat_srq_create"},
 };
 
-/* Of a state that forbids the call. */
+/* Of other refusals: of those with this type and subtype, else with this type. */
 static const struct {
-	DAT_UINT32 subtype;
+	DAT_UINT32 code;
 	const char *text;
-} states[] = {
-	{DAT_INVALID_STATE_EP_UNCONNECTED,
+} reasons[] = {
+	{DAT_INVALID_STATE | DAT_INVALID_STATE_EP_UNCONNECTED,
 	 "state = UNCONNECTED: this needs a connection; connect or accept, and wait for "
 	 "DAT_CONNECTION_EVENT_ESTABLISHED"},
-	{DAT_INVALID_STATE_EP_ACTCONNPENDING, "state = ACTIVE_CONNECTION_PENDING: the connect has not been "
-					      "answered; wait for its event on the connect EVD"},
-	{DAT_INVALID_STATE_EP_PASSCONNPENDING, "state = PASSIVE_CONNECTION_PENDING: a request waits for an "
-					       "answer; call dat_cr_accept or dat_cr_reject"},
-	{DAT_INVALID_STATE_EP_TENTCONNPENDING, "state = TENTATIVE_CONNECTION_PENDING: a request waits for an "
-					       "answer; call dat_cr_accept or dat_cr_reject"},
-	{DAT_INVALID_STATE_EP_COMPLPENDING,
+	{DAT_INVALID_STATE | DAT_INVALID_STATE_EP_ACTCONNPENDING,
+	 "state = ACTIVE_CONNECTION_PENDING: the connect has not been "
+	 "answered; wait for its event on the connect EVD"},
+	{DAT_INVALID_STATE | DAT_INVALID_STATE_EP_PASSCONNPENDING,
+	 "state = PASSIVE_CONNECTION_PENDING: a request waits for an "
+	 "answer; call dat_cr_accept or dat_cr_reject"},
+	{DAT_INVALID_STATE | DAT_INVALID_STATE_EP_TENTCONNPENDING,
+	 "state = TENTATIVE_CONNECTION_PENDING: a request waits for an "
+	 "answer; call dat_cr_accept or dat_cr_reject"},
+	{DAT_INVALID_STATE | DAT_INVALID_STATE_EP_COMPLPENDING,
 	 "state = COMPLETION_PENDING: the accept is not complete; wait for DAT_CONNECTION_EVENT_ESTABLISHED"},
-	{DAT_INVALID_STATE_EP_CONNECTED, "state = CONNECTED: the endpoint has a connection; "
-					 "dat_ep_disconnect and dat_ep_reset first, or use another"},
-	{DAT_INVALID_STATE_EP_DISCONNECTED, "state = DISCONNECTED: the connection has ended; take what is in "
-					    "the EVDs, then dat_ep_reset or dat_ep_free"},
-	{DAT_INVALID_STATE_EP_DISCPENDING,
+	{DAT_INVALID_STATE | DAT_INVALID_STATE_EP_CONNECTED,
+	 "state = CONNECTED: the endpoint has a connection; "
+	 "dat_ep_disconnect and dat_ep_reset first, or use another"},
+	{DAT_INVALID_STATE | DAT_INVALID_STATE_EP_DISCONNECTED,
+	 "state = DISCONNECTED: the connection has ended; take what is in "
+	 "the EVDs, then dat_ep_reset or dat_ep_free"},
+	{DAT_INVALID_STATE | DAT_INVALID_STATE_EP_DISCPENDING,
 	 "state = DISCONNECT_PENDING: the connection is ending; wait for DAT_CONNECTION_EVENT_DISCONNECTED"},
-	{DAT_INVALID_STATE_EP_RESERVED,
+	{DAT_INVALID_STATE | DAT_INVALID_STATE_EP_RESERVED,
 	 "state = RESERVED: the endpoint belongs to an RSP; dat_rsp_free first, or use another"},
-	{DAT_INVALID_STATE_EP_NOTREADY,
+	{DAT_INVALID_STATE | DAT_INVALID_STATE_EP_NOTREADY,
 	 "state = UNCONFIGURED: the endpoint has no PZ; give one to dat_ep_create or by dat_ep_modify"},
-	{DAT_INVALID_STATE_CNO_IN_USE,
+	{DAT_INVALID_STATE | DAT_INVALID_STATE_CNO_IN_USE,
 	 "state = in use: EVDs refer to the CNO, or a thread waits on it; free those first"},
-	{DAT_INVALID_STATE_CNO_DEAD,
+	{DAT_INVALID_STATE | DAT_INVALID_STATE_CNO_DEAD,
 	 "state = dead: the CNO, or its IA, ended during the wait; do not use it any more"},
-	{DAT_INVALID_STATE_EVD_UNWAITABLE,
+	{DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_UNWAITABLE,
 	 "state = unwaitable: somebody made it so; call dat_evd_clear_unwaitable"},
-	{DAT_INVALID_STATE_EVD_IN_USE,
+	{DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_IN_USE,
 	 "state = in use: endpoints or service points refer to the EVD; free those first"},
-	{DAT_INVALID_STATE_EVD_WAITER,
+	{DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_WAITER,
 	 "state = waited on: another thread is in dat_evd_wait; one thread may use an EVD at a time"},
-	{DAT_INVALID_STATE_EVD_CONFIG_NOTIFY, "state = unsignalled: its endpoints complete with notification "
-					      "suppressed, which takes threshold 1; wait for "
-					      "one event, or create them with other completion flags"},
-	{DAT_INVALID_STATE_EVD_CONFIG_SOLICITED, "state = solicited: its endpoints notify of solicited "
-						 "completions only, which takes threshold 1; wait for "
-						 "one event, or create them with other completion flags"},
-	{DAT_INVALID_STATE_IA_IN_USE,
+	{DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_CONFIG_NOTIFY,
+	 "state = unsignalled: its endpoints complete with notification "
+	 "suppressed, which takes threshold 1; wait for "
+	 "one event, or create them with other completion flags"},
+	{DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_CONFIG_SOLICITED,
+	 "state = solicited: its endpoints notify of solicited "
+	 "completions only, which takes threshold 1; wait for "
+	 "one event, or create them with other completion flags"},
+	{DAT_INVALID_STATE | DAT_INVALID_STATE_IA_IN_USE,
 	 "state = in use: objects of the IA are left; free them, or close with DAT_CLOSE_ABRUPT_FLAG"},
-	{DAT_INVALID_STATE_LMR_IN_USE,
+	{DAT_INVALID_STATE | DAT_INVALID_STATE_LMR_IN_USE,
 	 "state = in use: an RMR is bound to the LMR; unbind it (dat_rmr_bind of length 0) or free it"},
-	{DAT_INVALID_STATE_PZ_IN_USE,
+	{DAT_INVALID_STATE | DAT_INVALID_STATE_PZ_IN_USE,
 	 "state = in use: endpoints, LMRs, RMRs or SRQs refer to the PZ; free those first"},
-	{DAT_INVALID_STATE_SRQ_IN_USE,
+	{DAT_INVALID_STATE | DAT_INVALID_STATE_SRQ_IN_USE,
 	 "state = in use: endpoints take their receives from the SRQ; free those first"},
-};
-
-static const struct {
-	DAT_UINT32 code; /* type and subtype */
-	const char *text;
-} others[] = {
 	{DAT_INSUFFICIENT_RESOURCES | DAT_RESOURCE_MEMORY, "memory = 0: there is none left; free some"},
 	{DAT_INSUFFICIENT_RESOURCES | DAT_RESOURCE_CREDITS,
 	 "queue = full: as many are outstanding as the endpoint may have; take completions before you post "
@@ -128,27 +129,17 @@ static const struct {
 };
 
 static const char *
-other_text(DAT_RETURN ret)
+reason_of(DAT_RETURN ret)
 {
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		if (others[i].code == (ret & (DAT_TYPE_MASK | DAT_SUBTYPE_MASK)))
-			return others[i].text;
-	}
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		if (others[i].code == DAT_GET_TYPE(ret))
-			return others[i].text;
-	}
-	return NULL;
-}
+	const char *text = NULL;
 
-static const char *
-state_text(DAT_RETURN ret)
-{
-	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
-		if (states[i].subtype == DAT_GET_SUBTYPE(ret))
-			return states[i].text;
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+		if (reasons[i].code == (ret & (DAT_TYPE_MASK | DAT_SUBTYPE_MASK)))
+			return reasons[i].text;
+		if (reasons[i].code == DAT_GET_TYPE(ret))
+			text = reasons[i].text;
 	}
-	return NULL;
+	return text;
 }
 
 static const struct one_argument *
@@ -251,10 +242,10 @@ explain(const char *function, DAT_RETURN ret, const struct one_argument *argumen
 		bad_argument(function, ret, arguments, count, text, size);
 		return;
 	case DAT_INVALID_STATE:
-		reason = state_text(ret);
+		reason = reason_of(ret);
 		break;
 	default:
-		reason = cause != NULL ? cause : other_text(ret);
+		reason = cause != NULL ? cause : reason_of(ret);
 	}
 	one_argument_text(&arguments[0], object, sizeof(object));
 	if (reason == NULL)

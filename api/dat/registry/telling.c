@@ -2,13 +2,13 @@
 /* With ONESIDE_DEBUG: the calls of 1.2, which print what they refuse (tell.c). */
 #include "dat/registry/registry.h"
 
-#define DEFINE(name, handle, version2, parameters, arguments)                   \
-	DAT_RETURN refused_##name(DAT_RETURN ret, SPREAD parameters)            \
-	{                                                                       \
-		return TELL("dat_" #name, ret, ONE_ARGUMENTS arguments);        \
-	}                                                                       \
-	DAT_RETURN telling_##name parameters                                    \
-	{                                                                       \
-		return refused_##name(dapl_##name arguments, SPREAD arguments); \
+#define DEFINE(name, handle, version2, ...)                                                         \
+	DAT_RETURN refused_##name(DAT_RETURN ret, ONE_PARAMETERS(__VA_ARGS__))                      \
+	{                                                                                           \
+		return TELL("dat_" #name, ret, ONE_ARGUMENTS(ONE_NAMES(__VA_ARGS__)));              \
+	}                                                                                           \
+	DAT_RETURN telling_##name(ONE_PARAMETERS(__VA_ARGS__))                                      \
+	{                                                                                           \
+		return refused_##name(dapl_##name(ONE_NAMES(__VA_ARGS__)), ONE_NAMES(__VA_ARGS__)); \
 	}
-DAT_CALLS(DEFINE, DEFINE)
+DAT_CALLS(DEFINE, DEFINE, DAT_OF)

@@ -4,41 +4,18 @@
 
 #include "rdmacm/base/cma.h"
 
-int
-rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
-{
-	return cma_told(__func__, fail(EOPNOTSUPP), id);
-}
+#define ABSENT(name, parameters)                                 \
+	int name parameters                                      \
+	{                                                        \
+		return cma_told(__func__, fail(EOPNOTSUPP), id); \
+	}
 
-int
-rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *context)
-{
-	return cma_told(__func__, fail(EOPNOTSUPP), id);
-}
-
-int
-rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
-{
-	return cma_told(__func__, fail(EOPNOTSUPP), id);
-}
-
-int
-rdma_reject_ece(struct rdma_cm_id *id, const void *data, uint8_t len)
-{
-	return cma_told(__func__, fail(EOPNOTSUPP), id);
-}
-
-int
-rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
-{
-	return cma_told(__func__, fail(EOPNOTSUPP), id);
-}
-
-int
-rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
-{
-	return cma_told(__func__, fail(EOPNOTSUPP), id);
-}
+ABSENT(rdma_join_multicast, (struct rdma_cm_id * id, struct sockaddr *addr, void *context))
+ABSENT(rdma_join_multicast_ex, (struct rdma_cm_id * id, struct rdma_cm_join_mc_attr_ex *attr, void *context))
+ABSENT(rdma_leave_multicast, (struct rdma_cm_id * id, struct sockaddr *addr))
+ABSENT(rdma_reject_ece, (struct rdma_cm_id * id, const void *data, uint8_t len))
+ABSENT(rdma_set_local_ece, (struct rdma_cm_id * id, struct ibv_ece *ece))
+ABSENT(rdma_get_remote_ece, (struct rdma_cm_id * id, struct ibv_ece *ece))
 
 /* ---- rsockets: refused where they begin, so nothing else is reached ---- */
 

@@ -144,6 +144,8 @@ rdma_destroy_id(struct rdma_cm_id *base)
 	while (id->acked != id->got && id->process == cma_process)
 		pthread_cond_wait(&cma_acked, &cma_lock);
 	pthread_mutex_unlock(&cma_lock);
+	if (base->qp == NULL)
+		rings_destroy(id); /* what could not be closed before */
 	if (id->sync)
 		rdma_destroy_event_channel(base->channel);
 	free(id->qp_init);

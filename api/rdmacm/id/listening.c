@@ -51,9 +51,8 @@ static void
 let_go(struct listening **link)
 {
 	struct listening *l = *link;
-	struct one_msg msg = {.type = ONE_MSG_UNLISTEN};
+	struct one_msg msg = {.type = ONE_MSG_UNLISTEN, .id.id = l->listener};
 
-	msg.id.id = l->listener;
 	verbs_cm_call(l->device->verbs, &msg, NULL);
 	*link = l->next;
 	free(l);
@@ -141,13 +140,17 @@ hold_all(struct id *id)
 	return error;
 }
 
-/* Of the port space TCP the first device chooses it, which knows those that are free. */
+/* Of the port space TCP the first device chooses it, which knows those that are free, if there is one. */
 static uint16_t
 suggestion(const struct id *id)
 {
+	const struct device *d = devices;
 	uint16_t number = 0;
 
-	if (id->base.ps != RDMA_PS_TCP && getrandom(&number, sizeof(number), 0) == (ssize_t)sizeof(number))
+	while (d != NULL && !is_wanted(id, d))
+		d = d->next;
+	if ((id->base.ps != RDMA_PS_TCP || d == NULL) &&
+	    getrandom(&number, sizeof(number), 0) == (ssize_t)sizeof(number))
 		number = (uint16_t)(EPHEMERAL_FIRST + number % EPHEMERAL_COUNT);
 	return number;
 }
@@ -186,15 +189,17 @@ drop_unwanted(struct id *id)
 static int
 nowhere(void)
 {
-	return refused_because(-ENODEV, "ports = 0: the data plane has none that the id may listen at, or is "
-					"not there; see `onesidectl "
-					"show ports`, oneside-dataplane(8), and ONESIDE_SOCKET");
+	return refused_because(-ENODEV,
+			       "ports = 0: the data plane is not there, or the port has gone that the id "
+			       "is bound to; see `onesidectl show ports`, oneside-dataplane(8), and "
+			       "ONESIDE_SOCKET");
 }
 
+/* At an unspecified address it listens though no device is there yet that it wants. */
 static int
 listen_at_all(struct id *id)
 {
-	int error = -ENODEV;
+	int error = id->device == NULL && devices != NULL ? 0 : -ENODEV;
 
 	drop_unwanted(id);
 	for (struct device *d = devices; d != NULL; d = d->next) {

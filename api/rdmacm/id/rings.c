@@ -9,7 +9,8 @@ ring_make(struct id *id, uint32_t entries, struct ibv_comp_channel **channel, st
 {
 	if (entries == 0 || *cq != NULL)
 		return 0;
-	*channel = ibv_create_comp_channel(id->base.verbs);
+	if (*channel == NULL)
+		*channel = ibv_create_comp_channel(id->base.verbs);
 	if (*channel == NULL)
 		return -1;
 	*cq = ibv_create_cq(id->base.verbs, (int)entries, &id->base, *channel, 0);
@@ -35,10 +36,10 @@ ring_destroy(struct ibv_comp_channel **channel, struct ibv_cq **cq)
 {
 	if (*cq != NULL)
 		ibv_destroy_cq(*cq);
-	if (*channel != NULL)
-		ibv_destroy_comp_channel(*channel);
 	*cq = NULL;
-	*channel = NULL;
+	/* One that the data plane refuses to close serves the next CQ, or is closed with that. */
+	if (*channel != NULL && ibv_destroy_comp_channel(*channel) == 0)
+		*channel = NULL;
 }
 
 void

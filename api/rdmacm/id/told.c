@@ -17,11 +17,11 @@ struct id *ids;
 static void
 copy_private(struct event *event, const uint8_t *data, uint32_t len)
 {
-	uint32_t n = len < PRIVATE_MAX ? len : PRIVATE_MAX;
-
-	memcpy(event->private_data, data, n);
-	event->base.param.conn.private_data = n != 0 ? event->private_data : NULL;
-	event->base.param.conn.private_data_len = (uint8_t)n;
+	if (len > PRIVATE_MAX)
+		len = PRIVATE_MAX;
+	memcpy(event->private_data, data, len);
+	event->base.param.conn.private_data = len != 0 ? event->private_data : NULL;
+	event->base.param.conn.private_data_len = (uint8_t)len;
 }
 
 static bool
@@ -108,9 +108,8 @@ on_request(struct device *device, struct id *listen, const struct one_cr_shm *sh
 	struct event *event = id != NULL ? event_new(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0) : NULL;
 
 	if (event == NULL) {
-		struct one_msg msg = {.type = ONE_MSG_CR_REJECT};
+		struct one_msg msg = {.type = ONE_MSG_CR_REJECT, .cr_reject.cr = shm->cr};
 
-		msg.cr_reject.cr = shm->cr;
 		verbs_cm_call(device->verbs, &msg, NULL);
 		free(id);
 		return;
@@ -118,8 +117,7 @@ on_request(struct device *device, struct id *listen, const struct one_cr_shm *sh
 	id->peer_qpn = shm->remote_qpn;
 	id->depth_in = depth(device, shm->rd_atomic_in);
 	id->depth_out = depth(device, shm->rd_atomic_out);
-	copy_private(event, shm->private_data,
-		     shm->private_len < ONE_PRIVATE_DATA_MAX ? shm->private_len : ONE_PRIVATE_DATA_MAX);
+	copy_private(event, shm->private_data, shm->private_len);
 	event->base.param.conn.responder_resources = (uint8_t)shm->rd_atomic_in;
 	event->base.param.conn.initiator_depth = (uint8_t)shm->rd_atomic_out;
 	event->base.param.conn.retry_count = shm->retry_count;
@@ -139,9 +137,8 @@ on_question(struct device *device, struct id *listen, const struct one_sidr_shm 
 	struct event *event = id != NULL ? udp_requested(id, shm) : NULL;
 
 	if (event == NULL) {
-		struct one_msg msg = {.type = ONE_MSG_SIDR_FREE};
+		struct one_msg msg = {.type = ONE_MSG_SIDR_FREE, .id.id = shm->id};
 
-		msg.id.id = shm->id;
 		verbs_cm_call(device->verbs, &msg, NULL);
 		free(id);
 		return;
@@ -198,9 +195,7 @@ on_established(struct id *id, struct event *event)
 	event->base.param.conn.initiator_depth = (uint8_t)shm->rd_atomic_out;
 	event->base.param.conn.qp_num = shm->remote_qpn;
 	if (id->connecting)
-		copy_private(event, shm->private_data,
-			     shm->private_len < ONE_PRIVATE_DATA_MAX ? shm->private_len
-								     : ONE_PRIVATE_DATA_MAX);
+		copy_private(event, shm->private_data, shm->private_len);
 }
 
 static void
@@ -230,11 +225,7 @@ on_connection(struct id *id, enum one_conn_event what)
 	if (what == ONE_CONN_ESTABLISHED) {
 		on_established(id, event);
 	} else if (what == ONE_CONN_PEER_REJECTED) {
-		const struct one_qp_shm *shm = id->shm;
-
-		copy_private(event, shm->private_data,
-			     shm->private_len < ONE_PRIVATE_DATA_MAX ? shm->private_len
-								     : ONE_PRIVATE_DATA_MAX);
+		copy_private(event, id->shm->private_data, id->shm->private_len);
 	}
 	event_put(id, event);
 }

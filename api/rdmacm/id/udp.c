@@ -29,11 +29,10 @@ udp_take(struct ibv_qp *qp)
 void
 udp_forget(struct id *id)
 {
-	struct one_msg msg = {.type = ONE_MSG_SIDR_FREE};
+	struct one_msg msg = {.type = ONE_MSG_SIDR_FREE, .id.id = id->sidr};
 
 	if (id->sidr == 0)
 		return;
-	msg.id.id = id->sidr;
 	id->sidr = 0;
 	verbs_cm_call(id->device->verbs, &msg, NULL);
 }

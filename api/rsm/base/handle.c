@@ -210,7 +210,10 @@ rsm_slot_polled(struct rsm_table *table, uint32_t index, struct rsm_link *link)
 void
 rsm_slot_unlock(void *object)
 {
-	pthread_mutex_unlock(&((struct rsm_slot *)object)->lock);
+	struct rsm_slot *slot = object;
+
+	if (!rsm_slot_foreign(slot))
+		pthread_mutex_unlock(&slot->lock);
 }
 
 /* First freed, first used again: a stale handle stays detectable for long. */
@@ -231,14 +234,13 @@ push_free(struct rsm_table *table, struct rsm_slot *slot)
 }
 
 void
-rsm_slot_retire(struct rsm_table *table, void *object, bool locked)
+rsm_slot_retire(struct rsm_table *table, void *object)
 {
 	struct rsm_slot *slot = object;
 
 	slot->live = false;
 	slot->generation = (uint16_t)((slot->generation + 1) % RSM_SLOT_SIZE);
-	if (locked)
-		pthread_mutex_unlock(&slot->lock);
+	rsm_slot_unlock(slot);
 	push_free(table, slot);
 }
 

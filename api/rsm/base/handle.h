@@ -90,11 +90,12 @@ void *rsm_slot_handle(struct rsm_table *table, const void *object);
 enum rsm_found rsm_slot_lock(struct rsm_table *table, const void *handle, void **object);
 /* Object number `index`, locked, when it is live and of this process; else NULL. */
 void *rsm_slot_at(struct rsm_table *table, uint32_t index);
+/* What rsm_slot_lock found, of either kind. */
 void rsm_slot_unlock(void *object);
 /* The handle of object number `index`, when that is live and `link` looks after its descriptor. */
 void *rsm_slot_polled(struct rsm_table *table, uint32_t index, struct rsm_link *link);
-/* Ends an object: handles to it are stale from now on.  Locked and live, or foreign. */
-void rsm_slot_retire(struct rsm_table *table, void *object, bool locked);
+/* Ends an object that rsm_slot_lock found, and unlocks it: handles to it are stale from now on. */
+void rsm_slot_retire(struct rsm_table *table, void *object);
 /* Gives back one that was never published. */
 void rsm_slot_drop(struct rsm_table *table, void *object);
 

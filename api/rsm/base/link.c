@@ -165,14 +165,6 @@ rsm_link_lost(const struct rsm_link *link)
 	return one_client_dead(link->client);
 }
 
-static bool
-is_in_arena(const struct one_client *client, const struct one_staged *staged)
-{
-	uint64_t size = one_client_info(client)->arena_size;
-
-	return staged->size <= size && staged->offset <= size - staged->size;
-}
-
 /* The data plane gives staging memory for the life of the attachment, so rings go from import to import. */
 struct rsm_stage *
 rsm_stage_get(struct rsm_link *link)
@@ -180,6 +172,7 @@ rsm_stage_get(struct rsm_link *link)
 	struct rsm_stage *stage;
 	struct one_reply reply;
 	int error = -ENOMEM;
+	uint8_t *memory;
 
 	pthread_mutex_lock(&link->lock);
 	stage = link->stages;
@@ -198,8 +191,11 @@ rsm_stage_get(struct rsm_link *link)
 		if (error != -EDQUOT && error != -ENOMEM && error != -ENOSPC)
 			break;
 	}
+	if (error != 0)
+		return NULL;
 	/* What has no room for a chunk, or is not ours, is none. */
-	if (error != 0 || reply.staged.size < STAGE_SIZE_MIN || !is_in_arena(link->client, &reply.staged))
+	memory = one_client_span(link->client, reply.staged.offset, reply.staged.size);
+	if (memory == NULL || reply.staged.size < STAGE_SIZE_MIN)
 		return NULL;
 	stage = calloc(1, sizeof(*stage));
 	if (stage == NULL)
@@ -207,7 +203,7 @@ rsm_stage_get(struct rsm_link *link)
 	stage->offset = reply.staged.offset;
 	stage->size = reply.staged.size;
 	stage->lkey = reply.staged.lkey;
-	stage->memory = one_client_arena(link->client) + reply.staged.offset;
+	stage->memory = memory;
 	return stage;
 }
 

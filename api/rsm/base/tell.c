@@ -177,10 +177,10 @@ tell(const char *function, int result, const struct one_argument *arguments, siz
 	return result;
 }
 
-#define DEFINE(name, parameters, arguments)                                                                 \
-	int rsm_refused_##name(int result, RSM_SPREAD parameters)                                           \
+#define DEFINE(name, ...)                                                                                   \
+	int rsm_refused_##name(int result, ONE_PARAMETERS(__VA_ARGS__))                                     \
 	{                                                                                                   \
-		const struct one_argument values[] = {ONE_ARGUMENTS arguments};                             \
+		const struct one_argument values[] = {ONE_ARGUMENTS(ONE_NAMES(__VA_ARGS__))};               \
                                                                                                             \
 		return one_telling ? tell("rsm_" #name, result, values, sizeof(values) / sizeof(values[0])) \
 				   : result;                                                                \

@@ -226,14 +226,12 @@ int
 rsm_do_get_controller_attr(rsmapi_controller_handle_t handle, rsmapi_controller_attr_t *attr)
 {
 	struct rsm_controller *controller;
-	enum rsm_found found = rsm_slot_lock(&rsm_controllers, handle, (void **)&controller);
 
-	if (found == RSM_NONE)
+	if (rsm_slot_lock(&rsm_controllers, handle, (void **)&controller) == RSM_NONE)
 		return RSMERR_BAD_CTLR_HNDL;
 	if (attr != NULL)
 		*attr = controller->attr;
-	if (found == RSM_LIVE)
-		rsm_slot_unlock(controller);
+	rsm_slot_unlock(controller);
 	return attr != NULL ? RSM_SUCCESS : RSMERR_BAD_ADDR;
 }
 
@@ -241,16 +239,15 @@ int
 rsm_do_release_controller(rsmapi_controller_handle_t handle)
 {
 	struct rsm_controller *controller;
-	enum rsm_found found = rsm_slot_lock(&rsm_controllers, handle, (void **)&controller);
 	struct rsm_link *link;
 
-	if (found == RSM_NONE)
+	if (rsm_slot_lock(&rsm_controllers, handle, (void **)&controller) == RSM_NONE)
 		return RSMERR_BAD_CTLR_HNDL;
 	link = controller->link;
 	if (--controller->refs == 0) {
-		rsm_slot_retire(&rsm_controllers, controller, found == RSM_LIVE);
+		rsm_slot_retire(&rsm_controllers, controller);
 		rsm_link_put(link);
-	} else if (found == RSM_LIVE) {
+	} else {
 		rsm_slot_unlock(controller);
 	}
 	return RSM_SUCCESS;

@@ -30,11 +30,7 @@ rsm_events_close(struct rsm_events *events)
 {
 	for (int i = 0; i < 1000 && one_cq_free(&events->counter) == -EBUSY; i++)
 		usleep(1000);
-	if (events->pipe[0] >= 0)
-		close(events->pipe[0]);
-	if (events->pipe[1] >= 0)
-		close(events->pipe[1]);
-	events->pipe[0] = events->pipe[1] = -1;
+	rsm_pollfd_close(events);
 }
 
 uint32_t

@@ -11,6 +11,7 @@ uint32_t rsm_events_pending(const struct rsm_events *events);
 bool rsm_events_take(struct rsm_events *events);
 /* Brings the descriptor up to date. */
 void rsm_pollfd_sync(struct rsm_events *events, bool ended);
+void rsm_pollfd_close(struct rsm_events *events);
 
 /* An export or import, locked. */
 struct rsm_event_segment {

@@ -112,13 +112,22 @@ rsm_pollfd_sync(struct rsm_events *events, bool ended)
 	}
 }
 
+void
+rsm_pollfd_close(struct rsm_events *events)
+{
+	for (int i = 0; i < 2; i++) {
+		if (events->pipe[i] >= 0)
+			close(events->pipe[i]);
+		events->pipe[i] = -1;
+	}
+}
+
 /* ---- the pump ---- */
 
 static void
 pump_table(struct rsm_table *slots, struct rsm_link *link)
 {
-	/* Pairs with the release store in rsm_slot_new. */
-	uint32_t used = atomic_load_explicit(&slots->used, memory_order_acquire);
+	uint32_t used = rsm_table_used(slots);
 
 	for (uint32_t i = 0; i < used; i++) {
 		struct rsm_event_segment segment;
@@ -228,9 +237,7 @@ make(struct rsm_event_segment *segment, void *handle)
 		one_store_alone(&segment->slot->polled_by, NULL);
 		table_remove(events->pipe[0]);
 	}
-	close(events->pipe[0]);
-	close(events->pipe[1]);
-	events->pipe[0] = events->pipe[1] = -1;
+	rsm_pollfd_close(events);
 	return RSMERR_INSUFFICIENT_MEM;
 }
 
@@ -241,10 +248,7 @@ unmake(struct rsm_event_segment *segment)
 	struct rsm_link *link;
 
 	table_remove(events->pipe[0]);
-	close(events->pipe[0]);
-	if (events->pipe[1] >= 0)
-		close(events->pipe[1]);
-	events->pipe[0] = events->pipe[1] = -1;
+	rsm_pollfd_close(events);
 	/* Stored under the slot's lock only, which is held: no exchange is needed for the value. */
 	link = one_load_locked(&segment->slot->polled_by);
 	one_store_alone(&segment->slot->polled_by, NULL);

@@ -3,12 +3,14 @@
 #include "client/tell.h"
 #include "rsm/base/calls.h"
 
-#define DEFINE(name, parameters, arguments)                                               \
-	int rsm_##name parameters                                                         \
-	{                                                                                 \
-		if (__builtin_expect(!one_telling, 1))                                    \
-			return rsm_do_##name arguments;                                   \
-		return rsm_refused_##name(rsm_do_##name arguments, RSM_SPREAD arguments); \
+#define DEFINE(name, ...)                                                            \
+	int rsm_##name(ONE_PARAMETERS(__VA_ARGS__))                                  \
+	{                                                                            \
+		int result = rsm_do_##name(ONE_NAMES(__VA_ARGS__));                  \
+                                                                                     \
+		return __builtin_expect(!one_telling, 1)                             \
+			       ? result                                              \
+			       : rsm_refused_##name(result, ONE_NAMES(__VA_ARGS__)); \
 	}
-#define DEFINED_ELSEWHERE(name, parameters, arguments)
+#define DEFINED_ELSEWHERE(name, ...)
 RSM_CALLS(DEFINE, DEFINED_ELSEWHERE)

@@ -338,8 +338,7 @@ rsm_do_memseg_export_publish(rsm_memseg_export_handle_t memseg, rsm_memseg_id_t 
 		result = RSMERR_NOT_CREATOR;
 	else
 		result = publish(export, segment_id, access_list, access_list_length);
-	if (found == RSM_LIVE)
-		rsm_slot_unlock(export);
+	rsm_slot_unlock(export);
 	rsm_link_put(held);
 	return result;
 }
@@ -376,8 +375,7 @@ rsm_do_memseg_export_republish(rsm_memseg_export_handle_t memseg, rsmapi_access_
 		result = RSMERR_NOT_CREATOR;
 	else
 		result = republish(export, access_list, access_list_length);
-	if (found == RSM_LIVE)
-		rsm_slot_unlock(export);
+	rsm_slot_unlock(export);
 	return result;
 }
 
@@ -449,7 +447,7 @@ rsm_do_memseg_export_destroy(rsm_memseg_export_handle_t memseg)
 			return result;
 		}
 	}
-	rsm_slot_retire(&rsm_exports, export, found == RSM_LIVE);
+	rsm_slot_retire(&rsm_exports, export);
 	if (link != NULL)
 		one_channel_wake(link->client, link->channel);
 	rsm_link_put(link);
@@ -507,7 +505,6 @@ rsm_do_memseg_export_rebind(rsm_memseg_export_handle_t memseg, void *vaddr, offs
 		result = RSMERR_BAD_ADDR;
 	else
 		result = rebind(export, (uintptr_t)vaddr);
-	if (found == RSM_LIVE)
-		rsm_slot_unlock(export);
+	rsm_slot_unlock(export);
 	return result;
 }

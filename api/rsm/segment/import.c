@@ -20,20 +20,17 @@
 static void
 disconnect(struct rsm_import *import)
 {
-	struct one_msg msg = {.type = ONE_MSG_RSM_DISCONNECT};
-	struct one_reply reply;
-
-	msg.id.id = import->qp.id;
-	one_call(import->link->client, &msg, NULL, 0, &reply);
+	one_call_id(import->link->client, ONE_MSG_RSM_DISCONNECT, import->qp.id);
 }
 
+/* What connect_segment has made. */
 static void
 free_parts(struct rsm_import *import)
 {
-	one_cq_free(&import->cq);
-	rsm_events_close(&import->events);
-	rsm_stage_put(import->link, import->stage);
-	rsm_link_put(import->link);
+	if (import->cq.client != NULL)
+		one_cq_free(&import->cq);
+	if (import->events.counter.client != NULL)
+		rsm_events_close(&import->events);
 	free(import->ops);
 }
 
@@ -89,22 +86,13 @@ connect_segment(struct rsm_import *import, uint32_t node, uint32_t segment, uint
 	import->ops = calloc(import->ops_mask + 1, sizeof(*import->ops));
 	if (import->ops == NULL)
 		return RSMERR_INSUFFICIENT_MEM;
-	error = one_cq_create(import->link->client, import->depth + EXTRA_CQES, &import->cq);
-	if (error != 0) {
-		free(import->ops);
-		return rsm_error(error);
-	}
-	error = rsm_events_open(&import->events, import->link);
-	if (error != 0) {
-		one_cq_free(&import->cq);
-		free(import->ops);
-		return rsm_error(error);
-	}
-	error = request(import, node, segment, permission);
+	error = rsm_error(one_cq_create(import->link->client, import->depth + EXTRA_CQES, &import->cq));
+	if (error == RSM_SUCCESS)
+		error = rsm_error(rsm_events_open(&import->events, import->link));
+	if (error == RSM_SUCCESS)
+		error = request(import, node, segment, permission);
 	if (error != RSM_SUCCESS) {
-		rsm_events_close(&import->events);
-		one_cq_free(&import->cq);
-		free(import->ops);
+		free_parts(import);
 		return error;
 	}
 	/* Written by the data plane before the outcome that rsm_wait_answer took. */
@@ -178,8 +166,10 @@ rsm_do_memseg_import_disconnect(rsm_memseg_import_handle_t im_memseg)
 		/* After the answer the engine touches neither staging nor registered memory for it. */
 		disconnect(import);
 		free_parts(import);
+		rsm_stage_put(link, import->stage);
+		rsm_link_put(link);
 	}
-	rsm_slot_retire(&rsm_imports, import, found == RSM_LIVE);
+	rsm_slot_retire(&rsm_imports, import);
 	if (link != NULL)
 		one_channel_wake(link->client, link->channel); /* waiters for its signals */
 	rsm_link_put(link);

@@ -171,14 +171,12 @@ int
 rsm_do_memseg_import_get_mode(rsm_memseg_import_handle_t im_memseg, rsm_barrier_mode_t *mode)
 {
 	struct rsm_import *import;
-	enum rsm_found found = rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import);
 
-	if (found == RSM_NONE)
+	if (rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import) == RSM_NONE)
 		return RSMERR_BAD_SEG_HNDL;
 	if (mode != NULL)
 		*mode = import->explicit_mode ? RSM_BARRIER_MODE_EXPLICIT : RSM_BARRIER_MODE_IMPLICIT;
-	if (found == RSM_LIVE)
-		rsm_slot_unlock(import);
+	rsm_slot_unlock(import);
 	return mode != NULL ? RSM_SUCCESS : RSMERR_BAD_ADDR;
 }
 
@@ -195,7 +193,6 @@ rsm_do_memseg_import_set_mode(rsm_memseg_import_handle_t im_memseg, rsm_barrier_
 		import->explicit_mode = mode == RSM_BARRIER_MODE_EXPLICIT;
 		rsm_map_refresh(import);
 	}
-	if (found == RSM_LIVE)
-		rsm_slot_unlock(import);
+	rsm_slot_unlock(import);
 	return known ? RSM_SUCCESS : RSMERR_BAD_MODE;
 }

@@ -64,13 +64,12 @@ rsm_do_free_localmemory_handle(rsmapi_controller_handle_t cntrl_handle, rsm_loca
 	if (found == RSM_NONE)
 		return RSMERR_BAD_LOCALMEM_HNDL;
 	if (memory->controller != cntrl_handle) {
-		if (found == RSM_LIVE)
-			rsm_slot_unlock(memory);
+		rsm_slot_unlock(memory);
 		return RSMERR_BAD_CTLR_HNDL;
 	}
 	link = memory->link;
 	mr = memory->mr;
-	rsm_slot_retire(&rsm_localmems, memory, found == RSM_LIVE);
+	rsm_slot_retire(&rsm_localmems, memory);
 	if (found == RSM_FOREIGN)
 		return RSM_SUCCESS;
 	/* The slot's lock is not held here: transfers take it inside their import's. */

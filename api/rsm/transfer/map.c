@@ -320,10 +320,9 @@ int
 rsm_do_memseg_import_unmap(rsm_memseg_import_handle_t im_memseg)
 {
 	struct rsm_import *import;
-	enum rsm_found found = rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import);
 	int result = RSMERR_SEG_NOT_MAPPED;
 
-	if (found == RSM_NONE)
+	if (rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import) == RSM_NONE)
 		return RSMERR_BAD_SEG_HNDL;
 	/* A child has its own copy of the mapping, and of this book. */
 	if (import->mapped) {
@@ -332,7 +331,6 @@ rsm_do_memseg_import_unmap(rsm_memseg_import_handle_t im_memseg)
 		munmap(one_load_locked(&import->window), import->window_size);
 		result = RSM_SUCCESS;
 	}
-	if (found == RSM_LIVE)
-		rsm_slot_unlock(import);
+	rsm_slot_unlock(import);
 	return result;
 }

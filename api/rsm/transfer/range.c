@@ -37,67 +37,63 @@ is_memory_file(const char *path)
 	       ((unsigned long)fs.f_type == TMPFS || (unsigned long)fs.f_type == HUGETLBFS);
 }
 
-int
-rsm_memory_check(uint64_t va, uint64_t length)
+#define FIT 1u /* to be shared */
+#define READABLE 2u
+#define WRITABLE 4u
+#define UNKNOWN 8u /* there is no procfs */
+
+/* What all of [va, end) is; 0: some of it is not mapped. */
+static uint32_t
+survey(uint64_t va, uint64_t end)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
-	uint64_t next = va, end = va + length;
+	uint32_t what = FIT | READABLE | WRITABLE;
 	char *line = NULL;
 	size_t room = 0;
-	int result = RSM_SUCCESS;
 
 	if (maps == NULL)
-		return RSM_SUCCESS; /* no procfs: the registration will tell */
-	if (end < va) {
-		fclose(maps);
-		return RSMERR_BAD_ADDR;
-	}
-	while (next < end && getline(&line, &room, maps) > 0) {
+		return UNKNOWN;
+	while (va < end && getline(&line, &room, maps) > 0) {
 		uint64_t from, to;
 		char perms[5];
 		int path = 0;
 
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*s %*s %*s %n", &from, &to, perms, &path) <
 			    3 ||
-		    to <= next)
+		    to <= va)
 			continue;
-		if (from > next)
+		if (from > va)
 			break;
 		line[strcspn(line, "\n")] = '\0';
-		if (perms[3] == 's' && !is_memory_file(line + path)) {
-			next = va; /* unfit, like a hole */
-			break;
-		}
-		if (perms[0] != 'r' || perms[1] != 'w')
-			result = RSMERR_PERM_DENIED;
-		next = to;
+		if (perms[3] == 's' && !is_memory_file(line + path))
+			what &= ~FIT;
+		if (perms[0] != 'r')
+			what &= ~READABLE;
+		if (perms[1] != 'w')
+			what &= ~WRITABLE;
+		va = to;
 	}
 	free(line);
 	fclose(maps);
-	return next < end ? RSMERR_BAD_ADDR : result;
+	return va < end ? 0 : what;
+}
+
+int
+rsm_memory_check(uint64_t va, uint64_t length)
+{
+	uint32_t what = va + length < va ? 0 : survey(va, va + length);
+
+	if (what == UNKNOWN)
+		return RSM_SUCCESS; /* the registration will tell */
+	if ((what & FIT) == 0)
+		return RSMERR_BAD_ADDR;
+	return what == (FIT | READABLE | WRITABLE) ? RSM_SUCCESS : RSMERR_PERM_DENIED;
 }
 
 bool
 rsm_memory_writable(uint64_t va, uint64_t end)
 {
-	FILE *maps = fopen("/proc/self/maps", "re");
-	char *line = NULL;
-	size_t room = 0;
-
-	while (maps != NULL && va < end && getline(&line, &room, maps) > 0) {
-		uint64_t from, to;
-		char perms[5];
-
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &from, &to, perms) != 3 || to <= va)
-			continue;
-		if (from > va || perms[1] != 'w')
-			break;
-		va = to;
-	}
-	free(line);
-	if (maps != NULL)
-		fclose(maps);
-	return va >= end;
+	return (survey(va, end) & WRITABLE) != 0;
 }
 
 /* ---- registered memory ---- */

@@ -11,7 +11,11 @@
 #include "verbs/cq/cq.h"
 
 #define LOOKS_BETWEEN 512u /* some microseconds, where no other thread wants the processor */
-#define LEAST_NS_MAX 1000u /* a sched_yield() that returns at once takes less */
+/*
+ * A sched_yield() that returns at once takes less.  Where another thread always wants the processor none ever
+ * does, and what passes for it has to be less than a third of two changes of threads, 1.3 us each or more.
+ */
+#define LEAST_NS_MAX 400u
 
 static _Thread_local struct {
 	uint32_t looks; /* since it was given away */

@@ -166,65 +166,21 @@ cq_purge(struct cq *cq, uint32_t qp_id)
 
 /* ---- ibv_cq_ex ---- */
 
-static enum ibv_wc_opcode
-read_opcode(struct ibv_cq_ex *ex)
-{
-	return TO(cq, ex)->wc.opcode;
-}
-
-static uint32_t
-read_vendor_err(struct ibv_cq_ex *ex)
-{
-	return TO(cq, ex)->wc.vendor_err;
-}
-
-static uint32_t
-read_byte_len(struct ibv_cq_ex *ex)
-{
-	return TO(cq, ex)->wc.byte_len;
-}
-
-static __be32
-read_imm_data(struct ibv_cq_ex *ex)
-{
-	return TO(cq, ex)->wc.imm_data;
-}
-
-static uint32_t
-read_qp_num(struct ibv_cq_ex *ex)
-{
-	return TO(cq, ex)->wc.qp_num;
-}
-
-static uint32_t
-read_src_qp(struct ibv_cq_ex *ex)
-{
-	return TO(cq, ex)->wc.src_qp;
-}
-
-static unsigned int
-read_wc_flags(struct ibv_cq_ex *ex)
-{
-	return TO(cq, ex)->wc.wc_flags;
-}
-
-static uint32_t
-read_slid(struct ibv_cq_ex *ex)
-{
-	return TO(cq, ex)->wc.slid;
-}
-
-static uint8_t
-read_sl(struct ibv_cq_ex *ex)
-{
-	return TO(cq, ex)->wc.sl;
-}
-
-static uint8_t
-read_dlid_path_bits(struct ibv_cq_ex *ex)
-{
-	return TO(cq, ex)->wc.dlid_path_bits;
-}
+#define READ(type, field)                              \
+	static type read_##field(struct ibv_cq_ex *ex) \
+	{                                              \
+		return TO(cq, ex)->wc.field;           \
+	}
+READ(enum ibv_wc_opcode, opcode)
+READ(uint32_t, vendor_err)
+READ(uint32_t, byte_len)
+READ(__be32, imm_data)
+READ(uint32_t, qp_num)
+READ(uint32_t, src_qp)
+READ(unsigned int, wc_flags)
+READ(uint32_t, slid)
+READ(uint8_t, sl)
+READ(uint8_t, dlid_path_bits)
 
 static int
 next_poll(struct ibv_cq_ex *ex)

@@ -67,7 +67,6 @@ ibv_destroy_comp_channel(struct ibv_comp_channel *base)
 {
 	struct comp_channel *channel = TO(comp_channel, base);
 	struct context *context = context_of(base->context);
-	struct one_msg msg = {.type = ONE_MSG_CHANNEL_CLOSE};
 	int users, error;
 
 	pthread_mutex_lock(&context->lock);
@@ -75,8 +74,7 @@ ibv_destroy_comp_channel(struct ibv_comp_channel *base)
 	pthread_mutex_unlock(&context->lock);
 	if (users != 0)
 		return refused_tell("ibv_destroy_comp_channel", EBUSY, "channel", base);
-	msg.id.id = channel->id;
-	error = one_call(context->client, &msg, NULL, 0, NULL);
+	error = one_call_id(context->client, ONE_MSG_CHANNEL_CLOSE, channel->id);
 	if (error != 0 && error != -ECONNRESET)
 		return refused_tell("ibv_destroy_comp_channel", -error, "channel", base);
 	one_channel_free(context->client, channel->number);

@@ -60,12 +60,7 @@ verbs_cm_info(struct ibv_context *base)
 const void *
 verbs_cm_at(struct ibv_context *base, uint64_t offset, uint64_t size)
 {
-	const struct context *context = context_of(base);
-
-	if (offset % ONE_CACHE_LINE != 0 || size > context->info->arena_size ||
-	    offset > context->info->arena_size - size)
-		return NULL;
-	return one_client_arena(context->client) + offset;
+	return one_client_span(context_of(base)->client, offset, size);
 }
 
 /* ---- queue pairs ---- */
@@ -163,7 +158,7 @@ verbs_cm_find(struct ibv_context *base, uint32_t qpn)
 uint32_t
 verbs_cm_access(const struct ibv_qp *qp)
 {
-	return qp_remote_access(((const struct qp *)(const void *)qp)->attr.qp_access_flags);
+	return mem_remote_access(((const struct qp *)(const void *)qp)->attr.qp_access_flags);
 }
 
 void

@@ -65,11 +65,8 @@ int
 ibv_destroy_ah(struct ibv_ah *base)
 {
 	struct ah *ah = TO(ah, base);
-	struct one_msg msg = {.type = ONE_MSG_AH_FREE};
-	int error;
+	int error = one_call_id(context_of(base->context)->client, ONE_MSG_AH_FREE, ah->id);
 
-	msg.id.id = ah->id;
-	error = one_call(context_of(base->context)->client, &msg, NULL, 0, NULL);
 	if (error != 0 && error != -ECONNRESET)
 		return refused_tell("ibv_destroy_ah", -error, "ah", base);
 	atomic_fetch_sub_explicit(&TO(pd, base->pd)->users, 1, memory_order_relaxed);

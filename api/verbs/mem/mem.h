@@ -38,6 +38,15 @@ void domain_calls(struct verbs_context *verbs);
 struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type);
 int mw_dealloc(struct ibv_mw *base);
 
+/* ONE_ACCESS_REMOTE_* of enum ibv_access_flags. */
+static inline uint32_t
+mem_remote_access(unsigned int flags)
+{
+	return ((flags & IBV_ACCESS_REMOTE_WRITE) != 0 ? ONE_ACCESS_REMOTE_WRITE : 0u) |
+	       ((flags & IBV_ACCESS_REMOTE_READ) != 0 ? ONE_ACCESS_REMOTE_READ : 0u) |
+	       ((flags & IBV_ACCESS_REMOTE_ATOMIC) != 0 ? ONE_ACCESS_REMOTE_ATOMIC : 0u);
+}
+
 /* Of a list that has been found to be no longer than it may be. */
 static inline uint64_t
 mem_total(const struct ibv_sge *sge, int num)

@@ -28,15 +28,9 @@ access_of(unsigned int flags, uint32_t *access)
 			"access = %#x: remote writes and atomics take a local right to write; add "
 			"IBV_ACCESS_LOCAL_WRITE",
 			flags);
-	*access = ONE_ACCESS_LOCAL_READ;
+	*access = ONE_ACCESS_LOCAL_READ | mem_remote_access(flags);
 	if ((flags & IBV_ACCESS_LOCAL_WRITE) != 0)
 		*access |= ONE_ACCESS_LOCAL_WRITE;
-	if ((flags & IBV_ACCESS_REMOTE_WRITE) != 0)
-		*access |= ONE_ACCESS_REMOTE_WRITE;
-	if ((flags & IBV_ACCESS_REMOTE_READ) != 0)
-		*access |= ONE_ACCESS_REMOTE_READ;
-	if ((flags & IBV_ACCESS_REMOTE_ATOMIC) != 0)
-		*access |= ONE_ACCESS_REMOTE_ATOMIC;
 	return 0;
 }
 

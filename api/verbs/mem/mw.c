@@ -45,8 +45,7 @@ int
 mw_dealloc(struct ibv_mw *base)
 {
 	struct mw *mw = TO(mw, base);
-	struct one_msg msg = {.type = ONE_MSG_MW_FREE, .id.id = mw->id};
-	int error = one_call(context_of(base->context)->client, &msg, NULL, 0, NULL);
+	int error = one_call_id(context_of(base->context)->client, ONE_MSG_MW_FREE, mw->id);
 
 	if (error != 0 && error != -ECONNRESET)
 		return refused_tell("ibv_dealloc_mw", -error, "mw", base);

@@ -55,22 +55,6 @@ bind_check(const struct qp *qp, const struct ibv_send_wr *wr)
 	return check_range(qp, mw, &wr->bind_mw.bind_info);
 }
 
-static uint32_t
-rights_of(unsigned int flags)
-{
-	uint32_t rights = 0;
-
-	if ((flags & IBV_ACCESS_REMOTE_WRITE) != 0)
-		rights |= ONE_ACCESS_REMOTE_WRITE;
-	if ((flags & IBV_ACCESS_REMOTE_READ) != 0)
-		rights |= ONE_ACCESS_REMOTE_READ;
-	if ((flags & IBV_ACCESS_REMOTE_ATOMIC) != 0)
-		rights |= ONE_ACCESS_REMOTE_ATOMIC;
-	if ((flags & IBV_ACCESS_ZERO_BASED) != 0)
-		rights |= ONE_BIND_ZERO_BASED;
-	return rights;
-}
-
 static void
 put_range(struct qp *qp, struct one_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
@@ -80,7 +64,9 @@ put_range(struct qp *qp, struct one_wqe *wqe, uint32_t rkey, const struct ibv_mw
 		     bound ? info->mr->lkey : 0);
 	wqe->imm = (uint32_t)(info->length >> 32);
 	wqe->rkey = rkey;
-	wqe->length = rights_of(info->mw_access_flags);
+	wqe->length = mem_remote_access(info->mw_access_flags);
+	if ((info->mw_access_flags & IBV_ACCESS_ZERO_BASED) != 0)
+		wqe->length |= ONE_BIND_ZERO_BASED;
 }
 
 void

@@ -69,7 +69,6 @@ struct transition {
 /* 0, or the errno of a transition that the standard does not have. */
 int qp_check_transition(const struct transition *table, size_t count, enum ibv_qp_state from,
 			enum ibv_qp_state to, int mask);
-uint32_t qp_remote_access(unsigned int flags); /* ONE_ACCESS_REMOTE_* */
 /* Of a queue pair that serves its peer: 0, or a positive errno. */
 int qp_set(struct qp *qp, const struct one_qp_settings *settings);
 /* Between RTS and SQD, as `to` and `from` are. */
@@ -87,7 +86,10 @@ int qp_explain_transition(enum ibv_qp_state from, enum ibv_qp_state to, const st
 int qp_explain_state(struct qp *qp, const char *needed);
 
 /* ---- ud.c ---- */
-int ud_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask);
+int ud_check_transition(enum ibv_qp_state from, enum ibv_qp_state to, int mask);
+/* As the data plane has it then: 0, or a positive errno. */
+int ud_move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, const struct ibv_qp_attr *attr,
+	    int mask);
 
 /* ---- expected.c: peers of queue pairs that the application brings up with what rdma_init_qp_attr() says
  * ---- */

@@ -9,6 +9,8 @@
 #include "verbs/device/device.h"
 #include "verbs/qp/qp.h"
 
+#define QKEY_PRIVILEGED 0x80000000u
+
 #define KNOWN_ACCESS \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
@@ -107,6 +109,12 @@ check_values(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 			(unsigned int)mask);
 	if (error == 0 && (mask & IBV_QP_AV) != 0)
 		error = check_path(info, &attr->ah_attr);
+	if (error == 0 && (mask & IBV_QP_QKEY) != 0 && (attr->qkey & QKEY_PRIVILEGED) != 0)
+		error = refused_because(
+			EPERM,
+			"attr->qkey = %#x: those with the highest bit are for management; give one below "
+			"0x80000000",
+			attr->qkey);
 	RANGE(IBV_QP_PATH_MTU, path_mtu, IBV_MTU_256, device_mtu_code(info->mtu));
 	RANGE(IBV_QP_DEST_QPN, dest_qp_num, 0, 0xffffff);
 	RANGE(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic, 0, depth);
@@ -158,6 +166,7 @@ take_values(struct qp *qp, const struct ibv_qp_attr *from, int mask)
 	TAKE(IBV_QP_PKEY_INDEX, pkey_index);
 	TAKE(IBV_QP_PORT, port_num);
 	TAKE(IBV_QP_ACCESS_FLAGS, qp_access_flags);
+	TAKE(IBV_QP_QKEY, qkey);
 	TAKE(IBV_QP_AV, ah_attr);
 	TAKE(IBV_QP_PATH_MTU, path_mtu);
 	TAKE(IBV_QP_RQ_PSN, rq_psn);
@@ -169,22 +178,9 @@ take_values(struct qp *qp, const struct ibv_qp_attr *from, int mask)
 	TAKE(IBV_QP_RETRY_CNT, retry_cnt);
 	TAKE(IBV_QP_RNR_RETRY, rnr_retry);
 #undef TAKE
+	to->sq_psn &= 0xffffff;
 	if ((mask & IBV_QP_DEST_QPN) != 0)
 		qp_set_peer(qp, from->dest_qp_num);
-}
-
-uint32_t
-qp_remote_access(unsigned int flags)
-{
-	uint32_t access = 0;
-
-	if ((flags & IBV_ACCESS_REMOTE_WRITE) != 0)
-		access |= ONE_ACCESS_REMOTE_WRITE;
-	if ((flags & IBV_ACCESS_REMOTE_READ) != 0)
-		access |= ONE_ACCESS_REMOTE_READ;
-	if ((flags & IBV_ACCESS_REMOTE_ATOMIC) != 0)
-		access |= ONE_ACCESS_REMOTE_ATOMIC;
-	return access;
 }
 
 int
@@ -220,7 +216,7 @@ change(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, const struct
 
 	if ((mask & IBV_QP_ACCESS_FLAGS) != 0) {
 		settings.given |= ONE_QP_SET_ACCESS;
-		settings.access = qp_remote_access(attr->qp_access_flags);
+		settings.access = mem_remote_access(attr->qp_access_flags);
 	}
 	if ((mask & IBV_QP_MIN_RNR_TIMER) != 0) {
 		settings.given |= ONE_QP_SET_MIN_RNR_TIMER;
@@ -241,7 +237,7 @@ to_rtr(struct qp *qp, struct ibv_qp_attr *attr)
 	rtr->qp = qp->ring.id;
 	rtr->peer_qpn = attr->dest_qp_num;
 	rtr->recv_psn = attr->rq_psn & 0xffffff;
-	rtr->access = qp_remote_access(attr->qp_access_flags);
+	rtr->access = mem_remote_access(attr->qp_access_flags);
 	rtr->flow_label = attr->ah_attr.grh.flow_label & 0xfffff;
 	rtr->path_mtu = (uint16_t)(128u << attr->path_mtu);
 	rtr->family = context->info->family;
@@ -279,10 +275,7 @@ to_rts(struct qp *qp, struct ibv_qp_attr *attr)
 int
 qp_to_error(struct qp *qp)
 {
-	struct one_msg msg = {.type = ONE_MSG_QP_ERROR};
-
-	msg.id.id = qp->ring.id;
-	return -one_call(qp->ring.client, &msg, NULL, 0, NULL);
+	return -one_call_id(qp->ring.client, ONE_MSG_QP_ERROR, qp->ring.id);
 }
 
 int
@@ -306,7 +299,7 @@ qp_to_reset(struct qp *qp)
 static int
 rtr_by_cm(struct qp *qp, unsigned int access)
 {
-	struct one_qp_settings settings = {.access = qp_remote_access(access), .given = ONE_QP_SET_ACCESS};
+	struct one_qp_settings settings = {.access = mem_remote_access(access), .given = ONE_QP_SET_ACCESS};
 
 	/* Acquire: pairs with the store before the event that the application has got. */
 	if (atomic_load_explicit(&qp->ring.shm->state, memory_order_acquire) == ONE_QP_IDLE)
@@ -346,19 +339,19 @@ move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, struct ibv_qp_
 static int
 modify(struct qp *qp, struct ibv_qp_attr *attr, int mask)
 {
-	enum ibv_qp_state from = qp_state(qp), to = from;
+	enum ibv_qp_state from = qp_state(qp), to = (mask & IBV_QP_STATE) != 0 ? attr->qp_state : from;
+	bool ud = qp->base.qp_type == IBV_QPT_UD;
 	int error;
 
-	if ((mask & IBV_QP_STATE) != 0)
-		to = attr->qp_state;
 	if ((mask & IBV_QP_CUR_STATE) != 0 && attr->cur_qp_state != from)
 		return refused_range("attr->cur_qp_state", attr->cur_qp_state, from, from);
-	error = qp_check_transition(transitions, sizeof(transitions) / sizeof(transitions[0]), from, to,
-				    mask);
+	error = ud ? ud_check_transition(from, to, mask)
+		   : qp_check_transition(transitions, sizeof(transitions) / sizeof(transitions[0]), from, to,
+					 mask);
 	if (error == 0)
 		error = check_values(qp, attr, mask);
 	if (error == 0)
-		error = move(qp, from, to, attr, mask);
+		error = ud ? ud_move(qp, from, to, attr, mask) : move(qp, from, to, attr, mask);
 	if (error != 0)
 		return error;
 	take_values(qp, attr, mask);
@@ -374,7 +367,7 @@ ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 
 	pthread_mutex_lock(&qp->send_lock);
 	pthread_mutex_lock(&qp->recv_lock);
-	error = base->qp_type == IBV_QPT_UD ? ud_modify(qp, attr, mask) : modify(qp, attr, mask);
+	error = modify(qp, attr, mask);
 	if (error == 0)
 		base->state = (enum ibv_qp_state)atomic_load_explicit(&qp->state, memory_order_relaxed);
 	pthread_mutex_unlock(&qp->recv_lock);

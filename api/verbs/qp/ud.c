@@ -3,10 +3,7 @@
  * The states of a queue pair for datagrams (IBTA vol. 1, 10.3.1).  A request that fails takes it to ERR:
  * there is no SQE.
  */
-#include "verbs/base/refused.h"
 #include "verbs/qp/qp.h"
-
-#define QKEY_PRIVILEGED 0x80000000u
 
 static const struct transition transitions[] = {
 	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
@@ -19,22 +16,10 @@ static const struct transition transitions[] = {
 	{IBV_QPS_SQD, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
 };
 
-static int
-check_values(const struct ibv_qp_attr *attr, int mask)
+int
+ud_check_transition(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 {
-	int error = 0;
-
-	if ((mask & IBV_QP_PKEY_INDEX) != 0)
-		error = refused_range("attr->pkey_index", attr->pkey_index, 0, 0);
-	if (error == 0 && (mask & IBV_QP_PORT) != 0)
-		error = refused_range("attr->port_num", attr->port_num, VERBS_PORT, VERBS_PORT);
-	if (error == 0 && (mask & IBV_QP_QKEY) != 0 && (attr->qkey & QKEY_PRIVILEGED) != 0)
-		error = refused_because(
-			EPERM,
-			"attr->qkey = %#x: those with the highest bit are for management; give one below "
-			"0x80000000",
-			attr->qkey);
-	return error;
+	return qp_check_transition(transitions, sizeof(transitions) / sizeof(transitions[0]), from, to, mask);
 }
 
 static int
@@ -51,8 +36,8 @@ request(struct qp *qp, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int
 	return error == -ENOTCONN ? EINVAL : -error;
 }
 
-static int
-move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int mask)
+int
+ud_move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int mask)
 {
 	struct one_qp_settings settings = {0};
 	int error;
@@ -71,32 +56,4 @@ move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, const struct i
 	default:
 		return 0;
 	}
-}
-
-int
-ud_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
-{
-	enum ibv_qp_state from = qp_state(qp), to = (mask & IBV_QP_STATE) != 0 ? attr->qp_state : from;
-	int error;
-
-	if ((mask & IBV_QP_CUR_STATE) != 0 && attr->cur_qp_state != from)
-		return refused_range("attr->cur_qp_state", attr->cur_qp_state, from, from);
-	error = qp_check_transition(transitions, sizeof(transitions) / sizeof(transitions[0]), from, to,
-				    mask);
-	if (error == 0)
-		error = check_values(attr, mask);
-	if (error == 0)
-		error = move(qp, from, to, attr, mask);
-	if (error != 0)
-		return error;
-	if ((mask & IBV_QP_PKEY_INDEX) != 0)
-		qp->attr.pkey_index = attr->pkey_index;
-	if ((mask & IBV_QP_PORT) != 0)
-		qp->attr.port_num = attr->port_num;
-	if ((mask & IBV_QP_QKEY) != 0)
-		qp->attr.qkey = attr->qkey;
-	if ((mask & IBV_QP_SQ_PSN) != 0)
-		qp->attr.sq_psn = attr->sq_psn & 0xffffff;
-	atomic_store_explicit(&qp->state, to, memory_order_relaxed);
-	return 0;
 }

@@ -15,5 +15,6 @@ extern const struct layout layout_ours[], layout_theirs[];
 #define SIZE(type) {#type, sizeof(NAME(type))},
 #define FIELD(type, member) {#type "." #member, offsetof(NAME(type), member)},
 #define VALUE(name) {#name, (uint64_t)NAME(name)},
+#define ALIKE(name) {#name, DAT_##name},
 
 #endif

@@ -21,11 +21,13 @@ const struct layout layout_ours[] = {
 #undef SIZE
 #undef FIELD
 #undef VALUE
+#undef ALIKE
 #undef SUBTYPE
 #undef RENAMED
 #define SIZE(type)
 #define FIELD(type, member)
 #define VALUE(name)
+#define ALIKE(name)
 #define RENAMED(type, ours, theirs)
 #define SUBTYPE(name) {#name, DAT_ERROR(DAT_INVALID_PARAMETER, DAT_##name)},
 

@@ -525,8 +525,11 @@ mock_qp_state(struct mock *mock, uint32_t id, enum one_qp_state state)
 static void
 post_event(struct mock *mock, uint32_t id, enum one_conn_event event)
 {
-	struct one_cqe cqe = {
-		.type = ONE_CQE_CONNECT, .status = (uint8_t)event, .object = id, .flags = ONE_CQE_NOTIFY};
+	struct one_cqe cqe = {.type = ONE_CQE_CONNECT,
+			      .status = (uint8_t)event,
+			      .object = id,
+			      .imm = need_qp(mock, id)->qp.number,
+			      .flags = ONE_CQE_NOTIFY};
 	struct mock_object *cq;
 
 	cq = mock_object(mock, need_qp(mock, id)->qp.args.conn_cq, ONE_MSG_CQ_CREATE);

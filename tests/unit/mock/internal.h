@@ -51,6 +51,7 @@ struct mock_qp {
 	struct one_qp_shm *shm;
 	struct mock_ring sq, rq;
 	uint32_t doorbell;
+	uint16_t number; /* of its last connection */
 };
 
 struct mock_srq {

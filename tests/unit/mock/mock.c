@@ -476,6 +476,20 @@ handle_default(struct mock *mock, struct mock_client *client, const struct one_m
 	}
 }
 
+/* Whatever is answered: its events name it. */
+static void
+note_number(struct mock *mock, const struct one_msg *msg)
+{
+	bool connects = msg->type == ONE_MSG_QP_CONNECT;
+	struct mock_object *o;
+
+	if (!connects && msg->type != ONE_MSG_CR_ACCEPT)
+		return;
+	o = mock_object(mock, connects ? msg->qp_connect.qp : msg->cr_accept.qp, ONE_MSG_QP_CREATE);
+	if (o != NULL)
+		o->qp.number = connects ? msg->qp_connect.param.number : msg->cr_accept.param.number;
+}
+
 /* One request; false: hang up. */
 static bool
 serve(struct mock *mock, struct mock_client *client)
@@ -514,6 +528,7 @@ serve(struct mock *mock, struct mock_client *client)
 
 	mock->seen[msg.type]++;
 	mock->last[msg.type] = msg;
+	note_number(mock, &msg);
 	if (mock->refusal[msg.type].times > 0) {
 		mock->refusal[msg.type].times--;
 		reply.error = mock->refusal[msg.type].error;

@@ -469,6 +469,32 @@ lost_while_polling(void **state)
 	assert_int_equal(event.event_number, DAT_ASYNC_ERROR_IA_CATASTROPHIC);
 }
 
+/* The end of an earlier connection, taken when there is another, is not that one's. */
+static void
+lost_after_reset(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t qp;
+	DAT_EP_HANDLE ep = connected_ep(f, &qp);
+	DAT_COUNT nmore;
+	DAT_EVENT event;
+
+	mock_conn_event(f->mock, qp, ONE_CONN_DISCONNECTED);
+	assert_ok(dat_ep_reset(ep));
+	mock_qp_state(f->mock, qp, ONE_QP_IDLE);
+	connect_to(ep, 7);
+	mock_connected(f->mock, qp, NULL, 0);
+	event = take(f->conn);
+	assert_int_equal(event.event_number, DAT_CONNECTION_EVENT_DISCONNECTED);
+	event = take(f->conn);
+	assert_int_equal(event.event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
+	mock_kill(f->mock);
+	assert_ok(dat_evd_wait(f->async, DAT_TIMEOUT_INFINITE, 1, &event, &nmore));
+	event = take(f->conn);
+	assert_int_equal(event.event_number, DAT_CONNECTION_EVENT_BROKEN);
+	expect_empty(f->conn);
+}
+
 /* Each connection ends once: a core may have broken one of which nobody told before the end. */
 static void
 lost_untold(void **state)
@@ -608,6 +634,7 @@ main(void)
 		TEST(contexts),
 		TEST(no_shared_receive_queues),
 		TEST(lost),
+		TEST(lost_after_reset),
 		TEST(lost_untold),
 		TEST(lost_while_polling),
 		TEST(forks),

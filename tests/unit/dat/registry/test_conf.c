@@ -23,10 +23,10 @@ good_lines(void **state)
 	struct conf_entry *e =
 		parse("OpenIB-cma u1.2 nonthreadsafe default libdaplcma.so.1 dapl.1.2 \"ib0 0\" \"\"", 1);
 
-	assert_string_equal(e->name, "OpenIB-cma");
-	assert_int_equal(e->major, 1);
-	assert_int_equal(e->minor, 2);
-	assert_false(e->thread_safe);
+	assert_string_equal(e->info.ia_name, "OpenIB-cma");
+	assert_int_equal(e->info.dapl_version_major, 1);
+	assert_int_equal(e->info.dapl_version_minor, 2);
+	assert_false(e->info.is_thread_safe);
 	assert_string_equal(e->library, "libdaplcma.so.1");
 	assert_string_equal(e->params, "ib0 0");
 	assert_string_equal(e->platform, "");
@@ -36,9 +36,9 @@ good_lines(void **state)
 	e = parse("\t\"my ia\"  u2.0\tthreadsafe default /lib/libdat.so.1 a.b.c.10.20 "
 		  "\"a \\\"quoted\\\" \\\\ word\" \"driver_name=tavor\" # and a comment",
 		  1);
-	assert_string_equal(e->name, "my ia");
-	assert_int_equal(e->major, 2);
-	assert_true(e->thread_safe);
+	assert_string_equal(e->info.ia_name, "my ia");
+	assert_int_equal(e->info.dapl_version_major, 2);
+	assert_true(e->info.is_thread_safe);
 	assert_string_equal(e->params, "a \"quoted\" \\ word");
 	assert_string_equal(e->platform, "driver_name=tavor");
 	assert_true(conf_is_ours(e));

@@ -102,8 +102,8 @@ bad_arguments(void **state)
 static void
 exported(void **state)
 {
-#define NAME(name, handle, version2, parameters, arguments) "dat_" #name,
-	static const char *const names[] = {DAT_CALLS(NAME, NAME)};
+#define NAME(name, handle, version2, ...) "dat_" #name,
+	static const char *const names[] = {DAT_CALLS(NAME, NAME, DAT_OF)};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		/* That one is a macro of udat.h. */

@@ -189,7 +189,7 @@ test_exports(void **state)
 	assert_non_null(dlvsym(RTLD_DEFAULT, "rsm_get_controller", "RSMAPI_2"));
 	assert_non_null(dlvsym(RTLD_DEFAULT, "rsm_strerror", "ONESIDE_1"));
 	assert_null(dlsym(RTLD_DEFAULT, "rsm_slot_lock"));
-	assert_null(dlsym(RTLD_DEFAULT, "one_client_arena"));
+	assert_null(dlsym(RTLD_DEFAULT, "one_client_span"));
 }
 
 static void
