@@ -20,6 +20,7 @@
 
 #define SECOND 1000000000ull
 #define TICK_NS 20000000ull
+#define ATTACH_NS (10 * SECOND) /* that the library waits for an answer */
 
 struct chaos_board *chaos_board;
 uint32_t chaos_self;
@@ -29,6 +30,7 @@ static uint64_t random_state;
 static uint32_t doom_phase, doom_count, doom_us;
 static _Atomic uint32_t
 	attached_life; /* of the own data plane; 0: not attached.  Partner: the watch thread */
+static uint64_t attach_begun_ns;
 
 uint64_t
 chaos_now_ns(void)
@@ -159,6 +161,7 @@ chaos_attached(void)
 			_exit(0);
 		usleep(2000);
 	}
+	attach_begun_ns = chaos_now_ns();
 	return life;
 }
 
@@ -172,6 +175,12 @@ bool
 chaos_plane_lives(void)
 {
 	return atomic_load(&chaos_plane_of(chaos_self)->life) == atomic_load(&attached_life);
+}
+
+bool
+chaos_attach_excused(void)
+{
+	return !chaos_plane_lives() || chaos_now_ns() - attach_begun_ns >= ATTACH_NS;
 }
 
 static void

@@ -136,6 +136,9 @@ bool chaos_excused(const struct chaos_lives *lives);
  */
 uint32_t chaos_attached(void);
 void chaos_attach_done(uint32_t life);
+/* Whether an attempt to attach could fail: the data plane has gone since chaos_attached(), or the machine has
+ * kept it from answering for as long as the library waits. */
+bool chaos_attach_excused(void);
 bool chaos_plane_lives(void);
 void chaos_told(void);
 

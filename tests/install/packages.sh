@@ -61,6 +61,12 @@ expect '# changed here' "$WORK/root/etc/oneside/oneside.conf"
 as_user /tmp/source/debian/tests/demo
 say "upgraded"
 
+# What an administrator makes beside what is in the packages.
+inside install -d /etc/oneside/b
+inside cp /etc/oneside/oneside.conf /etc/oneside/b/oneside.conf
+inside install -m 0600 -o oneside /dev/null /etc/oneside/b/peer2.secret
+inside cp /etc/oneside/oneside.conf /etc/oneside/oneside.conf.old
+inside systemctl enable oneside@b
 # What its state directories would keep of keys, an instance's, too.
 inside install -d -o oneside -m 0700 /var/lib/oneside /var/lib/oneside-b
 inside dpkg --remove "${PACKAGES[@]}"

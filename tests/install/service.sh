@@ -230,6 +230,27 @@ as_unit oneside.service ''
 ! "${CONFINED[@]}" unshare --mount true 2>/dev/null || fail "system calls are not filtered"
 serves oneside.service '' "$WORK/notify" memif
 serves oneside@.service b "@oneside-$$" af_packet
+
+# onesidectl check looks as the service will, and as the instance: by its user, with its socket.
+looks() { # STATUS TEXT [FILE]
+	local status=0
+	"$PREFIX/sbin/onesidectl" check "${@:3}" >"$WORK/out" 2>&1 || status=$?
+	[ "$status" = "$1" ] || fail "onesidectl check ${*:3}: status $status: $(cat "$WORK/out")"
+	expect "$2" "$WORK/out"
+}
+etc=$PREFIX/etc/oneside
+(umask 077 && head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' >"$etc/peer2.secret")
+cp "$etc/oneside.conf" "$WORK/sample.conf"
+sed "/^address = 192.0.2.2/a secret_file = $etc/peer2.secret" "$WORK/sample.conf" >"$etc/oneside.conf"
+looks 1 "peer2.secret: user $(id -u oneside) may not read it"
+chown oneside "$etc/peer2.secret"
+looks 0 'Nothing essential is missing.'
+cp "$WORK/sample.conf" "$etc/oneside.conf"
+looks 0 'Nothing essential is missing.' "$etc/b/oneside.conf"
+chown root /run/oneside/b
+(cd "$etc/b" && looks 1 "missing: socket /run/oneside/b/oneside.sock: no file can be made in /run/oneside/b" oneside.conf) || exit 1
+chown oneside /run/oneside/b
+say "onesidectl check looks as the service will"
 examples=$PREFIX/share/doc/oneside/examples
 if python3 -c 'import socket; socket.socket(44, socket.SOCK_RAW, 0)' 2>/dev/null; then
 	mkdir -p "$PREFIX/etc/oneside/x"

@@ -42,7 +42,7 @@ FAULTS = [
           "each packet behind a hole is answered with a sequence NAK of its own",
           ("rc_recovery", "rc_hostile_short")),
     Fault("transport", "fence-one-short", "dataplane/rc/requester.c",
-          "rq->snd == node->first && rq->rd_out > 0)) {", "rq->snd == node->first && rq->rd_out > 1)) {",
+          "rq->snd == node->first && rq->rd_out > 0;", "rq->snd == node->first && rq->rd_out > 1;",
           "a fenced request does not wait for the last READ",
           ("rc_transfer", "sim_short")),
     Fault("transport", "flush-as-success", "dataplane/rc/qp.c",
@@ -141,9 +141,9 @@ FAULTS = [
           ("control-proof",)),
 
     # ---- connection management ----
-    Fault("cm", "message-from-elsewhere", "control/cm/cm.c",
-          "memcmp(&a->src, &b->src, sizeof(a->src)) == 0 && memcmp(&a->dst, &b->dst, sizeof(a->dst)) == 0;",
-          "memcmp(&a->src, &b->src, sizeof(a->src)) == 0;",
+    Fault("cm", "message-from-elsewhere", "control/cm/cm.h",
+          "wire_addr_equal(&a->src, &b->src) && wire_addr_equal(&a->dst, &b->dst);",
+          "wire_addr_equal(&a->src, &b->src);",
           "a third host that knows the ids ends a connection",
           ("cm_hostile", "cm")),
     Fault("cm", "half-open-kept", "control/cm/cm.c",

@@ -40,6 +40,12 @@ run_row() { # CABLE PROGRAMS SOCKETS...
 	done
 }
 
+# Called when net/lib.sh cleans up: what rows that have not ended yet have said.
+UNSAID=()
+net_at_exit() {
+	[ ${#UNSAID[@]} = 0 ] || cat "${UNSAID[@]}"
+}
+
 run() { # CABLE
 	local cable=$1 row end failed=0
 	local -a sockets rows=()
@@ -65,12 +71,14 @@ run() { # CABLE
 
 	for row in "${!ROWS[@]}"; do
 		run_row "$cable" "${ROWS[$row]}" "${sockets[@]}" >"$WORK/row$row" 2>&1 &
-		rows+=($!)
+		rows[row]=$!
+		UNSAID[row]=$WORK/row$row
 	done
 	APPLICATIONS+=("${rows[@]}")
 	for row in "${!rows[@]}"; do
 		wait "${rows[$row]}" || failed=$((failed + 1))
 		cat "$WORK/row$row"
+		unset "UNSAID[$row]"
 	done
 	[ "$failed" = 0 ] || fail "programs over $cable"
 

@@ -38,9 +38,8 @@ checks 1 'no port reaches address 10.9.9.9' $SMALL $CABLE -- $SOCKET $PORT --nod
 checks 1 "missing: socket /nonexistent/dir/s: no file can be made in /nonexistent/dir" \
 	$SMALL $CABLE -- --socket /nonexistent/dir/s $PORT
 checks 1 "missing: ctl /nonexistent/dir/c: no file can be made in /nonexistent/dir" $SMALL $CABLE -- $SOCKET --ctl /nonexistent/dir/c $PORT
-# Whose directory the start would not make.
-checks 1 "missing: metrics $WORK/made/m: no file can be made in $WORK/made" $SMALL $CABLE -- $SOCKET --metrics "unix:$WORK/made/m" $PORT
-checks 0 'Nothing essential is missing.' $SMALL $CABLE -- $SOCKET --metrics "unix:$WORK/m" $PORT
+checks 1 "missing: metrics /nonexistent/dir/m: no file can be made in /nonexistent/dir" $SMALL $CABLE -- $SOCKET --metrics unix:/nonexistent/dir/m $PORT
+checks 0 'Nothing essential is missing.' $SMALL $CABLE -- $SOCKET --metrics "unix:$WORK/made/m" $PORT
 checks 1 "missing: metrics = 192.0.2.77:9464: Cannot assign requested address" $SMALL $CABLE -- $SOCKET --metrics 192.0.2.77:9464 $PORT
 # A directory that the start would make.
 checks 0 'Nothing essential is missing.' $SMALL $CABLE -- --socket "$WORK/made/s" $PORT

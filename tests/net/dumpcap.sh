@@ -21,16 +21,23 @@ head -c 3000001 /dev/urandom >"$WORK/file"
 PREFIX=$(basename "$WORK")-a
 
 copies() {
+	: >"$WORK/receive" # what the last one has said is not this one's
 	ONESIDE_SOCKET=$(plane_socket b) "$BUILD/perf/oneside-copy" receive "$WORK/copy" >"$WORK/receive" 2>&1 &
 	local receiver=$!
 	APPLICATIONS+=("$receiver")
+	until grep -q 'waiting for a sender' "$WORK/receive"; do
+		kill -0 "$receiver" 2>/dev/null || fail "no receiver: $(cat "$WORK/receive")"
+		sleep 0.1
+	done
 	ONESIDE_SOCKET=$(plane_socket a) "$BUILD/perf/oneside-copy" send "$WORK/file" 192.0.2.2 >"$WORK/send" 2>&1 ||
 		fail "no copy: $(cat "$WORK/send" "$WORK/receive")"
 	wait "$receiver" || fail "the receiver: $(cat "$WORK/receive")"
 	cmp "$WORK/file" "$WORK/copy" || fail "the copy differs"
 }
 
-PLANE_MEMORY="--huge-dir $WORK/huge" start_memif_plane a --mbufs 4096
+# As of a service, EAL's files are not where those of whoever captures would be.
+mkdir "$WORK/run"
+RUNTIME_DIRECTORY=$WORK/run PLANE_MEMORY="--huge-dir $WORK/huge" start_memif_plane a --mbufs 4096
 start_memif_plane b
 # Which becomes dpdk-dumpcap.
 "$BUILD/control/onesidectl" -s "$(plane_socket a).ctl" capture file="$WORK/a.pcapng" >"$WORK/dumpcap" 2>&1 &

@@ -33,7 +33,7 @@ ctl() { # PLANE COMMAND...
 # drops PLANE REASON: the counter, when it has been published.
 drops() {
 	sleep 0.01
-	ctl "$1" show drops --json | python3 -c "import json,sys; print(sum(c['$2'] for c in json.load(sys.stdin)['drops']))"
+	ctl "$1" show drops --json | /usr/bin/python3 -c "import json,sys; print(sum(c['$2'] for c in json.load(sys.stdin)['drops']))"
 }
 
 # perf_begin OPTIONS...: an exchange between applications of a and of b, under way; perf_end: its end.

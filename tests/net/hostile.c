@@ -392,7 +392,7 @@ scribble(void)
 		uint8_t *arena;
 
 		victim_open(&v);
-		arena = one_client_arena(v.client);
+		arena = one_client_span(v.client, 0, 0);
 		for (uint32_t i = 0; i < 20000; i++) {
 			uint64_t where = random64() % (1u << 20);
 
@@ -446,7 +446,7 @@ holes(void)
 
 		victim_open(&v);
 		/* MADV_REMOVE is a hole punch by address. */
-		madvise(one_client_arena(v.client), 1u << 20, MADV_REMOVE);
+		madvise(one_client_span(v.client, 0, 0), 1u << 20, MADV_REMOVE);
 		for (uint32_t i = 0; i < 1000; i++)
 			one_doorbell_ring(v.qp.doorbells, i);
 		usleep(1000);

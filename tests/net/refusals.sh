@@ -122,6 +122,19 @@ else
 	leave_out "zero-copy=yes needs hugepages with this DPDK"
 fi
 
+# A file system for EAL's files that is full, or cannot be written.
+if [ "$(id -u)" = 0 ] && mkdir "$WORK/full" && mount -t tmpfs -o size=64k full "$WORK/full"; then
+	net_at_exit() { umount "$WORK/full"; }
+	RUNTIME_DIRECTORY=$WORK/full refuses "EAL: its files cannot be made in $WORK/full: No space left on device; make room" $BASE -- $SOCKET $PORT
+	[ -z "$(ls "$WORK/full")" ] || fail "$(ls "$WORK/full") is left"
+	mount -o remount,ro "$WORK/full"
+	RUNTIME_DIRECTORY=$WORK/full refuses "EAL: its files cannot be made in $WORK/full: Read-only file system" $BASE -- $SOCKET $PORT
+	umount "$WORK/full"
+	unset -f net_at_exit
+else
+	leave_out "a full file system: none can be mounted"
+fi
+
 # Hugepages that are reserved, and nothing mounted to take them from.
 if [ "$(id -u)" = 0 ] && reserve_hugepages 1; then
 	plain=$DATAPLANE

@@ -20,14 +20,10 @@ PROGRAMS=$BUILD/tests/net
 OPTIONS=(--socket-mode 0666)
 SEED=${SEED:-0}
 
-# Those that wait nearly all of the time run side by side.
-quiet() {
-	[ "$(allowed_cpus | wc -l)" -ge 8 ] || PLANE_IDLE=${PLANE_IDLE:-sleep}
-}
-
 # For the commands that a test program runs: start_plane in a shell of its own would end with that shell.
-restart_plane() { # NAME COMMAND-FILE
+restart_plane() { # NAME COMMAND-FILE, of $program
 	while [ ! -e "$2" ]; do
+		kill -0 "$program" 2>/dev/null || fail "it has ended, and does not want data plane $1 again"
 		sleep 0.1
 	done
 	start_memif_plane "$1" "${OPTIONS[@]}"
@@ -127,7 +123,6 @@ torture)
 	stop_plane b
 	;;
 stopped)
-	quiet
 	start_memif_pair "${OPTIONS[@]}"
 	pid=$(plane_pid b)
 	"$PROGRAMS/net-rsm-loss" "$(plane_socket a)" "$(plane_socket b)" "kill -STOP $pid" "kill -CONT $pid" ||
@@ -136,7 +131,6 @@ stopped)
 	stop_plane b
 	;;
 killed)
-	quiet
 	start_memif_pair "${OPTIONS[@]}"
 	pid=$(plane_pid b)
 	say "== data plane b is killed, and another one comes"
@@ -158,7 +152,6 @@ killed)
 	stop_plane b
 	;;
 cable)
-	quiet
 	start_veth_pair "${OPTIONS[@]}"
 	"$PROGRAMS/net-rsm-loss" "$(plane_socket a)" "$(plane_socket b)" "ip -n oneside-$$-b link set veth0 down" \
 		"ip -n oneside-$$-b link set veth0 up" || fail "a cable that is cut"

@@ -61,7 +61,7 @@ refuses 2 "onesidectl --help" --fast
 refuses 2 "onesidectl --help" --yes --port
 refuses 1 "it is there already" --yes --port veth0 --address 192.0.2.9/24 --output "$WORK/a/oneside.conf"
 grep -q '192.0.2.1/24' "$WORK/a/oneside.conf" || fail "a refusal has changed a file"
-refuses 1 "No such file or directory" --yes --port veth0 --address 192.0.2.1/24 --output "$WORK/nowhere/oneside.conf"
+refuses 1 "No such file or directory" --yes --port veth0 --address 192.0.2.1/24 --output "$WORK/nowhere/at/oneside.conf"
 # An address, and then a route, that the kernel has there.
 ip -n "$host" addr add 192.0.2.77/24 dev veth0
 refuses 1 "the kernel has address 192.0.2.77/24, on veth0" --dry-run --port veth0 --address 192.0.2.77/24

@@ -136,7 +136,7 @@ RUNTIME=/var/run # DPDK's
 
 served() { # yes|no: whether an attachment of data plane a listens
 	local listeners
-	listeners=$(python3 "$(dirname "$0")/../interop/telemetry.py" \
+	listeners=$(/usr/bin/python3 "$(dirname "$0")/../interop/telemetry.py" \
 		"$RUNTIME/dpdk/$(basename "$WORK")-a/dpdk_telemetry.v2" /oneside/clients listeners 2>/dev/null)
 	case $listeners in
 	*' '[1-9]*) [ "$1" = yes ] ;;

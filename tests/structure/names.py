@@ -58,7 +58,7 @@ PREFIXES = {
     "config": {"": "config"},
     "api/client": {
         "adopt": "cell file files keep maps mem page parked piece range ranges shared transplant",
-        "attach": "call client copier copiers wait watcher",
+        "attach": "call client copied copier copiers wait watcher",
         "life": "fork",
         "rings": "",
         "tell": "",
@@ -69,9 +69,9 @@ PREFIXES = {
         "evd": "cno event evd lost stash",
         "ia": "ia",
         "mem": "lmr rmr",
-        "registry": "conf dats oneside refused registry tell telling",
+        "registry": "conf dats offer oneside refused registry tell telling",
     },
-    "api/dat2": {"": "dat event face"},
+    "api/dat2": {"": "dat event face offer"},
     "api/verbs": {
         "base": "refused",
         "cq": "cq give",

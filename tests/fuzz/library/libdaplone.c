@@ -328,7 +328,7 @@ query(uint8_t what, uint32_t which)
 	DAT2_EP_PARAM of_ep;
 	DAT2_IA_ATTR of_ia;
 	DAT_EVD_HANDLE async;
-	DAT2_EP_STATE state;
+	DAT_EP_STATE state;
 	DAT_BOOLEAN idle[2];
 
 	switch (what % 6) {

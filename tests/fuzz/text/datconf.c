@@ -19,7 +19,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (skipped < 0)
 		fuzz_fail("no memory for a few lines");
 	for (const struct conf_entry *entry = list; entry != NULL; entry = entry->next) {
-		if (entry->name[0] == '\0' || strlen(entry->name) >= DAT_NAME_MAX_LENGTH ||
+		if (entry->info.ia_name[0] == '\0' || strlen(entry->info.ia_name) >= DAT_NAME_MAX_LENGTH ||
 		    entry->library[0] == '\0')
 			fuzz_fail("an entry without a name or a library");
 		conf_is_ours(entry);
