@@ -334,6 +334,11 @@ const struct engine_port_info *engine_port(uint32_t port);
 struct mem_table *engine_mem_table(void);
 /** Copy the counters of a core, a millisecond old at most while it runs.  Any thread. */
 void engine_stats(uint32_t core, struct engine_stats *out);
+/**
+ * The time, in ns from some moment on, as the first core counts it, which sends the control thread's frames
+ * and takes most answers: what others have of its processor is left out, but for 4 ms each time.
+ */
+uint64_t engine_clock(void);
 /** Ask the driver of a port.  Any thread; may make system calls.
  * @return  False: no such port, or the driver does not count. */
 bool engine_port_stats(uint32_t port, struct engine_port_stats *out);

@@ -13,8 +13,9 @@
  * Losing a host costs every connection with it, and any host can send a datagram in its name: so an answer
  * counts only with the random transaction id of a question that is open, and once.
  *
- * A host is lost when it has left a number of questions unanswered, not when the
- * clock says so alone: it may be this process that has slept.
+ * A host is lost when it has left a number of questions unanswered, not when the clock says so alone: it may
+ * be this process that has slept.  Nor does the time count in which others had the processor of the core that
+ * sends the questions and takes the answers (engine_clock), as it does not for the transport.
  *
  * Any host can keep the way to a control thread busy.  So these datagrams come by a ring of their own, go
  * out by the MAC that the connections use when the table of neighbours has lost it, and what the transport
@@ -35,7 +36,7 @@ struct host {
 	LIST_ENTRY(host) link;
 	struct path_port *port;
 	struct wire_addr addr;
-	uint64_t ask_at;
+	uint64_t ask_at;     /* by engine_clock */
 	uint64_t open[ASKS]; /* transaction ids of the last questions; 0: answered */
 	uint32_t asked;      /* the next one's place */
 	uint32_t unanswered;
@@ -82,7 +83,7 @@ host_watch(struct conn *conn, uint64_t incarnation)
 			return -ENOMEM;
 		host->port = conn->port;
 		host->addr = conn->path.dst;
-		host->ask_at = control.now + interval();
+		host->ask_at = engine_clock() + interval();
 		LIST_INIT(&host->conns);
 		LIST_INSERT_HEAD(&hosts, host, link);
 	}
@@ -150,7 +151,7 @@ ask(struct host *host)
 	build(mad, METHOD_ASK, (const uint8_t *)&transaction);
 	send_to(host, host->port, &path, mad);
 	host->unanswered++;
-	host->ask_at = control.now + interval();
+	host->ask_at = engine_clock() + interval();
 }
 
 static void
@@ -224,10 +225,11 @@ heard(struct host *host)
 void
 hosts_poll(void)
 {
+	uint64_t clock = LIST_EMPTY(&hosts) ? 0 : engine_clock();
 	struct host *host, *next;
 
 	for (host = LIST_FIRST(&hosts); host != NULL; host = next) {
-		bool due = control.now >= host->ask_at;
+		bool due = clock >= host->ask_at;
 
 		next = LIST_NEXT(host, link);
 		/* The first look is only what the next ones are compared with. */
@@ -251,11 +253,17 @@ hosts_poll(void)
 uint64_t
 hosts_deadline(void)
 {
-	uint64_t deadline = NEVER;
+	uint64_t first = NEVER, least = lifetime() / 100, clock;
 	struct host *host;
 
 	LIST_FOREACH(host, &hosts, link)
-	if (host->ask_at < deadline)
-		deadline = host->ask_at;
-	return deadline;
+	if (host->ask_at < first)
+		first = host->ask_at;
+	if (first == NEVER)
+		return NEVER;
+	clock = engine_clock();
+	if (first <= clock)
+		return control.now;
+	/* It may stand still at the moment: then this thread must not take the processor, too. */
+	return control.now + (first - clock < least ? least : first - clock);
 }

@@ -120,6 +120,7 @@ struct core {
 	_Atomic bool stop;
 	_Atomic bool stopped;
 	_Atomic uint64_t published[sizeof(struct engine_stats) / sizeof(uint64_t)];
+	_Atomic uint64_t counted_until; /* real time; what passes after it without a loop will be a gap */
 	/* control thread */
 	uint32_t clients_held, qps_held;
 	struct engine_command *unsent, **unsent_tail;

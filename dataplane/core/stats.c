@@ -19,7 +19,29 @@ stats_publish(struct core *core)
 	/* Read by engine_stats: each number by itself. */
 	for (size_t i = 0; i < WORDS; i++)
 		atomic_store_explicit(&core->published[i], words[i], memory_order_relaxed);
+	stats_will_sleep(core, 0);
 	core->published_at = core->now;
+}
+
+void
+stats_will_sleep(struct core *core, uint64_t limit)
+{
+	/* Release pairs with the acquire load in engine_clock: the gaps before it are published, too. */
+	atomic_store_explicit(&core->counted_until, core->real_at + limit + CORE_GAP_NS,
+			      memory_order_release);
+}
+
+uint64_t
+engine_clock(void)
+{
+	const struct core *core = engine.core[0];
+	const _Atomic uint64_t *gaps_ns =
+		&core->published[offsetof(struct engine_stats, gaps_ns) / sizeof(uint64_t)];
+	uint64_t now = engine_now(rte_rdtsc());
+	/* Pairs with the release store in stats_will_sleep. */
+	uint64_t until = atomic_load_explicit(&core->counted_until, memory_order_acquire);
+
+	return RTE_MIN(now, until) - atomic_load_explicit(gaps_ns, memory_order_relaxed);
 }
 
 void

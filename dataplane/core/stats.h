@@ -6,7 +6,8 @@
 #include "dataplane/core/core.h"
 
 void stats_publish(struct core *core);
-void stages_begin(struct core *core, uint64_t tsc); /* of a loop */
+void stats_will_sleep(struct core *core, uint64_t limit); /* so long, ns, which counts for engine_clock */
+void stages_begin(struct core *core, uint64_t tsc);       /* of a loop */
 void stages_end(struct core *core, bool busy);
 void stage_charge(struct core *core, enum engine_stage stage);
 

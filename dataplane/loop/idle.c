@@ -271,6 +271,7 @@ wait_for_something(struct core *core, bool interrupts)
 		limit = next <= now ? 0 : RTE_MIN(limit, next - now);
 	timeout = (struct timespec){.tv_nsec = (long)limit};
 	core->slept = limit;
+	stats_will_sleep(core, limit);
 	if (limit > 0 && ppoll(fds, 2, &timeout, NULL) > 0) {
 		if (fds[0].revents != 0)
 			epoll_wait(core->epoll, events, FDS_DRAINED, 0);

@@ -43,12 +43,40 @@ free_objects(struct dat_side *s)
 	DAT_CHECK(s, dat_pz_free(s->pz));
 }
 
+/*
+ * Until one connects.  A request that comes before the server's thread listens is refused; where processors
+ * are busy it may be there twice, and the second one be accepted when the client has heard of the refusal.
+ */
+static void
+establish(struct worker *w, const struct dat_buffer *b, DAT_EVENT *e)
+{
+	struct dat_side *s = &w->s;
+
+	for (;;) {
+		DAT_CHECK(s, dat_recv(s->ep, b, 0, SIZE / 2, 1));
+		if (w->server)
+			DAT_CHECK(s, dat_cr_accept(dat_side_cr(s), s->ep, 0, NULL));
+		else
+			dat_side_request(s, s->ep, w->qual);
+		dat_side_event(s, s->conn, 40000, e);
+		if (e->event_number == DAT_CONNECTION_EVENT_ESTABLISHED)
+			return;
+		CHECK(s->pair,
+		      e->event_number == (w->server ? DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR
+						    : DAT_CONNECTION_EVENT_NON_PEER_REJECTED),
+		      "thread %u: event 0x%x", w->number, e->event_number);
+		dat_side_complete(s, s->recv, 1, DAT_DTO_ERR_FLUSHED, 0);
+		DAT_CHECK(s, dat_ep_reset(s->ep));
+	}
+}
+
 /* Connects, sends to and fro, disconnects, frees everything; again and again. */
 static void *
 work_main(void *arg)
 {
 	struct worker *w = arg;
 	struct dat_side *s = &w->s;
+	DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
 	struct dat_buffer b;
 	DAT_EVENT e;
 
@@ -59,31 +87,12 @@ work_main(void *arg)
 		make_objects(s);
 		dat_buffer_make(s, &b, SIZE, DAT_MEM_PRIV_ALL_FLAG);
 		s->ep = dat_side_ep(s);
-		DAT_CHECK(s, dat_recv(s->ep, &b, 0, SIZE / 2, 1));
-		if (w->server) {
-			DAT_PSP_HANDLE psp;
-
-			/* the qualifier of the round before is free again when the call has returned */
+		/* the qualifier of the round before is free again when the call has returned */
+		if (w->server)
 			DAT_CHECK(s, dat_psp_create(s->ia, w->qual, s->cr, DAT_PSP_CONSUMER_FLAG, &psp));
-			dat_side_expect(s, s->cr, DAT_CONNECTION_REQUEST_EVENT, 40000, &e);
-			DAT_CHECK(s, dat_cr_accept(e.event_data.cr_arrival_event_data.cr_handle, s->ep, 0,
-						   NULL));
-			dat_side_expect(s, s->conn, DAT_CONNECTION_EVENT_ESTABLISHED, 40000, &e);
+		establish(w, &b, &e);
+		if (w->server)
 			DAT_CHECK(s, dat_psp_free(psp));
-		} else {
-			/* until the server's thread listens */
-			for (;;) {
-				dat_side_request(s, s->ep, w->qual);
-				dat_side_event(s, s->conn, 40000, &e);
-				if (e.event_number == DAT_CONNECTION_EVENT_ESTABLISHED)
-					break;
-				CHECK(s->pair, e.event_number == DAT_CONNECTION_EVENT_NON_PEER_REJECTED,
-				      "thread %u: event 0x%x", w->number, e.event_number);
-				dat_side_complete(s, s->recv, 1, DAT_DTO_ERR_FLUSHED, 0);
-				DAT_CHECK(s, dat_ep_reset(s->ep));
-				DAT_CHECK(s, dat_recv(s->ep, &b, 0, SIZE / 2, 1));
-			}
-		}
 		CHECK(s->pair, e.event_data.connect_event_data.ep_handle == s->ep,
 		      "another thread's endpoint");
 		pair_pattern(b.data + SIZE / 2, size, seed);

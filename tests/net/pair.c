@@ -122,6 +122,20 @@ start(const struct pair_case *c, bool server, struct pair *pair, int other_fd)
 	_exit(0);
 }
 
+/* What waits for the process that has failed: it has a moment to find that by itself. */
+static void
+end_other(pid_t pid)
+{
+	for (int i = 0; i < 500; i++) {
+		siginfo_t info = {0};
+
+		if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT | WNOHANG) != 0 || info.si_pid == pid)
+			return;
+		usleep(10000);
+	}
+	kill(pid, SIGALRM);
+}
+
 static bool
 ended_well(pid_t pid, const char *who, bool may_be_killed)
 {
@@ -145,6 +159,7 @@ run(const struct pair_case *c, const char *client_socket, const char *server_soc
 	struct pair server = {.socket = server_socket}, client = {.socket = client_socket};
 	bool server_ok, client_ok;
 	pid_t server_pid, client_pid;
+	siginfo_t first;
 	int fds[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
@@ -157,6 +172,10 @@ run(const struct pair_case *c, const char *client_socket, const char *server_soc
 	client_pid = start(c, false, &client, fds[0]);
 	close(fds[0]);
 	close(fds[1]);
+	if (waitid(P_ALL, 0, &first, WEXITED | WNOWAIT) == 0 &&
+	    (first.si_code != CLD_EXITED || first.si_status != 0) &&
+	    !(c->server_dies && first.si_pid == server_pid))
+		end_other(first.si_pid == client_pid ? server_pid : client_pid);
 	client_ok = ended_well(client_pid, "client", false);
 	server_ok = ended_well(server_pid, "server", c->server_dies);
 	return client_ok && server_ok;

@@ -51,6 +51,12 @@ path_send_mad_known(struct path_port *by, const struct cm_path *path, const uint
 	path_send_mad(by, path, mad);
 }
 
+uint64_t
+engine_clock(void)
+{
+	return control.now;
+}
+
 uint32_t
 engine_qp_heard(const struct engine_qp *qp)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "dataplane/compat/clock.h"
 #include "fake_engine.h"
 
 #include <errno.h>
@@ -423,6 +424,12 @@ engine_qp_free(struct engine_qp *qp)
 	LIST_REMOVE(qp, link);
 	pthread_mutex_unlock(&lock);
 	free(qp);
+}
+
+uint64_t
+engine_clock(void)
+{
+	return clock_now();
 }
 
 uint32_t

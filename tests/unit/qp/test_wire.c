@@ -5,8 +5,10 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fixture.h"
+#include "dataplane/core/stats.h"
 #include "dataplane/wire/icrc.h"
 
 #define LONG 300000
@@ -497,6 +499,39 @@ test_asleep_counts(void **state)
 	assert_true(core->now - before <= CORE_GAP_NS);
 }
 
+/* Where the clock that others see stops without another loop. */
+static uint64_t
+stopped_clock(void)
+{
+	uint64_t at;
+
+	do {
+		at = engine_clock();
+		usleep(1000);
+	} while (engine_clock() != at);
+	return at;
+}
+
+/* The control thread counts as the core does. */
+static void
+test_clock(void **state)
+{
+	struct core *core = engine.core[0];
+	uint64_t before, passed;
+
+	loop_iterate(core, fixture_tsc());
+	stats_publish(core);
+	before = stopped_clock();
+	be_away(core, 20 * SECOND);
+	loop_iterate(core, fixture_tsc());
+	stats_publish(core);
+	passed = stopped_clock() + 20 * SECOND - before;
+	assert_in_range(passed, 1, 2 * CORE_GAP_NS);
+	before = stopped_clock();
+	stats_will_sleep(core, SECOND / 50);
+	assert_int_equal(stopped_clock() - before, SECOND / 50);
+}
+
 /* Frames for nobody. */
 static void
 fill_inbound(struct core *core, uint32_t frames)
@@ -571,6 +606,7 @@ main(void)
 		T(test_frames_in_flight_when_removed),
 		T(test_away),
 		T(test_asleep_counts),
+		T(test_clock),
 		T(test_late_acknowledgement),
 		T(test_flooded),
 	};

@@ -31,7 +31,7 @@ static uint8_t sent[CM_MAD_LEN];
 static uint32_t num_sent, num_sent_known, transport_heard;
 static struct conn *ended[8];
 static uint32_t num_ended;
-static uint64_t next_random = 1000;
+static uint64_t next_random = 1000, away;
 
 /* ---- what it needs of others ---- */
 
@@ -39,6 +39,12 @@ uint64_t
 control_random(void)
 {
 	return next_random += 2;
+}
+
+uint64_t
+engine_clock(void)
+{
+	return control.now - away;
 }
 
 struct path_port *
@@ -127,6 +133,7 @@ setup(void **state)
 	control.now = NS_PER_S;
 	from_peer = (struct cm_path){.src = info.addr, .dst = peer};
 	num_sent = num_sent_known = num_ended = 0;
+	away = 0;
 	conn->port = &port;
 	conn->path = from_peer;
 	assert_int_equal(host_watch(conn, PEER_INCARNATION), 0);
@@ -181,6 +188,35 @@ test_silent(void **state)
 		until_asked();
 	assert_ptr_equal(ended[0], *state);
 	assert_in_range(control.now - began, NS_PER_S / 2, NS_PER_S);
+}
+
+/* Others have the core's processor most of the time: the time that it has itself is what counts. */
+static void
+test_away(void **state)
+{
+	uint64_t began = engine_clock();
+
+	until_asked();
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(num_ended, 0);
+		control.now += NS_PER_S;
+		away += NS_PER_S - 4 * NS_PER_MS;
+		hosts_poll();
+	}
+	assert_int_equal(num_sent, (engine_clock() - began) / (NS_PER_S / 5));
+	while (num_ended == 0)
+		until_asked();
+	assert_in_range(engine_clock() - began, NS_PER_S / 2, NS_PER_S + NS_PER_S / 50);
+}
+
+/* Nor does this thread take it, waiting for the core's clock, which stands still. */
+static void
+test_stopped(void **state)
+{
+	until_asked();
+	control.now += NS_PER_S / 5 - 1;
+	assert_in_range(hosts_deadline() - control.now, NS_PER_MS, 20 * NS_PER_MS);
+	assert_int_equal(num_sent, 1);
 }
 
 /* Answers do not come through, but packets of a connection do; when those end, too, it is lost. */
@@ -297,9 +333,9 @@ main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_answered),  TEST(test_late),   TEST(test_silent),
-		TEST(test_restarted), TEST(test_forged), TEST(test_repeated),
-		TEST(test_asked),     TEST(test_heard),  TEST(test_known_way),
+		TEST(test_answered),  TEST(test_late),     TEST(test_silent),  TEST(test_restarted),
+		TEST(test_forged),    TEST(test_repeated), TEST(test_asked),   TEST(test_heard),
+		TEST(test_known_way), TEST(test_away),     TEST(test_stopped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
