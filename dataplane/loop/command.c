@@ -256,7 +256,9 @@ execute(struct core *core, const struct engine_command *command)
 	case ENGINE_QP_SET:
 		return qp_set(core, qp, &command->settings);
 	case ENGINE_QP_STATE:
-		qp_store_state(qp, command->state);
+		/* One that has broken meanwhile has nothing but its end before it. */
+		if (qp->phase != QP_BROKEN)
+			qp_store_state(qp, command->state);
 		return 0;
 	case ENGINE_QP_DRAIN:
 		return qp_drain(core, qp);

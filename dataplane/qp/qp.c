@@ -677,7 +677,9 @@ qp_deadline(const struct timer *timer)
 static void
 go_on(struct core *core, struct engine_qp *qp, void (*go)(struct rc_qp *rc, uint64_t now))
 {
-	if (qp->client->faulty)
+	/* The local transport may be called late, for what it does not wait for any more: a bind it would
+	 * begin anew. */
+	if (qp->client->faulty || (qp->local && qp->bind_pending))
 		return;
 	if (qp->local || qp->rc == NULL) {
 		qp->waiting = false;

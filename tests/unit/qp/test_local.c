@@ -380,6 +380,21 @@ test_bind(void **state)
 	TURN_UNTIL(w.pair[0].failed == 1);
 }
 
+/* It has waited for a copy before, and that is told once more: what it waits for now is another matter. */
+static void
+test_bind_and_a_late_copy(void **state)
+{
+	post_bind(1);
+	TURN_UNTIL(w.pair[0].binds == 1);
+	qp_reached(engine.core[0], w.pair[0].qp);
+	turn(100);
+	assert_int_equal(w.pair[0].binds, 1);
+	assert_int_equal(
+		command((struct engine_command){.type = ENGINE_QP_BIND_DONE, .qp = w.pair[0].qp, .ok = true}),
+		0);
+	expect(&w.send[0], ONE_CQE_BIND, ONE_STATUS_SUCCESS, 1);
+}
+
 static void
 test_bind_flushed(void **state)
 {
@@ -546,6 +561,7 @@ main(void)
 		T(test_invalidate),
 		T(test_invalidate_what_is_no_window),
 		T(test_bind),
+		T(test_bind_and_a_late_copy),
 		T(test_bind_flushed),
 		T(test_posted_before_the_end),
 		T(test_peer_vanishes),

@@ -202,6 +202,23 @@ test_flush_after_breaking(void **state)
 	assert_int_equal(cqe.status, ONE_CONN_BROKEN);
 }
 
+/* A graceful disconnect begins when the queue pair has broken by itself, and nobody has heard of that yet. */
+static void
+test_closing_after_breaking(void **state)
+{
+	struct memory bad = memory;
+
+	connect_both();
+	bad.region.key ^= 0x100;
+	post_write(&pair, &memory, &bad, 8, 1);
+	expect(&sends, ONE_CQE_SEND, ONE_STATUS_REMOTE_ACCESS, 1);
+	assert_int_equal(command((struct engine_command){
+				 .type = ENGINE_QP_STATE, .qp = pair.qp, .state = ONE_QP_CLOSING}),
+			 0);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_DRAIN, .qp = pair.qp}), 0);
+	assert_int_equal(atomic_load(&pair.shm->state), ONE_QP_ERROR);
+}
+
 static void
 test_flush_unconnected(void **state)
 {
@@ -465,6 +482,7 @@ main(void)
 		T(test_all_slots),
 		T(test_flush_order),
 		T(test_flush_after_breaking),
+		T(test_closing_after_breaking),
 		T(test_flush_unconnected),
 		T(test_reset),
 		T(test_solicited),
