@@ -124,7 +124,8 @@ enum engine_command_type {
 			    * Connected by numbers: takes send_psn, rd_atomic_out, retries and timeout of
 			    * `connection` */
 	ENGINE_QP_SET,   /* `settings`, in RC_RTR and RC_RTS; ENGINE_QP_DRAIN goes on with what was stopped */
-	ENGINE_QP_STATE, /* stores one_qp_shm.state = `state` (e.g. CONNECTING, CLOSING), unless it is broken */
+	ENGINE_QP_STATE, /* stores one_qp_shm.state = `state` (e.g. CONNECTING, CLOSING), unless it is broken
+			  */
 	ENGINE_QP_DRAIN, /* graceful: ENGINE_EVENT_DRAINED when all requests are done */
 	ENGINE_QP_FLUSH, /* stop; flush all work; state = ONE_QP_ERROR; then post `event` on conn_cq */
 	ENGINE_QP_RESET, /* back to ONE_QP_IDLE: rings emptied without completions; receives posted in
