@@ -5,7 +5,7 @@ set -eu
 cc=aarch64-linux-gnu-gcc
 for tool in $cc qemu-aarch64; do
 	if ! command -v $tool >/dev/null; then
-		echo "$tool is not there (gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user)"
+		echo "SKIPPED: $tool is not there (gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user)"
 		exit 77
 	fi
 done
