@@ -42,7 +42,7 @@ run_row() { # CABLE PROGRAMS SOCKETS...
 
 # Called when net/lib.sh cleans up: what rows that have not ended yet have said.
 UNSAID=()
-net_at_exit() {
+net_say_rest() {
 	[ ${#UNSAID[@]} = 0 ] || cat "${UNSAID[@]}"
 }
 

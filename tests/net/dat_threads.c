@@ -58,7 +58,7 @@ establish(struct worker *w, const struct dat_buffer *b, DAT_EVENT *e)
 			DAT_CHECK(s, dat_cr_accept(dat_side_cr(s), s->ep, 0, NULL));
 		else
 			dat_side_request(s, s->ep, w->qual);
-		dat_side_event(s, s->conn, 40000, e);
+		dat_side_event(s, s->conn, 20000, e);
 		if (e->event_number == DAT_CONNECTION_EVENT_ESTABLISHED)
 			return;
 		CHECK(s->pair,
@@ -103,7 +103,7 @@ work_main(void *arg)
 		dat_side_complete(s, s->request, 2, DAT_DTO_SUCCESS, size);
 		if (!w->server)
 			DAT_CHECK(s, dat_ep_disconnect(s->ep, DAT_CLOSE_GRACEFUL_FLAG));
-		dat_side_expect(s, s->conn, DAT_CONNECTION_EVENT_DISCONNECTED, 40000, &e);
+		dat_side_expect(s, s->conn, DAT_CONNECTION_EVENT_DISCONNECTED, 20000, &e);
 		DAT_CHECK(s, dat_ep_free(s->ep));
 		dat_buffer_free(s, &b);
 		free_objects(s);
@@ -176,7 +176,7 @@ take_main(void *arg)
 		const DAT_DTO_COMPLETION_EVENT_DATA *dto = &e.event_data.dto_completion_event_data;
 		uint32_t number;
 
-		CHECK(t->s->pair, pair_now_ms() - start < 50000 * PAIR_SHARE, "only %u messages", *t->total);
+		CHECK(t->s->pair, pair_now_ms() - start < 20000 * PAIR_SHARE, "only %u messages", *t->total);
 		if (dat_evd_dequeue(t->s->recv, &e) != DAT_SUCCESS)
 			continue;
 		CHECK(t->s->pair, dto->status == DAT_DTO_SUCCESS, "status %d", dto->status);

@@ -103,6 +103,8 @@ release_hugepages() {
 net_cleanup() {
 	local status=$? pid name
 	trap '' INT TERM HUP
+	# At once: who ends a test that hangs does not wait for what follows.
+	declare -F net_say_rest >/dev/null && net_say_rest
 	for pid in "${CAPTURE_PID[@]}" "${APPLICATIONS[@]}"; do
 		kill "$pid" 2>/dev/null
 	done

@@ -122,18 +122,29 @@ start(const struct pair_case *c, bool server, struct pair *pair, int other_fd)
 	_exit(0);
 }
 
-/* What waits for the process that has failed: it has a moment to find that by itself. */
-static void
-end_other(pid_t pid)
+static bool
+ends_soon(pid_t pid)
 {
 	for (int i = 0; i < 500; i++) {
 		siginfo_t info = {0};
 
 		if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT | WNOHANG) != 0 || info.si_pid == pid)
-			return;
+			return true;
 		usleep(10000);
 	}
+	return false;
+}
+
+/* What waits for the process that has failed: it has a moment to find that by itself, and one to say where it
+ * is, unless the case has a handler of its own. */
+static void
+end_other(pid_t pid)
+{
+	if (ends_soon(pid))
+		return;
 	kill(pid, SIGALRM);
+	if (!ends_soon(pid))
+		kill(pid, SIGKILL);
 }
 
 static bool

@@ -338,11 +338,11 @@ copier_stop(struct copier *copier)
 void
 copier_forget(struct copier *copier)
 {
-	/* Threads of the parent may have had them. */
+	/* Threads of the parent may have had them, and have been at the lists: those are not walked, and what
+	 * is in them is the parent's. */
 	pthread_mutex_init(&atomics, NULL);
 	pthread_mutex_init(&allowing, NULL);
 	pthread_rwlock_init(&copying, NULL);
-	forbid_all(copier);
 	one_store_alone(&count, 0);
 	copier->arena = MAP_FAILED;
 	copier->shm = MAP_FAILED;

@@ -50,6 +50,9 @@ rsm_abort(struct rsm_import *import, int code)
 	import->aborted = true;
 	import->error = code;
 	rsm_map_refresh(import);
+	/* For threads that wait for its signals: the data plane wakes nobody for entries that leave the ring
+	 * before it looks for sleepers. */
+	one_channel_wake(import->link->client, import->link->channel);
 }
 
 int

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the copy thread may touch: by the definition, and found without looking at all there is. */
+/* What the copy thread may touch: by the definition, found without looking at all there is, and forgotten in
+ * a child. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "client/attach/copied.h"
+#include "client/attach/copier.h"
 
 #define MANY 20000u
+#define CHILD_S 20 /* one that walks a list for ever ends here */
 
 static struct copied_set set;
 static struct copied memory[MANY];
@@ -105,6 +110,32 @@ test_many(void **state)
 	copied_clear(&set);
 }
 
+/* A fork finds another thread between the steps of copied_add. */
+static void
+test_forked(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const struct copier_place place = {.arena_fd = memfd_create("arena", MFD_CLOEXEC), .wake_fd = -1};
+	static struct copied one = {.start = 4096, .length = 1};
+	struct copier *copier;
+	int status;
+	pid_t pid;
+
+	assert_int_equal(ftruncate(place.arena_fd, (off_t)(page + sizeof(struct one_copies))), 0);
+	assert_int_equal(copier_start(&place, page, &one, &copier), 0);
+	pid = fork();
+	if (pid == 0) {
+		one.set = NULL;
+		alarm(CHILD_S);
+		copier_forget(copier);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	copier_stop(copier);
+	close(place.arena_fd);
+}
+
 int
 main(void)
 {
@@ -112,6 +143,7 @@ main(void)
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_edges),
 		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_forked),
 	};
 
 	return cmocka_run_group_tests_name("copied", tests, NULL, NULL);

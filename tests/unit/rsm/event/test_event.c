@@ -202,6 +202,25 @@ test_woken(void **state)
 	expect_woken(thread, RSMERR_CONN_ABORTED);
 }
 
+/* Another thread takes the news off the ring before the data plane looks for sleepers. */
+static void
+test_woken_by_another(void **state)
+{
+	const struct one_cqe news = {
+		.type = ONE_CQE_RSM, .status = RSMERR_CONN_ABORTED, .flags = ONE_CQE_NOTIFY};
+	uint64_t value = 1;
+	struct one_msg msg;
+	pthread_t thread;
+
+	assert_true(mock_last(peer->mock, ONE_MSG_RSM_CONNECT, &msg));
+	assert_int_equal(pthread_create(&thread, NULL, wait_for, import), 0);
+	mock_wait_asleep(peer->mock, 1);
+	assert_true(mock_cqe_early(peer->mock, msg.rsm_connect.cq, &news));
+	assert_int_equal(rsm_memseg_import_put64(import, 0, &value, 1), RSMERR_CONN_ABORTED);
+	mock_publish(peer->mock, msg.rsm_connect.cq);
+	expect_woken(thread, RSMERR_CONN_ABORTED);
+}
+
 static void
 test_data_plane_dies(void **state)
 {
@@ -297,16 +316,10 @@ main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_post_import),
-		TEST(test_post_failed),
-		TEST(test_post_to_lost_node),
-		TEST(test_no_pollfd),
-		TEST(test_post_export),
-		TEST(test_vector),
-		TEST(test_wait),
-		TEST(test_woken),
-		TEST(test_pollfd),
-		TEST(test_data_plane_dies),
+		TEST(test_post_import), TEST(test_post_failed),     TEST(test_post_to_lost_node),
+		TEST(test_no_pollfd),   TEST(test_post_export),     TEST(test_vector),
+		TEST(test_wait),        TEST(test_woken),           TEST(test_woken_by_another),
+		TEST(test_pollfd),      TEST(test_data_plane_dies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
