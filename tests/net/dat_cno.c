@@ -251,7 +251,7 @@ expect_calls(struct dat_side *s, struct agent *a, uint32_t calls, DAT_EVD_HANDLE
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += 10;
+	until.tv_sec += 10 * PAIR_SHARE;
 	pthread_mutex_lock(&a->lock);
 	while (a->calls < calls)
 		CHECK(s->pair, pthread_cond_timedwait(&a->called, &a->lock, &until) == 0,

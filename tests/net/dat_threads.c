@@ -77,6 +77,7 @@ work_main(void *arg)
 	struct worker *w = arg;
 	struct dat_side *s = &w->s;
 	DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto;
 	struct dat_buffer b;
 	DAT_EVENT e;
 
@@ -100,7 +101,14 @@ work_main(void *arg)
 		dat_side_complete(s, s->recv, 1, DAT_DTO_SUCCESS, size);
 		CHECK(s->pair, pair_pattern_check(b.data, size, seed) == size,
 		      "thread %u, round %u: wrong data", w->number, round);
-		dat_side_complete(s, s->request, 2, DAT_DTO_SUCCESS, size);
+		dat_side_event(s, s->request, 20000, &e);
+		/* The client may end the connection before the server's message is acknowledged. */
+		dto = &e.event_data.dto_completion_event_data;
+		CHECK(s->pair,
+		      e.event_number == DAT_DTO_COMPLETION_EVENT && dto->user_cookie.as_64 == 2 &&
+			      (dto->status == DAT_DTO_SUCCESS ||
+			       (w->server && dto->status == DAT_DTO_ERR_FLUSHED)),
+		      "thread %u, round %u: the message was not sent", w->number, round);
 		if (!w->server)
 			DAT_CHECK(s, dat_ep_disconnect(s->ep, DAT_CLOSE_GRACEFUL_FLAG));
 		dat_side_expect(s, s->conn, DAT_CONNECTION_EVENT_DISCONNECTED, 20000, &e);
