@@ -65,7 +65,8 @@ struct core {
 	uint32_t clients_count;
 	struct core_turns turns;
 	uint64_t scan_at; /* cycles: the next look at the doorbells at the latest */
-	SLIST_HEAD(, engine_cq) dirty;
+	/* In the order of their first entries since cq_publish. */
+	STAILQ_HEAD(, engine_cq) dirty;
 	struct reach_list reaching;
 	TAILQ_HEAD(, engine_client) clients;
 	STAILQ_HEAD(, event_node) backlog;

@@ -61,7 +61,7 @@ core_new(uint32_t index, uint32_t lcore)
 	core->turns.tx_most = TX_HIGH;
 	TAILQ_INIT(&core->turns.busy);
 	TAILQ_INIT(&core->clients);
-	SLIST_INIT(&core->dirty);
+	STAILQ_INIT(&core->dirty);
 	LIST_INIT(&core->reaching);
 	STAILQ_INIT(&core->backlog);
 	timer_init(core);

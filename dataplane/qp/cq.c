@@ -50,7 +50,7 @@ cq_mark(struct core *core, struct engine_cq *cq)
 {
 	if (!cq->dirty) {
 		cq->dirty = true;
-		SLIST_INSERT_HEAD(&core->dirty, cq, dirty_link);
+		STAILQ_INSERT_TAIL(&core->dirty, cq, dirty_link);
 	}
 }
 
@@ -228,16 +228,17 @@ cq_publish(struct core *core)
 	struct engine_cq *cq;
 
 	cq_unstage(core);
-	if (SLIST_EMPTY(&core->dirty))
+	if (STAILQ_EMPTY(&core->dirty))
 		return;
-	SLIST_FOREACH(cq, &core->dirty, dirty_link)
+	STAILQ_FOREACH(cq, &core->dirty, dirty_link)
 	/* Pairs with the library's acquire load of the tail, when it counts entries. */
 	atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release);
 	/* Pairs with the fence of a sleeper between its store of `arm` and its last look at the
 	 * entries: either it sees them, or `arm` is seen here. */
 	atomic_thread_fence(memory_order_seq_cst);
-	while ((cq = SLIST_FIRST(&core->dirty)) != NULL) {
-		SLIST_REMOVE_HEAD(&core->dirty, dirty_link);
+	/* In order: rings of one channel are told of as their entries came. */
+	while ((cq = STAILQ_FIRST(&core->dirty)) != NULL) {
+		STAILQ_REMOVE_HEAD(&core->dirty, dirty_link);
 		cq->dirty = false;
 		if (!cq->client->faulty)
 			cq_check_arm(core, cq);
@@ -273,7 +274,7 @@ cq_forget(struct core *core, struct engine_cq *cq)
 	cq_unstage(core);
 	if (cq->dirty) {
 		atomic_store_explicit(&cq->shm->tail, cq->tail, memory_order_release); /* as in cq_publish */
-		SLIST_REMOVE(&core->dirty, cq, engine_cq, dirty_link);
+		STAILQ_REMOVE(&core->dirty, cq, engine_cq, dirty_link);
 		cq->dirty = false;
 	}
 }

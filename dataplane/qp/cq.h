@@ -17,7 +17,7 @@ struct engine_cq {
 	uint32_t solicited_tail; /* ... with ONE_CQE_SOLICITED */
 	uint64_t arm_served;
 	bool dirty, overflowed;
-	SLIST_ENTRY(engine_cq) dirty_link;
+	STAILQ_ENTRY(engine_cq) dirty_link;
 	struct engine_client *client;
 	struct engine_cq *async_cq;
 	uint32_t id;

@@ -220,6 +220,43 @@ test_arm_by_descriptor(void **state)
 	assert_int_equal(word(5), 4);
 }
 
+/* Who waits for several rings by one channel learns which had an entry first. */
+static void
+test_order_of_rings(void **state)
+{
+	static const struct one_cqe entry = {.type = ONE_CQE_SEND, .flags = ONE_CQE_NOTIFY};
+	struct ring *const first[] = {&ring, &async}, *const second[] = {&async, &ring};
+	struct core *core = engine.core[app.client->core->index];
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	assert_true(engine_client_channels(app.client));
+	assert_int_equal(command((struct engine_command){.type = ENGINE_CHANNEL_FD,
+							 .client = app.client,
+							 .channel = {.number = 5, .fd = ends[0]}}),
+			 0);
+	async.cq->id = ring.cq->id + 1;
+	for (uint16_t i = 0; i < 2; i++) {
+		uint32_t id[2];
+
+		atomic_store(&ring.shm->arm, one_arm(i + 1, 5 | ONE_ARM_NEXT, i));
+		atomic_store(&async.shm->arm, one_arm(i + 1, 5 | ONE_ARM_NEXT, i));
+		cq_push(core, first[i]->cq, &entry);
+		cq_push(core, second[i]->cq, &entry);
+		cq_publish(core);
+		for (int k = 0; k < 2; k++)
+			assert_int_equal(recv(ends[1], &id[k], sizeof(id[k]), MSG_DONTWAIT), sizeof(id[k]));
+		assert_int_equal(id[0], first[i]->cq->id);
+		assert_int_equal(id[1], second[i]->cq->id);
+	}
+	close(ends[1]);
+	assert_int_equal(command((struct engine_command){.type = ENGINE_CHANNEL_FD,
+							 .client = app.client,
+							 .channel = {.number = 5, .fd = -1}}),
+			 0);
+	close(ends[0]);
+}
+
 static void
 test_arm_for_solicited(void **state)
 {
@@ -442,6 +479,7 @@ main(void)
 		T(test_wakes_a_sleeper),    T(test_resize),
 		T(test_places_refused),     T(test_arm_by_descriptor),
 		T(test_arm_for_solicited),  T(test_arm_for_next),
+		T(test_order_of_rings),
 	};
 
 	return cmocka_run_group_tests(tests, group_start, group_stop);
