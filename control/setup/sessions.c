@@ -62,13 +62,9 @@ static void
 note_session(struct setup_machine *machine, const struct config_addr *addr)
 {
 	for (uint32_t i = 0; i < machine->addrs; i++) {
-		struct setup_iface *iface;
+		struct setup_iface *iface = setup_iface_find(machine, machine->addr[i].iface);
 
-		if (machine->addr[i].addr.family != addr->family ||
-		    memcmp(machine->addr[i].addr.bytes, addr->bytes, sizeof(addr->bytes)) != 0)
-			continue;
-		iface = (struct setup_iface *)(uintptr_t)setup_iface_find(machine, machine->addr[i].iface);
-		if (iface != NULL)
+		if (iface != NULL && config_addr_equal(&machine->addr[i].addr, addr))
 			iface->session = true;
 	}
 }
@@ -108,14 +104,13 @@ tcp_line(void *context, char *line)
 }
 
 void
-setup_sessions_read(struct setup_machine *machine, const char *root)
+setup_sessions_read(struct setup_machine *machine)
 {
 	struct session_reading reading = {.machine = machine};
-	char path[SETUP_PATH];
 
 	add_port(&reading, SSH_PORT);
 	add_port_of_this_session(&reading);
-	setup_lines(setup_path(path, root, "etc/ssh/sshd_config"), sshd_line, &reading);
-	setup_lines(setup_path(path, root, "proc/net/tcp"), tcp_line, &reading);
-	setup_lines(setup_path(path, root, "proc/net/tcp6"), tcp_line, &reading);
+	setup_lines(setup_path(machine, "etc/ssh/sshd_config"), sshd_line, &reading);
+	setup_lines(setup_path(machine, "proc/net/tcp"), tcp_line, &reading);
+	setup_lines(setup_path(machine, "proc/net/tcp6"), tcp_line, &reading);
 }

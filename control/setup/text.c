@@ -235,10 +235,7 @@ write_drop_in(const char *name, const char *unit, FILE *out)
 static void
 write_removal(const struct setup_plan *plan, const char *name, const char *unit, FILE *out)
 {
-	char path[SETUP_PATH];
-
-	setup_path(path, plan->machine->root, DROP_INS "/%s", unit, name);
-	if (access(path, F_OK) == 0)
+	if (access(setup_path(plan->machine, DROP_INS "/%s", unit, name), F_OK) == 0)
 		fprintf(out, "rm /" DROP_INS "/%s && systemctl daemon-reload\n", unit, name);
 }
 
