@@ -3,7 +3,6 @@
  * Which processors: those that poll near the NIC, and where the kernel has nothing else to do (isolated), the
  * control thread, which sleeps, with everybody else.
  */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "control/setup/plan.h"
@@ -74,21 +73,21 @@ compare(const void *a, const void *b)
 	return (int)*(const unsigned int *)a - (int)*(const unsigned int *)b;
 }
 
-int
-setup_cores_choose(struct setup_plan *plan, char *why, size_t why_len)
+bool
+setup_cores_choose(struct setup_plan *plan, char why[SETUP_WHY])
 {
 	cpu_set_t near, left = plan->machine->cpus;
 	unsigned int there = (unsigned int)CPU_COUNT(&left);
 
 	if (there < 2)
-		return config_refuse(
-			why, why_len, -ENODEV,
-			"processors: there are %u for this process, and a data plane needs 2 (control "
-			"thread and polling core); give the machine more, or run this outside of taskset",
+		return setup_refuse(
+			why,
+			"processors: there are %u for this process, and a data plane needs 2 (control thread "
+			"and polling core); give the machine more, or run this outside of taskset",
 			there);
 	if (plan->cores < 1 || plan->cores >= there)
-		return config_refuse(
-			why, why_len, -ERANGE,
+		return setup_refuse(
+			why,
 			"--cores %u: there are %u processors, and one is the control thread's; write 1 to %u",
 			plan->cores, there, there - 1);
 	find_near(plan, &near);
@@ -100,5 +99,5 @@ setup_cores_choose(struct setup_plan *plan, char *why, size_t why_len)
 	}
 	/* In rising order, which EAL's -l has. */
 	qsort(plan->polling, plan->cores, sizeof(plan->polling[0]), compare);
-	return 0;
+	return true;
 }
