@@ -4,7 +4,6 @@
  * `next` is where the following one begins.  What begins or ends meanwhile may be missed or told.
  */
 #include <arpa/inet.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -10,7 +10,6 @@
 static void
 name_client(const struct client *client, struct metrics_client *out)
 {
-	memset(out, 0, sizeof(*out));
 	out->number = client->number;
 	out->pid = (uint32_t)client->pid;
 	out->uid = client->uid;
@@ -73,10 +72,7 @@ take_quota(struct metrics_snapshot *out)
 void
 metrics_snapshot_take(struct metrics_snapshot *out)
 {
-	out->clients = out->users = 0;
-	out->user_bytes = 0;
-	memset(&out->others, 0, sizeof(out->others));
-	memset(&out->all, 0, sizeof(out->all));
+	memset(out, 0, sizeof(*out));
 	out->attached_ever = control.attached_ever;
 	out->suppressed = log_suppressed;
 	take_clients(out);

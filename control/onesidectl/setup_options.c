@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command line of `onesidectl setup`: --port begins a port, and what follows is said of it. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "config/address.h"

@@ -2,7 +2,6 @@
 /* Interfaces of the kernel, and what stands on them. */
 #include <net/if.h>
 #include <net/if_arp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -22,8 +22,7 @@
 struct setup_nic {
 	char pci[SETUP_NAME];
 	char driver[32];     /* "": none is bound */
-	char group[12];      /* of the IOMMU; "": none */
-	char companions[96]; /* other devices of that group, bridges left out; "": none */
+	char companions[96]; /* other devices of its IOMMU's group, bridges left out; "": none */
 	int numa;            /* -1: not known */
 };
 

@@ -52,13 +52,10 @@ add_nic(void *context, const char *pci)
 	strcpy(nic->pci, pci);
 	setup_link(setup_path(machine, "sys/bus/pci/devices/%s/driver", pci), nic->driver,
 		   sizeof(nic->driver));
-	setup_link(setup_path(machine, "sys/bus/pci/devices/%s/iommu_group", pci), nic->group,
-		   sizeof(nic->group));
 	node = setup_number(setup_path(machine, "sys/bus/pci/devices/%s/numa_node", pci), SETUP_NODES);
 	nic->numa = node < SETUP_NODES ? (int)node : -1;
-	if (nic->group[0] != '\0')
-		setup_each(setup_path(machine, "sys/kernel/iommu_groups/%s/devices", nic->group),
-			   add_companion, machine);
+	setup_each(setup_path(machine, "sys/bus/pci/devices/%s/iommu_group/devices", pci), add_companion,
+		   machine);
 }
 
 static void
