@@ -7,7 +7,7 @@
 
 static const char *const names[SETUP_WAYS + 1] = {
 	[SETUP_VFIO] = "vfio",           [SETUP_BIFURCATED] = "bifurcated", [SETUP_AF_XDP] = "af_xdp",
-	[SETUP_AF_PACKET] = "af_packet", [SETUP_MEMIF] = "memif",
+	[SETUP_AF_PACKET] = "af_packet", [SETUP_MEMIF] = "memif",           [SETUP_WAYS] = "none",
 };
 
 static const char *const bound[] = {"vfio-pci", "uio_pci_generic", "igb_uio", NULL};

@@ -288,6 +288,7 @@ test_container(void **state)
 	assert_best("0000:02:00.0", SETUP_VFIO); /* which nobody has */
 	add_port("0000:01:00.0", SETUP_VFIO, "192.0.2.1/24");
 	plan.port[0].way = setup_way_best(&made, &plan.port[0].device);
+	assert_string_equal(setup_way_name(plan.port[0].way), "none");
 	assert_refused("port 0000:01:00.0: nothing drives it");
 	plan.port[0].way = SETUP_VFIO;
 	assert_refused("0000:01:00.0 carries an interface of another network namespace");
