@@ -72,6 +72,5 @@ void ctl_trace_start(struct ctl_caller *caller, const struct ctl_request *reques
 void ctl_trace_stop(void); /* one caller less traces */
 void ctl_trace_poll(void);
 uint64_t ctl_trace_deadline(void);
-void ctl_trace_close(void);
 
 #endif

@@ -77,8 +77,6 @@ add_peer(const struct ctl_request *request)
 static void *
 make_next(void *unused)
 {
-	const uint64_t one = 1;
-
 	(void)unused;
 	switch (job.request.command) {
 	case CTL_PEER_ADD:
@@ -97,9 +95,7 @@ make_next(void *unused)
 	if (job.error == 0 && job.request.command == CTL_RELOAD)
 		job.error = engine_ipsec_prepare(&job.next, job.request.check, &job.ipsec, job.why,
 						 sizeof(job.why));
-	/* The counter cannot be full. */
-	while (write(job.done_fd, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
+	eventfd_write(job.done_fd, 1); /* the counter cannot be full */
 	return NULL;
 }
 
@@ -216,10 +212,10 @@ static void
 done_ready(struct watch *watch, uint32_t events)
 {
 	char changed[1024] = "";
-	uint64_t value;
+	eventfd_t value;
 	int error;
 
-	if (read(job.done_fd, &value, sizeof(value)) != (ssize_t)sizeof(value))
+	if (eventfd_read(job.done_fd, &value) != 0)
 		return;
 	pthread_join(job.thread, NULL); /* it has only to return */
 	job.running = false;
@@ -235,9 +231,9 @@ done_ready(struct watch *watch, uint32_t events)
 static void
 hangup_ready(struct watch *watch, uint32_t events)
 {
-	uint64_t value;
+	eventfd_t value;
 
-	if (read(hangup_fd, &value, sizeof(value)) != (ssize_t)sizeof(value))
+	if (eventfd_read(hangup_fd, &value) != 0)
 		return;
 	if (job.running)
 		job.again = true;
@@ -271,12 +267,11 @@ ctl_reload_forget(const struct ctl_caller *caller)
 void
 ctl_hangup(void)
 {
-	const uint64_t one = 1;
 	int saved = errno;
 
 	/* A failed write means one that has not been read yet, or that nothing runs. */
-	if (write(hangup_fd, &one, sizeof(one)) < 0)
-		errno = saved;
+	eventfd_write(hangup_fd, 1);
+	errno = saved;
 }
 
 int

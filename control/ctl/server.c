@@ -477,5 +477,4 @@ ctl_close(void)
 	while (!TAILQ_EMPTY(&ctl_callers))
 		forget(TAILQ_FIRST(&ctl_callers));
 	ctl_reload_close();
-	ctl_trace_close();
 }

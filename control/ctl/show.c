@@ -215,12 +215,6 @@ published(const struct list *list, const void *object)
 	return ((const struct mr *)object)->segment;
 }
 
-static void
-tell_connection(struct tell *tell, const void *object)
-{
-	show_connection(tell, object);
-}
-
 /* ---- what is numbered ---- */
 
 static void
@@ -356,7 +350,7 @@ tell_version(struct list *list, const struct list_kind *kind)
 static const struct list_kind kinds[CTL_WHATS] = {
 	[CTL_CLIENTS] = {.fill = list_clients},
 	[CTL_ENDPOINTS] = OBJECTS(endpoint, show_qp, 1, OBJECT_QP),
-	[CTL_CONNECTIONS] = OBJECTS(connection, tell_connection, 2, OBJECT_QP, OBJECT_CR),
+	[CTL_CONNECTIONS] = OBJECTS(connection, show_connection, 2, OBJECT_QP, OBJECT_CR),
 	[CTL_LISTENERS] = OBJECTS(any, show_listener, 1, OBJECT_LISTENER),
 	[CTL_SEGMENTS] = OBJECTS(published, show_segment, 1, OBJECT_MR),
 	[CTL_MEMORY] = OBJECTS(any, show_mr, 1, OBJECT_MR),

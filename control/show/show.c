@@ -107,8 +107,10 @@ show_qp(struct tell *d, const void *object)
 }
 
 void
-show_connection(struct tell *d, const struct conn *conn)
+show_connection(struct tell *d, const void *object)
 {
+	const struct conn *conn = object;
+
 	add_text(d, "state", conn_state_name(conn));
 	add_text(d, "side", conn->passive ? "passive" : "active");
 	add_text(d, "port", conn->port->info->name);
