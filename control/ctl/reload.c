@@ -129,22 +129,21 @@ note_keys(char *changed, size_t len)
 static int
 take_over(char *changed, size_t len)
 {
-	struct config trial;
+	struct config *config = ctl_source.config, trial;
 	int error;
 
 	/* It may have changed since the thread was given a copy. */
 	if (job.request.command != CTL_RELOAD)
-		job.next.log_level = ctl_source.config->log_level;
+		job.next.log_level = config->log_level;
 	if (job.request.check) {
-		config_copy(&trial, ctl_source.config);
-		error = config_take_over(&trial, &job.next, changed, len, job.why, sizeof(job.why));
-		config_release(&trial);
-		note_keys(changed, len);
-		return error;
+		config_copy(&trial, config);
+		config = &trial;
 	}
-	error = config_take_over(ctl_source.config, &job.next, changed, len, job.why, sizeof(job.why));
-	if (error == 0) {
-		note_keys(changed, len);
+	error = config_take_over(config, &job.next, changed, len, job.why, sizeof(job.why));
+	note_keys(changed, len);
+	if (job.request.check) {
+		config_release(&trial);
+	} else if (error == 0) {
 		if (job.ipsec != NULL)
 			engine_ipsec_commit(job.ipsec);
 		job.ipsec = NULL;
