@@ -450,12 +450,8 @@ ctl_open(const struct ctl_source *source, char *why, size_t why_len)
 	ctl_source.started = control.now;
 	ctl_log_open();
 	json_object_seed(0); /* which reads /dev/urandom */
-	if (!config_ctl_path(source->config, path))
-		return config_refuse(
-			why, why_len, -ENAMETOOLONG,
-			"ctl: its name beside socket %s is longer than a Unix socket's may be; choose "
-			"ctl = PATH",
-			source->config->socket);
+	/* It fits, as config_validate() has found. */
+	config_ctl_path(source->config, path);
 	error = listening_open(&listening, "ctl", path, mode(), why, why_len);
 	if (error != 0)
 		return error;
