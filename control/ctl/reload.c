@@ -168,7 +168,7 @@ log_refusal(const char *name)
 static void
 report(int error, const char *changed)
 {
-	const char *name = ctl_command_name(job.request.command);
+	const char *name = ctl_commands[job.request.command].name;
 
 	ctl_printable(job.why);
 	if (!job.request.check && error != 0)
@@ -187,23 +187,25 @@ report(int error, const char *changed)
 	job.caller = NULL;
 }
 
-static int
-start(void)
+/* False: there is no thread for it. */
+static bool
+start(const struct ctl_request *request, struct ctl_caller *caller)
 {
+	job.request = *request;
 	job.why[0] = '\0';
 	config_copy(&job.next, ctl_source.config);
 	job.running = pthread_create(&job.thread, NULL, make_next, NULL) == 0;
+	job.caller = job.running ? caller : NULL;
 	if (!job.running)
 		config_release(&job.next);
-	return job.running ? 0 : -EAGAIN;
+	return job.running;
 }
 
 static void
 start_hangup(void)
 {
 	job.again = false;
-	job.request = (struct ctl_request){.command = CTL_RELOAD};
-	if (start() != 0)
+	if (!start(&(const struct ctl_request){.command = CTL_RELOAD}, NULL))
 		log_error("event=change_refused command=reload text=\"no thread can be started\"\n");
 }
 
@@ -243,17 +245,12 @@ hangup_ready(struct watch *watch, uint32_t events)
 void
 ctl_reload(struct ctl_caller *caller, const struct ctl_request *request)
 {
-	if (job.running) {
-		ctl_refuse(caller, "%s: another change is being made; try again",
-			   ctl_command_name(request->command));
-		return;
-	}
-	job.request = *request;
-	job.caller = caller;
-	if (start() == 0)
-		return;
-	job.caller = NULL;
-	ctl_refuse(caller, "%s: no thread can be started; try again", ctl_command_name(request->command));
+	const char *name = ctl_commands[request->command].name;
+
+	if (job.running)
+		ctl_refuse(caller, "%s: another change is being made; try again", name);
+	else if (!start(request, caller))
+		ctl_refuse(caller, "%s: no thread can be started; try again", name);
 }
 
 void

@@ -12,11 +12,7 @@
 
 #define OF_CLIENTS (CTL_M_FROM | CTL_M_PID | CTL_M_UID | CTL_M_PORT)
 
-static const struct name {
-	const char *name;
-	uint32_t allowed, needed; /* members; of show, by what it shows */
-	enum ctl_rights needs;
-} commands[CTL_COMMANDS] = {
+const struct ctl_name ctl_commands[CTL_COMMANDS] = {
 	[CTL_SHOW] = {"show", 0, 0, CTL_LOOK},
 	[CTL_TRACE] = {"trace", CTL_M_QP | CTL_M_CLIENT | CTL_M_PID, 0, CTL_LOOK},
 	[CTL_METRICS] = {"metrics", CTL_M_FROM | CTL_M_FORMAT, 0, CTL_LOOK},
@@ -28,7 +24,7 @@ static const struct name {
 	[CTL_LOG_LEVEL] = {"log-level", CTL_M_PATTERN, CTL_M_LEVEL, CTL_CHANGE},
 };
 
-static const struct name whats[CTL_WHATS] = {
+const struct ctl_name ctl_whats[CTL_WHATS] = {
 	[CTL_CLIENTS] = {"clients", OF_CLIENTS, 0, CTL_LOOK},
 	[CTL_ENDPOINTS] = {"endpoints", OF_CLIENTS | CTL_M_PEER, 0, CTL_LOOK},
 	[CTL_CONNECTIONS] = {"connections", OF_CLIENTS | CTL_M_PEER, 0, CTL_LOOK},
@@ -68,24 +64,6 @@ static const struct member {
 	MEMBER(format, WORD, CTL_M_FORMAT),
 };
 #define MEMBERS (sizeof(members) / sizeof(members[0]))
-
-enum ctl_rights
-ctl_needs(enum ctl_command command)
-{
-	return commands[command].needs;
-}
-
-const char *
-ctl_what_name(enum ctl_what what)
-{
-	return whats[what].name;
-}
-
-const char *
-ctl_command_name(enum ctl_command command)
-{
-	return commands[command].name;
-}
 
 void
 ctl_printable(char *text)
@@ -158,8 +136,8 @@ take_member(const struct member *member, const json_t *value, struct ctl_request
 
 /* Which of `count` names `value` is, of what there is of that `kind`; or -EINVAL. */
 static int
-find(const json_t *value, const struct name *names, int count, const char *whose, const char *kind, char *why,
-     size_t why_len)
+find(const json_t *value, const struct ctl_name *names, int count, const char *whose, const char *kind,
+     char *why, size_t why_len)
 {
 	const char *text = json_is_string(value) ? json_string_value(value) : "";
 	char known[256] = "";
@@ -199,8 +177,8 @@ take_members(json_t *root, uint32_t allowed, struct ctl_request *request, char *
 			return refuse(why, why_len,
 				      "%.40s: %s %s takes no such word; leave it out, or see "
 				      "onesidectl --help",
-				      name, commands[request->command].name,
-				      request->command == CTL_SHOW ? whats[request->what].name : "");
+				      name, ctl_commands[request->command].name,
+				      request->command == CTL_SHOW ? ctl_whats[request->what].name : "");
 		error = take_member(member, value, request, why, why_len);
 		if (error != 0)
 			return error;
@@ -212,25 +190,25 @@ take_members(json_t *root, uint32_t allowed, struct ctl_request *request, char *
 static int
 check_needed(const struct ctl_request *request, char *why, size_t why_len)
 {
-	uint32_t missing = commands[request->command].needed & ~request->given;
+	uint32_t missing = ctl_commands[request->command].needed & ~request->given;
 	uint32_t whose = request->given & (CTL_M_CLIENT | CTL_M_PID | CTL_M_QP);
 
 	for (size_t i = 0; i < MEMBERS; i++)
 		if ((missing & members[i].bit) != 0)
 			return refuse(why, why_len, "%s: its %s is missing; see onesidectl --help",
-				      commands[request->command].name, members[i].name);
+				      ctl_commands[request->command].name, members[i].name);
 	if (request->command == CTL_CLIENT_KILL && whose == 0)
 		return refuse(why, why_len, "client-kill: whose is missing; give a pid, or client=NUMBER");
 	if (request->command != CTL_SHOW && (whose & (whose - 1)) != 0)
 		return refuse(why, why_len, "%s: one of pid, client and qp is enough; leave the others out",
-			      commands[request->command].name);
+			      ctl_commands[request->command].name);
 	return 0;
 }
 
 static int
 take(json_t *root, struct ctl_request *request, char *why, size_t why_len)
 {
-	const struct name *command;
+	const struct ctl_name *command;
 	uint32_t allowed;
 	int which, error;
 
@@ -238,20 +216,20 @@ take(json_t *root, struct ctl_request *request, char *why, size_t why_len)
 		return refuse(why, why_len,
 			      "a request is one JSON object, as in {\"command\": \"show\", "
 			      "\"what\": \"clients\"}");
-	which = find(json_object_get(root, "command"), commands, CTL_COMMANDS, "command", "no such command",
-		     why, why_len);
+	which = find(json_object_get(root, "command"), ctl_commands, CTL_COMMANDS, "command",
+		     "no such command", why, why_len);
 	if (which < 0)
 		return which;
 	request->command = (enum ctl_command)which;
-	command = &commands[which];
+	command = &ctl_commands[which];
 	allowed = command->needed | command->allowed;
 	if (request->command == CTL_SHOW) {
-		which = find(json_object_get(root, "what"), whats, CTL_WHATS, "show",
+		which = find(json_object_get(root, "what"), ctl_whats, CTL_WHATS, "show",
 			     "nothing of that name to show", why, why_len);
 		if (which < 0)
 			return which;
 		request->what = (enum ctl_what)which;
-		allowed = whats[which].allowed;
+		allowed = ctl_whats[which].allowed;
 	}
 	error = take_members(root, allowed, request, why, why_len);
 	return error != 0 ? error : check_needed(request, why, why_len);

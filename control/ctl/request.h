@@ -78,8 +78,11 @@ struct ctl_request {
 int ctl_parse(const char *text, size_t len, struct ctl_request *request, char *why, size_t why_len);
 /* What a caller has written comes back to it, perhaps to a terminal, and goes to the log: as ASCII. */
 void ctl_printable(char *text);
-enum ctl_rights ctl_needs(enum ctl_command command);
-const char *ctl_what_name(enum ctl_what what);
-const char *ctl_command_name(enum ctl_command command);
+
+extern const struct ctl_name {
+	const char *name;
+	uint32_t allowed, needed; /* members; of show, by what it shows */
+	enum ctl_rights needs;
+} ctl_commands[CTL_COMMANDS], ctl_whats[CTL_WHATS];
 
 #endif

@@ -149,8 +149,8 @@ static void (*const handlers[CTL_COMMANDS])(struct ctl_caller *caller, const str
 static void
 carry_out(struct ctl_caller *caller, const struct ctl_request *request)
 {
-	if (ctl_needs(request->command) == CTL_CHANGE)
-		log_notice("event=command command=%s pid=%u uid=%u\n", ctl_command_name(request->command),
+	if (ctl_commands[request->command].needs == CTL_CHANGE)
+		log_notice("event=command command=%s pid=%u uid=%u\n", ctl_commands[request->command].name,
 			   caller->pid, caller->uid);
 	handlers[request->command](caller, request);
 }
@@ -166,12 +166,12 @@ request(struct ctl_caller *caller, const char *text, size_t len)
 		ctl_metrics_forget(caller);
 	if (error != 0)
 		ctl_refuse(caller, "%s", why);
-	else if (ctl_needs(request.command) > caller->rights)
+	else if (ctl_commands[request.command].needs > caller->rights)
 		ctl_refuse(caller,
 			   "%s: uid %u may look only; ask as root, or as a member of the group that "
 			   "ctl_admin_group "
 			   "names",
-			   ctl_command_name(request.command), caller->uid);
+			   ctl_commands[request.command].name, caller->uid);
 	else
 		carry_out(caller, &request);
 }

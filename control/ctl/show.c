@@ -398,7 +398,7 @@ ctl_show(struct ctl_caller *caller, const struct ctl_request *request)
 	}
 	list.entries = json_array();
 	kinds[request->what].fill(&list, &kinds[request->what]);
-	answer = json_pack("{s:o}", ctl_what_name(request->what), list.entries);
+	answer = json_pack("{s:o}", ctl_whats[request->what].name, list.entries);
 	if (list.more)
 		json_object_set_new(answer, "next", json_integer((json_int_t)list.next));
 	ctl_answer(caller, answer);
