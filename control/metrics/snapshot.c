@@ -52,16 +52,11 @@ take_clients(struct metrics_snapshot *out)
 static void
 take_quota(struct metrics_snapshot *out)
 {
-	const struct quota *quota = &control.quota;
 	const struct quota_account *account;
 
-	out->attachments = quota->clients;
-	out->connections = quota->connections;
-	out->max_clients = quota->max_clients;
-	out->max_bytes_per_uid = quota->max_bytes_per_uid;
-	memcpy(out->common, quota->common, sizeof(out->common));
-	memcpy(out->max_common, quota->max_common, sizeof(out->max_common));
-	LIST_FOREACH(account, &quota->accounts, link)
+	out->quota = control.quota;
+	LIST_INIT(&out->quota.accounts);
+	LIST_FOREACH(account, &control.quota.accounts, link)
 	{
 		out->users++;
 		if (account->bytes > out->user_bytes)

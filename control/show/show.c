@@ -245,7 +245,7 @@ show_peer(struct tell *d, uint32_t number)
 {
 	const struct config_peer *peer = &control.config->peer[number];
 	char text[CONFIG_ADDR_TEXT];
-	int by = config_peer_port(control.config, peer);
+	int by = config_port_to(control.config, &peer->addr, peer->port);
 
 	add_number(d, "node", peer->node);
 	add_text(d, "address", config_addr_text(&peer->addr, false, text));
