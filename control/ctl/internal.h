@@ -3,6 +3,8 @@
 #ifndef CONTROL_CTL_INTERNAL_H
 #define CONTROL_CTL_INTERNAL_H
 
+#include <sys/socket.h>
+
 #include <jansson.h>
 
 #include "control/ctl/ctl.h"
@@ -23,7 +25,7 @@ struct ctl_caller {
 	TAILQ_ENTRY(ctl_caller) link, turn;
 	struct watch watch;
 	int fd;
-	uint32_t pid, uid;
+	struct ucred cred; /* when it connected */
 	enum ctl_rights rights;
 	bool in_turn; /* it has something to read, or room for its answer */
 	bool gone;    /* to be freed by ctl_poll */

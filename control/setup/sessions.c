@@ -12,21 +12,19 @@
 #include "control/setup/files.h"
 #include "control/setup/machine.h"
 
-#define PORTS 16u
 #define SSH_PORT 22u
 #define ESTABLISHED 1u
 
 struct session_reading {
 	struct setup_machine *machine;
-	uint16_t port[PORTS];
-	uint32_t ports;
+	bool ssh[UINT16_MAX + 1]; /* by port */
 };
 
 static void
 add_port(struct session_reading *reading, unsigned long port)
 {
-	if (port > 0 && port <= UINT16_MAX && reading->ports < PORTS)
-		reading->port[reading->ports++] = (uint16_t)port;
+	if (port <= UINT16_MAX)
+		reading->ssh[port] = true;
 }
 
 static void
@@ -47,15 +45,6 @@ add_port_of_this_session(struct session_reading *reading)
 
 	if (last != NULL)
 		add_port(reading, strtoul(last + 1, NULL, 10));
-}
-
-static bool
-is_ssh(const struct session_reading *reading, unsigned int port)
-{
-	for (uint32_t i = 0; i < reading->ports; i++)
-		if (reading->port[i] == port)
-			return true;
-	return false;
 }
 
 static void
@@ -81,7 +70,7 @@ tcp_line(void *context, char *line)
 	size_t words;
 
 	if (sscanf(line, " %*u: %32[0-9A-Fa-f]:%4x %*[0-9A-Fa-f]:%*x %2x", digits, &port, &state) != 3 ||
-	    state != ESTABLISHED || !is_ssh(reading, port))
+	    state != ESTABLISHED || !reading->ssh[port])
 		return;
 	words = strlen(digits) / 8;
 	if (words != 1 && words != 4)
