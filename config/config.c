@@ -77,12 +77,9 @@ config_defaults(struct config *config)
 static bool
 is_name(const char *name, size_t room)
 {
-	size_t len = strlen(name);
+	size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
 
-	for (size_t i = 0; i < len; i++)
-		if (!isalnum((unsigned char)name[i]) && strchr("_.-", name[i]) == NULL)
-			return false;
-	return len > 0 && len < room;
+	return len > 0 && len < room && name[len] == '\0';
 }
 
 /* `from` has been found to fit. */

@@ -3,9 +3,7 @@
  * Lists, a page at a time.  A page ends when it is full, or when so many objects have been looked at; its
  * `next` is where the following one begins.  What begins or ends meanwhile may be missed or told.
  */
-#include <arpa/inet.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
@@ -365,27 +363,17 @@ static const struct list_kind kinds[CTL_WHATS] = {
 	[CTL_VERSION] = {.fill = tell_version},
 };
 
-static bool
-parse_addr(const char *text, struct wire_addr *addr)
-{
-	uint16_t family = strchr(text, ':') != NULL ? AF_INET6 : AF_INET;
-	uint8_t bytes[16];
-
-	if (inet_pton(family, text, bytes) != 1)
-		return false;
-	addr_to_wire(family, bytes, addr);
-	return true;
-}
-
 void
 ctl_show(struct ctl_caller *caller, const struct ctl_request *request)
 {
 	struct list list = {.tell = {add_number, add_text},
 			    .request = request,
 			    .by_peer = (request->given & CTL_M_PEER) != 0};
+	struct config_addr peer;
+	bool has_prefix;
 	json_t *answer;
 
-	if (list.by_peer && !parse_addr(request->peer, &list.peer)) {
+	if (list.by_peer && (config_addr_parse(request->peer, &peer, &has_prefix) != 0 || has_prefix)) {
 		ctl_refuse(caller, "peer %s: this is not an address; write an IPv4 or IPv6 one",
 			   request->peer);
 		return;
@@ -396,6 +384,8 @@ ctl_show(struct ctl_caller *caller, const struct ctl_request *request)
 			   request->port);
 		return;
 	}
+	if (list.by_peer)
+		addr_to_wire(peer.family, peer.bytes, &list.peer);
 	list.entries = json_array();
 	kinds[request->what].fill(&list, &kinds[request->what]);
 	answer = json_pack("{s:o}", ctl_whats[request->what].name, list.entries);
