@@ -177,20 +177,26 @@ answer(struct connection *c, const struct metrics_text *text, uint64_t now)
 	write_some(c, now);
 }
 
+/* What has come; 0: nothing, and at its end that of the connection. */
+static size_t
+receive(struct connection *c, char *to, size_t room)
+{
+	ssize_t n = recv(c->fd, to, room, MSG_DONTWAIT);
+
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		end(c);
+	return n > 0 ? (size_t)n : 0;
+}
+
 static void
 read_some(struct connection *c, uint64_t now)
 {
-	ssize_t n = recv(c->fd, c->head + c->got, sizeof(c->head) - c->got, MSG_DONTWAIT);
-	size_t seen = c->got;
+	size_t seen = c->got, n = receive(c, c->head + c->got, sizeof(c->head) - c->got);
 	unsigned int status;
 
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-		end(c);
+	if (n == 0)
 		return;
-	}
-	if (n < 0)
-		return;
-	c->got += (size_t)n;
+	c->got += n;
 	if (!metrics_http_whole(c->head, c->got, seen)) {
 		if (c->got == sizeof(c->head))
 			refuse(c, 431, now);
@@ -204,16 +210,6 @@ read_some(struct connection *c, uint64_t now)
 }
 
 static void
-drain(struct connection *c)
-{
-	char bytes[METRICS_HEAD_MAX];
-	ssize_t n = recv(c->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		end(c);
-}
-
-static void
 step(struct connection *c, uint64_t now)
 {
 	switch (c->phase) {
@@ -224,7 +220,7 @@ step(struct connection *c, uint64_t now)
 		write_some(c, now);
 		break;
 	case LINGERING:
-		drain(c);
+		receive(c, c->head, sizeof(c->head)); /* which nobody looks at any more */
 		break;
 	default: /* the far end has gone */
 		end(c);

@@ -7,20 +7,11 @@
 
 #include "control/setup/plan.h"
 
-/* The one of `set` with the highest number; -1: none. */
+/* The first of `set` from there on, upwards or downwards; -1: none. */
 static int
-last_of(const cpu_set_t *set)
+next_of(const cpu_set_t *set, int cpu, int step)
 {
-	for (int cpu = CPU_SETSIZE - 1; cpu >= 0; cpu--)
-		if (CPU_ISSET((unsigned int)cpu, set))
-			return cpu;
-	return -1;
-}
-
-static int
-first_of(const cpu_set_t *set)
-{
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+	for (; cpu >= 0 && cpu < CPU_SETSIZE; cpu += step)
 		if (CPU_ISSET((unsigned int)cpu, set))
 			return cpu;
 	return -1;
@@ -52,7 +43,7 @@ take_polling(const struct setup_machine *machine, const cpu_set_t *near, const c
 
 		CPU_AND(&set, wanted[i][0], wanted[i][1]);
 		CPU_AND(&set, &set, left);
-		cpu = last_of(&set);
+		cpu = next_of(&set, CPU_SETSIZE - 1, -1);
 	}
 	return cpu;
 }
@@ -64,7 +55,7 @@ take_control(const struct setup_machine *machine, const cpu_set_t *left)
 
 	CPU_XOR(&shared, &machine->cpus, &machine->isolated);
 	CPU_AND(&shared, &shared, left);
-	return first_of(CPU_COUNT(&shared) > 0 ? &shared : left);
+	return next_of(CPU_COUNT(&shared) > 0 ? &shared : left, 0, 1);
 }
 
 static int
