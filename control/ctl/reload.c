@@ -60,13 +60,10 @@ add_peer(const struct ctl_request *request)
 	char section[32];
 	int error;
 
-	for (uint32_t i = 0; i < job.next.num_peers; i++) {
-		if (job.next.peer[i].node != request->node)
-			continue;
-		snprintf(job.why, sizeof(job.why), "peer %u: there is one already; remove it first",
-			 request->node);
-		return -EEXIST;
-	}
+	for (uint32_t i = 0; i < job.next.num_peers; i++)
+		if (job.next.peer[i].node == request->node)
+			return config_refuse(job.why, sizeof(job.why), -EEXIST,
+					     "peer %u: there is one already; remove it first", request->node);
 	snprintf(section, sizeof(section), "peer %u", request->node);
 	error = config_set(&job.next, section, "address", request->address, job.why, sizeof(job.why));
 	if (error == 0 && (request->given & CTL_M_PORT) != 0)

@@ -126,12 +126,10 @@ cell(const json_t *object, const struct column *column, char text[CELL])
 static void
 put(const char *text, const struct column *column, size_t width, bool last)
 {
-	if (column->form != 't')
-		printf("%*s%s", (int)width, text, last ? "\n" : "  ");
-	else if (last)
-		printf("%s\n", text);
-	else
-		printf("%-*s  ", (int)width, text);
+	/* Text begins where its column does, and has no blanks at the end of a line. */
+	int room = column->form != 't' ? (int)width : last ? 0 : -(int)width;
+
+	printf("%*s%s", room, text, last ? "\n" : "  ");
 }
 
 static void

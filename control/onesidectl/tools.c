@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "control/onesidectl/onesidectl.h"
@@ -60,7 +59,6 @@ check_capture(const json_t *facts)
 {
 	const char *directory = columns_text(facts, "runtime_directory");
 	char path[4096];
-	struct stat st;
 
 	if (strcmp(columns_text(facts, "hugepages"), "yes") != 0)
 		onesidectl_fail(
@@ -73,7 +71,7 @@ check_capture(const json_t *facts)
 			"%" JSON_INTEGER_FORMAT ") or root",
 			columns_number(facts, "uid"));
 	snprintf(path, sizeof(path), "%s/mp_socket", directory);
-	if (stat(path, &st) != 0)
+	if (access(path, F_OK) != 0)
 		onesidectl_fail(
 			"capture: %s: %s: the data plane runs with --in-memory, or in a mount namespace of "
 			"its own; start it with --file-prefix=NAME instead",

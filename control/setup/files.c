@@ -45,13 +45,10 @@ setup_line(const char *path, char *text, size_t room)
 uint64_t
 setup_number(const char *path, uint64_t otherwise)
 {
-	char text[32], *end;
-	unsigned long long value;
+	char text[32];
+	uint64_t value;
 
-	if (!setup_line(path, text, sizeof(text)) || text[0] < '0' || text[0] > '9')
-		return otherwise;
-	value = strtoull(text, &end, 10);
-	return *end == '\0' ? value : otherwise;
+	return setup_line(path, text, sizeof(text)) && config_number(text, &value) == 0 ? value : otherwise;
 }
 
 void
