@@ -52,7 +52,7 @@ copies_settle(struct client *client, struct object *mr)
 			return;
 		}
 	}
-	attach_calls->class[mr->kind].release(mr);
+	object_release(mr);
 }
 
 void
@@ -65,7 +65,7 @@ copies_poll(struct client *client)
 		return;
 	if (mr != NULL && reach_passed(client->reach, client->leaving_mark)) {
 		client->leaving = NULL;
-		attach_calls->class[mr->kind].release(mr);
+		object_release(mr);
 	}
 	if (control.now < client->copies_at)
 		return;

@@ -97,28 +97,11 @@ mw_withdraw(struct mw *mw)
 	let_go(mw);
 }
 
-static void
-mw_quiesced(struct client *client, void *object)
+void
+mw_destroy(struct mw *mw)
 {
-	struct mw *mw = object;
-
 	mw->pz->object.users--;
 	object_free(mw);
-	client_reply(client, 0);
-}
-
-int
-mw_free(struct client *client, const struct one_msg *msg)
-{
-	uint32_t id = msg->id.id;
-	struct mw *mw = object_get(client, OBJECT_MW, id);
-
-	if (mw == NULL)
-		return client_refuse(client, -EINVAL, ONE_SUBJECT_MW, id);
-	mw->object.busy = true;
-	mw_withdraw(mw);
-	grace_defer(client, mw_quiesced, mw);
-	return REQUEST_LATER;
 }
 
 void

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "control/objects/objects.h"
-#include "control/attach/copies.h"
 
 static uint64_t
 page_mask(void)
@@ -459,12 +458,6 @@ mr_settle(struct mr *mr)
 /* ---- freeing ---- */
 
 static void
-mr_quiesced(struct client *client, void *object)
-{
-	copies_settle(client, object);
-}
-
-static void
 mr_unmapped(struct client *client, void *object)
 {
 	client_reply(client, 0);
@@ -550,12 +543,6 @@ int
 mr_free(struct client *client, const struct one_msg *msg)
 {
 	int error = 0;
-	struct mr *mr = mr_alone(client, msg->id.id, &error);
 
-	if (mr == NULL)
-		return error;
-	mr->object.busy = true;
-	mr_withdraw(mr);
-	grace_defer(client, mr_quiesced, mr);
-	return REQUEST_LATER;
+	return mr_alone(client, msg->id.id, &error) == NULL ? error : object_free_request(client, msg);
 }

@@ -100,9 +100,9 @@ void pz_destroy(struct pz *pz);
 
 /* ---- region.c ---- */
 int region_add(struct client *client, const struct one_msg *msg);
-int region_remove(struct client *client, const struct one_msg *msg);
-/* MRs are gone, and a grace period has passed since.  `freed` (if any): as in mapping_free. */
-void region_destroy(struct region *region, mapping_freed *freed);
+/* MRs are gone, and a grace period has passed since. */
+void region_destroy(struct region *region);
+void region_release(struct region *region);
 /* mr.c */
 int mr_create(struct client *client, const struct one_msg *msg);
 int mr_swap(struct client *client, const struct one_msg *msg);
@@ -120,8 +120,8 @@ void key_free(struct client *client); /* one that was taken out of the table */
 
 /* ---- bind.c ---- */
 int mw_create(struct client *client, const struct one_msg *msg);
-int mw_free(struct client *client, const struct one_msg *msg);
 void mw_withdraw(struct mw *mw);
+void mw_destroy(struct mw *mw);
 void mw_unbind_lost(struct mr *mr); /* windows of `mr` that peers have invalidated, up to one that stands */
 void bind_event(struct qp *qp);     /* its core asks for one */
 void bind_forget(struct qp *qp);    /* the core does not wait for it any more */
@@ -133,8 +133,7 @@ int qp_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t
 /* ---- channel.c ---- */
 struct channel;
 int channel_open(struct client *client, const struct one_msg *msg);
-int channel_close(struct client *client, const struct one_msg *msg);
-void channel_remove(struct channel *channel);  /* at the client's end */
+void channel_remove(struct channel *channel, command_done *done);
 void channel_destroy(struct channel *channel); /* the core has let go */
 
 /* ---- srq.c ---- */

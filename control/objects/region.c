@@ -97,7 +97,7 @@ region_add(struct client *client, const struct one_msg *msg)
 	region->sealed = (args->flags & ONE_REGION_SEALED) != 0;
 	error = map(region, fd);
 	if (error != 0) {
-		region_destroy(region, NULL);
+		region_destroy(region);
 		return error;
 	}
 	client_take_fd(client, 0);
@@ -109,30 +109,22 @@ region_add(struct client *client, const struct one_msg *msg)
 	return 0;
 }
 
+static void
+freed(struct client *client, void *object)
+{
+	client_reply(client, 0);
+}
+
 void
-region_destroy(struct region *region, mapping_freed *freed)
+region_release(struct region *region)
 {
 	mapping_free(region->mapping, freed, NULL);
 	object_free(region);
 }
 
-static void
-removed(struct client *client, void *object)
+void
+region_destroy(struct region *region)
 {
-	client_reply(client, 0);
-}
-
-int
-region_remove(struct client *client, const struct one_msg *msg)
-{
-	uint32_t id = msg->id.id;
-	struct region *region = object_get(client, OBJECT_REGION, id);
-
-	if (region == NULL)
-		return client_refuse(client, -EINVAL, ONE_SUBJECT_REGION, id);
-	if (region->object.users != 0)
-		return client_refuse(client, -EBUSY, ONE_SUBJECT_REGION, region->object.users);
-	/* Answered when it is free, and no longer counts. */
-	region_destroy(region, removed);
-	return REQUEST_LATER;
+	mapping_free(region->mapping, NULL, NULL);
+	object_free(region);
 }
