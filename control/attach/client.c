@@ -506,7 +506,7 @@ release(struct client *client)
 		small_fini(&client->small);
 	}
 	if (client->arena_mapping != NULL)
-		mapping_free(client->arena_mapping, NULL, NULL);
+		mapping_free(client->arena_mapping, false);
 	if (client->wake_fd >= 0)
 		close(client->wake_fd);
 }

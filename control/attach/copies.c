@@ -27,8 +27,7 @@ copies_start(struct client *client, const struct one_msg *msg)
 
 		error = client_alloc(client, sizeof(struct one_copies), &offset);
 		if (error != 0)
-			return client_refuse(client, error, ONE_SUBJECT_QUOTA,
-					     control.config->max_bytes_per_uid);
+			return error;
 		client->reach = engine_client_reach(client->engine, offset);
 		if (client->reach == NULL) {
 			client_free(client, offset, sizeof(struct one_copies));

@@ -60,7 +60,7 @@ mw_create(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
 	mw = object_new(client, OBJECT_MW, sizeof(*mw));
 	if (mw == NULL)
-		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_MW].max);
+		return object_refuse_new(client, OBJECT_MW);
 	mw->pz = pz;
 	key = key_new(client, &limit);
 	if (key == 0) {

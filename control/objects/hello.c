@@ -81,14 +81,15 @@ refused_by_core(struct client *client, int error)
 static void
 async_added(struct engine_command *command, void *object)
 {
-	struct client *client = object;
+	struct cq *cq = object;
+	struct client *client = cq->object.client;
 
 	if (command->status != 0) {
-		cq_destroy(client->async_cq);
+		cq_destroy(cq);
 		refused_by_core(client, command->status);
 		return;
 	}
-	client->async_cq->object.busy = false;
+	cq->object.busy = false;
 	if (client->state != CLIENT_CONNECTED)
 		return;
 	client_state_set(client, CLIENT_ATTACHED, "HELLO");

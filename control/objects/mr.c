@@ -56,7 +56,7 @@ void
 mr_destroy(struct mr *mr)
 {
 	if (mr->mapping != NULL)
-		mapping_free(mr->mapping, NULL, NULL);
+		mapping_free(mr->mapping, false);
 	drop_regions(mr);
 	if (mr->pz != NULL)
 		mr->pz->object.users--;
@@ -393,7 +393,7 @@ mr_create(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -EOPNOTSUPP, ONE_SUBJECT_MEMORY, 0);
 	mr = mr_new(client, pz, args->va, args->length, args->access);
 	if (mr == NULL)
-		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_MR].max);
+		return object_refuse_new(client, OBJECT_MR);
 	mr->shift = args->shift;
 	error = hold_regions(mr, args);
 	if (error != 0) {
@@ -457,12 +457,6 @@ mr_settle(struct mr *mr)
 
 /* ---- freeing ---- */
 
-static void
-mr_unmapped(struct client *client, void *object)
-{
-	client_reply(client, 0);
-}
-
 void
 mr_release(struct mr *mr)
 {
@@ -472,7 +466,7 @@ mr_release(struct mr *mr)
 	mr->mapping = NULL;
 	mr_destroy(mr);
 	if (mapping != NULL)
-		mapping_free(mapping, mr_unmapped, NULL);
+		mapping_free(mapping, true);
 	else
 		client_reply(client, 0);
 }

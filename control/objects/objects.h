@@ -90,6 +90,11 @@ int cq_free(struct client *client, const struct one_msg *msg);
 int cq_start(struct client *client, uint32_t log2, struct cq **out, command_done *done);
 void cq_remove(struct cq *cq, command_done *done); /* at the client's end */
 void cq_destroy(struct cq *cq);                    /* the core has let go */
+static inline struct engine_cq *
+cq_engine(const struct cq *cq)
+{
+	return cq == NULL ? NULL : cq->engine;
+}
 void cq_post(struct cq *cq, const struct one_cqe *event);
 bool cq_has_room(const struct cq *cq);
 int staging_create(struct client *client, const struct one_msg *msg);

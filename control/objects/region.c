@@ -66,7 +66,7 @@ region_new(struct client *client, uint64_t size, uint64_t page, struct region **
 		return error;
 	region = object_new(client, OBJECT_REGION, sizeof(*region));
 	if (region == NULL) {
-		mapping_free(mapping, NULL, NULL);
+		mapping_free(mapping, false);
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
 	region->mapping = mapping;
@@ -109,22 +109,16 @@ region_add(struct client *client, const struct one_msg *msg)
 	return 0;
 }
 
-static void
-freed(struct client *client, void *object)
-{
-	client_reply(client, 0);
-}
-
 void
 region_release(struct region *region)
 {
-	mapping_free(region->mapping, freed, NULL);
+	mapping_free(region->mapping, true);
 	object_free(region);
 }
 
 void
 region_destroy(struct region *region)
 {
-	mapping_free(region->mapping, NULL, NULL);
+	mapping_free(region->mapping, false);
 	object_free(region);
 }

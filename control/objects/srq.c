@@ -61,11 +61,11 @@ srq_create(struct client *client, const struct one_msg *msg)
 		return error;
 	srq = object_new(client, OBJECT_SRQ, sizeof(*srq));
 	if (srq == NULL)
-		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_SRQ].max);
+		return object_refuse_new(client, OBJECT_SRQ);
 	error = alloc(client, srq, log2);
 	if (error != 0) {
 		object_free(srq);
-		return client_refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+		return error;
 	}
 	srq->pz = pz;
 	srq->max_wr = args->max_wr;
@@ -77,7 +77,7 @@ srq_create(struct client *client, const struct one_msg *msg)
 		.shm = client->reply.srq.shm,
 		.rq = client->reply.srq.rq,
 		.log2 = log2,
-		.async_cq = client->async_cq == NULL ? NULL : client->async_cq->engine,
+		.async_cq = cq_engine(client->async_cq),
 	};
 	srq->engine = engine_srq_new(client->engine, &config);
 	if (srq->engine == NULL) {
