@@ -84,16 +84,10 @@ mw_create(struct client *client, const struct one_msg *msg)
 void
 mw_withdraw(struct mw *mw)
 {
-	struct mem_table *table = engine_mem_table();
-	struct mem_region *entry = mw->entry;
-
-	if (entry == NULL)
+	if (mw->entry == NULL)
 		return;
-	mw->entry = NULL;
-	mw_of_slot[mem_key_slot(table, entry->key)] = NULL;
-	mem_remove(table, entry->key);
-	key_free(mw->object.client);
-	entry_retire(mw->object.client, entry);
+	mw_of_slot[mem_key_slot(engine_mem_table(), mw->entry->key)] = NULL;
+	key_withdraw(mw->object.client, &mw->entry);
 	let_go(mw);
 }
 

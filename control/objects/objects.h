@@ -104,6 +104,12 @@ void pz_number_free(struct client *client, uint32_t number);
 void pz_destroy(struct pz *pz);
 
 /* ---- region.c ---- */
+/*
+ * May a client's descriptor be mapped for `size` bytes?  Asks no file system that
+ * could let us wait.  -EBADF: not shared memory; -EPERM: not sealed against
+ * shrinking; -EINVAL: size 0, no multiple of *page, or beyond the end.
+ */
+int region_check(int fd, uint64_t size, bool must_be_sealed, uint64_t *page);
 int region_add(struct client *client, const struct one_msg *msg);
 /* MRs are gone, and a grace period has passed since. */
 void region_destroy(struct region *region);
@@ -121,7 +127,9 @@ void mr_release(struct mr *mr);
 struct mr *mr_staging(struct client *client, struct pz *pz, uint64_t offset, uint64_t size);
 /* A key for the client, to be published before the next is asked for; 0: too many of its user or of all. */
 uint32_t key_new(struct client *client, uint64_t *limit);
-void key_free(struct client *client); /* one that was taken out of the table */
+void key_free(struct client *client); /* one that was not published */
+/* Out of the table, and freed when no core can look at it any more; *entry NULL: nothing. */
+void key_withdraw(struct client *client, struct mem_region **entry);
 
 /* ---- bind.c ---- */
 int mw_create(struct client *client, const struct one_msg *msg);

@@ -168,7 +168,6 @@ qp_make_rings(struct qp *qp)
 
 	if (error != 0)
 		return error;
-	qp->block = offset;
 	qp->block_size = size;
 	qp->config.shm = offset;
 	qp->config.sq = offset + sq;
@@ -475,7 +474,7 @@ qp_destroy(struct qp *qp)
 	if (qp->kind->destroy != NULL)
 		qp->kind->destroy(qp);
 	if (qp->block_size != 0)
-		client_free(client, qp->block, qp->block_size);
+		client_free(client, qp->config.shm, qp->block_size);
 	object_free(qp);
 }
 

@@ -41,8 +41,8 @@ struct qp {
 	struct cq *send_cq, *recv_cq, *conn_cq;
 	struct srq *srq; /* NULL: it has receives of its own */
 	uint32_t rd_atomic_in, rd_atomic_out;
-	uint32_t qkey;              /* of datagrams */
-	uint64_t block, block_size; /* in the arena */
+	uint32_t qkey;       /* of datagrams */
+	uint64_t block_size; /* in the arena, from config.shm on */
 	struct conn *conn;
 	uint16_t number;        /* the application's, of the last connection */
 	bool timewait;          /* the end of a connection's time wait is told */

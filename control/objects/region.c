@@ -2,8 +2,6 @@
 /*
  * Regions: files of shared memory, mapped whole.
  */
-#include "region.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>

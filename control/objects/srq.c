@@ -7,17 +7,6 @@
 
 #include "control/objects/objects.h"
 
-static void
-srq_reply(struct client *client, const struct srq *srq, uint32_t log2)
-{
-	client->reply.srq = (struct one_srq_created){
-		.srq = srq->object.id,
-		.log2 = log2,
-		.shm = srq->shm,
-		.rq = srq->ring,
-	};
-}
-
 static struct engine_command *
 srq_command(struct srq *srq, enum engine_command_type type, command_done *done)
 {
@@ -70,12 +59,13 @@ srq_create(struct client *client, const struct one_msg *msg)
 	srq->pz = pz;
 	srq->max_wr = args->max_wr;
 	pz->object.users++;
-	srq_reply(client, srq, log2);
+	client->reply.srq = (struct one_srq_created){
+		.srq = srq->object.id, .log2 = log2, .shm = srq->shm, .rq = srq->ring};
 	config = (struct engine_srq_config){
 		.owner = srq,
 		.id = srq->object.id,
-		.shm = client->reply.srq.shm,
-		.rq = client->reply.srq.rq,
+		.shm = srq->shm,
+		.rq = srq->ring,
 		.log2 = log2,
 		.async_cq = cq_engine(client->async_cq),
 	};

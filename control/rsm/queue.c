@@ -65,14 +65,7 @@ import_qp_new(struct client *client, struct pz *pz, struct cq *cq, struct cq *si
 void
 export_drop_window(struct qp *qp)
 {
-	struct mem_region *window = qp->window;
-
-	if (window == NULL)
-		return;
-	qp->window = NULL;
-	mem_remove(engine_mem_table(), window->key);
-	key_free(qp->object.client);
-	entry_retire(qp->object.client, window);
+	key_withdraw(qp->object.client, &qp->window);
 }
 
 static void
