@@ -161,8 +161,9 @@ dispatch(struct client *client)
 }
 
 static void
-request(struct client *client)
+serve_turn(struct turns_item *turn)
 {
+	struct client *client = CONTAINER(turn, struct client, turn);
 	int error;
 
 	memset(&client->reply, 0, sizeof(client->reply));
@@ -203,17 +204,10 @@ cost_of(uint32_t type)
 }
 
 static void
-serve_turn(struct turns_item *turn)
+wait_for_turn(struct client *client, uint32_t cost, void (*serve)(struct turns_item *turn))
 {
-	request(CONTAINER(turn, struct client, turn));
-}
-
-/* The request under way is served when it is its user's turn. */
-static void
-wait_for_turn(struct client *client)
-{
-	client->turn.cost = cost_of(client->msg.type);
-	client->turn.serve = serve_turn;
+	client->turn.cost = cost;
+	client->turn.serve = serve;
 	turns_wait(&control.turns, &client->account->turns, &client->turn);
 }
 
@@ -232,9 +226,7 @@ void
 client_slice(struct client *client, bool (*slice)(struct client *client))
 {
 	client->slice = slice;
-	client->turn.cost = TURNS_COST_MAX;
-	client->turn.serve = serve_slice;
-	turns_wait(&control.turns, &client->account->turns, &client->turn);
+	wait_for_turn(client, TURNS_COST_MAX, serve_slice);
 }
 
 /* Takes the descriptors of a message into client->fds; false: more than are allowed. */
@@ -333,7 +325,7 @@ client_ready(struct watch *watch, uint32_t events)
 		client->sender = sender;
 		client->requests++;
 		client->asked_at = clock_now();
-		wait_for_turn(client);
+		wait_for_turn(client, cost_of(client->msg.type), serve_turn);
 	}
 }
 
@@ -471,11 +463,6 @@ end_objects(struct client *client)
 }
 
 static void
-quiesced(struct client *client, void *object)
-{
-}
-
-static void
 release(struct client *client)
 {
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
@@ -510,7 +497,7 @@ end_rest(struct client *client)
 	if (client->state == CLIENT_REMOVING && client->added)
 		command_send(command_new(client, ENGINE_CLIENT_REMOVE, NULL, NULL));
 	else if (client->state == CLIENT_QUIESCING)
-		grace_defer(client, quiesced, NULL);
+		grace_defer(client, NULL, NULL);
 	else if (client->state == CLIENT_GONE)
 		release(client);
 }
@@ -609,7 +596,7 @@ clients_poll(void)
 			client_kill(client, ONE_FAULT_PROTOCOL, "it did not say HELLO");
 		if (client->again && client->left != client->account->left &&
 		    client->state <= CLIENT_ATTACHED)
-			wait_for_turn(client);
+			wait_for_turn(client, cost_of(client->msg.type), serve_turn);
 		copies_poll(client);
 		if (client_step(client)) {
 			TAILQ_REMOVE(&control.clients, client, link);

@@ -43,17 +43,6 @@ channel_of_number(struct client *client, uint32_t number)
 	return NULL;
 }
 
-static void
-channel_opened(struct engine_command *command, void *object)
-{
-	struct channel *channel = object;
-	struct client *client = channel->object.client;
-
-	channel->object.busy = false;
-	client->reply.id.id = channel->object.id;
-	client_reply(client, 0);
-}
-
 static struct channel *
 channel_new(struct client *client, uint32_t number)
 {
@@ -100,7 +89,8 @@ channel_open(struct client *client, const struct one_msg *msg)
 	shutdown(ends[0], SHUT_RD);
 	channel->fd = ends[0];
 	client->reply_fd = ends[1];
-	command_send(channel_command(channel, channel->fd, channel_opened));
+	client->reply.id.id = channel->object.id;
+	command_send(channel_command(channel, channel->fd, object_added));
 	return REQUEST_LATER;
 }
 
