@@ -89,10 +89,11 @@ put_ethernet(struct neigh *neigh, uint16_t port, const uint8_t dst[6], uint16_t 
 	return neigh->frame + ETH;
 }
 
+/* A reply is for who asked; who is asked for has no MAC yet. */
 static void
-send_arp(struct neigh *neigh, uint16_t port, uint16_t op, const uint8_t dst[6], const uint8_t target_mac[6],
-	 const uint8_t target_ip[4])
+send_arp(struct neigh *neigh, uint16_t port, uint16_t op, const uint8_t dst[6], const uint8_t target_ip[4])
 {
+	static const uint8_t unknown[6];
 	const struct neigh_port *config = &neigh->port[port].config;
 	uint8_t *arp = put_ethernet(neigh, port, dst, TYPE_ARP);
 
@@ -103,7 +104,7 @@ send_arp(struct neigh *neigh, uint16_t port, uint16_t op, const uint8_t dst[6], 
 	store_be16(arp + 6, op);
 	memcpy(arp + 8, config->mac, 6);
 	memcpy(arp + 14, &config->addr.gid[12], 4);
-	memcpy(arp + 18, target_mac, 6);
+	memcpy(arp + 18, op == ARP_REPLY ? dst : unknown, 6);
 	memcpy(arp + 24, target_ip, 4);
 	transmit(neigh, port, ETH + ARP_LEN);
 }
@@ -145,11 +146,10 @@ send_nd(struct neigh *neigh, uint16_t port, uint8_t type, uint8_t flags, const u
 void
 neigh_send_query(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, const uint8_t *mac)
 {
-	static const uint8_t unknown[6];
 	const struct neigh_iface *iface = &neigh->port[port];
 
 	if (iface->v4) {
-		send_arp(neigh, port, ARP_REQUEST, mac != NULL ? mac : broadcast, unknown, &addr->gid[12]);
+		send_arp(neigh, port, ARP_REQUEST, mac != NULL ? mac : broadcast, &addr->gid[12]);
 		return;
 	}
 	struct wire_addr dst = mac != NULL ? *addr : solicited_node(addr);
@@ -160,12 +160,11 @@ neigh_send_query(struct neigh *neigh, uint16_t port, const struct wire_addr *add
 void
 neigh_send_announcement(struct neigh *neigh, uint16_t port)
 {
-	static const uint8_t unknown[6];
 	const struct neigh_iface *iface = &neigh->port[port];
 	const struct wire_addr *addr = &iface->config.addr;
 
 	if (iface->v4)
-		send_arp(neigh, port, ARP_REQUEST, broadcast, unknown, &addr->gid[12]);
+		send_arp(neigh, port, ARP_REQUEST, broadcast, &addr->gid[12]);
 	else
 		send_nd(neigh, port, ICMP6_NA, NA_OVERRIDE, NULL, addr, &all_nodes, addr);
 }
@@ -195,7 +194,7 @@ arp_input(struct neigh *neigh, uint16_t port, const uint8_t *arp, uint32_t len, 
 	if (op == ARP_REQUEST && neigh_is_ours(iface, &target) && (probe || known_place)) {
 		if (!neigh_rate_ok(neigh, &iface->replies, REPLIES_PER_SECOND, now))
 			return true;
-		send_arp(neigh, port, ARP_REPLY, mac, mac, arp + 14);
+		send_arp(neigh, port, ARP_REPLY, mac, arp + 14);
 		if (!probe)
 			neigh_asked(neigh, port, &sender, mac, now);
 	} else if (known_place && op == ARP_REPLY) {

@@ -379,9 +379,6 @@ port_init(struct path_port *port, uint16_t index, const struct config *config)
 	port->link_up = false; /* a change to it announces us */
 	port->mad_psn = (uint32_t)control_random() & 0xffffff;
 	port->config = &config->port[index];
-	for (uint32_t i = 0; i < config->num_ports; i++)
-		if (strncmp(config->port[i].name, port->info->name, ONE_PORT_NAME) == 0)
-			port->config = &config->port[i];
 	port->env = (struct cm_env){
 		.send = env_send,
 		.event = path_calls->cm,
