@@ -69,6 +69,7 @@ qp_state_name(const struct qp *qp)
 
 /* ---- what it refers to ---- */
 
+/* `by`: 1, or -1 to let go. */
 static void
 hold(struct qp *qp, int by)
 {
@@ -330,7 +331,7 @@ struct modify {
 	struct qp to; /* only what qp_modify changes */
 };
 
-/* What `from` holds is held by `qp` now. */
+/* What `from` holds is held by `qp` now; its shared receive queue is the same. */
 static void
 take_over(struct qp *qp, const struct qp *from)
 {
