@@ -45,14 +45,12 @@ cq_start(struct client *client, uint32_t log2, struct cq **out, command_done *do
 {
 	struct cq *cq = object_new(client, OBJECT_CQ, sizeof(*cq));
 	struct engine_cq_config config = {.owner = cq, .log2 = log2, .async_cq = cq_engine(client->async_cq)};
-	int error;
 
 	if (cq == NULL)
 		return object_refuse_new(client, OBJECT_CQ);
-	error = client_alloc(client, ring_size(log2), &cq->offset);
-	if (error != 0) {
+	if (client_alloc(client, ring_size(log2), &cq->offset) != 0) {
 		object_free(cq);
-		return error;
+		return -EDQUOT;
 	}
 	cq->log2 = log2;
 	config.id = cq->object.id;
