@@ -44,6 +44,7 @@
 #include "dataplane/compat/clock.h"
 #include "dataplane/mem/reach.h"
 
+#define REPLY_FDS 2
 #define ENDING_NS (NS_PER_MS / 10) /* how often to look after attachments that end */
 
 #ifndef SO_PEERPIDFD
@@ -86,27 +87,46 @@ discard_fds(struct client *client)
 	client->num_fds = 0;
 }
 
+/* HELLO's reply brings the descriptor to be woken by, too. */
+static void
+add_fds(struct client *client, struct msghdr *header)
+{
+	const int fds[REPLY_FDS] = {client->reply_fd, client->wake_fd};
+	size_t len = (client->msg.type == ONE_MSG_HELLO ? 2 : 1) * sizeof(int);
+	struct cmsghdr *cmsg = header->msg_control;
+
+	header->msg_controllen = CMSG_SPACE(len);
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(len);
+	memcpy(CMSG_DATA(cmsg), fds, len);
+}
+
+static void
+drop_reply_fd(struct client *client)
+{
+	if (client->reply_fd >= 0)
+		close(client->reply_fd);
+	client->reply_fd = -1;
+}
+
 void
 client_reply(struct client *client, int error)
 {
 	struct one_reply *reply = &client->reply;
 	union {
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		char bytes[CMSG_SPACE(REPLY_FDS * sizeof(int))];
 		struct cmsghdr align;
-	} ancillary;
+	} ancillary = {0};
 	struct iovec iov = {reply, sizeof(*reply)};
-	struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ancillary};
 
 	if (client->busy)
 		latency_add(&client_totals.latency[client->msg.type], clock_now() - client->asked_at);
 	client->busy = false;
 	discard_fds(client);
-	if (client->state > CLIENT_ATTACHED) {
-		if (client->reply_fd >= 0)
-			close(client->reply_fd);
-		client->reply_fd = -1;
+	if (client->state > CLIENT_ATTACHED)
 		return;
-	}
 	reply->type = client->msg.type;
 	reply->seq = client->msg.seq;
 	reply->error = error;
@@ -115,42 +135,14 @@ client_reply(struct client *client, int error)
 	} else {
 		reply->subject = ONE_SUBJECT_NONE;
 		reply->value = 0;
-	}
-	if (client->arena_fd >= 0 && error == 0) { /* HELLO's */
-		int fds[2] = {client->arena_fd, client->wake_fd};
-		struct cmsghdr *cmsg;
-
-		memset(&ancillary, 0, sizeof(ancillary));
-		header.msg_control = &ancillary;
-		header.msg_controllen = sizeof(ancillary.bytes);
-		cmsg = CMSG_FIRSTHDR(&header);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(fds));
-		memcpy(CMSG_DATA(cmsg), fds, sizeof(fds));
-	} else if (client->reply_fd >= 0 && error == 0) {
-		struct cmsghdr *cmsg;
-
-		memset(&ancillary, 0, sizeof(ancillary));
-		header.msg_control = &ancillary;
-		header.msg_controllen = CMSG_SPACE(sizeof(int));
-		cmsg = CMSG_FIRSTHDR(&header);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(cmsg), &client->reply_fd, sizeof(int));
+		if (client->reply_fd >= 0)
+			add_fds(client, &header);
 	}
 	/* There is one reply on its way at most, so there is room for it. */
 	if (sendmsg(client->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof(*reply))
 		client_kill(client, 0,
 			    errno == EPIPE || errno == ECONNRESET ? NULL : "it does not take its reply");
-	if (client->arena_fd >= 0) {
-		close(client->arena_fd);
-		client->arena_fd = -1;
-	}
-	if (client->reply_fd >= 0)
-		close(client->reply_fd);
-	client->reply_fd = -1;
+	drop_reply_fd(client);
 }
 
 const struct attach_calls *attach_calls;
@@ -169,8 +161,9 @@ dispatch(struct client *client)
 }
 
 static void
-request(struct client *client)
+serve_turn(struct turns_item *turn)
 {
+	struct client *client = CONTAINER(turn, struct client, turn);
 	int error;
 
 	memset(&client->reply, 0, sizeof(client->reply));
@@ -211,17 +204,10 @@ cost_of(uint32_t type)
 }
 
 static void
-serve_turn(struct turns_item *turn)
+wait_for_turn(struct client *client, uint32_t cost, void (*serve)(struct turns_item *turn))
 {
-	request(CONTAINER(turn, struct client, turn));
-}
-
-/* The request under way is served when it is its user's turn. */
-static void
-wait_for_turn(struct client *client)
-{
-	client->turn.cost = cost_of(client->msg.type);
-	client->turn.serve = serve_turn;
+	client->turn.cost = cost;
+	client->turn.serve = serve;
 	turns_wait(&control.turns, &client->account->turns, &client->turn);
 }
 
@@ -240,9 +226,7 @@ void
 client_slice(struct client *client, bool (*slice)(struct client *client))
 {
 	client->slice = slice;
-	client->turn.cost = TURNS_COST_MAX;
-	client->turn.serve = serve_slice;
-	turns_wait(&control.turns, &client->account->turns, &client->turn);
+	wait_for_turn(client, TURNS_COST_MAX, serve_slice);
 }
 
 /* Takes the descriptors of a message into client->fds; false: more than are allowed. */
@@ -341,7 +325,7 @@ client_ready(struct watch *watch, uint32_t events)
 		client->sender = sender;
 		client->requests++;
 		client->asked_at = clock_now();
-		wait_for_turn(client);
+		wait_for_turn(client, cost_of(client->msg.type), serve_turn);
 	}
 }
 
@@ -402,7 +386,7 @@ client_accept(int fd)
 	}
 	client->fd = fd;
 	client->number = number++;
-	client->pidfd = client->arena_fd = client->wake_fd = client->reply_fd = -1;
+	client->pidfd = client->wake_fd = client->reply_fd = -1;
 	client->fd_watch.ready = client_ready;
 	client->pid_watch.ready = process_ready;
 	client->hello_deadline = control.now + CLIENT_HELLO_MS * NS_PER_MS;
@@ -479,11 +463,6 @@ end_objects(struct client *client)
 }
 
 static void
-quiesced(struct client *client, void *object)
-{
-}
-
-static void
 release(struct client *client)
 {
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
@@ -506,7 +485,7 @@ release(struct client *client)
 		small_fini(&client->small);
 	}
 	if (client->arena_mapping != NULL)
-		mapping_free(client->arena_mapping, NULL, NULL);
+		mapping_free(client->arena_mapping, false);
 	if (client->wake_fd >= 0)
 		close(client->wake_fd);
 }
@@ -518,7 +497,7 @@ end_rest(struct client *client)
 	if (client->state == CLIENT_REMOVING && client->added)
 		command_send(command_new(client, ENGINE_CLIENT_REMOVE, NULL, NULL));
 	else if (client->state == CLIENT_QUIESCING)
-		grace_defer(client, quiesced, NULL);
+		grace_defer(client, NULL, NULL);
 	else if (client->state == CLIENT_GONE)
 		release(client);
 }
@@ -579,9 +558,8 @@ client_kill(struct client *client, uint32_t fault, const char *reason)
 	if (reason == NULL || fault == ONE_FAULT_PROTOCOL || !client->added)
 		hang_up(client);
 	close(client->pidfd);
-	if (client->arena_fd >= 0)
-		close(client->arena_fd);
-	client->pidfd = client->arena_fd = -1;
+	client->pidfd = -1;
+	drop_reply_fd(client);
 }
 
 /* The next state of the end; true when the client can be freed. */
@@ -618,7 +596,7 @@ clients_poll(void)
 			client_kill(client, ONE_FAULT_PROTOCOL, "it did not say HELLO");
 		if (client->again && client->left != client->account->left &&
 		    client->state <= CLIENT_ATTACHED)
-			wait_for_turn(client);
+			wait_for_turn(client, cost_of(client->msg.type), serve_turn);
 		copies_poll(client);
 		if (client_step(client)) {
 			TAILQ_REMOVE(&control.clients, client, link);

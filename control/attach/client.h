@@ -85,7 +85,6 @@ struct client {
 	struct parts parts;
 	struct mapping *arena_mapping; /* how it goes at the end */
 	struct small small;
-	int arena_fd; /* until it is sent */
 	int reply_fd; /* goes with the next reply; -1 */
 	int wake_fd;
 	struct engine_client *engine;

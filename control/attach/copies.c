@@ -27,8 +27,7 @@ copies_start(struct client *client, const struct one_msg *msg)
 
 		error = client_alloc(client, sizeof(struct one_copies), &offset);
 		if (error != 0)
-			return client_refuse(client, error, ONE_SUBJECT_QUOTA,
-					     control.config->max_bytes_per_uid);
+			return error;
 		client->reach = engine_client_reach(client->engine, offset);
 		if (client->reach == NULL) {
 			client_free(client, offset, sizeof(struct one_copies));
@@ -52,7 +51,7 @@ copies_settle(struct client *client, struct object *object)
 			return;
 		}
 	}
-	attach_calls->class[object->kind].release(object);
+	object_release(object);
 }
 
 void
@@ -65,7 +64,7 @@ copies_poll(struct client *client)
 		return;
 	if (object != NULL && reach_passed(client->reach, client->leaving_mark)) {
 		client->leaving = NULL;
-		attach_calls->class[object->kind].release(object);
+		object_release(object);
 	}
 	if (control.now < client->copies_at)
 		return;

@@ -9,14 +9,10 @@
  * sender to be judged by them sends one end of a new pair.  A socket of another process, or of this one
  * when it was another user, proves nothing, whatever it is.
  */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "control/attach/client.h"
 #include "control/attach/identity.h"
-
-#define FEW_GROUPS 64u
 
 bool
 identity_take(struct msghdr *header, struct ucred *sender)
@@ -46,51 +42,48 @@ is_proof(int fd, const struct ucred *sender)
 	       maker.pid == sender->pid && maker.uid == sender->uid && maker.gid == sender->gid;
 }
 
-/* The groups, in `few` where they fit, else allocated; NULL: not known. */
-static gid_t *
-read_groups(int fd, gid_t few[FEW_GROUPS], uint32_t *num)
-{
-	socklen_t len = FEW_GROUPS * sizeof(gid_t);
-	gid_t *group = few;
+struct groups {
+	uint32_t num;
+	gid_t gid[NGROUPS_MAX];
+};
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, few, &len) != 0) {
-		/* ERANGE: the kernel has said in `len` how many there are, NGROUPS_MAX at most. */
-		if (errno != ERANGE || len > NGROUPS_MAX * sizeof(gid_t))
-			return NULL;
-		group = malloc(len);
-		if (group != NULL && getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, group, &len) != 0) {
-			free(group);
-			return NULL;
-		}
-	}
-	*num = len / sizeof(gid_t);
-	return group;
+/* NULL: not known. */
+static const struct groups *
+read_groups(int fd)
+{
+	static struct groups groups;
+	socklen_t len = sizeof(groups.gid);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups.gid, &len) != 0)
+		return NULL;
+	groups.num = len / sizeof(gid_t);
+	return &groups;
 }
 
 static bool
-contains(const gid_t *group, uint32_t num, uint32_t gid)
+contains(const struct groups *groups, uint32_t gid)
 {
-	for (uint32_t i = 0; i < num; i++)
-		if (group[i] == gid)
+	for (uint32_t i = 0; i < groups->num; i++)
+		if (groups->gid[i] == gid)
 			return true;
 	return false;
 }
 
 static void
-list_groups(struct acl_who *who, const gid_t *group, uint32_t num, const struct acl *acl)
+list_groups(struct acl_who *who, const struct groups *groups, const struct acl *acl)
 {
 	who->partial = false;
-	for (uint32_t i = 0; i < num && !who->partial; i++) {
-		if (group[i] == who->gid)
+	for (uint32_t i = 0; i < groups->num && !who->partial; i++) {
+		if (groups->gid[i] == who->gid)
 			continue;
 		if (who->num_groups < ACL_GROUPS)
-			who->group[who->num_groups++] = group[i];
+			who->group[who->num_groups++] = groups->gid[i];
 		else
 			who->partial = true;
 	}
 	if (!who->partial || acl == NULL)
 		return;
-	if (contains(group, num, acl->gid))
+	if (contains(groups, acl->gid))
 		who->group[0] = acl->gid;
 	else
 		who->not_group = acl->gid;
@@ -99,32 +92,20 @@ list_groups(struct acl_who *who, const gid_t *group, uint32_t num, const struct 
 void
 identity_fill(struct acl_who *who, const struct ucred *sender, int fd, const struct acl *acl)
 {
-	gid_t few[FEW_GROUPS], *group = NULL;
-	uint32_t num = 0;
+	const struct groups *groups = fd >= 0 && is_proof(fd, sender) ? read_groups(fd) : NULL;
 
 	who->uid = sender->uid;
 	who->gid = sender->gid;
 	who->partial = true;
 	who->not_group = ACL_NO_GROUP;
-	if (fd >= 0 && is_proof(fd, sender))
-		group = read_groups(fd, few, &num);
-	if (group == NULL)
-		return;
-	list_groups(who, group, num, acl);
-	if (group != few)
-		free(group);
+	if (groups != NULL)
+		list_groups(who, groups, acl);
 }
 
 bool
 identity_in_group(int fd, gid_t gid)
 {
-	gid_t few[FEW_GROUPS], *group;
-	uint32_t num = 0;
-	bool found;
+	const struct groups *groups = read_groups(fd);
 
-	group = read_groups(fd, few, &num);
-	found = group != NULL && contains(group, num, gid);
-	if (group != few)
-		free(group);
-	return found;
+	return groups != NULL && contains(groups, gid);
 }

@@ -253,19 +253,18 @@ unmapped(struct job *job, int result)
 		client->kept_fds--;
 		kept_fds--;
 	}
-	if (mapping->freed != NULL)
-		mapping->freed(client, mapping->object);
+	if (mapping->reply)
+		client_reply(client, 0);
 	free(mapping);
 }
 
 void
-mapping_free(struct mapping *mapping, mapping_freed *freed, void *object)
+mapping_free(struct mapping *mapping, bool reply)
 {
 	if (mapping->guarded)
 		engine_guard_remove(mapping->base);
 	mapping->job.client->account->leaving++;
-	mapping->freed = freed;
-	mapping->object = object;
+	mapping->reply = reply;
 	mapping->job.step = unmap_step;
 	mapping->job.done = unmapped;
 	job_start(&mapping->job);

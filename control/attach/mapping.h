@@ -5,7 +5,6 @@
 
 #include "control/attach/client.h"
 
-typedef void mapping_freed(struct client *client, void *object);
 struct mapping {
 	struct job job; /* first: the unmapping */
 	uint8_t *base;
@@ -15,9 +14,8 @@ struct mapping {
 	uint64_t charged; /* to its user, with page tables */
 	uint32_t count;   /* of QUOTA_MAPPINGS */
 	bool guarded;
-	int fd; /* of an RSM client's file, to be passed on to importers; -1 */
-	mapping_freed *freed;
-	void *object;
+	int fd;     /* of an RSM client's file, to be passed on to importers; -1 */
+	bool reply; /* to the request under way, when it is free */
 };
 void mappings_init(void);
 void mappings_fini(void);
@@ -29,8 +27,10 @@ struct mapping *mapping_of_arena(struct client *client); /* nothing is charged; 
 int mapping_guard(struct mapping *mapping);
 /* Keeps the descriptor of its file; false: there are too many, and it is still the caller's. */
 bool mapping_keep(struct mapping *mapping, int fd);
-/* No core can use it any more.  When it is unmapped and no longer charged, `freed` (if any) is called. */
-void mapping_free(struct mapping *mapping, mapping_freed *freed, void *object);
+/* No core can use it any more.  `reply`: answer the request under way when it is unmapped and no longer
+ * charged.
+ */
+void mapping_free(struct mapping *mapping, bool reply);
 /* A job's step: page table entries for [base, base+len), whose pages must be there; -EFAULT: that at `done`
  * is not. */
 struct populate {

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "control/attach/copies.h"
 #include "control/attach/work.h"
 
 /* Busy; NULL when the table is full: then the refusal is noted, as far as it concerns a request. */
@@ -70,10 +71,26 @@ object_added(struct engine_command *command, void *memory)
 static void
 removed(struct engine_command *command, void *memory)
 {
-	struct object *object = memory;
+	object_release(memory);
+}
+
+static void
+withdrawn(struct client *client, void *memory)
+{
+	copies_settle(client, memory);
+}
+
+void
+object_release(struct object *object)
+{
+	const struct object_class *class = &attach_calls->class[object->kind];
 	struct client *client = object->client;
 
-	attach_calls->class[object->kind].destroy(object);
+	if (class->release != NULL) {
+		class->release(object);
+		return;
+	}
+	class->destroy(object);
 	client_reply(client, 0);
 }
 
@@ -90,11 +107,14 @@ object_free_request(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -EINVAL, row->subject, msg->id.id);
 	if (object->users != 0)
 		return client_refuse(client, -EBUSY, row->subject, object->users);
-	if (row->remove == NULL) {
-		row->destroy(object);
-		return 0;
-	}
 	object->busy = true;
-	row->remove(object, removed);
+	if (row->remove != NULL) {
+		row->remove(object, removed);
+	} else if (row->withdraw != NULL) {
+		row->withdraw(object);
+		grace_defer(client, withdrawn, object);
+	} else {
+		object_release(object);
+	}
 	return REQUEST_LATER;
 }

@@ -52,7 +52,8 @@ struct object_class {
 	void (*remove)(void *object, void (*done)(struct engine_command *command, void *object));
 	void (*withdraw)(void *object); /* its keys */
 	void (*destroy)(void *object);  /* no core looks at it any more */
-	/* The same at the request under way, which is answered when it is free and no longer counts. */
+	/* The same at the request under way, which it answers when it is free and no longer counts; NULL:
+	 * that is at once. */
 	void (*release)(void *object);
 };
 
@@ -76,6 +77,8 @@ void object_free(void *object); /* forgets the id */
 void *object_get(struct client *client, enum object_kind kind, uint32_t id);
 /* Frees what its class says the request is for; refused while others refer to it. */
 int object_free_request(struct client *client, const struct one_msg *msg);
+/* Nothing uses it any more: it is freed, and the request under way answered. */
+void object_release(struct object *object);
 /* The core's answer to its ADD: the request is answered, and when that failed it is destroyed. */
 void object_added(struct engine_command *command, void *object);
 int object_refuse_new(struct client *client,

@@ -99,25 +99,31 @@ take(struct client *client, uint64_t size, uint64_t *offset)
 	return error;
 }
 
+/* With pages, and zeroed: the application can write to free parts, too. */
+static int
+clear(struct client *client, uint64_t offset, uint64_t size)
+{
+	int error = arena_populate(client->arena.base + offset, arena_rounded(size));
+
+	if (error == 0)
+		memset(client->arena.base + offset, 0, arena_rounded(size));
+	else
+		client_free(client, offset, size);
+	return error;
+}
+
 int
 client_alloc(struct client *client, uint64_t size, uint64_t *offset)
 {
 	int error = take(client, size, offset);
 
-	if (error != 0) {
+	if (error != 0)
 		client->starved = quota_is_leaving(client->account);
-		return error;
-	}
-	if (size <= SMALL_MAX) /* has pages */
-		return 0;
-	error = arena_populate(client->arena.base + *offset, arena_rounded(size));
-	if (error != 0) {
-		client_free(client, *offset, size);
-		return error;
-	}
-	/* The application can write to free parts, too. */
-	memset(client->arena.base + *offset, 0, arena_rounded(size));
-	return 0;
+	else if (size > SMALL_MAX) /* small ones are clear */
+		error = clear(client, *offset, size);
+	if (error != 0)
+		client_refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+	return error;
 }
 
 void

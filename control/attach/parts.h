@@ -21,8 +21,8 @@ struct parts {
 	uint32_t num, cap;
 };
 
-/* Zeroed, with pages: a core will not fault on it.  0, -EDQUOT, -ENOSPC, -ENOMEM; a request that fails by it
- * is tried again when memory of the user is on its way out. */
+/* Zeroed, with pages: a core will not fault on it.  0, or the refusal: -EDQUOT, -ENOSPC, -ENOMEM; a request
+ * that fails by it is tried again when memory of the user is on its way out. */
 int client_alloc(struct client *client, uint64_t size, uint64_t *offset);
 void client_free(struct client *client, uint64_t offset, uint64_t size);
 void parts_fini(struct parts *parts); /* the arena goes as a whole */

@@ -134,7 +134,8 @@ work_poll(void)
 		if (more)
 			break;
 		TAILQ_REMOVE(&graces, grace, link);
-		grace->done(client, grace->object);
+		if (grace->done != NULL)
+			grace->done(client, grace->object);
 		client->jobs--;
 		free(grace);
 	}

@@ -15,7 +15,7 @@ typedef void command_done(struct engine_command *command, void *object);
 struct engine_command *command_new(struct client *client, enum engine_command_type type, command_done *done,
 				   void *object);
 void command_send(struct engine_command *command);
-/* After every core has passed a quiescent state.  The client is not freed before. */
+/* After every core has passed a quiescent state; NULL: nothing.  The client is not freed before. */
 typedef void grace_done(struct client *client, void *object);
 void grace_defer(struct client *client, grace_done *done, void *object);
 /* Free a memory key's entry when no core can look at it any more. */

@@ -8,45 +8,17 @@ turns_init(struct turns *turns)
 	turns->asked = 0;
 }
 
-static void
-user_queue(struct turns *turns, struct turns_user *user)
-{
-	if (user->waits)
-		return;
-	user->waits = true;
-	TAILQ_INSERT_TAIL(&turns->users, user, link);
-}
-
-static void
-user_unqueue(struct turns *turns, struct turns_user *user)
-{
-	if (!user->waits)
-		return;
-	user->waits = false;
-	TAILQ_REMOVE(&turns->users, user, link);
-}
-
 void
 turns_wait(struct turns *turns, struct turns_user *user, struct turns_item *turn)
 {
 	if (turn->waits)
 		return;
 	turn->waits = true;
-	if (!user->waits)
+	if (TAILQ_EMPTY(&user->queue)) {
 		TAILQ_INIT(&user->queue);
+		TAILQ_INSERT_TAIL(&turns->users, user, link);
+	}
 	TAILQ_INSERT_TAIL(&user->queue, turn, link);
-	user_queue(turns, user);
-}
-
-/* Whose queue is empty has nothing saved for later; debts stay. */
-static void
-check_empty(struct turns *turns, struct turns_user *user)
-{
-	if (!user->waits || !TAILQ_EMPTY(&user->queue))
-		return;
-	user_unqueue(turns, user);
-	if (user->credit > 0)
-		user->credit = 0;
 }
 
 void
@@ -56,7 +28,12 @@ turns_leave(struct turns *turns, struct turns_user *user, struct turns_item *tur
 		return;
 	turn->waits = false;
 	TAILQ_REMOVE(&user->queue, turn, link);
-	check_empty(turns, user);
+	if (!TAILQ_EMPTY(&user->queue))
+		return;
+	TAILQ_REMOVE(&turns->users, user, link);
+	/* Nothing is saved for later; debts stay. */
+	if (user->credit > 0)
+		user->credit = 0;
 }
 
 /* What is asked for meanwhile waits behind the others. */
@@ -67,16 +44,16 @@ user_round(struct turns *turns, struct turns_user *user)
 	struct turns_item *turn;
 
 	user->credit += TURNS_QUANTUM;
-	while (user->waits && user->credit > 0) {
+	while (!TAILQ_EMPTY(&user->queue) && user->credit > 0) {
 		turn = TAILQ_FIRST(&user->queue);
 		user->credit -= (int32_t)turn->cost;
 		turns_leave(turns, user, turn);
 		turn->serve(turn);
 		served++;
 	}
-	if (user->waits) {
-		user_unqueue(turns, user);
-		user_queue(turns, user);
+	if (!TAILQ_EMPTY(&user->queue)) {
+		TAILQ_REMOVE(&turns->users, user, link);
+		TAILQ_INSERT_TAIL(&turns->users, user, link);
 	}
 	return served;
 }

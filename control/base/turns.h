@@ -28,9 +28,8 @@ struct turns_item {
 /* All zero: nothing waits. */
 struct turns_user {
 	TAILQ_HEAD(, turns_item) queue;
-	TAILQ_ENTRY(turns_user) link;
-	bool waits;
-	int32_t credit; /* below 0: what its last turn cost too much */
+	TAILQ_ENTRY(turns_user) link; /* while something is in its queue */
+	int32_t credit;               /* below 0: what its last turn cost too much */
 };
 
 struct turns {

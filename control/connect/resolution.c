@@ -40,7 +40,7 @@ resolution_new(struct client *client, struct resolution **out)
 	error = client_alloc(client, sizeof(struct one_sidr_shm), &r->shm);
 	if (error != 0) {
 		object_free(r);
-		return client_refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+		return error;
 	}
 	r->object.busy = false;
 	*out = r;

@@ -32,32 +32,23 @@ REMOVE(srq_off_core, srq, srq_remove)
 STEP(srq_end, srq, srq_destroy)
 REMOVE(cq_off_core, cq, cq_remove)
 STEP(cq_end, cq, cq_destroy)
+REMOVE(channel_off_core, channel, channel_remove)
 STEP(channel_end, channel, channel_destroy)
 STEP(ah_off_net, ah, ah_unhook)
 STEP(ah_end, ah, ah_destroy)
 STEP(mw_keys, mw, mw_withdraw)
+STEP(mw_end, mw, mw_destroy)
 STEP(mr_keys, mr, mr_withdraw)
 STEP(mr_end, mr, mr_destroy)
 STEP(mr_end_on_request, mr, mr_release)
-STEP(mw_end_on_request, mw, mw_release)
+STEP(region_end, region, region_destroy)
+STEP(region_end_on_request, region, region_release)
 STEP(pz_end, pz, pz_destroy)
 
 static void
 qp_off_core(void *object, command_done *done)
 {
 	qp_withdraw(object);
-}
-
-static void
-channel_off_core(void *object, command_done *done)
-{
-	channel_remove(object);
-}
-
-static void
-region_end(void *object)
-{
-	region_destroy(object, NULL);
 }
 
 static bool
@@ -88,12 +79,12 @@ const struct attach_calls calls_of_attach =
 				[ONE_MSG_CR_REJECT] = {"cr_reject", cr_reject},
 				[ONE_MSG_CR_HANDOFF] = {"cr_handoff", cr_handoff},
 				[ONE_MSG_REGION_ADD] = {"region_add", region_add},
-				[ONE_MSG_REGION_REMOVE] = {"region_remove", region_remove},
+				[ONE_MSG_REGION_REMOVE] = {"region_remove", object_free_request},
 				[ONE_MSG_MR_CREATE] = {"mr_create", mr_create},
 				[ONE_MSG_MR_FREE] = {"mr_free", mr_free},
 				[ONE_MSG_MR_SWAP] = {"mr_swap", mr_swap},
 				[ONE_MSG_MW_CREATE] = {"mw_create", mw_create},
-				[ONE_MSG_MW_FREE] = {"mw_free", mw_free},
+				[ONE_MSG_MW_FREE] = {"mw_free", object_free_request},
 				[ONE_MSG_SRQ_CREATE] = {"srq_create", srq_create},
 				[ONE_MSG_SRQ_LIMIT] = {"srq_limit", srq_limit},
 				[ONE_MSG_SRQ_SWAP] = {"srq_swap", srq_swap},
@@ -105,7 +96,7 @@ const struct attach_calls calls_of_attach =
 				[ONE_MSG_QP_ERROR] = {"qp_error", qp_error},
 				[ONE_MSG_PORT] = {"port", hello_port_request},
 				[ONE_MSG_CHANNEL_OPEN] = {"channel_open", channel_open},
-				[ONE_MSG_CHANNEL_CLOSE] = {"channel_close", channel_close},
+				[ONE_MSG_CHANNEL_CLOSE] = {"channel_close", object_free_request},
 				[ONE_MSG_AH_CREATE] = {"ah_create", ah_create},
 				[ONE_MSG_AH_FREE] = {"ah_free", ah_free},
 				[ONE_MSG_QP_DATAGRAM] = {"qp_datagram", qp_datagram},
@@ -143,19 +134,25 @@ const struct attach_calls calls_of_attach =
 					       .remove = cq_off_core,
 					       .destroy = cq_end},
 				[OBJECT_CHANNEL] = {.subject = ONE_SUBJECT_CHANNEL,
+						    .free = ONE_MSG_CHANNEL_CLOSE,
 						    .remove = channel_off_core,
 						    .destroy = channel_end},
 				[OBJECT_AH] = {.subject = ONE_SUBJECT_AH,
 					       .unhook = ah_off_net,
 					       .destroy = ah_end},
 				[OBJECT_MW] = {.subject = ONE_SUBJECT_MW,
+					       .free = ONE_MSG_MW_FREE,
 					       .withdraw = mw_keys,
-					       .release = mw_end_on_request},
+					       .destroy = mw_end},
 				[OBJECT_MR] = {.subject = ONE_SUBJECT_MR,
+					       .free = ONE_MSG_MR_FREE,
 					       .withdraw = mr_keys,
 					       .destroy = mr_end,
 					       .release = mr_end_on_request},
-				[OBJECT_REGION] = {.subject = ONE_SUBJECT_REGION, .destroy = region_end},
+				[OBJECT_REGION] = {.subject = ONE_SUBJECT_REGION,
+						   .free = ONE_MSG_REGION_REMOVE,
+						   .destroy = region_end,
+						   .release = region_end_on_request},
 				[OBJECT_PZ] = {.subject = ONE_SUBJECT_PZ,
 					       .free = ONE_MSG_PZ_FREE,
 					       .destroy = pz_end},

@@ -320,17 +320,13 @@ neigh_answered(struct neigh *neigh, uint16_t port, const struct wire_addr *addr,
 {
 	struct neigh_entry *entry = find(neigh, port, addr);
 
-	if (entry == NULL) {
-		neigh->stats.ignored++;
-	} else if (is_pending(entry) && solicited && may_be_at(entry, mac)) {
-		neigh->stats.learnt++;
+	if (entry == NULL)
+		return;
+	if (is_pending(entry) && solicited && may_be_at(entry, mac))
 		entry_confirm(neigh, entry, mac, now);
-	} else if (entry->state == NEIGH_REACHABLE && memcmp(entry->mac, mac, 6) != 0) {
+	else if (entry->state == NEIGH_REACHABLE && memcmp(entry->mac, mac, 6) != 0)
 		/* It says that it moved: ask, and believe the answer. */
 		entry_ask(neigh, entry, NEIGH_PROBE, now);
-	} else {
-		neigh->stats.ignored++;
-	}
 }
 
 void
@@ -349,7 +345,6 @@ neigh_asked(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, co
 		neigh_answered(neigh, port, addr, mac, false, now);
 		return;
 	}
-	neigh->stats.learnt++;
 	entry_confirm(neigh, entry, mac, now);
 }
 
@@ -534,7 +529,6 @@ queries_timeout(struct neigh *neigh, uint64_t now)
 		} else if (entry->queries < QUERIES) {
 			query(neigh, entry, now);
 		} else {
-			neigh->stats.failed++;
 			to_answer(neigh, entry, NEIGH_FAILED);
 		}
 	}

@@ -103,7 +103,7 @@ struct neigh_info {
 bool neigh_get(const struct neigh *neigh, uint32_t index, uint64_t now, struct neigh_info *out);
 
 struct neigh_stats {
-	uint64_t arp_in, nd_in, echo_in, malformed, ignored, replies, queries, rate_limited, learnt, failed;
+	uint64_t malformed, queries, rate_limited;
 	uint64_t conflicts; /* another station says it has our address */
 };
 const struct neigh_stats *neigh_stats(const struct neigh *neigh);

@@ -89,10 +89,11 @@ put_ethernet(struct neigh *neigh, uint16_t port, const uint8_t dst[6], uint16_t 
 	return neigh->frame + ETH;
 }
 
+/* A reply is for who asked; who is asked for has no MAC yet. */
 static void
-send_arp(struct neigh *neigh, uint16_t port, uint16_t op, const uint8_t dst[6], const uint8_t target_mac[6],
-	 const uint8_t target_ip[4])
+send_arp(struct neigh *neigh, uint16_t port, uint16_t op, const uint8_t dst[6], const uint8_t target_ip[4])
 {
+	static const uint8_t unknown[6];
 	const struct neigh_port *config = &neigh->port[port].config;
 	uint8_t *arp = put_ethernet(neigh, port, dst, TYPE_ARP);
 
@@ -103,7 +104,7 @@ send_arp(struct neigh *neigh, uint16_t port, uint16_t op, const uint8_t dst[6], 
 	store_be16(arp + 6, op);
 	memcpy(arp + 8, config->mac, 6);
 	memcpy(arp + 14, &config->addr.gid[12], 4);
-	memcpy(arp + 18, target_mac, 6);
+	memcpy(arp + 18, op == ARP_REPLY ? dst : unknown, 6);
 	memcpy(arp + 24, target_ip, 4);
 	transmit(neigh, port, ETH + ARP_LEN);
 }
@@ -145,11 +146,10 @@ send_nd(struct neigh *neigh, uint16_t port, uint8_t type, uint8_t flags, const u
 void
 neigh_send_query(struct neigh *neigh, uint16_t port, const struct wire_addr *addr, const uint8_t *mac)
 {
-	static const uint8_t unknown[6];
 	const struct neigh_iface *iface = &neigh->port[port];
 
 	if (iface->v4) {
-		send_arp(neigh, port, ARP_REQUEST, mac != NULL ? mac : broadcast, unknown, &addr->gid[12]);
+		send_arp(neigh, port, ARP_REQUEST, mac != NULL ? mac : broadcast, &addr->gid[12]);
 		return;
 	}
 	struct wire_addr dst = mac != NULL ? *addr : solicited_node(addr);
@@ -160,56 +160,49 @@ neigh_send_query(struct neigh *neigh, uint16_t port, const struct wire_addr *add
 void
 neigh_send_announcement(struct neigh *neigh, uint16_t port)
 {
-	static const uint8_t unknown[6];
 	const struct neigh_iface *iface = &neigh->port[port];
 	const struct wire_addr *addr = &iface->config.addr;
 
 	if (iface->v4)
-		send_arp(neigh, port, ARP_REQUEST, broadcast, unknown, &addr->gid[12]);
+		send_arp(neigh, port, ARP_REQUEST, broadcast, &addr->gid[12]);
 	else
 		send_nd(neigh, port, ICMP6_NA, NA_OVERRIDE, NULL, addr, &all_nodes, addr);
 }
 
-static void
+/* False, here and below: it is malformed. */
+static bool
 arp_input(struct neigh *neigh, uint16_t port, const uint8_t *arp, uint32_t len, uint64_t now)
 {
 	struct neigh_iface *iface = &neigh->port[port];
 
-	neigh->stats.arp_in++;
 	if (len < ARP_LEN || load_be16(arp) != 1 || load_be16(arp + 2) != TYPE_IPV4 || arp[4] != 6 ||
-	    arp[5] != 4 || !mac_unicast(arp + 8)) {
-		neigh->stats.malformed++;
-		return;
-	}
+	    arp[5] != 4 || !mac_unicast(arp + 8))
+		return false;
 	const uint8_t *mac = arp + 8;
 	uint16_t op = load_be16(arp + 6);
 	struct wire_addr sender = wire_addr_of(true, arp + 14), target = wire_addr_of(true, arp + 24);
 	bool probe = memcmp(arp + 14, unspecified.gid, 4) == 0; /* asks whether an address is in use */
 
-	/* The kernel's end of a tap has the MAC of ours: only the address tells what came back. */
-	if (iface->v4 && neigh_is_ours(iface, &sender) && memcmp(mac, iface->config.mac, 6) != 0) {
-		neigh->stats.conflicts++;
-		return;
-	}
-	if (!iface->v4 || neigh_is_ours(iface, &sender)) {
-		neigh->stats.ignored++;
-		return;
+	if (!iface->v4)
+		return true;
+	if (neigh_is_ours(iface, &sender)) {
+		/* The kernel's end of a tap has the MAC of ours: only the address tells what came back. */
+		neigh->stats.conflicts += memcmp(mac, iface->config.mac, 6) != 0;
+		return true;
 	}
 	bool known_place = neigh_is_on_link(iface, &sender);
 	if (op == ARP_REQUEST && neigh_is_ours(iface, &target) && (probe || known_place)) {
 		if (!neigh_rate_ok(neigh, &iface->replies, REPLIES_PER_SECOND, now))
-			return;
-		neigh->stats.replies++;
-		send_arp(neigh, port, ARP_REPLY, mac, mac, arp + 14);
+			return true;
+		send_arp(neigh, port, ARP_REPLY, mac, arp + 14);
 		if (!probe)
 			neigh_asked(neigh, port, &sender, mac, now);
 	} else if (known_place && op == ARP_REPLY) {
 		neigh_answered(neigh, port, &sender, mac, neigh_is_ours(iface, &target), now);
 	} else if (known_place && op == ARP_REQUEST && wire_addr_equal(&sender, &target)) {
 		neigh_answered(neigh, port, &sender, mac, false, now);
-	} else {
-		neigh->stats.ignored++;
 	}
+	return true;
 }
 
 /* Copies an echo request behind an IP header of `ip_len` bytes that is already in place. */
@@ -223,21 +216,18 @@ send_echo_reply(struct neigh *neigh, uint16_t port, uint32_t ip_len, const uint8
 	out[0] = type;
 	store_be16(out + 2, 0);
 	store_be16(out + 2, ip_len == IPV6_LEN ? icmp6_checksum(ip, out, len) : fold(sum16(out, len, 0)));
-	neigh->stats.replies++;
 	transmit(neigh, port, ETH + ip_len + len);
 }
 
-static void
+static bool
 ipv4_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t len, uint64_t now)
 {
 	struct neigh_iface *iface = &neigh->port[port];
 	const uint8_t *ip = frame + ETH;
 
 	if (len < ETH + IPV4_LEN || ip[0] != 0x45 || load_be16(ip + 2) < IPV4_LEN ||
-	    load_be16(ip + 2) > len - ETH || fold(sum16(ip, IPV4_LEN, 0)) != 0) {
-		neigh->stats.malformed++;
-		return;
-	}
+	    load_be16(ip + 2) > len - ETH || fold(sum16(ip, IPV4_LEN, 0)) != 0)
+		return false;
 	uint32_t payload = load_be16(ip + 2) - IPV4_LEN;
 	const uint8_t *icmp = ip + IPV4_LEN;
 	struct wire_addr src = wire_addr_of(true, ip + 12), dst = wire_addr_of(true, ip + 16);
@@ -245,21 +235,14 @@ ipv4_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t le
 	/* An echo for our address at our MAC, whole, from a possible host. */
 	if (ip[9] != IPPROTO_ICMP4 || !neigh_is_ours(iface, &dst) ||
 	    memcmp(frame, iface->config.mac, 6) != 0 || (load_be16(ip + 6) & 0x3fff) != 0 || ip[12] == 0 ||
-	    ip[12] == 127 || ip[12] >= 224 || neigh_is_ours(iface, &src)) {
-		neigh->stats.ignored++;
-		return;
-	}
-	if (payload < ICMP_LEN || fold(sum16(icmp, payload, 0)) != 0) {
-		neigh->stats.malformed++;
-		return;
-	}
-	if (icmp[0] != ICMP_ECHO || icmp[1] != 0 || ETH + IPV4_LEN + payload > NEIGH_FRAME_MAX) {
-		neigh->stats.ignored++;
-		return;
-	}
-	neigh->stats.echo_in++;
+	    ip[12] == 127 || ip[12] >= 224 || neigh_is_ours(iface, &src))
+		return true;
+	if (payload < ICMP_LEN || fold(sum16(icmp, payload, 0)) != 0)
+		return false;
+	if (icmp[0] != ICMP_ECHO || icmp[1] != 0 || ETH + IPV4_LEN + payload > NEIGH_FRAME_MAX)
+		return true;
 	if (!neigh_rate_ok(neigh, &iface->echoes, ECHOES_PER_SECOND, now))
-		return;
+		return true;
 
 	uint8_t *out = put_ethernet(neigh, port, frame + 6, TYPE_IPV4);
 	memset(out, 0, IPV4_LEN);
@@ -273,6 +256,7 @@ ipv4_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t le
 	memcpy(out + 16, ip + 12, 4);
 	store_be16(out + 10, fold(sum16(out, IPV4_LEN, 0)));
 	send_echo_reply(neigh, port, IPV4_LEN, icmp, payload, ICMP_ECHO_REPLY);
+	return true;
 }
 
 /* The MAC in option `type`.  False when the options are malformed; *mac NULL when there is none. */
@@ -310,13 +294,9 @@ solicitation_input(struct neigh *neigh, uint16_t port, const struct nd *nd, cons
 
 	if (!neigh_is_ours(iface, &nd->target) ||
 	    !(wire_addr_equal(&nd->dst, &group) || (!probe && neigh_is_ours(iface, &nd->dst))) ||
-	    !(probe || neigh_is_on_link(iface, &nd->src)) || (probe && nd->mac != NULL)) {
-		neigh->stats.ignored++;
+	    !(probe || neigh_is_on_link(iface, &nd->src)) || (probe && nd->mac != NULL) ||
+	    !neigh_rate_ok(neigh, &iface->replies, REPLIES_PER_SECOND, now))
 		return;
-	}
-	if (!neigh_rate_ok(neigh, &iface->replies, REPLIES_PER_SECOND, now))
-		return;
-	neigh->stats.replies++;
 	if (probe) {
 		send_nd(neigh, port, ICMP6_NA, NA_OVERRIDE, NULL, &nd->target, &all_nodes, &nd->target);
 		return;
@@ -336,18 +316,13 @@ advertisement_input(struct neigh *neigh, uint16_t port, const struct nd *nd, con
 	/* The answer to a unicast query may leave the option out. */
 	const uint8_t *mac = nd->mac != NULL ? nd->mac : eth_src;
 
-	if (neigh_is_ours(iface, &nd->target)) {
-		if (memcmp(mac, iface->config.mac, 6) != 0)
-			neigh->stats.conflicts++;
-	} else if (!neigh_is_on_link(iface, &nd->target) ||
-		   !(solicited || wire_addr_equal(&nd->dst, &all_nodes))) {
-		neigh->stats.ignored++;
-	} else {
+	if (neigh_is_ours(iface, &nd->target))
+		neigh->stats.conflicts += memcmp(mac, iface->config.mac, 6) != 0;
+	else if (neigh_is_on_link(iface, &nd->target) && (solicited || wire_addr_equal(&nd->dst, &all_nodes)))
 		neigh_answered(neigh, port, &nd->target, mac, solicited, now);
-	}
 }
 
-static void
+static bool
 nd_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, const uint8_t *icmp, uint32_t len,
 	 uint64_t now)
 {
@@ -355,78 +330,65 @@ nd_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, const uint8_t
 	struct nd nd = {.src = wire_addr_of(false, ip + 8), .dst = wire_addr_of(false, ip + 24)};
 	bool asks = icmp[0] == ICMP6_NS;
 
-	neigh->stats.nd_in++;
 	/* Hop limit 255: it was on this link. */
 	if (ip[7] != 255 || icmp[1] != 0 || len < ND_LEN || icmp[8] == 0xff ||
-	    !nd_option(icmp + ND_LEN, len - ND_LEN, asks ? ND_OPTION_SOURCE : ND_OPTION_TARGET, &nd.mac)) {
-		neigh->stats.malformed++;
-		return;
-	}
+	    !nd_option(icmp + ND_LEN, len - ND_LEN, asks ? ND_OPTION_SOURCE : ND_OPTION_TARGET, &nd.mac))
+		return false;
 	nd.target = wire_addr_of(false, icmp + 8);
 	nd.flags = icmp[4];
 	if (asks)
 		solicitation_input(neigh, port, &nd, frame + 6, now);
 	else
 		advertisement_input(neigh, port, &nd, frame + 6, now);
+	return true;
 }
 
-static void
+static bool
 ipv6_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t len, uint64_t now)
 {
 	struct neigh_iface *iface = &neigh->port[port];
 	const uint8_t *ip = frame + ETH, *icmp = ip + IPV6_LEN;
 
-	if (len < ETH + IPV6_LEN || ip[0] >> 4 != 6 || load_be16(ip + 4) > len - ETH - IPV6_LEN) {
-		neigh->stats.malformed++;
-		return;
-	}
+	if (len < ETH + IPV6_LEN || ip[0] >> 4 != 6 || load_be16(ip + 4) > len - ETH - IPV6_LEN)
+		return false;
 	uint32_t payload = load_be16(ip + 4);
-	if (iface->v4 || ip[6] != IPPROTO_ICMP6) {
-		neigh->stats.ignored++;
-		return;
-	}
-	if (payload < ICMP_LEN || icmp6_checksum(ip, icmp, payload) != 0) {
-		neigh->stats.malformed++;
-		return;
-	}
-	if (icmp[0] == ICMP6_NS || icmp[0] == ICMP6_NA) {
-		nd_input(neigh, port, frame, icmp, payload, now);
-		return;
-	}
+	if (iface->v4 || ip[6] != IPPROTO_ICMP6)
+		return true;
+	if (payload < ICMP_LEN || icmp6_checksum(ip, icmp, payload) != 0)
+		return false;
+	if (icmp[0] == ICMP6_NS || icmp[0] == ICMP6_NA)
+		return nd_input(neigh, port, frame, icmp, payload, now);
 	struct wire_addr src = wire_addr_of(false, ip + 8), dst = wire_addr_of(false, ip + 24);
 	if (icmp[0] != ICMP6_ECHO || icmp[1] != 0 || !neigh_is_ours(iface, &dst) ||
 	    memcmp(frame, iface->config.mac, 6) != 0 || src.gid[0] == 0xff ||
 	    wire_addr_equal(&src, &unspecified) || neigh_is_ours(iface, &src) ||
-	    ETH + IPV6_LEN + payload > NEIGH_FRAME_MAX) {
-		neigh->stats.ignored++;
-		return;
-	}
-	neigh->stats.echo_in++;
+	    ETH + IPV6_LEN + payload > NEIGH_FRAME_MAX)
+		return true;
 	if (!neigh_rate_ok(neigh, &iface->echoes, ECHOES_PER_SECOND, now))
-		return;
+		return true;
 	put_ipv6(put_ethernet(neigh, port, frame + 6, TYPE_IPV6), payload, 64, &dst, &src);
 	send_echo_reply(neigh, port, IPV6_LEN, icmp, payload, ICMP6_ECHO_REPLY);
+	return true;
 }
 
 void
 neigh_input(struct neigh *neigh, uint16_t port, const uint8_t *frame, uint32_t len, uint64_t now)
 {
+	bool well_formed = true;
+
 	if (port >= neigh->num_ports || len < ETH || !mac_unicast(frame + 6) ||
-	    ((frame[0] & 1) == 0 && memcmp(frame, neigh->port[port].config.mac, 6) != 0)) {
-		neigh->stats.ignored++;
+	    ((frame[0] & 1) == 0 && memcmp(frame, neigh->port[port].config.mac, 6) != 0))
 		return;
-	}
 	switch (load_be16(frame + 12)) {
 	case TYPE_ARP:
-		arp_input(neigh, port, frame + ETH, len - ETH, now);
+		well_formed = arp_input(neigh, port, frame + ETH, len - ETH, now);
 		break;
 	case TYPE_IPV4:
-		ipv4_input(neigh, port, frame, len, now);
+		well_formed = ipv4_input(neigh, port, frame, len, now);
 		break;
 	case TYPE_IPV6:
-		ipv6_input(neigh, port, frame, len, now);
+		well_formed = ipv6_input(neigh, port, frame, len, now);
 		break;
-	default:
-		neigh->stats.ignored++;
 	}
+	neigh->stats.malformed += !well_formed;
 }

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "control/attach/copies.h"
 #include "control/objects/qp.h"
 
 #define REMOTE (ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)
@@ -64,7 +63,7 @@ mw_create(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
 	mw = object_new(client, OBJECT_MW, sizeof(*mw));
 	if (mw == NULL)
-		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_MW].max);
+		return object_refuse_new(client, OBJECT_MW);
 	mw->pz = pz;
 	key = key_new(client, &limit);
 	if (key == 0) {
@@ -88,55 +87,18 @@ mw_create(struct client *client, const struct one_msg *msg)
 void
 mw_withdraw(struct mw *mw)
 {
-	struct mem_table *table = engine_mem_table();
-	struct mem_region *entry = mw->entry;
-
-	if (entry == NULL)
+	if (mw->entry == NULL)
 		return;
-	mw->entry = NULL;
-	mw_of_slot[mem_key_slot(table, entry->key)] = NULL;
-	mem_remove(table, entry->key);
-	key_free(mw->object.client);
-	entry_retire(mw->object.client, entry);
+	mw_of_slot[mem_key_slot(engine_mem_table(), mw->entry->key)] = NULL;
+	key_withdraw(mw->object.client, &mw->entry);
 	let_go(mw);
 }
 
-static void
-settle(struct client *client, void *object)
-{
-	copies_settle(client, object);
-}
-
-static void
-quiesced(struct client *client, void *object)
-{
-	mw_release(object);
-}
-
 void
-mw_release(struct mw *mw)
+mw_destroy(struct mw *mw)
 {
-	struct client *client = mw->object.client;
-
 	mw->pz->object.users--;
 	object_free(mw);
-	client_reply(client, 0);
-}
-
-int
-mw_free(struct client *client, const struct one_msg *msg)
-{
-	uint32_t id = msg->id.id;
-	struct mw *mw = object_get(client, OBJECT_MW, id);
-	grace_done *done;
-
-	if (mw == NULL)
-		return client_refuse(client, -EINVAL, ONE_SUBJECT_MW, id);
-	mw->object.busy = true;
-	done = mw->entry->reach != NULL ? settle : quiesced;
-	mw_withdraw(mw);
-	grace_defer(client, done, mw);
-	return REQUEST_LATER;
 }
 
 void

@@ -43,17 +43,6 @@ channel_of_number(struct client *client, uint32_t number)
 	return NULL;
 }
 
-static void
-channel_opened(struct engine_command *command, void *object)
-{
-	struct channel *channel = object;
-	struct client *client = channel->object.client;
-
-	channel->object.busy = false;
-	client->reply.id.id = channel->object.id;
-	client_reply(client, 0);
-}
-
 static struct channel *
 channel_new(struct client *client, uint32_t number)
 {
@@ -100,14 +89,15 @@ channel_open(struct client *client, const struct one_msg *msg)
 	shutdown(ends[0], SHUT_RD);
 	channel->fd = ends[0];
 	client->reply_fd = ends[1];
-	command_send(channel_command(channel, channel->fd, channel_opened));
+	client->reply.id.id = channel->object.id;
+	command_send(channel_command(channel, channel->fd, object_added));
 	return REQUEST_LATER;
 }
 
 void
-channel_remove(struct channel *channel)
+channel_remove(struct channel *channel, command_done *done)
 {
-	command_send(channel_command(channel, -1, NULL));
+	command_send(channel_command(channel, -1, done));
 }
 
 void
@@ -119,26 +109,4 @@ channel_destroy(struct channel *channel)
 		reaper_close_socket(client->uid, channel->fd);
 	quota_give(&control.quota, client->account, QUOTA_CHANNELS, 1);
 	object_free(channel);
-}
-
-static void
-channel_closed(struct engine_command *command, void *object)
-{
-	struct channel *channel = object;
-	struct client *client = channel->object.client;
-
-	channel_destroy(channel);
-	client_reply(client, 0);
-}
-
-int
-channel_close(struct client *client, const struct one_msg *msg)
-{
-	struct channel *channel = object_get(client, OBJECT_CHANNEL, msg->id.id);
-
-	if (channel == NULL)
-		return client_refuse(client, -EINVAL, ONE_SUBJECT_CHANNEL, msg->id.id);
-	channel->object.busy = true;
-	command_send(channel_command(channel, -1, channel_closed));
-	return REQUEST_LATER;
 }

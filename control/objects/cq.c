@@ -31,57 +31,37 @@ ring_log2(struct client *client, uint32_t entries, uint32_t *log2)
 	return 0;
 }
 
-static struct cq *
-cq_new(struct client *client, uint32_t log2)
+static struct engine_command *
+cq_command(struct cq *cq, enum engine_command_type type, command_done *done, void *object)
 {
-	struct cq *cq = object_new(client, OBJECT_CQ, sizeof(*cq));
-	struct engine_cq_config config;
+	struct engine_command *command = command_new(cq->object.client, type, done, object);
 
-	if (cq == NULL) {
-		object_refuse_new(client, OBJECT_CQ);
-		return NULL;
-	}
-	cq->log2 = log2;
-	if (client_alloc(client, ring_size(log2), &cq->offset) != 0) {
-		client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
-		object_free(cq);
-		return NULL;
-	}
-	config = (struct engine_cq_config){.owner = cq,
-					   .id = cq->object.id,
-					   .offset = cq->offset,
-					   .log2 = log2,
-					   .async_cq = client->async_cq != NULL ? client->async_cq->engine
-										: NULL};
-	cq->engine = engine_cq_new(client->engine, &config);
-	if (cq->engine == NULL) {
-		client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
-		client_free(client, cq->offset, ring_size(log2));
-		object_free(cq);
-		return NULL;
-	}
-	return cq;
+	command->cq = cq->engine;
+	return command;
 }
 
 int
 cq_start(struct client *client, uint32_t log2, struct cq **out, command_done *done)
 {
-	struct cq *cq = cq_new(client, log2);
-	struct engine_command *command;
+	struct cq *cq = object_new(client, OBJECT_CQ, sizeof(*cq));
+	struct engine_cq_config config = {.owner = cq, .log2 = log2, .async_cq = cq_engine(client->async_cq)};
 
 	if (cq == NULL)
-		return client->reply.subject == ONE_SUBJECT_QUOTA ? -EDQUOT : -ENOMEM;
+		return object_refuse_new(client, OBJECT_CQ);
+	if (client_alloc(client, ring_size(log2), &cq->offset) != 0) {
+		object_free(cq);
+		return -EDQUOT;
+	}
+	cq->log2 = log2;
+	config.id = cq->object.id;
+	config.offset = cq->offset;
+	cq->engine = engine_cq_new(client->engine, &config);
+	if (cq->engine == NULL) {
+		cq_destroy(cq);
+		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+	}
 	*out = cq;
-	/* HELLO's callback gets the client, the others the ring. */
-	command = command_new(client, ENGINE_CQ_ADD, done, client->async_cq == cq ? (void *)client : cq);
-	command->cq = cq->engine;
-	command->cq_config = (struct engine_cq_config){
-		.owner = cq,
-		.id = cq->object.id,
-		.offset = cq->offset,
-		.log2 = cq->log2,
-		.async_cq = cq == client->async_cq ? NULL : client->async_cq->engine};
-	command_send(command);
+	command_send(cq_command(cq, ENGINE_CQ_ADD, done, cq));
 	return 0;
 }
 
@@ -186,7 +166,7 @@ cq_resize_request(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, OLD_RINGS);
 	error = client_alloc(client, ring_size(log2), &offset);
 	if (error != 0)
-		return client_refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+		return error;
 	resize = malloc(sizeof(*resize));
 	if (resize != NULL)
 		*resize = (struct resize){cq, malloc(sizeof(struct old_ring)), offset, log2};
@@ -196,8 +176,7 @@ cq_resize_request(struct client *client, const struct one_msg *msg)
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
 	cq->object.busy = true;
-	command = command_new(client, ENGINE_CQ_RESIZE, cq_resized, resize);
-	command->cq = cq->engine;
+	command = cq_command(cq, ENGINE_CQ_RESIZE, cq_resized, resize);
 	command->cq_config.offset = offset;
 	command->cq_config.log2 = log2;
 	command_send(command);
@@ -230,10 +209,7 @@ cq_free(struct client *client, const struct one_msg *msg)
 void
 cq_remove(struct cq *cq, command_done *done)
 {
-	struct engine_command *command = command_new(cq->object.client, ENGINE_CQ_REMOVE, done, cq);
-
-	command->cq = cq->engine;
-	command_send(command);
+	command_send(cq_command(cq, ENGINE_CQ_REMOVE, done, cq));
 }
 
 /* By what the application has stored; an honest one never takes more than there was. */
@@ -264,12 +240,11 @@ cq_posted(struct engine_command *command, void *object)
 void
 cq_post(struct cq *cq, const struct one_cqe *event)
 {
-	struct engine_command *command = command_new(cq->object.client, ENGINE_CQ_POST, cq_posted, cq);
+	struct engine_command *command = cq_command(cq, ENGINE_CQ_POST, cq_posted, cq);
 
 	cq->posts++;
 	cq->object.users++;
 	command->quiet = true; /* the count is looked at after what the core has said */
-	command->cq = cq->engine;
 	command->event = *event;
 	command_send(command);
 }

@@ -81,14 +81,15 @@ refused_by_core(struct client *client, int error)
 static void
 async_added(struct engine_command *command, void *object)
 {
-	struct client *client = object;
+	struct cq *cq = object;
+	struct client *client = cq->object.client;
 
 	if (command->status != 0) {
-		cq_destroy(client->async_cq);
+		cq_destroy(cq);
 		refused_by_core(client, command->status);
 		return;
 	}
-	client->async_cq->object.busy = false;
+	cq->object.busy = false;
 	if (client->state != CLIENT_CONNECTED)
 		return;
 	client_state_set(client, CLIENT_ATTACHED, "HELLO");
@@ -129,12 +130,10 @@ start(struct client *client)
 	client->arena_mapping = mapping_of_arena(client);
 	if (client->arena_mapping == NULL)
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
-	client->arena_fd = arena_open(&client->arena, ONE_ARENA_SIZE, ARENA_RESERVED);
-	if (client->arena_fd < 0) {
-		error = client->arena_fd;
-		client->arena_fd = -1;
+	error = arena_open(&client->arena, ONE_ARENA_SIZE, ARENA_RESERVED);
+	if (error < 0)
 		return client_refuse(client, error, ONE_SUBJECT_MEMORY, ARENA_RESERVED);
-	}
+	client->reply_fd = error;
 	/* Sealed, but huge pages or a memory limit may still make it fault. */
 	error = engine_guard_add(client->arena.base, ONE_ARENA_SIZE, client);
 	if (error != 0)

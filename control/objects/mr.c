@@ -10,12 +10,17 @@
 #include <unistd.h>
 
 #include "control/objects/objects.h"
-#include "control/attach/copies.h"
 
 static uint64_t
 page_mask(void)
 {
 	return (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+}
+
+static uint64_t
+pages_of(const struct mr *mr)
+{
+	return (mr->length + (mr->va & page_mask()) + page_mask()) & ~page_mask();
 }
 
 static void
@@ -52,12 +57,25 @@ key_free(struct client *client)
 	quota_give(&control.quota, client->account, QUOTA_KEYS, 1);
 }
 
+void
+key_withdraw(struct client *client, struct mem_region **entry)
+{
+	struct mem_region *old = *entry;
+
+	if (old == NULL)
+		return;
+	*entry = NULL;
+	mem_remove(engine_mem_table(), mem_key_of(old));
+	key_free(client);
+	entry_retire(client, old);
+}
+
 /* No core can look at it any more. */
 void
 mr_destroy(struct mr *mr)
 {
 	if (mr->mapping != NULL)
-		mapping_free(mr->mapping, NULL, NULL);
+		mapping_free(mr->mapping, false);
 	drop_regions(mr);
 	if (mr->pz != NULL)
 		mr->pz->object.users--;
@@ -67,62 +85,55 @@ mr_destroy(struct mr *mr)
 void
 mr_withdraw(struct mr *mr)
 {
-	struct mem_region *entry = mr->entry;
-
-	if (entry == NULL)
-		return;
-	mr->entry = NULL;
-	mem_remove(engine_mem_table(), mem_key_of(entry));
-	key_free(mr->object.client);
-	entry_retire(mr->object.client, entry);
+	key_withdraw(mr->object.client, &mr->entry);
 }
 
 /* ---- making ---- */
 
+/* 0, or the refusal. */
 static int
-check_pieces(struct client *client, const struct one_mr_create *args)
+check_piece(struct client *client, const struct one_mr_piece *piece, const struct region *region, bool last)
 {
-	uint64_t covered = 0, need = args->length + (args->va & page_mask());
-	uint64_t most = (need + page_mask()) & ~page_mask();
-
-	if (args->num_pieces > ONE_MR_PIECES)
-		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, ONE_MR_PIECES);
-	for (uint32_t i = 0; i < args->num_pieces; i++) {
-		const struct one_mr_piece *piece = &args->piece[i];
-		struct region *region = object_get(client, OBJECT_REGION, piece->region);
-
-		if (region == NULL)
-			return client_refuse(client, -EINVAL, ONE_SUBJECT_REGION, piece->region);
-		if (piece->offset % region->page != 0 && piece->offset % (page_mask() + 1) != 0)
-			return client_refuse(client, -EINVAL, ONE_SUBJECT_ADDRESS, piece->offset);
-		if (piece->length == 0 || piece->length > region->size ||
-		    piece->offset > region->size - piece->length ||
-		    (i + 1 < args->num_pieces && (piece->length & page_mask()) != 0))
-			return client_refuse(client, -EINVAL, ONE_SUBJECT_LENGTH, piece->length);
-		covered += piece->length; /* at most 32 times a size that was mapped: no overflow */
-	}
-	/* No more than is needed either: each piece is mapped once more. */
-	if (args->num_pieces != 0 && (covered < need || covered > most))
-		return client_refuse(client, -EINVAL, ONE_SUBJECT_LENGTH, covered);
+	if (region == NULL)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_REGION, piece->region);
+	if (piece->offset % region->page != 0 && piece->offset % (page_mask() + 1) != 0)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_ADDRESS, piece->offset);
+	if (piece->length == 0 || piece->length > region->size ||
+	    piece->offset > region->size - piece->length || (!last && (piece->length & page_mask()) != 0))
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_LENGTH, piece->length);
 	return 0;
 }
 
+/* Holds the regions of its pieces, as long as they are right; 0, or the refusal. */
 static int
-hold_regions(struct mr *mr, const struct one_mr_create *args)
+take_pieces(struct mr *mr, const struct one_mr_create *args)
 {
+	struct client *client = mr->object.client;
+	uint64_t covered = 0;
+
 	if (args->num_pieces == 0)
 		return 0;
+	if (args->num_pieces > ONE_MR_PIECES)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_COUNT, ONE_MR_PIECES);
 	mr->region = calloc(args->num_pieces, sizeof(struct region *));
 	if (mr->region == NULL)
-		return -ENOMEM;
+		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	for (uint32_t i = 0; i < args->num_pieces; i++) {
-		struct region *region = object_get(mr->object.client, OBJECT_REGION, args->piece[i].region);
+		const struct one_mr_piece *piece = &args->piece[i];
+		struct region *region = object_get(client, OBJECT_REGION, piece->region);
+		int error = check_piece(client, piece, region, i + 1 == args->num_pieces);
 
+		if (error != 0)
+			return error;
 		region->object.users++;
 		if ((args->flags & ONE_MR_FRESH) != 0)
 			region->populated = region->populated_end = 0;
 		mr->region[mr->num_regions++] = region;
+		covered += piece->length; /* at most 32 times a size that was mapped: no overflow */
 	}
+	/* No more than is needed either: each piece is mapped once more. */
+	if (covered < mr->length + (mr->va & page_mask()) || covered > pages_of(mr))
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_LENGTH, covered);
 	return 0;
 }
 
@@ -130,14 +141,18 @@ hold_regions(struct mr *mr, const struct one_mr_create *args)
 static int
 map_pieces(struct mr *mr, const struct one_mr_create *args)
 {
-	struct mapping *mapping = mr->mapping;
+	struct mapping *mapping;
 	uint64_t at = 0;
+	int error = mapping_new(mr->object.client, pages_of(mr), args->num_pieces, &mr->mapping);
 
+	if (error != 0)
+		return error;
+	mapping = mr->mapping;
 	mapping->base =
 		mmap(NULL, mapping->len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (mapping->base == MAP_FAILED) {
 		mapping->len = 0;
-		return -ENOMEM;
+		return client_refuse(mr->object.client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
 	for (uint32_t i = 0; i < args->num_pieces; i++) {
 		uint64_t length = (args->piece[i].length + page_mask()) & ~page_mask();
@@ -145,10 +160,11 @@ map_pieces(struct mr *mr, const struct one_mr_create *args)
 		/* Old length 0: of a shared mapping, one more. */
 		if (mremap(mr->region[i]->mapping->base + args->piece[i].offset, 0, length,
 			   MREMAP_MAYMOVE | MREMAP_FIXED, mapping->base + at) == MAP_FAILED)
-			return -errno;
+			return client_refuse(mr->object.client, -errno, ONE_SUBJECT_MEMORY, 0);
 		at += length;
 	}
-	return mapping_guard(mapping);
+	error = mapping_guard(mapping);
+	return error == 0 ? 0 : client_refuse(mr->object.client, error, ONE_SUBJECT_MEMORY, 0);
 }
 
 /* With room for what makes it renewable, if it is to be. */
@@ -231,12 +247,6 @@ base_of(const struct mr *mr)
 		mr->mapping != NULL ? mr->mapping->base : mr->region[0]->mapping->base + mr->offset;
 
 	return (uint8_t *)(uintptr_t)page + (mr->va & page_mask());
-}
-
-static uint64_t
-pages_of(const struct mr *mr)
-{
-	return (mr->length + (mr->va & page_mask()) + page_mask()) & ~page_mask();
 }
 
 /*
@@ -373,7 +383,6 @@ mr_create(struct client *client, const struct one_msg *msg)
 {
 	const struct one_mr_create *args = &msg->mr_create;
 	struct pz *pz = object_get(client, OBJECT_PZ, args->pz);
-	uint64_t len = 0;
 	struct mr *mr;
 	int error;
 
@@ -387,38 +396,24 @@ mr_create(struct client *client, const struct one_msg *msg)
 				     control.config->limits.max_mr_bytes);
 	if (!shift_is_right(args))
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_ADDRESS, args->va + args->shift);
-	error = check_pieces(client, args);
-	if (error != 0)
-		return error;
 	if (args->num_pieces == 0 && client->reach == NULL)
 		return client_refuse(client, -EOPNOTSUPP, ONE_SUBJECT_MEMORY, 0);
 	mr = mr_new(client, pz, args->va, args->length, args->access);
 	if (mr == NULL)
-		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_MR].max);
+		return object_refuse_new(client, OBJECT_MR);
 	mr->shift = args->shift;
-	error = hold_regions(mr, args);
+	error = take_pieces(mr, args);
+	if (error == 0 && args->num_pieces > 1)
+		error = map_pieces(mr, args);
 	if (error != 0) {
 		mr_destroy(mr);
-		return client_refuse(client, error, ONE_SUBJECT_MEMORY, 0);
+		return error;
 	}
 	if (args->num_pieces == 0)
 		return finish(mr, NULL);
 	if (args->num_pieces == 1) {
 		mr->offset = args->piece[0].offset;
 		mr->renewable = (args->flags & ONE_MR_RENEWABLE) != 0;
-		return mr_populate(mr);
-	}
-	for (uint32_t i = 0; i < args->num_pieces; i++)
-		len += (args->piece[i].length + page_mask()) & ~page_mask();
-	error = mapping_new(client, len, args->num_pieces, &mr->mapping);
-	if (error == 0) {
-		error = map_pieces(mr, args);
-		if (error != 0)
-			client_refuse(client, error, ONE_SUBJECT_MEMORY, 0);
-	}
-	if (error != 0) {
-		mr_destroy(mr);
-		return error;
 	}
 	return mr_populate(mr);
 }
@@ -458,18 +453,6 @@ mr_settle(struct mr *mr)
 
 /* ---- freeing ---- */
 
-static void
-mr_quiesced(struct client *client, void *object)
-{
-	copies_settle(client, object);
-}
-
-static void
-mr_unmapped(struct client *client, void *object)
-{
-	client_reply(client, 0);
-}
-
 void
 mr_release(struct mr *mr)
 {
@@ -479,7 +462,7 @@ mr_release(struct mr *mr)
 	mr->mapping = NULL;
 	mr_destroy(mr);
 	if (mapping != NULL)
-		mapping_free(mapping, mr_unmapped, NULL);
+		mapping_free(mapping, true);
 	else
 		client_reply(client, 0);
 }
@@ -550,12 +533,6 @@ int
 mr_free(struct client *client, const struct one_msg *msg)
 {
 	int error = 0;
-	struct mr *mr = mr_alone(client, msg->id.id, &error);
 
-	if (mr == NULL)
-		return error;
-	mr->object.busy = true;
-	mr_withdraw(mr);
-	grace_defer(client, mr_quiesced, mr);
-	return REQUEST_LATER;
+	return mr_alone(client, msg->id.id, &error) == NULL ? error : object_free_request(client, msg);
 }

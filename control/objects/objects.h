@@ -90,6 +90,11 @@ int cq_free(struct client *client, const struct one_msg *msg);
 int cq_start(struct client *client, uint32_t log2, struct cq **out, command_done *done);
 void cq_remove(struct cq *cq, command_done *done); /* at the client's end */
 void cq_destroy(struct cq *cq);                    /* the core has let go */
+static inline struct engine_cq *
+cq_engine(const struct cq *cq)
+{
+	return cq == NULL ? NULL : cq->engine;
+}
 void cq_post(struct cq *cq, const struct one_cqe *event);
 bool cq_has_room(const struct cq *cq);
 int staging_create(struct client *client, const struct one_msg *msg);
@@ -99,10 +104,16 @@ void pz_number_free(struct client *client, uint32_t number);
 void pz_destroy(struct pz *pz);
 
 /* ---- region.c ---- */
+/*
+ * May a client's descriptor be mapped for `size` bytes?  Asks no file system that
+ * could let us wait.  -EBADF: not shared memory; -EPERM: not sealed against
+ * shrinking; -EINVAL: size 0, no multiple of *page, or beyond the end.
+ */
+int region_check(int fd, uint64_t size, bool must_be_sealed, uint64_t *page);
 int region_add(struct client *client, const struct one_msg *msg);
-int region_remove(struct client *client, const struct one_msg *msg);
-/* MRs are gone, and a grace period has passed since.  `freed` (if any): as in mapping_free. */
-void region_destroy(struct region *region, mapping_freed *freed);
+/* MRs are gone, and a grace period has passed since. */
+void region_destroy(struct region *region);
+void region_release(struct region *region);
 /* mr.c */
 int mr_create(struct client *client, const struct one_msg *msg);
 int mr_swap(struct client *client, const struct one_msg *msg);
@@ -116,13 +127,14 @@ void mr_release(struct mr *mr);
 struct mr *mr_staging(struct client *client, struct pz *pz, uint64_t offset, uint64_t size);
 /* A key for the client, to be published before the next is asked for; 0: too many of its user or of all. */
 uint32_t key_new(struct client *client, uint64_t *limit);
-void key_free(struct client *client); /* one that was taken out of the table */
+void key_free(struct client *client); /* one that was not published */
+/* Out of the table, and freed when no core can look at it any more; *entry NULL: nothing. */
+void key_withdraw(struct client *client, struct mem_region **entry);
 
 /* ---- bind.c ---- */
 int mw_create(struct client *client, const struct one_msg *msg);
-int mw_free(struct client *client, const struct one_msg *msg);
 void mw_withdraw(struct mw *mw);
-void mw_release(struct mw *mw);     /* at the request under way, which it answers */
+void mw_destroy(struct mw *mw);
 void mw_unbind_lost(struct mr *mr); /* windows of `mr` that peers have invalidated, up to one that stands */
 void bind_event(struct qp *qp);     /* its core asks for one */
 void bind_forget(struct qp *qp);    /* the core does not wait for it any more */
@@ -134,8 +146,7 @@ int qp_ring_log2(struct client *client, uint32_t max_wrs, uint32_t wrs, uint32_t
 /* ---- channel.c ---- */
 struct channel;
 int channel_open(struct client *client, const struct one_msg *msg);
-int channel_close(struct client *client, const struct one_msg *msg);
-void channel_remove(struct channel *channel);  /* at the client's end */
+void channel_remove(struct channel *channel, command_done *done);
 void channel_destroy(struct channel *channel); /* the core has let go */
 
 /* ---- srq.c ---- */

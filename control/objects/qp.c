@@ -69,81 +69,48 @@ qp_state_name(const struct qp *qp)
 
 /* ---- what it refers to ---- */
 
+/* `by`: 1, or -1 to let go. */
 static void
-cq_hold(struct cq *cq)
+hold(struct qp *qp, int by)
 {
-	if (cq != NULL)
-		cq->object.users++;
-}
+	struct cq *const cqs[] = {qp->send_cq, qp->recv_cq, qp->conn_cq};
 
-static void
-cq_drop(struct cq *cq)
-{
-	if (cq != NULL)
-		cq->object.users--;
-}
-
-static void
-hold(struct qp *qp)
-{
-	cq_hold(qp->send_cq);
-	cq_hold(qp->recv_cq);
-	cq_hold(qp->conn_cq);
+	for (size_t i = 0; i < RTE_DIM(cqs); i++)
+		if (cqs[i] != NULL)
+			cqs[i]->object.users += by;
 	if (qp->srq != NULL)
-		qp->srq->object.users++;
+		qp->srq->object.users += by;
 	if (qp->pz != NULL)
-		qp->pz->object.users++;
+		qp->pz->object.users += by;
 }
 
-static void
-drop(struct qp *qp)
+/* NULL for id 0; else, when there is none, *error is the refusal, unless it is one already. */
+static void *
+named(struct client *client, enum object_kind kind, uint32_t id, enum one_subject subject, int *error)
 {
-	cq_drop(qp->send_cq);
-	cq_drop(qp->recv_cq);
-	cq_drop(qp->conn_cq);
-	if (qp->srq != NULL)
-		qp->srq->object.users--;
-	if (qp->pz != NULL)
-		qp->pz->object.users--;
-	qp->srq = NULL;
-	qp->send_cq = qp->recv_cq = qp->conn_cq = NULL;
-	qp->pz = NULL;
+	void *object = id == 0 ? NULL : object_get(client, kind, id);
+
+	if (id != 0 && object == NULL && *error == 0)
+		*error = client_refuse(client, -EINVAL, subject, id);
+	return object;
 }
 
-/* Ids in a request; `to` is filled and holds nothing yet. */
+/* What a request says of `to`, which holds nothing yet. */
 static int
 resolve(struct client *client, const struct one_qp_create *args, struct qp *to)
 {
-	const struct {
-		uint32_t id;
-		struct cq **cq;
-		enum one_subject subject;
-	} cqs[] = {
-		{args->send_cq, &to->send_cq, ONE_SUBJECT_CQ_SEND},
-		{args->recv_cq, &to->recv_cq, ONE_SUBJECT_CQ_RECV},
-		{args->conn_cq, &to->conn_cq, ONE_SUBJECT_CQ_CONN},
-	};
+	int error = 0;
 
-	if (args->pz != 0) {
-		to->pz = object_get(client, OBJECT_PZ, args->pz);
-		if (to->pz == NULL)
-			return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
-	}
-	for (size_t i = 0; i < sizeof(cqs) / sizeof(cqs[0]); i++) {
-		if (cqs[i].id == 0)
-			continue;
-		*cqs[i].cq = object_get(client, OBJECT_CQ, cqs[i].id);
-		if (*cqs[i].cq == NULL)
-			return client_refuse(client, -EINVAL, cqs[i].subject, cqs[i].id);
-	}
-	if (args->srq != 0) {
-		to->srq = object_get(client, OBJECT_SRQ, args->srq);
-		if (to->srq == NULL)
-			return client_refuse(client, -EINVAL, ONE_SUBJECT_SRQ, args->srq);
-		/* Its receives are checked against the queue pair's zone. */
-		if (to->srq->pz != to->pz)
-			return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
-	}
+	to->pz = named(client, OBJECT_PZ, args->pz, ONE_SUBJECT_PZ, &error);
+	to->send_cq = named(client, OBJECT_CQ, args->send_cq, ONE_SUBJECT_CQ_SEND, &error);
+	to->recv_cq = named(client, OBJECT_CQ, args->recv_cq, ONE_SUBJECT_CQ_RECV, &error);
+	to->conn_cq = named(client, OBJECT_CQ, args->conn_cq, ONE_SUBJECT_CQ_CONN, &error);
+	to->srq = named(client, OBJECT_SRQ, args->srq, ONE_SUBJECT_SRQ, &error);
+	if (error != 0)
+		return error;
+	/* Its receives are checked against the queue pair's zone. */
+	if (to->srq != NULL && to->srq->pz != to->pz)
+		return client_refuse(client, -EINVAL, ONE_SUBJECT_PZ, args->pz);
 	if ((args->flags & ~(ONE_QP_RECV_SOLICITED | ONE_QP_NOTIFY_END | ONE_QP_UD | ONE_QP_TIMEWAIT)) != 0)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_NONE, args->flags);
 	if (args->rd_atomic_in > control.config->limits.max_rd_atomic ||
@@ -158,19 +125,13 @@ resolve(struct client *client, const struct one_qp_create *args, struct qp *to)
 	return 0;
 }
 
-static struct engine_cq *
-engine_cq_of(const struct cq *cq)
-{
-	return cq == NULL ? NULL : cq->engine;
-}
-
 static void
 fill_config(struct qp *qp)
 {
-	qp->config.send_cq = engine_cq_of(qp->send_cq);
-	qp->config.recv_cq = engine_cq_of(qp->recv_cq);
-	qp->config.conn_cq = engine_cq_of(qp->conn_cq);
-	qp->config.async_cq = engine_cq_of(qp->object.client->async_cq);
+	qp->config.send_cq = cq_engine(qp->send_cq);
+	qp->config.recv_cq = cq_engine(qp->recv_cq);
+	qp->config.conn_cq = cq_engine(qp->conn_cq);
+	qp->config.async_cq = cq_engine(qp->object.client->async_cq);
 	qp->config.srq = qp->srq == NULL ? NULL : qp->srq->engine;
 	if (qp->pz != NULL)
 		qp->config.pz = qp->pz->number;
@@ -208,7 +169,6 @@ qp_make_rings(struct qp *qp)
 
 	if (error != 0)
 		return error;
-	qp->block = offset;
 	qp->block_size = size;
 	qp->config.shm = offset;
 	qp->config.sq = offset + sq;
@@ -272,10 +232,9 @@ int
 qp_add(struct qp *qp, command_done *done)
 {
 	struct client *client = qp->object.client;
-	struct engine_command *command;
 	uint64_t limit;
 
-	hold(qp);
+	hold(qp, 1);
 	fill_config(qp);
 	if (quota_take(&control.quota, client->account, QUOTA_QPNS, 1, &limit) != 0) {
 		qp_destroy(qp);
@@ -289,9 +248,7 @@ qp_add(struct qp *qp, command_done *done)
 		qp_destroy(qp);
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
-	command = qp_command(qp, ENGINE_QP_ADD, done, qp);
-	command->qp_config = qp->config;
-	command_send(command);
+	command_send(qp_command(qp, ENGINE_QP_ADD, done, qp));
 	return 0;
 }
 
@@ -324,54 +281,30 @@ qp_added(struct engine_command *command, void *object)
 }
 
 int
-qp_refuse_full(struct client *client)
-{
-	return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_QP].max);
-}
-
-/* What a request has resolved. */
-static void
-assign(struct qp *qp, const struct qp *from)
-{
-	qp->pz = from->pz;
-	qp->send_cq = from->send_cq;
-	qp->recv_cq = from->recv_cq;
-	qp->conn_cq = from->conn_cq;
-	qp->srq = from->srq;
-	qp->rd_atomic_in = from->rd_atomic_in;
-	qp->rd_atomic_out = from->rd_atomic_out;
-	qp->config.recv_solicited = from->config.recv_solicited;
-	qp->config.notify_end = from->config.notify_end;
-	qp->timewait = from->timewait;
-}
-
-int
 qp_create(struct client *client, const struct one_msg *msg)
 {
 	const struct one_qp_create *args = &msg->qp_create;
-	struct qp to = {0}, *qp;
-	uint32_t sq_log2 = 0, rq_log2 = 0, most = control.config->limits.max_qp_wr;
-	int error = resolve(client, args, &to);
+	uint32_t most = control.config->limits.max_qp_wr;
+	struct qp *qp = qp_new(client, attach_calls->endpoint);
+	int error;
 
-	if (error == 0)
-		error = qp_ring_log2(client, most, args->max_send_wr, args->max_send_sge, &sq_log2);
-	if (error == 0)
-		error = qp_ring_log2(client, most, args->max_recv_wr, args->max_recv_sge, &rq_log2);
-	if (error != 0)
-		return error;
-	qp = qp_new(client, attach_calls->endpoint);
 	if (qp == NULL)
-		return qp_refuse_full(client);
-	assign(qp, &to);
+		return object_refuse_new(client, OBJECT_QP);
 	qp->config.ud = (args->flags & ONE_QP_UD) != 0;
-	qp->config.sq_log2 = sq_log2;
-	qp->config.rq_log2 = rq_log2;
 	qp->config.max_send_wr = args->max_send_wr;
 	qp->config.max_recv_wr = args->max_recv_wr;
-	error = qp_make_rings(qp);
+	error = resolve(client, args, qp);
+	if (error == 0)
+		error = qp_ring_log2(client, most, args->max_send_wr, args->max_send_sge,
+				     &qp->config.sq_log2);
+	if (error == 0)
+		error = qp_ring_log2(client, most, args->max_recv_wr, args->max_recv_sge,
+				     &qp->config.rq_log2);
+	if (error == 0)
+		error = qp_make_rings(qp);
 	if (error != 0) {
 		object_free(qp);
-		return client_refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+		return error;
 	}
 	error = qp_add(qp, qp_added);
 	if (error != 0)
@@ -384,18 +317,33 @@ qp_create(struct client *client, const struct one_msg *msg)
 
 /* ---- changing ---- */
 
+void
+qp_answer(struct qp *qp, int error)
+{
+	struct client *client = qp->object.client;
+
+	qp->object.busy = false;
+	client_reply(client, error == 0 ? 0 : client_refuse(client, error, ONE_SUBJECT_QP, qp->object.id));
+}
+
 struct modify {
 	struct qp *qp;
 	struct qp to; /* only what qp_modify changes */
 };
 
+/* What `from` holds is held by `qp` now; its shared receive queue is the same. */
 static void
 take_over(struct qp *qp, const struct qp *from)
 {
-	drop(qp);
-	assign(qp, from);
-	hold(qp);
-	fill_config(qp);
+	hold(qp, -1);
+	qp->config = from->config;
+	qp->pz = from->pz;
+	qp->send_cq = from->send_cq;
+	qp->recv_cq = from->recv_cq;
+	qp->conn_cq = from->conn_cq;
+	qp->rd_atomic_in = from->rd_atomic_in;
+	qp->rd_atomic_out = from->rd_atomic_out;
+	qp->timewait = from->timewait;
 }
 
 static void
@@ -403,16 +351,13 @@ qp_modified(struct engine_command *command, void *object)
 {
 	struct modify *modify = object;
 	struct qp *qp = modify->qp;
-	struct client *client = qp->object.client;
 
-	qp->object.busy = false;
 	if (command->status == 0)
 		take_over(qp, &modify->to);
-	drop(&modify->to);
+	else
+		hold(&modify->to, -1);
 	free(modify);
-	client_reply(client, command->status == 0
-				     ? 0
-				     : client_refuse(client, command->status, ONE_SUBJECT_QP, qp->object.id));
+	qp_answer(qp, command->status);
 }
 
 int
@@ -435,6 +380,10 @@ qp_modify(struct client *client, const struct one_msg *msg)
 	modify = calloc(1, sizeof(*modify));
 	if (modify == NULL)
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
+	modify->qp = qp;
+	modify->to.object.client = client;
+	modify->to.config = qp->config;
+	modify->to.config.pz = 0;
 	error = resolve(client, &args->to, &modify->to);
 	if (error == 0 && modify->to.srq != qp->srq)
 		error = client_refuse(client, -EINVAL, ONE_SUBJECT_SRQ, args->to.srq);
@@ -442,19 +391,11 @@ qp_modify(struct client *client, const struct one_msg *msg)
 		free(modify);
 		return error;
 	}
-	modify->qp = qp;
-	modify->to.object.client = client;
-	hold(&modify->to);
+	hold(&modify->to, 1);
 	fill_config(&modify->to);
 	qp->object.busy = true;
 	command = qp_command(qp, ENGINE_QP_MODIFY, qp_modified, modify);
-	command->qp_config = qp->config;
-	command->qp_config.pz = modify->to.config.pz;
-	command->qp_config.send_cq = modify->to.config.send_cq;
-	command->qp_config.recv_cq = modify->to.config.recv_cq;
-	command->qp_config.conn_cq = modify->to.config.conn_cq;
-	command->qp_config.recv_solicited = modify->to.config.recv_solicited;
-	command->qp_config.notify_end = modify->to.config.notify_end;
+	command->qp_config = modify->to.config;
 	command_send(command);
 	return REQUEST_LATER;
 }
@@ -463,14 +404,10 @@ static void
 qp_was_reset(struct engine_command *command, void *object)
 {
 	struct qp *qp = object;
-	struct client *client = qp->object.client;
 
-	qp->object.busy = false;
 	if (command->status == 0)
 		qp_state_set(qp, ONE_QP_IDLE, "reset");
-	client_reply(client, command->status == 0
-				     ? 0
-				     : client_refuse(client, command->status, ONE_SUBJECT_QP, qp->object.id));
+	qp_answer(qp, command->status);
 }
 
 static void
@@ -534,11 +471,11 @@ qp_destroy(struct qp *qp)
 		engine_qp_free(qp->engine);
 		quota_give(&control.quota, client->account, QUOTA_QPNS, 1);
 	}
-	drop(qp);
+	hold(qp, -1);
 	if (qp->kind->destroy != NULL)
 		qp->kind->destroy(qp);
 	if (qp->block_size != 0)
-		client_free(client, qp->block, qp->block_size);
+		client_free(client, qp->config.shm, qp->block_size);
 	object_free(qp);
 }
 
@@ -551,11 +488,7 @@ qp_removed(struct engine_command *command, void *object)
 static void
 qp_freed(struct engine_command *command, void *object)
 {
-	struct qp *qp = object;
-	struct client *client = qp->object.client;
-
-	qp_destroy(qp);
-	client_reply(client, 0);
+	object_release(object);
 }
 
 void

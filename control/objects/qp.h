@@ -41,8 +41,8 @@ struct qp {
 	struct cq *send_cq, *recv_cq, *conn_cq;
 	struct srq *srq; /* NULL: it has receives of its own */
 	uint32_t rd_atomic_in, rd_atomic_out;
-	uint32_t qkey;              /* of datagrams */
-	uint64_t block, block_size; /* in the arena */
+	uint32_t qkey;       /* of datagrams */
+	uint64_t block_size; /* in the arena, from config.shm on */
 	struct conn *conn;
 	uint16_t number;        /* the application's, of the last connection */
 	bool timewait;          /* the end of a connection's time wait is told */
@@ -70,8 +70,9 @@ int qp_free(struct client *client, const struct one_msg *msg);
 struct qp *qp_new(struct client *client, const struct qp_kind *kind);
 int qp_make_rings(struct qp *qp);
 int qp_add(struct qp *qp, command_done *done);
-int qp_refuse_full(struct client *client);                    /* what to say when qp_new() is NULL */
 void qp_describe(struct client *client, const struct qp *qp); /* in the reply under way */
+/* It is not busy any more; 0 or -errno is the outcome of the request for it. */
+void qp_answer(struct qp *qp, int error);
 /* Lets go of its connection and of the core; freed when the core has let go.  `reply`: then answer the
  * client.
  */

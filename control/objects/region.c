@@ -2,8 +2,6 @@
 /*
  * Regions: files of shared memory, mapped whole.
  */
-#include "region.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -66,7 +64,7 @@ region_new(struct client *client, uint64_t size, uint64_t page, struct region **
 		return error;
 	region = object_new(client, OBJECT_REGION, sizeof(*region));
 	if (region == NULL) {
-		mapping_free(mapping, NULL, NULL);
+		mapping_free(mapping, false);
 		return client_refuse(client, -ENOMEM, ONE_SUBJECT_MEMORY, 0);
 	}
 	region->mapping = mapping;
@@ -97,7 +95,7 @@ region_add(struct client *client, const struct one_msg *msg)
 	region->sealed = (args->flags & ONE_REGION_SEALED) != 0;
 	error = map(region, fd);
 	if (error != 0) {
-		region_destroy(region, NULL);
+		region_destroy(region);
 		return error;
 	}
 	client_take_fd(client, 0);
@@ -110,29 +108,15 @@ region_add(struct client *client, const struct one_msg *msg)
 }
 
 void
-region_destroy(struct region *region, mapping_freed *freed)
+region_release(struct region *region)
 {
-	mapping_free(region->mapping, freed, NULL);
+	mapping_free(region->mapping, true);
 	object_free(region);
 }
 
-static void
-removed(struct client *client, void *object)
+void
+region_destroy(struct region *region)
 {
-	client_reply(client, 0);
-}
-
-int
-region_remove(struct client *client, const struct one_msg *msg)
-{
-	uint32_t id = msg->id.id;
-	struct region *region = object_get(client, OBJECT_REGION, id);
-
-	if (region == NULL)
-		return client_refuse(client, -EINVAL, ONE_SUBJECT_REGION, id);
-	if (region->object.users != 0)
-		return client_refuse(client, -EBUSY, ONE_SUBJECT_REGION, region->object.users);
-	/* Answered when it is free, and no longer counts. */
-	region_destroy(region, removed);
-	return REQUEST_LATER;
+	mapping_free(region->mapping, false);
+	object_free(region);
 }

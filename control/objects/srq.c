@@ -7,17 +7,6 @@
 
 #include "control/objects/objects.h"
 
-static void
-srq_reply(struct client *client, const struct srq *srq, uint32_t log2)
-{
-	client->reply.srq = (struct one_srq_created){
-		.srq = srq->object.id,
-		.log2 = log2,
-		.shm = srq->shm,
-		.rq = srq->ring,
-	};
-}
-
 static struct engine_command *
 srq_command(struct srq *srq, enum engine_command_type type, command_done *done)
 {
@@ -61,23 +50,24 @@ srq_create(struct client *client, const struct one_msg *msg)
 		return error;
 	srq = object_new(client, OBJECT_SRQ, sizeof(*srq));
 	if (srq == NULL)
-		return client_refuse(client, -EDQUOT, ONE_SUBJECT_QUOTA, client->table[OBJECT_SRQ].max);
+		return object_refuse_new(client, OBJECT_SRQ);
 	error = alloc(client, srq, log2);
 	if (error != 0) {
 		object_free(srq);
-		return client_refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+		return error;
 	}
 	srq->pz = pz;
 	srq->max_wr = args->max_wr;
 	pz->object.users++;
-	srq_reply(client, srq, log2);
+	client->reply.srq = (struct one_srq_created){
+		.srq = srq->object.id, .log2 = log2, .shm = srq->shm, .rq = srq->ring};
 	config = (struct engine_srq_config){
 		.owner = srq,
 		.id = srq->object.id,
-		.shm = client->reply.srq.shm,
-		.rq = client->reply.srq.rq,
+		.shm = srq->shm,
+		.rq = srq->ring,
 		.log2 = log2,
-		.async_cq = client->async_cq == NULL ? NULL : client->async_cq->engine,
+		.async_cq = cq_engine(client->async_cq),
 	};
 	srq->engine = engine_srq_new(client->engine, &config);
 	if (srq->engine == NULL) {

@@ -22,7 +22,7 @@ staging_create(struct client *client, const struct one_msg *msg)
 				     args->size > STAGING_ONCE ? STAGING_ONCE : STAGING_MAX);
 	error = client_alloc(client, size, &offset);
 	if (error != 0)
-		return client_refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+		return error;
 	mr = mr_staging(client, pz, offset, size);
 	if (mr == NULL) {
 		client_free(client, offset, size);

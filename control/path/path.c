@@ -20,16 +20,15 @@
 #define LINK_DOWN_NS (NS_PER_S / 10) /* and when one is down */
 
 struct held_mad {
-	STAILQ_ENTRY(held_mad) link; /* looped */
-	TAILQ_ENTRY(held_mad) unresolved;
-	struct neigh_waiter waiter;
+	TAILQ_ENTRY(held_mad) link;
+	struct neigh_waiter waiter; /* unresolved */
 	struct path_port *port;
 	struct cm_path path; /* looped: as the receiver answers it */
 	uint8_t mad[CM_MAD_LEN];
 };
 
-static STAILQ_HEAD(, held_mad) looped;
-static TAILQ_HEAD(, held_mad) unresolved;
+TAILQ_HEAD(held_mads, held_mad);
+static struct held_mads looped, unresolved;
 static uint32_t num_looped, num_unresolved;
 static uint64_t links_at; /* when links are looked at again */
 static struct neigh_env neigh_env;
@@ -126,20 +125,30 @@ send_frame(struct path_port *port, const struct cm_path *path, const uint8_t dst
 		log_debug("port %s: a management datagram could not be sent\n", port->info->name);
 }
 
+static struct held_mad *
+hold(struct path_port *port, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN])
+{
+	struct held_mad *held = malloc(sizeof(*held));
+
+	if (held == NULL)
+		return NULL;
+	held->port = port;
+	held->path = *path;
+	memcpy(held->mad, mad, CM_MAD_LEN);
+	return held;
+}
+
 static void
 loop_mad(struct path_port *to, const struct cm_path *path, const uint8_t mad[CM_MAD_LEN])
 {
-	struct held_mad *held = num_looped < PATH_LOOPED_MAX ? malloc(sizeof(*held)) : NULL;
+	struct held_mad *held = num_looped < PATH_LOOPED_MAX ? hold(to, path, mad) : NULL;
 
 	if (held == NULL)
 		return;
-	held->port = to;
-	held->path = *path;
 	held->path.port = to->index;
 	held->path.src = path->dst;
 	held->path.dst = path->src;
-	memcpy(held->mad, mad, CM_MAD_LEN);
-	STAILQ_INSERT_TAIL(&looped, held, link);
+	TAILQ_INSERT_TAIL(&looped, held, link);
 	num_looped++;
 }
 
@@ -148,7 +157,7 @@ mad_resolved(void *user, int status, const uint8_t mac[6])
 {
 	struct held_mad *held = user;
 
-	TAILQ_REMOVE(&unresolved, held, unresolved);
+	TAILQ_REMOVE(&unresolved, held, link);
 	num_unresolved--;
 	if (status == 0)
 		send_frame(held->port, &held->path, mac, held->mad);
@@ -173,17 +182,14 @@ path_send_mad(struct path_port *port, const struct cm_path *path, const uint8_t 
 	/* Frames of unknown hosts must not keep others from being answered. */
 	if (error != -ENOENT || num_unresolved >= PATH_UNRESOLVED_MAX)
 		return;
-	held = malloc(sizeof(*held));
+	held = hold(port, path, mad);
 	if (held == NULL)
 		return;
-	held->port = port;
-	held->path = *path;
-	memcpy(held->mad, mad, CM_MAD_LEN);
 	held->waiter = (struct neigh_waiter){.done = mad_resolved, .user = held};
 	error = neigh_resolve(control.neigh, port->index, &path->dst, control.now, mac, NEIGH_NOBODY,
 			      &held->waiter);
 	if (error == -EINPROGRESS) {
-		TAILQ_INSERT_TAIL(&unresolved, held, unresolved);
+		TAILQ_INSERT_TAIL(&unresolved, held, link);
 		num_unresolved++;
 		return;
 	}
@@ -263,9 +269,9 @@ paths_poll(void)
 		look_at_links();
 	/* Those that are there now: their answers wait for the next loop. */
 	for (uint32_t n = num_looped; n > 0; n--) {
-		struct held_mad *held = STAILQ_FIRST(&looped);
+		struct held_mad *held = TAILQ_FIRST(&looped);
 
-		STAILQ_REMOVE_HEAD(&looped, link);
+		TAILQ_REMOVE(&looped, held, link);
 		num_looped--;
 		input_mad(held->port, &held->path, held->mad, CM_MAD_LEN);
 		free(held);
@@ -373,9 +379,6 @@ port_init(struct path_port *port, uint16_t index, const struct config *config)
 	port->link_up = false; /* a change to it announces us */
 	port->mad_psn = (uint32_t)control_random() & 0xffffff;
 	port->config = &config->port[index];
-	for (uint32_t i = 0; i < config->num_ports; i++)
-		if (strncmp(config->port[i].name, port->info->name, ONE_PORT_NAME) == 0)
-			port->config = &config->port[i];
 	port->env = (struct cm_env){
 		.send = env_send,
 		.event = path_calls->cm,
@@ -410,7 +413,7 @@ paths_init(const struct config *config, const struct path_calls *calls, char *wh
 	memset(path_port, 0, sizeof(path_port));
 	path_num_ports = 0;
 	path_calls = calls;
-	STAILQ_INIT(&looped);
+	TAILQ_INIT(&looped);
 	TAILQ_INIT(&unresolved);
 	num_looped = num_unresolved = 0;
 	memset(ports, 0, sizeof(ports));
@@ -446,12 +449,9 @@ paths_fini(void)
 {
 	struct held_mad *held;
 
-	while ((held = STAILQ_FIRST(&looped)) != NULL) {
-		STAILQ_REMOVE_HEAD(&looped, link);
-		free(held);
-	}
-	while ((held = TAILQ_FIRST(&unresolved)) != NULL) {
-		TAILQ_REMOVE(&unresolved, held, unresolved);
+	TAILQ_CONCAT(&looped, &unresolved, link);
+	while ((held = TAILQ_FIRST(&looped)) != NULL) {
+		TAILQ_REMOVE(&looped, held, link);
 		free(held);
 	}
 	num_looped = num_unresolved = 0;

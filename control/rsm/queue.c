@@ -40,7 +40,7 @@ import_qp_new(struct client *client, struct pz *pz, struct cq *cq, struct cq *si
 		return error;
 	qp = qp_new(client, &import_kind);
 	if (qp == NULL)
-		return qp_refuse_full(client);
+		return object_refuse_new(client, OBJECT_QP);
 	qp->pz = pz;
 	qp->send_cq = qp->conn_cq = cq;
 	qp->recv_cq = signal_cq;
@@ -51,7 +51,7 @@ import_qp_new(struct client *client, struct pz *pz, struct cq *cq, struct cq *si
 	error = qp_make_rings(qp);
 	if (error != 0) {
 		object_free(qp);
-		return client_refuse(client, error, ONE_SUBJECT_QUOTA, control.config->max_bytes_per_uid);
+		return error;
 	}
 	error = qp_add(qp, done);
 	if (error == 0)
@@ -65,14 +65,7 @@ import_qp_new(struct client *client, struct pz *pz, struct cq *cq, struct cq *si
 void
 export_drop_window(struct qp *qp)
 {
-	struct mem_region *window = qp->window;
-
-	if (window == NULL)
-		return;
-	qp->window = NULL;
-	mem_remove(engine_mem_table(), window->key);
-	key_free(qp->object.client);
-	entry_retire(qp->object.client, window);
+	key_withdraw(qp->object.client, &qp->window);
 }
 
 static void

@@ -17,7 +17,7 @@
 #include "control/base/port_space.h"
 #include "control/base/small.h"
 #include "control/base/quota.h"
-#include "control/objects/region.h"
+#include "control/objects/objects.h"
 #include "control/base/table.h"
 #include "tests.h"
 
