@@ -17,13 +17,8 @@
 static bool
 emit_aeth(struct rc_qp *qp, uint8_t opcode, uint32_t psn, uint8_t syndrome, uint64_t atomic_ack)
 {
-	struct rc_env *env = qp->env;
 	struct wire_build b;
-	uint8_t *frame;
 
-	frame = env->tx_begin(env, qp, wire_frame_len(&qp->template, opcode, 0));
-	if (unlikely(frame == NULL))
-		return false;
 	b.opcode = opcode;
 	b.solicited = false;
 	b.ack_request = false;
@@ -33,9 +28,7 @@ emit_aeth(struct rc_qp *qp, uint8_t opcode, uint32_t psn, uint8_t syndrome, uint
 	b.msn = qp->rsp.msn;
 	b.atomic_ack = atomic_ack;
 	b.payload_len = 0;
-	wire_build(&qp->template, &b, frame);
-	env->tx_end(env, qp, false);
-	return true;
+	return rc_emit(qp, &b, NULL);
 }
 
 /* From `flat`, or from the region. */
@@ -228,14 +221,6 @@ respond(struct rc_qp *qp, uint32_t budget)
 	return n;
 }
 
-static RC_COLD void
-count_nak(struct rc_qp *qp, uint8_t syndrome)
-{
-	rc_count(qp, syndrome == RC_NAK_INVALID  ? RC_COUNT_NAK_INVALID_SENT
-		     : syndrome == RC_NAK_ACCESS ? RC_COUNT_NAK_ACCESS_SENT
-						 : RC_COUNT_NAK_OPERATION_SENT);
-}
-
 /* A sequence NAK that says what is held behind the hole; false: no frame. */
 static RC_COLD bool
 emit_report(struct rc_qp *qp)
@@ -249,14 +234,8 @@ emit_report(struct rc_qp *qp)
 		.msn = qp->rsp.msn,
 		.payload_len = rc_report(qp, map),
 	};
-	struct rc_env *env = qp->env;
-	uint8_t *frame = env->tx_begin(env, qp, wire_frame_len(&qp->template, b.opcode, b.payload_len));
 
-	if (frame == NULL)
-		return false;
-	memcpy(wire_build(&qp->template, &b, frame), map, b.payload_len);
-	env->tx_end(env, qp, false);
-	return true;
+	return rc_emit(qp, &b, map);
 }
 
 /* The ACK or NAK; false: no frame. */
@@ -288,7 +267,7 @@ acknowledge(struct rc_qp *qp)
 		rc_count(qp, RC_COUNT_RNR_SENT);
 		break;
 	default:
-		count_nak(qp, syndrome);
+		rc_count(qp, RC_COUNT_NAK_INVALID_SENT + syndrome - RC_NAK_INVALID);
 		rc_fail(qp, NULL, ONE_STATUS_FLUSHED, RC_ERROR_RESPONDER);
 		break;
 	}
@@ -299,13 +278,9 @@ static RC_COLD uint32_t
 emit_cnp(struct rc_qp *qp)
 {
 	struct wire_build b = {.opcode = WIRE_CNP, .qpn = qp->peer_qpn};
-	struct rc_env *env = qp->env;
-	uint8_t *frame = env->tx_begin(env, qp, wire_frame_len(&qp->template, b.opcode, 0));
 
-	if (frame == NULL)
+	if (!rc_emit(qp, &b, NULL))
 		return 0;
-	wire_build(&qp->template, &b, frame);
-	env->tx_end(env, qp, false);
 	qp->rsp.cnp_due = false;
 	rc_count(qp, RC_COUNT_CNP_SENT);
 	return 1;
