@@ -130,18 +130,25 @@ length_fits(const struct rc_qp *qp, const struct wire_packet *packet, uint8_t ki
 
 /* To memory without mapping; false: it is not in place yet, or never will be. */
 static RC_COLD bool
-write_slowly(struct rc_qp *qp, const struct wire_packet *packet, struct mem_region *region)
+place_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct mem_sge *sges, uint32_t num,
+	     enum one_status recv_status)
 {
-	struct rc_responder *rs = &qp->rsp;
-	const struct rc_sg_list list = {.num = 1, .sge = {{region, rs->va, packet->payload_len}}};
-	bool kept;
-	int error = rc_scatter_slowly(qp, RC_REACH_REQUEST, &list, packet, packet->payload, rs->epsn, &kept);
+	uint32_t epsn = qp->rsp.epsn;
+	int error = reach_scatter(&qp->party, RC_REACH_REQUEST, sges, num, packet->payload, epsn);
 
 	if (error == -EAGAIN)
-		rc_request_parked(qp, kept);
+		rc_request_parked(qp, packet);
 	else if (error != 0)
-		rc_refuse(qp, RC_NAK_OPERATION, rs->epsn, ONE_STATUS_FLUSHED);
+		rc_refuse(qp, RC_NAK_OPERATION, epsn, recv_status);
 	return error == 0;
+}
+
+static RC_COLD bool
+write_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct mem_region *region)
+{
+	const struct mem_sge sge = {region, qp->rsp.va, packet->payload_len};
+
+	return place_slowly(qp, packet, &sge, 1, ONE_STATUS_FLUSHED);
 }
 
 static void
@@ -193,21 +200,6 @@ write_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 	}
 }
 
-/* As write_slowly. */
-static RC_COLD bool
-receive_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct rc_sg_list *list)
-{
-	struct rc_responder *rs = &qp->rsp;
-	bool kept;
-	int error = rc_scatter_slowly(qp, RC_REACH_REQUEST, list, packet, packet->payload, rs->epsn, &kept);
-
-	if (error == -EAGAIN)
-		rc_request_parked(qp, kept);
-	else if (error != 0)
-		rc_refuse(qp, RC_NAK_OPERATION, rs->epsn, ONE_STATUS_LOCAL_PROTECTION);
-	return error == 0;
-}
-
 static void
 send_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 {
@@ -237,7 +229,7 @@ send_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 	}
 	if (likely(!list.bounce))
 		rc_scatter(&list, packet->payload);
-	else if (!receive_slowly(qp, packet, &list))
+	else if (!place_slowly(qp, packet, list.sge, list.num, ONE_STATUS_LOCAL_PROTECTION))
 		return;
 	rs->total += len;
 	if (unlikely(kind & RC_REQ_INV) && !qp->env->invalidate(qp->env, qp, packet->inv_key)) {
@@ -314,13 +306,9 @@ atomic_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct m
 	int error = reach_atomic(&qp->party, RC_REACH_REQUEST, region, packet->remote_addr,
 				 packet->opcode == WIRE_FETCH_ADD ? NULL : &packet->compare, packet->swap_add,
 				 found, qp->rsp.epsn);
-	bool kept = qp->party.job[RC_REACH_REQUEST] != NULL;
 
-	if (error == -EAGAIN) {
-		if (kept)
-			rc_keep(qp, RC_REACH_REQUEST, packet);
-		rc_request_parked(qp, kept);
-	}
+	if (error == -EAGAIN)
+		rc_request_parked(qp, packet);
 	return error;
 }
 
