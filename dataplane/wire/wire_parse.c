@@ -23,8 +23,6 @@
 #define BTH_FIXED 8u /* up to the PSN */
 #define FIXED_IPV4 (WIRE_ETH_LEN + IPV4_LEN + UDP_LEN + BTH_FIXED)
 
-static const uint8_t v4_mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
 /* One above the length, so that what is not named here is unknown. */
 #define EXT(bytes) ((bytes) + 1)
 static const uint8_t extension_len[256] = {
@@ -75,14 +73,9 @@ wire_extension_len(uint8_t opcode)
 bool
 wire_addr_is_v4(const struct wire_addr *addr)
 {
-	return memcmp(addr->gid, v4_mapped, sizeof(v4_mapped)) == 0;
-}
+	const struct wire_addr v4 = wire_addr_of(true, addr->gid + 12);
 
-static void
-addr_from_v4(struct wire_addr *addr, const uint8_t *bytes)
-{
-	memcpy(addr->gid, v4_mapped, sizeof(v4_mapped));
-	memcpy(addr->gid + 12, bytes, 4);
+	return wire_addr_equal(addr, &v4);
 }
 
 static bool
@@ -116,8 +109,8 @@ parse_ipv4(const uint8_t *ip, uint32_t avail, bool sum_is_good, struct wire_pack
 	source = load_be32(ip + 12);
 	if (source == 0 || source == UINT32_MAX || source >> 28 == 0xe)
 		return WIRE_DROP_ADDRESS;
-	addr_from_v4(&packet->src, ip + 12);
-	addr_from_v4(&packet->dst, ip + 16);
+	packet->src = wire_addr_of(true, ip + 12);
+	packet->dst = wire_addr_of(true, ip + 16);
 	packet->congestion = (ip[1] & 3) == 3;
 	*room = total - IPV4_LEN;
 	return WIRE_OK;
