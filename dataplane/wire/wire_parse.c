@@ -151,13 +151,6 @@ parse_reth(const uint8_t *p, struct wire_packet *packet)
 }
 
 static void
-parse_aeth(const uint8_t *p, struct wire_packet *packet)
-{
-	packet->syndrome = p[0];
-	packet->msn = load_be24(p + 1);
-}
-
-static void
 parse_imm(const uint8_t *p, struct wire_packet *packet)
 {
 	memcpy(&packet->imm, p, 4);
@@ -183,13 +176,13 @@ parse_extensions(const uint8_t *p, struct wire_packet *packet)
 		break;
 	case WIRE_ATOMIC_ACKNOWLEDGE:
 		packet->atomic_ack = load_be64(p + 4);
-		parse_aeth(p, packet);
-		break;
+		/* fall through */
 	case WIRE_READ_RESPONSE_FIRST:
 	case WIRE_READ_RESPONSE_LAST:
 	case WIRE_READ_RESPONSE_ONLY:
 	case WIRE_ACKNOWLEDGE:
-		parse_aeth(p, packet);
+		packet->syndrome = p[0];
+		packet->msn = load_be24(p + 1);
 		break;
 	case WIRE_COMPARE_SWAP:
 	case WIRE_FETCH_ADD:
@@ -204,9 +197,7 @@ parse_extensions(const uint8_t *p, struct wire_packet *packet)
 		break;
 	case WIRE_UD_SEND_ONLY_IMM:
 		parse_imm(p + 8, packet);
-		packet->qkey = load_be32(p);
-		packet->src_qpn = load_be24(p + 5);
-		break;
+		/* fall through */
 	case WIRE_UD_SEND_ONLY:
 		packet->qkey = load_be32(p);
 		packet->src_qpn = load_be24(p + 5);
@@ -264,24 +255,17 @@ wire_move(struct wire_move *move)
 	move->len = 0;
 }
 
-static inline uint32_t
-icrc_beside(uint8_t *ip, uint32_t ip_len, uint32_t len, struct wire_move *move)
-{
-	uint32_t crc;
-
-	if (move->len == 0)
-		return icrc->compute(ip, ip_len, len);
-	crc = icrc->beside(ip, ip_len, len, move->to, move->from, move->len);
-	move->len = 0;
-	return crc;
-}
-
 static bool
 icrc_good(uint8_t *ip, uint8_t *udp, uint32_t udp_len, struct wire_move *move)
 {
 	uint8_t *trailer = udp + udp_len - WIRE_ICRC_LEN;
+	uint32_t ip_len = (uint32_t)(udp - ip), len = (uint32_t)(trailer - ip), crc;
 
-	return icrc_beside(ip, (uint32_t)(udp - ip), (uint32_t)(trailer - ip), move) == load_le32(trailer);
+	if (move->len == 0)
+		return icrc->compute(ip, ip_len, len) == load_le32(trailer);
+	crc = icrc->beside(ip, ip_len, len, move->to, move->from, move->len);
+	move->len = 0;
+	return crc == load_le32(trailer);
 }
 
 /* All headers; where those of IP and UDP are. */
