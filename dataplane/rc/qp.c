@@ -199,7 +199,8 @@ rc_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
 		rc_count(qp, RC_COUNT_DROP_STATE);
 		return;
 	}
-	if (unlikely(!wire_addr_equal(&packet->src, &qp->remote) || !wire_addr_equal(&packet->dst, &qp->local))) {
+	if (unlikely(!wire_addr_equal(&packet->src, &qp->remote) ||
+		     !wire_addr_equal(&packet->dst, &qp->local))) {
 		rc_count(qp, RC_COUNT_DROP_ADDRESS);
 		return;
 	}

@@ -154,7 +154,7 @@ respond_again(struct rc_qp *qp)
 	const struct rc_resource *resource = rc_resource_of(qp, psn);
 	struct rc_resource one;
 
-	if (resource == NULL || resource->kind != RC_RESOURCE_READ) {
+	if (resource == NULL || resource->opcode != WIRE_READ_REQUEST) {
 		rc_count(qp, RC_COUNT_DROP_REPLAY);
 	} else {
 		/* Each stands by itself, whatever it was asked for together with. */
@@ -187,6 +187,7 @@ respond(struct rc_qp *qp, uint32_t budget)
 	while (rs->pending != 0 && n < budget) {
 		struct rc_resource *resource;
 		uint32_t i, bit, middles;
+		bool read;
 
 		if (unlikely(rs->pending & RC_PENDING_AGAIN)) {
 			if (!respond_again(qp))
@@ -197,13 +198,14 @@ respond(struct rc_qp *qp, uint32_t budget)
 		i = oldest_pending(rs);
 		resource = &rs->resource[i];
 		bit = 1u << i;
-		middles = resource->kind == RC_RESOURCE_READ ? respond_middles(qp, resource, budget - n) : 0;
+		read = resource->opcode == WIRE_READ_REQUEST;
+		middles = read ? respond_middles(qp, resource, budget - n) : 0;
 		if (middles != 0) {
 			resource->next += middles;
 			n += middles;
 			continue;
 		}
-		if (resource->kind == RC_RESOURCE_ATOMIC) {
+		if (!read) {
 			if (!emit_aeth(qp, WIRE_ATOMIC_ACKNOWLEDGE, resource->first, SYNDROME_ACK,
 				       resource->found))
 				return n;
@@ -291,7 +293,7 @@ static bool
 owes_read(const struct rc_responder *rs)
 {
 	return (rs->pending & RC_PENDING_AGAIN) != 0 ||
-	       rs->resource[oldest_pending(rs)].kind == RC_RESOURCE_READ;
+	       rs->resource[oldest_pending(rs)].opcode == WIRE_READ_REQUEST;
 }
 
 uint32_t

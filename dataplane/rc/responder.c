@@ -244,9 +244,9 @@ send_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 	}
 }
 
-/* The next resource, its oldest user forgotten; NULL: that one is not answered yet. */
+/* The next resource, its oldest user forgotten. */
 static struct rc_resource *
-resource_new(struct rc_qp *qp, const struct wire_packet *packet, enum rc_resource_kind kind, uint32_t count)
+resource_new(struct rc_qp *qp, const struct wire_packet *packet, uint32_t count)
 {
 	struct rc_responder *rs = &qp->rsp;
 	uint16_t bit = (uint16_t)(1u << rs->resource_next);
@@ -255,7 +255,6 @@ resource_new(struct rc_qp *qp, const struct wire_packet *packet, enum rc_resourc
 	rs->resource_next = (uint8_t)((rs->resource_next + 1) & (rs->resources - 1));
 	rs->pending |= bit;
 	rs->fresh |= bit;
-	resource->kind = (uint8_t)kind;
 	resource->opcode = packet->opcode;
 	resource->first = rs->epsn;
 	resource->count = count;
@@ -294,7 +293,7 @@ read_input(struct rc_qp *qp, const struct wire_packet *packet)
 		denied(qp);
 		return;
 	}
-	resource = resource_new(qp, packet, RC_RESOURCE_READ, rc_packets(qp, packet->dma_length));
+	resource = resource_new(qp, packet, rc_packets(qp, packet->dma_length));
 	resource->va = packet->remote_addr;
 	resource->length = packet->dma_length;
 }
@@ -344,7 +343,7 @@ atomic_input(struct rc_qp *qp, const struct wire_packet *packet)
 			rc_refuse(qp, RC_NAK_OPERATION, qp->rsp.epsn, ONE_STATUS_FLUSHED);
 		return;
 	}
-	resource_new(qp, packet, RC_RESOURCE_ATOMIC, 1)->found = found;
+	resource_new(qp, packet, 1)->found = found;
 }
 
 struct rc_resource *
@@ -356,8 +355,7 @@ rc_resource_of(struct rc_qp *qp, uint32_t psn)
 	for (uint32_t i = rs->resource_next + rs->resources; i-- > rs->resource_next;) {
 		struct rc_resource *resource = &rs->resource[i & (rs->resources - 1)];
 
-		if (resource->kind != RC_RESOURCE_NONE &&
-		    ((psn - resource->first) & RC_PSN_MASK) < resource->count)
+		if (((psn - resource->first) & RC_PSN_MASK) < resource->count)
 			return resource;
 	}
 	return NULL;
@@ -385,17 +383,16 @@ replay(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, uint64_
 	uint32_t index, offset, end;
 	uint16_t bit;
 
-	if (resource == NULL || packet->payload_len != 0 || packet->rkey != resource->rkey)
+	if (resource == NULL || packet->payload_len != 0 || packet->rkey != resource->rkey ||
+	    packet->opcode != resource->opcode)
 		goto drop;
 	index = (packet->psn - resource->first) & RC_PSN_MASK;
 	bit = (uint16_t)(1u << (resource - rs->resource));
 	if (kind & RC_REQ_ATOMIC) {
-		if (resource->kind != RC_RESOURCE_ATOMIC || resource->opcode != packet->opcode)
-			goto drop;
 		resource->next = 0;
 	} else {
 		offset = index << qp->shift;
-		if (resource->kind != RC_RESOURCE_READ || packet->remote_addr != resource->va + offset ||
+		if (packet->remote_addr != resource->va + offset ||
 		    packet->dma_length > resource->length - offset ||
 		    (packet->dma_length == 0) != (resource->length == 0))
 			goto drop;
@@ -438,7 +435,7 @@ acknowledge_again(struct rc_qp *qp, const struct wire_packet *packet)
 	for (uint32_t i = 0; i < rs->resources; i++) {
 		const struct rc_resource *resource = &rs->resource[i];
 
-		if (resource->kind != RC_RESOURCE_NONE && rc_psn_diff(resource->first, packet->psn) > 0 &&
+		if (resource->count != 0 && rc_psn_diff(resource->first, packet->psn) > 0 &&
 		    rc_psn_diff(resource->first, end) < 0)
 			end = resource->first;
 	}
@@ -459,18 +456,13 @@ unexpected(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, int
 			acknowledge_again(qp, packet);
 		return;
 	}
-	if (qp->selective) {
+	if (qp->selective)
 		rc_hold_request(qp, packet, (uint32_t)distance, now);
-		/* While it waits for a receive, nothing is missing. */
-		if (!rs->nak_sent && rs->reply <= RC_REPLY_NAK_SEQ) {
-			rs->reply = RC_REPLY_NAK_SEQ;
-			rs->reply_psn = rs->epsn;
-		}
-		return;
-	}
-	rc_count(qp, RC_COUNT_OUT_OF_SEQUENCE);
-	if (!rs->nak_sent) {
-		rs->nak_sent = true;
+	else
+		rc_count(qp, RC_COUNT_OUT_OF_SEQUENCE);
+	/* While it waits for a receive, nothing is missing. */
+	if (!rs->nak_sent && rs->reply <= RC_REPLY_NAK_SEQ) {
+		rs->nak_sent = !qp->selective; /* else each report says more */
 		rs->reply = RC_REPLY_NAK_SEQ;
 		rs->reply_psn = rs->epsn;
 	}
