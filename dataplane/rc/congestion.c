@@ -115,13 +115,13 @@ rc_window_grow(struct rc_qp *qp, uint32_t acked)
 }
 
 void
-rc_window_cut(struct rc_requester *rq, uint16_t least)
+rc_window_cut(struct rc_requester *rq)
 {
 	if (rq->cut)
 		return;
 	rq->cut = true;
 	rq->cut_psn = rq->max;
-	rq->window = rq->window / 2 > least ? rq->window / 2 : least;
+	rq->window = rq->window / 2 > RC_WINDOW_MIN ? rq->window / 2 : RC_WINDOW_MIN;
 	if (rq->window > rq->window_max)
 		rq->window = rq->window_max;
 	rq->threshold = rq->window;
@@ -131,7 +131,7 @@ rc_window_cut(struct rc_requester *rq, uint16_t least)
 void
 rc_window_timeout(struct rc_requester *rq)
 {
-	rc_window_cut(rq, RC_WINDOW_MIN);
+	rc_window_cut(rq);
 	rq->window = RC_WINDOW_TIMEOUT;
 }
 

@@ -180,16 +180,6 @@ rc_flight(const struct rc_qp *qp)
 	return qp->req.snd - qp->req.una;
 }
 
-static inline bool
-same_addr(const struct wire_addr *a, const struct wire_addr *b)
-{
-	uint64_t x[2], y[2];
-
-	memcpy(x, a, sizeof(x));
-	memcpy(y, b, sizeof(y));
-	return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
-}
-
 static RC_COLD void
 other_input(struct rc_qp *qp, const struct wire_packet *packet)
 {
@@ -209,7 +199,8 @@ rc_input(struct rc_qp *qp, const struct wire_packet *packet, uint64_t now)
 		rc_count(qp, RC_COUNT_DROP_STATE);
 		return;
 	}
-	if (unlikely(!same_addr(&packet->src, &qp->remote) || !same_addr(&packet->dst, &qp->local))) {
+	if (unlikely(!wire_addr_equal(&packet->src, &qp->remote) ||
+		     !wire_addr_equal(&packet->dst, &qp->local))) {
 		rc_count(qp, RC_COUNT_DROP_ADDRESS);
 		return;
 	}

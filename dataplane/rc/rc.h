@@ -62,7 +62,7 @@ enum rc_counter {
 	RC_COUNT_NAK_IMPLIED, /* a response was missing, as a later one showed */
 	RC_COUNT_RNR_SENT,
 	RC_COUNT_RNR_RECEIVED,
-	RC_COUNT_NAK_INVALID_SENT,
+	RC_COUNT_NAK_INVALID_SENT, /* in the order of their codes */
 	RC_COUNT_NAK_ACCESS_SENT,
 	RC_COUNT_NAK_OPERATION_SENT,
 	RC_COUNT_NAK_FATAL_RECEIVED,

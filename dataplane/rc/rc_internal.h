@@ -77,6 +77,18 @@ rc_is_rd(uint8_t op)
 	return op == ONE_OP_READ || op == ONE_OP_FETCH_ADD || op == ONE_OP_CMP_SWAP;
 }
 
+/* Behind the packets that are asked for together with `psn`. */
+static inline uint32_t
+rc_chunk_end(const struct rc_node *node, uint32_t psn)
+{
+	uint32_t end;
+
+	if (node->work.op != ONE_OP_READ)
+		return psn + 1;
+	end = node->first + ((psn - node->first) | (RC_CHUNK - 1)) + 1;
+	return (int32_t)(end - node->end) < 0 ? end : node->end;
+}
+
 /* Whether a packet that does not end a message asks for an acknowledgement: also if few others follow it, or
  * it is to find out what was lost. */
 static inline bool
@@ -86,6 +98,23 @@ rc_asks_ack(const struct rc_qp *qp, uint32_t psn)
 
 	return (psn & (RC_ACK_EVERY - 1)) == RC_ACK_EVERY - 1 || psn + 1 - rq->una >= rq->window ||
 	       unlikely(qp->env->held != RC_FLOWS || rq->scoreboard != NULL);
+}
+
+/* One frame, its payload from memory that does not change; false: none is to be had. */
+static inline bool
+rc_emit(struct rc_qp *qp, const struct wire_build *b, const uint8_t *payload)
+{
+	struct rc_env *env = qp->env;
+	uint8_t *to,
+		*frame = env->tx_begin(env, qp, wire_frame_len(&qp->template, b->opcode, b->payload_len));
+
+	if (unlikely(frame == NULL))
+		return false;
+	to = wire_build(&qp->template, b, frame);
+	if (payload != NULL)
+		memcpy(to, payload, b->payload_len);
+	env->tx_end(env, qp, false);
+	return true;
 }
 
 /* The expected packet is executed. */

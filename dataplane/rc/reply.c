@@ -17,13 +17,8 @@
 static bool
 emit_aeth(struct rc_qp *qp, uint8_t opcode, uint32_t psn, uint8_t syndrome, uint64_t atomic_ack)
 {
-	struct rc_env *env = qp->env;
 	struct wire_build b;
-	uint8_t *frame;
 
-	frame = env->tx_begin(env, qp, wire_frame_len(&qp->template, opcode, 0));
-	if (unlikely(frame == NULL))
-		return false;
 	b.opcode = opcode;
 	b.solicited = false;
 	b.ack_request = false;
@@ -33,9 +28,7 @@ emit_aeth(struct rc_qp *qp, uint8_t opcode, uint32_t psn, uint8_t syndrome, uint
 	b.msn = qp->rsp.msn;
 	b.atomic_ack = atomic_ack;
 	b.payload_len = 0;
-	wire_build(&qp->template, &b, frame);
-	env->tx_end(env, qp, false);
-	return true;
+	return rc_emit(qp, &b, NULL);
 }
 
 /* From `flat`, or from the region. */
@@ -161,7 +154,7 @@ respond_again(struct rc_qp *qp)
 	const struct rc_resource *resource = rc_resource_of(qp, psn);
 	struct rc_resource one;
 
-	if (resource == NULL || resource->kind != RC_RESOURCE_READ) {
+	if (resource == NULL || resource->opcode != WIRE_READ_REQUEST) {
 		rc_count(qp, RC_COUNT_DROP_REPLAY);
 	} else {
 		/* Each stands by itself, whatever it was asked for together with. */
@@ -194,6 +187,7 @@ respond(struct rc_qp *qp, uint32_t budget)
 	while (rs->pending != 0 && n < budget) {
 		struct rc_resource *resource;
 		uint32_t i, bit, middles;
+		bool read;
 
 		if (unlikely(rs->pending & RC_PENDING_AGAIN)) {
 			if (!respond_again(qp))
@@ -204,13 +198,14 @@ respond(struct rc_qp *qp, uint32_t budget)
 		i = oldest_pending(rs);
 		resource = &rs->resource[i];
 		bit = 1u << i;
-		middles = resource->kind == RC_RESOURCE_READ ? respond_middles(qp, resource, budget - n) : 0;
+		read = resource->opcode == WIRE_READ_REQUEST;
+		middles = read ? respond_middles(qp, resource, budget - n) : 0;
 		if (middles != 0) {
 			resource->next += middles;
 			n += middles;
 			continue;
 		}
-		if (resource->kind == RC_RESOURCE_ATOMIC) {
+		if (!read) {
 			if (!emit_aeth(qp, WIRE_ATOMIC_ACKNOWLEDGE, resource->first, SYNDROME_ACK,
 				       resource->found))
 				return n;
@@ -228,14 +223,6 @@ respond(struct rc_qp *qp, uint32_t budget)
 	return n;
 }
 
-static RC_COLD void
-count_nak(struct rc_qp *qp, uint8_t syndrome)
-{
-	rc_count(qp, syndrome == RC_NAK_INVALID  ? RC_COUNT_NAK_INVALID_SENT
-		     : syndrome == RC_NAK_ACCESS ? RC_COUNT_NAK_ACCESS_SENT
-						 : RC_COUNT_NAK_OPERATION_SENT);
-}
-
 /* A sequence NAK that says what is held behind the hole; false: no frame. */
 static RC_COLD bool
 emit_report(struct rc_qp *qp)
@@ -249,14 +236,8 @@ emit_report(struct rc_qp *qp)
 		.msn = qp->rsp.msn,
 		.payload_len = rc_report(qp, map),
 	};
-	struct rc_env *env = qp->env;
-	uint8_t *frame = env->tx_begin(env, qp, wire_frame_len(&qp->template, b.opcode, b.payload_len));
 
-	if (frame == NULL)
-		return false;
-	memcpy(wire_build(&qp->template, &b, frame), map, b.payload_len);
-	env->tx_end(env, qp, false);
-	return true;
+	return rc_emit(qp, &b, map);
 }
 
 /* The ACK or NAK; false: no frame. */
@@ -288,7 +269,7 @@ acknowledge(struct rc_qp *qp)
 		rc_count(qp, RC_COUNT_RNR_SENT);
 		break;
 	default:
-		count_nak(qp, syndrome);
+		rc_count(qp, RC_COUNT_NAK_INVALID_SENT + syndrome - RC_NAK_INVALID);
 		rc_fail(qp, NULL, ONE_STATUS_FLUSHED, RC_ERROR_RESPONDER);
 		break;
 	}
@@ -299,13 +280,9 @@ static RC_COLD uint32_t
 emit_cnp(struct rc_qp *qp)
 {
 	struct wire_build b = {.opcode = WIRE_CNP, .qpn = qp->peer_qpn};
-	struct rc_env *env = qp->env;
-	uint8_t *frame = env->tx_begin(env, qp, wire_frame_len(&qp->template, b.opcode, 0));
 
-	if (frame == NULL)
+	if (!rc_emit(qp, &b, NULL))
 		return 0;
-	wire_build(&qp->template, &b, frame);
-	env->tx_end(env, qp, false);
 	qp->rsp.cnp_due = false;
 	rc_count(qp, RC_COUNT_CNP_SENT);
 	return 1;
@@ -316,7 +293,7 @@ static bool
 owes_read(const struct rc_responder *rs)
 {
 	return (rs->pending & RC_PENDING_AGAIN) != 0 ||
-	       rs->resource[oldest_pending(rs)].kind == RC_RESOURCE_READ;
+	       rs->resource[oldest_pending(rs)].opcode == WIRE_READ_REQUEST;
 }
 
 uint32_t

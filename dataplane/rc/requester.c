@@ -358,44 +358,28 @@ send_rd(struct rc_qp *qp, struct rc_node *node, uint32_t again, uint64_t now)
 {
 	const struct work *work = &node->work;
 	struct rc_requester *rq = &qp->req;
-	struct rc_env *env = qp->env;
-	uint32_t index = rq->snd - node->first, psns = 1, offset = 0, len = 8;
+	uint32_t offset = (rq->snd - node->first) << qp->shift, total = 8;
+	uint32_t end = again != 0 ? rq->snd + again : rc_chunk_end(node, rq->snd);
 	enum one_status status;
 	struct rc_sg_list list;
 	struct wire_build b;
-	uint8_t *frame;
 
 	if (again == 0 && rq->rd_out >= rq->rd_max) {
 		rq->ready = false;
 		return false;
 	}
 	if (work->op == ONE_OP_READ) {
-		uint32_t end = again != 0 ? index + again : (index | (RC_CHUNK - 1)) + 1;
-
-		offset = index << qp->shift;
-		if (end < node->end - node->first) {
-			len = (end - index) << qp->shift;
-		} else {
-			end = node->end - node->first;
-			len = work->length - offset;
-		}
-		psns = end - index;
+		total = work->length;
 		b.opcode = WIRE_READ_REQUEST;
-		b.dma_length = len;
-		status = rc_resolve(qp, work->sge, work->num_sge, 0, work->length, ONE_ACCESS_LOCAL_WRITE,
-				    &list);
+		b.dma_length = end == node->end ? total - offset : (end - rq->snd) << qp->shift;
 	} else {
 		b.opcode = work->op == ONE_OP_FETCH_ADD ? WIRE_FETCH_ADD : WIRE_COMPARE_SWAP;
 		b.swap_add = work->add_or_swap;
 		b.compare = work->op == ONE_OP_FETCH_ADD ? 0 : work->compare;
-		status = rc_resolve(qp, work->sge, work->num_sge, 0, len, ONE_ACCESS_LOCAL_WRITE, &list);
 	}
+	status = rc_resolve(qp, work->sge, work->num_sge, 0, total, ONE_ACCESS_LOCAL_WRITE, &list);
 	if (unlikely(status != ONE_STATUS_SUCCESS))
 		return local_error(qp, node, status);
-
-	frame = env->tx_begin(env, qp, wire_frame_len(&qp->template, b.opcode, 0));
-	if (unlikely(frame == NULL))
-		return false;
 	b.payload_len = 0;
 	b.solicited = false;
 	b.ack_request = true;
@@ -403,11 +387,11 @@ send_rd(struct rc_qp *qp, struct rc_node *node, uint32_t again, uint64_t now)
 	b.psn = rq->snd & RC_PSN_MASK;
 	b.remote_addr = work->remote_addr + offset;
 	b.rkey = work->rkey;
-	wire_build(&qp->template, &b, frame);
-	env->tx_end(env, qp, false);
+	if (!rc_emit(qp, &b, NULL))
+		return false;
 	rq->rd_out += again == 0;
-	env->asked += work->op == ONE_OP_READ ? b.dma_length : 0;
-	sent(qp, node, psns, now);
+	qp->env->asked += work->op == ONE_OP_READ ? b.dma_length : 0;
+	sent(qp, node, end - rq->snd, now);
 	return true;
 }
 

@@ -83,8 +83,8 @@ uint64_t rc_rto(const struct rc_requester *rq);
 void rc_progress(struct rc_qp *qp, uint32_t before, uint64_t now);
 /* The loss that was suspected is real: a NAK reports it. */
 void rc_lost(struct rc_requester *rq);
-/* A round is about to be repeated; false: retries are used up. */
-bool rc_charge(struct rc_requester *rq, uint64_t now);
+/* A round is about to be repeated; false: retries were used up, and the queue pair has failed. */
+bool rc_charge(struct rc_qp *qp, uint64_t now);
 
 /* ---- congestion.c ---- */
 
@@ -93,7 +93,7 @@ void rc_window_grow(struct rc_qp *qp, uint32_t acked);
 /* The path is congested, as a CNP or a mark says. */
 void rc_congestion(struct rc_qp *qp);
 /* Shrink the window, once per window of loss. */
-void rc_window_cut(struct rc_requester *rq, uint16_t least);
+void rc_window_cut(struct rc_requester *rq);
 void rc_window_timeout(struct rc_requester *rq);
 
 /* `lost` packets were sent again in one round trip. */

@@ -130,18 +130,25 @@ length_fits(const struct rc_qp *qp, const struct wire_packet *packet, uint8_t ki
 
 /* To memory without mapping; false: it is not in place yet, or never will be. */
 static RC_COLD bool
-write_slowly(struct rc_qp *qp, const struct wire_packet *packet, struct mem_region *region)
+place_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct mem_sge *sges, uint32_t num,
+	     enum one_status recv_status)
 {
-	struct rc_responder *rs = &qp->rsp;
-	const struct rc_sg_list list = {.num = 1, .sge = {{region, rs->va, packet->payload_len}}};
-	bool kept;
-	int error = rc_scatter_slowly(qp, RC_REACH_REQUEST, &list, packet, packet->payload, rs->epsn, &kept);
+	uint32_t epsn = qp->rsp.epsn;
+	int error = reach_scatter(&qp->party, RC_REACH_REQUEST, sges, num, packet->payload, epsn);
 
 	if (error == -EAGAIN)
-		rc_request_parked(qp, kept);
+		rc_request_parked(qp, packet);
 	else if (error != 0)
-		rc_refuse(qp, RC_NAK_OPERATION, rs->epsn, ONE_STATUS_FLUSHED);
+		rc_refuse(qp, RC_NAK_OPERATION, epsn, recv_status);
 	return error == 0;
+}
+
+static RC_COLD bool
+write_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct mem_region *region)
+{
+	const struct mem_sge sge = {region, qp->rsp.va, packet->payload_len};
+
+	return place_slowly(qp, packet, &sge, 1, ONE_STATUS_FLUSHED);
 }
 
 static void
@@ -193,21 +200,6 @@ write_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 	}
 }
 
-/* As write_slowly. */
-static RC_COLD bool
-receive_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct rc_sg_list *list)
-{
-	struct rc_responder *rs = &qp->rsp;
-	bool kept;
-	int error = rc_scatter_slowly(qp, RC_REACH_REQUEST, list, packet, packet->payload, rs->epsn, &kept);
-
-	if (error == -EAGAIN)
-		rc_request_parked(qp, kept);
-	else if (error != 0)
-		rc_refuse(qp, RC_NAK_OPERATION, rs->epsn, ONE_STATUS_LOCAL_PROTECTION);
-	return error == 0;
-}
-
 static void
 send_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 {
@@ -237,7 +229,7 @@ send_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 	}
 	if (likely(!list.bounce))
 		rc_scatter(&list, packet->payload);
-	else if (!receive_slowly(qp, packet, &list))
+	else if (!place_slowly(qp, packet, list.sge, list.num, ONE_STATUS_LOCAL_PROTECTION))
 		return;
 	rs->total += len;
 	if (unlikely(kind & RC_REQ_INV) && !qp->env->invalidate(qp->env, qp, packet->inv_key)) {
@@ -252,9 +244,9 @@ send_input(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind)
 	}
 }
 
-/* The next resource, its oldest user forgotten; NULL: that one is not answered yet. */
+/* The next resource, its oldest user forgotten. */
 static struct rc_resource *
-resource_new(struct rc_qp *qp, const struct wire_packet *packet, enum rc_resource_kind kind, uint32_t count)
+resource_new(struct rc_qp *qp, const struct wire_packet *packet, uint32_t count)
 {
 	struct rc_responder *rs = &qp->rsp;
 	uint16_t bit = (uint16_t)(1u << rs->resource_next);
@@ -263,7 +255,6 @@ resource_new(struct rc_qp *qp, const struct wire_packet *packet, enum rc_resourc
 	rs->resource_next = (uint8_t)((rs->resource_next + 1) & (rs->resources - 1));
 	rs->pending |= bit;
 	rs->fresh |= bit;
-	resource->kind = (uint8_t)kind;
 	resource->opcode = packet->opcode;
 	resource->first = rs->epsn;
 	resource->count = count;
@@ -302,7 +293,7 @@ read_input(struct rc_qp *qp, const struct wire_packet *packet)
 		denied(qp);
 		return;
 	}
-	resource = resource_new(qp, packet, RC_RESOURCE_READ, rc_packets(qp, packet->dma_length));
+	resource = resource_new(qp, packet, rc_packets(qp, packet->dma_length));
 	resource->va = packet->remote_addr;
 	resource->length = packet->dma_length;
 }
@@ -314,13 +305,9 @@ atomic_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct m
 	int error = reach_atomic(&qp->party, RC_REACH_REQUEST, region, packet->remote_addr,
 				 packet->opcode == WIRE_FETCH_ADD ? NULL : &packet->compare, packet->swap_add,
 				 found, qp->rsp.epsn);
-	bool kept = qp->party.job[RC_REACH_REQUEST] != NULL;
 
-	if (error == -EAGAIN) {
-		if (kept)
-			rc_keep(qp, RC_REACH_REQUEST, packet);
-		rc_request_parked(qp, kept);
-	}
+	if (error == -EAGAIN)
+		rc_request_parked(qp, packet);
 	return error;
 }
 
@@ -356,7 +343,7 @@ atomic_input(struct rc_qp *qp, const struct wire_packet *packet)
 			rc_refuse(qp, RC_NAK_OPERATION, qp->rsp.epsn, ONE_STATUS_FLUSHED);
 		return;
 	}
-	resource_new(qp, packet, RC_RESOURCE_ATOMIC, 1)->found = found;
+	resource_new(qp, packet, 1)->found = found;
 }
 
 struct rc_resource *
@@ -368,8 +355,7 @@ rc_resource_of(struct rc_qp *qp, uint32_t psn)
 	for (uint32_t i = rs->resource_next + rs->resources; i-- > rs->resource_next;) {
 		struct rc_resource *resource = &rs->resource[i & (rs->resources - 1)];
 
-		if (resource->kind != RC_RESOURCE_NONE &&
-		    ((psn - resource->first) & RC_PSN_MASK) < resource->count)
+		if (((psn - resource->first) & RC_PSN_MASK) < resource->count)
 			return resource;
 	}
 	return NULL;
@@ -397,17 +383,16 @@ replay(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, uint64_
 	uint32_t index, offset, end;
 	uint16_t bit;
 
-	if (resource == NULL || packet->payload_len != 0 || packet->rkey != resource->rkey)
+	if (resource == NULL || packet->payload_len != 0 || packet->rkey != resource->rkey ||
+	    packet->opcode != resource->opcode)
 		goto drop;
 	index = (packet->psn - resource->first) & RC_PSN_MASK;
 	bit = (uint16_t)(1u << (resource - rs->resource));
 	if (kind & RC_REQ_ATOMIC) {
-		if (resource->kind != RC_RESOURCE_ATOMIC || resource->opcode != packet->opcode)
-			goto drop;
 		resource->next = 0;
 	} else {
 		offset = index << qp->shift;
-		if (resource->kind != RC_RESOURCE_READ || packet->remote_addr != resource->va + offset ||
+		if (packet->remote_addr != resource->va + offset ||
 		    packet->dma_length > resource->length - offset ||
 		    (packet->dma_length == 0) != (resource->length == 0))
 			goto drop;
@@ -450,7 +435,7 @@ acknowledge_again(struct rc_qp *qp, const struct wire_packet *packet)
 	for (uint32_t i = 0; i < rs->resources; i++) {
 		const struct rc_resource *resource = &rs->resource[i];
 
-		if (resource->kind != RC_RESOURCE_NONE && rc_psn_diff(resource->first, packet->psn) > 0 &&
+		if (resource->count != 0 && rc_psn_diff(resource->first, packet->psn) > 0 &&
 		    rc_psn_diff(resource->first, end) < 0)
 			end = resource->first;
 	}
@@ -471,18 +456,13 @@ unexpected(struct rc_qp *qp, const struct wire_packet *packet, uint8_t kind, int
 			acknowledge_again(qp, packet);
 		return;
 	}
-	if (qp->selective) {
+	if (qp->selective)
 		rc_hold_request(qp, packet, (uint32_t)distance, now);
-		/* While it waits for a receive, nothing is missing. */
-		if (!rs->nak_sent && rs->reply <= RC_REPLY_NAK_SEQ) {
-			rs->reply = RC_REPLY_NAK_SEQ;
-			rs->reply_psn = rs->epsn;
-		}
-		return;
-	}
-	rc_count(qp, RC_COUNT_OUT_OF_SEQUENCE);
-	if (!rs->nak_sent) {
-		rs->nak_sent = true;
+	else
+		rc_count(qp, RC_COUNT_OUT_OF_SEQUENCE);
+	/* While it waits for a receive, nothing is missing. */
+	if (!rs->nak_sent && rs->reply <= RC_REPLY_NAK_SEQ) {
+		rs->nak_sent = !qp->selective; /* else each report says more */
 		rs->reply = RC_REPLY_NAK_SEQ;
 		rs->reply_psn = rs->epsn;
 	}

@@ -8,16 +8,13 @@
 
 struct rc_scoreboard;
 
-enum rc_resource_kind { RC_RESOURCE_NONE, RC_RESOURCE_READ, RC_RESOURCE_ATOMIC };
-
 /* A READ or atomic of the peer: kept after it is answered, for its duplicates. */
 struct rc_resource {
 	uint32_t first;            /* wire PSN */
-	uint32_t count;            /* PSNs */
+	uint32_t count;            /* PSNs; 0: none is kept here */
 	uint32_t start, next, end; /* the reply under way, relative to `first` */
 	uint32_t rkey;
 	uint32_t length;
-	uint8_t kind;
 	uint8_t opcode;
 	union {
 		uint64_t va;

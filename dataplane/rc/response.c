@@ -145,12 +145,9 @@ retransmit(struct rc_qp *qp, uint64_t now)
 	if (rq->rnr_until != RC_NEVER || (rq->recovering && now - rq->recover_at < echo))
 		return;
 	rc_lost(rq);
-	if (!rc_charge(rq, now)) {
-		rc_count(qp, RC_COUNT_RETRY_EXCEEDED);
-		rc_fail(qp, rq->head, ONE_STATUS_RETRY_EXCEEDED, RC_ERROR_REQUESTER);
+	if (!rc_charge(qp, now))
 		return;
-	}
-	rc_window_cut(rq, RC_WINDOW_MIN);
+	rc_window_cut(rq);
 	rc_go_back(qp, now);
 }
 
@@ -204,6 +201,8 @@ refused(struct rc_qp *qp, uint32_t psn, enum one_status status)
 static RC_COLD void
 nak(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t now)
 {
+	static const enum one_status fatal[] = {0, ONE_STATUS_REMOTE_INVALID, ONE_STATUS_REMOTE_ACCESS,
+						ONE_STATUS_REMOTE_OPERATION};
 	uint8_t code = packet->syndrome & 31;
 
 	if (code > 3)
@@ -213,22 +212,13 @@ nak(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, uint64_t n
 	advance(qp, psn, now);
 	if (qp->state != RC_RTS)
 		return;
-	switch (code) {
-	case 0:
-		rc_count(qp, RC_COUNT_NAK_SEQ_RECEIVED);
-		if (!rc_report_input(qp, packet, psn, now))
-			retransmit(qp, now);
-		return;
-	case 1:
-		refused(qp, psn, ONE_STATUS_REMOTE_INVALID);
-		return;
-	case 2:
-		refused(qp, psn, ONE_STATUS_REMOTE_ACCESS);
-		return;
-	default:
-		refused(qp, psn, ONE_STATUS_REMOTE_OPERATION);
+	if (code != 0) {
+		refused(qp, psn, fatal[code]);
 		return;
 	}
+	rc_count(qp, RC_COUNT_NAK_SEQ_RECEIVED);
+	if (!rc_report_input(qp, packet, psn, now))
+		retransmit(qp, now);
 }
 
 static void
@@ -298,36 +288,40 @@ bad_response(struct rc_qp *qp, struct rc_node *node)
 	rc_fail(qp, node, ONE_STATUS_BAD_RESPONSE, RC_ERROR_REQUESTER);
 }
 
-/* No status: the response is not in place yet. */
-#define LANDS ((enum one_status)UINT8_MAX)
-
-static RC_COLD enum one_status
-land_slowly(struct rc_qp *qp, const struct wire_packet *packet, const struct rc_sg_list *list,
-	    const uint8_t *src, uint32_t psn)
+static RC_COLD bool
+land_slowly(struct rc_qp *qp, const struct wire_packet *packet, struct rc_node *node,
+	    const struct rc_sg_list *list, const uint8_t *src)
 {
-	bool kept;
-	int error = rc_scatter_slowly(qp, RC_REACH_RESPONSE, list, packet, src, psn, &kept);
+	int error = reach_scatter(&qp->party, RC_REACH_RESPONSE, list->sge, list->num, src, qp->req.una);
 
-	if (error == -EAGAIN) {
-		qp->req.placing = kept;
-		return LANDS;
-	}
-	return error == 0 ? ONE_STATUS_SUCCESS : ONE_STATUS_LOCAL_PROTECTION;
+	if (error == -EAGAIN)
+		qp->req.placing = rc_keep(qp, RC_REACH_RESPONSE, packet);
+	else if (error != 0)
+		rc_fail(qp, node, ONE_STATUS_LOCAL_PROTECTION, RC_ERROR_REQUESTER);
+	return error == 0;
 }
 
-static inline enum one_status
-land(struct rc_qp *qp, const struct wire_packet *packet, const struct rc_sg_list *list, const uint8_t *src,
-     uint32_t psn, bool last)
+/* `len` bytes of the response for `una`, and to `list` where they went; false: they are not in place yet, or
+ * never will be. */
+static inline bool
+land(struct rc_qp *qp, const struct wire_packet *packet, struct rc_node *node, uint32_t offset,
+     const uint8_t *src, uint32_t len, bool last, struct rc_sg_list *list)
 {
 	const struct mem_sge *sge = &list->sge[0];
+	enum one_status status =
+		rc_resolve(qp, node->work.sge, node->work.num_sge, offset, len, ONE_ACCESS_LOCAL_WRITE, list);
 
+	if (unlikely(status != ONE_STATUS_SUCCESS)) {
+		rc_fail(qp, node, status, RC_ERROR_REQUESTER);
+		return false;
+	}
 	if (unlikely(list->bounce))
-		return land_slowly(qp, packet, list, src, psn);
+		return land_slowly(qp, packet, node, list, src);
 	if (likely(list->num == 1))
 		rc_place(qp, sge->region, sge->va, src, sge->len, last, qp->req.scoreboard);
 	else
 		rc_scatter(list, src);
-	return ONE_STATUS_SUCCESS;
+	return true;
 }
 
 /* After response `index` of a READ, as far as it asked for in one request, and one range of memory. */
@@ -336,10 +330,9 @@ response_run(struct rc_qp *qp, const struct wire_packet *packet, const struct rc
 	     const struct rc_sg_list *list)
 {
 	const struct mem_sge *sge = &list->sge[0];
-	uint32_t last = index | (RC_CHUNK - 1), room = node->work.sge[0].len >> qp->shift;
+	uint32_t last = rc_chunk_end(node, node->first + index) - node->first - 1;
+	uint32_t room = node->work.sge[0].len >> qp->shift;
 
-	if (last > node->end - node->first - 1)
-		last = node->end - node->first - 1;
 	if (last > room)
 		last = room;
 	if (!list->bounce && last > index)
@@ -352,7 +345,6 @@ read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, 
 	struct rc_node *node = expected(qp, packet, psn, true, now);
 	uint32_t index, offset, len;
 	struct rc_sg_list list;
-	enum one_status status;
 	bool last;
 
 	if (node == NULL)
@@ -368,16 +360,8 @@ read_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn, 
 		bad_response(qp, node);
 		return;
 	}
-	status = rc_resolve(qp, node->work.sge, node->work.num_sge, offset, len, ONE_ACCESS_LOCAL_WRITE,
-			    &list);
-	if (likely(status == ONE_STATUS_SUCCESS))
-		status = land(qp, packet, &list, packet->payload, psn, last);
-	if (unlikely(status == LANDS))
+	if (!land(qp, packet, node, offset, packet->payload, len, last, &list))
 		return;
-	if (unlikely(status != ONE_STATUS_SUCCESS)) {
-		rc_fail(qp, node, status, RC_ERROR_REQUESTER);
-		return;
-	}
 	responded(qp, node, last, now);
 	if (packet->opcode == WIRE_READ_RESPONSE_MIDDLE && !last && node->work.num_sge == 1)
 		response_run(qp, packet, node, index, &list);
@@ -388,7 +372,6 @@ atomic_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn
 {
 	struct rc_node *node = expected(qp, packet, psn, false, now);
 	struct rc_sg_list list;
-	enum one_status status;
 
 	if (node == NULL)
 		return;
@@ -396,16 +379,8 @@ atomic_response(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn
 		bad_response(qp, node);
 		return;
 	}
-	status = rc_resolve(qp, node->work.sge, node->work.num_sge, 0, 8, ONE_ACCESS_LOCAL_WRITE, &list);
-	if (likely(status == ONE_STATUS_SUCCESS))
-		status = land(qp, packet, &list, (const uint8_t *)&packet->atomic_ack, psn, true);
-	if (unlikely(status == LANDS))
-		return;
-	if (unlikely(status != ONE_STATUS_SUCCESS)) {
-		rc_fail(qp, node, status, RC_ERROR_REQUESTER);
-		return;
-	}
-	responded(qp, node, true, now);
+	if (land(qp, packet, node, 0, (const uint8_t *)&packet->atomic_ack, 8, true, &list))
+		responded(qp, node, true, now);
 }
 
 void

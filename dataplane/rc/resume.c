@@ -12,10 +12,13 @@
 
 #include <string.h>
 
-void
+bool
 rc_keep(struct rc_qp *qp, uint32_t slot, const struct wire_packet *packet)
 {
+	if (qp->party.job[slot] == NULL)
+		return false;
 	memcpy(reach_note(&qp->party, slot), packet, sizeof(*packet));
+	return true;
 }
 
 static struct wire_packet
@@ -61,11 +64,11 @@ rc_response_missed(struct rc_qp *qp)
 }
 
 RC_COLD void
-rc_request_parked(struct rc_qp *qp, bool kept)
+rc_request_parked(struct rc_qp *qp, const struct wire_packet *packet)
 {
 	struct rc_responder *rs = &qp->rsp;
 
-	if (kept)
+	if (rc_keep(qp, RC_REACH_REQUEST, packet))
 		rs->closed |= RC_CLOSED_PLACING;
 	else
 		/* It will be sent again in time; to ask for it at once would not help. */

@@ -52,17 +52,22 @@ rc_scoreboards_init(void *memory, uint32_t count)
 	return scoreboards;
 }
 
+static void
+let_go(struct rc_qp *qp, struct rc_scoreboard *scoreboard, const struct wire_packet **place)
+{
+	if (*place == NULL)
+		return;
+	qp->env->release(qp->env, *place);
+	*place = NULL;
+	scoreboard->holds--;
+}
+
 /* Nothing is held any more, nothing is known; the scoreboard stays where it is. */
 static void
 scoreboard_empty(struct rc_qp *qp, struct rc_scoreboard *scoreboard)
 {
-	for (uint32_t i = 0; scoreboard->holds > 0 && i < RC_SCOREBOARD; i++) {
-		if (scoreboard->held[i] == NULL)
-			continue;
-		qp->env->release(qp->env, scoreboard->held[i]);
-		scoreboard->held[i] = NULL;
-		scoreboard->holds--;
-	}
+	for (uint32_t i = 0; scoreboard->holds > 0 && i < RC_SCOREBOARD; i++)
+		let_go(qp, scoreboard, &scoreboard->held[i]);
 	memset(scoreboard->done, 0, sizeof(scoreboard->done));
 	memset(scoreboard->again, 0, sizeof(scoreboard->again));
 }
@@ -136,11 +141,7 @@ hold(struct rc_qp *qp, struct rc_scoreboard *scoreboard, const struct wire_packe
 
 	if (*place != NULL && (*place)->psn == packet->psn)
 		return true;
-	if (*place != NULL) { /* of a PSN that was skipped since */
-		qp->env->release(qp->env, *place);
-		*place = NULL;
-		scoreboard->holds--;
-	}
+	let_go(qp, scoreboard, place); /* of a PSN that was skipped since */
 	*place = qp->env->hold(qp->env, packet);
 	if (*place == NULL)
 		return false;
@@ -173,15 +174,8 @@ release_parts(struct rc_qp *qp, uint32_t psn)
 	uint32_t count = (qp->rsp.epsn - psn) & RC_PSN_MASK;
 
 	for (uint32_t i = 1; scoreboard != NULL && scoreboard->holds > 0 && i < count && i < RC_SCOREBOARD;
-	     i++) {
-		const struct wire_packet **place = &scoreboard->held[(psn + i) & (RC_SCOREBOARD - 1)];
-
-		if (*place == NULL)
-			continue;
-		qp->env->release(qp->env, *place);
-		*place = NULL;
-		scoreboard->holds--;
-	}
+	     i++)
+		let_go(qp, scoreboard, &scoreboard->held[(psn + i) & (RC_SCOREBOARD - 1)]);
 }
 
 void
@@ -296,17 +290,6 @@ rc_report(const struct rc_qp *qp, uint8_t *map)
 }
 
 /* ---- requester ---- */
-
-static uint32_t
-chunk_end(const struct rc_node *node, uint32_t psn)
-{
-	uint32_t end;
-
-	if (node->work.op != ONE_OP_READ)
-		return psn + 1;
-	end = node->first + ((psn - node->first) | (RC_CHUNK - 1)) + 1;
-	return (int32_t)(end - node->end) < 0 ? end : node->end;
-}
 
 static void
 count_sacked(struct rc_requester *rq)
@@ -424,9 +407,9 @@ rc_skip_to(struct rc_requester *rq, uint32_t psn)
 		uint32_t at = (int32_t)(rq->una - node->first) > 0 ? rq->una : node->first;
 
 		/* The rest of a chunk that is cut here will be asked for, and counted then. */
-		for (;
-		     rc_is_rd(node->work.op) && at != node->end && (int32_t)(psn - chunk_end(node, at)) >= 0;
-		     at = chunk_end(node, at))
+		for (; rc_is_rd(node->work.op) && at != node->end &&
+		       (int32_t)(psn - rc_chunk_end(node, at)) >= 0;
+		     at = rc_chunk_end(node, at))
 			rq->rd_out++;
 		if ((int32_t)(psn - node->end) < 0)
 			break;
@@ -567,7 +550,7 @@ rc_report_input(struct rc_qp *qp, const struct wire_packet *packet, uint32_t psn
 			continue;
 		}
 		/* The request waits there for its turn: its responses are still to come. */
-		for (uint32_t end = chunk_end(node, at); at != end; at++)
+		for (uint32_t end = rc_chunk_end(node, at); at != end; at++)
 			mark_again(rq, at, 0);
 		i = at - 1 - (psn + 1);
 		if ((int32_t)(at - rq->scoreboard->high) > 0)
@@ -672,7 +655,7 @@ rc_repair(struct rc_qp *qp, uint32_t budget, uint64_t now)
 		while ((int32_t)(psn - node->end) >= 0)
 			node = node->next;
 		end = psn + 1;
-		while ((int32_t)(chunk_end(node, psn) - end) > 0 && !test(scoreboard->done, end))
+		while ((int32_t)(rc_chunk_end(node, psn) - end) > 0 && !test(scoreboard->done, end))
 			end++;
 		if (!rc_send_again(qp, node, psn, end - psn, now))
 			return n;

@@ -2,8 +2,6 @@
 /* Local scatter/gather lists: keys are looked up for every packet, never kept. */
 #include "sg_list.h"
 
-#include <errno.h>
-
 RC_COLD enum one_status
 rc_resolve_list(const struct rc_qp *qp, const struct one_sge *sge, uint32_t num_sge, uint32_t offset,
 		uint32_t len, uint32_t access, struct rc_sg_list *out)
@@ -54,16 +52,4 @@ rc_scatter(const struct rc_sg_list *list, const uint8_t *src)
 		mem_write(local->region, local->va, src, local->len);
 		src += local->len;
 	}
-}
-
-RC_COLD int
-rc_scatter_slowly(struct rc_qp *qp, uint32_t slot, const struct rc_sg_list *list,
-		  const struct wire_packet *packet, const uint8_t *src, uint32_t tag, bool *kept)
-{
-	int error = reach_scatter(&qp->party, slot, list->sge, list->num, src, tag);
-
-	*kept = error == -EAGAIN && qp->party.job[slot] != NULL;
-	if (*kept)
-		rc_keep(qp, slot, packet);
-	return error;
 }

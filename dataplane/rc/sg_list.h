@@ -8,7 +8,7 @@
 
 struct rc_sg_list {
 	uint32_t num;
-	bool bounce; /* an sge lies in memory without mapping: see rc_scatter_slowly, reach_gather */
+	bool bounce; /* an sge lies in memory without mapping: see reach_scatter, reach_gather */
 	struct mem_sge sge[ONE_MAX_SGE];
 };
 
@@ -66,12 +66,6 @@ rc_place(struct rc_qp *qp, const struct mem_region *region, uint64_t va, const u
 /* Without `bounce`. */
 void rc_gather(const struct rc_sg_list *list, uint8_t *dst);
 void rc_scatter(const struct rc_sg_list *list, const uint8_t *src);
-/*
- * With it: 0, -EFAULT, or -EAGAIN.  Then the packet is kept, and given to the same
- * function again when its payload `src` is in place; false in *kept: it is lost.
- */
-int rc_scatter_slowly(struct rc_qp *qp, uint32_t slot, const struct rc_sg_list *list,
-		      const struct wire_packet *packet, const uint8_t *src, uint32_t tag, bool *kept);
 
 /* ---- resume.c ---- */
 
@@ -80,8 +74,9 @@ enum { RC_REACH_SEND, RC_REACH_RESPOND, RC_REACH_REQUEST, RC_REACH_RESPONSE };
 _Static_assert(RC_REACH_RESPONSE < REACH_SLOTS, "a slot for each");
 _Static_assert(sizeof(struct wire_packet) <= REACH_NOTE, "a packet is kept as a note");
 
-/* The packet of the slot, whose access has just been started. */
-void rc_keep(struct rc_qp *qp, uint32_t slot, const struct wire_packet *packet);
+/* The packet is given to the same function again when the access of the slot is carried out; false: none was
+ * begun, all jobs are taken, and the packet is lost. */
+bool rc_keep(struct rc_qp *qp, uint32_t slot, const struct wire_packet *packet);
 /* A request, or a response, that comes while another waits; true: it is dropped. */
 bool rc_request_missed(struct rc_qp *qp, int32_t distance);
 bool rc_response_missed(struct rc_qp *qp);
@@ -92,7 +87,7 @@ rc_is_moving(const struct rc_qp *qp, uint32_t slot)
 	return qp->party.job[slot] != NULL && !reach_done(&qp->party, slot);
 }
 
-/* The expected request waits for its memory; `kept` as above. */
-void rc_request_parked(struct rc_qp *qp, bool kept);
+/* The expected request waits for its memory. */
+void rc_request_parked(struct rc_qp *qp, const struct wire_packet *packet);
 
 #endif

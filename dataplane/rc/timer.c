@@ -141,12 +141,17 @@ rc_progress(struct rc_qp *qp, uint32_t before, uint64_t now)
 }
 
 bool
-rc_charge(struct rc_requester *rq, uint64_t now)
+rc_charge(struct rc_qp *qp, uint64_t now)
 {
+	struct rc_requester *rq = &qp->req;
+
 	if (rq->forever || now - rq->progress_at < rq->limit)
 		return true;
-	if (rq->retries >= rq->retry_count)
+	if (rq->retries >= rq->retry_count) {
+		rc_count(qp, RC_COUNT_RETRY_EXCEEDED);
+		rc_fail(qp, rq->head, ONE_STATUS_RETRY_EXCEEDED, RC_ERROR_REQUESTER);
 		return false;
+	}
 	rq->retries++;
 	rq->progress_at = now;
 	return true;
@@ -181,12 +186,7 @@ rc_timeout(struct rc_qp *qp, uint64_t now)
 		return;
 	}
 	rc_count(qp, RC_COUNT_TIMEOUT);
-	if (!rc_charge(rq, now)) {
-		rc_count(qp, RC_COUNT_RETRY_EXCEEDED);
-		rc_fail(qp, rq->head, ONE_STATUS_RETRY_EXCEEDED, RC_ERROR_REQUESTER);
-		return;
-	}
-	if (rc_tail_loss_probe(qp, now) || rc_rescue(qp, now))
+	if (!rc_charge(qp, now) || rc_tail_loss_probe(qp, now) || rc_rescue(qp, now))
 		return;
 	if (rq->backoff < RC_BACKOFF_MAX)
 		rq->backoff++;

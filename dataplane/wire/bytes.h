@@ -3,6 +3,7 @@
 #ifndef DATAPLANE_BYTES_H
 #define DATAPLANE_BYTES_H
 
+#include <endian.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -24,10 +25,7 @@ load_be32(const uint8_t *p)
 	uint32_t v;
 
 	memcpy(&v, p, sizeof(v));
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	v = __builtin_bswap32(v);
-#endif
-	return v;
+	return be32toh(v);
 }
 
 static inline uint64_t
@@ -36,10 +34,7 @@ load_be64(const uint8_t *p)
 	uint64_t v;
 
 	memcpy(&v, p, sizeof(v));
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	v = __builtin_bswap64(v);
-#endif
-	return v;
+	return be64toh(v);
 }
 
 static inline void
@@ -60,18 +55,14 @@ store_be24(uint8_t *p, uint32_t v)
 static inline void
 store_be32(uint8_t *p, uint32_t v)
 {
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	v = __builtin_bswap32(v);
-#endif
+	v = htobe32(v);
 	memcpy(p, &v, sizeof(v));
 }
 
 static inline void
 store_be64(uint8_t *p, uint64_t v)
 {
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	v = __builtin_bswap64(v);
-#endif
+	v = htobe64(v);
 	memcpy(p, &v, sizeof(v));
 }
 
@@ -79,16 +70,17 @@ store_be64(uint8_t *p, uint64_t v)
 static inline uint32_t
 load_le32(const uint8_t *p)
 {
-	return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return le32toh(v);
 }
 
 static inline void
 store_le32(uint8_t *p, uint32_t v)
 {
-	p[0] = (uint8_t)v;
-	p[1] = (uint8_t)(v >> 8);
-	p[2] = (uint8_t)(v >> 16);
-	p[3] = (uint8_t)(v >> 24);
+	v = htole32(v);
+	memcpy(p, &v, sizeof(v));
 }
 
 static inline uint64_t
@@ -97,18 +89,13 @@ load_le64(const uint8_t *p)
 	uint64_t v;
 
 	memcpy(&v, p, sizeof(v));
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	v = __builtin_bswap64(v);
-#endif
-	return v;
+	return le64toh(v);
 }
 
 static inline void
 store_le64(uint8_t *p, uint64_t v)
 {
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	v = __builtin_bswap64(v);
-#endif
+	v = htole64(v);
 	memcpy(p, &v, sizeof(v));
 }
 

@@ -53,7 +53,7 @@ struct moving {
 V128_INLINE v128
 fold(v128 x, v128 by, v128 onto)
 {
-	return v128_xor(v128_xor(v128_mul_low(x, by), v128_mul_high(x, by)), onto);
+	return v128_mul_low(x, by) ^ v128_mul_high(x, by) ^ onto;
 }
 
 V128_INLINE v128
@@ -65,15 +65,13 @@ by_words(uint32_t words)
 V128_INLINE uint32_t
 reduce(v128 x)
 {
-	static const uint64_t low[2] = {0xffffffff, 0xffffffff};
-	v128 even = v128_and(x, v128_load(low)), odd = v128_right32(x), q;
-	v128 k02 = v128_load(icrc_fold.reduce[0]), k13 = v128_load(icrc_fold.reduce[1]);
+	const v128 low = {0xffffffff, 0xffffffff};
+	v128 k02 = v128_load(icrc_fold.reduce[0]), k13 = v128_load(icrc_fold.reduce[1]), q;
 
-	x = v128_xor(v128_xor(v128_mul_low(even, k02), v128_mul_high(even, k02)),
-		     v128_xor(v128_mul_low(odd, k13), v128_mul_high(odd, k13)));
-	q = v128_mul_low(v128_and(x, v128_load(low)), v128_load(icrc_fold.quotient));
-	q = v128_mul_low(v128_and(q, v128_load(low)), v128_load(icrc_fold.polynomial));
-	return ~(uint32_t)(v128_low(v128_xor(x, q)) >> 32);
+	x = fold(x & low, k02, fold(x >> 32, k13, (v128){0}));
+	q = v128_mul_low(x & low, v128_load(icrc_fold.quotient));
+	q = v128_mul_low(q & low, v128_load(icrc_fold.polynomial));
+	return ~(uint32_t)((x ^ q)[0] >> 32);
 }
 
 /* In address order: a reader that sees a byte sees those before it. */
@@ -111,22 +109,22 @@ V128_INLINE v128
 fold_head(const uint8_t *ip, uint32_t ip_len, const struct fold_layout *l)
 {
 	const uint8_t *p = ip - ICRC_PREFIX, *mask = icrc_fold.mask[ip_len != 20] + MASK_AT - WORD + l->first;
-	v128 x = v128_or(v128_choose(v128_load(p), v128_load(icrc_fold.shift + l->first)), v128_load(mask));
+	v128 x = v128_choose(v128_load(p), v128_load(icrc_fold.shift + l->first)) | v128_load(mask);
 	uint32_t left = l->head, masked = left < MASKED_WORDS ? left : MASKED_WORDS;
 
 	if (left == 0)
 		return x;
-	x = fold(x, by_words(left), v128_zero());
+	x = fold(x, by_words(left), (v128){0});
 	p += l->first;
 	for (; masked > 0 && left > 1; p += WORD, masked--) {
 		mask += WORD;
-		x = fold(v128_or(v128_load(p), v128_load(mask)), by_words(--left), x);
+		x = fold(v128_load(p) | v128_load(mask), by_words(--left), x);
 	}
 	if (left == 1 && masked > 0)
-		return v128_xor(x, v128_or(v128_load(p), v128_load(mask + WORD)));
+		return x ^ (v128_load(p) | v128_load(mask + WORD));
 	for (; left > 1; p += WORD)
 		x = fold(v128_load(p), by_words(--left), x);
-	return v128_xor(x, v128_load(p));
+	return x ^ v128_load(p);
 }
 
 /* Head and body, each on its last word. */
@@ -136,7 +134,7 @@ finish(v128 head, v128 body, uint32_t body_len)
 	uint32_t words = body_len / WORD;
 
 	for (; __builtin_expect(words > WORDS, 0); words -= WORDS)
-		head = fold(head, by_words(WORDS), v128_zero());
+		head = fold(head, by_words(WORDS), (v128){0});
 	return reduce(fold(head, by_words(words), body));
 }
 

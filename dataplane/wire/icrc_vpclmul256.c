@@ -24,25 +24,24 @@ take(const uint8_t *from, uint8_t *to, size_t at)
 static inline TARGET __attribute__((always_inline)) __m256i
 fold_block(__m256i x, __m256i by, __m256i onto)
 {
-	return _mm256_xor_si256(_mm256_xor_si256(_mm256_clmulepi64_epi128(x, by, 0x00),
-						 _mm256_clmulepi64_epi128(x, by, 0x11)),
-				onto);
+	return _mm256_clmulepi64_epi128(x, by, 0x00) ^ _mm256_clmulepi64_epi128(x, by, 0x11) ^ onto;
 }
 
 /* The words of a stream on the last word: of the first stream six words on, then four, two. */
 static inline TARGET __attribute__((always_inline)) v128
 to_last_word(__m256i x, uint32_t words, v128 sum)
 {
-	sum = fold(_mm256_castsi256_si128(x), by_words(words + 1), sum);
-	return words == 0 ? v128_xor(_mm256_extracti128_si256(x, 1), sum)
-			  : fold(_mm256_extracti128_si256(x, 1), by_words(words), sum);
+	v128 second = (v128)_mm256_extracti128_si256(x, 1);
+
+	sum = fold((v128)_mm256_castsi256_si128(x), by_words(words + 1), sum);
+	return words == 0 ? second ^ sum : fold(second, by_words(words), sum);
 }
 
 static inline TARGET __attribute__((always_inline)) v128
 fold_body(const uint8_t *from, uint8_t *to, uint32_t len, struct moving *moving)
 {
-	__m256i by = _mm256_broadcastsi128_si256(by_words(STRIDE / WORD)), x[STREAMS];
-	v128 sum = v128_zero();
+	__m256i by = _mm256_broadcastsi128_si256((__m128i)by_words(STRIDE / WORD)), x[STREAMS];
+	v128 sum = {0};
 
 	for (uint32_t i = 0; i < STREAMS; i++)
 		x[i] = take(from, to, i * BLOCK);

@@ -24,7 +24,7 @@ fold_block(__m512i x, __m512i by, __m512i onto)
 INLINE __m512i
 by_blocks(uint32_t blocks)
 {
-	return _mm512_broadcast_i64x2(by_words(blocks * (BLOCK / WORD)));
+	return _mm512_broadcast_i64x2((__m128i)by_words(blocks * (BLOCK / WORD)));
 }
 
 /* What a stream ends with, to the last lane of the message; any lane may have part of the sum. */
@@ -42,8 +42,8 @@ reduce_lanes(__m512i lanes, __m512i last)
 
 	lanes = _mm512_mask_xor_epi64(lanes, 0xc0, lanes, last); /* its last lane is where it belongs */
 	lanes = to_last_lane(last, STREAMS - 1, lanes);
-	half = _mm256_xor_si256(_mm512_castsi512_si256(lanes), _mm512_extracti64x4_epi64(lanes, 1));
-	return reduce(_mm_xor_si128(_mm256_castsi256_si128(half), _mm256_extracti64x2_epi64(half, 1)));
+	half = _mm512_castsi512_si256(lanes) ^ _mm512_extracti64x4_epi64(lanes, 1);
+	return reduce((v128)(_mm256_castsi256_si128(half) ^ _mm256_extracti64x2_epi64(half, 1)));
 }
 
 /* The 64 bytes at from + at, and stored at to + at too, unless `to` is NULL: what was loaded, once. */

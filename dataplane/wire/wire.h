@@ -70,7 +70,11 @@ wire_addr_of(bool v4, const uint8_t *bytes)
 static inline bool
 wire_addr_equal(const struct wire_addr *a, const struct wire_addr *b)
 {
-	return memcmp(a->gid, b->gid, sizeof(a->gid)) == 0;
+	uint64_t x[2], y[2];
+
+	memcpy(x, a, sizeof(x));
+	memcpy(y, b, sizeof(y));
+	return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
 }
 
 /* Everything of a connection's frames that does not change from frame to frame. */

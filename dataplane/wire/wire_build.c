@@ -83,24 +83,9 @@ build_reth(uint8_t *p, const struct wire_build *b)
 }
 
 static void
-build_aeth(uint8_t *p, const struct wire_build *b)
-{
-	p[0] = b->syndrome;
-	store_be24(p + 1, b->msn);
-}
-
-static void
 build_imm(uint8_t *p, const struct wire_build *b)
 {
 	memcpy(p, &b->imm, 4);
-}
-
-static void
-build_deth(uint8_t *p, const struct wire_build *b)
-{
-	store_be32(p, b->qkey);
-	p[4] = 0;
-	store_be24(p + 5, b->src_qpn);
 }
 
 void
@@ -122,14 +107,14 @@ wire_build_extensions(uint8_t *p, const struct wire_build *b)
 		build_reth(p, b);
 		break;
 	case WIRE_ATOMIC_ACKNOWLEDGE:
-		build_aeth(p, b);
 		store_be64(p + 4, b->atomic_ack);
-		break;
+		/* fall through */
 	case WIRE_READ_RESPONSE_FIRST:
 	case WIRE_READ_RESPONSE_LAST:
 	case WIRE_READ_RESPONSE_ONLY:
 	case WIRE_ACKNOWLEDGE:
-		build_aeth(p, b);
+		p[0] = b->syndrome;
+		store_be24(p + 1, b->msn);
 		break;
 	case WIRE_COMPARE_SWAP:
 	case WIRE_FETCH_ADD:
@@ -142,12 +127,13 @@ wire_build_extensions(uint8_t *p, const struct wire_build *b)
 	case WIRE_SEND_ONLY_INV:
 		store_be32(p, b->inv_key);
 		break;
-	case WIRE_UD_SEND_ONLY:
-		build_deth(p, b);
-		break;
 	case WIRE_UD_SEND_ONLY_IMM:
-		build_deth(p, b);
 		build_imm(p + 8, b);
+		/* fall through */
+	case WIRE_UD_SEND_ONLY:
+		store_be32(p, b->qkey);
+		p[4] = 0;
+		store_be24(p + 5, b->src_qpn);
 		break;
 	case WIRE_CNP:
 		memset(p, 0, 16);

@@ -23,8 +23,6 @@
 #define BTH_FIXED 8u /* up to the PSN */
 #define FIXED_IPV4 (WIRE_ETH_LEN + IPV4_LEN + UDP_LEN + BTH_FIXED)
 
-static const uint8_t v4_mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
 /* One above the length, so that what is not named here is unknown. */
 #define EXT(bytes) ((bytes) + 1)
 static const uint8_t extension_len[256] = {
@@ -75,14 +73,9 @@ wire_extension_len(uint8_t opcode)
 bool
 wire_addr_is_v4(const struct wire_addr *addr)
 {
-	return memcmp(addr->gid, v4_mapped, sizeof(v4_mapped)) == 0;
-}
+	const struct wire_addr v4 = wire_addr_of(true, addr->gid + 12);
 
-static void
-addr_from_v4(struct wire_addr *addr, const uint8_t *bytes)
-{
-	memcpy(addr->gid, v4_mapped, sizeof(v4_mapped));
-	memcpy(addr->gid + 12, bytes, 4);
+	return wire_addr_equal(addr, &v4);
 }
 
 static bool
@@ -116,8 +109,8 @@ parse_ipv4(const uint8_t *ip, uint32_t avail, bool sum_is_good, struct wire_pack
 	source = load_be32(ip + 12);
 	if (source == 0 || source == UINT32_MAX || source >> 28 == 0xe)
 		return WIRE_DROP_ADDRESS;
-	addr_from_v4(&packet->src, ip + 12);
-	addr_from_v4(&packet->dst, ip + 16);
+	packet->src = wire_addr_of(true, ip + 12);
+	packet->dst = wire_addr_of(true, ip + 16);
 	packet->congestion = (ip[1] & 3) == 3;
 	*room = total - IPV4_LEN;
 	return WIRE_OK;
@@ -158,13 +151,6 @@ parse_reth(const uint8_t *p, struct wire_packet *packet)
 }
 
 static void
-parse_aeth(const uint8_t *p, struct wire_packet *packet)
-{
-	packet->syndrome = p[0];
-	packet->msn = load_be24(p + 1);
-}
-
-static void
 parse_imm(const uint8_t *p, struct wire_packet *packet)
 {
 	memcpy(&packet->imm, p, 4);
@@ -190,13 +176,13 @@ parse_extensions(const uint8_t *p, struct wire_packet *packet)
 		break;
 	case WIRE_ATOMIC_ACKNOWLEDGE:
 		packet->atomic_ack = load_be64(p + 4);
-		parse_aeth(p, packet);
-		break;
+		/* fall through */
 	case WIRE_READ_RESPONSE_FIRST:
 	case WIRE_READ_RESPONSE_LAST:
 	case WIRE_READ_RESPONSE_ONLY:
 	case WIRE_ACKNOWLEDGE:
-		parse_aeth(p, packet);
+		packet->syndrome = p[0];
+		packet->msn = load_be24(p + 1);
 		break;
 	case WIRE_COMPARE_SWAP:
 	case WIRE_FETCH_ADD:
@@ -211,9 +197,7 @@ parse_extensions(const uint8_t *p, struct wire_packet *packet)
 		break;
 	case WIRE_UD_SEND_ONLY_IMM:
 		parse_imm(p + 8, packet);
-		packet->qkey = load_be32(p);
-		packet->src_qpn = load_be24(p + 5);
-		break;
+		/* fall through */
 	case WIRE_UD_SEND_ONLY:
 		packet->qkey = load_be32(p);
 		packet->src_qpn = load_be24(p + 5);
@@ -271,24 +255,17 @@ wire_move(struct wire_move *move)
 	move->len = 0;
 }
 
-static inline uint32_t
-icrc_beside(uint8_t *ip, uint32_t ip_len, uint32_t len, struct wire_move *move)
-{
-	uint32_t crc;
-
-	if (move->len == 0)
-		return icrc->compute(ip, ip_len, len);
-	crc = icrc->beside(ip, ip_len, len, move->to, move->from, move->len);
-	move->len = 0;
-	return crc;
-}
-
 static bool
 icrc_good(uint8_t *ip, uint8_t *udp, uint32_t udp_len, struct wire_move *move)
 {
 	uint8_t *trailer = udp + udp_len - WIRE_ICRC_LEN;
+	uint32_t ip_len = (uint32_t)(udp - ip), len = (uint32_t)(trailer - ip), crc;
 
-	return icrc_beside(ip, (uint32_t)(udp - ip), (uint32_t)(trailer - ip), move) == load_le32(trailer);
+	if (move->len == 0)
+		return icrc->compute(ip, ip_len, len) == load_le32(trailer);
+	crc = icrc->beside(ip, ip_len, len, move->to, move->from, move->len);
+	move->len = 0;
+	return crc == load_le32(trailer);
 }
 
 /* All headers; where those of IP and UDP are. */
