@@ -68,7 +68,7 @@ rsm_issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offs
 		lkey = rsm_range_find(import->link, (uintptr_t)local, len);
 	if (back && lkey != 0)
 		return rsm_issue_put_back(import, offset, local, len, lkey);
-	return rsm_issue_pieces(import, direction, offset, local, len, lkey, element);
+	return rsm_issue_pieces(import, direction, offset, local, len, lkey, element, !import->explicit_mode);
 }
 
 static int
@@ -94,21 +94,6 @@ transfer(struct rsm_import *import, enum rsm_direction direction, uint64_t offse
 	return rsm_finish(import, direction);
 }
 
-static int
-access_locked(rsm_memseg_import_handle_t handle, enum rsm_direction direction, uint64_t offset, void *local,
-	      uint64_t len, uint32_t element)
-{
-	struct rsm_import *import;
-	int result;
-
-	result = rsm_import_lock(handle, &import);
-	if (result != RSM_SUCCESS)
-		return result;
-	result = transfer(import, direction, offset, local, len, element);
-	rsm_slot_unlock(import);
-	return result;
-}
-
 /* What overflows is longer than any segment. */
 static inline uint64_t
 length_of(uint64_t count, uint32_t element)
@@ -129,6 +114,9 @@ static __attribute__((noinline)) int
 access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, uint64_t offset, void *local,
 	       uint64_t count, uint32_t element)
 {
+	struct rsm_import *import;
+	int result;
+
 	if (handle == NULL)
 		return RSMERR_BAD_SEG_HNDL;
 	if (local == NULL)
@@ -140,7 +128,12 @@ access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, 
 			": elements of %u bytes begin at multiples of %u, at both ends; align them, or use "
 			"the call without a number, which moves bytes",
 			local, offset, element, element);
-	return access_locked(handle, direction, offset, local, length_of(count, element), element);
+	result = rsm_import_lock(handle, &import);
+	if (result != RSM_SUCCESS)
+		return result;
+	result = transfer(import, direction, offset, local, length_of(count, element), element);
+	rsm_slot_unlock(import);
+	return result;
 }
 
 /* Through a mapping nothing is kept for the case of a refusal, not even the arguments. */
