@@ -57,12 +57,6 @@ rsm_error(int error)
 }
 
 int
-rsm_memory_error(int error)
-{
-	return error == -EDQUOT ? RSMERR_INSUFFICIENT_MEM : rsm_error(error);
-}
-
-int
 rsm_copy_in(void *dst, const void *src, size_t len)
 {
 	struct iovec to = {.iov_base = dst, .iov_len = len};
