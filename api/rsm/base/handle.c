@@ -9,6 +9,7 @@
  * After fork, the child's copies may hold locks whose owners are gone, and belong
  * to the parent's attachment: they are foreign, and their locks are not touched.
  */
+#include "client/attach.h"
 #include "rsm/base/handle.h"
 
 #include <string.h>
@@ -23,37 +24,49 @@ struct rsm_table rsm_exports = {.lock = PTHREAD_MUTEX_INITIALIZER, .free_first =
 struct rsm_table rsm_imports = {.lock = PTHREAD_MUTEX_INITIALIZER, .free_first = NO_SLOT};
 struct rsm_table rsm_localmems = {.lock = PTHREAD_MUTEX_INITIALIZER, .free_first = NO_SLOT};
 
-static struct rsm_table *const tables[] = {&rsm_controllers, &rsm_exports, &rsm_imports, &rsm_localmems};
-#define NUM_TABLES (sizeof(tables) / sizeof(tables[0]))
+pthread_mutex_t rsm_attach_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t rsm_polled_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static pthread_mutex_t *const brief[] = {&rsm_controllers.lock, &rsm_exports.lock, &rsm_imports.lock,
+					 &rsm_localmems.lock, &rsm_polled_lock};
+#define NUM_BRIEF (sizeof(brief) / sizeof(brief[0]))
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* The tables' locks are held for moments only; a fork waits for them, so the child finds whole lists. */
+/* These locks are held for moments only; a fork waits for them, so the child finds whole lists. */
 static void
 fork_prepare(void)
 {
-	for (size_t i = 0; i < NUM_TABLES; i++)
-		pthread_mutex_lock(&tables[i]->lock);
+	for (size_t i = 0; i < NUM_BRIEF; i++)
+		pthread_mutex_lock(brief[i]);
 }
 
 static void
 fork_parent(void)
 {
-	for (size_t i = NUM_TABLES; i-- > 0;)
-		pthread_mutex_unlock(&tables[i]->lock);
+	for (size_t i = NUM_BRIEF; i-- > 0;)
+		pthread_mutex_unlock(brief[i]);
 }
 
 static void
 fork_child(void)
 {
 	fork_parent();
+	pthread_mutex_init(&rsm_attach_lock, NULL); /* another thread of the parent may have it for long */
 	one_store_alone(&rsm_process, rsm_this_process() + 1);
 }
 
 static void
 register_fork(void)
 {
-	pthread_atfork(fork_prepare, fork_parent, fork_child);
+	/* Without it there is no attachment either. */
+	one_at_fork(fork_prepare, fork_parent, fork_child);
+}
+
+void
+rsm_watch_forks(void)
+{
+	pthread_once(&once, register_fork);
 }
 
 static struct rsm_slot *
@@ -77,7 +90,6 @@ rsm_slot_new(struct rsm_table *table)
 	uint8_t *base;
 	uint32_t used;
 
-	pthread_once(&once, register_fork);
 	pthread_mutex_lock(&table->lock);
 	base = one_load_locked(&table->base);
 	if (base == NULL) {

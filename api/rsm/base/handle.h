@@ -2,7 +2,7 @@
 /*
  * What the application's handles mean, and the locks of what they mean.
  *
- * Locks of librsm, outer first: attach (controller.c), a slot of an export, local memory handle or
+ * Locks of librsm, outer first: rsm_attach_lock, a slot of an export, local memory handle or
  * controller, a slot of an import, a slot of a local memory handle looked at by a transfer, rsm_link.lock.
  */
 #ifndef RSM_HANDLE_H
@@ -24,6 +24,12 @@ struct rsm_link;
 
 /* Counts the forks above this process: an object of another process is foreign here. */
 extern _Atomic uint32_t rsm_process;
+
+/* Serialises attaching, which may take a while: one attachment a controller. */
+extern pthread_mutex_t rsm_attach_lock;
+extern pthread_mutex_t rsm_polled_lock; /* the table of pollfd.c; innermost, as those of struct rsm_table */
+/* Once, before any of the locks is taken. */
+void rsm_watch_forks(void);
 
 /* Stored in a child before it has a second thread, so fork itself orders it. */
 static inline uint32_t
