@@ -127,7 +127,7 @@ find_open(const char *name, bool loopback)
 			continue;
 		if (controller->loopback == loopback && (loopback || name_equal(controller->name, name))) {
 			controller->refs++;
-			handle = rsm_slot_handle(&rsm_controllers, controller);
+			handle = rsm_slot_handle(controller);
 		}
 		rsm_slot_unlock(controller);
 		if (handle != NULL)
@@ -183,7 +183,7 @@ open_controller(const char *name, bool loopback, rsmapi_controller_handle_t *out
 	memcpy(controller->name, one_client_info(link->client)->port, sizeof(controller->name));
 	controller->name[sizeof(controller->name) - 1] = '\0';
 	fill_attr(controller);
-	*out = rsm_slot_publish(&rsm_controllers, controller);
+	*out = rsm_slot_publish(controller);
 	return RSM_SUCCESS;
 }
 

@@ -168,7 +168,7 @@ rsm_do_memseg_export_create(rsmapi_controller_handle_t controller, rsm_memseg_ex
 		rsm_slot_drop(&rsm_exports, export);
 		return result;
 	}
-	*memseg = rsm_slot_publish(&rsm_exports, export);
+	*memseg = rsm_slot_publish(export);
 	return RSM_SUCCESS;
 }
 

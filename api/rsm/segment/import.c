@@ -141,7 +141,7 @@ rsm_do_memseg_import_connect(rsmapi_controller_handle_t controller, rsm_node_id_
 		rsm_link_put(link);
 		return result;
 	}
-	*im_memseg = rsm_slot_publish(&rsm_imports, import);
+	*im_memseg = rsm_slot_publish(import);
 	return RSM_SUCCESS;
 }
 

@@ -13,7 +13,6 @@ rsm_check(struct rsm_import *import, enum rsm_direction direction, uint64_t offs
 {
 	uint32_t right = direction == RSM_PUT ? RSM_PERM_WRITE : RSM_PERM_READ;
 
-	*silent = false;
 	if ((import->permission & right) == 0)
 		return ONE_BECAUSE(RSMERR_PERM_DENIED,
 				   "im_memseg, rights = %#x: it was connected without %s; give that to "
@@ -31,13 +30,8 @@ rsm_check(struct rsm_import *import, enum rsm_direction direction, uint64_t offs
 	if (!import->explicit_mode && import->barrier == NULL)
 		return RSMERR_BARRIER_UNINITIALIZED;
 	rsm_drain(import);
-	if (!import->aborted)
-		return RSM_SUCCESS;
-	if (import->explicit_mode && import->spans > 0) {
-		*silent = true;
-		return RSM_SUCCESS;
-	}
-	return rsm_report_abort(import);
+	*silent = import->aborted;
+	return rsm_map_result(import);
 }
 
 int

@@ -40,7 +40,7 @@ rsm_do_create_localmemory_handle(rsmapi_controller_handle_t cntrl_handle,
 		return result;
 	}
 	memory->controller = cntrl_handle;
-	*local_hndl_p = rsm_slot_publish(&rsm_localmems, memory);
+	*local_hndl_p = rsm_slot_publish(memory);
 	return RSM_SUCCESS;
 }
 
