@@ -52,7 +52,7 @@ may_ask(const struct device *device, const struct id *listen, const uint8_t *rem
 
 	if (!addr_is_loopback(&listen->base.route.addr.src_addr))
 		return true;
-	return memcmp(remote_addr, info->addr, info->family == AF_INET6 ? 16 : 4) == 0;
+	return memcmp(remote_addr, info->addr, addr_length(info->family)) == 0;
 }
 
 /* An id of its own, with the listener's context and channel; NULL: not wanted, or no room. */
@@ -156,23 +156,13 @@ id_of_listener(const struct device *device, uint32_t listener)
 	return NULL;
 }
 
-/* Without a queue pair there is no connection. */
+/* Of a connection, or of one that is in its time wait: without a queue pair there is neither. */
 static struct id *
-id_of_qp(const struct device *device, uint32_t qp)
+id_of_qp(const struct device *device, uint32_t qp, bool timewait)
 {
 	struct id *id = qp != 0 ? ids : NULL;
 
-	while (id != NULL && (id->device != device || id->qp != qp))
-		id = id->next;
-	return id;
-}
-
-static struct id *
-id_in_timewait(const struct device *device, uint32_t qp)
-{
-	struct id *id = qp != 0 ? ids : NULL;
-
-	while (id != NULL && (id->device != device || id->timewait != qp))
+	while (id != NULL && (id->device != device || (timewait ? id->timewait : id->qp) != qp))
 		id = id->next;
 	return id;
 }
@@ -277,11 +267,11 @@ drain(struct device *device)
 			if (id != NULL && shm != NULL)
 				on_request(device, id, shm);
 		} else if (cqe.type == ONE_CQE_CONNECT && cqe.status == ONE_CONN_TIMEWAIT_EXIT) {
-			id = id_in_timewait(device, cqe.object);
+			id = id_of_qp(device, cqe.object, true);
 			if (id != NULL)
 				on_timewait_exit(id);
 		} else if (cqe.type == ONE_CQE_CONNECT) {
-			id = id_of_qp(device, cqe.object);
+			id = id_of_qp(device, cqe.object, false);
 			if (id != NULL)
 				on_connection(id, cqe.status);
 		} else {
@@ -354,7 +344,7 @@ rdma_create_event_channel(void)
 			error,
 			"ports = 0: no data plane answers, or it has none; start oneside-dataplane(8), or "
 			"set ONESIDE_SOCKET");
-	cma_told(__func__, fail(error), NULL);
+	cma_end(__func__, error, NULL);
 	return NULL;
 }
 

@@ -56,7 +56,7 @@ udp_connect(struct id *id, const struct rdma_conn_param *param)
 	ask->cq = id->device->cm.ring.id;
 	ask->service = RDMA_IB_IP_PS_UDP | addr_port(&addr->dst_addr);
 	ask->family = addr->dst_addr.sa_family;
-	addr_bytes(&addr->dst_addr, ask->addr);
+	memcpy(ask->addr, addr_bytes(&addr->dst_addr), addr_length(ask->family));
 	if (param != NULL && param->private_data_len != 0) {
 		ask->private_len = param->private_data_len;
 		memcpy(ask->private_data, param->private_data, param->private_data_len);

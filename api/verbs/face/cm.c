@@ -78,10 +78,12 @@ verbs_cm_take(struct ibv_qp *base)
 }
 
 int
-verbs_cm_prepare(struct ibv_qp *base, const struct verbs_cm *cm, uint32_t depth_in, uint32_t depth_out)
+verbs_cm_prepare(struct ibv_qp *base, const struct verbs_cm *cm, uint32_t depth_in, uint32_t depth_out,
+		 const struct one_conn_param *asked)
 {
 	struct qp *qp = TO(qp, base);
 	struct one_msg msg = {.type = ONE_MSG_QP_MODIFY};
+	int error;
 
 	msg.qp_modify.qp = qp->ring.id;
 	msg.qp_modify.to = qp->create;
@@ -91,16 +93,10 @@ verbs_cm_prepare(struct ibv_qp *base, const struct verbs_cm *cm, uint32_t depth_
 		msg.qp_modify.to.rd_atomic_in = depth_in;
 	if (depth_out < msg.qp_modify.to.rd_atomic_out)
 		msg.qp_modify.to.rd_atomic_out = depth_out;
-	return one_call(qp->ring.client, &msg, NULL, 0, NULL);
-}
-
-void
-verbs_cm_asks(struct ibv_qp *base, const struct one_conn_param *asked)
-{
-	struct qp *qp = TO(qp, base);
-
-	if ((asked->given & ONE_CONN_ACK_TIMEOUT) != 0)
+	error = one_call(qp->ring.client, &msg, NULL, 0, NULL);
+	if (error == 0 && (asked->given & ONE_CONN_ACK_TIMEOUT) != 0)
 		qp->attr.timeout = asked->ack_timeout;
+	return error;
 }
 
 void
