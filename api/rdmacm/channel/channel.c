@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -53,6 +54,19 @@ event_new(struct id *id, enum rdma_cm_event_type type, int status)
 	event->base.event = type;
 	event->base.status = status;
 	return event;
+}
+
+void
+event_private(struct event *event, const uint8_t *data, uint32_t len, uint32_t most)
+{
+	/* Of param.ud as well, which begins alike. */
+	struct rdma_conn_param *param = &event->base.param.conn;
+
+	if (len > most)
+		len = most;
+	memcpy(event->private_data, data, len);
+	param->private_data = len != 0 ? event->private_data : NULL;
+	param->private_data_len = (uint8_t)len;
 }
 
 void

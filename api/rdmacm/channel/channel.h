@@ -9,6 +9,8 @@
 struct channel *channel_new(void); /* NULL: none, with errno */
 /* NULL: no memory. */
 struct event *event_new(struct id *id, enum rdma_cm_event_type type, int status);
+/* What the peer has said with it; shared memory, so `len` is looked at once. */
+void event_private(struct event *event, const uint8_t *data, uint32_t len, uint32_t most);
 void event_append(struct channel *channel, struct event *event);
 void event_put(struct id *id, struct event *event);
 /* The first of those that tell of an id, or of requests for it, out of the queue; NULL: there is none. */

@@ -30,8 +30,8 @@ bare_forget(struct id *id)
 	id->psn = 0;
 }
 
-static int
-to_init(struct ibv_qp_attr *attr)
+int
+bare_to_init(struct ibv_qp_attr *attr)
 {
 	attr->port_num = 1;
 	attr->pkey_index = 0;
@@ -77,7 +77,7 @@ init_qp_attr(struct id *id, struct ibv_qp_attr *attr)
 	if (is_udp(id))
 		return -EOPNOTSUPP;
 	if (attr->qp_state == IBV_QPS_INIT)
-		return to_init(attr);
+		return bare_to_init(attr);
 	/* What the peer has said; before that there is nothing to say. */
 	if (id->peer_qpn == 0)
 		return -EINVAL;

@@ -402,6 +402,15 @@ not_bound(void)
 			 "port's address, first");
 }
 
+/* A queue pair in RESET becomes one that the CM connects. */
+static int
+take(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
+
+	return ibv_modify_qp(qp, &attr, bare_to_init(&attr));
+}
+
 static int
 create_qp(struct id *id, struct ibv_qp_init_attr_ex *init)
 {
@@ -421,7 +430,7 @@ create_qp(struct id *id, struct ibv_qp_init_attr_ex *init)
 	if (fill_init(id, init) != 0)
 		return -1;
 	qp = ibv_create_qp_ex(id->base.verbs, init);
-	error = qp == NULL ? errno : is_udp(id) ? udp_take(qp) : verbs_cm_take(qp);
+	error = qp == NULL ? errno : is_udp(id) ? udp_take(qp) : take(qp);
 	if (error != 0) {
 		if (qp != NULL)
 			ibv_destroy_qp(qp);
@@ -499,8 +508,8 @@ prepare(struct id *id, const struct rdma_conn_param *param, struct one_conn_para
 {
 	uint32_t in = param != NULL ? param->responder_resources : RDMA_MAX_RESP_RES;
 	uint32_t out = param != NULL ? param->initiator_depth : RDMA_MAX_INIT_DEPTH;
-
 	struct ibv_qp *qp = bare_qp(id, param);
+	const struct one_qp_shm *shm;
 	int error;
 
 	if (!param_valid(id, param))
@@ -511,11 +520,11 @@ prepare(struct id *id, const struct rdma_conn_param *param, struct one_conn_para
 			"id->qp = 0: there is no queue pair to connect; rdma_create_qp first, or give the "
 			"number of one in conn_param->qp_num");
 	param_fill(id, param, asked);
-	error = verbs_cm_prepare(qp, &id->device->cm, in, out, asked);
+	error = verbs_cm_prepare(qp, &id->device->cm, in, out, asked, &shm);
 	if (error != 0)
 		return error;
 	id->qp = verbs_cm_id(qp);
-	id->shm = verbs_cm_shm(qp);
+	id->shm = shm;
 	if (id->base.qp == NULL && id->cr != 0) { /* brought up before it is told to accept */
 		asked->given |= ONE_CONN_ACCESS;
 		asked->access = (uint8_t)verbs_cm_access(qp);

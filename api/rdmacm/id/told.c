@@ -14,16 +14,6 @@
 
 struct id *ids;
 
-static void
-copy_private(struct event *event, const uint8_t *data, uint32_t len)
-{
-	if (len > PRIVATE_MAX)
-		len = PRIVATE_MAX;
-	memcpy(event->private_data, data, len);
-	event->base.param.conn.private_data = len != 0 ? event->private_data : NULL;
-	event->base.param.conn.private_data_len = (uint8_t)len;
-}
-
 static bool
 backlog_full(const struct id *listen)
 {
@@ -117,7 +107,7 @@ on_request(struct device *device, struct id *listen, const struct one_cr_shm *sh
 	id->peer_qpn = shm->remote_qpn;
 	id->depth_in = depth(device, shm->rd_atomic_in);
 	id->depth_out = depth(device, shm->rd_atomic_out);
-	copy_private(event, shm->private_data, shm->private_len);
+	event_private(event, shm->private_data, shm->private_len, PRIVATE_MAX);
 	event->base.param.conn.responder_resources = (uint8_t)shm->rd_atomic_in;
 	event->base.param.conn.initiator_depth = (uint8_t)shm->rd_atomic_out;
 	event->base.param.conn.retry_count = shm->retry_count;
@@ -185,7 +175,7 @@ on_established(struct id *id, struct event *event)
 	event->base.param.conn.initiator_depth = (uint8_t)shm->rd_atomic_out;
 	event->base.param.conn.qp_num = shm->remote_qpn;
 	if (id->connecting)
-		copy_private(event, shm->private_data, shm->private_len);
+		event_private(event, shm->private_data, shm->private_len, PRIVATE_MAX);
 }
 
 static void
@@ -215,7 +205,7 @@ on_connection(struct id *id, enum one_conn_event what)
 	if (what == ONE_CONN_ESTABLISHED) {
 		on_established(id, event);
 	} else if (what == ONE_CONN_PEER_REJECTED) {
-		copy_private(event, id->shm->private_data, id->shm->private_len);
+		event_private(event, id->shm->private_data, id->shm->private_len, PRIVATE_MAX);
 	}
 	event_put(id, event);
 }

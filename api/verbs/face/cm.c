@@ -66,20 +66,8 @@ verbs_cm_at(struct ibv_context *base, uint64_t offset, uint64_t size)
 /* ---- queue pairs ---- */
 
 int
-verbs_cm_take(struct ibv_qp *base)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-				   .port_num = VERBS_PORT,
-				   .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-						      IBV_ACCESS_REMOTE_ATOMIC};
-
-	return ibv_modify_qp(base, &attr,
-			     IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS);
-}
-
-int
 verbs_cm_prepare(struct ibv_qp *base, const struct verbs_cm *cm, uint32_t depth_in, uint32_t depth_out,
-		 const struct one_conn_param *asked)
+		 const struct one_conn_param *asked, const struct one_qp_shm **shm)
 {
 	struct qp *qp = TO(qp, base);
 	struct one_msg msg = {.type = ONE_MSG_QP_MODIFY};
@@ -96,6 +84,7 @@ verbs_cm_prepare(struct ibv_qp *base, const struct verbs_cm *cm, uint32_t depth_
 	error = one_call(qp->ring.client, &msg, NULL, 0, NULL);
 	if (error == 0 && (asked->given & ONE_CONN_ACK_TIMEOUT) != 0)
 		qp->attr.timeout = asked->ack_timeout;
+	*shm = qp->ring.shm;
 	return error;
 }
 
@@ -115,12 +104,6 @@ uint32_t
 verbs_cm_id(const struct ibv_qp *qp)
 {
 	return ((const struct qp *)(const void *)qp)->ring.id;
-}
-
-const struct one_qp_shm *
-verbs_cm_shm(const struct ibv_qp *qp)
-{
-	return ((const struct qp *)(const void *)qp)->ring.shm;
 }
 
 /* ---- queue pairs that the application brings up ---- */

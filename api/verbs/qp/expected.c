@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Peers of queue pairs that the application brings up itself, with what rdma_init_qp_attr() says: the CM
- * connects these.  They are known by the number of the peer and a PSN that no other expected peer has.
- */
+/* Peers of queue pairs that the application brings up itself: see verbs_cm_expect() in face/cm.h. */
 #include <stdlib.h>
 
 #include "verbs/qp/qp.h"

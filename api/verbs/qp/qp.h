@@ -75,8 +75,7 @@ int qp_explain_transition(enum ibv_qp_state from, enum ibv_qp_state to, const st
 /* EINVAL likewise: nothing is posted before the state `needed`. */
 int qp_explain_state(struct qp *qp, const char *needed);
 
-/* ---- expected.c: peers of queue pairs that the application brings up with what rdma_init_qp_attr() says
- * ---- */
+/* ---- expected.c ---- */
 int expected_add(struct context *context, uint32_t peer_qpn, uint32_t *psn); /* -errno */
 void expected_remove(struct context *context, uint32_t psn);
 bool expected_has(struct context *context, uint32_t peer_qpn, uint32_t psn);
