@@ -300,13 +300,12 @@ resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *d
 		bind_device(id, device, id->bound ? addr_port(&id->base.route.addr.src_addr) : 0);
 		id->bound = true;
 	}
-	if (addr_names_no_device(dst)) {
+	if (addr_names_no_device(dst))
 		device_addr(id->device, addr_port(dst), &id->base.route.addr.dst_storage);
-		return queue(id, RDMA_CM_EVENT_ADDR_RESOLVED);
-	}
-	if (verbs_cm_info(id->device->verbs)->family != dst->sa_family)
+	else if (verbs_cm_info(id->device->verbs)->family != dst->sa_family)
 		return no_family(dst, "dst_addr");
-	memcpy(&id->base.route.addr.dst_storage, dst, size_of(dst));
+	else
+		memcpy(&id->base.route.addr.dst_storage, dst, size_of(dst));
 	return queue(id, RDMA_CM_EVENT_ADDR_RESOLVED);
 }
 

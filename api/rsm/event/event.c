@@ -142,12 +142,6 @@ rsm_do_intr_signal_post(void *memseg, uint_t flags)
 
 /* ---- waiting ---- */
 
-static uint64_t
-deadline_of(int timeout)
-{
-	return timeout < 0 ? UINT64_MAX : one_now_ns() + (uint64_t)timeout * 1000000u;
-}
-
 /* Sleeps until something may have changed.  The segment is unlocked. */
 static int
 sleep_on(struct rsm_event_segment *segment, uint32_t ticket, uint64_t deadline)
@@ -165,7 +159,7 @@ sleep_on(struct rsm_event_segment *segment, uint32_t ticket, uint64_t deadline)
 int
 rsm_do_intr_signal_wait(void *memseg, int timeout)
 {
-	uint64_t deadline = deadline_of(timeout);
+	uint64_t deadline = timeout < 0 ? UINT64_MAX : one_now_ns() + (uint64_t)timeout * 1000000u;
 	struct rsm_event_segment segment;
 	uint32_t withdrawn = 0;
 	bool first = true;
