@@ -111,13 +111,35 @@ verbs_cm_id(const struct ibv_qp *qp)
 int
 verbs_cm_expect(struct ibv_context *base, uint32_t peer_qpn, uint32_t *psn)
 {
-	return expected_add(context_of(base), peer_qpn, psn);
+	struct context *context = context_of(base);
+	struct expected *peer = malloc(sizeof(*peer));
+	static _Atomic uint32_t last;
+
+	if (peer == NULL)
+		return -ENOMEM;
+	*psn = (atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1) & 0xffffff;
+	peer->qpn = peer_qpn;
+	peer->psn = *psn;
+	pthread_mutex_lock(&context->lock);
+	peer->next = context->expected;
+	context->expected = peer;
+	pthread_mutex_unlock(&context->lock);
+	return 0;
 }
 
 void
 verbs_cm_expect_no_more(struct ibv_context *base, uint32_t psn)
 {
-	expected_remove(context_of(base), psn);
+	struct context *context = context_of(base);
+	struct expected **link = &context->expected, *peer;
+
+	pthread_mutex_lock(&context->lock);
+	while ((peer = *link) != NULL && peer->psn != psn)
+		link = &peer->next;
+	if (peer != NULL)
+		*link = peer->next;
+	pthread_mutex_unlock(&context->lock);
+	free(peer);
 }
 
 struct ibv_qp *

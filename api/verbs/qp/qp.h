@@ -75,11 +75,6 @@ int qp_explain_transition(enum ibv_qp_state from, enum ibv_qp_state to, const st
 /* EINVAL likewise: nothing is posted before the state `needed`. */
 int qp_explain_state(struct qp *qp, const char *needed);
 
-/* ---- expected.c ---- */
-int expected_add(struct context *context, uint32_t peer_qpn, uint32_t *psn); /* -errno */
-void expected_remove(struct context *context, uint32_t psn);
-bool expected_has(struct context *context, uint32_t peer_qpn, uint32_t psn);
-
 /* ---- post.c ---- */
 int post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 /* All of the drafts, or none; with the lock held. */

@@ -312,6 +312,19 @@ to_reset(struct qp *qp)
 	return error;
 }
 
+static bool
+is_expected(struct context *context, uint32_t peer_qpn, uint32_t psn)
+{
+	struct expected *peer;
+
+	pthread_mutex_lock(&context->lock);
+	peer = context->expected;
+	while (peer != NULL && (peer->qpn != peer_qpn || peer->psn != psn))
+		peer = peer->next;
+	pthread_mutex_unlock(&context->lock);
+	return peer != NULL;
+}
+
 /* By the CM: it has connected already, with all rights, or will with those that are said by then. */
 static int
 rtr_by_cm(struct qp *qp, unsigned int access)
@@ -335,7 +348,7 @@ move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, struct ibv_qp_
 
 		if ((mask & IBV_QP_ACCESS_FLAGS) == 0)
 			all.qp_access_flags = qp->attr.qp_access_flags;
-		by_cm = expected_has(context_of(qp->base.context), attr->dest_qp_num, attr->rq_psn);
+		by_cm = is_expected(context_of(qp->base.context), attr->dest_qp_num, attr->rq_psn);
 		atomic_store_explicit(&qp->by_cm, by_cm, memory_order_relaxed);
 		return by_cm ? rtr_by_cm(qp, all.qp_access_flags) : to_rtr(qp, &all);
 	}
