@@ -24,9 +24,8 @@ cma_own(uint32_t process, const char *what, const void *object)
 uint16_t
 addr_port(const struct sockaddr *addr)
 {
-	return ntohs(addr->sa_family == AF_INET6
-			     ? ((const struct sockaddr_in6 *)(const void *)addr)->sin6_port
-			     : ((const struct sockaddr_in *)(const void *)addr)->sin_port);
+	/* Where it is in an address of either family. */
+	return ntohs(((const struct sockaddr_in *)(const void *)addr)->sin_port);
 }
 
 const struct sockaddr *
@@ -44,43 +43,37 @@ addr_unmapped(const struct sockaddr *addr, struct sockaddr_storage *room)
 	return (const struct sockaddr *)(const void *)room;
 }
 
-void
-addr_bytes(const struct sockaddr *addr, uint8_t *bytes)
+const uint8_t *
+addr_bytes(const struct sockaddr *addr)
 {
-	if (addr->sa_family == AF_INET6)
-		memcpy(bytes, &((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr, 16);
-	else
-		memcpy(bytes, &((const struct sockaddr_in *)(const void *)addr)->sin_addr, 4);
+	const struct sockaddr_in6 *v6 = (const void *)addr;
+	const struct sockaddr_in *v4 = (const void *)addr;
+
+	return addr->sa_family == AF_INET6 ? (const uint8_t *)&v6->sin6_addr : (const uint8_t *)&v4->sin_addr;
+}
+
+bool
+addr_is(const struct sockaddr *addr, uint16_t family, const uint8_t *bytes)
+{
+	return addr->sa_family == family && memcmp(addr_bytes(addr), bytes, addr_length(family)) == 0;
 }
 
 void
 addr_fill(uint16_t family, const uint8_t *bytes, uint16_t port, struct sockaddr_storage *out)
 {
-	struct sockaddr_in6 *v6 = (void *)out;
-	struct sockaddr_in *v4 = (void *)out;
+	struct sockaddr *addr = (struct sockaddr *)out;
 
 	memset(out, 0, sizeof(*out));
-	out->ss_family = family;
-	if (family == AF_INET6) {
-		memcpy(&v6->sin6_addr, bytes, 16);
-		v6->sin6_port = htons(port);
-	} else {
-		memcpy(&v4->sin_addr, bytes, 4);
-		v4->sin_port = htons(port);
-	}
+	addr->sa_family = family;
+	memcpy((uint8_t *)(uintptr_t)addr_bytes(addr), bytes, addr_length(family));
+	((struct sockaddr_in *)(void *)out)->sin_port = htons(port);
 }
 
 const char *
 addr_text(const struct sockaddr *addr, char *text)
 {
-	uint8_t bytes[16];
-
-	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6) {
+	if (inet_ntop(addr->sa_family, addr_bytes(addr), text, ADDR_TEXT_MAX) == NULL)
 		snprintf(text, ADDR_TEXT_MAX, "one of family %u", addr->sa_family);
-		return text;
-	}
-	addr_bytes(addr, bytes);
-	inet_ntop(addr->sa_family, bytes, text, ADDR_TEXT_MAX);
 	return text;
 }
 
@@ -97,10 +90,7 @@ addr_is_loopback(const struct sockaddr *addr)
 bool
 addr_names_no_device(const struct sockaddr *addr)
 {
-	const struct sockaddr_in6 *v6 = (const void *)addr;
-	const struct sockaddr_in *v4 = (const void *)addr;
+	static const uint8_t unspecified[16];
 
-	return addr_is_loopback(addr) ||
-	       (addr->sa_family == AF_INET6 ? IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr)
-					    : v4->sin_addr.s_addr == htonl(INADDR_ANY));
+	return addr_is_loopback(addr) || addr_is(addr, addr->sa_family, unspecified);
 }

@@ -81,8 +81,15 @@ extern uint32_t cma_process;
 #define TO_ID(object) ((struct id *)(void *)(object))
 
 /* ---- addr.c ---- */
-/* The 4 or 16 bytes of an address, and an address of them. */
-void addr_bytes(const struct sockaddr *addr, uint8_t *bytes);
+static inline size_t
+addr_length(uint16_t family)
+{
+	return family == AF_INET6 ? 16 : 4;
+}
+
+/* The bytes of an address, of addr_length(), and an address of them. */
+const uint8_t *addr_bytes(const struct sockaddr *addr);
+bool addr_is(const struct sockaddr *addr, uint16_t family, const uint8_t *bytes);
 void addr_fill(uint16_t family, const uint8_t *bytes, uint16_t port, struct sockaddr_storage *out);
 /* An IPv4 address that is written as one of IPv6, as getaddrinfo() gives it where there is only IPv6. */
 const struct sockaddr *addr_unmapped(const struct sockaddr *addr, struct sockaddr_storage *room);
@@ -113,6 +120,13 @@ cma_told(const char *function, int result, const void *id)
 {
 	refused_tell(function, result != 0 ? errno : 0, "id", id);
 	return result;
+}
+
+/* The same of one that ends with an errno of either sign, or 0. */
+static inline int
+cma_end(const char *function, int error, const void *id)
+{
+	return cma_told(function, error != 0 ? fail(error) : 0, id);
 }
 
 #endif

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -56,6 +57,19 @@ event_new(struct id *id, enum rdma_cm_event_type type, int status)
 }
 
 void
+event_private(struct event *event, const uint8_t *data, uint32_t len, uint32_t most)
+{
+	/* Of param.ud as well, which begins alike. */
+	struct rdma_conn_param *param = &event->base.param.conn;
+
+	if (len > most)
+		len = most;
+	memcpy(event->private_data, data, len);
+	param->private_data = len != 0 ? event->private_data : NULL;
+	param->private_data_len = (uint8_t)len;
+}
+
+void
 channel_changed(struct channel *channel)
 {
 	bool any = channel->first != NULL;
@@ -87,6 +101,22 @@ void
 event_put(struct id *id, struct event *event)
 {
 	event_append((struct channel *)(void *)id->base.channel, event);
+}
+
+struct event *
+event_remove(struct channel *channel, const struct id *id)
+{
+	struct event **link = &channel->first, *event;
+
+	while ((event = *link) != NULL && event->base.id != &id->base && event->base.listen_id != &id->base)
+		link = &event->next;
+	if (event == NULL)
+		return NULL;
+	*link = event->next;
+	if (event->next == NULL)
+		channel->last = link;
+	event->next = NULL;
+	return event;
 }
 
 static struct event *
@@ -125,7 +155,7 @@ rdma_get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **out)
 	int error = cma_own(channel->process, "channel", base);
 
 	if (error != 0)
-		return cma_told(__func__, fail(error), base);
+		return cma_end(__func__, error, base);
 	for (;;) {
 		struct event *event;
 		uint32_t put;
@@ -152,7 +182,7 @@ rdma_ack_cm_event(struct rdma_cm_event *event)
 {
 	if (event == NULL) {
 		refused_because(EINVAL, "event = 0: it may not be null; give what rdma_get_cm_event stored");
-		return cma_told(__func__, fail(EINVAL), NULL);
+		return cma_end(__func__, EINVAL, NULL);
 	}
 	pthread_mutex_lock(&cma_lock);
 	TO_ID(event->listen_id != NULL ? event->listen_id : event->id)->acked++;

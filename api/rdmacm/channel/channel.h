@@ -9,8 +9,12 @@
 struct channel *channel_new(void); /* NULL: none, with errno */
 /* NULL: no memory. */
 struct event *event_new(struct id *id, enum rdma_cm_event_type type, int status);
+/* What the peer has said with it; shared memory, so `len` is looked at once. */
+void event_private(struct event *event, const uint8_t *data, uint32_t len, uint32_t most);
 void event_append(struct channel *channel, struct event *event);
 void event_put(struct id *id, struct event *event);
+/* The first of those that tell of an id, or of requests for it, out of the queue; NULL: there is none. */
+struct event *event_remove(struct channel *channel, const struct id *id);
 /* After something has been put in or taken out. */
 void channel_changed(struct channel *channel);
 
@@ -19,7 +23,10 @@ void channel_changed(struct channel *channel);
 void channel_drop_event(struct id *id);
 /* What that says to who has waited for `expected`: 0, or an errno. */
 int channel_outcome(const struct rdma_cm_event *event, enum rdma_cm_event_type expected);
-/* What a call on an id without channel waits for; 0, or -1 with errno.  Others do not wait. */
-int channel_complete(struct id *id, enum rdma_cm_event_type expected);
+/*
+ * The end of a call: with `error`, an errno of either sign, it is refused; else one on an id without channel
+ * waits for what it expects.  0, or -1 with errno.
+ */
+int channel_end(const char *function, struct id *id, int error, enum rdma_cm_event_type expected);
 
 #endif

@@ -2,7 +2,6 @@
 /* Ids without an event channel of the application's: they have one of their own, and calls wait. */
 #include "rdmacm/channel/channel.h"
 
-/* Of ids whose calls wait: the last event is kept for the application to look at. */
 void
 channel_drop_event(struct id *id)
 {
@@ -23,13 +22,11 @@ channel_outcome(const struct rdma_cm_event *event, enum rdma_cm_event_type expec
 	return event->event == RDMA_CM_EVENT_DEVICE_REMOVAL ? ENODEV : ECONNABORTED;
 }
 
-int
-channel_complete(struct id *id, enum rdma_cm_event_type expected)
+static int
+complete(struct id *id, enum rdma_cm_event_type expected)
 {
 	int error;
 
-	if (!id->sync)
-		return 0;
 	channel_drop_event(id);
 	if (rdma_get_cm_event(id->base.channel, &id->base.event) != 0)
 		return -1;
@@ -40,4 +37,12 @@ channel_complete(struct id *id, enum rdma_cm_event_type expected)
 			"id->event = %s, status %d: the peer or the network did not let it; look there",
 			rdma_event_str(id->base.event->event), id->base.event->status);
 	return fail(error);
+}
+
+int
+channel_end(const char *function, struct id *id, int error, enum rdma_cm_event_type expected)
+{
+	if (error != 0 || !id->sync)
+		return cma_end(function, error, &id->base);
+	return cma_told(function, complete(id, expected), &id->base);
 }

@@ -14,7 +14,8 @@ bool devices_complete(void); /* there is one for each port, as far as is known *
 /* Its data plane has gone: it is what its ids have, and no longer one of `devices`. */
 void devices_leave(struct device *device);
 void devices_fork_child(void); /* without devices, and without the thread that reads their rings */
-bool device_has(const struct device *device, const struct sockaddr *addr);
+/* The one that has this address, or NULL. */
+struct device *device_at(const struct sockaddr *addr);
 void device_addr(const struct device *device, uint16_t port, struct sockaddr_storage *out);
 /* NULL: none, with errno. */
 struct ibv_pd *device_pd(struct device *device);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Devices, which stay open until they are lost, and their addresses. */
-#include <netinet/in.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "rdmacm/device/device.h"
@@ -103,17 +101,18 @@ device_pd(struct device *device)
 	return device->pd;
 }
 
-bool
-device_has(const struct device *device, const struct sockaddr *addr)
+struct device *
+device_at(const struct sockaddr *addr)
 {
-	const struct one_welcome *info = verbs_cm_info(device->verbs);
-	const struct sockaddr_in6 *v6 = (const void *)addr;
-	const struct sockaddr_in *v4 = (const void *)addr;
+	struct device *device = devices;
 
-	if (info->family != addr->sa_family)
-		return false;
-	return addr->sa_family == AF_INET6 ? memcmp(&v6->sin6_addr, info->addr, 16) == 0
-					   : memcmp(&v4->sin_addr, info->addr, 4) == 0;
+	for (; device != NULL; device = device->next) {
+		const struct one_welcome *info = verbs_cm_info(device->verbs);
+
+		if (addr_is(addr, info->family, info->addr))
+			break;
+	}
+	return device;
 }
 
 void

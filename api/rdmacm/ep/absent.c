@@ -4,10 +4,10 @@
 
 #include "rdmacm/base/cma.h"
 
-#define ABSENT(name, parameters)                                 \
-	int name parameters                                      \
-	{                                                        \
-		return cma_told(__func__, fail(EOPNOTSUPP), id); \
+#define ABSENT(name, parameters)                          \
+	int name parameters                               \
+	{                                                 \
+		return cma_end(__func__, EOPNOTSUPP, id); \
 	}
 
 ABSENT(rdma_join_multicast, (struct rdma_cm_id * id, struct sockaddr *addr, void *context))
@@ -20,11 +20,11 @@ ABSENT(rdma_get_remote_ece, (struct rdma_cm_id * id, struct ibv_ece *ece))
 /* ---- rsockets: refused where they begin, so nothing else is reached ---- */
 
 /* As wide as the widest result: -1, whatever the caller takes it for. */
-#define REFUSED(name)                                           \
-	ssize_t name(void);                                     \
-	ssize_t name(void)                                      \
-	{                                                       \
-		return cma_told(#name, fail(EOPNOTSUPP), NULL); \
+#define REFUSED(name)                                       \
+	ssize_t name(void);                                 \
+	ssize_t name(void)                                  \
+	{                                                   \
+		return cma_end(__func__, EOPNOTSUPP, NULL); \
 	}
 
 REFUSED(raccept)

@@ -70,7 +70,7 @@ rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrin
 
 	if (node == NULL && service == NULL && hints == NULL) {
 		refused_because(EINVAL, "node = 0: service and hints are null, too; give one of these");
-		return cma_told(__func__, fail(EINVAL), NULL);
+		return cma_end(__func__, EINVAL, NULL);
 	}
 	if (hints == NULL)
 		hints = &none;

@@ -16,21 +16,14 @@
 static void
 move_events(const struct id *id, struct channel *from, struct channel *to)
 {
-	struct event **link = &from->first, *event;
+	struct event *event;
 
-	while ((event = *link) != NULL) {
-		if (event->base.id != &id->base && event->base.listen_id != &id->base) {
-			link = &event->next;
-			continue;
-		}
-		*link = event->next;
-		event->next = NULL;
+	while ((event = event_remove(from, id)) != NULL) {
 		event->base.id->channel = &to->base;
 		event_append(to, event);
 		if (event->base.id != &id->base)
 			move_events(TO_ID(event->base.id), from, to);
 	}
-	from->last = link;
 	channel_changed(from);
 }
 
@@ -42,10 +35,10 @@ rdma_migrate_id(struct rdma_cm_id *base, struct rdma_event_channel *channel)
 	int error = cma_own(id->process, "id", base);
 
 	if (error != 0)
-		return cma_told(__func__, fail(error), base);
+		return cma_end(__func__, error, base);
 	if (id->sync && channel == NULL) {
 		refused_because(EINVAL, "channel = 0: the id has one of its own; give another");
-		return cma_told(__func__, fail(EINVAL), base);
+		return cma_end(__func__, EINVAL, base);
 	}
 	if (channel == from)
 		return 0;
@@ -101,7 +94,7 @@ rdma_get_request(struct rdma_cm_id *base, struct rdma_cm_id **out)
 			"listen = %p: it does not listen, or has an event channel of yours; rdma_listen, "
 			"or rdma_get_cm_event",
 			(const void *)base);
-		return cma_told(__func__, fail(EINVAL), base);
+		return cma_end(__func__, EINVAL, base);
 	}
 	channel_drop_event(listen);
 	if (rdma_get_cm_event(base->channel, &event) != 0)

@@ -30,8 +30,8 @@ bare_forget(struct id *id)
 	id->psn = 0;
 }
 
-static int
-to_init(struct ibv_qp_attr *attr)
+int
+bare_to_init(struct ibv_qp_attr *attr)
 {
 	attr->port_num = 1;
 	attr->pkey_index = 0;
@@ -43,13 +43,11 @@ static int
 to_rtr(struct id *id, struct ibv_qp_attr *attr)
 {
 	const struct rdma_addr *addr = &id->base.route.addr;
-	uint8_t peer[16] = {0};
 	int error = id->psn != 0 ? 0 : verbs_cm_expect(id->base.verbs, id->peer_qpn, &id->psn);
 
 	if (error != 0)
 		return error;
-	addr_bytes(&addr->dst_addr, peer);
-	verbs_cm_path(id->base.verbs, peer, attr);
+	verbs_cm_path(id->base.verbs, addr_bytes(&addr->dst_addr), attr);
 	attr->dest_qp_num = id->peer_qpn;
 	attr->rq_psn = id->psn;
 	attr->max_dest_rd_atomic = id->depth_in;
@@ -79,7 +77,7 @@ init_qp_attr(struct id *id, struct ibv_qp_attr *attr)
 	if (is_udp(id))
 		return -EOPNOTSUPP;
 	if (attr->qp_state == IBV_QPS_INIT)
-		return to_init(attr);
+		return bare_to_init(attr);
 	/* What the peer has said; before that there is nothing to say. */
 	if (id->peer_qpn == 0)
 		return -EINVAL;
@@ -106,7 +104,7 @@ rdma_init_qp_attr(struct rdma_cm_id *base, struct ibv_qp_attr *attr, int *mask)
 			"said), or "
 			"is of no connection; resolve or get the request first, and ask for INIT, RTR or RTS",
 			(unsigned int)state);
-		return cma_told(__func__, fail(result), base);
+		return cma_end(__func__, result, base);
 	}
 	*mask = result;
 	return 0;
@@ -128,5 +126,5 @@ rdma_establish(struct rdma_cm_id *base)
 		EINVAL,
 		"id = %p: no response of a peer waits for it; get RDMA_CM_EVENT_CONNECT_RESPONSE first",
 		(const void *)base);
-	return cma_told(__func__, fail(EINVAL), base);
+	return cma_end(__func__, EINVAL, base);
 }

@@ -53,6 +53,7 @@ void rings_destroy(struct id *id);
 /* The id's queue pair, or the application's own with the number that it tells; NULL: there is none. */
 struct ibv_qp *bare_qp(const struct id *id, const struct rdma_conn_param *param);
 void bare_forget(struct id *id);
+int bare_to_init(struct ibv_qp_attr *attr); /* the mask of what a queue pair in INIT has */
 
 /* ---- options.c; with the lock held ---- */
 /* Depths of READs and atomics that the device has. */

@@ -89,14 +89,9 @@ static void
 forget_events(const struct id *id)
 {
 	struct channel *channel = (struct channel *)(void *)id->base.channel;
-	struct event **link = &channel->first, *event;
+	struct event *event;
 
-	while ((event = *link) != NULL) {
-		if (event->base.id != &id->base && event->base.listen_id != &id->base) {
-			link = &event->next;
-			continue;
-		}
-		*link = event->next;
+	while ((event = event_remove(channel, id)) != NULL) {
 		if (event->base.id != &id->base) {
 			struct id *requested = TO_ID(event->base.id);
 
@@ -107,7 +102,6 @@ forget_events(const struct id *id)
 		}
 		free(event);
 	}
-	channel->last = link;
 	channel_changed(channel);
 }
 
@@ -203,16 +197,14 @@ no_port(const struct sockaddr *addr)
 static int
 bind_addr(struct id *id, const struct sockaddr *addr)
 {
-	struct device *device = devices;
-
 	if (id->bound)
 		return refused_because(-EINVAL, "id = %p: it is bound to an address; use another id",
 				       (const void *)&id->base);
 	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
 		return no_family(addr, "addr");
 	if (!addr_names_no_device(addr)) {
-		while (device != NULL && !device_has(device, addr))
-			device = device->next;
+		struct device *device = device_at(addr);
+
 		if (device == NULL)
 			return no_port(addr);
 		bind_device(id, device, addr_port(addr));
@@ -250,7 +242,7 @@ rdma_bind_addr(struct rdma_cm_id *base, struct sockaddr *addr)
 			unbind(id);
 	}
 	pthread_mutex_unlock(&cma_lock);
-	return cma_told(__func__, error != 0 ? fail(error) : 0, base);
+	return cma_end(__func__, error, base);
 }
 
 /* The device with the address itself, else the first of its family: which one reaches it is not known here.
@@ -258,12 +250,8 @@ rdma_bind_addr(struct rdma_cm_id *base, struct sockaddr *addr)
 static struct device *
 device_towards(const struct sockaddr *dst)
 {
-	struct device *device = devices;
+	struct device *device = addr_names_no_device(dst) ? devices : device_at(dst);
 
-	if (addr_names_no_device(dst))
-		return device;
-	while (device != NULL && !device_has(device, dst))
-		device = device->next;
 	if (device != NULL)
 		return device;
 	device = devices;
@@ -312,13 +300,12 @@ resolve_addr(struct id *id, const struct sockaddr *src, const struct sockaddr *d
 		bind_device(id, device, id->bound ? addr_port(&id->base.route.addr.src_addr) : 0);
 		id->bound = true;
 	}
-	if (addr_names_no_device(dst)) {
+	if (addr_names_no_device(dst))
 		device_addr(id->device, addr_port(dst), &id->base.route.addr.dst_storage);
-		return queue(id, RDMA_CM_EVENT_ADDR_RESOLVED);
-	}
-	if (verbs_cm_info(id->device->verbs)->family != dst->sa_family)
+	else if (verbs_cm_info(id->device->verbs)->family != dst->sa_family)
 		return no_family(dst, "dst_addr");
-	memcpy(&id->base.route.addr.dst_storage, dst, size_of(dst));
+	else
+		memcpy(&id->base.route.addr.dst_storage, dst, size_of(dst));
 	return queue(id, RDMA_CM_EVENT_ADDR_RESOLVED);
 }
 
@@ -334,9 +321,7 @@ rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *src, struct sockaddr
 	error = resolve_addr(TO_ID(base), src != NULL ? addr_unmapped(src, &src_room) : NULL,
 			     addr_unmapped(dst, &dst_room));
 	pthread_mutex_unlock(&cma_lock);
-	return cma_told(__func__,
-			error != 0 ? fail(error) : channel_complete(TO_ID(base), RDMA_CM_EVENT_ADDR_RESOLVED),
-			base);
+	return channel_end(__func__, TO_ID(base), error, RDMA_CM_EVENT_ADDR_RESOLVED);
 }
 
 static int
@@ -359,8 +344,7 @@ rdma_resolve_route(struct rdma_cm_id *base, int timeout_ms)
 	else
 		not_resolved(id);
 	pthread_mutex_unlock(&cma_lock);
-	return cma_told(__func__,
-			error != 0 ? fail(error) : channel_complete(id, RDMA_CM_EVENT_ROUTE_RESOLVED), base);
+	return channel_end(__func__, id, error, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
 __be16
@@ -417,6 +401,15 @@ not_bound(void)
 			 "port's address, first");
 }
 
+/* A queue pair in RESET becomes one that the CM connects. */
+static int
+take(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
+
+	return ibv_modify_qp(qp, &attr, bare_to_init(&attr));
+}
+
 static int
 create_qp(struct id *id, struct ibv_qp_init_attr_ex *init)
 {
@@ -436,7 +429,7 @@ create_qp(struct id *id, struct ibv_qp_init_attr_ex *init)
 	if (fill_init(id, init) != 0)
 		return -1;
 	qp = ibv_create_qp_ex(id->base.verbs, init);
-	error = qp == NULL ? errno : is_udp(id) ? udp_take(qp) : verbs_cm_take(qp);
+	error = qp == NULL ? errno : is_udp(id) ? udp_take(qp) : take(qp);
 	if (error != 0) {
 		if (qp != NULL)
 			ibv_destroy_qp(qp);
@@ -514,8 +507,8 @@ prepare(struct id *id, const struct rdma_conn_param *param, struct one_conn_para
 {
 	uint32_t in = param != NULL ? param->responder_resources : RDMA_MAX_RESP_RES;
 	uint32_t out = param != NULL ? param->initiator_depth : RDMA_MAX_INIT_DEPTH;
-
 	struct ibv_qp *qp = bare_qp(id, param);
+	const struct one_qp_shm *shm;
 	int error;
 
 	if (!param_valid(id, param))
@@ -525,13 +518,12 @@ prepare(struct id *id, const struct rdma_conn_param *param, struct one_conn_para
 			-EINVAL,
 			"id->qp = 0: there is no queue pair to connect; rdma_create_qp first, or give the "
 			"number of one in conn_param->qp_num");
-	error = verbs_cm_prepare(qp, &id->device->cm, in, out);
+	param_fill(id, param, asked);
+	error = verbs_cm_prepare(qp, &id->device->cm, in, out, asked, &shm);
 	if (error != 0)
 		return error;
 	id->qp = verbs_cm_id(qp);
-	id->shm = verbs_cm_shm(qp);
-	param_fill(id, param, asked);
-	verbs_cm_asks(qp, asked);
+	id->shm = shm;
 	if (id->base.qp == NULL && id->cr != 0) { /* brought up before it is told to accept */
 		asked->given |= ONE_CONN_ACCESS;
 		asked->access = (uint8_t)verbs_cm_access(qp);
@@ -559,7 +551,7 @@ connect_id(struct id *id, const struct rdma_conn_param *param)
 		return error;
 	msg.qp_connect.qp = id->qp;
 	msg.qp_connect.family = addr->dst_addr.sa_family;
-	addr_bytes(&addr->dst_addr, msg.qp_connect.addr);
+	memcpy(msg.qp_connect.addr, addr_bytes(&addr->dst_addr), addr_length(msg.qp_connect.family));
 	msg.qp_connect.service = ids_service(id, addr_port(&addr->dst_addr));
 	msg.qp_connect.timeout_us = UINT64_MAX;
 	if (param != NULL && param->private_data_len != 0) {
@@ -584,12 +576,9 @@ rdma_connect(struct rdma_cm_id *base, struct rdma_conn_param *param)
 	else
 		not_resolved(id);
 	pthread_mutex_unlock(&cma_lock);
-	if (error != 0)
-		return cma_told(__func__, fail(error), base);
-	return cma_told(__func__,
-			channel_complete(id, base->qp != NULL || is_udp(id) ? RDMA_CM_EVENT_ESTABLISHED
-									    : RDMA_CM_EVENT_CONNECT_RESPONSE),
-			base);
+	return channel_end(__func__, id, error,
+			   base->qp != NULL || is_udp(id) ? RDMA_CM_EVENT_ESTABLISHED
+							  : RDMA_CM_EVENT_CONNECT_RESPONSE);
 }
 
 static int
@@ -635,11 +624,9 @@ rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *param)
 	pthread_mutex_lock(&cma_lock);
 	error = id->cr == 0 ? no_request(id) : is_udp(id) ? udp_accept(id, param) : accept_id(id, param);
 	pthread_mutex_unlock(&cma_lock);
-	if (error != 0)
-		return cma_told(__func__, fail(error), base);
-	if (is_udp(id))
-		return 0; /* nothing follows an answer */
-	return cma_told(__func__, channel_complete(id, RDMA_CM_EVENT_ESTABLISHED), base);
+	if (is_udp(id)) /* nothing follows an answer */
+		return cma_end(__func__, error, base);
+	return channel_end(__func__, id, error, RDMA_CM_EVENT_ESTABLISHED);
 }
 
 int
@@ -651,7 +638,7 @@ rdma_reject(struct rdma_cm_id *base, const void *data, uint8_t len)
 	pthread_mutex_lock(&cma_lock);
 	error = id->cr != 0 ? reject(id, len != 0 ? data : "", len) : no_request(id);
 	pthread_mutex_unlock(&cma_lock);
-	return cma_told(__func__, error != 0 ? fail(error) : 0, base);
+	return cma_end(__func__, error, base);
 }
 
 static int
@@ -695,8 +682,7 @@ rdma_disconnect(struct rdma_cm_id *base)
 	pthread_mutex_lock(&cma_lock);
 	error = disconnect(id);
 	pthread_mutex_unlock(&cma_lock);
-	return cma_told(__func__, error != 0 ? fail(error) : channel_complete(id, RDMA_CM_EVENT_DISCONNECTED),
-			base);
+	return channel_end(__func__, id, error, RDMA_CM_EVENT_DISCONNECTED);
 }
 
 /* The data plane has seen the peer's first packet before the application can tell of it. */
@@ -715,5 +701,5 @@ rdma_notify(struct rdma_cm_id *base, enum ibv_event_type event)
 				"event = %u: only IBV_EVENT_COMM_EST of a connection is taken; give that",
 				(unsigned int)event);
 	pthread_mutex_unlock(&cma_lock);
-	return cma_told(__func__, error != 0 ? fail(error) : 0, base);
+	return cma_end(__func__, error, base);
 }

@@ -37,14 +37,15 @@ is_wanted(const struct id *id, const struct device *device)
 	return verbs_cm_info(device->verbs)->family == id->base.route.addr.src_addr.sa_family || !id->afonly;
 }
 
-static struct listening *
-find(const struct id *id, const struct device *device)
+/* Where the one at a device is, or the end of the list. */
+static struct listening **
+find(struct id *id, const struct device *device)
 {
-	struct listening *l = id->listening;
+	struct listening **link = &id->listening;
 
-	while (l != NULL && l->device != device)
-		l = l->next;
-	return l;
+	while (*link != NULL && (*link)->device != device)
+		link = &(*link)->next;
+	return link;
 }
 
 static void
@@ -115,7 +116,7 @@ add(struct id *id, struct device *device, bool later)
 static int
 begin(struct id *id, struct device *device)
 {
-	struct listening *l = find(id, device);
+	struct listening *l = *find(id, device);
 	struct one_msg msg = {0};
 	struct one_reply reply;
 
@@ -231,7 +232,7 @@ rdma_listen(struct rdma_cm_id *base, int backlog)
 					  : "bound to no address; rdma_bind_addr first");
 	}
 	pthread_mutex_unlock(&cma_lock);
-	return cma_told(__func__, error != 0 ? fail(error) : 0, base);
+	return cma_end(__func__, error, base);
 }
 
 /* ---- devices go and come ---- */
@@ -239,10 +240,8 @@ rdma_listen(struct rdma_cm_id *base, int backlog)
 void
 listening_leave(struct id *id, const struct device *device)
 {
-	struct listening **link = &id->listening, *l;
+	struct listening **link = find(id, device), *l = *link;
 
-	while ((l = *link) != NULL && l->device != device)
-		link = &l->next;
 	if (l == NULL)
 		return;
 	*link = l->next;

@@ -107,5 +107,5 @@ rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t 
 				"this value "
 				"and length, or not in this state of the id; see rdma_set_option(3)",
 				name, level, len);
-	return cma_told(__func__, error != 0 ? fail(error) : 0, id);
+	return cma_end(__func__, error, id);
 }

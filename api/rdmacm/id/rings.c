@@ -87,10 +87,10 @@ rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *init)
 		refused_because(EINVAL,
 				"attr_ex->comp_mask = %#x: it has to say a type; add IBV_SRQ_INIT_ATTR_TYPE",
 				init->comp_mask);
-		return cma_told(__func__, fail(EINVAL), id);
+		return cma_end(__func__, EINVAL, id);
 	}
 	if (init->srq_type != IBV_SRQT_BASIC)
-		return cma_told(__func__, fail(EOPNOTSUPP), id);
+		return cma_end(__func__, EOPNOTSUPP, id);
 	if (create_srq(id, has_pd ? init->pd : NULL, &plain) != 0)
 		return cma_told(__func__, -1, id);
 	init->attr = plain.attr;

@@ -14,16 +14,6 @@
 
 struct id *ids;
 
-static void
-copy_private(struct event *event, const uint8_t *data, uint32_t len)
-{
-	if (len > PRIVATE_MAX)
-		len = PRIVATE_MAX;
-	memcpy(event->private_data, data, len);
-	event->base.param.conn.private_data = len != 0 ? event->private_data : NULL;
-	event->base.param.conn.private_data_len = (uint8_t)len;
-}
-
 static bool
 backlog_full(const struct id *listen)
 {
@@ -52,7 +42,7 @@ may_ask(const struct device *device, const struct id *listen, const uint8_t *rem
 
 	if (!addr_is_loopback(&listen->base.route.addr.src_addr))
 		return true;
-	return memcmp(remote_addr, info->addr, info->family == AF_INET6 ? 16 : 4) == 0;
+	return memcmp(remote_addr, info->addr, addr_length(info->family)) == 0;
 }
 
 /* An id of its own, with the listener's context and channel; NULL: not wanted, or no room. */
@@ -117,7 +107,7 @@ on_request(struct device *device, struct id *listen, const struct one_cr_shm *sh
 	id->peer_qpn = shm->remote_qpn;
 	id->depth_in = depth(device, shm->rd_atomic_in);
 	id->depth_out = depth(device, shm->rd_atomic_out);
-	copy_private(event, shm->private_data, shm->private_len);
+	event_private(event, shm->private_data, shm->private_len, PRIVATE_MAX);
 	event->base.param.conn.responder_resources = (uint8_t)shm->rd_atomic_in;
 	event->base.param.conn.initiator_depth = (uint8_t)shm->rd_atomic_out;
 	event->base.param.conn.retry_count = shm->retry_count;
@@ -156,23 +146,13 @@ id_of_listener(const struct device *device, uint32_t listener)
 	return NULL;
 }
 
-/* Without a queue pair there is no connection. */
+/* Of a connection, or of one that is in its time wait: without a queue pair there is neither. */
 static struct id *
-id_of_qp(const struct device *device, uint32_t qp)
+id_of_qp(const struct device *device, uint32_t qp, bool timewait)
 {
 	struct id *id = qp != 0 ? ids : NULL;
 
-	while (id != NULL && (id->device != device || id->qp != qp))
-		id = id->next;
-	return id;
-}
-
-static struct id *
-id_in_timewait(const struct device *device, uint32_t qp)
-{
-	struct id *id = qp != 0 ? ids : NULL;
-
-	while (id != NULL && (id->device != device || id->timewait != qp))
+	while (id != NULL && (id->device != device || (timewait ? id->timewait : id->qp) != qp))
 		id = id->next;
 	return id;
 }
@@ -195,7 +175,7 @@ on_established(struct id *id, struct event *event)
 	event->base.param.conn.initiator_depth = (uint8_t)shm->rd_atomic_out;
 	event->base.param.conn.qp_num = shm->remote_qpn;
 	if (id->connecting)
-		copy_private(event, shm->private_data, shm->private_len);
+		event_private(event, shm->private_data, shm->private_len, PRIVATE_MAX);
 }
 
 static void
@@ -225,7 +205,7 @@ on_connection(struct id *id, enum one_conn_event what)
 	if (what == ONE_CONN_ESTABLISHED) {
 		on_established(id, event);
 	} else if (what == ONE_CONN_PEER_REJECTED) {
-		copy_private(event, id->shm->private_data, id->shm->private_len);
+		event_private(event, id->shm->private_data, id->shm->private_len, PRIVATE_MAX);
 	}
 	event_put(id, event);
 }
@@ -277,11 +257,11 @@ drain(struct device *device)
 			if (id != NULL && shm != NULL)
 				on_request(device, id, shm);
 		} else if (cqe.type == ONE_CQE_CONNECT && cqe.status == ONE_CONN_TIMEWAIT_EXIT) {
-			id = id_in_timewait(device, cqe.object);
+			id = id_of_qp(device, cqe.object, true);
 			if (id != NULL)
 				on_timewait_exit(id);
 		} else if (cqe.type == ONE_CQE_CONNECT) {
-			id = id_of_qp(device, cqe.object);
+			id = id_of_qp(device, cqe.object, false);
 			if (id != NULL)
 				on_connection(id, cqe.status);
 		} else {
@@ -354,7 +334,7 @@ rdma_create_event_channel(void)
 			error,
 			"ports = 0: no data plane answers, or it has none; start oneside-dataplane(8), or "
 			"set ONESIDE_SOCKET");
-	cma_told(__func__, fail(error), NULL);
+	cma_end(__func__, error, NULL);
 	return NULL;
 }
 

@@ -56,7 +56,7 @@ udp_connect(struct id *id, const struct rdma_conn_param *param)
 	ask->cq = id->device->cm.ring.id;
 	ask->service = RDMA_IB_IP_PS_UDP | addr_port(&addr->dst_addr);
 	ask->family = addr->dst_addr.sa_family;
-	addr_bytes(&addr->dst_addr, ask->addr);
+	memcpy(ask->addr, addr_bytes(&addr->dst_addr), addr_length(ask->family));
 	if (param != NULL && param->private_data_len != 0) {
 		ask->private_len = param->private_data_len;
 		memcpy(ask->private_data, param->private_data, param->private_data_len);
@@ -107,19 +107,7 @@ udp_accept(struct id *id, const struct rdma_conn_param *param)
 
 /* ---- events ---- */
 
-/* All of the area: how much of it is the peer's is not told. */
-static void
-copy_private(struct event *event, const struct one_sidr_shm *shm)
-{
-	uint32_t len = shm->private_len; /* once: it may change */
-
-	if (len > ONE_SIDR_PRIVATE_REQ)
-		len = ONE_SIDR_PRIVATE_REQ;
-	memcpy(event->private_data, shm->private_data, len);
-	event->base.param.ud.private_data = len != 0 ? event->private_data : NULL;
-	event->base.param.ud.private_data_len = (uint8_t)len;
-}
-
+/* Private data are all of the area: how much of it is the peer's is not told. */
 void
 udp_answered(struct id *id, uint8_t status, const struct one_sidr_shm *shm)
 {
@@ -131,7 +119,7 @@ udp_answered(struct id *id, uint8_t status, const struct one_sidr_shm *shm)
 	if (event != NULL) {
 		ud = &event->base.param.ud;
 		if (status != ONE_SIDR_SILENCE)
-			copy_private(event, shm);
+			event_private(event, shm->private_data, shm->private_len, ONE_SIDR_PRIVATE_REQ);
 		if (status == 0) {
 			ud->qp_num = shm->qpn;
 			ud->qkey = shm->qkey;
@@ -151,6 +139,6 @@ udp_requested(struct id *id, const struct one_sidr_shm *shm)
 	struct event *event = event_new(id, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 
 	if (event != NULL)
-		copy_private(event, shm);
+		event_private(event, shm->private_data, shm->private_len, ONE_SIDR_PRIVATE_REQ);
 	return event;
 }

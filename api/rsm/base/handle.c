@@ -9,51 +9,66 @@
  * After fork, the child's copies may hold locks whose owners are gone, and belong
  * to the parent's attachment: they are foreign, and their locks are not touched.
  */
+#include "client/attach.h"
 #include "rsm/base/handle.h"
 
 #include <string.h>
 #include <sys/mman.h>
 
-#define NO_SLOT UINT32_MAX
-
 _Atomic uint32_t rsm_process;
 
-struct rsm_table rsm_controllers = {.lock = PTHREAD_MUTEX_INITIALIZER, .free_first = NO_SLOT};
-struct rsm_table rsm_exports = {.lock = PTHREAD_MUTEX_INITIALIZER, .free_first = NO_SLOT};
-struct rsm_table rsm_imports = {.lock = PTHREAD_MUTEX_INITIALIZER, .free_first = NO_SLOT};
-struct rsm_table rsm_localmems = {.lock = PTHREAD_MUTEX_INITIALIZER, .free_first = NO_SLOT};
+#define TABLE(name)                                                                           \
+	{                                                                                     \
+		.lock = PTHREAD_MUTEX_INITIALIZER, .free = STAILQ_HEAD_INITIALIZER(name.free) \
+	}
+struct rsm_table rsm_controllers = TABLE(rsm_controllers);
+struct rsm_table rsm_exports = TABLE(rsm_exports);
+struct rsm_table rsm_imports = TABLE(rsm_imports);
+struct rsm_table rsm_localmems = TABLE(rsm_localmems);
 
-static struct rsm_table *const tables[] = {&rsm_controllers, &rsm_exports, &rsm_imports, &rsm_localmems};
-#define NUM_TABLES (sizeof(tables) / sizeof(tables[0]))
+pthread_mutex_t rsm_attach_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t rsm_polled_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static pthread_mutex_t *const brief[] = {&rsm_controllers.lock, &rsm_exports.lock, &rsm_imports.lock,
+					 &rsm_localmems.lock, &rsm_polled_lock};
+#define NUM_BRIEF (sizeof(brief) / sizeof(brief[0]))
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* The tables' locks are held for moments only; a fork waits for them, so the child finds whole lists. */
+/* These locks are held for moments only; a fork waits for them, so the child finds whole lists. */
 static void
 fork_prepare(void)
 {
-	for (size_t i = 0; i < NUM_TABLES; i++)
-		pthread_mutex_lock(&tables[i]->lock);
+	for (size_t i = 0; i < NUM_BRIEF; i++)
+		pthread_mutex_lock(brief[i]);
 }
 
 static void
 fork_parent(void)
 {
-	for (size_t i = NUM_TABLES; i-- > 0;)
-		pthread_mutex_unlock(&tables[i]->lock);
+	for (size_t i = NUM_BRIEF; i-- > 0;)
+		pthread_mutex_unlock(brief[i]);
 }
 
 static void
 fork_child(void)
 {
 	fork_parent();
+	pthread_mutex_init(&rsm_attach_lock, NULL); /* another thread of the parent may have it for long */
 	one_store_alone(&rsm_process, rsm_this_process() + 1);
 }
 
 static void
 register_fork(void)
 {
-	pthread_atfork(fork_prepare, fork_parent, fork_child);
+	/* Without it there is no attachment either. */
+	one_at_fork(fork_prepare, fork_parent, fork_child);
+}
+
+void
+rsm_watch_forks(void)
+{
+	pthread_once(&once, register_fork);
 }
 
 static struct rsm_slot *
@@ -62,22 +77,13 @@ slot_of(uint8_t *base, uint32_t index)
 	return (struct rsm_slot *)(base + (size_t)index * RSM_SLOT_SIZE);
 }
 
-static uint32_t
-index_of(struct rsm_table *table, const void *object)
-{
-	const uint8_t *base = rsm_table_base(table);
-
-	return (uint32_t)((size_t)((const uint8_t *)object - base) / RSM_SLOT_SIZE);
-}
-
 void *
 rsm_slot_new(struct rsm_table *table)
 {
-	struct rsm_slot *slot = NULL;
+	struct rsm_slot *slot;
 	uint8_t *base;
 	uint32_t used;
 
-	pthread_once(&once, register_fork);
 	pthread_mutex_lock(&table->lock);
 	base = one_load_locked(&table->base);
 	if (base == NULL) {
@@ -93,9 +99,9 @@ rsm_slot_new(struct rsm_table *table)
 		atomic_store_explicit(&table->base, base, memory_order_release);
 	}
 	used = one_load_locked(&table->used);
-	if (table->free_first != NO_SLOT) {
-		slot = slot_of(base, table->free_first);
-		table->free_first = slot->next_free;
+	slot = STAILQ_FIRST(&table->free);
+	if (slot != NULL) {
+		STAILQ_REMOVE_HEAD(&table->free, next_free);
 	} else if (used < RSM_SLOTS) {
 		slot = slot_of(base, used);
 		pthread_mutex_init(&slot->lock, NULL);
@@ -116,23 +122,20 @@ rsm_slot_new(struct rsm_table *table)
 }
 
 void *
-rsm_slot_handle(struct rsm_table *table, const void *object)
+rsm_slot_handle(const void *object)
 {
-	const struct rsm_slot *slot = object;
-	uint8_t *base = rsm_table_base(table);
-
-	return base + (size_t)index_of(table, object) * RSM_SLOT_SIZE + slot->generation;
+	return (uint8_t *)(uintptr_t)object + ((const struct rsm_slot *)object)->generation;
 }
 
 void *
-rsm_slot_publish(struct rsm_table *table, void *object)
+rsm_slot_publish(void *object)
 {
 	struct rsm_slot *slot = object;
 
 	pthread_mutex_lock(&slot->lock);
 	slot->live = true;
 	pthread_mutex_unlock(&slot->lock);
-	return rsm_slot_handle(table, object);
+	return rsm_slot_handle(object);
 }
 
 /* The slot a handle is in, and its generation; NULL when it is in none. */
@@ -201,7 +204,7 @@ rsm_slot_polled(struct rsm_table *table, uint32_t index, struct rsm_link *link)
 		return NULL;
 	slot = rsm_slot_at(table, index);
 	if (slot != NULL) {
-		handle = rsm_slot_handle(table, slot);
+		handle = rsm_slot_handle(slot);
 		rsm_slot_unlock(slot);
 	}
 	return handle;
@@ -216,20 +219,13 @@ rsm_slot_unlock(void *object)
 		pthread_mutex_unlock(&slot->lock);
 }
 
-/* First freed, first used again: a stale handle stays detectable for long. */
-static void
-push_free(struct rsm_table *table, struct rsm_slot *slot)
+void
+rsm_slot_drop(struct rsm_table *table, void *object)
 {
-	uint8_t *base = rsm_table_base(table);
-	uint32_t index = index_of(table, slot);
+	struct rsm_slot *slot = object;
 
-	slot->next_free = NO_SLOT;
 	pthread_mutex_lock(&table->lock);
-	if (table->free_first == NO_SLOT)
-		table->free_first = index;
-	else
-		slot_of(base, table->free_last)->next_free = index;
-	table->free_last = index;
+	STAILQ_INSERT_TAIL(&table->free, slot, next_free);
 	pthread_mutex_unlock(&table->lock);
 }
 
@@ -241,11 +237,5 @@ rsm_slot_retire(struct rsm_table *table, void *object)
 	slot->live = false;
 	slot->generation = (uint16_t)((slot->generation + 1) % RSM_SLOT_SIZE);
 	rsm_slot_unlock(slot);
-	push_free(table, slot);
-}
-
-void
-rsm_slot_drop(struct rsm_table *table, void *object)
-{
-	push_free(table, object);
+	rsm_slot_drop(table, slot);
 }

@@ -2,7 +2,7 @@
 /*
  * What the application's handles mean, and the locks of what they mean.
  *
- * Locks of librsm, outer first: attach (controller.c), a slot of an export, local memory handle or
+ * Locks of librsm, outer first: rsm_attach_lock, a slot of an export, local memory handle or
  * controller, a slot of an import, a slot of a local memory handle looked at by a transfer, rsm_link.lock.
  */
 #ifndef RSM_HANDLE_H
@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include <rsmapi.h>
 
@@ -25,6 +26,12 @@ struct rsm_link;
 /* Counts the forks above this process: an object of another process is foreign here. */
 extern _Atomic uint32_t rsm_process;
 
+/* Serialises attaching, which may take a while: one attachment a controller. */
+extern pthread_mutex_t rsm_attach_lock;
+extern pthread_mutex_t rsm_polled_lock; /* the table of pollfd.c; innermost, as those of struct rsm_table */
+/* Once, before any of the locks is taken. */
+void rsm_watch_forks(void);
+
 /* Stored in a child before it has a second thread, so fork itself orders it. */
 static inline uint32_t
 rsm_this_process(void)
@@ -36,7 +43,7 @@ rsm_this_process(void)
 struct rsm_slot {
 	pthread_mutex_t lock;
 	_Atomic uint32_t process;
-	uint32_t next_free;
+	STAILQ_ENTRY(rsm_slot) next_free;
 	uint16_t generation;
 	bool live;
 	_Atomic(struct rsm_link *) polled_by; /* whose pump looks after it: it has a poll descriptor */
@@ -49,7 +56,8 @@ struct rsm_table {
 	pthread_mutex_t lock;
 	_Atomic(uint8_t *) base;
 	_Atomic uint32_t used; /* slots that were ever given out */
-	uint32_t free_first, free_last;
+	STAILQ_HEAD(, rsm_slot)
+	free; /* first freed, first used again: a stale handle stays detectable for long */
 };
 
 extern struct rsm_table rsm_controllers, rsm_exports, rsm_imports, rsm_localmems;
@@ -85,8 +93,8 @@ enum rsm_found {
 /* A zeroed object of this process, not live, not locked; NULL when there is no room. */
 void *rsm_slot_new(struct rsm_table *table);
 /* Makes it live; returns its handle. */
-void *rsm_slot_publish(struct rsm_table *table, void *object);
-void *rsm_slot_handle(struct rsm_table *table, const void *object);
+void *rsm_slot_publish(void *object);
+void *rsm_slot_handle(const void *object);
 enum rsm_found rsm_slot_lock(struct rsm_table *table, const void *handle, void **object);
 /* Object number `index`, locked, when it is live and of this process; else NULL. */
 void *rsm_slot_at(struct rsm_table *table, uint32_t index);

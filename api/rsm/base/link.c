@@ -57,12 +57,6 @@ rsm_error(int error)
 }
 
 int
-rsm_memory_error(int error)
-{
-	return error == -EDQUOT ? RSMERR_INSUFFICIENT_MEM : rsm_error(error);
-}
-
-int
 rsm_copy_in(void *dst, const void *src, size_t len)
 {
 	struct iovec to = {.iov_base = dst, .iov_len = len};
@@ -110,15 +104,14 @@ rsm_link_open(const char *port, bool loopback, struct rsm_link **out)
 	if (link == NULL)
 		return -ENOMEM;
 	error = one_attach(&attach, &link->client);
-	if (error != 0) {
-		free(link);
-		return error;
+	if (error == 0) {
+		error = one_call(link->client, &msg, NULL, 0, &reply);
+		if (error == 0)
+			error = one_channel_alloc(link->client, &link->channel);
+		if (error != 0)
+			one_detach(link->client);
 	}
-	error = one_call(link->client, &msg, NULL, 0, &reply);
-	if (error == 0)
-		error = one_channel_alloc(link->client, &link->channel);
 	if (error != 0) {
-		one_detach(link->client);
 		free(link);
 		return error;
 	}

@@ -44,8 +44,6 @@ struct rsm_stage *rsm_stage_get(struct rsm_link *link);
 void rsm_stage_put(struct rsm_link *link, struct rsm_stage *stage);
 /* The RSMERR_* for -errno of the client core, or for the reply of the data plane. */
 int rsm_error(int error);
-/* The same of a registration: a quota of memory is memory. */
-int rsm_memory_error(int error);
 /* Copy what the application points to: 0, or -EFAULT when it is not readable. */
 int rsm_copy_in(void *dst, const void *src, size_t len);
 size_t rsm_page_size(void);

@@ -6,18 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-/* Serialises attaching, which may take a while: one attachment a controller.  The outermost lock. */
-static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void
-fork_child(void)
-{
-	/* Another thread of the parent may have held it. */
-	pthread_mutex_init(&attach_lock, NULL);
-}
-
 /* Length of the type in "type" or "type0"; *unit is the decimal at its end, 0 when there is none. */
 static size_t
 split_name(const char *name, unsigned long long *unit)
@@ -139,7 +127,7 @@ find_open(const char *name, bool loopback)
 			continue;
 		if (controller->loopback == loopback && (loopback || name_equal(controller->name, name))) {
 			controller->refs++;
-			handle = rsm_slot_handle(&rsm_controllers, controller);
+			handle = rsm_slot_handle(controller);
 		}
 		rsm_slot_unlock(controller);
 		if (handle != NULL)
@@ -195,14 +183,8 @@ open_controller(const char *name, bool loopback, rsmapi_controller_handle_t *out
 	memcpy(controller->name, one_client_info(link->client)->port, sizeof(controller->name));
 	controller->name[sizeof(controller->name) - 1] = '\0';
 	fill_attr(controller);
-	*out = rsm_slot_publish(&rsm_controllers, controller);
+	*out = rsm_slot_publish(controller);
 	return RSM_SUCCESS;
-}
-
-static void
-register_fork(void)
-{
-	pthread_atfork(NULL, NULL, fork_child);
 }
 
 int
@@ -213,12 +195,12 @@ rsm_do_get_controller(char *name, rsmapi_controller_handle_t *out)
 
 	if (out == NULL)
 		return RSMERR_BAD_CTLR_HNDL;
-	pthread_once(&once, register_fork);
-	pthread_mutex_lock(&attach_lock);
+	rsm_watch_forks();
+	pthread_mutex_lock(&rsm_attach_lock);
 	*out = find_open(name, loopback);
 	if (*out == NULL)
 		result = open_controller(name, loopback, out);
-	pthread_mutex_unlock(&attach_lock);
+	pthread_mutex_unlock(&rsm_attach_lock);
 	return result;
 }
 
@@ -264,7 +246,7 @@ rsm_controller_valid(rsmapi_controller_handle_t handle)
 	return true;
 }
 
-/* A new attachment in place of one that was lost; attach_lock is held. */
+/* A new attachment in place of one that was lost; rsm_attach_lock is held. */
 static int
 reattach(rsmapi_controller_handle_t handle, const char *name, bool loopback, struct rsm_link **link)
 {
@@ -317,10 +299,10 @@ rsm_controller_link(rsmapi_controller_handle_t handle, struct rsm_link **link)
 
 	if (result != RSM_SUCCESS || *link != NULL)
 		return result;
-	pthread_mutex_lock(&attach_lock);
+	pthread_mutex_lock(&rsm_attach_lock);
 	result = current_link(handle, link, name, &loopback); /* another thread may have been first */
 	if (result == RSM_SUCCESS && *link == NULL)
 		result = reattach(handle, name, loopback, link);
-	pthread_mutex_unlock(&attach_lock);
+	pthread_mutex_unlock(&rsm_attach_lock);
 	return result;
 }

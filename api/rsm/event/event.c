@@ -62,32 +62,30 @@ rsm_events_take(struct rsm_events *events)
 int
 rsm_event_lock(const void *handle, struct rsm_event_segment *segment)
 {
-	enum rsm_found found;
+	struct rsm_import *import;
+	struct rsm_export *export;
+	enum rsm_found found = rsm_slot_lock(&rsm_imports, handle, (void **)&import);
 
-	*segment = (struct rsm_event_segment){0};
-	found = rsm_slot_lock(&rsm_imports, handle, (void **)&segment->import);
-	if (found == RSM_LIVE) {
-		segment->slot = &segment->import->slot;
-		segment->events = &segment->import->events;
-		segment->link = segment->import->link;
-		return RSM_SUCCESS;
-	}
-	if (found == RSM_FOREIGN)
-		return RSMERR_CONN_ABORTED;
-	segment->import = NULL;
-	found = rsm_slot_lock(&rsm_exports, handle, (void **)&segment->export);
-	if (found == RSM_LIVE && segment->export->link == NULL) { /* lost, and no other could be had */
-		rsm_slot_unlock(segment->export);
+	if (found == RSM_LIVE)
+		*segment = (struct rsm_event_segment){.import = import,
+						      .slot = &import->slot,
+						      .events = &import->events,
+						      .link = import->link};
+	if (found != RSM_NONE)
+		return found == RSM_LIVE ? RSM_SUCCESS : RSMERR_CONN_ABORTED;
+	found = rsm_slot_lock(&rsm_exports, handle, (void **)&export);
+	if (found != RSM_LIVE)
+		return found == RSM_FOREIGN ? RSMERR_NOT_CREATOR : RSMERR_BAD_SEG_HNDL;
+	if (export->link == NULL) { /* lost, and no other could be had */
+		rsm_slot_unlock(export);
 		return RSMERR_CONN_ABORTED;
 	}
-	if (found == RSM_LIVE) {
-		segment->slot = &segment->export->slot;
-		segment->events = &segment->export->events;
-		segment->link = segment->export->link;
-		segment->withdrawn = segment->export->withdrawn;
-		return RSM_SUCCESS;
-	}
-	return found == RSM_FOREIGN ? RSMERR_NOT_CREATOR : RSMERR_BAD_SEG_HNDL;
+	*segment = (struct rsm_event_segment){.export = export,
+					      .slot = &export->slot,
+					      .events = &export->events,
+					      .link = export->link,
+					      .withdrawn = export->withdrawn};
+	return RSM_SUCCESS;
 }
 
 /* Nothing will come any more. */
@@ -144,12 +142,6 @@ rsm_do_intr_signal_post(void *memseg, uint_t flags)
 
 /* ---- waiting ---- */
 
-static uint64_t
-deadline_of(int timeout)
-{
-	return timeout < 0 ? UINT64_MAX : one_now_ns() + (uint64_t)timeout * 1000000u;
-}
-
 /* Sleeps until something may have changed.  The segment is unlocked. */
 static int
 sleep_on(struct rsm_event_segment *segment, uint32_t ticket, uint64_t deadline)
@@ -167,7 +159,7 @@ sleep_on(struct rsm_event_segment *segment, uint32_t ticket, uint64_t deadline)
 int
 rsm_do_intr_signal_wait(void *memseg, int timeout)
 {
-	uint64_t deadline = deadline_of(timeout);
+	uint64_t deadline = timeout < 0 ? UINT64_MAX : one_now_ns() + (uint64_t)timeout * 1000000u;
 	struct rsm_event_segment segment;
 	uint32_t withdrawn = 0;
 	bool first = true;

@@ -13,83 +13,60 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define PUMP_SLEEP_NS 1000000000ull
 
-/* Which segment a descriptor belongs to. */
-struct polled {
-	int fd;
+/* By descriptor: which segment it belongs to, of this process or of one above. */
+static struct polled {
 	void *handle;
-};
-
-static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct polled *table;
-static uint32_t table_used, table_room;
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void
-fork_child(void)
-{
-	pthread_mutex_init(&table_lock, NULL);
-	table_used = 0; /* segments of the parent */
-}
-
-static void
-register_fork(void)
-{
-	pthread_atfork(NULL, NULL, fork_child);
-}
+	uint32_t process;
+} * polled;
+static int polled_room;
 
 static int
-table_add(int fd, void *handle)
+polled_add(int fd, void *handle)
 {
 	int error = 0;
 
-	pthread_once(&once, register_fork);
-	pthread_mutex_lock(&table_lock);
-	if (table_used == table_room) {
-		uint32_t room = table_room == 0 ? 16 : 2 * table_room;
-		struct polled *more = realloc(table, room * sizeof(*more));
+	pthread_mutex_lock(&rsm_polled_lock);
+	if (fd >= polled_room) {
+		size_t room = 2 * (size_t)fd + 16;
+		struct polled *more = realloc(polled, room * sizeof(*more));
 
 		if (more == NULL) {
 			error = -ENOMEM;
 		} else {
-			table = more;
-			table_room = room;
+			memset(more + polled_room, 0, (room - (size_t)polled_room) * sizeof(*more));
+			polled = more;
+			polled_room = (int)room;
 		}
 	}
 	if (error == 0)
-		table[table_used++] = (struct polled){fd, handle};
-	pthread_mutex_unlock(&table_lock);
+		polled[fd] = (struct polled){handle, rsm_this_process()};
+	pthread_mutex_unlock(&rsm_polled_lock);
 	return error;
 }
 
 static void
-table_remove(int fd)
+polled_remove(int fd)
 {
-	pthread_mutex_lock(&table_lock);
-	for (uint32_t i = 0; i < table_used; i++) {
-		if (table[i].fd == fd) {
-			table[i] = table[--table_used];
-			break;
-		}
-	}
-	pthread_mutex_unlock(&table_lock);
+	pthread_mutex_lock(&rsm_polled_lock);
+	polled[fd].handle = NULL;
+	pthread_mutex_unlock(&rsm_polled_lock);
 }
 
-/* The segment behind a descriptor; NULL: it is the application's own. */
+/* The segment behind a descriptor; NULL: it is the application's own, or the parent's. */
 static void *
-table_find(int fd)
+polled_find(int fd)
 {
 	void *handle = NULL;
 
-	pthread_mutex_lock(&table_lock);
-	for (uint32_t i = 0; i < table_used && handle == NULL; i++)
-		if (table[i].fd == fd)
-			handle = table[i].handle;
-	pthread_mutex_unlock(&table_lock);
+	pthread_mutex_lock(&rsm_polled_lock);
+	if (fd >= 0 && fd < polled_room && polled[fd].process == rsm_this_process())
+		handle = polled[fd].handle;
+	pthread_mutex_unlock(&rsm_polled_lock);
 	return handle;
 }
 
@@ -228,14 +205,14 @@ make(struct rsm_event_segment *segment, void *handle)
 		return RSMERR_INSUFFICIENT_RESOURCES;
 	}
 	events->lit = false;
-	if (table_add(events->pipe[0], handle) == 0) {
+	if (polled_add(events->pipe[0], handle) == 0) {
 		/* Pairs with the load in rsm_slot_polled, on the pump's thread, which pump_add starts or
 		 * wakes. */
 		one_store_alone(&segment->slot->polled_by, segment->link);
 		if (pump_add(segment->link) == 0)
 			return RSM_SUCCESS;
 		one_store_alone(&segment->slot->polled_by, NULL);
-		table_remove(events->pipe[0]);
+		polled_remove(events->pipe[0]);
 	}
 	rsm_pollfd_close(events);
 	return RSMERR_INSUFFICIENT_MEM;
@@ -247,7 +224,7 @@ unmake(struct rsm_event_segment *segment)
 	struct rsm_events *events = segment->events;
 	struct rsm_link *link;
 
-	table_remove(events->pipe[0]);
+	polled_remove(events->pipe[0]);
 	rsm_pollfd_close(events);
 	/* Stored under the slot's lock only, which is held: no exchange is needed for the value. */
 	link = one_load_locked(&segment->slot->polled_by);
@@ -298,7 +275,7 @@ refresh(const struct pollfd *fds, nfds_t nfds)
 	struct rsm_event_segment segment;
 
 	for (nfds_t i = 0; i < nfds; i++) {
-		void *handle = fds[i].fd < 0 ? NULL : table_find(fds[i].fd);
+		void *handle = polled_find(fds[i].fd);
 
 		if (handle == NULL || rsm_event_lock(handle, &segment) != RSM_SUCCESS)
 			continue;
@@ -354,7 +331,7 @@ rsm_do_intr_signal_wait_pollfd(struct pollfd fds[], nfds_t nfds, int timeout, in
 	if (ready < 0)
 		return poll_error(errno);
 	for (nfds_t i = 0; ready > 0 && i < nfds; i++) {
-		void *handle = fds[i].revents == 0 ? NULL : table_find(fds[i].fd);
+		void *handle = fds[i].revents == 0 ? NULL : polled_find(fds[i].fd);
 
 		if (handle != NULL)
 			fds[i].revents = consume(handle, fds[i].revents);

@@ -35,19 +35,10 @@ creation_mode(void)
 static int
 register_memory(struct rsm_export *export)
 {
-	struct rsm_link *link = export->link;
-	int error = one_mem_register_alone(link->client, link->pz, export->va, export->size,
-					   ONE_ACCESS_LOCAL_READ | ONE_ACCESS_LOCAL_WRITE, &export->mr);
+	int result = rsm_range_register(export->link, export->va, export->size, true, &export->mr);
 
-	if (error != 0)
-		return rsm_memory_error(error);
-	error = rsm_range_add(link, &export->mr);
-	if (error != 0) {
-		one_mem_deregister(link->client, &export->mr);
-		return RSMERR_INSUFFICIENT_MEM;
-	}
-	export->registered = true;
-	return RSM_SUCCESS;
+	export->registered = result == RSM_SUCCESS;
+	return result;
 }
 
 /*
@@ -177,7 +168,7 @@ rsm_do_memseg_export_create(rsmapi_controller_handle_t controller, rsm_memseg_ex
 		rsm_slot_drop(&rsm_exports, export);
 		return result;
 	}
-	*memseg = rsm_slot_publish(&rsm_exports, export);
+	*memseg = rsm_slot_publish(export);
 	return RSM_SUCCESS;
 }
 

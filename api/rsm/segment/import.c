@@ -141,7 +141,7 @@ rsm_do_memseg_import_connect(rsmapi_controller_handle_t controller, rsm_node_id_
 		rsm_link_put(link);
 		return result;
 	}
-	*im_memseg = rsm_slot_publish(&rsm_imports, import);
+	*im_memseg = rsm_slot_publish(import);
 	return RSM_SUCCESS;
 }
 
@@ -150,28 +150,27 @@ rsm_do_memseg_import_disconnect(rsm_memseg_import_handle_t im_memseg)
 {
 	struct rsm_import *import;
 	enum rsm_found found = rsm_slot_lock(&rsm_imports, im_memseg, (void **)&import);
-
 	struct rsm_link *link;
 
 	if (found == RSM_NONE)
 		return RSMERR_BAD_SEG_HNDL;
-	if (found == RSM_LIVE && (import->mapped || import->events.polled > 0)) {
+	if (found == RSM_FOREIGN) { /* the attachment is the parent's */
+		rsm_slot_retire(&rsm_imports, import);
+		return RSM_SUCCESS;
+	}
+	if (import->mapped || import->events.polled > 0) {
 		int result = import->mapped ? RSMERR_SEG_STILL_MAPPED : RSMERR_POLLFD_IN_USE;
 
 		rsm_slot_unlock(import);
 		return result;
 	}
-	link = found == RSM_LIVE ? rsm_link_get(import->link) : NULL;
-	if (found == RSM_LIVE) {
-		/* After the answer the engine touches neither staging nor registered memory for it. */
-		disconnect(import);
-		free_parts(import);
-		rsm_stage_put(link, import->stage);
-		rsm_link_put(link);
-	}
+	link = import->link;
+	/* After the answer the engine touches neither staging nor registered memory for it. */
+	disconnect(import);
+	free_parts(import);
+	rsm_stage_put(link, import->stage);
 	rsm_slot_retire(&rsm_imports, import);
-	if (link != NULL)
-		one_channel_wake(link->client, link->channel); /* waiters for its signals */
+	one_channel_wake(link->client, link->channel); /* waiters for its signals */
 	rsm_link_put(link);
 	return RSM_SUCCESS;
 }

@@ -13,7 +13,6 @@ rsm_check(struct rsm_import *import, enum rsm_direction direction, uint64_t offs
 {
 	uint32_t right = direction == RSM_PUT ? RSM_PERM_WRITE : RSM_PERM_READ;
 
-	*silent = false;
 	if ((import->permission & right) == 0)
 		return ONE_BECAUSE(RSMERR_PERM_DENIED,
 				   "im_memseg, rights = %#x: it was connected without %s; give that to "
@@ -31,13 +30,8 @@ rsm_check(struct rsm_import *import, enum rsm_direction direction, uint64_t offs
 	if (!import->explicit_mode && import->barrier == NULL)
 		return RSMERR_BARRIER_UNINITIALIZED;
 	rsm_drain(import);
-	if (!import->aborted)
-		return RSM_SUCCESS;
-	if (import->explicit_mode && import->spans > 0) {
-		*silent = true;
-		return RSM_SUCCESS;
-	}
-	return rsm_report_abort(import);
+	*silent = import->aborted;
+	return rsm_map_result(import);
 }
 
 int
@@ -68,7 +62,7 @@ rsm_issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offs
 		lkey = rsm_range_find(import->link, (uintptr_t)local, len);
 	if (back && lkey != 0)
 		return rsm_issue_put_back(import, offset, local, len, lkey);
-	return rsm_issue_pieces(import, direction, offset, local, len, lkey, element);
+	return rsm_issue_pieces(import, direction, offset, local, len, lkey, element, !import->explicit_mode);
 }
 
 static int
@@ -94,21 +88,6 @@ transfer(struct rsm_import *import, enum rsm_direction direction, uint64_t offse
 	return rsm_finish(import, direction);
 }
 
-static int
-access_locked(rsm_memseg_import_handle_t handle, enum rsm_direction direction, uint64_t offset, void *local,
-	      uint64_t len, uint32_t element)
-{
-	struct rsm_import *import;
-	int result;
-
-	result = rsm_import_lock(handle, &import);
-	if (result != RSM_SUCCESS)
-		return result;
-	result = transfer(import, direction, offset, local, len, element);
-	rsm_slot_unlock(import);
-	return result;
-}
-
 /* What overflows is longer than any segment. */
 static inline uint64_t
 length_of(uint64_t count, uint32_t element)
@@ -129,6 +108,9 @@ static __attribute__((noinline)) int
 access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, uint64_t offset, void *local,
 	       uint64_t count, uint32_t element)
 {
+	struct rsm_import *import;
+	int result;
+
 	if (handle == NULL)
 		return RSMERR_BAD_SEG_HNDL;
 	if (local == NULL)
@@ -140,7 +122,12 @@ access_segment(rsm_memseg_import_handle_t handle, enum rsm_direction direction, 
 			": elements of %u bytes begin at multiples of %u, at both ends; align them, or use "
 			"the call without a number, which moves bytes",
 			local, offset, element, element);
-	return access_locked(handle, direction, offset, local, length_of(count, element), element);
+	result = rsm_import_lock(handle, &import);
+	if (result != RSM_SUCCESS)
+		return result;
+	result = transfer(import, direction, offset, local, length_of(count, element), element);
+	rsm_slot_unlock(import);
+	return result;
 }
 
 /* Through a mapping nothing is kept for the case of a refusal, not even the arguments. */

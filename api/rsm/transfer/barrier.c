@@ -109,7 +109,7 @@ settle(struct rsm_import *import, const rsmapi_barrier_t *barrier)
  * acknowledgement keeps the order whatever happens, and brings the errors.
  */
 static int
-order_span(rsmapi_barrier_t *barrier)
+wait_span(rsmapi_barrier_t *barrier, bool ends)
 {
 	struct rsm_import *import;
 	int result = lock_import(barrier, &import);
@@ -117,36 +117,24 @@ order_span(rsmapi_barrier_t *barrier)
 	if (result != RSM_SUCCESS)
 		return result;
 	result = settle(import, barrier);
+	if (ends)
+		leave_span(import, barrier);
 	rsm_slot_unlock(import);
 	return result;
 }
 
-static int
-close_span(rsmapi_barrier_t *barrier)
-{
-	struct rsm_import *import;
-	int result = lock_import(barrier, &import);
-
-	if (result != RSM_SUCCESS)
-		return result;
-	result = settle(import, barrier);
-	leave_span(import, barrier);
-	rsm_slot_unlock(import);
-	return result;
-}
-
-#define SPAN(name)                                                                            \
+#define SPAN(name, done)                                                                      \
 	int rsm_memseg_import_##name##_barrier(rsmapi_barrier_t *barrier)                     \
 	{                                                                                     \
-		int result = name##_span(barrier);                                            \
+		int result = done;                                                            \
                                                                                               \
 		return __builtin_expect(result == RSM_SUCCESS, 1)                             \
 			       ? RSM_SUCCESS                                                  \
 			       : rsm_refused_memseg_import_##name##_barrier(result, barrier); \
 	}
-SPAN(open)
-SPAN(order)
-SPAN(close)
+SPAN(open, open_span(barrier))
+SPAN(order, wait_span(barrier, false))
+SPAN(close, wait_span(barrier, true))
 
 int
 rsm_do_memseg_import_destroy_barrier(rsmapi_barrier_t *barrier)

@@ -31,13 +31,7 @@ rsm_do_create_localmemory_handle(rsmapi_controller_handle_t cntrl_handle,
 	if (result == RSM_SUCCESS)
 		result = rsm_controller_link(cntrl_handle, &memory->link);
 	if (result == RSM_SUCCESS) {
-		result = rsm_memory_error(one_mem_register(
-			memory->link->client, memory->link->pz, (uintptr_t)local_vaddr, length,
-			ONE_ACCESS_LOCAL_READ | ONE_ACCESS_LOCAL_WRITE, &memory->mr));
-		if (result == RSM_SUCCESS && rsm_range_add(memory->link, &memory->mr) != 0) {
-			one_mem_deregister(memory->link->client, &memory->mr);
-			result = RSMERR_INSUFFICIENT_MEM;
-		}
+		result = rsm_range_register(memory->link, (uintptr_t)local_vaddr, length, false, &memory->mr);
 		if (result != RSM_SUCCESS)
 			rsm_link_put(memory->link);
 	}
@@ -46,7 +40,7 @@ rsm_do_create_localmemory_handle(rsmapi_controller_handle_t cntrl_handle,
 		return result;
 	}
 	memory->controller = cntrl_handle;
-	*local_hndl_p = rsm_slot_publish(&rsm_localmems, memory);
+	*local_hndl_p = rsm_slot_publish(memory);
 	return RSM_SUCCESS;
 }
 

@@ -30,8 +30,7 @@ rsm_map_refresh(struct rsm_import *import)
 		rights = import->permission & import->window_rights;
 	/* Pairs with the acquire load in rsm_map_quick; publishes the rights and the window. */
 	one_store_alone(&import->quick, rights);
-	atomic_store_explicit(&import->quick_handle,
-			      rights != 0 ? rsm_slot_handle(&rsm_imports, import) : NULL,
+	atomic_store_explicit(&import->quick_handle, rights != 0 ? rsm_slot_handle(import) : NULL,
 			      memory_order_release);
 }
 

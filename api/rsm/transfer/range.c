@@ -143,6 +143,21 @@ rsm_range_add(struct rsm_link *link, const struct one_mr *mr)
 	return 0;
 }
 
+int
+rsm_range_register(struct rsm_link *link, uint64_t va, uint64_t length, bool alone, struct one_mr *mr)
+{
+	const uint32_t access = ONE_ACCESS_LOCAL_READ | ONE_ACCESS_LOCAL_WRITE;
+	int error = alone ? one_mem_register_alone(link->client, link->pz, va, length, access, mr)
+			  : one_mem_register(link->client, link->pz, va, length, access, mr);
+
+	if (error != 0) /* a quota of memory is memory */
+		return error == -EDQUOT ? RSMERR_INSUFFICIENT_MEM : rsm_error(error);
+	if (rsm_range_add(link, mr) == 0)
+		return RSM_SUCCESS;
+	one_mem_deregister(link->client, mr);
+	return RSMERR_INSUFFICIENT_MEM;
+}
+
 uint32_t
 rsm_range_find(struct rsm_link *link, uint64_t va, uint64_t len)
 {

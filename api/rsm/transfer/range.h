@@ -11,6 +11,8 @@ struct rsm_range {
 	uint32_t lkey;
 };
 
+/* Registers memory (`alone`: in a file of its own) and adds it: 0, or RSMERR_*. */
+int rsm_range_register(struct rsm_link *link, uint64_t va, uint64_t length, bool alone, struct one_mr *mr);
 int rsm_range_add(struct rsm_link *link, const struct one_mr *mr);
 /* Nobody finds it any more, and no transfer uses it. */
 void rsm_range_remove(struct rsm_link *link, const struct one_mr *mr);

@@ -287,14 +287,6 @@ post_marker(struct rsm_import *import)
 	post(import, r, (struct rsm_op){0}, true);
 }
 
-uint64_t
-rsm_issue_signal(struct rsm_import *import, bool once)
-{
-	struct request r = {.op = ONE_OP_SEND_IMM, .imm = htobe32(one_signal(1, once))};
-
-	return post(import, r, (struct rsm_op){0}, true) ? import->posted : UINT64_MAX;
-}
-
 void
 rsm_wait_done(struct rsm_import *import, uint64_t target)
 {
@@ -312,6 +304,23 @@ rsm_wait_done(struct rsm_import *import, uint64_t target)
 		if (import->done != before)
 			pause = (struct pause){0};
 	}
+}
+
+/* A small SEND behind what has been put. */
+int
+rsm_import_signal(struct rsm_import *import, bool once)
+{
+	struct request r = {.op = ONE_OP_SEND_IMM, .imm = htobe32(one_signal(1, once))};
+
+	rsm_drain(import);
+	if (!import->aborted && post(import, r, (struct rsm_op){0}, true)) {
+		uint64_t target = import->posted;
+
+		rsm_wait_done(import, target);
+		if (import->done >= target)
+			return RSM_SUCCESS;
+	}
+	return rsm_report_abort(import);
 }
 
 /* `len` contiguous bytes of the staging ring: 0, or RSMERR_*; NULL in *out when the connection is lost. */
@@ -380,10 +389,9 @@ put_inline(struct rsm_import *import, uint64_t offset, const uint8_t *src, uint3
 	import->cut |= !post(import, r, (struct rsm_op){0}, !import->explicit_mode);
 }
 
-/* `signaled`: the last piece asks for a completion. */
-static int
-issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, uint8_t *at, uint64_t len,
-      uint32_t lkey, uint32_t element, bool signaled)
+int
+rsm_issue_pieces(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, uint8_t *at,
+		 uint64_t len, uint32_t lkey, uint32_t element, bool signaled)
 {
 	if (direction == RSM_PUT && len <= ONE_INLINE_MAX) {
 		put_inline(import, offset, at, (uint32_t)len, element);
@@ -429,13 +437,6 @@ issue(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, 
 	return RSM_SUCCESS;
 }
 
-int
-rsm_issue_pieces(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local,
-		 uint64_t len, uint32_t lkey, uint32_t element)
-{
-	return issue(import, direction, offset, local, len, lkey, element, !import->explicit_mode);
-}
-
 /*
  * All but the tail goes straight from the caller's memory; the tail is copied, and under way while
  * the rest is waited for, so that the next put follows without a gap.
@@ -445,11 +446,11 @@ rsm_issue_put_back(struct rsm_import *import, uint64_t offset, void *local, uint
 {
 	uint8_t *from = local;
 	uint64_t front = len - TAIL, number;
-	int result = issue(import, RSM_PUT, offset, from, front, lkey, 0, true);
+	int result = rsm_issue_pieces(import, RSM_PUT, offset, from, front, lkey, 0, true);
 
 	number = import->posted;
 	if (result == RSM_SUCCESS)
-		result = issue(import, RSM_PUT, offset + front, from + front, TAIL, 0, 0, false);
+		result = rsm_issue_pieces(import, RSM_PUT, offset + front, from + front, TAIL, 0, 0, false);
 	rsm_wait_done(import, number);
 	return result;
 }

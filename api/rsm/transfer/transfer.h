@@ -11,17 +11,15 @@ enum rsm_direction { RSM_PUT = 0, RSM_GET = 1 };
  * All with the import locked.  Bounds and rights are checked already.
  *
  * issue: returns when the last piece is posted; waits only for room.  `lkey` 0:
- * copy through staging.  `element`: size of an element to swap, else 0.  0, or
- * RSMERR_INSUFFICIENT_RESOURCES; a broken connection is not an error here.
+ * copy through staging.  `element`: size of an element to swap, else 0.  `signaled`: the last piece asks
+ * for a completion.  0, or RSMERR_INSUFFICIENT_RESOURCES; a broken connection is not an error here.
  */
-int rsm_issue_pieces(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, void *local,
-		     uint64_t len, uint32_t lkey, uint32_t element);
+int rsm_issue_pieces(struct rsm_import *import, enum rsm_direction direction, uint64_t offset, uint8_t *at,
+		     uint64_t len, uint32_t lkey, uint32_t element, bool signaled);
 /* A put of RSM_BACK_MIN bytes or more from registered memory that the caller may change when it returns. */
 #define RSM_BACK_MIN (256u * 1024u)
 int rsm_issue_put_back(struct rsm_import *import, uint64_t offset, void *local, uint64_t len, uint32_t lkey);
-/* A message to the exporter, behind all transfers: its number. */
-uint64_t rsm_issue_signal(struct rsm_import *import, bool once);
-/* Posts it and waits: RSM_SUCCESS, or why not. */
+/* A message to the exporter, behind all transfers, and the wait for it: RSM_SUCCESS, or why not. */
 int rsm_import_signal(struct rsm_import *import, bool once);
 /* Until transfer number `target` is done or the import is aborted. */
 void rsm_wait_done(struct rsm_import *import, uint64_t target);

@@ -48,7 +48,7 @@ issue_piece(struct rsm_import *import, enum rsm_direction direction, const rsm_i
 		return rsm_map_result(import);
 	if (lkey == 0)
 		return rsm_issue(import, direction, offset, local, len, 0);
-	return rsm_issue_pieces(import, direction, offset, local, len, lkey, 0);
+	return rsm_issue_pieces(import, direction, offset, local, len, lkey, 0, !import->explicit_mode);
 }
 
 static int

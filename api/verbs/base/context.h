@@ -41,6 +41,12 @@ struct qp_name {
 		peer_qpn; /* relaxed: a completion that it is wanted for comes after the peer is known */
 };
 
+/* A peer of a queue pair that the application brings up itself: see verbs_cm_expect() in face/cm.h. */
+struct expected {
+	uint32_t qpn, psn;
+	struct expected *next;
+};
+
 struct context {
 	struct verbs_context verbs;
 	struct device *device;
@@ -57,8 +63,8 @@ struct context {
 	struct one_cq async_cq;
 	struct async_entry *async_first, **async_last; /* taken from the ring, not yet got */
 	bool fatal_told;
-	struct expected *expected; /* qp/expected.c */
-	struct context *next;      /* face/fork.c */
+	struct expected *expected;
+	struct context *next; /* face/fork.c */
 };
 
 static inline struct context *

@@ -102,31 +102,28 @@ list_devices(struct one_client *client, int *num)
 	uint32_t n, count = 1;
 
 	for (n = 0; n < count; n++) {
+		struct device *device = NULL;
 		struct one_port port;
-		struct device *device;
-		int error = device_port(client, n, &port);
+		int error = list == NULL ? -ENOMEM : device_port(client, n, &port);
 
 		if (error == 0 && port.num_ports > DEVICES_MAX)
 			error = -EPROTO;
+		if (error == 0) {
+			device = device_find(&port, n);
+			error = device == NULL ? -ENOMEM : 0;
+		}
 		if (error != 0) {
+			free(list);
 			errno = -error;
-			goto fail;
+			return NULL;
 		}
 		/* The first answer says how many there are; at least the one that it is about. */
 		if (n == 0 && port.num_ports > 1)
 			count = port.num_ports;
-		device = list != NULL ? device_find(&port, n) : NULL;
-		if (device == NULL) {
-			errno = ENOMEM;
-			goto fail;
-		}
 		list[n] = &device->base;
 	}
 	*num = (int)n;
 	return list;
-fail:
-	free(list);
-	return NULL;
 }
 
 struct ibv_device **

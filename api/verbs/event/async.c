@@ -87,60 +87,42 @@ find_qp(struct context *context, uint32_t id)
 	return qp != NULL && qp->element.id == id ? &qp->element : NULL;
 }
 
+/* What an entry of the ring is to the application; false: its object has gone. */
 static bool
-is_of_port(const struct one_cqe *cqe)
+translate(struct context *context, const struct one_cqe *cqe, struct async_entry *entry)
 {
-	return cqe->status == ONE_ASYNC_LINK_UP || cqe->status == ONE_ASYNC_LINK_DOWN;
-}
+	struct ibv_async_event *event = &entry->event;
 
-/* What an entry of the ring is about; NULL: the port, or its object has gone. */
-static struct element *
-find_element(struct context *context, const struct one_cqe *cqe)
-{
 	switch ((enum one_async)cqe->status) {
 	case ONE_ASYNC_CQ_OVERFLOW:
-		return element_find(context->cqs, cqe->object);
-	case ONE_ASYNC_QP_ERROR:
-	case ONE_ASYNC_SQ_DRAINED:
-		return find_qp(context, cqe->object);
-	case ONE_ASYNC_SRQ_LIMIT:
-		return element_find(context->srqs, cqe->object);
-	case ONE_ASYNC_LINK_UP:
-	case ONE_ASYNC_LINK_DOWN:
-		break;
-	}
-	return NULL;
-}
-
-/* And what it is to the application. */
-static void
-translate(struct element *element, enum one_async what, struct ibv_async_event *event)
-{
-	switch (what) {
-	case ONE_ASYNC_CQ_OVERFLOW:
 		event->event_type = IBV_EVENT_CQ_ERR;
-		event->element.cq = element->object;
+		entry->element = element_find(context->cqs, cqe->object);
 		break;
 	case ONE_ASYNC_QP_ERROR:
-		event->element.qp = element->object;
-		event->event_type = event->element.qp->srq != NULL ? IBV_EVENT_QP_LAST_WQE_REACHED
-								   : IBV_EVENT_QP_ACCESS_ERR;
+		event->event_type = IBV_EVENT_QP_ACCESS_ERR;
+		entry->element = find_qp(context, cqe->object);
 		break;
 	case ONE_ASYNC_SQ_DRAINED:
 		event->event_type = IBV_EVENT_SQ_DRAINED;
-		event->element.qp = element->object;
+		entry->element = find_qp(context, cqe->object);
 		break;
 	case ONE_ASYNC_SRQ_LIMIT:
 		event->event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
-		event->element.srq = element->object;
-		element->limit = 0;
+		entry->element = element_find(context->srqs, cqe->object);
 		break;
 	case ONE_ASYNC_LINK_UP:
 	case ONE_ASYNC_LINK_DOWN:
-		event->event_type = what == ONE_ASYNC_LINK_UP ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
+		event->event_type =
+			cqe->status == ONE_ASYNC_LINK_UP ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
 		event->element.port_num = VERBS_PORT;
-		break;
+		return true;
 	}
+	if (entry->element == NULL)
+		return false;
+	event->element.cq = entry->element->object; /* or qp, or srq: a union */
+	if (event->event_type == IBV_EVENT_QP_ACCESS_ERR && event->element.qp->srq != NULL)
+		event->event_type = IBV_EVENT_QP_LAST_WQE_REACHED;
+	return true;
 }
 
 /* From the ring to the list; with the lock held. */
@@ -154,16 +136,16 @@ collect(struct context *context)
 		;
 	one_wait_arm(&context->async_cq, context->async_channel, 1);
 	while (one_cq_poll(&context->async_cq, &cqe) != 0) {
-		struct element *element = find_element(context, &cqe);
-		struct async_entry *entry;
+		struct async_entry found = {0}, *entry;
 
-		if (element == NULL && !is_of_port(&cqe))
+		if (!translate(context, &cqe, &found))
 			continue;
-		entry = calloc(1, sizeof(*entry));
+		entry = malloc(sizeof(*entry));
 		if (entry == NULL)
 			continue;
-		entry->element = element;
-		translate(element, cqe.status, &entry->event);
+		*entry = found;
+		if (entry->event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED)
+			entry->element->limit = 0;
 		*context->async_last = entry;
 		context->async_last = &entry->next;
 	}

@@ -48,11 +48,10 @@ struct ibv_comp_channel *
 ibv_create_comp_channel(struct ibv_context *base)
 {
 	struct comp_channel *channel = calloc(1, sizeof(*channel));
-	int error;
+	int error = channel == NULL ? -ENOMEM
+				    : channel_open(context_of(base), &channel->number, &channel->id,
+						   &channel->base.fd);
 
-	if (channel == NULL)
-		return refused_null("ibv_create_comp_channel", ENOMEM, "context", base);
-	error = channel_open(context_of(base), &channel->number, &channel->id, &channel->base.fd);
 	if (error != 0) {
 		free(channel);
 		return refused_null("ibv_create_comp_channel",

@@ -66,22 +66,12 @@ verbs_cm_at(struct ibv_context *base, uint64_t offset, uint64_t size)
 /* ---- queue pairs ---- */
 
 int
-verbs_cm_take(struct ibv_qp *base)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-				   .port_num = VERBS_PORT,
-				   .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-						      IBV_ACCESS_REMOTE_ATOMIC};
-
-	return ibv_modify_qp(base, &attr,
-			     IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS);
-}
-
-int
-verbs_cm_prepare(struct ibv_qp *base, const struct verbs_cm *cm, uint32_t depth_in, uint32_t depth_out)
+verbs_cm_prepare(struct ibv_qp *base, const struct verbs_cm *cm, uint32_t depth_in, uint32_t depth_out,
+		 const struct one_conn_param *asked, const struct one_qp_shm **shm)
 {
 	struct qp *qp = TO(qp, base);
 	struct one_msg msg = {.type = ONE_MSG_QP_MODIFY};
+	int error;
 
 	msg.qp_modify.qp = qp->ring.id;
 	msg.qp_modify.to = qp->create;
@@ -91,16 +81,11 @@ verbs_cm_prepare(struct ibv_qp *base, const struct verbs_cm *cm, uint32_t depth_
 		msg.qp_modify.to.rd_atomic_in = depth_in;
 	if (depth_out < msg.qp_modify.to.rd_atomic_out)
 		msg.qp_modify.to.rd_atomic_out = depth_out;
-	return one_call(qp->ring.client, &msg, NULL, 0, NULL);
-}
-
-void
-verbs_cm_asks(struct ibv_qp *base, const struct one_conn_param *asked)
-{
-	struct qp *qp = TO(qp, base);
-
-	if ((asked->given & ONE_CONN_ACK_TIMEOUT) != 0)
+	error = one_call(qp->ring.client, &msg, NULL, 0, NULL);
+	if (error == 0 && (asked->given & ONE_CONN_ACK_TIMEOUT) != 0)
 		qp->attr.timeout = asked->ack_timeout;
+	*shm = qp->ring.shm;
+	return error;
 }
 
 void
@@ -121,24 +106,40 @@ verbs_cm_id(const struct ibv_qp *qp)
 	return ((const struct qp *)(const void *)qp)->ring.id;
 }
 
-const struct one_qp_shm *
-verbs_cm_shm(const struct ibv_qp *qp)
-{
-	return ((const struct qp *)(const void *)qp)->ring.shm;
-}
-
 /* ---- queue pairs that the application brings up ---- */
 
 int
 verbs_cm_expect(struct ibv_context *base, uint32_t peer_qpn, uint32_t *psn)
 {
-	return expected_add(context_of(base), peer_qpn, psn);
+	struct context *context = context_of(base);
+	struct expected *peer = malloc(sizeof(*peer));
+	static _Atomic uint32_t last;
+
+	if (peer == NULL)
+		return -ENOMEM;
+	*psn = (atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1) & 0xffffff;
+	peer->qpn = peer_qpn;
+	peer->psn = *psn;
+	pthread_mutex_lock(&context->lock);
+	peer->next = context->expected;
+	context->expected = peer;
+	pthread_mutex_unlock(&context->lock);
+	return 0;
 }
 
 void
 verbs_cm_expect_no_more(struct ibv_context *base, uint32_t psn)
 {
-	expected_remove(context_of(base), psn);
+	struct context *context = context_of(base);
+	struct expected **link = &context->expected, *peer;
+
+	pthread_mutex_lock(&context->lock);
+	while ((peer = *link) != NULL && peer->psn != psn)
+		link = &peer->next;
+	if (peer != NULL)
+		*link = peer->next;
+	pthread_mutex_unlock(&context->lock);
+	free(peer);
 }
 
 struct ibv_qp *

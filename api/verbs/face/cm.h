@@ -30,12 +30,12 @@ const struct one_welcome *verbs_cm_info(struct ibv_context *base);
 /* So much of the arena, where an entry says; NULL: it is not all inside. */
 const void *verbs_cm_at(struct ibv_context *base, uint64_t offset, uint64_t size);
 
-/* An RC queue pair in RESET becomes one that the CM connects: INIT. */
-int verbs_cm_take(struct ibv_qp *qp);
-/* Before it is connected: where its connection is told of, and the depth of READs and atomics. */
-int verbs_cm_prepare(struct ibv_qp *qp, const struct verbs_cm *cm, uint32_t depth_in, uint32_t depth_out);
-/* What its connection is to have: so queries tell until the data plane shows what it has. */
-void verbs_cm_asks(struct ibv_qp *qp, const struct one_conn_param *asked);
+/*
+ * Before it is connected: where its connection is told of, the depth of READs and atomics, and what the
+ * connection is asked to have: so queries tell until the data plane shows in *shm what it has.
+ */
+int verbs_cm_prepare(struct ibv_qp *qp, const struct verbs_cm *cm, uint32_t depth_in, uint32_t depth_out,
+		     const struct one_conn_param *asked, const struct one_qp_shm **shm);
 /*
  * Queue pairs that the application brings up itself, with what rdma_init_qp_attr() says of the peer: the data
  * plane does it when the CM connects, so RTR and RTS are only noted.  They are known by the number of the
@@ -52,6 +52,5 @@ void verbs_cm_path(struct ibv_context *base, const uint8_t addr[16], struct ibv_
 /* It may send from now on. */
 void verbs_cm_connected(struct ibv_qp *qp, uint32_t peer_qpn);
 uint32_t verbs_cm_id(const struct ibv_qp *qp);
-const struct one_qp_shm *verbs_cm_shm(const struct ibv_qp *qp);
 
 #endif

@@ -45,11 +45,8 @@ ibv_create_ah(struct ibv_pd *base, struct ibv_ah_attr *attr)
 {
 	struct pd *pd = TO(pd, base);
 	struct ah *ah = calloc(1, sizeof(*ah));
-	int error;
+	int error = ah == NULL ? ENOMEM : request(context_of(base->context), pd->id, attr, &ah->id);
 
-	if (ah == NULL)
-		return refused_null("ibv_create_ah", ENOMEM, "pd", base);
-	error = request(context_of(base->context), pd->id, attr, &ah->id);
 	if (error != 0) {
 		free(ah);
 		return refused_null("ibv_create_ah", error, "pd", base);

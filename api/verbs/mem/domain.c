@@ -20,11 +20,8 @@ ibv_alloc_pd(struct ibv_context *base)
 	struct one_msg msg = {.type = ONE_MSG_PZ_CREATE};
 	struct pd *pd = calloc(1, sizeof(*pd));
 	struct one_reply reply;
-	int error;
+	int error = pd == NULL ? -ENOMEM : one_call(context_of(base)->client, &msg, NULL, 0, &reply);
 
-	if (pd == NULL)
-		return refused_null("ibv_alloc_pd", ENOMEM, "context", base);
-	error = one_call(context_of(base)->client, &msg, NULL, 0, &reply);
 	if (error != 0) {
 		free(pd);
 		return refused_null("ibv_alloc_pd", error == -EDQUOT ? ENOMEM : -error, "context", base);
@@ -69,10 +66,9 @@ alloc_td(struct ibv_context *base, struct ibv_td_init_attr *attr)
 {
 	struct td *td;
 
-	if (attr->comp_mask != 0) {
-		refused_range("attr->comp_mask", attr->comp_mask, 0, 0);
-		return refused_null("ibv_alloc_td", EINVAL, "context", base);
-	}
+	if (attr->comp_mask != 0)
+		return refused_null("ibv_alloc_td", refused_range("attr->comp_mask", attr->comp_mask, 0, 0),
+				    "context", base);
 	td = calloc(1, sizeof(*td));
 	if (td == NULL)
 		return NULL;

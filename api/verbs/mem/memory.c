@@ -56,30 +56,37 @@ because(int error, const void *addr, size_t length, uint64_t iova)
 	return error == -EDQUOT ? ENOMEM : -error;
 }
 
+/* 0, or a positive errno. */
+static int
+register_memory(struct ibv_pd *pd, const void *addr, size_t length, uint64_t iova, unsigned int flags,
+		struct one_mr *mr)
+{
+	uint32_t access = 0;
+	int error = access_of(flags, &access);
+
+	if (error != 0)
+		return error;
+	error = one_mem_register_iova(context_of(pd->context)->client, TO(pd, pd)->id, (uintptr_t)addr,
+				      length, iova, access, mr);
+	return because(error, addr, length, iova);
+}
+
 static struct ibv_mr *
 reg_mr(const char *function, struct ibv_pd *base, void *addr, size_t length, uint64_t iova,
        unsigned int flags)
 {
-	struct pd *pd = TO(pd, base);
-	struct mr *mr;
-	uint32_t access = 0;
-	int error = access_of(flags, &access);
+	struct mr *mr = calloc(1, sizeof(*mr));
+	int error;
 
 	if ((flags & IBV_ACCESS_ZERO_BASED) != 0)
 		iova = 0;
-	if (error != 0)
-		return refused_null(function, error, "pd", base);
-	mr = calloc(1, sizeof(*mr));
-	if (mr == NULL)
-		return refused_null(function, ENOMEM, "pd", base);
-	mr->access = flags;
-	mr->iova = iova;
-	error = one_mem_register_iova(context_of(base->context)->client, pd->id, (uintptr_t)addr, length,
-				      iova, access, &mr->mr);
+	error = mr == NULL ? ENOMEM : register_memory(base, addr, length, iova, flags, &mr->mr);
 	if (error != 0) {
 		free(mr);
-		return refused_null(function, because(error, addr, length, iova), "pd", base);
+		return refused_null(function, error, "pd", base);
 	}
+	mr->access = flags;
+	mr->iova = iova;
 	mr->base.context = base->context;
 	mr->base.pd = base;
 	mr->base.addr = addr;
@@ -87,7 +94,7 @@ reg_mr(const char *function, struct ibv_pd *base, void *addr, size_t length, uin
 	mr->base.handle = mr->mr.id;
 	mr->base.lkey = mr->mr.lkey;
 	mr->base.rkey = mr->mr.lkey; /* what it grants may change */
-	atomic_fetch_add_explicit(&pd->users, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&TO(pd, base)->users, 1, memory_order_relaxed);
 	return &mr->base;
 }
 
@@ -113,19 +120,15 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 
 /* The registration under new terms, which then gets the keys. */
 static int
-rereg(struct mr *mr, struct pd *pd, uint64_t va, uint64_t length, uint64_t iova, unsigned int flags)
+rereg(struct mr *mr, struct ibv_pd *pd, const void *addr, size_t length, uint64_t iova, unsigned int flags)
 {
 	struct one_client *client = context_of(mr->base.context)->client;
 	struct one_msg msg = {.type = ONE_MSG_MR_SWAP};
 	struct one_mr next;
-	uint32_t access = 0;
-	int error = access_of(flags, &access);
+	int error = register_memory(pd, addr, length, iova, flags, &next);
 
 	if (error != 0)
 		return -error;
-	error = one_mem_register_iova(client, pd->id, va, length, iova, access, &next);
-	if (error != 0)
-		return -because(error, (const void *)(uintptr_t)va, length, iova);
 	msg.mr_swap.mr = mr->mr.id;
 	msg.mr_swap.other = next.id;
 	error = one_call(client, &msg, NULL, 0, NULL);
@@ -171,7 +174,7 @@ ibv_rereg_mr(struct ibv_mr *base, int flags, struct ibv_pd *pd, void *addr, size
 					"pd = %p: it is of another context; give one of the region's",
 					(const void *)pd);
 	else
-		error = rereg(mr, TO(pd, pd), (uintptr_t)addr, length, iova, rights);
+		error = rereg(mr, pd, addr, length, iova, rights);
 	if (error != 0) {
 		errno = refused_tell("ibv_rereg_mr", error == -EDQUOT ? ENOMEM : -error, "mr", base);
 		return IBV_REREG_MR_ERR_INPUT; /* it is as it was */

@@ -17,15 +17,12 @@ mw_alloc(struct ibv_pd *base, enum ibv_mw_type type)
 	struct mw *mw;
 	int error;
 
-	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
-		refused_range("type", type, IBV_MW_TYPE_1, IBV_MW_TYPE_2);
-		return refused_null("ibv_alloc_mw", EINVAL, "pd", base);
-	}
+	error = refused_range("type", type, IBV_MW_TYPE_1, IBV_MW_TYPE_2);
+	if (error != 0)
+		return refused_null("ibv_alloc_mw", error, "pd", base);
 	mw = calloc(1, sizeof(*mw));
-	if (mw == NULL)
-		return refused_null("ibv_alloc_mw", ENOMEM, "pd", base);
 	msg.mw_create.pz = pd->id;
-	error = one_call(context_of(base->context)->client, &msg, NULL, 0, &reply);
+	error = mw == NULL ? -ENOMEM : one_call(context_of(base->context)->client, &msg, NULL, 0, &reply);
 	if (error != 0) {
 		free(mw);
 		return refused_null("ibv_alloc_mw", error == -EDQUOT ? ENOMEM : -error, "pd", base);

@@ -89,6 +89,13 @@ gather(uint8_t *to, const struct ibv_sge *sge, int num)
 	}
 }
 
+static void
+put_sges(struct qp *qp, struct one_wqe *wqe, const struct ibv_sge *sge, int num)
+{
+	for (int i = 0; i < num; i++)
+		one_post_sge(&qp->ring, wqe, (uint32_t)i, sge[i].addr, sge[i].length, sge[i].lkey);
+}
+
 /* The payload, which is in the sges or inline. */
 static void
 put_payload(struct qp *qp, struct one_wqe *wqe, const struct ibv_send_wr *wr, uint64_t length)
@@ -98,9 +105,7 @@ put_payload(struct qp *qp, struct one_wqe *wqe, const struct ibv_send_wr *wr, ui
 
 	wqe->length = (uint32_t)length;
 	if ((wr->send_flags & IBV_SEND_INLINE) == 0) {
-		for (int i = 0; i < wr->num_sge; i++)
-			one_post_sge(&qp->ring, wqe, (uint32_t)i, wr->sg_list[i].addr, wr->sg_list[i].length,
-				     wr->sg_list[i].lkey);
+		put_sges(qp, wqe, wr->sg_list, wr->num_sge);
 		return;
 	}
 	if (length <= ONE_INLINE_MAX) {
@@ -123,7 +128,7 @@ put_atomic(struct qp *qp, struct one_wqe *wqe, const struct ibv_send_wr *wr)
 	bool swap = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 	uint64_t compare = swap ? wr->wr.atomic.compare_add : 0;
 
-	one_post_sge(&qp->ring, wqe, 0, wr->sg_list[0].addr, wr->sg_list[0].length, wr->sg_list[0].lkey);
+	put_sges(qp, wqe, wr->sg_list, 1);
 	wqe->remote_addr = wr->wr.atomic.remote_addr;
 	wqe->rkey = wr->wr.atomic.rkey;
 	wqe->length = (uint32_t)compare;
@@ -361,9 +366,7 @@ recv_one(struct qp *qp, const struct ibv_recv_wr *wr)
 	wqe->rkey = 0;
 	wqe->imm = 0;
 	memset(wqe->reserved, 0, sizeof(wqe->reserved));
-	for (int i = 0; i < wr->num_sge; i++)
-		one_post_sge(&qp->ring, wqe, (uint32_t)i, wr->sg_list[i].addr, wr->sg_list[i].length,
-			     wr->sg_list[i].lkey);
+	put_sges(qp, wqe, wr->sg_list, wr->num_sge);
 	one_recv_commit(&qp->ring, wqe);
 	return 0;
 }

@@ -179,16 +179,13 @@ create(const char *function, struct ibv_context *base, struct ibv_qp_init_attr_e
 {
 	struct context *context = context_of(base);
 	int error = check_init(context, init);
-	struct qp *qp;
+	struct qp *qp = error == 0 ? calloc(1, sizeof(*qp)) : NULL;
 
-	if (error != 0)
-		return refused_null(function, error, "context", base);
-	qp = calloc(1, sizeof(*qp));
-	if (qp == NULL)
-		return refused_null(function, ENOMEM, "context", base);
-	error = qp_make(context, qp, init);
+	if (error == 0)
+		error = qp == NULL ? ENOMEM : qp_make(context, qp, init);
 	if (error != 0) {
-		qp_release(qp);
+		if (qp != NULL)
+			qp_release(qp);
 		return refused_null(function, error, "context", base);
 	}
 	fill(qp, base, init);

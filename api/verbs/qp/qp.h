@@ -62,40 +62,18 @@ void qp_lock_rings(struct qp *qp);
 void qp_unlock_rings(struct qp *qp);
 
 /* ---- state.c ---- */
+void qp_set_peer(struct qp *qp, uint32_t qpn);
+
+/* ---- explain.c ---- */
+/* A transition, with the attributes that it must and may have. */
 struct transition {
 	enum ibv_qp_state from, to;
 	int required, optional;
 };
-/* 0, or the errno of a transition that the standard does not have. */
-int qp_check_transition(const struct transition *table, size_t count, enum ibv_qp_state from,
-			enum ibv_qp_state to, int mask);
-/* Of a queue pair that serves its peer: 0, or a positive errno. */
-int qp_set(struct qp *qp, const struct one_qp_settings *settings);
-/* Between RTS and SQD, as `to` and `from` are. */
-void qp_set_stopped(enum ibv_qp_state from, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int mask,
-		    struct one_qp_settings *settings);
-void qp_set_peer(struct qp *qp, uint32_t qpn);
-int qp_to_error(struct qp *qp);
-/* All work is forgotten, and what was completed of it. */
-int qp_to_reset(struct qp *qp);
-
-/* ---- explain.c ---- */
 /* EINVAL, whose reason is noted: there is no such transition (table entry NULL), or not with this mask. */
 int qp_explain_transition(enum ibv_qp_state from, enum ibv_qp_state to, const struct transition *t, int mask);
 /* EINVAL likewise: nothing is posted before the state `needed`. */
 int qp_explain_state(struct qp *qp, const char *needed);
-
-/* ---- ud.c ---- */
-int ud_check_transition(enum ibv_qp_state from, enum ibv_qp_state to, int mask);
-/* As the data plane has it then: 0, or a positive errno. */
-int ud_move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, const struct ibv_qp_attr *attr,
-	    int mask);
-
-/* ---- expected.c: peers of queue pairs that the application brings up with what rdma_init_qp_attr() says
- * ---- */
-int expected_add(struct context *context, uint32_t peer_qpn, uint32_t *psn); /* -errno */
-void expected_remove(struct context *context, uint32_t psn);
-bool expected_has(struct context *context, uint32_t peer_qpn, uint32_t psn);
 
 /* ---- post.c ---- */
 int post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad);

@@ -9,6 +9,7 @@
 #include "verbs/device/device.h"
 #include "verbs/qp/qp.h"
 
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define QKEY_PRIVILEGED 0x80000000u
 
 #define KNOWN_ACCESS \
@@ -38,9 +39,22 @@ static const struct transition transitions[] = {
 		 IBV_QP_PATH_MIG_STATE},
 };
 
-int
-qp_check_transition(const struct transition *table, size_t count, enum ibv_qp_state from,
-		    enum ibv_qp_state to, int mask)
+/* For datagrams.  A request that fails takes the queue pair to ERR: there is no SQE. */
+static const struct transition ud_transitions[] = {
+	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
+	{IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
+	{IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+	{IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+	{IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+	{IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+	{IBV_QPS_SQD, IBV_QPS_SQD, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+	{IBV_QPS_SQD, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+};
+
+/* 0, or the errno of a transition that the standard does not have. */
+static int
+check_transition(const struct transition *table, size_t count, enum ibv_qp_state from, enum ibv_qp_state to,
+		 int mask)
 {
 	/* These are there from every state. */
 	const struct transition always = {from, to, 0, 0};
@@ -183,8 +197,9 @@ take_values(struct qp *qp, const struct ibv_qp_attr *from, int mask)
 		qp_set_peer(qp, from->dest_qp_num);
 }
 
-int
-qp_set(struct qp *qp, const struct one_qp_settings *settings)
+/* Of a queue pair that serves its peer: 0, or a positive errno. */
+static int
+set(struct qp *qp, const struct one_qp_settings *settings)
 {
 	struct one_msg msg = {.type = ONE_MSG_QP_SET};
 	int error;
@@ -197,9 +212,10 @@ qp_set(struct qp *qp, const struct one_qp_settings *settings)
 	return error == -ENOTCONN ? EINVAL : -error;
 }
 
-void
-qp_set_stopped(enum ibv_qp_state from, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int mask,
-	       struct one_qp_settings *settings)
+/* Between RTS and SQD, as `to` and `from` are. */
+static void
+set_stopped(enum ibv_qp_state from, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int mask,
+	    struct one_qp_settings *settings)
 {
 	if (from == to || (from != IBV_QPS_SQD && to != IBV_QPS_SQD))
 		return;
@@ -222,8 +238,8 @@ change(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, const struct
 		settings.given |= ONE_QP_SET_MIN_RNR_TIMER;
 		settings.min_rnr_timer = attr->min_rnr_timer;
 	}
-	qp_set_stopped(from, to, attr, mask, &settings);
-	return qp_set(qp, &settings);
+	set_stopped(from, to, attr, mask, &settings);
+	return set(qp, &settings);
 }
 
 static int
@@ -272,16 +288,17 @@ to_rts(struct qp *qp, struct ibv_qp_attr *attr)
 	return error == -ENOTCONN ? EINVAL : -error;
 }
 
-int
-qp_to_error(struct qp *qp)
+static int
+to_error(struct qp *qp)
 {
 	return -one_call_id(qp->ring.client, ONE_MSG_QP_ERROR, qp->ring.id);
 }
 
-int
-qp_to_reset(struct qp *qp)
+/* All work is forgotten, and what was completed of it. */
+static int
+to_reset(struct qp *qp)
 {
-	int error = qp_to_error(qp);
+	int error = to_error(qp);
 
 	if (error == 0)
 		error = -one_qp_reset(&qp->ring);
@@ -295,6 +312,19 @@ qp_to_reset(struct qp *qp)
 	return error;
 }
 
+static bool
+is_expected(struct context *context, uint32_t peer_qpn, uint32_t psn)
+{
+	struct expected *peer;
+
+	pthread_mutex_lock(&context->lock);
+	peer = context->expected;
+	while (peer != NULL && (peer->qpn != peer_qpn || peer->psn != psn))
+		peer = peer->next;
+	pthread_mutex_unlock(&context->lock);
+	return peer != NULL;
+}
+
 /* By the CM: it has connected already, with all rights, or will with those that are said by then. */
 static int
 rtr_by_cm(struct qp *qp, unsigned int access)
@@ -304,7 +334,7 @@ rtr_by_cm(struct qp *qp, unsigned int access)
 	/* Acquire: pairs with the store before the event that the application has got. */
 	if (atomic_load_explicit(&qp->ring.shm->state, memory_order_acquire) == ONE_QP_IDLE)
 		return 0;
-	return qp_set(qp, &settings);
+	return set(qp, &settings);
 }
 
 static int
@@ -313,16 +343,12 @@ move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, struct ibv_qp_
 	bool by_cm = atomic_load_explicit(&qp->by_cm, memory_order_relaxed);
 	int error;
 
-	if (to == IBV_QPS_RESET)
-		return from == IBV_QPS_RESET ? 0 : qp_to_reset(qp);
-	if (to == IBV_QPS_ERR)
-		return qp_to_error(qp);
 	if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) {
 		struct ibv_qp_attr all = *attr;
 
 		if ((mask & IBV_QP_ACCESS_FLAGS) == 0)
 			all.qp_access_flags = qp->attr.qp_access_flags;
-		by_cm = expected_has(context_of(qp->base.context), attr->dest_qp_num, attr->rq_psn);
+		by_cm = is_expected(context_of(qp->base.context), attr->dest_qp_num, attr->rq_psn);
 		atomic_store_explicit(&qp->by_cm, by_cm, memory_order_relaxed);
 		return by_cm ? rtr_by_cm(qp, all.qp_access_flags) : to_rtr(qp, &all);
 	}
@@ -336,6 +362,35 @@ move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, struct ibv_qp_
 	return error;
 }
 
+/* ---- datagrams ---- */
+
+static int
+ud_request(struct qp *qp, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int mask)
+{
+	struct one_msg msg = {.type = ONE_MSG_QP_DATAGRAM};
+	int error;
+
+	msg.qp_datagram.qp = qp->ring.id;
+	msg.qp_datagram.state = to == IBV_QPS_RTR ? ONE_DATAGRAM_RTR : ONE_DATAGRAM_RTS;
+	msg.qp_datagram.qkey = (mask & IBV_QP_QKEY) != 0 ? attr->qkey : qp->attr.qkey;
+	msg.qp_datagram.send_psn = ((mask & IBV_QP_SQ_PSN) != 0 ? attr->sq_psn : qp->attr.sq_psn) & 0xffffff;
+	error = one_call(qp->ring.client, &msg, NULL, 0, NULL);
+	return error == -ENOTCONN ? EINVAL : -error;
+}
+
+static int
+ud_move(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int mask)
+{
+	struct one_qp_settings settings = {0};
+	int error;
+
+	if (to == IBV_QPS_INIT)
+		return 0;
+	error = ud_request(qp, to, attr, mask);
+	set_stopped(from, to, attr, mask, &settings);
+	return error != 0 ? error : set(qp, &settings);
+}
+
 static int
 modify(struct qp *qp, struct ibv_qp_attr *attr, int mask)
 {
@@ -345,12 +400,17 @@ modify(struct qp *qp, struct ibv_qp_attr *attr, int mask)
 
 	if ((mask & IBV_QP_CUR_STATE) != 0 && attr->cur_qp_state != from)
 		return refused_range("attr->cur_qp_state", attr->cur_qp_state, from, from);
-	error = ud ? ud_check_transition(from, to, mask)
-		   : qp_check_transition(transitions, sizeof(transitions) / sizeof(transitions[0]), from, to,
-					 mask);
+	error = ud ? check_transition(ud_transitions, COUNT(ud_transitions), from, to, mask)
+		   : check_transition(transitions, COUNT(transitions), from, to, mask);
 	if (error == 0)
 		error = check_values(qp, attr, mask);
-	if (error == 0)
+	if (error != 0)
+		return error;
+	if (to == IBV_QPS_RESET)
+		error = from == IBV_QPS_RESET ? 0 : to_reset(qp);
+	else if (to == IBV_QPS_ERR)
+		error = to_error(qp);
+	else
 		error = ud ? ud_move(qp, from, to, attr, mask) : move(qp, from, to, attr, mask);
 	if (error != 0)
 		return error;

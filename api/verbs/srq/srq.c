@@ -15,11 +15,10 @@ ibv_create_srq(struct ibv_pd *base, struct ibv_srq_init_attr *init)
 	struct pd *pd = TO(pd, base);
 	struct srq *srq = calloc(1, sizeof(*srq));
 	uint32_t sges = init->attr.max_sge == 0 ? 1 : init->attr.max_sge;
-	int error;
+	int error = srq == NULL
+			    ? -ENOMEM
+			    : one_srq_create(context->client, pd->id, init->attr.max_wr, sges, &srq->ring);
 
-	if (srq == NULL)
-		return refused_null("ibv_create_srq", ENOMEM, "pd", base);
-	error = one_srq_create(context->client, pd->id, init->attr.max_wr, sges, &srq->ring);
 	if (error != 0) {
 		free(srq);
 		if (error == -EINVAL)
