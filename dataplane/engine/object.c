@@ -138,7 +138,6 @@ engine_client_new(const struct engine_client_config *config)
 	client->core = least_busy();
 	client->core->clients_held++;
 	client->share.group = &config->user->group[client->core->index];
-	client->owner = config->owner;
 	client->node.owner = config->owner;
 	client->arena = config->arena;
 	client->header = (struct one_arena *)config->arena;
@@ -210,7 +209,6 @@ engine_cq_new(struct engine_client *client, const struct engine_cq_config *confi
 	if (cq == NULL)
 		return NULL;
 	cq->client = client;
-	cq->owner = config->owner;
 	cq->id = config->id;
 	cq->async_cq = config->async_cq;
 	if (cq_attach(cq, config->offset, config->log2) != 0) {
@@ -245,7 +243,6 @@ engine_srq_new(struct engine_client *client, const struct engine_srq_config *con
 	if (srq == NULL)
 		return NULL;
 	srq->client = client;
-	srq->owner = config->owner;
 	srq->id = config->id;
 	srq->async_cq = config->async_cq;
 	srq->shm = (struct one_srq_shm *)(client->arena + config->shm);
@@ -283,7 +280,6 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	qp->client = client;
 	qp->core = client->core;
 	qp->core->qps_held++;
-	qp->owner = config->owner;
 	qp->node.owner = config->owner;
 	qp->id = config->id;
 	qp->qpn = config->qpn;

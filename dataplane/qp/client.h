@@ -36,7 +36,6 @@ struct share {
 
 struct engine_client {
 	struct core *core;
-	void *owner;
 	uint8_t *arena;
 	struct one_arena *header;
 	struct one_doorbells *doorbells;

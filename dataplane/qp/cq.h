@@ -21,7 +21,6 @@ struct engine_cq {
 	struct engine_client *client;
 	struct engine_cq *async_cq;
 	uint32_t id;
-	void *owner;
 	struct reap reap; /* control thread */
 };
 

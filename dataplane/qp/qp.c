@@ -346,14 +346,9 @@ qp_complete(struct core *core, struct engine_qp *qp, const struct completion *c)
 static void
 flush_send(struct core *core, struct engine_qp *qp)
 {
-	struct completion c = {.cookie = qp->work.cookie,
-			       .type = ONE_CQE_SEND,
-			       .status = ONE_STATUS_FLUSHED,
-			       .op = qp->work.op,
-			       .wqe_flags = qp->work.flags};
+	struct completion c = qp_completion(&qp->work, ONE_STATUS_FLUSHED);
 
-	if (c.op == ONE_OP_BIND)
-		completion_of_bind(&c, &qp->work);
+	c.length = 0;
 	complete_send(core, qp, &c);
 }
 
@@ -610,7 +605,6 @@ qp_poll(struct core *core, struct engine_qp *qp)
 	uint32_t before = qp->sq_taken, budget;
 
 	if (qp->client->faulty) {
-		qp->faulty = true;
 		qp_make_cold(core, qp);
 		return;
 	}
@@ -653,16 +647,10 @@ qp_poll(struct core *core, struct engine_qp *qp)
 		qp_make_cold(core, qp);
 }
 
-static struct engine_qp *
-qp_of_timer(const struct timer *timer)
-{
-	return (struct engine_qp *)((uintptr_t)timer - offsetof(struct engine_qp, timer));
-}
-
 static uint64_t
 qp_deadline(const struct timer *timer)
 {
-	const struct engine_qp *qp = qp_of_timer(timer);
+	const struct engine_qp *qp = container_of(timer, const struct engine_qp, timer);
 
 	if ((qp->phase != QP_RTR && qp->phase != QP_RTS) || qp->client->faulty)
 		return TIMER_NEVER;
@@ -697,7 +685,7 @@ go_on(struct core *core, struct engine_qp *qp, void (*go)(struct rc_qp *rc, uint
 static void
 qp_expire(struct core *core, struct timer *timer)
 {
-	struct engine_qp *qp = qp_of_timer(timer);
+	struct engine_qp *qp = container_of(timer, struct engine_qp, timer);
 
 	if (unlikely(qp->client->share.group->held))
 		core->env.held = RC_STOPPED;

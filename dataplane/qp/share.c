@@ -80,17 +80,11 @@ group_hold(struct core *core, struct share_group *group, const struct user_room 
 	rcio_answer_run(core, &client->share.run);
 }
 
-static struct share_group *
-group_of_timer(const struct timer *timer)
-{
-	return (struct share_group *)((uintptr_t)timer - offsetof(struct share_group, timer));
-}
-
 /* As its ceilings are now: they may have been changed. */
 static uint64_t
 group_deadline(const struct timer *timer)
 {
-	const struct share_group *group = group_of_timer(timer);
+	const struct share_group *group = container_of(timer, const struct share_group, timer);
 	const struct core *core = group->core;
 	struct user_room room;
 	uint64_t due;
@@ -104,7 +98,7 @@ group_deadline(const struct timer *timer)
 static void
 group_release(struct core *core, struct timer *timer)
 {
-	struct share_group *group = group_of_timer(timer);
+	struct share_group *group = container_of(timer, struct share_group, timer);
 
 	group->held = false;
 	group->queued = true;

@@ -209,24 +209,11 @@ send_one(struct core *core, struct engine_qp *qp)
 	return ONE_STATUS_SUCCESS;
 }
 
-static void
-complete_send(struct core *core, struct engine_qp *qp, uint8_t status)
-{
-	const struct work *work = &qp->work;
-	const struct completion c = {.cookie = work->cookie,
-				     .length = work->length,
-				     .type = ONE_CQE_SEND,
-				     .status = status,
-				     .op = work->op,
-				     .wqe_flags = work->flags};
-
-	qp_complete(core, qp, &c);
-}
-
 void
 ud_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 {
 	for (uint32_t i = 0; i < budget && qp->phase == QP_RTS; i++) {
+		struct completion c;
 		uint8_t status;
 
 		if (!qp->pending && qp_pull(core, qp, &qp->work) <= 0)
@@ -235,7 +222,8 @@ ud_poll(struct core *core, struct engine_qp *qp, uint32_t budget)
 		qp->pending = status == LATER;
 		if (qp->pending)
 			return;
-		complete_send(core, qp, status);
+		c = qp_completion(&qp->work, status);
+		qp_complete(core, qp, &c);
 		if (status != ONE_STATUS_SUCCESS)
 			qp_break(core, qp, RC_ERROR_REQUESTER);
 	}
