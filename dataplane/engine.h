@@ -129,7 +129,8 @@ enum engine_command_type {
 	ENGINE_QP_RESET, /* back to ONE_QP_IDLE: rings emptied without completions; receives posted in
 			  * IDLE stay */
 	ENGINE_QP_REMOVE,
-	ENGINE_QP_BIND_DONE, /* answers ENGINE_EVENT_BIND: ok */
+	ENGINE_QP_BIND_DONE, /* answers ENGINE_EVENT_BIND: ok; `settle`: the window reached memory that its
+			      * application's thread copies */
 	ENGINE_QP_PATH,      /* new path (the peer's MAC changed) */
 	ENGINE_CQ_POST,      /* put `event` on cq */
 	ENGINE_QP_SIGNAL,    /* without a send ring: signal the peer, event.imm = one_signal() */
@@ -160,7 +161,9 @@ struct engine_command {
 		struct one_qp_settings settings;
 		struct wire_path path;
 		enum one_qp_state state;
-		bool ok;
+		struct {
+			bool ok, settle;
+		};
 		uint32_t limit;
 		struct engine_srq *other_srq;
 		struct {

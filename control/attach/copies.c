@@ -2,7 +2,7 @@
 /*
  * Memory that could not be shared, and is moved by the copy thread of its application
  * (dataplane/mem/reach.h): its staging memory, for how long a copy may go unanswered, and
- * what has to be answered before a registration is freed.
+ * what has to be answered before a registration or a window is freed.
  */
 #include <errno.h>
 
@@ -42,30 +42,30 @@ copies_start(struct client *client, const struct one_msg *msg)
 }
 
 void
-copies_settle(struct client *client, struct object *mr)
+copies_settle(struct client *client, struct object *object)
 {
 	if (client->reach != NULL) {
 		/* A grace period has passed since the key was removed: no core begins another. */
 		client->leaving_mark = reach_mark(client->reach);
 		if (!reach_passed(client->reach, client->leaving_mark)) {
-			client->leaving = mr;
+			client->leaving = object;
 			return;
 		}
 	}
-	attach_calls->class[mr->kind].release(mr);
+	attach_calls->class[object->kind].release(object);
 }
 
 void
 copies_poll(struct client *client)
 {
-	struct object *mr = client->leaving;
+	struct object *object = client->leaving;
 	uint64_t since;
 
 	if (client->reach == NULL || !client_alive(client))
 		return;
-	if (mr != NULL && reach_passed(client->reach, client->leaving_mark)) {
+	if (object != NULL && reach_passed(client->reach, client->leaving_mark)) {
 		client->leaving = NULL;
-		attach_calls->class[mr->kind].release(mr);
+		attach_calls->class[object->kind].release(object);
 	}
 	if (control.now < client->copies_at)
 		return;

@@ -6,8 +6,8 @@
 #include "control/attach/client.h"
 
 int copies_start(struct client *client, const struct one_msg *msg);
-/* The registration is freed and the request answered when no copy from before is under way. */
-void copies_settle(struct client *client, struct object *mr);
+/* The registration or window is freed, and the request answered, when no copy from before is under way. */
+void copies_settle(struct client *client, struct object *object);
 void copies_poll(struct client *client);
 uint64_t copies_deadline(const struct client *client);
 

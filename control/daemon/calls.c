@@ -39,6 +39,7 @@ STEP(mw_keys, mw, mw_withdraw)
 STEP(mr_keys, mr, mr_withdraw)
 STEP(mr_end, mr, mr_destroy)
 STEP(mr_end_on_request, mr, mr_release)
+STEP(mw_end_on_request, mw, mw_release)
 STEP(pz_end, pz, pz_destroy)
 
 static void
@@ -147,7 +148,9 @@ const struct attach_calls calls_of_attach =
 				[OBJECT_AH] = {.subject = ONE_SUBJECT_AH,
 					       .unhook = ah_off_net,
 					       .destroy = ah_end},
-				[OBJECT_MW] = {.subject = ONE_SUBJECT_MW, .withdraw = mw_keys},
+				[OBJECT_MW] = {.subject = ONE_SUBJECT_MW,
+					       .withdraw = mw_keys,
+					       .release = mw_end_on_request},
 				[OBJECT_MR] = {.subject = ONE_SUBJECT_MR,
 					       .withdraw = mr_keys,
 					       .destroy = mr_end,

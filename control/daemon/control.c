@@ -247,10 +247,11 @@ loop_once(uint64_t deadline)
 		n = wait_for_events(events, deadline);
 		if (n < 0)
 			return n;
-		control.now = clock_now();
 		/* First what comes from the cores: an application may already answer an event of theirs. */
-		if (poll_engine())
-			engine_turns++;
+		if (engine_turns == 0) {
+			control.now = clock_now();
+			engine_turns += poll_engine();
+		}
 	}
 	if (engine_turns > 0 || n > 0)
 		look_until = control.now + LOOK_NS;

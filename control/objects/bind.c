@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "control/attach/copies.h"
 #include "control/objects/qp.h"
 
 #define REMOTE (ONE_ACCESS_REMOTE_READ | ONE_ACCESS_REMOTE_WRITE | ONE_ACCESS_REMOTE_ATOMIC)
@@ -28,14 +29,17 @@ entry_new(struct mw *mw, uint32_t key)
 	return entry;
 }
 
-static void
+/* Whether copies may be under way that were allowed by what the window granted before. */
+static bool
 replace(struct mw *mw, struct mem_region *entry)
 {
 	struct mem_region *old = mw->entry;
+	bool copies = old->reach != NULL;
 
 	mw->entry = entry;
 	mem_publish(engine_mem_table(), entry);
 	entry_retire(mw->object.client, old);
+	return copies;
 }
 
 static void
@@ -98,9 +102,21 @@ mw_withdraw(struct mw *mw)
 }
 
 static void
-mw_quiesced(struct client *client, void *object)
+settle(struct client *client, void *object)
 {
-	struct mw *mw = object;
+	copies_settle(client, object);
+}
+
+static void
+quiesced(struct client *client, void *object)
+{
+	mw_release(object);
+}
+
+void
+mw_release(struct mw *mw)
+{
+	struct client *client = mw->object.client;
 
 	mw->pz->object.users--;
 	object_free(mw);
@@ -112,12 +128,14 @@ mw_free(struct client *client, const struct one_msg *msg)
 {
 	uint32_t id = msg->id.id;
 	struct mw *mw = object_get(client, OBJECT_MW, id);
+	grace_done *done;
 
 	if (mw == NULL)
 		return client_refuse(client, -EINVAL, ONE_SUBJECT_MW, id);
 	mw->object.busy = true;
+	done = mw->entry->reach != NULL ? settle : quiesced;
 	mw_withdraw(mw);
-	grace_defer(client, mw_quiesced, mw);
+	grace_defer(client, done, mw);
 	return REQUEST_LATER;
 }
 
@@ -190,7 +208,7 @@ grant(struct mem_region *entry, const struct qp *qp, const struct mr *mr, uint64
 }
 
 static bool
-carry_out(const struct qp *qp, const struct work *work)
+carry_out(const struct qp *qp, const struct work *work, bool *copies)
 {
 	struct mem_table *table = engine_mem_table();
 	struct mw *mw = mw_of_slot[mem_key_slot(table, work->rkey)];
@@ -220,7 +238,7 @@ carry_out(const struct qp *qp, const struct work *work)
 		mw->mr = mr;
 		LIST_INSERT_HEAD(&mr->windows, mw, mr_link);
 	}
-	replace(mw, entry);
+	*copies = replace(mw, entry);
 	return true;
 }
 
@@ -230,7 +248,9 @@ serve_bind(struct turns_item *turn)
 	struct qp *qp = (struct qp *)(void *)((char *)turn - offsetof(struct qp, bind));
 	struct engine_command *command = qp_command(qp, ENGINE_QP_BIND_DONE, NULL, NULL);
 
-	command->ok = client_alive(qp->object.client) && carry_out(qp, engine_qp_bind_work(qp->engine));
+	command->settle = false;
+	command->ok = client_alive(qp->object.client) &&
+		      carry_out(qp, engine_qp_bind_work(qp->engine), &command->settle);
 	command_send(command);
 }
 

@@ -122,6 +122,7 @@ void key_free(struct client *client); /* one that was taken out of the table */
 int mw_create(struct client *client, const struct one_msg *msg);
 int mw_free(struct client *client, const struct one_msg *msg);
 void mw_withdraw(struct mw *mw);
+void mw_release(struct mw *mw);     /* at the request under way, which it answers */
 void mw_unbind_lost(struct mr *mr); /* windows of `mr` that peers have invalidated, up to one that stands */
 void bind_event(struct qp *qp);     /* its core asks for one */
 void bind_forget(struct qp *qp);    /* the core does not wait for it any more */

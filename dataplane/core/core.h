@@ -68,6 +68,7 @@ struct core {
 	/* In the order of their first entries since cq_publish. */
 	STAILQ_HEAD(, engine_cq) dirty;
 	struct reach_list reaching;
+	TAILQ_HEAD(, engine_client) settling; /* with binds that wait for copies; see bind.c */
 	TAILQ_HEAD(, engine_client) clients;
 	STAILQ_HEAD(, event_node) backlog;
 	bool tell_control;    /* entries for the control thread were queued in this loop */

@@ -63,6 +63,7 @@ core_new(uint32_t index, uint32_t lcore)
 	TAILQ_INIT(&core->turns.busy);
 	TAILQ_INIT(&core->clients);
 	STAILQ_INIT(&core->dirty);
+	TAILQ_INIT(&core->settling);
 	LIST_INIT(&core->reaching);
 	STAILQ_INIT(&core->backlog);
 	timer_init(core);

@@ -178,23 +178,6 @@ qp_drain(struct core *core, struct engine_qp *qp)
 }
 
 static int
-qp_bind_done(struct core *core, struct engine_qp *qp, bool ok)
-{
-	if (!qp->bind_pending)
-		return -EALREADY; /* flushed meanwhile */
-	qp->bind_pending = false;
-	if (qp->local) {
-		local_bind_done(core, qp, ok);
-	} else {
-		rc_bind_done(qp->rc, ok, core->now);
-		rcio_after(core, qp);
-		if (qp->phase == QP_RTS)
-			qp_make_hot(core, qp);
-	}
-	return 0;
-}
-
-static int
 qp_path(struct core *core, struct engine_qp *qp, const struct wire_path *path)
 {
 	if (qp->rc == NULL || qp->phase == QP_OFF || qp->local)
@@ -270,7 +253,7 @@ execute(struct core *core, const struct engine_command *command)
 	case ENGINE_QP_REMOVE:
 		return qp_remove(core, qp);
 	case ENGINE_QP_BIND_DONE:
-		return qp_bind_done(core, qp, command->ok);
+		return qp_bind_done(core, qp, command->ok, command->settle);
 	case ENGINE_QP_PATH:
 		return qp_path(core, qp, &command->path);
 	case ENGINE_QP_SIGNAL:

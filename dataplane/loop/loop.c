@@ -63,6 +63,8 @@ loop_iterate(struct core *core, uint64_t tsc)
 	stage_end(core, ENGINE_STAGE_DOORBELLS);
 	if (unlikely(!LIST_EMPTY(&core->reaching)))
 		done += reach_poll(&core->reaching, qp_reached, core);
+	if (unlikely(!TAILQ_EMPTY(&core->settling)))
+		done += qp_bind_poll(core);
 	if (core->turns.clients > 0)
 		done += share_run(core);
 	if (!timers_wait(core))

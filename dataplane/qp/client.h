@@ -54,7 +54,9 @@ struct engine_client {
 	_Atomic uint64_t work, completions;
 	struct event_node node;
 	TAILQ_ENTRY(engine_client) link;
-	/* Written by the control thread before any key leads there; read by the core when the client goes. */
+	TAILQ_HEAD(, engine_qp) settling; /* in the order of their marks */
+	TAILQ_ENTRY(engine_client) settle_link;
+	/* Written by the control thread before any key leads there. */
 	struct reach *reach;
 	/* control thread */
 	struct reap reap;

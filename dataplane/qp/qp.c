@@ -444,7 +444,7 @@ qp_leave(struct core *core, struct engine_qp *qp, enum qp_phase phase, const cha
 	qp->sampled_at = 0;
 	qp->waiting = false;
 	qp->wait_since = 0;
-	qp->bind_pending = false;
+	qp_bind_leave(core, qp);
 	qp->draining = false;
 	qp_stop(core, qp, false, false);
 	qp->moved = 0;

@@ -75,6 +75,9 @@ struct engine_qp {
 	bool signal_once;           /* to be sent: one that does not accumulate, */
 	uint32_t signals_owed;      /* and those that do */
 	struct work bind_work;
+	bool settling; /* the bind completes when the copies before this mark (reach_mark) have ended */
+	uint32_t settle_mark;
+	TAILQ_ENTRY(engine_qp) settle_link;
 	TAILQ_ENTRY(engine_qp) run_link;
 	struct timer timer;
 	_Atomic uint32_t heard; /* rc_heard(), for the control thread */

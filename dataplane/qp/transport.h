@@ -34,6 +34,13 @@ uint8_t *rcio_frame_begin(struct core *core, uint16_t port, bool loop, uint32_t 
 /* Sends it there. */
 void rcio_frame_end(struct core *core, uint16_t port, bool loop, uint32_t qpn, bool sealed);
 
+/* ---- bind.c ---- */
+/* `copies`: the window reached memory that the application's thread copies.  -EALREADY: none is waited for.
+ */
+int qp_bind_done(struct core *core, struct engine_qp *qp, bool ok, bool copies);
+uint32_t qp_bind_poll(struct core *core); /* while core->settling is not empty; how many have completed */
+void qp_bind_leave(struct core *core, struct engine_qp *qp); /* none is waited for any more */
+
 /* ---- ud.c ---- */
 void ud_poll(struct core *core, struct engine_qp *qp, uint32_t budget);
 void ud_input(struct core *core, struct engine_qp *qp, const struct wire_packet *packet);

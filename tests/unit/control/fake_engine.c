@@ -595,7 +595,7 @@ execute(struct engine_command *command)
 		count_rings(&qp->config, -1);
 		break;
 	case ENGINE_QP_BIND_DONE:
-		bind_result = command->ok;
+		bind_result = command->ok ? 1 + command->settle : 0;
 		break;
 	case ENGINE_CQ_POST:
 		post(cq, &command->event);

@@ -51,7 +51,7 @@ void fake_tell(uint32_t qpn, enum engine_event_type type, uint32_t value);
 void fake_fault_first_client(void);
 void fake_guard_first_region(void);
 void fake_bind(uint32_t qpn, const struct work *work);
-int fake_bind_result(void); /* -1: none yet */
+int fake_bind_result(void); /* -1: none yet; 0: refused; 1: done; 2: done when copies under way have ended */
 /* The connection of the last ENGINE_QP_CONNECT. */
 struct engine_connection fake_connection(void);
 struct one_qp_settings fake_settings(void); /* the last ENGINE_QP_SET */

@@ -138,16 +138,86 @@ test_peer_comes_late(void **state)
 	expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_RETRY_EXCEEDED, 2);
 }
 
+static void
+post_bind(uint64_t cookie)
+{
+	struct one_wqe *wqe = pair_send(&w.pair[1]);
+
+	wqe->op = ONE_OP_BIND;
+	wqe->num_sge = 1;
+	wqe->length = 0;
+	wqe->rkey = 0x1234;
+	wqe->cookie = cookie;
+	wqe->sge = (struct one_sge){.addr = 0};
+	pair_commit_send(&w.pair[1]);
+}
+
+static void
+bound(bool ok, bool settle)
+{
+	assert_int_equal(
+		command((struct engine_command){
+			.type = ENGINE_QP_BIND_DONE, .qp = w.pair[1].qp, .ok = ok, .settle = settle}),
+		0);
+}
+
+/* Memory is the application's alone when the bind that takes it from its window has completed: not while its
+ * thread still copies what the window allowed.  A bind that fails, or that took nothing so, waits for
+ * nothing. */
+static void
+test_bind_waits_for_copies(void **state)
+{
+	for (int i = 0; i < 3; i++) {
+		post_write(&w.pair[0], &w.memory[0], &w.memory[1], 64, 1);
+		answer(0);
+		asked(1);
+		post_bind(2);
+		TURN_UNTIL(w.pair[1].binds == (uint32_t)i + 1);
+		bound(i != 2, i != 1);
+		if (i == 0) {
+			turn(1000);
+			expect_none(&w.send[1]);
+			assert_int_equal(command((struct engine_command){.type = ENGINE_QP_BIND_DONE,
+									 .qp = w.pair[1].qp,
+									 .ok = true}),
+					 -EALREADY);
+			answer(1);
+		}
+		expect(&w.send[1], ONE_CQE_BIND, i == 2 ? ONE_STATUS_BIND_FAILED : ONE_STATUS_SUCCESS, 2);
+		if (i == 1)
+			answer(1);
+		if (i != 2)
+			expect(&w.send[0], ONE_CQE_SEND, ONE_STATUS_SUCCESS, 1);
+	}
+}
+
+/* It does not complete twice, and who comes next waits for its own copies. */
+static void
+test_bind_settling_flushed(void **state)
+{
+	post_write(&w.pair[0], &w.memory[0], &w.memory[1], 64, 1);
+	answer(0);
+	asked(1);
+	post_bind(2);
+	TURN_UNTIL(w.pair[1].binds == 1);
+	bound(true, true);
+	assert_false(TAILQ_EMPTY(&engine.core[0]->settling));
+	assert_int_equal(command((struct engine_command){.type = ENGINE_QP_FLUSH, .qp = w.pair[1].qp}), 0);
+	expect(&w.send[1], ONE_CQE_BIND, ONE_STATUS_FLUSHED, 2);
+	assert_true(TAILQ_EMPTY(&engine.core[0]->settling));
+	answer(1);
+	turn(100);
+	expect_none(&w.send[1]);
+}
+
 #define P(f) cmocka_unit_test_setup_teardown(f, setup_parked, teardown)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		P(test_key_names_another_place),
-		P(test_target_leaves),
-		T(test_target_begins_again),
-		T(test_peer_comes_late),
+		P(test_key_names_another_place), P(test_target_leaves),       P(test_bind_waits_for_copies),
+		P(test_bind_settling_flushed),   T(test_target_begins_again), T(test_peer_comes_late),
 	};
 
 	return cmocka_run_group_tests(tests, group_start, group_stop);

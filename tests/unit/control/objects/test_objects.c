@@ -364,7 +364,7 @@ try_bind(uint32_t qpn, uint32_t key, uint32_t lkey, uint64_t addr, uint64_t len,
 	fake_bind(qpn, &work);
 	while (fake_bind_result() < 0)
 		pause_ms(1);
-	return fake_bind_result() == 1;
+	return fake_bind_result() > 0;
 }
 
 static void
@@ -649,11 +649,73 @@ make_copied(struct app *app, uint32_t pz)
 	return app->reply.mr.lkey;
 }
 
+/* Freed when the copy that is under way, number `sequence`, has ended. */
+static void
+free_late(struct app *app, enum one_msg_type type, uint32_t id, uint64_t offset, uint32_t sequence)
+{
+	struct timeval soon = {.tv_usec = 50000}, never = {0};
+
+	memset(app->msg.bytes, 0, sizeof(app->msg.bytes));
+	app->msg.id.id = id;
+	app_post(app, type);
+	setsockopt(app->fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon));
+	assert_int_equal(recv(app->fd, &app->reply, sizeof(app->reply), MSG_PEEK), -1);
+	setsockopt(app->fd, SOL_SOCKET, SO_RCVTIMEO, &never, sizeof(never));
+	answer(app, offset, sequence);
+	assert_int_equal(reach_poll(fake_reaching(), no_wake, NULL), 1);
+	assert_int_equal(app_receive(app), 1);
+	assert_int_equal(app->reply.error, 0);
+}
+
+/* A window over such memory is taken from peers, by another bind or for good, when copies have ended. */
+static void
+test_copied_window(void **state)
+{
+	struct one_qp_created qp;
+	struct reach_party party = {0};
+	struct mem_region *entry;
+	struct mem_sge piece;
+	struct app app;
+	uint64_t offset;
+	uint8_t out[64];
+	uint32_t pz, lkey, key, mr, mw;
+
+	app_hello(&app, ONE_KIND_DAT);
+	pz = app_pz(&app);
+	qp = app_qp(&app, pz, app_cq(&app, 16));
+	assert_int_equal(app_call(&app, ONE_MSG_COPIES), 0);
+	offset = app.reply.copies.offset;
+	lkey = make_copied(&app, pz);
+	mr = app.reply.mr.mr;
+	app.msg.mw_create.pz = pz;
+	assert_int_equal(app_call(&app, ONE_MSG_MW_CREATE), 0);
+	key = app.reply.mw.key;
+	mw = app.reply.mw.mw;
+	assert_true(try_bind(qp.qpn, key, lkey, VA, 64, ONE_ACCESS_REMOTE_READ));
+	assert_int_equal(fake_bind_result(), 1); /* there was nothing to be copied by it before */
+	assert_true(try_bind(qp.qpn, key ^ 1, lkey, VA, 32, ONE_ACCESS_REMOTE_READ));
+	assert_int_equal(fake_bind_result(), 2);
+	assert_true(try_bind(qp.qpn, key, 0, 0, 0, 0));
+	assert_int_equal(fake_bind_result(), 2);
+	assert_true(try_bind(qp.qpn, key ^ 1, lkey, VA, 64, ONE_ACCESS_REMOTE_READ));
+	assert_int_equal(fake_bind_result(), 1);
+	entry = mem_lookup(engine_mem_table(), key ^ 1);
+	piece = (struct mem_sge){entry, VA, 64};
+	assert_int_equal(reach_gather(&party, 0, &piece, 1, out, 0), -EAGAIN);
+	fake_quiescent();
+	free_late(&app, ONE_MSG_MW_FREE, mw, offset, 0);
+	reach_leave(&party);
+	memset(app.msg.bytes, 0, sizeof(app.msg.bytes));
+	app.msg.id.id = mr;
+	assert_int_equal(app_call(&app, ONE_MSG_MR_FREE), 0);
+	app_close(&app);
+	assert_clean();
+}
+
 /* Memory that the application copies: not before it has a thread for it, and freed when copies have ended. */
 static void
 test_copies(void **state)
 {
-	struct timeval soon = {.tv_usec = 50000}, never = {0};
 	struct reach_party party = {0};
 	struct mem_region *entry;
 	struct mem_sge piece;
@@ -682,16 +744,7 @@ test_copies(void **state)
 	piece = (struct mem_sge){entry, VA, 64};
 	assert_int_equal(reach_gather(&party, 0, &piece, 1, out, 0), -EAGAIN);
 	fake_quiescent();
-	memset(app.msg.bytes, 0, sizeof(app.msg.bytes));
-	app.msg.id.id = mr;
-	app_post(&app, ONE_MSG_MR_FREE);
-	setsockopt(app.fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon));
-	assert_int_equal(recv(app.fd, &app.reply, sizeof(app.reply), MSG_PEEK), -1);
-	setsockopt(app.fd, SOL_SOCKET, SO_RCVTIMEO, &never, sizeof(never));
-	answer(&app, offset, 0);
-	assert_int_equal(reach_poll(fake_reaching(), no_wake, NULL), 1);
-	assert_int_equal(app_receive(&app), 1);
-	assert_int_equal(app.reply.error, 0);
+	free_late(&app, ONE_MSG_MR_FREE, mr, offset, 0);
 	reach_leave(&party);
 
 	/* Its end waits for no copy. */
@@ -714,7 +767,7 @@ object_tests(void)
 		cmocka_unit_test(test_windows),       cmocka_unit_test(test_window_types),
 		cmocka_unit_test(test_window_rights), cmocka_unit_test(test_swap),
 		cmocka_unit_test(test_large_window),  cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_resized_rings),
+		cmocka_unit_test(test_copied_window), cmocka_unit_test(test_resized_rings),
 	};
 
 	return cmocka_run_group_tests_name("control: objects", tests, NULL, NULL);

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Binds that the control thread has carried out.  What the window granted before it grants no more; but where
+ * that was memory that the application's own thread copies, copies that were allowed when they were begun may
+ * still be under way, and with the bind's completion the memory is the application's alone.  So the bind
+ * completes when all copies that were handed over before have ended.
+ */
+#include <errno.h>
+
+#include "dataplane/mem/reach.h"
+#include "dataplane/qp/client.h"
+#include "dataplane/qp/transport.h"
+
+#define AT_ONCE 16u /* binds of one client in one loop */
+
+static void
+complete(struct core *core, struct engine_qp *qp, bool ok)
+{
+	qp_bind_leave(core, qp);
+	if (qp->local) {
+		local_bind_done(core, qp, ok);
+		return;
+	}
+	rc_bind_done(qp->rc, ok, core->now);
+	rcio_after(core, qp);
+	if (qp->phase == QP_RTS)
+		qp_make_hot(core, qp);
+}
+
+static void
+settle(struct core *core, struct engine_qp *qp, uint32_t mark)
+{
+	struct engine_client *client = qp->client;
+
+	qp->settling = true;
+	qp->settle_mark = mark;
+	if (TAILQ_EMPTY(&client->settling))
+		TAILQ_INSERT_TAIL(&core->settling, client, settle_link);
+	TAILQ_INSERT_TAIL(&client->settling, qp, settle_link);
+}
+
+void
+qp_bind_leave(struct core *core, struct engine_qp *qp)
+{
+	struct engine_client *client = qp->client;
+
+	qp->bind_pending = false;
+	if (!qp->settling)
+		return;
+	qp->settling = false;
+	TAILQ_REMOVE(&client->settling, qp, settle_link);
+	if (TAILQ_EMPTY(&client->settling))
+		TAILQ_REMOVE(&core->settling, client, settle_link);
+}
+
+int
+qp_bind_done(struct core *core, struct engine_qp *qp, bool ok, bool copies)
+{
+	const struct reach *reach = qp->client->reach;
+	uint32_t mark;
+
+	if (!qp->bind_pending || qp->settling)
+		return -EALREADY; /* flushed meanwhile */
+	mark = copies && ok ? reach_mark(reach) : 0;
+	if (copies && ok && !reach_passed(reach, mark))
+		settle(core, qp, mark);
+	else
+		complete(core, qp, ok);
+	return 0;
+}
+
+uint32_t
+qp_bind_poll(struct core *core)
+{
+	struct engine_client *client, *next;
+	uint32_t done = 0;
+
+	for (client = TAILQ_FIRST(&core->settling); client != NULL; client = next) {
+		next = TAILQ_NEXT(client, settle_link);
+		for (uint32_t i = 0; i < AT_ONCE && !TAILQ_EMPTY(&client->settling); i++) {
+			struct engine_qp *qp = TAILQ_FIRST(&client->settling);
+
+			if (!reach_passed(client->reach, qp->settle_mark))
+				break;
+			complete(core, qp, true);
+			done++;
+		}
+	}
+	return done;
+}
