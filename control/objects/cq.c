@@ -47,7 +47,8 @@ cq_new(struct client *client, uint32_t log2)
 		object_free(cq);
 		return NULL;
 	}
-	config = (struct engine_cq_config){.id = cq->object.id,
+	config = (struct engine_cq_config){.owner = cq,
+					   .id = cq->object.id,
 					   .offset = cq->offset,
 					   .log2 = log2,
 					   .async_cq = client->async_cq != NULL ? client->async_cq->engine
@@ -74,6 +75,12 @@ cq_start(struct client *client, uint32_t log2, struct cq **out, command_done *do
 	/* HELLO's callback gets the client, the others the ring. */
 	command = command_new(client, ENGINE_CQ_ADD, done, client->async_cq == cq ? (void *)client : cq);
 	command->cq = cq->engine;
+	command->cq_config = (struct engine_cq_config){
+		.owner = cq,
+		.id = cq->object.id,
+		.offset = cq->offset,
+		.log2 = cq->log2,
+		.async_cq = cq == client->async_cq ? NULL : client->async_cq->engine};
 	command_send(command);
 	return 0;
 }

@@ -72,6 +72,7 @@ srq_create(struct client *client, const struct one_msg *msg)
 	pz->object.users++;
 	srq_reply(client, srq, log2);
 	config = (struct engine_srq_config){
+		.owner = srq,
 		.id = srq->object.id,
 		.shm = client->reply.srq.shm,
 		.rq = client->reply.srq.rq,
