@@ -167,7 +167,7 @@ room_of(const struct esp_frame *frame, const struct rte_mbuf *m)
 		    load_be16(frame->ip + 2) < ESP_IPV4_LEN)
 			return 0;
 		if ((m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) != RTE_MBUF_F_RX_IP_CKSUM_GOOD &&
-		    esp_frame_sum(frame->ip) != 0)
+		    rte_ipv4_cksum((const struct rte_ipv4_hdr *)frame->ip) != 0)
 			return 0;
 		room = load_be16(frame->ip + 2) - ESP_IPV4_LEN;
 	}
@@ -177,18 +177,10 @@ room_of(const struct esp_frame *frame, const struct rte_mbuf *m)
 static void
 hand_over(struct core *core, uint32_t owner, uint16_t port, struct rte_mbuf **place)
 {
-	struct core *to = engine.core[owner];
-
 	frame_info(*place)->parsed = false;
 	frame_info(*place)->esp = true;
 	frame_info(*place)->port = port;
-	if (rte_ring_mp_enqueue(to->inbound, *place) != 0) {
-		core->stats.drop_inbound++;
-		rte_pktmbuf_free(*place);
-	} else {
-		core->stats.handed_over++;
-		core->wake_mask |= 1ull << owner;
-	}
+	core_hand_over(core, engine.core[owner], *place);
 	*place = NULL;
 }
 

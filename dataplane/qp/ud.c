@@ -17,15 +17,14 @@
  */
 #include <errno.h>
 
+#include <rte_ip.h>
+
 #include "dataplane/mem/place.h"
 #include "dataplane/port/port.h"
 #include "dataplane/qp/transport.h"
 
 #define QPN_FIRST 2u       /* 0 and 1 are management's, */
 #define QPN_LAST 0xfffffeu /* and all ones is multicast */
-#define IPV4_LEN 20u
-#define IPV6_LEN 40u
-#define UDP_LEN 8u
 #define DATAGRAM_MAX (ONE_UD_GRH + 4096u)
 
 /* No status: try again. */
@@ -260,11 +259,12 @@ check_packet(struct core *core, const struct engine_qp *qp, const struct wire_pa
 static void
 make_grh(const struct wire_packet *packet, uint8_t grh[ONE_UD_GRH])
 {
-	uint32_t len = wire_addr_is_v4(&packet->src) ? IPV4_LEN : IPV6_LEN;
+	uint32_t len =
+		wire_addr_is_v4(&packet->src) ? sizeof(struct rte_ipv4_hdr) : sizeof(struct rte_ipv6_hdr);
 	const uint8_t *bth = packet->payload - (uint32_t)wire_extension_len(packet->opcode) - WIRE_BTH_LEN;
 
 	memset(grh, 0, ONE_UD_GRH - len);
-	memcpy(grh + ONE_UD_GRH - len, bth - UDP_LEN - len, len);
+	memcpy(grh + ONE_UD_GRH - len, bth - sizeof(struct rte_udp_hdr) - len, len);
 }
 
 /* The oldest receive is over. */
