@@ -30,14 +30,6 @@ object_free(struct reap *reap, void *memory, void *more)
 	engine.reap_tail = &reap->next;
 }
 
-/* [offset, offset + size) is in the arena, aligned, and not in its header. */
-static bool
-in_arena(uint64_t offset, uint64_t size)
-{
-	return offset >= sizeof(struct one_arena) && offset % ONE_CACHE_LINE == 0 && size <= ONE_ARENA_SIZE &&
-	       offset <= ONE_ARENA_SIZE - size;
-}
-
 static struct core *
 least_busy(void)
 {
@@ -121,9 +113,9 @@ engine_client_new(const struct engine_client_config *config)
 	const struct one_arena *header = (const struct one_arena *)config->arena;
 	struct engine_client *client;
 
-	if (!in_arena(header->doorbells, sizeof(struct one_doorbells)) ||
-	    !in_arena(header->channels, sizeof(struct one_channel) * ONE_CHANNELS) ||
-	    !in_arena(header->keys, sizeof(struct one_keys)))
+	if (!client_owns(header->doorbells, sizeof(struct one_doorbells)) ||
+	    !client_owns(header->channels, sizeof(struct one_channel) * ONE_CHANNELS) ||
+	    !client_owns(header->keys, sizeof(struct one_keys)))
 		return NULL;
 	client = object_new(sizeof(*client));
 	if (client == NULL)
@@ -159,7 +151,7 @@ reach_broken(void *owner)
 struct reach *
 engine_client_reach(struct engine_client *client, uint64_t offset)
 {
-	if (client->reach == NULL && in_arena(offset, sizeof(struct one_copies)))
+	if (client->reach == NULL && client_owns(offset, sizeof(struct one_copies)))
 		client->reach = reach_new((struct one_copies *)(client->arena + offset),
 					  &client->core->reaching, reach_broken, client);
 	return client->reach;
@@ -229,7 +221,8 @@ engine_cq_free(struct engine_cq *cq)
 static bool
 ring_fits(uint64_t offset, uint32_t log2)
 {
-	return offset == 0 || (log2 <= ONE_RING_LOG2_MAX && in_arena(offset, sizeof(struct one_wqe) << log2));
+	return offset == 0 ||
+	       (log2 <= ONE_RING_LOG2_MAX && client_owns(offset, sizeof(struct one_wqe) << log2));
 }
 
 struct engine_srq *
@@ -238,7 +231,7 @@ engine_srq_new(struct engine_client *client, const struct engine_srq_config *con
 	struct engine_srq *srq;
 
 	if (config->rq == 0 || !ring_fits(config->rq, config->log2) ||
-	    !in_arena(config->shm, sizeof(struct one_srq_shm)))
+	    !client_owns(config->shm, sizeof(struct one_srq_shm)))
 		return NULL;
 	srq = object_new(sizeof(*srq));
 	if (srq == NULL)
@@ -269,7 +262,7 @@ engine_qp_new(struct engine_client *client, const struct engine_qp_config *confi
 	if (config->doorbell >= ONE_QPS_MAX || config->port >= ports_num ||
 	    !ring_fits(config->sq, config->sq_log2) || !ring_fits(config->rq, config->rq_log2) ||
 	    (config->srq != NULL && config->srq->client != client) ||
-	    (config->shm != 0 && !in_arena(config->shm, sizeof(struct one_qp_shm))))
+	    (config->shm != 0 && !client_owns(config->shm, sizeof(struct one_qp_shm))))
 		return NULL;
 	qp = object_new(size + rc_size);
 	if (qp == NULL)

@@ -70,6 +70,14 @@ client_count(_Atomic uint64_t *counter)
 			      memory_order_relaxed);
 }
 
+/* [offset, offset + size) is in an arena, aligned, and not in its header. */
+static inline bool
+client_owns(uint64_t offset, uint64_t size)
+{
+	return offset >= sizeof(struct one_arena) && offset % ONE_CACHE_LINE == 0 && size <= ONE_ARENA_SIZE &&
+	       offset <= ONE_ARENA_SIZE - size;
+}
+
 /* A client that breaks the protocol: served no more, one event for the control thread. */
 void client_fault(struct engine_client *client, enum one_fault fault);
 

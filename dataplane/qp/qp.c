@@ -402,13 +402,11 @@ qp_set_phase(struct engine_qp *qp, enum qp_phase to, const char *why)
 }
 
 static void
-notify(struct core *core, struct engine_qp *qp, enum one_async what)
+store_draining(struct engine_qp *qp, bool draining)
 {
-	struct one_cqe entry = {
-		.object = qp->id, .type = ONE_CQE_ASYNC, .status = (uint8_t)what, .flags = ONE_CQE_NOTIFY};
-
-	if (qp->async_cq != NULL)
-		cq_push(core, qp->async_cq, &entry);
+	if (qp->shm != NULL)
+		/* Pairs with the library's acquire load. */
+		atomic_store_explicit(&qp->shm->sq_draining, draining, memory_order_release);
 }
 
 void
@@ -417,9 +415,7 @@ qp_stop(struct core *core, struct engine_qp *qp, bool stopped, bool told)
 	if (qp->stopped != stopped) {
 		qp->stopped = qp->stopping = stopped;
 		qp->stop_notify = told;
-		if (qp->shm != NULL)
-			/* Pairs with the library's acquire load. */
-			atomic_store_explicit(&qp->shm->sq_draining, stopped, memory_order_release);
+		store_draining(qp, stopped);
 		if (!stopped)
 			qp_make_hot(core, qp);
 	}
@@ -469,7 +465,7 @@ qp_break(struct core *core, struct engine_qp *qp, enum rc_error error)
 	qp_store_state(qp, ONE_QP_ERROR);
 	qp_flush_rings(core, qp);
 	if (qp->notify_end || (error == RC_ERROR_RESPONDER && qp->sq_done + qp->rq_done == done))
-		notify(core, qp, ONE_ASYNC_QP_ERROR);
+		cq_tell(core, qp->async_cq, qp->id, ONE_CQE_ASYNC, ONE_ASYNC_QP_ERROR);
 	qp_raise(core, qp, ENGINE_EVENT_FAILED, error);
 }
 
@@ -486,7 +482,7 @@ qp_flush(struct core *core, struct engine_qp *qp)
 	}
 	qp_flush_rings(core, qp);
 	if (ends && qp->notify_end)
-		notify(core, qp, ONE_ASYNC_QP_ERROR);
+		cq_tell(core, qp->async_cq, qp->id, ONE_CQE_ASYNC, ONE_ASYNC_QP_ERROR);
 }
 
 /* A receive that a message had taken is forgotten. */
@@ -522,17 +518,11 @@ qp_reset(struct core *core, struct engine_qp *qp)
 void
 qp_established(struct core *core, struct engine_qp *qp)
 {
-	struct one_cqe entry = {.object = qp->id,
-				.type = ONE_CQE_CONNECT,
-				.status = ONE_CONN_ESTABLISHED,
-				.flags = ONE_CQE_NOTIFY};
-
 	if (qp->established)
 		return;
 	qp->established = true;
 	qp_store_state(qp, ONE_QP_CONNECTED);
-	if (qp->conn_cq != NULL)
-		cq_push(core, qp->conn_cq, &entry);
+	cq_tell(core, qp->conn_cq, qp->id, ONE_CQE_CONNECT, ONE_CONN_ESTABLISHED);
 	qp_raise(core, qp, ENGINE_EVENT_ESTABLISHED, 0);
 }
 
@@ -543,11 +533,9 @@ check_stopped(struct core *core, struct engine_qp *qp)
 		return;
 	qp->stopping = false;
 	cq_unstage(core); /* what was completed before is seen before */
-	if (qp->shm != NULL)
-		/* As in qp_stop(). */
-		atomic_store_explicit(&qp->shm->sq_draining, 0, memory_order_release);
+	store_draining(qp, false);
 	if (qp->stop_notify)
-		notify(core, qp, ONE_ASYNC_SQ_DRAINED);
+		cq_tell(core, qp->async_cq, qp->id, ONE_CQE_ASYNC, ONE_ASYNC_SQ_DRAINED);
 }
 
 void
