@@ -14,8 +14,8 @@ struct mapping {
 	uint64_t counted; /* bytes, of the attachment */
 	uint64_t charged; /* to its user, with page tables */
 	uint32_t count;   /* of QUOTA_MAPPINGS */
-	bool guarded;
-	int fd; /* of an RSM client's file, to be passed on to importers; -1 */
+	int guard;        /* 0: none */
+	int fd;           /* of an RSM client's file, to be passed on to importers; -1 */
 	mapping_freed *freed;
 	void *object;
 };
