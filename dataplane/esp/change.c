@@ -304,7 +304,6 @@ add_section(struct esp_change *change, const struct config_ipsec *ipsec)
 		return error;
 	addr = wire_addr_of(ipsec->addr.family == AF_INET, ipsec->addr.bytes);
 	peer = esp_table_add_peer(&change->table, &addr);
-	peer->port = (uint16_t)port;
 	peer->encrypt = !ipsec->plain;
 	peer->out = out;
 	return 0;

@@ -197,7 +197,7 @@ apply(struct out_run *run, const struct esp_table *table, uint16_t port, uint32_
 
 	if (peer == NULL)
 		return;
-	if (peer->out == NULL || peer->port != port)
+	if (peer->out == NULL || peer->out->port != port)
 		esp_drop(run->core, NULL, place, ENGINE_ESP_NO_SA);
 	else
 		collect(run, peer, place, mtu, &frame);

@@ -15,7 +15,6 @@
 
 struct esp_peer {
 	struct wire_addr addr;
-	uint16_t port;
 	bool encrypt;
 	struct esp_sa *out; /* NULL: there is none */
 };

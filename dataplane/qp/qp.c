@@ -538,22 +538,6 @@ check_stopped(struct core *core, struct engine_qp *qp)
 		cq_tell(core, qp->async_cq, qp->id, ONE_CQE_ASYNC, ONE_ASYNC_SQ_DRAINED);
 }
 
-void
-qp_check_drained(struct core *core, struct engine_qp *qp)
-{
-	/* Of the application's store of a phase: only a look. */
-	bool empty = qp->sq == NULL ||
-		     atomic_load_explicit(&qp->sq[one_ring_slot(qp->sq_head, qp->sq_log2)].phase,
-					  memory_order_relaxed) != one_ring_phase(qp->sq_head, qp->sq_log2);
-
-	check_stopped(core, qp);
-	if (!qp->draining || qp->pending || !empty || qp->bind_pending ||
-	    (qp->rc != NULL && !qp->local && qp->phase == QP_RTS && !rc_idle(qp->rc)))
-		return;
-	qp->draining = false;
-	qp_raise(core, qp, ENGINE_EVENT_DRAINED, 0);
-}
-
 /* Slot `ahead` of the next one holds a request: only a look at the phase that ring_take acquires. */
 static bool
 sq_ready(const struct engine_qp *qp, uint32_t ahead)
@@ -563,6 +547,17 @@ sq_ready(const struct engine_qp *qp, uint32_t ahead)
 	return ahead < (1u << qp->sq_log2) &&
 	       atomic_load_explicit(&qp->sq[one_ring_slot(index, qp->sq_log2)].phase, memory_order_relaxed) ==
 		       one_ring_phase(index, qp->sq_log2);
+}
+
+void
+qp_check_drained(struct core *core, struct engine_qp *qp)
+{
+	check_stopped(core, qp);
+	if (!qp->draining || qp->pending || (qp->sq != NULL && sq_ready(qp, 0)) || qp->bind_pending ||
+	    (qp->rc != NULL && !qp->local && qp->phase == QP_RTS && !rc_idle(qp->rc)))
+		return;
+	qp->draining = false;
+	qp_raise(core, qp, ENGINE_EVENT_DRAINED, 0);
 }
 
 /*
