@@ -7,17 +7,29 @@ struct gbench_state {
 	benchmark::State *state;
 };
 
-extern "C" void
-gbench_register(const char *name, gbench_fn fn, void *user, const int64_t *args, uint32_t n)
+static benchmark::internal::Benchmark *
+enroll(const char *name, gbench_fn fn, void *user)
 {
-	auto *b = benchmark::RegisterBenchmark(name, [fn, user](benchmark::State &state) {
+	return benchmark::RegisterBenchmark(name, [fn, user](benchmark::State &state) {
 		gbench_state wrapped = {&state};
 
 		fn(&wrapped, user);
 	});
+}
+
+extern "C" void
+gbench_register(const char *name, gbench_fn fn, void *user, const int64_t *args, uint32_t n)
+{
+	auto *b = enroll(name, fn, user);
 
 	for (uint32_t i = 0; i < n; i++)
 		b->Arg(args[i]);
+}
+
+extern "C" void
+gbench_register_once(const char *name, gbench_fn fn, void *user, int64_t iterations)
+{
+	enroll(name, fn, user)->Iterations(iterations);
 }
 
 extern "C" bool

@@ -15,6 +15,8 @@ typedef void (*gbench_fn)(struct gbench_state *state, void *user);
 
 /* Registers one benchmark; with `args` it is run for each of the n values. */
 void gbench_register(const char *name, gbench_fn fn, void *user, const int64_t *args, uint32_t n);
+/* One that is run once, that many times: for what is long in starting.  Its name gets "/iterations:N". */
+void gbench_register_once(const char *name, gbench_fn fn, void *user, int64_t iterations);
 /* while (gbench_running(state)) { work } */
 bool gbench_running(struct gbench_state *state);
 int64_t gbench_arg(const struct gbench_state *state);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Microbenchmark: the way of an RDMA write across two data planes and of its
+ * Microbenchmarks: the way of an RDMA write across two data planes and of its
  * acknowledgement back, with nothing done at any station.
  *
  *   application -> near core -> far core -> near core -> application
  *
- * Each arrow is a cache line that the one stores and the other looks at.  Where there
+ * Each arrow is a cache line that the one stores and the other looks at; in relay_frames
+ * those between the cores are frames, as long as those of a write of 8 bytes and its
+ * acknowledgement, over a memif of their own.  Where there
  * are fewer than four processors the application shares that of the far core, as in
  * perf/compare: both give it away (sched_yield) whenever they find nothing, so that it
  * changes hands twice in each round.  Else everybody has one, and spins.
@@ -13,13 +15,21 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <rte_eal.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
 #include "micro.h"
 
+enum { WRITE_FRAME = 82, ACK_FRAME = 62, BURST = 32 };
 enum { APPLICATION, NEAR, FAR, STATIONS };
 enum { POSTED, SENT, ANSWERED, COMPLETED, LINES };
 
@@ -30,9 +40,13 @@ struct relay {
 	_Alignas(64) _Atomic bool stop;
 	_Atomic int ready;
 	int processor[STATIONS];
-	bool shared;       /* the application's processor is the far core's */
-	_Atomic bool lost; /* a station could not be where it should */
+	bool shared;         /* the application's processor is the far core's */
+	_Atomic bool lost;   /* a station could not be where it should, or has no cable */
+	char directory[32];  /* of the cable's socket */
+	_Atomic bool serves; /* its server, the near core, has been started */
 };
+
+typedef void station_run(struct relay *r);
 
 static void
 take_place(struct relay *r, int station)
@@ -97,6 +111,111 @@ far_core(struct relay *r)
 	}
 }
 
+/* ---- by frames ---- */
+
+/* As the data planes of perf/compare have it; EAL's options for memory are in ONESIDE_EAL. */
+static struct rte_mempool *
+cable_begin(struct relay *r, const char *role)
+{
+	char place[32], prefix[48], device[160],
+		*eal[32] = {"oneside-micro", "--no-pci", "--iova-mode=va", place, prefix, device},
+		*options = getenv("ONESIDE_EAL"), *save = NULL;
+	const struct rte_eth_conf conf = {0};
+	struct rte_mempool *pool;
+	int count = 6;
+
+	snprintf(place, sizeof(place), "--lcores=0@%d", r->processor[role[0] == 's' ? NEAR : FAR]);
+	snprintf(prefix, sizeof(prefix), "--file-prefix=oneside-micro%d", (int)getpid());
+	snprintf(device, sizeof(device),
+		 "--vdev=net_memif0,role=%s,id=0,socket=%s/cable,socket-abstract=no,bsize=4352,rsize=10",
+		 role, r->directory);
+	for (char *option = options == NULL ? NULL : strtok_r(options, " ", &save);
+	     option != NULL && count < 31; option = strtok_r(NULL, " ", &save))
+		eal[count++] = option;
+	if (rte_eal_init(count, eal) < 0)
+		return NULL;
+	pool = rte_pktmbuf_pool_create("frames", 4095, 256, 0, 4352 + RTE_PKTMBUF_HEADROOM, SOCKET_ID_ANY);
+	if (pool == NULL || rte_eth_dev_configure(0, 1, 1, &conf) != 0 ||
+	    rte_eth_rx_queue_setup(0, 0, 1024, SOCKET_ID_ANY, NULL, pool) != 0 ||
+	    rte_eth_tx_queue_setup(0, 0, 1024, SOCKET_ID_ANY, NULL) != 0 || rte_eth_dev_start(0) != 0)
+		return NULL;
+	return pool;
+}
+
+/* False: the cable takes none. */
+static bool
+frame_send(struct rte_mempool *pool, uint16_t length, uint64_t value)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+	uint8_t *frame = m == NULL ? NULL : (uint8_t *)rte_pktmbuf_append(m, length);
+
+	if (frame == NULL)
+		return false;
+	memset(frame, 0, length);
+	memcpy(frame + length - sizeof(value), &value, sizeof(value));
+	if (rte_eth_tx_burst(0, 0, &m, 1) == 1)
+		return true;
+	rte_pktmbuf_free(m);
+	return false;
+}
+
+/* What the last frame that has come says; `value` if there is none. */
+static uint64_t
+frame_last(uint64_t value)
+{
+	struct rte_mbuf *frames[BURST];
+	uint16_t n = rte_eth_rx_burst(0, 0, frames, BURST);
+
+	if (n > 0)
+		memcpy(&value,
+		       rte_pktmbuf_mtod(frames[n - 1], uint8_t *) + frames[n - 1]->pkt_len - sizeof(value),
+		       sizeof(value));
+	rte_pktmbuf_free_bulk(frames, n);
+	return value;
+}
+
+static void
+near_frames(struct relay *r)
+{
+	struct rte_mempool *pool = cable_begin(r, "server");
+	uint64_t posted = 0, answered = 0;
+
+	if (pool == NULL)
+		atomic_store(&r->lost, true);
+	atomic_store(&r->serves, true);
+	take_place(r, NEAR);
+	while (!is_over(r) && pool != NULL) {
+		uint64_t post = arrived(r, POSTED), answer;
+
+		if (post != posted && frame_send(pool, WRITE_FRAME, post))
+			posted = post;
+		answer = frame_last(answered);
+		if (answer != answered)
+			pass(r, COMPLETED, answered = answer);
+	}
+}
+
+static void
+far_frames(struct relay *r)
+{
+	struct rte_mempool *pool;
+	uint64_t sent = 0, answered = 0;
+
+	while (!atomic_load(&r->serves)) /* a memif connects to its server once, when it is started */
+		sched_yield();
+	pool = cable_begin(r, "client");
+	if (pool == NULL)
+		atomic_store(&r->lost, true);
+	take_place(r, FAR);
+	while (!is_over(r) && pool != NULL) {
+		sent = frame_last(sent);
+		if (sent != answered && frame_send(pool, ACK_FRAME, sent))
+			answered = sent;
+		else if (r->shared)
+			sched_yield();
+	}
+}
+
 static void
 application(void *relay, uint64_t i)
 {
@@ -112,7 +231,7 @@ application(void *relay, uint64_t i)
 
 /* Its pid, or -1. */
 static pid_t
-station_begin(void (*run)(struct relay *), struct relay *r)
+station_begin(station_run *run, struct relay *r)
 {
 	pid_t pid = fork();
 
@@ -139,7 +258,17 @@ choose_processors(struct relay *r, const cpu_set_t *allowed)
 }
 
 static void
-relay(struct gbench_state *state, void *user)
+cable_remove(const struct relay *r)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/cable", r->directory);
+	unlink(path);
+	rmdir(r->directory);
+}
+
+static void
+run(struct gbench_state *state, station_run *near_station, station_run *far_station)
 {
 	struct relay *r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t near = -1, far = -1;
@@ -149,16 +278,21 @@ relay(struct gbench_state *state, void *user)
 		gbench_skip(state, "no memory");
 		return;
 	}
-	if (sched_getaffinity(0, sizeof(before), &before) != 0 || !choose_processors(r, &before)) {
+	strcpy(r->directory, "/tmp/oneside-micro.XXXXXX");
+	if (mkdtemp(r->directory) == NULL) {
+		gbench_skip(state, "no directory for a cable in /tmp");
+	} else if (sched_getaffinity(0, sizeof(before), &before) != 0 || !choose_processors(r, &before)) {
 		gbench_skip(state, "two processors are needed");
-	} else if ((near = station_begin(near_core, r)) > 0 && (far = station_begin(far_core, r)) > 0) {
+	} else if ((near = station_begin(near_station, r)) > 0 && (far = station_begin(far_station, r)) > 0) {
 		take_place(r, APPLICATION);
 		while (atomic_load(&r->ready) < STATIONS)
 			sched_yield();
-		if (atomic_load(&r->lost))
-			gbench_skip(state, "a processor cannot be had");
-		else
+		if (atomic_load(&r->lost)) {
+			gbench_skip(state, "a processor, or a cable, cannot be had");
+		} else {
+			application(r, UINT64_MAX); /* when the cable is there */
 			micro_trips(state, application, r);
+		}
 	} else {
 		gbench_skip(state, "no second process");
 	}
@@ -168,11 +302,25 @@ relay(struct gbench_state *state, void *user)
 	if (far > 0)
 		waitpid(far, NULL, 0);
 	sched_setaffinity(0, sizeof(before), &before);
+	cable_remove(r);
 	munmap(r, sizeof(*r));
+}
+
+static void
+relay(struct gbench_state *state, void *user)
+{
+	run(state, near_core, far_core);
+}
+
+static void
+relay_frames(struct gbench_state *state, void *user)
+{
+	run(state, near_frames, far_frames);
 }
 
 void
 micro_relay(void)
 {
 	gbench_register("relay", relay, NULL, NULL, 0);
+	gbench_register_once("relay_frames", relay_frames, NULL, 100000);
 }

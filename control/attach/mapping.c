@@ -189,14 +189,19 @@ mapping_populate_step(struct job *job)
 {
 	struct populate *populate = (struct populate *)job;
 	uint64_t len = populate->by_page ? page_size() : STEP;
-	int error;
+	uint8_t *at = populate->base + populate->done;
+	int error = 0;
 
 	if (len > populate->len - populate->done)
 		len = populate->len - populate->done;
-	/* A read maps what the file has around a page, a write that page alone; so this takes half the time.
-	 * Whatever it does not do, or cannot, is left to the write. */
-	madvise(populate->base + populate->done, len, MADV_POPULATE_READ);
-	error = arena_populate(populate->base + populate->done, len);
+	/*
+	 * A read maps what the file has around a page, a write that page alone, and the files of regions have
+	 * no pages that are only mapped to be read (region_check): of tmpfs and hugetlbfs, which write
+	 * nothing back. Kernels before Linux 5.14 cannot, and what is missing here is found in
+	 * arena_populate.
+	 */
+	if (madvise(at, len, MADV_POPULATE_READ) != 0)
+		error = arena_populate(at, len);
 	if (error == -EFAULT && !populate->by_page) {
 		populate->by_page = true; /* which one is it? */
 		return 1;

@@ -202,10 +202,10 @@ class TestPmd:
 
 # ---- the processor ----
 
-def micro(context, name, cpus=None, seconds=0.2, policy=()):
+def micro(context, name, cpus=None, seconds=0.2, policy=(), env=None):
     """One of oneside-micro: its JSON."""
     out = run([os.path.join(context.build, "perf", "oneside-micro"), f"--benchmark_filter=^{name}$",
-               "--benchmark_format=json", f"--benchmark_min_time={seconds}"], SECONDS, None, cpus, policy)
+               "--benchmark_format=json", f"--benchmark_min_time={seconds}"], SECONDS, env, cpus, policy)
     found = json.loads(out)["benchmarks"]
     if not found:
         raise Failed(f"oneside-micro has no {name}")
@@ -227,6 +227,13 @@ def relay(context, policy=()):
     """{"p50": ns, "p99.9": ns} of three processes, where ours would be, that do nothing but pass a cache line on as
     a write and its acknowledgement pass: nothing that needs all three can be faster, or steadier."""
     found = micro(context, "relay", None, 0.3, policy)
+    return {key: found[key] for key in ("p50", "p99.9")}
+
+
+def relay_frames(context, policy=()):
+    """The same where the cores pass frames, as long as ours, over a memif by DPDK alone."""
+    options = {"ONESIDE_EAL": " ".join([*context.eal, "--log-level=lib.eal:error"])}
+    found = micro(context, "relay_frames/iterations:100000", policy=policy, env=options)
     return {key: found[key] for key in ("p50", "p99.9")}
 
 

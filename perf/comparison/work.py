@@ -127,6 +127,7 @@ def large(context, rows, bench, mtu, bar, reads=False):
 
 TCP = "kernel TCP on loopback (iperf3)"
 BARE = "three bare processes that pass a cache line the same way and do nothing else"
+FRAMES = "the same, but for frames of the same length over a memif, by DPDK alone"
 GAPS = "rounds that a bare loop on each processor finds late, being off it for 6 us or more"
 WRITE_LATENCY, PUT_LATENCY = "8 B RDMA write, post to completion", "RSM put of 8 B, implicit mode"
 ORDINARY = ", ordinary scheduling policy"
@@ -152,7 +153,7 @@ def latencies(context, rows, bench):
                    {work + way: lambda m=measure, t=test: m(t) for way, (measure, _) in ways.items()
                     for work, test in works.items()},
                    {name + way: lambda f=function, p=policy: f(context, p) for way, (_, policy) in ways.items()
-                    for name, function in ((BARE, rivals.relay), (GAPS, rivals.gaps))})
+                    for name, function in ((BARE, rivals.relay), (FRAMES, rivals.relay_frames), (GAPS, rivals.gaps))})
     for way in ways:
         for work in works:
             latency(rows, ACROSS, work + way, slices, way, *((1.15, 3) if way == "" else (None, None)))
@@ -171,9 +172,11 @@ def latency(rows, group, work, slices, way, of_bare, ratio):
     hops, bare, times, gaps = slices.hops(work), BARE + way, slices.values(work), slices.values(GAPS + way)
     late = times and gaps and [100 * g * t["p50"] / 1e9 for g, t in zip(gaps, times)]
     rows.add(group, work, slices.of(work, lambda x: x["p50"] / 1e3), "us", hops=hops,
-             rivals=[(BARE, slices.of(bare, lambda x: x["p50"] / 1e3), "us")])
+             rivals=[(name, slices.of(name + way, lambda x: x["p50"] / 1e3), "us") for name in (BARE, FRAMES)])
     rows.ratio(group, f"{work} / the bare processes", slices.of_pairs(work, bare, lambda a, b: a["p50"] / b["p50"]),
                "of the bare processes", of_bare, LOWER, hops=hops)
+    rows.ratio(group, f"{work} / the bare frames", slices.of_pairs(work, FRAMES + way, lambda a, b: a["p50"] / b["p50"]),
+               "of the bare frames", better=LOWER, hops=hops)
     rows.add(group, f"{work}: 99.9 %", slices.of(work, lambda x: x["p99.9"] / x["p50"]), "times typical", ratio, LOWER,
              hops=hops, rivals=[(BARE, slices.of(bare, lambda x: x["p99.9"] / x["p50"]), "times typical"), (GAPS, late, "%")])
 

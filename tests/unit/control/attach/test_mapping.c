@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -58,7 +59,8 @@ __wrap_munmap(void *base, size_t len)
 int
 __wrap_madvise(void *base, size_t len, int advice)
 {
-	if (is_control() && advice == MADV_POPULATE_WRITE && len > atomic_load(&populated_by_control))
+	if (is_control() && (advice == MADV_POPULATE_WRITE || advice == MADV_POPULATE_READ) &&
+	    len > atomic_load(&populated_by_control))
 		atomic_store(&populated_by_control, len);
 	return __real_madvise(base, len, advice);
 }
@@ -114,6 +116,30 @@ test_large_memory(void **state)
 	assert_clean();
 	assert_true(atomic_load(&unmapped_elsewhere) >= LARGE + 2 * ONE_ARENA_SIZE);
 	assert_int_equal(atomic_load(&unmapped_by_control), 0);
+}
+
+/* What is registered is mapped to be written, whoever made the pages: a core has no faults there. */
+static void
+test_mapped(void **state)
+{
+	struct rusage before, after;
+	struct one_mr_created mr;
+	struct mem_region *entry;
+	struct app app;
+	uint32_t pz;
+
+	app_hello(&app, ONE_KIND_DAT);
+	pz = app_pz(&app);
+	mr = app_mr(&app, pz, app_region(&app, LARGE), VA, LARGE);
+	entry = mem_lookup(engine_mem_table(), mr.lkey);
+	assert_non_null(entry);
+	assert_int_equal(getrusage(RUSAGE_THREAD, &before), 0);
+	for (uint64_t at = 0; at < LARGE; at += PAGE)
+		entry->base[at] = 1;
+	assert_int_equal(getrusage(RUSAGE_THREAD, &after), 0);
+	assert_true(after.ru_minflt - before.ru_minflt < (long)(LARGE / PAGE / 16));
+	app_close(&app);
+	assert_clean();
 }
 
 /* Of its own memory too the control thread populates little at once. */
@@ -449,6 +475,7 @@ mapping_tests(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_large_memory),
+		cmocka_unit_test(test_mapped),
 		cmocka_unit_test(test_staging),
 		cmocka_unit_test(test_charged_until_freed),
 		cmocka_unit_test(test_holes),
