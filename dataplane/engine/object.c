@@ -157,17 +157,6 @@ engine_client_reach(struct engine_client *client, uint64_t offset)
 	return client->reach;
 }
 
-bool
-engine_client_channels(struct engine_client *client)
-{
-	if (client->channel_fd != NULL)
-		return true;
-	client->channel_fd = malloc(ONE_CHANNELS * sizeof(int));
-	for (uint32_t i = 0; client->channel_fd != NULL && i < ONE_CHANNELS; i++)
-		client->channel_fd[i] = -1;
-	return client->channel_fd != NULL;
-}
-
 void
 engine_client_free(struct engine_client *client)
 {
@@ -177,7 +166,6 @@ engine_client_free(struct engine_client *client)
 	client->reap.memory[2] =
 		atomic_load_explicit(&client->ahs, memory_order_relaxed); /* as in ah_table_of */
 	reach_free(client->reach); /* keys that led there have been gone for a grace period */
-	free(client->channel_fd);  /* its core has let go of it */
 	object_free(&client->reap, client, client->qps);
 }
 

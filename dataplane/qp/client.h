@@ -47,7 +47,6 @@ struct engine_client {
 	uint32_t scan_next;     /* the word of groups with which the next look at its doorbells begins */
 	struct share share;
 	int wake_fd;
-	int *channel_fd;                /* by channel, -1: only its futex word is woken; NULL: all are -1 */
 	struct engine_qp **qps;         /* by doorbell */
 	_Atomic(struct ah_table *) ahs; /* NULL: there has been none */
 	/* Stored by the core, loaded by engine_client_counts(): each number by itself. */
@@ -58,6 +57,7 @@ struct engine_client {
 	TAILQ_ENTRY(engine_client) settle_link;
 	/* Written by the control thread before any key leads there. */
 	struct reach *reach;
+	int channel_fd[ONE_CHANNELS]; /* + 1; 0: only its futex word is woken */
 	/* control thread */
 	struct reap reap;
 };

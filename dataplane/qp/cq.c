@@ -191,8 +191,7 @@ channel_wake(struct core *core, struct engine_client *client, uint16_t channel, 
 		return true;
 	}
 	core->stats.wakes++;
-	if (client->channel_fd != NULL && client->channel_fd[channel] >= 0 &&
-	    !channel_send(client->channel_fd[channel], cq))
+	if (client->channel_fd[channel] != 0 && !channel_send(client->channel_fd[channel] - 1, cq))
 		return false;
 	channel_signal(&client->channels[channel]);
 	return true;

@@ -284,12 +284,6 @@ engine_client_new(const struct engine_client_config *config)
 	return client;
 }
 
-bool
-engine_client_channels(struct engine_client *client)
-{
-	return client->added;
-}
-
 struct reach *
 engine_client_reach(struct engine_client *client, uint64_t offset)
 {
