@@ -497,12 +497,4 @@ uint64_t engine_grace_start(void);
 /** @return  Every core has passed a quiescent state since the token was made. */
 bool engine_grace_over(uint64_t token);
 
-/*
- * A memory window may vanish under the control thread: SEND with invalidate from
- * the peer makes the core that owns its queue pairs empty the window's slot of
- * the table by itself (mem_invalidate), since that must happen before the
- * receive completes.  The region struct stays the control thread's to free, the
- * slot stays the window's, and mem_lookup() of the key tells whether it is bound.
- */
-
 #endif
